@@ -1,0 +1,36 @@
+// Package collect reads what the machine does while a trial runs. A collector
+// is a folder below this one, listed in all/.
+//
+// The data path: 1. run opens each collector once a trial, with the scopes of
+// all its sandboxes; 2. run alone owns the clock and calls Read at the study's
+// rate; 3. run appends the samples to series and records the CPU that reading
+// them took.
+package collect
+
+import (
+	"context"
+
+	"tare/record"
+	"tare/sandbox"
+)
+
+// Collector reads one source of the kernel's figures.
+type Collector interface {
+	Name() string
+	// About is one sentence for `tare list`, naming the kernel document.
+	About() string
+	// Series describes what Read returns.
+	Series() []record.Response
+	// Check says why the source is missing on this host; nil when it is there.
+	Check() error
+	Open(context.Context, []sandbox.Scope) (Probe, error)
+}
+
+// Probe is an opened collector. It has no goroutines of its own and is used by
+// one goroutine at a time.
+type Probe interface {
+	// Read appends the present samples to dst and returns it. Threads that have
+	// gone are left out silently; new ones are found at about 1 Hz.
+	Read(dst []record.Sample) ([]record.Sample, error)
+	Close() error
+}

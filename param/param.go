@@ -1,0 +1,196 @@
+// Package param describes parameters of workloads, sandboxes and collectors:
+// their names, types, units, defaults and bounds, and reads their values from
+// text. One description serves the study file's checks, `tare list`, the JSON
+// Schema and the documentation. It imports nothing of ours.
+package param
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Type is the type of a parameter's value.
+type Type string
+
+// Types of parameter. Sizes take B, K, KiB, M, MiB, G, GiB, T, TiB (1024-based)
+// and kB, MB, GB, TB (1000-based); times take ns, us, ms, s, m, h.
+const (
+	Int      Type = "integer"
+	Float    Type = "number"
+	Bool     Type = "boolean"
+	Size     Type = "size"
+	Duration Type = "time"
+	Enum     Type = "word"
+	String   Type = "text"
+	CPUs     Type = "cpus" // a cpuset list such as 0-1,3
+)
+
+// Param describes one parameter. Min and Max bound numbers in base units
+// (bytes, seconds) and hold only where Max > Min.
+type Param struct {
+	Name    string   `json:"name"`
+	Type    Type     `json:"type"`
+	Default string   `json:"default"`
+	Min     float64  `json:"min,omitempty"`
+	Max     float64  `json:"max,omitempty"`
+	Words   []string `json:"words,omitempty"` // of an Enum; also accepted in place of a number ("none")
+	Help    string   `json:"help"`
+}
+
+// Values holds canonical texts by parameter name. Defaults are filled in by
+// Fill, so that the getters find every declared parameter.
+type Values map[string]string
+
+// Check reads text as p's type and returns its canonical form: sizes as plain
+// bytes with a unit as written, words as they are. The error says what is wrong
+// and what to write.
+func (p Param) Check(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	if slices.Contains(p.Words, text) {
+		return text, nil
+	}
+	var n float64
+	var err error
+	switch p.Type {
+	case Enum:
+		return "", fmt.Errorf("%q is not a %s; write one of %s", text, p.Name, strings.Join(p.Words, ", "))
+	case String:
+		return text, nil
+	case CPUs:
+		if _, err := ParseCPUs(text); err != nil {
+			return "", err
+		}
+		return text, nil
+	case Bool:
+		if text == "true" || text == "false" {
+			return text, nil
+		}
+		return "", fmt.Errorf("%q is not true or false", text)
+	case Int:
+		var i int64
+		i, err = strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return "", fmt.Errorf("%q is not a whole number", text)
+		}
+		n = float64(i)
+	case Float:
+		n, err = strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+			return "", fmt.Errorf("%q is not a number", text)
+		}
+	case Size:
+		var b int64
+		if b, err = ParseSize(text); err != nil {
+			return "", err
+		}
+		n = float64(b)
+	case Duration:
+		var d time.Duration
+		if d, err = ParseDuration(text); err != nil {
+			return "", err
+		}
+		n = d.Seconds()
+	default:
+		return "", fmt.Errorf("parameter %s has the unknown type %q", p.Name, p.Type)
+	}
+	if p.Max > p.Min && (n < p.Min || n > p.Max) {
+		return "", fmt.Errorf("%s = %s is out of range; write a value from %s to %s", p.Name, text, p.format(p.Min), p.format(p.Max))
+	}
+	return text, nil
+}
+
+func (p Param) format(n float64) string {
+	switch p.Type {
+	case Size:
+		return FormatSize(int64(n))
+	case Duration:
+		return time.Duration(n * float64(time.Second)).String()
+	}
+	return strconv.FormatFloat(n, 'g', -1, 64)
+}
+
+// Find returns the parameter of that name.
+func Find(ps []Param, name string) (Param, bool) {
+	for _, p := range ps {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Param{}, false
+}
+
+// Fill returns v with the defaults of ps where v says nothing, every value
+// checked. A name that ps does not have is an error.
+func Fill(ps []Param, v Values) (Values, error) {
+	out := make(Values, len(ps))
+	for _, p := range ps {
+		out[p.Name] = p.Default
+	}
+	for _, name := range sortedKeys(v) {
+		p, ok := Find(ps, name)
+		if !ok {
+			return nil, fmt.Errorf("there is no parameter %q; %s", name, Suggest(name, Names(ps)))
+		}
+		c, err := p.Check(v[name])
+		if err != nil {
+			return nil, err
+		}
+		out[name] = c
+	}
+	return out, nil
+}
+
+// Names lists the names of ps.
+func Names(ps []Param) []string {
+	out := make([]string, len(ps))
+	for i, p := range ps {
+		out[i] = p.Name
+	}
+	return out
+}
+
+func sortedKeys(v Values) []string {
+	out := make([]string, 0, len(v))
+	for k := range v {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// The getters below read values that Fill has checked; a value that is missing
+// or a word such as "none" reads as zero.
+
+// Str returns the text of a parameter.
+func (v Values) Str(name string) string { return v[name] }
+
+// Int returns a whole number.
+func (v Values) Int(name string) int {
+	n, _ := strconv.Atoi(strings.TrimSpace(v[name]))
+	return n
+}
+
+// Float returns a number.
+func (v Values) Float(name string) float64 {
+	n, _ := strconv.ParseFloat(strings.TrimSpace(v[name]), 64)
+	return n
+}
+
+// Bool returns a truth value.
+func (v Values) Bool(name string) bool { return v[name] == "true" }
+
+// Size returns bytes.
+func (v Values) Size(name string) int64 {
+	n, _ := ParseSize(v[name])
+	return n
+}
+
+// Duration returns a time.
+func (v Values) Duration(name string) time.Duration {
+	d, _ := ParseDuration(v[name])
+	return d
+}

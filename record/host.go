@@ -1,0 +1,23 @@
+package record
+
+// Host describes the machine that results came from. Unknown strings are "",
+// never a guess.
+type Host struct {
+	Hostname       string            `json:"hostname"`
+	OS             string            `json:"os"`     // PRETTY_NAME of os-release
+	Kernel         string            `json:"kernel"` // uname -r
+	Arch           string            `json:"arch"`
+	CPUModel       string            `json:"cpu_model"`
+	Sockets        int               `json:"sockets"`
+	Cores          int               `json:"cores"`
+	Threads        int               `json:"threads"`
+	MemoryBytes    int64             `json:"memory_bytes"`
+	Governor       string            `json:"governor"`
+	Clocksource    string            `json:"clocksource"`
+	Virtualization string            `json:"virtualization"` // "none", or the hypervisor's name
+	KVM            string            `json:"kvm"`            // "works", or why it does not
+	Cgroups        string            `json:"cgroups"`        // v1, v2 or hybrid
+	Mitigations    map[string]string `json:"mitigations,omitempty"`
+	Tools          map[string]string `json:"tools,omitempty"` // name to version, runtimes included
+	Warnings       []Warning         `json:"warnings,omitempty"`
+}

@@ -1,0 +1,179 @@
+// Package record holds the nouns that every other package shares: a trial, its
+// cell, the samples and series read from it, and the host it ran on. It imports
+// nothing of ours and does no I/O, so that old results can be analysed anywhere.
+//
+// Values are in base units (seconds, bytes, per second, cores) from the reader
+// on; what a tool printed is kept beside the value in Sample.Original.
+package record
+
+import (
+	"time"
+)
+
+// Unit is the base unit of a value, spelled as in the report.
+type Unit string
+
+// The base units. Everything is converted to one of these where it is read.
+const (
+	Second         Unit = "s"
+	Byte           Unit = "B"
+	BytesPerSecond Unit = "B/s"
+	PerSecond      Unit = "1/s"
+	Cores          Unit = "cores" // CPU seconds per second
+	Count          Unit = "count"
+	Fraction       Unit = "1"
+)
+
+// Better says which direction of a response is an improvement.
+type Better string
+
+// Directions of improvement.
+const (
+	Higher  Better = "higher"
+	Lower   Better = "lower"
+	Neither Better = "neither" // a figure to look at, without a verdict
+)
+
+// Response describes one figure that is read from a trial and compared.
+type Response struct {
+	Name   string `json:"name"`
+	Unit   Unit   `json:"unit"`
+	Better Better `json:"better"`
+	Help   string `json:"help,omitempty"`
+}
+
+// Kind says how a sample develops in time and so how it is summed up.
+type Kind string
+
+// Kinds of sample.
+const (
+	Value   Kind = "value"   // one reading of the whole trial
+	Counter Kind = "counter" // only rises; differences mean something
+	Gauge   Kind = "gauge"   // a state; mean and maximum mean something
+)
+
+// Sample is one reading. As part of a trial it is a response or another value
+// of the whole trial; as read by a collector it is one point of a series.
+type Sample struct {
+	Name     string  `json:"name"`
+	Labels   Labels  `json:"labels,omitempty"`
+	Unit     Unit    `json:"unit"`
+	Kind     Kind    `json:"kind,omitempty"`
+	Value    float64 `json:"value"`
+	Original string  `json:"original,omitempty"` // the value and unit as the tool printed it, if other
+}
+
+// Series is a sample followed over time. T[i] is the offset of V[i] from the
+// trial's start; both have the same length and T does not fall.
+type Series struct {
+	Name   string          `json:"name"`
+	Labels Labels          `json:"labels,omitempty"`
+	Unit   Unit            `json:"unit"`
+	Kind   Kind            `json:"kind"`
+	T      []time.Duration `json:"t"`
+	V      []float64       `json:"v"`
+}
+
+// Histogram is a latency distribution in HdrHistogram's V2 compressed encoding
+// (base64), whose recorded integers are multiples of Scale base units: 1e-9 for
+// nanoseconds and unit "s".
+type Histogram struct {
+	Name    string  `json:"name"`
+	Labels  Labels  `json:"labels,omitempty"`
+	Unit    Unit    `json:"unit"`
+	Scale   float64 `json:"scale"`
+	Encoded []byte  `json:"encoded"`
+}
+
+// Reading is everything that one role's output, or one collector, said.
+type Reading struct {
+	Samples    []Sample
+	Histograms []Histogram
+	Series     []Series
+	Warnings   []Warning
+}
+
+// Add appends o to r.
+func (r *Reading) Add(o Reading) {
+	r.Samples = append(r.Samples, o.Samples...)
+	r.Histograms = append(r.Histograms, o.Histograms...)
+	r.Series = append(r.Series, o.Series...)
+	r.Warnings = append(r.Warnings, o.Warnings...)
+}
+
+// Warning is a doubt that travels with the data into the report. Code is a
+// stable word for machines, Text a sentence for people.
+type Warning struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+// Status of a trial.
+type Status string
+
+// A trial is whole or it is not; there is no third state.
+const (
+	OK     Status = "ok"
+	Failed Status = "failed"
+)
+
+// Failure says why a trial failed.
+type Failure struct {
+	Phase  string `json:"phase"`          // the phase it failed in
+	Kind   string `json:"kind"`           // died, hung, garbage, memory, disk, start, stop, interrupted, other
+	Reason string `json:"reason"`         // a sentence a user can act on
+	Tail   string `json:"tail,omitempty"` // the end of its output, at most 4 KiB
+	Role   string `json:"role,omitempty"` // the workload's role that failed
+}
+
+// Phase is one stretch of a trial's life. Offset is from the trial's start.
+type Phase struct {
+	Name     string        `json:"name"`
+	Offset   time.Duration `json:"offset"`
+	Duration time.Duration `json:"duration"`
+}
+
+// Trial is one measured execution of a cell.
+type Trial struct {
+	Seq        int               `json:"seq"`     // place in the order of execution, from 1
+	Block      int               `json:"block"`   // the pass it belongs to, from 1
+	Attempt    int               `json:"attempt"` // from 1; a retry counts up
+	Cell       Cell              `json:"cell"`
+	Status     Status            `json:"status"`
+	Failure    *Failure          `json:"failure,omitempty"`
+	Start      time.Time         `json:"start"`
+	Duration   time.Duration     `json:"duration"`
+	Phases     []Phase           `json:"phases,omitempty"`
+	Samples    []Sample          `json:"samples,omitempty"`
+	Histograms []Histogram       `json:"histograms,omitempty"`
+	Warnings   []Warning         `json:"warnings,omitempty"`
+	Facts      map[string]string `json:"facts,omitempty"` // what the sandbox was: runtime version, accelerator...
+}
+
+// Sample returns the trial's value of a response, and whether it has one.
+func (t *Trial) Sample(name string) (float64, bool) {
+	for i := range t.Samples {
+		if t.Samples[i].Name == name && t.Samples[i].Labels == "" {
+			return t.Samples[i].Value, true
+		}
+	}
+	return 0, false
+}
+
+// Raw is what one tool printed, kept to be read again.
+type Raw struct {
+	Name string // file name without directories, such as "client.stdout"
+	Data []byte
+}
+
+// Evidence is a trial's bulk: kept beside the trial, not in it.
+type Evidence struct {
+	Series []Series
+	Raw    []Raw
+}
+
+// Skip is a cell that this host cannot run, and why: never a silent gap.
+type Skip struct {
+	Cell   Cell   `json:"cell"`
+	Reason string `json:"reason"`
+}

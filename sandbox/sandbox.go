@@ -1,0 +1,158 @@
+// Package sandbox is where a workload runs. It holds the contract that every
+// kind of isolation fulfils; the kinds are folders below it, listed in all/.
+//
+// The data path of one trial: 1. run asks the Kind for an Instance (Start);
+// 2. the workload's commands run inside it (Exec), or, for workloads that weigh
+// the sandbox's own life, a command is the whole life of a sandbox (Launch);
+// 3. collectors read the processes and cgroups that Scope names; 4. Stop takes
+// everything away again.
+package sandbox
+
+import (
+	"context"
+	"io"
+	"net/netip"
+	"time"
+
+	"tare/param"
+)
+
+// Kind makes sandboxes of one kind of isolation. It is safe for concurrent use.
+type Kind interface {
+	// Name is the level's name in a study: process, runc, runsc-systrap.
+	Name() string
+	// About is one sentence for `tare list`.
+	About() string
+	// Params are the settings that only this kind has, each usable as a factor.
+	Params() []param.Param
+	// Check says what this host lacks, in words a user can act on; nil when the
+	// kind works here. It tries the real thing rather than looking at versions,
+	// and leaves nothing behind.
+	Check(context.Context) error
+	// Start returns when commands can be run in the new sandbox. On an error
+	// nothing of it is left.
+	Start(context.Context, Spec) (Instance, error)
+}
+
+// Launcher is a Kind that can make one command a sandbox's whole life, which is
+// what the startup workload weighs.
+type Launcher interface {
+	Kind
+	Launch(context.Context, Spec, Command, LaunchMode) (Launch, error)
+}
+
+// LaunchMode chooses how Launch goes through a sandbox's life.
+type LaunchMode string
+
+// Whole is one call, as a user's `runc run`; Phased takes the life's steps
+// apart (create, start, delete) where the runtime has them.
+const (
+	Whole  LaunchMode = "whole"
+	Phased LaunchMode = "phased"
+)
+
+// Launch tells when each step of a launched sandbox's life ended, as offsets
+// from the moment before the first process was started. Steps that the mode or
+// the kind does not have are zero.
+type Launch struct {
+	Exit        Exit
+	Created     time.Duration // the runtime's create returned (Phased)
+	Started     time.Duration // the runtime's start returned (Phased)
+	Instruction time.Duration // the first byte the command printed arrived here
+	Exited      time.Duration // the command's end was seen
+	Deleted     time.Duration // all of the sandbox is gone
+}
+
+// Spec says what sandbox to make. Zero values mean: no limit.
+type Spec struct {
+	Name        string            // unique on the host; cgroups, containers and directories bear it
+	Dir         string            // an existing, empty directory for the sandbox's own files; run removes it
+	Root        string            // root file system tree, used read-only; /tare in it is this binary
+	Data        string            // host directory mounted writable at /data; "" for none
+	Network     Network           // where the sandbox sits on the study's bridge
+	CPULimit    float64           // cores
+	MemoryLimit int64             // bytes
+	CPUs        string            // cpuset list, such as 0-1
+	Options     map[string]string // the kind's own Params
+}
+
+// Network is a prepared network namespace. Path "" means: none is wanted, and
+// the sandbox gets an empty namespace of its own.
+type Network struct {
+	Path string       // of the namespace, such as /run/netns/tare-x
+	Addr netip.Prefix // of the interface in it
+}
+
+// Command is a program to run in a sandbox.
+type Command struct {
+	Args   []string
+	Env    []string
+	Stdout io.Writer // nil discards
+	Stderr io.Writer
+}
+
+// Exit is how a command ended. A command that ran and failed is an Exit with a
+// Code, not an error.
+type Exit struct {
+	Code   int    // 128+n for signal n, as a shell says
+	Signal string // the signal's name when one ended it
+	OOM    bool   // the kernel killed for memory in this sandbox
+	User   time.Duration
+	System time.Duration
+}
+
+// Instance is one running sandbox. Exec may be called concurrently.
+type Instance interface {
+	// Exec runs a command to its end. When ctx ends the command gets SIGTERM,
+	// and SIGKILL two seconds later; the Exit is still returned, with a nil
+	// error, if the sandbox answered. An error means that the sandbox itself
+	// failed, and says how.
+	Exec(context.Context, Command) (Exit, error)
+	// Addr is the sandbox's address on the bridge; the zero Addr when it has no
+	// network.
+	Addr() netip.Addr
+	// Scope tells collectors where the sandbox is found on the host.
+	Scope() Scope
+	// Facts are what this instance really was: runtime version, platform,
+	// accelerator.
+	Facts() map[string]string
+	// Stop ends the sandbox and everything in it. It is idempotent, works in any
+	// state, and leaves nothing behind; ctx bounds it.
+	Stop(context.Context) error
+}
+
+// Scope names what belongs to one sandbox on the host.
+type Scope struct {
+	End     string   // the workload's role that runs in it: server, client
+	Cgroups []string // paths relative to the cgroup root, the outermost first; each includes its descendants
+	Limited string   // the one of Cgroups (or a child) that carries the limits and so the throttling; "" for none
+	Pids    []int    // processes that belong to it and may be in no cgroup of its own; descendants included
+	Roles   RoleOf   // nil: every thread is Workload
+}
+
+// Thread is what a role is told from.
+type Thread struct {
+	Pid, Tid int
+	Comm     string   // of the thread
+	Args     []string // of the process
+}
+
+// Role is the part that a thread plays on the host.
+type Role string
+
+// Roles. Harness is this program's own, including its agent in the sandbox.
+const (
+	Workload Role = "workload"
+	Harness  Role = "harness"
+	Sentry   Role = "sentry"
+	Gofer    Role = "gofer"
+	Shim     Role = "shim"
+	VCPU     Role = "vcpu"
+	IOThread Role = "iothread"
+	Vhost    Role = "vhost"
+	Virtiofs Role = "virtiofsd"
+	VMM      Role = "vmm"
+)
+
+// RoleOf tells a thread's role. It is pure and cheap, and called once a thread.
+type RoleOf func(Thread) Role

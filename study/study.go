@@ -1,0 +1,127 @@
+// Package study turns the text of a study file into a Study: factors, levels,
+// workloads, the stopping rule. Every error names file, line and column and
+// says what to write instead.
+//
+// The data path: 1. Parse reads the YAML strictly, keeping positions; 2. names
+// and values are checked against a Catalogue of workloads, sandboxes and
+// collectors; 3. expand makes the cells and groups them into strata.
+package study
+
+import (
+	"time"
+
+	"tare/param"
+	"tare/record"
+)
+
+// Study is a checked study file. It is not changed after Parse.
+type Study struct {
+	Name      string
+	About     string
+	Seed      uint64
+	Compare   string // the compared factor, "sandbox" unless said
+	Baseline  string // its level that the others are compared with
+	Factors   []Factor
+	Workloads []Workload
+	Strata    []Stratum
+	Stop      Stop
+	Budget    Budget
+	Collect   Collect
+	Retries   int           // of a failed trial
+	Timeout   time.Duration // of one trial; 0: four times what it is expected to take, and a minute
+	Sandboxes []Sandbox     // defined by the study itself
+	Source    []byte        // the text, as given
+	Overrides []string      // the --set arguments that were applied
+}
+
+// Factor is what is varied.
+type Factor struct {
+	Name   string
+	Levels []string
+}
+
+// Workload is one entry of the study's workloads: a level of the factor
+// "workload".
+type Workload struct {
+	Label     string // the level's name in the study
+	Kind      string // workload.Workload's Name
+	Params    param.Values
+	Responses []string // compared, the first decides when to stop
+	Line      int      // in the study file
+}
+
+// Stratum holds the cells that differ only in the compared factor and in the
+// factors nested under it (a vCPU count that only VMs have). One pass through a
+// stratum's cells is a block.
+type Stratum struct {
+	Key      string // Cell.Key of the factors that its cells share
+	Shared   record.Cell
+	Workload int           // index into Study.Workloads
+	Cells    []record.Cell // every treatment, in the study's order
+	Baseline int           // index into Cells; -1 when it is excluded
+}
+
+// Treatment returns what distinguishes a cell within its stratum: the compared
+// factor first, then the nested ones.
+func (s *Study) Treatment(stratum int, cell record.Cell) record.Cell {
+	var out record.Cell
+	for _, l := range cell {
+		if _, ok := s.Strata[stratum].Shared.Get(l.Factor); !ok {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// Resolved is a cell in terms of what run has to do.
+type Resolved struct {
+	Workload    Workload
+	Params      param.Values // of the workload, the cell's levels applied, filled
+	Sandbox     string       // name of the kind
+	Isolate     string       // server, client or both
+	CPULimit    float64      // cores; 0 none
+	MemoryLimit int64        // bytes; 0 none
+	CPUs        string       // "" any
+	Options     param.Values // of the kind
+}
+
+// Stop is the stopping rule.
+type Stop struct {
+	Fixed      int     // blocks, whatever they show; 0: adaptive
+	Looks      []int   // blocks after which the adaptive rule looks
+	Confidence float64 // of the intervals, 0.95
+	Width      float64 // relative half-width of the interval that is narrow enough, 0.05
+	Margin     float64 // ratios within 1 +- Margin are equivalent, 0.03
+}
+
+// Budget bounds a study. Zero: no bound.
+type Budget struct {
+	Blocks int
+	Time   time.Duration // of measuring, start and stop of sandboxes included
+}
+
+// Collect says which collectors run, and how often.
+type Collect struct {
+	Names    []string
+	Interval time.Duration
+}
+
+// Sandbox is a kind defined by configuration: any OCI runtime.
+type Sandbox struct {
+	Name    string
+	Kind    string // oci
+	Runtime string // path or name of the binary
+	Args    []string
+	Line    int
+}
+
+// Names of the factors that tare itself knows, beside the workloads' and the
+// sandboxes' own parameters.
+const (
+	FactorWorkload    = "workload"
+	FactorSandbox     = "sandbox"
+	FactorIsolate     = "isolate"
+	FactorCPULimit    = "cpu-limit"
+	FactorMemoryLimit = "memory-limit"
+	FactorCPUs        = "cpus"
+)
