@@ -1,3 +1,3 @@
 module tare
 
-go 1.26
+go 1.26.0
