@@ -1,0 +1,151 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tare/sandbox"
+)
+
+// pair connects a client to an agent through pipes, as a sandbox does.
+func pair(t *testing.T) (*Client, io.Closer, <-chan error) {
+	t.Helper()
+	toAgent, fromClient := io.Pipe()
+	toClient, fromAgent := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		err := Serve(context.Background(), toAgent, fromAgent)
+		_ = fromAgent.Close()
+		served <- err
+	}()
+	c, err := Connect(t.Context(), toClient, fromClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fromClient.Close() })
+	return c, fromClient, served
+}
+
+func TestRunReportsOutputAndExit(t *testing.T) {
+	c, _, _ := pair(t)
+	var out, errs bytes.Buffer
+	e, err := c.Run(t.Context(), sandbox.Command{
+		Args: []string{"sh", "-c", "echo out $GREETING; echo err >&2; exit 3"},
+		Env:  []string{"GREETING=hello"}, Stdout: &out, Stderr: &errs,
+	})
+	if err != nil || e.Code != 3 || out.String() != "out hello\n" || errs.String() != "err\n" {
+		t.Fatalf("exit %+v, error %v, stdout %q, stderr %q", e, err, out.String(), errs.String())
+	}
+}
+
+func TestRunTellsTheSignal(t *testing.T) {
+	c, _, _ := pair(t)
+	e, err := c.Run(t.Context(), sandbox.Command{Args: []string{"sh", "-c", "kill -SEGV $$"}})
+	if err != nil || e.Signal != "SIGSEGV" || e.Code != 139 {
+		t.Fatalf("exit %+v, error %v", e, err)
+	}
+}
+
+func TestRunOfAMissingProgram(t *testing.T) {
+	c, _, _ := pair(t)
+	var errs bytes.Buffer
+	e, err := c.Run(t.Context(), sandbox.Command{Args: []string{"/no/such"}, Stderr: &errs})
+	if err != nil || e.Code != 127 || !strings.Contains(errs.String(), "no such file") {
+		t.Fatalf("exit %+v, error %v, stderr %q", e, err, errs.String())
+	}
+}
+
+func TestRunIsConcurrentAndLargeOutputIsWhole(t *testing.T) {
+	c, _, _ := pair(t)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			var out bytes.Buffer
+			e, err := c.Run(t.Context(), sandbox.Command{Args: []string{"head", "-c", "3000000", "/dev/zero"}, Stdout: &out})
+			if err != nil || e.Code != 0 || out.Len() != 3000000 {
+				t.Errorf("exit %+v, error %v, %d bytes", e, err, out.Len())
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestContextEndsACommandThatIgnoresSIGTERM(t *testing.T) {
+	c, _, _ := pair(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ready := make(chan struct{})
+	var once sync.Once
+	go func() { <-ready; cancel() }()
+	e, err := c.Run(ctx, sandbox.Command{
+		Args:   []string{"sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"},
+		Stdout: writerFunc(func(p []byte) (int, error) { once.Do(func() { close(ready) }); return len(p), nil }),
+	})
+	if err != nil || e.Signal != "SIGKILL" {
+		t.Fatalf("exit %+v, error %v", e, err)
+	}
+}
+
+func TestEndOfStreamKillsCommands(t *testing.T) {
+	c, stream, served := pair(t)
+	started := make(chan struct{})
+	var once sync.Once
+	result := make(chan error, 1)
+	go func() {
+		_, err := c.Run(context.Background(), sandbox.Command{
+			Args:   []string{"sh", "-c", "echo up; sleep 600"},
+			Stdout: writerFunc(func(p []byte) (int, error) { once.Do(func() { close(started) }); return len(p), nil }),
+		})
+		result <- err
+	}()
+	<-started
+	_ = stream.Close()
+	select {
+	case err := <-served:
+		if err != nil {
+			t.Fatalf("Serve: %v", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("the agent goes on after its stream ended")
+	}
+	if err := <-result; err == nil || !strings.Contains(err.Error(), "sandbox ended") {
+		t.Fatalf("Run returned %v", err)
+	}
+}
+
+func TestConnectRefusesNoise(t *testing.T) {
+	_, err := Connect(t.Context(), strings.NewReader("Kernel panic - not syncing"), io.Discard)
+	if err == nil {
+		t.Fatal("noise was taken for an agent")
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func FuzzReadFrame(f *testing.F) {
+	var b bytes.Buffer
+	fw := &frameWriter{w: &b}
+	_ = fw.json(frameStart, 7, startBody{Args: []string{"true"}})
+	f.Add(b.Bytes())
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fr, err := readFrame(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		var again bytes.Buffer
+		if err := (&frameWriter{w: &again}).bytes(fr.typ, fr.id, fr.payload); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.HasPrefix(data, again.Bytes()) {
+			t.Fatalf("frame changed: %x became %x", data, again.Bytes())
+		}
+	})
+}

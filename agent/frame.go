@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// version of the protocol. Both sides send it in their hello and refuse
+// another: the two are the same binary, so there is nothing to negotiate.
+const version = 1
+
+// maxPayload bounds one frame, so that a hostile or confused peer cannot make
+// the other allocate more.
+const maxPayload = 1 << 20
+
+type frameType byte
+
+const (
+	frameHello  frameType = 1 // either way, first: helloBody
+	frameStart  frameType = 2 // to the agent: startBody
+	frameSignal frameType = 3 // to the agent: signalBody
+	frameStdout frameType = 4 // from the agent: bytes
+	frameStderr frameType = 5 // from the agent: bytes
+	frameExit   frameType = 6 // from the agent: exitBody
+)
+
+// frame is one message. On the wire: payload length (4 bytes, big endian),
+// type (1), command id (4, big endian), payload.
+type frame struct {
+	typ     frameType
+	id      uint32
+	payload []byte
+}
+
+type helloBody struct {
+	Version int `json:"version"`
+	Pid     int `json:"pid"`
+}
+
+type startBody struct {
+	Args []string `json:"args"`
+	Env  []string `json:"env,omitempty"`
+}
+
+type signalBody struct {
+	Signal int `json:"signal"`
+}
+
+// exitBody tells how a command ended; Error is set when it could not be
+// started. Times are nanoseconds of CPU.
+type exitBody struct {
+	Code   int    `json:"code"`
+	Signal string `json:"signal,omitempty"`
+	User   int64  `json:"user_ns"`
+	System int64  `json:"system_ns"`
+	Error  string `json:"error,omitempty"`
+}
+
+const headerSize = 9
+
+var errFrame = errors.New("agent: malformed frame")
+
+func readFrame(r io.Reader) (frame, error) {
+	var h [headerSize]byte
+	if _, err := io.ReadFull(r, h[:]); err != nil {
+		return frame{}, err
+	}
+	n := binary.BigEndian.Uint32(h[:4])
+	f := frame{typ: frameType(h[4]), id: binary.BigEndian.Uint32(h[5:])}
+	if f.typ < frameHello || f.typ > frameExit {
+		return frame{}, fmt.Errorf("%w: type %d; something other than the agent wrote to its channel", errFrame, h[4])
+	}
+	if n > maxPayload {
+		return frame{}, fmt.Errorf("%w: %d bytes, more than %d", errFrame, n, maxPayload)
+	}
+	f.payload = make([]byte, n)
+	if _, err := io.ReadFull(r, f.payload); err != nil {
+		return frame{}, fmt.Errorf("agent: frame cut short: %w", err)
+	}
+	return f, nil
+}
+
+// frameWriter serialises the frames of concurrent commands, one Write each.
+type frameWriter struct {
+	mu  sync.Mutex
+	w   io.Writer
+	buf []byte
+}
+
+func (fw *frameWriter) bytes(t frameType, id uint32, payload []byte) error {
+	if len(payload) > maxPayload {
+		return fmt.Errorf("%w: payload of %d bytes", errFrame, len(payload))
+	}
+	fw.mu.Lock()
+	defer fw.mu.Unlock()
+	fw.buf = binary.BigEndian.AppendUint32(fw.buf[:0], uint32(len(payload))) //nolint:gosec // bounded above
+	fw.buf = append(fw.buf, byte(t))
+	fw.buf = binary.BigEndian.AppendUint32(fw.buf, id)
+	fw.buf = append(fw.buf, payload...)
+	_, err := fw.w.Write(fw.buf)
+	return err
+}
+
+func (fw *frameWriter) json(t frameType, id uint32, body any) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	return fw.bytes(t, id, b)
+}
+
+func (f frame) decode(body any) error {
+	if err := json.Unmarshal(f.payload, body); err != nil {
+		return fmt.Errorf("%w: type %d: %w", errFrame, f.typ, err)
+	}
+	return nil
+}
