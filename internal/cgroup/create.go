@@ -1,0 +1,298 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Top is the group that everything of ours lies under.
+const Top = "tare"
+
+// Limits are a group's limits; a zero value means: no limit.
+type Limits struct {
+	CPU    float64 // cores: 0.5 is half of one CPU's time
+	Memory int64   // bytes; swap is not given on top of it
+	CPUs   string  // CPUs it may run on, as a list: 0-1,3
+}
+
+// Bounds of a group's name. The kernel allows 255 bytes a component; 128 leaves
+// room for what a runtime puts around it.
+const (
+	maxComponent = 128
+	maxDepth     = 8
+)
+
+// period is the length of a CPU quota's window in microseconds: the kernel's
+// default, and what every OCI runtime uses.
+const period = 100_000
+
+// minQuota is the smallest quota in microseconds that the kernel takes.
+const minQuota = 1000
+
+// checkRel refuses a path that is not ours or that could leave its tree.
+func checkRel(rel string) error {
+	parts := strings.Split(rel, "/")
+	if parts[0] != Top || len(parts) < 2 || len(parts) > maxDepth {
+		return fmt.Errorf("cgroup: %q is not a path of 2 to %d names below %s/", rel, maxDepth, Top)
+	}
+	for _, p := range parts {
+		if err := checkName(p); err != nil {
+			return fmt.Errorf("cgroup: %q: %w", rel, err)
+		}
+	}
+	return nil
+}
+
+func checkName(p string) error {
+	if p == "" || len(p) > maxComponent {
+		return fmt.Errorf("a name has 1 to %d characters", maxComponent)
+	}
+	for i, c := range []byte(p) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && (i == 0 || !strings.ContainsRune("_.-", rune(c))) {
+			return fmt.Errorf("name %q may hold letters, digits and, after the first, . _ -", p)
+		}
+	}
+	return nil
+}
+
+func (l Limits) check() error {
+	if l.CPU != 0 && !(l.CPU*period >= minQuota && l.CPU < 1<<20) {
+		return fmt.Errorf("cgroup: a CPU limit of %g cores is outside %g to %d", l.CPU, float64(minQuota)/period, 1<<20)
+	}
+	if l.Memory < 0 {
+		return fmt.Errorf("cgroup: a memory limit of %d bytes is negative", l.Memory)
+	}
+	for _, c := range []byte(l.CPUs) {
+		if (c < '0' || c > '9') && c != ',' && c != '-' {
+			return fmt.Errorf("cgroup: %q is not a list of CPUs such as 0-1,3", l.CPUs)
+		}
+	}
+	return nil
+}
+
+// Create makes the group rel, which must begin with "tare/" and not exist, and
+// sets its limits. Parents are made as needed. On an error nothing is left. It
+// fails, naming the controller, when a limit is wanted that the host cannot
+// set.
+func (h *Hierarchy) Create(rel string, l Limits) (*Group, error) {
+	if err := errors.Join(checkRel(rel), l.check()); err != nil {
+		return nil, err
+	}
+	g := &Group{h: h, rel: rel}
+	var made []tree
+	for _, t := range h.mine() {
+		err := h.makeDirs(t, rel, l)
+		if err == nil {
+			made = append(made, t)
+			err = h.limit(t, rel, l)
+		}
+		if err != nil {
+			for _, t := range made {
+				_ = h.rmdir(h.dir(t, rel))
+			}
+			h.pruneParents(rel)
+			return nil, err
+		}
+	}
+	// A limit that no tree took is a lie in the results.
+	for controller, wanted := range l.controllers() {
+		if _, ok := h.Path(controller, rel); wanted && !ok {
+			for _, t := range made {
+				_ = h.rmdir(h.dir(t, rel))
+			}
+			h.pruneParents(rel)
+			return nil, fmt.Errorf("cgroup: this host has no %s controller (cgroup %s), so that limit cannot be set; see /proc/cgroups, or leave the limit out", controller, h.Version)
+		}
+	}
+	return g, nil
+}
+
+func (l Limits) controllers() map[string]bool {
+	return map[string]bool{"cpu": l.CPU != 0, "memory": l.Memory != 0, "cpuset": l.CPUs != ""}
+}
+
+// makeDirs makes the directory of rel in one tree, and what is missing above.
+func (h *Hierarchy) makeDirs(t tree, rel string, l Limits) error {
+	var err error
+	// Another group's Destroy may take the empty parent away between our two
+	// steps: begin again.
+	for range 10 {
+		if err = h.tryMakeDirs(t, rel, l); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return err
+}
+
+func (h *Hierarchy) tryMakeDirs(t tree, rel string, l Limits) error {
+	parts := strings.Split(rel, "/")
+	parent := h.dir(t, "")
+	for i, p := range parts {
+		if t.v2 {
+			if err := h.enable(parent, l); err != nil {
+				return err
+			}
+		}
+		dir := filepath.Join(parent, p)
+		err := h.mkdir(dir)
+		last := i == len(parts)-1
+		switch {
+		case errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS):
+			return fmt.Errorf("cgroup: making %s: %w; run as root", dir, err)
+		case errors.Is(err, fs.ErrExist) && last:
+			return fmt.Errorf("cgroup: %s is there already: %w; a run that was killed leaves such groups, tare clean removes them", dir, err)
+		case err != nil && !errors.Is(err, fs.ErrExist):
+			return fmt.Errorf("cgroup: making %s: %w", dir, err)
+		}
+		if slices.Contains(t.controllers, "cpuset") {
+			if err := inheritCpuset(parent, dir); err != nil {
+				if last {
+					_ = h.rmdir(dir)
+				}
+				return err
+			}
+		}
+		parent = dir
+	}
+	return nil
+}
+
+// inheritCpuset fills an empty cpuset from its parent: on version 1 a new
+// group has neither CPUs nor memory nodes, and no process can join it (ENOSPC).
+func inheritCpuset(parent, dir string) error {
+	for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
+		have, err := readWords(filepath.Join(dir, name))
+		if err != nil {
+			return fmt.Errorf("cgroup: %w", err)
+		}
+		if len(have) > 0 {
+			continue
+		}
+		from, err := readWords(filepath.Join(parent, name))
+		if err != nil {
+			return fmt.Errorf("cgroup: %w", err)
+		}
+		if len(from) == 0 {
+			continue // an unusable parent: joining will say so
+		}
+		if err := write(filepath.Join(dir, name), from[0]); err != nil {
+			return fmt.Errorf("cgroup: giving %s to %s: %w", name, dir, err)
+		}
+	}
+	return nil
+}
+
+// enable passes controllers on from a v2 directory to its children, writing
+// only what is missing. What the limits need is an error when it cannot be
+// had; what only reads better with it (throttling, memory, process counts) is
+// taken where the host gives it.
+func (h *Hierarchy) enable(dir string, l Limits) error {
+	offered, err := readWords(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return fmt.Errorf("cgroup: %w", err)
+	}
+	on, err := readWords(filepath.Join(dir, "cgroup.subtree_control"))
+	if err != nil {
+		return fmt.Errorf("cgroup: %w", err)
+	}
+	needed := l.controllers()
+	for _, c := range []string{"cpu", "memory", "pids", "cpuset"} {
+		if slices.Contains(on, c) || (c == "cpuset" && !needed[c]) {
+			continue
+		}
+		if !slices.Contains(offered, c) {
+			_, v1 := h.v1Path(c)
+			if needed[c] && !v1 {
+				return fmt.Errorf("cgroup: the %s controller is not available in %s (it has: %s), so that limit cannot be set; on a systemd host give the unit Delegate=yes, or check the kernel's cgroup_disable=",
+					c, dir, strings.Join(offered, " "))
+			}
+			continue
+		}
+		err := write(filepath.Join(dir, "cgroup.subtree_control"), "+"+c)
+		if err == nil || !needed[c] {
+			continue
+		}
+		hint := "run as root"
+		if errors.Is(err, unix.EBUSY) {
+			hint = "processes sit in that group itself, and version 2 lets only an empty group pass controllers on: move them into a child group first"
+		}
+		return fmt.Errorf("cgroup: enabling %s below %s: %w; %s", c, dir, err, hint)
+	}
+	return nil
+}
+
+func (h *Hierarchy) v1Path(controller string) (string, bool) {
+	for _, t := range h.trees {
+		if slices.Contains(t.controllers, controller) {
+			return h.dir(t, ""), true
+		}
+	}
+	return "", false
+}
+
+// setting is one control file and the value for it.
+type setting struct {
+	file, value string
+	optional    bool // the file may be missing (swap accounting off)
+}
+
+// limit writes the limits that this tree's controllers hold.
+func (h *Hierarchy) limit(t tree, rel string, l Limits) error {
+	quota := strconv.FormatInt(int64(l.CPU*period+0.5), 10)
+	memory := strconv.FormatInt(l.Memory, 10)
+	var todo []setting
+	here := func(c string) bool {
+		if !t.v2 {
+			return slices.Contains(t.controllers, c)
+		}
+		_, v1 := h.v1Path(c)
+		return !v1
+	}
+	if l.CPU != 0 && here("cpu") {
+		if t.v2 {
+			todo = append(todo, setting{file: "cpu.max", value: quota + " " + strconv.Itoa(period)})
+		} else {
+			todo = append(todo, setting{file: "cpu.cfs_period_us", value: strconv.Itoa(period)},
+				setting{file: "cpu.cfs_quota_us", value: quota})
+		}
+	}
+	if l.Memory != 0 && here("memory") {
+		if t.v2 {
+			todo = append(todo, setting{file: "memory.max", value: memory},
+				setting{file: "memory.swap.max", value: "0", optional: true})
+		} else {
+			// memsw counts memory and swap together and must not be the smaller.
+			todo = append(todo, setting{file: "memory.limit_in_bytes", value: memory},
+				setting{file: "memory.memsw.limit_in_bytes", value: memory, optional: true})
+		}
+	}
+	if l.CPUs != "" && here("cpuset") {
+		todo = append(todo, setting{file: "cpuset.cpus", value: l.CPUs})
+	}
+	for _, s := range todo {
+		err := write(filepath.Join(h.dir(t, rel), s.file), s.value)
+		if err != nil && (!s.optional || !errors.Is(err, os.ErrNotExist)) {
+			return fmt.Errorf("cgroup: setting %s of %s to %q: %w; is it within what this host and the groups above allow?", s.file, rel, s.value, err)
+		}
+	}
+	return nil
+}
+
+// pruneParents removes the groups above rel that are empty, Top included.
+func (h *Hierarchy) pruneParents(rel string) {
+	for dir := filepath.Dir(rel); dir != "." && dir != "/"; dir = filepath.Dir(dir) {
+		for _, t := range h.trees {
+			// In use by others, or gone: both are fine.
+			_ = h.rmdir(h.dir(t, dir))
+		}
+	}
+}

@@ -1,0 +1,213 @@
+// Package cgroup makes, reads and removes control groups, on hosts with version
+// 1, version 2, or both side by side (hybrid).
+//
+// The data path: 1. Detect finds in the mount table where each controller is;
+// 2. Create makes one group by the same relative path in every tree that has a
+// controller we use, and sets its limits; 3. Add moves a process in; Procs and
+// OOMKills read; 4. Destroy kills what is in the group, in whatever tree it
+// is found, and removes it.
+//
+// Everything lies under the group "tare", so that a run that was killed can be
+// cleaned up by name (docs/design/0002-names-not-ledger.md).
+//
+// Sources: Documentation/admin-guide/cgroup-v2.rst and
+// Documentation/admin-guide/cgroup-v1/{cgroups,cpusets,memory,pids,freezer-subsystem}.rst
+// in the kernel tree.
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/mountinfo"
+)
+
+// Versions of a Hierarchy.
+const (
+	V1     = "v1"     // every controller in a version 1 tree
+	V2     = "v2"     // one unified tree
+	Hybrid = "hybrid" // version 1 trees beside a version 2 tree
+)
+
+// tree is one mounted hierarchy.
+type tree struct {
+	point       string // where it is mounted
+	v2          bool
+	localEvents bool     // v2 mounted with memory_localevents: events are not summed over children
+	controllers []string // v1 only; empty for a named hierarchy such as systemd's
+}
+
+// Hierarchy says where the host's control groups are mounted.
+type Hierarchy struct {
+	Version string
+
+	trees []tree
+	root  string // goes before every mount point: "" but in tests
+	// The directory calls, replaced in tests: on the real file system mkdir
+	// brings the control files and rmdir takes them.
+	mkdir func(string) error
+	rmdir func(string) error
+}
+
+// v1Controllers are the options of a v1 superblock that name a controller;
+// others (rw, xattr, name=systemd, clone_children) do not.
+func v1Controllers() []string {
+	return []string{"cpu", "cpuacct", "cpuset", "memory", "pids", "freezer", "devices", "blkio",
+		"net_cls", "net_prio", "perf_event", "hugetlb", "rdma", "misc"}
+}
+
+// used are the controllers that a group is made in on version 1.
+func used() []string {
+	return []string{"cpu", "cpuacct", "cpuset", "memory", "pids", "freezer"}
+}
+
+// Detect finds the control groups of this host in /proc/self/mountinfo.
+func Detect() (*Hierarchy, error) {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("cgroup: reading the mount table: %w; is /proc mounted?", err)
+	}
+	defer func() { _ = f.Close() }()
+	return DetectFrom(f)
+}
+
+// DetectFrom is Detect over the text of a mountinfo file. It fails when no
+// control groups are mounted.
+func DetectFrom(r io.Reader) (*Hierarchy, error) {
+	mounts, err := mountinfo.Parse(r)
+	if err != nil {
+		return nil, fmt.Errorf("cgroup: %w", err)
+	}
+	h := &Hierarchy{
+		mkdir: func(p string) error { return unix.Mkdir(p, 0o755) },
+		rmdir: unix.Rmdir,
+	}
+	var haveV1, haveV2 bool
+	for _, m := range mounts {
+		t := tree{point: m.Point}
+		switch m.FSType {
+		case "cgroup2":
+			t.v2 = true
+			t.localEvents = slices.Contains(m.Super, "memory_localevents")
+		case "cgroup":
+			for _, c := range v1Controllers() {
+				if slices.Contains(m.Super, c) {
+					t.controllers = append(t.controllers, c)
+				}
+			}
+		default:
+			continue
+		}
+		if !h.place(t) {
+			continue
+		}
+		haveV2 = haveV2 || t.v2
+		haveV1 = haveV1 || len(t.controllers) > 0
+	}
+	switch {
+	case haveV1 && haveV2:
+		h.Version = Hybrid
+	case haveV2:
+		h.Version = V2
+	case haveV1:
+		h.Version = V1
+	default:
+		return nil, errors.New("cgroup: no control groups are mounted; mount them with: mount -t cgroup2 none /sys/fs/cgroup")
+	}
+	return h, nil
+}
+
+// place adds a tree and tells whether it is new. The same hierarchy can be
+// mounted more than once (by containers, or by hand); the one under
+// /sys/fs/cgroup is the host's own.
+func (h *Hierarchy) place(t tree) bool {
+	for i, o := range h.trees {
+		same := o.v2 == t.v2 && slices.Equal(o.controllers, t.controllers) && (t.v2 || len(t.controllers) > 0)
+		if !same && o.point != t.point {
+			continue
+		}
+		const home = "/sys/fs/cgroup"
+		if o.point == t.point || (!strings.HasPrefix(o.point, home) && strings.HasPrefix(t.point, home)) {
+			h.trees[i] = t // mounted over, or the better of two
+		}
+		return o.point == t.point
+	}
+	h.trees = append(h.trees, t)
+	return true
+}
+
+// Path returns the directory of the group rel in the tree of a controller, and
+// whether this host has that controller; the directory need not exist. The
+// controller "" means the unified (version 2) tree. cpuacct and freezer are
+// controllers on version 1 only; version 2 has their files in every group.
+func (h *Hierarchy) Path(controller, rel string) (string, bool) {
+	for _, t := range h.trees {
+		if (controller == "" && t.v2) || (!t.v2 && slices.Contains(t.controllers, controller)) {
+			return h.dir(t, rel), true
+		}
+	}
+	if controller == "" {
+		return "", false
+	}
+	for _, t := range h.trees {
+		if t.v2 && h.available(h.dir(t, ""), controller) {
+			return h.dir(t, rel), true
+		}
+	}
+	return "", false
+}
+
+// dir is the directory of rel in a tree.
+func (h *Hierarchy) dir(t tree, rel string) string {
+	return filepath.Join(h.root, t.point, rel)
+}
+
+// available tells whether a v2 directory's cgroup.controllers lists a controller.
+func (h *Hierarchy) available(dir, controller string) bool {
+	words, err := readWords(filepath.Join(dir, "cgroup.controllers"))
+	return err == nil && slices.Contains(words, controller)
+}
+
+// mine are the trees that Create makes a group in: each v1 tree with a
+// controller we use, and the v2 tree when it is the only one or has one of our
+// controllers. A hybrid host's v2 tree without controllers is left out: being
+// in it costs the pressure accounting of one more level and limits nothing.
+func (h *Hierarchy) mine() []tree {
+	var out []tree
+	for _, t := range h.trees {
+		has := t.v2 && h.Version == V2
+		for _, c := range used() {
+			has = has || slices.Contains(t.controllers, c) || (t.v2 && h.available(h.dir(t, ""), c))
+		}
+		if has {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// readWords reads a one-line control file of words.
+func readWords(path string) ([]string, error) {
+	b, err := os.ReadFile(path) //nolint:gosec // a control file below a mount point that the kernel named
+	if err != nil {
+		return nil, err
+	}
+	return strings.Fields(string(b)), nil
+}
+
+// write writes a control file in one call, as the kernel wants it.
+func write(path, value string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0) //nolint:gosec // as in readWords
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}
