@@ -1,0 +1,258 @@
+package sysbench
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/record"
+	"tare/workload/output"
+)
+
+const (
+	// maxLine bounds a line in bytes; sysbench's longest is about 80.
+	maxLine = 4 << 10
+	// maxHistogram, in nanoseconds, is the longest latency that sysbench's
+	// histogram can hold: 100 000 ms.
+	maxHistogram = int64(100e9)
+)
+
+// result is a whole sysbench output.
+type result struct {
+	reports   []report
+	intervals []interval
+	buckets   []bucket // of the latency, whichever came last
+	first     string   // the first line that looks like a complaint
+}
+
+// report is one block "CPU speed" or "Total operations" to "Threads fairness".
+// Latencies are in milliseconds as printed, zero when absent.
+type report struct {
+	checkpoint          bool
+	eventsPerSecond     float64
+	operationsPerSecond float64
+	mibPerSecond        float64
+	totalTime           float64 // s
+	events              float64
+	latencyMax          float64
+	latencySum          float64
+	percentile          map[int]float64
+
+	rateText, sumText, percentileText string // as printed
+}
+
+// interval is one "[ 3s ]" line.
+type interval struct {
+	at          time.Duration
+	events, mib float64 // a second
+}
+
+// bucket is one line of the histogram: an upper bound in ms, and a count.
+type bucket struct {
+	ms    float64
+	count int64
+}
+
+// patterns are the regular expressions of the lines; made once a parse rather
+// than kept in package variables.
+type patterns struct{ ops, mib, pct, eps, rate, bar *regexp.Regexp }
+
+func compile() patterns {
+	const num = `([0-9]+(?:\.[0-9]+)?)`
+	return patterns{
+		ops: regexp.MustCompile(`^Total operations: +` + num + ` +\( *` + num + ` per second\)`),
+		mib: regexp.MustCompile(`^` + num + ` MiB transferred \( *(` + num + ` MiB/sec)\)`),
+		pct: regexp.MustCompile(`^([0-9]{1,3})th percentile: +` + num + `$`),
+		eps: regexp.MustCompile(`^\[ ([0-9]{1,9})s \] thds: [0-9]+ eps: ` + num),
+		// sysbench 1.0 prints a memory interval without the word "thds".
+		rate: regexp.MustCompile(`^\[ ([0-9]{1,9})s \] ` + num + ` MiB/sec`),
+		bar:  regexp.MustCompile(`^` + num + ` \|\** +([0-9]{1,18})$`),
+	}
+}
+
+// parse reads sysbench's text. Unknown lines are passed over, so that later
+// versions may say more; known lines with impossible numbers are errors.
+func parse(in io.Reader) (result, error) {
+	var o result
+	re := compile()
+	cur := report{percentile: map[int]float64{}}
+	text, err := output.Read(in)
+	if err != nil {
+		return o, fmt.Errorf("sysbench: %w", err)
+	}
+	sc := bufio.NewScanner(bytes.NewReader(text))
+	sc.Buffer(nil, maxLine)
+	for sc.Scan() {
+		line := strings.TrimSpace(sc.Text())
+		// The first interval and the checkpoint share a line: "[ 1s ] Checkpoint report:".
+		if strings.HasSuffix(line, "Checkpoint report:") {
+			cur.checkpoint = true
+			continue
+		}
+		if line == "Latency histogram (values are in milliseconds)" {
+			o.buckets = nil
+			continue
+		}
+		if err := o.line(re, &cur, line); err != nil {
+			return o, err
+		}
+		if strings.HasPrefix(line, "execution time (avg/stddev):") { // a report's last line
+			o.reports = append(o.reports, cur)
+			cur = report{percentile: map[int]float64{}}
+		}
+	}
+	if err := sc.Err(); err != nil {
+		return o, fmt.Errorf("sysbench: reading its output: %w", err)
+	}
+	return o, nil
+}
+
+// line takes one line into the current report or the result.
+func (o *result) line(re patterns, cur *report, line string) error {
+	key, rest, _ := strings.Cut(line, ":")
+	rest = strings.TrimSpace(rest)
+	switch key {
+	case "events per second":
+		cur.rateText = rest + " events/s"
+		return number(line, rest, &cur.eventsPerSecond)
+	case "total time":
+		return number(line, strings.TrimSuffix(rest, "s"), &cur.totalTime)
+	case "total number of events":
+		return number(line, rest, &cur.events)
+	case "max":
+		return number(line, rest, &cur.latencyMax)
+	case "sum":
+		cur.sumText = rest + " ms"
+		return number(line, rest, &cur.latencySum)
+	case "FATAL", "ERROR", "WARNING", "invalid option", "sysbench":
+		if o.first == "" {
+			o.first = line
+		}
+		return nil
+	}
+	switch {
+	case strings.HasPrefix(line, "Total operations"):
+		if m := re.ops.FindStringSubmatch(line); m != nil {
+			return number(line, m[2], &cur.operationsPerSecond)
+		}
+	case strings.Contains(line, "MiB transferred"):
+		if m := re.mib.FindStringSubmatch(line); m != nil {
+			cur.rateText = m[2]
+			return number(line, m[3], &cur.mibPerSecond)
+		}
+	case strings.Contains(line, "th percentile"):
+		if m := re.pct.FindStringSubmatch(line); m != nil {
+			p, _ := strconv.Atoi(m[1])
+			var x float64
+			if err := number(line, m[2], &x); err != nil {
+				return err
+			}
+			cur.percentile[p], cur.percentileText = x, m[2]+" ms"
+		}
+	case strings.HasPrefix(line, "["):
+		return o.interval(re, line)
+	case strings.Contains(line, "|"):
+		if m := re.bar.FindStringSubmatch(line); m != nil {
+			var b bucket
+			if err := number(line, m[1], &b.ms); err != nil {
+				return err
+			}
+			b.count, _ = strconv.ParseInt(m[2], 10, 64) // 18 digits always fit
+			o.buckets = append(o.buckets, b)
+		}
+	}
+	return nil
+}
+
+func (o *result) interval(re patterns, line string) error {
+	var i interval
+	m := re.eps.FindStringSubmatch(line)
+	into := &i.events
+	if m == nil {
+		m, into = re.rate.FindStringSubmatch(line), &i.mib
+	}
+	if m == nil {
+		return nil
+	}
+	s, _ := strconv.Atoi(m[1]) // nine digits always fit
+	i.at = time.Duration(s) * time.Second
+	if n := len(o.intervals); n > 0 && i.at < o.intervals[n-1].at {
+		return fmt.Errorf("sysbench: the intervals go back in time at %q", line)
+	}
+	if err := number(line, m[2], into); err != nil {
+		return err
+	}
+	o.intervals = append(o.intervals, i)
+	return nil
+}
+
+// number reads a printed number that cannot be negative or endless.
+func number(line, text string, into *float64) error {
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) || x < 0 {
+		return fmt.Errorf("sysbench: %q is not a number in the line %q", text, line)
+	}
+	*into = x
+	return nil
+}
+
+// hint is the end of an error message: what sysbench complained of, if it did.
+func (o result) hint() string {
+	if o.first == "" {
+		return ""
+	}
+	return "; it says: " + o.first
+}
+
+// series makes a time series of the intervals; offsets are from the role's
+// start. The warm-up is in it: T tells it from the rest.
+func (o result) series(name string, unit record.Unit, get func(interval) float64) (record.Series, bool) {
+	s := record.Series{Name: name, Labels: record.MakeLabels("source", "sysbench"), Unit: unit, Kind: record.Gauge}
+	for _, i := range o.intervals {
+		s.T = append(s.T, i.at)
+		s.V = append(s.V, get(i))
+	}
+	return s, len(s.T) > 0
+}
+
+// histogram turns the printed buckets into an HdrHistogram of nanoseconds; nil
+// when none was printed. sysbench's own buckets are 1.8 % wide.
+func (o result) histogram() (*hdrhistogram.Histogram, error) {
+	if len(o.buckets) == 0 {
+		return nil, nil
+	}
+	h := hdrhistogram.New(1, maxHistogram, 3)
+	var total int64
+	for _, b := range o.buckets {
+		ns := int64(math.Round(b.ms * 1e6))
+		if total += b.count; ns > maxHistogram || total > 1<<53 {
+			return nil, fmt.Errorf("sysbench: the histogram's line %g ms, %d is out of range", b.ms, b.count)
+		}
+		if b.count == 0 {
+			continue
+		}
+		if err := h.RecordValues(max(ns, 1), b.count); err != nil {
+			return nil, fmt.Errorf("sysbench: the histogram's line %g ms: %w", b.ms, err)
+		}
+	}
+	if total == 0 {
+		return nil, nil
+	}
+	return h, nil
+}
+
+func encode(name string, h *hdrhistogram.Histogram) (record.Histogram, error) {
+	enc, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return record.Histogram{}, fmt.Errorf("sysbench: encoding the histogram: %w", err)
+	}
+	return record.Histogram{Name: name, Unit: record.Second, Scale: 1e-9, Encoded: enc}, nil
+}

@@ -1,0 +1,210 @@
+// Package sysbench gives two workloads made from the sysbench tool (1.0 and
+// later): cpu, which counts to a prime over and over, and memory, which reads
+// or writes a block over and over.
+//
+// The data path: 1. Roles turns the parameters into one sysbench command;
+// 2. sysbench prints plain text, since it has no JSON for these tests; 3. parse
+// reads the text into reports, intervals and a histogram; 4. Parse makes
+// samples of the last report.
+//
+// sysbench 1.0 has no warm-up option (--warmup-time came with 1.1). Its
+// --report-checkpoints does the same here: at the checkpoint it prints a whole
+// report and starts counting afresh, so that the last report covers only what
+// came after the warm-up. Reference: sysbench(1), "General command line options".
+package sysbench
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"tare/param"
+	"tare/record"
+	"tare/workload"
+)
+
+// NewCPU returns the workload cpu.
+func NewCPU() workload.Workload { return cpu{} }
+
+// NewMemory returns the workload memory.
+func NewMemory() workload.Workload { return memory{} }
+
+// common are the parameters of both tests.
+func common() []param.Param {
+	return []param.Param{
+		{Name: "threads", Type: param.Int, Default: "1", Min: 1, Max: 1024, Help: "threads that work at the same time"},
+		{Name: "duration", Type: param.Duration, Default: "2s", Min: 1, Max: 3600, Help: "measured time, in whole seconds"},
+		{Name: "warmup", Type: param.Duration, Default: "1s", Min: 0, Max: 3600, Help: "time before the measuring begins, in whole seconds"},
+	}
+}
+
+// role makes the command of one test. sysbench takes whole seconds only; a
+// fraction is refused rather than rounded, so that a study says what was run.
+func role(v param.Values, test string, args ...string) ([]workload.Role, error) {
+	duration, warmup := v.Duration("duration"), v.Duration("warmup")
+	for _, name := range []string{"duration", "warmup"} {
+		if d := v.Duration(name); d%time.Second != 0 {
+			return nil, fmt.Errorf("%s = %s is not a whole number of seconds, and sysbench takes no other; write %ds", name, v.Str(name), int(math.Ceil(d.Seconds())))
+		}
+	}
+	if duration <= 0 {
+		return nil, errors.New("duration must be at least 1s")
+	}
+	cmd := []string{"sysbench", test,
+		"--threads=" + v.Str("threads"),
+		"--events=0", // no limit: only the time ends the test
+		"--time=" + seconds(warmup+duration),
+		"--percentile=99",
+		"--report-interval=1",
+	}
+	if warmup > 0 {
+		cmd = append(cmd, "--report-checkpoints="+seconds(warmup))
+	}
+	cmd = append(cmd, args...)
+	return []workload.Role{{
+		Name: "main", Mode: workload.Exec, Args: append(cmd, "run"), Needs: []string{"sysbench"},
+		Warmup: warmup, Expect: duration,
+	}}, nil
+}
+
+func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
+
+// last parses the output and returns the report that counts: the one that no
+// checkpoint made.
+func last(v param.Values, out io.Reader) (result, report, error) {
+	o, err := parse(out)
+	if err != nil {
+		return o, report{}, err
+	}
+	n := len(o.reports)
+	if n == 0 {
+		return o, report{}, errors.New("sysbench: the output holds no complete report" + o.hint())
+	}
+	r := o.reports[n-1]
+	if r.checkpoint {
+		return o, r, errors.New("sysbench: the output ends after the warm-up; the measured part is missing")
+	}
+	if v.Duration("warmup") > 0 && n < 2 {
+		return o, r, errors.New("sysbench: there is no checkpoint report at the end of the warm-up, so the warm-up cannot be left out; this sysbench may be too old for --report-checkpoints")
+	}
+	return o, r, nil
+}
+
+type cpu struct{}
+
+func (cpu) Name() string { return "cpu" }
+func (cpu) About() string {
+	return "sysbench cpu: searches primes, in user space alone; shows what an isolation costs plain computation"
+}
+func (cpu) Params() []param.Param {
+	return append(common(),
+		param.Param{Name: "max-prime", Type: param.Int, Default: "10000", Min: 3, Max: 100_000_000, Help: "one event tests every number up to this for being a prime"})
+}
+func (cpu) Responses(param.Values) []record.Response {
+	return []record.Response{
+		{Name: "events", Unit: record.PerSecond, Better: record.Higher, Help: "events finished in a second, all threads together"},
+		{Name: "latency_mean", Unit: record.Second, Better: record.Lower, Help: "time of one event"},
+		{Name: "latency_p99", Unit: record.Second, Better: record.Lower, Help: "99th percentile of the time of one event, from sysbench's histogram (steps of 1.8 %)"},
+	}
+}
+func (cpu) Roles(v param.Values) ([]workload.Role, error) {
+	return role(v, "cpu", "--cpu-max-prime="+v.Str("max-prime"), "--histogram=on")
+}
+
+func (cpu) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {
+	var rd record.Reading
+	o, r, err := last(v, out)
+	if err != nil {
+		return rd, err
+	}
+	if r.eventsPerSecond <= 0 || r.events <= 0 {
+		return rd, errors.New("sysbench: no event was finished in the measured time; make duration longer or max-prime smaller")
+	}
+	rd.Samples = append(rd.Samples,
+		record.Sample{Name: "events", Unit: record.PerSecond, Kind: record.Value, Value: r.eventsPerSecond, Original: r.rateText},
+		// The printed mean has two decimals of a millisecond, which for an event of
+		// 0.4 ms is 2.5 %: the sum over the count is exact enough.
+		record.Sample{Name: "latency_mean", Unit: record.Second, Kind: record.Value, Value: r.latencySum / r.events / 1e3, Original: r.sumText + " / " + strconv.FormatFloat(r.events, 'f', -1, 64)})
+	p99 := record.Sample{Name: "latency_p99", Unit: record.Second, Kind: record.Value, Value: r.percentile[99] / 1e3, Original: r.percentileText}
+	h, err := o.histogram()
+	if err != nil {
+		return rd, err
+	}
+	if h != nil {
+		p99.Value = float64(h.ValueAtQuantile(99)) * 1e-9
+		enc, err := encode("latency", h)
+		if err != nil {
+			return rd, err
+		}
+		rd.Histograms = append(rd.Histograms, enc)
+	}
+	if p99.Value > 0 {
+		rd.Samples = append(rd.Samples, p99)
+	} else {
+		rd.Warnings = append(rd.Warnings, record.Warning{Code: "no-percentile", Text: "sysbench printed neither a histogram nor a 99th percentile of the latency"})
+	}
+	if s, ok := o.series("events", record.PerSecond, func(i interval) float64 { return i.events }); ok {
+		rd.Series = append(rd.Series, s)
+	}
+	return rd, nil
+}
+
+type memory struct{}
+
+func (memory) Name() string { return "memory" }
+func (memory) About() string {
+	return "sysbench memory: reads or writes a block over and over; shows caches, memory bandwidth and page tables"
+}
+func (memory) Params() []param.Param {
+	return append(common(),
+		param.Param{Name: "block-size", Type: param.Size, Default: "1MiB", Min: 1024, Max: 1 << 30, Help: "size of the block, a power of two; a small one stays in the processor's cache"},
+		param.Param{Name: "operation", Type: param.Enum, Default: "write", Words: []string{"read", "write"}, Help: "what is done with the block"},
+		param.Param{Name: "access", Type: param.Enum, Default: "seq", Words: []string{"seq", "rnd"}, Help: "in order, or at random offsets"},
+		param.Param{Name: "scope", Type: param.Enum, Default: "global", Words: []string{"global", "local"}, Help: "one block for all threads, or one each"},
+	)
+}
+func (memory) Responses(param.Values) []record.Response {
+	return []record.Response{{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Help: "bytes read or written in a second, all threads together"}}
+}
+func (memory) Roles(v param.Values) ([]workload.Role, error) {
+	size := v.Size("block-size")
+	if size <= 0 || size&(size-1) != 0 { // sysbench: "Invalid value for memory-block-size"
+		return nil, fmt.Errorf("block-size = %s is not a power of two, and sysbench takes no other", v.Str("block-size"))
+	}
+	return role(v, "memory",
+		"--memory-block-size="+strconv.FormatInt(size, 10),
+		// One PiB: hours at any machine's speed, so that the time always ends first.
+		"--memory-total-size=1024T",
+		"--memory-oper="+v.Str("operation"),
+		"--memory-access-mode="+v.Str("access"),
+		"--memory-scope="+v.Str("scope"))
+}
+
+func (memory) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {
+	var rd record.Reading
+	o, r, err := last(v, out)
+	if err != nil {
+		return rd, err
+	}
+	if r.operationsPerSecond <= 0 {
+		return rd, errors.New("sysbench: no block was transferred in the measured time; make duration longer or block-size smaller")
+	}
+	// The printed rate in MiB has two decimals, which for small blocks is coarse;
+	// operations times the block's size is the same figure undiminished.
+	size := float64(v.Size("block-size"))
+	if size <= 0 {
+		size = r.mibPerSecond * (1 << 20) / r.operationsPerSecond
+	}
+	if printed := r.mibPerSecond * (1 << 20); math.Abs(printed-r.operationsPerSecond*size) > 0.01*printed+6000 {
+		return rd, fmt.Errorf("sysbench: %s and %g operations a second of %g bytes contradict each other", r.rateText, r.operationsPerSecond, size)
+	}
+	rd.Samples = append(rd.Samples, record.Sample{
+		Name: "throughput", Unit: record.BytesPerSecond, Kind: record.Value, Value: r.operationsPerSecond * size, Original: r.rateText})
+	if s, ok := o.series("throughput", record.BytesPerSecond, func(i interval) float64 { return i.mib * (1 << 20) }); ok {
+		rd.Series = append(rd.Series, s)
+	}
+	return rd, nil
+}
