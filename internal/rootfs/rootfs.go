@@ -1,0 +1,239 @@
+// Package rootfs makes the root file system that every sandbox of a study sees,
+// without any registry: this static binary, and the host's own tools with the
+// libraries they need. All kinds of sandbox get the same tree, so that a
+// difference between them is never one of files.
+//
+// The data path: 1. Lookup finds each tool on the host; 2. closure follows the
+// ELF headers (interpreter, DT_NEEDED, run paths) or the #! line to every file
+// that it needs; 3. the contents are hashed into the tree's digest; 4. if
+// CACHE/DIGEST is there and whole it is used, else it is built beside and
+// renamed into place; 5. trees that were not used for longest go when the cache
+// grows over 2 GiB.
+//
+// Files are cloned (FICLONE) where the file system can, and copied otherwise.
+// Hard links were rejected: a host file that is written in place, as a compiler
+// does with this very binary, would change a tree whose name is its content.
+package rootfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Tree is a root file system on the host.
+type Tree struct {
+	Path    string   // absolute; to be used read-only
+	Digest  string   // SHA-256 of names, modes and contents, in hexadecimal
+	Missing []string // tools that the host does not have
+}
+
+// ToolDir is searched after PATH: where `make run` puts what the distribution
+// does not have, such as runsc.
+const ToolDir = "/usr/local/lib/tare/bin"
+
+// maxCache bounds the cache in bytes; a tree of all shipped tools is about 100 MB.
+const maxCache = 2 << 30
+
+// Lookup finds a program of the host: a path as it is, a name in PATH, then in
+// the system directories that a short PATH (cron, sudo) leaves out, then in
+// ToolDir.
+func Lookup(tool string) (path string, ok bool) {
+	if strings.Contains(tool, "/") {
+		p, err := filepath.Abs(tool)
+		return p, err == nil && executable(p)
+	}
+	if tool == "" {
+		return "", false
+	}
+	if p, err := exec.LookPath(tool); err == nil {
+		if p, err = filepath.Abs(p); err == nil {
+			return p, true
+		}
+	}
+	for _, dir := range []string{"/usr/sbin", "/sbin", "/usr/bin", "/bin", ToolDir} {
+		if p := filepath.Join(dir, tool); executable(p) {
+			return p, true
+		}
+	}
+	return "", false
+}
+
+func executable(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().IsRegular() && unix.Access(path, unix.X_OK) == nil
+}
+
+// Build returns the tree that holds binary as /tare, the programs of tinyelf as
+// /tare-hello and /tare-pause, and the tools under their host paths, building
+// it if the cache does not have it. A tool that the host lacks is no error: it
+// is in Missing. Build may be called by several processes at once.
+func Build(ctx context.Context, cacheDir, binary string, tools []string) (Tree, error) {
+	t, err := build(ctx, cacheDir, binary, tools)
+	if err != nil {
+		return Tree{}, fmt.Errorf("cannot make the root file system in %s: %w", cacheDir, err)
+	}
+	return t, nil
+}
+
+func build(ctx context.Context, cacheDir, binary string, tools []string) (Tree, error) {
+	cacheDir, err := filepath.Abs(cacheDir)
+	if err != nil {
+		return Tree{}, err
+	}
+	var t Tree
+	l := newList()
+	if err := base(l, binary); err != nil {
+		return Tree{}, err
+	}
+	c := closure{list: l, dirs: hostLibraryDirs("/etc/ld.so.conf")}
+	tools = slices.Clone(tools)
+	slices.Sort(tools)
+	for _, tool := range slices.Compact(tools) {
+		path, ok := Lookup(tool)
+		if !ok {
+			t.Missing = append(t.Missing, tool)
+			continue
+		}
+		if err := c.add(path); err != nil {
+			return Tree{}, fmt.Errorf("tool %s: %w", tool, err)
+		}
+	}
+	if t.Digest, err = l.digest(ctx); err != nil {
+		return Tree{}, err
+	}
+	t.Path = filepath.Join(cacheDir, t.Digest)
+	if err := os.MkdirAll(cacheDir, 0o755); err != nil { //nolint:gosec // sandboxes with other users read it
+		return Tree{}, err
+	}
+	unlock, err := lock(ctx, filepath.Join(cacheDir, "lock"))
+	if err != nil {
+		return Tree{}, err
+	}
+	defer unlock()
+	return t, ensure(ctx, l, t.Path, cacheDir)
+}
+
+// ensure makes the tree at path unless it is there. The caller holds the lock.
+func ensure(ctx context.Context, l *list, path, cacheDir string) error {
+	if l.whole(path) {
+		now := time.Now()
+		return os.Chtimes(path, now, now) // the mark of use that prune reads
+	}
+	// What a killed build left, and a tree that lost content in a power cut.
+	stale, err := filepath.Glob(filepath.Join(cacheDir, ".building-*"))
+	if err != nil {
+		return err
+	}
+	for _, p := range append(stale, path) {
+		if err := os.RemoveAll(p); err != nil {
+			return err
+		}
+	}
+	tmp, err := os.MkdirTemp(cacheDir, ".building-")
+	if err != nil {
+		return err
+	}
+	err = l.write(ctx, tmp)
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(tmp))
+	}
+	return prune(cacheDir, filepath.Base(path), maxCache)
+}
+
+// prune removes the trees used least recently until at most limit bytes are
+// left. The tree named keep stays, and so does what was used within the last
+// hour: another process may just have asked for it.
+func prune(cacheDir, keep string, limit int64) error {
+	entries, err := os.ReadDir(cacheDir)
+	if err != nil {
+		return err
+	}
+	type tree struct {
+		path string
+		used time.Time
+		size int64
+	}
+	var trees []tree
+	var total int64
+	for _, e := range entries {
+		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		t := tree{path: filepath.Join(cacheDir, e.Name()), used: info.ModTime()}
+		if t.size, err = size(t.path); err != nil {
+			return err
+		}
+		total += t.size
+		if e.Name() != keep && time.Since(t.used) > time.Hour {
+			trees = append(trees, t)
+		}
+	}
+	slices.SortFunc(trees, func(a, b tree) int { return a.used.Compare(b.used) })
+	for _, t := range trees {
+		if total <= limit {
+			break
+		}
+		if err := os.RemoveAll(t.path); err != nil {
+			return fmt.Errorf("cannot shrink the cache; remove %s by hand: %w", t.path, err)
+		}
+		total -= t.size
+	}
+	return nil
+}
+
+func size(dir string) (int64, error) {
+	var n int64
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && info.Mode().IsRegular() {
+			n += info.Size()
+		}
+		return err
+	})
+	return n, err
+}
+
+// lock takes an exclusive flock(2), which the kernel releases when the process
+// dies. It polls, because a blocking flock cannot be interrupted by ctx.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the caller's cache
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) //nolint:gosec // a descriptor fits an int
+		if err == nil {
+			return func() { _ = f.Close() }, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			_ = f.Close()
+			return nil, fmt.Errorf("cannot lock %s: %w", path, err)
+		}
+		select {
+		case <-ctx.Done():
+			_ = f.Close()
+			return nil, fmt.Errorf("another process is building in the cache: %w", ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
