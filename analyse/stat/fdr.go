@@ -1,0 +1,58 @@
+package stat
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// BenjaminiHochberg returns, in the order of p, the false discovery rate at
+// which each of the p-values would just be called a discovery (Y. Benjamini and
+// Y. Hochberg, J. R. Stat. Soc. B 57 (1995) 289). A NaN stands for a test that
+// could not be made: it stays NaN and is not counted.
+func BenjaminiHochberg(p []float64) []float64 {
+	q := make([]float64, len(p))
+	var idx []int
+	for i, x := range p {
+		q[i] = math.NaN()
+		if !math.IsNaN(x) {
+			idx = append(idx, i)
+		}
+	}
+	slices.SortStableFunc(idx, func(a, b int) int {
+		switch {
+		case p[a] < p[b]:
+			return -1
+		case p[a] > p[b]:
+			return 1
+		}
+		return 0
+	})
+	least := 1.0
+	for rank := len(idx); rank > 0; rank-- {
+		i := idx[rank-1]
+		least = math.Min(least, p[i]*float64(len(idx))/float64(rank))
+		q[i] = least
+	}
+	return q
+}
+
+// P is the two-sided p-value of the estimate against a ratio of one, by itself:
+// without any correction for looks. NaN without an interval.
+func (e Estimate) P() float64 {
+	if !e.HasInterval() {
+		return math.NaN()
+	}
+	d := math.Abs(math.Log(e.Ratio))
+	if e.SE == 0 {
+		if d == 0 {
+			return 1
+		}
+		return 0
+	}
+	if e.DF > 1e6 {
+		return 2 * distuv.UnitNormal.Survival(d/e.SE)
+	}
+	return 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: e.DF}.Survival(d/e.SE)
+}

@@ -1,0 +1,225 @@
+// Package stat holds the statistics of a comparison: how a treatment's values
+// stand to the baseline's of the same blocks, how sure that is, and what to call
+// it. It knows nothing of studies or trials.
+//
+// The data path: 1. Summarise turns the pairs of one comparison (one pair a
+// block) into the mean and variance of their log-ratios; 2. Moderate learns from
+// all comparisons of a study how variances are spread; 3. Rule.Estimate turns a
+// summary and that Prior into a ratio with its interval; 4. Rule.Judge gives the
+// verdict, the reason, and whether measuring may stop.
+//
+// Log-ratios within a block, because on a machine that drifts both halves of a
+// pair drift together, and because costs multiply: twice and half are equally
+// far from one.
+package stat
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// MinN is the number of pairs below which no interval is given. Two pairs have
+// one degree of freedom: their 95 % interval is 12.7 standard errors to either
+// side, and nobody should see a number that looks like a measurement there.
+const MinN = 3
+
+// Pair is what one block says about one comparison, in base units. NaN or an
+// infinity stands for a reading that is missing.
+type Pair struct{ Base, Other float64 }
+
+// Summary is one comparison's pairs, summed up. Undefined is not "" when no
+// ratio exists, and says why; then Mean and Var are zero.
+type Summary struct {
+	N         int     // complete pairs
+	Missing   int     // pairs with a value that is NaN or infinite
+	Mean      float64 // of ln(Other/Base)
+	Var       float64 // sample variance of it, 0 for N < 2
+	Base      float64 // the baseline's level: geometric mean, the median if Undefined
+	Value     float64 // the treatment's level, likewise
+	Undefined string
+}
+
+// Summarise sums up one comparison. The order of the pairs does not change the
+// result. A zero or a negative value makes the whole ratio undefined, rather
+// than only its block: leaving out the blocks in which a count was zero would
+// tilt the ratio.
+func Summarise(pairs []Pair) Summary {
+	var base, other []float64
+	for _, p := range pairs {
+		if finite(p.Base) && finite(p.Other) {
+			base = append(base, p.Base)
+			other = append(other, p.Other)
+		}
+	}
+	s := Summary{N: len(base), Missing: len(pairs) - len(base)}
+	if s.N == 0 {
+		s.Undefined = "no block has a value of both"
+		return s
+	}
+	if why := nonPositive(base, other); why != "" {
+		s.Undefined = why
+		s.Base, s.Value = Median(base), Median(other)
+		return s
+	}
+	d := make([]float64, s.N)
+	for i := range d {
+		// The difference of logarithms, not the logarithm of the quotient: the
+		// quotient of two finite numbers may overflow.
+		d[i] = math.Log(other[i]) - math.Log(base[i])
+	}
+	s.Mean, s.Var = meanVar(d)
+	s.Base, s.Value = GeoMean(base), GeoMean(other)
+	return s
+}
+
+func nonPositive(base, other []float64) string {
+	var b, o, both, neg int
+	for i := range base {
+		if base[i] < 0 || other[i] < 0 {
+			neg++
+		}
+		switch {
+		case base[i] <= 0 && other[i] <= 0:
+			both++
+		case base[i] <= 0:
+			b++
+		case other[i] <= 0:
+			o++
+		}
+	}
+	n := len(base)
+	switch {
+	case b+o+both == 0:
+		return ""
+	case neg > 0:
+		return fmt.Sprintf("a value is negative in %d of %d blocks, and a negative value has no ratio", neg, n)
+	case both == n:
+		return "both are zero"
+	case b+both == n:
+		return "the baseline is zero"
+	case o+both == n:
+		return "the value is zero"
+	}
+	return fmt.Sprintf("a value is zero in %d of %d blocks", b+o+both, n)
+}
+
+// meanVar sorts first, so that the sums do not depend on the order of the
+// blocks, to the last bit.
+func meanVar(d []float64) (mean, variance float64) {
+	d = slices.Clone(d)
+	slices.Sort(d)
+	for _, x := range d {
+		mean += x
+	}
+	mean /= float64(len(d))
+	if len(d) < 2 {
+		return mean, 0
+	}
+	for _, x := range d {
+		variance += (x - mean) * (x - mean)
+	}
+	return mean, variance / float64(len(d)-1)
+}
+
+// GeoMean returns the geometric mean of positive values; NaN when there is none
+// or one is not positive.
+func GeoMean(v []float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	v = slices.Clone(v)
+	slices.Sort(v)
+	sum := 0.0
+	for _, x := range v {
+		if !(x > 0) {
+			return math.NaN()
+		}
+		sum += math.Log(x)
+	}
+	// Rounding may carry the largest numbers over the edge.
+	return math.Min(math.Exp(sum/float64(len(v))), math.MaxFloat64)
+}
+
+// Median returns the middle value, or the mean of the middle two; NaN for none.
+func Median(v []float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	v = slices.Clone(v)
+	slices.Sort(v)
+	m := len(v) / 2
+	if len(v)%2 == 1 {
+		return v[m]
+	}
+	return v[m-1] + (v[m]-v[m-1])/2
+}
+
+// Estimate is a ratio to the baseline and its interval. A true ratio is
+// positive, so zero stands for "there is none", which JSON can carry and NaN
+// cannot.
+type Estimate struct {
+	Ratio      float64 `json:"ratio,omitempty"`      // Value/Base: geometric mean of the blocks' ratios
+	Lo         float64 `json:"lo,omitempty"`         // of the interval
+	Hi         float64 `json:"hi,omitempty"`         //
+	N          int     `json:"n"`                    // complete pairs
+	Missing    int     `json:"missing,omitempty"`    // pairs without a value of both
+	Base       float64 `json:"base"`                 // level of the baseline in the complete pairs, geometric mean
+	Value      float64 `json:"value"`                // level of the treatment in them
+	SE         float64 `json:"se,omitempty"`         // standard error of ln(Ratio), moderated
+	DF         float64 `json:"df,omitempty"`         // degrees of freedom of it, moderated
+	Confidence float64 `json:"confidence,omitempty"` // nominal, of this interval alone; see Rule
+	Undefined  string  `json:"undefined,omitempty"`  // why there is no ratio
+}
+
+// HasInterval reports whether there is one.
+func (e Estimate) HasInterval() bool { return e.Lo > 0 }
+
+// HalfWidth is the interval's relative half-width: 0.05 is "within 5 % either
+// way". +Inf without an interval.
+func (e Estimate) HalfWidth() float64 {
+	if !e.HasInterval() {
+		return math.Inf(1)
+	}
+	return math.Sqrt(e.Hi/e.Lo) - 1
+}
+
+// Estimate returns the ratio with a Student t interval at the given confidence
+// (0.95), its variance moderated by prior; the zero Prior is the ordinary
+// interval.
+func (s Summary) Estimate(prior Prior, confidence float64) Estimate {
+	e := Estimate{N: s.N, Missing: s.Missing, Base: s.Base, Value: s.Value, Undefined: s.Undefined}
+	if s.Undefined != "" {
+		return e
+	}
+	e.Ratio = bounded(s.Mean)
+	if s.N < MinN {
+		return e
+	}
+	v, df := prior.Posterior(s.Var, float64(s.N-1))
+	e.SE, e.DF, e.Confidence = math.Sqrt(v/float64(s.N)), df, confidence
+	half := tQuantile(0.5+confidence/2, df) * e.SE
+	e.Lo, e.Hi = bounded(s.Mean-half), bounded(s.Mean+half)
+	return e
+}
+
+// Compare is Summarise and Estimate without a prior: one comparison by itself.
+func Compare(pairs []Pair, confidence float64) Estimate {
+	return Summarise(pairs).Estimate(Prior{}, confidence)
+}
+
+// bounded is exp kept inside what JSON can carry and above zero.
+func bounded(x float64) float64 { return math.Exp(math.Max(-700, math.Min(700, x))) }
+
+// tQuantile is Student's t quantile; beyond 1e6 degrees of freedom it is the
+// normal one to nine digits, and the beta inversion behind it is not needed.
+func tQuantile(p, df float64) float64 {
+	if df > 1e6 {
+		return distuv.UnitNormal.Quantile(p)
+	}
+	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df}.Quantile(p)
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
