@@ -1,0 +1,196 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"tare/record"
+)
+
+// TrialName is the name of a trial's files and of its row: place in the order
+// of execution, and attempt.
+func TrialName(t *record.Trial) string {
+	return fmt.Sprintf("%06d-%d", t.Seq, t.Attempt)
+}
+
+// errCommit marks an error that leaves open whether the row is there.
+var errCommit = errors.New("commit")
+
+// Append stores a finished trial, failed ones too. When it returns nil the
+// trial and its evidence are on the disk for good; after an error nothing of the
+// trial is in the results and the store is still usable, so a caller may free
+// disk space and append again.
+func (s *Store) Append(ctx context.Context, t *record.Trial, e record.Evidence) error {
+	if !s.writable {
+		return ErrReadOnly
+	}
+	if t.Seq < 1 || t.Attempt < 1 {
+		return fmt.Errorf("store a trial: seq %d and attempt %d must count from 1", t.Seq, t.Attempt)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := TrialName(t)
+	var n int
+	if err := s.db.QueryRowContext(ctx, "SELECT count(*) FROM trials WHERE name = ?", name).Scan(&n); err != nil {
+		return fmt.Errorf("store trial %s: %w", name, err)
+	}
+	if n > 0 {
+		return fmt.Errorf("store trial %s: it is stored already; a trial is never changed", name)
+	}
+	files, err := s.writeEvidence(name, e)
+	if err != nil {
+		return fmt.Errorf("store the evidence of trial %s: %w", name, err)
+	}
+	err = s.transact(ctx, func(ctx context.Context, c *sql.Conn) error {
+		return insertTrial(ctx, c, s.session, name, t, files)
+	})
+	if err != nil {
+		// After a failed commit the row may still be found by a later recovery
+		// of the log, so its files stay; Open removes them if it is not.
+		if !errors.Is(err, errCommit) {
+			s.removeEvidence(name)
+		}
+		return fmt.Errorf("store trial %s: %w", name, err)
+	}
+	return nil
+}
+
+// transact runs f in one transaction on one connection. It speaks BEGIN and
+// COMMIT itself because sql.Tx forgets a transaction whose COMMIT failed (a
+// full disk), while SQLite keeps it open and refuses the next one.
+func (s *Store) transact(ctx context.Context, f func(context.Context, *sql.Conn) error) error {
+	c, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := c.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err = f(ctx, c)
+	if err == nil {
+		if _, err = c.ExecContext(ctx, "COMMIT"); err == nil {
+			return nil
+		}
+		err = fmt.Errorf("%w: %w", errCommit, err)
+	}
+	// Not ctx: the transaction must end also when ctx has. An error here only
+	// says that SQLite has rolled back by itself.
+	_, _ = c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+	return err
+}
+
+// evidenceFile is one row of the table evidence.
+type evidenceFile struct {
+	kind, name, file string
+	bytes            int64
+}
+
+func insertTrial(ctx context.Context, c *sql.Conn, session int64, name string, t *record.Trial, files []evidenceFile) error {
+	var f [5]any
+	if t.Failure != nil {
+		f = [5]any{t.Failure.Phase, t.Failure.Kind, t.Failure.Reason, t.Failure.Tail, t.Failure.Role}
+	}
+	res, err := c.ExecContext(ctx, `INSERT INTO trials (name, session, seq, block, attempt, cell, status, start, duration_ns,
+		failure_phase, failure_kind, failure_reason, failure_tail, failure_role) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+		name, session, t.Seq, t.Block, t.Attempt, t.Cell.Key(), string(t.Status), timeText(t.Start), int64(t.Duration),
+		f[0], f[1], f[2], f[3], f[4])
+	if err != nil {
+		return err
+	}
+	id, err := res.LastInsertId()
+	if err != nil {
+		return err
+	}
+	w := inserter{ctx: ctx, c: c}
+	w.into("levels", "?,?,?,?")
+	for i, l := range t.Cell {
+		w.row(id, i, l.Factor, l.Value)
+	}
+	w.into("samples", "?,?,?,?,?,?,?,?")
+	for i, p := range t.Samples {
+		w.row(id, i, p.Name, string(p.Labels), string(p.Unit), string(p.Kind), p.Value, p.Original)
+	}
+	w.into("histograms", "?,?,?,?,?,?,?")
+	for i, h := range t.Histograms {
+		w.row(id, i, h.Name, string(h.Labels), string(h.Unit), h.Scale, nonNil(h.Encoded))
+	}
+	w.into("phases", "?,?,?,?,?")
+	for i, p := range t.Phases {
+		w.row(id, i, p.Name, int64(p.Offset), int64(p.Duration))
+	}
+	w.into("warnings", "?,?,?,?")
+	for i, x := range t.Warnings {
+		w.row(id, i, x.Code, x.Text)
+	}
+	w.into("facts", "?,?,?")
+	for _, k := range slices.Sorted(maps.Keys(t.Facts)) {
+		w.row(id, k, t.Facts[k])
+	}
+	w.into("evidence", "?,?,?,?,?")
+	for _, f := range files {
+		w.row(id, f.kind, f.name, f.file, f.bytes)
+	}
+	return w.close()
+}
+
+// inserter fills one table after another and keeps the first error.
+type inserter struct {
+	ctx    context.Context
+	c      *sql.Conn
+	table  string
+	values string
+	stmt   *sql.Stmt
+	err    error
+}
+
+func (w *inserter) into(table, values string) {
+	w.end()
+	w.table, w.values = table, values
+}
+
+// row prepares the statement with the first row, so that an empty table costs
+// nothing.
+func (w *inserter) row(args ...any) {
+	if w.err != nil {
+		return
+	}
+	if w.stmt == nil {
+		w.stmt, w.err = w.c.PrepareContext(w.ctx, "INSERT INTO "+w.table+" VALUES ("+w.values+")") //nolint:gosec // both are constants of this file
+		if w.err != nil {
+			return
+		}
+	}
+	if _, err := w.stmt.ExecContext(w.ctx, args...); err != nil {
+		w.err = fmt.Errorf("table %s: %w", w.table, err)
+	}
+}
+
+func (w *inserter) end() {
+	if w.stmt != nil {
+		if err := w.stmt.Close(); w.err == nil {
+			w.err = err
+		}
+		w.stmt = nil
+	}
+}
+
+func (w *inserter) close() error {
+	w.end()
+	return w.err
+}
+
+// nonNil keeps an empty histogram from becoming NULL.
+func nonNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

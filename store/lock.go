@@ -1,0 +1,69 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// LockedError says who writes to a results folder.
+type LockedError struct {
+	Dir      string    `json:"-"`
+	Pid      int       `json:"pid"`
+	Hostname string    `json:"hostname"`
+	Since    time.Time `json:"since"`
+}
+
+func (e *LockedError) Error() string {
+	who := "another process"
+	if e.Pid != 0 {
+		who = fmt.Sprintf("process %d on %s since %s", e.Pid, e.Hostname, e.Since.Format(time.DateTime))
+	}
+	return fmt.Sprintf("%s is being written by %s; wait for it, or give another results folder", e.Dir, who)
+}
+
+// lockDir takes the writer's lock: flock(2) on DIR/lock, which the kernel
+// releases with the process, however it dies. The file stays: removing it would
+// let two writers lock two files of one name. Readers take no lock.
+func lockDir(dir string) (*os.File, error) {
+	path := filepath.Join(dir, "lock")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644) //nolint:gosec // results are meant to be read by others than root
+	if err != nil {
+		return nil, fmt.Errorf("lock the results folder: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		held := &LockedError{Dir: dir}
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			// The holder may be between locking and writing its name: then the
+			// message is only less precise.
+			if b, rerr := io.ReadAll(io.LimitReader(f, 4096)); rerr == nil {
+				_ = json.Unmarshal(b, held)
+			}
+			_ = f.Close()
+			return nil, held
+		}
+		_ = f.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	name, _ := os.Hostname() // only for the message to a second writer
+	b, err := json.Marshal(LockedError{Pid: os.Getpid(), Hostname: name, Since: time.Now().Truncate(time.Second)})
+	if err == nil {
+		err = f.Truncate(0)
+	}
+	if err == nil {
+		_, err = f.WriteAt(append(b, '\n'), 0)
+	}
+	// A full disk must not keep a store from being opened and read: the lock
+	// itself holds without the name in it.
+	if err != nil && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EFBIG) {
+		_ = f.Close()
+		return nil, fmt.Errorf("write %s: %w", path, err)
+	}
+	return f, nil
+}

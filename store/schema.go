@@ -1,0 +1,61 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// SchemaVersion is the version of results.db that this program writes. It reads
+// this one and every older one.
+const SchemaVersion = 1
+
+// applicationID marks the file as ours (PRAGMA application_id): "TARE".
+const applicationID = 0x54415245
+
+//go:embed schema.sql
+var schemaSQL string
+
+// ErrNewer is wrapped by Open and OpenReadOnly when a later tare wrote the
+// folder in a schema that this one does not know.
+var ErrNewer = errors.New("written by a newer tare")
+
+// errUnfinished: Create died before its transaction; nothing is in the file.
+var errUnfinished = fmt.Errorf("the folder was never completed, nothing was stored in it: %w", fs.ErrNotExist)
+
+// createSchema makes the tables. It runs inside Create's transaction, and
+// user_version and application_id are part of that transaction too, so that a
+// database has either everything or version 0.
+func createSchema(ctx context.Context, c *sql.Conn) error {
+	if _, err := c.ExecContext(ctx, schemaSQL); err != nil {
+		return fmt.Errorf("create tables: %w", err)
+	}
+	_, err := c.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, SchemaVersion))
+	return err
+}
+
+// checkSchema returns the version of an opened database, or says why it cannot
+// be used.
+func checkSchema(ctx context.Context, db *sql.DB) (int, error) {
+	var version, app int
+	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return 0, fmt.Errorf("not readable as a results database: %w", err)
+	}
+	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app); err != nil {
+		return 0, fmt.Errorf("not readable as a results database: %w", err)
+	}
+	switch {
+	case version == 0 && app == 0:
+		return 0, errUnfinished
+	case app != applicationID:
+		return 0, fmt.Errorf("this is an SQLite database, but not one of tare (application id %#x)", app)
+	case version > SchemaVersion:
+		return 0, fmt.Errorf("schema %d, and this program knows schema %d: %w; use that version, or a later one", version, SchemaVersion, ErrNewer)
+	case version < 1:
+		return 0, fmt.Errorf("schema %d does not exist; the file is damaged", version)
+	}
+	return version, nil
+}

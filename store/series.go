@@ -1,0 +1,156 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+
+	"tare/record"
+)
+
+// Bounds on a series file that is read: ten series a thread, a thousand
+// threads and an hour at 10 Hz stay below them.
+const (
+	maxSeriesFile = 1 << 30
+	maxSeriesRows = 400e6
+)
+
+// row is one point of one series: the long form, which DuckDB, pandas and
+// Grafana group by name and labels without knowing us.
+type row struct {
+	T      int64   `parquet:"t_ns,delta"`
+	Name   string  `parquet:"name,dict"`
+	Labels string  `parquet:"labels,dict"`
+	Unit   string  `parquet:"unit,dict"`
+	Kind   string  `parquet:"kind,dict"`
+	Value  float64 `parquet:"value"`
+}
+
+// encodeSeries returns a Parquet file. Series without points leave no rows.
+func encodeSeries(all []record.Series) ([]byte, error) {
+	var buf bytes.Buffer
+	w := parquet.NewGenericWriter[row](&buf, parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
+		parquet.CreatedBy("tare", "", ""), parquet.PageBufferSize(256<<10))
+	batch := make([]row, 0, 1024)
+	flush := func() error {
+		_, err := w.Write(batch)
+		batch = batch[:0]
+		return err
+	}
+	for i := range all {
+		s := &all[i]
+		if len(s.T) != len(s.V) {
+			return nil, fmt.Errorf("series %s %s has %d times and %d values", s.Name, s.Labels, len(s.T), len(s.V))
+		}
+		for j := range s.T {
+			batch = append(batch, row{int64(s.T[j]), s.Name, string(s.Labels), string(s.Unit), string(s.Kind), s.V[j]})
+			if len(batch) == cap(batch) {
+				if err := flush(); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	if err := flush(); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+// Series returns a trial's time series in the order they were stored; none, and
+// no error, when it has none.
+func (s *Store) Series(t *record.Trial) ([]record.Series, error) {
+	f, err := s.root.Open(seriesDir + "/" + TrialName(t) + ".parquet")
+	if errors.Is(err, fs.ErrNotExist) {
+		var n int
+		if qerr := s.db.QueryRow("SELECT count(*) FROM evidence e JOIN trials t ON t.id = e.trial WHERE t.name = ? AND e.kind = 'series'", TrialName(t)).Scan(&n); qerr != nil {
+			return nil, fmt.Errorf("series of trial %s: %w", TrialName(t), qerr)
+		}
+		if n == 0 {
+			return nil, nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("series of trial %s: %w", TrialName(t), err)
+	}
+	defer func() { _ = f.Close() }()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("series of trial %s: %w", TrialName(t), err)
+	}
+	out, err := decodeSeries(f, st.Size())
+	if err != nil {
+		return nil, fmt.Errorf("series of trial %s: %w", TrialName(t), err)
+	}
+	return out, nil
+}
+
+// decodeSeries reads a Parquet file that may be damaged or made by someone
+// else. The library panics on some of those; that is an error here.
+func decodeSeries(r io.ReaderAt, size int64) (out []record.Series, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = nil, fmt.Errorf("the Parquet file is damaged: %v", p)
+		}
+	}()
+	if size > maxSeriesFile {
+		return nil, fmt.Errorf("the file has %d bytes, more than the %d that are read", size, maxSeriesFile)
+	}
+	f, err := parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return nil, fmt.Errorf("the Parquet file is damaged: %w", err)
+	}
+	if n := f.NumRows(); n < 0 || n > maxSeriesRows {
+		return nil, fmt.Errorf("the file says it has %d rows, more than the %d that are read", n, int64(maxSeriesRows))
+	}
+	if !parquet.SameNodes(f.Schema(), parquet.SchemaOf(row{})) {
+		return nil, errors.New("the Parquet file has other columns than tare's series")
+	}
+	return readRows(f)
+}
+
+func readRows(f *parquet.File) ([]record.Series, error) {
+	rd := parquet.NewGenericReader[row](f)
+	defer func() { _ = rd.Close() }()
+	type key struct{ name, labels, unit, kind string }
+	index := make(map[key]int)
+	var out []record.Series
+	var last key
+	at := -1
+	batch := make([]row, 1024)
+	for rows := int64(0); ; {
+		n, err := rd.Read(batch)
+		for _, p := range batch[:n] {
+			k := key{p.Name, p.Labels, p.Unit, p.Kind}
+			if at < 0 || k != last {
+				i, ok := index[k]
+				if !ok {
+					i = len(out)
+					index[k] = i
+					out = append(out, record.Series{Name: p.Name, Labels: record.Labels(p.Labels), Unit: record.Unit(p.Unit), Kind: record.Kind(p.Kind)})
+				}
+				at, last = i, k
+			}
+			out[at].T = append(out[at].T, time.Duration(p.T))
+			out[at].V = append(out[at].V, p.Value)
+		}
+		rows += int64(n)
+		switch {
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return nil, fmt.Errorf("the Parquet file is damaged: %w", err)
+		case n == 0 || rows > maxSeriesRows:
+			return nil, errors.New("the Parquet file is damaged: it does not end")
+		}
+	}
+}

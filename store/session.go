@@ -1,0 +1,206 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"tare/record"
+)
+
+// BeginSession records that another run goes on with these results, where and
+// with which version. Trials appended from now on belong to it.
+func (s *Store) BeginSession(ctx context.Context, started time.Time, version string, host record.Host) error {
+	if !s.writable {
+		return ErrReadOnly
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.transact(ctx, func(ctx context.Context, c *sql.Conn) error {
+		id, err := insertSession(ctx, c, Session{Started: started, TareVersion: version, Host: host})
+		if err == nil {
+			s.session = id
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("begin a session in %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+func insertSession(ctx context.Context, c *sql.Conn, x Session) (int64, error) {
+	res, err := c.ExecContext(ctx, "INSERT INTO sessions (started, tare_version) VALUES (?, ?)", timeText(x.Started), x.TareVersion)
+	if err != nil {
+		return 0, err
+	}
+	id, err := res.LastInsertId()
+	if err != nil {
+		return 0, err
+	}
+	h := x.Host
+	w := inserter{ctx: ctx, c: c}
+	w.into("host", "?,?,?,?,?,?,?,?,?,?,?,?,?,?,?")
+	w.row(id, h.Hostname, h.OS, h.Kernel, h.Arch, h.CPUModel, h.Sockets, h.Cores, h.Threads, h.MemoryBytes,
+		h.Governor, h.Clocksource, h.Virtualization, h.KVM, h.Cgroups)
+	w.into("host_details", "?,?,?,?")
+	for _, k := range slices.Sorted(maps.Keys(h.Mitigations)) {
+		w.row(id, "mitigation", k, h.Mitigations[k])
+	}
+	for _, k := range slices.Sorted(maps.Keys(h.Tools)) {
+		w.row(id, "tool", k, h.Tools[k])
+	}
+	w.into("host_warnings", "?,?,?,?")
+	for i, x := range h.Warnings {
+		w.row(id, i, x.Code, x.Text)
+	}
+	return id, w.close()
+}
+
+// Sessions returns every run that wrote here, the first first.
+func (s *Store) Sessions() ([]Session, error) {
+	ctx := context.Background()
+	var out []Session
+	index := make(map[int64]int)
+	err := s.each(ctx, `SELECT s.id, s.started, s.tare_version, h.hostname, h.os, h.kernel, h.arch, h.cpu_model, h.sockets, h.cores,
+		h.threads, h.memory_bytes, h.governor, h.clocksource, h.virtualization, h.kvm, h.cgroups
+		FROM sessions s JOIN host h ON h.session = s.id ORDER BY s.id`, nil, func(r *sql.Rows) error {
+		var x Session
+		var started string
+		h := &x.Host
+		if err := r.Scan(&x.ID, &started, &x.TareVersion, &h.Hostname, &h.OS, &h.Kernel, &h.Arch, &h.CPUModel, &h.Sockets, &h.Cores,
+			&h.Threads, &h.MemoryBytes, &h.Governor, &h.Clocksource, &h.Virtualization, &h.KVM, &h.Cgroups); err != nil {
+			return err
+		}
+		var err error
+		if x.Started, err = time.Parse(time.RFC3339Nano, started); err != nil {
+			return err
+		}
+		index[x.ID] = len(out)
+		out = append(out, x)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the sessions: %w", err)
+	}
+	err = s.each(ctx, "SELECT session, kind, name, value FROM host_details", nil, func(r *sql.Rows) error {
+		var id int64
+		var kind, name, value string
+		if err := r.Scan(&id, &kind, &name, &value); err != nil {
+			return err
+		}
+		i, ok := index[id]
+		if !ok {
+			return nil
+		}
+		m := &out[i].Host.Tools
+		if kind == "mitigation" {
+			m = &out[i].Host.Mitigations
+		}
+		if *m == nil {
+			*m = make(map[string]string)
+		}
+		(*m)[name] = value
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the host's details: %w", err)
+	}
+	err = s.each(ctx, "SELECT session, code, text FROM host_warnings ORDER BY session, ord", nil, func(r *sql.Rows) error {
+		var id int64
+		var w record.Warning
+		if err := r.Scan(&id, &w.Code, &w.Text); err != nil {
+			return err
+		}
+		if i, ok := index[id]; ok {
+			out[i].Host.Warnings = append(out[i].Host.Warnings, w)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the host's warnings: %w", err)
+	}
+	return out, nil
+}
+
+// Meta returns what the folder is about. It reads the database, not the copy in
+// study.yaml, which a user may have edited.
+func (s *Store) Meta() (Meta, error) {
+	var m Meta
+	kv := make(map[string]string)
+	err := s.each(context.Background(), "SELECT key, value FROM meta", nil, func(r *sql.Rows) error {
+		var k, v string
+		err := r.Scan(&k, &v)
+		kv[k] = v
+		return err
+	})
+	if err != nil {
+		return m, fmt.Errorf("read what the results are about: %w", err)
+	}
+	m.StudySource, m.StudyFile = []byte(kv["study"]), kv["study_file"]
+	if m.Seed, err = strconv.ParseUint(kv["seed"], 10, 64); err != nil {
+		return m, fmt.Errorf("read the seed: %w", err)
+	}
+	if err := json.Unmarshal([]byte(kv["overrides"]), &m.Overrides); err != nil {
+		return m, fmt.Errorf("read the overrides: %w", err)
+	}
+	all, err := s.Sessions()
+	if err != nil {
+		return m, err
+	}
+	if len(all) > 0 {
+		m.Host, m.TareVersion, m.Started = all[0].Host, all[0].TareVersion, all[0].Started
+	}
+	return m, nil
+}
+
+// SetSkips replaces the list of cells that this host cannot run.
+func (s *Store) SetSkips(ctx context.Context, skips []record.Skip) error {
+	if !s.writable {
+		return ErrReadOnly
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.transact(ctx, func(ctx context.Context, c *sql.Conn) error {
+		if _, err := c.ExecContext(ctx, "DELETE FROM skips"); err != nil {
+			return err
+		}
+		w := inserter{ctx: ctx, c: c}
+		w.into("skips", "?,?,?")
+		for i, k := range skips {
+			w.row(i, k.Cell.Key(), k.Reason)
+		}
+		return w.close()
+	})
+	if err != nil {
+		return fmt.Errorf("store the skipped cells: %w", err)
+	}
+	return nil
+}
+
+// Skips returns the cells that the host could not run.
+func (s *Store) Skips() ([]record.Skip, error) {
+	var out []record.Skip
+	err := s.each(context.Background(), "SELECT cell, reason FROM skips ORDER BY ord", nil, func(r *sql.Rows) error {
+		var k record.Skip
+		var cell string
+		if err := r.Scan(&cell, &k.Reason); err != nil {
+			return err
+		}
+		// A cell's key has the escapes of Labels.
+		for _, p := range record.Labels(cell).Pairs() {
+			k.Cell = append(k.Cell, record.Level{Factor: p[0], Value: p[1]})
+		}
+		out = append(out, k)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the skipped cells: %w", err)
+	}
+	return out, nil
+}

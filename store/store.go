@@ -1,0 +1,315 @@
+// Package store keeps trials on disk: one results folder with
+//
+//	results.db           every trial, in SQLite (docs/results.md has the schema)
+//	series/TRIAL.parquet the time series of a trial, in long form
+//	raw/TRIAL/NAME.zst   what its tools printed
+//	study.yaml           the study as it was given
+//	lock                 held by the one writer
+//
+// The data path: 1. run gives Append a finished trial and its evidence; 2. the
+// evidence is written under temporary names, flushed and renamed; 3. one
+// transaction writes the trial: it is in the database whole or not at all, and
+// when Append has returned it survives kill -9 and a loss of power; 4. Open
+// removes what a dead trial left after 2; 5. Trials, All, Series and Raw read it
+// back, also while another process writes.
+//
+// SQLite runs in WAL mode with synchronous=FULL: NORMAL would be faster by one
+// fsync a trial, but loses the last trials with the power, and a trial costs
+// seconds to repeat against about a millisecond to flush.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	_ "modernc.org/sqlite" // the database/sql driver "sqlite", without cgo: the binary stays static
+
+	"tare/record"
+)
+
+// Names in a results folder.
+const (
+	dbName    = "results.db"
+	seriesDir = "series"
+	rawDir    = "raw"
+	studyName = "study.yaml"
+)
+
+// Meta is what a results folder is about. Host, TareVersion and Started belong
+// to the first session; Sessions has the others.
+type Meta struct {
+	StudySource []byte   // the text of the study
+	StudyFile   string   // the name it was read from
+	Overrides   []string // the --set arguments
+	Seed        uint64
+	Host        record.Host
+	TareVersion string
+	Started     time.Time
+}
+
+// Session is one run that wrote to the folder.
+type Session struct {
+	ID          int64
+	Started     time.Time
+	TareVersion string
+	Host        record.Host
+}
+
+// ErrReadOnly is returned when a store from OpenReadOnly is written to.
+var ErrReadOnly = errors.New("the results folder is open for reading only")
+
+// Store is one open results folder. It is safe for concurrent use.
+type Store struct {
+	dir      string
+	db       *sql.DB
+	root     *os.Root // reads of evidence cannot leave the folder
+	version  int
+	writable bool
+	lock     *os.File
+	scratch  string // a private copy of the database, removed by Close
+
+	mu      sync.Mutex // one Append at a time
+	session int64
+}
+
+// Create makes the folder, which must be absent, empty, or left by a Create
+// that died, and opens it for writing with a first session. A folder with
+// results gives an error that wraps fs.ErrExist: Open it instead.
+func Create(dir string, meta Meta) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // results are meant to be read by others than root
+		return nil, fmt.Errorf("create the results folder: %w", err)
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := create(dir, meta)
+	if err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("create results in %s: %w", dir, err)
+	}
+	s.lock = lock
+	return s, nil
+}
+
+func create(dir string, meta Meta) (_ *Store, err error) {
+	if err := vacant(dir); err != nil {
+		return nil, err
+	}
+	for _, d := range []string{seriesDir, rawDir} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil { //nolint:gosec // as above
+			return nil, err
+		}
+	}
+	if _, err := writeFile(filepath.Join(dir, studyName), meta.StudySource); err != nil {
+		return nil, err
+	}
+	s, err := openDB(dir, dsn(filepath.Join(dir, dbName), "rwc"))
+	if err != nil {
+		return nil, err
+	}
+	s.writable = true
+	s.version = SchemaVersion
+	defer func() {
+		if err != nil {
+			_ = s.Close()
+		}
+	}()
+	overrides, err := json.Marshal(meta.Overrides)
+	if err != nil {
+		return nil, err
+	}
+	err = s.transact(context.Background(), func(ctx context.Context, c *sql.Conn) error {
+		if err := createSchema(ctx, c); err != nil {
+			return err
+		}
+		for _, kv := range [][2]string{
+			{"format", "tare results"},
+			{"schema", strconv.Itoa(SchemaVersion)},
+			{"study_file", meta.StudyFile},
+			{"study", string(meta.StudySource)},
+			{"overrides", string(overrides)},
+			{"seed", strconv.FormatUint(meta.Seed, 10)},
+		} {
+			if _, err := c.ExecContext(ctx, "INSERT INTO meta VALUES (?, ?)", kv[0], kv[1]); err != nil {
+				return err
+			}
+		}
+		s.session, err = insertSession(ctx, c, Session{Started: meta.Started, TareVersion: meta.TareVersion, Host: meta.Host})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := syncDir(dir); err != nil {
+		return nil, err
+	}
+	return s, syncDir(filepath.Dir(filepath.Clean(dir)))
+}
+
+// vacant checks that Create may use dir, and removes an unfinished database.
+func vacant(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	hasDB := false
+	for _, e := range entries {
+		switch e.Name() {
+		case "lock", seriesDir, rawDir, studyName, tempName(studyName), dbName + "-wal", dbName + "-shm":
+		case dbName:
+			hasDB = true
+		default:
+			return fmt.Errorf("the folder holds %q, which is not a result of tare; give an empty folder", e.Name())
+		}
+	}
+	if hasDB {
+		s, err := openDB(dir, dsn(filepath.Join(dir, dbName), "rw"))
+		if err != nil {
+			return err
+		}
+		_, err = checkSchema(context.Background(), s.db)
+		_ = s.Close()
+		if !errors.Is(err, errUnfinished) {
+			return fmt.Errorf("there are results already: %w; resume them, or give another folder", fs.ErrExist)
+		}
+	}
+	for _, n := range []string{dbName, dbName + "-wal", dbName + "-shm"} {
+		if err := os.Remove(filepath.Join(dir, n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Exists says whether dir holds results that Open will take: a folder in which
+// Create died does not.
+func Exists(dir string) bool {
+	s, err := OpenReadOnly(dir)
+	if err != nil {
+		// Results that are damaged or too new are there all the same.
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	_ = s.Close()
+	return true
+}
+
+// Open opens a folder to go on with it. Errors: fs.ErrNotExist, a *LockedError
+// when someone else writes to it, ErrNewer. Files of trials that never became a
+// row are removed. The caller tells where it runs with BeginSession.
+func Open(dir string) (*Store, error) {
+	if _, err := os.Stat(filepath.Join(dir, dbName)); err != nil {
+		return nil, fmt.Errorf("no results in %s: %w", dir, err)
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := open(dir)
+	if err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("open results in %s: %w", dir, err)
+	}
+	s.lock = lock
+	return s, nil
+}
+
+func open(dir string) (_ *Store, err error) {
+	s, err := openDB(dir, dsn(filepath.Join(dir, dbName), "rw"))
+	if err != nil {
+		return nil, err
+	}
+	s.writable = true
+	defer func() {
+		if err != nil {
+			_ = s.Close()
+		}
+	}()
+	ctx := context.Background()
+	if s.version, err = checkSchema(ctx, s.db); err != nil {
+		return nil, err
+	}
+	var verdict string
+	if err = s.db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {
+		return nil, fmt.Errorf("check the database: %w", err)
+	}
+	if verdict != "ok" {
+		return nil, fmt.Errorf("the database is damaged (%s); nothing will be added to it; what is left is readable with `sqlite3 %s .recover`", verdict, dbName)
+	}
+	if err = s.db.QueryRowContext(ctx, "SELECT coalesce(max(id), 0) FROM sessions").Scan(&s.session); err != nil {
+		return nil, fmt.Errorf("read the sessions: %w", err)
+	}
+	for _, d := range []string{seriesDir, rawDir} {
+		// A folder that was copied without empty directories is still good.
+		if err = os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil { //nolint:gosec // as in Create
+			return nil, err
+		}
+	}
+	if err = s.removeOrphans(ctx); err != nil {
+		return nil, fmt.Errorf("remove what a dead trial left: %w", err)
+	}
+	return s, nil
+}
+
+// dsn is the driver's address of a database file. trusted_schema and
+// cell_size_check make SQLite safe against a database made by someone else
+// (https://www.sqlite.org/security.html).
+func dsn(path, mode string, more ...string) string {
+	q := url.Values{"mode": {mode}, "_txlock": {"immediate"}}
+	q["_pragma"] = []string{"busy_timeout(10000)", "trusted_schema(0)", "cell_size_check(1)", "foreign_keys(1)"}
+	if mode != "ro" {
+		q["_pragma"] = append(q["_pragma"], "journal_mode(WAL)", "synchronous(FULL)")
+	}
+	for i := 0; i+1 < len(more); i += 2 {
+		q.Set(more[i], more[i+1])
+	}
+	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}
+	return u.String()
+}
+
+func openDB(dir, address string) (*Store, error) {
+	db, err := sql.Open("sqlite", address)
+	if err != nil {
+		return nil, err
+	}
+	// One connection: SQLite has one writer anyway, and a second connection
+	// would only cost memory.
+	db.SetMaxOpenConns(1)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		_ = db.Close()
+		return nil, err
+	}
+	return &Store{dir: dir, db: db, root: root}, nil
+}
+
+// Dir returns the folder.
+func (s *Store) Dir() string { return s.dir }
+
+// Close ends the use of the folder and lets the next writer in. What Append
+// stored is safe without it.
+func (s *Store) Close() error {
+	err := s.db.Close()
+	if s.root != nil {
+		err = errors.Join(err, s.root.Close())
+	}
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+		s.lock = nil
+	}
+	if s.scratch != "" {
+		err = errors.Join(err, os.RemoveAll(s.scratch))
+		s.scratch = ""
+	}
+	return err
+}
