@@ -198,3 +198,19 @@ func ignoreGone(err error) error {
 	}
 	return err
 }
+
+// Children lists the paths of the groups right below, in any tree, sorted, and
+// tells whether the group itself is there.
+func (g *Group) Children() (rels []string, there bool) {
+	for _, t := range g.h.trees {
+		entries, err := os.ReadDir(g.h.dir(t, g.rel))
+		there = there || err == nil
+		for _, e := range entries {
+			if e.IsDir() {
+				rels = append(rels, filepath.Join(g.rel, e.Name()))
+			}
+		}
+	}
+	slices.Sort(rels)
+	return slices.Compact(rels), there
+}

@@ -1,0 +1,316 @@
+// Package network connects sandboxes by a bridge that the host does not see.
+//
+// The data path: 1. Open makes the namespace /run/netns/tare-bridge with the
+// bridge tare0 in it; 2. Attach makes a namespace /run/netns/tare-NAME whose
+// eth0 is a veth pair to that bridge, with an address of 198.18.0.0/16, the
+// range for benchmarks (RFC 2544 section 12, RFC 6890); 3. the sandbox is
+// started in that namespace; 4. Detach and Close take them away again.
+//
+// The bridge is in a namespace of its own so that the host's firewall does not
+// filter what it carries, and no tool that watches the host's interfaces
+// touches it (docs/design/0003-bridge-in-its-own-namespace.md). The namespaces
+// are bound to files as `ip netns` does it, so that
+//
+//	ip netns exec tare-NAME ip addr
+//
+// shows what a sandbox sees. Offloads and MTU are as the kernel gives them.
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"tare/sandbox"
+)
+
+const (
+	// Dir is where named network namespaces are, for us as for `ip netns`.
+	Dir = "/run/netns"
+	// Prefix begins the name of each namespace and each link of ours.
+	Prefix = "tare"
+
+	bridgeLink = "tare0"
+	bridgeName = "bridge"
+	subnet     = "198.18.0.0/16"
+	lockFile   = "/run/tare/bridge.lock"
+)
+
+// Bridge is the bridge and the namespaces attached to it. It is safe for
+// concurrent use.
+type Bridge struct {
+	lock *os.File
+
+	mu   sync.Mutex
+	used map[netip.Addr]string // address to name
+	next netip.Addr            // where to look for a free address
+}
+
+// Open makes the bridge. One process at a time has it, and it is another's
+// until that one closes it or dies; what a dead one left is replaced. It needs
+// root.
+func Open(ctx context.Context) (*Bridge, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	lock, err := takeLock(lockFile)
+	if err != nil {
+		return nil, err
+	}
+	b := &Bridge{lock: lock, used: map[netip.Addr]string{}}
+	if err := b.make(); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// takeLock holds a lock for the life of this process. It is apart from the
+// host's lock, so that a Bridge is told from a leftover even where that lock
+// was not taken.
+func takeLock(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // as the rest of /run; what is private in it has its own mode
+		return nil, fmt.Errorf("network: %w; run as root", err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600) //nolint:gosec // a constant path but in tests
+	if err != nil {
+		return nil, fmt.Errorf("network: %w; run as root", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("network: another process has the bridge %s%s: %w; wait until it ends", Prefix+"-", bridgeName, err)
+	}
+	return f, nil
+}
+
+func (b *Bridge) make() error {
+	prefix := netip.MustParsePrefix(subnet)
+	b.next = prefix.Addr().Next() // .0.0 is the network's own, .0.1 is kept for the bridge
+	if err := Remove(Prefix + "-" + bridgeName); err != nil {
+		return err
+	}
+	if err := create(nsPath(bridgeName)); err != nil {
+		return err
+	}
+	return within(nsPath(bridgeName), func(h *netlink.Handle) error {
+		return addBridge(h, bridgeLink)
+	})
+}
+
+// addBridge makes a bridge and sets it up. Spanning tree is off, so that a new
+// port forwards at once instead of after 30 s of listening.
+func addBridge(h *netlink.Handle, name string) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = name
+	link := &netlink.Bridge{LinkAttrs: attrs}
+	if err := h.LinkAdd(link); err != nil {
+		return fmt.Errorf("network: making bridge %s: %w; is the kernel module bridge there?", name, err)
+	}
+	return up(h, name)
+}
+
+// up sets a link up without an IPv6 link-local address: its duplicate
+// detection and router solicitations would be traffic that nobody asked for.
+func up(h *netlink.Handle, name string) error {
+	link, err := h.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("network: link %s: %w", name, err)
+	}
+	if name != "lo" {
+		// Kernels without IPv6 refuse, and need no such setting.
+		_ = h.LinkSetIP6AddrGenMode(link, int(nl6AddrGenModeNone))
+	}
+	if err := h.LinkSetUp(link); err != nil {
+		return fmt.Errorf("network: setting %s up: %w", name, err)
+	}
+	return nil
+}
+
+// nl6AddrGenModeNone is IN6_ADDR_GEN_MODE_NONE of linux/if_link.h.
+const nl6AddrGenModeNone = 1
+
+// Attach makes the namespace of a sandbox, with lo and eth0 up, and connects it.
+// Its address is unique on the bridge. The name must be new, and is bounded
+// as a file name is: letters, digits and . _ - after the first.
+func (b *Bridge) Attach(name string) (sandbox.Network, error) {
+	if err := checkName(name); err != nil {
+		return sandbox.Network{}, err
+	}
+	addr, err := b.reserve(name)
+	if err != nil {
+		return sandbox.Network{}, err
+	}
+	path := nsPath(name)
+	if err := create(path); err != nil {
+		b.free(name)
+		return sandbox.Network{}, err
+	}
+	prefix := netip.PrefixFrom(addr, netip.MustParsePrefix(subnet).Bits())
+	if err := connect(path, name, prefix); err != nil {
+		return sandbox.Network{}, errors.Join(err, b.Detach(name))
+	}
+	return sandbox.Network{Path: path, Addr: prefix}, nil
+}
+
+// connect makes the veth pair across the two namespaces.
+func connect(path, name string, prefix netip.Prefix) error {
+	inside, err := os.Open(path) //nolint:gosec // a namespace file that Attach made
+	if err != nil {
+		return fmt.Errorf("network: %w", err)
+	}
+	defer func() { _ = inside.Close() }()
+	err = within(nsPath(bridgeName), func(h *netlink.Handle) error {
+		return addVeth(h, linkName(name), bridgeLink, int(inside.Fd()))
+	})
+	if err != nil {
+		return err
+	}
+	return within(path, func(h *netlink.Handle) error {
+		return configure(h, prefix)
+	})
+}
+
+// addVeth makes a pair whose one end is a port of the bridge and whose other
+// end is eth0 in the namespace behind fd.
+func addVeth(h *netlink.Handle, name, bridge string, fd int) error {
+	master, err := h.LinkByName(bridge)
+	if err != nil {
+		return fmt.Errorf("network: link %s: %w", bridge, err)
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = name
+	attrs.MasterIndex = master.Attrs().Index
+	pair := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(fd)}
+	if err := h.LinkAdd(pair); err != nil {
+		return fmt.Errorf("network: making veth %s: %w; is the kernel module veth there?", name, err)
+	}
+	return up(h, name)
+}
+
+func configure(h *netlink.Handle, prefix netip.Prefix) error {
+	if err := up(h, "lo"); err != nil {
+		return err
+	}
+	eth0, err := h.LinkByName("eth0")
+	if err != nil {
+		return fmt.Errorf("network: link eth0: %w", err)
+	}
+	addr, err := netlink.ParseAddr(prefix.String())
+	if err != nil {
+		return fmt.Errorf("network: %w", err)
+	}
+	if err := h.AddrAdd(eth0, addr); err != nil {
+		return fmt.Errorf("network: giving %s to eth0: %w", prefix, err)
+	}
+	return up(h, "eth0")
+}
+
+func (b *Bridge) reserve(name string) (netip.Addr, error) {
+	prefix := netip.MustParsePrefix(subnet)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lock == nil {
+		return netip.Addr{}, fmt.Errorf("network: attaching %s: %w", name, os.ErrClosed)
+	}
+	for _, n := range b.used {
+		if n == name {
+			return netip.Addr{}, fmt.Errorf("network: %s is attached already; detach it first", name)
+		}
+	}
+	// Addresses are used in turn, so that a stale neighbour entry does not point
+	// at a new sandbox.
+	for range 1<<(32-prefix.Bits()) - 2 {
+		b.next = b.next.Next()
+		if !prefix.Contains(b.next.Next()) { // the broadcast address
+			b.next = prefix.Addr().Next().Next()
+		}
+		if _, taken := b.used[b.next]; !taken {
+			b.used[b.next] = name
+			return b.next, nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("network: no address of %s is free; detach some sandboxes", subnet)
+}
+
+func (b *Bridge) free(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for a, n := range b.used {
+		if n == name {
+			delete(b.used, a)
+		}
+	}
+}
+
+// Detach removes a sandbox's namespace and its link to the bridge. A process
+// that is still in the namespace keeps it alive, nameless and unconnected,
+// until it ends. It is idempotent; a name that was not attached here is left
+// alone.
+func (b *Bridge) Detach(name string) error {
+	b.mu.Lock()
+	mine := false
+	for _, n := range b.used {
+		mine = mine || n == name
+	}
+	b.mu.Unlock()
+	if !mine {
+		return nil
+	}
+	// The pair first: the kernel takes a namespace apart some time after its
+	// last user, and a link in it would live until then.
+	err := within(nsPath(bridgeName), func(h *netlink.Handle) error {
+		return removeLink(h, linkName(name))
+	})
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil // the bridge was cleaned away, and its ports with it
+	}
+	if err = errors.Join(err, Remove(Prefix+"-"+name)); err != nil {
+		return err
+	}
+	b.free(name)
+	return nil
+}
+
+func removeLink(h *netlink.Handle, name string) error {
+	link, err := h.LinkByName(name)
+	var gone netlink.LinkNotFoundError
+	if errors.As(err, &gone) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("network: link %s: %w", name, err)
+	}
+	if err := h.LinkDel(link); err != nil && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("network: removing link %s: %w", name, err)
+	}
+	return nil
+}
+
+// Close detaches everything and removes the bridge. It is idempotent.
+func (b *Bridge) Close() error {
+	b.mu.Lock()
+	var names []string
+	for _, n := range b.used {
+		names = append(names, n)
+	}
+	lock := b.lock
+	b.lock = nil
+	b.mu.Unlock()
+	if lock == nil {
+		return nil
+	}
+	slices.Sort(names)
+	var errs []error
+	for _, n := range names {
+		errs = append(errs, b.Detach(n))
+	}
+	errs = append(errs, Remove(Prefix+"-"+bridgeName), lock.Close())
+	return errors.Join(errs...)
+}

@@ -1,0 +1,227 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/cgroup"
+	"tare/internal/mountinfo"
+	"tare/internal/network"
+)
+
+// Kinds of Leftover, in the order of removal.
+const (
+	KindProcess   = "process"
+	KindContainer = "container"
+	KindMount     = "mount"
+	KindNetns     = "netns"
+	KindLink      = "link"
+	KindCgroup    = "cgroup"
+	KindDirectory = "directory"
+)
+
+// Leftover is one thing that a dead run left on the host. Err says why it could
+// not be removed; nil means that it was, or that it was a dry run.
+type Leftover struct {
+	Kind, Name string
+	Err        error
+}
+
+// itemTime bounds the removal of one item, so that one that hangs does not keep
+// the rest.
+const itemTime = 15 * time.Second
+
+// Clean finds by name all that this program makes on a host, and removes it
+// unless dryRun: processes, containers, mounts, network namespaces, links,
+// control groups, directories. That order, because each holds the next: a
+// process its mounts and namespaces, a mount its directory. The caller holds the
+// host's lock, so that nothing found is in use.
+//
+// What cannot be removed is in the list with its Err, and the rest goes on. The
+// error is for what could not be looked at, such as other users' processes when
+// this is not root.
+func Clean(ctx context.Context, dryRun bool) ([]Leftover, error) {
+	c := &cleaner{run: RunDir, lib: LibDir, dry: dryRun}
+	steps := []func(context.Context){
+		c.processes, c.containers, c.mounts, c.namespaces, c.links, c.cgroups, c.directories,
+	}
+	for _, step := range steps {
+		step(ctx)
+	}
+	return c.found, errors.Join(c.unseen...)
+}
+
+type cleaner struct {
+	run, lib string
+	dry      bool
+	found    []Leftover
+	unseen   []error
+}
+
+// item reports one leftover and, unless this is a dry run, removes it.
+func (c *cleaner) item(ctx context.Context, kind, name string, remove func(context.Context) error) {
+	l := Leftover{Kind: kind, Name: name}
+	if !c.dry {
+		if l.Err = ctx.Err(); l.Err == nil {
+			ctx, cancel := context.WithTimeout(ctx, itemTime)
+			defer cancel()
+			l.Err = remove(ctx)
+		}
+	}
+	c.found = append(c.found, l)
+}
+
+func (c *cleaner) miss(err error) {
+	if err != nil {
+		c.unseen = append(c.unseen, err)
+	}
+}
+
+func (c *cleaner) mounts(ctx context.Context) {
+	all, err := mountinfo.Self()
+	if err != nil {
+		c.miss(err)
+		return
+	}
+	var points []string
+	for _, m := range all {
+		if m.Under(c.run) || m.Under(c.lib) {
+			points = append(points, m.Point)
+		}
+	}
+	// Children before parents. Two on one point stand twice in the table, and
+	// each umount takes the upper one.
+	slices.SortFunc(points, func(a, b string) int {
+		if d := strings.Count(b, "/") - strings.Count(a, "/"); d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	for _, p := range points {
+		c.item(ctx, KindMount, p, func(ctx context.Context) error { return unmount(ctx, p) })
+	}
+}
+
+// unmount tries for a second, then detaches: the mount leaves the tree at once
+// and ends when its last user does.
+func unmount(ctx context.Context, point string) error {
+	for range 20 {
+		err := unix.Unmount(point, unix.UMOUNT_NOFOLLOW)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EBUSY) {
+			return fmt.Errorf("unmounting: %w%s", err, rootHint(err))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	if err := unix.Unmount(point, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("unmounting: %w%s", err, rootHint(err))
+	}
+	return nil
+}
+
+func rootHint(err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return "; run as root"
+	}
+	return ""
+}
+
+func (c *cleaner) namespaces(ctx context.Context) {
+	names, err := network.List()
+	c.miss(err)
+	for _, n := range names {
+		c.item(ctx, KindNetns, n, func(context.Context) error { return network.Remove(n) })
+	}
+}
+
+func (c *cleaner) links(ctx context.Context) {
+	names, err := network.HostLinks()
+	c.miss(err)
+	for _, n := range names {
+		c.item(ctx, KindLink, n, func(context.Context) error { return network.RemoveHostLink(n) })
+	}
+}
+
+func (c *cleaner) cgroups(ctx context.Context) {
+	h, err := cgroup.Detect()
+	if err != nil {
+		c.miss(err)
+		return
+	}
+	top := h.Open(cgroup.Top)
+	children, there := top.Children()
+	for _, rel := range children {
+		c.item(ctx, KindCgroup, rel, func(ctx context.Context) error { return destroy(ctx, h.Open(rel)) })
+	}
+	// With its last child "tare" itself goes; alone it is a leftover of its own.
+	if _, still := top.Children(); there && still && (!c.dry || len(children) == 0) {
+		c.item(ctx, KindCgroup, cgroup.Top, func(ctx context.Context) error { return destroy(ctx, top) })
+	}
+}
+
+// destroy refuses to kill the caller's own ancestors: someone may have started
+// a shell in one of our groups, and then tare clean in it.
+func destroy(ctx context.Context, g *cgroup.Group) error {
+	pids, err := g.Procs()
+	if err != nil {
+		return err
+	}
+	for _, pid := range lineage() {
+		if slices.Contains(pids, pid) {
+			return fmt.Errorf("process %d in it is this program or one that started it; run tare clean from outside of the group", pid)
+		}
+	}
+	return g.Destroy(ctx)
+}
+
+func (c *cleaner) directories(ctx context.Context) {
+	for _, base := range []string{c.run, c.lib} {
+		entries, err := os.ReadDir(base)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			c.miss(fmt.Errorf("directories: %w%s", err, rootHint(err)))
+		}
+		for _, e := range entries {
+			// The locks belong to whoever runs, which is the caller.
+			if base == c.run && (e.Name() == lockName || e.Name() == bridgeLock) {
+				continue
+			}
+			path := filepath.Join(base, e.Name())
+			c.item(ctx, KindDirectory, path, func(context.Context) error { return removeTree(path) })
+		}
+	}
+}
+
+// bridgeLock is internal/network's lock in RunDir.
+const bridgeLock = "bridge.lock"
+
+// removeTree removes a tree with nothing mounted in it.
+func removeTree(path string) error {
+	mounts, err := mountinfo.Self()
+	if err != nil {
+		return err
+	}
+	for _, m := range mounts {
+		if m.Under(path) {
+			return fmt.Errorf("%s is still mounted, and removing would go through into it; umount it", m.Point)
+		}
+	}
+	if err := os.RemoveAll(path); err != nil {
+		return fmt.Errorf("removing: %w%s", err, rootHint(err))
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+// Package state is what this program has on a host while it runs: the lock that
+// gives the host to one run at a time, the directories of a run, and the
+// finding and removing of all that a dead run left behind.
+//
+// The data path: 1. Hold takes the host, or says who has it; 2. Dirs makes the
+// run's own directories; 3. after a crash, Clean finds processes, containers,
+// mounts, network namespaces, links, control groups and directories by their
+// names and removes them in that order. There is no ledger
+// (docs/design/0002-names-not-ledger.md).
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// RunDir is where everything lies that need not outlive a boot.
+	RunDir = "/run/tare"
+	// LibDir is where the data of a trial lies while it runs.
+	LibDir = "/var/lib/tare"
+
+	lockName = "lock"
+	maxLock  = 16384 // bytes of the lock file that are read
+)
+
+// Holder says who has the host.
+type Holder struct {
+	Pid   int       `json:"pid"`
+	What  string    `json:"what"`
+	Since time.Time `json:"since"`
+}
+
+// HeldError says that another process has the host; find it with errors.As. The
+// Holder is zero when it could not be told.
+type HeldError struct{ Holder Holder }
+
+// Error names the holder and what to do.
+func (e *HeldError) Error() string {
+	if e.Holder.Pid == 0 {
+		return "another tare has this host; wait until it ends"
+	}
+	return fmt.Sprintf("this host is held by %q, process %d, since %s; wait until it ends, or stop it",
+		e.Holder.What, e.Holder.Pid, e.Holder.Since.Format(time.DateTime))
+}
+
+// Lock is the host, held. It ends with Release or with the process.
+type Lock struct {
+	f    *os.File
+	path string
+}
+
+// Hold takes the lock file in dir (RunDir but in tests), which is made if
+// missing; what is a short text for others to read, such as the command line.
+// It never blocks: when another has the lock the error is a *HeldError. The lock
+// is an flock(2), which the kernel releases when the holder dies, however it
+// dies.
+func Hold(dir, what string) (*Lock, error) {
+	path := filepath.Join(dir, lockName)
+	for {
+		l, err := tryHold(dir, path, what)
+		// The file was unlinked by its last holder between our open and our
+		// flock: what we hold is nobody's lock. Begin again.
+		if errors.Is(err, errStale) {
+			continue
+		}
+		return l, err
+	}
+}
+
+var errStale = errors.New("the lock file was replaced")
+
+func tryHold(dir, path, what string) (*Lock, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // as the rest of /run; what is private in it has its own mode
+		return nil, fmt.Errorf("taking the host's lock: %w; run as root", err)
+	}
+	// 0600: whoever can open it can hold it, and so keep root from running.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600) //nolint:gosec // the caller's directory
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errStale // the directory went away
+	}
+	if err != nil {
+		return nil, fmt.Errorf("taking the host's lock: %w; run as root", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer func() { _ = f.Close() }()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, &HeldError{Holder: readHolder(f)}
+		}
+		return nil, fmt.Errorf("taking the host's lock %s: %w", path, err)
+	}
+	if err := claim(f, path, what); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return &Lock{f: f, path: path}, nil
+}
+
+// claim writes who we are into the locked file.
+func claim(f *os.File, path, what string) error {
+	named, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errStale
+	}
+	if err != nil {
+		return fmt.Errorf("taking the host's lock: %w", err)
+	}
+	held, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("taking the host's lock: %w", err)
+	}
+	if !os.SameFile(named, held) {
+		return errStale
+	}
+	const maxWhat = 1024 // so that the text fits into maxLock, escaped or not
+	if len(what) > maxWhat {
+		what = what[:maxWhat]
+	}
+	text, err := json.Marshal(Holder{Pid: os.Getpid(), What: what, Since: time.Now().Truncate(time.Second)})
+	if err != nil {
+		return fmt.Errorf("taking the host's lock: %w", err)
+	}
+	if err := f.Truncate(0); err != nil {
+		return fmt.Errorf("taking the host's lock: %w", err)
+	}
+	if _, err := f.WriteAt(append(text, '\n'), 0); err != nil {
+		return fmt.Errorf("taking the host's lock: writing %s: %w; is /run full?", path, err)
+	}
+	return nil
+}
+
+// readHolder reads who has the lock. The holder may be between taking it and
+// writing its name, so a few milliseconds are given.
+func readHolder(f *os.File) Holder {
+	for range 5 {
+		h, err := parseHolder(io.NewSectionReader(f, 0, maxLock))
+		if err == nil {
+			return h
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return Holder{}
+}
+
+func parseHolder(r io.Reader) (Holder, error) {
+	var h Holder
+	if err := json.NewDecoder(io.LimitReader(r, maxLock)).Decode(&h); err != nil {
+		return Holder{}, fmt.Errorf("lock file: %w", err)
+	}
+	if h.Pid <= 0 {
+		return Holder{}, fmt.Errorf("lock file: %d is not a process", h.Pid)
+	}
+	return h, nil
+}
+
+// Release gives the host back. It is idempotent.
+func (l *Lock) Release() error {
+	if l == nil || l.f == nil {
+		return nil
+	}
+	f := l.f
+	l.f = nil
+	var err error
+	held, e1 := f.Stat()
+	named, e2 := os.Lstat(l.path)
+	if e1 == nil && e2 == nil && os.SameFile(held, named) {
+		// Unlinked while it is held, so that no other can have it yet; Hold
+		// notices.
+		err = os.Remove(l.path)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("giving the host's lock back: %w", err)
+	}
+	return nil
+}

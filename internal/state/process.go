@@ -1,0 +1,179 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/cgroup"
+)
+
+// Marker begins the environment variable that everything started for a sandbox
+// bears.
+const Marker = "TARE_SANDBOX="
+
+// process is one that may be ours; start tells it from a later one with the
+// same number.
+type process struct {
+	pid    int
+	parent int
+	start  uint64 // clock ticks after boot
+	comm   string
+}
+
+// processes ends those that are in our control groups or bear the marker. It
+// looks again after killing, because one may have forked meanwhile.
+func (c *cleaner) processes(ctx context.Context) {
+	const rounds = 5
+	reported := map[process]bool{}
+	for range rounds {
+		ours, unread := find("/proc")
+		fresh := 0
+		for _, p := range ours {
+			if reported[p] {
+				continue
+			}
+			reported[p] = true
+			fresh++
+			c.item(ctx, KindProcess, fmt.Sprintf("%d (%s)", p.pid, p.comm), func(ctx context.Context) error { return p.kill(ctx) })
+		}
+		if c.dry || fresh == 0 {
+			if unread > 0 && os.Geteuid() != 0 {
+				c.miss(fmt.Errorf("%d processes of other users could not be looked at; run as root", unread))
+			}
+			return
+		}
+	}
+}
+
+// find lists our processes, in the order of their numbers, and counts those
+// whose environment may not be read. This process and those that started it are
+// left out.
+func find(proc string) (ours []process, unread int) {
+	member := map[int]bool{}
+	if h, err := cgroup.Detect(); err == nil {
+		pids, _ := h.Open(cgroup.Top).Procs() // what cannot be read is reported with the groups
+		for _, pid := range pids {
+			member[pid] = true
+		}
+	}
+	self := lineage()
+	entries, _ := os.ReadDir(proc)
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || slices.Contains(self, pid) {
+			continue
+		}
+		p, err := readProcess(proc, pid)
+		if err != nil {
+			continue // it has ended
+		}
+		env, err := os.ReadFile(filepath.Join(proc, e.Name(), "environ")) //nolint:gosec // /proc
+		if errors.Is(err, fs.ErrPermission) {
+			unread++
+		}
+		if member[pid] || marked(env) {
+			ours = append(ours, p)
+		}
+	}
+	slices.SortFunc(ours, func(a, b process) int { return a.pid - b.pid })
+	return ours, unread
+}
+
+// marked tells whether an environ file has the marker as a variable, not just
+// as text within another.
+func marked(env []byte) bool {
+	for v := range bytes.SplitSeq(env, []byte{0}) {
+		if bytes.HasPrefix(v, []byte(Marker)) && len(v) > len(Marker) {
+			return true
+		}
+	}
+	return false
+}
+
+// lineage is this process and those that started it, up to the first.
+func lineage() []int {
+	var out []int
+	for pid := os.Getpid(); pid > 0 && !slices.Contains(out, pid); {
+		out = append(out, pid)
+		p, err := readProcess("/proc", pid)
+		if err != nil {
+			break
+		}
+		pid = p.parent
+	}
+	return out
+}
+
+func readProcess(proc string, pid int) (process, error) {
+	b, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat")) //nolint:gosec // /proc
+	if err != nil {
+		return process{}, err
+	}
+	return parseStat(string(b))
+}
+
+// parseStat reads /proc/PID/stat (proc_pid_stat(5)). The name is in
+// parentheses and may hold any character, parentheses too.
+func parseStat(s string) (process, error) {
+	open, shut := strings.IndexByte(s, '('), strings.LastIndexByte(s, ')')
+	if open < 1 || shut < open {
+		return process{}, errors.New("stat: no name in parentheses")
+	}
+	f := strings.Fields(s[shut+1:])
+	const parent, start = 4 - 3, 22 - 3 // fields are counted from 1; the state is the third
+	if len(f) <= start {
+		return process{}, fmt.Errorf("stat: %d fields after the name, want more than %d", len(f), start)
+	}
+	p := process{comm: s[open+1 : shut]}
+	var errs [3]error
+	p.pid, errs[0] = strconv.Atoi(strings.TrimSpace(s[:open]))
+	p.parent, errs[1] = strconv.Atoi(f[parent])
+	p.start, errs[2] = strconv.ParseUint(f[start], 10, 64)
+	if err := errors.Join(errs[:]...); err != nil {
+		return process{}, fmt.Errorf("stat: %w", err)
+	}
+	return p, nil
+}
+
+// kill ends the process and waits until it has ended. The descriptor is opened
+// first and the start time compared then, so that a signal never meets another
+// process that got the number.
+func (p process) kill(ctx context.Context) error {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("killing: %w%s", err, rootHint(err))
+	}
+	defer func() { _ = unix.Close(fd) }()
+	now, err := readProcess("/proc", p.pid)
+	if err != nil || now.start != p.start {
+		return nil // ended meanwhile
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("killing: %w%s", err, rootHint(err))
+	}
+	for {
+		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 20) //nolint:gosec // a descriptor fits
+		if ready > 0 {
+			return nil
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("waiting for its end: %w", err)
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("it does not end after SIGKILL: %w; it waits in the kernel, or is frozen (see its cgroup)", ctx.Err())
+		}
+	}
+}
