@@ -1,0 +1,193 @@
+// Package fio is the workload fio: reading and writing files with the real fio
+// (3.0 and later).
+//
+// The data path: 1. Roles turns the parameters into one fio command; fio lays its
+// files out (really written, not preallocated), then measures for a fixed time;
+// 2. fio prints JSON with the bins of its own latency histograms (json+);
+// 3. parse reads every job of it; 4. Parse sums the jobs and merges their
+// histograms, by direction, into samples.
+//
+// Latency is fio's lat: from handing a request over to its completion. Its clat
+// leaves the hand-over out, which is where an isolation's cost of a system call
+// is. Reference: fio(1), "Interpreting the output"; json+ in
+// https://fio.readthedocs.io/en/latest/fio_doc.html#json-output.
+package fio
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/param"
+	"tare/record"
+	"tare/workload"
+)
+
+// New returns the workload.
+func New() workload.Workload { return fio{} }
+
+type fio struct{}
+
+// layoutRate, in bytes a second, is a low guess of how fast fio lays its files
+// out: it goes into the expected time of a trial alone.
+const layoutRate = 200 << 20
+
+func (fio) Name() string { return "fio" }
+
+func (fio) About() string {
+	return "fio: reads and writes files; shows what an isolation costs storage, in its data path and in system calls"
+}
+
+func (fio) Params() []param.Param {
+	return []param.Param{
+		{Name: "rw", Type: param.Enum, Default: "randread", Words: []string{"read", "write", "randread", "randwrite", "rw", "randrw"}, Help: "direction and order of the requests; rw and randrw are half reads, half writes"},
+		{Name: "bs", Type: param.Size, Default: "4KiB", Min: 512, Max: 64 << 20, Help: "size of a request"},
+		{Name: "size", Type: param.Size, Default: "64MiB", Min: 4096, Max: 1 << 40, Help: "size of each job's file"},
+		{Name: "jobs", Type: param.Int, Default: "1", Min: 1, Max: 64, Help: "processes, each with a file of its own"},
+		{Name: "iodepth", Type: param.Int, Default: "1", Min: 1, Max: 1024, Help: "requests of a job in flight; more than 1 needs the engine libaio or io_uring"},
+		{Name: "engine", Type: param.Enum, Default: "psync", Words: []string{"sync", "psync", "libaio", "io_uring"}, Help: "system calls that are used: read and write, pread and pwrite, io_submit, io_uring"},
+		{Name: "direct", Type: param.Bool, Default: "true", Help: "go past the page cache (O_DIRECT)"},
+		{Name: "fsync", Type: param.Int, Default: "0", Min: 0, Max: 1 << 20, Help: "fsync after this many writes; 0 for never"},
+		{Name: "duration", Type: param.Duration, Default: "2s", Min: 0.1, Max: 3600, Help: "measured time"},
+		{Name: "warmup", Type: param.Duration, Default: "500ms", Min: 0, Max: 3600, Help: "time before the measuring begins (fio's ramp_time)"},
+		{Name: "target", Type: param.Enum, Default: "data", Words: []string{"data", "tmpfs"}, Help: "where the files are: data, a directory of the host; tmpfs, the sandbox's own /tmp"},
+	}
+}
+
+// directions returns the directions of a value of rw, in the order of the
+// report.
+func directions(rw string) []string {
+	switch rw {
+	case "write", "randwrite":
+		return []string{"write"}
+	case "rw", "randrw":
+		return []string{"read", "write"}
+	}
+	return []string{"read"}
+}
+
+func (fio) Responses(v param.Values) []record.Response {
+	rw := v.Str("rw")
+	throughput := record.Response{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Help: "bytes a second, all jobs together"}
+	iops := record.Response{Name: "iops", Unit: record.PerSecond, Better: record.Higher, Help: "requests a second, all jobs together"}
+	out := []record.Response{throughput, iops}
+	if strings.HasPrefix(rw, "rand") {
+		out = []record.Response{iops, throughput}
+	}
+	ds := directions(rw)
+	for _, d := range ds {
+		for _, p := range percentiles() {
+			out = append(out, record.Response{Name: latencyName(ds, d, p.name), Unit: record.Second, Better: record.Lower, Help: p.name + " of the time of one " + d + ", from all jobs' histograms merged"})
+		}
+	}
+	return out
+}
+
+type percentile struct {
+	name     string
+	quantile float64
+}
+
+func percentiles() []percentile { return []percentile{{"p50", 50}, {"p99", 99}} }
+
+// latencyName keeps the directions of a mixed load apart: a percentile over
+// reads and writes together says nothing about either.
+func latencyName(ds []string, direction, p string) string {
+	if len(ds) > 1 {
+		return direction + "_latency_" + p
+	}
+	return "latency_" + p
+}
+
+func (fio) Roles(v param.Values) ([]workload.Role, error) {
+	bs, size, engine := v.Size("bs"), v.Size("size"), v.Str("engine")
+	duration, warmup := v.Duration("duration"), v.Duration("warmup")
+	switch {
+	case v.Int("iodepth") > 1 && (engine == "sync" || engine == "psync"):
+		return nil, fmt.Errorf("iodepth = %s has no effect with engine = %s, which has one request in flight; write engine: libaio or io_uring", v.Str("iodepth"), engine)
+	case size < bs:
+		return nil, fmt.Errorf("size = %s is smaller than bs = %s", v.Str("size"), v.Str("bs"))
+	case v.Bool("direct") && bs%512 != 0:
+		return nil, fmt.Errorf("bs = %s is not a multiple of 512 bytes, which direct = true needs", v.Str("bs"))
+	case v.Int("fsync") > 0 && directions(v.Str("rw"))[0] == "read" && len(directions(v.Str("rw"))) == 1:
+		return nil, fmt.Errorf("fsync = %s has no effect with rw = %s, which writes nothing", v.Str("fsync"), v.Str("rw"))
+	case duration%time.Millisecond != 0:
+		return nil, fmt.Errorf("duration = %s is not a whole number of milliseconds", v.Str("duration"))
+	case warmup%time.Millisecond != 0:
+		return nil, fmt.Errorf("warmup = %s is not a whole number of milliseconds", v.Str("warmup"))
+	}
+	dir := "/data"
+	if v.Str("target") == "tmpfs" {
+		dir = "/tmp"
+	}
+	layout := time.Duration(float64(size) * float64(v.Int("jobs")) / layoutRate * float64(time.Second))
+	direct := "0"
+	if v.Bool("direct") {
+		direct = "1"
+	}
+	return []workload.Role{{
+		Name: "main", Mode: workload.Exec, Needs: []string{"fio"}, Data: v.Str("target") == "data",
+		Warmup: warmup + layout, Expect: duration,
+		Args: []string{"fio", "--name=tare", "--directory=" + dir,
+			"--rw=" + v.Str("rw"),
+			"--bs=" + strconv.FormatInt(bs, 10),
+			"--size=" + strconv.FormatInt(size, 10),
+			"--numjobs=" + v.Str("jobs"),
+			"--iodepth=" + v.Str("iodepth"),
+			"--ioengine=" + engine,
+			"--direct=" + direct,
+			"--fsync=" + v.Str("fsync"),
+			"--time_based", "--runtime=" + millis(duration), "--ramp_time=" + millis(warmup),
+			// Preallocated blocks that were never written read as zeroes without
+			// touching the disk: the files are written for real.
+			"--fallocate=none",
+			"--group_reporting=0", // each job reports; parse adds them up
+			"--lat_percentiles=1", "--clat_percentiles=0", "--slat_percentiles=0",
+			"--eta=never", "--output-format=json+"},
+	}}, nil
+}
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) + "ms" }
+
+func (fio) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {
+	var rd record.Reading
+	o, err := parse(out)
+	if err != nil {
+		return rd, err
+	}
+	if want := v.Int("jobs"); len(o.jobs) != want {
+		return rd, fmt.Errorf("fio: the output has %d jobs, %d were asked for", len(o.jobs), want)
+	}
+	ds := directions(v.Str("rw"))
+	var throughput, iops float64
+	var latencies []record.Sample
+	for _, d := range ds {
+		s, err := sum(o.jobs, d)
+		if err != nil {
+			return rd, err
+		}
+		label := record.MakeLabels("direction", d)
+		throughput += s.throughput()
+		iops += s.iops()
+		rd.Samples = append(rd.Samples,
+			record.Sample{Name: "throughput", Labels: label, Unit: record.BytesPerSecond, Kind: record.Value, Value: s.throughput(), Original: s.text(s.bytes, "bytes")},
+			record.Sample{Name: "iops", Labels: label, Unit: record.PerSecond, Kind: record.Value, Value: s.iops(), Original: s.text(s.ios, "requests")})
+		for _, p := range percentiles() {
+			latencies = append(latencies, record.Sample{Name: latencyName(ds, d, p.name), Unit: record.Second, Kind: record.Value,
+				Value: float64(s.latency.ValueAtQuantile(p.quantile)) * 1e-9})
+		}
+		h, err := encode("latency", label, s.latency)
+		if err != nil {
+			return rd, err
+		}
+		rd.Histograms = append(rd.Histograms, h)
+		rd.Warnings = append(rd.Warnings, s.warnings(d)...)
+	}
+	rd.Samples = append(rd.Samples,
+		record.Sample{Name: "throughput", Unit: record.BytesPerSecond, Kind: record.Value, Value: throughput},
+		record.Sample{Name: "iops", Unit: record.PerSecond, Kind: record.Value, Value: iops})
+	rd.Samples = append(rd.Samples, latencies...)
+	return rd, nil
+}

@@ -1,0 +1,214 @@
+package fio
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/param"
+	"tare/record"
+	"tare/workload/workloadtest"
+)
+
+// The captures were made by fio 3.33 (Debian 12) with the options of Roles:
+// natively, and inside gVisor (runsc). randrw-psync-2jobs-clat has clat bins
+// only, as fio prints without lat_percentiles.
+func cases() []workloadtest.Case {
+	file := func(name string) map[string]string { return map[string]string{"main": "testdata/" + name} }
+	return []workloadtest.Case{
+		{Name: "mixed", Params: param.Values{"rw": "randrw", "jobs": "2", "iodepth": "4", "engine": "libaio"}, Outputs: file("randrw-libaio-2jobs.json")},
+		{Name: "only clat", Params: param.Values{"rw": "randrw", "jobs": "2", "direct": "false"}, Outputs: file("randrw-psync-2jobs-clat.json")},
+		{Name: "io_uring", Params: param.Values{"jobs": "3", "iodepth": "8", "engine": "io_uring"}, Outputs: file("randread-io_uring-3jobs.json")},
+		{Name: "write", Params: param.Values{"rw": "write", "bs": "1MiB", "direct": "false", "fsync": "8"}, Outputs: file("write-fsync.json")},
+		{Name: "gVisor", Params: param.Values{"jobs": "2"}, Outputs: file("runsc-psync-2jobs.json")},
+		{Name: "depth without effect", Params: param.Values{"iodepth": "4"}, Refused: true},
+		{Name: "file smaller than a request", Params: param.Values{"bs": "1MiB", "size": "64KiB"}, Refused: true},
+		{Name: "unaligned", Params: param.Values{"bs": "1000"}, Refused: true},
+		{Name: "fsync of reads", Params: param.Values{"fsync": "1"}, Refused: true},
+		{Name: "too fine a time", Params: param.Values{"duration": "1000100us"}, Refused: true},
+	}
+}
+
+func TestContract(t *testing.T) { workloadtest.Run(t, New(), cases()...) }
+func FuzzParse(f *testing.F)    { workloadtest.Fuzz(f, New(), cases()...) }
+
+func read(t *testing.T, name string, v param.Values) (record.Reading, error) {
+	t.Helper()
+	v, err := param.Fill(New().Params(), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(filepath.Join("testdata", name)) //nolint:gosec // the tests name their own files
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	return New().Parse("main", v, f)
+}
+
+func value(t *testing.T, r record.Reading, name string, labels record.Labels) float64 {
+	t.Helper()
+	i := slices.IndexFunc(r.Samples, func(s record.Sample) bool { return s.Name == name && s.Labels == labels })
+	if i < 0 {
+		t.Fatalf("there is no sample %s{%s} in %+v", name, labels, r.Samples)
+	}
+	return r.Samples[i].Value
+}
+
+func near(t *testing.T, what string, got, want, tolerance float64) {
+	t.Helper()
+	if math.Abs(got-want) > tolerance*want {
+		t.Errorf("%s = %g, want %g", what, got, want)
+	}
+}
+
+// TestAllJobsCount compares with fio's own rates of each job, read by another
+// way: a parser that looked at one job alone would be at a half.
+func TestAllJobsCount(t *testing.T) {
+	const name = "randrw-libaio-2jobs.json"
+	r, err := read(t, name, param.Values{"rw": "randrw", "jobs": "2", "engine": "libaio", "iodepth": "4"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Jobs []map[string]any `json:"jobs"`
+	}
+	if err := json.Unmarshal(b, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"read", "write"} {
+		var bw, iops float64
+		for _, j := range doc.Jobs {
+			m := j[d].(map[string]any)
+			bw += m["bw_bytes"].(float64)
+			iops += m["iops"].(float64)
+		}
+		label := record.MakeLabels("direction", d)
+		near(t, d+" throughput", value(t, r, "throughput", label), bw, 0.002)
+		near(t, d+" iops", value(t, r, "iops", label), iops, 0.002)
+	}
+	near(t, "sum of directions", value(t, r, "iops", ""), value(t, r, "iops", "direction=read")+value(t, r, "iops", "direction=write"), 1e-9)
+	if len(r.Histograms) != 2 {
+		t.Fatalf("%d histograms, want one a direction", len(r.Histograms))
+	}
+	h, err := hdrhistogram.Decode(r.Histograms[0].Encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "decoded p99", float64(h.ValueAtQuantile(99))*1e-9, value(t, r, "read_latency_p99", ""), 1e-9)
+}
+
+// TestPercentiles compares with the percentiles that fio itself computed from
+// the same bins.
+func TestPercentiles(t *testing.T) {
+	r, err := read(t, "write-fsync.json", param.Values{"rw": "write", "bs": "1MiB", "direct": "false"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile("testdata/write-fsync.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Jobs []struct {
+			Write struct {
+				Lat struct {
+					Percentile map[string]float64 `json:"percentile"`
+				} `json:"lat_ns"`
+			} `json:"write"`
+		} `json:"jobs"`
+	}
+	if err := json.Unmarshal(b, &doc); err != nil {
+		t.Fatal(err)
+	}
+	p := doc.Jobs[0].Write.Lat.Percentile
+	near(t, "p50", value(t, r, "latency_p50", ""), p["50.000000"]*1e-9, 0.02)
+	near(t, "p99", value(t, r, "latency_p99", ""), p["99.000000"]*1e-9, 0.02)
+}
+
+// TestFailures: what fio says reaches the user.
+func TestFailures(t *testing.T) {
+	for _, c := range []struct{ file, want string }{
+		{"runsc-io_uring-refused.json", "Function not implemented"},
+		{"invalid-argument.json", "invalid argument"},
+		{"full-disk.txt", "no space left on device"},
+	} {
+		_, err := read(t, c.file, nil)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want an error with %q", c.file, err, c.want)
+		}
+	}
+	if _, err := read(t, "runsc-psync-2jobs.json", param.Values{"jobs": "3"}); err == nil {
+		t.Error("two jobs where three were asked for are no error")
+	}
+	v, _ := param.Fill(New().Params(), nil)
+	if _, err := New().Parse("main", v, strings.NewReader("fio: engine nope not loadable\n")); err == nil || !strings.Contains(err.Error(), "nope") {
+		t.Errorf("an output without JSON gives %v", err)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	r, err := read(t, "randrw-psync-2jobs-clat.json", param.Values{"rw": "randrw", "jobs": "2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Warnings) != 2 || r.Warnings[0].Code != "completion-latency" {
+		t.Errorf("warnings = %+v, want completion-latency for each direction", r.Warnings)
+	}
+	uneven := `{"jobs":[
+	 {"jobname":"a","read":{"io_bytes":4096,"total_ios":1,"runtime":1000,"lat_ns":{"bins":{"100":1}}}},
+	 {"jobname":"b","read":{"io_bytes":4096,"total_ios":1,"runtime":2000,"lat_ns":{"bins":{"100":1}}}}]}`
+	v, _ := param.Fill(New().Params(), param.Values{"jobs": "2"})
+	if r, err = New().Parse("main", v, strings.NewReader(uneven)); err != nil {
+		t.Fatal(err)
+	}
+	var codes []string
+	for _, w := range r.Warnings {
+		codes = append(codes, w.Code)
+	}
+	if !slices.Equal(codes, []string{"few-requests", "uneven-jobs"}) {
+		t.Errorf("warnings = %v", codes)
+	}
+	near(t, "iops over the longest job", value(t, r, "iops", ""), 1, 1e-9)
+}
+
+// TestReal runs the installed fio as Roles says, in a directory of its own.
+func TestReal(t *testing.T) {
+	if _, err := exec.LookPath("fio"); err != nil {
+		t.Skip("fio is not installed")
+	}
+	v, err := param.Fill(New().Params(), param.Values{"rw": "randrw", "size": "1MiB", "jobs": "2", "direct": "false", "duration": "300ms", "warmup": "100ms"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles, err := New().Roles(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := slices.Clone(roles[0].Args)
+	args[slices.Index(args, "--directory=/data")] = "--directory=" + t.TempDir()
+	out, err := exec.Command(args[0], args[1:]...).Output() //nolint:gosec // the workload's own command
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	r, err := New().Parse("main", v, strings.NewReader(string(out)))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, w := range r.Warnings {
+		if w.Code != "few-requests" {
+			t.Errorf("warning: %+v", w)
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package fio
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/record"
+	"tare/workload/output"
+)
+
+const (
+	// maxLatency bounds the histograms, in nanoseconds; fio's own bins end far below
+	// an hour.
+	maxLatency = int64(time.Hour)
+	// maxCount keeps sums of counts exact and far from an overflow.
+	maxCount = int64(1) << 53
+	maxBytes = int64(1) << 56
+	// fewRequests: below it fewer than five requests are beyond the 99th percentile.
+	fewRequests = 500
+	// unevenJobs is how much longer one job may run than another before a rate of
+	// their sum means little.
+	unevenJobs = 1.1
+)
+
+// parsed is fio's whole output.
+type parsed struct {
+	jobs  []job
+	notes string // what fio printed before the JSON: notes and errors
+}
+
+// job is one entry of "jobs". Each fio process is one, since group_reporting is
+// off.
+type job struct {
+	Name  string     `json:"jobname"`
+	Error int        `json:"error"` // an errno
+	Read  *direction `json:"read"`
+	Write *direction `json:"write"`
+}
+
+// direction is what one job did in one direction. Runtime is in milliseconds.
+type direction struct {
+	Bytes   int64   `json:"io_bytes"`
+	IOs     int64   `json:"total_ios"`
+	Runtime int64   `json:"runtime"`
+	Lat     latency `json:"lat_ns"`
+	Clat    latency `json:"clat_ns"`
+}
+
+// latency holds the bins of json+: the middle of a bin in nanoseconds, and how
+// many requests fell into it.
+type latency struct {
+	Bins map[string]int64 `json:"bins"`
+}
+
+// parse finds the JSON in fio's output, which notes and errors may precede, and
+// checks every job.
+func parse(in io.Reader) (parsed, error) {
+	var p parsed
+	b, err := output.Read(in)
+	if err != nil {
+		return p, fmt.Errorf("fio: %w", err)
+	}
+	at := 0
+	if b[0] != '{' {
+		if at = bytes.Index(b, []byte("\n{")) + 1; at == 0 {
+			return p, fmt.Errorf("fio: the output holds no JSON%s", says(string(b)))
+		}
+	}
+	p.notes = string(b[:at])
+	var doc struct {
+		Jobs []job `json:"jobs"`
+	}
+	// A decoder, since fio may print more after the JSON.
+	if err := json.NewDecoder(bytes.NewReader(b[at:])).Decode(&doc); err != nil {
+		return p, fmt.Errorf("fio: the JSON is broken: %w%s", err, says(p.notes))
+	}
+	if len(doc.Jobs) == 0 {
+		return p, fmt.Errorf("fio: the JSON has no jobs%s", says(p.notes))
+	}
+	for i, j := range doc.Jobs {
+		if j.Error != 0 {
+			return p, fmt.Errorf("fio: job %d (%s) failed with error %d: %w%s", i+1, j.Name, j.Error, syscall.Errno(uintptr(max(j.Error, 0))), says(p.notes))
+		}
+	}
+	p.jobs = doc.Jobs
+	return p, nil
+}
+
+// says quotes the start of what fio printed beside its JSON.
+func says(notes string) string {
+	const most = 500
+	notes = strings.ToValidUTF8(strings.TrimSpace(notes), "?")
+	if notes == "" {
+		return ""
+	}
+	if len(notes) > most {
+		notes = strings.ToValidUTF8(notes[:most], "") + "..."
+	}
+	return "; it says: " + notes
+}
+
+// total is the sum over the jobs in one direction.
+type total struct {
+	bytes, ios       int64
+	runtime, fastest time.Duration // of the job that ran longest, and shortest
+	jobs             int
+	clat             bool // lat had no bins: the latencies are without the hand-over
+	latency          *hdrhistogram.Histogram
+}
+
+// throughput and iops are over the longest job's time: jobs start together, so
+// that is the wall time in which the sum was done. Adding the jobs' own rates
+// would count time in which only some of them ran as if all had.
+func (t total) throughput() float64 { return float64(t.bytes) / t.runtime.Seconds() }
+func (t total) iops() float64       { return float64(t.ios) / t.runtime.Seconds() }
+
+func (t total) text(n int64, what string) string {
+	return fmt.Sprintf("%d %s in %d ms by %d jobs", n, what, t.runtime.Milliseconds(), t.jobs)
+}
+
+// sum adds up the jobs in one direction.
+func sum(jobs []job, name string) (total, error) {
+	t := total{fastest: math.MaxInt64, jobs: len(jobs), latency: hdrhistogram.New(1, maxLatency, 3)}
+	var count int64
+	for i, j := range jobs {
+		d := j.Read
+		if name == "write" {
+			d = j.Write
+		}
+		bad := func(format string, args ...any) (total, error) {
+			return t, fmt.Errorf("fio: job %d (%s), %s: %s", i+1, j.Name, name, fmt.Sprintf(format, args...))
+		}
+		switch {
+		case d == nil:
+			return bad("nothing is reported")
+		case d.IOs == 0:
+			return bad("no request was completed; make duration longer")
+		case d.Bytes < 0 || d.IOs < 0 || d.Bytes > maxBytes || d.IOs > maxCount:
+			return bad("io_bytes %d and total_ios %d are out of range", d.Bytes, d.IOs)
+		case d.Runtime <= 0 || d.Runtime > int64(1000*time.Hour/time.Millisecond):
+			return bad("a runtime of %d ms is out of range", d.Runtime)
+		}
+		t.bytes += d.Bytes
+		t.ios += d.IOs
+		runtime := time.Duration(d.Runtime) * time.Millisecond
+		t.runtime, t.fastest = max(t.runtime, runtime), min(t.fastest, runtime)
+		bins := d.Lat.Bins
+		if len(bins) == 0 {
+			bins, t.clat = d.Clat.Bins, true
+		}
+		if len(bins) == 0 {
+			return bad("there are no latency bins; --output-format=json+ and fio 3.0 or later are needed")
+		}
+		for text, n := range bins {
+			ns, err := strconv.ParseInt(text, 10, 64)
+			if err != nil || ns < 0 || ns > maxLatency || n < 0 || n > maxCount || count+n > maxCount {
+				return bad("the latency bin %q with %d requests is out of range", text, n)
+			}
+			count += n
+			if n == 0 {
+				continue
+			}
+			if err := t.latency.RecordValues(max(ns, 1), n); err != nil {
+				return bad("the latency bin %q: %v", text, err)
+			}
+		}
+	}
+	if count == 0 {
+		return t, errors.New("fio: all latency bins of " + name + " are empty")
+	}
+	return t, nil
+}
+
+func (t total) warnings(name string) []record.Warning {
+	var out []record.Warning
+	if t.ios < fewRequests {
+		out = append(out, record.Warning{Code: "few-requests", Text: fmt.Sprintf("fio completed only %d requests (%s): the 99th percentile rests on fewer than five; make duration longer", t.ios, name)})
+	}
+	if float64(t.runtime) > unevenJobs*float64(t.fastest) {
+		out = append(out, record.Warning{Code: "uneven-jobs", Text: fmt.Sprintf("fio's jobs ran from %s to %s (%s): they did not work all at the same time", t.fastest, t.runtime, name)})
+	}
+	if t.clat {
+		out = append(out, record.Warning{Code: "completion-latency", Text: "fio printed no histogram of the whole latency; the time to hand requests over is missing from the percentiles (" + name + ")"})
+	}
+	return out
+}
+
+func encode(name string, labels record.Labels, h *hdrhistogram.Histogram) (record.Histogram, error) {
+	enc, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return record.Histogram{}, fmt.Errorf("fio: encoding the histogram: %w", err)
+	}
+	return record.Histogram{Name: name, Labels: labels, Unit: record.Second, Scale: 1e-9, Encoded: enc}, nil
+}
