@@ -1,0 +1,170 @@
+// Package cgroup is the collector of what the kernel accounts to a sandbox's
+// control groups: CPU, throttling, memory, tasks, pressure, disk traffic.
+//
+// The data path: 1. Open groups the scopes by end and leaves out cgroups that
+// lie inside another; 2. for every figure the first file that is there is held,
+// version 1's or 2's; 3. each Read takes every file once, by one pread, and
+// parses the numbers in it without allocating; 4. figures of several cgroups of
+// one end are added up, and what a removed cgroup had counted stays in the sum.
+//
+// Version 2: Documentation/admin-guide/cgroup-v2.rst ("CPU Interface Files" and
+// on); version 1: Documentation/admin-guide/cgroup-v1/cpuacct.rst, memory.rst,
+// blkio-controller.rst, Documentation/scheduler/sched-bwc.rst and
+// Documentation/accounting/psi.rst. cpu.stat of version 2 looks so:
+//
+//	usage_usec 200277423
+//	user_usec 155765539
+//	system_usec 44511883
+//
+// A group's CPU includes threads that lived too short for the proc collector to
+// see them, and on the other hand cannot tell roles apart.
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"tare/collect"
+	"tare/collect/internal/held"
+	"tare/internal/cgroup"
+	"tare/record"
+	"tare/sandbox"
+)
+
+// Paths finds cgroups in the file system; internal/cgroup's Hierarchy is one.
+type Paths interface {
+	// Path is the directory of a cgroup in a controller's hierarchy, "" for the
+	// unified one.
+	Path(controller, rel string) (string, bool)
+}
+
+// Collector is the collector; it keeps no state.
+type Collector struct {
+	paths Paths // nil: the host's, found when needed
+	held  int   // descriptors; 0: by RLIMIT_NOFILE
+}
+
+// New makes the collector for this host.
+func New() *Collector { return &Collector{} }
+
+// NewWith makes a collector that finds cgroups through paths and holds at most
+// held descriptors (0: what RLIMIT_NOFILE suggests).
+func NewWith(paths Paths, held int) *Collector { return &Collector{paths: paths, held: held} }
+
+var _ collect.Collector = (*Collector)(nil)
+
+// Name is the word in a study file.
+func (*Collector) Name() string { return "cgroup" }
+
+// About is one sentence for `tare list`.
+func (*Collector) About() string {
+	return "CPU, throttling, memory, tasks, pressure and disk traffic of each sandbox's cgroups (Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/)"
+}
+
+// Series describes what Read returns.
+func (*Collector) Series() []record.Response {
+	var out []record.Response
+	for _, f := range figures() {
+		out = append(out, record.Response{Name: f.name, Unit: f.unit, Better: f.better, Help: f.help})
+	}
+	return append(out, record.Response{Name: collectorCPU, Unit: record.Second, Better: record.Lower, Help: "CPU that reading took, up to the reading before"})
+}
+
+const collectorCPU = "collector_cpu"
+
+// Check says why the source is missing on this host.
+func (c *Collector) Check() error {
+	_, err := c.find()
+	return err
+}
+
+func (c *Collector) find() (Paths, error) {
+	if c.paths != nil {
+		return c.paths, nil
+	}
+	h, err := cgroup.Detect()
+	if err != nil {
+		return nil, fmt.Errorf("cgroup collector: %w; mount a cgroup file system, or leave the collector cgroup out of the study", err)
+	}
+	return h, nil
+}
+
+// Open holds the files of the scopes' cgroups. Files that this kernel does not
+// have are left out, and with them their series; an end whose cgroups cannot be
+// found at all is an error.
+func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Probe, error) {
+	paths, err := c.find()
+	if err != nil {
+		return nil, err
+	}
+	budget := held.DefaultBudget()
+	if c.held > 0 {
+		budget = held.NewBudget(c.held)
+	}
+	p := &probe{buf: make([]byte, 4096)}
+	for _, e := range ends(scopes) {
+		if len(e.outer) == 0 {
+			continue
+		}
+		before := len(p.files)
+		if err := p.add(paths, budget, e); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+		if len(p.files) == before {
+			err := fmt.Errorf("cgroup collector: nothing to read in %s; was the sandbox stopped already?", strings.Join(e.outer, ", "))
+			return nil, errors.Join(err, p.Close())
+		}
+	}
+	return p, nil
+}
+
+// end is all cgroups of the sandboxes at one end.
+type end struct {
+	labels  record.Labels
+	outer   []string // none inside another
+	limited []string // those that carry limits
+}
+
+func ends(scopes []sandbox.Scope) []end {
+	var out []end
+	for _, s := range scopes {
+		l := record.Labels("")
+		if s.End != "" {
+			l = record.MakeLabels("end", s.End)
+		}
+		i := slices.IndexFunc(out, func(e end) bool { return e.labels == l })
+		if i < 0 {
+			i = len(out)
+			out = append(out, end{labels: l})
+		}
+		for _, g := range s.Cgroups {
+			out[i].outer = append(out[i].outer, path.Clean("/" + g)[1:])
+		}
+		if s.Limited != "" {
+			out[i].limited = append(out[i].limited, path.Clean("/" + s.Limited)[1:])
+		}
+	}
+	for i := range out {
+		out[i].outer = outermost(out[i].outer)
+		slices.Sort(out[i].limited)
+		out[i].limited = slices.Compact(out[i].limited)
+	}
+	return out
+}
+
+// outermost leaves out cgroups that lie in another of the list: the kernel has
+// added them up already.
+func outermost(groups []string) []string {
+	slices.Sort(groups)
+	var out []string
+	for _, g := range slices.Compact(groups) {
+		if !slices.ContainsFunc(out, func(o string) bool { return o == "" || strings.HasPrefix(g, o+"/") }) {
+			out = append(out, g)
+		}
+	}
+	return out
+}

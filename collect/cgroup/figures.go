@@ -1,0 +1,146 @@
+package cgroup
+
+import (
+	"bytes"
+
+	"tare/collect/internal/held"
+	"tare/record"
+)
+
+// which of an end's cgroups a file is read from.
+type which int
+
+const (
+	outer   which = iota // the outermost: they include their descendants
+	limited              // those with a limit
+	both                 // for figures that version 1 counts in each cgroup for itself
+)
+
+// source is one file that has a figure.
+type source struct {
+	controller string // "" is the unified hierarchy
+	file       string
+	from       which
+	scale      float64 // to the base unit
+	parse      func([]byte) (uint64, bool)
+}
+
+// figure is one series, with the files that may have it, best first.
+type figure struct {
+	name    string
+	unit    record.Unit
+	better  record.Better
+	kind    record.Kind
+	help    string
+	sources []source
+}
+
+// figures is the whole list. Version 1's files come first: on a hybrid host
+// they are the ones that count, and the unified tree may have an empty cgroup of
+// the same name; on a version 2 host they are not there.
+func figures() []figure {
+	return []figure{
+		{
+			"cgroup_cpu", record.Second, record.Lower, record.Counter, "CPU time of all the sandbox's processes",
+			[]source{{"cpuacct", "cpuacct.usage", outer, 1e-9, bare}, {"", "cpu.stat", outer, 1e-6, key("usage_usec")}},
+		},
+		{
+			"cgroup_cpu_user", record.Second, record.Lower, record.Counter, "the part of it in user mode",
+			[]source{{"cpuacct", "cpuacct.usage_user", outer, 1e-9, bare}, {"cpuacct", "cpuacct.stat", outer, 1e-2, key("user")}, {"", "cpu.stat", outer, 1e-6, key("user_usec")}},
+		},
+		{
+			"cgroup_cpu_system", record.Second, record.Lower, record.Counter, "the part of it in the kernel",
+			[]source{{"cpuacct", "cpuacct.usage_sys", outer, 1e-9, bare}, {"cpuacct", "cpuacct.stat", outer, 1e-2, key("system")}, {"", "cpu.stat", outer, 1e-6, key("system_usec")}},
+		},
+		{
+			"cgroup_periods", record.Count, record.Neither, record.Counter, "enforcement periods of the CPU limit in which the sandbox ran",
+			[]source{{"cpu", "cpu.stat", limited, 1, key("nr_periods")}, {"", "cpu.stat", limited, 1, key("nr_periods")}},
+		},
+		{
+			"cgroup_throttled_periods", record.Count, record.Lower, record.Counter, "those of them in which the limit was reached",
+			[]source{{"cpu", "cpu.stat", limited, 1, key("nr_throttled")}, {"", "cpu.stat", limited, 1, key("nr_throttled")}},
+		},
+		{
+			"cgroup_throttled_time", record.Second, record.Lower, record.Counter, "time held back by the CPU limit, summed over processors",
+			[]source{{"cpu", "cpu.stat", limited, 1e-9, key("throttled_time")}, {"", "cpu.stat", limited, 1e-6, key("throttled_usec")}},
+		},
+		{
+			"cgroup_memory", record.Byte, record.Lower, record.Gauge, "memory charged, page cache included",
+			[]source{{"memory", "memory.usage_in_bytes", outer, 1, bare}, {"", "memory.current", outer, 1, bare}},
+		},
+		{
+			"cgroup_memory_peak", record.Byte, record.Lower, record.Counter, "the most that was charged at once",
+			[]source{{"memory", "memory.max_usage_in_bytes", outer, 1, bare}, {"", "memory.peak", outer, 1, bare}},
+		},
+		{
+			"cgroup_memory_anon", record.Byte, record.Lower, record.Gauge, "memory that no file backs: heaps and stacks",
+			[]source{{"memory", "memory.stat", outer, 1, key("total_rss")}, {"", "memory.stat", outer, 1, key("anon")}},
+		},
+		{
+			"cgroup_oom_kills", record.Count, record.Lower, record.Counter, "processes killed for memory",
+			[]source{{"memory", "memory.oom_control", both, 1, key("oom_kill")}, {"", "memory.events", outer, 1, key("oom_kill")}},
+		},
+		{
+			"cgroup_tasks", record.Count, record.Neither, record.Gauge, "threads in the sandbox, as the host counts them",
+			[]source{{"pids", "pids.current", outer, 1, bare}, {"", "pids.current", outer, 1, bare}},
+		},
+		{
+			"cgroup_cpu_pressure", record.Second, record.Lower, record.Counter, "time in which some thread waited for a processor",
+			[]source{{"", "cpu.pressure", outer, 1e-6, some}},
+		},
+		{
+			"cgroup_memory_pressure", record.Second, record.Lower, record.Counter, "time in which some thread waited for memory",
+			[]source{{"", "memory.pressure", outer, 1e-6, some}},
+		},
+		{
+			"cgroup_io_pressure", record.Second, record.Lower, record.Counter, "time in which some thread waited for a disk",
+			[]source{{"", "io.pressure", outer, 1e-6, some}},
+		},
+		{
+			"cgroup_io_read", record.Byte, record.Neither, record.Counter, "bytes read from disks",
+			[]source{{"blkio", "blkio.throttle.io_service_bytes_recursive", outer, 1, device("Read ")}, {"", "io.stat", outer, 1, device("rbytes=")}},
+		},
+		{
+			"cgroup_io_written", record.Byte, record.Neither, record.Counter, "bytes written to disks",
+			[]source{{"blkio", "blkio.throttle.io_service_bytes_recursive", outer, 1, device("Write ")}, {"", "io.stat", outer, 1, device("wbytes=")}},
+		},
+	}
+}
+
+// bare reads a file that is one number.
+func bare(b []byte) (uint64, bool) {
+	n, _, ok := held.Uint(b)
+	return n, ok
+}
+
+// key reads one line of a flat keyed file.
+func key(name string) func([]byte) (uint64, bool) {
+	return func(b []byte) (uint64, bool) { return held.Value(b, name) }
+}
+
+func some(b []byte) (uint64, bool) { return held.Pressure(b, "some") }
+
+// device adds up one field over the devices of io.stat
+//
+//	8:16 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=0 dios=0
+//
+// or of version 1's blkio files, "8:16 Read 1459200" and at the end "Total ...".
+// A group without traffic has an empty file: that is zero.
+func device(field string) func([]byte) (uint64, bool) {
+	name := []byte(" " + field)
+	return func(b []byte) (uint64, bool) {
+		var sum uint64
+		for len(b) > 0 {
+			var line []byte
+			line, b = held.Line(b)
+			if i := bytes.Index(line, name); i >= 0 {
+				n, _, ok := held.Uint(line[i+len(name):])
+				if !ok || sum+n < sum {
+					return 0, false
+				}
+				sum += n
+			}
+		}
+		return sum, true
+	}
+}

@@ -1,0 +1,185 @@
+package cgroup
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+
+	"tare/collect/internal/held"
+	"tare/record"
+)
+
+// file is one held file and what this Read found in it.
+type file struct {
+	*held.File
+	data []byte // of this Read; nil: gone
+	buf  []byte
+}
+
+// reading is one figure in one file.
+type reading struct {
+	file  *file
+	parse func([]byte) (uint64, bool)
+	scale float64
+	last  float64 // what it last was, in the base unit
+}
+
+// series is one figure of one end.
+type series struct {
+	sample   record.Sample
+	readings []reading
+}
+
+type probe struct {
+	files  []*file
+	series []series
+	buf    []byte
+	meter  held.Meter
+	closed bool
+}
+
+// add opens one end's files.
+func (p *probe) add(paths Paths, b *held.Budget, e end) error {
+	for _, f := range figures() {
+		s := series{sample: record.Sample{Name: f.name, Labels: e.labels, Unit: f.unit, Kind: f.kind}}
+		for _, g := range e.groups() {
+			r, err := p.reading(paths, b, f.sources, g)
+			if err != nil {
+				return err
+			}
+			if r.file != nil {
+				s.readings = append(s.readings, r)
+			}
+		}
+		if len(s.readings) > 0 {
+			p.series = append(p.series, s)
+		}
+	}
+	return nil
+}
+
+// group is one cgroup and what may be read from it.
+type group struct {
+	rel            string
+	outer, limited bool
+}
+
+func (e *end) groups() []group {
+	var out []group
+	for _, g := range e.outer {
+		out = append(out, group{g, true, slices.Contains(e.limited, g)})
+	}
+	for _, g := range e.limited {
+		if !slices.Contains(e.outer, g) {
+			out = append(out, group{g, false, true})
+		}
+	}
+	return out
+}
+
+// has says whether a source's figure is to be read from this cgroup.
+func (g group) has(w which) bool {
+	return w == both || w == outer && g.outer || w == limited && g.limited
+}
+
+// reading opens the first of a figure's files that is there and can be parsed.
+func (p *probe) reading(paths Paths, b *held.Budget, sources []source, g group) (reading, error) {
+	for _, src := range sources {
+		if !g.has(src.from) {
+			continue
+		}
+		dir, ok := paths.Path(src.controller, g.rel)
+		if !ok {
+			continue
+		}
+		h, err := p.open(dir+"/"+src.file, b)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return reading{}, err
+		}
+		data, err := h.Read(&h.buf)
+		if err != nil {
+			continue // such as cpu.pressure with psi=0 on the kernel's command line: EOPNOTSUPP
+		}
+		if _, ok := src.parse(data); ok {
+			return reading{file: h, parse: src.parse, scale: src.scale}, nil
+		}
+	}
+	return reading{}, nil
+}
+
+// open opens a file once, however many figures are in it.
+func (p *probe) open(path string, b *held.Budget) (*file, error) {
+	if i := slices.IndexFunc(p.files, func(f *file) bool { return f.Path() == path }); i >= 0 {
+		return p.files[i], nil
+	}
+	h, err := held.Open(path, b)
+	if err != nil {
+		return nil, err
+	}
+	f := &file{File: h}
+	p.files = append(p.files, f)
+	return f, nil
+}
+
+var errClosed = errors.New("cgroup collector: Read after Close")
+
+// Read takes every file once and appends a sample for each series.
+func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
+	if p.closed {
+		return dst, errClosed
+	}
+	p.meter.Start()
+	defer p.meter.Stop()
+	for _, f := range p.files {
+		var err error
+		if f.data, err = f.Read(&f.buf); err != nil {
+			f.data = nil // the cgroup was removed: ENODEV
+		}
+	}
+	for i := range p.series {
+		dst = p.series[i].append(dst)
+	}
+	return append(dst, record.Sample{Name: collectorCPU, Labels: "collector=cgroup", Unit: record.Second, Kind: record.Counter, Value: p.meter.Seconds()}), nil
+}
+
+// append adds up the cgroups. A counter of a removed one stays; a state is left
+// out, and the whole sample when no cgroup has it any more.
+func (s *series) append(dst []record.Sample) []record.Sample {
+	sum, seen := 0.0, false
+	for i := range s.readings {
+		r := &s.readings[i]
+		counter := s.sample.Kind == record.Counter
+		n, ok := uint64(0), false
+		if r.file.data != nil {
+			n, ok = r.parse(r.file.data)
+		}
+		switch {
+		case ok && counter:
+			r.last = max(r.last, float64(n)*r.scale)
+		case ok:
+			r.last = float64(n) * r.scale
+		case !counter:
+			continue
+		}
+		sum, seen = sum+r.last, true
+	}
+	if !seen {
+		return dst
+	}
+	out := s.sample
+	out.Value = sum
+	return append(dst, out)
+}
+
+// Close releases every descriptor. It is idempotent.
+func (p *probe) Close() error {
+	p.closed = true
+	var err error
+	for _, f := range p.files {
+		err = errors.Join(err, f.Close())
+	}
+	return err
+}

@@ -1,0 +1,71 @@
+package host
+
+import (
+	"fmt"
+	"strings"
+
+	"tare/record"
+)
+
+// maxSteal is the share of stolen time from which a warning is given: the
+// margin within which ratios count as equivalent is 3 %, so a third of it.
+const maxSteal = 0.01
+
+// warnings is what speaks against trusting figures from this host. Each text
+// ends with what to do about it.
+func (t tree) warnings(h *record.Host) []record.Warning {
+	var out []record.Warning
+	add := func(code, format string, args ...any) {
+		out = append(out, record.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+	}
+	if h.Governor != "" && h.Governor != "performance" {
+		add("governor", "the frequency governor is %s, so speed changes with load; write performance to /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", h.Governor)
+	}
+	if t.line("sys/devices/system/cpu/intel_pstate/no_turbo") == "0" || t.line("sys/devices/system/cpu/cpufreq/boost") == "1" {
+		add("turbo", "turbo frequencies are on, so speed depends on heat and on neighbours; switch them off for absolute figures")
+	}
+	if smt(h.Cores, h.Threads) {
+		add("smt", "%d threads share %d cores, so a busy sibling slows a thread; pin with the factor cpus, or write off to /sys/devices/system/cpu/smt/control", h.Threads, h.Cores)
+	}
+	if h.Threads == 1 {
+		add("one-core", "there is one processor: client, server and this program take turns on it; use a host with two or more")
+	}
+	if n := swapUsed(t.text("proc/swaps")); n > 0 {
+		add("swap", "%d MiB of swap are in use, so memory may come from disk; swapoff -a, or free memory", n>>20)
+	}
+	if l := load1(t.line("proc/loadavg")); h.Threads > 0 && l > 0.5*float64(h.Threads) {
+		add("load", "the load average is %.2f on %d processors before anything was started; stop the other work", l, h.Threads)
+	}
+	switch h.Clocksource {
+	case "", "tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page":
+		// Read without a system call.
+	default:
+		add("clock", "the clock source is %s, which takes a system call to read and so adds to every latency; tsc is better where the hardware has it", h.Clocksource)
+	}
+	if t.throttled() {
+		add("throttled", "a processor was slowed down for heat since boot; cool it, or lower the frequency for steady figures")
+	}
+	if s := stealShare(t.text("proc/stat")); s > maxSteal {
+		add("steal", "the hypervisor gave %.1f %% of the processor time this host wanted to others since boot; figures will scatter; use a host of your own", 100*s)
+	}
+	if v := h.Virtualization; v != "" && v != "none" {
+		add("virtual", "this host is itself a virtual machine (%s): ratios can be trusted, absolute times less, and VMs in it are slower than on hardware", v)
+	}
+	for _, m := range h.Mitigations {
+		if strings.HasPrefix(m, "Vulnerable") {
+			add("mitigations", "some mitigations of processor faults are off or missing, so system calls cost less than on a patched host; compare hosts only with equal mitigations")
+			break
+		}
+	}
+	return out
+}
+
+// throttled says whether any processor counted thermal throttling.
+func (t tree) throttled() bool {
+	for _, f := range t.glob("sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count") {
+		if number(t.line(t.rel(f))) > 0 {
+			return true
+		}
+	}
+	return false
+}

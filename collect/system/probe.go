@@ -1,0 +1,163 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+
+	"tare/collect/internal/held"
+	"tare/record"
+)
+
+// tick is USER_HZ, which the kernel's ABI fixes at 100 on all of Go's Linux
+// platforms.
+const tick = 0.01
+
+// The fields of /proc/stat's cpu line, in order; guest and guest_nice follow
+// and are in user and nice already.
+const nModes = 8
+
+func modes() [nModes]record.Labels {
+	return [nModes]record.Labels{
+		"mode=user", "mode=nice", "mode=system", "mode=idle",
+		"mode=iowait", "mode=irq", "mode=softirq", "mode=steal",
+	}
+}
+
+// Places in /proc/stat's softirq line, after the total.
+const (
+	softNetTX = 2
+	softNetRX = 3
+	softBlock = 4
+)
+
+// stat is what one reading of /proc/stat says.
+type stat struct {
+	cpu                                [nModes]uint64 // ticks
+	switches, forks, running, blocked  uint64
+	hasCtxt, hasForks, hasRun, hasBlkd bool
+	soft                               [softBlock + 1]uint64
+	hasSoft                            bool
+}
+
+// parseStat reads /proc/stat; ok is false when it has no line of all
+// processors. Kernels before 2.6.11 had fewer modes: those stay zero.
+func parseStat(b []byte) (s stat, ok bool) {
+	for len(b) > 0 {
+		var line []byte
+		line, b = held.Line(b)
+		if rest, is := held.After(line, "cpu"); is {
+			n := 0
+			for more := true; n < nModes && more; {
+				if s.cpu[n], rest, more = held.Uint(rest); more {
+					n++
+				}
+			}
+			ok = n >= 4
+		} else if rest, is := held.After(line, "ctxt"); is {
+			s.switches, _, s.hasCtxt = held.Uint(rest)
+		} else if rest, is := held.After(line, "processes"); is {
+			s.forks, _, s.hasForks = held.Uint(rest)
+		} else if rest, is := held.After(line, "procs_running"); is {
+			s.running, _, s.hasRun = held.Uint(rest)
+		} else if rest, is := held.After(line, "procs_blocked"); is {
+			s.blocked, _, s.hasBlkd = held.Uint(rest)
+		} else if rest, is := held.After(line, "softirq"); is {
+			_, rest, s.hasSoft = held.Uint(rest) // the total
+			for i := 0; i < len(s.soft) && s.hasSoft; i++ {
+				s.soft[i], rest, s.hasSoft = held.Uint(rest)
+			}
+		}
+	}
+	return s, ok
+}
+
+type pressure struct {
+	file       *held.File
+	some, full record.Labels
+}
+
+type probe struct {
+	stat, meminfo *held.File
+	pressure      []pressure
+	high          [nModes]uint64
+	buf           []byte
+	meter         held.Meter
+	closed        bool
+}
+
+var errClosed = errors.New("system collector: Read after Close")
+
+// Read takes each file once.
+func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
+	if p.closed {
+		return dst, errClosed
+	}
+	p.meter.Start()
+	defer p.meter.Stop()
+	b, err := p.stat.Read(&p.buf)
+	if err != nil {
+		return dst, fmt.Errorf("system collector: %w", err)
+	}
+	s, ok := parseStat(b)
+	if !ok {
+		return dst, fmt.Errorf("system collector: %s has no line of all processors", p.stat.Path())
+	}
+	dst = p.appendStat(dst, &s)
+	if p.meminfo != nil {
+		if b, err = p.meminfo.Read(&p.buf); err != nil {
+			return dst, fmt.Errorf("system collector: %w", err)
+		}
+		// "kB" in this file means 1024 bytes (proc_meminfo(5)).
+		if kib, ok := held.Value(b, "MemAvailable"); ok {
+			dst = append(dst, record.Sample{Name: availableName, Unit: record.Byte, Kind: record.Gauge, Value: float64(kib) * 1024})
+		}
+	}
+	for i := range p.pressure {
+		f := &p.pressure[i]
+		if b, err = f.file.Read(&p.buf); err != nil {
+			continue // psi was switched off meanwhile
+		}
+		dst = stalled(dst, f.some, b, "some")
+		dst = stalled(dst, f.full, b, "full")
+	}
+	return append(dst, record.Sample{Name: costName, Labels: "collector=system", Unit: record.Second, Kind: record.Counter, Value: p.meter.Seconds()}), nil
+}
+
+func stalled(dst []record.Sample, l record.Labels, b []byte, who string) []record.Sample {
+	us, ok := held.Pressure(b, who)
+	if !ok {
+		return dst
+	}
+	return append(dst, record.Sample{Name: pressureName, Labels: l, Unit: record.Second, Kind: record.Counter, Value: float64(us) / 1e6})
+}
+
+func (p *probe) appendStat(dst []record.Sample, s *stat) []record.Sample {
+	labels := modes()
+	for i, l := range labels {
+		p.high[i] = max(p.high[i], s.cpu[i])
+		dst = append(dst, record.Sample{Name: cpuName, Labels: l, Unit: record.Second, Kind: record.Counter, Value: float64(p.high[i]) * tick})
+	}
+	count := func(has bool, name string, l record.Labels, k record.Kind, n uint64) {
+		if has {
+			dst = append(dst, record.Sample{Name: name, Labels: l, Unit: record.Count, Kind: k, Value: float64(n)})
+		}
+	}
+	count(s.hasCtxt, switchesName, "", record.Counter, s.switches)
+	count(s.hasForks, forksName, "", record.Counter, s.forks)
+	count(s.hasRun, runningName, "", record.Gauge, s.running)
+	count(s.hasBlkd, blockedName, "", record.Gauge, s.blocked)
+	count(s.hasSoft, softirqsName, "kind=net_tx", record.Counter, s.soft[softNetTX])
+	count(s.hasSoft, softirqsName, "kind=net_rx", record.Counter, s.soft[softNetRX])
+	count(s.hasSoft, softirqsName, "kind=block", record.Counter, s.soft[softBlock])
+	return dst
+}
+
+// Close releases every descriptor. It is idempotent.
+func (p *probe) Close() error {
+	p.closed = true
+	err := errors.Join(p.stat.Close(), p.meminfo.Close())
+	for i := range p.pressure {
+		err = errors.Join(err, p.pressure[i].file.Close())
+	}
+	return err
+}
