@@ -1,0 +1,56 @@
+# make run    install what is missing, build, run the default study
+# make test   install what tests need, lint, run every test
+# make bench  print the figures of docs/performance.md
+#
+# Both install into the system with apt-get (as root) and into .cache/.
+
+GO        ?= go
+STUDY     ?= studies/first.yaml
+RESULTS   ?= results/$(basename $(notdir $(STUDY)))
+VERSION   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+LINT_VER  := v2.15.0
+LINT      := .cache/tools/golangci-lint-$(LINT_VER)/golangci-lint
+
+export CGO_ENABLED = 0
+export PATH := /usr/local/go/bin:$(PATH)
+
+.PHONY: all run build test lint unit fuzz bench setup setup-test clean
+
+all: build
+
+build: setup-go
+	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/tare ./cmd/tare
+
+run: setup build
+	bin/tare run $(STUDY) --results $(RESULTS)
+
+test: setup setup-test build lint unit
+
+lint: $(LINT)
+	$(LINT) run ./...
+
+unit:
+	scripts/test.sh
+
+bench: setup setup-test build
+	scripts/bench.sh
+
+# A short look of each fuzz target at new inputs; the seeds run in every test.
+fuzz:
+	scripts/fuzz.sh
+
+.PHONY: setup-go
+setup-go:
+	scripts/setup.sh go
+
+setup:
+	scripts/setup.sh run
+
+setup-test:
+	scripts/setup.sh test
+
+$(LINT): | setup-go
+	GOBIN=$(abspath $(dir $(LINT))) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VER)
+
+clean:
+	rm -rf bin .cache
