@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
 
 	"tare/record"
 )
@@ -25,8 +25,22 @@ func tempName(name string) string { return ".tmp-" + name }
 
 // writeEvidence writes a trial's files, flushed to the disk under their final
 // names. After an error nothing of them is left.
+//
+// Everything is written and renamed first and flushed then, all together: no
+// row points to the files yet, so their order does not matter, and a journalling
+// file system commits once instead of seven times (a third off the time of
+// Append on ext4, measured in turns). The rename is for readers who take series/*.parquet while a
+// run writes: they never see half a file.
 func (s *Store) writeEvidence(name string, e record.Evidence) (files []evidenceFile, err error) {
+	enc, err := s.encoder()
+	if err != nil {
+		return nil, err
+	}
+	w := evidenceWriter{dir: s.dir, name: name, enc: enc}
 	defer func() {
+		if cerr := w.close(); err == nil {
+			err = cerr
+		}
 		if err != nil {
 			s.removeEvidence(name)
 			files = nil
@@ -35,74 +49,120 @@ func (s *Store) writeEvidence(name string, e record.Evidence) (files []evidenceF
 	// Left by an Append that failed in its commit; no row has this name.
 	s.removeEvidence(name)
 	if len(e.Series) > 0 {
-		b, err := encodeSeries(e.Series)
-		if err != nil {
+		if err := w.series(e.Series); err != nil {
 			return nil, fmt.Errorf("series: %w", err)
 		}
-		rel := filepath.Join(seriesDir, name+".parquet")
-		n, err := writeFile(filepath.Join(s.dir, rel), b)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, evidenceFile{"series", "", rel, n})
 	}
 	if len(e.Raw) > 0 {
-		more, err := s.writeRaw(name, e.Raw)
-		if err != nil {
+		if err := w.raw(e.Raw); err != nil {
 			return nil, err
 		}
-		files = append(files, more...)
 	}
-	return files, nil
+	return w.files, w.sync()
 }
 
-// writeRaw fills a temporary directory and renames it whole.
-func (s *Store) writeRaw(name string, raws []record.Raw) ([]evidenceFile, error) {
-	tmp := filepath.Join(s.dir, rawDir, tempName(name))
-	if err := os.Mkdir(tmp, 0o755); err != nil { //nolint:gosec // results are meant to be read by others than root
-		return nil, err
+// evidenceWriter holds the files and directories of a trial open until they are
+// flushed.
+type evidenceWriter struct {
+	dir, name string
+	enc       *zstd.Encoder
+	open      []*os.File
+	files     []evidenceFile
+}
+
+// encoder returns the one encoder, made when first needed: without goroutines of
+// its own and with a small window, because the harness must stay small beside
+// the load. The caller holds s.mu.
+func (s *Store) encoder() (*zstd.Encoder, error) {
+	if s.enc != nil {
+		return s.enc, nil
 	}
-	// One encoder for all, without its own goroutines: the harness must stay
-	// small beside the load.
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
+	var err error
+	s.enc, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(256<<10))
+	return s.enc, err
+}
+
+func (w *evidenceWriter) series(all []record.Series) error {
+	b, err := encodeSeries(all)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	files := make([]evidenceFile, len(raws))
-	packed := make([][]byte, len(raws))
+	base := w.name + ".parquet"
+	if err := w.write(filepath.Join(seriesDir, tempName(base)), b); err != nil {
+		return err
+	}
+	w.files = append(w.files, evidenceFile{"series", "", filepath.Join(seriesDir, base), int64(len(b))})
+	return w.rename(seriesDir, base)
+}
+
+func (w *evidenceWriter) raw(raws []record.Raw) error {
+	tmp := filepath.Join(rawDir, tempName(w.name))
+	if err := os.Mkdir(filepath.Join(w.dir, tmp), 0o755); err != nil { //nolint:gosec // results are meant to be read by others than root
+		return err
+	}
 	seen := make(map[string]bool, len(raws))
-	for i, r := range raws {
+	for _, r := range raws {
 		if err := checkRawName(r.Name); err != nil {
-			return nil, err
+			return err
 		}
 		if seen[r.Name] {
-			return nil, fmt.Errorf("raw output %q is there twice", r.Name)
+			return fmt.Errorf("raw output %q is there twice", r.Name)
 		}
 		if len(r.Data) > maxRaw {
-			return nil, fmt.Errorf("raw output %q has %d bytes, more than the %d that can be read back", r.Name, len(r.Data), maxRaw)
+			return fmt.Errorf("raw output %q has %d bytes, more than the %d that can be read back", r.Name, len(r.Data), maxRaw)
 		}
 		seen[r.Name] = true
-		packed[i] = enc.EncodeAll(r.Data, nil)
-		files[i] = evidenceFile{"raw", r.Name, filepath.Join(rawDir, name, r.Name+".zst"), int64(len(packed[i]))}
+		b := w.enc.EncodeAll(r.Data, nil)
+		if err := w.write(filepath.Join(tmp, r.Name+".zst"), b); err != nil {
+			return err
+		}
+		w.files = append(w.files, evidenceFile{"raw", r.Name, filepath.Join(rawDir, w.name, r.Name+".zst"), int64(len(b))})
 	}
-	// Together: the file system then flushes its journal once rather than once
-	// a file.
-	errs := make([]error, len(raws))
+	if err := w.keep(os.Open(filepath.Join(w.dir, tmp))); err != nil {
+		return err
+	}
+	return w.rename(rawDir, w.name)
+}
+
+func (w *evidenceWriter) write(rel string, b []byte) error {
+	if err := w.keep(create644(filepath.Join(w.dir, rel))); err != nil {
+		return err
+	}
+	_, err := w.open[len(w.open)-1].Write(b)
+	return err
+}
+
+func (w *evidenceWriter) rename(dir, base string) error {
+	d := filepath.Join(w.dir, dir)
+	if err := os.Rename(filepath.Join(d, tempName(base)), filepath.Join(d, base)); err != nil {
+		return err
+	}
+	return w.keep(os.Open(d)) //nolint:gosec // the results folder's own
+}
+
+func (w *evidenceWriter) keep(f *os.File, err error) error {
+	if err == nil {
+		w.open = append(w.open, f)
+	}
+	return err
+}
+
+func (w *evidenceWriter) sync() error {
+	errs := make([]error, len(w.open))
 	var wg sync.WaitGroup
-	for i, r := range raws {
-		wg.Go(func() { errs[i] = writeSynced(filepath.Join(tmp, r.Name+".zst"), packed[i]) })
+	for i, f := range w.open {
+		wg.Go(func() { errs[i] = flush(f) })
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
+	return errors.Join(errs...)
+}
+
+func (w *evidenceWriter) close() error {
+	var errs []error
+	for _, f := range w.open {
+		errs = append(errs, f.Close())
 	}
-	if err := syncDir(tmp); err != nil {
-		return nil, err
-	}
-	if err := os.Rename(tmp, filepath.Join(s.dir, rawDir, name)); err != nil {
-		return nil, err
-	}
-	return files, syncDir(filepath.Join(s.dir, rawDir))
+	return errors.Join(errs...)
 }
 
 func checkRawName(name string) error {
@@ -230,7 +290,7 @@ func writeFile(path string, b []byte) (int64, error) {
 }
 
 func writeSynced(path string, b []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) //nolint:gosec // results are meant to be read by others than root
+	f, err := create644(path)
 	if err != nil {
 		return err
 	}
@@ -241,6 +301,10 @@ func writeSynced(path string, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
+func create644(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) //nolint:gosec // results are meant to be read by others than root
+}
+
 // syncDir makes renames in dir durable (fsync(2): "Calling fsync() does not
 // necessarily ensure that the entry in the directory ... has also reached
 // disk").
@@ -249,9 +313,14 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = f.Sync()
-	if errors.Is(err, fs.ErrInvalid) {
-		err = nil // a file system that has nothing to flush says EINVAL
+	return errors.Join(flush(f), f.Close())
+}
+
+// flush is fsync, which a file system without anything to flush (some network
+// and overlay ones, for directories) refuses with EINVAL.
+func flush(f *os.File) error {
+	if err := f.Sync(); err != nil && !errors.Is(err, unix.EINVAL) {
+		return err
 	}
-	return errors.Join(err, f.Close())
+	return nil
 }

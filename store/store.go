@@ -32,6 +32,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	_ "modernc.org/sqlite" // the database/sql driver "sqlite", without cgo: the binary stays static
 
 	"tare/record"
@@ -78,8 +79,9 @@ type Store struct {
 	lock     *os.File
 	scratch  string // a private copy of the database, removed by Close
 
-	mu      sync.Mutex // one Append at a time
+	mu      sync.Mutex // one Append at a time; guards what is below
 	session int64
+	enc     *zstd.Encoder
 }
 
 // Create makes the folder, which must be absent, empty, or left by a Create
