@@ -1,0 +1,123 @@
+package study
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"tare/param"
+	"tare/record"
+)
+
+// KindOCI is the kind that a study's own sandboxes have: any binary with an OCI
+// runtime's command line. Catalogue.Sandboxes may hold parameters under this
+// name; it is not itself a level, since it names no runtime.
+const KindOCI = "oci"
+
+// Catalogue is what a study can be made of. It is data, so that this package
+// imports no workload and no sandbox, and reads old studies on any machine.
+type Catalogue struct {
+	Workloads  map[string]WorkloadInfo
+	Sandboxes  map[string][]param.Param // kind to its own parameters
+	Collectors []string
+}
+
+// WorkloadInfo describes one kind of workload. Nil functions mean: no
+// responses, nothing to refuse.
+type WorkloadInfo struct {
+	Params    []param.Param
+	Responses func(param.Values) []record.Response
+	Check     func(param.Values) error // of values that have passed param.Fill
+	Ends      int                      // roles that can be isolated apart; isolate applies from 2 on
+	Launches  bool                     // its roles make sandboxes of their own
+}
+
+// Check finds names that would mean two things in a study file. It is for the
+// test of whoever makes a catalogue; Parse prefers tare's own factors, then
+// workloads' parameters, then sandboxes'.
+func (c Catalogue) Check() error {
+	var errs []error
+	owner := map[string]string{}
+	for _, p := range Factors() {
+		owner[p.Name] = "tare itself"
+	}
+	owner[FactorWorkload] = "tare itself"
+	for _, kind := range sortedKeys(c.Workloads) {
+		for _, p := range c.Workloads[kind].Params {
+			if slices.Contains(workloadKeys, p.Name) {
+				errs = append(errs, fmt.Errorf("workload %s: parameter %q is a key of every workload; give it another name", kind, p.Name))
+			} else if o := owner[p.Name]; o == "tare itself" {
+				errs = append(errs, fmt.Errorf("workload %s: parameter %q is a factor of %s; give it another name", kind, p.Name, o))
+			}
+		}
+	}
+	for _, kind := range sortedKeys(c.Workloads) {
+		for _, p := range c.Workloads[kind].Params {
+			if owner[p.Name] == "" {
+				owner[p.Name] = "workload " + kind
+			}
+		}
+	}
+	for _, kind := range sortedKeys(c.Sandboxes) {
+		for _, p := range c.Sandboxes[kind] {
+			if o := owner[p.Name]; o != "" {
+				errs = append(errs, fmt.Errorf("sandbox %s: parameter %q belongs to %s already; give it another name", kind, p.Name, o))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Factors describes the factors that tare itself knows, for `tare list` and the
+// schema; the sandbox's and the workload's levels depend on the study.
+func Factors() []param.Param {
+	return []param.Param{
+		{Name: FactorIsolate, Type: param.Enum, Default: "server", Words: []string{"server", "client", "both"},
+			Help: "which end of a workload with two ends is in the sandbox; the other is in the process kind"},
+		{Name: FactorCPULimit, Type: param.Float, Default: "none", Min: 0.01, Max: 8192, Words: []string{"none"},
+			Help: "CPU time the sandbox may use, in cores"},
+		{Name: FactorMemoryLimit, Type: param.Size, Default: "none", Min: 1 << 20, Max: 1 << 46, Words: []string{"none"},
+			Help: "memory the sandbox may use"},
+		{Name: FactorCPUs, Type: param.CPUs, Default: "any", Words: []string{"any"},
+			Help: "processors the sandbox is pinned to, such as 0-1"},
+	}
+}
+
+// owners returns the kinds of sandbox among names that have the parameter.
+func (c Catalogue) owners(name string, names []string, kindOf func(string) string) []string {
+	var out []string
+	for _, n := range names {
+		if _, ok := param.Find(c.Sandboxes[kindOf(n)], name); ok {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// factorNames lists every word that can name a factor.
+func (c Catalogue) factorNames() []string {
+	set := map[string]bool{FactorSandbox: true}
+	for _, p := range Factors() {
+		set[p.Name] = true
+	}
+	for _, w := range c.Workloads {
+		for _, p := range w.Params {
+			set[p.Name] = true
+		}
+	}
+	for _, ps := range c.Sandboxes {
+		for _, p := range ps {
+			set[p.Name] = true
+		}
+	}
+	return sortedKeys(set)
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,346 @@
+package study
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"tare/param"
+)
+
+// MaxCells bounds a study: beyond it the cross product is a mistake, since at a
+// second a trial one pass would take eleven days.
+const MaxCells = 1_000_000
+
+const maxEntries = 1000 // of include, exclude, workloads, sandboxes, zip, apply
+
+var (
+	rootKeys = []string{"study", "about", "seed", "compare", "baseline", "sandboxes", "factors", "workloads", "zip",
+		"include", "exclude", "apply", "stop", "budget", "collect", "retries", "timeout"}
+	stopKeys     = []string{"fixed", "looks", "confidence", "width", "margin"}
+	budgetKeys   = []string{"blocks", "time"}
+	collectKeys  = []string{"use", "rate"}
+	sandboxKeys  = []string{"kind", "runtime", "args"}
+	workloadKeys = []string{"kind", "responses"}
+
+	namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
+)
+
+// defaultStop is the adaptive rule: the declared looks and targets of the
+// statistics design.
+func defaultStop() Stop {
+	return Stop{Looks: []int{3, 4, 6, 8, 12, 16}, Confidence: 0.95, Width: 0.05, Margin: 0.03}
+}
+
+const (
+	defaultInterval = 100 * time.Millisecond
+	defaultRetries  = 1
+	defaultSeed     = 1
+)
+
+// draft is a study while it is read.
+type draft struct {
+	*reader
+	cat     Catalogue
+	study   *Study
+	limit   int
+	relaxed bool // --set changed levels: entries of the file that match nothing now are not mistakes
+
+	loads    []*load
+	factors  []*factor // the order of levels in a cell; 0 is the workload
+	index    map[string]int
+	zips     []zip
+	includes []pick
+	excludes []pick
+	groups   [][]int // factors that move together, in the order they are decided
+	shared   int     // the first so many groups are the same within a stratum
+	compare  int
+	sandbox  int
+}
+
+// Parse reads a study file. file is its name, for messages only. sets are
+// --set arguments: "factor=level,level", "workload=label,label",
+// "LABEL.parameter=value", "seed=7", "stop.fixed=3", "budget.time=1m" and the
+// like; they replace what the file says before it is checked. The error is an
+// Errors with every mistake and its place.
+func Parse(file string, src []byte, cat Catalogue, sets []string) (*Study, error) {
+	return parse(file, src, cat, sets, MaxCells)
+}
+
+func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*Study, error) {
+	d := &draft{
+		reader: &reader{file: file, said: map[string]bool{}, origin: map[*yaml.Node]string{}},
+		cat:    cat, limit: limit, index: map[string]int{},
+		study: &Study{
+			Seed: defaultSeed, Stop: defaultStop(), Retries: defaultRetries,
+			Collect: Collect{Names: slices.Clone(cat.Collectors), Interval: defaultInterval},
+			Source:  bytes.Clone(src), Overrides: slices.Clone(sets),
+		},
+	}
+	root := d.document(src)
+	if root == nil {
+		return nil, d.err()
+	}
+	for _, s := range sets {
+		if d.override(root, cat, s) {
+			d.relaxed = true
+		}
+	}
+	if err := d.err(); err != nil {
+		return nil, err // what follows would judge a study that was not meant
+	}
+	keys := d.keys(root, "a study", rootKeys...)
+	d.scalars(root, keys)
+	d.sandboxesOf(keys["sandboxes"].val)
+	d.stop(keys["stop"].val)
+	d.budget(keys["budget"])
+	d.collect(keys["collect"].val)
+	d.workloads(root, keys["workloads"])
+	d.factorsOf(root, keys["factors"])
+	d.ownFactors()
+	d.includes = d.picks(keys["include"].val, "include", true)
+	d.excludes = d.picks(keys["exclude"].val, "exclude", false)
+	d.zipsOf(keys["zip"].val)
+	d.apply(keys["apply"].val)
+	d.compared(root, keys)
+	if err := d.err(); err != nil {
+		return nil, err
+	}
+	d.order(keys["apply"].key)
+	if d.err() == nil {
+		d.expand(keys)
+	}
+	if err := d.err(); err != nil {
+		return nil, err
+	}
+	d.finish()
+	return d.study, nil
+}
+
+// finish copies what the expansion knows into the study.
+func (d *draft) finish() {
+	for _, w := range d.loads {
+		d.study.Workloads = append(d.study.Workloads, Workload{
+			Label: w.label, Kind: w.kind, Params: w.fixed, Responses: w.responses, Line: w.at.Line,
+		})
+	}
+	for _, f := range d.factors {
+		if f.used { // under --set a factor may be left without a cell
+			d.study.Factors = append(d.study.Factors, Factor{Name: f.name, Levels: f.levels})
+		}
+	}
+}
+
+func (d *draft) scalars(root *yaml.Node, keys map[string]pair) {
+	s := d.study
+	if _, ok := keys["study"]; !ok {
+		d.bad(root, "begin with `study: NAME`", "the study has no name")
+	} else if t, ok := d.text(keys["study"].val, "study"); ok {
+		if !namePattern.MatchString(t) {
+			d.bad(keys["study"].val, "write letters, digits, - and _, at most 63, beginning with a letter or digit", "%q is not a name", t)
+		}
+		s.Name = t
+	}
+	if n := keys["about"].val; n != nil {
+		if n.Kind != yaml.ScalarNode {
+			d.bad(n, "write text", "about is a list or a mapping")
+		}
+		s.About = strings.TrimSpace(n.Value)
+	}
+	if t, ok := d.text(keys["seed"].val, "seed"); ok {
+		v, err := strconv.ParseUint(t, 10, 64)
+		if err != nil {
+			d.bad(keys["seed"].val, "write a whole number from 0", "seed %q is not a number", t)
+		}
+		s.Seed = v
+	}
+	d.count(keys["retries"].val, "retries", 0, 100, &s.Retries)
+	d.duration(keys["timeout"].val, "timeout", time.Second, &s.Timeout)
+}
+
+// count reads a whole number into dst, if there is one.
+func (d *draft) count(n *yaml.Node, what string, lo, hi int, dst *int) {
+	t, ok := d.text(n, what)
+	if !ok {
+		return
+	}
+	v, err := strconv.Atoi(t)
+	if err != nil || v < lo || v > hi {
+		d.bad(n, fmt.Sprintf("write a whole number from %d to %d", lo, hi), "%s %q is not possible", what, t)
+		return
+	}
+	*dst = v
+}
+
+func (d *draft) duration(n *yaml.Node, what string, lo time.Duration, dst *time.Duration) {
+	t, ok := d.text(n, what)
+	if !ok {
+		return
+	}
+	v, err := param.ParseDuration(t)
+	if err != nil {
+		d.refuse(n, what+" ", err, "")
+		return
+	}
+	if v < lo {
+		d.bad(n, "write at least "+lo.String(), "%s %q is too short", what, t)
+		return
+	}
+	*dst = v
+}
+
+// fraction reads 0.05 or 5% into dst; the value is above lo and below hi.
+func (d *draft) fraction(n *yaml.Node, what string, lo, hi float64, dst *float64) {
+	t, ok := d.text(n, what)
+	if !ok {
+		return
+	}
+	num, percent := strings.CutSuffix(t, "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v > lo && v < hi) { // a NaN fails both
+		d.bad(n, fmt.Sprintf("write a value between %g%% and %g%%", lo*100, hi*100), "%s %q is not possible", what, t)
+		return
+	}
+	*dst = v
+}
+
+func (d *draft) stop(n *yaml.Node) {
+	s := &d.study.Stop
+	keys := d.keys(n, "stop", stopKeys...)
+	d.count(keys["fixed"].val, "fixed", 1, 100_000, &s.Fixed)
+	if p, ok := keys["fixed"]; ok {
+		for _, k := range []string{"looks", "width"} {
+			if q, both := keys[k]; both {
+				d.bad(q.key, "remove "+k+" or fixed", "%s has no meaning beside fixed (line %d)", k, p.key.Line)
+			}
+		}
+		s.Looks, s.Width = nil, 0
+	}
+	if p, ok := keys["looks"]; ok {
+		s.Looks = nil
+		for _, e := range d.list(p.val, "looks") {
+			look, last := 0, 1
+			if len(s.Looks) > 0 {
+				last = s.Looks[len(s.Looks)-1]
+			}
+			d.count(e, "look", 1, 100_000, &look)
+			if look > 0 && look <= last {
+				d.bad(e, "write rising numbers of blocks from 2, such as [3, 4, 6, 8]", "look %d does not come after %d", look, last)
+			} else if look > 0 {
+				s.Looks = append(s.Looks, look)
+			}
+		}
+		if len(s.Looks) == 0 {
+			d.bad(p.key, "write looks: [3, 4, 6, 8]", "looks has no numbers of blocks")
+		}
+	}
+	d.fraction(keys["confidence"].val, "confidence", 0.5, 1, &s.Confidence)
+	d.fraction(keys["width"].val, "width", 0, 1, &s.Width)
+	d.fraction(keys["margin"].val, "margin", 0, 1, &s.Margin)
+}
+
+func (d *draft) budget(p pair) {
+	b, s := &d.study.Budget, d.study.Stop
+	keys := d.keys(p.val, "budget", budgetKeys...)
+	d.count(keys["blocks"].val, "blocks", 1, 100_000, &b.Blocks)
+	d.duration(keys["time"].val, "time", time.Second, &b.Time)
+	if b.Blocks == 0 {
+		return
+	}
+	at := keys["blocks"].val
+	if s.Fixed > b.Blocks {
+		d.bad(at, fmt.Sprintf("write blocks: %d, or a smaller fixed", s.Fixed), "the budget of %d blocks ends before the fixed %d", b.Blocks, s.Fixed)
+	}
+	if len(s.Looks) > 0 && s.Looks[0] > b.Blocks {
+		d.bad(at, fmt.Sprintf("write blocks: %d or more", s.Looks[0]), "the budget of %d blocks ends before the first look at %d", b.Blocks, s.Looks[0])
+	}
+}
+
+func (d *draft) collect(n *yaml.Node) {
+	c := &d.study.Collect
+	keys := d.keys(n, "collect", collectKeys...)
+	if p, ok := keys["use"]; ok {
+		names, nodes := d.words(p.val, "use")
+		for i, name := range names {
+			if !slices.Contains(d.cat.Collectors, name) {
+				d.bad(nodes[i], param.Suggest(name, d.cat.Collectors), "there is no collector %q", name)
+			}
+		}
+		c.Names = names
+	}
+	if t, ok := d.text(keys["rate"].val, "rate"); ok {
+		num, unit := strings.CutSuffix(t, "Hz")
+		hz, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
+		if !unit || err != nil || !(hz >= 0.1 && hz <= 1000) {
+			d.bad(keys["rate"].val, "write a rate from 0.1Hz to 1000Hz, such as 10Hz", "%q is not a rate", t)
+			return
+		}
+		c.Interval = time.Duration(float64(time.Second) / hz)
+	}
+}
+
+// sandboxesOf reads the study's own kinds.
+func (d *draft) sandboxesOf(n *yaml.Node) {
+	for _, p := range d.entries(d.mapping(n, "sandboxes"), "sandboxes") {
+		name := p.key.Value
+		s := Sandbox{Name: name, Kind: KindOCI, Line: p.key.Line}
+		if !namePattern.MatchString(name) {
+			d.bad(p.key, "write letters, digits, - and _, at most 63", "%q is not a name for a sandbox", name)
+		} else if _, taken := d.cat.Sandboxes[name]; taken {
+			d.bad(p.key, "choose another name", "sandbox %q is there already", name)
+		}
+		keys := d.keys(p.val, "sandbox "+name, sandboxKeys...)
+		if t, ok := d.text(keys["kind"].val, "kind"); ok && t != KindOCI {
+			d.bad(keys["kind"].val, "write oci", "%q is not a kind that a study can define", t)
+		}
+		if t, ok := d.text(keys["runtime"].val, "runtime"); ok {
+			s.Runtime = t
+		} else if keys["runtime"].val == nil {
+			d.bad(p.key, "write runtime: NAME or PATH of an OCI runtime", "sandbox %q has no runtime", name)
+		}
+		for _, e := range d.list(keys["args"].val, "args") {
+			if t, ok := d.text(e, "an element of args"); ok {
+				s.Args = append(s.Args, t)
+			}
+		}
+		d.study.Sandboxes = append(d.study.Sandboxes, s)
+	}
+}
+
+// entries bounds a list of entries.
+func (d *draft) entries(ps []pair, where string) []pair {
+	if len(ps) > maxEntries {
+		d.bad(ps[maxEntries].key, "split the study", "%s has more than %d entries", where, maxEntries)
+		return ps[:maxEntries]
+	}
+	return ps
+}
+
+// kindOf returns the kind whose parameters a level of the factor sandbox has.
+func (s *Study) kindOf(level string) string {
+	for _, own := range s.Sandboxes {
+		if own.Name == level {
+			return own.Kind
+		}
+	}
+	return level
+}
+
+// kinds lists what can be a level of the factor sandbox.
+func (d *draft) kinds() []string {
+	out := sortedKeys(d.cat.Sandboxes)
+	out = slices.DeleteFunc(out, func(k string) bool { return k == KindOCI })
+	for _, s := range d.study.Sandboxes {
+		out = append(out, s.Name)
+	}
+	return out
+}

@@ -1,0 +1,73 @@
+package study
+
+import (
+	"fmt"
+
+	"tare/param"
+	"tare/record"
+)
+
+// Resolve puts a cell of this study in terms of what run has to do. The error
+// is for a cell of another study, or a catalogue that has changed since Parse.
+func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
+	out := Resolved{Sandbox: "process"}
+	label, _ := cell.Get(FactorWorkload)
+	found := false
+	for _, w := range s.Workloads {
+		if w.Label == label {
+			out.Workload, found = w, true
+			break
+		}
+	}
+	if !found {
+		return Resolved{}, fmt.Errorf("cell %s: the study has no workload %q; was the study file changed?", cell, label)
+	}
+	info, ok := cat.Workloads[out.Workload.Kind]
+	if !ok {
+		return Resolved{}, fmt.Errorf("cell %s: this version of tare has no workload %q", cell, out.Workload.Kind)
+	}
+	if name, ok := cell.Get(FactorSandbox); ok {
+		out.Sandbox = name
+	}
+	// With one end there is nothing to choose: whatever the role is called, it
+	// is in the sandbox.
+	out.Isolate = "both"
+	if info.Ends > 1 {
+		out.Isolate = "server"
+	}
+	values := make(param.Values, len(info.Params))
+	for k, v := range out.Workload.Params {
+		values[k] = v
+	}
+	own := cat.Sandboxes[s.kindOf(out.Sandbox)]
+	options := param.Values{}
+	for _, l := range cell {
+		switch l.Factor {
+		case FactorWorkload, FactorSandbox:
+		case FactorIsolate:
+			out.Isolate = l.Value
+		case FactorCPULimit:
+			out.CPULimit = param.Values{"": l.Value}.Float("")
+		case FactorMemoryLimit:
+			out.MemoryLimit = param.Values{"": l.Value}.Size("")
+		case FactorCPUs:
+			if l.Value != "any" {
+				out.CPUs = l.Value
+			}
+		default:
+			if _, ok := param.Find(info.Params, l.Factor); ok {
+				values[l.Factor] = l.Value
+			} else {
+				options[l.Factor] = l.Value
+			}
+		}
+	}
+	var err error
+	if out.Params, err = param.Fill(info.Params, values); err != nil {
+		return Resolved{}, fmt.Errorf("cell %s: workload %s: %w", cell, out.Workload.Kind, err)
+	}
+	if out.Options, err = param.Fill(own, options); err != nil {
+		return Resolved{}, fmt.Errorf("cell %s: sandbox %s: %w", cell, out.Sandbox, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,229 @@
+package study
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"tare/param"
+)
+
+// settable are the keys outside factors and workloads that --set reaches.
+var settable = []string{
+	"seed", "compare", "baseline", "retries", "timeout",
+	"stop.fixed", "stop.looks", "stop.confidence", "stop.width", "stop.margin",
+	"budget.blocks", "budget.time", "collect.use", "collect.rate",
+}
+
+// override edits the tree as a --set argument says, before anything is checked:
+// one path of checks serves both, and the nodes made here are positioned as the
+// argument. It says whether levels or workloads changed.
+func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (levels bool) {
+	arg := r.made(set, set)
+	key, value, ok := strings.Cut(set, "=")
+	key = strings.TrimSpace(key)
+	if !ok || key == "" {
+		r.bad(arg, "write factor=level,level", "no factor and level")
+		return false
+	}
+	values := splitLevels(value)
+	section, name, dotted := strings.Cut(key, ".")
+	switch {
+	case slices.Contains(settable, key):
+		target := root
+		if dotted {
+			target = r.child(root, section, set)
+		} else {
+			name = key
+		}
+		if key == "collect.use" || key == "stop.looks" {
+			r.assign(target, name, r.sequence(set, values), set)
+		} else {
+			r.assign(target, name, r.made(set, value), set)
+		}
+		// The two stopping rules exclude each other, and the argument wins.
+		switch key {
+		case "stop.fixed":
+			remove(target, "looks", "width")
+		case "stop.looks", "stop.width":
+			remove(target, "fixed")
+		}
+		return false
+	case key == FactorWorkload:
+		r.choose(root, arg, values)
+		return true
+	case dotted:
+		_, w := lookup(find(root, "workloads"), section)
+		if w == nil {
+			r.bad(arg, param.Suggest(key, slices.Concat(settable, labels(root))), "%q is neither a setting nor a workload of this study and its parameter", key)
+			return false
+		}
+		if empty(w) {
+			*w = yaml.Node{Kind: yaml.MappingNode, Line: w.Line, Column: w.Column}
+		}
+		if w.Kind == yaml.MappingNode {
+			r.assign(w, name, r.levels(set, values), set)
+		}
+		return true
+	}
+	if !slices.Contains(cat.factorNames(), key) {
+		r.bad(arg, param.Suggest(key, slices.Concat(settable, cat.factorNames())), "there is no factor %q", key)
+		return false
+	}
+	r.assign(r.child(root, "factors", set), key, r.sequence(set, values), set)
+	// What a workload says itself wins over factors, and the argument over both.
+	if ws := find(root, "workloads"); ws != nil && ws.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(ws.Content); i += 2 {
+			info := cat.Workloads[kindText(ws.Content[i], ws.Content[i+1])]
+			if _, has := param.Find(info.Params, key); has {
+				remove(ws.Content[i+1], key)
+			}
+		}
+	}
+	return true
+}
+
+// choose keeps only the named workloads.
+func (r *reader) choose(root, arg *yaml.Node, names []string) {
+	ws := find(root, "workloads")
+	if ws == nil || ws.Kind != yaml.MappingNode {
+		return // reported when workloads is read
+	}
+	all := labels(root)
+	for _, n := range names {
+		if !slices.Contains(all, n) {
+			r.bad(arg, param.Suggest(n, all), "there is no workload %q in this study", n)
+			return
+		}
+	}
+	var kept []*yaml.Node
+	for i := 0; i+1 < len(ws.Content); i += 2 {
+		if slices.Contains(names, ws.Content[i].Value) {
+			kept = append(kept, ws.Content[i], ws.Content[i+1])
+		}
+	}
+	ws.Content = kept
+}
+
+// made is a scalar node that stands for a part of a --set argument.
+func (r *reader) made(set, value string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: strings.TrimSpace(value)}
+	r.origin[n] = set
+	return n
+}
+
+func (r *reader) sequence(set string, values []string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.SequenceNode}
+	for _, v := range values {
+		n.Content = append(n.Content, r.made(set, v))
+	}
+	r.origin[n] = set
+	return n
+}
+
+// levels is a scalar for one value, a sequence for several: one value fixes a
+// workload's parameter, several make it a factor.
+func (r *reader) levels(set string, values []string) *yaml.Node {
+	if len(values) == 1 {
+		return r.made(set, values[0])
+	}
+	return r.sequence(set, values)
+}
+
+// child returns the mapping at key, made when it is missing.
+func (r *reader) child(n *yaml.Node, key, set string) *yaml.Node {
+	if c := find(n, key); c != nil && !empty(c) {
+		return c
+	}
+	c := &yaml.Node{Kind: yaml.MappingNode}
+	r.origin[c] = set
+	r.assign(n, key, c, set)
+	return c
+}
+
+// assign sets a key of a mapping, in its old place if it has one.
+func (r *reader) assign(n *yaml.Node, key string, val *yaml.Node, set string) {
+	if n.Kind != yaml.MappingNode {
+		return // reported when it is read
+	}
+	k := r.made(set, key)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			n.Content[i], n.Content[i+1] = k, val
+			return
+		}
+	}
+	n.Content = append(n.Content, k, val)
+}
+
+func remove(n *yaml.Node, keys ...string) {
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	var kept []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if !slices.Contains(keys, n.Content[i].Value) {
+			kept = append(kept, n.Content[i], n.Content[i+1])
+		}
+	}
+	n.Content = kept
+}
+
+func find(n *yaml.Node, key string) *yaml.Node {
+	_, v := lookup(n, key)
+	return v
+}
+
+func lookup(n *yaml.Node, key string) (k, v *yaml.Node) {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i], n.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
+func labels(root *yaml.Node) []string {
+	var out []string
+	if ws := find(root, "workloads"); ws != nil && ws.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(ws.Content); i += 2 {
+			out = append(out, ws.Content[i].Value)
+		}
+	}
+	return out
+}
+
+// kindText is a workload's kind: its key "kind", or else its label.
+func kindText(label, body *yaml.Node) string {
+	if k := find(body, "kind"); k != nil {
+		return k.Value
+	}
+	return label.Value
+}
+
+// splitLevels splits at commas; a comma that belongs to a level ("0-1,3") is
+// preceded by a backslash, as in record.Cell.Key.
+func splitLevels(s string) []string {
+	if strings.TrimSpace(s) == "" {
+		return nil
+	}
+	var out []string
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && i+1 < len(s) && (s[i+1] == ',' || s[i+1] == '\\'):
+			i++
+			b.WriteByte(s[i])
+		case s[i] == ',':
+			out = append(out, strings.TrimSpace(b.String()))
+			b.Reset()
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return append(out, strings.TrimSpace(b.String()))
+}

@@ -1,0 +1,252 @@
+package study
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/param"
+	"tare/record"
+)
+
+// builder collects cells into strata.
+type builder struct {
+	d       *draft
+	strata  []Stratum
+	visited int             // combinations, excluded ones among them
+	byKey   map[string]int  // strata, made when include needs it
+	cells   map[string]bool // likewise
+	arena   []record.Level  // cells are cut from large pieces: one allocation in thousands
+}
+
+func newBuilder(d *draft) *builder { return &builder{d: d} }
+
+// load adds the cells of one workload: its cross product, or what a pick adds
+// to it. It is false when the study is too large or the workload is wrong.
+func (b *builder) load(wi int, w *load, p *pick) bool {
+	d := b.d
+	e := &expander{d: d, w: w, wi: wi, vals: make([]string, len(d.factors)), has: make([]bool, len(d.factors))}
+	e.vals[0], e.has[0] = w.label, true
+	e.axesOf(p)
+
+	var perCell bool // the workload's own parameters differ within a stratum
+	for _, f := range d.factors {
+		perCell = perCell || f.treats && f.class == ofWorkload
+	}
+	current, check := -1, true
+	e.open = func() { current, check = -1, true }
+	e.emit = func() bool {
+		if b.visited++; b.visited > d.limit {
+			d.bad(w.at, "use fewer levels, zip, or split the study", "the study has more than %d cells: workload %q alone has %s", d.limit, w.label, e.product())
+			return false
+		}
+		if !e.has[d.compare] {
+			d.bad(w.at, "remove the workload, or compare another factor", "workload %q has cells without a level of %s, which is compared", w.label, d.study.Compare)
+			return false
+		}
+		if p == nil && b.excluded(e) {
+			return true
+		}
+		cell := b.cell(e)
+		if check || perCell {
+			check = false
+			if !d.checkCell(w, cell) {
+				return true // go on: other cells may be wrong in other ways
+			}
+		}
+		if current < 0 {
+			current = b.stratum(e, wi, cell)
+		}
+		if p != nil {
+			key := cell.Key()
+			if b.cells[key] {
+				return true
+			}
+			b.cells[key] = true
+			p.matched = true
+		}
+		s := &b.strata[current]
+		if e.vals[d.compare] == d.study.Baseline && s.Baseline < 0 {
+			s.Baseline = len(s.Cells)
+		}
+		s.Cells = append(s.Cells, cell)
+		return true
+	}
+	return e.walk(0)
+}
+
+// include adds the cells of one entry.
+func (b *builder) include(p *pick) bool {
+	d := b.d
+	if b.cells == nil {
+		b.cells, b.byKey = map[string]bool{}, map[string]int{}
+		for i, s := range b.strata {
+			b.byKey[s.Key] = i
+			for _, c := range s.Cells {
+				b.cells[c.Key()] = true
+			}
+		}
+	}
+	for _, z := range d.zips {
+		var named, missing []string
+		for _, m := range z.members {
+			if _, ok := p.fixes(m); ok {
+				named = append(named, d.factors[m].name)
+			} else {
+				missing = append(missing, d.factors[m].name)
+			}
+		}
+		if len(named) > 0 && len(missing) > 0 {
+			d.bad(p.at, "name "+strings.Join(missing, ", ")+" as well", "this entry of include names %s, which moves together with %s", strings.Join(named, ", "), strings.Join(missing, ", "))
+			return false
+		}
+	}
+	before := len(d.errs)
+	for wi, w := range d.loads {
+		if only, ok := p.fixes(0); ok && !slices.Contains(only, w.label) {
+			continue
+		}
+		if slices.ContainsFunc(p.sel, func(c condition) bool { return !d.suits(w, c.factor) }) {
+			continue
+		}
+		if !b.load(wi, w, p) {
+			return false
+		}
+	}
+	if !p.matched && !d.relaxed && len(d.errs) == before {
+		d.bad(p.at, "correct its levels or remove it", "this entry of include adds no cell")
+	}
+	return true
+}
+
+func (b *builder) excluded(e *expander) bool {
+	out := false
+	for i := range b.d.excludes {
+		if p := &b.d.excludes[i]; e.holds(p.sel) {
+			p.matched, out = true, true
+		}
+	}
+	return out
+}
+
+// cell cuts a cell from the arena. Its capacity is its length, so that an
+// append to it cannot touch the next.
+func (b *builder) cell(e *expander) record.Cell {
+	n := len(e.d.factors)
+	if cap(b.arena)-len(b.arena) < n {
+		b.arena = make([]record.Level, 0, max(4096, n))
+	}
+	from := len(b.arena)
+	for i, f := range e.d.factors {
+		if e.has[i] {
+			b.arena = append(b.arena, record.Level{Factor: f.name, Value: e.vals[i]})
+		}
+	}
+	return record.Cell(b.arena[from:len(b.arena):len(b.arena)])
+}
+
+// stratum returns the index of the stratum that a cell belongs to.
+func (b *builder) stratum(e *expander, wi int, cell record.Cell) int {
+	shared := make(record.Cell, 0, len(cell))
+	for i, f := range b.d.factors {
+		if e.has[i] && !f.treats {
+			shared = append(shared, record.Level{Factor: f.name, Value: e.vals[i]})
+		}
+	}
+	key := shared.Key()
+	if i, ok := b.byKey[key]; ok {
+		return i
+	}
+	b.strata = append(b.strata, Stratum{Key: key, Shared: shared, Workload: wi, Baseline: -1})
+	if b.byKey != nil {
+		b.byKey[key] = len(b.strata) - 1
+	}
+	return len(b.strata) - 1
+}
+
+// checkCell asks the workload about the parameters of a cell, once for each
+// combination, and finds the responses. It is false when they are refused.
+func (d *draft) checkCell(w *load, cell record.Cell) bool {
+	var id strings.Builder
+	for _, l := range cell {
+		if w.has(l.Factor) {
+			id.WriteString(l.Value)
+			id.WriteByte(0)
+		}
+	}
+	if good, done := w.checked[id.String()]; done {
+		return good
+	}
+	good := d.checkParams(w, cell)
+	w.checked[id.String()] = good
+	return good
+}
+
+func (d *draft) checkParams(w *load, cell record.Cell) bool {
+	v, err := w.values(cell)
+	if err == nil && w.info.Check != nil {
+		err = w.info.Check(v)
+	}
+	if err != nil {
+		d.refuse(w.at, fmt.Sprintf("workload %q%s is not possible: ", w.label, w.with(cell)), err, "change it, or exclude the combination")
+		return false
+	}
+	if w.info.Responses == nil {
+		if len(w.asked) > 0 {
+			d.bad(w.asked[0], "remove responses", "workload kind %s has no responses", w.kind)
+			return false
+		}
+		return true
+	}
+	all := w.info.Responses(v)
+	names := make([]string, len(all))
+	for i, r := range all {
+		names[i] = r.Name
+	}
+	if w.asked == nil {
+		for _, name := range compared(all) {
+			if !slices.Contains(w.responses, name) {
+				w.responses = append(w.responses, name)
+			}
+		}
+		return true
+	}
+	good := true
+	for i, name := range w.responses {
+		if !slices.Contains(names, name) {
+			good = false
+			d.bad(w.asked[i], param.Suggest(name, names), "workload %q%s has no response %q", w.label, w.with(cell), name)
+		}
+	}
+	return good
+}
+
+// compared returns the responses that have a better direction, all when none
+// has.
+func compared(all []record.Response) []string {
+	var some, every []string
+	for _, r := range all {
+		every = append(every, r.Name)
+		if r.Better != record.Neither {
+			some = append(some, r.Name)
+		}
+	}
+	if len(some) == 0 {
+		return every
+	}
+	return some
+}
+
+// with names the levels that a cell gives the workload: " with mode=rr".
+func (w *load) with(cell record.Cell) string {
+	var parts []string
+	for _, l := range cell {
+		if w.has(l.Factor) {
+			parts = append(parts, l.Factor+"="+l.Value)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " with " + strings.Join(parts, ", ")
+}

@@ -1,0 +1,266 @@
+package study
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/param"
+	"tare/record"
+)
+
+// testCatalogue is a small world with every kind of trouble in it: a workload
+// with two ends, one whose responses depend on a parameter, one that refuses a
+// combination, a kind with parameters of its own.
+func testCatalogue() Catalogue {
+	return Catalogue{
+		Workloads: map[string]WorkloadInfo{
+			"net": {
+				Params: []param.Param{
+					{Name: "mode", Type: param.Enum, Default: "stream", Words: []string{"stream", "rr"}, Help: "what is sent"},
+					{Name: "message", Type: param.Size, Default: "64KiB", Min: 1, Max: 1 << 24, Help: "bytes a message"},
+					{Name: "duration", Type: param.Duration, Default: "1s", Min: 0.001, Max: 3600, Help: "how long"},
+					{Name: "rate", Type: param.Float, Default: "0", Min: 0, Max: 1e7, Help: "messages a second; 0 as fast as it goes"},
+				},
+				Responses: func(v param.Values) []record.Response {
+					if v.Str("mode") == "rr" {
+						return []record.Response{
+							{Name: "latency", Unit: record.Second, Better: record.Lower},
+							{Name: "rate", Unit: record.PerSecond, Better: record.Higher},
+						}
+					}
+					return []record.Response{
+						{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher},
+						{Name: "messages", Unit: record.Count, Better: record.Neither},
+					}
+				},
+				Check: func(v param.Values) error {
+					if v.Str("mode") == "stream" && v.Float("rate") > 0 {
+						return errors.New("mode stream has no rate; remove rate or write mode: rr")
+					}
+					return nil
+				},
+				Ends: 2,
+			},
+			"cpu": {
+				Params: []param.Param{
+					{Name: "threads", Type: param.Int, Default: "1", Min: 1, Max: 1024, Help: "how many"},
+					{Name: "duration", Type: param.Duration, Default: "1s", Min: 1, Max: 60, Help: "how long"},
+				},
+				Responses: func(param.Values) []record.Response {
+					return []record.Response{{Name: "events", Unit: record.PerSecond, Better: record.Higher}}
+				},
+				Ends: 1,
+			},
+			"noop": {Ends: 1, Responses: func(param.Values) []record.Response {
+				return []record.Response{{Name: "elapsed", Unit: record.Second, Better: record.Lower}}
+			}},
+		},
+		Sandboxes: map[string][]param.Param{
+			"process": nil, "runc": nil, "crun": nil, "oci": nil,
+			"runsc-systrap": {{Name: "directfs", Type: param.Bool, Default: "true", Help: "direct file access"}},
+			"vm": {
+				{Name: "vcpus", Type: param.Int, Default: "1", Min: 1, Max: 64, Help: "virtual processors"},
+				{Name: "iothreads", Type: param.Int, Default: "0", Min: 0, Max: 16, Help: "I/O threads"},
+			},
+		},
+		Collectors: []string{"proc", "cgroup", "system"},
+	}
+}
+
+func mustParse(t testing.TB, src string, sets ...string) *Study {
+	t.Helper()
+	s, err := Parse("test.yaml", []byte(src), testCatalogue(), sets)
+	if err != nil {
+		t.Fatalf("Parse: %v", err)
+	}
+	return s
+}
+
+func readTestdata(t testing.TB, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// outline writes the strata of a study with their treatments, one line each.
+func outline(s *Study) string {
+	var b strings.Builder
+	for i, st := range s.Strata {
+		fmt.Fprintf(&b, "%s [%s] baseline %d:", st.Key, s.Workloads[st.Workload].Label, st.Baseline)
+		for _, c := range st.Cells {
+			fmt.Fprintf(&b, " %s;", s.Treatment(i, c))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func cells(s *Study) []string {
+	var out []string
+	for _, st := range s.Strata {
+		for _, c := range st.Cells {
+			out = append(out, c.Key())
+		}
+	}
+	return out
+}
+
+func TestParseFirst(t *testing.T) {
+	s := mustParse(t, readTestdata(t, "first.yaml"))
+	const want = `workload=stream,cpu-limit=none,memory-limit=none,isolate=server [stream] baseline 0: sandbox=process; sandbox=runc; sandbox=runsc-systrap; sandbox=youki;
+workload=stream,cpu-limit=1,memory-limit=256MiB,isolate=server [stream] baseline 0: sandbox=process; sandbox=runc; sandbox=runsc-systrap; sandbox=youki;
+workload=stream,cpu-limit=2,memory-limit=512MiB,isolate=server [stream] baseline 0: sandbox=process; sandbox=runc; sandbox=runsc-systrap; sandbox=youki;
+workload=rr,cpu-limit=none,memory-limit=none,isolate=server,message=1B [rr] baseline 0: sandbox=process; sandbox=runc; sandbox=crun; sandbox=runsc-systrap; sandbox=youki;
+workload=rr,cpu-limit=none,memory-limit=none,isolate=server,message=4KiB [rr] baseline 0: sandbox=process; sandbox=runc; sandbox=crun; sandbox=runsc-systrap; sandbox=youki;
+workload=rr,cpu-limit=1,memory-limit=256MiB,isolate=server,message=1B [rr] baseline 0: sandbox=process; sandbox=runc; sandbox=crun; sandbox=runsc-systrap; sandbox=youki;
+workload=rr,cpu-limit=1,memory-limit=256MiB,isolate=server,message=4KiB [rr] baseline 0: sandbox=process; sandbox=runc; sandbox=crun; sandbox=runsc-systrap; sandbox=youki;
+workload=rr,cpu-limit=2,memory-limit=512MiB,isolate=server,message=1B [rr] baseline 0: sandbox=process; sandbox=runc; sandbox=crun; sandbox=runsc-systrap; sandbox=youki;
+workload=rr,cpu-limit=2,memory-limit=512MiB,isolate=server,message=4KiB [rr] baseline 0: sandbox=process; sandbox=runc; sandbox=crun; sandbox=runsc-systrap; sandbox=youki;
+workload=noop,cpu-limit=none,memory-limit=none [noop] baseline 0: sandbox=process; sandbox=runc; sandbox=crun; sandbox=runsc-systrap; sandbox=youki;
+workload=noop,cpu-limit=1,memory-limit=256MiB [noop] baseline 0: sandbox=process; sandbox=runc; sandbox=crun; sandbox=runsc-systrap; sandbox=youki;
+workload=noop,cpu-limit=2,memory-limit=512MiB [noop] baseline 0: sandbox=process; sandbox=runc; sandbox=crun; sandbox=runsc-systrap; sandbox=youki;
+workload=stream,cpu-limit=8,memory-limit=1GiB,isolate=server [stream] baseline 0: sandbox=process; sandbox=runc;
+`
+	if diff := cmp.Diff(want, outline(s)); diff != "" {
+		t.Errorf("strata (-want +got):\n%s", diff)
+	}
+	s.Strata, s.Source = nil, nil
+	wantStudy := &Study{
+		Name: "first", About: "What isolation costs on this machine.", Seed: 1, Compare: "sandbox", Baseline: "process",
+		Factors: []Factor{
+			{"workload", []string{"stream", "rr", "noop"}},
+			{"sandbox", []string{"process", "runc", "crun", "runsc-systrap", "youki"}},
+			{"cpu-limit", []string{"none", "1", "2", "8"}},
+			{"memory-limit", []string{"none", "256MiB", "512MiB", "1GiB"}},
+			{"isolate", []string{"server"}},
+			{"message", []string{"1B", "4KiB"}},
+		},
+		Workloads: []Workload{
+			{Label: "stream", Kind: "net", Params: param.Values{"mode": "stream", "message": "64KiB", "duration": "1s"}, Responses: []string{"throughput"}, Line: 14},
+			{Label: "rr", Kind: "net", Params: param.Values{"mode": "rr"}, Responses: []string{"latency", "rate"}, Line: 15},
+			{Label: "noop", Kind: "noop", Params: param.Values{}, Responses: []string{"elapsed"}, Line: 16},
+		},
+		Stop:    Stop{Looks: []int{3, 4, 6, 8, 12, 16}, Confidence: 0.95, Width: 0.05, Margin: 0.03},
+		Budget:  Budget{Blocks: 16, Time: 4 * time.Minute},
+		Collect: Collect{Names: []string{"proc", "cgroup", "system"}, Interval: 100 * time.Millisecond},
+		Retries: 1, Timeout: time.Minute,
+		Sandboxes: []Sandbox{{Name: "youki", Kind: "oci", Runtime: "youki", Args: []string{"--debug"}, Line: 7}},
+	}
+	if diff := cmp.Diff(wantStudy, s); diff != "" {
+		t.Errorf("study (-want +got):\n%s", diff)
+	}
+}
+
+// Factors nested under the compared one, directly or through another, are part
+// of the treatment; a workload's are part of the stratum.
+func TestNested(t *testing.T) {
+	s := mustParse(t, readTestdata(t, "nested.yaml"))
+	const treatments = "sandbox=process; sandbox=runc; sandbox=vm,vcpus=1; sandbox=vm,vcpus=2,iothreads=0; sandbox=vm,vcpus=2,iothreads=1;\n"
+	want := "workload=rr,message=1B [rr] baseline 0: " + treatments +
+		"workload=rr,message=64KiB [rr] baseline 0: " + treatments +
+		"workload=cpu [cpu] baseline 0: " + treatments
+	if diff := cmp.Diff(want, outline(s)); diff != "" {
+		t.Errorf("strata (-want +got):\n%s", diff)
+	}
+}
+
+// With another factor compared, the sandbox and what is nested under it belong
+// to the stratum.
+func TestCompareOther(t *testing.T) {
+	s := mustParse(t, `
+study: limits
+compare: cpu-limit
+baseline: none
+factors: {cpu-limit: [none, 1], sandbox: [runc, vm], vcpus: [1, 2]}
+workloads: {cpu: {}}
+`)
+	const want = `workload=cpu,sandbox=runc [cpu] baseline 0: cpu-limit=none; cpu-limit=1;
+workload=cpu,sandbox=vm,vcpus=1 [cpu] baseline 0: cpu-limit=none; cpu-limit=1;
+workload=cpu,sandbox=vm,vcpus=2 [cpu] baseline 0: cpu-limit=none; cpu-limit=1;
+`
+	if diff := cmp.Diff(want, outline(s)); diff != "" {
+		t.Errorf("strata (-want +got):\n%s", diff)
+	}
+}
+
+// A factor that moves together with the compared one is part of the treatment.
+func TestZipWithCompared(t *testing.T) {
+	s := mustParse(t, `
+study: z
+factors: {sandbox: [process, runc], cpu-limit: [none, 1], memory-limit: [none, 1GiB]}
+zip: [[sandbox, cpu-limit]]
+workloads: {cpu: {}}
+`)
+	const want = `workload=cpu,memory-limit=none [cpu] baseline 0: sandbox=process,cpu-limit=none; sandbox=runc,cpu-limit=1;
+workload=cpu,memory-limit=1GiB [cpu] baseline 0: sandbox=process,cpu-limit=none; sandbox=runc,cpu-limit=1;
+`
+	if diff := cmp.Diff(want, outline(s)); diff != "" {
+		t.Errorf("strata (-want +got):\n%s", diff)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	s := mustParse(t, "study: d\nfactors: {sandbox: [process, runc]}\nworkloads: {net: {}}\n")
+	if s.Seed != 1 || s.Retries != 1 || s.Timeout != 0 || s.Collect.Interval != 100*time.Millisecond || len(s.Collect.Names) != 3 || s.Budget != (Budget{}) {
+		t.Errorf("defaults: %+v", s)
+	}
+	if diff := cmp.Diff([]string{"throughput"}, s.Workloads[0].Responses); diff != "" {
+		t.Errorf("responses without a better direction are not compared (-want +got):\n%s", diff)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	cat := testCatalogue()
+	s := mustParse(t, `
+study: r
+sandboxes: {youki: {runtime: /opt/youki}}
+factors: {sandbox: [process, youki, vm], vcpus: [4], isolate: [both], cpu-limit: [1.5], memory-limit: [64MiB], cpus: ["0-1"]}
+workloads: {rr: {kind: net, mode: rr, message: [4k]}, cpu: {}}
+`)
+	got, err := s.Resolve(cat, s.Strata[0].Cells[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Resolved{Workload: s.Workloads[0], Params: param.Values{"mode": "rr", "message": "4k", "duration": "1s", "rate": "0"},
+		Sandbox: "vm", Isolate: "both", CPULimit: 1.5, MemoryLimit: 64 << 20, CPUs: "0-1", Options: param.Values{"vcpus": "4", "iothreads": "0"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Resolve (-want +got):\n%s", diff)
+	}
+	got, err = s.Resolve(cat, record.Cell{{Factor: "workload", Value: "cpu"}, {Factor: "sandbox", Value: "process"}, {Factor: "cpu-limit", Value: "none"}, {Factor: "cpus", Value: "any"}})
+	if err != nil || got.CPULimit != 0 || got.CPUs != "" || got.Isolate != "both" || got.Sandbox != "process" {
+		t.Errorf("Resolve without limits: %+v, %v", got, err)
+	}
+	for _, bad := range []record.Cell{
+		{{Factor: "workload", Value: "gone"}},
+		{{Factor: "workload", Value: "cpu"}, {Factor: "sandbox", Value: "runc"}, {Factor: "vcpus", Value: "1"}},
+	} {
+		if _, err := s.Resolve(cat, bad); err == nil {
+			t.Errorf("Resolve(%s) took a cell that is not of this study", bad)
+		}
+	}
+}
+
+func TestCatalogueCheck(t *testing.T) {
+	cat := testCatalogue()
+	if err := cat.Check(); err != nil {
+		t.Errorf("a good catalogue: %v", err)
+	}
+	cat.Sandboxes["odd"] = []param.Param{{Name: "duration", Type: param.Duration}}
+	cat.Workloads["odd"] = WorkloadInfo{Params: []param.Param{{Name: "kind"}, {Name: "cpus"}}}
+	const want = `workload odd: parameter "kind" is a key of every workload; give it another name
+workload odd: parameter "cpus" is a factor of tare itself; give it another name
+sandbox odd: parameter "duration" belongs to workload cpu already; give it another name`
+	if err := cat.Check(); err == nil || err.Error() != want {
+		t.Errorf("Check = %v\nwant %s", err, want)
+	}
+}
