@@ -71,6 +71,8 @@ func (r Rule) Estimate(s Summary, prior Prior) Estimate { return s.Estimate(prio
 // on which of two levels is the baseline.
 func (r Rule) Judge(e Estimate, better record.Better) (v Verdict, why string, stop bool) {
 	switch {
+	case e.N == 0:
+		return Undecided, fmt.Sprintf("need n >= %d, have 0", MinN), false
 	case e.Undefined != "":
 		// More blocks will hardly make zeros positive, and stopping at the first
 		// look is safe: there is no error to make.

@@ -44,7 +44,7 @@ func TestNoIntervalFromTooFew(t *testing.T) {
 		if e.HasInterval() || v != Undecided {
 			t.Errorf("n = %d: %+v %s", n, e, v)
 		}
-		if n > 0 && (stop || !strings.Contains(why, "need n >= 3")) {
+		if stop || !strings.Contains(why, "need n >= 3") {
 			t.Errorf("n = %d: %q stop %v", n, why, stop)
 		}
 	}

@@ -1,0 +1,54 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math/rand/v2"
+)
+
+// The order is drawn afresh for each pass and each block, from PCG (math/rand/v2)
+// seeded with the first 16 bytes of SHA-256 over the study's seed, the pass
+// (both 8 bytes, little-endian) and a text: "" for the strata of a pass, the
+// stratum's key for the cells of a block. So a block's order depends on nothing
+// that happened before it: a resumed study, or one with cells that the host
+// cannot run, has the order of the whole one with gaps.
+
+// shuffled returns 0..n-1 in random order. The shuffle is written out (Fisher and
+// Yates, R. Durstenfeld, CACM 7 (1964) 420) because a study must resume to the
+// same order under a later Go, whose rand.Shuffle may draw differently; PCG's
+// own stream is fixed. The modulo's bias is under n/2^64.
+func shuffled(n int, seed uint64, pass int, text string) []int {
+	buf := make([]byte, 16, 16+len(text))
+	binary.LittleEndian.PutUint64(buf, seed)
+	binary.LittleEndian.PutUint64(buf[8:], uint64(pass)) //nolint:gosec // a pass is from 1
+	h := sha256.Sum256(append(buf, text...))
+	pcg := rand.NewPCG(binary.LittleEndian.Uint64(h[:8]), binary.LittleEndian.Uint64(h[8:16]))
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	for i := n - 1; i > 0; i-- {
+		j := int(pcg.Uint64() % uint64(i+1)) //nolint:gosec // at most i
+		out[i], out[j] = out[j], out[i]
+	}
+	return out
+}
+
+// passOrder returns the strata of a pass in order.
+func (p *Plan) passOrder(pass int) []int {
+	return shuffled(len(p.strata), p.study.Seed, pass, "")
+}
+
+// blockOrder returns the cells (indices into p.cells) of a stratum's block in
+// order, those that the host cannot run left out.
+func (p *Plan) blockOrder(pass, stratum int) []int {
+	s := &p.strata[stratum]
+	order := shuffled(len(s.cells), p.study.Seed, pass, p.study.Strata[stratum].Key)
+	out := order[:0]
+	for _, i := range order {
+		if id := s.cells[i]; !p.cells[id].skipped {
+			out = append(out, id)
+		}
+	}
+	return out
+}

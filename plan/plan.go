@@ -1,0 +1,335 @@
+// Package plan says which trial comes next, and when enough have been made. It is
+// pure: no clock, no I/O, no goroutines. The same study, seed and results give
+// the same next trial, so a study is resumed by feeding the results of its
+// earlier life to a new Plan, in any order.
+//
+// The data path: 1. New lists the study's cells; 2. Done notes a finished trial;
+// 3. Next walks the study in its one order (pass by pass, block by block) over
+// what is noted, and stops at the first trial that is missing; 4. at the end of
+// each pass the walk decides from the blocks up to it what needs no more.
+//
+// The order. In each pass every unfinished stratum has one block; the strata
+// come in random order, and so do the treatments within a block, back to back
+// (order.go). An interrupted study is so a complete, coarser one.
+//
+// Failures. A failed trial is repeated at once, in its block, as often as
+// Study.Retries says; a trial that the user interrupted is repeated and not
+// counted. A cell that still fails has no value in that block, its pair is
+// missing, and the study goes on. A cell without a value in three blocks running
+// is given up.
+//
+// The budget cuts, in this order: never a block once it has begun; never the
+// first pass, which tells what things cost. If the time left after it is too
+// short for three blocks of every stratum, whole strata are left at one block,
+// the last in the study first, since two blocks of everything would decide
+// nothing. After that, blocks that no longer fit are left out.
+package plan
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"tare/analyse/stat"
+	"tare/record"
+	"tare/study"
+)
+
+// giveUpAfter is the number of blocks running without a value after which a
+// cell is given up.
+const giveUpAfter = 3
+
+// Next is a trial to make.
+type Next struct {
+	Cell    record.Cell `json:"cell"`
+	Block   int         `json:"block"`   // the pass, from 1
+	Attempt int         `json:"attempt"` // from 1
+	Seq     int         `json:"seq"`     // place in the order of execution, from 1
+	Stratum int         `json:"stratum"` // index into Study.Strata
+}
+
+// Ending is why a stratum needs no more blocks.
+type Ending struct {
+	Code   string `json:"code"` // one of the codes below
+	Text   string `json:"text"` // a sentence
+	Blocks int    `json:"blocks"`
+}
+
+// Codes of an Ending.
+const (
+	EndFixed        = "fixed"         // all the blocks that were asked for
+	EndDecided      = "decided"       // every comparison is decided or narrow enough
+	EndLooks        = "looks"         // the last look
+	EndBudgetBlocks = "budget-blocks" // Budget.Blocks
+	EndBudgetTime   = "budget-time"   // Budget.Time
+	EndNoComparison = "no-comparison" // there is no baseline, or nothing beside it
+	EndGaveUp       = "gave-up"       // the baseline, or all else, failed again and again
+	EndSkipped      = "skipped"       // this host can run none of its cells
+)
+
+type try struct {
+	attempt     int
+	ok          bool
+	interrupted bool
+	has         bool
+	value       float64 // of the stopping response
+	duration    time.Duration
+	reason      string
+}
+
+type cellState struct {
+	cell    record.Cell
+	stratum int
+	skipped bool
+	blocks  [][]try // by block-1; grows as results come
+
+	// of the walk:
+	failing int    // blocks running without a value
+	gaveUp  string // why
+}
+
+type stratumState struct {
+	cells    []int // indices into Plan.cells
+	baseline int   // index into Plan.cells; -1 for none or skipped
+	response string
+
+	// of the walk:
+	ending *Ending
+	closed int // blocks that are complete
+	time   time.Duration
+}
+
+// Plan is a study under way. It is not safe for concurrent use.
+type Plan struct {
+	study  *study.Study
+	rule   stat.Rule
+	last   int // pass
+	cells  []cellState
+	strata []stratumState
+	index  map[string]int
+	seq    int // the highest seen
+	fed    int
+	strays int
+
+	walk walk
+}
+
+// New plans a study. The cells in skips are not run.
+func New(st *study.Study, skips []record.Skip) *Plan {
+	p := &Plan{study: st, rule: Rule(st), last: lastPass(st)}
+	n := 0
+	for i := range st.Strata {
+		n += len(st.Strata[i].Cells)
+	}
+	p.cells = make([]cellState, 0, n)
+	p.strata = make([]stratumState, len(st.Strata))
+	p.index = make(map[string]int, n)
+	for i := range st.Strata {
+		s := &st.Strata[i]
+		ps := &p.strata[i]
+		ps.baseline = -1
+		if s.Workload >= 0 && s.Workload < len(st.Workloads) {
+			if r := st.Workloads[s.Workload].Responses; len(r) > 0 {
+				ps.response = r[0]
+			}
+		}
+		for j, c := range s.Cells {
+			id := len(p.cells)
+			p.cells = append(p.cells, cellState{cell: c, stratum: i})
+			p.index[c.Key()] = id
+			ps.cells = append(ps.cells, id)
+			if j == s.Baseline {
+				ps.baseline = id
+			}
+		}
+	}
+	for _, s := range skips {
+		id, ok := p.index[s.Cell.Key()]
+		if !ok {
+			continue
+		}
+		p.cells[id].skipped = true
+		if ps := &p.strata[p.cells[id].stratum]; ps.baseline == id {
+			ps.baseline = -1
+		}
+	}
+	p.rewind()
+	return p
+}
+
+// Rule is the study's stopping rule as package stat applies it: the looks that
+// its budget of blocks leaves, and the level of the intervals that follows. A
+// budget in time may end a study between two looks; the last look is then taken
+// there instead of at the next one, which makes them no more in number.
+func Rule(st *study.Study) stat.Rule {
+	s := st.Stop
+	if !(s.Confidence > 0 && s.Confidence < 1) {
+		s.Confidence = 0.95
+	}
+	last := lastPass(st)
+	if s.Fixed > 0 {
+		return stat.NewRule(s.Confidence, s.Width, s.Margin, nil, last)
+	}
+	var looks []int
+	for _, l := range declared(st) {
+		// Before MinN blocks there is no interval, so nothing is looked at.
+		if l < last && l >= stat.MinN {
+			looks = append(looks, l)
+		}
+	}
+	return stat.NewRule(s.Confidence, s.Width, s.Margin, append(looks, last), 0)
+}
+
+func declared(st *study.Study) []int {
+	if len(st.Stop.Looks) == 0 {
+		return []int{3, 4, 6, 8, 12, 16}
+	}
+	return st.Stop.Looks
+}
+
+func lastPass(st *study.Study) int {
+	last := st.Stop.Fixed
+	if last <= 0 {
+		last = slices.Max(declared(st))
+	}
+	if b := st.Budget.Blocks; b > 0 {
+		last = min(last, b)
+	}
+	return max(last, 1)
+}
+
+// Done notes a finished trial. Noting one twice, or a trial of a cell or a block
+// that the study does not have, changes no decision.
+func (p *Plan) Done(t *record.Trial) {
+	p.seq = max(p.seq, t.Seq)
+	id, ok := p.index[t.Cell.Key()]
+	if !ok || t.Block < 1 || t.Block > p.last {
+		p.strays++
+		return
+	}
+	c := &p.cells[id]
+	s := &p.strata[c.stratum]
+	n := try{attempt: t.Attempt, ok: t.Status == record.OK, duration: t.Duration}
+	n.value, n.has = t.Sample(s.response)
+	if t.Failure != nil {
+		n.interrupted = t.Failure.Kind == "interrupted"
+		n.reason = t.Failure.Reason
+	}
+	for len(c.blocks) < t.Block {
+		c.blocks = append(c.blocks, nil)
+	}
+	tries := c.blocks[t.Block-1]
+	if i := slices.IndexFunc(tries, func(o try) bool { return o.attempt == n.attempt }); i >= 0 {
+		tries[i] = n
+	} else {
+		c.blocks[t.Block-1] = append(tries, n)
+		p.fed++
+	}
+	if t.Block <= s.closed || p.walk.ended {
+		p.rewind() // a decision already taken may depend on it
+	}
+}
+
+// Strays is the number of noted trials that do not belong to the study.
+func (p *Plan) Strays() int { return p.strays }
+
+// Next returns the trial to make now, and false when the study is finished. It
+// returns the same trial until Done has noted it.
+func (p *Plan) Next() (Next, bool) {
+	id, ok := p.advance()
+	if !ok {
+		return Next{}, false
+	}
+	attempt := 1
+	for _, t := range p.cells[id].at(p.walk.pass) {
+		attempt = max(attempt, t.attempt+1)
+	}
+	return Next{Cell: p.cells[id].cell, Block: p.walk.pass, Attempt: attempt, Seq: p.seq + 1, Stratum: p.cells[id].stratum}, true
+}
+
+// Ending returns why a stratum has ended, and false while it has not.
+func (p *Plan) Ending(stratum int) (Ending, bool) {
+	p.advance()
+	if e := p.strata[stratum].ending; e != nil {
+		return *e, true
+	}
+	return Ending{}, false
+}
+
+// GaveUp returns why a cell was given up, "" if it was not.
+func (p *Plan) GaveUp(c record.Cell) string {
+	p.advance()
+	if id, ok := p.index[c.Key()]; ok {
+		return p.cells[id].gaveUp
+	}
+	return ""
+}
+
+// Reason says in a sentence why the study is finished; "" while it is not.
+func (p *Plan) Reason() string {
+	if _, ok := p.advance(); ok {
+		return ""
+	}
+	var codes []string
+	count, text := map[string]int{}, map[string]string{}
+	for i := range p.strata {
+		e := p.strata[i].ending
+		if count[e.Code] == 0 {
+			codes = append(codes, e.Code)
+			text[e.Code] = e.Text
+		}
+		count[e.Code]++
+	}
+	if len(codes) == 0 {
+		return "the study has no cells"
+	}
+	if len(codes) == 1 && count[codes[0]] == 1 {
+		return text[codes[0]]
+	}
+	out := ""
+	for i, c := range codes {
+		if i > 0 {
+			out += "; "
+		}
+		out += fmt.Sprintf("%d of %d strata: %s", count[c], len(p.strata), text[c])
+	}
+	return out
+}
+
+// at returns the tries of a block.
+func (c *cellState) at(block int) []try {
+	if block > len(c.blocks) {
+		return nil
+	}
+	return c.blocks[block-1]
+}
+
+// value returns the stopping response in a block: that of the last good try.
+func (c *cellState) value(block int) float64 {
+	best, v := 0, math.NaN()
+	for _, t := range c.at(block) {
+		if t.ok && t.attempt > best {
+			best, v = t.attempt, math.NaN()
+			if t.has {
+				v = t.value
+			}
+		}
+	}
+	return v
+}
+
+// settled reports whether a cell needs no more tries in a block, and whether one
+// of them was good.
+func (c *cellState) settled(block, retries int) (settled, ok bool) {
+	failed := 0
+	for _, t := range c.at(block) {
+		switch {
+		case t.ok:
+			return true, true
+		case !t.interrupted:
+			failed++
+		}
+	}
+	return failed > retries, false
+}

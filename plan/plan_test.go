@@ -1,0 +1,453 @@
+package plan
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/record"
+	"tare/study"
+)
+
+// makeStudy has one stratum a workload, each with a baseline "t0" and
+// treatments "t1"...
+func makeStudy(strata, treatments int) *study.Study {
+	st := &study.Study{Name: "test", Seed: 1, Compare: "sandbox", Baseline: "t0",
+		Stop: study.Stop{Looks: []int{3, 4, 6, 8, 12, 16}, Confidence: 0.95, Width: 0.05, Margin: 0.03}}
+	for i := range strata {
+		w := record.Level{Factor: "workload", Value: fmt.Sprintf("w%d", i)}
+		st.Workloads = append(st.Workloads, study.Workload{Label: w.Value, Kind: "noop", Responses: []string{"time"}})
+		s := study.Stratum{Key: record.Cell{w}.Key(), Shared: record.Cell{w}, Workload: i}
+		for k := range treatments {
+			s.Cells = append(s.Cells, record.Cell{w, {Factor: "sandbox", Value: fmt.Sprintf("t%d", k)}})
+		}
+		st.Strata = append(st.Strata, s)
+	}
+	return st
+}
+
+// world says how each trial turns out.
+type world struct {
+	seed     uint64
+	noise    float64 // log standard deviation; 0: each workload its own
+	fail     float64
+	always   func(Next) bool // fails whatever happens
+	duration time.Duration
+	effect   func(sandbox string) float64
+}
+
+func (w world) trial(n Next) *record.Trial {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%s %d %d", n.Cell.Key(), n.Block, n.Attempt)
+	r := rand.New(rand.NewPCG(w.seed, h.Sum64()))
+	d := w.duration
+	if d == 0 {
+		d = time.Duration(1+r.IntN(2000)) * time.Millisecond
+	}
+	t := &record.Trial{Seq: n.Seq, Block: n.Block, Attempt: n.Attempt, Cell: n.Cell, Status: record.OK, Duration: d}
+	if r.Float64() < w.fail || w.always != nil && w.always(n) {
+		t.Status, t.Failure = record.Failed, &record.Failure{Kind: "died", Reason: "it died"}
+		return t
+	}
+	sd := w.noise
+	name, _ := n.Cell.Get("workload")
+	if sd == 0 {
+		sd = 0.002 * math.Pow(3, float64(len(name)+int(name[len(name)-1])%5))
+	}
+	box, _ := n.Cell.Get("sandbox")
+	mean := 0.0
+	if w.effect != nil {
+		mean = w.effect(box)
+	}
+	t.Samples = []record.Sample{{Name: "time", Unit: record.Second, Value: math.Exp(mean + sd*r.NormFloat64())}}
+	return t
+}
+
+// play runs a plan to its end.
+func play(t *testing.T, p *Plan, w world) (order []Next, trials []*record.Trial) {
+	t.Helper()
+	for {
+		n, ok := p.Next()
+		if !ok {
+			return order, trials
+		}
+		if again, _ := p.Next(); !cmp.Equal(n, again) {
+			t.Fatalf("asked twice: %v, then %v", n, again)
+		}
+		trial := w.trial(n)
+		order, trials = append(order, n), append(trials, trial)
+		p.Done(trial)
+		if len(order) > 1e6 {
+			t.Fatal("the plan does not end")
+		}
+	}
+}
+
+func TestBlocksAreWhole(t *testing.T) {
+	st := makeStudy(5, 4)
+	order, _ := play(t, New(st, nil), world{noise: 1})
+	if len(order) != 5*4*16 {
+		t.Fatalf("%d trials, want all looks of everything", len(order))
+	}
+	first := map[string]bool{}
+	for i := 0; i < len(order); i += 4 {
+		seen := map[string]bool{}
+		for k, n := range order[i : i+4] {
+			if n.Stratum != order[i].Stratum || n.Block != i/20+1 || n.Seq != i+k+1 || n.Attempt != 1 {
+				t.Fatalf("trial %d is out of its block: %+v", i+k, n)
+			}
+			seen[n.Cell.Key()] = true
+		}
+		if len(seen) != 4 {
+			t.Fatalf("block at %d has %v", i, seen)
+		}
+		box, _ := order[i].Cell.Get("sandbox")
+		first[box] = true
+	}
+	if len(first) != 4 {
+		t.Errorf("only %v ever come first in a block", first)
+	}
+	other := *st
+	other.Seed = 2
+	if again, _ := play(t, New(&other, nil), world{noise: 1}); cmp.Equal(order, again) {
+		t.Error("the seed changes nothing")
+	}
+	if d := cmp.Diff(order[:20], New(st, nil).Preview(0)); d != "" {
+		t.Errorf("preview differs:\n%s", d)
+	}
+	if got := New(st, nil).Preview(3); len(got) != 3 {
+		t.Errorf("preview of 3 has %d", len(got))
+	}
+}
+
+// TestOrderIsPinned fails when a change, ours or Go's, would make old studies
+// resume in another order.
+func TestOrderIsPinned(t *testing.T) {
+	var got []string
+	for _, n := range New(makeStudy(3, 3), nil).Preview(0) {
+		w, _ := n.Cell.Get("workload")
+		b, _ := n.Cell.Get("sandbox")
+		got = append(got, w+b)
+	}
+	const want = "w2t2 w2t1 w2t0 w1t1 w1t2 w1t0 w0t2 w0t1 w0t0"
+	if s := strings.Join(got, " "); s != want {
+		t.Errorf("order is %q, was %q", s, want)
+	}
+}
+
+func TestSkipsDoNotReshuffle(t *testing.T) {
+	st := makeStudy(4, 4)
+	gone := st.Strata[2].Cells[3]
+	var want []string
+	for _, n := range New(st, nil).Preview(0) {
+		if n.Cell.Key() != gone.Key() {
+			want = append(want, n.Cell.Key())
+		}
+	}
+	var got []string
+	for _, n := range New(st, []record.Skip{{Cell: gone, Reason: "no"}, {Cell: record.Cell{{Factor: "x", Value: "y"}}}}).Preview(0) {
+		got = append(got, n.Cell.Key())
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestResume interrupts random studies at random places, feeds what was done in
+// random order to a new plan, and wants the sequence of the uninterrupted one.
+func TestResume(t *testing.T) {
+	for seed := range uint64(150) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		st := makeStudy(1+r.IntN(5), 1+r.IntN(4))
+		st.Seed, st.Retries = seed, r.IntN(3)
+		if r.IntN(3) == 0 {
+			st.Stop.Fixed = 1 + r.IntN(8)
+		}
+		if r.IntN(3) == 0 {
+			st.Budget.Blocks = 1 + r.IntN(10)
+		}
+		if r.IntN(2) == 0 {
+			st.Budget.Time = time.Duration(r.IntN(100)) * time.Second
+		}
+		var skips []record.Skip
+		if r.IntN(3) == 0 {
+			s := st.Strata[r.IntN(len(st.Strata))]
+			skips = []record.Skip{{Cell: s.Cells[r.IntN(len(s.Cells))], Reason: "not here"}}
+		}
+		w := world{seed: seed, fail: []float64{0, 0.05, 0.4}[r.IntN(3)]}
+		whole := New(st, skips)
+		order, trials := play(t, whole, w)
+		for range 6 {
+			cut := r.IntN(len(order) + 1)
+			p := New(st, skips)
+			part := slices.Clone(trials[:cut])
+			r.Shuffle(len(part), func(i, j int) { part[i], part[j] = part[j], part[i] })
+			for i, trial := range part {
+				p.Done(trial)
+				if r.IntN(10) == 0 || i == len(part)/2 {
+					p.Next() // asking in between changes nothing
+				}
+			}
+			if n, ok := p.Next(); ok && r.IntN(2) == 0 && cut < len(order) {
+				// A Ctrl-C while it ran: noted, repeated, not counted.
+				p.Done(&record.Trial{Seq: n.Seq, Block: n.Block, Attempt: n.Attempt, Cell: n.Cell, Status: record.Failed,
+					Duration: time.Hour, Failure: &record.Failure{Kind: "interrupted", Reason: "Ctrl-C"}})
+			}
+			var rest []Next
+			for {
+				n, ok := p.Next()
+				if !ok {
+					break
+				}
+				at := cut + len(rest)
+				if at >= len(order) {
+					t.Fatalf("seed %d, cut at %d of %d: goes on with %+v", seed, cut, len(order), n)
+				}
+				o := order[at]
+				if n.Cell.Key() != o.Cell.Key() || n.Block != o.Block || n.Stratum != o.Stratum {
+					t.Fatalf("seed %d, cut at %d of %d: trial %d is %+v, want %+v", seed, cut, len(order), at, n, o)
+				}
+				rest = append(rest, n)
+				done := *trials[at]
+				done.Attempt, done.Seq = n.Attempt, n.Seq
+				p.Done(&done)
+			}
+			if cut+len(rest) != len(order) || p.Reason() != whole.Reason() {
+				t.Fatalf("seed %d, cut at %d: ends after %d with %q, want %d with %q", seed, cut, cut+len(rest), p.Reason(), len(order), whole.Reason())
+			}
+		}
+	}
+}
+
+func TestEndings(t *testing.T) {
+	twice := func(s string) float64 {
+		if s == "t0" {
+			return 0
+		}
+		return math.Ln2
+	}
+	for _, c := range []struct {
+		name   string
+		edit   func(*study.Study)
+		skip   bool // the baselines
+		w      world
+		code   string
+		blocks int
+	}{
+		{"clear", nil, false, world{noise: 0.01, effect: twice}, EndDecided, 3},
+		{"equal and quiet", nil, false, world{noise: 0.002}, EndDecided, 3},
+		{"noisy", nil, false, world{noise: 2}, EndLooks, 16},
+		{"fixed", func(s *study.Study) { s.Stop.Fixed = 5 }, false, world{noise: 0.01, effect: twice}, EndFixed, 5},
+		{"budget of blocks", func(s *study.Study) { s.Budget.Blocks = 5 }, false, world{noise: 2}, EndBudgetBlocks, 5},
+		{"less blocks than fixed", func(s *study.Study) { s.Stop.Fixed, s.Budget.Blocks = 5, 2 }, false, world{noise: 2}, EndBudgetBlocks, 2},
+		{"no baseline", func(s *study.Study) { s.Strata[0].Baseline, s.Strata[1].Baseline = -1, -1 }, false, world{noise: 1}, EndNoComparison, 3},
+		{"baseline not here", nil, true, world{noise: 1}, EndNoComparison, 3},
+		{"baseline fails", nil, false, world{noise: 1, always: boxFails("t0")}, EndGaveUp, 3},
+		{"all else fails", nil, false, world{noise: 1, always: func(n Next) bool { return !boxFails("t0")(n) }}, EndGaveUp, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			st := makeStudy(2, 3)
+			if c.edit != nil {
+				c.edit(st)
+			}
+			var skips []record.Skip
+			if c.skip {
+				skips = []record.Skip{{Cell: st.Strata[0].Cells[0]}, {Cell: st.Strata[1].Cells[0]}}
+			}
+			p := New(st, skips)
+			play(t, p, c.w)
+			for i := range st.Strata {
+				e, ok := p.Ending(i)
+				if !ok || e.Code != c.code || e.Blocks != c.blocks || e.Text == "" {
+					t.Errorf("stratum %d ended %v %+v, want %s after %d", i, ok, e, c.code, c.blocks)
+				}
+			}
+			if p.Reason() == "" {
+				t.Error("no reason")
+			}
+		})
+	}
+}
+
+func boxFails(names ...string) func(Next) bool {
+	return func(n Next) bool {
+		s, _ := n.Cell.Get("sandbox")
+		return slices.Contains(names, s)
+	}
+}
+
+func TestSkippedStratum(t *testing.T) {
+	st := makeStudy(1, 2)
+	p := New(st, []record.Skip{{Cell: st.Strata[0].Cells[0]}, {Cell: st.Strata[0].Cells[1]}})
+	if n, ok := p.Next(); ok {
+		t.Errorf("%+v", n)
+	}
+	if e, _ := p.Ending(0); e.Code != EndSkipped {
+		t.Errorf("%+v", e)
+	}
+	empty := New(&study.Study{}, nil)
+	if _, ok := empty.Next(); ok || empty.Reason() == "" {
+		t.Errorf("a study of nothing: %q", empty.Reason())
+	}
+}
+
+func TestRetriesAndGivingUp(t *testing.T) {
+	st := makeStudy(2, 3)
+	st.Retries = 1
+	p := New(st, nil)
+	order, _ := play(t, p, world{noise: 2, always: func(n Next) bool {
+		w, _ := n.Cell.Get("workload")
+		return w == "w0" && boxFails("t2")(n)
+	}})
+	bad := st.Strata[0].Cells[2]
+	var tries []string
+	for i, n := range order {
+		if n.Cell.Key() != bad.Key() {
+			continue
+		}
+		tries = append(tries, fmt.Sprintf("%d.%d", n.Block, n.Attempt))
+		if n.Attempt == 2 && order[i-1].Cell.Key() != bad.Key() {
+			t.Error("a retry does not follow at once")
+		}
+	}
+	if d := cmp.Diff([]string{"1.1", "1.2", "2.1", "2.2", "3.1", "3.2"}, tries); d != "" {
+		t.Error(d)
+	}
+	if why := p.GaveUp(bad); !strings.Contains(why, "it died") {
+		t.Errorf("given up because %q", why)
+	}
+	if e, _ := p.Ending(0); e.Code != EndLooks || e.Blocks != 16 {
+		t.Errorf("the others did not go on: %+v", e)
+	}
+}
+
+// TestFailureThatPasses: two blocks without a value, then a good one.
+func TestFailureThatPasses(t *testing.T) {
+	st := makeStudy(1, 2)
+	p := New(st, nil)
+	order, _ := play(t, p, world{noise: 2, always: func(n Next) bool { return n.Block%3 != 0 && boxFails("t1")(n) }})
+	if len(order) != 32 || p.GaveUp(st.Strata[0].Cells[1]) != "" {
+		t.Errorf("%d trials, given up %q", len(order), p.GaveUp(st.Strata[0].Cells[1]))
+	}
+}
+
+func TestTimeBudget(t *testing.T) {
+	for _, c := range []struct {
+		budget time.Duration
+		blocks []int // of each stratum
+	}{
+		{time.Second, []int{1, 1, 1, 1}},      // the first pass is whole, whatever it takes
+		{12 * time.Second, []int{1, 1, 1, 1}}, // exactly the first pass
+		{19 * time.Second, []int{3, 1, 1, 1}}, // two blocks more of one
+		{30 * time.Second, []int{3, 3, 3, 1}}, // of three
+		{36 * time.Second, []int{3, 3, 3, 3}}, // of all
+		{60 * time.Second, []int{5, 5, 5, 5}}, // five passes
+		{600 * time.Second, []int{16, 16, 16, 16}},
+	} {
+		st := makeStudy(4, 3)
+		st.Budget.Time = c.budget
+		p := New(st, nil)
+		order, trials := play(t, p, world{noise: 2, duration: time.Second})
+		if len(order)%3 != 0 {
+			t.Errorf("%s: a block is cut", c.budget)
+		}
+		var got []int
+		for i := range st.Strata {
+			e, _ := p.Ending(i)
+			got = append(got, e.Blocks)
+			if e.Blocks < 16 && e.Code != EndBudgetTime {
+				t.Errorf("%s: stratum %d ended by %s", c.budget, i, e.Code)
+			}
+		}
+		if d := cmp.Diff(c.blocks, got); d != "" {
+			t.Errorf("%s:\n%s", c.budget, d)
+		}
+		if spent := time.Duration(len(trials)) * time.Second; spent > max(c.budget, 12*time.Second) {
+			t.Errorf("%s: took %s", c.budget, spent)
+		}
+	}
+}
+
+func TestLateAndStrayResults(t *testing.T) {
+	st := makeStudy(2, 2)
+	p := New(st, nil)
+	w := world{noise: 1}
+	order, trials := play(t, p, w)
+	// A result that fails a trial after all reopens its block.
+	bad := *trials[5]
+	bad.Status, bad.Failure = record.Failed, &record.Failure{Kind: "garbage"}
+	p.Done(&bad)
+	st.Retries = 1
+	if n, ok := p.Next(); !ok || n.Cell.Key() != order[5].Cell.Key() || n.Attempt != 2 || n.Seq != len(order)+1 {
+		t.Errorf("next is %+v %v", n, ok)
+	}
+	p.Done(&record.Trial{Block: 1, Cell: record.Cell{{Factor: "a", Value: "b"}}})
+	p.Done(&record.Trial{Block: 1 << 40, Cell: st.Strata[0].Cells[0]})
+	p.Done(&record.Trial{Block: 0, Cell: st.Strata[0].Cells[0]})
+	if p.Strays() != 3 {
+		t.Errorf("%d strays", p.Strays())
+	}
+}
+
+func TestRemaining(t *testing.T) {
+	st := makeStudy(3, 4)
+	p := New(st, nil)
+	got := p.Remaining(nil)
+	if d := cmp.Diff(Progress{Pass: 1, Passes: 16, AtLeast: 36, AtMost: 192, Unknown: 192}, got); d != "" {
+		t.Error(d)
+	}
+	got = p.Remaining(func(record.Cell) time.Duration { return time.Second })
+	if got.Unknown != 0 || got.LeastTime != 36*time.Second || got.MostTime != 192*time.Second {
+		t.Errorf("%+v", got)
+	}
+	w := world{noise: 2, duration: 2 * time.Second}
+	for done := 0; ; done++ {
+		n, ok := p.Next()
+		r := p.Remaining(nil)
+		if r.Done != done || r.AtMost != 192-done {
+			t.Fatalf("after %d: %+v", done, r)
+		}
+		if !ok {
+			if r.AtLeast != 0 || r.MostTime != 0 {
+				t.Errorf("at the end: %+v", r)
+			}
+			break
+		}
+		if r.AtLeast < 1 || r.AtLeast > r.AtMost || r.LeastTime > r.MostTime {
+			t.Fatalf("after %d: %+v", done, r)
+		}
+		p.Done(w.trial(n))
+	}
+	st.Budget.Time = 50 * time.Second
+	if r := New(st, nil).Remaining(func(record.Cell) time.Duration { return 10 * time.Second }); r.MostTime != 120*time.Second {
+		t.Errorf("the first pass is always whole: %+v", r)
+	}
+}
+
+// BenchmarkPlan100k plans 100,000 cells and follows one full pass.
+func BenchmarkPlan100k(b *testing.B) {
+	st := makeStudy(20000, 5)
+	for b.Loop() {
+		p := New(st, nil)
+		n := 0
+		for {
+			next, ok := p.Next()
+			if !ok || next.Block > 1 {
+				break
+			}
+			n++
+			p.Done(&record.Trial{Seq: next.Seq, Block: 1, Attempt: 1, Cell: next.Cell, Status: record.OK, Duration: time.Second,
+				Samples: []record.Sample{{Name: "time", Value: 1}}})
+		}
+		if n != 100000 {
+			b.Fatal(n)
+		}
+	}
+}

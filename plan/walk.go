@@ -1,0 +1,250 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"tare/analyse/stat"
+	"tare/record"
+)
+
+// walk is how far the study has been followed over the noted results. Every
+// decision on it looks only at blocks that come before, in the study's own
+// order, so that the order in which results were noted does not matter.
+type walk struct {
+	pass  int   // under way, from 1; 0 before the first
+	order []int // strata of the pass
+	pos   int   // in order
+	block []int // cells of the block that has begun, nil between blocks
+	spent time.Duration
+	ended bool
+}
+
+func (p *Plan) rewind() {
+	p.walk = walk{}
+	for i := range p.cells {
+		p.cells[i].failing, p.cells[i].gaveUp = 0, ""
+	}
+	for i := range p.strata {
+		s := &p.strata[i]
+		s.ending, s.closed, s.time = nil, 0, 0
+		if !slices.ContainsFunc(s.cells, func(id int) bool { return !p.cells[id].skipped }) {
+			s.ending = &Ending{Code: EndSkipped, Text: "this host can run none of its cells"}
+		}
+	}
+}
+
+// advance follows the study to the first trial that is missing and returns its
+// cell; false at the end.
+func (p *Plan) advance() (cell int, ok bool) {
+	w := &p.walk
+	for !w.ended {
+		if w.pos == len(w.order) {
+			if w.pass > 0 {
+				p.closePass()
+			}
+			if !slices.ContainsFunc(p.strata, func(s stratumState) bool { return s.ending == nil }) {
+				w.ended = true
+				break
+			}
+			w.pass++
+			w.order, w.pos = p.passOrder(w.pass), 0
+			continue
+		}
+		stratum := w.order[w.pos]
+		if w.block == nil {
+			if p.strata[stratum].ending != nil || !p.affordable(stratum) {
+				w.pos++
+				continue
+			}
+			w.block = p.blockOrder(w.pass, stratum)
+		}
+		// Cells before the first unsettled one need not be looked at again.
+		for len(w.block) > 0 {
+			c := &p.cells[w.block[0]]
+			if c.gaveUp == "" {
+				if settled, _ := c.settled(w.pass, p.study.Retries); !settled {
+					return w.block[0], true
+				}
+			}
+			w.block = w.block[1:]
+		}
+		p.closeBlock(stratum)
+		w.block = nil
+		w.pos++
+	}
+	return 0, false
+}
+
+// affordable decides whether a block may begin, and ends the stratum if not.
+// Passes up to the third were weighed as a whole after the first (cut), and stop
+// only when nothing at all is left: an estimate that is a little short must not
+// leave half the study with two blocks.
+func (p *Plan) affordable(stratum int) bool {
+	w, s, budget := &p.walk, &p.strata[stratum], p.study.Budget.Time
+	if budget <= 0 || w.pass == 1 {
+		return true
+	}
+	next := time.Duration(0)
+	if w.pass > stat.MinN && s.closed > 0 {
+		next = s.time / time.Duration(s.closed)
+	}
+	if w.spent < budget && w.spent+next <= budget {
+		return true
+	}
+	s.ending = &Ending{Code: EndBudgetTime, Blocks: s.closed,
+		Text: fmt.Sprintf("the budget of %s left no time for another block", budget)}
+	return false
+}
+
+func (p *Plan) closeBlock(stratum int) {
+	s := &p.strata[stratum]
+	var d time.Duration
+	for _, id := range s.cells {
+		c := &p.cells[id]
+		if c.skipped || c.gaveUp != "" {
+			continue
+		}
+		reason := ""
+		for _, t := range c.at(p.walk.pass) {
+			// The time of an interrupted trial is not the study's: an
+			// interruption must not change what comes after it.
+			if !t.interrupted {
+				d += t.duration
+				reason = t.reason
+			}
+		}
+		if _, ok := c.settled(p.walk.pass, p.study.Retries); ok {
+			c.failing = 0
+			continue
+		}
+		if c.failing++; c.failing == giveUpAfter {
+			c.gaveUp = fmt.Sprintf("failed in %d blocks running; the last time: %s", giveUpAfter, reason)
+		}
+	}
+	s.closed = p.walk.pass
+	s.time += d
+	p.walk.spent += d
+}
+
+// closePass takes the decisions at the end of a pass.
+func (p *Plan) closePass() {
+	pass := p.walk.pass
+	look := p.study.Stop.Fixed <= 0 && slices.Contains(p.rule.Looks, pass)
+	var prior stat.Prior
+	var sums map[int]stat.Summary
+	if look {
+		sums, prior = p.summarise(pass)
+	}
+	for i := range p.strata {
+		if s := &p.strata[i]; s.ending == nil {
+			if code, text := p.judge(s, pass, look, sums, prior); code != "" {
+				s.ending = &Ending{Code: code, Text: text, Blocks: s.closed}
+			}
+		}
+	}
+	if pass == 1 {
+		p.cut()
+	}
+}
+
+// judge returns why a stratum ends after a pass; code "" when it goes on.
+func (p *Plan) judge(s *stratumState, pass int, look bool, sums map[int]stat.Summary, prior stat.Prior) (code, text string) {
+	if s.baseline >= 0 && p.cells[s.baseline].gaveUp != "" {
+		return EndGaveUp, "the baseline " + p.cells[s.baseline].gaveUp
+	}
+	treatments, alive := 0, 0
+	stop := true
+	for _, id := range s.cells {
+		c := &p.cells[id]
+		if id == s.baseline || c.skipped {
+			continue
+		}
+		treatments++
+		if c.gaveUp != "" {
+			continue
+		}
+		alive++
+		if look && s.baseline >= 0 {
+			// A comparison stops by its interval; the direction that is better
+			// only names the verdict.
+			_, _, st := p.rule.Judge(p.rule.Estimate(sums[id], prior), record.Neither)
+			stop = stop && st
+		}
+	}
+	comparable := s.baseline >= 0 && treatments > 0 && s.response != ""
+	switch {
+	case treatments > 0 && alive == 0:
+		return EndGaveUp, "everything beside the baseline failed again and again"
+	case p.study.Stop.Fixed > 0 && pass >= p.study.Stop.Fixed:
+		return EndFixed, fmt.Sprintf("all %d blocks that were asked for", pass)
+	case look && comparable && stop:
+		return EndDecided, fmt.Sprintf("every comparison was decided or narrow enough after %d blocks", pass)
+	case p.study.Stop.Fixed <= 0 && !comparable && pass >= stat.MinN:
+		return EndNoComparison, fmt.Sprintf("there is nothing to compare; %d blocks show the levels", pass)
+	case pass < p.last:
+		return "", ""
+	case p.study.Budget.Blocks > 0 && p.last == p.study.Budget.Blocks:
+		return EndBudgetBlocks, fmt.Sprintf("the budget of %d blocks is used up", pass)
+	}
+	return EndLooks, fmt.Sprintf("the last look, after %d blocks", pass)
+}
+
+// summarise sums up every comparison of the study over the blocks to a pass, and
+// what they say together of their variances.
+func (p *Plan) summarise(pass int) (map[int]stat.Summary, stat.Prior) {
+	sums := make(map[int]stat.Summary)
+	var s2, df []float64
+	for i := range p.strata {
+		s := &p.strata[i]
+		if s.baseline < 0 || s.response == "" {
+			continue
+		}
+		blocks := min(pass, s.closed)
+		base := make([]float64, blocks)
+		for b := range base {
+			base[b] = p.cells[s.baseline].value(b + 1)
+		}
+		for _, id := range s.cells {
+			if id == s.baseline || p.cells[id].skipped {
+				continue
+			}
+			pairs := make([]stat.Pair, blocks)
+			for b := range pairs {
+				pairs[b] = stat.Pair{Base: base[b], Other: p.cells[id].value(b + 1)}
+			}
+			sum := stat.Summarise(pairs)
+			sums[id] = sum
+			if sum.Undefined == "" {
+				s2, df = append(s2, sum.Var), append(df, float64(sum.N-1))
+			}
+		}
+	}
+	return sums, stat.Moderate(s2, df)
+}
+
+// cut leaves strata at one block, the last of the study first, when the time
+// left is too short for MinN blocks of each.
+func (p *Plan) cut() {
+	budget := p.study.Budget.Time
+	if budget <= 0 {
+		return
+	}
+	left := budget - p.walk.spent
+	more := min(stat.MinN, p.last) - 1
+	for i := range p.strata {
+		s := &p.strata[i]
+		if s.ending != nil {
+			continue
+		}
+		need := time.Duration(math.Min(float64(s.time)*float64(more), math.MaxInt64/2))
+		if need <= left {
+			left -= need
+			continue
+		}
+		s.ending = &Ending{Code: EndBudgetTime, Blocks: s.closed,
+			Text: fmt.Sprintf("the budget of %s is too short for %d blocks of this", budget, stat.MinN)}
+	}
+}
