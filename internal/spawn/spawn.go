@@ -1,0 +1,252 @@
+// Package spawn starts a host process that is in a control group and in
+// namespaces from its first instruction on, without a helper program between.
+//
+// The data path: 1. a goroutine takes an operating system thread for itself;
+// 2. the thread enters the control group and, through the caller's prepare,
+// namespaces, a new root; 3. it forks: the child has all of that from its
+// parent; 4. the thread leaves the control group again and waits for the child;
+// 5. the thread is thrown away with the child's end.
+//
+// The rejected way is to run this program again as a helper that sets itself up
+// and executes the command: it costs the start of a large Go program, some
+// 10 ms, which would be weighed as part of every sandbox's start.
+//
+// PR_SET_PDEATHSIG (prctl(2)) kills the child when the *thread* that forked it
+// ends. Since the thread waits for the child, that is when this process dies.
+package spawn
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/cgroup"
+)
+
+// Marker is the environment variable by which `tare clean` knows our processes.
+const Marker = "TARE_SANDBOX"
+
+// Options say how to start a process.
+type Options struct {
+	Hierarchy *cgroup.Hierarchy
+	Group     string       // control group to start in; "" stays where this process is
+	Prepare   func() error // run on the thread before the fork; nil for nothing
+	Private   bool         // a mount namespace of its own, private, before Prepare
+}
+
+// Process is a started process. Its fields do not change once Start returned.
+type Process struct {
+	Pid     int
+	Begun   time.Time // before anything was done
+	Ready   time.Time // Prepare was done
+	Started time.Time // the fork and exec were done
+
+	done  chan struct{}
+	ended time.Time
+	err   error
+}
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Wait waits for the end, and returns its time and what exec.Cmd.Wait said.
+func (p *Process) Wait() (ended time.Time, err error) {
+	<-p.done
+	return p.ended, p.err
+}
+
+// Start starts cmd. Files in cmd should be *os.File, so that no goroutine
+// copies between them. The process is killed when this program dies.
+func Start(o Options, cmd *exec.Cmd) (*Process, error) {
+	p := &Process{done: make(chan struct{}), Begun: time.Now()}
+	started := make(chan error)
+	go p.thread(o, cmd, started)
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// thread is the goroutine of one process. It ends without unlocking its thread
+// where that was changed, which makes the Go runtime end the thread: no
+// namespace outlives it, and no other goroutine ever runs in one.
+func (p *Process) thread(o Options, cmd *exec.Cmd, started chan<- error) {
+	runtime.LockOSThread()
+	if unix.Gettid() == os.Getpid() {
+		// The main thread is what /proc/self shows, and it cannot be thrown
+		// away. Hold it, so that another one is found.
+		go p.thread(o, cmd, started)
+		<-p.done
+		runtime.UnlockOSThread()
+		return
+	}
+	defer close(p.done)
+	if err := p.fork(o, cmd); err != nil {
+		p.err = err
+		started <- err
+		return
+	}
+	started <- nil
+	err := cmd.Wait()
+	p.ended, p.err = time.Now(), err
+	if o.Prepare == nil && !o.Private {
+		runtime.UnlockOSThread() // unchanged: fit for other goroutines
+	}
+}
+
+func (p *Process) fork(o Options, cmd *exec.Cmd) (err error) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	if o.Group != "" {
+		leave, err := enter(o.Hierarchy, o.Group, cmd.SysProcAttr)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			lerr := leave()
+			if lerr == nil {
+				return
+			}
+			// The thread would be taken for a process of the sandbox, and this
+			// whole program be killed with it.
+			if cmd.Process != nil && err == nil {
+				_ = cmd.Process.Kill()
+				_ = cmd.Wait()
+			}
+			err = errors.Join(err, lerr)
+		}()
+	}
+	if o.Private {
+		if err := private(); err != nil {
+			return err
+		}
+	}
+	if o.Prepare != nil {
+		if err := o.Prepare(); err != nil {
+			return err
+		}
+	}
+	p.Ready = time.Now()
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("cannot start %s: %w", cmd.Path, err)
+	}
+	p.Pid, p.Started = cmd.Process.Pid, time.Now()
+	return nil
+}
+
+// private gives the calling thread a mount namespace from which nothing
+// propagates to the host's: mount_namespaces(7).
+func private() error {
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("cannot make a mount namespace: %w; run as root", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("cannot make the mounts private: %w", err)
+	}
+	return nil
+}
+
+// enter makes the next child of the calling thread start in the group. With
+// version 2 the kernel does it (CLONE_INTO_CGROUP of clone3(2)). Version 1 can
+// place single threads, so the thread goes in and, by leave, comes back.
+// Writing the own thread takes no global lock in the kernel, where moving a
+// process afterwards waits several milliseconds for an RCU grace period
+// (cgroup_procs_write_start in kernel/cgroup/cgroup.c).
+func enter(h *cgroup.Hierarchy, rel string, attr *syscall.SysProcAttr) (leave func() error, err error) {
+	home, err := os.Open("/proc/thread-self/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	defer home.Close() //nolint:errcheck // read only
+	memberships, err := Memberships(home)
+	if err != nil {
+		return nil, err
+	}
+	if dir, ok := h.Path("memory", rel); !ok || !exists(filepath.Join(dir, "tasks")) {
+		return enterUnified(h, rel, attr)
+	}
+	var back []string
+	leave = func() error {
+		var all error
+		for _, dir := range back {
+			all = errors.Join(all, join(dir))
+		}
+		return all
+	}
+	entered := map[string]bool{} // controllers may be mounted together
+	for _, m := range memberships {
+		dir, ok := h.Path(m.Controller, rel)
+		if m.Controller == "" || !ok || entered[dir] || !exists(dir) {
+			continue
+		}
+		entered[dir] = true
+		if err := join(dir); err != nil {
+			return nil, errors.Join(err, leave())
+		}
+		if old, ok := h.Path(m.Controller, m.Path); ok {
+			back = append(back, old)
+		}
+	}
+	return leave, nil
+}
+
+func enterUnified(h *cgroup.Hierarchy, rel string, attr *syscall.SysProcAttr) (leave func() error, err error) {
+	dir, ok := h.Path("", rel)
+	if !ok {
+		return nil, fmt.Errorf("control group %s is in no hierarchy of this host", rel)
+	}
+	f, err := os.Open(dir) //nolint:gosec // a cgroup directory of ours
+	if err != nil {
+		return nil, fmt.Errorf("control group %s: %w", rel, err)
+	}
+	attr.UseCgroupFD, attr.CgroupFD = true, int(f.Fd()) //nolint:gosec // a descriptor fits an int
+	return f.Close, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// join moves the calling thread: 0 stands for the writer itself.
+func join(dir string) error {
+	if err := os.WriteFile(filepath.Join(dir, "tasks"), []byte("0"), 0); err != nil { //nolint:gosec // a cgroup file
+		return fmt.Errorf("cannot enter the control group: %w", err)
+	}
+	return nil
+}
+
+// Membership is one controller's line of /proc/PID/cgroup.
+type Membership struct {
+	Controller string // "" for version 2
+	Path       string // with a leading slash
+}
+
+// Memberships reads /proc/PID/cgroup (cgroups(7)), at most 64 KiB of it. A line
+// is "4:cpu,cpuacct:/user.slice"; one of version 2 is "0::/user.slice".
+func Memberships(r io.Reader) ([]Membership, error) {
+	var out []Membership
+	s := bufio.NewScanner(io.LimitReader(r, 64<<10))
+	for s.Scan() {
+		parts := strings.SplitN(s.Text(), ":", 3)
+		if len(parts) != 3 || !strings.HasPrefix(parts[2], "/") {
+			return nil, fmt.Errorf("line %q of /proc/PID/cgroup is not ID:CONTROLLERS:PATH", s.Text())
+		}
+		for c := range strings.SplitSeq(parts[1], ",") {
+			out = append(out, Membership{Controller: c, Path: parts[2]})
+		}
+	}
+	return out, s.Err()
+}

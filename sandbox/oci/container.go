@@ -1,0 +1,195 @@
+package oci
+
+import (
+	"context"
+	"debug/buildinfo"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/cgroup"
+	"tare/internal/rootfs"
+	"tare/internal/spawn"
+	"tare/sandbox"
+)
+
+// container is one container of a runtime, from prepare to remove.
+type container struct {
+	kind      *Kind
+	spec      sandbox.Spec
+	binary    string
+	hidden    bool
+	state     string // the runtime's state directory, shared by the kind's containers
+	bundle    string
+	group     *cgroup.Group
+	hierarchy *cgroup.Hierarchy
+}
+
+// cgroup is the container's own group, which the runtime makes and which
+// carries the limits.
+func (c *container) cgroup() string { return c.group.Rel() + "/c" }
+
+// command is the runtime's command line for a verb.
+func (c *container) command(args ...string) *exec.Cmd {
+	all := append(append([]string{}, c.kind.cfg.Args...), "--root", c.state)
+	cmd := exec.Command(c.binary, append(all, args...)...) //nolint:gosec // the runtime that the user named
+	// The runtime needs PATH for its own helpers; the marker is for clean.
+	cmd.Env = append(os.Environ(), spawn.Marker+"="+c.spec.Name)
+	return cmd
+}
+
+// options say how to start the runtime: in a group ("" for none of ours), and,
+// where it cannot bear the sight of it, without the version 2 tree.
+func (c *container) options(group string) spawn.Options {
+	o := spawn.Options{Hierarchy: c.hierarchy, Group: group}
+	if c.hidden {
+		o.Private = true
+		o.Prepare = func() error {
+			tree, ok := c.hierarchy.Path("", "")
+			if !ok {
+				return nil
+			}
+			if err := unix.Unmount(tree, unix.MNT_DETACH); err != nil {
+				return fmt.Errorf("hiding %s from %s: %w", tree, c.kind.cfg.Runtime, err)
+			}
+			return nil
+		}
+	}
+	return o
+}
+
+// runtimeFile is runtime.json: `BINARY ARGS --root DIR delete --force ID`
+// deletes the container ID of the directory DIR that the file is in.
+type runtimeFile struct {
+	Binary string   `json:"binary"`
+	Args   []string `json:"args"`
+}
+
+// writeState makes the runtime's state directory with runtime.json in it,
+// whole or not at all, since clean may read it after a kill.
+func (c *container) writeState() error {
+	if err := os.MkdirAll(c.state, 0o711); err != nil { //nolint:gosec // as runtimes make theirs
+		return fmt.Errorf("cannot make the runtime's state directory: %w; run as root", err)
+	}
+	f := runtimeFile{Binary: c.binary, Args: c.kind.cfg.Args}
+	if tree, ok := c.hierarchy.Path("", ""); ok && c.hidden {
+		// As options does it, in the words of util-linux.
+		f.Args = append([]string{"-m", "sh", "-c", `umount "$0"; exec "$@"`, tree, c.binary}, f.Args...)
+		f.Binary = "unshare"
+	}
+	b, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(c.state, "runtime.json")
+	if old, err := os.ReadFile(path); err == nil && string(old) == string(b) { //nolint:gosec // our own file
+		return nil
+	}
+	tmp := path + "." + c.spec.Name
+	if err := os.WriteFile(tmp, b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
+}
+
+// end deletes the container in whatever state it is, and all that belongs to
+// it. wait waits for the runtime's foreground process. Each step that a hanging
+// runtime could block is bounded, and the next one goes further.
+func (c *container) end(ctx context.Context, wait func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	defer cancel()
+	if c.exists() {
+		// An error is no news: the container may be deleting itself at this
+		// moment. What counts is whether it is there afterwards.
+		_ = c.delete(ctx)
+	}
+	// The foreground process has seen the container's end and goes by itself,
+	// after tidying; killing it at once would leave its own things behind.
+	short, done := context.WithTimeout(ctx, 3*time.Second)
+	_ = wait(short)
+	done()
+	return errors.Join(c.remove(ctx), wait(ctx))
+}
+
+// remove kills what is in the groups and removes groups, state and bundle.
+func (c *container) remove(ctx context.Context) error {
+	err := c.group.Destroy(ctx)
+	if c.exists() {
+		_ = c.delete(ctx)
+	}
+	for _, pattern := range []string{c.spec.Name, c.spec.Name + "_*", "runtime.json." + c.spec.Name} {
+		// Files of runsc are ID_sandbox:ID.state and .lock.
+		left, gerr := filepath.Glob(filepath.Join(c.state, pattern))
+		err = errors.Join(err, gerr)
+		for _, path := range left {
+			err = errors.Join(err, os.RemoveAll(path))
+		}
+	}
+	return errors.Join(err, os.RemoveAll(c.bundle))
+}
+
+// exists says whether the runtime's state knows the container.
+func (c *container) exists() bool {
+	for _, pattern := range []string{c.spec.Name, c.spec.Name + "_*.state"} {
+		if left, err := filepath.Glob(filepath.Join(c.state, pattern)); err == nil && len(left) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// delete calls `RUNTIME delete --force`.
+func (c *container) delete(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var said spawn.Tail
+	life, err := spawn.Live(ctx, c.options(""), c.command("delete", "--force", c.spec.Name), &said, &said)
+	if err == nil && life.Exit.Code != 0 {
+		err = fmt.Errorf("%s delete: exit code %d: %s", c.kind.cfg.Runtime, life.Exit.Code, strings.TrimSpace(said.String()))
+	}
+	return err
+}
+
+// readVersion asks a runtime for its version: the first line of --version, or,
+// where that says nothing, the module version that Go built it from.
+func readVersion(runtime string) string {
+	path, ok := rootfs.Lookup(runtime)
+	if !ok {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").Output() //nolint:gosec // the runtime that the user named
+	line, _, _ := strings.Cut(string(out), "\n")
+	if err == nil && line != "" && !strings.Contains(line, "VERSION_MISSING") {
+		return strings.TrimSpace(line)
+	}
+	if info, err := buildinfo.ReadFile(path); err == nil {
+		return info.Main.Path + " " + info.Main.Version
+	}
+	return ""
+}
+
+// readPid reads the file that --pid-file wrote.
+func readPid(path string) (int, error) {
+	b, err := os.ReadFile(path) //nolint:gosec // in our own directory
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, errors.New("the runtime wrote no pid file")
+	}
+	if err != nil {
+		return 0, err
+	}
+	var pid int
+	if _, err := fmt.Sscanf(string(b), "%d", &pid); err != nil || pid <= 1 {
+		return 0, fmt.Errorf("the runtime's pid file says %q", b)
+	}
+	return pid, nil
+}

@@ -1,0 +1,102 @@
+package oci
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+
+	"tare/internal/spawn"
+	"tare/param"
+	"tare/sandbox"
+)
+
+// instance is a running container with an agent.
+type instance struct {
+	*container
+	agent *spawn.Agent
+	oom   *oomWatch
+}
+
+// Exec implements sandbox.Instance.
+func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, error) {
+	kills, counted := i.group.OOMKills()
+	events := i.oom.count()
+	exit, err := i.agent.Run(ctx, c)
+	exit.OOM = i.oom.count() > events
+	if now, cerr := i.group.OOMKills(); cerr == nil && counted == nil && now > kills {
+		exit.OOM = true
+	}
+	switch {
+	case err != nil && exit.OOM:
+		return exit, fmt.Errorf("%s %s: the kernel killed the sandbox for memory, its limit is %s: %w",
+			i.kind.cfg.Name, i.spec.Name, param.FormatSize(i.spec.MemoryLimit), err)
+	case err != nil:
+		return exit, fmt.Errorf("%s %s: %w", i.kind.cfg.Name, i.spec.Name, err)
+	}
+	return exit, nil
+}
+
+// Addr implements sandbox.Instance.
+func (i *instance) Addr() netip.Addr { return i.spec.Network.Addr.Addr() }
+
+// Scope implements sandbox.Instance.
+func (i *instance) Scope() sandbox.Scope {
+	return sandbox.Scope{
+		Cgroups: []string{i.group.Rel(), i.cgroup()}, Limited: i.cgroup(), Roles: rolesFor(i.binary),
+	}
+}
+
+// rolesFor tells the roles of the threads of a container. What runs under the
+// runtime's own name watches over the container. gVisor renames its processes
+// runsc-sandbox and runsc-gofer, and runs the user's code in children of the
+// sentry that have no arguments (systrap and ptrace).
+func rolesFor(binary string) sandbox.RoleOf {
+	return func(t sandbox.Thread) sandbox.Role {
+		if len(t.Args) == 0 {
+			return sandbox.Workload
+		}
+		switch name := filepath.Base(t.Args[0]); {
+		case name == "runsc-sandbox":
+			return sandbox.Sentry
+		case name == "runsc-gofer":
+			return sandbox.Gofer
+		case name == filepath.Base(binary):
+			return sandbox.Shim
+		case len(t.Args) >= 3 && name == "tare" && slices.Equal(t.Args[1:3], []string{"internal", "agent"}):
+			return sandbox.Harness
+		}
+		return sandbox.Workload
+	}
+}
+
+// Facts implements sandbox.Instance.
+func (i *instance) Facts() map[string]string {
+	f := map[string]string{"sandbox": i.kind.cfg.Name, "runtime": i.binary, "runtime_version": i.kind.version()}
+	if p := platform(i.kind.cfg.Args); p != "" {
+		f["platform"] = p
+	}
+	if i.hidden {
+		f["workaround"] = "the runtime does not see the host's version 2 cgroup tree"
+	}
+	return f
+}
+
+// Stop implements sandbox.Instance.
+func (i *instance) Stop(ctx context.Context) error {
+	i.oom.close()
+	err := i.end(ctx, func(ctx context.Context) error {
+		if i.agent == nil {
+			return nil
+		}
+		return i.agent.Wait(ctx)
+	})
+	if i.agent != nil && err == nil {
+		err = i.agent.Close(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("stopping %s %s: %w; `tare clean` tries again", i.kind.cfg.Name, i.spec.Name, err)
+	}
+	return nil
+}

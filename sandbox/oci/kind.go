@@ -1,0 +1,252 @@
+// Package oci runs sandboxes by any OCI runtime, straight through the runtime's
+// command line (runc, crun, gVisor's runsc, youki, kata-runtime): no daemon, no
+// image, nothing between that would be weighed too.
+//
+// The data path: 1. Start makes the control group tare/NAME, and a bundle whose
+// config.json describes the tree, the limits and the prepared network
+// namespace; 2. `RUNTIME run` is started in the group tare/NAME/rt, the
+// container in tare/NAME/c, so that all that the runtime costs is in tare/NAME;
+// 3. the container's first process is the agent, reached through the runtime's
+// standard input and output; 4. Stop calls `RUNTIME delete --force`, kills
+// whatever is left in the group, and removes group, state and bundle.
+//
+// The containers of kind K are in the runtime's state directory /run/tare/oci/K;
+// the file runtime.json in it tells `tare clean` which command deletes them.
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tare/internal/cgroup"
+	"tare/internal/rootfs"
+	"tare/internal/spawn"
+	"tare/param"
+	"tare/sandbox"
+)
+
+// RootDir holds a state directory for each kind; `tare clean` looks here.
+const RootDir = "/run/tare/oci"
+
+// Config says how to use one runtime.
+type Config struct {
+	Name     string   // of the kind
+	About    string   // one sentence
+	Runtime  string   // binary: a path, or a name that rootfs.Lookup finds
+	Args     []string // global arguments, before the runtime's verb
+	Install  string   // what a user does when the binary is missing
+	StateDir string   // Check makes its files below it
+}
+
+// Kind is one configured runtime.
+type Kind struct {
+	cfg     Config
+	version func() string
+
+	mu     sync.Mutex
+	known  bool // whether private was found out
+	hidden bool // the runtime needs a mount namespace without the version 2 tree
+}
+
+// New returns the kind of a configuration. Nothing is looked up yet.
+func New(cfg Config) *Kind {
+	k := &Kind{cfg: cfg}
+	k.version = sync.OnceValue(func() string { return readVersion(cfg.Runtime) })
+	return k
+}
+
+// Name implements sandbox.Kind.
+func (k *Kind) Name() string { return k.cfg.Name }
+
+// About implements sandbox.Kind.
+func (k *Kind) About() string { return k.cfg.About }
+
+// Params implements sandbox.Kind; there are none: a runtime with other
+// arguments is another kind, defined in the study.
+func (k *Kind) Params() []param.Param { return nil }
+
+// Check runs the smallest program in a real container.
+func (k *Kind) Check(ctx context.Context) error {
+	if _, err := k.binary(); err != nil {
+		return err
+	}
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("%s: needs root for containers; run tare with sudo", k.cfg.Name)
+	}
+	k.mu.Lock()
+	k.known = false // look again: the host may have changed
+	k.mu.Unlock()
+	_, err := k.variant(ctx, true)
+	return err
+}
+
+func (k *Kind) binary() (string, error) {
+	path, ok := rootfs.Lookup(k.cfg.Runtime)
+	if !ok {
+		hint := k.cfg.Install
+		if hint == "" {
+			hint = "install it, or correct its path in the study"
+		}
+		return "", fmt.Errorf("%s: this host has no program %s; %s", k.cfg.Name, k.cfg.Runtime, hint)
+	}
+	return path, nil
+}
+
+// variant finds by trying whether the runtime works as it is. On a hybrid host
+// crun refuses ("cgroups in hybrid mode not supported") when a controller sits
+// on the version 2 tree; it works where it does not see that tree. Any runtime
+// that fails with a word about cgroups gets that second try. Without must the
+// attempt is left out on hosts that are not hybrid.
+func (k *Kind) variant(ctx context.Context, must bool) (hidden bool, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.known {
+		return k.hidden, nil
+	}
+	h, err := cgroup.Detect()
+	if err != nil {
+		return false, err
+	}
+	if h.Version != cgroup.Hybrid && !must {
+		return false, nil
+	}
+	err = spawn.Probe(ctx, probe{k, false}, k.cfg.StateDir)
+	if err != nil && h.Version == cgroup.Hybrid && strings.Contains(strings.ToLower(err.Error()), "cgroup") {
+		if spawn.Probe(ctx, probe{k, true}, k.cfg.StateDir) == nil {
+			k.known, k.hidden = true, true
+			return true, nil
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	k.known, k.hidden = true, false
+	return false, nil
+}
+
+// probe is a Kind that uses a fixed variant.
+type probe struct {
+	*Kind
+	hidden bool
+}
+
+// Launch implements sandbox.Launcher.
+func (p probe) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (sandbox.Launch, error) {
+	ctr, err := p.prepare(ctx, spec, c, p.hidden)
+	if err != nil {
+		return sandbox.Launch{}, err
+	}
+	return ctr.launch(ctx, c, mode)
+}
+
+// Start implements sandbox.Kind.
+func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
+	i, err := k.start(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", k.cfg.Name, spec.Name, err)
+	}
+	return i, nil
+}
+
+func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err error) {
+	hidden, err := k.variant(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	ctr, err := k.prepare(ctx, spec, sandbox.Command{Args: []string{"/tare", "internal", "agent"}}, hidden)
+	if err != nil {
+		return nil, err
+	}
+	i := &instance{container: ctr}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
+		}
+	}()
+	cmd := ctr.command("run", "--bundle", ctr.bundle, ctr.spec.Name)
+	i.agent, err = spawn.StartAgent(ctx, ctr.options(ctr.group.Rel()+"/rt"), cmd)
+	if err != nil {
+		return nil, err
+	}
+	if spec.MemoryLimit > 0 {
+		i.oom = watchOOM(ctr.hierarchy, ctr.cgroup())
+	}
+	return i, nil
+}
+
+// Launch implements sandbox.Launcher. Whole is `RUNTIME run`, from before its
+// start until it has ended; Phased is create, start, the end of the container's
+// first process, delete. The exit code is known only of Whole.
+func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s %s: %w", k.cfg.Name, spec.Name, err)
+		}
+	}()
+	if len(c.Args) == 0 {
+		return l, errors.New("no command given")
+	}
+	hidden, err := k.variant(ctx, false)
+	if err != nil {
+		return l, err
+	}
+	ctr, err := k.prepare(ctx, spec, c, hidden)
+	if err != nil {
+		return l, err
+	}
+	return ctr.launch(ctx, c, mode)
+}
+
+// prepare makes everything that a container needs before its runtime is called:
+// its groups, its bundle, the runtime's state directory.
+func (k *Kind) prepare(ctx context.Context, spec sandbox.Spec, c sandbox.Command, hidden bool) (_ *container, err error) {
+	binary, err := k.binary()
+	if err != nil {
+		return nil, err
+	}
+	ctr := &container{
+		kind: k, spec: spec, binary: binary, hidden: hidden,
+		state: filepath.Join(RootDir, k.cfg.Name), bundle: filepath.Join(spec.Dir, "bundle"),
+	}
+	// Without limits: they are the container's own, as with any user of the
+	// runtime, and so seen by a runtime that scales itself by them.
+	ctr.group, ctr.hierarchy, err = spawn.Group(spec.Name, cgroup.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, ctr.remove(context.WithoutCancel(ctx)))
+		}
+	}()
+	// The runtime's own processes are apart from the container's: with cgroup
+	// version 2 a group that has children cannot have processes.
+	if _, err := ctr.hierarchy.Create(ctr.group.Rel()+"/rt", cgroup.Limits{}); err != nil {
+		return nil, err
+	}
+	if err := ctr.writeState(); err != nil {
+		return nil, err
+	}
+	return ctr, ctr.writeBundle(c)
+}
+
+// stopWithin bounds Stop, see container.end.
+const stopWithin = 30 * time.Second
+
+var _ sandbox.Launcher = (*Kind)(nil)
+
+// platform tells the value of a --platform argument, "" if there is none.
+func platform(args []string) string {
+	i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "--platform=") })
+	if i < 0 {
+		return ""
+	}
+	return strings.TrimPrefix(args[i], "--platform=")
+}

@@ -1,0 +1,147 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/spawn"
+	"tare/sandbox"
+)
+
+// launch goes through a prepared container's whole life, and removes it.
+func (c *container) launch(ctx context.Context, cmd sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
+	defer func() {
+		nothing := func(context.Context) error { return nil }
+		err = errors.Join(err, c.end(context.WithoutCancel(ctx), nothing))
+	}()
+	if mode == sandbox.Phased {
+		return c.phased(ctx, cmd)
+	}
+	life, err := spawn.Live(ctx, c.options(c.group.Rel()+"/rt"),
+		c.command("run", "--bundle", c.bundle, c.spec.Name), cmd.Stdout, cmd.Stderr)
+	if err != nil {
+		return l, err
+	}
+	// `run` returns when the container is deleted; its end in between does not
+	// show from outside.
+	l = sandbox.Launch{Exit: life.Exit, Exited: life.Ended.Sub(life.Begun), Deleted: life.Ended.Sub(life.Begun)}
+	if !life.First.IsZero() {
+		l.Instruction = life.First.Sub(life.Begun)
+	}
+	return l, nil
+}
+
+// phased takes the life apart. The container's output goes through the pipes
+// that `create` was given.
+func (c *container) phased(ctx context.Context, cmd sandbox.Command) (l sandbox.Launch, err error) {
+	var first time.Time
+	stdout, err := spawn.NewSink(cmd.Stdout, func() { first = time.Now() })
+	if err != nil {
+		return l, err
+	}
+	defer stdout.Close()
+	var said spawn.Tail
+	stderr, err := spawn.NewSink(tee{cmd.Stderr, &said}, nil)
+	if err != nil {
+		return l, err
+	}
+	defer stderr.Close()
+	step := func(verb string, args ...string) (begun, ended time.Time, err error) {
+		run := c.command(append([]string{verb}, args...)...)
+		run.Stdout, run.Stderr = stdout.Child, stderr.Child
+		p, err := spawn.Start(c.options(c.group.Rel()+"/rt"), run)
+		if err != nil {
+			return begun, ended, err
+		}
+		select {
+		case <-p.Done():
+		case <-ctx.Done():
+			_ = run.Process.Kill()
+		}
+		ended, err = p.Wait()
+		if err != nil {
+			err = fmt.Errorf("%s %s: %w; it says: %s", c.kind.cfg.Runtime, verb, errors.Join(ctx.Err(), exitOnly(err)), said.String())
+		}
+		return p.Begun, ended, err
+	}
+
+	pidFile := filepath.Join(c.bundle, "pid")
+	begun, ended, err := step("create", "--bundle", c.bundle, "--pid-file", pidFile, c.spec.Name)
+	if err != nil {
+		return l, err
+	}
+	l.Created = ended.Sub(begun)
+	pid, err := readPid(pidFile)
+	if err != nil {
+		return l, err
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return l, fmt.Errorf("following process %d of the container: %w", pid, err)
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	if _, ended, err = step("start", c.spec.Name); err != nil {
+		return l, err
+	}
+	l.Started = ended.Sub(begun)
+	if err := awaitEnd(ctx, fd); err != nil {
+		return l, err
+	}
+	l.Exited = time.Since(begun)
+	if _, ended, err = step("delete", c.spec.Name); err != nil {
+		return l, err
+	}
+	l.Deleted = ended.Sub(begun)
+	stdout.Started()
+	stderr.Started()
+	stdout.Drain(time.Second)
+	stderr.Drain(time.Second)
+	if !first.IsZero() {
+		l.Instruction = first.Sub(begun)
+	}
+	return l, nil
+}
+
+// awaitEnd waits for the end of the process behind a pidfd: pidfd_open(2).
+func awaitEnd(ctx context.Context, fd int) error {
+	for ctx.Err() == nil {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} //nolint:gosec // a descriptor is small
+		n, err := unix.Poll(fds, 100)                              // milliseconds, to see ctx
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		if n > 0 {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+func exitOnly(err error) error {
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		return errors.New(failed.ProcessState.String())
+	}
+	return err
+}
+
+// tee writes to both; the first may be nil.
+type tee struct {
+	to   io.Writer
+	tail *spawn.Tail
+}
+
+// Write never fails.
+func (t tee) Write(p []byte) (int, error) {
+	if t.to != nil {
+		_, _ = t.to.Write(p)
+	}
+	return t.tail.Write(p)
+}

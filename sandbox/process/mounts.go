@@ -1,0 +1,121 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"tare/sandbox"
+)
+
+// enter gives the calling thread the sandbox's network namespace and root. The
+// thread already has a private mount namespace, with which all mounts made here
+// vanish.
+func enter(spec sandbox.Spec) error {
+	if err := enterNetwork(spec.Network.Path); err != nil {
+		return err
+	}
+	root, err := filepath.Abs(spec.Root)
+	if err != nil {
+		return err
+	}
+	if err := mountAll(root, spec.Data); err != nil {
+		return err
+	}
+	// The new root on top of the old one, then the old one away:
+	// pivot_root(2), "pivot_root(".", ".")".
+	if err := unix.Chdir(root); err != nil {
+		return fmt.Errorf("%s: %w", root, err)
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot_root to %s: %w", root, err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("unmounting the old root: %w", err)
+	}
+	return unix.Chdir("/")
+}
+
+func enterNetwork(path string) error {
+	if path == "" {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("cannot make a network namespace: %w", err)
+		}
+		return nil
+	}
+	f, err := os.Open(path) //nolint:gosec // the namespace that run prepared
+	if err != nil {
+		return fmt.Errorf("network namespace: %w", err)
+	}
+	defer f.Close()                                                    //nolint:errcheck // read only
+	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil { //nolint:gosec // a descriptor fits an int
+		return fmt.Errorf("cannot enter network namespace %s: %w", path, err)
+	}
+	return nil
+}
+
+// mountAll makes the tree at root what oci's config.json makes of it: the same
+// mounts with the same options, so that file systems never differ.
+func mountAll(root, data string) error {
+	const quiet = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	at := func(p string) string { return filepath.Join(root, p) }
+	mounts := []struct {
+		source, target, fstype string
+		flags                  uintptr
+		options                string
+	}{
+		{root, root, "", unix.MS_BIND | unix.MS_REC, ""},
+		{"", root, "", unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY, ""},
+		{"proc", at("proc"), "proc", quiet, ""},
+		{"sysfs", at("sys"), "sysfs", quiet | unix.MS_RDONLY, ""},
+		{"tmpfs", at("dev"), "tmpfs", unix.MS_NOSUID | unix.MS_STRICTATIME, "mode=755,size=65536k"},
+		{"tmpfs", at("tmp"), "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=1777"},
+	}
+	for _, m := range mounts {
+		if err := unix.Mount(m.source, m.target, m.fstype, m.flags, m.options); err != nil {
+			return fmt.Errorf("mounting %s: %w", m.target, err)
+		}
+	}
+	if err := devices(at("dev")); err != nil {
+		return err
+	}
+	if data == "" {
+		return nil
+	}
+	if err := unix.Mount(data, at("data"), "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("mounting %s at /data: %w", data, err)
+	}
+	return nil
+}
+
+// devices fills /dev with what the OCI specification requires of a runtime
+// (config-linux.md, "Default Devices"), less the terminals.
+func devices(dev string) error {
+	for name, minor := range map[string]uint32{"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9} {
+		path := filepath.Join(dev, name)
+		if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, minor))); err != nil { //nolint:gosec // small numbers
+			return fmt.Errorf("making %s: %w", path, err)
+		}
+		if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // as these devices are everywhere
+			return err
+		}
+	}
+	for name, target := range map[string]string{
+		"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2",
+	} {
+		if err := os.Symlink(target, filepath.Join(dev, name)); err != nil {
+			return err
+		}
+	}
+	shm := filepath.Join(dev, "shm")
+	err := os.Mkdir(shm, 0o700)
+	if err == nil {
+		err = unix.Mount("shm", shm, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=1777,size=65536k")
+	}
+	if err != nil {
+		return fmt.Errorf("making %s: %w", shm, err)
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+// Package process is the baseline: the workload as plain processes of the host,
+// with what every other kind has as well and nothing more: the same files, the
+// same limits, the same network. What the other kinds cost is measured against
+// it.
+//
+// The data path: 1. Start makes the control group tare/NAME with the limits;
+// 2. package spawn forks the agent from a thread that has entered the group,
+// the network namespace and a private mount namespace with the tree as its
+// read-only root; 3. commands go to the agent through its standard input and
+// output; 4. Stop kills everything in the group and removes it.
+//
+// There is no process ID, user, IPC or UTS namespace and no seccomp filter: the
+// baseline is native. Nothing is left to be told apart by a process ID
+// namespace, because the control group finds every descendant.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"tare/internal/cgroup"
+	"tare/internal/spawn"
+	"tare/param"
+	"tare/sandbox"
+)
+
+// Kind is the kind `process`.
+type Kind struct{ stateDir string }
+
+// New returns the kind. Check makes its files below stateDir.
+func New(stateDir string) *Kind { return &Kind{stateDir: stateDir} }
+
+// Name implements sandbox.Kind.
+func (*Kind) Name() string { return "process" }
+
+// About implements sandbox.Kind.
+func (*Kind) About() string {
+	return "plain processes with a control group and a network namespace: the baseline"
+}
+
+// Params implements sandbox.Kind; there are none.
+func (*Kind) Params() []param.Param { return nil }
+
+// Check runs a ten-instruction program as Launch does.
+func (k *Kind) Check(ctx context.Context) error {
+	if os.Geteuid() != 0 {
+		return errors.New("process: needs root for control groups and namespaces; run tare with sudo")
+	}
+	return spawn.Probe(ctx, k, k.stateDir)
+}
+
+// Start implements sandbox.Kind.
+func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
+	i, err := k.start(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("process %s: %w", spec.Name, err)
+	}
+	return i, nil
+}
+
+func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err error) {
+	group, h, err := spawn.Group(spec.Name, cgroup.Limits{CPU: spec.CPULimit, Memory: spec.MemoryLimit, CPUs: spec.CPUs})
+	if err != nil {
+		return nil, err
+	}
+	i := &instance{spec: spec, group: group}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
+		}
+	}()
+	cmd := exec.Command("/tare", "internal", "agent") //nolint:gosec // our own program
+	cmd.Env = spawn.Environment(spec)
+	i.agent, err = spawn.StartAgent(ctx, options(h, group, spec), cmd)
+	return i, err
+}
+
+func options(h *cgroup.Hierarchy, g *cgroup.Group, spec sandbox.Spec) spawn.Options {
+	return spawn.Options{
+		Hierarchy: h, Group: g.Rel(), Private: true,
+		Prepare: func() error { return enter(spec) },
+	}
+}
+
+// Launch implements sandbox.Launcher. The life begins before the namespaces are
+// made: Created is when they and the mounts are there, Started when the program
+// was forked and executed. Both modes do the same; Whole reports no steps.
+func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("process %s: %w", spec.Name, err)
+		}
+	}()
+	if len(c.Args) == 0 {
+		return l, errors.New("no command given")
+	}
+	group, h, err := spawn.Group(spec.Name, cgroup.Limits{CPU: spec.CPULimit, Memory: spec.MemoryLimit, CPUs: spec.CPUs})
+	if err != nil {
+		return l, err
+	}
+	i := &instance{spec: spec, group: group}
+	defer func() { err = errors.Join(err, i.Stop(context.WithoutCancel(ctx))) }()
+	cmd := exec.Command(c.Args[0], c.Args[1:]...) //nolint:gosec // running commands is what a sandbox is for
+	cmd.Env = append(spawn.Environment(spec), c.Env...)
+	life, err := spawn.Live(ctx, options(h, group, spec), cmd, c.Stdout, c.Stderr)
+	if err != nil {
+		return l, err
+	}
+	l = sandbox.Launch{Exit: life.Exit, Exited: life.Ended.Sub(life.Begun)}
+	if kills, err := group.OOMKills(); err == nil {
+		l.Exit.OOM = kills > 0
+	}
+	if !life.First.IsZero() {
+		l.Instruction = life.First.Sub(life.Begun)
+	}
+	if err := i.Stop(ctx); err != nil {
+		return l, err
+	}
+	l.Deleted = time.Since(life.Begun)
+	if mode == sandbox.Phased {
+		l.Created, l.Started = life.Ready.Sub(life.Begun), life.Started.Sub(life.Begun)
+	}
+	return l, nil
+}
+
+// instance is one running sandbox.
+type instance struct {
+	spec  sandbox.Spec
+	group *cgroup.Group
+	agent *spawn.Agent
+}
+
+// Exec implements sandbox.Instance.
+func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, error) {
+	before, counted := i.group.OOMKills()
+	exit, err := i.agent.Run(ctx, c)
+	if after, cerr := i.group.OOMKills(); cerr == nil && counted == nil {
+		exit.OOM = after > before
+	}
+	if err != nil {
+		return exit, fmt.Errorf("process %s: %w", i.spec.Name, err)
+	}
+	return exit, nil
+}
+
+// Addr implements sandbox.Instance.
+func (i *instance) Addr() netip.Addr { return i.spec.Network.Addr.Addr() }
+
+// Scope implements sandbox.Instance.
+func (i *instance) Scope() sandbox.Scope {
+	return sandbox.Scope{Cgroups: []string{i.group.Rel()}, Limited: i.group.Rel(), Roles: roleOf}
+}
+
+// roleOf knows the agent; everything else in the group is the workload's.
+func roleOf(t sandbox.Thread) sandbox.Role {
+	if len(t.Args) >= 3 && filepath.Base(t.Args[0]) == "tare" && t.Args[1] == "internal" && t.Args[2] == "agent" {
+		return sandbox.Harness
+	}
+	return sandbox.Workload
+}
+
+// Facts implements sandbox.Instance.
+func (i *instance) Facts() map[string]string {
+	return map[string]string{"sandbox": "process"}
+}
+
+// Stop implements sandbox.Instance. The mount namespace goes with the last
+// process in it.
+func (i *instance) Stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	defer cancel()
+	err := i.group.Destroy(ctx)
+	if i.agent != nil {
+		err = errors.Join(err, i.agent.Close(ctx))
+	}
+	if err != nil {
+		return fmt.Errorf("stopping process %s: %w; `tare clean` tries again", i.spec.Name, err)
+	}
+	return nil
+}
+
+// stopWithin bounds Stop: a process in an uninterruptible sleep outlives any
+// signal, and the study must go on or say so.
+const stopWithin = 20 * time.Second
+
+var _ sandbox.Launcher = (*Kind)(nil)
