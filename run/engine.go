@@ -1,0 +1,117 @@
+// Package run puts trials together: it alone owns a trial's time, its
+// concurrency and its clean-up.
+//
+// The data path: 1. Prepare tries every sandbox, tool and collector that the
+// study names and says what this host cannot do; 2. the plan names the next
+// cell; 3. a trial sets up, starts its sandboxes, warms up, measures, stops and
+// cleans up, in that order (trial.go); 4. the store keeps the trial before the
+// plan hears of it; 5. the plan decides, until it has nothing more to ask.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tare/collect"
+	"tare/plan"
+	"tare/record"
+	"tare/sandbox"
+	"tare/study"
+	"tare/workload"
+)
+
+// Network gives each sandbox a place on one bridge.
+type Network interface {
+	Attach(name string) (sandbox.Network, error)
+	Detach(name string) error
+}
+
+// Store keeps a finished trial: when Append returns, the trial survives
+// anything.
+type Store interface {
+	Append(context.Context, *record.Trial, record.Evidence) error
+}
+
+// Dirs are the places a trial may write to. Each trial has directories of its
+// own below them and removes them.
+type Dirs struct {
+	State string // sandboxes' own files; a memory file system is right
+	Data  string // what workloads see as /data: on the disk to be measured
+	Root  string // the prepared root file system, read-only
+}
+
+// Engine runs the trials of one study. All fields are set before Run, Observe
+// and Available may be nil.
+type Engine struct {
+	ID         string // unique on this host; begins the name of every sandbox
+	Study      *study.Study
+	Catalogue  study.Catalogue
+	Kinds      map[string]sandbox.Kind
+	Workloads  map[string]workload.Workload
+	Collectors []collect.Collector
+	Network    Network
+	Store      Store
+	Dirs       Dirs
+	Available  func() (int64, error) // the host's available memory in bytes, for Idle roles
+	Observe    func(Event)
+}
+
+// EventKind says what happened.
+type EventKind string
+
+// Events, in the order in which a trial gives them.
+const (
+	TrialStarts EventKind = "start"
+	TrialEnds   EventKind = "end"
+)
+
+// Event tells a watcher how far the study is. It is called from Run's
+// goroutine and must not block for long.
+type Event struct {
+	Kind  EventKind
+	Next  plan.Next
+	Trial *record.Trial // of TrialEnds
+	Plan  *plan.Plan
+}
+
+// ErrInterrupted is returned by Run when its context ended: what was finished
+// is stored, the study can be resumed.
+var ErrInterrupted = errors.New("interrupted")
+
+// Run executes what the plan asks for until the plan is content. A failed trial
+// is stored and told to the plan; only a failing store, or the end of ctx, ends
+// the study early.
+func (e *Engine) Run(ctx context.Context, p *plan.Plan) error {
+	for {
+		if ctx.Err() != nil {
+			return ErrInterrupted
+		}
+		next, more := p.Next()
+		if !more {
+			return nil
+		}
+		e.observe(Event{Kind: TrialStarts, Next: next, Plan: p})
+		trial, evidence := e.Trial(ctx, next)
+		if ctx.Err() != nil && trial.Status == record.Failed {
+			// It failed because we were told to stop: it says nothing of the cell.
+			return ErrInterrupted
+		}
+		// A finished trial is kept even if the user interrupts just now.
+		if err := e.Store.Append(context.WithoutCancel(ctx), trial, evidence); err != nil {
+			return fmt.Errorf("cannot keep trial %d: %w", trial.Seq, err)
+		}
+		p.Done(trial)
+		e.observe(Event{Kind: TrialEnds, Next: next, Trial: trial, Plan: p})
+	}
+}
+
+func (e *Engine) observe(ev Event) {
+	if e.Observe != nil {
+		e.Observe(ev)
+	}
+}
+
+// cleanupTime bounds the end of a trial, whatever state it is in.
+const cleanupTime = 30 * time.Second

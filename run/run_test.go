@@ -1,0 +1,165 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/plan"
+	"tare/record"
+)
+
+func first(e *Engine) plan.Next {
+	return plan.Next{Cell: e.Study.Strata[0].Cells[0], Seq: 1, Block: 1, Attempt: 1}
+}
+
+// The order of a trial is a promise: set-up, warm-up, run, tear-down, whatever
+// fails.
+func TestOrderOfATrial(t *testing.T) {
+	before := []string{
+		"attach server", "attach client", "start server", "start client",
+		"open collectors on server+client", "exec serve", "exec call 198.18.0.2:1",
+	}
+	after := []string{"close collectors", "stop server", "stop client", "detach server", "detach client"}
+	ended, parsed := []string{"ended server"}, []string{"ended server", "parse server", "parse client"}
+	tests := []struct {
+		bad               string
+		want              []string
+		kind, phase, text string
+	}{
+		{bad: "", want: slices.Concat(before, parsed, after)},
+		{bad: "garbage", want: slices.Concat(before, parsed, after), kind: "garbage", phase: PhaseFinish, text: "cannot be read"},
+		{bad: "start server", want: []string{"attach server", "attach client", "start server", "detach server", "detach client"},
+			kind: "start", phase: PhaseStart, text: "no kernel"},
+		{bad: "start client", want: []string{"attach server", "attach client", "start server", "start client", "stop server", "detach server", "detach client"},
+			kind: "start", phase: PhaseStart, text: "no kernel"},
+		{bad: "die server", want: slices.Concat(before[:6], after), kind: "died", phase: PhaseReady, text: "the sandbox ended"},
+		{bad: "hang server", want: slices.Concat(before[:6], after), kind: "hung", phase: PhaseReady, text: "timeout"},
+		{bad: "die client", want: slices.Concat(before, ended, after), kind: "died", phase: PhaseRun, text: "the sandbox ended"},
+		{bad: "oom client", want: slices.Concat(before, ended, after), kind: "memory", phase: PhaseRun, text: "out of memory"},
+		{bad: "exit client", want: slices.Concat(before, ended, after), kind: "disk", phase: PhaseRun, text: "No space left"},
+		{bad: "hang client", want: slices.Concat(before, ended, after), kind: "hung", phase: PhaseRun, text: "timeout"},
+		{bad: "stop server", want: slices.Concat(before, parsed, after)},
+	}
+	for _, tt := range tests {
+		t.Run(strings.ReplaceAll(tt.bad, " ", "-"), func(t *testing.T) {
+			e, j := engine(t, tt.bad)
+			trial, _ := e.Trial(t.Context(), first(e))
+			if d := cmp.Diff(tt.want, j.lines); d != "" {
+				t.Errorf("order (-want +got):\n%s", d)
+			}
+			f := trial.Failure
+			switch {
+			case tt.kind == "" && trial.Status != record.OK:
+				t.Fatalf("failed: %+v", f)
+			case tt.kind != "" && (trial.Status != record.Failed || f.Kind != tt.kind || f.Phase != tt.phase || !strings.Contains(f.Reason, tt.text)):
+				t.Errorf("status %s, failure %+v; want kind %s in phase %s with %q", trial.Status, f, tt.kind, tt.phase, tt.text)
+			}
+			if tt.bad == "stop server" && (len(trial.Warnings) != 1 || trial.Warnings[0].Code != "left-behind") {
+				t.Errorf("warnings %v", trial.Warnings)
+			}
+			for _, dir := range []string{e.Dirs.State, e.Dirs.Data} {
+				if left, _ := os.ReadDir(dir); len(left) > 0 {
+					t.Errorf("left behind in %s: %v", dir, left)
+				}
+			}
+		})
+	}
+}
+
+func TestPhasesFollowEachOther(t *testing.T) {
+	e, _ := engine(t, "")
+	trial, evidence := e.Trial(t.Context(), first(e))
+	var names []string
+	at := time.Duration(0)
+	for _, p := range trial.Phases {
+		names = append(names, p.Name)
+		if p.Name != PhaseFinish && p.Offset < at {
+			t.Errorf("phase %s begins at %s, before the one before it ended (%s)", p.Name, p.Offset, at)
+		}
+		at = p.Offset + p.Duration
+	}
+	want := []string{PhasePrepare, PhaseStart, PhaseReady, PhaseWarmup, PhaseRun, PhaseFinish, PhaseStop, PhaseCleanup}
+	if d := cmp.Diff(want, names); d != "" {
+		t.Error(d)
+	}
+	if len(evidence.Series) != 1 || len(evidence.Series[0].V) < 5 {
+		t.Errorf("series %+v", evidence.Series)
+	}
+	if !slices.ContainsFunc(trial.Samples, func(s record.Sample) bool {
+		return s.Name == "reads_rate" && s.Unit == record.PerSecond && s.Value > 0
+	}) {
+		t.Errorf("no rate of the counter in %+v", trial.Samples)
+	}
+	if trial.Facts["server.runtime"] != "process" {
+		t.Errorf("facts %v", trial.Facts)
+	}
+}
+
+func TestRunKeepsEveryTrialAndEndsWhenThePlanDoes(t *testing.T) {
+	e, _ := engine(t, "")
+	if err := e.Run(t.Context(), plan.New(e.Study, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(e.Store.(*memory).trials); n != 2 {
+		t.Errorf("%d trials kept, want 2", n)
+	}
+}
+
+func TestInterruptedTrialIsNotKept(t *testing.T) {
+	e, j := engine(t, "hang client")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	e.Observe = func(Event) { time.AfterFunc(50*time.Millisecond, cancel) }
+	err := e.Run(ctx, plan.New(e.Study, nil))
+	if !errors.Is(err, ErrInterrupted) || len(e.Store.(*memory).trials) != 0 {
+		t.Errorf("error %v, %d trials kept", err, len(e.Store.(*memory).trials))
+	}
+	if !slices.Contains(j.lines, "stop client") {
+		t.Errorf("not cleaned up: %v", j.lines)
+	}
+}
+
+func TestSummariseOverAWindow(t *testing.T) {
+	counter := &record.Series{Name: "cpu", Unit: record.Second, Kind: record.Counter,
+		T: []time.Duration{0, 1e9, 2e9, 3e9}, V: []float64{0, 5, 5.5, 6}}
+	got := summarise(counter, window{1e9 + 1, 3e9})
+	want := []record.Sample{{Name: "cpu_rate", Unit: record.Cores, Kind: record.Value, Value: 0.5}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if got := summarise(counter, window{}); got != nil {
+		t.Errorf("a window of nothing gave %v", got)
+	}
+}
+
+func FuzzReadyIsFoundInAnyPieces(f *testing.F) {
+	f.Add("noise\nlistening on 1\n", 3)
+	f.Fuzz(func(t *testing.T, text string, piece int) {
+		if piece < 1 || piece > len(text) {
+			return
+		}
+		whole, pieces := newOutput("r", "stdout", "listening"), newOutput("r", "stdout", "listening")
+		_, _ = whole.Write([]byte(text))
+		for chunk := range slices.Chunk([]byte(text), piece) {
+			_, _ = pieces.Write(chunk)
+		}
+		seen := func(o *output) bool {
+			select {
+			case <-o.seen:
+				return true
+			default:
+				return false
+			}
+		}
+		if seen(whole) != seen(pieces) {
+			t.Errorf("%q: whole %v, in pieces of %d %v", text, seen(whole), piece, seen(pieces))
+		}
+	})
+}

@@ -1,0 +1,181 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"tare/collect"
+	"tare/record"
+	"tare/sandbox"
+)
+
+// sampler reads all collectors at the study's rate, on one goroutine.
+type sampler struct {
+	start  time.Time
+	probes []namedProbe
+	series map[seriesKey]*record.Series
+	failed map[string]error // by collector; the first error ends it
+	buf    []record.Sample
+	stop   chan struct{}
+	done   chan struct{}
+}
+
+type namedProbe struct {
+	name  string
+	probe collect.Probe
+}
+
+type seriesKey struct {
+	name   string
+	labels record.Labels
+}
+
+// openSampler opens the collectors over all sandboxes of the trial. One that
+// fails to open is a warning: the trial's responses do not depend on it.
+func (t *trial) openSampler(ctx context.Context) error {
+	var scopes []sandbox.Scope
+	for _, en := range t.ends {
+		if en.inst != nil {
+			sc := en.inst.Scope()
+			sc.End = en.role.Name
+			scopes = append(scopes, sc)
+		}
+	}
+	s := &sampler{
+		start: t.rec.Start, series: map[seriesKey]*record.Series{}, failed: map[string]error{},
+		stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	for _, c := range t.engine.Collectors {
+		p, err := c.Open(ctx, scopes)
+		if err != nil {
+			s.failed[c.Name()] = err
+			continue
+		}
+		s.probes = append(s.probes, namedProbe{c.Name(), p})
+	}
+	t.sampler = s
+	s.read()
+	go s.loop(t.engine.Study.Collect.Interval)
+	return nil
+}
+
+func (s *sampler) loop(interval time.Duration) {
+	defer close(s.done)
+	if interval <= 0 {
+		<-s.stop
+		return
+	}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.read()
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// read appends one point to every series. All samples of one collector bear
+// the time at which its read began.
+func (s *sampler) read() {
+	for _, p := range s.probes {
+		if s.failed[p.name] != nil {
+			continue
+		}
+		at := time.Since(s.start)
+		var err error
+		if s.buf, err = p.probe.Read(s.buf[:0]); err != nil {
+			s.failed[p.name] = err
+			continue
+		}
+		for i := range s.buf {
+			x := &s.buf[i]
+			k := seriesKey{x.Name, x.Labels}
+			sr := s.series[k]
+			if sr == nil {
+				sr = &record.Series{Name: x.Name, Labels: x.Labels, Unit: x.Unit, Kind: x.Kind}
+				s.series[k] = sr
+			}
+			sr.T = append(sr.T, at)
+			sr.V = append(sr.V, x.Value)
+		}
+	}
+}
+
+// closeSampler takes a last reading, closes the probes and turns the series
+// into samples over the measured window. It does nothing without a sampler.
+func (t *trial) closeSampler() {
+	s := t.sampler
+	if s == nil {
+		return
+	}
+	t.sampler = nil
+	close(s.stop)
+	<-s.done
+	s.read()
+	for _, p := range s.probes {
+		if err := p.probe.Close(); err != nil && s.failed[p.name] == nil {
+			s.failed[p.name] = err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.failed)) {
+		t.rec.Warnings = append(t.rec.Warnings, record.Warning{
+			Code: "collector", Text: fmt.Sprintf("collector %s: %v", name, s.failed[name]),
+		})
+	}
+	keys := slices.SortedFunc(maps.Keys(s.series), func(a, b seriesKey) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.labels, b.labels))
+	})
+	for _, k := range keys {
+		sr := s.series[k]
+		t.evidence.Series = append(t.evidence.Series, *sr)
+		if sr.Labels.Get("tid") == "" { // single threads are for looking at, not for summing up
+			t.rec.Samples = append(t.rec.Samples, summarise(sr, t.window)...)
+		}
+	}
+}
+
+// summarise reduces a series to values over the window: a counter to its rate
+// (a counter of CPU seconds to cores), a gauge to its mean and maximum. A
+// window without two points of a counter, or one of a gauge, gives nothing.
+func summarise(s *record.Series, w window) []record.Sample {
+	from, _ := slices.BinarySearch(s.T, w.from)
+	to, _ := slices.BinarySearch(s.T, w.to+1)
+	if w.to <= w.from {
+		return nil
+	}
+	// The points just outside hold what happened at the edges.
+	from, to = max(from-1, 0), min(to+1, len(s.T))
+	sample := func(suffix string, u record.Unit, v float64) record.Sample {
+		return record.Sample{Name: s.Name + suffix, Labels: s.Labels, Unit: u, Kind: record.Value, Value: v}
+	}
+	switch {
+	case s.Kind == record.Counter && to-from >= 2:
+		dt := (s.T[to-1] - s.T[from]).Seconds()
+		if dt <= 0 {
+			return nil
+		}
+		unit := record.Unit(string(s.Unit) + "/s")
+		switch s.Unit {
+		case record.Second:
+			unit = record.Cores
+		case record.Count:
+			unit = record.PerSecond
+		}
+		return []record.Sample{sample("_rate", unit, (s.V[to-1]-s.V[from])/dt)}
+	case s.Kind == record.Gauge && to > from:
+		sum, top := 0.0, s.V[from]
+		for _, v := range s.V[from:to] {
+			sum += v
+			top = max(top, v)
+		}
+		return []record.Sample{sample("_mean", s.Unit, sum/float64(to-from)), sample("_max", s.Unit, top)}
+	}
+	return nil
+}
