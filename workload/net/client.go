@@ -1,0 +1,278 @@
+package netload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/unix"
+)
+
+// client runs one session against the server at addr and returns the report.
+func client(ctx context.Context, cfg config, host string, port int) (*report, error) {
+	tune(cfg.Connections)
+	addr := net.JoinHostPort(host, strconv.Itoa(port))
+	dialer := net.Dialer{Timeout: min(handshake, cfg.timeout())}
+	c, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("no server at %s: %w", addr, err)
+	}
+	defer func() { _ = c.Close() }()
+	w := newWire(c, nil)
+	socks, err := connectAll(ctx, w, &cfg, addr)
+	if err != nil {
+		return nil, err
+	}
+	b := newBench(&cfg, socks)
+	defer b.close()
+	return b.drive(ctx, w)
+}
+
+func connectAll(ctx context.Context, w *wire, cfg *config, addr string) (socks []*socket, err error) {
+	defer func() {
+		if err != nil {
+			for _, k := range socks {
+				k.close()
+			}
+		}
+	}()
+	if cfg.Protocol == "udp" {
+		return connectUDPs(w, cfg)
+	}
+	if err := w.send(cfg); err != nil {
+		return nil, err
+	}
+	a, err := w.reply(handshake)
+	if err != nil {
+		return nil, err
+	}
+	dialer := net.Dialer{Timeout: min(handshake, cfg.timeout())}
+	for i := range cfg.Connections {
+		c, err := dialer.DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return socks, fmt.Errorf("data connection %d: %w", i, err)
+		}
+		k, err := prepareTCP(c.(*net.TCPConn), cfg.NoDelay)
+		if err != nil {
+			return socks, fmt.Errorf("data connection %d: %w", i, err)
+		}
+		socks = append(socks, k)
+		if e := writeAll(k.fd, hello(a.Token, i)); e != 0 {
+			return socks, fmt.Errorf("data connection %d: greeting the server: %w", i, e)
+		}
+	}
+	_, err = w.reply(2 * handshake)
+	return socks, err
+}
+
+func connectUDPs(w *wire, cfg *config) (socks []*socket, err error) {
+	local, err := addrOf(w.conn.LocalAddr())
+	if err != nil {
+		return nil, err
+	}
+	remote, err := addrOf(w.conn.RemoteAddr())
+	if err != nil {
+		return nil, err
+	}
+	var open []*net.UDPConn
+	defer func() {
+		for _, c := range open[len(socks):] {
+			_ = c.Close()
+		}
+	}()
+	for range cfg.Connections {
+		c, err := net.ListenUDP("udp", &net.UDPAddr{IP: local.Addr().AsSlice()})
+		if err != nil {
+			return nil, fmt.Errorf("opening a UDP socket: %w", err)
+		}
+		open = append(open, c)
+		at, err := addrOf(c.LocalAddr())
+		if err != nil {
+			return nil, err
+		}
+		cfg.Ports = append(cfg.Ports, int(at.Port()))
+	}
+	if err := w.send(cfg); err != nil {
+		return nil, err
+	}
+	a, err := w.reply(handshake)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.Ports) != cfg.Connections {
+		return nil, fmt.Errorf("the server opened %d UDP sockets for %d connections", len(a.Ports), cfg.Connections)
+	}
+	for i, p := range a.Ports {
+		if p < 1 || p > 65535 {
+			return socks, fmt.Errorf("the server named %d as a UDP port", p)
+		}
+		k, err := udpSocket(open[i], netip.AddrPortFrom(remote.Addr(), uint16(p))) //nolint:gosec // checked above
+		if err != nil {
+			return socks, err
+		}
+		socks = append(socks, k)
+		tv := unix.NsecToTimeval(int64(udpRetry))
+		if err := unix.SetsockoptTimeval(k.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
+			return socks, fmt.Errorf("setting SO_RCVTIMEO, without which a lost datagram would hang: %w", err)
+		}
+	}
+	return socks, nil
+}
+
+// drive runs warm-up, window and end of a session whose connections stand.
+func (b *bench) drive(ctx context.Context, w *wire) (*report, error) {
+	cfg := b.cfg
+	r := &report{Format: 1, End: "client", Config: *cfg, Session: 1, Series: &series{}}
+	r.Config.Ports = nil
+	start := b.clock.now() + int64(time.Millisecond) // all threads are up by then
+	begin := start + int64(seconds(cfg.Warmup))
+	loop := b.plan(start, begin)
+	watching, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	b.start(loop)
+	go b.watch(watching, r.Series)
+
+	b.sleep(ctx, time.Duration(begin-b.clock.now()))
+	from := b.mark()
+	b.measure.Store(true)
+	err := w.send(order{opBegin})
+	var to mark
+	if err == nil {
+		to, err = b.window(ctx, w, begin)
+	}
+	unwatch()
+	if err != nil {
+		b.abandon()
+		return nil, errors.Join(err, b.join(ctx, handshake))
+	}
+	a, err := w.reply(2 * handshake)
+	if err != nil {
+		return nil, err
+	}
+	if a.Report == nil {
+		return nil, errors.New("the server ended the session without a report")
+	}
+	r.between(from, to, b.mark())
+	r.Peer = a.Report
+	if cfg.Mode == "rr" {
+		if err := b.latency(r, begin); err != nil {
+			return nil, err
+		}
+	}
+	r.compare(a.Report)
+	return r, nil
+}
+
+// plan gives each thread its part and returns the loop.
+func (b *bench) plan(start, begin int64) func(*worker) error {
+	cfg := b.cfg
+	for i, k := range b.workers {
+		k.start, k.begin = start, begin
+		k.count = share(cfg.Count, cfg.Connections, i)
+		if cfg.Count == 0 {
+			k.end = begin + int64(seconds(cfg.Duration))
+		}
+		if cfg.Rate > 0 {
+			// Connections take turns, evenly spaced.
+			k.period = int64(float64(cfg.Connections) / cfg.Rate * 1e9)
+			k.phase = k.period * int64(i) / int64(cfg.Connections)
+		}
+		if cfg.Mode == "rr" {
+			k.hist = newHistogram()
+		}
+	}
+	switch {
+	case cfg.Protocol == "udp":
+		return askUDP
+	case cfg.Mode == "rr":
+		return askTCP
+	case cfg.download():
+		return receiveStream
+	}
+	return sendStream
+}
+
+// window waits for the end of measuring and brings both ends to a stop.
+func (b *bench) window(ctx context.Context, w *wire, begin int64) (to mark, err error) {
+	cfg := b.cfg
+	if cfg.Count == 0 {
+		b.sleep(ctx, time.Duration(begin+int64(seconds(cfg.Duration))-b.clock.now()))
+	} else if err := b.join(ctx, cfg.limit()); err != nil {
+		return to, err
+	}
+	if ctx.Err() != nil {
+		return to, errors.New("interrupted")
+	}
+	to = b.mark()
+	if err := w.send(order{opEnd}); err != nil {
+		return to, err
+	}
+	if cfg.Mode == "stream" && cfg.download() { // the server must stop first
+		if err := w.send(order{opStop}); err != nil {
+			return to, err
+		}
+		return to, b.join(ctx, handshake+cfg.timeout())
+	}
+	if cfg.Mode == "stream" {
+		b.stop.Store(true) // request and response end by their own clocks
+	}
+	if err := b.join(ctx, handshake+cfg.timeout()); err != nil {
+		return to, err
+	}
+	for _, k := range b.workers {
+		if cfg.Protocol == "tcp" && cfg.Mode == "rr" {
+			_ = unix.Shutdown(k.sock.fd, unix.SHUT_WR)
+		}
+	}
+	return to, w.send(order{opStop})
+}
+
+// latency merges the threads' histograms and takes the window from their
+// clocks.
+func (b *bench) latency(r *report, begin int64) error {
+	all := newHistogram()
+	finished, wakes, idle := begin, int64(0), int64(0)
+	for _, k := range b.workers {
+		all.Merge(k.hist)
+		finished = max(finished, k.finished)
+		r.Lost += k.lost
+		r.Stale += k.stale
+		r.Unsent += k.unsent
+		wakes += k.wakeSum
+		idle += k.idl
+	}
+	if r.Config.Rate == 0 {
+		// An open loop that is overrun finishes operations in the window that
+		// were due before it, so there the counters between the marks stand.
+		r.Operations = all.TotalCount()
+		r.Bytes = r.Operations * int64(r.Config.Size+r.Config.replySize())
+		r.Window = r.Config.Duration
+		if r.Config.Count > 0 {
+			r.Window = time.Duration(finished - begin).Seconds()
+		}
+	}
+	if all.TotalCount() == 0 {
+		return errors.New("no operation ended in the measured time; measure for longer, or look for a stalled server")
+	}
+	enc, err := all.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return fmt.Errorf("encoding the latency histogram: %w", err)
+	}
+	r.Latency = string(enc)
+	if idle > 0 {
+		r.WakeDelay = float64(wakes) / float64(idle) / 1e9
+	}
+	if r.Lost > 0 {
+		r.warn("net-udp-lost", "%d requests got no reply within %v and were sent again; their latency includes the wait", r.Lost, udpRetry)
+	}
+	if r.Unsent > 0 {
+		r.warn("net-overload", "the rate of %g/s was not reached: %d operations of the window had not started at its end and count with the time they had waited",
+			r.Config.Rate, r.Unsent)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package netload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+)
+
+// Main is `tare internal net`: server or client, by the first argument. It
+// returns the exit code: 0, 1 for a failed run, 2 for wrong arguments. The
+// report goes to stdout, what went wrong to stderr.
+func Main(args []string, stdout, stderr io.Writer) int {
+	// The collector would wait for threads that are blocked in RawSyscalls.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	return run(ctx, args, stdout, stderr)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	end := ""
+	if len(args) > 0 {
+		end, args = args[0], args[1:]
+	}
+	var err error
+	switch end {
+	case "server":
+		err = runServer(ctx, args, stdout, stderr)
+	case "client":
+		err = runClient(ctx, args, stdout, stderr)
+	default:
+		err = fmt.Errorf("%w: write server or client first", errUsage)
+	}
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, errUsage):
+		_, _ = fmt.Fprintln(stderr, "tare net:", err)
+		return 2
+	}
+	_, _ = fmt.Fprintf(stderr, "tare net: %s: %v\n", end, err)
+	return 1
+}
+
+var errUsage = errors.New("wrong arguments")
+
+// ready is how the server's first line begins.
+const ready = "tare net: listening"
+
+func runServer(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	fs := flag.NewFlagSet("tare internal net server", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	host := fs.String("host", "", "address to listen on; empty: all")
+	port := fs.Int("port", defaultPort, "TCP port; 0: any")
+	maxN := fs.Int("max-connections", maxConnections, "largest number of connections allowed")
+	if err := parseFlags(fs, args); err != nil {
+		return err
+	}
+	ln, err := net.Listen("tcp", net.JoinHostPort(*host, fmt.Sprint(*port)))
+	if err != nil {
+		return fmt.Errorf("listening on port %d: %w", *port, err)
+	}
+	if _, err := fmt.Fprintf(stdout, "%s on %s\n", ready, ln.Addr()); err != nil {
+		return fmt.Errorf("printing the ready line: %w", err)
+	}
+	s := &server{ln: ln.(*net.TCPListener), maxN: *maxN, stderr: stderr}
+	r, err := s.serve(ctx)
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		return errors.New("no client finished a session")
+	}
+	return printReport(stdout, r)
+}
+
+func runClient(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	fs := flag.NewFlagSet("tare internal net client", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	cfg := config{Version: protocolVersion}
+	host := fs.String("server", "", "address of the server")
+	port := fs.Int("port", defaultPort, "TCP port of the server")
+	fs.StringVar(&cfg.Mode, "mode", "rr", "stream or rr")
+	fs.StringVar(&cfg.Protocol, "protocol", "tcp", "tcp or udp")
+	fs.StringVar(&cfg.Direction, "direction", "upload", "of a stream: upload or download")
+	fs.IntVar(&cfg.Size, "size", 1, "message `bytes`")
+	fs.IntVar(&cfg.Reply, "reply", 0, "reply `bytes`; 0: as size")
+	fs.IntVar(&cfg.Connections, "connections", 1, "connections, each with a thread at both ends")
+	fs.Float64Var(&cfg.Rate, "rate", 0, "operations a second over all connections; 0: closed loop")
+	fs.Int64Var(&cfg.Count, "count", 0, "operations over all connections; 0: by duration")
+	fs.BoolVar(&cfg.NoDelay, "nodelay", true, "set TCP_NODELAY")
+	warmup := fs.Duration("warmup", time.Second, "load before measuring")
+	duration := fs.Duration("duration", 2*time.Second, "time to measure")
+	timeout := fs.Duration("timeout", 5*time.Second, "give up when nothing moves for so long")
+	if err := parseFlags(fs, args); err != nil {
+		return err
+	}
+	cfg.Warmup, cfg.Duration, cfg.Timeout = warmup.Seconds(), duration.Seconds(), timeout.Seconds()
+	if *host == "" {
+		return fmt.Errorf("%w: --server is missing", errUsage)
+	}
+	if err := cfg.check(); err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	r, err := client(ctx, cfg, *host, *port)
+	if err != nil {
+		return err
+	}
+	return printReport(stdout, r)
+}
+
+func parseFlags(fs *flag.FlagSet, args []string) error {
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	if fs.NArg() > 0 {
+		return fmt.Errorf("%w: %q is not a flag", errUsage, fs.Arg(0))
+	}
+	return nil
+}
+
+func printReport(w io.Writer, r *report) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encoding the report: %w", err)
+	}
+	if _, err := fmt.Fprintf(w, "%s\n", b); err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	return nil
+}

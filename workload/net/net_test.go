@@ -1,0 +1,43 @@
+package netload
+
+import (
+	"testing"
+
+	"tare/param"
+	"tare/workload/workloadtest"
+)
+
+// cases were captured over the loopback of a two-core machine, with the
+// warm-up of 200 ms and the window of 600 ms that the params say.
+func cases() []workloadtest.Case {
+	short := func(v param.Values) param.Values {
+		v["warmup"], v["duration"] = "200ms", "600ms"
+		return v
+	}
+	one := func(name string, v param.Values) workloadtest.Case {
+		return workloadtest.Case{Name: name, Params: short(v), Outputs: map[string]string{
+			"server": "testdata/server-" + name + ".txt", "client": "testdata/client-" + name + ".json"}}
+	}
+	refused := func(name string, v param.Values) workloadtest.Case {
+		return workloadtest.Case{Name: name, Params: v, Refused: true}
+	}
+	return []workloadtest.Case{
+		one("rr", param.Values{}),
+		one("open", param.Values{"rate": "2000", "connections": "2"}),
+		one("overload", param.Values{"rate": "500000", "connections": "2"}),
+		one("udp", param.Values{"protocol": "udp"}),
+		one("upload", param.Values{"mode": "stream", "size": "64KiB"}),
+		one("download", param.Values{"mode": "stream", "size": "64KiB", "direction": "download", "connections": "2"}),
+		refused("udp stream", param.Values{"mode": "stream", "protocol": "udp"}),
+		refused("large datagram", param.Values{"protocol": "udp", "size": "64KiB"}),
+		refused("paced stream", param.Values{"mode": "stream", "rate": "100"}),
+		refused("stream with reply", param.Values{"mode": "stream", "reply": "1"}),
+		refused("rr download", param.Values{"direction": "download"}),
+		refused("no end", param.Values{"duration": "0s"}),
+		refused("less than one each", param.Values{"count": "1", "connections": "2"}),
+	}
+}
+
+func TestContract(t *testing.T) { workloadtest.Run(t, Workload{}, cases()...) }
+
+func FuzzParse(f *testing.F) { workloadtest.Fuzz(f, Workload{}, cases()...) }

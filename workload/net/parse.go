@@ -1,0 +1,177 @@
+package netload
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/param"
+	"tare/record"
+	"tare/workload/output"
+)
+
+// Parse reads the report of one end. The client's gives the responses; both
+// give, labelled with their end, what they counted and the processor time they
+// used.
+func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Reading, error) {
+	var rd record.Reading
+	r, err := readReport(out)
+	if err != nil {
+		return rd, fmt.Errorf("the report of the net %s: %w", role, err)
+	}
+	if r.End != role {
+		return rd, fmt.Errorf("the report of the net %s says that it is the %q", role, r.End)
+	}
+	if err := r.sane(); err != nil {
+		return rd, fmt.Errorf("the report of the net %s: %w", role, err)
+	}
+	rd.Samples = r.counts()
+	for _, n := range r.Warnings {
+		rd.Warnings = append(rd.Warnings, record.Warning(n))
+	}
+	if role == "server" {
+		return rd, nil
+	}
+	if r.Config.Mode != v.Str("mode") {
+		return rd, fmt.Errorf("the report of the net client is of mode %q, the parameter mode is %q", r.Config.Mode, v.Str("mode"))
+	}
+	if s, ok := r.series(); ok {
+		rd.Series = append(rd.Series, s)
+	}
+	if r.Config.Mode == "stream" {
+		got := r // the receiving end knows what arrived
+		if !r.Config.download() {
+			if got = r.Peer; got == nil {
+				return rd, errors.New("the report of the net client lacks the server's report inside")
+			}
+		}
+		rd.Samples = append(rd.Samples, plain("throughput", record.BytesPerSecond, float64(got.Bytes)/got.Window))
+		return rd, nil
+	}
+	return rd, r.latencies(&rd)
+}
+
+// readReport finds the line of JSON: the server prints a ready line before.
+func readReport(out io.Reader) (*report, error) {
+	b, err := output.Read(out)
+	if err != nil {
+		return nil, err
+	}
+	if i := bytes.Index(b, []byte("{")); i > 0 && b[i-1] == '\n' {
+		b = b[i:]
+	}
+	if bytes.HasPrefix(b, []byte(ready)) && bytes.Count(b, []byte("\n")) <= 1 {
+		return nil, errors.New("it began to listen and printed no report: it was killed, or no client finished; its standard error says more")
+	}
+	var r report
+	if err := json.Unmarshal(b, &r); err != nil {
+		return nil, fmt.Errorf("no JSON, or cut off: %w", err)
+	}
+	if r.Format != 1 {
+		return nil, fmt.Errorf("its format is %d, this tare reads 1", r.Format)
+	}
+	return &r, nil
+}
+
+// sane refuses what no honest end can report.
+func (r *report) sane() error {
+	for p := r; p != nil; p = p.Peer {
+		for _, f := range []struct {
+			name string
+			v    float64
+		}{
+			{"window_s", p.Window}, {"bytes", float64(p.Bytes)}, {"operations", float64(p.Operations)},
+			{"cpu_user_s", p.User}, {"cpu_system_s", p.System}, {"lost", float64(p.Lost)},
+			{"stale", float64(p.Stale)}, {"unsent", float64(p.Unsent)}, {"wake_delay_mean_s", p.WakeDelay},
+		} {
+			if f.v < 0 {
+				return fmt.Errorf("%s is negative: %g", f.name, f.v)
+			}
+		}
+		if p.Window < 1e-9 || p.Window > 1e6 {
+			return fmt.Errorf("window_s = %g is no measured time", p.Window)
+		}
+	}
+	for _, n := range r.Warnings {
+		if n.Code == "" || n.Text == "" || strings.Contains(n.Code, " ") {
+			return fmt.Errorf("a warning without a code or text: %+v", n)
+		}
+	}
+	return nil
+}
+
+func plain(name string, u record.Unit, v float64) record.Sample {
+	return record.Sample{Name: name, Unit: u, Kind: record.Value, Value: v}
+}
+
+// counts are the samples that both ends give.
+func (r *report) counts() []record.Sample {
+	label := record.MakeLabels("end", r.End)
+	var out []record.Sample
+	add := func(name string, u record.Unit, v float64) {
+		out = append(out, record.Sample{Name: name, Labels: label, Unit: u, Kind: record.Value, Value: v})
+	}
+	add("window", record.Second, r.Window)
+	add("bytes", record.Byte, float64(r.Bytes))
+	add("operations", record.Count, float64(r.Operations))
+	add("throughput", record.BytesPerSecond, float64(r.Bytes)/r.Window)
+	add("cpu_user", record.Cores, r.User/r.Window)
+	add("cpu_system", record.Cores, r.System/r.Window)
+	if r.End == "client" && r.Config.Mode == "rr" {
+		add("lost", record.Count, float64(r.Lost))
+		add("unsent", record.Count, float64(r.Unsent))
+		add("wake_delay_mean", record.Second, r.WakeDelay)
+	}
+	return out
+}
+
+// series is the progress in intervals; offsets are from the first message.
+func (r *report) series() (record.Series, bool) {
+	if r.Series == nil || len(r.Series.T) != len(r.Series.V) || len(r.Series.T) == 0 {
+		return record.Series{}, false
+	}
+	s := record.Series{Name: "rate", Labels: record.MakeLabels("end", r.End), Unit: record.PerSecond, Kind: record.Gauge, V: r.Series.V}
+	if r.Config.Mode == "stream" {
+		s.Name, s.Unit = "throughput", record.BytesPerSecond
+	}
+	last := 0.0
+	for _, t := range r.Series.T {
+		if t < last || t > 1e6 {
+			return record.Series{}, false
+		}
+		last = t
+		s.T = append(s.T, time.Duration(t*1e9))
+	}
+	return s, true
+}
+
+// latencies reads the histogram: all percentiles come from it, so that none can
+// disagree with what is kept.
+func (r *report) latencies(rd *record.Reading) error {
+	h, err := hdrhistogram.Decode([]byte(r.Latency))
+	if err != nil {
+		return fmt.Errorf("the latency histogram of the net client: %w", err)
+	}
+	// More than the longest run at the highest rate is no count, and would
+	// overflow the sums below.
+	if n := h.TotalCount(); n <= 0 || n > math.MaxInt64>>20 || h.Max() > 10*histogramMax {
+		return fmt.Errorf("the latency histogram of the net client holds %d values up to %d ns, which cannot be", n, h.Max())
+	}
+	ns := func(name string, v float64) {
+		rd.Samples = append(rd.Samples, plain(name, record.Second, v*1e-9))
+	}
+	ns("latency_p50", float64(h.ValueAtPercentile(50)))
+	ns("latency_p99", float64(h.ValueAtPercentile(99)))
+	ns("latency_p999", float64(h.ValueAtPercentile(99.9)))
+	ns("latency_mean", math.Max(0, h.Mean()))
+	rd.Samples = append(rd.Samples, plain("rate", record.PerSecond, float64(r.Operations)/r.Window))
+	rd.Histograms = append(rd.Histograms, record.Histogram{Name: "latency", Unit: record.Second, Scale: 1e-9, Encoded: []byte(r.Latency)})
+	return nil
+}
