@@ -174,7 +174,6 @@ func (e *expander) walk(k int) bool {
 		for j, m := range a.members {
 			if applies[j] {
 				e.vals[m], e.has[m] = row[j], true
-				e.d.factors[m].used = true
 			}
 		}
 		if ok = e.walk(k + 1); !ok {
@@ -277,23 +276,23 @@ func (d *draft) expand(keys map[string]pair) {
 			return
 		}
 	}
-	for _, p := range d.excludes {
-		if !p.matched && !d.relaxed {
-			d.bad(p.at, "correct its levels or remove it", "this entry of exclude matches no cell")
-		}
-	}
-	for _, f := range d.factors[1:] {
-		if !f.used && !d.relaxed {
-			d.bad(f.at, "remove it, or change what it applies to", "the factor %q applies to no cell", f.name)
-		}
-	}
-	d.factors[0].used = true
 	if len(b.strata) == 0 && d.err() == nil {
 		at := keys["exclude"].key
 		if at == nil {
 			at = keys["workloads"].key
 		}
 		d.bad(at, "exclude less", "no cell is left")
+		return
+	}
+	for _, p := range d.excludes {
+		if !p.matched && !d.relaxed {
+			d.bad(p.at, "correct its levels or remove it", "this entry of exclude matches no cell")
+		}
+	}
+	for _, f := range d.factors[1:] {
+		if !f.used && (!d.relaxed || d.given[f.name]) {
+			d.bad(f.at, "remove it, or change what it applies to", "the factor %q applies to no cell", f.name)
+		}
 	}
 	d.study.Strata = b.strata
 }

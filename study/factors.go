@@ -146,7 +146,11 @@ func (d *draft) level(n *yaml.Node, where string, ps []param.Param) (string, boo
 		if p.Type == param.Enum {
 			d.bad(n, param.Suggest(t, p.Words), "%q is not a level of %s", t, p.Name)
 		} else {
-			d.refuse(n, p.Name+": ", err, hint(p))
+			prefix := p.Name + ": "
+			if strings.HasPrefix(err.Error(), p.Name) {
+				prefix = ""
+			}
+			d.refuse(n, prefix, err, hint(p))
 		}
 		return "", false
 	}

@@ -50,7 +50,8 @@ type draft struct {
 	cat     Catalogue
 	study   *Study
 	limit   int
-	relaxed bool // --set changed levels: entries of the file that match nothing now are not mistakes
+	relaxed bool            // --set changed levels: entries of the file that match nothing now are not mistakes
+	given   map[string]bool // factors whose levels --set gave; include brings no others
 
 	loads    []*load
 	factors  []*factor // the order of levels in a cell; 0 is the workload
@@ -76,7 +77,7 @@ func Parse(file string, src []byte, cat Catalogue, sets []string) (*Study, error
 func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*Study, error) {
 	d := &draft{
 		reader: &reader{file: file, said: map[string]bool{}, origin: map[*yaml.Node]string{}},
-		cat:    cat, limit: limit, index: map[string]int{},
+		cat:    cat, limit: limit, index: map[string]int{}, given: map[string]bool{},
 		study: &Study{
 			Seed: defaultSeed, Stop: defaultStop(), Retries: defaultRetries,
 			Collect: Collect{Names: slices.Clone(cat.Collectors), Interval: defaultInterval},
@@ -88,8 +89,8 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 		return nil, d.err()
 	}
 	for _, s := range sets {
-		if d.override(root, cat, s) {
-			d.relaxed = true
+		if changed := d.override(root, cat, s); changed != "" {
+			d.relaxed, d.given[changed] = true, true
 		}
 	}
 	if err := d.err(); err != nil {

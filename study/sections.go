@@ -95,7 +95,7 @@ func (d *draft) factorLevels(f *factor, q pair) {
 		}
 		switch {
 		case len(loads) > 0 || len(d.loads) == 0:
-		case d.relaxed:
+		case d.relaxed && !d.given[f.name]:
 			return
 		case having == 0:
 			d.bad(q.key, "remove it, or add a workload of kind "+strings.Join(d.kindsWith(f.name), ", "), "no workload of this study has the parameter %q", f.name)
@@ -106,7 +106,7 @@ func (d *draft) factorLevels(f *factor, q pair) {
 		}
 	case ofSandbox:
 		if owners := d.cat.owners(f.name, d.sandboxLevels(), d.study.kindOf); len(owners) == 0 {
-			if !d.relaxed {
+			if !d.relaxed || d.given[f.name] {
 				d.bad(q.key, "remove it, or add one of "+strings.Join(d.cat.owners(f.name, d.kinds(), d.study.kindOf), ", "), "no sandbox of this study has the parameter %q", f.name)
 			}
 			return
@@ -214,7 +214,7 @@ func (d *draft) pickOne(q pair, loads []*load, isNew bool) (condition, bool) {
 		}
 		return condition{}, false
 	}
-	if isNew && f.class != isWorkload {
+	if isNew && f.class != isWorkload && !d.given[name] {
 		levels := d.levelsOf(f, q.val, ps)
 		return condition{i, levels}, len(levels) > 0
 	}
@@ -331,7 +331,8 @@ func (d *draft) apply(n *yaml.Node) {
 		for _, q := range pairs {
 			j, ok := d.index[q.key.Value]
 			if !ok || j == i {
-				d.bad(q.key, param.Suggest(q.key.Value, d.inStudy()), "%q is not another factor of this study", q.key.Value)
+				others := slices.DeleteFunc(d.inStudy(), func(name string) bool { return name == p.key.Value })
+				d.bad(q.key, param.Suggest(q.key.Value, others), "%q is not another factor of this study", q.key.Value)
 				continue
 			}
 			// Under --set none of the levels may be left: then the factor applies

@@ -18,14 +18,15 @@ var settable = []string{
 
 // override edits the tree as a --set argument says, before anything is checked:
 // one path of checks serves both, and the nodes made here are positioned as the
-// argument. It says whether levels or workloads changed.
-func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (levels bool) {
+// argument. It returns what it gave levels to: a factor, "workload", or a
+// workload's parameter as "LABEL.parameter"; "" for other settings.
+func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (changed string) {
 	arg := r.made(set, set)
 	key, value, ok := strings.Cut(set, "=")
 	key = strings.TrimSpace(key)
 	if !ok || key == "" {
 		r.bad(arg, "write factor=level,level", "no factor and level")
-		return false
+		return ""
 	}
 	values := splitLevels(value)
 	section, name, dotted := strings.Cut(key, ".")
@@ -49,15 +50,15 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (levels bo
 		case "stop.looks", "stop.width":
 			remove(target, "fixed")
 		}
-		return false
+		return ""
 	case key == FactorWorkload:
 		r.choose(root, arg, values)
-		return true
+		return key
 	case dotted:
 		_, w := lookup(find(root, "workloads"), section)
 		if w == nil {
 			r.bad(arg, param.Suggest(key, slices.Concat(settable, labels(root))), "%q is neither a setting nor a workload of this study and its parameter", key)
-			return false
+			return ""
 		}
 		if empty(w) {
 			*w = yaml.Node{Kind: yaml.MappingNode, Line: w.Line, Column: w.Column}
@@ -65,11 +66,11 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (levels bo
 		if w.Kind == yaml.MappingNode {
 			r.assign(w, name, r.levels(set, values), set)
 		}
-		return true
+		return key
 	}
 	if !slices.Contains(cat.factorNames(), key) {
 		r.bad(arg, param.Suggest(key, slices.Concat(settable, cat.factorNames())), "there is no factor %q", key)
-		return false
+		return ""
 	}
 	r.assign(r.child(root, "factors", set), key, r.sequence(set, values), set)
 	// What a workload says itself wins over factors, and the argument over both.
@@ -81,7 +82,7 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (levels bo
 			}
 		}
 	}
-	return true
+	return key
 }
 
 // choose keeps only the named workloads.

@@ -139,6 +139,7 @@ func (b *builder) cell(e *expander) record.Cell {
 	from := len(b.arena)
 	for i, f := range e.d.factors {
 		if e.has[i] {
+			f.used = true
 			b.arena = append(b.arena, record.Level{Factor: f.name, Value: e.vals[i]})
 		}
 	}
