@@ -1,0 +1,149 @@
+package analyse
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"tare/analyse/stat"
+	"tare/record"
+)
+
+// This file carries along what is not a comparison: failures, warnings and what
+// the measuring itself costs.
+
+const interrupted = "interrupted" // Failure.Kind of a trial that the user ended
+
+// reasons counts the ways in which a cell's trials failed, in the order in which
+// each was last seen.
+func reasons(trials []*record.Trial) (failed int, out []Reason) {
+	for _, t := range trials {
+		if t.Status == record.OK || t.Failure != nil && t.Failure.Kind == interrupted {
+			continue
+		}
+		failed++
+		r := Reason{Kind: "other", Text: "no reason is on record", Count: 1}
+		if f := t.Failure; f != nil {
+			r.Phase, r.Kind, r.Text = f.Phase, f.Kind, f.Reason
+		}
+		if i := slices.IndexFunc(out, func(o Reason) bool { return o.Phase == r.Phase && o.Kind == r.Kind && o.Text == r.Text }); i >= 0 {
+			r.Count += out[i].Count
+			out = slices.Delete(out, i, i+1)
+		}
+		out = append(out, r)
+	}
+	return failed, out
+}
+
+func (a *analysis) failures(r *Result) {
+	for _, t := range a.trials {
+		if t.Status == record.OK {
+			continue
+		}
+		r.Failed++
+		f := FailedTrial{Seq: t.Seq, Block: t.Block, Attempt: t.Attempt, Cell: t.Cell}
+		if t.Failure != nil {
+			f.Failure = *t.Failure
+		}
+		r.Failures = append(r.Failures, f)
+	}
+}
+
+func (a *analysis) warnings(r *Result) {
+	type key struct{ code, text string }
+	at := make(map[key]int)
+	for _, t := range a.trials {
+		for _, w := range t.Warnings {
+			k := key{w.Code, w.Text}
+			i, ok := at[k]
+			if !ok {
+				i = len(r.Warnings)
+				at[k] = i
+				r.Warnings = append(r.Warnings, Warning{Code: w.Code, Text: w.Text})
+			}
+			r.Warnings[i].Trials++
+			if c := t.Cell.Key(); !slices.Contains(r.Warnings[i].Cells, c) {
+				r.Warnings[i].Cells = append(r.Warnings[i].Cells, c)
+			}
+		}
+	}
+	if n := a.plan.Strays(); n > 0 {
+		r.Warnings = append(r.Warnings, Warning{Code: "strays",
+			Text: "some trials on record belong to no cell or no block of this study; they are not compared"})
+	}
+}
+
+// overheads sums up what measuring costs, for each level of the compared factor
+// in order.
+func (a *analysis) overheads() []Overhead {
+	noop := make(map[string]bool) // labels of the workloads that do nothing
+	for _, w := range a.study.Workloads {
+		noop[w.Label] = w.Kind == "noop"
+	}
+	type times struct {
+		trial, noop []time.Duration
+		names       []string
+		phases      map[string][]time.Duration
+		collectors  map[string][]float64
+	}
+	by := make(map[string]*times)
+	var order []string
+	for _, t := range a.treatments() {
+		l, _ := t.Cell.Get(a.study.Compare)
+		if by[l] == nil {
+			by[l] = &times{phases: map[string][]time.Duration{}, collectors: map[string][]float64{}}
+			order = append(order, l)
+		}
+	}
+	for _, t := range a.trials {
+		l, _ := t.Cell.Get(a.study.Compare)
+		b := by[l]
+		if b == nil || t.Status != record.OK {
+			continue
+		}
+		b.trial = append(b.trial, t.Duration)
+		if w, _ := t.Cell.Get("workload"); noop[w] {
+			b.noop = append(b.noop, t.Duration)
+		}
+		for _, p := range t.Phases {
+			if b.phases[p.Name] == nil {
+				b.names = append(b.names, p.Name)
+			}
+			b.phases[p.Name] = append(b.phases[p.Name], p.Duration)
+		}
+		for _, s := range t.Samples {
+			if c := s.Labels.Get("collector"); c != "" && s.Unit == record.Cores {
+				b.collectors[c] = append(b.collectors[c], s.Value)
+			}
+		}
+	}
+	var out []Overhead
+	for _, l := range order {
+		b := by[l]
+		if len(b.trial) == 0 {
+			continue
+		}
+		o := Overhead{Sandbox: l, Trials: len(b.trial), Trial: medianTime(b.trial), Noop: medianTime(b.noop), NoopTrials: len(b.noop)}
+		for _, n := range b.names {
+			o.Phases = append(o.Phases, PhaseTime{Name: n, Trials: len(b.phases[n]), Median: medianTime(b.phases[n])})
+		}
+		for _, n := range slices.Sorted(maps.Keys(b.collectors)) {
+			o.Collectors = append(o.Collectors, CollectorCost{Name: n, Cores: stat.Median(b.collectors[n])})
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+func medianTime(d []time.Duration) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	d = slices.Clone(d)
+	slices.Sort(d)
+	m := len(d) / 2
+	if len(d)%2 == 1 {
+		return d[m]
+	}
+	return d[m-1] + (d[m]-d[m-1])/2
+}

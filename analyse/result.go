@@ -1,0 +1,142 @@
+package analyse
+
+import (
+	"time"
+
+	"tare/analyse/stat"
+	"tare/plan"
+	"tare/record"
+)
+
+// Result is the analysis of one study, ready to be printed or exported. All of
+// it is in the study's order, and nothing in it is NaN or infinite, so that
+// encoding/json takes it.
+type Result struct {
+	Study      string        `json:"study"`
+	Compare    string        `json:"compare"`  // the compared factor
+	Baseline   string        `json:"baseline"` // its level
+	Treatments []Treatment   `json:"treatments"`
+	Compared   []Comparison  `json:"comparisons"`
+	Trials     int           `json:"trials"` // attempts on record
+	Failed     int           `json:"failed"` // of them
+	Failures   []FailedTrial `json:"failures,omitempty"`
+	Skips      []record.Skip `json:"skips,omitempty"`
+	Warnings   []Warning     `json:"warnings,omitempty"`
+	Overheads  []Overhead    `json:"overheads,omitempty"`
+	Confidence float64       `json:"confidence"`       // that all intervals of a comparison, at all looks, cover the truth
+	Level      float64       `json:"level"`            // nominal, of each single interval
+	Margin     float64       `json:"margin"`           // ratios from 1/(1+margin) to 1+margin are equivalent
+	Reason     string        `json:"reason,omitempty"` // why the study is finished; "" while it is not
+	Finished   bool          `json:"finished"`
+	Left       plan.Progress `json:"left"` // what is left when it is not
+}
+
+// Treatment is a column of the results: what distinguishes a cell within its
+// stratum, the compared factor first.
+type Treatment struct {
+	Key      string      `json:"key"`
+	Cell     record.Cell `json:"cell"`
+	Baseline bool        `json:"baseline"`
+}
+
+// Comparison is one response of one treatment in one stratum, beside the
+// baseline's. The baseline itself is listed too, with Baseline set, its Level,
+// and no ratio or verdict.
+type Comparison struct {
+	Workload  string          `json:"workload"` // its label in the study
+	Kind      string          `json:"kind"`
+	Stratum   string          `json:"stratum"` // Stratum.Key
+	Shared    record.Cell     `json:"shared"`
+	Treatment string          `json:"treatment"` // Treatment.Key
+	Cell      record.Cell     `json:"cell"`      // the whole cell
+	Baseline  bool            `json:"baseline,omitempty"`
+	Response  record.Response `json:"response"`
+	First     bool            `json:"first,omitempty"` // the response that stopping looks at
+	Level     Level           `json:"level"`           // over all good trials of this cell
+	Base      Level           `json:"base"`            // over all good trials of the baseline
+	Estimate  stat.Estimate   `json:"estimate"`        // over the blocks that have both
+	Verdict   stat.Verdict    `json:"verdict,omitempty"`
+	Why       string          `json:"why,omitempty"`     // the verdict
+	Ending    *plan.Ending    `json:"ending,omitempty"`  // why measuring stopped; nil while it goes on
+	Skipped   string          `json:"skipped,omitempty"` // why this host cannot run the cell
+	GaveUp    string          `json:"gave_up,omitempty"` // why the cell was given up
+	Failed    int             `json:"failed,omitempty"`  // trials that failed, interrupted ones left out
+	Failures  []Reason        `json:"failures,omitempty"`
+}
+
+// Level sums up the good trials of a cell, the last good attempt of each block.
+type Level struct {
+	N       int         `json:"n"`
+	Missing int         `json:"missing,omitempty"` // good trials without a usable value of the response
+	Unit    record.Unit `json:"unit,omitempty"`
+	Typical float64     `json:"typical"` // geometric mean when all values are positive, else the median
+	Median  float64     `json:"median"`
+	Min     float64     `json:"min"`
+	Max     float64     `json:"max"`
+}
+
+// Reason is one way in which a cell's trials failed, and how often.
+type Reason struct {
+	Phase string `json:"phase"`
+	Kind  string `json:"kind"`
+	Text  string `json:"text"`
+	Count int    `json:"count"`
+}
+
+// FailedTrial is one trial that failed.
+type FailedTrial struct {
+	Seq     int            `json:"seq"`
+	Block   int            `json:"block"`
+	Attempt int            `json:"attempt"`
+	Cell    record.Cell    `json:"cell"`
+	Failure record.Failure `json:"failure"`
+}
+
+// Warning is a doubt, with the trials that it was raised in.
+type Warning struct {
+	Code   string   `json:"code"`
+	Text   string   `json:"text"`
+	Trials int      `json:"trials,omitempty"` // how many raised it; 0: the analysis itself did
+	Cells  []string `json:"cells,omitempty"`  // Cell.Key of each, once
+}
+
+// Overhead is what measuring in one sandbox costs beside the workload: medians
+// over its good trials.
+type Overhead struct {
+	Sandbox    string          `json:"sandbox"` // level of the compared factor
+	Trials     int             `json:"trials"`
+	Trial      time.Duration   `json:"trial"` // a whole trial
+	Phases     []PhaseTime     `json:"phases"`
+	Noop       time.Duration   `json:"noop,omitempty"` // a whole trial of the noop workload: the harness's own cost
+	NoopTrials int             `json:"noop_trials,omitempty"`
+	Collectors []CollectorCost `json:"collectors,omitempty"`
+}
+
+// PhaseTime is the median duration of a phase, such as start or stop.
+type PhaseTime struct {
+	Name   string        `json:"name"`
+	Trials int           `json:"trials"`
+	Median time.Duration `json:"median"`
+}
+
+// CollectorCost is the median CPU that a collector itself used.
+type CollectorCost struct {
+	Name  string  `json:"name"`
+	Cores float64 `json:"cores"`
+}
+
+// Rows groups Compared by stratum and response, in order: a row of the table
+// each. The slices are parts of Compared.
+func (r *Result) Rows() [][]Comparison {
+	var out [][]Comparison
+	for i := 0; i < len(r.Compared); {
+		j := i + 1
+		for j < len(r.Compared) && r.Compared[j].Stratum == r.Compared[i].Stratum &&
+			r.Compared[j].Response.Name == r.Compared[i].Response.Name {
+			j++
+		}
+		out = append(out, r.Compared[i:j:j])
+		i = j
+	}
+	return out
+}
