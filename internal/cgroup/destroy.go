@@ -66,16 +66,26 @@ func (g *Group) kill(pids []int, first bool) {
 		}
 	}
 	if first {
-		for _, t := range g.h.trees {
-			_ = g.h.walk(t, g.rel, func(dir string) error {
-				_ = write(filepath.Join(dir, "pids.max"), "0")
-				_ = write(filepath.Join(dir, "freezer.state"), "THAWED")
-				return nil
-			})
-		}
+		g.each("pids.max", "0")
 	}
+	g.Thaw()
 	for _, pid := range pids {
 		g.killOne(pid)
+	}
+}
+
+// Thaw lets the frozen groups below run again (version 1). A process in a
+// frozen one does not see a signal, not even SIGKILL. On version 2 it does.
+func (g *Group) Thaw() { g.each("freezer.state", "THAWED") }
+
+// each writes one control file in all groups below that have it, best effort:
+// the caller sees by the processes whether it was enough.
+func (g *Group) each(file, value string) {
+	for _, t := range g.h.trees {
+		_ = g.h.walk(t, g.rel, func(dir string) error {
+			_ = write(filepath.Join(dir, file), value)
+			return nil
+		})
 	}
 }
 

@@ -57,6 +57,14 @@ func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
+		if unix.Gettid() == os.Getpid() {
+			// Go parks the process's first thread instead of ending it, and the
+			// namespace would live in it: /proc/PID/ns/net is that thread's.
+			// While we are locked to it, another goroutine gets another thread.
+			defer runtime.UnlockOSThread()
+			done <- onThread(f)
+			return
+		}
 		done <- f()
 	}()
 	return <-done

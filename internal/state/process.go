@@ -34,6 +34,9 @@ type process struct {
 // looks again after killing, because one may have forked meanwhile.
 func (c *cleaner) processes(ctx context.Context) {
 	const rounds = 5
+	if h, err := cgroup.Detect(); err == nil && !c.dry {
+		h.Open(cgroup.Top).Thaw()
+	}
 	reported := map[process]bool{}
 	for range rounds {
 		ours, unread := find("/proc")

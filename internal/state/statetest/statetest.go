@@ -1,0 +1,122 @@
+// Package statetest helps tests that use the host: HostLock takes the host from
+// other tests and runs, Snapshot lists what a test must leave as it found it.
+package statetest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/internal/mountinfo"
+	"tare/internal/network"
+	"tare/internal/state"
+)
+
+// wait bounds how long a test waits for the host.
+const wait = 5 * time.Minute
+
+// HostLock holds the host for the rest of the test. It skips the test when this
+// user cannot hold it.
+func HostLock(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: control groups and namespaces")
+	}
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		l, err := state.Hold(state.RunDir, "test "+t.Name())
+		if err == nil {
+			t.Cleanup(func() {
+				if err := l.Release(); err != nil {
+					t.Error(err)
+				}
+			})
+			return
+		}
+		var held *state.HeldError
+		if !errors.As(err, &held) {
+			t.Fatal(err)
+		}
+		if time.Since(begin) > wait {
+			t.Fatalf("waited %v: %v", wait, err)
+		}
+	}
+}
+
+// Unchanged compares the host at the end of the test with now. Call it after
+// HostLock and before what the test makes, so that it looks last.
+func Unchanged(t testing.TB) {
+	t.Helper()
+	before := Snapshot(t)
+	t.Cleanup(func() {
+		after := Snapshot(t)
+		for name := range maps.Keys(after) {
+			if !before[name] {
+				t.Errorf("left behind: %s", name)
+			}
+		}
+		for name := range maps.Keys(before) {
+			// An empty group "tare" that was there before may go.
+			if !after[name] && !strings.HasSuffix(name, "/tare") {
+				t.Errorf("gone, but not the test's: %s", name)
+			}
+		}
+	})
+}
+
+// Snapshot names the host's control groups, named network namespaces, mounts
+// and links that are there now: all of them, not only those with our names.
+func Snapshot(t testing.TB) map[string]bool {
+	t.Helper()
+	out := map[string]bool{}
+	mounts, err := mountinfo.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var roots []string
+	for i, m := range mounts {
+		out[fmt.Sprintf("mount %s (%s)", m.Point, m.FSType)] = true
+		if m.FSType == "cgroup" || m.FSType == "cgroup2" {
+			roots = append(roots, mounts[i].Point)
+		}
+	}
+	for _, root := range roots {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				out["cgroup "+path] = true
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for kind, dir := range map[string]string{"netns": network.Dir, "link": "/sys/class/net"} {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			out[kind+" "+e.Name()] = true
+		}
+	}
+	return out
+}
+
+// Ours are the names in a Snapshot that only this program makes.
+func Ours(snapshot map[string]bool) []string {
+	var out []string
+	for name := range maps.Keys(snapshot) {
+		if strings.Contains(name, "tare") {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
