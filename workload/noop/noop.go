@@ -1,0 +1,189 @@
+// Package noop is the workload noop: as good as nothing, to show what the
+// harness itself costs in each sandbox.
+//
+// The data path: 1. Roles runs `/tare internal noop` in the sandbox; 2. Main
+// sleeps a few times for a short time, reading the clock around each sleep, and
+// prints one JSON line; 3. Parse makes samples of it. What the harness does
+// around it (start, exec, stop) is in the trial's phases.
+//
+// A sleep that lasts too long is the cost that every other workload pays when it
+// waits: the kernel's timer slack (50 us unless set, PR_SET_TIMERSLACK in
+// prctl(2)), the wake-up, and what the sandbox puts on top.
+package noop
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/unix"
+
+	"tare/param"
+	"tare/record"
+	"tare/workload"
+	"tare/workload/output"
+)
+
+// New returns the workload.
+func New() workload.Workload { return noop{} }
+
+type noop struct{}
+
+const (
+	maxSleeps = 10000
+	maxSleep  = time.Second
+	// maxTime bounds any time that is believed, in nanoseconds.
+	maxTime = int64(24 * time.Hour)
+)
+
+// report is what Main prints. All times in nanoseconds.
+type report struct {
+	Sleep     int64   `json:"sleep_ns"`
+	Overshoot []int64 `json:"overshoot_ns"` // of each sleep
+	Elapsed   int64   `json:"elapsed_ns"`   // of all sleeps together
+	CPU       int64   `json:"cpu_ns"`       // user and system, of the process since its start
+}
+
+func (noop) Name() string { return "noop" }
+
+func (noop) About() string {
+	return "as good as nothing: sleeps a little, and so shows the harness's own cost and a sandbox's delay of a wake-up"
+}
+
+func (noop) Params() []param.Param {
+	return []param.Param{
+		{Name: "sleeps", Type: param.Int, Default: "100", Min: 0, Max: maxSleeps, Help: "how often it sleeps"},
+		{Name: "sleep", Type: param.Duration, Default: "1ms", Min: 0, Max: maxSleep.Seconds(), Help: "how long it sleeps each time"},
+	}
+}
+
+func (noop) Responses(v param.Values) []record.Response {
+	elapsed := record.Response{Name: "elapsed", Unit: record.Second, Better: record.Lower, Help: "all sleeps together, as the program sees it"}
+	cpu := record.Response{Name: "cpu", Unit: record.Second, Better: record.Neither, Help: "CPU time that the program was charged since its start (getrusage); some sandboxes count it in ticks of 10 ms"}
+	if v.Int("sleeps") == 0 {
+		return []record.Response{elapsed, cpu}
+	}
+	return []record.Response{
+		{Name: "sleep_overshoot", Unit: record.Second, Better: record.Lower, Help: "median of how much longer than asked a sleep lasted"},
+		elapsed, cpu,
+	}
+}
+
+func (noop) Roles(v param.Values) ([]workload.Role, error) {
+	sleep, n := v.Duration("sleep"), v.Int("sleeps")
+	if n > 0 && sleep <= 0 {
+		return nil, errors.New("sleep must be longer than 0; for no sleeping at all write sleeps: 0")
+	}
+	return []workload.Role{{
+		Name: "main", Mode: workload.Exec,
+		Args:   []string{"/tare", "internal", "noop", "--sleeps=" + strconv.Itoa(n), "--sleep=" + sleep.String()},
+		Expect: time.Duration(n) * sleep,
+	}}, nil
+}
+
+// Main is `tare internal noop`: the program inside the sandbox. It returns the
+// exit code.
+func Main(args []string, stdout, stderr io.Writer) int {
+	fs := flag.NewFlagSet("noop", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	sleeps := fs.Int("sleeps", 100, "how often to sleep")
+	sleep := fs.Duration("sleep", time.Millisecond, "how long each time")
+	if err := fs.Parse(args); err != nil {
+		return 2
+	}
+	if fs.NArg() > 0 || *sleeps < 0 || *sleeps > maxSleeps || *sleep < 0 || *sleep > maxSleep {
+		_, _ = fmt.Fprintf(stderr, "noop: --sleeps must be 0 to %d, --sleep 0s to %s, and nothing else is taken\n", maxSleeps, maxSleep)
+		return 2
+	}
+	r, err := measure(*sleeps, *sleep)
+	if err == nil {
+		err = json.NewEncoder(stdout).Encode(r)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "noop: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+// measure sleeps by clock_nanosleep on a thread of its own. time.Sleep would
+// measure Go's scheduler, which waits in epoll for whole milliseconds.
+func measure(n int, sleep time.Duration) (report, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	r := report{Sleep: sleep.Nanoseconds(), Overshoot: make([]int64, 0, n)}
+	start := time.Now()
+	for range n {
+		before := time.Now()
+		left := unix.NsecToTimespec(sleep.Nanoseconds())
+		for {
+			err := unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &left, &left)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, unix.EINTR) { // Go's own preemption signals
+				return r, fmt.Errorf("clock_nanosleep: %w", err)
+			}
+		}
+		r.Overshoot = append(r.Overshoot, int64(time.Since(before)-sleep))
+	}
+	r.Elapsed = time.Since(start).Nanoseconds()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return r, fmt.Errorf("getrusage: %w", err)
+	}
+	r.CPU = u.Utime.Nano() + u.Stime.Nano()
+	return r, nil
+}
+
+func (noop) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {
+	var rd record.Reading
+	b, err := output.Read(out)
+	if err != nil {
+		return rd, fmt.Errorf("noop: %w", err)
+	}
+	var r report
+	if err := json.Unmarshal(b, &r); err != nil {
+		return rd, fmt.Errorf("noop: the output is not its JSON: %w", err)
+	}
+	if n := v.Int("sleeps"); len(r.Overshoot) != n {
+		return rd, fmt.Errorf("noop: %d sleeps are reported, %d were asked for", len(r.Overshoot), n)
+	}
+	if r.Elapsed <= 0 || r.Elapsed > maxTime || r.CPU < 0 || r.CPU > maxTime {
+		return rd, fmt.Errorf("noop: elapsed %d ns and CPU %d ns are out of range", r.Elapsed, r.CPU)
+	}
+	value := func(name string, labels record.Labels, ns int64) {
+		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: labels, Unit: record.Second, Kind: record.Value, Value: float64(ns) * 1e-9})
+	}
+	value("elapsed", "", r.Elapsed)
+	value("cpu", "", r.CPU)
+	if len(r.Overshoot) == 0 {
+		return rd, nil
+	}
+	h := hdrhistogram.New(1, maxTime, 3)
+	for _, ns := range r.Overshoot {
+		// The kernel never ends a sleep early (clock_nanosleep(2)).
+		if ns < 0 || ns > maxTime {
+			return rd, fmt.Errorf("noop: a sleep that overshot by %d ns is out of range", ns)
+		}
+		if err := h.RecordValue(max(ns, 1)); err != nil {
+			return rd, fmt.Errorf("noop: an overshoot of %d ns: %w", ns, err)
+		}
+	}
+	slices.Sort(r.Overshoot)
+	value("sleep_overshoot", "", r.Overshoot[len(r.Overshoot)/2])
+	value("sleep_overshoot", record.MakeLabels("stat", "max"), r.Overshoot[len(r.Overshoot)-1])
+	enc, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return rd, fmt.Errorf("noop: encoding the histogram: %w", err)
+	}
+	rd.Histograms = []record.Histogram{{Name: "sleep_overshoot", Unit: record.Second, Scale: 1e-9, Encoded: enc}}
+	return rd, nil
+}
