@@ -1,0 +1,282 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/collect/collecttest"
+	"tare/record"
+	"tare/sandbox"
+)
+
+func TestMain(m *testing.M) { os.Exit(collecttest.Main(m)) }
+
+// tree is cgroups on disk: dir/CONTROLLER/REL for version 1, dir/unified/REL
+// for the unified tree.
+type tree struct {
+	t   *testing.T
+	dir string
+	v1  bool
+}
+
+func (w *tree) Path(controller, rel string) (string, bool) {
+	if controller == "" {
+		controller = "unified"
+	} else if !w.v1 {
+		return "", false
+	}
+	return filepath.Join(w.dir, controller, rel), true
+}
+
+func (w *tree) file(controller, rel, name, text string) {
+	w.t.Helper()
+	path := filepath.Join(w.dir, controller, rel, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// fill copies testdata files into a cgroup.
+func (w *tree) fill(controller, rel, from string, names ...string) {
+	w.t.Helper()
+	for _, n := range names {
+		b, err := os.ReadFile(filepath.Join("testdata", from, n)) //nolint:gosec // testdata
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.file(controller, rel, n, string(b))
+	}
+}
+
+func v2(t *testing.T) *tree {
+	w := &tree{t: t, dir: t.TempDir()}
+	w.fill("unified", "tare/a", "v2", "cpu.pressure", "memory.pressure", "io.pressure")
+	w.fill("unified", "tare/a", "documented", "cpu.stat", "memory.current", "memory.peak", "memory.stat", "memory.events", "pids.current", "io.stat")
+	return w
+}
+
+func v1(t *testing.T) *tree {
+	w := &tree{t: t, dir: t.TempDir(), v1: true}
+	w.fill("cpu", "tare/a", "v1/cpu", "cpu.stat")
+	w.fill("cpuacct", "tare/a", "v1/cpuacct", "cpuacct.usage", "cpuacct.usage_user", "cpuacct.usage_sys", "cpuacct.stat")
+	w.fill("memory", "tare/a", "v1/memory", "memory.usage_in_bytes", "memory.max_usage_in_bytes", "memory.stat", "memory.oom_control")
+	w.fill("pids", "tare/a", "v1/pids", "pids.current")
+	w.fill("blkio", "tare/a", "documented", "blkio.throttle.io_service_bytes_recursive")
+	return w
+}
+
+func server(*testing.T, int) []sandbox.Scope {
+	return []sandbox.Scope{{End: "server", Cgroups: []string{"tare/a"}, Limited: "tare/a"}}
+}
+
+func TestContractV2(t *testing.T) {
+	collecttest.Run(t, collecttest.Subject{Collector: NewWith(v2(t), 0), Scopes: server})
+}
+
+func TestContractV1(t *testing.T) {
+	collecttest.Run(t, collecttest.Subject{Collector: NewWith(v1(t), 0), Scopes: server, Partial: "version 1 has no pressure"})
+}
+
+func TestContractNotHeld(t *testing.T) {
+	collecttest.Run(t, collecttest.Subject{Collector: NewWith(v2(t), 1), Scopes: server})
+}
+
+// TestContractHere reads the host's root cgroup, the only one that a test finds
+// without making one.
+func TestContractHere(t *testing.T) {
+	collecttest.Run(t, collecttest.Subject{
+		Collector: New(),
+		Scopes: func(*testing.T, int) []sandbox.Scope {
+			return []sandbox.Scope{{End: "server", Cgroups: []string{"/"}, Limited: "/"}}
+		},
+		Partial: "the root cgroup does not have every file",
+	})
+}
+
+// values reads the probe once, without its own cost.
+func values(t *testing.T, c *Collector, scopes ...sandbox.Scope) map[string]float64 {
+	t.Helper()
+	p, err := c.Open(context.Background(), scopes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close() //nolint:errcheck // checked by the contract
+	got, err := p.Read(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return byName(got)
+}
+
+func byName(samples []record.Sample) map[string]float64 {
+	out := map[string]float64{}
+	for _, s := range samples {
+		if s.Name != collectorCPU {
+			out[s.Name+"{"+string(s.Labels)+"}"] = s.Value
+		}
+	}
+	return out
+}
+
+var approx = cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
+
+func TestFiguresV2(t *testing.T) {
+	want := map[string]float64{
+		"cgroup_cpu{end=server}": 0.419592, "cgroup_cpu_user{end=server}": 0.390316, "cgroup_cpu_system{end=server}": 0.029276,
+		"cgroup_periods{end=server}": 22, "cgroup_throttled_periods{end=server}": 20, "cgroup_throttled_time{end=server}": 3.4485,
+		"cgroup_memory{end=server}": 139350016, "cgroup_memory_peak{end=server}": 160432128, "cgroup_memory_anon{end=server}": 864256,
+		"cgroup_oom_kills{end=server}": 1, "cgroup_tasks{end=server}": 7,
+		"cgroup_cpu_pressure{end=server}": 1.731792, "cgroup_memory_pressure{end=server}": 0, "cgroup_io_pressure{end=server}": 0.006176,
+		"cgroup_io_read{end=server}": 1459200 + 90430464, "cgroup_io_written{end=server}": 314773504 + 299008000,
+	}
+	got := values(t, NewWith(v2(t), 0), server(t, 0)...)
+	if d := cmp.Diff(want, got, approx); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+func TestFiguresV1(t *testing.T) {
+	want := map[string]float64{
+		"cgroup_cpu{end=server}": 0.419592207, "cgroup_cpu_user{end=server}": 0.479961644, "cgroup_cpu_system{end=server}": 0.036,
+		"cgroup_periods{end=server}": 22, "cgroup_throttled_periods{end=server}": 20, "cgroup_throttled_time{end=server}": 3.448500846,
+		"cgroup_memory{end=server}": 311296, "cgroup_memory_peak{end=server}": 2097152, "cgroup_memory_anon{end=server}": 0,
+		"cgroup_oom_kills{end=server}": 0, "cgroup_tasks{end=server}": 0,
+		"cgroup_io_read{end=server}": 1459200, "cgroup_io_written{end=server}": 314773504,
+	}
+	w := v1(t)
+	got := values(t, NewWith(w, 0), server(t, 0)...)
+	if d := cmp.Diff(want, got, approx); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	// A hybrid host: version 1 counts, the unified tree adds pressure.
+	w.fill("unified", "tare/a", "v2", "cpu.stat", "cpu.pressure")
+	w.file("unified", "tare/a", "cpu.stat", "usage_usec 0\n")
+	want["cgroup_cpu_pressure{end=server}"] = 1.731792
+	got = values(t, NewWith(w, 0), server(t, 0)...)
+	if d := cmp.Diff(want, got, approx); d != "" {
+		t.Errorf("hybrid: -want +got\n%s", d)
+	}
+}
+
+func TestEndsAddUp(t *testing.T) {
+	w := &tree{t: t, dir: t.TempDir()}
+	for rel, usec := range map[string]string{"tare/a": "1000000", "tare/a/in": "400000", "tare/b": "20000", "tare/c": "3000"} {
+		w.file("unified", rel, "cpu.stat", "usage_usec "+usec+"\nuser_usec 0\nsystem_usec 0\nnr_periods 1\nnr_throttled 1\nthrottled_usec 5\n")
+		w.file("unified", rel, "memory.current", usec+"\n")
+		w.file("unified", rel, "memory.events", "oom_kill 1\n")
+	}
+	scopes := []sandbox.Scope{
+		{End: "server", Cgroups: []string{"tare/a", "tare/a/in"}, Limited: "tare/a/in"},
+		{End: "server", Cgroups: []string{"/tare/b/"}},
+		{End: "client", Cgroups: []string{"tare/c"}},
+	}
+	p, err := NewWith(w, 0).Open(context.Background(), scopes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close() //nolint:errcheck // checked by the contract
+	read := func() map[string]float64 {
+		got, err := p.Read(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return byName(got)
+	}
+	want := map[string]float64{
+		"cgroup_cpu{end=server}": 1.02, "cgroup_cpu{end=client}": 0.003,
+		"cgroup_memory{end=server}": 1020000, "cgroup_memory{end=client}": 3000,
+		"cgroup_oom_kills{end=server}": 2, "cgroup_periods{end=server}": 1,
+	}
+	check := func(when string) {
+		t.Helper()
+		got := read()
+		for k, v := range want {
+			if !cmp.Equal(got[k], v, approx) {
+				t.Errorf("%s: %s = %v, want %v", when, k, got[k], v)
+			}
+		}
+		if _, ok := got["cgroup_periods{end=client}"]; ok {
+			t.Error("throttling of a sandbox without a limit")
+		}
+	}
+	check("at first")
+	// The file of a removed cgroup cannot be read; a file here can only become
+	// unreadable to the parser, which is the same to the sums.
+	w.file("unified", "tare/a", "cpu.stat", "")
+	w.file("unified", "tare/a", "memory.current", "")
+	want["cgroup_memory{end=server}"] = 20000
+	check("after one has gone")
+}
+
+func TestOutermost(t *testing.T) {
+	got := outermost([]string{"tare/b", "tare/a/x", "tare/a", "tare/a-b", "tare/b"})
+	if want := []string{"tare/a", "tare/a-b", "tare/b"}; !slices.Equal(got, want) {
+		t.Errorf("outermost = %v, want %v", got, want)
+	}
+	if got := outermost([]string{"", "tare/a"}); !slices.Equal(got, []string{""}) {
+		t.Errorf("the root holds all: %v", got)
+	}
+}
+
+func TestOpenNothingThere(t *testing.T) {
+	w := &tree{t: t, dir: t.TempDir()}
+	_, err := NewWith(w, 0).Open(context.Background(), server(t, 0))
+	if err == nil || !strings.Contains(err.Error(), "tare/a") || errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Open = %v", err)
+	}
+}
+
+func TestReadAllocatesNothing(t *testing.T) {
+	p, err := NewWith(v2(t), 0).Open(context.Background(), server(t, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close() //nolint:errcheck // checked by the contract
+	dst := make([]record.Sample, 0, 64)
+	if n := testing.AllocsPerRun(50, func() {
+		if dst, err = p.Read(dst[:0]); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations a Read", n)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	err := filepath.WalkDir("testdata", func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.Contains(path, "fuzz") {
+			return err
+		}
+		b, err := os.ReadFile(path) //nolint:gosec // testdata
+		f.Add(b)
+		return err
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	all := figures()
+	f.Fuzz(func(t *testing.T, b []byte) {
+		before := string(b)
+		for _, g := range all {
+			for _, s := range g.sources {
+				n, ok := s.parse(b)
+				if ok && n > 0 && !strings.ContainsAny(before, "123456789") {
+					t.Errorf("%s of %q is %d", g.name, b, n)
+				}
+			}
+		}
+		if string(b) != before {
+			t.Error("the input was changed")
+		}
+	})
+}

@@ -1,0 +1,379 @@
+// Package collecttest is the contract that every collector keeps. A collector's
+// test calls Run; a failure names the sentence of the contract that is broken.
+//
+// The data path: 1. a child process with threads that come and go is put under
+// a scope; 2. the collector is opened on it and read again and again; 3. names,
+// units, kinds, counters, descriptors, time and documentation are compared with
+// what the contract says.
+package collecttest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tare/collect"
+	"tare/record"
+	"tare/sandbox"
+)
+
+// Subject is a collector and how to try it.
+type Subject struct {
+	Collector collect.Collector
+	// Scopes are what to open it on; nil: a scope of the end "server" with the
+	// restless child by its process id.
+	Scopes func(t *testing.T, pid int) []sandbox.Scope
+	// Partial says why not every described series can be given here; "": all
+	// must be.
+	Partial string
+}
+
+// Bounds of the contract. A read that takes longer would miss its tick at the
+// default 10 Hz; the fastest of the reads counts, so that a busy machine does
+// not fail the test.
+const (
+	reads    = 20
+	longest  = 50 * time.Millisecond
+	children = "COLLECTTEST_RESTLESS"
+)
+
+// Main runs the tests, or plays the restless child: call it from TestMain and
+// exit with its result.
+func Main(m *testing.M) int {
+	if os.Getenv(children) == "" {
+		return m.Run()
+	}
+	restless(os.Stdin, os.Stdout)
+	return 0
+}
+
+// restless burns CPU in threads that come and go until its input ends.
+func restless(in io.Reader, out io.Writer) {
+	stop := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, in) // an error is an end, too
+		close(stop)
+	}()
+	fmt.Fprintln(out, "ready") //nolint:errcheck // the parent sees the end of the pipe
+	var wg sync.WaitGroup
+	wg.Go(func() { // one that stays
+		runtime.LockOSThread()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(10 * time.Millisecond):
+				burn(2 * time.Millisecond)
+			}
+		}
+	})
+	for {
+		select {
+		case <-stop:
+			wg.Wait()
+			return
+		default:
+		}
+		wg.Go(func() {
+			runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+			burn(3 * time.Millisecond)
+			time.Sleep(15 * time.Millisecond)
+		})
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func burn(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+	}
+}
+
+// Restless starts the restless child and returns its process id. It ends with
+// the test.
+func Restless(t testing.TB) int {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe) //nolint:gosec // this test binary
+	cmd.Env = append(os.Environ(), children+"=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close() // the child ends by it
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("restless child: %v", err)
+		}
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("restless child said %q, %v; does TestMain call collecttest.Main?", line, err)
+	}
+	return cmd.Process.Pid
+}
+
+// Run tries the contract.
+func Run(t *testing.T, s Subject) {
+	c := s.Collector
+	t.Run("description", func(t *testing.T) { describe(t, c) })
+	t.Run("documentation", func(t *testing.T) { documented(t, c) })
+	if err := c.Check(); err != nil {
+		t.Skipf("this host lacks the source: %v", err)
+	}
+	if s.Scopes == nil {
+		s.Scopes = func(_ *testing.T, pid int) []sandbox.Scope {
+			return []sandbox.Scope{{End: "server", Pids: []int{pid}}}
+		}
+	}
+	t.Run("series", func(t *testing.T) { series(t, s) })
+	t.Run("dst", func(t *testing.T) { reuse(t, s) })
+	t.Run("close", func(t *testing.T) { closing(t, s) })
+	t.Run("nothing", func(t *testing.T) { nothing(t, c) })
+}
+
+func describe(t *testing.T, c collect.Collector) {
+	if !regexp.MustCompile(`^[a-z][a-z0-9-]*$`).MatchString(c.Name()) {
+		t.Errorf("name %q: a word of small letters, digits and dashes is wanted", c.Name())
+	}
+	if about := c.About(); !strings.Contains(about, "Documentation/") && !strings.Contains(about, "(") {
+		t.Errorf("About %q does not name its source, such as a kernel document", about)
+	}
+	seen := map[string]bool{}
+	units := []record.Unit{record.Second, record.Byte, record.BytesPerSecond, record.PerSecond, record.Cores, record.Count, record.Fraction}
+	for _, r := range c.Series() {
+		if seen[r.Name] {
+			t.Errorf("series %s is described twice", r.Name)
+		}
+		seen[r.Name] = true
+		if !regexp.MustCompile(`^[a-z][a-z0-9_]*$`).MatchString(r.Name) {
+			t.Errorf("series %q: small letters, digits and underscores are wanted", r.Name)
+		}
+		if !slices.Contains(units, r.Unit) {
+			t.Errorf("series %s has the unit %q, which is no base unit", r.Name, r.Unit)
+		}
+		if r.Help == "" {
+			t.Errorf("series %s has no help", r.Name)
+		}
+		if r.Better != record.Higher && r.Better != record.Lower && r.Better != record.Neither {
+			t.Errorf("series %s: Better is %q", r.Name, r.Better)
+		}
+	}
+}
+
+// documented looks for docs/collectors/NAME.md at the top of the module, with
+// every series in it.
+func documented(t *testing.T, c collect.Collector) {
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			t.Fatal("no go.mod above the test's directory")
+		}
+		dir = up
+	}
+	page := filepath.Join(dir, "docs", "collectors", c.Name()+".md")
+	b, err := os.ReadFile(page) //nolint:gosec // inside the module
+	if err != nil {
+		t.Fatalf("every collector has a page: %v", err)
+	}
+	for _, r := range c.Series() {
+		if !strings.Contains(string(b), "`"+r.Name+"`") {
+			t.Errorf("%s does not mention the series `%s`", page, r.Name)
+		}
+	}
+}
+
+type point struct {
+	name   string
+	labels record.Labels
+}
+
+func open(t *testing.T, c collect.Collector, scopes []sandbox.Scope) collect.Probe {
+	t.Helper()
+	p, err := c.Open(context.Background(), scopes)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return p
+}
+
+// series reads over two seconds, in which threads come, go and are found.
+func series(t *testing.T, s Subject) {
+	p := open(t, s.Collector, s.Scopes(t, Restless(t)))
+	described := map[string]record.Response{}
+	for _, r := range s.Collector.Series() {
+		described[r.Name] = r
+	}
+	last, kinds, seen := map[point]float64{}, map[string]record.Kind{}, map[string]bool{}
+	var dst []record.Sample
+	fastest := time.Duration(math.MaxInt64)
+	for range reads {
+		start := time.Now()
+		var err error
+		if dst, err = p.Read(dst[:0]); err != nil {
+			t.Fatalf("Read: %v", err)
+		}
+		fastest = min(fastest, time.Since(start))
+		once := map[point]bool{}
+		for _, x := range dst {
+			at := point{x.Name, x.Labels}
+			check(t, x, described, kinds)
+			if once[at] {
+				t.Errorf("%s{%s} is given twice in one reading", x.Name, x.Labels)
+			}
+			once[at], seen[x.Name] = true, true
+			if before, ok := last[at]; ok && x.Kind == record.Counter && x.Value < before {
+				t.Errorf("counter %s{%s} fell from %v to %v", x.Name, x.Labels, before, x.Value)
+			}
+			last[at] = x.Value
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if fastest > longest {
+		t.Errorf("the fastest of %d reads took %v, more than %v", reads, fastest, longest)
+	}
+	for name := range described {
+		if !seen[name] && s.Partial == "" {
+			t.Errorf("series %s is described and was never given", name)
+		}
+	}
+}
+
+func check(t *testing.T, x record.Sample, described map[string]record.Response, kinds map[string]record.Kind) {
+	t.Helper()
+	r, ok := described[x.Name]
+	if !ok {
+		t.Errorf("series %s is not described", x.Name)
+		return
+	}
+	if x.Unit != r.Unit {
+		t.Errorf("series %s has the unit %s, described as %s", x.Name, x.Unit, r.Unit)
+	}
+	if x.Kind != record.Counter && x.Kind != record.Gauge {
+		t.Errorf("series %s has the kind %q, neither counter nor gauge", x.Name, x.Kind)
+	}
+	if k, ok := kinds[x.Name]; ok && k != x.Kind {
+		t.Errorf("series %s is a %s and a %s", x.Name, k, x.Kind)
+	}
+	kinds[x.Name] = x.Kind
+	if math.IsNaN(x.Value) || math.IsInf(x.Value, 0) || x.Value < 0 {
+		t.Errorf("series %s{%s} is %v", x.Name, x.Labels, x.Value)
+	}
+	pairs := make([]string, 0, 8)
+	for _, kv := range x.Labels.Pairs() {
+		pairs = append(pairs, kv[0], kv[1])
+	}
+	if record.MakeLabels(pairs...) != x.Labels {
+		t.Errorf("labels %q of %s are not canonical; use record.MakeLabels", x.Labels, x.Name)
+	}
+}
+
+// reuse checks that Read appends, and that what it gave stays as it was.
+func reuse(t *testing.T, s Subject) {
+	p := open(t, s.Collector, s.Scopes(t, Restless(t)))
+	mark := record.Sample{Name: "mark", Value: 42}
+	first, err := p.Read([]record.Sample{mark})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(first) < 2 || first[0] != mark {
+		t.Fatalf("Read did not append to dst: %v", first)
+	}
+	kept := make([]record.Sample, len(first))
+	for i, x := range first { // deep: the texts too
+		x.Name, x.Labels = strings.Clone(x.Name), record.Labels(strings.Clone(string(x.Labels)))
+		kept[i] = x
+	}
+	for range 3 {
+		if _, err := p.Read(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(first, kept) {
+		t.Error("later reads changed samples that an earlier one gave")
+	}
+}
+
+func closing(t *testing.T, s Subject) {
+	scopes := s.Scopes(t, Restless(t))
+	before := descriptors(t)
+	for range 3 {
+		p, err := s.Collector.Open(context.Background(), scopes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Read(nil); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := p.Close(); err != nil {
+				t.Errorf("Close is idempotent and cannot fail here: %v", err)
+			}
+		}
+		if _, err := p.Read(nil); err == nil {
+			t.Error("Read after Close gives no error")
+		}
+	}
+	if after := descriptors(t); after > before {
+		t.Errorf("%d descriptors before, %d after Close", before, after)
+	}
+}
+
+// nothing: a trial without sandboxes, or with one that has just died, can be
+// opened and read.
+func nothing(t *testing.T, c collect.Collector) {
+	for _, scopes := range [][]sandbox.Scope{nil, {{End: "server"}}, {{End: "server", Pids: []int{1 << 22}}}} {
+		p, err := c.Open(context.Background(), scopes)
+		if err != nil {
+			t.Errorf("Open(%v): %v", scopes, err)
+			continue
+		}
+		if _, err := p.Read(nil); err != nil {
+			t.Errorf("Read of %v: %v", scopes, err)
+		}
+		if err := p.Close(); err != nil {
+			t.Errorf("Close of %v: %v", scopes, err)
+		}
+	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	d, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(d)
+}

@@ -1,0 +1,93 @@
+package proc
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/record"
+)
+
+// BenchmarkRead500 reads 500 sleeping threads, and says what part of one
+// processor that takes at 10 Hz with a search a second: the target is under
+// 0.5 %.
+func BenchmarkRead500(b *testing.B) {
+	for name, o := range map[string]Options{"held": {}, "opened": {Held: 1}} {
+		b.Run(name, func(b *testing.B) {
+			sleepers(b, 500)
+			var now time.Duration
+			o.Now = func() time.Duration { return now }
+			c, err := NewWith(o).Open(context.Background(), nil)
+			if err != nil {
+				b.Skip(err)
+			}
+			defer c.Close() //nolint:errcheck // checked by the contract
+			p := c.(*probe) //nolint:errcheck // the type is ours
+			if len(p.order) < 500 {
+				b.Fatalf("%d threads found", len(p.order))
+			}
+			var dst []record.Sample
+			b.ReportAllocs()
+			for b.Loop() {
+				now += 100 * time.Millisecond
+				if dst, err = c.Read(dst[:0]); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perRead := p.meter.Seconds() / float64(b.N)
+			b.ReportMetric(perRead*1e6, "cpu-us/read")
+			b.ReportMetric(perRead*10*100, "%core@10Hz")
+		})
+	}
+}
+
+// sleepers starts n threads of this process that sleep in a read until the
+// benchmark ends.
+func sleepers(b *testing.B, n int) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	fd := int(r.Fd()) //nolint:gosec // a small number; Fd makes it blocking
+	ready, done := make(chan struct{}), make(chan struct{})
+	for range n {
+		go func() {
+			runtime.LockOSThread()
+			ready <- struct{}{}
+			_, _ = unix.Read(fd, make([]byte, 1)) // ends with the pipe
+			done <- struct{}{}
+		}()
+	}
+	for range n {
+		<-ready
+	}
+	time.Sleep(50 * time.Millisecond) // until they are in the read
+	b.Cleanup(func() {
+		_ = w.Close() // wakes them
+		for range n {
+			<-done
+		}
+		_ = r.Close() // only read from
+	})
+}
+
+// TestReadAllocatesNothing: between searches a Read only fills dst.
+func TestReadAllocatesNothing(t *testing.T) {
+	p, err := NewWith(Options{Now: func() time.Duration { return 0 }}).Open(context.Background(), nil)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer p.Close() //nolint:errcheck // checked by the contract
+	dst := make([]record.Sample, 0, 1024)
+	if n := testing.AllocsPerRun(50, func() {
+		if dst, err = p.Read(dst[:0]); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations a Read", n)
+	}
+}

@@ -1,0 +1,376 @@
+package proc
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/collect"
+	"tare/collect/collecttest"
+	"tare/record"
+	"tare/sandbox"
+)
+
+func TestMain(m *testing.M) { os.Exit(collecttest.Main(m)) }
+
+func TestContract(t *testing.T) {
+	collecttest.Run(t, collecttest.Subject{Collector: New()})
+}
+
+// TestContractWithoutHolding takes the way for hosts with a low limit of open
+// files.
+func TestContractWithoutHolding(t *testing.T) {
+	collecttest.Run(t, collecttest.Subject{Collector: NewWith(Options{Held: 1})})
+}
+
+// world is a proc file system on disk with a clock.
+type world struct {
+	t    *testing.T
+	root string
+	now  time.Duration
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, root: t.TempDir()}
+	w.file("self/schedstat", "1 2 3\n")
+	return w
+}
+
+func (w *world) file(name, text string) {
+	w.t.Helper()
+	path := filepath.Join(w.root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// thread writes a thread, in milliseconds run and waited.
+func (w *world) thread(pid, tid int, comm string, run, wait int) {
+	w.t.Helper()
+	dir := fmt.Sprintf("%d/task/%d/", pid, tid)
+	w.file(dir+"comm", comm+"\n")
+	w.file(dir+"schedstat", fmt.Sprintf("%d000000 %d000000 61\n", run, wait))
+	if pid == tid {
+		w.file(fmt.Sprintf("%d/comm", pid), comm+"\n")
+	}
+}
+
+func (w *world) kill(name string) {
+	w.t.Helper()
+	if err := os.RemoveAll(filepath.Join(w.root, name)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) open(o Options, scopes ...sandbox.Scope) collect.Probe {
+	w.t.Helper()
+	o.Root, o.Now = w.root, func() time.Duration { return w.now }
+	if o.Self == 0 {
+		o.Self = -1
+	}
+	if o.Members == nil {
+		o.Members = func(string) ([]int, error) { return nil, nil }
+	}
+	p, err := NewWith(o).Open(context.Background(), scopes)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// read returns the samples as "name{labels}" to the value, in milliseconds for
+// times; zero when there is none.
+func read(t *testing.T, p collect.Probe) map[string]int {
+	t.Helper()
+	got, err := p.Read(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int{}
+	for _, s := range got {
+		v := s.Value
+		if s.Unit == record.Second {
+			v = v*1000 + 0.5
+		}
+		out[fmt.Sprintf("%s{%s}", s.Name, s.Labels)] = int(v)
+	}
+	delete(out, "collector_cpu{collector=proc}")
+	return out
+}
+
+func want(t *testing.T, got map[string]int, key string, value int) {
+	t.Helper()
+	if v, ok := got[key]; !ok || v != value {
+		t.Errorf("%s = %d (there: %v), want %d; all: %v", key, v, ok, value, got)
+	}
+}
+
+func byComm(t sandbox.Thread) sandbox.Role {
+	switch {
+	case t.Comm == "runsc-sandbox":
+		return sandbox.Sentry
+	case t.Comm == "CPU 0/KVM":
+		return sandbox.VCPU
+	case len(t.Args) > 1 && t.Args[1] == "gofer":
+		return sandbox.Gofer
+	}
+	return sandbox.Workload
+}
+
+func TestRolesAndEnds(t *testing.T) {
+	w := newWorld(t)
+	w.thread(10, 10, "runsc-sandbox", 100, 5)
+	w.thread(10, 11, "runsc-sandbox", 30, 5)
+	w.thread(20, 20, "exe", 7, 1)
+	w.file("20/cmdline", "runsc\x00gofer\x00--x\x00")
+	w.thread(30, 30, "fio", 50, 2)
+	w.thread(99, 99, "tare", 40, 4)
+	members := func(cg string) ([]int, error) {
+		return map[string][]int{"tare/a": {10, 20}, "tare/b": {30}}[cg], nil
+	}
+	p := w.open(Options{Self: 99, Members: members},
+		sandbox.Scope{End: "server", Cgroups: []string{"tare/a"}, Pids: []int{10}, Roles: byComm},
+		sandbox.Scope{End: "client", Cgroups: []string{"tare/b"}})
+	got := read(t, p)
+	want(t, got, "cpu_time{end=server,role=sentry}", 130)
+	want(t, got, "run_wait{end=server,role=sentry}", 10)
+	want(t, got, "threads{end=server,role=sentry}", 2)
+	want(t, got, "cpu_time{end=server,role=gofer}", 7)
+	want(t, got, "cpu_time{end=client,role=workload}", 50)
+	want(t, got, "cpu_time{role=harness}", 40)
+	want(t, got, "thread_cpu_time{end=server,role=sentry,thread=runsc-sandbox,tid=11}", 30)
+	for k := range got {
+		if strings.Contains(k, "thread=tare") || strings.Contains(k, "thread=exe") {
+			t.Errorf("%s is listed: harness threads, and those under 10 ms, are not", k)
+		}
+	}
+}
+
+func TestThreadsComeAndGo(t *testing.T) {
+	w := newWorld(t)
+	w.thread(10, 10, "a", 20, 0)
+	w.thread(10, 11, "b", 30, 3)
+	p := w.open(Options{}, sandbox.Scope{Pids: []int{10}})
+	const sum = "cpu_time{role=workload}"
+	want(t, read(t, p), sum, 50)
+
+	w.thread(10, 12, "c", 5, 0)
+	w.now += 999 * time.Millisecond
+	want(t, read(t, p), sum, 50) // not looked for yet
+	w.now += time.Millisecond
+	want(t, read(t, p), sum, 55)
+
+	w.kill("10/task/11")
+	w.now += time.Second
+	got := read(t, p)
+	want(t, got, sum, 55) // its 30 ms stay
+	want(t, got, "run_wait{role=workload}", 3)
+	want(t, got, "threads{role=workload}", 2)
+
+	w.kill("10")
+	w.now += time.Second
+	got = read(t, p)
+	want(t, got, sum, 55)
+	want(t, got, "threads{role=workload}", 0)
+}
+
+func TestNumberUsedAgain(t *testing.T) {
+	// Without a held descriptor a new thread of the same number is seen
+	// through the old one's path.
+	w := newWorld(t)
+	w.thread(10, 10, "a", 100, 10)
+	w.thread(10, 11, "b", 200, 20)
+	p := w.open(Options{Held: 1}, sandbox.Scope{Pids: []int{10}})
+	want(t, read(t, p), "cpu_time{role=workload}", 300)
+	w.thread(10, 10, "a", 1, 1)
+	w.thread(10, 11, "b", 2, 2)
+	got := read(t, p)
+	want(t, got, "cpu_time{role=workload}", 303)
+	want(t, got, "run_wait{role=workload}", 33)
+
+	// With a search between them it is a new thread, under the old labels.
+	w.kill("10/task/11")
+	w.now += time.Second
+	read(t, p)
+	w.thread(10, 11, "b", 50, 0)
+	w.now += time.Second
+	got = read(t, p)
+	want(t, got, "cpu_time{role=workload}", 353)
+	const one = "thread_cpu_time{role=workload,thread=b,tid=11}"
+	if got[one] < 202 {
+		t.Errorf("%s fell to %d", one, got[one])
+	}
+}
+
+func TestExecChangesRole(t *testing.T) {
+	w := newWorld(t)
+	w.thread(10, 10, "runc:[2:INIT]", 15, 0)
+	w.file("10/cmdline", "runc\x00gofer\x00")
+	p := w.open(Options{}, sandbox.Scope{Pids: []int{10}, Roles: byComm})
+	want(t, read(t, p), "cpu_time{role=gofer}", 15)
+	w.thread(10, 10, "runsc-sandbox", 40, 0)
+	w.file("10/cmdline", "runsc-sandbox\x00boot\x00")
+	w.now += time.Second
+	got := read(t, p)
+	want(t, got, "cpu_time{role=gofer}", 15)
+	want(t, got, "cpu_time{role=sentry}", 25)
+	want(t, got, "threads{role=gofer}", 0)
+	want(t, got, "threads{role=sentry}", 1)
+	// And the name of a thread that is set late.
+	w.thread(10, 11, "qemu", 11, 0)
+	w.now += time.Second
+	want(t, read(t, p), "threads{role=workload}", 1)
+	w.thread(10, 11, "CPU 0/KVM", 12, 0)
+	w.now += time.Second
+	want(t, read(t, p), "threads{role=vcpu}", 1)
+}
+
+func TestDescendants(t *testing.T) {
+	for _, way := range []string{"children", "stat"} {
+		t.Run(way, func(t *testing.T) {
+			w := newWorld(t)
+			for i, pid := range []int{10, 20, 30, 40} {
+				w.thread(pid, pid, "p", 1<<i, 0)
+			}
+			if way == "children" {
+				w.thread(10, 11, "q", 16, 0)
+				w.file("10/task/10/children", "")
+				w.file("10/task/11/children", "20 ")
+				w.file("20/task/20/children", "30 ")
+				w.file("30/task/30/children", "")
+			} else {
+				w.file("10/stat", "10 (p) S 1 1 1 0")
+				w.file("20/stat", "20 (a b) c) S 10 1 1 0")
+				w.file("30/stat", "30 (p) R 20 1 1 0")
+				w.file("40/stat", "40 (p) S 1 1 1 0")
+				w.thread(10, 11, "q", 16, 0)
+			}
+			p := w.open(Options{}, sandbox.Scope{Pids: []int{10}})
+			got := read(t, p)
+			want(t, got, "cpu_time{role=workload}", 1+2+4+16) // not 40's
+			want(t, got, "threads{role=workload}", 4)
+		})
+	}
+}
+
+func TestListingIsBounded(t *testing.T) {
+	w := newWorld(t)
+	for i := range 100 {
+		w.thread(10, 10+i, "worker", 10, 0)
+		w.thread(5000, 5000+i, "CPU 0/KVM", 9, 0)
+	}
+	p := w.open(Options{}, sandbox.Scope{Pids: []int{10, 5000}, Roles: byComm})
+	n := 0
+	for k := range read(t, p) {
+		if strings.HasPrefix(k, "thread_cpu_time{") {
+			n++
+		}
+	}
+	if n != listWorkload {
+		t.Errorf("%d threads are listed, want %d", n, listWorkload)
+	}
+	if got := read(t, w.open(Options{NoTids: true}, sandbox.Scope{Pids: []int{10}})); len(got) != 3 {
+		t.Errorf("NoTids gives %v", got)
+	}
+}
+
+// TestSumIsTheProcess compares the sum with what the kernel says of the whole
+// process, on this host.
+func TestSumIsTheProcess(t *testing.T) {
+	if err := New().Check(); err != nil {
+		t.Skip(err)
+	}
+	p, err := New().Open(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close() //nolint:errcheck // checked by the contract
+	a := harness(t, p)
+	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
+	}
+	if d := harness(t, p) - a; d < 0.1 || d > 1 {
+		t.Errorf("0.3 s of burning on one thread count as %.3f s", d)
+	}
+}
+
+func harness(t *testing.T, p collect.Probe) float64 {
+	got, err := p.Read(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range got {
+		if s.Name == CPUTime && s.Labels == "role=harness" {
+			return s.Value
+		}
+	}
+	t.Fatal("no role harness")
+	return 0
+}
+
+func TestCheckSaysWhatIsMissing(t *testing.T) {
+	err := NewWith(Options{Root: t.TempDir()}).Check()
+	if err == nil || !strings.Contains(err.Error(), "CONFIG_SCHED_INFO") {
+		t.Errorf("Check = %v", err)
+	}
+	w := newWorld(t)
+	w.file("self/schedstat", "gibberish")
+	if err := NewWith(Options{Root: w.root}).Check(); err == nil {
+		t.Error("gibberish passes Check")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, name := range []string{"schedstat", "stat", "cmdline", "children"} {
+		b, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Add([]byte("1 (a) b) S 2"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if run, _, ok := parseSchedstat(b); ok && !strings.Contains(strings.TrimLeft(string(b), " \t0"), strings.TrimLeft(strconv.FormatUint(run, 10), "0")) {
+			t.Errorf("parseSchedstat(%q) = %d", b, run)
+		}
+		if pid, ok := parseParent(b); ok && (pid < 0 || pid > 1<<22) {
+			t.Errorf("parseParent(%q) = %d", b, pid)
+		}
+		for _, pid := range appendPids(nil, b) {
+			if pid <= 0 || pid > 1<<22 {
+				t.Errorf("appendPids(%q) has %d", b, pid)
+			}
+		}
+		splitArgs(b)
+	})
+}
+
+func TestParseCaptured(t *testing.T) {
+	get := func(name string) []byte {
+		b, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	if run, wait, ok := parseSchedstat(get("schedstat")); !ok || run == 0 || wait == 0 {
+		t.Errorf("schedstat: %d %d %v", run, wait, ok)
+	}
+	if pid, ok := parseParent(get("stat")); !ok || pid == 0 {
+		t.Errorf("stat: %d %v", pid, ok)
+	}
+	if args := splitArgs(get("cmdline")); len(args) != 3 || args[0] != "bash" || args[1] != "-c" {
+		t.Errorf("cmdline: %q", args)
+	}
+	if pids := appendPids(nil, get("children")); len(pids) != 2 {
+		t.Errorf("children: %v", pids)
+	}
+}

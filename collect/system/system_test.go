@@ -1,0 +1,153 @@
+package system
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/collect/collecttest"
+	"tare/record"
+)
+
+func TestMain(m *testing.M) { os.Exit(collecttest.Main(m)) }
+
+func TestContract(t *testing.T) {
+	s := collecttest.Subject{Collector: New()}
+	if _, err := os.Stat("/proc/pressure/cpu"); err != nil {
+		s.Partial = "no pressure on this kernel"
+	}
+	collecttest.Run(t, s)
+}
+
+func TestContractCaptured(t *testing.T) {
+	collecttest.Run(t, collecttest.Subject{Collector: NewAt("testdata/proc")})
+}
+
+func values(t *testing.T, root string) map[string]float64 {
+	t.Helper()
+	p, err := NewAt(root).Open(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close() //nolint:errcheck // checked by the contract
+	got, err := p.Read(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]float64{}
+	for _, s := range got {
+		if s.Name != costName {
+			out[s.Name+"{"+string(s.Labels)+"}"] = s.Value
+		}
+	}
+	return out
+}
+
+var approx = cmp.Comparer(func(a, b float64) bool { return a-b < 1e-6 && b-a < 1e-6 })
+
+func TestFigures(t *testing.T) {
+	want := map[string]float64{
+		"system_cpu{mode=user}": 155.87, "system_cpu{mode=nice}": 0, "system_cpu{mode=system}": 43.53, "system_cpu{mode=idle}": 1986.76,
+		"system_cpu{mode=iowait}": 3.93, "system_cpu{mode=irq}": 0, "system_cpu{mode=softirq}": 0.99, "system_cpu{mode=steal}": 1.19,
+		"system_context_switches{}": 658675, "system_forks{}": 9449, "system_running{}": 1, "system_blocked{}": 1,
+		"system_softirqs{kind=net_tx}": 6, "system_softirqs{kind=net_rx}": 24909, "system_softirqs{kind=block}": 66210,
+		"system_memory_available{}":                 24290032 * 1024,
+		"system_pressure{resource=cpu,who=some}":    50.688740,
+		"system_pressure{resource=cpu,who=full}":    0,
+		"system_pressure{resource=io,who=some}":     4.022194,
+		"system_pressure{resource=io,who=full}":     3.097029,
+		"system_pressure{resource=memory,who=some}": 0,
+		"system_pressure{resource=memory,who=full}": 0,
+	}
+	if d := cmp.Diff(want, values(t, "testdata/proc"), approx); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestIdleDoesNotFall(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "stat"), "cpu  1 2 3 400 50\n")
+	p, err := NewAt(dir).Open(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close() //nolint:errcheck // checked by the contract
+	idle := func() float64 {
+		got, err := p.Read(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range got {
+			if s.Labels == "mode=idle" {
+				return s.Value
+			}
+		}
+		t.Fatal("no idle")
+		return 0
+	}
+	a := idle()
+	write(t, filepath.Join(dir, "stat"), "cpu  1 2 3 399 50\n")
+	if b := idle(); a != 4 || b != 4 {
+		t.Errorf("idle %v, then %v; want 4 s both times", a, b)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	if err := NewAt(dir).Check(); err == nil {
+		t.Error("an empty tree passes Check")
+	}
+	write(t, filepath.Join(dir, "stat"), "intr 1 2 3\n")
+	if err := NewAt(dir).Check(); err == nil || !strings.Contains(err.Error(), "stat") {
+		t.Errorf("Check = %v", err)
+	}
+}
+
+func TestReadAllocatesNothing(t *testing.T) {
+	p, err := New().Open(context.Background(), nil)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer p.Close() //nolint:errcheck // checked by the contract
+	dst := make([]record.Sample, 0, 64)
+	if n := testing.AllocsPerRun(50, func() {
+		if dst, err = p.Read(dst[:0]); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations a Read", n)
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	b, err := os.ReadFile("testdata/proc/stat")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte("cpu 1 2 3"))
+	f.Add([]byte("softirq 1\ncpu  1 2 3 4\nctxt 18446744073709551616"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, ok := parseStat(b)
+		if ok && !strings.Contains(string(b), "cpu") {
+			t.Errorf("processors in %q", b)
+		}
+		p := &probe{}
+		for _, x := range p.appendStat(nil, &s) {
+			if x.Value < 0 || x.Unit != record.Second && x.Unit != record.Count {
+				t.Errorf("%v of %q", x, b)
+			}
+		}
+	})
+}
