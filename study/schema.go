@@ -1,0 +1,283 @@
+package study
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"tare/param"
+)
+
+// Schema returns the JSON Schema (draft 2020-12) of the study file, so that
+// editors complete it and explain its keys. It is a help, not the judge: it
+// accepts some files that Parse refuses (levels that do not exist together), and
+// refuses odd spellings that Parse takes (a seed in quotes).
+func Schema(cat Catalogue) ([]byte, error) {
+	root := object("A study: what to weigh, in what sandboxes, how precisely.", props{
+		{"study", pattern("Name of the study.", namePattern.String())},
+		{"about", text("What the study is for.")},
+		{"seed", whole("Seed of the random order of trials; 1 unless said.", 0)},
+		{"compare", text("The compared factor; sandbox unless said.")},
+		{"baseline", scalar("The level that the others are compared with; process unless said, or the first level of another compared factor.")},
+		{"sandboxes", mapOf("Sandboxes of this study's own: any OCI runtime.", sandboxSchema())},
+		{"factors", factorsSchema(cat)},
+		{"workloads", workloadsSchema(cat)},
+		{"zip", &jsonschema.Schema{Description: "Groups of factors whose levels move together.", Type: "array", Items: &jsonschema.Schema{Type: "array", MinItems: jsonschema.Ptr(2), Items: text("A factor.")}}},
+		{"include", picksSchema("Cells beside the cross product; factors that an entry does not name have their usual levels.")},
+		{"exclude", picksSchema("Cells of the cross product that are left out: those with all the levels of an entry.")},
+		{"apply", mapOf("Factors that apply only under some levels of others.", mapOf("Another factor and its levels.", oneOrMore(scalar(""))))},
+		{"stop", section("When a stratum has enough blocks: fixed, or at the first look at which the answer is clear.", props{
+			{"fixed", whole("Blocks, whatever they show.", 1)},
+			{"looks", &jsonschema.Schema{Description: "Numbers of blocks after which to look, rising; [3, 4, 6, 8, 12, 16] unless said.", Type: "array", MinItems: jsonschema.Ptr(1), Items: whole("", 2)}},
+			{"confidence", fraction("Confidence of the intervals; 95% unless said.")},
+			{"width", fraction("Relative half-width of an interval that is narrow enough; 5% unless said.")},
+			{"margin", fraction("Ratios this near to 1 are equivalent; 3% unless said.")},
+		})},
+		{"budget", section("Bounds of the whole study.", props{
+			{"blocks", whole("At most so many blocks of each stratum.", 1)},
+			{"time", value(param.Param{Type: param.Duration, Help: "At most so long."})},
+		})},
+		{"collect", section("What is read from the host meanwhile.", props{
+			{"use", &jsonschema.Schema{Description: "Collectors; all unless said, [] for none.", AnyOf: []*jsonschema.Schema{words(cat.Collectors), {Type: "array", Items: words(cat.Collectors), UniqueItems: true}}}},
+			{"rate", pattern("How often, such as 10Hz.", `^\s*[0-9.eE+-]+\s*Hz$`)},
+		})},
+		{"retries", whole("Retries of a failed trial; 1 unless said.", 0)},
+		{"timeout", value(param.Param{Type: param.Duration, Help: "Longest time of a trial; four times what it is expected to take and a minute unless said."})},
+	})
+	root.Schema = "https://json-schema.org/draft/2020-12/schema"
+	root.Title = "Tare study"
+	root.Required = []string{"study", "workloads"}
+	out, err := json.MarshalIndent(root, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("writing the JSON Schema: %w", err)
+	}
+	return append(out, '\n'), nil
+}
+
+// props are an object's properties in the order in which editors offer them.
+type props []prop
+
+type prop struct {
+	name   string
+	schema *jsonschema.Schema
+}
+
+// orNull lets an omitted value ("noop:") pass.
+func orNull(s *jsonschema.Schema) *jsonschema.Schema {
+	s.Types, s.Type = []string{s.Type, "null"}, ""
+	return s
+}
+
+func object(help string, ps props) *jsonschema.Schema {
+	s := &jsonschema.Schema{Description: help, Type: "object", Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: never()}
+	for _, p := range ps {
+		s.Properties[p.name] = p.schema
+		s.PropertyOrder = append(s.PropertyOrder, p.name)
+	}
+	return s
+}
+
+// section is an object that may be left empty.
+func section(help string, ps props) *jsonschema.Schema { return orNull(object(help, ps)) }
+
+func never() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
+
+func mapOf(help string, of *jsonschema.Schema) *jsonschema.Schema {
+	return orNull(&jsonschema.Schema{Description: help, Type: "object", AdditionalProperties: of})
+}
+
+func text(help string) *jsonschema.Schema {
+	return &jsonschema.Schema{Description: help, Type: "string"}
+}
+
+// scalar is any level: YAML reads 1, 1.5 and true as other types than text.
+func scalar(help string) *jsonschema.Schema {
+	return &jsonschema.Schema{Description: help, Types: []string{"string", "number", "boolean"}}
+}
+
+func pattern(help, re string) *jsonschema.Schema {
+	return &jsonschema.Schema{Description: help, Type: "string", Pattern: re}
+}
+
+func whole(help string, least float64) *jsonschema.Schema {
+	return &jsonschema.Schema{Description: help, Type: "integer", Minimum: &least}
+}
+
+func fraction(help string) *jsonschema.Schema {
+	zero, one := 0.0, 1.0
+	return &jsonschema.Schema{Description: help, AnyOf: []*jsonschema.Schema{
+		{Type: "number", ExclusiveMinimum: &zero, ExclusiveMaximum: &one},
+		{Type: "string", Pattern: `^\s*[0-9.eE+-]+\s*%$`},
+	}}
+}
+
+func words(ws []string) *jsonschema.Schema {
+	s := &jsonschema.Schema{Enum: make([]any, len(ws))}
+	for i, w := range ws {
+		s.Enum[i] = w
+	}
+	return s
+}
+
+func oneOrMore(s *jsonschema.Schema) *jsonschema.Schema {
+	return &jsonschema.Schema{Description: s.Description, AnyOf: []*jsonschema.Schema{
+		s, {Type: "array", MinItems: jsonschema.Ptr(1), Items: s.CloneSchemas()},
+	}}
+}
+
+// value is one value of a parameter.
+func value(p param.Param) *jsonschema.Schema {
+	s := &jsonschema.Schema{}
+	number := func(kind string) *jsonschema.Schema {
+		n := &jsonschema.Schema{Type: kind}
+		if p.Max > p.Min {
+			n.Minimum, n.Maximum = &p.Min, &p.Max
+		}
+		return n
+	}
+	quoted := pattern("", `^\s*[+-]?[0-9.]`) // a number in quotes is one, too
+	switch p.Type {
+	case param.Int:
+		s.AnyOf = []*jsonschema.Schema{number("integer"), quoted}
+	case param.Float:
+		s.AnyOf = []*jsonschema.Schema{number("number"), quoted}
+	case param.Size:
+		s.AnyOf = []*jsonschema.Schema{number("integer"), pattern("", `^\s*[+]?[0-9.]+([eE][+-]?[0-9]+)?\s*([KMGT]i?B?|kB?|B)?\s*$`)}
+	case param.Duration:
+		s.AnyOf = []*jsonschema.Schema{pattern("", `^\s*[+]?([0-9.]+ *(ns|us|µs|μs|ms|s|m|h) *)+$`), {Enum: []any{0, "0"}}}
+	case param.Bool:
+		s.AnyOf = []*jsonschema.Schema{{Type: "boolean"}, words([]string{"true", "false"})}
+	case param.CPUs:
+		s.AnyOf = []*jsonschema.Schema{whole("", 0), pattern("", `^[0-9, -]+$`)}
+	case param.Enum:
+		s.AnyOf = []*jsonschema.Schema{words(p.Words)}
+	default:
+		s.AnyOf = []*jsonschema.Schema{scalar("")}
+	}
+	if p.Type != param.Enum && len(p.Words) > 0 {
+		s.AnyOf = append(s.AnyOf, words(p.Words))
+	}
+	if len(s.AnyOf) == 1 {
+		s = s.AnyOf[0]
+	}
+	s.Description = describe(p)
+	return s
+}
+
+func describe(p param.Param) string {
+	parts := []string{}
+	if p.Help != "" {
+		parts = append(parts, p.Help)
+	}
+	if p.Name != "" {
+		about := string(p.Type)
+		if p.Default != "" {
+			about += ", " + p.Default + " unless said"
+		}
+		parts = append(parts, "("+about+")")
+	}
+	return strings.Join(parts, " ")
+}
+
+func sandboxSchema() *jsonschema.Schema {
+	s := object("A sandbox made by an OCI runtime.", props{
+		{"kind", words([]string{KindOCI})},
+		{"runtime", text("Name or path of the runtime's binary.")},
+		{"args", oneOrMore(scalar("Arguments before the runtime's command."))},
+	})
+	s.Properties["args"].AnyOf[1].MinItems = nil
+	s.Required = []string{"runtime"}
+	return s
+}
+
+func factorsSchema(cat Catalogue) *jsonschema.Schema {
+	var kinds []string
+	for _, k := range sortedKeys(cat.Sandboxes) {
+		if k != KindOCI {
+			kinds = append(kinds, k)
+		}
+	}
+	// A study's own sandboxes are levels as well, so the kinds are offered, not
+	// required.
+	sandbox := &jsonschema.Schema{Description: "where the workload runs: a kind of sandbox, or one of the section sandboxes", AnyOf: []*jsonschema.Schema{words(kinds), scalar("")}}
+	ps := props{{FactorSandbox, oneOrMore(sandbox)}}
+	for _, p := range Factors() {
+		ps = append(ps, prop{p.Name, oneOrMore(value(p))})
+	}
+	// One name may be a parameter of several kinds, each with its own bounds.
+	shared := map[string][]*jsonschema.Schema{}
+	add := func(owner string, params []param.Param) {
+		for _, p := range params {
+			v := value(p)
+			v.Description = owner + ": " + v.Description
+			shared[p.Name] = append(shared[p.Name], v)
+		}
+	}
+	for _, k := range sortedKeys(cat.Workloads) {
+		add("workload "+k, cat.Workloads[k].Params)
+	}
+	for _, k := range sortedKeys(cat.Sandboxes) {
+		add("sandbox "+k, cat.Sandboxes[k])
+	}
+	for _, name := range sortedKeys(shared) {
+		of := shared[name]
+		s := of[0]
+		if len(of) > 1 {
+			s = &jsonschema.Schema{AnyOf: of}
+			var lines []string
+			for _, o := range of {
+				lines = append(lines, o.Description)
+			}
+			s.Description = strings.Join(lines, "\n")
+		}
+		if !slices.ContainsFunc(ps, func(p prop) bool { return p.name == name }) {
+			ps = append(ps, prop{name, oneOrMore(s)})
+		}
+	}
+	return section("The factors and their levels; their cross product is what is measured.", ps)
+}
+
+// workloadsSchema describes each kind's parameters under the kind that the
+// entry names, or, where it names none, under its own name.
+func workloadsSchema(cat Catalogue) *jsonschema.Schema {
+	names := sortedKeys(cat.Workloads)
+	entry := orNull(&jsonschema.Schema{Description: "A workload: its kind, parameters and responses. A list makes a parameter a factor of this workload.", Type: "object"})
+	entry.Properties = map[string]*jsonschema.Schema{"kind": words(names)}
+	s := &jsonschema.Schema{Description: "The workloads, by the name that the report shows.", Type: "object", MinProperties: jsonschema.Ptr(1),
+		Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: entry, PropertyOrder: names}
+	for _, k := range names {
+		// Required is what makes an entry without a kind escape the condition.
+		entry.AllOf = append(entry.AllOf, &jsonschema.Schema{
+			If:   &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{"kind": words([]string{k})}, Required: []string{"kind"}},
+			Then: workloadSchema(k, cat.Workloads[k]),
+		})
+	}
+	for _, k := range names {
+		own := entry.CloneSchemas()
+		own.AllOf = append(own.AllOf, &jsonschema.Schema{
+			If:   &jsonschema.Schema{Type: "object", Not: &jsonschema.Schema{Required: []string{"kind"}}},
+			Then: workloadSchema(k, cat.Workloads[k]),
+		})
+		s.Properties[k] = own
+	}
+	entry.Required = []string{"kind"}
+	entry.Types, entry.Type = nil, "object"
+	return s
+}
+
+func workloadSchema(kind string, info WorkloadInfo) *jsonschema.Schema {
+	ps := props{{"kind", words([]string{kind})}, {"responses", oneOrMore(text("What is compared, the first deciding when to stop; all that have a better direction unless said."))}}
+	for _, p := range info.Params {
+		ps = append(ps, prop{p.Name, oneOrMore(value(p))})
+	}
+	return object("", ps)
+}
+
+func picksSchema(help string) *jsonschema.Schema {
+	return &jsonschema.Schema{Description: help, Types: []string{"array", "null"}, Items: &jsonschema.Schema{
+		Type: "object", MinProperties: jsonschema.Ptr(1), AdditionalProperties: oneOrMore(scalar("A level, or several.")),
+	}}
+}
