@@ -2,11 +2,13 @@ package analyse
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
 	"tare/analyse/stat"
 	"tare/record"
+	"tare/study"
 )
 
 // This file carries along what is not a comparison: failures, warnings and what
@@ -82,6 +84,7 @@ func (a *analysis) overheads() []Overhead {
 	}
 	type times struct {
 		trial, noop []time.Duration
+		start, stop []time.Duration
 		names       []string
 		phases      map[string][]time.Duration
 		collectors  map[string][]float64
@@ -102,7 +105,7 @@ func (a *analysis) overheads() []Overhead {
 			continue
 		}
 		b.trial = append(b.trial, t.Duration)
-		if w, _ := t.Cell.Get("workload"); noop[w] {
+		if w, _ := t.Cell.Get(study.FactorWorkload); noop[w] {
 			b.noop = append(b.noop, t.Duration)
 		}
 		for _, p := range t.Phases {
@@ -111,9 +114,19 @@ func (a *analysis) overheads() []Overhead {
 			}
 			b.phases[p.Name] = append(b.phases[p.Name], p.Duration)
 		}
+		box, _ := t.Cell.Get(study.FactorSandbox)
 		for _, s := range t.Samples {
-			if c := s.Labels.Get("collector"); c != "" && s.Unit == record.Cores {
+			if c := s.Labels.Get("collector"); c != "" && s.Unit == record.Cores && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
 				b.collectors[c] = append(b.collectors[c], s.Value)
+			}
+			// The other end of a network workload sits in a sandbox of another
+			// kind, whose times are not this one's.
+			switch kind := s.Labels.Get("sandbox"); {
+			case kind == "" || kind != box:
+			case s.Name == "sandbox_start":
+				b.start = append(b.start, seconds(s.Value))
+			case s.Name == "sandbox_stop":
+				b.stop = append(b.stop, seconds(s.Value))
 			}
 		}
 	}
@@ -123,7 +136,8 @@ func (a *analysis) overheads() []Overhead {
 		if len(b.trial) == 0 {
 			continue
 		}
-		o := Overhead{Sandbox: l, Trials: len(b.trial), Trial: medianTime(b.trial), Noop: medianTime(b.noop), NoopTrials: len(b.noop)}
+		o := Overhead{Sandbox: l, Trials: len(b.trial), Trial: medianTime(b.trial), Noop: medianTime(b.noop), NoopTrials: len(b.noop),
+			Starts: len(b.start), Start: medianTime(b.start), Stop: medianTime(b.stop)}
 		for _, n := range b.names {
 			o.Phases = append(o.Phases, PhaseTime{Name: n, Trials: len(b.phases[n]), Median: medianTime(b.phases[n])})
 		}
@@ -134,6 +148,8 @@ func (a *analysis) overheads() []Overhead {
 	}
 	return out
 }
+
+func seconds(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }
 
 func medianTime(d []time.Duration) time.Duration {
 	if len(d) == 0 {

@@ -105,8 +105,11 @@ type Warning struct {
 type Overhead struct {
 	Sandbox    string          `json:"sandbox"` // level of the compared factor
 	Trials     int             `json:"trials"`
-	Trial      time.Duration   `json:"trial"` // a whole trial
-	Phases     []PhaseTime     `json:"phases"`
+	Trial      time.Duration   `json:"trial"`            // a whole trial
+	Starts     int             `json:"starts,omitempty"` // sandboxes of this kind started in those trials
+	Start      time.Duration   `json:"start,omitempty"`  // of one, until a command can be run in it
+	Stop       time.Duration   `json:"stop,omitempty"`   // of one, until nothing is left of it
+	Phases     []PhaseTime     `json:"phases,omitempty"`
 	Noop       time.Duration   `json:"noop,omitempty"` // a whole trial of the noop workload: the harness's own cost
 	NoopTrials int             `json:"noop_trials,omitempty"`
 	Collectors []CollectorCost `json:"collectors,omitempty"`
