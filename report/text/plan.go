@@ -1,0 +1,153 @@
+package text
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/plan"
+	"tare/record"
+	"tare/study"
+)
+
+// Plan is what a study would do, for `tare plan`.
+type Plan struct {
+	Study    *study.Study  `json:"study"`
+	Skips    []record.Skip `json:"skips"`
+	Progress plan.Progress `json:"progress"`
+	Order    []plan.Next   `json:"order"` // of the first pass; may be cut short
+}
+
+// WritePlan prints a plan: how much, how long, in which order, and what the host
+// cannot do.
+func WritePlan(w io.Writer, p Plan, opt Options) error {
+	var b strings.Builder
+	st := p.Study
+	cells := 0
+	for i := range st.Strata {
+		cells += len(st.Strata[i].Cells)
+	}
+	can := cells - len(p.Skips)
+	fmt.Fprintf(&b, "%s: %s, %s compared by %s against %s\n", st.Name, count(cells, "cell"), count(len(st.Workloads), "workload"), st.Compare, st.Baseline)
+	if st.About != "" {
+		b.WriteString(wrap(st.About, opt.width(), "") + "\n")
+	}
+	b.WriteString("\n")
+	for _, f := range st.Factors {
+		b.WriteString(wrap(f.Name+": "+strings.Join(f.Levels, ", "), opt.width(), "    ") + "\n")
+	}
+	fmt.Fprintf(&b, "\ntrials a pass: %d\n", can)
+	r := p.Progress
+	if r.Done > 0 {
+		fmt.Fprintf(&b, "trials done: %d\n", r.Done)
+	}
+	if r.AtLeast == r.AtMost {
+		fmt.Fprintf(&b, "trials to do: %d\n", r.AtMost)
+	} else {
+		fmt.Fprintf(&b, "trials to do: %d to %d, depending on what they show\n", r.AtLeast, r.AtMost)
+	}
+	b.WriteString(wrap(expected(r), opt.width(), "    ") + "\n")
+	fmt.Fprintf(&b, "seed: %d\n", st.Seed)
+	if len(p.Order) > 0 {
+		b.WriteString("\nthe first pass:\n" + orderGrid(p.Order).render(opt))
+		if len(p.Order) < can {
+			fmt.Fprintf(&b, "... and %d more\n", can-len(p.Order))
+		}
+	}
+	writeSkips(&b, p.Skips, opt)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// expected is a sentence about the time that is left.
+func expected(r plan.Progress) string {
+	s := "time: " + Duration(r.LeastTime)
+	if Duration(r.LeastTime) != Duration(r.MostTime) {
+		s += " to " + Duration(r.MostTime)
+	}
+	if r.Unknown > 0 {
+		s += fmt.Sprintf(", and %s of which no duration is known", count(r.Unknown, "trial"))
+	}
+	return s
+}
+
+func orderGrid(order []plan.Next) grid {
+	g := grid{keys: 1, left: true}
+	var factors []string
+	for _, n := range order {
+		for _, l := range n.Cell {
+			if !slices.Contains(factors, l.Factor) {
+				factors = append(factors, l.Factor)
+			}
+		}
+	}
+	// Factors that never change are said above already.
+	factors = slices.DeleteFunc(factors, func(f string) bool {
+		for _, n := range order {
+			first, _ := order[0].Cell.Get(f)
+			if v, ok := n.Cell.Get(f); !ok || v != first {
+				return false
+			}
+		}
+		return len(order) > 1
+	})
+	g.header = append([]string{"trial"}, factors...)
+	for _, n := range order {
+		row := []gridCell{{first: strconv.Itoa(n.Seq)}}
+		for _, f := range factors {
+			v, ok := n.Cell.Get(f)
+			if !ok {
+				v = "-" // the factor does not apply to this cell
+			}
+			row = append(row, gridCell{first: v})
+		}
+		g.rows = append(g.rows, row)
+	}
+	return g
+}
+
+// writeSkips says what the host cannot run, cells of one reason together.
+func writeSkips(b *strings.Builder, skips []record.Skip, opt Options) {
+	if len(skips) == 0 {
+		return
+	}
+	b.WriteString("\nnot possible on this host:\n")
+	var reasons []string
+	cells := make(map[string][]record.Cell)
+	for _, s := range skips {
+		if _, ok := cells[s.Reason]; !ok {
+			reasons = append(reasons, s.Reason)
+		}
+		cells[s.Reason] = append(cells[s.Reason], s.Cell)
+	}
+	for _, r := range reasons {
+		line := fmt.Sprintf("  %s: %s", common(cells[r]), r)
+		b.WriteString("  " + wrap(line, opt.width()-2, "      ") + "\n")
+	}
+}
+
+// common names cells by the levels that all of them share.
+func common(cells []record.Cell) string {
+	if len(cells) == 1 {
+		return cells[0].Key()
+	}
+	var shared record.Cell
+	for _, l := range cells[0] {
+		if !slices.ContainsFunc(cells, func(c record.Cell) bool { v, ok := c.Get(l.Factor); return !ok || v != l.Value }) {
+			shared = append(shared, l)
+		}
+	}
+	if len(shared) == 0 {
+		return count(len(cells), "cell")
+	}
+	return fmt.Sprintf("%s (%s)", shared.Key(), count(len(cells), "cell"))
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

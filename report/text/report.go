@@ -1,0 +1,244 @@
+// Package text prints results and plans for people at a terminal.
+//
+// The data path: 1. an analyse.Result becomes a grid: a row for each stratum and
+// response, a column for each treatment; 2. the grid chooses the layout that fits
+// the terminal (table.go); 3. legend, stopping, failures, warnings, what the host
+// could not do and what measuring cost follow as lists. A verdict is a sign and,
+// where the terminal has it, a colour, never a colour alone.
+package text
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"tare/analyse"
+	"tare/analyse/stat"
+	"tare/record"
+)
+
+// Options of the output.
+type Options struct {
+	Width  int  // columns of the terminal; 0: 80; at least 40 are used
+	Colour bool // the caller knows whether it writes to a terminal, and about NO_COLOR
+
+	Hosts []record.Host // what measured, one a session; same ones are printed once
+	Dir   string        // the results folder, for what to do next; "" when there is none
+}
+
+func (o Options) width() int {
+	if o.Width <= 0 {
+		return 80
+	}
+	return max(o.Width, 40) // narrower than that no table can be read
+}
+
+// Write prints a result.
+func Write(w io.Writer, res *analyse.Result, opt Options) error {
+	var b strings.Builder
+	para := func(s, indent string) { b.WriteString(wrap(s, opt.width(), indent) + "\n") }
+	title := fmt.Sprintf("%s: %s compared with %s, %s", res.Study, res.Compare, res.Baseline, count(res.Trials, "trial"))
+	if res.Failed > 0 {
+		title += fmt.Sprintf(", %d of them failed", res.Failed)
+	}
+	para(title, "  ")
+	for _, h := range hostLines(opt.Hosts) {
+		para(h, "  ")
+	}
+	b.WriteString("\n")
+	if len(res.Compared) == 0 {
+		b.WriteString("Nothing has been measured.\n")
+	} else {
+		b.WriteString(resultGrid(res).render(opt))
+		b.WriteString("\n" + legend(res, opt))
+	}
+	writeStops(&b, res, opt)
+	writeFailures(&b, res, opt)
+	writeWarnings(&b, res, opt)
+	writeSkips(&b, res.Skips, opt)
+	writeOverheads(&b, res, opt)
+	b.WriteString("\n")
+	para(ending(res, opt), "  ")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// sign is how a verdict is shown.
+type sign struct {
+	mark   string
+	colour text.Colors
+}
+
+func signOf(v stat.Verdict) sign {
+	switch v {
+	case stat.Faster:
+		return sign{"▲", text.Colors{text.FgGreen}}
+	case stat.Slower:
+		return sign{"▼", text.Colors{text.FgRed}}
+	case stat.Higher:
+		return sign{"↑", text.Colors{text.FgCyan}}
+	case stat.Lower:
+		return sign{"↓", text.Colors{text.FgCyan}}
+	case stat.Equivalent:
+		return sign{"=", text.Colors{text.Bold}}
+	}
+	return sign{"?", text.Colors{text.FgYellow}}
+}
+
+func resultGrid(res *analyse.Result) grid {
+	g := grid{keys: 3, header: []string{"workload", "response", "n"}}
+	col := make(map[string]int)
+	// The baseline first: the others are read against it.
+	for _, base := range []bool{true, false} {
+		for _, t := range res.Treatments {
+			if t.Baseline == base {
+				col[t.Key] = len(g.header)
+				g.header = append(g.header, treatmentName(t.Cell))
+			}
+		}
+	}
+	last := ""
+	for _, row := range res.Rows() {
+		cells := make([]gridCell, len(g.header))
+		if name := stratumName(row[0]); name != last {
+			cells[0].first, last = name, name
+		}
+		cells[1].first = row[0].Response.Name
+		cells[2].first = blocks(row)
+		for i := range row {
+			if c, ok := col[row[i].Treatment]; ok {
+				cells[c] = comparisonCell(&row[i])
+			}
+		}
+		g.rows = append(g.rows, cells)
+	}
+	return g
+}
+
+// treatmentName is the level of the compared factor, and what is nested below it
+// with its name.
+func treatmentName(c record.Cell) string {
+	if len(c) == 0 {
+		return ""
+	}
+	s := c[0].Value
+	for _, l := range c[1:] {
+		s += " " + l.Factor + "=" + l.Value
+	}
+	return s
+}
+
+func stratumName(c analyse.Comparison) string {
+	s := c.Workload
+	for _, l := range c.Shared.Without("workload") {
+		s += " " + l.Factor + "=" + l.Value
+	}
+	return s
+}
+
+// blocks is n of a row: from the least to the most of its comparisons.
+func blocks(row []analyse.Comparison) string {
+	lo, hi := -1, 0
+	for i := range row {
+		if c := &row[i]; !c.Baseline && c.Skipped == "" {
+			n := c.Estimate.N
+			if lo < 0 || n < lo {
+				lo = n
+			}
+			hi = max(hi, n)
+		}
+	}
+	switch {
+	case lo < 0:
+		return "-"
+	case lo == hi:
+		return strconv.Itoa(lo)
+	}
+	return fmt.Sprintf("%d–%d", lo, hi)
+}
+
+func comparisonCell(c *analyse.Comparison) gridCell {
+	e := &c.Estimate
+	switch {
+	case c.Skipped != "":
+		return gridCell{first: "skipped"}
+	case c.Level.N == 0 && c.GaveUp != "":
+		return gridCell{first: "given up", colour: text.Colors{text.FgRed}}
+	case c.Level.N == 0 && c.Failed > 0:
+		return gridCell{first: "failed", colour: text.Colors{text.FgRed}}
+	case c.Level.N == 0:
+		return gridCell{first: "no value"}
+	case c.Baseline, e.N == 0:
+		// Without a baseline there is still something to say.
+		return gridCell{first: Value(c.Level.Typical, c.Response.Unit)}
+	case e.Undefined != "":
+		return gridCell{first: Value(c.Level.Typical, c.Response.Unit) + " ?", second: "no ratio"}
+	}
+	s := signOf(c.Verdict)
+	out := gridCell{first: Ratio(e.Ratio) + " " + s.mark, colour: s.colour}
+	if e.HasInterval() {
+		out.second = Ratio(e.Lo) + "–" + Ratio(e.Hi)
+	} else {
+		out.second = fmt.Sprintf("need n≥%d", stat.MinN)
+	}
+	return out
+}
+
+// legend explains the table, with the signs that are in it.
+func legend(res *analyse.Result, opt Options) string {
+	seen := make(map[stat.Verdict]bool)
+	for i := range res.Compared {
+		seen[res.Compared[i].Verdict] = true
+	}
+	s := fmt.Sprintf("%s: the value. Others: ratio to it in the same block and its %s %% interval. n: blocks.",
+		res.Baseline, strconv.FormatFloat(100*res.Confidence, 'g', 4, 64))
+	lines := wrap(s, opt.width(), "") + "\n"
+	var signs []string
+	for _, v := range []stat.Verdict{stat.Faster, stat.Slower, stat.Higher, stat.Lower, stat.Equivalent, stat.Undecided} {
+		if !seen[v] {
+			continue
+		}
+		g := signOf(v)
+		if opt.Colour {
+			g.mark = paint(g.colour, g.mark)
+		}
+		word := g.mark + " " + string(v)
+		if v == stat.Equivalent {
+			word += fmt.Sprintf(" (within %s %%)", strconv.FormatFloat(100*res.Margin, 'g', 3, 64))
+		}
+		signs = append(signs, word)
+	}
+	if len(signs) > 0 {
+		lines += wrap(strings.Join(signs, "  "), opt.width(), "") + "\n"
+	}
+	return lines
+}
+
+// hostLines describes the machines, each once.
+func hostLines(hosts []record.Host) []string {
+	var out []string
+	seen := make(map[string]bool)
+	for _, h := range hosts {
+		s := "host " + h.Hostname + ": " + h.CPUModel
+		for _, part := range []struct{ name, value string }{
+			{"", count(h.Cores, "core")}, {"", Value(float64(h.MemoryBytes), record.Byte)}, {"", h.OS}, {"Linux", h.Kernel}, {"cgroups", h.Cgroups},
+			{"virtualization", h.Virtualization}, {"KVM", h.KVM},
+		} {
+			if part.value != "" {
+				s += ", " + strings.TrimSpace(part.name+" "+part.value)
+			}
+		}
+		if seen[s] {
+			continue
+		}
+		seen[s] = true
+		out = append(out, s)
+		for _, w := range h.Warnings {
+			out = append(out, "  "+w.Code+": "+w.Text)
+		}
+	}
+	return out
+}

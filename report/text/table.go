@@ -1,0 +1,192 @@
+package text
+
+import (
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// grid is a table before its layout is chosen. The first keys columns name a
+// row and are repeated when the others do not fit beside each other.
+type grid struct {
+	keys   int
+	header []string
+	rows   [][]gridCell
+	left   bool // align words to the left; numbers stand right
+}
+
+// gridCell is one cell: a first part and a second, which stand beside each other
+// or, in a narrow terminal, one above the other.
+type gridCell struct {
+	first, second string
+	colour        text.Colors
+}
+
+// gap is between two columns.
+const gap = 2
+
+// render lays a grid out in width columns: cells on one line; else on two; else
+// in several tables, each with as many columns as fit; else, when not one column
+// fits beside the keys, as a list.
+func (g grid) render(o Options) string {
+	for _, stacked := range []bool{false, true} {
+		if sum(g.widths(stacked)) <= o.width() {
+			return g.table(o, stacked, all(len(g.header)))
+		}
+	}
+	w := g.widths(true)
+	keys := sum(w[:g.keys])
+	var parts []string
+	for from := g.keys; from < len(w); {
+		cols := all(g.keys)
+		used := keys
+		for from < len(w) && used+gap+w[from] <= o.width() {
+			cols = append(cols, from)
+			used += gap + w[from]
+			from++
+		}
+		if len(cols) == g.keys {
+			return g.list(o)
+		}
+		parts = append(parts, g.table(o, true, cols))
+	}
+	return strings.Join(parts, "\n")
+}
+
+func all(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+func sum(w []int) int {
+	n := gap * max(0, len(w)-1)
+	for _, x := range w {
+		n += x
+	}
+	return n
+}
+
+// widths are those of the columns.
+func (g grid) widths(stacked bool) []int {
+	w := make([]int, len(g.header))
+	for i, h := range g.header {
+		w[i] = text.StringWidthWithoutEscSequences(h)
+	}
+	for _, r := range g.rows {
+		for i, c := range r {
+			a, b := text.StringWidthWithoutEscSequences(c.first), text.StringWidthWithoutEscSequences(c.second)
+			n := max(a, b)
+			if !stacked && b > 0 {
+				n = a + 1 + b
+			}
+			w[i] = max(w[i], n)
+		}
+	}
+	return w
+}
+
+// table draws the chosen columns.
+func (g grid) table(o Options, stacked bool, cols []int) string {
+	t := table.NewWriter()
+	st := table.StyleDefault
+	st.Options = table.Options{SeparateHeader: true}
+	st.Box = table.BoxStyle{MiddleHorizontal: "-", MiddleSeparator: strings.Repeat("-", gap), MiddleVertical: strings.Repeat(" ", gap)}
+	st.Options.SeparateColumns = true
+	st.Format.Header = text.FormatDefault
+	t.SetStyle(st)
+	head := make(table.Row, len(cols))
+	conf := make([]table.ColumnConfig, len(cols))
+	for i, c := range cols {
+		head[i] = g.header[c]
+		conf[i] = table.ColumnConfig{Number: i + 1}
+		if c >= g.keys && !g.left {
+			conf[i].Align, conf[i].AlignHeader = text.AlignRight, text.AlignRight
+		}
+	}
+	t.AppendHeader(head)
+	t.SetColumnConfigs(conf)
+	for _, r := range g.rows {
+		row := make(table.Row, len(cols))
+		for i, c := range cols {
+			row[i] = r[c].text(o, stacked)
+		}
+		t.AppendRow(row)
+	}
+	return trimLines(t.Render()) + "\n"
+}
+
+func (c gridCell) text(o Options, stacked bool) string {
+	s := c.first
+	if c.second != "" {
+		if stacked {
+			s += "\n" + c.second
+		} else {
+			s += " " + c.second
+		}
+	}
+	if o.Colour && len(c.colour) > 0 && s != "" {
+		lines := strings.Split(s, "\n")
+		for i := range lines {
+			lines[i] = paint(c.colour, lines[i])
+		}
+		s = strings.Join(lines, "\n")
+	}
+	return s
+}
+
+// paint colours s whatever the environment says: the caller has decided, and
+// go-pretty's own switch is a variable of the process.
+func paint(c text.Colors, s string) string {
+	return text.Escape(s, c.EscapeSeq())
+}
+
+// list writes one line for each cell: the layout of last resort.
+func (g grid) list(o Options) string {
+	var b strings.Builder
+	var names []string
+	for _, r := range g.rows {
+		for i := range g.keys {
+			if r[i].first != "" { // a key is left out when it is that of the row above
+				names = append(names[:min(i, len(names))], r[i].first)
+			}
+		}
+		b.WriteString(strings.Join(names, " ") + "\n")
+		for i := g.keys; i < len(r); i++ {
+			if v := r[i].text(o, false); v != "" {
+				b.WriteString("  " + g.header[i] + ": " + v + "\n")
+			}
+		}
+	}
+	return b.String()
+}
+
+func trimLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// wrap breaks text into lines of at most width columns, the second and later
+// ones indented.
+func wrap(s string, width int, indent string) string {
+	var lines []string
+	line := ""
+	for _, w := range strings.Fields(s) {
+		switch {
+		case line == "":
+			line = w
+		case text.StringWidthWithoutEscSequences(line)+1+text.StringWidthWithoutEscSequences(w) > width:
+			lines = append(lines, line)
+			line = indent + w
+		default:
+			line += " " + w
+		}
+	}
+	return strings.Join(append(lines, line), "\n")
+}
