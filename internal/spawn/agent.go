@@ -29,6 +29,9 @@ type Agent struct {
 // Agent is not nil if the process was started, also when it then failed, so
 // that the caller can end it.
 func StartAgent(ctx context.Context, o Options, cmd *exec.Cmd) (*Agent, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	a := &Agent{cmd: cmd}
 	childIn, stdin, err := os.Pipe()
 	if err != nil {

@@ -110,9 +110,9 @@ func (p *Process) fork(o Options, cmd *exec.Cmd) (err error) {
 	}
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	if o.Group != "" {
-		leave, err := enter(o.Hierarchy, o.Group, cmd.SysProcAttr)
-		if err != nil {
-			return err
+		leave, eerr := enter(o.Hierarchy, o.Group, cmd.SysProcAttr)
+		if eerr != nil {
+			return eerr
 		}
 		defer func() {
 			lerr := leave()
@@ -177,26 +177,34 @@ func enter(h *cgroup.Hierarchy, rel string, attr *syscall.SysProcAttr) (leave fu
 	if dir, ok := h.Path("memory", rel); !ok || !exists(filepath.Join(dir, "tasks")) {
 		return enterUnified(h, rel, attr)
 	}
-	var back []string
+	// The way back is opened now: after Prepare the thread may see other files.
+	var back []*os.File
 	leave = func() error {
 		var all error
-		for _, dir := range back {
-			all = errors.Join(all, join(dir))
+		for _, f := range back {
+			_, err := f.WriteString("0") // the writer itself
+			all = errors.Join(all, err, f.Close())
 		}
-		return all
+		if all != nil {
+			return fmt.Errorf("cannot leave the control group: %w", all)
+		}
+		return nil
 	}
 	entered := map[string]bool{} // controllers may be mounted together
 	for _, m := range memberships {
 		dir, ok := h.Path(m.Controller, rel)
+		old, _ := h.Path(m.Controller, m.Path)
 		if m.Controller == "" || !ok || entered[dir] || !exists(dir) {
 			continue
 		}
 		entered[dir] = true
-		if err := join(dir); err != nil {
-			return nil, errors.Join(err, leave())
+		f, err := os.OpenFile(filepath.Join(old, "tasks"), os.O_WRONLY, 0) //nolint:gosec // a cgroup file
+		if err == nil {
+			back = append(back, f)
+			err = os.WriteFile(filepath.Join(dir, "tasks"), []byte("0"), 0) //nolint:gosec // a cgroup file
 		}
-		if old, ok := h.Path(m.Controller, m.Path); ok {
-			back = append(back, old)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("cannot enter the control group: %w", err), leave())
 		}
 	}
 	return leave, nil
@@ -218,14 +226,6 @@ func enterUnified(h *cgroup.Hierarchy, rel string, attr *syscall.SysProcAttr) (l
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// join moves the calling thread: 0 stands for the writer itself.
-func join(dir string) error {
-	if err := os.WriteFile(filepath.Join(dir, "tasks"), []byte("0"), 0); err != nil { //nolint:gosec // a cgroup file
-		return fmt.Errorf("cannot enter the control group: %w", err)
-	}
-	return nil
 }
 
 // Membership is one controller's line of /proc/PID/cgroup.

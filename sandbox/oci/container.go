@@ -81,9 +81,12 @@ func (c *container) writeState() error {
 	}
 	f := runtimeFile{Binary: c.binary, Args: c.kind.cfg.Args}
 	if tree, ok := c.hierarchy.Path("", ""); ok && c.hidden {
-		// As options does it, in the words of util-linux.
-		f.Args = append([]string{"-m", "sh", "-c", `umount "$0"; exec "$@"`, tree, c.binary}, f.Args...)
-		f.Binary = "unshare"
+		// As options does it, in the words of util-linux; without that package
+		// clean kills by control group.
+		if unshare, ok := rootfs.Lookup("unshare"); ok {
+			f.Args = append([]string{"-m", "sh", "-c", `umount "$0"; exec "$@"`, tree, c.binary}, f.Args...)
+			f.Binary = unshare
+		}
 	}
 	b, err := json.Marshal(f)
 	if err != nil {

@@ -1,0 +1,304 @@
+package sandboxtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/internal/cgroup"
+	"tare/internal/network"
+	"tare/sandbox"
+)
+
+func (s *suite) exec(t *testing.T) {
+	inst := s.start(t, s.spec(t))
+	sh := func(script string) []string { return []string{"/bin/sh", "-c", script} }
+	for _, c := range []struct {
+		name string
+		args []string
+		want result
+	}{
+		{"success", []string{"/tare-hello"}, result{stdout: "x\n"}},
+		{"both streams", sh("echo out; echo err >&2"), result{stdout: "out\n", stderr: "err\n"}},
+		{"exit code", sh("exit 7"), result{exit: sandbox.Exit{Code: 7}}},
+		{"signal", sh("kill -KILL $$"), result{exit: sandbox.Exit{Code: 137, Signal: "SIGKILL"}}},
+		{"environment", sh("echo $GIVEN $TARE_SANDBOX"), result{stdout: "here " + "NAME\n"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := command(t.Context(), inst, []string{"GIVEN=here"}, c.args...)
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			if c.name == "environment" {
+				if !strings.HasPrefix(r.stdout, "here ct-") {
+					t.Errorf("printed %q", r.stdout)
+				}
+				return
+			}
+			if r.exit.Code != c.want.exit.Code || r.exit.Signal != c.want.exit.Signal || r.exit.OOM {
+				t.Errorf("exit %+v, want %+v", r.exit, c.want.exit)
+			}
+			if r.stdout != c.want.stdout || r.stderr != c.want.stderr {
+				t.Errorf("printed %q and %q, want %q and %q", r.stdout, r.stderr, c.want.stdout, c.want.stderr)
+			}
+		})
+	}
+	t.Run("no such program", func(t *testing.T) {
+		if r := command(t.Context(), inst, nil, "/no-such-program"); r.err != nil || r.exit.Code != 127 {
+			t.Errorf("exit %+v, error %v; want code 127 and a sandbox that lives", r.exit, r.err)
+		}
+	})
+	t.Run("at the same time", func(t *testing.T) {
+		done := make(chan result)
+		for range 8 {
+			go func() { done <- command(t.Context(), inst, nil, "/tare-hello") }()
+		}
+		for range 8 {
+			if r := <-done; r.err != nil || r.stdout != "x\n" {
+				t.Errorf("%+v", r)
+			}
+		}
+	})
+}
+
+func (s *suite) streams(t *testing.T) {
+	inst := s.start(t, s.spec(t))
+	r := command(t.Context(), inst, nil, "/bin/sh", "-c", "i=0; while [ $i -lt 2000 ]; do echo $i 0123456789012345678901234567890123456789012345678901234567890123456789; i=$((i+1)); done").good(t)
+	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
+	if len(lines) != 2000 {
+		t.Fatalf("%d lines of 2000", len(lines))
+	}
+	for i, l := range lines {
+		if !strings.HasPrefix(l, fmt.Sprint(i, " ")) {
+			t.Fatalf("line %d is %q", i, l)
+		}
+	}
+	// Output comes while the command runs: a role's readiness depends on it.
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	first := make(chan time.Time, 1)
+	begun := time.Now()
+	exit, err := inst.Exec(ctx, sandbox.Command{
+		Args: []string{"/tare", "internal", "try", "drip", "2s"}, Stdout: notify{first},
+	})
+	if err != nil || exit.Code != 0 {
+		t.Fatal(exit, err)
+	}
+	if waited := (<-first).Sub(begun); waited > 1500*time.Millisecond {
+		t.Errorf("the first line arrived after %v, with the command's end", waited)
+	}
+}
+
+// notify sends the time of the first write.
+type notify struct{ to chan<- time.Time }
+
+func (n notify) Write(p []byte) (int, error) {
+	select {
+	case n.to <- time.Now():
+	default:
+	}
+	return len(p), nil
+}
+
+func (s *suite) files(t *testing.T) {
+	spec := s.spec(t)
+	inst := s.start(t, spec)
+	run(t.Context(), inst, "write", "/data/file").good(t)
+	run(t.Context(), inst, "write", "/tmp/file").good(t)
+	b, err := os.ReadFile(filepath.Join(spec.Data, "file"))
+	if err != nil || string(b) != "written\n" {
+		t.Errorf("/data/file is %q on the host: %v", b, err)
+	}
+	for _, path := range []string{"/file", "/etc/passwd", "/tare"} {
+		if r := run(t.Context(), inst, "write", path); r.err != nil || r.exit.Code == 0 {
+			t.Errorf("%s could be written in a read-only root: %+v", path, r)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(s.root, "tmp/file")); err == nil {
+		t.Error("/tmp is in the shared tree")
+	}
+	command(t.Context(), inst, nil, "/bin/sh", "-c", "test -c /dev/null && test -d /proc/self && test -d /sys && echo > /dev/null").good(t)
+}
+
+func (s *suite) cancel(t *testing.T) {
+	inst := s.start(t, s.spec(t))
+	for _, c := range []struct {
+		args   []string
+		signal string
+		within time.Duration
+	}{
+		{[]string{"/tare", "internal", "try", "drip", "1m"}, "SIGTERM", time.Second},
+		{[]string{"/tare", "internal", "try", "stubborn"}, "SIGKILL", 4 * time.Second},
+	} {
+		args := c.args
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		begun := time.Now()
+		exit, err := inst.Exec(ctx, sandbox.Command{Args: args})
+		cancel()
+		if err != nil || exit.Signal != c.signal {
+			t.Errorf("%q ended with %+v, %v; want %s", args, exit, err, c.signal)
+		}
+		if took := time.Since(begun); took > 300*time.Millisecond+c.within {
+			t.Errorf("%q took %v to end", args, took)
+		}
+	}
+	command(t.Context(), inst, nil, "/tare-hello").good(t)
+}
+
+func (s *suite) dies(t *testing.T) {
+	inst := s.start(t, s.spec(t))
+	h, err := cgroup.Detect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- run(t.Context(), inst, "stubborn").err }()
+	time.Sleep(200 * time.Millisecond)
+	pids, err := h.Open(inst.Scope().Cgroups[0]).Procs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
+		p, err := os.FindProcess(pid)
+		if err == nil {
+			_ = p.Kill()
+		}
+	}
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("no error from a command in a sandbox that was killed")
+		} else {
+			t.Log(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("a command in a sandbox that was killed does not end")
+	}
+}
+
+func (s *suite) cpuLimit(t *testing.T) {
+	spec := s.spec(t)
+	spec.CPULimit = 0.25
+	inst := s.start(t, spec)
+	h, err := cgroup.Detect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The program's own count may be the sandbox's invention; the host's is not.
+	before := hostCPU(t, h, inst.Scope())
+	run(t.Context(), inst, "spin", "1s").good(t)
+	if used := hostCPU(t, h, inst.Scope()) - before; used > 0.40 || used < 0.10 {
+		t.Errorf("a spinning second under a limit of 0.25 cores used %.2f s of CPU time", used)
+	}
+	pinned := s.spec(t)
+	pinned.CPUs = "0"
+	other := s.start(t, pinned)
+	dir, ok := h.Path("cpuset", other.Scope().Limited)
+	if !ok {
+		t.Skip("this host has no cpuset controller")
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "cpuset.cpus")) //nolint:gosec // a cgroup file
+	if err != nil || strings.TrimSpace(string(b)) != "0" {
+		t.Errorf("cpuset.cpus is %q: %v", b, err)
+	}
+}
+
+func (s *suite) memoryLimit(t *testing.T) {
+	spec := s.spec(t)
+	spec.MemoryLimit = 128 << 20
+	inst := s.start(t, spec)
+	run(t.Context(), inst, "eat", "16").good(t)
+	r := run(t.Context(), inst, "eat", "512")
+	if r.err == nil && r.exit.Code == 0 {
+		t.Fatal("512 MiB were taken under a limit of 128 MiB")
+	}
+	if !r.exit.OOM {
+		t.Errorf("the kill for memory is not reported: %+v, error %v, stderr %.300q", r.exit, r.err, r.stderr)
+	}
+	t.Logf("%+v %v", r.exit, r.err)
+}
+
+func (s *suite) scope(t *testing.T) {
+	inst := s.start(t, s.spec(t))
+	ended := make(chan result, 1)
+	go func() { ended <- run(t.Context(), inst, "spin", "1s") }()
+	time.Sleep(300 * time.Millisecond)
+	scope := inst.Scope()
+	threads := threadsOf(t, scope)
+	roles := map[sandbox.Role]int{}
+	for _, th := range threads {
+		role := sandbox.Workload
+		if scope.Roles != nil {
+			role = scope.Roles(th)
+		}
+		roles[role]++
+		t.Logf("%-8s %d/%d %s %.60q", role, th.Pid, th.Tid, th.Comm, th.Args)
+	}
+	if roles[sandbox.Workload] == 0 {
+		t.Error("no thread of the workload is in the sandbox's control groups")
+	}
+	for _, th := range threads {
+		if th.Pid == os.Getpid() {
+			t.Error("this program's own thread is in the sandbox's control group")
+		}
+	}
+	(<-ended).good(t)
+	if len(inst.Facts()) == 0 {
+		t.Error("no facts")
+	}
+}
+
+func (s *suite) network(t *testing.T) {
+	bridge, err := network.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := bridge.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var inst [2]sandbox.Instance
+	for i := range inst {
+		spec := s.spec(t)
+		if spec.Network, err = bridge.Attach(spec.Name); err != nil {
+			t.Fatal(err)
+		}
+		inst[i] = s.start(t, spec)
+		if inst[i].Addr() != spec.Network.Addr.Addr() {
+			t.Errorf("address %v, want %v", inst[i].Addr(), spec.Network.Addr)
+		}
+	}
+	ready, ended := make(chan time.Time, 1), make(chan error, 1)
+	addr := inst[0].Addr().String() + ":5201"
+	go func() {
+		_, err := inst[0].Exec(t.Context(), sandbox.Command{
+			Args: []string{"/tare", "internal", "try", "listen", addr}, Stdout: notify{ready},
+		})
+		ended <- err
+	}()
+	select {
+	case <-ready:
+	case err := <-ended:
+		t.Fatalf("the listener ended: %v", err)
+	case <-time.After(20 * time.Second):
+		t.Fatal("the listener does not get ready")
+	}
+	r := run(t.Context(), inst[1], "dial", addr).good(t)
+	if r.stdout != "hello from the other sandbox\n" {
+		t.Errorf("heard %q", r.stdout)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	for _, i := range slices.Backward(inst[:]) {
+		if err := i.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package sandboxtest
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// spin uses one core for d, and prints the CPU time that it was given, in
+// milliseconds.
+func spin(d time.Duration, stdout io.Writer) int {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+	}
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 1
+	}
+	_, _ = fmt.Fprintln(stdout, (u.Utime.Nano()+u.Stime.Nano())/1e6)
+	return 0
+}
+
+// listen answers one connection with a line.
+func listen(addr string, stdout, stderr io.Writer) int {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, err)
+		return 1
+	}
+	defer l.Close() //nolint:errcheck // the process ends
+	_, _ = fmt.Fprintln(stdout, "ready")
+	c, err := l.Accept()
+	if err == nil {
+		_, err = io.WriteString(c, "hello from the other sandbox\n")
+		_ = c.Close()
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// dial prints what a listener says.
+func dial(addr string, stdout, stderr io.Writer) int {
+	c, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	if err == nil {
+		_, err = io.Copy(stdout, io.LimitReader(c, 1<<10))
+		_ = c.Close()
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, err)
+		return 1
+	}
+	return 0
+}

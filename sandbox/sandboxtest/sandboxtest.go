@@ -1,0 +1,285 @@
+// Package sandboxtest is the contract that every kind of sandbox fulfils, as
+// tests.
+//
+// The data path: 1. a kind's test calls Run; 2. Run takes the host, builds a
+// tree with the test binary as /tare, and a bridge; 3. each subtest starts
+// sandboxes and looks at them from inside, through small programs in the test
+// binary, and from the host; 4. after each, nothing of the sandbox may be left.
+package sandboxtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/internal/network"
+	"tare/sandbox"
+)
+
+// Options say what a kind is exempt from, with a reason each in the kind's test.
+type Options struct {
+	Fake bool // nothing runs and nothing is on the host: only life and names are tested
+	// FreshNames makes names that no sandbox on the host has; nil: from the test's.
+	FreshNames func() string
+}
+
+// suite is one kind under test.
+type suite struct {
+	kind   sandbox.Kind
+	opts   Options
+	root   string
+	bridge *network.Bridge
+	serial int
+}
+
+// Run tests a kind. The test binary's TestMain must call Main.
+func Run(t *testing.T, kind sandbox.Kind, opts Options) {
+	s := &suite{kind: kind, opts: opts}
+	if !opts.Fake {
+		HostLock(t)
+		if err := kind.Check(t.Context()); err != nil {
+			t.Skipf("this host lacks something: %v", err)
+		}
+		s.root = Root(t)
+	}
+	for _, test := range []struct {
+		name string
+		real bool // needs a sandbox that really runs something
+		run  func(*suite, *testing.T)
+	}{
+		{"Described", false, (*suite).described},
+		{"CheckLeavesNothing", false, (*suite).check},
+		{"NameTwiceRefused", false, (*suite).twice},
+		{"StopIsIdempotent", false, (*suite).stop},
+		{"StartHonoursContext", false, (*suite).startContext},
+		{"Exec", true, (*suite).exec},
+		{"Streams", true, (*suite).streams},
+		{"Files", true, (*suite).files},
+		{"Cancel", true, (*suite).cancel},
+		{"SandboxDies", true, (*suite).dies},
+		{"CPULimit", true, (*suite).cpuLimit},
+		{"MemoryLimit", true, (*suite).memoryLimit},
+		{"Scope", true, (*suite).scope},
+		{"Network", true, (*suite).network},
+		{"Launch", true, (*suite).launch},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.real && opts.Fake {
+				t.Skip("runs nothing")
+			}
+			test.run(s, t)
+		})
+	}
+}
+
+// name makes a new name.
+func (s *suite) name() string {
+	if s.opts.FreshNames != nil {
+		return s.opts.FreshNames()
+	}
+	s.serial++
+	return fmt.Sprintf("ct-%s-%d-%d", s.kind.Name(), os.Getpid(), s.serial)
+}
+
+// spec makes a Spec without limits and without network. When the test is over
+// nothing of the sandbox may be on the host.
+func (s *suite) spec(t *testing.T) sandbox.Spec {
+	t.Helper()
+	name := s.name()
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	own := filepath.Join(dir, "own")
+	for _, d := range []string{data, own} {
+		if err := os.Mkdir(d, 0o755); err != nil { //nolint:gosec // a sandbox's user reads it
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if left := snapshot(t, name); len(left) > 0 {
+			t.Errorf("left on the host:\n%s", strings.Join(left, "\n"))
+		}
+		if left, _ := os.ReadDir(own); len(left) > 0 {
+			t.Errorf("left in the sandbox's directory: %v", left)
+		}
+	})
+	return sandbox.Spec{Name: name, Dir: own, Root: s.root, Data: data}
+}
+
+// start starts a sandbox that is stopped with the test.
+func (s *suite) start(t *testing.T, spec sandbox.Spec) sandbox.Instance {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	inst, err := s.kind.Start(ctx, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := inst.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return inst
+}
+
+// result is what a command did.
+type result struct {
+	exit           sandbox.Exit
+	err            error
+	stdout, stderr string
+}
+
+// run runs /tare internal try ARGS.
+func run(ctx context.Context, inst sandbox.Instance, args ...string) result {
+	return command(ctx, inst, nil, append([]string{"/tare", "internal", "try"}, args...)...)
+}
+
+func command(ctx context.Context, inst sandbox.Instance, env []string, args ...string) result {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var out, errs bytes.Buffer
+	var r result
+	r.exit, r.err = inst.Exec(ctx, sandbox.Command{Args: args, Env: env, Stdout: &out, Stderr: &errs})
+	r.stdout, r.stderr = out.String(), errs.String()
+	return r
+}
+
+// good fails the test unless the command ended well.
+func (r result) good(t *testing.T) result {
+	t.Helper()
+	if r.err != nil || r.exit.Code != 0 {
+		t.Fatalf("exit %+v, error %v\nstdout: %.500s\nstderr: %.500s", r.exit, r.err, r.stdout, r.stderr)
+	}
+	return r
+}
+
+func (s *suite) described(t *testing.T) {
+	if s.kind.Name() == "" || strings.ContainsAny(s.kind.Name(), " /") || s.kind.About() == "" {
+		t.Errorf("name %q, about %q", s.kind.Name(), s.kind.About())
+	}
+	for _, p := range s.kind.Params() {
+		if p.Help == "" {
+			t.Errorf("parameter %s has no help", p.Name)
+		}
+		if _, err := p.Check(p.Default); err != nil {
+			t.Errorf("the default of %s is not valid: %v", p.Name, err)
+		}
+	}
+}
+
+func (s *suite) check(t *testing.T) {
+	before := snapshot(t, "check-*")
+	if err := s.kind.Check(t.Context()); err != nil {
+		t.Errorf("the second Check says %v", err)
+	}
+	if after := snapshot(t, "check-*"); len(after) > len(before) {
+		t.Errorf("Check left %v", after)
+	}
+}
+
+func (s *suite) twice(t *testing.T) {
+	spec := s.spec(t)
+	s.start(t, spec)
+	other := spec
+	other.Dir = t.TempDir()
+	if inst, err := s.kind.Start(t.Context(), other); err == nil {
+		_ = inst.Stop(t.Context())
+		t.Error("a second sandbox of the same name was started")
+	}
+}
+
+func (s *suite) stop(t *testing.T) {
+	inst := s.start(t, s.spec(t))
+	ended := make(chan error, 1)
+	if !s.opts.Fake {
+		go func() { ended <- run(t.Context(), inst, "stubborn").err }()
+		time.Sleep(50 * time.Millisecond)
+	}
+	for range 3 {
+		if err := inst.Stop(t.Context()); err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+	}
+	if !s.opts.Fake {
+		select {
+		case err := <-ended:
+			if err == nil {
+				t.Error("the command in a stopped sandbox ended without an error")
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("the command in a stopped sandbox does not end")
+		}
+	}
+	if r := command(t.Context(), inst, nil, "/tare-hello"); r.err == nil {
+		t.Error("a command was run in a stopped sandbox")
+	}
+}
+
+func (s *suite) startContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if inst, err := s.kind.Start(ctx, s.spec(t)); err == nil {
+		_ = inst.Stop(t.Context())
+		t.Error("started with a context that is done")
+	}
+}
+
+func (s *suite) launch(t *testing.T) {
+	l, ok := s.kind.(sandbox.Launcher)
+	if !ok {
+		t.Skip("this kind cannot make one command a sandbox's whole life")
+	}
+	for _, mode := range []sandbox.LaunchMode{sandbox.Whole, sandbox.Phased} {
+		t.Run(string(mode), func(t *testing.T) {
+			var out bytes.Buffer
+			got, err := l.Launch(t.Context(), s.spec(t), sandbox.Command{Args: []string{"/tare-hello"}, Stdout: &out}, mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out.String() != "x\n" || got.Exit.Code != 0 {
+				t.Errorf("printed %q, exit %+v", out.String(), got.Exit)
+			}
+			steps := []time.Duration{got.Instruction, got.Exited, got.Deleted}
+			if mode == sandbox.Phased {
+				// The first instruction may come before `start` has returned.
+				steps = []time.Duration{got.Created, got.Started, got.Exited, got.Deleted}
+				if got.Instruction < got.Created || got.Instruction > got.Exited+time.Millisecond {
+					t.Errorf("the first instruction at %v of %+v", got.Instruction, got)
+				}
+			}
+			last := time.Duration(1) // each step takes time
+			for _, d := range steps {
+				if d < last {
+					t.Errorf("steps go backwards: %+v", got)
+					break
+				}
+				last = d
+			}
+			t.Logf("%+v", got)
+		})
+	}
+	t.Run("fails", func(t *testing.T) {
+		got, err := l.Launch(t.Context(), s.spec(t), sandbox.Command{Args: []string{"/no-such-program"}}, sandbox.Whole)
+		if err == nil && got.Exit.Code == 0 {
+			t.Errorf("a program that is not there ran: %+v", got)
+		}
+	})
+}
+
+// milliseconds reads what spin prints.
+func milliseconds(t *testing.T, text string) float64 {
+	t.Helper()
+	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
