@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,17 +105,5 @@ func Snapshot(t testing.TB) map[string]bool {
 			out[kind+" "+e.Name()] = true
 		}
 	}
-	return out
-}
-
-// Ours are the names in a Snapshot that only this program makes.
-func Ours(snapshot map[string]bool) []string {
-	var out []string
-	for name := range maps.Keys(snapshot) {
-		if strings.Contains(name, "tare") {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
 	return out
 }

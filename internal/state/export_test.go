@@ -1,0 +1,10 @@
+package state
+
+import "context"
+
+// CleanSparing is Clean that leaves alone what spare names: tests share the host
+// with whatever else is on it.
+func CleanSparing(ctx context.Context, dryRun bool, spare func(kind, name string) bool) ([]Leftover, error) {
+	c := &cleaner{run: RunDir, lib: LibDir, dry: dryRun, spare: spare}
+	return c.clean(ctx)
+}

@@ -1,0 +1,159 @@
+package state
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// statSamples are real lines: cp's own, and one of a program with parentheses
+// and a space in its name.
+func statSamples(t testing.TB) []string {
+	t.Helper()
+	b, err := os.ReadFile("testdata/stat.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(b)), "\n")
+}
+
+func TestParseStat(t *testing.T) {
+	var comms []string
+	for _, line := range statSamples(t) {
+		p, err := parseStat(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Column 22 of a line without a space in its name.
+		if f := strings.Fields(line); p.comm == "cp" && f[21] != "" && (p.start == 0 || f[0] == "" || p.parent == 0) {
+			t.Errorf("%+v of %s", p, line)
+		}
+		comms = append(comms, p.comm)
+	}
+	if want := []string{"cp", "w-a) (b"}; !slices.Equal(comms, want) {
+		t.Errorf("names %q, want %q", comms, want)
+	}
+	p, err := readProcess("/proc", os.Getpid())
+	if err != nil || p.pid != os.Getpid() || p.parent != os.Getppid() {
+		t.Errorf("this process: %+v, %v", p, err)
+	}
+	for _, bad := range []string{"", "1", "1 (x", "1 (x) S 1", "x (y) " + strings.Repeat("1 ", 30)} {
+		if p, err := parseStat(bad); err == nil {
+			t.Errorf("parseStat(%q) = %+v", bad, p)
+		}
+	}
+}
+
+func TestMarked(t *testing.T) {
+	for env, want := range map[string]bool{
+		"TARE_SANDBOX=a\x00": true, "A=b\x00TARE_SANDBOX=a\x00": true,
+		"": false, "TARE_SANDBOX=\x00": false, "A=TARE_SANDBOX=a\x00": false, "XTARE_SANDBOX=a": false, "TARE_SANDBOXES=a": false,
+	} {
+		if got := marked([]byte(env)); got != want {
+			t.Errorf("marked(%q) = %v", env, got)
+		}
+	}
+}
+
+func TestKillSparesALaterProcess(t *testing.T) {
+	p, err := readProcess("/proc", os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.start-- // as if this were another's number, handed on
+	if err := p.kill(t.Context()); err != nil {
+		t.Error(err)
+	}
+	// Still here.
+}
+
+func TestContainerIDs(t *testing.T) {
+	root := t.TempDir()
+	for _, dir := range []string{"a", "b", ".hidden", "-option"} {
+		if err := os.Mkdir(root+"/"+dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"c_sandbox:c.state", "c_sandbox:c.lock", "runtime.json", "c_sandbox:c.sock"} {
+		if err := os.WriteFile(root+"/"+file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids, err := containerIDs(root)
+	if want := []string{"a", "b", "c"}; err != nil || !slices.Equal(ids, want) {
+		t.Errorf("%q, %v; want %q", ids, err, want)
+	}
+}
+
+func TestReadRuntimeRefuses(t *testing.T) {
+	base := t.TempDir()
+	root := base + "/runc"
+	if err := os.Mkdir(root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := root + "/runtime.json"
+	good := []byte(`{"binary":"/bin/true","args":["--x"]}`)
+	if err := os.WriteFile(path, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if rt, err := readRuntime(root); err != nil || rt.Binary != "/bin/true" || !slices.Equal(rt.Args, []string{"--x"}) {
+		t.Fatalf("%+v, %v", rt, err)
+	}
+	for name, change := range map[string]func() error{
+		"others can write it":        func() error { return os.Chmod(path, 0o666) },
+		"others can write next it":   func() error { return os.Chmod(root, 0o777) },
+		"a relative program":         func() error { return os.WriteFile(path, []byte(`{"binary":"true"}`), 0o600) },
+		"garbage":                    func() error { return os.WriteFile(path, []byte(`{`), 0o600) },
+		"a link":                     func() error { return os.Rename(path, base+"/x") },
+		"none, and the tree is gone": func() error { return os.RemoveAll(root) },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if name == "a link" {
+			if err := os.Symlink(base+"/x", path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if rt, err := readRuntime(root); err == nil {
+			t.Errorf("%s: %+v", name, rt)
+		}
+		// Restore for the next.
+		_ = os.MkdirAll(root, 0o700)
+		_ = os.Chmod(root, 0o700)
+		_ = os.Remove(path)
+		if err := os.WriteFile(path, good, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	for _, line := range statSamples(f) {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		if p, err := parseStat(in); err == nil && !strings.Contains(in, "("+p.comm+")") {
+			t.Errorf("name %q of %q", p.comm, in)
+		}
+	})
+}
+
+func FuzzParseHolder(f *testing.F) {
+	f.Add(`{"pid":4711,"what":"tare run studies/first.yaml","since":"2026-11-20T13:55:12Z"}` + "\n")
+	f.Fuzz(func(t *testing.T, in string) {
+		if h, err := parseHolder(strings.NewReader(in)); err == nil && h.Pid <= 0 {
+			t.Errorf("%+v", h)
+		}
+	})
+}
+
+func FuzzParseRuntime(f *testing.F) {
+	f.Add(`{"binary":"/usr/sbin/runc","args":["--log-format","json"]}`)
+	f.Fuzz(func(t *testing.T, in string) {
+		if rt, err := parseRuntime(strings.NewReader(in)); err == nil && !strings.HasPrefix(rt.Binary, "/") {
+			t.Errorf("%+v", rt)
+		}
+	})
+}
