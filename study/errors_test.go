@@ -30,6 +30,7 @@ func TestErrors(t *testing.T) {
 		{name: "tag", src: head + "seed: !!int 5\n", want: "t.yaml:4:7: tag !!int is not allowed; remove it"},
 		{name: "duplicate key", src: head + "seed: 1\nseed: 2\n", want: `t.yaml:5:1: key "seed" is in line 4 already; remove one`},
 		{name: "unknown key", src: head + "sed: 1\n", want: `t.yaml:4:1: unknown key "sed" in a study; did you mean "seed"?`},
+		{name: "long key", src: head + strings.Repeat("k", 200) + ": 1\n", want: `t.yaml:4:1: a key of a study is 200 bytes long; write a name`},
 		{name: "no name", src: strings.Replace(head, "study: x", "about: x", 1), want: "t.yaml:1:1: the study has no name; begin with `study: NAME`"},
 		{name: "bad name", src: strings.Replace(head, "study: x", "study: ../x", 1), want: `t.yaml:1:8: "../x" is not a name; write letters, digits, - and _, at most 63, beginning with a letter or digit`},
 		{name: "no workloads", src: "study: x\nfactors: {sandbox: [process]}\n", want: "t.yaml:1:1: the study has no workloads; write workloads: {NAME: {kind: KIND}} with one of cpu, net, noop"},
@@ -58,7 +59,7 @@ func TestErrors(t *testing.T) {
 		{name: "parameter unit", src: strings.Replace(head, "cpu: {}", "cpu: {duration: 2}", 1), want: `t.yaml:3:50: duration: "2" is not a time; write a number and a unit, such as 2s, 500ms or 4m`},
 		{name: "word", src: strings.Replace(head, "kind: net", "kind: net, mode: steam", 1), want: `t.yaml:3:39: "steam" is not a level of mode; did you mean "stream"?`},
 		{name: "response", src: strings.Replace(head, "kind: net", "kind: net, responses: [latency]", 1), want: `t.yaml:3:45: workload "stream" has no response "latency"; write one of throughput, messages`},
-		{name: "response of some cells", src: strings.Replace(head, "kind: net", "kind: net, mode: [stream, rr], responses: [throughput]", 1), want: `t.yaml:3:65: workload "stream" with mode=rr has no response "throughput"; write one of latency, rate`},
+		{name: "response of some cells", src: strings.Replace(head, "kind: net", "kind: net, mode: [stream, rr], responses: [throughput]", 1), want: `t.yaml:3:65: workload "stream" with mode=rr has no response "throughput"; write one of latency_p50, latency, rate`},
 		{name: "combination", src: strings.Replace(head, "kind: net", "kind: net, rate: [0, 100]", 1), want: `t.yaml:3:13: workload "stream" with rate=100 is not possible: mode stream has no rate; remove rate or write mode: rr`},
 
 		{name: "factor", src: strings.Replace(head, "cpu-limit", "cpu-limits", 1), want: `t.yaml:2:41: there is no factor "cpu-limits"; did you mean "cpu-limit"?`},

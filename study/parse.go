@@ -207,7 +207,8 @@ func (d *draft) fraction(n *yaml.Node, what string, lo, hi float64, dst *float64
 	if percent {
 		v /= 100
 	}
-	if err != nil || !(v > lo && v < hi) { // a NaN fails both
+	inside := v > lo && v < hi // false for a NaN
+	if err != nil || !inside {
 		d.bad(n, fmt.Sprintf("write a value between %g%% and %g%%", lo*100, hi*100), "%s %q is not possible", what, t)
 		return
 	}
@@ -281,7 +282,8 @@ func (d *draft) collect(n *yaml.Node) {
 	if t, ok := d.text(keys["rate"].val, "rate"); ok {
 		num, unit := strings.CutSuffix(t, "Hz")
 		hz, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
-		if !unit || err != nil || !(hz >= 0.1 && hz <= 1000) {
+		possible := hz >= 0.1 && hz <= 1000 // false for a NaN
+		if !unit || err != nil || !possible {
 			d.bad(keys["rate"].val, "write a rate from 0.1Hz to 1000Hz, such as 10Hz", "%q is not a rate", t)
 			return
 		}

@@ -128,6 +128,10 @@ workload=rr,cpu-limit=2,memory-limit=1GiB,isolate=server,cpus=0-1\,3 [rr] baseli
 	if diff := cmp.Diff([]int{2, 4}, s.Stop.Looks); diff != "" || s.Stop.Fixed != 0 {
 		t.Errorf("%+v", s.Stop)
 	}
+	s = mustParse(t, "study: a\nfactors: {sandbox: [process], cpu-limit: [1, 2]}\nworkloads: {cpu: {threads: [1, 2]}, noop: }\napply: {cpu-limit: {threads: 2}}\n", "workload=noop")
+	if diff := cmp.Diff([]string{"workload=noop,sandbox=process"}, cells(s)); diff != "" {
+		t.Errorf("a factor under a parameter that no workload has left (-want +got):\n%s", diff)
+	}
 	// What only left-out levels needed is no mistake then.
 	s = mustParse(t, readTestdata(t, "nested.yaml"), "sandbox=process,runc")
 	if len(s.Factors) != 3 {

@@ -330,6 +330,11 @@ func (d *draft) apply(n *yaml.Node) {
 		}
 		for _, q := range pairs {
 			j, ok := d.index[q.key.Value]
+			if !ok && d.relaxed && slices.Contains(d.cat.factorNames(), q.key.Value) {
+				// --set left no level of it, and so nothing to apply under.
+				d.factors[i].conds = append(d.factors[i].conds, condition{factor: d.index[FactorWorkload]})
+				continue
+			}
 			if !ok || j == i {
 				others := slices.DeleteFunc(d.inStudy(), func(name string) bool { return name == p.key.Value })
 				d.bad(q.key, param.Suggest(q.key.Value, others), "%q is not another factor of this study", q.key.Value)
@@ -374,6 +379,9 @@ func (d *draft) compared(root *yaml.Node, keys map[string]pair) {
 	}
 	first, ok := f.spelt[canonical(d.paramsOf(f, d.loads), s.Baseline)]
 	if !ok && len(f.levels) > 0 {
+		if _, set := d.origin[at]; d.given[s.Compare] && !set {
+			at = f.at // the argument that took the baseline away, not the file
+		}
 		d.bad(at, "write baseline: and one of "+strings.Join(f.levels, ", ")+", or add it to the levels", "the baseline %q is not a level of %s", s.Baseline, s.Compare)
 		return
 	}

@@ -25,12 +25,15 @@ func testCatalogue() Catalogue {
 				Params: []param.Param{
 					{Name: "mode", Type: param.Enum, Default: "stream", Words: []string{"stream", "rr"}, Help: "what is sent"},
 					{Name: "message", Type: param.Size, Default: "64KiB", Min: 1, Max: 1 << 24, Help: "bytes a message"},
+					{Name: "size", Type: param.Size, Default: "64", Min: 1, Max: 1 << 24, Help: "bytes a message, as the real net calls it"},
+					{Name: "connections", Type: param.Int, Default: "1", Min: 1, Max: 1024, Help: "at once"},
 					{Name: "duration", Type: param.Duration, Default: "1s", Min: 0.001, Max: 3600, Help: "how long"},
 					{Name: "rate", Type: param.Float, Default: "0", Min: 0, Max: 1e7, Help: "messages a second; 0 as fast as it goes"},
 				},
 				Responses: func(v param.Values) []record.Response {
 					if v.Str("mode") == "rr" {
 						return []record.Response{
+							{Name: "latency_p50", Unit: record.Second, Better: record.Lower},
 							{Name: "latency", Unit: record.Second, Better: record.Lower},
 							{Name: "rate", Unit: record.PerSecond, Better: record.Higher},
 						}
@@ -147,7 +150,7 @@ workload=stream,cpu-limit=8,memory-limit=1GiB,isolate=server [stream] baseline 0
 		},
 		Workloads: []Workload{
 			{Label: "stream", Kind: "net", Params: param.Values{"mode": "stream", "message": "64KiB", "duration": "1s"}, Responses: []string{"throughput"}, Line: 14},
-			{Label: "rr", Kind: "net", Params: param.Values{"mode": "rr"}, Responses: []string{"latency", "rate"}, Line: 15},
+			{Label: "rr", Kind: "net", Params: param.Values{"mode": "rr"}, Responses: []string{"latency_p50", "latency", "rate"}, Line: 15},
 			{Label: "noop", Kind: "noop", Params: param.Values{}, Responses: []string{"elapsed"}, Line: 16},
 		},
 		Stop:    Stop{Looks: []int{3, 4, 6, 8, 12, 16}, Confidence: 0.95, Width: 0.05, Margin: 0.03},
@@ -231,7 +234,7 @@ workloads: {rr: {kind: net, mode: rr, message: [4k]}, cpu: {}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Resolved{Workload: s.Workloads[0], Params: param.Values{"mode": "rr", "message": "4k", "duration": "1s", "rate": "0"},
+	want := Resolved{Workload: s.Workloads[0], Params: param.Values{"mode": "rr", "message": "4k", "size": "64", "connections": "1", "duration": "1s", "rate": "0"},
 		Sandbox: "vm", Isolate: "both", CPULimit: 1.5, MemoryLimit: 64 << 20, CPUs: "0-1", Options: param.Values{"vcpus": "4", "iothreads": "0"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Resolve (-want +got):\n%s", diff)

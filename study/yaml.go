@@ -19,6 +19,7 @@ import (
 const (
 	maxSource = 1 << 20 // bytes of a study file
 	maxText   = 1 << 10 // bytes of one level
+	maxKey    = 128     // bytes of one key
 )
 
 // reader walks YAML nodes and collects mistakes with their places.
@@ -177,6 +178,10 @@ func (r *reader) mapping(n *yaml.Node, where string) []pair {
 			r.bad(k, "write a word", "a key of %s is not a word", where)
 			continue
 		}
+		if len(k.Value) > maxKey {
+			r.bad(k, "write a name", "a key of %s is %d bytes long", where, len(k.Value))
+			continue
+		}
 		if line, dup := seen[k.Value]; dup {
 			r.bad(k, "remove one", "key %q is in line %d already", k.Value, line)
 			continue
@@ -240,7 +245,11 @@ func (r *reader) list(n *yaml.Node, where string) []*yaml.Node {
 
 // words is list for texts, duplicates refused.
 func (r *reader) words(n *yaml.Node, where string) (texts []string, nodes []*yaml.Node) {
-	for _, e := range r.list(n, where) {
+	for i, e := range r.list(n, where) {
+		if i == maxEntries {
+			r.bad(e, "write fewer", "%s has more than %d elements", where, maxEntries)
+			break
+		}
 		t, ok := r.text(e, "an element of "+where)
 		if !ok {
 			continue
