@@ -30,6 +30,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -165,14 +166,14 @@ func vacant(dir string) error {
 	if err != nil {
 		return err
 	}
-	hasDB := false
+	hasDB, foreign := false, ""
 	for _, e := range entries {
 		switch e.Name() {
 		case "lock", seriesDir, rawDir, studyName, tempName(studyName), dbName + "-wal", dbName + "-shm":
 		case dbName:
 			hasDB = true
 		default:
-			return fmt.Errorf("the folder holds %q, which is not a result of tare; give an empty folder", e.Name())
+			foreign = e.Name()
 		}
 	}
 	if hasDB {
@@ -185,6 +186,9 @@ func vacant(dir string) error {
 		if !errors.Is(err, errUnfinished) {
 			return fmt.Errorf("there are results already: %w; resume them, or give another folder", fs.ErrExist)
 		}
+	}
+	if foreign != "" {
+		return fmt.Errorf("the folder holds %q, which is not a result of tare; give an empty folder", foreign)
 	}
 	for _, n := range []string{dbName, dbName + "-wal", dbName + "-shm"} {
 		if err := os.Remove(filepath.Join(dir, n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -199,8 +203,9 @@ func vacant(dir string) error {
 func Exists(dir string) bool {
 	s, err := OpenReadOnly(dir)
 	if err != nil {
-		// Results that are damaged or too new are there all the same.
-		return !errors.Is(err, fs.ErrNotExist)
+		// Results that are damaged or too new are there all the same; a file is
+		// no folder.
+		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 	}
 	_ = s.Close()
 	return true
