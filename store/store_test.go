@@ -339,6 +339,10 @@ func TestCreateAndOpenRefuse(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+	// Reports and a user's notes lie beside results; they are results all the same.
+	if err := os.WriteFile(filepath.Join(s.Dir(), "report.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := Create(s.Dir(), testMeta()); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("create over results: %v", err)
 	}

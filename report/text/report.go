@@ -22,11 +22,9 @@ import (
 
 // Options of the output.
 type Options struct {
-	Width  int  // columns of the terminal; 0: 80; at least 40 are used
-	Colour bool // the caller knows whether it writes to a terminal, and about NO_COLOR
-
-	Hosts []record.Host // what measured, one a session; same ones are printed once
-	Dir   string        // the results folder, for what to do next; "" when there is none
+	Width  int    // columns of the terminal; 0: 80; at least 40 are used
+	Colour bool   // the caller knows whether it writes to a terminal, and about NO_COLOR
+	Dir    string // the results folder, named in what to do next; "" for none
 }
 
 func (o Options) width() int {
@@ -36,8 +34,9 @@ func (o Options) width() int {
 	return max(o.Width, 40) // narrower than that no table can be read
 }
 
-// Write prints a result.
-func Write(w io.Writer, res *analyse.Result, opt Options) error {
+// Write prints a result. The hosts are those of the sessions that measured;
+// one that comes again is printed once.
+func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) error {
 	var b strings.Builder
 	para := func(s, indent string) { b.WriteString(wrap(s, opt.width(), indent) + "\n") }
 	title := fmt.Sprintf("%s: %s compared with %s, %s", res.Study, res.Compare, res.Baseline, count(res.Trials, "trial"))
@@ -45,7 +44,7 @@ func Write(w io.Writer, res *analyse.Result, opt Options) error {
 		title += fmt.Sprintf(", %d of them failed", res.Failed)
 	}
 	para(title, "  ")
-	for _, h := range hostLines(opt.Hosts) {
+	for _, h := range hostLines(hosts) {
 		para(h, "  ")
 	}
 	b.WriteString("\n")

@@ -1,0 +1,138 @@
+// Package export writes results for programs: JSON and CSV.
+//
+// The data path: an analyse.Result, or the trials themselves, go through one
+// encoder to the writer. Values are in base units, whose names stand beside
+// them; nothing is rounded. Columns and fields are only ever added; a change of
+// meaning raises Schema.
+package export
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"tare/analyse"
+	"tare/record"
+)
+
+// Schema is the version of the JSON document.
+const Schema = 1
+
+// Document is what JSON writes: the result's fields at the top, beside the
+// version and the machines.
+type Document struct {
+	Schema int           `json:"schema"`
+	Hosts  []record.Host `json:"hosts"`
+	*analyse.Result
+}
+
+// JSON writes a result with the hosts that measured it, indented.
+func JSON(w io.Writer, res *analyse.Result, hosts []record.Host) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false) // < in a sentence stays readable
+	e.SetIndent("", "  ")
+	if hosts == nil {
+		hosts = []record.Host{}
+	}
+	if err := e.Encode(Document{Schema: Schema, Hosts: hosts, Result: res}); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return nil
+}
+
+// CSV writes one row for each comparison, the baseline's own included. Fields
+// that a row does not have are empty.
+func CSV(w io.Writer, res *analyse.Result) error {
+	c := csv.NewWriter(w)
+	rows := [][]string{{"workload", "stratum", "treatment", "baseline", "response", "unit", "better", "n", "value", "min", "max",
+		"base", "ratio", "lo", "hi", "verdict", "why", "blocks", "stopped", "failed", "skipped", "gave_up"}}
+	for i := range res.Compared {
+		x := &res.Compared[i]
+		e := &x.Estimate
+		n, base, ratio, lo, hi := x.Level.N, "", "", "", ""
+		if !x.Baseline {
+			n = e.N
+			if e.N > 0 {
+				base = number(e.Base)
+				if e.Undefined == "" {
+					ratio = number(e.Ratio)
+				}
+			}
+			if e.HasInterval() {
+				lo, hi = number(e.Lo), number(e.Hi)
+			}
+		}
+		value, least, most := "", "", ""
+		if x.Level.N > 0 {
+			value, least, most = number(x.Level.Typical), number(x.Level.Min), number(x.Level.Max)
+		}
+		blocks, stopped := "", ""
+		if x.Ending != nil {
+			blocks, stopped = strconv.Itoa(x.Ending.Blocks), x.Ending.Text
+		}
+		rows = append(rows, []string{x.Workload, x.Stratum, x.Treatment, strconv.FormatBool(x.Baseline), x.Response.Name,
+			string(x.Response.Unit), string(x.Response.Better), strconv.Itoa(n), value, least, most,
+			base, ratio, lo, hi, string(x.Verdict), x.Why, blocks, stopped, strconv.Itoa(x.Failed), x.Skipped, x.GaveUp})
+	}
+	if err := c.WriteAll(rows); err != nil {
+		return fmt.Errorf("write CSV: %w", err)
+	}
+	return nil
+}
+
+// TrialsCSV writes one row for each trial and figure of it, failed trials as
+// one row without a figure. The factors of all cells are columns, in the order
+// in which they are met, each named "factor:NAME".
+func TrialsCSV(w io.Writer, trials []record.Trial) error {
+	var factors []string
+	at := make(map[string]int)
+	for i := range trials {
+		for _, l := range trials[i].Cell {
+			if _, ok := at[l.Factor]; !ok {
+				at[l.Factor] = len(factors)
+				factors = append(factors, l.Factor)
+			}
+		}
+	}
+	c := csv.NewWriter(w)
+	head := []string{"seq", "block", "attempt", "status", "start", "seconds"}
+	for _, f := range factors {
+		head = append(head, "factor:"+f)
+	}
+	if err := c.Write(append(head, "response", "labels", "unit", "value", "failure")); err != nil {
+		return fmt.Errorf("write CSV: %w", err)
+	}
+	for i := range trials {
+		t := &trials[i]
+		row := make([]string, len(head), len(head)+5)
+		copy(row, []string{strconv.Itoa(t.Seq), strconv.Itoa(t.Block), strconv.Itoa(t.Attempt), string(t.Status),
+			t.Start.UTC().Format(time.RFC3339Nano), number(t.Duration.Seconds())})
+		for _, l := range t.Cell {
+			row[6+at[l.Factor]] = l.Value
+		}
+		if t.Failure != nil {
+			_ = c.Write(append(row, "", "", "", "", t.Failure.Reason)) // its error is kept for Error below
+		}
+		for _, s := range t.Samples {
+			_ = c.Write(append(row, s.Name, string(s.Labels), string(s.Unit), number(s.Value), ""))
+		}
+	}
+	c.Flush()
+	if err := c.Error(); err != nil {
+		return fmt.Errorf("write CSV: %w", err)
+	}
+	return nil
+}
+
+// number writes all digits; a value that is not a number is empty, as R and
+// pandas expect it.
+func number(v float64) string {
+	if math.IsNaN(v) {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
