@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"tare/collect"
+	collectall "tare/collect/all"
+	"tare/internal/rootfs"
+	"tare/param"
+	"tare/record"
+	"tare/sandbox"
+	sandboxall "tare/sandbox/all"
+	"tare/study"
+	"tare/workload"
+	workloadall "tare/workload/all"
+)
+
+// dirs are the places on this host that tare writes to. Root uses the system's,
+// so that `tare clean` finds everything; others use their own.
+type dirs struct{ run, cache, data string }
+
+func hostDirs() dirs {
+	if os.Geteuid() == 0 {
+		return dirs{run: "/run/tare", cache: "/var/cache/tare", data: "/var/lib/tare"}
+	}
+	own := filepath.Join(os.TempDir(), "tare-"+strconv.Itoa(os.Geteuid()))
+	return dirs{run: filepath.Join(own, "run"), cache: filepath.Join(own, "cache"), data: filepath.Join(own, "data")}
+}
+
+// workloads returns every workload by name.
+func workloads() map[string]workload.Workload {
+	out := map[string]workload.Workload{}
+	for _, w := range workloadall.Workloads() {
+		out[w.Name()] = w
+	}
+	return out
+}
+
+// kinds returns every sandbox by name, the study's own included.
+func kinds(state string, defs []study.Sandbox) (map[string]sandbox.Kind, []string, error) {
+	binary, err := os.Executable()
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot find tare's own binary: %w", err)
+	}
+	var own []sandboxall.Def
+	for _, d := range defs {
+		own = append(own, sandboxall.Def{Name: d.Name, Kind: d.Kind, Runtime: d.Runtime, Args: d.Args})
+	}
+	list, err := sandboxall.Kinds(sandboxall.Env{StateDir: state, Binary: binary}, own)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := map[string]sandbox.Kind{}
+	var names []string
+	for _, k := range list {
+		out[k.Name()] = k
+		names = append(names, k.Name())
+	}
+	return out, names, nil
+}
+
+// collectors returns the named ones, all for an empty list.
+func collectors(names []string) []collect.Collector {
+	var out []collect.Collector
+	for _, c := range collectall.Collectors() {
+		if len(names) == 0 || contains(names, c.Name()) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// catalogue is what a study can be made of, as data.
+func catalogue() (study.Catalogue, error) {
+	cat := study.Catalogue{Workloads: map[string]study.WorkloadInfo{}, Sandboxes: map[string][]param.Param{}}
+	for name, w := range workloads() {
+		cat.Workloads[name] = describe(w)
+	}
+	ks, _, err := kinds(hostDirs().run, nil)
+	if err != nil {
+		return cat, err
+	}
+	for name, k := range ks {
+		cat.Sandboxes[name] = k.Params()
+	}
+	for _, c := range collectall.Collectors() {
+		cat.Collectors = append(cat.Collectors, c.Name())
+	}
+	return cat, nil
+}
+
+func describe(w workload.Workload) study.WorkloadInfo {
+	info := study.WorkloadInfo{
+		Params:    w.Params(),
+		Responses: func(v param.Values) []record.Response { return w.Responses(v) },
+		Check:     func(v param.Values) error { _, err := w.Roles(v); return err },
+	}
+	if v, err := param.Fill(w.Params(), nil); err == nil {
+		if roles, err := w.Roles(v); err == nil {
+			info.Ends = len(roles)
+			for _, r := range roles {
+				info.Launches = info.Launches || r.Mode != workload.Exec
+			}
+		}
+	}
+	return info
+}
+
+// readStudy reads and checks a study file; "-" is standard input.
+func readStudy(file string, sets []string) (*study.Study, study.Catalogue, error) {
+	cat, err := catalogue()
+	if err != nil {
+		return nil, cat, err
+	}
+	src, err := os.ReadFile(file) //nolint:gosec // the user names the file
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, cat, coded(exitUsage, "there is no study file %s", file)
+		}
+		return nil, cat, coded(exitUsage, "%w", err)
+	}
+	st, err := study.Parse(file, src, cat, sets)
+	return st, cat, err
+}
+
+// root builds the sandboxes' root file system with the tools that are there.
+func root(ctx context.Context, d dirs, tools []string) (rootfs.Tree, error) {
+	binary, err := os.Executable()
+	if err != nil {
+		return rootfs.Tree{}, fmt.Errorf("cannot find tare's own binary: %w", err)
+	}
+	return rootfs.Build(ctx, filepath.Join(d.cache, "rootfs"), binary, tools)
+}

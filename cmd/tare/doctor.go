@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	collectall "tare/collect/all"
+	"tare/collect/host"
+	"tare/internal/network"
+	"tare/internal/rootfs"
+	"tare/internal/state"
+	"tare/param"
+	"tare/record"
+	"tare/workload"
+	workloadall "tare/workload/all"
+)
+
+// finding is one line of the doctor's report. Problem is "" when all is well.
+type finding struct {
+	Area    string `json:"area"` // host, sandbox, workload, collector
+	Name    string `json:"name"`
+	Detail  string `json:"detail,omitempty"`
+	Problem string `json:"problem,omitempty"`
+}
+
+func (a *app) doctorVerb() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what this host can and cannot do, and what to install",
+		Long: `Try every sandbox with a real container, look for every tool a workload needs
+and every source a collector reads. What is missing is told with the step that
+mends it; a study skips it and says so in its report.
+
+The exit code is 0 when the baseline and at least one other sandbox work, else 3.`,
+		Example: "  tare doctor\n  tare doctor --json",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			found, h, err := a.examine(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = a.printJSON(map[string]any{"host": h, "findings": found})
+			} else {
+				a.printFindings(found, h)
+			}
+			if err == nil && !enough(found) {
+				err = coded(exitHost, "the baseline (process) and at least one other sandbox must work before costs can be weighed")
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// enough says whether there is something to compare.
+func enough(found []finding) bool {
+	base, others := false, 0
+	for _, f := range found {
+		if f.Area == "sandbox" && f.Problem == "" && f.Name != "fake" {
+			if f.Name == "process" {
+				base = true
+			} else {
+				others++
+			}
+		}
+	}
+	return base && others > 0
+}
+
+func (a *app) examine(ctx context.Context) ([]finding, record.Host, error) {
+	var out []finding
+	add := func(area, name, detail string, err error) {
+		f := finding{Area: area, Name: name, Detail: detail}
+		if err != nil {
+			f.Problem = strings.TrimSpace(err.Error())
+		}
+		out = append(out, f)
+	}
+	d := hostDirs()
+	h := host.Describe(ctx, "/", host.Tools())
+	if os.Geteuid() != 0 {
+		add("host", "root", "", fmt.Errorf("tare runs as user %d: sandboxes, cgroups and networks need root; run it with sudo. Plans, reports and the sandbox fake work as they are", os.Geteuid()))
+	} else {
+		// The checks start real containers: a running study must not feel them.
+		lock, err := state.Hold(d.run, "doctor")
+		if err != nil {
+			return nil, h, err
+		}
+		defer func() { _ = lock.Release() }()
+	}
+	add("host", "network", "a bridge in a namespace of its own", network.Check())
+
+	stateDir := filepath.Join(d.run, "t"+strconv.FormatInt(int64(os.Getpid()), 36))
+	if err := os.MkdirAll(stateDir, 0o700); err != nil {
+		return nil, h, err
+	}
+	defer func() { _ = os.RemoveAll(stateDir) }()
+	ks, names, err := kinds(stateDir, nil)
+	if err != nil {
+		return nil, h, err
+	}
+	for _, n := range names {
+		add("sandbox", n, ks[n].About(), ks[n].Check(ctx))
+	}
+	for _, w := range workloadall.Workloads() {
+		add("workload", w.Name(), w.About(), missingTools(w))
+	}
+	for _, c := range collectall.Collectors() {
+		add("collector", c.Name(), c.About(), c.Check())
+	}
+	return out, h, nil
+}
+
+// missingTools names the host programs that a workload needs and this host
+// lacks.
+func missingTools(w workload.Workload) error {
+	v, err := param.Fill(w.Params(), nil)
+	if err != nil {
+		return err
+	}
+	roles, err := w.Roles(v)
+	if err != nil {
+		return err
+	}
+	var needs []string
+	for _, r := range roles {
+		needs = append(needs, r.Needs...)
+	}
+	if missing := absent(needs); len(missing) > 0 {
+		return fmt.Errorf("%s is not installed; apt-get install %s", missing[0], missing[0])
+	}
+	return nil
+}
+
+// absent returns those of tools that this host does not have.
+func absent(tools []string) []string {
+	var out []string
+	for _, t := range tools {
+		if _, ok := rootfs.Lookup(t); !ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func (a *app) printFindings(found []finding, h record.Host) {
+	fmt.Fprintf(a.stdout, "%s, kernel %s, %s, %d processors, %d MiB\n", h.OS, h.Kernel, h.CPUModel, h.Threads, h.MemoryBytes>>20)
+	fmt.Fprintf(a.stdout, "virtualization %s, KVM %s, cgroups %s\n", orNone(h.Virtualization), orNone(h.KVM), h.Cgroups)
+	for _, tool := range slices.Sorted(maps.Keys(h.Tools)) {
+		fmt.Fprintf(a.stdout, "  %-10s %s\n", tool, h.Tools[tool])
+	}
+	area := ""
+	for _, f := range found {
+		if f.Area != area {
+			area = f.Area
+			fmt.Fprintf(a.stdout, "\n%s\n", area)
+		}
+		if f.Problem == "" {
+			fmt.Fprintf(a.stdout, "  ok  %-14s %s\n", f.Name, f.Detail)
+		} else {
+			fmt.Fprintf(a.stdout, "  --  %-14s %s\n", f.Name, strings.ReplaceAll(f.Problem, "\n", "\n"+strings.Repeat(" ", 21)))
+		}
+	}
+	if len(h.Warnings) > 0 {
+		fmt.Fprintln(a.stdout, "\nwarnings")
+		for _, w := range h.Warnings {
+			fmt.Fprintf(a.stdout, "  %s\n", w.Text)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"tare/internal/state"
+	"tare/run"
+	"tare/study"
+)
+
+// Exit codes. This is the table that docs/exit-codes.md shows.
+const (
+	exitOK          = 0   // done
+	exitFailed      = 1   // tare itself failed: its store, its directories
+	exitUsage       = 2   // bad flags, arguments or study file; nothing was started
+	exitHost        = 3   // this host cannot do what was asked
+	exitTrials      = 4   // the study ended, but some cells failed for good
+	exitHeld        = 5   // another tare holds the host
+	exitInterrupted = 130 // ended by Ctrl-C; what was finished is kept
+)
+
+// codedError is an error that knows its exit code.
+type codedError struct {
+	code int
+	err  error
+}
+
+func (e *codedError) Error() string { return e.err.Error() }
+func (e *codedError) Unwrap() error { return e.err }
+
+func coded(code int, format string, args ...any) error {
+	return &codedError{code, fmt.Errorf(format, args...)}
+}
+
+// exitCode prints an error as a user should see it and chooses the exit code.
+func exitCode(err error, stderr io.Writer) int {
+	if err == nil {
+		return exitOK
+	}
+	code := exitFailed
+	var (
+		c      *codedError
+		bad    study.Errors
+		held   *state.HeldError
+		prefix = "tare: "
+	)
+	switch {
+	case errors.As(err, &c):
+		code = c.code
+	case errors.As(err, &bad):
+		code, prefix = exitUsage, "" // file:line:column must begin the line
+	case errors.As(err, &held):
+		code = exitHeld
+	case errors.Is(err, run.ErrInterrupted):
+		code = exitInterrupted
+	}
+	if msg := err.Error(); msg != "" {
+		fmt.Fprintln(stderr, prefix+msg)
+	}
+	return code
+}

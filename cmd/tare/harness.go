@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"tare/collect"
+	"tare/collect/host"
+	"tare/internal/network"
+	"tare/record"
+	"tare/run"
+	"tare/study"
+)
+
+// harness is an engine with what it stands on, made and taken away together.
+type harness struct {
+	engine *run.Engine
+	host   record.Host
+	skips  []record.Skip
+	closes []func() error
+}
+
+// setUp prepares the host for a study: root file system, network, directories;
+// and asks every sandbox whether it works here. The caller holds the host.
+func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d dirs) (_ *harness, err error) {
+	h := &harness{}
+	defer func() {
+		if err != nil {
+			h.close()
+		}
+	}()
+	id := "t" + strconv.FormatInt(int64(os.Getpid()), 36)
+	stateDir, dataDir := filepath.Join(d.run, id), filepath.Join(d.data, id)
+	for _, dir := range []string{stateDir, dataDir} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("cannot make %s: %w", dir, err)
+		}
+		h.closes = append(h.closes, func() error { return os.RemoveAll(dir) })
+	}
+	h.engine = &run.Engine{
+		ID: id, Study: st, Catalogue: cat, Workloads: workloads(),
+		Dirs:      run.Dirs{State: stateDir, Data: dataDir},
+		Available: available,
+	}
+	if h.engine.Kinds, _, err = kinds(stateDir, st.Sandboxes); err != nil {
+		return nil, err
+	}
+	needs, err := h.engine.Needs()
+	if err != nil {
+		return nil, err
+	}
+	tree, err := root(ctx, d, needs)
+	if err != nil {
+		return nil, err
+	}
+	h.engine.Dirs.Root = tree.Path
+	if h.skips, err = h.engine.Skips(ctx, tree.Missing, runtime.NumCPU()); err != nil {
+		return nil, err
+	}
+	h.openCollectors(st, a)
+	if err := h.openNetwork(ctx, st); err != nil {
+		return nil, err
+	}
+	h.host = host.Describe(ctx, "/", host.Tools())
+	return h, nil
+}
+
+// openCollectors leaves out, with a word, those whose source this host lacks.
+func (h *harness) openCollectors(st *study.Study, a *app) {
+	var usable []collect.Collector
+	for _, c := range collectors(st.Collect.Names) {
+		if err := c.Check(); err != nil {
+			fmt.Fprintf(a.stderr, "tare: without the collector %s: %v\n", c.Name(), err)
+			continue
+		}
+		usable = append(usable, c)
+	}
+	h.engine.Collectors = usable
+}
+
+// openNetwork makes the bridge if a workload has two ends.
+func (h *harness) openNetwork(ctx context.Context, st *study.Study) error {
+	wanted := false
+	for _, w := range st.Workloads {
+		wanted = wanted || h.engine.Catalogue.Workloads[w.Kind].Ends > 1
+	}
+	if !wanted || os.Geteuid() != 0 {
+		return nil
+	}
+	bridge, err := network.Open(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot make the bridge that sandboxes share: %w", err)
+	}
+	h.engine.Network = bridge
+	h.closes = append(h.closes, bridge.Close)
+	return nil
+}
+
+// close takes away what setUp made, last things first. What stays is found by
+// `tare clean` and by the next run.
+func (h *harness) close() {
+	for i := len(h.closes) - 1; i >= 0; i-- {
+		_ = h.closes[i]()
+	}
+	h.closes = nil
+}

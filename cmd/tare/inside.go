@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"tare/agent"
+	"tare/workload/fault"
+	netload "tare/workload/net"
+	"tare/workload/noop"
+	syscalls "tare/workload/syscall"
+)
+
+// inside runs the programs that tare itself starts in a sandbox. They are no verbs: their arguments may change at any time.
+func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
+	if len(args) == 0 {
+		fmt.Fprintln(stderr, "tare internal: for tare's own use in a sandbox")
+		return exitUsage
+	}
+	name, rest := args[0], args[1:]
+	switch name {
+	case "agent":
+		// The agent outlives a Ctrl-C at the terminal: its client decides.
+		signal.Ignore(syscall.SIGINT)
+		if err := agent.Serve(ctx, os.Stdin, stdout); err != nil {
+			fmt.Fprintln(stderr, "tare internal agent:", err)
+			return exitFailed
+		}
+		return exitOK
+	case "net":
+		return netload.Main(rest, stdout, stderr)
+	case "syscall":
+		return syscalls.Main(rest, stdout, stderr)
+	case "noop":
+		return noop.Main(rest, stdout, stderr)
+	case "fault":
+		return fault.Main(rest, stdout, stderr)
+	}
+	fmt.Fprintf(stderr, "tare internal: there is no %q\n", name)
+	return exitUsage
+}

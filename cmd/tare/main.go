@@ -1,0 +1,30 @@
+// Command tare weighs what isolation costs: the same workload natively and in
+// every isolation, interleaved, with intervals and verdicts.
+//
+// Each verb is one file: it reads flags, calls one function, prints, and
+// chooses the exit code (exit.go).
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+)
+
+func main() {
+	os.Exit(execute(context.Background(), os.Stdout, os.Stderr, os.Args[1:]))
+}
+
+// execute is the whole program, so that tests can call it.
+func execute(ctx context.Context, stdout, stderr io.Writer, args []string) int {
+	// What runs inside a sandbox starts many times in a trial: it must not pay
+	// for building the command tree.
+	if len(args) > 0 && args[0] == "internal" {
+		return inside(ctx, stdout, stderr, args[1:])
+	}
+	root := newRoot(&app{stdout: stdout, stderr: stderr})
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return exitCode(root.ExecuteContext(ctx), stderr)
+}

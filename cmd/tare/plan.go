@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"os"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"tare/internal/state"
+	"tare/plan"
+	"tare/record"
+	"tare/report/text"
+	"tare/run"
+	"tare/study"
+)
+
+func (a *app) planVerb() *cobra.Command {
+	var f struct {
+		sets []string
+		json bool
+		dry  bool
+	}
+	cmd := &cobra.Command{
+		Use:   "plan STUDY",
+		Short: "Say what a study would do, without doing it",
+		Long: `Check a study file and say what running it would do: its cells, its trials at
+least and at most, the order of the first pass, the time it should take, and what
+this host cannot do. Sandboxes are tried for a moment, no workload is run.`,
+		Example: `  tare plan studies/first.yaml
+  tare plan studies/first.yaml --set sandbox=process,runc --json
+  tare plan studies/first.yaml --no-check     on a machine that will not run it`,
+		Args: exactly(1, "one study file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			st, cat, err := readStudy(args[0], f.sets)
+			if err != nil {
+				return err
+			}
+			var skips []record.Skip
+			if !f.dry {
+				if skips, err = a.tryHost(cmd.Context(), st, cat); err != nil {
+					return err
+				}
+			}
+			view := planView(st, cat, skips)
+			if f.json {
+				return a.printJSON(view)
+			}
+			return text.WritePlan(a.stdout, view, a.textOptions())
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.sets, "set", nil, "override the study: factor=level,... (repeatable)")
+	fl.BoolVar(&f.json, "json", false, "print JSON")
+	fl.BoolVar(&f.dry, "no-check", false, "do not try what this host can do")
+	return cmd
+}
+
+// tryHost says which cells this host cannot run. It needs the host for a
+// moment, because it starts a container of each kind.
+func (a *app) tryHost(ctx context.Context, st *study.Study, cat study.Catalogue) ([]record.Skip, error) {
+	d := hostDirs()
+	lock, err := state.Hold(d.run, "plan of "+st.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = lock.Release() }()
+	stateDir, err := os.MkdirTemp(d.run, "t")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(stateDir) }()
+	e := &run.Engine{Study: st, Catalogue: cat, Workloads: workloads()}
+	if e.Kinds, _, err = kinds(stateDir, st.Sandboxes); err != nil {
+		return nil, err
+	}
+	needs, err := e.Needs()
+	if err != nil {
+		return nil, err
+	}
+	return e.Skips(ctx, absent(needs), runtime.NumCPU())
+}
+
+// planView is the plan as data.
+func planView(st *study.Study, cat study.Catalogue, skips []record.Skip) text.Plan {
+	e := &run.Engine{Study: st, Catalogue: cat, Workloads: workloads()}
+	p := plan.New(st, skips)
+	return text.Plan{Study: st, Skips: skips, Progress: p.Remaining(e.Expected), Order: p.Preview(maxPreview)}
+}
+
+// maxPreview bounds how many trials of the first pass are listed.
+const maxPreview = 200

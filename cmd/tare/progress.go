@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"tare/record"
+	"tare/run"
+)
+
+// progress tells how far a study is: one line that is rewritten on a terminal,
+// a plain line a trial elsewhere, JSON lines on request.
+type progress struct {
+	out      io.Writer
+	json     bool
+	terminal bool
+	width    int
+	done     int
+	failed   int
+	expected func(record.Cell) time.Duration
+}
+
+func newProgress(out io.Writer, asJSON bool, done int, expected func(record.Cell) time.Duration) *progress {
+	p := &progress{out: out, json: asJSON, done: done, expected: expected, width: 80}
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a file descriptor is small
+		p.terminal = true
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 { //nolint:gosec // as above
+			p.width = w
+		}
+	}
+	return p
+}
+
+func (p *progress) observe(ev run.Event) {
+	if ev.Kind == run.TrialEnds {
+		p.done++
+		if ev.Trial.Status != record.OK {
+			p.failed++
+		}
+	}
+	if p.json {
+		p.line(ev)
+		return
+	}
+	r := ev.Plan.Remaining(p.expected)
+	switch {
+	case p.terminal && ev.Kind == run.TrialStarts:
+		text := fmt.Sprintf("%d done, %s left (at most %s): %s", p.done, left(r.LeastTime), left(r.MostTime), short(ev.Next.Cell))
+		if len(text) >= p.width {
+			text = text[:p.width-1]
+		}
+		fmt.Fprintf(p.out, "\r\x1b[K%s", text)
+	case p.terminal && ev.Trial != nil && ev.Trial.Failure != nil:
+		fmt.Fprintf(p.out, "\r\x1b[Kfailed: %s: %s\n", short(ev.Next.Cell), ev.Trial.Failure.Reason)
+	case !p.terminal && ev.Kind == run.TrialEnds:
+		status := string(ev.Trial.Status)
+		if ev.Trial.Failure != nil {
+			status += ": " + ev.Trial.Failure.Reason
+		}
+		fmt.Fprintf(p.out, "trial %d, block %d, %s: %s (%.1f s; %s left)\n",
+			ev.Trial.Seq, ev.Trial.Block, short(ev.Next.Cell), status, ev.Trial.Duration.Seconds(), left(r.LeastTime))
+	}
+}
+
+// finish ends the line that was being rewritten.
+func (p *progress) finish() {
+	if p.terminal {
+		fmt.Fprint(p.out, "\r\x1b[K")
+	}
+}
+
+func (p *progress) line(ev run.Event) {
+	v := map[string]any{"event": ev.Kind, "cell": ev.Next.Cell.Key(), "block": ev.Next.Block, "done": p.done}
+	if ev.Trial != nil {
+		v["trial"] = ev.Trial.Seq
+		v["status"] = ev.Trial.Status
+		v["duration_s"] = ev.Trial.Duration.Seconds()
+		if ev.Trial.Failure != nil {
+			v["failure"] = ev.Trial.Failure
+		}
+	}
+	_ = json.NewEncoder(p.out).Encode(v)
+}
+
+// short is a cell as a person reads it: its levels without the factors' names.
+func short(c record.Cell) string {
+	words := make([]string, len(c))
+	for i, l := range c {
+		words[i] = l.Value
+	}
+	return strings.Join(words, " ")
+}
+
+func left(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%d s", int(d.Seconds()+0.5))
+	}
+	return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// app is what the verbs share.
+type app struct {
+	stdout, stderr io.Writer
+}
+
+const about = `tare weighs what isolation costs.
+
+A study file names factors and their levels. tare runs the same workload
+natively and in every isolation, interleaved and with just enough repetitions,
+and reports the cost as a ratio with an interval and a verdict.`
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tare",
+		Short: "tare weighs what isolation costs",
+		Long:  about,
+		Example: `  tare doctor                      what this host can and cannot do
+  tare plan studies/first.yaml     what a study would do, without doing it
+  tare run studies/first.yaml      run it, or go on where it stopped
+  tare report results/first        the table again`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return coded(exitUsage, "%w; see `%s --help`", err, cmd.CommandPath())
+	})
+	root.AddCommand(
+		a.runVerb(), a.planVerb(), a.reportVerb(), a.doctorVerb(), a.listVerb(),
+		a.cleanVerb(), a.schemaVerb(), a.versionVerb(),
+	)
+	// The name `completion` is cobra's own verb: bash, zsh, fish, powershell.
+	return root
+}
+
+// exactly is cobra.ExactArgs with an exit code and the next step.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return coded(exitUsage, "%s takes %s; see `%s --help`", cmd.CommandPath(), what, cmd.CommandPath())
+		}
+		return nil
+	}
+}

@@ -1,0 +1,304 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/internal/state"
+	"tare/plan"
+	"tare/record"
+	"tare/run"
+	"tare/store"
+	"tare/study"
+)
+
+type runFlags struct {
+	results string
+	sets    []string
+	data    string
+	fresh   bool
+	wait    bool
+	json    bool
+}
+
+func (a *app) runVerb() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run STUDY",
+		Short: "Run a study, or go on with one that was interrupted",
+		Long: `Run the trials of a study, interleaved, until its stopping rule or budget is
+met, then print the report. STUDY is a study file, or a results folder whose
+study goes on.
+
+Every finished trial is kept at once. Ctrl-C ends the running trial, cleans up
+and keeps the rest: the same command goes on from there. A second Ctrl-C is
+obeyed at once; then ` + "`tare clean`" + ` removes what is left.`,
+		Example: `  tare run studies/first.yaml
+  tare run studies/first.yaml --set sandbox=process,runc --set budget.time=1m
+  tare run results/first           go on where it stopped`,
+		Args: exactly(1, "one study file or results folder"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runStudy(cmd.Context(), args[0], f)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&f.results, "results", "o", "", "results folder (default results/NAME of the study)")
+	fl.StringArrayVar(&f.sets, "set", nil, "override the study: factor=level,... (repeatable)")
+	fl.StringVar(&f.data, "data", "", "directory on the disk to be measured (default "+hostDirs().data+")")
+	fl.BoolVar(&f.fresh, "fresh", false, "start again in a new folder instead of going on")
+	fl.BoolVar(&f.wait, "wait", false, "wait for another tare on this host to finish")
+	fl.BoolVar(&f.json, "json", false, "print progress and report as JSON lines")
+	return cmd
+}
+
+func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
+	st, cat, dir, err := a.open(arg, f)
+	if err != nil {
+		return err
+	}
+	ctx, stop := a.interruptible(ctx)
+	defer stop()
+
+	d := hostDirs()
+	if f.data != "" {
+		if d.data, err = filepath.Abs(f.data); err != nil {
+			return err
+		}
+	}
+	lock, err := a.hold(ctx, d, "study "+st.Name, f.wait)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Release() }()
+	a.sweep(ctx)
+
+	h, err := a.setUp(ctx, st, cat, d)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	if len(h.skips) == cells(st) {
+		a.printSkips(h.skips)
+		return coded(exitHost, "this host can run no cell of the study; `tare doctor` says what is missing")
+	}
+	db, err := openStore(dir, arg, st, h.host)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	if err := db.SetSkips(ctx, h.skips); err != nil {
+		return err
+	}
+	h.engine.Store = db
+	return a.measure(ctx, st, h, db, f)
+}
+
+// measure runs the trials that are still wanted and prints the report.
+func (a *app) measure(ctx context.Context, st *study.Study, h *harness, db *store.Store, f runFlags) error {
+	p := plan.New(st, h.skips)
+	done, err := db.Trials()
+	if err != nil {
+		return err
+	}
+	for i := range done {
+		p.Done(&done[i])
+	}
+	prog := newProgress(a.stderr, f.json, len(done), h.engine.Expected)
+	if f.json {
+		prog.out = a.stdout
+	}
+	h.engine.Observe = prog.observe
+	runErr := h.engine.Run(ctx, p)
+	prog.finish()
+	if runErr != nil && !errors.Is(runErr, run.ErrInterrupted) {
+		return runErr
+	}
+	if err := a.finishReport(context.WithoutCancel(ctx), db, f.json); err != nil {
+		return err
+	}
+	if runErr != nil {
+		return coded(exitInterrupted, "interrupted; go on with `tare run %s`", db.Dir())
+	}
+	if n := gaveUp(st, p); n > 0 {
+		return coded(exitTrials, "%d cells failed for good; the report says why", n)
+	}
+	return nil
+}
+
+// open finds the study and the results folder. A results folder goes on with
+// the study that was copied into it.
+func (a *app) open(arg string, f runFlags) (*study.Study, study.Catalogue, string, error) {
+	if store.Exists(arg) {
+		st, cat, err := a.storedStudy(arg)
+		if err == nil && len(f.sets) > 0 {
+			err = coded(exitUsage, "--set would change the study of %s; run the study file with --fresh", arg)
+		}
+		return st, cat, arg, err
+	}
+	st, cat, err := readStudy(arg, f.sets)
+	if err != nil {
+		return nil, cat, "", err
+	}
+	dir := f.results
+	if dir == "" {
+		dir = filepath.Join("results", st.Name)
+	}
+	if f.fresh {
+		dir = freeName(dir)
+	}
+	return st, cat, dir, nil
+}
+
+// storedStudy reads the study that was copied into a results folder.
+func (a *app) storedStudy(dir string) (*study.Study, study.Catalogue, error) {
+	cat, err := catalogue()
+	if err != nil {
+		return nil, cat, err
+	}
+	db, err := store.OpenReadOnly(dir)
+	if err != nil {
+		return nil, cat, err
+	}
+	defer func() { _ = db.Close() }()
+	meta, err := db.Meta()
+	if err != nil {
+		return nil, cat, err
+	}
+	st, err := study.Parse(meta.StudyFile, meta.StudySource, cat, meta.Overrides)
+	return st, cat, err
+}
+
+func freeName(dir string) string {
+	name := dir
+	for i := 2; store.Exists(name); i++ {
+		name = fmt.Sprintf("%s-%d", dir, i)
+	}
+	return name
+}
+
+// openStore opens the folder for writing: a new one, or one of the same study.
+func openStore(dir, file string, st *study.Study, host record.Host) (*store.Store, error) {
+	now := time.Now()
+	db, err := store.Create(dir, store.Meta{
+		StudySource: st.Source, StudyFile: file, Overrides: st.Overrides, Seed: st.Seed,
+		Host: host, TareVersion: versionText(), Started: now,
+	})
+	if !errors.Is(err, fs.ErrExist) {
+		return db, err
+	}
+	if db, err = store.Open(dir); err != nil {
+		return nil, err
+	}
+	meta, err := db.Meta()
+	if err == nil && (string(meta.StudySource) != string(st.Source) || !slices.Equal(meta.Overrides, st.Overrides)) {
+		err = coded(exitUsage, "%s holds results of another version of this study; "+
+			"`tare run %s` goes on with that one, --fresh or --results starts a new folder", dir, dir)
+	}
+	if err == nil {
+		err = db.BeginSession(context.Background(), now, versionText(), host)
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// interruptible ends the context at the first SIGINT or SIGTERM; the second
+// ends the process, whatever it is doing.
+func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	sigs := make(chan os.Signal, 2)
+	signal.Notify(sigs, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-sigs:
+		case <-done:
+			return
+		}
+		fmt.Fprintln(a.stderr, "\ntare: ending the running trial and cleaning up; once more to stop at once")
+		cancel()
+		select {
+		case <-sigs:
+			os.Exit(exitInterrupted)
+		case <-done:
+		}
+	}()
+	return ctx, func() { signal.Stop(sigs); close(done); cancel() }
+}
+
+// hold takes the host, waiting for another tare if the user wants that.
+func (a *app) hold(ctx context.Context, d dirs, what string, wait bool) (*state.Lock, error) {
+	told := false
+	for {
+		lock, err := state.Hold(d.run, what)
+		var held *state.HeldError
+		if !wait || !errors.As(err, &held) {
+			return lock, err
+		}
+		if !told {
+			fmt.Fprintf(a.stderr, "tare: %v; waiting\n", held)
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, run.ErrInterrupted
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// sweep removes what a killed tare left behind: we hold the host, so nothing of
+// it is in use.
+func (a *app) sweep(ctx context.Context) {
+	if os.Geteuid() != 0 {
+		return
+	}
+	left, err := state.Clean(ctx, false)
+	if n := len(left); n > 0 {
+		fmt.Fprintf(a.stderr, "tare: removed %d things that an earlier run left behind\n", n)
+	}
+	if err != nil {
+		fmt.Fprintf(a.stderr, "tare: %v\n", err)
+	}
+}
+
+func cells(st *study.Study) int {
+	n := 0
+	for i := range st.Strata {
+		n += len(st.Strata[i].Cells)
+	}
+	return n
+}
+
+func gaveUp(st *study.Study, p *plan.Plan) int {
+	n := 0
+	for i := range st.Strata {
+		for _, c := range st.Strata[i].Cells {
+			if p.GaveUp(c) != "" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (a *app) printSkips(skips []record.Skip) {
+	seen := map[string]bool{}
+	for _, s := range skips {
+		if !seen[s.Reason] {
+			seen[s.Reason] = true
+			fmt.Fprintf(a.stderr, "tare: %s\n", s.Reason)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"tare/study"
+)
+
+func (a *app) schemaVerb() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of the study file",
+		Long: `Print the JSON Schema (draft 2020-12) of the study file, with every workload,
+sandbox, parameter and unit of this tare. Editors complete and check a study with
+it: put "# yaml-language-server: $schema=tare.schema.json" into its first line.`,
+		Example: "  tare schema > tare.schema.json",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			cat, err := catalogue()
+			if err != nil {
+				return err
+			}
+			b, err := study.Schema(cat)
+			if err != nil {
+				return err
+			}
+			_, err = a.stdout.Write(append(b, '\n'))
+			return err
+		},
+	}
+}
