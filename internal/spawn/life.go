@@ -6,7 +6,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -31,7 +33,7 @@ const drain = time.Second
 // process that ran and failed is no error.
 func Live(ctx context.Context, o Options, cmd *exec.Cmd, stdout, stderr io.Writer) (Life, error) {
 	var first time.Time
-	outPipe, err := NewSink(stdout, func() { first = time.Now() })
+	outPipe, err := NewSink(stdout, func(at time.Time) { first = at })
 	if err != nil {
 		return Life{}, err
 	}
@@ -56,6 +58,9 @@ func Live(ctx context.Context, o Options, cmd *exec.Cmd, stdout, stderr io.Write
 	ended, err := p.Wait()
 	outPipe.Drain(drain)
 	errPipe.Drain(drain)
+	if first.After(ended) {
+		first = ended // it was there, and was seen late: this process had to wait for a processor
+	}
 	l := Life{Begun: p.Begun, Ready: p.Ready, Started: p.Started, First: first, Ended: ended}
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) {
@@ -81,37 +86,57 @@ func ExitOf(st *os.ProcessState) sandbox.Exit {
 // Sink is a pipe from a child to a writer.
 type Sink struct {
 	Child *os.File // the child's end
-	read  *os.File
+	fd    int      // ours
+	stop  atomic.Bool
 	done  chan struct{}
 }
 
 // NewSink makes a pipe and copies from it to w (nil discards) until its end.
 // When the first byte arrives first is called, if it is not nil. A writer's
 // error ends nothing: the child is not to notice who listens.
-func NewSink(w io.Writer, first func()) (*Sink, error) {
-	r, child, err := os.Pipe()
-	if err != nil {
+//
+// A thread of its own waits in poll(2), which the kernel wakes at once. Go's
+// network poller was tried: on a busy machine it noted the first byte up to
+// 20 ms late.
+func NewSink(w io.Writer, first func(time.Time)) (*Sink, error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, err
 	}
-	s := &Sink{Child: child, read: r, done: make(chan struct{})}
-	go func() {
-		defer close(s.done)
-		buf := make([]byte, 64<<10)
-		for {
-			n, err := r.Read(buf)
-			if n > 0 && first != nil {
-				first()
-				first = nil
-			}
-			if n > 0 && w != nil {
-				_, _ = w.Write(buf[:n])
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
+	//nolint:gosec // a descriptor is not negative
+	s := &Sink{Child: os.NewFile(uintptr(fds[1]), "pipe"), fd: fds[0], done: make(chan struct{})}
+	go s.copy(w, first)
 	return s, nil
+}
+
+func (s *Sink) copy(w io.Writer, first func(time.Time)) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(s.done)
+	defer unix.Close(s.fd) //nolint:errcheck // read only
+	buf := make([]byte, 64<<10)
+	for !s.stop.Load() {
+		fds := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}} //nolint:gosec // a descriptor is small
+		n, err := unix.Poll(fds, 50)                                 // milliseconds, to see stop
+		if n == 0 || errors.Is(err, unix.EINTR) {
+			continue
+		}
+		now := time.Now()
+		n, err = unix.Read(s.fd, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return
+		}
+		if first != nil {
+			first(now)
+			first = nil
+		}
+		if w != nil {
+			_, _ = w.Write(buf[:n])
+		}
+	}
 }
 
 // Started is to be called when the child has its end, or never will.
@@ -133,7 +158,7 @@ func (s *Sink) Drain(d time.Duration) {
 // idempotent.
 func (s *Sink) Close() {
 	_ = s.Child.Close()
-	_ = s.read.Close()
+	s.stop.Store(true)
 	<-s.done
 }
 

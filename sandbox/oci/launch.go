@@ -42,7 +42,7 @@ func (c *container) launch(ctx context.Context, cmd sandbox.Command, mode sandbo
 // that `create` was given.
 func (c *container) phased(ctx context.Context, cmd sandbox.Command) (l sandbox.Launch, err error) {
 	var first time.Time
-	stdout, err := spawn.NewSink(cmd.Stdout, func() { first = time.Now() })
+	stdout, err := spawn.NewSink(cmd.Stdout, func(at time.Time) { first = at })
 	if err != nil {
 		return l, err
 	}
@@ -104,7 +104,8 @@ func (c *container) phased(ctx context.Context, cmd sandbox.Command) (l sandbox.
 	stdout.Drain(time.Second)
 	stderr.Drain(time.Second)
 	if !first.IsZero() {
-		l.Instruction = first.Sub(begun)
+		// Not after the end: then it was only seen late.
+		l.Instruction = min(first.Sub(begun), l.Exited)
 	}
 	return l, nil
 }
