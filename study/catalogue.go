@@ -44,7 +44,7 @@ func (c Catalogue) Check() error {
 	owner[FactorWorkload] = "tare itself"
 	for _, kind := range sortedKeys(c.Workloads) {
 		for _, p := range c.Workloads[kind].Params {
-			if slices.Contains(workloadKeys, p.Name) {
+			if slices.Contains(workloadKeys(), p.Name) {
 				errs = append(errs, fmt.Errorf("workload %s: parameter %q is a key of every workload; give it another name", kind, p.Name))
 			} else if o := owner[p.Name]; o == "tare itself" {
 				errs = append(errs, fmt.Errorf("workload %s: parameter %q is a factor of %s; give it another name", kind, p.Name, o))

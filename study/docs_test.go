@@ -43,7 +43,7 @@ func TestDocs(t *testing.T) {
 		t.Errorf("the page does not show:\n%s", shown)
 	}
 	// Every key is explained.
-	for _, k := range rootKeys {
+	for _, k := range rootKeys() {
 		if !strings.Contains(string(text), "| `"+k+"` |") {
 			t.Errorf("key %q is not in the table", k)
 		}

@@ -118,7 +118,7 @@ func (d *draft) workloadKey(w *load, q pair) {
 	}
 	pr, ok := param.Find(w.info.Params, name)
 	if !ok {
-		d.bad(q.key, param.Suggest(name, slices.Concat(param.Names(w.info.Params), workloadKeys)), "workload kind %s has no parameter %q", w.kind, name)
+		d.bad(q.key, param.Suggest(name, slices.Concat(param.Names(w.info.Params), workloadKeys())), "workload kind %s has no parameter %q", w.kind, name)
 		return
 	}
 	w.params[name] = q.val

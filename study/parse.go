@@ -20,17 +20,16 @@ const MaxCells = 1_000_000
 
 const maxEntries = 1000 // of include, exclude, workloads, sandboxes, zip, apply
 
-var (
-	rootKeys = []string{"study", "about", "seed", "compare", "baseline", "sandboxes", "factors", "workloads", "zip",
+// The keys of the file and of its sections, in the order of the documentation.
+func rootKeys() []string {
+	return []string{"study", "about", "seed", "compare", "baseline", "sandboxes", "factors", "workloads", "zip",
 		"include", "exclude", "apply", "stop", "budget", "collect", "retries", "timeout"}
-	stopKeys     = []string{"fixed", "looks", "confidence", "width", "margin"}
-	budgetKeys   = []string{"blocks", "time"}
-	collectKeys  = []string{"use", "rate"}
-	sandboxKeys  = []string{"kind", "runtime", "args"}
-	workloadKeys = []string{"kind", "responses"}
+}
 
-	namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
-)
+// workloadKeys are the keys of a workload that are not parameters.
+func workloadKeys() []string { return []string{"kind", "responses"} }
+
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
 
 // defaultStop is the adaptive rule: the declared looks and targets of the
 // statistics design.
@@ -96,7 +95,7 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 	if err := d.err(); err != nil {
 		return nil, err // what follows would judge a study that was not meant
 	}
-	keys := d.keys(root, "a study", rootKeys...)
+	keys := d.keys(root, "a study", rootKeys()...)
 	d.scalars(root, keys)
 	d.sandboxesOf(keys["sandboxes"].val)
 	d.stop(keys["stop"].val)
@@ -217,7 +216,7 @@ func (d *draft) fraction(n *yaml.Node, what string, lo, hi float64, dst *float64
 
 func (d *draft) stop(n *yaml.Node) {
 	s := &d.study.Stop
-	keys := d.keys(n, "stop", stopKeys...)
+	keys := d.keys(n, "stop", "fixed", "looks", "confidence", "width", "margin")
 	d.count(keys["fixed"].val, "fixed", 1, 100_000, &s.Fixed)
 	if p, ok := keys["fixed"]; ok {
 		for _, k := range []string{"looks", "width"} {
@@ -252,7 +251,7 @@ func (d *draft) stop(n *yaml.Node) {
 
 func (d *draft) budget(p pair) {
 	b, s := &d.study.Budget, d.study.Stop
-	keys := d.keys(p.val, "budget", budgetKeys...)
+	keys := d.keys(p.val, "budget", "blocks", "time")
 	d.count(keys["blocks"].val, "blocks", 1, 100_000, &b.Blocks)
 	d.duration(keys["time"].val, "time", time.Second, &b.Time)
 	if b.Blocks == 0 {
@@ -269,7 +268,7 @@ func (d *draft) budget(p pair) {
 
 func (d *draft) collect(n *yaml.Node) {
 	c := &d.study.Collect
-	keys := d.keys(n, "collect", collectKeys...)
+	keys := d.keys(n, "collect", "use", "rate")
 	if p, ok := keys["use"]; ok {
 		names, nodes := d.words(p.val, "use")
 		for i, name := range names {
@@ -301,7 +300,7 @@ func (d *draft) sandboxesOf(n *yaml.Node) {
 		} else if _, taken := d.cat.Sandboxes[name]; taken {
 			d.bad(p.key, "choose another name", "sandbox %q is there already", name)
 		}
-		keys := d.keys(p.val, "sandbox "+name, sandboxKeys...)
+		keys := d.keys(p.val, "sandbox "+name, "kind", "runtime", "args")
 		if t, ok := d.text(keys["kind"].val, "kind"); ok && t != KindOCI {
 			d.bad(keys["kind"].val, "write oci", "%q is not a kind that a study can define", t)
 		}

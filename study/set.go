@@ -10,10 +10,10 @@ import (
 )
 
 // settable are the keys outside factors and workloads that --set reaches.
-var settable = []string{
-	"seed", "compare", "baseline", "retries", "timeout",
-	"stop.fixed", "stop.looks", "stop.confidence", "stop.width", "stop.margin",
-	"budget.blocks", "budget.time", "collect.use", "collect.rate",
+func settable() []string {
+	return []string{"seed", "compare", "baseline", "retries", "timeout",
+		"stop.fixed", "stop.looks", "stop.confidence", "stop.width", "stop.margin",
+		"budget.blocks", "budget.time", "collect.use", "collect.rate"}
 }
 
 // override edits the tree as a --set argument says, before anything is checked:
@@ -31,7 +31,7 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (changed s
 	values := splitLevels(value)
 	section, name, dotted := strings.Cut(key, ".")
 	switch {
-	case slices.Contains(settable, key):
+	case slices.Contains(settable(), key):
 		target := root
 		if dotted {
 			target = r.child(root, section, set)
@@ -57,7 +57,7 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (changed s
 	case dotted:
 		_, w := lookup(find(root, "workloads"), section)
 		if w == nil {
-			r.bad(arg, param.Suggest(key, slices.Concat(settable, labels(root))), "%q is neither a setting nor a workload of this study and its parameter", key)
+			r.bad(arg, param.Suggest(key, slices.Concat(settable(), labels(root))), "%q is neither a setting nor a workload of this study and its parameter", key)
 			return ""
 		}
 		if empty(w) {
@@ -69,7 +69,7 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (changed s
 		return key
 	}
 	if !slices.Contains(cat.factorNames(), key) {
-		r.bad(arg, param.Suggest(key, slices.Concat(settable, cat.factorNames())), "there is no factor %q", key)
+		r.bad(arg, param.Suggest(key, slices.Concat(settable(), cat.factorNames())), "there is no factor %q", key)
 		return ""
 	}
 	r.assign(r.child(root, "factors", set), key, r.sequence(set, values), set)

@@ -1,0 +1,114 @@
+package study_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+
+	collectors "tare/collect/all"
+	"tare/param"
+	sandboxes "tare/sandbox/all"
+	"tare/study"
+	workloads "tare/workload/all"
+)
+
+// realCatalogue is what the program offers.
+func realCatalogue(t *testing.T) study.Catalogue {
+	t.Helper()
+	cat := study.Catalogue{Workloads: map[string]study.WorkloadInfo{}, Sandboxes: map[string][]param.Param{}}
+	for _, w := range workloads.Workloads() {
+		roles, err := w.Roles(mustFill(t, w.Params()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cat.Workloads[w.Name()] = study.WorkloadInfo{Params: w.Params(), Responses: w.Responses, Ends: len(roles),
+			Check: func(v param.Values) error { _, err := w.Roles(v); return err }}
+	}
+	kinds, err := sandboxes.Kinds(sandboxes.Env{StateDir: t.TempDir()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range kinds {
+		cat.Sandboxes[k.Name()] = k.Params()
+	}
+	for _, c := range collectors.Collectors() {
+		cat.Collectors = append(cat.Collectors, c.Name())
+	}
+	return cat
+}
+
+func mustFill(t *testing.T, ps []param.Param) param.Values {
+	t.Helper()
+	v, err := param.Fill(ps, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// The real names do not clash, and the shipped studies suit the real workloads
+// and the real schema.
+func TestShippedStudies(t *testing.T) {
+	cat := realCatalogue(t)
+	if err := cat.Check(); err != nil {
+		t.Error(err)
+	}
+	text, err := study.Schema(cat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("study.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile("study.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("../studies/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no shipped studies: %v", err)
+	}
+	for _, f := range files {
+		src, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := study.Parse(f, src, cat, nil)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, st := range s.Strata {
+			for _, cell := range st.Cells {
+				if _, err := s.Resolve(cat, cell); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		var v any
+		if err := yaml.Unmarshal(src, &v); err != nil {
+			t.Fatal(err)
+		}
+		js, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := jsonschema.UnmarshalJSON(bytes.NewReader(js))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(in); err != nil {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+}
