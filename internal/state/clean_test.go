@@ -178,8 +178,8 @@ func TestCleanAfterKill(t *testing.T) {
 // others tells what on this host is not from these tests.
 func others(kind, name string) bool {
 	if kind != state.KindProcess {
-		return !strings.Contains(name, "test") && !(kind == state.KindNetns && name == "tare-bridge") &&
-			name != filepath.Join(state.RunDir, "oci")
+		bridge := kind == state.KindNetns && name == "tare-bridge"
+		return !bridge && !strings.Contains(name, "test") && name != filepath.Join(state.RunDir, "oci")
 	}
 	pid, _, _ := strings.Cut(name, " ")
 	env, _ := os.ReadFile(filepath.Join("/proc", pid, "environ"))
