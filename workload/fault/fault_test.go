@@ -43,7 +43,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, args...) //nolint:gosec // the test binary itself
+	cmd := exec.Command(self, args...)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	return cmd
 }

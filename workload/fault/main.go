@@ -119,7 +119,7 @@ func (m misbehaver) garbage() int {
 		x ^= x << 13 // xorshift32: the same bytes every time
 		x ^= x >> 17
 		x ^= x << 5
-		b = append(b, byte(x), byte(x>>8))
+		b = append(b, byte(x), byte(x>>8)) //nolint:gosec // the low bytes are what is wanted
 	}
 	b = append(b, "\x1b[2J\x00{\"elapsed_ns\": 1e999, \"elapsed_ns\": \"\xff\n"...)
 	if _, err := m.stdout.Write(b); err != nil {

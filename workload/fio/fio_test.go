@@ -45,7 +45,7 @@ func read(t *testing.T, name string, v param.Values) (record.Reading, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Open(filepath.Join("testdata", name)) //nolint:gosec // the tests name their own files
+	f, err := os.Open(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestReal(t *testing.T) {
 	}
 	args := slices.Clone(roles[0].Args)
 	args[slices.Index(args, "--directory=/data")] = "--directory=" + t.TempDir()
-	out, err := exec.Command(args[0], args[1:]...).Output() //nolint:gosec // the workload's own command
+	out, err := exec.Command(args[0], args[1:]...).Output()
 	if err != nil {
 		t.Fatalf("%v: %v\n%s", args, err, out)
 	}
