@@ -30,7 +30,8 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 		cells += len(st.Strata[i].Cells)
 	}
 	can := cells - len(p.Skips)
-	fmt.Fprintf(&b, "%s: %s, %s compared by %s against %s\n", st.Name, count(cells, "cell"), count(len(st.Workloads), "workload"), st.Compare, st.Baseline)
+	title := fmt.Sprintf("%s: %s, %s compared by %s against %s", st.Name, count(cells, "cell"), count(len(st.Workloads), "workload"), st.Compare, st.Baseline)
+	b.WriteString(wrap(title, opt.width(), "  ") + "\n")
 	if st.About != "" {
 		b.WriteString(wrap(st.About, opt.width(), "") + "\n")
 	}

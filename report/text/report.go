@@ -10,6 +10,7 @@ package text
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,6 +47,9 @@ func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) e
 	para(title, "  ")
 	for _, h := range hostLines(hosts) {
 		para(h, "  ")
+	}
+	for _, w := range hostWarnings(hosts) {
+		item(&b, opt, w)
 	}
 	b.WriteString("\n")
 	if len(res.Compared) == 0 {
@@ -211,7 +215,7 @@ func legend(res *analyse.Result, opt Options) string {
 		signs = append(signs, word)
 	}
 	if len(signs) > 0 {
-		lines += wrap(strings.Join(signs, "  "), opt.width(), "") + "\n"
+		lines += wrapItems(signs, opt.width(), "") + "\n"
 	}
 	return lines
 }
@@ -235,8 +239,17 @@ func hostLines(hosts []record.Host) []string {
 		}
 		seen[s] = true
 		out = append(out, s)
+	}
+	return out
+}
+
+func hostWarnings(hosts []record.Host) []string {
+	var out []string
+	for _, h := range hosts {
 		for _, w := range h.Warnings {
-			out = append(out, "  "+w.Code+": "+w.Text)
+			if s := w.Code + ": " + w.Text; !slices.Contains(out, s) {
+				out = append(out, s)
+			}
 		}
 	}
 	return out

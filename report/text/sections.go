@@ -136,7 +136,7 @@ func writeOverheads(b *strings.Builder, res *analyse.Result, opt Options) {
 		}
 		g.rows = append(g.rows, row)
 	}
-	b.WriteString("\nwhat measuring costs (medians; noop: a whole trial that does nothing; CPU of one core):\n" + g.render(opt))
+	b.WriteString("\n" + wrap("what measuring costs (medians; noop: a whole trial that does nothing; CPU of one core):", opt.width(), "  ") + "\n" + g.render(opt))
 }
 
 func span(d time.Duration, known bool) gridCell {

@@ -2,6 +2,7 @@ package text
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -30,6 +31,14 @@ const gap = 2
 // in several tables, each with as many columns as fit; else, when not one column
 // fits beside the keys, as a list.
 func (g grid) render(o Options) string {
+	for i := range g.header {
+		g.header[i] = clean(g.header[i])
+	}
+	for _, r := range g.rows {
+		for i := range r {
+			r[i].first, r[i].second = clean(r[i].first), clean(r[i].second)
+		}
+	}
 	for _, stacked := range []bool{false, true} {
 		if sum(g.widths(stacked)) <= o.width() {
 			return g.table(o, stacked, all(len(g.header)))
@@ -175,9 +184,28 @@ func trimLines(s string) string {
 // wrap breaks text into lines of at most width columns, the second and later
 // ones indented.
 func wrap(s string, width int, indent string) string {
+	return wrapItems(strings.Fields(clean(s)), width, indent)
+}
+
+// clean takes control characters out of text that came from a tool, a sandbox or
+// someone else's results, so that none of it can drive the terminal.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return ' '
+		case unicode.IsControl(r):
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// wrapItems does so with items that may have spaces in them.
+func wrapItems(items []string, width int, indent string) string {
 	var lines []string
 	line := ""
-	for _, w := range strings.Fields(s) {
+	for _, w := range items {
 		switch {
 		case line == "":
 			line = w

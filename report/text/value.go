@@ -86,8 +86,14 @@ func digits(v float64) string {
 	return strconv.FormatFloat(v, 'f', 0, 64)
 }
 
-// Ratio writes a ratio to the baseline: 1.03, 12.4, 0.087.
-func Ratio(v float64) string { return digits(v) }
+// Ratio writes a ratio to the baseline: 1.03, 12.4, 0.97, 0.087. Two decimals
+// around 1 on both sides of it, so that an interval's ends look alike.
+func Ratio(v float64) string {
+	if v >= 0.1995 && v < 0.9995 {
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	}
+	return digits(v)
+}
 
 // Duration writes how long something took or will take, to the second and no
 // finer: 4 min 10 s.
