@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,13 +27,12 @@ type bench struct {
 func newBench(cfg *config, socks []*socket) *bench {
 	b := &bench{cfg: cfg, clock: clock{time.Now()}, failed: make(chan struct{})}
 	for i, s := range socks {
-		b.workers = append(b.workers, &worker{cfg: cfg, sock: s, index: i, clock: b.clock, stop: &b.stop, measure: &b.measure})
+		b.workers = append(b.workers, &worker{cfg: cfg, sock: s, index: i, clock: b.clock, stop: b.stopFlag(), measure: &b.measure})
 	}
 	return b
 }
 
 func (b *bench) start(loop func(*worker) error) {
-	runtime.GC() // the last one until the threads have ended
 	for _, w := range b.workers {
 		b.wg.Go(func() {
 			if w.run(loop); w.err != nil {
@@ -154,3 +152,6 @@ func (b *bench) sleep(ctx context.Context, d time.Duration) {
 	case <-t.C:
 	}
 }
+
+// stopFlag is what the threads look at between operations.
+func (b *bench) stopFlag() *atomic.Bool { return &b.stop }

@@ -176,6 +176,7 @@ func (b *bench) plan(start, begin int64) func(*worker) error {
 		k.count = share(cfg.Count, cfg.Connections, i)
 		if cfg.Count == 0 {
 			k.end = begin + int64(seconds(cfg.Duration))
+			k.ordered = true
 		}
 		if cfg.Rate > 0 {
 			// Connections take turns, evenly spaced.
@@ -213,6 +214,7 @@ func (b *bench) window(ctx context.Context, w *wire, begin int64) (to mark, err 
 		return to, err
 	}
 	if cfg.Mode == "stream" && cfg.download() { // the server must stop first
+		b.stop.Store(true)
 		if err := w.send(order{opStop}); err != nil {
 			return to, err
 		}

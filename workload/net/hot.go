@@ -36,6 +36,7 @@ type worker struct {
 	start      int64
 
 	stop, measure *atomic.Bool
+	ordered       bool // a stream that ends before stop is set has broken
 
 	_    [64]byte
 	ops  atomic.Int64 // finished since the start, warm-up included
@@ -120,6 +121,9 @@ func receiveStream(w *worker) error {
 			return w.fail("receiving", false, e)
 		}
 		if n == 0 {
+			if w.ordered && !w.stop.Load() {
+				return w.fail("receiving", true, 0)
+			}
 			return nil
 		}
 		in += int64(n)

@@ -115,8 +115,11 @@ func (r *report) compare(server *report) {
 }
 
 // tune makes room for n threads that block without telling the Go scheduler:
-// each keeps its P, and the coordinator and the poller need some as well.
+// each keeps its P, and the coordinator and the poller need some as well. It
+// collects garbage for the last time before them. Both stop the world, so no
+// such thread may be running.
 func tune(n int) {
+	runtime.GC()
 	if want := n + 4; runtime.GOMAXPROCS(0) < want {
 		runtime.GOMAXPROCS(want)
 	}
