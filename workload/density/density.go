@@ -193,7 +193,9 @@ func warnings(y []float64, slope, spread, leak float64) []record.Warning {
 	if up > 0 {
 		add("memory-not-monotone", "after %d of %d starts the host had more memory available than before: something else on it changed", up, n)
 	}
-	if leak > leakPart*k*max(slope, page) {
+	// A leak is a difference of two readings: within three spreads of a reading it
+	// is the host's own changes.
+	if leak > max(leakPart*k*max(slope, page), 3*spread) {
 		add("memory-leak", "%.0f B of the %.0f B that %d sandboxes took were not given back when they were gone", leak, k*max(slope, page), n)
 	}
 	return out
