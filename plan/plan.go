@@ -164,7 +164,7 @@ func New(st *study.Study, skips []record.Skip) *Plan {
 // there instead of at the next one, which makes them no more in number.
 func Rule(st *study.Study) stat.Rule {
 	s := st.Stop
-	if !(s.Confidence > 0 && s.Confidence < 1) {
+	if s.Confidence <= 0 || s.Confidence >= 1 {
 		s.Confidence = 0.95
 	}
 	last := lastPass(st)

@@ -32,8 +32,9 @@ func (v Verdict) Decided() bool { return v != Undecided && v != "" }
 // Turnbull, J. R. Stat. Soc. B 51 (1989) 305): each has the stricter level of
 // NominalAlpha, so that with probability Confidence all those at all looks
 // cover the truth. Whatever made the study stop, and whoever looked, the one
-// that is printed covers at least that often. The price is that it is about a
-// quarter wider than one planned for a fixed number of blocks.
+// that is printed covers at least that often. The price is width: a
+// quarter more than one planned for a fixed number of blocks with many degrees
+// of freedom, twice with two.
 type Rule struct {
 	Confidence float64 // over all looks: 0.95
 	Width      float64 // relative half-width that is narrow enough

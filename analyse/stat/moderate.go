@@ -16,8 +16,12 @@ type Prior struct {
 }
 
 // minPooled is the number of comparisons below which nothing is learnt from the
-// others: the spread of two or three variances says next to nothing.
-const minPooled = 4
+// others. Smyth's estimate of the spread of variances is rough from a handful,
+// and too small as often as too large: with four to six comparisons of mixed
+// scatter, 5.3 to 5.7 % of simulated comparisons of equal things were called
+// different (60,000 drawn), without pooling under 4 %, at hardly more blocks;
+// from ten on it is 5.2 %.
+const minPooled = 10
 
 // Moderate estimates the prior from sample variances s2 with df degrees of
 // freedom each (n-1), by the method of moments of G. K. Smyth, "Linear models

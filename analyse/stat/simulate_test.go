@@ -109,6 +109,10 @@ func TestSimulatedStudies(t *testing.T) {
 		{"mixed, 4 % slower", 6, 4, mixed, 0.04, looks, 0},
 		{"mixed, 20 % slower", 6, 4, mixed, 0.18, looks, 0},
 		{"mixed, twice", 6, 4, mixed, math.Log(2), looks, 0},
+		// One treatment a stratum: no neighbour holds a stratum back from
+		// stopping at a chance result, which makes these the hardest.
+		{"mixed, 6 pairs", 6, 1, mixed, 0, looks, 0},
+		{"mixed, 12 pairs", 12, 1, mixed, 0, looks, 0},
 		{"mixed, fixed 5", 6, 4, mixed, 0, nil, 5},
 		{"mixed, looks to 6", 6, 4, mixed, 0, []int{3, 4, 6}, 0},
 	} {
