@@ -17,7 +17,9 @@ import (
 //
 // RawSyscall, not syscall.Read: the latter tells the Go scheduler, whose
 // monitor then takes the processor away from each call that lasts over 20 us and,
-// because it has found something to do, polls every 20 us from then on. The price
+// because it has found something to do, polls every 20 us from then on. Measured
+// over the loopback of a busy two-core machine, medians of 12 interleaved pairs:
+// 1.29 times the round trips, 1.44 times the stream, 0.70 of the CPU. The price
 // of RawSyscall is that a blocked thread keeps its P: tune makes enough of them,
 // and the garbage collector, which would wait for a blocked thread, is off.
 
