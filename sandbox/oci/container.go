@@ -3,7 +3,6 @@ package oci
 import (
 	"context"
 	"debug/buildinfo"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,6 +30,7 @@ type container struct {
 	bundle    string
 	group     *cgroup.Group
 	hierarchy *cgroup.Hierarchy
+	open      bool // counted in kind.users
 }
 
 // cgroup is the container's own group, which the runtime makes and which
@@ -66,43 +66,6 @@ func (c *container) options(group string) spawn.Options {
 	return o
 }
 
-// runtimeFile is runtime.json: `BINARY ARGS --root DIR delete --force ID`
-// deletes the container ID of the directory DIR that the file is in.
-type runtimeFile struct {
-	Binary string   `json:"binary"`
-	Args   []string `json:"args"`
-}
-
-// writeState makes the runtime's state directory with runtime.json in it,
-// whole or not at all, since clean may read it after a kill.
-func (c *container) writeState() error {
-	if err := os.MkdirAll(c.state, 0o711); err != nil { //nolint:gosec // as runtimes make theirs
-		return fmt.Errorf("cannot make the runtime's state directory: %w; run as root", err)
-	}
-	f := runtimeFile{Binary: c.binary, Args: c.kind.cfg.Args}
-	if tree, ok := c.hierarchy.Path("", ""); ok && c.hidden {
-		// As options does it, in the words of util-linux; without that package
-		// clean kills by control group.
-		if unshare, ok := rootfs.Lookup("unshare"); ok {
-			f.Args = append([]string{"-m", "sh", "-c", `umount "$0"; exec "$@"`, tree, c.binary}, f.Args...)
-			f.Binary = unshare
-		}
-	}
-	b, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(c.state, "runtime.json")
-	if old, err := os.ReadFile(path); err == nil && string(old) == string(b) { //nolint:gosec // our own file
-		return nil
-	}
-	tmp := path + "." + c.spec.Name
-	if err := os.WriteFile(tmp, b, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(tmp, path)
-}
-
 // end deletes the container in whatever state it is, and all that belongs to
 // it. wait waits for the runtime's foreground process. Each step that a hanging
 // runtime could block is bounded, and the next one goes further.
@@ -136,6 +99,7 @@ func (c *container) remove(ctx context.Context) error {
 			err = errors.Join(err, os.RemoveAll(path))
 		}
 	}
+	c.kind.closeState(c)
 	return errors.Join(err, os.RemoveAll(c.bundle))
 }
 

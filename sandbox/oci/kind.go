@@ -53,6 +53,9 @@ type Kind struct {
 	mu     sync.Mutex
 	known  bool // whether private was found out
 	hidden bool // the runtime needs a mount namespace without the version 2 tree
+
+	stateMu sync.Mutex
+	users   int // containers that use the state directory
 }
 
 // New returns the kind of a configuration. Nothing is looked up yet.
@@ -231,7 +234,7 @@ func (k *Kind) prepare(ctx context.Context, spec sandbox.Spec, c sandbox.Command
 	if _, err := ctr.hierarchy.Create(ctr.group.Rel()+"/rt", cgroup.Limits{}); err != nil {
 		return nil, err
 	}
-	if err := ctr.writeState(); err != nil {
+	if err := k.openState(ctr); err != nil {
 		return nil, err
 	}
 	return ctr, ctr.writeBundle(c)

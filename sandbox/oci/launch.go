@@ -95,7 +95,9 @@ func (c *container) phased(ctx context.Context, cmd sandbox.Command) (l sandbox.
 		return l, err
 	}
 	l.Exited = time.Since(begun)
-	if _, ended, err = step("delete", c.spec.Name); err != nil {
+	// By force, because runsc takes a sandbox process that has ended, and that
+	// init has not waited for yet, for a running one.
+	if _, ended, err = step("delete", "--force", c.spec.Name); err != nil {
 		return l, err
 	}
 	l.Deleted = ended.Sub(begun)

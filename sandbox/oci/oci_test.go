@@ -1,9 +1,15 @@
 package oci
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	"tare/sandbox"
 	"tare/sandbox/sandboxtest"
 )
 
@@ -23,6 +29,139 @@ func TestContract(t *testing.T) {
 		kind("runsc-systrap", "runsc", "--platform=systrap", "--network=sandbox"),
 		kind("runsc-ptrace", "runsc", "--platform=ptrace", "--network=sandbox"),
 	} {
-		t.Run(k.Name(), func(t *testing.T) { sandboxtest.Run(t, k, sandboxtest.Options{}) })
+		t.Run(k.Name(), func(t *testing.T) {
+			sandboxtest.Run(t, k, sandboxtest.Options{})
+			if left, _ := filepath.Glob(filepath.Join(RootDir, k.Name(), "*")); len(left) > 0 {
+				t.Errorf("left in the runtime's directory: %v", left)
+			}
+		})
 	}
+}
+
+// TestKVM: where KVM does not work the kind must say so, and soon.
+func TestKVM(t *testing.T) {
+	sandboxtest.HostLock(t)
+	k := kind("runsc-kvm", "runsc", "--platform=kvm", "--network=sandbox")
+	if _, err := k.binary(); err != nil {
+		t.Skip(err)
+	}
+	begun := time.Now()
+	err := k.Check(t.Context())
+	if err == nil {
+		t.Skip("KVM works here")
+	}
+	if !strings.Contains(err.Error(), "runsc-kvm does not work on this host") {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("took %v", took)
+	}
+	t.Log(err)
+}
+
+// script writes a runtime that is a shell script.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "runtime")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestBadRuntimes: a runtime that fails, hangs or talks nonsense must not keep
+// Start, and nothing of the sandbox may be left.
+func TestBadRuntimes(t *testing.T) {
+	sandboxtest.HostLock(t)
+	for name, c := range map[string]struct{ text, want string }{
+		"fails":    {"echo no such luck >&2; exit 3\n", "no such luck"},
+		"hangs":    {"exec sleep 1000\n", "deadline"},
+		"nonsense": {"echo garbage garbage garbage garbage; exec sleep 1000\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := kind("bad", script(t, c.text))
+			k.known = true // no probing
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			spec := sandbox.Spec{Name: "bad-" + name, Dir: t.TempDir(), Root: t.TempDir()}
+			begun := time.Now()
+			_, err := k.Start(ctx, spec)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want it to say %q", err, c.want)
+			}
+			if took := time.Since(begun); took > 15*time.Second {
+				t.Errorf("took %v", took)
+			}
+			left, _ := filepath.Glob("/sys/fs/cgroup/*/tare/" + spec.Name)
+			if files, _ := os.ReadDir(spec.Dir); len(left)+len(files) > 0 {
+				t.Errorf("left: %v %v", left, files)
+			}
+			_ = os.RemoveAll(filepath.Join(RootDir, "bad"))
+		})
+	}
+}
+
+func TestRoles(t *testing.T) {
+	role := rolesFor("/usr/sbin/runc")
+	for _, c := range []struct {
+		args []string
+		want sandbox.Role
+	}{
+		// As seen on Debian 12 with runc 1.1.5 and runsc of September 2026.
+		{[]string{"/usr/sbin/runc", "--root", "/run/tare/oci/runc", "run"}, sandbox.Shim},
+		{[]string{"runsc-sandbox", "--platform=systrap", "boot"}, sandbox.Sentry},
+		{[]string{"runsc-gofer", "--platform=systrap", "gofer"}, sandbox.Gofer},
+		{nil, sandbox.Workload}, // the sentry's stub processes
+		{[]string{"/tare", "internal", "agent"}, sandbox.Harness},
+		{[]string{"/tare", "internal", "net"}, sandbox.Workload},
+		{[]string{"fio", "--name=x"}, sandbox.Workload},
+	} {
+		if got := role(sandbox.Thread{Comm: "exe", Args: c.args}); got != c.want {
+			t.Errorf("%q is %s, want %s", c.args, got, c.want)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	c := config(sandbox.Spec{
+		Name: "s", Data: "/d", CPULimit: 1.5, MemoryLimit: 64 << 20, CPUs: "0-1",
+		Network: sandbox.Network{Path: "/run/netns/tare-s"},
+	}, "/tree", sandbox.Command{Args: []string{"/tare-hello"}, Env: []string{"A=b"}})
+	if r := c.Linux.Resources; *r.CPU.Quota != 150_000 || *r.CPU.Period != 100_000 || r.CPU.Cpus != "0-1" || *r.Memory.Limit != 64<<20 {
+		t.Errorf("resources %+v %+v", r.CPU, r.Memory)
+	}
+	if !c.Root.Readonly || c.Linux.CgroupsPath != "/tare/s/c" || c.Process.OOMScoreAdj != nil || len(c.Process.Rlimits) > 0 {
+		t.Errorf("%+v", c)
+	}
+	if c := config(sandbox.Spec{}, "/tree", sandbox.Command{}); c.Linux.Resources.CPU != nil || c.Linux.Resources.Memory != nil {
+		t.Errorf("limits from nowhere: %+v", c.Linux.Resources)
+	}
+	if got := platform([]string{"--debug", "--platform=ptrace"}); got != "ptrace" {
+		t.Errorf("platform %q", got)
+	}
+}
+
+// BenchmarkWhole is the life of one container; compare with
+// `hyperfine 'runc run --bundle DIR ID'`, see docs/sandboxes/oci.md.
+func BenchmarkWhole(b *testing.B) {
+	sandboxtest.HostLock(b)
+	k := kind("runc", "runc")
+	if err := k.Check(b.Context()); err != nil {
+		b.Skip(err)
+	}
+	root := sandboxtest.Root(b)
+	var total time.Duration
+	for i := range b.N {
+		dir, err := os.MkdirTemp(b.TempDir(), "")
+		if err != nil {
+			b.Fatal(err)
+		}
+		l, err := k.Launch(b.Context(), sandbox.Spec{Name: fmt.Sprintf("bench-%d-%d", os.Getpid(), i), Dir: dir, Root: root},
+			sandbox.Command{Args: []string{"/tare-hello"}}, sandbox.Whole)
+		if err != nil {
+			b.Fatal(err)
+		}
+		total += l.Deleted
+	}
+	b.ReportMetric(float64(total.Microseconds())/float64(b.N), "us/life")
 }
