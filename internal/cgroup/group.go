@@ -89,6 +89,9 @@ func readProcs(path string) ([]int, error) {
 	}
 	defer func() { _ = f.Close() }()
 	pids, err := parseProcs(f)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return nil, nil // a threaded group: its processes stand in the domain above
+	}
 	return pids, ignoreGone(err)
 }
 

@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,6 +30,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		fmt.Println("ready")
+		if what == "nobody" {
+			os.Exit(0)
+		}
 		time.Sleep(time.Minute) // until it is killed
 		os.Exit(1)
 	}
@@ -42,6 +46,10 @@ func help(args []string) error {
 		return err
 	case "litter":
 		return litter()
+	case "caller":
+		return caller()
+	case "nobody":
+		return nobody()
 	}
 	return fmt.Errorf("no helper %q", args)
 }
@@ -228,33 +236,23 @@ func names(ls []state.Leftover) []string {
 // TestCleanSparesTheCaller: whoever calls may bear the marker.
 func TestCleanSparesTheCaller(t *testing.T) {
 	statetest.HostLock(t)
-	t.Setenv("TARE_SANDBOX", "test-caller")
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe, "-test.run=^TestCleanDryListsNoCaller$", "-test.v")
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS") {
-		t.Errorf("%v: %s", err, out)
-	}
+	t.Setenv("TARE_SANDBOX", "test-caller") // of the helper, then
+	helper(t, "caller")
 }
 
-func TestCleanDryListsNoCaller(t *testing.T) {
-	if os.Getenv("TARE_SANDBOX") == "" {
-		t.Skip("runs as a child of TestCleanSparesTheCaller")
-	}
+func caller() error {
 	ls, err := state.Clean(context.Background(), true)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	for _, l := range ls {
 		for _, pid := range []int{os.Getpid(), os.Getppid()} {
 			if l.Kind == state.KindProcess && strings.HasPrefix(l.Name, strconv.Itoa(pid)+" ") {
-				t.Errorf("would kill its own line: %s", l.Name)
+				return fmt.Errorf("would kill its own line: %s", l.Name)
 			}
 		}
 	}
+	return nil
 }
 
 // TestCleanWithoutRoot runs this program as nobody: it must say what it could
@@ -298,39 +296,35 @@ func TestCleanWithoutRoot(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(copied, "-test.run=^TestAsNobody$", "-test.v")
+	cmd := exec.Command(copied)
+	cmd.Env = append(os.Environ(), "STATE_TEST_HELPER=nobody")
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: TestAsNobody") {
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "ready\n" {
 		t.Errorf("%v: %s", err, out)
 	}
 }
 
-func TestAsNobody(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("runs as a child of TestCleanWithoutRoot")
+func nobody() error {
+	needsRoot := func(what string, err error) error {
+		if err == nil || !strings.Contains(err.Error(), "run as root") {
+			return fmt.Errorf("%s does not say that it needs root: %w", what, err)
+		}
+		return nil
 	}
-	if _, err := state.Hold(state.RunDir, "nobody"); err == nil || !strings.Contains(err.Error(), "run as root") {
-		t.Errorf("Hold: %v", err)
-	}
+	_, err := state.Hold(state.RunDir, "nobody")
+	errs := []error{needsRoot("Hold", err), needsRoot("network.Check", network.Check())}
 	ls, err := state.CleanSparing(context.Background(), false, others)
-	if err == nil || !strings.Contains(err.Error(), "run as root") {
-		t.Errorf("Clean does not say what it could not look at: %v", err)
-	}
+	errs = append(errs, needsRoot("Clean", err))
 	found := false
 	for _, l := range ls {
 		if l.Kind == state.KindCgroup && l.Name == "tare/test-root-only" {
 			found = true
-			if l.Err == nil || !strings.Contains(l.Err.Error(), "root") {
-				t.Errorf("its error: %v", l.Err)
-			}
+			errs = append(errs, needsRoot("the group's removal", l.Err))
 		}
 	}
 	if !found {
-		t.Errorf("the group was not found: %v", ls)
+		errs = append(errs, fmt.Errorf("the group was not found: %v", ls))
 	}
-	if err := network.Check(); err == nil || !strings.Contains(err.Error(), "run as root") {
-		t.Errorf("network.Check: %v", err)
-	}
+	return errors.Join(errs...)
 }
