@@ -16,6 +16,7 @@ import (
 	"tare/report/export"
 	"tare/report/text"
 	"tare/store"
+	"tare/study"
 )
 
 func (a *app) reportVerb() *cobra.Command {
@@ -74,7 +75,7 @@ type analysed struct {
 
 // analyse reads a results folder and analyses it with the study kept in it.
 func (a *app) analyse(_ context.Context, db *store.Store) (*analysed, error) {
-	st, _, err := a.storedStudy(db.Dir())
+	st, cat, err := a.storedStudy(db.Dir())
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,9 @@ func (a *app) analyse(_ context.Context, db *store.Store) (*analysed, error) {
 	for _, s := range sessions {
 		out.hosts = append(out.hosts, s.Host)
 	}
-	out.result = analyse.Analyse(st, out.trials, skips)
+	out.result = analyse.Analyse(st, out.trials, skips, analyse.Describe(func(w study.Workload) []record.Response {
+		return cat.Workloads[w.Kind].Responses(w.Params)
+	}))
 	return out, nil
 }
 

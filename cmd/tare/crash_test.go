@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/internal/state/statetest"
+	"tare/record"
+	"tare/store"
+)
+
+// The study on fake has enough short trials for 50 kills; the real one has both
+// ends, a container and gVisor.
+const (
+	fakeStudy = `study: crash
+baseline: fake
+seed: 7
+factors: {sandbox: [fake]}
+workloads:
+  a: {kind: noop, sleeps: [1, 2, 3, 4, 5, 6]}
+  b: {kind: density, count: 1}
+stop: {fixed: 25}
+collect: {rate: 100Hz}
+`
+	realStudy = `study: crash
+seed: 7
+factors: {sandbox: [process, runc, runsc-systrap]}
+workloads:
+  rr: {kind: net, mode: rr, duration: 200ms, warmup: 100ms, responses: [rate]}
+  startup: {kind: startup, repeats: 1, responses: [total]}
+stop: {fixed: 3}
+`
+)
+
+func TestKillAtAnyMomentOnFake(t *testing.T) { crash(t, fakeStudy, 50, 30*time.Millisecond, 500*time.Millisecond) }
+
+func TestKillAtAnyMomentForReal(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: control groups and namespaces")
+	}
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	crash(t, realStudy, 5, 500*time.Millisecond, 5*time.Second)
+}
+
+// crash runs a study, kills it with SIGKILL at random moments, and holds that
+// every trial announced as finished is stored, that the study resumes to the
+// order it would have had, and that `tare clean` leaves the host as it was.
+func crash(t *testing.T, text string, kills int, shortest, longest time.Duration) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "study.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	seed := rand.Uint64()
+	t.Logf("moments from seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+
+	before := snapshot(t)
+	results := filepath.Join(dir, "results")
+	announced := map[int]bool{}
+	for range kills {
+		cmd := exec.Command(bin, "run", file, "-o", results, "--json", "--wait")
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(shortest + time.Duration(r.Int64N(int64(longest-shortest))))
+		_ = cmd.Process.Signal(syscall.SIGKILL)
+		_ = cmd.Wait()
+		for _, seq := range finished(out.String()) {
+			announced[seq] = true
+		}
+		if !store.Exists(results) {
+			continue
+		}
+		kept := map[int]bool{}
+		for _, tr := range load(t, results) {
+			kept[tr.Seq] = true
+		}
+		for seq := range announced {
+			if !kept[seq] {
+				t.Fatalf("trial %d was announced as finished and is lost", seq)
+			}
+		}
+	}
+	clean(t)
+	for name := range snapshot(t) {
+		if !before[name] {
+			t.Errorf("`tare clean` left %s", name)
+		}
+	}
+	if len(announced) == 0 {
+		t.Error("no trial ever finished: the moments are too early to show anything")
+	}
+
+	tare(t, "run", file, "-o", results, "--wait")
+	whole := filepath.Join(dir, "whole")
+	tare(t, "run", file, "-o", whole, "--wait")
+	if got, want := order(load(t, results)), order(load(t, whole)); !slices.Equal(got, want) {
+		t.Errorf("the resumed study ran\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// finished lists the trials whose end was announced.
+func finished(out string) []int {
+	var seqs []int
+	lines := bufio.NewScanner(strings.NewReader(out))
+	for lines.Scan() {
+		var e struct {
+			Event string
+			Trial int
+		}
+		if json.Unmarshal(lines.Bytes(), &e) == nil && e.Event == "end" {
+			seqs = append(seqs, e.Trial)
+		}
+	}
+	return seqs
+}
+
+func load(t *testing.T, dir string) []record.Trial {
+	t.Helper()
+	db, err := store.OpenReadOnly(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	trials, err := db.Trials()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trials
+}
+
+// order is the good trials as the plan asked for them.
+func order(trials []record.Trial) []string {
+	slices.SortFunc(trials, func(a, b record.Trial) int { return cmp.Compare(a.Seq, b.Seq) })
+	var out []string
+	for _, tr := range trials {
+		if tr.Status == record.OK {
+			out = append(out, tr.Cell.Key())
+		}
+	}
+	return out
+}
+
+// tare runs the binary to its end, again while another test holds the host.
+func tare(t *testing.T, args ...string) string {
+	t.Helper()
+	for {
+		out, err := exec.Command(bin, args...).CombinedOutput()
+		if err == nil {
+			return string(out)
+		}
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != exitHeld {
+			t.Fatalf("tare %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func clean(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		tare(t, "clean")
+	}
+}
+
+// snapshot is taken while nobody else uses the host.
+func snapshot(t *testing.T) map[string]bool {
+	t.Helper()
+	var out map[string]bool
+	t.Run("snapshot", func(t *testing.T) {
+		statetest.HostLock(t)
+		out = statetest.Snapshot(t)
+		procs, _ := filepath.Glob("/proc/[0-9]*/environ")
+		for _, p := range procs {
+			if b, err := os.ReadFile(p); err == nil && bytes.Contains(b, []byte("TARE_SANDBOX=")) {
+				out["process "+filepath.Dir(p)] = true
+			}
+		}
+		left, _ := filepath.Glob("/run/tare/*")
+		for _, l := range left {
+			out["file "+l] = true
+		}
+	})
+	return out
+}
