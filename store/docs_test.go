@@ -113,7 +113,7 @@ func TestDocumentedGo(t *testing.T) {
 	}
 }
 
-//nolint:errcheck // word for word as in docs/results.md
+// documentedGo is word for word as in docs/results.md.
 func documentedGo(dir string) error {
 	db, err := sql.Open("sqlite", "file:"+dir+"/results.db?mode=ro")
 	if err != nil {

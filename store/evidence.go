@@ -118,7 +118,7 @@ func (w *evidenceWriter) raw(raws []record.Raw) error {
 		}
 		w.files = append(w.files, evidenceFile{"raw", r.Name, filepath.Join(rawDir, w.name, r.Name+".zst"), int64(len(b))})
 	}
-	if err := w.keep(os.Open(filepath.Join(w.dir, tmp))); err != nil {
+	if err := w.keep(os.Open(filepath.Join(w.dir, tmp))); err != nil { //nolint:gosec // the results folder's own
 		return err
 	}
 	return w.rename(rawDir, w.name)
@@ -174,9 +174,9 @@ func checkRawName(name string) error {
 
 // removeEvidence is best effort: what it cannot remove, the next Open does.
 func (s *Store) removeEvidence(name string) {
-	_ = os.Remove(filepath.Join(s.dir, seriesDir, name+".parquet"))
-	_ = os.Remove(filepath.Join(s.dir, seriesDir, tempName(name+".parquet")))
-	_ = os.RemoveAll(filepath.Join(s.dir, rawDir, name))
+	_ = os.Remove(filepath.Join(s.dir, seriesDir, name+".parquet"))           //nolint:gosec // a trial's name is made of two numbers
+	_ = os.Remove(filepath.Join(s.dir, seriesDir, tempName(name+".parquet"))) //nolint:gosec // a trial's name is made of two numbers
+	_ = os.RemoveAll(filepath.Join(s.dir, rawDir, name))                      //nolint:gosec // a trial's name is made of two numbers
 	_ = os.RemoveAll(filepath.Join(s.dir, rawDir, tempName(name)))
 }
 
@@ -208,7 +208,7 @@ func (s *Store) removeOrphans(ctx context.Context) error {
 			if ok && known[name] || !isTrialName(strings.TrimPrefix(name, ".tmp-")) {
 				continue // not ours: a user's file stays
 			}
-			if err := os.RemoveAll(filepath.Join(s.dir, d.dir, e.Name())); err != nil {
+			if err := os.RemoveAll(filepath.Join(s.dir, d.dir, e.Name())); err != nil { //nolint:gosec // an entry of the folder, of a trial's name
 				return err
 			}
 		}
@@ -279,11 +279,11 @@ func (s *Store) RawNames(t *record.Trial) ([]string, error) {
 func writeFile(path string, b []byte) (int64, error) {
 	tmp := filepath.Join(filepath.Dir(path), tempName(filepath.Base(path)))
 	if err := writeSynced(tmp, b); err != nil {
-		_ = os.Remove(tmp)
+		_ = os.Remove(tmp) //nolint:gosec // in the folder that the user named
 		return 0, err
 	}
 	if err := os.Rename(tmp, path); err != nil {
-		_ = os.Remove(tmp)
+		_ = os.Remove(tmp) //nolint:gosec // in the folder that the user named
 		return 0, err
 	}
 	return int64(len(b)), syncDir(filepath.Dir(path))

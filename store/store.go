@@ -169,7 +169,7 @@ func vacant(dir string) error {
 	hasDB, foreign := false, ""
 	for _, e := range entries {
 		switch e.Name() {
-		case "lock", seriesDir, rawDir, studyName, tempName(studyName), dbName + "-wal", dbName + "-shm":
+		case "lock", seriesDir, rawDir, studyName, tempName(studyName), dbName + "-wal", dbName + "-shm", dbName + "-journal":
 		case dbName:
 			hasDB = true
 		default:
@@ -190,7 +190,7 @@ func vacant(dir string) error {
 	if foreign != "" {
 		return fmt.Errorf("the folder holds %q, which is not a result of tare; give an empty folder", foreign)
 	}
-	for _, n := range []string{dbName, dbName + "-wal", dbName + "-shm"} {
+	for _, n := range []string{dbName, dbName + "-wal", dbName + "-shm", dbName + "-journal"} {
 		if err := os.Remove(filepath.Join(dir, n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

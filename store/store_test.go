@@ -356,7 +356,7 @@ func TestCreateAndOpenRefuse(t *testing.T) {
 
 func TestUnfinishedCreate(t *testing.T) {
 	dir := t.TempDir()
-	for _, f := range []string{dbName, studyName, "lock"} { // as a Create that died early leaves it
+	for _, f := range []string{dbName, dbName + "-journal", studyName, "lock"} { // as a Create that died early leaves it
 		if err := os.WriteFile(filepath.Join(dir, f), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
