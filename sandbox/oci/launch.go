@@ -15,7 +15,10 @@ import (
 	"tare/sandbox"
 )
 
-// launch goes through a prepared container's whole life, and removes it.
+// launch goes through a prepared container's whole life, and removes it. The
+// runtime stays in this process's control group, as it does for any user: in a
+// new one `runc run` takes about 2 ms of 22 longer. Only the container is in
+// tare/NAME, and nobody samples a life this short.
 func (c *container) launch(ctx context.Context, cmd sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
 	defer func() {
 		nothing := func(context.Context) error { return nil }
@@ -24,7 +27,7 @@ func (c *container) launch(ctx context.Context, cmd sandbox.Command, mode sandbo
 	if mode == sandbox.Phased {
 		return c.phased(ctx, cmd)
 	}
-	life, err := spawn.Live(ctx, c.options(c.group.Rel()+"/rt"),
+	life, err := spawn.Live(ctx, c.options(""),
 		c.command("run", "--bundle", c.bundle, c.spec.Name), cmd.Stdout, cmd.Stderr)
 	if err != nil {
 		return l, err
@@ -56,7 +59,7 @@ func (c *container) phased(ctx context.Context, cmd sandbox.Command) (l sandbox.
 	step := func(verb string, args ...string) (begun, ended time.Time, err error) {
 		run := c.command(append([]string{verb}, args...)...)
 		run.Stdout, run.Stderr = stdout.Child, stderr.Child
-		p, err := spawn.Start(c.options(c.group.Rel()+"/rt"), run)
+		p, err := spawn.Start(c.options(""), run)
 		if err != nil {
 			return begun, ended, err
 		}
