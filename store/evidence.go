@@ -177,7 +177,7 @@ func (s *Store) removeEvidence(name string) {
 	_ = os.Remove(filepath.Join(s.dir, seriesDir, name+".parquet"))           //nolint:gosec // a trial's name is made of two numbers
 	_ = os.Remove(filepath.Join(s.dir, seriesDir, tempName(name+".parquet"))) //nolint:gosec // a trial's name is made of two numbers
 	_ = os.RemoveAll(filepath.Join(s.dir, rawDir, name))                      //nolint:gosec // a trial's name is made of two numbers
-	_ = os.RemoveAll(filepath.Join(s.dir, rawDir, tempName(name)))
+	_ = os.RemoveAll(filepath.Join(s.dir, rawDir, tempName(name)))            //nolint:gosec // below the folder that the user named
 }
 
 // removeOrphans removes the evidence of trials that have no row.
@@ -282,7 +282,7 @@ func writeFile(path string, b []byte) (int64, error) {
 		_ = os.Remove(tmp) //nolint:gosec // in the folder that the user named
 		return 0, err
 	}
-	if err := os.Rename(tmp, path); err != nil {
+	if err := os.Rename(tmp, path); err != nil { //nolint:gosec // below the folder that the user named
 		_ = os.Remove(tmp) //nolint:gosec // in the folder that the user named
 		return 0, err
 	}

@@ -24,7 +24,7 @@ func OpenReadOnly(dir string) (*Store, error) {
 
 func openReadOnly(dir string) (*Store, error) {
 	path := filepath.Join(dir, dbName)
-	st, err := os.Stat(path)
+	st, err := os.Stat(path) //nolint:gosec // below the folder that the user named
 	if err != nil {
 		return nil, fmt.Errorf("no results there: %w", err)
 	}
@@ -41,7 +41,7 @@ func openReadOnly(dir string) (*Store, error) {
 			return s, err
 		}
 	}
-	if wal, err := os.Stat(path + "-wal"); err != nil || wal.Size() == 0 {
+	if wal, err := os.Stat(path + "-wal"); err != nil || wal.Size() == 0 { //nolint:gosec // below the folder that the user named
 		return tryReadOnly(dir, dsn(path, "ro", "immutable", "1"))
 	}
 	tmp, err := os.MkdirTemp("", "tare-results-")
@@ -84,7 +84,7 @@ func tryReadOnly(dir, address string) (*Store, error) {
 }
 
 func exists(path string) bool {
-	_, err := os.Stat(path)
+	_, err := os.Stat(path) //nolint:gosec // below the folder that the user named
 	return err == nil
 }
 

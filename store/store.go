@@ -191,7 +191,7 @@ func vacant(dir string) error {
 		return fmt.Errorf("the folder holds %q, which is not a result of tare; give an empty folder", foreign)
 	}
 	for _, n := range []string{dbName, dbName + "-wal", dbName + "-shm", dbName + "-journal"} {
-		if err := os.Remove(filepath.Join(dir, n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(filepath.Join(dir, n)); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:gosec // below the folder that the user named
 			return err
 		}
 	}
@@ -215,7 +215,7 @@ func Exists(dir string) bool {
 // when someone else writes to it, ErrNewer. Files of trials that never became a
 // row are removed. The caller tells where it runs with BeginSession.
 func Open(dir string) (*Store, error) {
-	if _, err := os.Stat(filepath.Join(dir, dbName)); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, dbName)); err != nil { //nolint:gosec // below the folder that the user named
 		return nil, fmt.Errorf("no results in %s: %w", dir, err)
 	}
 	lock, err := lockDir(dir)
@@ -315,7 +315,7 @@ func (s *Store) Close() error {
 		s.lock = nil
 	}
 	if s.scratch != "" {
-		err = errors.Join(err, os.RemoveAll(s.scratch))
+		err = errors.Join(err, os.RemoveAll(s.scratch)) //nolint:gosec // below the folder that the user named
 		s.scratch = ""
 	}
 	return err
