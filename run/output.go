@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"tare/record"
 )
@@ -22,6 +23,7 @@ const (
 // dropped and said so: a flooding program must not take the harness with it.
 type output struct {
 	role, stream string
+	began        time.Duration // when the role began, from the trial's start
 
 	mu      sync.Mutex
 	buf     bytes.Buffer
@@ -91,6 +93,7 @@ func (o *output) reader() io.Reader { return bytes.NewReader(o.bytes()) }
 // newOutputs makes the streams of a role; what they hold becomes evidence.
 func (t *trial) newOutputs(role, ready string) (stdout, stderr *output) {
 	stdout, stderr = newOutput(role, "stdout", ready), newOutput(role, "stderr", "")
+	stdout.began, stderr.began = t.elapsed(), t.elapsed()
 	t.outputs = append(t.outputs, stdout, stderr)
 	return stdout, stderr
 }
@@ -136,7 +139,13 @@ func (t *trial) parse(whole bool) error {
 		t.rec.Samples = append(t.rec.Samples, r.Samples...)
 		t.rec.Histograms = append(t.rec.Histograms, r.Histograms...)
 		t.rec.Warnings = append(t.rec.Warnings, r.Warnings...)
-		t.evidence.Series = append(t.evidence.Series, r.Series...)
+		for _, sr := range r.Series {
+			// A role counts from its own start, a trial's series from the trial's.
+			for i := range sr.T {
+				sr.T[i] += o.began
+			}
+			t.evidence.Series = append(t.evidence.Series, sr)
+		}
 	}
 	if len(errs) == 0 {
 		errs = append(errs, t.missing())

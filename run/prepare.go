@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"tare/param"
 	"tare/record"
@@ -108,4 +109,15 @@ func (e *Engine) whyNot(res study.Resolved, roles []workload.Role, check func(st
 		}
 	}
 	return ""
+}
+
+// Expected is how long a trial of the cell should take before any has run: the
+// workload's own word, and what starting and stopping sandboxes usually takes.
+func (e *Engine) Expected(cell record.Cell) time.Duration {
+	const overhead = 700 * time.Millisecond
+	_, roles, err := e.rolesOf(cell)
+	if err != nil {
+		return overhead
+	}
+	return overhead + workload.Total(roles)
 }

@@ -30,7 +30,7 @@ seed: 7
 factors: {sandbox: [fake]}
 workloads:
   a: {kind: noop, sleeps: [1, 2, 3, 4, 5, 6]}
-  b: {kind: density, count: 1}
+  b: {kind: noop, sleeps: 9}
 stop: {fixed: 25}
 collect: {rate: 100Hz}
 `
