@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -32,8 +33,7 @@ func (t *trial) another(en *end, i int, what string) (sandbox.Spec, error) {
 func (t *trial) launch(ctx context.Context, en *end, stdout, stderr *output) error {
 	l, ok := en.kind.(sandbox.Launcher)
 	if !ok {
-		return &failure{kind: "start", role: en.role.Name,
-			err: fmt.Errorf("sandbox %s cannot be launched with a command as its whole life", en.kind.Name())}
+		return notLaunchable(en)
 	}
 	enc := json.NewEncoder(stdout)
 	for i := range en.role.Count {
@@ -58,10 +58,15 @@ func (t *trial) launch(ctx context.Context, en *end, stdout, stderr *output) err
 	return nil
 }
 
-// idle starts Count sandboxes one after another, each with the role's command
-// running, and notes the host's available memory at each step and after all are
-// gone.
-func (t *trial) idle(ctx context.Context, en *end, stdout *output) (err error) {
+// idle launches Count sandboxes one after another, with the role's command as
+// the whole life of each, and notes the host's available memory at each step and
+// after all are gone. They have no agent in them and, being Phased, no runtime
+// that waits beside them: as a cluster's containers.
+func (t *trial) idle(ctx context.Context, en *end, stdout, stderr *output) (err error) {
+	l, ok := en.kind.(sandbox.Launcher)
+	if !ok {
+		return notLaunchable(en)
+	}
 	enc := json.NewEncoder(stdout)
 	note := func(count int) error {
 		// Freed pages come back a moment after the last process has gone.
@@ -78,52 +83,60 @@ func (t *trial) idle(ctx context.Context, en *end, stdout *output) (err error) {
 		return err
 	}
 	idlers := &group{early: make(chan error, en.role.Count)}
-	var instances []sandbox.Instance
-	stop := func() error {
-		errs := []error{idlers.end()}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
-		defer cancel()
-		for _, inst := range instances {
-			errs = append(errs, inst.Stop(ctx))
-		}
-		instances = nil
-		return errors.Join(errs...)
-	}
-	defer func() { err = errors.Join(err, stop()) }()
+	defer func() { err = errors.Join(err, idlers.end()) }()
 	for i := range en.role.Count {
 		spec, err := t.another(en, i, "idle")
 		if err != nil {
 			return err
 		}
-		inst, err := en.kind.Start(ctx, spec)
-		if err != nil {
-			return &failure{kind: "start", role: en.role.Name,
-				err: fmt.Errorf("sandbox %d of %d did not start: %w", i+1, en.role.Count, withCause(ctx, err))}
-		}
-		instances = append(instances, inst)
 		own, cancel := context.WithCancel(ctx)
 		result := make(chan error, 1)
 		idlers.cancels, idlers.results = append(idlers.cancels, cancel), append(idlers.results, result)
+		up := newOutput(en.role.Name, "stdout", "x")
 		go func() {
-			exit, err := inst.Exec(own, sandbox.Command{Args: en.role.Args, Env: en.role.Env})
-			if own.Err() == nil && (err != nil || exit.Code != 0) {
-				idlers.early <- fmt.Errorf("an idle sandbox ended (exit code %d): %w", exit.Code, err)
+			_, err := l.Launch(own, spec, sandbox.Command{Args: en.role.Args, Env: en.role.Env, Stdout: up, Stderr: stderr}, sandbox.Phased)
+			if own.Err() == nil {
+				idlers.early <- errors.Join(errors.New("it ended by itself"), err)
 			}
-			result <- nil
+			if onlyCanceled(err) {
+				err = nil
+			}
+			result <- err
 		}()
+		select {
+		case <-up.seen:
+		case err := <-idlers.early:
+			return &failure{kind: "died", role: en.role.Name, tail: stderr.tail(),
+				err: fmt.Errorf("sandbox %d of %d: %w", i+1, en.role.Count, withCause(ctx, err))}
+		case <-ctx.Done():
+			return withCause(ctx, fmt.Errorf("sandbox %d of %d did not start", i+1, en.role.Count))
+		}
 		if err := note(i + 1); err != nil {
 			return err
 		}
-		select {
-		case err := <-idlers.early:
-			return &failure{kind: "died", role: en.role.Name, err: err}
-		default:
-		}
 	}
-	if err := stop(); err != nil {
+	if err := idlers.end(); err != nil {
 		return err
 	}
 	return note(0)
+}
+
+// onlyCanceled reports whether err says nothing but that its context ended.
+func onlyCanceled(err error) bool {
+	switch x := err.(type) { //nolint:errorlint // the whole tree is looked at
+	case nil:
+		return true
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(x.Unwrap(), func(e error) bool { return !onlyCanceled(e) })
+	case interface{ Unwrap() error }:
+		return onlyCanceled(x.Unwrap())
+	}
+	return errors.Is(err, context.Canceled)
+}
+
+func notLaunchable(en *end) error {
+	return &failure{kind: "start", role: en.role.Name,
+		err: fmt.Errorf("sandbox %s cannot be launched with a command as its whole life", en.kind.Name())}
 }
 
 // idleSettle is how long a step of an idle role rests before memory is read.

@@ -86,7 +86,7 @@ func (e *Engine) whyNot(res study.Resolved, roles []workload.Role, check func(st
 				return fmt.Sprintf("%s is not installed; apt-get install %s", n, n)
 			}
 		}
-		if r.Mode == workload.Launch {
+		if r.Mode != workload.Exec {
 			if k, ok := e.Kinds[res.Sandbox]; ok {
 				if _, ok := k.(sandbox.Launcher); !ok {
 					return fmt.Sprintf("sandbox %s cannot be launched with a command as its whole life", res.Sandbox)

@@ -116,7 +116,7 @@ func (t *trial) do(ctx context.Context, en *end, stdout, stderr *output) error {
 	case workload.Launch:
 		return t.launch(ctx, en, stdout, stderr)
 	case workload.Idle:
-		return t.idle(ctx, en, stdout)
+		return t.idle(ctx, en, stdout, stderr)
 	default:
 		return t.exec(ctx, en, stdout, stderr, false)
 	}

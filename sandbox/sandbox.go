@@ -35,7 +35,8 @@ type Kind interface {
 }
 
 // Launcher is a Kind that can make one command a sandbox's whole life, which is
-// what the startup workload weighs.
+// what the startup and density workloads weigh. When ctx ends so does the
+// sandbox; then the error says nothing else, unless something is left behind.
 type Launcher interface {
 	Kind
 	Launch(context.Context, Spec, Command, LaunchMode) (Launch, error)

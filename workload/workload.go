@@ -49,8 +49,9 @@ const (
 	// first Whole and then Phased. run writes one LaunchLine each as the
 	// role's output.
 	Launch Mode = "launch"
-	// Idle starts Count sandboxes and leaves the command running in each. run
-	// writes one IdleLine after each as the role's output.
+	// Idle launches Count sandboxes with the command as the life of each and
+	// leaves them alone; the command says that it runs by a line that starts with
+	// "x". run writes one IdleLine after each as the role's output.
 	Idle Mode = "idle"
 )
 

@@ -29,9 +29,9 @@ const (
 // 0, for the architecture that this binary was built for.
 func Hello() ([]byte, error) { return HelloFor(runtime.GOARCH) }
 
-// Pause returns the program that sleeps until a signal ends it. As the first
-// process of a process ID namespace only SIGKILL from outside does:
-// pid_namespaces(7).
+// Pause returns the program that writes "x\n" to standard output, to say that it
+// runs, and sleeps until a signal ends it. As the first process of a process ID
+// namespace only SIGKILL from outside does: pid_namespaces(7).
 func Pause() ([]byte, error) { return PauseFor(runtime.GOARCH) }
 
 // HelloFor is Hello for a GOARCH.
@@ -69,12 +69,23 @@ func PauseFor(arch string) ([]byte, error) {
 	switch arch {
 	case "amd64":
 		return wrap(amd64, []byte{
+			0xb8, 1, 0, 0, 0, // mov eax, 1 (write)
+			0xbf, 1, 0, 0, 0, // mov edi, 1 (standard output)
+			0x48, 0x8d, 0x35, 16, 0, 0, 0, // lea rsi, [rip+16] (the text)
+			0xba, 2, 0, 0, 0, // mov edx, 2 (its length)
+			0x0f, 0x05, // syscall
 			0xb8, 34, 0, 0, 0, // mov eax, 34 (pause)
 			0x0f, 0x05, // syscall
-			0xeb, 0xf7, // jmp to the start: a handled signal, a stop and continue end the call
+			0xeb, 0xf7, // jmp 9 back: a handled signal, a stop and continue end the call
+			'x', '\n',
 		}), nil
 	case "arm64": // has no pause; ppoll of nothing, without a time limit
-		return wrap(arm64, words(
+		return wrap(arm64, append(words(
+			0xd2800020, // mov x0, #1 (standard output)
+			0x10000181, // adr x1, +48 (the text)
+			0xd2800042, // mov x2, #2 (its length)
+			0xd2800808, // mov x8, #64 (write)
+			0xd4000001, // svc #0
 			0xd2800000, // mov x0, #0
 			0xd2800001, // mov x1, #0
 			0xd2800002, // mov x2, #0
@@ -82,8 +93,8 @@ func PauseFor(arch string) ([]byte, error) {
 			0xd2800004, // mov x4, #0
 			0xd2800928, // mov x8, #73 (ppoll)
 			0xd4000001, // svc #0
-			0x17fffff9, // b to the start
-		)), nil
+			0x17fffff9, // b 7 back
+		), 'x', '\n')), nil
 	}
 	return nil, unsupported(arch)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"strconv"
@@ -36,6 +37,9 @@ func answer(ctx context.Context, spec sandbox.Spec, c sandbox.Command, slowdown 
 	case len(c.Args) == 1 && filepath.Base(c.Args[0]) == "tare-hello":
 		return "x\n", "", exit, nil
 	case len(c.Args) == 1 && filepath.Base(c.Args[0]) == "tare-pause":
+		if c.Stdout != nil {
+			_, _ = io.WriteString(c.Stdout, "x\n") // before it sleeps, not with its end
+		}
 		<-ctx.Done()
 		return "", "", sandbox.Exit{Code: 143, Signal: "SIGTERM"}, nil
 	case len(c.Args) >= 3 && c.Args[1] == "internal" && c.Args[2] == "noop":
