@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"tare/analyse/stat"
@@ -51,12 +52,14 @@ func (a *analysis) failures(r *Result) {
 	}
 }
 
+// warnings gathers those that say the same but for their numbers: the first
+// one's text stands for all.
 func (a *analysis) warnings(r *Result) {
 	type key struct{ code, text string }
 	at := make(map[key]int)
 	for _, t := range a.trials {
 		for _, w := range t.Warnings {
-			k := key{w.Code, w.Text}
+			k := key{w.Code, numberless(w.Text)}
 			i, ok := at[k]
 			if !ok {
 				i = len(r.Warnings)
@@ -73,6 +76,27 @@ func (a *analysis) warnings(r *Result) {
 		r.Warnings = append(r.Warnings, Warning{Code: "strays",
 			Text: "some trials on record belong to no cell or no block of this study; they are not compared"})
 	}
+}
+
+// numberless returns a text with each run of digits, and the sign before it,
+// replaced.
+func numberless(text string) string {
+	var b strings.Builder
+	digits := false
+	for _, r := range text {
+		if r >= '0' && r <= '9' {
+			if !digits {
+				b.WriteByte('#')
+			}
+			digits = true
+			continue
+		}
+		digits = false
+		if r != '-' {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // overheads sums up what measuring costs, for each level of the compared factor

@@ -44,7 +44,9 @@ stop: {fixed: 3}
 `
 )
 
-func TestKillAtAnyMomentOnFake(t *testing.T) { crash(t, fakeStudy, 50, 30*time.Millisecond, 500*time.Millisecond) }
+func TestKillAtAnyMomentOnFake(t *testing.T) {
+	crash(t, fakeStudy, 50, 30*time.Millisecond, 500*time.Millisecond)
+}
 
 func TestKillAtAnyMomentForReal(t *testing.T) {
 	if os.Geteuid() != 0 {

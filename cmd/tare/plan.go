@@ -46,7 +46,7 @@ this host cannot do. Sandboxes are tried for a moment, no workload is run.`,
 			if f.json {
 				return a.printJSON(view)
 			}
-			return text.WritePlan(a.stdout, view, a.textOptions())
+			return text.WritePlan(a.stdout, view, a.textOptions(""))
 		},
 	}
 	fl := cmd.Flags()

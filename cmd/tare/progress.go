@@ -28,9 +28,9 @@ type progress struct {
 
 func newProgress(out io.Writer, asJSON bool, done int, expected func(record.Cell) time.Duration) *progress {
 	p := &progress{out: out, json: asJSON, done: done, expected: expected, width: 80}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a file descriptor is small
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		p.terminal = true
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 { //nolint:gosec // as above
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
 			p.width = w
 		}
 	}

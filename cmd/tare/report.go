@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"tare/analyse"
+	"tare/param"
 	"tare/record"
 	"tare/report/export"
 	"tare/report/text"
@@ -56,7 +57,7 @@ and a verdict. It works on any machine and while the study still runs.`,
 			case f.csv:
 				return export.CSV(a.stdout, r.result)
 			}
-			return r.text(a.stdout, a.textOptions())
+			return r.text(a.stdout, a.textOptions(args[0]))
 		},
 	}
 	fl := cmd.Flags()
@@ -95,7 +96,12 @@ func (a *app) analyse(_ context.Context, db *store.Store) (*analysed, error) {
 		out.hosts = append(out.hosts, s.Host)
 	}
 	out.result = analyse.Analyse(st, out.trials, skips, analyse.Describe(func(w study.Workload) []record.Response {
-		return cat.Workloads[w.Kind].Responses(w.Params)
+		info := cat.Workloads[w.Kind]
+		v, err := param.Fill(info.Params, w.Params)
+		if err != nil {
+			v = w.Params // a study of an older tare; its responses keep their names
+		}
+		return info.Responses(v)
 	}))
 	return out, nil
 }
@@ -112,7 +118,7 @@ func (a *app) finishReport(ctx context.Context, db *store.Store, asJSON bool) er
 		return err
 	}
 	var plain, data bytes.Buffer
-	if err := r.text(&plain, text.Options{Width: 120}); err != nil {
+	if err := r.text(&plain, text.Options{Width: 120, Dir: db.Dir()}); err != nil {
 		return err
 	}
 	if err := export.JSON(&data, r.result, r.hosts); err != nil {
@@ -127,7 +133,7 @@ func (a *app) finishReport(ctx context.Context, db *store.Store, asJSON bool) er
 		_, err := a.stdout.Write(data.Bytes())
 		return err
 	}
-	if err := r.text(a.stdout, a.textOptions()); err != nil {
+	if err := r.text(a.stdout, a.textOptions(db.Dir())); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.stdout, "\nreport: %s\n", filepath.Join(db.Dir(), "report.txt"))
@@ -135,13 +141,14 @@ func (a *app) finishReport(ctx context.Context, db *store.Store, asJSON bool) er
 }
 
 // textOptions fits tables to the terminal; elsewhere they are 120 wide and plain.
-func (a *app) textOptions() text.Options {
+// dir is the results folder, "" where there is none.
+func (a *app) textOptions(dir string) text.Options {
 	f, ok := a.stdout.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) { //nolint:gosec // a file descriptor is small
-		return text.Options{Width: 120}
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return text.Options{Width: 120, Dir: dir}
 	}
-	opt := text.Options{Width: 120, Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
-	if w, _, err := term.GetSize(int(f.Fd())); err == nil { //nolint:gosec // as above
+	opt := text.Options{Width: 120, Dir: dir, Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	if w, _, err := term.GetSize(int(f.Fd())); err == nil {
 		opt.Width = w
 	}
 	return opt

@@ -129,7 +129,11 @@ func (a *app) measure(ctx context.Context, st *study.Study, h *harness, db *stor
 	if runErr != nil {
 		return coded(exitInterrupted, "interrupted; go on with `tare run %s`", db.Dir())
 	}
-	if n := gaveUp(st, p); n > 0 {
+	trials, err := db.Trials()
+	if err != nil {
+		return err
+	}
+	if n := failedForGood(p, trials); n > 0 {
 		return coded(exitTrials, "%d cells failed for good; the report says why", n)
 	}
 	return nil
@@ -281,13 +285,18 @@ func cells(st *study.Study) int {
 	return n
 }
 
-func gaveUp(st *study.Study, p *plan.Plan) int {
+// failedForGood counts the cells that were given up, or that ran and never well.
+func failedForGood(p *plan.Plan, trials []record.Trial) int {
+	good, ran := map[string]bool{}, map[string]record.Cell{}
+	for i := range trials {
+		key := trials[i].Cell.Key()
+		ran[key] = trials[i].Cell
+		good[key] = good[key] || trials[i].Status == record.OK
+	}
 	n := 0
-	for i := range st.Strata {
-		for _, c := range st.Strata[i].Cells {
-			if p.GaveUp(c) != "" {
-				n++
-			}
+	for key, cell := range ran {
+		if !good[key] || p.GaveUp(cell) != "" {
+			n++
 		}
 	}
 	return n
