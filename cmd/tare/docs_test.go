@@ -47,6 +47,7 @@ type block struct {
 	info []string // the words behind the fence
 	text string
 	line int // of its first line of text, from 1
+	nth  int // of the page's blocks
 }
 
 func (b block) is(words ...string) bool {
@@ -86,7 +87,7 @@ func readPage(t *testing.T, name string) page {
 		if !strings.HasPrefix(p.lines[i], "```") {
 			continue
 		}
-		b := block{info: strings.Fields(strings.TrimPrefix(p.lines[i], "```")), line: i + 2}
+		b := block{info: strings.Fields(strings.TrimPrefix(p.lines[i], "```")), line: i + 2, nth: len(p.blocks)}
 		for i++; i < len(p.lines) && p.lines[i] != "```"; i++ {
 			b.text += p.lines[i] + "\n"
 		}
@@ -124,16 +125,12 @@ func pages(t *testing.T) []page {
 // rewrite puts text in the place of a block's, under -update.
 func rewrite(t *testing.T, name string, b block, text string) {
 	t.Helper()
-	p := readPage(t, name)
-	for i := range p.blocks {
-		if p.blocks[i].line != b.line {
-			continue
-		}
-		n := strings.Count(p.blocks[i].text, "\n")
-		lines := slices.Replace(p.lines, b.line-1, b.line-1+n, strings.Split(strings.TrimSuffix(text, "\n"), "\n")...)
-		if err := os.WriteFile(filepath.Join(top, name), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	p := readPage(t, name) // its lines may have moved since b was read
+	b = p.blocks[b.nth]
+	from, to := b.line-1, b.line-1+strings.Count(b.text, "\n")
+	lines := slices.Replace(p.lines, from, to, strings.Split(strings.TrimSuffix(text, "\n"), "\n")...)
+	if err := os.WriteFile(filepath.Join(top, name), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
