@@ -1,5 +1,6 @@
 # make run    install what is missing, build, run the default study
 # make test   install what tests need, lint, run every test
+# make race   the same under the race detector, where it matters
 # make bench  print the figures of docs/performance.md
 #
 # Both install into the system with apt-get (as root) and into .cache/.
@@ -14,7 +15,7 @@ LINT      := .cache/tools/golangci-lint-$(LINT_VER)/golangci-lint
 export CGO_ENABLED = 0
 export PATH := /usr/local/go/bin:$(PATH)
 
-.PHONY: all run build test lint unit fuzz bench setup setup-test clean
+.PHONY: all run build test lint unit fuzz race bench setup setup-test clean
 
 all: build
 
@@ -31,6 +32,10 @@ lint: $(LINT)
 
 unit:
 	scripts/test.sh
+
+# The race detector needs a C compiler, so it is not part of `make test`.
+race: setup-go
+	CGO_ENABLED=1 $(GO) test -race ./agent ./run ./plan ./study ./store ./collect/... ./workload/...
 
 bench: setup setup-test build
 	scripts/bench.sh

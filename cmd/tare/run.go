@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -113,6 +114,7 @@ func (a *app) measure(ctx context.Context, st *study.Study, h *harness, db *stor
 	for i := range done {
 		p.Done(&done[i])
 	}
+	a.announce(st, h, p, db.Dir(), len(done))
 	prog := newProgress(a.stderr, f.json, len(done), h.engine.Expected)
 	if f.json {
 		prog.out = a.stdout
@@ -283,6 +285,29 @@ func cells(st *study.Study) int {
 		n += len(st.Strata[i].Cells)
 	}
 	return n
+}
+
+// announce says what is about to happen, or that nothing is left to do.
+func (a *app) announce(st *study.Study, h *harness, p *plan.Plan, dir string, done int) {
+	if _, more := p.Next(); !more {
+		fmt.Fprintf(a.stderr, "tare: the study in %s is finished; --fresh runs it again in a new folder\n", dir)
+		return
+	}
+	r := p.Remaining(h.engine.Expected)
+	fmt.Fprintf(a.stderr, "tare: study %s, %d cells, %d trials done, %s to do in %s; results in %s\n", st.Name, cells(st), done,
+		span(strconv.Itoa(r.AtLeast), strconv.Itoa(r.AtMost)), span(left(r.LeastTime), left(r.MostTime)), dir)
+	if n := len(h.skips); n > 0 {
+		fmt.Fprintf(a.stderr, "tare: %d cells are skipped, because this host cannot run them:\n", n)
+		a.printSkips(h.skips)
+	}
+}
+
+// span is a range, or its one value.
+func span(least, most string) string {
+	if least == most {
+		return least
+	}
+	return least + " to " + most
 }
 
 // failedForGood counts the cells that were given up, or that ran and never well.
