@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -111,7 +112,7 @@ func connectUDPs(w *wire, cfg *config) (socks []*socket, err error) {
 		if p < 1 || p > 65535 {
 			return socks, fmt.Errorf("the server named %d as a UDP port", p)
 		}
-		k, err := udpSocket(open[i], netip.AddrPortFrom(remote.Addr(), uint16(p))) //nolint:gosec // checked above
+		k, err := udpSocket(open[i], netip.AddrPortFrom(remote.Addr(), uint16(p)))
 		if err != nil {
 			return socks, err
 		}
@@ -135,7 +136,8 @@ func (b *bench) drive(ctx context.Context, w *wire) (*report, error) {
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	b.start(loop)
-	go b.watch(watching, r.Series)
+	var watcher sync.WaitGroup
+	watcher.Go(func() { b.watch(watching, r.Series) })
 
 	b.sleep(ctx, time.Duration(begin-b.clock.now()))
 	from := b.mark()
@@ -146,6 +148,7 @@ func (b *bench) drive(ctx context.Context, w *wire) (*report, error) {
 		to, err = b.window(ctx, w, begin)
 	}
 	unwatch()
+	watcher.Wait() // from here on the series is the report's
 	if err != nil {
 		b.abandon()
 		return nil, errors.Join(err, b.join(ctx, handshake))
