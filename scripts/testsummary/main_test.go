@@ -1,0 +1,94 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSummarise reads what the real `go test -json` prints for a module that
+// passes, fails, skips, panics and does not compile.
+func TestSummarise(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		file string // the package's test file
+		good bool
+		want []string // in this order, the last one at the end
+	}{
+		{
+			"passes and skips", "package x\nimport \"testing\"\n" +
+				"func TestA(t *testing.T) {}\n" +
+				"func TestB(t *testing.T) { t.Log(\"looked\"); t.Skip(\"no KVM: cannot\") }\n", true,
+			[]string{"ok    x ", "skip  x TestB: no KVM: cannot", "1 passed, 0 failed, 1 skipped"},
+		},
+		{
+			"fails", "package x\nimport \"testing\"\n" +
+				"func TestA(t *testing.T) {}\n" +
+				"func TestB(t *testing.T) { t.Run(\"sub\", func(t *testing.T) { t.Error(\"not equal\") }) }\n", false,
+			[]string{"FAIL  x TestB/sub", "not equal", "1 passed, 2 failed, 0 skipped"},
+		},
+		{
+			"panics", "package x\nimport \"testing\"\n" +
+				"func TestA(t *testing.T) {}\n" +
+				"func TestB(t *testing.T) { panic(\"out of range\") }\n", false,
+			[]string{"FAIL  x TestB", "panic: out of range", "1 passed, 1 failed, 0 skipped"},
+		},
+		{
+			"exits", "package x\nimport (\"os\"; \"testing\")\n" +
+				"func TestA(t *testing.T) {}\n" +
+				"func TestB(t *testing.T) { println(\"gone\"); os.Exit(3) }\n", false,
+			[]string{"FAIL  x TestB has no end", "gone", "1 passed, 1 failed, 0 skipped"},
+		},
+		{
+			"does not compile", "package x\nfunc wrong() int { return none }\n", false,
+			[]string{"undefined: none", "0 passed, 0 failed, 0 skipped"},
+		},
+		{
+			"nothing to run", "package x\n", false,
+			[]string{"0 passed, 0 failed, 0 skipped"},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, text := range map[string]string{"go.mod": "module x\n\ngo 1.24\n", "x_test.go": test.file} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := exec.Command("go", "test", "-vet=off", "-json", "./...")
+			cmd.Dir = dir
+			in, _ := cmd.Output() // its failure is in what it prints
+			if len(in) == 0 {
+				t.Skip("needs the go command")
+			}
+			var out strings.Builder
+			if good := summarise(strings.NewReader(string(in)), &out); good != test.good {
+				t.Errorf("good: %v", good)
+			}
+			rest := out.String()
+			for _, want := range test.want {
+				_, after, ok := strings.Cut(rest, want)
+				if !ok {
+					t.Fatalf("no %q in\n%s", want, out.String())
+				}
+				rest = after
+			}
+			if rest != "\n" {
+				t.Errorf("after the counts: %q", rest)
+			}
+		})
+	}
+}
+
+// TestGarbage holds that what is no event is shown and never taken for success.
+func TestGarbage(t *testing.T) {
+	var out strings.Builder
+	if summarise(strings.NewReader("go: cannot find main module\n"), &out) {
+		t.Error("no test ran, and that is good")
+	}
+	if !strings.Contains(out.String(), "cannot find main module") {
+		t.Errorf("the go command's words are lost: %q", out.String())
+	}
+}
