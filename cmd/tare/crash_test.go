@@ -190,16 +190,6 @@ func snapshot(t *testing.T) map[string]bool {
 	t.Run("snapshot", func(t *testing.T) {
 		statetest.HostLock(t)
 		out = statetest.Snapshot(t)
-		procs, _ := filepath.Glob("/proc/[0-9]*/environ")
-		for _, p := range procs {
-			if b, err := os.ReadFile(p); err == nil && bytes.Contains(b, []byte("TARE_SANDBOX=")) {
-				out["process "+filepath.Dir(p)] = true
-			}
-		}
-		left, _ := filepath.Glob("/run/tare/*")
-		for _, l := range left {
-			out["file "+l] = true
-		}
 	})
 	return out
 }

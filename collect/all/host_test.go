@@ -12,9 +12,9 @@ import (
 	"tare/collect"
 	"tare/collect/collecttest"
 	"tare/internal/cgroup"
+	"tare/internal/state/statetest"
 	"tare/record"
 	"tare/sandbox"
-	"tare/sandbox/sandboxtest"
 )
 
 func TestMain(m *testing.M) { os.Exit(collecttest.Main(m)) }
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { os.Exit(collecttest.Main(m)) }
 // group makes a cgroup with a limit for the test.
 func group(t *testing.T, l cgroup.Limits) *cgroup.Group {
 	t.Helper()
-	sandboxtest.HostLock(t)
+	statetest.HostLock(t)
 	h, err := cgroup.Detect()
 	if err != nil {
 		t.Skipf("no cgroups: %v", err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/internal/state/statetest"
 	"tare/sandbox"
 	"tare/sandbox/sandboxtest"
 )
@@ -42,7 +43,7 @@ func TestContract(t *testing.T) {
 
 // TestKVM: where KVM does not work the kind must say so, and soon.
 func TestKVM(t *testing.T) {
-	sandboxtest.HostLock(t)
+	statetest.HostLock(t)
 	k := kind("runsc-kvm", "runsc", "--platform=kvm", "--network=sandbox")
 	if _, err := k.binary(); err != nil {
 		t.Skip(err)
@@ -65,7 +66,7 @@ func TestKVM(t *testing.T) {
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "runtime")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -74,7 +75,7 @@ func script(t *testing.T, text string) string {
 // TestBadRuntimes: a runtime that fails, hangs or talks nonsense must not keep
 // Start, and nothing of the sandbox may be left.
 func TestBadRuntimes(t *testing.T) {
-	sandboxtest.HostLock(t)
+	statetest.HostLock(t)
 	for name, c := range map[string]struct{ text, want string }{
 		"fails":    {"echo no such luck >&2; exit 3\n", "no such luck"},
 		"hangs":    {"exec sleep 1000\n", "deadline"},
@@ -147,7 +148,7 @@ func TestConfig(t *testing.T) {
 // fork, exec and wait of the same `runc run`, as hyperfine does it: the
 // difference is what this package adds to the figure. Medians, for a busy host.
 func BenchmarkWhole(b *testing.B) {
-	sandboxtest.HostLock(b)
+	statetest.HostLock(b)
 	k := kind("runc", "runc")
 	if err := k.Check(b.Context()); err != nil {
 		b.Skip(err)
@@ -173,7 +174,7 @@ func BenchmarkWhole(b *testing.B) {
 		}
 		ours = append(ours, l.Deleted.Seconds()*1e6)
 		c := prepare("plain", i)
-		run := exec.Command(c.binary, "--root", c.state, "run", "--bundle", c.bundle, c.spec.Name) //nolint:gosec // the runtime under test
+		run := exec.Command(c.binary, "--root", c.state, "run", "--bundle", c.bundle, c.spec.Name)
 		begun := time.Now()
 		if err := run.Run(); err != nil {
 			b.Fatal(err)

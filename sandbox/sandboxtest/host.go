@@ -2,7 +2,6 @@ package sandboxtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,7 +15,7 @@ import (
 
 	"tare/agent"
 	"tare/internal/rootfs"
-	"tare/internal/state"
+	"tare/internal/state/statetest"
 )
 
 // Main is for a package's TestMain. In a sandbox the test binary plays the part
@@ -53,33 +52,6 @@ func inside(name string, args []string) int {
 	return 2
 }
 
-// HostLock takes the host for the duration of a test, waiting for other tests
-// at most four minutes, and skips the test without root. Every test that makes
-// control groups, namespaces or containers calls it first.
-func HostLock(t testing.TB) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root for control groups and namespaces")
-	}
-	deadline := time.Now().Add(4 * time.Minute)
-	for {
-		lock, err := state.Hold(state.RunDir, "go test "+t.Name())
-		if err == nil {
-			t.Cleanup(func() {
-				if err := lock.Release(); err != nil {
-					t.Error(err)
-				}
-			})
-			return
-		}
-		var held *state.HeldError
-		if !errors.As(err, &held) || time.Now().After(deadline) {
-			t.Fatalf("cannot take the host: %v", err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
-
 // Root returns the tree with this test binary as /tare and a shell if the host
 // has one. The libraries of the test binary are in it too, in case it is not
 // static.
@@ -96,45 +68,16 @@ func Root(t testing.TB) string {
 	return tree.Path
 }
 
-// snapshot lists what of ours is on the host: control groups, mounts, network
-// namespaces, run-time state, and processes by their marker.
-func snapshot(t testing.TB, name string) []string {
+// leftOf lists what of the sandbox is on the host: everything that has its name.
+func leftOf(t testing.TB, name string) []string {
 	t.Helper()
 	var out []string
-	groups, err := filepath.Glob("/sys/fs/cgroup/*/tare/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out = append(out, groups...)
-	if _, err := os.Stat("/sys/fs/cgroup/tare/" + name); err == nil {
-		out = append(out, "/sys/fs/cgroup/tare/"+name)
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.SplitSeq(string(mounts), "\n") {
-		if strings.Contains(line, name) {
-			out = append(out, line)
+	for thing := range statetest.Snapshot(t) {
+		if strings.Contains(thing, name) {
+			out = append(out, thing)
 		}
 	}
-	for _, pattern := range []string{"/run/tare/oci/*/" + name + "*", "/run/tare/oci/*/runtime.json." + name} {
-		left, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, left...)
-	}
-	environs, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range environs {
-		b, err := os.ReadFile(path) //nolint:gosec // a path of proc
-		if err == nil && slices.Contains(strings.Split(string(b), "\x00"), "TARE_SANDBOX="+name) {
-			out = append(out, path)
-		}
-	}
+	slices.Sort(out)
 	return out
 }
 
@@ -147,7 +90,7 @@ func try(what string, args []string, stdout, stderr io.Writer) int {
 	arg := strings.Join(args, " ")
 	switch what {
 	case "write": // a file
-		if err := os.WriteFile(arg, []byte("written\n"), 0o600); err != nil {
+		if err := os.WriteFile(arg, []byte("written\n"), 0o600); err != nil { //nolint:gosec // the test names a file inside its sandbox
 			return fail(err)
 		}
 	case "spin": // for a time, then say how much CPU time it got

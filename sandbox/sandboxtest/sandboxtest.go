@@ -13,12 +13,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"tare/internal/network"
+	"tare/internal/state/statetest"
 	"tare/sandbox"
 )
 
@@ -34,7 +33,6 @@ type suite struct {
 	kind   sandbox.Kind
 	opts   Options
 	root   string
-	bridge *network.Bridge
 	serial int
 }
 
@@ -42,7 +40,7 @@ type suite struct {
 func Run(t *testing.T, kind sandbox.Kind, opts Options) {
 	s := &suite{kind: kind, opts: opts}
 	if !opts.Fake {
-		HostLock(t)
+		statetest.HostLock(t)
 		if err := kind.Check(t.Context()); err != nil {
 			t.Skipf("this host lacks something: %v", err)
 		}
@@ -101,7 +99,7 @@ func (s *suite) spec(t *testing.T) sandbox.Spec {
 		}
 	}
 	t.Cleanup(func() {
-		if left := snapshot(t, name); len(left) > 0 {
+		if left := leftOf(t, name); len(left) > 0 {
 			t.Errorf("left on the host:\n%s", strings.Join(left, "\n"))
 		}
 		if left, _ := os.ReadDir(own); len(left) > 0 {
@@ -176,12 +174,12 @@ func (s *suite) described(t *testing.T) {
 }
 
 func (s *suite) check(t *testing.T) {
-	before := snapshot(t, "check-*")
 	if err := s.kind.Check(t.Context()); err != nil {
 		t.Errorf("the second Check says %v", err)
 	}
-	if after := snapshot(t, "check-*"); len(after) > len(before) {
-		t.Errorf("Check left %v", after)
+	// By this process: the tests of other kinds may be checking now.
+	if left := leftOf(t, fmt.Sprintf("check-%s-%d-", s.kind.Name(), os.Getpid())); len(left) > 0 {
+		t.Errorf("Check left on the host:\n%s", strings.Join(left, "\n"))
 	}
 }
 
@@ -272,14 +270,4 @@ func (s *suite) launch(t *testing.T) {
 			t.Errorf("a program that is not there ran: %+v", got)
 		}
 	})
-}
-
-// milliseconds reads what spin prints.
-func milliseconds(t *testing.T, text string) float64 {
-	t.Helper()
-	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

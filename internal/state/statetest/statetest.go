@@ -61,8 +61,8 @@ func Unchanged(t testing.TB) {
 			}
 		}
 		for name := range maps.Keys(before) {
-			// An empty group "tare" that was there before may go.
-			if !after[name] && !strings.HasSuffix(name, "/tare") {
+			// What an earlier run left may go: an empty group "tare", run-time state.
+			if !after[name] && !strings.HasSuffix(name, "/tare") && !strings.HasPrefix(name, "file ") {
 				t.Errorf("gone, but not the test's: %s", name)
 			}
 		}
@@ -71,6 +71,8 @@ func Unchanged(t testing.TB) {
 
 // Snapshot names the host's control groups, named network namespaces, mounts
 // and links that are there now: all of them, not only those with our names.
+// With them are the files of run-time state and the processes that carry a
+// sandbox's marker, which are ours by definition.
 func Snapshot(t testing.TB) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
@@ -80,7 +82,7 @@ func Snapshot(t testing.TB) map[string]bool {
 	}
 	var roots []string
 	for i, m := range mounts {
-		out[fmt.Sprintf("mount %s (%s)", m.Point, m.FSType)] = true
+		out[fmt.Sprintf("mount %s of %s (%s)", m.Point, m.Root, m.FSType)] = true
 		if m.FSType == "cgroup" || m.FSType == "cgroup2" {
 			roots = append(roots, mounts[i].Point)
 		}
@@ -105,5 +107,35 @@ func Snapshot(t testing.TB) map[string]bool {
 			out[kind+" "+e.Name()] = true
 		}
 	}
+	ours(t, out)
 	return out
+}
+
+// ours adds the run-time state, and the processes by their marker.
+func ours(t testing.TB, out map[string]bool) {
+	t.Helper()
+	for _, depth := range []string{"/*", "/oci/*", "/oci/*/*"} {
+		files, err := filepath.Glob(state.RunDir + depth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			out["file "+f] = true
+		}
+	}
+	environs, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range environs {
+		b, err := os.ReadFile(path) //nolint:gosec // a path of proc
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		for v := range strings.SplitSeq(string(b), "\x00") {
+			if name, ok := strings.CutPrefix(v, "TARE_SANDBOX="); ok {
+				out[fmt.Sprintf("process %s of %s", filepath.Dir(path), name)] = true
+			}
+		}
+	}
 }
