@@ -43,15 +43,11 @@ func workloads() map[string]workload.Workload {
 
 // kinds returns every sandbox by name, the study's own included.
 func kinds(state string, defs []study.Sandbox) (map[string]sandbox.Kind, []string, error) {
-	binary, err := os.Executable()
-	if err != nil {
-		return nil, nil, fmt.Errorf("cannot find tare's own binary: %w", err)
-	}
 	var own []sandboxall.Def
 	for _, d := range defs {
 		own = append(own, sandboxall.Def{Name: d.Name, Kind: d.Kind, Runtime: d.Runtime, Args: d.Args})
 	}
-	list, err := sandboxall.Kinds(sandboxall.Env{StateDir: state, Binary: binary}, own)
+	list, err := sandboxall.Kinds(sandboxall.Env{StateDir: state}, own)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -19,7 +19,6 @@ import (
 // Env is what kinds need to know about this run.
 type Env struct {
 	StateDir string // for files of checks, such as /run/tare/RUNID
-	Binary   string // path of the tare binary
 }
 
 // Def is a kind defined by configuration.
@@ -37,7 +36,7 @@ func Kinds(env Env, defs []Def) ([]sandbox.Kind, error) {
 		return oci.Config{
 			Name: "runsc-" + platform, About: about, Runtime: "runsc",
 			Args:    []string{"--platform=" + platform, "--network=sandbox"},
-			Install: "run `make tools` in tare's source, or see https://gvisor.dev/docs/user_guide/install/",
+			Install: "run `make setup` in tare's source, or see https://gvisor.dev/docs/user_guide/install/",
 		}
 	}
 	configs := []oci.Config{
