@@ -128,10 +128,9 @@ func (s *server) wait(id uint32, cmd *exec.Cmd) {
 
 	var e exitBody
 	st := cmd.ProcessState
-	switch {
-	case st == nil:
+	if st == nil {
 		e.Code, e.Error = 127, fmt.Sprint(err)
-	default:
+	} else {
 		e.Code = st.ExitCode()
 		e.User, e.System = st.UserTime().Nanoseconds(), st.SystemTime().Nanoseconds()
 		if ws, ok := st.Sys().(syscall.WaitStatus); ok && ws.Signaled() {

@@ -20,7 +20,7 @@ type scene struct {
 	fixed              int
 }
 
-type tally struct{ comparisons, different, intervals, covered, blocks int }
+type tally struct{ comparisons, different, covered, blocks int }
 
 func (sc scene) play(r *rand.Rand, rule Rule, t *tally) {
 	type stratum struct {

@@ -50,7 +50,7 @@ func (w *tree) file(controller, rel, name, text string) {
 func (w *tree) fill(controller, rel, from string, names ...string) {
 	w.t.Helper()
 	for _, n := range names {
-		b, err := os.ReadFile(filepath.Join("testdata", from, n)) //nolint:gosec // testdata
+		b, err := os.ReadFile(filepath.Join("testdata", from, n))
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func values(t *testing.T, c *Collector, scopes ...sandbox.Scope) map[string]floa
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close() //nolint:errcheck // checked by the contract
+	defer p.Close()
 	got, err := p.Read(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestEndsAddUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close() //nolint:errcheck // checked by the contract
+	defer p.Close()
 	read := func() map[string]float64 {
 		got, err := p.Read(nil)
 		if err != nil {
@@ -241,7 +241,7 @@ func TestReadAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close() //nolint:errcheck // checked by the contract
+	defer p.Close()
 	dst := make([]record.Sample, 0, 64)
 	if n := testing.AllocsPerRun(50, func() {
 		if dst, err = p.Read(dst[:0]); err != nil {
@@ -257,7 +257,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil || d.IsDir() || strings.Contains(path, "fuzz") {
 			return err
 		}
-		b, err := os.ReadFile(path) //nolint:gosec // testdata
+		b, err := os.ReadFile(path)
 		f.Add(b)
 		return err
 	})

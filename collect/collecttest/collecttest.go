@@ -66,7 +66,7 @@ func restless(in io.Reader, out io.Writer) {
 		_, _ = io.Copy(io.Discard, in) // an error is an end, too
 		close(stop)
 	}()
-	fmt.Fprintln(out, "ready") //nolint:errcheck // the parent sees the end of the pipe
+	fmt.Fprintln(out, "ready")
 	var wg sync.WaitGroup
 	wg.Go(func() { // one that stays
 		runtime.LockOSThread()

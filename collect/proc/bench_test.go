@@ -25,8 +25,8 @@ func BenchmarkRead500(b *testing.B) {
 			if err != nil {
 				b.Skip(err)
 			}
-			defer c.Close() //nolint:errcheck // checked by the contract
-			p := c.(*probe) //nolint:errcheck // the type is ours
+			defer c.Close()
+			p := c.(*probe)
 			if len(p.order) < 500 {
 				b.Fatalf("%d threads found", len(p.order))
 			}
@@ -52,7 +52,7 @@ func sleepers(b *testing.B, n int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	fd := int(r.Fd()) //nolint:gosec // a small number; Fd makes it blocking
+	fd := int(r.Fd())
 	ready, done := make(chan struct{}), make(chan struct{})
 	for range n {
 		go func() {
@@ -81,7 +81,7 @@ func TestReadAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	defer p.Close() //nolint:errcheck // checked by the contract
+	defer p.Close()
 	dst := make([]record.Sample, 0, 1024)
 	if n := testing.AllocsPerRun(50, func() {
 		if dst, err = p.Read(dst[:0]); err != nil {

@@ -245,7 +245,7 @@ func appendPids(dst []int, b []byte) []int {
 		if !ok || n == 0 || n > 1<<22 { // PID_MAX_LIMIT
 			return dst
 		}
-		dst = append(dst, int(n)) //nolint:gosec // at most 1<<22
+		dst = append(dst, int(n))
 		b = rest
 	}
 }
@@ -261,7 +261,7 @@ func parseParent(b []byte) (int, bool) {
 	if !ok || n > 1<<22 {
 		return 0, false
 	}
-	return int(n), true //nolint:gosec // at most 1<<22
+	return int(n), true
 }
 
 // list gives the names in a directory, nil when it has gone. Readdirnames, not

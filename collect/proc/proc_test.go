@@ -294,7 +294,7 @@ func TestSumIsWhatWasUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close() //nolint:errcheck // checked by the contract
+	defer p.Close()
 	a := harness(t, p)
 	var m held.Meter
 	m.Start()

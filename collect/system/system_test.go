@@ -33,7 +33,7 @@ func values(t *testing.T, root string) map[string]float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close() //nolint:errcheck // checked by the contract
+	defer p.Close()
 	got, err := p.Read(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestIdleDoesNotFall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close() //nolint:errcheck // checked by the contract
+	defer p.Close()
 	idle := func() float64 {
 		got, err := p.Read(nil)
 		if err != nil {
@@ -119,7 +119,7 @@ func TestReadAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	defer p.Close() //nolint:errcheck // checked by the contract
+	defer p.Close()
 	dst := make([]record.Sample, 0, 64)
 	if n := testing.AllocsPerRun(50, func() {
 		if dst, err = p.Read(dst[:0]); err != nil {

@@ -75,7 +75,7 @@ func TestToolsRun(t *testing.T) {
 				t.Skipf("this host has no %s", tool)
 			}
 			tree := mustBuild(t, t.TempDir(), tool)
-			cmd := exec.Command(path, args...) //nolint:gosec // a tool of the host
+			cmd := exec.Command(path, args...)
 			cmd.Dir = "/"
 			cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: tree.Path}
 			if out, err := cmd.CombinedOutput(); err != nil {
@@ -154,7 +154,7 @@ func TestPruneRemovesLeastRecentlyUsed(t *testing.T) {
 	cache := t.TempDir()
 	for name, age := range map[string]time.Duration{"old": 3 * time.Hour, "older": 5 * time.Hour, "new": 0, "kept": 9 * time.Hour} {
 		dir := filepath.Join(cache, name)
-		if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // a test's directory
+		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, "f"), make([]byte, 1000), 0o600); err != nil {

@@ -103,7 +103,6 @@ func NewSink(w io.Writer, first func(time.Time)) (*Sink, error) {
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, err
 	}
-	//nolint:gosec // a descriptor is not negative
 	s := &Sink{Child: os.NewFile(uintptr(fds[1]), "pipe"), fd: fds[0], done: make(chan struct{})}
 	go s.copy(w, first)
 	return s, nil

@@ -201,7 +201,7 @@ func enter(h *cgroup.Hierarchy, rel string, attr *syscall.SysProcAttr) (leave fu
 		f, err := os.OpenFile(filepath.Join(old, "tasks"), os.O_WRONLY, 0) //nolint:gosec // a cgroup file
 		if err == nil {
 			back = append(back, f)
-			err = os.WriteFile(filepath.Join(dir, "tasks"), []byte("0"), 0) //nolint:gosec // a cgroup file
+			err = os.WriteFile(filepath.Join(dir, "tasks"), []byte("0"), 0)
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("cannot enter the control group: %w", err), leave())
@@ -219,7 +219,7 @@ func enterUnified(h *cgroup.Hierarchy, rel string, attr *syscall.SysProcAttr) (l
 	if err != nil {
 		return nil, fmt.Errorf("control group %s: %w", rel, err)
 	}
-	attr.UseCgroupFD, attr.CgroupFD = true, int(f.Fd()) //nolint:gosec // a descriptor fits an int
+	attr.UseCgroupFD, attr.CgroupFD = true, int(f.Fd())
 	return f.Close, nil
 }
 

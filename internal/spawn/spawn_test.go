@@ -19,7 +19,7 @@ func TestMemberships(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	got, err := Memberships(f)
 	if err != nil {
 		t.Fatal(err)

@@ -59,21 +59,21 @@ func write(t *testing.T, f func() ([]byte, error)) string {
 		t.Skip(err)
 	}
 	path := filepath.Join(t.TempDir(), "prog")
-	if err := os.WriteFile(path, b, 0o755); err != nil { //nolint:gosec // a program has to be executable
+	if err := os.WriteFile(path, b, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
 func TestHelloRuns(t *testing.T) {
-	out, err := exec.Command(write(t, Hello)).Output() //nolint:gosec // our own program
+	out, err := exec.Command(write(t, Hello)).Output()
 	if err != nil || string(out) != "x\n" {
 		t.Errorf("got %q, %v", out, err)
 	}
 }
 
 func TestPauseWaits(t *testing.T) {
-	cmd := exec.Command(write(t, Pause)) //nolint:gosec // our own program
+	cmd := exec.Command(write(t, Pause))
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -133,7 +133,7 @@ func awaitEnd(ctx context.Context, fd int) error {
 func exitOnly(err error) error {
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
-		return errors.New(failed.ProcessState.String())
+		return errors.New(failed.String())
 	}
 	return err
 }

@@ -42,9 +42,9 @@ func watchOOM(h *cgroup.Hierarchy, rel string) *oomWatch {
 	if err != nil {
 		return nil
 	}
-	w := &oomWatch{events: os.NewFile(uintptr(fd), "eventfd")} //nolint:gosec // a descriptor is not negative
+	w := &oomWatch{events: os.NewFile(uintptr(fd), "eventfd")}
 	line := fmt.Sprintf("%d %d", fd, control.Fd())
-	if err := os.WriteFile(filepath.Join(dir, "cgroup.event_control"), []byte(line), 0); err != nil { //nolint:gosec // a cgroup file
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.event_control"), []byte(line), 0); err != nil {
 		_ = w.events.Close()
 		return nil
 	}

@@ -49,8 +49,8 @@ func enterNetwork(path string) error {
 	if err != nil {
 		return fmt.Errorf("network namespace: %w", err)
 	}
-	defer f.Close()                                                    //nolint:errcheck // read only
-	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil { //nolint:gosec // a descriptor fits an int
+	defer f.Close() //nolint:errcheck // read only
+	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("cannot enter network namespace %s: %w", path, err)
 	}
 	return nil

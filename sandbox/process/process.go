@@ -75,7 +75,7 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 			err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
 		}
 	}()
-	cmd := exec.Command("/tare", "internal", "agent") //nolint:gosec // our own program
+	cmd := exec.Command("/tare", "internal", "agent")
 	cmd.Env = spawn.Environment(spec)
 	i.agent, err = spawn.StartAgent(ctx, options(h, group, spec), cmd)
 	return i, err

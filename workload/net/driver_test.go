@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 }
 
 func driver(ctx context.Context, args ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, os.Args[0], args...) //nolint:gosec // this test binary
+	c := exec.CommandContext(ctx, os.Args[0], args...)
 	c.Env = append(os.Environ(), asMain+"=1", "GODEBUG=asyncpreemptoff=1")
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 20 * time.Second

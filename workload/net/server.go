@@ -83,18 +83,18 @@ func (s *server) handle(ctx context.Context, c *net.TCPConn) error {
 	if err := c.SetReadDeadline(time.Now().Add(handshake)); err != nil {
 		return fmt.Errorf("setting a deadline: %w", err)
 	}
-	first := make([]byte, 1, helloSize)
+	hello := make([]byte, helloSize)
+	first := hello[:1]
 	if _, err := io.ReadFull(c, first); err != nil {
 		return fmt.Errorf("a connection from %s said nothing: %w", c.RemoteAddr(), err)
 	}
 	if first[0] != helloMagic {
 		return s.control(ctx, newWire(c, first))
 	}
-	rest := first[:helloSize]
-	if _, err := io.ReadFull(c, rest[1:]); err != nil {
+	if _, err := io.ReadFull(c, hello[1:]); err != nil {
 		return fmt.Errorf("a data connection from %s broke off: %w", c.RemoteAddr(), err)
 	}
-	token, index := parseHello(rest)
+	token, index := parseHello(hello)
 	s.mu.Lock()
 	cur := s.current
 	s.mu.Unlock()
@@ -231,7 +231,7 @@ func (s *server) connectUDP(w *wire, ses *session) ([]*socket, error) {
 		if err != nil {
 			return socks, err
 		}
-		k, err := udpSocket(c, netip.AddrPortFrom(remote.Addr(), uint16(p))) //nolint:gosec // checked above
+		k, err := udpSocket(c, netip.AddrPortFrom(remote.Addr(), uint16(p)))
 		if err != nil {
 			return socks, err
 		}

@@ -35,7 +35,7 @@ func take(c interface {
 	if err := c.Close(); err != nil {
 		return nil, fmt.Errorf("closing the first descriptor of %s: %w", peer, err)
 	}
-	s := &socket{fd: int(f.Fd()), file: f, peer: peer} //nolint:gosec // a descriptor fits an int
+	s := &socket{fd: int(f.Fd()), file: f, peer: peer}
 	if err := unix.SetNonblock(s.fd, false); err != nil {
 		return nil, fmt.Errorf("making the connection to %s blocking: %w", peer, err)
 	}
@@ -57,7 +57,7 @@ func rawRead(fd int, p []byte) (int, unix.Errno) {
 	for {
 		n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))) //nolint:gosec // the system call's own interface
 		if e != unix.EINTR {
-			return int(n), e //nolint:gosec // at most len(p)
+			return int(n), e
 		}
 	}
 }
@@ -69,7 +69,7 @@ func rawWrite(fd int, p []byte) (int, unix.Errno) {
 	for {
 		n, _, e := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))) //nolint:gosec // the system call's own interface
 		if e != unix.EINTR {
-			return int(n), e //nolint:gosec // at most len(p)
+			return int(n), e
 		}
 	}
 }

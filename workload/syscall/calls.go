@@ -114,7 +114,7 @@ func target() (*byte, error) {
 // atCWD is AT_FDCWD as a system call's argument.
 func atCWD() uintptr {
 	fd := unix.AT_FDCWD
-	return uintptr(fd) //nolint:gosec // minus 100 is passed as its two's complement
+	return uintptr(fd)
 }
 
 func openStat() (func(int) unix.Errno, func(), error) {
@@ -153,7 +153,7 @@ func openOpenClose() (func(int) unix.Errno, func(), error) {
 }
 
 func openMmap() (func(int) unix.Errno, func(), error) {
-	size := uintptr(os.Getpagesize()) //nolint:gosec // positive
+	size := uintptr(os.Getpagesize())
 	return func(n int) unix.Errno {
 		for range n {
 			// MAP_POPULATE touches the page inside the call: the fault is part of

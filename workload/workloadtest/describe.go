@@ -24,8 +24,11 @@ var (
 
 // reserved are the factors that tare itself knows (study.Factor...); a
 // parameter of that name could not be told from them in a study.
+//
+//nolint:gochecknoglobals // a table that nothing changes
 var reserved = []string{"workload", "sandbox", "isolate", "cpu-limit", "memory-limit", "cpus"}
 
+//nolint:gochecknoglobals // tables that nothing changes
 var (
 	units = []record.Unit{record.Second, record.Byte, record.BytesPerSecond, record.PerSecond, record.Cores, record.Count, record.Fraction}
 	types = []param.Type{param.Int, param.Float, param.Bool, param.Size, param.Duration, param.Enum, param.String, param.CPUs}

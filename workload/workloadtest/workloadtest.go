@@ -68,7 +68,7 @@ func Fuzz(f *testing.F, w workload.Workload, cases ...Case) {
 	f.Fuzz(func(t *testing.T, i int, data []byte) {
 		// The index chooses the role and the parameters that the input is parsed
 		// under; any integer is made to fit.
-		out := c.outputs[int(uint(i)%uint(len(c.outputs)))] //nolint:gosec // any wrap-around will do for a choice
+		out := c.outputs[int(uint(i)%uint(len(c.outputs)))]
 		r, err := c.w.Parse(out.role, out.values, bytes.NewReader(data))
 		if err != nil {
 			return

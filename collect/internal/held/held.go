@@ -41,7 +41,7 @@ func DefaultBudget() *Budget {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
 		return NewBudget(64)
 	}
-	return NewBudget(int(min(r.Cur/4, 8192))) //nolint:gosec // at most 8192
+	return NewBudget(int(min(r.Cur/4, 8192)))
 }
 
 // Left is the number of descriptors that may still be held.

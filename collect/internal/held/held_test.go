@@ -69,7 +69,7 @@ func TestReadBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // only read from
+	defer f.Close()
 	var buf []byte
 	if _, err := f.Read(&buf); !errors.Is(err, io.ErrShortBuffer) {
 		t.Errorf("a file over 1 MiB gives %v", err)
@@ -81,7 +81,7 @@ func TestReadDoesNotAllocate(t *testing.T) {
 	if err != nil {
 		t.Skipf("no proc file system: %v", err)
 	}
-	defer f.Close() //nolint:errcheck // only read from
+	defer f.Close()
 	buf := make([]byte, 4096)
 	if n := testing.AllocsPerRun(100, func() {
 		if _, err := f.Read(&buf); err != nil {
