@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+)
+
+// The ranks of the sign test: Conover's table A3, n = 6 to 24.
+func TestSignRank(t *testing.T) {
+	for n, want := range map[int]int{1: 0, 5: 0, 6: 1, 8: 1, 9: 2, 12: 3, 20: 6, 24: 7} {
+		if got := signRank(n); got != want {
+			t.Errorf("n %d: rank %d, want %d", n, got, want)
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	var pairs []pair
+	for _, d := range []float64{3, 1, 2, 6, 5, 4} {
+		pairs = append(pairs, pair{10 + d, 10})
+	}
+	if c := compare(pairs, difference); c != (compared{3.5, 1, 6}) {
+		t.Errorf("%+v", c)
+	}
+	if c := compare(pairs[:5], difference); c != (compared{3, 0, 0}) {
+		t.Errorf("five pairs have no interval: %+v", c)
+	}
+	if c := compare([]pair{{1, 2}}, quotient); c.Mid != 0.5 {
+		t.Errorf("%+v", c)
+	}
+	if !math.IsNaN(median(nil)) {
+		t.Error("a median of nothing")
+	}
+}
+
+func TestTargets(t *testing.T) {
+	if got := (row{Tare: 2}).below(3).Within; got != "met" {
+		t.Error(got)
+	}
+	if got := (row{Tare: 3}).below(3).Within; got != "missed" {
+		t.Error(got)
+	}
+	for want, c := range map[string][3]float64{
+		"met":       {-0.5, 0.9, 24},
+		"undecided": {-0.5, 1.1, 24},
+		"missed":    {-3, -1.5, 24},
+	} {
+		r := row{How: "difference", Low: c[0], High: c[1], Rounds: int(c[2])}
+		if got := r.below(1).Within; got != want {
+			t.Errorf("%v is %s, want %s", c, got, want)
+		}
+	}
+	if got := (row{How: "difference", Rounds: 2}).below(1).Within; got != "undecided" {
+		t.Errorf("two rounds: %s", got)
+	}
+}
+
+func TestShow(t *testing.T) {
+	for want, c := range map[string]row{
+		"1.00 s":           {Tare: 1, Unit: "s"},
+		"29.1 ms":          {Tare: 0.0291, Unit: "s"},
+		"-0.400 us":        {Tare: -4e-7, Unit: "s"},
+		"96.5 MB":          {Tare: 96.5e6, Unit: "B"},
+		"9.66 Gb/s":        {Tare: 9.66e9 / 8, Unit: "B/s"},
+		"1.26 % of a core": {Tare: 0.0126, Unit: "cores"},
+		"123 1/s":          {Tare: 123.4, Unit: "1/s"},
+	} {
+		if got := show(c.Tare, c.Unit); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestOutput: the table has what the JSON has, and notes stand below it.
+func TestOutput(t *testing.T) {
+	rows := []row{
+		row{Group: "startup", Figure: "startup", Unit: "s", Note: "a note"}.
+			beside("difference", "hyperfine", []pair{{2, 1}, {2, 1}, {2, 1}, {2, 1}, {2, 1}, {2, 1}}).below(1e-3),
+		{Group: "net", Figure: "stream", Note: "not measured: no iperf3"},
+	}
+	var b bytes.Buffer
+	if err := writeMarkdown(&b, []string{"Measured here."}, rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| startup | 2.00 s | hyperfine: 1.00 s | difference +1.00 s (+1.00 s to +1.00 s), 6 rounds | within 1.00 ms | missed |",
+		"- startup: a note\n- stream: not measured: no iperf3\n", "Measured here.",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, &b)
+		}
+	}
+	b.Reset()
+	if err := writeJSON(&b, nil, rows); err != nil {
+		t.Fatal(err)
+	}
+	var back struct{ Figures []row }
+	if err := json.Unmarshal(b.Bytes(), &back); err != nil || len(back.Figures) != 2 || back.Figures[0] != rows[0] {
+		t.Errorf("%v %+v", err, back)
+	}
+}
+
+// The texts are captured from the tools' versions in Debian 12, shortened.
+func TestParsers(t *testing.T) {
+	near := func(what string, got, want float64, err error) {
+		t.Helper()
+		if err != nil || math.Abs(got-want) > 1e-9*want {
+			t.Errorf("%s: %v, %v; want %v", what, got, err, want)
+		}
+	}
+	v := parseGoBench("cpu: Intel\nBenchmarkPlan100k-2   \t       7\t 161591070 ns/op\nBenchmarkPlan100kMore-2 1 5 ns/op\nPASS\n", "BenchmarkPlan100k", "ns/op")
+	if len(v) != 1 || v[0] != 161591070 {
+		t.Error(v)
+	}
+	x, err := parseQperf([]byte("tcp_lat:\n    latency  =  8.30123 us\n"))
+	near("qperf", x, 8.30123e-6, err)
+	x, err = parseIperf3([]byte(`{"end":{"sum_sent":{"bits_per_second":9},"sum_received":{"start":0,"bits_per_second":16000,"sender":true}}}`))
+	near("iperf3", x, 2000, err)
+	x, err = parseHyperfine([]byte(`{"results":[{"command":"runc","mean":2,"times":[0.025,0.021,0.022]}]}`))
+	near("hyperfine", x, 0.022, err)
+	near("VmHWM", float64(peakOf(strings.NewReader("Name:\ttare\nVmPeak:\t 1 kB\nVmHWM:\t   48412 kB\n"))), 48412*1024, nil)
+	r, err := parseNet([]byte(`{"tare_net":1,"end":"client","window_s":2,"bytes":8,"operations":4,"peer":{"window_s":2,"bytes":6}}`))
+	near("net", r.Peer.Bytes/r.Peer.Window, 3, err)
+
+	for name, f := range map[string]func() error{
+		"qperf":     func() error { _, err := parseQperf([]byte("latency = 0 us")); return err },
+		"iperf3":    func() error { _, err := parseIperf3([]byte(`{"error":"unable to connect"}`)); return err },
+		"hyperfine": func() error { _, err := parseHyperfine([]byte(`{"results":[]}`)); return err },
+		"net":       func() error { _, err := parseNet([]byte(`{"window_s":2}`)); return err },
+	} {
+		if f() == nil {
+			t.Errorf("%s: nothing measured is no error", name)
+		}
+	}
+}
+
+func TestChangeConfig(t *testing.T) {
+	got, err := changeConfig([]byte(`{"process":{"args":["/tare"],"cwd":"/"},"linux":{"cgroupsPath":"/a"},"x":1}`), []string{"/bin/true"}, "/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c map[string]any
+	if err := json.Unmarshal(got, &c); err != nil {
+		t.Fatal(err)
+	}
+	p := c["process"].(map[string]any)
+	if p["args"].([]any)[0] != "/bin/true" || p["cwd"] != "/" || c["linux"].(map[string]any)["cgroupsPath"] != "/b" || c["x"] != 1.0 {
+		t.Errorf("%s", got)
+	}
+	if _, err := changeConfig([]byte(`{}`), nil, ""); err == nil {
+		t.Error("an empty config is fine")
+	}
+}
+
+func TestChoose(t *testing.T) {
+	if got, err := choose("net, plan"); err != nil || len(got) != 2 || got[0].name != "net" {
+		t.Error(got, err)
+	}
+	if _, err := choose("speed"); err == nil || !strings.Contains(err.Error(), "startup") {
+		t.Errorf("%v does not say what there is", err)
+	}
+}
