@@ -92,8 +92,6 @@ func summarise(r io.Reader, w io.Writer) bool {
 }
 
 // place is where t.Log and t.Skip say that they stand.
-//
-//nolint:gochecknoglobals // a compiled pattern that nothing changes
 var place = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
 
 // reason is what the test said when it skipped itself: the last it logged.
