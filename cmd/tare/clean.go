@@ -29,7 +29,9 @@ refuses: what is there is in use. Results are never removed.`,
 				return err
 			}
 			defer func() { _ = lock.Release() }()
-			found, err := state.Clean(cmd.Context(), dry)
+			found := sweepData(dry)
+			rest, err := state.Clean(cmd.Context(), dry)
+			found = append(found, rest...)
 			if asJSON {
 				return firstError(a.printJSON(found), err)
 			}

@@ -34,13 +34,16 @@ func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d
 		}
 	}()
 	id := "t" + strconv.FormatInt(int64(os.Getpid()), 36)
-	stateDir, dataDir := filepath.Join(d.run, id), filepath.Join(d.data, id)
-	for _, dir := range []string{stateDir, dataDir} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("cannot make %s: %w", dir, err)
-		}
-		h.closes = append(h.closes, func() error { return os.RemoveAll(dir) })
+	stateDir := filepath.Join(d.run, id)
+	if err := os.MkdirAll(stateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make %s: %w", stateDir, err)
 	}
+	h.closes = append(h.closes, func() error { return os.RemoveAll(stateDir) })
+	dataDir, remove, err := makeData(d, id)
+	if err != nil {
+		return nil, err
+	}
+	h.closes = append(h.closes, remove)
 	h.engine = &run.Engine{
 		ID: id, Study: st, Catalogue: cat, Workloads: workloads(),
 		Dirs:      run.Dirs{State: stateDir, Data: dataDir},
