@@ -29,9 +29,7 @@ refuses: what is there is in use. Results are never removed.`,
 				return err
 			}
 			defer func() { _ = lock.Release() }()
-			found := sweepData(dry)
-			rest, err := state.Clean(cmd.Context(), dry)
-			found = append(found, rest...)
+			found, err := state.Clean(cmd.Context(), dry)
 			if asJSON {
 				return firstError(a.printJSON(found), err)
 			}

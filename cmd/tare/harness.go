@@ -11,6 +11,7 @@ import (
 	"tare/collect"
 	"tare/collect/host"
 	"tare/internal/network"
+	"tare/internal/state"
 	"tare/record"
 	"tare/run"
 	"tare/study"
@@ -39,7 +40,7 @@ func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d
 		return nil, fmt.Errorf("cannot make %s: %w", stateDir, err)
 	}
 	h.closes = append(h.closes, func() error { return os.RemoveAll(stateDir) })
-	dataDir, remove, err := makeData(d, id)
+	dataDir, remove, err := state.MakeData(hostDirs().data, d.data, id)
 	if err != nil {
 		return nil, err
 	}

@@ -270,9 +270,8 @@ func (a *app) sweep(ctx context.Context) {
 	if os.Geteuid() != 0 {
 		return
 	}
-	elsewhere := sweepData(false)
 	left, err := state.Clean(ctx, false)
-	if n := len(left) + len(elsewhere); n > 0 {
+	if n := len(left); n > 0 {
 		fmt.Fprintf(a.stderr, "tare: removed %d things that an earlier run left behind\n", n)
 	}
 	if err != nil {

@@ -209,6 +209,9 @@ func (c *cleaner) directories(ctx context.Context) {
 				continue
 			}
 			path := filepath.Join(base, e.Name())
+			if dir, ok := placed(path); ok && base == c.lib {
+				c.item(ctx, KindDirectory, dir, func(context.Context) error { return removeTree(dir) })
+			}
 			c.item(ctx, KindDirectory, path, func(context.Context) error { return removeTree(path) })
 		}
 	}
