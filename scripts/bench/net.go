@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +39,7 @@ func (b *bench) net(ctx context.Context) (_ []row, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, bridge.Close()) }()
-	w := wire{tare: b.tare}
+	w := wire{tare: b.tare, last: min(1, runtime.NumCPU()-1)}
 	name := "bench" + strconv.FormatInt(int64(os.Getpid()), 36)
 	if w.server, err = bridge.Attach(name + "a"); err != nil {
 		return nil, err
@@ -46,6 +47,8 @@ func (b *bench) net(ctx context.Context) (_ []row, err error) {
 	if w.client, err = bridge.Attach(name + "b"); err != nil {
 		return nil, err
 	}
+	one := w
+	one.last = 0
 	var rows []row
 	for _, m := range []struct {
 		row
@@ -54,13 +57,14 @@ func (b *bench) net(ctx context.Context) (_ []row, err error) {
 	}{
 		{row{Figure: "TCP stream of 64 KiB writes", Unit: "B/s"}, w.stream(65536), w.iperf3(65536), "iperf3"},
 		{row{Figure: "TCP stream of 256 B writes", Unit: "B/s"}, w.stream(256), w.iperf3(256), "iperf3"},
-		{row{Figure: "TCP round trip of 1 B", Unit: "s"}, w.roundTrip, w.qperf, "qperf"},
+		{row{Figure: "TCP round trip of 1 B, both ends on one CPU", Unit: "s"}, one.roundTrip, one.qperf, "qperf"},
+		{row{Figure: "TCP round trip of 1 B, the ends on two CPUs", Unit: "s"}, w.roundTrip, w.qperf, "qperf"},
 	} {
 		if _, ok := rootfs.Lookup(m.needs); !ok {
 			m.peer, m.Note = nil, m.needs+" is not installed: nothing beside it"
 		}
 		var pairs []pair
-		for i := range b.wants(8) {
+		for i := range b.wants(6) {
 			p, err := inTurn(ctx, i, m.ours, m.peer)
 			if err != nil {
 				return rows, err
@@ -101,10 +105,18 @@ func inTurn(ctx context.Context, round int, ours, peer func(context.Context) (fl
 type wire struct {
 	tare           string
 	server, client sandbox.Network
+	last           int // the client's CPU; the server's is 0
 }
 
-func inside(n sandbox.Network) spawn.Options {
+// inside starts a program in the namespace and on the CPU. What the thread is
+// pinned to, its child inherits: sched_setaffinity(2).
+func inside(n sandbox.Network, cpu int) spawn.Options {
 	return spawn.Options{Prepare: func() error {
+		var set unix.CPUSet
+		set.Set(cpu)
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			return fmt.Errorf("pinning to CPU %d: %w", cpu, err)
+		}
 		f, err := os.Open(n.Path)
 		if err != nil {
 			return err
@@ -120,7 +132,7 @@ func (w wire) between(ctx context.Context, port int, server, client []string) ([
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	s := exec.Command(server[0], server[1:]...) //nolint:gosec // one of four fixed programs
-	p, err := spawn.Start(inside(w.server), s)
+	p, err := spawn.Start(inside(w.server, 0), s)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +150,7 @@ func (w wire) between(ctx context.Context, port int, server, client []string) ([
 		}
 	}
 	var out, said bytes.Buffer
-	life, err := spawn.Live(ctx, inside(w.client), exec.Command(client[0], client[1:]...), &out, &said) //nolint:gosec // one of four fixed programs
+	life, err := spawn.Live(ctx, inside(w.client, w.last), exec.Command(client[0], client[1:]...), &out, &said) //nolint:gosec // one of four fixed programs
 	if err == nil && life.Exit.Code != 0 {
 		err = fmt.Errorf("exit code %d: %s%s", life.Exit.Code, tail(said.Bytes()), tail(out.Bytes()))
 	}
