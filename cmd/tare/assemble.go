@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"tare/collect"
@@ -60,24 +61,15 @@ func kinds(state string, defs []study.Sandbox) (map[string]sandbox.Kind, []strin
 	return out, names, nil
 }
 
-// collectors returns the named ones, all for an empty list.
+// collectors returns the named ones.
 func collectors(names []string) []collect.Collector {
 	var out []collect.Collector
 	for _, c := range collectall.Collectors() {
-		if len(names) == 0 || contains(names, c.Name()) {
+		if slices.Contains(names, c.Name()) {
 			out = append(out, c)
 		}
 	}
 	return out
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // catalogue is what a study can be made of, as data.

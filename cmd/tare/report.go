@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -130,7 +131,12 @@ func (a *app) finishReport(ctx context.Context, db *store.Store, asJSON bool) er
 		}
 	}
 	if asJSON {
-		_, err := a.stdout.Write(data.Bytes())
+		var line bytes.Buffer // the last of the JSON lines
+		if err := json.Compact(&line, data.Bytes()); err != nil {
+			return err
+		}
+		line.WriteByte('\n')
+		_, err := line.WriteTo(a.stdout)
 		return err
 	}
 	if err := r.text(a.stdout, a.textOptions(db.Dir())); err != nil {

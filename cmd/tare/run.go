@@ -58,7 +58,7 @@ obeyed at once; then ` + "`tare clean`" + ` removes what is left.`,
 	fl.StringVar(&f.data, "data", "", "directory on the disk to be measured (default "+hostDirs().data+")")
 	fl.BoolVar(&f.fresh, "fresh", false, "start again in a new folder instead of going on")
 	fl.BoolVar(&f.wait, "wait", false, "wait for another tare on this host to finish")
-	fl.BoolVar(&f.json, "json", false, "print progress and report as JSON lines")
+	fl.BoolVar(&f.json, "json", false, "print progress as JSON lines, the report as the last of them")
 	return cmd
 }
 
