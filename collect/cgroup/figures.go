@@ -69,7 +69,7 @@ func figures() []figure {
 			[]source{{"memory", "memory.usage_in_bytes", outer, 1, bare}, {"", "memory.current", outer, 1, bare}},
 		},
 		{
-			"cgroup_memory_peak", record.Byte, record.Lower, record.Counter, "the most that was charged at once",
+			"cgroup_memory_peak", record.Byte, record.Lower, record.Gauge, "the most that was charged at once, so far",
 			[]source{{"memory", "memory.max_usage_in_bytes", outer, 1, bare}, {"", "memory.peak", outer, 1, bare}},
 		},
 		{
