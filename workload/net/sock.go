@@ -1,10 +1,12 @@
 package netload
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -20,26 +22,37 @@ type socket struct {
 // take turns a connection of package net, which is non-blocking and watched by
 // the Go poller, into a blocking descriptor of our own: the poller would add an
 // epoll_wait and two goroutine switches to each round trip.
+//
+// Not by c.File: a file made from a non-blocking descriptor is watched by the
+// poller again, and stays so when it is set blocking. Nobody waits for what it
+// reports, but each message then wakes a thread in epoll_wait: measured on one
+// processor, 1.7 times the round trip.
 func take(c interface {
 	net.Conn
-	File() (*os.File, error)
+	syscall.Conn
 }) (*socket, error) {
-	f, err := c.File()
-	if err != nil {
-		return nil, fmt.Errorf("taking over the connection to %s: %w", c.RemoteAddr(), err)
-	}
 	peer := ""
 	if a := c.RemoteAddr(); a != nil {
 		peer = a.String()
 	}
-	if err := c.Close(); err != nil {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("taking over the connection to %s: %w", peer, err)
+	}
+	fd, dupErr := -1, error(nil)
+	if err := raw.Control(func(old uintptr) { fd, dupErr = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || dupErr != nil {
+		return nil, fmt.Errorf("taking over the connection to %s: %w", peer, errors.Join(err, dupErr))
+	}
+	if err := c.Close(); err != nil { // and out of the poller
+		_ = unix.Close(fd)
 		return nil, fmt.Errorf("closing the first descriptor of %s: %w", peer, err)
 	}
-	s := &socket{fd: int(f.Fd()), file: f, peer: peer}
-	if err := unix.SetNonblock(s.fd, false); err != nil {
+	if err := unix.SetNonblock(fd, false); err != nil {
+		_ = unix.Close(fd)
 		return nil, fmt.Errorf("making the connection to %s blocking: %w", peer, err)
 	}
-	return s, nil
+	// Blocking by now, so that the poller does not take it.
+	return &socket{fd: fd, file: os.NewFile(uintptr(fd), "socket"), peer: peer}, nil //nolint:gosec // a descriptor is not negative
 }
 
 // wake ends every read and write on the socket, from another thread: they
