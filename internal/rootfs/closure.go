@@ -50,6 +50,24 @@ func (c *closure) add(path string) error {
 	return nil
 }
 
+// addLibraries puts what a program needs into the list, but not the program.
+func (c *closure) addLibraries(program string) error {
+	program, err := filepath.EvalSymlinks(program)
+	if err != nil {
+		return err
+	}
+	needed, err := c.needs(program)
+	if err != nil {
+		return err
+	}
+	for _, p := range needed {
+		if err := c.add(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // place puts the file at a host path into the list, with every symbolic link on
 // the way to it, and returns where the content really is. Links of directories
 // are resolved away (except those of base), links of files are kept, because

@@ -1,6 +1,6 @@
 // Package rootfs makes the root file system that every sandbox of a study sees,
-// without any registry: this static binary, and the host's own tools with the
-// libraries they need. All kinds of sandbox get the same tree, so that a
+// without any registry: this binary, which should be static, and the host's own
+// tools with the libraries they need. All kinds of sandbox get the same tree, so that a
 // difference between them is never one of files.
 //
 // The data path: 1. Lookup finds each tool on the host; 2. closure follows the
@@ -75,7 +75,8 @@ func executable(path string) bool {
 
 // Build returns the tree that holds binary as /tare, the programs of tinyelf as
 // /tare-hello and /tare-pause, and the tools under their host paths, building
-// it if the cache does not have it. A tool that the host lacks is no error: it
+// it if the cache does not have it. A binary that is not static, as cgo makes
+// it, gets its libraries too; one that the host lacks is an error. A tool that the host lacks is no error: it
 // is in Missing. Build may be called by several processes at once.
 func Build(ctx context.Context, cacheDir, binary string, tools []string) (Tree, error) {
 	t, err := build(ctx, cacheDir, binary, tools)
@@ -96,6 +97,9 @@ func build(ctx context.Context, cacheDir, binary string, tools []string) (Tree, 
 		return Tree{}, err
 	}
 	c := closure{list: l, dirs: hostLibraryDirs("/etc/ld.so.conf")}
+	if err := c.addLibraries(binary); err != nil {
+		return Tree{}, fmt.Errorf("%s was built with cgo; build with CGO_ENABLED=0, as make build does: %w", binary, err)
+	}
 	tools = slices.Clone(tools)
 	slices.Sort(tools)
 	for _, tool := range slices.Compact(tools) {

@@ -85,6 +85,27 @@ func TestToolsRun(t *testing.T) {
 	}
 }
 
+// TestDynamicBinaryRuns: a tare that was built with cgo needs its libraries.
+func TestDynamicBinaryRuns(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to change the root directory")
+	}
+	sh, ok := Lookup("sh")
+	if !ok {
+		t.Skip("this host has no sh")
+	}
+	tree, err := Build(t.Context(), t.TempDir(), sh, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/tare", "-c", "exit 0")
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: tree.Path}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func TestSameContentSameTree(t *testing.T) {
 	cache := t.TempDir()
 	a := mustBuild(t, cache, "sh")

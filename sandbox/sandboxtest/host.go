@@ -53,15 +53,14 @@ func inside(name string, args []string) int {
 }
 
 // Root returns the tree with this test binary as /tare and a shell if the host
-// has one. The libraries of the test binary are in it too, in case it is not
-// static.
+// has one.
 func Root(t testing.TB) string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, err := rootfs.Build(context.Background(), filepath.Join(os.TempDir(), "tare-test-rootfs"), self, []string{"sh", self})
+	tree, err := rootfs.Build(context.Background(), filepath.Join(os.TempDir(), "tare-test-rootfs"), self, []string{"sh"})
 	if err != nil {
 		t.Fatal(err)
 	}
