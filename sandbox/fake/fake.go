@@ -5,7 +5,7 @@
 // The data path: 1. a Behaviour says how each step of a sandbox's life goes:
 // how long it takes, how it fails; 2. Start, Exec, Launch and Stop follow it;
 // 3. what a command prints comes from Behaviour.Run, which in the level `fake`
-// of a study answers for the noop workload.
+// of a study answers for noop, startup and density.
 //
 // All waiting is by timers of package time and ends with the context, except
 // where a Behaviour asks for what ignores it.
@@ -83,7 +83,7 @@ type Kind struct {
 	live map[string]*instance
 }
 
-// New returns the level `fake` of studies: it answers for the noop workload.
+// New returns the level `fake` of studies: it answers for noop, startup and density.
 func New() *Kind { return &Kind{} }
 
 // Name implements sandbox.Kind.
@@ -96,7 +96,7 @@ func (k *Kind) Name() string {
 
 // About implements sandbox.Kind.
 func (k *Kind) About() string {
-	return "runs nothing: invented answers for the noop workload, to rehearse a study"
+	return "runs nothing: invented answers for the workloads noop, startup and density, to rehearse a study"
 }
 
 // Params implements sandbox.Kind.

@@ -84,9 +84,9 @@ func TestGarbageIsNoJSON(t *testing.T) {
 	}
 }
 
-func exec(t *testing.T, slowdown string, args ...string) string {
+func exec(t *testing.T, name, slowdown string, args ...string) string {
 	t.Helper()
-	inst, err := New().Start(t.Context(), sandbox.Spec{Name: "trial-1", Options: map[string]string{"slowdown": slowdown}})
+	inst, err := New().Start(t.Context(), sandbox.Spec{Name: name, Options: map[string]string{"slowdown": slowdown}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,9 +99,12 @@ func exec(t *testing.T, slowdown string, args ...string) string {
 
 func TestLevelAnswersForNoop(t *testing.T) {
 	args := []string{"/tare", "internal", "noop", "--sleeps=50", "--sleep=2ms"}
-	one, again, four := exec(t, "1", args...), exec(t, "1", args...), exec(t, "4", args...)
+	one, again, four := exec(t, "t12-1-main", "1", args...), exec(t, "t345-1-main", "1", args...), exec(t, "t12-1-main", "4", args...)
 	if diff := cmp.Diff(one, again); diff != "" {
-		t.Errorf("not the same again:\n%s", diff)
+		t.Errorf("not the same in another run:\n%s", diff)
+	}
+	if other := exec(t, "t12-2-main", "1", args...); other == one {
+		t.Error("two trials have the same figures")
 	}
 	overshoot := func(text string) (sum int64) {
 		var r struct {

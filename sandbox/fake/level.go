@@ -16,8 +16,8 @@ import (
 )
 
 // level is the Behaviour of a study's level `fake`. It answers for the commands
-// of noop, startup and density; its figures are invented from the sandbox's
-// name, and so the same in every rehearsal.
+// of noop, startup and density; its figures are invented from the trial and the
+// role in the sandbox's name, and so the same in every rehearsal.
 func level(spec sandbox.Spec) Behaviour {
 	slowdown, err := strconv.ParseFloat(spec.Options["slowdown"], 64)
 	if err != nil || slowdown <= 0 {
@@ -64,6 +64,10 @@ func noop(name string, args []string, slowdown float64) (string, error) {
 				sleep = d
 			}
 		}
+	}
+	// Names are RUN-TRIAL-ROLE, and every run is another.
+	if _, trial, ok := strings.Cut(name, "-"); ok {
+		name = trial
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))                  // a hash does not fail
