@@ -37,15 +37,16 @@ func endOf(name string) string { return name[strings.LastIndex(name, "-")+1:] }
 
 // kind is a sandbox that only notes; bad says what goes wrong.
 type kind struct {
-	j    *journal
-	name string
-	bad  string
+	j     *journal
+	name  string
+	bad   string
+	check error // what Check says
 }
 
 func (k *kind) Name() string                { return k.name }
 func (*kind) About() string                 { return "notes" }
 func (*kind) Params() []param.Param         { return nil }
-func (k *kind) Check(context.Context) error { return nil }
+func (k *kind) Check(context.Context) error { return k.check }
 func (k *kind) Start(_ context.Context, s sandbox.Spec) (sandbox.Instance, error) {
 	end := endOf(s.Name)
 	k.j.note("start %s", end)

@@ -100,7 +100,7 @@ func (e *Engine) whyNot(res study.Resolved, roles []workload.Role, check func(st
 	}
 	for _, k := range kinds {
 		if err := check(k); err != nil {
-			return k + ": " + strings.TrimSpace(err.Error())
+			return named(k, strings.TrimSpace(err.Error()))
 		}
 	}
 	if res.CPUs != "" {
@@ -109,6 +109,15 @@ func (e *Engine) whyNot(res study.Resolved, roles []workload.Role, check func(st
 		}
 	}
 	return ""
+}
+
+// named puts the sandbox's name before what its Check says, unless Check has
+// said it, as most do.
+func named(kind, text string) string {
+	if rest, ok := strings.CutPrefix(text, kind); ok && strings.HasPrefix(strings.TrimPrefix(rest, ":"), " ") {
+		return text
+	}
+	return kind + ": " + text
 }
 
 // Expected is how long a trial of the cell should take before any has run: the
