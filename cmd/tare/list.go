@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -96,7 +97,9 @@ func printList(w io.Writer, title string, items []listed) {
 			t.AppendRow(table.Row{"     ", "-> " + s.Name, s.Unit, "", s.Help})
 		}
 		if t.Length() > 0 {
-			fmt.Fprintln(w, t.Render())
+			for line := range strings.SplitSeq(t.Render(), "\n") {
+				fmt.Fprintln(w, strings.TrimRight(line, " "))
+			}
 		}
 	}
 	fmt.Fprintln(w)
