@@ -120,7 +120,7 @@ func documentedGo(dir string) error {
 		return err
 	}
 	defer db.Close()
-	rows, err := db.Query("SELECT sandbox, value FROM responses WHERE response = ? ORDER BY seq", "latency")
+	rows, err := db.Query("SELECT sandbox, value FROM responses WHERE response = ? ORDER BY seq", "latency_p99")
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func testTrial(seq int) (*record.Trial, record.Evidence) {
 		Start:  testMeta().Started.Add(time.Duration(seq) * time.Second), Duration: 5*time.Second + 1,
 		Phases: []record.Phase{{Name: "start", Duration: 24 * time.Millisecond}, {Name: "run", Offset: 24 * time.Millisecond, Duration: 5 * time.Second}},
 		Samples: []record.Sample{
-			{Name: "latency", Unit: record.Second, Kind: record.Value, Value: 9.4e-6 * float64(1+seq%3), Original: "9.4 us"},
+			{Name: "latency_p99", Unit: record.Second, Kind: record.Value, Value: 9.4e-6 * float64(1+seq%3), Original: "9.4 us"},
 			{Name: "throughput", Unit: record.BytesPerSecond, Value: 1.9e9 / float64(1+seq%3)},
 			{Name: "cpu", Labels: record.MakeLabels("role", "sentry"), Unit: record.Cores, Value: math.Inf(1)},
 		},
