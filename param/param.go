@@ -41,13 +41,12 @@ type Param struct {
 	Help    string   `json:"help"`
 }
 
-// Values holds canonical texts by parameter name. Defaults are filled in by
+// Values holds checked texts by parameter name. Defaults are filled in by
 // Fill, so that the getters find every declared parameter.
 type Values map[string]string
 
-// Check reads text as p's type and returns its canonical form: sizes as plain
-// bytes with a unit as written, words as they are. The error says what is wrong
-// and what to write.
+// Check reads text as p's type and returns it as written, without the spaces
+// around it. The error says what is wrong and what to write.
 func (p Param) Check(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if slices.Contains(p.Words, text) {
@@ -69,18 +68,18 @@ func (p Param) Check(text string) (string, error) {
 		if text == "true" || text == "false" {
 			return text, nil
 		}
-		return "", fmt.Errorf("%q is not true or false", text)
+		return "", fmt.Errorf("%q is not a truth value; write true or false", text)
 	case Int:
 		var i int64
 		i, err = strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return "", fmt.Errorf("%q is not a whole number", text)
+			return "", fmt.Errorf("%q is not a whole number; write a whole number%s", text, p.bounds())
 		}
 		n = float64(i)
 	case Float:
 		n, err = strconv.ParseFloat(text, 64)
 		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
-			return "", fmt.Errorf("%q is not a number", text)
+			return "", fmt.Errorf("%q is not a number; write a number%s", text, p.bounds())
 		}
 	case Size:
 		var b int64
@@ -103,6 +102,18 @@ func (p Param) Check(text string) (string, error) {
 	return text, nil
 }
 
+// bounds says what numbers, and what words beside them, p takes.
+func (p Param) bounds() string {
+	s := ""
+	if p.Max > p.Min {
+		s = " from " + p.format(p.Min) + " to " + p.format(p.Max)
+	}
+	if len(p.Words) > 0 {
+		s += " or " + strings.Join(p.Words, ", ")
+	}
+	return s
+}
+
 func (p Param) format(n float64) string {
 	switch p.Type {
 	case Size:
@@ -110,7 +121,7 @@ func (p Param) format(n float64) string {
 	case Duration:
 		return time.Duration(n * float64(time.Second)).String()
 	}
-	return strconv.FormatFloat(n, 'g', -1, 64)
+	return strconv.FormatFloat(n, 'f', -1, 64)
 }
 
 // Find returns the parameter of that name.

@@ -150,33 +150,11 @@ func (d *draft) level(n *yaml.Node, where string, ps []param.Param) (string, boo
 			if strings.HasPrefix(err.Error(), p.Name) {
 				prefix = ""
 			}
-			d.refuse(n, prefix, err, hint(p))
+			d.refuse(n, prefix, err, "write another value")
 		}
 		return "", false
 	}
 	return t, true
-}
-
-// hint says what a parameter takes, where param's own message does not.
-func hint(p param.Param) string {
-	var b strings.Builder
-	switch p.Type {
-	case param.Int:
-		b.WriteString("write a whole number")
-	case param.Float:
-		b.WriteString("write a number")
-	case param.Bool:
-		b.WriteString("write true or false")
-	default:
-		b.WriteString("write another value")
-	}
-	if p.Max > p.Min && (p.Type == param.Int || p.Type == param.Float) {
-		fmt.Fprintf(&b, " from %s to %s", strconv.FormatFloat(p.Min, 'f', -1, 64), strconv.FormatFloat(p.Max, 'f', -1, 64))
-	}
-	if len(p.Words) > 0 {
-		b.WriteString(" or " + strings.Join(p.Words, ", "))
-	}
-	return b.String()
 }
 
 // canonical makes two spellings of one level equal: 1KiB and 1024B.
