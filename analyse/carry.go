@@ -3,6 +3,7 @@ package analyse
 import (
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,8 +18,13 @@ import (
 
 const interrupted = "interrupted" // Failure.Kind of a trial that the user ended
 
+// sandboxName matches the name of a sandbox, RUN-TRIAL-ROLE as package run makes
+// it: every trial has others.
+var sandboxName = regexp.MustCompile(`\bt[0-9a-z]+-[0-9]+-[a-z]+[0-9]*\b`)
+
 // reasons counts the ways in which a cell's trials failed, in the order in which
-// each was last seen.
+// each was last seen. Texts that differ by the sandbox's name alone are one way;
+// the last of them stands for all.
 func reasons(trials []*record.Trial) (failed int, out []Reason) {
 	for _, t := range trials {
 		if t.Status == record.OK || t.Failure != nil && t.Failure.Kind == interrupted {
@@ -29,7 +35,9 @@ func reasons(trials []*record.Trial) (failed int, out []Reason) {
 		if f := t.Failure; f != nil {
 			r.Phase, r.Kind, r.Text = f.Phase, f.Kind, f.Reason
 		}
-		if i := slices.IndexFunc(out, func(o Reason) bool { return o.Phase == r.Phase && o.Kind == r.Kind && o.Text == r.Text }); i >= 0 {
+		if i := slices.IndexFunc(out, func(o Reason) bool {
+			return o.Phase == r.Phase && o.Kind == r.Kind && nameless(o.Text) == nameless(r.Text)
+		}); i >= 0 {
 			r.Count += out[i].Count
 			out = slices.Delete(out, i, i+1)
 		}
@@ -37,6 +45,8 @@ func reasons(trials []*record.Trial) (failed int, out []Reason) {
 	}
 	return failed, out
 }
+
+func nameless(text string) string { return sandboxName.ReplaceAllString(text, "NAME") }
 
 func (a *analysis) failures(r *Result) {
 	for _, t := range a.trials {

@@ -179,17 +179,23 @@ func (p *Plan) judge(s *stratumState, pass int, look bool, sums map[int]stat.Sum
 	case treatments > 0 && alive == 0:
 		return EndGaveUp, "everything beside the baseline failed again and again"
 	case p.study.Stop.Fixed > 0 && pass >= p.study.Stop.Fixed:
+		if pass == 1 {
+			return EndFixed, "the 1 block that was asked for"
+		}
 		return EndFixed, fmt.Sprintf("all %d blocks that were asked for", pass)
 	case look && comparable && stop:
-		return EndDecided, fmt.Sprintf("every comparison was decided or narrow enough after %d blocks", pass)
+		return EndDecided, "every comparison was decided or narrow enough"
 	case p.study.Stop.Fixed <= 0 && !comparable && pass >= stat.MinN:
-		return EndNoComparison, fmt.Sprintf("there is nothing to compare; %d blocks show the levels", pass)
+		return EndNoComparison, "there is nothing to compare, only levels to show"
 	case pass < p.last:
 		return "", ""
 	case p.study.Budget.Blocks > 0 && p.last == p.study.Budget.Blocks:
+		if pass == 1 {
+			return EndBudgetBlocks, "the budget of 1 block is used up"
+		}
 		return EndBudgetBlocks, fmt.Sprintf("the budget of %d blocks is used up", pass)
 	}
-	return EndLooks, fmt.Sprintf("the last look, after %d blocks", pass)
+	return EndLooks, "the last look was taken"
 }
 
 // summarise sums up every comparison of the study over the blocks to a pass, and

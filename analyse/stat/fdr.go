@@ -39,7 +39,8 @@ func BenjaminiHochberg(p []float64) []float64 {
 }
 
 // P is the two-sided p-value of the estimate against a ratio of one, by itself:
-// without any correction for looks. NaN without an interval.
+// without any correction for looks. NaN without an interval. What a study that
+// stopped by looks found is tested with Rule.P.
 func (e Estimate) P() float64 {
 	if !e.HasInterval() {
 		return math.NaN()
@@ -55,4 +56,28 @@ func (e Estimate) P() float64 {
 		return 2 * distuv.UnitNormal.Survival(d/e.SE)
 	}
 	return 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: e.DF}.Survival(d/e.SE)
+}
+
+// P is the two-sided p-value of an estimate made by r, all looks allowed for: the
+// error rate that they would have together had each the level at which this
+// estimate is just a difference. It is P of the estimate alone when there is one
+// look, up to as many times that as there are looks, and under 1 - Confidence
+// exactly where the interval leaves out 1. NaN without an interval.
+//
+// BenjaminiHochberg wants these. A study stops where it finds something, so the
+// p-value there by itself is too small: over simulated studies, 5 to 10 % of the
+// discoveries were false with it at a wanted 5 %.
+func (r Rule) P(e Estimate) float64 {
+	p := e.P()
+	looks := float64(len(r.Looks))
+	if r.Fixed > 0 || looks < 2 || math.IsNaN(p) {
+		return p
+	}
+	// The sum over the looks bounds it from above, and takes over where the
+	// integration has no digits left.
+	bound := math.Min(1, looks*p)
+	if p < 1e-10 {
+		return bound
+	}
+	return math.Max(p, math.Min(bound, crossing(r.Looks, distuv.UnitNormal.Quantile(1-p/2))))
 }

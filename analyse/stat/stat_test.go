@@ -266,3 +266,31 @@ func FuzzSummarise(f *testing.F) {
 		}
 	})
 }
+
+// TestPOfLooks: a p-value over all looks falls under 5 % where the interval
+// leaves out 1, and nowhere else; rises with the p-value of one look; and lies
+// between that and the sum over the looks.
+func TestPOfLooks(t *testing.T) {
+	for _, r := range []Rule{
+		NewRule(0.95, 0.05, 0.03, []int{3, 4, 6, 8, 12, 16}, 0),
+		NewRule(0.95, 0.05, 0.03, []int{2, 10}, 0),
+		NewRule(0.95, 0.05, 0.03, []int{5}, 0),
+		NewRule(0.95, 0.05, 0.03, nil, 5),
+	} {
+		last := 1.0
+		for x := 0.001; x < 60; x *= 1.02 {
+			e := r.Estimate(Summary{N: 16, Mean: x, Var: 16, Base: 1, Value: math.Exp(x)}, Prior{DF: math.Inf(1), Var: 16, Cap: math.Inf(1)})
+			p := r.P(e)
+			if one := e.P(); p < one || p > one*float64(max(1, len(r.Looks))) || p > last {
+				t.Fatalf("looks %v: p %g at %g, after %g; by itself %g", r.Looks, p, x, last, one)
+			}
+			if math.Abs(p-0.05) > 1e-5 && (p < 0.05) != (e.Lo > 1) {
+				t.Fatalf("looks %v: p is %g and the interval begins at %g", r.Looks, p, e.Lo)
+			}
+			last = p
+		}
+		if !math.IsNaN(r.P(Estimate{N: 2, Ratio: 2})) {
+			t.Error("a p-value without an interval")
+		}
+	}
+}

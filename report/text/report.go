@@ -55,6 +55,9 @@ func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) e
 	if len(res.Compared) == 0 {
 		b.WriteString("Nothing has been measured.\n")
 	} else {
+		if fixed := fixedLevels(res); len(fixed) > 0 {
+			para("with "+levels(fixed), "  ")
+		}
 		b.WriteString(resultGrid(res).render(opt))
 		b.WriteString("\n" + legend(res, opt))
 	}
@@ -103,10 +106,10 @@ func resultGrid(res *analyse.Result) grid {
 			}
 		}
 	}
-	last := ""
+	last, fixed := "", fixedLevels(res)
 	for _, row := range res.Rows() {
 		cells := make([]gridCell, len(g.header))
-		if name := stratumName(row[0]); name != last {
+		if name := stratumName(row[0], fixed); name != last {
 			cells[0].first, last = name, name
 		}
 		cells[1].first = row[0].Response.Name
@@ -134,12 +137,35 @@ func treatmentName(c record.Cell) string {
 	return s
 }
 
-func stratumName(c analyse.Comparison) string {
-	s := c.Workload
-	for _, l := range c.Shared.Without("workload") {
-		s += " " + l.Factor + "=" + l.Value
+// stratumName is the workload and the levels of the stratum, those that all
+// strata have left out.
+func stratumName(c analyse.Comparison, fixed record.Cell) string {
+	rest := c.Shared.Without("workload")
+	for _, l := range fixed {
+		rest = rest.Without(l.Factor)
 	}
-	return s
+	return strings.TrimSpace(c.Workload + " " + levels(rest))
+}
+
+func levels(c record.Cell) string {
+	parts := make([]string, len(c))
+	for i, l := range c {
+		parts[i] = l.Factor + "=" + l.Value
+	}
+	return strings.Join(parts, " ")
+}
+
+// fixedLevels are the levels that every stratum has: they are said once.
+func fixedLevels(res *analyse.Result) record.Cell {
+	var out record.Cell
+	for i := range res.Compared {
+		shared := res.Compared[i].Shared.Without("workload")
+		if i == 0 {
+			out = slices.Clone(shared)
+		}
+		out = slices.DeleteFunc(out, func(l record.Level) bool { return !slices.Contains(shared, l) })
+	}
+	return out
 }
 
 // blocks is n of a row: from the least to the most of its comparisons.
@@ -194,7 +220,9 @@ func comparisonCell(c *analyse.Comparison) gridCell {
 func legend(res *analyse.Result, opt Options) string {
 	seen := make(map[stat.Verdict]bool)
 	for i := range res.Compared {
-		seen[res.Compared[i].Verdict] = true
+		if c := &res.Compared[i]; strings.HasSuffix(comparisonCell(c).first, signOf(c.Verdict).mark) {
+			seen[c.Verdict] = true
+		}
 	}
 	s := fmt.Sprintf("%s: the value. Others: ratio to it in the same block and its %s %% interval. n: blocks.",
 		res.Baseline, strconv.FormatFloat(100*res.Confidence, 'g', 4, 64))
@@ -209,6 +237,12 @@ func legend(res *analyse.Result, opt Options) string {
 			g.mark = paint(g.colour, g.mark)
 		}
 		word := g.mark + " " + string(v)
+		switch v { // more memory is not slower
+		case stat.Faster:
+			word = g.mark + " better"
+		case stat.Slower:
+			word = g.mark + " worse"
+		}
 		if v == stat.Equivalent {
 			word += fmt.Sprintf(" (within %s %%)", strconv.FormatFloat(100*res.Margin, 'g', 3, 64))
 		}

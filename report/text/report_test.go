@@ -204,6 +204,37 @@ func TestNothingDrivesTheTerminal(t *testing.T) {
 	}
 }
 
+// TestFixedLevels: what every row has is said once above the table, and what
+// only some have stays with them.
+func TestFixedLevels(t *testing.T) {
+	r := testResult()
+	for i := range r.Compared {
+		c := &r.Compared[i]
+		c.Shared = append(c.Shared[:len(c.Shared):len(c.Shared)], record.Level{Factor: "memory-limit", Value: "64MiB"})
+	}
+	var b bytes.Buffer
+	if err := Write(&b, r, nil, Options{Width: 120}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); strings.Count(got, "memory-limit") != 1 || !strings.Contains(got, "with memory-limit=64MiB\n") || !strings.Contains(got, "net size=64K ") {
+		t.Error(got)
+	}
+}
+
+// TestLegendOfWhatIsShown: a sign that only skipped cells would have is not
+// explained.
+func TestLegendOfWhatIsShown(t *testing.T) {
+	r := testResult()
+	for i := range r.Compared {
+		if c := &r.Compared[i]; c.Verdict == stat.Undecided {
+			c.Skipped = "no KVM"
+		}
+	}
+	if got := legend(r, Options{}); strings.Contains(got, "undecided") || !strings.Contains(got, "▲ better ▼ worse") {
+		t.Error(got)
+	}
+}
+
 func TestWriteEmpty(t *testing.T) {
 	var b bytes.Buffer
 	r := &analyse.Result{Study: "first", Compare: "sandbox", Baseline: "process", Left: plan.Progress{AtLeast: 10, AtMost: 40, MostTime: 250 * time.Second}}

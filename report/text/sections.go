@@ -24,16 +24,20 @@ func item(b *strings.Builder, opt Options, s string) {
 func writeStops(b *strings.Builder, res *analyse.Result, opt Options) {
 	var reasons []string
 	strata := make(map[string][]string)
+	fixed := fixedLevels(res)
 	for _, row := range res.Rows() {
 		c := row[0]
 		reason := "not stopped yet"
 		if e := c.Ending; e != nil {
-			reason = fmt.Sprintf("after %s, %s", count(e.Blocks, "block"), strings.TrimSuffix(e.Text, "."))
+			reason = strings.TrimSuffix(e.Text, ".")
+			if n := count(e.Blocks, "block"); !strings.Contains(reason, n) { // else it is said already
+				reason = "after " + n + ", " + reason
+			}
 		}
 		if _, ok := strata[reason]; !ok {
 			reasons = append(reasons, reason)
 		}
-		if name := stratumName(c); !slices.Contains(strata[reason], name) {
+		if name := stratumName(c, fixed); !slices.Contains(strata[reason], name) {
 			strata[reason] = append(strata[reason], name)
 		}
 	}
