@@ -112,7 +112,7 @@ func TestSuggest(t *testing.T) {
 		"runs":         `did you mean "runc"?`,
 		"RUNC":         `did you mean "runc"?`,
 		"rnuc":         `did you mean "runc"?`, // a transposition
-		"proces":       `did you mean "process"?`,
+		"prcess":       `did you mean "process"?`,
 		"runsc-systap": `did you mean "runsc-systrap"?`,
 		"kubernetes":   "write one of process, runc, crun, runsc-systrap",
 		"":             "write one of process, runc, crun, runsc-systrap",
