@@ -52,7 +52,7 @@ func take(c interface {
 		return nil, fmt.Errorf("making the connection to %s blocking: %w", peer, err)
 	}
 	// Blocking by now, so that the poller does not take it.
-	return &socket{fd: fd, file: os.NewFile(uintptr(fd), "socket"), peer: peer}, nil //nolint:gosec // a descriptor is not negative
+	return &socket{fd: fd, file: os.NewFile(uintptr(fd), "socket"), peer: peer}, nil
 }
 
 // wake ends every read and write on the socket, from another thread: they
