@@ -46,6 +46,9 @@ and a verdict. It works on any machine and while the study still runs.`,
 				return err
 			}
 			defer func() { _ = db.Close() }()
+			if f.trials {
+				return export.TrialsCSV(a.stdout, db.All(cmd.Context()))
+			}
 			r, err := a.analyse(cmd.Context(), db)
 			if err != nil {
 				return err
@@ -53,8 +56,6 @@ and a verdict. It works on any machine and while the study still runs.`,
 			switch {
 			case f.json:
 				return export.JSON(a.stdout, r.result, r.hosts)
-			case f.trials:
-				return export.TrialsCSV(a.stdout, r.trials)
 			case f.csv:
 				return export.CSV(a.stdout, r.result)
 			}
@@ -96,15 +97,20 @@ func (a *app) analyse(_ context.Context, db *store.Store) (*analysed, error) {
 	for _, s := range sessions {
 		out.hosts = append(out.hosts, s.Host)
 	}
-	out.result = analyse.Analyse(st, out.trials, skips, analyse.Describe(func(w study.Workload) []record.Response {
+	out.result = analyse.Analyse(st, out.trials, skips, analyse.Describe(responsesOf(cat)))
+	return out, nil
+}
+
+// responsesOf tells what the responses of a workload are.
+func responsesOf(cat study.Catalogue) func(study.Workload) []record.Response {
+	return func(w study.Workload) []record.Response {
 		info := cat.Workloads[w.Kind]
 		v, err := param.Fill(info.Params, w.Params)
 		if err != nil {
 			v = w.Params // a study of an older tare; its responses keep their names
 		}
 		return info.Responses(v)
-	}))
-	return out, nil
+	}
 }
 
 func (r *analysed) text(w io.Writer, opt text.Options) error {

@@ -33,7 +33,7 @@ func newRoot(a *app) *cobra.Command {
 		return coded(exitUsage, "%w; see `%s --help`", err, cmd.CommandPath())
 	})
 	root.AddCommand(
-		a.runVerb(), a.planVerb(), a.reportVerb(), a.doctorVerb(), a.listVerb(),
+		a.runVerb(), a.planVerb(), a.reportVerb(), a.exportVerb(), a.doctorVerb(), a.listVerb(),
 		a.cleanVerb(), a.schemaVerb(), a.versionVerb(),
 	)
 	// The name `completion` is cobra's own verb: bash, zsh, fish, powershell.

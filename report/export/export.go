@@ -1,9 +1,13 @@
-// Package export writes results for programs: JSON and CSV.
+// Package export writes results for programs: JSON, CSV, JSON lines, Parquet,
+// the Go benchmark format and OpenMetrics.
 //
-// The data path: an analyse.Result, or the trials themselves, go through one
-// encoder to the writer. Values are in base units, whose names stand beside
-// them; nothing is rounded. Columns and fields are only ever added; a change of
-// meaning raises Schema.
+// The data path: an analyse.Result (JSON, CSV, OpenMetrics), or the trials one by
+// one (the others), go through one encoder to the writer. Values are in base
+// units, whose names stand beside them; nothing is rounded. Columns and fields
+// are only ever added; a change of meaning raises Schema.
+//
+// What takes trials holds a few hundred of them at a time, however many there
+// are. Where columns must be known before the first row, trials are read twice.
 package export
 
 import (
@@ -13,7 +17,6 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"time"
 
 	"tare/analyse"
 	"tare/record"
@@ -79,50 +82,6 @@ func CSV(w io.Writer, res *analyse.Result) error {
 			base, ratio, lo, hi, string(x.Verdict), x.Why, blocks, stopped, strconv.Itoa(x.Failed), x.Skipped, x.GaveUp})
 	}
 	if err := c.WriteAll(rows); err != nil {
-		return fmt.Errorf("write CSV: %w", err)
-	}
-	return nil
-}
-
-// TrialsCSV writes one row for each trial and figure of it, failed trials as
-// one row without a figure. The factors of all cells are columns, in the order
-// in which they are met, each named "factor:NAME".
-func TrialsCSV(w io.Writer, trials []record.Trial) error {
-	var factors []string
-	at := make(map[string]int)
-	for i := range trials {
-		for _, l := range trials[i].Cell {
-			if _, ok := at[l.Factor]; !ok {
-				at[l.Factor] = len(factors)
-				factors = append(factors, l.Factor)
-			}
-		}
-	}
-	c := csv.NewWriter(w)
-	head := []string{"seq", "block", "attempt", "status", "start", "seconds"}
-	for _, f := range factors {
-		head = append(head, "factor:"+f)
-	}
-	if err := c.Write(append(head, "response", "labels", "unit", "value", "failure")); err != nil {
-		return fmt.Errorf("write CSV: %w", err)
-	}
-	for i := range trials {
-		t := &trials[i]
-		row := make([]string, len(head), len(head)+5)
-		copy(row, []string{strconv.Itoa(t.Seq), strconv.Itoa(t.Block), strconv.Itoa(t.Attempt), string(t.Status),
-			t.Start.UTC().Format(time.RFC3339Nano), number(t.Duration.Seconds())})
-		for _, l := range t.Cell {
-			row[6+at[l.Factor]] = l.Value
-		}
-		if t.Failure != nil {
-			_ = c.Write(append(row, "", "", "", "", t.Failure.Reason)) // its error is kept for Error below
-		}
-		for _, s := range t.Samples {
-			_ = c.Write(append(row, s.Name, string(s.Labels), string(s.Unit), number(s.Value), ""))
-		}
-	}
-	c.Flush()
-	if err := c.Error(); err != nil {
 		return fmt.Errorf("write CSV: %w", err)
 	}
 	return nil

@@ -87,7 +87,7 @@ func TestTrialsCSV(t *testing.T) {
 			Failure: &record.Failure{Reason: "it died"}},
 	}
 	var b bytes.Buffer
-	if err := TrialsCSV(&b, trials); err != nil {
+	if err := TrialsCSV(&b, sequence(trials)); err != nil {
 		t.Fatal(err)
 	}
 	const want = `seq,block,attempt,status,start,seconds,factor:workload,factor:sandbox,factor:vcpus,response,labels,unit,value,failure
@@ -110,7 +110,7 @@ func TestWriteErrors(t *testing.T) {
 	for name, err := range map[string]error{
 		"JSON":      JSON(full{}, testResult(), nil),
 		"CSV":       CSV(full{}, testResult()),
-		"TrialsCSV": TrialsCSV(full{}, nil),
+		"TrialsCSV": TrialsCSV(full{}, sequence(nil)),
 	} {
 		if !errors.Is(err, errFull) {
 			t.Errorf("%s: %v", name, err)

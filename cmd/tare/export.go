@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"tare/record"
+	"tare/report/export"
+	"tare/store"
+)
+
+// format is one that `tare export` writes.
+type format struct {
+	name   string
+	binary bool // not for terminals
+	write  func(ctx context.Context, a *app, db *store.Store, w io.Writer) error
+}
+
+func formats() []format {
+	return []format{
+		{"csv", false, func(ctx context.Context, _ *app, db *store.Store, w io.Writer) error {
+			return export.TrialsCSV(w, db.All(ctx))
+		}},
+		{"jsonl", false, func(ctx context.Context, _ *app, db *store.Store, w io.Writer) error {
+			return export.JSONLines(w, db.All(ctx))
+		}},
+		{"parquet", true, func(ctx context.Context, _ *app, db *store.Store, w io.Writer) error {
+			return export.Parquet(w, db.All(ctx))
+		}},
+		{"gobench", false, func(ctx context.Context, a *app, db *store.Store, w io.Writer) error {
+			b, err := a.bench(db)
+			if err != nil {
+				return err
+			}
+			return export.GoBench(w, b, db.All(ctx))
+		}},
+		{"openmetrics", false, func(ctx context.Context, a *app, db *store.Store, w io.Writer) error {
+			r, err := a.analyse(ctx, db)
+			if err != nil {
+				return err
+			}
+			return export.OpenMetrics(w, r.result)
+		}},
+	}
+}
+
+func (a *app) exportVerb() *cobra.Command {
+	var name, file string
+	all := formats()
+	var names []string
+	for _, f := range all {
+		names = append(names, f.name)
+	}
+	cmd := &cobra.Command{
+		Use:   "export DIR --format FORMAT",
+		Short: "Write results for other programs",
+		Long: `Write what a results folder holds in a format that other programs read:
+
+  csv          a row a trial and figure: spreadsheets, R, pandas
+  jsonl        JSON lines, one a trial: jq, DuckDB
+  parquet      a row a trial and figure, with types: DuckDB, pandas, polars
+  gobench      the Go benchmark format, a line a good trial: benchstat
+  openmetrics  values, ratios and intervals of all comparisons: Prometheus
+
+It works on any machine and while the study still runs. A file is there once it
+is whole; until then the old one stays.`,
+		Example: `  tare export results/first --format parquet -o first.parquet
+  tare export results/first --format jsonl | jq 'select(.status == "failed") | .failure.reason'
+  tare export results/first --format gobench -o first.bench && benchstat -col /sandbox first.bench`,
+		Args: exactly(1, "one results folder"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, f := range all {
+				if f.name == name {
+					return a.export(cmd.Context(), args[0], f, file)
+				}
+			}
+			if name == "" {
+				return coded(exitUsage, "which format? --format %s", strings.Join(names, "|"))
+			}
+			return coded(exitUsage, "no format %q; there are %s", name, strings.Join(names, ", "))
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&name, "format", "", strings.Join(names, ", "))
+	fl.StringVarP(&file, "output", "o", "", "write this file instead of standard output")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
+	return cmd
+}
+
+func (a *app) export(ctx context.Context, dir string, f format, file string) error {
+	if !store.Exists(dir) {
+		return coded(exitUsage, "%s is no results folder; `tare run STUDY` makes one", dir)
+	}
+	if f.binary && file == "" && isTerminal(a.stdout) {
+		return coded(exitUsage, "%s is no text for a terminal; name a file with -o FILE", f.name)
+	}
+	db, err := store.OpenReadOnly(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	if file == "" {
+		return f.write(ctx, a, db, a.stdout)
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM) // leaves no half file
+	defer stop()
+	err = writeWhole(file, func(w io.Writer) error { return f.write(ctx, a, db, w) })
+	if err != nil && ctx.Err() != nil {
+		return coded(exitInterrupted, "interrupted; %s is as it was", file)
+	}
+	return err
+}
+
+// writeWhole makes a file by renaming, so that nobody reads half of it. What is
+// no plain file, such as /dev/stdout or a pipe, is written as it is.
+func writeWhole(path string, write func(io.Writer) error) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot write %s: %w", path, err)
+		}
+	}()
+	var out *os.File
+	if st, serr := os.Stat(path); serr == nil && !st.Mode().IsRegular() {
+		if out, err = os.OpenFile(path, os.O_WRONLY, 0); err != nil { //nolint:gosec // the user named it
+			return err
+		}
+		return errors.Join(write(out), out.Close())
+	}
+	if target, rerr := filepath.EvalSymlinks(path); rerr == nil {
+		path = target // a link goes on leading to its file
+	}
+	if out, err = os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*"); err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(out.Name()) }() // gone already when all went well
+	err = write(out)
+	if err == nil {
+		err = out.Chmod(0o644)
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	return os.Rename(out.Name(), path)
+}
+
+// bench is what the Go benchmark format has beside the trials.
+func (a *app) bench(db *store.Store) (export.Bench, error) {
+	st, cat, err := a.storedStudy(db.Dir())
+	if err != nil {
+		return export.Bench{}, err
+	}
+	b := export.Bench{Study: st.Name, Compare: st.Compare, Baseline: st.Baseline, Responses: make(map[string][]record.Response)}
+	if b.Sessions, err = db.Sessions(); err != nil {
+		return b, err
+	}
+	known := responsesOf(cat)
+	for _, w := range st.Workloads {
+		for _, r := range known(w) {
+			for _, compared := range w.Responses {
+				if r.Name == compared {
+					b.Responses[w.Label] = append(b.Responses[w.Label], r)
+				}
+			}
+		}
+	}
+	return b, nil
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
