@@ -65,8 +65,8 @@ func (e Estimate) P() float64 {
 // exactly where the interval leaves out 1. NaN without an interval.
 //
 // BenjaminiHochberg wants these. A study stops where it finds something, so the
-// p-value there by itself is too small: over simulated studies, 5 to 10 % of the
-// discoveries were false with it at a wanted 5 %.
+// p-value there by itself is too small: with it, at a wanted 5 %, there was a
+// discovery in 15 % of simulated studies of twelve equal pairs.
 func (r Rule) P(e Estimate) float64 {
 	p := e.P()
 	looks := float64(len(r.Looks))

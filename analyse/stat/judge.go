@@ -45,11 +45,12 @@ type Rule struct {
 	level float64
 }
 
-// NewRule returns a rule. Looks that are out of order or repeated are put right.
+// NewRule returns a rule. Looks that are out of order, repeated or below 1 are put
+// right.
 func NewRule(confidence, width, margin float64, looks []int, fixed int) Rule {
 	looks = slices.Clone(looks)
 	slices.Sort(looks)
-	looks = slices.Compact(looks)
+	looks = slices.DeleteFunc(slices.Compact(looks), func(k int) bool { return k < 1 })
 	r := Rule{Confidence: confidence, Width: width, Margin: margin, Looks: looks, Fixed: fixed, level: confidence}
 	if fixed == 0 {
 		r.level = 1 - NominalAlpha(looks, 1-confidence)
