@@ -88,10 +88,15 @@ func (t *trial) foreground(ctx context.Context, g *group) error {
 		stdout, stderr := t.newOutputs(en.role.Name, "")
 		go func() { results <- t.do(ctx, en, stdout, stderr) }()
 	}
+	warmed := time.NewTimer(warm)
+	defer warmed.Stop()
+	w := window{}
 	var first error
 	for n > 0 {
 		var err error
 		select {
+		case <-warmed.C:
+			w.from = t.sampler.mark()
 		case err = <-results:
 			n--
 		case err = <-g.early:
@@ -101,7 +106,8 @@ func (t *trial) foreground(ctx context.Context, g *group) error {
 			cancel(errOther)
 		}
 	}
-	t.window = t.recordRun(from, warm)
+	w.to = t.sampler.mark()
+	t.recordRun(from, w)
 	if first != nil && t.rec.Failure == nil {
 		t.markFailed(PhaseRun)
 	}
@@ -189,16 +195,16 @@ func (t *trial) addressed(args []string) []string {
 	return out
 }
 
-// recordRun splits the time since from into the phases warm-up and run and
-// returns the measured window. A role that ended within its warm-up has no
-// window.
-func (t *trial) recordRun(from, warm time.Duration) window {
-	now := t.elapsed()
-	mid := min(from+warm, now)
+// recordRun records the phases warm-up and run. A role that ended within its
+// warm-up has no window.
+func (t *trial) recordRun(from time.Duration, w window) {
+	if w.from == 0 {
+		w.from = w.to
+	}
 	t.rec.Phases = append(t.rec.Phases,
-		record.Phase{Name: PhaseWarmup, Offset: from, Duration: mid - from},
-		record.Phase{Name: PhaseRun, Offset: mid, Duration: now - mid})
-	return window{mid, now}
+		record.Phase{Name: PhaseWarmup, Offset: from, Duration: w.from - from},
+		record.Phase{Name: PhaseRun, Offset: w.from, Duration: w.to - w.from})
+	t.window = w
 }
 
 func (t *trial) markFailed(phase string) { t.rec.Failure = &record.Failure{Phase: phase} }

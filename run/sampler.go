@@ -20,6 +20,7 @@ type sampler struct {
 	series map[seriesKey]*record.Series
 	failed map[string]error // by collector; the first error ends it
 	buf    []record.Sample
+	marks  chan chan time.Duration // asks for a reading now; it answers with its time
 	stop   chan struct{}
 	done   chan struct{}
 }
@@ -47,7 +48,7 @@ func (t *trial) openSampler(ctx context.Context) error {
 	}
 	s := &sampler{
 		start: t.rec.Start, series: map[seriesKey]*record.Series{}, failed: map[string]error{},
-		stop: make(chan struct{}), done: make(chan struct{}),
+		marks: make(chan chan time.Duration), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	for _, c := range t.engine.Collectors {
 		p, err := c.Open(ctx, scopes)
@@ -65,30 +66,41 @@ func (t *trial) openSampler(ctx context.Context) error {
 
 func (s *sampler) loop(interval time.Duration) {
 	defer close(s.done)
-	if interval <= 0 {
-		<-s.stop
-		return
+	var ticks <-chan time.Time
+	if interval > 0 {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		ticks = tick.C
 	}
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
 	for {
 		select {
-		case <-tick.C:
+		case <-ticks:
 			s.read()
+		case answer := <-s.marks:
+			answer <- s.read()
 		case <-s.stop:
 			return
 		}
 	}
 }
 
-// read appends one point to every series. All samples of one collector bear
-// the time at which its read began.
-func (s *sampler) read() {
+// mark takes a reading at once and returns its time: the edges of the measured
+// window must have points of their own, or a short window would be summed up
+// over what happened around it.
+func (s *sampler) mark() time.Duration {
+	answer := make(chan time.Duration)
+	s.marks <- answer
+	return <-answer
+}
+
+// read appends one point to every series. All samples of one reading bear the
+// time at which it began, which read returns.
+func (s *sampler) read() (at time.Duration) {
+	at = time.Since(s.start)
 	for _, p := range s.probes {
 		if s.failed[p.name] != nil {
 			continue
 		}
-		at := time.Since(s.start)
 		var err error
 		if s.buf, err = p.probe.Read(s.buf[:0]); err != nil {
 			s.failed[p.name] = err
@@ -106,6 +118,7 @@ func (s *sampler) read() {
 			sr.V = append(sr.V, x.Value)
 		}
 	}
+	return at
 }
 
 // closeSampler takes a last reading, closes the probes and turns the series
@@ -143,24 +156,24 @@ func (t *trial) closeSampler() {
 
 // summarise reduces a series to values over the window: a counter to its rate
 // (a counter of CPU seconds to cores), a gauge to its mean and maximum. A
-// window without two points of a counter, or one of a gauge, gives nothing.
+// counter that began within the window began at zero: what it counts, such as
+// the threads of a role, was not there before. An empty window gives nothing.
 func summarise(s *record.Series, w window) []record.Sample {
 	from, _ := slices.BinarySearch(s.T, w.from)
 	to, _ := slices.BinarySearch(s.T, w.to+1)
-	if w.to <= w.from {
+	if w.to <= w.from || from >= to {
 		return nil
 	}
-	// The points just outside hold what happened at the edges.
-	from, to = max(from-1, 0), min(to+1, len(s.T))
 	sample := func(suffix string, u record.Unit, v float64) record.Sample {
 		return record.Sample{Name: s.Name + suffix, Labels: s.Labels, Unit: u, Kind: record.Value, Value: v}
 	}
-	switch {
-	case s.Kind == record.Counter && to-from >= 2:
-		dt := (s.T[to-1] - s.T[from]).Seconds()
-		if dt <= 0 {
-			return nil
+	switch s.Kind {
+	case record.Counter:
+		first := s.V[from]
+		if from == 0 && s.T[0] > w.from {
+			first = 0
 		}
+		rate := (s.V[to-1] - first) / (w.to - w.from).Seconds()
 		unit := record.Unit(string(s.Unit) + "/s")
 		switch s.Unit {
 		case record.Second:
@@ -168,8 +181,8 @@ func summarise(s *record.Series, w window) []record.Sample {
 		case record.Count:
 			unit = record.PerSecond
 		}
-		return []record.Sample{sample("_rate", unit, (s.V[to-1]-s.V[from])/dt)}
-	case s.Kind == record.Gauge && to > from:
+		return []record.Sample{sample("_rate", unit, rate)}
+	case record.Gauge:
 		sum, top := 0.0, s.V[from]
 		for _, v := range s.V[from:to] {
 			sum += v
