@@ -23,7 +23,7 @@ build: setup-go
 	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/tare ./cmd/tare
 
 run: setup build
-	bin/tare run $(STUDY) --results $(RESULTS)
+	bin/tare run $(STUDY) --results $(RESULTS) --wait
 
 test: setup setup-test build lint unit
 

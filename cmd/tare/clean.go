@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -16,20 +18,19 @@ func (a *app) cleanVerb() *cobra.Command {
 		Short: "Remove what a killed run left on this host",
 		Long: `Remove what a run that was killed left behind: processes, containers, mounts,
 network namespaces, links, cgroups and directories. They are found by their
-names, so nothing of another program is touched. While a study runs, clean
+names, so nothing of another program is touched. Runs without root leave only
+directories, which clean without root removes. While a study runs, clean
 refuses: what is there is in use. Results are never removed.`,
 		Example: "  tare clean --dry-run    list what would be removed\n  tare clean",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if os.Geteuid() != 0 {
-				return coded(exitHost, "clean must be run as root: only root's runs leave things on the host")
-			}
-			lock, err := state.Hold(hostDirs().run, "clean")
+			d := hostDirs()
+			lock, err := state.Hold(d.run, "clean")
 			if err != nil {
 				return err
 			}
 			defer func() { _ = lock.Release() }()
-			found, err := state.Clean(cmd.Context(), dry)
+			found, err := cleanHost(cmd.Context(), d, dry)
 			if asJSON {
 				return firstError(a.printJSON(found), err)
 			}
@@ -53,6 +54,29 @@ refuses: what is there is in use. Results are never removed.`,
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "list only")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// cleanHost removes what killed runs left: all of it as root, else this user's
+// directories, which is all that such runs make. The caller holds the host.
+func cleanHost(ctx context.Context, d dirs, dry bool) ([]state.Leftover, error) {
+	if os.Geteuid() == 0 {
+		return state.Clean(ctx, dry)
+	}
+	var out []state.Leftover
+	for _, base := range []string{d.run, d.data} {
+		left, err := filepath.Glob(filepath.Join(base, runPrefix+"*"))
+		if err != nil {
+			return out, err
+		}
+		for _, dir := range left {
+			l := state.Leftover{Kind: state.KindDirectory, Name: dir}
+			if !dry {
+				l.Err = os.RemoveAll(dir)
+			}
+			out = append(out, l)
+		}
+	}
+	return out, nil
 }
 
 func firstError(errs ...error) error {

@@ -17,6 +17,9 @@ import (
 	"tare/study"
 )
 
+// runPrefix begins the name of a run on the host, and so of its directories.
+const runPrefix = "t"
+
 // harness is an engine with what it stands on, made and taken away together.
 type harness struct {
 	engine *run.Engine
@@ -34,7 +37,7 @@ func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d
 			h.close()
 		}
 	}()
-	id := "t" + strconv.FormatInt(int64(os.Getpid()), 36)
+	id := runPrefix + strconv.FormatInt(int64(os.Getpid()), 36)
 	stateDir := filepath.Join(d.run, id)
 	if err := os.MkdirAll(stateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make %s: %w", stateDir, err)

@@ -51,7 +51,7 @@ func (p *progress) observe(ev run.Event) {
 	r := ev.Plan.Remaining(p.expected)
 	switch {
 	case p.terminal && ev.Kind == run.TrialStarts:
-		text := fmt.Sprintf("%d done, %s left (at most %s): %s", p.done, left(r.LeastTime), left(r.MostTime), short(ev.Next.Cell))
+		text := fmt.Sprintf("%d done, %s left: %s", p.done, span(left(r.LeastTime), left(r.MostTime)), short(ev.Next.Cell))
 		if len(text) >= p.width {
 			text = text[:p.width-1]
 		}
@@ -64,7 +64,7 @@ func (p *progress) observe(ev run.Event) {
 			status += ": " + ev.Trial.Failure.Reason
 		}
 		fmt.Fprintf(p.out, "trial %d, block %d, %s: %s (%.1f s; %s left)\n",
-			ev.Trial.Seq, ev.Trial.Block, short(ev.Next.Cell), status, ev.Trial.Duration.Seconds(), left(r.LeastTime))
+			ev.Trial.Seq, ev.Trial.Block, short(ev.Next.Cell), status, ev.Trial.Duration.Seconds(), span(left(r.LeastTime), left(r.MostTime)))
 	}
 }
 

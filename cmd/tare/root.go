@@ -4,6 +4,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"tare/param"
 )
 
 // app is what the verbs share.
@@ -26,6 +28,17 @@ func newRoot(a *app) *cobra.Command {
   tare plan studies/first.yaml     what a study would do, without doing it
   tare run studies/first.yaml      run it, or go on where it stopped
   tare report results/first        the table again`,
+		Args: cobra.ArbitraryArgs, // so that RunE can name the nearest verb
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			var verbs []string
+			for _, c := range cmd.Commands() {
+				verbs = append(verbs, c.Name())
+			}
+			return coded(exitUsage, "there is no verb %q; %s", args[0], param.Suggest(args[0], verbs))
+		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -81,7 +81,7 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 		return err
 	}
 	defer func() { _ = lock.Release() }()
-	a.sweep(ctx)
+	a.sweep(ctx, d)
 
 	h, err := a.setUp(ctx, st, cat, d)
 	if err != nil {
@@ -232,7 +232,7 @@ func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 		case <-done:
 			return
 		}
-		fmt.Fprintln(a.stderr, "\ntare: ending the running trial and cleaning up; once more to stop at once")
+		fmt.Fprintln(a.stderr, "\ntare: ending what runs and cleaning up; once more to stop at once")
 		cancel()
 		select {
 		case <-sigs:
@@ -245,16 +245,16 @@ func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 
 // hold takes the host, waiting for another tare if the user wants that.
 func (a *app) hold(ctx context.Context, d dirs, what string, wait bool) (*state.Lock, error) {
-	told := false
+	told := 0 // the process that the user was told about
 	for {
 		lock, err := state.Hold(d.run, what)
 		var held *state.HeldError
 		if !wait || !errors.As(err, &held) {
 			return lock, err
 		}
-		if !told {
+		if told != held.Holder.Pid {
+			told = held.Holder.Pid
 			fmt.Fprintf(a.stderr, "tare: %v; waiting\n", held)
-			told = true
 		}
 		select {
 		case <-ctx.Done():
@@ -266,11 +266,8 @@ func (a *app) hold(ctx context.Context, d dirs, what string, wait bool) (*state.
 
 // sweep removes what a killed tare left behind: we hold the host, so nothing of
 // it is in use.
-func (a *app) sweep(ctx context.Context) {
-	if os.Geteuid() != 0 {
-		return
-	}
-	left, err := state.Clean(ctx, false)
+func (a *app) sweep(ctx context.Context, d dirs) {
+	left, err := cleanHost(ctx, d, false)
 	if n := len(left); n > 0 {
 		fmt.Fprintf(a.stderr, "tare: removed %d things that an earlier run left behind\n", n)
 	}
