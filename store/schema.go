@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // SchemaVersion is the version of results.db that this program writes. It reads
@@ -42,10 +45,10 @@ func createSchema(ctx context.Context, c *sql.Conn) error {
 func checkSchema(ctx context.Context, db *sql.DB) (int, error) {
 	var version, app int
 	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
-		return 0, fmt.Errorf("not readable as a results database: %w", err)
+		return 0, unreadable(err)
 	}
 	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app); err != nil {
-		return 0, fmt.Errorf("not readable as a results database: %w", err)
+		return 0, unreadable(err)
 	}
 	switch {
 	case version == 0 && app == 0:
@@ -58,4 +61,14 @@ func checkSchema(ctx context.Context, db *sql.DB) (int, error) {
 		return 0, fmt.Errorf("schema %d does not exist; the file is damaged", version)
 	}
 	return version, nil
+}
+
+// unreadable says what an error of the first queries means. An I/O error is not
+// the database's fault: SQLite could not make its log or its index beside it.
+func unreadable(err error) error {
+	var e *sqlite.Error
+	if errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_IOERR {
+		return fmt.Errorf("cannot work beside the database: is the disk full? Free some space and try again: %w", err)
+	}
+	return fmt.Errorf("not readable as a results database: %w", err)
 }
