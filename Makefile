@@ -13,7 +13,8 @@ LINT_VER  := v2.15.0
 LINT      := .cache/tools/golangci-lint-$(LINT_VER)/golangci-lint
 
 export CGO_ENABLED = 0
-export PATH := /usr/local/go/bin:$(PATH)
+# A Go of the distribution may be too old: scripts/setup.sh then puts one there.
+export PATH := /usr/local/lib/tare/go/bin:/usr/local/go/bin:$(PATH)
 
 .PHONY: all run build test lint unit fuzz race bench setup setup-test clean
 

@@ -4,7 +4,8 @@
 # it says what to install.
 set -eu
 
-go_needed=1.26
+go_needed=1.26.8 # fetched where the host has none; any from 1.21 on will do
+go_dir=/usr/local/lib/tare/go # where a Go that is fetched here goes; the Makefile looks there too
 # runsc comes from its Go module: the packaged one is years old. Pinned, so
 # that results can be compared.
 runsc_version=v0.0.0-20260905035102-160fafc42237
@@ -29,26 +30,35 @@ packages() { # installs those of "program:package" whose program is missing
 		{ apt-get update -qq && apt-get install -qq -y --no-install-recommends $missing >/dev/null; }
 }
 
-have_go() {
-	command -v go >/dev/null 2>&1 || return 1
-	v=$(GOTOOLCHAIN=local go env GOVERSION 2>/dev/null) || return 1
-	[ "$(printf '%s\n%s\n' "go$go_needed" "$v" | sort -V | head -n 1)" = "go$go_needed" ] && return 0
-	# From 1.21 on an older go fetches the toolchain that go.mod asks for.
+# recent says whether a go command can build this: it is new enough, or new
+# enough to fetch the toolchain that go.mod asks for (from 1.21 on).
+recent() {
+	v=$(GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null) && [ -n "$v" ] || return 1
 	[ "$(printf '%s\n%s\n' go1.21 "$v" | sort -V | head -n 1)" = go1.21 ]
 }
 
 setup_go() {
-	have_go && return 0
-	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-		say "installing Go"
-		export DEBIAN_FRONTEND=noninteractive
-		apt-get update -qq
-		# Where backports are known they are newer; plain otherwise.
-		codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-		apt-get install -qq -y --no-install-recommends -t "$codename-backports" golang-go ca-certificates >/dev/null 2>&1 ||
-			apt-get install -qq -y --no-install-recommends golang-go ca-certificates >/dev/null
+	for go in go "$go_dir/bin/go"; do
+		command -v "$go" >/dev/null 2>&1 && recent "$go" && return 0
+	done
+	if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+		say "Go 1.21 or later is needed: see https://go.dev/doc/install"
+		exit 1
 	fi
-	have_go || { say "Go $go_needed or later is needed: see https://go.dev/doc/install"; exit 1; }
+	say "installing Go"
+	packages go:golang-go update-ca-certificates:ca-certificates
+	recent go && return 0
+	# The distribution's Go is too old to fetch a toolchain by itself, but any Go
+	# can download one: they are modules (https://go.dev/doc/toolchain).
+	dir=$(cd / && GO111MODULE=on go mod download -json "golang.org/toolchain@v0.0.1-go$go_needed.linux-$(go env GOARCH)" |
+		sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p')
+	[ -n "$dir" ] || { say "Go $go_needed could not be downloaded; see https://go.dev/doc/install"; exit 1; }
+	mkdir -p "$(dirname "$go_dir")"
+	cp -r "$dir" "$go_dir.new"
+	chmod -R u+w "$go_dir.new"
+	# Modules have no executable files.
+	chmod +x "$go_dir.new"/bin/* "$go_dir.new"/pkg/tool/*/*
+	mv "$go_dir.new" "$go_dir"
 }
 
 setup_runsc() {
