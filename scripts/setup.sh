@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what is missing: setup.sh go | run | test. It asks before nothing and
+# Installs what is missing: setup.sh go | run | test. It asks nothing and
 # changes nothing that is there already. As root on a Debian-like system; else
 # it says what to install.
 set -eu
