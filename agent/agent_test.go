@@ -3,7 +3,9 @@ package agent
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -122,6 +124,31 @@ func TestConnectRefusesNoise(t *testing.T) {
 	_, err := Connect(t.Context(), strings.NewReader("Kernel panic - not syncing"), io.Discard)
 	if err == nil {
 		t.Fatal("noise was taken for an agent")
+	}
+}
+
+// TestNoiseIsQuoted: what a runtime prints instead of a frame reaches the user,
+// bounded, also when the runtime lives on and closes nothing.
+func TestNoiseIsQuoted(t *testing.T) {
+	const complaint = "unknown option --bundle"
+	for name, text := range map[string]string{"whole": complaint, "shorter than a frame": "no luck", "endless": strings.Repeat(complaint, 1000)} {
+		for _, ends := range []bool{true, false} {
+			r, w := io.Pipe()
+			go func() {
+				_, _ = io.WriteString(w, text)
+				if ends {
+					_ = w.Close()
+				}
+			}()
+			if !ends && len(text) < headerSize {
+				continue // nothing tells it from the start of a frame
+			}
+			_, err := Connect(t.Context(), r, io.Discard)
+			_ = r.Close()
+			if err == nil || !errors.Is(err, errFrame) || !strings.Contains(err.Error(), strconv.Quote(text[:min(len(text), noiseMost)])) {
+				t.Errorf("%s, ends %v: %v", name, ends, err)
+			}
+		}
 	}
 }
 

@@ -65,7 +65,7 @@ func Connect(ctx context.Context, r io.Reader, w io.Writer) (*Client, error) {
 func (c *Client) hello(r io.Reader) error {
 	f, err := readFrame(r)
 	if err != nil {
-		return fmt.Errorf("the agent in the sandbox did not say hello: %w", err)
+		return fmt.Errorf("the agent in the sandbox did not say hello: %w", withNoise(err, r))
 	}
 	var h helloBody
 	if f.typ != frameHello {
@@ -84,7 +84,7 @@ func (c *Client) read(r io.Reader) error {
 	for {
 		f, err := readFrame(r)
 		if err != nil {
-			return err
+			return withNoise(err, r)
 		}
 		c.mu.Lock()
 		p := c.cmds[f.id]

@@ -1,12 +1,14 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
+	"time"
 )
 
 // version of the protocol. Both sides send it in their hello and refuse
@@ -64,18 +66,83 @@ const headerSize = 9
 
 var errFrame = errors.New("agent: malformed frame")
 
+// noiseError says that something other than the agent wrote to its channel, and
+// what: a runtime that prints its complaint on standard output, as a rule.
+type noiseError struct {
+	what string
+	head []byte // the first bytes in place of a frame, at most noiseMost
+}
+
+func (e *noiseError) Error() string {
+	return fmt.Sprintf("%v: %s; something other than the agent wrote to its channel: %q", errFrame, e.what, e.head)
+}
+
+func (e *noiseError) Unwrap() error { return errFrame }
+
+// noiseMost bounds what an error quotes, in bytes; noiseWait is how long the
+// rest of a complaint is waited for: it was written at once, if at all.
+const (
+	noiseMost = 200
+	noiseWait = 200 * time.Millisecond
+)
+
+// withNoise adds to a noiseError what follows on r, without waiting for its end:
+// a program that babbles may live on. The reader that it leaves behind ends with
+// r.
+func withNoise(err error, r io.Reader) error {
+	var noise *noiseError
+	if !errors.As(err, &noise) {
+		return err
+	}
+	chunks := make(chan []byte)
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		defer close(chunks)
+		for left := noiseMost - len(noise.head); left > 0; {
+			buf := make([]byte, left)
+			n, err := r.Read(buf)
+			select {
+			case chunks <- buf[:n]:
+			case <-stop:
+				return
+			}
+			if left -= n; err != nil {
+				return
+			}
+		}
+	}()
+	full := &noiseError{what: noise.what, head: bytes.Clone(noise.head)}
+	t := time.NewTimer(noiseWait)
+	defer t.Stop()
+	for {
+		select {
+		case b, more := <-chunks:
+			if !more {
+				return full
+			}
+			full.head = append(full.head, b...)
+		case <-t.C:
+			return full
+		}
+	}
+}
+
 func readFrame(r io.Reader) (frame, error) {
 	var h [headerSize]byte
-	if _, err := io.ReadFull(r, h[:]); err != nil {
+	// A frame begins with 0, see maxPayload: what does not is no frame cut short.
+	if got, err := io.ReadFull(r, h[:]); errors.Is(err, io.ErrUnexpectedEOF) && h[0] != 0 {
+		return frame{}, &noiseError{what: "cut short", head: h[:got]}
+	} else if err != nil {
 		return frame{}, err
 	}
 	n := binary.BigEndian.Uint32(h[:4])
 	f := frame{typ: frameType(h[4]), id: binary.BigEndian.Uint32(h[5:])}
 	if f.typ < frameHello || f.typ > frameExit {
-		return frame{}, fmt.Errorf("%w: type %d; something other than the agent wrote to its channel", errFrame, h[4])
+		return frame{}, &noiseError{what: fmt.Sprintf("type %d", h[4]), head: h[:]}
 	}
 	if n > maxPayload {
-		return frame{}, fmt.Errorf("%w: %d bytes, more than %d", errFrame, n, maxPayload)
+		return frame{}, &noiseError{what: fmt.Sprintf("%d bytes, more than %d", n, maxPayload), head: h[:]}
 	}
 	f.payload = make([]byte, n)
 	if _, err := io.ReadFull(r, f.payload); err != nil {

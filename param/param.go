@@ -16,8 +16,8 @@ import (
 // Type is the type of a parameter's value.
 type Type string
 
-// Types of parameter. Sizes take B, K, KiB, M, MiB, G, GiB, T, TiB (1024-based)
-// and kB, MB, GB, TB (1000-based); times take ns, us, ms, s, m, h.
+// Types of parameter. Sizes take B, K, KiB, M, MiB, G, GiB, T, TiB (1024-based;
+// small letters too) and kB, MB, GB, TB (1000-based); times take ns, us, ms, s, m, h.
 const (
 	Int      Type = "integer"
 	Float    Type = "number"

@@ -18,12 +18,17 @@ var sizeUnits = []struct {
 	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
 	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
 	{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"Ti", 1 << 40},
-	{"K", 1 << 10}, {"k", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", 1 << 40}, {"B", 1},
+	{"ki", 1 << 10}, {"mi", 1 << 20}, {"gi", 1 << 30}, {"ti", 1 << 40},
+	{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40},
+	{"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", 1 << 40}, {"B", 1},
+	// As fio, dd and container engines write them. A small b with one letter is
+	// refused: "1mb" could be meant in 1000 or in 1024, or in bits.
+	{"k", 1 << 10}, {"m", 1 << 20}, {"g", 1 << 30}, {"t", 1 << 40},
 }
 
-// ParseSize reads a size such as 64KiB, 4k, 1GiB, 512 or 512B and returns
-// bytes. K, M, G, T and their iB forms are 1024-based, kB, MB, GB, TB
-// 1000-based. A fraction of a byte, a negative number or one over 8 EiB is an
+// ParseSize reads a size such as 64KiB, 4k, 1g, 512 or 512B and returns
+// bytes. K, M, G, T, also small, and their i and iB forms are 1024-based, kB,
+// MB, GB, TB 1000-based. A fraction of a byte, a negative number or one over 8 EiB is an
 // error.
 func ParseSize(text string) (int64, error) {
 	s := strings.TrimSpace(text)

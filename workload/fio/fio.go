@@ -48,7 +48,7 @@ func (fio) Params() []param.Param {
 		{Name: "jobs", Type: param.Int, Default: "1", Min: 1, Max: 64, Help: "processes, each with a file of its own"},
 		{Name: "iodepth", Type: param.Int, Default: "1", Min: 1, Max: 1024, Help: "requests of a job in flight; more than 1 needs the engine libaio or io_uring"},
 		{Name: "engine", Type: param.Enum, Default: "psync", Words: []string{"sync", "psync", "libaio", "io_uring"}, Help: "system calls that are used: read and write, pread and pwrite, io_submit, io_uring"},
-		{Name: "direct", Type: param.Bool, Default: "true", Help: "go past the page cache (O_DIRECT)"},
+		{Name: "cache", Type: param.Enum, Default: "warm", Words: []string{"warm", "dropped", "direct"}, Help: "warm: the files are in the page cache; dropped: fio asks for them to leave it whenever it opens them; direct: past it (O_DIRECT); not every sandbox obeys the last two"},
 		{Name: "fsync", Type: param.Int, Default: "0", Min: 0, Max: 1 << 20, Help: "fsync after this many writes; 0 for never"},
 		{Name: "duration", Type: param.Duration, Default: "2s", Min: 0.1, Max: 3600, Help: "measured time"},
 		{Name: "warmup", Type: param.Duration, Default: "500ms", Min: 0, Max: 3600, Help: "time before the measuring begins (fio's ramp_time)"},
@@ -109,8 +109,10 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 		return nil, fmt.Errorf("iodepth = %s has no effect with engine = %s, which has one request in flight; write engine: libaio or io_uring", v.Str("iodepth"), engine)
 	case size < bs:
 		return nil, fmt.Errorf("size = %s is smaller than bs = %s", v.Str("size"), v.Str("bs"))
-	case v.Bool("direct") && bs%512 != 0:
-		return nil, fmt.Errorf("bs = %s is not a multiple of 512 bytes, which direct = true needs", v.Str("bs"))
+	case v.Str("cache") == "direct" && bs%512 != 0:
+		return nil, fmt.Errorf("bs = %s is not a multiple of 512 bytes, which cache = direct needs", v.Str("bs"))
+	case v.Str("cache") == "dropped" && writesOnly(v):
+		return nil, fmt.Errorf("cache = dropped has no effect with rw = %s, which reads nothing; write cache: warm, or direct", v.Str("rw"))
 	case v.Int("fsync") > 0 && directions(v.Str("rw"))[0] == "read" && len(directions(v.Str("rw"))) == 1:
 		return nil, fmt.Errorf("fsync = %s has no effect with rw = %s, which writes nothing", v.Str("fsync"), v.Str("rw"))
 	case duration%time.Millisecond != 0:
@@ -123,10 +125,6 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 		dir = "/tmp"
 	}
 	layout := time.Duration(float64(size) * float64(v.Int("jobs")) / layoutRate * float64(time.Second))
-	direct := "0"
-	if v.Bool("direct") {
-		direct = "1"
-	}
 	return []workload.Role{{
 		Name: "main", Mode: workload.Exec, Needs: []string{"fio"}, Data: v.Str("target") == "data",
 		Warmup: warmup + layout, Expect: duration,
@@ -137,7 +135,11 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 			"--numjobs=" + v.Str("jobs"),
 			"--iodepth=" + v.Str("iodepth"),
 			"--ioengine=" + engine,
-			"--direct=" + direct,
+			"--direct=" + flag(v.Str("cache") == "direct"),
+			// fio lays the files out through the cache. Left alone it drops them from
+			// there whenever it opens them, with every pass over them: a sandbox that
+			// ignores posix_fadvise(2) would read memory where others read the disk.
+			"--invalidate=" + flag(v.Str("cache") == "dropped"),
 			"--fsync=" + v.Str("fsync"),
 			"--time_based", "--runtime=" + millis(duration), "--ramp_time=" + millis(warmup),
 			// Preallocated blocks that were never written read as zeroes without
@@ -147,6 +149,18 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 			"--lat_percentiles=1", "--clat_percentiles=0", "--slat_percentiles=0",
 			"--eta=never", "--output-format=json+"},
 	}}, nil
+}
+
+func writesOnly(v param.Values) bool {
+	ds := directions(v.Str("rw"))
+	return len(ds) == 1 && ds[0] == "write"
+}
+
+func flag(on bool) string {
+	if on {
+		return "1"
+	}
+	return "0"
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) + "ms" }
@@ -184,6 +198,7 @@ func (fio) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error
 		}
 		rd.Histograms = append(rd.Histograms, h)
 		rd.Warnings = append(rd.Warnings, s.warnings(d)...)
+		rd.Warnings = append(rd.Warnings, s.memory(d, v)...)
 	}
 	rd.Samples = append(rd.Samples,
 		record.Sample{Name: "throughput", Unit: record.BytesPerSecond, Kind: record.Value, Value: throughput},

@@ -24,13 +24,15 @@ func cases() []workloadtest.Case {
 	file := func(name string) map[string]string { return map[string]string{"main": "testdata/" + name} }
 	return []workloadtest.Case{
 		{Name: "mixed", Params: param.Values{"rw": "randrw", "jobs": "2", "iodepth": "4", "engine": "libaio"}, Outputs: file("randrw-libaio-2jobs.json")},
-		{Name: "only clat", Params: param.Values{"rw": "randrw", "jobs": "2", "direct": "false"}, Outputs: file("randrw-psync-2jobs-clat.json")},
+		{Name: "only clat", Params: param.Values{"rw": "randrw", "jobs": "2"}, Outputs: file("randrw-psync-2jobs-clat.json")},
 		{Name: "io_uring", Params: param.Values{"jobs": "3", "iodepth": "8", "engine": "io_uring"}, Outputs: file("randread-io_uring-3jobs.json")},
-		{Name: "write", Params: param.Values{"rw": "write", "bs": "1MiB", "direct": "false", "fsync": "8"}, Outputs: file("write-fsync.json")},
+		{Name: "write", Params: param.Values{"rw": "write", "bs": "1MiB", "fsync": "8"}, Outputs: file("write-fsync.json")},
 		{Name: "gVisor", Params: param.Values{"jobs": "2"}, Outputs: file("runsc-psync-2jobs.json")},
 		{Name: "depth without effect", Params: param.Values{"iodepth": "4"}, Refused: true},
 		{Name: "file smaller than a request", Params: param.Values{"bs": "1MiB", "size": "64KiB"}, Refused: true},
-		{Name: "unaligned", Params: param.Values{"bs": "1000"}, Refused: true},
+		{Name: "gVisor, direct", Params: param.Values{"jobs": "2", "cache": "direct"}, Outputs: file("runsc-psync-2jobs.json")},
+		{Name: "unaligned", Params: param.Values{"bs": "1000", "cache": "direct"}, Refused: true},
+		{Name: "nothing to drop", Params: param.Values{"rw": "randwrite", "cache": "dropped"}, Refused: true},
 		{Name: "fsync of reads", Params: param.Values{"fsync": "1"}, Refused: true},
 		{Name: "too fine a time", Params: param.Values{"duration": "1000100us"}, Refused: true},
 	}
@@ -112,7 +114,7 @@ func TestAllJobsCount(t *testing.T) {
 // TestPercentiles compares with the percentiles that fio itself computed from
 // the same bins.
 func TestPercentiles(t *testing.T) {
-	r, err := read(t, "write-fsync.json", param.Values{"rw": "write", "bs": "1MiB", "direct": "false"})
+	r, err := read(t, "write-fsync.json", param.Values{"rw": "write", "bs": "1MiB"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,12 +185,63 @@ func TestWarnings(t *testing.T) {
 	near(t, "iops over the longest job", value(t, r, "iops", ""), 1, 1e-9)
 }
 
+// TestPageCache: the capture of gVisor was made with direct=1, and answered from
+// memory all the same.
+func TestPageCache(t *testing.T) {
+	for _, c := range []struct {
+		name, file string
+		v          param.Values
+		want       string
+	}{
+		{"gVisor, direct", "runsc-psync-2jobs.json", param.Values{"jobs": "2", "cache": "direct"}, "O_DIRECT had no effect"},
+		{"gVisor, dropped", "runsc-psync-2jobs.json", param.Values{"jobs": "2", "cache": "dropped"}, "posix_fadvise"},
+		{"gVisor, as asked", "runsc-psync-2jobs.json", param.Values{"jobs": "2", "cache": "warm"}, ""},
+		{"gVisor, tmpfs", "runsc-psync-2jobs.json", param.Values{"jobs": "2", "cache": "direct", "target": "tmpfs"}, ""},
+		{"read ahead", "runsc-psync-2jobs.json", param.Values{"jobs": "2", "cache": "dropped", "rw": "read"}, ""},
+		{"a disk", "randread-io_uring-3jobs.json", param.Values{"jobs": "3", "iodepth": "8", "engine": "io_uring", "cache": "direct"}, ""},
+	} {
+		r, err := read(t, c.file, c.v)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		got := ""
+		for _, w := range r.Warnings {
+			if w.Code == "page-cache" {
+				got += w.Text
+			}
+		}
+		if (got != "") != (c.want != "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: warning %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestCache: what fio is told, so that all sandboxes do the same.
+func TestCache(t *testing.T) {
+	for cache, want := range map[string][]string{"warm": {"--direct=0", "--invalidate=0"}, "dropped": {"--direct=0", "--invalidate=1"}, "direct": {"--direct=1", "--invalidate=0"}} {
+		v, err := param.Fill(New().Params(), param.Values{"cache": cache})
+		if err != nil {
+			t.Fatal(err)
+		}
+		roles, err := New().Roles(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !slices.Contains(roles[0].Args, w) {
+				t.Errorf("cache = %s: %q, want %s", cache, roles[0].Args, w)
+			}
+		}
+	}
+}
+
 // TestReal runs the installed fio as Roles says, in a directory of its own.
 func TestReal(t *testing.T) {
 	if _, err := exec.LookPath("fio"); err != nil {
 		t.Skip("fio is not installed")
 	}
-	v, err := param.Fill(New().Params(), param.Values{"rw": "randrw", "size": "1MiB", "jobs": "2", "direct": "false", "duration": "300ms", "warmup": "100ms"})
+	v, err := param.Fill(New().Params(), param.Values{"rw": "randrw", "size": "1MiB", "jobs": "2", "duration": "300ms", "warmup": "100ms"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"tare/param"
 	"tare/record"
 	"tare/workload/output"
 )
@@ -27,6 +28,9 @@ const (
 	maxBytes = int64(1) << 56
 	// fewRequests: below it fewer than five requests are beyond the 99th percentile.
 	fewRequests = 500
+	// noDisk is a latency that no disk reaches: the fastest there are answer
+	// in some 10 us, the way through the kernel included.
+	noDisk = 5 * time.Microsecond
 	// unevenJobs is how much longer one job may run than another before a rate of
 	// their sum means little.
 	unevenJobs = 1.1
@@ -193,6 +197,25 @@ func (t total) warnings(name string) []record.Warning {
 		out = append(out, record.Warning{Code: "completion-latency", Text: "fio printed no histogram of the whole latency; the time to hand requests over is missing from the percentiles (" + name + ")"})
 	}
 	return out
+}
+
+// memory warns where requests were to go to the disk and a good part of them
+// cannot have: the tenth percentile, because a sandbox may be slow for its own
+// reasons in all the others. It misses a sandbox that is that slow in all. With
+// dropped only random reads of whole pages are judged: of others the kernel reads
+// ahead. Writes count with O_DIRECT alone: else the cache takes them by design.
+func (t total) memory(name string, v param.Values) []record.Warning {
+	cache, p10 := v.Str("cache"), time.Duration(t.latency.ValueAtQuantile(10))
+	why := "O_DIRECT had no effect"
+	switch {
+	case p10 >= noDisk || v.Str("target") == "tmpfs" || cache == "warm":
+		return nil
+	case cache == "dropped" && (name == "write" || !strings.HasPrefix(v.Str("rw"), "rand") || v.Size("bs") < 4096):
+		return nil
+	case cache == "dropped":
+		why = "posix_fadvise did not drop the files from the page cache"
+	}
+	return []record.Warning{{Code: "page-cache", Text: fmt.Sprintf("the sandbox answered from memory: %s (a tenth of the %ss took %s or less, which no disk does); do not compare it with one that went to the disk, use cache: warm", why, name, p10)}}
 }
 
 func encode(name string, labels record.Labels, h *hdrhistogram.Histogram) (record.Histogram, error) {

@@ -1,6 +1,7 @@
 package netload
 
 import (
+	"slices"
 	"testing"
 
 	"tare/param"
@@ -41,3 +42,22 @@ func cases() []workloadtest.Case {
 func TestContract(t *testing.T) { workloadtest.Run(t, Workload{}, cases()...) }
 
 func FuzzParse(f *testing.F) { workloadtest.Fuzz(f, Workload{}, cases()...) }
+
+// TestDefaultSize: a stream of the small messages that a round trip has would
+// show the price of a system call.
+func TestDefaultSize(t *testing.T) {
+	for mode, want := range map[string]string{"rr": "64", "stream": "65536"} {
+		v, err := param.Fill(Workload{}.Params(), param.Values{"mode": mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		roles, err := Workload{}.Roles(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := roles[1].Args
+		if i := slices.Index(args, "--size"); i < 0 || args[i+1] != want {
+			t.Errorf("mode %s: %q, want --size %s", mode, args, want)
+		}
+	}
+}

@@ -43,8 +43,8 @@ func (Workload) Params() []param.Param {
 		{Name: "mode", Type: param.Enum, Default: "rr", Words: []string{"rr", "stream"},
 			Help: "rr: request and response, one outstanding a connection; stream: one way, as fast as it goes"},
 		{Name: "protocol", Type: param.Enum, Default: "tcp", Words: []string{"tcp", "udp"}, Help: "udp is for mode rr"},
-		{Name: "size", Type: param.Size, Default: "64", Min: 1, Max: maxMessage,
-			Help: "of a message, and of each read and write; UDP at most 65507"},
+		{Name: "size", Type: param.Size, Default: "auto", Words: []string{"auto"}, Min: 1, Max: maxMessage,
+			Help: "of a message, and of each read and write; auto: 64 B in mode rr, 64 KiB in mode stream; UDP at most 65507"},
 		{Name: "reply", Type: param.Size, Default: "0", Min: 0, Max: maxMessage, Help: "size of the reply in mode rr; 0: as the request"},
 		{Name: "connections", Type: param.Int, Default: "1", Min: 1, Max: maxConnections, Help: "each with a thread of its own at both ends"},
 		{Name: "direction", Type: param.Enum, Default: "upload", Words: []string{"upload", "download"},
@@ -119,10 +119,22 @@ func (Workload) Roles(v param.Values) ([]workload.Role, error) {
 	}, nil
 }
 
+// sizeOf resolves the word auto. A stream of small messages shows the price of a
+// system call and not what the network carries, so that it is not the default.
+func sizeOf(v param.Values) int {
+	switch {
+	case v.Str("size") != "auto":
+		return int(v.Size("size"))
+	case v.Str("mode") == "stream":
+		return 64 << 10
+	}
+	return 64
+}
+
 func configOf(v param.Values) config {
 	return config{
 		Version: protocolVersion, Mode: v.Str("mode"), Protocol: v.Str("protocol"), Direction: v.Str("direction"),
-		Size: int(v.Size("size")), Reply: int(v.Size("reply")), Connections: v.Int("connections"),
+		Size: sizeOf(v), Reply: int(v.Size("reply")), Connections: v.Int("connections"),
 		Rate: v.Float("rate"), Count: int64(v.Int("count")), NoDelay: v.Bool("nodelay"),
 		Warmup: v.Duration("warmup").Seconds(), Duration: v.Duration("duration").Seconds(),
 		Timeout: v.Duration("timeout").Seconds(),
