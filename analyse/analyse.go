@@ -153,6 +153,9 @@ func (a *analysis) compare() []Comparison {
 				var sum stat.Summary
 				if !c.Baseline {
 					sum = stat.Summarise(pairs(base, own))
+					if c.Base.BelowNoise+c.Level.BelowNoise > 0 {
+						sum.Undefined = belowNoise(&c)
+					}
 					if sum.Undefined == "" {
 						p := pools[c.First]
 						p.s2, p.df = append(p.s2, sum.Var), append(p.df, float64(sum.N-1))
@@ -184,12 +187,14 @@ func (a *analysis) explain(c *Comparison) {
 	switch {
 	case c.Skipped != "":
 		c.Why = "this host cannot run it: " + c.Skipped
-	case c.Base.N == 0 && c.Level.N > 0:
+	case c.Base.N == 0 && c.Level.N > 0 && c.Base.BelowNoise == 0:
 		c.Why = "there is no value of the baseline to compare with"
 	case c.GaveUp != "":
 		c.Why += "; given up: " + c.GaveUp
 	case c.Estimate.N < stat.MinN && c.Failed > 0:
 		c.Why += fmt.Sprintf("; %d failed, the last time: %s", c.Failed, c.Failures[len(c.Failures)-1].Text)
+	case c.Level.BelowNoise+c.Base.BelowNoise > 0:
+		// Why says it already.
 	case c.Level.N == 0 && c.Level.Missing > 0:
 		c.Why += fmt.Sprintf("; %d good trials have no value of %s", c.Level.Missing, c.Response.Name)
 	}
@@ -213,8 +218,29 @@ func (a *analysis) responses(w study.Workload) []record.Response {
 	return out
 }
 
+// belowNoise says why there is no ratio. The blocks whose values are clear of
+// noise are not compared by themselves: that they came out high is what they
+// were chosen by, and the ratio would be wrong by it.
+func belowNoise(c *Comparison) string {
+	of := func(l Level) string { return fmt.Sprintf("%d of %d", l.BelowNoise, l.N+l.Missing) }
+	s := c.Response.Name + " is below noise in "
+	switch {
+	case c.Level.BelowNoise == 0:
+		return s + of(c.Base) + " trials of the baseline"
+	case c.Base.BelowNoise == 0:
+		return s + of(c.Level) + " trials"
+	}
+	return s + of(c.Level) + " trials, and " + of(c.Base) + " of the baseline"
+}
+
+// unclear says whether a trial's value of a response is below noise.
+func unclear(t *record.Trial, response string) bool {
+	return slices.ContainsFunc(t.Warnings, func(w record.Warning) bool { return w.Code == record.BelowNoise+response })
+}
+
 // readings returns the value in each block that was tried: that of the last good
-// attempt; NaN where every attempt failed or it has no such value.
+// attempt; NaN where every attempt failed, or it has no such value or one below
+// noise.
 func readings(trials []*record.Trial, response string) map[int]float64 {
 	out := make(map[int]float64, len(trials))
 	for _, t := range trials {
@@ -223,7 +249,7 @@ func readings(trials []*record.Trial, response string) map[int]float64 {
 		}
 	}
 	for block, t := range good(trials) {
-		if v, ok := t.Sample(response); ok {
+		if v, ok := t.Sample(response); ok && !unclear(t, response) {
 			out[block] = v
 		}
 	}
@@ -262,6 +288,9 @@ func level(trials []*record.Trial, values map[int]float64, response record.Respo
 		x := values[block]
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			l.Missing++
+			if unclear(t, response.Name) {
+				l.BelowNoise++
+			}
 			continue
 		}
 		v = append(v, x)

@@ -318,3 +318,55 @@ func TestAgreesWithPlan(t *testing.T) {
 		}
 	}
 }
+
+// TestBelowNoise: no ratio is made with a value that is not clear of noise, on
+// whichever side, and none of the blocks that remain.
+func TestBelowNoise(t *testing.T) {
+	st := makeStudy()
+	var trials []record.Trial
+	seq := 0
+	for block := 1; block <= 4; block++ {
+		for _, box := range boxes {
+			seq++
+			tr := outcome(plan.Next{Seq: seq, Block: block, Attempt: 1, Stratum: 1,
+				Cell: record.Cell{{Factor: "workload", Value: "stream"}, {Factor: "sandbox", Value: box}}})
+			if block == 2 && box == "runc" {
+				tr.Warnings = append(tr.Warnings, record.Warning{Code: record.BelowNoise + "throughput", Text: "not clear of noise"})
+			}
+			trials = append(trials, tr)
+		}
+	}
+	find := func(r *Result, box string) Comparison {
+		for _, c := range r.Compared {
+			if b, _ := c.Cell.Get("sandbox"); c.Workload == "stream" && b == box {
+				return c
+			}
+		}
+		t.Fatalf("%s is not compared", box)
+		return Comparison{}
+	}
+	r := Analyse(st, trials, nil, Describe(describe))
+	if c := find(r, "runc"); c.Estimate.Ratio != 0 || c.Estimate.HasInterval() || c.Verdict != stat.Undecided || c.Level.BelowNoise != 1 || c.Level.N != 3 ||
+		!strings.Contains(c.Why, "throughput is below noise in 1 of 4 trials") {
+		t.Errorf("own side below noise: %+v", c)
+	}
+	if c := find(r, "runsc"); c.Estimate.Ratio == 0 || c.Verdict == stat.Undecided {
+		t.Errorf("nothing below noise: %+v", c)
+	}
+	for i := range trials {
+		trials[i].Warnings = nil
+		if b, _ := trials[i].Cell.Get("sandbox"); b == "process" {
+			trials[i].Warnings = []record.Warning{{Code: record.BelowNoise + "throughput"}}
+		}
+	}
+	r = Analyse(st, trials, nil, Describe(describe))
+	if c := find(r, "runsc"); c.Estimate.Ratio != 0 || c.Verdict != stat.Undecided || c.Level.N != 4 || !strings.Contains(c.Why, "4 of 4 trials of the baseline") {
+		t.Errorf("baseline below noise: %+v", c)
+	}
+	for i := range trials {
+		trials[i].Warnings = []record.Warning{{Code: record.BelowNoise + "other"}}
+	}
+	if c := find(Analyse(st, trials, nil, Describe(describe)), "runsc"); c.Estimate.Ratio == 0 {
+		t.Errorf("another response below noise: %+v", c)
+	}
+}

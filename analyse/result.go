@@ -66,13 +66,14 @@ type Comparison struct {
 
 // Level sums up the good trials of a cell, the last good attempt of each block.
 type Level struct {
-	N       int         `json:"n"`
-	Missing int         `json:"missing,omitempty"` // good trials without a usable value of the response
-	Unit    record.Unit `json:"unit,omitempty"`
-	Typical float64     `json:"typical"` // geometric mean when all values are positive, else the median
-	Median  float64     `json:"median"`
-	Min     float64     `json:"min"`
-	Max     float64     `json:"max"`
+	N          int         `json:"n"`
+	Missing    int         `json:"missing,omitempty"`     // good trials without a usable value of the response
+	BelowNoise int         `json:"below_noise,omitempty"` // of Missing: on record, but with a warning record.BelowNoise
+	Unit       record.Unit `json:"unit,omitempty"`
+	Typical    float64     `json:"typical"` // geometric mean when all values are positive, else the median
+	Median     float64     `json:"median"`
+	Min        float64     `json:"min"`
+	Max        float64     `json:"max"`
 }
 
 // Reason is one way in which a cell's trials failed, and how often.

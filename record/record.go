@@ -108,6 +108,11 @@ type Warning struct {
 	Text string `json:"text"`
 }
 
+// BelowNoise begins the code of a warning which says that a response's value is
+// not clear of noise; the response's name follows: below-noise:NAME. Such a
+// value is on record, and no ratio is made with it.
+const BelowNoise = "below-noise:"
+
 // Status of a trial.
 type Status string
 

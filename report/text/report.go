@@ -196,10 +196,14 @@ func comparisonCell(c *analyse.Comparison) gridCell {
 		return gridCell{first: "skipped"}
 	case c.Level.N == 0 && c.GaveUp != "":
 		return gridCell{first: "given up", colour: text.Colors{text.FgRed}}
+	case c.Level.BelowNoise > 0:
+		return gridCell{first: "below noise"}
 	case c.Level.N == 0 && c.Failed > 0:
 		return gridCell{first: "failed", colour: text.Colors{text.FgRed}}
 	case c.Level.N == 0:
 		return gridCell{first: "no value"}
+	case !c.Baseline && c.Base.BelowNoise > 0:
+		return gridCell{first: Value(c.Level.Typical, c.Response.Unit), second: "no ratio"}
 	case c.Baseline, e.N == 0:
 		// Without a baseline there is still something to say.
 		return gridCell{first: Value(c.Level.Typical, c.Response.Unit)}

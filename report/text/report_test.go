@@ -327,3 +327,21 @@ func TestPlanGolden(t *testing.T) {
 		fits(t, b.String(), width)
 	}
 }
+
+// TestBelowNoiseCells: where there is no ratio for noise, the cell says so, and a
+// value that is clear of it is still shown.
+func TestBelowNoiseCells(t *testing.T) {
+	for name, c := range map[string]struct {
+		comparison analyse.Comparison
+		want       gridCell
+	}{
+		"own":      {analyse.Comparison{Level: analyse.Level{N: 2, Missing: 1, BelowNoise: 1}, Base: analyse.Level{N: 3}}, gridCell{first: "below noise"}},
+		"baseline": {analyse.Comparison{Baseline: true, Level: analyse.Level{Missing: 3, BelowNoise: 3}}, gridCell{first: "below noise"}},
+		"other side": {analyse.Comparison{Response: record.Response{Unit: record.Byte}, Level: analyse.Level{N: 3, Typical: 25 << 20},
+			Base: analyse.Level{Missing: 3, BelowNoise: 3}}, gridCell{first: "25.0 MiB", second: "no ratio"}},
+	} {
+		if d := cmp.Diff(c.want, comparisonCell(&c.comparison), cmp.AllowUnexported(gridCell{})); d != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, d)
+		}
+	}
+}

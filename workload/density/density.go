@@ -41,14 +41,16 @@ type density struct{}
 const (
 	// perSandbox is a guess of one start and the wait for the memory to settle.
 	perSandbox = 500 * time.Millisecond
-	// page is the least that a sandbox can take, and the floor of the result: a
-	// ratio needs a positive number.
+	// page is the least that a sandbox can take, and the floor of the result.
 	page = 4096
 	// leakPart of a sandbox's memory, left behind by each, is worth a warning.
 	leakPart = 0.1
 	// maxBytes bounds what is believed of a host's memory.
 	maxBytes = int64(1) << 56
 	maxLine  = 4 << 10
+	// response is what is compared, belowNoise the warning that it cannot be.
+	response   = "memory_per_sandbox"
+	belowNoise = record.BelowNoise + response
 )
 
 func (density) Name() string { return "density" }
@@ -65,7 +67,7 @@ func (density) Params() []param.Param {
 
 func (density) Responses(param.Values) []record.Response {
 	return []record.Response{
-		{Name: "memory_per_sandbox", Unit: record.Byte, Better: record.Lower, Help: "the host's available memory that each further idle sandbox takes (Theil-Sen slope)"},
+		{Name: response, Unit: record.Byte, Better: record.Lower, Help: "the host's available memory that each further idle sandbox takes (Theil-Sen slope)"},
 		{Name: "leak", Unit: record.Byte, Better: record.Neither, Help: "available memory before the first sandbox less that after the last is gone; negative when the host freed some meanwhile"},
 	}
 }
@@ -101,7 +103,7 @@ func (density) Parse(_ string, v param.Values, out io.Reader) (record.Reading, e
 	leak := float64(lines[0].Available - lines[n+1].Available)
 	rd.Warnings = warnings(y, slope, spread, leak)
 	rd.Samples = append(rd.Samples,
-		record.Sample{Name: "memory_per_sandbox", Unit: record.Byte, Kind: record.Value, Value: max(slope, page),
+		record.Sample{Name: response, Unit: record.Byte, Kind: record.Value, Value: max(slope, page),
 			Original: fmt.Sprintf("slope %.0f B, spread %.0f B", slope, spread)},
 		record.Sample{Name: "leak", Unit: record.Byte, Kind: record.Value, Value: leak})
 	return rd, nil
@@ -180,9 +182,9 @@ func warnings(y []float64, slope, spread, leak float64) []record.Warning {
 	noise := spread * math.Sqrt(12/(k*(k+1)*(k+2)))
 	switch {
 	case slope < page:
-		add("memory-below-noise", "the host's available memory did not fall with idle sandboxes (slope %.0f B): the value is the floor of one page, not a measurement; use a larger count on a quiet host", slope)
+		add(belowNoise, "the host's available memory did not fall with idle sandboxes (slope %.0f B): the value is the floor of one page, not a measurement; use a larger count on a quiet host", slope)
 	case slope < 2*noise:
-		add("memory-below-noise", "memory_per_sandbox of %.0f B is not clear of the host's own changes (standard error %.0f B); use a larger count on a quiet host", slope, noise)
+		add(belowNoise, "memory_per_sandbox of %.0f B is not clear of the host's own changes (standard error %.0f B); use a larger count on a quiet host", slope, noise)
 	}
 	up := 0
 	for i := 1; i <= n; i++ {
