@@ -29,6 +29,7 @@ import (
 	"strings"
 
 	"tare/collect"
+	"tare/collect/internal/groups"
 	"tare/collect/internal/held"
 	"tare/internal/cgroup"
 	"tare/record"
@@ -141,30 +142,15 @@ func ends(scopes []sandbox.Scope) []end {
 			i = len(out)
 			out = append(out, end{labels: l})
 		}
-		for _, g := range s.Cgroups {
-			out[i].outer = append(out[i].outer, path.Clean("/" + g)[1:])
-		}
+		out[i].outer = append(out[i].outer, s.Cgroups...)
 		if s.Limited != "" {
 			out[i].limited = append(out[i].limited, path.Clean("/" + s.Limited)[1:])
 		}
 	}
 	for i := range out {
-		out[i].outer = outermost(out[i].outer)
+		out[i].outer = groups.Outermost(out[i].outer)
 		slices.Sort(out[i].limited)
 		out[i].limited = slices.Compact(out[i].limited)
-	}
-	return out
-}
-
-// outermost leaves out cgroups that lie in another of the list: the kernel has
-// added them up already.
-func outermost(groups []string) []string {
-	slices.Sort(groups)
-	var out []string
-	for _, g := range slices.Compact(groups) {
-		if !slices.ContainsFunc(out, func(o string) bool { return o == "" || strings.HasPrefix(g, o+"/") }) {
-			out = append(out, g)
-		}
 	}
 	return out
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -218,13 +217,36 @@ func TestEndsAddUp(t *testing.T) {
 	check("after one has gone")
 }
 
-func TestOutermost(t *testing.T) {
-	got := outermost([]string{"tare/b", "tare/a/x", "tare/a", "tare/a-b", "tare/b"})
-	if want := []string{"tare/a", "tare/a-b", "tare/b"}; !slices.Equal(got, want) {
-		t.Errorf("outermost = %v, want %v", got, want)
-	}
-	if got := outermost([]string{"", "tare/a"}); !slices.Equal(got, []string{""}) {
-		t.Errorf("the root holds all: %v", got)
+// TestDiskNotCounted: no line of a device is no figure; a first line starts the
+// series.
+func TestDiskNotCounted(t *testing.T) {
+	for _, v := range []struct{ controller, file, none, some string }{
+		{"blkio", "blkio.throttle.io_service_bytes_recursive", "Total 0\n", "8:16 Read 5\n8:16 Write 7\n8:16 Total 12\nTotal 12\n"},
+		{"unified", "io.stat", "", "8:16 rbytes=5 wbytes=7 rios=1 wios=1 dbytes=0 dios=0\n"},
+	} {
+		w := &tree{t: t, dir: t.TempDir(), v1: v.controller != "unified"}
+		w.file("unified", "tare/a", "pids.current", "1\n")
+		w.file(v.controller, "tare/a", v.file, v.none)
+		p, err := NewWith(w, 0).Open(context.Background(), server(t, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		for i, want := range []map[string]float64{
+			{"cgroup_tasks{end=server}": 1},
+			{"cgroup_tasks{end=server}": 1, "cgroup_io_read{end=server}": 5, "cgroup_io_written{end=server}": 7},
+		} {
+			if i == 1 {
+				w.file(v.controller, "tare/a", v.file, v.some)
+			}
+			got, err := p.Read(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(want, byName(got)); d != "" {
+				t.Errorf("%s, reading %d: -want +got\n%s", v.file, i, d)
+			}
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ type source struct {
 	from       which
 	scale      float64 // to the base unit
 	parse      func([]byte) (uint64, bool)
+	late       bool // may have nothing to say at first
 }
 
 // figure is one series, with the files that may have it, best first.
@@ -42,67 +43,67 @@ func figures() []figure {
 	return []figure{
 		{
 			"cgroup_cpu", record.Second, record.Lower, record.Counter, "CPU time of all the sandbox's processes",
-			[]source{{"cpuacct", "cpuacct.usage", outer, 1e-9, bare}, {"", "cpu.stat", outer, 1e-6, key("usage_usec")}},
+			[]source{{"cpuacct", "cpuacct.usage", outer, 1e-9, bare, false}, {"", "cpu.stat", outer, 1e-6, key("usage_usec"), false}},
 		},
 		{
 			"cgroup_cpu_user", record.Second, record.Lower, record.Counter, "the part of it in user mode",
-			[]source{{"cpuacct", "cpuacct.usage_user", outer, 1e-9, bare}, {"cpuacct", "cpuacct.stat", outer, 1e-2, key("user")}, {"", "cpu.stat", outer, 1e-6, key("user_usec")}},
+			[]source{{"cpuacct", "cpuacct.usage_user", outer, 1e-9, bare, false}, {"cpuacct", "cpuacct.stat", outer, 1e-2, key("user"), false}, {"", "cpu.stat", outer, 1e-6, key("user_usec"), false}},
 		},
 		{
 			"cgroup_cpu_system", record.Second, record.Lower, record.Counter, "the part of it in the kernel",
-			[]source{{"cpuacct", "cpuacct.usage_sys", outer, 1e-9, bare}, {"cpuacct", "cpuacct.stat", outer, 1e-2, key("system")}, {"", "cpu.stat", outer, 1e-6, key("system_usec")}},
+			[]source{{"cpuacct", "cpuacct.usage_sys", outer, 1e-9, bare, false}, {"cpuacct", "cpuacct.stat", outer, 1e-2, key("system"), false}, {"", "cpu.stat", outer, 1e-6, key("system_usec"), false}},
 		},
 		{
 			"cgroup_periods", record.Count, record.Neither, record.Counter, "enforcement periods of the CPU limit in which the sandbox ran",
-			[]source{{"cpu", "cpu.stat", limited, 1, key("nr_periods")}, {"", "cpu.stat", limited, 1, key("nr_periods")}},
+			[]source{{"cpu", "cpu.stat", limited, 1, key("nr_periods"), false}, {"", "cpu.stat", limited, 1, key("nr_periods"), false}},
 		},
 		{
 			"cgroup_throttled_periods", record.Count, record.Lower, record.Counter, "those of them in which the limit was reached",
-			[]source{{"cpu", "cpu.stat", limited, 1, key("nr_throttled")}, {"", "cpu.stat", limited, 1, key("nr_throttled")}},
+			[]source{{"cpu", "cpu.stat", limited, 1, key("nr_throttled"), false}, {"", "cpu.stat", limited, 1, key("nr_throttled"), false}},
 		},
 		{
 			"cgroup_throttled_time", record.Second, record.Lower, record.Counter, "time held back by the CPU limit, summed over processors",
-			[]source{{"cpu", "cpu.stat", limited, 1e-9, key("throttled_time")}, {"", "cpu.stat", limited, 1e-6, key("throttled_usec")}},
+			[]source{{"cpu", "cpu.stat", limited, 1e-9, key("throttled_time"), false}, {"", "cpu.stat", limited, 1e-6, key("throttled_usec"), false}},
 		},
 		{
 			"cgroup_memory", record.Byte, record.Lower, record.Gauge, "memory charged, page cache included",
-			[]source{{"memory", "memory.usage_in_bytes", outer, 1, bare}, {"", "memory.current", outer, 1, bare}},
+			[]source{{"memory", "memory.usage_in_bytes", outer, 1, bare, false}, {"", "memory.current", outer, 1, bare, false}},
 		},
 		{
 			"cgroup_memory_peak", record.Byte, record.Lower, record.Gauge, "the most that was charged at once, so far",
-			[]source{{"memory", "memory.max_usage_in_bytes", outer, 1, bare}, {"", "memory.peak", outer, 1, bare}},
+			[]source{{"memory", "memory.max_usage_in_bytes", outer, 1, bare, false}, {"", "memory.peak", outer, 1, bare, false}},
 		},
 		{
 			"cgroup_memory_anon", record.Byte, record.Lower, record.Gauge, "memory that no file backs: heaps and stacks",
-			[]source{{"memory", "memory.stat", outer, 1, key("total_rss")}, {"", "memory.stat", outer, 1, key("anon")}},
+			[]source{{"memory", "memory.stat", outer, 1, key("total_rss"), false}, {"", "memory.stat", outer, 1, key("anon"), false}},
 		},
 		{
 			"cgroup_oom_kills", record.Count, record.Lower, record.Counter, "processes killed for memory",
-			[]source{{"memory", "memory.oom_control", both, 1, key("oom_kill")}, {"", "memory.events", outer, 1, key("oom_kill")}},
+			[]source{{"memory", "memory.oom_control", both, 1, key("oom_kill"), false}, {"", "memory.events", outer, 1, key("oom_kill"), false}},
 		},
 		{
 			"cgroup_tasks", record.Count, record.Neither, record.Gauge, "threads in the sandbox, as the host counts them",
-			[]source{{"pids", "pids.current", outer, 1, bare}, {"", "pids.current", outer, 1, bare}},
+			[]source{{"pids", "pids.current", outer, 1, bare, false}, {"", "pids.current", outer, 1, bare, false}},
 		},
 		{
 			"cgroup_cpu_pressure", record.Second, record.Lower, record.Counter, "time in which some thread waited for a processor",
-			[]source{{"", "cpu.pressure", outer, 1e-6, some}},
+			[]source{{"", "cpu.pressure", outer, 1e-6, some, false}},
 		},
 		{
 			"cgroup_memory_pressure", record.Second, record.Lower, record.Counter, "time in which some thread waited for memory",
-			[]source{{"", "memory.pressure", outer, 1e-6, some}},
+			[]source{{"", "memory.pressure", outer, 1e-6, some, false}},
 		},
 		{
 			"cgroup_io_pressure", record.Second, record.Lower, record.Counter, "time in which some thread waited for a disk",
-			[]source{{"", "io.pressure", outer, 1e-6, some}},
+			[]source{{"", "io.pressure", outer, 1e-6, some, false}},
 		},
 		{
 			"cgroup_io_read", record.Byte, record.Neither, record.Counter, "bytes read from disks",
-			[]source{{"blkio", "blkio.throttle.io_service_bytes_recursive", outer, 1, device("Read ")}, {"", "io.stat", outer, 1, device("rbytes=")}},
+			[]source{{"blkio", "blkio.throttle.io_service_bytes_recursive", outer, 1, device("Read "), true}, {"", "io.stat", outer, 1, device("rbytes="), true}},
 		},
 		{
 			"cgroup_io_written", record.Byte, record.Neither, record.Counter, "bytes written to disks",
-			[]source{{"blkio", "blkio.throttle.io_service_bytes_recursive", outer, 1, device("Write ")}, {"", "io.stat", outer, 1, device("wbytes=")}},
+			[]source{{"blkio", "blkio.throttle.io_service_bytes_recursive", outer, 1, device("Write "), true}, {"", "io.stat", outer, 1, device("wbytes="), true}},
 		},
 	}
 }
@@ -125,22 +126,25 @@ func some(b []byte) (uint64, bool) { return held.Pressure(b, "some") }
 //	8:16 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=0 dios=0
 //
 // or of version 1's blkio files, "8:16 Read 1459200" and at the end "Total ...".
-// A group without traffic has an empty file: that is zero.
+// A file without a line of a device says nothing: the group had no traffic yet,
+// or the kernel does not count it. On hosts whose disks bypass the throttling
+// layer the file stays at "Total 0" whatever is read; a zero would be a lie.
 func device(field string) func([]byte) (uint64, bool) {
 	name := []byte(" " + field)
-	return func(b []byte) (uint64, bool) {
-		var sum uint64
+	return func(b []byte) (sum uint64, found bool) {
 		for len(b) > 0 {
 			var line []byte
 			line, b = held.Line(b)
-			if i := bytes.Index(line, name); i >= 0 {
-				n, _, ok := held.Uint(line[i+len(name):])
-				if !ok || sum+n < sum {
-					return 0, false
-				}
-				sum += n
+			i := bytes.Index(line, name)
+			if i < 0 || bytes.IndexByte(line[:i], ':') < 0 {
+				continue
 			}
+			n, _, ok := held.Uint(line[i+len(name):])
+			if !ok || sum+n < sum {
+				return 0, false
+			}
+			sum, found = sum+n, true
 		}
-		return sum, true
+		return sum, found
 	}
 }

@@ -22,6 +22,7 @@ type reading struct {
 	parse func([]byte) (uint64, bool)
 	scale float64
 	last  float64 // what it last was, in the base unit
+	seen  bool    // it once was something
 }
 
 // series is one figure of one end.
@@ -103,7 +104,7 @@ func (p *probe) reading(paths Paths, b *held.Budget, sources []source, g group) 
 		if err != nil {
 			continue // such as cpu.pressure with psi=0 on the kernel's command line: EOPNOTSUPP
 		}
-		if _, ok := src.parse(data); ok {
+		if _, ok := src.parse(data); ok || src.late {
 			return reading{file: h, parse: src.parse, scale: src.scale}, nil
 		}
 	}
@@ -158,10 +159,10 @@ func (s *series) append(dst []record.Sample) []record.Sample {
 		}
 		switch {
 		case ok && counter:
-			r.last = max(r.last, float64(n)*r.scale)
+			r.last, r.seen = max(r.last, float64(n)*r.scale), true
 		case ok:
 			r.last = float64(n) * r.scale
-		case !counter:
+		case !counter, !r.seen:
 			continue
 		}
 		sum, seen = sum+r.last, true

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"tare/collect/internal/held"
 	"tare/sandbox"
@@ -22,39 +25,67 @@ const (
 // self is the scope index of this program.
 const self = -1
 
-// find lists all threads of the scopes, takes up the new ones, and retires
-// those that have gone. A process belongs to the first scope that names it;
-// cgroups come before pids, because they are exact.
+// Bounds of what searching may cost. A search within cheap is made at every
+// reading; a dearer one so seldom that it takes share of a processor, but at
+// least every Options.Rescan.
+const (
+	cheap = 500 * time.Microsecond
+	share = 0.005
+)
+
+// due says whether this reading searches.
+func (p *probe) due() bool {
+	if p.cost <= cheap {
+		return true
+	}
+	pause := time.Duration(float64(p.cost) / share)
+	return p.o.Now()-p.lastFind >= min(pause, p.o.Rescan)
+}
+
+// search finds, and notes what that cost. One dear search, such as that which
+// takes up the threads of a starting workload, does not count in full.
+func (p *probe) search() {
+	before := p.o.Spent()
+	p.find()
+	p.cost += (p.o.Spent() - before - p.cost) / 4
+}
+
+// find lists the processes of the scopes, takes up the new ones and new threads,
+// and retires those that have gone. A process belongs to the first scope that
+// names it; cgroups come before pids, because they are exact.
 func (p *probe) find() {
 	p.lastFind = p.o.Now()
+	if p.full = p.gen == 0 || p.lastFind-p.rounds >= p.o.Rescan; p.full {
+		p.rounds = p.lastFind
+	}
 	p.gen++
-	claimed := map[int]bool{}
+	clear(p.claimed)
 	if p.o.Self > 0 {
-		claimed[p.o.Self] = true
-		p.findThreads(p.o.Self, self)
+		p.claimed[p.o.Self] = true
+		p.findThreads(p.o.Self, self, nil)
 	}
 	for i, s := range p.scopes {
 		for _, cg := range s.Cgroups {
 			// A cgroup that cannot be read has gone, and its threads with it.
 			pids, _ := p.o.Members(cg)
 			for _, pid := range pids {
-				if !claimed[pid] {
-					claimed[pid] = true
-					p.findThreads(pid, i)
+				if !p.claimed[pid] {
+					p.claimed[pid] = true
+					p.findThreads(pid, i, p.covers[i])
 				}
 			}
 		}
 	}
 	for i, s := range p.scopes {
 		queue := slices.Clone(s.Pids)
-		for len(queue) > 0 && len(claimed) < maxThreads {
+		for len(queue) > 0 && len(p.claimed) < maxThreads {
 			pid := queue[0]
 			queue = queue[1:]
-			if claimed[pid] {
+			if p.claimed[pid] {
 				continue
 			}
-			claimed[pid] = true
-			p.findThreads(pid, i)
+			p.claimed[pid] = true
+			p.findThreads(pid, i, nil)
 			queue = p.children(queue, pid)
 		}
 	}
@@ -63,21 +94,17 @@ func (p *probe) find() {
 }
 
 // findThreads takes up the threads of one process.
-func (p *probe) findThreads(pid, scope int) {
-	dir := p.o.Root + "/" + strconv.Itoa(pid)
-	comm, args := p.comm(dir), p.args(dir)
-	pr := p.procs[pid]
-	changed := false
-	switch {
-	case pr == nil:
-		pr = &process{comm: comm, args: args}
-		p.procs[pid] = pr
-	case comm != "" && pr.comm != comm || len(args) > 0 && !slices.Equal(pr.args, args):
-		// It has called exec: its threads may play other roles from now on.
-		pr.comm, pr.args, changed = comm, args, true
+func (p *probe) findThreads(pid, scope int, c *cover) {
+	pr, changed := p.lookAt(pid)
+	if pr == nil {
+		return
 	}
 	pr.gen = p.gen
-	for _, name := range list(dir + "/task") {
+	if !p.full && !changed && !pr.unsettled && links(pr.tasks) == pr.live {
+		return // those that ended were missed by the reading just made
+	}
+	pr.unsettled, pr.listed = false, p.gen
+	for _, name := range list(pr.tasks) {
 		tid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
@@ -85,28 +112,78 @@ func (p *probe) findThreads(pid, scope int) {
 		id := threadID{pid, tid}
 		t := p.threads[id]
 		if t == nil {
-			if t = p.newThread(id, scope, dir+"/task/"+name, pr.args); t == nil {
+			if t = p.newThread(id, scope, c, pr); t == nil {
 				continue
 			}
-		} else if changed || !t.settled {
+			pr.unsettled = true
+		} else if p.full || changed || !t.settled {
 			// Names are often set a moment after the thread began.
 			t.settled = true
-			p.classify(t, dir+"/task/"+name, pr.args)
+			p.classify(t, pr.tasks+"/"+name, pr.args)
 		}
 		t.gen = p.gen
 	}
 }
 
-func (p *probe) newThread(id threadID, scope int, dir string, args []string) *thread {
+// lookAt finds out whether a process is new, or has called exec: its threads
+// may play other roles from then on. A new name tells of exec at every search,
+// the command line at full ones.
+func (p *probe) lookAt(pid int) (pr *process, changed bool) {
+	pr = p.procs[pid]
+	if pr != nil {
+		if b, err := pr.name.Read(&p.buf); err == nil {
+			comm := bytes.TrimSuffix(b, []byte("\n"))
+			if !p.full && string(comm) == pr.comm {
+				return pr, false
+			}
+			args := p.args(pr.dir)
+			changed = string(comm) != pr.comm || len(args) > 0 && !slices.Equal(pr.args, args)
+			pr.comm = string(comm)
+			if changed && len(args) > 0 {
+				pr.args = args
+			}
+			return pr, changed
+		}
+		p.forget(pid, pr) // it ended, and perhaps another has its number
+	}
+	pr = &process{dir: p.o.Root + "/" + strconv.Itoa(pid)}
+	pr.tasks = pr.dir + "/task"
+	var err error
+	if pr.name, err = held.Open(pr.dir+"/comm", p.budget); err != nil {
+		return nil, false // ended meanwhile
+	}
+	if b, err := pr.name.Read(&p.buf); err == nil {
+		pr.comm = string(bytes.TrimSuffix(b, []byte("\n")))
+	}
+	pr.args = p.args(pr.dir)
+	p.procs[pid] = pr
+	return pr, false
+}
+
+// forget lets a process go; its threads are retired by the sweep.
+func (p *probe) forget(pid int, pr *process) {
+	_ = pr.name.Close() // only read from
+	delete(p.procs, pid)
+}
+
+// newThread takes a thread up. It counts from its beginning: at a search it is
+// new since the one before.
+func (p *probe) newThread(id threadID, scope int, c *cover, pr *process) *thread {
 	if len(p.order) >= maxThreads {
 		return nil
 	}
+	dir := pr.tasks + "/" + strconv.Itoa(id.tid)
 	f, err := held.Open(dir+"/schedstat", p.budget)
 	if err != nil {
 		return nil // ended meanwhile; or no descriptor free, then the next search tries again
 	}
-	t := &thread{id: id, scope: scope, file: f}
-	p.classify(t, dir, args)
+	t := &thread{id: id, scope: scope, file: f, cover: c, process: pr}
+	if !p.refresh(t) {
+		_ = f.Close() // ended meanwhile
+		return nil
+	}
+	p.classify(t, dir, pr.args)
+	pr.live++
 	p.threads[id] = t
 	p.order = append(p.order, t)
 	return t
@@ -133,8 +210,10 @@ func (p *probe) classify(t *thread, dir string, args []string) {
 	p.unlist(t)
 	if to := p.sumOf(sumKey{role, end}); to != t.sum {
 		if t.sum != nil {
-			t.sum.keep(t)
-			t.fromRun, t.fromWait = t.run, t.wait
+			// What it has used since the reading before is the new role's: most
+			// threads that change do so at once, by exec.
+			t.sum.keep(t, t.prevRun, t.prevWait)
+			t.fromRun, t.fromWait = t.prevRun, t.prevWait
 		}
 		t.sum = to
 	}
@@ -144,14 +223,15 @@ func (p *probe) classify(t *thread, dir string, args []string) {
 // sweep retires threads that the last search did not see.
 func (p *probe) sweep() {
 	for _, t := range p.order {
-		if t.gen != p.gen {
+		// A process whose threads were not listed stands for all of them.
+		if t.gen != p.gen && (t.process.gen != p.gen || t.process.listed == p.gen) {
 			p.retire(t)
 		}
 	}
 	p.compact()
 	for pid, pr := range p.procs {
 		if pr.gen != p.gen {
-			delete(p.procs, pid)
+			p.forget(pid, pr)
 		}
 	}
 }
@@ -262,6 +342,33 @@ func parseParent(b []byte) (int, bool) {
 		return 0, false
 	}
 	return int(n), true
+}
+
+// links tells how many directories are in one without listing it: its link
+// count is two more. For the task directory of a process these are its threads
+// (proc_task_getattr of fs/proc/base.c). -1: not known.
+func links(dir string) int {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil || st.Nlink < 2 {
+		return -1
+	}
+	return int(st.Nlink) - 2 //nolint:gosec,unconvert // at most PID_MAX_LIMIT; its type is the machine's
+}
+
+// subdirectories gives the directories in a directory of a cgroup tree. The
+// link count says at once that there are none, which is the usual case.
+func subdirectories(dir string) []string {
+	if links(dir) == 0 {
+		return nil
+	}
+	entries, _ := os.ReadDir(dir) // gone: none
+	var out []string
+	for _, e := range entries {
+		if e.IsDir() {
+			out = append(out, e.Name())
+		}
+	}
+	return out
 }
 
 // list gives the names in a directory, nil when it has gone. Readdirnames, not

@@ -25,9 +25,14 @@ const (
 type threadID struct{ pid, tid int }
 
 type process struct {
-	comm string
-	args []string
-	gen  int
+	dir, tasks string
+	name       *held.File // its comm
+	comm       string
+	args       []string
+	live       int  // threads known
+	unsettled  bool // has threads that were looked at only once
+	gen        int  // of the search that saw it
+	listed     int  // of the search that listed its threads
 }
 
 type thread struct {
@@ -37,6 +42,10 @@ type thread struct {
 	role              sandbox.Role
 	file              *held.File
 	run, wait         uint64 // ns, total since the thread began
+	prevRun, prevWait uint64 // the same a reading before
+	cover             *cover // nil: not in a cgroup of a scope
+	coverFrom         uint64 // run time before it came under the cover
+	process           *process
 	carryRun, carryWt uint64 // of an earlier thread with the same number, seen through a file that is not held
 	fromRun, fromWait uint64 // what was counted for another role before
 	listRun, listWait uint64 // where its series began
@@ -62,10 +71,11 @@ type sum struct {
 	shownRun, shownWt uint64 // last values given out
 }
 
-// keep takes over for good what a thread has used in this role.
-func (s *sum) keep(t *thread) {
-	s.goneRun += t.run - t.fromRun
-	s.goneWait += t.wait - t.fromWait
+// keep takes over for good what a thread had used in this role up to run and
+// wait.
+func (s *sum) keep(t *thread, run, wait uint64) {
+	s.goneRun += run - t.fromRun
+	s.goneWait += wait - t.fromWait
 }
 
 // listing is the series of one thread. Numbers can come back within a trial;
@@ -77,23 +87,29 @@ type listing struct {
 }
 
 type probe struct {
-	o        Options
-	scopes   []sandbox.Scope
-	budget   *held.Budget
-	threads  map[threadID]*thread
-	order    []*thread // the same, in the order found
-	procs    map[int]*process
-	sums     map[sumKey]*sum
-	sumOrder []*sum
-	listed   map[record.Labels]*listing
-	nListed  [2]int // workload, others
-	parents  map[int][]int
-	buf      []byte
-	text     []byte
-	meter    held.Meter
-	gen      int
-	lastFind time.Duration
-	closed   bool
+	o          Options
+	scopes     []sandbox.Scope
+	budget     *held.Budget
+	threads    map[threadID]*thread
+	order      []*thread // the same, in the order found
+	procs      map[int]*process
+	sums       map[sumKey]*sum
+	sumOrder   []*sum
+	listed     map[record.Labels]*listing
+	nListed    [2]int // workload, others
+	parents    map[int][]int
+	claimed    map[int]bool
+	covers     []*cover // by scope; nil: without cgroups
+	coverOrder []*cover
+	buf        []byte
+	text       []byte
+	meter      held.Meter
+	gen        int
+	lastFind   time.Duration
+	cost       time.Duration // CPU of a search, smoothed
+	rounds     time.Duration // when command lines and all threads were last read
+	full       bool          // this search reads them
+	closed     bool
 }
 
 func (p *probe) sumOf(k sumKey) *sum {
@@ -121,25 +137,21 @@ func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
 	}
 	p.meter.Start()
 	defer p.meter.Stop()
-	if p.o.Now()-p.lastFind >= p.o.Rescan {
-		p.find()
+	p.charge()
+	p.refreshAll()
+	if p.due() {
+		p.search()
 	}
 	for _, s := range p.sumOrder {
 		s.liveRun, s.liveWait, s.live = 0, 0, 0
 	}
-	gone := false
 	for _, t := range p.order {
-		if !p.refresh(t) {
-			p.retire(t)
-			gone = true
-			continue
-		}
 		t.sum.liveRun += t.run - t.fromRun
 		t.sum.liveWait += t.wait - t.fromWait
 		t.sum.live++
-	}
-	if gone {
-		p.compact()
+		if t.cover != nil {
+			t.cover.live += t.run - t.coverFrom
+		}
 	}
 	for _, s := range p.sumOrder {
 		s.shownRun = max(s.shownRun, s.goneRun+s.liveRun)
@@ -149,6 +161,7 @@ func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
 			counter(RunWait, s.labels, s.shownWt),
 			record.Sample{Name: Threads, Labels: s.labels, Unit: record.Count, Kind: record.Gauge, Value: float64(s.live)})
 	}
+	dst = p.appendRemainders(dst)
 	if !p.o.NoTids {
 		dst = p.appendThreads(dst)
 	}
@@ -156,6 +169,21 @@ func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
 }
 
 var errClosed = errors.New("proc collector: Read after Close")
+
+// refreshAll reads the known threads and lets those go that have ended.
+func (p *probe) refreshAll() {
+	gone := false
+	for _, t := range p.order {
+		t.prevRun, t.prevWait = t.run, t.wait
+		if !p.refresh(t) {
+			p.retire(t)
+			gone = true
+		}
+	}
+	if gone {
+		p.compact()
+	}
+}
 
 // refresh reads one thread's file; false when the thread has ended.
 func (p *probe) refresh(t *thread) bool {
@@ -185,7 +213,11 @@ func (p *probe) retire(t *thread) {
 		return
 	}
 	t.gone = true
-	t.sum.keep(t)
+	t.process.live--
+	t.sum.keep(t, t.run, t.wait)
+	if t.cover != nil {
+		t.cover.gone += t.run - t.coverFrom
+	}
 	p.unlist(t)
 	_ = t.file.Close() // nothing was written
 	delete(p.threads, t.id)
@@ -265,7 +297,15 @@ func (p *probe) Close() error {
 	for _, t := range p.order {
 		err = errors.Join(err, t.file.Close())
 	}
-	p.order, p.threads = nil, nil
+	for _, pr := range p.procs {
+		err = errors.Join(err, pr.name.Close())
+	}
+	for _, c := range p.coverOrder {
+		for _, u := range c.usages {
+			err = errors.Join(err, u.file.Close())
+		}
+	}
+	p.order, p.threads, p.procs, p.coverOrder = nil, nil, nil, nil
 	return err
 }
 

@@ -50,13 +50,15 @@ const (
 
 // Options are what New decides and tests inject. Zero values mean New's.
 type Options struct {
-	Root    string                             // the proc file system, "/proc"
-	Rescan  time.Duration                      // between searches for new threads, 1 s
-	Now     func() time.Duration               // a monotonic clock
-	Members func(cgroup string) ([]int, error) // processes of a cgroup and its descendants
-	Self    int                                // this program's process id, for the role harness; -1: leave it out
-	Held    int                                // descriptors that may be held; 0: by RLIMIT_NOFILE
-	NoTids  bool                               // sums by role only
+	Root    string                                         // the proc file system, "/proc"
+	Rescan  time.Duration                                  // longest pause between searches for new threads, 1 s
+	Now     func() time.Duration                           // a monotonic clock
+	Spent   func() time.Duration                           // the calling thread's CPU time
+	Paths   func(controller, cgroup string) (string, bool) // cgroup directories, as internal/cgroup's Hierarchy.Path
+	Members func(cgroup string) ([]int, error)             // processes of a cgroup and its descendants
+	Self    int                                            // this program's process id, for the role harness; -1: leave it out
+	Held    int                                            // descriptors that may be held; 0: by RLIMIT_NOFILE
+	NoTids  bool                                           // sums by role only
 }
 
 // Collector is the collector; it keeps no state.
@@ -75,6 +77,9 @@ func NewWith(o Options) *Collector {
 	}
 	if o.Now == nil {
 		o.Now = held.Monotonic
+	}
+	if o.Spent == nil {
+		o.Spent = held.ThreadCPU
 	}
 	if o.Self == 0 {
 		o.Self = os.Getpid()
@@ -95,7 +100,7 @@ func (*Collector) About() string {
 // Series describes what Read returns.
 func (*Collector) Series() []record.Response {
 	return []record.Response{
-		{Name: CPUTime, Unit: record.Second, Better: record.Lower, Help: "time on a processor, summed over the threads of one role and end; threads that ended included"},
+		{Name: CPUTime, Unit: record.Second, Better: record.Lower, Help: "time on a processor, summed over the threads of one role and end since the collector was opened; threads that ended included; role unattributed: charged to the end's cgroups, by threads too short-lived to be seen"},
 		{Name: RunWait, Unit: record.Second, Better: record.Lower, Help: "time runnable but waiting for a processor, summed likewise"},
 		{Name: Threads, Unit: record.Count, Better: record.Neither, Help: "threads alive of one role and end"},
 		{Name: ThreadCPUTime, Unit: record.Second, Better: record.Lower, Help: "time on a processor of one thread that has used any; the first 64 workload threads and 192 others"},
@@ -127,12 +132,17 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Pro
 		return nil, err
 	}
 	o := c.o
-	if o.Members == nil && slices.ContainsFunc(scopes, func(s sandbox.Scope) bool { return len(s.Cgroups) > 0 }) {
+	if (o.Members == nil || o.Paths == nil) && slices.ContainsFunc(scopes, func(s sandbox.Scope) bool { return len(s.Cgroups) > 0 }) {
 		h, err := cgroup.Detect()
 		if err != nil {
 			return nil, fmt.Errorf("proc collector: find cgroups: %w", err)
 		}
-		o.Members = func(rel string) ([]int, error) { return h.Open(rel).Procs() }
+		if o.Members == nil {
+			o.Members = members(h)
+		}
+		if o.Paths == nil {
+			o.Paths = h.Path
+		}
 	}
 	budget := held.DefaultBudget()
 	if o.Held > 0 {
@@ -144,9 +154,15 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Pro
 		procs:   map[int]*process{},
 		sums:    map[sumKey]*sum{},
 		listed:  map[record.Labels]*listing{},
+		claimed: map[int]bool{},
 		buf:     make([]byte, 4096),
 	}
+	p.openCovers(o.Paths)
 	p.find()
+	for _, t := range p.order { // what they had used before is nobody's
+		t.fromRun, t.fromWait, t.coverFrom = t.run, t.wait, t.run
+		t.prevRun, t.prevWait = t.run, t.wait
+	}
 	return p, nil
 }
 

@@ -48,7 +48,12 @@ func (w *world) file(name, text string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	w.write(path, []byte(text))
+}
+
+func (w *world) write(path string, b []byte) {
+	w.t.Helper()
+	if err := os.WriteFile(path, b, 0o600); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -80,11 +85,29 @@ func (w *world) open(o Options, scopes ...sandbox.Scope) collect.Probe {
 	if o.Members == nil {
 		o.Members = func(string) ([]int, error) { return nil, nil }
 	}
+	if o.Spent == nil {
+		o.Spent = func() time.Duration { return 0 }
+	}
+	// All that is there begins its life when the probe is opened.
+	files, err := filepath.Glob(filepath.Join(w.root, "*/task/*/schedstat"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	texts := map[string][]byte{}
+	for _, f := range files {
+		if texts[f], err = os.ReadFile(f); err != nil {
+			w.t.Fatal(err)
+		}
+		w.write(f, []byte("0 0 0\n"))
+	}
 	p, err := NewWith(o).Open(context.Background(), scopes)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = p.Close() })
+	for f, b := range texts {
+		w.write(f, b)
+	}
 	return p
 }
 
@@ -165,10 +188,8 @@ func TestThreadsComeAndGo(t *testing.T) {
 	want(t, read(t, p), sum, 50)
 
 	w.thread(10, 12, "c", 5, 0)
-	w.now += 999 * time.Millisecond
-	want(t, read(t, p), sum, 50) // not looked for yet
 	w.now += time.Millisecond
-	want(t, read(t, p), sum, 55)
+	want(t, read(t, p), sum, 55) // found at once, with what it used before
 
 	w.kill("10/task/11")
 	w.now += time.Second
@@ -182,6 +203,68 @@ func TestThreadsComeAndGo(t *testing.T) {
 	got = read(t, p)
 	want(t, got, sum, 55)
 	want(t, got, "threads{role=workload}", 0)
+}
+
+// TestSearchesBackOff: a search that takes long is made seldom, at least once a
+// second.
+func TestSearchesBackOff(t *testing.T) {
+	for _, c := range []struct {
+		cost, pause time.Duration // of each search; until the next
+	}{{400 * time.Microsecond, 0}, {time.Millisecond, 200 * time.Millisecond}, {time.Second, time.Second}} {
+		w := newWorld(t)
+		w.thread(10, 10, "a", 20, 0)
+		var spent time.Duration
+		p := w.open(Options{Spent: func() time.Duration { spent += c.cost; return spent }}, sandbox.Scope{Pids: []int{10}})
+		for range 50 { // until the smoothed cost is the true one
+			w.now += time.Second
+			read(t, p)
+		}
+		const sum = "cpu_time{role=workload}"
+		w.thread(10, 11, "b", 5, 0)
+		if c.pause > 0 {
+			w.now += c.pause * 9 / 10
+			want(t, read(t, p), sum, 20)
+		}
+		w.now += c.pause / 5
+		want(t, read(t, p), sum, 25)
+	}
+}
+
+// TestRemainder: roles and unattributed add up to what the cgroups were charged.
+func TestRemainder(t *testing.T) {
+	for _, v := range []struct{ controller, file, text string }{
+		{"cpuacct", "cpuacct.usage", "%d000000\n"}, {"", "cpu.stat", "usage_usec %d000\nuser_usec 1\n"},
+	} {
+		w := newWorld(t)
+		charged := func(ms int) { w.file("cg/"+v.file, fmt.Sprintf(v.text, ms)) }
+		charged(1000)
+		w.thread(10, 10, "a", 0, 0)
+		pids := []int{10}
+		p := w.open(Options{
+			Members: func(string) ([]int, error) { return pids, nil },
+			Paths: func(controller, rel string) (string, bool) {
+				return filepath.Join(w.root, "cg"), controller == v.controller && rel == "tare/a"
+			},
+		}, sandbox.Scope{End: "server", Cgroups: []string{"tare/a"}, Pids: []int{30}})
+		step := func(ms, seen, rest int) {
+			t.Helper()
+			charged(ms)
+			got := read(t, p)
+			want(t, got, "cpu_time{end=server,role=workload}", seen)
+			want(t, got, "cpu_time{end=server,role=unattributed}", rest)
+		}
+		w.thread(10, 10, "a", 30, 0)
+		step(1030, 30, 0)
+		w.thread(30, 30, "outside", 7, 0) // not charged to the cgroup
+		step(1050, 37, 20)                // 20 by somebody unseen
+		w.thread(20, 20, "b", 25, 0)
+		pids = []int{10, 20}
+		step(1070, 62, 20) // 25 seen of 20 charged: the reading was later
+		step(1075, 62, 20)
+		w.kill("20")
+		pids = []int{10}
+		step(1085, 62, 30)
+	}
 }
 
 func TestNumberUsedAgain(t *testing.T) {

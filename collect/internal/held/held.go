@@ -142,6 +142,10 @@ func open(path string) (int, error) {
 // CLOCK_MONOTONIC: what rescans are timed by.
 func Monotonic() time.Duration { return clock(unix.CLOCK_MONOTONIC) }
 
+// ThreadCPU is the CPU time of the calling thread, CLOCK_THREAD_CPUTIME_ID: for
+// stretches within a Meter's, which keeps the goroutine on its thread.
+func ThreadCPU() time.Duration { return clock(unix.CLOCK_THREAD_CPUTIME_ID) }
+
 func clock(id int32) time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(id, &ts); err != nil {
