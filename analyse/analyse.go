@@ -194,7 +194,7 @@ func (a *analysis) explain(c *Comparison) {
 	case c.Estimate.N < stat.MinN && c.Failed > 0:
 		c.Why += fmt.Sprintf("; %d failed, the last time: %s", c.Failed, c.Failures[len(c.Failures)-1].Text)
 	case c.Level.BelowNoise+c.Base.BelowNoise > 0:
-		// Why says it already.
+		c.Why = "no ratio: " + belowNoise(c) // more to the point than how few are left
 	case c.Level.N == 0 && c.Level.Missing > 0:
 		c.Why += fmt.Sprintf("; %d good trials have no value of %s", c.Level.Missing, c.Response.Name)
 	}
