@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	"tare/agent"
@@ -71,10 +70,7 @@ func (a *Agent) explain(err error) error {
 	case <-time.After(drain):
 		// It lives, or is just about to end: nothing to add.
 	}
-	if said := strings.TrimSpace(a.tail.String()); said != "" {
-		err = fmt.Errorf("%w; it says: %s", err, said)
-	}
-	return err
+	return fmt.Errorf("%w%s", err, Says(&a.tail))
 }
 
 // Pid is the process's.

@@ -15,10 +15,14 @@ import (
 	"tare/sandbox"
 )
 
+// probeWithin bounds one start of the smallest program.
+const probeWithin = 10 * time.Second
+
 // Probe starts the smallest program in the smallest tree through l, and fails
 // unless it answers. It leaves nothing behind.
 func Probe(ctx context.Context, l sandbox.Launcher, stateDir string) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	parent := ctx
+	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
 	if err := os.MkdirAll(stateDir, 0o755); err != nil { //nolint:gosec // as the rest of /run
 		return fmt.Errorf("%s: %w; run as root", l.Name(), err)
@@ -44,18 +48,50 @@ func Probe(ctx context.Context, l sandbox.Launcher, stateDir string) (err error)
 	}
 	var stdout, stderr Tail
 	name := "check-" + l.Name() + "-" + strconv.Itoa(os.Getpid()) + strings.TrimPrefix(filepath.Base(dir), "check")
-	_, err = l.Launch(ctx, sandbox.Spec{Name: name, Dir: own, Root: root},
+	began := time.Now()
+	got, err := l.Launch(ctx, sandbox.Spec{Name: name, Dir: own, Root: root},
 		sandbox.Command{Args: []string{"/tare-hello"}, Stdout: &stdout, Stderr: &stderr}, sandbox.Whole)
-	said := strings.TrimSpace(stderr.String())
 	switch {
-	case err != nil && said != "":
-		return fmt.Errorf("%s does not work on this host: %w; it says: %s", l.Name(), err, said)
+	case err != nil && parent.Err() == nil && ctx.Err() != nil:
+		return fmt.Errorf("%s does not work on this host: its smallest program had not ended after %s: %w%s; try that command by hand, or leave %s out of the study",
+			l.Name(), time.Since(began).Round(time.Second), err, Says(&stderr), l.Name())
 	case err != nil:
-		return fmt.Errorf("%s does not work on this host: %w", l.Name(), err)
+		return fmt.Errorf("%s does not work on this host: %w%s", l.Name(), err, Says(&stderr))
 	case stdout.String() != "x\n":
-		return fmt.Errorf("%s does not work on this host: its test program did not answer; it says: %s", l.Name(), said)
+		return fmt.Errorf("%s does not work on this host: its test program did not answer%s%s%s", l.Name(), exited(got.Exit), printed(&stdout), Says(&stderr))
 	}
 	return nil
+}
+
+func exited(e sandbox.Exit) string {
+	if e.Code == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", exit code %d", e.Code)
+}
+
+// printed quotes what came on standard output in place of an answer.
+func printed(t *Tail) string {
+	const most = 200
+	s := t.String()
+	if s == "" {
+		return ""
+	}
+	return fmt.Sprintf("; on standard output came %q", s[:min(len(s), most)])
+}
+
+// Says is the end of an error message: what a tool said, its last 500 bytes,
+// and nothing if it said nothing.
+func Says(t *Tail) string {
+	const most = 500
+	s := strings.TrimSpace(strings.ToValidUTF8(t.String(), "?"))
+	if s == "" {
+		return ""
+	}
+	if len(s) > most {
+		s = "..." + strings.ToValidUTF8(s[len(s)-most:], "")
+	}
+	return "; it says: " + s
 }
 
 // Group makes the control group tare/NAME, and refuses if it is there: two

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"debug/buildinfo"
 	"errors"
@@ -31,7 +32,17 @@ type container struct {
 	group     *cgroup.Group
 	hierarchy *cgroup.Hierarchy
 	open      bool // counted in kind.users
+
+	deleteWithin time.Duration // bounds one `RUNTIME delete` at the end; 0 for deleteInTime
+	stuck        bool          // the runtime's delete hung: it is not tried again
 }
+
+// How long one `RUNTIME delete` may take at the end, and how long where the
+// trial's time is over already.
+const (
+	deleteInTime = 5 * time.Second
+	deleteLate   = 2 * time.Second
+)
 
 // cgroup is the container's own group, which the runtime makes and which
 // carries the limits.
@@ -72,7 +83,7 @@ func (c *container) options(group string) spawn.Options {
 func (c *container) end(ctx context.Context, wait func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, stopWithin)
 	defer cancel()
-	if c.exists() {
+	if c.exists() && !c.stuck {
 		// An error is no news: the container may be deleting itself at this
 		// moment. What counts is whether it is there afterwards.
 		_ = c.delete(ctx)
@@ -88,7 +99,7 @@ func (c *container) end(ctx context.Context, wait func(context.Context) error) e
 // remove kills what is in the groups and removes groups, state and bundle.
 func (c *container) remove(ctx context.Context) error {
 	err := c.group.Destroy(ctx)
-	if c.exists() {
+	if c.exists() && !c.stuck {
 		_ = c.delete(ctx)
 	}
 	for _, pattern := range []string{c.spec.Name, c.spec.Name + "_*", "runtime.json." + c.spec.Name} {
@@ -115,12 +126,17 @@ func (c *container) exists() bool {
 
 // delete calls `RUNTIME delete --force`.
 func (c *container) delete(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.deleteWithin, deleteInTime))
 	defer cancel()
 	var said spawn.Tail
-	life, err := spawn.Live(ctx, c.options(""), c.command("delete", "--force", c.spec.Name), &said, &said)
-	if err == nil && life.Exit.Code != 0 {
-		err = fmt.Errorf("%s delete: exit code %d: %s", c.kind.cfg.Runtime, life.Exit.Code, strings.TrimSpace(said.String()))
+	del := c.command("delete", "--force", c.spec.Name)
+	life, err := spawn.Live(ctx, c.options(""), del, &said, &said)
+	switch {
+	case err != nil:
+		c.stuck = ctx.Err() != nil
+		err = hung(ctx, del, life.Begun, err)
+	case life.Exit.Code != 0:
+		err = fmt.Errorf("%s delete: exit code %d%s", c.kind.cfg.Runtime, life.Exit.Code, spawn.Says(&said))
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,15 +23,18 @@ import (
 func (c *container) launch(ctx context.Context, cmd sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
 	defer func() {
 		nothing := func(context.Context) error { return nil }
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			c.deleteWithin = deleteLate
+		}
 		err = errors.Join(err, c.end(context.WithoutCancel(ctx), nothing))
 	}()
 	if mode == sandbox.Phased {
 		return c.phased(ctx, cmd)
 	}
-	life, err := spawn.Live(ctx, c.options(""),
-		c.command("run", "--bundle", c.bundle, c.spec.Name), cmd.Stdout, cmd.Stderr)
+	run := c.command("run", "--bundle", c.bundle, c.spec.Name)
+	life, err := spawn.Live(ctx, c.options(""), run, cmd.Stdout, cmd.Stderr)
 	if err != nil {
-		return l, err
+		return l, hung(ctx, run, life.Begun, err)
 	}
 	// `run` returns when the container is deleted; its end in between does not
 	// show from outside.
@@ -69,8 +73,12 @@ func (c *container) phased(ctx context.Context, cmd sandbox.Command) (l sandbox.
 			_ = run.Process.Kill()
 		}
 		ended, err = p.Wait()
-		if err != nil {
-			err = fmt.Errorf("%s %s: %w; it says: %s", c.kind.cfg.Runtime, verb, errors.Join(ctx.Err(), exitOnly(err)), said.String())
+		switch {
+		case err != nil && ctx.Err() != nil:
+			c.stuck = c.stuck || verb == "delete" && errors.Is(ctx.Err(), context.DeadlineExceeded)
+			err = fmt.Errorf("%w%s", hung(ctx, run, p.Begun, ctx.Err()), spawn.Says(&said))
+		case err != nil:
+			err = fmt.Errorf("%s %s: %w%s", c.kind.cfg.Runtime, verb, exitOnly(err), spawn.Says(&said))
 		}
 		return p.Begun, ended, err
 	}
@@ -95,7 +103,7 @@ func (c *container) phased(ctx context.Context, cmd sandbox.Command) (l sandbox.
 	}
 	l.Started = ended.Sub(begun)
 	if err := awaitEnd(ctx, fd); err != nil {
-		return l, err
+		return l, fmt.Errorf("waiting for the end of the container's first process: %w", err)
 	}
 	l.Exited = time.Since(begun)
 	// By force, because runsc takes a sandbox process that has ended, and that
@@ -128,6 +136,16 @@ func awaitEnd(ctx context.Context, fd int) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// hung says which command was killed because ctx ended, and after how long.
+// Other errors are returned as they are.
+func hung(ctx context.Context, cmd *exec.Cmd, begun time.Time, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("`%s` had not ended after %s and was killed: %w",
+		strings.Join(cmd.Args, " "), time.Since(begun).Round(100*time.Millisecond), err)
 }
 
 func exitOnly(err error) error {

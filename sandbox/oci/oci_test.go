@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tare/internal/state/statetest"
+	"tare/internal/tinyelf"
 	"tare/sandbox"
 	"tare/sandbox/sandboxtest"
 )
@@ -102,6 +103,79 @@ func TestBadRuntimes(t *testing.T) {
 			_ = os.RemoveAll(filepath.Join(RootDir, "bad"))
 		})
 	}
+}
+
+// TestCheckSaysWhatHung: a runtime that hangs or babbles is told with the command
+// and the time, and without quoting silence.
+func TestCheckSaysWhatHung(t *testing.T) {
+	statetest.HostLock(t)
+	for name, c := range map[string]struct {
+		text      string
+		want, not []string
+	}{
+		"hangs":  {"exec sleep 1000\n", []string{"run --bundle", "had not ended after 1", "was killed", "by hand"}, []string{"it says"}},
+		"silent": {"exit 0\n", []string{"did not answer"}, []string{"it says", "standard output"}},
+		"quits":  {"exit 7\n", []string{"did not answer, exit code 7"}, []string{"it says"}},
+		"talks":  {"echo I am no runtime; echo no luck >&2\n", []string{`on standard output came "I am no runtime\n"`, "it says: no luck"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := kind("bad", script(t, c.text))
+			err := k.Check(t.Context())
+			if err == nil {
+				t.Fatal("it passed")
+			}
+			for _, w := range c.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%q does not say %q", err, w)
+				}
+			}
+			for _, w := range c.not {
+				if strings.Contains(err.Error(), w) {
+					t.Errorf("%q says %q", err, w)
+				}
+			}
+		})
+	}
+}
+
+// TestDeleteHangs: the step that hung is named, and the trial's time is overrun
+// by no more than a few seconds. The rest of the runtime is runc.
+func TestDeleteHangs(t *testing.T) {
+	statetest.HostLock(t)
+	if _, err := exec.LookPath("runc"); err != nil {
+		t.Skip("runc is not installed")
+	}
+	k := kind("bad", script(t, "for a in \"$@\"; do test \"$a\" = delete && exec sleep 1000; done\nexec runc \"$@\"\n"))
+	k.known = true // no probing
+	dir, root := t.TempDir(), t.TempDir()
+	code, err := tinyelf.Hello()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "tare-hello"), code, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"proc", "sys", "dev", "tmp"} {
+		if err := os.Mkdir(filepath.Join(root, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	begun := time.Now()
+	spec := sandbox.Spec{Name: "bad-delete", Dir: dir, Root: root}
+	_, err = k.Launch(ctx, spec, sandbox.Command{Args: []string{"/tare-hello"}}, sandbox.Phased)
+	if err == nil || !strings.Contains(err.Error(), "delete --force bad-delete` had not ended after") {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(begun); took > 6*time.Second {
+		t.Errorf("took %v, its time was 2 s", took)
+	}
+	left, _ := filepath.Glob("/sys/fs/cgroup/*/tare/" + spec.Name)
+	if files, _ := os.ReadDir(dir); len(left)+len(files) > 0 {
+		t.Errorf("left: %v %v", left, files)
+	}
+	_ = os.RemoveAll(filepath.Join(RootDir, "bad"))
 }
 
 func TestRoles(t *testing.T) {
