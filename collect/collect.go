@@ -30,7 +30,8 @@ type Collector interface {
 // one goroutine at a time.
 type Probe interface {
 	// Read appends the present samples to dst and returns it. Threads that have
-	// gone are left out silently; new ones are found at about 1 Hz.
+	// gone are left out silently; new ones are looked for at every Read as long
+	// as that is cheap, and at least once a second.
 	Read(dst []record.Sample) ([]record.Sample, error)
 	Close() error
 }

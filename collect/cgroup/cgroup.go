@@ -17,7 +17,9 @@
 //	system_usec 44511883
 //
 // A group's CPU includes threads that lived too short for the proc collector to
-// see them, and on the other hand cannot tell roles apart.
+// see them, and on the other hand cannot tell roles apart. Disk figures begin
+// with the first line of a device: a file without one may be a kernel that does
+// not count.
 package cgroup
 
 import (

@@ -352,7 +352,7 @@ func links(dir string) int {
 	if err := unix.Stat(dir, &st); err != nil || st.Nlink < 2 {
 		return -1
 	}
-	return int(st.Nlink) - 2 //nolint:gosec,unconvert // at most PID_MAX_LIMIT; its type is the machine's
+	return int(st.Nlink) - 2 //nolint:gosec // at most PID_MAX_LIMIT
 }
 
 // subdirectories gives the directories in a directory of a cgroup tree. The

@@ -2,11 +2,13 @@
 // each thread plays: sentry, gofer, shim, vcpu, workload, harness.
 //
 // The data path: 1. find lists the processes of every scope (members of its
-// cgroups, its pids and their descendants), then their threads, at about 1 Hz;
-// 2. a new thread gets a role from the scope and a descriptor of its schedstat,
+// cgroups, its pids and their descendants), then their threads, at every Read
+// while that is cheap; 2. a new thread gets a role from the scope and a descriptor of its schedstat,
 // held; 3. every Read takes run time and run-queue wait of all known threads by
 // one pread each; 4. threads are summed by role and end; what a thread had used
-// when it ended stays in its sum, so that sums never fall.
+// when it ended stays in its sum, so that sums never fall; 5. what the cgroups
+// of an end were charged and no thread of theirs was seen to use is the role
+// unattributed, so that roles add up to the cgroup.
 //
 // The source is /proc/PID/task/TID/schedstat, "<time on the cpu, ns> <time
 // waiting on a run queue, ns> <timeslices>"
@@ -17,9 +19,11 @@
 // /proc/PID/task/TID/stat was rejected: its ticks are 10 ms, as long as a tenth
 // of the sampling interval, and it costs more to make and to parse. The kernel
 // brings a running thread's figure up to date at its own tick, so one reading
-// may be late by 1 to 10 ms; sums over a trial are exact. A thread that lives
-// for less than the rescan interval may never be seen: the cgroup collector has
-// its time.
+// may be late by 1 to 10 ms; sums over a trial are exact. Taskstats' exit records
+// (Documentation/accounting/taskstats.rst) would name even the shortest threads,
+// but cost a message for each exit of the whole host and need CAP_NET_ADMIN; the
+// sums of ended children in /proc/PID/stat are ticks of 10 ms, and only of
+// children that were waited for.
 package proc
 
 import (
