@@ -154,7 +154,11 @@ func judge(ctx context.Context, role string, exit sandbox.Exit, err error, stdou
 		f.err = fmt.Errorf("%s was killed: out of memory; raise the memory limit or ask for less", role)
 	case ctx.Err() != nil:
 		f.kind = "hung"
-		f.err = withCause(ctx, fmt.Errorf("%s was still running", role))
+		f.err = fmt.Errorf("%s was still running", role)
+		if err != nil { // the sandbox knows which of its steps did not end
+			f.err = err
+		}
+		f.err = withCause(ctx, f.err)
 	case err != nil:
 		f.err = fmt.Errorf("the sandbox failed: %w", err)
 	case exit.Signal != "":

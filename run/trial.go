@@ -241,6 +241,9 @@ func (t *trial) fail(err error) {
 	}
 }
 
+// slowStop is how long a sandbox may take to stop without a word about it.
+const slowStop = 5 * time.Second
+
 // end takes everything away again. It has its own time, so that an interrupted
 // trial is cleaned up too. What cannot be removed is a warning: `tare clean`
 // finds it.
@@ -262,7 +265,13 @@ func (t *trial) end(ctx context.Context) {
 			}
 			began := time.Now()
 			warn("sandbox "+en.spec.Name, en.inst.Stop(ctx))
-			t.sample("sandbox_stop", en.cost, time.Since(began))
+			took := time.Since(began)
+			t.sample("sandbox_stop", en.cost, took)
+			if took > slowStop {
+				t.rec.Warnings = append(t.rec.Warnings, record.Warning{
+					Code: "slow-stop", Text: fmt.Sprintf("%s took %.0f s to stop; its runtime may hang", en.kind.Name(), took.Seconds()),
+				})
+			}
 		}
 		return nil
 	})
