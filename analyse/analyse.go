@@ -233,11 +233,6 @@ func belowNoise(c *Comparison) string {
 	return s + of(c.Level) + " trials, and " + of(c.Base) + " of the baseline"
 }
 
-// unclear says whether a trial's value of a response is below noise.
-func unclear(t *record.Trial, response string) bool {
-	return slices.ContainsFunc(t.Warnings, func(w record.Warning) bool { return w.Code == record.BelowNoise+response })
-}
-
 // readings returns the value in each block that was tried: that of the last good
 // attempt; NaN where every attempt failed, or it has no such value or one below
 // noise.
@@ -249,7 +244,7 @@ func readings(trials []*record.Trial, response string) map[int]float64 {
 		}
 	}
 	for block, t := range good(trials) {
-		if v, ok := t.Sample(response); ok && !unclear(t, response) {
+		if v, ok := t.Sample(response); ok && !t.BelowNoise(response) {
 			out[block] = v
 		}
 	}
@@ -288,7 +283,7 @@ func level(trials []*record.Trial, values map[int]float64, response record.Respo
 		x := values[block]
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			l.Missing++
-			if unclear(t, response.Name) {
+			if t.BelowNoise(response.Name) {
 				l.BelowNoise++
 			}
 			continue

@@ -212,6 +212,7 @@ func (p *Plan) Done(t *record.Trial) {
 	s := &p.strata[c.stratum]
 	n := try{attempt: t.Attempt, ok: t.Status == record.OK, duration: t.Duration}
 	n.value, n.has = t.Sample(s.response)
+	n.has = n.has && !t.BelowNoise(s.response)
 	if t.Failure != nil {
 		n.interrupted = t.Failure.Kind == "interrupted"
 		n.reason = t.Failure.Reason

@@ -7,6 +7,7 @@
 package record
 
 import (
+	"slices"
 	"time"
 )
 
@@ -163,6 +164,12 @@ func (t *Trial) Sample(name string) (float64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// BelowNoise reports whether the trial's own word is that its value of a response
+// is not a measurement.
+func (t *Trial) BelowNoise(response string) bool {
+	return slices.ContainsFunc(t.Warnings, func(w Warning) bool { return w.Code == BelowNoise+response })
 }
 
 // Raw is what one tool printed, kept to be read again.

@@ -69,13 +69,9 @@ func (t *trial) idle(ctx context.Context, en *end, stdout, stderr *output) (err 
 	}
 	enc := json.NewEncoder(stdout)
 	note := func(count int) error {
-		// Freed pages come back a moment after the last process has gone.
-		if err := sleep(ctx, idleSettle); err != nil {
-			return withCause(ctx, err)
-		}
-		available, err := t.engine.Available()
+		available, err := t.settled(ctx, count == 0)
 		if err != nil {
-			return fmt.Errorf("cannot read the available memory: %w", err)
+			return err
 		}
 		return enc.Encode(workload.IdleLine{Count: count, Available: available})
 	}
@@ -139,8 +135,38 @@ func notLaunchable(en *end) error {
 		err: fmt.Errorf("sandbox %s cannot be launched with a command as its whole life", en.kind.Name())}
 }
 
-// idleSettle is how long a step of an idle role rests before memory is read.
-const idleSettle = 100 * time.Millisecond
+const (
+	// idleStep is how long a step of an idle role rests before memory is read.
+	idleStep = 100 * time.Millisecond
+	// What a large sandbox had comes back for seconds after its end (gVisor's 60
+	// MB of eight in about four), so that the next trial would see it rise. With
+	// no sandbox running, memory is read when it has kept within calmBytes for
+	// calmSteps, and at the latest after calmMost.
+	calmBytes = 512 << 10
+	calmSteps = 5
+	calmMost  = 6 * time.Second
+)
+
+// settled returns the host's available memory after a step's rest, or when it
+// has come to rest by itself.
+func (t *trial) settled(ctx context.Context, calm bool) (int64, error) {
+	var last []int64
+	for begun := time.Now(); ; {
+		if err := sleep(ctx, idleStep); err != nil {
+			return 0, withCause(ctx, err)
+		}
+		now, err := t.engine.Available()
+		if err != nil {
+			return 0, fmt.Errorf("cannot read the available memory: %w", err)
+		}
+		last = append(last, now)
+		last = last[max(0, len(last)-calmSteps):]
+		rested := len(last) == calmSteps && slices.Max(last)-slices.Min(last) <= calmBytes
+		if !calm || rested || time.Since(begun) > calmMost {
+			return now, nil
+		}
+	}
+}
 
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)

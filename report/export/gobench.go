@@ -64,7 +64,7 @@ func (b *Bench) line(w io.Writer, t *record.Trial, last int) int {
 	var values strings.Builder
 	workload, _ := t.Cell.Get("workload")
 	for _, r := range b.Responses[workload] {
-		if v, ok := t.Sample(r.Name); ok && finite(v) {
+		if v, ok := t.Sample(r.Name); ok && finite(v) && !t.BelowNoise(r.Name) {
 			fmt.Fprintf(&values, "\t%s %s", number(v), benchUnit(r))
 		}
 	}
