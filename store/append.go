@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"tare/record"
@@ -139,49 +140,45 @@ func insertTrial(ctx context.Context, c *sql.Conn, session int64, name string, t
 	return w.close()
 }
 
-// inserter fills one table after another and keeps the first error.
+// inserter fills one table after another, maxRows at a time, and keeps the first
+// error. A statement of many rows costs little more than one of a single row.
 type inserter struct {
 	ctx    context.Context
 	c      *sql.Conn
 	table  string
-	values string
-	stmt   *sql.Stmt
+	values string // placeholders of one row
+	rows   int
+	args   []any
 	err    error
 }
 
+// maxRows keeps a statement far below SQLite's 32766 placeholders.
+const maxRows = 64
+
 func (w *inserter) into(table, values string) {
-	w.end()
+	w.flush()
 	w.table, w.values = table, values
 }
 
-// row prepares the statement with the first row, so that an empty table costs
-// nothing.
 func (w *inserter) row(args ...any) {
-	if w.err != nil {
-		return
-	}
-	if w.stmt == nil {
-		w.stmt, w.err = w.c.PrepareContext(w.ctx, "INSERT INTO "+w.table+" VALUES ("+w.values+")") //nolint:gosec // both are constants of this file
-		if w.err != nil {
-			return
-		}
-	}
-	if _, err := w.stmt.ExecContext(w.ctx, args...); err != nil {
-		w.err = fmt.Errorf("table %s: %w", w.table, err)
+	w.args = append(w.args, args...)
+	if w.rows++; w.rows == maxRows {
+		w.flush()
 	}
 }
 
-func (w *inserter) end() {
-	if w.stmt != nil {
-		if err := w.stmt.Close(); w.err == nil {
-			w.err = err
+func (w *inserter) flush() {
+	if w.rows > 0 && w.err == nil {
+		more := strings.Repeat(",("+w.values+")", w.rows-1)
+		if _, err := w.c.ExecContext(w.ctx, "INSERT INTO "+w.table+" VALUES ("+w.values+")"+more, w.args...); err != nil { //nolint:gosec // table and values are constants of this file
+			w.err = fmt.Errorf("table %s: %w", w.table, err)
 		}
-		w.stmt = nil
 	}
+	w.rows, w.args = 0, w.args[:0]
 }
 
 func (w *inserter) close() error {
-	w.end()
+	w.flush()
 	return w.err
 }
 

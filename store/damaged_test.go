@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	parquetzstd "github.com/parquet-go/parquet-go/compress/zstd"
 )
 
 var update = flag.Bool("update", false, "write testdata/v1 anew: only before schema 1 is released")
@@ -111,7 +112,7 @@ func FuzzOpen(f *testing.F) {
 
 func FuzzDecodeSeries(f *testing.F) {
 	_, ev := testTrial(3)
-	b, err := encodeSeries(ev.Series)
+	b, err := encodeSeries(&parquetzstd.Codec{}, ev.Series)
 	if err != nil {
 		f.Fatal(err)
 	}

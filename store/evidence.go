@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+	parquetzstd "github.com/parquet-go/parquet-go/compress/zstd"
 	"golang.org/x/sys/unix"
 
 	"tare/record"
@@ -36,7 +37,7 @@ func (s *Store) writeEvidence(name string, e record.Evidence) (files []evidenceF
 	if err != nil {
 		return nil, err
 	}
-	w := evidenceWriter{dir: s.dir, name: name, enc: enc}
+	w := evidenceWriter{dir: s.dir, name: name, enc: enc, codec: &s.codec}
 	defer func() {
 		if cerr := w.close(); err == nil {
 			err = cerr
@@ -66,6 +67,7 @@ func (s *Store) writeEvidence(name string, e record.Evidence) (files []evidenceF
 type evidenceWriter struct {
 	dir, name string
 	enc       *zstd.Encoder
+	codec     *parquetzstd.Codec
 	open      []*os.File
 	files     []evidenceFile
 }
@@ -83,7 +85,7 @@ func (s *Store) encoder() (*zstd.Encoder, error) {
 }
 
 func (w *evidenceWriter) series(all []record.Series) error {
-	b, err := encodeSeries(all)
+	b, err := encodeSeries(w.codec, all)
 	if err != nil {
 		return err
 	}

@@ -32,11 +32,17 @@ type row struct {
 	Value  float64 `parquet:"value"`
 }
 
-// encodeSeries returns a Parquet file. Series without points leave no rows.
-func encodeSeries(all []record.Series) ([]byte, error) {
+// encodeSeries returns a Parquet file. Series without points leave no rows. The
+// codec keeps its encoders, so it is worth keeping; pages are no larger than the
+// points need, because their buffers are made, and cleared, for each column.
+func encodeSeries(codec *zstd.Codec, all []record.Series) ([]byte, error) {
+	points := 0
+	for i := range all {
+		points += len(all[i].T)
+	}
 	var buf bytes.Buffer
-	w := parquet.NewGenericWriter[row](&buf, parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
-		parquet.CreatedBy("tare", "", ""), parquet.PageBufferSize(256<<10))
+	w := parquet.NewGenericWriter[row](&buf, parquet.Compression(codec),
+		parquet.CreatedBy("tare", "", ""), parquet.PageBufferSize(min(max(16*points, 4<<10), 256<<10)))
 	batch := make([]row, 0, 1024)
 	flush := func() error {
 		_, err := w.Write(batch)

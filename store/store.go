@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	parquetzstd "github.com/parquet-go/parquet-go/compress/zstd"
 	_ "modernc.org/sqlite" // the database/sql driver "sqlite", without cgo: the binary stays static
 
 	"tare/record"
@@ -83,6 +84,7 @@ type Store struct {
 	mu      sync.Mutex // one Append at a time; guards what is below
 	session int64
 	enc     *zstd.Encoder
+	codec   parquetzstd.Codec // of the series
 }
 
 // Create makes the folder, which must be absent, empty, or left by a Create
@@ -297,7 +299,7 @@ func openDB(dir, address string) (*Store, error) {
 		_ = db.Close()
 		return nil, err
 	}
-	return &Store{dir: dir, db: db, root: root}, nil
+	return &Store{dir: dir, db: db, root: root, codec: parquetzstd.Codec{Level: zstd.SpeedFastest}}, nil
 }
 
 // Dir returns the folder.
