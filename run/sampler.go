@@ -37,7 +37,7 @@ type seriesKey struct {
 
 // openSampler opens the collectors over all sandboxes of the trial. One that
 // fails to open is a warning: the trial's responses do not depend on it.
-func (t *trial) openSampler(ctx context.Context) error {
+func (t *trial) openSampler(ctx context.Context) {
 	var scopes []sandbox.Scope
 	for _, en := range t.ends {
 		if en.inst != nil {
@@ -61,7 +61,6 @@ func (t *trial) openSampler(ctx context.Context) error {
 	t.sampler = s
 	s.read()
 	go s.loop(t.engine.Study.Collect.Interval)
-	return nil
 }
 
 func (s *sampler) loop(interval time.Duration) {

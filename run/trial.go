@@ -121,9 +121,7 @@ func (t *trial) measure(ctx context.Context) error {
 	if err := t.phase(PhaseStart, func() error { return t.start(ctx) }); err != nil {
 		return err
 	}
-	if err := t.openSampler(ctx); err != nil {
-		return err
-	}
+	t.openSampler(ctx)
 	background := &group{}
 	if err := t.phase(PhaseReady, func() error { return t.ready(ctx, background) }); err != nil {
 		return errors.Join(err, background.end())

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ refuses: what is there is in use. Results are never removed.`,
 			defer func() { _ = lock.Release() }()
 			found, err := cleanHost(cmd.Context(), d, dry)
 			if asJSON {
-				return firstError(a.printJSON(found), err)
+				return errors.Join(a.printJSON(asRemovals(found, dry)), err)
 			}
 			verb := "removed"
 			if dry {
@@ -79,11 +80,22 @@ func cleanHost(ctx context.Context, d dirs, dry bool) ([]state.Leftover, error) 
 	return out, nil
 }
 
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
+// removal is one leftover as --json prints it.
+type removal struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Removed bool   `json:"removed"`
+	Error   string `json:"error,omitempty"`
+}
+
+func asRemovals(found []state.Leftover, dry bool) []removal {
+	out := make([]removal, 0, len(found)) // nothing left is [], not null
+	for _, l := range found {
+		r := removal{Kind: l.Kind, Name: l.Name, Removed: !dry && l.Err == nil}
+		if l.Err != nil {
+			r.Error = l.Err.Error()
 		}
+		out = append(out, r)
 	}
-	return nil
+	return out
 }
