@@ -52,7 +52,7 @@ func (l *list) put(path string, e entry) {
 func base(l *list, binary string) error {
 	// The usual links of a merged /usr come first, as the host has them, so
 	// that /lib64/ld-linux-x86-64.so.2 leads to the one place it is copied to.
-	for _, dir := range []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"} {
+	for _, dir := range mergedDirs() {
 		if target, err := os.Readlink("/" + dir); err == nil {
 			l.put(dir, entry{mode: fs.ModeSymlink, link: strings.TrimPrefix(target, "/")})
 			l.put(strings.TrimPrefix(target, "/"), entry{mode: fs.ModeDir | 0o755})

@@ -20,16 +20,23 @@ const probeWithin = 10 * time.Second
 
 // Probe starts the smallest program in the smallest tree through l, and fails
 // unless it answers. It leaves nothing behind.
-func Probe(ctx context.Context, l sandbox.Launcher, stateDir string) (err error) {
-	parent := ctx
+func Probe(ctx context.Context, l sandbox.Launcher, stateDir string) error {
+	return ProbeWith(ctx, l.Name(), stateDir, func(ctx context.Context, spec sandbox.Spec) error {
+		return hello(ctx, l, spec)
+	})
+}
+
+// ProbeWith calls try with the spec of a sandbox that has the smallest programs
+// in the smallest tree (/tare-hello, /tare-pause), gives it some seconds, and leaves nothing behind.
+func ProbeWith(ctx context.Context, kind, stateDir string, try func(context.Context, sandbox.Spec) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
 	if err := os.MkdirAll(stateDir, 0o755); err != nil { //nolint:gosec // as the rest of /run
-		return fmt.Errorf("%s: %w; run as root", l.Name(), err)
+		return fmt.Errorf("%s: %w; run as root", kind, err)
 	}
 	dir, err := os.MkdirTemp(stateDir, "check-")
 	if err != nil {
-		return fmt.Errorf("%s: %w", l.Name(), err)
+		return fmt.Errorf("%s: %w", kind, err)
 	}
 	// Only directories of ours are removed: stateDir itself if it was empty.
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)); _ = os.Remove(stateDir) }()
@@ -39,20 +46,25 @@ func Probe(ctx context.Context, l sandbox.Launcher, stateDir string) (err error)
 			return err
 		}
 	}
-	code, err := tinyelf.Hello()
-	if err != nil {
-		return err
+	for name, program := range map[string]func() ([]byte, error){"tare-hello": tinyelf.Hello, "tare-pause": tinyelf.Pause} {
+		code, err := program()
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(root, name), code, 0o755); err != nil { //nolint:gosec // a program
+			return err
+		}
 	}
-	if err := os.WriteFile(filepath.Join(root, "tare-hello"), code, 0o755); err != nil { //nolint:gosec // a program
-		return err
-	}
+	name := "check-" + kind + "-" + strconv.Itoa(os.Getpid()) + strings.TrimPrefix(filepath.Base(dir), "check")
+	return try(ctx, sandbox.Spec{Name: name, Dir: own, Root: root})
+}
+
+func hello(ctx context.Context, l sandbox.Launcher, spec sandbox.Spec) error {
 	var stdout, stderr Tail
-	name := "check-" + l.Name() + "-" + strconv.Itoa(os.Getpid()) + strings.TrimPrefix(filepath.Base(dir), "check")
 	began := time.Now()
-	got, err := l.Launch(ctx, sandbox.Spec{Name: name, Dir: own, Root: root},
-		sandbox.Command{Args: []string{"/tare-hello"}, Stdout: &stdout, Stderr: &stderr}, sandbox.Whole)
+	got, err := l.Launch(ctx, spec, sandbox.Command{Args: []string{"/tare-hello"}, Stdout: &stdout, Stderr: &stderr}, sandbox.Whole)
 	switch {
-	case err != nil && parent.Err() == nil && ctx.Err() != nil:
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("%s does not work on this host: its smallest program had not ended after %s: %w%s; try that command by hand, or leave %s out of the study",
 			l.Name(), time.Since(began).Round(time.Second), err, Says(&stderr), l.Name())
 	case err != nil:

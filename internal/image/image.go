@@ -1,0 +1,201 @@
+// Package image makes the root file systems of applications without any
+// registry: from the distribution's packages, Python wheels, the host's own
+// programs and files beside the recipe.
+//
+// The data path: 1. Parse reads a recipe, images/NAME/image.yaml; 2. its key,
+// the digest of all inputs, is looked for in the cache: nothing changed, nothing
+// to do; 3. apt resolves and fetches packages (packages.go), pip wheels
+// (wheels.go); 4. their members are checked and unpacked into .building-NAME-*
+// (unpack.go), files and links are put over them, commands run in the tree
+// (step.go), patterns are removed; 5. seal gives every entry the same owner and
+// time and computes the digest; 6. the tree is renamed to trees/DIGEST; 7. Dress
+// puts this binary in at use; 8. Export and Push make an OCI image of it
+// (oci.go).
+//
+// mmdebstrap was rejected: it asks the archive for its lists at every build,
+// wants Perl and mounts, and writes what dpkg's own hooks write. Resolving with
+// apt on an empty status and unpacking takes seconds and gives the same files
+// as its variant "extract".
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/images"
+)
+
+// Tree is an image on this host.
+type Tree struct {
+	Name     string    `json:"name"`
+	Path     string    `json:"path"`     // absolute; to be used read-only
+	Digest   string    `json:"digest"`   // SHA-256 of names, modes, links and contents, in hexadecimal
+	Bytes    int64     `json:"bytes"`    // of all files
+	Files    int       `json:"files"`    // entries of any kind
+	Packages []string  `json:"packages"` // NAME=VERSION, sorted
+	Wheels   []string  `json:"wheels"`   // NAME==VERSION sha256:HASH, sorted
+	Key      string    `json:"key"`      // SHA-256 of the inputs
+	Built    time.Time `json:"built"`
+	Seconds  float64   `json:"seconds"` // that the build took
+	Command  []string  `json:"command,omitempty"`
+	Env      []string  `json:"env,omitempty"` // NAME=VALUE, sorted
+}
+
+// Builder builds images into a cache. The zero value of each field but Cache
+// means the shipped recipes, no progress, the default limit.
+type Builder struct {
+	Cache   string               // folder of the cache, made if missing
+	Recipes fs.FS                // NAME/image.yaml
+	Say     func(string, ...any) // told each step
+	Limit   int64                // bytes of the cache
+	lists   string               // apt's, for tests
+}
+
+// DefaultLimit bounds the cache in bytes.
+const DefaultLimit = 8 << 30
+
+func (b *Builder) recipes() fs.FS {
+	if b.Recipes != nil {
+		return b.Recipes
+	}
+	return images.FS
+}
+
+func (b *Builder) say(format string, args ...any) {
+	if b.Say != nil {
+		b.Say(format, args...)
+	}
+}
+
+// Names lists the images that there are recipes for, sorted.
+func (b *Builder) Names() ([]string, error) {
+	files, err := fs.Glob(b.recipes(), "*/"+RecipeFile)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, f := range files {
+		out = append(out, path.Dir(f))
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// ErrUnknown is wrapped when there is no recipe of that name.
+var ErrUnknown = errors.New("there is no such image")
+
+// Recipe reads the recipe of an image.
+func (b *Builder) Recipe(name string) (Recipe, error) {
+	known, err := b.Names()
+	if err != nil {
+		return Recipe{}, err
+	}
+	if !slices.Contains(known, name) {
+		return Recipe{}, fmt.Errorf("image %q: %w; there are %s", name, ErrUnknown, strings.Join(known, ", "))
+	}
+	file := path.Join(name, RecipeFile)
+	f, err := b.recipes().Open(file)
+	if err != nil {
+		return Recipe{}, err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	return Parse(name, path.Join("images", file), f)
+}
+
+// Build makes the image of that name in the cache, unless it is there already.
+// Several processes may ask for it at once; one builds, the others wait.
+func (b *Builder) Build(ctx context.Context, name string) (Tree, error) {
+	t, release, err := b.Use(ctx, name)
+	if err != nil {
+		return Tree{}, err
+	}
+	release()
+	return t, nil
+}
+
+// Use is Build for who needs the tree for a while: no Prune removes it until
+// release is called or the process ends.
+func (b *Builder) Use(ctx context.Context, name string) (t Tree, release func(), err error) {
+	recipe, err := b.Recipe(name)
+	if err != nil {
+		return Tree{}, nil, err
+	}
+	t, release, err = b.build(ctx, recipe)
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		err = fmt.Errorf("the disk is full; make room (tare image prune), or name another --cache: %w", err)
+	}
+	if err != nil {
+		return Tree{}, nil, fmt.Errorf("cannot build the image %s: %w", name, err)
+	}
+	return t, release, nil
+}
+
+func (b *Builder) job(c *cache, r Recipe) *job {
+	j := &job{builder: b, cache: c, recipe: r, apt: apt{dir: filepath.Join(c.dir, "apt"), host: b.lists}}
+	if j.apt.host == "" {
+		j.apt.host = hostLists
+	}
+	return j
+}
+
+func (b *Builder) build(ctx context.Context, r Recipe) (_ Tree, release func(), err error) {
+	c, err := openCache(b.Cache)
+	if err != nil {
+		return Tree{}, nil, err
+	}
+	unlock, err := c.lock(ctx, r.Name)
+	if err != nil {
+		return Tree{}, nil, err
+	}
+	defer unlock()
+	j := b.job(c, r)
+	if j.key, err = j.computeKey(); err != nil {
+		return Tree{}, nil, err
+	}
+	if t, ok := c.find(r.Name, j.key); ok {
+		if release, err := b.Hold(t); err == nil {
+			return t, release, nil
+		} // a Prune was faster: build it again
+	}
+	if err := j.able(); err != nil { // before anything is fetched
+		return Tree{}, nil, err
+	}
+	t, release, err := j.run(ctx)
+	if err != nil {
+		return Tree{}, nil, err
+	}
+	if _, err := b.Prune(ctx, PruneOptions{Limit: b.Limit}); err != nil {
+		b.say("%s: the cache is over its limit: %v", r.Name, err)
+	}
+	return t, release, nil
+}
+
+// Find returns the image if it is built of what its inputs are now. The error
+// says why this host could not build it.
+func (b *Builder) Find(name string) (t Tree, built bool, err error) {
+	recipe, err := b.Recipe(name)
+	if err != nil {
+		return Tree{}, false, err
+	}
+	c, err := openCache(b.Cache)
+	if err != nil {
+		return Tree{}, false, err
+	}
+	j := b.job(c, recipe)
+	if j.key, err = j.computeKey(); err != nil {
+		return Tree{}, false, err
+	}
+	if t, built = c.find(name, j.key); !built {
+		err = j.able()
+	}
+	return t, built, err
+}

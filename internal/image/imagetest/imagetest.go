@@ -1,0 +1,45 @@
+// Package imagetest gives tests of workloads the image that their roles name.
+//
+// The data path: 1. the image is built, or found, in the host's cache; 2. a
+// copy that shares its files' contents is made for the test; 3. the test's own
+// binary is put into the copy as /tare.
+package imagetest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"tare/internal/image"
+)
+
+// Cache is the host's cache of images, shared by all tests: a build takes up to
+// a minute.
+const Cache = "/var/cache/tare/images"
+
+// Tree returns the unpacked root file system of the image, to be used
+// read-only, with the test's own binary as /tare. A test that cannot have it
+// is skipped with what the host lacks.
+func Tree(t testing.TB, name string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for the host's image cache")
+	}
+	tree, release, err := (&image.Builder{Cache: Cache}).Use(t.Context(), name)
+	if err != nil {
+		t.Skipf("this host cannot build the image: %v", err)
+	}
+	defer release()
+	dir := filepath.Join(t.TempDir(), name)
+	if err := image.Clone(tree.Path, dir); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := image.Dress(dir, self); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

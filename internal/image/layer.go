@@ -1,0 +1,130 @@
+package image
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// dressed are the names that Dress puts into a tree, which are no part of it.
+func dressed() []string { return []string{"tare", "tare-hello", "tare-pause"} }
+
+// layer is a whole tree as one compressed archive in a file.
+type layer struct {
+	path           string
+	digest, diffID v1.Hash
+	size           int64
+}
+
+// Digest implements v1.Layer, as the others.
+func (l *layer) Digest() (v1.Hash, error) { return l.digest, nil }
+
+// DiffID is the digest of the uncompressed archive.
+func (l *layer) DiffID() (v1.Hash, error) { return l.diffID, nil }
+
+// Compressed opens the archive.
+func (l *layer) Compressed() (io.ReadCloser, error) { return os.Open(l.path) }
+
+// Size is the archive's, in bytes.
+func (l *layer) Size() (int64, error) { return l.size, nil }
+
+// MediaType is a compressed archive's.
+func (l *layer) MediaType() (types.MediaType, error) { return types.OCILayer, nil }
+
+// makeLayer writes the tree as an archive to the file and returns it as a layer.
+// Names are in order, owners are root, times are sealTime: the same tree gives
+// the same bytes. Gzip, because every registry and runtime reads it.
+func makeLayer(ctx context.Context, tree, file string) (_ v1.Layer, err error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // our own cache
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	packed, plain := sha256.New(), sha256.New()
+	z, err := gzip.NewWriterLevel(io.MultiWriter(f, packed), gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	t := tar.NewWriter(io.MultiWriter(z, plain))
+	if err := writeTree(ctx, tree, t); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(t.Close(), z.Close()); err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return partial.CompressedToLayer(&layer{path: file, digest: asHash(packed), diffID: asHash(plain), size: st.Size()})
+}
+
+func asHash(h hash.Hash) v1.Hash {
+	return v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(h.Sum(nil))}
+}
+
+func writeTree(ctx context.Context, tree string, t *tar.Writer) error {
+	return filepath.WalkDir(tree, func(p string, d fs.DirEntry, err error) error {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(tree, p)
+		if err != nil || rel == "." || slices.Contains(dressed(), rel) {
+			return err
+		}
+		return writeEntry(t, p, rel, d)
+	})
+}
+
+func writeEntry(t *tar.Writer, p, rel string, d fs.DirEntry) error {
+	info, err := d.Info()
+	if err != nil {
+		return err
+	}
+	h := &tar.Header{Name: rel, Mode: int64(info.Mode().Perm()), ModTime: time.Unix(sealTime, 0), Format: tar.FormatPAX}
+	if info.Mode()&fs.ModeSticky != 0 {
+		h.Mode |= 0o1000
+	}
+	switch {
+	case info.IsDir():
+		h.Typeflag, h.Name = tar.TypeDir, rel+"/"
+		return t.WriteHeader(h)
+	case info.Mode()&fs.ModeSymlink != 0:
+		h.Typeflag = tar.TypeSymlink
+		if h.Linkname, err = os.Readlink(p); err != nil {
+			return err
+		}
+		return t.WriteHeader(h)
+	}
+	h.Typeflag, h.Size = tar.TypeReg, info.Size()
+	if err := t.WriteHeader(h); err != nil {
+		return err
+	}
+	f, err := os.Open(p) //nolint:gosec // inside the tree
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	if _, err := io.Copy(t, f); err != nil {
+		return fmt.Errorf("%s: %w", rel, err)
+	}
+	return nil
+}

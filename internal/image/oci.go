@@ -1,0 +1,205 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/match"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// Annotations of an exported image's manifest, beside those of the OCI's image
+// specification (annotations.md).
+const (
+	AnnotationDigest   = "tare.image.digest"   // of the tree
+	AnnotationPackages = "tare.image.packages" // NAME=VERSION, separated by blanks
+	AnnotationWheels   = "tare.image.wheels"   // NAME==VERSION sha256:HASH, separated by commas
+)
+
+const (
+	annotationRef        = "org.opencontainers.image.ref.name"
+	annotationContainerd = "io.containerd.image.name" // the name that `ctr images import` gives it
+)
+
+// withOCI makes an OCI image of the tree and calls use with it. The image's one
+// layer is in a file that goes afterwards.
+func (b *Builder) withOCI(ctx context.Context, t Tree, use func(v1.Image) error) (err error) {
+	release, err := b.Hold(t)
+	if err != nil {
+		return err
+	}
+	defer release()
+	file, err := os.CreateTemp(b.Cache, buildingPrefix+"~layer-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
+	b.say("%s: packing %d MiB", t.Name, t.Bytes>>20)
+	l, err := makeLayer(ctx, t.Path, file.Name())
+	if err != nil {
+		return err
+	}
+	img, err := ociImage(t, l)
+	if err != nil {
+		return err
+	}
+	return use(img)
+}
+
+// ociImage makes the image of one layer: config, manifest, annotations.
+func ociImage(t Tree, l v1.Layer) (v1.Image, error) {
+	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	created := v1.Time{Time: time.Unix(sealTime, 0).UTC()}
+	cfg, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	cfg = cfg.DeepCopy()
+	cfg.Architecture, cfg.OS, cfg.Created = runtime.GOARCH, "linux", created
+	cfg.Config.Cmd = t.Command
+	cfg.Config.Env = append([]string{"PATH=" + stepPath}, t.Env...)
+	cfg.Config.WorkingDir = "/"
+	if img, err = mutate.ConfigFile(img, cfg); err != nil {
+		return nil, err
+	}
+	img, err = mutate.Append(img, mutate.Addendum{Layer: l, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: "tare image build " + t.Name}})
+	if err != nil {
+		return nil, err
+	}
+	notes := map[string]string{
+		"org.opencontainers.image.title":   t.Name,
+		"org.opencontainers.image.created": created.Format(time.RFC3339),
+		AnnotationDigest:                   t.Digest,
+	}
+	if len(t.Packages) > 0 {
+		notes[AnnotationPackages] = strings.Join(t.Packages, " ")
+	}
+	if len(t.Wheels) > 0 {
+		notes[AnnotationWheels] = strings.Join(t.Wheels, ",")
+	}
+	out, ok := mutate.Annotations(img, notes).(v1.Image)
+	if !ok {
+		return nil, errors.New("an annotated image is no image")
+	}
+	return out, nil
+}
+
+// Export writes the tree into the OCI image layout at dir, which is made if it
+// is missing; an image of the same name that is in it is replaced. It returns
+// the digest of the manifest.
+func (b *Builder) Export(ctx context.Context, t Tree, dir string) (digest string, err error) {
+	err = b.withOCI(ctx, t, func(img v1.Image) error {
+		h, err := img.Digest()
+		if err != nil {
+			return err
+		}
+		digest = h.String()
+		p, err := openLayout(dir)
+		if err != nil {
+			return err
+		}
+		err = p.ReplaceImage(img, match.Name(t.Name), layout.WithAnnotations(map[string]string{
+			annotationRef:        t.Name,
+			annotationContainerd: "localhost/tare/" + t.Name + ":latest",
+		}), layout.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
+		if err != nil {
+			return err
+		}
+		return tidy(p)
+	})
+	if err != nil {
+		return "", fmt.Errorf("cannot export the image %s to %s: %w", t.Name, dir, err)
+	}
+	return digest, nil
+}
+
+// tidy removes what a replaced image left in a layout, and lets other users
+// read the rest, as podman may run as one of them.
+func tidy(p layout.Path) error {
+	stale, err := p.GarbageCollect()
+	if err != nil {
+		return err
+	}
+	for _, h := range stale {
+		if err := p.RemoveBlob(h); err != nil {
+			return err
+		}
+	}
+	return filepath.WalkDir(string(p), func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		return os.Chmod(file, 0o644) //nolint:gosec // no secret
+	})
+}
+
+func openLayout(dir string) (layout.Path, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	if len(entries) == 0 {
+		return layout.Write(dir, empty.Index)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "oci-layout")); err != nil {
+		return "", errors.New("the folder holds other things; name an empty one, or an OCI image layout")
+	}
+	return layout.FromPath(dir)
+}
+
+// Push sends the tree to a registry as the reference REGISTRY/NAME:TAG, with
+// the credentials that docker or podman keep, and returns the reference by
+// digest. Registries on this host are spoken to without TLS.
+func (b *Builder) Push(ctx context.Context, t Tree, ref string) (string, error) {
+	to, err := name.ParseReference(ref)
+	if err != nil {
+		return "", fmt.Errorf("%w: %q: %w", ErrReference, ref, err)
+	}
+	var pushed string
+	err = b.withOCI(ctx, t, func(img v1.Image) error {
+		h, err := img.Digest()
+		if err != nil {
+			return err
+		}
+		pushed = to.Context().Digest(h.String()).String()
+		b.say("%s: pushing to %s", t.Name, to)
+		return remote.Write(to, img, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	})
+	if err != nil {
+		return "", fmt.Errorf("cannot push the image %s to %s: %w", t.Name, to, pushError(to, err))
+	}
+	return pushed, nil
+}
+
+// ErrReference is wrapped when a reference cannot be read.
+var ErrReference = errors.New("this is no reference of an image, such as registry.example.org/tare/redis:latest")
+
+// pushError says what to do about the errors that users can mend.
+func pushError(to name.Reference, err error) error {
+	var t *transport.Error
+	switch {
+	case errors.As(err, &t) && (t.StatusCode == http.StatusUnauthorized || t.StatusCode == http.StatusForbidden):
+		return fmt.Errorf("the registry refuses; log in with docker login %s or podman login %s: %w", to.Context().RegistryStr(), to.Context().RegistryStr(), err)
+	case errors.As(err, &t):
+		return err
+	case strings.Contains(err.Error(), "connection refused"), strings.Contains(err.Error(), "no such host"):
+		return fmt.Errorf("no registry answers at %s: %w", to.Context().RegistryStr(), err)
+	}
+	return err
+}

@@ -1,0 +1,173 @@
+package image
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+// members is what a layer unpacks to, as listing tells it of a tree.
+func members(t *testing.T, img v1.Image) []string {
+	t.Helper()
+	layers, err := img.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("%d layers, %v; want one", len(layers), err)
+	}
+	r, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	out := []string{". drwxr-xr-x "}
+	for tr := tar.NewReader(r); ; {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Uid != 0 || h.Gid != 0 || h.ModTime.Unix() != sealTime {
+			t.Errorf("%s belongs to %d:%d, time %v", h.Name, h.Uid, h.Gid, h.ModTime)
+		}
+		out = append(out, strings.Join([]string{strings.TrimSuffix(h.Name, "/"), linkMode(h), h.Linkname}, " "))
+	}
+}
+
+func linkMode(h *tar.Header) string {
+	if h.Typeflag == tar.TypeSymlink {
+		return "Lrwxrwxrwx"
+	}
+	return h.FileInfo().Mode().String()
+}
+
+// TestExport: the layout is whole, the same in two caches, and has just the
+// tree in it, without what is put in at use.
+func TestExport(t *testing.T) {
+	recipe := recipes("app", oneFile+"command: [/app/a.txt, x]\nenv: {B: c, A: b}\n", "two", oneFile)
+	var digests []string
+	var img v1.Image
+	var want []string
+	for range 2 {
+		b := &Builder{Cache: t.TempDir(), Recipes: recipe}
+		tree := mustBuild(t, b, "app")
+		want = listing(t, tree.Path)
+		self, _ := os.Executable()
+		if err := Dress(tree.Path, self); err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(t.TempDir(), "layout")
+		for range 2 { // the second replaces the first
+			d, err := b.Export(t.Context(), tree, dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			digests = append(digests, d)
+		}
+		if _, err := b.Export(t.Context(), mustBuild(t, b, "two"), dir); err != nil {
+			t.Fatal(err)
+		}
+		p, err := layout.FromPath(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		index, err := p.ImageIndex()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := validate.Index(index); err != nil {
+			t.Error(err)
+		}
+		m, err := index.IndexManifest()
+		if err != nil || len(m.Manifests) != 2 {
+			t.Fatalf("%d manifests, %v", len(m.Manifests), err)
+		}
+		if img, err = index.Image(m.Manifests[0].Digest); err != nil {
+			t.Fatal(err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(b.Cache, buildingPrefix+"*")); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	}
+	for _, d := range digests {
+		if d != digests[0] {
+			t.Errorf("digests differ: %v", digests)
+		}
+	}
+	if diff := cmp.Diff(want, members(t, img)); diff != "" {
+		t.Errorf("the layer is not the tree (-tree +layer):\n%s", diff)
+	}
+	cfg, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !cmp.Equal(cfg.Config.Cmd, []string{"/app/a.txt", "x"}) || !cmp.Equal(cfg.Config.Env, []string{"PATH=" + stepPath, "A=b", "B=c"}) || cfg.OS != "linux" {
+		t.Errorf("%+v", cfg.Config)
+	}
+	m, err := img.Manifest()
+	if err != nil || len(m.Annotations[AnnotationDigest]) != 64 {
+		t.Errorf("%v %v", m.Annotations, err)
+	}
+}
+
+func TestExportRefusesAFolderOfOtherThings(t *testing.T) {
+	b := &Builder{Cache: t.TempDir(), Recipes: recipes("app", oneFile)}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Export(t.Context(), mustBuild(t, b, "app"), dir); err == nil || !strings.Contains(err.Error(), "holds other things") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestPush: a real registry takes it and gives it back.
+func TestPush(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	b := &Builder{Cache: t.TempDir(), Recipes: recipes("app", oneFile)}
+	tree := mustBuild(t, b, "app")
+	host := strings.TrimPrefix(server.URL, "http://")
+	pushed, err := b.Push(t.Context(), tree, host+"/tare/app:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, err := name.ParseReference(host + "/tare/app:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := remote.Image(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Image(img); err != nil {
+		t.Error(err)
+	}
+	if d, err := img.Digest(); err != nil || pushed != host+"/tare/app@"+d.String() {
+		t.Errorf("pushed %s, there is %v %v", pushed, d, err)
+	}
+	if diff := cmp.Diff(listing(t, tree.Path), members(t, img)); diff != "" {
+		t.Errorf("(-tree +layer):\n%s", diff)
+	}
+	server.Close()
+	if _, err := b.Push(t.Context(), tree, host+"/tare/app:1"); err == nil || !strings.Contains(err.Error(), "no registry answers at "+host) {
+		t.Errorf("%v", err)
+	}
+	if _, err := b.Push(t.Context(), tree, "NO SUCH"); !errors.Is(err, ErrReference) {
+		t.Errorf("%v", err)
+	}
+}

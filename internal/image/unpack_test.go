@@ -1,0 +1,148 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func newTestUnpacker(t testing.TB) *unpacker {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "tree")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	u, err := newUnpacker(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(u.close)
+	if err := u.base(); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func archive(t testing.TB, members ...tar.Header) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range members {
+		content := h.Uname // where the tests put it
+		h.Uname = ""
+		h.Size = int64(len(content))
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestTarUnpacks(t *testing.T) {
+	u := newTestUnpacker(t)
+	err := u.tar(bytes.NewReader(archive(t,
+		tar.Header{Name: "./", Typeflag: tar.TypeDir, Mode: 0o755},
+		tar.Header{Name: "./lib/", Typeflag: tar.TypeDir, Mode: 0o755},
+		tar.Header{Name: "./lib/x.so.1", Typeflag: tar.TypeReg, Mode: 0o644, Uname: "one"},
+		tar.Header{Name: "./usr/lib/x.so", Typeflag: tar.TypeSymlink, Linkname: "x.so.1"},
+		tar.Header{Name: "./usr/bin/su", Typeflag: tar.TypeReg, Mode: 0o6755, Uname: "su"},
+		tar.Header{Name: "./usr/bin/hard", Typeflag: tar.TypeLink, Linkname: "./usr/bin/su"},
+		tar.Header{Name: "./etc/alternatives/a", Typeflag: tar.TypeSymlink, Linkname: "/usr/bin/su"},
+		tar.Header{Name: "./usr/share/man/man1/x.1", Typeflag: tar.TypeReg, Mode: 0o644},
+		tar.Header{Name: "./usr/share/doc/x/copyright", Typeflag: tar.TypeReg, Mode: 0o644, Uname: "c"},
+		tar.Header{Name: "./usr/share/doc/x/changelog", Typeflag: tar.TypeReg, Mode: 0o644},
+		tar.Header{Name: "./lib/x.so.1", Typeflag: tar.TypeReg, Mode: 0o444, Uname: "two"},
+	)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"usr/lib/x.so": "two", "lib/x.so.1": "two", "usr/bin/hard": "su", "usr/share/doc/x/copyright": "c"} {
+		if b, err := os.ReadFile(filepath.Join(u.dir, name)); err != nil || string(b) != want {
+			t.Errorf("%s holds %q, %v", name, b, err)
+		}
+	}
+	if st, err := os.Stat(filepath.Join(u.dir, "usr/bin/su")); err != nil || st.Mode() != 0o755 {
+		t.Errorf("su has the mode %v, %v; set-user-ID must go", st.Mode(), err)
+	}
+	for _, name := range []string{"usr/share/man/man1/x.1", "usr/share/doc/x/changelog"} {
+		if _, err := os.Lstat(filepath.Join(u.dir, name)); err == nil {
+			t.Errorf("%s was not left out", name)
+		}
+	}
+}
+
+func TestTarRefuses(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	if err := os.Mkdir(out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, members := range map[string][]tar.Header{
+		"a name that leads out":      {{Name: "../evil", Typeflag: tar.TypeReg}},
+		"a name that leads out far":  {{Name: "a/../../evil", Typeflag: tar.TypeReg}},
+		"a link that leads out":      {{Name: "a/l", Typeflag: tar.TypeSymlink, Linkname: "../../x"}},
+		"a file through a link":      {{Name: "l", Typeflag: tar.TypeSymlink, Linkname: out}, {Name: "l/evil", Typeflag: tar.TypeReg, Uname: "x"}},
+		"a folder through a link":    {{Name: "l", Typeflag: tar.TypeSymlink, Linkname: out}, {Name: "l/evil/", Typeflag: tar.TypeDir}},
+		"a hard link to the outside": {{Name: "h", Typeflag: tar.TypeLink, Linkname: "../../../../../../etc/passwd"}},
+		"a hard link to nothing":     {{Name: "h", Typeflag: tar.TypeLink, Linkname: "/no/such"}},
+		"a device":                   {{Name: "dev/sda", Typeflag: tar.TypeBlock, Devmajor: 8}},
+		"a pipe":                     {{Name: "p", Typeflag: tar.TypeFifo}},
+		"a file on a folder":         {{Name: "usr/bin", Typeflag: tar.TypeReg}},
+	} {
+		u := newTestUnpacker(t)
+		if err := u.tar(bytes.NewReader(archive(t, members...))); err == nil {
+			t.Errorf("%s was accepted", name)
+		}
+		if left, _ := os.ReadDir(out); len(left) > 0 {
+			t.Fatalf("%s: something was written outside: %v", name, left)
+		}
+	}
+}
+
+func TestTooMuchIsRefused(t *testing.T) {
+	u := newTestUnpacker(t)
+	u.bytes = maxBytes - 3
+	if err := u.file("/a", 0o644, strings.NewReader("1234")); err == nil {
+		t.Error("a tree beyond the bound was accepted")
+	}
+	u.bytes, u.files = 0, maxFiles
+	if err := u.symlink("/b", "a"); err == nil {
+		t.Error("an entry beyond the bound was accepted")
+	}
+}
+
+func FuzzTar(f *testing.F) {
+	f.Add(archive(f, tar.Header{Name: "./lib/x", Typeflag: tar.TypeReg, Mode: 0o644, Uname: "x"}, tar.Header{Name: "a/b", Typeflag: tar.TypeSymlink, Linkname: "../lib/x"}))
+	f.Add(archive(f, tar.Header{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "/"}, tar.Header{Name: "l/evil", Typeflag: tar.TypeReg, Uname: "x"}))
+	f.Add(archive(f, tar.Header{Name: "../evil", Typeflag: tar.TypeReg}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		u := newTestUnpacker(t)
+		_ = u.tar(bytes.NewReader(data))
+		beside, err := os.ReadDir(filepath.Dir(u.dir))
+		if err != nil || len(beside) != 1 {
+			t.Fatalf("beside the tree: %v, %v", beside, err)
+		}
+		err = filepath.WalkDir(u.dir, func(p string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err == nil && info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeDevice|fs.ModeNamedPipe) != 0 {
+				t.Errorf("%s has the mode %v", p, info.Mode())
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}

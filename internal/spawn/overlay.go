@@ -1,0 +1,57 @@
+package spawn
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// MountOverlay mounts over the tree at root an overlay of it, so that what is
+// written there is kept below the directory upper and the tree never changes:
+// Documentation/filesystems/overlayfs.rst. It is for Options.Prepare of a Private
+// process, whose mount namespace the mount goes with: the host sees none of it.
+// EmptyOverlay removes what was written.
+func MountOverlay(root, upper string) error {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return err
+	}
+	if upper, err = filepath.Abs(upper); err != nil {
+		return err
+	}
+	layer, work := filepath.Join(upper, overlayLayer), filepath.Join(upper, overlayWork)
+	for _, dir := range []string{layer, work} {
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // the root directory of a sandbox
+			return fmt.Errorf("the upper layer of a writable root: %w", err)
+		}
+	}
+	options := "lowerdir=" + escape(root) + ",upperdir=" + escape(layer) + ",workdir=" + escape(work)
+	if err := unix.Mount("overlay", root, "overlay", 0, options); err != nil {
+		return fmt.Errorf("mounting an overlay of %s and %s: %w; the second must be on a file system that overlayfs can write to (ext4, xfs, btrfs, tmpfs; not overlayfs itself or NFS): choose it with --data", root, upper, err)
+	}
+	return nil
+}
+
+// The two directories that overlayfs needs on one file system.
+const (
+	overlayLayer = "upper"
+	overlayWork  = "work"
+)
+
+// EmptyOverlay removes what MountOverlay made below upper, once nothing runs in
+// it any more. upper "" is fine.
+func EmptyOverlay(upper string) error {
+	if upper == "" {
+		return nil
+	}
+	return errors.Join(os.RemoveAll(filepath.Join(upper, overlayLayer)), os.RemoveAll(filepath.Join(upper, overlayWork)))
+}
+
+// escape keeps overlayfs from taking a path's own characters for separators.
+func escape(path string) string {
+	return strings.NewReplacer(`\`, `\\`, ":", `\:`, ",", `\,`).Replace(path)
+}
