@@ -1,0 +1,152 @@
+// Package sizing says how large a virtual machine around a pod becomes, and what
+// bounds it on the host, as Kata Containers does it. `tare size` shows it.
+//
+// The data path: 1. a Pod is what the user asked for (FromManifest reads a
+// Kubernetes manifest), a Runtime what the runtime's configuration adds; 2. Of
+// turns both into a Size; 3. Rules says of each figure where it comes from.
+//
+// The rules are those of Kata Containers 2 and later: its design document
+// docs/design/vcpu-handling-runtime-go.md ("the number of vCPUs at boot plus the
+// ceiling of the containers' CPU limits"), and the sandbox cgroup of
+// docs/design/host-cgroups.md with the pod overhead of its RuntimeClass.
+package sizing
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"tare/param"
+)
+
+// What Kata has unless its configuration or an annotation says otherwise: vCPUs
+// and MiB at boot, and the cores that its RuntimeClass adds to a limited pod's
+// CPU quota.
+const (
+	DefaultVCPUs     = 1
+	DefaultMemoryMiB = 2048
+	Overhead         = 0.25
+)
+
+const (
+	maxCores     = 4096
+	maxMemoryMiB = 64 << 20
+)
+
+// Pod is what a pod asks for. Zero means that it does not.
+type Pod struct {
+	CPULimit    float64 // cores, the sum over the containers that have one
+	CPURequest  float64 // cores; Kata disregards it
+	MemoryLimit int64   // bytes, the sum over the containers that have one
+	Unbounded   bool    // beside them a container has no CPU limit, so that the pod has no quota
+}
+
+// Runtime is what the runtime's configuration says.
+type Runtime struct {
+	VCPUs     int // at boot; 0 for DefaultVCPUs, negative for all of the host's
+	MemoryMiB int // at boot; 0 for DefaultMemoryMiB
+	HostCPUs  int // the host's processors bound the vCPUs; 0 for no bound
+}
+
+// Size is a machine and its bounds.
+type Size struct {
+	VCPUsBoot       int     `json:"vcpus_boot"`
+	VCPUsHotplugged int     `json:"vcpus_hotplugged"`
+	VCPUsTotal      int     `json:"vcpus_total"`
+	MemoryBoot      int64   `json:"memory_boot_bytes"`
+	MemoryBytes     int64   `json:"memory_bytes"`
+	CPUQuotaCores   float64 `json:"cpu_quota_cores"` // of the cgroup that holds every process of the sandbox; 0 for no quota
+	NetworkThreads  int     `json:"network_threads"`
+}
+
+// Of sizes the machine of a pod. The error names the figure that cannot be.
+func Of(p Pod, r Runtime) (Size, error) {
+	for _, c := range []struct {
+		name  string
+		cores float64
+	}{{"CPU limit", p.CPULimit}, {"CPU request", p.CPURequest}} {
+		if math.IsNaN(c.cores) || c.cores < 0 || c.cores > maxCores {
+			return Size{}, fmt.Errorf("a %s of %g cores is not possible; write 0.001 to %d, or none", c.name, c.cores, maxCores)
+		}
+	}
+	if p.MemoryLimit < 0 || p.MemoryLimit>>20 > maxMemoryMiB {
+		return Size{}, fmt.Errorf("a memory limit of %d bytes is not possible", p.MemoryLimit)
+	}
+	if r.VCPUs > maxCores || r.MemoryMiB < 0 || r.MemoryMiB > maxMemoryMiB {
+		return Size{}, fmt.Errorf("default_vcpus %d and default_memory %d MiB are not possible", r.VCPUs, r.MemoryMiB)
+	}
+	if r.VCPUs < 0 && r.HostCPUs <= 0 {
+		return Size{}, errors.New("default_vcpus below zero stands for all of the host's processors: say how many those are")
+	}
+	s := Size{VCPUsBoot: r.VCPUs, MemoryBoot: int64(r.MemoryMiB) << 20}
+	switch {
+	case r.VCPUs == 0:
+		s.VCPUsBoot = DefaultVCPUs
+	case r.VCPUs < 0:
+		s.VCPUsBoot = r.HostCPUs
+	}
+	if r.MemoryMiB == 0 {
+		s.MemoryBoot = DefaultMemoryMiB << 20
+	}
+	s.VCPUsHotplugged = int(math.Ceil(p.CPULimit - 1e-9)) // 2.0000000001 of a sum of floats is 2
+	if r.HostCPUs > 0 {
+		s.VCPUsBoot = min(s.VCPUsBoot, r.HostCPUs)
+		s.VCPUsHotplugged = min(s.VCPUsHotplugged, r.HostCPUs-s.VCPUsBoot)
+	}
+	s.VCPUsTotal = s.VCPUsBoot + s.VCPUsHotplugged
+	s.MemoryBytes = s.MemoryBoot + p.MemoryLimit
+	if p.CPULimit > 0 && !p.Unbounded {
+		s.CPUQuotaCores = p.CPULimit + Overhead
+	}
+	s.NetworkThreads = s.VCPUsBoot
+	return s, nil
+}
+
+// Rule is one figure and where it comes from.
+type Rule struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	Rule  string `json:"rule"`
+}
+
+// Rules explains a size, figure by figure, in the order of Size's fields.
+func Rules(p Pod, r Runtime, s Size) []Rule {
+	hot := "no CPU limit, so none"
+	switch {
+	case p.CPULimit > 0 && float64(s.VCPUsHotplugged) < p.CPULimit:
+		hot = fmt.Sprintf("CPU limit %s rounded up, bound by the host's %d", cores(p.CPULimit), r.HostCPUs)
+	case p.CPULimit > 0:
+		hot = fmt.Sprintf("CPU limit %s, rounded up", cores(p.CPULimit))
+	}
+	if p.CPURequest > 0 {
+		hot += "; the request is disregarded"
+	}
+	memory := "default_memory; no memory limit adds to it"
+	if p.MemoryLimit > 0 {
+		memory = fmt.Sprintf("default_memory %s and memory limit %s", param.FormatSize(s.MemoryBoot), param.FormatSize(p.MemoryLimit))
+	}
+	quota, quotaRule := "none", "no CPU limit, so no quota"
+	switch {
+	case s.CPUQuotaCores > 0:
+		quota = cores(s.CPUQuotaCores)
+		quotaRule = fmt.Sprintf("CPU limit and %g; all of the VM's threads share it", Overhead)
+	case p.CPULimit > 0:
+		quotaRule = "a container has no CPU limit, so no quota"
+	}
+	return []Rule{
+		{"vCPUs at boot", strconv.Itoa(s.VCPUsBoot), "default_vcpus"},
+		{"vCPUs plugged in", strconv.Itoa(s.VCPUsHotplugged), hot},
+		{"vCPUs in all", strconv.Itoa(s.VCPUsTotal), "at boot and plugged in"},
+		{"memory", param.FormatSize(s.MemoryBytes), memory},
+		{"CPU quota", quota, quotaRule},
+		{"network threads", strconv.Itoa(s.NetworkThreads), "a vhost thread for each vCPU at boot only"},
+	}
+}
+
+func cores(x float64) string {
+	if x == 1 {
+		return "1 core"
+	}
+	return strconv.FormatFloat(x, 'g', 6, 64) + " cores"
+}

@@ -1,0 +1,183 @@
+package sizing_test
+
+import (
+	"encoding/csv"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/quick"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/sizing"
+)
+
+func cores(t *testing.T, text string) float64 {
+	t.Helper()
+	if text == "none" {
+		return 0
+	}
+	q, err := sizing.ParseQuantity(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q.AsApproximateFloat64()
+}
+
+// TestPublished reproduces the published table of vCPUs (OpenShift sandboxed
+// containers, Kata 2.1).
+func TestPublished(t *testing.T) {
+	f, err := os.Open("testdata/sandbox_sizing.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil || len(rows) < 2 {
+		t.Fatal(len(rows), err)
+	}
+	for _, row := range rows[1:] {
+		boot, _ := strconv.Atoi(row[2])
+		got, err := sizing.Of(sizing.Pod{CPULimit: cores(t, row[0]), CPURequest: cores(t, row[1])}, sizing.Runtime{VCPUs: boot})
+		if err != nil {
+			t.Fatal(row, err)
+		}
+		if want, _ := strconv.Atoi(row[3]); got.VCPUsTotal != want || got.VCPUsBoot != boot {
+			t.Errorf("limit %s, request %s, default_vcpus %s: %+v, want %d vCPUs", row[0], row[1], row[2], got, want)
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	const gib = 1 << 30
+	for name, c := range map[string]struct {
+		pod  sizing.Pod
+		rt   sizing.Runtime
+		want sizing.Size
+	}{
+		"nothing asked": {want: sizing.Size{VCPUsBoot: 1, VCPUsTotal: 1, MemoryBoot: 2 * gib, MemoryBytes: 2 * gib, NetworkThreads: 1}},
+		"2500m and 8Gi": {sizing.Pod{CPULimit: 2.5, MemoryLimit: 8 * gib}, sizing.Runtime{},
+			sizing.Size{1, 3, 4, 2 * gib, 10 * gib, 2.75, 1}},
+		"a sum of floats": {sizing.Pod{CPULimit: 0.1 + 0.2 + 0.7}, sizing.Runtime{},
+			sizing.Size{1, 1, 2, 2 * gib, 2 * gib, 1.25, 1}},
+		"no quota": {sizing.Pod{CPULimit: 2, Unbounded: true}, sizing.Runtime{VCPUs: 3},
+			sizing.Size{3, 2, 5, 2 * gib, 2 * gib, 0, 3}},
+		"all of the host": {sizing.Pod{CPULimit: 2}, sizing.Runtime{VCPUs: -1, HostCPUs: 8, MemoryMiB: 512},
+			sizing.Size{8, 0, 8, gib / 2, gib / 2, 2.25, 8}},
+		"more than the host": {sizing.Pod{CPULimit: 6}, sizing.Runtime{VCPUs: 4, HostCPUs: 8},
+			sizing.Size{4, 4, 8, 2 * gib, 2 * gib, 6.25, 4}},
+	} {
+		got, err := sizing.Of(c.pod, c.rt)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, d)
+		}
+		if n := len(sizing.Rules(c.pod, c.rt, got)); n != 6 {
+			t.Errorf("%s: %d rules", name, n)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		pod sizing.Pod
+		rt  sizing.Runtime
+	}{
+		"negative":     {pod: sizing.Pod{CPULimit: -1}},
+		"no number":    {pod: sizing.Pod{CPULimit: math.NaN()}},
+		"endless":      {pod: sizing.Pod{CPURequest: math.Inf(1)}},
+		"all of what?": {rt: sizing.Runtime{VCPUs: -1}},
+		"memory":       {pod: sizing.Pod{MemoryLimit: -1}},
+	} {
+		if got, err := sizing.Of(c.pod, c.rt); err == nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestMonotone: more of a limit never gives a smaller machine or quota.
+func TestMonotone(t *testing.T) {
+	f := func(a, b uint16, boot uint8) bool {
+		lo, hi := float64(min(a, b))/100, float64(max(a, b))/100
+		rt := sizing.Runtime{VCPUs: int(boot) + 1}
+		x, errX := sizing.Of(sizing.Pod{CPULimit: lo}, rt)
+		y, errY := sizing.Of(sizing.Pod{CPULimit: hi}, rt)
+		return errX == nil && errY == nil && x.VCPUsTotal <= y.VCPUsTotal && x.CPUQuotaCores <= y.CPUQuotaCores &&
+			float64(y.VCPUsTotal) >= hi && y.VCPUsTotal == y.VCPUsBoot+y.VCPUsHotplugged
+	}
+	if err := quick.Check(f, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+const pod = `apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+  annotations:
+    io.katacontainers.config.hypervisor.default_vcpus: "2"
+    io.katacontainers.config.hypervisor.default_memory: "1024"
+spec:
+  runtimeClassName: kata
+  initContainers:
+  - {name: once, resources: {limits: {cpu: 8}}}
+  - {name: mesh, restartPolicy: Always, resources: {limits: {cpu: 500m, memory: 1Gi}}}
+  containers:
+  - name: web
+    resources: {limits: {cpu: 2, memory: 4Gi}, requests: {cpu: 1}}
+`
+
+func TestManifest(t *testing.T) {
+	for name, text := range map[string]string{
+		"pod":      pod,
+		"template": "kind: Deployment\nspec:\n  template:\n    " + strings.ReplaceAll(pod[strings.Index(pod, "metadata"):], "\n", "\n    "),
+	} {
+		p, r, err := sizing.FromManifest(strings.NewReader(text), sizing.Runtime{VCPUs: 1, HostCPUs: 64})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if d := cmp.Diff(sizing.Pod{CPULimit: 2.5, CPURequest: 1.5, MemoryLimit: 5 << 30}, p); d != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, d)
+		}
+		if want := (sizing.Runtime{VCPUs: 2, MemoryMiB: 1024, HostCPUs: 64}); r != want {
+			t.Errorf("%s: %+v, want %+v", name, r, want)
+		}
+	}
+}
+
+func TestManifestRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"":          "empty",
+		"kind: Job": "no containers",
+		"kind: Pod\nspec: {containers: [{name: a, resources: {limits: {cpu: lots}}}]}":        `2:57: container "a": cpu "lots"`,
+		strings.Replace(pod, `"2"`, "2", 1):                                                   "6:56: annotation",
+		strings.Replace(pod, "4Gi", "-4Gi", 1):                                                "-4Gi",
+		"kind: Pod\nspec: {containers: {}}":                                                   "line 2",
+		"kind: Pod\n" + strings.Repeat("# long\n", 1<<18) + "spec: {containers: [{name: a}]}": "over",
+	} {
+		if _, _, err := sizing.FromManifest(strings.NewReader(text), sizing.Runtime{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzFromManifest(f *testing.F) {
+	f.Add(pod)
+	f.Add(`{"kind":"Pod","spec":{"containers":[{"resources":{"limits":{"cpu":"1e9","memory":"1Ei"}}}]}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		p, r, err := sizing.FromManifest(strings.NewReader(text), sizing.Runtime{})
+		if err != nil {
+			return
+		}
+		if p.CPULimit < 0 || p.CPURequest < 0 || p.MemoryLimit < 0 {
+			t.Fatalf("%+v", p)
+		}
+		if s, err := sizing.Of(p, r); err == nil && (s.VCPUsTotal < 1 || s.MemoryBytes <= 0) {
+			t.Fatalf("%+v", s)
+		}
+	})
+}
