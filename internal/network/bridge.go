@@ -5,6 +5,7 @@
 // eth0 is a veth pair to that bridge, with an address of 198.18.0.0/16, the
 // range for benchmarks (RFC 2544 section 12, RFC 6890); 3. the sandbox is
 // started in that namespace; 4. Detach and Close take them away again.
+// Socket connects to the sandboxes from the bridge itself, 198.18.0.1.
 //
 // The bridge is in a namespace of its own so that the host's firewall does not
 // filter what it carries, and no tool that watches the host's interfaces
@@ -20,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -47,7 +49,10 @@ const (
 // Bridge is the bridge and the namespaces attached to it. It is safe for
 // concurrent use.
 type Bridge struct {
-	lock *os.File
+	lock    *os.File
+	sockets chan chan made // asks the bridge's thread for a socket
+	closed  chan struct{}  // ends that thread
+	done    chan struct{}  // it has ended; nil before it was started
 
 	mu   sync.Mutex
 	used map[netip.Addr]string // address to name
@@ -65,7 +70,7 @@ func Open(ctx context.Context) (*Bridge, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bridge{lock: lock, used: map[netip.Addr]string{}}
+	b := &Bridge{lock: lock, used: map[netip.Addr]string{}, sockets: make(chan chan made), closed: make(chan struct{})}
 	if err := b.make(); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -99,9 +104,18 @@ func (b *Bridge) make() error {
 	if err := create(nsPath(bridgeName)); err != nil {
 		return err
 	}
-	return within(nsPath(bridgeName), func(h *netlink.Handle) error {
-		return addBridge(h, bridgeLink)
+	err := within(nsPath(bridgeName), func(h *netlink.Handle) error {
+		if err := addBridge(h, bridgeLink); err != nil {
+			return err
+		}
+		// An address, so that the harness can ask servers in the sandboxes.
+		return address(h, bridgeLink, netip.PrefixFrom(b.next, prefix.Bits()))
 	})
+	if err != nil {
+		return err
+	}
+	b.done = make(chan struct{})
+	return b.serveSockets()
 }
 
 // addBridge makes a bridge and sets it up. Spanning tree is off, so that a new
@@ -172,9 +186,50 @@ func connect(path, name string, prefix netip.Prefix) error {
 	if err != nil {
 		return err
 	}
-	return within(path, func(h *netlink.Handle) error {
-		return configure(h, prefix)
+	var mac net.HardwareAddr
+	err = within(path, func(h *netlink.Handle) (err error) {
+		mac, err = configure(h, prefix)
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	return within(nsPath(bridgeName), func(h *netlink.Handle) error {
+		return introduce(h, prefix.Addr(), mac)
+	})
+}
+
+// introduce tells the bridge's namespace which interface has an address, for
+// good. Otherwise its first packet to a sandbox asks for that by ARP, and where
+// nobody answers, as while gVisor's network stack is not there yet, the next
+// question comes a second later (arp(7), retrans_time_ms). Runtimes that bring a
+// network stack of their own give it the interface's hardware address.
+func introduce(h *netlink.Handle, addr netip.Addr, mac net.HardwareAddr) error {
+	link, err := h.LinkByName(bridgeLink)
+	if err != nil {
+		return fmt.Errorf("network: link %s: %w", bridgeLink, err)
+	}
+	err = h.NeighSet(&netlink.Neigh{
+		LinkIndex: link.Attrs().Index, Family: unix.AF_INET, State: unix.NUD_PERMANENT,
+		IP: addr.AsSlice(), HardwareAddr: mac,
+	})
+	if err != nil {
+		return fmt.Errorf("network: noting the hardware address of %s: %w", addr, err)
+	}
+	return nil
+}
+
+// forget is the opposite; that there is nothing to forget is fine.
+func forget(h *netlink.Handle, addr netip.Addr) error {
+	link, err := h.LinkByName(bridgeLink)
+	if err != nil {
+		return fmt.Errorf("network: link %s: %w", bridgeLink, err)
+	}
+	err = h.NeighDel(&netlink.Neigh{LinkIndex: link.Attrs().Index, Family: unix.AF_INET, IP: addr.AsSlice()})
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("network: forgetting %s: %w", addr, err)
+	}
+	return nil
 }
 
 // addVeth makes a pair whose one end is a port of the bridge and whose other
@@ -194,22 +249,38 @@ func addVeth(h *netlink.Handle, name, bridge string, fd int) error {
 	return up(h, name)
 }
 
-func configure(h *netlink.Handle, prefix netip.Prefix) error {
+// configure brings a sandbox's links up and returns eth0's hardware address.
+func configure(h *netlink.Handle, prefix netip.Prefix) (net.HardwareAddr, error) {
 	if err := up(h, "lo"); err != nil {
-		return err
+		return nil, err
+	}
+	if err := address(h, "eth0", prefix); err != nil {
+		return nil, err
+	}
+	if err := up(h, "eth0"); err != nil {
+		return nil, err
 	}
 	eth0, err := h.LinkByName("eth0")
 	if err != nil {
-		return fmt.Errorf("network: link eth0: %w", err)
+		return nil, fmt.Errorf("network: link eth0: %w", err)
+	}
+	return eth0.Attrs().HardwareAddr, nil
+}
+
+// address gives a link its address.
+func address(h *netlink.Handle, name string, prefix netip.Prefix) error {
+	link, err := h.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("network: link %s: %w", name, err)
 	}
 	addr, err := netlink.ParseAddr(prefix.String())
 	if err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
-	if err := h.AddrAdd(eth0, addr); err != nil {
-		return fmt.Errorf("network: giving %s to eth0: %w", prefix, err)
+	if err := h.AddrAdd(link, addr); err != nil {
+		return fmt.Errorf("network: giving %s to %s: %w", prefix, name, err)
 	}
-	return up(h, "eth0")
+	return nil
 }
 
 func (b *Bridge) reserve(name string) (netip.Addr, error) {
@@ -255,18 +326,20 @@ func (b *Bridge) free(name string) {
 // alone.
 func (b *Bridge) Detach(name string) error {
 	b.mu.Lock()
-	mine := false
-	for _, n := range b.used {
-		mine = mine || n == name
+	var addr netip.Addr
+	for a, n := range b.used {
+		if n == name {
+			addr = a
+		}
 	}
 	b.mu.Unlock()
-	if !mine {
+	if !addr.IsValid() {
 		return nil
 	}
 	// The pair first: the kernel takes a namespace apart some time after its
 	// last user, and a link in it would live until then.
 	err := within(nsPath(bridgeName), func(h *netlink.Handle) error {
-		return removeLink(h, linkName(name))
+		return errors.Join(forget(h, addr), removeLink(h, linkName(name)))
 	})
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil // the bridge was cleaned away, and its ports with it
@@ -305,6 +378,10 @@ func (b *Bridge) Close() error {
 	b.mu.Unlock()
 	if lock == nil {
 		return nil
+	}
+	close(b.closed)
+	if b.done != nil {
+		<-b.done // a thread in a namespace would keep it alive
 	}
 	slices.Sort(names)
 	var errs []error

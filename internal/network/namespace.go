@@ -240,6 +240,7 @@ func Check() error {
 		if err := addVeth(h, Prefix+"1", bridgeLink, int(self.Fd())); err != nil {
 			return err
 		}
-		return configure(h, netip.MustParsePrefix("198.18.0.2/16"))
+		_, err = configure(h, netip.MustParsePrefix("198.18.0.2/16"))
+		return err
 	})
 }

@@ -22,7 +22,7 @@ import (
 	"tare/sandbox"
 )
 
-func open(t *testing.T) *network.Bridge {
+func open(t testing.TB) *network.Bridge {
 	t.Helper()
 	statetest.HostLock(t)
 	if err := network.Check(); err != nil {

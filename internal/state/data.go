@@ -31,8 +31,13 @@ func MakeData(own, base, id string) (dir string, remove func() error, err error)
 			return "", nil, fmt.Errorf("noting the data directory: %w", err)
 		}
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", nil, fmt.Errorf("making %s: %w", dir, err)
+	if err := os.MkdirAll(base, 0o700); err != nil {
+		return "", nil, fmt.Errorf("making %s: %w", base, err)
+	}
+	// New: in a base that others write to, such as /dev/shm, one that is there
+	// already may be anybody's.
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", nil, fmt.Errorf("making %s: %w; `tare clean` removes it if a killed run left it", dir, err)
 	}
 	return dir, remove, nil
 }

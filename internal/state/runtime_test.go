@@ -30,7 +30,7 @@ func TestCleanRealContainers(t *testing.T) {
 				t.Skip("needs the runtime " + name)
 			}
 			statetest.HostLock(t)
-			statetest.Unchanged(t)
+			statetest.Unchanged(t, "test-litter-")
 			tidy := func() {
 				if _, err := state.CleanSparing(context.Background(), false, others); err != nil {
 					t.Error(err)
