@@ -27,6 +27,7 @@ type scenery struct {
 	unlike float64 // noise of the first stratum, as a multiple; then only that is counted
 	strata int
 	treats int    // beside the baseline
+	extra  int    // places beyond those of 16 passes: for sentinels and what runs again
 	breaks string // why the promises do not hold here; "" where they must
 }
 
@@ -68,7 +69,7 @@ func mixture(r *rand.Rand) float64 {
 // stratum and treatment.
 func (sc *scenery) start(r *rand.Rand, effect [][]float64) *machine {
 	cells := sc.strata * (sc.treats + 1)
-	n := cells * 16
+	n := cells*16 + sc.extra
 	m := &machine{sc: sc, effect: effect, common: make([]float64, n), own: make([]float64, n), slip: make([]bool, n)}
 	stepAt := r.IntN(cells * 8)
 	x, level := sc.drift*r.NormFloat64(), sc.shifts*r.NormFloat64()

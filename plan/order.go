@@ -3,13 +3,15 @@ package plan
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 )
 
 // The order is drawn afresh for each pass and each block, from PCG (math/rand/v2)
 // seeded with the first 16 bytes of SHA-256 over the study's seed, the pass
 // (both 8 bytes, little-endian) and a text: "" for the strata of a pass, the
-// stratum's key for the cells of a block. So a block's order depends on nothing
+// stratum's key for the cells of a block, followed by " again N" when it runs for
+// the Nth time again. So a block's order depends on nothing
 // that happened before it: a resumed study, or one with cells that the host
 // cannot run, has the order of the whole one with gaps.
 
@@ -41,9 +43,13 @@ func (p *Plan) passOrder(pass int) []int {
 
 // blockOrder returns the cells (indices into p.cells) of a stratum's block in
 // order, those that the host cannot run left out.
-func (p *Plan) blockOrder(pass, stratum int) []int {
+func (p *Plan) blockOrder(pass, stratum, again int) []int {
 	s := &p.strata[stratum]
-	order := shuffled(len(s.cells), p.study.Seed, pass, p.study.Strata[stratum].Key)
+	text := p.study.Strata[stratum].Key
+	if again > 0 {
+		text += fmt.Sprintf(" again %d", again)
+	}
+	order := shuffled(len(s.cells), p.study.Seed, pass, text)
 	out := order[:0]
 	for _, i := range order {
 		if id := s.cells[i]; !p.cells[id].skipped {

@@ -18,6 +18,13 @@
 // missing, and the study goes on. A cell without a value in three blocks running
 // is given up.
 //
+// The sentinel. Between blocks a workload that is always the same watches the
+// machine; where that changes, the blocks about the change run again
+// (sentinel.go). A block that ran again counts with its last round alone.
+//
+// Counting. Before a stratum's first block a trial may count its system calls
+// (counting.go).
+//
 // The budget cuts, in this order: never a block once it has begun; never the
 // first pass, which tells what things cost. If the time left after it is too
 // short for three blocks of every stratum, whole strata are left at one block,
@@ -27,7 +34,6 @@ package plan
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -46,7 +52,11 @@ type Next struct {
 	Block   int         `json:"block"`   // the pass, from 1
 	Attempt int         `json:"attempt"` // from 1
 	Seq     int         `json:"seq"`     // place in the order of execution, from 1
-	Stratum int         `json:"stratum"` // index into Study.Strata
+	Stratum int         `json:"stratum"` // index into Study.Strata; -1 for the sentinel
+
+	Sentinel bool `json:"sentinel,omitempty"` // it watches the machine, and is compared with nothing
+	Counting bool `json:"counting,omitempty"` // it counts system calls, and is compared with nothing
+	Again    bool `json:"again,omitempty"`    // its block runs again, because the machine changed about it
 }
 
 // Ending is why a stratum needs no more blocks.
@@ -68,21 +78,11 @@ const (
 	EndSkipped      = "skipped"       // this host can run none of its cells
 )
 
-type try struct {
-	attempt     int
-	ok          bool
-	interrupted bool
-	has         bool
-	value       float64 // of the stopping response
-	duration    time.Duration
-	reason      string
-}
-
 type cellState struct {
 	cell    record.Cell
 	stratum int
 	skipped bool
-	blocks  [][]try // by block-1; grows as results come
+	blocks  []block // by block-1; grows as results come
 
 	// of the walk:
 	failing int    // blocks running without a value
@@ -95,9 +95,11 @@ type stratumState struct {
 	response string
 
 	// of the walk:
-	ending *Ending
-	closed int // blocks that are complete
-	time   time.Duration
+	ending    *Ending
+	counted   bool   // its counting trial is behind, or there is none
+	uncounted string // why its counting trials failed
+	closed    int    // blocks that are complete
+	time      time.Duration
 }
 
 // Plan is a study under way. It is not safe for concurrent use.
@@ -112,7 +114,10 @@ type Plan struct {
 	fed    int
 	strays int
 
-	walk walk
+	sentinel sentinelState
+	counting countingState
+	stale    bool // the walk has passed by a place that was noted since
+	walk     walk
 }
 
 // New plans a study. The cells in skips are not run.
@@ -129,10 +134,8 @@ func New(st *study.Study, skips []record.Skip) *Plan {
 		s := &st.Strata[i]
 		ps := &p.strata[i]
 		ps.baseline = -1
-		if s.Workload >= 0 && s.Workload < len(st.Workloads) {
-			if r := st.Workloads[s.Workload].Responses; len(r) > 0 {
-				ps.response = r[0]
-			}
+		if r := st.WorkloadOf(i).Responses; len(r) > 0 {
+			ps.response = r[0]
 		}
 		for j, c := range s.Cells {
 			id := len(p.cells)
@@ -144,7 +147,13 @@ func New(st *study.Study, skips []record.Skip) *Plan {
 			}
 		}
 	}
+	if s := st.Sentinel; s != nil && len(s.Workload.Responses) > 0 {
+		p.sentinel.study, p.sentinel.key = s, s.Cell.Key()
+	}
 	for _, s := range skips {
+		if p.sentinel.study != nil && s.Cell.Key() == p.sentinel.key {
+			p.sentinel.skipped = true
+		}
 		id, ok := p.index[s.Cell.Key()]
 		if !ok {
 			continue
@@ -154,6 +163,7 @@ func New(st *study.Study, skips []record.Skip) *Plan {
 			ps.baseline = -1
 		}
 	}
+	p.counting = newCounting(st, skips)
 	p.rewind()
 	return p
 }
@@ -203,33 +213,40 @@ func lastPass(st *study.Study) int {
 // that the study does not have, changes no decision.
 func (p *Plan) Done(t *record.Trial) {
 	p.seq = max(p.seq, t.Seq)
-	id, ok := p.index[t.Cell.Key()]
-	if !ok || t.Block < 1 || t.Block > p.last {
+	inside := t.Block >= 1 && t.Block <= p.last
+	key := t.Cell.Key()
+	if inside && p.sentinel.study != nil && key == p.sentinel.key {
+		p.noteSentinel(t)
+		return
+	}
+	if i, ok := p.counting.index[key]; ok && t.Block == 1 {
+		p.noteCounting(i, t)
+		return
+	}
+	id, ok := p.index[key]
+	if !ok || !inside {
 		p.strays++
 		return
 	}
 	c := &p.cells[id]
-	s := &p.strata[c.stratum]
-	n := try{attempt: t.Attempt, ok: t.Status == record.OK, duration: t.Duration}
-	n.value, n.has = t.Sample(s.response)
-	n.has = n.has && !t.BelowNoise(s.response)
-	if t.Failure != nil {
-		n.interrupted = t.Failure.Kind == "interrupted"
-		n.reason = t.Failure.Reason
-	}
+	n := tryOf(t, p.strata[c.stratum].response)
 	for len(c.blocks) < t.Block {
-		c.blocks = append(c.blocks, nil)
+		c.blocks = append(c.blocks, block{})
 	}
-	tries := c.blocks[t.Block-1]
-	if i := slices.IndexFunc(tries, func(o try) bool { return o.attempt == n.attempt }); i >= 0 {
-		tries[i] = n
+	b := &c.blocks[t.Block-1]
+	i, found := slices.BinarySearchFunc(b.tries, n.attempt, func(o try, a int) int { return o.attempt - a })
+	if found {
+		b.tries[i] = n
 	} else {
-		c.blocks[t.Block-1] = append(tries, n)
+		b.tries = slices.Insert(b.tries, i, n)
 		p.fed++
 	}
-	if t.Block <= s.closed || p.walk.ended {
-		p.rewind() // a decision already taken may depend on it
+	// What the walk waits for is news to it and nothing else; for any other
+	// trial, a decision already taken may depend on it.
+	if w := p.walk.waiting; w.cell != id || w.block != t.Block || found || i+1 < len(b.tries) {
+		p.stale = true
 	}
+	p.walk.waiting = waiting{cell: nobody}
 }
 
 // Strays is the number of noted trials that do not belong to the study.
@@ -238,15 +255,31 @@ func (p *Plan) Strays() int { return p.strays }
 // Next returns the trial to make now, and false when the study is finished. It
 // returns the same trial until Done has noted it.
 func (p *Plan) Next() (Next, bool) {
-	id, ok := p.advance()
+	at, ok := p.advance()
 	if !ok {
 		return Next{}, false
 	}
-	attempt := 1
-	for _, t := range p.cells[id].at(p.walk.pass) {
-		attempt = max(attempt, t.attempt+1)
+	n := Next{Block: at.block, Attempt: 1, Seq: p.seq + 1}
+	if at.cell == sentinelCell {
+		n.Cell, n.Stratum, n.Sentinel = p.sentinel.study.Cell, -1, true
+		if at.block <= len(p.sentinel.passes) {
+			for _, t := range p.sentinel.passes[at.block-1] {
+				n.Attempt = t.attempt + 1
+			}
+		}
+		return n, true
 	}
-	return Next{Cell: p.cells[id].cell, Block: p.walk.pass, Attempt: attempt, Seq: p.seq + 1, Stratum: p.cells[id].stratum}, true
+	if at.cell <= countingCell {
+		return p.nextCounting(countingCell - at.cell), true
+	}
+	c := &p.cells[at.cell]
+	n.Cell, n.Stratum, n.Again = c.cell, c.stratum, p.walk.again
+	if b := c.at(at.block); b != nil {
+		for _, t := range b.tries {
+			n.Attempt = max(n.Attempt, t.attempt+1)
+		}
+	}
+	return n, true
 }
 
 // Ending returns why a stratum has ended, and false while it has not.
@@ -296,41 +329,4 @@ func (p *Plan) Reason() string {
 		out += fmt.Sprintf("%d of %d strata: %s", count[c], len(p.strata), text[c])
 	}
 	return out
-}
-
-// at returns the tries of a block.
-func (c *cellState) at(block int) []try {
-	if block > len(c.blocks) {
-		return nil
-	}
-	return c.blocks[block-1]
-}
-
-// value returns the stopping response in a block: that of the last good try.
-func (c *cellState) value(block int) float64 {
-	best, v := 0, math.NaN()
-	for _, t := range c.at(block) {
-		if t.ok && t.attempt > best {
-			best, v = t.attempt, math.NaN()
-			if t.has {
-				v = t.value
-			}
-		}
-	}
-	return v
-}
-
-// settled reports whether a cell needs no more tries in a block, and whether one
-// of them was good.
-func (c *cellState) settled(block, retries int) (settled, ok bool) {
-	failed := 0
-	for _, t := range c.at(block) {
-		switch {
-		case t.ok:
-			return true, true
-		case !t.interrupted:
-			failed++
-		}
-	}
-	return failed > retries, false
 }

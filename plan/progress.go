@@ -19,19 +19,26 @@ type Progress struct {
 	LeastTime time.Duration `json:"least_time"`
 	MostTime  time.Duration `json:"most_time"` // within the budget where the budget may cut
 	Unknown   int           `json:"unknown"`   // trials of AtMost whose duration nothing is known of; they are counted as no time
+
+	Sentinels int `json:"sentinels,omitempty"` // of AtMost, about: trials of the sentinel
+	Counting  int `json:"counting,omitempty"`  // of AtMost: trials that count system calls
 }
 
 // Remaining returns the progress. A cell's time is the mean of its trials so
 // far; for a cell without any, estimate's answer, and where that is nil or zero
 // the mean of its stratum's trials.
 func (p *Plan) Remaining(estimate func(record.Cell) time.Duration) Progress {
-	next, ok := p.advance()
+	_, ok := p.advance()
 	w := &p.walk
 	out := Progress{Done: p.fed, Pass: w.pass, Passes: p.last}
 	if !ok {
 		return out
 	}
-	begun := p.cells[next].stratum
+	begun := -1 // stratum of the block under way
+	if w.block != nil {
+		begun = w.of.stratum
+	}
+	blocks := [2]int{} // of all strata, at least and at most
 	nextLook := p.last
 	var first time.Duration // of the first pass, which is always whole
 	if p.study.Stop.Fixed <= 0 {
@@ -52,6 +59,9 @@ func (p *Plan) Remaining(estimate func(record.Cell) time.Duration) Progress {
 			last = min(last, max(w.pass, 3))
 			least = last
 		}
+		if n := s.closed; last > n {
+			blocks[0], blocks[1] = blocks[0]+max(least-n, 0), blocks[1]+last-n
+		}
 		mean, known := p.meanTime(s)
 		for _, id := range s.cells {
 			c := &p.cells[id]
@@ -59,7 +69,7 @@ func (p *Plan) Remaining(estimate func(record.Cell) time.Duration) Progress {
 				continue
 			}
 			from := s.closed
-			if i == begun && !slices.Contains(w.block, id) {
+			if i == begun && !w.again && !slices.Contains(w.block, id) {
 				from++ // done in the block under way
 			}
 			d := c.meanTime()
@@ -81,6 +91,9 @@ func (p *Plan) Remaining(estimate func(record.Cell) time.Duration) Progress {
 			out.MostTime += time.Duration(last-from) * d
 		}
 	}
+	p.remainingAgain(&out)
+	p.remainingCounting(&out, estimate)
+	p.remainingSentinels(&out, blocks, estimate)
 	if b := p.study.Budget.Time; b > 0 {
 		out.MostTime = min(out.MostTime, max(first, b-w.spent, 0))
 		out.LeastTime = min(out.LeastTime, out.MostTime)
@@ -88,12 +101,69 @@ func (p *Plan) Remaining(estimate func(record.Cell) time.Duration) Progress {
 	return out
 }
 
+// remainingAgain adds the blocks that are down to run again.
+func (p *Plan) remainingAgain(out *Progress) {
+	add := func(cells []int) {
+		for _, id := range cells {
+			if c := &p.cells[id]; c.gaveUp == "" {
+				d := c.meanTime()
+				out.AtLeast, out.AtMost = out.AtLeast+1, out.AtMost+1
+				out.LeastTime, out.MostTime = out.LeastTime+d, out.MostTime+d
+			}
+		}
+	}
+	w := &p.walk
+	if w.again {
+		add(w.block)
+	}
+	for _, q := range w.watch.queue {
+		b := q.epoch.blocks[q.index]
+		add(p.blockOrder(b.Block, b.Stratum, 0))
+	}
+}
+
+// remainingSentinels adds the trials of the sentinel, as many as their share of
+// what is left makes.
+func (p *Plan) remainingSentinels(out *Progress, blocks [2]int, estimate func(record.Cell) time.Duration) {
+	w, s := &p.walk.watch, p.sentinel.study
+	if !p.watching() || p.sentinel.skipped || w.off != "" {
+		return
+	}
+	var d time.Duration
+	if w.made > 0 {
+		d = w.time / time.Duration(w.made)
+	} else if estimate != nil {
+		d = estimate(s.Cell)
+	}
+	number := func(blocks int, rest time.Duration) (n int) {
+		switch {
+		case s.Every > 0 && w.made == 0:
+			n = (blocks - 1) / s.Every
+		case s.Every > 0:
+			n = (blocks - 1 + w.since) / s.Every
+		case d > 0:
+			n = int(min(float64(rest)*s.Share/(1-s.Share)/float64(d), float64(max(blocks-1, 0))))
+		}
+		if w.made == 0 {
+			n++
+		}
+		return n
+	}
+	least, most := number(blocks[0], out.LeastTime), number(blocks[1], out.MostTime)
+	if d == 0 {
+		out.Unknown += most
+	}
+	out.Sentinels = most
+	out.AtLeast, out.AtMost = out.AtLeast+least, out.AtMost+most
+	out.LeastTime, out.MostTime = out.LeastTime+time.Duration(least)*d, out.MostTime+time.Duration(most)*d
+}
+
 // meanTime is the mean duration of a cell's noted trials, 0 without any.
 func (c *cellState) meanTime() time.Duration {
 	var sum time.Duration
 	n := 0
 	for _, b := range c.blocks {
-		for _, t := range b {
+		for _, t := range b.tries {
 			if !t.interrupted {
 				sum += t.duration
 				n++
@@ -122,12 +192,23 @@ func (p *Plan) meanTime(s *stratumState) (mean time.Duration, known bool) {
 }
 
 // Preview returns the first n trials of the first pass in order, all of them for
-// n <= 0, as if nothing had been done.
+// n <= 0, as if nothing had been done. Where the sentinel comes by its share of
+// the time, only its first trial has a place yet.
 func (p *Plan) Preview(n int) []Next {
 	var out []Next
-	for _, stratum := range p.passOrder(1) {
-		for _, id := range p.blockOrder(1, stratum) {
-			if n > 0 && len(out) == n {
+	full := func() bool { return n > 0 && len(out) == n }
+	watch := p.Watches()
+	sentinels := 0
+	for i, stratum := range p.passOrder(1) {
+		if watch && !full() && (i == 0 || p.sentinel.study.Every > 0 && i%p.sentinel.study.Every == 0) {
+			sentinels++
+			out = append(out, Next{Cell: p.sentinel.study.Cell, Block: 1, Attempt: sentinels, Seq: len(out) + 1, Stratum: -1, Sentinel: true})
+		}
+		if !full() && p.countingDue(stratum) {
+			out = append(out, Next{Cell: p.study.Strata[stratum].Counting, Block: 1, Attempt: 1, Seq: len(out) + 1, Stratum: stratum, Counting: true})
+		}
+		for _, id := range p.blockOrder(1, stratum, 0) {
+			if full() {
 				return out
 			}
 			out = append(out, Next{Cell: p.cells[id].cell, Block: 1, Attempt: 1, Seq: len(out) + 1, Stratum: stratum})

@@ -14,66 +14,137 @@ import (
 // decision on it looks only at blocks that come before, in the study's own
 // order, so that the order in which results were noted does not matter.
 type walk struct {
-	pass  int   // under way, from 1; 0 before the first
-	order []int // strata of the pass
-	pos   int   // in order
-	block []int // cells of the block that has begun, nil between blocks
-	spent time.Duration
-	ended bool
+	pass    int   // under way, from 1; 0 before the first
+	order   []int // strata of the pass
+	pos     int   // in order
+	block   []int // cells of the block that has begun, nil between blocks
+	of      ref   // that block
+	again   bool  // it runs again
+	cost    time.Duration
+	spent   time.Duration
+	waiting waiting
+	watch   watch
+	ended   bool
 }
 
+// waiting is the trial that advance found missing.
+type waiting struct{ cell, block int }
+
+// Cells that are none.
+const (
+	nobody       = -1
+	sentinelCell = -2
+	countingCell = -3 // less a stratum's index, so the last
+)
+
 func (p *Plan) rewind() {
-	p.walk = walk{}
+	p.stale = false
+	p.walk = walk{watch: newWatch(), waiting: waiting{cell: nobody}}
 	for i := range p.cells {
-		p.cells[i].failing, p.cells[i].gaveUp = 0, ""
+		c := &p.cells[i]
+		c.failing, c.gaveUp = 0, ""
+		for j := range c.blocks {
+			c.blocks[j].from, c.blocks[j].again, c.blocks[j].good = 0, 0, 0
+		}
 	}
 	for i := range p.strata {
 		s := &p.strata[i]
-		s.ending, s.closed, s.time = nil, 0, 0
+		s.ending, s.counted, s.uncounted, s.closed, s.time = nil, false, "", 0, 0
 		if !slices.ContainsFunc(s.cells, func(id int) bool { return !p.cells[id].skipped }) {
 			s.ending = &Ending{Code: EndSkipped, Text: "this host can run none of its cells"}
 		}
 	}
 }
 
-// advance follows the study to the first trial that is missing and returns its
-// cell; false at the end.
-func (p *Plan) advance() (cell int, ok bool) {
+// advance follows the study to the first trial that is missing and returns it;
+// false at the end.
+func (p *Plan) advance() (at waiting, ok bool) {
+	if p.stale {
+		p.rewind()
+	}
 	w := &p.walk
 	for !w.ended {
-		if w.pos == len(w.order) {
+		switch {
+		case w.block != nil:
+			if cell, missing := p.follow(); missing {
+				w.waiting = waiting{cell, w.of.pass}
+				return w.waiting, true
+			}
+			p.closeBlock()
+			continue
+		case len(w.watch.queue) > 0:
+			p.beginAgain()
+			continue
+		case w.pos == len(w.order):
 			if w.pass > 0 {
 				p.closePass()
 			}
 			if !slices.ContainsFunc(p.strata, func(s stratumState) bool { return s.ending == nil }) {
 				w.ended = true
-				break
+				continue
 			}
 			w.pass++
-			w.order, w.pos = p.passOrder(w.pass), 0
+			w.order, w.pos, w.watch.at = p.passOrder(w.pass), 0, 0
 			continue
 		}
 		stratum := w.order[w.pos]
-		if w.block == nil {
-			if p.strata[stratum].ending != nil || !p.affordable(stratum) {
-				w.pos++
-				continue
-			}
-			w.block = p.blockOrder(w.pass, stratum)
+		if p.strata[stratum].ending != nil || !p.affordable(stratum) {
+			w.pos++
+			continue
 		}
-		// Cells before the first unsettled one need not be looked at again.
-		for len(w.block) > 0 {
-			c := &p.cells[w.block[0]]
-			if c.gaveUp == "" {
-				if settled, _ := c.settled(w.pass, p.study.Retries); !settled {
-					return w.block[0], true
-				}
+		if p.sentinelDue() {
+			if !p.takeSentinel() {
+				w.waiting = waiting{sentinelCell, w.pass}
+				return w.waiting, true
 			}
-			w.block = w.block[1:]
+			continue
 		}
-		p.closeBlock(stratum)
-		w.block = nil
-		w.pos++
+		if w.pass == 1 && !p.takeCounting(stratum) {
+			w.waiting = waiting{countingCell - stratum, w.pass}
+			return w.waiting, true
+		}
+		w.block, w.of, w.again = p.blockOrder(w.pass, stratum, 0), ref{w.pass, stratum}, false
+	}
+	return waiting{cell: nobody}, false
+}
+
+// follow goes through the block that has begun, up to the first cell that is not
+// settled.
+func (p *Plan) follow() (cell int, missing bool) {
+	w := &p.walk
+	for ; len(w.block) > 0; w.block = w.block[1:] {
+		c := &p.cells[w.block[0]]
+		if c.gaveUp != "" {
+			continue
+		}
+		b := c.at(w.of.pass)
+		end, ok, settled := b.settled(p.study.Retries)
+		if !settled {
+			return w.block[0], true
+		}
+		reason := ""
+		for _, t := range b.tries[b.from:end] {
+			// The time of an interrupted trial is not the study's: an
+			// interruption must not change what comes after it.
+			if !t.interrupted {
+				w.cost += t.duration
+				reason = t.reason
+			}
+		}
+		b.from = end
+		switch {
+		case ok:
+			b.good = end
+			if !p.watching() {
+				// Nothing runs again, so later good tries are of this round too.
+				b.good = 1 + lastGood(b.tries)
+			}
+			c.failing = 0
+		case !w.again:
+			if c.failing++; c.failing == giveUpAfter {
+				c.gaveUp = fmt.Sprintf("failed in %d blocks running; the last time: %s", giveUpAfter, reason)
+			}
+		}
 	}
 	return 0, false
 }
@@ -99,34 +170,21 @@ func (p *Plan) affordable(stratum int) bool {
 	return false
 }
 
-func (p *Plan) closeBlock(stratum int) {
-	s := &p.strata[stratum]
-	var d time.Duration
-	for _, id := range s.cells {
-		c := &p.cells[id]
-		if c.skipped || c.gaveUp != "" {
-			continue
-		}
-		reason := ""
-		for _, t := range c.at(p.walk.pass) {
-			// The time of an interrupted trial is not the study's: an
-			// interruption must not change what comes after it.
-			if !t.interrupted {
-				d += t.duration
-				reason = t.reason
-			}
-		}
-		if _, ok := c.settled(p.walk.pass, p.study.Retries); ok {
-			c.failing = 0
-			continue
-		}
-		if c.failing++; c.failing == giveUpAfter {
-			c.gaveUp = fmt.Sprintf("failed in %d blocks running; the last time: %s", giveUpAfter, reason)
-		}
+// closeBlock counts a block that is complete.
+func (p *Plan) closeBlock() {
+	w := &p.walk
+	w.watch.since++
+	w.watch.gap = append(w.watch.gap, w.of)
+	w.spent += w.cost
+	if w.again {
+		w.watch.again += w.cost
+	} else {
+		s := &p.strata[w.of.stratum]
+		s.closed = w.of.pass
+		s.time += w.cost
+		w.pos++
 	}
-	s.closed = p.walk.pass
-	s.time += d
-	p.walk.spent += d
+	w.block, w.cost = nil, 0
 }
 
 // closePass takes the decisions at the end of a pass.

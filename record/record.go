@@ -41,6 +41,11 @@ type Response struct {
 	Unit   Unit   `json:"unit"`
 	Better Better `json:"better"`
 	Help   string `json:"help,omitempty"`
+
+	// Operation names what the response counts, or is the time of: request, call,
+	// run, byte. "" for a figure that is neither a rate of operations nor the
+	// time of one, such as a percentile. A rate x means 1/x seconds an operation.
+	Operation string `json:"operation,omitempty"`
 }
 
 // Kind says how a sample develops in time and so how it is summed up.
@@ -126,7 +131,7 @@ const (
 // Failure says why a trial failed.
 type Failure struct {
 	Phase  string `json:"phase"`          // the phase it failed in
-	Kind   string `json:"kind"`           // died, hung, garbage, memory, disk, start, stop, interrupted, other
+	Kind   string `json:"kind"`           // died, hung, garbage, memory, disk, unsupported, start, stop, interrupted, other
 	Reason string `json:"reason"`         // a sentence a user can act on
 	Tail   string `json:"tail,omitempty"` // the end of its output, at most 4 KiB
 	Role   string `json:"role,omitempty"` // the workload's role that failed
@@ -141,9 +146,10 @@ type Phase struct {
 
 // Trial is one measured execution of a cell.
 type Trial struct {
-	Seq        int               `json:"seq"`     // place in the order of execution, from 1
-	Block      int               `json:"block"`   // the pass it belongs to, from 1
-	Attempt    int               `json:"attempt"` // from 1; a retry counts up
+	Seq        int               `json:"seq"`               // place in the order of execution, from 1
+	Block      int               `json:"block"`             // the pass it belongs to, from 1
+	Attempt    int               `json:"attempt"`           // from 1; a retry counts up
+	Session    int64             `json:"session,omitempty"` // the run that stored it; 0 before it is stored
 	Cell       Cell              `json:"cell"`
 	Status     Status            `json:"status"`
 	Failure    *Failure          `json:"failure,omitempty"`

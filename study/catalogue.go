@@ -20,6 +20,9 @@ type Catalogue struct {
 	Workloads  map[string]WorkloadInfo
 	Sandboxes  map[string][]param.Param // kind to its own parameters
 	Collectors []string
+	// HostKernel names the sandboxes, and the programs of OCI runtimes, in which a
+	// program's system calls are the host kernel's own, and so can be counted.
+	HostKernel []string
 }
 
 // WorkloadInfo describes one kind of workload. Nil functions mean: no
@@ -41,11 +44,13 @@ func (c Catalogue) Check() error {
 	for _, p := range Factors() {
 		owner[p.Name] = "tare itself"
 	}
-	owner[FactorWorkload] = "tare itself"
+	owner[FactorWorkload], owner[FactorCounting] = "tare itself", "tare itself"
 	for _, kind := range sortedKeys(c.Workloads) {
 		for _, p := range c.Workloads[kind].Params {
 			if slices.Contains(workloadKeys(), p.Name) {
 				errs = append(errs, fmt.Errorf("workload %s: parameter %q is a key of every workload; give it another name", kind, p.Name))
+			} else if slices.Contains(sentinelKeys(), p.Name) {
+				errs = append(errs, fmt.Errorf("workload %s: parameter %q is a key of the section sentinel; give it another name", kind, p.Name))
 			} else if o := owner[p.Name]; o == "tare itself" {
 				errs = append(errs, fmt.Errorf("workload %s: parameter %q is a factor of %s; give it another name", kind, p.Name, o))
 			}
@@ -72,7 +77,7 @@ func (c Catalogue) Check() error {
 // schema; the sandbox's and the workload's levels depend on the study.
 func Factors() []param.Param {
 	return []param.Param{
-		{Name: FactorIsolate, Type: param.Enum, Default: "server", Words: []string{"server", "client", "both"},
+		{Name: FactorIsolate, Type: param.Enum, Default: isolateDefault, Words: []string{"server", "client", Both},
 			Help: "which end of a workload with two ends is in the sandbox; the other is in the process kind"},
 		{Name: FactorCPULimit, Type: param.Float, Default: "none", Min: 0.01, Max: 8192, Words: []string{"none"},
 			Help: "CPU time the sandbox may use, in cores"},

@@ -74,8 +74,8 @@ func (d *draft) workloads(root *yaml.Node, p pair) {
 	for _, p := range d.entries(pairs, "workloads") {
 		w := &load{label: p.key.Value, at: p.key, params: map[string]*yaml.Node{}, fixed: param.Values{},
 			own: map[int][]string{}, checked: map[string]bool{}}
-		if !namePattern.MatchString(w.label) {
-			d.bad(p.key, "write letters, digits, - and _, at most 63", "%q is not a name for a workload", w.label)
+		if !labelPattern.MatchString(w.label) || len(w.label) > maxLabel {
+			d.bad(p.key, "write letters, digits, -, _ and . between them, at most 63", "%q is not a name for a workload", w.label)
 			continue
 		}
 		body := d.mapping(p.val, "workload "+w.label)

@@ -23,11 +23,16 @@ const maxEntries = 1000 // of include, exclude, workloads, sandboxes, zip, apply
 // The keys of the file and of its sections, in the order of the documentation.
 func rootKeys() []string {
 	return []string{"study", "about", "seed", "compare", "baseline", "sandboxes", "factors", "workloads", "zip",
-		"include", "exclude", "apply", "stop", "budget", "collect", "retries", "timeout"}
+		"include", "exclude", "apply", "stop", "budget", "collect", "sentinel", "calls", "published", "retries", "timeout"}
 }
 
 // workloadKeys are the keys of a workload that are not parameters.
 func workloadKeys() []string { return []string{"kind", "responses"} }
+
+// labelPattern is of workloads: a dot parts a family's kinds, as in http.node.
+var labelPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$`)
+
+const maxLabel = 63
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
 
@@ -109,6 +114,9 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 	d.zipsOf(keys["zip"].val)
 	d.apply(keys["apply"].val)
 	d.compared(root, keys)
+	d.sentinel(keys["sentinel"])
+	d.calls(keys["calls"])
+	d.published(keys["published"])
 	if err := d.err(); err != nil {
 		return nil, err
 	}
@@ -119,6 +127,8 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 	if err := d.err(); err != nil {
 		return nil, err
 	}
+	d.stratumResponses()
+	d.countingCells()
 	d.finish()
 	return d.study, nil
 }

@@ -132,6 +132,11 @@ workload=rr,cpu-limit=2,memory-limit=1GiB,isolate=server,cpus=0-1\,3 [rr] baseli
 	if diff := cmp.Diff([]string{"workload=noop,sandbox=process"}, cells(s)); diff != "" {
 		t.Errorf("a factor under a parameter that no workload has left (-want +got):\n%s", diff)
 	}
+	// A workload's name may have dots; the parameter comes after the last.
+	s = mustParse(t, "study: a\nfactors: {sandbox: [process]}\nworkloads: {sysbench.cpu: {kind: cpu}}\n", "workload=sysbench.cpu", "sysbench.cpu.threads=2")
+	if w := s.Workloads[0]; w.Label != "sysbench.cpu" || w.Params["threads"] != "2" {
+		t.Errorf("workload %+v", w)
+	}
 	// What only left-out levels needed is no mistake then.
 	s = mustParse(t, readTestdata(t, "nested.yaml"), "sandbox=process,runc")
 	if len(s.Factors) != 3 {

@@ -10,7 +10,7 @@ import (
 // Resolve puts a cell of this study in terms of what run has to do. The error
 // is for a cell of another study, or a catalogue that has changed since Parse.
 func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
-	out := Resolved{Sandbox: "process"}
+	out := Resolved{Sandbox: Native}
 	label, _ := cell.Get(FactorWorkload)
 	found := false
 	for _, w := range s.Workloads {
@@ -18,6 +18,9 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 			out.Workload, found = w, true
 			break
 		}
+	}
+	if s.Sentinel != nil && cell.Key() == s.Sentinel.Cell.Key() {
+		out.Workload, found = s.Sentinel.Workload, true
 	}
 	if !found {
 		return Resolved{}, fmt.Errorf("cell %s: the study has no workload %q; was the study file changed?", cell, label)
@@ -31,9 +34,9 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 	}
 	// With one end there is nothing to choose: whatever the role is called, it
 	// is in the sandbox.
-	out.Isolate = "both"
+	out.Isolate = Both
 	if info.Ends > 1 {
-		out.Isolate = "server"
+		out.Isolate = isolateDefault
 	}
 	values := make(param.Values, len(info.Params))
 	for k, v := range out.Workload.Params {
@@ -43,7 +46,7 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 	options := param.Values{}
 	for _, l := range cell {
 		switch l.Factor {
-		case FactorWorkload, FactorSandbox:
+		case FactorWorkload, FactorSandbox, FactorCounting:
 		case FactorIsolate:
 			out.Isolate = l.Value
 		case FactorCPULimit:
@@ -65,6 +68,9 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 	var err error
 	if out.Params, err = param.Fill(info.Params, values); err != nil {
 		return Resolved{}, fmt.Errorf("cell %s: workload %s: %w", cell, out.Workload.Kind, err)
+	}
+	if info.Responses != nil {
+		out.Workload.Responses = having(out.Workload.Responses, info.Responses(out.Params))
 	}
 	if out.Options, err = param.Fill(own, options); err != nil {
 		return Resolved{}, fmt.Errorf("cell %s: sandbox %s: %w", cell, out.Sandbox, err)

@@ -44,6 +44,9 @@ func Schema(cat Catalogue) ([]byte, error) {
 			{"use", &jsonschema.Schema{Description: "Collectors; all unless said, [] for none.", AnyOf: []*jsonschema.Schema{words(cat.Collectors), {Type: "array", Items: words(cat.Collectors), UniqueItems: true}}}},
 			{"rate", pattern("How often, such as 10Hz.", `^\s*[0-9.eE+-]+\s*Hz$`)},
 		})},
+		{"sentinel", sentinelSchema(cat)},
+		{"calls", callsSchema()},
+		{"published", published()},
 		{"retries", whole("Retries of a failed trial; 1 unless said.", 0)},
 		{"timeout", value(param.Param{Type: param.Duration, Help: "Longest time of a trial; four times what it is expected to take and a minute unless said."})},
 	})
@@ -274,6 +277,28 @@ func workloadSchema(kind string, info WorkloadInfo) *jsonschema.Schema {
 		ps = append(ps, prop{p.Name, oneOrMore(value(p))})
 	}
 	return object("", ps)
+}
+
+// sentinelSchema describes the parameters of the kind that is named, or of the
+// usual one.
+func sentinelSchema(cat Catalogue) *jsonschema.Schema {
+	names := sortedKeys(cat.Workloads)
+	own := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{"kind": words(names)}}
+	for _, k := range names {
+		ps := props{{"kind", words([]string{k})},
+			{"every", whole("Blocks from one to the next.", 1)},
+			{"share", fraction("Of the measuring time that all of them may take, at most a half; 3% unless said.")}}
+		for _, p := range cat.Workloads[k].Params {
+			ps = append(ps, prop{p.Name, value(p)})
+		}
+		is := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{"kind": words([]string{k})}, Required: []string{"kind"}}
+		if k == sentinelKind {
+			is = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{is, {Not: &jsonschema.Schema{Required: []string{"kind"}}}}}
+		}
+		own.AllOf = append(own.AllOf, &jsonschema.Schema{If: is, Then: object("", ps)})
+	}
+	return &jsonschema.Schema{Description: "What watches whether the machine changes: off, on, or the workload that does it; on unless all sandboxes are fake.",
+		AnyOf: []*jsonschema.Schema{words([]string{"on", "off"}), own}}
 }
 
 func picksSchema(help string) *jsonschema.Schema {

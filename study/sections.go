@@ -68,7 +68,7 @@ func (d *draft) factorsOf(root *yaml.Node, p pair) {
 			d.bad(at, "write factors: {sandbox: [process, runc]}", "there are no sandboxes to compare")
 		}
 		f := d.factors[d.sandbox]
-		f.base = []string{f.spell(nil, "process")}
+		f.base = []string{f.spell(nil, Native)}
 	}
 	for _, isFirst := range []bool{true, false} {
 		for _, q := range known {
@@ -373,7 +373,7 @@ func (d *draft) compared(root *yaml.Node, keys map[string]pair) {
 			s.Baseline = f.levels[0]
 		}
 		if f.class == isSandbox {
-			s.Baseline = "process"
+			s.Baseline = Native
 		}
 		at = f.at
 	}

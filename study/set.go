@@ -11,7 +11,7 @@ import (
 
 // settable are the keys outside factors and workloads that --set reaches.
 func settable() []string {
-	return []string{"seed", "compare", "baseline", "retries", "timeout",
+	return []string{"seed", "compare", "baseline", "retries", "timeout", "sentinel", "calls", "published",
 		"stop.fixed", "stop.looks", "stop.confidence", "stop.width", "stop.margin",
 		"budget.blocks", "budget.time", "collect.use", "collect.rate"}
 }
@@ -29,7 +29,11 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (changed s
 		return ""
 	}
 	values := splitLevels(value)
-	section, name, dotted := strings.Cut(key, ".")
+	// Parameters have no dots; names of workloads may: http.node.connections=1.
+	section, name, dotted := key, "", false
+	if i := strings.LastIndexByte(key, '.'); i >= 0 {
+		section, name, dotted = key[:i], key[i+1:], true
+	}
 	switch {
 	case slices.Contains(settable(), key):
 		target := root

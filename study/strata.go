@@ -168,6 +168,17 @@ func (b *builder) stratum(e *expander, wi int, cell record.Cell) int {
 // checkCell asks the workload about the parameters of a cell, once for each
 // combination, and finds the responses. It is false when they are refused.
 func (d *draft) checkCell(w *load, cell record.Cell) bool {
+	id := w.id(cell)
+	if good, done := w.checked[id]; done {
+		return good
+	}
+	good := d.checkParams(w, cell)
+	w.checked[id] = good
+	return good
+}
+
+// id tells cells apart by the workload's own parameters.
+func (w *load) id(cell record.Cell) string {
 	var id strings.Builder
 	for _, l := range cell {
 		if w.has(l.Factor) {
@@ -175,12 +186,41 @@ func (d *draft) checkCell(w *load, cell record.Cell) bool {
 			id.WriteByte(0)
 		}
 	}
-	if good, done := w.checked[id.String()]; done {
-		return good
+	return id.String()
+}
+
+// stratumResponses gives each stratum those of its workload's responses that it
+// has: a parameter that is a factor can decide what there is to read.
+func (d *draft) stratumResponses() {
+	known := make(map[*load]map[string][]string)
+	for i := range d.study.Strata {
+		s := &d.study.Strata[i]
+		w := d.loads[s.Workload]
+		if known[w] == nil {
+			known[w] = make(map[string][]string)
+		}
+		id := w.id(s.Shared)
+		names, done := known[w][id]
+		if !done {
+			names = w.responses
+			if v, err := w.values(s.Shared); err == nil && w.info.Responses != nil {
+				names = having(w.responses, w.info.Responses(v))
+			}
+			known[w][id] = names
+		}
+		s.Responses = names
 	}
-	good := d.checkParams(w, cell)
-	w.checked[id.String()] = good
-	return good
+}
+
+// having returns those of the names that are a response's, in their order.
+func having(names []string, all []record.Response) []string {
+	var out []string
+	for _, name := range names {
+		if slices.ContainsFunc(all, func(r record.Response) bool { return r.Name == name }) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 func (d *draft) checkParams(w *load, cell record.Cell) bool {

@@ -8,6 +8,7 @@
 package study
 
 import (
+	"maps"
 	"time"
 
 	"tare/param"
@@ -27,6 +28,9 @@ type Study struct {
 	Stop      Stop
 	Budget    Budget
 	Collect   Collect
+	Sentinel  *Sentinel     // watches the machine; nil: none
+	Calls     bool          // system calls are counted; see Stratum.Counting
+	Published string        // the published figures that the results are set beside, one of PublishedSets; "" none
 	Retries   int           // of a failed trial
 	Timeout   time.Duration // of one trial; 0: four times what it is expected to take, and a minute
 	Sandboxes []Sandbox     // defined by the study itself
@@ -58,7 +62,12 @@ type Stratum struct {
 	Shared   record.Cell
 	Workload int           // index into Study.Workloads
 	Cells    []record.Cell // every treatment, in the study's order
-	Baseline int           // index into Cells; -1 when it is excluded
+
+	Responses []string    // those of the workload's that this stratum has; the first decides when to stop
+	Baseline  int         // index into Cells; -1 when it is excluded
+	Counting  record.Cell // of the trial that counts its system calls, CountingCell of one of Cells; nil: none does
+	// Uncounted says why none does, where the study counts calls; else "".
+	Uncounted string
 }
 
 // Treatment returns what distinguishes a cell within its stratum: the compared
@@ -71,6 +80,29 @@ func (s *Study) Treatment(stratum int, cell record.Cell) record.Cell {
 		}
 	}
 	return out
+}
+
+// WorkloadOf returns the workload of a stratum with the responses that it has
+// there, and with the levels that all of its cells share among its Params. Levels of
+// other things (isolate, a sandbox's own) are among them too.
+func (s *Study) WorkloadOf(stratum int) Workload {
+	st := &s.Strata[stratum]
+	if st.Workload < 0 || st.Workload >= len(s.Workloads) {
+		return Workload{}
+	}
+	w := s.Workloads[st.Workload]
+	params := make(param.Values, len(w.Params)+len(st.Shared))
+	maps.Copy(params, w.Params)
+	for _, l := range st.Shared {
+		if l.Factor != FactorWorkload && l.Factor != FactorSandbox {
+			params[l.Factor] = l.Value
+		}
+	}
+	w.Params = params
+	if st.Responses != nil {
+		w.Responses = st.Responses
+	}
+	return w
 }
 
 // Resolved is a cell in terms of what run has to do.
@@ -113,6 +145,33 @@ type Sandbox struct {
 	Runtime string // path or name of the binary
 	Args    []string
 	Line    int
+}
+
+// Native is the kind of sandbox that does not isolate: the baseline unless said, and
+// where the end of a workload runs that is not isolated.
+const Native = "process"
+
+// Both is the level of FactorIsolate that isolates all ends of a workload.
+const Both = "both"
+
+// isolateDefault is the end that is isolated where FactorIsolate has no level.
+const isolateDefault = "server"
+
+// Isolated reports whether a role is in the sandbox under a level of FactorIsolate,
+// of a workload with so many roles. One role alone, whatever its name, always is; a
+// workload that has two only under some parameters knows no such factor ("", Both),
+// and is isolated whole.
+func Isolated(isolate, role string, roles int) bool {
+	return roles == 1 || isolate == Both || isolate == "" || isolate == role
+}
+
+// IsolateOf is a cell's level of FactorIsolate, or that of workloads with two ends
+// without one.
+func IsolateOf(c record.Cell) string {
+	if v, ok := c.Get(FactorIsolate); ok {
+		return v
+	}
+	return isolateDefault
 }
 
 // Names of the factors that tare itself knows, beside the workloads' and the

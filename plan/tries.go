@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"math"
+	"time"
+
+	"tare/record"
+)
+
+// try is what is noted of one trial.
+type try struct {
+	attempt     int
+	seq         int
+	ok          bool
+	interrupted bool
+	has         bool
+	value       float64 // of the stopping response
+	duration    time.Duration
+	reason      string
+}
+
+// block is what is noted of a cell in one block.
+type block struct {
+	tries []try // by attempt
+
+	// of the walk:
+	from  int // tries before this belong to rounds that are over
+	again int // rounds begun after the first
+	good  int // 1 + index of the try that counts; 0: none does
+}
+
+// tryOf is what the plan keeps of a trial.
+func tryOf(t *record.Trial, response string) try {
+	n := try{attempt: t.Attempt, seq: t.Seq, ok: t.Status == record.OK, duration: t.Duration}
+	n.value, n.has = t.Sample(response)
+	n.has = n.has && !t.BelowNoise(response)
+	if t.Failure != nil {
+		n.interrupted = t.Failure.Kind == "interrupted"
+		n.reason = t.Failure.Reason
+	}
+	return n
+}
+
+// at returns what is noted of a block; nil for nothing.
+func (c *cellState) at(pass int) *block {
+	if pass < 1 || pass > len(c.blocks) {
+		return nil
+	}
+	return &c.blocks[pass-1]
+}
+
+// value returns the stopping response in a block, as far as the walk has come.
+func (c *cellState) value(pass int) float64 {
+	if b := c.at(pass); b != nil && b.good > 0 {
+		if t := &b.tries[b.good-1]; t.has {
+			return t.value
+		}
+	}
+	return math.NaN()
+}
+
+// settled reports whether a cell needs no more tries in the round under way,
+// where its tries end, and whether the last of them was good.
+func (b *block) settled(retries int) (end int, ok, settled bool) {
+	if b == nil {
+		return 0, false, false
+	}
+	failed := 0
+	for i := b.from; i < len(b.tries); i++ {
+		switch t := &b.tries[i]; {
+		case t.ok:
+			return i + 1, true, true
+		case !t.interrupted:
+			if failed++; failed > retries {
+				return i + 1, false, true
+			}
+		}
+	}
+	return 0, false, false
+}
+
+// lastGood returns the index of the last good try, -1 without one.
+func lastGood(tries []try) int {
+	for i := len(tries) - 1; i >= 0; i-- {
+		if tries[i].ok {
+			return i
+		}
+	}
+	return -1
+}
+
+// Counts reports whether a good trial may count; of several that may, the last
+// attempt does, which is the one that the plan has decided by. In a study with a
+// sentinel that is the first good one of the block's last round: values that are
+// compared must be of one round, and a later try may be of a round to come, which
+// no decision before it may know.
+func (p *Plan) Counts(t *record.Trial) bool {
+	p.advance()
+	id, ok := p.index[t.Cell.Key()]
+	if !ok {
+		return true
+	}
+	b := p.cells[id].at(t.Block)
+	switch {
+	case b == nil || !p.watching():
+		return true
+	case b.good > 0:
+		return t.Attempt == b.tries[b.good-1].attempt
+	}
+	return b.again == 0 // the walk has not come here: no decision is taken by it
+}

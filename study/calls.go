@@ -1,0 +1,173 @@
+package study
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"tare/record"
+)
+
+// A counting trial is one trial more of a cell that the host's kernel serves, in
+// which the system calls are counted. Counting makes each of them slower, so its
+// figures are compared with nothing. docs/design/0011-structural-cost.md has the
+// reasons.
+const (
+	// FactorCounting is the pseudo-factor that a counting trial's cell has after
+	// the levels of the cell it repeats.
+	FactorCounting = "counting"
+	// CountingCalls is its only level.
+	CountingCalls = "calls"
+)
+
+// The price of a call is measured by the workload of this kind with this level of
+// its parameter, which is the default.
+const (
+	PriceKind  = "syscall"
+	PriceParam = "call"
+	PriceLevel = "getpid" // the call that does nothing
+)
+
+// CountingCell is the cell of a counting trial of c.
+func CountingCell(c record.Cell) record.Cell {
+	return append(slices.Clip(c), record.Level{Factor: FactorCounting, Value: CountingCalls})
+}
+
+// CountingAll is the cell of no trial: a record.Skip of it says why this host
+// counts no calls at all.
+func CountingAll() record.Cell {
+	return record.Cell{{Factor: FactorCounting, Value: CountingCalls}}
+}
+
+// IsCounting reports whether a cell is that of a counting trial, or CountingAll.
+func IsCounting(c record.Cell) bool {
+	v, ok := c.Get(FactorCounting)
+	return ok && v == CountingCalls
+}
+
+// calls reads the key. Unless it is said, calls are counted where the study also
+// measures what one costs.
+func (d *draft) calls(p pair) {
+	s := d.study
+	if p.key == nil {
+		s.Calls = slices.ContainsFunc(d.loads, pricesCalls)
+	} else if t, ok := d.text(p.val, "calls"); ok {
+		switch t {
+		case "on":
+			s.Calls = true
+		case "off":
+		default:
+			d.bad(p.val, "write on or off", "calls %q is not possible", t)
+		}
+	}
+	if s.Compare != FactorSandbox {
+		if p.key != nil && s.Calls {
+			d.bad(p.key, "remove it, or compare: sandbox", "calls are counted to compare sandboxes, and this study compares %s", s.Compare)
+		}
+		s.Calls = false
+	}
+}
+
+// pricesCalls reports whether a workload measures the time of getpid.
+func pricesCalls(w *load) bool {
+	if w.kind != PriceKind {
+		return false
+	}
+	n, says := w.params[PriceParam]
+	if !says {
+		return true // it is the default
+	}
+	if len(n.Content) == 0 {
+		return n.Value == PriceLevel
+	}
+	for _, e := range n.Content {
+		if e.Value == PriceLevel {
+			return true
+		}
+	}
+	return false
+}
+
+// countingCells gives each stratum the cell of its counting trial: of the baseline, or of
+// another cell whose calls the host sees where the baseline has a kernel of its
+// own. Workloads that make sandboxes of their own have none: what they weigh is
+// no call. Nor have those whose first response counts no operations. Stratum.Uncounted
+// says so.
+func (d *draft) countingCells() {
+	if !d.study.Calls {
+		return
+	}
+	for i := range d.study.Strata {
+		s := &d.study.Strata[i]
+		w := d.loads[s.Workload]
+		if s.Baseline < 0 || len(s.Cells) < 2 {
+			continue // nothing is compared
+		}
+		c := d.countable(s)
+		switch {
+		case w.info.Launches:
+			s.Uncounted = "calls are not counted: it makes sandboxes of its own, and what it weighs is no call"
+		case c == nil:
+			s.Uncounted = "calls are not counted: none of its sandboxes is known to use the host's kernel, as these do: " + strings.Join(d.cat.HostKernel, ", ")
+		default:
+			if s.Uncounted = d.noOperation(w, c); s.Uncounted == "" {
+				s.Counting = CountingCell(c)
+			}
+		}
+	}
+}
+
+func (d *draft) countable(s *Stratum) record.Cell {
+	sees := func(c record.Cell) bool {
+		box, _ := c.Get(FactorSandbox)
+		for _, own := range d.study.Sandboxes {
+			if own.Name == box {
+				box = filepath.Base(own.Runtime)
+			}
+		}
+		return slices.Contains(d.cat.HostKernel, box)
+	}
+	if c := s.Cells[s.Baseline]; sees(c) {
+		return c
+	}
+	for _, c := range s.Cells {
+		if sees(c) {
+			return c
+		}
+	}
+	return nil
+}
+
+// noOperation says why the workload's first response in a cell counts no
+// operations, among which calls could be divided; "" when it does.
+func (d *draft) noOperation(w *load, cell record.Cell) string {
+	v, err := w.values(cell)
+	if err != nil || w.info.Responses == nil || len(w.responses) == 0 {
+		return "calls are not counted: it has no response"
+	}
+	all := w.info.Responses(v)
+	names := having(w.responses, all)
+	if len(names) == 0 {
+		return "calls are not counted: it has no response"
+	}
+	i := slices.IndexFunc(all, func(r record.Response) bool { return r.Name == names[0] })
+	if all[i].Operation != "" {
+		return ""
+	}
+	why := "calls are not counted: " + all[i].Name + ", its first response, is "
+	switch {
+	case slices.ContainsFunc(all, func(r record.Response) bool { return r.Unit == record.PerSecond && r.Better == record.Neither }):
+		return why + "no cost of an operation: the rate is given by the study, not measured"
+	case all[i].Unit == record.PerSecond:
+		return why + "the rate of a part of what a trial does, whose calls cannot be told from the others'; let a workload do that part alone"
+	}
+	return why + "neither a rate of operations nor the time of one"
+}
+
+func callsSchema() *jsonschema.Schema {
+	s := words([]string{"on", "off"})
+	s.Description = "Whether system calls are counted, in one trial more of each stratum; on where a workload measures the time of getpid."
+	return s
+}
