@@ -42,6 +42,35 @@ type Launcher interface {
 	Launch(context.Context, Spec, Command, LaunchMode) (Launch, error)
 }
 
+// Checkpointer is a Launcher whose sandboxes can be saved to files and restored
+// from them.
+type Checkpointer interface {
+	Launcher
+	// CheckCheckpoint says what this host lacks for it; nil when it works here, found by trying.
+	CheckCheckpoint(context.Context) error
+	// Checkpoint launches the command, calls ready, saves the sandbox, ends it,
+	// restores it in the same place (name, network, limits), calls ready again
+	// and ends it. ready returns when the command does its work.
+	Checkpoint(ctx context.Context, spec Spec, cmd Command, ready func(context.Context) error) (Saved, error)
+}
+
+// Saved is what Checkpoint took.
+type Saved struct {
+	Cold    time.Duration // from the launch to the first ready
+	Save    time.Duration // the runtime's checkpoint call
+	Restore time.Duration // from the restore call to the second ready
+	Bytes   int64         // of the files written
+}
+
+// Settler is a Kind whose sandboxes are not at once what they will be.
+type Settler interface {
+	Kind
+	// Settle is how long after Start a sandbox is as it then stays; run measures
+	// nothing earlier, but for launched sandboxes, whose first moments are what is
+	// asked. The options are those of Spec.
+	Settle(options map[string]string) time.Duration
+}
+
 // LaunchMode chooses how Launch goes through a sandbox's life.
 type LaunchMode string
 
@@ -56,6 +85,7 @@ const (
 // from the moment before the first process was started. Steps that the mode or
 // the kind does not have are zero.
 type Launch struct {
+	Begun       time.Time // that moment; known once a process was started, even if Launch then fails
 	Exit        Exit
 	Created     time.Duration // the runtime's create returned (Phased)
 	Started     time.Duration // the runtime's start returned (Phased)
@@ -70,6 +100,7 @@ type Spec struct {
 	Dir         string            // an existing, empty directory for the sandbox's own files; run removes it
 	Root        string            // root file system tree, used read-only; /tare in it is this binary
 	Data        string            // host directory mounted writable at /data; "" for none
+	Upper       string            // existing, empty host directory for what is written to the root (overlayfs); "": the root is read-only
 	Network     Network           // where the sandbox sits on the study's bridge
 	CPULimit    float64           // cores
 	MemoryLimit int64             // bytes

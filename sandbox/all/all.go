@@ -76,6 +76,10 @@ func Kinds(env Env, defs []Def) ([]sandbox.Kind, error) {
 	return kinds, nil
 }
 
+// HostKernel names the kinds, and the programs of OCI runtimes that a study may
+// define one over, whose sandboxes have no kernel of their own.
+func HostKernel() []string { return []string{"process", "runc", "crun", "youki"} }
+
 func (d Def) check(taken map[string]bool) error {
 	switch {
 	case d.Kind != "oci" && d.Kind != "":

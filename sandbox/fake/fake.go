@@ -177,6 +177,7 @@ func (k *Kind) forget(i *instance) {
 func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
 	k.observe("launch", spec)
 	begun := time.Now()
+	l.Begun = begun
 	inst, err := k.Start(ctx, spec)
 	if err != nil {
 		return l, err

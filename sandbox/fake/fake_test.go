@@ -142,8 +142,9 @@ func TestLevelSaysWhatItCannot(t *testing.T) {
 func TestLaunch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := script(Behaviour{StartTakes: time.Second, Takes: time.Second, StopTakes: time.Second, Run: Print("x\n")})
+		begun := time.Now()
 		got, err := k.Launch(t.Context(), sandbox.Spec{Name: "a"}, sandbox.Command{}, sandbox.Phased)
-		want := sandbox.Launch{Created: time.Second, Started: time.Second, Instruction: 2 * time.Second, Exited: 2 * time.Second, Deleted: 3 * time.Second}
+		want := sandbox.Launch{Begun: begun, Created: time.Second, Started: time.Second, Instruction: 2 * time.Second, Exited: 2 * time.Second, Deleted: 3 * time.Second}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%v (-want +got):\n%s", err, diff)
 		}

@@ -42,7 +42,7 @@ func config(s sandbox.Spec, root string, cmd sandbox.Command) *specs.Spec {
 	return &specs.Spec{
 		Version:  "1.0.2", // what the oldest runtimes in distributions know
 		Hostname: "tare",
-		Root:     &specs.Root{Path: root, Readonly: true},
+		Root:     &specs.Root{Path: root, Readonly: s.Upper == ""},
 		Process: &specs.Process{
 			Args: cmd.Args, Cwd: "/", NoNewPrivileges: true,
 			Env:          append(spawn.Environment(s), cmd.Env...),

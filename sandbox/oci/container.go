@@ -50,7 +50,7 @@ func (c *container) cgroup() string { return c.group.Rel() + "/c" }
 
 // command is the runtime's command line for a verb.
 func (c *container) command(args ...string) *exec.Cmd {
-	all := append(append([]string{}, c.kind.cfg.Args...), "--root", c.state)
+	all := append(c.kind.args(c), "--root", c.state)
 	cmd := exec.Command(c.binary, append(all, args...)...) //nolint:gosec // the runtime that the user named
 	// The runtime needs PATH for its own helpers; the marker is for clean.
 	cmd.Env = append(os.Environ(), spawn.Marker+"="+c.spec.Name)
@@ -62,19 +62,42 @@ func (c *container) command(args ...string) *exec.Cmd {
 func (c *container) options(group string) spawn.Options {
 	o := spawn.Options{Hierarchy: c.hierarchy, Group: group}
 	if c.hidden {
-		o.Private = true
-		o.Prepare = func() error {
-			tree, ok := c.hierarchy.Path("", "")
-			if !ok {
-				return nil
-			}
-			if err := unix.Unmount(tree, unix.MNT_DETACH); err != nil {
-				return fmt.Errorf("hiding %s from %s: %w", tree, c.kind.cfg.Runtime, err)
-			}
-			return nil
-		}
+		o.Private, o.Prepare = true, c.hide
 	}
 	return o
+}
+
+// rooted are the options of the calls that make a container (run, create,
+// restore): its writable root is mounted for them alone, and lives on in the
+// container's own mount namespace. A second such mount, for delete and the like,
+// would be one over the same upper layer, which overlayfs forbids.
+func (c *container) rooted(group string) spawn.Options {
+	o := c.options(group)
+	if c.spec.Upper == "" {
+		return o
+	}
+	before := o.Prepare
+	o.Private = true
+	o.Prepare = func() error {
+		if before != nil {
+			if err := before(); err != nil {
+				return err
+			}
+		}
+		return spawn.MountOverlay(c.spec.Root, c.spec.Upper)
+	}
+	return o
+}
+
+func (c *container) hide() error {
+	tree, ok := c.hierarchy.Path("", "")
+	if !ok {
+		return nil
+	}
+	if err := unix.Unmount(tree, unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("hiding %s from %s: %w", tree, c.kind.cfg.Runtime, err)
+	}
+	return nil
 }
 
 // end deletes the container in whatever state it is, and all that belongs to
@@ -111,7 +134,7 @@ func (c *container) remove(ctx context.Context) error {
 		}
 	}
 	c.kind.closeState(c)
-	return errors.Join(err, os.RemoveAll(c.bundle))
+	return errors.Join(err, os.RemoveAll(c.bundle), spawn.EmptyOverlay(c.spec.Upper))
 }
 
 // exists says whether the runtime's state knows the container.

@@ -24,18 +24,29 @@ func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, e
 	kills, counted := i.group.OOMKills()
 	events := i.oom.count()
 	exit, err := i.agent.Run(ctx, c)
-	exit.OOM = i.oom.count() > events
+	if err != nil || exit.Signal != "" {
+		exit.OOM = i.oom.more(events)
+	} else {
+		exit.OOM = i.oom.count() > events
+	}
 	if now, cerr := i.group.OOMKills(); cerr == nil && counted == nil && now > kills {
 		exit.OOM = true
 	}
 	switch {
 	case err != nil && exit.OOM:
-		return exit, fmt.Errorf("%s %s: the kernel killed the sandbox for memory, its limit is %s: %w",
-			i.kind.cfg.Name, i.spec.Name, param.FormatSize(i.spec.MemoryLimit), err)
+		return exit, fmt.Errorf("%s %s: %w", i.kind.cfg.Name, i.spec.Name, i.outOfMemory(err))
 	case err != nil:
 		return exit, fmt.Errorf("%s %s: %w", i.kind.cfg.Name, i.spec.Name, err)
 	}
 	return exit, nil
+}
+
+// outOfMemory adds to an error why it came to it; nil stays nil.
+func (c *container) outOfMemory(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the kernel killed the sandbox for memory, its limit is %s: %w", param.FormatSize(c.spec.MemoryLimit), err)
 }
 
 // Addr implements sandbox.Instance.

@@ -28,17 +28,25 @@ func (c *container) launch(ctx context.Context, cmd sandbox.Command, mode sandbo
 		}
 		err = errors.Join(err, c.end(context.WithoutCancel(ctx), nothing))
 	}()
+	watch := c.watchLife()
+	defer func() {
+		bad := err != nil || l.Exit.Code != 0 || l.Exit.Signal != ""
+		if watch.killed(bad && ctx.Err() == nil) {
+			l.Exit.OOM, err = true, c.outOfMemory(err)
+		}
+	}()
 	if mode == sandbox.Phased {
-		return c.phased(ctx, cmd)
+		return c.phased(ctx, cmd, watch)
 	}
 	run := c.command("run", "--bundle", c.bundle, c.spec.Name)
-	life, err := spawn.Live(ctx, c.options(""), run, cmd.Stdout, cmd.Stderr)
+	life, err := spawn.Live(ctx, c.rooted(""), run, cmd.Stdout, cmd.Stderr)
+	l.Begun = life.Begun
 	if err != nil {
 		return l, hung(ctx, run, life.Begun, err)
 	}
 	// `run` returns when the container is deleted; its end in between does not
 	// show from outside.
-	l = sandbox.Launch{Exit: life.Exit, Exited: life.Ended.Sub(life.Begun), Deleted: life.Ended.Sub(life.Begun)}
+	l = sandbox.Launch{Begun: life.Begun, Exit: life.Exit, Exited: life.Ended.Sub(life.Begun), Deleted: life.Ended.Sub(life.Begun)}
 	if !life.First.IsZero() {
 		l.Instruction = life.First.Sub(life.Begun)
 	}
@@ -46,8 +54,9 @@ func (c *container) launch(ctx context.Context, cmd sandbox.Command, mode sandbo
 }
 
 // phased takes the life apart. The container's output goes through the pipes
-// that `create` was given.
-func (c *container) phased(ctx context.Context, cmd sandbox.Command) (l sandbox.Launch, err error) {
+// that `create` was given. How its command ended nobody tells, so its group is asked
+// for kills before it goes.
+func (c *container) phased(ctx context.Context, cmd sandbox.Command, watch *lifeWatch) (l sandbox.Launch, err error) {
 	var first time.Time
 	stdout, err := spawn.NewSink(cmd.Stdout, func(at time.Time) { first = at })
 	if err != nil {
@@ -60,10 +69,10 @@ func (c *container) phased(ctx context.Context, cmd sandbox.Command) (l sandbox.
 		return l, err
 	}
 	defer stderr.Close()
-	step := func(verb string, args ...string) (begun, ended time.Time, err error) {
+	step := func(o spawn.Options, verb string, args ...string) (begun, ended time.Time, err error) {
 		run := c.command(append([]string{verb}, args...)...)
 		run.Stdout, run.Stderr = stdout.Child, stderr.Child
-		p, err := spawn.Start(c.options(""), run)
+		p, err := spawn.Start(o, run)
 		if err != nil {
 			return begun, ended, err
 		}
@@ -84,7 +93,8 @@ func (c *container) phased(ctx context.Context, cmd sandbox.Command) (l sandbox.
 	}
 
 	pidFile := filepath.Join(c.bundle, "pid")
-	begun, ended, err := step("create", "--bundle", c.bundle, "--pid-file", pidFile, c.spec.Name)
+	begun, ended, err := step(c.rooted(""), "create", "--bundle", c.bundle, "--pid-file", pidFile, c.spec.Name)
+	l.Begun = begun
 	if err != nil {
 		return l, err
 	}
@@ -98,7 +108,7 @@ func (c *container) phased(ctx context.Context, cmd sandbox.Command) (l sandbox.
 		return l, fmt.Errorf("following process %d of the container: %w", pid, err)
 	}
 	defer unix.Close(fd) //nolint:errcheck // nothing was written
-	if _, ended, err = step("start", c.spec.Name); err != nil {
+	if _, ended, err = step(c.options(""), "start", c.spec.Name); err != nil {
 		return l, err
 	}
 	l.Started = ended.Sub(begun)
@@ -106,9 +116,10 @@ func (c *container) phased(ctx context.Context, cmd sandbox.Command) (l sandbox.
 		return l, fmt.Errorf("waiting for the end of the container's first process: %w", err)
 	}
 	l.Exited = time.Since(begun)
+	l.Exit.OOM = watch.soFar()
 	// By force, because runsc takes a sandbox process that has ended, and that
 	// init has not waited for yet, for a running one.
-	if _, ended, err = step("delete", "--force", c.spec.Name); err != nil {
+	if _, ended, err = step(c.options(""), "delete", "--force", c.spec.Name); err != nil {
 		return l, err
 	}
 	l.Deleted = ended.Sub(begun)

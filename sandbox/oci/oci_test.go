@@ -264,3 +264,24 @@ func BenchmarkWhole(b *testing.B) {
 	b.ReportMetric(plain[len(plain)/2], "us/plain")
 	b.ReportMetric(0, "ns/op") // preparing and clearing away included: of no interest
 }
+
+// TestOverlayOfGVisor: gVisor's own overlay is turned off where the root can be
+// written, unless the user's arguments speak of it.
+func TestOverlayOfGVisor(t *testing.T) {
+	for _, c := range []struct {
+		binary, upper string
+		args, want    []string
+	}{
+		{"/x/runsc", "/u", []string{"--platform=systrap"}, []string{"--platform=systrap", "--overlay2=none"}},
+		{"/x/runsc", "", []string{"--platform=systrap"}, []string{"--platform=systrap"}},
+		{"/x/runsc", "/u", []string{"--overlay2=root:self"}, []string{"--overlay2=root:self"}},
+		{"/x/runsc", "/u", []string{"-overlay2=root:memory"}, []string{"-overlay2=root:memory"}},
+		{"/x/runc", "/u", nil, nil},
+	} {
+		k := kind("k", c.binary, c.args...)
+		got := k.args(&container{kind: k, binary: c.binary, spec: sandbox.Spec{Upper: c.upper}})
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s %q with upper %q: %q, want %q", c.binary, c.args, c.upper, got, c.want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,6 +26,7 @@ import (
 type oomWatch struct {
 	events *os.File
 	kills  atomic.Int64
+	done   chan struct{} // closed when there is nothing more to hear
 }
 
 // watchOOM returns nil where the group has no such file.
@@ -42,7 +44,7 @@ func watchOOM(h *cgroup.Hierarchy, rel string) *oomWatch {
 	if err != nil {
 		return nil
 	}
-	w := &oomWatch{events: os.NewFile(uintptr(fd), "eventfd")}
+	w := &oomWatch{events: os.NewFile(uintptr(fd), "eventfd"), done: make(chan struct{})}
 	line := fmt.Sprintf("%d %d", fd, control.Fd())
 	if err := os.WriteFile(filepath.Join(dir, "cgroup.event_control"), []byte(line), 0); err != nil {
 		_ = w.events.Close()
@@ -53,21 +55,37 @@ func watchOOM(h *cgroup.Hierarchy, rel string) *oomWatch {
 }
 
 func (w *oomWatch) follow(dir string) {
-	buf := make([]byte, 8)
+	defer close(w.done)
 	for {
-		if _, err := w.events.Read(buf); err != nil {
-			return
-		}
-		n := int64(binary.NativeEndian.Uint64(buf)) //nolint:gosec // a small count
-		_, err := os.Stat(dir)
-		if err != nil {
-			n-- // the removal
-		}
-		w.kills.Add(n)
+		n, err := w.read()
 		if err != nil {
 			return
 		}
+		if _, err := os.Stat(dir); err == nil {
+			w.kills.Add(n)
+			continue
+		}
+		// It is gone, and the signal of that is among those read or still to come: the
+		// kernel sends it a little later.
+		_ = w.events.SetReadDeadline(time.Now().Add(removalLate))
+		more, err := w.read()
+		if err != nil {
+			more = 0
+		}
+		w.kills.Add(n + more - 1)
+		return
 	}
+}
+
+// removalLate is how long after a group's removal its signal may come.
+const removalLate = 100 * time.Millisecond
+
+func (w *oomWatch) read() (int64, error) {
+	buf := make([]byte, 8)
+	if _, err := w.events.Read(buf); err != nil {
+		return 0, err
+	}
+	return int64(binary.NativeEndian.Uint64(buf)), nil //nolint:gosec // a small count
 }
 
 func (w *oomWatch) count() int64 {
@@ -77,9 +95,123 @@ func (w *oomWatch) count() int64 {
 	return w.kills.Load()
 }
 
+// more reports whether there were kills beyond so many. It is asked when
+// something has just ended by force, and waits for what follow has not read yet.
+func (w *oomWatch) more(than int64) bool {
+	if w == nil {
+		return false
+	}
+	end := time.NewTimer(2 * removalLate)
+	defer end.Stop()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for w.count() <= than {
+		select {
+		case <-w.done:
+			return w.count() > than
+		case <-end.C:
+			return w.count() > than
+		case <-tick.C:
+		}
+	}
+	return true
+}
+
 // close ends the watch. It is idempotent.
 func (w *oomWatch) close() {
 	if w != nil {
 		_ = w.events.Close()
 	}
+}
+
+// lifeWatch watches over a container that a command is the whole life of. The
+// runtime makes the container's group at some time of that life; inotify(7) tells when,
+// so that nothing runs beside a life whose time is taken.
+type lifeWatch struct {
+	c      *container
+	dir    string        // the container's group
+	made   *os.File      // tells of groups that are made beside it
+	done   chan struct{} // closed when the group was found, or is not looked for any more
+	watch  *oomWatch
+	before uint64
+}
+
+// watchLife is to be called before the runtime is; the zero limit needs no watch.
+func (c *container) watchLife() *lifeWatch {
+	if c.spec.MemoryLimit == 0 {
+		return nil
+	}
+	l := &lifeWatch{c: c, done: make(chan struct{})}
+	l.before, _ = c.group.OOMKills()
+	var ok bool
+	if l.dir, ok = c.hierarchy.Path("memory", c.cgroup()); ok {
+		l.made = watchMade(filepath.Dir(l.dir))
+	}
+	if l.made == nil { // then the counter of tare/NAME has to do
+		close(l.done)
+		return l
+	}
+	go l.find()
+	return l
+}
+
+// watchMade returns a file that can be read when a directory was made in dir, or
+// nil where that cannot be told.
+func watchMade(dir string) *os.File {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil
+	}
+	if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_CREATE); err != nil {
+		_ = unix.Close(fd)
+		return nil
+	}
+	return os.NewFile(uintptr(fd), "inotify")
+}
+
+func (l *lifeWatch) find() {
+	defer close(l.done)
+	events := make([]byte, 4<<10)
+	for !exists(l.dir) {
+		if _, err := l.made.Read(events); err != nil {
+			return
+		}
+	}
+	l.watch = watchOOM(l.c.hierarchy, l.c.cgroup())
+}
+
+// soFar tells whether the kernel has killed for memory in the container, while its
+// group is still there.
+func (l *lifeWatch) soFar() bool {
+	if l == nil {
+		return false
+	}
+	kills, err := l.c.hierarchy.Open(l.c.cgroup()).OOMKills()
+	return err == nil && kills > 0
+}
+
+// killed ends the watch and tells whether the kernel has killed for memory. It
+// is asked before the group tare/NAME is removed; unless late signals may be
+// waited for, only what is known already counts.
+func (l *lifeWatch) killed(wait bool) bool {
+	if l == nil {
+		return false
+	}
+	if l.made != nil {
+		_ = l.made.Close()
+	}
+	<-l.done
+	defer l.watch.close()
+	if now, err := l.c.group.OOMKills(); err == nil && now > l.before {
+		return true
+	}
+	if !wait {
+		return l.watch.count() > 0
+	}
+	return l.watch.more(0)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

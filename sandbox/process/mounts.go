@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/internal/spawn"
 	"tare/sandbox"
 )
 
@@ -19,6 +20,9 @@ func enter(spec sandbox.Spec) error {
 	}
 	root, err := filepath.Abs(spec.Root)
 	if err != nil {
+		return err
+	}
+	if err := mountRoot(root, spec.Upper); err != nil {
 		return err
 	}
 	if err := mountAll(root, spec.Data); err != nil {
@@ -56,6 +60,21 @@ func enterNetwork(path string) error {
 	return nil
 }
 
+// mountRoot puts on the tree at root what the sandbox sees of it: itself, to be
+// read only, or an overlay that keeps what is written below upper.
+func mountRoot(root, upper string) error {
+	if upper != "" {
+		return spawn.MountOverlay(root, upper)
+	}
+	if err := unix.Mount(root, root, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("mounting %s: %w", root, err)
+	}
+	if err := unix.Mount("", root, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+		return fmt.Errorf("mounting %s: %w", root, err)
+	}
+	return nil
+}
+
 // mountAll makes the tree at root what oci's config.json makes of it: the same
 // mounts with the same options, so that file systems never differ.
 func mountAll(root, data string) error {
@@ -66,8 +85,6 @@ func mountAll(root, data string) error {
 		flags                  uintptr
 		options                string
 	}{
-		{root, root, "", unix.MS_BIND | unix.MS_REC, ""},
-		{"", root, "", unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY, ""},
 		{"proc", at("proc"), "proc", quiet, ""},
 		{"sysfs", at("sys"), "sysfs", quiet | unix.MS_RDONLY, ""},
 		{"tmpfs", at("dev"), "tmpfs", unix.MS_NOSUID | unix.MS_STRICTATIME, "mode=755,size=65536k"},

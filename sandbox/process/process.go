@@ -6,7 +6,7 @@
 // The data path: 1. Start makes the control group tare/NAME with the limits;
 // 2. package spawn forks the agent from a thread that has entered the group,
 // the network namespace and a private mount namespace with the tree as its
-// read-only root; 3. commands go to the agent through its standard input and
+// root, read-only or below an overlay; 3. commands go to the agent through its standard input and
 // output; 4. Stop kills everything in the group and removes it.
 //
 // There is no process ID, user, IPC or UTS namespace and no seccomp filter: the
@@ -109,23 +109,25 @@ func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 	cmd := exec.Command(c.Args[0], c.Args[1:]...) //nolint:gosec // running commands is what a sandbox is for
 	cmd.Env = append(spawn.Environment(spec), c.Env...)
 	life, err := spawn.Live(ctx, options(h, group, spec), cmd, c.Stdout, c.Stderr)
+	l.Begun = life.Begun
+	// Of a life that was cut, the steps before that count as well.
+	if mode == sandbox.Phased && !life.Started.IsZero() {
+		l.Created, l.Started = life.Ready.Sub(life.Begun), life.Started.Sub(life.Begun)
+	}
 	if err != nil {
 		return l, err
 	}
-	l = sandbox.Launch{Exit: life.Exit, Exited: life.Ended.Sub(life.Begun)}
+	l.Exit, l.Exited = life.Exit, life.Ended.Sub(life.Begun)
 	if kills, err := group.OOMKills(); err == nil {
 		l.Exit.OOM = kills > 0
 	}
 	if !life.First.IsZero() {
 		l.Instruction = life.First.Sub(life.Begun)
 	}
-	if err := i.Stop(ctx); err != nil {
+	if err := i.destroy(ctx); err != nil {
 		return l, err
 	}
 	l.Deleted = time.Since(life.Begun)
-	if mode == sandbox.Phased {
-		l.Created, l.Started = life.Ready.Sub(life.Begun), life.Started.Sub(life.Begun)
-	}
 	return l, nil
 }
 
@@ -173,16 +175,25 @@ func (i *instance) Facts() map[string]string {
 // Stop implements sandbox.Instance. The mount namespace goes with the last
 // process in it.
 func (i *instance) Stop(ctx context.Context) error {
+	err := i.destroy(ctx)
+	if err == nil {
+		err = spawn.EmptyOverlay(i.spec.Upper)
+	}
+	if err != nil {
+		return fmt.Errorf("stopping process %s: %w; `tare clean` tries again", i.spec.Name, err)
+	}
+	return nil
+}
+
+// destroy ends everything that runs in the sandbox.
+func (i *instance) destroy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopWithin)
 	defer cancel()
 	err := i.group.Destroy(ctx)
 	if i.agent != nil {
 		err = errors.Join(err, i.agent.Close(ctx))
 	}
-	if err != nil {
-		return fmt.Errorf("stopping process %s: %w; `tare clean` tries again", i.spec.Name, err)
-	}
-	return nil
+	return err
 }
 
 // stopWithin bounds Stop: a process in an uninterruptible sleep outlives any

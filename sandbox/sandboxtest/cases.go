@@ -221,6 +221,24 @@ func (s *suite) memoryLimit(t *testing.T) {
 		t.Errorf("the kill for memory is not reported: %+v, error %v, stderr %.300q", r.exit, r.err, r.stderr)
 	}
 	t.Logf("%+v %v", r.exit, r.err)
+	l, ok := s.kind.(sandbox.Launcher)
+	if !ok {
+		return
+	}
+	for _, mode := range []sandbox.LaunchMode{sandbox.Whole, sandbox.Phased} {
+		for mib, want := range map[string]bool{"16": false, "512": true} {
+			spec := s.spec(t)
+			spec.MemoryLimit = 128 << 20
+			got, err := l.Launch(t.Context(), spec, sandbox.Command{Args: []string{"/tare", "internal", "try", "eat", mib}}, mode)
+			if got.Exit.OOM != want {
+				t.Errorf("%s, %s MiB: a kill for memory is reported: %v, want %v; %+v, error %v", mode, mib, got.Exit.OOM, want, got.Exit, err)
+			}
+			if !want && err != nil {
+				t.Errorf("%s, %s MiB: %v", mode, mib, err)
+			}
+			t.Logf("%s, %s MiB: %+v %v", mode, mib, got, err)
+		}
+	}
 }
 
 func (s *suite) scope(t *testing.T) {

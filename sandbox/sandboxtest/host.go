@@ -125,6 +125,8 @@ func try(what string, args []string, stdout, stderr io.Writer) int {
 		time.Sleep(d)
 	case "listen":
 		return listen(arg, stdout, stderr)
+	case "count":
+		return count(arg, stdout, stderr)
 	case "dial":
 		return dial(arg, stdout, stderr)
 	}

@@ -56,3 +56,22 @@ func dial(addr string, stdout, stderr io.Writer) int {
 	}
 	return 0
 }
+
+// count answers each connection with how many there were.
+func count(addr string, stdout, stderr io.Writer) int {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, err)
+		return 1
+	}
+	_, _ = fmt.Fprintln(stdout, "ready")
+	for n := 1; ; n++ {
+		c, err := l.Accept()
+		if err != nil {
+			_, _ = fmt.Fprintln(stderr, err)
+			return 1
+		}
+		_, _ = fmt.Fprintln(c, n)
+		_ = c.Close()
+	}
+}

@@ -59,6 +59,7 @@ func Run(t *testing.T, kind sandbox.Kind, opts Options) {
 		{"Exec", true, (*suite).exec},
 		{"Streams", true, (*suite).streams},
 		{"Files", true, (*suite).files},
+		{"WritableRoot", true, (*suite).writableRoot},
 		{"Cancel", true, (*suite).cancel},
 		{"SandboxDies", true, (*suite).dies},
 		{"CPULimit", true, (*suite).cpuLimit},
@@ -66,6 +67,7 @@ func Run(t *testing.T, kind sandbox.Kind, opts Options) {
 		{"Scope", true, (*suite).scope},
 		{"Network", true, (*suite).network},
 		{"Launch", true, (*suite).launch},
+		{"Checkpoint", true, (*suite).checkpoint},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.real && opts.Fake {

@@ -1,0 +1,153 @@
+package sandboxtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/network"
+	"tare/sandbox"
+)
+
+// checkpoint: a sandbox that is saved and restored remembers, answers at the same
+// address, and leaves nothing; nor does one that never gets ready again.
+func (s *suite) checkpoint(t *testing.T) {
+	k, ok := s.kind.(sandbox.Checkpointer)
+	if !ok {
+		t.Skip("this kind cannot save a sandbox")
+	}
+	if err := k.CheckCheckpoint(t.Context()); err != nil {
+		t.Skip(err)
+	}
+	bridge, err := network.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := bridge.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	attached := func() (sandbox.Spec, sandbox.Command, netip.AddrPort) {
+		spec := s.spec(t)
+		spec.Upper = upper(t)
+		if spec.Network, err = bridge.Attach(spec.Name); err != nil {
+			t.Fatal(err)
+		}
+		addr := netip.AddrPortFrom(spec.Network.Addr.Addr(), 5201)
+		return spec, sandbox.Command{Args: []string{"/tare", "internal", "try", "count", addr.String()}}, addr
+	}
+	detach := func(spec sandbox.Spec) {
+		if err := bridge.Detach(spec.Name); err != nil {
+			t.Error(err)
+		}
+	}
+
+	spec, cmd, addr := attached()
+	var heard []string
+	got, err := k.Checkpoint(t.Context(), spec, cmd, func(ctx context.Context) error {
+		line, err := ask(ctx, bridge, addr)
+		heard = append(heard, line)
+		return err
+	})
+	detach(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Its memory came back: it goes on counting.
+	if len(heard) != 2 || heard[0] != "1\n" || heard[1] != "2\n" {
+		t.Errorf("it answered %q", heard)
+	}
+	if got.Cold <= 0 || got.Save <= 0 || got.Restore <= 0 || got.Bytes < 100<<10 {
+		t.Errorf("%+v", got)
+	}
+	t.Logf("%+v", got)
+
+	spec, cmd, addr = attached()
+	enough, times := errors.New("no answer is good enough"), 0
+	_, err = k.Checkpoint(t.Context(), spec, cmd, func(ctx context.Context) error {
+		if times++; times == 2 {
+			return enough
+		}
+		_, err := ask(ctx, bridge, addr)
+		return err
+	})
+	detach(spec)
+	if !errors.Is(err, enough) || !strings.Contains(err.Error(), "restore") {
+		t.Errorf("one that is never ready again gives %v", err)
+	}
+
+	spec, cmd, _ = attached()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = k.Checkpoint(ctx, spec, cmd, func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	detach(spec)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("one that is not ready in time gives %v", err)
+	}
+
+	spec, cmd, _ = attached()
+	cmd.Args = []string{"/no-such-program"}
+	_, err = k.Checkpoint(t.Context(), spec, cmd, func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	detach(spec)
+	if err == nil || !strings.Contains(err.Error(), "ended before it was ready") {
+		t.Errorf("one that ends gives %v", err)
+	}
+}
+
+// ask connects from the bridge until there is an answer, and returns it.
+func ask(ctx context.Context, bridge *network.Bridge, addr netip.AddrPort) (string, error) {
+	for ctx.Err() == nil {
+		if line, err := askOnce(bridge, addr); err == nil {
+			return line, nil
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return "", fmt.Errorf("%s does not answer: %w", addr, ctx.Err())
+}
+
+func askOnce(bridge *network.Bridge, addr netip.AddrPort) (string, error) {
+	fd, err := bridge.Socket()
+	if err != nil {
+		return "", err
+	}
+	f := os.NewFile(uintptr(fd), "socket")
+	defer f.Close() //nolint:errcheck // read only
+	wait := func(events int16) error {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: events}}, 500) //nolint:gosec // a descriptor is small
+		if err == nil && n == 0 {
+			err = os.ErrDeadlineExceeded
+		}
+		return err
+	}
+	err = unix.Connect(fd, &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()})
+	if err != nil && !errors.Is(err, unix.EINPROGRESS) {
+		return "", err
+	}
+	if err := wait(unix.POLLOUT); err != nil {
+		return "", err
+	}
+	if err := wait(unix.POLLIN); err != nil {
+		return "", err
+	}
+	b := make([]byte, 64)
+	n, err := unix.Read(fd, b)
+	if err == nil && n == 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return string(b[:max(n, 0)]), err
+}
