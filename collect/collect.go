@@ -26,6 +26,13 @@ type Collector interface {
 	Open(context.Context, []sandbox.Scope) (Probe, error)
 }
 
+// Sourced is a Collector, or a Probe, that can read in more than one way.
+type Sourced interface {
+	// Source says in a few words which way it is on this host, and why if it is
+	// not the best one: "BPF task iterator", "files of /proc: ...".
+	Source() string
+}
+
 // Probe is an opened collector. It has no goroutines of its own and is used by
 // one goroutine at a time.
 type Probe interface {

@@ -5,7 +5,7 @@ import "testing"
 func TestNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	series := map[string]string{}
-	for _, c := range Collectors() {
+	for _, c := range append(Collectors(), Counting()) {
 		if seen[c.Name()] {
 			t.Errorf("two collectors are called %s", c.Name())
 		}

@@ -45,7 +45,7 @@ func group(t *testing.T, l cgroup.Limits) *cgroup.Group {
 // in a limited cgroup of this host.
 func TestContractInARealCgroup(t *testing.T) {
 	g := group(t, cgroup.Limits{CPU: 0.3, Memory: 256 << 20})
-	for _, c := range Collectors() {
+	for _, c := range append(Collectors(), Counting()) {
 		t.Run(c.Name(), func(t *testing.T) {
 			collecttest.Run(t, collecttest.Subject{
 				Collector: c,

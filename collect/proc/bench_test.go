@@ -15,7 +15,7 @@ import (
 // BenchmarkRead500 reads 500 sleeping threads, and says what part of one
 // processor that takes at 10 Hz with its searches: the target is under 1 %.
 func BenchmarkRead500(b *testing.B) {
-	for name, o := range map[string]Options{"held": {}, "opened": {Held: 1}} {
+	for name, o := range map[string]Options{"bpf": {Way: BPF}, "held": {Way: Files}, "opened": {Way: Files, Held: 1}} {
 		b.Run(name, func(b *testing.B) {
 			sleepers(b, 500)
 			var now time.Duration

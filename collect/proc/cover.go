@@ -11,7 +11,7 @@ import (
 // Unattributed is the role of CPU that an end's cgroups were charged and that
 // no thread of theirs was seen to use: threads that began and ended between two
 // searches, and the last moments of those that ended.
-const Unattributed sandbox.Role = "unattributed"
+const Unattributed sandbox.Role = record.RoleUnattributed
 
 // usage is the CPU time of one cgroup and its descendants.
 type usage struct {
@@ -45,8 +45,7 @@ type cover struct {
 	usages  []*usage
 	base    uint64 // ns charged when the probe was opened
 	charged uint64 // ns since then
-	gone    uint64 // ns of threads that ended
-	live    uint64
+	seen    uint64 // ns of threads, those that ended too
 	shown   uint64 // the remainder last given out
 }
 
@@ -111,7 +110,7 @@ func (p *probe) charge() {
 			u.read(&p.buf)
 			sum += u.last
 		}
-		c.charged, c.live = sum-c.base, 0
+		c.charged = sum - c.base
 	}
 }
 
@@ -122,8 +121,8 @@ func (p *probe) appendRemainders(dst []record.Sample) []record.Sample {
 		if len(c.usages) == 0 {
 			continue
 		}
-		if seen := c.gone + c.live; c.charged > seen {
-			c.shown = max(c.shown, c.charged-seen)
+		if c.charged > c.seen {
+			c.shown = max(c.shown, c.charged-c.seen)
 		}
 		dst = append(dst, counter(CPUTime, c.labels, c.shown))
 	}

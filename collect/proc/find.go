@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"tare/collect/internal/held"
 	"tare/sandbox"
 )
@@ -50,9 +48,9 @@ func (p *probe) search() {
 	p.cost += (p.o.Spent() - before - p.cost) / 4
 }
 
-// find lists the processes of the scopes, takes up the new ones and new threads,
-// and retires those that have gone. A process belongs to the first scope that
-// names it; cgroups come before pids, because they are exact.
+// find lists the processes of the scopes, takes up the new ones and, from files,
+// new threads, and retires those that have gone. A process belongs to the first
+// scope that names it; cgroups come before pids, because they are exact.
 func (p *probe) find() {
 	p.lastFind = p.o.Now()
 	if p.full = p.gen == 0 || p.lastFind-p.rounds >= p.o.Rescan; p.full {
@@ -62,7 +60,7 @@ func (p *probe) find() {
 	clear(p.claimed)
 	if p.o.Self > 0 {
 		p.claimed[p.o.Self] = true
-		p.findThreads(p.o.Self, self, nil)
+		p.take(p.o.Self, self, nil)
 	}
 	for i, s := range p.scopes {
 		for _, cg := range s.Cgroups {
@@ -71,7 +69,7 @@ func (p *probe) find() {
 			for _, pid := range pids {
 				if !p.claimed[pid] {
 					p.claimed[pid] = true
-					p.findThreads(pid, i, p.covers[i])
+					p.take(pid, i, p.covers[i])
 				}
 			}
 		}
@@ -85,12 +83,21 @@ func (p *probe) find() {
 				continue
 			}
 			p.claimed[pid] = true
-			p.findThreads(pid, i, nil)
+			p.take(pid, i, nil)
 			queue = p.children(queue, pid)
 		}
 	}
 	p.sweep()
 	clear(p.parents)
+}
+
+// take takes up one process: its threads at once, or by the scan to come.
+func (p *probe) take(pid, scope int, c *cover) {
+	if p.tasks != nil {
+		p.follow(pid, scope, c)
+	} else {
+		p.findThreads(pid, scope, c)
+	}
 }
 
 // findThreads takes up the threads of one process.
@@ -119,11 +126,13 @@ func (p *probe) findThreads(pid, scope int, c *cover) {
 		} else if p.full || changed || !t.settled {
 			// Names are often set a moment after the thread began.
 			t.settled = true
-			p.classify(t, pr.tasks+"/"+name, pr.args)
+			p.classify(t, p.comm(pr.tasks+"/"+name), pr.args)
 		}
 		t.gen = p.gen
 	}
 }
+
+func (p *probe) path(pid int) string { return p.o.Root + "/" + strconv.Itoa(pid) }
 
 // lookAt finds out whether a process is new, or has called exec: its threads
 // may play other roles from then on. A new name tells of exec at every search,
@@ -146,7 +155,7 @@ func (p *probe) lookAt(pid int) (pr *process, changed bool) {
 		}
 		p.forget(pid, pr) // it ended, and perhaps another has its number
 	}
-	pr = &process{dir: p.o.Root + "/" + strconv.Itoa(pid)}
+	pr = &process{dir: p.path(pid)}
 	pr.tasks = pr.dir + "/task"
 	var err error
 	if pr.name, err = held.Open(pr.dir+"/comm", p.budget); err != nil {
@@ -160,10 +169,18 @@ func (p *probe) lookAt(pid int) (pr *process, changed bool) {
 	return pr, false
 }
 
-// forget lets a process go; its threads are retired by the sweep.
+// forget lets a process go. Its threads are retired by the sweep, those of the
+// iterator here.
 func (p *probe) forget(pid int, pr *process) {
+	if len(pr.threads) > 0 {
+		for _, t := range pr.threads {
+			p.retire(t)
+		}
+		p.compact()
+	}
 	_ = pr.name.Close() // only read from
 	delete(p.procs, pid)
+	p.changed = true
 }
 
 // newThread takes a thread up. It counts from its beginning: at a search it is
@@ -182,7 +199,7 @@ func (p *probe) newThread(id threadID, scope int, c *cover, pr *process) *thread
 		_ = f.Close() // ended meanwhile
 		return nil
 	}
-	p.classify(t, dir, pr.args)
+	p.classify(t, p.comm(dir), pr.args)
 	pr.live++
 	p.threads[id] = t
 	p.order = append(p.order, t)
@@ -191,8 +208,7 @@ func (p *probe) newThread(id threadID, scope int, c *cover, pr *process) *thread
 
 // classify tells the thread's role and puts it into the sum of that role. What
 // it used in another role before stays there.
-func (p *probe) classify(t *thread, dir string, args []string) {
-	comm := p.comm(dir)
+func (p *probe) classify(t *thread, comm string, args []string) {
 	if comm == "" && t.sum != nil {
 		return // ended meanwhile
 	}
@@ -208,13 +224,18 @@ func (p *probe) classify(t *thread, dir string, args []string) {
 		return
 	}
 	p.unlist(t)
-	if to := p.sumOf(sumKey{role, end}); to != t.sum {
-		if t.sum != nil {
-			// What it has used since the reading before is the new role's: most
-			// threads that change do so at once, by exec.
-			t.sum.keep(t, t.prevRun, t.prevWait)
-			t.fromRun, t.fromWait = t.prevRun, t.prevWait
-		}
+	switch from, to := t.sum, p.sumOf(sumKey{role, end}); {
+	case from == nil:
+		t.sum = to
+		t.count(t.run, t.wait)
+		to.live++
+	case to != from:
+		// What it has used since the reading before is the new role's: most
+		// threads that change do so at once, by exec.
+		run, wait := t.run-t.prevRun, t.wait-t.prevWait
+		from.run, to.run = from.run-run, to.run+run
+		from.wait, to.wait = from.wait-wait, to.wait+wait
+		from.live, to.live = from.live-1, to.live+1
 		t.sum = to
 	}
 	t.comm, t.role, t.end = comm, role, end
@@ -222,17 +243,22 @@ func (p *probe) classify(t *thread, dir string, args []string) {
 
 // sweep retires threads that the last search did not see.
 func (p *probe) sweep() {
-	for _, t := range p.order {
-		// A process whose threads were not listed stands for all of them.
-		if t.gen != p.gen && (t.process.gen != p.gen || t.process.listed == p.gen) {
-			p.retire(t)
+	if p.tasks == nil {
+		for _, t := range p.order {
+			// A process whose threads were not listed stands for all of them.
+			if t.gen != p.gen && (t.process.gen != p.gen || t.process.listed == p.gen) {
+				p.retire(t)
+			}
 		}
+		p.compact()
 	}
-	p.compact()
 	for pid, pr := range p.procs {
 		if pr.gen != p.gen {
 			p.forget(pid, pr)
 		}
+	}
+	if p.full && p.tasks != nil {
+		p.crowd = crowd(p.slurp(p.o.Root + "/loadavg"))
 	}
 }
 
@@ -342,43 +368,4 @@ func parseParent(b []byte) (int, bool) {
 		return 0, false
 	}
 	return int(n), true
-}
-
-// links tells how many directories are in one without listing it: its link
-// count is two more. For the task directory of a process these are its threads
-// (proc_task_getattr of fs/proc/base.c). -1: not known.
-func links(dir string) int {
-	var st unix.Stat_t
-	if err := unix.Stat(dir, &st); err != nil || st.Nlink < 2 {
-		return -1
-	}
-	return int(st.Nlink) - 2 //nolint:gosec // at most PID_MAX_LIMIT
-}
-
-// subdirectories gives the directories in a directory of a cgroup tree. The
-// link count says at once that there are none, which is the usual case.
-func subdirectories(dir string) []string {
-	if links(dir) == 0 {
-		return nil
-	}
-	entries, _ := os.ReadDir(dir) // gone: none
-	var out []string
-	for _, e := range entries {
-		if e.IsDir() {
-			out = append(out, e.Name())
-		}
-	}
-	return out
-}
-
-// list gives the names in a directory, nil when it has gone. Readdirnames, not
-// ReadDir: the latter sorts and makes an entry for each.
-func list(dir string) []string {
-	f, err := os.Open(dir) //nolint:gosec // under the injected root
-	if err != nil {
-		return nil
-	}
-	defer f.Close() //nolint:errcheck // only read from
-	names, _ := f.Readdirnames(-1)
-	return names
 }

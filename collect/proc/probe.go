@@ -3,12 +3,14 @@ package proc
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"tare/collect/internal/held"
+	"tare/collect/internal/taskiter"
 	"tare/record"
 	"tare/sandbox"
 )
@@ -33,6 +35,19 @@ type process struct {
 	unsettled  bool // has threads that were looked at only once
 	gen        int  // of the search that saw it
 	listed     int  // of the search that listed its threads
+
+	// With the BPF iterator, whose scan brings threads and names:
+	scope   int
+	cover   *cover
+	threads []*thread // in the order of numbers
+	tids    []int     // theirs, in one piece: most records are of threads that did nothing
+	seen    []int     // the walk that last met each
+	next    int       // where the one after the last record should be
+	met     int       // by the present walk
+	walk    int       // to which next and met belong
+	begun   uint64    // when it began; 0: not scanned yet
+	version int       // of args and so of roles; 0: not read yet
+	other   bool      // another process has its number by now
 }
 
 type thread struct {
@@ -44,17 +59,22 @@ type thread struct {
 	run, wait         uint64 // ns, total since the thread began
 	prevRun, prevWait uint64 // the same a reading before
 	cover             *cover // nil: not in a cgroup of a scope
-	coverFrom         uint64 // run time before it came under the cover
 	process           *process
 	carryRun, carryWt uint64 // of an earlier thread with the same number, seen through a file that is not held
-	fromRun, fromWait uint64 // what was counted for another role before
 	listRun, listWait uint64 // where its series began
-	sum               *sum
+	sum               *sum   // nil until it is classified
 	listing           *listing
+	busy              bool // it has used listFrom
 	refused           bool // no series of its own
 	settled           bool // looked at twice
 	gone              bool
 	gen               int
+
+	// With the BPF iterator:
+	start   uint64 // when it began
+	raw     [16]byte
+	version int // of the process, when it was classified
+	scan    int // the last in which it had run
 }
 
 type sumKey struct {
@@ -65,17 +85,9 @@ type sumKey struct {
 // sum is one role at one end.
 type sum struct {
 	labels            record.Labels
-	goneRun, goneWait uint64 // of threads that ended, or changed to another role
-	liveRun, liveWait uint64
+	run, wait         uint64 // ns, of threads that ended too
 	live              int
 	shownRun, shownWt uint64 // last values given out
-}
-
-// keep takes over for good what a thread had used in this role up to run and
-// wait.
-func (s *sum) keep(t *thread, run, wait uint64) {
-	s.goneRun += run - t.fromRun
-	s.goneWait += wait - t.fromWait
 }
 
 // listing is the series of one thread. Numbers can come back within a trial;
@@ -92,6 +104,7 @@ type probe struct {
 	budget     *held.Budget
 	threads    map[threadID]*thread
 	order      []*thread // the same, in the order found
+	busy       []*thread // of these, those that have used listFrom
 	procs      map[int]*process
 	sums       map[sumKey]*sum
 	sumOrder   []*sum
@@ -106,9 +119,18 @@ type probe struct {
 	meter      held.Meter
 	gen        int
 	lastFind   time.Duration
-	cost       time.Duration // CPU of a search, smoothed
-	rounds     time.Duration // when command lines and all threads were last read
-	full       bool          // this search reads them
+	cost       time.Duration  // CPU of a search, smoothed
+	rounds     time.Duration  // when command lines and all threads were last read
+	full       bool           // this search reads them
+	tasks      *taskiter.Iter // nil: files are read
+	why        string         // why files are read
+	records    []taskiter.Record
+	changed    bool // processes came or went since the iterator was told
+	renewed    bool // a process has another version
+	scans      int
+	walks      int // of scans, one or two each
+	crowd      int // threads of the host
+	failures   int // of scans in a row
 	closed     bool
 }
 
@@ -138,24 +160,11 @@ func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
 	p.meter.Start()
 	defer p.meter.Stop()
 	p.charge()
-	p.refreshAll()
-	if p.due() {
-		p.search()
+	if err := p.refreshAll(); err != nil {
+		return dst, err
 	}
 	for _, s := range p.sumOrder {
-		s.liveRun, s.liveWait, s.live = 0, 0, 0
-	}
-	for _, t := range p.order {
-		t.sum.liveRun += t.run - t.fromRun
-		t.sum.liveWait += t.wait - t.fromWait
-		t.sum.live++
-		if t.cover != nil {
-			t.cover.live += t.run - t.coverFrom
-		}
-	}
-	for _, s := range p.sumOrder {
-		s.shownRun = max(s.shownRun, s.goneRun+s.liveRun)
-		s.shownWt = max(s.shownWt, s.goneWait+s.liveWait)
+		s.shownRun, s.shownWt = max(s.shownRun, s.run), max(s.shownWt, s.wait)
 		dst = append(dst,
 			counter(CPUTime, s.labels, s.shownRun),
 			counter(RunWait, s.labels, s.shownWt),
@@ -170,8 +179,25 @@ func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
 
 var errClosed = errors.New("proc collector: Read after Close")
 
-// refreshAll reads the known threads and lets those go that have ended.
-func (p *probe) refreshAll() {
+// refreshAll brings all threads up to date, and looks for new ones if that is
+// due. The iterator is told the new processes before it scans; files are opened
+// after those that are known were read, so that no time passes between these.
+func (p *probe) refreshAll() error {
+	if p.tasks == nil {
+		p.readAll()
+	}
+	if p.due() {
+		p.search()
+	}
+	if p.tasks != nil {
+		return p.scan()
+	}
+	return nil
+}
+
+// readAll reads the files of the known threads and lets those go that have
+// ended.
+func (p *probe) readAll() {
 	gone := false
 	for _, t := range p.order {
 		t.prevRun, t.prevWait = t.run, t.wait
@@ -196,46 +222,65 @@ func (p *probe) refresh(t *thread) bool {
 	if !ok {
 		return true
 	}
-	run, wait = run+t.carryRun, wait+t.carryWt
-	if run < t.run || wait < t.wait {
-		// Another thread got this number, and the file was not held: go on
-		// from where the old one ended.
-		t.carryRun, t.carryWt = t.run, t.wait
-		run, wait = run+t.carryRun, wait+t.carryWt
-	}
-	t.run, t.wait = run, wait
+	t.advance(run, wait)
+	p.note(t)
 	return true
 }
 
-// retire keeps a thread's totals in its sum and lets it go.
+// note lists a thread that has used enough to get a series of its own.
+func (p *probe) note(t *thread) {
+	if !t.busy && t.run >= uint64(listFrom) {
+		t.busy = true
+		p.busy = append(p.busy, t)
+	}
+}
+
+// advance takes the kernel's latest figures, and adds what they rose by to its
+// sum and its cover.
+func (t *thread) advance(run, wait uint64) {
+	run, wait = run+t.carryRun, wait+t.carryWt
+	if run < t.run || wait < t.wait {
+		// Another thread got this number, and the file was not held; or another
+		// thread of the process called exec, and took the number of the first: go
+		// on from where the old one ended.
+		t.carryRun, t.carryWt = t.run, t.wait
+		run, wait = run+t.carryRun, wait+t.carryWt
+	}
+	if t.sum != nil {
+		t.count(run-t.run, wait-t.wait)
+	}
+	t.run, t.wait = run, wait
+}
+
+func (t *thread) count(run, wait uint64) {
+	t.sum.run += run
+	t.sum.wait += wait
+	if t.cover != nil {
+		t.cover.seen += run
+	}
+}
+
+// retire lets a thread go; what it used stays in its sum.
 func (p *probe) retire(t *thread) {
 	if t.gone {
 		return
 	}
 	t.gone = true
 	t.process.live--
-	t.sum.keep(t, t.run, t.wait)
-	if t.cover != nil {
-		t.cover.gone += t.run - t.coverFrom
-	}
+	t.sum.live--
 	p.unlist(t)
 	_ = t.file.Close() // nothing was written
 	delete(p.threads, t.id)
 }
 
 func (p *probe) compact() {
-	kept := p.order[:0]
-	for _, t := range p.order {
-		if !t.gone {
-			kept = append(kept, t)
-		}
-	}
-	clear(p.order[len(kept):])
-	p.order = kept
+	ended := func(t *thread) bool { return t.gone }
+	p.order = slices.DeleteFunc(p.order, ended)
+	p.busy = slices.DeleteFunc(p.busy, ended)
 }
 
 func (p *probe) appendThreads(dst []record.Sample) []record.Sample {
-	for _, t := range p.order {
+	for _, t := range p.busy {
 		if t.listing == nil && !p.enlist(t) {
 			continue
 		}
@@ -248,7 +293,7 @@ func (p *probe) appendThreads(dst []record.Sample) []record.Sample {
 
 // enlist gives a thread a series of its own if it deserves one.
 func (p *probe) enlist(t *thread) bool {
-	if t.refused || t.run < uint64(listFrom) {
+	if t.refused {
 		return false
 	}
 	class, limit := 1, listOthers
@@ -293,7 +338,7 @@ func (p *probe) unlist(t *thread) {
 // Close releases every descriptor. It is idempotent.
 func (p *probe) Close() error {
 	p.closed = true
-	var err error
+	err := p.tasks.Close()
 	for _, t := range p.order {
 		err = errors.Join(err, t.file.Close())
 	}
@@ -305,7 +350,7 @@ func (p *probe) Close() error {
 			err = errors.Join(err, u.file.Close())
 		}
 	}
-	p.order, p.threads, p.procs, p.coverOrder = nil, nil, nil, nil
+	p.order, p.busy, p.threads, p.procs, p.coverOrder, p.tasks = nil, nil, nil, nil, nil, nil
 	return err
 }
 

@@ -2,15 +2,17 @@
 // each thread plays: sentry, gofer, shim, vcpu, workload, harness.
 //
 // The data path: 1. find lists the processes of every scope (members of its
-// cgroups, its pids and their descendants), then their threads, at every Read
-// while that is cheap; 2. a new thread gets a role from the scope and a descriptor of its schedstat,
-// held; 3. every Read takes run time and run-queue wait of all known threads by
-// one pread each; 4. threads are summed by role and end; what a thread had used
+// cgroups, its pids and their descendants) at every Read while that is cheap;
+// 2. their threads are read in one of two ways, chosen by Open: by one walk of a
+// BPF task iterator (scan.go, internal/taskiter), which brings new threads along,
+// or from files, where find lists new threads, holds a descriptor of each one's
+// schedstat, and every Read takes one pread a thread; 3. a new thread gets a role
+// from the scope; 4. threads are summed by role and end; what a thread had used
 // when it ended stays in its sum, so that sums never fall; 5. what the cgroups
 // of an end were charged and no thread of theirs was seen to use is the role
 // unattributed, so that roles add up to the cgroup.
 //
-// The source is /proc/PID/task/TID/schedstat, "<time on the cpu, ns> <time
+// The files are /proc/PID/task/TID/schedstat, "<time on the cpu, ns> <time
 // waiting on a run queue, ns> <timeslices>"
 // (Documentation/scheduler/sched-stats.rst):
 //
@@ -37,6 +39,7 @@ import (
 
 	"tare/collect"
 	"tare/collect/internal/held"
+	"tare/collect/internal/taskiter"
 	"tare/internal/cgroup"
 	"tare/record"
 	"tare/sandbox"
@@ -44,7 +47,7 @@ import (
 
 // Names of the series.
 const (
-	CPUTime       = "cpu_time"
+	CPUTime       = record.CPUTime
 	RunWait       = "run_wait"
 	Threads       = "threads"
 	ThreadCPUTime = "thread_cpu_time"
@@ -63,10 +66,24 @@ type Options struct {
 	Self    int                                            // this program's process id, for the role harness; -1: leave it out
 	Held    int                                            // descriptors that may be held; 0: by RLIMIT_NOFILE
 	NoTids  bool                                           // sums by role only
+	Way     Way                                            // how to read threads; "": BPF where it works, else files
 }
 
-// Collector is the collector; it keeps no state.
-type Collector struct{ o Options }
+// Way is how threads are read.
+type Way string
+
+// The ways.
+const (
+	Either Way = ""
+	BPF    Way = "bpf"  // a task iterator, or Open fails
+	Files  Way = "proc" // schedstat of each thread
+)
+
+// Collector is the collector. It keeps what loading the BPF program takes.
+type Collector struct {
+	o      Options
+	loader *taskiter.Loader
+}
 
 // New makes the collector for this host.
 func New() *Collector { return NewWith(Options{}) }
@@ -88,10 +105,14 @@ func NewWith(o Options) *Collector {
 	if o.Self == 0 {
 		o.Self = os.Getpid()
 	}
-	return &Collector{o}
+	return &Collector{o, &taskiter.Loader{}}
 }
 
-var _ collect.Collector = (*Collector)(nil)
+var (
+	_ collect.Collector = (*Collector)(nil)
+	_ collect.Sourced   = (*Collector)(nil)
+	_ collect.Sourced   = (*probe)(nil)
+)
 
 // Name is the word in a study file.
 func (*Collector) Name() string { return "proc" }
@@ -152,7 +173,12 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Pro
 	if o.Held > 0 {
 		budget = held.NewBudget(o.Held)
 	}
+	tasks, why, err := c.iterator()
+	if err != nil {
+		return nil, err
+	}
 	p := &probe{
+		tasks: tasks, why: why,
 		o: o, scopes: scopes, budget: budget,
 		threads: map[threadID]*thread{},
 		procs:   map[int]*process{},
@@ -163,11 +189,64 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Pro
 	}
 	p.openCovers(o.Paths)
 	p.find()
-	for _, t := range p.order { // what they had used before is nobody's
-		t.fromRun, t.fromWait, t.coverFrom = t.run, t.wait, t.run
+	if p.tasks != nil {
+		if err := p.scan(); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+	}
+	for _, t := range p.order {
 		t.prevRun, t.prevWait = t.run, t.wait
 	}
+	for _, s := range p.sumOrder { // what threads had used before is nobody's
+		s.run, s.wait = 0, 0
+	}
+	for _, c := range p.coverOrder {
+		c.seen = 0
+	}
 	return p, nil
+}
+
+// iterator loads the BPF program, or says why files are read instead. A proc
+// file system that is not the kernel's own has other threads than BPF sees.
+func (c *Collector) iterator() (_ *taskiter.Iter, why string, _ error) {
+	switch {
+	case c.o.Way == Files:
+		return nil, "that was asked for", nil
+	case c.o.Root != "/proc":
+		why = "its root is " + c.o.Root
+		if c.o.Way == BPF {
+			return nil, "", errors.New("proc collector: no BPF task iterator: " + why)
+		}
+		return nil, why, nil
+	}
+	it, err := c.loader.Load()
+	if err == nil {
+		return it, "", nil
+	}
+	if c.o.Way == BPF {
+		return nil, "", fmt.Errorf("proc collector: no BPF task iterator: %w", err)
+	}
+	return nil, err.Error(), nil
+}
+
+// Source says how threads are read on this host, and why.
+func (c *Collector) Source() string {
+	it, why, err := c.iterator()
+	if err != nil {
+		return err.Error()
+	}
+	_ = it.Close() // only tried
+	return source(it != nil, why)
+}
+
+// Source says how this probe reads threads, and why.
+func (p *probe) Source() string { return source(p.why == "", p.why) }
+
+func source(bpf bool, why string) string {
+	if bpf {
+		return "BPF task iterator"
+	}
+	return "files of /proc: " + why
 }
 
 // parseSchedstat reads run time and run-queue wait in nanoseconds.

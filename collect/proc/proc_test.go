@@ -19,14 +19,32 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(collecttest.Main(m)) }
 
+// TestContract: both ways of reading threads keep the same contract.
 func TestContract(t *testing.T) {
-	collecttest.Run(t, collecttest.Subject{Collector: New()})
+	for _, way := range []Way{BPF, Files} {
+		t.Run(string(way), func(t *testing.T) {
+			if way == BPF {
+				needBPF(t)
+			}
+			collecttest.Run(t, collecttest.Subject{Collector: NewWith(Options{Way: way})})
+		})
+	}
+}
+
+// needBPF skips where the host lets nobody load the program.
+func needBPF(t testing.TB) {
+	t.Helper()
+	p, err := NewWith(Options{Way: BPF}).Open(context.Background(), nil)
+	if err != nil {
+		t.Skip(err)
+	}
+	_ = p.Close()
 }
 
 // TestContractWithoutHolding takes the way for hosts with a low limit of open
 // files.
 func TestContractWithoutHolding(t *testing.T) {
-	collecttest.Run(t, collecttest.Subject{Collector: NewWith(Options{Held: 1})})
+	collecttest.Run(t, collecttest.Subject{Collector: NewWith(Options{Held: 1, Way: Files})})
 }
 
 // world is a proc file system on disk with a clock.

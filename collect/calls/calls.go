@@ -1,0 +1,231 @@
+// Package calls counts the system calls that a trial's sandboxes make, by name.
+//
+// It is for counting trials alone (package run), because each call of the machine
+// is a little slower meanwhile. In a sandbox whose kernel is the host's they are
+// the program's own; in one with a kernel of its own they are that kernel's.
+//
+// The data path: 1. Open attaches the counter (collect/internal/callcount) and puts
+// into it the processes that the scopes name: those of the role harness, which is
+// our agent, are followed but not counted; 2. the kernel adds all processes that
+// they fork, before these run, so that nothing need be searched for afterwards; 3.
+// Read gives one counter for each end and name.
+//
+// Why by fork, and not by cgroup: the helper that tells a task's cgroup knows the
+// second version of them only, and this works for both, and for processes in no
+// cgroup of their own. A process is of a sandbox because one of it made it.
+package calls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/collect"
+	"tare/collect/internal/callcount"
+	"tare/collect/internal/held"
+	"tare/collect/internal/sysnames"
+	"tare/internal/cgroup"
+	"tare/record"
+	"tare/sandbox"
+)
+
+// Names of the series.
+const (
+	Word         = "calls"
+	Calls        = record.SystemCalls
+	Lost         = record.SystemCallsLost
+	CollectorCPU = "collector_cpu"
+)
+
+// Collector is the collector. It keeps what loading the BPF programs takes.
+type Collector struct{ loader *callcount.Loader }
+
+// New makes the collector for this host.
+func New() *Collector { return &Collector{&callcount.Loader{}} }
+
+var _ collect.Collector = (*Collector)(nil)
+
+// Name is the word in a study file.
+func (*Collector) Name() string { return Word }
+
+// About is one sentence for `tare list`.
+func (*Collector) About() string {
+	return "system calls by name, counted by BPF; only in counting trials (Documentation/trace/events.rst, sys_enter)"
+}
+
+// Series describes what Read returns.
+func (*Collector) Series() []record.Response {
+	return []record.Response{
+		{Name: Calls, Unit: record.Count, Better: record.Lower, Help: "system calls of one name and end since the collector was opened; the harness's own left out"},
+		{Name: Lost, Unit: record.Count, Better: record.Lower, Help: "calls whose number has no name here (of another architecture), and processes whose calls found no room"},
+		{Name: CollectorCPU, Unit: record.Second, Better: record.Lower, Help: "CPU that reading took, up to the reading before; what counting takes from the program is not in it"},
+	}
+}
+
+// Check says why nothing can be counted on this host, by trying it.
+func (c *Collector) Check() error {
+	n, err := c.loader.Load()
+	if err != nil {
+		return fmt.Errorf("system calls cannot be counted: %w", err)
+	}
+	return n.Close()
+}
+
+// Open follows the scopes' processes. A cgroup that cannot be read has gone, and
+// its processes with it.
+func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (_ collect.Probe, err error) {
+	if len(scopes) > callcount.MaxEnds {
+		return nil, fmt.Errorf("calls collector: %d sandboxes, and there is room for %d", len(scopes), callcount.MaxEnds)
+	}
+	n, err := c.loader.Load()
+	if err != nil {
+		return nil, fmt.Errorf("calls collector: %w", err)
+	}
+	p := &probe{counter: n}
+	for i := range scopes {
+		e := end{scope: &scopes[i], name: scopes[i].End, lost: record.MakeLabels(record.LabelEnd, scopes[i].End)}
+		if e.name == "" {
+			e.lost = ""
+		}
+		p.ends = append(p.ends, e)
+	}
+	if err := p.follow(); err != nil {
+		return nil, errors.Join(fmt.Errorf("calls collector: %w", err), p.Close())
+	}
+	return p, nil
+}
+
+// end is one scope.
+type end struct {
+	scope  *sandbox.Scope
+	name   string
+	lost   record.Labels
+	labels [len(callcount.Counts{}.Calls)]record.Labels // by number, once called
+}
+
+type probe struct {
+	counter *callcount.Counter
+	ends    []end
+	meter   held.Meter
+}
+
+// follow adds the processes that are there, until a search finds no more: one
+// that was forked by a process before that was added is found by the next.
+func (p *probe) follow() error {
+	const rounds = 16 // a fork bomb must not keep us
+	var h *cgroup.Hierarchy
+	for range rounds {
+		found := false
+		for i := range p.ends {
+			s := p.ends[i].scope
+			pids := descendants(s.Pids)
+			for _, cg := range s.Cgroups {
+				if h == nil {
+					var err error
+					if h, err = cgroup.Detect(); err != nil {
+						return fmt.Errorf("find cgroups: %w", err)
+					}
+				}
+				inside, _ := h.Open(cg).Procs()
+				pids = append(pids, inside...)
+			}
+			for _, pid := range pids {
+				if p.counter.Follows(pid) {
+					continue
+				}
+				found = true
+				if err := p.counter.Add(pid, i, counts(s, pid)); err != nil {
+					return err
+				}
+			}
+		}
+		if !found {
+			break
+		}
+	}
+	return nil
+}
+
+// counts tells whether a process is not the harness's.
+func counts(s *sandbox.Scope, pid int) bool {
+	if s.Roles == nil {
+		return true
+	}
+	dir := filepath.Join("/proc", strconv.Itoa(pid))
+	comm, _ := os.ReadFile(dir + "/comm")    //nolint:gosec // of a process; gone if it cannot be read
+	args, _ := os.ReadFile(dir + "/cmdline") //nolint:gosec // likewise
+	words := strings.Split(strings.TrimRight(string(args), "\x00"), "\x00")
+	if len(args) == 0 {
+		words = nil
+	}
+	return s.Roles(sandbox.Thread{Pid: pid, Tid: pid, Comm: strings.TrimSpace(string(comm)), Args: words}) != sandbox.Harness
+}
+
+// descendants are the processes that are alive of those named, and their children.
+func descendants(pids []int) []int {
+	var out []int
+	for queue := slices.Clone(pids); len(queue) > 0; queue = queue[1:] {
+		dir := filepath.Join("/proc", strconv.Itoa(queue[0]), "task")
+		tasks, err := os.ReadDir(dir)
+		if err != nil || slices.Contains(out, queue[0]) {
+			continue
+		}
+		out = append(out, queue[0])
+		for _, t := range tasks {
+			b, _ := os.ReadFile(filepath.Join(dir, t.Name(), "children")) //nolint:gosec // of a process; CONFIG_PROC_CHILDREN
+			for _, w := range strings.Fields(string(b)) {
+				if pid, err := strconv.Atoi(w); err == nil {
+					queue = append(queue, pid)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Read implements collect.Probe.
+func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
+	if p.counter == nil {
+		return dst, os.ErrClosed
+	}
+	spent := p.meter.Seconds()
+	p.meter.Start()
+	defer p.meter.Stop()
+	got, err := p.counter.Read()
+	if err != nil {
+		return dst, fmt.Errorf("calls collector: %w", err)
+	}
+	for i := range p.ends {
+		e := &p.ends[i]
+		for nr, n := range got[i].Calls {
+			if n == 0 {
+				continue
+			}
+			if e.labels[nr] == "" {
+				e.labels[nr] = e.label(nr)
+			}
+			dst = append(dst, record.Sample{Name: Calls, Labels: e.labels[nr], Unit: record.Count, Kind: record.Counter, Value: float64(n)})
+		}
+		dst = append(dst, record.Sample{Name: Lost, Labels: e.lost, Unit: record.Count, Kind: record.Counter, Value: float64(got[i].Lost)})
+	}
+	return append(dst, record.Sample{Name: CollectorCPU, Labels: record.MakeLabels("collector", Word), Unit: record.Second, Kind: record.Counter, Value: spent}), nil
+}
+
+func (e *end) label(nr int) record.Labels {
+	if e.name == "" {
+		return record.MakeLabels(record.LabelCall, sysnames.Name(nr))
+	}
+	return record.MakeLabels(record.LabelCall, sysnames.Name(nr), record.LabelEnd, e.name)
+}
+
+// Close implements collect.Probe.
+func (p *probe) Close() error {
+	c := p.counter
+	p.counter = nil
+	return c.Close()
+}

@@ -1,0 +1,210 @@
+// Package callcount counts the system calls of chosen processes and of all their
+// descendants, however short they live, by three BPF programs of a few
+// instructions at raw tracepoints of the kernel (Documentation/trace/tracepoints.rst,
+// Documentation/bpf/). No compiler and no object file: they are assembled for the
+// kernel that is there.
+//
+// The data path: 1. a Loader looks up once where the kernel keeps a task's process
+// number; 2. Load loads the programs and attaches them; 3. Add puts a process into
+// the map of those that are followed; from then on sched_process_fork adds its
+// children before they run, and sched_process_exit takes out what has ended; 4.
+// sys_enter adds one for the end and the number of each call; 5. Read sums up over
+// the processors.
+//
+// Every system call of the machine is a little slower while this is attached.
+// Nothing is pinned: all of it ends with its descriptors, so also with a killed
+// process.
+package callcount
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// Loader loads the programs. It keeps what reading the kernel's types gave. The
+// zero value is ready; it is safe for concurrent use.
+type Loader struct {
+	once sync.Once
+	at   layout
+	err  error
+}
+
+func (l *Loader) prepare() {
+	spec, err := btf.LoadKernelSpec()
+	if err != nil {
+		l.err = explain(err)
+		return
+	}
+	l.at, l.err = findLayout(spec)
+}
+
+// Counter is the loaded programs and their maps. It is not safe for concurrent
+// use.
+type Counter struct {
+	parts *ebpf.Collection
+	links []link.Link
+	buf   [][MaxEnds * slots]uint64 // by processor
+}
+
+// Load loads and attaches the programs, with no process to follow, and tries them
+// on this one. The error is a reason for people: why nothing can be counted here.
+func (l *Loader) Load() (_ *Counter, err error) {
+	l.once.Do(l.prepare)
+	if l.err != nil {
+		return nil, l.err
+	}
+	c := &Counter{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(explain(err), c.Close())
+		}
+	}()
+	if c.parts, err = ebpf.NewCollection(spec(l.at)); err != nil {
+		if cause := errors.Unwrap(err); cause != nil {
+			err = cause // without the name of what was loaded first, which is by chance
+		}
+		return nil, fmt.Errorf("load: %w", err)
+	}
+	for _, name := range []string{"sched_process_exit", "sched_process_fork", "sys_enter"} {
+		at, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: name, Program: c.parts.Programs[name]})
+		if err != nil {
+			return nil, fmt.Errorf("attach to the tracepoint %s: %w", name, err)
+		}
+		c.links = append(c.links, at)
+	}
+	return c, c.try()
+}
+
+// try counts calls of this process whose number is known.
+func (c *Counter) try() error {
+	const made, end = 100, MaxEnds - 1
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := c.Add(os.Getpid(), end, true); err != nil {
+		return err
+	}
+	for range made {
+		_, _, _ = unix.RawSyscall(unix.SYS_GETPPID, 0, 0, 0)
+	}
+	if err := c.parts.Maps[endsName].Delete(uint32(os.Getpid())); err != nil { //nolint:gosec // a process number
+		return errors.New("BPF sees other process numbers than this process: this is a PID namespace of its own, such as a container's")
+	}
+	got, err := c.Read()
+	if err != nil {
+		return err
+	}
+	if n := got[end].Calls[unix.SYS_GETPPID]; n == 0 {
+		return errors.New("BPF sees other process numbers than this process: this is a PID namespace of its own, such as a container's")
+	} else if n < made {
+		return fmt.Errorf("BPF counted %d of %d calls of getppid", n, made)
+	}
+	return c.clear()
+}
+
+// clear follows no process, such as one that was forked during try, and sets all
+// counts back to zero.
+func (c *Counter) clear() error {
+	var pid, v uint32
+	var pids []uint32
+	for it := c.parts.Maps[endsName].Iterate(); it.Next(&pid, &v); {
+		pids = append(pids, pid)
+	}
+	for _, pid := range pids {
+		_ = c.parts.Maps[endsName].Delete(pid) // perhaps it has ended
+	}
+	clear(c.buf)
+	if err := c.parts.Maps[countsName].Update(uint32(0), c.buf, ebpf.UpdateAny); err != nil {
+		return fmt.Errorf("clear the counts: %w", err)
+	}
+	return nil
+}
+
+// explain puts the usual causes into words.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return fmt.Errorf("the kernel does not let this process load BPF programs (CAP_BPF and CAP_PERFMON, or root; a seccomp filter, or lockdown): %w", err)
+	case errors.Is(err, unix.ENOSYS):
+		return fmt.Errorf("the kernel has no bpf(2): %w", err)
+	case errors.Is(err, btf.ErrNotSupported):
+		return fmt.Errorf("the kernel does not describe its types in /sys/kernel/btf (CONFIG_DEBUG_INFO_BTF): %w", err)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ebpf.ErrNotSupported):
+		return fmt.Errorf("the kernel has no tracepoint of system calls that BPF can use (CONFIG_FTRACE_SYSCALLS, Linux 4.17; CONFIG_DEBUG_INFO_BTF): %w", err)
+	}
+	return err
+}
+
+// Add follows a process for an end, below MaxEnds. Its own calls count only if
+// counts is set, those of the children that it makes from now on always.
+func (c *Counter) Add(pid, end int, counts bool) error {
+	if end < 0 || end >= MaxEnds {
+		return fmt.Errorf("end %d: there is room for %d", end, MaxEnds)
+	}
+	v := uint32(2 * end)
+	if counts {
+		v |= 1
+	}
+	if err := c.parts.Maps[endsName].Update(uint32(pid), v, ebpf.UpdateAny); err != nil { //nolint:gosec // a process number
+		return fmt.Errorf("follow process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// Follows reports whether a process is followed already.
+func (c *Counter) Follows(pid int) bool {
+	var v uint32
+	return c.parts.Maps[endsName].Lookup(uint32(pid), &v) == nil //nolint:gosec // a process number
+}
+
+// Counts are what one end has called since Load.
+type Counts struct {
+	Calls [slots - 2]uint64 // by number
+	Lost  uint64            // calls whose number is beyond the table, and processes that found no place
+}
+
+// Read returns the counts of all ends.
+func (c *Counter) Read() (*[MaxEnds]Counts, error) {
+	if c == nil || c.parts == nil {
+		return nil, os.ErrClosed
+	}
+	if err := c.parts.Maps[countsName].Lookup(uint32(0), &c.buf); err != nil {
+		return nil, fmt.Errorf("read the counts: %w", err)
+	}
+	out := new([MaxEnds]Counts)
+	for i := range c.buf {
+		for end := range out {
+			words := c.buf[i][end*slots : (end+1)*slots]
+			for nr := range out[end].Calls {
+				out[end].Calls[nr] += words[nr]
+			}
+			out[end].Lost += words[lostFork] + words[lostCall]
+		}
+	}
+	return out, nil
+}
+
+// Close takes the programs out of the kernel. It is idempotent, and safe on nil.
+func (c *Counter) Close() error {
+	if c == nil {
+		return nil
+	}
+	var err error
+	for _, l := range c.links {
+		err = errors.Join(err, l.Close())
+	}
+	c.links = nil
+	if c.parts != nil {
+		c.parts.Close()
+		c.parts = nil
+	}
+	return err
+}

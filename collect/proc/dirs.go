@@ -1,0 +1,46 @@
+package proc
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// links tells how many directories are in one without listing it: its link
+// count is two more. For the task directory of a process these are its threads
+// (proc_task_getattr of fs/proc/base.c). -1: not known.
+func links(dir string) int {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil || st.Nlink < 2 {
+		return -1
+	}
+	return int(st.Nlink) - 2 //nolint:gosec // at most PID_MAX_LIMIT
+}
+
+// subdirectories gives the directories in a directory of a cgroup tree. The
+// link count says at once that there are none, which is the usual case.
+func subdirectories(dir string) []string {
+	if links(dir) == 0 {
+		return nil
+	}
+	entries, _ := os.ReadDir(dir) // gone: none
+	var out []string
+	for _, e := range entries {
+		if e.IsDir() {
+			out = append(out, e.Name())
+		}
+	}
+	return out
+}
+
+// list gives the names in a directory, nil when it has gone. Readdirnames, not
+// ReadDir: the latter sorts and makes an entry for each.
+func list(dir string) []string {
+	f, err := os.Open(dir) //nolint:gosec // under the injected root
+	if err != nil {
+		return nil
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	names, _ := f.Readdirnames(-1)
+	return names
+}
