@@ -7,14 +7,21 @@ package all
 
 import (
 	"tare/workload"
+	"tare/workload/checkpoint"
 	"tare/workload/density"
 	"tare/workload/fault"
+	"tare/workload/ffmpeg"
 	"tare/workload/fio"
+	"tare/workload/hackbench"
+	httpload "tare/workload/http"
+	"tare/workload/iperf"
 	netload "tare/workload/net"
 	"tare/workload/noop"
+	"tare/workload/redis"
 	"tare/workload/startup"
 	"tare/workload/sysbench"
 	syscalls "tare/workload/syscall"
+	"tare/workload/tensorflow"
 )
 
 // Workloads returns every workload, in the order that `tare list` shows them.
@@ -25,7 +32,17 @@ func Workloads() []workload.Workload {
 		sysbench.NewCPU(),
 		sysbench.NewMemory(),
 		fio.New(),
+		hackbench.New(),
+		redis.New(),
+		iperf.New(),
+		ffmpeg.New(),
+		tensorflow.New(),
+		httpload.Node(),
+		httpload.Ruby(),
+		httpload.Httpd(),
+		httpload.Nginx(),
 		startup.New(),
+		checkpoint.New(),
 		density.New(),
 		noop.New(),
 		fault.New(),

@@ -2,9 +2,10 @@
 // idle sandbox takes.
 //
 // The data path: 1. Roles asks run for N sandboxes with a program that only
-// waits; 2. run starts one after another and writes a workload.IdleLine with
-// the host's available memory after each, and one more when all are gone;
-// 3. Parse fits a line through the rising part: its slope is the memory of one
+// waits, for nothing or for requests (programs.go); 2. run starts one after
+// another, each when the one before does its work, and writes a
+// workload.IdleLine with the host's available memory after each, and one more
+// when all are gone; 3. Parse fits a line through the rising part: its slope is the memory of one
 // sandbox; what is not given back is the leak.
 //
 // The host's available memory, and not a sum over processes: only it has page
@@ -17,15 +18,10 @@
 package density
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
-	"time"
 
 	"tare/param"
 	"tare/record"
@@ -34,20 +30,19 @@ import (
 )
 
 // New returns the workload.
-func New() workload.Workload { return density{} }
+func New() workload.Workload { return density{hostMemory} }
 
-type density struct{}
+type density struct {
+	memory func() int64 // the host's, in bytes, as long as it runs the same; 0: not known
+}
 
 const (
-	// perSandbox is a guess of one start and the wait for the memory to settle.
-	perSandbox = 500 * time.Millisecond
 	// page is the least that a sandbox can take, and the floor of the result.
 	page = 4096
 	// leakPart of a sandbox's memory, left behind by each, is worth a warning.
 	leakPart = 0.1
 	// maxBytes bounds what is believed of a host's memory.
 	maxBytes = int64(1) << 56
-	maxLine  = 4 << 10
 	// response is what is compared, belowNoise the warning that it cannot be.
 	response   = "memory_per_sandbox"
 	belowNoise = record.BelowNoise + response
@@ -56,36 +51,38 @@ const (
 func (density) Name() string { return "density" }
 
 func (density) About() string {
-	return "starts N idle sandboxes and reads the host's memory after each: what one of them takes, and what leaks"
+	return "starts N sandboxes that wait and reads the host's memory after each: what one of them takes, and what leaks"
 }
 
 func (density) Params() []param.Param {
 	return []param.Param{
-		{Name: "count", Type: param.Int, Default: "5", Min: 3, Max: 500, Help: "idle sandboxes at the same time; more average more of the host's own changes out"},
+		{Name: "program", Type: param.Enum, Default: "pause", Words: []string{"pause", "sleep", "node", "ruby", "redis"}, Help: "what waits in each: pause: the smallest program; sleep: the host's; node, ruby: a web service that has answered; redis: redis-server that holds data"},
+		{Name: "data", Type: param.Size, Default: "auto", Words: []string{"auto"}, Min: 1 << 20, Max: 1 << 44, Help: "what each redis-server holds; auto: 1 GB, or less so that all of them fit into half of the host's memory"},
+		{Name: "count", Type: param.Int, Default: "5", Min: 3, Max: 500, Help: "sandboxes at the same time; more average more of the host's own changes out"},
 	}
 }
 
 func (density) Responses(param.Values) []record.Response {
 	return []record.Response{
-		{Name: response, Unit: record.Byte, Better: record.Lower, Help: "the host's available memory that each further idle sandbox takes (Theil-Sen slope)"},
+		{Name: response, Unit: record.Byte, Better: record.Lower, Help: "the host's available memory that each further sandbox takes (Theil-Sen slope)"},
 		{Name: "leak", Unit: record.Byte, Better: record.Neither, Help: "available memory before the first sandbox less that after the last is gone; negative when the host freed some meanwhile"},
 	}
 }
 
-func (density) Roles(v param.Values) ([]workload.Role, error) {
-	n := v.Int("count")
-	return []workload.Role{{
-		Name: "main", Mode: workload.Idle, Count: n, Args: []string{"/tare-pause"},
-		Expect: time.Duration(n) * perSandbox,
-	}}, nil
+func (d density) Roles(v param.Values) ([]workload.Role, error) {
+	r, err := d.role(v)
+	if err != nil {
+		return nil, err
+	}
+	return []workload.Role{r}, nil
 }
 
-func (density) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {
+func (d density) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {
 	var rd record.Reading
 	n := v.Int("count")
-	lines, err := read(out)
+	lines, err := output.Lines(out, "a memory reading", check)
 	if err != nil {
-		return rd, err
+		return rd, fmt.Errorf("density: %w", err)
 	}
 	if len(lines) != n+2 || lines[n+1].Count != 0 {
 		return rd, fmt.Errorf("density: %d readings of memory, want %d: before the first of %d sandboxes, after each, and after all are gone", len(lines), n+2, n)
@@ -102,6 +99,7 @@ func (density) Parse(_ string, v param.Values, out io.Reader) (record.Reading, e
 	slope, spread := fit(y)
 	leak := float64(lines[0].Available - lines[n+1].Available)
 	rd.Warnings = warnings(y, slope, spread, leak)
+	d.holds(&rd, v, slope)
 	rd.Samples = append(rd.Samples,
 		record.Sample{Name: response, Unit: record.Byte, Kind: record.Value, Value: max(slope, page),
 			Original: fmt.Sprintf("slope %.0f B, spread %.0f B", slope, spread)},
@@ -109,32 +107,12 @@ func (density) Parse(_ string, v param.Values, out io.Reader) (record.Reading, e
 	return rd, nil
 }
 
-// read reads the IdleLines.
-func read(out io.Reader) ([]workload.IdleLine, error) {
-	b, err := output.Read(out)
-	if err != nil {
-		return nil, fmt.Errorf("density: %w", err)
+// check refuses readings that cannot be.
+func check(l workload.IdleLine) error {
+	if l.Available <= 0 || l.Available > maxBytes || l.Count < 0 {
+		return fmt.Errorf("%d bytes available with %d sandboxes is out of range", l.Available, l.Count)
 	}
-	var lines []workload.IdleLine
-	sc := bufio.NewScanner(bytes.NewReader(b))
-	sc.Buffer(nil, maxLine)
-	for i := 1; sc.Scan(); i++ {
-		if len(bytes.TrimSpace(sc.Bytes())) == 0 {
-			continue
-		}
-		var l workload.IdleLine
-		if err := json.Unmarshal(sc.Bytes(), &l); err != nil {
-			return nil, fmt.Errorf("density: line %d is not the JSON of a memory reading: %w", i, err)
-		}
-		if l.Available <= 0 || l.Available > maxBytes || l.Count < 0 {
-			return nil, fmt.Errorf("density: line %d: %d bytes available with %d sandboxes is out of range", i, l.Available, l.Count)
-		}
-		lines = append(lines, l)
-	}
-	if err := sc.Err(); err != nil {
-		return nil, fmt.Errorf("density: reading the memory readings: %w", err)
-	}
-	return lines, nil
+	return nil
 }
 
 // fit returns the Theil-Sen slope of y over its index, and the spread of the
@@ -147,26 +125,16 @@ func fit(y []float64) (slope, spread float64) {
 			slopes = append(slopes, (y[j]-y[i])/float64(j-i))
 		}
 	}
-	slope = median(slopes)
+	slope = output.Median(slopes)
 	rest := make([]float64, len(y))
 	for i := range y {
 		rest[i] = y[i] - slope*float64(i)
 	}
-	mid := median(slices.Clone(rest))
+	mid := output.Median(rest)
 	for i := range rest {
 		rest[i] = math.Abs(rest[i] - mid)
 	}
-	return slope, 1.4826 * median(rest)
-}
-
-// median sorts s, which is not empty.
-func median(s []float64) float64 {
-	slices.Sort(s)
-	n := len(s)
-	if n%2 == 1 {
-		return s[n/2]
-	}
-	return (s[n/2-1] + s[n/2]) / 2
+	return slope, 1.4826 * output.Median(rest)
 }
 
 // warnings says what to doubt.

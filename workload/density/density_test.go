@@ -21,6 +21,11 @@ func cases() []workloadtest.Case {
 	return []workloadtest.Case{
 		{Name: "runc", Outputs: map[string]string{"main": "testdata/runc.jsonl"}},
 		{Name: "runsc", Outputs: map[string]string{"main": "testdata/runsc.jsonl"}},
+		{Name: "sleep", Params: param.Values{"program": "sleep"}, Outputs: map[string]string{"main": "testdata/runc.jsonl"}},
+		{Name: "node", Params: param.Values{"program": "node", "count": "3"}, Outputs: map[string]string{"main": "testdata/node-runsc.jsonl"}},
+		{Name: "redis", Params: param.Values{"program": "redis", "count": "3", "data": "100MB"}, Outputs: map[string]string{"main": "testdata/redis-runsc.jsonl"}},
+		{Name: "data of a program that has none", Params: param.Values{"program": "node", "data": "1GB"}, Refused: true},
+		{Name: "more than the host has", Params: param.Values{"program": "redis", "data": "16TiB"}, Refused: true},
 	}
 }
 

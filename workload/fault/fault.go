@@ -1,17 +1,20 @@
 // Package fault is a workload that misbehaves on purpose, so that everyone can
 // see what a study does when a sandbox dies, hangs, prints garbage, fills the
-// disk or is killed for memory.
+// disk or is killed for memory, and when a server does not come up, crashes or
+// keeps its client waiting.
 //
-// The data path: 1. Roles runs `/tare internal fault --do=WORD` in the sandbox;
-// 2. Main misbehaves as asked, within bounds: no fault lasts, writes or allocates
-// without an end; 3. Parse reads the one line that only `none` prints, and calls
-// everything else by its name.
+// The data path: 1. Roles runs `/tare internal fault --do=WORD` in the sandbox, and
+// for a server's faults a client beside it; 2. Main misbehaves as asked, within
+// bounds: no fault lasts, writes or allocates without an end; 3. Parse reads the one
+// line that only `none` and clients print, and calls everything else by its name.
 package fault
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"time"
 
 	"tare/param"
@@ -36,11 +39,23 @@ const (
 	doOOM     = "oom"
 	doSilent  = "silent"
 	doFlood   = "flood"
+	doCall    = "call"
+	doMissing = "missing"
+
+	// Of a server, with a client beside it.
+	doServe = "serve"
+	doPort  = "port"
+	doMute  = "mute"
+	doLost  = "lost"
+	doStall = "stall"
+	doCrash = "crash"
 )
 
 func words() []string {
-	return []string{doNone, doExit, doSignal, doHang, doGarbage, doFill, doOOM, doSilent, doFlood}
+	return append([]string{doNone, doExit, doSignal, doHang, doGarbage, doFill, doOOM, doSilent, doFlood, doCall, doMissing}, servers()...)
 }
+
+func servers() []string { return []string{doServe, doPort, doMute, doLost, doStall, doCrash} }
 
 const maxAfter = time.Minute
 
@@ -63,20 +78,47 @@ func (fault) Params() []param.Param {
 }
 
 func (fault) Responses(param.Values) []record.Response {
-	return []record.Response{{Name: "elapsed", Unit: record.Second, Better: record.Lower, Help: "time until the end; only do: none gets there"}}
+	return []record.Response{{Name: "elapsed", Unit: record.Second, Better: record.Lower, Help: "time until the end; only do: none and serve get there"}}
 }
 
 func (fault) Roles(v param.Values) ([]workload.Role, error) {
-	return []workload.Role{{
-		Name: "main", Mode: workload.Exec,
-		Args:   []string{"/tare", "internal", "fault", "--do=" + v.Str("do"), "--after=" + v.Duration("after").String()},
-		Data:   v.Str("do") == doFill,
+	do := v.Str("do")
+	args := []string{"/tare", "internal", "fault", "--do=" + do, "--after=" + v.Duration("after").String()}
+	if slices.Contains(servers(), do) {
+		return serverRoles(do, args, v.Duration("after")), nil
+	}
+	r := workload.Role{
+		Name: "main", Mode: workload.Exec, Args: args, Data: do == doFill,
 		Expect: v.Duration("after"), // of a hang too: that it hangs is not to be expected
-	}}, nil
+	}
+	if do == doMissing {
+		r.Needs = []string{noProgram}
+		r.Args = []string{noProgram}
+	}
+	return []workload.Role{r}, nil
 }
 
-func (fault) Parse(_ string, _ param.Values, out io.Reader) (record.Reading, error) {
+// noProgram is what no distribution has.
+const noProgram = "tare-no-such-program"
+
+// serverRoles are a server, ready when it answers, and its client.
+func serverRoles(do string, args []string, after time.Duration) []workload.Role {
+	probe := &workload.Probe{Port: port, Path: "/", Size: int64(len(body))}
+	if do == doStall {
+		probe = &workload.Probe{Port: port} // it takes connections, and no more
+	}
+	client := append(slices.Clone(args), "--ask={server}:"+strconv.Itoa(port))
+	return []workload.Role{
+		{Name: "server", Mode: workload.Exec, Background: true, Args: args, Probe: probe},
+		{Name: "client", Mode: workload.Exec, Args: client, Expect: after + asking},
+	}
+}
+
+func (fault) Parse(role string, _ param.Values, out io.Reader) (record.Reading, error) {
 	var rd record.Reading
+	if role == "server" {
+		return rd, nil // it prints nothing
+	}
 	b, err := output.Read(out)
 	if err != nil {
 		return rd, fmt.Errorf("fault: %w", err)

@@ -84,7 +84,6 @@ func TestHang(t *testing.T) {
 	if _, err := io.ReadAtLeast(said, make([]byte, 64), len("fault: hanging")); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(50 * time.Millisecond) // signal.Ignore comes right after the words
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ const (
 // Main is `tare internal fault`: the program inside the sandbox. It returns the
 // exit code, if it comes to that.
 func Main(args []string, stdout, stderr io.Writer) int {
-	return misbehaver{stdout: stdout, stderr: stderr, data: "/data", hang: maxHang, memory: maxMemory}.main(args)
+	return misbehaver{stdout: stdout, stderr: stderr, data: "/data", hang: maxHang, memory: maxMemory, port: port, asking: asking}.main(args)
 }
 
 // misbehaver carries what a test makes smaller.
@@ -46,6 +46,8 @@ type misbehaver struct {
 	data           string // where fill writes
 	hang           time.Duration
 	memory         int // bytes
+	port           int
+	asking         time.Duration // that a client goes on
 }
 
 func (m misbehaver) say(format string, args ...any) {
@@ -58,12 +60,19 @@ func (m misbehaver) main(args []string) int {
 	fs.SetOutput(m.stderr)
 	do := fs.String("do", doExit, "one of "+strings.Join(words(), ", "))
 	after := fs.Duration("after", 0, "how long to behave before")
+	addr := fs.String("ask", "", "be the client of the server at this ADDRESS:PORT")
 	if err := fs.Parse(args); err != nil {
 		return codeUsage
 	}
 	if !slices.Contains(words(), *do) || *after < 0 || *after > maxAfter || fs.NArg() > 0 {
 		m.say("--do must be one of %s, --after 0s to %s, and nothing else is taken", strings.Join(words(), ", "), maxAfter)
 		return codeUsage
+	}
+	switch {
+	case *addr != "":
+		return m.ask(*addr)
+	case slices.Contains(servers(), *do):
+		return m.serve(*do, *after)
 	}
 	time.Sleep(*after)
 	switch *do {
@@ -74,6 +83,7 @@ func (m misbehaver) main(args []string) int {
 		m.say("ending by SIGKILL, as asked")
 		return m.kill()
 	case doHang:
+		signal.Ignore(syscall.SIGTERM) // so that only SIGKILL ends it before its time
 		m.say("hanging, as asked; SIGTERM is ignored")
 		return m.sleep()
 	case doGarbage:
@@ -84,6 +94,8 @@ func (m misbehaver) main(args []string) int {
 		return m.oom()
 	case doFlood:
 		return m.flood()
+	case doCall:
+		return m.call()
 	case doSilent:
 		return 0
 	}
@@ -102,9 +114,7 @@ func (m misbehaver) kill() int {
 	return codeFailed
 }
 
-// sleep ignores SIGTERM, so that only SIGKILL ends it before its time.
 func (m misbehaver) sleep() int {
-	signal.Ignore(syscall.SIGTERM)
 	time.Sleep(m.hang)
 	m.say("hung for %s, and nobody ended it", m.hang)
 	return codeFailed

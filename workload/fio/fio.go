@@ -1,11 +1,12 @@
 // Package fio is the workload fio: reading and writing files with the real fio
 // (3.0 and later).
 //
-// The data path: 1. Roles turns the parameters into one fio command; fio lays its
-// files out (really written, not preallocated), then measures for a fixed time;
-// 2. fio prints JSON with the bins of its own latency histograms (json+);
-// 3. parse reads every job of it; 4. Parse sums the jobs and merges their
-// histograms, by direction, into samples.
+// The data path: 1. Roles turns the parameters into a fio command that lays out the
+// files that are read (really written, not preallocated) and, for after it, one that
+// measures for a fixed time, so that its window opens with its ramp's end;
+// 2. fio prints JSON with the bins of its own latency histograms (json+), and a
+// shell its logs of the rate after that (log.go); 3. parse reads every job of it; 4. Parse
+// sums the jobs and merges their histograms, by direction, into samples.
 //
 // Latency is fio's lat: from handing a request over to its completion. Its clat
 // leaves the hand-over out, which is where an isolation's cost of a system call
@@ -14,6 +15,7 @@
 package fio
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -30,10 +32,6 @@ func New() workload.Workload { return fio{} }
 
 type fio struct{}
 
-// layoutRate, in bytes a second, is a low guess of how fast fio lays its files
-// out: it goes into the expected time of a trial alone.
-const layoutRate = 200 << 20
-
 func (fio) Name() string { return "fio" }
 
 func (fio) About() string {
@@ -48,11 +46,11 @@ func (fio) Params() []param.Param {
 		{Name: "jobs", Type: param.Int, Default: "1", Min: 1, Max: 64, Help: "processes, each with a file of its own"},
 		{Name: "iodepth", Type: param.Int, Default: "1", Min: 1, Max: 1024, Help: "requests of a job in flight; more than 1 needs the engine libaio or io_uring"},
 		{Name: "engine", Type: param.Enum, Default: "psync", Words: []string{"sync", "psync", "libaio", "io_uring"}, Help: "system calls that are used: read and write, pread and pwrite, io_submit, io_uring"},
-		{Name: "cache", Type: param.Enum, Default: "warm", Words: []string{"warm", "dropped", "direct"}, Help: "warm: the files are in the page cache; dropped: fio asks for them to leave it whenever it opens them; direct: past it (O_DIRECT); not every sandbox obeys the last two"},
+		{Name: "cache", Type: param.Enum, Default: "warm", Words: []string{"warm", "dropped", "direct"}, Help: "warm: the files are in the page cache; dropped: they leave it before the load, which ends with the files; direct: past it (O_DIRECT); not every sandbox obeys the last two"},
 		{Name: "fsync", Type: param.Int, Default: "0", Min: 0, Max: 1 << 20, Help: "fsync after this many writes; 0 for never"},
 		{Name: "duration", Type: param.Duration, Default: "2s", Min: 0.1, Max: 3600, Help: "measured time"},
 		{Name: "warmup", Type: param.Duration, Default: "500ms", Min: 0, Max: 3600, Help: "time before the measuring begins (fio's ramp_time)"},
-		{Name: "target", Type: param.Enum, Default: "data", Words: []string{"data", "tmpfs"}, Help: "where the files are: data, a directory of the host; tmpfs, the sandbox's own /tmp"},
+		{Name: "target", Type: param.Enum, Default: "data", Words: []string{"data", "tmpfs", "root", "bind"}, Help: "where the files are: data, a directory of the host's disk; tmpfs, the sandbox's own /tmp; root, its root file system; bind, a directory of the host's memory file system"},
 	}
 }
 
@@ -70,8 +68,8 @@ func directions(rw string) []string {
 
 func (fio) Responses(v param.Values) []record.Response {
 	rw := v.Str("rw")
-	throughput := record.Response{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Help: "bytes a second, all jobs together"}
-	iops := record.Response{Name: "iops", Unit: record.PerSecond, Better: record.Higher, Help: "requests a second, all jobs together"}
+	throughput := record.Response{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte", Help: "bytes a second, all jobs together"}
+	iops := record.Response{Name: "iops", Unit: record.PerSecond, Better: record.Higher, Operation: "request", Help: "requests a second, all jobs together"}
 	out := []record.Response{throughput, iops}
 	if strings.HasPrefix(rw, "rand") {
 		out = []record.Response{iops, throughput}
@@ -120,36 +118,59 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 	case warmup%time.Millisecond != 0:
 		return nil, fmt.Errorf("warmup = %s is not a whole number of milliseconds", v.Str("warmup"))
 	}
-	dir := "/data"
-	if v.Str("target") == "tmpfs" {
-		dir = "/tmp"
+	role := workload.Role{
+		Name: "main", Mode: workload.Exec, Needs: []string{"fio", "sh", "cat"},
+		Data: onData(v), DataInMemory: v.Str("target") == "bind", Writable: v.Str("target") == "root",
+		DropCaches: cold(v), Warmup: warmup, Expect: duration,
 	}
-	layout := time.Duration(float64(size) * float64(v.Int("jobs")) / layoutRate * float64(time.Second))
-	return []workload.Role{{
-		Name: "main", Mode: workload.Exec, Needs: []string{"fio"}, Data: v.Str("target") == "data",
-		Warmup: warmup + layout, Expect: duration,
-		Args: []string{"fio", "--name=tare", "--directory=" + dir,
-			"--rw=" + v.Str("rw"),
-			"--bs=" + strconv.FormatInt(bs, 10),
-			"--size=" + strconv.FormatInt(size, 10),
-			"--numjobs=" + v.Str("jobs"),
-			"--iodepth=" + v.Str("iodepth"),
-			"--ioengine=" + engine,
-			"--direct=" + flag(v.Str("cache") == "direct"),
-			// fio lays the files out through the cache. Left alone it drops them from
-			// there whenever it opens them, with every pass over them: a sandbox that
-			// ignores posix_fadvise(2) would read memory where others read the disk.
-			"--invalidate=" + flag(v.Str("cache") == "dropped"),
-			"--fsync=" + v.Str("fsync"),
-			"--time_based", "--runtime=" + millis(duration), "--ramp_time=" + millis(warmup),
-			// Preallocated blocks that were never written read as zeroes without
-			// touching the disk: the files are written for real.
-			"--fallocate=none",
-			"--group_reporting=0", // each job reports; parse adds them up
-			"--lat_percentiles=1", "--clat_percentiles=0", "--slat_percentiles=0",
-			"--eta=never", "--output-format=json+"},
-	}}, nil
+	if !writesOnly(v) { // what is written alone is made by the load itself
+		role.Before = append([]string{"fio", "--create_only=1", "--output=/dev/null"}, files(v)...)
+	}
+	role.Args = append([]string{"sh", "-c", script, "sh"}, files(v)...)
+	role.Args = append(role.Args,
+		"--bs="+strconv.FormatInt(bs, 10),
+		"--iodepth="+v.Str("iodepth"),
+		"--ioengine="+engine,
+		"--direct="+flag(v.Str("cache") == "direct"),
+		// fio lays the files out through the cache. Left alone it drops them from
+		// there whenever it opens them, with every pass over them: a sandbox that
+		// ignores posix_fadvise(2) would read memory where others read the disk.
+		"--invalidate="+flag(v.Str("cache") == "dropped"),
+		"--fsync="+v.Str("fsync"),
+		"--runtime="+millis(duration), "--ramp_time="+millis(warmup),
+		"--group_reporting=0", // each job reports; parse adds them up
+		"--lat_percentiles=1", "--clat_percentiles=0", "--slat_percentiles=0",
+		"--write_iops_log="+logPrefix, "--log_avg_msec="+interval(duration), "--iopsavgtime="+interval(duration),
+		"--eta=never", "--output-format=json+")
+	if !cold(v) {
+		// A second pass over the files would find them in the page cache where the
+		// sandbox ignores the advice to drop them, so what is cold has one pass.
+		role.Args = append(role.Args, "--time_based")
+	}
+	return []workload.Role{role}, nil
 }
+
+// files is what the files and their layout depend on.
+func files(v param.Values) []string {
+	dir := map[string]string{"tmpfs": "/tmp", "root": "/"}[v.Str("target")]
+	return []string{
+		"--name=tare", "--directory=" + cmp.Or(dir, "/data"), "--rw=" + v.Str("rw"),
+		"--size=" + strconv.FormatInt(v.Size("size"), 10), "--numjobs=" + v.Str("jobs"),
+		// Preallocated blocks that were never written read as zeroes without
+		// touching the disk: the files are written for real.
+		"--fallocate=none",
+	}
+}
+
+// onData: both are a bind mount at /data, of the disk or of memory.
+func onData(v param.Values) bool { return v.Str("target") == "data" || v.Str("target") == "bind" }
+
+// inMemory says that the files are never on a disk.
+func inMemory(v param.Values) bool { return v.Str("target") == "tmpfs" || v.Str("target") == "bind" }
+
+// cold: the host's page cache is dropped between laying out and the load, which so
+// starts cold also in a sandbox that ignores posix_fadvise(2).
+func cold(v param.Values) bool { return v.Str("cache") == "dropped" && !inMemory(v) }
 
 func writesOnly(v param.Values) bool {
 	ds := directions(v.Str("rw"))
@@ -197,12 +218,18 @@ func (fio) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error
 			return rd, err
 		}
 		rd.Histograms = append(rd.Histograms, h)
-		rd.Warnings = append(rd.Warnings, s.warnings(d)...)
+		rd.Warnings = append(rd.Warnings, s.warnings(d, cold(v))...)
 		rd.Warnings = append(rd.Warnings, s.memory(d, v)...)
 	}
 	rd.Samples = append(rd.Samples,
 		record.Sample{Name: "throughput", Unit: record.BytesPerSecond, Kind: record.Value, Value: throughput},
 		record.Sample{Name: "iops", Unit: record.PerSecond, Kind: record.Value, Value: iops})
 	rd.Samples = append(rd.Samples, latencies...)
+	if inMemory(v) && v.Str("cache") == "dropped" {
+		rd.Warnings = append(rd.Warnings, record.Warning{Code: "page-cache", Text: "cache = dropped has no effect with target = " + v.Str("target") + ": those files are memory and nothing else"})
+	}
+	if s, ok := series(o.logs, v); ok {
+		rd.Series = append(rd.Series, s)
+	}
 	return rd, nil
 }

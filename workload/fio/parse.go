@@ -28,6 +28,9 @@ const (
 	maxBytes = int64(1) << 56
 	// fewRequests: below it fewer than five requests are beyond the 99th percentile.
 	fewRequests = 500
+	// shortRun is how long a pass over cold files must take for its rate to mean
+	// something: fio counts milliseconds.
+	shortRun = 50 * time.Millisecond
 	// noDisk is a latency that no disk reaches: the fastest there are answer
 	// in some 10 us, the way through the kernel included.
 	noDisk = 5 * time.Microsecond
@@ -40,6 +43,7 @@ const (
 type parsed struct {
 	jobs  []job
 	notes string // what fio printed before the JSON: notes and errors
+	logs  []byte // what follows the JSON
 }
 
 // job is one entry of "jobs". Each fio process is one, since group_reporting is
@@ -84,8 +88,9 @@ func parse(in io.Reader) (parsed, error) {
 	var doc struct {
 		Jobs []job `json:"jobs"`
 	}
-	// A decoder, since fio may print more after the JSON.
-	if err := json.NewDecoder(bytes.NewReader(b[at:])).Decode(&doc); err != nil {
+	// A decoder, since more follows the JSON.
+	dec := json.NewDecoder(bytes.NewReader(b[at:]))
+	if err := dec.Decode(&doc); err != nil {
 		return p, fmt.Errorf("fio: the JSON is broken: %w%s", err, says(p.notes))
 	}
 	if len(doc.Jobs) == 0 {
@@ -96,7 +101,7 @@ func parse(in io.Reader) (parsed, error) {
 			return p, fmt.Errorf("fio: job %d (%s) failed with error %d: %w%s", i+1, j.Name, j.Error, syscall.Errno(uintptr(max(j.Error, 0))), says(p.notes))
 		}
 	}
-	p.jobs = doc.Jobs
+	p.jobs, p.logs = doc.Jobs, b[at+int(dec.InputOffset()):]
 	return p, nil
 }
 
@@ -148,7 +153,7 @@ func sum(jobs []job, name string) (total, error) {
 		case d == nil:
 			return bad("nothing is reported")
 		case d.IOs == 0:
-			return bad("no request was completed; make duration longer")
+			return bad("no request was completed; make duration longer, and files that are to be cold (cache: dropped) larger than what warmup takes")
 		case d.Bytes < 0 || d.IOs < 0 || d.Bytes > maxBytes || d.IOs > maxCount:
 			return bad("io_bytes %d and total_ios %d are out of range", d.Bytes, d.IOs)
 		case d.Runtime <= 0 || d.Runtime > int64(1000*time.Hour/time.Millisecond):
@@ -185,13 +190,17 @@ func sum(jobs []job, name string) (total, error) {
 	return t, nil
 }
 
-func (t total) warnings(name string) []record.Warning {
+// warnings are the doubts; once says that the load ends with its files.
+func (t total) warnings(name string, once bool) []record.Warning {
 	var out []record.Warning
 	if t.ios < fewRequests {
 		out = append(out, record.Warning{Code: "few-requests", Text: fmt.Sprintf("fio completed only %d requests (%s): the 99th percentile rests on fewer than five; make duration longer", t.ios, name)})
 	}
 	if float64(t.runtime) > unevenJobs*float64(t.fastest) {
 		out = append(out, record.Warning{Code: "uneven-jobs", Text: fmt.Sprintf("fio's jobs ran from %s to %s (%s): they did not work all at the same time", t.fastest, t.runtime, name)})
+	}
+	if once && t.runtime < shortRun {
+		out = append(out, record.Warning{Code: "short-run", Text: fmt.Sprintf("the files were read once, in %s (%s); make size larger", t.runtime, name)})
 	}
 	if t.clat {
 		out = append(out, record.Warning{Code: "completion-latency", Text: "fio printed no histogram of the whole latency; the time to hand requests over is missing from the percentiles (" + name + ")"})
@@ -208,12 +217,12 @@ func (t total) memory(name string, v param.Values) []record.Warning {
 	cache, p10 := v.Str("cache"), time.Duration(t.latency.ValueAtQuantile(10))
 	why := "O_DIRECT had no effect"
 	switch {
-	case p10 >= noDisk || v.Str("target") == "tmpfs" || cache == "warm":
+	case p10 >= noDisk || inMemory(v) || cache == "warm":
 		return nil
 	case cache == "dropped" && (name == "write" || !strings.HasPrefix(v.Str("rw"), "rand") || v.Size("bs") < 4096):
 		return nil
 	case cache == "dropped":
-		why = "posix_fadvise did not drop the files from the page cache"
+		why = "the files were to be dropped from the page cache before the load; either the host did not allow it, or the sandbox has a cache of its own"
 	}
 	return []record.Warning{{Code: "page-cache", Text: fmt.Sprintf("the sandbox answered from memory: %s (a tenth of the %ss took %s or less, which no disk does); do not compare it with one that went to the disk, use cache: warm", why, name, p10)}}
 }

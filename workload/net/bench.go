@@ -90,10 +90,15 @@ func (b *bench) close() {
 	}
 }
 
-// watch ticks every 100 ms until ctx ends: it takes the series, and abandons
+// interval of the series, and of the watch for stalls: twenty times a second,
+// often enough to judge a window of a second or two by, and rare enough to be
+// beyond the 99.9th percentile of the latencies that it may disturb.
+const interval = 50 * time.Millisecond
+
+// watch ticks every interval until ctx ends: it takes the series, and abandons
 // the session when nothing moved for the timeout.
 func (b *bench) watch(ctx context.Context, s *series) {
-	tick := time.NewTicker(100 * time.Millisecond)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	last, base := b.mark(), b.clock.now()
 	moved := last.at

@@ -185,6 +185,8 @@ func (b *bench) plan(start, begin int64) func(*worker) error {
 			// Connections take turns, evenly spaced.
 			k.period = int64(float64(cfg.Connections) / cfg.Rate * 1e9)
 			k.phase = k.period * int64(i) / int64(cfg.Connections)
+			k.wake = newHistogram()
+			k.spin = int64(min(cfg.Spin, spinShare/cfg.Rate) * 1e9)
 		}
 		if cfg.Mode == "rr" {
 			k.hist = newHistogram()
@@ -240,16 +242,17 @@ func (b *bench) window(ctx context.Context, w *wire, begin int64) (to mark, err 
 // latency merges the threads' histograms and takes the window from their
 // clocks.
 func (b *bench) latency(r *report, begin int64) error {
-	all := newHistogram()
-	finished, wakes, idle := begin, int64(0), int64(0)
+	all, wake := newHistogram(), newHistogram()
+	finished := begin
 	for _, k := range b.workers {
 		all.Merge(k.hist)
 		finished = max(finished, k.finished)
 		r.Lost += k.lost
 		r.Stale += k.stale
 		r.Unsent += k.unsent
-		wakes += k.wakeSum
-		idle += k.idl
+		if k.wake != nil {
+			wake.Merge(k.wake)
+		}
 	}
 	if r.Config.Rate == 0 {
 		// An open loop that is overrun finishes operations in the window that
@@ -269,8 +272,9 @@ func (b *bench) latency(r *report, begin int64) error {
 		return fmt.Errorf("encoding the latency histogram: %w", err)
 	}
 	r.Latency = string(enc)
-	if idle > 0 {
-		r.WakeDelay = float64(wakes) / float64(idle) / 1e9
+	if wake.TotalCount() > 0 {
+		r.WakeDelay = wake.Mean() / 1e9
+		r.WakeDelayP99 = float64(wake.ValueAtQuantile(99)) / 1e9
 	}
 	if r.Lost > 0 {
 		r.warn("net-udp-lost", "%d requests got no reply within %v and were sent again; their latency includes the wait", r.Lost, udpRetry)

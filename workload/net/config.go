@@ -14,6 +14,8 @@ const (
 	maxRate        = 1e6
 	maxTime        = time.Hour // warm-up and duration together
 	udpRetry       = 200 * time.Millisecond
+	maxSpin        = 10 * time.Millisecond
+	spinShare      = 0.25 // of a core: what all connections' spinning together may take
 )
 
 // config is what the client asks of the server: the first line of the control
@@ -26,8 +28,9 @@ type config struct {
 	Size        int     `json:"size_bytes"`
 	Reply       int     `json:"reply_bytes"` // 0: as Size
 	Connections int     `json:"connections"`
-	Rate        float64 `json:"rate_per_s"` // 0: closed loop
-	Count       int64   `json:"count"`      // operations in all; 0: by Duration
+	Rate        float64 `json:"rate_per_s"`       // 0: closed loop
+	Count       int64   `json:"count"`            // operations in all; 0: by Duration
+	Spin        float64 `json:"spin_s,omitempty"` // open loop: the end of each wait that looks at the clock
 	NoDelay     bool    `json:"nodelay"`
 	Warmup      float64 `json:"warmup_s"`
 	Duration    float64 `json:"duration_s"`
@@ -77,6 +80,7 @@ func (c *config) check() error {
 		between("reply", float64(c.Reply), 0, largest),
 		between("connections", float64(c.Connections), 1, maxConnections),
 		between("rate", c.Rate, 0, maxRate),
+		between("spin", c.Spin, 0, maxSpin.Seconds()),
 		between("count", float64(c.Count), 0, 1e12),
 		between("warmup", c.Warmup, 0, maxTime.Seconds()),
 		between("duration", c.Duration, 0, maxTime.Seconds()),

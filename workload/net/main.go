@@ -97,6 +97,7 @@ func runClient(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	fs.Float64Var(&cfg.Rate, "rate", 0, "operations a second over all connections; 0: closed loop")
 	fs.Int64Var(&cfg.Count, "count", 0, "operations over all connections; 0: by duration")
 	fs.BoolVar(&cfg.NoDelay, "nodelay", true, "set TCP_NODELAY")
+	spin := fs.Duration("spin", 50*time.Microsecond, "open loop: the end of each wait that looks at the clock")
 	warmup := fs.Duration("warmup", time.Second, "load before measuring")
 	duration := fs.Duration("duration", 2*time.Second, "time to measure")
 	timeout := fs.Duration("timeout", 5*time.Second, "give up when nothing moves for so long")
@@ -104,6 +105,7 @@ func runClient(ctx context.Context, args []string, stdout, stderr io.Writer) err
 		return err
 	}
 	cfg.Warmup, cfg.Duration, cfg.Timeout = warmup.Seconds(), duration.Seconds(), timeout.Seconds()
+	cfg.Spin = spin.Seconds()
 	if *host == "" {
 		return fmt.Errorf("%w: --server is missing", errUsage)
 	}

@@ -90,6 +90,7 @@ func (r *report) sane() error {
 			{"window_s", p.Window}, {"bytes", float64(p.Bytes)}, {"operations", float64(p.Operations)},
 			{"cpu_user_s", p.User}, {"cpu_system_s", p.System}, {"lost", float64(p.Lost)},
 			{"stale", float64(p.Stale)}, {"unsent", float64(p.Unsent)}, {"wake_delay_mean_s", p.WakeDelay},
+			{"wake_delay_p99_s", p.WakeDelayP99},
 		} {
 			if f.v < 0 {
 				return fmt.Errorf("%s is negative: %g", f.name, f.v)
@@ -128,28 +129,38 @@ func (r *report) counts() []record.Sample {
 		add("lost", record.Count, float64(r.Lost))
 		add("unsent", record.Count, float64(r.Unsent))
 		add("wake_delay_mean", record.Second, r.WakeDelay)
+		add("wake_delay_p99", record.Second, r.WakeDelayP99)
 	}
 	return out
 }
 
-// series is the progress in intervals; offsets are from the first message.
+// series is the progress in intervals; offsets are from the first message. What
+// came after the measured time is left out: the session was being ended.
 func (r *report) series() (record.Series, bool) {
 	if r.Series == nil || len(r.Series.T) != len(r.Series.V) || len(r.Series.T) == 0 {
 		return record.Series{}, false
 	}
-	s := record.Series{Name: "rate", Labels: record.MakeLabels("end", r.End), Unit: record.PerSecond, Kind: record.Gauge, V: r.Series.V}
+	s := record.Series{Name: "rate", Unit: record.PerSecond, Kind: record.Gauge}
 	if r.Config.Mode == "stream" {
 		s.Name, s.Unit = "throughput", record.BytesPerSecond
 	}
+	s.Labels = record.MakeLabels("end", r.End, record.LabelResponse, s.Name)
+	const late = 0.005 // seconds that a tick may be late
+	end := math.Inf(1)
+	if r.Config.Count == 0 {
+		end = r.Config.Warmup + r.Config.Duration + late
+	}
 	last := 0.0
-	for _, t := range r.Series.T {
+	for i, t := range r.Series.T {
 		if t < last || t > 1e6 {
 			return record.Series{}, false
 		}
 		last = t
-		s.T = append(s.T, time.Duration(t*1e9))
+		if t <= end {
+			s.T, s.V = append(s.T, time.Duration(t*1e9)), append(s.V, r.Series.V[i])
+		}
 	}
-	return s, true
+	return s, len(s.T) > 0
 }
 
 // latencies reads the histogram: all percentiles come from it, so that none can

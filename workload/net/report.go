@@ -25,14 +25,15 @@ type report struct {
 	TotalReceived   int64 `json:"total_received_bytes"`
 	TotalOperations int64 `json:"total_operations"`
 
-	Lost      int64    `json:"lost,omitempty"`
-	Stale     int64    `json:"stale,omitempty"`
-	Unsent    int64    `json:"unsent,omitempty"`
-	WakeDelay float64  `json:"wake_delay_mean_s,omitempty"`
-	Latency   string   `json:"latency_histogram,omitempty"` // HdrHistogram V2, nanoseconds
-	Series    *series  `json:"series,omitempty"`
-	Peer      *report  `json:"peer,omitempty"` // at the client: what the server reported
-	Warnings  []notice `json:"warnings,omitempty"`
+	Lost         int64    `json:"lost,omitempty"`
+	Stale        int64    `json:"stale,omitempty"`
+	Unsent       int64    `json:"unsent,omitempty"`
+	WakeDelay    float64  `json:"wake_delay_mean_s,omitempty"`
+	WakeDelayP99 float64  `json:"wake_delay_p99_s,omitempty"`
+	Latency      string   `json:"latency_histogram,omitempty"` // HdrHistogram V2, nanoseconds
+	Series       *series  `json:"series,omitempty"`
+	Peer         *report  `json:"peer,omitempty"` // at the client: what the server reported
+	Warnings     []notice `json:"warnings,omitempty"`
 }
 
 type notice struct {
@@ -40,7 +41,7 @@ type notice struct {
 	Text string `json:"text"`
 }
 
-// series is the progress in intervals of 100 ms from the first message on,
+// series is the progress in intervals of 50 ms from the first message on,
 // warm-up included: bytes per second for streams, operations per second
 // otherwise. T is the end of each interval.
 type series struct {

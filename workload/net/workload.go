@@ -5,7 +5,7 @@
 // 2. the client tells the server the configuration over a control connection,
 // and both open the data connections (control.go); 3. one locked thread a
 // connection runs a hot loop at each end (hot.go) while a coordinator takes
-// 100 ms intervals (bench.go); 4. each end prints a report of one line of JSON
+// 50 ms intervals (bench.go); 4. each end prints a report of one line of JSON
 // (report.go), the client's with the server's inside, after comparing the two
 // ends' counts; 5. Parse reads the reports (parse.go).
 package netload
@@ -51,6 +51,8 @@ func (Workload) Params() []param.Param {
 			Help: "of a stream: upload is from client to server"},
 		{Name: "rate", Type: param.Float, Default: "0", Min: 0, Max: maxRate,
 			Help: "operations a second over all connections, timed from their scheduled start (open loop); 0: each follows the last (closed loop)"},
+		{Name: "spin", Type: param.Duration, Default: "50us", Min: 0, Max: maxSpin.Seconds(),
+			Help: "open loop: the end of each wait, spent looking at the clock so that the wake-up is not late; at most a quarter of a core in all"},
 		{Name: "warmup", Type: param.Duration, Default: "500ms", Min: 0, Max: 600, Help: "load before measuring begins"},
 		{Name: "duration", Type: param.Duration, Default: "2s", Min: 0, Max: 3000, Help: "measured time; used when count is 0"},
 		{Name: "count", Type: param.Int, Default: "0", Min: 0, Max: 1e12, Help: "operations to measure over all connections; 0: by duration"},
@@ -64,10 +66,10 @@ func (Workload) Params() []param.Param {
 // loop the rate is given and the tail is what tells, so p99 comes first.
 func (Workload) Responses(v param.Values) []record.Response {
 	if v.Str("mode") == "stream" {
-		return []record.Response{{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher,
+		return []record.Response{{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte",
 			Help: "payload that arrived at the receiving end"}}
 	}
-	rate := record.Response{Name: "rate", Unit: record.PerSecond, Better: record.Higher, Help: "round trips over all connections"}
+	rate := record.Response{Name: "rate", Unit: record.PerSecond, Better: record.Higher, Operation: "request", Help: "round trips over all connections"}
 	lat := func(name, help string) record.Response {
 		return record.Response{Name: name, Unit: record.Second, Better: record.Lower, Help: help}
 	}
@@ -111,7 +113,7 @@ func (Workload) Roles(v param.Values) ([]workload.Role, error) {
 			Args: []string{"/tare", "internal", "net", "client", "--server", "{server}", "--port", port,
 				"--mode", cfg.Mode, "--protocol", cfg.Protocol, "--direction", cfg.Direction,
 				"--size", strconv.Itoa(cfg.Size), "--reply", strconv.Itoa(cfg.Reply),
-				"--connections", strconv.Itoa(cfg.Connections), "--rate", num(cfg.Rate),
+				"--connections", strconv.Itoa(cfg.Connections), "--rate", num(cfg.Rate), "--spin", seconds(cfg.Spin).String(),
 				"--count", strconv.FormatInt(cfg.Count, 10), "--nodelay=" + strconv.FormatBool(cfg.NoDelay),
 				"--warmup", seconds(cfg.Warmup).String(), "--duration", seconds(cfg.Duration).String(),
 				"--timeout", seconds(cfg.Timeout).String()},
@@ -137,6 +139,6 @@ func configOf(v param.Values) config {
 		Size: sizeOf(v), Reply: int(v.Size("reply")), Connections: v.Int("connections"),
 		Rate: v.Float("rate"), Count: int64(v.Int("count")), NoDelay: v.Bool("nodelay"),
 		Warmup: v.Duration("warmup").Seconds(), Duration: v.Duration("duration").Seconds(),
-		Timeout: v.Duration("timeout").Seconds(),
+		Timeout: v.Duration("timeout").Seconds(), Spin: v.Duration("spin").Seconds(),
 	}
 }

@@ -168,11 +168,17 @@ func (noop) Parse(_ string, v param.Values, out io.Reader) (record.Reading, erro
 		return rd, nil
 	}
 	h := hdrhistogram.New(1, maxTime, 3)
+	each := record.Series{Name: "sleep_overshoot", Labels: record.MakeLabels(record.LabelResponse, "sleep_overshoot"), Unit: record.Second, Kind: record.Gauge}
+	at := time.Duration(0)
 	for _, ns := range r.Overshoot {
 		// The kernel never ends a sleep early (clock_nanosleep(2)).
 		if ns < 0 || ns > maxTime {
 			return rd, fmt.Errorf("noop: a sleep that overshot by %d ns is out of range", ns)
 		}
+		if at += v.Duration("sleep") + time.Duration(ns); at.Nanoseconds() > 2*maxTime {
+			return rd, fmt.Errorf("noop: sleeps of more than %d ns together are out of range", 2*maxTime)
+		}
+		each.T, each.V = append(each.T, at), append(each.V, float64(ns)*1e-9)
 		if err := h.RecordValue(max(ns, 1)); err != nil {
 			return rd, fmt.Errorf("noop: an overshoot of %d ns: %w", ns, err)
 		}
@@ -184,6 +190,7 @@ func (noop) Parse(_ string, v param.Values, out io.Reader) (record.Reading, erro
 	if err != nil {
 		return rd, fmt.Errorf("noop: encoding the histogram: %w", err)
 	}
+	rd.Series = []record.Series{each}
 	rd.Histograms = []record.Histogram{{Name: "sleep_overshoot", Unit: record.Second, Scale: 1e-9, Encoded: enc}}
 	return rd, nil
 }

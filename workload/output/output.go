@@ -1,8 +1,11 @@
 // Package output reads what a role printed, with a bound. Every workload's Parse
 // begins here, so that no sandbox can fill the harness's memory.
 //
-// The data path: 1. Read takes a role's standard output up to Limit; 2. the
-// workload parses the bytes.
+// The data path: 1. inside the sandbox, a driver keeps what its own child prints in a
+// Tail, and quotes the end of it when it failed; 2. Read takes a role's standard
+// output up to Limit, and Lines takes the lines of JSON that run wrote apart;
+// 3. the workload parses the bytes; 4. Repeats sums up what a trial did several
+// times.
 package output
 
 import (

@@ -1,11 +1,12 @@
 // Package startup is the workload startup: how long a sandbox takes from the
-// call that makes it to the first instruction of a program in it, and to its
-// end.
+// call that makes it to the first instruction of a program in it, or a server's
+// first answer, and to its end.
 //
-// The data path: 1. Roles asks run to make one short program a sandbox's whole
-// life, some times over, each time once whole (as a user's `runc run`) and once
-// in phases; 2. run writes a workload.LaunchLine each; 3. Parse takes medians
-// over the launches of the trial.
+// The data path: 1. Roles asks run to make one program a sandbox's whole life,
+// some times over, each time once whole (as a user's `runc run`) and once in
+// phases; of a server the life is cut when it has answered run's Probe, which
+// asks it from outside in steps of a fraction of a millisecond; 2. run writes a
+// workload.LaunchLine each; 3. Parse takes medians over the launches of the trial.
 //
 // The median, since the first launch of a trial finds cold caches, and one
 // number a trial is what the comparison between blocks needs; the smallest and
@@ -13,9 +14,6 @@
 package startup
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +24,7 @@ import (
 	"tare/record"
 	"tare/workload"
 	"tare/workload/output"
+	"tare/workload/servers"
 )
 
 // New returns the workload.
@@ -39,19 +38,20 @@ const (
 	// perLaunch is a guess of one whole and one phased launch together, for the
 	// plan: gVisor takes about a quarter of a second each.
 	perLaunch = 500 * time.Millisecond
-	maxLine   = 4 << 10
+	// perServer is the same of a server with its interpreter and modules.
+	perServer = 3 * time.Second
 )
 
 func (startup) Name() string { return "startup" }
 
 func (startup) About() string {
-	return "makes sandboxes and lets them end: from the call to the first instruction to the end, in phases"
+	return "makes sandboxes and lets them end: from the call to the first instruction, or a service's first answer, to the end, in phases"
 }
 
 func (startup) Params() []param.Param {
 	return []param.Param{
 		{Name: "repeats", Type: param.Int, Default: "5", Min: 1, Max: 1000, Help: "launches in a trial, each once whole and once in phases; the trial's figures are their medians"},
-		{Name: "program", Type: param.Enum, Default: "hello", Words: []string{"hello", "true"}, Help: "hello: the smallest program, whose first instructions print; true: the host's /bin/true with its libraries"},
+		{Name: "program", Type: param.Enum, Default: "hello", Words: []string{"hello", "true", "node", "ruby"}, Help: "hello: the smallest program, whose first instructions print; true: the host's /bin/true with its libraries; node, ruby: a web service in that language, until it answers"},
 	}
 }
 
@@ -59,12 +59,19 @@ func (startup) Responses(v param.Values) []record.Response {
 	r := func(name, help string) record.Response {
 		return record.Response{Name: name, Unit: record.Second, Better: record.Lower, Help: help}
 	}
-	out := []record.Response{
-		r("total", "from the call to its return, all of the sandbox gone"),
-		r("create", "the runtime's create call"),
-		r("start", "the runtime's start call"),
-		r("delete", "from the program's end to all of the sandbox gone"),
+	create, start := r("create", "the runtime's create call"), r("start", "the runtime's start call")
+	if _, ok := servers.Find(v.Str("program")); ok {
+		answer := r("answer", "from the call to the service's first good answer")
+		answer.Operation = "run"
+		return []record.Response{
+			answer, create, start,
+			r("ready", "from the return of the start call to the first good answer"),
+			r("delete", "from the answer, when the sandbox is killed, to all of it gone"),
+		}
 	}
+	total := r("total", "from the call to its return, all of the sandbox gone")
+	total.Operation = "run"
+	out := []record.Response{total, create, start, r("delete", "from the program's end to all of the sandbox gone")}
 	if v.Str("program") == "hello" {
 		out = slices.Insert(out, 1, r("instruction", "from the call to the first byte that the program printed"))
 		out = append(out, r("exit", "from the first byte to the program's end being seen"))
@@ -82,6 +89,10 @@ func (startup) Roles(v param.Values) ([]workload.Role, error) {
 		// which is work that other programs of a bundle rarely ask for.
 		r.Args, r.Needs = []string{"/bin/true"}, []string{"true"}
 	}
+	if s, ok := servers.Find(v.Str("program")); ok {
+		r.Args, r.Image, r.Probe = s.Args, s.Image, &s.Probe
+		r.Expect = time.Duration(r.Count) * perServer
+	}
 	return []workload.Role{r}, nil
 }
 
@@ -89,62 +100,46 @@ func (startup) Roles(v param.Values) ([]workload.Role, error) {
 // process has no create) is left out.
 func (startup) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {
 	var rd record.Reading
-	b, err := output.Read(out)
+	_, serves := servers.Find(v.Str("program"))
+	lines, err := output.Lines(out, "a launch", func(l workload.LaunchLine) error { return check(l, serves) })
 	if err != nil {
 		return rd, fmt.Errorf("startup: %w", err)
 	}
 	times := map[string][]float64{}
+	ends, end := map[string][]time.Duration{}, time.Duration(0) // of the launches, if one followed the other at once
 	whole, phased := 0, 0
-	sc := bufio.NewScanner(bytes.NewReader(b))
-	sc.Buffer(nil, maxLine)
-	for n := 1; sc.Scan(); n++ {
-		if len(bytes.TrimSpace(sc.Bytes())) == 0 {
-			continue
-		}
-		var l workload.LaunchLine
-		if err := json.Unmarshal(sc.Bytes(), &l); err != nil {
-			return rd, fmt.Errorf("startup: line %d is not the JSON of a launch: %w", n, err)
-		}
-		if err := check(l); err != nil {
-			return rd, fmt.Errorf("startup: line %d: %w", n, err)
-		}
+	for _, l := range lines {
 		if l.Mode == "whole" {
 			whole++
 		} else {
 			phased++
 		}
-		for _, s := range steps(l, v.Str("program") == "hello") {
-			times[s.name] = append(times[s.name], s.seconds)
+		end += time.Duration(l.Deleted * 1e9)
+		found := lived(l, v.Str("program") == "hello")
+		if serves {
+			found = served(l)
 		}
-	}
-	if err := sc.Err(); err != nil {
-		return rd, fmt.Errorf("startup: reading the launches: %w", err)
+		for _, s := range found {
+			times[s.name], ends[s.name] = append(times[s.name], s.seconds), append(ends[s.name], end)
+		}
 	}
 	if want := v.Int("repeats"); whole != want || phased > want {
 		return rd, fmt.Errorf("startup: %d whole and %d phased launches are reported, %d of each were asked for (repeats)", whole, phased, want)
 	}
 	for _, r := range (startup{}).Responses(v) {
-		ts := times[r.Name]
-		if len(ts) == 0 {
-			continue
+		if ts := times[r.Name]; len(ts) > 0 {
+			output.Repeats(&rd, r.Name, record.Second, ends[r.Name], ts)
 		}
-		slices.Sort(ts)
-		add := func(labels record.Labels, x float64) {
-			rd.Samples = append(rd.Samples, record.Sample{Name: r.Name, Labels: labels, Unit: record.Second, Kind: record.Value, Value: x})
-		}
-		add("", median(ts))
-		add(record.MakeLabels("stat", "min"), ts[0])
-		add(record.MakeLabels("stat", "max"), ts[len(ts)-1])
 	}
 	return rd, nil
 }
 
 // check refuses times that cannot be.
-func check(l workload.LaunchLine) error {
+func check(l workload.LaunchLine, serves bool) error {
 	if l.Mode != "whole" && l.Mode != "phased" {
 		return fmt.Errorf("the mode %q is neither whole nor phased", l.Mode)
 	}
-	for _, t := range []float64{l.Created, l.Started, l.Instruction, l.Exited, l.Deleted} {
+	for _, t := range []float64{l.Created, l.Started, l.Instruction, l.Answered, l.Exited, l.Deleted} {
 		if t < 0 || t > maxSeconds { // JSON knows no NaN
 			return fmt.Errorf("the time %g s is out of range", t)
 		}
@@ -152,9 +147,12 @@ func check(l workload.LaunchLine) error {
 	if l.Deleted <= 0 {
 		return errors.New("the end (deleted_s) is missing")
 	}
+	if serves && l.Answered <= 0 {
+		return errors.New("the first answer (answered_s) is missing")
+	}
 	// The start call may return after the program has ended, so that these are
 	// the only two orders that must hold.
-	if l.Started > 0 && l.Started < l.Created || l.Deleted < l.Exited || l.Deleted < l.Instruction {
+	if l.Started > 0 && l.Started < l.Created || l.Deleted < max(l.Exited, l.Instruction, l.Answered) {
 		return errors.New("the steps go back in time")
 	}
 	return nil
@@ -165,8 +163,28 @@ type step struct {
 	seconds float64
 }
 
-// steps takes one launch apart. What is zero was not seen, and has no step.
-func steps(l workload.LaunchLine, prints bool) []step {
+// served takes the launch of a server apart.
+func served(l workload.LaunchLine) []step {
+	if l.Mode == "whole" {
+		return []step{{"answer", l.Answered}}
+	}
+	out := []step{{"delete", l.Deleted - l.Answered}}
+	if l.Created > 0 {
+		out = append(out, step{"create", l.Created})
+	}
+	if l.Started > 0 {
+		out = append(out, step{"start", l.Started - l.Created})
+		// A service can answer before the call that started it has returned.
+		if l.Answered > l.Started {
+			out = append(out, step{"ready", l.Answered - l.Started})
+		}
+	}
+	return out
+}
+
+// lived takes one launch of a program that ends by itself apart. What is zero was
+// not seen, and has no step.
+func lived(l workload.LaunchLine, prints bool) []step {
 	var out []step
 	if l.Mode == "whole" {
 		out = append(out, step{"total", l.Deleted})
@@ -190,13 +208,4 @@ func steps(l workload.LaunchLine, prints bool) []step {
 		out = append(out, step{"delete", l.Deleted - l.Exited})
 	}
 	return out
-}
-
-// median of sorted, non-empty values.
-func median(s []float64) float64 {
-	n := len(s)
-	if n%2 == 1 {
-		return s[n/2]
-	}
-	return (s[n/2-1] + s[n/2]) / 2
 }

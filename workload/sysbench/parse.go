@@ -30,6 +30,7 @@ type result struct {
 	reports   []report
 	intervals []interval
 	buckets   []bucket // of the latency, whichever came last
+	threads   float64  // that it started; 0 if it does not say
 	first     string   // the first line that looks like a complaint
 }
 
@@ -127,6 +128,8 @@ func (o *result) line(re patterns, cur *report, line string) error {
 		return number(line, strings.TrimSuffix(rest, "s"), &cur.totalTime)
 	case "total number of events":
 		return number(line, rest, &cur.events)
+	case "Number of threads":
+		return number(line, rest, &o.threads)
 	case "max":
 		return number(line, rest, &cur.latencyMax)
 	case "sum":
@@ -212,10 +215,10 @@ func (o result) hint() string {
 	return "; it says: " + o.first
 }
 
-// series makes a time series of the intervals; offsets are from the role's
+// series makes the time series of a response from the intervals; offsets are from the role's
 // start. The warm-up is in it: T tells it from the rest.
 func (o result) series(name string, unit record.Unit, get func(interval) float64) (record.Series, bool) {
-	s := record.Series{Name: name, Labels: record.MakeLabels("source", "sysbench"), Unit: unit, Kind: record.Gauge}
+	s := record.Series{Name: name, Labels: record.MakeLabels("source", "sysbench", record.LabelResponse, name), Unit: unit, Kind: record.Gauge}
 	for _, i := range o.intervals {
 		s.T = append(s.T, i.at)
 		s.V = append(s.V, get(i))

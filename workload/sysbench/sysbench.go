@@ -35,11 +35,15 @@ func NewMemory() workload.Workload { return memory{} }
 // common are the parameters of both tests.
 func common() []param.Param {
 	return []param.Param{
-		{Name: "threads", Type: param.Int, Default: "1", Min: 1, Max: 1024, Help: "threads that work at the same time"},
+		{Name: "threads", Type: param.Int, Default: "1", Min: 1, Max: 1024, Words: []string{all}, Help: "threads that work at the same time; all: as many as the sandbox says that it has processors"},
 		{Name: "duration", Type: param.Duration, Default: "2s", Min: 1, Max: 3600, Help: "measured time, in whole seconds"},
 		{Name: "warmup", Type: param.Duration, Default: "1s", Min: 0, Max: 3600, Help: "time before the measuring begins, in whole seconds"},
 	}
 }
+
+// all as the number of threads is what nproc says inside the sandbox: the
+// processors of its cpuset, as it sees them. A CPU limit does not change that.
+const all = "all"
 
 // role makes the command of one test. sysbench takes whole seconds only; a
 // fraction is refused rather than rounded, so that a study says what was run.
@@ -53,21 +57,24 @@ func role(v param.Values, test string, args ...string) ([]workload.Role, error) 
 	if duration <= 0 {
 		return nil, errors.New("duration must be at least 1s")
 	}
-	cmd := []string{"sysbench", test,
-		"--threads=" + v.Str("threads"),
+	opts := []string{
 		"--events=0", // no limit: only the time ends the test
 		"--time=" + seconds(warmup+duration),
 		"--percentile=99",
 		"--report-interval=1",
 	}
 	if warmup > 0 {
-		cmd = append(cmd, "--report-checkpoints="+seconds(warmup))
+		opts = append(opts, "--report-checkpoints="+seconds(warmup))
 	}
-	cmd = append(cmd, args...)
-	return []workload.Role{{
-		Name: "main", Mode: workload.Exec, Args: append(cmd, "run"), Needs: []string{"sysbench"},
-		Warmup: warmup, Expect: duration,
-	}}, nil
+	opts = append(append(opts, args...), "run")
+	r := workload.Role{Name: "main", Mode: workload.Exec, Needs: []string{"sysbench"}, Warmup: warmup, Expect: duration}
+	if v.Str("threads") == all {
+		r.Needs = append(r.Needs, "sh", "nproc")
+		r.Args = append([]string{"sh", "-c", `n=$(nproc) && exec sysbench "$0" --threads="$n" "$@"`, test}, opts...)
+	} else {
+		r.Args = append([]string{"sysbench", test, "--threads=" + v.Str("threads")}, opts...)
+	}
+	return []workload.Role{r}, nil
 }
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
@@ -93,6 +100,14 @@ func last(v param.Values, out io.Reader) (result, report, error) {
 	return o, r, nil
 }
 
+// threads is the sample of how many threads worked, where the sandbox chose.
+func threads(v param.Values, o result) []record.Sample {
+	if v.Str("threads") != all || o.threads <= 0 {
+		return nil
+	}
+	return []record.Sample{{Name: "threads", Labels: record.MakeLabels("of", "sysbench"), Unit: record.Count, Kind: record.Value, Value: o.threads}}
+}
+
 type cpu struct{}
 
 func (cpu) Name() string { return "cpu" }
@@ -105,8 +120,8 @@ func (cpu) Params() []param.Param {
 }
 func (cpu) Responses(param.Values) []record.Response {
 	return []record.Response{
-		{Name: "events", Unit: record.PerSecond, Better: record.Higher, Help: "events finished in a second, all threads together"},
-		{Name: "latency_mean", Unit: record.Second, Better: record.Lower, Help: "time of one event"},
+		{Name: "events", Unit: record.PerSecond, Better: record.Higher, Operation: "event", Help: "events finished in a second, all threads together"},
+		{Name: "latency_mean", Unit: record.Second, Better: record.Lower, Operation: "event", Help: "time of one event"},
 		{Name: "latency_p99", Unit: record.Second, Better: record.Lower, Help: "99th percentile of the time of one event, from sysbench's histogram (steps of 1.8 %)"},
 	}
 }
@@ -146,6 +161,7 @@ func (cpu) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error
 	} else {
 		rd.Warnings = append(rd.Warnings, record.Warning{Code: "no-percentile", Text: "sysbench printed neither a histogram nor a 99th percentile of the latency"})
 	}
+	rd.Samples = append(rd.Samples, threads(v, o)...)
 	if s, ok := o.series("events", record.PerSecond, func(i interval) float64 { return i.events }); ok {
 		rd.Series = append(rd.Series, s)
 	}
@@ -167,7 +183,7 @@ func (memory) Params() []param.Param {
 	)
 }
 func (memory) Responses(param.Values) []record.Response {
-	return []record.Response{{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Help: "bytes read or written in a second, all threads together"}}
+	return []record.Response{{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte", Help: "bytes read or written in a second, all threads together"}}
 }
 func (memory) Roles(v param.Values) ([]workload.Role, error) {
 	size := v.Size("block-size")
@@ -203,6 +219,7 @@ func (memory) Parse(_ string, v param.Values, out io.Reader) (record.Reading, er
 	}
 	rd.Samples = append(rd.Samples, record.Sample{
 		Name: "throughput", Unit: record.BytesPerSecond, Kind: record.Value, Value: r.operationsPerSecond * size, Original: r.rateText})
+	rd.Samples = append(rd.Samples, threads(v, o)...)
 	if s, ok := o.series("throughput", record.BytesPerSecond, func(i interval) float64 { return i.mib * (1 << 20) }); ok {
 		rd.Series = append(rd.Series, s)
 	}

@@ -22,6 +22,7 @@ func cpuCases() []workloadtest.Case {
 		{Name: "warm-up", Params: param.Values{"threads": "2"}, Outputs: map[string]string{"main": "testdata/cpu-warmup-histogram.txt"}},
 		{Name: "no warm-up", Params: param.Values{"threads": "2", "warmup": "0s"}, Outputs: map[string]string{"main": "testdata/cpu-2threads.txt"}},
 		{Name: "gVisor", Params: param.Values{"threads": "2", "duration": "1s"}, Outputs: map[string]string{"main": "testdata/cpu-runsc.txt"}},
+		{Name: "gVisor, all processors", Params: param.Values{"threads": "all", "duration": "1s"}, Outputs: map[string]string{"main": "testdata/cpu-all-runsc.txt"}},
 		{Name: "fraction of a second", Params: param.Values{"duration": "1500ms"}, Refused: true},
 		{Name: "fraction of a warm-up", Params: param.Values{"warmup": "100ms"}, Refused: true},
 	}
@@ -32,6 +33,7 @@ func memoryCases() []workloadtest.Case {
 		{Name: "random", Params: param.Values{"threads": "2", "access": "rnd"}, Outputs: map[string]string{"main": "testdata/memory-rnd-warmup.txt"}},
 		{Name: "plain", Params: param.Values{"operation": "read", "block-size": "1KiB", "warmup": "0s"}, Outputs: map[string]string{"main": "testdata/memory-plain.txt"}},
 		{Name: "gVisor", Params: param.Values{"threads": "2", "block-size": "4KiB"}, Outputs: map[string]string{"main": "testdata/memory-runsc.txt"}},
+		{Name: "gVisor, all processors of one", Params: param.Values{"threads": "all", "duration": "1s"}, Outputs: map[string]string{"main": "testdata/memory-all-1cpu.txt"}},
 		{Name: "odd block", Params: param.Values{"block-size": "3000"}, Refused: true},
 	}
 }
@@ -146,6 +148,31 @@ func TestNoPercentile(t *testing.T) {
 	value(t, r, "events")
 }
 
+// TestThreadsChosen: where the sandbox says how many threads there are, the trial does too.
+func TestThreadsChosen(t *testing.T) {
+	for _, c := range []struct {
+		w    workload.Workload
+		file string
+		want float64
+	}{{NewCPU(), "testdata/cpu-all-runsc.txt", 2}, {NewMemory(), "testdata/memory-all-1cpu.txt", 1}} {
+		for _, threads := range []string{"all", "1"} {
+			r, err := read(t, c.w, c.file, param.Values{"threads": threads, "duration": "1s"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got float64
+			for _, s := range r.Samples {
+				if s.Name == "threads" && s.Labels != "" {
+					got = s.Value
+				}
+			}
+			if want := map[string]float64{"all": c.want}[threads]; got != want {
+				t.Errorf("%s with threads = %s: %g threads, want %g", c.file, threads, got, want)
+			}
+		}
+	}
+}
+
 // TestReal runs the installed sysbench as Roles says.
 func TestReal(t *testing.T) {
 	if _, err := exec.LookPath("sysbench"); err != nil {
@@ -154,8 +181,12 @@ func TestReal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two seconds of load are too long for -short")
 	}
-	for _, w := range []workload.Workload{NewCPU(), NewMemory()} {
-		v, err := param.Fill(w.Params(), param.Values{"duration": "1s"})
+	for _, c := range []struct {
+		w       workload.Workload
+		threads string
+	}{{NewCPU(), "1"}, {NewMemory(), "all"}} {
+		w := c.w
+		v, err := param.Fill(w.Params(), param.Values{"duration": "1s", "threads": c.threads})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,8 @@ type call struct {
 	// returns the first error number; it does nothing else, so that the loop's
 	// own cost is a few instructions a call.
 	open func() (op func(n int) unix.Errno, closing func(), err error)
-	// each is the number of system calls in one operation.
+	// each is the number of system calls in one operation; 0 where that is none, or
+	// not for us to say.
 	each int
 }
 
@@ -27,15 +28,24 @@ func calls() []call {
 	return []call{
 		{"getpid", "nothing but the way into the kernel and back", openGetpid, 1},
 		{"clock_gettime", "by system call, not the vDSO", openClock, 1},
+		{"clock_vdso", "the same clock through the vDSO, as programs read it: no call where that works", openVDSO, 0},
+		{"sched_yield", "to whoever waits for this processor, mostly nobody", openYield, 1},
 		{"read_zero", "read of 1 byte from /dev/zero", openReadZero, 1},
 		{"write_null", "write of 1 byte to /dev/null", openWriteNull, 1},
+		{"pread_file", "read of 4 KiB from a file in the page cache", openPread, 1},
+		{"pwrite_memfd", "write of 4 KiB to a file in memory", openPwrite, 1},
 		{"stat", "fstatat of a file (this program itself)", openStat, 1},
 		{"open_close", "openat and close of a file: both together are one operation", openOpenClose, 2},
 		{"mmap_munmap", "map one page, touch it, unmap it: one operation with a page fault", openMmap, 2},
+		{"page_fault", "touch a fresh page: a fault each, and a call for every 256", openFault, 0},
 		{"futex_wake", "of a futex that nobody waits on", openFutex, 1},
+		{"futex_switch", "wake another thread and wait for it to wake this one", openFutexSwitch, 4},
 		{"epoll_wait", "of an empty set, without waiting", openEpoll, 1},
+		{"send_recv", "1 byte into a UNIX socket and out of it, by one thread: two calls", openSendRecv, 2},
 		{"pipe", "1 byte to another thread through a pipe and one back: four calls and two switches", openPipe, 4},
 		{"socketpair", "1 byte to another thread through a UNIX socket and one back", openSocketpair, 4},
+		{"thread", "start a thread that ends at once, and wait until it has run", openThread, 0},
+		{"fork_exec", "start the smallest program and wait for its end", openForkExec, 0},
 	}
 }
 

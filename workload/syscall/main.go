@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os/signal"
 	"runtime"
@@ -25,6 +26,8 @@ const (
 	// batchTime is what a batch aims at: long beside the clock's 50 ns, short
 	// beside a scheduler's slice, so that most batches are undisturbed.
 	batchTime   = 500 * time.Microsecond
+	step        = 20 * time.Millisecond // of the series, at least
+	mostSteps   = 500                   // of the measured time
 	maxThreads  = 64
 	maxSeconds  = 3600
 	maxPerBatch = 1 << 20
@@ -46,10 +49,11 @@ type report struct {
 	System     float64 `json:"cpu_system_s"`
 	Histogram  string  `json:"batch_mean_histogram"` // HdrHistogram V2, picoseconds an operation
 	Series     series  `json:"series"`
+	Times      series  `json:"time_series"` // median of the batch means, s an operation
 }
 
-// series is the rate in intervals of 100 ms, warm-up included. T is the end of
-// each interval.
+// series is a figure in intervals of 20 ms (longer for more than 10 s), warm-up
+// included. T is the end of each interval.
 type series struct {
 	T []float64 `json:"t_s"`
 	V []float64 `json:"v"`
@@ -67,6 +71,9 @@ type thread struct {
 	done int64                   // operations in the window
 	last time.Duration           // when the last of them ended
 	errn unix.Errno
+
+	now   []float64       // batch means of the interval under way, s an operation
+	times map[int]float64 // median of each interval that had a batch, by its number
 }
 
 var errUsage = errors.New("wrong arguments")
@@ -170,7 +177,7 @@ func calibrate(op func(int) unix.Errno) (int, error) {
 	}
 }
 
-// collect lets the threads run, takes the rate every 100 ms, and puts the
+// collect lets the threads run, takes the rate every interval, and puts the
 // report together.
 func collect(ctx context.Context, c call, ts []*thread, warmup, duration time.Duration) (*report, error) {
 	r := &report{Format: 1, Call: c.name, Threads: len(ts), Each: c.each, Batch: ts[0].batch}
@@ -178,10 +185,12 @@ func collect(ctx context.Context, c call, ts []*thread, warmup, duration time.Du
 	var wg sync.WaitGroup
 	base := time.Now()
 	begin, end := warmup, warmup+duration
+	interval := max(step, duration/mostSteps)
 	for _, t := range ts {
+		t.times, t.now = make(map[int]float64, 2*mostSteps), make([]float64, 0, 4*step/batchTime)
 		wg.Go(func() {
 			runtime.LockOSThread()
-			t.loop(base, begin, end, &stop)
+			t.loop(base, begin, end, interval, &stop)
 		})
 	}
 	ended := make(chan struct{})
@@ -189,7 +198,7 @@ func collect(ctx context.Context, c call, ts []*thread, warmup, duration time.Du
 
 	user, system, marked := time.Duration(0), time.Duration(0), false
 	last, lastAt := int64(0), time.Duration(0)
-	tick := time.NewTicker(100 * time.Millisecond)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for running := true; running; {
 		select {
@@ -225,6 +234,7 @@ func collect(ctx context.Context, c call, ts []*thread, warmup, duration time.Du
 		r.Operations += t.done
 		r.Window = max(r.Window, (t.last - begin).Seconds())
 	}
+	r.Times = times(ts, interval)
 	if r.Batches = all.TotalCount(); r.Batches == 0 {
 		return nil, errors.New("not one batch ended in the measured time; measure for longer")
 	}
@@ -240,8 +250,9 @@ func collect(ctx context.Context, c call, ts []*thread, warmup, duration time.Du
 // loop runs batches. A batch counts when it began after the warm-up; the clock
 // is read once a batch. On a machine so busy that the thread did not run in the
 // window, it goes on to one batch.
-func (t *thread) loop(base time.Time, begin, end time.Duration, stop *atomic.Bool) {
+func (t *thread) loop(base time.Time, begin, end, interval time.Duration, stop *atomic.Bool) {
 	var ops int64
+	slot := 0
 	for at := time.Since(base); (at < end || t.done == 0) && !stop.Load(); {
 		if t.errn = t.op(t.batch); t.errn != 0 {
 			return
@@ -249,6 +260,12 @@ func (t *thread) loop(base time.Time, begin, end time.Duration, stop *atomic.Boo
 		now := time.Since(base)
 		ops += int64(t.batch)
 		t.ops.Store(ops)
+		// A microsecond each interval, in the time of the batch that follows.
+		if k := int(now / interval); k != slot {
+			t.close(slot)
+			slot = k
+		}
+		t.now = append(t.now, (now-at).Seconds()/float64(t.batch))
 		if at >= begin {
 			ps := math.Round(float64(now-at) * 1000 / float64(t.batch))
 			_ = t.hist.RecordValue(max(1, min(int64(ps), histogramMax)))
@@ -257,6 +274,32 @@ func (t *thread) loop(base time.Time, begin, end time.Duration, stop *atomic.Boo
 		}
 		at = now
 	}
+}
+
+// close ends an interval.
+func (t *thread) close(slot int) {
+	if len(t.now) > 0 {
+		slices.Sort(t.now)
+		t.times[slot] = t.now[len(t.now)/2]
+		t.now = t.now[:0]
+	}
+}
+
+// times is the mean over the threads of each interval's median.
+func times(ts []*thread, interval time.Duration) series {
+	sums, counts := map[int]float64{}, map[int]float64{}
+	for _, t := range ts {
+		for k, x := range t.times {
+			sums[k] += x
+			counts[k]++
+		}
+	}
+	var out series
+	for _, k := range slices.Sorted(maps.Keys(sums)) {
+		out.T = append(out.T, (time.Duration(k+1) * interval).Seconds())
+		out.V = append(out.V, sums[k]/counts[k])
+	}
+	return out
 }
 
 func cpuTime() (user, system time.Duration) {

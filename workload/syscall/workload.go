@@ -49,9 +49,9 @@ func (Workload) Params() []param.Param {
 // Responses are the time of an operation and the rate of all threads together.
 func (Workload) Responses(param.Values) []record.Response {
 	return []record.Response{
-		{Name: "time_per_call", Unit: record.Second, Better: record.Lower,
+		{Name: "time_per_call", Unit: record.Second, Better: record.Lower, Operation: "call",
 			Help: "median over batches of the mean time of an operation on one thread"},
-		{Name: "rate", Unit: record.PerSecond, Better: record.Higher, Help: "operations of all threads"},
+		{Name: "rate", Unit: record.PerSecond, Better: record.Higher, Operation: "call", Help: "operations of all threads"},
 	}
 }
 
@@ -108,21 +108,29 @@ func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Readin
 	add("cpu_user", record.Cores, "", r.User/r.Window)
 	add("cpu_system", record.Cores, "", r.System/r.Window)
 	rd.Histograms = []record.Histogram{{Name: "batch_mean", Unit: record.Second, Scale: histogramUnit, Encoded: []byte(r.Histogram)}}
-	if s, ok := r.Series.record(); ok {
-		rd.Series = []record.Series{s}
+	end := v.Duration("warmup") + v.Duration("duration")
+	for _, s := range []record.Series{r.Series.record("rate", record.PerSecond, end), r.Times.record("time_per_call", record.Second, end)} {
+		if len(s.T) > 0 {
+			rd.Series = append(rd.Series, s)
+		}
 	}
 	return rd, nil
 }
 
-func (s series) record() (record.Series, bool) {
-	out := record.Series{Name: "rate", Unit: record.PerSecond, Kind: record.Gauge, V: s.V}
+// record makes the series of a response, up to the end of measuring; none if it
+// cannot be.
+func (s series) record(response string, u record.Unit, end time.Duration) record.Series {
+	const late = 5 * time.Millisecond // that a tick may be
+	out := record.Series{Name: response, Labels: record.MakeLabels(record.LabelResponse, response), Unit: u, Kind: record.Gauge}
 	last := 0.0
-	for _, t := range s.T {
-		if t < last || t > 1e6 {
-			return out, false
+	for i, x := range s.T {
+		if x < last || x > 1e6 || len(s.V) != len(s.T) {
+			return record.Series{}
 		}
-		last = t
-		out.T = append(out.T, time.Duration(t*1e9))
+		last = x
+		if t := time.Duration(x * 1e9); t <= end+late {
+			out.T, out.V = append(out.T, t), append(out.V, s.V[i])
+		}
 	}
-	return out, len(s.T) > 0 && len(s.T) == len(s.V)
+	return out
 }

@@ -18,6 +18,7 @@ import (
 )
 
 var (
+	kindRE  = regexp.MustCompile(`^[a-z][a-z0-9]*([-_.][a-z0-9]+)*$`)
 	nameRE  = regexp.MustCompile(`^[a-z][a-z0-9]*([-_][a-z0-9]+)*$`)
 	placeRE = regexp.MustCompile(`\{([a-z][a-z0-9-]*)\}`)
 )
@@ -35,8 +36,8 @@ var (
 )
 
 func (s *suite) describes() (bad []string) {
-	if !nameRE.MatchString(s.w.Name()) {
-		bad = append(bad, fmt.Sprintf("Name %q: use lower-case words joined by a hyphen", s.w.Name()))
+	if !kindRE.MatchString(s.w.Name()) {
+		bad = append(bad, fmt.Sprintf("Name %q: use lower-case words joined by a hyphen, a dot after a family (http.node)", s.w.Name()))
 	}
 	if a := s.w.About(); len(strings.Fields(a)) < 3 || strings.Contains(a, "\n") {
 		bad = append(bad, fmt.Sprintf("About %q: say in one line what it loads and what with", a))
@@ -157,7 +158,7 @@ func soundRole(r workload.Role, names map[string]workload.Role) (bad []string) {
 		if r.Count > 1 {
 			fail("Count %d, but Exec runs once", r.Count)
 		}
-	case workload.Launch, workload.Idle:
+	case workload.Launch, workload.Idle, workload.Checkpoint:
 		if r.Count < 1 {
 			fail("%s needs a Count of 1 or more", r.Mode)
 		}
@@ -171,12 +172,24 @@ func soundRole(r workload.Role, names map[string]workload.Role) (bad []string) {
 		fail("has no command")
 		return bad
 	}
-	if prog := r.Args[0]; !strings.HasPrefix(prog, "/tare") &&
+	if prog := r.Args[0]; r.Image == "" && !strings.HasPrefix(prog, "/tare") &&
 		!slices.Contains(r.Needs, prog) && !slices.Contains(r.Needs, path.Base(prog)) {
 		fail("runs %s, which Needs does not name, so it will not be in the root file system", prog)
 	}
-	if r.Background && r.Ready == "" {
-		fail("is in the background without a Ready line: nobody knows when to start the others")
+	if r.Image != "" && len(r.Needs) > 0 {
+		fail("Needs %v are of the tree without an Image; put them into the image %s", r.Needs, r.Image)
+	}
+	if r.Background && r.Ready == "" && r.Probe == nil {
+		fail("is in the background without a Ready line or a Probe: nobody knows when to start the others")
+	}
+	if r.Until != "" && (r.Background || r.Mode != workload.Exec) {
+		fail("has Until %q, which is for a command of its own in the foreground", r.Until)
+	}
+	if r.Mode == workload.Checkpoint && r.Probe == nil {
+		fail("is saved and restored without a Probe: nobody knows when it does its work")
+	}
+	if p := r.Probe; p != nil {
+		bad = append(bad, soundProbe(r.Name, *p)...)
 	}
 	for _, arg := range r.Args {
 		for _, m := range placeRE.FindAllStringSubmatch(arg, -1) {
@@ -192,6 +205,22 @@ func soundRole(r workload.Role, names map[string]workload.Role) (bad []string) {
 	}
 	if r.Warmup < 0 || r.Expect < 0 {
 		fail("a negative Warmup or Expect")
+	}
+	return bad
+}
+
+func soundProbe(role string, p workload.Probe) (bad []string) {
+	fail := func(format string, args ...any) {
+		bad = append(bad, fmt.Sprintf("role %s: Probe: ", role)+fmt.Sprintf(format, args...))
+	}
+	if p.Port < 1 || p.Port > 65535 {
+		fail("%d is no port", p.Port)
+	}
+	if p.Path != "" && (!strings.HasPrefix(p.Path, "/") || p.Send != "" || p.Want != "") {
+		fail("Path %q is for HTTP, begins with a slash and excludes Send and Want", p.Path)
+	}
+	if p.Size != 0 && p.Path == "" || p.Size < 0 {
+		fail("Size %d is of the body of a Path", p.Size)
 	}
 	return bad
 }

@@ -15,6 +15,7 @@ import (
 
 	"tare/param"
 	"tare/record"
+	"tare/workload"
 	"tare/workload/output"
 )
 
@@ -39,7 +40,9 @@ func (s *suite) responses() (bad []string) {
 			continue
 		}
 		for _, r := range roles {
-			if _, ok := c.Outputs[r.Name]; !ok {
+			// A server that a Probe finds ready may have nothing to say.
+			silent := r.Background && r.Probe != nil
+			if _, ok := c.Outputs[r.Name]; !ok && !silent {
 				fail("the output of role %s is not given", r.Name)
 			}
 		}
@@ -57,6 +60,9 @@ func (s *suite) responses() (bad []string) {
 		for _, p := range soundReading(s.w.Responses(v), all) {
 			fail("%s", p)
 		}
+		for _, p := range following(s.w.Responses(v), roles, all) {
+			fail("%s", p)
+		}
 		for _, want := range s.w.Responses(v) {
 			n := 0
 			for _, got := range all.Samples {
@@ -67,6 +73,53 @@ func (s *suite) responses() (bad []string) {
 			if n != 1 {
 				fail("response %s is there %d times without labels, want once", want.Name, n)
 			}
+		}
+	}
+	return bad
+}
+
+// following checks the series that follow a response (record.LabelResponse):
+// of one that is declared, in its unit, one each, and that the response lies among
+// the points of the measured time, which is what it was made of.
+func following(declared []record.Response, roles []workload.Role, r record.Reading) (bad []string) {
+	seen := map[string]bool{}
+	var warmup time.Duration
+	for _, x := range roles {
+		if !x.Background {
+			warmup = max(warmup, x.Warmup)
+		}
+	}
+	for _, x := range r.Series {
+		name := x.Labels.Get(record.LabelResponse)
+		if name == "" {
+			continue
+		}
+		id := fmt.Sprintf("series %s{%s}", x.Name, x.Labels)
+		i := slices.IndexFunc(declared, func(d record.Response) bool { return d.Name == name })
+		switch {
+		case i < 0:
+			bad = append(bad, fmt.Sprintf("%s follows %s, which is no response", id, name))
+			continue
+		case seen[name]:
+			bad = append(bad, fmt.Sprintf("%s: another series follows %s", id, name))
+		case x.Unit != declared[i].Unit:
+			bad = append(bad, fmt.Sprintf("%s is in %s, its response in %s", id, x.Unit, declared[i].Unit))
+		}
+		seen[name] = true
+		var in []float64
+		for j := range min(len(x.T), len(x.V)) {
+			if x.T[j] > warmup {
+				in = append(in, x.V[j])
+			}
+		}
+		j := slices.IndexFunc(r.Samples, func(s record.Sample) bool { return s.Name == name && s.Labels == "" })
+		if len(in) == 0 || j < 0 {
+			continue
+		}
+		// Points are rounded, and the first or last may be missing.
+		const room = 0.05
+		if got, lo, hi := r.Samples[j].Value, slices.Min(in), slices.Max(in); got < lo*(1-room) || got > hi*(1+room) {
+			bad = append(bad, fmt.Sprintf("%s goes from %g to %g in the measured time, the response is %g", id, lo, hi, got))
 		}
 	}
 	return bad

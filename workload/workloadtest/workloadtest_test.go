@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"tare/param"
 	"tare/record"
@@ -126,6 +127,19 @@ func TestBreachesAreSeen(t *testing.T) {
 		{name: "no ready line", want: "without a Ready line", spoil: func(f *fake) {
 			f.roles = oneRole(workload.Role{Name: "main", Mode: workload.Exec, Args: []string{"/tare"}, Background: true})
 		}},
+		{name: "tools beside an image", want: "put them into the image", spoil: func(f *fake) {
+			f.roles = oneRole(workload.Role{Name: "main", Mode: workload.Exec, Args: []string{"fio"}, Image: "fio", Needs: []string{"sh"}})
+		}},
+		{name: "checkpoint without a probe", want: "nobody knows when it does its work", spoil: func(f *fake) {
+			f.roles = oneRole(workload.Role{Name: "main", Mode: workload.Checkpoint, Count: 1, Args: []string{"/tare"}})
+		}},
+		{name: "probe of two kinds", want: "excludes Send and Want", spoil: func(f *fake) {
+			f.roles = oneRole(workload.Role{Name: "main", Mode: workload.Launch, Count: 1, Args: []string{"/tare"},
+				Probe: &workload.Probe{Port: 80, Path: "/", Want: "+PONG"}})
+		}},
+		{name: "probe of no port", want: "0 is no port", spoil: func(f *fake) {
+			f.roles = oneRole(workload.Role{Name: "main", Mode: workload.Launch, Count: 1, Args: []string{"/tare"}, Probe: &workload.Probe{}})
+		}},
 		{name: "undetermined roles", want: "differs between two calls", spoil: func(f *fake) {
 			f.roles = func(param.Values) ([]workload.Role, error) {
 				calls++
@@ -157,6 +171,9 @@ func TestBreachesAreSeen(t *testing.T) {
 				return record.Reading{}, err
 			}
 		}},
+		{name: "series of nothing", want: "which is no response", spoil: follow("delay", record.PerSecond, 12)},
+		{name: "series in another unit", want: "its response in 1/s", spoil: follow("rate", record.Second, 12)},
+		{name: "series of something else", want: "goes from 3 to 4 in the measured time", spoil: follow("rate", record.PerSecond, 3, 4)},
 		{name: "negative", want: "is negative", spoil: func(f *fake) {
 			f.parse = func(r io.Reader) (record.Reading, error) {
 				_, err := output.Read(r)
@@ -177,6 +194,24 @@ func TestBreachesAreSeen(t *testing.T) {
 				t.Errorf("want a problem with %q, got:\n%s", c.want, got)
 			}
 		})
+	}
+}
+
+// follow adds a series that follows a response to what is parsed.
+func follow(response string, unit record.Unit, v ...float64) func(*fake) {
+	return func(f *fake) {
+		parse := f.parse
+		f.parse = func(r io.Reader) (record.Reading, error) {
+			rd, err := parse(r)
+			s := record.Series{Name: "x", Labels: record.MakeLabels(record.LabelResponse, response), Unit: unit, V: v}
+			for i := range v {
+				s.T = append(s.T, time.Duration(i+1)*time.Second)
+			}
+			if len(rd.Samples) > 0 {
+				rd.Series = append(rd.Series, s)
+			}
+			return rd, err
+		}
 	}
 }
 

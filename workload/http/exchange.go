@@ -1,0 +1,82 @@
+package httpload
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// target is what is asked for and how the answer must be.
+type target struct {
+	url     *url.URL
+	body    int64 // bytes
+	timeout time.Duration
+}
+
+func newTarget(raw string, body int64, timeout time.Duration) (target, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" || u.Port() == "" {
+		return target{}, fmt.Errorf("%w: --url %q must be http://HOST:PORT/PATH", errUsage, raw)
+	}
+	if body < 0 || timeout <= 0 {
+		return target{}, fmt.Errorf("%w: --size and --timeout must not be negative", errUsage)
+	}
+	return target{url: u, body: body, timeout: timeout}, nil
+}
+
+// exchange sends, byte for byte, the request that wrk sends, and returns the
+// length of the whole answer with its headers. It is an error if that is not as
+// it must be.
+func (t target) exchange() (int64, error) {
+	conn, err := net.DialTimeout("tcp", t.url.Host, t.timeout)
+	if err != nil {
+		return 0, fmt.Errorf("the server does not take a connection: %w", err)
+	}
+	defer conn.Close() //nolint:errcheck // what counts has been read
+	if err := conn.SetDeadline(time.Now().Add(t.timeout)); err != nil {
+		return 0, err
+	}
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", t.url.RequestURI(), t.url.Host); err != nil {
+		return 0, fmt.Errorf("the server does not take a request: %w", err)
+	}
+	counted := &counter{r: conn}
+	r := bufio.NewReader(counted)
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		return 0, fmt.Errorf("the server gives no answer: %w", err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // as above
+	n, err := io.Copy(io.Discard, resp.Body)
+	if err := t.judge(resp.StatusCode, n, err); err != nil {
+		return 0, err
+	}
+	return counted.n - int64(r.Buffered()), nil
+}
+
+// judge says what is wrong with an answer, nil if nothing.
+func (t target) judge(status int, body int64, err error) error {
+	switch {
+	case status != http.StatusOK:
+		return fmt.Errorf("GET %s answers with status %d, want 200", t.url.RequestURI(), status)
+	case err != nil:
+		return fmt.Errorf("the answer to GET %s ends after %d of %d B: %w", t.url.RequestURI(), body, t.body, err)
+	case body != t.body:
+		return fmt.Errorf("the answer to GET %s has a body of %d B, want %d", t.url.RequestURI(), body, t.body)
+	}
+	return nil
+}
+
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}

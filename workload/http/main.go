@@ -1,0 +1,139 @@
+package httpload
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Main is `tare internal http`: closed, open or file, by the first argument. It
+// returns the exit code: 0, 1 for a failed run, 2 for wrong arguments. The report
+// goes to stdout, what went wrong to stderr.
+func Main(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	err := command(ctx, args, stdout, stderr)
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, errUsage):
+		_, _ = fmt.Fprintln(stderr, "tare http:", err)
+		return 2
+	}
+	_, _ = fmt.Fprintln(stderr, "tare http:", err)
+	return 1
+}
+
+var errUsage = errors.New("wrong arguments")
+
+func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	what := ""
+	if len(args) > 0 {
+		what, args = args[0], args[1:]
+	}
+	switch what {
+	case "closed", "open":
+		return load(ctx, what, args, stdout, stderr)
+	case "file":
+		return makeFile(args, stderr)
+	}
+	return fmt.Errorf("%w: write closed, open or file first", errUsage)
+}
+
+func load(ctx context.Context, what string, args []string, stdout, stderr io.Writer) error {
+	fs := flag.NewFlagSet("tare internal http "+what, flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	raw := fs.String("url", "", "what to ask for: http://HOST:PORT/PATH")
+	size := fs.Int64("size", 0, "`bytes` that the body of every answer must have")
+	connections := fs.Int("connections", 1, "connections, kept open")
+	warmup := fs.Duration("warmup", time.Second, "load before measuring")
+	duration := fs.Duration("duration", 5*time.Second, "time to measure")
+	timeout := fs.Duration("timeout", 5*time.Second, "of one answer")
+	threads := fs.Int("threads", 1, "closed: threads of wrk")
+	check := fs.String("check", "totals", "closed: totals or every")
+	program := fs.String("wrk", "/usr/bin/wrk", "closed: the `program` wrk")
+	rate := fs.Float64("rate", 0, "open: requests a second")
+	if err := parseFlags(fs, args); err != nil {
+		return err
+	}
+	t, err := newTarget(*raw, *size, *timeout)
+	if err != nil {
+		return err
+	}
+	if *duration <= 0 || *warmup < 0 {
+		return fmt.Errorf("%w: --duration must be over 0, --warmup not negative", errUsage)
+	}
+	var r *report
+	if what == "open" {
+		o := open{target: t, connections: *connections, rate: *rate, warmup: *warmup, duration: *duration}
+		r, err = o.run(ctx)
+	} else {
+		if *check != "totals" && *check != "every" {
+			return fmt.Errorf("%w: --check %q must be totals or every", errUsage, *check)
+		}
+		c := closed{target: t, program: *program, connections: *connections, threads: *threads,
+			warmup: *warmup, duration: *duration, every: *check == "every", stderr: stderr}
+		r, err = c.run(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return r.print(stdout)
+}
+
+// makeFile makes the file that is served: lines of text, always the same.
+func makeFile(args []string, stderr io.Writer) error {
+	fs := flag.NewFlagSet("tare internal http file", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	path := fs.String("path", "", "of the file; its folder is made")
+	size := fs.Int64("size", 0, "`bytes`")
+	shared := fs.String("open", "", "a `folder` above it that all may enter")
+	if err := parseFlags(fs, args); err != nil {
+		return err
+	}
+	if *path == "" || *size < 0 || *size > maxFile {
+		return fmt.Errorf("%w: --path is missing, or --size is not from 0 to %d", errUsage, maxFile)
+	}
+	// The server gives up root before it reads.
+	if err := os.MkdirAll(filepath.Dir(*path), 0o755); err != nil { //nolint:gosec // see above
+		return fmt.Errorf("cannot make the file that is served: %w", err)
+	}
+	if *shared != "" {
+		if err := os.Chmod(*shared, 0o755); err != nil { //nolint:gosec // see above
+			return fmt.Errorf("cannot open the folder of the file that is served: %w", err)
+		}
+	}
+	const line = "The quick brown fox jumps over the lazy dog, and so on to the end.\n"
+	data := bytes.Repeat([]byte(line), int(*size)/len(line)+1)[:*size]
+	if err := os.WriteFile(*path, data, 0o644); err != nil { //nolint:gosec // see above
+		return fmt.Errorf("cannot make the file that is served: %w", err)
+	}
+	// Apache calls the ETag of a file that is younger than a second a weak one, by
+	// two more bytes; then not all answers would have one length.
+	old := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	if err := os.Chtimes(*path, old, old); err != nil {
+		return fmt.Errorf("cannot make the file that is served: %w", err)
+	}
+	return nil
+}
+
+func parseFlags(fs *flag.FlagSet, args []string) error {
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	if fs.NArg() > 0 {
+		return fmt.Errorf("%w: %q is not a flag", errUsage, fs.Arg(0))
+	}
+	return nil
+}

@@ -1,0 +1,230 @@
+package httpload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+)
+
+// open is one load at a rate, by the library of vegeta.
+type open struct {
+	target      target
+	connections int
+	rate        float64
+	warmup      time.Duration
+	duration    time.Duration
+}
+
+// step is the length of the intervals of the series.
+const step = 100 * time.Millisecond
+
+// run sends the requests of warm-up and window in one go and keeps what was due
+// in the window. A wrong answer ends it.
+func (o *open) run(ctx context.Context) (*report, error) {
+	if o.connections < 1 || !(o.rate > 0) || o.rate > maxRate {
+		return nil, fmt.Errorf("%w: --connections must be over 0, --rate over 0 and at most %g", errUsage, float64(maxRate))
+	}
+	answer, err := o.target.exchange()
+	if err != nil {
+		return nil, err
+	}
+	// One more for the thread that sleeps.
+	runtime.GOMAXPROCS(runtime.NumCPU() + 1)
+	all := o.warmup + o.duration
+	p := &pacer{interval: 1e9 / o.rate, until: all, wake: newHistogram(),
+		total: uint64(math.Ceil(o.rate * all.Seconds()))}
+	a := vegeta.NewAttacker(vegeta.Client(o.client()), vegeta.MaxBody(0), // bodies are read, counted and not kept
+		vegeta.Workers(uint64(o.connections)), vegeta.MaxWorkers(uint64(o.connections)))
+	results := a.Attack(vegeta.NewStaticTargeter(vegeta.Target{Method: http.MethodGet, URL: o.target.url.String()}), p, 0, "")
+	defer a.Stop()
+
+	t := &tally{open: o, pacer: p, latency: newHistogram(), send: newHistogram(),
+		done: make([]int64, int(all/step)+1), cpu: cpuMark{at: o.warmup}}
+	for {
+		select {
+		case r, ok := <-results:
+			if !ok {
+				return t.report(answer)
+			}
+			if err := t.add(r); err != nil {
+				return nil, err
+			}
+		case <-ctx.Done():
+			return nil, fmt.Errorf("told to end: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// client keeps connections open, and takes every answer that is not as it must
+// be for an error.
+func (o *open) client() *http.Client {
+	d := net.Dialer{Timeout: o.target.timeout}
+	return &http.Client{
+		Timeout: o.target.timeout,
+		Transport: checking{o.target, &http.Transport{
+			DialContext: d.DialContext, DisableCompression: true,
+			MaxConnsPerHost: o.connections, MaxIdleConnsPerHost: o.connections, MaxIdleConns: o.connections,
+			ReadBufferSize: 64 << 10,
+		}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// checking judges the status of each answer, and its length when it was read.
+type checking struct {
+	target target
+	http.RoundTripper
+}
+
+func (c checking) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := c.RoundTripper.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		_ = resp.Body.Close()
+		return nil, c.target.judge(resp.StatusCode, 0, nil)
+	}
+	resp.Body = &body{target: c.target, ReadCloser: resp.Body}
+	return resp, nil
+}
+
+type body struct {
+	target target
+	io.ReadCloser
+	n int64
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.n += int64(n)
+	why := err
+	if errors.Is(err, io.EOF) {
+		why = nil // as it should end
+	}
+	if err != nil {
+		if wrong := b.target.judge(http.StatusOK, b.n, why); wrong != nil {
+			return n, wrong
+		}
+	}
+	return n, err
+}
+
+// tally sums the answers up. Its window is that of the requests that were due
+// in it.
+type tally struct {
+	open    *open
+	pacer   *pacer
+	latency *hdrhistogram.Histogram // from due to the end of the answer
+	send    *hdrhistogram.Histogram // from due to sent
+	sent    uint64                  // in all
+	ended   int64                   // within the window, whenever they were due
+	done    []int64                 // answers by interval
+	cpu     cpuMark
+}
+
+func (t *tally) add(r *vegeta.Result) error {
+	if r.Error != "" {
+		var timeout string
+		if r.Latency >= t.open.target.timeout {
+			timeout = fmt.Sprintf(" (longer than the timeout %s)", t.open.target.timeout)
+		}
+		return fmt.Errorf("answer %d is wrong%s: %s", r.Seq+1, timeout, r.Error)
+	}
+	t.sent++
+	end := r.End()
+	at := end.Sub(t.pacer.start)
+	t.cpu.see(at)
+	if i := int(at / step); i >= 0 && i < len(t.done) {
+		t.done[i]++
+	}
+	if at > t.open.warmup && at <= t.open.warmup+t.open.duration {
+		t.ended++
+	}
+	due := t.pacer.due(r.Seq)
+	if due.Sub(t.pacer.start) < t.open.warmup {
+		return nil
+	}
+	note(t.latency, end.Sub(due))
+	note(t.send, r.Timestamp.Sub(due))
+	return nil
+}
+
+func (t *tally) report(answer int64) (*report, error) {
+	o := t.open
+	user, system := t.cpu.used()
+	r := &report{
+		Format: 1, Load: "open", Connections: o.connections, Body: o.target.body, Answer: answer,
+		Window: o.duration.Seconds(), Requests: t.ended, Bytes: t.ended * answer, Rate: o.rate,
+		User: user.Seconds(), System: system.Seconds(),
+		SendDelay: spreadOf(t.send), WakeDelay: spreadOf(t.pacer.wake),
+	}
+	// Requests that the connections had no room for have waited until the end
+	// at least.
+	for n := t.sent; n < t.pacer.total; n++ {
+		if due := t.pacer.due(n); due.Sub(t.pacer.start) >= o.warmup {
+			r.Unsent++
+			note(t.latency, t.pacer.start.Add(o.warmup+o.duration).Sub(due))
+		}
+	}
+	if t.ended == 0 {
+		return nil, fmt.Errorf("no answer to GET %s ended within the duration %s; raise duration or rate", o.target.url.RequestURI(), o.duration)
+	}
+	if r.Unsent > 0 {
+		r.warn("http-overload", "the rate of %g/s was not reached: %d requests of the window had not been sent at its end, and count with the time that they had waited",
+			o.rate, r.Unsent)
+	}
+	enc, err := t.latency.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the latencies: %w", err)
+	}
+	r.Histogram, r.Series = string(enc), t.series()
+	return r, nil
+}
+
+func (t *tally) series() *series {
+	s := &series{}
+	for i := range int((t.open.warmup + t.open.duration) / step) {
+		s.T = append(s.T, (time.Duration(i+1) * step).Seconds())
+		s.V = append(s.V, float64(t.done[i])/step.Seconds())
+	}
+	return s
+}
+
+// cpuMark takes this process's processor time when the window begins.
+type cpuMark struct {
+	at           time.Duration
+	set          bool
+	user, system time.Duration
+}
+
+func (c *cpuMark) see(at time.Duration) {
+	if !c.set && at >= c.at {
+		c.set = true
+		c.user, c.system = cpuTime()
+	}
+}
+
+func (c *cpuMark) used() (user, system time.Duration) {
+	user, system = cpuTime()
+	return user - c.user, system - c.system
+}
+
+// cpuTime is the processor time of this process, by getrusage(2).
+func cpuTime() (user, system time.Duration) {
+	var ru syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &ru); err != nil {
+		return 0, 0
+	}
+	return time.Duration(ru.Utime.Nano()), time.Duration(ru.Stime.Nano())
+}

@@ -1,0 +1,165 @@
+package httpload
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/param"
+	"tare/record"
+	"tare/workload/output"
+)
+
+// Parse reads the client's report. What the servers print is for people.
+func (w Workload) Parse(role string, v param.Values, out io.Reader) (record.Reading, error) {
+	var rd record.Reading
+	if role == "server" {
+		return rd, nil
+	}
+	b, err := output.Read(out)
+	if err != nil {
+		return rd, err
+	}
+	var r report
+	if err := json.Unmarshal(b, &r); err != nil {
+		return rd, fmt.Errorf("the report of the http client is no JSON, or cut off: %w", err)
+	}
+	if err := r.sane(v); err != nil {
+		return rd, fmt.Errorf("the report of the http client: %w", err)
+	}
+	h, err := r.histogram(&rd)
+	if err != nil {
+		return rd, fmt.Errorf("the latencies of the http client: %w", err)
+	}
+	enc, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return rd, fmt.Errorf("the latencies of the http client: %w", err)
+	}
+	for _, n := range r.Warnings {
+		rd.Warnings = append(rd.Warnings, record.Warning(n))
+	}
+	add := func(name string, u record.Unit, x float64) {
+		rd.Samples = append(rd.Samples, record.Sample{Name: name, Unit: u, Kind: record.Value, Value: x})
+	}
+	add("rate", record.PerSecond, float64(r.Requests)/r.Window)
+	add("latency_p50", record.Second, float64(h.ValueAtPercentile(50))*1e-9)
+	add("latency_p99", record.Second, float64(h.ValueAtPercentile(99))*1e-9)
+	add("latency_mean", record.Second, math.Max(0, h.Mean())*1e-9)
+	add("throughput", record.BytesPerSecond, float64(r.Bytes)/r.Window)
+	rd.Samples = append(rd.Samples, r.counts()...)
+	rd.Histograms = append(rd.Histograms, record.Histogram{Name: "latency", Unit: record.Second, Scale: 1e-9, Encoded: enc})
+	if s, ok := r.series(); ok {
+		rd.Series = append(rd.Series, s)
+	}
+	return rd, nil
+}
+
+// sane refuses what no honest client can report.
+func (r *report) sane(v param.Values) error {
+	switch {
+	case r.Format != 1:
+		return fmt.Errorf("its format is %d, this tare reads 1", r.Format)
+	case r.Load != v.Str("load"):
+		return fmt.Errorf("its load is %q, the parameter load is %q", r.Load, v.Str("load"))
+	case !(r.Window > 1e-6 && r.Window < 1e6):
+		return fmt.Errorf("window_s = %g is no measured time", r.Window)
+	case r.Requests <= 0 || r.Connections <= 0 || r.Requests > math.MaxInt32*1000:
+		return fmt.Errorf("%d requests over %d connections cannot be", r.Requests, r.Connections)
+	case r.Bytes < 0 || r.Unsent < 0:
+		return fmt.Errorf("%d bytes and %d unsent requests cannot be", r.Bytes, r.Unsent)
+	}
+	for _, x := range []float64{r.User, r.System, r.Rate, r.SendDelay.Mean, r.SendDelay.P99, r.WakeDelay.Mean, r.WakeDelay.P99} {
+		if x < 0 || x > 1e9 {
+			return fmt.Errorf("%g is no time and no rate", x)
+		}
+	}
+	for _, n := range r.Warnings {
+		if n.Code == "" || n.Text == "" {
+			return errors.New("a warning lacks its code or its text")
+		}
+	}
+	return nil
+}
+
+// histogram is the distribution of latencies, in nanoseconds.
+func (r *report) histogram(rd *record.Reading) (*hdrhistogram.Histogram, error) {
+	if r.Load == "open" {
+		h, err := hdrhistogram.Decode([]byte(r.Histogram))
+		if err != nil {
+			return nil, err
+		}
+		// More than the longest run at the highest rate is no count, and would
+		// overflow sums.
+		if n := h.TotalCount(); n <= 0 || n > math.MaxInt64>>20 || h.Max() > 2*maxLatency {
+			return nil, fmt.Errorf("%d values up to %d ns cannot be", n, h.Max())
+		}
+		return h, nil
+	}
+	perConnection := r.Requests / int64(r.Connections)
+	pairs := r.Latency
+	if perConnection > 0 { // as wrk decides it
+		interval := int64(math.Round(r.Window*1e6)) / perConnection
+		var err error
+		if pairs, err = uncorrect(r.Latency, interval); err != nil {
+			return nil, err
+		}
+	}
+	h := newHistogram()
+	for _, p := range pairs {
+		if p[0] < 0 || p[1] <= 0 || p[1] > r.Requests {
+			return nil, fmt.Errorf("%d us counted %d times cannot be", p[0], p[1])
+		}
+		if err := h.RecordValues(max(1, p[0]*1000), p[1]); err != nil {
+			return nil, err
+		}
+	}
+	if n := h.TotalCount(); n != r.Requests {
+		return nil, fmt.Errorf("there are %d values, of %d requests", n, r.Requests)
+	}
+	return h, nil
+}
+
+func (r *report) counts() []record.Sample {
+	var out []record.Sample
+	add := func(name string, u record.Unit, x float64) {
+		out = append(out, record.Sample{Name: name, Labels: record.MakeLabels("end", "client"), Unit: u, Kind: record.Value, Value: x})
+	}
+	add("window", record.Second, r.Window)
+	add("requests", record.Count, float64(r.Requests))
+	add("errors", record.Count, 0) // one would have ended the trial
+	add("bytes", record.Byte, float64(r.Bytes))
+	add("cpu_user", record.Cores, r.User/r.Window)
+	add("cpu_system", record.Cores, r.System/r.Window)
+	if r.Load == "open" {
+		add("unsent", record.Count, float64(r.Unsent))
+		add("send_delay_mean", record.Second, r.SendDelay.Mean)
+		add("send_delay_p99", record.Second, r.SendDelay.P99)
+		add("wake_delay_mean", record.Second, r.WakeDelay.Mean)
+		add("wake_delay_p99", record.Second, r.WakeDelay.P99)
+	}
+	return out
+}
+
+// series is the progress; its offsets are from the first request, and so nearly
+// from the client's start.
+func (r *report) series() (record.Series, bool) {
+	if r.Series == nil || len(r.Series.T) == 0 || len(r.Series.T) != len(r.Series.V) {
+		return record.Series{}, false
+	}
+	s := record.Series{Name: "rate", Unit: record.PerSecond, Kind: record.Gauge, V: r.Series.V,
+		Labels: record.MakeLabels("end", "client", record.LabelResponse, "rate")}
+	last := 0.0
+	for _, t := range r.Series.T {
+		if t < last || t > 1e6 {
+			return record.Series{}, false
+		}
+		last = t
+		s.T = append(s.T, time.Duration(t*1e9))
+	}
+	return s, true
+}

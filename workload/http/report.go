@@ -1,0 +1,74 @@
+package httpload
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+)
+
+// report is what the client says, as one line of JSON. Counts are of the
+// measured window.
+type report struct {
+	Format      int    `json:"tare_http"` // 1
+	Load        string `json:"load"`      // closed, open
+	Connections int    `json:"connections"`
+	Threads     int    `json:"threads,omitempty"` // of wrk
+	Body        int64  `json:"body_bytes"`        // of each answer
+	Answer      int64  `json:"answer_bytes"`      // of each, with its headers
+
+	Window   float64 `json:"window_s"`
+	Requests int64   `json:"requests"` // good answers
+	Bytes    int64   `json:"bytes"`    // received; at the end some answers were under way
+	User     float64 `json:"cpu_user_s"`
+	System   float64 `json:"cpu_system_s"`
+
+	// Closed loop: value in microseconds and count, as wrk has them, with what
+	// it adds (correction.go).
+	Latency [][2]int64 `json:"latency_us,omitempty"`
+	// Open loop: HdrHistogram V2, nanoseconds from the time that each request
+	// was due.
+	Histogram string   `json:"latency_histogram,omitempty"`
+	Rate      float64  `json:"rate_per_s,omitempty"`  // asked for
+	Unsent    int64    `json:"unsent,omitempty"`      // due in the window, not sent by its end
+	SendDelay spread   `json:"send_delay_s,omitzero"` // from due to sent
+	WakeDelay spread   `json:"wake_delay_s,omitzero"` // of the pacer, where it had to wait
+	Series    *series  `json:"series,omitempty"`      // answers a second
+	Warnings  []notice `json:"warnings,omitempty"`
+}
+
+type spread struct {
+	Mean float64 `json:"mean"`
+	P99  float64 `json:"p99"`
+}
+
+type notice struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+// series is the progress in intervals from the first request on, warm-up
+// included. T is the end of each interval.
+type series struct {
+	T []float64 `json:"t_s"`
+	V []float64 `json:"v"`
+}
+
+func (r *report) warn(code, format string, args ...any) {
+	r.Warnings = append(r.Warnings, notice{code, fmt.Sprintf(format, args...)})
+}
+
+func (r *report) print(w io.Writer) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encoding the report: %w", err)
+	}
+	if _, err := fmt.Fprintf(w, "%s\n", b); err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	return nil
+}
+
+// maxLatency is the longest latency that a histogram tells apart; a longer one
+// counts as this.
+const maxLatency = int64(time.Hour)

@@ -1,0 +1,55 @@
+package iperf
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"tare/workload/child"
+)
+
+// late is how much later a signal may be seen here than in the server.
+const late = 200 * time.Millisecond
+
+// Main is `tare internal iperf`: it keeps an iperf3 server. iperf3 ends with the
+// exit code 1 when it is told to end, as it does when it fails; here the two are
+// kept apart. It returns the exit code.
+func Main(args []string, stdout, stderr io.Writer) int {
+	fs := flag.NewFlagSet("iperf", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	port := fs.Int("port", 5201, "port to listen on")
+	path := fs.String("program", program, "iperf3")
+	if err := fs.Parse(args); err != nil || fs.NArg() > 0 {
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	// Without its own reports, which would only be work; with every line written out
+	// at once, since the first is waited for.
+	cmd := child.Command(ctx, *path, "--server", "--port", strconv.Itoa(*port), "--interval", "0", "--forceflush")
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	err := child.Run(cmd, nil)
+	if cmd.ProcessState == nil {
+		_, _ = fmt.Fprintf(stderr, "iperf: %v\n", err)
+		return 1
+	}
+	// A signal to the whole group may end the server before it is seen here.
+	select {
+	case <-ctx.Done():
+		return 0 // that it was told to end is why it did
+	case <-time.After(late):
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() > 0 {
+		return exit.ExitCode()
+	}
+	_, _ = fmt.Fprintf(stderr, "iperf: the server ended by itself: %v\n", err)
+	return 1
+}

@@ -1,0 +1,72 @@
+package output
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"tare/record"
+)
+
+// maxLine bounds one of the lines that run writes, in bytes; the longest has
+// about 200.
+const maxLine = 4 << 10
+
+// Lines reads lines of JSON, such as workload.LaunchLine, into Ts; what is the word
+// for one of them ("a launch"). Empty lines are passed over. check, which
+// gets each T, refuses those that cannot be believed.
+func Lines[T any](r io.Reader, what string, check func(T) error) ([]T, error) {
+	b, err := Read(r)
+	if err != nil {
+		return nil, err
+	}
+	var out []T
+	sc := bufio.NewScanner(bytes.NewReader(b))
+	sc.Buffer(nil, maxLine)
+	for n := 1; sc.Scan(); n++ {
+		if len(bytes.TrimSpace(sc.Bytes())) == 0 {
+			continue
+		}
+		var l T
+		if err := json.Unmarshal(sc.Bytes(), &l); err != nil {
+			return nil, fmt.Errorf("line %d is not the JSON of %s: %w", n, what, err)
+		}
+		if err := check(l); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		out = append(out, l)
+	}
+	if err := sc.Err(); err != nil {
+		return nil, fmt.Errorf("reading the lines: %w", err)
+	}
+	return out, nil
+}
+
+// Median returns the median of the values, of which there is at least one: of an
+// even number, the mean of the middle two. The values stay in their order.
+func Median(values []float64) float64 {
+	s := slices.Sorted(slices.Values(values))
+	n := len(s)
+	if n%2 == 1 {
+		return s[n/2]
+	}
+	return (s[n/2-1] + s[n/2]) / 2
+}
+
+// Repeats adds a response that a trial has several values of, at least one: a series of them,
+// each at the time when it ended, and as samples their median, which is
+// the response, the smallest (stat=min) and the largest (stat=max).
+func Repeats(rd *record.Reading, name string, unit record.Unit, ends []time.Duration, values []float64) {
+	rd.Series = append(rd.Series, record.Series{Name: name, Labels: record.MakeLabels(record.LabelResponse, name),
+		Unit: unit, Kind: record.Gauge, T: ends, V: values})
+	add := func(labels record.Labels, x float64) {
+		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: labels, Unit: unit, Kind: record.Value, Value: x})
+	}
+	add("", Median(values))
+	add(record.MakeLabels("stat", "min"), slices.Min(values))
+	add(record.MakeLabels("stat", "max"), slices.Max(values))
+}

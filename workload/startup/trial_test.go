@@ -1,0 +1,29 @@
+package startup
+
+import (
+	"os"
+	"testing"
+
+	"tare/param"
+	"tare/record"
+	"tare/run/trialtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(trialtest.Main(m.Run, nil)) }
+
+// TestTrials: the services answer in each sandbox; the runtime's part of the time
+// comes before.
+func TestTrials(t *testing.T) {
+	for _, program := range []string{"node", "ruby"} {
+		t.Run(program, func(t *testing.T) {
+			v := param.Values{"program": program, "repeats": "1"}
+			trialtest.New(t, New(), v).Each(t, v, "", func(t *testing.T, tr *record.Trial) {
+				answer, _ := tr.Sample("answer")
+				created, _ := tr.Sample("create")
+				if answer < 0.02 || answer > 60 || created <= 0 {
+					t.Errorf("answer after %g s, created after %g s", answer, created)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,226 @@
+// Package tensorflow is the workload tensorflow: a small convolutional network is
+// trained on the processor, from the start of Python to its end, as gVisor's
+// performance guide does it.
+//
+// The data path: 1. Roles makes one command for the image tensorflow, in which
+// /app/train.py lies (images/tensorflow); 2. package timed takes the time of the
+// whole run; 3. the script prints a line of JSON when TensorFlow is loaded, after
+// each step and at the end; 4. Parse holds the steps against what was asked, wants
+// the loss to be a number and to have fallen, and makes samples and a series.
+package tensorflow
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/param"
+	"tare/record"
+	"tare/workload"
+	"tare/workload/output"
+	"tare/workload/timed"
+)
+
+const (
+	auto     = "auto"
+	minSteps = 20
+	maxSteps = 100_000
+	// maxLine bounds a line of the script in bytes; the longest is about 150.
+	maxLine = 64 << 10
+	// ends is how many steps at the start and at the end the loss is the mean of:
+	// that of one batch scatters.
+	ends = 5
+	// fallen is what the loss must come down to, of that at the start.
+	fallen = 0.9
+	// classes is how many kinds of picture there are.
+	classes = 10
+)
+
+// New returns the workload.
+func New() workload.Workload { return tensorflow{} }
+
+type tensorflow struct{}
+
+func (tensorflow) Name() string { return "tensorflow" }
+
+func (tensorflow) About() string {
+	return "TensorFlow trains a small convolutional network on the processor: thousands of files read at the start, then computing by several threads"
+}
+
+func (tensorflow) Params() []param.Param {
+	return []param.Param{
+		{Name: "steps", Type: param.Int, Default: "100", Min: minSteps, Max: maxSteps, Help: "training steps; the guide makes 2000"},
+		{Name: "batch", Type: param.Int, Default: "128", Min: 32, Max: 4096, Help: "pictures in a step"},
+		{Name: "threads", Type: param.Int, Default: auto, Min: 1, Max: 256, Words: []string{auto},
+			Help: "threads that compute one operation, and operations at the same time; auto lets TensorFlow choose by the processors that it sees"},
+		{Name: "caches", Type: param.Enum, Default: "warm", Words: []string{"warm", "cold"},
+			Help: "cold: the host's page cache is dropped before, as the guide does it, so that Python and TensorFlow are read from the disk"},
+	}
+}
+
+func (tensorflow) Responses(param.Values) []record.Response {
+	return []record.Response{
+		{Name: "time", Unit: record.Second, Better: record.Lower, Operation: "run", Help: "the whole run, from before Python's start to after its end"},
+		{Name: "import_time", Unit: record.Second, Better: record.Lower, Help: "of it, loading TensorFlow: thousands of small files, and libraries of 900 MB"},
+		{Name: "step_time", Unit: record.Second, Better: record.Lower, Operation: "step", Help: "median time of a training step, without the first, in which TensorFlow compiles the network"},
+		{Name: "step_rate", Unit: record.PerSecond, Better: record.Higher, Operation: "step", Help: "training steps in a second, from the end of the first to the end of the last"},
+	}
+}
+
+func (tensorflow) Roles(v param.Values) ([]workload.Role, error) {
+	steps, batch := v.Int("steps"), v.Int("batch")
+	cmd := []string{"python3", "-B", "/app/train.py", "--steps", strconv.Itoa(steps), "--batch", strconv.Itoa(batch)}
+	if v.Str("threads") != auto {
+		cmd = append(cmd, "--threads", v.Str("threads"))
+	}
+	return []workload.Role{{
+		Name: "main", Mode: workload.Exec, Image: "tensorflow", Args: timed.Args(cmd), Until: timed.Until,
+		Env: []string{
+			"HOME=/tmp",              // for what Keras writes down about itself
+			"PYTHONHASHSEED=0",       // the same order in every run
+			"TF_CPP_MIN_LOG_LEVEL=1", // warnings, no notes
+		},
+		DropCaches: v.Str("caches") == "cold",
+		// Two processors of 2023: three seconds to start, 0.15 ms a picture.
+		Expect: 3*time.Second + time.Duration(steps)*time.Duration(batch)*150*time.Microsecond,
+	}}, nil
+}
+
+// line is one line of the script. Times in seconds.
+type line struct {
+	Event   string  `json:"event"`
+	Seconds float64 `json:"seconds"` // imported, end: since the script's begin; step: its own time
+	N       int     `json:"n"`       // step: from 1
+	At      float64 `json:"at"`      // step: its end, since the script's begin
+	Loss    float64 `json:"loss"`    // step: mean cross entropy of its batch, in nats
+	Steps   int     `json:"steps"`   // end
+	Batch   int     `json:"batch"`   // end
+	Right   float64 `json:"right"`   // end: share of pictures not trained with that are told right
+}
+
+// trained is a whole output of the script.
+type trained struct {
+	imported, end *line
+	steps         []line
+}
+
+// parse reads the script's lines. Lines that are no JSON objects are passed
+// over: libraries print as they like.
+func parse(text []byte) (trained, error) {
+	var t trained
+	sc := bufio.NewScanner(bytes.NewReader(text))
+	sc.Buffer(nil, maxLine)
+	for sc.Scan() {
+		s := strings.TrimSpace(sc.Text())
+		if !strings.HasPrefix(s, "{") {
+			continue
+		}
+		var l line
+		if err := json.Unmarshal([]byte(s), &l); err != nil {
+			// Python writes what is no number as NaN, which JSON does not have.
+			if strings.Contains(s, "NaN") || strings.Contains(s, "Infinity") {
+				return t, fmt.Errorf("tensorflow: the training came to what is no number: %.200s", s)
+			}
+			return t, fmt.Errorf("tensorflow: a line of its output is damaged: %.200q: %w", s, err)
+		}
+		switch l.Event {
+		case "imported":
+			t.imported = &l
+		case "step":
+			if want := len(t.steps) + 1; l.N != want || want > maxSteps {
+				return t, fmt.Errorf("tensorflow: after step %d comes step %d", want-1, l.N)
+			}
+			if l.Seconds < 0 || l.Loss < 0 || l.At < 0 || l.At > timed.MaxTime.Seconds() ||
+				len(t.steps) > 0 && l.At < t.steps[len(t.steps)-1].At {
+				return t, fmt.Errorf("tensorflow: a step's line cannot be: negative, or times that go back: %.200q", s)
+			}
+			t.steps = append(t.steps, l)
+		case "end":
+			t.end = &l
+		}
+	}
+	if err := sc.Err(); err != nil {
+		return t, fmt.Errorf("tensorflow: reading its output: %w", err)
+	}
+	return t, nil
+}
+
+// check says what is wrong with a training of so many steps.
+func (t trained) check(steps, batch int) error {
+	switch {
+	case t.imported == nil || t.imported.Seconds <= 0:
+		return errors.New("tensorflow: it does not say that it was loaded")
+	case t.end == nil:
+		return fmt.Errorf("tensorflow: the training did not come to an end, after %d steps of %d", len(t.steps), steps)
+	case t.end.Steps != steps || len(t.steps) != steps || t.end.Batch != batch:
+		return fmt.Errorf("tensorflow: it trained %d steps of %d pictures and printed %d, where %d of %d were asked for", t.end.Steps, t.end.Batch, len(t.steps), steps, batch)
+	}
+	from, to := meanLoss(t.steps[:ends]), meanLoss(t.steps[steps-ends:])
+	// Who guesses has the loss ln(classes).
+	if to > fallen*from || to > math.Log(classes) {
+		return fmt.Errorf("tensorflow: it did not learn: the loss was %.3g in the first %d steps and is %.3g in the last %d, where guessing has %.3g", from, ends, to, ends, math.Log(classes))
+	}
+	return nil
+}
+
+func meanLoss(steps []line) float64 {
+	sum := 0.0
+	for _, s := range steps {
+		sum += s.Loss / float64(len(steps))
+	}
+	return sum
+}
+
+func (tensorflow) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {
+	var rd record.Reading
+	text, err := output.Read(out)
+	if err != nil {
+		return rd, fmt.Errorf("tensorflow: %w", err)
+	}
+	said, whole, _, err := timed.Split(text)
+	if err != nil {
+		return rd, fmt.Errorf("tensorflow: %w", err)
+	}
+	t, err := parse(said)
+	if err != nil {
+		return rd, err
+	}
+	if err := t.check(v.Int("steps"), v.Int("batch")); err != nil {
+		return rd, err
+	}
+	first, last := t.steps[0], t.steps[len(t.steps)-1]
+	if last.At <= first.At {
+		return rd, fmt.Errorf("tensorflow: %d steps took no time", len(t.steps))
+	}
+	var times []float64
+	series := record.Series{Name: "step_time", Labels: record.MakeLabels("source", "tensorflow", record.LabelResponse, "step_time"), Unit: record.Second, Kind: record.Gauge}
+	for _, s := range t.steps[1:] {
+		times = append(times, s.Seconds)
+		// The script's clock begins with its first line, the role some tens of
+		// milliseconds before: what the whole run lasted longer is mostly that.
+		series.T = append(series.T, time.Duration(s.At*float64(time.Second)))
+		series.V = append(series.V, s.Seconds)
+	}
+	rate := float64(len(t.steps)-1) / (last.At - first.At)
+	value := func(name string, unit record.Unit, x float64) record.Sample {
+		return record.Sample{Name: name, Unit: unit, Kind: record.Value, Value: x}
+	}
+	rd.Samples = []record.Sample{
+		{Name: "time", Unit: record.Second, Kind: record.Value, Value: whole.Seconds(), Original: whole.Original()},
+		value("import_time", record.Second, t.imported.Seconds),
+		value("step_time", record.Second, output.Median(times)),
+		value("step_rate", record.PerSecond, rate),
+	}
+	compiled := value("first_step", record.Second, first.Seconds)
+	compiled.Labels = record.MakeLabels("source", "tensorflow")
+	rd.Samples = append(rd.Samples, compiled)
+	rd.Series = []record.Series{series}
+	return rd, nil
+}

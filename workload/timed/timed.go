@@ -1,0 +1,166 @@
+// Package timed takes the time of a whole program inside a sandbox, from before it
+// is started to after it has ended: for workloads whose program cannot do that
+// itself, because it cannot see its own loading. It also runs a command
+// afterwards, untimed, that looks at what the program left.
+//
+// The data path: 1. a workload's role has the command Args(program, check);
+// 2. Main, which is `tare internal timed` in the sandbox, reads the clock, runs the
+// program, reads the clock again and prints a Report, one line of JSON;
+// 3. it runs the check; 4. the workload's Parse takes the output apart with Split:
+// what the program printed, the Report, what the check printed.
+//
+// The start of the sandbox is not in the time: the workload startup weighs that.
+// The clock is the sandbox's own (CLOCK_MONOTONIC, clock_gettime(2)).
+package timed
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"tare/workload/child"
+)
+
+// Separator is the word between two commands in the arguments of Main.
+const Separator = "++"
+
+// MaxTime bounds a time that is believed.
+const MaxTime = 7 * 24 * time.Hour
+
+// prefix is how a Report's line begins.
+const prefix = `{"timed_ns":`
+
+// Until is for the Role: the checks are not of its measured window.
+const Until = prefix
+
+// Report is the line that Main prints after the program has ended well. Times in
+// nanoseconds.
+type Report struct {
+	Elapsed int64 `json:"timed_ns"`  // from before the start to after the end
+	User    int64 `json:"user_ns"`   // CPU time that the program was charged (wait4(2)); some sandboxes count it in ticks of 10 ms
+	System  int64 `json:"system_ns"` // likewise
+}
+
+// Seconds is the time of the whole program.
+func (r Report) Seconds() float64 { return float64(r.Elapsed) / 1e9 }
+
+// Original is the time as printed.
+func (r Report) Original() string { return fmt.Sprintf("%d ns", r.Elapsed) }
+
+// Args is a role's command: the program is timed, the checks run after it, in
+// order, until one fails.
+func Args(program []string, checks ...[]string) []string {
+	out := append([]string{"/tare", "internal", "timed"}, program...)
+	for _, c := range checks {
+		out = append(append(out, Separator), c...)
+	}
+	return out
+}
+
+// Split takes the standard output of Main apart. An error says that there is no
+// Report in it, or none that can be believed.
+func Split(out []byte) (program []byte, r Report, check []byte, err error) {
+	at := bytes.Index(out, []byte(prefix))
+	// What the program prints last may lack the end of its line.
+	for at > 0 && out[at-1] != '\n' {
+		next := bytes.Index(out[at+1:], []byte(prefix))
+		if next < 0 {
+			at = -1
+			break
+		}
+		at += 1 + next
+	}
+	if at < 0 {
+		return nil, r, nil, errors.New("the output has no line with the time of the whole run: it ends before the program did")
+	}
+	line, check, ended := bytes.Cut(out[at:], []byte("\n"))
+	if err := json.Unmarshal(line, &r); err != nil || !ended {
+		return nil, r, nil, fmt.Errorf("the line with the time of the whole run is damaged: %.200q", line)
+	}
+	for _, ns := range []int64{r.Elapsed, r.User, r.System} {
+		if ns < 0 || ns > int64(MaxTime) {
+			return nil, r, nil, fmt.Errorf("a time in %.200q cannot be: it is negative or longer than %v", line, MaxTime)
+		}
+	}
+	if r.Elapsed == 0 {
+		return nil, r, nil, fmt.Errorf("the time of the whole run is 0 in %.200q: the sandbox's clock stands still", line)
+	}
+	return out[:at], r, check, nil
+}
+
+// Main is `tare internal timed PROGRAM [ARG...] [++ CHECK [ARG...]]...`. It returns
+// the exit code: that of the first command that failed, as a shell would give it.
+func Main(args []string, stdout, stderr io.Writer) int {
+	var commands [][]string
+	for len(args) > 0 {
+		i := slices.Index(args, Separator)
+		if i < 0 {
+			commands, args = append(commands, args), nil
+			break
+		}
+		commands, args = append(commands, args[:i]), args[i+1:]
+		if len(args) == 0 {
+			commands = append(commands, nil)
+		}
+	}
+	if len(commands) == 0 || slices.ContainsFunc(commands, func(c []string) bool { return len(c) == 0 }) {
+		_, _ = fmt.Fprintf(stderr, "timed: the arguments are a program, and commands that check what it left, %s before each\n", Separator)
+		return 2
+	}
+	r, code := one(commands[0], stdout, stderr)
+	if code != 0 {
+		return code
+	}
+	// The line stands by itself, also where the program did not end its last one.
+	b, err := json.Marshal(r)
+	if err == nil {
+		_, err = fmt.Fprintf(stdout, "\n%s\n", b)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "timed: %v\n", err)
+		return 1
+	}
+	for _, c := range commands[1:] {
+		if _, code := one(c, stdout, stderr); code != 0 {
+			_, _ = fmt.Fprintf(stderr, "timed: %s ended well, but %s, which looks at what it left, failed\n", commands[0][0], c[0])
+			return code
+		}
+	}
+	return 0
+}
+
+// one runs a command to its end, and asks it to end when it is asked to itself; a
+// killed trial leaves no encoder at work.
+func one(args []string, stdout, stderr io.Writer) (Report, int) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	cmd := child.Command(ctx, args...)
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	start := time.Now()
+	err := child.Run(cmd, nil)
+	elapsed := time.Since(start)
+	st := cmd.ProcessState
+	if st == nil {
+		_, _ = fmt.Fprintf(stderr, "timed: %v\n", err)
+		return Report{}, 127
+	}
+	if ws, ok := st.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		_, _ = fmt.Fprintf(stderr, "timed: %s was killed by a signal: %v\n", args[0], ws.Signal())
+		return Report{}, 128 + int(ws.Signal())
+	}
+	if code := st.ExitCode(); code != 0 {
+		return Report{}, code
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "timed: %s: %v\n", args[0], err)
+		return Report{}, 1
+	}
+	return Report{Elapsed: int64(elapsed), User: int64(st.UserTime()), System: int64(st.SystemTime())}, 0
+}
