@@ -26,6 +26,16 @@ import (
 type Network interface {
 	Attach(name string) (sandbox.Network, error)
 	Detach(name string) error
+	// Socket makes a TCP socket, non-blocking, that connects to the sandboxes from the
+	// bridge itself.
+	Socket() (fd int, err error)
+}
+
+// Image is a root file system that roles ask for by name.
+type Image struct {
+	Root    string // of the unpacked tree
+	Digest  string
+	Missing string // why this host does not have it, in words a user can act on; "" when it does
 }
 
 // Store keeps a finished trial: when Append returns, the trial survives
@@ -40,6 +50,9 @@ type Dirs struct {
 	State string // sandboxes' own files; a memory file system is right
 	Data  string // what workloads see as /data: on the disk to be measured
 	Root  string // the prepared root file system, read-only
+	// Memory is a place like Data on a memory file system, for roles with
+	// DataInMemory.
+	Memory string
 }
 
 // Engine runs the trials of one study. All fields are set before Run, Observe
@@ -51,11 +64,16 @@ type Engine struct {
 	Kinds      map[string]sandbox.Kind
 	Workloads  map[string]workload.Workload
 	Collectors []collect.Collector
+	Counting   collect.Collector // of counting trials alone; nil: no calls are counted
 	Network    Network
 	Store      Store
 	Dirs       Dirs
-	Available  func() (int64, error) // the host's available memory in bytes, for Idle roles
+	Images     map[string]Image       // by name; all that NeedsImages lists
+	Available  func() (int64, error)  // the host's available memory in bytes, for Idle roles
+	DropCaches func(dir string) error // nil: the function of this name
 	Observe    func(Event)
+
+	serverTime time.Duration // that a server has to come up; 0: the constant of this name
 }
 
 // EventKind says what happened.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"tare/collect"
 	"tare/param"
 	"tare/record"
@@ -163,18 +165,25 @@ func (p *meterProbe) Read(dst []record.Sample) ([]record.Sample, error) {
 	p.n++
 	return append(dst, record.Sample{Name: "reads", Unit: record.Count, Kind: record.Counter, Value: p.n}), nil
 }
+func (p *meterProbe) Source() string { return "a register" }
+
 func (p *meterProbe) Close() error { p.m.j.note("close collectors"); return nil }
 
 type bridge struct{ j *journal }
 
 func (b *bridge) Attach(name string) (sandbox.Network, error) {
 	b.j.note("attach %s", endOf(name))
-	return sandbox.Network{Path: "/run/netns/" + name}, nil
+	return sandbox.Network{Path: "/run/netns/" + name, Addr: netip.MustParsePrefix("127.0.0.1/8")}, nil
 }
 
 func (b *bridge) Detach(name string) error {
 	b.j.note("detach %s", endOf(name))
 	return nil
+}
+
+// Socket is of the host itself, where the fake servers listen.
+func (b *bridge) Socket() (int, error) {
+	return unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 }
 
 // memory is a store in memory.
@@ -209,6 +218,6 @@ func engine(t *testing.T, bad string) (*Engine, *journal) {
 		ID: "x", Study: st, Catalogue: cat,
 		Kinds: map[string]sandbox.Kind{"process": k}, Workloads: map[string]workload.Workload{"load": l},
 		Collectors: []collect.Collector{&meter{j}}, Network: &bridge{j}, Store: &memory{},
-		Dirs: Dirs{State: filepath.Join(dir, "state"), Data: filepath.Join(dir, "data")},
+		Dirs: Dirs{State: filepath.Join(dir, "state"), Data: filepath.Join(dir, "data"), Memory: filepath.Join(dir, "memory")},
 	}, j
 }

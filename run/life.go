@@ -5,52 +5,152 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
+	"tare/run/probe"
 	"tare/sandbox"
 	"tare/workload"
 )
 
-// another is the spec of one more sandbox for a role that makes several.
-func (t *trial) another(en *end, i int, what string) (sandbox.Spec, error) {
-	spec := en.spec
-	name := strconv.Itoa(i) + what
-	spec.Name += "-" + name
-	spec.Dir = filepath.Join(spec.Dir, name)
-	if err := os.Mkdir(spec.Dir, 0o700); err != nil {
-		return spec, fmt.Errorf("cannot make the sandbox's directory: %w", err)
+// life is a sandbox under way whose whole life is a command.
+type life struct {
+	en     *end
+	spec   sandbox.Spec
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when all of it is gone; then the rest is known
+	got    sandbox.Launch
+	err    error
+	gone   time.Time
+
+	stdout, stderr *output
+}
+
+// live begins the life of a sandbox. What it prints on its standard output is
+// kept for the case that it fails; up is the line that says it runs, "" for none.
+func live(ctx context.Context, l sandbox.Launcher, en *end, spec sandbox.Spec, mode sandbox.LaunchMode, up string, stderr *output) *life {
+	v := &life{en: en, spec: spec, ended: make(chan struct{}), stdout: newOutput(en.role.Name, "stdout", up), stderr: stderr}
+	v.stdout.most = maxSaid
+	ctx, v.cancel = context.WithCancel(ctx)
+	go func() {
+		defer close(v.ended)
+		v.got, v.err = l.Launch(ctx, spec, en.command(v.stdout, stderr), mode)
+		v.gone = time.Now()
+	}()
+	return v
+}
+
+// maxSaid is what is kept of one such sandbox's output: there may be a great many.
+const maxSaid = 64 << 10
+
+// up waits until the sandbox's program does its work: until the role's Probe is
+// answered, or until it printed its line.
+func (v *life) up(ctx context.Context, t *trial) (at time.Time, err error) {
+	if v.en.role.Probe != nil {
+		return t.answered(ctx, v.en, v.spec, v.ended, func() error { return v.early(ctx) }, v.stdout, v.stderr)
 	}
-	return spec, nil
+	select {
+	case <-v.stdout.seen:
+		return time.Now(), nil
+	case <-v.ended:
+		return at, v.early(ctx)
+	case <-ctx.Done():
+		return at, v.early(ctx)
+	}
+}
+
+// early is the failure of a sandbox that was to live on.
+func (v *life) early(ctx context.Context) error {
+	select {
+	case <-v.ended:
+		return v.en.early(ctx, v.en.role.Name, v.got.Exit, v.err, v.stdout, v.stderr)
+	case <-ctx.Done():
+		return v.en.judge(ctx, v.en.role.Name, sandbox.Exit{}, fmt.Errorf("%s did not come up", v.en.role.Name), v.stdout, v.stderr)
+	}
+}
+
+// kill ends the sandbox and waits until all of it is gone. An error says what is
+// not.
+func (v *life) kill() error {
+	v.cancel()
+	<-v.ended
+	if onlyCanceled(v.err) {
+		return nil
+	}
+	return v.err
+}
+
+// answered asks a role's server until it answers. It fails as early says when
+// ended comes first.
+func (t *trial) answered(ctx context.Context, en *end, spec sandbox.Spec, ended <-chan struct{}, early func() error, stdout, stderr *output) (time.Time, error) {
+	type result struct {
+		at  time.Time
+		err error
+	}
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	results := make(chan result, 1)
+	go func() {
+		at, err := probe.Wait(asking, t.engine.Network.Socket, spec.Network.Addr.Addr(), *en.role.Probe)
+		results <- result{at, err}
+	}()
+	select {
+	case r := <-results:
+		if r.err == nil {
+			return r.at, nil
+		}
+		return r.at, en.silent(ctx, r.err, stdout, stderr)
+	case <-ended:
+		stop()
+		r := <-results
+		if ctx.Err() != nil && r.err != nil {
+			return r.at, en.silent(ctx, r.err, stdout, stderr) // it ended because its time was over
+		}
+		return r.at, early()
+	}
+}
+
+// silent is the failure of a server that gave no good answer: in time, or ever.
+func (en *end) silent(ctx context.Context, err error, stdout, stderr *output) error {
+	f := &failure{kind: "garbage", role: en.role.Name, tail: stderr.tail()}
+	if f.tail == "" {
+		f.tail = stdout.tail()
+	}
+	f.err = fmt.Errorf("%s did not answer on %w%s", en.role.Name, err, lastLine(f.tail))
+	if ctx.Err() != nil {
+		f.kind, f.err = "hung", withCause(ctx, f.err)
+	}
+	return f
 }
 
 // launch makes the role's command a sandbox's whole life, Count times, Whole
-// and Phased in turn.
+// and Phased in turn. With a Probe the life is cut when that was answered.
 func (t *trial) launch(ctx context.Context, en *end, stdout, stderr *output) error {
-	l, ok := en.kind.(sandbox.Launcher)
-	if !ok {
-		return notLaunchable(en)
+	l, err := en.launcher()
+	if err != nil {
+		return err
 	}
 	enc := json.NewEncoder(stdout)
+	var gone []string // sandboxes whose networks are still there
 	for i := range en.role.Count {
 		for _, mode := range []sandbox.LaunchMode{sandbox.Whole, sandbox.Phased} {
-			spec, err := t.another(en, i, string(mode))
+			spec, err := t.another(en, ordinal(i, string(mode)))
 			if err != nil {
 				return err
 			}
-			got, err := l.Launch(ctx, spec, sandbox.Command{Args: en.role.Args, Env: en.role.Env, Stdout: io.Discard, Stderr: stderr}, mode)
-			if err := judge(ctx, en.role.Name, got.Exit, err, stderr, stderr); err != nil {
+			var line workload.LaunchLine
+			if en.role.Probe != nil {
+				line, err = t.launchServer(ctx, l, en, spec, mode, stderr)
+			} else {
+				line, err = launchOnce(ctx, l, en, spec, mode, stderr)
+			}
+			if err != nil {
 				return err
 			}
-			line := workload.LaunchLine{
-				Mode: string(mode), Created: got.Created.Seconds(), Started: got.Started.Seconds(),
-				Instruction: got.Instruction.Seconds(), Exited: got.Exited.Seconds(), Deleted: got.Deleted.Seconds(),
-			}
 			if err := enc.Encode(line); err != nil {
+				return err
+			}
+			if gone, err = t.thin(append(gone, spec.Name)); err != nil {
 				return err
 			}
 		}
@@ -58,63 +158,54 @@ func (t *trial) launch(ctx context.Context, en *end, stdout, stderr *output) err
 	return nil
 }
 
-// idle launches Count sandboxes one after another, with the role's command as
-// the whole life of each, and notes the host's available memory at each step and
-// after all are gone. They have no agent in them and, being Phased, no runtime
-// that waits beside them: as a cluster's containers.
-func (t *trial) idle(ctx context.Context, en *end, stdout, stderr *output) (err error) {
-	l, ok := en.kind.(sandbox.Launcher)
-	if !ok {
-		return notLaunchable(en)
+// launchOnce is one life, from its begin to its end.
+func launchOnce(ctx context.Context, l sandbox.Launcher, en *end, spec sandbox.Spec, mode sandbox.LaunchMode, stderr *output) (line workload.LaunchLine, err error) {
+	v := live(ctx, l, en, spec, mode, "", stderr)
+	defer v.cancel()
+	<-v.ended
+	if err := en.judge(ctx, en.role.Name, v.got.Exit, v.err, v.stdout, stderr); err != nil {
+		return line, err
 	}
-	enc := json.NewEncoder(stdout)
-	note := func(count int) error {
-		available, err := t.settled(ctx, count == 0)
-		if err != nil {
-			return err
-		}
-		return enc.Encode(workload.IdleLine{Count: count, Available: available})
+	line = launchLine(mode, v.got)
+	line.Instruction, line.Exited, line.Deleted = v.got.Instruction.Seconds(), v.got.Exited.Seconds(), v.got.Deleted.Seconds()
+	return line, nil
+}
+
+// launchServer is one life from its begin to its first good answer, and on to
+// where nothing is left of it.
+func (t *trial) launchServer(ctx context.Context, l sandbox.Launcher, en *end, spec sandbox.Spec, mode sandbox.LaunchMode, stderr *output) (line workload.LaunchLine, err error) {
+	v := live(ctx, l, en, spec, mode, "", stderr)
+	at, err := v.up(ctx, t)
+	if kerr := v.kill(); err == nil && kerr != nil {
+		err = &failure{kind: "stop", role: en.role.Name, err: fmt.Errorf("it answered, and then could not be ended: %w", kerr)}
 	}
-	if err := note(0); err != nil {
-		return err
+	if err != nil {
+		return line, err
 	}
-	idlers := &group{early: make(chan error, en.role.Count)}
-	defer func() { err = errors.Join(err, idlers.end()) }()
-	for i := range en.role.Count {
-		spec, err := t.another(en, i, "idle")
-		if err != nil {
-			return err
-		}
-		own, cancel := context.WithCancel(ctx)
-		result := make(chan error, 1)
-		idlers.cancels, idlers.results = append(idlers.cancels, cancel), append(idlers.results, result)
-		up := newOutput(en.role.Name, "stdout", "x")
-		go func() {
-			_, err := l.Launch(own, spec, sandbox.Command{Args: en.role.Args, Env: en.role.Env, Stdout: up, Stderr: stderr}, sandbox.Phased)
-			if own.Err() == nil {
-				idlers.early <- errors.Join(errors.New("it ended by itself"), err)
-			}
-			if onlyCanceled(err) {
-				err = nil
-			}
-			result <- err
-		}()
-		select {
-		case <-up.seen:
-		case err := <-idlers.early:
-			return &failure{kind: "died", role: en.role.Name, tail: stderr.tail(),
-				err: fmt.Errorf("sandbox %d of %d: %w", i+1, en.role.Count, withCause(ctx, err))}
-		case <-ctx.Done():
-			return withCause(ctx, fmt.Errorf("sandbox %d of %d did not start", i+1, en.role.Count))
-		}
-		if err := note(i + 1); err != nil {
-			return err
-		}
+	line = launchLine(mode, v.got)
+	line.Answered, line.Deleted = at.Sub(v.got.Begun).Seconds(), v.gone.Sub(v.got.Begun).Seconds()
+	return line, nil
+}
+
+// launchLine has what the runtime's own steps took.
+func launchLine(mode sandbox.LaunchMode, got sandbox.Launch) workload.LaunchLine {
+	return workload.LaunchLine{Mode: string(mode), Created: got.Created.Seconds(), Started: got.Started.Seconds()}
+}
+
+// maxNetworks is how many networks of sandboxes that are gone a role keeps until
+// the trial's end: the kernel takes a namespace apart in the background, with
+// locks that the next sandbox's start would wait for.
+const maxNetworks = 64
+
+// thin detaches the oldest of too many networks, and returns those that stay.
+func (t *trial) thin(gone []string) ([]string, error) {
+	if len(gone) <= maxNetworks || t.engine.Network == nil {
+		return gone, nil
 	}
-	if err := idlers.end(); err != nil {
-		return err
+	if err := t.engine.Network.Detach(gone[0]); err != nil {
+		return gone, fmt.Errorf("cannot take a sandbox from the bridge: %w", err)
 	}
-	return note(0)
+	return gone[1:], nil
 }
 
 // onlyCanceled reports whether err says nothing but that its context ended.
@@ -128,53 +219,4 @@ func onlyCanceled(err error) bool {
 		return onlyCanceled(x.Unwrap())
 	}
 	return errors.Is(err, context.Canceled)
-}
-
-func notLaunchable(en *end) error {
-	return &failure{kind: "start", role: en.role.Name,
-		err: fmt.Errorf("sandbox %s cannot be launched with a command as its whole life", en.kind.Name())}
-}
-
-const (
-	// idleStep is how long a step of an idle role rests before memory is read.
-	idleStep = 100 * time.Millisecond
-	// What a large sandbox had comes back for seconds after its end (gVisor's 60
-	// MB of eight in about four), so that the next trial would see it rise. With
-	// no sandbox running, memory is read when it has kept within calmBytes for
-	// calmSteps, and at the latest after calmMost.
-	calmBytes = 512 << 10
-	calmSteps = 5
-	calmMost  = 6 * time.Second
-)
-
-// settled returns the host's available memory after a step's rest, or when it
-// has come to rest by itself.
-func (t *trial) settled(ctx context.Context, calm bool) (int64, error) {
-	var last []int64
-	for begun := time.Now(); ; {
-		if err := sleep(ctx, idleStep); err != nil {
-			return 0, withCause(ctx, err)
-		}
-		now, err := t.engine.Available()
-		if err != nil {
-			return 0, fmt.Errorf("cannot read the available memory: %w", err)
-		}
-		last = append(last, now)
-		last = last[max(0, len(last)-calmSteps):]
-		rested := len(last) == calmSteps && slices.Max(last)-slices.Min(last) <= calmBytes
-		if !calm || rested || time.Since(begun) > calmMost {
-			return now, nil
-		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -36,24 +36,24 @@ func (l *living) Launch(ctx context.Context, _ sandbox.Spec, c sandbox.Command, 
 	return sandbox.Launch{Instruction: 2, Exited: 3, Deleted: 4}, nil
 }
 
-// lifeLoad is a workload of one role in the given mode.
+// lifeLoad is a workload of the given roles that keeps what it is to parse.
 type lifeLoad struct {
 	load
-	role workload.Role
-	out  []byte
+	roles []workload.Role
+	out   []byte
 }
 
-func (l *lifeLoad) Roles(param.Values) ([]workload.Role, error) { return []workload.Role{l.role}, nil }
+func (l *lifeLoad) Roles(param.Values) ([]workload.Role, error) { return l.roles, nil }
 func (l *lifeLoad) Parse(_ string, _ param.Values, out io.Reader) (record.Reading, error) {
 	l.out, _ = io.ReadAll(out)
 	return record.Reading{Samples: []record.Sample{{Name: "answer", Value: 1}}}, nil
 }
 
-func life(t *testing.T, role workload.Role) (*lifeLoad, *record.Trial) {
+func lifeTrial(t *testing.T, role workload.Role) (*lifeLoad, *record.Trial) {
 	t.Helper()
 	e, j := engine(t, "")
 	k := &living{kind: kind{j: j, name: "process"}}
-	l := &lifeLoad{load: load{j: j}, role: role}
+	l := &lifeLoad{load: load{j: j}, roles: []workload.Role{role}}
 	e.Kinds["process"], e.Workloads["load"] = k, l
 	e.Study.Timeout = 0
 	// Every sandbox takes 1000 bytes.
@@ -67,7 +67,7 @@ func life(t *testing.T, role workload.Role) (*lifeLoad, *record.Trial) {
 
 func TestIdleReadsMemoryAtEachStepAndAfterAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, trial := life(t, workload.Role{Name: "main", Mode: workload.Idle, Args: []string{"/pause"}, Count: 3})
+		l, trial := lifeTrial(t, workload.Role{Name: "main", Mode: workload.Idle, Args: []string{"/pause"}, Count: 3})
 		if trial.Status != record.OK {
 			t.Fatalf("failed: %+v", trial.Failure)
 		}
@@ -89,7 +89,7 @@ func TestIdleReadsMemoryAtEachStepAndAfterAll(t *testing.T) {
 
 func TestIdleSandboxThatEndsFailsTheTrial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, trial := life(t, workload.Role{Name: "main", Mode: workload.Idle, Args: []string{"/ends"}, Count: 3})
+		_, trial := lifeTrial(t, workload.Role{Name: "main", Mode: workload.Idle, Args: []string{"/ends"}, Count: 3})
 		if trial.Failure == nil || trial.Failure.Kind != "died" {
 			t.Errorf("status %s, failure %+v", trial.Status, trial.Failure)
 		}
@@ -97,7 +97,7 @@ func TestIdleSandboxThatEndsFailsTheTrial(t *testing.T) {
 }
 
 func TestLaunchGoesThroughBothModes(t *testing.T) {
-	l, trial := life(t, workload.Role{Name: "main", Mode: workload.Launch, Args: []string{"/hello"}, Count: 2})
+	l, trial := lifeTrial(t, workload.Role{Name: "main", Mode: workload.Launch, Args: []string{"/hello"}, Count: 2})
 	if trial.Status != record.OK {
 		t.Fatalf("failed: %+v", trial.Failure)
 	}

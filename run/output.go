@@ -19,11 +19,12 @@ const (
 	maxTail   = 4 << 10
 )
 
-// output is what one role printed on one stream. Past maxOutput the rest is
+// output is what one role printed on one stream. Past most the rest is
 // dropped and said so: a flooding program must not take the harness with it.
 type output struct {
 	role, stream string
 	began        time.Duration // when the role began, from the trial's start
+	most         int           // bytes that are kept
 
 	mu      sync.Mutex
 	buf     bytes.Buffer
@@ -34,7 +35,7 @@ type output struct {
 }
 
 func newOutput(role, stream, ready string) *output {
-	o := &output{role: role, stream: stream, ready: ready, seen: make(chan struct{})}
+	o := &output{role: role, stream: stream, most: maxOutput, ready: ready, seen: make(chan struct{})}
 	if ready == "" {
 		close(o.seen)
 	}
@@ -44,7 +45,7 @@ func newOutput(role, stream, ready string) *output {
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	keep := min(len(p), maxOutput-o.buf.Len())
+	keep := min(len(p), o.most-o.buf.Len())
 	o.buf.Write(p[:keep])
 	o.dropped += len(p) - keep
 	if o.ready != "" {
@@ -146,6 +147,7 @@ func (t *trial) parse(whole bool) error {
 			}
 			t.evidence.Series = append(t.evidence.Series, sr)
 		}
+		t.steady(o, r.Series)
 	}
 	if len(errs) == 0 {
 		errs = append(errs, t.missing())

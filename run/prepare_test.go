@@ -4,6 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/param"
+	"tare/workload"
 )
 
 // TestSkipNamesTheSandboxOnce: Check mostly begins with the sandbox's name, but
@@ -29,5 +34,70 @@ func TestSkipNamesTheSandboxOnce(t *testing.T) {
 	e, _ := engine(t, "")
 	if skips, err := e.Skips(t.Context(), nil, 1); err != nil || len(skips) != 0 {
 		t.Errorf("a sandbox that works: %s", fmt.Sprint(skips, err))
+	}
+}
+
+// roleLoad is a workload of the given roles.
+type roleLoad struct {
+	load
+	roles []workload.Role
+}
+
+func (l *roleLoad) Roles(param.Values) ([]workload.Role, error) { return l.roles, nil }
+
+func TestImagesAreAskedForByNameAndNotTheHost(t *testing.T) {
+	e, j := engine(t, "")
+	e.Workloads["load"] = &roleLoad{load: load{j: j}, roles: []workload.Role{
+		{Name: "server", Mode: workload.Exec, Image: "redis", Needs: []string{"redis-server"}, Background: true},
+		{Name: "client", Mode: workload.Exec, Image: "alpha"},
+		{Name: "helper", Mode: workload.Exec, Needs: []string{"wrk"}},
+	}}
+	images, err := e.NeedsImages()
+	if d := cmp.Diff([]string{"alpha", "redis"}, images); d != "" || err != nil {
+		t.Errorf("images %v: %s", err, d)
+	}
+	needs, err := e.Needs()
+	if d := cmp.Diff([]string{"wrk"}, needs); d != "" || err != nil {
+		t.Errorf("needs %v: %s", err, d)
+	}
+	skip := func() string {
+		t.Helper()
+		skips, err := e.Skips(t.Context(), nil, 1)
+		if err != nil || len(skips) > 1 {
+			t.Fatalf("%v, %v", skips, err)
+		}
+		if len(skips) == 0 {
+			return ""
+		}
+		return skips[0].Reason
+	}
+	if got, want := skip(), "image redis was not prepared; `tare image build redis` says why"; got != want {
+		t.Errorf("an image that nobody prepared: %q", got)
+	}
+	e.Images = map[string]Image{"redis": {Root: "/r"}, "alpha": {Missing: "no package alpha; run apt-get update"}}
+	if got, want := skip(), "image alpha: no package alpha; run apt-get update"; got != want {
+		t.Errorf("a missing image: %q, want %q", got, want)
+	}
+	e.Images["alpha"] = Image{Root: "/a"}
+	if got := skip(); got != "" {
+		t.Errorf("with all images: %q", got)
+	}
+}
+
+func TestNetworkIsMadeForTwoEndsOrAProbe(t *testing.T) {
+	for name, c := range map[string]struct {
+		roles []workload.Role
+		want  bool
+	}{
+		"one end":   {[]workload.Role{{Name: "main", Mode: workload.Exec}}, false},
+		"two ends":  {[]workload.Role{{Name: "a", Mode: workload.Exec}, {Name: "b", Mode: workload.Exec}}, true},
+		"a probe":   {[]workload.Role{{Name: "main", Mode: workload.Launch, Probe: &workload.Probe{Port: 80}}}, true},
+		"launching": {[]workload.Role{{Name: "main", Mode: workload.Launch}}, false},
+	} {
+		e, j := engine(t, "")
+		e.Workloads["load"] = &roleLoad{load: load{j: j}, roles: c.roles}
+		if got, err := e.NeedsNetwork(); got != c.want || err != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
 	}
 }

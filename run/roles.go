@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,26 @@ func (g *group) end() error {
 	return g.err
 }
 
+// causeTime is how long the end of a background role may follow on the failure of
+// one that spoke to it.
+const causeTime = 200 * time.Millisecond
+
+// cause returns why a foreground role failed: a client that lost its connection
+// says less than the server that died meanwhile.
+func (g *group) cause(err error) error {
+	if len(g.cancels) == 0 || errors.Is(err, errTimeout) {
+		return err
+	}
+	late := time.NewTimer(causeTime)
+	defer late.Stop()
+	select {
+	case root := <-g.early:
+		return root
+	case <-late.C:
+		return err
+	}
+}
+
 // ready starts the background roles one after another and waits for each.
 func (t *trial) ready(ctx context.Context, g *group) error {
 	g.early = make(chan error, len(t.ends))
@@ -43,32 +64,58 @@ func (t *trial) ready(ctx context.Context, g *group) error {
 		if !en.role.Background {
 			continue
 		}
-		own, cancel := context.WithCancel(ctx)
-		stdout, stderr := t.newOutputs(en.role.Name, en.role.Ready)
-		result := make(chan error, 1)
-		g.cancels, g.results = append(g.cancels, cancel), append(g.results, result)
-		go func() {
-			err := t.exec(own, en, stdout, stderr, true)
-			if own.Err() == nil {
-				if err == nil {
-					err = &failure{kind: "died", role: en.role.Name, tail: stderr.tail(),
-						err: fmt.Errorf("%s ended before it was told to", en.role.Name)}
-				}
-				g.early <- err
-			}
-			result <- err
-		}()
-		select {
-		case <-stdout.seen:
-		case err := <-g.early:
+		if err := t.background(ctx, g, en); err != nil {
 			return err
-		case <-ctx.Done():
-			return &failure{kind: "hung", role: en.role.Name, tail: stderr.tail(),
-				err: withCause(ctx, fmt.Errorf("%s did not become ready: no line %q", en.role.Name, en.role.Ready))}
 		}
 	}
 	return nil
 }
+
+// background starts one role and waits until it is ready.
+func (t *trial) background(ctx context.Context, g *group, en *end) error {
+	own, cancel := context.WithCancel(ctx)
+	stdout, stderr := t.newOutputs(en.role.Name, en.role.Ready)
+	result := make(chan error, 1)
+	ended := make(chan struct{})
+	g.cancels, g.results = append(g.cancels, cancel), append(g.results, result)
+	go func() {
+		err := t.exec(own, en, stdout, stderr, true)
+		if own.Err() == nil {
+			g.early <- err
+		}
+		close(ended)
+		result <- err
+	}()
+	early := func() error {
+		select {
+		case err := <-g.early:
+			return err
+		default: // it was told to end, by ctx
+			return en.judge(ctx, en.role.Name, sandbox.Exit{}, nil, stdout, stderr)
+		}
+	}
+	select {
+	case <-stdout.seen:
+	case <-ended:
+		return early()
+	case <-ctx.Done():
+		return &failure{kind: "hung", role: en.role.Name, tail: stderr.tail(),
+			err: withCause(ctx, fmt.Errorf("%s did not become ready: no line %q", en.role.Name, en.role.Ready))}
+	}
+	if en.role.Probe == nil {
+		return nil
+	}
+	within := cmp.Or(t.engine.serverTime, serverTime)
+	asking, stop := context.WithTimeoutCause(ctx, within, fmt.Errorf("a server has %s to come up", within))
+	defer stop()
+	_, err := t.answered(asking, en, en.spec, ended, early, stdout, stderr)
+	return err
+}
+
+// serverTime is how long a server may take to its first good answer. The slowest of
+// the catalogue takes a few seconds in the slowest sandbox; one that never listens is
+// not waited for until the trial's time is over.
+const serverTime = 30 * time.Second
 
 // foreground runs the other roles to their end, all at once, and records the
 // warm-up and the measured window. A background role that ends early ends them.
@@ -77,6 +124,7 @@ func (t *trial) foreground(ctx context.Context, g *group) error {
 	defer cancel(nil)
 	var warm time.Duration
 	results := make(chan error)
+	var until <-chan struct{} // nil unless a role says when its measured time is over
 	n := 0
 	from := t.elapsed()
 	for _, en := range t.ends {
@@ -85,29 +133,43 @@ func (t *trial) foreground(ctx context.Context, g *group) error {
 		}
 		n++
 		warm = max(warm, en.role.Warmup)
-		stdout, stderr := t.newOutputs(en.role.Name, "")
+		stdout, stderr := t.newOutputs(en.role.Name, en.role.Until)
+		if en.role.Until != "" {
+			until = stdout.seen
+		}
 		go func() { results <- t.do(ctx, en, stdout, stderr) }()
 	}
 	warmed := time.NewTimer(warm)
 	defer warmed.Stop()
 	w := window{}
 	var first error
+	early := false // first is a background role's
 	for n > 0 {
 		var err error
 		select {
 		case <-warmed.C:
-			w.from = t.sampler.mark()
+			if w.to == 0 {
+				w.from = t.sampler.mark()
+			}
+		case <-until:
+			until, w.to = nil, t.sampler.mark()
 		case err = <-results:
 			n--
 		case err = <-g.early:
+			early = early || first == nil
 		}
 		if err != nil && first == nil {
 			first = err
 			cancel(errOther)
 		}
 	}
-	w.to = t.sampler.mark()
+	if w.to == 0 {
+		w.to = t.sampler.mark()
+	}
 	t.recordRun(from, w)
+	if first != nil && !early {
+		first = g.cause(first)
+	}
 	if first != nil && t.rec.Failure == nil {
 		t.markFailed(PhaseRun)
 	}
@@ -123,64 +185,46 @@ func (t *trial) do(ctx context.Context, en *end, stdout, stderr *output) error {
 		return t.launch(ctx, en, stdout, stderr)
 	case workload.Idle:
 		return t.idle(ctx, en, stdout, stderr)
+	case workload.Checkpoint:
+		return t.checkpoint(ctx, en, stdout, stderr)
 	default:
 		return t.exec(ctx, en, stdout, stderr, false)
 	}
 }
 
 // exec runs a role's command in its started sandbox and judges its exit. A
-// background role is told to end, so SIGTERM is no failure of it.
+// background role is told to end, and how it then does is no failure of it.
 func (t *trial) exec(ctx context.Context, en *end, stdout, stderr *output, background bool) error {
 	exit, err := en.inst.Exec(ctx, sandbox.Command{
 		Args: t.addressed(en.role.Args), Env: en.role.Env, Stdout: stdout, Stderr: stderr,
 	})
-	if background && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && err == nil &&
-		(exit.Code == 0 || exit.Signal == "SIGTERM") {
+	if background && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && err == nil && !exit.OOM {
+		t.farewell(en, exit)
 		return nil
 	}
-	return judge(ctx, en.role.Name, exit, err, stdout, stderr)
+	if background && ctx.Err() == nil {
+		return en.early(ctx, en.role.Name, exit, err, stdout, stderr)
+	}
+	return en.judge(ctx, en.role.Name, exit, err, stdout, stderr)
 }
 
-// judge turns the end of a command into nil or into a failure that says what
-// kind of bad luck it was.
-func judge(ctx context.Context, role string, exit sandbox.Exit, err error, stdout, stderr *output) error {
-	f := &failure{kind: "died", role: role, tail: stderr.tail()}
-	if f.tail == "" {
-		f.tail = stdout.tail()
+// farewell warns of a background role that did not end as it was told to: what
+// was measured is none the worse for it, but its own last words may be missing.
+func (t *trial) farewell(en *end, exit sandbox.Exit) {
+	const byTerm = 128 + 15 // as a shell, and some programs, say SIGTERM
+	if exit.Code == 0 || exit.Code == byTerm || exit.Signal == "SIGTERM" {
+		return
 	}
+	how := fmt.Sprintf("ended with exit code %d when it was", exit.Code)
 	switch {
-	case exit.OOM:
-		f.kind = "memory"
-		f.err = fmt.Errorf("%s was killed: out of memory; raise the memory limit or ask for less", role)
-	case ctx.Err() != nil:
-		f.kind = "hung"
-		f.err = fmt.Errorf("%s was still running", role)
-		if err != nil { // the sandbox knows which of its steps did not end
-			f.err = err
-		}
-		f.err = withCause(ctx, f.err)
-	case err != nil:
-		f.err = fmt.Errorf("the sandbox failed: %w", err)
+	case exit.Signal == "SIGKILL":
+		how = "did not end within 2 s of SIGTERM and was killed, when it was"
 	case exit.Signal != "":
-		f.err = fmt.Errorf("%s was killed by %s%s", role, exit.Signal, lastLine(f.tail))
-	case exit.Code != 0:
-		if strings.Contains(f.tail, "No space left on device") || strings.Contains(f.tail, "no space left on device") {
-			f.kind = "disk"
-		}
-		f.err = fmt.Errorf("%s ended with exit code %d%s", role, exit.Code, lastLine(f.tail))
-	default:
-		return nil
+		how = "was killed by " + exit.Signal + " when it was"
 	}
-	return f
-}
-
-// lastLine is where a program usually says why.
-func lastLine(tail string) string {
-	lines := strings.Split(strings.TrimSpace(tail), "\n")
-	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
-		return ": " + last
-	}
-	return ""
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rec.Warnings = append(t.rec.Warnings, record.Warning{Code: "bad-end", Text: fmt.Sprintf("%s %s told to end", en.role.Name, how)})
 }
 
 // addressed puts the addresses of the other roles' sandboxes into a command.

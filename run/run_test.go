@@ -97,7 +97,7 @@ func TestPhasesFollowEachOther(t *testing.T) {
 	}) {
 		t.Errorf("no rate of the counter in %+v", trial.Samples)
 	}
-	if trial.Facts["server.runtime"] != "process" {
+	if trial.Facts["server.runtime"] != "process" || trial.Facts["collector.meter"] != "a register" {
 		t.Errorf("facts %v", trial.Facts)
 	}
 }

@@ -21,6 +21,7 @@ type sampler struct {
 	failed map[string]error // by collector; the first error ends it
 	buf    []record.Sample
 	marks  chan chan time.Duration // asks for a reading now; it answers with its time
+	often  time.Duration           // between readings of probes that are read more often than others
 	stop   chan struct{}
 	done   chan struct{}
 }
@@ -28,6 +29,7 @@ type sampler struct {
 type namedProbe struct {
 	name  string
 	probe collect.Probe
+	often bool
 }
 
 type seriesKey struct {
@@ -50,33 +52,46 @@ func (t *trial) openSampler(ctx context.Context) {
 		start: t.rec.Start, series: map[seriesKey]*record.Series{}, failed: map[string]error{},
 		marks: make(chan chan time.Duration), stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	for _, c := range t.engine.Collectors {
+	for _, c := range t.collectors() {
 		p, err := c.Open(ctx, scopes)
 		if err != nil {
 			s.failed[c.Name()] = err
 			continue
 		}
-		s.probes = append(s.probes, namedProbe{c.Name(), p})
+		s.probes = append(s.probes, namedProbe{c.Name(), p, c == t.engine.Counting})
+		if p, ok := p.(collect.Sourced); ok {
+			t.rec.Facts["collector."+c.Name()] = p.Source()
+		}
+	}
+	if t.counts() {
+		s.often = t.countInterval()
 	}
 	t.sampler = s
-	s.read()
+	s.read(everything)
 	go s.loop(t.engine.Study.Collect.Interval)
 }
 
 func (s *sampler) loop(interval time.Duration) {
 	defer close(s.done)
-	var ticks <-chan time.Time
-	if interval > 0 {
-		tick := time.NewTicker(interval)
-		defer tick.Stop()
-		ticks = tick.C
+	ticker := func(d time.Duration) (<-chan time.Time, func()) {
+		if d <= 0 {
+			return nil, func() {}
+		}
+		tick := time.NewTicker(d)
+		return tick.C, tick.Stop
 	}
+	ticks, stop := ticker(interval)
+	defer stop()
+	fast, stop := ticker(s.often)
+	defer stop()
 	for {
 		select {
 		case <-ticks:
-			s.read()
+			s.read(usual)
+		case <-fast:
+			s.read(often)
 		case answer := <-s.marks:
-			answer <- s.read()
+			answer <- s.read(everything)
 		case <-s.stop:
 			return
 		}
@@ -92,12 +107,17 @@ func (s *sampler) mark() time.Duration {
 	return <-answer
 }
 
-// read appends one point to every series. All samples of one reading bear the
-// time at which it began, which read returns.
-func (s *sampler) read() (at time.Duration) {
+// Probes that are read at once: all, or those of one rate.
+func everything(namedProbe) bool { return true }
+func usual(p namedProbe) bool    { return !p.often }
+func often(p namedProbe) bool    { return p.often }
+
+// read appends one point to every series of the chosen probes. All samples of one
+// reading bear the time at which it began, which read returns.
+func (s *sampler) read(chosen func(namedProbe) bool) (at time.Duration) {
 	at = time.Since(s.start)
 	for _, p := range s.probes {
-		if s.failed[p.name] != nil {
+		if s.failed[p.name] != nil || !chosen(p) {
 			continue
 		}
 		var err error
@@ -130,7 +150,7 @@ func (t *trial) closeSampler() {
 	t.sampler = nil
 	close(s.stop)
 	<-s.done
-	s.read()
+	s.read(everything)
 	for _, p := range s.probes {
 		if err := p.probe.Close(); err != nil && s.failed[p.name] == nil {
 			s.failed[p.name] = err
@@ -180,7 +200,7 @@ func summarise(s *record.Series, w window) []record.Sample {
 		case record.Count:
 			unit = record.PerSecond
 		}
-		return []record.Sample{sample("_rate", unit, rate)}
+		return []record.Sample{sample(record.RateSuffix, unit, rate)}
 	case record.Gauge:
 		sum, top := 0.0, s.V[from]
 		for _, v := range s.V[from:to] {

@@ -7,11 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"tare/plan"
 	"tare/record"
-	"tare/sandbox"
 	"tare/study"
 	"tare/workload"
 )
@@ -20,7 +20,9 @@ import (
 const (
 	PhasePrepare = "prepare" // directories, network
 	PhaseStart   = "start"   // sandboxes
+	PhaseLayOut  = "lay-out" // commands before the measuring, caches; of trials with such roles
 	PhaseReady   = "ready"   // background roles come up
+	PhaseSettle  = "settle"  // of trials with a sandbox that is still too young
 	PhaseWarmup  = "warmup"
 	PhaseRun     = "run"
 	PhaseFinish  = "finish"  // background roles end, output is parsed
@@ -41,30 +43,13 @@ type trial struct {
 	sampler  *sampler
 	outputs  []*output
 	window   window
-}
 
-// end is one role's sandbox.
-type end struct {
-	role workload.Role
-	kind sandbox.Kind
-	spec sandbox.Spec
-	inst sandbox.Instance
-	cost record.Labels // of its start and stop times
+	mu       sync.Mutex // roles make sandboxes at the same time
+	networks []string   // names that are attached, in that order
 }
 
 // window is the stretch that is measured, as offsets from the trial's start.
 type window struct{ from, to time.Duration }
-
-// failure is an error that knows what kind of bad luck it is.
-type failure struct {
-	kind string
-	role string
-	tail string
-	err  error
-}
-
-func (f *failure) Error() string { return f.err.Error() }
-func (f *failure) Unwrap() error { return f.err }
 
 // Trial runs one cell once. It always returns a trial; what went wrong is in
 // its Failure. Nothing of the trial is left on the host, or a warning says what.
@@ -83,6 +68,12 @@ func (e *Engine) Trial(ctx context.Context, next plan.Next) (*record.Trial, reco
 	}
 	t.fail(err)
 	t.end(ctx)
+	if next.Sentinel {
+		t.keepWait()
+	}
+	if next.Counting {
+		t.keepCounts()
+	}
 	t.rec.Duration = t.elapsed()
 	t.keepOutputs()
 	return t.rec, t.evidence
@@ -110,8 +101,17 @@ func (t *trial) timeout() time.Duration {
 	if t.engine.Study.Timeout > 0 {
 		return t.engine.Study.Timeout
 	}
-	return 4*workload.Total(t.roles) + time.Minute
+	d := 4*workload.Total(t.roles) + time.Minute
+	for i := range t.roles {
+		if len(t.roles[i].Before) > 0 {
+			d += layOutTime
+		}
+	}
+	return d
 }
+
+// layOutTime is how long laying files out may take beyond the rest.
+const layOutTime = 2 * time.Minute
 
 // measure is the part of a trial that may fail. Its order is pinned by a test.
 func (t *trial) measure(ctx context.Context) error {
@@ -121,12 +121,20 @@ func (t *trial) measure(ctx context.Context) error {
 	if err := t.phase(PhaseStart, func() error { return t.start(ctx) }); err != nil {
 		return err
 	}
+	if t.laysOut() {
+		if err := t.phase(PhaseLayOut, func() error { return t.layOut(ctx) }); err != nil {
+			return err
+		}
+	}
 	t.openSampler(ctx)
 	background := &group{}
 	if err := t.phase(PhaseReady, func() error { return t.ready(ctx, background) }); err != nil {
 		return errors.Join(err, background.end())
 	}
-	err := t.foreground(ctx, background)
+	err := t.settle(ctx)
+	if err == nil {
+		err = t.foreground(ctx, background)
+	}
 	finish := func() error { return errors.Join(background.end(), t.parse(err == nil)) }
 	return errors.Join(err, t.phase(PhaseFinish, finish))
 }
@@ -141,80 +149,6 @@ func (t *trial) phase(name string, f func() error) error {
 		t.rec.Failure = &record.Failure{Phase: name}
 	}
 	return err
-}
-
-// prepare makes the places that the sandboxes need.
-func (t *trial) prepare() error {
-	for i := range t.roles {
-		role := t.roles[i]
-		en := &end{role: role}
-		kind, isolated := t.kindOf(role)
-		if en.kind = t.engine.Kinds[kind]; en.kind == nil {
-			return fmt.Errorf("there is no sandbox %q", kind)
-		}
-		en.cost = record.MakeLabels("end", role.Name, "sandbox", kind)
-		en.spec = sandbox.Spec{
-			Name: t.prefix + "-" + role.Name,
-			Dir:  filepath.Join(t.engine.Dirs.State, t.prefix, role.Name),
-			Root: t.engine.Dirs.Root,
-		}
-		if isolated {
-			en.spec.CPULimit, en.spec.MemoryLimit, en.spec.CPUs = t.res.CPULimit, t.res.MemoryLimit, t.res.CPUs
-			en.spec.Options = t.res.Options
-		}
-		t.ends = append(t.ends, en)
-		if err := os.MkdirAll(en.spec.Dir, 0o700); err != nil {
-			return fmt.Errorf("cannot make the sandbox's directory: %w", err)
-		}
-		if role.Data {
-			en.spec.Data = filepath.Join(t.engine.Dirs.Data, t.prefix, role.Name)
-			if err := os.MkdirAll(en.spec.Data, 0o700); err != nil {
-				return fmt.Errorf("cannot make the data directory: %w", err)
-			}
-		}
-		if len(t.roles) > 1 && role.Mode == workload.Exec {
-			var err error
-			if en.spec.Network, err = t.engine.Network.Attach(en.spec.Name); err != nil {
-				return fmt.Errorf("cannot connect the sandbox to the bridge: %w", err)
-			}
-		}
-	}
-	return nil
-}
-
-// kindOf says where a role runs and whether that is the isolated end: with two
-// ends the factor isolate chooses, the other end runs natively.
-func (t *trial) kindOf(role workload.Role) (kind string, isolated bool) {
-	if len(t.roles) == 1 || t.res.Isolate == "both" || t.res.Isolate == role.Name {
-		return t.res.Sandbox, true
-	}
-	return "process", false
-}
-
-// start starts the sandbox of every role that runs in a started one.
-func (t *trial) start(ctx context.Context) error {
-	for _, en := range t.ends {
-		if en.role.Mode != workload.Exec {
-			continue
-		}
-		began := time.Now()
-		inst, err := en.kind.Start(ctx, en.spec)
-		if err != nil {
-			return &failure{kind: "start", role: en.role.Name, err: fmt.Errorf("%s did not start: %w", en.kind.Name(), withCause(ctx, err))}
-		}
-		en.inst = inst
-		t.sample("sandbox_start", en.cost, time.Since(began))
-		for k, v := range inst.Facts() {
-			t.rec.Facts[en.role.Name+"."+k] = v
-		}
-	}
-	return nil
-}
-
-func (t *trial) sample(name string, labels record.Labels, d time.Duration) {
-	t.rec.Samples = append(t.rec.Samples, record.Sample{
-		Name: name, Labels: labels, Unit: record.Second, Kind: record.Value, Value: d.Seconds(),
-	})
 }
 
 // fail writes down what went wrong.
@@ -274,12 +208,10 @@ func (t *trial) end(ctx context.Context) {
 		return nil
 	})
 	_ = t.phase(PhaseCleanup, func() error {
-		for _, en := range t.ends {
-			if en.spec.Network.Path != "" {
-				warn("network of "+en.spec.Name, t.engine.Network.Detach(en.spec.Name))
-			}
+		for _, name := range t.networks {
+			warn("network of "+name, t.engine.Network.Detach(name))
 		}
-		for _, dir := range []string{t.engine.Dirs.State, t.engine.Dirs.Data} {
+		for _, dir := range []string{t.engine.Dirs.State, t.engine.Dirs.Data, t.engine.Dirs.Memory} {
 			if dir != "" {
 				warn("directory", os.RemoveAll(filepath.Join(dir, t.prefix)))
 			}

@@ -58,6 +58,7 @@ func (s *Store) Append(ctx context.Context, t *record.Trial, e record.Evidence) 
 		}
 		return fmt.Errorf("store trial %s: %w", name, err)
 	}
+	t.Session = s.session
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"sync"
 	"time"
 
 	"tare/record"
@@ -31,41 +32,109 @@ func (s *Store) Trials() ([]record.Trial, error) {
 // at a time; an error ends it. Trials that another process adds meanwhile may
 // or may not be seen, but each is whole.
 func (s *Store) All(ctx context.Context) iter.Seq2[record.Trial, error] {
+	return s.Some(ctx, Pick{All: true})
+}
+
+// Pick says which parts of the trials are read: a trial has some eighty samples,
+// of which an analysis wants ten, and rows that are not read cost a tenth of
+// those that are.
+type Pick struct {
+	All          bool     // everything; the other fields do not count
+	Labels       []string // samples without labels, and those with a label of one of these names; none has Original
+	NoHistograms bool
+	Facts        string // those whose names end so; "" for none
+}
+
+// Some is All with the parts of Pick alone. Trials of one cell share their Cell
+// then, which is not to be changed.
+func (s *Store) Some(ctx context.Context, pick Pick) iter.Seq2[record.Trial, error] {
 	return func(yield func(record.Trial, error) bool) {
-		after := int64(math.MinInt64)
-		for {
-			batch, last, err := s.loadBatch(ctx, after)
-			if err != nil {
-				yield(record.Trial{}, fmt.Errorf("read trials: %w", err))
+		bounds, err := s.bounds(ctx)
+		if err != nil {
+			yield(record.Trial{}, fmt.Errorf("read the trials in %s: %w", s.dir, err))
+			return
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		stop := make(chan struct{})
+		var loading sync.WaitGroup
+		defer func() {
+			cancel()
+			close(stop)
+			loading.Wait() // then the connections are free again
+		}()
+		// Loaders take turns, and so does the reader: SQLite takes longer than what
+		// is done with the trials. Each is a batch ahead, no more.
+		loaded := make([]chan batch, s.readers)
+		for w := range loaded {
+			loaded[w] = make(chan batch)
+			loading.Go(func() {
+				l := newLoader(pick)
+				for i := w; i+1 < len(bounds); i += len(loaded) {
+					trials, err := s.loadBatch(ctx, bounds[i], bounds[i+1], l)
+					select {
+					case loaded[w] <- batch{trials, err}:
+					case <-stop:
+						return
+					}
+				}
+			})
+		}
+		for i := range len(bounds) - 1 {
+			b := <-loaded[i%len(loaded)]
+			if b.err != nil {
+				yield(record.Trial{}, fmt.Errorf("read the trials in %s: %w", s.dir, b.err))
 				return
 			}
-			for i := range batch {
-				if !yield(batch[i], nil) {
+			for i := range b.trials {
+				if !yield(b.trials[i], nil) {
 					return
 				}
 			}
-			if len(batch) < batchSize {
-				return
-			}
-			after = last
 		}
 	}
 }
 
-// loadBatch reads the trials after an id, which rises with the order of
-// execution, because there is one writer that appends what has finished.
-func (s *Store) loadBatch(ctx context.Context, after int64) (out []record.Trial, last int64, err error) {
+type batch struct {
+	trials []record.Trial
+	err    error
+}
+
+// bounds returns ids of trials: between one and the next, the first left out,
+// there is a batch. Ids rise with the order of execution, because there is one
+// writer that appends what has finished.
+func (s *Store) bounds(ctx context.Context) ([]int64, error) {
+	out := []int64{math.MinInt64}
+	n, last := 0, int64(math.MinInt64)
+	err := s.each(ctx, "SELECT id FROM trials ORDER BY id", nil, func(r *sql.Rows) error {
+		if n > 0 && n%batchSize == 0 {
+			out = append(out, last)
+		}
+		n++
+		return r.Scan(&last)
+	})
+	if n > 0 {
+		out = append(out, last)
+	}
+	return out, err
+}
+
+// loadBatch reads the trials after one id and up to another.
+func (s *Store) loadBatch(ctx context.Context, first, last int64, l *loader) (out []record.Trial, err error) {
 	index := make(map[int64]*record.Trial)
 	out = make([]record.Trial, 0, batchSize) // never grows: index points into it
-	first := after
-	err = s.each(ctx, `SELECT id, seq, block, attempt, status, start, duration_ns,
+	err = s.each(ctx, `SELECT id, session, seq, block, attempt, cell, status, start, duration_ns,
 		failure_phase, failure_kind, failure_reason, failure_tail, failure_role
-		FROM trials WHERE id > ? ORDER BY id LIMIT ?`, []any{after, batchSize}, func(r *sql.Rows) error {
+		FROM trials WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`, []any{first, last, batchSize}, func(r *sql.Rows) error {
 		var t record.Trial
-		var start string
+		var cell, status, start string
+		var id, duration int64
 		var f [5]sql.NullString
-		if err := r.Scan(&last, &t.Seq, &t.Block, &t.Attempt, &t.Status, &start, &t.Duration, &f[0], &f[1], &f[2], &f[3], &f[4]); err != nil {
+		if err := r.Scan(&id, &t.Session, &t.Seq, &t.Block, &t.Attempt, &cell, &status, &start, &duration, &f[0], &f[1], &f[2], &f[3], &f[4]); err != nil {
 			return err
+		}
+		t.Status, t.Duration = record.Status(l.same.text(status)), time.Duration(duration)
+		if l.cells != nil {
+			t.Cell = l.cell(cell)
 		}
 		var err error
 		if t.Start, err = time.Parse(time.RFC3339Nano, start); err != nil {
@@ -75,91 +144,28 @@ func (s *Store) loadBatch(ctx context.Context, after int64) (out []record.Trial,
 			t.Failure = &record.Failure{Phase: f[0].String, Kind: f[1].String, Reason: f[2].String, Tail: f[3].String, Role: f[4].String}
 		}
 		out = append(out, t)
-		index[last] = &out[len(out)-1]
+		index[id] = &out[len(out)-1]
 		return nil
 	})
 	if err != nil || len(out) == 0 {
-		return nil, last, err
+		return nil, err
 	}
-	for _, p := range parts() {
-		err := s.each(ctx, p.query, []any{first, last}, func(r *sql.Rows) error {
-			var id int64
-			return p.scan(r, &id, func() *record.Trial { return index[id] })
+	for _, p := range l.parts {
+		var t *record.Trial // of the row before: a trial's rows come one after the other
+		var at int64
+		err := s.each(ctx, p.query, append([]any{first, last}, p.args...), func(r *sql.Rows) error {
+			return p.scan(r, func(id int64) *record.Trial {
+				if t == nil || id != at {
+					t, at = index[id], id
+				}
+				return t
+			})
 		})
 		if err != nil {
-			return nil, last, err
+			return nil, err
 		}
 	}
-	return out, last, nil
-}
-
-// part reads one child table of trials.
-type part struct {
-	query string
-	scan  func(r *sql.Rows, id *int64, trial func() *record.Trial) error
-}
-
-// parts lists the child tables. A row of a trial that is not in the batch can
-// only be in a damaged database and is passed over.
-func parts() []part {
-	const where = " WHERE trial > ? AND trial <= ? ORDER BY trial, ord"
-	return []part{
-		{"SELECT trial, factor, level FROM levels" + where, func(r *sql.Rows, id *int64, trial func() *record.Trial) error {
-			var l record.Level
-			err := r.Scan(id, &l.Factor, &l.Value)
-			if t := trial(); err == nil && t != nil {
-				t.Cell = append(t.Cell, l)
-			}
-			return err
-		}},
-		{"SELECT trial, name, labels, unit, kind, value, original FROM samples" + where, func(r *sql.Rows, id *int64, trial func() *record.Trial) error {
-			var p record.Sample
-			var v sql.NullFloat64
-			err := r.Scan(id, &p.Name, &p.Labels, &p.Unit, &p.Kind, &v, &p.Original)
-			if t := trial(); err == nil && t != nil {
-				if p.Value = v.Float64; !v.Valid {
-					p.Value = math.NaN()
-				}
-				t.Samples = append(t.Samples, p)
-			}
-			return err
-		}},
-		{"SELECT trial, name, labels, unit, scale, encoded FROM histograms" + where, func(r *sql.Rows, id *int64, trial func() *record.Trial) error {
-			var h record.Histogram
-			err := r.Scan(id, &h.Name, &h.Labels, &h.Unit, &h.Scale, &h.Encoded)
-			if t := trial(); err == nil && t != nil {
-				t.Histograms = append(t.Histograms, h)
-			}
-			return err
-		}},
-		{"SELECT trial, name, offset_ns, duration_ns FROM phases" + where, func(r *sql.Rows, id *int64, trial func() *record.Trial) error {
-			var p record.Phase
-			err := r.Scan(id, &p.Name, &p.Offset, &p.Duration)
-			if t := trial(); err == nil && t != nil {
-				t.Phases = append(t.Phases, p)
-			}
-			return err
-		}},
-		{"SELECT trial, code, text FROM warnings" + where, func(r *sql.Rows, id *int64, trial func() *record.Trial) error {
-			var w record.Warning
-			err := r.Scan(id, &w.Code, &w.Text)
-			if t := trial(); err == nil && t != nil {
-				t.Warnings = append(t.Warnings, w)
-			}
-			return err
-		}},
-		{"SELECT trial, name, value FROM facts WHERE trial > ? AND trial <= ?", func(r *sql.Rows, id *int64, trial func() *record.Trial) error {
-			var k, v string
-			err := r.Scan(id, &k, &v)
-			if t := trial(); err == nil && t != nil {
-				if t.Facts == nil {
-					t.Facts = make(map[string]string)
-				}
-				t.Facts[k] = v
-			}
-			return err
-		}},
-	}
+	return out, nil
 }
 
 // each runs f on every row of a query. The rows are done when it returns, so the

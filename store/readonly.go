@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -80,6 +81,8 @@ func tryReadOnly(dir, address string) (*Store, error) {
 		}
 		return nil, err
 	}
+	s.readers = 2
+	s.db.SetMaxOpenConns(s.readers)
 	return s, nil
 }
 
@@ -100,4 +103,49 @@ func copyFile(to, from string) (err error) {
 	}
 	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Close())
+}
+
+// Stamp is what the files of a results folder look like from outside. Where two
+// are equal and the first was at rest (Rests), so are the results.
+type Stamp struct{ db, log fileStamp }
+
+// fileStamp has no ctime: where root reads, SQLite changes the owner of the log to
+// the one that it has.
+type fileStamp struct {
+	inode uint64
+	size  int64
+	mtime int64 // nanoseconds since 1970
+}
+
+// StampOf returns it without opening the results: for those who ask again and
+// again. The error is that of a folder without results.
+func StampOf(dir string) (Stamp, error) {
+	path := filepath.Join(dir, dbName)
+	db, err := fileStampOf(path)
+	if err != nil {
+		return Stamp{}, fmt.Errorf("no results in %s: %w", dir, err)
+	}
+	log, err := fileStampOf(path + "-wal")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Stamp{}, fmt.Errorf("results in %s: %w", dir, err)
+	}
+	return Stamp{db, log}, nil
+}
+
+func fileStampOf(path string) (fileStamp, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return fileStamp{}, &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return fileStamp{st.Ino, st.Size, st.Mtim.Nano()}, nil
+}
+
+// restAfter is how long files must not have changed before their times tell of
+// the next change: clocks of file systems tick, some in steps of two seconds.
+const restAfter = 3 * time.Second
+
+// Rests reports whether the files had been left alone for long enough at a time
+// before the stamp was taken.
+func (s Stamp) Rests(at time.Time) bool {
+	return at.Sub(time.Unix(0, max(s.db.mtime, s.log.mtime))) > restAfter
 }

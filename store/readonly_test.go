@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -103,4 +104,60 @@ func reexec(t *testing.T, test string, env ...string) *exec.Cmd {
 		c.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
 	}
 	return c
+}
+
+// TestStamp: what is written is seen from outside, and reading leaves no trace.
+func TestStamp(t *testing.T) {
+	s := newStore(t)
+	appendN(t, s, 1, 1)
+	stamp := func() Stamp {
+		t.Helper()
+		x, err := StampOf(s.Dir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	if stamp().Rests(time.Now()) {
+		t.Error("files that were just written are at rest")
+	}
+	old := time.Now().Add(-time.Hour)
+	rest := func() Stamp {
+		t.Helper()
+		for _, n := range []string{dbName, dbName + "-wal"} {
+			if err := os.Chtimes(filepath.Join(s.Dir(), n), old, old); err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Fatal(err)
+			}
+		}
+		return stamp()
+	}
+	before := rest()
+	if !before.Rests(time.Now()) || before.Rests(old) {
+		t.Error("files of an hour ago rest now, and did not then")
+	}
+	r, err := OpenReadOnly(s.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkTrials(t, r, 1)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if stamp() != before {
+		t.Error("reading changed the stamp")
+	}
+	appendN(t, s, 2, 2)
+	if stamp() == before {
+		t.Error("a trial left the stamp as it was")
+	}
+	before = rest()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if stamp() == before {
+		t.Error("the end of the writer, which moves the log into the database, left the stamp as it was")
+	}
+	if _, err := StampOf(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a folder without results: %v", err)
+	}
 }

@@ -86,7 +86,7 @@ func (s *Store) Sessions() ([]Session, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the sessions: %w", err)
+		return nil, fmt.Errorf("read the sessions in %s: %w", s.dir, err)
 	}
 	err = s.each(ctx, "SELECT session, kind, name, value FROM host_details", nil, func(r *sql.Rows) error {
 		var id int64
@@ -109,7 +109,7 @@ func (s *Store) Sessions() ([]Session, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the host's details: %w", err)
+		return nil, fmt.Errorf("read the host's details in %s: %w", s.dir, err)
 	}
 	err = s.each(ctx, "SELECT session, code, text FROM host_warnings ORDER BY session, ord", nil, func(r *sql.Rows) error {
 		var id int64
@@ -123,7 +123,7 @@ func (s *Store) Sessions() ([]Session, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the host's warnings: %w", err)
+		return nil, fmt.Errorf("read the host's warnings in %s: %w", s.dir, err)
 	}
 	return out, nil
 }
@@ -140,14 +140,14 @@ func (s *Store) Meta() (Meta, error) {
 		return err
 	})
 	if err != nil {
-		return m, fmt.Errorf("read what the results are about: %w", err)
+		return m, fmt.Errorf("read what the results in %s are about: %w", s.dir, err)
 	}
 	m.StudySource, m.StudyFile = []byte(kv["study"]), kv["study_file"]
 	if m.Seed, err = strconv.ParseUint(kv["seed"], 10, 64); err != nil {
-		return m, fmt.Errorf("read the seed: %w", err)
+		return m, fmt.Errorf("read the seed in %s: %w", s.dir, err)
 	}
 	if err := json.Unmarshal([]byte(kv["overrides"]), &m.Overrides); err != nil {
-		return m, fmt.Errorf("read the overrides: %w", err)
+		return m, fmt.Errorf("read the overrides in %s: %w", s.dir, err)
 	}
 	all, err := s.Sessions()
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *Store) Skips() ([]record.Skip, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the skipped cells: %w", err)
+		return nil, fmt.Errorf("read the skipped cells in %s: %w", s.dir, err)
 	}
 	return out, nil
 }

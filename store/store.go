@@ -77,6 +77,7 @@ type Store struct {
 	db       *sql.DB
 	root     *os.Root // reads of evidence cannot leave the folder
 	version  int
+	readers  int // batches of trials that are loaded side by side, each on a connection
 	writable bool
 	lock     *os.File
 	scratch  string // a private copy of the database, removed by Close
@@ -291,15 +292,15 @@ func openDB(dir, address string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One connection: SQLite has one writer anyway, and a second connection
-	// would only cost memory.
+	// One connection to a store that is written to: SQLite has one writer anyway,
+	// and a second connection would only cost memory beside the load.
 	db.SetMaxOpenConns(1)
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		_ = db.Close()
 		return nil, err
 	}
-	return &Store{dir: dir, db: db, root: root, codec: parquetzstd.Codec{Level: zstd.SpeedFastest}}, nil
+	return &Store{dir: dir, db: db, root: root, readers: 1, codec: parquetzstd.Codec{Level: zstd.SpeedFastest}}, nil
 }
 
 // Dir returns the folder.

@@ -104,6 +104,10 @@ func checkTrials(t *testing.T, s *Store, n int) {
 	}
 	for i := range got {
 		want, ev := testTrial(i + 1)
+		if got[i].Session < 1 {
+			t.Fatalf("trial %d is of session %d", i+1, got[i].Session)
+		}
+		want.Session = got[i].Session
 		if d := cmp.Diff(*want, got[i], cmpopts.EquateEmpty()); d != "" {
 			t.Fatalf("trial %d is not what was stored (-want +got):\n%s", i+1, d)
 		}

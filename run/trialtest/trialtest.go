@@ -1,0 +1,219 @@
+// Package trialtest runs one trial of a workload in real sandboxes, from its real
+// images, as a study would.
+//
+// The data path: 1. Main, in the package's TestMain, lets the test's own binary be
+// /tare in the sandboxes; 2. Run builds the images that the roles name, or finds
+// them in the host's cache, takes the host's lock and opens a bridge; 3. in each
+// sandbox the engine runs one trial of the workload's study of one cell; 4. the
+// caller looks at the trial.
+package trialtest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tare/agent"
+	"tare/internal/image/imagetest"
+	"tare/internal/network"
+	"tare/internal/rootfs"
+	"tare/internal/state/statetest"
+	"tare/param"
+	"tare/plan"
+	"tare/record"
+	"tare/run"
+	"tare/sandbox"
+	sandboxall "tare/sandbox/all"
+	"tare/study"
+	"tare/workload"
+)
+
+// Program is one of `tare internal`.
+type Program func(args []string, stdout, stderr io.Writer) int
+
+// Main is for a package's TestMain; inside are the programs that its roles run
+// by `/tare internal NAME`:
+//
+//	func TestMain(m *testing.M) { os.Exit(trialtest.Main(m.Run, nil)) }
+func Main(tests func() int, inside map[string]Program) int {
+	if len(os.Args) < 3 || os.Args[1] != "internal" {
+		return tests()
+	}
+	if os.Args[2] == "agent" {
+		signal.Ignore(syscall.SIGINT)
+		if err := agent.Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
+			_, _ = fmt.Fprintln(os.Stderr, "agent:", err)
+			return 1
+		}
+		return 0
+	}
+	if p := inside[os.Args[2]]; p != nil {
+		return p(os.Args[3:], os.Stdout, os.Stderr)
+	}
+	_, _ = fmt.Fprintln(os.Stderr, "there is no", os.Args[2])
+	return 2
+}
+
+// Bench is what trials of a workload need of the host, for one test.
+type Bench struct {
+	w      workload.Workload
+	kinds  map[string]sandbox.Kind
+	images map[string]run.Image
+	root   string
+	net    *network.Bridge
+	state  string
+	n      int
+}
+
+// New takes the host for the rest of the test, and gets the images and programs
+// that the workload needs under each of values. A test that cannot have them is
+// skipped with what the host lacks.
+func New(t *testing.T, w workload.Workload, values ...param.Values) *Bench {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("trials in real sandboxes are too long for -short")
+	}
+	b := &Bench{w: w, kinds: map[string]sandbox.Kind{}, images: map[string]run.Image{}, state: t.TempDir()}
+	var needs []string
+	for _, v := range values {
+		v, err := param.Fill(w.Params(), v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roles, err := w.Roles(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range roles {
+			needs = append(needs, roles[i].Needs...)
+			if name := roles[i].Image; name != "" && b.images[name].Root == "" {
+				b.images[name] = run.Image{Root: imagetest.Tree(t, name), Digest: name} // may take a minute, so before the lock
+			}
+		}
+	}
+	b.root = root(t, needs)
+	statetest.HostLock(t)
+	statetest.Unchanged(t, fmt.Sprintf("trial%d-", os.Getpid()))
+	list, err := sandboxall.Kinds(sandboxall.Env{StateDir: b.state}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range list {
+		b.kinds[k.Name()] = k
+	}
+	if b.net, err = network.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.net.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// root is the tree of roles without an image.
+func root(t *testing.T, needs []string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := rootfs.Build(t.Context(), t.TempDir(), self, needs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tree.Missing) > 0 {
+		t.Skipf("not installed: %s", strings.Join(tree.Missing, ", "))
+	}
+	return tree.Path
+}
+
+// Each runs a trial in the baseline, in runc and in gVisor, one subtest each, and
+// gives those that ended well to check. A sandbox that the host cannot run is
+// skipped.
+func (b *Bench) Each(t *testing.T, v param.Values, isolate string, check func(*testing.T, *record.Trial)) {
+	t.Helper()
+	for _, kind := range []string{"process", "runc", "runsc-systrap"} {
+		t.Run(kind, func(t *testing.T) {
+			if err := b.kinds[kind].Check(t.Context()); err != nil {
+				t.Skip(err)
+			}
+			tr := b.Trial(t, v, kind, isolate)
+			if tr.Status != record.OK {
+				t.Fatalf("%+v", tr.Failure)
+			}
+			check(t, tr)
+		})
+	}
+}
+
+// Trial runs one trial in the sandbox of that kind; isolate is the end that is in
+// it, "" for a workload of one end.
+func (b *Bench) Trial(t *testing.T, v param.Values, kind, isolate string) *record.Trial {
+	t.Helper()
+	filled, err := param.Fill(b.w.Params(), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles, err := b.w.Roles(filled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := study.WorkloadInfo{
+		Params: b.w.Params(), Responses: b.w.Responses, Ends: len(roles),
+		Check: func(v param.Values) error { _, err := b.w.Roles(v); return err },
+	}
+	info.Launches = slices.ContainsFunc(roles, func(r workload.Role) bool { return r.Mode != workload.Exec })
+	cat := study.Catalogue{
+		Workloads: map[string]study.WorkloadInfo{b.w.Name(): info},
+		Sandboxes: map[string][]param.Param{kind: b.kinds[kind].Params()},
+	}
+	text := fmt.Sprintf("study: one\nbaseline: %q\nfactors:\n  sandbox: [%q]\n", kind, kind)
+	if isolate != "" {
+		text += fmt.Sprintf("  isolate: [%s]\n", isolate)
+	}
+	text += fmt.Sprintf("workloads:\n  it:\n    kind: %s\n", b.w.Name())
+	for name, value := range v {
+		text += fmt.Sprintf("    %s: %q\n", name, value)
+	}
+	text += "stop: {fixed: 1}\nsentinel: off\n"
+	st, err := study.Parse("one.yaml", []byte(text), cat, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.n++
+	e := &run.Engine{
+		ID: fmt.Sprintf("trial%d-%d", os.Getpid(), b.n), Study: st, Catalogue: cat, Kinds: b.kinds, Network: b.net, Images: b.images,
+		Workloads: map[string]workload.Workload{b.w.Name(): b.w}, Available: available,
+		Dirs: run.Dirs{State: filepath.Join(b.state, "trials"), Data: t.TempDir(), Memory: t.TempDir(), Root: b.root},
+	}
+	tr, ev := e.Trial(t.Context(), plan.Next{Cell: st.Strata[0].Cells[0], Block: 1, Attempt: 1, Seq: 1})
+	if tr.Status != record.OK {
+		for _, r := range ev.Raw {
+			t.Logf("%s: %.2000s", r.Name, r.Data)
+		}
+	}
+	return tr
+}
+
+// available reads the host's MemAvailable (proc_meminfo(5)), in bytes.
+func available() (int64, error) {
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(b), "MemAvailable:")
+	var kib int64
+	if _, err := fmt.Sscanf(rest, "%d kB", &kib); err != nil {
+		return 0, fmt.Errorf("this kernel does not tell MemAvailable: %w", err)
+	}
+	return kib << 10, nil
+}

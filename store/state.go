@@ -1,0 +1,43 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// State is how far the results are: equal states have the same trials and
+// sessions, and it is cheap to ask for.
+type State struct {
+	Trials      int
+	LastTrial   int64 // id
+	LastSession int64 // id
+	Skips       int
+}
+
+// State returns it.
+func (s *Store) State(ctx context.Context) (State, error) {
+	var x State
+	err := s.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM trials), (SELECT coalesce(max(id), 0) FROM trials),
+		(SELECT coalesce(max(id), 0) FROM sessions), (SELECT count(*) FROM skips)`).Scan(&x.Trials, &x.LastTrial, &x.LastSession, &x.Skips)
+	if err != nil {
+		return x, fmt.Errorf("read how far the results in %s are: %w", s.dir, err)
+	}
+	return x, nil
+}
+
+// Written says whether somebody writes to a results folder now, as its lock
+// tells. It takes no lock that a writer could meet: a shared one, for no longer
+// than the call, and a writer that begins at that very moment waits for it (lockDir).
+func Written(dir string) bool {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0) //nolint:gosec // below the folder that the user named
+	if err != nil {
+		return false // there is no lock, or we may not know
+	}
+	defer func() { _ = f.Close() }()
+	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+}
