@@ -3,7 +3,8 @@
 // machine.
 //
 // The data path: 1. the trials are put in order and the last good attempt of
-// each cell and block is kept; 2. for each stratum and response, the values of
+// each cell and block is kept, of its last round where the block ran again
+// because the machine changed about it (counting.go); 2. for each stratum and response, the values of
 // treatment and baseline in the same block become pairs; 3. package stat sums
 // them up, moderates the variances over the study and judges; 4. package plan,
 // fed with the same trials, says why each stratum stopped; 5. failures, warnings,
@@ -16,9 +17,11 @@ package analyse
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
+	"tare/analyse/published"
 	"tare/analyse/stat"
 	"tare/plan"
 	"tare/record"
@@ -41,17 +44,23 @@ type analysis struct {
 	plan     *plan.Plan
 	rule     stat.Rule
 	trials   []*record.Trial // in order
+	sentinel string          // key of its cell; "" for none
 	byCell   map[string][]*record.Trial
+	counting map[string]map[int]*record.Trial // by Cell.Key and block
+	skips    []record.Skip
 	skipped  map[string]string
 }
 
 // Analyse analyses a study. The order of trials does not matter. It changes
 // none of its arguments.
 func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts ...Option) *Result {
-	a := &analysis{study: st, rule: plan.Rule(st), plan: plan.New(st, skips),
+	a := &analysis{study: st, rule: plan.Rule(st), plan: plan.New(st, skips), skips: skips,
 		byCell: make(map[string][]*record.Trial), skipped: make(map[string]string)}
 	for _, o := range opts {
 		o(a)
+	}
+	if st.Sentinel != nil {
+		a.sentinel = st.Sentinel.Cell.Key()
 	}
 	for i := range trials {
 		a.trials = append(a.trials, &trials[i])
@@ -72,13 +81,19 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 		a.skipped[s.Cell.Key()] = s.Reason
 	}
 
-	r := &Result{Study: st.Name, Compare: st.Compare, Baseline: st.Baseline, Trials: len(trials), Skips: skips,
-		Confidence: a.rule.Confidence, Level: a.rule.Level(), Margin: a.rule.Margin}
+	r := &Result{Study: st.Name, Compare: st.Compare, Baseline: st.Baseline, Trials: len(trials), Skips: ofCells(skips),
+		Confidence: a.rule.Confidence, Level: a.rule.Level(), Margin: a.rule.Margin, Superseded: superseded(a.plan, a.trials)}
+	a.counting = r.Counting(trials)
 	r.Treatments = a.treatments()
 	r.Compared = a.compare()
+	r.Discoveries = discoveries(a.rule, r.Compared)
+	r.Ends = a.ends()
+	r.Published = published.Compare(st, a.rule, a.summary)
+	r.Structural = a.shares(r)
 	a.failures(r)
 	a.warnings(r)
 	r.Overheads = a.overheads()
+	a.epochs(r)
 	r.Reason = a.plan.Reason()
 	r.Finished = r.Reason != ""
 	r.Left = a.plan.Remaining(nil)
@@ -125,28 +140,26 @@ func (a *analysis) compare() []Comparison {
 	pools := map[bool]*struct{ s2, df []float64 }{true: {}, false: {}}
 	for i := range a.study.Strata {
 		s := &a.study.Strata[i]
-		var w study.Workload
-		if s.Workload >= 0 && s.Workload < len(a.study.Workloads) {
-			w = a.study.Workloads[s.Workload]
-		}
+		w := a.study.WorkloadOf(i)
 		var ending *plan.Ending
 		if e, ok := a.plan.Ending(i); ok {
 			ending = &e
 		}
-		var baseTrials []*record.Trial
+		baseline := ""
 		if s.Baseline >= 0 && s.Baseline < len(s.Cells) {
-			baseTrials = a.byCell[s.Cells[s.Baseline].Key()]
+			baseline = s.Cells[s.Baseline].Key()
 		}
 		for k, response := range a.responses(w) {
-			base := readings(baseTrials, response.Name)
+			base := a.readings(baseline, response.Name)
 			for j, cell := range s.Cells {
-				trials := a.byCell[cell.Key()]
-				own := readings(trials, response.Name)
+				key := cell.Key()
+				own := a.readings(key, response.Name)
 				c := Comparison{Workload: w.Label, Kind: w.Kind, Stratum: s.Key, Shared: s.Shared,
 					Treatment: a.study.Treatment(i, cell).Key(), Cell: cell, Baseline: j == s.Baseline,
-					Response: response, First: k == 0, Level: level(trials, own, response), Base: level(baseTrials, base, response),
-					Ending: ending, Skipped: a.skipped[cell.Key()], GaveUp: a.plan.GaveUp(cell)}
-				c.Failed, c.Failures = reasons(trials)
+					Response: response, First: k == 0, Level: level(a.counting[key], own, response), Base: level(a.counting[baseline], base, response),
+					Ending: ending, Skipped: a.skipped[key], GaveUp: a.plan.GaveUp(cell)}
+				c.Failed, c.Failures = reasons(a.byCell[key])
+				c.Steady = steadiness(a.counting[key], response.Name)
 				if c.Response.Unit == "" {
 					c.Response.Unit = cmp.Or(c.Level.Unit, c.Base.Unit)
 				}
@@ -233,17 +246,16 @@ func belowNoise(c *Comparison) string {
 	return s + of(c.Level) + " trials, and " + of(c.Base) + " of the baseline"
 }
 
-// readings returns the value in each block that was tried: that of the last good
-// attempt; NaN where every attempt failed, or it has no such value or one below
+// readings returns the value in each block in which a cell was tried: that of the
+// trial that counts; NaN where none does, or it has no such value or one below
 // noise.
-func readings(trials []*record.Trial, response string) map[int]float64 {
+func (a *analysis) readings(cell, response string) map[int]float64 {
+	trials := a.byCell[cell]
 	out := make(map[int]float64, len(trials))
 	for _, t := range trials {
-		if _, tried := out[t.Block]; !tried {
-			out[t.Block] = math.NaN()
-		}
+		out[t.Block] = math.NaN()
 	}
-	for block, t := range good(trials) {
+	for block, t := range a.counting[cell] {
 		if v, ok := t.Sample(response); ok && !t.BelowNoise(response) {
 			out[block] = v
 		}
@@ -251,18 +263,18 @@ func readings(trials []*record.Trial, response string) map[int]float64 {
 	return out
 }
 
-// good returns the last good attempt of each block.
-func good(trials []*record.Trial) map[int]*record.Trial {
-	out := make(map[int]*record.Trial, len(trials))
-	for _, t := range trials {
-		if t.Status != record.OK {
-			continue
-		}
-		if o := out[t.Block]; o == nil || t.Attempt >= o.Attempt {
-			out[t.Block] = t
+// summary sums up a response of any two cells of a stratum over the blocks that
+// have both: for ratios to another level than the baseline.
+func (a *analysis) summary(base, other record.Cell, response string) stat.Summary {
+	sum := stat.Summarise(pairs(a.readings(base.Key(), response), a.readings(other.Key(), response)))
+	for _, cell := range []record.Cell{base, other} {
+		for _, t := range a.counting[cell.Key()] {
+			if t.BelowNoise(response) {
+				sum.Undefined = response + " is below noise in " + cell.String()
+			}
 		}
 	}
-	return out
+	return sum
 }
 
 // pairs puts together the blocks in which both were tried.
@@ -276,10 +288,12 @@ func pairs(base, own map[int]float64) []stat.Pair {
 	return out
 }
 
-func level(trials []*record.Trial, values map[int]float64, response record.Response) Level {
+// level sums up the trials that count of a cell.
+func level(trials map[int]*record.Trial, values map[int]float64, response record.Response) Level {
 	l := Level{Unit: response.Unit}
 	var v []float64
-	for block, t := range good(trials) {
+	for _, block := range slices.Sorted(maps.Keys(trials)) {
+		t := trials[block]
 		x := values[block]
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			l.Missing++

@@ -50,7 +50,7 @@ func nameless(text string) string { return sandboxName.ReplaceAllString(text, "N
 
 func (a *analysis) failures(r *Result) {
 	for _, t := range a.trials {
-		if t.Status == record.OK {
+		if t.Status == record.OK || study.IsCounting(t.Cell) {
 			continue
 		}
 		r.Failed++
@@ -82,6 +82,7 @@ func (a *analysis) warnings(r *Result) {
 			}
 		}
 	}
+	a.uncounted(r)
 	if n := a.plan.Strays(); n > 0 {
 		r.Warnings = append(r.Warnings, Warning{Code: "strays",
 			Text: "some trials on record belong to no cell or no block of this study; they are not compared"})
@@ -135,7 +136,7 @@ func (a *analysis) overheads() []Overhead {
 	for _, t := range a.trials {
 		l, _ := t.Cell.Get(a.study.Compare)
 		b := by[l]
-		if b == nil || t.Status != record.OK {
+		if b == nil || t.Status != record.OK || a.isSentinel(t.Cell) || study.IsCounting(t.Cell) {
 			continue
 		}
 		b.trial = append(b.trial, t.Duration)

@@ -3,7 +3,9 @@ package analyse
 import (
 	"time"
 
+	"tare/analyse/published"
 	"tare/analyse/stat"
+	"tare/analyse/structural"
 	"tare/plan"
 	"tare/record"
 )
@@ -18,7 +20,7 @@ type Result struct {
 	Treatments []Treatment   `json:"treatments"`
 	Compared   []Comparison  `json:"comparisons"`
 	Trials     int           `json:"trials"` // attempts on record
-	Failed     int           `json:"failed"` // of them
+	Failed     int           `json:"failed"` // of them, those that count system calls left out
 	Failures   []FailedTrial `json:"failures,omitempty"`
 	Skips      []record.Skip `json:"skips,omitempty"`
 	Warnings   []Warning     `json:"warnings,omitempty"`
@@ -29,6 +31,21 @@ type Result struct {
 	Reason     string        `json:"reason,omitempty"` // why the study is finished; "" while it is not
 	Finished   bool          `json:"finished"`
 	Left       plan.Progress `json:"left"` // what is left when it is not
+
+	Sentinel *Sentinel `json:"sentinel,omitempty"` // nil when the study has none
+	Epochs   []Epoch   `json:"epochs,omitempty"`   // two or more; nil while the machine did not change
+
+	// Structural says, where system calls were to be counted, how much of each cost
+	// they explain: one entry for each treatment of such a stratum.
+	Structural []structural.Share `json:"structural,omitempty"`
+
+	Discoveries *Discoveries `json:"discoveries,omitempty"` // nil when no row has a p-value
+
+	Ends []Ends `json:"ends,omitempty"` // where each end of the workloads ran, by stratum
+
+	Published *published.Table `json:"published,omitempty"` // beside published figures; nil when the study asks for none
+
+	Superseded []Superseded `json:"superseded,omitempty"` // good trials that do not count, because their block ran again
 }
 
 // Treatment is a column of the results: what distinguishes a cell within its
@@ -57,11 +74,14 @@ type Comparison struct {
 	Estimate  stat.Estimate   `json:"estimate"`        // over the blocks that have both
 	Verdict   stat.Verdict    `json:"verdict,omitempty"`
 	Why       string          `json:"why,omitempty"`     // the verdict
+	P         *float64        `json:"p,omitempty"`       // p-value against a ratio of 1, all looks allowed for (stat.Rule.P); nil without an interval
+	Q         *float64        `json:"q,omitempty"`       // false discovery rate at which the row just counts among all rows with a P
 	Ending    *plan.Ending    `json:"ending,omitempty"`  // why measuring stopped; nil while it goes on
 	Skipped   string          `json:"skipped,omitempty"` // why this host cannot run the cell
 	GaveUp    string          `json:"gave_up,omitempty"` // why the cell was given up
 	Failed    int             `json:"failed,omitempty"`  // trials that failed, interrupted ones left out
 	Failures  []Reason        `json:"failures,omitempty"`
+	Steady    *Steadiness     `json:"steady,omitempty"` // within the trials; nil when no series follows the response
 }
 
 // Level sums up the good trials of a cell, the last good attempt of each block.

@@ -66,7 +66,7 @@ func (e Estimate) P() float64 {
 //
 // BenjaminiHochberg wants these. A study stops where it finds something, so the
 // p-value there by itself is too small: with it, at a wanted 5 %, there was a
-// discovery in 15 % of simulated studies of twelve equal pairs.
+// discovery in 12 % of simulated studies of twelve equal pairs, with this in 2.5 %.
 func (r Rule) P(e Estimate) float64 {
 	p := e.P()
 	looks := float64(len(r.Looks))

@@ -10,17 +10,17 @@ import (
 // one: it is worth DF degrees of freedom at the variance Var. The zero Prior
 // says nothing.
 type Prior struct {
-	DF  float64 // may be +Inf: the variances differ no more than chance makes them
+	DF  float64 // may be +Inf: the variance is known
 	Var float64
 	Cap float64 // a moderated variance has at most so many degrees of freedom: those of all the data
 }
 
 // minPooled is the number of comparisons below which nothing is learnt from the
-// others. Smyth's estimate of the spread of variances is rough from a handful,
-// and too small as often as too large: with four to six comparisons of mixed
-// scatter, 5.3 to 5.7 % of simulated comparisons of equal things were called
-// different (60,000 drawn), without pooling under 4 %, at hardly more blocks;
-// from ten on it is 5.2 %.
+// others. Smyth's estimate of the spread of variances is rough from a handful:
+// with four to six comparisons of mixed scatter (e^1; 60,000 drawn), 4.8 to 5.1 %
+// of equal things would be called different with it, and 3.4 to 5.0 % of A/A
+// studies have a false discovery. Without, it is 3.4 to 3.6 % and 1.6 to 2.1 %,
+// and 4 % more blocks, which is little to ask. With ten it is 4.7 and 2.2 %.
 const minPooled = 10
 
 // Moderate estimates the prior from sample variances s2 with df degrees of
@@ -29,6 +29,17 @@ const minPooled = 10
 // Appl. Genet. Mol. Biol. 3 (2004), section 6.2, doi 10.2202/1544-6115.1027, with
 // limma's later care: variances of zero are lifted to 1e-5 of the median, and
 // the degrees of freedom are capped at those of the pooled data.
+//
+// One thing is other than there: the degrees of freedom are those of a spread
+// half a standard error larger than the estimated one (that of a variance from g
+// values is sqrt(2/(g-1)) of it). The estimate is too small as often as too large,
+// and the first costs more: in studies of fixed size (3 to 6 blocks, 10 to 100
+// comparisons, scatter spread by e^0 to e^0.8) Smyth's own let up to 6.9 % of equal
+// things be called different at a plain 95 %, and up to 11 % of studies have one
+// that Bonferroni's correction leaves; this does up to 5.8 and 6.7 %. Of adaptive
+// A/A studies with 16 and 32 comparisons, 6.5 % had a false discovery and 2.5 %
+// have, at up to a fifth more blocks. A whole standard error would make it 1.1 %,
+// where 5 is promised, and ask for up to a seventh more on top.
 //
 // Three blocks alone leave two degrees of freedom and intervals that no study
 // could afford to shorten; the neighbours' variances lend some.
@@ -65,16 +76,13 @@ func Moderate(s2, df []float64) Prior {
 	for _, x := range e {
 		spread += (x - meanE) * (x - meanE)
 	}
-	spread = spread/(g-1) - known
-	p := Prior{Cap: sumDF}
-	if spread <= 0 {
-		p.DF = math.Inf(1)
-		p.Var = math.Exp(meanE)
-		return p
+	spread = max(0, spread/(g-1)-known)
+	p := Prior{Var: math.Exp(meanE), Cap: sumDF}
+	if spread > 0 {
+		h := trigammaInverse(spread)
+		p.Var = math.Exp(meanE + mathext.Digamma(h) - math.Log(h))
 	}
-	h := trigammaInverse(spread)
-	p.DF = 2 * h
-	p.Var = math.Exp(meanE + mathext.Digamma(h) - math.Log(h))
+	p.DF = 2 * trigammaInverse(spread+0.5*(spread+known)*math.Sqrt(2/(g-1)))
 	return p
 }
 

@@ -140,7 +140,10 @@ func TestModerateRecovers(t *testing.T) {
 		s2, df = append(s2, sigma2*chi2(d)/d), append(df, d)
 	}
 	p := Moderate(s2, df)
-	near(t, "d0", p.DF, d0, 0.6)
+	// Of 20,000 the prior takes nearly all that they say, and never more.
+	if p.DF > d0 || p.DF < 0.88*d0 {
+		t.Errorf("d0 = %.10g, want up to %d", p.DF, d0)
+	}
 	near(t, "s0²", p.Var, s0, 0.001)
 
 	// No spread but chance's: the prior is sure.
@@ -155,6 +158,14 @@ func TestModerateRecovers(t *testing.T) {
 	if _, d := p.Posterior(1, 5); d > p.Cap {
 		t.Errorf("%g degrees of freedom from %g in all", d, p.Cap)
 	}
+}
+
+// TestModerateDoubts: ten variances that are all alike, of two degrees of freedom
+// each, do not make the common one known: their spread could be half a standard
+// error, sqrt(2/9) of trigamma(1), without showing.
+func TestModerateDoubts(t *testing.T) {
+	p := Moderate(slices.Repeat([]float64{0.04}, 10), slices.Repeat([]float64{2}, 10))
+	near(t, "trigamma(d0/2)", trigamma(p.DF/2), 0.5*math.Sqrt(2.0/9)*math.Pi*math.Pi/6, 1e-9)
 }
 
 func TestModerateNeedsNeighbours(t *testing.T) {

@@ -1,0 +1,313 @@
+package compare
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"tare/analyse"
+	"tare/analyse/stat"
+	"tare/record"
+	"tare/store"
+	"tare/study"
+)
+
+// planted measures a study twice on machines that scatter by 1 %, the second time
+// with this factor on one cell.
+func planted(strata, treats int, cell string, factor float64) (a, b Side) {
+	sc := scenery{name: "planted", noise: 0.01, second: 1, strata: strata, treats: treats, fixed: [2]int{8, 8}}
+	r := rand.New(rand.NewPCG(11, 12))
+	tr := sc.truth(r, true)
+	sides := []*Side{&a, &b}
+	for i, s := range sides {
+		st := makeStudy(strata, treats)
+		st.Stop.Fixed, st.Seed = 8, uint64(i+1)
+		for j := range st.Strata {
+			for k, c := range st.Strata[j].Cells {
+				if c.Key() == cell {
+					tr.change[j][k] = math.Log(factor)
+				}
+			}
+		}
+		*s = Side{Name: string(rune('A' + i)), Study: st, Trials: sc.measure(r, tr, st, i == 1)}
+	}
+	return a, b
+}
+
+// throughStore puts a side into a results folder and reads it back.
+func throughStore(t *testing.T, s Side, host record.Host, version string) Side {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), s.Name)
+	db, err := store.Create(dir, store.Meta{StudySource: []byte("study: test\n"), StudyFile: "test.yaml", TareVersion: version,
+		Host: host, Started: time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.Trials {
+		if err := db.Append(context.Background(), &s.Trials[i], record.Evidence{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if db, err = store.OpenReadOnly(dir); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	if s.Trials, err = db.Trials(); err != nil {
+		t.Fatal(err)
+	}
+	if s.Sessions, err = db.Sessions(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func mustCompare(t *testing.T, a, b Side, opt Options) *Result {
+	t.Helper()
+	if opt.Describe == nil {
+		opt.Describe = describe
+	}
+	res, err := Compare(a, b, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := json.Marshal(res); err != nil {
+		t.Errorf("the result is not JSON: %v", err)
+	}
+	n := res.Counts
+	if n.Rows != len(res.Rows) || n.Changed+n.Unsure+n.Equivalent+n.Undecided+n.Missing != n.Rows {
+		t.Errorf("counts do not add up: %+v, %d rows", n, len(res.Rows))
+	}
+	return res
+}
+
+func mustGate(t *testing.T, res *Result, a, b Side, text string) []string {
+	t.Helper()
+	g, err := NewGate("--gate", text, a.Study, b.Study)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	br, err := res.Check([]*Gate{g})
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	out := []string{}
+	for _, x := range br {
+		out = append(out, res.Rows[x.Row].Cell.Key())
+	}
+	return out
+}
+
+const culprit = "workload=w4,sandbox=box3"
+
+// TestPlantedRegression finds 10 % in one cell of fifty, and nothing else.
+func TestPlantedRegression(t *testing.T) {
+	a, b := planted(10, 4, culprit, 1.1)
+	a = throughStore(t, a, record.Host{Kernel: "6.1"}, "1")
+	b = throughStore(t, b, record.Host{Kernel: "6.2"}, "1")
+	res := mustCompare(t, a, b, Options{})
+	if len(res.Rows) != 50 {
+		t.Fatalf("%d rows, want 50", len(res.Rows))
+	}
+	var changed []string
+	for i := range res.Rows {
+		r := &res.Rows[i]
+		if want := map[bool]Question{true: Level, false: Cost}[r.Baseline]; r.Question != want {
+			t.Errorf("%s answers %s, want %s", r.Cell, r.Question, want)
+		}
+		if r.Change().Changed {
+			changed = append(changed, r.Cell.Key())
+			for name, c := range map[string]*Change{"cost": r.Cost, "level": r.Level} {
+				if c.Verdict != stat.Slower || !c.Changed || math.Abs(c.Ratio-1.1) > 0.03 || c.Lo > 1.1 || c.Hi < 1.1 || *c.Q < *c.P {
+					t.Errorf("%s: %+v", name, c)
+				}
+			}
+		}
+	}
+	if d := cmp.Diff([]string{culprit}, changed); d != "" {
+		t.Errorf("changed: %s", d)
+	}
+	for text, want := range map[string][]string{
+		"worse than 5%":                   {culprit},
+		"surely worse than 5%":            {culprit},
+		"worse than 15%":                  {},
+		`changed and verdict == "slower"`: {culprit},
+		`changed && sandbox == "box1"`:    {},
+		`verdict == "faster" and changed`: {},
+		`factor["sandbox"] == "box3" && worse > 1.05 && workload in ["w4", "w5"]`: {culprit},
+		`missing or only_in != "" or failed_b > 0`:                                {},
+		`baseline and question == "cost"`:                                         {},
+	} {
+		if d := cmp.Diff(want, mustGate(t, res, a, b, text)); d != "" {
+			t.Errorf("gate %s: %s", text, d)
+		}
+	}
+	if d := cmp.Diff([]Difference{{"kernel", "6.1", "6.2"}}, res.Differences); d != "" {
+		t.Errorf("differences: %s", d)
+	}
+}
+
+// TestHigherIsBetter: a rate that falls is worse, whatever the ratio says.
+func TestHigherIsBetter(t *testing.T) {
+	a, b := planted(3, 4, culprit, 1)
+	for i := range b.Trials {
+		if b.Trials[i].Cell.Key() == "workload=w2,sandbox=box1" {
+			b.Trials[i].Samples[0].Value /= 1.25
+		}
+	}
+	opt := Options{Describe: func(study.Workload) []record.Response {
+		return []record.Response{{Name: "time", Unit: record.Second, Better: record.Higher}}
+	}}
+	res := mustCompare(t, a, b, opt)
+	if d := cmp.Diff([]string{"workload=w2,sandbox=box1"}, mustGate(t, res, a, b, "surely worse than 10%")); d != "" {
+		t.Error(d)
+	}
+	if got := mustGate(t, res, a, b, "worse_hi < worse_lo or worse > worse_hi or worse < worse_lo"); len(got) > 0 {
+		t.Errorf("ends of the interval out of order: %v", got)
+	}
+	if d := cmp.Diff([]string{"workload=w2,sandbox=box1"}, mustGate(t, res, a, b, `verdict == "slower" and changed and ratio < 0.9`)); d != "" {
+		t.Error(d)
+	}
+	opt.Describe = func(study.Workload) []record.Response {
+		return []record.Response{{Name: "time", Unit: record.Second, Better: record.Neither}}
+	}
+	res = mustCompare(t, a, b, opt)
+	if got := mustGate(t, res, a, b, "worse > 0 or worse <= 0"); len(got) > 0 {
+		t.Errorf("what has no better side is worse: %v", got)
+	}
+	if d := cmp.Diff([]string{"workload=w2,sandbox=box1"}, mustGate(t, res, a, b, `verdict == "lower" and changed`)); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestSelf compares results with themselves: 1 everywhere, and never changed.
+func TestSelf(t *testing.T) {
+	a, _ := planted(10, 4, culprit, 1)
+	for _, q := range Questions() {
+		res := mustCompare(t, a, a, Options{Question: q})
+		for i := range res.Rows {
+			if c := res.Rows[i].Change(); c.Ratio != 1 || *c.P != 1 || *c.Q != 1 || c.Changed || c.Verdict != stat.Equivalent && c.Verdict != stat.Undecided {
+				t.Errorf("%s: %+v", res.Rows[i].Cell, c)
+			}
+		}
+		if len(res.Differences) > 0 || res.Counts.Changed > 0 {
+			t.Errorf("differs from itself: %+v %+v", res.Differences, res.Counts)
+		}
+	}
+}
+
+// TestShuffledAndTurned: the order of trials says nothing; A and B exchanged turn
+// every ratio round and nothing else.
+func TestShuffledAndTurned(t *testing.T) {
+	a, b := planted(6, 4, culprit, 1.2)
+	res := mustCompare(t, a, b, Options{})
+	shuffled := b
+	shuffled.Trials = slices.Clone(b.Trials)
+	r := rand.New(rand.NewPCG(5, 6))
+	r.Shuffle(len(shuffled.Trials), func(i, j int) {
+		shuffled.Trials[i], shuffled.Trials[j] = shuffled.Trials[j], shuffled.Trials[i]
+	})
+	if d := cmp.Diff(res, mustCompare(t, a, shuffled, Options{})); d != "" {
+		t.Errorf("another order of trials: %s", d)
+	}
+	turned := mustCompare(t, b, a, Options{})
+	near := cmpopts.EquateApprox(1e-9, 1e-12)
+	for i := range res.Rows {
+		for name, pair := range map[string][2]*Change{"cost": {res.Rows[i].Cost, turned.Rows[i].Cost}, "level": {res.Rows[i].Level, turned.Rows[i].Level}} {
+			x, y := pair[0], pair[1]
+			if x == nil && y == nil {
+				continue
+			}
+			want := Change{Ratio: 1 / x.Ratio, Lo: 1 / x.Hi, Hi: 1 / x.Lo, P: x.P, Q: x.Q, SE: x.SE, DF: x.DF, Changed: x.Changed}
+			got := *y
+			got.Verdict, got.Why = "", ""
+			if d := cmp.Diff(want, got, near); d != "" {
+				t.Errorf("%s of %s turned round: %s", name, res.Rows[i].Cell, d)
+			}
+			opposite := map[stat.Verdict]stat.Verdict{stat.Slower: stat.Faster, stat.Faster: stat.Slower}
+			want.Verdict = x.Verdict
+			if o, ok := opposite[x.Verdict]; ok {
+				want.Verdict = o
+			}
+			if y.Verdict != want.Verdict {
+				t.Errorf("%s of %s: %s, turned round %s", name, res.Rows[i].Cell, x.Verdict, y.Verdict)
+			}
+		}
+	}
+}
+
+// TestByHand computes one row from its trials: the cost by the ratios of the
+// blocks, without moderation, and the level by the values.
+func TestByHand(t *testing.T) {
+	a, b := planted(1, 1, "workload=w1,sandbox=box1", 1.07)
+	res := mustCompare(t, a, b, Options{})
+	value := func(s Side, cell string) map[int]float64 {
+		out := map[int]float64{}
+		for _, x := range s.Trials {
+			if x.Cell.Key() == cell {
+				out[x.Block] = math.Log(x.Samples[0].Value)
+			}
+		}
+		return out
+	}
+	moments := func(v []float64) (mean, se2 float64) {
+		for _, x := range v {
+			mean += x / float64(len(v))
+		}
+		for _, x := range v {
+			se2 += sq(x-mean) / float64(len(v)-1) / float64(len(v))
+		}
+		return mean, se2
+	}
+	cost := func(s Side) (out []float64) {
+		base := value(s, "workload=w1,sandbox=process")
+		for k, v := range value(s, "workload=w1,sandbox=box1") {
+			out = append(out, v-base[k])
+		}
+		return out
+	}
+	level := func(s Side) (out []float64) {
+		for _, v := range value(s, "workload=w1,sandbox=box1") {
+			out = append(out, v)
+		}
+		return out
+	}
+	row := res.Rows[1]
+	for name, c := range map[string]struct {
+		of  func(Side) []float64
+		got *Change
+	}{"cost": {cost, row.Cost}, "level": {level, row.Level}} {
+		ma, va := moments(c.of(a))
+		mb, vb := moments(c.of(b))
+		df := sq(va+vb) / (va*va/7 + vb*vb/7)
+		if got := c.got; math.Abs(math.Log(got.Ratio)-(mb-ma)) > 1e-12 || math.Abs(got.SE-math.Sqrt(va+vb)) > 1e-12 || math.Abs(got.DF-df) > 1e-9 {
+			t.Errorf("%s: %+v, want ratio %g, se %g, df %g", name, got, math.Exp(mb-ma), math.Sqrt(va+vb), df)
+		}
+		if got := c.got; got.HasInterval() != true || (*got.P < 0.05) != (got.Lo > 1 || got.Hi < 1) {
+			t.Errorf("%s: p %g beside the interval %g to %g", name, *got.P, got.Lo, got.Hi)
+		}
+	}
+}
+
+// TestSupersededTrialsHaveNoLevel: a good trial of a round that is over is not in
+// the level either, as it is in no ratio.
+func TestSupersededTrialsHaveNoLevel(t *testing.T) {
+	a, _ := planted(1, 1, "", 1)
+	cell := a.Study.Strata[0].Cells[0]
+	res := &analyse.Result{Superseded: []analyse.Superseded{{Block: 2, Attempt: 1, Cell: cell}}}
+	all := levelPart(counting(&analyse.Result{}, a.Trials)[cellKey(cell)], "time")
+	rest := levelPart(counting(res, a.Trials)[cellKey(cell)], "time")
+	if all.n != 8 || rest.n != 7 || all.mean == rest.mean {
+		t.Errorf("%d and %d blocks, %g and %g", all.n, rest.n, all.mean, rest.mean)
+	}
+}

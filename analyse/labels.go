@@ -1,0 +1,12 @@
+package analyse
+
+import (
+	"tare/record"
+)
+
+// LabelNames are the names of labels that Analyse looks at: it reads the samples
+// without any label, and those that have one of these. Whoever loads trials for
+// an analysis alone may leave the others out.
+func LabelNames() []string {
+	return []string{"collector", record.LabelSandbox, record.LabelResponse, record.LabelCall}
+}

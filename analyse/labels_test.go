@@ -1,0 +1,49 @@
+package analyse
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"tare/record"
+)
+
+// TestLabelNamesAreAll: each label that a file of this package asks for is among
+// LabelNames; else an analysis of trials loaded with them would lack something,
+// and nobody would see it.
+func TestLabelNamesAreAll(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := regexp.MustCompile(`Labels\.(Get|Pairs)\(([^)]*)\)`)
+	n := 0
+	for _, f := range files {
+		if strings.HasSuffix(f, "_test.go") {
+			continue
+		}
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range asked.FindAllSubmatch(b, -1) {
+			n++
+			name := strings.Trim(string(m[2]), `"`)
+			if name == "record.LabelResponse" {
+				name = record.LabelResponse
+			}
+			if f == "ends.go" && name == "end" {
+				continue // of samples that have the label sandbox, too, and come with all their labels
+			}
+			if !slices.Contains(LabelNames(), name) {
+				t.Errorf("%s asks for %s, which LabelNames does not name", f, m[0])
+			}
+		}
+	}
+	if n < 3 {
+		t.Errorf("only %d places ask for a label: look at this test", n)
+	}
+}

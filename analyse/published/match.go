@@ -1,0 +1,110 @@
+package published
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/param"
+	"tare/study"
+)
+
+// mapping says what of a study measures a figure, and what is other there.
+type mapping struct {
+	kind     string            // of the workload
+	isolate  string            // the isolated end; "" server, which is also that of a workload with one end
+	params   map[string]string // values that the workload must have: alternatives apart by "|", an empty one for "not given"
+	theirs   map[string]string // values that the guide has, in the same words, and the workload may have or not
+	response string
+	other    []string // what is other here than there
+}
+
+// find returns the strata that the mapping is of, in the study's order. A
+// workload that does not compare the response has no ratio of it, and is none.
+func find(st *study.Study, m mapping) []int {
+	var out []int
+	for i := range st.Strata {
+		s := &st.Strata[i]
+		if s.Workload < 0 || s.Workload >= len(st.Workloads) {
+			continue
+		}
+		if w := &st.Workloads[s.Workload]; w.Kind == m.kind && compares(w, m.response) && m.suits(s, w) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func compares(w *study.Workload, response string) bool {
+	for _, r := range w.Responses {
+		if r == response {
+			return true
+		}
+	}
+	return false
+}
+
+// suits reports whether a stratum's parameters are those of the mapping. A
+// parameter is a level of the cells, or fixed by the workload, or has its default,
+// which only the workload's package knows: the mapping lists it as not given.
+func (m *mapping) suits(s *study.Stratum, w *study.Workload) bool {
+	for name, want := range m.params {
+		if !oneOf(value(s, w, name), want) {
+			return false
+		}
+	}
+	isolate, _ := s.Shared.Get(study.FactorIsolate)
+	return cmp.Or(isolate, "server") == cmp.Or(m.isolate, "server")
+}
+
+// value is a parameter as the study gives it; "" when it does not.
+func value(s *study.Stratum, w *study.Workload, name string) string {
+	if v, ok := s.Shared.Get(name); ok {
+		return v
+	}
+	return w.Params[name]
+}
+
+func oneOf(got, alternatives string) bool {
+	for alt := range strings.SplitSeq(alternatives, "|") {
+		if same(got, alt) {
+			return true
+		}
+	}
+	return false
+}
+
+// expected is what is other in a stratum than there: its parameters first.
+func (m *mapping) expected(s *study.Stratum, w *study.Workload) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(m.theirs)) {
+		got, want := value(s, w, name), m.theirs[name]
+		if oneOf(got, want) {
+			continue
+		}
+		want = strings.ReplaceAll(strings.TrimPrefix(want, "|"), "|", " or ")
+		out = append(out, fmt.Sprintf("%s is %s here, and %s in the guide", name, cmp.Or(got, "not given"), want))
+	}
+	return append(out, m.other...)
+}
+
+// same reports whether two values of a parameter are one, however written.
+func same(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, errX := param.ParseSize(a)
+	if y, err := param.ParseSize(b); errX == nil && err == nil {
+		return x == y
+	}
+	d, errD := param.ParseDuration(a)
+	if e, err := param.ParseDuration(b); errD == nil && err == nil {
+		return d == e
+	}
+	f, errF := strconv.ParseFloat(a, 64)
+	g, err := strconv.ParseFloat(b, 64)
+	return errF == nil && err == nil && f == g
+}

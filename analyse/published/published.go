@@ -1,0 +1,209 @@
+// Package published sets the ratios that a study measured beside figures that
+// others published, and says whether the two agree.
+//
+// The data path: 1. the figures are read from the embedded file as it was copied,
+// its comments included (figures.go); 2. a mapping, written as data, says which
+// workload kind, parameters, isolated end and response a figure is of, and what is
+// other here than there (guide.go); 3. the study's strata are searched for each
+// figure (match.go); 4. the measured ratio to the published one's base is made of
+// the blocks that have both, by the same statistics as all others, its variances
+// moderated over all rows of the table; 5. judge.go calls it.
+//
+// It is pure: values come through a function, and nothing is read or run.
+package published
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/analyse/stat"
+	"tare/record"
+	"tare/study"
+)
+
+// Table is what a study measured beside what was published.
+type Table struct {
+	Name     string   `json:"name"`  // the study's word for it
+	Title    string   `json:"title"` // "the gVisor performance guide"
+	Source   string   `json:"source"`
+	Date     string   `json:"date"`
+	Ratio    string   `json:"ratio"`  // what is divided by what: runsc/runc
+	Factor   float64  `json:"factor"` // by which intervals are widened: a convention, see Judge
+	Widest   float64  `json:"widest"` // relative half-width from which an interval does not agree
+	Margin   float64  `json:"margin"` // ratios this near to 1 are equal: the study's
+	Notes    []string `json:"notes"`  // what is other for all rows
+	Rows     []Row    `json:"rows"`   // in the order of the source
+	Agree    int      `json:"agree"`
+	Same     int      `json:"same_direction"`
+	Disagree int      `json:"disagree"`
+	Unsure   int      `json:"undecided"`
+	Missing  int      `json:"not_measured"`
+	Summary  string   `json:"summary"` // the counts in a sentence
+}
+
+// Judged is the number of rows that have a measured interval.
+func (t *Table) Judged() int { return t.Agree + t.Same + t.Disagree + t.Unsure }
+
+// Row is one published ratio, and one stratum of the study that measures it. A
+// figure that two strata measure has two rows.
+type Row struct {
+	Figure
+	Stratum   string     `json:"stratum,omitempty"`  // Stratum.Key; "" when the study has none
+	Workload  string     `json:"workload,omitempty"` // its label in the study
+	Response  string     `json:"response,omitempty"`
+	Measured  []Measured `json:"measured,omitempty"` // each of the other side's levels, in the study's order
+	Agreement Agreement  `json:"agreement"`          // of the level that the figure is of
+	Why       string     `json:"why"`                // the agreement
+	Expected  []string   `json:"expected,omitempty"` // what is other here than there, beside the notes of the table
+}
+
+// Measured is the ratio of one level to the base, here.
+type Measured struct {
+	Level     string        `json:"level"` // of the factor sandbox, such as runsc-ptrace
+	Name      string        `json:"name"`  // the level, and what is nested below it
+	Cell      record.Cell   `json:"cell"`
+	Estimate  stat.Estimate `json:"estimate"`
+	Compared  bool          `json:"compared,omitempty"` // the row's agreement is about this one
+	Agreement Agreement     `json:"agreement"`
+}
+
+// Values is where the measured values come from: the values of two cells of one
+// stratum, block by block.
+type Values func(base, other record.Cell, response string) stat.Summary
+
+// Compare makes the table that the study asks for; nil when it asks for none, or
+// for one that this version does not have.
+func Compare(st *study.Study, rule stat.Rule, values Values) *Table {
+	if st.Published != guideName {
+		return nil
+	}
+	figures, err := guideFigures()
+	if err != nil { // a test parses what is embedded
+		return nil
+	}
+	t := guideTable()
+	t.Factor, t.Widest, t.Margin = Factor, Widest, rule.Margin
+	var sums []stat.Summary // of all Measured, in order
+	var s2, df []float64
+	for _, f := range figures {
+		m := guideMapping(f)
+		strata := find(st, m)
+		if len(strata) == 0 {
+			t.Rows = append(t.Rows, Row{Figure: f, Agreement: NotMeasured, Why: "the study does not measure it", Expected: m.other})
+		}
+		for _, i := range strata {
+			s := &st.Strata[i]
+			w := &st.Workloads[s.Workload]
+			row := Row{Figure: f, Stratum: s.Key, Workload: w.Label, Response: m.response, Expected: m.expected(s, w)}
+			base, others := sides(s)
+			for _, cell := range others {
+				level, _ := cell.Get(study.FactorSandbox)
+				row.Measured = append(row.Measured, Measured{Level: level, Name: name(level, cell, s.Shared), Cell: cell, Compared: level == study.PublishedOther+"-"+f.Platform})
+				sum := values(base, cell, m.response)
+				if sums = append(sums, sum); sum.Undefined == "" && sum.N > 1 {
+					s2, df = append(s2, sum.Var), append(df, float64(sum.N-1))
+				}
+			}
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	prior := stat.Moderate(s2, df)
+	for i, n := 0, 0; i < len(t.Rows); i++ {
+		row := &t.Rows[i]
+		for j := range row.Measured {
+			m := &row.Measured[j]
+			m.Estimate = rule.Estimate(sums[n], prior)
+			m.Agreement, _ = Judge(row.Ratio, m.Estimate, rule.Margin)
+			n++
+		}
+		row.judge(rule.Margin)
+		t.count(row.Agreement)
+	}
+	t.Summary = t.sentence()
+	return t
+}
+
+// judge gives the row the agreement of the level that its figure is of.
+func (r *Row) judge(margin float64) {
+	if r.Stratum == "" {
+		return
+	}
+	at := slices.IndexFunc(r.Measured, func(m Measured) bool { return m.Compared })
+	if at < 0 {
+		r.Agreement, r.Why = NotMeasured, fmt.Sprintf("the study does not measure %s-%s", study.PublishedOther, r.Platform)
+		if len(r.Measured) == 0 {
+			r.Why = fmt.Sprintf("the study does not measure both %s and %s here", study.PublishedBase, study.PublishedOther)
+		}
+		return
+	}
+	r.Agreement, r.Why = Judge(r.Ratio, r.Measured[at].Estimate, margin)
+}
+
+func (t *Table) count(a Agreement) {
+	switch a {
+	case Agrees:
+		t.Agree++
+	case SameDirection:
+		t.Same++
+	case Disagrees:
+		t.Disagree++
+	case Undecided:
+		t.Unsure++
+	default:
+		t.Missing++
+	}
+}
+
+// sides returns the base's cell and the others'. Where factors nested under the
+// base make several cells, the first is taken. Without a base there is nothing
+// to divide by, and so no others.
+func sides(s *study.Stratum) (base record.Cell, others []record.Cell) {
+	for _, c := range s.Cells {
+		switch level, _ := c.Get(study.FactorSandbox); {
+		case level == study.PublishedBase && base == nil:
+			base = c
+		case strings.HasPrefix(level, study.PublishedOther):
+			others = append(others, c)
+		}
+	}
+	if base == nil {
+		return nil, nil
+	}
+	return base, others
+}
+
+// name is a level with what distinguishes the cell otherwise within its stratum.
+func name(level string, cell, shared record.Cell) string {
+	for _, l := range cell {
+		if _, ok := shared.Get(l.Factor); !ok && l.Factor != study.FactorSandbox {
+			level += " " + l.Factor + "=" + l.Value
+		}
+	}
+	return level
+}
+
+// sentence is the table in a line: how many agree.
+func (t *Table) sentence() string {
+	n := t.Judged()
+	if n == 0 {
+		return fmt.Sprintf("None of the %d ratios that %s published is measured yet.", len(t.Rows), t.Title)
+	}
+	s := fmt.Sprintf("%d of %d ratios that %s published agree with what is measured here", t.Agree, n, t.Title)
+	var rest []string
+	for _, p := range []struct {
+		n    int
+		word string
+	}{{t.Same, "point in the same direction"}, {t.Disagree, "disagree"}, {t.Unsure, "are undecided"}} {
+		if p.n == 1 {
+			p.word = strings.NewReplacer("point in", "points in", "disagree", "disagrees", "are", "is").Replace(p.word)
+		}
+		if p.n > 0 {
+			rest = append(rest, fmt.Sprintf("%d %s", p.n, p.word))
+		}
+	}
+	if len(rest) > 0 {
+		s += "; " + strings.Join(rest, ", ")
+	}
+	return s + "."
+}
