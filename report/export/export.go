@@ -52,7 +52,7 @@ func JSON(w io.Writer, res *analyse.Result, hosts []record.Host) error {
 func CSV(w io.Writer, res *analyse.Result) error {
 	c := csv.NewWriter(w)
 	rows := [][]string{{"workload", "stratum", "treatment", "baseline", "response", "unit", "better", "n", "value", "min", "max",
-		"base", "ratio", "lo", "hi", "verdict", "why", "blocks", "stopped", "failed", "skipped", "gave_up"}}
+		"base", "ratio", "lo", "hi", "verdict", "why", "blocks", "stopped", "failed", "skipped", "gave_up", "p", "q"}}
 	for i := range res.Compared {
 		x := &res.Compared[i]
 		e := &x.Estimate
@@ -79,12 +79,20 @@ func CSV(w io.Writer, res *analyse.Result) error {
 		}
 		rows = append(rows, []string{x.Workload, x.Stratum, x.Treatment, strconv.FormatBool(x.Baseline), x.Response.Name,
 			string(x.Response.Unit), string(x.Response.Better), strconv.Itoa(n), value, least, most,
-			base, ratio, lo, hi, string(x.Verdict), x.Why, blocks, stopped, strconv.Itoa(x.Failed), x.Skipped, x.GaveUp})
+			base, ratio, lo, hi, string(x.Verdict), x.Why, blocks, stopped, strconv.Itoa(x.Failed), x.Skipped, x.GaveUp, optional(x.P), optional(x.Q)})
 	}
 	if err := c.WriteAll(rows); err != nil {
 		return fmt.Errorf("write CSV: %w", err)
 	}
 	return nil
+}
+
+// optional is number of a value that may not be there.
+func optional(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return number(*v)
 }
 
 // number writes all digits; a value that is not a number is empty, as R and

@@ -21,6 +21,7 @@ import (
 
 	"tare/record"
 	"tare/store"
+	"tare/study"
 )
 
 func sequence(trials []record.Trial) Trials {
@@ -126,8 +127,8 @@ func TestParquet(t *testing.T) {
 func benchData() (Bench, []record.Trial) {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	b := Bench{Study: "first look", Compare: "sandbox", Baseline: "process", Sessions: []store.Session{
-		{Started: at, Host: record.Host{Hostname: "h1", Arch: "x86_64", Threads: 2}},
-		{Started: at.Add(time.Hour), Host: record.Host{Hostname: "h2", Arch: "arm64", Threads: 4}},
+		{ID: 1, Started: at, Host: record.Host{Hostname: "h1", Arch: "x86_64", Threads: 2}},
+		{ID: 2, Started: at.Add(time.Hour), Host: record.Host{Hostname: "h2", Arch: "arm64", Threads: 4}},
 	}, Responses: map[string][]record.Response{"a/b": {
 		{Name: "latency", Unit: record.Second, Better: record.Lower},
 		{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher},
@@ -139,7 +140,7 @@ func benchData() (Bench, []record.Trial) {
 			if s == "vm-2" {
 				slow = 2
 			}
-			trials = append(trials, record.Trial{Status: record.OK, Start: at.Add(time.Minute),
+			trials = append(trials, record.Trial{Status: record.OK, Session: 1, Start: at.Add(time.Minute),
 				Cell: record.Cell{{Factor: "workload", Value: "a/b"}, {Factor: "sandbox", Value: s}},
 				Samples: []record.Sample{{Name: "latency", Unit: record.Second, Value: slow * (1e-5 + float64(i)*1e-9)},
 					{Name: "throughput", Unit: record.BytesPerSecond, Value: 4e6 / slow}, {Name: "not_compared", Unit: record.Count, Value: 1}}})
@@ -148,7 +149,7 @@ func benchData() (Bench, []record.Trial) {
 	failed := trials[1]
 	failed.Status = record.Failed
 	nan := trials[0]
-	nan.Start = at.Add(2 * time.Hour)
+	nan.Session, nan.Start = 2, at.Add(-time.Hour) // that machine's clock was late
 	nan.Samples = []record.Sample{{Name: "latency", Value: math.NaN()}, {Name: "throughput", Value: 1}}
 	return b, append(trials, failed, nan)
 }
@@ -156,7 +157,9 @@ func benchData() (Bench, []record.Trial) {
 func TestGoBench(t *testing.T) {
 	b, trials := benchData()
 	var out bytes.Buffer
-	if err := GoBench(&out, b, sequence(append(trials[:2:2], trials[16:]...))); err != nil {
+	counting := trials[1] // its figures are slowed
+	counting.Cell = study.CountingCell(counting.Cell)
+	if err := GoBench(&out, b, sequence(append(trials[:2:2], append(trials[16:18:18], counting)...))); err != nil {
 		t.Fatal(err)
 	}
 	const want = `study: first look
@@ -182,6 +185,15 @@ BenchmarkTrial/workload=a%2Fb/sandbox=vm%2D2	1	1 throughput-B/s
 `
 	if d := cmp.Diff(want, out.String()); d != "" {
 		t.Error(d)
+	}
+	// A trial of no known session is of no known machine, not of the last one.
+	trials[0].Session = 7
+	out.Reset()
+	if err := GoBench(&out, b, sequence(append(trials[:2:2], trials[17]))); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "host: \nos: \nkernel: \narch: \ncpu: \nthreads: \n") {
+		t.Errorf("a trial of no known session:\n%s", out.String())
 	}
 }
 

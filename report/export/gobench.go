@@ -11,6 +11,7 @@ import (
 
 	"tare/record"
 	"tare/store"
+	"tare/study"
 )
 
 // Bench says what GoBench puts into words around the trials.
@@ -18,11 +19,11 @@ type Bench struct {
 	Study     string
 	Compare   string                       // the compared factor
 	Baseline  string                       // its level
-	Sessions  []store.Session              // in order; a trial is of the last that began before it
+	Sessions  []store.Session              // a trial names its own by ID
 	Responses map[string][]record.Response // what is compared, by the level of the factor workload
 }
 
-// GoBench writes each good trial as a line of the Go benchmark format
+// GoBench writes each good trial, those that counted system calls left out, as a line of the Go benchmark format
 // (https://go.googlesource.com/proposal/+/master/design/14313-benchmark-format.md),
 // which benchstat reads: the cell as BenchmarkTrial/FACTOR=LEVEL..., each
 // compared response as a value of the unit RESPONSE-UNIT (latency-sec/op), study
@@ -47,7 +48,7 @@ func GoBench(w io.Writer, b Bench, trials Trials) error {
 			} else if n--; n < 0 {
 				break // added since the first pass
 			}
-			if level, _ := t.Cell.Get(b.Compare); t.Status == record.OK && (level == b.Baseline) == base {
+			if level, _ := t.Cell.Get(b.Compare); t.Status == record.OK && (level == b.Baseline) == base && !study.IsCounting(t.Cell) {
 				last = b.line(buf, &t, last)
 			}
 		}
@@ -73,21 +74,20 @@ func (b *Bench) line(w io.Writer, t *record.Trial, last int) int {
 	}
 	s := b.session(t)
 	if s != last {
-		machine(w, &b.Sessions[s].Host)
+		h := record.Host{} // unknown: the keys are unset
+		if s >= 0 {
+			h = b.Sessions[s].Host
+		}
+		machine(w, &h)
 	}
 	fmt.Fprintf(w, "%s\t1%s\n", benchName(t.Cell), values.String())
 	return s
 }
 
-// session returns the index of the session a trial is of; -1 without sessions.
+// session returns the index of the session that stored a trial; -1 for a trial of
+// none of them.
 func (b *Bench) session(t *record.Trial) int {
-	at := min(0, len(b.Sessions)-1)
-	for i := range b.Sessions {
-		if !b.Sessions[i].Started.After(t.Start) {
-			at = i
-		}
-	}
-	return at
+	return slices.IndexFunc(b.Sessions, func(s store.Session) bool { return s.ID == t.Session })
 }
 
 // units tells benchstat which direction is better, where that is the same in
@@ -163,7 +163,11 @@ func machine(w io.Writer, h *record.Host) {
 	config(w, "kernel", h.Kernel)
 	config(w, "arch", h.Arch)
 	config(w, "cpu", h.CPUModel)
-	config(w, "threads", fmt.Sprint(h.Threads))
+	threads := ""
+	if h.Threads > 0 {
+		threads = fmt.Sprint(h.Threads)
+	}
+	config(w, "threads", threads)
 	config(w, "virtualization", h.Virtualization)
 }
 

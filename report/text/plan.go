@@ -9,6 +9,7 @@ import (
 
 	"tare/plan"
 	"tare/record"
+	"tare/report/words"
 	"tare/study"
 )
 
@@ -29,8 +30,13 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 	for i := range st.Strata {
 		cells += len(st.Strata[i].Cells)
 	}
-	can := cells - len(p.Skips)
-	title := fmt.Sprintf("%s: %s, %s compared by %s against %s", st.Name, count(cells, "cell"), count(len(st.Workloads), "workload"), st.Compare, st.Baseline)
+	can := cells
+	for _, s := range p.Skips {
+		if (st.Sentinel == nil || s.Cell.Key() != st.Sentinel.Cell.Key()) && !study.IsCounting(s.Cell) {
+			can--
+		}
+	}
+	title := fmt.Sprintf("%s: %s, %s compared by %s against %s", st.Name, words.Count(cells, "cell"), words.Count(len(st.Workloads), "workload"), st.Compare, st.Baseline)
 	b.WriteString(wrap(title, opt.width(), "  ") + "\n")
 	if st.About != "" {
 		b.WriteString(wrap(st.About, opt.width(), "") + "\n")
@@ -45,31 +51,57 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 		fmt.Fprintf(&b, "trials done: %d\n", r.Done)
 	}
 	if r.AtLeast == r.AtMost {
-		fmt.Fprintf(&b, "trials to do: %d\n", r.AtMost)
+		fmt.Fprintf(&b, "trials to do: %d", r.AtMost)
 	} else {
-		fmt.Fprintf(&b, "trials to do: %d to %d, depending on what they show\n", r.AtLeast, r.AtMost)
+		fmt.Fprintf(&b, "trials to do: %d to %d, depending on what they show", r.AtLeast, r.AtMost)
 	}
+	if r.Sentinels > 0 {
+		fmt.Fprintf(&b, ", up to %d of them the sentinel's", r.Sentinels)
+	}
+	b.WriteString("\n")
 	b.WriteString(wrap(expected(r), opt.width(), "    ") + "\n")
 	fmt.Fprintf(&b, "seed: %d\n", st.Seed)
-	if len(p.Order) > 0 {
-		b.WriteString("\nthe first pass:\n" + orderGrid(p.Order).render(opt))
-		if len(p.Order) < can {
-			fmt.Fprintf(&b, "... and %d more\n", can-len(p.Order))
+	watched := slices.ContainsFunc(p.Order, func(n plan.Next) bool { return n.Sentinel })
+	if watched {
+		b.WriteString(wrap("sentinel: "+st.Sentinel.String(), opt.width(), "    ") + "\n")
+	} else if st.Sentinel != nil {
+		b.WriteString("sentinel: none, since this host cannot run it\n")
+	}
+	if n := r.Counting; n > 0 {
+		b.WriteString(wrap("calls: "+words.Count(n, "trial")+" more "+map[bool]string{true: "counts", false: "count"}[n == 1]+" system calls, each before the first block of a stratum", opt.width(), "    ") + "\n")
+	}
+	order := slices.DeleteFunc(slices.Clone(p.Order), func(n plan.Next) bool { return n.Sentinel || n.Counting })
+	if len(order) > 0 {
+		first := "\nthe first pass:\n"
+		if watched {
+			first = "\nthe first pass, after the sentinel:\n"
+		}
+		b.WriteString(first + orderGrid(order).render(opt))
+		if len(order) < can {
+			fmt.Fprintf(&b, "... and %d more\n", can-len(order))
 		}
 	}
-	writeSkips(&b, p.Skips, opt)
+	var cellsOnly []record.Skip
+	for _, s := range p.Skips {
+		if study.IsCounting(s.Cell) {
+			b.WriteString("\n" + wrap("calls: "+s.Reason, opt.width(), "    ") + "\n")
+		} else {
+			cellsOnly = append(cellsOnly, s)
+		}
+	}
+	writeSkips(&b, cellsOnly, opt)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
 // expected is a sentence about the time that is left.
 func expected(r plan.Progress) string {
-	s := "time: " + Duration(r.LeastTime)
-	if Duration(r.LeastTime) != Duration(r.MostTime) {
-		s += " to " + Duration(r.MostTime)
+	s := "time: " + words.Duration(r.LeastTime)
+	if words.Duration(r.LeastTime) != words.Duration(r.MostTime) {
+		s += " to " + words.Duration(r.MostTime)
 	}
 	if r.Unknown > 0 {
-		s += fmt.Sprintf(", and %s of which no duration is known", count(r.Unknown, "trial"))
+		s += fmt.Sprintf(", and %s of which no duration is known", words.Count(r.Unknown, "trial"))
 	}
 	return s
 }
@@ -141,14 +173,7 @@ func common(cells []record.Cell) string {
 		}
 	}
 	if len(shared) == 0 {
-		return count(len(cells), "cell")
+		return words.Count(len(cells), "cell")
 	}
-	return fmt.Sprintf("%s (%s)", shared.Key(), count(len(cells), "cell"))
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%s (%s)", shared.Key(), words.Count(len(cells), "cell"))
 }

@@ -1,6 +1,7 @@
 // Package text prints results and plans for people at a terminal.
 //
-// The data path: 1. an analyse.Result becomes a grid: a row for each stratum and
+// The data path: 0. package words says the answer in sentences, in short; 1. an
+// analyse.Result becomes a grid: a row for each stratum and
 // response, a column for each treatment; 2. the grid chooses the layout that fits
 // the terminal (table.go); 3. legend, stopping, failures, warnings, what the host
 // could not do and what measuring cost follow as lists. A verdict is a sign and,
@@ -19,6 +20,7 @@ import (
 	"tare/analyse"
 	"tare/analyse/stat"
 	"tare/record"
+	"tare/report/words"
 )
 
 // Options of the output.
@@ -40,7 +42,7 @@ func (o Options) width() int {
 func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) error {
 	var b strings.Builder
 	para := func(s, indent string) { b.WriteString(wrap(s, opt.width(), indent) + "\n") }
-	title := fmt.Sprintf("%s: %s compared with %s, %s", res.Study, res.Compare, res.Baseline, count(res.Trials, "trial"))
+	title := fmt.Sprintf("%s: %s compared with %s, %s", res.Study, res.Compare, res.Baseline, words.Count(res.Trials, "trial"))
 	if res.Failed > 0 {
 		title += fmt.Sprintf(", %d of them failed", res.Failed)
 	}
@@ -55,14 +57,23 @@ func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) e
 	if len(res.Compared) == 0 {
 		b.WriteString("Nothing has been measured.\n")
 	} else {
+		writeAnswer(&b, res, opt)
 		if fixed := fixedLevels(res); len(fixed) > 0 {
-			para("with "+levels(fixed), "  ")
+			para("with "+words.Levels(fixed, " "), "  ")
 		}
 		b.WriteString(resultGrid(res).render(opt))
 		b.WriteString("\n" + legend(res, opt))
+		if d := words.Discoveries(res); d != "" {
+			para(d, "  ")
+		}
 	}
+	writeStructural(&b, res, opt)
+	writePublished(&b, res, opt)
+	writeEnds(&b, res, opt)
 	writeStops(&b, res, opt)
+	writeEpochs(&b, res, opt)
 	writeFailures(&b, res, opt)
+	writeSteady(&b, res, opt)
 	writeWarnings(&b, res, opt)
 	writeSkips(&b, res.Skips, opt)
 	writeOverheads(&b, res, opt)
@@ -71,6 +82,10 @@ func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) e
 	_, err := io.WriteString(w, b.String())
 	return err
 }
+
+// doubtful follows the sign of a row that is called different and does not hold
+// among all rows.
+const doubtful = "~"
 
 // sign is how a verdict is shown.
 type sign struct {
@@ -102,14 +117,14 @@ func resultGrid(res *analyse.Result) grid {
 		for _, t := range res.Treatments {
 			if t.Baseline == base {
 				col[t.Key] = len(g.header)
-				g.header = append(g.header, treatmentName(t.Cell))
+				g.header = append(g.header, words.Treatment(t.Cell))
 			}
 		}
 	}
 	last, fixed := "", fixedLevels(res)
 	for _, row := range res.Rows() {
 		cells := make([]gridCell, len(g.header))
-		if name := stratumName(row[0], fixed); name != last {
+		if name := words.Stratum(row[0].Workload, row[0].Shared, fixed); name != last {
 			cells[0].first, last = name, name
 		}
 		cells[1].first = row[0].Response.Name
@@ -124,48 +139,15 @@ func resultGrid(res *analyse.Result) grid {
 	return g
 }
 
-// treatmentName is the level of the compared factor, and what is nested below it
-// with its name.
-func treatmentName(c record.Cell) string {
-	if len(c) == 0 {
-		return ""
-	}
-	s := c[0].Value
-	for _, l := range c[1:] {
-		s += " " + l.Factor + "=" + l.Value
-	}
-	return s
-}
-
-// stratumName is the workload and the levels of the stratum, those that all
-// strata have left out.
-func stratumName(c analyse.Comparison, fixed record.Cell) string {
-	rest := c.Shared.Without("workload")
-	for _, l := range fixed {
-		rest = rest.Without(l.Factor)
-	}
-	return strings.TrimSpace(c.Workload + " " + levels(rest))
-}
-
-func levels(c record.Cell) string {
-	parts := make([]string, len(c))
-	for i, l := range c {
-		parts[i] = l.Factor + "=" + l.Value
-	}
-	return strings.Join(parts, " ")
-}
-
-// fixedLevels are the levels that every stratum has: they are said once.
+// fixedLevels are the levels that every stratum has.
 func fixedLevels(res *analyse.Result) record.Cell {
-	var out record.Cell
-	for i := range res.Compared {
-		shared := res.Compared[i].Shared.Without("workload")
-		if i == 0 {
-			out = slices.Clone(shared)
+	return words.Fixed(func(yield func(record.Cell) bool) {
+		for i := range res.Compared {
+			if !yield(res.Compared[i].Shared) {
+				return
+			}
 		}
-		out = slices.DeleteFunc(out, func(l record.Level) bool { return !slices.Contains(shared, l) })
-	}
-	return out
+	})
 }
 
 // blocks is n of a row: from the least to the most of its comparisons.
@@ -191,29 +173,30 @@ func blocks(row []analyse.Comparison) string {
 
 func comparisonCell(c *analyse.Comparison) gridCell {
 	e := &c.Estimate
-	switch {
-	case c.Skipped != "":
-		return gridCell{first: "skipped"}
-	case c.Level.N == 0 && c.GaveUp != "":
-		return gridCell{first: "given up", colour: text.Colors{text.FgRed}}
-	case c.Level.BelowNoise > 0:
-		return gridCell{first: "below noise"}
-	case c.Level.N == 0 && c.Failed > 0:
-		return gridCell{first: "failed", colour: text.Colors{text.FgRed}}
-	case c.Level.N == 0:
-		return gridCell{first: "no value"}
-	case !c.Baseline && c.Base.BelowNoise > 0:
-		return gridCell{first: Value(c.Level.Typical, c.Response.Unit), second: "no ratio"}
-	case c.Baseline, e.N == 0:
-		// Without a baseline there is still something to say.
-		return gridCell{first: Value(c.Level.Typical, c.Response.Unit)}
-	case e.Undefined != "":
-		return gridCell{first: Value(c.Level.Typical, c.Response.Unit) + " ?", second: "no ratio"}
+	switch out := c.Outcome(); out {
+	case analyse.Skipped, analyse.BelowNoise, analyse.NoValue:
+		return gridCell{first: string(out)}
+	case analyse.GivenUp, analyse.Failed:
+		return gridCell{first: string(out), colour: text.Colors{text.FgRed}}
+	case analyse.Baseline:
+		return gridCell{first: words.Value(c.Level.Typical, c.Response.Unit)}
+	case analyse.NoRatio:
+		level := words.Value(c.Level.Typical, c.Response.Unit)
+		switch {
+		case c.Base.BelowNoise > 0:
+			return gridCell{first: level, second: "no ratio"}
+		case e.N == 0:
+			return gridCell{first: level} // without a baseline there is still something to say
+		}
+		return gridCell{first: level + " ?", second: "no ratio"}
 	}
 	s := signOf(c.Verdict)
-	out := gridCell{first: Ratio(e.Ratio) + " " + s.mark, colour: s.colour}
+	out := gridCell{first: words.Ratio(e.Ratio) + " " + s.mark, colour: s.colour}
+	if c.Doubtful() {
+		out.first += doubtful
+	}
 	if e.HasInterval() {
-		out.second = Ratio(e.Lo) + "–" + Ratio(e.Hi)
+		out.second = words.Ratio(e.Lo) + "–" + words.Ratio(e.Hi)
 	} else {
 		out.second = fmt.Sprintf("need n≥%d", stat.MinN)
 	}
@@ -223,9 +206,12 @@ func comparisonCell(c *analyse.Comparison) gridCell {
 // legend explains the table, with the signs that are in it.
 func legend(res *analyse.Result, opt Options) string {
 	seen := make(map[stat.Verdict]bool)
+	doubts := false
 	for i := range res.Compared {
-		if c := &res.Compared[i]; strings.HasSuffix(comparisonCell(c).first, signOf(c.Verdict).mark) {
+		c := &res.Compared[i]
+		if cell := comparisonCell(c).first; strings.HasSuffix(strings.TrimSuffix(cell, doubtful), signOf(c.Verdict).mark) {
 			seen[c.Verdict] = true
+			doubts = doubts || strings.HasSuffix(cell, doubtful)
 		}
 	}
 	s := fmt.Sprintf("%s: the value. Others: ratio to it in the same block and its %s %% interval. n: blocks.",
@@ -252,6 +238,9 @@ func legend(res *analyse.Result, opt Options) string {
 		}
 		signs = append(signs, word)
 	}
+	if doubts {
+		signs = append(signs, doubtful+" does not hold among so many rows")
+	}
 	if len(signs) > 0 {
 		lines += wrapItems(signs, opt.width(), "") + "\n"
 	}
@@ -265,7 +254,7 @@ func hostLines(hosts []record.Host) []string {
 	for _, h := range hosts {
 		s := "host " + h.Hostname + ": " + h.CPUModel
 		for _, part := range []struct{ name, value string }{
-			{"", count(h.Cores, "core")}, {"", Value(float64(h.MemoryBytes), record.Byte)}, {"", h.OS}, {"Linux", h.Kernel}, {"cgroups", h.Cgroups},
+			{"", words.Count(h.Cores, "core")}, {"", words.Value(float64(h.MemoryBytes), record.Byte)}, {"", h.OS}, {"Linux", h.Kernel}, {"cgroups", h.Cgroups},
 			{"virtualization", h.Virtualization}, {"KVM", h.KVM},
 		} {
 			if part.value != "" {

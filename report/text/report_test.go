@@ -117,7 +117,12 @@ func testResult() *analyse.Result {
 			c.Verdict, c.Level.Typical = stat.Undecided, 0
 		}
 	})
-	add("density", "", memory, 3.1*(1<<20), []float64{1, 1.2, 1.1, 7.9, 0.5}, []stat.Verdict{stat.Higher, stat.Higher, stat.Higher, stat.Lower}, nil)
+	add("density", "", memory, 3.1*(1<<20), []float64{1, 1.2, 1.1, 7.9, 0.5}, []stat.Verdict{stat.Higher, stat.Higher, stat.Higher, stat.Lower}, func(i int, c *analyse.Comparison) {
+		if q := 0.08; i == 2 {
+			c.Q = &q
+		}
+	})
+	r.Discoveries = &analyse.Discoveries{Rate: 0.05, Rows: 12, Called: 10, Hold: 9}
 	return r
 }
 
@@ -235,6 +240,30 @@ func TestLegendOfWhatIsShown(t *testing.T) {
 	}
 }
 
+// TestDoubtfulRows: a row that is called different and does not hold among so
+// many is marked, and the mark is explained only where it is.
+func TestDoubtfulRows(t *testing.T) {
+	r := testResult()
+	if got := legend(r, Options{}); !strings.Contains(got, "~ does not hold") {
+		t.Errorf("the mark is not explained: %s", got)
+	}
+	var b bytes.Buffer
+	if err := Write(&b, r, nil, Options{Width: 120}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); strings.Count(got, "1.10 ↑~ ") != 1 || strings.Count(got, "~") != 2 {
+		t.Errorf("one row is marked, and the legend says it:\n%s", got)
+	}
+	for i := range r.Compared {
+		if q := 0.05; r.Compared[i].Q != nil {
+			r.Compared[i].Q = &q // just a discovery
+		}
+	}
+	if got := legend(r, Options{}); strings.Contains(got, "~") {
+		t.Error(got)
+	}
+}
+
 func TestWriteEmpty(t *testing.T) {
 	var b bytes.Buffer
 	r := &analyse.Result{Study: "first", Compare: "sandbox", Baseline: "process", Left: plan.Progress{AtLeast: 10, AtMost: 40, MostTime: 250 * time.Second}}
@@ -343,5 +372,34 @@ func TestBelowNoiseCells(t *testing.T) {
 		if d := cmp.Diff(c.want, comparisonCell(&c.comparison), cmp.AllowUnexported(gridCell{})); d != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, d)
 		}
+	}
+}
+
+// TestManyStrataStop: a big study has a line a reason, not a line a stratum.
+func TestManyStrataStop(t *testing.T) {
+	r := testResult()
+	r.Compared = nil
+	add := func(from, to int, why string) {
+		for i := from; i < to; i++ {
+			shared := record.Cell{{Factor: "workload", Value: fmt.Sprintf("w%d", i)}}
+			for _, resp := range []record.Response{latency, throughput} {
+				r.Compared = append(r.Compared, analyse.Comparison{Workload: shared[0].Value, Stratum: shared.Key(), Shared: shared, Response: resp,
+					Treatment: "sandbox=runc", Ending: &plan.Ending{Text: why, Blocks: 3}})
+			}
+		}
+	}
+	said := func() string {
+		var b strings.Builder
+		writeStops(&b, r, Options{Width: 200})
+		return b.String()
+	}
+	add(0, 1600, "decided")
+	if got, want := said(), "\nwhy measuring stopped:\n  all 1600 strata: after 3 blocks, decided\n"; got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	add(1600, 1602, "no time")
+	want := "\nwhy measuring stopped:\n  1600 of 1602 strata (w0, w1, w2 and 1597 more): after 3 blocks, decided\n  w1600, w1601: after 3 blocks, no time\n"
+	if got := said(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

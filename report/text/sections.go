@@ -9,10 +9,37 @@ import (
 
 	"tare/analyse"
 	"tare/record"
+	"tare/report/words"
 )
 
 // maxCells bounds how many cells a line names.
 const maxCells = 3
+
+// maxTreatments bounds how many have a sentence above the table.
+const maxTreatments = 6
+
+// writeAnswer says in words what the table says: the headline, and what costs
+// most in each treatment. How far the study is stands at the end.
+func writeAnswer(b *strings.Builder, res *analyse.Result, opt Options) {
+	said := 0
+	for _, s := range words.Answer(res, words.Options{Items: 1}) {
+		switch {
+		case s.About == "" && s.Tone == words.Note && said > 0:
+			continue
+		case s.About != "":
+			if said++; said > maxTreatments {
+				continue
+			}
+			item(b, opt, s.Text)
+		default:
+			b.WriteString(wrap(s.Text, opt.width(), "  ") + "\n")
+		}
+	}
+	if more := said - maxTreatments; more > 0 {
+		item(b, opt, fmt.Sprintf("and %d more in the table", more))
+	}
+	b.WriteString("\n")
+}
 
 // item writes one entry of a list.
 func item(b *strings.Builder, opt Options, s string) {
@@ -24,30 +51,72 @@ func item(b *strings.Builder, opt Options, s string) {
 func writeStops(b *strings.Builder, res *analyse.Result, opt Options) {
 	var reasons []string
 	strata := make(map[string][]string)
+	seen := make(map[string]bool)
 	fixed := fixedLevels(res)
 	for _, row := range res.Rows() {
 		c := row[0]
+		if seen[c.Stratum] {
+			continue // it has several responses
+		}
+		seen[c.Stratum] = true
 		reason := "not stopped yet"
 		if e := c.Ending; e != nil {
 			reason = strings.TrimSuffix(e.Text, ".")
-			if n := count(e.Blocks, "block"); !strings.Contains(reason, n) { // else it is said already
+			if n := words.Count(e.Blocks, "block"); !strings.Contains(reason, n) { // else it is said already
 				reason = "after " + n + ", " + reason
 			}
 		}
 		if _, ok := strata[reason]; !ok {
 			reasons = append(reasons, reason)
 		}
-		if name := stratumName(c, fixed); !slices.Contains(strata[reason], name) {
-			strata[reason] = append(strata[reason], name)
-		}
+		strata[reason] = append(strata[reason], words.Stratum(c.Workload, c.Shared, fixed))
 	}
 	if len(reasons) == 0 {
 		return
 	}
 	b.WriteString("\nwhy measuring stopped:\n")
 	for _, r := range reasons {
-		names := strata[r]
-		item(b, opt, strings.Join(names, ", ")+": "+r)
+		item(b, opt, someOf(strata[r], len(seen))+": "+r)
+	}
+}
+
+// writeEnds says where each end of the workloads ran, strata alike together. Where
+// no workload has two ends there is nothing to say.
+func writeEnds(b *strings.Builder, res *analyse.Result, opt Options) {
+	names := make(map[string]string)
+	fixed := fixedLevels(res)
+	for i := range res.Compared {
+		c := &res.Compared[i]
+		names[c.Stratum] = words.Stratum(c.Workload, c.Shared, fixed)
+	}
+	var texts []string
+	strata := make(map[string][]string)
+	two := false
+	for _, e := range res.Ends {
+		two = two || len(e.Ends) > 1
+		if strata[e.Text] == nil {
+			texts = append(texts, e.Text)
+		}
+		strata[e.Text] = append(strata[e.Text], names[e.Stratum])
+	}
+	if !two {
+		return
+	}
+	b.WriteString("\n" + wrap("where each end ran (of process, all natively):", opt.width(), "  ") + "\n")
+	for _, t := range texts {
+		item(b, opt, t+": "+someOf(strata[t], len(res.Ends)))
+	}
+}
+
+// someOf names a few strata of all, and counts many.
+func someOf(names []string, all int) string {
+	switch n := len(names); {
+	case n <= 2*maxCells:
+		return strings.Join(names, ", ")
+	case n == all:
+		return fmt.Sprintf("all %d strata", n)
+	default:
+		return fmt.Sprintf("%d of %d strata (%s and %d more)", n, all, strings.Join(names[:maxCells], ", "), n-maxCells)
 	}
 }
 
@@ -78,14 +147,16 @@ func writeFailures(b *strings.Builder, res *analyse.Result, opt Options) {
 }
 
 func writeWarnings(b *strings.Builder, res *analyse.Result, opt Options) {
-	if len(res.Warnings) == 0 {
-		return
-	}
-	b.WriteString("\nwarnings:\n")
+	head := "\nwarnings:\n"
 	for _, w := range res.Warnings {
+		if told(w.Code) {
+			continue
+		}
+		b.WriteString(head)
+		head = ""
 		s := w.Code + ": " + w.Text
 		if w.Trials > 0 {
-			s += " (" + count(w.Trials, "trial")
+			s += " (" + words.Count(w.Trials, "trial")
 			if n := len(w.Cells); n > 0 && n <= maxCells {
 				s += ": " + strings.Join(w.Cells, "; ")
 			} else if n > 0 {
@@ -136,7 +207,7 @@ func writeOverheads(b *strings.Builder, res *analyse.Result, opt Options) {
 				row = append(row, gridCell{first: "-"})
 				continue
 			}
-			row = append(row, gridCell{first: Value(o.Collectors[i].Cores, record.Fraction)})
+			row = append(row, gridCell{first: words.Value(o.Collectors[i].Cores, record.Fraction)})
 		}
 		g.rows = append(g.rows, row)
 	}
@@ -147,26 +218,26 @@ func span(d time.Duration, known bool) gridCell {
 	if !known {
 		return gridCell{first: "-"}
 	}
-	return gridCell{first: Value(d.Seconds(), record.Second)}
+	return gridCell{first: words.Value(d.Seconds(), record.Second)}
 }
 
 // ending says whether the study is finished and what can be done next.
 func ending(res *analyse.Result, opt Options) string {
-	dir := opt.Dir
-	if dir == "" {
-		dir = "DIR"
+	dir := "DIR"
+	if opt.Dir != "" {
+		dir = words.Path(opt.Dir)
 	}
 	if res.Finished {
 		return fmt.Sprintf("Finished: %s. All figures: tare report %s --json", strings.TrimSuffix(res.Reason, "."), dir)
 	}
 	left := res.Left
-	trials := count(left.AtMost, "trial")
+	trials := words.Count(left.AtMost, "trial")
 	if left.AtLeast != left.AtMost {
 		trials = fmt.Sprintf("%d to %d trials", left.AtLeast, left.AtMost)
 	}
 	s := fmt.Sprintf("Not finished: %s left", trials)
 	if left.MostTime > 0 {
-		s += ", at most " + Duration(left.MostTime)
+		s += ", at most " + words.Duration(left.MostTime)
 	}
 	return fmt.Sprintf("%s. Go on: tare run %s. All figures: tare report %s --json", s, dir, dir)
 }

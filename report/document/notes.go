@@ -1,0 +1,59 @@
+package document
+
+import (
+	"fmt"
+	"strconv"
+
+	"tare/analyse"
+)
+
+// notes tell how the figures are computed, in the terms of docs/method.md, whose
+// headings they cite; a test holds them to it.
+func notes(r *analyse.Result) []Note {
+	confidence, level, margin, baseline := 0.95, 0.95, 0.03, "the baseline"
+	if r != nil {
+		confidence, level, margin, baseline = r.Confidence, r.Level, r.Margin, r.Baseline
+	}
+	interval := "Student's t on the logarithms of the quotients, its variance moderated over the study. "
+	if level > confidence {
+		interval += fmt.Sprintf("The study may look several times and stop at any of them, so each interval is made at %s %%: all looks together err in %s %% of comparisons. ",
+			percent(level), percent(1-confidence))
+	}
+	interval += "There is none from fewer than three blocks."
+	out := []Note{
+		{"baseline", "What is compared with what", fmt.Sprintf("Each treatment is compared with %s on the same machine, in the same block: both are run once, "+
+			"back to back, in random order. process is native: the same files, limits and network, without the isolation.", baseline), "What is compared with what"},
+		{"response", "A response", "One figure of one trial, over its measured time alone: what came before is warm-up. Within a trial it may be a percentile of " +
+			"thousands of events; for the study it is one value. The trials' values are shown with six digits.", "A response"},
+		{"ratio", "A ratio", "The treatment's value divided by the baseline's of the same block; the geometric mean of these quotients over all blocks that have both. " +
+			"n is the number of those blocks. 2 is twice the baseline.", "A ratio"},
+		{"interval", "An interval", interval, "An interval"},
+		{"verdict", "A verdict", fmt.Sprintf("Equivalent: the whole interval lies between 1/(1+m) and 1+m, m = %s %%. Else better or worse (faster, slower): it lies "+
+			"wholly on one side of 1, by the response's better side; higher or lower where it has none. All else is undecided, which is not the same as equal.",
+			percent(margin)), "A verdict"},
+		{"stop", "When a study stops", "A stratum ends at a declared look when each of its first responses has a verdict or an interval as narrow as asked, at the last look, or at the budget.",
+			"When a study stops"},
+		{"level", "The level of a cell", "The geometric mean over its good trials; the median where a value is not positive. Least and greatest are of the same trials.", "Levels and overheads"},
+		{"overhead", "What measuring costs", "Medians over good trials. noop is a whole trial that does nothing: the harness's own cost. The collectors' CPU is theirs, in cores.", "Levels and overheads"},
+		{"curve", "A distribution", "The histograms of all good trials of a cell, merged event by event, also those of blocks that ran again. It is not a mean of percentiles; the ratio of a percentile is still made of one value a trial.",
+			"Levels and overheads"},
+		{"series", "Time series", "One trial, as sampled. Counters are shown as rates over each interval of sampling: seconds of CPU a second are cores. " +
+			"Of long series the extremes of each stretch are shown. Samples within a trial are never counted into n.", "A ratio"},
+		{"order", "The order of trials", "Trials in the order in which they ran. A drift of the machine shows here as a slope that all cells share; comparing within blocks cancels it.",
+			"What the rule is worth on machines that misbehave"},
+	}
+	if r != nil && len(r.Structural) > 0 {
+		out = append(out, Note{"structural", "Structural cost", "The isolated end's system calls are counted in a trial of their own, natively; calls an operation times what getpid takes longer in the sandbox is explained, " +
+			"shared among the processors that make calls at once. The rest is the extra time less that; of it, the calls' own work is what the kinds of calls that the study measures cost more than getpid. " +
+			"A bar is the time of one operation in the sandbox.", "Structural cost"})
+	}
+	if r != nil && r.Published != nil {
+		p := r.Published
+		out = append(out, Note{"published", "Beside published figures", fmt.Sprintf("The measured ratio is %s, made in the same blocks as all others. It agrees when the published ratio lies in its "+
+			"interval, widened by a factor of %g at both ends, and the two do not point in opposite directions; an interval wider than %s %% either way never agrees. Else the direction counts: higher, lower, or equal within the margin.",
+			p.Ratio, p.Factor, percent(p.Widest)), "Beside published figures"})
+	}
+	return out
+}
+
+func percent(x float64) string { return strconv.FormatFloat(100*x, 'g', 3, 64) }

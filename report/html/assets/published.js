@@ -1,0 +1,318 @@
+// Measured ratios beside published ones: a cross for what was published, marks with
+// intervals for what is measured here, and the same figures as a table.
+(() => {
+  "use strict";
+
+  const step = 13; // px between the marks of one row
+  let part, lead, keyHost, chartHost, tableHost, rest;
+  let charts = [];
+
+  Tare.publishedSection = () => {
+    part = Tare.section("published", "Beside published figures", ["published"]);
+    lead = Tare.el("div", {});
+    keyHost = Tare.el("div", { class: "keys treatments" });
+    chartHost = Tare.el("div", {});
+    tableHost = Tare.el("div", {});
+    rest = Tare.el("div", {});
+    Tare.put(part.body, lead, keyHost, chartHost, tableHost, rest);
+    return part;
+  };
+
+  const name = (r) => `${r.benchmark} ${r.case}`;
+  const has = (m) => m.estimate.ratio > 0 && !m.estimate.undefined;
+  const measured = (r) => (r.measured || []).filter(has);
+
+  Tare.renderPublished = () => {
+    const t = Tare.data.res.published;
+    part.node.hidden = !t;
+    if (!t) return;
+    part.refreshNote();
+    const rows = (t.rows || []).filter((r) => measured(r).length),
+      names = [...new Set(rows.flatMap((r) => (r.measured || []).map((m) => m.name)))];
+    Tare.fill(
+      lead,
+      Tare.el("p", { class: "strong", "data-id": "published-summary" }, t.summary),
+      Tare.el("p", { class: "quiet" }, `Published: ${t.source}, ${t.date}. All are ratios ${t.ratio}; n is the number of blocks.`),
+    );
+    Tare.fill(
+      keyHost,
+      rows.length ? [key("cross", Tare.css("--ink"), "published"), ...names.map((n) => key(style(n).symbol, style(n).colour, `${n} here`))] : null,
+    );
+    draw(rows, names);
+    Tare.fill(tableHost, rows.length ? table(t, rows, names) : null);
+    Tare.fill(rest, expected(t), missing(t));
+  };
+
+  // style is a level's own, as in all other charts.
+  const style = (level) => {
+    const at = Tare.data.treatments.findIndex((t) => Tare.treatmentName(t.cell) === level);
+    return Tare.treatmentStyle(at < 0 ? 1 : at);
+  };
+
+  const key = (shape, colour, text) =>
+    Tare.el(
+      "span",
+      { class: "key" },
+      Tare.el("i", { class: `mark dot-${shape}`, style: { "--c": colour }, "aria-hidden": "true" }),
+      " ",
+      text,
+    );
+
+  const words = {
+    agrees: ["=", "agrees"],
+    "same direction": ["≈", "same direction"],
+    disagrees: ["≠", "disagrees"],
+    undecided: ["?", "undecided"],
+    "not measured": ["", "not measured"],
+  };
+  const said = (a) => {
+    const [mark, word] = words[a] || ["", a];
+    return Tare.el("span", { class: "said" }, mark ? Tare.el("span", { "aria-hidden": "true" }, `${mark} `) : null, word);
+  };
+
+  const table = (t, rows, names) =>
+    Tare.table(
+      "Measured ratios beside published ones",
+      [
+        { head: "benchmark" },
+        { head: "published", num: true },
+        ...names.map((n) => ({ head: n, num: true })),
+        { head: "n", num: true },
+        { head: "agreement" },
+        { head: "why" },
+      ],
+      rows.map((r) => {
+        const by = new Map((r.measured || []).map((m) => [m.name, m]));
+        const compared = (r.measured || []).find((m) => m.compared);
+        return [
+          name(r),
+          { text: Tare.ratio(r.published_ratio), value: r.published_ratio },
+          ...names.map((n) => {
+            const m = by.get(n);
+            if (!m || !has(m)) return "-";
+            const e = m.estimate;
+            return { text: e.lo > 0 ? `${Tare.ratio(e.ratio)} (${Tare.ratio(e.lo)}–${Tare.ratio(e.hi)})` : `${Tare.ratio(e.ratio)} ?`, value: e.ratio };
+          }),
+          compared ? { text: compared.estimate.n, value: compared.estimate.n } : "-",
+          said(r.agreement),
+          r.why,
+        ];
+      }),
+    );
+
+  const expected = (t) => {
+    const by = new Map();
+    for (const r of t.rows || []) {
+      if (r.agreement !== "same direction" && r.agreement !== "disagrees") continue;
+      const why = (r.expected || []).join("; ") || "no reason is known beside what is other for all";
+      if (!by.has(why)) by.set(why, []);
+      by.get(why).push(name(r));
+    }
+    if (!by.size) return null;
+    return [
+      Tare.el("h3", {}, "Why they do not agree, as far as that is expected"),
+      Tare.el(
+        "ul",
+        {},
+        (t.notes || []).map((n) => Tare.el("li", {}, Tare.el("b", {}, "all"), `: ${n}`)),
+        [...by].map(([why, list]) => Tare.el("li", {}, Tare.el("b", {}, list.join(", ")), `: ${why}`)),
+      ),
+    ];
+  };
+
+  const missing = (t) => {
+    const list = (t.rows || []).filter((r) => r.agreement === "not measured");
+    if (!list.length) return null;
+    return Tare.folded("published-missing", `${Tare.plural(list.length, "published figure")} not measured`, () =>
+      Tare.el(
+        "ul",
+        {},
+        list.map((r) => Tare.el("li", {}, Tare.el("b", {}, name(r)), `: ${r.why}`)),
+      ),
+    );
+  };
+
+  const draw = (rows, names) => {
+    const piece = Tare.printing() ? 10 : 40,
+      pieces = [];
+    for (let i = 0; i < rows.length; i += piece) pieces.push(rows.slice(i, i + piece));
+    while (charts.length > pieces.length) {
+      const c = charts.pop();
+      c.dispose();
+      c.node.remove();
+    }
+    while (charts.length < pieces.length) {
+      const c = Tare.chart({
+        room: pieces[charts.length].length * 40 + 54,
+        name: "published ratios",
+        build: (width) => build(width, c.rows, rows, names),
+      });
+      charts.push(c);
+      chartHost.append(c.node);
+    }
+    charts.forEach((c, i) => {
+      c.rows = pieces[i];
+      c.update();
+    });
+  };
+
+  const build = (width, rows, scale, names) => {
+    const narrow = width < 620,
+      head = narrow ? 20 : 0;
+    const lanes = names.length + 1; // the first is the published ratio's
+    const rowHeight = lanes * step + 9 + head;
+    let lo = 0.97,
+      hi = 1.03;
+    for (const r of scale) {
+      lo = Math.min(lo, r.published_ratio);
+      hi = Math.max(hi, r.published_ratio);
+      for (const m of measured(r)) {
+        const e = m.estimate;
+        lo = Math.min(lo, e.lo > 0 ? Math.max(e.lo, e.ratio / 30) : e.ratio);
+        hi = Math.max(hi, e.hi > 0 ? Math.min(e.hi, e.ratio * 30) : e.ratio);
+      }
+    }
+    const pad = Math.max(1.01, (hi / lo) ** 0.04);
+    lo /= pad;
+    hi *= pad;
+    const left = narrow ? 6 : Math.min(0.42 * width, Math.max(120, 28 + Math.max(...scale.map((r) => Tare.textWidth(name(r))))));
+    const ticks = Tare.ratioTicks(lo, hi, Math.max(3, Math.floor((width - left) / 58)));
+    const lnTicks = ticks.map(Math.log);
+    const middle = (n) => n * rowHeight + head + (rowHeight - head) / 2;
+    const y = (n, i) => middle(n) + (i - (lanes - 1) / 2) * step;
+    const series = names.map((level, at) => {
+      const st = style(level);
+      const data = [];
+      rows.forEach((r, n) => {
+        for (const m of measured(r)) {
+          if (m.name !== level) continue;
+          const e = m.estimate;
+          const [a, b] = e.lo > 0 ? [e.lo, e.hi] : [e.ratio, e.ratio];
+          data.push({ value: [Math.log(e.ratio), y(n, at + 1), Math.log(a), Math.log(b)], row: n, m });
+        }
+      });
+      return {
+        type: "custom",
+        name: Tare.plain(level),
+        data,
+        encode: { x: [0, 2, 3], y: 1 },
+        clip: true,
+        z: 3,
+        renderItem: (params, api) => {
+          const c = api.coord([api.value(0), api.value(1)]),
+            a = api.coord([api.value(2), api.value(1)]),
+            b = api.coord([api.value(3), api.value(1)]);
+          const line = (x1, y1, x2, y2) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: st.colour, lineWidth: 1.8 } });
+          return {
+            type: "group",
+            children: [
+              line(a[0], a[1], b[0], b[1]),
+              line(a[0], a[1] - 3, a[0], a[1] + 3),
+              line(b[0], b[1] - 3, b[0], b[1] + 3),
+              Tare.drawMark(st.symbol, c, 4.4, st.colour, !(data[params.dataIndex].m.estimate.lo > 0)),
+            ],
+          };
+        },
+      };
+    });
+    // Published ratios: a cross, and a line from it down through the marks of the row.
+    const crosses = {
+      type: "custom",
+      name: "published",
+      data: rows.map((r, n) => ({ value: [Math.log(r.published_ratio), y(n, 0)], row: n, m: null })),
+      encode: { x: 0, y: 1 },
+      clip: true,
+      z: 4,
+      renderItem: (params, api) => {
+        const [x, yy] = api.coord([api.value(0), api.value(1)]),
+          r = 4.6,
+          ink = Tare.css("--ink");
+        const line = (x1, y1, x2, y2, w) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: ink, lineWidth: w } });
+        return {
+          type: "group",
+          children: [line(x, yy, x, yy + (lanes - 0.5) * step, 1), line(x - r, yy - r, x + r, yy + r, 2.2), line(x - r, yy + r, x + r, yy - r, 2.2)],
+        };
+      },
+    };
+    const labels = {
+      type: "custom",
+      silent: true,
+      z: 4,
+      data: rows.map((r, n) => [0, n * rowHeight]),
+      encode: { x: -1, y: 1 },
+      tooltip: { show: false },
+      clip: false,
+      renderItem: (params, api) => {
+        const box = params.coordSys,
+          top = api.coord([0, api.value(1)])[1],
+          text = Tare.plain(name(rows[params.dataIndex]));
+        return {
+          type: "group",
+          children: [
+            {
+              type: "line",
+              shape: { x1: narrow ? box.x : 0, y1: top, x2: box.x + box.width, y2: top },
+              style: { stroke: Tare.css("--line"), lineWidth: params.dataIndex ? 1 : 0 },
+            },
+            {
+              type: "text",
+              style: {
+                text: Tare.cutTo(text, narrow ? box.width - 12 : left - 20),
+                fill: Tare.css("--ink"),
+                fontSize: 12.5,
+                fontFamily: getComputedStyle(document.body).fontFamily,
+                x: narrow ? box.x + 2 : box.x - 12,
+                y: narrow ? top + 4 : top + rowHeight / 2,
+                align: narrow ? "left" : "right",
+                verticalAlign: narrow ? "top" : "middle",
+                backgroundColor: narrow ? Tare.css("--paper") : null,
+              },
+            },
+          ],
+        };
+      },
+    };
+    return {
+      height: rows.length * rowHeight + 54,
+      label:
+        `Published ratios and those measured here, ${rows.length} rows: ` +
+        rows
+          .slice(0, 3)
+          .map(
+            (r) =>
+              `${name(r)}: published ${Tare.ratio(r.published_ratio)}, ` +
+              measured(r)
+                .map((m) => `${m.name} ${Tare.ratio(m.estimate.ratio)}`)
+                .join(", "),
+          )
+          .join("; ") +
+        (rows.length > 3 ? "; more in the table" : ""),
+      option: {
+        grid: { left, right: 14, top: 8, bottom: 46 },
+        xAxis: Tare.axis({
+          min: Math.log(lo),
+          max: Math.log(hi),
+          ticks: lnTicks,
+          label: (v) => Tare.tickRatio(Math.exp(v)),
+          name: `ratio ${Tare.short(Tare.data.res.published.ratio, 30)} (logarithmic)`,
+        }),
+        yAxis: { type: "value", inverse: true, min: 0, max: Math.max(1, rows.length * rowHeight), show: false },
+        tooltip: { trigger: "item", formatter: (q) => (q.data && q.data.row !== undefined ? tip(rows[q.data.row], q.data.m) : "") },
+        series: [
+          ...series,
+          crosses,
+          labels,
+          { type: "line", data: [], silent: true, markLine: Tare.rules("xAxis", lnTicks) },
+          Tare.equality(Tare.data.res.margin),
+        ],
+      },
+    };
+  };
+
+  const tip = (r, m) => {
+    const first = `${Tare.short(name(r), 60)}\npublished ${Tare.ratio(r.published_ratio)}: ${Tare.digits(r.published_other)} against ${Tare.digits(r.published_base)} ${Tare.plain(r.unit)}`;
+    if (!m) return `${first}\n${Tare.plain(r.agreement)}`;
+    const e = m.estimate;
+    return `${first}\n${Tare.short(m.name, 60)} here ${Tare.ratio(e.ratio)}${e.lo > 0 ? `  (${Tare.ratio(e.lo)}–${Tare.ratio(e.hi)})` : ""}  n=${e.n}\n${Tare.plain(m.agreement)}`;
+  };
+})();

@@ -1,0 +1,245 @@
+// What system calls explain of each cost: a bar for each treatment of each workload,
+// all of it the time of one operation there. From left: what it takes natively, what
+// calls x cost explains, the rest. What calls x cost would take beyond the measured
+// time is hatched, to the right of the end. The same figures as a table.
+(() => {
+  "use strict";
+
+  const most = 2; // a bar ends here, as a multiple of the measured time
+  const none = "no extra time"; // structural.NoExtra
+  let part, lead, keyHost, chartHost, tableHost, rest;
+  let charts = [];
+
+  Tare.structuralSection = () => {
+    part = Tare.section("structural", "Structural cost", ["structural"]);
+    lead = Tare.el("p", { class: "quiet" }, "How much of an operation's time in each sandbox is interception: its system calls, times what one that does nothing takes longer there.");
+    keyHost = Tare.el("div", { class: "keys treatments" });
+    chartHost = Tare.el("div", {});
+    tableHost = Tare.el("div", {});
+    rest = Tare.el("div", {});
+    Tare.put(part.body, lead, keyHost, chartHost, tableHost, rest);
+    return part;
+  };
+
+  const parts = () => {
+    const [blue, orange] = Tare.lineColours();
+    return [
+      { id: "native", text: "native", colour: Tare.treatmentStyle(Math.max(0, Tare.data.treatments.findIndex((t) => t.baseline))).colour },
+      { id: "explained", text: "calls × cost: interception", colour: orange },
+      { id: "ofCalls", text: "the calls' own work", colour: blue },
+      { id: "rest", text: "the rest", colour: Tare.tint(blue, 2) },
+      { id: "over", text: "calls × cost beyond the measured time", colour: orange, hatched: true },
+    ];
+  };
+
+  // sizes are the parts of a bar as shares of the measured time.
+  const sizes = (s) => {
+    const whole = s.native + s.extra.value,
+      extra = Math.max(0, s.extra.value),
+      explained = Math.min(s.explained.value, extra),
+      left = extra - explained,
+      own = Math.min(Math.max(0, s.of_calls), left);
+    const out = { native: Math.min(s.native, whole), explained, ofCalls: own, rest: left - own, over: Math.max(0, s.explained.value - extra) };
+    for (const k of Object.keys(out)) out[k] /= whole;
+    out.over = Math.min(out.over, most - 1);
+    return out;
+  };
+
+  const treatment = (s) => {
+    const t = Tare.data.treatments.find((x) => x.key === s.treatment);
+    return t ? Tare.treatmentName(t.cell) : s.treatment;
+  };
+  const app = (s) => {
+    const i = Tare.data.items.find((x) => x.c.stratum === s.stratum);
+    return `${s.workload} ${Tare.levelsText(i ? i.row.rest : [])}`.trim();
+  };
+  const name = (s) => `${app(s)}  ${treatment(s)}`;
+  const seconds = (v) => Tare.value(v, "s");
+  const share = (s) => (s.finding === none || !(s.extra.value > 0) ? null : s.explained.value / s.extra.value);
+
+  Tare.renderStructural = () => {
+    const all = Tare.data.res.structural || [];
+    part.node.hidden = !all.length;
+    if (!all.length) return;
+    part.refreshNote();
+    const rows = all.filter((s) => !s.missing);
+    Tare.fill(
+      keyHost,
+      rows.length ? parts().map((p) => Tare.el("span", { class: "key" }, Tare.el("i", { class: `mark dot-rect${p.hatched ? " hatched" : ""}`, style: { "--c": p.colour }, "aria-hidden": "true" }), " ", p.text)) : null,
+    );
+    // A bar says nothing where no extra time is told; the table has those too.
+    const told = rows.filter((s) => s.finding !== none);
+    draw(told);
+    Tare.fill(tableHost, rows.length ? Tare.folded("structural", `All figures (${told.length} of ${rows.length} with extra time)`, () => table(rows), !told.length) : null);
+    Tare.fill(rest, missing(all));
+  };
+
+  const table = (rows) =>
+    Tare.table(
+      "What system calls explain of each cost",
+      [
+        { head: "an operation" },
+        { head: "in" },
+        { head: "native", num: true },
+        { head: "extra", num: true },
+        { head: "calls", num: true },
+        { head: "cost of a call", num: true },
+        { head: "explained", num: true },
+        { head: "rest", num: true },
+        { head: "calls' own work", num: true },
+        { head: "part", num: true },
+        { head: "finding" },
+        { head: "most frequent calls" },
+      ],
+      rows.map((s) => {
+        const time = (v) => ({ text: seconds(v), value: v });
+        const span = (f) => ({ text: f.lo || f.hi ? `${seconds(f.value)} (${seconds(f.lo)} to ${seconds(f.hi)})` : seconds(f.value), value: f.value });
+        const p = share(s);
+        return [
+          `${app(s)}: ${s.operation}`,
+          treatment(s),
+          time(s.native),
+          span(s.extra),
+          { text: Tare.digits(s.calls) + (s.parallelism > 1.05 ? `, ${Tare.digits(s.parallelism)} at once` : ""), value: s.calls },
+          time(s.cost.value),
+          span(s.explained),
+          time(s.rest),
+          s.priced > 0 ? time(s.of_calls) : "-",
+          p === null ? "-" : { text: `${Math.round(100 * p)} %`, value: p },
+          s.finding,
+          (s.top || [])
+            .slice(0, 4)
+            .map((c) => `${c.name} ${Tare.digits(c.per_operation)}`)
+            .join(", "),
+        ];
+      }),
+    );
+
+  const missing = (all) => {
+    const by = new Map();
+    for (const s of all) {
+      if (!s.missing) continue;
+      if (!by.has(s.missing)) by.set(s.missing, { apps: new Set(), all: new Set() });
+      by.get(s.missing).apps.add(app(s));
+      by.get(s.missing).all.add(`${app(s)} ${treatment(s)}`);
+    }
+    if (!by.size) return null;
+    return Tare.el(
+      "ul",
+      {},
+      [...by].map(([why, list]) => Tare.el("li", {}, Tare.el("b", {}, [...(list.all.size > 6 ? list.apps : list.all)].join(", ")), `: ${why}`)),
+    );
+  };
+
+  const draw = (rows) => {
+    const piece = Tare.printing() ? 20 : 60,
+      pieces = [];
+    for (let i = 0; i < rows.length; i += piece) pieces.push(rows.slice(i, i + piece));
+    while (charts.length > pieces.length) {
+      const c = charts.pop();
+      c.dispose();
+      c.node.remove();
+    }
+    while (charts.length < pieces.length) {
+      const c = Tare.chart({
+        room: pieces[charts.length].length * 26 + 60,
+        name: "structural cost",
+        build: (width) => build(width, c.rows, rows),
+      });
+      charts.push(c);
+      chartHost.append(c.node);
+    }
+    charts.forEach((c, i) => {
+      c.rows = pieces[i];
+      c.update();
+    });
+  };
+
+  // hatch is a fill of stripes.
+  const hatch = (colour) => {
+    const c = document.createElement("canvas");
+    c.width = c.height = 6;
+    const g = c.getContext("2d");
+    g.strokeStyle = colour;
+    g.lineWidth = 1.6;
+    for (const d of [-6, 0, 6]) {
+      g.beginPath();
+      g.moveTo(d, 6);
+      g.lineTo(d + 6, 0);
+      g.stroke();
+    }
+    return { image: c, repeat: "repeat" };
+  };
+
+  const build = (width, rows, scale) => {
+    const narrow = width < 620,
+      rowHeight = narrow ? 42 : 26;
+    const left = narrow ? 6 : Math.min(0.42 * width, Math.max(140, 28 + Math.max(...scale.map((s) => Tare.textWidth(name(s))))));
+    const end = Math.max(1, ...scale.map((s) => 1 + sizes(s).over)) * 1.02;
+    const ticks = [0, 0.25, 0.5, 0.75, 1, 1.5, 2].filter((t) => t <= end);
+    const series = parts().map((p) => ({
+      type: "bar",
+      stack: "time",
+      name: p.text,
+      barWidth: narrow ? 15 : 17,
+      data: rows.map((s) => {
+        const v = sizes(s)[p.id];
+        return {
+          value: p.hatched && v === 0 ? null : v, // else its frame would be seen
+          share: s,
+          part: p,
+          label: {
+            show: !p.hatched && v * (width - left) / end > 40,
+            formatter: `${Math.round(100 * v)} %`,
+            color: Tare.ink(p.colour),
+            fontSize: 11,
+          },
+        };
+      }),
+      itemStyle: { color: p.hatched ? hatch(p.colour) : p.colour, borderColor: p.hatched ? p.colour : Tare.css("--paper"), borderWidth: 1 },
+      emphasis: { disabled: true },
+    }));
+    return {
+      height: rows.length * rowHeight + 60,
+      label:
+        `Parts of an operation's time, ${rows.length} rows: ` +
+        rows
+          .slice(0, 3)
+          .map((s) => `${name(s)}: ${parts().map((p) => `${p.text} ${Math.round(100 * sizes(s)[p.id])} %`).join(", ")}`)
+          .join("; ") +
+        (rows.length > 3 ? "; more in the table" : ""),
+      option: {
+        grid: { left, right: 14, top: 8, bottom: 46 },
+        xAxis: Tare.axis({ min: 0, max: end, ticks, label: (v) => `${Math.round(100 * v)} %`, name: "of the measured time of an operation" }),
+        yAxis: {
+          type: "category",
+          inverse: true,
+          data: rows.map((s) => Tare.plain(name(s))),
+          axisLine: { show: false },
+          axisTick: { show: false },
+          axisLabel: {
+            inside: narrow,
+            color: Tare.css("--ink"),
+            fontSize: 12.5,
+            margin: narrow ? 2 : 12,
+            verticalAlign: narrow ? "bottom" : "middle",
+            padding: narrow ? [0, 0, 11, 0] : 0,
+            interval: 0,
+            formatter: (v) => Tare.cutTo(v, narrow ? width - 30 : left - 20),
+          },
+          z: 5,
+        },
+        tooltip: { trigger: "item", formatter: (q) => (q.data && q.data.share ? tip(q.data.share, q.data.part) : "") },
+        series: [...series, { type: "line", data: [], silent: true, markLine: Tare.rules("xAxis", ticks) }],
+      },
+    };
+  };
+
+  const tip = (s, p) => {
+    const own = { native: s.native, explained: s.explained.value, ofCalls: s.of_calls, rest: s.rest, over: s.explained.value - s.extra.value }[p.id];
+    return (
+      `${Tare.short(name(s), 70)}\n${p.text}: ${seconds(own)} a ${Tare.plain(s.operation)}\n` +
+      `extra ${seconds(s.extra.value)}; ${Tare.digits(s.calls)} calls × ${seconds(s.cost.value)}${s.parallelism > 1.05 ? ` / ${Tare.digits(s.parallelism)}` : ""} = ${seconds(s.explained.value)}\n${s.finding}`
+    );
+  };
+})();

@@ -1,0 +1,66 @@
+package plot
+
+import (
+	_ "embed"
+	"html/template"
+	"io"
+	"strings"
+)
+
+//go:embed index.html
+var indexPage string
+
+// section is a workload's graphs on the index page.
+type section struct {
+	Title   string
+	ID      string
+	Figures []indexed
+}
+
+type indexed struct {
+	File
+	ID      string
+	Picture bool // that a page can show
+	Caption string
+	Sub     string
+	Rows    []indexRow
+}
+
+type indexRow struct{ Place, Value string }
+
+// index writes the page of all graphs. It needs nothing but the graphs beside it.
+func index(w io.Writer, figs []Figure, files []File, src Source) error {
+	page := struct {
+		Study, About, Compare, Baseline, Tare string
+		Trials                                int
+		Sections                              []section
+	}{Study: src.Result.Study, Compare: src.Result.Compare, Baseline: src.Result.Baseline, Tare: src.Tare, Trials: src.Result.Trials}
+	if src.Study != nil {
+		page.About = src.Study.About
+	}
+	at := make(map[string]int)
+	for i := range figs {
+		f := &figs[i]
+		title := f.Workload
+		if title == "" {
+			title = "Several workloads"
+		}
+		k, ok := at[title]
+		if !ok {
+			k = len(page.Sections)
+			at[title] = k
+			page.Sections = append(page.Sections, section{Title: printable(title), ID: "s-" + f.Name})
+		}
+		x := indexed{File: files[i], ID: f.Name, Picture: !strings.HasSuffix(files[i].File, ".pdf"), Caption: f.Caption, Sub: f.Subtitle}
+		for j := range f.Marks {
+			m := &f.Marks[j]
+			x.Rows = append(x.Rows, indexRow{printable(f.place(m)), printable(f.spoken(m))})
+		}
+		page.Sections[k].Figures = append(page.Sections[k].Figures, x)
+	}
+	t, err := template.New("index").Parse(indexPage)
+	if err != nil {
+		return err
+	}
+	return t.Execute(w, page)
+}

@@ -1,0 +1,255 @@
+package plot
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/analyse/stat"
+	"tare/record"
+	"tare/report/words"
+)
+
+// describe writes title, subtitle, caption and the text for those who do not see
+// the picture.
+func (b *builder) describe(f *Figure) {
+	var by []string
+	for _, a := range []*Axis{&f.X, &f.Colour, &f.Hatch} {
+		if a.used() && a.Factor != factorWhat {
+			by = append(by, a.Factor)
+		}
+	}
+	what := f.what()
+	if f.Value == Ratio {
+		what += " as a ratio to " + f.Baseline
+	} else if u := f.unit(); u != "" {
+		what += " (" + string(u) + ")"
+	}
+	f.Title = fmt.Sprintf("%s by %s", what, words.List(by))
+	if f.Workload != "" {
+		f.Title = f.Workload + ": " + f.Title
+	}
+	var sub []string
+	if len(f.Fixed) > 0 {
+		sub = append(sub, words.Levels(f.Fixed, ", "))
+	}
+	switch f.Response.Better {
+	case record.Higher, record.Lower:
+		sub = append(sub, string(f.Response.Better)+" is better")
+	case record.Neither:
+	}
+	f.Subtitle = strings.Join(sub, "; ")
+	f.Caption = b.caption(f)
+	f.Alt = alt(f)
+}
+
+// mostListed is how many responses are named; of more the number is said.
+const mostListed = 3
+
+// what are the responses of a figure, in words.
+func (f *Figure) what() string {
+	var names []string
+	for i := range f.Marks {
+		if n := f.Marks[i].Response.Name; n != "" && !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	switch {
+	case f.Response.Name != "":
+		return f.Response.Name
+	case len(names) > mostListed:
+		return words.Count(len(names), "response")
+	}
+	return words.List(names)
+}
+
+// overview reports whether the figure is that of all ratios.
+func (f *Figure) overview() bool { return f.X.Factor == factorWhat || f.Colour.Factor == factorWhat }
+
+func (b *builder) caption(f *Figure) string {
+	res := b.src.Result
+	lo, hi, few, gaps, whiskers, cut := 0, 0, 0, 0, false, false
+	for i := range f.Marks {
+		m := &f.Marks[i]
+		if m.Gap != "" {
+			gaps++
+			continue
+		}
+		if m.single() {
+			few++
+		}
+		if lo == 0 || m.N < lo {
+			lo = m.N
+		}
+		hi = max(hi, m.N)
+		whiskers = whiskers || m.HasInterval()
+	}
+	var parts []string
+	switch {
+	case hi == 0:
+	case lo == hi:
+		parts = append(parts, "n = "+words.Count(hi, "block"))
+	default:
+		parts = append(parts, fmt.Sprintf("n = %d to %d blocks", lo, hi))
+	}
+	of := "the geometric mean over blocks"
+	if f.Value == Ratio {
+		of = "the ratio within blocks"
+	}
+	if whiskers && f.Kind == Heat && f.Value == Level {
+		whiskers = false
+	}
+	if whiskers {
+		sign := "whiskers: "
+		if f.Kind == Heat {
+			sign = "a–b: "
+		}
+		parts = append(parts, fmt.Sprintf("%s%s %% interval of %s", sign, strconv.FormatFloat(100*res.Confidence, 'g', 4, 64), of))
+	}
+	if f.Kind != Heat {
+		if s := newScale(f, false); s.cut {
+			cut = true
+		}
+	}
+	if cut {
+		parts = append(parts, "an arrow: it goes on")
+	}
+	if few > 0 {
+		parts = append(parts, fmt.Sprintf("%s with fewer than %d blocks: single blocks, no interval", cells(few), stat.MinN))
+	}
+	if gaps > 0 {
+		parts = append(parts, fmt.Sprintf("%s without a value: %s", cells(gaps), reasons(f)))
+	}
+	if f.Value == Ratio && f.Kind != Heat {
+		parts = append(parts, fmt.Sprintf("band: ratios within %s %% are equivalent", strconv.FormatFloat(100*f.Margin, 'g', 3, 64)))
+	}
+	tail := []string{"baseline " + res.Baseline, "study " + res.Study}
+	if !res.Finished {
+		tail = append(tail, "not finished")
+	}
+	tail = append(tail, hosts(b.src.Hosts)...)
+	if b.src.Tare != "" {
+		tail = append(tail, "tare "+b.src.Tare)
+	}
+	out := strings.Join(tail, "; ")
+	if len(parts) > 0 {
+		out = strings.Join(parts, "; ") + ". " + strings.ToUpper(out[:1]) + out[1:]
+	}
+	return out
+}
+
+// reasons counts the gaps by their word.
+func reasons(f *Figure) string {
+	n := make(map[string]int)
+	var gaps []string
+	for i := range f.Marks {
+		if g := f.Marks[i].Gap; g != "" {
+			if n[g] == 0 {
+				gaps = append(gaps, g)
+			}
+			n[g]++
+		}
+	}
+	slices.Sort(gaps)
+	for i, w := range gaps {
+		gaps[i] = fmt.Sprintf("%d %s", n[w], w)
+	}
+	return strings.Join(gaps, ", ")
+}
+
+func hosts(hs []record.Host) []string {
+	var out []string
+	for _, h := range hs {
+		s := h.CPUModel
+		if s == "" {
+			s = "an unknown processor"
+		}
+		if h.Hostname != "" {
+			s = "host " + h.Hostname + ": " + s
+		}
+		if h.Threads > 0 {
+			s += fmt.Sprintf(", %d threads", h.Threads)
+		}
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	if len(out) > 2 {
+		out = append(out[:2], fmt.Sprintf("and %d other hosts", len(out)-2))
+	}
+	return out
+}
+
+// mostSpoken bounds the cells that an alternative text reads out; the index has
+// all of them in a table.
+const mostSpoken = 40
+
+func alt(f *Figure) string {
+	kind := map[Kind]string{Bar: "Bar graph", Line: "Line graph", Heat: "Heat map", Dot: "Dot graph"}[f.Kind]
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s. %s.", kind, f.Title)
+	if f.Subtitle != "" {
+		fmt.Fprintf(&b, " %s.", f.Subtitle)
+	}
+	for i := range f.Marks {
+		if i == mostSpoken {
+			fmt.Fprintf(&b, " And %d more cells, in the table.", len(f.Marks)-i)
+			break
+		}
+		fmt.Fprintf(&b, " %s: %s.", f.place(&f.Marks[i]), f.spoken(&f.Marks[i]))
+	}
+	return printableLong(b.String())
+}
+
+// place is where a mark stands, in words: its levels.
+func (f *Figure) place(m *Mark) string {
+	var out []string
+	for _, p := range []struct {
+		a *Axis
+		i int
+	}{{&f.X, m.X}, {&f.Colour, m.Colour}, {&f.Hatch, m.Hatch}} {
+		if p.a.used() {
+			out = append(out, strings.ReplaceAll(p.a.label(p.i), "\n", " "))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// spoken is a mark's value in words.
+func (f *Figure) spoken(m *Mark) string {
+	if m.Gap != "" {
+		return m.Gap + ", " + m.Why
+	}
+	write := func(v float64) string { return words.Value(v, m.Response.Unit) }
+	if f.Value == Ratio {
+		write = words.Ratio
+	}
+	out := write(m.Value)
+	if m.HasInterval() {
+		out += " (" + write(m.Lo) + " to " + write(m.Hi) + ")"
+	} else {
+		out += fmt.Sprintf(" (no interval, n %d)", m.N)
+	}
+	if m.Verdict != "" {
+		out += ", " + string(m.Verdict)
+	}
+	return out
+}
+
+// printableLong is printable without its bound.
+func printableLong(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		n := min(len(s), 900)
+		for n < len(s) && n > 0 && s[n]&0xC0 == 0x80 { // not within a character
+			n--
+		}
+		if n == 0 {
+			n = min(len(s), 900)
+		}
+		b.WriteString(printable(s[:n]))
+		s = s[n:]
+	}
+	return b.String()
+}

@@ -1,0 +1,145 @@
+package plot
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/analyse/stat"
+	"tare/record"
+)
+
+// twoWorkloads are rr and stream, of the same responses with a help text each.
+func twoWorkloads() Source {
+	src := sizes().source()
+	for i := range src.Result.Compared {
+		c := &src.Result.Compared[i]
+		conns, _ := c.Cell.Get("connections")
+		c.Cell = c.Cell.Without("connections")
+		c.Response.Help = "of rr"
+		if conns == "16" {
+			c.Workload, c.Response.Help = "stream", "of stream"
+			c.Cell = append(record.Cell{{Factor: "workload", Value: "stream"}}, c.Cell.Without("workload")...)
+		}
+		c.Shared = c.Cell.Without("sandbox")
+	}
+	return src
+}
+
+func TestSameResponseOfSeveralWorkloads(t *testing.T) {
+	small := []record.Level{{Factor: "size", Value: "1B"}}
+	figs := build(t, twoWorkloads(), Options{By: []string{"workload", "sandbox"}, Kind: Bar, Value: Ratio, Only: small})
+	got := map[string]string{}
+	for _, f := range figs {
+		got[f.Name] = f.Title + "; " + f.Subtitle
+		if !strings.Contains(f.Alt, f.Title) || !strings.Contains(f.Alt, "stream, runsc: ") {
+			t.Errorf("%s: %s", f.Name, f.Alt)
+		}
+	}
+	want := map[string]string{
+		"all-rate-ratio-size-1B":    "rate as a ratio to process by workload and sandbox; size=1B; higher is better",
+		"all-latency-ratio-size-1B": "latency as a ratio to process by workload and sandbox; size=1B; lower is better",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	// The response on an axis is named in the title all the same, and nothing is
+	// said of a direction that only some have.
+	f := build(t, twoWorkloads(), Options{By: []string{"response", "sandbox"}, Only: small})[0]
+	if f.Title != "rr: rate and latency as a ratio to process by response and sandbox" || f.Subtitle != "size=1B" {
+		t.Errorf("%q %q", f.Title, f.Subtitle)
+	}
+}
+
+func TestNameOfTheYAxis(t *testing.T) {
+	src := sizes().source()
+	for i := range src.Result.Compared {
+		src.Result.Compared[i].Response.Unit = record.PerSecond
+	}
+	for _, far := range []float64{1, 1000} {
+		f := build(t, src, Options{By: []string{"size", "response"}, Kind: Line, Only: []record.Level{{Factor: "sandbox", Value: "runc"}, {Factor: "connections", Value: "1"}}})[0]
+		for i := range f.Marks {
+			m := &f.Marks[i]
+			m.Value, m.Lo, m.Hi, m.Points = 3, 2, 4, nil
+			if i == 0 {
+				m.Value, m.Lo, m.Hi = 3*far, 2*far, 4*far
+			}
+		}
+		want := map[float64]string{1: "rate and latency (/s)", 1000: "rate and latency, log scale"}[far]
+		d := recordFigure(t, &f, light())
+		if !slices.ContainsFunc(d.texts, func(w written) bool { return w.text == want }) {
+			t.Errorf("the y axis is not called %q but %q", want, d.sheet.nameY())
+		}
+	}
+}
+
+func TestHeatMapsNameTheirFactors(t *testing.T) {
+	src := sizes().source()
+	for _, c := range []struct{ by, want []string }{
+		{[]string{"size", "sandbox", "connections"}, []string{"size", "sandbox / connections"}},
+		{[]string{"size", "connections"}, []string{"size", "connections"}},
+	} {
+		f := build(t, src, Options{By: c.by, Kind: Heat, Responses: []string{"rate"}})[0]
+		d := recordFigure(t, &f, light())
+		for _, want := range c.want {
+			if !slices.ContainsFunc(d.texts, func(w written) bool { return w.text == want }) {
+				t.Errorf("by %v: nothing says %q", c.by, want)
+			}
+		}
+	}
+}
+
+// In greys what is better has a frame, so that it is neither paper nor worse.
+func TestBetterInPrint(t *testing.T) {
+	for _, theme := range []string{"light", "print"} {
+		f := build(t, sizes().source(), Options{By: []string{"size", "sandbox", "connections"}, Kind: Heat, Value: Ratio, Responses: []string{"rate"}})[0]
+		f.Marks[0].Value, f.Marks[0].Verdict = 0.4, stat.Slower
+		f.Marks[1].Verdict = stat.Equivalent
+		st := light()
+		st.Theme, _ = NewTheme(theme)
+		d := recordFigure(t, &f, st)
+		n := 0
+		for _, s := range d.strokes {
+			if s.width == 1.6 && s.path[0].Pos.X < d.sheet.area.Max.X {
+				n++
+			}
+		}
+		want := 0
+		for _, m := range f.Marks { // higher is better
+			if theme == "print" && m.Value > 1 && m.Verdict != stat.Equivalent && !hollow(&m) {
+				want++
+			}
+		}
+		if n != want || theme == "print" && n < 5 {
+			t.Errorf("%s: %d frames, not %d", theme, n, want)
+		}
+	}
+}
+
+func TestOneBlockIsOneBlock(t *testing.T) {
+	l := sizes()
+	l.blocks = 1
+	if f := build(t, l.source(), Options{By: []string{"size", "sandbox"}})[0]; !strings.HasPrefix(f.Caption, "n = 1 block;") {
+		t.Error(f.Caption)
+	}
+}
+
+func TestHeadingsOfTheIndex(t *testing.T) {
+	for several, src := range map[bool]Source{false: sizes().source(), true: twoWorkloads()} {
+		dir := t.TempDir()
+		if _, err := Write(t.Context(), build(t, src, Options{}), Output{Dir: dir, Format: "svg", Style: light()}, src); err != nil {
+			t.Fatal(err)
+		}
+		page, err := os.ReadFile(filepath.Join(dir, "index.html"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(page), "Several workloads") != several {
+			t.Errorf("the index of %v is headed otherwise", src.Result.Study)
+		}
+	}
+}

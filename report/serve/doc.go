@@ -1,0 +1,114 @@
+package serve
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+
+	"tare/record"
+	"tare/report/document"
+	"tare/report/html"
+)
+
+// maxKept is how many documents stay in memory: each has up to three megabytes.
+const maxKept = 8
+
+// entry is a built document of one state of a folder.
+type entry struct {
+	version string
+	study   string
+	answer  []document.Sentence
+	trials  map[[2]int]int // seq and attempt to the row in Document.Trials
+	data    []byte         // gzip
+}
+
+func (s *Server) entry(ctx context.Context, f folder, version string) (*entry, error) {
+	d, err := s.source.Document(ctx, f.path)
+	if err != nil {
+		return nil, err
+	}
+	d.Live = true
+	d.Dir = f.name
+	e := &entry{version: version, study: cmp.Or(d.Study.Name, f.name), answer: d.Answer, trials: make(map[[2]int]int, len(d.Trials.Seq))}
+	for i := range d.Trials.Seq {
+		e.trials[[2]int{d.Trials.Seq[i], d.Trials.Attempt[i]}] = i
+	}
+	var b bytes.Buffer
+	if err := html.Encode(&b, d); err != nil {
+		return nil, err
+	}
+	e.data = b.Bytes()
+	return e, nil
+}
+
+func (s *Server) page(w http.ResponseWriter, r *http.Request, f folder) {
+	e, err := s.documents.get(r.Context(), f)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	w.Header().Set("Content-Security-Policy", s.policy)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if err := html.WriteLive(w, &document.Document{Study: document.Study{Name: e.study}, Answer: e.answer}, f.url()); err != nil {
+		fail(w, err)
+	}
+}
+
+func (s *Server) doc(w http.ResponseWriter, r *http.Request, f folder) {
+	e, err := s.documents.get(r.Context(), f)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	head := w.Header()
+	head.Set("Content-Type", "application/json")
+	head.Set("Content-Encoding", "gzip")
+	head.Set("ETag", `"`+e.version+`"`)
+	if r.Header.Get("If-None-Match") == `"`+e.version+`"` {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	head.Set("Content-Length", fmt.Sprint(len(e.data)))
+	if r.Method == http.MethodGet {
+		_, _ = w.Write(e.data) // who hung up need not be told
+	}
+}
+
+func (s *Server) version(w http.ResponseWriter, f folder) {
+	v, err := s.states.version(f)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, struct {
+		Version string `json:"version"`
+	}{v})
+}
+
+func (s *Server) series(w http.ResponseWriter, r *http.Request, f folder) {
+	var t record.Trial
+	q := r.URL.Query().Get("trial")
+	if n, err := fmt.Sscanf(q, "%d-%d", &t.Seq, &t.Attempt); n != 2 || err != nil || t.Seq < 1 || t.Attempt < 1 || q != fmt.Sprintf("%d-%d", t.Seq, t.Attempt) {
+		http.Error(w, "which trial? series?trial=SEQ-ATTEMPT", http.StatusBadRequest)
+		return
+	}
+	e, err := s.documents.get(r.Context(), f)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	at, ok := e.trials[[2]int{t.Seq, t.Attempt}]
+	if !ok {
+		http.Error(w, "there is no such trial", http.StatusNotFound)
+		return
+	}
+	out, err := document.Lines(&t, func(t *record.Trial) ([]record.Series, error) { return s.source.Series(r.Context(), f.path, *t) })
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	out.Trial = at
+	answer(w, out)
+}

@@ -1,0 +1,323 @@
+package text
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/analyse/compare"
+	"tare/analyse/stat"
+	"tare/record"
+	"tare/report/words"
+)
+
+// CompareOptions say which rows of a comparison are printed, and how.
+type CompareOptions struct {
+	Options
+	All      bool             // those that did not change too
+	Study    bool             // in the study's order; else the changed ones first, the largest first
+	Gates    int              // how many were checked
+	Breaches []compare.Breach // what broke them
+}
+
+// maxListed bounds the lists of rows without a ratio.
+const maxListed = 12
+
+// WriteCompare prints a comparison of two results.
+func WriteCompare(w io.Writer, res *compare.Result, opt CompareOptions) error {
+	var b strings.Builder
+	para := func(s string) { b.WriteString(wrap(s, opt.width(), "  ") + "\n") }
+	para(fmt.Sprintf("%s: B (%s, %s) compared with A (%s, %s)", res.Study, res.B.Name, words.Count(res.B.Trials, "trial"), res.A.Name, words.Count(res.A.Trials, "trial")))
+	for _, s := range res.Warnings {
+		item(&b, opt.Options, s)
+	}
+	writeDifferences(&b, res, opt.Options)
+	order := rowOrder(res, opt)
+	seen := make(map[string]bool)
+	for _, q := range []compare.Question{compare.Cost, compare.Level} {
+		g := changeGrid(res, order, q, seen)
+		if len(g.rows) == 0 {
+			continue
+		}
+		b.WriteString("\n")
+		if q == compare.Cost {
+			para(fmt.Sprintf("cost: the ratio to %s, in B by that in A", res.Baseline))
+		} else {
+			para("level: the value, in B by that in A; what the machine was like at both times is part of it")
+		}
+		b.WriteString(g.render(opt.Options))
+	}
+	b.WriteString("\n")
+	if len(seen) > 0 {
+		b.WriteString(changeLegend(res, seen, opt.Options))
+	}
+	para(counts(res, opt.All))
+	writeMissing(&b, res, opt.Options)
+	writeBreaches(&b, res, opt)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func writeDifferences(b *strings.Builder, res *compare.Result, opt Options) {
+	if len(res.Differences) == 0 {
+		b.WriteString("The descriptions of hosts, tools and studies are the same.\n")
+		return
+	}
+	b.WriteString("\nwhat else is different:\n")
+	for _, d := range res.Differences {
+		item(b, opt, d.Field+": "+d.A+" -> "+d.B)
+	}
+}
+
+// rowOrder chooses the rows and their order.
+func rowOrder(res *compare.Result, opt CompareOptions) []int {
+	broken := make(map[int]bool)
+	for _, x := range opt.Breaches {
+		broken[x.Row] = true
+	}
+	var out []int
+	for i := range res.Rows {
+		if r := &res.Rows[i]; r.Missing() == "" && (opt.All || broken[i] || r.Change().Changed) {
+			out = append(out, i)
+		}
+	}
+	if opt.Study {
+		return out
+	}
+	size := func(i int) float64 { return -math.Abs(math.Log(res.Rows[i].Change().Ratio)) }
+	slices.SortStableFunc(out, func(x, y int) int {
+		if a, b := res.Rows[x].Change().Changed, res.Rows[y].Change().Changed; a != b {
+			if a {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(size(x), size(y))
+	})
+	return out
+}
+
+func changeGrid(res *compare.Result, order []int, q compare.Question, seen map[string]bool) grid {
+	g := grid{keys: 3, header: []string{"workload", res.Compare, "response", "A", "B", "n", "B/A", "q"}}
+	if q == compare.Cost {
+		g.header = append(g.header, "level B/A")
+	}
+	fixed := fixedIn(res)
+	for _, i := range order {
+		r := &res.Rows[i]
+		if r.Question != q {
+			continue
+		}
+		c := r.Change()
+		row := []gridCell{{first: words.Stratum(r.Workload, r.Shared, fixed)}, {first: words.Treatment(r.Treatment)}, {first: r.Response.Name}}
+		for _, m := range []*compare.Measured{r.A, r.B} {
+			v := words.Value(m.Level, r.Response.Unit)
+			if q == compare.Cost {
+				v = words.Ratio(m.Cost.Ratio)
+			}
+			row = append(row, gridCell{first: v})
+		}
+		n := fmt.Sprintf("%d, %d", r.A.N, r.B.N)
+		if q == compare.Cost {
+			n = fmt.Sprintf("%d, %d", r.A.Cost.N, r.B.Cost.N)
+		}
+		row = append(row, gridCell{first: n}, changeCell(c, seen), gridCell{first: qValue(c)})
+		if q == compare.Cost {
+			row = append(row, levelCell(r.Level, seen))
+		}
+		g.rows = append(g.rows, row)
+	}
+	return g
+}
+
+// fixedIn are the levels that all rows have.
+func fixedIn(res *compare.Result) record.Cell {
+	return words.Fixed(func(yield func(record.Cell) bool) {
+		for i := range res.Rows {
+			if !yield(res.Rows[i].Shared) {
+				return
+			}
+		}
+	})
+}
+
+// changeMark is the sign of a change's verdict, in brackets where it is not sure
+// enough among so many rows.
+func changeMark(c *compare.Change) string {
+	s := signOf(c.Verdict).mark
+	if !c.Changed && c.Verdict.Decided() && c.Verdict != stat.Equivalent {
+		return "(" + s + ")"
+	}
+	return s
+}
+
+func changeCell(c *compare.Change, seen map[string]bool) gridCell {
+	mark := changeMark(c)
+	seen[mark] = true
+	out := gridCell{first: words.Ratio(c.Ratio) + " " + mark}
+	if c.Changed || mark == signOf(c.Verdict).mark {
+		out.colour = signOf(c.Verdict).colour
+	}
+	if c.HasInterval() {
+		out.second = words.Ratio(c.Lo) + "–" + words.Ratio(c.Hi)
+	} else {
+		out.second = fmt.Sprintf("need n≥%d", stat.MinN)
+	}
+	return out
+}
+
+func levelCell(c *compare.Change, seen map[string]bool) gridCell {
+	if c == nil || c.Undefined != "" {
+		return gridCell{first: "-"}
+	}
+	mark := changeMark(c)
+	seen[mark] = true
+	return gridCell{first: words.Ratio(c.Ratio) + " " + mark}
+}
+
+func qValue(c *compare.Change) string {
+	switch {
+	case c.Q == nil:
+		return "-"
+	case *c.Q < 0.0001:
+		return "<0.0001"
+	}
+	return strconv.FormatFloat(*c.Q, 'g', 2, 64)
+}
+
+func changeLegend(res *compare.Result, seen map[string]bool, opt Options) string {
+	pc := func(x float64) string { return strconv.FormatFloat(100*x, 'g', 4, 64) + " %" }
+	s := fmt.Sprintf("n: blocks of A, of B. B/A: ratio and its %s interval. q: rate of false discoveries at which a row just counts as changed; %s is asked.", pc(res.Confidence), pc(res.FDR))
+	lines := wrap(s, opt.width(), "") + "\n"
+	var signs []string
+	for _, v := range []stat.Verdict{stat.Faster, stat.Slower, stat.Higher, stat.Lower, stat.Equivalent, stat.Undecided} {
+		g := signOf(v)
+		word := string(v)
+		switch v {
+		case stat.Faster:
+			word = "better"
+		case stat.Slower:
+			word = "worse"
+		case stat.Equivalent:
+			word += " (within " + pc(res.Margin) + ")"
+		}
+		mark := g.mark
+		if opt.Colour {
+			mark = paint(g.colour, mark)
+		}
+		if seen[g.mark] {
+			signs = append(signs, mark+" "+word)
+		}
+		if seen["("+g.mark+")"] {
+			signs = append(signs, "("+g.mark+") "+word+", but perhaps by chance")
+		}
+	}
+	return lines + wrapItems(signs, opt.width(), "") + "\n\n"
+}
+
+// counts sums up the rows, those that are not printed as well.
+func counts(res *compare.Result, all bool) string {
+	n := res.Counts
+	s := fmt.Sprintf("%s compared: %d changed, %d equivalent, %d undecided", words.Count(n.Rows, "row"), n.Changed, n.Equivalent, n.Undecided)
+	if n.Unsure > 0 {
+		s += fmt.Sprintf(", %d different but perhaps by chance", n.Unsure)
+	}
+	if n.Missing > 0 {
+		s += fmt.Sprintf(", %d without a ratio", n.Missing)
+	}
+	if !all && n.Changed < n.Rows-n.Missing {
+		s += "; --all shows them"
+	}
+	return s + "."
+}
+
+// writeMissing names the rows that have no ratio.
+func writeMissing(b *strings.Builder, res *compare.Result, opt Options) {
+	if res.Counts.Missing == 0 {
+		return
+	}
+	b.WriteString("\nwithout a ratio:\n")
+	var reasons []string
+	by := make(map[string][]string)
+	for i := range res.Rows {
+		r := &res.Rows[i]
+		why := r.Missing()
+		if why == "" {
+			continue
+		}
+		if by[why] == nil {
+			reasons = append(reasons, why)
+		}
+		by[why] = append(by[why], r.Cell.Key()+" "+r.Response.Name)
+	}
+	for _, why := range reasons {
+		rows := by[why]
+		s := strings.Join(rows[:min(len(rows), maxListed)], "; ")
+		if len(rows) > maxListed {
+			s += fmt.Sprintf("; and %d more", len(rows)-maxListed)
+		}
+		item(b, opt, why+": "+s)
+	}
+}
+
+func writeBreaches(b *strings.Builder, res *compare.Result, opt CompareOptions) {
+	if opt.Gates == 0 {
+		return
+	}
+	if len(opt.Breaches) == 0 && res.Comparable() == 0 {
+		b.WriteString("\n" + wrap(NothingHeld(res), opt.width(), "  ") + "\n")
+		return
+	}
+	if len(opt.Breaches) == 0 {
+		fmt.Fprintf(b, "\n%s held.\n", words.Count(opt.Gates, "gate"))
+		return
+	}
+	last := ""
+	for _, x := range opt.Breaches {
+		if x.Gate != last {
+			b.WriteString("\n" + wrap("gate broken: "+x.Gate, opt.width(), "  ") + "\n")
+			last = x.Gate
+		}
+		item(b, opt.Options, ChangeLine(&res.Rows[x.Row]))
+	}
+}
+
+// NothingHeld says why gates that nothing broke are not held either: no row has
+// an interval.
+func NothingHeld(res *compare.Result) string {
+	missing := 0
+	for i := range res.Rows {
+		if res.Rows[i].Missing() != "" {
+			missing++
+		}
+	}
+	s := fmt.Sprintf("no gate can hold: nothing was compared, since none of %s has an interval", words.Count(len(res.Rows), "row"))
+	if missing > 0 {
+		s += fmt.Sprintf(" (%d have no ratio)", missing)
+	}
+	return s + fmt.Sprintf("; it takes %d blocks on both sides", stat.MinN)
+}
+
+// ChangeLine says in one line what a row of a comparison comes to.
+func ChangeLine(r *compare.Row) string {
+	name := r.Cell.Key() + " " + r.Response.Name
+	if why := r.Missing(); why != "" {
+		return name + ": no ratio: " + why
+	}
+	c := r.Change()
+	s := fmt.Sprintf("%s: %s %s x", name, r.Question, words.Ratio(c.Ratio))
+	if c.HasInterval() {
+		s += fmt.Sprintf(" (%s–%s), q %s", words.Ratio(c.Lo), words.Ratio(c.Hi), qValue(c))
+	}
+	switch s += ", " + string(c.Verdict); {
+	case c.Verdict == stat.Undecided:
+		return s + ": " + c.Why
+	case c.Verdict != stat.Equivalent && !c.Changed:
+		return s + ", but not surely among so many"
+	}
+	return s
+}

@@ -1,0 +1,85 @@
+package words
+
+import (
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/record"
+	"tare/study"
+)
+
+// Treatment names a treatment: the level of the compared factor, and what is
+// nested below it with its name.
+func Treatment(c record.Cell) string {
+	if len(c) == 0 {
+		return ""
+	}
+	return strings.TrimSpace(c[0].Value + " " + Levels(c[1:], " "))
+}
+
+// Levels writes levels with the names of their factors.
+func Levels(c record.Cell, between string) string {
+	parts := make([]string, len(c))
+	for i, l := range c {
+		parts[i] = l.Factor + "=" + l.Value
+	}
+	return strings.Join(parts, between)
+}
+
+// Stratum names a stratum: the workload and the stratum's levels, those left out
+// that are fixed.
+func Stratum(workload string, shared, fixed record.Cell) string {
+	rest := shared.Without(study.FactorWorkload)
+	for _, l := range fixed {
+		rest = rest.Without(l.Factor)
+	}
+	return strings.TrimSpace(workload + " " + Levels(rest, " "))
+}
+
+// Fixed are the levels that all strata have, of their Shared, the workload left
+// out: they are said once.
+func Fixed(shared iter.Seq[record.Cell]) record.Cell {
+	var out record.Cell
+	first := true
+	for c := range shared {
+		c = c.Without(study.FactorWorkload)
+		if first {
+			out, first = slices.Clone(c), false
+		}
+		out = slices.DeleteFunc(out, func(l record.Level) bool { return !slices.Contains(c, l) })
+	}
+	return out
+}
+
+// Path writes a path as a shell takes it in a command: quoted where it has to be,
+// and with ./ in front of one that would be read as a flag.
+func Path(p string) string {
+	if strings.HasPrefix(p, "-") {
+		p = "./" + p
+	}
+	special := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_./,:@%+-=", r)
+	}
+	if p != "" && !strings.ContainsFunc(p, special) {
+		return p
+	}
+	return "'" + strings.ReplaceAll(p, "'", `'\''`) + "'"
+}
+
+// List joins words: a, b and c.
+func List(parts []string) string {
+	if len(parts) < 2 {
+		return strings.Join(parts, "")
+	}
+	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
+}
+
+// Count writes a number of things: 1 trial, 2 trials.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}

@@ -1,0 +1,37 @@
+package words
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tare/study"
+)
+
+// Stop says a stopping rule.
+func Stop(s study.Stop) string {
+	if s.Fixed > 0 {
+		return fmt.Sprintf("%s of each stratum, whatever they show; intervals of %s.", Count(s.Fixed, "block"), percent(s.Confidence))
+	}
+	looks := make([]string, len(s.Looks))
+	for i, k := range s.Looks {
+		looks[i] = strconv.Itoa(k)
+	}
+	return fmt.Sprintf("Look after %s blocks; a stratum ends when each first response has a verdict or an interval within %s either way. "+
+		"Ratios within %s are equal. Intervals of %s over all looks.", List(looks), percent(s.Width), percent(s.Margin), percent(s.Confidence))
+}
+
+// Budget says what bounds a study; "" for nothing.
+func Budget(b study.Budget) string {
+	var parts []string
+	if b.Blocks > 0 {
+		parts = append(parts, Count(b.Blocks, "block"))
+	}
+	if b.Time > 0 {
+		parts = append(parts, Duration(b.Time)+" of measuring")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "At most " + strings.Join(parts, " and ") + "."
+}

@@ -1,0 +1,251 @@
+package words
+
+import (
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/analyse"
+	"tare/analyse/stat"
+	"tare/plan"
+	"tare/record"
+	"tare/study"
+)
+
+var (
+	latency    = record.Response{Name: "latency", Unit: record.Second, Better: record.Lower}
+	throughput = record.Response{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher}
+	memory     = record.Response{Name: "memory", Unit: record.Byte, Better: record.Lower}
+	size       = record.Response{Name: "size", Unit: record.Byte, Better: record.Neither}
+)
+
+func of(w string, r record.Response, ratio float64, v stat.Verdict, levels ...string) analyse.Comparison {
+	shared := record.Cell{{Factor: "workload", Value: w}}
+	for _, l := range levels {
+		f, x, _ := strings.Cut(l, "=")
+		shared = append(shared, record.Level{Factor: f, Value: x})
+	}
+	return analyse.Comparison{Workload: w, Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=runc", Response: r, Verdict: v, First: true,
+		Level: analyse.Level{N: 6, Typical: ratio}, Base: analyse.Level{N: 6, Typical: 1}, Estimate: stat.Estimate{Ratio: ratio, Lo: ratio * 0.9, Hi: ratio * 1.2, N: 6}}
+}
+
+func result(c ...analyse.Comparison) *analyse.Result {
+	return &analyse.Result{Study: "s", Compare: "sandbox", Baseline: "process", Margin: 0.03, Confidence: 0.95, Trials: 12, Finished: true, Reason: "done", Compared: c,
+		Treatments: []analyse.Treatment{{Key: "sandbox=process", Cell: record.Cell{{Factor: "sandbox", Value: "process"}}, Baseline: true},
+			{Key: "sandbox=runc", Cell: record.Cell{{Factor: "sandbox", Value: "runc"}}}}}
+}
+
+// about is the sentence of the one treatment.
+func about(t *testing.T, r *analyse.Result) Sentence {
+	t.Helper()
+	for _, s := range Answer(r, Options{}) {
+		if s.About == "sandbox=runc" {
+			return s
+		}
+	}
+	t.Fatalf("nothing is said of runc: %v", Answer(r, Options{}))
+	return Sentence{}
+}
+
+// TestDirections: a time takes longer, a throughput is so many times; and what is
+// better and worse follows the response's own better side, as the verdict does.
+func TestDirections(t *testing.T) {
+	for _, c := range []struct {
+		comparison analyse.Comparison
+		tone       Tone
+		want       string
+	}{
+		{of("a", latency, 2.1, stat.Slower), Worse, "runc: a latency takes 2.10 x as long (1.89 to 2.52)."},
+		{of("a", latency, 0.5, stat.Faster), Better, "runc: better: a latency takes 0.50 x as long (0.45 to 0.60)."},
+		{of("a", throughput, 0.31, stat.Slower), Worse, "runc: a has 0.31 x the throughput (0.28 to 0.37)."},
+		{of("a", throughput, 1.5, stat.Faster), Better, "runc: better: a has 1.50 x the throughput (1.35 to 1.80)."},
+		{of("a", memory, 7.9, stat.Slower), Worse, "runc: a has 7.90 x the memory (7.11 to 9.48)."},
+		{of("a", size, 2, stat.Higher), Note, "runc: a has 2.00 x the size (1.80 to 2.40)."},
+		{of("a", latency, 1.001, stat.Equivalent), Equal, "runc: equal within 3 %: a latency."},
+		{of("a", latency, 1.1, stat.Undecided), Undecided, "runc: not decided: a latency (0.99 to 1.32 x)."},
+	} {
+		if s := about(t, result(c.comparison)); s.Text != c.want || s.Tone != c.tone {
+			t.Errorf("got %s: %s\nwant %s: %s", s.Tone, s.Text, c.tone, c.want)
+		}
+	}
+}
+
+// TestHonest: what was not measured, or came to nothing, is said and never called
+// equal, better or worse.
+func TestHonest(t *testing.T) {
+	change := func(f func(*analyse.Comparison)) analyse.Comparison {
+		c := of("a", latency, 0, "")
+		c.Estimate, c.Verdict = stat.Estimate{}, stat.Undecided
+		f(&c)
+		return c
+	}
+	for want, c := range map[string]analyse.Comparison{
+		"skipped, no KVM":                change(func(c *analyse.Comparison) { c.Skipped = "no KVM"; c.Level.N = 0 }),
+		"failed: a latency":              change(func(c *analyse.Comparison) { c.Failed = 3; c.Level.N = 0 }),
+		"below noise: a":                 change(func(c *analyse.Comparison) { c.Level.BelowNoise = 2 }),
+		"no ratio: a":                    change(func(c *analyse.Comparison) { c.Estimate.Undefined = "zero" }),
+		"not measured: a":                change(func(c *analyse.Comparison) { c.Level.N = 0 }),
+		"not decided: a latency (n = 2)": change(func(c *analyse.Comparison) { c.Estimate = stat.Estimate{Ratio: 1.4, N: 2} }),
+	} {
+		r := result(c)
+		for _, s := range []Sentence{about(t, r), Headline(r)} {
+			if s.Tone == Worse || s.Tone == Better || s.Tone == Equal || strings.Contains(s.Text, "equal") || strings.Contains(s.Text, "as long") {
+				t.Errorf("%s: it says %s: %s", want, s.Tone, s.Text)
+			}
+		}
+		if s := about(t, r); !strings.Contains(s.Text, want) {
+			t.Errorf("%q lacks %q", s.Text, want)
+		}
+	}
+	r := result(of("a", latency, 2, stat.Slower))
+	r.Finished, r.Failed, r.Left = false, 2, plan.Progress{AtLeast: 4, AtMost: 9, MostTime: time.Minute}
+	all := fmt.Sprint(Answer(r, Options{}))
+	for _, want := range []string{"So far, of 1 comparison", "not finished: 4 to 9 trials left, at most 1 min", "2 of 12 trials failed"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is not said: %s", want, all)
+		}
+	}
+	if s := Headline(result()); s.Text != "Nothing has been compared with process." || s.Tone != Note {
+		t.Errorf("of nothing it says %v", s)
+	}
+}
+
+// TestEveryComparisonIsCounted: whatever the mix, the headline's numbers add up,
+// and so do the items of the sentence and what it counts as more.
+func TestEveryComparisonIsCounted(t *testing.T) {
+	verdicts := []stat.Verdict{stat.Slower, stat.Faster, stat.Equivalent, stat.Undecided, stat.Higher}
+	numbers := regexp.MustCompile(`(\d+) (?:worse|better|equal|not decided|different)`)
+	for n := 1; n <= 12; n++ {
+		var c []analyse.Comparison
+		for i := range n {
+			c = append(c, of(fmt.Sprintf("w%d", i), latency, 1+float64(i), verdicts[(i*n)%len(verdicts)]))
+		}
+		h := Headline(result(c...))
+		sum := 0
+		for _, m := range numbers.FindAllStringSubmatch(h.Text, -1) {
+			var k int
+			_, _ = fmt.Sscan(m[1], &k)
+			sum += k
+		}
+		if sum != n || !strings.HasPrefix(h.Text, "Of "+Count(n, "comparison")+" with process") {
+			t.Errorf("%d comparisons, counted as %d: %s", n, sum, h.Text)
+		}
+		text := about(t, result(c...)).Text
+		named := len(regexp.MustCompile(`\bw\d+ latency`).FindAllString(text, -1))
+		for _, m := range regexp.MustCompile(`(\d+) more`).FindAllStringSubmatch(text, -1) {
+			var k int
+			_, _ = fmt.Sscan(m[1], &k)
+			named += k
+		}
+		if named != n {
+			t.Errorf("%d comparisons, %d of them named or counted: %s", n, named, text)
+		}
+	}
+}
+
+// TestManyStrataAreSummedUp: range, count and the worst cell by its levels.
+func TestManyStrataAreSummedUp(t *testing.T) {
+	var c []analyse.Comparison
+	for i := range 48 {
+		v, ratio := stat.Slower, 0.9-float64(i)/100
+		switch {
+		case i >= 45:
+			v, ratio = stat.Equivalent, 1
+		case i >= 40:
+			v, ratio = stat.Undecided, 1.1
+		}
+		c = append(c, of("rr", throughput, ratio, v, fmt.Sprintf("size=%dB", i+1), "mode=rr"))
+	}
+	s := about(t, result(c...))
+	want := "runc: rr throughput: worse in 40 of 48 cells, 0.51 to 0.90 x (worst: size=40B), equal within 3 % in 3, not decided in 5."
+	if s.Text != want || s.Tone != Worse {
+		t.Errorf("got  %s\nwant %s", s.Text, want)
+	}
+	if h := Headline(result(c...)); !strings.Contains(h.Text, "in runc, rr size=40B has 0.51 x the throughput") {
+		t.Errorf("the headline: %s", h.Text)
+	}
+}
+
+// TestWorstIsByCost: of a throughput the least ratio costs most.
+func TestWorstIsByCost(t *testing.T) {
+	h := Headline(result(of("a", latency, 3, stat.Slower), of("b", throughput, 0.1, stat.Slower), of("c", memory, 5, stat.Slower)))
+	if !strings.Contains(h.Text, "b has 0.100 x the throughput") {
+		t.Errorf("the largest cost is said to be: %s", h.Text)
+	}
+	s := about(t, result(of("a", latency, 3, stat.Slower), of("b", throughput, 0.1, stat.Slower), of("c", memory, 5, stat.Slower)))
+	if a, b, c := strings.Index(s.Text, "a latency"), strings.Index(s.Text, "b has"), strings.Index(s.Text, "c has"); b > c || c > a {
+		t.Errorf("not by cost: %s", s.Text)
+	}
+}
+
+func TestStopAndBudget(t *testing.T) {
+	for want, got := range map[string]string{
+		"5 blocks of each stratum, whatever they show; intervals of 95 %.": Stop(study.Stop{Fixed: 5, Confidence: 0.95}),
+		"Look after 3, 4 and 6 blocks; a stratum ends when each first response has a verdict or an interval within 5 % either way. Ratios within 3 % are equal. Intervals of 95 % over all looks.": Stop(study.Stop{Looks: []int{3, 4, 6}, Confidence: 0.95, Width: 0.05, Margin: 0.03}),
+		"": Budget(study.Budget{}),
+		"At most 3 blocks and 4 min of measuring.": Budget(study.Budget{Blocks: 3, Time: 4 * time.Minute}),
+	} {
+		if got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// TestPathIsOneWord: a shell reads what Path writes as that path alone.
+func TestPathIsOneWord(t *testing.T) {
+	for path, want := range map[string]string{"results/first-2": "results/first-2", "/tmp/a b": "'/tmp/a b'", "-x": "./-x", "- y": "'./- y'", "it's": `'it'\''s'`, "a$(b);c": "'a$(b);c'", "~a": "'~a'", "": "''"} {
+		got := Path(path)
+		if got != want {
+			t.Errorf("%q is written %s, want %s", path, got, want)
+		}
+		out, err := exec.Command("sh", "-c", "printf %s "+got).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := string(out); s != path && s != "./"+path {
+			t.Errorf("%s is %q to a shell, want %q", got, s, path)
+		}
+	}
+}
+
+func TestCell(t *testing.T) {
+	base := of("a", latency, 0.002, "")
+	base.Baseline = true
+	for want, c := range map[string]analyse.Comparison{
+		"2.00 ms":                           base,
+		"2.00 x (1.80 to 2.40), worse":      of("a", latency, 2, stat.Slower),
+		"1.00 x (0.90 to 1.20), equivalent": of("a", latency, 1, stat.Equivalent),
+	} {
+		if got := Cell(&c); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestDiscoveries(t *testing.T) {
+	for _, c := range []struct {
+		d        analyse.Discoveries
+		line     string
+		headline string // in it; "" for nothing of it
+	}{
+		{analyse.Discoveries{Rate: 0.05, Rows: 44, Called: 22, Hold: 21},
+			"22 rows are called different; 21 hold at a false discovery rate of 5 % (Benjamini-Hochberg over 44 rows).",
+			" Of the 22 called different, 21 hold at a false discovery rate of 5 %. "},
+		{analyse.Discoveries{Rate: 0.05, Rows: 44, Called: 2, Hold: 2}, "2 rows are called different; all hold at ", ""},
+		{analyse.Discoveries{Rate: 0.05, Rows: 1, Called: 1, Hold: 1}, "1 row is called different; 1 holds at a false discovery rate of 5 % (Benjamini-Hochberg over 1 row).", ""},
+		{analyse.Discoveries{Rate: 0.05, Rows: 9, Called: 3}, "3 rows are called different; none holds at ", "none holds"},
+		{analyse.Discoveries{Rate: 0.05, Rows: 9}, "", ""},
+	} {
+		r := result(of("a", latency, 2, stat.Slower))
+		r.Discoveries = &c.d
+		if got := Discoveries(r); !strings.HasPrefix(got, c.line) || got != "" && c.line == "" {
+			t.Errorf("got  %s\nwant %s", got, c.line)
+		}
+		if got := Headline(r).Text; !strings.Contains(got, c.headline) || c.headline == "" && strings.Contains(got, "discovery") {
+			t.Errorf("the headline: %s", got)
+		}
+	}
+}
