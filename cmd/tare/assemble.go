@@ -74,7 +74,7 @@ func collectors(names []string) []collect.Collector {
 
 // catalogue is what a study can be made of, as data.
 func catalogue() (study.Catalogue, error) {
-	cat := study.Catalogue{Workloads: map[string]study.WorkloadInfo{}, Sandboxes: map[string][]param.Param{}}
+	cat := study.Catalogue{Workloads: map[string]study.WorkloadInfo{}, Sandboxes: map[string][]param.Param{}, HostKernel: sandboxall.HostKernel()}
 	for name, w := range workloads() {
 		cat.Workloads[name] = describe(w)
 	}

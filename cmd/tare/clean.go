@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/internal/image"
 	"tare/internal/state"
 )
 
@@ -32,6 +33,8 @@ refuses: what is there is in use. Results are never removed.`,
 			}
 			defer func() { _ = lock.Release() }()
 			found, err := cleanHost(cmd.Context(), d, dry)
+			images, ierr := cleanImages(d, dry)
+			found, err = append(found, images...), errors.Join(err, ierr)
 			if asJSON {
 				return errors.Join(a.printJSON(asRemovals(found, dry)), err)
 			}
@@ -78,6 +81,16 @@ func cleanHost(ctx context.Context, d dirs, dry bool) ([]state.Leftover, error) 
 		}
 	}
 	return out, nil
+}
+
+// cleanImages removes what killed builds of images left in the cache.
+func cleanImages(d dirs, dry bool) ([]state.Leftover, error) {
+	left, err := image.Leftovers(filepath.Join(d.cache, "images"), dry)
+	var out []state.Leftover
+	for _, p := range left {
+		out = append(out, state.Leftover{Kind: state.KindDirectory, Name: p})
+	}
+	return out, err
 }
 
 // removal is one leftover as --json prints it.

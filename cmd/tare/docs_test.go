@@ -284,7 +284,7 @@ func TestDocsComplete(t *testing.T) {
 	for _, w := range workloadall.Workloads() {
 		want["docs/workloads/"+w.Name()+".md"] = true
 	}
-	for _, c := range collectall.Collectors() {
+	for _, c := range append(collectall.Collectors(), collectall.Counting()) {
 		want["docs/collectors/"+c.Name()+".md"] = true
 	}
 	_, names, err := kinds(t.TempDir(), nil)

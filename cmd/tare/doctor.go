@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/collect"
 	collectall "tare/collect/all"
 	"tare/collect/host"
 	"tare/internal/network"
@@ -25,7 +26,7 @@ import (
 
 // finding is one line of the doctor's report. Problem is "" when all is well.
 type finding struct {
-	Area    string `json:"area"` // host, sandbox, workload, collector
+	Area    string `json:"area"` // host, sandbox, image, workload, collector
 	Name    string `json:"name"`
 	Detail  string `json:"detail,omitempty"`
 	Problem string `json:"problem,omitempty"`
@@ -113,11 +114,18 @@ func (a *app) examine(ctx context.Context) ([]finding, record.Host, error) {
 	for _, n := range names {
 		add("sandbox", n, ks[n].About(), ks[n].Check(ctx))
 	}
+	if err := a.examineImages(add); err != nil {
+		return nil, h, err
+	}
 	for _, w := range workloadall.Workloads() {
 		add("workload", w.Name(), w.About(), missingTools(w))
 	}
-	for _, c := range collectall.Collectors() {
-		add("collector", c.Name(), c.About(), c.Check())
+	for _, c := range append(collectall.Collectors(), collectall.Counting()) {
+		err, about := c.Check(), c.About()
+		if s, ok := c.(collect.Sourced); ok && err == nil {
+			about += "; " + s.Source()
+		}
+		add("collector", c.Name(), about, err)
 	}
 	return out, h, nil
 }

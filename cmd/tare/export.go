@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -112,9 +113,15 @@ func (a *app) export(ctx context.Context, dir string, f format, file string) err
 	if file == "" {
 		return f.write(ctx, a, db, a.stdout)
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM) // leaves no half file
+	return writeStoppable(ctx, file, func(ctx context.Context, w io.Writer) error { return f.write(ctx, a, db, w) })
+}
+
+// writeStoppable is writeWhole of what takes long: Ctrl-C leaves no half file and
+// no piece of one beside it.
+func writeStoppable(ctx context.Context, file string, write func(context.Context, io.Writer) error) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err = writeWhole(file, func(w io.Writer) error { return f.write(ctx, a, db, w) })
+	err := writeWhole(file, func(w io.Writer) error { return write(ctx, w) })
 	if err != nil && ctx.Err() != nil {
 		return coded(exitInterrupted, "interrupted; %s is as it was", file)
 	}
@@ -164,12 +171,11 @@ func (a *app) bench(db *store.Store) (export.Bench, error) {
 		return b, err
 	}
 	known := responsesOf(cat)
-	for _, w := range st.Workloads {
+	for i := range st.Strata {
+		w := st.WorkloadOf(i)
 		for _, r := range known(w) {
-			for _, compared := range w.Responses {
-				if r.Name == compared {
-					b.Responses[w.Label] = append(b.Responses[w.Label], r)
-				}
+			if slices.Contains(w.Responses, r.Name) && !slices.Contains(b.Responses[w.Label], r) {
+				b.Responses[w.Label] = append(b.Responses[w.Label], r)
 			}
 		}
 	}

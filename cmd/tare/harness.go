@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"tare/collect"
+	collectall "tare/collect/all"
 	"tare/collect/host"
 	"tare/internal/network"
 	"tare/internal/state"
@@ -19,6 +20,9 @@ import (
 
 // runPrefix begins the name of a run on the host, and so of its directories.
 const runPrefix = "t"
+
+// runID is the name of the run that a process makes.
+func runID(pid int) string { return runPrefix + strconv.FormatInt(int64(pid), 36) }
 
 // harness is an engine with what it stands on, made and taken away together.
 type harness struct {
@@ -37,7 +41,7 @@ func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d
 			h.close()
 		}
 	}()
-	id := runPrefix + strconv.FormatInt(int64(os.Getpid()), 36)
+	id := runID(os.Getpid())
 	stateDir := filepath.Join(d.run, id)
 	if err := os.MkdirAll(stateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make %s: %w", stateDir, err)
@@ -52,8 +56,15 @@ func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d
 		ID: id, Study: st, Catalogue: cat, Workloads: workloads(),
 		Dirs:      run.Dirs{State: stateDir, Data: dataDir},
 		Available: available,
+		Counting:  collectall.Counting(), // the engine asks it what this host lacks
 	}
 	if h.engine.Kinds, _, err = kinds(stateDir, st.Sandboxes); err != nil {
+		return nil, err
+	}
+	if err := h.openMemory(id); err != nil {
+		return nil, err
+	}
+	if err := h.openImages(ctx, a); err != nil {
 		return nil, err
 	}
 	needs, err := h.engine.Needs()
@@ -69,7 +80,7 @@ func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d
 		return nil, err
 	}
 	h.openCollectors(st, a)
-	if err := h.openNetwork(ctx, st); err != nil {
+	if err := h.openNetwork(ctx); err != nil {
 		return nil, err
 	}
 	h.host = host.Describe(ctx, "/", host.Tools())
@@ -89,14 +100,11 @@ func (h *harness) openCollectors(st *study.Study, a *app) {
 	h.engine.Collectors = usable
 }
 
-// openNetwork makes the bridge if a workload has two ends.
-func (h *harness) openNetwork(ctx context.Context, st *study.Study) error {
-	wanted := false
-	for _, w := range st.Workloads {
-		wanted = wanted || h.engine.Catalogue.Workloads[w.Kind].Ends > 1
-	}
-	if !wanted || os.Geteuid() != 0 {
-		return nil
+// openNetwork makes the bridge if a workload has two ends or is asked from outside.
+func (h *harness) openNetwork(ctx context.Context) error {
+	wanted, err := h.engine.NeedsNetwork()
+	if err != nil || !wanted || os.Geteuid() != 0 {
+		return err
 	}
 	bridge, err := network.Open(ctx)
 	if err != nil {

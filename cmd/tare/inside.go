@@ -9,10 +9,15 @@ import (
 	"syscall"
 
 	"tare/agent"
+	"tare/workload/checkpoint"
 	"tare/workload/fault"
+	httpload "tare/workload/http"
+	"tare/workload/iperf"
 	netload "tare/workload/net"
 	"tare/workload/noop"
+	"tare/workload/redis"
 	syscalls "tare/workload/syscall"
+	"tare/workload/timed"
 )
 
 // inside runs the programs that tare itself starts in a sandbox. They are no verbs: their arguments may change at any time.
@@ -33,10 +38,20 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		return exitOK
 	case "net":
 		return netload.Main(rest, stdout, stderr)
+	case "http":
+		return httpload.Main(rest, stdout, stderr)
 	case "syscall":
 		return syscalls.Main(rest, stdout, stderr)
 	case "noop":
 		return noop.Main(rest, stdout, stderr)
+	case "iperf":
+		return iperf.Main(rest, stdout, stderr)
+	case "redis":
+		return redis.Main(rest, stdout, stderr)
+	case "timed":
+		return timed.Main(rest, stdout, stderr)
+	case "checkpoint":
+		return checkpoint.Main(rest, stdout, stderr)
 	case "fault":
 		return fault.Main(rest, stdout, stderr)
 	}

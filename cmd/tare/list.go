@@ -74,7 +74,7 @@ func everything() (map[string][]listed, error) {
 	for _, n := range names {
 		out["sandboxes"] = append(out["sandboxes"], listed{Name: n, About: ks[n].About(), Params: ks[n].Params()})
 	}
-	for _, c := range collectall.Collectors() {
+	for _, c := range append(collectall.Collectors(), collectall.Counting()) {
 		out["collectors"] = append(out["collectors"], listed{Name: c.Name(), About: c.About(), Series: c.Series()})
 	}
 	return out, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 )
 
 // available reads the host's MemAvailable (proc_meminfo(5)), in bytes.
@@ -22,4 +23,17 @@ func available() (int64, error) {
 		}
 	}
 	return 0, errors.Join(lines.Err(), errors.New("this kernel does not tell MemAvailable"))
+}
+
+// reportMemory is what a large report is to stay within: reading 30,000
+// trials makes more garbage than data.
+const reportMemory = 240 << 20
+
+// keepBelow asks the collector of garbage to work harder when this process comes
+// near so many bytes, as GOMEMLIMIT does, which wins where a user has set it
+// (https://go.dev/doc/gc-guide#Memory_limit). It refuses nothing.
+func keepBelow(bytes int64) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(bytes)
+	}
 }

@@ -78,6 +78,9 @@ func (a *app) tryHost(ctx context.Context, st *study.Study, cat study.Catalogue)
 	if err != nil {
 		return nil, err
 	}
+	if err := a.imagesAsPlanned(e); err != nil {
+		return nil, err
+	}
 	return e.Skips(ctx, absent(needs), runtime.NumCPU())
 }
 

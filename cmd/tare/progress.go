@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"tare/record"
+	"tare/report/words"
 	"tare/run"
 )
 
@@ -51,7 +52,10 @@ func (p *progress) observe(ev run.Event) {
 	r := ev.Plan.Remaining(p.expected)
 	switch {
 	case p.terminal && ev.Kind == run.TrialStarts:
-		text := fmt.Sprintf("%d done, %s left: %s", p.done, span(left(r.LeastTime), left(r.MostTime)), short(ev.Next.Cell))
+		text := fmt.Sprintf("%d done, %s left: %s", p.done, span(words.Duration(r.LeastTime), words.Duration(r.MostTime)), short(ev.Next.Cell))
+		if ev.Next.Again {
+			text += " (again: the machine changed about this block)"
+		}
 		if len(text) >= p.width {
 			text = text[:p.width-1]
 		}
@@ -63,8 +67,12 @@ func (p *progress) observe(ev run.Event) {
 		if ev.Trial.Failure != nil {
 			status += ": " + ev.Trial.Failure.Reason
 		}
-		fmt.Fprintf(p.out, "trial %d, block %d, %s: %s (%.1f s; %s left)\n",
-			ev.Trial.Seq, ev.Trial.Block, short(ev.Next.Cell), status, ev.Trial.Duration.Seconds(), span(left(r.LeastTime), left(r.MostTime)))
+		again := ""
+		if ev.Next.Again {
+			again = ", again because the machine changed"
+		}
+		fmt.Fprintf(p.out, "trial %d, block %d%s, %s: %s (%.1f s; %s left)\n",
+			ev.Trial.Seq, ev.Trial.Block, again, short(ev.Next.Cell), status, ev.Trial.Duration.Seconds(), span(words.Duration(r.LeastTime), words.Duration(r.MostTime)))
 	}
 }
 
@@ -77,6 +85,15 @@ func (p *progress) finish() {
 
 func (p *progress) line(ev run.Event) {
 	v := map[string]any{"event": ev.Kind, "cell": ev.Next.Cell.Key(), "block": ev.Next.Block, "done": p.done}
+	if ev.Next.Sentinel {
+		v["sentinel"] = true
+	}
+	if ev.Next.Counting {
+		v["counting"] = true
+	}
+	if ev.Next.Again {
+		v["again"] = true
+	}
 	if ev.Trial != nil {
 		v["trial"] = ev.Trial.Seq
 		v["status"] = ev.Trial.Status
@@ -90,16 +107,9 @@ func (p *progress) line(ev run.Event) {
 
 // short is a cell as a person reads it: its levels without the factors' names.
 func short(c record.Cell) string {
-	words := make([]string, len(c))
+	levels := make([]string, len(c))
 	for i, l := range c {
-		words[i] = l.Value
+		levels[i] = l.Value
 	}
-	return strings.Join(words, " ")
-}
-
-func left(d time.Duration) string {
-	if d < time.Minute {
-		return fmt.Sprintf("%d s", int(d.Seconds()+0.5))
-	}
-	return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	return strings.Join(levels, " ")
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -15,21 +17,30 @@ import (
 	"tare/analyse"
 	"tare/param"
 	"tare/record"
+	"tare/report/document"
 	"tare/report/export"
+	"tare/report/html"
 	"tare/report/text"
 	"tare/store"
 	"tare/study"
 )
 
 func (a *app) reportVerb() *cobra.Command {
-	var f struct{ json, csv, trials bool }
+	var f struct {
+		json, csv, trials, html bool
+		file                    string
+	}
 	cmd := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Print what a results folder says",
 		Long: `Analyse a results folder and print its table: a row for each workload and
 response, a column for each sandbox, with the ratio to the baseline, its interval
-and a verdict. It works on any machine and while the study still runs.`,
+and a verdict. It works on any machine and while the study still runs.
+
+With --html it is one file with charts that needs no network: to look at, to send
+around, to print. A file is there once it is whole.`,
 		Example: `  tare report results/first
+  tare report results/first --html -o first.html
   tare report results/first --json | jq '.comparisons[] | select(.verdict == "slower")'
   tare report results/first --csv             a line a comparison
   tare report results/first --csv --trials    a line a trial and response`,
@@ -38,16 +49,27 @@ and a verdict. It works on any machine and while the study still runs.`,
 			if !store.Exists(args[0]) {
 				return coded(exitUsage, "%s is no results folder; `tare run STUDY` makes one", args[0])
 			}
-			if f.json && f.csv || f.trials && !f.csv {
-				return coded(exitUsage, "write either --json or --csv; --trials goes with --csv")
+			if n := btoi(f.json) + btoi(f.csv) + btoi(f.html); n > 1 || f.trials && !f.csv {
+				return coded(exitUsage, "write one of --json, --csv and --html; --trials goes with --csv")
+			}
+			if f.file != "" && !f.html {
+				return coded(exitUsage, "-o FILE goes with --html; send other forms to a file with > FILE")
+			}
+			if f.html && f.file == "" && isTerminal(a.stdout) {
+				return coded(exitUsage, "HTML is no text for a terminal; name a file with -o FILE")
 			}
 			db, err := store.OpenReadOnly(args[0])
 			if err != nil {
 				return err
 			}
 			defer func() { _ = db.Close() }()
-			if f.trials {
+			switch {
+			case f.trials:
 				return export.TrialsCSV(a.stdout, db.All(cmd.Context()))
+			case f.html && f.file == "":
+				return a.htmlReport(cmd.Context(), db, a.stdout)
+			case f.html:
+				return writeStoppable(cmd.Context(), f.file, func(ctx context.Context, w io.Writer) error { return a.htmlReport(ctx, db, w) })
 			}
 			r, err := a.analyse(cmd.Context(), db)
 			if err != nil {
@@ -66,46 +88,134 @@ and a verdict. It works on any machine and while the study still runs.`,
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	fl.BoolVar(&f.csv, "csv", false, "print CSV, a line a comparison")
 	fl.BoolVar(&f.trials, "trials", false, "with --csv: a line a trial and response")
+	fl.BoolVar(&f.html, "html", false, "write one HTML file, complete in itself")
+	fl.StringVarP(&f.file, "output", "o", "", "with --html: write this file instead of standard output")
 	return cmd
 }
 
 // analysed is a results folder's content and what it says.
 type analysed struct {
-	result *analyse.Result
-	trials []record.Trial
-	hosts  []record.Host
+	study    *study.Study
+	result   *analyse.Result
+	trials   []record.Trial // with what an analysis reads of them; none beside a document
+	hosts    []record.Host
+	sessions []store.Session
+	builder  *document.Builder // nil when no document is wanted
+	file     string            // name of the study file
 }
 
 // analyse reads a results folder and analyses it with the study kept in it.
-func (a *app) analyse(_ context.Context, db *store.Store) (*analysed, error) {
+func (a *app) analyse(ctx context.Context, db *store.Store) (*analysed, error) {
+	return a.read(ctx, db, figures)
+}
+
+// extent is what is wanted of a results folder.
+type extent int
+
+const (
+	figures   extent = iota // the analysis
+	livePage                // and a document without series, which a page fetches one by one
+	wholePage               // and a document with all that has room
+)
+
+// read streams the trials once: into the document if that is wanted, and, less
+// what no analysis reads, into memory.
+func (a *app) read(ctx context.Context, db *store.Store, want extent) (*analysed, error) {
 	st, cat, err := a.storedStudy(db.Dir())
 	if err != nil {
 		return nil, err
 	}
-	out := &analysed{}
-	if out.trials, err = db.Trials(); err != nil {
-		return nil, err
+	out := &analysed{study: st}
+	pick := store.Pick{Labels: analyse.LabelNames(), NoHistograms: want == figures, Facts: analyse.WhereFact}
+	if want != figures {
+		out.builder = document.New(st)
+	}
+	var trials []record.Trial
+	for t, err := range db.Some(ctx, pick) {
+		if err != nil {
+			return nil, err
+		}
+		if out.builder != nil {
+			out.builder.Add(&t)
+		}
+		t.Histograms = nil
+		trials = append(trials, t)
 	}
 	skips, err := db.Skips()
 	if err != nil {
 		return nil, err
 	}
-	sessions, err := db.Sessions()
+	if out.sessions, err = db.Sessions(); err != nil {
+		return nil, err
+	}
+	for _, s := range out.sessions {
+		out.hosts = append(out.hosts, s.Host)
+	}
+	meta, err := db.Meta()
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range sessions {
-		out.hosts = append(out.hosts, s.Host)
+	if want == figures { // a document has its own columns, and the trials are many
+		out.trials = trials
 	}
-	out.result = analyse.Analyse(st, out.trials, skips, analyse.Describe(responsesOf(cat)))
+	out.file = filepath.Base(meta.StudyFile)
+	var settling sync.WaitGroup
+	if want == wholePage {
+		settling.Go(func() { out.builder.Settle(db.Series) })
+	}
+	out.result = analyse.Analyse(st, trials, skips, analyse.Describe(responsesOf(cat)))
+	settling.Wait()
 	return out, nil
+}
+
+// document is everything that the HTML report shows; only when read withDocument.
+func (r *analysed) document(db *store.Store, live bool) *document.Document {
+	in := document.Input{Tare: versionText(), Dir: folderName(db.Dir()), File: r.file, Live: live, Result: r.result}
+	for _, s := range r.sessions {
+		in.Sessions = append(in.Sessions, document.Session{ID: s.ID, Started: s.Started.UTC().Format(time.RFC3339), Tare: s.TareVersion, Host: s.Host})
+	}
+	if !live { // a live report fetches them one by one
+		in.Series = db.Series
+	}
+	return r.builder.Document(in)
+}
+
+// htmlReport writes the HTML report.
+func (a *app) htmlReport(ctx context.Context, db *store.Store, w io.Writer) error {
+	keepBelow(reportMemory)
+	r, err := a.read(ctx, db, wholePage)
+	if err != nil {
+		return err
+	}
+	return html.Write(w, r.document(db, false))
+}
+
+// folderName is the last part of a folder's path, also of ".".
+func folderName(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	return filepath.Base(dir)
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // responsesOf tells what the responses of a workload are.
 func responsesOf(cat study.Catalogue) func(study.Workload) []record.Response {
 	return func(w study.Workload) []record.Response {
 		info := cat.Workloads[w.Kind]
-		v, err := param.Fill(info.Params, w.Params)
+		given := param.Values{}
+		for name, value := range w.Params {
+			if _, ok := param.Find(info.Params, name); ok {
+				given[name] = value
+			}
+		}
+		v, err := param.Fill(info.Params, given)
 		if err != nil {
 			v = w.Params // a study of an older tare; its responses keep their names
 		}
@@ -117,11 +227,15 @@ func (r *analysed) text(w io.Writer, opt text.Options) error {
 	return text.Write(w, r.result, r.hosts, opt)
 }
 
-// finishReport prints the report of a run and leaves it beside the results, as
-// text for people and JSON for programs.
+// finishReport prints the report of a run and leaves it beside the results: as
+// HTML to look at, as text, and as JSON for programs.
 func (a *app) finishReport(ctx context.Context, db *store.Store, asJSON bool) error {
-	r, err := a.analyse(ctx, db)
+	r, err := a.read(ctx, db, wholePage)
 	if err != nil {
+		return err
+	}
+	page := filepath.Join(db.Dir(), "report.html")
+	if err := writeWhole(page, func(w io.Writer) error { return html.Write(w, r.document(db, false)) }); err != nil {
 		return err
 	}
 	var plain, data bytes.Buffer
@@ -148,7 +262,7 @@ func (a *app) finishReport(ctx context.Context, db *store.Store, asJSON bool) er
 	if err := r.text(a.stdout, a.textOptions(db.Dir())); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "\nreport: %s\n", filepath.Join(db.Dir(), "report.txt"))
+	_, err = fmt.Fprintf(a.stdout, "\nreport: %s\n", page)
 	return err
 }
 

@@ -46,8 +46,8 @@ func newRoot(a *app) *cobra.Command {
 		return coded(exitUsage, "%w; see `%s --help`", err, cmd.CommandPath())
 	})
 	root.AddCommand(
-		a.runVerb(), a.planVerb(), a.reportVerb(), a.exportVerb(), a.doctorVerb(), a.listVerb(),
-		a.cleanVerb(), a.schemaVerb(), a.versionVerb(),
+		a.runVerb(), a.planVerb(), a.reportVerb(), a.serveVerb(), a.compareVerb(), a.exportVerb(), a.doctorVerb(), a.listVerb(), a.sizeVerb(),
+		a.plotVerb(), a.imageVerb(), a.cleanVerb(), a.schemaVerb(), a.versionVerb(),
 	)
 	// The name `completion` is cobra's own verb: bash, zsh, fish, powershell.
 	return root

@@ -18,6 +18,7 @@ import (
 	"tare/internal/state"
 	"tare/plan"
 	"tare/record"
+	"tare/report/words"
 	"tare/run"
 	"tare/store"
 	"tare/study"
@@ -88,7 +89,7 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 		return err
 	}
 	defer h.close()
-	if len(h.skips) == cells(st) {
+	if possible(st, h.skips) == 0 {
 		a.printSkips(h.skips)
 		return coded(exitHost, "this host can run no cell of the study; `tare doctor` says what is missing")
 	}
@@ -129,14 +130,14 @@ func (a *app) measure(ctx context.Context, st *study.Study, h *harness, db *stor
 		return err
 	}
 	if runErr != nil {
-		return coded(exitInterrupted, "interrupted; go on with `tare run %s`", db.Dir())
+		return coded(exitInterrupted, "interrupted; go on with `tare run %s`", words.Path(db.Dir()))
 	}
 	trials, err := db.Trials()
 	if err != nil {
 		return err
 	}
-	if n := failedForGood(p, trials); n > 0 {
-		return coded(exitTrials, "%d cells failed for good; the report says why", n)
+	if n := failedForGood(st, p, trials); n > 0 {
+		return coded(exitTrials, "%s failed for good; the report says why", words.Count(n, "cell"))
 	}
 	return nil
 }
@@ -208,7 +209,7 @@ func openStore(dir, file string, st *study.Study, host record.Host) (*store.Stor
 	meta, err := db.Meta()
 	if err == nil && (string(meta.StudySource) != string(st.Source) || !slices.Equal(meta.Overrides, st.Overrides)) {
 		err = coded(exitUsage, "%s holds results of another version of this study; "+
-			"`tare run %s` goes on with that one, --fresh or --results starts a new folder", dir, dir)
+			"`tare run %s` goes on with that one, --fresh or --results starts a new folder", dir, words.Path(dir))
 	}
 	if err == nil {
 		err = db.BeginSession(context.Background(), now, versionText(), host)
@@ -259,7 +260,7 @@ func (a *app) hold(ctx context.Context, d dirs, what string, wait bool) (*state.
 		select {
 		case <-ctx.Done():
 			return nil, run.ErrInterrupted
-		case <-time.After(500 * time.Millisecond):
+		case <-time.After(100 * time.Millisecond): // as often as tests ask, so that none starves
 		}
 	}
 }
@@ -269,7 +270,7 @@ func (a *app) hold(ctx context.Context, d dirs, what string, wait bool) (*state.
 func (a *app) sweep(ctx context.Context, d dirs) {
 	left, err := cleanHost(ctx, d, false)
 	if n := len(left); n > 0 {
-		fmt.Fprintf(a.stderr, "tare: removed %d things that an earlier run left behind\n", n)
+		fmt.Fprintf(a.stderr, "tare: removed %s that an earlier run left behind\n", words.Count(n, "thing"))
 	}
 	if err != nil {
 		fmt.Fprintf(a.stderr, "tare: %v\n", err)
@@ -284,6 +285,18 @@ func cells(st *study.Study) int {
 	return n
 }
 
+// possible counts the cells that the host can run, the sentinel's and those that
+// count system calls left out.
+func possible(st *study.Study, skips []record.Skip) int {
+	n := cells(st)
+	for _, s := range skips {
+		if (st.Sentinel == nil || s.Cell.Key() != st.Sentinel.Cell.Key()) && !study.IsCounting(s.Cell) {
+			n--
+		}
+	}
+	return n
+}
+
 // announce says what is about to happen, or that nothing is left to do.
 func (a *app) announce(st *study.Study, h *harness, p *plan.Plan, dir string, done int) {
 	if _, more := p.Next(); !more {
@@ -291,12 +304,34 @@ func (a *app) announce(st *study.Study, h *harness, p *plan.Plan, dir string, do
 		return
 	}
 	r := p.Remaining(h.engine.Expected)
-	fmt.Fprintf(a.stderr, "tare: study %s, %d cells, %d trials done, %s to do in %s; results in %s\n", st.Name, cells(st), done,
-		span(strconv.Itoa(r.AtLeast), strconv.Itoa(r.AtMost)), span(left(r.LeastTime), left(r.MostTime)), dir)
-	if n := len(h.skips); n > 0 {
-		fmt.Fprintf(a.stderr, "tare: %d cells are skipped, because this host cannot run them:\n", n)
+	fmt.Fprintf(a.stderr, "tare: study %s, %s, %s done, %s to do in %s; results in %s\n", st.Name, words.Count(cells(st), "cell"), words.Count(done, "trial"),
+		span(strconv.Itoa(r.AtLeast), strconv.Itoa(r.AtMost)), span(words.Duration(r.LeastTime), words.Duration(r.MostTime)), dir)
+	if n := cells(st) - possible(st, h.skips); n > 0 {
+		are, them := "are", "them"
+		if n == 1 {
+			are, them = "is", "it"
+		}
+		fmt.Fprintf(a.stderr, "tare: %s %s skipped, because this host cannot run %s:\n", words.Count(n, "cell"), are, them)
 		a.printSkips(h.skips)
 	}
+	if s := st.Sentinel; s != nil && !p.Watches() {
+		fmt.Fprintf(a.stderr, "tare: no sentinel watches the machine: %s\n", withoutSentinel(st, h.skips))
+	}
+	for _, s := range h.skips {
+		if study.IsCounting(s.Cell) {
+			fmt.Fprintf(a.stderr, "tare: %s\n", s.Reason)
+		}
+	}
+}
+
+// withoutSentinel says why a study that should have a sentinel goes on without.
+func withoutSentinel(st *study.Study, skips []record.Skip) string {
+	for _, s := range skips {
+		if s.Cell.Key() == st.Sentinel.Cell.Key() {
+			return "this host cannot run it: " + s.Reason
+		}
+	}
+	return "the study was begun without, or it failed again and again"
 }
 
 // span is a range, or its one value.
@@ -308,10 +343,15 @@ func span(least, most string) string {
 }
 
 // failedForGood counts the cells that were given up, or that ran and never well.
-func failedForGood(p *plan.Plan, trials []record.Trial) int {
+// The sentinel is none of them, nor is a trial that counts system calls: without
+// either the results are as good.
+func failedForGood(st *study.Study, p *plan.Plan, trials []record.Trial) int {
 	good, ran := map[string]bool{}, map[string]record.Cell{}
 	for i := range trials {
 		key := trials[i].Cell.Key()
+		if st.Sentinel != nil && key == st.Sentinel.Cell.Key() || study.IsCounting(trials[i].Cell) {
+			continue
+		}
 		ran[key] = trials[i].Cell
 		good[key] = good[key] || trials[i].Status == record.OK
 	}
@@ -327,7 +367,7 @@ func failedForGood(p *plan.Plan, trials []record.Trial) int {
 func (a *app) printSkips(skips []record.Skip) {
 	seen := map[string]bool{}
 	for _, s := range skips {
-		if !seen[s.Reason] {
+		if !seen[s.Reason] && !study.IsCounting(s.Cell) {
 			seen[s.Reason] = true
 			fmt.Fprintf(a.stderr, "tare: %s\n", s.Reason)
 		}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/internal/rootfs"
+	"tare/record"
+)
+
+// misfortunes are what fault does, and what a user then reads.
+var misfortunes = map[string]struct {
+	phase, kind string
+	says        []string
+}{
+	"serve": {},
+	"port":  {"ready", "died", []string{"server ended", "the port is in use", "choose another port"}},
+	"mute":  {"ready", "hung", []string{"server did not answer on port 7000"}},
+	"lost":  {"ready", "hung", []string{"404 Not Found, not 200"}},
+	"stall": {"run", "hung", []string{"client ended", "no answer within 1s"}},
+	"crash": {"run", "died", []string{"server ended with exit code 3", "crashing under a client"}},
+	"call":  {"run", "unsupported", []string{"system call 4000", "function not implemented", "set the program to do without"}},
+	"oom":   {"run", "memory", []string{"out of memory", "64MiB", "raise the memory limit"}},
+}
+
+// TestMisfortunes: whatever goes wrong in whatever sandbox, the trial says so in a
+// sentence that helps, the study goes on, and nothing is left of it.
+func TestMisfortunes(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: control groups and namespaces")
+	}
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	var kinds []string
+	for kind, program := range map[string]string{"process": "", "runc": "runc", "runsc-systrap": "runsc"} {
+		if _, ok := rootfs.Lookup(program); program == "" || ok {
+			kinds = append(kinds, kind)
+		}
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "study: misfortunes\nbaseline: process\nfactors: {sandbox: [%s], memory-limit: [64MiB]}\nworkloads:\n", strings.Join(kinds, ", "))
+	for do := range misfortunes {
+		fmt.Fprintf(&text, "  %s: {kind: fault, do: %s, after: 50ms}\n", do, do)
+	}
+	text.WriteString("  missing: {kind: fault, do: missing}\nstop: {fixed: 1}\nretries: 0\ntimeout: 4s\nsentinel: off\n")
+	dir := t.TempDir()
+	file, results := filepath.Join(dir, "misfortunes.yaml"), filepath.Join(dir, "r")
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	before := snapshot(t)
+	cmd := exec.Command(bin, "run", file, "--results", results, "--wait")
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitTrials {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), "tare-no-such-program is not installed") {
+		t.Errorf("the missing program is not told:\n%s", out)
+	}
+	trials := load(t, results)
+	if want := len(kinds) * len(misfortunes); len(trials) != want {
+		t.Errorf("%d trials, want %d", len(trials), want)
+	}
+	for i := range trials {
+		judgeMisfortune(t, &trials[i])
+	}
+	for name := range snapshot(t) {
+		if !before[name] && oursOf(name, cmd.Process.Pid) {
+			t.Errorf("left behind: %s", name)
+		}
+	}
+	if left := inMemory(cmd.Process.Pid); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func judgeMisfortune(t *testing.T, trial *record.Trial) {
+	t.Helper()
+	do, _ := trial.Cell.Get("workload")
+	kind, _ := trial.Cell.Get("sandbox")
+	want, f := misfortunes[do], trial.Failure
+	if f == nil {
+		f = &record.Failure{}
+	}
+	t.Logf("%s in %s: %s in %s: %s", do, kind, f.Kind, f.Phase, f.Reason)
+	if f.Kind != want.kind || f.Phase != want.phase {
+		t.Errorf("%s in %s: kind %q in phase %q, want %q in %q\n%s", do, kind, f.Kind, f.Phase, want.kind, want.phase, f.Tail)
+	}
+	for _, s := range want.says {
+		if !strings.Contains(f.Reason, s) {
+			t.Errorf("%s in %s: the reason %q does not say %q", do, kind, f.Reason, s)
+		}
+	}
+	for _, w := range trial.Warnings {
+		if w.Code == "left-behind" {
+			t.Errorf("%s in %s: %s", do, kind, w.Text)
+		}
+	}
+}

@@ -1,0 +1,335 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/internal/image"
+	"tare/param"
+)
+
+// limitVariable bounds the cache where no flag does.
+const limitVariable = "TARE_IMAGE_LIMIT"
+
+// imageFlags are what the verbs of images share.
+type imageFlags struct {
+	cache, limit string
+	json         bool
+}
+
+func (a *app) imageVerb() *cobra.Command {
+	var f imageFlags
+	cmd := &cobra.Command{
+		Use:   "image",
+		Short: "Build, keep and export the root file systems of applications",
+		Long: `Build the root file systems that workloads run in, from the distribution's
+packages, Python wheels, this host's programs and files, without any registry. A
+study builds what it needs by itself; these verbs look at it, do it beforehand, or
+take an image elsewhere.
+
+The same inputs give the same tree, named by its digest. Trees and fetched
+packages are kept in a cache of at most 8 GiB; what was not used for longest goes,
+never what is in use. --limit or ` + limitVariable + ` sets another size.`,
+		Example: `  tare image list
+  tare image build redis
+  tare image export redis /tmp/layout
+  tare image push redis localhost:5000/tare/redis:latest
+  tare image prune`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			var verbs []string
+			for _, c := range cmd.Commands() {
+				verbs = append(verbs, c.Name())
+			}
+			return coded(exitUsage, "tare image has no verb %q; %s", args[0], param.Suggest(args[0], verbs))
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	fl := cmd.PersistentFlags()
+	fl.StringVar(&f.cache, "cache", "", "folder of the cache (default /var/cache/tare/images, for root)")
+	fl.StringVar(&f.limit, "limit", "", "most that the cache holds, such as 8GiB")
+	fl.BoolVar(&f.json, "json", false, "print JSON")
+	cmd.AddCommand(a.imageListVerb(&f), a.imageBuildVerb(&f), a.imagePruneVerb(&f), a.imageExportVerb(&f), a.imagePushVerb(&f))
+	return cmd
+}
+
+// builder is a builder into the cache, which tells its steps on standard error.
+func (a *app) builder(f imageFlags) (*image.Builder, error) {
+	b := &image.Builder{
+		Cache: f.cache,
+		Say:   func(format string, args ...any) { fmt.Fprintf(a.stderr, "tare: "+format+"\n", args...) },
+	}
+	if b.Cache == "" {
+		b.Cache = filepath.Join(hostDirs().cache, "images")
+	}
+	limit, from := f.limit, "--limit"
+	if limit == "" {
+		limit, from = os.Getenv(limitVariable), limitVariable
+	}
+	if limit == "" {
+		return b, nil
+	}
+	var err error
+	if b.Limit, err = param.ParseSize(limit); err != nil || b.Limit <= 0 {
+		return nil, coded(exitUsage, "%s %q is not a size, such as 8GiB", from, limit)
+	}
+	return b, nil
+}
+
+// unknown makes a wrong name a mistake of usage.
+func unknown(err error) error {
+	if errors.Is(err, image.ErrUnknown) || errors.Is(err, image.ErrReference) {
+		return coded(exitUsage, "%w", err)
+	}
+	return err
+}
+
+func (a *app) imageBuildVerb(f *imageFlags) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:               "build NAME...",
+		ValidArgsFunction: imageNames,
+		Short:             "Build images, unless they are there",
+		Long: `Build images and print the path of each tree and its digest. An image that was
+built of the same inputs is not built again: the same recipe, files and host
+programs, and the same lists of packages (apt-get update brings newer ones).`,
+		Example: "  tare image build redis\n  tare image build --all\n  tare image build redis --json",
+		Args: func(_ *cobra.Command, args []string) error {
+			if all == (len(args) > 0) {
+				return coded(exitUsage, "tare image build takes names of images, or --all; see `tare image list`")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			b, err := a.builder(*f)
+			if err != nil {
+				return err
+			}
+			if all {
+				if args, err = b.Names(); err != nil {
+					return err
+				}
+			}
+			var failed error
+			trees := []image.Tree{}
+			for _, name := range args {
+				t, err := b.Build(cmd.Context(), name)
+				if err != nil {
+					failed = errors.Join(failed, unknown(err))
+					continue
+				}
+				trees = append(trees, t)
+				if !f.json {
+					fmt.Fprintf(a.stdout, "%s  %s  %s\n", t.Name, t.Path, t.Digest)
+				}
+			}
+			if f.json {
+				failed = errors.Join(a.printJSON(trees), failed)
+			}
+			return failed
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "build every image there is a recipe for")
+	return cmd
+}
+
+// imageLine is one image as `tare image list` prints it.
+type imageLine struct {
+	Name    string  `json:"name"`
+	About   string  `json:"about"`
+	Built   bool    `json:"built"`
+	Digest  string  `json:"digest,omitempty"`
+	Path    string  `json:"path,omitempty"`
+	Bytes   int64   `json:"bytes,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"` // that the build took
+	Problem string  `json:"problem,omitempty"` // why this host cannot build it
+}
+
+func (a *app) imageListVerb(f *imageFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "Name the images, and what is built",
+		Example: "  tare image list\n  tare image list --json",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			b, err := a.builder(*f)
+			if err != nil {
+				return err
+			}
+			lines, err := listImages(b)
+			if err != nil {
+				return err
+			}
+			if f.json {
+				return a.printJSON(lines)
+			}
+			for _, l := range lines {
+				state := "not built"
+				switch {
+				case l.Built:
+					state = fmt.Sprintf("%s %s", l.Digest[:12], imageSize(l.Bytes))
+				case l.Problem != "":
+					state = "cannot be built"
+				}
+				fmt.Fprintf(a.stdout, "%-12s %-22s %s\n", l.Name, state, l.About)
+				if l.Problem != "" {
+					fmt.Fprintf(a.stdout, "%-12s %s\n", "", strings.ReplaceAll(l.Problem, "\n", "; "))
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func listImages(b *image.Builder) ([]imageLine, error) {
+	names, err := b.Names()
+	if err != nil {
+		return nil, err
+	}
+	out := []imageLine{}
+	for _, n := range names {
+		l := imageLine{Name: n}
+		r, err := b.Recipe(n)
+		if err != nil {
+			return nil, err
+		}
+		l.About = r.About
+		t, built, err := b.Find(n)
+		if err != nil {
+			l.Problem = err.Error()
+		}
+		if built {
+			l.Built, l.Digest, l.Path, l.Bytes, l.Seconds = true, t.Digest, t.Path, t.Bytes, t.Seconds
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+func (a *app) imagePruneVerb(f *imageFlags) *cobra.Command {
+	var all, dry bool
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Remove images that newer ones replaced, and shrink the cache",
+		Long: `Remove trees that a newer build of the same image replaced and what killed
+builds left, then what was not used for longest until the cache is within its
+limit. What a study or another build uses at the moment stays.`,
+		Example: "  tare image prune --dry-run\n  tare image prune --limit 2GiB\n  tare image prune --all",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b, err := a.builder(*f)
+			if err != nil {
+				return err
+			}
+			left, err := image.Leftovers(b.Cache, dry)
+			if err != nil {
+				return err
+			}
+			gone, err := b.Prune(cmd.Context(), image.PruneOptions{Limit: b.Limit, All: all, Old: true, Dry: dry})
+			if f.json {
+				return errors.Join(a.printJSON(map[string]any{"removed": append([]image.Entry{}, gone...), "leftovers": append([]string{}, left...), "dry_run": dry}), err)
+			}
+			verb := "removed"
+			if dry {
+				verb = "would remove"
+			}
+			for _, p := range left {
+				fmt.Fprintf(a.stdout, "%s leftover %s\n", verb, p)
+			}
+			var bytes int64
+			for _, e := range gone {
+				bytes += e.Bytes
+				fmt.Fprintf(a.stdout, "%s %s %s, last used %s\n", verb, e.Kind, e.Name, e.Used.Format(time.DateTime))
+			}
+			fmt.Fprintf(a.stdout, "%s %d MiB\n", verb, bytes>>20)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "remove everything that is not in use")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "list only")
+	return cmd
+}
+
+func (a *app) imageExportVerb(f *imageFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:               "export NAME DIR",
+		ValidArgsFunction: imageNames,
+		Short:             "Write an image as an OCI image layout",
+		Long: `Write an image, built if need be, into the folder DIR as an OCI image layout,
+which podman, skopeo and containerd load. Several images may go into one layout.`,
+		Example: `  tare image export redis /tmp/layout
+  tar -C /tmp/layout -c . | podman load
+  tar -C /tmp/layout -c . | ctr images import -
+  skopeo copy oci:/tmp/layout:redis docker://registry.example.org/redis`,
+		Args: exactly(2, "the name of an image and a folder"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.send(cmd, *f, args[0], "manifest", func(b *image.Builder, t image.Tree) (string, error) {
+				return b.Export(cmd.Context(), t, args[1])
+			})
+		},
+	}
+}
+
+func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:               "push NAME REFERENCE",
+		ValidArgsFunction: imageNames,
+		Short:             "Send an image to a registry",
+		Long: `Send an image, built if need be, to a registry, and print its reference by
+digest. The credentials are those of docker login or podman login.`,
+		Example: "  tare image push redis registry.example.org/tare/redis:latest",
+		Args:    exactly(2, "the name of an image and a reference"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.send(cmd, *f, args[0], "reference", func(b *image.Builder, t image.Tree) (string, error) {
+				return b.Push(cmd.Context(), t, args[1])
+			})
+		},
+	}
+}
+
+// send builds an image, gives it to where it goes and prints what that says.
+func (a *app) send(cmd *cobra.Command, f imageFlags, name, what string, to func(*image.Builder, image.Tree) (string, error)) error {
+	b, err := a.builder(f)
+	if err != nil {
+		return err
+	}
+	t, release, err := b.Use(cmd.Context(), name)
+	if err != nil {
+		return unknown(err)
+	}
+	defer release()
+	said, err := to(b, t)
+	if err != nil {
+		return unknown(err)
+	}
+	if f.json {
+		return a.printJSON(map[string]string{"name": t.Name, "digest": t.Digest, what: said})
+	}
+	fmt.Fprintln(a.stdout, said)
+	return nil
+}
+
+// imageSize is a size for people: whole MiB from one on.
+func imageSize(n int64) string {
+	if n >= 1<<20 {
+		n = n >> 20 << 20
+	}
+	return param.FormatSize(n)
+}
+
+// imageNames completes names of images.
+func imageNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	names, err := (&image.Builder{}).Names()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

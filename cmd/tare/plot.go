@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/plot/vg"
+
+	"tare/param"
+	"tare/report/plot"
+	"tare/report/words"
+	"tare/store"
+)
+
+type plotFlags struct {
+	by, responses, only              []string
+	kind, value, format, size, theme string
+	output                           string
+	dpi                              int
+	points, json                     bool
+}
+
+func (a *app) plotVerb() *cobra.Command {
+	var f plotFlags
+	cmd := &cobra.Command{
+		Use:   "plot DIR [--by FACTOR...]",
+		Short: "Draw every graph of a study at once",
+		Long: `Draw every graph of a results folder into DIR/plots, with a page index.html that
+shows them all. --by names up to three factors: of the x axis, of the colour and
+of the hatching (in lines: of the dashes). Every combination of what it does not
+name - the other factors, the workload, the response - is a graph of its own.
+The response can be named like a factor.
+
+Without --by there is an overview of all ratios, and for each workload a graph
+over its first factor with more than two numbers, coloured by what is compared.
+
+What is drawn is what ` + "`tare report`" + ` prints: whiskers are its intervals, a hollow
+bar or mark is undecided, = is equivalent, and a cell without a value is a gap
+that says why. Axes over values far apart (20 times) are logarithmic.`,
+		Example: `  tare plot results/sizes --by size sandbox connections
+  tare plot results/sizes --by size sandbox --value ratio --kind line
+  tare plot results/first --by workload sandbox --only response=latency_p99
+  tare plot results/first --kind heat --format png --dpi 200 -o pictures`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir, by, err := plotArgs(args, f.by)
+			if err != nil {
+				return err
+			}
+			f.by = by
+			return a.plot(cmd.Context(), dir, f)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringSliceVar(&f.by, "by", nil, "factors of x axis, colour and hatching: --by size sandbox connections")
+	fl.StringVar(&f.kind, "kind", "", "bar, line, heat or dot (default: line where x has three numbers or more, else bar)")
+	fl.StringVar(&f.value, "value", "", "level or ratio (default: level, ratio where units differ)")
+	fl.StringArrayVar(&f.only, "only", nil, "draw these levels alone: "+onlyHelp)
+	fl.StringSliceVar(&f.responses, "responses", nil, "draw these responses alone")
+	fl.BoolVar(&f.points, "points", false, "show single blocks as dots too")
+	fl.StringVar(&f.format, "format", "svg", "svg, png or pdf")
+	fl.StringVar(&f.size, "size", "8x5in", "of a graph, in in, cm or mm; one with many cells grows")
+	fl.IntVar(&f.dpi, "dpi", 150, "pixels an inch, of png")
+	fl.StringVar(&f.theme, "theme", "light", strings.Join(plot.Themes(), ", ")+" (greys and hatching)")
+	fl.StringVarP(&f.output, "output", "o", "", "write to this directory (default DIR/plots)")
+	fl.BoolVar(&f.json, "json", false, "print what was written, and what each file shows")
+	for flag, words := range map[string][]string{"kind": {"bar", "line", "heat", "dot"}, "value": {"level", "ratio"}, "format": {"svg", "png", "pdf"}, "theme": plot.Themes()} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
+	}
+	for flag, complete := range map[string]cobra.CompletionFunc{"by": a.completeBy(nil), "only": a.completeOnly(plot.FactorResponse), "responses": a.completeResponses()} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, complete)
+	}
+	cmd.ValidArgsFunction = a.completePlotArgs(&f.by)
+	return cmd
+}
+
+// plotArgs takes the results folder out of the arguments: the first, or the last
+// if `--by F1 F2 DIR` put it there. The others are further factors of --by.
+func plotArgs(args, by []string) (dir string, factors []string, err error) {
+	last := len(args) - 1
+	switch {
+	case len(args) == 0:
+		return "", nil, coded(exitUsage, "tare plot takes a results folder; see `tare plot --help`")
+	case len(args) > 1 && len(by) == 0:
+		return "", nil, coded(exitUsage, "tare plot takes one results folder; factors follow --by")
+	case store.Exists(args[0]):
+		dir, args = args[0], args[1:]
+	case store.Exists(args[last]):
+		dir, args = args[last], args[:last]
+	default:
+		return "", nil, coded(exitUsage, "%s is no results folder; `tare run STUDY` makes one", args[0])
+	}
+	return dir, append(by, args...), nil
+}
+
+func (a *app) plot(ctx context.Context, dir string, f plotFlags) error {
+	opt, out, err := f.options()
+	if err != nil {
+		return err
+	}
+	db, err := store.OpenReadOnly(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r, err := a.analyse(ctx, db)
+	if err != nil {
+		return err
+	}
+	src := plot.Source{Study: r.study, Result: r.result, Trials: r.trials, Hosts: r.hosts, Tare: versionText()}
+	figs, notes, err := plot.Build(src, opt)
+	var unknown *plot.UnknownError
+	var usage *plot.UsageError
+	switch {
+	case errors.As(err, &unknown), errors.As(err, &usage):
+		return coded(exitUsage, "%w", err)
+	case err != nil:
+		return err
+	case len(figs) == 0:
+		return coded(exitUsage, "%s", strings.Join(notes, "; "))
+	}
+	if out.Dir = f.output; out.Dir == "" {
+		out.Dir = filepath.Join(dir, "plots")
+	}
+	if isTerminal(a.stderr) {
+		out.Progress = func(done, all int) { fmt.Fprintf(a.stderr, "\r\x1b[K%d of %d graphs", done, all) }
+	}
+	files, err := plot.Write(ctx, figs, out, src)
+	if out.Progress != nil {
+		fmt.Fprint(a.stderr, "\r\x1b[K")
+	}
+	if err != nil && ctx.Err() != nil {
+		return coded(exitInterrupted, "interrupted; the graphs so far are in %s, without an index", out.Dir)
+	} else if err != nil {
+		return err
+	}
+	others, err := plot.Others(out.Dir, files)
+	if err != nil {
+		notes = append(notes, err.Error()) // the graphs are there
+	}
+	if f.json {
+		return a.printJSON(map[string]any{"dir": out.Dir, "index": "index.html", "files": files, "others": append([]string{}, others...), "notes": append([]string{}, notes...)})
+	}
+	if len(others) > 0 {
+		notes = append(notes, fmt.Sprintf("%s in %s: not of this call, and not in its index; --json lists them", words.Count(len(others), "other picture"), out.Dir))
+	}
+	for _, n := range notes {
+		fmt.Fprintln(a.stderr, n)
+	}
+	fmt.Fprintf(a.stdout, "%s: %s\n", words.Count(len(files), "graph"), filepath.Join(out.Dir, "index.html"))
+	return nil
+}
+
+// options reads the flags.
+func (f *plotFlags) options() (plot.Options, plot.Output, error) {
+	opt := plot.Options{By: f.by, Kind: plot.Kind(f.kind), Value: plot.Value(f.value), Responses: f.responses}
+	out := plot.Output{Format: f.format, DPI: f.dpi, Style: plot.Style{Points: f.points}}
+	for _, c := range []struct {
+		flag, value string
+		words       []string
+	}{
+		{"kind", f.kind, []string{"bar", "line", "heat", "dot"}}, {"value", f.value, []string{"level", "ratio"}},
+		{"format", f.format, []string{"svg", "png", "pdf"}}, {"theme", f.theme, plot.Themes()},
+	} {
+		if !slices.Contains(c.words, c.value) && (c.value != "" || c.flag == "format" || c.flag == "theme") {
+			return opt, out, coded(exitUsage, "no --%s %q; %s", c.flag, c.value, param.Suggest(c.value, c.words))
+		}
+	}
+	var err error
+	if opt.Only, err = onlyLevels(f.only); err != nil {
+		return opt, out, err
+	}
+	out.Style.Theme, _ = plot.NewTheme(f.theme)
+	if f.dpi < 20 || f.dpi > 1200 {
+		return opt, out, coded(exitUsage, "--dpi %d is out of range; write 20 to 1200", f.dpi)
+	}
+	out.Style.Width, out.Style.Height, err = paperSize(f.size)
+	return opt, out, err
+}
+
+var sizePattern = regexp.MustCompile(`^([0-9.]+) *x *([0-9.]+) *(in|cm|mm)$`)
+
+// paperSize reads 8x5in, 16x10cm, 160x100mm.
+func paperSize(text string) (w, h vg.Length, err error) {
+	m := sizePattern.FindStringSubmatch(text)
+	if m == nil {
+		return 0, 0, coded(exitUsage, "--size %s is not understood; write width, height and unit, such as 8x5in or 16x10cm", text)
+	}
+	unit := map[string]vg.Length{"in": vg.Inch, "cm": vg.Centimeter, "mm": vg.Millimeter}[m[3]]
+	x, err1 := strconv.ParseFloat(m[1], 64)
+	y, err2 := strconv.ParseFloat(m[2], 64)
+	w, h = vg.Length(x)*unit, vg.Length(y)*unit
+	if err1 != nil || err2 != nil || w < 3*vg.Inch || h < 2.5*vg.Inch || w > 60*vg.Inch || h > 60*vg.Inch {
+		return 0, 0, coded(exitUsage, "--size %s is out of range; write from 3x2.5in (7.7x6.4cm) to 60x60in", text)
+	}
+	return w, h, nil
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"tare/record"
+	"tare/report/document"
+	"tare/report/serve"
+	"tare/store"
+)
+
+func (a *app) serveVerb() *cobra.Command {
+	var f struct {
+		listen string
+		remote bool
+		json   bool
+	}
+	cmd := &cobra.Command{
+		Use:   "serve DIR",
+		Short: "Show reports in a browser, live during a run",
+		Long: `Serve the reports of all results folders in DIR, or of DIR itself, to a browser
+on this machine. A report follows its study while that runs. Ctrl-C ends it.
+
+The address that it prints has a token in it: whoever has the address may read,
+nobody else. It starts nothing and changes nothing.`,
+		Example: `  tare serve results
+  tare serve results/first --listen 127.0.0.1:8080
+  ssh -L 8080:127.0.0.1:8080 host      then open the same address here`,
+		Args: exactly(1, "one directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if st, err := os.Stat(args[0]); err != nil || !st.IsDir() {
+				return coded(exitUsage, "%s is no directory; name a results folder, or a directory of them", args[0])
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			s, err := serve.New(args[0], serve.Source{Summary: a.summary, Document: a.liveDocument, Series: trialSeries})
+			if err != nil {
+				return err
+			}
+			l, url, err := s.Listen(ctx, f.listen, f.remote)
+			if errors.Is(err, serve.ErrRemote) {
+				return coded(exitUsage, "%s: %w; --allow-remote says that this is meant", f.listen, err)
+			}
+			if err != nil {
+				return coded(exitUsage, "%w; --listen 127.0.0.1:0 takes any free port", err)
+			}
+			if f.remote {
+				fmt.Fprintln(a.stderr, "tare: other machines can reach this address; whoever reads the token on the way may read the results: there is no TLS")
+			}
+			if f.json {
+				err = json.NewEncoder(a.stdout).Encode(map[string]string{"url": url})
+			} else {
+				_, err = fmt.Fprintf(a.stdout, "%s\n", url)
+				fmt.Fprintln(a.stderr, "tare: open this address in a browser; Ctrl-C ends the server")
+			}
+			if err != nil {
+				return errors.Join(err, l.Close())
+			}
+			return s.Serve(ctx, l)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "address and port of this machine; port 0: any free one")
+	fl.BoolVar(&f.remote, "allow-remote", false, "let --listen be an address that other machines can reach")
+	fl.BoolVar(&f.json, "json", false, "print the address as JSON")
+	return cmd
+}
+
+// summary is what the index says of a results folder.
+func (a *app) summary(ctx context.Context, dir string) (*serve.Summary, error) {
+	db, err := store.OpenReadOnly(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = db.Close() }()
+	r, err := a.read(ctx, db, figures)
+	if err != nil {
+		return nil, err
+	}
+	return &serve.Summary{Study: r.study.Name, Result: r.result}, nil
+}
+
+// liveDocument is the report of a results folder, without series.
+func (a *app) liveDocument(ctx context.Context, dir string) (*document.Document, error) {
+	db, err := store.OpenReadOnly(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = db.Close() }()
+	r, err := a.read(ctx, db, livePage)
+	if err != nil {
+		return nil, err
+	}
+	return r.document(db, true), nil
+}
+
+func trialSeries(_ context.Context, dir string, t record.Trial) ([]record.Series, error) {
+	db, err := store.OpenReadOnly(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = db.Close() }()
+	out, err := db.Series(&t)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the series of trial %d-%d were kept and are gone: %w", t.Seq, t.Attempt, err)
+	}
+	return out, err
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"tare/internal/sizing"
+)
+
+type sizeFlags struct {
+	cpuLimit, cpuRequest, memoryLimit string
+	vcpus, memory, hostCPUs           int
+	json                              bool
+}
+
+func (a *app) sizeVerb() *cobra.Command {
+	var f sizeFlags
+	cmd := &cobra.Command{
+		Use:   "size [-]",
+		Short: "Say how large a virtual machine around a pod becomes",
+		Long: `Say how many vCPUs, how much memory, which CPU quota and how many network
+threads a pod gets when it runs in a virtual machine as Kata Containers makes
+it, and by which rule. The pod is given by flags, or as a Kubernetes manifest (a
+Pod, or what has a pod template) on standard input with "-"; its annotations
+default_vcpus and default_memory count.`,
+		Example: `  tare size --cpu-limit 2500m --memory-limit 8Gi
+  tare size --cpu-limit none --default-vcpus 2 --json
+  tare size - < pod.yaml`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && args[0] != "-" {
+				return coded(exitUsage, "tare size takes flags, or - for a manifest on standard input")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.size(cmd, len(args) == 1, f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.cpuLimit, "cpu-limit", "none", "CPU limit of the pod in cores: 2, 2500m or none")
+	fl.StringVar(&f.cpuRequest, "cpu-request", "none", "CPU request; it is disregarded, and said to be")
+	fl.StringVar(&f.memoryLimit, "memory-limit", "none", "memory limit of the pod: 8Gi or none")
+	fl.IntVar(&f.vcpus, "default-vcpus", sizing.DefaultVCPUs, "vCPUs at boot; -1 for all of the host's")
+	fl.IntVar(&f.memory, "default-memory", sizing.DefaultMemoryMiB, "memory at boot in MiB")
+	fl.IntVar(&f.hostCPUs, "host-cpus", 0, "processors of the host, which bound the vCPUs (default: no bound)")
+	fl.BoolVar(&f.json, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
+	rt := sizing.Runtime{VCPUs: f.vcpus, MemoryMiB: f.memory, HostCPUs: f.hostCPUs}
+	if f.vcpus == 0 || f.memory <= 0 {
+		return coded(exitUsage, "--default-vcpus and --default-memory are whole numbers from 1 on")
+	}
+	var pod sizing.Pod
+	var err error
+	if manifest {
+		for _, name := range []string{"cpu-limit", "cpu-request", "memory-limit"} {
+			if cmd.Flags().Changed(name) {
+				return coded(exitUsage, "--%s and a manifest exclude each other: the pod's limits are in the manifest", name)
+			}
+		}
+		if pod, rt, err = sizing.FromManifest(cmd.InOrStdin(), rt); err != nil {
+			return coded(exitUsage, "stdin:%w", err)
+		}
+	} else if pod, err = podOf(f); err != nil {
+		return err
+	}
+	s, err := sizing.Of(pod, rt)
+	if err != nil {
+		return coded(exitUsage, "%w", err)
+	}
+	rules := sizing.Rules(pod, rt, s)
+	if f.json {
+		return a.printJSON(struct {
+			sizing.Size
+			Rules []sizing.Rule `json:"rules"`
+		}{s, rules})
+	}
+	for _, r := range rules {
+		fmt.Fprintf(a.stdout, "%-17s %-11s %s\n", r.Name, r.Value, r.Rule)
+	}
+	return nil
+}
+
+// podOf reads the flags that describe a pod.
+func podOf(f sizeFlags) (sizing.Pod, error) {
+	var p sizing.Pod
+	for _, x := range []struct {
+		flag, text string
+		set        func(cores float64, bytes int64)
+	}{
+		{"cpu-limit", f.cpuLimit, func(c float64, _ int64) { p.CPULimit = c }},
+		{"cpu-request", f.cpuRequest, func(c float64, _ int64) { p.CPURequest = c }},
+		{"memory-limit", f.memoryLimit, func(_ float64, b int64) { p.MemoryLimit = b }},
+	} {
+		if x.text == "none" {
+			continue
+		}
+		q, err := sizing.ParseQuantity(x.text)
+		if err != nil {
+			return p, coded(exitUsage, "--%s: %w, or none", x.flag, err)
+		}
+		x.set(q.AsApproximateFloat64(), q.Value())
+	}
+	return p, nil
+}
