@@ -36,7 +36,7 @@ unit:
 
 # The race detector needs a C compiler, so it is not part of `make test`.
 race: setup-go
-	CGO_ENABLED=1 $(GO) test -race ./agent ./run ./plan ./study ./store ./collect/... ./workload/...
+	CGO_ENABLED=1 $(GO) test -race ./agent ./run ./plan ./study ./store ./collect/... ./workload/... ./report/document ./report/plot ./report/serve
 
 bench: setup setup-test build
 	scripts/bench.sh

@@ -30,6 +30,21 @@ packages() { # installs those of "program:package" whose program is missing
 		{ apt-get update -qq && apt-get install -qq -y --no-install-recommends $missing >/dev/null; }
 }
 
+# lists fetches apt's lists when there are none, or none from the last day: images
+# are made of what they name, and an archive forgets old versions.
+lists() {
+	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 || return 0
+	stamp=$(dirname "$0")/../.cache/apt-updated
+	[ -n "$(find /var/lib/apt/lists -maxdepth 1 -name '*Release' 2>/dev/null | head -n 1)" ] &&
+		[ -n "$(find "$stamp" -mtime -1 2>/dev/null)" ] && return 0
+	if apt-get update -qq; then
+		mkdir -p "$(dirname "$stamp")"
+		: >"$stamp"
+	else
+		say "apt-get update failed; images are built from the lists that are there"
+	fi
+}
+
 # recent says whether a go command can build this: it is new enough, or new
 # enough to fetch the toolchain that go.mod asks for (from 1.21 on).
 recent() {
@@ -78,16 +93,35 @@ setup_runsc() {
 	fi
 }
 
+# The tools that docs/tools.md shows, in a place of their own. Wheels only: nothing
+# is built. Its tests say so and are skipped where it is missing.
+setup_python() {
+	wanted="duckdb==1.5.5 duckdb-extension-sqlite-scanner==1.5.5 pandas==3.1.1 pyarrow==26.0.1 matplotlib==3.11.2"
+	venv=$(dirname "$0")/../.cache/venv
+	[ "$(cat "$venv/wanted" 2>/dev/null)" = "$wanted" ] && return 0
+	python3 -c 'import ensurepip' 2>/dev/null || packages python3-with-venv:python3-venv
+	say "installing DuckDB and pandas into .cache/venv"
+	# shellcheck disable=SC2086 # a list of words
+	if rm -rf "$venv" && python3 -m venv "$venv" >/dev/null 2>&1 &&
+		"$venv/bin/pip" install -q --disable-pip-version-check --only-binary=:all: $wanted >"$venv/log" 2>&1; then
+		echo "$wanted" >"$venv/wanted"
+	else
+		say "DuckDB and pandas could not be installed ($(tail -n 1 "$venv/log" 2>/dev/null)); the tests of docs/tools.md will be skipped"
+	fi
+}
+
 case ${1:-} in
 go) setup_go ;;
 run)
 	setup_go
-	packages runc:runc crun:crun sysbench:sysbench fio:fio
+	lists
+	packages runc:runc crun:crun sysbench:sysbench fio:fio pip3:python3-pip
 	setup_runsc
 	;;
 test)
 	setup_go
-	packages sqlite3:sqlite3 iperf3:iperf3 qperf:qperf hyperfine:hyperfine
+	packages sqlite3:sqlite3 iperf3:iperf3 qperf:qperf hyperfine:hyperfine hackbench:rt-tests pidstat:sysstat chromium:chromium skopeo:skopeo
+	setup_python
 	;;
 *)
 	echo "usage: $0 go|run|test" >&2

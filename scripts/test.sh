@@ -4,8 +4,9 @@
 set -u
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
-# Packages one after another: several of them use the host's bridge and cgroups,
-# and timing under a busy neighbour fails for no reason.
+# Two packages at a time, however many processors there are. Tests that use the
+# host's bridge and cgroups take turns by the host's lock, for which they wait no
+# longer than five minutes; and times under many busy neighbours fail for no reason.
 go test -p 2 -timeout 20m -json ./... >"$out"
 status=$?
 go run ./scripts/testsummary <"$out" || status=1

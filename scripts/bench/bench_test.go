@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"tare/record"
 )
 
 // The ranks of the sign test: Conover's table A3, n = 6 to 24.
@@ -52,6 +56,16 @@ func TestTargets(t *testing.T) {
 		if got := r.below(1).Within; got != want {
 			t.Errorf("%v is %s, want %s", c, got, want)
 		}
+	}
+	for want, r := range map[string]row{
+		"met": {Low: 0.995, High: 1.01, Rounds: 6}, "missed": {Low: 1.02, High: 1.2, Rounds: 6}, "undecided": {Low: 0.98, High: 1.2, Rounds: 6},
+	} {
+		if got := r.equal(0.01).Within; got != want {
+			t.Errorf("%+v is %s, want %s", r, got, want)
+		}
+	}
+	if got := (row{}).equal(0.01).Within; got != "undecided" {
+		t.Errorf("no rounds: %s", got)
 	}
 	if got := (row{How: "difference", Rounds: 2}).below(1).Within; got != "undecided" {
 		t.Errorf("two rounds: %s", got)
@@ -115,7 +129,7 @@ func TestParsers(t *testing.T) {
 	if len(v) != 1 || v[0] != 161591070 {
 		t.Error(v)
 	}
-	x, err := parseQperf([]byte("tcp_lat:\n    latency  =  8.30123 us\n"))
+	x, err := parseQperf([]byte("tcp_lat:\n    latency  =  8.30123 us\n"), "latency", map[string]float64{"us": 1e-6})
 	near("qperf", x, 8.30123e-6, err)
 	x, err = parseIperf3([]byte(`{"end":{"sum_sent":{"bits_per_second":9},"sum_received":{"start":0,"bits_per_second":16000,"sender":true}}}`))
 	near("iperf3", x, 2000, err)
@@ -126,7 +140,10 @@ func TestParsers(t *testing.T) {
 	near("net", r.Peer.Bytes/r.Peer.Window, 3, err)
 
 	for name, f := range map[string]func() error{
-		"qperf":     func() error { _, err := parseQperf([]byte("latency = 0 us")); return err },
+		"qperf": func() error {
+			_, err := parseQperf([]byte("latency = 0 us"), "latency", map[string]float64{"us": 1e-6})
+			return err
+		},
 		"iperf3":    func() error { _, err := parseIperf3([]byte(`{"error":"unable to connect"}`)); return err },
 		"hyperfine": func() error { _, err := parseHyperfine([]byte(`{"results":[]}`)); return err },
 		"net":       func() error { _, err := parseNet([]byte(`{"window_s":2}`)); return err },
@@ -161,5 +178,48 @@ func TestChoose(t *testing.T) {
 	}
 	if _, err := choose("speed"); err == nil || !strings.Contains(err.Error(), "startup") {
 		t.Errorf("%v does not say what there is", err)
+	}
+}
+
+func TestAtLeast(t *testing.T) {
+	for _, c := range []struct {
+		low, high float64
+		rounds    int
+		want      string
+	}{{1.01, 1.2, 6, "met"}, {1, 1.2, 6, "met"}, {0.8, 0.99, 6, "missed"}, {0.9, 1.1, 6, "undecided"}, {1.1, 1.2, 2, "undecided"}} {
+		if got := (row{Low: c.low, High: c.high, Rounds: c.rounds}).atLeast(1).Within; got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+// TestDuring: only what was used within the run phase counts.
+func TestDuring(t *testing.T) {
+	start := time.Unix(1000, 0)
+	trial := &record.Trial{Start: start, Phases: []record.Phase{{Name: "start", Duration: 2 * time.Second}, {Name: "run", Offset: 2 * time.Second, Duration: 4 * time.Second}}}
+	var moments []moment
+	var cpu time.Duration
+	for at := time.Duration(0); at < 8*time.Second; at += 50 * time.Millisecond {
+		share := 0.5 // before and after
+		if at > 2*time.Second && at <= 6*time.Second {
+			share = 0.02
+		}
+		cpu += time.Duration(share * float64(50*time.Millisecond))
+		moments = append(moments, moment{start.Add(at), cpu})
+	}
+	if got, err := during(moments, trial); err != nil || math.Abs(got-0.02) > 1e-9 {
+		t.Errorf("%v, %v, want 0.02", got, err)
+	}
+	if _, err := during(moments[:50], trial); err == nil {
+		t.Error("a run phase that was not seen has a share")
+	}
+	before, err := processCPU(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); time.Since(begun) < 20*time.Millisecond; {
+	}
+	if after, err := processCPU(os.Getpid()); err != nil || after <= before {
+		t.Errorf("the CPU clock went from %v to %v, %v", before, after, err)
 	}
 }

@@ -48,10 +48,15 @@ func figures() []figure {
 	return []figure{
 		{"plan", "planning 100,000 cells", (*bench).plan},
 		{"memory", "peak memory of tare in a study", (*bench).memory},
+		{"suite", "peak memory of tare in the gVisor guide's suite", (*bench).suite},
+		{"harness", "CPU of tare during a trial that does nothing", (*bench).harness},
 		{"append", "storing one trial", (*bench).append},
 		{"startup", "a container's life, beside hyperfine", (*bench).startup},
 		{"net", "network driver, beside iperf3 and qperf", (*bench).net},
 		{"collect", "CPU that sampling takes, beside pidstat and top", (*bench).collect},
+		{"onoff", "responses with collectors on and off", (*bench).onOff},
+		{"report", "the HTML report of 3,000 cells x 10 trials", (*bench).report},
+		{"image", "building images from a warm package cache", (*bench).image},
 	}
 }
 

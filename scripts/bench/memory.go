@@ -31,8 +31,17 @@ func (b *bench) memory(ctx context.Context) ([]row, error) {
 // runStudy runs one block of the study into b.results.
 func (b *bench) runStudy(ctx context.Context, peak *int64) error {
 	dir := filepath.Join(b.work, "results")
-	// The study takes the host's lock itself.
-	cmd := exec.Command(b.tare, "run", b.study, "--wait", "--fresh", "--set", "stop.fixed=1", "-o", dir) //nolint:gosec // the binary under test
+	err := b.watched(ctx, []string{b.study, "--set", "stop.fixed=1", "-o", dir}, func(pid int) { *peak = max(*peak, peakMemory(pid)) })
+	if err == nil {
+		b.results = dir
+	}
+	return err
+}
+
+// watched runs a study by the built tare, and calls see with the process's id
+// every 50 ms. The study takes the host's lock itself.
+func (b *bench) watched(ctx context.Context, args []string, see func(pid int)) error {
+	cmd := exec.Command(b.tare, append([]string{"run", "--wait", "--fresh"}, args...)...) //nolint:gosec,noctx // the binary under test, interrupted below
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
@@ -47,20 +56,26 @@ func (b *bench) runStudy(ctx context.Context, peak *int64) error {
 		select {
 		case err := <-done:
 			if err != nil {
-				return fmt.Errorf("tare run %s: %w: %s", b.study, err, tail(said.Bytes()))
+				return fmt.Errorf("tare run %s: %w: %s", args[0], err, tail(said.Bytes()))
 			}
-			b.results = dir
 			return nil
 		case <-interrupt:
 			interrupt = nil
 			_ = cmd.Process.Signal(syscall.SIGINT) // it cleans up
 		case <-tick.C:
-			if f, err := os.Open(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid)); err == nil {
-				*peak = max(*peak, peakOf(f))
-				_ = f.Close()
-			}
+			see(cmd.Process.Pid)
 		}
 	}
+}
+
+// peakMemory is the largest resident set of a process so far, 0 if it has ended.
+func peakMemory(pid int) int64 {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = f.Close() }()
+	return peakOf(f)
 }
 
 // peakOf reads "VmHWM:    48412 kB", in bytes; 0 if it is not there.

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -51,17 +52,24 @@ func (b *bench) net(ctx context.Context) (_ []row, err error) {
 	one.last = 0
 	var rows []row
 	for _, m := range []struct {
-		row
+		figure     string
+		unit       string
 		ours, peer func(context.Context) (float64, error)
 		needs      string
 	}{
-		{row{Figure: "TCP stream of 64 KiB writes", Unit: "B/s"}, w.stream(65536), w.iperf3(65536), "iperf3"},
-		{row{Figure: "TCP stream of 256 B writes", Unit: "B/s"}, w.stream(256), w.iperf3(256), "iperf3"},
-		{row{Figure: "TCP round trip of 1 B, both ends on one CPU", Unit: "s"}, one.roundTrip, one.qperf, "qperf"},
-		{row{Figure: "TCP round trip of 1 B, the ends on two CPUs", Unit: "s"}, w.roundTrip, w.qperf, "qperf"},
+		{"TCP stream of 64 KiB writes", "B/s", w.stream(65536), w.iperf3(65536), "iperf3"},
+		{"TCP stream of 256 B writes", "B/s", w.stream(256), w.iperf3(256), "iperf3"},
+		{"TCP stream of 64 KiB writes, beside qperf", "B/s", w.stream(65536), w.qperfStream(65536), "qperf"},
+		{"TCP stream of 256 B writes, beside qperf", "B/s", w.stream(256), w.qperfStream(256), "qperf"},
+		{"TCP round trips of 1 B, both ends on one CPU", "1/s", one.trips(1, 1), one.qperfTrips(1, 1), "qperf"},
+		{"TCP round trips of 1 B, the ends on two CPUs", "1/s", w.trips(1, 1), w.qperfTrips(1, 1), "qperf"},
+		{"TCP round trips of 4 KiB", "1/s", w.trips(4096, 1), w.qperfTrips(4096, 1), "qperf"},
+		{"TCP round trips of 1 B, 16 connections", "1/s", w.trips(1, 16), w.qperfTrips(1, 16), "qperf"},
+		{"TCP round trips of 4 KiB, 16 connections", "1/s", w.trips(4096, 16), w.qperfTrips(4096, 16), "qperf"},
 	} {
+		r := row{Figure: m.figure, Unit: m.unit}
 		if _, ok := rootfs.Lookup(m.needs); !ok {
-			m.peer, m.Note = nil, m.needs+" is not installed: nothing beside it"
+			m.peer, r.Note = nil, m.needs+" is not installed: nothing beside it"
 		}
 		var pairs []pair
 		for i := range b.wants(6) {
@@ -73,13 +81,14 @@ func (b *bench) net(ctx context.Context) (_ []row, err error) {
 		}
 		if m.peer == nil {
 			ours, _ := sides(pairs)
-			m.Tare, m.Rounds = quantile(ours, 0.5), len(pairs)
-			rows = append(rows, m.row)
+			r.Tare, r.Rounds = quantile(ours, 0.5), len(pairs)
+			rows = append(rows, r)
 			continue
 		}
-		rows = append(rows, m.beside("ratio", m.needs, pairs))
+		rows = append(rows, r.beside("ratio", m.needs, pairs).atLeast(1))
 	}
-	return rows, nil
+	open, err := w.openLoop(ctx, b.wants(6))
+	return append(rows, open...), err
 }
 
 // inTurn measures one pair; every second round begins with the peer.
@@ -126,36 +135,76 @@ func inside(n sandbox.Network, cpu int) spawn.Options {
 	}}
 }
 
-// between starts the server, runs the client when it listens, and returns what
-// the client printed.
-func (w wire) between(ctx context.Context, port int, server, client []string) ([]byte, error) {
+// session is one server and its client.
+type session struct {
+	port           int
+	server, client []string
+}
+
+// between starts the servers, runs all clients at once when every server
+// listens, and returns what each client printed.
+func (w wire) between(ctx context.Context, sessions []session) ([][]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	s := exec.Command(server[0], server[1:]...) //nolint:gosec // one of four fixed programs
-	p, err := spawn.Start(inside(w.server, 0), s)
-	if err != nil {
-		return nil, err
+	for _, x := range sessions {
+		end, err := w.listen(ctx, x)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
 	}
-	defer func() {
-		_ = s.Process.Kill()
-		_, _ = p.Wait()
-	}()
-	for !listens(p.Pid, port) {
+	out, errs := make([][]byte, len(sessions)), make([]error, len(sessions))
+	var clients sync.WaitGroup
+	for i, x := range sessions {
+		clients.Go(func() { out[i], errs[i] = w.runClient(ctx, x.client) })
+	}
+	clients.Wait()
+	return out, errors.Join(errs...)
+}
+
+// listen starts a server and returns when it listens. One that ends before is
+// started again: the last one's child may still hold the port.
+func (w wire) listen(ctx context.Context, x session) (end func(), err error) {
+	for {
+		s := exec.Command(x.server[0], x.server[1:]...) //nolint:gosec // one of a few fixed programs
+		p, err := spawn.Start(inside(w.server, 0), s)
+		if err != nil {
+			return nil, err
+		}
+		end = func() {
+			_ = s.Process.Kill()
+			_, _ = p.Wait()
+		}
+		for alive := true; alive; {
+			if listens(p.Pid, x.port) {
+				return end, nil
+			}
+			select {
+			case <-p.Done():
+				alive = false
+			case <-ctx.Done():
+				end()
+				return nil, fmt.Errorf("%s does not listen on port %d", strings.Join(x.server, " "), x.port)
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+		end()
 		select {
-		case <-p.Done():
-			return nil, fmt.Errorf("%s ended before it listened", strings.Join(server, " "))
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%s does not listen on port %d", strings.Join(server, " "), port)
-		case <-time.After(5 * time.Millisecond):
+			return nil, fmt.Errorf("%s ends before it listens on port %d", strings.Join(x.server, " "), x.port)
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+func (w wire) runClient(ctx context.Context, args []string) ([]byte, error) {
 	var out, said bytes.Buffer
-	life, err := spawn.Live(ctx, inside(w.client, w.last), exec.Command(client[0], client[1:]...), &out, &said) //nolint:gosec // one of four fixed programs
+	life, err := spawn.Live(ctx, inside(w.client, w.last), exec.Command(args[0], args[1:]...), &out, &said) //nolint:gosec // one of a few fixed programs
 	if err == nil && life.Exit.Code != 0 {
 		err = fmt.Errorf("exit code %d: %s%s", life.Exit.Code, tail(said.Bytes()), tail(out.Bytes()))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", strings.Join(client, " "), err)
+		return nil, fmt.Errorf("%s: %w", strings.Join(args, " "), err)
 	}
 	return out.Bytes(), nil
 }
@@ -178,18 +227,21 @@ func listens(pid, port int) bool {
 	return false
 }
 
-// driver runs tare's client in a mode and returns its report.
-func (w wire) driver(ctx context.Context, mode string, size int) (r netReport, err error) {
+// driver runs tare's client with these arguments and returns its report.
+func (w wire) driver(ctx context.Context, args ...string) (r netReport, err error) {
 	const port = 17201
-	out, err := w.between(ctx, port, []string{w.tare, "internal", "net", "server", "--port", strconv.Itoa(port)},
-		[]string{
+	out, err := w.between(ctx, []session{{
+		port:   port,
+		server: []string{w.tare, "internal", "net", "server", "--port", strconv.Itoa(port)},
+		client: append([]string{
 			w.tare, "internal", "net", "client", "--server", w.server.Addr.Addr().String(), "--port", strconv.Itoa(port),
-			"--mode", mode, "--size", strconv.Itoa(size), "--warmup", fmt.Sprintf("%ds", warm), "--duration", fmt.Sprintf("%ds", measured),
-		})
+			"--warmup", fmt.Sprintf("%ds", warm), "--duration", fmt.Sprintf("%ds", measured),
+		}, args...),
+	}})
 	if err != nil {
 		return r, err
 	}
-	return parseNet(out)
+	return parseNet(out[0])
 }
 
 // netReport is what is used of the driver's report.
@@ -197,6 +249,7 @@ type netReport struct {
 	Window     float64    `json:"window_s"`
 	Bytes      float64    `json:"bytes"`
 	Operations float64    `json:"operations"`
+	WakeP99    float64    `json:"wake_delay_p99_s"`
 	Peer       *netReport `json:"peer"`
 }
 
@@ -213,7 +266,7 @@ func parseNet(out []byte) (r netReport, err error) {
 // stream is bytes a second at the receiving end.
 func (w wire) stream(size int) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
-		r, err := w.driver(ctx, "stream", size)
+		r, err := w.driver(ctx, "--mode", "stream", "--size", strconv.Itoa(size))
 		if err != nil {
 			return 0, err
 		}
@@ -221,70 +274,13 @@ func (w wire) stream(size int) func(context.Context) (float64, error) {
 	}
 }
 
-// roundTrip is the mean: qperf gives no other.
-func (w wire) roundTrip(ctx context.Context) (float64, error) {
-	r, err := w.driver(ctx, "rr", 1)
-	if err != nil {
-		return 0, err
-	}
-	return r.Window / r.Operations, nil
-}
-
-func (w wire) iperf3(size int) func(context.Context) (float64, error) {
+// trips is round trips a second over all connections.
+func (w wire) trips(size, connections int) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
-		out, err := w.between(ctx, 5201, []string{"iperf3", "--server", "--one-off"}, []string{
-			"iperf3", "--client", w.server.Addr.Addr().String(), "--no-delay", "--json",
-			"--length", strconv.Itoa(size), "--omit", strconv.Itoa(warm), "--time", strconv.Itoa(measured),
-		})
+		r, err := w.driver(ctx, "--mode", "rr", "--size", strconv.Itoa(size), "--connections", strconv.Itoa(connections))
 		if err != nil {
 			return 0, err
 		}
-		return parseIperf3(out)
+		return r.Operations / r.Window, nil
 	}
-}
-
-// parseIperf3 reads the receiver's sum, in bytes a second.
-func parseIperf3(out []byte) (float64, error) {
-	var r struct {
-		End struct {
-			Received struct {
-				Bits float64 `json:"bits_per_second"`
-			} `json:"sum_received"`
-		} `json:"end"`
-	}
-	if err := json.Unmarshal(out, &r); err != nil {
-		return 0, fmt.Errorf("iperf3's JSON: %w", err)
-	}
-	if r.End.Received.Bits <= 0 {
-		return 0, errors.New("iperf3's JSON says that nothing was received")
-	}
-	return r.End.Received.Bits / 8, nil
-}
-
-// qperf gives half a round trip, as networking tools often do.
-func (w wire) qperf(ctx context.Context) (float64, error) {
-	out, err := w.between(ctx, 19765, []string{"qperf"}, []string{
-		"qperf", w.server.Addr.Addr().String(), "--time", strconv.Itoa(warm + measured), "--msg_size", "1", "--precision", "6", "tcp_lat",
-	})
-	if err != nil {
-		return 0, err
-	}
-	half, err := parseQperf(out)
-	return 2 * half, err
-}
-
-// parseQperf reads "    latency  =  8.30123 us", in seconds.
-func parseQperf(out []byte) (float64, error) {
-	units := map[string]float64{"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "sec": 1}
-	for line := range strings.Lines(string(out)) {
-		f := strings.Fields(line)
-		if len(f) != 4 || f[0] != "latency" || f[1] != "=" {
-			continue
-		}
-		x, err := strconv.ParseFloat(f[2], 64)
-		if err == nil && x > 0 && units[f[3]] > 0 {
-			return x * units[f[3]], nil
-		}
-	}
-	return 0, fmt.Errorf("qperf said no latency: %s", tail(out))
 }

@@ -24,8 +24,10 @@ type row struct {
 	High   float64 `json:"high,omitempty"`
 	Rounds int     `json:"rounds,omitempty"`
 
-	Limit  float64 `json:"limit,omitempty"`  // Tare, or |Mid| of a difference, is to be below
-	Within string  `json:"within,omitempty"` // met, missed, undecided
+	Limit  float64 `json:"limit,omitempty"`    // Tare, or |Mid| of a difference, is to be below
+	Equal  float64 `json:"equal,omitempty"`    // the ratio is to be within 1 +- this
+	Least  float64 `json:"at_least,omitempty"` // what a ratio is to be
+	Within string  `json:"within,omitempty"`   // met, missed, undecided
 	Note   string  `json:"note,omitempty"`
 }
 
@@ -58,6 +60,35 @@ func (r row) below(limit float64) row {
 	case most < limit:
 		r.Within = "met"
 	case least >= limit:
+		r.Within = "missed"
+	default:
+		r.Within = "undecided"
+	}
+	return r
+}
+
+// equal sets the target that a ratio is 1 within a margin: with its whole
+// interval, or with none of it.
+func (r row) equal(margin float64) row {
+	r.Equal = margin
+	return r.decided(r.Low >= 1-margin && r.High <= 1+margin, r.High < 1-margin || r.Low > 1+margin)
+}
+
+// atLeast sets the target that a ratio is this or more: with its whole interval,
+// or with none of it.
+func (r row) atLeast(ratio float64) row {
+	r.Least = ratio
+	return r.decided(r.Low >= ratio, r.High < ratio)
+}
+
+// decided notes what an interval says of a target; too few rounds have none.
+func (r row) decided(met, missed bool) row {
+	switch {
+	case r.Rounds < minRounds:
+		r.Within = "undecided"
+	case met:
+		r.Within = "met"
+	case missed:
 		r.Within = "missed"
 	default:
 		r.Within = "undecided"
@@ -118,6 +149,12 @@ func (r row) comparedText() string {
 }
 
 func (r row) targetText() string {
+	if r.Equal > 0 {
+		return fmt.Sprintf("equal within %.3g %%", r.Equal*100)
+	}
+	if r.Least > 0 {
+		return fmt.Sprintf("ratio at least %.4g", r.Least)
+	}
 	if r.Limit == 0 {
 		return ""
 	}
@@ -145,6 +182,8 @@ func show(x float64, unit string) string {
 		return scaled(1e9, "GB", 1e6, "MB", 1e3, "kB", 1.0, "B")
 	case "B/s":
 		return scaled(1e9/8, "Gb/s", 1e6/8, "Mb/s", 1e3/8, "kb/s")
+	case "1/s":
+		return scaled(1e6, "M/s", 1e3, "k/s", 1.0, "1/s")
 	case "cores":
 		return digits(x*100) + " % of a core"
 	}

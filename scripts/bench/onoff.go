@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"tare/record"
+	"tare/store"
+)
+
+// onOffStudy is one block of three short workloads. The two ends of the round
+// trips are on one processor, or one would measure where the scheduler puts them
+// (see net.go); the other two go where it likes.
+const onOffStudy = `study: on-off
+factors: {sandbox: [process], cpus: ["0"]}
+apply: {cpus: {workload: rr}}
+workloads:
+  getpid: {kind: syscall, call: getpid, duration: 500ms, responses: [time_per_call]}
+  rr: {kind: net, mode: rr, size: 1B, duration: 500ms, responses: [rate]}
+  stream: {kind: net, mode: stream, size: 64KiB, duration: 500ms, responses: [throughput]}
+stop: {fixed: 1}
+sentinel: off
+collect: {use: %s, rate: 10Hz}
+`
+
+// onOffRounds is enough for an interval of a few percent on a machine whose
+// trials vary by ten.
+const onOffRounds = 30
+
+// onOff runs the same small study with all collectors and with none, in turn,
+// each time by the built tare, and compares the responses of each round.
+func (b *bench) onOff(ctx context.Context) ([]row, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("needs root; run it with sudo")
+	}
+	names := []string{"getpid", "rr", "stream"}
+	rows := map[string]row{
+		"getpid": {Figure: "getpid, collectors on and off", Unit: string(record.Second)},
+		"rr":     {Figure: "TCP round trips of 1 B, collectors on and off", Unit: string(record.PerSecond)},
+		"stream": {Figure: "TCP stream of 64 KiB, collectors on and off", Unit: string(record.BytesPerSecond)},
+	}
+	pairs := map[string][]pair{}
+	studies := map[string]string{"on": "[proc, cgroup, system]", "off": "[]"}
+	for side, use := range studies {
+		studies[side] = filepath.Join(b.work, "collectors-"+side+".yaml")
+		if err := os.WriteFile(studies[side], fmt.Appendf(nil, onOffStudy, use), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	for i := range b.wants(onOffRounds) {
+		got := map[string]map[string]float64{}
+		for _, side := range [][]string{{"on", "off"}, {"off", "on"}}[i%2] {
+			var err error
+			if got[side], err = b.block(ctx, studies[side]); err != nil {
+				return nil, fmt.Errorf("collectors %s: %w", side, err)
+			}
+		}
+		for _, name := range names {
+			pairs[name] = append(pairs[name], pair{got["on"][name], got["off"][name]})
+		}
+	}
+	out := make([]row, 0, len(names)+1)
+	for _, name := range names {
+		out = append(out, rows[name].beside("ratio", "off", pairs[name]).equal(0.01))
+	}
+	out[0].Note = "the study runs once with collectors proc, cgroup and system at 10 Hz and once without, in turn; undecided asks for a quieter machine or more -rounds"
+	return out, nil
+}
+
+// block runs a study of one block afresh and returns the first response of each
+// workload. The study takes the host's lock itself.
+func (b *bench) block(ctx context.Context, study string) (map[string]float64, error) {
+	dir, err := os.MkdirTemp(b.work, "block-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	cmd := exec.CommandContext(ctx, b.tare, "run", study, "--wait", "--fresh", "-o", filepath.Join(dir, "results")) //nolint:gosec // the binary under test
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }                                         // it cleans up
+	cmd.WaitDelay = time.Minute
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("tare run: %w: %s", err, tail(said.Bytes()))
+	}
+	s, err := store.OpenReadOnly(filepath.Join(dir, "results"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = s.Close() }()
+	trials, err := s.Trials()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]float64{}
+	response := map[string]string{"getpid": "time_per_call", "rr": "rate", "stream": "throughput"}
+	for i := range trials {
+		name, _ := trials[i].Cell.Get("workload")
+		if v, ok := trials[i].Sample(response[name]); ok && trials[i].Status == record.OK {
+			out[name] = v
+		}
+	}
+	if len(out) != len(response) {
+		return nil, fmt.Errorf("%d of %d workloads gave a response", len(out), len(response))
+	}
+	return out, nil
+}
