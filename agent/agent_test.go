@@ -21,7 +21,7 @@ func pair(t *testing.T) (*Client, io.Closer, <-chan error) {
 	toClient, fromAgent := io.Pipe()
 	served := make(chan error, 1)
 	go func() {
-		err := Serve(context.Background(), toAgent, fromAgent)
+		err := Serve(context.Background(), toAgent, fromAgent, nil)
 		_ = fromAgent.Close()
 		served <- err
 	}()

@@ -25,7 +25,8 @@ type Client struct {
 	mu   sync.Mutex
 	next uint32
 	cmds map[uint32]*pending
-	err  error // why the stream ended
+	asks map[uint32]chan returnBody // calls that are not answered yet
+	err  error                      // why the stream ended
 	gone chan struct{}
 }
 
@@ -38,7 +39,7 @@ type pending struct {
 // the versions agree, the stream breaks, or ctx ends; r stays owned by a
 // goroutine that ends with the stream.
 func Connect(ctx context.Context, r io.Reader, w io.Writer) (*Client, error) {
-	c := &Client{out: &frameWriter{w: w}, cmds: map[uint32]*pending{}, gone: make(chan struct{})}
+	c := &Client{out: &frameWriter{w: w}, cmds: map[uint32]*pending{}, asks: map[uint32]chan returnBody{}, gone: make(chan struct{})}
 	hello := make(chan error, 1)
 	go func() {
 		err := c.hello(r)
@@ -85,6 +86,12 @@ func (c *Client) read(r io.Reader) error {
 		f, err := readFrame(r)
 		if err != nil {
 			return withNoise(err, r)
+		}
+		if f.typ == frameReturn {
+			if err := c.returned(f); err != nil {
+				return err
+			}
+			continue
 		}
 		c.mu.Lock()
 		p := c.cmds[f.id]

@@ -13,7 +13,7 @@ import (
 
 // version of the protocol. Both sides send it in their hello and refuse
 // another: the two are the same binary, so there is nothing to negotiate.
-const version = 1
+const version = 2
 
 // maxPayload bounds one frame, so that a hostile or confused peer cannot make
 // the other allocate more.
@@ -28,7 +28,12 @@ const (
 	frameStdout frameType = 4 // from the agent: bytes
 	frameStderr frameType = 5 // from the agent: bytes
 	frameExit   frameType = 6 // from the agent: exitBody
+	frameCall   frameType = 7 // to the agent: callBody
+	frameReturn frameType = 8 // from the agent: returnBody
 )
+
+// frameLast is the highest type there is.
+const frameLast = frameReturn
 
 // frame is one message. On the wire: payload length (4 bytes, big endian),
 // type (1), command id (4, big endian), payload.
@@ -60,6 +65,18 @@ type exitBody struct {
 	User   int64  `json:"user_ns"`
 	System int64  `json:"system_ns"`
 	Error  string `json:"error,omitempty"`
+}
+
+// callBody asks for an operation; returnBody answers it, with an error's text or
+// the operation's own result.
+type callBody struct {
+	Op   string          `json:"op"`
+	Body json.RawMessage `json:"body,omitempty"`
+}
+
+type returnBody struct {
+	Error string          `json:"error,omitempty"`
+	Body  json.RawMessage `json:"body,omitempty"`
 }
 
 const headerSize = 9
@@ -138,7 +155,7 @@ func readFrame(r io.Reader) (frame, error) {
 	}
 	n := binary.BigEndian.Uint32(h[:4])
 	f := frame{typ: frameType(h[4]), id: binary.BigEndian.Uint32(h[5:])}
-	if f.typ < frameHello || f.typ > frameExit {
+	if f.typ < frameHello || f.typ > frameLast {
 		return frame{}, &noiseError{what: fmt.Sprintf("type %d", h[4]), head: h[:]}
 	}
 	if n > maxPayload {

@@ -27,9 +27,10 @@ import (
 const maxCommands = 256
 
 // Serve runs the agent until r ends or ctx is done; then every command it
-// started is killed. An orderly end of the stream is not an error.
-func Serve(ctx context.Context, r io.Reader, w io.Writer) error {
-	s := &server{out: &frameWriter{w: w}, running: map[uint32]*exec.Cmd{}}
+// started is killed. An orderly end of the stream is not an error. The operations
+// are those that Client.Call finds here, beside the agent's own; nil for none.
+func Serve(ctx context.Context, r io.Reader, w io.Writer, ops Operations) error {
+	s := &server{out: &frameWriter{w: w}, ops: ops, running: map[uint32]*exec.Cmd{}}
 	defer s.killAll()
 	if err := s.out.json(frameHello, 0, helloBody{Version: version, Pid: os.Getpid()}); err != nil {
 		return fmt.Errorf("agent: cannot say hello: %w", err)
@@ -46,6 +47,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 
 type server struct {
 	out     *frameWriter
+	ops     Operations
 	mu      sync.Mutex
 	running map[uint32]*exec.Cmd
 }
@@ -80,6 +82,12 @@ func (s *server) loop(r io.Reader) error {
 				return err
 			}
 			s.signal(f.id, syscall.Signal(b.Signal))
+		case frameCall:
+			var b callBody
+			if err := f.decode(&b); err != nil {
+				return err
+			}
+			s.call(f.id, b)
 		default:
 			return fmt.Errorf("%w: type %d is not for the agent", errFrame, f.typ)
 		}

@@ -16,6 +16,35 @@ const (
 	// and that no thread's is known to be.
 	RoleUnattributed = "unattributed"
 
+	// LabelCPU is a processor's number in a guest, LabelMode what it did: user, system,
+	// iowait, irq, softirq, steal, idle.
+	LabelCPU  = "cpu"
+	LabelMode = "mode"
+	// Series of the collector guest, each with LabelEnd.
+	GuestCPU      = "guest_cpu"              // counter, seconds; LabelCPU, LabelMode
+	GuestSoftIRQs = "guest_softirqs"         // counter; LabelCPU, and LabelMode: net_rx, net_tx, block
+	GuestRunnable = "guest_runnable"         // gauge: threads on a run queue or running
+	GuestMemory   = "guest_memory_available" // gauge, bytes
+	AgentCPU      = "agent_cpu"              // counter, seconds: of the agent in the guest
+	// CPUQuota is a gauge of the collector cgroup: the cores that a limited group may use.
+	CPUQuota = "cpu_quota"
+
+	// SandboxBoot is a sample: seconds of one step of a sandbox's start; LabelEnd,
+	// LabelSandbox and LabelPhase.
+	SandboxBoot = "sandbox_boot"
+	LabelPhase  = "phase"
+	// ClockOffset and ClockUncertainty are samples: what to add to a time in a sandbox
+	// of its own kernel, seconds; LabelEnd, and LabelPhase start or stop.
+	ClockOffset      = "clock_offset"
+	ClockUncertainty = "clock_uncertainty"
+	// StartSkew is a sample without labels: seconds from the first to the last start of
+	// the roles that were to start together.
+	StartSkew = "start_skew"
+
+	// FactAccelerator ends the name of a trial's fact ROLE.accelerator: kvm, or tcg for a
+	// processor emulated in software, or model.
+	FactAccelerator = "accelerator"
+
 	// RateSuffix ends the name of the sample that a counter's series is reduced to: its
 	// rate over the measured window.
 	RateSuffix = "_rate"

@@ -121,6 +121,7 @@ type Command struct {
 	Env    []string
 	Stdout io.Writer // nil discards
 	Stderr io.Writer
+	Gate   *Gate // nil: it starts at once; else together with the gate's other commands
 }
 
 // Exit is how a command ended. A command that ran and failed is an Exit with a
@@ -131,6 +132,7 @@ type Exit struct {
 	OOM    bool   // the kernel killed for memory in this sandbox
 	User   time.Duration
 	System time.Duration
+	Start  time.Time // of a gated command: when it was let go, on this host's clock
 }
 
 // Instance is one running sandbox. Exec may be called concurrently.
@@ -160,6 +162,57 @@ type Scope struct {
 	Limited string   // the one of Cgroups (or a child) that carries the limits and so the throttling; "" for none
 	Pids    []int    // processes that belong to it and may be in no cgroup of its own; descendants included
 	Roles   RoleOf   // nil: every thread is Workload
+	Guest   Guest    // nil unless the sandbox has a kernel of its own whose figures can be read
+}
+
+// Guest reads the kernel inside a sandbox, through its agent. It is safe for
+// concurrent use.
+type Guest interface {
+	// Ask asks for a reading and returns at once: a guest that is slow to answer
+	// must not hold up the other collectors. It does nothing while the last
+	// question is unanswered.
+	Ask()
+	// Take returns the readings that have come since it was last called, oldest first.
+	Take() []GuestReading
+	// Clock is the best estimate so far.
+	Clock() Clock
+}
+
+// GuestReading is one look at a guest's kernel: proc_stat(5), proc_meminfo(5) and
+// /proc/softirqs.
+type GuestReading struct {
+	At       time.Time // on this host's clock
+	CPUs     []GuestCPU
+	Runnable int           // procs_running: threads on a run queue, or running
+	Memory   int64         // MemTotal, bytes
+	Free     int64         // MemAvailable, bytes
+	Spent    time.Duration // CPU that the agent itself has used
+}
+
+// GuestCPU is one processor of a guest: seconds since the guest's boot, counts of softirqs.
+type GuestCPU struct {
+	Number                                          int
+	User, System, Idle, IOWait, IRQ, SoftIRQ, Steal float64
+	NetRx, NetTx, Block                             float64
+}
+
+// Clock relates a sandbox's clock to this host's.
+type Clock struct {
+	Offset      time.Duration // to add to a time in the sandbox to have it on the host
+	Uncertainty time.Duration // half of the shortest round trip: Cristian, Probabilistic clock synchronization, 1989
+}
+
+// Booter is an Instance that came up in steps worth telling.
+type Booter interface {
+	Instance
+	// Boot lists them in order, from the call of Start.
+	Boot() []BootPhase
+}
+
+// BootPhase is one step of a sandbox's start.
+type BootPhase struct {
+	Name string // process, kernel, agent, plug
+	Took time.Duration
 }
 
 // Thread is what a role is told from.

@@ -31,7 +31,7 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	case "agent":
 		// The agent outlives a Ctrl-C at the terminal: its client decides.
 		signal.Ignore(syscall.SIGINT)
-		if err := agent.Serve(ctx, os.Stdin, stdout); err != nil {
+		if err := agent.Serve(ctx, os.Stdin, stdout, nil); err != nil {
 			fmt.Fprintln(stderr, "tare internal agent:", err)
 			return exitFailed
 		}

@@ -1,0 +1,66 @@
+// Package guest is tare as the first process of a virtual machine: its init and
+// its agent.
+//
+// The data path: 1. the kernel starts /init of the initramfs, which is this
+// program; 2. Main mounts what a kernel offers, loads the modules of /modules in
+// the order that /modules/order lists, and opens the virtio port PortName; 3. on it
+// the agent answers, with the operations of this package beside its own; 4. OpSetUp
+// brings network, root file system and /data, OpPlug what was plugged in since;
+// 5. commands run in that root; 6. when the channel ends the machine powers off.
+//
+// The initramfs is made by sandbox/vm/boot, the calls come from sandbox/vm.
+package guest
+
+import (
+	"net/netip"
+	"time"
+)
+
+// PortName is the virtio-serial port that leads to the host.
+const PortName = "tare.agent"
+
+// Operations of the guest's agent.
+const (
+	OpSetUp = "set-up" // Setup to Up; once
+	OpPlug  = "plug"   // Plug to Up
+)
+
+// Setup is what a guest is to be. It is sent after the agent's hello, so that a
+// machine saved right after its hello can become any sandbox.
+type Setup struct {
+	Hostname string       `json:"hostname"`
+	Now      time.Time    `json:"now"` // the guest's wall clock is set to it
+	Address  netip.Prefix `json:"address,omitzero"`
+	MTU      int          `json:"mtu,omitempty"`
+	Root     Mount        `json:"root"`
+	Data     *Mount       `json:"data,omitempty"` // at /data
+}
+
+// Mount is a file system from the host.
+type Mount struct {
+	Kind     string `json:"kind"`   // MountVirtiofs or MountBlock
+	Source   string `json:"source"` // the virtiofs tag, or the serial of the virtio block device
+	Writable bool   `json:"writable"`
+}
+
+// Kinds of Mount.
+const (
+	MountVirtiofs = "virtiofs"
+	MountBlock    = "block" // ext4
+)
+
+// Plug is what must be online in the end, hot-plugged ones included; the operation
+// waits for it, at most ten seconds.
+type Plug struct {
+	CPUs   int   `json:"cpus"`
+	Memory int64 `json:"memory_bytes"` // of the machine; the kernel keeps some for itself
+}
+
+// Up tells what the guest is.
+type Up struct {
+	Kernel string  `json:"kernel"`       // uname -r
+	CPUs   int     `json:"cpus"`         // online
+	Memory int64   `json:"memory_bytes"` // MemTotal
+	Boot   float64 `json:"boot_s"`       // from the kernel's start until Main ran
+	Ready  float64 `json:"ready_s"`      // from the kernel's start until the agent said hello
+}

@@ -1,0 +1,57 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// gateLead is how far ahead the common moment is set, so that every agent has
+// heard of it before it comes.
+const gateLead = 30 * time.Millisecond
+
+// Gate lets the commands of several sandboxes start at one moment. Each is made
+// ready first, program loaded and all; the last one to arrive sets the moment.
+type Gate struct {
+	mu   sync.Mutex
+	left int
+	at   time.Time
+	err  error
+	open chan struct{}
+}
+
+// NewGate makes a gate for n commands.
+func NewGate(n int) *Gate { return &Gate{left: n, open: make(chan struct{})} }
+
+var errGate = errors.New("another command of the same start failed before it began")
+
+// Arrive is called by a kind of sandbox when the command is ready to go. It
+// returns the moment, on this host's clock, when all of them go.
+func (g *Gate) Arrive(ctx context.Context) (time.Time, error) {
+	g.mu.Lock()
+	if g.left--; g.left == 0 && g.err == nil {
+		g.at = time.Now().Add(gateLead)
+		close(g.open)
+	}
+	g.mu.Unlock()
+	select {
+	case <-g.open:
+		return g.at, g.err
+	case <-ctx.Done():
+		return time.Time{}, ctx.Err()
+	}
+}
+
+// Fail lets nobody through: a command that cannot start must not keep the others
+// waiting. It does nothing once the gate is open.
+func (g *Gate) Fail() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-g.open:
+	default:
+		g.err = errGate
+		close(g.open)
+	}
+}

@@ -1,0 +1,28 @@
+// Package boot makes what a virtual machine starts from: a kernel of a
+// distribution package and an initramfs with this program in it.
+//
+// The data path: 1. Get finds the unpacked kernel package in the image cache, or
+// has it built (internal/image, images/guest-kernel); 2. it orders the modules
+// that a guest needs by what each depends on; 3. it writes an uncompressed initramfs
+// of this program, the modules and their order, once for each combination.
+package boot
+
+import "context"
+
+// Files are what a machine boots from. The files are shared and never change.
+type Files struct {
+	Kernel    string // the compressed image, for QEMU's -kernel
+	Initramfs string
+	Version   string // of the kernel, as uname -r will say
+	Package   string // the distribution package and its version
+	Digest    string // of both, for the key of a snapshot
+}
+
+// Source is where Files come from.
+type Source interface {
+	// Get returns the files, making what is missing. It may download. The error says
+	// what a user can do.
+	Get(context.Context) (Files, error)
+	// Find does so without making or downloading a kernel; ok is false if there is none.
+	Find() (f Files, ok bool, err error)
+}
