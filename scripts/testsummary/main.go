@@ -1,106 +1,88 @@
 // Command testsummary reads `go test -json` and prints what a person wants to
 // know: each package's result, the output of what failed, what was skipped and
 // why, and one closing line of counts.
+//
+//  1. read turns the events into results.
+//  2. A package whose tests failed runs once more, alone: a busy host fails a
+//     test now and then. Results.settle holds the second run against the first: what passes
+//     then is flaky, and said to be; what does not has failed.
+//  3. main prints both and exits.
 package main
 
 import (
-	"bufio"
-	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"regexp"
-	"slices"
+	"os/exec"
 	"strings"
 )
 
-// event is one line of `go test -json` (go doc test2json, go help buildjson).
-type event struct {
-	Action     string
-	Package    string
-	ImportPath string // of a build's output, instead of Package
-	Test       string
-	Elapsed    float64
-	Output     string
-}
-
 func main() {
-	if !summarise(os.Stdin, os.Stdout) {
+	status := flag.Int("status", 0, "the exit `code` of the go command whose output is read")
+	flag.Parse()
+	if !summarise(os.Stdin, os.Stdout, *status, again(".")) {
 		os.Exit(1)
 	}
 }
 
+// maxAgain is how many tests may fail and be tried again. More is no noise.
+const maxAgain = 20
+
 // summarise tells whether everything that ran passed, and that something ran.
-// What a test printed is kept until it is known to have passed: a test without
-// an end (its process exited or ran out of time) counts as failed.
-func summarise(r io.Reader, w io.Writer) bool {
-	in := bufio.NewScanner(r)
-	in.Buffer(nil, 64<<20)
-	output := map[string]map[string][]string{} // by package and test
-	var skips []string
-	passed, failed, broken := 0, 0, 0
-	for in.Scan() {
-		var e event
-		if err := json.Unmarshal(in.Bytes(), &e); err != nil {
-			fmt.Fprintln(w, in.Text()) // the go command's own words
-			continue
+// A code of the go command that no failed test or package explains is a failure.
+func summarise(r io.Reader, w io.Writer, status int, again func(packages []string) (io.ReadCloser, error)) bool {
+	res := read(r, w)
+	explained := status == 0 || len(res.failures) > 0 || res.broken > 0
+	if pkgs := res.doubtful(); len(pkgs) > 0 && len(res.failures) <= maxAgain {
+		fmt.Fprintln(w, "again, alone:", strings.Join(pkgs, " "))
+		if second, err := again(pkgs); err != nil {
+			fmt.Fprintln(w, "cannot run tests again:", err)
+		} else {
+			res.settle(read(second, w), pkgs)
+			_ = second.Close() // the go command's code: what it says was read
 		}
-		pkg := e.Package + e.ImportPath
-		if output[pkg] == nil {
-			output[pkg] = map[string][]string{}
-		}
-		said := output[pkg][e.Test]
-		if e.Action == "output" || e.Action == "build-output" {
-			output[pkg][e.Test] = append(said, e.Output)
-			continue
-		}
-		switch {
-		case e.Action == "pass" && e.Test != "":
-			passed++
-		case e.Action == "pass":
-			fmt.Fprintf(w, "ok    %s (%.1f s)\n", pkg, e.Elapsed)
-		case e.Action == "skip" && e.Test != "":
-			skips = append(skips, fmt.Sprintf("%s %s: %s", pkg, e.Test, reason(said)))
-		case e.Action == "skip": // a package without tests
-		case e.Action == "fail" && e.Test != "":
-			failed++
-			fmt.Fprintf(w, "FAIL  %s %s\n%s", pkg, e.Test, strings.Join(said, ""))
-		case e.Action == "fail" || e.Action == "build-fail":
-			broken++
-			delete(output[pkg], "")
-			for _, test := range slices.Sorted(maps.Keys(output[pkg])) {
-				failed++
-				fmt.Fprintf(w, "FAIL  %s %s has no end\n%s", pkg, test, strings.Join(output[pkg][test], ""))
-			}
-			fmt.Fprintf(w, "FAIL  %s\n%s", pkg, strings.Join(said, ""))
-			clear(output[pkg])
-		default: // start, run, pause, cont, bench, attr
-			continue
-		}
-		delete(output[pkg], e.Test)
 	}
-	for _, s := range skips {
+	for _, text := range res.broke {
+		fmt.Fprint(w, text)
+	}
+	for _, f := range res.failures {
+		fmt.Fprintf(w, "FAIL  %s %s%s\n%s", f.pkg, f.test, f.how, f.output)
+	}
+	for _, s := range res.skips {
 		fmt.Fprintln(w, "skip ", s)
 	}
-	if err := in.Err(); err != nil {
-		fmt.Fprintln(w, "cannot read what the tests printed:", err)
-		broken++
+	for _, f := range res.flaky {
+		fmt.Fprintf(w, "flaky %s %s\n%s", f.pkg, f.test, f.output)
 	}
-	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", passed, failed, len(skips))
-	return failed == 0 && broken == 0 && passed > 0
+	if !explained {
+		fmt.Fprintf(w, "the go command ended with code %d, and no test says why\n", status)
+	}
+	flaky := ""
+	if n := len(res.flaky); n > 0 {
+		flaky = fmt.Sprintf(" (%d flaky)", n)
+	}
+	fmt.Fprintf(w, "%d passed%s, %d failed, %d skipped\n", res.passed+len(res.flaky), flaky, len(res.failures), len(res.skips))
+	return explained && len(res.failures) == 0 && res.broken == 0 && res.passed+len(res.flaky) > 0
 }
 
-// place is where t.Log and t.Skip say that they stand.
-var place = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
-
-// reason is what the test said when it skipped itself: the last it logged.
-func reason(lines []string) string {
-	why := "no reason given"
-	for _, l := range lines {
-		if at := place.FindString(l); at != "" {
-			why = strings.TrimSpace(l[len(at):])
+// again runs the tests of packages one after another, with nothing beside them.
+func again(dir string) func([]string) (io.ReadCloser, error) {
+	return func(packages []string) (io.ReadCloser, error) {
+		cmd := exec.Command("go", append([]string{"test", "-p", "1", "-count", "1", "-timeout", "20m", "-json"}, packages...)...) //nolint:gosec // G204: packages are what the go command named
+		cmd.Dir, cmd.Stderr = dir, os.Stderr
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return nil, err
 		}
+		return running{out, cmd}, cmd.Start()
 	}
-	return why
 }
+
+// running is the output of a command; closing it waits for the end.
+type running struct {
+	io.Reader
+	cmd *exec.Cmd
+}
+
+func (r running) Close() error { return r.cmd.Wait() }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,7 +28,45 @@ func TestSummarise(t *testing.T) {
 			"fails", "package x\nimport \"testing\"\n" +
 				"func TestA(t *testing.T) {}\n" +
 				"func TestB(t *testing.T) { t.Run(\"sub\", func(t *testing.T) { t.Error(\"not equal\") }) }\n", false,
-			[]string{"FAIL  x TestB/sub", "not equal", "1 passed, 2 failed, 0 skipped"},
+			[]string{"FAIL  x TestB/sub", "not equal", "and again, alone:", "not equal", "1 passed, 2 failed, 0 skipped"},
+		},
+		{
+			"fails once", "package x\nimport (\"os\"; \"testing\")\n" +
+				"func TestA(t *testing.T) {}\n" +
+				"func TestB(t *testing.T) { t.Run(\"sub\", func(t *testing.T) { if os.Mkdir(\"was\", 0o700) == nil { t.Error(\"too slow\") } }) }\n", true,
+			[]string{"again, alone: x\n", "ok    x ", "flaky x TestB/sub\n", "too slow", "flaky x TestB\n", "3 passed (2 flaky), 0 failed, 0 skipped"},
+		},
+		{
+			"fails, then is skipped", "package x\nimport (\"os\"; \"testing\")\n" +
+				"func TestA(t *testing.T) { if os.Mkdir(\"was\", 0o700) == nil { t.Error(\"too slow\") }; t.Skip(\"too noisy\") }\n" +
+				"func TestB(t *testing.T) {}\n", false,
+			[]string{"FAIL  x TestA\n", "too slow", "1 passed, 1 failed, 0 skipped"},
+		},
+		{
+			"each run another", "package x\nimport (\"os\"; \"testing\")\n" +
+				"var first = os.Mkdir(\"was\", 0o700) == nil\n" +
+				"func TestA(t *testing.T) { if first { t.Error(\"one\") } }\n" +
+				"func TestB(t *testing.T) { if !first { t.Error(\"two\") } }\n", false,
+			[]string{"FAIL  x TestB when run again\n", "two", "flaky x TestA\n", "one", "1 passed (1 flaky), 1 failed, 0 skipped"},
+		},
+		{
+			"fails, then dies", "package x\nimport (\"os\"; \"testing\")\n" +
+				"var first = os.Mkdir(\"was\", 0o700) == nil\n" +
+				"func TestA(t *testing.T) { if first { t.Error(\"one\") } }\n" +
+				"func TestB(t *testing.T) { if !first { println(\"gone\"); os.Exit(3) } }\n", false,
+			[]string{"FAIL  x\n", "FAIL  x TestA\n", "one", "FAIL  x TestB has no end when run again\n", "gone", "0 passed, 2 failed, 0 skipped"},
+		},
+		{
+			"a panic is no flake", "package x\nimport (\"os\"; \"testing\")\n" +
+				"func TestA(t *testing.T) { t.Error(\"one\") }\n" +
+				"func TestB(t *testing.T) { if os.Mkdir(\"was\", 0o700) == nil { panic(\"out of range\") } }\n", false,
+			[]string{"FAIL  x TestA\n", "FAIL  x TestB", "panic: out of range", "0 passed, 2 failed, 0 skipped"},
+		},
+		{
+			"the package's own check is no flake", "package x\nimport (\"os\"; \"testing\")\n" +
+				"func TestMain(m *testing.M) { m.Run(); if os.Mkdir(\"was\", 0o700) == nil { println(\"left behind\"); os.Exit(1) } }\n" +
+				"func TestA(t *testing.T) {}\n", false,
+			[]string{"FAIL  x\n", "left behind", "1 passed, 0 failed, 0 skipped"},
 		},
 		{
 			"panics", "package x\nimport \"testing\"\n" +
@@ -64,7 +103,7 @@ func TestSummarise(t *testing.T) {
 				t.Skip("needs the go command")
 			}
 			var out strings.Builder
-			if good := summarise(strings.NewReader(string(in)), &out); good != test.good {
+			if good := summarise(strings.NewReader(string(in)), &out, cmd.ProcessState.ExitCode(), again(dir)); good != test.good {
 				t.Errorf("good: %v", good)
 			}
 			rest := out.String()
@@ -85,10 +124,33 @@ func TestSummarise(t *testing.T) {
 // TestGarbage holds that what is no event is shown and never taken for success.
 func TestGarbage(t *testing.T) {
 	var out strings.Builder
-	if summarise(strings.NewReader("go: cannot find main module\n"), &out) {
+	if summarise(strings.NewReader("go: cannot find main module\n"), &out, 0, nil) {
 		t.Error("no test ran, and that is good")
 	}
 	if !strings.Contains(out.String(), "cannot find main module") {
 		t.Errorf("the go command's words are lost: %q", out.String())
+	}
+}
+
+// TestUnexplained holds that the go command's own failure counts.
+func TestUnexplained(t *testing.T) {
+	var out strings.Builder
+	if summarise(strings.NewReader(`{"Action":"pass","Package":"x","Test":"TestA"}`), &out, 2, nil) {
+		t.Error("the go command failed, and that is good")
+	}
+	if !strings.Contains(out.String(), "code 2") {
+		t.Errorf("the code is lost: %q", out.String())
+	}
+}
+
+// TestTooMany holds that a broken tree is not run again.
+func TestTooMany(t *testing.T) {
+	var in, out strings.Builder
+	for i := range maxAgain + 1 {
+		fmt.Fprintf(&in, "{\"Action\":\"fail\",\"Package\":\"x\",\"Test\":\"Test%d\"}\n", i)
+	}
+	in.WriteString(`{"Action":"fail","Package":"x"}`)
+	if summarise(strings.NewReader(in.String()), &out, 1, nil) || strings.Contains(out.String(), "again") {
+		t.Error(out.String())
 	}
 }
