@@ -59,14 +59,15 @@ func (w *tree) fill(controller, rel, from string, names ...string) {
 
 func v2(t *testing.T) *tree {
 	w := &tree{t: t, dir: t.TempDir()}
-	w.fill("unified", "tare/a", "v2", "cpu.pressure", "memory.pressure", "io.pressure")
-	w.fill("unified", "tare/a", "documented", "cpu.stat", "memory.current", "memory.peak", "memory.stat", "memory.events", "pids.current", "io.stat")
+	w.fill("unified", "tare/a", "v2-guest", "cpu.stat", "cpu.max", "memory.current", "memory.peak", "memory.stat", "memory.events", "pids.current",
+		"cpu.pressure", "memory.pressure", "io.pressure")
+	w.fill("unified", "tare/a", "documented", "io.stat")
 	return w
 }
 
 func v1(t *testing.T) *tree {
 	w := &tree{t: t, dir: t.TempDir(), v1: true}
-	w.fill("cpu", "tare/a", "v1/cpu", "cpu.stat")
+	w.fill("cpu", "tare/a", "v1/cpu", "cpu.stat", "cpu.cfs_quota_us", "cpu.cfs_period_us")
 	w.fill("cpuacct", "tare/a", "v1/cpuacct", "cpuacct.usage", "cpuacct.usage_user", "cpuacct.usage_sys", "cpuacct.stat")
 	w.fill("memory", "tare/a", "v1/memory", "memory.usage_in_bytes", "memory.max_usage_in_bytes", "memory.stat", "memory.oom_control")
 	w.fill("pids", "tare/a", "v1/pids", "pids.current")
@@ -131,11 +132,11 @@ var approx = cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1
 
 func TestFiguresV2(t *testing.T) {
 	want := map[string]float64{
-		"cgroup_cpu{end=server}": 0.419592, "cgroup_cpu_user{end=server}": 0.390316, "cgroup_cpu_system{end=server}": 0.029276,
-		"cgroup_periods{end=server}": 22, "cgroup_throttled_periods{end=server}": 20, "cgroup_throttled_time{end=server}": 3.4485,
-		"cgroup_memory{end=server}": 139350016, "cgroup_memory_peak{end=server}": 160432128, "cgroup_memory_anon{end=server}": 864256,
-		"cgroup_oom_kills{end=server}": 1, "cgroup_tasks{end=server}": 7,
-		"cgroup_cpu_pressure{end=server}": 1.731792, "cgroup_memory_pressure{end=server}": 0, "cgroup_io_pressure{end=server}": 0.006176,
+		"cgroup_cpu{end=server}": 1.029223, "cgroup_cpu_user{end=server}": 0.465265, "cgroup_cpu_system{end=server}": 0.563958,
+		"cgroup_periods{end=server}": 51, "cgroup_throttled_periods{end=server}": 51, "cgroup_throttled_time{end=server}": 8.778787, "cpu_quota{end=server}": 0.2,
+		"cgroup_memory{end=server}": 44040192, "cgroup_memory_peak{end=server}": 44040192, "cgroup_memory_anon{end=server}": 43347968,
+		"cgroup_oom_kills{end=server}": 0, "cgroup_tasks{end=server}": 10,
+		"cgroup_cpu_pressure{end=server}": 4.774756, "cgroup_memory_pressure{end=server}": 0, "cgroup_io_pressure{end=server}": 0,
 		"cgroup_io_read{end=server}": 1459200 + 90430464, "cgroup_io_written{end=server}": 314773504 + 299008000,
 	}
 	got := values(t, NewWith(v2(t), 0), server(t, 0)...)
@@ -147,7 +148,7 @@ func TestFiguresV2(t *testing.T) {
 func TestFiguresV1(t *testing.T) {
 	want := map[string]float64{
 		"cgroup_cpu{end=server}": 0.419592207, "cgroup_cpu_user{end=server}": 0.479961644, "cgroup_cpu_system{end=server}": 0.036,
-		"cgroup_periods{end=server}": 22, "cgroup_throttled_periods{end=server}": 20, "cgroup_throttled_time{end=server}": 3.448500846,
+		"cgroup_periods{end=server}": 22, "cgroup_throttled_periods{end=server}": 20, "cgroup_throttled_time{end=server}": 3.448500846, "cpu_quota{end=server}": 0.2,
 		"cgroup_memory{end=server}": 311296, "cgroup_memory_peak{end=server}": 2097152, "cgroup_memory_anon{end=server}": 0,
 		"cgroup_oom_kills{end=server}": 0, "cgroup_tasks{end=server}": 0,
 		"cgroup_io_read{end=server}": 1459200, "cgroup_io_written{end=server}": 314773504,
@@ -215,6 +216,59 @@ func TestEndsAddUp(t *testing.T) {
 	w.file("unified", "tare/a", "memory.current", "")
 	want["cgroup_memory{end=server}"] = 20000
 	check("after one has gone")
+}
+
+// TestQuota: absent without a limit, there when one is set later, the sum over the
+// limited groups of an end, and nothing where one of them has no limit.
+func TestQuota(t *testing.T) {
+	const quota = "cpu_quota{end=server}"
+	for name, c := range map[string]struct {
+		v1  bool
+		set func(w *tree, rel, quota, period string)
+	}{
+		"v1": {true, func(w *tree, rel, quota, period string) {
+			w.file("cpu", rel, "cpu.cfs_quota_us", strings.Replace(quota, "max", "-1", 1)+"\n")
+			w.file("cpu", rel, "cpu.cfs_period_us", period+"\n")
+		}},
+		"v2": {false, func(w *tree, rel, quota, period string) { w.file("unified", rel, "cpu.max", quota+" "+period+"\n") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &tree{t: t, dir: t.TempDir(), v1: c.v1}
+			for _, g := range []string{"tare/a", "tare/b"} {
+				c.set(w, g, "max", "100000")
+				w.file("unified", g, "pids.current", "1\n")
+			}
+			p, err := NewWith(w, 0).Open(context.Background(), []sandbox.Scope{
+				{End: "server", Cgroups: []string{"tare/a"}, Limited: "tare/a"}, {End: "server", Cgroups: []string{"tare/b"}, Limited: "tare/b"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			read := func() (float64, bool) {
+				got, err := p.Read(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v, ok := byName(got)[quota]
+				return v, ok
+			}
+			if v, ok := read(); ok {
+				t.Errorf("%v cores without a limit", v)
+			}
+			c.set(w, "tare/a", "125000", "100000")
+			if v, ok := read(); ok {
+				t.Errorf("%v cores, and one of the groups has no limit", v)
+			}
+			c.set(w, "tare/b", "50000", "200000")
+			if v, ok := read(); !ok || !cmp.Equal(v, 1.5, approx) {
+				t.Errorf("quota %v %v, want 1.5", v, ok)
+			}
+			c.set(w, "tare/b", "50000", "0")
+			if v, ok := read(); ok {
+				t.Errorf("%v cores of a period of nothing", v)
+			}
+		})
+	}
 }
 
 // TestDiskNotCounted: no line of a device is no figure; a first line starts the

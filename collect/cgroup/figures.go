@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"bytes"
+	"math"
 
 	"tare/collect/internal/held"
 	"tare/record"
@@ -23,7 +24,8 @@ type source struct {
 	from       which
 	scale      float64 // to the base unit
 	parse      func([]byte) (uint64, bool)
-	late       bool // may have nothing to say at first
+	late       bool   // may have nothing to say at first
+	per        string // a file beside it, whose number the figure is divided by; "": none
 }
 
 // figure is one series, with the files that may have it, best first.
@@ -34,6 +36,7 @@ type figure struct {
 	kind    record.Kind
 	help    string
 	sources []source
+	whole   bool // says nothing unless every cgroup read from has it
 }
 
 // figures is the whole list. Version 1's files come first: on a hybrid host
@@ -43,67 +46,71 @@ func figures() []figure {
 	return []figure{
 		{
 			"cgroup_cpu", record.Second, record.Lower, record.Counter, "CPU time of all the sandbox's processes",
-			[]source{{"cpuacct", "cpuacct.usage", outer, 1e-9, bare, false}, {"", "cpu.stat", outer, 1e-6, key("usage_usec"), false}},
+			[]source{{"cpuacct", "cpuacct.usage", outer, 1e-9, bare, false, ""}, {"", "cpu.stat", outer, 1e-6, key("usage_usec"), false, ""}}, false,
 		},
 		{
 			"cgroup_cpu_user", record.Second, record.Lower, record.Counter, "the part of it in user mode",
-			[]source{{"cpuacct", "cpuacct.usage_user", outer, 1e-9, bare, false}, {"cpuacct", "cpuacct.stat", outer, 1e-2, key("user"), false}, {"", "cpu.stat", outer, 1e-6, key("user_usec"), false}},
+			[]source{{"cpuacct", "cpuacct.usage_user", outer, 1e-9, bare, false, ""}, {"cpuacct", "cpuacct.stat", outer, 1e-2, key("user"), false, ""}, {"", "cpu.stat", outer, 1e-6, key("user_usec"), false, ""}}, false,
 		},
 		{
 			"cgroup_cpu_system", record.Second, record.Lower, record.Counter, "the part of it in the kernel",
-			[]source{{"cpuacct", "cpuacct.usage_sys", outer, 1e-9, bare, false}, {"cpuacct", "cpuacct.stat", outer, 1e-2, key("system"), false}, {"", "cpu.stat", outer, 1e-6, key("system_usec"), false}},
+			[]source{{"cpuacct", "cpuacct.usage_sys", outer, 1e-9, bare, false, ""}, {"cpuacct", "cpuacct.stat", outer, 1e-2, key("system"), false, ""}, {"", "cpu.stat", outer, 1e-6, key("system_usec"), false, ""}}, false,
 		},
 		{
 			"cgroup_periods", record.Count, record.Neither, record.Counter, "enforcement periods of the CPU limit in which the sandbox ran",
-			[]source{{"cpu", "cpu.stat", limited, 1, key("nr_periods"), false}, {"", "cpu.stat", limited, 1, key("nr_periods"), false}},
+			[]source{{"cpu", "cpu.stat", limited, 1, key("nr_periods"), false, ""}, {"", "cpu.stat", limited, 1, key("nr_periods"), false, ""}}, false,
 		},
 		{
 			"cgroup_throttled_periods", record.Count, record.Lower, record.Counter, "those of them in which the limit was reached",
-			[]source{{"cpu", "cpu.stat", limited, 1, key("nr_throttled"), false}, {"", "cpu.stat", limited, 1, key("nr_throttled"), false}},
+			[]source{{"cpu", "cpu.stat", limited, 1, key("nr_throttled"), false, ""}, {"", "cpu.stat", limited, 1, key("nr_throttled"), false, ""}}, false,
 		},
 		{
 			"cgroup_throttled_time", record.Second, record.Lower, record.Counter, "time held back by the CPU limit, summed over processors",
-			[]source{{"cpu", "cpu.stat", limited, 1e-9, key("throttled_time"), false}, {"", "cpu.stat", limited, 1e-6, key("throttled_usec"), false}},
+			[]source{{"cpu", "cpu.stat", limited, 1e-9, key("throttled_time"), false, ""}, {"", "cpu.stat", limited, 1e-6, key("throttled_usec"), false, ""}}, false,
+		},
+		{
+			record.CPUQuota, record.Cores, record.Neither, record.Gauge, "cores that the cgroup with the CPU limit may use; no series without a limit",
+			[]source{{"cpu", "cpu.cfs_quota_us", limited, 1, bare, true, "cpu.cfs_period_us"}, {"", "cpu.max", limited, 1e-6, share, true, ""}}, true,
 		},
 		{
 			"cgroup_memory", record.Byte, record.Lower, record.Gauge, "memory charged, page cache included",
-			[]source{{"memory", "memory.usage_in_bytes", outer, 1, bare, false}, {"", "memory.current", outer, 1, bare, false}},
+			[]source{{"memory", "memory.usage_in_bytes", outer, 1, bare, false, ""}, {"", "memory.current", outer, 1, bare, false, ""}}, false,
 		},
 		{
 			"cgroup_memory_peak", record.Byte, record.Lower, record.Gauge, "the most that was charged at once, so far",
-			[]source{{"memory", "memory.max_usage_in_bytes", outer, 1, bare, false}, {"", "memory.peak", outer, 1, bare, false}},
+			[]source{{"memory", "memory.max_usage_in_bytes", outer, 1, bare, false, ""}, {"", "memory.peak", outer, 1, bare, false, ""}}, false,
 		},
 		{
 			"cgroup_memory_anon", record.Byte, record.Lower, record.Gauge, "memory that no file backs: heaps and stacks",
-			[]source{{"memory", "memory.stat", outer, 1, key("total_rss"), false}, {"", "memory.stat", outer, 1, key("anon"), false}},
+			[]source{{"memory", "memory.stat", outer, 1, key("total_rss"), false, ""}, {"", "memory.stat", outer, 1, key("anon"), false, ""}}, false,
 		},
 		{
 			"cgroup_oom_kills", record.Count, record.Lower, record.Counter, "processes killed for memory",
-			[]source{{"memory", "memory.oom_control", both, 1, key("oom_kill"), false}, {"", "memory.events", outer, 1, key("oom_kill"), false}},
+			[]source{{"memory", "memory.oom_control", both, 1, key("oom_kill"), false, ""}, {"", "memory.events", outer, 1, key("oom_kill"), false, ""}}, false,
 		},
 		{
 			"cgroup_tasks", record.Count, record.Neither, record.Gauge, "threads in the sandbox, as the host counts them",
-			[]source{{"pids", "pids.current", outer, 1, bare, false}, {"", "pids.current", outer, 1, bare, false}},
+			[]source{{"pids", "pids.current", outer, 1, bare, false, ""}, {"", "pids.current", outer, 1, bare, false, ""}}, false,
 		},
 		{
 			"cgroup_cpu_pressure", record.Second, record.Lower, record.Counter, "time in which some thread waited for a processor",
-			[]source{{"", "cpu.pressure", outer, 1e-6, some, false}},
+			[]source{{"", "cpu.pressure", outer, 1e-6, some, false, ""}}, false,
 		},
 		{
 			"cgroup_memory_pressure", record.Second, record.Lower, record.Counter, "time in which some thread waited for memory",
-			[]source{{"", "memory.pressure", outer, 1e-6, some, false}},
+			[]source{{"", "memory.pressure", outer, 1e-6, some, false, ""}}, false,
 		},
 		{
 			"cgroup_io_pressure", record.Second, record.Lower, record.Counter, "time in which some thread waited for a disk",
-			[]source{{"", "io.pressure", outer, 1e-6, some, false}},
+			[]source{{"", "io.pressure", outer, 1e-6, some, false, ""}}, false,
 		},
 		{
 			"cgroup_io_read", record.Byte, record.Neither, record.Counter, "bytes read from disks",
-			[]source{{"blkio", "blkio.throttle.io_service_bytes_recursive", outer, 1, device("Read "), true}, {"", "io.stat", outer, 1, device("rbytes="), true}},
+			[]source{{"blkio", "blkio.throttle.io_service_bytes_recursive", outer, 1, device("Read "), true, ""}, {"", "io.stat", outer, 1, device("rbytes="), true, ""}}, false,
 		},
 		{
 			"cgroup_io_written", record.Byte, record.Neither, record.Counter, "bytes written to disks",
-			[]source{{"blkio", "blkio.throttle.io_service_bytes_recursive", outer, 1, device("Write "), true}, {"", "io.stat", outer, 1, device("wbytes="), true}},
+			[]source{{"blkio", "blkio.throttle.io_service_bytes_recursive", outer, 1, device("Write "), true, ""}, {"", "io.stat", outer, 1, device("wbytes="), true, ""}}, false,
 		},
 	}
 }
@@ -117,6 +124,21 @@ func bare(b []byte) (uint64, bool) {
 // key reads one line of a flat keyed file.
 func key(name string) func([]byte) (uint64, bool) {
 	return func(b []byte) (uint64, bool) { return held.Value(b, name) }
+}
+
+// share reads cpu.max, "QUOTA PERIOD", as millionths of a processor. Without a
+// limit QUOTA is the word max.
+func share(b []byte) (uint64, bool) {
+	const million = 1_000_000
+	quota, rest, ok := held.Uint(b)
+	if !ok || len(rest) == 0 || rest[0] != ' ' {
+		return 0, false
+	}
+	period, _, ok := held.Uint(rest[1:])
+	if !ok || period == 0 || quota > math.MaxUint64/million {
+		return 0, false
+	}
+	return quota * million / period, true
 }
 
 func some(b []byte) (uint64, bool) { return held.Pressure(b, "some") }

@@ -19,6 +19,7 @@ type file struct {
 // reading is one figure in one file.
 type reading struct {
 	file  *file
+	per   *file // nil: the figure is not divided
 	parse func([]byte) (uint64, bool)
 	scale float64
 	last  float64 // what it last was, in the base unit
@@ -29,6 +30,7 @@ type reading struct {
 type series struct {
 	sample   record.Sample
 	readings []reading
+	whole    bool
 }
 
 type probe struct {
@@ -42,7 +44,7 @@ type probe struct {
 // add opens one end's files.
 func (p *probe) add(paths Paths, b *held.Budget, e end) error {
 	for _, f := range figures() {
-		s := series{sample: record.Sample{Name: f.name, Labels: e.labels, Unit: f.unit, Kind: f.kind}}
+		s := series{sample: record.Sample{Name: f.name, Labels: e.labels, Unit: f.unit, Kind: f.kind}, whole: f.whole}
 		for _, g := range e.groups() {
 			r, err := p.reading(paths, b, f.sources, g)
 			if err != nil {
@@ -104,9 +106,20 @@ func (p *probe) reading(paths Paths, b *held.Budget, sources []source, g group) 
 		if err != nil {
 			continue // such as cpu.pressure with psi=0 on the kernel's command line: EOPNOTSUPP
 		}
-		if _, ok := src.parse(data); ok || src.late {
-			return reading{file: h, parse: src.parse, scale: src.scale}, nil
+		if _, ok := src.parse(data); !ok && !src.late {
+			continue
 		}
+		out := reading{file: h, parse: src.parse, scale: src.scale}
+		if src.per != "" {
+			out.per, err = p.open(dir+"/"+src.per, b)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return reading{}, err
+			}
+		}
+		return out, nil
 	}
 	return reading{}, nil
 }
@@ -153,15 +166,14 @@ func (s *series) append(dst []record.Sample) []record.Sample {
 	for i := range s.readings {
 		r := &s.readings[i]
 		counter := s.sample.Kind == record.Counter
-		n, ok := uint64(0), false
-		if r.file.data != nil {
-			n, ok = r.parse(r.file.data)
-		}
+		n, ok := r.value()
 		switch {
 		case ok && counter:
-			r.last, r.seen = max(r.last, float64(n)*r.scale), true
+			r.last, r.seen = max(r.last, n), true
 		case ok:
-			r.last = float64(n) * r.scale
+			r.last = n
+		case s.whole && r.file.data != nil:
+			return dst
 		case !counter, !r.seen:
 			continue
 		}
@@ -173,6 +185,22 @@ func (s *series) append(dst []record.Sample) []record.Sample {
 	out := s.sample
 	out.Value = sum
 	return append(dst, out)
+}
+
+// value is the figure in this Read's file, in the base unit.
+func (r *reading) value() (float64, bool) {
+	if r.file.data == nil {
+		return 0, false
+	}
+	n, ok := r.parse(r.file.data)
+	if r.per == nil || !ok {
+		return float64(n) * r.scale, ok
+	}
+	per, ok := bare(r.per.data)
+	if !ok || per == 0 {
+		return 0, false
+	}
+	return float64(n) * r.scale / float64(per), true
 }
 
 // Close releases every descriptor. It is idempotent.
