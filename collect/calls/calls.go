@@ -27,9 +27,9 @@ import (
 
 	"tare/collect"
 	"tare/collect/internal/callcount"
-	"tare/collect/internal/held"
 	"tare/collect/internal/sysnames"
 	"tare/internal/cgroup"
+	"tare/internal/held"
 	"tare/record"
 	"tare/sandbox"
 )

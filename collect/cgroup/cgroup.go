@@ -32,8 +32,8 @@ import (
 
 	"tare/collect"
 	"tare/collect/internal/groups"
-	"tare/collect/internal/held"
 	"tare/internal/cgroup"
+	"tare/internal/held"
 	"tare/record"
 	"tare/sandbox"
 )

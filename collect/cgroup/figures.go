@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"math"
 
-	"tare/collect/internal/held"
+	"tare/internal/held"
 	"tare/record"
 )
 

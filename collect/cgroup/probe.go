@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"slices"
 
-	"tare/collect/internal/held"
+	"tare/internal/held"
 	"tare/record"
 )
 

@@ -2,8 +2,8 @@ package proc
 
 import (
 	"tare/collect/internal/groups"
-	"tare/collect/internal/held"
 	"tare/internal/cgroup"
+	"tare/internal/held"
 	"tare/record"
 	"tare/sandbox"
 )

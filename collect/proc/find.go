@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"tare/collect/internal/held"
+	"tare/internal/held"
 	"tare/sandbox"
 )
 

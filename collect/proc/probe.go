@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/collect/internal/held"
 	"tare/collect/internal/taskiter"
+	"tare/internal/held"
 	"tare/record"
 	"tare/sandbox"
 )

@@ -38,9 +38,9 @@ import (
 	"time"
 
 	"tare/collect"
-	"tare/collect/internal/held"
 	"tare/collect/internal/taskiter"
 	"tare/internal/cgroup"
+	"tare/internal/held"
 	"tare/record"
 	"tare/sandbox"
 )

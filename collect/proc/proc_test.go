@@ -12,7 +12,7 @@ import (
 
 	"tare/collect"
 	"tare/collect/collecttest"
-	"tare/collect/internal/held"
+	"tare/internal/held"
 	"tare/record"
 	"tare/sandbox"
 )

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"slices"
 
-	"tare/collect/internal/held"
 	"tare/collect/internal/taskiter"
+	"tare/internal/held"
 )
 
 // follow has the iterator report the threads of a process from the next scan on.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"tare/collect/internal/held"
+	"tare/internal/held"
 	"tare/record"
 )
 

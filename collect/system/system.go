@@ -24,7 +24,7 @@ import (
 	"os"
 
 	"tare/collect"
-	"tare/collect/internal/held"
+	"tare/internal/held"
 	"tare/record"
 	"tare/sandbox"
 )

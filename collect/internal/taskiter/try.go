@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/collect/internal/held"
+	"tare/internal/held"
 )
 
 // try reads the calling thread in both ways. In a PID namespace of its own a
