@@ -4,7 +4,8 @@
 // bridge tare0 in it; 2. Attach makes a namespace /run/netns/tare-NAME whose
 // eth0 is a veth pair to that bridge, with an address of 198.18.0.0/16, the
 // range for benchmarks (RFC 2544 section 12, RFC 6890); 3. the sandbox is
-// started in that namespace; 4. Detach and Close take them away again.
+// started in that namespace, or, for a virtual machine, Tap puts a tap device in
+// the pair's place; 4. Detach and Close take them away again.
 // Socket connects to the sandboxes from the bridge itself, 198.18.0.1.
 //
 // The bridge is in a namespace of its own so that the host's firewall does not
@@ -119,10 +120,13 @@ func (b *Bridge) make() error {
 }
 
 // addBridge makes a bridge and sets it up. Spanning tree is off, so that a new
-// port forwards at once instead of after 30 s of listening.
+// port forwards at once instead of after 30 s of listening. Its hardware address
+// is given: otherwise it is the lowest of its ports', and changes as they come
+// and go, while the sandboxes remember the old one.
 func addBridge(h *netlink.Handle, name string) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name
+	attrs.HardwareAddr = net.HardwareAddr{2, 't', 'a', 'r', 'e', 0} // locally administered
 	link := &netlink.Bridge{LinkAttrs: attrs}
 	if err := h.LinkAdd(link); err != nil {
 		return fmt.Errorf("network: making bridge %s: %w; is the kernel module bridge there?", name, err)

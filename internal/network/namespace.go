@@ -23,8 +23,8 @@ const (
 
 func nsPath(name string) string { return filepath.Join(Dir, Prefix+"-"+name) }
 
-// linkName is the bridge's end of a sandbox's veth pair: its name where it
-// fits, else a hash of it.
+// linkName is the bridge's end of a sandbox's veth pair, or its tap: its name
+// where it fits, else a hash of it.
 func linkName(name string) string {
 	if n := Prefix + "-" + name; len(n) <= maxLink {
 		return n
@@ -201,8 +201,8 @@ func isHost(path string) (bool, error) {
 	return false, nil
 }
 
-// dropLinks removes the veth pairs and bridges of a namespace at once, rather
-// than when the kernel takes the namespace apart.
+// dropLinks removes the veth pairs, taps and bridges of a namespace at once,
+// rather than when the kernel takes the namespace apart.
 func dropLinks(h *netlink.Handle) error {
 	links, err := h.LinkList()
 	if err != nil {
@@ -210,7 +210,7 @@ func dropLinks(h *netlink.Handle) error {
 	}
 	var errs []error
 	for _, l := range links {
-		if t := l.Type(); t == "veth" || t == "bridge" {
+		if t := l.Type(); t == "veth" || t == "tuntap" || t == "bridge" {
 			errs = append(errs, h.LinkDel(l))
 		}
 	}
