@@ -32,6 +32,7 @@ type Setup struct {
 	Now      time.Time    `json:"now"` // the guest's wall clock is set to it
 	Address  netip.Prefix `json:"address,omitzero"`
 	MTU      int          `json:"mtu,omitempty"`
+	MAC      string       `json:"mac,omitempty"` // of eth0; a machine from a snapshot woke up with another
 	Root     Mount        `json:"root"`
 	Data     *Mount       `json:"data,omitempty"` // at /data
 }
