@@ -5,6 +5,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"tare/sandbox"
 )
 
 // SetAddress gives eth0 of a namespace its address, or takes it away, as runsc
@@ -76,4 +78,43 @@ func Learned(mac string) (port string, err error) {
 		return nil
 	})
 	return port, err
+}
+
+// KataTap is what a Kata pod has: the veth pair stays, and all that one of eth0
+// and the tap beside it receives is redirected to the other.
+func KataTap(n sandbox.Network) (*TapLink, error) {
+	t := &TapLink{Name: "tap0_kata", Addr: n.Addr}
+	err := within(n.Path, func(h *netlink.Handle) error {
+		eth0, err := h.LinkByName("eth0")
+		if err != nil {
+			return err
+		}
+		t.MAC = eth0.Attrs().HardwareAddr
+		f, err := openQueue(t.Name, unix.IFF_TAP|unix.IFF_NO_PI|unix.IFF_VNET_HDR)
+		if err != nil {
+			return err
+		}
+		t.Files = append(t.Files, f)
+		if err := up(h, t.Name); err != nil {
+			return err
+		}
+		tap, err := h.LinkByName(t.Name)
+		if err != nil {
+			return err
+		}
+		for from, to := range map[int]int{eth0.Attrs().Index: tap.Attrs().Index, tap.Attrs().Index: eth0.Attrs().Index} {
+			ingress := netlink.QdiscAttrs{LinkIndex: from, Parent: netlink.HANDLE_INGRESS}
+			if err := h.QdiscAdd(&netlink.Ingress{QdiscAttrs: ingress}); err != nil {
+				return err
+			}
+			if err := h.FilterAdd(&netlink.U32{
+				FilterAttrs: netlink.FilterAttrs{LinkIndex: from, Parent: netlink.MakeHandle(0xffff, 0), Protocol: unix.ETH_P_ALL, Priority: 1},
+				Actions:     []netlink.Action{netlink.NewMirredAction(to)},
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return t, err
 }

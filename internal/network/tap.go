@@ -97,7 +97,10 @@ func (t *TapLink) open(h *netlink.Handle, queues int) error {
 		return fmt.Errorf("network: a tap has 1 to %d queues, not %d", maxQueues, queues)
 	}
 	for i := range queues {
-		var flags uint16 = unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR | unix.IFF_MULTI_QUEUE
+		var flags uint16 = unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR
+		if queues > 1 {
+			flags |= unix.IFF_MULTI_QUEUE
+		}
 		if i == 0 {
 			flags |= unix.IFF_TUN_EXCL // otherwise it may be a queue of a device that is there already
 		}
