@@ -200,8 +200,12 @@ func engine(t *testing.T, bad string) (*Engine, *journal) {
 	j := &journal{}
 	k := &kind{j: j, name: "process", bad: bad}
 	cell := record.Cell{{Factor: "workload", Value: "w"}, {Factor: "sandbox", Value: "process"}}
+	timeout := 20 * time.Second // what is not to hang has time on a busy machine
+	if strings.HasPrefix(bad, "hang") {
+		timeout = 400 * time.Millisecond
+	}
 	st := &study.Study{
-		Name: "test", Seed: 1, Compare: "sandbox", Baseline: "process", Timeout: 400 * time.Millisecond,
+		Name: "test", Seed: 1, Compare: "sandbox", Baseline: "process", Timeout: timeout,
 		Factors:   []study.Factor{{Name: "workload", Levels: []string{"w"}}, {Name: "sandbox", Levels: []string{"process"}}},
 		Workloads: []study.Workload{{Label: "w", Kind: "load", Responses: []string{"answer"}}},
 		Strata:    []study.Stratum{{Key: "workload=w", Shared: cell[:1], Cells: []record.Cell{cell}}},

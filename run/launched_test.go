@@ -66,7 +66,7 @@ func TestLaunchedServerThatDoesNotAnswer(t *testing.T) {
 	trial, _, _, _ := serve(t, script{"serve": ends(1, "config: no such file\n")}, nil, probed(port, workload.Launch, 1))
 	failed(t, trial, PhaseRun, "died", "main ended with exit code 1", "no such file")
 	trial, j, _, _ := serve(t, script{"serve": server(port, time.Hour, page)},
-		func(e *Engine, _ *serving) { e.Study.Timeout = 200 * time.Millisecond }, probed(port, workload.Launch, 1))
+		func(e *Engine, _ *serving) { e.Study.Timeout = time.Second }, probed(port, workload.Launch, 1))
 	failed(t, trial, PhaseRun, "hung", "main did not answer on port", "refused")
 	if !slices.Contains(j.lines, "gone 0whole") || !slices.Contains(j.lines, "detach 0whole") {
 		t.Errorf("not cleaned up: %v", j.lines)
@@ -108,7 +108,7 @@ func TestCheckpointWaitsForTheProbeTwice(t *testing.T) {
 		t.Errorf("the server ran %d times, want 4", n)
 	}
 	trial, _, _, _ = serve(t, script{"serve": server(port, 0, "HTTP/1.1 500 Oh\r\n\r\n")},
-		func(e *Engine, _ *serving) { e.Study.Timeout = 200 * time.Millisecond }, probed(port, workload.Checkpoint, 1))
+		func(e *Engine, _ *serving) { e.Study.Timeout = time.Second }, probed(port, workload.Checkpoint, 1))
 	failed(t, trial, PhaseRun, "hung", "500")
 }
 

@@ -50,6 +50,7 @@ func TestSettle(t *testing.T) {
 func TestSettleEnds(t *testing.T) {
 	e, j := engine(t, "")
 	e.Kinds["process"] = &young{e.Kinds["process"].(*kind), time.Hour}
+	e.Study.Timeout = 400 * time.Millisecond
 	trial, _ := e.Trial(t.Context(), plan.Next{Cell: e.Study.Strata[0].Cells[0], Block: 1, Attempt: 1, Seq: 1})
 	if trial.Failure == nil || trial.Failure.Phase != PhaseSettle || trial.Failure.Kind != "hung" {
 		t.Errorf("%+v", trial.Failure)

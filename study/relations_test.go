@@ -153,7 +153,7 @@ func TestHundredThousandCells(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d cells in %v", len(s.Strata), took)
-	if took > 3*time.Second { // a second when the machine is free; the bench has the figure
+	if took > 30*time.Second { // a second when the machine is free; if time grew with the square, hours
 		t.Errorf("100,000 cells took %v", took)
 	}
 }

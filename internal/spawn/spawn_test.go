@@ -87,7 +87,7 @@ func TestLiveEndsWithContext(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || l.Exit.Signal != "SIGKILL" {
 		t.Errorf("exit %+v, error %v", l.Exit, err)
 	}
-	if time.Since(begun) > 5*time.Second {
+	if time.Since(begun) > 30*time.Second { // of a minute
 		t.Errorf("took %v", time.Since(begun))
 	}
 }
@@ -95,10 +95,10 @@ func TestLiveEndsWithContext(t *testing.T) {
 // TestPipeHeldOpen: what a process leaves behind must not keep Live.
 func TestPipeHeldOpen(t *testing.T) {
 	begun := time.Now()
-	if _, err := Live(t.Context(), Options{}, exec.Command("/bin/sh", "-c", "sleep 8 & exit 0"), nil, nil); err != nil {
+	if _, err := Live(t.Context(), Options{}, exec.Command("/bin/sh", "-c", "sleep 20 & exit 0"), nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(begun); took > 5*time.Second {
+	if took := time.Since(begun); took > 15*time.Second {
 		t.Errorf("took %v", took)
 	}
 }

@@ -163,12 +163,12 @@ func TestServerThatLoads(t *testing.T) {
 }
 
 func TestNobodyAnswers(t *testing.T) {
-	if _, err := wait(t, 50*time.Millisecond, workload.Probe{Port: freePort(t)}); !errors.Is(err, unix.ECONNREFUSED) {
+	if _, err := wait(t, 500*time.Millisecond, workload.Probe{Port: freePort(t)}); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("where nobody listens: %v", err)
 	}
 	mute := freePort(t)
 	serve(t, mute, func(c net.Conn) { _, _ = c.Read(make([]byte, 9)); <-t.Context().Done() })
-	if _, err := wait(t, 50*time.Millisecond, workload.Probe{Port: mute, Path: "/"}); err == nil || !strings.Contains(err.Error(), "took the connection and said nothing") {
+	if _, err := wait(t, 500*time.Millisecond, workload.Probe{Port: mute, Path: "/"}); err == nil || !strings.Contains(err.Error(), "took the connection and said nothing") {
 		t.Errorf("where nothing is said: %v", err)
 	}
 	if _, err := wait(t, time.Second, workload.Probe{Port: 0}); err == nil {
@@ -178,8 +178,25 @@ func TestNobodyAnswers(t *testing.T) {
 
 // TestSilenceIsAskedAgain: where attempts are lost, which the kernel would repeat
 // a second later, the probe does not wait for that. A listener whose queue is full is
-// silent (listen(2), "the request may be ignored").
+// silent (listen(2), "the request may be ignored"). A host that is busy for a second
+// looks the same, but not each time.
 func TestSilenceIsAskedAgain(t *testing.T) {
+	for try := 1; ; try++ {
+		// The probe began 50 ms before that, so the kernel's second attempt is 950 ms after it.
+		took := untilHeard(t)
+		if took < time.Second {
+			return
+		}
+		if try == 4 {
+			t.Fatalf("connected %v after the first attempt: it waited for the kernel to try again", took)
+		}
+	}
+}
+
+// untilHeard is the time from the first attempt, at a listener whose queue is
+// emptied 50 ms later, to the connection.
+func untilHeard(t *testing.T) time.Duration {
+	t.Helper()
 	fd, err := hostSocket()
 	if err != nil {
 		t.Fatal(err)
@@ -223,10 +240,7 @@ func TestSilenceIsAskedAgain(t *testing.T) {
 	}
 	emptied := <-times
 	t.Logf("connected %v after the queue was emptied", at.Sub(emptied))
-	// The probe began 50 ms before that, so the kernel's second attempt is 950 ms after it.
-	if at.Sub(begun) >= time.Second {
-		t.Errorf("connected %v after the first attempt: it waited for the kernel to try again", at.Sub(begun))
-	}
+	return at.Sub(begun)
 }
 
 // TestTimeOfTheFirstAnswer: the server says when it began to listen. How soon after

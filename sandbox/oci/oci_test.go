@@ -57,7 +57,7 @@ func TestKVM(t *testing.T) {
 	if !strings.Contains(err.Error(), "runsc-kvm does not work on this host") {
 		t.Errorf("got %v", err)
 	}
-	if took := time.Since(begun); took > 10*time.Second {
+	if took := time.Since(begun); took > 30*time.Second {
 		t.Errorf("took %v", took)
 	}
 	t.Log(err)
@@ -93,7 +93,7 @@ func TestBadRuntimes(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want it to say %q", err, c.want)
 			}
-			if took := time.Since(begun); took > 15*time.Second {
+			if took := time.Since(begun); took > 30*time.Second {
 				t.Errorf("took %v", took)
 			}
 			left, _ := filepath.Glob("/sys/fs/cgroup/*/tare/" + spec.Name)
@@ -160,7 +160,7 @@ func TestDeleteHangs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	begun := time.Now()
 	spec := sandbox.Spec{Name: "bad-delete", Dir: dir, Root: root}
@@ -168,8 +168,8 @@ func TestDeleteHangs(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "delete --force bad-delete` had not ended after") {
 		t.Errorf("got %v", err)
 	}
-	if took := time.Since(begun); took > 6*time.Second {
-		t.Errorf("took %v, its time was 2 s", took)
+	if took := time.Since(begun); took > 20*time.Second { // of the 1000 s that the runtime sleeps
+		t.Errorf("took %v, its time was 4 s", took)
 	}
 	left, _ := filepath.Glob("/sys/fs/cgroup/*/tare/" + spec.Name)
 	if files, _ := os.ReadDir(dir); len(left)+len(files) > 0 {

@@ -2,6 +2,7 @@ package density
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"tare/param"
@@ -21,8 +22,19 @@ func TestTrials(t *testing.T) {
 		{"program": "redis", "count": "3", "data": "300MB"},
 	} {
 		t.Run(v["program"], func(t *testing.T) {
-			trialtest.New(t, New(), v).Each(t, v, "", func(t *testing.T, tr *record.Trial) {
+			b := trialtest.New(t, New(), v)
+			b.Each(t, v, "", func(t *testing.T, tr *record.Trial) {
 				per, ok := tr.Sample("memory_per_sandbox")
+				for tries := 1; ok && v["program"] == "redis" && per < 50e6 && slices.ContainsFunc(tr.Warnings, doubts); tries++ {
+					if tries == 4 {
+						t.Skipf("this host's memory is not at rest: %g B each, and tare itself doubts it: %s", per, tr.Warnings[0].Code)
+					}
+					kind, _ := tr.Cell.Get("sandbox")
+					if tr = b.Trial(t, v, kind, ""); tr.Status != record.OK {
+						t.Fatalf("%+v", tr.Failure)
+					}
+					per, ok = tr.Sample("memory_per_sandbox")
+				}
 				if !ok || v["program"] == "redis" && per < 50e6 {
 					t.Errorf("%g B each (%v), warnings %+v", per, ok, tr.Warnings)
 				}
@@ -30,3 +42,6 @@ func TestTrials(t *testing.T) {
 		})
 	}
 }
+
+// doubts are the warnings that say: what was read is the host's doing.
+func doubts(w record.Warning) bool { return w.Code == belowNoise || w.Code == "memory-not-monotone" }

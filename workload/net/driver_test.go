@@ -221,11 +221,11 @@ func TestDeadServer(t *testing.T) {
 		port, stop := startServer(t)
 		time.AfterFunc(300*time.Millisecond, func() { stop(syscall.SIGKILL) })
 		start := time.Now()
-		_, code, errs := runClientArgs(t.Context(), port, append(args, "--duration", "30s")...)
+		_, code, errs := runClientArgs(t.Context(), port, append(args, "--duration", "2m")...)
 		if code != 1 || len(strings.Fields(errs)) < 6 {
 			t.Errorf("%v: exit code %d: %s", args, code, errs)
 		}
-		if d := time.Since(start); d > 15*time.Second {
+		if d := time.Since(start); d > time.Minute {
 			t.Errorf("%v: it took %v", args, d)
 		}
 	}
