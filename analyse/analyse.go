@@ -90,6 +90,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	r.Ends = a.ends()
 	r.Published = published.Compare(st, a.rule, a.summary)
 	r.Structural = a.shares(r)
+	r.Tables = a.tables(r)
 	a.failures(r)
 	a.warnings(r)
 	r.Overheads = a.overheads()

@@ -6,6 +6,7 @@ import (
 	"tare/analyse/published"
 	"tare/analyse/stat"
 	"tare/analyse/structural"
+	"tare/analyse/summary"
 	"tare/plan"
 	"tare/record"
 )
@@ -44,6 +45,8 @@ type Result struct {
 	Ends []Ends `json:"ends,omitempty"` // where each end of the workloads ran, by stratum
 
 	Published *published.Table `json:"published,omitempty"` // beside published figures; nil when the study asks for none
+
+	Tables []summary.Table `json:"tables,omitempty"` // summary tables, as the study asks for them
 
 	Superseded []Superseded `json:"superseded,omitempty"` // good trials that do not count, because their block ran again
 }

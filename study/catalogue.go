@@ -23,6 +23,10 @@ type Catalogue struct {
 	// HostKernel names the sandboxes, and the programs of OCI runtimes, in which a
 	// program's system calls are the host kernel's own, and so can be counted.
 	HostKernel []string
+	// ReadFile reads a file that a study names (param.File): the path is as written,
+	// relative to the study file, the error fit for a user. Nil: studies have only the files in
+	// their own section files, as a stored one has.
+	ReadFile func(path string) ([]byte, error)
 }
 
 // WorkloadInfo describes one kind of workload. Nil functions mean: no

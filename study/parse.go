@@ -23,7 +23,7 @@ const maxEntries = 1000 // of include, exclude, workloads, sandboxes, zip, apply
 // The keys of the file and of its sections, in the order of the documentation.
 func rootKeys() []string {
 	return []string{"study", "about", "seed", "compare", "baseline", "sandboxes", "factors", "workloads", "zip",
-		"include", "exclude", "apply", "stop", "budget", "collect", "sentinel", "calls", "published", "retries", "timeout"}
+		"include", "exclude", "apply", "stop", "budget", "collect", "sentinel", "calls", "published", "tables", "retries", "timeout"}
 }
 
 // workloadKeys are the keys of a workload that are not parameters.
@@ -67,6 +67,7 @@ type draft struct {
 	shared   int     // the first so many groups are the same within a stratum
 	compare  int
 	sandbox  int
+	asked    []asked // tables
 }
 
 // Parse reads a study file. file is its name, for messages only. sets are
@@ -117,6 +118,7 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 	d.sentinel(keys["sentinel"])
 	d.calls(keys["calls"])
 	d.published(keys["published"])
+	d.tables(keys["tables"].val)
 	if err := d.err(); err != nil {
 		return nil, err
 	}
@@ -128,6 +130,10 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 		return nil, err
 	}
 	d.stratumResponses()
+	d.tablesOf()
+	if err := d.err(); err != nil {
+		return nil, err
+	}
 	d.countingCells()
 	d.finish()
 	return d.study, nil

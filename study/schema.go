@@ -47,6 +47,7 @@ func Schema(cat Catalogue) ([]byte, error) {
 		{"sentinel", sentinelSchema(cat)},
 		{"calls", callsSchema()},
 		{"published", published()},
+		{"tables", tablesSchema()},
 		{"retries", whole("Retries of a failed trial; 1 unless said.", 0)},
 		{"timeout", value(param.Param{Type: param.Duration, Help: "Longest time of a trial; four times what it is expected to take and a minute unless said."})},
 	})

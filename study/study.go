@@ -31,11 +31,18 @@ type Study struct {
 	Sentinel  *Sentinel     // watches the machine; nil: none
 	Calls     bool          // system calls are counted; see Stratum.Counting
 	Published string        // the published figures that the results are set beside, one of PublishedSets; "" none
+	Tables    []Table       // summary tables of the report
 	Retries   int           // of a failed trial
 	Timeout   time.Duration // of one trial; 0: four times what it is expected to take, and a minute
 	Sandboxes []Sandbox     // defined by the study itself
-	Source    []byte        // the text, as given
-	Overrides []string      // the --set arguments that were applied
+	// Files are the texts of the files that parameters name, by path as written.
+	Files map[string]string
+	// Source is the text as given and, where it names files, a section with their
+	// texts behind it: all that is needed to read it again.
+	Source    []byte
+	Overrides []string // the --set arguments that were applied
+
+	fileParams map[string]bool // parameters of type param.File
 }
 
 // Factor is what is varied.
@@ -98,6 +105,7 @@ func (s *Study) WorkloadOf(stratum int) Workload {
 			params[l.Factor] = l.Value
 		}
 	}
+	s.embed(params)
 	w.Params = params
 	if st.Responses != nil {
 		w.Responses = st.Responses

@@ -40,6 +40,11 @@ func (r *reader) bad(n *yaml.Node, instead, format string, args ...any) {
 			e.File, e.Line, e.Column = "--set "+strconv.Quote(set), 0, 0
 		}
 	}
+	r.add1(e)
+}
+
+// add1 records a mistake, unless it was said before.
+func (r *reader) add1(e *Error) {
 	text := e.Error()
 	switch {
 	case r.said[text]:

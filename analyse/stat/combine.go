@@ -1,0 +1,71 @@
+package stat
+
+import "math"
+
+// Combine is the geometric mean of several ratios, each estimated from blocks of
+// its own: the mean of the log-ratios, equally weighted, with the standard error
+//
+//	sqrt(SE1² + ... + SEk²) / k
+//
+// and a Student t interval whose degrees of freedom are those of F. E.
+// Satterthwaite, "An approximate distribution of estimates of variance
+// components", Biometrics Bulletin 2 (1946) 110, doi 10.2307/3002019. Of one
+// estimate it is that estimate.
+//
+// Equal weights, not those of the standard errors: a mean over the levels of a
+// factor must not change its meaning with how noisy a level is. It is a mean over
+// these very ratios (the strata are the population, not a sample of it), so that
+// how much they differ is not part of the error.
+//
+// Assumed is that the estimates' errors are independent: each is of other blocks,
+// and so of other trials, also of the baseline. Ratios that share a baseline's
+// trials are not: sum those up block by block first. Moderated variances are not
+// quite independent, since one prior is in all of them; so there are never more
+// degrees of freedom than the unmoderated variances have together, or the best
+// single one has moderated.
+//
+// Where one of them has no ratio, there is none of all; where one has no
+// interval, there is none.
+func Combine(of []Estimate) Estimate {
+	if len(of) == 1 {
+		return of[0]
+	}
+	var out Estimate
+	var base, value []float64
+	var mean, variance, fourth, plain, best float64
+	whole := len(of) > 0
+	k := float64(len(of))
+	for _, e := range of {
+		out.N += e.N
+		out.Missing += e.Missing
+		if e.Undefined != "" || !(e.Ratio > 0) {
+			return Estimate{N: out.N, Undefined: "one of them has no ratio"}
+		}
+		base, value = append(base, e.Base), append(value, e.Value)
+		mean += math.Log(e.Ratio) / k
+		if whole = whole && e.HasInterval() && e.DF > 0; whole {
+			v := e.SE * e.SE / (k * k)
+			variance += v
+			fourth += v * v / e.DF
+			plain += float64(e.N - 1)
+			best = math.Max(best, e.DF)
+			out.Confidence = e.Confidence
+		}
+	}
+	if len(of) == 0 {
+		out.Undefined = "there is nothing to combine"
+		return out
+	}
+	out.Base, out.Value, out.Ratio = GeoMean(base), GeoMean(value), bounded(mean)
+	if !whole {
+		out.Confidence = 0
+		return out
+	}
+	out.SE, out.DF = math.Sqrt(variance), math.Max(best, plain)
+	if fourth > 0 { // else nothing varies at all, or too little for a float64
+		out.DF = math.Min(out.DF, variance*variance/fourth)
+	}
+	half := tQuantile(0.5+out.Confidence/2, out.DF) * out.SE
+	out.Lo, out.Hi = bounded(mean-half), bounded(mean+half)
+	return out
+}

@@ -1,0 +1,130 @@
+package study
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"tare/param"
+	"tare/record"
+)
+
+// maxFile bounds a file that a parameter names, in bytes: a study is read into
+// memory and stored with its results, files and all.
+const maxFile = 256 << 10
+
+// filesOf reads the section files: the texts of files that the study carries
+// itself, by path.
+func (d *draft) filesOf(p pair) {
+	for _, q := range d.entries(d.mapping(p.val, "files"), "files") {
+		switch {
+		case q.val.Kind != yaml.ScalarNode:
+			d.bad(q.val, "write the file's text, as a block after |", "the file %q is a list or a mapping", q.key.Value)
+		case len(q.val.Value) > maxFile:
+			d.bad(q.val, fmt.Sprintf("a file has at most %s", param.FormatSize(maxFile)), "the file %q has %d bytes", q.key.Value, len(q.val.Value))
+		default:
+			d.study.Files[q.key.Value] = q.val.Value
+			d.carries = true
+		}
+	}
+}
+
+// fileOf finds the text of a file that a parameter names, once.
+func (d *draft) fileOf(n *yaml.Node, p param.Param, path string) bool {
+	d.study.fileParams[p.Name] = true
+	if _, ok := d.study.Files[path]; ok || path == "" {
+		return true
+	}
+	switch {
+	case d.carries:
+		d.bad(n, "add it there, or remove the section files", "%s: the section files has no %q", p.Name, path)
+		return false
+	case d.cat.ReadFile == nil:
+		d.bad(n, "put its text into the section files", "%s: the file %q cannot be read here", p.Name, path)
+		return false
+	case len(path) > maxKey:
+		d.bad(n, fmt.Sprintf("a path has at most %d bytes", maxKey), "%s: the path is %d bytes long", p.Name, len(path))
+		return false
+	}
+	text, err := d.cat.ReadFile(path)
+	switch {
+	case err != nil:
+		d.refuse(n, p.Name+": ", err, "write the path of a file, relative to the study file")
+	case len(text) > maxFile:
+		d.bad(n, fmt.Sprintf("a file has at most %s", param.FormatSize(maxFile)), "%s: the file %q is too large", p.Name, path)
+	case !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0:
+		d.bad(n, "name a text file in UTF-8", "%s: the file %q is not text", p.Name, path)
+	default:
+		d.study.Files[path] = string(text)
+		return true
+	}
+	return false
+}
+
+// embed puts texts in the place of the paths of files.
+func (s *Study) embed(v param.Values) {
+	for name := range s.fileParams {
+		if text, ok := s.Files[v[name]]; ok && v[name] != "" {
+			v[name] = text
+		}
+	}
+}
+
+// inFile reports a mistake in a file by its place there; false when err is none.
+func (d *draft) inFile(w *load, cell record.Cell, err error) bool {
+	var fe *param.FileError
+	if !errors.As(err, &fe) {
+		return false
+	}
+	path := w.fixed[fe.Param]
+	if l, ok := cell.Get(fe.Param); ok {
+		path = l
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(d.file), path)
+	}
+	d.add1(&Error{File: path, Line: fe.Line, Column: fe.Column, What: fe.What, Instead: fe.Instead})
+	return true
+}
+
+// carry writes the files that were read behind the study's text, so that the
+// stored study needs nothing else and is the same when they have changed.
+func (d *draft) carry() {
+	if d.carries || len(d.study.Files) == 0 {
+		return
+	}
+	section, err := yaml.Marshal(map[string]map[string]string{"files": d.study.Files})
+	if err != nil {
+		d.bad(nil, "", "the files that it names cannot be stored: %v", err)
+		return
+	}
+	src := d.study.Source
+	if !bytes.HasSuffix(src, []byte("\n")) {
+		src = append(src, '\n')
+	}
+	src = append(src, section...)
+	// A study in braces, or with a mark at its end, cannot have a section put behind it.
+	var back struct {
+		Files map[string]string `yaml:"files"`
+	}
+	if err := yaml.Unmarshal(src, &back); err != nil || len(back.Files) != len(d.study.Files) {
+		d.bad(nil, "write its outermost keys without braces, each on a line", "the study names files, and a section cannot be put behind its text")
+		return
+	}
+	for path, text := range d.study.Files {
+		if back.Files[path] != text {
+			d.bad(nil, "remove control characters from it", "the file %q cannot be stored with the study", path)
+			return
+		}
+	}
+	if len(src) > maxSource {
+		d.bad(nil, "name smaller files", "the study and the files that it names are over %s", strings.TrimSpace(param.FormatSize(maxSource)))
+		return
+	}
+	d.study.Source = src
+}
