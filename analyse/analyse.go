@@ -93,6 +93,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	r.Tables = a.tables(r)
 	a.failures(r)
 	a.warnings(r)
+	r.Accelerators = a.accelerators(r)
 	r.Overheads = a.overheads()
 	a.epochs(r)
 	r.Reason = a.plan.Reason()

@@ -3,6 +3,7 @@ package analyse
 import (
 	"time"
 
+	"tare/analyse/cpucost"
 	"tare/analyse/published"
 	"tare/analyse/stat"
 	"tare/analyse/structural"
@@ -46,7 +47,11 @@ type Result struct {
 
 	Published *published.Table `json:"published,omitempty"` // beside published figures; nil when the study asks for none
 
+	Accelerators []Accelerator `json:"accelerators,omitempty"` // of the levels of the factor sandbox that are virtual machines
+
 	Tables []summary.Table `json:"tables,omitempty"` // summary tables, as the study asks for them
+
+	CPUCosts []cpucost.Cost `json:"cpu_costs,omitempty"` // CPU time a unit of work costs, by stratum and treatment
 
 	Superseded []Superseded `json:"superseded,omitempty"` // good trials that do not count, because their block ran again
 }
