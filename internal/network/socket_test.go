@@ -2,6 +2,7 @@ package network_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/internal/network"
+	"tare/sandbox"
 )
 
 // connect waits up to 5 s for the outcome of a connection.
@@ -77,10 +79,25 @@ func TestSocketReachesSandboxes(t *testing.T) {
 }
 
 // TestSilenceIsNotAskedAbout: a sandbox whose network stack is not there yet is
-// silent to ARP as well. The first packet after it has come must find it at once.
+// silent to ARP as well. The first packet after it has come must find it at once:
+// the next question by ARP would be a second after the first. A busy host makes an answer
+// late, but not each time.
 func TestSilenceIsNotAskedAbout(t *testing.T) {
 	b := open(t)
-	n := attach(t, b, "test-a")
+	const bound = 500 * time.Millisecond
+	least := time.Hour
+	for try := 0; try < 4 && least > bound; try++ {
+		least = min(least, silence(t, b, attach(t, b, fmt.Sprint("test-", try))))
+	}
+	t.Logf("the answer came after %v", least)
+	if least > bound {
+		t.Errorf("no answer came before %v", bound)
+	}
+}
+
+// silence is the time until an address that has just come answers.
+func silence(t *testing.T, b *network.Bridge, n sandbox.Network) time.Duration {
+	t.Helper()
 	to := netip.AddrPortFrom(n.Addr.Addr(), 7)
 	if err := network.SetAddress(n.Path, n.Addr, false); err != nil {
 		t.Fatal(err)
@@ -108,12 +125,7 @@ func TestSilenceIsNotAskedAbout(t *testing.T) {
 	if err := connect(t, fd, to); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("where nobody listens: %v", err)
 	}
-	// The next question by ARP would be a second after the first.
-	if took := time.Since(begin); took > 500*time.Millisecond {
-		t.Errorf("the answer came after %v", took)
-	} else {
-		t.Logf("the answer came after %v", took)
-	}
+	return time.Since(begin)
 }
 
 func BenchmarkSocket(b *testing.B) {

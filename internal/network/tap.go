@@ -144,7 +144,7 @@ func openQueue(name string, flags uint16) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("network: making tap %s: %w", name, tunError(err))
 	}
-	return os.NewFile(uintptr(fd), tunDevice), nil //nolint:gosec // a descriptor is small and not negative
+	return os.NewFile(uintptr(fd), tunDevice), nil
 }
 
 // tunError says what to do about an error of the tun driver.
