@@ -37,7 +37,8 @@ type trial struct {
 	ok                        bool
 	start                     time.Time
 	duration                  time.Duration
-	values                    []float64 // NaN: none
+	from, to                  time.Duration // the measured window; zero: none
+	values                    []float64     // NaN: none
 	warnings                  []string
 }
 
@@ -85,6 +86,11 @@ func (b *Builder) Add(t *record.Trial) {
 	}
 	x := trial{cell: i, seq: t.Seq, block: t.Block, attempt: t.Attempt, session: t.Session, ok: t.Status == record.OK,
 		start: t.Start, duration: t.Duration}
+	for _, p := range t.Phases {
+		if p.Name == phaseRun {
+			x.from, x.to = p.Offset, p.Offset+p.Duration
+		}
+	}
 	if names := b.cells[i].Responses; len(names) > 0 {
 		x.values = make([]float64, len(names))
 		for j, name := range names {
@@ -138,6 +144,10 @@ func (b *Builder) Document(in Input) *Document {
 		Sessions: in.Sessions, Cells: b.cells, Trials: b.columns(), Curves: b.distributions(), Notes: notes(in.Result), Answer: []Sentence{}}
 	for _, s := range words.Answer(in.Result, words.Options{}) {
 		d.Answer = append(d.Answer, Sentence{About: s.About, Tone: string(s.Tone), Text: s.Text})
+	}
+	d.windows = make([][]float64, len(b.trials))
+	for i := range b.trials {
+		d.windows[i] = b.trials[i].window()
 	}
 	if d.Sessions == nil {
 		d.Sessions = []Session{}
@@ -283,17 +293,3 @@ func shortest(e *stat.Estimate) {
 
 // tenths is a duration in seconds, to 0.1 ms.
 func tenths(d time.Duration) float64 { return float64(d.Round(100*time.Microsecond)/1000) / 1e6 }
-
-// round rounds to so many significant digits, so that the shortest decimal form
-// has no more.
-func round(v float64, digits int) float64 {
-	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
-		return v
-	}
-	var buf [32]byte
-	out, err := strconv.ParseFloat(string(strconv.AppendFloat(buf[:0], v, 'e', digits-1, 64)), 64)
-	if err != nil { // the largest float rounds up to infinity
-		return v
-	}
-	return out
-}

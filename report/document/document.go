@@ -39,6 +39,17 @@ type Document struct {
 	Series    []TrialSeries   `json:"series,omitempty"`
 	Omitted   string          `json:"omitted,omitempty"` // which series had no room, and where they are; "" when none
 	Notes     []Note          `json:"notes"`             // how each figure is computed, shown beside it
+
+	windows [][]float64 // by trial
+}
+
+// Window is the measured part of a trial, as TrialSeries.Window has it; nil if it has
+// none. The trial is an index into the columns of Trials.
+func (d *Document) Window(trial int) []float64 {
+	if trial >= len(d.windows) { // it was not made by a Builder
+		return nil
+	}
+	return d.windows[trial]
 }
 
 // Study is what was asked.
@@ -118,8 +129,9 @@ type Curve struct {
 // TrialSeries is what was sampled during one trial, for looking at: rates made
 // of counters, one line a role and end.
 type TrialSeries struct {
-	Trial int    `json:"trial"` // index into the columns of Trials
-	Lines []Line `json:"lines"`
+	Trial  int       `json:"trial"`            // index into the columns of Trials
+	Window []float64 `json:"window,omitempty"` // from and to: what is measured, seconds since the trial's start
+	Lines  []Line    `json:"lines"`
 }
 
 // Line is one time series of a trial.
@@ -129,7 +141,16 @@ type Line struct {
 	Unit   record.Unit `json:"unit"`   // such as cores
 	T      []float64   `json:"t"`      // seconds since the trial's start
 	V      []float64   `json:"v"`
+
+	Of int    `json:"of,omitempty"` // how many readings there were, where they are more than are shown
+	By string `json:"by,omitempty"` // and what is shown of each stretch of them: ByMean, ByExtremes
 }
+
+// What is shown of a stretch of readings.
+const (
+	ByMean     = "mean"
+	ByExtremes = "extremes"
+)
 
 // Note tells how one figure is computed.
 type Note struct {

@@ -3,13 +3,11 @@ package document
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/klauspost/compress/flate"
 
@@ -17,12 +15,9 @@ import (
 	"tare/report/words"
 )
 
-// Bounds of what is shown of a trial.
-const (
-	maxPoints = 200 // of a line: a screen has not many more columns for it
-	maxLines  = 64
-	maxTrials = 400 // with series in the file: each is a file to be read, and half a millisecond
-)
+// maxTrials bounds those with series in the file: each is a file to be read, and
+// half a millisecond.
+const maxTrials = 400
 
 // Sizes that decide how many trials' series have room. The file is wanted below
 // 5 MB with everything in it; what the rest takes is estimated, since it is not
@@ -66,7 +61,7 @@ func (b *Builder) addSeries(d *Document, read ReadSeries) {
 		if len(s.Lines) == 0 {
 			continue
 		}
-		s.Trial = i
+		s.Trial, s.Window = i, b.trials[i].window()
 		n := size.of(&s)
 		if n > room || shown == maxTrials {
 			d.Omitted = omitted(shown, len(order)-at, lost)
@@ -80,6 +75,16 @@ func (b *Builder) addSeries(d *Document, read ReadSeries) {
 		d.Omitted = omitted(shown, 0, lost)
 	}
 	slices.SortFunc(d.Series, func(x, y TrialSeries) int { return x.Trial - y.Trial })
+}
+
+// phaseRun is the phase of a trial whose samples count (run.PhaseRun).
+const phaseRun = "run"
+
+func (x *trial) window() []float64 {
+	if x.to <= x.from {
+		return nil
+	}
+	return []float64{tenths(x.from), tenths(x.to)}
 }
 
 // reading is what came of one trial's series.
@@ -190,122 +195,4 @@ func (s *sizer) of(v any) int {
 		return len(b)
 	}
 	return int(seriesFactor * float64(n))
-}
-
-// essential chooses the lines that are in the file: CPU and run-queue wait by
-// role, memory, throttling, the machine's processors and the workload's own
-// figures. `tare serve` has all lines of Lines.
-func essential(name string) bool {
-	switch name {
-	case "cpu", "run_wait", "cgroup_memory", "cgroup_throttled", "system_cpu", "system_running":
-		return true
-	}
-	for _, collector := range []string{"cgroup_", "system_", "collector_", "threads"} {
-		if strings.HasPrefix(name, collector) {
-			return false
-		}
-	}
-	return true
-}
-
-// Lines makes the lines of a trial: CPU and run-queue wait by role
-// and end, what the kernel charges to the cgroups, the workload's own figures and
-// the whole machine. Counters become rates. Single threads are left out: there
-// are hundreds, and their role has their sum. Trial is not set.
-func Lines(t *record.Trial, read ReadSeries) (TrialSeries, error) {
-	all, err := read(t)
-	if err != nil {
-		return TrialSeries{}, err
-	}
-	out := TrialSeries{Lines: []Line{}}
-	for i := range all {
-		s := &all[i]
-		if len(out.Lines) == maxLines {
-			break
-		}
-		if strings.HasPrefix(s.Name, "thread_") || s.Labels.Get("tid") != "" || len(s.T) != len(s.V) {
-			continue
-		}
-		l := Line{Name: s.Name, Labels: string(s.Labels), Unit: s.Unit}
-		if s.Kind == record.Counter {
-			l.Name, l.Unit = rateName(s)
-			l.T, l.V = rates(s.T, s.V)
-		} else {
-			for j, v := range s.V {
-				if !math.IsNaN(v) && !math.IsInf(v, 0) {
-					l.T, l.V = append(l.T, s.T[j].Seconds()), append(l.V, v)
-				}
-			}
-		}
-		if len(l.V) < 2 || flat(l.V) && l.V[0] == 0 {
-			continue // a line at zero says nothing that its absence does not
-		}
-		l.T, l.V = thin(l.T, l.V, maxPoints)
-		for j := range l.V {
-			l.T[j], l.V[j] = math.Round(l.T[j]*1000)/1000, round(l.V[j], 3)
-		}
-		out.Lines = append(out.Lines, l)
-	}
-	return out, nil
-}
-
-// rateName names the rate of a counter: seconds of CPU a second are cores.
-func rateName(s *record.Series) (string, record.Unit) {
-	switch s.Unit {
-	case record.Second:
-		return strings.TrimSuffix(s.Name, "_time"), record.Cores
-	case record.Byte:
-		return s.Name, record.BytesPerSecond
-	}
-	return s.Name, record.PerSecond
-}
-
-// rates takes differences, each at the end of its stretch of time. A counter that
-// falls began anew.
-func rates(t []time.Duration, v []float64) (at, rate []float64) {
-	for i := 1; i < len(v); i++ {
-		dt := (t[i] - t[i-1]).Seconds()
-		dv := v[i] - v[i-1]
-		if dt <= 0 || dv < 0 || math.IsNaN(dv) || math.IsInf(dv, 0) {
-			continue
-		}
-		at, rate = append(at, t[i].Seconds()), append(rate, dv/dt)
-	}
-	return at, rate
-}
-
-func flat(v []float64) bool { return slices.Min(v) == slices.Max(v) }
-
-// thin keeps at most n points: of each stretch of readings the least and the
-// greatest, in order, and the two ends. A mean would take the peaks away, which
-// are what one looks for.
-func thin(t, v []float64, n int) ([]float64, []float64) {
-	if len(v) <= n {
-		return t, v
-	}
-	buckets := (n - 2) / 2
-	keep := []int{0}
-	inner := len(v) - 2
-	for b := range buckets {
-		from, to := 1+b*inner/buckets, 1+(b+1)*inner/buckets
-		lo, hi := from, from
-		for i := from; i < to; i++ {
-			if v[i] < v[lo] {
-				lo = i
-			}
-			if v[i] > v[hi] {
-				hi = i
-			}
-		}
-		keep = append(keep, min(lo, hi))
-		if lo != hi {
-			keep = append(keep, max(lo, hi))
-		}
-	}
-	keep = append(keep, len(v)-1)
-	nt, nv := make([]float64, len(keep)), make([]float64, len(keep))
-	for i, k := range keep {
-		nt[i], nv[i] = t[k], v[k]
-	}
-	return nt, nv
 }

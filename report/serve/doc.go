@@ -21,6 +21,7 @@ type entry struct {
 	study   string
 	answer  []document.Sentence
 	trials  map[[2]int]int // seq and attempt to the row in Document.Trials
+	windows [][]float64    // by row
 	data    []byte         // gzip
 }
 
@@ -34,6 +35,7 @@ func (s *Server) entry(ctx context.Context, f folder, version string) (*entry, e
 	e := &entry{version: version, study: cmp.Or(d.Study.Name, f.name), answer: d.Answer, trials: make(map[[2]int]int, len(d.Trials.Seq))}
 	for i := range d.Trials.Seq {
 		e.trials[[2]int{d.Trials.Seq[i], d.Trials.Attempt[i]}] = i
+		e.windows = append(e.windows, d.Window(i))
 	}
 	var b bytes.Buffer
 	if err := html.Encode(&b, d); err != nil {
@@ -109,6 +111,6 @@ func (s *Server) series(w http.ResponseWriter, r *http.Request, f folder) {
 		fail(w, err)
 		return
 	}
-	out.Trial = at
+	out.Trial, out.Window = at, e.windows[at]
 	answer(w, out)
 }
