@@ -42,7 +42,8 @@ type Pick struct {
 	All          bool     // everything; the other fields do not count
 	Labels       []string // samples without labels, and those with a label of one of these names; none has Original
 	NoHistograms bool
-	Facts        string // those whose names end so; "" for none
+	Names        []string // samples of these names too, whatever their labels
+	Facts        []string // those whose names end so
 }
 
 // Some is All with the parts of Pick alone. Trials of one cell share their Cell

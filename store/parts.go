@@ -41,17 +41,17 @@ const (
 func newLoader(pick Pick) *loader {
 	l := &loader{same: once{}}
 	if pick.All {
-		l.parts = []part{l.levels(), l.samples(), l.phases(), l.warnings(), l.histograms(), l.facts("")}
+		l.parts = []part{l.levels(), l.samples(), l.phases(), l.warnings(), l.histograms(), l.facts(nil)}
 		return l
 	}
 	// A batch's many equal texts are the time that reading takes. So a cell is made
 	// of its key, once, and what samples have in common is read as one text.
 	l.cells, l.kinds = make(map[string]record.Cell), make(map[string]*sampleKind)
-	l.parts = []part{l.someSamples(pick.Labels), l.phases(), l.warnings()}
+	l.parts = []part{l.someSamples(pick), l.phases(), l.warnings()}
 	if !pick.NoHistograms {
 		l.parts = append(l.parts, l.histograms())
 	}
-	if pick.Facts != "" {
+	if len(pick.Facts) > 0 {
 		l.parts = append(l.parts, l.facts(pick.Facts))
 	}
 	return l
@@ -96,14 +96,19 @@ func (l *loader) samples() part {
 	}}
 }
 
-// someSamples reads those without labels and those with a label of one of names.
-func (l *loader) someSamples(names []string) part {
+// someSamples reads those without labels, those with a label of one of the names,
+// and those that have a name themselves.
+func (l *loader) someSamples(pick Pick) part {
 	// The condition lets too many through rather than too few: what it costs on
 	// each of millions of rows matters, and wanted is exact.
 	var where strings.Builder
 	var args []any
 	where.WriteString(" AND (labels = ''")
-	for _, n := range names {
+	for _, n := range pick.Names {
+		where.WriteString(" OR name = ?")
+		args = append(args, n)
+	}
+	for _, n := range pick.Labels {
 		where.WriteString(" OR instr(labels, ?)")
 		args = append(args, n+"=")
 	}
@@ -116,7 +121,7 @@ func (l *loader) someSamples(names []string) part {
 		var v sql.NullFloat64
 		err := r.Scan(&id, &text, &v)
 		if t := trial(id); err == nil && t != nil {
-			if k := l.kind(text, names); k.wanted {
+			if k := l.kind(text, pick); k.wanted {
 				if t.Samples == nil { // as many as the last trial had: they are mostly alike
 					t.Samples = make([]record.Sample, 0, hint)
 				}
@@ -130,12 +135,12 @@ func (l *loader) someSamples(names []string) part {
 	}}
 }
 
-func (l *loader) kind(text string, names []string) *sampleKind {
+func (l *loader) kind(text string, pick Pick) *sampleKind {
 	k := l.kinds[text]
 	if k == nil {
 		p := append(strings.Split(text, "\x1f"), "", "", "")
 		k = &sampleKind{sample: record.Sample{Name: p[0], Labels: record.Labels(p[1]), Unit: record.Unit(p[2]), Kind: record.Kind(p[3])}}
-		k.wanted = p[1] == "" || slices.ContainsFunc(names, func(n string) bool { return k.sample.Labels.Get(n) != "" })
+		k.wanted = p[1] == "" || slices.Contains(pick.Names, p[0]) || slices.ContainsFunc(pick.Labels, func(n string) bool { return k.sample.Labels.Get(n) != "" })
 		if len(l.kinds) > 1<<14 {
 			clear(l.kinds) // labels that never come again
 		}
@@ -192,11 +197,15 @@ func (l *loader) histograms() part {
 	}}
 }
 
-// facts are those whose names end so; with "" all.
-func (l *loader) facts(end string) part {
+// facts are those whose names end so; with none all.
+func (l *loader) facts(ends []string) part {
 	query, args := "SELECT trial, name, value FROM facts"+between, []any(nil)
-	if end != "" {
-		query, args = query+" AND substr(name, -length(?)) = ?", []any{end, end}
+	if len(ends) > 0 {
+		query += " AND (0"
+		for _, end := range ends {
+			query, args = query+" OR substr(name, -length(?)) = ?", append(args, end, end)
+		}
+		query += ")"
 	}
 	return part{query, args, func(r *sql.Rows, trial func(int64) *record.Trial) error {
 		var id int64

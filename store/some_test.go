@@ -19,7 +19,12 @@ func TestSomeIsPartOfAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	label := ""
+	label, named := "", ""
+	for _, p := range whole[0].Samples {
+		if p.Labels != "" {
+			named = p.Name // the last
+		}
+	}
 	for i := range whole {
 		x := &whole[i]
 		x.Histograms = nil
@@ -44,9 +49,15 @@ func TestSomeIsPartOfAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ro.Close()
-	for _, from := range []*Store{s, ro} {
+	for i, from := range []*Store{s, ro} {
 		var got []record.Trial
-		for x, err := range from.Some(t.Context(), Pick{Labels: []string{label}, NoHistograms: true, Facts: "time"}) {
+		pick := Pick{NoHistograms: true, Facts: []string{"time", "nothing"}}
+		if i == 0 { // the sample with a label is wanted either way
+			pick.Labels = []string{label}
+		} else {
+			pick.Names = []string{named}
+		}
+		for x, err := range from.Some(t.Context(), pick) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -32,7 +32,7 @@ func table(d *document.Document) template.HTML {
 		for _, t := range r.Treatments {
 			if t.Baseline == base {
 				columns = append(columns, t.Key)
-				cell(`th scope="col"`, words.Treatment(t.Cell))
+				cell(`th scope="col"`, words.Treatment(r, t.Cell))
 			}
 		}
 	}
@@ -40,7 +40,7 @@ func table(d *document.Document) template.HTML {
 	rows := r.Rows()
 	for _, row := range rows[:min(len(rows), maxRows)] {
 		b.WriteString("<tr>")
-		cell(`th scope="row"`, words.Stratum(row[0].Workload, row[0].Shared, nil))
+		cell(`th scope="row"`, words.Stratum(r, row[0].Workload, row[0].Shared, nil))
 		cell("td", row[0].Response.Name)
 		by := make(map[string]*analyse.Comparison, len(row))
 		for i := range row {

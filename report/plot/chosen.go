@@ -76,7 +76,7 @@ func (b *builder) overview(items []item) []Figure {
 	var order, columns []string
 	seen := make(map[string]bool)
 	for _, it := range items {
-		row := words.Stratum(it.Workload, it.Shared, fixed) + "\n" + it.Response.Name
+		row := words.Stratum(b.src.Result, it.Workload, it.Shared, fixed) + "\n" + it.Response.Name
 		column := b.treatment(it)
 		for _, s := range []struct {
 			text string
@@ -110,7 +110,7 @@ func (b *builder) overview(items []item) []Figure {
 func (b *builder) treatment(it item) string {
 	for _, t := range b.src.Result.Treatments {
 		if t.Key == it.Treatment {
-			return words.Treatment(t.Cell)
+			return words.Treatment(b.src.Result, t.Cell)
 		}
 	}
 	return it.Treatment

@@ -109,6 +109,9 @@ func (a *Axis) label(i int) string {
 	if a.Levels[i] == "" {
 		return "no " + a.Factor
 	}
+	if a.Names != nil {
+		return a.Names[i]
+	}
 	return a.Levels[i]
 }
 

@@ -66,6 +66,7 @@ const FactorResponse = "response"
 type Axis struct {
 	Factor  string
 	Levels  []string  // in the order of drawing; "" for cells without the factor
+	Names   []string  // of the levels, as they are written; nil: the levels themselves
 	Index   []int     // of each level among all levels of the study, so that a colour means the same everywhere
 	Numbers []float64 // of the levels in base units, NaN for words; nil where not all but words are numbers
 }

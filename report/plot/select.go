@@ -300,6 +300,9 @@ func (b *builder) fill(f *Figure, items []item, by []string) {
 			}
 		}
 		*axes[i] = newAxis(factor, levels, b.levels[factor])
+		for _, l := range axes[i].Levels {
+			axes[i].Names = append(axes[i].Names, b.src.Result.LevelName(record.Level{Factor: factor, Value: l}))
+		}
 	}
 	f.Workload, f.Response = items[0].Workload, alike(items)
 	at := make([]map[string]int, len(by))

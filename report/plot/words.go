@@ -32,7 +32,7 @@ func (b *builder) describe(f *Figure) {
 	}
 	var sub []string
 	if len(f.Fixed) > 0 {
-		sub = append(sub, words.Levels(f.Fixed, ", "))
+		sub = append(sub, words.Levels(b.src.Result, f.Fixed, ", "))
 	}
 	switch f.Response.Better {
 	case record.Higher, record.Lower:

@@ -113,7 +113,7 @@ func changeGrid(res *compare.Result, order []int, q compare.Question, seen map[s
 			continue
 		}
 		c := r.Change()
-		row := []gridCell{{first: words.Stratum(r.Workload, r.Shared, fixed)}, {first: words.Treatment(r.Treatment)}, {first: r.Response.Name}}
+		row := []gridCell{{first: words.Stratum(nil, r.Workload, r.Shared, fixed)}, {first: words.Treatment(nil, r.Treatment)}, {first: r.Response.Name}}
 		for _, m := range []*compare.Measured{r.A, r.B} {
 			v := words.Value(m.Level, r.Response.Unit)
 			if q == compare.Cost {

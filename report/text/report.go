@@ -59,7 +59,7 @@ func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) e
 	} else {
 		writeAnswer(&b, res, opt)
 		if fixed := fixedLevels(res); len(fixed) > 0 {
-			para("with "+words.Levels(fixed, " "), "  ")
+			para("with "+words.Levels(res, fixed, " "), "  ")
 		}
 		b.WriteString(resultGrid(res).render(opt))
 		b.WriteString("\n" + legend(res, opt))
@@ -117,14 +117,14 @@ func resultGrid(res *analyse.Result) grid {
 		for _, t := range res.Treatments {
 			if t.Baseline == base {
 				col[t.Key] = len(g.header)
-				g.header = append(g.header, words.Treatment(t.Cell))
+				g.header = append(g.header, words.Treatment(res, t.Cell))
 			}
 		}
 	}
 	last, fixed := "", fixedLevels(res)
 	for _, row := range res.Rows() {
 		cells := make([]gridCell, len(g.header))
-		if name := words.Stratum(row[0].Workload, row[0].Shared, fixed); name != last {
+		if name := words.Stratum(res, row[0].Workload, row[0].Shared, fixed); name != last {
 			cells[0].first, last = name, name
 		}
 		cells[1].first = row[0].Response.Name

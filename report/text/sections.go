@@ -69,7 +69,7 @@ func writeStops(b *strings.Builder, res *analyse.Result, opt Options) {
 		if _, ok := strata[reason]; !ok {
 			reasons = append(reasons, reason)
 		}
-		strata[reason] = append(strata[reason], words.Stratum(c.Workload, c.Shared, fixed))
+		strata[reason] = append(strata[reason], words.Stratum(res, c.Workload, c.Shared, fixed))
 	}
 	if len(reasons) == 0 {
 		return
@@ -87,7 +87,7 @@ func writeEnds(b *strings.Builder, res *analyse.Result, opt Options) {
 	fixed := fixedLevels(res)
 	for i := range res.Compared {
 		c := &res.Compared[i]
-		names[c.Stratum] = words.Stratum(c.Workload, c.Shared, fixed)
+		names[c.Stratum] = words.Stratum(res, c.Workload, c.Shared, fixed)
 	}
 	var texts []string
 	strata := make(map[string][]string)

@@ -24,7 +24,7 @@ func writeStructural(b *strings.Builder, res *analyse.Result, opt Options) {
 	last, untold := "", 0
 	for i := range res.Structural {
 		s := &res.Structural[i]
-		name := words.Stratum(s.Workload, s.Shared, fixed)
+		name := words.Stratum(res, s.Workload, s.Shared, fixed)
 		if s.Missing != "" {
 			if missing[s.Missing] == nil {
 				reasons = append(reasons, s.Missing)
@@ -75,7 +75,7 @@ func shareRow(first, in string, s *structural.Share) []gridCell {
 func treatmentOf(res *analyse.Result, key string) string {
 	for _, t := range res.Treatments {
 		if t.Key == key {
-			return words.Treatment(t.Cell)
+			return words.Treatment(res, t.Cell)
 		}
 	}
 	return key

@@ -66,7 +66,7 @@ func grouped(groups [][]*analyse.Comparison, r *analyse.Result, opt Options) str
 				s += ", " + span(list)
 			}
 			if kind(k) == worse && len(list) > 1 {
-				if l := strings.TrimPrefix(name(extreme(list), vary), g[0].Workload+" "); l != g[0].Workload {
+				if l := strings.TrimPrefix(name(r, extreme(list), vary), g[0].Workload+" "); l != g[0].Workload {
 					s += " (worst: " + l + ")"
 				}
 			}

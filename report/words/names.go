@@ -6,36 +6,38 @@ import (
 	"strconv"
 	"strings"
 
+	"tare/analyse"
 	"tare/record"
 	"tare/study"
 )
 
 // Treatment names a treatment: the level of the compared factor, and what is
-// nested below it with its name.
-func Treatment(c record.Cell) string {
+// nested below it with its name. The result tells which sandboxes are virtual
+// machines without hardware virtualization, here and below; it may be nil.
+func Treatment(r *analyse.Result, c record.Cell) string {
 	if len(c) == 0 {
 		return ""
 	}
-	return strings.TrimSpace(c[0].Value + " " + Levels(c[1:], " "))
+	return strings.TrimSpace(r.LevelName(c[0]) + " " + Levels(r, c[1:], " "))
 }
 
 // Levels writes levels with the names of their factors.
-func Levels(c record.Cell, between string) string {
+func Levels(r *analyse.Result, c record.Cell, between string) string {
 	parts := make([]string, len(c))
 	for i, l := range c {
-		parts[i] = l.Factor + "=" + l.Value
+		parts[i] = l.Factor + "=" + r.LevelName(l)
 	}
 	return strings.Join(parts, between)
 }
 
 // Stratum names a stratum: the workload and the stratum's levels, those left out
 // that are fixed.
-func Stratum(workload string, shared, fixed record.Cell) string {
+func Stratum(r *analyse.Result, workload string, shared, fixed record.Cell) string {
 	rest := shared.Without(study.FactorWorkload)
 	for _, l := range fixed {
 		rest = rest.Without(l.Factor)
 	}
-	return strings.TrimSpace(workload + " " + Levels(rest, " "))
+	return strings.TrimSpace(workload + " " + Levels(r, rest, " "))
 }
 
 // Fixed are the levels that all strata have, of their Shared, the workload left

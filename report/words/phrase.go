@@ -44,11 +44,11 @@ func varying(r *analyse.Result) map[string][]string {
 }
 
 // name is the workload, and the levels that tell its strata apart.
-func name(c *analyse.Comparison, vary map[string][]string) string {
+func name(r *analyse.Result, c *analyse.Comparison, vary map[string][]string) string {
 	s := c.Workload
 	for _, l := range c.Shared {
 		if l.Factor != "workload" && slices.Contains(vary[c.Workload], l.Factor) {
-			s += " " + l.Factor + "=" + l.Value
+			s += " " + l.Factor + "=" + r.LevelName(l)
 		}
 	}
 	return s
@@ -57,7 +57,7 @@ func name(c *analyse.Comparison, vary map[string][]string) string {
 func levelOf(c *analyse.Comparison, r *analyse.Result) string {
 	for _, t := range r.Treatments {
 		if t.Key == c.Treatment {
-			return Treatment(t.Cell)
+			return Treatment(r, t.Cell)
 		}
 	}
 	return c.Treatment

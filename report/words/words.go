@@ -73,7 +73,7 @@ func Answer(r *analyse.Result, opt Options) []Sentence {
 	for _, t := range r.Treatments {
 		if len(by[t.Key]) > 0 {
 			tone, text := treatment(by[t.Key], r, opt)
-			out = append(out, Sentence{t.Key, tone, Treatment(t.Cell) + ": " + text})
+			out = append(out, Sentence{t.Key, tone, Treatment(r, t.Cell) + ": " + text})
 		}
 	}
 	if p := r.Published; p != nil && p.Judged() > 0 {
@@ -175,7 +175,7 @@ func Headline(r *analyse.Result) Sentence {
 		text += fmt.Sprintf(" Of the %d called different, %s at a false discovery rate of %s.", d.Called, holding(d), percent(d.Rate))
 	}
 	if worst != nil {
-		text += fmt.Sprintf(" The largest cost: in %s, %s.", levelOf(worst, r), phrase(worst, name(worst, varying(r))))
+		text += fmt.Sprintf(" The largest cost: in %s, %s.", levelOf(worst, r), phrase(worst, name(r, worst, varying(r))))
 	}
 	return Sentence{Tone: tone(n), Text: text}
 }
@@ -279,7 +279,7 @@ func treatment(all []*analyse.Comparison, r *analyse.Result, opt Options) (Tone,
 		})
 		var items []string
 		for _, c := range list[:min(len(list), opt.items())] {
-			s := name(c, vary)
+			s := name(r, c, vary)
 			switch kind(k) {
 			case worse, better, differs:
 				s = phrase(c, s)
