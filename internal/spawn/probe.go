@@ -21,16 +21,29 @@ const probeWithin = 10 * time.Second
 // Probe starts the smallest program in the smallest tree through l, and fails
 // unless it answers. It leaves nothing behind.
 func Probe(ctx context.Context, l sandbox.Launcher, stateDir string) error {
-	return ProbeWith(ctx, l.Name(), stateDir, func(ctx context.Context, spec sandbox.Spec) error {
+	return ProbeWithin(ctx, probeWithin, l, stateDir, nil)
+}
+
+// ProbeWithin is Probe for sandboxes that take longer to start, with options of
+// the kind's own.
+func ProbeWithin(ctx context.Context, within time.Duration, l sandbox.Launcher, stateDir string, options map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return probe(ctx, l.Name(), stateDir, func(ctx context.Context, spec sandbox.Spec) error {
+		spec.Options = options
 		return hello(ctx, l, spec)
 	})
 }
 
 // ProbeWith calls try with the spec of a sandbox that has the smallest programs
 // in the smallest tree (/tare-hello, /tare-pause), gives it some seconds, and leaves nothing behind.
-func ProbeWith(ctx context.Context, kind, stateDir string, try func(context.Context, sandbox.Spec) error) (err error) {
+func ProbeWith(ctx context.Context, kind, stateDir string, try func(context.Context, sandbox.Spec) error) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
+	return probe(ctx, kind, stateDir, try)
+}
+
+func probe(ctx context.Context, kind, stateDir string, try func(context.Context, sandbox.Spec) error) (err error) {
 	if err := os.MkdirAll(stateDir, 0o755); err != nil { //nolint:gosec // as the rest of /run
 		return fmt.Errorf("%s: %w; run as root", kind, err)
 	}

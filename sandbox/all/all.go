@@ -7,6 +7,7 @@ package all
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"tare/param"
@@ -14,11 +15,15 @@ import (
 	"tare/sandbox/fake"
 	"tare/sandbox/oci"
 	"tare/sandbox/process"
+	"tare/sandbox/vm"
+	"tare/sandbox/vm/boot"
 )
 
 // Env is what kinds need to know about this run.
 type Env struct {
-	StateDir string // for files of checks, such as /run/tare/RUNID
+	StateDir string      // for files of checks, such as /run/tare/RUNID
+	CacheDir string      // for what is worth keeping, such as /var/cache/tare
+	Boot     boot.Source // of the kernel that virtual machines boot; nil: there are none
 }
 
 // Def is a kind defined by configuration.
@@ -57,7 +62,9 @@ func Kinds(env Env, defs []Def) ([]sandbox.Kind, error) {
 		c.StateDir = env.StateDir
 		kinds = append(kinds, oci.New(c))
 	}
-	kinds = append(kinds, fake.New())
+	kinds = append(kinds,
+		vm.New(vm.Config{Boot: env.Boot, StateDir: env.StateDir, CacheDir: filepath.Join(env.CacheDir, "vm")}),
+		fake.New())
 	names := map[string]bool{}
 	for _, k := range kinds {
 		names[k.Name()] = true

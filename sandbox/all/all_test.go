@@ -19,7 +19,7 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s does not say what it is", k.Name())
 		}
 	}
-	want := []string{"process", "runc", "crun", "runsc-systrap", "runsc-ptrace", "runsc-kvm", "fake", "youki"}
+	want := []string{"process", "runc", "crun", "runsc-systrap", "runsc-ptrace", "runsc-kvm", "vm", "fake", "youki"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}

@@ -1,0 +1,131 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"tare/internal/cgroup"
+	"tare/internal/guest"
+	"tare/internal/network"
+	"tare/internal/spawn"
+	"tare/param"
+	"tare/record"
+	"tare/sandbox"
+	"tare/sandbox/vm/boot"
+)
+
+// instance is one sandbox: a machine and what belongs to it on the host.
+type instance struct {
+	kind      *Kind
+	spec      sandbox.Spec
+	o         options
+	qemu      qemu
+	files     boot.Files
+	accel     string
+	began     time.Time
+	group     *cgroup.Group
+	hierarchy *cgroup.Hierarchy
+	shares    []*share
+	tap       *network.TapLink
+	vhost     []*os.File
+	root      guest.Mount
+	data      *guest.Mount
+	machine   *machine
+	up        guest.Up
+	phases    []sandbox.BootPhase
+}
+
+// Exec implements sandbox.Instance.
+func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, error) {
+	if len(c.Args) == 0 {
+		return sandbox.Exit{}, errors.New("no command given")
+	}
+	c.Env = slices.Concat(spawn.Environment(i.spec), c.Env)
+	exit, err := i.machine.client.Run(ctx, c)
+	if err != nil {
+		return exit, fmt.Errorf("vm %s: %w", i.spec.Name, i.explain(err))
+	}
+	return exit, nil
+}
+
+// explain adds to an error what became of QEMU, the guest and the daemons.
+func (i *instance) explain(err error) error {
+	if i.machine == nil {
+		return err
+	}
+	err = i.machine.explain(err)
+	for _, s := range i.shares {
+		err = s.explain(err)
+	}
+	return err
+}
+
+// Addr implements sandbox.Instance.
+func (i *instance) Addr() netip.Addr { return i.spec.Network.Addr.Addr() }
+
+// Scope implements sandbox.Instance.
+func (i *instance) Scope() sandbox.Scope {
+	return sandbox.Scope{
+		Cgroups: []string{i.group.Rel()}, Limited: i.group.Rel(), Roles: roleOf, Guest: i.machine.client.Guest(),
+	}
+}
+
+// Boot implements sandbox.Booter.
+func (i *instance) Boot() []sandbox.BootPhase { return slices.Clone(i.phases) }
+
+// Facts implements sandbox.Instance.
+func (i *instance) Facts() map[string]string {
+	s := i.o.size
+	f := map[string]string{
+		"sandbox":              "vm",
+		record.FactAccelerator: i.accel,
+		"vmm":                  "QEMU " + i.machine.qmp.Version().String(),
+		"kernel":               i.up.Kernel,
+		"kernel_package":       i.files.Package,
+		"rootfs":               i.o.rootfs,
+		"start":                startBoot,
+		"vcpus_boot":           strconv.Itoa(s.VCPUsBoot),
+		"vcpus_plugged":        strconv.Itoa(s.VCPUsHotplugged),
+		"vcpus_total":          strconv.Itoa(s.VCPUsTotal),
+		"memory":               param.FormatSize(s.MemoryBoot + i.o.plug),
+		"cpu_quota":            "none",
+	}
+	if s.CPUQuotaCores > 0 {
+		f["cpu_quota"] = strconv.FormatFloat(s.CPUQuotaCores, 'g', -1, 64)
+	}
+	if i.tap != nil {
+		f["network_helper"], f["network_queues"] = "qemu", strconv.Itoa(i.o.queues)
+		if len(i.vhost) > 0 {
+			f["network_helper"] = "vhost"
+		}
+	}
+	return f
+}
+
+// stopWithin bounds Stop.
+const stopWithin = 30 * time.Second
+
+// Stop implements sandbox.Instance. The guest is not asked: what it has not written
+// yet nobody will read.
+func (i *instance) Stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	defer cancel()
+	err := i.group.Destroy(ctx)
+	err = errors.Join(err, i.machine.close(ctx), i.handedOver())
+	for _, s := range i.shares {
+		err = errors.Join(err, s.close(ctx))
+	}
+	if err == nil {
+		err = spawn.EmptyOverlay(i.spec.Upper)
+	}
+	if err != nil {
+		return fmt.Errorf("stopping vm %s: %w; `tare clean` tries again", i.spec.Name, err)
+	}
+	return nil
+}

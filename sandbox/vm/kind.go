@@ -1,0 +1,107 @@
+// Package vm runs sandboxes as virtual machines, shaped as Kata Containers shapes
+// the machine around a pod: QEMU, a direct kernel boot, an agent as the guest's first
+// process, and every process of it in one control group.
+//
+// The data path: 1. read turns a Spec and its options into a size, by the same code as
+// `tare size` (internal/sizing); 2. Start makes the control group tare/NAME with the
+// CPU limit and a quarter of a core as its quota, and in it the daemons that serve the
+// files (virtiofs) or the disks (block), and QEMU with a tap of the study's bridge;
+// 3. it waits for QEMU's control socket (sandbox/vm/qmp) and for the agent's hello on a
+// virtio port; 4. it plugs in the vCPUs and the memory that the limits ask for, and
+// tells the guest who it is (internal/guest); 5. commands go to the agent; 6. Stop
+// kills what is in the group and removes it.
+//
+// All sockets are anonymous and handed down as open files; the tap is one too. So
+// nothing of a machine outlives its processes but the control group, which `tare
+// clean` finds by its name.
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"tare/internal/spawn"
+	"tare/sandbox"
+	"tare/sandbox/vm/boot"
+)
+
+// Config says what machines are made of.
+type Config struct {
+	Boot     boot.Source // of the guest's kernel and initramfs
+	StateDir string      // Check makes its files below it
+	CacheDir string      // of disk images, of snapshots, and of what was found out about this host
+}
+
+// Kind is the kind `vm`.
+type Kind struct {
+	cfg Config
+
+	mu    sync.Mutex // while the host is tried out
+	accel string     // found by trying; "" before
+}
+
+// New returns the kind. Nothing is looked up yet.
+func New(cfg Config) *Kind { return &Kind{cfg: cfg} }
+
+// Name implements sandbox.Kind.
+func (*Kind) Name() string { return "vm" }
+
+// About implements sandbox.Kind.
+func (*Kind) About() string {
+	return "a virtual machine by QEMU, sized and bounded as Kata Containers does it"
+}
+
+// checkWithin bounds Check, which boots a machine, or two where KVM is tried first.
+const checkWithin = 90 * time.Second
+
+// Check boots a machine and runs the smallest program in it.
+func (k *Kind) Check(ctx context.Context) error {
+	switch {
+	case runtime.GOARCH != "amd64":
+		return fmt.Errorf("vm: machines are made for x86-64 only, this host is %s; leave vm out of the study", runtime.GOARCH)
+	case os.Geteuid() != 0:
+		return errors.New("vm: needs root for control groups and mounts; run tare with sudo")
+	}
+	if _, err := findQEMU(ctx); err != nil {
+		return fmt.Errorf("vm: %w", err)
+	}
+	return spawn.ProbeWithin(ctx, checkWithin, k, k.cfg.StateDir, map[string]string{paramMemory: "256"})
+}
+
+// bootWithin bounds a start. An emulated machine takes 3 to 4 seconds on a quiet host; with many
+// at once, each has its share.
+const bootWithin = 2 * time.Minute
+
+// Start implements sandbox.Kind.
+func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
+	i, err := k.start(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("vm %s: %w", spec.Name, err)
+	}
+	return i, nil
+}
+
+// files are what the machines boot from.
+func (k *Kind) files(ctx context.Context) (boot.Files, error) {
+	if k.cfg.Boot == nil {
+		return boot.Files{}, errors.New("there is no source of a guest kernel")
+	}
+	f, ok, err := k.cfg.Boot.Find()
+	if err == nil && !ok {
+		f, err = k.cfg.Boot.Get(ctx)
+	}
+	if err != nil {
+		return f, fmt.Errorf("the guest's kernel: %w", err)
+	}
+	return f, nil
+}
+
+var (
+	_ sandbox.Launcher = (*Kind)(nil)
+	_ sandbox.Booter   = (*instance)(nil)
+)

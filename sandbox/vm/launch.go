@@ -1,0 +1,91 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"tare/sandbox"
+)
+
+// offWithin bounds the guest's own switching off; then QEMU is killed.
+const offWithin = 10 * time.Second
+
+// Launch implements sandbox.Launcher: boot, run, switch off. Created is when the machine
+// is ready for commands, Started when the agent was told the command. Both modes do the
+// same; Whole reports no steps.
+func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("vm %s: %w", spec.Name, err)
+		}
+	}()
+	if len(c.Args) == 0 {
+		return l, errors.New("no command given")
+	}
+	begun := time.Now()
+	i, err := k.start(ctx, spec)
+	l.Begun = begun
+	if err != nil {
+		return l, err
+	}
+	defer func() { err = errors.Join(err, i.Stop(context.WithoutCancel(ctx))) }()
+	created := time.Since(begun)
+	first := &firstWrite{to: c.Stdout}
+	c.Stdout = first
+	started := time.Since(begun)
+	if mode == sandbox.Phased {
+		l.Created, l.Started = created, started
+	}
+	l.Exit, err = i.Exec(ctx, c)
+	exited := time.Since(begun)
+	if at := first.seen(); !at.IsZero() {
+		l.Instruction = at.Sub(begun)
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return l, err
+	}
+	l.Exited = exited
+	off, cancel := context.WithTimeout(ctx, offWithin)
+	defer cancel()
+	if err := i.machine.off(off); err != nil {
+		return l, i.explain(err)
+	}
+	if err := i.Stop(ctx); err != nil {
+		return l, err
+	}
+	l.Deleted = time.Since(begun)
+	return l, nil
+}
+
+// firstWrite notes when the first byte came.
+type firstWrite struct {
+	to io.Writer
+	mu sync.Mutex
+	at time.Time
+}
+
+// Write never fails.
+func (f *firstWrite) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	if f.at.IsZero() && len(p) > 0 {
+		f.at = time.Now()
+	}
+	f.mu.Unlock()
+	if f.to != nil {
+		_, _ = f.to.Write(p)
+	}
+	return len(p), nil
+}
+
+func (f *firstWrite) seen() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.at
+}

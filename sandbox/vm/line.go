@@ -1,0 +1,156 @@
+package vm
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"tare/internal/guest"
+	"tare/internal/network"
+	"tare/sandbox/vm/boot"
+)
+
+// hardware is a machine as QEMU is to make it.
+type hardware struct {
+	name  string
+	accel string // kvm or tcg
+	files boot.Files
+
+	vcpus, maxVCPUs   int
+	memory, maxMemory int64 // bytes; the second with what may be plugged in
+	shared            bool  // other processes (virtiofsd) map the memory
+
+	qmp, agent, console *os.File // QEMU's ends of stream sockets
+	incoming            *os.File // a saved machine to resume; nil boots
+	disks               []disk
+	shares              []*share
+	tap                 *network.TapLink
+	vhost               []*os.File // /dev/vhost-net, one for each queue; none: QEMU moves the packets
+}
+
+// disk is a virtio disk.
+type disk struct {
+	serial string // by which the guest finds it
+	path   string
+	format string // raw or qcow2
+	frozen bool   // read-only
+}
+
+// line is a command line in the making, and the files that it names by number.
+type line struct {
+	args  []string
+	files []*os.File
+}
+
+func (l *line) add(args ...string) { l.args = append(l.args, args...) }
+
+// fd is the number that a file will have in the child: exec.Cmd.ExtraFiles.
+func (l *line) fd(f *os.File) int {
+	l.files = append(l.files, f)
+	return len(l.files) + 2
+}
+
+// fds are the numbers of several, as QEMU takes them: "5:6".
+func (l *line) fds(files []*os.File) string {
+	n := make([]string, len(files))
+	for i, f := range files {
+		n[i] = strconv.Itoa(l.fd(f))
+	}
+	return strings.Join(n, ":")
+}
+
+// line is QEMU's command line: https://www.qemu.org/docs/master/system/invocation.html.
+// Every socket and device comes as an open file, so that no path can be too long or in use.
+func (h *hardware) line() *line {
+	l := &line{}
+	l.add("-name", h.name+",debug-threads=on", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot")
+	cpu := "max"
+	if h.accel == accelKVM {
+		cpu = "host"
+	}
+	l.add("-machine", "q35,accel="+h.accel+",memory-backend=mem0,usb=off,vmport=off", "-cpu", cpu,
+		"-smp", fmt.Sprintf("%d,sockets=%d,cores=1,threads=1,maxcpus=%d", h.vcpus, h.maxVCPUs, h.maxVCPUs))
+	l.add("-object", h.backend("mem0", h.memory))
+	memory := fmt.Sprintf("size=%dM", h.memory>>20)
+	if h.maxMemory > h.memory {
+		memory += fmt.Sprintf(",slots=1,maxmem=%dM", h.maxMemory>>20)
+	}
+	l.add("-m", memory, "-rtc", "base=utc")
+	l.add("-kernel", h.files.Kernel, "-initrd", h.files.Initramfs, "-append", kernelLine(h.accel))
+	l.socket("monitor", h.qmp)
+	l.add("-mon", "chardev=monitor,mode=control")
+	l.socket("console", h.console)
+	l.add("-serial", "chardev:console")
+	l.add("-object", "rng-random,id=rng0,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=rng0")
+	l.add("-device", "virtio-serial-pci,id=serial0")
+	l.socket("agent", h.agent)
+	l.add("-device", "virtserialport,bus=serial0.0,chardev=agent,id=agent,name="+guest.PortName)
+	for _, s := range h.shares {
+		l.socket(s.tag, s.qemu)
+		l.add("-device", fmt.Sprintf("vhost-user-fs-pci,queue-size=1024,chardev=%s,tag=%s", s.tag, s.tag))
+	}
+	for _, d := range h.disks {
+		l.disk(d)
+	}
+	l.network(h)
+	if h.incoming != nil {
+		l.add("-incoming", fmt.Sprintf("fd:%d", l.fd(h.incoming)))
+	}
+	return l
+}
+
+// kernelLine is what the guest's kernel is told. "quiet", because each line on an
+// emulated serial port takes time; errors are printed all the same. An emulated
+// processor has none of the flaws that the mitigations are against, and would be
+// weighed with them; a real one runs with what the kernel thinks right.
+func kernelLine(accel string) string {
+	s := "console=ttyS0 quiet panic=-1 tsc=reliable no_timer_check net.ifnames=0"
+	if accel == accelTCG {
+		s += " mitigations=off"
+	}
+	return s
+}
+
+// backend is an object that memory comes from.
+func (h *hardware) backend(id string, size int64) string {
+	if h.shared {
+		return fmt.Sprintf("memory-backend-memfd,id=%s,size=%dM,share=on", id, size>>20)
+	}
+	return fmt.Sprintf("memory-backend-ram,id=%s,size=%dM", id, size>>20)
+}
+
+func (l *line) socket(id string, f *os.File) {
+	l.add("-chardev", fmt.Sprintf("socket,id=%s,fd=%d", id, l.fd(f)))
+}
+
+// disk adds a virtio disk. In JSON no character of a path has a meaning of its own.
+func (l *line) disk(d disk) {
+	node, err := json.Marshal(map[string]any{
+		"driver": d.format, "node-name": d.serial, "read-only": d.frozen,
+		"file": map[string]any{"driver": "file", "filename": d.path},
+	})
+	if err != nil {
+		panic(err) // strings and truth values can be written
+	}
+	l.add("-blockdev", string(node),
+		"-device", fmt.Sprintf("virtio-blk-pci,drive=%s,serial=%s", d.serial, d.serial))
+}
+
+// network adds the card: a pair of queues for each file of the tap, and a vector for
+// each queue, for the configuration and for control. It has no ROM to boot from.
+func (l *line) network(h *hardware) {
+	if h.tap == nil {
+		return
+	}
+	dev := "tap,id=net0,fds=" + l.fds(h.tap.Files)
+	if len(h.vhost) > 0 {
+		dev += ",vhost=on,vhostfds=" + l.fds(h.vhost)
+	}
+	card := "virtio-net-pci,netdev=net0,romfile=,mac=" + h.tap.MAC.String()
+	if n := len(h.tap.Files); n > 1 {
+		card += fmt.Sprintf(",mq=on,vectors=%d", 2*n+2)
+	}
+	l.add("-netdev", dev, "-device", card)
+}

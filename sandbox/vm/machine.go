@@ -1,0 +1,194 @@
+package vm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/agent"
+	"tare/internal/cgroup"
+	"tare/internal/spawn"
+	"tare/sandbox/vm/qmp"
+)
+
+// machine is a QEMU process and the streams to it.
+type machine struct {
+	proc    *spawn.Process
+	cmd     *exec.Cmd
+	qmp     *qmp.Client
+	client  *agent.Client
+	channel net.Conn // to the agent
+	console *console
+	said    spawn.Tail // on standard error
+	stderr  *spawn.Sink
+	greeted time.Time   // QEMU answered
+	hello   time.Time   // the agent did
+	closed  atomic.Bool // the guest has closed the agent's port
+}
+
+// power starts QEMU and returns when it answers. The returned machine is not nil if
+// the process was started, also when it then failed, so that the caller can end it.
+func power(ctx context.Context, binary string, h *hardware, opts spawn.Options) (m *machine, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var ours [3]net.Conn
+	theirs := []**os.File{&h.qmp, &h.agent, &h.console}
+	defer func() {
+		for i := range theirs {
+			if *theirs[i] != nil {
+				_ = (*theirs[i]).Close()
+			}
+			if m == nil && ours[i] != nil {
+				_ = ours[i].Close()
+			}
+		}
+	}()
+	for i := range ours {
+		if ours[i], *theirs[i], err = socketPair(); err != nil {
+			return nil, err
+		}
+	}
+	l := h.line()
+	cmd := exec.Command(binary, l.args...) //nolint:gosec // the QEMU of this host
+	cmd.ExtraFiles = l.files
+	// The marker is for clean.
+	cmd.Env = append(os.Environ(), spawn.Marker+"="+h.name)
+	started := &machine{cmd: cmd, channel: ours[1]}
+	if started.stderr, err = spawn.NewSink(&started.said, nil); err != nil {
+		return nil, err
+	}
+	cmd.Stdout, cmd.Stderr = started.stderr.Child, started.stderr.Child
+	started.proc, err = spawn.Start(opts, cmd)
+	started.stderr.Started()
+	if err != nil {
+		started.stderr.Close()
+		return nil, err
+	}
+	m = started
+	for _, f := range theirs { // before anything is waited for: QEMU's end must show
+		_ = (*f).Close()
+	}
+	m.console = listen(ours[2])
+	if m.qmp, err = qmp.Connect(ctx, ours[0], m.event); err != nil {
+		return m, err
+	}
+	m.greeted = time.Now()
+	return m, nil
+}
+
+// socketPair makes a pair of connected stream sockets, one of them for a child.
+func socketPair() (ours net.Conn, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a socket: %w", err)
+	}
+	mine := os.NewFile(uintptr(fds[0]), "socket")
+	theirs = os.NewFile(uintptr(fds[1]), "socket")
+	ours, err = net.FileConn(mine) // of a copy
+	if err = errors.Join(err, mine.Close()); err != nil {
+		return nil, nil, errors.Join(err, theirs.Close())
+	}
+	return ours, theirs, nil
+}
+
+// greet waits for the agent's hello.
+func (m *machine) greet(ctx context.Context) (err error) {
+	if m.client, err = agent.Connect(ctx, m.channel, m.channel); err != nil {
+		return err
+	}
+	m.hello = time.Now()
+	return nil
+}
+
+// event hears from QEMU. When the guest closes the agent's port the host's end stays
+// open, and whoever waits for the agent would wait for ever.
+func (m *machine) event(e qmp.Event) {
+	if e.Name != "VSERPORT_CHANGE" {
+		return
+	}
+	var change struct {
+		ID   string `json:"id"`
+		Open bool   `json:"open"`
+	}
+	if json.Unmarshal(e.Data, &change) == nil && change.ID == "agent" && !change.Open {
+		m.closed.Store(true)
+		_ = m.channel.Close()
+	}
+}
+
+// endsSoon is how long explain waits for QEMU's end: a guest whose kernel panics
+// loses its agent a moment before QEMU sees it.
+const endsSoon = time.Second
+
+// explain adds to an error why it came to it: the guest's panic, QEMU's end, a port
+// that the guest closed; and the last that QEMU and the guest's console said.
+func (m *machine) explain(err error) error {
+	select {
+	case <-m.proc.Done():
+		m.stderr.Drain(endsSoon)
+		m.console.drain(endsSoon)
+		if m.cmd.ProcessState.Success() {
+			err = fmt.Errorf("%w; the machine has been switched off", err)
+		} else {
+			err = fmt.Errorf("%w; QEMU has ended (%s)", err, m.cmd.ProcessState)
+		}
+	case <-time.After(endsSoon):
+		if m.closed.Load() {
+			err = fmt.Errorf("%w; the guest has closed its channel", err)
+		}
+	}
+	return m.console.explain(fmt.Errorf("%w%s", err, spawn.Says(&m.said)))
+}
+
+// off lets the guest end itself, which it does when its channel ends, and waits.
+func (m *machine) off(ctx context.Context) error {
+	_ = m.channel.Close()
+	select {
+	case <-m.proc.Done():
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the guest does not switch itself off: %w", ctx.Err())
+	}
+}
+
+// close ends QEMU and all that belongs to it here. It is idempotent.
+func (m *machine) close(ctx context.Context) error {
+	if m == nil {
+		return nil
+	}
+	_ = m.channel.Close()
+	select {
+	case <-m.proc.Done():
+	default:
+		_ = m.cmd.Process.Kill()
+	}
+	select {
+	case <-m.proc.Done():
+	case <-ctx.Done():
+		return fmt.Errorf("QEMU, process %d, does not end: %w", m.proc.Pid, ctx.Err())
+	}
+	var err error
+	if m.qmp != nil {
+		err = m.qmp.Close()
+	}
+	if m.client != nil {
+		err = errors.Join(err, m.client.Close())
+	}
+	m.stderr.Close()
+	m.console.close()
+	return err
+}
+
+// inGroup starts processes in a group.
+func inGroup(h *cgroup.Hierarchy, g *cgroup.Group) spawn.Options {
+	return spawn.Options{Hierarchy: h, Group: g.Rel()}
+}

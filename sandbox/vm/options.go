@@ -1,0 +1,114 @@
+package vm
+
+import (
+	"fmt"
+	"runtime"
+
+	"tare/internal/sizing"
+	"tare/param"
+	"tare/sandbox"
+)
+
+// Names of the parameters. The first two and the bound are Kata's, by its names.
+const (
+	paramVCPUs    = "default_vcpus"
+	paramMemory   = "default_memory"
+	paramMaxVCPUs = "max_vcpus"
+	paramAccel    = "accel"
+	paramRootfs   = "rootfs"
+	paramStart    = "start"
+	paramQueues   = "network_queues"
+)
+
+// Words of the parameters.
+const (
+	all  = "all"
+	auto = "auto"
+
+	accelKVM = "kvm"
+	accelTCG = "tcg"
+
+	rootVirtiofs = "virtiofs"
+	rootBlock    = "block"
+
+	startBoot     = "boot"
+	startSnapshot = "snapshot"
+)
+
+// mostVCPUs is what one QEMU q35 machine can have without an x2APIC of its own, and
+// Kata's bound (govmmQemu, defaultMaxVCPUs).
+const mostVCPUs = 240
+
+// Params implements sandbox.Kind.
+func (k *Kind) Params() []param.Param {
+	return []param.Param{
+		{Name: paramVCPUs, Type: param.Int, Default: "1", Min: -1, Max: mostVCPUs, Words: []string{all},
+			Help: "vCPUs at boot; all, or -1, stands for as many as the host has processors. A CPU limit adds its cores, rounded up"},
+		{Name: paramMemory, Type: param.Int, Default: "2048", Min: leastMemoryMiB, Max: 1 << 20,
+			Help: "MiB of memory at boot; a memory limit adds to it"},
+		{Name: paramMaxVCPUs, Type: param.Int, Default: "0", Min: 0, Max: mostVCPUs,
+			Help: "most vCPUs, those that are plugged in included; 0 is the number of the host's processors"},
+		{Name: paramAccel, Type: param.Enum, Default: auto, Words: []string{auto, accelKVM, accelTCG},
+			Help: "what runs the guest's instructions: kvm, the host's processors; tcg, software that emulates them, several times as slow; auto is kvm where a trial boot shows that it works"},
+		{Name: paramRootfs, Type: param.Enum, Default: rootVirtiofs, Words: []string{rootVirtiofs, rootBlock},
+			Help: "how the files come into the guest: virtiofs, a daemon on the host serves them, as with Kata; block, an ext4 image on a virtio disk"},
+		{Name: paramStart, Type: param.Enum, Default: startBoot, Words: []string{startBoot, startSnapshot},
+			Help: "boot each machine, or resume it from a snapshot of one that was booted once; a snapshot needs rootfs block"},
+		{Name: paramQueues, Type: param.Int, Default: auto, Min: 1, Max: mostVCPUs, Words: []string{auto},
+			Help: "pairs of queues of the network card; auto is the number of vCPUs at boot"},
+	}
+}
+
+// leastMemoryMiB is what a distribution's kernel and this program boot in.
+const leastMemoryMiB = 192
+
+// options are a Spec's options, read.
+type options struct {
+	size     sizing.Size
+	bound    int // of the vCPUs, for -smp maxcpus
+	plug     int64
+	accel    string // auto, kvm or tcg
+	rootfs   string
+	snapshot bool
+	queues   int
+}
+
+// blockSize is what memory is plugged in by: the size of a block that the kernel of
+// an x86-64 machine under 64 GiB adds (Documentation/admin-guide/mm/memory-hotplug.rst).
+// Kata rounds up to it as well.
+const blockSize = 128 << 20
+
+// read reads the options of a Spec on a host of that many processors.
+func (k *Kind) read(spec sandbox.Spec, hostCPUs int) (options, error) {
+	v, err := param.Fill(k.Params(), param.Values(spec.Options))
+	if err != nil {
+		return options{}, err
+	}
+	o := options{accel: v.Str(paramAccel), rootfs: v.Str(paramRootfs), snapshot: v.Str(paramStart) == startSnapshot}
+	if o.snapshot && o.rootfs != rootBlock {
+		return o, fmt.Errorf("a machine with virtiofs cannot be saved, so that start = %s needs rootfs = %s", startSnapshot, rootBlock)
+	}
+	o.bound = min(hostCPUs, mostVCPUs)
+	if most := v.Int(paramMaxVCPUs); most > 0 {
+		o.bound = most
+	}
+	r := sizing.Runtime{VCPUs: v.Int(paramVCPUs), MemoryMiB: v.Int(paramMemory), HostCPUs: o.bound}
+	if v.Str(paramVCPUs) == all || r.VCPUs < 0 {
+		r.VCPUs = min(hostCPUs, o.bound)
+	}
+	if r.VCPUs == 0 {
+		return o, fmt.Errorf("%s = 0: a machine boots with one vCPU at least; write 1 or more, or %s", paramVCPUs, all)
+	}
+	if o.size, err = sizing.Of(sizing.Pod{CPULimit: spec.CPULimit, MemoryLimit: spec.MemoryLimit}, r); err != nil {
+		return o, err
+	}
+	o.plug = (spec.MemoryLimit + blockSize - 1) / blockSize * blockSize
+	o.queues = o.size.VCPUsBoot
+	if n := v.Int(paramQueues); n > 0 {
+		o.queues = n
+	}
+	return o, nil
+}
+
+// hostCPUs counts the processors of the host that this program may use.
+func hostCPUs() int { return runtime.NumCPU() }

@@ -1,0 +1,103 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/internal/rootfs"
+)
+
+// qemu is the program that this host has.
+type qemu struct {
+	path         string
+	major, minor int
+	version      string // "7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)"
+}
+
+// oldest is the least version whose options are all used here; 7.2 and 10.0 were tried.
+const (
+	oldestMajor = 6
+	oldestMinor = 2
+)
+
+const installQEMU = "apt-get install --no-install-recommends qemu-system-x86"
+
+// findQEMU finds the program and asks it for its version.
+func findQEMU(ctx context.Context) (qemu, error) {
+	for _, name := range []string{"qemu-system-x86_64", "/usr/libexec/qemu-kvm"} {
+		path, ok := rootfs.Lookup(name)
+		if !ok {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		out, err := exec.CommandContext(ctx, path, "--version").Output() //nolint:gosec // the host's own program
+		if err != nil {
+			return qemu{}, fmt.Errorf("%s --version: %w; %s", path, err, installQEMU)
+		}
+		q, err := parseVersion(string(out))
+		if err != nil {
+			return qemu{}, fmt.Errorf("%s: %w; %s", path, err, installQEMU)
+		}
+		q.path = path
+		return q, nil
+	}
+	return qemu{}, fmt.Errorf("this host has no qemu-system-x86_64; %s", installQEMU)
+}
+
+var versionLine = regexp.MustCompile(`^QEMU emulator version (([0-9]{1,4})\.([0-9]{1,4})[^\n]{0,100})`) //nolint:gochecknoglobals // a constant
+
+// parseVersion reads the first line of --version:
+//
+//	QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)
+func parseVersion(text string) (qemu, error) {
+	m := versionLine.FindStringSubmatch(text)
+	if m == nil {
+		return qemu{}, fmt.Errorf("its --version is not QEMU's: %.60q", text)
+	}
+	var q qemu
+	var errs [2]error
+	q.major, errs[0] = strconv.Atoi(m[2])
+	q.minor, errs[1] = strconv.Atoi(m[3])
+	if err := errors.Join(errs[:]...); err != nil {
+		return qemu{}, err
+	}
+	q.version = strings.TrimSpace(m[1])
+	if q.major < oldestMajor || q.major == oldestMajor && q.minor < oldestMinor {
+		return qemu{}, fmt.Errorf("QEMU %s is too old; %d.%d or later is needed", q.version, oldestMajor, oldestMinor)
+	}
+	return q, nil
+}
+
+// openVhost opens /dev/vhost-net once for each queue. Where the host does not have it
+// QEMU moves the packets itself, and the trial's facts say so.
+func openVhost(queues int) ([]*os.File, error) {
+	var out []*os.File
+	for range queues {
+		f, err := os.OpenFile("/dev/vhost-net", os.O_RDWR, 0)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) && len(out) == 0 {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("opening a vhost device: %w", err), closeAll(out))
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+func closeAll(files []*os.File) error {
+	var err error
+	for _, f := range files {
+		err = errors.Join(err, f.Close())
+	}
+	return err
+}

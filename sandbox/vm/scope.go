@@ -1,0 +1,26 @@
+package vm
+
+import (
+	"path/filepath"
+	"strings"
+
+	"tare/sandbox"
+)
+
+// roleOf tells the threads of a machine apart. QEMU names its own with
+// debug-threads=on: "CPU 0/KVM" or "CPU 0/TCG", "IO iothread0"; the main loop and the
+// threads that read and write files for it are the VMM's. The kernel names vhost's
+// threads after the process that they work for: vhost-1234.
+func roleOf(t sandbox.Thread) sandbox.Role {
+	switch {
+	case strings.HasPrefix(t.Comm, "vhost-"):
+		return sandbox.Vhost
+	case len(t.Args) > 0 && filepath.Base(t.Args[0]) == "virtiofsd":
+		return sandbox.Virtiofs
+	case strings.HasPrefix(t.Comm, "CPU "):
+		return sandbox.VCPU
+	case strings.HasPrefix(t.Comm, "IO "):
+		return sandbox.IOThread
+	}
+	return sandbox.VMM
+}

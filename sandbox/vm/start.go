@@ -1,0 +1,186 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"tare/internal/cgroup"
+	"tare/internal/guest"
+	"tare/internal/network"
+	"tare/internal/spawn"
+	"tare/sandbox"
+)
+
+// start makes a machine that is ready for commands. On an error nothing is left.
+func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err error) {
+	i := &instance{kind: k, spec: spec, began: time.Now()}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if i.o, err = k.read(spec, hostCPUs()); err != nil {
+		return nil, err
+	}
+	if i.qemu, err = findQEMU(ctx); err != nil {
+		return nil, err
+	}
+	if i.files, err = k.files(ctx); err != nil {
+		return nil, err
+	}
+	if i.accel, err = k.accelerator(ctx, i.o.accel, i.qemu, i.files); err != nil {
+		return nil, err
+	}
+	i.group, i.hierarchy, err = spawn.Group(spec.Name, cgroup.Limits{CPU: i.o.size.CPUQuotaCores, CPUs: spec.CPUs})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
+		}
+	}()
+	ctx, cancel := context.WithTimeoutCause(ctx, bootWithin, fmt.Errorf("it had not started after %s", bootWithin))
+	defer cancel()
+	h := &hardware{
+		name: spec.Name, accel: i.accel, files: i.files,
+		vcpus: i.o.size.VCPUsBoot, maxVCPUs: i.o.bound,
+		memory: i.o.size.MemoryBoot, maxMemory: i.o.size.MemoryBoot + i.o.plug,
+	}
+	if err := i.serveFiles(ctx, h); err != nil {
+		return nil, err
+	}
+	if err := i.connect(h); err != nil {
+		return nil, err
+	}
+	if err = i.boot(ctx, h); err == nil {
+		err = i.setUp(ctx)
+	}
+	if err != nil {
+		return nil, i.explain(err)
+	}
+	return i, nil
+}
+
+// serveFiles gives the machine its root and /data.
+func (i *instance) serveFiles(ctx context.Context, h *hardware) error {
+	i.root = guest.Mount{Kind: guest.MountVirtiofs, Source: tagRoot, Writable: i.spec.Upper != ""}
+	if i.spec.Data != "" {
+		i.data = &guest.Mount{Kind: guest.MountVirtiofs, Source: tagData, Writable: true}
+	}
+	daemon, err := findVirtiofsd(ctx)
+	if err != nil {
+		return err
+	}
+	h.shared = true
+	view := func() error { return readOnly(i.spec.Root) }
+	if i.spec.Upper != "" {
+		view = func() error { return spawn.MountOverlay(i.spec.Root, i.spec.Upper) }
+	}
+	if err := i.share(daemon, tagRoot, i.spec.Root, view); err != nil {
+		return err
+	}
+	if i.spec.Data != "" {
+		if err := i.share(daemon, tagData, i.spec.Data, nil); err != nil {
+			return err
+		}
+	}
+	h.shares = i.shares
+	return nil
+}
+
+func (i *instance) share(daemon virtiofsd, tag, dir string, prepare func() error) error {
+	s, err := daemon.serve(tag, dir, i.spec.Name, inGroup(i.hierarchy, i.group), prepare)
+	if s != nil {
+		i.shares = append(i.shares, s)
+	}
+	return err
+}
+
+// connect puts the machine on the study's bridge.
+func (i *instance) connect(h *hardware) (err error) {
+	if i.spec.Network.Path == "" {
+		return nil
+	}
+	if i.tap, err = network.Tap(i.spec.Network, i.o.queues); err != nil {
+		return err
+	}
+	if i.vhost, err = openVhost(i.o.queues); err != nil {
+		return err
+	}
+	h.tap, h.vhost = i.tap, i.vhost
+	return nil
+}
+
+// boot starts QEMU and waits until the agent answers. What QEMU was given is its own
+// then.
+func (i *instance) boot(ctx context.Context, h *hardware) (err error) {
+	i.machine, err = power(ctx, i.qemu.path, h, inGroup(i.hierarchy, i.group))
+	if err != nil {
+		return err
+	}
+	if err := i.handedOver(); err != nil {
+		return err
+	}
+	return i.machine.greet(ctx)
+}
+
+// handedOver closes what QEMU has: a tap lives as long as anybody has it open.
+func (i *instance) handedOver() error {
+	var err error
+	for _, s := range i.shares {
+		err = errors.Join(err, ignoreClosed(s.qemu.Close()))
+	}
+	if i.tap != nil {
+		err = errors.Join(err, i.tap.Close())
+	}
+	for _, f := range i.vhost {
+		err = errors.Join(err, ignoreClosed(f.Close()))
+	}
+	return err
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// setUp plugs in what the limits add, and tells the guest who it is.
+func (i *instance) setUp(ctx context.Context) error {
+	if err := i.machine.plug(ctx, i.o, len(i.shares) > 0); err != nil {
+		return err
+	}
+	s := guest.Setup{Hostname: "tare", Now: time.Now(), Root: i.root, Data: i.data}
+	if i.tap != nil {
+		s.Address, s.MTU, s.MAC = i.tap.Addr, i.tap.MTU, i.tap.MAC.String()
+	}
+	if err := i.machine.client.Call(ctx, guest.OpSetUp, s, &i.up); err != nil {
+		return err
+	}
+	if i.o.size.VCPUsHotplugged > 0 || i.o.plug > 0 {
+		want := guest.Plug{CPUs: i.o.size.VCPUsTotal, Memory: i.o.size.MemoryBoot + i.o.plug}
+		if err := i.machine.client.Call(ctx, guest.OpPlug, want, &i.up); err != nil {
+			return err
+		}
+	}
+	i.phases = i.took(time.Now())
+	return nil
+}
+
+// took divides the time from Start to now. When the guest's kernel ran is known from
+// the guest: seconds on its own clock, which begins with the kernel.
+func (i *instance) took(ready time.Time) []sandbox.BootPhase {
+	m := i.machine
+	toHello := m.hello.Sub(m.greeted)
+	agent := time.Duration((i.up.Ready - i.up.Boot) * float64(time.Second))
+	agent = min(max(agent, 0), toHello)
+	return []sandbox.BootPhase{
+		{Name: "process", Took: m.greeted.Sub(i.began)},
+		{Name: "kernel", Took: toHello - agent},
+		{Name: "agent", Took: agent},
+		{Name: "plug", Took: ready.Sub(m.hello)},
+	}
+}

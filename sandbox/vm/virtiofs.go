@@ -1,0 +1,177 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/rootfs"
+	"tare/internal/spawn"
+)
+
+// Tags of the shares.
+const (
+	tagRoot = "root"
+	tagData = "data"
+)
+
+// virtiofsd is the daemon that this host has. There are two: QEMU's own in C, until
+// QEMU 7.2, and its successor in Rust, with other arguments.
+type virtiofsd struct {
+	path string
+	rust bool
+}
+
+// findVirtiofsd looks where distributions have it, which is not on PATH.
+func findVirtiofsd(ctx context.Context) (virtiofsd, error) {
+	for _, name := range []string{"/usr/libexec/virtiofsd", "/usr/lib/qemu/virtiofsd", "/usr/lib/virtiofsd", "virtiofsd"} {
+		path, ok := rootfs.Lookup(name)
+		if !ok {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		out, _ := exec.CommandContext(ctx, path, "--help").CombinedOutput() //nolint:gosec // the host's own program
+		return virtiofsd{path: path, rust: strings.Contains(string(out), "--shared-dir")}, nil
+	}
+	return virtiofsd{}, fmt.Errorf("this host has no virtiofsd, which rootfs = %s needs; apt-get install qemu-system-common (Debian 12) or virtiofsd (later), or set rootfs = %s", rootVirtiofs, rootBlock)
+}
+
+// args are the daemon's arguments. One thread and the cache mode are Kata's; the bound of
+// open files is what this process may hand on, as raising it needs CAP_SYS_RESOURCE.
+func (v virtiofsd) args(dir string) ([]string, error) {
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return nil, err
+	}
+	out := []string{"--fd=3", "--thread-pool-size=1", fmt.Sprintf("--rlimit-nofile=%d", min(files.Max, 1_000_000))}
+	if v.rust {
+		return append(out, "--cache=auto", "--announce-submounts", "--shared-dir="+dir), nil
+	}
+	source := strings.NewReplacer(`\`, `\\`, ",", `\,`).Replace(dir)
+	return append(out, "-o", "cache=auto", "-o", "announce_submounts", "-o", "source="+source), nil
+}
+
+// share is a directory that a virtiofsd serves to a machine.
+type share struct {
+	tag    string
+	qemu   *os.File // QEMU's end of its socket
+	proc   *spawn.Process
+	cmd    *exec.Cmd
+	said   spawn.Tail
+	stderr *spawn.Sink
+}
+
+// serve starts the daemon for a directory. prepare, if not nil, puts mounts on it that
+// only the daemon sees. The returned share is not nil if the process was started.
+func (v virtiofsd) serve(tag, dir, name string, opts spawn.Options, prepare func() error) (_ *share, err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	args, err := v.args(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &share{tag: tag, cmd: exec.Command(v.path, args...)} //nolint:gosec // the host's own program
+	listener, qemu, err := connected()
+	if err != nil {
+		return nil, err
+	}
+	defer listener.Close() //nolint:errcheck // the daemon has it
+	s.qemu = qemu
+	s.cmd.ExtraFiles = []*os.File{listener}
+	s.cmd.Env = append(os.Environ(), spawn.Marker+"="+name)
+	if s.stderr, err = spawn.NewSink(&s.said, nil); err != nil {
+		return nil, errors.Join(err, qemu.Close())
+	}
+	s.cmd.Stdout, s.cmd.Stderr = s.stderr.Child, s.stderr.Child
+	if prepare != nil {
+		opts.Private, opts.Prepare = true, prepare
+	}
+	s.proc, err = spawn.Start(opts, s.cmd)
+	s.stderr.Started()
+	if err != nil {
+		s.stderr.Close()
+		return nil, errors.Join(err, qemu.Close())
+	}
+	return s, nil
+}
+
+// connected makes a listening socket and one that is connected to it already. Its
+// address is given by the kernel and is no file (unix(7), "autobind"): no path can be
+// too long, and nothing is left.
+func connected() (listener, client *os.File, err error) {
+	var fds [2]int
+	for i := range fds {
+		if fds[i], err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
+			return nil, nil, fmt.Errorf("making a socket: %w", err)
+		}
+	}
+	listener, client = os.NewFile(uintptr(fds[0]), "socket"), os.NewFile(uintptr(fds[1]), "socket")
+	err = unix.Bind(fds[0], &unix.SockaddrUnix{})
+	if err == nil {
+		err = unix.Listen(fds[0], 1)
+	}
+	var addr unix.Sockaddr
+	if err == nil {
+		addr, err = unix.Getsockname(fds[0])
+	}
+	if err == nil {
+		err = unix.Connect(fds[1], addr)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("connecting a socket: %w", err), listener.Close(), client.Close())
+	}
+	return listener, client, nil
+}
+
+// explain adds what the daemon said if it has failed. It ends by itself with the
+// machine, which is no failure.
+func (s *share) explain(err error) error {
+	select {
+	case <-s.proc.Done():
+		if s.cmd.ProcessState.Success() {
+			return err
+		}
+		s.stderr.Drain(time.Second)
+		return fmt.Errorf("%w; virtiofsd for %s has ended (%s)%s", err, s.tag, s.cmd.ProcessState, spawn.Says(&s.said))
+	default:
+		return err
+	}
+}
+
+// close ends the daemon. It is idempotent.
+func (s *share) close(ctx context.Context) error {
+	_ = s.qemu.Close()
+	select {
+	case <-s.proc.Done():
+	default:
+		_ = s.cmd.Process.Kill()
+	}
+	select {
+	case <-s.proc.Done():
+	case <-ctx.Done():
+		return fmt.Errorf("virtiofsd, process %d, does not end: %w", s.proc.Pid, ctx.Err())
+	}
+	s.stderr.Close()
+	return nil
+}
+
+// readOnly puts a read-only view of a tree over it, for one daemon: the C virtiofsd
+// cannot refuse writing by itself.
+func readOnly(root string) error {
+	if err := unix.Mount(root, root, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("mounting %s: %w", root, err)
+	}
+	if err := unix.Mount("", root, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+		return fmt.Errorf("mounting %s: %w", root, err)
+	}
+	return nil
+}
