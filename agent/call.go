@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // Operation answers one kind of call: body is the caller's JSON, the result is
@@ -14,71 +15,85 @@ type Operation func(body json.RawMessage) (any, error)
 // Operations are an agent's, by name.
 type Operations map[string]Operation
 
+// Operations that every agent has.
+const (
+	opTime   = "time"   // nothing to timeBody
+	opSample = "sample" // nothing to sampleBody
+)
+
+// answer takes what came back for a call, on the client's reading goroutine, and
+// when it came.
+type answer func(returnBody, time.Time)
+
 // Call asks the agent for an operation and waits for its answer, which is put
 // into result unless that is nil. An error is the operation's own, the stream's,
 // or ctx's.
 func (c *Client) Call(ctx context.Context, op string, body, result any) error {
-	answer, forget, err := c.ask(op, body)
+	_, err := c.call(ctx, op, body, result)
+	return err
+}
+
+// call is Call, and tells when the answer came.
+func (c *Client) call(ctx context.Context, op string, body, result any) (time.Time, error) {
+	raw, err := json.Marshal(body)
 	if err != nil {
-		return err
+		return time.Time{}, fmt.Errorf("agent: %w", err)
 	}
-	defer forget()
+	type reply struct {
+		r  returnBody
+		at time.Time
+	}
+	replies := make(chan reply, 1)
+	id := c.expect(func(r returnBody, at time.Time) { replies <- reply{r, at} })
+	defer c.forgetCall(id)
+	if err := c.send(ctx, frameCall, id, callBody{Op: op, Body: raw}); err != nil {
+		return time.Time{}, fmt.Errorf("cannot ask the agent in the sandbox for %s: %w", op, err)
+	}
 	select {
-	case r := <-answer:
-		return r.into(op, result)
+	case got := <-replies:
+		return got.at, got.r.into(op, result)
 	case <-c.gone:
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return fmt.Errorf("while calling %s: %w", op, c.err)
+		return time.Time{}, fmt.Errorf("while calling %s: %w", op, c.why())
 	case <-ctx.Done():
-		return fmt.Errorf("the agent in the sandbox did not answer %s: %w", op, context.Cause(ctx))
+		return time.Time{}, fmt.Errorf("the agent in the sandbox did not answer %s: %w", op, context.Cause(ctx))
 	}
 }
 
-// ask sends a call; the answer comes on the channel, once, unless forget is
-// called first.
-func (c *Client) ask(op string, body any) (answer <-chan returnBody, forget func(), err error) {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return nil, nil, fmt.Errorf("agent: %w", err)
-	}
-	ch := make(chan returnBody, 1)
+// expect makes the number of a call whose answer goes to f, once.
+func (c *Client) expect(f answer) uint32 {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.next++
-	id := c.next
-	c.asks[id] = ch
+	c.asks[c.next] = f
+	return c.next
+}
+
+func (c *Client) forgetCall(id uint32) {
+	c.mu.Lock()
+	delete(c.asks, id)
 	c.mu.Unlock()
-	forget = func() {
-		c.mu.Lock()
-		delete(c.asks, id)
-		c.mu.Unlock()
-	}
-	if err := c.out.json(frameCall, id, callBody{Op: op, Body: raw}); err != nil {
-		forget()
-		return nil, nil, fmt.Errorf("cannot ask the agent in the sandbox for %s: %w", op, err)
-	}
-	return ch, forget, nil
 }
 
 // returned hands an answer to who asked, if that one still waits.
 func (c *Client) returned(f frame) error {
+	at := time.Now()
 	var r returnBody
 	if err := f.decode(&r); err != nil {
 		return err
 	}
 	c.mu.Lock()
-	ch := c.asks[f.id]
+	take := c.asks[f.id]
 	delete(c.asks, f.id)
 	c.mu.Unlock()
-	if ch != nil {
-		ch <- r
+	if take != nil {
+		take(r, at)
 	}
 	return nil
 }
 
 func (r returnBody) into(op string, result any) error {
 	if r.Error != "" {
-		return fmt.Errorf("%s in the sandbox: %s", op, r.Error)
+		return fmt.Errorf("%s in the sandbox: %s", op, text(r.Error))
 	}
 	if result == nil {
 		return nil
@@ -94,11 +109,15 @@ func (s *server) call(id uint32, b callBody) {
 	var r returnBody
 	op := s.ops[b.Op]
 	if op == nil {
-		r.Error = fmt.Sprintf("this agent has no operation %q", b.Op)
+		r.Error = fmt.Sprintf("this agent has no operation %q", text(b.Op))
 	} else if got, err := op(b.Body); err != nil {
 		r.Error = err.Error()
 	} else if r.Body, err = json.Marshal(got); err != nil {
 		r.Error = err.Error()
 	}
-	_ = s.out.json(frameReturn, id, r) // a broken channel ends the loop too
+	if s.out.json(frameReturn, id, r) != nil {
+		// Too long, as a rule: whoever asked must hear of it. A broken channel ends
+		// the loop too.
+		_ = s.out.json(frameReturn, id, returnBody{Error: "the answer is too long for a frame"})
+	}
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,27 +20,44 @@ const (
 	answerWithin = 5 * time.Second
 )
 
-// Client talks to one agent. It is safe for concurrent use.
+// queued is how many frames may wait for an agent that is slow to read, and
+// drained how long, after its stream was found closed, for its last words.
+const (
+	queued  = 64
+	drained = time.Second
+)
+
+// Client talks to one agent. It is safe for concurrent use. No call of it waits
+// for the agent longer than its context lasts: a goroutine writes what callers
+// leave in a queue.
 type Client struct {
-	out  *frameWriter
-	mu   sync.Mutex
-	next uint32
-	cmds map[uint32]*pending
-	asks map[uint32]chan returnBody // calls that are not answered yet
-	err  error                      // why the stream ended
-	gone chan struct{}
+	clock *clock
+	guest *guest
+	queue chan []byte
+	mu    sync.Mutex
+	next  uint32
+	cmds  map[uint32]*pending
+	asks  map[uint32]answer // calls that are not answered yet
+	err   error             // why the stream ended
+	gone  chan struct{}     // closed then
 }
 
+// pending is a command under way.
 type pending struct {
 	stdout, stderr io.Writer
+	ready          chan struct{} // a gated command is
 	done           chan exitBody
 }
 
 // Connect waits for the agent's hello on r and answers on w. It returns when
-// the versions agree, the stream breaks, or ctx ends; r stays owned by a
-// goroutine that ends with the stream.
+// the versions agree, the stream breaks, or ctx ends; r and w stay owned by
+// goroutines that end with the stream.
 func Connect(ctx context.Context, r io.Reader, w io.Writer) (*Client, error) {
-	c := &Client{out: &frameWriter{w: w}, cmds: map[uint32]*pending{}, asks: map[uint32]chan returnBody{}, gone: make(chan struct{})}
+	c := &Client{
+		clock: newClock(), queue: make(chan []byte, queued),
+		cmds: map[uint32]*pending{}, asks: map[uint32]answer{}, gone: make(chan struct{}),
+	}
+	c.guest = &guest{c: c}
 	hello := make(chan error, 1)
 	go func() {
 		err := c.hello(r)
@@ -57,8 +75,9 @@ func Connect(ctx context.Context, r io.Reader, w io.Writer) (*Client, error) {
 	case <-ctx.Done():
 		return nil, fmt.Errorf("the agent in the sandbox said nothing: %w", ctx.Err())
 	}
-	if err := c.out.json(frameHello, 0, helloBody{Version: version}); err != nil {
-		return nil, fmt.Errorf("the agent in the sandbox does not listen: %w", err)
+	go c.write(w)
+	if err := c.send(ctx, frameHello, 0, helloBody{Version: version}); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -81,40 +100,111 @@ func (c *Client) hello(r io.Reader) error {
 	return nil
 }
 
+// write sends what is queued until the stream ends.
+func (c *Client) write(w io.Writer) {
+	for {
+		select {
+		case b := <-c.queue:
+			if _, err := w.Write(b); err != nil {
+				// What the agent said last tells more than that it does not listen.
+				t := time.NewTimer(drained)
+				defer t.Stop()
+				select {
+				case <-c.gone:
+				case <-t.C:
+					c.fail(fmt.Errorf("the agent in the sandbox does not listen: %w", err))
+				}
+				return
+			}
+		case <-c.gone:
+			return
+		}
+	}
+}
+
+// send queues a frame. It waits while the agent is slow to read, no longer than
+// ctx and the stream last.
+func (c *Client) send(ctx context.Context, t frameType, id uint32, body any) error {
+	b, err := encode(t, id, body)
+	if err != nil {
+		return err
+	}
+	select {
+	case c.queue <- b:
+		return nil
+	case <-c.gone:
+		return c.why()
+	case <-ctx.Done():
+		return fmt.Errorf("the agent in the sandbox does not listen: %w", context.Cause(ctx))
+	}
+}
+
+// trySend queues a frame unless the queue is full.
+func (c *Client) trySend(t frameType, id uint32, body any) bool {
+	b, err := encode(t, id, body)
+	if err != nil {
+		return false
+	}
+	select {
+	case c.queue <- b:
+		return true
+	default:
+		return false
+	}
+}
+
+func encode(t frameType, id uint32, body any) ([]byte, error) {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("agent: %w", err)
+	}
+	return appendFrame(nil, t, id, b)
+}
+
 func (c *Client) read(r io.Reader) error {
 	for {
 		f, err := readFrame(r)
 		if err != nil {
 			return withNoise(err, r)
 		}
-		if f.typ == frameReturn {
-			if err := c.returned(f); err != nil {
-				return err
-			}
-			continue
-		}
-		c.mu.Lock()
-		p := c.cmds[f.id]
-		c.mu.Unlock()
-		if p == nil {
-			continue // output that arrives after the caller gave the command up
-		}
-		switch f.typ {
-		case frameStdout:
-			write(p.stdout, f.payload)
-		case frameStderr:
-			write(p.stderr, f.payload)
-		case frameExit:
-			var e exitBody
-			if err := f.decode(&e); err != nil {
-				return err
-			}
-			c.forget(f.id)
-			p.done <- e
-		default:
-			return fmt.Errorf("%w: type %d is not for the client", errFrame, f.typ)
+		if err := c.take(f); err != nil {
+			return err
 		}
 	}
+}
+
+// take does what a frame asks for.
+func (c *Client) take(f frame) error {
+	if f.typ == frameReturn {
+		return c.returned(f)
+	}
+	c.mu.Lock()
+	p := c.cmds[f.id]
+	c.mu.Unlock()
+	if p == nil {
+		return nil // output that arrives after the caller gave the command up
+	}
+	switch f.typ {
+	case frameStdout:
+		write(p.stdout, f.payload)
+	case frameStderr:
+		write(p.stderr, f.payload)
+	case frameReady:
+		select {
+		case p.ready <- struct{}{}:
+		default: // it has said so before
+		}
+	case frameExit:
+		var e exitBody
+		if err := f.decode(&e); err != nil {
+			return err
+		}
+		c.forget(f.id)
+		p.done <- e
+	default:
+		return fmt.Errorf("%w: type %d is not for the client", errFrame, f.typ)
+	}
+	return nil
 }
 
 // write ignores errors: the caller bounds what it keeps, the command goes on.
@@ -124,14 +214,24 @@ func write(w io.Writer, p []byte) {
 	}
 }
 
+// fail ends the client. The first reason counts.
 func (c *Client) fail(err error) {
 	if err == nil || errors.Is(err, io.EOF) {
 		err = errors.New("the sandbox ended")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.err = err
-	close(c.gone)
+	if c.err == nil {
+		c.err = err
+		close(c.gone)
+	}
+}
+
+// why is the reason of the stream's end, once gone is closed.
+func (c *Client) why() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
 }
 
 func (c *Client) forget(id uint32) {
@@ -143,56 +243,55 @@ func (c *Client) forget(id uint32) {
 // Run runs a command to its end, as sandbox.Instance.Exec describes. A command
 // that could not be started is an Exit with code 127 and the reason on Stderr.
 func (c *Client) Run(ctx context.Context, cmd sandbox.Command) (sandbox.Exit, error) {
-	p := &pending{stdout: cmd.Stdout, stderr: cmd.Stderr, done: make(chan exitBody, 1)}
+	p := &pending{stdout: cmd.Stdout, stderr: cmd.Stderr, ready: make(chan struct{}, 1), done: make(chan exitBody, 1)}
 	c.mu.Lock()
 	c.next++
 	id := c.next
 	c.cmds[id] = p
 	c.mu.Unlock()
 	defer c.forget(id)
-
-	if err := c.out.json(frameStart, id, startBody{Args: cmd.Args, Env: cmd.Env}); err != nil {
+	if cmd.Gate != nil {
+		defer cmd.Gate.Fail() // nobody else is to wait for what ended before its start
+	}
+	if err := c.send(ctx, frameStart, id, startBody{Args: cmd.Args, Env: cmd.Env, Gate: cmd.Gate != nil}); err != nil {
 		return sandbox.Exit{}, fmt.Errorf("cannot start %q in the sandbox: %w", cmd.Args, err)
 	}
-	select {
-	case e := <-p.done:
-		return exitOf(e, cmd), nil
-	case <-c.gone:
-		return c.lost(p, cmd)
-	case <-ctx.Done():
-	}
-	return c.end(id, p, cmd)
+	r := &running{c: c, id: id, p: p, cmd: cmd}
+	return r.follow(ctx)
 }
 
 // end stops a command whose context is done.
-func (c *Client) end(id uint32, p *pending, cmd sandbox.Command) (sandbox.Exit, error) {
-	_ = c.out.json(frameSignal, id, signalBody{Signal: int(syscall.SIGTERM)})
-	for _, wait := range []time.Duration{killAfter, answerWithin} {
-		t := time.NewTimer(wait)
+func (r *running) end() (sandbox.Exit, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), killAfter+answerWithin)
+	defer cancel()
+	signal := func(s syscall.Signal) {
+		_ = r.c.send(ctx, frameSignal, r.id, signalBody{Signal: int(s)}) // the waiting below says it
+	}
+	signal(syscall.SIGTERM)
+	kill := time.NewTimer(killAfter)
+	defer kill.Stop()
+	for {
 		select {
-		case e := <-p.done:
-			t.Stop()
-			return exitOf(e, cmd), nil
-		case <-c.gone:
-			t.Stop()
-			return c.lost(p, cmd)
-		case <-t.C:
-			_ = c.out.json(frameSignal, id, signalBody{Signal: int(syscall.SIGKILL)})
+		case e := <-r.p.done:
+			return r.exit(e), nil
+		case <-r.c.gone:
+			return r.lost()
+		case <-kill.C:
+			signal(syscall.SIGKILL)
+		case <-ctx.Done():
+			return sandbox.Exit{}, fmt.Errorf("the sandbox did not end %q within %s of being told to", r.cmd.Args, killAfter+answerWithin)
 		}
 	}
-	return sandbox.Exit{}, fmt.Errorf("the sandbox did not end %q within %s of being told to", cmd.Args, killAfter+answerWithin)
 }
 
 // lost is called when the stream ended; an exit that came just before counts.
-func (c *Client) lost(p *pending, cmd sandbox.Command) (sandbox.Exit, error) {
+func (r *running) lost() (sandbox.Exit, error) {
 	select {
-	case e := <-p.done:
-		return exitOf(e, cmd), nil
+	case e := <-r.p.done:
+		return r.exit(e), nil
 	default:
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return sandbox.Exit{}, fmt.Errorf("while running %q: %w", cmd.Args, c.err)
+	return sandbox.Exit{}, fmt.Errorf("while running %q: %w", r.cmd.Args, r.c.why())
 }
 
 // Close forgets all commands; the owner of the stream closes the stream.
@@ -201,14 +300,4 @@ func (c *Client) Close() error {
 	defer c.mu.Unlock()
 	clear(c.cmds)
 	return nil
-}
-
-func exitOf(e exitBody, cmd sandbox.Command) sandbox.Exit {
-	if e.Error != "" {
-		write(cmd.Stderr, []byte(e.Error+"\n"))
-	}
-	return sandbox.Exit{
-		Code: e.Code, Signal: e.Signal,
-		User: time.Duration(e.User), System: time.Duration(e.System),
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 )
@@ -16,24 +17,41 @@ import (
 const version = 2
 
 // maxPayload bounds one frame, so that a hostile or confused peer cannot make
-// the other allocate more.
-const maxPayload = 1 << 20
+// the other allocate more; maxSmall bounds those that have little to say, and
+// maxText each text in them that is shown to a user.
+const (
+	maxPayload = 1 << 20
+	maxSmall   = 64 << 10
+	maxText    = 4 << 10
+)
 
 type frameType byte
 
 const (
-	frameHello  frameType = 1 // either way, first: helloBody
-	frameStart  frameType = 2 // to the agent: startBody
-	frameSignal frameType = 3 // to the agent: signalBody
-	frameStdout frameType = 4 // from the agent: bytes
-	frameStderr frameType = 5 // from the agent: bytes
-	frameExit   frameType = 6 // from the agent: exitBody
-	frameCall   frameType = 7 // to the agent: callBody
-	frameReturn frameType = 8 // from the agent: returnBody
+	frameHello  frameType = 1  // either way, first: helloBody
+	frameStart  frameType = 2  // to the agent: startBody
+	frameSignal frameType = 3  // to the agent: signalBody
+	frameStdout frameType = 4  // from the agent: bytes
+	frameStderr frameType = 5  // from the agent: bytes
+	frameExit   frameType = 6  // from the agent: exitBody
+	frameCall   frameType = 7  // to the agent: callBody
+	frameReturn frameType = 8  // from the agent: returnBody
+	frameReady  frameType = 9  // from the agent, of a gated command: nothing
+	frameGo     frameType = 10 // to the agent, of a gated command: goBody
 )
 
 // frameLast is the highest type there is.
-const frameLast = frameReturn
+const frameLast = frameGo
+
+// most is how long a payload of this type may be.
+func (t frameType) most() uint32 {
+	switch t {
+	case frameStart, frameStdout, frameStderr, frameCall, frameReturn:
+		return maxPayload
+	default:
+		return maxSmall
+	}
+}
 
 // frame is one message. On the wire: payload length (4 bytes, big endian),
 // type (1), command id (4, big endian), payload.
@@ -51,6 +69,12 @@ type helloBody struct {
 type startBody struct {
 	Args []string `json:"args"`
 	Env  []string `json:"env,omitempty"`
+	Gate bool     `json:"gate,omitempty"` // get ready, say so, and wait for frameGo
+}
+
+// goBody is the moment when a gated command begins, by the sandbox's clock.
+type goBody struct {
+	At int64 `json:"at_ns"`
 }
 
 type signalBody struct {
@@ -58,12 +82,16 @@ type signalBody struct {
 }
 
 // exitBody tells how a command ended; Error is set when it could not be
-// started. Times are nanoseconds of CPU.
+// started. User and System are nanoseconds of CPU, Start is when a gated command
+// began, by the sandbox's clock. OOM: the kernel, which is the sandbox's own,
+// killed for memory meanwhile.
 type exitBody struct {
 	Code   int    `json:"code"`
 	Signal string `json:"signal,omitempty"`
 	User   int64  `json:"user_ns"`
 	System int64  `json:"system_ns"`
+	Start  int64  `json:"start_ns,omitempty"`
+	OOM    bool   `json:"oom,omitempty"`
 	Error  string `json:"error,omitempty"`
 }
 
@@ -158,14 +186,25 @@ func readFrame(r io.Reader) (frame, error) {
 	if f.typ < frameHello || f.typ > frameLast {
 		return frame{}, &noiseError{what: fmt.Sprintf("type %d", h[4]), head: h[:]}
 	}
-	if n > maxPayload {
-		return frame{}, &noiseError{what: fmt.Sprintf("%d bytes, more than %d", n, maxPayload), head: h[:]}
+	if n > f.typ.most() {
+		return frame{}, &noiseError{what: fmt.Sprintf("%d bytes, more than %d", n, f.typ.most()), head: h[:]}
 	}
 	f.payload = make([]byte, n)
 	if _, err := io.ReadFull(r, f.payload); err != nil {
 		return frame{}, fmt.Errorf("agent: frame cut short: %w", err)
 	}
 	return f, nil
+}
+
+// appendFrame adds a frame to dst.
+func appendFrame(dst []byte, t frameType, id uint32, payload []byte) ([]byte, error) {
+	if len(payload) > int(t.most()) {
+		return dst, fmt.Errorf("%w: a payload of %d bytes, more than %d", errFrame, len(payload), t.most())
+	}
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(payload))) //nolint:gosec // bounded above
+	dst = append(dst, byte(t))
+	dst = binary.BigEndian.AppendUint32(dst, id)
+	return append(dst, payload...), nil
 }
 
 // frameWriter serialises the frames of concurrent commands, one Write each.
@@ -176,16 +215,13 @@ type frameWriter struct {
 }
 
 func (fw *frameWriter) bytes(t frameType, id uint32, payload []byte) error {
-	if len(payload) > maxPayload {
-		return fmt.Errorf("%w: payload of %d bytes", errFrame, len(payload))
-	}
 	fw.mu.Lock()
 	defer fw.mu.Unlock()
-	fw.buf = binary.BigEndian.AppendUint32(fw.buf[:0], uint32(len(payload))) //nolint:gosec // bounded above
-	fw.buf = append(fw.buf, byte(t))
-	fw.buf = binary.BigEndian.AppendUint32(fw.buf, id)
-	fw.buf = append(fw.buf, payload...)
-	_, err := fw.w.Write(fw.buf)
+	var err error
+	if fw.buf, err = appendFrame(fw.buf[:0], t, id, payload); err != nil {
+		return err
+	}
+	_, err = fw.w.Write(fw.buf)
 	return err
 }
 
@@ -195,6 +231,14 @@ func (fw *frameWriter) json(t frameType, id uint32, body any) error {
 		return fmt.Errorf("agent: %w", err)
 	}
 	return fw.bytes(t, id, b)
+}
+
+// text is what may be shown of a text that the peer sent.
+func text(s string) string {
+	if len(s) > maxText {
+		s = strings.ToValidUTF8(s[:maxText], "") + " [cut]"
+	}
+	return s
 }
 
 func (f frame) decode(body any) error {

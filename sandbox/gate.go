@@ -24,7 +24,19 @@ type Gate struct {
 // NewGate makes a gate for n commands.
 func NewGate(n int) *Gate { return &Gate{left: n, open: make(chan struct{})} }
 
-var errGate = errors.New("another command of the same start failed before it began")
+// ErrGate is what Arrive says to the others when a command cannot start; the
+// reason is that command's own.
+var ErrGate = errors.New("another command of the same start failed before it began")
+
+// Opened is closed when the moment is set, or when there will be none.
+func (g *Gate) Opened() <-chan struct{} { return g.open }
+
+// Moment is when the commands go, once Opened; zero if they do not.
+func (g *Gate) Moment() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.at
+}
 
 // Arrive is called by a kind of sandbox when the command is ready to go. It
 // returns the moment, on this host's clock, when all of them go.
@@ -51,7 +63,7 @@ func (g *Gate) Fail() {
 	select {
 	case <-g.open:
 	default:
-		g.err = errGate
+		g.err = ErrGate
 		close(g.open)
 	}
 }

@@ -174,8 +174,8 @@ type Guest interface {
 	Ask()
 	// Take returns the readings that have come since it was last called, oldest first.
 	Take() []GuestReading
-	// Clock is the best estimate so far.
-	Clock() Clock
+	// Clock takes a new estimate, which is a few round trips.
+	Clock(context.Context) (Clock, error)
 }
 
 // GuestReading is one look at a guest's kernel: proc_stat(5), proc_meminfo(5) and
@@ -192,11 +192,12 @@ type GuestReading struct {
 // GuestCPU is one processor of a guest: seconds since the guest's boot, counts of softirqs.
 type GuestCPU struct {
 	Number                                          int
-	User, System, Idle, IOWait, IRQ, SoftIRQ, Steal float64
+	User, System, Idle, IOWait, IRQ, SoftIRQ, Steal float64 // user includes nice
 	NetRx, NetTx, Block                             float64
 }
 
-// Clock relates a sandbox's clock to this host's.
+// Clock relates a sandbox's clock to this host's: CLOCK_MONOTONIC of both, which
+// nobody sets (clock_gettime(2)).
 type Clock struct {
 	Offset      time.Duration // to add to a time in the sandbox to have it on the host
 	Uncertainty time.Duration // half of the shortest round trip: Cristian, Probabilistic clock synchronization, 1989

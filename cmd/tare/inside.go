@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"tare/agent"
+	"tare/internal/guest"
 	"tare/workload/checkpoint"
 	"tare/workload/fault"
 	httpload "tare/workload/http"
@@ -36,6 +37,11 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 			return exitFailed
 		}
 		return exitOK
+	case "guest":
+		guest.Main() // which does not return
+		return exitFailed
+	case "gate":
+		return agent.Gate(rest, stderr)
 	case "net":
 		return netload.Main(rest, stdout, stderr)
 	case "http":

@@ -54,6 +54,9 @@ func Main(tests func() int, inside map[string]Program) int {
 		}
 		return 0
 	}
+	if os.Args[2] == "gate" {
+		return agent.Gate(os.Args[3:], os.Stderr)
+	}
 	if p := inside[os.Args[2]]; p != nil {
 		return p(os.Args[3:], os.Stdout, os.Stderr)
 	}

@@ -23,6 +23,21 @@ type instance struct {
 
 // Exec implements sandbox.Instance.
 func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, error) {
+	if c.Gate == nil {
+		return i.exec(ctx, c)
+	}
+	defer c.Gate.Fail()
+	at, err := c.Gate.Arrive(ctx)
+	if err != nil {
+		return sandbox.Exit{}, fmt.Errorf("%s %s: %w", i.kind.Name(), i.spec.Name, err)
+	}
+	_ = sleep(ctx, time.Until(at)) // exec sees the end of ctx too
+	exit, err := i.exec(ctx, c)
+	exit.Start = at
+	return exit, err
+}
+
+func (i *instance) exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, error) {
 	i.kind.observe("exec", i.spec)
 	died := func() (sandbox.Exit, error) {
 		return sandbox.Exit{}, fmt.Errorf("%s %s: while running %q: %w", i.kind.Name(), i.spec.Name, c.Args, ErrDied)

@@ -43,6 +43,8 @@ func inside(name string, args []string) int {
 			return 1
 		}
 		return 0
+	case "gate":
+		return agent.Gate(args, os.Stderr)
 	case "try":
 		if len(args) == 0 {
 			return 2

@@ -47,6 +47,8 @@ func Main(run func() int) int {
 			return 1
 		}
 		return 0
+	case "gate":
+		return agent.Gate(os.Args[3:], os.Stderr)
 	case "timed":
 		return timed.Main(os.Args[3:], os.Stdout, os.Stderr)
 	}

@@ -1,0 +1,141 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/sandbox"
+)
+
+// timeBody is the sandbox's clock: CLOCK_MONOTONIC in nanoseconds, which nobody
+// sets, unlike the wall clock that a guest gets with its set-up.
+type timeBody struct {
+	Now int64 `json:"ns"`
+}
+
+// monotonic is clock_gettime(2) of CLOCK_MONOTONIC, in nanoseconds.
+func monotonic() int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		return 0 // cannot be: every kernel that Go runs on has the clock
+	}
+	return ts.Nano()
+}
+
+func tell(json.RawMessage) (any, error) { return timeBody{Now: monotonic()}, nil }
+
+// Round trips of one estimate. The shortest counts, so a few are enough; a slow
+// agent is not asked for long.
+const (
+	roundTrips    = 16
+	fewRoundTrips = 3
+	roundTripTime = 100 * time.Millisecond
+)
+
+// driftMost is how far two clocks part in a second: oscillators of computers keep
+// within 100 ppm, and adjtimex(2) adds at most 500.
+const driftMost = 600e-6
+
+// clock keeps the best estimate of how a sandbox's clock relates to this host's.
+// Flaviu Cristian, Probabilistic clock synchronization, Distributed Computing 3,
+// 1989: an answer was given between the question and its arrival, so the shortest
+// round trip tells most.
+type clock struct {
+	base     time.Time // a moment,
+	baseNano int64     // and what the host's CLOCK_MONOTONIC said of it
+
+	mu    sync.Mutex
+	known bool
+	best  sandbox.Clock
+	taken time.Time // when best was true
+}
+
+// newClock relates Go's times to CLOCK_MONOTONIC: the closest of three looks, since
+// one may be interrupted.
+func newClock() *clock {
+	c := &clock{}
+	closest := int64(-1)
+	for range 3 {
+		before := monotonic()
+		now := time.Now()
+		if after := monotonic(); closest < 0 || after-before < closest {
+			closest = after - before
+			c.base, c.baseNano = now, before+(after-before)/2
+		}
+	}
+	return c
+}
+
+// nano is the host's CLOCK_MONOTONIC at t.
+func (c *clock) nano(t time.Time) int64 { return c.baseNano + int64(t.Sub(c.base)) }
+
+// round is what one round trip says.
+func (c *clock) round(asked, answered time.Time, at int64) sandbox.Clock {
+	half := answered.Sub(asked) / 2
+	return sandbox.Clock{Offset: time.Duration(c.nano(asked.Add(half)) - at), Uncertainty: half}
+}
+
+// learn keeps an estimate if it is better than what the one before is worth by
+// now, or if the two cannot both be true.
+func (c *clock) learn(e sandbox.Clock, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.aged(at)
+	if !c.known || e.Uncertainty <= old.Uncertainty || (e.Offset-old.Offset).Abs() > e.Uncertainty+old.Uncertainty {
+		c.known, c.best, c.taken = true, e, at
+	}
+}
+
+// aged is the kept estimate with what may have come to it since.
+func (c *clock) aged(at time.Time) sandbox.Clock {
+	e := c.best
+	e.Uncertainty += time.Duration(driftMost * float64(at.Sub(c.taken).Abs()))
+	return e
+}
+
+// now is the best estimate there is.
+func (c *clock) now() sandbox.Clock {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.aged(time.Now())
+}
+
+// sandboxNano is a time on this host by the sandbox's clock.
+func (c *clock) sandboxNano(t time.Time, e sandbox.Clock) int64 { return c.nano(t) - int64(e.Offset) }
+
+// hostTime is a time by the sandbox's clock on this host.
+func (c *clock) hostTime(at int64, e sandbox.Clock) time.Time {
+	return c.base.Add(time.Duration(at + int64(e.Offset) - c.baseNano))
+}
+
+// Clock takes a new estimate of the sandbox's clock, by several round trips. ctx
+// bounds it; one answer is enough.
+func (c *Client) Clock(ctx context.Context) (sandbox.Clock, error) {
+	var best sandbox.Clock
+	begun := time.Now()
+	for i := range roundTrips {
+		if i >= fewRoundTrips && time.Since(begun) > roundTripTime {
+			break
+		}
+		var b timeBody
+		asked := time.Now()
+		answered, err := c.call(ctx, opTime, nil, &b)
+		if err != nil {
+			if i > 0 {
+				break
+			}
+			return best, fmt.Errorf("the sandbox's clock cannot be told: %w", err)
+		}
+		e := c.clock.round(asked, answered, b.Now)
+		c.clock.learn(e, answered)
+		if i == 0 || e.Uncertainty < best.Uncertainty {
+			best = e
+		}
+	}
+	return best, nil
+}

@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/held"
+)
+
+// sampler reads the figures of the kernel that the agent runs on. It is used by
+// the agent's reading goroutine alone.
+type sampler struct {
+	root                    string // /proc but in tests
+	stat, meminfo, softirqs *held.File
+	buf                     []byte
+	columns                 []int
+	body                    sampleBody
+}
+
+// open holds the files. A kernel without soft interrupts' counts, such as
+// gVisor's, is read without them.
+func (s *sampler) open() error {
+	if s.stat != nil {
+		return nil
+	}
+	b := held.NewBudget(3)
+	var err error
+	if s.meminfo, err = held.Open(s.root+"/meminfo", b); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	if s.softirqs, err = held.Open(s.root+"/softirqs", b); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(fmt.Errorf("agent: %w", err), s.close())
+	}
+	if s.stat, err = held.Open(s.root+"/stat", b); err != nil {
+		return errors.Join(fmt.Errorf("agent: %w", err), s.close())
+	}
+	return nil
+}
+
+func (s *sampler) close() error {
+	return errors.Join(s.stat.Close(), s.meminfo.Close(), s.softirqs.Close())
+}
+
+// read is the operation opSample. Its result is valid until it is called again.
+func (s *sampler) read(json.RawMessage) (any, error) {
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	s.body.At = monotonic()
+	b, err := s.stat.Read(&s.buf)
+	if err != nil {
+		return nil, fmt.Errorf("agent: %w", err)
+	}
+	if !parseStat(b, &s.body) {
+		return nil, fmt.Errorf("agent: %s has no processors", s.stat.Path())
+	}
+	if s.softirqs != nil {
+		if b, err = s.softirqs.Read(&s.buf); err != nil {
+			return nil, fmt.Errorf("agent: %w", err)
+		}
+		s.columns = parseSoftIRQs(b, s.columns, s.body.CPUs)
+	}
+	if b, err = s.meminfo.Read(&s.buf); err != nil {
+		return nil, fmt.Errorf("agent: %w", err)
+	}
+	s.body.Memory, s.body.Free = kibibytes(b, "MemTotal"), kibibytes(b, "MemAvailable")
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err == nil {
+		s.body.Spent = used.Utime.Nano() + used.Stime.Nano()
+	}
+	return &s.body, nil
+}
+
+// kibibytes finds a size in proc_meminfo(5), where "kB" means 1024 bytes.
+func kibibytes(b []byte, key string) int64 {
+	n, ok := held.Value(b, key)
+	if !ok || n > 1<<50 {
+		return 0
+	}
+	return int64(n) << 10
+}
+
+// parseStat reads the lines of single processors, and procs_running, of
+// proc_stat(5):
+//
+//	cpu0 15587 0 4353 198676 393 0 99 119 0 0
+//	procs_running 2
+//
+// Only processors that are online have a line. ok is false when none has.
+func parseStat(b []byte, into *sampleBody) (ok bool) {
+	into.CPUs = into.CPUs[:0]
+	for len(b) > 0 {
+		var line []byte
+		line, b = held.Line(b)
+		if rest, is := held.After(line, "procs_running"); is {
+			n, _, _ := held.Uint(rest)
+			into.Runnable = int(min(n, 1<<31))
+		}
+		if len(line) < 4 || string(line[:3]) != "cpu" || len(into.CPUs) == maxCPUs {
+			continue
+		}
+		number, rest, is := held.Uint(line[3:])
+		// The line of all processors has a space where a number is wanted.
+		if last := len(into.CPUs) - 1; !is || line[3] == ' ' || number > 1<<20 || last >= 0 && int(number) <= into.CPUs[last].Number {
+			continue
+		}
+		c := sampleCPU{Number: int(number)}
+		var nice uint64
+		for _, to := range []*uint64{
+			&c.Ticks[tickUser], &nice, &c.Ticks[tickSystem], &c.Ticks[tickIdle], &c.Ticks[tickIOWait],
+			&c.Ticks[tickIRQ], &c.Ticks[tickSoftIRQ], &c.Ticks[tickSteal],
+		} {
+			var more bool
+			if *to, rest, more = held.Uint(rest); !more {
+				break
+			}
+		}
+		c.Ticks[tickUser] += nice
+		into.CPUs = append(into.CPUs, c)
+	}
+	return len(into.CPUs) > 0
+}
+
+// parseSoftIRQs reads three rows of /proc/softirqs (Documentation/filesystems/proc.rst):
+//
+//	          CPU0       CPU1
+//	NET_TX:       4          0
+//
+// It has a column for each processor that is possible; the ones in cpus are
+// picked. columns is reused and returned.
+func parseSoftIRQs(b []byte, columns []int, cpus []sampleCPU) []int {
+	line, b := held.Line(b)
+	columns = columns[:0]
+	for at := 0; ; { // each column's place in cpus, or -1
+		i := 0
+		for i < len(line) && (line[i] == ' ' || line[i] == '\t') {
+			i++
+		}
+		if line = line[i:]; len(line) < 4 || string(line[:3]) != "CPU" {
+			break
+		}
+		number, rest, ok := held.Uint(line[3:])
+		if !ok {
+			break
+		}
+		line = rest
+		for at < len(cpus) && uint64(cpus[at].Number) < number { //nolint:gosec // a processor's number is not negative
+			at++
+		}
+		if at < len(cpus) && uint64(cpus[at].Number) == number { //nolint:gosec // likewise
+			columns = append(columns, at)
+		} else {
+			columns = append(columns, -1)
+		}
+	}
+	for len(b) > 0 {
+		line, b = held.Line(b)
+		i := 0
+		for i < len(line) && line[i] == ' ' {
+			i++
+		}
+		for row, name := range [nSoftIRQ]string{softNetTx: "NET_TX", softNetRx: "NET_RX", softBlock: "BLOCK"} {
+			rest, is := held.After(line[i:], name)
+			for _, at := range columns {
+				var n uint64
+				if !is {
+					break
+				}
+				if n, rest, is = held.Uint(rest); is && at >= 0 {
+					cpus[at].SoftIRQs[row] = n
+				}
+			}
+		}
+	}
+	return columns
+}
