@@ -1,9 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"tare/internal/sizing"
 )
@@ -22,11 +28,13 @@ func (a *app) sizeVerb() *cobra.Command {
 		Long: `Say how many vCPUs, how much memory, which CPU quota and how many network
 threads a pod gets when it runs in a virtual machine as Kata Containers makes
 it, and by which rule. The pod is given by flags, or as a Kubernetes manifest (a
-Pod, or what has a pod template) on standard input with "-"; its annotations
-default_vcpus and default_memory count.`,
+Pod, or what has a pod template) on standard input; its annotations
+default_vcpus and default_memory count. Standard input is read with "-", and without a
+flag of the pod where it is a file or a pipe.`,
 		Example: `  tare size --cpu-limit 2500m --memory-limit 8Gi
   tare size --cpu-limit none --default-vcpus 2 --json
-  tare size - < pod.yaml`,
+  tare size < pod.yaml
+  kubectl get deployment web -o yaml | tare size -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && args[0] != "-" {
 				return coded(exitUsage, "tare size takes flags, or - for a manifest on standard input")
@@ -53,17 +61,20 @@ func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
 	}
 	var pod sizing.Pod
 	var err error
-	if manifest {
-		for _, name := range []string{"cpu-limit", "cpu-request", "memory-limit"} {
-			if cmd.Flags().Changed(name) {
-				return coded(exitUsage, "--%s and a manifest exclude each other: the pod's limits are in the manifest", name)
-			}
-		}
-		if pod, rt, err = sizing.FromManifest(cmd.InOrStdin(), rt); err != nil {
+	podFlags := []string{"cpu-limit", "cpu-request", "memory-limit"}
+	given := slices.IndexFunc(podFlags, cmd.Flags().Changed)
+	switch {
+	case manifest && given >= 0:
+		return coded(exitUsage, "--%s and a manifest exclude each other: the pod's limits are in the manifest", podFlags[given])
+	case manifest || given < 0 && a.piped(cmd.InOrStdin()):
+		pod, rt, err = sizing.FromManifest(cmd.InOrStdin(), rt)
+		if err != nil && (manifest || !errors.Is(err, sizing.ErrEmpty)) { // an empty file or pipe is no pod, unless it was asked for
 			return coded(exitUsage, "stdin:%w", err)
 		}
-	} else if pod, err = podOf(f); err != nil {
-		return err
+	default:
+		if pod, err = podOf(f); err != nil {
+			return err
+		}
 	}
 	s, err := sizing.Of(pod, rt)
 	if err != nil {
@@ -80,6 +91,29 @@ func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
 		fmt.Fprintf(a.stdout, "%-17s %-11s %s\n", r.Name, r.Value, r.Rule)
 	}
 	return nil
+}
+
+// pipePatience is how long something may take to come through a pipe that nobody
+// spoke of: one that is merely inherited stays open and mute.
+const pipePatience = 3 * time.Second
+
+// piped tells whether somebody gives a file as standard input, or something
+// through a pipe.
+func (a *app) piped(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		return err == nil && info.Mode().IsRegular()
+	}
+	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}} //nolint:gosec // G115: a descriptor
+	n, err := unix.Poll(fds, int(pipePatience.Milliseconds()))
+	if n == 0 && err == nil {
+		fmt.Fprintf(a.stderr, "nothing came through standard input in %v: the size is that of the flags; write - to wait for a manifest\n", pipePatience)
+	}
+	return n > 0
 }
 
 // podOf reads the flags that describe a pod.

@@ -2,10 +2,13 @@ package sizing
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -14,6 +17,9 @@ import (
 // maxManifest bounds what is read of a manifest, in bytes.
 const maxManifest = 1 << 20
 
+// maxKinds is how many objects without containers an error names.
+const maxKinds = 5
+
 // Annotations of a pod that Kata reads, where the runtime's configuration allows
 // them (docs/how-to/how-to-set-sandbox-config-kata.md). Their values are strings.
 const (
@@ -21,18 +27,28 @@ const (
 	AnnotationMemory = "io.katacontainers.config.hypervisor.default_memory"
 )
 
-// manifest is the part of a Kubernetes object that sizes depend on: a Pod, or
-// an object with a pod template in spec.template.
+// ErrEmpty says that there is nothing in a manifest.
+var ErrEmpty = errors.New("1:1: the manifest is empty; write a Pod")
+
+// manifest is the part of a Kubernetes object that sizes depend on: a Pod, an
+// object with a pod template in spec.template, or a CronJob with one in its jobTemplate.
 type manifest struct {
 	Kind     string `yaml:"kind"`
 	Metadata meta   `yaml:"metadata"`
 	Spec     struct {
-		podSpec  `yaml:",inline"`
-		Template *struct {
-			Metadata meta    `yaml:"metadata"`
-			Spec     podSpec `yaml:"spec"`
-		} `yaml:"template"`
+		podSpec     `yaml:",inline"`
+		Template    *template `yaml:"template"`
+		JobTemplate struct {
+			Spec struct {
+				Template *template `yaml:"template"`
+			} `yaml:"spec"`
+		} `yaml:"jobTemplate"`
 	} `yaml:"spec"`
+}
+
+type template struct {
+	Metadata meta    `yaml:"metadata"`
+	Spec     podSpec `yaml:"spec"`
 }
 
 type meta struct {
@@ -53,11 +69,10 @@ type container struct {
 	} `yaml:"resources"`
 }
 
-// FromManifest reads the first object of a Kubernetes manifest, YAML or JSON: a
-// Pod, or what has a pod template. Its annotations go into a copy of r. Errors have line
-// and column.
+// FromManifest reads the first object with containers of a Kubernetes manifest,
+// YAML or JSON: a Pod, or what has a pod template. Its annotations go into a copy of r.
+// Errors have line and column; that of a manifest with nothing in it is ErrEmpty.
 func FromManifest(in io.Reader, r Runtime) (Pod, Runtime, error) {
-	var m manifest
 	text, err := io.ReadAll(io.LimitReader(in, maxManifest+1))
 	switch {
 	case err != nil:
@@ -65,30 +80,13 @@ func FromManifest(in io.Reader, r Runtime) (Pod, Runtime, error) {
 	case len(text) > maxManifest:
 		return Pod{}, r, fmt.Errorf("1:1: the manifest is over %d bytes", maxManifest)
 	}
-	switch err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&m); {
-	case errors.Is(err, io.EOF):
-		return Pod{}, r, errors.New("1:1: the manifest is empty; write a Pod")
-	case err != nil:
-		return Pod{}, r, fmt.Errorf("1:1: not a manifest: %w", err)
+	spec, at, err := find(text)
+	if err != nil {
+		return Pod{}, r, err
 	}
-	spec, at := m.Spec.podSpec, m.Metadata
-	if t := m.Spec.Template; t != nil {
-		spec, at = t.Spec, t.Metadata
-	}
-	if len(spec.Containers) == 0 {
-		return Pod{}, r, fmt.Errorf("1:1: the %s has no containers; write a Pod, or what has a pod template", orObject(m.Kind))
-	}
-	var p Pod
-	all := spec.Containers
-	for _, c := range spec.InitContainers {
-		if c.RestartPolicy == "Always" { // a sidecar lives as long as the pod
-			all = append(all, c)
-		}
-	}
-	for _, c := range all {
-		if err := p.add(c); err != nil {
-			return Pod{}, r, err
-		}
+	p, err := spec.pod()
+	if err != nil {
+		return Pod{}, r, err
 	}
 	if r.VCPUs, err = annotation(at, AnnotationVCPUs, r.VCPUs); err != nil {
 		return Pod{}, r, err
@@ -97,38 +95,96 @@ func FromManifest(in io.Reader, r Runtime) (Pod, Runtime, error) {
 	return p, r, err
 }
 
-func orObject(kind string) string {
-	if kind == "" {
-		return "object"
+// find returns the pod of the first object that has containers.
+func find(text []byte) (podSpec, meta, error) {
+	var kinds []string
+	for d := yaml.NewDecoder(bytes.NewReader(text)); ; {
+		var m manifest
+		err := d.Decode(&m)
+		switch {
+		case errors.Is(err, io.EOF) && len(kinds) == 0:
+			return podSpec{}, meta{}, ErrEmpty
+		case errors.Is(err, io.EOF):
+			return podSpec{}, meta{}, fmt.Errorf("1:1: no containers in %s; write a Pod, or what has a pod template", strings.Join(kinds, ", "))
+		case err != nil:
+			return podSpec{}, meta{}, fmt.Errorf("1:1: not a manifest: %w", err)
+		}
+		spec, at := m.Spec.podSpec, m.Metadata
+		if t := cmp.Or(m.Spec.Template, m.Spec.JobTemplate.Spec.Template); t != nil {
+			spec, at = t.Spec, t.Metadata
+		}
+		if len(spec.Containers) > 0 {
+			return spec, at, nil
+		}
+		if len(kinds) < maxKinds {
+			kinds = append(kinds, cmp.Or(m.Kind, "an object"))
+		}
 	}
-	return kind
 }
 
-// add adds the resources of one container.
-func (p *Pod) add(c container) error {
+// pod is what the containers ask for together, as the kubelet adds it up: the
+// containers and sidecars, or a step of the start that asks for more. Each init
+// container is such a step, with the sidecars that run by then
+// (k8s.io/component-helpers/resource, PodLimits).
+func (s podSpec) pod() (Pod, error) {
+	var sidecars, start Pod
+	for _, c := range s.InitContainers {
+		one, err := c.pod()
+		if err != nil {
+			return Pod{}, err
+		}
+		if c.RestartPolicy == "Always" { // a sidecar lives as long as the pod
+			sidecars = sidecars.and(one)
+			continue
+		}
+		start = start.or(sidecars.and(one))
+	}
+	all := sidecars
+	for _, c := range s.Containers {
+		one, err := c.pod()
+		if err != nil {
+			return Pod{}, err
+		}
+		all = all.and(one)
+	}
+	all = all.or(start)
+	if all.MemoryLimit == math.MaxInt64 {
+		return Pod{}, errors.New("1:1: the memory limits together are over 8 EiB")
+	}
+	return all, nil
+}
+
+// and is two pods at once.
+func (p Pod) and(q Pod) Pod {
+	p.CPULimit += q.CPULimit
+	p.CPURequest += q.CPURequest
+	if p.MemoryLimit += q.MemoryLimit; p.MemoryLimit < 0 {
+		p.MemoryLimit = math.MaxInt64
+	}
+	p.Unbounded = p.Unbounded || q.Unbounded
+	return p
+}
+
+// or is one pod after the other.
+func (p Pod) or(q Pod) Pod {
+	return Pod{max(p.CPULimit, q.CPULimit), max(p.CPURequest, q.CPURequest), max(p.MemoryLimit, q.MemoryLimit), p.Unbounded || q.Unbounded}
+}
+
+// pod is a container alone.
+func (c container) pod() (Pod, error) {
 	limit, ok, err := quantity(c, c.Resources.Limits, "cpu")
 	if err != nil {
-		return err
+		return Pod{}, err
 	}
-	p.CPULimit += limit.AsApproximateFloat64()
-	p.Unbounded = p.Unbounded || !ok
-	request, ok, err := quantity(c, c.Resources.Requests, "cpu")
+	request, asked, err := quantity(c, c.Resources.Requests, "cpu")
 	if err != nil {
-		return err
+		return Pod{}, err
 	}
-	if !ok {
+	if !asked {
 		request = limit // the API server's default
 	}
-	p.CPURequest += request.AsApproximateFloat64()
 	memory, _, err := quantity(c, c.Resources.Limits, "memory")
-	if err != nil {
-		return err
-	}
-	p.MemoryLimit += memory.Value()
-	if p.MemoryLimit < 0 {
-		return errors.New("1:1: the memory limits together are over 8 EiB")
-	}
-	return nil
+	return Pod{limit.AsApproximateFloat64(), request.AsApproximateFloat64(), memory.Value(), !ok || limit.IsZero()}, err
 }
 
 // quantity reads one entry of limits or requests; false when it is not there.

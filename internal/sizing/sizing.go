@@ -36,9 +36,9 @@ const (
 
 // Pod is what a pod asks for. Zero means that it does not.
 type Pod struct {
-	CPULimit    float64 // cores, the sum over the containers that have one
+	CPULimit    float64 // cores, the sum over the containers that have one, or an init container's if that is more
 	CPURequest  float64 // cores; Kata disregards it
-	MemoryLimit int64   // bytes, the sum over the containers that have one
+	MemoryLimit int64   // bytes, as CPULimit
 	Unbounded   bool    // beside them a container has no CPU limit, so that the pod has no quota
 }
 

@@ -124,7 +124,7 @@ metadata:
 spec:
   runtimeClassName: kata
   initContainers:
-  - {name: once, resources: {limits: {cpu: 8}}}
+  - {name: once, resources: {limits: {cpu: 1, memory: 1Gi}}}
   - {name: mesh, restartPolicy: Always, resources: {limits: {cpu: 500m, memory: 1Gi}}}
   containers:
   - name: web
@@ -149,6 +149,37 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// TestInitContainers: they run one after another before the others, so that only the
+// one that asks for more than all of those counts; with the sidecars started before it.
+func TestInitContainers(t *testing.T) {
+	read := func(inits string) sizing.Pod {
+		t.Helper()
+		text := "kind: Service\n---\nkind: CronJob\nspec: {jobTemplate: {spec: {template: {spec: {initContainers: [" + inits + "],\n" +
+			"  containers: [{name: a, resources: {limits: {cpu: 1500m, memory: 1Gi}}}, {name: b, resources: {limits: {cpu: 1, memory: 1Gi}}}]}}}}}\n"
+		p, _, err := sizing.FromManifest(strings.NewReader(text), sizing.Runtime{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	const gib = 1 << 30
+	one := func(name, limits string) string { return "{name: " + name + ", resources: {limits: {" + limits + "}}}" }
+	mesh := "{name: mesh, restartPolicy: Always, resources: {limits: {cpu: 500m, memory: 1Gi}}}"
+	for inits, want := range map[string]sizing.Pod{
+		"":                                    {2.5, 2.5, 2 * gib, false},
+		one("small", "cpu: 2, memory: 1Gi"):   {2.5, 2.5, 2 * gib, false},
+		one("large", "cpu: 8, memory: 512Mi"): {8, 8, 2 * gib, false},
+		one("open", "memory: 16Gi"):           {2.5, 2.5, 16 * gib, true},
+		mesh:                                  {3, 3, 3 * gib, false},
+		mesh + ", " + one("large", "cpu: 8, memory: 8Gi"): {8.5, 8.5, 9 * gib, false},
+		one("large", "cpu: 8, memory: 8Gi") + ", " + mesh: {8, 8, 8 * gib, false},
+	} {
+		if d := cmp.Diff(want, read(inits)); d != "" {
+			t.Errorf("%s: (-want +got)\n%s", inits, d)
+		}
+	}
+}
+
 func TestManifestRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":          "empty",
@@ -156,6 +187,7 @@ func TestManifestRefused(t *testing.T) {
 		"kind: Pod\nspec: {containers: [{name: a, resources: {limits: {cpu: lots}}}]}":        `2:57: container "a": cpu "lots"`,
 		strings.Replace(pod, `"2"`, "2", 1):                                                   "6:56: annotation",
 		strings.Replace(pod, "4Gi", "-4Gi", 1):                                                "-4Gi",
+		"kind: Service\n---\nkind: Namespace\n":                                               "no containers in Service, Namespace",
 		"kind: Pod\nspec: {containers: {}}":                                                   "line 2",
 		"kind: Pod\n" + strings.Repeat("# long\n", 1<<18) + "spec: {containers: [{name: a}]}": "over",
 	} {
