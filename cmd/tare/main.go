@@ -9,10 +9,16 @@ import (
 	"context"
 	"io"
 	"os"
+
+	"tare/internal/guest"
 )
 
 func main() {
-	os.Exit(execute(context.Background(), os.Stdout, os.Stderr, os.Args[1:]))
+	args := os.Args[1:]
+	if guest.IsInit(os.Args) { // the kernel's own arguments are of no use here
+		args = []string{"internal", "guest"}
+	}
+	os.Exit(execute(context.Background(), os.Stdout, os.Stderr, args))
 }
 
 // execute is the whole program, so that tests can call it.

@@ -191,12 +191,25 @@ func (j *job) addPackages(ctx context.Context, u *unpacker) error {
 	if err := j.apt.prepare(); err != nil {
 		return err
 	}
-	debs, err := j.apt.resolve(ctx, j.recipe.Packages)
+	names, err := j.apt.choose(ctx, j.recipe.Packages)
 	if err != nil {
 		return err
 	}
-	j.builder.say("%s: fetching %d packages", j.recipe.Name, len(debs))
-	if err := j.apt.fetch(ctx, j.recipe.Packages); err != nil {
+	debs, err := j.apt.resolve(ctx, names)
+	if err != nil {
+		return err
+	}
+	if len(j.recipe.Only) > 0 {
+		if debs, err = matching(debs, j.recipe.Only); err != nil {
+			return err
+		}
+		j.builder.say("%s: fetching %d packages", j.recipe.Name, len(debs))
+		err = j.apt.download(ctx, debs)
+	} else {
+		j.builder.say("%s: fetching %d packages", j.recipe.Name, len(debs))
+		err = j.apt.fetch(ctx, names)
+	}
+	if err != nil {
 		return err
 	}
 	slices.SortFunc(debs, func(a, b deb) int { return strings.Compare(a.File, b.File) })

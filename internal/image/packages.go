@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -190,8 +191,67 @@ func (a apt) fetch(ctx context.Context, packages []string) error {
 	return err
 }
 
-func (a apt) run(ctx context.Context, args []string) ([]byte, error) {
+// choose returns of each word the first alternative that the distribution has for
+// this processor.
+func (a apt) choose(ctx context.Context, words []string) ([]string, error) {
+	var out []string
+	for _, w := range words {
+		alternatives := strings.Split(w, " | ")
+		for i, name := range alternatives {
+			if i < len(alternatives)-1 {
+				_, err := a.resolve(ctx, []string{name})
+				if errors.Is(err, errNoPackage) {
+					continue
+				}
+				if err != nil {
+					return nil, err
+				}
+			}
+			out = append(out, name)
+			break
+		}
+	}
+	return out, nil
+}
+
+// matching returns those whose name matches a pattern.
+func matching(debs []deb, patterns []string) ([]deb, error) {
+	var out []deb
+	for _, d := range debs {
+		if slices.ContainsFunc(patterns, func(p string) bool { ok, _ := path.Match(p, d.name()); return ok }) {
+			out = append(out, d)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("none of the %d packages has a name like only: %s", len(debs), strings.Join(patterns, ", "))
+	}
+	return out, nil
+}
+
+// download brings exactly these packages into our archive, those that are not
+// there.
+func (a apt) download(ctx context.Context, debs []deb) error {
+	dir := filepath.Join(a.dir, "debs")
+	args := append(a.options(), "-qq", "download", "--")
+	n := len(args)
+	for _, d := range debs {
+		if sum, err := hashPath(filepath.Join(dir, d.File)); err != nil || sum != d.SHA256 {
+			args = append(args, d.name()+"="+d.version())
+		}
+	}
+	if len(args) == n {
+		return nil
+	}
+	_, err := a.runIn(ctx, dir, args)
+	return err
+}
+
+func (a apt) run(ctx context.Context, args []string) ([]byte, error) { return a.runIn(ctx, "", args) }
+
+// runIn is run in a folder, which is where apt-get download writes to.
+func (a apt) runIn(ctx context.Context, dir string, args []string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "apt-get", args...) //nolint:gosec // our own arguments
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &limited{w: &stderr, left: 64 << 10}
@@ -203,6 +263,8 @@ func (a apt) run(ctx context.Context, args []string) ([]byte, error) {
 	}
 	return stdout.Bytes(), nil
 }
+
+var errNoPackage = errors.New("the distribution has no such package")
 
 // aptError puts what apt says into words with the next step.
 func aptError(said string, err error) error {
@@ -223,7 +285,7 @@ func aptError(said string, err error) error {
 	}
 	switch {
 	case has("Unable to locate package", "has no installation candidate"):
-		return fmt.Errorf("the distribution has no such package: %s; run apt-get update, or correct the list packages", text)
+		return fmt.Errorf("%w: %s; run apt-get update, or correct the list packages", errNoPackage, text)
 	case has("enough free space", "No space left", "Disk quota"):
 		return fmt.Errorf("the disk is full; make room (tare image prune), or name another --cache: %s", text)
 	case has("404  Not Found", "Hash Sum mismatch", "File has unexpected size"):

@@ -26,7 +26,8 @@ const (
 type Recipe struct {
 	Name     string
 	About    string            // one line
-	Packages []string          // of the distribution, with what they depend on, without what they recommend
+	Packages []string          // of the distribution, with what they depend on, without what they recommend; "a | b" is the first that it has
+	Only     []string          // path.Match patterns of names: of all these packages no other is taken
 	Programs []string          // of this host, with their libraries
 	Wheels   []Wheel           // from the package index: exactly these, nothing that they depend on
 	Files    []File            // from the folder of the recipe
@@ -73,7 +74,8 @@ func (e *Error) Error() string {
 
 var (
 	nameRE    = regexp.MustCompile(`^[a-z][a-z0-9]*([-_.][a-z0-9]+)*$`)
-	packageRE = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
+	packageRE = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+( \| [a-z0-9][a-z0-9+.-]+)*$`)
+	patternRE = regexp.MustCompile(`^([a-z0-9+.*?-]|\[[a-z0-9-]+\])+$`)
 	wheelRE   = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)==([0-9][A-Za-z0-9.+!_-]*)((?: sha256:[0-9a-f]{64})*)$`)
 	programRE = regexp.MustCompile(`^(/[A-Za-z0-9+._/-]+|[A-Za-z0-9+._][A-Za-z0-9+._-]*)$`)
 	envRE     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -142,7 +144,10 @@ func (p *parser) document(n *yaml.Node) {
 	p.fields(n, map[string]func(*yaml.Node){
 		"about": func(n *yaml.Node) { r.About = p.text(n) },
 		"packages": func(n *yaml.Node) {
-			r.Packages = p.words(n, packageRE, "the name of a Debian package, such as redis-server")
+			r.Packages = p.words(n, packageRE, "the name of a Debian package, such as redis-server, or several with | between them, of which the first there is will be taken")
+		},
+		"only": func(n *yaml.Node) {
+			r.Only = p.words(n, patternRE, "a pattern of names of packages, such as linux-image-*")
 		},
 		"programs": func(n *yaml.Node) { r.Programs = p.words(n, programRE, "a program of this host, such as sysbench") },
 		"wheels":   p.wheels,
@@ -158,6 +163,9 @@ func (p *parser) document(n *yaml.Node) {
 	}
 	if strings.ContainsAny(r.About, "\n\r") {
 		p.bad(n, "about: must be one line")
+	}
+	if len(p.errs) == 0 && len(r.Only) > 0 && len(r.Packages) == 0 {
+		p.bad(n, "only: chooses among packages:, and there are none")
 	}
 	if len(p.errs) == 0 && len(r.Packages)+len(r.Programs)+len(r.Wheels)+len(r.Files) == 0 {
 		p.bad(n, "the image would be empty; write packages:, programs:, wheels: or files:")

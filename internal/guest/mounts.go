@@ -1,0 +1,94 @@
+package guest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// mount is one mount(2), and the folder that it needs.
+type mount struct {
+	source, target, fstype string
+	flags                  uintptr
+	options                string
+}
+
+const quiet = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+
+// early is what the program itself needs, in the initramfs.
+func early() []mount {
+	return []mount{
+		{"devtmpfs", "dev", "devtmpfs", unix.MS_NOSUID, "mode=755"},
+		{"proc", "proc", "proc", quiet, ""},
+		{"sysfs", "sys", "sysfs", quiet, ""},
+	}
+}
+
+// inRoot is what is mounted in the root of the commands: what the other sandboxes
+// mount, with the same options (sandbox/process/mounts.go, sandbox/oci/bundle.go),
+// so that file systems never differ.
+func inRoot() []mount {
+	return []mount{
+		{"proc", "proc", "proc", quiet, ""},
+		{"sysfs", "sys", "sysfs", quiet | unix.MS_RDONLY, ""},
+		{"tmpfs", "dev", "tmpfs", unix.MS_NOSUID | unix.MS_STRICTATIME, "mode=755,size=65536k"},
+		{"devpts", "dev/pts", "devpts", unix.MS_NOSUID | unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620"},
+		{"shm", "dev/shm", "tmpfs", quiet, "mode=1777,size=65536k"},
+		{"tmpfs", "tmp", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=1777"},
+	}
+}
+
+// mountAll makes the mounts below root.
+func mountAll(root string, mounts []mount) error {
+	for _, m := range mounts {
+		target := filepath.Join(root, m.target)
+		if _, err := os.Stat(target); err != nil { // in a tmpfs of ours; images have theirs
+			if err := os.Mkdir(target, 0o755); err != nil { //nolint:gosec // as these folders are everywhere
+				return err
+			}
+		}
+		if err := unix.Mount(m.source, target, m.fstype, m.flags, m.options); err != nil {
+			return fmt.Errorf("mounting %s at %s: %w", m.fstype, target, err)
+		}
+	}
+	return nil
+}
+
+// devices fills dev with what the OCI specification requires of a runtime
+// (config-linux.md, "Default Devices"), less the terminals.
+func devices(dev string) error {
+	for name, minor := range map[string]uint32{"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9} {
+		path := filepath.Join(dev, name)
+		if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, minor))); err != nil { //nolint:gosec // small numbers
+			return fmt.Errorf("making %s: %w", path, err)
+		}
+		if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // as these devices are everywhere
+			return err
+		}
+	}
+	for name, target := range map[string]string{
+		"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx",
+	} {
+		if err := os.Symlink(target, filepath.Join(dev, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enter makes dir the root of this process, as switch_root(8) does.
+func enter(dir string) error {
+	if err := unix.Chdir(dir); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	if err := unix.Mount(".", "/", "", unix.MS_MOVE, ""); err != nil {
+		return fmt.Errorf("moving %s to /: %w", dir, err)
+	}
+	// All threads of this program share their root (CLONE_FS).
+	if err := unix.Chroot("."); err != nil {
+		return fmt.Errorf("chroot: %w", err)
+	}
+	return unix.Chdir("/")
+}

@@ -1,0 +1,160 @@
+package guest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// tree is where the root of the commands is mounted in the initramfs.
+const tree = "/tree"
+
+// setUp is OpSetUp. What fails leaves the machine half made: the host gives it up.
+func (m *machine) setUp(body json.RawMessage) (any, error) {
+	var s Setup
+	if err := json.Unmarshal(body, &s); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.done {
+		return nil, errOnce
+	}
+	m.done = true
+	now := unix.NsecToTimespec(s.Now.UnixNano())
+	if err := unix.ClockSettime(unix.CLOCK_REALTIME, &now); err != nil {
+		return nil, fmt.Errorf("cannot set the clock to %s: %w", s.Now, err)
+	}
+	if err := unix.Sethostname([]byte(s.Hostname)); err != nil {
+		return nil, fmt.Errorf("cannot set the host name %q: %w", s.Hostname, err)
+	}
+	if err := limits(); err != nil {
+		return nil, err
+	}
+	if err := network(s.Address, s.MTU); err != nil {
+		return nil, err
+	}
+	if err := m.mount(s.Root, tree); err != nil {
+		return nil, err
+	}
+	if err := mountAll(tree, inRoot()); err != nil {
+		return nil, err
+	}
+	if err := devices(path.Join(tree, "dev")); err != nil {
+		return nil, err
+	}
+	if s.Data != nil {
+		if err := m.mount(*s.Data, path.Join(tree, "data")); err != nil {
+			return nil, err
+		}
+	}
+	if err := enter(tree); err != nil {
+		return nil, err
+	}
+	return m.up()
+}
+
+// limits gives what is started here the limits of a service under systemd, which
+// containers and a host's own processes have; the kernel's own are those of 1991.
+func limits() error {
+	const cur, most, locked = 1024, 524288, 8 << 20
+	for resource, l := range map[int]unix.Rlimit{
+		unix.RLIMIT_NOFILE: {Cur: cur, Max: most}, unix.RLIMIT_MEMLOCK: {Cur: locked, Max: locked},
+	} {
+		if err := unix.Setrlimit(resource, &l); err != nil {
+			return fmt.Errorf("setrlimit: %w", err)
+		}
+	}
+	return nil
+}
+
+// deviceWithin is how long a device may take to appear.
+const deviceWithin = 5 * time.Second
+
+// mount mounts what the host offers.
+func (m *machine) mount(mt Mount, target string) error {
+	flags, source, fstype := uintptr(unix.MS_NODEV|unix.MS_RDONLY), mt.Source, "virtiofs"
+	if mt.Writable {
+		flags &^= unix.MS_RDONLY
+	}
+	switch mt.Kind {
+	case MountVirtiofs:
+	case MountBlock:
+		name, err := waitBlock(m.sys.FS(), mt.Source, deviceWithin)
+		if err != nil {
+			return err
+		}
+		source, fstype = path.Join("/dev", name), "ext4"
+	default:
+		return fmt.Errorf("a mount of the kind %q is not known, only %s and %s", mt.Kind, MountVirtiofs, MountBlock)
+	}
+	if err := os.MkdirAll(target, 0o755); err != nil { //nolint:gosec // a mount point
+		return err
+	}
+	if err := unix.Mount(source, target, fstype, flags, ""); err != nil {
+		if mt.Kind == MountVirtiofs && errors.Is(err, unix.EINVAL) {
+			err = fmt.Errorf("%w: the machine has no such tag", err)
+		}
+		return fmt.Errorf("mounting the %s %s at %s: %w", mt.Kind, mt.Source, target, err)
+	}
+	return nil
+}
+
+func waitBlock(sys fs.FS, serial string, within time.Duration) (string, error) {
+	for deadline := time.Now().Add(within); ; time.Sleep(time.Millisecond) {
+		name, err := findBlock(sys, serial)
+		if err == nil || time.Now().After(deadline) {
+			return name, err
+		}
+	}
+}
+
+// findBlock returns the block device with that serial, such as vda:
+// Documentation/ABI/testing/sysfs-block, "serial" of virtio_blk.
+func findBlock(sys fs.FS, serial string) (string, error) {
+	files, err := fs.Glob(sys, "block/*/serial")
+	if err != nil {
+		return "", err
+	}
+	var seen []string
+	for _, f := range files {
+		b, err := fs.ReadFile(sys, f)
+		if err != nil {
+			continue
+		}
+		s := strings.TrimSpace(string(b))
+		if s == serial {
+			return path.Base(path.Dir(f)), nil
+		}
+		seen = append(seen, fmt.Sprintf("%q", s))
+	}
+	return "", fmt.Errorf("no block device has the serial %q; there are %s", serial, strings.Join(seen, ", "))
+}
+
+// up tells what the machine is now.
+func (m *machine) up() (Up, error) {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return Up{}, err
+	}
+	cpus, err := onlineCPUs(m.sys.FS())
+	if err != nil {
+		return Up{}, err
+	}
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return Up{}, err
+	}
+	memory, err := memTotal(string(b))
+	if err != nil {
+		return Up{}, err
+	}
+	return Up{Kernel: unix.ByteSliceToString(name.Release[:]), CPUs: cpus, Memory: memory, Boot: m.began, Ready: m.ready.at}, nil
+}

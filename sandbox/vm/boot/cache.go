@@ -1,0 +1,200 @@
+package boot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tare/internal/image"
+)
+
+// Image is the recipe of the kernel's package.
+const Image = "guest-kernel"
+
+// Cache is the Source over the image cache. It is safe for concurrent use, also by
+// several processes.
+type Cache struct {
+	Images *image.Builder
+	Dir    string // of what is made here: DIGEST/vmlinuz and DIGEST/initramfs.cpio
+	Self   string // this program
+	Kernel string // a kernel of the user's in place of the package's; "" for none
+
+	mu   sync.Mutex
+	self string // SHA-256 of Self, once it was needed
+}
+
+// Names in the folder of a combination.
+const (
+	kernelFile    = "vmlinuz"
+	initramfsFile = "initramfs.cpio"
+)
+
+// format is part of every digest: raise it when the same inputs begin to give
+// another initramfs.
+const format = "tare-guest-1"
+
+// Get returns the files, making what is missing.
+func (c *Cache) Get(ctx context.Context) (Files, error) {
+	if c.Kernel != "" {
+		k, err := userKernel(c.Kernel)
+		if err != nil {
+			return Files{}, err
+		}
+		return c.files(k)
+	}
+	t, release, err := c.Images.Use(ctx, Image)
+	if err != nil {
+		return Files{}, err
+	}
+	defer release() // the kernel is copied
+	k, err := imageKernel(t)
+	if err != nil {
+		return Files{}, fmt.Errorf("image %s: %w", Image, err)
+	}
+	return c.files(k)
+}
+
+// Find does so without making or downloading a kernel.
+func (c *Cache) Find() (Files, bool, error) {
+	if c.Kernel != "" {
+		f, err := c.Get(context.Background())
+		return f, err == nil, err
+	}
+	if _, built, err := c.Images.Find(Image); err != nil || !built {
+		return Files{}, false, err
+	}
+	f, err := c.Get(context.Background())
+	return f, err == nil, err
+}
+
+// files returns what is made of a kernel and this program.
+func (c *Cache) files(k kernel) (Files, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.self == "" {
+		sum, err := hash(c.Self)
+		if err != nil {
+			return Files{}, err
+		}
+		c.self = sum
+	}
+	h := sha256.New()
+	for _, s := range append([]string{format, k.digest, c.self}, wanted()...) {
+		fmt.Fprintf(h, "%d:%s", len(s), s)
+	}
+	digest := hex.EncodeToString(h.Sum(nil))
+	dir := filepath.Join(c.Dir, digest)
+	f := Files{
+		Kernel: filepath.Join(dir, kernelFile), Initramfs: filepath.Join(dir, initramfsFile),
+		Version: k.version, Package: k.pkg, Digest: digest,
+	}
+	if _, err := os.Stat(dir); err != nil {
+		if err := c.make(dir, k); err != nil {
+			return Files{}, fmt.Errorf("cannot make the files that virtual machines start from: %w", err)
+		}
+	}
+	now := time.Now()
+	_ = os.Chtimes(dir, now, now) // the mark of use that prune reads
+	return f, c.prune(digest)
+}
+
+// make writes the files beside and renames.
+func (c *Cache) make(dir string, k kernel) (err error) {
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil { //nolint:gosec // no secret
+		return err
+	}
+	tmp, err := os.MkdirTemp(c.Dir, makingPrefix)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	modules, err := k.modules()
+	if err != nil {
+		return err
+	}
+	if err := copyFile(filepath.Join(tmp, kernelFile), k.image); err != nil {
+		return err
+	}
+	if err := writeProgram(filepath.Join(tmp, initramfsFile), c.Self, modules); err != nil {
+		return err
+	}
+	err = os.Rename(tmp, dir)
+	if errors.Is(err, fs.ErrExist) { // another process was faster
+		return nil
+	}
+	return err
+}
+
+const makingPrefix = ".making-"
+
+const (
+	keep    = 4         // combinations that stay, the last used
+	keepFor = time.Hour // a machine may be about to start from it
+)
+
+// prune removes the combinations that were not used for longest, and what killed
+// processes left.
+func (c *Cache) prune(used string) error {
+	entries, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return err
+	}
+	type entry struct {
+		name string
+		at   time.Time
+	}
+	var old []entry
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || e.Name() == used {
+			continue
+		}
+		old = append(old, entry{e.Name(), info.ModTime()})
+	}
+	slices.SortFunc(old, func(a, b entry) int { return b.at.Compare(a.at) })
+	for i, e := range old {
+		if (i >= keep-1 || strings.HasPrefix(e.name, makingPrefix)) && time.Since(e.at) > keepFor {
+			if err := os.RemoveAll(filepath.Join(c.Dir, e.name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func copyFile(to, from string) (err error) {
+	in, err := os.Open(from) //nolint:gosec // the kernel
+	if err != nil {
+		return err
+	}
+	defer in.Close()                                                      //nolint:errcheck // read only
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // no secret
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+func hash(file string) (string, error) {
+	f, err := os.Open(file) //nolint:gosec // this program, a kernel
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,73 @@
+package boot
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+
+	"github.com/u-root/u-root/pkg/cpio"
+
+	"tare/internal/guest"
+)
+
+// writeInitramfs writes a cpio archive, format newc, as
+// https://docs.kernel.org/driver-api/early-userspace/buffer-format.html has it: the
+// program as /init, the modules in order, and the few entries that a program needs
+// before it can mount anything. It is not compressed: unpacking costs seconds
+// without hardware virtualization.
+func writeInitramfs(w io.Writer, program io.ReaderAt, size int64, modules []module) error {
+	var order bytes.Buffer
+	for _, m := range modules {
+		fmt.Fprintf(&order, "%s.ko\n", m.name)
+	}
+	records := []cpio.Record{
+		cpio.Directory("dev", 0o755), cpio.Directory("proc", 0o755), cpio.Directory("sys", 0o755), cpio.Directory("tree", 0o755),
+		// The kernel opens the console before the program runs; the program's
+		// runtime wants null where that failed.
+		cpio.CharDev("dev/console", 0o600, 5, 1), cpio.CharDev("dev/null", 0o666, 1, 3),
+		cpio.Directory("modules", 0o755),
+		cpio.StaticFile(path.Join("modules", guest.OrderFile), order.String(), 0o644),
+	}
+	for _, m := range modules {
+		records = append(records, cpio.StaticRecord(m.code, cpio.Info{Name: "modules/" + m.name + ".ko", Mode: cpio.S_IFREG | 0o644}))
+	}
+	records = append(records, cpio.Record{
+		ReaderAt: io.NewSectionReader(program, 0, size),
+		Info:     cpio.Info{Name: guest.Init[1:], Mode: cpio.S_IFREG | 0o755, FileSize: uint64(size)}, //nolint:gosec // a file's size
+	})
+	out := cpio.Newc.Writer(w)
+	for i, r := range records {
+		r.Ino, r.NLink = uint64(i+1), 1 //nolint:gosec // a handful
+		if err := out.WriteRecord(r); err != nil {
+			return fmt.Errorf("%s: %w", r.Name, err)
+		}
+	}
+	return cpio.WriteTrailer(out)
+}
+
+// writeProgram makes the initramfs of the program at self.
+func writeProgram(file, self string, modules []module) (err error) {
+	f, err := os.Open(self) //nolint:gosec // this program
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // no secret
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	b := bufio.NewWriterSize(out, 1<<20)
+	if err := writeInitramfs(b, f, st.Size(), modules); err != nil {
+		return err
+	}
+	return b.Flush()
+}

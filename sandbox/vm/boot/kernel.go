@@ -1,0 +1,149 @@
+package boot
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tare/internal/image"
+)
+
+// kernel is one with its modules.
+type kernel struct {
+	image   string // the file
+	lib     string // lib/modules/VERSION; may be missing
+	version string
+	pkg     string // the package with its version, or the path that the user gave
+	digest  string
+}
+
+// KernelVariable names a kernel of the user's.
+const KernelVariable = "TARE_GUEST_KERNEL"
+
+// imageKernel is the one in an unpacked package.
+func imageKernel(t image.Tree) (kernel, error) {
+	k, err := treeKernel(t.Path)
+	if err != nil {
+		return kernel{}, err
+	}
+	k.digest = t.Digest
+	for _, p := range t.Packages {
+		if strings.HasPrefix(p, "linux-image-") && strings.Contains(p, k.version+"=") {
+			k.pkg = p
+		}
+	}
+	return k, nil
+}
+
+// treeKernel finds the kernel in a tree as packages install it: boot/vmlinuz-VERSION
+// and lib/modules/VERSION.
+func treeKernel(tree string) (kernel, error) {
+	images, err := filepath.Glob(filepath.Join(tree, "boot", "vmlinu[xz]-*"))
+	if err != nil {
+		return kernel{}, err
+	}
+	if len(images) == 0 {
+		return kernel{}, errors.New("there is no boot/vmlinuz-VERSION in it")
+	}
+	slices.Sort(images)
+	return beside(images[len(images)-1])
+}
+
+// beside finds the modules that belong to a kernel's file.
+func beside(file string) (kernel, error) {
+	_, version, ok := strings.Cut(filepath.Base(file), "-")
+	if !ok {
+		return kernel{}, fmt.Errorf("%s: name the file vmlinuz-VERSION, with its modules in ../lib/modules/VERSION", file)
+	}
+	lib := filepath.Join(filepath.Dir(file), "..", "lib", "modules", version)
+	return kernel{image: file, lib: lib, version: version}, nil
+}
+
+// userKernel is the one that a user gives: a file, or a tree that it is in.
+func userKernel(path string) (kernel, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return kernel{}, err
+	}
+	st, err := os.Stat(path)
+	var k kernel
+	switch {
+	case err != nil:
+	case st.IsDir():
+		k, err = treeKernel(path)
+	default:
+		k, err = beside(path)
+	}
+	if err == nil {
+		k.digest, err = k.hash()
+	}
+	if err != nil {
+		return kernel{}, fmt.Errorf("%s=%s: %w", KernelVariable, path, err)
+	}
+	k.pkg = k.image
+	return k, nil
+}
+
+// hash digests the kernel and the modules that are taken of it.
+func (k kernel) hash() (string, error) {
+	sum, err := hash(k.image)
+	if err != nil {
+		return "", err
+	}
+	files, err := findModules(k.lib)
+	if err != nil {
+		return "", err
+	}
+	list, err := order(files, wanted())
+	if err != nil {
+		return "", err
+	}
+	for _, m := range list {
+		s, err := hash(files[m.name])
+		if err != nil {
+			return "", err
+		}
+		sum += s
+	}
+	return sum, nil
+}
+
+// modules are those that the guest loads, in order.
+func (k kernel) modules() ([]module, error) {
+	files, err := findModules(k.lib)
+	if err != nil {
+		return nil, err
+	}
+	if files != nil {
+		if err := k.enough(files); err != nil {
+			return nil, err
+		}
+	}
+	return order(files, wanted())
+}
+
+// enough says which module is missing that a guest cannot do without.
+func (k kernel) enough(files map[string]string) error {
+	f, err := os.Open(filepath.Join(k.lib, "modules.builtin"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // not known; the guest will say
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	built, err := builtIn(f)
+	if err != nil {
+		return err
+	}
+	for _, n := range needed() {
+		if files[n] == "" && !built[n] {
+			return fmt.Errorf("the kernel %s has no %s, neither built in nor as a module in %s; take one for virtual machines, or name another by %s", k.version, n, k.lib, KernelVariable)
+		}
+	}
+	return nil
+}
