@@ -91,6 +91,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	r.Published = published.Compare(st, a.rule, a.summary)
 	r.Structural = a.shares(r)
 	r.Tables = a.tables(r)
+	r.CPUCosts = a.cpuCosts(r)
 	a.failures(r)
 	a.warnings(r)
 	r.Accelerators = a.accelerators(r)

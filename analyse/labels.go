@@ -1,6 +1,7 @@
 package analyse
 
 import (
+	"tare/analyse/cpucost"
 	"tare/record"
 )
 
@@ -10,3 +11,7 @@ import (
 func LabelNames() []string {
 	return []string{"collector", record.LabelSandbox, record.LabelResponse, record.LabelCall}
 }
+
+// SampleNames are the names of samples that Analyse looks at whatever labels they
+// have.
+func SampleNames() []string { return cpucost.SampleNames() }

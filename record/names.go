@@ -12,6 +12,7 @@ const (
 	SystemCalls     = "system_calls"      // counter of the collector calls; labels LabelCall and LabelEnd
 	SystemCallsLost = "system_calls_lost" // and of those without a name; label LabelEnd
 	CPUTime         = "cpu_time"          // counter of the collector proc; labels LabelEnd and LabelRole
+	CgroupCPU       = "cgroup_cpu"        // counter of the collector cgroup; label LabelEnd
 	// RoleUnattributed is the LabelRole of CPU time that an end's cgroups were charged,
 	// and that no thread's is known to be.
 	RoleUnattributed = "unattributed"

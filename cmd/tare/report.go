@@ -126,7 +126,7 @@ func (a *app) read(ctx context.Context, db *store.Store, want extent) (*analysed
 		return nil, err
 	}
 	out := &analysed{study: st}
-	pick := store.Pick{Labels: analyse.LabelNames(), NoHistograms: want == figures, Facts: analyse.FactNames()}
+	pick := store.Pick{Labels: analyse.LabelNames(), Names: analyse.SampleNames(), NoHistograms: want == figures, Facts: analyse.FactNames()}
 	if want != figures {
 		out.builder = document.New(st)
 	}

@@ -1,0 +1,85 @@
+package analyse
+
+import (
+	"slices"
+
+	"tare/analyse/cpucost"
+	"tare/record"
+	"tare/study"
+)
+
+// cpuCosts says what CPU a unit of work costs, in the strata that have a rate of
+// work.
+func (a *analysis) cpuCosts(r *Result) []cpucost.Cost {
+	ends := make(map[string][]string)
+	for _, e := range r.Ends {
+		for _, end := range e.Ends {
+			if end.Sandboxed {
+				ends[e.Stratum] = append(ends[e.Stratum], end.Role)
+			}
+		}
+	}
+	var strata []cpucost.Stratum
+	for i := range a.study.Strata {
+		s := &a.study.Strata[i]
+		w := a.study.WorkloadOf(i)
+		rate, ok := cpucost.RateOf(a.rates(w, s))
+		if !ok {
+			continue
+		}
+		if len(ends[s.Key]) == 0 {
+			ends[s.Key] = a.isolated(s)
+		}
+		x := cpucost.Stratum{Cost: cpucost.Cost{Workload: w.Label, Stratum: s.Key, Shared: s.Shared, Response: rate, Ends: ends[s.Key]}}
+		for j, c := range s.Cells {
+			x.Cells = append(x.Cells, cpucost.Cell{Treatment: a.study.Treatment(i, c).Key(), Cell: c, Baseline: j == s.Baseline, Trials: a.counting[c.Key()]})
+		}
+		strata = append(strata, x)
+	}
+	return cpucost.Build(a.rule, strata)
+}
+
+// rates are the responses that work may be counted by: those compared, then the
+// others that the workload has. The unit of one that nobody described is its
+// samples'.
+func (a *analysis) rates(w study.Workload, s *study.Stratum) []record.Response {
+	out := a.responses(w)
+	for i := range out {
+		if out[i].Unit != "" {
+			continue
+		}
+		for _, c := range s.Cells {
+			for _, t := range a.counting[c.Key()] {
+				if u := unitOf(t, out[i].Name); u != "" {
+					out[i].Unit = u
+				}
+			}
+		}
+	}
+	if a.describe != nil {
+		for _, r := range a.describe(w) {
+			if !slices.Contains(w.Responses, r.Name) {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// isolated are the ends in question of a stratum all of whose sandboxes are native,
+// such as one that compares processors: those that would be isolated.
+func (a *analysis) isolated(s *study.Stratum) []string {
+	for _, c := range s.Cells {
+		all := a.endsOf(c)
+		var out []string
+		for _, e := range all {
+			if study.Isolated(study.IsolateOf(c), e.Role, len(all)) {
+				out = append(out, e.Role)
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package cpucost
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"tare/analyse/stat"
+	"tare/record"
+)
+
+// Names of the samples that are read: rates over the measured window, in cores.
+const (
+	byRole  = record.CPUTime + record.RateSuffix
+	byGroup = record.CgroupCPU + record.RateSuffix
+)
+
+// harness is the role of tare's own threads and agent.
+const harness = "harness"
+
+// SampleNames are the names of the labelled samples that Build looks at. Whoever
+// loads trials for an analysis alone may leave other labelled ones out.
+func SampleNames() []string { return []string{byRole, byGroup} }
+
+// Stratum is what Build needs to know of one.
+type Stratum struct {
+	Cost  // without what Build finds out; its Response is the rate
+	Cells []Cell
+}
+
+// Cell is one treatment of a stratum.
+type Cell struct {
+	Treatment string
+	Cell      record.Cell
+	Baseline  bool
+	Trials    map[int]*record.Trial // the good ones that count, by block
+}
+
+// RateOf picks the response that work is counted by: the first that is a rate of
+// operations or bytes; false when there is none.
+func RateOf(responses []record.Response) (record.Response, bool) {
+	i := slices.IndexFunc(responses, func(r record.Response) bool {
+		return r.Unit == record.BytesPerSecond || r.Unit == record.PerSecond && r.Operation != ""
+	})
+	if i < 0 {
+		return record.Response{}, false
+	}
+	return responses[i], true
+}
+
+// unitOf names a unit of work and says how many of the rate's are in it.
+func unitOf(r record.Response) (name string, scale float64) {
+	if r.Unit == record.BytesPerSecond {
+		return "GB", 1e9
+	}
+	return r.Operation, 1
+}
+
+// Build makes the costs of all strata, in their order. Treatments without a trial
+// that has both CPU and rate are left out.
+func Build(rule stat.Rule, strata []Stratum) []Cost {
+	r := reader{labels: make(map[record.Labels]endRole)}
+	r.source = r.find(strata)
+	if r.source == "" {
+		return nil
+	}
+	var out []Cost
+	var sums []stat.Summary // beside out
+	var s2, df []float64
+	for i := range strata {
+		s := &strata[i]
+		base := map[int]float64{}
+		for j := range s.Cells {
+			if s.Cells[j].Baseline {
+				_, base = r.cost(s, &s.Cells[j])
+			}
+		}
+		for j := range s.Cells {
+			c, values := r.cost(s, &s.Cells[j])
+			if c.Trials == 0 {
+				continue
+			}
+			var sum stat.Summary
+			if !c.Baseline {
+				sum = stat.Summarise(pairs(base, values))
+				if c.Missing = sum.Undefined; sum.Undefined == "" && sum.N > 1 {
+					s2, df = append(s2, sum.Var), append(df, float64(sum.N-1))
+				}
+			}
+			out, sums = append(out, c), append(sums, sum)
+		}
+	}
+	prior := stat.Moderate(s2, df)
+	for i := range out {
+		if c := &out[i]; !c.Baseline {
+			c.Estimate = rule.Estimate(sums[i], prior)
+			c.Verdict, _, _ = rule.Judge(c.Estimate, record.Lower)
+		}
+	}
+	return out
+}
+
+// pairs puts together the blocks in which both have a value.
+func pairs(base, own map[int]float64) []stat.Pair {
+	var out []stat.Pair
+	for block, v := range own {
+		if b, ok := base[block]; ok {
+			out = append(out, stat.Pair{Base: b, Other: v})
+		}
+	}
+	return out
+}
+
+// reader reads CPU figures from trials.
+type reader struct {
+	source string
+	labels map[record.Labels]endRole // the same few texts, in every trial
+}
+
+type endRole struct{ end, role string }
+
+func (r *reader) of(l record.Labels) endRole {
+	e, ok := r.labels[l]
+	if !ok {
+		e = endRole{l.Get(record.LabelEnd), l.Get(record.LabelRole)}
+		r.labels[l] = e
+	}
+	return e
+}
+
+// find returns the source that a study's figures come from: one for all, or a
+// ratio would be between two ways of counting.
+func (r *reader) find(strata []Stratum) string {
+	source := ""
+	for i := range strata {
+		for _, c := range strata[i].Cells {
+			for _, t := range c.Trials {
+				for k := range t.Samples {
+					switch s := &t.Samples[k]; {
+					case s.Name == byRole && r.of(s.Labels).role != harness:
+						return FromRoles
+					case s.Name == byGroup:
+						source = FromCgroup
+					}
+				}
+			}
+		}
+	}
+	return source
+}
+
+// cost reads one treatment: all of it but the ratio, and the CPU seconds a unit of
+// work by block.
+func (r *reader) cost(s *Stratum, cell *Cell) (Cost, map[int]float64) {
+	c := s.Cost
+	c.Treatment, c.Cell, c.Baseline, c.Source = cell.Treatment, cell.Cell, cell.Baseline, r.source
+	var scale float64
+	c.Unit, scale = unitOf(c.Response)
+	roles := make(map[string]float64)
+	values := make(map[int]float64)
+	var cores, rates, each []float64
+	for _, block := range slices.Sorted(maps.Keys(cell.Trials)) {
+		t := cell.Trials[block]
+		rate, ok := t.Sample(c.Response.Name)
+		if !ok || !(rate > 0) || math.IsInf(rate, 0) || t.BelowNoise(c.Response.Name) {
+			continue
+		}
+		used, ok := r.cores(t, s.Ends, roles)
+		if !ok {
+			continue
+		}
+		v := used / rate * scale
+		values[block] = v
+		cores, rates, each = append(cores, used), append(rates, rate), append(each, v)
+	}
+	if c.Trials = len(each); c.Trials == 0 {
+		return c, values
+	}
+	c.Cores, c.Rate, c.Value = typical(cores), typical(rates), typical(each)
+	c.Roles = parts(roles, &c)
+	return c, values
+}
+
+// typical is the geometric mean, or the median where one value is zero.
+func typical(v []float64) float64 {
+	if m := stat.GeoMean(v); !math.IsNaN(m) {
+		return m
+	}
+	return stat.Median(v)
+}
+
+// cores adds up what the ends used in a trial, and adds it to the roles. It is
+// false where one of the ends has no figure: less would look cheaper.
+func (r *reader) cores(t *record.Trial, ends []string, roles map[string]float64) (sum float64, ok bool) {
+	have := make([]bool, len(ends))
+	name := byRole
+	if r.source == FromCgroup {
+		name = byGroup
+	}
+	add := func(do func(e endRole, v float64)) {
+		for i := range t.Samples {
+			s := &t.Samples[i]
+			if s.Name != name || math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
+				continue
+			}
+			if e := r.of(s.Labels); e.role != harness && slices.Contains(ends, e.end) {
+				do(e, s.Value)
+			}
+		}
+	}
+	add(func(e endRole, v float64) { have[slices.Index(ends, e.end)] = true; sum += v })
+	if len(ends) == 0 || slices.Contains(have, false) {
+		return 0, false
+	}
+	if r.source == FromRoles {
+		add(func(e endRole, v float64) { roles[e.role] += v })
+	}
+	return sum, true
+}
+
+// parts are the roles' parts of a cost.
+func parts(roles map[string]float64, c *Cost) []Role {
+	sum := 0.0
+	names := slices.Sorted(maps.Keys(roles))
+	for _, n := range names {
+		sum += roles[n]
+	}
+	if !(sum > 0) {
+		return nil
+	}
+	var out []Role
+	for _, n := range names {
+		if p := roles[n] / sum; p > 0 {
+			out = append(out, Role{Role: n, Part: p, Cores: p * c.Cores, Value: p * c.Value})
+		}
+	}
+	slices.SortStableFunc(out, func(x, y Role) int { return cmp.Compare(y.Part, x.Part) })
+	return out
+}
