@@ -9,6 +9,7 @@ package collect
 
 import (
 	"context"
+	"time"
 
 	"tare/record"
 	"tare/sandbox"
@@ -41,4 +42,14 @@ type Probe interface {
 	// as that is cheap, and at least once a second.
 	Read(dst []record.Sample) ([]record.Sample, error)
 	Close() error
+}
+
+// Stamped is a Probe whose figures have times of their own: they come from
+// elsewhere, some time after they were true. One Read may give several points of a
+// series, oldest first.
+type Stamped interface {
+	Probe
+	// Times tells when each sample of the last Read was true, on this host's clock, in
+	// the order in which Read appended them. It is valid until the next Read.
+	Times() []time.Time
 }

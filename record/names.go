@@ -27,6 +27,11 @@ const (
 	GuestRunnable = "guest_runnable"         // gauge: threads on a run queue or running
 	GuestMemory   = "guest_memory_available" // gauge, bytes
 	AgentCPU      = "agent_cpu"              // counter, seconds: of the agent in the guest
+	// GuestCores and GuestBusiest are samples of the measured time: what a guest's
+	// processors did together, LabelEnd and LabelMode, in cores; and of the one that was
+	// idle least the part of its time that it was not idle, LabelEnd.
+	GuestCores   = "guest_cores"
+	GuestBusiest = "guest_busiest"
 	// CPUQuota is a gauge of the collector cgroup: the cores that a limited group may use.
 	CPUQuota = "cpu_quota"
 

@@ -6,6 +6,7 @@ import (
 	"tare/collect"
 	"tare/collect/calls"
 	"tare/collect/cgroup"
+	"tare/collect/guest"
 	"tare/collect/proc"
 	"tare/collect/system"
 )
@@ -16,6 +17,7 @@ func Collectors() []collect.Collector {
 		proc.New(),
 		cgroup.New(),
 		system.New(),
+		guest.New(),
 	}
 }
 

@@ -215,6 +215,26 @@ type point struct {
 	labels record.Labels
 }
 
+// stamps checks a collect.Stamped's times for the samples of its last Read, and
+// returns them; of another probe they are all alike.
+func stamps(t *testing.T, p collect.Probe, samples []record.Sample) []time.Time {
+	t.Helper()
+	s, ok := p.(collect.Stamped)
+	if !ok {
+		return make([]time.Time, len(samples))
+	}
+	times := s.Times()
+	if len(times) != len(samples) {
+		t.Fatalf("%d times for %d samples", len(times), len(samples))
+	}
+	for i, at := range times {
+		if at.IsZero() || at.After(time.Now()) {
+			t.Errorf("%s is of %v, which is not yet or never was", samples[i].Name, at)
+		}
+	}
+	return times
+}
+
 func open(t *testing.T, c collect.Collector, scopes []sandbox.Scope) collect.Probe {
 	t.Helper()
 	p, err := c.Open(context.Background(), scopes)
@@ -246,14 +266,15 @@ func series(t *testing.T, s Subject) {
 			t.Fatalf("Read: %v", err)
 		}
 		fastest = min(fastest, time.Since(start))
-		once := map[point]bool{}
-		for _, x := range dst {
+		once := map[point]time.Time{}
+		times := stamps(t, p, dst)
+		for i, x := range dst {
 			at := point{x.Name, x.Labels}
 			check(t, x, described, kinds)
-			if once[at] {
-				t.Errorf("%s{%s} is given twice in one reading", x.Name, x.Labels)
+			if before, ok := once[at]; ok && !times[i].After(before) {
+				t.Errorf("%s{%s} is given twice in one reading, of the same time", x.Name, x.Labels)
 			}
-			once[at], seen[x.Name] = true, true
+			once[at], seen[x.Name] = times[i], true
 			if before, ok := last[at]; ok && x.Kind == record.Counter && x.Value < before {
 				t.Errorf("counter %s{%s} fell from %v to %v", x.Name, x.Labels, before, x.Value)
 			}

@@ -1,0 +1,215 @@
+// Package guest is the collector of what the kernel inside a virtual machine says
+// of itself: its processors, run queue, soft interrupts, memory, and what the agent
+// in it costs.
+//
+// The data path: 1. Open picks the scopes with a kernel of their own
+// (sandbox.Scope.Guest); 2. each Read takes the readings that have come since the
+// one before, and asks for the next, which it does not wait for; 3. every figure
+// is a sample, stamped with the time of its reading on this host's clock
+// (collect.Stamped); 4. counters that the kernel lets fall (idle and iowait,
+// proc_stat(5)) are held at their highest.
+//
+// The agent reads proc_stat(5), proc_meminfo(5) and /proc/softirqs in the guest
+// (Documentation/filesystems/proc.rst). A processor's line, in ticks of 10 ms:
+//
+//	cpu0 15587 0 4353 198676 393 0 99 119 0 0
+//
+// Time by the guest's clock is not time on a processor of the host: what the vCPU's
+// thread got is the collector proc's to tell.
+package guest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"tare/collect"
+	"tare/internal/held"
+	"tare/record"
+	"tare/sandbox"
+)
+
+// Collector is the collector; it keeps no state.
+type Collector struct{}
+
+// New makes the collector.
+func New() *Collector { return &Collector{} }
+
+var _ collect.Collector = (*Collector)(nil)
+
+// Name is the word in a study file.
+func (*Collector) Name() string { return "guest" }
+
+// About is one sentence for `tare list`.
+func (*Collector) About() string {
+	return "inside virtual machines: processors by mode, run queue, soft interrupts, memory, the agent's cost (Documentation/filesystems/proc.rst)"
+}
+
+const collectorCPU = "collector_cpu"
+
+// Series describes what Read returns.
+func (*Collector) Series() []record.Response {
+	return []record.Response{
+		{Name: record.GuestCPU, Unit: record.Second, Better: record.Neither, Help: "time of each of a guest's processors, by mode: user, system, idle, iowait, irq, softirq, steal"},
+		{Name: record.GuestSoftIRQs, Unit: record.Count, Better: record.Neither, Help: "soft interrupts on each of a guest's processors, by mode: net_rx, net_tx, block"},
+		{Name: record.GuestRunnable, Unit: record.Count, Better: record.Neither, Help: "threads on a run queue of the guest, or running"},
+		{Name: record.GuestMemory, Unit: record.Byte, Better: record.Higher, Help: "memory that can be had in the guest without swapping (MemAvailable)"},
+		{Name: record.AgentCPU, Unit: record.Second, Better: record.Lower, Help: "CPU of the agent in the guest"},
+		{Name: collectorCPU, Unit: record.Second, Better: record.Lower, Help: "CPU that asking and taking took on the host, up to the reading before"},
+	}
+}
+
+// Check is content everywhere: which sandboxes have a kernel of their own shows when
+// they run.
+func (*Collector) Check() error { return nil }
+
+// Open picks the guests. Without any the probe reads nothing.
+func (*Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Probe, error) {
+	p := &probe{}
+	for _, s := range scopes {
+		if s.Guest == nil {
+			continue
+		}
+		if slices.ContainsFunc(p.ends, func(e *end) bool { return e.name == s.End }) {
+			return nil, fmt.Errorf("guest collector: two guests of the end %s cannot be told apart", s.End)
+		}
+		p.ends = append(p.ends, &end{name: s.End, guest: s.Guest, own: labels(s.End), cpus: map[int]*processor{}})
+	}
+	return p, nil
+}
+
+// labels are those of an end, and such as pairs.
+func labels(end string, pairs ...string) record.Labels {
+	if end != "" {
+		pairs = append(pairs, record.LabelEnd, end)
+	}
+	if len(pairs) == 0 {
+		return ""
+	}
+	return record.MakeLabels(pairs...)
+}
+
+// end is one guest.
+type end struct {
+	name  string
+	guest sandbox.Guest
+	own   record.Labels
+	cpus  map[int]*processor
+	spent counter
+}
+
+// processor holds the labels and highest values of a guest's processor, which may
+// come and go.
+type processor struct {
+	time [nModes]counter
+	soft [nKinds]counter
+}
+
+// counter is a series that never falls.
+type counter struct {
+	labels record.Labels
+	high   float64
+}
+
+func (c *counter) rise(v float64) float64 {
+	c.high = max(c.high, v)
+	return c.high
+}
+
+// How many modes of time, and kinds of soft interrupts, a reading tells apart.
+const (
+	nModes = 7
+	nKinds = 3
+)
+
+// maxProcessors bounds for how many processors of a guest there are series.
+const maxProcessors = 1024
+
+func (e *end) cpu(number int) *processor {
+	c := e.cpus[number]
+	if c != nil || len(e.cpus) == maxProcessors {
+		return c
+	}
+	c = &processor{}
+	n := strconv.Itoa(number)
+	for i, m := range [nModes]string{"user", "system", "idle", "iowait", "irq", "softirq", "steal"} {
+		c.time[i].labels = labels(e.name, record.LabelCPU, n, record.LabelMode, m)
+	}
+	for i, k := range [nKinds]string{"net_rx", "net_tx", "block"} {
+		c.soft[i].labels = labels(e.name, record.LabelCPU, n, record.LabelMode, k)
+	}
+	e.cpus[number] = c
+	return c
+}
+
+type probe struct {
+	ends   []*end
+	times  []time.Time
+	meter  held.Meter
+	closed bool
+}
+
+var _ collect.Stamped = (*probe)(nil)
+
+// Times implements collect.Stamped.
+func (p *probe) Times() []time.Time { return p.times }
+
+// Read takes what has come and asks for the next.
+func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
+	if p.closed {
+		return dst, fmt.Errorf("guest collector: Read after Close: %w", os.ErrClosed)
+	}
+	p.meter.Start()
+	defer p.meter.Stop()
+	p.times = p.times[:0]
+	for _, e := range p.ends {
+		readings := e.guest.Take()
+		for i := range readings {
+			before := len(dst)
+			dst = e.append(dst, &readings[i])
+			p.stamp(readings[i].At, len(dst)-before)
+		}
+		e.guest.Ask()
+	}
+	p.stamp(time.Now(), 1)
+	return append(dst, record.Sample{Name: collectorCPU, Labels: "collector=guest", Unit: record.Second, Kind: record.Counter, Value: p.meter.Seconds()}), nil
+}
+
+func (p *probe) stamp(at time.Time, n int) {
+	for range n {
+		p.times = append(p.times, at)
+	}
+}
+
+// append adds the samples of one reading.
+func (e *end) append(dst []record.Sample, r *sandbox.GuestReading) []record.Sample {
+	for i := range r.CPUs {
+		c := &r.CPUs[i]
+		of := e.cpu(c.Number)
+		if of == nil {
+			continue
+		}
+		for i, v := range [nModes]float64{c.User, c.System, c.Idle, c.IOWait, c.IRQ, c.SoftIRQ, c.Steal} {
+			s := &of.time[i]
+			dst = append(dst, record.Sample{Name: record.GuestCPU, Labels: s.labels, Unit: record.Second, Kind: record.Counter, Value: s.rise(v)})
+		}
+		for i, v := range [nKinds]float64{c.NetRx, c.NetTx, c.Block} {
+			s := &of.soft[i]
+			dst = append(dst, record.Sample{Name: record.GuestSoftIRQs, Labels: s.labels, Unit: record.Count, Kind: record.Counter, Value: s.rise(v)})
+		}
+	}
+	return append(dst,
+		record.Sample{Name: record.GuestRunnable, Labels: e.own, Unit: record.Count, Kind: record.Gauge, Value: float64(r.Runnable)},
+		record.Sample{Name: record.GuestMemory, Labels: e.own, Unit: record.Byte, Kind: record.Gauge, Value: float64(r.Free)},
+		record.Sample{Name: record.AgentCPU, Labels: e.own, Unit: record.Second, Kind: record.Counter, Value: e.spent.rise(r.Spent.Seconds())},
+	)
+}
+
+// Close is idempotent; the guest is the sandbox's.
+func (p *probe) Close() error {
+	p.closed = true
+	return nil
+}
