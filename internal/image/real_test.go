@@ -54,6 +54,29 @@ func TestPackages(t *testing.T) {
 	}
 }
 
+// TestOnly: of packages with all that they depend on, those that the recipe
+// chooses, and of alternatives the first that there is.
+func TestOnly(t *testing.T) {
+	b := &Builder{Cache: t.TempDir(), Recipes: recipes("app", "packages: [tare-no-such-package | hostname | sed]\nonly: ['host*', 'libc[0-9]']\n")}
+	tree := mustFetch(t, b, "app")
+	var names []string
+	for _, p := range tree.Packages {
+		n, _, _ := strings.Cut(p, "=")
+		names = append(names, n)
+	}
+	if got := strings.Join(names, " "); got != "hostname libc6" {
+		t.Errorf("packages: %s", got)
+	}
+	debs, err := filepath.Glob(filepath.Join(b.Cache, "apt/debs/*.deb"))
+	if err != nil || len(debs) != 2 {
+		t.Errorf("fetched: %v %v", debs, err)
+	}
+	none := &Builder{Cache: t.TempDir(), Recipes: recipes("app", "packages: [hostname]\nonly: ['x*']\n")}
+	if _, err := none.Build(t.Context(), "app"); err == nil || !strings.Contains(err.Error(), "has a name like only: x*") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestDamagedPackage: what the archive did not sign is not unpacked.
 func TestDamagedPackage(t *testing.T) {
 	b := &Builder{Cache: t.TempDir(), Recipes: recipes("app", "packages: [gcc-12-base]\n")}

@@ -75,7 +75,7 @@ func (e *Error) Error() string {
 var (
 	nameRE    = regexp.MustCompile(`^[a-z][a-z0-9]*([-_.][a-z0-9]+)*$`)
 	packageRE = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+( \| [a-z0-9][a-z0-9+.-]+)*$`)
-	patternRE = regexp.MustCompile(`^([a-z0-9+.*?-]|\[[a-z0-9-]+\])+$`)
+	patternRE = regexp.MustCompile(`^([a-z0-9+.*?-]|\[([a-z0-9+](-[a-z0-9])?)+\])+$`)
 	wheelRE   = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)==([0-9][A-Za-z0-9.+!_-]*)((?: sha256:[0-9a-f]{64})*)$`)
 	programRE = regexp.MustCompile(`^(/[A-Za-z0-9+._/-]+|[A-Za-z0-9+._][A-Za-z0-9+._-]*)$`)
 	envRE     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

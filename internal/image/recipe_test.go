@@ -12,7 +12,8 @@ import (
 
 func TestParse(t *testing.T) {
 	got, err := Parse("app", "images/app/image.yaml", strings.NewReader(`about: an app
-packages: [libc6, g++]
+packages: [libc6, g++ | gcc]
+only: ['lib*', 'g[+c]*', 'linux-image-?']
 programs: [sh, /usr/bin/env]
 wheels: [numpy==2.3.4, "six==1.17.0 sha256:`+strings.Repeat("ab", 32)+`", "rich==15.0.0
   sha256:`+strings.Repeat("c", 64)+`
@@ -30,7 +31,7 @@ env: {LANG: C.UTF-8}
 		t.Fatal(err)
 	}
 	want := Recipe{
-		Name: "app", About: "an app", Packages: []string{"libc6", "g++"}, Programs: []string{"sh", "/usr/bin/env"},
+		Name: "app", About: "an app", Packages: []string{"libc6", "g++ | gcc"}, Only: []string{"lib*", "g[+c]*", "linux-image-?"}, Programs: []string{"sh", "/usr/bin/env"},
 		Wheels: []Wheel{{Name: "numpy", Version: "2.3.4"}, {"six", "1.17.0", []string{strings.Repeat("ab", 32)}}, {"rich", "15.0.0", []string{strings.Repeat("c", 64), strings.Repeat("d", 64)}}},
 		Files:  []File{{"a/b.js", "/app/b.js", 0o755}, {"c", "/c", 0o644}},
 		Links:  []Link{{"/usr/bin/x", "y"}},
@@ -51,6 +52,11 @@ func TestParseRefuses(t *testing.T) {
 		"about: x\npackagse: [a]":                              `f:2:1: there is no field "packagse"; there are about, `,
 		"about: x\npackages: sh":                               "f:2:11: here belongs a list",
 		"about: x\npackages: [-y]":                             `f:2:12: "-y" is not the name of a Debian package`,
+		"about: x\npackages: [aa |bb]":                         `f:2:12: "aa |bb" is not the name of a Debian package`,
+		"about: x\npackages: [aa | -y]":                        "is not the name of a Debian package",
+		"about: x\npackages: [aa]\nonly: [/x]":                 `f:3:8: "/x" is not a pattern of names of packages`,
+		"about: x\npackages: [aa]\nonly: ['[b-']":              "is not a pattern",
+		"about: x\nprograms: [sh]\nonly: [aa]":                 "only: chooses among packages:",
 		"about: x\npackages: [aa, aa]":                         "f:2:16: aa is there twice",
 		"about: x\nwheels: [numpy]":                            `f:2:10: "numpy" is not a wheel with its version`,
 		"about: x\nwheels: [a==1 sha256:ab]":                   "is not a wheel with its version",
@@ -139,8 +145,10 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		for _, p := range append(r.Packages, r.Programs...) {
-			if strings.HasPrefix(p, "-") || strings.ContainsAny(p, " \n") {
-				t.Errorf("%q would be taken for an option", p)
+			for name := range strings.SplitSeq(p, " | ") {
+				if name == "" || strings.HasPrefix(name, "-") || strings.ContainsAny(name, " \n") {
+					t.Errorf("%q would be taken for an option", p)
+				}
 			}
 		}
 		for _, w := range r.Wheels {
