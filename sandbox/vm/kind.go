@@ -39,14 +39,15 @@ type Config struct {
 
 // Kind is the kind `vm`.
 type Kind struct {
-	cfg Config
+	cfg    Config
+	within time.Duration // bounds a start
 
 	mu    sync.Mutex // while the host is tried out
 	accel string     // found by trying; "" before
 }
 
 // New returns the kind. Nothing is looked up yet.
-func New(cfg Config) *Kind { return &Kind{cfg: cfg} }
+func New(cfg Config) *Kind { return &Kind{cfg: cfg, within: bootWithin} }
 
 // Name implements sandbox.Kind.
 func (*Kind) Name() string { return "vm" }

@@ -41,7 +41,7 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 			err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
 		}
 	}()
-	ctx, cancel := context.WithTimeoutCause(ctx, bootWithin, fmt.Errorf("it had not started after %s", bootWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, k.within, fmt.Errorf("it had not started after %s", k.within))
 	defer cancel()
 	h := &hardware{
 		name: spec.Name, accel: i.accel, files: i.files,
@@ -122,6 +122,9 @@ func (i *instance) boot(ctx context.Context, h *hardware) (err error) {
 	}
 	if err := i.handedOver(); err != nil {
 		return err
+	}
+	for _, s := range i.shares {
+		go i.machine.needs(s)
 	}
 	return i.machine.greet(ctx)
 }

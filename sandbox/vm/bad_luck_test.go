@@ -1,0 +1,277 @@
+package vm
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/network"
+	"tare/internal/state/statetest"
+	"tare/sandbox"
+	"tare/sandbox/sandboxtest"
+	"tare/sandbox/vm/boot"
+)
+
+// realHost takes the host for a test with real machines.
+func realHost(t *testing.T) *Kind {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("boots machines")
+	}
+	statetest.HostLock(t)
+	k := kind(t)
+	if err := k.Check(t.Context()); err != nil {
+		t.Skip("no machines on this host: ", err)
+	}
+	return k
+}
+
+// badSpec is one of a small machine; nothing of it may be left at the test's end.
+func badSpec(t *testing.T) sandbox.Spec {
+	t.Helper()
+	name := fmt.Sprintf("bad-vm-%d-%d", os.Getpid(), time.Now().UnixNano()%1e6)
+	statetest.Unchanged(t, name)
+	dir := t.TempDir()
+	s := sandbox.Spec{
+		Name: name, Dir: filepath.Join(dir, "own"), Data: filepath.Join(dir, "data"), Root: sandboxtest.Root(t),
+		Options: map[string]string{paramMemory: "256"},
+	}
+	for _, d := range []string{s.Dir, s.Data} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func startVM(t *testing.T, k *Kind, s sandbox.Spec) *instance {
+	t.Helper()
+	i, err := k.start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 2 {
+			if err := i.Stop(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return i
+}
+
+// shell runs a shell in the machine and returns what the harness is told.
+func shell(ctx context.Context, i *instance, script string) (sandbox.Exit, string, error) {
+	var out bytes.Buffer
+	exit, err := i.Exec(ctx, sandbox.Command{Args: []string{"/bin/sh", "-c", script}, Stdout: &out, Stderr: &out})
+	return exit, out.String(), err
+}
+
+// soon is when whoever waits for a machine that has died must know.
+const soon = 20 * time.Second
+
+// tells holds that an error came in time and says what a user needs to know.
+func tells(t *testing.T, begun time.Time, err error, words ...string) {
+	t.Helper()
+	t.Logf("after %.1f s: %v", time.Since(begun).Seconds(), err)
+	if took := time.Since(begun); took > soon {
+		t.Errorf("it took %v", took)
+	}
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("the error does not say %q", w)
+		}
+	}
+}
+
+func TestGuestPanics(t *testing.T) {
+	k := realHost(t)
+	i := startVM(t, k, badSpec(t))
+	begun := time.Now()
+	_, out, err := shell(t.Context(), i, "echo c > /proc/sysrq-trigger; sleep 60")
+	tells(t, begun, err, "kernel panicked (sysrq triggered crash)", "its console ends with")
+	if out != "" {
+		t.Log(out)
+	}
+	// Whatever is asked then says so too, at once.
+	begun = time.Now()
+	_, _, err = shell(t.Context(), i, "true")
+	tells(t, begun, err, "kernel panicked")
+}
+
+// TestGuestMemoryIsFull: files in memory cannot be killed, so that in the end the
+// kernel panics, or what it kills is the shell.
+func TestGuestMemoryIsFull(t *testing.T) {
+	k := realHost(t)
+	i := startVM(t, k, badSpec(t))
+	begun := time.Now()
+	exit, out, err := shell(t.Context(), i, "i=0; while :; do cat /tare > /dev/shm/$i || exit 9; i=$((i+1)); done")
+	t.Logf("after %.1f s: %+v, %q, %v", time.Since(begun).Seconds(), exit, out, err)
+	if err == nil && !exit.OOM && exit.Code != 9 {
+		t.Error("neither the command nor the machine was out of memory")
+	}
+	if err != nil && !strings.Contains(err.Error(), "memory") {
+		t.Errorf("the error does not speak of memory: %v", err)
+	}
+}
+
+func TestGuestLosesItsChannel(t *testing.T) {
+	k := realHost(t)
+	i := startVM(t, k, badSpec(t))
+	begun := time.Now()
+	// The driver lets go of the device, and the port with it.
+	_, out, err := shell(t.Context(), i, `cd /sys/bus/virtio/drivers/virtio_console && for d in virtio*; do echo "$d" > unbind; done; sleep 60`)
+	t.Log(out)
+	tells(t, begun, err, "closed its channel")
+}
+
+func TestGuestStandsStill(t *testing.T) {
+	k := realHost(t)
+	i := startVM(t, k, badSpec(t))
+	if err := i.machine.qmp.Run(t.Context(), "stop", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	begun := time.Now()
+	_, _, err := shell(ctx, i, "true")
+	tells(t, begun, err)
+}
+
+// killed ends a process of the machine in the middle of a command.
+func killed(t *testing.T, i *instance, pid int) (time.Time, error) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := shell(t.Context(), i, "while :; do cat /tare > /dev/null; done")
+		ended <- err
+	}()
+	time.Sleep(300 * time.Millisecond)
+	begun := time.Now()
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		return begun, err
+	case <-time.After(soon):
+		t.Fatal("a command in a machine that was killed does not end")
+		return begun, nil
+	}
+}
+
+func TestQEMUIsKilled(t *testing.T) {
+	k := realHost(t)
+	i := startVM(t, k, badSpec(t))
+	begun, err := killed(t, i, i.machine.proc.Pid)
+	tells(t, begun, err, "QEMU has ended (signal: killed)")
+}
+
+func TestVirtiofsdIsKilled(t *testing.T) {
+	k := realHost(t)
+	for n, tag := range []string{tagRoot, tagData} {
+		t.Run(tag, func(t *testing.T) {
+			i := startVM(t, k, badSpec(t))
+			begun, err := killed(t, i, i.shares[n].proc.Pid)
+			tells(t, begun, err, "virtiofsd for "+tag+" has ended (signal: killed)")
+		})
+	}
+}
+
+// TestBootFails: machines that never get as far as the agent.
+func TestBootFails(t *testing.T) {
+	k := realHost(t)
+	good, err := k.cfg.Boot.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, init string
+		says       []string
+	}{
+		// A script cannot be run without a shell: the kernel finds no init.
+		{"panics", "#!/bin/sh\n", []string{"kernel panicked", "its console ends with"}},
+		{"hangs", hangs(), []string{"had not started after 15s", "still here", "its console ends with"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bad := good
+			bad.Initramfs = filepath.Join(t.TempDir(), "initramfs.cpio")
+			if err := os.WriteFile(bad.Initramfs, archive(t, c.init), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			k := New(Config{Boot: given(bad), StateDir: k.cfg.StateDir, CacheDir: k.cfg.CacheDir})
+			k.within = 15 * time.Second
+			begun := time.Now()
+			i, err := k.Start(t.Context(), badSpec(t))
+			if err == nil {
+				_ = i.Stop(context.Background())
+			}
+			tells(t, begun, err, c.says...)
+		})
+	}
+}
+
+// given is a Source of files that are there.
+type given boot.Files
+
+func (g given) Get(context.Context) (boot.Files, error) { return boot.Files(g), nil }
+func (g given) Find() (boot.Files, bool, error)         { return boot.Files(g), true, nil }
+
+func TestTapIsInUse(t *testing.T) {
+	k := realHost(t)
+	b, err := network.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := badSpec(t)
+	if s.Network, err = b.Attach(s.Name); err != nil {
+		t.Fatal(err)
+	}
+	taken, err := network.Tap(s.Network, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	_, err = k.Start(t.Context(), s)
+	tells(t, begun, err, "is in use by process", "end that process")
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	startVM(t, k, s) // it is not in use any more
+}
+
+// TestQEMUThatIsNone has a program in QEMU's place.
+func TestQEMUThatIsNone(t *testing.T) {
+	for name, c := range map[string]struct{ script, says string }{
+		"old":    {"echo 'QEMU emulator version 4.2.1 (Debian 1:4.2-3)'", "QEMU 4.2.1 (Debian 1:4.2-3) is too old"},
+		"other":  {"echo hello", "its --version is not QEMU's"},
+		"broken": {"echo no such library >&2; exit 127", "exit status 127"},
+		"silent": {"sleep 60", "--version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "qemu-system-x86_64"), []byte("#!/bin/sh\n"+c.script+"\n"), 0o700); err != nil { //nolint:gosec // it is to be run
+				t.Fatal(err)
+			}
+			t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+			begun := time.Now()
+			_, err := kind(t).Start(t.Context(), sandbox.Spec{Name: "bad-vm-qemu"})
+			tells(t, begun, err, c.says, "apt-get install")
+		})
+	}
+}
