@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,22 +20,29 @@ import (
 	"tare/sandbox/vm/boot"
 )
 
-// realHost takes the host for a test with real machines.
-func realHost(t *testing.T) *Kind {
+// host takes the host for a test with real machines.
+func host(t *testing.T) *Kind {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("boots machines")
 	}
 	statetest.HostLock(t)
 	k := kind(t)
-	if err := k.Check(t.Context()); err != nil {
-		t.Skip("no machines on this host: ", err)
+	works.Do(func() { noMachines = k.Check(t.Context()) })
+	if noMachines != nil {
+		t.Skip("no machines on this host: ", noMachines)
 	}
 	return k
 }
 
-// badSpec is one of a small machine; nothing of it may be left at the test's end.
-func badSpec(t *testing.T) sandbox.Spec {
+// One trial boot is enough for all tests.
+var (
+	works      sync.Once
+	noMachines error
+)
+
+// spec is one of a small machine; nothing of it may be left at the test's end.
+func spec(t *testing.T) sandbox.Spec {
 	t.Helper()
 	name := fmt.Sprintf("bad-vm-%d-%d", os.Getpid(), time.Now().UnixNano()%1e6)
 	statetest.Unchanged(t, name)
@@ -95,8 +103,8 @@ func tells(t *testing.T, begun time.Time, err error, words ...string) {
 }
 
 func TestGuestPanics(t *testing.T) {
-	k := realHost(t)
-	i := startVM(t, k, badSpec(t))
+	k := host(t)
+	i := startVM(t, k, spec(t))
 	begun := time.Now()
 	_, out, err := shell(t.Context(), i, "echo c > /proc/sysrq-trigger; sleep 60")
 	tells(t, begun, err, "kernel panicked (sysrq triggered crash)", "its console ends with")
@@ -112,8 +120,8 @@ func TestGuestPanics(t *testing.T) {
 // TestGuestMemoryIsFull: files in memory cannot be killed, so that in the end the
 // kernel panics, or what it kills is the shell.
 func TestGuestMemoryIsFull(t *testing.T) {
-	k := realHost(t)
-	i := startVM(t, k, badSpec(t))
+	k := host(t)
+	i := startVM(t, k, spec(t))
 	begun := time.Now()
 	exit, out, err := shell(t.Context(), i, "i=0; while :; do cat /tare > /dev/shm/$i || exit 9; i=$((i+1)); done")
 	t.Logf("after %.1f s: %+v, %q, %v", time.Since(begun).Seconds(), exit, out, err)
@@ -126,8 +134,8 @@ func TestGuestMemoryIsFull(t *testing.T) {
 }
 
 func TestGuestLosesItsChannel(t *testing.T) {
-	k := realHost(t)
-	i := startVM(t, k, badSpec(t))
+	k := host(t)
+	i := startVM(t, k, spec(t))
 	begun := time.Now()
 	// The driver lets go of the device, and the port with it.
 	_, out, err := shell(t.Context(), i, `cd /sys/bus/virtio/drivers/virtio_console && for d in virtio*; do echo "$d" > unbind; done; sleep 60`)
@@ -136,8 +144,8 @@ func TestGuestLosesItsChannel(t *testing.T) {
 }
 
 func TestGuestStandsStill(t *testing.T) {
-	k := realHost(t)
-	i := startVM(t, k, badSpec(t))
+	k := host(t)
+	i := startVM(t, k, spec(t))
 	if err := i.machine.qmp.Run(t.Context(), "stop", nil, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -171,17 +179,17 @@ func killed(t *testing.T, i *instance, pid int) (time.Time, error) {
 }
 
 func TestQEMUIsKilled(t *testing.T) {
-	k := realHost(t)
-	i := startVM(t, k, badSpec(t))
+	k := host(t)
+	i := startVM(t, k, spec(t))
 	begun, err := killed(t, i, i.machine.proc.Pid)
 	tells(t, begun, err, "QEMU has ended (signal: killed)")
 }
 
 func TestVirtiofsdIsKilled(t *testing.T) {
-	k := realHost(t)
+	k := host(t)
 	for n, tag := range []string{tagRoot, tagData} {
 		t.Run(tag, func(t *testing.T) {
-			i := startVM(t, k, badSpec(t))
+			i := startVM(t, k, spec(t))
 			begun, err := killed(t, i, i.shares[n].proc.Pid)
 			tells(t, begun, err, "virtiofsd for "+tag+" has ended (signal: killed)")
 		})
@@ -190,7 +198,7 @@ func TestVirtiofsdIsKilled(t *testing.T) {
 
 // TestBootFails: machines that never get as far as the agent.
 func TestBootFails(t *testing.T) {
-	k := realHost(t)
+	k := host(t)
 	good, err := k.cfg.Boot.Get(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +220,7 @@ func TestBootFails(t *testing.T) {
 			k := New(Config{Boot: given(bad), StateDir: k.cfg.StateDir, CacheDir: k.cfg.CacheDir})
 			k.within = 15 * time.Second
 			begun := time.Now()
-			i, err := k.Start(t.Context(), badSpec(t))
+			i, err := k.Start(t.Context(), spec(t))
 			if err == nil {
 				_ = i.Stop(context.Background())
 			}
@@ -228,7 +236,7 @@ func (g given) Get(context.Context) (boot.Files, error) { return boot.Files(g), 
 func (g given) Find() (boot.Files, bool, error)         { return boot.Files(g), true, nil }
 
 func TestTapIsInUse(t *testing.T) {
-	k := realHost(t)
+	k := host(t)
 	b, err := network.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +246,7 @@ func TestTapIsInUse(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s := badSpec(t)
+	s := spec(t)
 	if s.Network, err = b.Attach(s.Name); err != nil {
 		t.Fatal(err)
 	}
