@@ -24,6 +24,15 @@ import (
 // Options say what a kind is exempt from, with a reason each in the kind's test.
 type Options struct {
 	Fake bool // nothing runs and nothing is on the host: only life and names are tested
+	// Machine: the sandbox has a kernel of its own. Its commands are no threads of the host's.
+	Machine bool
+	// Slow: a start takes seconds. Tests that only look share a sandbox, and Launch is not
+	// tried in both modes everywhere.
+	Slow bool
+	// CPUOverhead is what the kind adds to a CPU limit for itself, in cores.
+	CPUOverhead float64
+	// Params are the kind's options in every Spec.
+	Params map[string]string
 	// FreshNames makes names that no sandbox on the host has; nil: from the test's.
 	FreshNames func() string
 }
@@ -34,6 +43,9 @@ type suite struct {
 	opts   Options
 	root   string
 	serial int
+
+	shared     sandbox.Instance // see any
+	sharedSpec sandbox.Spec
 }
 
 // Run tests a kind. The test binary's TestMain must call Main.
@@ -45,6 +57,7 @@ func Run(t *testing.T, kind sandbox.Kind, opts Options) {
 			t.Skipf("this host lacks something: %v", err)
 		}
 		s.root = Root(t)
+		s.share(t)
 	}
 	for _, test := range []struct {
 		name string
@@ -108,7 +121,34 @@ func (s *suite) spec(t *testing.T) sandbox.Spec {
 			t.Errorf("left in the sandbox's directory: %v", left)
 		}
 	})
-	return sandbox.Spec{Name: name, Dir: own, Root: s.root, Data: data}
+	return sandbox.Spec{Name: name, Dir: own, Root: s.root, Data: data, Options: s.opts.Params}
+}
+
+// share starts the sandbox of the tests that only look, where a start is slow.
+func (s *suite) share(t *testing.T) {
+	t.Helper()
+	if s.opts.Slow {
+		s.sharedSpec = s.spec(t)
+		s.shared = s.start(t, s.sharedSpec)
+	}
+}
+
+// any returns a running sandbox that the test leaves as it is.
+func (s *suite) any(t *testing.T) (sandbox.Instance, sandbox.Spec) {
+	t.Helper()
+	if s.shared != nil {
+		return s.shared, s.sharedSpec
+	}
+	spec := s.spec(t)
+	return s.start(t, spec), spec
+}
+
+// modes are the modes of Launch that tests of something else try.
+func (s *suite) modes() []sandbox.LaunchMode {
+	if s.opts.Slow {
+		return []sandbox.LaunchMode{sandbox.Whole}
+	}
+	return []sandbox.LaunchMode{sandbox.Whole, sandbox.Phased}
 }
 
 // start starts a sandbox that is stopped with the test.

@@ -50,7 +50,7 @@ func (s *suite) writableRoot(t *testing.T) {
 	if !ok {
 		return
 	}
-	for _, mode := range []sandbox.LaunchMode{sandbox.Whole, sandbox.Phased} {
+	for _, mode := range s.modes() {
 		spec := s.spec(t)
 		spec.Upper = upper(t)
 		var out, said bytes.Buffer

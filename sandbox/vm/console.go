@@ -48,11 +48,15 @@ func (c *console) close() {
 	<-c.done
 }
 
-// explain adds the console's end to an error, and first what it means.
-func (c *console) explain(err error) error {
+// explain adds the console's end to an error, and first what it means. On the console
+// of a guest that is well there is nothing.
+func (c *console) explain(err error, booting bool) error {
 	lines := lastLines(c.tail.String())
-	if len(lines) == 0 {
+	switch {
+	case len(lines) == 0 && booting:
 		return fmt.Errorf("%w; its console is empty", err)
+	case len(lines) == 0:
+		return err
 	}
 	for _, l := range lines {
 		if _, panicked, ok := strings.Cut(l, "Kernel panic - not syncing: "); ok {

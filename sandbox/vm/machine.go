@@ -24,8 +24,8 @@ type machine struct {
 	proc    *spawn.Process
 	cmd     *exec.Cmd
 	qmp     *qmp.Client
-	client  *agent.Client
-	channel net.Conn // to the agent
+	client  *agent.Client // nil before the hello
+	channel net.Conn      // to the agent
 	console *console
 	said    spawn.Tail // on standard error
 	stderr  *spawn.Sink
@@ -125,6 +125,13 @@ func (m *machine) event(e qmp.Event) {
 	}
 }
 
+// needs ends the channel when a daemon ends: a guest whose files are gone waits for
+// them for ever, and so would whoever waits for the guest.
+func (m *machine) needs(s *share) {
+	<-s.proc.Done()
+	_ = m.channel.Close()
+}
+
 // endsSoon is how long explain waits for QEMU's end: a guest whose kernel panics
 // loses its agent a moment before QEMU sees it.
 const endsSoon = time.Second
@@ -146,7 +153,7 @@ func (m *machine) explain(err error) error {
 			err = fmt.Errorf("%w; the guest has closed its channel", err)
 		}
 	}
-	return m.console.explain(fmt.Errorf("%w%s", err, spawn.Says(&m.said)))
+	return m.console.explain(fmt.Errorf("%w%s", err, spawn.Says(&m.said)), m.client == nil)
 }
 
 // off lets the guest end itself, which it does when its channel ends, and waits.

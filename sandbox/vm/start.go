@@ -57,10 +57,13 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 	if err = i.boot(ctx, h); err == nil {
 		err = i.setUp(ctx)
 	}
-	if err != nil {
-		return nil, i.explain(err)
+	if err == nil {
+		return i, nil
 	}
-	return i, nil
+	if ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return nil, i.explain(err)
 }
 
 // serveFiles gives the machine its root and /data.

@@ -53,10 +53,10 @@ func (v virtiofsd) args(dir string) ([]string, error) {
 	}
 	out := []string{"--fd=3", "--thread-pool-size=1", fmt.Sprintf("--rlimit-nofile=%d", min(files.Max, 1_000_000))}
 	if v.rust {
-		return append(out, "--cache=auto", "--announce-submounts", "--shared-dir="+dir), nil
+		return append(out, "--log-level=warn", "--cache=auto", "--announce-submounts", "--shared-dir="+dir), nil
 	}
 	source := strings.NewReplacer(`\`, `\\`, ",", `\,`).Replace(dir)
-	return append(out, "-o", "cache=auto", "-o", "announce_submounts", "-o", "source="+source), nil
+	return append(out, "-o", "log_level=warn", "-o", "cache=auto", "-o", "announce_submounts", "-o", "source="+source), nil
 }
 
 // share is a directory that a virtiofsd serves to a machine.

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"tare/internal/guest"
+	"tare/internal/image"
+	"tare/internal/image/imagetest"
+	"tare/internal/sizing"
 	"tare/sandbox/sandboxtest"
 	"tare/sandbox/vm/boot"
 )
@@ -26,18 +29,18 @@ func kind(t testing.TB) *Kind {
 	}
 	cache := filepath.Join(os.TempDir(), "tare-test-vm")
 	return New(Config{
-		Boot: &boot.Cache{Dir: filepath.Join(cache, "boot"), Self: self, Kernel: os.Getenv(boot.KernelVariable)}, StateDir: "/run/tare/test-vm", CacheDir: cache,
+		Boot:     &boot.Cache{Images: &image.Builder{Cache: imagetest.Cache}, Dir: filepath.Join(cache, "boot"), Self: self, Kernel: os.Getenv(boot.KernelVariable)},
+		StateDir: "/run/tare/test-vm", CacheDir: cache,
 	})
 }
 
-func TestFirst(t *testing.T) {
-	k := kind(t)
-	inst, err := k.Start(t.Context(), sandboxtestSpec(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Log(inst.Facts(), inst.(*instance).Boot())
-	if err := inst.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+func TestContract(t *testing.T) {
+	sandboxtest.Run(t, kind(t), sandboxtest.Options{
+		Machine: true, Slow: true,
+		// The quota is the limit and what QEMU and the daemons may use.
+		CPUOverhead: sizing.Overhead,
+		// The guest's own kernel kills for memory, when all that it has is taken: what it boots
+		// with and the limit. So that it is soon taken, it boots with little.
+		Params: map[string]string{paramMemory: "256"},
+	})
 }
