@@ -55,12 +55,11 @@ func gate(args []string) error {
 		return errors.New("for the agent's own use: PATH NAME [ARGUMENT...]")
 	}
 	unix.CloseOnExec(gateFD)
-	if err := become(args[0], args[1:]); err != nil {
-		return errors.Join(err, note(gateNote{Error: err.Error()}))
-	}
-	return nil
+	err := become(args[0], args[1:])
+	return errors.Join(err, note(gateNote{Error: text(err.Error())}))
 }
 
+// become returns only why it did not.
 func become(path string, args []string) error {
 	// The program's first pages are read while there is time. Whether it can be
 	// run is for execve to say.
@@ -154,11 +153,11 @@ func gateCommand(b startBody) (cmd *exec.Cmd, g *gated, child *os.File, err erro
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("a gate for %s: %w", b.Args[0], err)
 	}
-	child = os.NewFile(uintptr(fds[1]), "gate") //nolint:gosec // a descriptor
+	child = os.NewFile(uintptr(fds[1]), "gate")
 	if err := unix.SetNonblock(fds[0], true); err != nil {
 		return nil, nil, nil, errors.Join(fmt.Errorf("a gate for %s: %w", b.Args[0], err), unix.Close(fds[0]), child.Close())
 	}
-	g = &gated{conn: os.NewFile(uintptr(fds[0]), "gate"), done: make(chan struct{})}   //nolint:gosec // likewise
+	g = &gated{conn: os.NewFile(uintptr(fds[0]), "gate"), done: make(chan struct{})}
 	cmd = exec.Command(self, append([]string{"internal", "gate", path}, b.Args...)...) //nolint:gosec // this program
 	cmd.Args[0] = "tare"
 	cmd.ExtraFiles = []*os.File{child}

@@ -37,7 +37,7 @@ const maxCommands = 256
 // Trait is what an agent is told of the sandbox that it is in.
 type Trait int
 
-// OwnKernel: the kernel is the sandbox's alone, so that what it counts as killed for
+// OwnKernel says that the kernel is the sandbox's alone: what it counts as killed for
 // memory was killed in the sandbox.
 const OwnKernel Trait = 1
 

@@ -43,6 +43,8 @@ const (
 	// of its own kernel, seconds; LabelEnd, and LabelPhase start or stop.
 	ClockOffset      = "clock_offset"
 	ClockUncertainty = "clock_uncertainty"
+	// ClockDrift is the code of a warning: those two looks do not agree.
+	ClockDrift = "clock-drift"
 	// StartSkew is a sample without labels: seconds from the first to the last start of
 	// the roles that were to start together.
 	StartSkew = "start_skew"

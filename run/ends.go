@@ -23,6 +23,9 @@ type end struct {
 	inst    sandbox.Instance
 	started time.Time     // when inst was there
 	cost    record.Labels // of its start and stop times
+	begun   time.Time     // when its command began, if it was gated
+	clock   sandbox.Clock // of inst, as it was at clockAt
+	clockAt time.Time
 }
 
 // networked tells whether a role's sandboxes have a place on the bridge.
@@ -185,7 +188,12 @@ func (t *trial) start(ctx context.Context) error {
 		t.sample("sandbox_start", en.cost, time.Since(began))
 		for k, v := range inst.Facts() {
 			t.rec.Facts[en.role.Name+"."+k] = v
+			if k == record.FactAccelerator {
+				t.whereAccelerated(en, v)
+			}
 		}
+		t.boot(en)
+		t.clock(ctx, en, clockStart)
 	}
 	return nil
 }

@@ -127,6 +127,7 @@ func (t *trial) foreground(ctx context.Context, g *group) error {
 	var until <-chan struct{} // nil unless a role says when its measured time is over
 	n := 0
 	from := t.elapsed()
+	opened := t.makeGate()
 	for _, en := range t.ends {
 		if en.role.Background {
 			continue
@@ -141,12 +142,20 @@ func (t *trial) foreground(ctx context.Context, g *group) error {
 	}
 	warmed := time.NewTimer(warm)
 	defer warmed.Stop()
+	if opened != nil {
+		warmed.Stop() // it counts from the common start
+	}
 	w := window{}
 	var first error
 	early := false // first is a background role's
 	for n > 0 {
 		var err error
 		select {
+		case <-opened:
+			opened = nil
+			if at := t.gate.Moment(); !at.IsZero() {
+				warmed.Reset(time.Until(at) + warm)
+			}
 		case <-warmed.C:
 			if w.to == 0 {
 				w.from = t.sampler.mark()
@@ -158,7 +167,12 @@ func (t *trial) foreground(ctx context.Context, g *group) error {
 		case err = <-g.early:
 			early = early || first == nil
 		}
-		if err != nil && first == nil {
+		switch {
+		case err == nil:
+		case errors.Is(err, sandbox.ErrGate):
+			// The one that failed before the gate ends by itself, and says why.
+			first = cmp.Or(first, err)
+		case first == nil || errors.Is(first, sandbox.ErrGate):
 			first = err
 			cancel(errOther)
 		}
@@ -167,6 +181,7 @@ func (t *trial) foreground(ctx context.Context, g *group) error {
 		w.to = t.sampler.mark()
 	}
 	t.recordRun(from, w)
+	t.keepSkew()
 	if first != nil && !early {
 		first = g.cause(first)
 	}
@@ -195,9 +210,15 @@ func (t *trial) do(ctx context.Context, en *end, stdout, stderr *output) error {
 // exec runs a role's command in its started sandbox and judges its exit. A
 // background role is told to end, and how it then does is no failure of it.
 func (t *trial) exec(ctx context.Context, en *end, stdout, stderr *output, background bool) error {
-	exit, err := en.inst.Exec(ctx, sandbox.Command{
-		Args: t.addressed(en.role.Args), Env: en.role.Env, Stdout: stdout, Stderr: stderr,
-	})
+	cmd := sandbox.Command{Args: t.addressed(en.role.Args), Env: en.role.Env, Stdout: stdout, Stderr: stderr}
+	if !background {
+		cmd.Gate = t.gate
+	}
+	exit, err := en.inst.Exec(ctx, cmd)
+	if !exit.Start.IsZero() {
+		en.begun = exit.Start
+		stdout.began = exit.Start.Sub(t.rec.Start)
+	}
 	if background && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && err == nil && !exit.OOM {
 		t.farewell(en, exit)
 		return nil

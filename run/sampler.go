@@ -17,7 +17,7 @@ import (
 type sampler struct {
 	start  time.Time
 	probes []namedProbe
-	series map[seriesKey]*record.Series
+	series map[seriesKey]*line
 	failed map[string]error // by collector; the first error ends it
 	buf    []record.Sample
 	marks  chan chan time.Duration // asks for a reading now; it answers with its time
@@ -30,6 +30,12 @@ type namedProbe struct {
 	name  string
 	probe collect.Probe
 	often bool
+}
+
+// line is a series as it grows.
+type line struct {
+	record.Series
+	stamped bool // its points have times of their own, see collect.Stamped
 }
 
 type seriesKey struct {
@@ -49,7 +55,7 @@ func (t *trial) openSampler(ctx context.Context) {
 		}
 	}
 	s := &sampler{
-		start: t.rec.Start, series: map[seriesKey]*record.Series{}, failed: map[string]error{},
+		start: t.rec.Start, series: map[seriesKey]*line{}, failed: map[string]error{},
 		marks: make(chan chan time.Duration), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	for _, c := range t.collectors() {
@@ -112,8 +118,9 @@ func everything(namedProbe) bool { return true }
 func usual(p namedProbe) bool    { return !p.often }
 func often(p namedProbe) bool    { return p.often }
 
-// read appends one point to every series of the chosen probes. All samples of one
-// reading bear the time at which it began, which read returns.
+// read appends what the chosen probes say to their series. All samples of one
+// reading bear the time at which it began, which read returns, but for those of a
+// collect.Stamped.
 func (s *sampler) read(chosen func(namedProbe) bool) (at time.Duration) {
 	at = time.Since(s.start)
 	for _, p := range s.probes {
@@ -125,19 +132,36 @@ func (s *sampler) read(chosen func(namedProbe) bool) (at time.Duration) {
 			s.failed[p.name] = err
 			continue
 		}
+		var times []time.Time
+		st, stamped := p.probe.(collect.Stamped)
+		if stamped {
+			times = st.Times()
+		}
 		for i := range s.buf {
 			x := &s.buf[i]
 			k := seriesKey{x.Name, x.Labels}
 			sr := s.series[k]
 			if sr == nil {
-				sr = &record.Series{Name: x.Name, Labels: x.Labels, Unit: x.Unit, Kind: x.Kind}
+				sr = &line{Series: record.Series{Name: x.Name, Labels: x.Labels, Unit: x.Unit, Kind: x.Kind}, stamped: stamped}
 				s.series[k] = sr
 			}
-			sr.T = append(sr.T, at)
-			sr.V = append(sr.V, x.Value)
+			was := at
+			if stamped {
+				was = times[i].Sub(s.start)
+			}
+			sr.add(was, x.Value)
 		}
 	}
 	return at
+}
+
+// add appends a point. A stamp that goes back, by a better estimate of a clock, is
+// left out.
+func (l *line) add(at time.Duration, v float64) {
+	if n := len(l.T); l.stamped && n > 0 && at <= l.T[n-1] {
+		return
+	}
+	l.T, l.V = append(l.T, at), append(l.V, v)
 }
 
 // closeSampler takes a last reading, closes the probes and turns the series
@@ -166,48 +190,10 @@ func (t *trial) closeSampler() {
 	})
 	for _, k := range keys {
 		sr := s.series[k]
-		t.evidence.Series = append(t.evidence.Series, *sr)
+		t.evidence.Series = append(t.evidence.Series, sr.Series)
 		if sr.Labels.Get("tid") == "" { // single threads are for looking at, not for summing up
 			t.rec.Samples = append(t.rec.Samples, summarise(sr, t.window)...)
 		}
 	}
-}
-
-// summarise reduces a series to values over the window: a counter to its rate
-// (a counter of CPU seconds to cores), a gauge to its mean and maximum. A
-// counter that began within the window began at zero: what it counts, such as
-// the threads of a role, was not there before. An empty window gives nothing.
-func summarise(s *record.Series, w window) []record.Sample {
-	from, _ := slices.BinarySearch(s.T, w.from)
-	to, _ := slices.BinarySearch(s.T, w.to+1)
-	if w.to <= w.from || from >= to {
-		return nil
-	}
-	sample := func(suffix string, u record.Unit, v float64) record.Sample {
-		return record.Sample{Name: s.Name + suffix, Labels: s.Labels, Unit: u, Kind: record.Value, Value: v}
-	}
-	switch s.Kind {
-	case record.Counter:
-		first := s.V[from]
-		if from == 0 && s.T[0] > w.from {
-			first = 0
-		}
-		rate := (s.V[to-1] - first) / (w.to - w.from).Seconds()
-		unit := record.Unit(string(s.Unit) + "/s")
-		switch s.Unit {
-		case record.Second:
-			unit = record.Cores
-		case record.Count:
-			unit = record.PerSecond
-		}
-		return []record.Sample{sample(record.RateSuffix, unit, rate)}
-	case record.Gauge:
-		sum, top := 0.0, s.V[from]
-		for _, v := range s.V[from:to] {
-			sum += v
-			top = max(top, v)
-		}
-		return []record.Sample{sample("_mean", s.Unit, sum/float64(to-from)), sample("_max", s.Unit, top)}
-	}
-	return nil
+	t.rec.Samples = append(t.rec.Samples, guestFigures(t.rec.Samples)...)
 }

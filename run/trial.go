@@ -12,6 +12,7 @@ import (
 
 	"tare/plan"
 	"tare/record"
+	"tare/sandbox"
 	"tare/study"
 	"tare/workload"
 )
@@ -43,6 +44,7 @@ type trial struct {
 	sampler  *sampler
 	outputs  []*output
 	window   window
+	gate     *sandbox.Gate // of foreground roles that start together; nil: none
 
 	mu       sync.Mutex // roles make sandboxes at the same time
 	networks []string   // names that are attached, in that order
@@ -195,6 +197,7 @@ func (t *trial) end(ctx context.Context) {
 			if en.inst == nil {
 				continue
 			}
+			t.clock(ctx, en, clockStop)
 			began := time.Now()
 			warn("sandbox "+en.spec.Name, en.inst.Stop(ctx))
 			took := time.Since(began)

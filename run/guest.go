@@ -1,0 +1,125 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/record"
+	"tare/sandbox"
+)
+
+// boot tells in which steps a sandbox came up, where it knows.
+func (t *trial) boot(en *end) {
+	b, ok := en.inst.(sandbox.Booter)
+	if !ok {
+		return
+	}
+	for _, p := range b.Boot() {
+		t.sample(record.SandboxBoot, record.MakeLabels(
+			record.LabelEnd, en.role.Name, record.LabelSandbox, en.kind.Name(), record.LabelPhase, p.Name), p.Took)
+	}
+}
+
+// whereAccelerated adds how a machine's processors were had to where an end ran.
+func (t *trial) whereAccelerated(en *end, accelerator string) {
+	if accelerator != "" {
+		t.rec.Facts[en.role.Name+".where"] += " (" + strings.ToUpper(accelerator) + ")"
+	}
+}
+
+// When a clock is looked at.
+const (
+	clockStart = "start"
+	clockStop  = "stop"
+)
+
+// clockTime bounds one look at a sandbox's clock.
+const clockTime = time.Second
+
+// Clocks may part so far without a word: two crystals are some 50 ppm apart, and
+// what either adjusts comes to it.
+const (
+	driftMargin = time.Millisecond
+	driftRate   = 200e-6
+)
+
+// clock records how the clock of a sandbox with a kernel of its own relates to
+// this host's. The second look says whether the sandbox's time was the host's.
+func (t *trial) clock(ctx context.Context, en *end, when string) {
+	g := en.inst.Scope().Guest
+	if g == nil || when == clockStop && t.rec.Status == record.Failed {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, clockTime)
+	defer cancel()
+	c, err := g.Clock(ctx)
+	if err != nil {
+		t.rec.Warnings = append(t.rec.Warnings, record.Warning{Code: "clock", Text: fmt.Sprintf("%s at its %s: %v", en.role.Name, when, err)})
+		return
+	}
+	labels := record.MakeLabels(record.LabelEnd, en.role.Name, record.LabelPhase, when)
+	t.sample(record.ClockOffset, labels, c.Offset)
+	t.sample(record.ClockUncertainty, labels, c.Uncertainty)
+	now := time.Now()
+	if when == clockStop && !en.clockAt.IsZero() {
+		if w := drift(en.role.Name, en.clock, c, now.Sub(en.clockAt)); w != nil {
+			t.rec.Warnings = append(t.rec.Warnings, *w)
+		}
+	}
+	en.clock, en.clockAt = c, now
+}
+
+// drift is the warning that two looks at a clock deserve, or nil.
+func drift(role string, first, last sandbox.Clock, apart time.Duration) *record.Warning {
+	by := last.Offset - first.Offset
+	allowed := first.Uncertainty + last.Uncertainty + driftMargin + time.Duration(driftRate*float64(apart))
+	if by.Abs() <= allowed {
+		return nil
+	}
+	way := "fell behind" // more is to be added to it
+	if by < 0 {
+		way = "ran ahead of"
+	}
+	return &record.Warning{Code: record.ClockDrift, Text: fmt.Sprintf("the clock in the sandbox of %s %s the host's by %s in %s; what was timed in there is wrong by as much",
+		role, way, by.Abs().Round(10*time.Microsecond), apart.Round(100*time.Millisecond))}
+}
+
+// guestFigures sums up what the rates of single processors of guests say.
+func guestFigures(rates []record.Sample) []record.Sample {
+	type key struct{ end, of string }
+	modes, all, idle := map[key]float64{}, map[key]float64{}, map[key]float64{}
+	for i := range rates {
+		s := &rates[i]
+		if s.Name != record.GuestCPU+record.RateSuffix {
+			continue
+		}
+		end, cpu, mode := s.Labels.Get(record.LabelEnd), s.Labels.Get(record.LabelCPU), s.Labels.Get(record.LabelMode)
+		modes[key{end, mode}] += s.Value
+		all[key{end, cpu}] += s.Value
+		if mode == "idle" || mode == "iowait" {
+			idle[key{end, cpu}] += s.Value
+		}
+	}
+	// The guest's own time counts, which need not pass as fast as the host's.
+	busiest := map[string]float64{}
+	for k, whole := range all {
+		if whole > 0 {
+			busiest[k.end] = max(busiest[k.end], 1-idle[k]/whole)
+		}
+	}
+	var out []record.Sample
+	add := func(name string, u record.Unit, v float64, labels ...string) {
+		out = append(out, record.Sample{Name: name, Labels: record.MakeLabels(labels...), Unit: u, Kind: record.Value, Value: v})
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(modes), func(a, b key) int { return strings.Compare(a.end+"\x00"+a.of, b.end+"\x00"+b.of) }) {
+		add(record.GuestCores, record.Cores, modes[k], record.LabelEnd, k.end, record.LabelMode, k.of)
+	}
+	for _, end := range slices.Sorted(maps.Keys(busiest)) {
+		add(record.GuestBusiest, record.Fraction, busiest[end], record.LabelEnd, end)
+	}
+	return out
+}
