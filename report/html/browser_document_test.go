@@ -25,6 +25,7 @@ type shape struct {
 	plain     bool                // without histograms and series
 	name      func(string) string // what becomes of each name; nil: itself
 	series    document.ReadSeries // nil: those of made
+	window    bool                // trials of two seconds, of which 1.4 are measured
 }
 
 // boxes are the levels of the compared factor with what each does to a time.
@@ -107,6 +108,10 @@ func (s shape) document(t testing.TB) *document.Document {
 		r := rand.New(rand.NewPCG(uint64(n.Seq), uint64(n.Attempt)))
 		tr := record.Trial{Seq: n.Seq, Block: n.Block, Attempt: n.Attempt, Session: int64(1 + n.Seq/200), Cell: n.Cell, Status: record.OK, Start: at, Duration: time.Second}
 		at = at.Add(1100 * time.Millisecond)
+		if s.window {
+			tr.Duration = 2 * time.Second
+			tr.Phases = []record.Phase{{Name: "start", Duration: 400 * time.Millisecond}, {Name: "run", Offset: 400 * time.Millisecond, Duration: 1400 * time.Millisecond}}
+		}
 		if box == name("flaky") {
 			tr.Status, tr.Failure = record.Failed, &record.Failure{Phase: "start", Kind: "died", Reason: name("it died"), Tail: name("its last words")}
 		} else {

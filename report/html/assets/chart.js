@@ -76,6 +76,57 @@
     return ch;
   };
 
+  // pieces draws many rows as several charts below each other: no canvas is endless,
+  // and print breaks pages between them. It returns what draws rows, so many a
+  // chart; build(width, piece, all, more) makes one.
+  Tare.pieces = (host, name, room, build) => {
+    const charts = [];
+    return (all, size, more) => {
+      const parts = [];
+      for (let i = 0; i < all.length; i += size) parts.push(all.slice(i, i + size));
+      while (charts.length > parts.length) {
+        const c = charts.pop();
+        c.dispose();
+        c.node.remove();
+      }
+      while (charts.length < parts.length) {
+        const c = Tare.chart({ room: room(parts[charts.length].length), name, build: (width) => build(width, c.rows, c.all, c.more) });
+        charts.push(c);
+        host.append(c.node);
+      }
+      charts.forEach((c, i) => {
+        Object.assign(c, { rows: parts[i], all, more });
+        c.update();
+      });
+    };
+  };
+
+  // rowRoom is the room that the names of rows get at the left, rowAxis the axis of
+  // them; on a narrow screen they stand above their bars.
+  Tare.narrow = (width) => width < 620;
+  Tare.rowRoom = (names, width) => (Tare.narrow(width) ? 6 : Math.min(0.42 * width, Math.max(140, 28 + Math.max(...names.map(Tare.textWidth)))));
+  Tare.rowAxis = (names, width, left) => {
+    const narrow = Tare.narrow(width);
+    return {
+      type: "category",
+      inverse: true,
+      data: names.map(Tare.plain),
+      axisLine: { show: false },
+      axisTick: { show: false },
+      axisLabel: {
+        inside: narrow,
+        color: Tare.css("--ink"),
+        fontSize: 12.5,
+        margin: narrow ? 2 : 12,
+        verticalAlign: narrow ? "bottom" : "middle",
+        padding: narrow ? [0, 0, 11, 0] : 0,
+        interval: 0,
+        formatter: (v) => Tare.cutTo(v, narrow ? width - 30 : left - 20),
+      },
+      z: 5,
+    };
+  };
+
   // drawCharts draws what is in view, in print everything.
   Tare.drawCharts = () => {
     for (const ch of all) {

@@ -84,6 +84,29 @@
     return Tare.scaleAt(side(i), 0.12 + 0.88 * Math.min(1, Math.abs(i.ln) / Math.log(cap)));
   };
 
+  // hatch is a fill of stripes: one way, the other, both, upright, level, squares.
+  const slopes = [[[0, 6, 6, 0]], [[0, 0, 6, 6]], [[0, 6, 6, 0], [0, 0, 6, 6]], [[3, 0, 3, 6]], [[0, 3, 6, 3]], [[3, 0, 3, 6], [0, 3, 6, 3]]];
+  Tare.hatches = slopes.length;
+  Tare.hatch = (colour, n = 0, ground) => {
+    const c = document.createElement("canvas");
+    c.width = c.height = 6;
+    const g = c.getContext("2d");
+    if (ground) {
+      g.fillStyle = ground;
+      g.fillRect(0, 0, 6, 6);
+    }
+    g.strokeStyle = colour;
+    g.lineWidth = 1.6;
+    for (const [x1, y1, x2, y2] of slopes[n % slopes.length])
+      for (const d of x1 === x2 || y1 === y2 ? [0] : [-6, 0, 6]) {
+        g.beginPath();
+        g.moveTo(x1 + d, y1);
+        g.lineTo(x2 + d, y2);
+        g.stroke();
+      }
+    return { image: c, repeat: "repeat" };
+  };
+
   const luminance = (hex) => {
     const [r, g, b] = rgb(hex).map((v) => {
       v /= 255;

@@ -125,16 +125,20 @@
   };
   Tare.levelOf = levelOf;
 
-  Tare.levelsText = (cell) => cell.map((l) => `${l.factor}=${l.value}`).join(" ");
+  // levelName is a level as every report writes it: a virtual machine with what ran
+  // its processors, as in vm (TCG). The analysis says it (analyse.Result.LevelName).
+  let machines = new Map();
+  Tare.levelName = (l) => (l.factor === "sandbox" && machines.get(l.value)) || l.value;
+  Tare.levelsText = (cell) => cell.map((l) => `${l.factor}=${Tare.levelName(l)}`).join(" ");
 
   // treatmentName is the level of the compared factor, and what is nested below
   // it with its name.
   Tare.treatmentName = (cell) =>
     cell.length
-      ? cell[0].value +
+      ? Tare.levelName(cell[0]) +
         cell
           .slice(1)
-          .map((l) => ` ${l.factor}=${l.value}`)
+          .map((l) => ` ${l.factor}=${Tare.levelName(l)}`)
           .join("")
       : "";
 
@@ -155,6 +159,7 @@
   Tare.index = (doc) => {
     const res = doc.result;
     const compared = res.comparisons || [];
+    machines = new Map((res.accelerators || []).map((a) => [a.sandbox, a.name]));
     const fixed = fixedLevels(compared);
     const fixedNames = new Set(fixed.map((l) => l.factor));
     const treatments = [...(res.treatments || [])].sort((a, b) => Number(b.baseline) - Number(a.baseline));

@@ -155,7 +155,7 @@
       Tare.el(
         "dl",
         { class: "facts levels" },
-        c.cell.map((l) => term(l.factor, l.value)),
+        c.cell.map((l) => term(l.factor, Tare.levelName(l))),
       ),
     );
     for (const f of c.failures || [])

@@ -157,7 +157,7 @@
           picker(`f${n}`, f.name, f.lacking ? [...f.levels, Tare.none] : f.levels, (s, set) => {
             if (set.size) s.pick.set(f.name, set);
             else s.pick.delete(f.name);
-          }),
+          }, (v) => Tare.levelName({ factor: f.name, value: v })),
           (s) => s.pick.get(f.name) || new Set(),
         ),
       ),
@@ -237,7 +237,7 @@
   let show = null;
   Tare.renderFilters = () => {
     const D = Tare.data;
-    const shape = JSON.stringify([D.factors.map((f) => [f.name, f.levels, f.lacking]), D.responses, D.kinds]);
+    const shape = JSON.stringify([D.factors.map((f) => [f.name, f.levels, f.lacking]), D.responses, D.kinds, D.res.accelerators]);
     if (shape !== built || !show) {
       built = shape;
       show = build();

@@ -61,7 +61,7 @@
         "span",
         { class: again ? "stratum again" : "stratum", title: r.name },
         Tare.el("span", { class: "level-name" }, r.workload),
-        Tare.levelsOf(r).map((l) => [" ", Tare.el("span", { class: "level-name" }, `${l.factor}=${l.value}`)]),
+        Tare.levelsOf(r).map((l) => [" ", Tare.el("span", { class: "level-name" }, `${l.factor}=${Tare.levelName(l)}`)]),
       ),
       " ",
       Tare.el(

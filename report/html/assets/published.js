@@ -4,14 +4,14 @@
   "use strict";
 
   const step = 13; // px between the marks of one row
-  let part, lead, keyHost, chartHost, tableHost, rest;
-  let charts = [];
+  let part, lead, keyHost, draw, tableHost, rest;
 
   Tare.publishedSection = () => {
     part = Tare.section("published", "Beside published figures", ["published"]);
     lead = Tare.el("div", {});
     keyHost = Tare.el("div", { class: "keys treatments" });
-    chartHost = Tare.el("div", {});
+    const chartHost = Tare.el("div", {});
+    draw = Tare.pieces(chartHost, "published ratios", (n) => n * 40 + 54, build);
     tableHost = Tare.el("div", {});
     rest = Tare.el("div", {});
     Tare.put(part.body, lead, keyHost, chartHost, tableHost, rest);
@@ -36,9 +36,11 @@
     );
     Tare.fill(
       keyHost,
-      rows.length ? [key("cross", Tare.css("--ink"), "published"), ...names.map((n) => key(style(n).symbol, style(n).colour, `${n} here`))] : null,
+      rows.length
+        ? [Tare.legendKey({ mark: "dot-cross", colour: Tare.css("--ink"), text: "published" }), ...names.map((n) => Tare.legendKey({ mark: `dot-${style(n).symbol}`, colour: style(n).colour, text: `${n} here` }))]
+        : null,
     );
-    draw(rows, names);
+    draw(rows, Tare.printing() ? 10 : 40, { names });
     Tare.fill(tableHost, rows.length ? table(t, rows, names) : null);
     Tare.fill(rest, expected(t), missing(t));
   };
@@ -48,15 +50,6 @@
     const at = Tare.data.treatments.findIndex((t) => Tare.treatmentName(t.cell) === level);
     return Tare.treatmentStyle(at < 0 ? 1 : at);
   };
-
-  const key = (shape, colour, text) =>
-    Tare.el(
-      "span",
-      { class: "key" },
-      Tare.el("i", { class: `mark dot-${shape}`, style: { "--c": colour }, "aria-hidden": "true" }),
-      " ",
-      text,
-    );
 
   const words = {
     agrees: ["=", "agrees"],
@@ -132,31 +125,7 @@
     );
   };
 
-  const draw = (rows, names) => {
-    const piece = Tare.printing() ? 10 : 40,
-      pieces = [];
-    for (let i = 0; i < rows.length; i += piece) pieces.push(rows.slice(i, i + piece));
-    while (charts.length > pieces.length) {
-      const c = charts.pop();
-      c.dispose();
-      c.node.remove();
-    }
-    while (charts.length < pieces.length) {
-      const c = Tare.chart({
-        room: pieces[charts.length].length * 40 + 54,
-        name: "published ratios",
-        build: (width) => build(width, c.rows, rows, names),
-      });
-      charts.push(c);
-      chartHost.append(c.node);
-    }
-    charts.forEach((c, i) => {
-      c.rows = pieces[i];
-      c.update();
-    });
-  };
-
-  const build = (width, rows, scale, names) => {
+  const build = (width, rows, scale, { names }) => {
     const narrow = width < 620,
       head = narrow ? 20 : 0;
     const lanes = names.length + 1; // the first is the published ratio's

@@ -105,7 +105,7 @@
           Tare.el(
             "span",
             { class: f.name === study.compare && l === study.baseline ? "level base" : "level" },
-            l,
+            Tare.levelName({ factor: f.name, value: l }),
             f.name === study.compare && l === study.baseline ? " (baseline)" : "",
           ),
         ),
@@ -361,7 +361,7 @@
           ...collectors.map((c) => ({ head: c + " CPU", num: true })),
         ],
         list.map((o) => [
-          o.sandbox,
+          Tare.levelName({ factor: "sandbox", value: o.sandbox }),
           { text: o.trials, value: o.trials },
           time(o.trial),
           o.noop_trials ? time(o.noop) : "-",

@@ -1,6 +1,6 @@
-// What was sampled during one trial: CPU by role as a stacked area, and every
-// other line. A file holds the series that it had room for; a live report
-// fetches any.
+// What was sampled during one trial: CPU by role (cpu.js), the processors of guests
+// (cores.js), and every other line. A file holds the series that it had room for; a
+// live report fetches any.
 (() => {
   "use strict";
 
@@ -146,207 +146,69 @@
       Tare.fill(node, Tare.el("p", { class: "quiet" }, "Nothing was sampled in this trial, or its series is not in this file."));
       return;
     }
+    const end = Math.max(...s.lines.map((l) => l.t[l.t.length - 1] || 0)),
+      duration = Tare.data.doc.trials.duration[t];
+    const trial = { where, window: s.window || null, end: Math.max(end, Number.isFinite(duration) && duration < 2 * end ? duration : 0) || 1 };
+    const named = (name) => s.lines.filter((l) => l.name === name);
+    const wide = [...Tare.cpuFigures(named, trial), ...Tare.coreFigures(named("guest_core"), trial)];
     const groups = new Map();
     for (const l of s.lines) {
+      if (Tare.cpuLine(l) || l.name === "guest_core") continue;
       const k = l.name + "\n" + l.unit;
       if (!groups.has(k)) groups.set(k, { name: l.name, unit: l.unit, lines: [] });
       groups.get(k).lines.push(l);
     }
-    const list = [...groups.values()].sort((a, b) => Number(isCPU(b)) - Number(isCPU(a)));
-    const figures = list.map((g) => {
-      const chart = lineChart(g, Tare.data.doc.trials.duration[t]);
-      return Tare.el(
+    const small = [...groups.values()].map((g) =>
+      Tare.el(
         "figure",
-        { class: isCPU(g) ? "wide" : "small" },
-        Tare.el(
-          "figcaption",
-          {},
-          isCPU(g) ? "CPU by role" : g.name,
-          " ",
-          Tare.el("span", { class: "resp" }, g.unit === "1" ? "fraction" : g.unit),
-        ),
-        chart.node,
-        Tare.el(
-          "div",
-          { class: "keys" },
-          g.lines.map((l) =>
-            Tare.el(
-              "span",
-              { class: "key" },
-              Tare.el("i", { class: "mark dot-rect", style: { "--c": colourOf(l) }, "aria-hidden": "true" }),
-              " ",
-              label(l),
-            ),
-          ),
-        ),
-        Tare.folded(`series-${where}-${g.name}`, "Figures", () =>
-          Tare.table(
-            `${g.name}, means over the trial`,
-            [{ head: "line" }, { head: "mean", num: true }, { head: "most", num: true }],
-            g.lines.map((l) => {
-              const m = mean(l);
-              const most = Math.max(...l.v);
-              return [label(l), { text: Tare.value(m, l.unit), value: m }, { text: Tare.value(most, l.unit), value: most }];
-            }),
-          ),
-        ),
-      );
-    });
-    const wide = figures.filter((_, n) => isCPU(list[n])),
-      small = figures.filter((_, n) => !isCPU(list[n]));
+        { class: "small" },
+        Tare.el("figcaption", {}, g.name, " ", Tare.el("span", { class: "resp" }, g.unit === "1" ? "fraction" : g.unit)),
+        lineChart(g, trial).node,
+        Tare.legendKeys(g.lines.map((l) => ({ text: Tare.lineLabel(l), colour: Tare.lineColour(l) }))),
+        Tare.lineTable(`${g.name}`, g.lines, trial, `series-${where}-${g.name}`),
+      ),
+    );
     const rest = () => Tare.el("div", { class: "smalls" }, small);
     Tare.fill(
       node,
+      Tare.thinned(s.lines),
       wide,
       small.length ? (wide.length ? Tare.folded(`series-${where}-others`, `Other lines (${small.length})`, rest) : rest()) : null,
     );
     if (Tare.printing()) Tare.drawCharts();
   };
 
-  const isCPU = (g) => g.unit === "cores" && /^cpu(_rate)?$/.test(g.name);
-  const label = (l) =>
-    (l.labels || l.name)
-      .replace(/\b(end|role)=/g, "")
-      .replace(/,/g, " ")
-      .replace(/\\(.)/g, "$1");
-  // colourOf gives a line the same colour in all trials: a hue for each role, full
-  // for the isolated end, lighter for the client, lighter still for neither.
-  const roles = new Map();
-  const labelOf = (l, name) => (new RegExp(`(?:^|,)${name}=((?:\\\\.|[^,])*)`).exec(l.labels || "") || [])[1];
-  const hueOf = (l) => {
-    const role = (x) => labelOf(x, "role") || x.labels || "";
-    if (!roles.has(l.name)) {
-      const all = new Set();
-      for (const s of Tare.data.doc.series || []) for (const x of s.lines) if (x.name === l.name) all.add(role(x));
-      roles.set(l.name, [...all].sort().reverse()); // "workload" first
-    }
-    const list = roles.get(l.name);
-    if (!list.includes(role(l))) list.push(role(l));
-    return list.indexOf(role(l));
-  };
-  const colourOf = (l) => {
-    const c = Tare.lineColours(),
-      n = hueOf(l),
-      end = labelOf(l, "end");
-    return Tare.tint(c[n % c.length], (end === undefined && labelOf(l, "role") ? 2 : end === "client" ? 1 : 0) + Math.floor(n / c.length));
-  };
-
-  // mean over time, by trapezes.
-  const mean = (l) => {
-    const { t, v } = l;
-    if (t.length < 2) return v.length ? v[0] : 0;
-    let sum = 0;
-    for (let i = 1; i < t.length; i++) sum += ((t[i] - t[i - 1]) * (v[i] + v[i - 1])) / 2;
-    const span = t[t.length - 1] - t[0];
-    return span > 0 ? sum / span : v[0];
-  };
-
-  // at is a line's value at a time, 0 outside of it.
-  const at = (l, x, hint) => {
-    let i = hint.i;
-    while (i < l.t.length && l.t[i] < x) i++;
-    hint.i = i;
-    if (i >= l.t.length || (i === 0 && l.t[0] > x + 1e-9)) return 0;
-    if (i === 0 || l.t[i] === x) return l.v[i];
-    const w = (x - l.t[i - 1]) / (l.t[i] - l.t[i - 1]);
-    return l.v[i - 1] + w * (l.v[i] - l.v[i - 1]);
-  };
-
-  const lineChart = (g, duration) =>
+  const lineChart = (g, trial) =>
     Tare.chart({
-      room: isCPU(g) ? 260 : 190,
+      room: 190,
       name: `series ${g.name}`,
       build: () => {
-        const stacked = isCPU(g);
-        let most = 0,
-          end = 0;
-        for (const l of g.lines) end = Math.max(end, l.t[l.t.length - 1] || 0);
-        end = Math.max(end, Number.isFinite(duration) && duration < 2 * end ? duration : 0) || 1;
-        let series;
-        if (stacked) {
-          // Stacking needs the same times in all lines.
-          const grid = [...new Set(g.lines.flatMap((l) => l.t))].sort((a, b) => a - b);
-          const sum = grid.map(() => 0);
-          series = g.lines.map((l) => {
-            const hint = { i: 0 };
-            const data = grid.map((x, k) => {
-              const v = at(l, x, hint);
-              sum[k] += v;
-              return [x, v];
-            });
-            return {
-              type: "line",
-              name: Tare.plain(label(l)),
-              stack: "all",
-              stackStrategy: "all",
-              data,
-              symbol: "none",
-              lineStyle: { width: 1, color: colourOf(l) },
-              areaStyle: { color: colourOf(l), opacity: 0.75 },
-              itemStyle: { color: colourOf(l) },
-              emphasis: { disabled: true },
-            };
-          });
-          most = Math.max(...sum, 0);
-        } else {
-          series = g.lines.map((l) => ({
-            type: "line",
-            name: Tare.plain(label(l)),
-            data: l.t.map((x, k) => [x, l.v[k]]),
-            symbol: "none",
-            lineStyle: { width: 1.5, color: colourOf(l), type: hueOf(l) >= 7 ? "dashed" : "solid" },
-            itemStyle: { color: colourOf(l) },
-            emphasis: { disabled: true },
-          }));
-          for (const l of g.lines) most = Math.max(most, ...l.v);
-        }
+        let most = 0;
+        for (const l of g.lines) most = Math.max(most, ...l.v);
         const max = most > 0 ? most * 1.06 : 1;
-        const yt = Tare.niceTicks(0, max, 5);
-        if (series.length) series[0].markLine = Tare.rules("yAxis", yt);
         return {
-          height: stacked ? 260 : 190,
+          height: 190,
           label:
-            `${stacked ? "CPU by role" : g.name} during the trial: ` +
+            `${g.name} during the trial: ` +
             g.lines
               .slice(0, 8)
-              .map((l) => `${label(l)} ${Tare.value(mean(l), l.unit)} on average`)
+              .map((l) => `${Tare.lineLabel(l)} ${Tare.value(Tare.lineMean(l), l.unit)} on average`)
               .join(", "),
           option: {
-            grid: { left: 62, right: 14, top: 10, bottom: 42 },
-            xAxis: Tare.axis({
-              min: 0,
-              max: end,
-              ticks: Tare.niceTicks(0, end, 8),
-              name: "seconds since the trial's start",
-              label: (v) => String(v),
-            }),
-            yAxis: Tare.axis({
-              min: 0,
-              max,
-              ticks: yt,
-              label: (v) =>
-                v === 0
-                  ? "0"
-                  : Tare.value(v, g.unit)
-                      .replace(/(\.\d*?)0+( |$)/, "$1$2")
-                      .replace(/\.( |$)/, "$1"),
-            }),
-            tooltip: {
-              trigger: "axis",
-              axisPointer: { type: "line", lineStyle: { color: Tare.css("--line-2") } },
-              formatter: (list) => {
-                const rows = [].concat(list);
-                return rows.length
-                  ? `${rows[0].value[0].toFixed(2)} s\n` +
-                      rows
-                        .filter((x) => x.value[1] !== 0)
-                        .slice(0, 14)
-                        .map((x) => `${x.seriesName}: ${Tare.value(x.value[1], g.unit)}`)
-                        .join("\n")
-                  : "";
-              },
-            },
-            series,
+            ...Tare.timeAxes(trial, max, g.unit),
+            tooltip: Tare.timeTip(g.unit),
+            series: [
+              ...g.lines.map((l) => ({
+                type: "line",
+                name: Tare.plain(Tare.lineLabel(l)),
+                data: l.t.map((x, k) => [x, l.v[k]]),
+                symbol: "none",
+                lineStyle: { width: 1.5, color: Tare.lineColour(l), type: Tare.lineDash(l) },
+                itemStyle: { color: Tare.lineColour(l) },
+                emphasis: { disabled: true },
+              })),
+              Tare.measured(trial, Tare.niceTicks(0, max, 5)),
+            ],
           },
         };
       },

@@ -7,14 +7,14 @@
 
   const most = 2; // a bar ends here, as a multiple of the measured time
   const none = "no extra time"; // structural.NoExtra
-  let part, lead, keyHost, chartHost, tableHost, rest;
-  let charts = [];
+  let part, lead, keyHost, draw, tableHost, rest;
 
   Tare.structuralSection = () => {
     part = Tare.section("structural", "Structural cost", ["structural"]);
     lead = Tare.el("p", { class: "quiet" }, "How much of an operation's time in each sandbox is interception: its system calls, times what one that does nothing takes longer there.");
     keyHost = Tare.el("div", { class: "keys treatments" });
-    chartHost = Tare.el("div", {});
+    const chartHost = Tare.el("div", {});
+    draw = Tare.pieces(chartHost, "structural cost", (n) => n * 26 + 60, build);
     tableHost = Tare.el("div", {});
     rest = Tare.el("div", {});
     Tare.put(part.body, lead, keyHost, chartHost, tableHost, rest);
@@ -65,11 +65,11 @@
     const rows = all.filter((s) => !s.missing);
     Tare.fill(
       keyHost,
-      rows.length ? parts().map((p) => Tare.el("span", { class: "key" }, Tare.el("i", { class: `mark dot-rect${p.hatched ? " hatched" : ""}`, style: { "--c": p.colour }, "aria-hidden": "true" }), " ", p.text)) : null,
+      rows.length ? parts().map((p) => Tare.legendKey({ text: p.text, colour: p.colour, mark: p.hatched ? "dot-rect hatched" : null })) : null,
     );
     // A bar says nothing where no extra time is told; the table has those too.
     const told = rows.filter((s) => s.finding !== none);
-    draw(told);
+    draw(told, Tare.printing() ? 20 : 60);
     Tare.fill(tableHost, rows.length ? Tare.folded("structural", `All figures (${told.length} of ${rows.length} with extra time)`, () => table(rows), !told.length) : null);
     Tare.fill(rest, missing(all));
   };
@@ -131,50 +131,10 @@
     );
   };
 
-  const draw = (rows) => {
-    const piece = Tare.printing() ? 20 : 60,
-      pieces = [];
-    for (let i = 0; i < rows.length; i += piece) pieces.push(rows.slice(i, i + piece));
-    while (charts.length > pieces.length) {
-      const c = charts.pop();
-      c.dispose();
-      c.node.remove();
-    }
-    while (charts.length < pieces.length) {
-      const c = Tare.chart({
-        room: pieces[charts.length].length * 26 + 60,
-        name: "structural cost",
-        build: (width) => build(width, c.rows, rows),
-      });
-      charts.push(c);
-      chartHost.append(c.node);
-    }
-    charts.forEach((c, i) => {
-      c.rows = pieces[i];
-      c.update();
-    });
-  };
-
-  // hatch is a fill of stripes.
-  const hatch = (colour) => {
-    const c = document.createElement("canvas");
-    c.width = c.height = 6;
-    const g = c.getContext("2d");
-    g.strokeStyle = colour;
-    g.lineWidth = 1.6;
-    for (const d of [-6, 0, 6]) {
-      g.beginPath();
-      g.moveTo(d, 6);
-      g.lineTo(d + 6, 0);
-      g.stroke();
-    }
-    return { image: c, repeat: "repeat" };
-  };
-
   const build = (width, rows, scale) => {
-    const narrow = width < 620,
+    const narrow = Tare.narrow(width),
       rowHeight = narrow ? 42 : 26;
-    const left = narrow ? 6 : Math.min(0.42 * width, Math.max(140, 28 + Math.max(...scale.map((s) => Tare.textWidth(name(s))))));
+    const left = Tare.rowRoom(scale.map(name), width);
     const end = Math.max(1, ...scale.map((s) => 1 + sizes(s).over)) * 1.02;
     const ticks = [0, 0.25, 0.5, 0.75, 1, 1.5, 2].filter((t) => t <= end);
     const series = parts().map((p) => ({
@@ -196,7 +156,7 @@
           },
         };
       }),
-      itemStyle: { color: p.hatched ? hatch(p.colour) : p.colour, borderColor: p.hatched ? p.colour : Tare.css("--paper"), borderWidth: 1 },
+      itemStyle: { color: p.hatched ? Tare.hatch(p.colour) : p.colour, borderColor: p.hatched ? p.colour : Tare.css("--paper"), borderWidth: 1 },
       emphasis: { disabled: true },
     }));
     return {
@@ -211,24 +171,7 @@
       option: {
         grid: { left, right: 14, top: 8, bottom: 46 },
         xAxis: Tare.axis({ min: 0, max: end, ticks, label: (v) => `${Math.round(100 * v)} %`, name: "of the measured time of an operation" }),
-        yAxis: {
-          type: "category",
-          inverse: true,
-          data: rows.map((s) => Tare.plain(name(s))),
-          axisLine: { show: false },
-          axisTick: { show: false },
-          axisLabel: {
-            inside: narrow,
-            color: Tare.css("--ink"),
-            fontSize: 12.5,
-            margin: narrow ? 2 : 12,
-            verticalAlign: narrow ? "bottom" : "middle",
-            padding: narrow ? [0, 0, 11, 0] : 0,
-            interval: 0,
-            formatter: (v) => Tare.cutTo(v, narrow ? width - 30 : left - 20),
-          },
-          z: 5,
-        },
+        yAxis: Tare.rowAxis(rows.map(name), width, left),
         tooltip: { trigger: "item", formatter: (q) => (q.data && q.data.share ? tip(q.data.share, q.data.part) : "") },
         series: [...series, { type: "line", data: [], silent: true, markLine: Tare.rules("xAxis", ticks) }],
       },

@@ -26,7 +26,7 @@
         sort: "f." + f.name,
         text: (i) => {
           const v = Tare.levelOf(i.c.cell, f.name);
-          return v === undefined ? "" : v;
+          return v === undefined ? "" : Tare.levelName({ factor: f.name, value: v });
         },
       })),
       {

@@ -172,6 +172,11 @@
       ),
     );
 
+  // legendKey explains a mark in words; legendKeys are several in a row.
+  Tare.legendKey = ({ text, colour, mark }) =>
+    Tare.el("span", { class: "key" }, Tare.el("i", { class: `mark ${mark || "dot-rect"}`, style: { "--c": colour }, "aria-hidden": "true" }), " ", text);
+  Tare.legendKeys = (list) => Tare.el("div", { class: "keys" }, list.map(Tare.legendKey));
+
   // folded is a <details> whose content is made when it is opened.
   const opened = new Set();
   Tare.folded = (id, title, make, open) => {
