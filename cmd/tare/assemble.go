@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,11 +12,13 @@ import (
 
 	"tare/collect"
 	collectall "tare/collect/all"
+	"tare/internal/image"
 	"tare/internal/rootfs"
 	"tare/param"
 	"tare/record"
 	"tare/sandbox"
 	sandboxall "tare/sandbox/all"
+	"tare/sandbox/vm/boot"
 	"tare/study"
 	"tare/workload"
 	workloadall "tare/workload/all"
@@ -48,7 +51,11 @@ func kinds(state string, defs []study.Sandbox) (map[string]sandbox.Kind, []strin
 	for _, d := range defs {
 		own = append(own, sandboxall.Def{Name: d.Name, Kind: d.Kind, Runtime: d.Runtime, Args: d.Args})
 	}
-	list, err := sandboxall.Kinds(sandboxall.Env{StateDir: state}, own)
+	machines, err := guestFiles()
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := sandboxall.Kinds(sandboxall.Env{StateDir: state, CacheDir: hostDirs().cache, Boot: machines}, own)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -59,6 +66,19 @@ func kinds(state string, defs []study.Sandbox) (map[string]sandbox.Kind, []strin
 		names = append(names, k.Name())
 	}
 	return out, names, nil
+}
+
+// guestFiles is where virtual machines have their kernel and this program from.
+func guestFiles() (boot.Source, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what it is about
+	}
+	d := hostDirs()
+	return &boot.Cache{
+		Images: &image.Builder{Cache: filepath.Join(d.cache, "images")}, Dir: filepath.Join(d.cache, "vm", "boot"),
+		Self: self, Kernel: os.Getenv(boot.KernelVariable),
+	}, nil
 }
 
 // collectors returns the named ones.
@@ -121,8 +141,32 @@ func readStudy(file string, sets []string) (*study.Study, study.Catalogue, error
 		}
 		return nil, cat, coded(exitUsage, "%w", err)
 	}
+	cat.ReadFile = func(path string) ([]byte, error) { return readBeside(file, path) }
 	st, err := study.Parse(file, src, cat, sets)
 	return st, cat, err
+}
+
+// readBeside reads a file that a study names, from the study's own directory.
+func readBeside(studyFile, path string) ([]byte, error) {
+	name := path
+	if !filepath.IsAbs(path) {
+		name = filepath.Join(filepath.Dir(studyFile), path)
+	}
+	// A pipe would wait for who writes to it, a device may have no end.
+	switch at, err := os.Stat(name); {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("there is no file %s; write a path relative to the study file", name)
+	case err != nil:
+		return nil, err //nolint:wrapcheck // it names the file
+	case !at.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file; name one", name)
+	}
+	f, err := os.Open(name) //nolint:gosec // the study's author names the file
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the file
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, study.MaxFile+1)) //nolint:wrapcheck // it names the file
 }
 
 // root builds the sandboxes' root file system with the tools that are there.
