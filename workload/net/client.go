@@ -25,6 +25,9 @@ func client(ctx context.Context, cfg config, host string, port int) (*report, er
 	}
 	defer func() { _ = c.Close() }()
 	w := newWire(c, nil)
+	if cfg.Mode == modeProfile {
+		return profileClient(ctx, w, cfg)
+	}
 	socks, err := connectAll(ctx, w, &cfg, addr)
 	if err != nil {
 		return nil, err
@@ -142,7 +145,7 @@ func (b *bench) drive(ctx context.Context, w *wire) (*report, error) {
 	b.sleep(ctx, time.Duration(begin-b.clock.now()))
 	from := b.mark()
 	b.measure.Store(true)
-	err := w.send(order{opBegin})
+	err := w.send(order{Op: opBegin})
 	var to mark
 	if err == nil {
 		to, err = b.window(ctx, w, begin)
@@ -215,12 +218,12 @@ func (b *bench) window(ctx context.Context, w *wire, begin int64) (to mark, err 
 		return to, errors.New("interrupted")
 	}
 	to = b.mark()
-	if err := w.send(order{opEnd}); err != nil {
+	if err := w.send(order{Op: opEnd}); err != nil {
 		return to, err
 	}
 	if cfg.Mode == "stream" && cfg.download() { // the server must stop first
 		b.stop.Store(true)
-		if err := w.send(order{opStop}); err != nil {
+		if err := w.send(order{Op: opStop}); err != nil {
 			return to, err
 		}
 		return to, b.join(ctx, handshake+cfg.timeout())
@@ -236,7 +239,7 @@ func (b *bench) window(ctx context.Context, w *wire, begin int64) (to mark, err 
 			_ = unix.Shutdown(k.sock.fd, unix.SHUT_WR)
 		}
 	}
-	return to, w.send(order{opStop})
+	return to, w.send(order{Op: opStop})
 }
 
 // latency merges the threads' histograms and takes the window from their

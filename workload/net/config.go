@@ -36,6 +36,10 @@ type config struct {
 	Duration    float64 `json:"duration_s"`
 	Timeout     float64 `json:"timeout_s"` // without any progress
 	Ports       []int   `json:"udp_ports,omitempty"`
+
+	Profile string      `json:"profile,omitempty"` // the text, in mode profile; the name in a report
+	Vars    string      `json:"vars,omitempty"`
+	Listen  []listening `json:"listen,omitempty"` // the client's strands' ports
 }
 
 // protocolVersion changes when the two ends would misunderstand each other.
@@ -56,7 +60,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 // limit is the longest that a session may take: four minutes more than said, or
 // an hour by count, where the time is not known.
 func (c *config) limit() time.Duration {
-	if c.Count > 0 {
+	if c.Count > 0 || c.Mode == modeProfile {
 		return maxTime
 	}
 	return seconds(c.Warmup) + seconds(c.Duration) + 4*time.Minute
@@ -74,6 +78,13 @@ func (c *config) check() error {
 	largest := float64(maxMessage)
 	if c.Protocol == "udp" {
 		largest = maxDatagram
+	}
+	if c.Mode == modeProfile {
+		errs := []error{between("spin", c.Spin, 0, maxSpin.Seconds()), between("timeout", c.Timeout, 0.1, maxTime.Seconds())}
+		if c.Version != protocolVersion {
+			errs = append(errs, fmt.Errorf("protocol version %d here, %d there: run the same tare at both ends", protocolVersion, c.Version))
+		}
+		return errors.Join(errs...)
 	}
 	errs := []error{
 		between("size", float64(c.Size), 1, largest),

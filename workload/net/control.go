@@ -25,11 +25,13 @@ const (
 	helloMagic = 'T'
 	helloSize  = 16
 	handshake  = 10 * time.Second // for each step before and after the load
-	controlMax = 4 << 20          // bytes of one session's control connection
+	controlMax = 32 << 20         // bytes of one session's control connection
 )
 
 type order struct {
-	Op string `json:"op"`
+	Op      string  `json:"op"`
+	N       int     `json:"n,omitempty"`       // of a profile: the transaction, from 0
+	Strands []tally `json:"strands,omitempty"` // of a profile's finish
 }
 
 type answer struct {
@@ -37,6 +39,9 @@ type answer struct {
 	Token  uint64  `json:"token,omitempty"`
 	Ports  []int   `json:"udp_ports,omitempty"`
 	Report *report `json:"report,omitempty"`
+
+	Listen  []listening `json:"listen,omitempty"`  // of a profile: the strands' ports
+	Strands []tally     `json:"strands,omitempty"` // of a profile: what they sent
 }
 
 // wire is one end of a control connection.

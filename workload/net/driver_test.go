@@ -237,7 +237,7 @@ func TestSilentServer(t *testing.T) {
 	defer func() { _ = c.Close(); _ = s.Close() }()
 	go func() { _, _ = io.Copy(io.Discard, s) }()
 	w := newWire(c, nil)
-	if err := w.send(order{opBegin}); err != nil {
+	if err := w.send(order{Op: opBegin}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.reply(50 * time.Millisecond); err == nil {

@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
 	"time"
+
+	"tare/param"
 )
 
 // Main is `tare internal net`: server or client, by the first argument. It
@@ -89,6 +92,9 @@ func runClient(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	host := fs.String("server", "", "address of the server")
 	port := fs.Int("port", defaultPort, "TCP port of the server")
 	fs.StringVar(&cfg.Mode, "mode", "rr", "stream or rr")
+	file := fs.String("profile", "", "run the uperf profile in this `file`; the other load flags mean nothing then")
+	fs.StringVar(&cfg.Profile, "profile-text", "", "the profile itself, instead of a file")
+	fs.StringVar(&cfg.Vars, "vars", "", "values of the profile's variables: `\"nthr=4 size=8k\"`")
 	fs.StringVar(&cfg.Protocol, "protocol", "tcp", "tcp or udp")
 	fs.StringVar(&cfg.Direction, "direction", "upload", "of a stream: upload or download")
 	fs.IntVar(&cfg.Size, "size", 1, "message `bytes`")
@@ -108,6 +114,9 @@ func runClient(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	cfg.Spin = spin.Seconds()
 	if *host == "" {
 		return fmt.Errorf("%w: --server is missing", errUsage)
+	}
+	if err := cfg.readProfile(*file); err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	if err := cfg.check(); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
@@ -141,4 +150,30 @@ func printReport(w io.Writer, r *report) error {
 		return fmt.Errorf("printing the report: %w", err)
 	}
 	return nil
+}
+
+// readProfile reads the profile, if the session is of one, and checks it.
+func (c *config) readProfile(file string) error {
+	if file != "" {
+		f, err := os.Open(file) //nolint:gosec // the user names the file
+		if err != nil {
+			return fmt.Errorf("the profile: %w", err)
+		}
+		defer func() { _ = f.Close() }()
+		b, err := io.ReadAll(io.LimitReader(f, maxProfileText+1))
+		if err != nil {
+			return fmt.Errorf("the profile: %w", err)
+		}
+		c.Profile = string(b)
+	}
+	if c.Profile == "" {
+		return nil
+	}
+	c.Mode = modeProfile
+	_, err := newProgram(c.Profile, c.Vars)
+	var fe *param.FileError
+	if errors.As(err, &fe) && file != "" {
+		return fmt.Errorf("%s:%d:%d: %s; %s", file, fe.Line, fe.Column, fe.What, fe.Instead)
+	}
+	return err
 }

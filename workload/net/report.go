@@ -25,15 +25,16 @@ type report struct {
 	TotalReceived   int64 `json:"total_received_bytes"`
 	TotalOperations int64 `json:"total_operations"`
 
-	Lost         int64    `json:"lost,omitempty"`
-	Stale        int64    `json:"stale,omitempty"`
-	Unsent       int64    `json:"unsent,omitempty"`
-	WakeDelay    float64  `json:"wake_delay_mean_s,omitempty"`
-	WakeDelayP99 float64  `json:"wake_delay_p99_s,omitempty"`
-	Latency      string   `json:"latency_histogram,omitempty"` // HdrHistogram V2, nanoseconds
-	Series       *series  `json:"series,omitempty"`
-	Peer         *report  `json:"peer,omitempty"` // at the client: what the server reported
-	Warnings     []notice `json:"warnings,omitempty"`
+	Lost         int64          `json:"lost,omitempty"`
+	Stale        int64          `json:"stale,omitempty"`
+	Unsent       int64          `json:"unsent,omitempty"`
+	WakeDelay    float64        `json:"wake_delay_mean_s,omitempty"`
+	WakeDelayP99 float64        `json:"wake_delay_p99_s,omitempty"`
+	Latency      string         `json:"latency_histogram,omitempty"` // HdrHistogram V2, nanoseconds
+	Series       *series        `json:"series,omitempty"`
+	Profile      *profileReport `json:"profile,omitempty"`
+	Peer         *report        `json:"peer,omitempty"` // at the client: what the server reported
+	Warnings     []notice       `json:"warnings,omitempty"`
 }
 
 type notice struct {

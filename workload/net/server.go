@@ -122,6 +122,9 @@ func (s *server) control(ctx context.Context, w *wire) error {
 	if err := cfg.check(); err != nil {
 		return refuse(err)
 	}
+	if cfg.Mode == modeProfile {
+		cfg.Connections = 0 // the profile has its own
+	}
 	if cfg.Connections > s.maxN {
 		return refuse(fmt.Errorf("%d connections wanted, at most %d allowed (--max-connections)", cfg.Connections, s.maxN))
 	}
@@ -141,12 +144,7 @@ func (s *server) control(ctx context.Context, w *wire) error {
 		s.mu.Unlock()
 	}()
 
-	tune(cfg.Connections)
-	socks, err := s.connect(w, ses)
-	if err != nil {
-		return refuse(err)
-	}
-	r, err := s.session(ctx, w, ses, socks)
+	r, err := s.lead(ctx, w, ses)
 	if err != nil {
 		return refuse(err)
 	}
@@ -156,6 +154,19 @@ func (s *server) control(ctx context.Context, w *wire) error {
 	s.last = r
 	s.mu.Unlock()
 	return w.send(answer{Report: r})
+}
+
+// lead runs the session.
+func (s *server) lead(ctx context.Context, w *wire, ses *session) (*report, error) {
+	if ses.cfg.Mode == modeProfile {
+		return s.profile(ctx, w, &ses.cfg)
+	}
+	tune(ses.cfg.Connections)
+	socks, err := s.connect(w, ses)
+	if err != nil {
+		return nil, err
+	}
+	return s.session(ctx, w, ses, socks)
 }
 
 // connect brings the session's data connections together.

@@ -140,6 +140,14 @@ func (p *parser) option(f *Flowop, o attr, hasValue bool) error {
 	case !hasValue || o.value == "":
 		return o.at.bad(fmt.Sprintf("%s needs a value; write %s=...", o.name, o.name))
 	}
+	if o.name == "remotehost" {
+		// Whose name it is does not matter, so that a $variable needs no value.
+		f.RemoteHost = o.value
+		if v, err := p.value(o); err == nil {
+			f.RemoteHost = v
+		}
+		return nil
+	}
 	v, err := p.value(o)
 	if err != nil {
 		return err
@@ -168,8 +176,6 @@ func (p *parser) option(f *Flowop, o attr, hasValue bool) error {
 		if f.Protocol != TCP && f.Protocol != UDP {
 			err = o.valueAt.bad(fmt.Sprintf("the protocol %q is not supported; write tcp or udp", v))
 		}
-	case "remotehost":
-		f.RemoteHost = v
 	}
 	return err
 }

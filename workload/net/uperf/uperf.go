@@ -10,6 +10,7 @@
 // The semantics are uperf 1.0.8's, found in its source and not always in its
 // manual: names are lower-cased, K is 1024, "m" after a time means milliseconds,
 // a think runs on both ends, a write goes on until its whole size is written.
+// A remotehost, whichever, is the server: a trial has one.
 // docs/workloads/uperf.md has the whole list.
 package uperf
 
@@ -98,7 +99,7 @@ type Flowop struct {
 	Duration   time.Duration // of Think
 	Busy       bool          // Think burns CPU instead of sleeping
 	Protocol   Protocol      // of Connect and Accept
-	RemoteHost string        // of Connect and Accept; a flowop that names another host is a Nop there
+	RemoteHost string        // of Connect and Accept, as written where its $variable has no value; always means the server
 	Port       int           // of Connect and Accept; 0: any
 	CanFail    bool          // an error is counted and no failure
 	NonBlock   bool          // UDP

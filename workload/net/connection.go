@@ -1,0 +1,276 @@
+package netload
+
+import (
+	"encoding/binary"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/workload/net/uperf"
+)
+
+// listening are the ports of one strand at one end; 0 where it accepts nothing.
+type listening struct {
+	TCP int `json:"tcp,omitempty"`
+	UDP int `json:"udp,omitempty"`
+}
+
+// listen opens the sockets that the strand's accepts need, on a local address.
+func (s *strand) listen(local rawAddr) (l listening, o outcome) {
+	for _, t := range s.tasks {
+		for i := range t.steps {
+			st := &t.steps[i]
+			if st.op != uperf.Accept {
+				continue
+			}
+			s.line = st.Line
+			a := local
+			a.setPort(st.Port)
+			kind, fd := uintptr(unix.SOCK_STREAM), &s.tcp
+			if st.Protocol == uperf.UDP {
+				kind, fd = unix.SOCK_DGRAM, &s.udp
+			}
+			if *fd >= 0 {
+				continue
+			}
+			var e unix.Errno
+			if *fd, e = rawSocket(a.family(), kind); e != 0 {
+				*fd = -1
+				return l, s.fail("listening", e)
+			}
+			if kind == unix.SOCK_STREAM { // with UDP two strands could get one port
+				_ = rawOption(*fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+			}
+			s.tune(*fd, st)
+			if e = rawBind(*fd, &a); e == 0 && kind == unix.SOCK_STREAM {
+				e = rawListen(*fd, 4096)
+			}
+			if e == 0 {
+				e = rawPatience(*fd, unix.SO_RCVTIMEO, int64(tick))
+			}
+			if e == 0 {
+				e = rawName(*fd, &a)
+			}
+			if e != 0 {
+				return l, s.fail("listening", e)
+			}
+			if kind == unix.SOCK_STREAM {
+				l.TCP = a.port()
+			} else {
+				l.UDP = a.port()
+			}
+		}
+	}
+	return l, done
+}
+
+// tune sets the options of a socket that must be there before it is connected.
+// The kernel bounds buffers by net.core.wmem_max and rmem_max; uperf only warns, too.
+func (s *strand) tune(fd int, st *step) {
+	if st.Window > 0 {
+		_ = rawOption(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, st.Window)
+		_ = rawOption(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, st.Window)
+	}
+	if st.NoDelay && st.Protocol == uperf.TCP {
+		_ = rawOption(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	}
+}
+
+// add takes a connected socket over.
+func (s *strand) add(fd int, st *step) outcome {
+	e := rawPatience(fd, unix.SO_RCVTIMEO, int64(tick))
+	if e == 0 {
+		e = rawPatience(fd, unix.SO_SNDTIMEO, int64(tick))
+	}
+	if e != 0 {
+		rawClose(fd)
+		return s.fail(string(st.op)+": setting SO_RCVTIMEO", e)
+	}
+	s.conns = append(s.conns, conn{id: st.Conn, fd: fd, udp: st.Protocol == uperf.UDP, nonblock: st.NonBlock})
+	return done
+}
+
+func (s *strand) room(st *step) bool {
+	if len(s.conns) < maxOpen {
+		return true
+	}
+	s.fail(string(st.op)+": more than 1024 connections of one strand are open; disconnect some", 0)
+	return false
+}
+
+func (s *strand) connect(st *step) outcome {
+	if !s.room(st) {
+		return failed
+	}
+	if st.Protocol == uperf.UDP {
+		return s.greet(st)
+	}
+	a := s.peer
+	a.setPort(s.ports.TCP)
+	fd, e := rawSocket(a.family(), unix.SOCK_STREAM)
+	if e != 0 {
+		return s.fail("connect", e)
+	}
+	s.tune(fd, st)
+	// connect(2) waits as long as SO_SNDTIMEO says, at first.
+	_ = rawPatience(fd, unix.SO_SNDTIMEO, int64(s.run.cfg.timeout()))
+	if e = rawConnect(fd, &a); e != 0 {
+		rawClose(fd)
+		if e == unix.EINPROGRESS {
+			e = unix.ETIMEDOUT
+		}
+		return s.fail("connect", e)
+	}
+	return s.add(fd, st)
+}
+
+func (s *strand) accept(st *step) outcome {
+	if !s.room(st) {
+		return failed
+	}
+	if st.Protocol == uperf.UDP {
+		return s.greeted(st)
+	}
+	limit := s.clock.now() + int64(s.run.cfg.timeout()+s.run.patience)
+	for {
+		fd, e := rawAccept(s.tcp)
+		switch {
+		case e == 0:
+			s.tune(fd, st)
+			return s.add(fd, st)
+		case e == unix.ECONNABORTED:
+		case e != unix.EAGAIN:
+			return s.fail("accept", e)
+		case s.blocked():
+			return over
+		case s.now > limit && (s.master || s.ending.Load() || s.task.iterations > 0):
+			return s.fail("accept: no connection came", unix.ETIMEDOUT)
+		}
+	}
+}
+
+// A UDP connection is two sockets that are connected to each other. The
+// connecting end sends a greeting to the other's known port, again every tick until it is
+// answered from the socket that the other opens for it. uperf sends one, unanswered,
+// and uses one socket for all.
+const (
+	greeting     = "tare greets."
+	greetingSize = len(greeting) + 4 // with the connection's number
+)
+
+func (s *strand) greet(st *step) outcome {
+	a := s.peer
+	a.setPort(s.ports.UDP)
+	fd, e := rawSocket(a.family(), unix.SOCK_DGRAM)
+	if e != 0 {
+		return s.fail("connect", e)
+	}
+	s.tune(fd, st)
+	_ = rawPatience(fd, unix.SO_RCVTIMEO, int64(tick))
+	s.greets++
+	p := s.buf[:greetingSize]
+	limit := s.clock.now() + int64(s.run.cfg.timeout())
+	known := a
+	for {
+		copy(p, greeting)
+		binary.BigEndian.PutUint32(p[len(greeting):], s.greets)
+		// Not connected yet: the answer comes from another port.
+		if e = sendTo(fd, p, &known); e != 0 && e != unix.ECONNREFUSED {
+			rawClose(fd)
+			return s.fail("connect: greeting", e)
+		}
+		n, e := rawRecvFrom(fd, p, &a)
+		switch {
+		case e == 0 && n == greetingSize && binary.BigEndian.Uint32(p[len(greeting):]) == s.greets:
+			if e = rawConnect(fd, &a); e != 0 {
+				rawClose(fd)
+				return s.fail("connect", e)
+			}
+			return s.add(fd, st)
+		case e != 0 && e != unix.EAGAIN && e != unix.ECONNREFUSED:
+			rawClose(fd)
+			return s.fail("connect: waiting for the answer", e)
+		case s.blocked():
+			rawClose(fd)
+			return over
+		case s.now > limit:
+			rawClose(fd)
+			return s.fail("connect: nobody answered", unix.ETIMEDOUT)
+		}
+	}
+}
+
+func (s *strand) greeted(st *step) outcome {
+	limit := s.clock.now() + int64(s.run.cfg.timeout()+s.run.patience)
+	var from rawAddr
+	p := s.buf[:greetingSize]
+	for {
+		n, e := rawRecvFrom(s.udp, p, &from)
+		switch {
+		case e == 0 && n == greetingSize && string(p[:len(greeting)]) == greeting && binary.BigEndian.Uint32(p[len(greeting):]) > s.greets:
+			s.greets = binary.BigEndian.Uint32(p[len(greeting):])
+			return s.answer(st, p, &from)
+		case e == 0 || e == unix.ECONNREFUSED: // an earlier greeting again
+		case e != unix.EAGAIN:
+			return s.fail("accept", e)
+		case s.blocked():
+			return over
+		case s.now > limit && (s.master || s.ending.Load() || s.task.iterations > 0):
+			return s.fail("accept: no connection came", unix.ETIMEDOUT)
+		}
+	}
+}
+
+// answer opens the socket of an accepted UDP connection and answers from it.
+func (s *strand) answer(st *step, p []byte, to *rawAddr) outcome {
+	fd, e := rawSocket(to.family(), unix.SOCK_DGRAM)
+	if e != 0 {
+		return s.fail("accept", e)
+	}
+	s.tune(fd, st)
+	if e = rawConnect(fd, to); e == 0 {
+		_, e = rawSend(fd, p, 0)
+	}
+	if e != 0 {
+		rawClose(fd)
+		return s.fail("accept: answering", e)
+	}
+	return s.add(fd, st)
+}
+
+// disconnect closes the connection of that name that was opened last.
+func (s *strand) disconnect(st *step) outcome {
+	c := s.find(st.Conn)
+	if c == nil {
+		return s.fail("disconnect: the connection "+connName(st.Conn)+" is not open", 0)
+	}
+	if c.loose {
+		s.linger(c)
+	}
+	rawClose(c.fd)
+	for i := range s.conns {
+		if &s.conns[i] == c {
+			s.conns = append(s.conns[:i], s.conns[i+1:]...)
+			break
+		}
+	}
+	return done
+}
+
+const lingering = time.Second // for the rest of a stream whose messages have random sizes
+
+// linger reads a stream to its end. A close with bytes unread would reset the
+// connection under the writer.
+func (s *strand) linger(c *conn) {
+	_, _, _ = unix.RawSyscall(unix.SYS_SHUTDOWN, uintptr(c.fd), unix.SHUT_WR, 0)
+	until := s.clock.now() + int64(lingering)
+	for s.clock.now() < until && !s.run.stop.Load() {
+		n, e := rawRecv(c.fd, s.buf, 0)
+		if e != 0 && e != unix.EAGAIN || e == 0 && n == 0 {
+			return
+		}
+		if e == 0 {
+			s.in.Store(s.in.Load() + int64(n))
+		}
+	}
+}

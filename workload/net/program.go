@@ -1,0 +1,385 @@
+package netload
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/param"
+	"tare/workload/net/uperf"
+)
+
+// modeProfile is the mode of a session that runs a uperf profile.
+const modeProfile = "profile"
+
+// Bounds of a profile, besides those of its language.
+const (
+	maxStrands     = 1024
+	maxOpen        = 1024      // connections of one strand
+	maxProfileText = 64 << 10  // bytes: it travels in the client's command line
+	maxBuffers     = 256 << 20 // bytes of all strands' buffers at one end
+	maxBuffer      = 4 << 20   // of one strand: a larger read or write goes in parts
+)
+
+// program is a checked profile, as both ends see it.
+type program struct {
+	uperf.Profile
+	vars     map[string]string
+	strands  []int  // the group of each strand
+	rounds   int    // transactions of the group that has most: transaction n of all groups runs in round n
+	measured []bool // by round
+	ops      []uperf.Op
+	sends    bool // by the master, in a measured round
+	receives bool
+	paced    bool // a measured round has a rate
+	notes    []string
+}
+
+// newProgram reads a profile and the values of its $variables.
+func newProgram(text, vars string) (*program, error) {
+	if len(text) > maxProfileText {
+		return nil, fmt.Errorf("the profile has %d bytes; at most %d are possible: remove comments", len(text), maxProfileText)
+	}
+	p := &program{}
+	used := map[string]bool{}
+	var err error
+	if p.vars, err = parseVars(vars); err != nil {
+		return nil, err
+	}
+	p.Profile, err = uperf.Parse(strings.NewReader(text), func(name string) (string, bool) {
+		used[name] = true
+		v, ok := p.vars[name]
+		return v, ok
+	})
+	if err != nil {
+		return nil, inProfile(err)
+	}
+	for _, name := range sorted(p.vars) {
+		if !used[name] {
+			return nil, fmt.Errorf("vars: the profile has no variable $%s; it has %s", name, strings.Join(sorted(used), ", "))
+		}
+	}
+	return p, p.plan()
+}
+
+func sorted[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// inProfile puts a mistake where the study's reader finds its place.
+func inProfile(err error) error {
+	var e *uperf.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	what, instead, _ := strings.Cut(e.Text, "; ")
+	return &param.FileError{Param: "profile", Line: e.Line, Column: e.Column, What: what, Instead: instead}
+}
+
+func at(f *uperf.Flowop, what, instead string) error {
+	return &param.FileError{Param: "profile", Line: f.Line, Column: 1, What: what, Instead: instead}
+}
+
+// parseVars reads "name=value name=value".
+func parseVars(text string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, word := range strings.Fields(text) {
+		name, value, ok := strings.Cut(word, "=")
+		name = strings.ToLower(strings.TrimPrefix(name, "$"))
+		if !ok || name == "" || value == "" {
+			return nil, fmt.Errorf("vars: %q is not name=value; write vars: \"size=4k nthr=8\"", word)
+		}
+		if _, twice := out[name]; twice {
+			return nil, fmt.Errorf("vars: %s is there twice; names are lower-cased", name)
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+// plan finds the strands and the measured rounds, and refuses what cannot run.
+func (p *program) plan() error {
+	ports := map[string]bool{}
+	for gi := range p.Groups {
+		g := &p.Groups[gi]
+		if len(p.strands)+g.Strands > maxStrands {
+			return fmt.Errorf("the profile has more than %d strands; lower nthreads or nprocs", maxStrands)
+		}
+		for range g.Strands {
+			p.strands = append(p.strands, gi)
+		}
+		if g.Processes {
+			p.notes = append(p.notes, fmt.Sprintf("group %d: nprocs: the strands are threads of one process here", gi+1))
+		}
+		p.rounds = max(p.rounds, len(g.Transactions))
+		if err := checkFlowops(g, ports); err != nil {
+			return err
+		}
+	}
+	p.measured = make([]bool, p.rounds)
+	var work []float64
+	bounded := false
+	var longest time.Duration
+	for n := range p.rounds {
+		w, d := p.round(n)
+		work = append(work, w)
+		p.measured[n] = d > 0
+		bounded = bounded || d > 0
+		longest += d
+	}
+	if longest > maxTime {
+		return fmt.Errorf("the profile's durations are %v in all; at most %v are possible: use a $variable for duration", longest, maxTime)
+	}
+	if !bounded {
+		p.measured[slices.Index(work, slices.Max(work))] = true
+	}
+	p.describe()
+	return nil
+}
+
+// round is what a round takes: flowops in all, or time.
+func (p *program) round(n int) (flowops float64, longest time.Duration) {
+	for gi := range p.Groups {
+		g := &p.Groups[gi]
+		if n >= len(g.Transactions) {
+			continue
+		}
+		t := &g.Transactions[n]
+		longest = max(longest, t.Duration)
+		for i := range t.Flowops {
+			flowops += float64(g.Strands) * float64(t.Iterations) * float64(t.Flowops[i].Count)
+		}
+	}
+	return flowops, longest
+}
+
+// describe finds what the measured rounds do.
+func (p *program) describe() {
+	p.notes = append(p.notes, p.Ignored...)
+	for gi := range p.Groups {
+		for n := range p.Groups[gi].Transactions {
+			t := &p.Groups[gi].Transactions[n]
+			if !p.measured[n] {
+				continue
+			}
+			p.paced = p.paced || t.Rate > 0
+			for _, f := range t.Flowops {
+				switch f.Op {
+				case uperf.Write, uperf.Send:
+					p.sends = true
+				case uperf.Read, uperf.Recv:
+					p.receives = true
+				case uperf.Think, uperf.Nop:
+					continue
+				case uperf.Connect, uperf.Accept, uperf.Disconnect:
+				}
+				if !slices.Contains(p.ops, f.Op) {
+					p.ops = append(p.ops, f.Op)
+				}
+			}
+		}
+	}
+}
+
+// expect is about how long the profile runs, and how long at least its measured
+// rounds; 50 us a flowop lies between a native one and an emulated one.
+func (p *program) expect() time.Duration {
+	var all time.Duration
+	for n := range p.rounds {
+		var longest float64
+		for gi := range p.Groups {
+			g := &p.Groups[gi]
+			if n >= len(g.Transactions) {
+				continue
+			}
+			t := &g.Transactions[n]
+			once := 0.0
+			for _, f := range t.Flowops {
+				once += float64(f.Count) * max(f.Duration, 50*time.Microsecond).Seconds()
+			}
+			longest = max(longest, t.Duration.Seconds(), float64(t.Iterations)*once)
+		}
+		all += seconds(min(longest, maxTime.Seconds()))
+	}
+	return min(all, maxTime)
+}
+
+// oneWay says whether the measured rounds move bytes in one direction only.
+func (p *program) oneWay() bool { return p.sends != p.receives }
+
+// datagrams says whether any connection is UDP.
+func (p *program) datagrams() bool {
+	for gi := range p.Groups {
+		for _, t := range p.Groups[gi].Transactions {
+			if slices.ContainsFunc(t.Flowops, func(f uperf.Flowop) bool { return f.Protocol == uperf.UDP }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// rateInAll is the highest rate that all strands together have, iterations a second.
+func (p *program) rateInAll() float64 {
+	most := 0.0
+	for n := range p.rounds {
+		sum := 0.0
+		for gi := range p.Groups {
+			if g := &p.Groups[gi]; n < len(g.Transactions) {
+				sum += g.Transactions[n].Rate * float64(g.Strands)
+			}
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// patience is how long a strand may rest with nothing wrong, beyond the timeout.
+func (p *program) patience() time.Duration {
+	var most time.Duration
+	for gi := range p.Groups {
+		for _, t := range p.Groups[gi].Transactions {
+			var think time.Duration
+			for _, f := range t.Flowops {
+				think = max(think, f.Duration, f.Timeout)
+			}
+			if t.Rate > 0 {
+				think += seconds(1 / t.Rate)
+			}
+			most = max(most, think)
+		}
+	}
+	return most
+}
+
+// checkFlowops walks over a group's flowops in their order, and refuses a
+// connection that is not there, what does not fit a datagram, and a port that several
+// strands would listen on.
+func checkFlowops(g *uperf.Group, ports map[string]bool) error {
+	open := map[int]uperf.Protocol{}
+	for ti := range g.Transactions {
+		for fi := range g.Transactions[ti].Flowops {
+			f := &g.Transactions[ti].Flowops[fi]
+			switch f.Op {
+			case uperf.Connect, uperf.Accept:
+				open[f.Conn] = f.Protocol
+				if f.Port == 0 {
+					continue
+				}
+				key := fmt.Sprint(f.Op, f.Protocol, f.Port)
+				if g.Strands > 1 || ports[key] {
+					return at(f, fmt.Sprintf("several strands would listen on port %d", f.Port), "remove port, so that each has one of its own")
+				}
+				ports[key] = true
+			case uperf.Read, uperf.Write, uperf.Send, uperf.Recv:
+				proto, ok := open[f.Conn]
+				if !ok {
+					return at(f, fmt.Sprintf("%s has no connection %s", f.Op, connName(f.Conn)), "connect or accept one before, in the same group")
+				}
+				if proto == uperf.UDP && f.Size.Max > maxDatagram {
+					return at(f, fmt.Sprintf("%d bytes do not fit into a UDP datagram", f.Size.Max), fmt.Sprintf("write at most %d", maxDatagram))
+				}
+			case uperf.Disconnect:
+				if _, ok := open[f.Conn]; !ok {
+					return at(f, "disconnect has no connection "+connName(f.Conn), "connect or accept one before, in the same group")
+				}
+			case uperf.Think, uperf.Nop:
+			}
+		}
+	}
+	return nil
+}
+
+func connName(id int) string {
+	if id == 0 {
+		return "without a name"
+	}
+	return fmt.Sprintf("conn=%d", id)
+}
+
+// step is a flowop as one end executes it.
+type step struct {
+	*uperf.Flowop
+	op     uperf.Op
+	count  int64
+	size   int64 // of each of count, bytes
+	last   int64 // of the last of count; as size unless the peer's count divides badly
+	spread bool  // the peer's reads or writes of rsize go over the bounds of iterations
+}
+
+// task is a transaction as one end executes it.
+type task struct {
+	*uperf.Transaction
+	steps      []step
+	iterations int64 // 0: until the master ends it
+	budget     int64 // bytes of a spread step in all; 0: until the master ends it
+	opens      bool  // it has connect, accept or disconnect: iterations are never cut
+	loose      bool  // how many operations the peer's part takes is not known before
+}
+
+// tasks are what a strand of a group does: on the master's side what the profile
+// says, on the other the counterparts.
+func tasks(g *uperf.Group, master bool) []*task {
+	var out []*task
+	protocols := map[int]uperf.Protocol{}
+	for ti := range g.Transactions {
+		x := &g.Transactions[ti]
+		t := &task{Transaction: x, iterations: int64(x.Iterations)}
+		data := 0
+		for fi := range x.Flowops {
+			f := &x.Flowops[fi]
+			s := step{Flowop: f, op: f.Op, count: int64(f.Count), size: int64(f.Size.Max), last: int64(f.Size.Max)}
+			if !master {
+				s.op = f.Op.Peer()
+			}
+			switch f.Op {
+			case uperf.Connect, uperf.Accept:
+				protocols[f.Conn] = f.Protocol
+				t.opens = true
+			case uperf.Disconnect:
+				t.opens = true
+			case uperf.Read, uperf.Write, uperf.Send, uperf.Recv:
+				data++
+				t.loose = t.loose || f.Size.Random()
+			case uperf.Think, uperf.Nop:
+			}
+			t.steps = append(t.steps, s)
+		}
+		if !master {
+			for i := range t.steps {
+				t.regroup(&t.steps[i], data == 1, protocols)
+			}
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// regroup gives the peer's step its rsize. The bytes of an iteration stay the
+// same, so that neither end waits for what the other does not send; a sole read or
+// write of a transaction may go over the bounds of iterations.
+func (t *task) regroup(s *step, sole bool, protocols map[int]uperf.Protocol) {
+	rsize := int64(s.PeerSize)
+	if rsize <= s.size || protocols[s.Conn] == uperf.UDP {
+		return
+	}
+	switch all := s.size * s.count; {
+	case sole && !t.opens:
+		if t.iterations > 0 {
+			t.budget = all * t.iterations
+			t.iterations = (t.budget + rsize - 1) / rsize
+		}
+		s.count, s.size, s.last, s.spread = 1, rsize, rsize, true
+		t.loose = true
+	case s.count > 1:
+		s.count = (all + rsize - 1) / rsize
+		s.size, s.last = min(rsize, all), all-(s.count-1)*min(rsize, all)
+	}
+}
