@@ -45,18 +45,23 @@ const (
 // the name that it is called by first. It returns only when it could not become
 // that program.
 func Gate(args []string, stderr io.Writer) int {
-	err := gate(args)
-	fmt.Fprintln(stderr, "tare internal gate:", err)
+	if err := gate(args); err != nil {
+		fmt.Fprintln(stderr, "tare internal gate:", err)
+	}
 	return 127 // as a shell says of what it cannot start
 }
 
+// gate returns an error if the agent could not be told why it came back.
 func gate(args []string) error {
 	if len(args) < 2 {
 		return errors.New("for the agent's own use: PATH NAME [ARGUMENT...]")
 	}
 	unix.CloseOnExec(gateFD)
 	err := become(args[0], args[1:])
-	return errors.Join(err, note(gateNote{Error: text(err.Error())}))
+	if lost := note(gateNote{Error: text(err.Error())}); lost != nil {
+		return errors.Join(err, lost)
+	}
+	return nil
 }
 
 // become returns only why it did not.

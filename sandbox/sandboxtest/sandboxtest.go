@@ -73,6 +73,7 @@ func Run(t *testing.T, kind sandbox.Kind, opts Options) {
 		{"Streams", true, (*suite).streams},
 		{"Files", true, (*suite).files},
 		{"WritableRoot", true, (*suite).writableRoot},
+		{"Gate", true, (*suite).gate},
 		{"Cancel", true, (*suite).cancel},
 		{"SandboxDies", true, (*suite).dies},
 		{"CPULimit", true, (*suite).cpuLimit},
