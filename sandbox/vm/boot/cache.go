@@ -118,6 +118,9 @@ func (c *Cache) make(dir string, k kernel) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	if err := os.Chmod(tmp, 0o755); err != nil { //nolint:gosec // no secret
+		return err
+	}
 	modules, err := k.modules()
 	if err != nil {
 		return err

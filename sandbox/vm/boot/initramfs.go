@@ -3,6 +3,7 @@ package boot
 import (
 	"bufio"
 	"bytes"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -60,6 +61,9 @@ func writeProgram(file, self string, modules []module) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := static(f); err != nil {
+		return fmt.Errorf("%s: %w", self, err)
+	}
 	out, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // no secret
 	if err != nil {
 		return err
@@ -70,4 +74,19 @@ func writeProgram(file, self string, modules []module) (err error) {
 		return err
 	}
 	return b.Flush()
+}
+
+// static says whether a program needs nothing beside itself: the initramfs has no
+// libraries, and the kernel would say no more than that /init is not there.
+func static(r io.ReaderAt) error {
+	f, err := elf.NewFile(r)
+	if err != nil {
+		return err
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return errors.New("the program is linked dynamically and cannot be the first one of a virtual machine; build it with CGO_ENABLED=0")
+		}
+	}
+	return nil
 }
