@@ -59,12 +59,10 @@
   // tint is a colour's n-th variation: lighter, for what comes after the last colour.
   Tare.tint = (hex, n) => (n === 0 ? hex : mix(hex, Tare.dark() ? "#15181c" : "#ffffff", Math.min(0.7, 0.15 + 0.25 * n)));
 
-  // heatCap is the ratio at which the scale ends: nine of ten comparisons lie within.
-  Tare.heatCap = () => {
-    const all = Tare.data.items
-      .filter((i) => i.hasRatio)
-      .map((i) => Math.abs(i.ln))
-      .sort((a, b) => a - b);
+  // heatCap is the ratio at which the scale ends: nine of ten comparisons lie within,
+  // or of the logarithms given.
+  Tare.heatCap = (logs) => {
+    const all = (logs || Tare.data.items.filter((i) => i.hasRatio).map((i) => Math.abs(i.ln))).sort((a, b) => a - b);
     const most = all.length ? all[Math.floor(0.9 * (all.length - 1))] : 0;
     for (const c of [1.1, 1.25, 1.5, 2, 3, 5, 10, 30, 100]) if (most <= Math.log(c)) return c;
     return 1000;

@@ -165,10 +165,8 @@
     );
   };
 
-  const renderLegend = (cap) => {
-    const D = Tare.data,
-      pct = Tare.percent(D.res.margin || 0);
-    const has = (k) => D.kinds.includes(k);
+  // heatScale explains the colours that occur.
+  Tare.heatScale = (has, cap) => {
     const bar = (side) =>
       Tare.el(
         "span",
@@ -194,6 +192,21 @@
       );
     if (has("higher") || has("lower"))
       scale.push(Tare.el("span", { class: "scale" }, Tare.el("b", {}, "↑ higher, ↓ lower"), " of what has no better side ", bar("other")));
+    return scale;
+  };
+
+  // machineNote says what an emulated processor's figures are worth.
+  Tare.machineNote = () => {
+    const emulated = (Tare.data.res.accelerators || []).filter((a) => a.trials && a.trials.tcg);
+    return emulated.length
+      ? Tare.el("p", { class: "machines" }, `${emulated.map((a) => a.name).join(", ")}: processors emulated in software, many times slower than hardware virtualization. Compare its rows with each other, not with what a host with KVM would give.`)
+      : null;
+  };
+
+  const renderLegend = (cap) => {
+    const D = Tare.data,
+      pct = Tare.percent(D.res.margin || 0);
+    const has = (k) => D.kinds.includes(k);
     const key = (k, text) =>
       has(k) ? Tare.el("span", { class: "key" }, Tare.el("i", { class: `heat k-${k}` }, Tare.kinds[k].mark || " "), " ", text) : null;
     Tare.fill(
@@ -209,7 +222,7 @@
       Tare.el(
         "div",
         { class: "keys" },
-        scale,
+        Tare.heatScale(has, cap),
         key("equivalent", `equivalent (within ${pct})`),
         key("undecided", "undecided"),
         key("failed", "failed"),
@@ -222,6 +235,7 @@
           : null,
       ),
       found(),
+      Tare.machineNote(),
     );
   };
 

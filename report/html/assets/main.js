@@ -5,7 +5,9 @@
 
   const order = () => [
     Tare.heatSection,
+    Tare.tablesSection,
     Tare.dotsSection,
+    Tare.cpuCostSection,
     Tare.structuralSection,
     Tare.publishedSection,
     Tare.tableSection,
@@ -154,6 +156,8 @@
     step("The head", Tare.renderHead);
     step("The answer", Tare.renderAnswer);
     step("The text", Tare.renderPlain);
+    step("The summary tables", Tare.renderTables);
+    step("The CPU a unit of work", Tare.renderCPUCost);
     step("The structural cost", Tare.renderStructural);
     step("The published figures", Tare.renderPublished);
     comparisons(false);
@@ -183,6 +187,9 @@
       case "page:table":
         Tare.renderTable();
         break;
+      case "page:cpucost":
+        Tare.renderCPUCost();
+        break;
       case "page:curves":
         Tare.renderCurves();
         break;
@@ -196,7 +203,9 @@
         themeName();
         Tare.renderAnswer();
         Tare.renderHeat();
+        Tare.renderTables();
         Tare.renderDots();
+        Tare.renderCPUCost();
         Tare.renderStructural();
         Tare.renderPublished();
         Tare.renderOrder();
@@ -204,6 +213,8 @@
       case "print":
         if (folds()) {
           comparisons(false);
+          Tare.renderTables();
+          Tare.renderCPUCost();
           Tare.renderStructural();
           Tare.renderPublished();
           bound();

@@ -123,12 +123,7 @@
       by.get(s.missing).apps.add(app(s));
       by.get(s.missing).all.add(`${app(s)} ${treatment(s)}`);
     }
-    if (!by.size) return null;
-    return Tare.el(
-      "ul",
-      {},
-      [...by].map(([why, list]) => Tare.el("li", {}, Tare.el("b", {}, [...(list.all.size > 6 ? list.apps : list.all)].join(", ")), `: ${why}`)),
-    );
+    return Tare.reasons(new Map([...by].map(([why, list]) => [why, list.all.size > 6 ? list.apps : list.all])));
   };
 
   const build = (width, rows, scale) => {

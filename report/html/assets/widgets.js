@@ -172,9 +172,18 @@
       ),
     );
 
+  // reasons lists why something is so, each with what it is true of.
+  Tare.reasons = (by) => (by.size ? Tare.el("ul", {}, [...by].map(([why, list]) => Tare.el("li", {}, Tare.el("b", {}, [...list].join(", ")), `: ${why}`))) : null);
+
   // legendKey explains a mark in words; legendKeys are several in a row.
-  Tare.legendKey = ({ text, colour, mark }) =>
-    Tare.el("span", { class: "key" }, Tare.el("i", { class: `mark ${mark || "dot-rect"}`, style: { "--c": colour }, "aria-hidden": "true" }), " ", text);
+  Tare.legendKey = ({ text, colour, mark, image }) =>
+    Tare.el(
+      "span",
+      { class: "key" },
+      Tare.el("i", { class: `mark ${mark || "dot-rect"}`, style: image ? { background: `url(${image})`, border: `1px solid ${colour}` } : { "--c": colour }, "aria-hidden": "true" }),
+      " ",
+      text,
+    );
   Tare.legendKeys = (list) => Tare.el("div", { class: "keys" }, list.map(Tare.legendKey));
 
   // folded is a <details> whose content is made when it is opened.

@@ -1,0 +1,135 @@
+// CPU time a unit of work costs in each sandbox, with its helpers on the host: bars
+// by role as multiples of what the baseline takes in the same stratum, and the same
+// figures as a table.
+(() => {
+  "use strict";
+
+  const size = 40; // bars on one page
+  let part, keyHost, draw, tableHost, pagerHost, rest;
+
+  Tare.cpuCostSection = () => {
+    part = Tare.section("cpucost", "CPU per unit of work", ["cpucost", "interval"]);
+    const lead = Tare.el("p", { class: "quiet" }, "What a byte, request or call costs in processor time on the host, all helpers of the sandbox included, beside the baseline.");
+    keyHost = Tare.el("div", {});
+    const chartHost = Tare.el("div", {});
+    draw = Tare.pieces(chartHost, "cpu per unit of work", (n) => n * 26 + 60, build);
+    pagerHost = Tare.el("div", {});
+    tableHost = Tare.el("div", {});
+    rest = Tare.el("div", {});
+    Tare.put(part.body, lead, keyHost, chartHost, pagerHost, tableHost, rest);
+    return part;
+  };
+
+  const stratum = (c) => `${c.workload} ${Tare.levelsText(c.shared.filter((l) => l.factor !== "workload" && !Tare.data.fixed.some((f) => f.factor === l.factor)))}`.trim();
+  const treatment = (c) => {
+    const t = Tare.data.treatments.find((x) => x.key === c.treatment);
+    return t ? Tare.treatmentName(t.cell) : c.treatment;
+  };
+  const name = (r) => `${stratum(r.c)}  ${treatment(r.c)}`;
+  const a = (v, c) => `${Tare.value(v, "s")} a ${c.unit}`;
+  const roles = (c) => (c.roles && c.roles.length ? c.roles : [{ role: "all", part: 1, cores: c.cores, value: c.value }]);
+  const colour = (role) => (role === "all" ? Tare.lineColours()[0] : Tare.lineColour({ name: "cpu", labels: `role=${role}` }, true));
+
+  Tare.renderCPUCost = () => {
+    const all = Tare.data.res.cpu_costs || [];
+    part.node.hidden = !all.length;
+    if (!all.length) return;
+    part.refreshNote();
+    const base = new Map(all.filter((c) => c.baseline && c.value > 0).map((c) => [`${c.stratum}\n${c.response.name}`, c]));
+    const rows = all.filter((c) => c.value > 0 && base.has(`${c.stratum}\n${c.response.name}`)).map((c) => ({ c, base: base.get(`${c.stratum}\n${c.response.name}`) }));
+    const there = [...new Set(rows.flatMap((r) => roles(r.c).map((x) => x.role)))];
+    Tare.fill(keyHost, rows.length ? Tare.legendKeys(there.map((role) => ({ text: role, colour: colour(role) }))) : null);
+    const p = Tare.pageOf("cpucost", rows, size);
+    draw(rows.slice(p.from, p.to), Tare.printing() ? 20 : size);
+    Tare.fill(pagerHost, Tare.pager(p, "bars"));
+    Tare.fill(tableHost, rows.length ? Tare.folded("cpucost", `All figures (${rows.length})`, () => table(rows)) : null);
+    Tare.fill(rest, missing(all));
+  };
+
+  const table = (rows) =>
+    Tare.table(
+      "CPU per unit of work",
+      [
+        { head: "work" },
+        { head: "in" },
+        { head: "CPU", num: true },
+        { head: "ratio", num: true },
+        { head: "verdict" },
+        { head: "cores", num: true },
+        { head: "rate", num: true },
+        { head: "trials", num: true },
+        { head: "by role" },
+      ],
+      rows.map(({ c }) => {
+        const e = c.estimate || {};
+        const ratio = c.baseline || !(e.ratio > 0) ? "-" : { text: e.lo > 0 ? `${Tare.ratio(e.ratio)} (${Tare.ratio(e.lo)}–${Tare.ratio(e.hi)})` : Tare.ratio(e.ratio), value: e.ratio };
+        const kind = { faster: "better", slower: "worse" }[c.verdict] || c.verdict;
+        return [
+          stratum(c),
+          treatment(c),
+          { text: a(c.value, c), value: c.value },
+          ratio,
+          c.baseline ? "baseline" : Object.hasOwn(Tare.kinds, kind || "") ? Tare.badge(kind) : "-",
+          { text: Tare.digits(c.cores), value: c.cores },
+          { text: Tare.value(c.rate, c.response.unit), value: c.rate },
+          { text: c.trials, value: c.trials },
+          roles(c)
+            .map((x) => `${x.role} ${Math.round(100 * x.part)} %`)
+            .join(", "),
+        ];
+      }),
+    );
+
+  const missing = (all) => {
+    const by = new Map();
+    for (const c of all) {
+      if (!c.missing) continue;
+      if (!by.has(c.missing)) by.set(c.missing, new Set());
+      by.get(c.missing).add(`${stratum(c)} ${treatment(c)}`);
+    }
+    return Tare.reasons(by);
+  };
+
+  const build = (width, rows, scale) => {
+    const narrow = Tare.narrow(width),
+      left = Tare.rowRoom(scale.map(name), width);
+    const end = 1.03 * Math.max(1, ...scale.map((r) => r.c.value / r.base.value)),
+      ticks = Tare.niceTicks(0, end, 8);
+    const there = [...new Set(scale.flatMap((r) => roles(r.c).map((x) => x.role)))];
+    const series = there.map((role) => ({
+      type: "bar",
+      stack: "cpu",
+      name: role,
+      barWidth: narrow ? 15 : 17,
+      data: rows.map((r) => {
+        const x = roles(r.c).find((y) => y.role === role);
+        return { value: x ? x.value / r.base.value : 0, r, x };
+      }),
+      itemStyle: { color: colour(role), borderColor: Tare.css("--paper"), borderWidth: 1 },
+      emphasis: { disabled: true },
+    }));
+    return {
+      height: rows.length * (narrow ? 42 : 26) + 60,
+      label:
+        `CPU per unit of work, ${rows.length} bars: ` +
+        rows
+          .slice(0, 4)
+          .map((r) => `${name(r)} ${a(r.c.value, r.c)}`)
+          .join("; ") +
+        (rows.length > 4 ? "; more in the table" : ""),
+      option: {
+        grid: { left, right: 18, top: 8, bottom: 46 },
+        xAxis: Tare.axis({ min: 0, max: end, ticks, label: (v) => `${v}×`, name: `times ${Tare.short(Tare.data.res.baseline || "the baseline", 30)} in the same stratum` }),
+        yAxis: Tare.rowAxis(rows.map(name), width, left),
+        tooltip: { trigger: "item", formatter: (q) => (q.data && q.data.x ? tip(q.data) : "") },
+        series: [
+          ...series,
+          { type: "line", data: [], silent: true, markLine: Tare.rules("xAxis", ticks) },
+          { type: "line", data: [], silent: true, markLine: { ...Tare.rules("xAxis", [1]), lineStyle: { color: Tare.css("--ink-2"), type: "solid", width: 1.5 }, z: 4 } },
+        ],
+      },
+    };
+  };
+
+  const tip = ({ r, x }) => `${Tare.short(name(r), 70)}\n${Tare.plain(x.role)}: ${a(x.value, r.c)}, ${Math.round(100 * x.part)} %\nall: ${a(r.c.value, r.c)}, the baseline ${a(r.base.value, r.c)}`;
+})();

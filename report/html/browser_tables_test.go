@@ -1,0 +1,272 @@
+package html_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/google/go-cmp/cmp"
+
+	"tare/analyse"
+	"tare/analyse/cpucost"
+	"tare/analyse/stat"
+	"tare/analyse/summary"
+	"tare/record"
+	"tare/report/document"
+	"tare/report/words"
+)
+
+// withTables is the small document with a summary table of every kind of cell, what
+// CPU work costs, and a virtual machine without hardware virtualization.
+func withTables(t testing.TB) *document.Document {
+	d := shape{workloads: 2, sizes: 3, responses: []string{"throughput", "latency"}}.document(t)
+	r := d.Result
+	level := func(f, v string) record.Level { return record.Level{Factor: f, Value: v} }
+	r.Accelerators = []analyse.Accelerator{{Sandbox: "runsc", Name: "runsc (TCG)", Trials: map[string]int{"tcg": 12}}}
+	row := func(name string, vcpus string, cells ...summary.Cell) summary.Row {
+		c := record.Cell{level("sandbox", name)}
+		if vcpus != "" {
+			c = append(c, level("default_vcpus", vcpus))
+		}
+		return summary.Row{Cell: c, Cells: cells}
+	}
+	cell := func(value, ratio float64, v stat.Verdict) summary.Cell {
+		return summary.Cell{Combinations: 3, Estimate: stat.Estimate{N: 12, Value: value, Base: 1e9, Ratio: ratio, Lo: ratio * 0.95, Hi: ratio * 1.05}, Verdict: v}
+	}
+	base := row("process", "", summary.Cell{Combinations: 3, Estimate: stat.Estimate{N: 12, Value: 1e9, Base: 1e9}}, summary.Cell{Combinations: 3, Estimate: stat.Estimate{N: 12, Value: 8e8, Base: 8e8}},
+		summary.Cell{Combinations: 3, Estimate: stat.Estimate{N: 12, Value: 9e8, Base: 9e8}})
+	base.Baseline = true
+	few := cell(4e8, 0.5, stat.Slower)
+	few.Combinations, few.Fewer = 2, true
+	mean := row("runsc", "", cell(4.5e8, 0.45, stat.Slower), few, cell(9e8, 1.003, stat.Equivalent))
+	mean.Mean, mean.Of = true, 2
+	r.Tables = []summary.Table{{Name: "bandwidth", Response: record.Response{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher}, Factors: []string{"sandbox", "default_vcpus"},
+		Column: "size", Columns: []summary.Column{{Level: "1KiB", Combinations: 3}, {Level: "2KiB", Combinations: 3}, {Level: "4KiB", Combinations: 3}},
+		Over: []summary.Levels{{Factor: "workload", Levels: []string{"w0", "w1"}}},
+		Rows: []summary.Row{base,
+			row("runsc", "1", cell(4e8, 0.4, stat.Slower), few, cell(9e8, 1.002, stat.Equivalent)),
+			row("runsc", "2", cell(1.2e9, 1.2, stat.Faster), cell(7.9e8, 0.99, stat.Undecided), summary.Cell{Why: "the <b>host</b> has no KVM"}), mean}}}
+	for _, c := range r.Compared {
+		if c.Response.Name != "throughput" || c.Level.N == 0 {
+			continue
+		}
+		x := cpucost.Cost{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Cell: c.Cell, Baseline: c.Baseline, Response: c.Response, Unit: "GB", Ends: []string{"server"},
+			Trials: 4, Cores: 1.2, Rate: c.Level.Typical, Value: 0.4, Roles: []cpucost.Role{{Role: "workload", Part: 1, Cores: 1.2, Value: 0.4}}}
+		if strings.Contains(c.Treatment, "runsc") {
+			x.Value, x.Estimate, x.Verdict = 1, stat.Estimate{N: 4, Ratio: 2.5, Lo: 2.3, Hi: 2.7}, stat.Slower
+			x.Roles = []cpucost.Role{{Role: "vcpu", Part: 0.7, Cores: 0.84, Value: 0.7}, {Role: "vhost", Part: 0.3, Cores: 0.36, Value: 0.3}}
+		}
+		if strings.Contains(c.Treatment, "crun") {
+			x = cpucost.Cost{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Cell: c.Cell, Response: c.Response, Unit: "GB", Missing: "no collector counted its CPU"}
+		}
+		r.CPUCosts = append(r.CPUCosts, x)
+	}
+	d.Notes = append(d.Notes, document.Note{ID: "tables", Title: "Summary tables", Text: "How."}, document.Note{ID: "cpucost", Title: "CPU per unit of work", Text: "How."})
+	return d
+}
+
+// TestSummaryTables: the figures are the document's; every cell says in words what it
+// is, by pointer and by key.
+func TestSummaryTables(t *testing.T) {
+	d := withTables(t)
+	b := browse(t)
+	b.show(d, "")
+	b.drawAll()
+	var want, got [][]string
+	tab := d.Result.Tables[0]
+	for _, r := range tab.Rows {
+		var line []string
+		for _, c := range r.Cells {
+			text := "–"
+			if c.Combinations > 0 {
+				text = words.Value(c.Estimate.Value, tab.Response.Unit)
+			}
+			if c.Fewer {
+				text += "†"
+			}
+			if c.Estimate.Ratio > 0 {
+				mark := map[stat.Verdict]string{stat.Faster: "▲", stat.Slower: "▼", stat.Equivalent: "=", stat.Undecided: "?"}[c.Verdict]
+				text += "|" + words.Ratio(c.Estimate.Ratio) + " " + mark
+			}
+			line = append(line, text)
+		}
+		want = append(want, line)
+	}
+	got = eval[[][]string](b, `[...document.querySelectorAll("#tables tbody tr")].map((tr) => [...tr.querySelectorAll("td.heat")].map((td) => [td.querySelector(".r").textContent, td.querySelector(".iv").textContent].filter(Boolean).join("|")))`)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the table (-want +got):\n%s", diff)
+	}
+	heads := eval[[]string](b, `[...document.querySelectorAll("#tables tbody th")].map((x) => x.textContent)`)
+	if d := cmp.Diff([]string{"process", "runsc (TCG) default_vcpus=1", "runsc (TCG) default_vcpus=2", "runsc (TCG): geometric mean of 2"}, heads); d != "" {
+		t.Error(d)
+	}
+	// The colour is the ratio's side; equivalent, undecided and no value have none of it.
+	ground := eval[[]string](b, `[...document.querySelectorAll("#tables td.heat")].map((td) => td.dataset.kind + " " + (td.style.backgroundColor ? "coloured" : "plain"))`)
+	if s := strings.Join(ground, ","); s != "baseline plain,baseline plain,baseline plain,worse coloured,worse coloured,equivalent plain,better coloured,undecided plain,no-value plain,worse coloured,worse coloured,equivalent plain" {
+		t.Errorf("colours: %s", s)
+	}
+	// By keys: one stop, arrows, and what is told follows.
+	b.do(`document.querySelector("#tables td.heat").focus()`)
+	b.press(kb.ArrowDown)
+	b.press(kb.ArrowRight)
+	says := eval[string](b, `document.querySelector("#tables .says").textContent`)
+	if want := "runsc (TCG) default_vcpus=1, size 2KiB: 400 MB/s against 1.00 GB/s; ratio 0.50, interval 0.47 to 0.53, worse; 2 combinations, fewer than there are, n 12."; says != want {
+		t.Errorf("it says %q, want %q", says, want)
+	}
+	if s := eval[string](b, `document.activeElement.querySelector(".hidden").textContent.trim()`); s != says {
+		t.Errorf("a screen reader hears %q", s)
+	}
+	text := eval[string](b, `document.getElementById("tables").textContent`)
+	for _, s := range []string{"the <b>host</b> has no KVM", "over workload w0, w1", "runsc (TCG): processors emulated", "higher is better"} {
+		if !strings.Contains(text, s) {
+			t.Errorf("the section does not say %q", s)
+		}
+	}
+	if s := eval[string](b, `document.querySelector("#summary thead").textContent`); !strings.Contains(s, "runsc (TCG)") {
+		t.Errorf("the heat map's columns are %q", s)
+	}
+	b.quiet("file://")
+}
+
+// TestBarsOfATable: in both styles each comparison is one bar with its value.
+func TestBarsOfATable(t *testing.T) {
+	d := withTables(t)
+	d.Result.Tables[0].Column, d.Result.Tables[0].Columns = "workload", []summary.Column{{Level: "w0"}, {Level: "w1"}}
+	for i := range d.Result.Tables[0].Rows {
+		d.Result.Tables[0].Rows[i].Cells = d.Result.Tables[0].Rows[i].Cells[:2]
+	}
+	d.Result.Tables[0].Over = []summary.Levels{{Factor: "size", Levels: []string{"1KiB", "2KiB", "4KiB"}}}
+	b := browse(t)
+	b.show(d, "")
+	b.drawAll()
+	want := map[string]bool{}
+	for _, c := range d.Result.Compared {
+		if c.Response.Name == "throughput" && c.Level.N > 0 {
+			v := c.Estimate.Value
+			if c.Baseline {
+				v = c.Level.Typical
+			}
+			want[fmt.Sprintf("%.8g", v)] = true
+		}
+	}
+	for _, style := range []string{"groups", "hatching"} {
+		b.do(fmt.Sprintf(`(() => { const s = document.getElementById("bars-bandwidth-style"); s.value = %q; s.dispatchEvent(new Event("change")); s.scrollIntoView({block: "center"}); })()`, style))
+		b.drawAll()
+		got := eval[[]float64](b, `echarts.getInstanceByDom(document.querySelector('[data-chart="bars bandwidth"] .chart-canvas')).getOption().series[0].data.map((x) => x[1])`)
+		groups := eval[int](b, `echarts.getInstanceByDom(document.querySelector('[data-chart="bars bandwidth"] .chart-canvas')).getOption().xAxis[0].data.length`)
+		if n := map[string]int{"groups": 6, "hatching": 3}[style]; groups != n || len(got) != len(want) {
+			t.Errorf("%s: %d groups with %d bars, want %d with %d", style, groups, len(got), n, len(want))
+		}
+		for _, v := range got {
+			if !want[fmt.Sprintf("%.8g", v)] {
+				t.Errorf("%s: a bar of %v", style, v)
+			}
+		}
+	}
+	b.quiet("file://")
+}
+
+func TestCPUCosts(t *testing.T) {
+	d := withTables(t)
+	b := browse(t)
+	b.show(d, "")
+	b.drawAll()
+	b.do(`for (const x of document.querySelectorAll("#cpucost details")) x.open = true`)
+	var want [][]string
+	for _, c := range d.Result.CPUCosts {
+		if c.Missing != "" {
+			continue
+		}
+		ratio := "-"
+		if e := c.Estimate; !c.Baseline && e.Ratio > 0 {
+			ratio = words.Ratio(e.Ratio) + " (" + words.Ratio(e.Lo) + "–" + words.Ratio(e.Hi) + ")"
+		}
+		want = append(want, []string{words.Value(c.Value, record.Second) + " a GB", ratio})
+	}
+	got := eval[[][]string](b, `[...document.querySelectorAll("#cpucost tbody tr")].map((tr) => [tr.cells[2].textContent, tr.cells[3].textContent])`)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the table (-want +got):\n%s", diff)
+	}
+	// Bars are multiples of the baseline, and roles add up to them.
+	sums := eval[[]float64](b, `(() => { const o = echarts.getInstanceByDom(document.querySelector('[data-chart="cpu per unit of work"] .chart-canvas')).getOption();
+		const bars = o.series.filter((s) => s.type === "bar"); return bars[0].data.map((_, i) => bars.reduce((sum, s) => sum + s.data[i].value, 0)); })()`)
+	if len(sums) != len(want) {
+		t.Fatalf("%d bars for %d rows", len(sums), len(want))
+	}
+	i := 0
+	for _, c := range d.Result.CPUCosts {
+		if c.Missing != "" {
+			continue
+		}
+		if x := c.Value / 0.4; sums[i] < x*0.999 || sums[i] > x*1.001 {
+			t.Errorf("bar %d is %v of the baseline, want %v", i, sums[i], x)
+		}
+		i++
+	}
+	if s := eval[string](b, `document.getElementById("cpucost").textContent`); !strings.Contains(s, "no collector counted its CPU") || !strings.Contains(s, "vcpu 70 %, vhost 30 %") {
+		t.Errorf("the section says %.1500q", s)
+	}
+	b.quiet("file://")
+}
+
+// A study without them has no such parts.
+func TestNoTables(t *testing.T) {
+	b := browse(t)
+	b.show(small(t), "")
+	if !eval[bool](b, `["tables", "cpucost"].every((id) => document.getElementById(id).hidden)`) {
+		t.Error("there are parts for what nobody asked")
+	}
+}
+
+// What light and dark, a phone and paper do to tables, costs and time series.
+func TestTablesLook(t *testing.T) {
+	d := withTables(t)
+	vm := shape{workloads: 2, sizes: 3, responses: []string{"throughput", "latency"}, window: true, series: vmSeries(4, 1.25)}.document(t)
+	d.Series = vm.Series
+	b := browse(t)
+	for _, scheme := range []string{"light", "dark"} {
+		b.media("", scheme)
+		for _, width := range []int64{1280, 360} {
+			b.size(width, 900)
+			b.show(d, "")
+			b.drawAll()
+			if bad := eval[[]string](b, contrasts); len(bad) > 0 {
+				t.Errorf("%s: too little contrast: %q", scheme, bad)
+			}
+			if out := eval[[]string](b, cut); len(out) > 0 {
+				t.Errorf("%d px: these stand out: %q", width, out)
+			}
+			for _, id := range []string{"tables", "cpucost", "series"} {
+				look(b, id, fmt.Sprintf("%s-%s-%d", id, scheme, width))
+			}
+		}
+	}
+	b.media("print", "light")
+	b.do(`dispatchEvent(new Event("beforeprint"))`)
+	for _, id := range []string{"tables", "cpucost", "series"} {
+		look(b, id, id+"-print")
+	}
+	if eval[bool](b, `[...document.querySelectorAll("#tables .says, #tables .controls")].some((e) => e.checkVisibility())`) {
+		t.Error("what can only be used on a screen is printed")
+	}
+	b.quiet("file://")
+}
+
+// look takes a picture of one part, into the directory that TARE_LOOK names.
+func look(b *browser, id, name string) {
+	dir := os.Getenv("TARE_LOOK")
+	if dir == "" {
+		return
+	}
+	b.do(fmt.Sprintf(`document.getElementById(%q).scrollIntoView({behavior: "instant"})`, id))
+	b.drawAll()
+	box := eval[[]float64](b, fmt.Sprintf(`(() => { const r = document.getElementById(%q).getBoundingClientRect(); return [r.x, r.y + scrollY, r.width, r.height]; })()`, id))
+	r := call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: new(true),
+		Clip: &page.Viewport{X: box[0], Y: box[1], Width: box[2], Height: box[3], Scale: 1}})
+	if err := os.WriteFile(dir+"/"+name+".png", r.Data, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
