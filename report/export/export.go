@@ -11,7 +11,6 @@
 package export
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -50,9 +49,8 @@ func JSON(w io.Writer, res *analyse.Result, hosts []record.Host) error {
 // CSV writes one row for each comparison, the baseline's own included. Fields
 // that a row does not have are empty.
 func CSV(w io.Writer, res *analyse.Result) error {
-	c := csv.NewWriter(w)
 	rows := [][]string{{"workload", "stratum", "treatment", "baseline", "response", "unit", "better", "n", "value", "min", "max",
-		"base", "ratio", "lo", "hi", "verdict", "why", "blocks", "stopped", "failed", "skipped", "gave_up", "p", "q"}}
+		"base", "ratio", "lo", "hi", "verdict", "why", "blocks", "stopped", "failed", "skipped", "gave_up", "p", "q", "accelerator"}}
 	for i := range res.Compared {
 		x := &res.Compared[i]
 		e := &x.Estimate
@@ -79,12 +77,9 @@ func CSV(w io.Writer, res *analyse.Result) error {
 		}
 		rows = append(rows, []string{x.Workload, x.Stratum, x.Treatment, strconv.FormatBool(x.Baseline), x.Response.Name,
 			string(x.Response.Unit), string(x.Response.Better), strconv.Itoa(n), value, least, most,
-			base, ratio, lo, hi, string(x.Verdict), x.Why, blocks, stopped, strconv.Itoa(x.Failed), x.Skipped, x.GaveUp, optional(x.P), optional(x.Q)})
+			base, ratio, lo, hi, string(x.Verdict), x.Why, blocks, stopped, strconv.Itoa(x.Failed), x.Skipped, x.GaveUp, optional(x.P), optional(x.Q), res.Accelerated(x.Cell)})
 	}
-	if err := c.WriteAll(rows); err != nil {
-		return fmt.Errorf("write CSV: %w", err)
-	}
-	return nil
+	return writeAll(w, rows)
 }
 
 // optional is number of a value that may not be there.

@@ -68,10 +68,10 @@ func TestCSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]string{
-		{"workload", "stratum", "treatment", "baseline", "response", "unit", "better", "n", "value", "min", "max", "base", "ratio", "lo", "hi", "verdict", "why", "blocks", "stopped", "failed", "skipped", "gave_up", "p", "q"},
-		{"net", "workload=net", "sandbox=process", "true", "latency", "s", "lower", "4", "1e-05", "9e-06", "1.1e-05", "", "", "", "", "", "", "4", "done", "0", "", "", "", ""},
-		{"net", "workload=net", "sandbox=runc", "false", "latency", "s", "lower", "4", "2e-05", "2e-05", "2e-05", "1e-05", "2", "1.9", "2.1", "slower", `above, by "much"`, "", "", "0", "", "", "0.001", "0.002"},
-		{"net", "workload=net", "sandbox=crun", "false", "latency", "s", "lower", "0", "", "", "", "", "", "", "", "undecided", "", "", "", "0", "no crun", "", "", ""},
+		{"workload", "stratum", "treatment", "baseline", "response", "unit", "better", "n", "value", "min", "max", "base", "ratio", "lo", "hi", "verdict", "why", "blocks", "stopped", "failed", "skipped", "gave_up", "p", "q", "accelerator"},
+		{"net", "workload=net", "sandbox=process", "true", "latency", "s", "lower", "4", "1e-05", "9e-06", "1.1e-05", "", "", "", "", "", "", "4", "done", "0", "", "", "", "", ""},
+		{"net", "workload=net", "sandbox=runc", "false", "latency", "s", "lower", "4", "2e-05", "2e-05", "2e-05", "1e-05", "2", "1.9", "2.1", "slower", `above, by "much"`, "", "", "0", "", "", "0.001", "0.002", ""},
+		{"net", "workload=net", "sandbox=crun", "false", "latency", "s", "lower", "0", "", "", "", "", "", "", "", "undecided", "", "", "", "0", "no crun", "", "", "", ""},
 	}
 	if d := cmp.Diff(want, rows); d != "" {
 		t.Error(d)
@@ -85,16 +85,16 @@ func TestTrialsCSV(t *testing.T) {
 			Cell:    record.Cell{{Factor: "workload", Value: "net"}, {Factor: "sandbox", Value: "vm"}, {Factor: "vcpus", Value: "2"}},
 			Samples: []record.Sample{{Name: "latency", Unit: record.Second, Value: 1e-5}, {Name: "x", Labels: "cpu=1", Unit: record.Count, Value: math.NaN()}}},
 		{Seq: 2, Block: 1, Attempt: 1, Status: record.Failed, Start: at, Cell: record.Cell{{Factor: "workload", Value: "net"}, {Factor: "sandbox", Value: "runc"}},
-			Failure: &record.Failure{Reason: "it died"}},
+			Failure: &record.Failure{Reason: "it died"}, Facts: map[string]string{"server.accelerator": "tcg", "client.accelerator": "tcg", "server.where": "vm"}},
 	}
 	var b bytes.Buffer
 	if err := TrialsCSV(&b, sequence(trials)); err != nil {
 		t.Fatal(err)
 	}
-	const want = `seq,block,attempt,status,start,seconds,factor:workload,factor:sandbox,factor:vcpus,response,labels,unit,value,failure
-1,1,1,ok,2026-11-20T10:00:00.000000005Z,1.5,net,vm,2,latency,,s,1e-05,
-1,1,1,ok,2026-11-20T10:00:00.000000005Z,1.5,net,vm,2,x,cpu=1,count,,
-2,1,1,failed,2026-11-20T10:00:00.000000005Z,0,net,runc,,,,,,it died
+	const want = `seq,block,attempt,status,start,seconds,factor:workload,factor:sandbox,factor:vcpus,response,labels,unit,value,failure,accelerator
+1,1,1,ok,2026-11-20T10:00:00.000000005Z,1.5,net,vm,2,latency,,s,1e-05,,
+1,1,1,ok,2026-11-20T10:00:00.000000005Z,1.5,net,vm,2,x,cpu=1,count,,,
+2,1,1,failed,2026-11-20T10:00:00.000000005Z,0,net,runc,,,,,,it died,tcg
 `
 	if d := cmp.Diff(want, b.String()); d != "" {
 		t.Error(d)

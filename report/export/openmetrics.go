@@ -58,6 +58,9 @@ func OpenMetrics(w io.Writer, res *analyse.Result) error {
 			for _, l := range c.Cell {
 				fmt.Fprintf(buf, `,%s="%s"`, names[l.Factor], labelValue(l.Value))
 			}
+			if how := res.Accelerated(c.Cell); how != "" {
+				fmt.Fprintf(buf, `,accelerator="%s"`, labelValue(how))
+			}
 			fmt.Fprintf(buf, "} %s\n", number(v))
 		}
 	}
@@ -71,7 +74,7 @@ func OpenMetrics(w io.Writer, res *analyse.Result) error {
 // labelNames gives each factor a label's name, no two the same: letters, digits
 // and underscores, "factor_" before those that are ours or reserved.
 func labelNames(res *analyse.Result) map[string]string {
-	taken := map[string]bool{"study": true, "response": true, "unit": true}
+	taken := map[string]bool{"study": true, "response": true, "unit": true, "accelerator": true}
 	names := make(map[string]string)
 	for i := range res.Compared {
 		for _, l := range res.Compared[i].Cell {

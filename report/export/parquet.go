@@ -73,6 +73,10 @@ func columns(factors []string) []column {
 			}
 			return text(t.Failure.Reason, true)
 		}},
+		column{"accelerator", parquet.Optional(word), func(t *record.Trial, _ *record.Sample) (parquet.Value, bool) {
+			how := accelerator(t)
+			return text(how, how != "")
+		}},
 	)
 }
 

@@ -9,9 +9,12 @@ import (
 	"io"
 	"iter"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"tare/analyse"
 	"tare/record"
 )
 
@@ -66,7 +69,7 @@ func TrialsCSV(w io.Writer, trials Trials) error {
 	for _, f := range names {
 		head = append(head, "factor:"+f)
 	}
-	_ = c.Write(append(head, "response", "labels", "unit", "value", "failure")) // errors here and below are kept for Error
+	_ = c.Write(append(head, "response", "labels", "unit", "value", "failure", "accelerator")) // errors here and below are kept for Error
 	for t, err := range first(n, trials) {
 		if err == nil {
 			err = c.Error() // ends a large export soon where nobody reads it
@@ -74,17 +77,18 @@ func TrialsCSV(w io.Writer, trials Trials) error {
 		if err != nil {
 			return fmt.Errorf("write CSV: %w", err)
 		}
-		row := make([]string, len(head), len(head)+5)
+		row := make([]string, len(head), len(head)+6)
 		copy(row, []string{strconv.Itoa(t.Seq), strconv.Itoa(t.Block), strconv.Itoa(t.Attempt), string(t.Status),
 			t.Start.UTC().Format(time.RFC3339Nano), number(t.Duration.Seconds())})
 		for _, l := range t.Cell {
 			row[6+at[l.Factor]] = l.Value
 		}
+		how := accelerator(&t)
 		if t.Failure != nil {
-			_ = c.Write(append(row, "", "", "", "", t.Failure.Reason))
+			_ = c.Write(append(row, "", "", "", "", t.Failure.Reason, how))
 		}
 		for _, s := range t.Samples {
-			_ = c.Write(append(row, s.Name, string(s.Labels), string(s.Unit), number(s.Value), ""))
+			_ = c.Write(append(row, s.Name, string(s.Labels), string(s.Unit), number(s.Value), "", how))
 		}
 	}
 	c.Flush()
@@ -92,6 +96,19 @@ func TrialsCSV(w io.Writer, trials Trials) error {
 		return fmt.Errorf("write CSV: %w", err)
 	}
 	return nil
+}
+
+// accelerator says what ran a trial's virtual machines: kvm, tcg, model; "" for
+// none, several joined by "+".
+func accelerator(t *record.Trial) string {
+	var out []string
+	for name, v := range t.Facts {
+		if strings.HasSuffix(name, analyse.AcceleratorFact) && v != "" && !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "+")
 }
 
 // trialLine is a line of JSONLines. Its names are those of the CSV's columns

@@ -67,6 +67,9 @@ func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) e
 			para(d, "  ")
 		}
 	}
+	writeAccelerators(&b, res, opt)
+	writeTables(&b, res, opt)
+	writeCPUCosts(&b, res, opt)
 	writeStructural(&b, res, opt)
 	writePublished(&b, res, opt)
 	writeEnds(&b, res, opt)

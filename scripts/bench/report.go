@@ -83,7 +83,8 @@ func bigResults(ctx context.Context, dir string) (trials int, err error) {
 	}
 	kinds := []string{"process", "runc", "crun", "runsc-systrap", "runsc-ptrace"}
 	slow := []float64{1, 1.004, 1.02, 3, 9}
-	study := fmt.Sprintf("study: big\nbaseline: process\nfactors:\n  sandbox: [%s]\nworkloads:\n  rr: {kind: net, mode: rr, connections: [%s], size: [%s]}\nstop: {fixed: %d}\n",
+	study := fmt.Sprintf("study: big\nbaseline: process\nfactors:\n  sandbox: [%s]\nworkloads:\n  rr: {kind: net, mode: rr, connections: [%s], size: [%s]}\nstop: {fixed: %d}\n"+
+		"tables:\n  time: {response: latency_p50, columns: connections}\n  rate: {response: rate, columns: size}\n",
 		strings.Join(kinds, ", "), strings.Join(connections, ", "), strings.Join(sizes, ", "), reportBlocks)
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	s, err := store.Create(dir, store.Meta{StudySource: []byte(study), StudyFile: "big.yaml", Overrides: []string{}, Seed: 1,
@@ -148,8 +149,12 @@ func bigTrial(r *rand.Rand, seq, block int, level float64, cell record.Cell) rec
 	add("latency_mean", "", record.Second, h.Mean()*1e-9)
 	add("rate", "", record.PerSecond, 1/h.Mean()*1e9)
 	for _, end := range []string{"client", "server"} {
-		for i := range 30 {
+		for i := range 25 {
 			add("cgroup_figure_"+strconv.Itoa(i), "end="+end, record.Cores, r.Float64())
+		}
+		add("cgroup_cpu_rate", "end="+end, record.Cores, r.Float64())
+		for _, role := range []string{"harness", "sentry", "unattributed", "workload"} {
+			add("cpu_time_rate", "end="+end+",role="+role, record.Cores, r.Float64())
 		}
 	}
 	for _, c := range []string{"cgroup", "proc", "system"} {

@@ -1,0 +1,111 @@
+package export
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/analyse"
+	"tare/analyse/cpucost"
+	"tare/analyse/stat"
+)
+
+// TablesCSV writes one line for each cell of each summary table. The factors of
+// the rows of all tables are columns, each named "factor:NAME"; of the row of a
+// geometric mean (mean: true) those that it is over are empty.
+func TablesCSV(w io.Writer, res *analyse.Result) error {
+	var factors []string
+	for i := range res.Tables {
+		for _, f := range res.Tables[i].Factors {
+			if !slices.Contains(factors, f) {
+				factors = append(factors, f)
+			}
+		}
+	}
+	head := []string{"table", "response", "unit", "better"}
+	for _, f := range factors {
+		head = append(head, "factor:"+f)
+	}
+	rows := [][]string{append(head, "baseline", "mean", "column_factor", "column", "combinations", "fewer", "value", "base", "ratio", "lo", "hi", "n", "verdict", "why", "accelerator")}
+	for i := range res.Tables {
+		t := &res.Tables[i]
+		for _, r := range t.Rows {
+			for j := range r.Cells {
+				c := &r.Cells[j]
+				line := []string{t.Name, t.Response.Name, string(t.Response.Unit), string(t.Response.Better)}
+				for _, f := range factors {
+					level, _ := r.Cell.Get(f)
+					line = append(line, level)
+				}
+				line = append(line, strconv.FormatBool(r.Baseline), strconv.FormatBool(r.Mean), t.Column, t.Columns[j].Level,
+					strconv.Itoa(c.Combinations), strconv.FormatBool(c.Fewer))
+				value := ""
+				if c.Combinations > 0 {
+					value = number(c.Estimate.Value)
+				}
+				line = append(append(line, value), ratio(&c.Estimate, c.Combinations > 0 && !r.Baseline)...)
+				rows = append(rows, append(line, strconv.Itoa(c.Estimate.N), string(c.Verdict), c.Why, res.Accelerated(r.Cell)))
+			}
+		}
+	}
+	return writeAll(w, rows)
+}
+
+// CPUCSV writes one line for each stratum and treatment with a CPU cost. The part
+// of each role is a column named "role:NAME".
+func CPUCSV(w io.Writer, res *analyse.Result) error {
+	var roles []string
+	for i := range res.CPUCosts {
+		for _, r := range res.CPUCosts[i].Roles {
+			if !slices.Contains(roles, r.Role) {
+				roles = append(roles, r.Role)
+			}
+		}
+	}
+	slices.Sort(roles)
+	head := []string{"workload", "stratum", "treatment", "baseline", "response", "unit", "work", "ends", "source", "trials", "cores", "rate", "cpu_per_work",
+		"base", "ratio", "lo", "hi", "n", "verdict", "missing", "accelerator"}
+	for _, r := range roles {
+		head = append(head, "role:"+r)
+	}
+	rows := [][]string{head}
+	for i := range res.CPUCosts {
+		c := &res.CPUCosts[i]
+		line := []string{c.Workload, c.Stratum, c.Treatment, strconv.FormatBool(c.Baseline), c.Response.Name, string(c.Response.Unit), c.Unit,
+			strings.Join(c.Ends, " "), c.Source, strconv.Itoa(c.Trials), number(c.Cores), number(c.Rate), number(c.Value)}
+		line = append(line, ratio(&c.Estimate, !c.Baseline)...)
+		line = append(line, strconv.Itoa(c.Estimate.N), string(c.Verdict), c.Missing, res.Accelerated(c.Cell))
+		for _, name := range roles {
+			part := ""
+			if k := slices.IndexFunc(c.Roles, func(r cpucost.Role) bool { return r.Role == name }); k >= 0 {
+				part = number(c.Roles[k].Part)
+			}
+			line = append(line, part)
+		}
+		rows = append(rows, line)
+	}
+	return writeAll(w, rows)
+}
+
+// ratio is base, ratio, lo and hi of an estimate; empty where there are none.
+func ratio(e *stat.Estimate, has bool) []string {
+	out := make([]string, 4)
+	if !has || e.N == 0 || e.Undefined != "" {
+		return out
+	}
+	out[0], out[1] = number(e.Base), number(e.Ratio)
+	if e.HasInterval() {
+		out[2], out[3] = number(e.Lo), number(e.Hi)
+	}
+	return out
+}
+
+func writeAll(w io.Writer, rows [][]string) error {
+	if err := csv.NewWriter(w).WriteAll(rows); err != nil {
+		return fmt.Errorf("write CSV: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package words
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/analyse"
+	"tare/analyse/cpucost"
+	"tare/analyse/stat"
+	"tare/record"
+)
+
+// CPUCostsTitle heads what CPU a unit of work costs.
+func CPUCostsTitle(r *analyse.Result) string {
+	from := "threads by role"
+	if r.CPUCosts[0].Source == cpucost.FromCgroup {
+		from = "control groups"
+	}
+	return "CPU time a unit of work (" + from + ")"
+}
+
+// CountedEnds names the roles of the workloads whose CPU is counted.
+func CountedEnds(r *analyse.Result) string {
+	var all []string
+	for i := range r.CPUCosts {
+		if s := strings.Join(r.CPUCosts[i].Ends, " and "); !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	if len(all) == 1 && all[0] == "main" { // its role has no name of its own
+		return "the workload"
+	}
+	if len(all) > 3 {
+		return "the ends that are in the sandbox"
+	}
+	return "the ends in the sandbox (" + strings.Join(all, "; ") + ")"
+}
+
+// CPUCosts says of each treatment what the same work costs: the median over the
+// strata, and the dearest with its cores and whose they are.
+func CPUCosts(r *analyse.Result) []string {
+	base := make(map[string]*cpucost.Cost)
+	for i := range r.CPUCosts {
+		if c := &r.CPUCosts[i]; c.Baseline {
+			base[c.Stratum] = c
+		}
+	}
+	var out []string
+	vary := varying(r)
+	for _, t := range r.Treatments {
+		var ratios []float64
+		var worst *cpucost.Cost
+		for i := range r.CPUCosts {
+			c := &r.CPUCosts[i]
+			if c.Treatment != t.Key || c.Baseline || !(c.Estimate.Ratio > 0) || base[c.Stratum] == nil {
+				continue
+			}
+			ratios = append(ratios, c.Estimate.Ratio)
+			if worst == nil || c.Estimate.Ratio > worst.Estimate.Ratio {
+				worst = c
+			}
+		}
+		if worst == nil {
+			continue
+		}
+		s := Treatment(r, t.Cell) + ": "
+		if len(ratios) > 1 {
+			s += fmt.Sprintf("median of %d strata %s x the CPU time a unit of work, most ", len(ratios), Ratio(stat.Median(ratios)))
+		}
+		out = append(out, s+costOf(r, worst, base[worst.Stratum], vary))
+	}
+	return out
+}
+
+// costOf says one: its ratio, cores against cores, the work's ratio, and roles.
+func costOf(r *analyse.Result, c, base *cpucost.Cost, vary map[string][]string) string {
+	s := Ratio(c.Estimate.Ratio) + " x"
+	if e := &c.Estimate; e.HasInterval() {
+		s += fmt.Sprintf(" (%s to %s)", Ratio(e.Lo), Ratio(e.Hi))
+	}
+	where := c.Workload
+	for _, l := range c.Shared {
+		if slices.Contains(vary[c.Workload], l.Factor) && l.Factor != "workload" {
+			where += " " + l.Factor + "=" + r.LevelName(l)
+		}
+	}
+	s += fmt.Sprintf(" in %s: %s against %s for %s x the %s", where, Value(c.Cores, record.Cores), strings.TrimSuffix(Value(base.Cores, record.Cores), " cores"),
+		Ratio(c.Rate/base.Rate), c.Response.Name)
+	var roles []string
+	for _, x := range c.Roles {
+		if x.Part >= 0.005 {
+			roles = append(roles, fmt.Sprintf("%s %.0f %%", x.Role, 100*x.Part))
+		}
+	}
+	if len(roles) > 1 {
+		s += "; " + strings.Join(roles, ", ")
+	}
+	return s + "."
+}
