@@ -5,6 +5,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -14,19 +15,21 @@ import (
 // console keeps the last that a guest wrote to its serial port. It is read all the
 // time: a full socket would halt the guest's processor that writes.
 type console struct {
-	conn net.Conn
-	tail spawn.Tail
-	done chan struct{}
+	conn  net.Conn
+	tail  spawn.Tail
+	panic finder // what follows a panic may be longer than the tail
+	done  chan struct{}
 }
 
 func listen(conn net.Conn) *console {
-	c := &console{conn: conn, done: make(chan struct{})}
+	c := &console{conn: conn, panic: finder{word: panicked}, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
 		buf := make([]byte, 4<<10)
 		for {
 			n, err := conn.Read(buf)
 			_, _ = c.tail.Write(buf[:n])
+			c.panic.write(buf[:n])
 			if err != nil {
 				return
 			}
@@ -51,21 +54,70 @@ func (c *console) close() {
 // explain adds the console's end to an error, and first what it means. On the console
 // of a guest that is well there is nothing.
 func (c *console) explain(err error, booting bool) error {
-	lines := lastLines(c.tail.String())
+	lines := printable(c.tail.String())
 	switch {
 	case len(lines) == 0 && booting:
 		return fmt.Errorf("%w; its console is empty", err)
 	case len(lines) == 0:
 		return err
 	}
-	for _, l := range lines {
-		if _, panicked, ok := strings.Cut(l, "Kernel panic - not syncing: "); ok {
-			panicked, _, _ = strings.Cut(panicked, " ]---")
-			err = fmt.Errorf("the guest's kernel panicked (%s): %w", panicked, err)
+	if reason := c.panic.rest(); reason != "" {
+		return fmt.Errorf("the guest's kernel panicked (%s): %w; its console: %s", reason, err, strings.Join(around(lines, panicked), " | "))
+	}
+	return fmt.Errorf("%w; its console ends with: %s", err, strings.Join(lines[max(0, len(lines)-mostLines):], " | "))
+}
+
+// panicked is what a kernel's last words begin with: panic() of kernel/panic.c.
+const panicked = "Kernel panic - not syncing: "
+
+// around are the lines from a little before the first one with the word, for what
+// comes after it is registers in the end; the last lines if there is none.
+func around(lines []string, word string) []string {
+	const before = 3
+	from := len(lines) - mostLines
+	for n, l := range lines {
+		if strings.Contains(l, word) {
+			from = n - before
 			break
 		}
 	}
-	return fmt.Errorf("%w; its console ends with: %s", err, strings.Join(lines, " | "))
+	from = max(0, from)
+	return lines[from:min(len(lines), from+mostLines)]
+}
+
+// finder keeps the rest of the first line that has a word. It is safe for concurrent use.
+type finder struct {
+	word string
+
+	mu    sync.Mutex
+	line  []byte
+	found string
+}
+
+func (f *finder) write(b []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range b {
+		if f.found != "" {
+			return
+		}
+		if c != '\n' && len(f.line) < 1<<10 {
+			f.line = append(f.line, c)
+			continue
+		}
+		if _, rest, ok := strings.Cut(string(f.line), f.word); ok {
+			if l := printable(rest); len(l) > 0 {
+				f.found = l[0]
+			}
+		}
+		f.line = f.line[:0]
+	}
+}
+
+func (f *finder) rest() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.found
 }
 
 // What an error tells of a console, in lines and in bytes a line.
@@ -78,9 +130,9 @@ const (
 // with an escape.
 var escapes = regexp.MustCompile("\x1b(\\[[0-9;?]*[ -/]*[@-~]|[@-Z\\\\-_])") //nolint:gochecknoglobals // a constant
 
-// lastLines makes the end of what a guest wrote fit for a message: a few lines of
-// printable characters. A guest can write anything.
-func lastLines(text string) []string {
+// printable makes what a guest wrote fit for a message: lines of printable
+// characters. A guest can write anything.
+func printable(text string) []string {
 	text = escapes.ReplaceAllString(strings.ToValidUTF8(text, "?"), "")
 	var out []string
 	for _, l := range strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
@@ -98,5 +150,5 @@ func lastLines(text string) []string {
 		}
 		out = append(out, l)
 	}
-	return out[max(0, len(out)-mostLines):]
+	return out
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tare/internal/rootfs"
+	"tare/internal/spawn"
 )
 
 // qemu is the program that this host has.
@@ -37,13 +38,11 @@ func findQEMU(ctx context.Context) (qemu, error) {
 		if !ok {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		out, err := exec.CommandContext(ctx, path, "--version").Output() //nolint:gosec // the host's own program
+		out, err := says(ctx, path, "--version")
 		if err != nil {
-			return qemu{}, fmt.Errorf("%s --version: %w; %s", path, err, installQEMU)
+			return qemu{}, fmt.Errorf("%w; %s", err, installQEMU)
 		}
-		q, err := parseVersion(string(out))
+		q, err := parseVersion(out)
 		if err != nil {
 			return qemu{}, fmt.Errorf("%s: %w; %s", path, err, installQEMU)
 		}
@@ -51,6 +50,27 @@ func findQEMU(ctx context.Context) (qemu, error) {
 		return q, nil
 	}
 	return qemu{}, fmt.Errorf("this host has no qemu-system-x86_64; %s", installQEMU)
+}
+
+// sayWithin bounds how long a program may take to say what it is.
+const sayWithin = 5 * time.Second
+
+// says is what a program prints on standard output when it is asked what it is.
+func says(ctx context.Context, path, question string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, sayWithin, fmt.Errorf("no answer within %s", sayWithin))
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, question) //nolint:gosec // the host's own program
+	cmd.WaitDelay = time.Second                     // what it has started may have its output open
+	var tail spawn.Tail
+	cmd.Stderr = &tail
+	out, err := cmd.Output()
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w%s", path, question, err, spawn.Says(&tail))
+	}
+	return string(out), nil
 }
 
 var versionLine = regexp.MustCompile(`^QEMU emulator version (([0-9]{1,4})\.([0-9]{1,4})[^\n]{0,100})`) //nolint:gochecknoglobals // a constant

@@ -36,10 +36,8 @@ func findVirtiofsd(ctx context.Context) (virtiofsd, error) {
 		if !ok {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		out, _ := exec.CommandContext(ctx, path, "--help").CombinedOutput() //nolint:gosec // the host's own program
-		return virtiofsd{path: path, rust: strings.Contains(string(out), "--shared-dir")}, nil
+		out, err := says(ctx, path, "--help")
+		return virtiofsd{path: path, rust: strings.Contains(out, "--shared-dir")}, err
 	}
 	return virtiofsd{}, fmt.Errorf("this host has no virtiofsd, which rootfs = %s needs; apt-get install qemu-system-common (Debian 12) or virtiofsd (later), or set rootfs = %s", rootVirtiofs, rootBlock)
 }
@@ -141,7 +139,7 @@ func (s *share) explain(err error) error {
 			return err
 		}
 		s.stderr.Drain(time.Second)
-		return fmt.Errorf("%w; virtiofsd for %s has ended (%s)%s", err, s.tag, s.cmd.ProcessState, spawn.Says(&s.said))
+		return fmt.Errorf("virtiofsd for %s has ended (%s)%s: %w", s.tag, s.cmd.ProcessState, spawn.Says(&s.said), err)
 	default:
 		return err
 	}
