@@ -27,6 +27,7 @@ const (
 	Enum     Type = "word"
 	String   Type = "text"
 	CPUs     Type = "cpus" // a cpuset list such as 0-1,3
+	File     Type = "file" // in a study a path, beside the study file; for who uses the Values the file's text
 )
 
 // Param describes one parameter. Min and Max bound numbers in base units
@@ -48,6 +49,9 @@ type Values map[string]string
 // Check reads text as p's type and returns it as written, without the spaces
 // around it. The error says what is wrong and what to write.
 func (p Param) Check(text string) (string, error) {
+	if p.Type == File {
+		return text, nil // it may be the file itself, whose lines are counted
+	}
 	text = strings.TrimSpace(text)
 	if slices.Contains(p.Words, text) {
 		return text, nil

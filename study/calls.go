@@ -143,7 +143,7 @@ func (d *draft) countable(s *Stratum) record.Cell {
 // noOperation says why the workload's first response in a cell counts no
 // operations, among which calls could be divided; "" when it does.
 func (d *draft) noOperation(w *load, cell record.Cell) string {
-	v, err := w.values(cell)
+	v, err := w.values(d.study, cell)
 	if err != nil || w.info.Responses == nil || len(w.responses) == 0 {
 		return "calls are not counted: it has no response"
 	}

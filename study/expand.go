@@ -297,8 +297,8 @@ func (d *draft) expand(keys map[string]pair) {
 	d.study.Strata = b.strata
 }
 
-// values returns a workload's parameters in a cell, filled.
-func (w *load) values(cell record.Cell) (param.Values, error) {
+// values returns a workload's parameters in a cell, filled, with the texts of files.
+func (w *load) values(s *Study, cell record.Cell) (param.Values, error) {
 	v := make(param.Values, len(w.info.Params))
 	for name, t := range w.fixed {
 		v[name] = t
@@ -308,5 +308,7 @@ func (w *load) values(cell record.Cell) (param.Values, error) {
 			v[l.Factor] = l.Value
 		}
 	}
-	return param.Fill(w.info.Params, v)
+	v, err := param.Fill(w.info.Params, v)
+	s.embed(v)
+	return v, err
 }

@@ -154,6 +154,11 @@ func (d *draft) level(n *yaml.Node, where string, ps []param.Param) (string, boo
 		}
 		return "", false
 	}
+	for _, p := range ps {
+		if p.Type == param.File && !d.fileOf(n, p, t) {
+			return "", false
+		}
+	}
 	return t, true
 }
 

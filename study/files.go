@@ -14,9 +14,9 @@ import (
 	"tare/record"
 )
 
-// maxFile bounds a file that a parameter names, in bytes: a study is read into
+// MaxFile bounds a file that a parameter names, in bytes: a study is read into
 // memory and stored with its results, files and all.
-const maxFile = 256 << 10
+const MaxFile = 256 << 10
 
 // filesOf reads the section files: the texts of files that the study carries
 // itself, by path.
@@ -25,8 +25,8 @@ func (d *draft) filesOf(p pair) {
 		switch {
 		case q.val.Kind != yaml.ScalarNode:
 			d.bad(q.val, "write the file's text, as a block after |", "the file %q is a list or a mapping", q.key.Value)
-		case len(q.val.Value) > maxFile:
-			d.bad(q.val, fmt.Sprintf("a file has at most %s", param.FormatSize(maxFile)), "the file %q has %d bytes", q.key.Value, len(q.val.Value))
+		case len(q.val.Value) > MaxFile:
+			d.bad(q.val, fmt.Sprintf("a file has at most %s", param.FormatSize(MaxFile)), "the file %q has %d bytes", q.key.Value, len(q.val.Value))
 		default:
 			d.study.Files[q.key.Value] = q.val.Value
 			d.carries = true
@@ -55,8 +55,8 @@ func (d *draft) fileOf(n *yaml.Node, p param.Param, path string) bool {
 	switch {
 	case err != nil:
 		d.refuse(n, p.Name+": ", err, "write the path of a file, relative to the study file")
-	case len(text) > maxFile:
-		d.bad(n, fmt.Sprintf("a file has at most %s", param.FormatSize(maxFile)), "%s: the file %q is too large", p.Name, path)
+	case len(text) > MaxFile:
+		d.bad(n, fmt.Sprintf("a file has at most %s", param.FormatSize(MaxFile)), "%s: the file %q is too large", p.Name, path)
 	case !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0:
 		d.bad(n, "name a text file in UTF-8", "%s: the file %q is not text", p.Name, path)
 	default:

@@ -23,7 +23,7 @@ const maxEntries = 1000 // of include, exclude, workloads, sandboxes, zip, apply
 // The keys of the file and of its sections, in the order of the documentation.
 func rootKeys() []string {
 	return []string{"study", "about", "seed", "compare", "baseline", "sandboxes", "factors", "workloads", "zip",
-		"include", "exclude", "apply", "stop", "budget", "collect", "sentinel", "calls", "published", "tables", "retries", "timeout"}
+		"include", "exclude", "apply", "stop", "budget", "collect", "sentinel", "calls", "published", "tables", "retries", "timeout", "files"}
 }
 
 // workloadKeys are the keys of a workload that are not parameters.
@@ -68,6 +68,7 @@ type draft struct {
 	compare  int
 	sandbox  int
 	asked    []asked // tables
+	carries  bool    // the study has a section files
 }
 
 // Parse reads a study file. file is its name, for messages only. sets are
@@ -87,6 +88,7 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 			Seed: defaultSeed, Stop: defaultStop(), Retries: defaultRetries,
 			Collect: Collect{Names: slices.Clone(cat.Collectors), Interval: defaultInterval},
 			Source:  bytes.Clone(src), Overrides: slices.Clone(sets),
+			Files: map[string]string{}, fileParams: map[string]bool{},
 		},
 	}
 	root := d.document(src)
@@ -103,6 +105,7 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 	}
 	keys := d.keys(root, "a study", rootKeys()...)
 	d.scalars(root, keys)
+	d.filesOf(keys["files"])
 	d.sandboxesOf(keys["sandboxes"].val)
 	d.stop(keys["stop"].val)
 	d.budget(keys["budget"])
@@ -129,6 +132,7 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 	if err := d.err(); err != nil {
 		return nil, err
 	}
+	d.carry()
 	d.stratumResponses()
 	d.tablesOf()
 	if err := d.err(); err != nil {

@@ -69,6 +69,7 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 	if out.Params, err = param.Fill(info.Params, values); err != nil {
 		return Resolved{}, fmt.Errorf("cell %s: workload %s: %w", cell, out.Workload.Kind, err)
 	}
+	s.embed(out.Params)
 	if info.Responses != nil {
 		out.Workload.Responses = having(out.Workload.Responses, info.Responses(out.Params))
 	}

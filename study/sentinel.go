@@ -145,6 +145,7 @@ func (d *draft) fillSentinel(s *Sentinel) error {
 		v[name] = t
 	}
 	v, err := param.Fill(info.Params, v)
+	d.study.embed(v)
 	if err == nil && info.Check != nil {
 		err = info.Check(v)
 	}

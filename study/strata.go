@@ -203,7 +203,7 @@ func (d *draft) stratumResponses() {
 		names, done := known[w][id]
 		if !done {
 			names = w.responses
-			if v, err := w.values(s.Shared); err == nil && w.info.Responses != nil {
+			if v, err := w.values(d.study, s.Shared); err == nil && w.info.Responses != nil {
 				names = having(w.responses, w.info.Responses(v))
 			}
 			known[w][id] = names
@@ -224,12 +224,14 @@ func having(names []string, all []record.Response) []string {
 }
 
 func (d *draft) checkParams(w *load, cell record.Cell) bool {
-	v, err := w.values(cell)
+	v, err := w.values(d.study, cell)
 	if err == nil && w.info.Check != nil {
 		err = w.info.Check(v)
 	}
-	if err != nil {
+	if err != nil && !d.inFile(w, cell, err) {
 		d.refuse(w.at, fmt.Sprintf("workload %q%s is not possible: ", w.label, w.with(cell)), err, "change it, or exclude the combination")
+	}
+	if err != nil {
 		return false
 	}
 	if w.info.Responses == nil {

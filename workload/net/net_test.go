@@ -22,7 +22,15 @@ func cases() []workloadtest.Case {
 	refused := func(name string, v param.Values) workloadtest.Case {
 		return workloadtest.Case{Name: name, Params: v, Refused: true}
 	}
+	prof := func(name string) workloadtest.Case {
+		return workloadtest.Case{Name: "profile-" + name, Params: param.Values{"profile": shipped(name), "vars": shippedVars()[name]}, Outputs: map[string]string{
+			"server": "testdata/server-profile-" + name + ".txt", "client": "testdata/client-profile-" + name + ".json"}}
+	}
 	return []workloadtest.Case{
+		prof("request-response"), prof("stream"), prof("connections"), prof("voice"),
+		refused("variables of nothing", param.Values{"vars": "n=1"}),
+		refused("bad profile", param.Values{"profile": "<profile>"}),
+		refused("mode beside profile", param.Values{"profile": shipped("stream"), "vars": "nthr=1 duration=1s", "mode": "stream"}),
 		one("rr", param.Values{}),
 		one("open", param.Values{"rate": "2000", "connections": "2"}),
 		one("overload", param.Values{"rate": "500000", "connections": "2"}),

@@ -39,6 +39,18 @@ func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Readin
 	if role == "server" {
 		return rd, nil
 	}
+	if v.Str("profile") != "" {
+		if s, ok := r.series(); ok {
+			if rs := profileResponses(v); rs[0].Name == "throughput" {
+				s.Name, s.Unit = "throughput", record.BytesPerSecond
+			} else {
+				s.Name = "transactions"
+			}
+			s.Labels = record.MakeLabels("end", r.End, record.LabelResponse, s.Name)
+			rd.Series = append(rd.Series, s)
+		}
+		return rd, r.profileReading(v, &rd)
+	}
 	if r.Config.Mode != v.Str("mode") {
 		return rd, fmt.Errorf("the report of the net client is of mode %q, the parameter mode is %q", r.Config.Mode, v.Str("mode"))
 	}
@@ -125,9 +137,13 @@ func (r *report) counts() []record.Sample {
 	add("throughput", record.BytesPerSecond, float64(r.Bytes)/r.Window)
 	add("cpu_user", record.Cores, r.User/r.Window)
 	add("cpu_system", record.Cores, r.System/r.Window)
-	if r.End == "client" && r.Config.Mode == "rr" {
+	if r.End == "client" && r.Config.Mode != "stream" || r.Config.Mode == modeProfile {
 		add("lost", record.Count, float64(r.Lost))
+	}
+	if r.End == "client" && r.Config.Mode != "stream" {
 		add("unsent", record.Count, float64(r.Unsent))
+	}
+	if r.End == "client" && r.Config.Mode == "rr" {
 		add("wake_delay_mean", record.Second, r.WakeDelay)
 		add("wake_delay_p99", record.Second, r.WakeDelayP99)
 	}
@@ -147,7 +163,7 @@ func (r *report) series() (record.Series, bool) {
 	s.Labels = record.MakeLabels("end", r.End, record.LabelResponse, s.Name)
 	const late = 0.005 // seconds that a tick may be late
 	end := math.Inf(1)
-	if r.Config.Count == 0 {
+	if r.Config.Count == 0 && r.Config.Mode != modeProfile {
 		end = r.Config.Warmup + r.Config.Duration + late
 	}
 	last := 0.0

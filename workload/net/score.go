@@ -1,6 +1,7 @@
 package netload
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -182,8 +183,8 @@ func (sc *score) latencies() error {
 		}
 		return string(b), nil
 	}
-	if sc.latency.TotalCount() == 0 {
-		return fmt.Errorf("no iteration of a measured transaction ended in its time; let it take longer, or look for a stalled server")
+	if sc.total.Iterations == 0 {
+		return errors.New("no iteration of a measured transaction ended in its time; let it take longer, or look for a stalled server")
 	}
 	var err error
 	if sc.out.Latency, err = enc(sc.latency); err != nil {

@@ -8,9 +8,15 @@
 // 50 ms intervals (bench.go); 4. each end prints a report of one line of JSON
 // (report.go), the client's with the server's inside, after comparing the two
 // ends' counts; 5. Parse reads the reports (parse.go).
+//
+// With a profile of uperf the steps 2 and 3 are others: each end makes a program of
+// the text (program.go), the client leads its transactions one by one (profile.go,
+// profileserver.go), strands run the flowops (strand.go, transfer.go, connection.go), and
+// score.go adds up what they did.
 package netload
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -57,6 +63,8 @@ func (Workload) Params() []param.Param {
 		{Name: "duration", Type: param.Duration, Default: "2s", Min: 0, Max: 3000, Help: "measured time; used when count is 0"},
 		{Name: "count", Type: param.Int, Default: "0", Min: 0, Max: 1e12, Help: "operations to measure over all connections; 0: by duration"},
 		{Name: "nodelay", Type: param.Bool, Default: "true", Help: "TCP_NODELAY at both ends; false: Nagle's algorithm, as iperf3 has it"},
+		{Name: "profile", Type: param.File, Help: "a profile of uperf, run in the place of a mode: docs/workloads/uperf.md; beside it only vars, spin, port and timeout have a meaning"},
+		{Name: "vars", Type: param.String, Help: "values of the profile's $variables: nthr=4 size=8k"},
 		{Name: "port", Type: param.Int, Default: strconv.Itoa(defaultPort), Min: 1, Max: 65535, Help: "TCP port of the server"},
 		{Name: "timeout", Type: param.Duration, Default: "5s", Min: 0.1, Max: 600, Help: "give up when nothing moves for so long"},
 	}
@@ -65,6 +73,9 @@ func (Workload) Params() []param.Param {
 // Responses are throughput for a stream; rate and latency for rr. In the open
 // loop the rate is given and the tail is what tells, so p99 comes first.
 func (Workload) Responses(v param.Values) []record.Response {
+	if v.Str("profile") != "" {
+		return profileResponses(v)
+	}
 	if v.Str("mode") == "stream" {
 		return []record.Response{{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte",
 			Help: "payload that arrived at the receiving end"}}
@@ -84,7 +95,13 @@ func (Workload) Responses(v param.Values) []record.Response {
 
 // Roles are a server in the background and a client.
 func (Workload) Roles(v param.Values) ([]workload.Role, error) {
+	if v.Str("profile") != "" {
+		return profileRoles(v)
+	}
 	cfg := configOf(v)
+	if v.Str("vars") != "" {
+		return nil, errors.New("workload net: vars are of a profile; add profile: FILE, or remove vars")
+	}
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("workload net: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
@@ -104,10 +121,7 @@ func (Workload) Roles(v param.Values) ([]workload.Role, error) {
 	// in the tail; there are no others.
 	env := []string{"GODEBUG=asyncpreemptoff=1"}
 	return []workload.Role{
-		{
-			Name: "server", Mode: workload.Exec, Background: true, Ready: ready, Env: env,
-			Args: []string{"/tare", "internal", "net", "server", "--port", port},
-		},
+		serverRole(port, env),
 		{
 			Name: "client", Mode: workload.Exec, Env: env, Warmup: seconds(cfg.Warmup), Expect: measure,
 			Args: []string{"/tare", "internal", "net", "client", "--server", "{server}", "--port", port,
@@ -119,6 +133,13 @@ func (Workload) Roles(v param.Values) ([]workload.Role, error) {
 				"--timeout", seconds(cfg.Timeout).String()},
 		},
 	}, nil
+}
+
+func serverRole(port string, env []string) workload.Role {
+	return workload.Role{
+		Name: "server", Mode: workload.Exec, Background: true, Ready: ready, Env: env,
+		Args: []string{"/tare", "internal", "net", "server", "--port", port},
+	}
 }
 
 // sizeOf resolves the word auto. A stream of small messages shows the price of a

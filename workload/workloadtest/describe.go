@@ -32,7 +32,7 @@ var reserved = []string{"workload", "sandbox", "isolate", "cpu-limit", "memory-l
 //nolint:gochecknoglobals // tables that nothing changes
 var (
 	units = []record.Unit{record.Second, record.Byte, record.BytesPerSecond, record.PerSecond, record.Cores, record.Count, record.Fraction}
-	types = []param.Type{param.Int, param.Float, param.Bool, param.Size, param.Duration, param.Enum, param.String, param.CPUs}
+	types = []param.Type{param.Int, param.Float, param.Bool, param.Size, param.Duration, param.Enum, param.String, param.CPUs, param.File}
 )
 
 func (s *suite) describes() (bad []string) {

@@ -1,0 +1,160 @@
+package netload
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/param"
+	"tare/record"
+	"tare/workload"
+	"tare/workload/net/uperf"
+)
+
+// beside are the parameters that mean something beside a profile.
+func beside() []string { return []string{"profile", "vars", "spin", "port", "timeout"} }
+
+// profileRoles are the two ends of a profile. The text goes with the client's
+// command line, so that a sandbox needs no file.
+func profileRoles(v param.Values) ([]workload.Role, error) {
+	prog, err := newProgram(v.Str("profile"), v.Str("vars"))
+	if err != nil {
+		return nil, fmt.Errorf("workload net: %w", err)
+	}
+	var wrong []string
+	for _, p := range (Workload{}).Params() {
+		if strings.TrimSpace(v.Str(p.Name)) != p.Default && !slices.Contains(beside(), p.Name) {
+			wrong = append(wrong, p.Name)
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, fmt.Errorf("workload net: %s mean nothing beside profile, which says what is sent; remove them, or use a $variable of the profile",
+			strings.Join(wrong, ", "))
+	}
+	port := strconv.Itoa(v.Int("port"))
+	env := []string{"GODEBUG=asyncpreemptoff=1"}
+	return []workload.Role{
+		serverRole(port, env),
+		{
+			Name: "client", Mode: workload.Exec, Env: env, Expect: prog.expect(),
+			Args: []string{"/tare", "internal", "net", "client", "--server", "{server}", "--port", port,
+				"--profile-text", v.Str("profile"), "--vars", v.Str("vars"),
+				"--spin", v.Duration("spin").String(), "--timeout", v.Duration("timeout").String()},
+		},
+	}, nil
+}
+
+// profileResponses follow from what the measured transactions do: what is paced
+// is judged by its tail, a stream by its bytes, all else by its iterations.
+func profileResponses(v param.Values) []record.Response {
+	prog, err := newProgram(v.Str("profile"), v.Str("vars"))
+	if err != nil {
+		prog = &program{} // refused by Roles; a study of an older tare may still be read
+	}
+	lat := func(name, help string) record.Response {
+		return record.Response{Name: name, Unit: record.Second, Better: record.Lower, Help: help}
+	}
+	per := func(name, of, help string) record.Response {
+		r := record.Response{Name: name, Unit: record.PerSecond, Better: record.Higher, Operation: of, Help: help}
+		if prog.paced {
+			r.Better = record.Neither
+		}
+		return r
+	}
+	latencies := []record.Response{lat("latency_p50", "median iteration of a transaction"), lat("latency_p99", "99th percentile"),
+		lat("latency_p999", "99.9th percentile"), lat("latency_mean", "mean iteration")}
+	rates := []record.Response{per("transactions", "transaction", "iterations of transactions, over all strands")}
+	if prog.sends || prog.receives {
+		through := record.Response{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte",
+			Help: "payload that the client wrote and read"}
+		if prog.paced {
+			through.Better = record.Neither
+		}
+		if prog.oneWay() {
+			rates = append([]record.Response{through}, rates...)
+		} else {
+			rates = append(rates, through)
+		}
+	}
+	rates = append(rates, per("rate", "flowop", "flowops, as uperf counts them"))
+	if prog.paced {
+		latencies[0], latencies[1] = latencies[1], latencies[0]
+		return append(latencies, rates...)
+	}
+	return append(rates, latencies...)
+}
+
+// profileReading reads the client's report of a profile.
+func (r *report) profileReading(v param.Values, rd *record.Reading) error {
+	p := r.Profile
+	if p == nil || r.Peer == nil || r.Config.Mode != modeProfile {
+		return errors.New("the report of the net client is of no profile, or lacks the server's report inside")
+	}
+	prog, err := newProgram(v.Str("profile"), v.Str("vars"))
+	if err != nil {
+		return fmt.Errorf("the profile that was run: %w", err)
+	}
+	if min(p.Iterations, p.Errors, p.Cut, p.RunBytes, p.RunOps, int64(p.Strands)) < 0 {
+		return errors.New("the report of the net client has negative counts of its profile")
+	}
+	if !(p.RunWindow >= 1e-9 && p.RunWindow < 1e6) {
+		return fmt.Errorf("the report of the net client: run_window_s = %g is no measured time", p.RunWindow)
+	}
+	add := func(name string, u record.Unit, value float64, labels ...string) {
+		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: record.MakeLabels(labels...), Unit: u, Kind: record.Value, Value: value})
+	}
+	add("transactions", record.PerSecond, float64(p.Iterations)/r.Window)
+	if prog.sends || prog.receives {
+		add("throughput", record.BytesPerSecond, float64(r.Bytes)/r.Window)
+	}
+	if err := r.latencies(rd); err != nil { // and the rate
+		return err
+	}
+	add("strands", record.Count, float64(p.Strands))
+	add("errors", record.Count, float64(p.Errors))
+	add("uperf_throughput", record.BytesPerSecond, float64(p.RunBytes)/p.RunWindow)
+	add("uperf_rate", record.PerSecond, float64(p.RunOps)/p.RunWindow)
+	if len(p.Transactions) > 100 || len(p.Flowops) > 9 {
+		return errors.New("the report of the net client has more transactions or flowops than a profile")
+	}
+	for _, t := range p.Transactions {
+		if !(t.Window >= 1e-9 && t.Window < 1e6) || t.Bytes < 0 || t.Operations < 0 || t.Iterations < 0 || t.N < 1 || t.N > 100 {
+			return fmt.Errorf("the report of the net client: transaction %d cannot be: %+v", t.N, t)
+		}
+		n := strconv.Itoa(t.N)
+		add("transaction_window", record.Second, t.Window, "transaction", n)
+		add("transaction_bytes", record.Byte, float64(t.Bytes), "transaction", n)
+		add("transaction_operations", record.Count, float64(t.Operations), "transaction", n)
+	}
+	return p.flowops(rd)
+}
+
+// flowops reads the latencies by type of flowop.
+func (p *profileReport) flowops(rd *record.Reading) error {
+	for _, f := range p.Flowops {
+		op := uperf.Op(f.Op)
+		if op.Peer() == op && op != uperf.Disconnect {
+			return fmt.Errorf("the report of the net client has latencies of %q, which is no flowop that has any", f.Op)
+		}
+		h, err := hdrhistogram.Decode([]byte(f.Latency))
+		if err != nil {
+			return fmt.Errorf("the latency histogram of %s: %w", op, err)
+		}
+		if n := h.TotalCount(); n <= 0 || n > math.MaxInt64>>20 || h.Max() > 10*histogramMax {
+			return fmt.Errorf("the latency histogram of %s holds %d values up to %d ns, which cannot be", op, n, h.Max())
+		}
+		for _, q := range []struct {
+			name string
+			at   float64
+		}{{"flowop_p50", 50}, {"flowop_p99", 99}, {"flowop_p999", 99.9}} {
+			rd.Samples = append(rd.Samples, record.Sample{Name: q.name, Labels: record.MakeLabels("flowop", f.Op), Unit: record.Second,
+				Kind: record.Value, Value: float64(h.ValueAtPercentile(q.at)) * 1e-9})
+		}
+	}
+	return nil
+}
