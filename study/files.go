@@ -28,7 +28,7 @@ func (d *draft) filesOf(p pair) {
 		case len(q.val.Value) > MaxFile:
 			d.bad(q.val, fmt.Sprintf("a file has at most %s", param.FormatSize(MaxFile)), "the file %q has %d bytes", q.key.Value, len(q.val.Value))
 		default:
-			d.study.Files[q.key.Value] = q.val.Value
+			d.texts[q.key.Value] = q.val.Value
 			d.carries = true
 		}
 	}
@@ -36,8 +36,11 @@ func (d *draft) filesOf(p pair) {
 
 // fileOf finds the text of a file that a parameter names, once.
 func (d *draft) fileOf(n *yaml.Node, p param.Param, path string) bool {
-	d.study.fileParams[p.Name] = true
-	if _, ok := d.study.Files[path]; ok || path == "" {
+	if path == "" {
+		return true
+	}
+	if text, ok := d.texts[path]; ok {
+		d.study.file(p.Name, path, text)
 		return true
 	}
 	switch {
@@ -60,16 +63,28 @@ func (d *draft) fileOf(n *yaml.Node, p param.Param, path string) bool {
 	case !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0:
 		d.bad(n, "name a text file in UTF-8", "%s: the file %q is not text", p.Name, path)
 	default:
-		d.study.Files[path] = string(text)
+		d.texts[path] = string(text)
+		d.study.file(p.Name, path, string(text))
 		return true
 	}
 	return false
 }
 
+// file notes a file's text.
+func (s *Study) file(param, path, text string) {
+	if s.Files == nil {
+		s.Files = map[string]map[string]string{}
+	}
+	if s.Files[param] == nil {
+		s.Files[param] = map[string]string{}
+	}
+	s.Files[param][path] = text
+}
+
 // embed puts texts in the place of the paths of files.
 func (s *Study) embed(v param.Values) {
-	for name := range s.fileParams {
-		if text, ok := s.Files[v[name]]; ok && v[name] != "" {
+	for name, texts := range s.Files {
+		if text, ok := texts[v[name]]; ok {
 			v[name] = text
 		}
 	}
@@ -95,10 +110,10 @@ func (d *draft) inFile(w *load, cell record.Cell, err error) bool {
 // carry writes the files that were read behind the study's text, so that the
 // stored study needs nothing else and is the same when they have changed.
 func (d *draft) carry() {
-	if d.carries || len(d.study.Files) == 0 {
+	if d.carries || len(d.texts) == 0 {
 		return
 	}
-	section, err := yaml.Marshal(map[string]map[string]string{"files": d.study.Files})
+	section, err := yaml.Marshal(map[string]map[string]string{"files": d.texts})
 	if err != nil {
 		d.bad(nil, "", "the files that it names cannot be stored: %v", err)
 		return
@@ -112,11 +127,11 @@ func (d *draft) carry() {
 	var back struct {
 		Files map[string]string `yaml:"files"`
 	}
-	if err := yaml.Unmarshal(src, &back); err != nil || len(back.Files) != len(d.study.Files) {
+	if err := yaml.Unmarshal(src, &back); err != nil || len(back.Files) != len(d.texts) {
 		d.bad(nil, "write its outermost keys without braces, each on a line", "the study names files, and a section cannot be put behind its text")
 		return
 	}
-	for path, text := range d.study.Files {
+	for path, text := range d.texts {
 		if back.Files[path] != text {
 			d.bad(nil, "remove control characters from it", "the file %q cannot be stored with the study", path)
 			return

@@ -67,8 +67,9 @@ type draft struct {
 	shared   int     // the first so many groups are the same within a stratum
 	compare  int
 	sandbox  int
-	asked    []asked // tables
-	carries  bool    // the study has a section files
+	asked    []asked           // tables
+	texts    map[string]string // of files, by path
+	carries  bool              // the study has a section files, and they are from there
 }
 
 // Parse reads a study file. file is its name, for messages only. sets are
@@ -83,12 +84,11 @@ func Parse(file string, src []byte, cat Catalogue, sets []string) (*Study, error
 func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*Study, error) {
 	d := &draft{
 		reader: &reader{file: file, said: map[string]bool{}, origin: map[*yaml.Node]string{}},
-		cat:    cat, limit: limit, index: map[string]int{}, given: map[string]bool{},
+		cat:    cat, limit: limit, index: map[string]int{}, given: map[string]bool{}, texts: map[string]string{},
 		study: &Study{
 			Seed: defaultSeed, Stop: defaultStop(), Retries: defaultRetries,
 			Collect: Collect{Names: slices.Clone(cat.Collectors), Interval: defaultInterval},
 			Source:  bytes.Clone(src), Overrides: slices.Clone(sets),
-			Files: map[string]string{}, fileParams: map[string]bool{},
 		},
 	}
 	root := d.document(src)

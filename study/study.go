@@ -35,14 +35,13 @@ type Study struct {
 	Retries   int           // of a failed trial
 	Timeout   time.Duration // of one trial; 0: four times what it is expected to take, and a minute
 	Sandboxes []Sandbox     // defined by the study itself
-	// Files are the texts of the files that parameters name, by path as written.
-	Files map[string]string
+	// Files are the texts of files, by the parameter of type param.File and the path as
+	// written; nil: the study names none.
+	Files map[string]map[string]string
 	// Source is the text as given and, where it names files, a section with their
 	// texts behind it: all that is needed to read it again.
 	Source    []byte
 	Overrides []string // the --set arguments that were applied
-
-	fileParams map[string]bool // parameters of type param.File
 }
 
 // Factor is what is varied.
