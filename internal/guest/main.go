@@ -36,9 +36,10 @@ func Main() {
 
 // machine is what Main knows of the one that it runs in.
 type machine struct {
-	began float64 // seconds from the kernel's start
-	sys   *os.Root
-	ready onceWriter
+	began   float64 // seconds from the kernel's start
+	sys     *os.Root
+	modules *loader
+	ready   onceWriter
 
 	mu   sync.Mutex
 	done bool // set up
@@ -60,8 +61,11 @@ func (m *machine) live() error {
 	if m.sys, err = os.OpenRoot("/sys"); err != nil {
 		return err
 	}
-	if err := loadModules("/modules"); err != nil {
-		// The one that is missing may be one that this machine has no use for.
+	if m.modules, err = openLoader("/modules"); err != nil {
+		return err
+	}
+	if err := m.modules.run(m.sys.FS(), false); err != nil {
+		// This machine may have no use for it; the port will tell.
 		fmt.Fprintln(os.Stderr, "tare: guest:", err)
 	}
 	port, err := openPort(m.sys, portWithin)
@@ -71,7 +75,7 @@ func (m *machine) live() error {
 	go reap()
 	m.ready.w = port
 	for {
-		err := agent.Serve(context.Background(), port, &m.ready, agent.Operations{OpSetUp: m.setUp, OpPlug: m.plug})
+		err := agent.Serve(context.Background(), port, &m.ready, agent.Operations{OpSetUp: m.setUp, OpPlug: m.plug}, agent.OwnKernel)
 		if err != nil || m.isSetUp() {
 			return err
 		}

@@ -3,7 +3,7 @@ package guest
 import (
 	"errors"
 	"fmt"
-	"net/netip"
+	"net"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -13,7 +13,7 @@ import (
 // network brings up lo, and eth0 with the address if there is one. The driver
 // uses as many queues as there are processors at boot, at most as many as the
 // device offers: nothing is to be set.
-func network(address netip.Prefix, mtu int) error {
+func network(s Setup) error {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return fmt.Errorf("netlink: %w", err)
@@ -26,27 +26,46 @@ func network(address netip.Prefix, mtu int) error {
 	if err := h.LinkSetUp(lo); err != nil {
 		return fmt.Errorf("cannot bring up lo: %w", err)
 	}
-	if !address.IsValid() {
+	if !s.Address.IsValid() {
 		return nil
 	}
 	eth, err := waitLink(h, "eth0", deviceWithin)
 	if err != nil {
 		return err
 	}
-	if mtu > 0 {
-		if err := h.LinkSetMTU(eth, mtu); err != nil {
-			return fmt.Errorf("cannot set the MTU of eth0 to %d: %w", mtu, err)
+	if err := identify(h, eth, s.MAC); err != nil {
+		return err
+	}
+	if s.MTU > 0 {
+		if err := h.LinkSetMTU(eth, s.MTU); err != nil {
+			return fmt.Errorf("cannot set the MTU of eth0 to %d: %w", s.MTU, err)
 		}
 	}
-	addr, err := netlink.ParseAddr(address.String())
+	addr, err := netlink.ParseAddr(s.Address.String())
 	if err != nil {
 		return err
 	}
 	if err := h.AddrReplace(eth, addr); err != nil {
-		return fmt.Errorf("cannot give eth0 the address %s: %w", address, err)
+		return fmt.Errorf("cannot give eth0 the address %s: %w", s.Address, err)
 	}
 	if err := h.LinkSetUp(eth); err != nil {
 		return fmt.Errorf("cannot bring up eth0: %w", err)
+	}
+	return nil
+}
+
+// identify gives a link its hardware address, unless it has it: a card has the one that
+// the machine was made with, but a machine that was saved has that of the saved one.
+func identify(h *netlink.Handle, link netlink.Link, mac string) error {
+	if mac == "" || mac == link.Attrs().HardwareAddr.String() {
+		return nil
+	}
+	addr, err := net.ParseMAC(mac)
+	if err != nil {
+		return err
+	}
+	if err := h.LinkSetHardwareAddr(link, addr); err != nil {
+		return fmt.Errorf("cannot give %s the hardware address %s: %w", link.Attrs().Name, mac, err)
 	}
 	return nil
 }

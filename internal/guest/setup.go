@@ -38,7 +38,7 @@ func (m *machine) setUp(body json.RawMessage) (any, error) {
 	if err := limits(); err != nil {
 		return nil, err
 	}
-	if err := network(s.Address, s.MTU); err != nil {
+	if err := network(s); err != nil {
 		return nil, err
 	}
 	if err := m.mount(s.Root, tree); err != nil {

@@ -41,7 +41,7 @@ const (
 
 // format is part of every digest: raise it when the same inputs begin to give
 // another initramfs.
-const format = "tare-guest-1"
+const format = "tare-guest-2"
 
 // Get returns the files, making what is missing.
 func (c *Cache) Get(ctx context.Context) (Files, error) {
@@ -121,14 +121,14 @@ func (c *Cache) make(dir string, k kernel) (err error) {
 	if err := os.Chmod(tmp, 0o755); err != nil { //nolint:gosec // no secret
 		return err
 	}
-	modules, err := k.modules()
+	modules, steps, err := k.modules()
 	if err != nil {
 		return err
 	}
 	if err := copyFile(filepath.Join(tmp, kernelFile), k.image); err != nil {
 		return err
 	}
-	if err := writeProgram(filepath.Join(tmp, initramfsFile), c.Self, modules); err != nil {
+	if err := writeProgram(filepath.Join(tmp, initramfsFile), c.Self, modules, steps); err != nil {
 		return err
 	}
 	err = os.Rename(tmp, dir)

@@ -2,7 +2,6 @@ package boot
 
 import (
 	"bufio"
-	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -17,24 +16,20 @@ import (
 
 // writeInitramfs writes a cpio archive, format newc, as
 // https://docs.kernel.org/driver-api/early-userspace/buffer-format.html has it: the
-// program as /init, the modules in order, and the few entries that a program needs
+// program as /init, the modules and when to load which, and the few entries that a program needs
 // before it can mount anything. It is not compressed: unpacking costs seconds
 // without hardware virtualization.
-func writeInitramfs(w io.Writer, program io.ReaderAt, size int64, modules []module) error {
-	var order bytes.Buffer
-	for _, m := range modules {
-		fmt.Fprintf(&order, "%s.ko\n", m.name)
-	}
+func writeInitramfs(w io.Writer, program io.ReaderAt, size int64, modules []module, steps []guest.Step) error {
 	records := []cpio.Record{
 		cpio.Directory("dev", 0o755), cpio.Directory("proc", 0o755), cpio.Directory("sys", 0o755), cpio.Directory("tree", 0o755),
 		// The kernel opens the console before the program runs; the program's
 		// runtime wants null where that failed.
 		cpio.CharDev("dev/console", 0o600, 5, 1), cpio.CharDev("dev/null", 0o666, 1, 3),
 		cpio.Directory("modules", 0o755),
-		cpio.StaticFile(path.Join("modules", guest.OrderFile), order.String(), 0o644),
+		cpio.StaticFile(path.Join("modules", guest.OrderFile), guest.FormatOrder(steps), 0o644),
 	}
 	for _, m := range modules {
-		records = append(records, cpio.StaticRecord(m.code, cpio.Info{Name: "modules/" + m.name + ".ko", Mode: cpio.S_IFREG | 0o644}))
+		records = append(records, cpio.StaticRecord(m.code, cpio.Info{Name: path.Join("modules", m.name+guest.ModuleSuffix), Mode: cpio.S_IFREG | 0o644}))
 	}
 	records = append(records, cpio.Record{
 		ReaderAt: io.NewSectionReader(program, 0, size),
@@ -51,7 +46,7 @@ func writeInitramfs(w io.Writer, program io.ReaderAt, size int64, modules []modu
 }
 
 // writeProgram makes the initramfs of the program at self.
-func writeProgram(file, self string, modules []module) (err error) {
+func writeProgram(file, self string, modules []module, steps []guest.Step) (err error) {
 	f, err := os.Open(self) //nolint:gosec // this program
 	if err != nil {
 		return err
@@ -70,7 +65,7 @@ func writeProgram(file, self string, modules []module) (err error) {
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	b := bufio.NewWriterSize(out, 1<<20)
-	if err := writeInitramfs(b, f, st.Size(), modules); err != nil {
+	if err := writeInitramfs(b, f, st.Size(), modules, steps); err != nil {
 		return err
 	}
 	return b.Flush()

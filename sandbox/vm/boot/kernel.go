@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"tare/internal/guest"
 	"tare/internal/image"
 )
 
@@ -94,36 +96,32 @@ func (k kernel) hash() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	files, err := findModules(k.lib)
+	l, err := openLibrary(k.lib)
 	if err != nil {
 		return "", err
 	}
-	list, err := order(files, wanted())
-	if err != nil {
+	if _, err := l.steps(wanted()); err != nil {
 		return "", err
 	}
-	for _, m := range list {
-		s, err := hash(files[m.name])
-		if err != nil {
-			return "", err
-		}
-		sum += s
+	for _, m := range l.modules() {
+		sum += m.name + fmt.Sprintf("%x", sha256.Sum256(m.code))
 	}
 	return sum, nil
 }
 
-// modules are those that the guest loads, in order.
-func (k kernel) modules() ([]module, error) {
-	files, err := findModules(k.lib)
+// modules are those that a guest loads, and when.
+func (k kernel) modules() ([]module, []guest.Step, error) {
+	l, err := openLibrary(k.lib)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if files != nil {
-		if err := k.enough(files); err != nil {
-			return nil, err
+	if l.files != nil {
+		if err := k.enough(l.files); err != nil {
+			return nil, nil, err
 		}
 	}
-	return order(files, wanted())
+	steps, err := l.steps(wanted())
+	return l.modules(), steps, err
 }
 
 // enough says which module is missing that a guest cannot do without.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -16,6 +17,8 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
+	"tare/internal/guest"
 )
 
 // wanted are the modules of a guest, whatever they need before them. A kernel has
@@ -23,8 +26,8 @@ import (
 func wanted() []string {
 	return []string{
 		"virtio_pci", "virtio_console", // the way to the host
-		"virtio_net", "virtio_blk", "virtiofs", "ext4", "virtio_rng",
-		"overlay", // for workloads
+		"virtio_net", "virtio_blk", "virtiofs", "virtio_rng",
+		"ext4", "overlay",
 	}
 }
 
@@ -37,9 +40,15 @@ const maxModule = 64 << 20
 
 // module is a file of lib/modules/VERSION.
 type module struct {
-	name  string // virtio_net
-	code  []byte // unpacked
-	after []string
+	name string // virtio_net
+	code []byte // unpacked
+	info
+}
+
+// info is what a module says of itself.
+type info struct {
+	after   []string // modules that it needs before it
+	aliases []string // of devices that it drives, and of what else is asked for by name
 }
 
 // moduleName is the name that a file's module has: the kernel takes - for _.
@@ -84,41 +93,80 @@ func builtIn(r io.Reader) (map[string]bool, error) {
 	return out, nil
 }
 
-// order returns the wanted modules with all that they need, each after what it
-// needs. modules.dep says so too, but a package has none: it is made when a kernel
-// is installed.
-func order(files map[string]string, names []string) ([]module, error) {
-	var out []module
-	state := map[string]int{} // 1: being visited, 2: done
+// library is a kernel's modules, each read once.
+type library struct {
+	files map[string]string // by name
+	read  map[string]module
+}
+
+func openLibrary(dir string) (*library, error) {
+	files, err := findModules(dir)
+	return &library{files: files, read: map[string]module{}}, err
+}
+
+// chain returns a module after all that it needs: nothing if it is built in.
+// modules.dep says so too, but a package has none: it is made when a kernel is
+// installed.
+func (l *library) chain(name string) ([]string, error) {
+	var out []string
+	visiting := map[string]bool{}
 	var visit func(string) error
 	visit = func(name string) error {
-		file, ok := files[name]
-		if !ok || state[name] == 2 {
+		file, ok := l.files[name]
+		if !ok || slices.Contains(out, name) {
 			return nil
 		}
-		if state[name] == 1 {
+		if visiting[name] {
 			return fmt.Errorf("the module %s needs itself", name)
 		}
-		state[name] = 1
-		m, err := readModule(name, file)
-		if err != nil {
-			return err
+		visiting[name] = true
+		m, ok := l.read[name]
+		if !ok {
+			var err error
+			if m, err = readModule(name, file); err != nil {
+				return err
+			}
+			l.read[name] = m
 		}
 		for _, dep := range m.after {
 			if err := visit(dep); err != nil {
 				return err
 			}
 		}
-		state[name] = 2
-		out = append(out, m)
+		out = append(out, name)
 		return nil
 	}
+	return out, visit(name)
+}
+
+// steps returns in which steps a guest loads the modules.
+func (l *library) steps(names []string) ([]guest.Step, error) {
+	var out []guest.Step
 	for _, n := range names {
-		if err := visit(n); err != nil {
+		chain, err := l.chain(n)
+		if err != nil {
 			return nil, err
 		}
+		if len(chain) == 0 {
+			continue
+		}
+		s := guest.Step{When: guest.Late, Modules: chain}
+		if slices.Contains(needed(), n) {
+			s.When = guest.Always
+		}
+		for _, a := range l.read[n].aliases {
+			if s.When == guest.Late && strings.HasPrefix(a, guest.DevicePrefix) && !strings.ContainsAny(a, " \n") {
+				s.When = a
+			}
+		}
+		out = append(out, s)
 	}
 	return out, nil
+}
+
+// modules returns those that were read, by name.
+func (l *library) modules() []module {
+	return slices.SortedFunc(maps.Values(l.read), func(a, b module) int { return strings.Compare(a.name, b.name) })
 }
 
 func readModule(name, file string) (module, error) {
@@ -129,7 +177,7 @@ func readModule(name, file string) (module, error) {
 	defer f.Close() //nolint:errcheck // read only
 	m := module{name: name}
 	if m.code, err = unpack(file, f); err == nil {
-		m.after, err = depends(m.code)
+		m.info, err = readInfo(m.code)
 	}
 	if err != nil {
 		return module{}, fmt.Errorf("%s: %w", file, err)
@@ -181,46 +229,49 @@ func unxz(r io.Reader) ([]byte, error) {
 	return stdout.Bytes(), nil
 }
 
-// depends reads what a module needs before it from its section .modinfo, strings
-// that end with a zero byte: modinfo(8), include/linux/module.h.
+// readInfo reads the section .modinfo, strings that end with a zero byte:
+// modinfo(8), include/linux/module.h.
 //
+//	alias=virtio:d00000001v*
 //	depends=virtio,virtio_ring
 //	softdep=pre: crc32c
-func depends(code []byte) ([]string, error) {
+func readInfo(code []byte) (info, error) {
 	f, err := elf.NewFile(bytes.NewReader(code))
 	if err != nil {
-		return nil, fmt.Errorf("it is no module: %w", err)
+		return info{}, fmt.Errorf("it is no module: %w", err)
 	}
 	s := f.Section(".modinfo")
 	if s == nil || s.Size > maxModule {
-		return nil, errors.New("it is no module: the section .modinfo is missing")
+		return info{}, errors.New("it is no module: the section .modinfo is missing")
 	}
-	info, err := s.Data()
+	b, err := s.Data()
 	if err != nil {
-		return nil, err
+		return info{}, err
 	}
-	return parseDepends(info), nil
+	return parseInfo(b), nil
 }
 
-func parseDepends(info []byte) []string {
-	var out []string
-	add := func(names []string) {
+func parseInfo(b []byte) info {
+	var out info
+	after := func(names []string) {
 		for _, n := range names {
 			n = strings.ReplaceAll(n, "-", "_")
-			if n != "" && !slices.Contains(out, n) {
-				out = append(out, n)
+			if n != "" && !slices.Contains(out.after, n) {
+				out.after = append(out.after, n)
 			}
 		}
 	}
-	for entry := range bytes.SplitSeq(info, []byte{0}) {
+	for entry := range bytes.SplitSeq(b, []byte{0}) {
 		key, value, _ := strings.Cut(string(entry), "=")
 		switch key {
+		case "alias":
+			out.aliases = append(out.aliases, value)
 		case "depends":
-			add(strings.Split(value, ","))
+			after(strings.Split(value, ","))
 		case "softdep":
 			if before, ok := strings.CutPrefix(value, "pre:"); ok {
 				before, _, _ = strings.Cut(before, "post:")
-				add(strings.Fields(before))
+				after(strings.Fields(before))
 			}
 		}
 	}
