@@ -34,8 +34,10 @@ type instance struct {
 	shares    []*share
 	tap       *network.TapLink
 	vhost     []*os.File
+	incoming  *os.File // the saved machine that it resumes; nil boots
 	root      guest.Mount
 	data      *guest.Mount
+	ownFiles  []string // disks that end with it
 	machine   *machine
 	up        guest.Up
 	phases    []sandbox.BootPhase
@@ -96,6 +98,9 @@ func (i *instance) Facts() map[string]string {
 		"memory":               param.FormatSize(s.MemoryBoot + i.o.plug),
 		"cpu_quota":            "none",
 	}
+	if i.o.snapshot {
+		f["start"] = startSnapshot
+	}
 	if s.CPUQuotaCores > 0 {
 		f["cpu_quota"] = strconv.FormatFloat(s.CPUQuotaCores, 'g', -1, 64)
 	}
@@ -123,6 +128,9 @@ func (i *instance) Stop(ctx context.Context) error {
 	}
 	if err == nil {
 		err = spawn.EmptyOverlay(i.spec.Upper)
+	}
+	for _, path := range i.ownFiles {
+		err = errors.Join(err, os.RemoveAll(path))
 	}
 	if err != nil {
 		return fmt.Errorf("stopping vm %s: %w; `tare clean` tries again", i.spec.Name, err)

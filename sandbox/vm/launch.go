@@ -26,12 +26,13 @@ func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 	if len(c.Args) == 0 {
 		return l, errors.New("no command given")
 	}
-	begun := time.Now()
+	l.Begun = time.Now()
 	i, err := k.start(ctx, spec)
-	l.Begun = begun
 	if err != nil {
 		return l, err
 	}
+	begun := i.began // later, where a snapshot had to be made first
+	l.Begun = begun
 	defer func() { err = errors.Join(err, i.Stop(context.WithoutCancel(ctx))) }()
 	created := time.Since(begun)
 	first := &firstWrite{to: c.Stdout}

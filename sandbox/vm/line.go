@@ -34,7 +34,7 @@ type hardware struct {
 type disk struct {
 	serial string // by which the guest finds it
 	path   string
-	format string // raw or qcow2
+	over   string // of a qcow2 file: the raw image that it is laid over; "": path is raw itself
 	frozen bool   // read-only
 }
 
@@ -127,10 +127,13 @@ func (l *line) socket(id string, f *os.File) {
 
 // disk adds a virtio disk. In JSON no character of a path has a meaning of its own.
 func (l *line) disk(d disk) {
-	node, err := json.Marshal(map[string]any{
-		"driver": d.format, "node-name": d.serial, "read-only": d.frozen,
-		"file": map[string]any{"driver": "file", "filename": d.path},
-	})
+	file := func(path string) map[string]any { return map[string]any{"driver": "file", "filename": path} }
+	blockdev := map[string]any{"driver": "raw", "node-name": d.serial, "read-only": d.frozen, "file": file(d.path)}
+	if d.over != "" {
+		blockdev["driver"] = "qcow2"
+		blockdev["backing"] = map[string]any{"driver": "raw", "read-only": true, "file": file(d.over)}
+	}
+	node, err := json.Marshal(blockdev)
 	if err != nil {
 		panic(err) // strings and truth values can be written
 	}

@@ -30,6 +30,7 @@ type machine struct {
 	said    spawn.Tail // on standard error
 	stderr  *spawn.Sink
 	greeted time.Time   // QEMU answered
+	resumed time.Time   // a saved machine runs; zero for one that booted
 	hello   time.Time   // the agent did
 	closed  atomic.Bool // the guest has closed the agent's port
 }

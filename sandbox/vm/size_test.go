@@ -76,7 +76,7 @@ func TestSizes(t *testing.T) {
 			if spec.MemoryLimit > 0 {
 				has += 256 << 20
 			}
-			if got := kib << 10; got > has || got < has-80<<20 {
+			if got := kib << 10; got > has || got < has-120<<20 {
 				t.Errorf("MemTotal is %s, want a little less than %s", param.FormatSize(got), param.FormatSize(has))
 			}
 			t.Log(inst.Facts(), inst.Boot())

@@ -54,6 +54,11 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 	if err := i.connect(h); err != nil {
 		return nil, err
 	}
+	if i.o.snapshot {
+		if err := i.wake(ctx, h); err != nil {
+			return nil, err
+		}
+	}
 	if err = i.boot(ctx, h); err == nil {
 		err = i.setUp(ctx)
 	}
@@ -68,6 +73,9 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 
 // serveFiles gives the machine its root and /data.
 func (i *instance) serveFiles(ctx context.Context, h *hardware) error {
+	if i.o.rootfs == rootBlock {
+		return i.serveDisks(ctx, h)
+	}
 	i.root = guest.Mount{Kind: guest.MountVirtiofs, Source: tagRoot, Writable: i.spec.Upper != ""}
 	if i.spec.Data != "" {
 		i.data = &guest.Mount{Kind: guest.MountVirtiofs, Source: tagData, Writable: true}
@@ -116,6 +124,20 @@ func (i *instance) connect(h *hardware) (err error) {
 	return nil
 }
 
+// wake has the machine resume a saved one.
+func (i *instance) wake(ctx context.Context, h *hardware) error {
+	path, err := i.snapshot(ctx, h)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(path) //nolint:gosec // in our own cache
+	if err != nil {
+		return err
+	}
+	h.incoming, i.incoming = f, f
+	return nil
+}
+
 // boot starts QEMU and waits until the agent answers. What QEMU was given is its own
 // then.
 func (i *instance) boot(ctx context.Context, h *hardware) (err error) {
@@ -128,6 +150,11 @@ func (i *instance) boot(ctx context.Context, h *hardware) (err error) {
 	}
 	for _, s := range i.shares {
 		go i.machine.needs(s)
+	}
+	if h.incoming != nil {
+		if err := i.machine.resume(ctx); err != nil {
+			return err
+		}
 	}
 	return i.machine.greet(ctx)
 }
@@ -143,6 +170,9 @@ func (i *instance) handedOver() error {
 	}
 	for _, f := range i.vhost {
 		err = errors.Join(err, ignoreClosed(f.Close()))
+	}
+	if i.incoming != nil {
+		err = errors.Join(err, ignoreClosed(i.incoming.Close()))
 	}
 	return err
 }
@@ -177,9 +207,18 @@ func (i *instance) setUp(ctx context.Context) error {
 }
 
 // took divides the time from Start to now. When the guest's kernel ran is known from
-// the guest: seconds on its own clock, which begins with the kernel.
+// the guest: seconds on its own clock, which begins with the kernel. A machine that
+// is resumed has no such step: reading its state is in its place.
 func (i *instance) took(ready time.Time) []sandbox.BootPhase {
 	m := i.machine
+	if i.o.snapshot {
+		return []sandbox.BootPhase{
+			{Name: "process", Took: m.greeted.Sub(i.began)},
+			{Name: "resume", Took: m.resumed.Sub(m.greeted)},
+			{Name: "agent", Took: m.hello.Sub(m.resumed)},
+			{Name: "plug", Took: ready.Sub(m.hello)},
+		}
+	}
 	toHello := m.hello.Sub(m.greeted)
 	agent := time.Duration((i.up.Ready - i.up.Boot) * float64(time.Second))
 	agent = min(max(agent, 0), toHello)

@@ -1,0 +1,108 @@
+package vm
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/internal/network"
+	"tare/sandbox"
+)
+
+// blockSpec is a Spec of a machine with disks, which can be written to.
+func blockSpec(t *testing.T, start string) sandbox.Spec {
+	t.Helper()
+	s := spec(t)
+	s.Upper = filepath.Join(t.TempDir(), "upper, a=b")
+	if err := os.Mkdir(s.Upper, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.Options = map[string]string{paramMemory: "256", paramRootfs: rootBlock, paramStart: start}
+	return s
+}
+
+// TestBlock: a root on a disk can be written to, /data is another disk, and nothing of
+// them is left. One that cannot be written to refuses.
+func TestBlock(t *testing.T) {
+	k := host(t)
+	s := blockSpec(t, startBoot)
+	i := startVM(t, k, s)
+	_, out, err := shell(t.Context(), i, "echo here > /new && read -r l < /new && echo $l && echo there > /data/x && read -r l < /data/x && echo $l")
+	if err != nil || out != "here\nthere\n" {
+		t.Fatalf("%q, %v", out, err)
+	}
+	if i.Facts()["rootfs"] != rootBlock {
+		t.Errorf("facts %v", i.Facts())
+	}
+	if err := i.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{s.Upper, s.Data} {
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left in %s: %v %v", dir, left, err)
+		}
+	}
+	other := blockSpec(t, startBoot)
+	other.Upper = ""
+	if exit, out, err := shell(t.Context(), startVM(t, k, other), "echo > /new"); err != nil || exit.Code == 0 {
+		t.Errorf("a read-only root was written to: %q %v", out, err)
+	}
+}
+
+// TestSnapshot: machines from one snapshot are different ones, with their own address,
+// name and sizes.
+func TestSnapshot(t *testing.T) {
+	k := host(t)
+	k.cfg.CacheDir = t.TempDir() // the snapshot is made here
+	b, err := network.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var macs, took [2]string
+	for n := range macs {
+		s := blockSpec(t, startSnapshot)
+		s.CPULimit, s.MemoryLimit = 1, 128<<20
+		if s.Network, err = b.Attach(s.Name); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := b.Detach(s.Name); err != nil {
+				t.Error(err)
+			}
+		})
+		i := startVM(t, k, s)
+		_, out, err := shell(t.Context(), i, "read -r l < /sys/class/net/eth0/address && echo $l && read -r l < /sys/devices/system/cpu/online && echo $l")
+		mac, cpus, _ := strings.Cut(strings.TrimSpace(out), "\n")
+		macs[n] = mac
+		if err != nil || mac == "" || i.Facts()["start"] != startSnapshot {
+			t.Errorf("%q, %v; facts %v", out, err, i.Facts())
+		}
+		if want := "0-1"; hostCPUs() > 1 && cpus != want {
+			t.Errorf("processors %q are online, want %s", cpus, want)
+		}
+		for _, p := range i.Boot() {
+			took[n] += p.Name + " " + p.Took.String() + ", "
+		}
+		t.Log(took[n])
+	}
+	if macs[0] == macs[1] {
+		t.Errorf("both have the hardware address %s", macs[0])
+	}
+	saved, err := filepath.Glob(filepath.Join(k.cfg.CacheDir, "snapshots", "*.state"))
+	if err != nil || len(saved) != 1 {
+		t.Errorf("saved: %v, %v", saved, err)
+	}
+}
+
+func TestSnapshotNeedsBlock(t *testing.T) {
+	_, err := kind(t).read(sandbox.Spec{Options: map[string]string{paramStart: startSnapshot}}, 2)
+	if err == nil || !strings.Contains(err.Error(), "rootfs = block") {
+		t.Error(err)
+	}
+}

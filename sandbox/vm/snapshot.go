@@ -1,0 +1,173 @@
+package vm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// mostSnapshots bounds the saved machines, in bytes on the disk. One has what its guest
+// had written to by its hello: about 130 MB.
+const mostSnapshots = 4 << 30
+
+// snapshot returns a saved machine of this kind of hardware, making it first where there
+// is none: one is booted in the sandbox's own place, and saved when its agent has said
+// hello and nobody has told it who it is.
+func (i *instance) snapshot(ctx context.Context, h *hardware) (string, error) {
+	key, err := h.key(i.files.Digest, i.qemu.version)
+	if err != nil {
+		return "", err
+	}
+	c := files{dir: filepath.Join(i.kind.cfg.CacheDir, "snapshots"), most: mostSnapshots}
+	return c.get(ctx, key+".state", func(path string) error {
+		// Once for a size, so that it is no part of this sandbox's start.
+		defer func() { i.began = time.Now() }()
+		if err := i.save(ctx, *h, path); err != nil {
+			return fmt.Errorf("making the snapshot: %w", err)
+		}
+		return nil
+	})
+}
+
+// key digests all that a saved machine must find again when it is resumed.
+func (h *hardware) key(boot, qemu string) (string, error) {
+	type saved struct {
+		Serial         string
+		Frozen, Layers bool
+		Bytes          int64
+	}
+	var disks []saved
+	for _, d := range h.disks {
+		path := d.path
+		if d.over != "" {
+			path = d.over
+		}
+		st, err := os.Stat(path)
+		if err != nil {
+			return "", err
+		}
+		disks = append(disks, saved{d.serial, d.frozen, d.over != "", st.Size()})
+	}
+	queues := 0
+	if h.tap != nil {
+		queues = len(h.tap.Files)
+	}
+	b, err := json.Marshal([]any{
+		"tare-snapshot-1", boot, qemu, h.accel, kernelLine(h.accel), h.vcpus, h.maxVCPUs, h.memory, h.maxMemory, disks, queues, len(h.vhost),
+	})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16]), nil
+}
+
+// quiet is how long a guest has to see that its channel has ended, before it is saved:
+// when it wakes up it must say hello again. A message on the virtio port takes it
+// a millisecond or two; this is paid once a template.
+const quiet = time.Second
+
+// save boots a machine and writes its state to a file. The tap stays for the machine to
+// come; a vhost device has one owner in its life.
+func (i *instance) save(ctx context.Context, h hardware, path string) (err error) {
+	if h.vhost, err = openVhost(len(h.vhost)); err != nil {
+		return err
+	}
+	m, err := power(ctx, i.qemu.path, &h, inGroup(i.hierarchy, i.group))
+	err = errors.Join(err, closeAll(h.vhost))
+	defer func() {
+		if err != nil && m != nil {
+			err = m.explain(err)
+		}
+		err = errors.Join(err, m.close(context.WithoutCancel(ctx)))
+	}()
+	if err != nil {
+		return err
+	}
+	if err := m.greet(ctx); err != nil {
+		return err
+	}
+	if err := m.channel.Close(); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(quiet):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // in our own cache
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	for _, step := range []func() error{
+		func() error { return m.qmp.Run(ctx, "stop", nil, nil) },
+		func() error {
+			return m.qmp.Run(ctx, "migrate-set-parameters", map[string]any{"max-bandwidth": 1 << 40}, nil)
+		},
+		func() error { return m.qmp.SendFile(ctx, "state", f) },
+		func() error { return m.qmp.Run(ctx, "migrate", map[string]string{"uri": "fd:state"}, nil) },
+		func() error { return m.migrated(ctx) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look is how often QEMU is asked whether it is done.
+const look = 2 * time.Millisecond
+
+// migrated waits until the state has been written: query-migrate.
+func (m *machine) migrated(ctx context.Context) error {
+	return m.until(ctx, "query-migrate", func(r migration) (bool, error) {
+		switch r.Status {
+		case "completed":
+			return true, nil
+		case "failed", "cancelled":
+			return false, fmt.Errorf("QEMU could not write the state: %s %s", r.Status, r.Why)
+		}
+		return false, nil
+	})
+}
+
+// migration is an answer to query-migrate or query-status.
+type migration struct {
+	Status string `json:"status"`
+	Why    string `json:"error-desc"`
+}
+
+// until asks until done says so.
+func (m *machine) until(ctx context.Context, command string, done func(migration) (bool, error)) error {
+	for {
+		var r migration
+		if err := m.qmp.Run(ctx, command, nil, &r); err != nil {
+			return err
+		}
+		if ok, err := done(r); ok || err != nil {
+			return err
+		}
+		select {
+		case <-time.After(look):
+		case <-ctx.Done():
+			return fmt.Errorf("QEMU is not done with its state: %w", ctx.Err())
+		}
+	}
+}
+
+// resume lets a machine run that has read its state.
+func (m *machine) resume(ctx context.Context) error {
+	err := m.until(ctx, "query-status", func(r migration) (bool, error) { return r.Status != "inmigrate", nil })
+	if err == nil {
+		err = m.qmp.Run(ctx, "cont", nil, nil)
+	}
+	m.resumed = time.Now()
+	return err
+}
