@@ -155,7 +155,7 @@ func (s *sheet) heatCell(m *Mark, sh shade, r vg.Rectangle) {
 	}
 	t := sh.part(m.Value, m.Response.Better)
 	fill := s.shade(sh, t)
-	known := !sh.ratio || !hollow(m) && !m.single()
+	known := !sh.ratio || m.Baseline || !hollow(m) && !m.single()
 	if !known {
 		fill = s.th.Paper
 	}
@@ -179,7 +179,10 @@ func (s *sheet) heatCell(m *Mark, sh shade, r vg.Rectangle) {
 		return
 	}
 	interval := ""
-	if m.HasInterval() && sh.ratio {
+	switch {
+	case m.Level > 0:
+		value, interval = m.summaryText(known)
+	case m.HasInterval() && sh.ratio:
 		interval = words.Ratio(m.Lo) + "–" + words.Ratio(m.Hi)
 	}
 	for _, small := range []float64{0.85, 0.7} {

@@ -50,8 +50,8 @@ func count(v []float64) int {
 	return n
 }
 
-// newAxis puts levels into the order of drawing: numbers rising; words as the
-// study has them, before the numbers if it names one of them first.
+// newAxis puts levels into the order of drawing: numbers rising; words before
+// or after them, as the study has each.
 func newAxis(factor string, levels, all []string) Axis {
 	a := Axis{Factor: factor}
 	if factor == "" {
@@ -73,15 +73,15 @@ func newAxis(factor string, levels, all []string) Axis {
 		for i, l := range levels {
 			at[l] = v[i]
 		}
-		side := math.Inf(1) // where words go
-		if math.IsNaN(v[0]) {
-			side = math.Inf(-1)
-		}
+		first := rank(levels[slices.IndexFunc(v, func(x float64) bool { return !math.IsNaN(x) })])
 		key := func(l string) float64 {
-			if x := at[l]; !math.IsNaN(x) {
+			switch x := at[l]; {
+			case !math.IsNaN(x):
 				return x
+			case rank(l) < first:
+				return math.Inf(-1)
 			}
-			return side
+			return math.Inf(1)
 		}
 		slices.SortStableFunc(levels, func(x, y string) int {
 			switch kx, ky := key(x), key(y); {

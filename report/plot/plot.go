@@ -2,7 +2,8 @@
 // maps as SVG, PNG or PDF, with an index page.
 //
 // The data path: 1. Build sorts the comparisons of an analysis into figures: one
-// for each combination of what is not on an axis (select.go); 2. each comparison
+// for each combination of what is not on an axis (select.go), and one for each
+// summary table (summary.go); 2. each comparison
 // becomes a Mark: a value with its interval, single blocks, or the reason why
 // there is none (mark.go); 3. a sheet lays a figure out on a canvas: title,
 // legend, axes, caption (sheet.go, axis.go), and draws its marks (bars.go,
@@ -81,8 +82,10 @@ type Mark struct {
 	Lo, Hi           float64   // of the interval; zero without one
 	Points           []float64 // of single blocks, in the order of blocks
 	Verdict          stat.Verdict
-	Gap              string // in a word why there is no value; "" where there is one
-	Why              string // the same in a sentence
+	Level            float64 // of a summary table's cell: the value that the ratio is of; 0 elsewhere
+	Baseline, Fewer  bool    // of such a cell: it is the baseline's; it is over fewer combinations than others
+	Gap              string  // in a word why there is no value; "" where there is one
+	Why              string  // the same in a sentence
 }
 
 // HasInterval reports whether there is one.
@@ -95,6 +98,7 @@ func (m *Mark) single() bool { return m.Gap == "" && m.N < stat.MinN }
 // Figure is one graph, not yet drawn.
 type Figure struct {
 	Name     string // of its file, without extension
+	Summary  string // name of the summary table that it shows; "": none
 	Kind     Kind
 	Value    Value
 	Workload string          // "" where several are in it

@@ -64,14 +64,14 @@ func Build(src Source, opt Options) ([]Figure, []string, error) {
 	if len(items) == 0 {
 		return nil, []string{b.nothing()}, nil
 	}
-	var figs []Figure
+	figs := b.tables()
 	if len(opt.By) > 0 {
 		var err error
 		if figs, err = b.figures(items, opt.By); err != nil {
 			return nil, nil, err
 		}
 	} else {
-		figs = b.chosen(items)
+		figs = append(figs, b.chosen(items)...)
 	}
 	figs = slices.DeleteFunc(figs, func(f Figure) bool { return len(f.Marks) == 0 })
 	switch {
@@ -206,6 +206,7 @@ func (b *builder) nothing() string {
 
 // figures makes a figure of each combination of what by does not name.
 func (b *builder) figures(items []item, by []string) ([]Figure, error) {
+	items = b.beside(items, by)
 	groups := make(map[string][]item)
 	var order []string
 	lacking := make(map[string]bool)

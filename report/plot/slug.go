@@ -23,7 +23,10 @@ func name(figs []Figure, varies func(factor string) bool) {
 	for i := range figs {
 		f := &figs[i]
 		parts := []string{f.Workload, f.Response.Name}
-		if f.Workload == "" || f.overview() {
+		switch {
+		case f.Summary != "":
+			parts[0] = "table-" + f.Summary
+		case f.Workload == "" || f.overview():
 			parts[0] = "all"
 		}
 		if f.Response.Name == "" {

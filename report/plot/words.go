@@ -9,11 +9,16 @@ import (
 	"tare/analyse/stat"
 	"tare/record"
 	"tare/report/words"
+	"tare/study"
 )
 
 // describe writes title, subtitle, caption and the text for those who do not see
 // the picture.
 func (b *builder) describe(f *Figure) {
+	if f.Summary != "" {
+		b.describeTable(f)
+		return
+	}
 	var by []string
 	for _, a := range []*Axis{&f.X, &f.Colour, &f.Hatch} {
 		if a.used() && a.Factor != factorWhat {
@@ -124,9 +129,21 @@ func (b *builder) caption(f *Figure) string {
 	if f.Value == Ratio && f.Kind != Heat {
 		parts = append(parts, fmt.Sprintf("band: ratios within %s %% are equivalent", strconv.FormatFloat(100*f.Margin, 'g', 3, 64)))
 	}
+	return b.withTail(f, parts)
+}
+
+// withTail ends a caption with what holds for all figures of a study.
+func (b *builder) withTail(f *Figure, parts []string) string {
+	res := b.src.Result
 	tail := []string{"baseline " + res.Baseline, "study " + res.Study}
 	if !res.Finished {
 		tail = append(tail, "not finished")
+	}
+	for i := range res.Accelerators {
+		a := &res.Accelerators[i]
+		if a.Emulated() && slices.ContainsFunc(f.Marks, func(m Mark) bool { l, _ := m.Cell.Get(study.FactorSandbox); return l == a.Sandbox }) {
+			tail = append(tail, a.Name+": processors emulated in software")
+		}
 	}
 	tail = append(tail, hosts(b.src.Hosts)...)
 	if b.src.Tare != "" {
@@ -226,6 +243,13 @@ func (f *Figure) spoken(m *Mark) string {
 		write = words.Ratio
 	}
 	out := write(m.Value)
+	if m.Level > 0 {
+		value, _ := m.summaryText(true)
+		if m.Baseline {
+			return value + ", the baseline"
+		}
+		out = value + ", ratio " + out
+	}
 	if m.HasInterval() {
 		out += " (" + write(m.Lo) + " to " + write(m.Hi) + ")"
 	} else {

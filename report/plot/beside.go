@@ -1,0 +1,54 @@
+package plot
+
+import (
+	"slices"
+
+	"tare/record"
+)
+
+// beside puts cells without a factor beside those that have it: where only one
+// level of the compared factor has it, such as the machines' number of processors,
+// the others take a place among its levels under their own names, and one graph
+// shows them all.
+func (b *builder) beside(items []item, by []string) []item {
+	compare := b.src.Result.Compare
+	if slices.Contains(by, compare) {
+		return items
+	}
+	nested := ""
+	for _, f := range by {
+		having, lacking := make(map[string]bool), false
+		for _, it := range items {
+			if _, ok := it.place.Get(f); !ok {
+				lacking = true
+			} else if l, ok := it.place.Get(compare); ok {
+				having[l] = true
+			}
+		}
+		if len(having) == 1 && lacking {
+			nested = f
+			break
+		}
+	}
+	if nested == "" {
+		return items
+	}
+	out := slices.Clone(items)
+	var names []string
+	for i := range out {
+		p := &out[i].place
+		l, _ := p.Get(compare)
+		_, has := p.Get(nested)
+		if *p = p.Without(compare); !has {
+			name := b.src.Result.LevelName(record.Level{Factor: compare, Value: l})
+			*p = append(*p, record.Level{Factor: nested, Value: name})
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.SortStableFunc(names, func(x, y string) int { return slices.Index(b.levels[compare], x) - slices.Index(b.levels[compare], y) })
+	names = slices.DeleteFunc(names, func(n string) bool { return slices.Contains(b.levels[nested], n) })
+	b.levels[nested] = append(names, b.levels[nested]...)
+	return out
+}
