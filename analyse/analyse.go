@@ -21,6 +21,7 @@ import (
 	"math"
 	"slices"
 
+	"tare/analyse/cpucost"
 	"tare/analyse/published"
 	"tare/analyse/stat"
 	"tare/plan"
@@ -47,6 +48,7 @@ type analysis struct {
 	sentinel string          // key of its cell; "" for none
 	byCell   map[string][]*record.Trial
 	counting map[string]map[int]*record.Trial // by Cell.Key and block
+	cpu      *cpucost.Reader                  // nil: the trials have their CPU figures
 	skips    []record.Skip
 	skipped  map[string]string
 }

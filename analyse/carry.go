@@ -151,6 +151,9 @@ func (a *analysis) overheads() []Overhead {
 		}
 		box, _ := t.Cell.Get(study.FactorSandbox)
 		for _, s := range t.Samples {
+			if s.Labels == "" {
+				continue
+			}
 			if c := s.Labels.Get("collector"); c != "" && s.Unit == record.Cores && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
 				b.collectors[c] = append(b.collectors[c], s.Value)
 			}

@@ -8,6 +8,10 @@ import (
 	"tare/study"
 )
 
+// CPU gives the CPU figures that were taken out of the trials, so that they need
+// not be kept as samples: results are large, and an analysis is to stay small.
+func CPU(r *cpucost.Reader) Option { return func(a *analysis) { a.cpu = r } }
+
 // cpuCosts says what CPU a unit of work costs, in the strata that have a rate of
 // work.
 func (a *analysis) cpuCosts(r *Result) []cpucost.Cost {
@@ -36,7 +40,13 @@ func (a *analysis) cpuCosts(r *Result) []cpucost.Cost {
 		}
 		strata = append(strata, x)
 	}
-	return cpucost.Build(a.rule, strata)
+	if a.cpu == nil {
+		a.cpu = new(cpucost.Reader)
+		for _, t := range a.trials {
+			a.cpu.Read(t)
+		}
+	}
+	return cpucost.Build(a.rule, a.cpu, strata)
 }
 
 // rates are the responses that work may be counted by: those compared, then the

@@ -59,10 +59,8 @@ func unitOf(r record.Response) (name string, scale float64) {
 
 // Build makes the costs of all strata, in their order. Treatments without a trial
 // that has both CPU and rate are left out.
-func Build(rule stat.Rule, strata []Stratum) []Cost {
-	r := reader{labels: make(map[record.Labels]endRole)}
-	r.source = r.find(strata)
-	if r.source == "" {
+func Build(rule stat.Rule, r *Reader, strata []Stratum) []Cost {
+	if !r.any {
 		return nil
 	}
 	var out []Cost
@@ -112,49 +110,11 @@ func pairs(base, own map[int]float64) []stat.Pair {
 	return out
 }
 
-// reader reads CPU figures from trials.
-type reader struct {
-	source string
-	labels map[record.Labels]endRole // the same few texts, in every trial
-}
-
-type endRole struct{ end, role string }
-
-func (r *reader) of(l record.Labels) endRole {
-	e, ok := r.labels[l]
-	if !ok {
-		e = endRole{l.Get(record.LabelEnd), l.Get(record.LabelRole)}
-		r.labels[l] = e
-	}
-	return e
-}
-
-// find returns the source that a study's figures come from: one for all, or a
-// ratio would be between two ways of counting.
-func (r *reader) find(strata []Stratum) string {
-	source := ""
-	for i := range strata {
-		for _, c := range strata[i].Cells {
-			for _, t := range c.Trials {
-				for k := range t.Samples {
-					switch s := &t.Samples[k]; {
-					case s.Name == byRole && r.of(s.Labels).role != harness:
-						return FromRoles
-					case s.Name == byGroup:
-						source = FromCgroup
-					}
-				}
-			}
-		}
-	}
-	return source
-}
-
 // cost reads one treatment: all of it but the ratio, and the CPU seconds a unit of
 // work by block.
-func (r *reader) cost(s *Stratum, cell *Cell) (Cost, map[int]float64) {
+func (r *Reader) cost(s *Stratum, cell *Cell) (Cost, map[int]float64) {
 	c := s.Cost
-	c.Treatment, c.Cell, c.Baseline, c.Source = cell.Treatment, cell.Cell, cell.Baseline, r.source
+	c.Treatment, c.Cell, c.Baseline, c.Source = cell.Treatment, cell.Cell, cell.Baseline, r.source()
 	var scale float64
 	c.Unit, scale = unitOf(c.Response)
 	roles := make(map[string]float64)
@@ -188,35 +148,6 @@ func typical(v []float64) float64 {
 		return m
 	}
 	return stat.Median(v)
-}
-
-// cores adds up what the ends used in a trial, and adds it to the roles. It is
-// false where one of the ends has no figure: less would look cheaper.
-func (r *reader) cores(t *record.Trial, ends []string, roles map[string]float64) (sum float64, ok bool) {
-	have := make([]bool, len(ends))
-	name := byRole
-	if r.source == FromCgroup {
-		name = byGroup
-	}
-	add := func(do func(e endRole, v float64)) {
-		for i := range t.Samples {
-			s := &t.Samples[i]
-			if s.Name != name || math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
-				continue
-			}
-			if e := r.of(s.Labels); e.role != harness && slices.Contains(ends, e.end) {
-				do(e, s.Value)
-			}
-		}
-	}
-	add(func(e endRole, v float64) { have[slices.Index(ends, e.end)] = true; sum += v })
-	if len(ends) == 0 || slices.Contains(have, false) {
-		return 0, false
-	}
-	if r.source == FromRoles {
-		add(func(e endRole, v float64) { roles[e.role] += v })
-	}
-	return sum, true
 }
 
 // parts are the roles' parts of a cost.
