@@ -76,6 +76,21 @@ setup_go() {
 	mv "$go_dir.new" "$go_dir"
 }
 
+# What virtual machines need. virtiofsd came with QEMU until Debian 12; later it is a
+# package of its own.
+setup_vm() {
+	[ "$(uname -m)" = x86_64 ] || return 0 # tare makes no others
+	packages qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils mke2fs:e2fsprogs xz:xz-utils
+	for f in /usr/libexec/virtiofsd /usr/lib/qemu/virtiofsd /usr/lib/virtiofsd; do
+		[ -x "$f" ] && return 0
+	done
+	if command -v apt-cache >/dev/null 2>&1 && [ -n "$(apt-cache madison virtiofsd 2>/dev/null)" ]; then
+		packages virtiofsd:virtiofsd
+	elif ! command -v virtiofsd >/dev/null 2>&1; then
+		say "this distribution has no virtiofsd; virtual machines have their files on virtio-blk"
+	fi
+}
+
 setup_runsc() {
 	[ -x "$runsc_dir/runsc" ] && [ "$(cat "$runsc_dir/runsc.version" 2>/dev/null)" = "$runsc_version" ] && return 0
 	if command -v runsc >/dev/null 2>&1; then
@@ -116,6 +131,7 @@ run)
 	setup_go
 	lists
 	packages runc:runc crun:crun sysbench:sysbench fio:fio pip3:python3-pip
+	setup_vm
 	setup_runsc
 	;;
 test)

@@ -47,13 +47,18 @@ func workloads() map[string]workload.Workload {
 
 // kinds returns every sandbox by name, the study's own included.
 func kinds(state string, defs []study.Sandbox) (map[string]sandbox.Kind, []string, error) {
+	machines, err := guestFiles(nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return kindsFrom(state, defs, machines)
+}
+
+// kindsFrom is kinds with machines that start from those files.
+func kindsFrom(state string, defs []study.Sandbox, machines boot.Source) (map[string]sandbox.Kind, []string, error) {
 	var own []sandboxall.Def
 	for _, d := range defs {
 		own = append(own, sandboxall.Def{Name: d.Name, Kind: d.Kind, Runtime: d.Runtime, Args: d.Args})
-	}
-	machines, err := guestFiles()
-	if err != nil {
-		return nil, nil, err
 	}
 	list, err := sandboxall.Kinds(sandboxall.Env{StateDir: state, CacheDir: hostDirs().cache, Boot: machines}, own)
 	if err != nil {
@@ -68,15 +73,16 @@ func kinds(state string, defs []study.Sandbox) (map[string]sandbox.Kind, []strin
 	return out, names, nil
 }
 
-// guestFiles is where virtual machines have their kernel and this program from.
-func guestFiles() (boot.Source, error) {
+// guestFiles is where virtual machines have their kernel and this program from. A
+// kernel that is built is told to say, which may be nil.
+func guestFiles(say func(string, ...any)) (*boot.Cache, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what it is about
+		return nil, fmt.Errorf("cannot find tare's own binary: %w", err)
 	}
 	d := hostDirs()
 	return &boot.Cache{
-		Images: &image.Builder{Cache: filepath.Join(d.cache, "images")}, Dir: filepath.Join(d.cache, "vm", "boot"),
+		Images: &image.Builder{Cache: filepath.Join(d.cache, "images"), Say: say}, Dir: filepath.Join(d.cache, "vm", "boot"),
 		Self: self, Kernel: os.Getenv(boot.KernelVariable),
 	}, nil
 }

@@ -20,13 +20,14 @@ import (
 	"tare/internal/state"
 	"tare/param"
 	"tare/record"
+	"tare/sandbox/vm"
 	"tare/workload"
 	workloadall "tare/workload/all"
 )
 
 // finding is one line of the doctor's report. Problem is "" when all is well.
 type finding struct {
-	Area    string `json:"area"` // host, sandbox, image, workload, collector
+	Area    string `json:"area"` // host, sandbox, machine, image, workload, collector
 	Name    string `json:"name"`
 	Detail  string `json:"detail,omitempty"`
 	Problem string `json:"problem,omitempty"`
@@ -107,12 +108,20 @@ func (a *app) examine(ctx context.Context) ([]finding, record.Host, error) {
 		return nil, h, err
 	}
 	defer func() { _ = os.RemoveAll(stateDir) }()
-	ks, names, err := kinds(stateDir, nil)
+	machines, err := guestFiles(nil)
+	if err != nil {
+		return nil, h, err
+	}
+	machines.Local = true // looking at a host downloads nothing
+	ks, names, err := kindsFrom(stateDir, nil, machines)
 	if err != nil {
 		return nil, h, err
 	}
 	for _, n := range names {
 		add("sandbox", n, ks[n].About(), ks[n].Check(ctx))
+	}
+	for _, p := range vm.Parts(ctx, machines, filepath.Join(d.cache, "vm")) {
+		add("machine", p.Name, p.Detail, p.Err)
 	}
 	if err := a.examineImages(add); err != nil {
 		return nil, h, err

@@ -58,7 +58,11 @@ func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d
 		Available: available,
 		Counting:  collectall.Counting(), // the engine asks it what this host lacks
 	}
-	if h.engine.Kinds, _, err = kinds(stateDir, st.Sandboxes); err != nil {
+	machines, err := guestFiles(a.say)
+	if err != nil {
+		return nil, err
+	}
+	if h.engine.Kinds, _, err = kindsFrom(stateDir, st.Sandboxes, machines); err != nil {
 		return nil, err
 	}
 	if err := h.openMemory(id); err != nil {

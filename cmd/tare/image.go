@@ -61,11 +61,14 @@ never what is in use. --limit or ` + limitVariable + ` sets another size.`,
 	return cmd
 }
 
+// say tells a step on standard error.
+func (a *app) say(format string, args ...any) { fmt.Fprintf(a.stderr, "tare: "+format+"\n", args...) }
+
 // builder is a builder into the cache, which tells its steps on standard error.
 func (a *app) builder(f imageFlags) (*image.Builder, error) {
 	b := &image.Builder{
 		Cache: f.cache,
-		Say:   func(format string, args ...any) { fmt.Fprintf(a.stderr, "tare: "+format+"\n", args...) },
+		Say:   a.say,
 	}
 	if b.Cache == "" {
 		b.Cache = filepath.Join(hostDirs().cache, "images")

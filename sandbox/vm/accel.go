@@ -46,7 +46,7 @@ func (k *Kind) accelerator(ctx context.Context, wish string, q qemu, f boot.File
 		return "", err
 	}
 	now := verdict{Boot: strings.TrimSpace(string(id)), QEMU: q.version, Guest: f.Version}
-	path := filepath.Join(k.cfg.CacheDir, "accelerator.json")
+	path := filepath.Join(k.cfg.CacheDir, verdictFile)
 	if old, ok := readVerdict(path); ok && old.Boot == now.Boot && old.QEMU == now.QEMU && old.Guest == now.Guest {
 		k.accel = old.Accel
 		return k.accel, nil
@@ -107,7 +107,7 @@ func (k *Kind) trial(ctx context.Context, q qemu, f boot.Files) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, trialWithin)
 	defer cancel()
 	m, err := power(ctx, q.path, &hardware{
-		name: name, accel: accelKVM, files: f, vcpus: 1, maxVCPUs: 1, memory: leastMemoryMiB << 20, maxMemory: leastMemoryMiB << 20,
+		name: name, accel: accelKVM, files: f, args: k.cfg.Args, vcpus: 1, maxVCPUs: 1, memory: leastMemoryMiB << 20, maxMemory: leastMemoryMiB << 20,
 	}, inGroup(hierarchy, group))
 	defer func() { err = errors.Join(err, m.close(late)) }()
 	if err == nil {

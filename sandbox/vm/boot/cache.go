@@ -28,6 +28,7 @@ type Cache struct {
 	Dir    string // of what is made here: DIGEST/vmlinuz and DIGEST/initramfs.cpio
 	Self   string // this program
 	Kernel string // a kernel of the user's in place of the package's; "" for none
+	Local  bool   // Get downloads and builds no kernel, it says how
 
 	mu   sync.Mutex
 	self string // SHA-256 of Self, once it was needed
@@ -51,6 +52,11 @@ func (c *Cache) Get(ctx context.Context) (Files, error) {
 			return Files{}, err
 		}
 		return c.files(k)
+	}
+	if c.Local {
+		if _, built, err := c.Images.Find(Image); err != nil || !built {
+			return Files{}, errors.Join(errNotBuilt, err)
+		}
 	}
 	t, release, err := c.Images.Use(ctx, Image)
 	if err != nil {
@@ -76,6 +82,8 @@ func (c *Cache) Find() (Files, bool, error) {
 	f, err := c.Get(context.Background())
 	return f, err == nil, err
 }
+
+var errNotBuilt = errors.New("no kernel for virtual machines is in the cache; tare image build " + Image + ", or start a study, which builds it")
 
 // files returns what is made of a kernel and this program.
 func (c *Cache) files(k kernel) (Files, error) {
