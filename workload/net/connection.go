@@ -274,3 +274,24 @@ func (s *strand) linger(c *conn) {
 		}
 	}
 }
+
+// drainListeners throws away connections that came after the last accept: the
+// connecting end may have been one iteration ahead.
+func (s *strand) drainListeners() {
+	for s.tcp >= 0 {
+		ready, e := rawPoll(s.tcp, unix.POLLIN, 0)
+		if !ready || e != 0 {
+			break
+		}
+		fd, e := rawAccept(s.tcp)
+		if e != 0 {
+			break
+		}
+		rawClose(fd)
+	}
+	for s.udp >= 0 {
+		if _, e := rawRecv(s.udp, s.buf, unix.MSG_DONTWAIT); e != 0 {
+			break
+		}
+	}
+}

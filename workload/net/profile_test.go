@@ -345,6 +345,39 @@ func TestProfileResponses(t *testing.T) {
 	}
 }
 
+// FuzzProgram: what the network brings as a profile is refused in words, or becomes
+// bounded work.
+func FuzzProgram(f *testing.F) {
+	for name, vars := range shippedVars() {
+		f.Add(shipped(name), vars)
+	}
+	f.Add(profileText(groupText(1, "|connect", "iterations=2000000000|write size=2g count=1000000000 rsize=2g")), "")
+	f.Fuzz(func(t *testing.T, text, vars string) {
+		p, err := newProgram(text, vars)
+		if err != nil {
+			return
+		}
+		if len(p.strands) < 1 || len(p.strands) > maxStrands || p.expect() < 0 || p.expect() > maxTime || p.patience() < 0 {
+			t.Fatalf("%d strands, %v, %v", len(p.strands), p.expect(), p.patience())
+		}
+		for i := range p.Groups {
+			for _, master := range []bool{true, false} {
+				ts := tasks(&p.Groups[i], master)
+				if b := bufferOf(ts, len(p.strands)); b < 64 || b > maxBuffer {
+					t.Fatalf("a buffer of %d bytes", b)
+				}
+				for _, task := range ts {
+					for _, s := range task.steps {
+						if s.count < 1 || s.size < 0 || s.last < 0 || s.last > s.size || task.iterations < 0 {
+							t.Fatalf("%+v of %+v", s, task)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
 // shipped is the text of a profile of studies/profiles.
 func shipped(name string) string {
 	b, err := os.ReadFile("../../studies/profiles/" + name + ".xml")
