@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"tare/analyse"
+	"tare/analyse/cpucost"
 	"tare/param"
 	"tare/record"
 	"tare/report/document"
@@ -142,6 +143,7 @@ func (a *app) read(ctx context.Context, db *store.Store, want extent) (*analysed
 		out.builder = document.New(st)
 	}
 	var trials []record.Trial
+	cpu := new(cpucost.Reader)
 	for t, err := range db.Some(ctx, pick) {
 		if err != nil {
 			return nil, err
@@ -150,6 +152,7 @@ func (a *app) read(ctx context.Context, db *store.Store, want extent) (*analysed
 			out.builder.Add(&t)
 		}
 		t.Histograms = nil
+		cpu.Take(&t)
 		trials = append(trials, t)
 	}
 	skips, err := db.Skips()
@@ -174,7 +177,7 @@ func (a *app) read(ctx context.Context, db *store.Store, want extent) (*analysed
 	if want == wholePage {
 		settling.Go(func() { out.builder.Settle(db.Series) })
 	}
-	out.result = analyse.Analyse(st, trials, skips, analyse.Describe(responsesOf(cat)))
+	out.result = analyse.Analyse(st, trials, skips, analyse.Describe(responsesOf(cat)), analyse.CPU(cpu))
 	settling.Wait()
 	return out, nil
 }
