@@ -41,14 +41,16 @@ of the hatching (in lines: of the dashes). Every combination of what it does not
 name - the other factors, the workload, the response - is a graph of its own.
 The response can be named like a factor.
 
-Without --by there is an overview of all ratios, and for each workload a graph
-over its first factor with more than two numbers, coloured by what is compared.
+Without --by there is a heat map of each summary table that the study asks for, an
+overview of all ratios, and for each workload a graph over its first factor with
+more than two numbers, coloured by what is compared.
 
 What is drawn is what ` + "`tare report`" + ` prints: whiskers are its intervals, a hollow
 bar or mark is undecided, = is equivalent, and a cell without a value is a gap
 that says why. Axes over values far apart (20 times) are logarithmic.`,
 		Example: `  tare plot results/sizes --by size sandbox connections
   tare plot results/sizes --by size sandbox --value ratio --kind line
+  tare plot results/kata --by size,default_vcpus,cpu-limit --kind bar
   tare plot results/first --by workload sandbox --only response=latency_p99
   tare plot results/first --kind heat --format png --dpi 200 -o pictures`,
 		Args: cobra.ArbitraryArgs,

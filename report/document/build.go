@@ -142,6 +142,7 @@ func (b *Builder) Document(in Input) *Document {
 	b.Settle(in.Series)
 	d := &Document{Version: Version, Tare: in.Tare, Live: in.Live, Dir: in.Dir, Study: b.asked(in.File), Result: shorter(in.Result),
 		Sessions: in.Sessions, Cells: b.cells, Trials: b.columns(), Curves: b.distributions(), Notes: notes(in.Result), Answer: []Sentence{}}
+	d.Machines = words.Accelerators(in.Result)
 	for _, s := range words.Answer(in.Result, words.Options{}) {
 		d.Answer = append(d.Answer, Sentence{About: s.About, Tone: string(s.Tone), Text: s.Text})
 	}

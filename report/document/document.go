@@ -30,8 +30,9 @@ type Document struct {
 	Live      bool            `json:"live,omitempty"`
 	Dir       string          `json:"dir"` // name of the results folder, without its path
 	Study     Study           `json:"study"`
-	Answer    []Sentence      `json:"answer"` // what was found, in words
-	Result    *analyse.Result `json:"result"` // what `tare report --json` prints, its figures to nine digits
+	Answer    []Sentence      `json:"answer"`             // what was found, in words
+	Machines  string          `json:"machines,omitempty"` // what the names of virtual machines' levels mean
+	Result    *analyse.Result `json:"result"`             // what `tare report --json` prints, its figures to nine digits
 	Sessions  []Session       `json:"sessions"`
 	Cells     []Cell          `json:"cells"`
 	Trials    Trials          `json:"trials"`

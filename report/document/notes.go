@@ -38,7 +38,7 @@ func notes(r *analyse.Result) []Note {
 		{"curve", "A distribution", "The histograms of all good trials of a cell, merged event by event, also those of blocks that ran again. It is not a mean of percentiles; the ratio of a percentile is still made of one value a trial.",
 			"Levels and overheads"},
 		{"series", "Time series", "One trial, as sampled. Counters are shown as rates over each interval of sampling: seconds of CPU a second are cores. " +
-			"Of long series the extremes of each stretch are shown. Samples within a trial are never counted into n.", "A ratio"},
+			"Of long series the extremes of each stretch are shown, of stacked CPU and of guests' processors its mean. The sum is of all roles of one end; the quota is its cgroup's. Samples within a trial are never counted into n.", "A ratio"},
 		{"order", "The order of trials", "Trials in the order in which they ran. A drift of the machine shows here as a slope that all cells share; comparing within blocks cancels it.",
 			"What the rule is worth on machines that misbehave"},
 	}
@@ -52,6 +52,14 @@ func notes(r *analyse.Result) []Note {
 		out = append(out, Note{"published", "Beside published figures", fmt.Sprintf("The measured ratio is %s, made in the same blocks as all others. It agrees when the published ratio lies in its "+
 			"interval, widened by a factor of %g at both ends, and the two do not point in opposite directions; an interval wider than %s %% either way never agrees. Else the direction counts: higher, lower, or equal within the margin.",
 			p.Ratio, p.Factor, percent(p.Widest)), "Beside published figures"})
+	}
+	if r != nil && len(r.Tables) > 0 {
+		out = append(out, Note{"tables", "Summary tables", "A cell is the geometric mean over all levels that are not in the table. Its ratio is combined of those of its strata, each made within blocks, over the strata in which both have values; " +
+			"it has an interval and a verdict like any ratio. The colour is the ratio to the baseline's cell of the same column. The bars below are single comparisons.", ""})
+	}
+	if r != nil && len(r.CPUCosts) > 0 {
+		out = append(out, Note{"cpucost", "CPU per unit of work", "CPU seconds a second of the ends that are sandboxed, with all threads that the host runs for them, divided by the rate of work; of the same ends in the baseline. " +
+			"The ratio is made within blocks. The harness's own threads are left out, and so is what the kernel does for a sandbox and charges to nobody.", ""})
 	}
 	return out
 }

@@ -26,6 +26,7 @@ func withTables(t testing.TB) *document.Document {
 	r := d.Result
 	level := func(f, v string) record.Level { return record.Level{Factor: f, Value: v} }
 	r.Accelerators = []analyse.Accelerator{{Sandbox: "runsc", Name: "runsc (TCG)", Trials: map[string]int{"tcg": 12}}}
+	d.Machines = words.Accelerators(r)
 	row := func(name string, vcpus string, cells ...summary.Cell) summary.Row {
 		c := record.Cell{level("sandbox", name)}
 		if vcpus != "" {
@@ -120,7 +121,7 @@ func TestSummaryTables(t *testing.T) {
 		t.Errorf("a screen reader hears %q", s)
 	}
 	text := eval[string](b, `document.getElementById("tables").textContent`)
-	for _, s := range []string{"the <b>host</b> has no KVM", "over workload w0, w1", "runsc (TCG): processors emulated", "higher is better"} {
+	for _, s := range []string{"the <b>host</b> has no KVM", "over workload w0, w1", d.Machines, "higher is better"} {
 		if !strings.Contains(text, s) {
 			t.Errorf("the section does not say %q", s)
 		}
@@ -268,5 +269,18 @@ func look(b *browser, id, name string) {
 		Clip: &page.Viewport{X: box[0], Y: box[1], Width: box[2], Height: box[3], Scale: 1}})
 	if err := os.WriteFile(dir+"/"+name+".png", r.Data, 0o600); err != nil {
 		b.t.Fatal(err)
+	}
+}
+
+// TestTablesWithoutScripts: the file has them as plain tables, with texts escaped.
+func TestTablesWithoutScripts(t *testing.T) {
+	text, err := os.ReadFile(write(t, withTables(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{"<h3>bandwidth: throughput</h3>", `<th scope="row">runsc (TCG): geometric mean of 2</th>`, "<td>400 MB/s (0.40 x, slower)</td>", "<td>the &lt;b&gt;host&lt;/b&gt; has no KVM</td>", `<th scope="col">size=2KiB</th>`} {
+		if !strings.Contains(string(text), s) {
+			t.Errorf("the file does not have %q", s)
+		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"tare/analyse"
+	"tare/analyse/summary"
+	"tare/record"
 	"tare/report/document"
 	"tare/report/words"
 )
@@ -59,5 +61,48 @@ func table(d *document.Document) template.HTML {
 	if n := len(rows) - maxRows; n > 0 {
 		fmt.Fprintf(&b, "<p>%d more rows: <code>tare report</code> prints them all.</p>\n", n)
 	}
+	for i := range r.Tables {
+		summaryTable(&b, r, &r.Tables[i])
+	}
 	return template.HTML(b.String()) //nolint:gosec // every text is escaped above
+}
+
+// summaryTable writes one summary table: values, and ratios to the baseline's cell of
+// the same column.
+func summaryTable(b *strings.Builder, r *analyse.Result, t *summary.Table) {
+	cell := func(tag, text string) {
+		b.WriteString("<" + tag + ">" + template.HTMLEscapeString(text) + "</" + strings.Fields(tag)[0] + ">")
+	}
+	cell("h3", t.Name+": "+t.Response.Name)
+	b.WriteString("<table><thead><tr>")
+	cell(`th scope="col"`, strings.Join(t.Factors, ", "))
+	for _, c := range t.Columns {
+		text := t.Response.Name
+		if t.Column != "" {
+			text = words.Levels(r, record.Cell{{Factor: t.Column, Value: c.Level}}, " ")
+		}
+		cell(`th scope="col"`, text)
+	}
+	b.WriteString("</tr></thead><tbody>\n")
+	for _, row := range t.Rows {
+		b.WriteString("<tr>")
+		name := words.Treatment(r, row.Cell)
+		if row.Mean {
+			name += fmt.Sprintf(": geometric mean of %d", row.Of)
+		}
+		cell(`th scope="row"`, name)
+		for i := range row.Cells {
+			c := &row.Cells[i]
+			text := c.Why
+			if c.Combinations > 0 {
+				text = words.Value(c.Estimate.Value, t.Response.Unit)
+			}
+			if c.Combinations > 0 && !row.Baseline && c.Estimate.Ratio > 0 {
+				text += " (" + words.Ratio(c.Estimate.Ratio) + " x, " + string(c.Verdict) + ")"
+			}
+			cell("td", text)
+		}
+		b.WriteString("</tr>\n")
+	}
+	b.WriteString("</tbody></table>\n")
 }

@@ -54,7 +54,7 @@ func TestSummaryTableAsHeat(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	for _, s := range []string{"geometric means over connections 1, 16", "†: over fewer", "runc (TCG): processors emulated in software", "Value, and ratio to process"} {
+	for _, s := range []string{"geometric means over connections 1, 16", "†: over fewer", "figures of runc (TCG) are not", "Value, and ratio to process"} {
 		if !strings.Contains(f.Caption, s) {
 			t.Errorf("the caption does not say %q: %s", s, f.Caption)
 		}

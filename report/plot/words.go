@@ -9,7 +9,6 @@ import (
 	"tare/analyse/stat"
 	"tare/record"
 	"tare/report/words"
-	"tare/study"
 )
 
 // describe writes title, subtitle, caption and the text for those who do not see
@@ -139,11 +138,9 @@ func (b *builder) withTail(f *Figure, parts []string) string {
 	if !res.Finished {
 		tail = append(tail, "not finished")
 	}
-	for i := range res.Accelerators {
-		a := &res.Accelerators[i]
-		if a.Emulated() && slices.ContainsFunc(f.Marks, func(m Mark) bool { l, _ := m.Cell.Get(study.FactorSandbox); return l == a.Sandbox }) {
-			tail = append(tail, a.Name+": processors emulated in software")
-		}
+	machine := func(m Mark) bool { return res.Accelerated(m.Cell) != "" }
+	if note := strings.TrimSuffix(words.Accelerators(res), "."); note != "" && slices.ContainsFunc(f.Marks, machine) {
+		tail = append(tail, note)
 	}
 	tail = append(tail, hosts(b.src.Hosts)...)
 	if b.src.Tare != "" {

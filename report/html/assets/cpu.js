@@ -33,7 +33,7 @@
       "figure",
       { class: "wide", "data-end": end === undefined ? "" : end },
       Tare.el("figcaption", {}, title, " ", Tare.el("span", { class: "resp" }, "cores")),
-      chart(title, lines, sum, parts, near ? quota : null, near ? Math.max(most, allowed) : most, trial).node,
+      chart(title, lines, sum, parts, near ? quota : null, near ? Math.max(most, allowed) : most, trial, end === undefined && of > 1 ? 150 : 260).node,
       throttled ? share(throttled, trial).node : null,
       Tare.legendKeys([
         ...lines.map((l) => ({ text: Tare.labelOf(l, "role") || Tare.lineLabel(l), colour: Tare.lineColour(l, true) })),
@@ -65,9 +65,9 @@
     return role === "unattributed" ? 99 : at < 0 ? 50 : at;
   };
 
-  const chart = (title, lines, sum, parts, quota, most, trial) =>
+  const chart = (title, lines, sum, parts, quota, most, trial, tall) =>
     Tare.chart({
-      room: 260,
+      room: tall,
       name: "series cpu",
       build: () => {
         const max = most > 0 ? most * 1.08 : 1;
@@ -101,7 +101,7 @@
           areas.push(q);
         }
         return {
-          height: 260,
+          height: tall,
           label:
             `${title} during the trial: ` +
             lines

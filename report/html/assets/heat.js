@@ -195,13 +195,8 @@
     return scale;
   };
 
-  // machineNote says what an emulated processor's figures are worth.
-  Tare.machineNote = () => {
-    const emulated = (Tare.data.res.accelerators || []).filter((a) => a.trials && a.trials.tcg);
-    return emulated.length
-      ? Tare.el("p", { class: "machines" }, `${emulated.map((a) => a.name).join(", ")}: processors emulated in software, many times slower than hardware virtualization. Compare its rows with each other, not with what a host with KVM would give.`)
-      : null;
-  };
+  // machineNote says what the names of virtual machines mean.
+  Tare.machineNote = () => (Tare.data.doc.machines ? Tare.el("p", { class: "machines" }, Tare.data.doc.machines) : null);
 
   const renderLegend = (cap) => {
     const D = Tare.data,
