@@ -14,6 +14,10 @@ import (
 // name; it is not itself a level, since it names no runtime.
 const KindOCI = "oci"
 
+// KindVM is a kind that a study may define over another QEMU, where the catalogue
+// has it.
+const KindVM = "vm"
+
 // Catalogue is what a study can be made of. It is data, so that this package
 // imports no workload and no sandbox, and reads old studies on any machine.
 type Catalogue struct {

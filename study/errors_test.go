@@ -76,10 +76,10 @@ func TestErrors(t *testing.T) {
 		{name: "isolate nothing", src: "study: x\nfactors: {sandbox: [process], isolate: [server]}\nworkloads: {cpu: {}}\n", want: `t.yaml:2:31: the factor "isolate" applies to no cell; remove it, or change what it applies to`},
 		{name: "limit unit", src: strings.Replace(head, "cpu-limit: [none, 1, 2]", "memory-limit: [1X]", 1), want: `t.yaml:2:56: memory-limit: "1X" is not a size; write a number and a unit, such as 64KiB, 4k or 1GiB`},
 
-		{name: "own sandbox", src: head + "sandboxes:\n  runc: {runtime: x}\n  k: {kind: vm, runtim: y}\n", want: `t.yaml:5:3: sandbox "runc" is there already; choose another name` + "\n" +
+		{name: "own sandbox", src: head + "sandboxes:\n  runc: {runtime: x}\n  k: {kind: pod, runtim: y}\n  m: {kind: vm}\n", want: `t.yaml:5:3: sandbox "runc" is there already; choose another name` + "\n" +
 			`t.yaml:6:3: sandbox "k" has no runtime; write runtime: NAME or PATH of an OCI runtime` + "\n" +
-			`t.yaml:6:13: "vm" is not a kind that a study can define; write oci` + "\n" +
-			`t.yaml:6:17: unknown key "runtim" in sandbox k; did you mean "runtime"?`},
+			`t.yaml:6:13: "pod" is not a kind that a study can define; write oci or vm` + "\n" +
+			`t.yaml:6:18: unknown key "runtim" in sandbox k; did you mean "runtime"?`},
 
 		{name: "zip lengths", src: head + "zip: [[sandbox, cpu-limit]]\n", want: ""},
 		{name: "zip unequal", src: strings.Replace(head, "none, 1, 2", "none, 1", 1) + "zip: [[sandbox, cpu-limit]]\n", want: `t.yaml:4:7: factors that move together need equally many levels, but sandbox has 3, cpu-limit has 2; give them equally many`},

@@ -321,12 +321,15 @@ func (d *draft) sandboxesOf(n *yaml.Node) {
 			d.bad(p.key, "choose another name", "sandbox %q is there already", name)
 		}
 		keys := d.keys(p.val, "sandbox "+name, "kind", "runtime", "args")
-		if t, ok := d.text(keys["kind"].val, "kind"); ok && t != KindOCI {
-			d.bad(keys["kind"].val, "write oci", "%q is not a kind that a study can define", t)
+		_, machines := d.cat.Sandboxes[KindVM]
+		if t, ok := d.text(keys["kind"].val, "kind"); ok && t == KindVM && machines {
+			s.Kind = t
+		} else if ok && t != KindOCI {
+			d.bad(keys["kind"].val, "write oci or vm", "%q is not a kind that a study can define", t)
 		}
 		if t, ok := d.text(keys["runtime"].val, "runtime"); ok {
 			s.Runtime = t
-		} else if keys["runtime"].val == nil {
+		} else if keys["runtime"].val == nil && s.Kind == KindOCI {
 			d.bad(p.key, "write runtime: NAME or PATH of an OCI runtime", "sandbox %q has no runtime", name)
 		}
 		for _, e := range d.list(keys["args"].val, "args") {

@@ -29,10 +29,16 @@ type Env struct {
 // Def is a kind defined by configuration.
 type Def struct {
 	Name    string // the level's name in the study
-	Kind    string // what it is built on; "oci", or "" for the same
-	Runtime string // name or path of the runtime's binary
+	Kind    string // what it is built on: "vm"; "oci", or "" for the same
+	Runtime string // name or path of the runtime's binary; of a vm: of a QEMU, or "" for the distribution's
 	Args    []string
 }
+
+// What a defined kind is built on.
+const (
+	kindOCI = "oci"
+	kindVM  = "vm"
+)
 
 // Kinds returns the built-in kinds in the order of documentation, then the
 // defined ones. A name that is taken is an error.
@@ -62,9 +68,8 @@ func Kinds(env Env, defs []Def) ([]sandbox.Kind, error) {
 		c.StateDir = env.StateDir
 		kinds = append(kinds, oci.New(c))
 	}
-	kinds = append(kinds,
-		vm.New(vm.Config{Boot: env.Boot, StateDir: env.StateDir, CacheDir: filepath.Join(env.CacheDir, "vm")}),
-		fake.New())
+	machines := vm.Config{Boot: env.Boot, StateDir: env.StateDir, CacheDir: filepath.Join(env.CacheDir, "vm")}
+	kinds = append(kinds, vm.New(machines), fake.New())
 	names := map[string]bool{}
 	for _, k := range kinds {
 		names[k.Name()] = true
@@ -74,6 +79,13 @@ func Kinds(env Env, defs []Def) ([]sandbox.Kind, error) {
 			return nil, err
 		}
 		names[d.Name] = true
+		if d.Kind == kindVM {
+			own := machines
+			own.Name, own.Runtime, own.Args = d.Name, d.Runtime, d.Args
+			own.CacheDir = filepath.Join(own.CacheDir, "own", d.Name)
+			kinds = append(kinds, vm.New(own))
+			continue
+		}
 		kinds = append(kinds, oci.New(oci.Config{
 			Name: d.Name, Runtime: d.Runtime, Args: d.Args, StateDir: env.StateDir,
 			About:   "a container by " + strings.Join(append([]string{d.Runtime}, d.Args...), " ") + ", as the study defines it",
@@ -89,13 +101,13 @@ func HostKernel() []string { return []string{"process", "runc", "crun", "youki"}
 
 func (d Def) check(taken map[string]bool) error {
 	switch {
-	case d.Kind != "oci" && d.Kind != "":
-		return fmt.Errorf("sandbox %s: there is no kind %q to build on; %s", d.Name, d.Kind, param.Suggest(d.Kind, []string{"oci"}))
+	case d.Kind != kindOCI && d.Kind != kindVM && d.Kind != "":
+		return fmt.Errorf("sandbox %s: there is no kind %q to build on; %s", d.Name, d.Kind, param.Suggest(d.Kind, []string{kindOCI, kindVM}))
 	case d.Name == "" || strings.ContainsAny(d.Name, "/ \t\n") || strings.HasPrefix(d.Name, ".") || strings.HasPrefix(d.Name, "-"):
 		return fmt.Errorf("sandbox %q: the name becomes a directory; use letters, digits and hyphens", d.Name)
 	case taken[d.Name]:
 		return fmt.Errorf("sandbox %s: there is one of this name already; choose another", d.Name)
-	case d.Runtime == "":
+	case d.Runtime == "" && d.Kind != kindVM:
 		return fmt.Errorf("sandbox %s: runtime is missing; write the name or path of an OCI runtime, such as youki", d.Name)
 	}
 	return nil

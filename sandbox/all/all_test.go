@@ -8,7 +8,7 @@ import (
 )
 
 func TestKinds(t *testing.T) {
-	kinds, err := Kinds(Env{StateDir: t.TempDir()}, []Def{{Name: "youki", Runtime: "youki"}})
+	kinds, err := Kinds(Env{StateDir: t.TempDir()}, []Def{{Name: "youki", Runtime: "youki"}, {Name: "vm-10", Kind: "vm", Runtime: "/opt/qemu-10", Args: []string{"-overcommit", "mem-lock=off"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s does not say what it is", k.Name())
 		}
 	}
-	want := []string{"process", "runc", "crun", "runsc-systrap", "runsc-ptrace", "runsc-kvm", "vm", "fake", "youki"}
+	want := []string{"process", "runc", "crun", "runsc-systrap", "runsc-ptrace", "runsc-kvm", "vm", "fake", "youki", "vm-10"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
@@ -39,12 +39,14 @@ func TestDefsAreChecked(t *testing.T) {
 }
 
 func TestMissingRuntimeSaysWhatToDo(t *testing.T) {
-	kinds, err := Kinds(Env{StateDir: t.TempDir()}, []Def{{Name: "mine", Runtime: "no-such-runtime"}})
+	kinds, err := Kinds(Env{StateDir: t.TempDir()}, []Def{{Name: "mine", Runtime: "no-such-runtime"}, {Name: "machine", Kind: "vm", Runtime: "no-such-runtime"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = kinds[len(kinds)-1].Check(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "no-such-runtime") || !strings.Contains(err.Error(), "install") {
-		t.Errorf("got %v", err)
+	for _, k := range kinds[len(kinds)-2:] {
+		err := k.Check(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "no-such-runtime") || !strings.Contains(err.Error(), "install") {
+			t.Errorf("%s: got %v", k.Name(), err)
+		}
 	}
 }

@@ -85,7 +85,7 @@ func (i *instance) Boot() []sandbox.BootPhase { return slices.Clone(i.phases) }
 func (i *instance) Facts() map[string]string {
 	s := i.o.size
 	f := map[string]string{
-		"sandbox":              "vm",
+		"sandbox":              i.kind.Name(),
 		record.FactAccelerator: i.accel,
 		"vmm":                  "QEMU " + i.machine.qmp.Version().String(),
 		"kernel":               i.up.Kernel,

@@ -17,11 +17,13 @@
 package vm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,12 +34,15 @@ import (
 
 // Config says what machines are made of.
 type Config struct {
+	Name     string      // of the kind; "" for vm
+	Runtime  string      // name or path of a QEMU; "" for the distribution's
+	Args     []string    // added to its command line, behind tare's own
 	Boot     boot.Source // of the guest's kernel and initramfs
 	StateDir string      // Check makes its files below it
 	CacheDir string      // of disk images, of snapshots, and of what was found out about this host
 }
 
-// Kind is the kind `vm`.
+// Kind is the kind `vm`, or one that a study defines over another QEMU.
 type Kind struct {
 	cfg    Config
 	within time.Duration // bounds a start
@@ -50,11 +55,15 @@ type Kind struct {
 func New(cfg Config) *Kind { return &Kind{cfg: cfg, within: bootWithin} }
 
 // Name implements sandbox.Kind.
-func (*Kind) Name() string { return "vm" }
+func (k *Kind) Name() string { return cmp.Or(k.cfg.Name, "vm") }
 
 // About implements sandbox.Kind.
-func (*Kind) About() string {
-	return "a virtual machine by QEMU, sized and bounded as Kata Containers does it"
+func (k *Kind) About() string {
+	const about = "a virtual machine by QEMU, sized and bounded as Kata Containers does it"
+	if k.cfg.Runtime == "" && len(k.cfg.Args) == 0 {
+		return about
+	}
+	return about + ": " + strings.Join(append([]string{cmp.Or(k.cfg.Runtime, "QEMU")}, k.cfg.Args...), " ") + ", as the study defines it"
 }
 
 // checkWithin bounds Check, which boots a machine, or two where KVM is tried first.
@@ -68,7 +77,7 @@ func (k *Kind) Check(ctx context.Context) error {
 	case os.Geteuid() != 0:
 		return errors.New("vm: needs root for control groups and mounts; run tare with sudo")
 	}
-	if _, err := findQEMU(ctx); err != nil {
+	if _, err := findQEMU(ctx, k.cfg.Runtime); err != nil {
 		return fmt.Errorf("vm: %w", err)
 	}
 	return spawn.ProbeWithin(ctx, checkWithin, k, k.cfg.StateDir, map[string]string{paramMemory: "256"})

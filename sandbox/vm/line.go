@@ -17,6 +17,7 @@ type hardware struct {
 	name  string
 	accel string // kvm or tcg
 	files boot.Files
+	args  []string // the study's own
 
 	vcpus, maxVCPUs   int
 	memory, maxMemory int64 // bytes; the second with what may be plugged in
@@ -98,6 +99,7 @@ func (h *hardware) line() *line {
 	if h.incoming != nil {
 		l.add("-incoming", fmt.Sprintf("fd:%d", l.fd(h.incoming)))
 	}
+	l.add(h.args...)
 	return l
 }
 

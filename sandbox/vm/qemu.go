@@ -31,9 +31,14 @@ const (
 
 const installQEMU = "apt-get install --no-install-recommends qemu-system-x86"
 
-// findQEMU finds the program and asks it for its version.
-func findQEMU(ctx context.Context) (qemu, error) {
-	for _, name := range []string{"qemu-system-x86_64", "/usr/libexec/qemu-kvm"} {
+// findQEMU finds the program and asks it for its version; own names one of the
+// study's, "" stands for the distribution's.
+func findQEMU(ctx context.Context, own string) (qemu, error) {
+	names := []string{"qemu-system-x86_64", "/usr/libexec/qemu-kvm"}
+	if own != "" {
+		names = []string{own}
+	}
+	for _, name := range names {
 		path, ok := rootfs.Lookup(name)
 		if !ok {
 			continue
@@ -48,6 +53,9 @@ func findQEMU(ctx context.Context) (qemu, error) {
 		}
 		q.path = path
 		return q, nil
+	}
+	if own != "" {
+		return qemu{}, fmt.Errorf("this host has no %s; install it, or correct runtime in the study", own)
 	}
 	return qemu{}, fmt.Errorf("this host has no qemu-system-x86_64; %s", installQEMU)
 }
@@ -81,7 +89,7 @@ var versionLine = regexp.MustCompile(`^QEMU emulator version (([0-9]{1,4})\.([0-
 func parseVersion(text string) (qemu, error) {
 	m := versionLine.FindStringSubmatch(text)
 	if m == nil {
-		return qemu{}, fmt.Errorf("its --version is not QEMU's: %.60q", text)
+		return qemu{}, fmt.Errorf("its --version is not QEMU's, and no other machine monitor is driven: %.60q", text)
 	}
 	var q qemu
 	var errs [2]error

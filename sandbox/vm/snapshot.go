@@ -59,7 +59,7 @@ func (h *hardware) key(boot, qemu string) (string, error) {
 		queues = len(h.tap.Files)
 	}
 	b, err := json.Marshal([]any{
-		"tare-snapshot-1", boot, qemu, h.accel, kernelLine(h.accel), h.vcpus, h.maxVCPUs, h.memory, h.maxMemory, disks, queues, len(h.vhost),
+		"tare-snapshot-2", boot, qemu, h.accel, h.args, kernelLine(h.accel), h.vcpus, h.maxVCPUs, h.memory, h.maxMemory, disks, queues, len(h.vhost),
 	})
 	if err != nil {
 		return "", err

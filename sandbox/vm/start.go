@@ -23,7 +23,7 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 	if i.o, err = k.read(spec, hostCPUs()); err != nil {
 		return nil, err
 	}
-	if i.qemu, err = findQEMU(ctx); err != nil {
+	if i.qemu, err = findQEMU(ctx, k.cfg.Runtime); err != nil {
 		return nil, err
 	}
 	if i.files, err = k.files(ctx); err != nil {
@@ -44,7 +44,7 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 	ctx, cancel := context.WithTimeoutCause(ctx, k.within, fmt.Errorf("it had not started after %s", k.within))
 	defer cancel()
 	h := &hardware{
-		name: spec.Name, accel: i.accel, files: i.files,
+		name: spec.Name, accel: i.accel, files: i.files, args: k.cfg.Args,
 		vcpus: i.o.size.VCPUsBoot, maxVCPUs: i.o.bound,
 		memory: i.o.size.MemoryBoot, maxMemory: i.o.size.MemoryBoot + i.o.plug,
 	}
