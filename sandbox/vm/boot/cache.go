@@ -173,11 +173,17 @@ func (c *Cache) prune(used string) error {
 		old = append(old, entry{e.Name(), info.ModTime()})
 	}
 	slices.SortFunc(old, func(a, b entry) int { return b.at.Compare(a.at) })
-	for i, e := range old {
-		if (i >= keep-1 || strings.HasPrefix(e.name, makingPrefix)) && time.Since(e.at) > keepFor {
-			if err := os.RemoveAll(filepath.Join(c.Dir, e.name)); err != nil {
-				return err
+	kept := 1 // used
+	for _, e := range old {
+		unfinished := strings.HasPrefix(e.name, makingPrefix)
+		if time.Since(e.at) < keepFor || !unfinished && kept < keep {
+			if !unfinished {
+				kept++
 			}
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(c.Dir, e.name)); err != nil {
+			return err
 		}
 	}
 	return nil
