@@ -35,8 +35,9 @@ type gateNote struct {
 
 const (
 	// gateSpin is how long before the moment the child stops sleeping: longer than
-	// a sleep ends late as a rule (timer slack is 50 us).
-	gateSpin = 500 * time.Microsecond
+	// a sleep ends late as a rule, also where the timer is QEMU's and an emulated
+	// processor has to wake up.
+	gateSpin = 2 * time.Millisecond
 	// gateLongest is how far ahead a moment may be.
 	gateLongest = time.Minute
 )

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,7 +20,13 @@ type sampler struct {
 	buf                     []byte
 	columns                 []int
 	body                    sampleBody
+	remembered              int64 // CLOCK_MONOTONIC of the look at meminfo
 }
+
+// memoryEvery is how old the figures of memory may be. To write meminfo costs the
+// kernel as much as stat and softirqs together, and memory does not change as fast
+// as what the processors do.
+const memoryEvery = time.Second
 
 // open holds the files. A kernel without soft interrupts' counts, such as
 // gVisor's, is read without them.
@@ -64,10 +71,13 @@ func (s *sampler) read(json.RawMessage) (any, error) {
 		}
 		s.columns = parseSoftIRQs(b, s.columns, s.body.CPUs)
 	}
-	if b, err = s.meminfo.Read(&s.buf); err != nil {
-		return nil, fmt.Errorf("agent: %w", err)
+	if s.remembered == 0 || s.body.At-s.remembered >= int64(memoryEvery) {
+		if b, err = s.meminfo.Read(&s.buf); err != nil {
+			return nil, fmt.Errorf("agent: %w", err)
+		}
+		s.body.Memory, s.body.Free = kibibytes(b, "MemTotal"), kibibytes(b, "MemAvailable")
+		s.remembered = s.body.At
 	}
-	s.body.Memory, s.body.Free = kibibytes(b, "MemTotal"), kibibytes(b, "MemAvailable")
 	var used unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err == nil {
 		s.body.Spent = used.Utime.Nano() + used.Stime.Nano()
