@@ -29,6 +29,7 @@ const (
 	perValue     = 4
 	perCurve     = 140
 	perCompared  = 70
+	perCost      = 45
 	seriesFactor = 0.8 // of a trial compressed by itself: what they share is compressed once
 )
 
@@ -45,6 +46,9 @@ func (b *Builder) addSeries(d *Document, read ReadSeries) {
 		room -= perCompared * len(d.Result.Compared)
 	}
 	room = max(room, leastSeries)
+	if d.Result != nil { // these take of the least, too: both are of what the collectors read
+		room -= perCost * min(len(d.Result.CPUCosts), leastSeries/2/perCost)
+	}
 	order, next := b.order, b.ahead
 	var size sizer
 	var lost, shown int

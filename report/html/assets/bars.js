@@ -28,13 +28,14 @@
     // Groups are of the factor that the table has one level of, such as the message
     // size, else of the first that it is averaged over.
     const asked = new Set([...(t.where || []).map((f) => f.factor), ...(t.fixed || []).map((l) => l.factor)]);
-    const x = factors.find((f) => asked.has(f.name) && f.name !== "workload") || factors.find((f) => f.name !== "workload");
+    const second = t.columns.length > 1 ? Tare.data.factors.find((f) => f.name === t.column_factor) : null;
+    const x = factors.find((f) => asked.has(f.name) && f.name !== "workload") || factors.find((f) => f.name !== "workload") || second;
     if (!x || items.length < 2) return null;
     const rest = factors.filter((f) => f !== x);
-    const column = t.column_factor ? Tare.data.factors.find((f) => f.name === t.column_factor) : null;
+    const column = x === second ? null : second;
     if (!chosen.has(t.name)) chosen.set(t.name, { style: "groups", levels: {} });
     const want = chosen.get(t.name);
-    const set = { t, items, x, column: column && t.columns.length > 1 ? column : null, want, rest };
+    const set = { t, items, x, column, want, rest };
     for (const f of rest) if (!f.levels.includes(want.levels[f.name])) want.levels[f.name] = f.levels[0];
     const chart = Tare.chart({ room: 320, name: `bars ${t.name}`, build: () => build(set) });
     const keys = Tare.el("div", {});

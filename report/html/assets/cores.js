@@ -91,7 +91,7 @@
             (cores.length > 8 ? `, and ${cores.length - 8} more in the table` : ""),
           option: {
             grid: { left: 62, right: 14, top: 6, bottom: 42 },
-            xAxis: Tare.axis({ min: 0, max: trial.end, ticks: Tare.niceTicks(0, trial.end, 8), name: "seconds since the trial's start", label: (v) => String(v) }),
+            xAxis: Tare.axis({ min: trial.begin, max: trial.end, ticks: Tare.niceTicks(trial.begin, trial.end, 8), name: "seconds since the trial's start", label: (v) => String(v) }),
             yAxis: {
               type: "category",
               inverse: true,

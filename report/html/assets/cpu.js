@@ -6,14 +6,19 @@
 
   const far = 3; // a quota that is so many times the greatest sum is only told
 
+  const plain = ["workload", "harness", "unattributed"]; // roles that every sandbox has
+
   const isCPU = (l) => l.unit === "cores" && /^cpu(_rate)?$/.test(l.name);
   // cpuLine are the lines that cpuFigures show.
   Tare.cpuLine = (l) => isCPU(l) || l.name === "cpu_quota" || l.name === "cpu_throttled";
 
   Tare.cpuFigures = (named, trial) => {
     const lines = [...named("cpu"), ...named("cpu_rate")].filter(isCPU);
-    // In the order of the series; what is of no end, the harness, comes last.
-    const ends = [...new Set(lines.map((l) => Tare.labelOf(l, "end")))].sort((a, b) => Number(a === undefined) - Number(b === undefined));
+    // First the ends that are in a sandbox with helpers or limits of its own; what is
+    // of no end, the harness, comes last.
+    const own = (end) => [...lines.filter((l) => !plain.includes(Tare.labelOf(l, "role"))), ...named("cpu_quota")].some((l) => Tare.labelOf(l, "end") === end);
+    const rank = (end) => (end === undefined ? 2 : own(end) ? 0 : 1);
+    const ends = [...new Set(lines.map((l) => Tare.labelOf(l, "end")))].sort((a, b) => rank(a) - rank(b));
     return ends.map((end) => {
       const at = (l) => Tare.labelOf(l, "end") === end;
       return figure(end, lines.filter(at), named("cpu_quota").find(at), named("cpu_throttled").find(at), trial, ends.length);
@@ -52,7 +57,7 @@
     if (quota && used !== null) parts.push(`${Tare.value(used, "cores")} of ${Tare.value(allowed, "cores")} allowed ${when}${near ? "" : " (the quota is beyond the picture)"}`);
     if (throttled) {
       const m = Tare.lineMean(throttled, trial.window);
-      if (m !== null) parts.push(m === 0 ? `never throttled ${when}` : `throttled in ${Tare.percent(m)} of its periods ${when}`);
+      if (m !== null) parts.push(m === 0 ? `never throttled ${when}` : `throttled in ${Tare.percent(m)} of its periods on average ${when}`);
     }
     return parts.join("; ") + ".";
   };
@@ -97,7 +102,7 @@
         if (quota) {
           const q = line("quota", quota, Tare.css("--fail"), "dashed"),
             last = quota.v.length - 1;
-          q.data = [[0, quota.v[0]], ...q.data, [trial.end, quota.v[last]]];
+          q.data = [[trial.begin, quota.v[0]], ...q.data, [trial.end, quota.v[last]]];
           areas.push(q);
         }
         return {

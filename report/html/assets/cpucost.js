@@ -27,7 +27,7 @@
   };
   const name = (r) => `${stratum(r.c)}  ${treatment(r.c)}`;
   const a = (v, c) => `${Tare.value(v, "s")} a ${c.unit}`;
-  const roles = (c) => (c.roles && c.roles.length ? c.roles : [{ role: "all", part: 1, cores: c.cores, value: c.value }]);
+  const roles = (c) => (c.roles && c.roles.length ? c.roles.map((x) => ({ ...x, cores: x.part * c.cores, value: x.part * c.value })) : [{ role: "all", part: 1, cores: c.cores, value: c.value }]);
   const colour = (role) => (role === "all" ? Tare.lineColours()[0] : Tare.lineColour({ name: "cpu", labels: `role=${role}` }, true));
 
   Tare.renderCPUCost = () => {

@@ -98,9 +98,9 @@
   Tare.timeAxes = (trial, max, unit, o) => ({
     grid: { left: 62, right: 14, top: 10, bottom: 42, ...o },
     xAxis: Tare.axis({
-      min: 0,
+      min: trial.begin,
       max: trial.end,
-      ticks: Tare.niceTicks(0, trial.end, 8),
+      ticks: Tare.niceTicks(trial.begin, trial.end, 8),
       name: "seconds since the trial's start",
       label: (v) => String(v),
     }),
@@ -120,7 +120,7 @@
   // measured is a series that draws the rules and greys what is outside of the
   // measured window.
   Tare.measured = (trial, ticks) => {
-    const [from, to] = trial.window || [0, trial.end],
+    const [from, to] = trial.window || [trial.begin, trial.end],
       grey = (a, b) => [{ xAxis: a }, { xAxis: b }];
     return {
       type: "line",
@@ -131,7 +131,7 @@
         ? {
             silent: true,
             itemStyle: { color: Tare.css("--line"), opacity: 0.55 },
-            data: [grey(0, from), grey(Math.min(to, trial.end), trial.end)],
+            data: [grey(trial.begin, Math.max(from, trial.begin)), grey(Math.min(to, trial.end), trial.end)],
           }
         : undefined,
     };

@@ -149,6 +149,9 @@
     const end = Math.max(...s.lines.map((l) => l.t[l.t.length - 1] || 0)),
       duration = Tare.data.doc.trials.duration[t];
     const trial = { where, window: s.window || null, end: Math.max(end, Number.isFinite(duration) && duration < 2 * end ? duration : 0) || 1 };
+    // A machine that takes long to start leaves nothing to see before the first reading.
+    const first = Math.min(...s.lines.map((l) => l.t[0]), trial.window ? trial.window[0] : Infinity);
+    trial.begin = first > 0.2 * trial.end ? first - 0.02 * (trial.end - first) : 0;
     const named = (name) => s.lines.filter((l) => l.name === name);
     const wide = [...Tare.cpuFigures(named, trial), ...Tare.coreFigures(named("guest_core"), trial)];
     const groups = new Map();

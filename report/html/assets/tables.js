@@ -155,8 +155,9 @@
         "p",
         { class: "quiet" },
         [
+          // What the study asked for is fixed already where it is one level.
           (t.fixed || []).length ? Tare.levelsText(t.fixed) : "",
-          (t.where || []).length ? `only ${among(t.where)}` : "",
+          among((t.where || []).filter((f) => !(t.fixed || []).some((l) => l.factor === f.factor))),
           (t.over || []).length ? `geometric mean over ${among(t.over)}` : "",
         ]
           .filter(Boolean)
