@@ -6,6 +6,37 @@ import (
 	"tare/record"
 )
 
+// together leaves factors out of cells' places that tell nothing apart: some cells
+// have them, such as the machines, and all of those with the same level.
+func (b *builder) together(items []item, by []string) []item {
+	var out []item
+	for _, f := range b.factors {
+		if slices.Contains(by, f) || f == b.src.Result.Compare {
+			continue
+		}
+		levels, lacking := make(map[string]bool), false
+		for i := range items {
+			l, ok := items[i].place.Get(f)
+			if lacking = lacking || !ok; ok {
+				levels[l] = true
+			}
+		}
+		if len(levels) != 1 || !lacking {
+			continue
+		}
+		if out == nil {
+			out = slices.Clone(items)
+		}
+		for i := range out {
+			out[i].place = out[i].place.Without(f)
+		}
+	}
+	if out == nil {
+		return items
+	}
+	return out
+}
+
 // beside puts cells without a factor beside those that have it: where only one
 // level of the compared factor has it, such as the machines' number of processors,
 // the others take a place among its levels under their own names, and one graph

@@ -206,7 +206,7 @@ func (b *builder) nothing() string {
 
 // figures makes a figure of each combination of what by does not name.
 func (b *builder) figures(items []item, by []string) ([]Figure, error) {
-	items = b.beside(items, by)
+	items = b.beside(b.together(items, by), by)
 	groups := make(map[string][]item)
 	var order []string
 	lacking := make(map[string]bool)
