@@ -34,9 +34,9 @@ const installQEMU = "apt-get install --no-install-recommends qemu-system-x86"
 // findQEMU finds the program and asks it for its version; own names one of the
 // study's, "" stands for the distribution's.
 func findQEMU(ctx context.Context, own string) (qemu, error) {
-	names := []string{"qemu-system-x86_64", "/usr/libexec/qemu-kvm"}
+	names, instead := []string{"qemu-system-x86_64", "/usr/libexec/qemu-kvm"}, installQEMU
 	if own != "" {
-		names = []string{own}
+		names, instead = []string{own}, "write runtime: and the path of a QEMU"
 	}
 	for _, name := range names {
 		path, ok := rootfs.Lookup(name)
@@ -45,11 +45,11 @@ func findQEMU(ctx context.Context, own string) (qemu, error) {
 		}
 		out, err := says(ctx, path, "--version")
 		if err != nil {
-			return qemu{}, fmt.Errorf("%w; %s", err, installQEMU)
+			return qemu{}, fmt.Errorf("%w; %s", err, instead)
 		}
 		q, err := parseVersion(out)
 		if err != nil {
-			return qemu{}, fmt.Errorf("%s: %w; %s", path, err, installQEMU)
+			return qemu{}, fmt.Errorf("%s: %w; %s", path, err, instead)
 		}
 		q.path = path
 		return q, nil
@@ -81,7 +81,7 @@ func says(ctx context.Context, path, question string) (string, error) {
 	return string(out), nil
 }
 
-var versionLine = regexp.MustCompile(`^QEMU emulator version (([0-9]{1,4})\.([0-9]{1,4})[^\n]{0,100})`) //nolint:gochecknoglobals // a constant
+var versionLine = regexp.MustCompile(`^QEMU emulator version (([0-9]{1,4})\.([0-9]{1,4})[^\n]{0,100})`)
 
 // parseVersion reads the first line of --version:
 //

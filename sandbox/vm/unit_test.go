@@ -92,7 +92,7 @@ func TestLine(t *testing.T) {
 		shared: true, qmp: file(), agent: file(), console: file(), shares: []*share{{tag: tagRoot, qemu: file()}},
 		disks: []disk{{serial: "data", path: `/d, "x"`}, {serial: "root", path: "/u", over: "/image"}},
 		tap:   &network.TapLink{Files: []*os.File{file(), file()}, MAC: []byte{2, 0, 0, 0, 0, 1}}, vhost: []*os.File{file(), file()},
-		incoming: file(),
+		incoming: file(), args: []string{"-cpu", "host,-pmu"},
 	}
 	l := h.line()
 	got := strings.Join(l.args, "\n")
@@ -107,6 +107,9 @@ func TestLine(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
+	}
+	if n := len(l.args); l.args[n-2] != "-cpu" || l.args[n-1] != "host,-pmu" {
+		t.Errorf("the study's own arguments are not the last: %q", l.args)
 	}
 	if len(l.files) != 9 {
 		t.Errorf("%d files", len(l.files))
