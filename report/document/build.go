@@ -255,7 +255,7 @@ func (b *Builder) columns() Trials {
 	return t
 }
 
-// shorter is the analysis with its figures rounded to nine digits, in a copy. All
+// shorter is the analysis with its figures rounded to six digits, in a copy. All
 // seventeen of three thousand cells would take a megabyte of the file.
 func shorter(r *analyse.Result) *analyse.Result {
 	if r == nil {
@@ -266,7 +266,7 @@ func shorter(r *analyse.Result) *analyse.Result {
 	for i := range out.Compared {
 		c := &out.Compared[i]
 		for _, v := range []*float64{&c.Level.Typical, &c.Level.Median, &c.Level.Min, &c.Level.Max, &c.Base.Typical, &c.Base.Median, &c.Base.Min, &c.Base.Max} {
-			*v = round(*v, 9)
+			*v = round(*v, 6)
 		}
 		shortest(&c.Estimate)
 	}
@@ -276,7 +276,7 @@ func shorter(r *analyse.Result) *analyse.Result {
 		p.Rows = slices.Clone(p.Rows)
 		for i := range p.Rows {
 			row := &p.Rows[i]
-			row.Ratio = round(row.Ratio, 9)
+			row.Ratio = round(row.Ratio, 6)
 			row.Measured = slices.Clone(row.Measured)
 			for j := range row.Measured {
 				shortest(&row.Measured[j].Estimate)
@@ -289,7 +289,7 @@ func shorter(r *analyse.Result) *analyse.Result {
 
 func shortest(e *stat.Estimate) {
 	for _, v := range []*float64{&e.Ratio, &e.Lo, &e.Hi, &e.Base, &e.Value, &e.SE, &e.DF} {
-		*v = round(*v, 9)
+		*v = round(*v, 6)
 	}
 }
 

@@ -32,7 +32,7 @@ type Document struct {
 	Study     Study           `json:"study"`
 	Answer    []Sentence      `json:"answer"`             // what was found, in words
 	Machines  string          `json:"machines,omitempty"` // what the names of virtual machines' levels mean
-	Result    *analyse.Result `json:"result"`             // what `tare report --json` prints, its figures to nine digits
+	Result    *analyse.Result `json:"result"`             // what `tare report --json` prints, its figures to six digits
 	Sessions  []Session       `json:"sessions"`
 	Cells     []Cell          `json:"cells"`
 	Trials    Trials          `json:"trials"`
