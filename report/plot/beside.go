@@ -46,7 +46,7 @@ func (b *builder) beside(items []item, by []string) []item {
 	if slices.Contains(by, compare) {
 		return items
 	}
-	nested := ""
+	nested, machine := "", ""
 	for _, f := range by {
 		having, lacking := make(map[string]bool), false
 		for _, it := range items {
@@ -58,6 +58,9 @@ func (b *builder) beside(items []item, by []string) []item {
 		}
 		if len(having) == 1 && lacking {
 			nested = f
+			for l := range having {
+				machine = b.src.Result.LevelName(record.Level{Factor: compare, Value: l})
+			}
 			break
 		}
 	}
@@ -81,5 +84,22 @@ func (b *builder) beside(items []item, by []string) []item {
 	slices.SortStableFunc(names, func(x, y string) int { return slices.Index(b.levels[compare], x) - slices.Index(b.levels[compare], y) })
 	names = slices.DeleteFunc(names, func(n string) bool { return slices.Contains(b.levels[nested], n) })
 	b.levels[nested] = append(names, b.levels[nested]...)
+	for _, l := range b.levels[nested] {
+		if _, own := b.named[record.Level{Factor: nested, Value: l}]; !own {
+			name := machine + " " + l
+			if slices.Contains(names, l) {
+				name = l
+			}
+			b.named[record.Level{Factor: nested, Value: l}] = name
+		}
+	}
 	return out
+}
+
+// levelName is what a level is called in a graph.
+func (b *builder) levelName(l record.Level) string {
+	if name, ok := b.named[l]; ok {
+		return name
+	}
+	return b.src.Result.LevelName(l)
 }

@@ -47,7 +47,8 @@ type builder struct {
 	factors  []string
 	varied   map[string]map[string]int // by workload: factor to how many levels it has there
 	notes    []string
-	bare     int // figures of nothing but the baseline
+	named    map[record.Level]string // levels that a graph calls otherwise than the study
+	bare     int                     // figures of nothing but the baseline
 }
 
 // Build makes the figures, in the study's order. The notes say what was left
@@ -55,7 +56,7 @@ type builder struct {
 // comes with notes alone.
 func Build(src Source, opt Options) ([]Figure, []string, error) {
 	b := &builder{src: src, opt: opt, readings: newReadings(src), base: make(map[string]record.Cell),
-		levels: make(map[string][]string), varied: make(map[string]map[string]int)}
+		levels: make(map[string][]string), varied: make(map[string]map[string]int), named: make(map[record.Level]string)}
 	b.learn()
 	if err := b.check(); err != nil {
 		return nil, nil, err
@@ -302,7 +303,7 @@ func (b *builder) fill(f *Figure, items []item, by []string) {
 		}
 		*axes[i] = newAxis(factor, levels, b.levels[factor])
 		for _, l := range axes[i].Levels {
-			axes[i].Names = append(axes[i].Names, b.src.Result.LevelName(record.Level{Factor: factor, Value: l}))
+			axes[i].Names = append(axes[i].Names, b.levelName(record.Level{Factor: factor, Value: l}))
 		}
 	}
 	f.Workload, f.Response = items[0].Workload, alike(items)

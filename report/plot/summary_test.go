@@ -82,6 +82,7 @@ func TestBesideNested(t *testing.T) {
 	l := lab{blocks: 3, compare: "sandbox", factors: []study.Factor{{Name: "sandbox", Levels: []string{"runc", "process", "vm"}}, {Name: "default_vcpus", Levels: []string{"1", "2", "all"}},
 		{Name: "size", Levels: []string{"16B", "64KiB"}}, {Name: "cpu-limit", Levels: []string{"none", "1", "2"}}}}
 	src := l.source()
+	src.Result.Accelerators = []analyse.Accelerator{{Sandbox: "vm", Name: "vm (TCG)", Trials: map[string]int{"tcg": 1}}}
 	// Only the machines have the nested factor.
 	for i := range src.Result.Compared {
 		c := &src.Result.Compared[i]
@@ -102,6 +103,9 @@ func TestBesideNested(t *testing.T) {
 	}
 	f := figs[0]
 	if d := cmp.Diff([]string{"process", "runc", "1", "2", "all"}, f.Colour.Levels); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"process", "runc", "vm (TCG) 1", "vm (TCG) 2", "vm (TCG) all"}, f.Colour.Names); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff([]string{"none", "1", "2"}, f.Hatch.Levels); d != "" {
