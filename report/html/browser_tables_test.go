@@ -161,6 +161,7 @@ func TestBarsOfATable(t *testing.T) {
 		if n := map[string]int{"groups": 6, "hatching": 3}[style]; groups != n || len(got) != len(want) {
 			t.Errorf("%s: %d groups with %d bars, want %d with %d", style, groups, len(got), n, len(want))
 		}
+		look(b, "tables", "bars-"+style)
 		for _, v := range got {
 			if !want[fmt.Sprintf("%.8g", v)] {
 				t.Errorf("%s: a bar of %v", style, v)

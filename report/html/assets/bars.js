@@ -156,7 +156,7 @@
           nameTextStyle: { color: Tare.css("--ink-2"), fontSize: 12 },
           axisTick: { show: false },
           axisLine: { lineStyle: { color: Tare.css("--line-2") } },
-          axisLabel: { color: Tare.css("--ink-2"), fontSize: 11, hideOverlap: true },
+          axisLabel: { color: Tare.css("--ink-2"), fontSize: 11, lineHeight: 15, hideOverlap: true },
         },
         yAxis: Tare.axis({ min: 0, max, ticks: Tare.niceTicks(0, max, 5), label: (v) => (v === 0 ? "0" : Tare.value(v, unit)) }),
         tooltip: { trigger: "item", formatter: (q) => (q.seriesType === "custom" ? tip(data[q.dataIndex].i, unit) : "") },
