@@ -128,7 +128,7 @@ const (
 
 // escapes are what terminals take for commands: ECMA-48, "CSI" and what else begins
 // with an escape.
-var escapes = regexp.MustCompile("\x1b(\\[[0-9;?]*[ -/]*[@-~]|[@-Z\\\\-_])") //nolint:gochecknoglobals // a constant
+var escapes = regexp.MustCompile("\x1b(\\[[0-9;?]*[ -/]*[@-~]|[@-Z\\\\-_])")
 
 // printable makes what a guest wrote fit for a message: lines of printable
 // characters. A guest can write anything.

@@ -51,7 +51,7 @@ func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, e
 	c.Env = slices.Concat(spawn.Environment(i.spec), c.Env)
 	exit, err := i.machine.client.Run(ctx, c)
 	if err != nil {
-		return exit, fmt.Errorf("vm %s: %w", i.spec.Name, i.explain(err))
+		return exit, fmt.Errorf("%s %s: %w", i.kind.Name(), i.spec.Name, i.explain(err))
 	}
 	return exit, nil
 }
@@ -133,7 +133,7 @@ func (i *instance) Stop(ctx context.Context) error {
 		err = errors.Join(err, os.RemoveAll(path))
 	}
 	if err != nil {
-		return fmt.Errorf("stopping vm %s: %w; `tare clean` tries again", i.spec.Name, err)
+		return fmt.Errorf("stopping %s %s: %w; `tare clean` tries again", i.kind.Name(), i.spec.Name, err)
 	}
 	return nil
 }

@@ -49,6 +49,10 @@ type Kind struct {
 
 	mu    sync.Mutex // while the host is tried out
 	accel string     // found by trying; "" before
+
+	toolMu sync.Mutex
+	qemu   qemu      // found by the last Check, or since
+	daemon virtiofsd // likewise
 }
 
 // New returns the kind. Nothing is looked up yet.
@@ -73,12 +77,15 @@ const checkWithin = 90 * time.Second
 func (k *Kind) Check(ctx context.Context) error {
 	switch {
 	case runtime.GOARCH != "amd64":
-		return fmt.Errorf("vm: machines are made for x86-64 only, this host is %s; leave vm out of the study", runtime.GOARCH)
+		return fmt.Errorf("%s: machines are made for x86-64 only, this host is %s; leave it out of the study", k.Name(), runtime.GOARCH)
 	case os.Geteuid() != 0:
-		return errors.New("vm: needs root for control groups and mounts; run tare with sudo")
+		return fmt.Errorf("%s: needs root for control groups and mounts; run tare with sudo", k.Name())
 	}
-	if _, err := findQEMU(ctx, k.cfg.Runtime); err != nil {
-		return fmt.Errorf("vm: %w", err)
+	k.toolMu.Lock()
+	k.qemu, k.daemon = qemu{}, virtiofsd{} // look again: the host may have changed
+	k.toolMu.Unlock()
+	if _, err := k.findQEMU(ctx); err != nil {
+		return fmt.Errorf("%s: %w", k.Name(), err)
 	}
 	return spawn.ProbeWithin(ctx, checkWithin, k, k.cfg.StateDir, map[string]string{paramMemory: "256"})
 }
@@ -91,9 +98,30 @@ const bootWithin = 2 * time.Minute
 func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
 	i, err := k.start(ctx, spec)
 	if err != nil {
-		return nil, fmt.Errorf("vm %s: %w", spec.Name, err)
+		return nil, fmt.Errorf("%s %s: %w", k.Name(), spec.Name, err)
 	}
 	return i, nil
+}
+
+// findQEMU asks QEMU for its version once: that takes 20 ms, which no start is to be
+// weighed with.
+func (k *Kind) findQEMU(ctx context.Context) (q qemu, err error) {
+	k.toolMu.Lock()
+	defer k.toolMu.Unlock()
+	if k.qemu.path == "" {
+		k.qemu, err = findQEMU(ctx, k.cfg.Runtime)
+	}
+	return k.qemu, err
+}
+
+// findVirtiofsd does the same for virtiofsd.
+func (k *Kind) findVirtiofsd(ctx context.Context) (v virtiofsd, err error) {
+	k.toolMu.Lock()
+	defer k.toolMu.Unlock()
+	if k.daemon.path == "" {
+		k.daemon, err = findVirtiofsd(ctx)
+	}
+	return k.daemon, err
 }
 
 // files are what the machines boot from.

@@ -20,7 +20,7 @@ const offWithin = 10 * time.Second
 func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("vm %s: %w", spec.Name, err)
+			err = fmt.Errorf("%s %s: %w", k.Name(), spec.Name, err)
 		}
 	}()
 	if len(c.Args) == 0 {

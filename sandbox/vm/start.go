@@ -23,7 +23,7 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 	if i.o, err = k.read(spec, hostCPUs()); err != nil {
 		return nil, err
 	}
-	if i.qemu, err = findQEMU(ctx, k.cfg.Runtime); err != nil {
+	if i.qemu, err = k.findQEMU(ctx); err != nil {
 		return nil, err
 	}
 	if i.files, err = k.files(ctx); err != nil {
@@ -68,6 +68,9 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 	if ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
+	if i.o.accel == accelKVM && i.machine != nil && i.machine.client == nil {
+		err = fmt.Errorf("no machine boots with KVM here; %s = %s finds out whether one does: %w", paramAccel, auto, err)
+	}
 	return nil, i.explain(err)
 }
 
@@ -80,7 +83,7 @@ func (i *instance) serveFiles(ctx context.Context, h *hardware) error {
 	if i.spec.Data != "" {
 		i.data = &guest.Mount{Kind: guest.MountVirtiofs, Source: tagData, Writable: true}
 	}
-	daemon, err := findVirtiofsd(ctx)
+	daemon, err := i.kind.findVirtiofsd(ctx)
 	if err != nil {
 		return err
 	}

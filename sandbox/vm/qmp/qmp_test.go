@@ -18,7 +18,7 @@ import (
 // replay plays QEMU's part on conn with what a real one said: the greeting, then for each
 // command that comes everything up to its answer, with the command's own number.
 func replay(conn net.Conn, said []byte) {
-	defer conn.Close() //nolint:errcheck // the test reads what was written
+	defer conn.Close()
 	lines := bytes.SplitAfter(said, []byte("\n"))
 	if _, err := conn.Write(lines[0]); err != nil {
 		return
@@ -147,7 +147,7 @@ func TestConnectFails(t *testing.T) {
 	}
 	t.Run("silent", func(t *testing.T) {
 		ours, theirs := net.Pipe()
-		defer theirs.Close() //nolint:errcheck // the other end is closed
+		defer theirs.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		if _, err := Connect(ctx, ours, nil); !errors.Is(err, context.DeadlineExceeded) {
@@ -171,7 +171,7 @@ func TestRunIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close() //nolint:errcheck // nothing was written
+	defer c.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if err := c.Run(ctx, "query-status", nil, nil); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "query-status") {
