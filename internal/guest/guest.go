@@ -32,7 +32,8 @@ type Setup struct {
 	Now      time.Time    `json:"now"` // the guest's wall clock is set to it
 	Address  netip.Prefix `json:"address,omitzero"`
 	MTU      int          `json:"mtu,omitempty"`
-	MAC      string       `json:"mac,omitempty"` // of eth0; a machine from a snapshot woke up with another
+	MAC      string       `json:"mac,omitempty"`                // of eth0; a machine from a snapshot woke up with another
+	Memory   int64        `json:"memory_limit_bytes,omitempty"` // of the commands together; 0: all that there is
 	Root     Mount        `json:"root"`
 	Data     *Mount       `json:"data,omitempty"` // at /data
 }

@@ -38,7 +38,13 @@ func (m *machine) setUp(body json.RawMessage) (any, error) {
 	if err := limits(); err != nil {
 		return nil, err
 	}
+	if err := m.modules.run(m.sys.FS(), true); err != nil {
+		fmt.Fprintln(os.Stderr, "tare: guest:", err) // what needs it fails below, or a workload that does
+	}
 	if err := network(s); err != nil {
+		return nil, err
+	}
+	if err := bound("/limits", s.Memory); err != nil {
 		return nil, err
 	}
 	if err := m.mount(s.Root, tree); err != nil {
