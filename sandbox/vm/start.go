@@ -192,7 +192,7 @@ func (i *instance) setUp(ctx context.Context) error {
 	if err := i.machine.plug(ctx, i.o, len(i.shares) > 0); err != nil {
 		return err
 	}
-	s := guest.Setup{Hostname: "tare", Now: time.Now(), Root: i.root, Data: i.data}
+	s := guest.Setup{Hostname: "tare", Now: time.Now(), Memory: i.spec.MemoryLimit, Root: i.root, Data: i.data}
 	if i.tap != nil {
 		s.Address, s.MTU, s.MAC = i.tap.Addr, i.tap.MTU, i.tap.MAC.String()
 	}
