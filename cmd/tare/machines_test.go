@@ -157,7 +157,7 @@ func TestHostWithoutQEMU(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(machineStudy, "fixed: 2", "fixed: 1", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("unshare", "-m", "sh", "-c", `mount --bind /dev/null "$1" && shift && exec "$@"`, "-", //nolint:gosec // a fixed script
+	out, err := exec.Command("unshare", "-m", "sh", "-c", `mount --bind /dev/null "$1" && shift && exec "$@"`, "-",
 		qemu, bin, "run", file, "--results", filepath.Join(dir, "r"), "--wait").CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

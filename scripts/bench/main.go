@@ -57,6 +57,10 @@ func figures() []figure {
 		{"onoff", "responses with collectors on and off", (*bench).onOff},
 		{"report", "the HTML report of 3,000 cells x 10 trials", (*bench).report},
 		{"image", "building images from a warm package cache", (*bench).image},
+		{"boot", "boot of a virtual machine, beside QEMU with a bare init", (*bench).boot},
+		{"skew", "start of commands in two virtual machines", (*bench).skew},
+		{"agent", "CPU of sampling a virtual machine", (*bench).agent},
+		{"sixteen", "peak memory of tare with 16 virtual machines", (*bench).sixteen},
 	}
 }
 

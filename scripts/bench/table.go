@@ -27,7 +27,8 @@ type row struct {
 	Limit  float64 `json:"limit,omitempty"`    // Tare, or |Mid| of a difference, is to be below
 	Equal  float64 `json:"equal,omitempty"`    // the ratio is to be within 1 +- this
 	Least  float64 `json:"at_least,omitempty"` // what a ratio is to be
-	Within string  `json:"within,omitempty"`   // met, missed, undecided
+	Most   float64 `json:"at_most,omitempty"`
+	Within string  `json:"within,omitempty"` // met, missed, undecided
 	Note   string  `json:"note,omitempty"`
 }
 
@@ -79,6 +80,12 @@ func (r row) equal(margin float64) row {
 func (r row) atLeast(ratio float64) row {
 	r.Least = ratio
 	return r.decided(r.Low >= ratio, r.High < ratio)
+}
+
+// atMost sets the target that a ratio is this or less, likewise.
+func (r row) atMost(ratio float64) row {
+	r.Most = ratio
+	return r.decided(r.High <= ratio, r.Low > ratio)
 }
 
 // decided notes what an interval says of a target; too few rounds have none.
@@ -154,6 +161,9 @@ func (r row) targetText() string {
 	}
 	if r.Least > 0 {
 		return fmt.Sprintf("ratio at least %.4g", r.Least)
+	}
+	if r.Most > 0 {
+		return fmt.Sprintf("ratio at most %.4g", r.Most)
 	}
 	if r.Limit == 0 {
 		return ""
