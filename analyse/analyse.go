@@ -87,6 +87,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 		Confidence: a.rule.Confidence, Level: a.rule.Level(), Margin: a.rule.Margin, Superseded: superseded(a.plan, a.trials)}
 	a.counting = r.Counting(trials)
 	r.Treatments = a.treatments()
+	r.Common = common(r.Treatments)
 	r.Compared = a.compare()
 	r.Discoveries = discoveries(a.rule, r.Compared)
 	r.Ends = a.ends()

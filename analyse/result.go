@@ -20,6 +20,7 @@ type Result struct {
 	Compare    string        `json:"compare"`  // the compared factor
 	Baseline   string        `json:"baseline"` // its level
 	Treatments []Treatment   `json:"treatments"`
+	Common     []Common      `json:"common,omitempty"` // nested levels that tell no treatments apart
 	Compared   []Comparison  `json:"comparisons"`
 	Trials     int           `json:"trials"` // attempts on record
 	Failed     int           `json:"failed"` // of them, those that count system calls left out

@@ -58,8 +58,8 @@ func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) e
 		b.WriteString("Nothing has been measured.\n")
 	} else {
 		writeAnswer(&b, res, opt)
-		if fixed := fixedLevels(res); len(fixed) > 0 {
-			para("with "+words.Levels(res, fixed, " "), "  ")
+		if with := words.With(res, fixedLevels(res)); with != "" {
+			para(with, "  ")
 		}
 		b.WriteString(resultGrid(res).render(opt))
 		b.WriteString("\n" + legend(res, opt))

@@ -12,13 +12,14 @@ import (
 )
 
 // Treatment names a treatment: the level of the compared factor, and what is
-// nested below it with its name. The result tells which sandboxes are virtual
-// machines without hardware virtualization, here and below; it may be nil.
+// nested below it with its name, where it tells treatments apart. The result tells which
+// sandboxes are virtual machines without hardware virtualization, here and below; it may
+// be nil.
 func Treatment(r *analyse.Result, c record.Cell) string {
 	if len(c) == 0 {
 		return ""
 	}
-	return strings.TrimSpace(r.LevelName(c[0]) + " " + Levels(r, c[1:], " "))
+	return strings.TrimSpace(r.LevelName(c[0]) + " " + Levels(r, r.Distinct(c)[1:], " "))
 }
 
 // Levels writes levels with the names of their factors.
@@ -53,6 +54,27 @@ func Fixed(shared iter.Seq[record.Cell]) record.Cell {
 		out = slices.DeleteFunc(out, func(l record.Level) bool { return !slices.Contains(c, l) })
 	}
 	return out
+}
+
+// With says once what all strata have, and what all treatments of one level of the
+// compared factor have; "" where there is no such thing.
+func With(r *analyse.Result, fixed record.Cell) string {
+	var parts []string
+	if len(fixed) > 0 {
+		parts = append(parts, "with "+Levels(r, fixed, " "))
+	}
+	for i, c := range r.Common {
+		if i > 0 && slices.Equal(c.Of, r.Common[i-1].Of) {
+			parts[len(parts)-1] += " " + Levels(r, record.Cell{c.Level}, " ")
+			continue
+		}
+		of := make([]string, len(c.Of))
+		for k, v := range c.Of {
+			of[k] = r.LevelName(record.Level{Factor: r.Compare, Value: v})
+		}
+		parts = append(parts, List(of)+" with "+Levels(r, record.Cell{c.Level}, " "))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // Path writes a path as a shell takes it in a command: quoted where it has to be,

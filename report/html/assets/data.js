@@ -132,12 +132,15 @@
   Tare.levelsText = (cell) => cell.map((l) => `${l.factor}=${Tare.levelName(l)}`).join(" ");
 
   // treatmentName is the level of the compared factor, and what is nested below
-  // it with its name.
+  // it with its name, where it tells treatments apart; what does not is said once
+  // (analyse.Common).
+  let common = [];
   Tare.treatmentName = (cell) =>
     cell.length
       ? Tare.levelName(cell[0]) +
         cell
           .slice(1)
+          .filter((l) => !common.some((c) => c.level.factor === l.factor && c.level.value === l.value))
           .map((l) => ` ${l.factor}=${Tare.levelName(l)}`)
           .join("")
       : "";
@@ -155,10 +158,20 @@
     return out || [];
   };
 
+  // withText says what all have, and what all of one level of the compared factor have.
+  Tare.withText = (fixed) =>
+    [
+      ...(fixed.length ? [`All with ${Tare.levelsText(fixed)}.`] : []),
+      ...common.map((c) => `${c.of.map((v) => Tare.levelName({ factor: Tare.data.res.compare, value: v })).join(", ")} with ${Tare.levelsText([c.level])}.`),
+    ]
+      .map((s) => ` ${s}`)
+      .join("");
+
   // index looks a document over once. What it returns is Tare.data.
   Tare.index = (doc) => {
     const res = doc.result;
     const compared = res.comparisons || [];
+    common = res.common || [];
     machines = new Map((res.accelerators || []).map((a) => [a.sandbox, a.name]));
     const fixed = fixedLevels(compared);
     const fixedNames = new Set(fixed.map((l) => l.factor));

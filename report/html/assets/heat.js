@@ -212,7 +212,7 @@
         Tare.el("b", {}, D.res.baseline || "baseline"),
         ": the value. Others: the ratio to it in the same block, and its ",
         `${Number(((D.res.confidence || 0) * 100).toPrecision(4))} % interval.`,
-        D.fixed.length || Tare.view.same.length ? ` All with ${Tare.levelsText([...D.fixed, ...Tare.view.same])}.` : "",
+        Tare.withText([...D.fixed, ...Tare.view.same]),
       ),
       Tare.el(
         "div",
