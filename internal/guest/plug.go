@@ -84,7 +84,7 @@ func countList(s string) (int, error) {
 		if err1 != nil || err2 != nil || b < a {
 			return 0, fmt.Errorf("%q is no list of processors, such as 0-3", s)
 		}
-		total += int(b-a) + 1 //nolint:gosec // 16 bits each
+		total += int(b-a) + 1
 	}
 	return total, nil
 }

@@ -22,7 +22,7 @@ func openPort(sys *os.Root, within time.Duration) (*os.File, error) {
 	for deadline := time.Now().Add(within); ; time.Sleep(time.Millisecond) {
 		dev, err := findPort(sys.FS())
 		if err == nil {
-			return os.OpenFile(path.Join("/dev", dev), os.O_RDWR|unix.O_NOCTTY, 0)
+			return os.OpenFile(path.Join("/dev", dev), os.O_RDWR|unix.O_NOCTTY, 0) //nolint:gosec // the kernel names it
 		}
 		if time.Now().After(deadline) {
 			return nil, err

@@ -37,7 +37,7 @@ func writeInitramfs(w io.Writer, program io.ReaderAt, size int64, modules []modu
 	})
 	out := cpio.Newc.Writer(w)
 	for i, r := range records {
-		r.Ino, r.NLink = uint64(i+1), 1 //nolint:gosec // a handful
+		r.Ino, r.NLink = uint64(i+1), 1
 		if err := out.WriteRecord(r); err != nil {
 			return fmt.Errorf("%s: %w", r.Name, err)
 		}
