@@ -49,14 +49,15 @@ func (d *draft) tables(n *yaml.Node) {
 		if !namePattern.MatchString(t.Name) {
 			d.bad(p.key, "write letters, digits, - and _, at most 63", "%q is not a name for a table", t.Name)
 		}
-		before, whole := len(d.errs)+d.extra, true
+		before := len(d.errs) + d.extra
 		keys := d.keys(p.val, "table "+t.Name, tableKeys()...)
 		if q, ok := keys["response"]; !ok {
 			d.bad(p.key, "write response: and one that a workload of this study has", "table %q has no response", t.Name)
 		} else if t.Response, ok = d.text(q.val, "response"); ok {
 			t.response = q.val
 		}
-		t.Rows, t.rows, whole = d.factorNames(keys["rows"].val, "rows")
+		rows, nodes, whole := d.factorNames(keys["rows"].val, "rows")
+		t.Rows, t.rows = rows, nodes
 		if t.Columns, t.columns = "", keys["columns"].val; t.columns != nil {
 			names, nodes, ok := d.factorNames(t.columns, "columns")
 			whole = whole && ok
