@@ -21,7 +21,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -35,11 +34,16 @@ import (
 const maxCommands = 256
 
 // Trait is what an agent is told of the sandbox that it is in.
-type Trait int
+type Trait func(*server)
 
 // OwnKernel says that the kernel is the sandbox's alone: what it counts as killed for
 // memory was killed in the sandbox.
-const OwnKernel Trait = 1
+func OwnKernel(s *server) { s.own = true }
+
+// In has every command start in a control group (version 2): group returns its open
+// directory, or nil while there is none. The agent itself is not in it, so that it
+// outlives what the commands do to their group.
+func In(group func() *os.File) Trait { return func(s *server) { s.group = group } }
 
 // Serve runs the agent until r ends or ctx is done; then every command it
 // started is killed. An orderly end of the stream is not an error. The operations
@@ -50,7 +54,10 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, ops Operations, traits
 	maps.Copy(all, ops)
 	s := &server{
 		out: &frameWriter{w: w}, ops: all, running: map[uint32]*command{},
-		own: slices.Contains(traits, OwnKernel),
+		group: func() *os.File { return nil },
+	}
+	for _, trait := range traits {
+		trait(s)
 	}
 	defer s.killAll()
 	if err := s.out.json(frameHello, 0, helloBody{Version: version, Pid: os.Getpid()}); err != nil {
@@ -70,6 +77,7 @@ type server struct {
 	out     *frameWriter
 	ops     Operations
 	own     bool // the kernel is
+	group   func() *os.File
 	mu      sync.Mutex
 	running map[uint32]*command
 }
@@ -164,6 +172,9 @@ func (s *server) begin(id uint32, b startBody) error {
 	c.WaitDelay = time.Second
 	// A group of its own, so that a signal reaches the children too.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if g := s.group(); g != nil {
+		c.SysProcAttr.UseCgroupFD, c.SysProcAttr.CgroupFD = true, int(g.Fd())
+	}
 	c.kills = s.kills()
 
 	s.mu.Lock()

@@ -43,6 +43,8 @@ type machine struct {
 
 	mu   sync.Mutex
 	done bool // set up
+
+	limits *os.File // the commands' control group; nil for none
 }
 
 func (m *machine) live() error {
@@ -75,7 +77,7 @@ func (m *machine) live() error {
 	go reap()
 	m.ready.w = port
 	for {
-		err := agent.Serve(context.Background(), port, &m.ready, agent.Operations{OpSetUp: m.setUp, OpPlug: m.plug}, agent.OwnKernel)
+		err := agent.Serve(context.Background(), port, &m.ready, agent.Operations{OpSetUp: m.setUp, OpPlug: m.plug}, agent.OwnKernel, agent.In(m.limited))
 		if err != nil || m.isSetUp() {
 			return err
 		}
@@ -88,6 +90,12 @@ func (m *machine) live() error {
 // environment is what spawn.Environment gives to processes in other sandboxes.
 func environment() map[string]string {
 	return map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
+}
+
+func (m *machine) limited() *os.File {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.limits
 }
 
 func (m *machine) isSetUp() bool {

@@ -44,8 +44,12 @@ func (m *machine) setUp(body json.RawMessage) (any, error) {
 	if err := network(s); err != nil {
 		return nil, err
 	}
-	if err := bound("/limits", s.Memory); err != nil {
-		return nil, err
+	if s.Memory > 0 {
+		group, err := bound("/limits", s.Memory)
+		if err != nil {
+			return nil, err
+		}
+		m.limits = group
 	}
 	if err := m.mount(s.Root, tree); err != nil {
 		return nil, err
