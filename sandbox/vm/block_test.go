@@ -32,6 +32,7 @@ func TestBlock(t *testing.T) {
 	if err != nil || out != "here\nthere\n" {
 		t.Fatalf("%q, %v", out, err)
 	}
+	t.Log(i.Boot())
 	if i.Facts()["rootfs"] != rootBlock {
 		t.Errorf("facts %v", i.Facts())
 	}
