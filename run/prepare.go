@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tare/record"
+	"tare/sandbox"
 	"tare/study"
 	"tare/workload"
 )
@@ -96,9 +97,16 @@ func (e *Engine) rolesOf(cell record.Cell) (study.Resolved, []workload.Role, err
 // workload's own word, and what starting and stopping sandboxes usually takes.
 func (e *Engine) Expected(cell record.Cell) time.Duration {
 	const overhead = 700 * time.Millisecond
-	_, roles, err := e.rolesOf(cell)
+	res, roles, err := e.rolesOf(cell)
 	if err != nil {
 		return overhead
 	}
-	return overhead + workload.Total(roles)
+	took := overhead + workload.Total(roles)
+	if k, ok := e.Kinds[res.Sandbox].(sandbox.Slow); ok {
+		took += k.Takes(res.Options)
+		if res.Isolate == study.Both && len(roles) > 1 {
+			took += k.Takes(res.Options)
+		}
+	}
+	return took
 }

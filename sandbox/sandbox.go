@@ -71,6 +71,14 @@ type Settler interface {
 	Settle(options map[string]string) time.Duration
 }
 
+// Slow is a Kind whose sandboxes take far longer than a process to start.
+type Slow interface {
+	Kind
+	// Takes is about how long starting and stopping one takes, for the time that a
+	// study should need. The options are those of Spec. Nothing is tried out.
+	Takes(options map[string]string) time.Duration
+}
+
 // LaunchMode chooses how Launch goes through a sandbox's life.
 type LaunchMode string
 

@@ -42,7 +42,10 @@ this host cannot do. Sandboxes are tried for a moment, no workload is run.`,
 					return err
 				}
 			}
-			view := planView(st, cat, skips)
+			view, err := planView(st, cat, skips)
+			if err != nil {
+				return err
+			}
 			if f.json {
 				return a.printJSON(view)
 			}
@@ -84,11 +87,15 @@ func (a *app) tryHost(ctx context.Context, st *study.Study, cat study.Catalogue)
 	return e.Skips(ctx, absent(needs), runtime.NumCPU())
 }
 
-// planView is the plan as data.
-func planView(st *study.Study, cat study.Catalogue, skips []record.Skip) text.Plan {
+// planView is the plan as data. The kinds only tell how long they take.
+func planView(st *study.Study, cat study.Catalogue, skips []record.Skip) (text.Plan, error) {
 	e := &run.Engine{Study: st, Catalogue: cat, Workloads: workloads()}
+	var err error
+	if e.Kinds, _, err = kindsFrom("", st.Sandboxes, nil); err != nil {
+		return text.Plan{}, err
+	}
 	p := plan.New(st, skips)
-	return text.Plan{Study: st, Skips: skips, Progress: p.Remaining(e.Expected), Order: p.Preview(maxPreview)}
+	return text.Plan{Study: st, Skips: skips, Progress: p.Remaining(e.Expected), Order: p.Preview(maxPreview)}, nil
 }
 
 // maxPreview bounds how many trials of the first pass are listed.

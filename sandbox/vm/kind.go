@@ -22,12 +22,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"time"
 
 	"tare/internal/spawn"
+	"tare/param"
 	"tare/sandbox"
 	"tare/sandbox/vm/boot"
 )
@@ -124,6 +126,35 @@ func (k *Kind) findVirtiofsd(ctx context.Context) (v virtiofsd, err error) {
 	return k.daemon, err
 }
 
+// About how long a start and a stop take: measured on two cores, emulated; the rest is what
+// they should be where the host's processors run the guest.
+const (
+	takesEmulated = 5 * time.Second
+	takesKVM      = 1500 * time.Millisecond
+	takesSnapshot = time.Second
+)
+
+// Takes implements sandbox.Slow. What runs the guest's processors is known when a machine
+// was tried before; otherwise the slower is taken for true.
+func (k *Kind) Takes(given map[string]string) time.Duration {
+	v, err := param.Fill(k.Params(), param.Values(given))
+	if err != nil {
+		return takesEmulated
+	}
+	accel := v.Str(paramAccel)
+	if accel == auto {
+		found, _ := readVerdict(filepath.Join(k.cfg.CacheDir, verdictFile))
+		accel = found.Accel
+	}
+	switch {
+	case v.Str(paramStart) == startSnapshot:
+		return takesSnapshot
+	case accel == accelKVM:
+		return takesKVM
+	}
+	return takesEmulated
+}
+
 // files are what the machines boot from.
 func (k *Kind) files(ctx context.Context) (boot.Files, error) {
 	if k.cfg.Boot == nil {
@@ -141,5 +172,6 @@ func (k *Kind) files(ctx context.Context) (boot.Files, error) {
 
 var (
 	_ sandbox.Launcher = (*Kind)(nil)
+	_ sandbox.Slow     = (*Kind)(nil)
 	_ sandbox.Booter   = (*instance)(nil)
 )

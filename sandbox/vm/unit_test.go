@@ -260,3 +260,23 @@ func TestReadVerdict(t *testing.T) {
 		}
 	}
 }
+
+// TestTakes: the slower is expected where nothing is known.
+func TestTakes(t *testing.T) {
+	k := New(Config{CacheDir: t.TempDir()})
+	takes := func(accel, start string) time.Duration {
+		return k.Takes(map[string]string{paramAccel: accel, paramStart: start, paramRootfs: rootBlock})
+	}
+	if unknown := takes(auto, startBoot); unknown != takes(accelTCG, startBoot) || unknown <= takes(accelKVM, startBoot) {
+		t.Errorf("unknown: %v", unknown)
+	}
+	if err := (verdict{Accel: accelKVM}).write(filepath.Join(k.cfg.CacheDir, verdictFile)); err != nil {
+		t.Fatal(err)
+	}
+	if found := takes(auto, startBoot); found != takes(accelKVM, startBoot) {
+		t.Errorf("KVM works: %v", found)
+	}
+	if took := takes(accelTCG, startSnapshot); took >= takes(accelTCG, startBoot) {
+		t.Errorf("from a snapshot: %v", took)
+	}
+}
