@@ -25,6 +25,7 @@ import (
 // second has sixteen at a time.
 const (
 	agentStudy = `study: agent
+baseline: vm
 factors: {sandbox: [vm], default_memory: [256]}
 workloads:
   noop: {sleeps: 60, sleep: 100ms}
@@ -33,6 +34,7 @@ sentinel: off
 collect: {use: [proc, cgroup, system, guest], rate: 10Hz}
 `
 	sixteenStudy = `study: sixteen
+baseline: vm
 factors: {sandbox: [vm], default_memory: [256]}
 workloads:
   density: {count: 16}
@@ -141,41 +143,43 @@ type host struct {
 }
 
 // machines makes it; release takes it away.
-func (b *bench) machines(ctx context.Context, what string) (h *host, release func() error, err error) {
+func (b *bench) machines(ctx context.Context, what string) (_ *host, release func() error, err error) {
 	unlock, err := b.hold(ctx, what)
 	if err != nil {
 		return nil, nil, err
 	}
-	h = &host{bench: b, name: "bench" + strconv.FormatInt(int64(os.Getpid()), 36)}
+	h := &host{bench: b, name: "bench" + strconv.FormatInt(int64(os.Getpid()), 36)}
 	release = func() error {
 		defer unlock()
 		return (state.Dirs{Base: state.RunDir}).Remove(h.name)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, release())
-		}
-	}()
+	if err := h.open(ctx); err != nil {
+		return nil, nil, errors.Join(err, release())
+	}
+	return h, release, nil
+}
+
+// open finds the kind, and what its machines are made of.
+func (h *host) open(ctx context.Context) (err error) {
 	if h.dir, err = (state.Dirs{Base: state.RunDir}).Make(h.name); err != nil {
-		return nil, nil, err
+		return err
 	}
 	const cache = "/var/cache/tare"
-	source := &boot.Cache{Images: &image.Builder{Cache: filepath.Join(cache, "images")}, Dir: filepath.Join(cache, "vm", "boot"), Self: b.tare, Kernel: os.Getenv(boot.KernelVariable)}
+	source := &boot.Cache{Images: &image.Builder{Cache: filepath.Join(cache, "images")}, Dir: filepath.Join(cache, "vm", "boot"), Self: h.tare, Kernel: os.Getenv(boot.KernelVariable)}
 	if h.files, err = source.Get(ctx); err != nil {
-		return nil, nil, err
+		return err
 	}
 	kinds, err := all.Kinds(all.Env{StateDir: h.dir, CacheDir: cache, Boot: source}, nil)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	at := slices.IndexFunc(kinds, func(k sandbox.Kind) bool { return k.Name() == "vm" })
-	h.kind = kinds[at]
+	h.kind = kinds[slices.IndexFunc(kinds, func(k sandbox.Kind) bool { return k.Name() == "vm" })]
 	if err := h.kind.Check(ctx); err != nil {
-		return nil, nil, err
+		return err
 	}
-	tree, err := rootfs.Build(ctx, filepath.Join(cache, "rootfs"), b.tare, []string{"true"})
+	tree, err := rootfs.Build(ctx, filepath.Join(cache, "rootfs"), h.tare, []string{"true"})
 	h.tree = tree.Path
-	return h, release, err
+	return err
 }
 
 // start starts a machine of 256 MiB and one vCPU.
@@ -243,7 +247,9 @@ func (b *bench) boot(ctx context.Context) (_ []row, err error) {
 		pairs = append(pairs, p)
 	}
 	r := row{Figure: "boot of a virtual machine until its agent is ready", Unit: "s"}.beside("ratio", "QEMU, the same kernel, a bare init", pairs).atMost(1.2)
-	r.Note = fmt.Sprintf("accelerator %s; medians: process %.3g s, kernel %.3g s, agent %.3g s", accel, median(phases["process"]), median(phases["kernel"]), median(phases["agent"]))
+	fast, bareFast := sides(pairs)
+	r.Note = fmt.Sprintf("accelerator %s; medians: process %.3g s, kernel %.3g s, agent %.3g s; the fastest %.3g s beside %.3g s", accel,
+		median(phases["process"]), median(phases["kernel"]), median(phases["agent"]), fast[0], bareFast[0])
 	return []row{r}, nil
 }
 
