@@ -1,0 +1,80 @@
+package model
+
+// kind of event.
+type kind uint8
+
+const (
+	evReady    kind = iota // an entity's wake-up is over: a
+	evFinish               // an entity's slice is over: a
+	evSend                 // the peer has a reply or leave to send: b, a message
+	evArrive               // messages are at the sandbox's outer side: a batch
+	evInject               // messages are at a core's soft interrupt: a batch, b the core
+	evPeriod               // the quota's period begins
+	evSample               // the counters are read
+	evProgress             // the response's progress is read
+	evMinor                // the VMM's other threads ran
+	evMeasure              // warm-up is over
+)
+
+type event struct {
+	at   int64 // ns
+	seq  uint32
+	kind kind
+	a, b int32
+}
+
+func (x *event) before(y *event) bool {
+	return x.at < y.at || x.at == y.at && int32(x.seq-y.seq) < 0
+}
+
+// events is a binary heap by time, then by age, so that a seed gives one order.
+type events struct {
+	heap []event
+	seq  uint32
+}
+
+func (q *events) push(at int64, k kind, a, b int32) {
+	q.seq++
+	e := event{at, q.seq, k, a, b}
+	h := append(q.heap, e)
+	i := len(h) - 1
+	for i > 0 {
+		p := (i - 1) / 2
+		if !e.before(&h[p]) {
+			break
+		}
+		h[i] = h[p]
+		i = p
+	}
+	h[i] = e
+	q.heap = h
+}
+
+func (q *events) pop() event {
+	h := q.heap
+	top := h[0]
+	n := len(h) - 1
+	e := h[n]
+	h = h[:n]
+	q.heap = h
+	if n == 0 {
+		return top
+	}
+	i := 0
+	for {
+		c := 2*i + 1
+		if c >= n {
+			break
+		}
+		if c+1 < n && h[c+1].before(&h[c]) {
+			c++
+		}
+		if !h[c].before(&e) {
+			break
+		}
+		h[i] = h[c]
+		i = c
+	}
+	h[i] = e
+	return top
+}

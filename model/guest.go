@@ -1,0 +1,233 @@
+package model
+
+import "math/bits"
+
+// doing is what a core's slice is.
+type doing uint8
+
+const (
+	nothing doing = iota
+	soft          // a soft interrupt's messages
+	tail          // the rest of their bytes
+	work          // a thread's
+)
+
+// core is a guest's vCPU, or natively one of the host's cores: soft interrupts
+// go first, then one thread after the other.
+type core struct {
+	entity
+	soft   fifo // messages
+	queue  fifo // threads
+	doing  doing
+	debt   float64 // ns of bytes that the next stage did not wait for
+	batch  int32
+	thread int32
+	last   int32 // thread that ran last
+
+	user, system, softirq float64 // ns
+	received              float64 // messages in soft interrupts
+}
+
+// thread is one of the workload.
+type thread struct {
+	inbox  fifo
+	parked bool // on a run queue or running
+	core   int32
+	cpu    float64 // ns
+}
+
+// helper is a thread between link and guest.
+type helper struct {
+	entity
+	queue fifo // messages: connection times 2, and 1 more on the way out
+	debt  float64
+	tail  bool
+	batch int32
+}
+
+const (
+	softBatch   = 64 // NAPI's weight
+	threadBatch = 8  // requests that a thread answers before others run
+	pollCatch   = 1e-6
+)
+
+func (s *sim) hasWork(e *entity) bool {
+	if !e.core {
+		h := &s.helpers[int(e.id)-len(s.cores)]
+		return h.debt > 0 || h.queue.len() > 0
+	}
+	c := &s.cores[e.id]
+	if c.debt > 0 || c.soft.len() > 0 || c.queue.len() > 0 {
+		return true
+	}
+	return s.parked > 0 && s.steal(c)
+}
+
+// steal takes a thread from the longest run queue.
+func (s *sim) steal(c *core) bool {
+	best, n := -1, 0
+	for i := range s.cores {
+		if k := s.cores[i].queue.len(); k > n {
+			best, n = i, k
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	t := s.cores[best].queue.pop()
+	s.threads[t].core = c.id
+	c.queue.push(t)
+	return true
+}
+
+// choose picks e's next slice and says what CPU it takes, ns.
+func (s *sim) choose(e *entity) (float64, bool) {
+	if !s.hasWork(e) {
+		return 0, false
+	}
+	if !e.core {
+		return s.chooseHelper(&s.helpers[int(e.id)-len(s.cores)]), true
+	}
+	c := &s.cores[e.id]
+	switch {
+	case c.debt > 0:
+		x := c.debt
+		c.debt, c.doing = 0, tail
+		return x, true
+	case c.soft.len() > 0:
+		c.doing, c.batch = soft, s.batch()
+		n := min(c.soft.len(), softBatch)
+		for range n {
+			s.batches[c.batch] = append(s.batches[c.batch], c.soft.pop())
+		}
+		j := s.jitter()
+		c.debt = float64(n) * s.costs.softTail * j
+		return float64(n) * s.costs.softirq * j, true
+	}
+	c.doing, c.thread = work, c.queue.pop()
+	s.parked--
+	t := &s.threads[c.thread]
+	n := min(t.inbox.len(), threadBatch)
+	if s.Load.Mode == Stream {
+		n = 1
+	}
+	c.batch = s.batch()
+	b := s.batches[c.batch]
+	var kick float64
+	for range n {
+		m := t.inbox.pop()
+		b = append(b, m)
+		if h := s.helperOf(m); h != nil && h.state == idle && s.Isolation == VM {
+			kick = s.costs.exit // none while it runs: virtio's event index
+		}
+	}
+	s.batches[c.batch] = b
+	x := float64(n) * (s.costs.message + s.costs.call + s.costs.work) * s.jitter()
+	if c.last != c.thread {
+		x += s.costs.swtch
+		c.last = c.thread
+	}
+	return x + kick, true
+}
+
+// coreDone is what follows from a core's slice.
+func (s *sim) coreDone(c *core) {
+	switch b := c.batch; c.doing {
+	case soft:
+		c.softirq += c.cost
+		c.received += float64(len(s.batches[b]))
+		for _, m := range s.batches[b] {
+			s.deliver(m, c)
+		}
+		s.put(b)
+	case tail:
+		c.softirq += c.cost
+	case work:
+		t := &s.threads[c.thread]
+		t.cpu += c.cost
+		n := float64(len(s.batches[b]))
+		u := n*s.costs.work + 0.1*n*s.costs.message
+		c.user += min(c.cost, u)
+		c.system += max(0, c.cost-u)
+		s.calls += n * s.msgs * s.Kernel.Calls
+		for _, m := range s.batches[b] {
+			s.answered(m)
+		}
+		s.put(b)
+		t.parked = false
+		if t.inbox.len() > 0 {
+			t.parked, t.core = true, c.id
+			c.queue.push(c.thread)
+			s.parked++
+		}
+	}
+	c.doing = nothing
+}
+
+// deliver gives a message to its thread, and the thread to a core: the one that
+// it ran on if that is free, any idle one, or the queue of its own.
+func (s *sim) deliver(m int32, at *core) {
+	id := m % int32(len(s.threads))
+	t := &s.threads[id]
+	t.inbox.push(m)
+	if t.parked {
+		return
+	}
+	t.parked = true
+	s.parked++
+	c := &s.cores[t.core]
+	if c.state != idle && (c != at || c.soft.len() > 0 || c.debt > 0 || c.queue.len() > 0) {
+		switch i := s.anyIdle(); {
+		case at != nil && at.soft.len() == 0 && at.debt == 0 && at.queue.len() == 0:
+			c = at // the waker's own: it is free next
+		case i >= 0:
+			c = &s.cores[i]
+		}
+	}
+	t.core = c.id
+	c.queue.push(id)
+	s.wakeCore(c)
+}
+
+func (s *sim) anyIdle() int {
+	for w, x := range s.idle {
+		if x != 0 {
+			return w<<6 + bits.TrailingZeros64(x)
+		}
+	}
+	return -1
+}
+
+func (s *sim) wakeCore(c *core) {
+	switch {
+	case c.state != idle:
+	case s.Isolation != VM:
+		s.wakeUp(&c.entity, s.Host.Wake, 0)
+	case s.polls(&c.entity):
+		s.wakeUp(&c.entity, pollCatch, 0)
+	default:
+		s.wakeUp(&c.entity, s.Guest.Wake, s.costs.exit)
+	}
+}
+
+// inject raises a core's soft interrupt for a batch.
+func (s *sim) inject(batch int32, core int) {
+	c := &s.cores[core]
+	for _, m := range s.batches[batch] {
+		c.soft.push(m)
+	}
+	s.put(batch)
+	s.wakeCore(c)
+}
+
+// irqCore is the core that a connection's queue interrupts: there is one queue a
+// helper, and natively one a core.
+func (s *sim) irqCore(m int32) int {
+	switch {
+	case s.Kernel.AllOnOne:
+		return 0
+	case s.Isolation == VM:
+		return int(m) % len(s.helpers) % s.Guest.Boot
+	}
+	return int(5*m+1) % len(s.cores)
+}

@@ -1,0 +1,94 @@
+package model
+
+import (
+	"fmt"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/record"
+)
+
+// totals is what counters say at one moment, ns.
+type totals struct {
+	cpu, others float64
+	modes       [4]float64 // guest: user, system, softirq, steal
+	busy        []float64  // of each core of the guest
+}
+
+func (s *sim) totals() totals {
+	s.rec.settle(s)
+	t := totals{cpu: s.used, others: s.rec.others}
+	for i := range s.cores {
+		c := &s.cores[i]
+		for k, v := range []float64{c.user, c.system, c.softirq, c.wait} {
+			t.modes[k] += v
+		}
+		t.busy = append(t.busy, c.user+c.system+c.softirq+c.wait)
+	}
+	return t
+}
+
+// result puts the responses together as the workload net names them.
+func (s *sim) result() *Result {
+	s.settle()
+	end := s.totals()
+	window := float64(s.end - s.begin)
+	area := s.area
+	for _, c := range s.conns { // requests still under way
+		if c.out {
+			area += float64(max(0, s.end-max(c.start, s.begin)))
+		}
+	}
+	res := &Result{Facts: map[string]string{isolated + "." + record.FactAccelerator: "model"}}
+	res.Totals = Totals{Window: window * 1e-9, Operations: s.done, Bytes: s.doneBytes, InFlight: area / window,
+		CPU: (end.cpu - s.base.cpu) * 1e-9, Host: (end.cpu - s.base.cpu + end.others - s.base.others) * 1e-9, Events: s.nevents}
+	if s.done > 0 {
+		res.Totals.Latency = s.latency / s.done * 1e-9
+	}
+	rd := &res.Reading
+	add := func(name string, u record.Unit, v float64, labels ...string) {
+		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: record.MakeLabels(labels...), Unit: u, Kind: record.Value, Value: v})
+	}
+	if s.Load.Mode == Stream {
+		add("throughput", record.BytesPerSecond, s.doneBytes/(window*1e-9))
+	} else {
+		s.latencies(rd)
+		add("latency_mean", record.Second, res.Totals.Latency)
+		add("rate", record.PerSecond, s.done/(window*1e-9))
+		if s.Load.Rate > 0 && s.done < 0.95*s.Load.Rate*window*1e-9 {
+			rd.Warnings = append(rd.Warnings, record.Warning{Code: "net-overload",
+				Text: fmt.Sprintf("of %g requests a second that were due, %.4g were answered", s.Load.Rate, s.done/(window*1e-9))})
+		}
+	}
+	for _, e := range []string{client, isolated} {
+		add("window", record.Second, window*1e-9, record.LabelEnd, e)
+		add("bytes", record.Byte, s.doneBytes, record.LabelEnd, e)
+		add("operations", record.Count, s.done, record.LabelEnd, e)
+		add("throughput", record.BytesPerSecond, s.doneBytes/(window*1e-9), record.LabelEnd, e)
+	}
+	if s.Isolation == VM {
+		for k, mode := range []string{"user", "system", "softirq", "steal"} {
+			add(record.GuestCores, record.Cores, (end.modes[k]-s.base.modes[k])/window, record.LabelEnd, isolated, record.LabelMode, mode)
+		}
+		busiest := 0.0
+		for i := range end.busy {
+			busiest = max(busiest, min(1, (end.busy[i]-s.base.busy[i])/window))
+		}
+		add(record.GuestBusiest, record.Fraction, busiest, record.LabelEnd, isolated)
+	}
+	rd.Series = s.rec.series()
+	return res
+}
+
+func (s *sim) latencies(rd *record.Reading) {
+	h := s.histogram
+	for _, p := range []struct {
+		name string
+		at   float64
+	}{{"latency_p50", 50}, {"latency_p99", 99}, {"latency_p999", 99.9}} {
+		rd.Samples = append(rd.Samples, record.Sample{Name: p.name, Unit: record.Second, Kind: record.Value, Value: float64(h.ValueAtPercentile(p.at)) * 1e-9})
+	}
+	if b, err := h.Encode(hdr.V2CompressedEncodingCookieBase); err == nil {
+		rd.Histograms = append(rd.Histograms, record.Histogram{Name: "latency", Unit: record.Second, Scale: 1e-9, Encoded: b})
+	}
+}

@@ -1,0 +1,231 @@
+package model
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"tare/record"
+)
+
+// Roles of threads, as package sandbox spells them, and the workload's ends.
+const (
+	roleVCPU     = "vcpu"
+	roleVhost    = "vhost"
+	roleVMM      = "vmm"
+	roleVirtiofs = "virtiofsd"
+	roleSentry   = "sentry"
+	roleWorkload = "workload"
+
+	isolated = "server" // the end that is modelled in full
+	client   = "client"
+)
+
+// virtiofs is its part of Guest.VMM.
+const virtiofs = 0.1
+
+// track is a series being recorded; read says its value now.
+type track struct {
+	series record.Series
+	read   func() float64
+	least  float64 // leave it out if it never rose to so much
+}
+
+type recorder struct {
+	tracks   []track
+	response record.Series
+	last     float64
+	ours     float64 // ns that others' threads left us, at the last sample
+	at       int64
+	others   float64 // ns of other load
+	total    float64 // ns of the host's cores
+}
+
+func (r *recorder) add(name string, u record.Unit, k record.Kind, read func() float64, labels ...string) *track {
+	r.tracks = append(r.tracks, track{series: record.Series{Name: name, Labels: record.MakeLabels(labels...), Unit: u, Kind: k}, read: read})
+	return &r.tracks[len(r.tracks)-1]
+}
+
+// init makes the series of the collectors proc, cgroup, guest, system and calls.
+func (r *recorder) init(s *sim) {
+	seconds := func(name string, read func() float64, labels ...string) *track {
+		return r.add(name, record.Second, record.Counter, func() float64 { return read() * 1e-9 }, append(labels, record.LabelEnd, isolated)...)
+	}
+	role := func(name string, entities []*entity, cpu func() float64) {
+		seconds(record.CPUTime, cpu, record.LabelRole, name)
+		seconds("run_wait", func() float64 { return waited(entities) }, record.LabelRole, name)
+		r.add("threads", record.Count, record.Gauge, func() float64 { return float64(len(entities)) }, record.LabelRole, name, record.LabelEnd, isolated)
+	}
+	single := func(role, name string, tid int, e *entity, cpu func() float64) {
+		labels := []string{record.LabelRole, role, "thread", name, "tid", strconv.Itoa(tid)}
+		seconds("thread_cpu_time", cpu, labels...).least = 0.01
+		if e != nil {
+			seconds("thread_run_wait", func() float64 { return e.wait }, labels...).least = 0.01
+		}
+	}
+	cores := make([]*entity, len(s.cores))
+	for i := range s.cores {
+		cores[i] = &s.cores[i].entity
+	}
+	helpers := make([]*entity, len(s.helpers))
+	for i := range s.helpers {
+		helpers[i] = &s.helpers[i].entity
+	}
+	const pid = 1000
+	helper := s.Helper.Role
+	if s.Isolation == Sentry {
+		helper = roleSentry
+	}
+	switch s.Isolation {
+	case VM:
+		role(roleVCPU, cores, func() float64 { return spent(cores) })
+		for i, e := range cores {
+			single(roleVCPU, "CPU "+strconv.Itoa(i)+"/KVM", pid+10+i, e, func() float64 { return e.cpu })
+		}
+		minor := (1 - virtiofs)
+		if helper == roleVMM { // QEMU's main loop is the helper
+			role(roleVMM, helpers, func() float64 { return spent(helpers) + minor*s.minor })
+		} else {
+			role(helper, helpers, func() float64 { return spent(helpers) })
+			role(roleVMM, nil, func() float64 { return minor * s.minor })
+		}
+		role(roleVirtiofs, nil, func() float64 { return virtiofs * s.minor })
+		r.guest(s)
+	case Sentry:
+		// Intercepted calls are served by the sentry's threads.
+		calls := func() float64 { return s.calls * s.Kernel.Price * 1e9 }
+		role(roleSentry, helpers, func() float64 { return spent(helpers) + min(calls(), spent(cores)) })
+		role(roleWorkload, cores, func() float64 { return spent(cores) - min(calls(), spent(cores)) })
+	default:
+		role(roleWorkload, cores, func() float64 { return spent(cores) })
+	}
+	for i, e := range helpers {
+		single(helper, helper+"-"+strconv.Itoa(pid), pid+1000+i, e, func() float64 { return e.cpu })
+	}
+	if s.Isolation != VM {
+		for i := range s.threads {
+			single(roleWorkload, "tare", pid+3000+i, nil, func() float64 { return s.threads[i].cpu })
+		}
+	}
+	seconds(record.CgroupCPU, func() float64 { return s.used })
+	if s.quota.on {
+		count := func(name string, read func() float64) {
+			r.add(name, record.Count, record.Counter, read, record.LabelEnd, isolated)
+		}
+		r.add(record.CPUQuota, record.Cores, record.Gauge, func() float64 { return s.Quota.Cores }, record.LabelEnd, isolated)
+		count("cgroup_periods", func() float64 { return s.quota.periods })
+		count("cgroup_throttled_periods", func() float64 { return s.quota.hits })
+		seconds("cgroup_throttled_time", func() float64 { return s.quota.time })
+	}
+	for _, call := range []string{"read", "write"} {
+		r.add(record.SystemCalls, record.Count, record.Counter, func() float64 { return s.calls / 2 }, record.LabelEnd, isolated, record.LabelCall, call)
+	}
+	system := func(mode string, read func() float64) {
+		r.add("system_cpu", record.Second, record.Counter, func() float64 { return read() * 1e-9 }, record.LabelMode, mode)
+	}
+	system("user", func() float64 { return r.others + s.used - s.byHelpers() })
+	system("system", func() float64 { return s.byHelpers() })
+	system("idle", func() float64 { return max(0, r.total-r.others-s.used) })
+	r.response = record.Series{Name: "rate", Unit: record.PerSecond, Kind: record.Gauge}
+	if s.Load.Mode == Stream {
+		r.response.Name, r.response.Unit = "throughput", record.BytesPerSecond
+	}
+	r.response.Labels = record.MakeLabels(record.LabelEnd, client, "response", r.response.Name)
+}
+
+func (s *sim) byHelpers() float64 {
+	var x float64
+	for i := range s.helpers {
+		x += s.helpers[i].cpu
+	}
+	return x
+}
+
+// guest adds what the guest's kernel sees: its processors' modes, where time that
+// the host did not give is steal.
+func (r *recorder) guest(s *sim) {
+	for i := range s.cores {
+		c := &s.cores[i]
+		stolen := func() float64 { return c.wait }
+		for _, m := range []struct {
+			mode string
+			read func() float64
+		}{
+			{"user", func() float64 { return c.user }}, {"system", func() float64 { return c.system }},
+			{"softirq", func() float64 { return c.softirq }}, {"steal", stolen},
+			{"idle", func() float64 { return float64(s.now) - c.user - c.system - c.softirq - c.wait }},
+		} {
+			top := 0.0
+			r.add(record.GuestCPU, record.Second, record.Counter, func() float64 {
+				top = max(top, m.read()) // a slice counts when it ends
+				return top * 1e-9
+			}, record.LabelEnd, isolated, record.LabelCPU, strconv.Itoa(i), record.LabelMode, m.mode)
+		}
+		r.add(record.GuestSoftIRQs, record.Count, record.Counter, func() float64 { return c.received }, record.LabelEnd, isolated,
+			record.LabelCPU, strconv.Itoa(i), record.LabelMode, "net_rx")
+	}
+	r.add(record.GuestRunnable, record.Count, record.Gauge, func() float64 {
+		n := s.parked
+		for i := range s.cores {
+			if s.cores[i].state != idle && s.cores[i].doing == work {
+				n++
+			}
+		}
+		return float64(n)
+	}, record.LabelEnd, isolated)
+}
+
+func spent(of []*entity) float64 {
+	var x float64
+	for _, e := range of {
+		x += e.cpu
+	}
+	return x
+}
+
+func waited(of []*entity) float64 {
+	var x float64
+	for _, e := range of {
+		x += e.wait
+	}
+	return x
+}
+
+// sample reads every counter. Other load takes what we leave of the host's cores.
+func (r *recorder) sample(s *sim) {
+	r.settle(s)
+	t := time.Duration(s.now)
+	for i := range r.tracks {
+		x := &r.tracks[i]
+		x.series.T = append(x.series.T, t)
+		x.series.V = append(x.series.V, x.read())
+	}
+}
+
+func (r *recorder) settle(s *sim) {
+	room := float64(s.Host.Cores) * float64(s.now-r.at)
+	r.others += max(0, min(float64(s.Host.Contenders)*float64(s.now-r.at), room-(s.used-r.ours)))
+	r.total += room
+	r.ours, r.at = s.used, s.now
+}
+
+func (r *recorder) progress(s *sim) {
+	v := s.total
+	if s.Load.Mode == Stream {
+		v *= float64(s.Load.Size)
+	}
+	r.response.T = append(r.response.T, time.Duration(s.now))
+	r.response.V = append(r.response.V, (v-r.last)/(float64(progressEvery)*1e-9))
+	r.last = v
+}
+
+// series are those of the trial that a collector would have listed.
+func (r *recorder) series() []record.Series {
+	out := []record.Series{r.response}
+	for _, t := range r.tracks {
+		if n := len(t.series.V); n > 0 && (t.least == 0 || t.series.V[n-1] >= t.least) && !math.IsNaN(t.series.V[n-1]) {
+			out = append(out, t.series)
+		}
+	}
+	return out
+}
