@@ -271,11 +271,11 @@ func open(dir string) (_ *Store, err error) {
 	return s, nil
 }
 
-// dsn is the driver's address of a database file. trusted_schema and
-// cell_size_check make SQLite safe against a database made by someone else
+// dsn is the driver's address of a database file. Defensive mode, trusted_schema
+// and cell_size_check make SQLite safe against a database made by someone else
 // (https://www.sqlite.org/security.html).
 func dsn(path, mode string, more ...string) string {
-	q := url.Values{"mode": {mode}, "_txlock": {"immediate"}}
+	q := url.Values{"mode": {mode}, "_txlock": {"immediate"}, "_defensive": {"1"}}
 	q["_pragma"] = []string{"busy_timeout(10000)", "trusted_schema(0)", "cell_size_check(1)", "foreign_keys(1)"}
 	if mode != "ro" {
 		q["_pragma"] = append(q["_pragma"], "journal_mode(WAL)", "synchronous(FULL)")

@@ -99,7 +99,7 @@ func (a *app) compare(ctx context.Context, dirA, dirB string, f *compareFlags) e
 	if err != nil {
 		return err
 	}
-	if sameFolder(dirA, dirB) {
+	if dirA, dirB := a.given(dirA), a.given(dirB); sameFolder(dirA, dirB) {
 		if _, err := fmt.Fprintf(a.stderr, "tare: %s and %s are the same folder: a result is compared with itself\n", dirA, dirB); err != nil {
 			return err
 		}
@@ -236,7 +236,7 @@ func share(flag, s string) (float64, error) {
 // side reads one results folder, and tells the options what its responses and
 // parameters are.
 func (a *app) side(ctx context.Context, dir string, opt *compare.Options) (compare.Side, error) {
-	side := compare.Side{Name: dir}
+	side := compare.Side{Name: a.given(dir)}
 	if !store.Exists(dir) {
 		return side, coded(exitUsage, "%s is no results folder; `tare run STUDY` makes one", dir)
 	}

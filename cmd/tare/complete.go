@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"tare/bundle"
 	"tare/record"
 	"tare/report/plot"
 	"tare/store"
@@ -16,6 +18,14 @@ import (
 // there is none: completion stays silent.
 func (a *app) studyIn(args []string) *study.Study {
 	for _, dir := range args {
+		if bundle.Is(dir) { // a small one; nobody waits for a large one at a tab
+			unpacked, remove, err := a.unpacked(context.Background(), dir, bundle.Limits{Total: 64 << 20})
+			defer remove()
+			if err != nil {
+				continue
+			}
+			dir = unpacked
+		}
 		if !store.Exists(dir) {
 			continue
 		}
@@ -131,7 +141,7 @@ func (a *app) completePlotArgs(by *[]string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		switch {
 		case a.studyIn(args) == nil:
-			return nil, cobra.ShellCompDirectiveFilterDirs
+			return nil, cobra.ShellCompDirectiveDefault // a folder or a bundle
 		case len(*by) == 0:
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

@@ -134,7 +134,7 @@ func (a *app) plot(ctx context.Context, dir string, f plotFlags) error {
 		return coded(exitUsage, "%s", strings.Join(notes, "; "))
 	}
 	if out.Dir = f.output; out.Dir == "" {
-		out.Dir = filepath.Join(dir, "plots")
+		out.Dir = a.plotsOf(dir)
 	}
 	if isTerminal(a.stderr) {
 		out.Progress = func(done, all int) { fmt.Fprintf(a.stderr, "\r\x1b[K%d of %d graphs", done, all) }

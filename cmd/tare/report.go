@@ -91,7 +91,7 @@ around, to print. A file is there once it is whole.`,
 			case f.csv:
 				return export.CSV(a.stdout, r.result)
 			}
-			return r.text(a.stdout, a.textOptions(args[0]))
+			return r.text(a.stdout, a.textOptions(a.given(args[0])))
 		},
 	}
 	fl := cmd.Flags()

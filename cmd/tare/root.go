@@ -11,6 +11,7 @@ import (
 // app is what the verbs share.
 type app struct {
 	stdout, stderr io.Writer
+	private        private // bundles that are unpacked
 }
 
 const about = `tare weighs what isolation costs.
@@ -46,8 +47,8 @@ func newRoot(a *app) *cobra.Command {
 		return coded(exitUsage, "%w; see `%s --help`", err, cmd.CommandPath())
 	})
 	root.AddCommand(
-		a.runVerb(), a.planVerb(), a.reportVerb(), a.serveVerb(), a.compareVerb(), a.exportVerb(), a.doctorVerb(), a.listVerb(), a.sizeVerb(),
-		a.plotVerb(), a.imageVerb(), a.cleanVerb(), a.schemaVerb(), a.versionVerb(),
+		a.runVerb(), a.planVerb(), a.takesBundles(a.reportVerb()), a.takesBundles(a.serveVerb()), a.takesBundles(a.compareVerb()),
+		a.takesBundles(a.exportVerb()), a.takesBundles(a.plotVerb()), a.bundleVerb(), a.doctorVerb(), a.listVerb(), a.sizeVerb(), a.imageVerb(), a.cleanVerb(), a.schemaVerb(), a.versionVerb(),
 	)
 	// The name `completion` is cobra's own verb: bash, zsh, fish, powershell.
 	return root

@@ -1,0 +1,175 @@
+// Package bundle makes one file of a results folder, to send to someone else,
+// and reads such files, whoever made them.
+//
+// A bundle is a tar archive, compressed with zstd. Its first member is
+// manifest.json, which lists all others with their sizes and SHA-256:
+//
+//	manifest.json
+//	raw/TRIAL/NAME.zst
+//	results.db
+//	series/TRIAL.parquet
+//	study.yaml
+//
+// The data path out: 1. Write takes a snapshot of the database, also of one that
+// is being written to; 2. the files of the trials in it are listed and hashed;
+// 3. manifest and members are written, with no time, owner or mode of their own,
+// so that equal folders give equal bytes; a file that changes meanwhile is an
+// error. The way in: 4. the manifest is read and judged before anything else: names
+// by a list of what a results folder has, total size by Limits; 5. each member must be in
+// the manifest, once, a plain file, of its size and hash; 6. Unpack writes them
+// below one folder through os.Root, Check to nowhere; 7. the database must have
+// tare's schema, nothing more, and whole pages.
+//
+// What a bundle cannot tell is who made it: whoever changes a member can change
+// the manifest. The SHA-256 of the whole file, sent another way, tells that.
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Version of the format: a reader takes this one and every earlier one.
+const Version = 1
+
+const (
+	format       = "tare bundle"
+	manifestName = "manifest.json"
+	dbName       = "results.db"
+	studyName    = "study.yaml"
+)
+
+// Suffix is how the names of bundles end.
+const Suffix = ".tar.zst"
+
+// maxWindow is the memory that decompression may take, in bytes: what zstd needs
+// up to level 19 (RFC 8878, section 3.1.1.1.2 recommends 8 MiB).
+const maxWindow = 8 << 20
+
+// Manifest is the first member.
+type Manifest struct {
+	Format  string   `json:"format"`
+	Version int      `json:"version"`
+	Tare    string   `json:"tare"`              // version of the tare that made the bundle
+	Folder  string   `json:"folder"`            // name of the results folder
+	Trials  int      `json:"trials"`            // in the database
+	Missing []string `json:"missing,omitempty"` // files of trials that were not in the folder any more
+	Members []Member `json:"members"`           // sorted by name
+}
+
+// Member is one file of a bundle, manifest.json apart.
+type Member struct {
+	Name   string `json:"name"`
+	Size   int64  `json:"size"`   // bytes
+	SHA256 string `json:"sha256"` // 64 hexadecimal digits
+}
+
+// Bytes is the size of all members.
+func (m *Manifest) Bytes() int64 {
+	var n int64
+	for i := range m.Members {
+		n += m.Members[i].Size
+	}
+	return n
+}
+
+// Limits bound what a bundle may become.
+type Limits struct {
+	Total int64 // bytes of the archive when decompressed
+	Ratio int64 // of that to the file, above 64 MiB; 0: any
+}
+
+// DefaultLimits are far above every study: a thousand trials with series come to
+// about 1 GiB, compressed 4 to 20 times.
+func DefaultLimits() Limits { return Limits{Total: 16 << 30, Ratio: 200} }
+
+// free is what a ratio does not bound: small databases compress well.
+const free = 64 << 20
+
+// allowed is how many bytes a file of a size may decompress to.
+func (l Limits) allowed(size int64) int64 {
+	if l.Ratio > 0 && size < l.Total/l.Ratio {
+		return min(l.Total, max(free, size*l.Ratio))
+	}
+	return l.Total
+}
+
+// ErrRefused is wrapped by what is wrong with a bundle, beside errors of the
+// machine that reads it.
+var ErrRefused = errors.New("the bundle is refused")
+
+func refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrRefused}, args...)...)
+}
+
+// Is reports whether a path leads to a file that looks like a bundle: a plain
+// file that begins as zstd does (RFC 8878, section 3.1.1).
+func Is(path string) bool {
+	st, err := os.Stat(path)
+	if err != nil || !st.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(path) //nolint:gosec // the user named it
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	var magic [4]byte
+	_, err = io.ReadFull(f, magic[:])
+	return err == nil && magic == [4]byte{0x28, 0xb5, 0x2f, 0xfd}
+}
+
+// checkName says what is wrong with the name of a member.
+func checkName(name string) error {
+	switch {
+	case !utf8.ValidString(name) || strings.ContainsRune(name, '\\') || strings.ContainsFunc(name, unicode.IsControl):
+		return refuse("the name %q has characters that no file of a results folder has", name)
+	case strings.HasPrefix(name, "/"):
+		return refuse("the name %q is an absolute path", name)
+	}
+	parts := strings.Split(name, "/")
+	for _, p := range parts {
+		if p == ".." || p == "." || p == "" {
+			return refuse("the name %q may lead out of the folder", name)
+		}
+	}
+	switch {
+	case name == dbName, name == studyName:
+		return nil
+	case len(parts) == 2 && parts[0] == "series":
+		if trial, ok := strings.CutSuffix(parts[1], ".parquet"); ok && isTrial(trial) {
+			return nil
+		}
+	case len(parts) == 3 && parts[0] == "raw" && isTrial(parts[1]):
+		if base, ok := strings.CutSuffix(parts[2], ".zst"); ok && base != "" && base[0] != '.' && len(base) <= 200 {
+			return nil
+		}
+	}
+	return refuse("%q is no file of a results folder", name)
+}
+
+// isTrial tells the form of a trial's name: 000012-1.
+func isTrial(s string) bool {
+	seq, attempt, ok := strings.Cut(s, "-")
+	digits := func(s string, least int) bool {
+		return len(s) >= least && len(s) <= 18 && strings.Trim(s, "0123456789") == ""
+	}
+	return ok && digits(seq, 6) && digits(attempt, 1)
+}
+
+// checkFolder says what is wrong with the name of a results folder.
+func checkFolder(name string) error {
+	if name == "" || name == "." || name == ".." || len(name) > 200 || !utf8.ValidString(name) ||
+		strings.ContainsAny(name, `/\`) || strings.ContainsFunc(name, unicode.IsControl) {
+		return refuse("%q is no name for a folder", name)
+	}
+	return nil
+}
+
+// folded is equal for names that a file system may take for one.
+func folded(name string) string { return strings.ToLower(strings.ToUpper(name)) }

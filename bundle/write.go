@@ -1,0 +1,218 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"tare/store"
+)
+
+// Write makes a bundle of the results in dir; tare is the version of this program.
+// It changes nothing there, and may run while a study does. An error leaves an
+// unfinished stream in w: give it a file that is renamed when it is whole.
+func Write(ctx context.Context, w io.Writer, dir, tare string) (_ *Manifest, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("bundle %s: %w", dir, err)
+		}
+	}()
+	tmp, err := os.MkdirTemp("", "tare-bundle-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	m := &Manifest{Format: format, Version: Version, Tare: tare, Folder: folderOf(dir)}
+	files, err := snapshot(ctx, dir, tmp, m)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	snap, err := os.OpenRoot(tmp)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = snap.Close() }()
+	from := func(name string) *os.Root {
+		if name == dbName {
+			return snap
+		}
+		return root
+	}
+	for _, name := range files {
+		member, err := sum(ctx, from(name), name)
+		if errors.Is(err, fs.ErrNotExist) && name != dbName {
+			m.Missing = append(m.Missing, name)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		m.Members = append(m.Members, member)
+	}
+	enc, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(maxWindow))
+	if err != nil {
+		return nil, err
+	}
+	if err := archive(ctx, enc, m, from); err != nil {
+		_ = enc.Close()
+		return nil, err
+	}
+	return m, enc.Close()
+}
+
+// folderOf is the last part of a folder's path, also of ".".
+func folderOf(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	if name := filepath.Base(dir); checkFolder(name) == nil {
+		return name
+	}
+	return "results"
+}
+
+// snapshot copies the database to tmp and lists the members that belong to it,
+// sorted.
+func snapshot(ctx context.Context, dir, tmp string, m *Manifest) (_ []string, err error) {
+	db, err := store.OpenReadOnly(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = db.Snapshot(ctx, filepath.Join(tmp, dbName))
+	if err = errors.Join(err, db.Close()); err != nil {
+		return nil, err
+	}
+	copied, err := store.OpenReadOnly(tmp)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, copied.Close()) }()
+	if err := copied.Genuine(ctx); err != nil {
+		return nil, err // the reader would refuse it
+	}
+	st, err := copied.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m.Trials = st.Trials
+	files, err := copied.EvidenceFiles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[string]string)
+	for _, name := range files {
+		if err := checkName(name); err != nil {
+			return nil, err
+		}
+		if other, ok := seen[folded(name)]; ok {
+			return nil, refuse("%q and %q cannot both be unpacked where case does not matter", other, name)
+		}
+		seen[folded(name)] = name
+	}
+	files = append(files, dbName, studyName)
+	slices.Sort(files)
+	return files, nil
+}
+
+// sum reads a file for its size and hash.
+func sum(ctx context.Context, root *os.Root, name string) (Member, error) {
+	f, err := plain(root, name)
+	if err != nil {
+		return Member{}, err
+	}
+	defer func() { _ = f.Close() }()
+	h := sha256.New()
+	n, err := io.Copy(h, &stoppable{ctx, f})
+	return Member{Name: name, Size: n, SHA256: hex.EncodeToString(h.Sum(nil))}, err
+}
+
+// plain opens a plain file, not through a link: of what lies elsewhere nobody
+// said that it may be sent.
+func plain(root *os.Root, name string) (*os.File, error) {
+	st, err := root.Lstat(filepath.FromSlash(name))
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no plain file", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return root.Open(filepath.FromSlash(name))
+}
+
+func archive(ctx context.Context, w io.Writer, m *Manifest, from func(string) *os.Root) error {
+	text, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return err
+	}
+	if len(text) >= maxManifest || bytes.Count(text, []byte(",")) > maxCommas {
+		return fmt.Errorf("the folder has %d files, more than a bundle takes", len(m.Members))
+	}
+	tw := tar.NewWriter(w)
+	if err := put(tw, manifestName, int64(len(text))+1, io.MultiReader(bytes.NewReader(text), strings.NewReader("\n"))); err != nil {
+		return err
+	}
+	for _, x := range m.Members {
+		if err := add(ctx, tw, x, from(x.Name)); err != nil {
+			return err
+		}
+	}
+	return tw.Close()
+}
+
+func add(ctx context.Context, tw *tar.Writer, x Member, root *os.Root) error {
+	f, err := plain(root, x.Name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	h := sha256.New()
+	err = put(tw, x.Name, x.Size, io.TeeReader(io.LimitReader(&stoppable{ctx, f}, x.Size), h))
+	if errors.Is(err, io.ErrUnexpectedEOF) || err == nil && hex.EncodeToString(h.Sum(nil)) != x.SHA256 {
+		return fmt.Errorf("%s changed while it was read; nothing but tare should write there: try again", x.Name)
+	}
+	return err
+}
+
+// put adds a member that says nothing of time, owner or mode.
+func put(tw *tar.Writer, name string, size int64, r io.Reader) error {
+	if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, ModTime: time.Unix(0, 0)}); err != nil {
+		return err
+	}
+	n, err := io.Copy(tw, r)
+	if err == nil && n < size {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// stoppable ends reading with the context.
+type stoppable struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (s *stoppable) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.r.Read(p)
+}
