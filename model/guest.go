@@ -46,9 +46,10 @@ type helper struct {
 }
 
 const (
-	softBatch   = 64 // NAPI's weight
-	threadBatch = 8  // requests that a thread answers before others run
-	pollCatch   = 1e-6
+	softBatch   = 64   // NAPI's weight
+	threadBatch = 8    // requests that a thread answers before others run
+	pollCatch   = 1e-6 // s until a polling vCPU runs
+	shortTurn   = 10e3 // ns that are not worth waking another core for
 )
 
 func (s *sim) hasWork(e *entity) bool {
@@ -67,7 +68,11 @@ func (s *sim) hasWork(e *entity) bool {
 func (s *sim) steal(c *core) bool {
 	best, n := -1, 0
 	for i := range s.cores {
-		if k := s.cores[i].queue.len(); k > n {
+		k := s.cores[i].queue.len()
+		if s.cores[i].state == waking {
+			k-- // it is about to run that one itself
+		}
+		if k > n {
 			best, n = i, k
 		}
 	}
@@ -165,7 +170,8 @@ func (s *sim) coreDone(c *core) {
 }
 
 // deliver gives a message to its thread, and the thread to a core: the one that
-// it ran on if that is free, any idle one, or the queue of its own.
+// it ran on if that is free, the waker's own for a short turn, any idle one, or
+// the queue of the one that it ran on.
 func (s *sim) deliver(m int32, at *core) {
 	id := m % int32(len(s.threads))
 	t := &s.threads[id]
@@ -176,10 +182,12 @@ func (s *sim) deliver(m int32, at *core) {
 	t.parked = true
 	s.parked++
 	c := &s.cores[t.core]
-	if c.state != idle && (c != at || c.soft.len() > 0 || c.debt > 0 || c.queue.len() > 0) {
-		switch i := s.anyIdle(); {
-		case at != nil && at.soft.len() == 0 && at.debt == 0 && at.queue.len() == 0:
-			c = at // the waker's own: it is free next
+	if c.state != idle {
+		near := at != nil && at.soft.len() == 0 && at.debt == 0 && at.queue.len() == 0 // it is free next
+		i := s.anyIdle()
+		switch {
+		case near && (i < 0 || s.costs.message+s.costs.work+s.costs.call < shortTurn):
+			c = at
 		case i >= 0:
 			c = &s.cores[i]
 		}

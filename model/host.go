@@ -41,17 +41,17 @@ type host struct {
 }
 
 type quotaState struct {
-	on        bool
-	full      float64 // ns a period
-	pool      float64 // what is left of it
-	period    int64
-	slice     float64
-	held      []int32 // entities throttled
-	hit       bool    // in this period
-	usedBy    float64 // s.host.used at the period's start
-	periods   float64
-	hits      float64
-	time      float64 // ns throttled, summed over entities
+	on      bool
+	full    float64 // ns a period
+	pool    float64 // what is left of it
+	period  int64
+	slice   float64
+	held    []int32 // entities throttled
+	hit     bool    // in this period
+	usedBy  float64 // s.host.used at the period's start
+	periods float64
+	hits    float64
+	time    float64 // ns throttled, summed over entities
 }
 
 // What an idle entity keeps of its slice: min_cfs_rq_runtime in the kernel.

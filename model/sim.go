@@ -14,9 +14,9 @@ const (
 	sampleEvery   = 100 * ms // the collectors' default of 10 Hz
 	progressEvery = 50 * ms  // as the workload net's series
 	minorEvery    = 10 * ms
-	burstBytes    = 64 << 10   // TCP's largest segment before the adapter splits it
-	burstTime     = 40e-6      // small messages coalesce for so long
-	segment       = 4096       // bytes that a stage needs before the next one can begin
+	burstBytes    = 64 << 10    // TCP's largest segment before the adapter splits it
+	burstTime     = 40e-6       // small messages coalesce for so long
+	segment       = 4096        // bytes that a stage needs before the next one can begin
 	histogramMax  = int64(1e12) // ns
 )
 
