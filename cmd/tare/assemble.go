@@ -147,6 +147,9 @@ func readStudy(file string, sets []string) (*study.Study, study.Catalogue, error
 		}
 		return nil, cat, coded(exitUsage, "%w", err)
 	}
+	if err := refuseImported(src, file); err != nil {
+		return nil, cat, err
+	}
 	cat.ReadFile = func(path string) ([]byte, error) { return readBeside(file, path) }
 	st, err := study.Parse(file, src, cat, sets)
 	return st, cat, err

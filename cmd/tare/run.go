@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/imports"
 	"tare/internal/state"
 	"tare/plan"
 	"tare/record"
@@ -147,6 +148,9 @@ func (a *app) measure(ctx context.Context, st *study.Study, h *harness, db *stor
 func (a *app) open(arg string, f runFlags) (*study.Study, study.Catalogue, string, error) {
 	if store.Exists(arg) {
 		st, cat, err := a.storedStudy(arg)
+		if err == nil {
+			err = refuseImported(st.Source, arg)
+		}
 		if err == nil && len(f.sets) > 0 {
 			err = coded(exitUsage, "--set would change the study of %s; run the study file with --fresh", arg)
 		}
@@ -181,6 +185,9 @@ func (a *app) storedStudy(dir string) (*study.Study, study.Catalogue, error) {
 	if err != nil {
 		return nil, cat, err
 	}
+	if im, ok := imports.Of(meta.StudySource); ok {
+		cat = im.Study()
+	}
 	st, err := study.Parse(meta.StudyFile, meta.StudySource, cat, meta.Overrides)
 	return st, cat, err
 }
@@ -207,6 +214,9 @@ func openStore(dir, file string, st *study.Study, host record.Host) (*store.Stor
 		return nil, err
 	}
 	meta, err := db.Meta()
+	if err == nil {
+		err = refuseImported(meta.StudySource, dir)
+	}
 	if err == nil && (string(meta.StudySource) != string(st.Source) || !slices.Equal(meta.Overrides, st.Overrides)) {
 		err = coded(exitUsage, "%s holds results of another version of this study; "+
 			"`tare run %s` goes on with that one, --fresh or --results starts a new folder", dir, words.Path(dir))

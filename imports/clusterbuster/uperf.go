@@ -1,0 +1,150 @@
+package clusterbuster
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"tare/imports"
+	"tare/record"
+)
+
+// uperfResult is one test case of one client (pod_files/uperf-client.py).
+type uperfResult struct {
+	Metadata   map[string]any `json:"metadata"`
+	Timeseries []struct {
+		Time  float64 `json:"time"`      // seconds since the first
+		Delta float64 `json:"timedelta"` // seconds
+		Bytes float64 `json:"nbytes"`
+		Ops   float64 `json:"nops"`
+	} `json:"timeseries"`
+	Summary struct {
+		Bytes   float64 `json:"nbytes"`
+		Ops     float64 `json:"nops"`
+		Elapsed float64 `json:"elapsed_time"` // seconds
+		Raw     float64 `json:"raw_elapsed_time"`
+		BytesPS float64 `json:"avg_bytes_sec"`
+		OpsPS   float64 `json:"avg_ops_sec"`
+		Start   float64 `json:"job_start_time"`
+		End     float64 `json:"job_end_time"`
+		Total   struct {
+			Mean *float64 `json:"time_avg"` // seconds
+			Max  *float64 `json:"time_max"`
+		} `json:"total"`
+	} `json:"summary"`
+	Status struct {
+		Condition string `json:"condition"`
+		Message   string `json:"message"`
+	} `json:"status"`
+}
+
+// uperf makes a trial of each test case: rates are summed over the clients.
+func (r *report) uperf(base imports.Trial) ([]imports.Trial, error) {
+	var out []imports.Trial
+	for _, job := range r.jobs() {
+		levels := r.Metadata.WorkloadMetadata.Jobs[job]
+		var t imports.Trial
+		var rate, ops, weight, latency, worst float64
+		began := false
+		for n, w := range r.Results.Workers {
+			raw, ok := w.Results[job]
+			if !ok {
+				continue
+			}
+			var u uperfResult
+			if err := json.Unmarshal(raw, &u); err != nil {
+				return nil, fmt.Errorf("the result of %s in pod %s: %w", job, w.Pod, err)
+			}
+			if !began {
+				if len(levels) == 0 {
+					levels = u.Metadata
+				}
+				t, began = r.trial(base, job, "uperf", levels), true
+			}
+			if u.Status.Condition == "FAIL" {
+				t.Failure = &record.Failure{Phase: "run", Kind: "other", Reason: "uperf failed in pod " + imports.Clean(w.Pod) + ": " + imports.Clean(u.Status.Message)}
+				continue
+			}
+			b, o, warnings := u.rates(w.Pod, job)
+			rate, ops = rate+b, ops+o
+			t.Warnings = append(t.Warnings, warnings...)
+			if m := u.Summary.Total.Mean; m != nil {
+				latency, weight = latency+*m*o, weight+o
+			}
+			if m := u.Summary.Total.Max; m != nil {
+				worst = max(worst, *m)
+			}
+			t.Duration = max(t.Duration, seconds(u.Summary.End-u.Summary.Start))
+			t.Series = append(t.Series, u.series(w, n)...)
+		}
+		if t.Failure == nil {
+			t.Samples = append(t.Samples, record.Sample{Name: "throughput", Unit: record.BytesPerSecond, Kind: record.Value, Value: rate},
+				record.Sample{Name: "operations", Unit: record.PerSecond, Kind: record.Value, Value: ops})
+			if weight > 0 {
+				t.Samples = append(t.Samples, record.Sample{Name: "latency", Unit: record.Second, Kind: record.Value, Value: latency / weight},
+					record.Sample{Name: "latency_max", Unit: record.Second, Kind: record.Value, Value: worst})
+			}
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// rates are a client's bytes and operations a second, of the points in the time that
+// ClusterBuster kept: without the ramps, which its summary's elapsed time tells.
+func (u *uperfResult) rates(pod, job string) (bytes, ops float64, warnings []record.Warning) {
+	ramp := 0.0
+	if u.Summary.Raw >= 10 {
+		ramp = max(0, (u.Summary.Raw-u.Summary.Elapsed)/2)
+	}
+	var b, o, d float64
+	for _, p := range u.Timeseries {
+		// Half a second either way: the points are a second apart, and whole ones.
+		if p.Delta > 0 && (ramp == 0 || p.Time >= ramp-0.5 && p.Time < u.Summary.Raw-ramp+0.5) {
+			b, o, d = b+p.Bytes, o+p.Ops, d+p.Delta
+		}
+	}
+	if d <= 0 {
+		return u.Summary.BytesPS, u.Summary.OpsPS, []record.Warning{{Code: imports.CodeLeftOut, Text: "the client " + imports.Clean(pod) + " has no time series of " + imports.Clean(job) + "; its summary is used unchecked"}}
+	}
+	bytes, ops = b/d, o/d
+	for _, c := range []struct {
+		what     string
+		own, raw float64
+	}{{"bytes per second", u.Summary.BytesPS, bytes}, {"operations per second", u.Summary.OpsPS, ops}} {
+		if w, ok := imports.Disagrees(imports.Clean(pod)+": "+c.what, c.own, c.raw, 0.03); !ok && c.own > 0 {
+			warnings = append(warnings, w)
+		}
+	}
+	return bytes, ops, warnings
+}
+
+// series are a client's rates over time.
+func (u *uperfResult) series(w worker, n int) []record.Series {
+	labels := record.MakeLabels("pod", imports.Clean(w.Pod), "namespace", imports.Clean(w.Namespace), "client", fmt.Sprint(n+1))
+	b := record.Series{Name: "throughput", Labels: labels, Unit: record.BytesPerSecond, Kind: record.Gauge}
+	o := record.Series{Name: "operations", Labels: labels, Unit: record.PerSecond, Kind: record.Gauge}
+	last := time.Duration(0)
+	for _, p := range u.Timeseries {
+		at := seconds(p.Time)
+		if !(p.Delta > 0) || at < last {
+			continue
+		}
+		last = at
+		b.T, b.V = append(b.T, at), append(b.V, p.Bytes/p.Delta)
+		o.T, o.V = append(o.T, at), append(o.V, p.Ops/p.Delta)
+	}
+	if len(b.T) == 0 {
+		return nil
+	}
+	return []record.Series{b, o}
+}
+
+// seconds is a time that a report says, 0 when it cannot be.
+func seconds(s float64) time.Duration {
+	if !(s > 0) || s > 1e8 {
+		return 0
+	}
+	return time.Duration(math.Round(s * 1e9))
+}

@@ -1,0 +1,329 @@
+// Package csv reads results in long form: a row a figure, its factors beside it.
+//
+// The data path: 1. a Mapping names the columns: factors, response, value, unit,
+// trial, block, time; 2. Read goes through the rows once, turns values into base
+// units and gathers the rows of a trial; 3. rows with a time become series, whose
+// mean is the trial's figure; 4. the trials are an imports.Set. The format is that
+// of RFC 4180; errors name file:line:column.
+package csv
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/imports"
+	"tare/param"
+	"tare/record"
+	"tare/study"
+)
+
+// Bounds on a file.
+const (
+	MaxFile    = 256 << 20
+	maxRows    = imports.MaxPoints
+	maxColumns = 1000
+	maxText    = 512     // bytes of a level or a name
+	maxSeconds = 3.2e9   // of a time: a century
+	maxRecord  = 1 << 20 // bytes of a row
+)
+
+// trialKey tells trials apart: the cell, and the repeat.
+type trialKey struct{ cell, repeat string }
+
+type figure struct {
+	sum   float64
+	n     int
+	unit  record.Unit
+	text  string // the value and unit as written, of the first row
+	scale float64
+	t     []time.Duration
+	v     []float64
+}
+
+// gathered is a trial while its rows are read.
+type gathered struct {
+	trial   imports.Trial
+	figures map[string]*figure
+	names   []string
+}
+
+// reader is a file while it is read.
+type reader struct {
+	file      string
+	m         Mapping
+	at        map[string]int
+	rec       []string
+	line      func(column int) (line, col int)
+	trials    map[trialKey]*gathered
+	order     []*gathered
+	seen      map[[2]string]int // without a trial column: how often a cell had a response
+	responses map[string][]record.Response
+	units     map[string]record.Unit
+}
+
+// Read makes a Set of a file. file is its name, for messages and provenance.
+func Read(file string, in io.Reader, m Mapping) (*imports.Set, error) {
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	c := csv.NewReader(&bounded{in: in, file: file})
+	c.ReuseRecord = true
+	header, err := c.Read()
+	if err != nil {
+		return nil, syntax(file, err)
+	}
+	header = slices.Clone(header)
+	if len(header) > 0 {
+		header[0] = strings.TrimPrefix(header[0], "\ufeff") // spreadsheets write a byte order mark
+	}
+	if len(header) > maxColumns {
+		return nil, fmt.Errorf("%s:1:1: there are %d columns; write at most %d", file, len(header), maxColumns)
+	}
+	r := &reader{file: file, m: m, line: c.FieldPos, trials: map[trialKey]*gathered{}, seen: map[[2]string]int{},
+		responses: map[string][]record.Response{}, units: map[string]record.Unit{}}
+	if r.at, err = m.find(file, header); err != nil {
+		return nil, err
+	}
+	if m.Compare == "" && !r.has(study.FactorSandbox) {
+		return nil, fmt.Errorf("no column is the sandbox, and so what is compared is not said; write compare and one of the factors %s", strings.Join(m.order, ", "))
+	}
+	for rows := 0; ; rows++ {
+		if r.rec, err = c.Read(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, syntax(file, err)
+		}
+		if rows >= maxRows {
+			return nil, fmt.Errorf("%s: there are more than %d rows; import it in parts", file, maxRows)
+		}
+		if err := r.row(); err != nil {
+			return nil, err
+		}
+	}
+	if len(r.order) == 0 {
+		return nil, fmt.Errorf("%s:2:1: there is no row after the header", file)
+	}
+	return r.set(), nil
+}
+
+// bad is an error at the column of a role.
+func (r *reader) bad(role, format string, args ...any) error {
+	line, col := r.line(r.at[role])
+	return fmt.Errorf("%s:%d:%d: %s", r.file, line, col, fmt.Sprintf(format, args...))
+}
+
+func syntax(file string, err error) error {
+	var p *csv.ParseError
+	switch {
+	case errors.As(err, &p):
+		return fmt.Errorf("%s:%d:%d: %w; check quotes and the number of fields", file, p.Line, p.Column, p.Err)
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%s:1:1: the file is empty; its first row names the columns", file)
+	}
+	return fmt.Errorf("%s: %w", file, err)
+}
+
+// field is a role's or factor's text in this row, or the constant.
+func (r *reader) field(role string) string {
+	if i, ok := r.at[role]; ok {
+		return strings.TrimSpace(r.rec[i])
+	}
+	return r.m.Constants[role]
+}
+
+// row takes one row in.
+func (r *reader) row() error {
+	levels := map[string]string{}
+	var cell strings.Builder
+	for _, f := range append([]string{study.FactorWorkload, study.FactorSandbox}, r.m.order...) {
+		v := strings.Clone(r.field(f))
+		if v == "" {
+			if f == study.FactorWorkload && !r.has(f) {
+				v = "imported"
+			} else if r.has(f) && f != study.FactorWorkload && f != study.FactorSandbox {
+				continue // the factor does not apply to this row
+			} else if r.has(f) {
+				return r.bad(f, "the %s is empty", f)
+			} else {
+				continue
+			}
+		}
+		if len(v) > maxText {
+			return r.bad(f, "the level of %s has %d bytes; write at most %d", f, len(v), maxText)
+		}
+		levels[f] = v
+		cell.WriteString(f + "\x00" + v + "\x00")
+	}
+	name := strings.Clone(r.field(roleResponse))
+	if name == "" || len(name) > maxText || strings.ContainsFunc(name, func(c rune) bool { return c < ' ' }) {
+		return r.bad(roleResponse, "%q is no name of a response", name)
+	}
+	text := r.field(roleValue)
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return r.bad(roleValue, "%q is no number; write one, with a point", text)
+	}
+	unit, scale, ok := imports.Unit(r.field(roleUnit))
+	if !ok {
+		return r.bad(roleUnit, "the unit %q is not known; %s", r.field(roleUnit), param.Suggest(r.field(roleUnit), imports.Units()))
+	}
+	workload := levels[study.FactorWorkload]
+	if was, ok := r.units[workload+"\x00"+name]; ok && was != unit {
+		return r.bad(roleUnit, "%s is in %s in a row before, and in %s here; give each response one kind of unit", name, was, unit)
+	} else if !ok {
+		r.units[workload+"\x00"+name] = unit
+		better := r.m.Better[name]
+		if better == "" {
+			better = imports.Better(unit)
+		}
+		r.responses[workload] = append(r.responses[workload], record.Response{Name: name, Unit: unit, Better: better})
+	}
+	key := trialKey{cell.String(), strings.Clone(r.field(roleTrial))}
+	timed := r.has(roleTime)
+	if !r.has(roleTrial) && !timed {
+		k := [2]string{key.cell, name}
+		r.seen[k]++
+		key.repeat = strconv.Itoa(r.seen[k])
+	}
+	g, err := r.trial(key, levels)
+	if err != nil {
+		return err
+	}
+	f := g.figures[name]
+	if f == nil {
+		f = &figure{unit: unit, scale: scale}
+		if scale != 1 || string(unit) != r.field(roleUnit) {
+			f.text = strings.TrimSpace(text + " " + r.field(roleUnit))
+		}
+		g.figures[name], g.names = f, append(g.names, name)
+	} else if !timed {
+		return r.bad(roleValue, "trial %q has %s twice; give each its own trial, or name the column of the time", key.repeat, name)
+	}
+	f.sum, f.n = f.sum+v*scale, f.n+1
+	if math.IsInf(f.sum, 0) {
+		return r.bad(roleValue, "%s is too large", text)
+	}
+	if timed {
+		return r.point(f, v*scale)
+	}
+	return nil
+}
+
+func (r *reader) has(role string) bool {
+	_, column := r.at[role]
+	return column || r.m.Constants[role] != ""
+}
+
+// trial is the one of a key, made when it is new.
+func (r *reader) trial(key trialKey, levels map[string]string) (*gathered, error) {
+	g := r.trials[key]
+	block := 0
+	if r.has(roleBlock) {
+		var err error
+		if block, err = strconv.Atoi(r.field(roleBlock)); err != nil || block < 1 || block > 100_000 {
+			return nil, r.bad(roleBlock, "%q is no number of a block; write a whole number from 1 to 100000", r.field(roleBlock))
+		}
+	}
+	if g != nil {
+		if g.trial.Block != block {
+			return nil, r.bad(roleBlock, "trial %q is in block %d in a row before", key.repeat, g.trial.Block)
+		}
+		return g, nil
+	}
+	if len(r.order) >= imports.MaxTrials {
+		return nil, fmt.Errorf("%s: there are more than %d trials; import it in parts", r.file, imports.MaxTrials)
+	}
+	g = &gathered{figures: map[string]*figure{}, trial: imports.Trial{Levels: levels, Block: block}}
+	if r.has(roleTrial) {
+		g.trial.Facts = map[string]string{"imported.trial": key.repeat}
+	}
+	r.trials[key] = g
+	r.order = append(r.order, g)
+	return g, nil
+}
+
+// point adds a row to a series.
+func (r *reader) point(f *figure, v float64) error {
+	text := r.field(roleTime)
+	t, err := strconv.ParseFloat(text, 64)
+	scale := 1.0
+	if u := r.field(roleTimeUnit); u != "" {
+		unit, s, ok := imports.Unit(u)
+		if !ok || unit != record.Second {
+			return r.bad(roleTimeUnit, "%q is no unit of time; write s, ms, us or ns", u)
+		}
+		scale = s
+	}
+	if inside := t*scale >= 0 && t*scale < maxSeconds; err != nil || !inside {
+		return r.bad(roleTime, "%q is no time; write a number from 0", text)
+	}
+	at := time.Duration(math.Round(t * scale * 1e9))
+	if n := len(f.t); n > 0 && at < f.t[n-1] {
+		return r.bad(roleTime, "the time %s comes before that of the row before; sort the rows of a trial by time", text)
+	}
+	f.t, f.v = append(f.t, at), append(f.v, v)
+	return nil
+}
+
+// set finishes the trials.
+func (r *reader) set() *imports.Set {
+	s := &imports.Set{Name: r.m.Study, About: "Imported from " + r.file, Origin: imports.Origin{Tool: "csv", Path: r.file},
+		Compare: r.m.Compare, Baseline: r.m.Baseline, Factors: r.m.order, Responses: r.responses}
+	for _, g := range r.order {
+		first := time.Duration(math.MaxInt64)
+		for _, f := range g.figures {
+			if len(f.t) > 0 {
+				first = min(first, f.t[0])
+			}
+		}
+		for _, name := range g.names {
+			f := g.figures[name]
+			p := record.Sample{Name: name, Unit: f.unit, Kind: record.Value, Value: f.sum / float64(f.n), Original: f.text}
+			if f.t != nil {
+				p.Original = fmt.Sprintf("mean of %d points", f.n)
+				for i := range f.t {
+					f.t[i] -= first // times of day or offsets: a series begins with its trial
+				}
+				g.trial.Duration = max(g.trial.Duration, f.t[len(f.t)-1])
+				g.trial.Series = append(g.trial.Series, record.Series{Name: name, Unit: f.unit, Kind: record.Gauge, T: f.t, V: f.v})
+			}
+			g.trial.Samples = append(g.trial.Samples, p)
+		}
+		s.Trials = append(s.Trials, g.trial)
+	}
+	return s
+}
+
+// bounded ends a file that is too large, or that has a row without an end: the
+// parser would keep it whole.
+type bounded struct {
+	in    io.Reader
+	file  string
+	total int64
+	row   int64 // bytes since the last line feed
+}
+
+// Read is io.Reader's.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.in.Read(p)
+	b.total += int64(n)
+	for _, c := range p[:n] {
+		if b.row++; c == '\n' {
+			b.row = 0
+		}
+		if b.row > maxRecord {
+			return 0, fmt.Errorf("a line has more than %d bytes; is this a CSV file?", maxRecord)
+		}
+	}
+	if b.total > MaxFile {
+		return 0, fmt.Errorf("the file has more than %d bytes; import it in parts", MaxFile)
+	}
+	return n, err
+}

@@ -1,0 +1,158 @@
+package csv
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"tare/imports"
+	"tare/param"
+	"tare/record"
+	"tare/study"
+)
+
+// MaxMapping bounds a mapping file, in bytes.
+const MaxMapping = 64 << 10
+
+// Roles of columns that are no factors.
+const (
+	roleResponse = "response"
+	roleValue    = "value"
+	roleUnit     = "unit"
+	roleTrial    = "trial"
+	roleBlock    = "block"
+	roleTime     = "time"
+	roleTimeUnit = "time-unit"
+)
+
+func roles() []string {
+	return []string{study.FactorWorkload, roleResponse, roleValue, roleUnit, roleTrial, roleBlock, roleTime, roleTimeUnit}
+}
+
+// Mapping says what the columns of a file are. Columns maps a role, or a factor's
+// name, to a column; Constants gives one text for the whole file instead.
+type Mapping struct {
+	Study     string                   `yaml:"study"`
+	Compare   string                   `yaml:"compare"`
+	Baseline  string                   `yaml:"baseline"`
+	Columns   map[string]string        `yaml:"columns"`
+	Constants map[string]string        `yaml:"constants"`
+	Better    map[string]record.Better `yaml:"better"` // of a response
+	order     []string                 // factors, as they were written
+}
+
+// ParseMapping reads a mapping file. Errors name file and line.
+func ParseMapping(file string, text []byte) (Mapping, error) {
+	var m Mapping
+	if len(text) > MaxMapping {
+		return m, fmt.Errorf("%s: the mapping has %d bytes; write at most %d", file, len(text), MaxMapping)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(&m); err != nil && err != io.EOF { //nolint:errorlint // as the package documents it
+		return m, fmt.Errorf("%s: %s; write study, compare, baseline, columns, constants and better", file, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	var doc struct {
+		Columns yaml.Node `yaml:"columns"`
+	}
+	if err := yaml.Unmarshal(text, &doc); err == nil {
+		for i := 0; i+1 < len(doc.Columns.Content); i += 2 {
+			m.note(doc.Columns.Content[i].Value)
+		}
+	}
+	return m, nil
+}
+
+// note keeps the order of factors.
+func (m *Mapping) note(name string) {
+	if name != study.FactorSandbox && !slices.Contains(roles(), name) && !slices.Contains(m.order, name) {
+		m.order = append(m.order, name)
+	}
+}
+
+// Column adds "ROLE=COLUMN", or "FACTOR=COLUMN".
+func (m *Mapping) Column(pair string) error {
+	k, v, ok := strings.Cut(pair, "=")
+	if !ok || k == "" || v == "" {
+		return fmt.Errorf("%q is no mapping; write ROLE=COLUMN or FACTOR=COLUMN, with one of the roles %s", pair, strings.Join(roles(), ", "))
+	}
+	if m.Columns == nil {
+		m.Columns = map[string]string{}
+	}
+	m.Columns[k] = v
+	m.note(k)
+	return nil
+}
+
+// Constant adds "ROLE=TEXT", or "FACTOR=LEVEL".
+func (m *Mapping) Constant(pair string) error {
+	k, v, ok := strings.Cut(pair, "=")
+	if !ok || k == "" || v == "" {
+		return fmt.Errorf("%q is no constant; write ROLE=TEXT or FACTOR=LEVEL", pair)
+	}
+	if m.Constants == nil {
+		m.Constants = map[string]string{}
+	}
+	m.Constants[k] = v
+	return nil
+}
+
+// Direction adds "RESPONSE=higher", lower or neither.
+func (m *Mapping) Direction(pair string) error {
+	k, v, ok := strings.Cut(pair, "=")
+	if !ok || k == "" {
+		return fmt.Errorf("%q is no direction; write RESPONSE=higher, lower or neither", pair)
+	}
+	if m.Better == nil {
+		m.Better = map[string]record.Better{}
+	}
+	m.Better[k] = record.Better(v)
+	return nil
+}
+
+// check finds what the mapping itself lacks.
+func (m *Mapping) check() error {
+	for _, k := range slices.Sorted(maps.Keys(m.Constants)) {
+		m.note(k)
+		if _, both := m.Columns[k]; both {
+			return fmt.Errorf("%s is a column and a constant; give it once", k)
+		}
+	}
+	for _, f := range m.order {
+		if err := imports.CheckFactor(f); err != nil {
+			return err
+		}
+	}
+	if m.Columns[roleValue] == "" {
+		return fmt.Errorf("no column is the value; write value=COLUMN")
+	}
+	for _, role := range []string{roleResponse, roleUnit} {
+		if m.Columns[role] == "" && m.Constants[role] == "" {
+			return fmt.Errorf("the %s is not said; name its column with %s=COLUMN, or give it for the whole file as a constant", role, role)
+		}
+	}
+	for r, b := range m.Better {
+		if b != record.Higher && b != record.Lower && b != record.Neither {
+			return fmt.Errorf("%s: %q is no direction; write higher, lower or neither", r, b)
+		}
+	}
+	return nil
+}
+
+// find gives every role and factor the number of its column.
+func (m *Mapping) find(file string, header []string) (map[string]int, error) {
+	at := map[string]int{}
+	for _, k := range slices.Sorted(maps.Keys(m.Columns)) {
+		i := slices.Index(header, m.Columns[k])
+		if i < 0 {
+			return nil, fmt.Errorf("%s:1:1: there is no column %q for %s; %s", file, m.Columns[k], k, param.Suggest(m.Columns[k], header))
+		}
+		at[k] = i
+	}
+	return at, nil
+}

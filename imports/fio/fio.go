@@ -1,0 +1,162 @@
+// Package fio reads the JSON that fio prints, as other tools have kept it, all jobs
+// of it (https://fio.readthedocs.io/en/latest/fio_doc.html#json-output).
+//
+// The data path: 1. Jobs are decoded, of a local run or of the clients of a remote
+// one; 2. Merge adds what they did: bytes and I/Os in the time of the longest job, a
+// mean latency weighted by I/Os, percentiles of the summed histogram where
+// the output has one (json+).
+package fio
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"tare/record"
+)
+
+// Ops are fio's directions, in the order of figures.
+func Ops() []string { return []string{"read", "write", "trim"} }
+
+// Latency is one of fio's latency objects, in nanoseconds.
+type Latency struct {
+	Min  float64            `json:"min"`
+	Max  float64            `json:"max"`
+	Mean float64            `json:"mean"`
+	N    float64            `json:"N"`
+	Bins map[string]float64 `json:"bins"`
+}
+
+// Direction is what a job did one way.
+type Direction struct {
+	Bytes   float64 `json:"io_bytes"`
+	KBytes  float64 `json:"io_kbytes"` // KiB, whatever its name
+	IOs     float64 `json:"total_ios"`
+	Runtime float64 `json:"runtime"` // milliseconds
+	Lat     Latency `json:"lat_ns"`
+	CLat    Latency `json:"clat_ns"`
+}
+
+// Job is one of jobs or client_stats.
+type Job struct {
+	Name     string    `json:"jobname"`
+	Hostname string    `json:"hostname"`
+	Read     Direction `json:"read"`
+	Write    Direction `json:"write"`
+	Trim     Direction `json:"trim"`
+}
+
+func (j *Job) direction(op string) *Direction {
+	switch op {
+	case "read":
+		return &j.Read
+	case "write":
+		return &j.Write
+	}
+	return &j.Trim
+}
+
+// Output is what fio printed.
+type Output struct {
+	Version   string `json:"fio version"`
+	Timestamp int64  `json:"timestamp"` // seconds of Unix time
+	Jobs      []Job  `json:"jobs"`
+	Clients   []Job  `json:"client_stats"`
+}
+
+// All are the jobs, without fio's own sum of its clients, which would count twice.
+func (o *Output) All() []Job {
+	return append(slices.Clone(o.Jobs), slices.DeleteFunc(slices.Clone(o.Clients), func(j Job) bool { return j.Name == "All clients" })...)
+}
+
+// Parse reads one output.
+func Parse(text []byte) (Output, error) {
+	var o Output
+	err := json.Unmarshal(text, &o)
+	return o, err
+}
+
+// Figures are what the jobs did together one way, in base units.
+type Figures struct {
+	Rate     float64   // bytes per second
+	IOPS     float64   // per second
+	Mean     float64   // seconds, of the whole latency, weighted by I/Os
+	Max      float64   // seconds
+	P50, P99 float64   // seconds, of the completion latency; NaN where there is no histogram
+	IOs      float64   // count
+	Means    []float64 // of the jobs, seconds: what a tool that sums or averages them has
+}
+
+// Merge adds jobs that ran at once; false when none did anything.
+func Merge(jobs []Job, op string) (Figures, bool) {
+	var f Figures
+	var bytes, weighted, longest float64
+	bins, binned := map[float64]float64{}, 0.0
+	for i := range jobs {
+		d := jobs[i].direction(op)
+		if !(d.IOs > 0) || !(d.Runtime > 0) {
+			continue
+		}
+		b := d.Bytes
+		if b == 0 {
+			b = 1024 * d.KBytes
+		}
+		bytes += b
+		f.IOs += d.IOs
+		longest = max(longest, d.Runtime/1e3)
+		weighted += d.Lat.Mean * 1e-9 * d.IOs
+		f.Max = max(f.Max, d.Lat.Max*1e-9)
+		f.Means = append(f.Means, d.Lat.Mean*1e-9)
+		for at, n := range d.CLat.Bins {
+			if v, err := strconv.ParseFloat(at, 64); err == nil && n > 0 && v >= 0 {
+				bins[v] += n
+				binned += n
+			}
+		}
+	}
+	if f.IOs == 0 || longest == 0 {
+		return f, false
+	}
+	f.Rate, f.IOPS, f.Mean = bytes/longest, f.IOs/longest, weighted/f.IOs
+	f.P50, f.P99 = math.NaN(), math.NaN()
+	if binned > 0 && math.Abs(binned-f.IOs) <= 0.01*f.IOs { // of all jobs: a part of them has other percentiles
+		f.P50, f.P99 = quantile(bins, binned, 0.5), quantile(bins, binned, 0.99)
+	}
+	return f, finite(f.Rate, f.IOPS, f.Mean, f.Max)
+}
+
+func quantile(bins map[float64]float64, total, q float64) float64 {
+	sum, at := 0.0, 0.0
+	for _, at = range slices.Sorted(maps.Keys(bins)) {
+		if sum += bins[at]; sum >= q*total {
+			break
+		}
+	}
+	return at * 1e-9
+}
+
+func finite(vs ...float64) bool {
+	for _, v := range vs {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// Samples are the figures as samples; each direction has its own names.
+func (f Figures) Samples(op string) []record.Sample {
+	out := []record.Sample{
+		{Name: op + "_iops", Unit: record.PerSecond, Kind: record.Value, Value: f.IOPS},
+		{Name: op + "_throughput", Unit: record.BytesPerSecond, Kind: record.Value, Value: f.Rate},
+		{Name: op + "_latency", Unit: record.Second, Kind: record.Value, Value: f.Mean},
+		{Name: op + "_latency_max", Unit: record.Second, Kind: record.Value, Value: f.Max},
+	}
+	if finite(f.P50, f.P99) {
+		out = append(out, record.Sample{Name: op + "_clat_p50", Unit: record.Second, Kind: record.Value, Value: f.P50},
+			record.Sample{Name: op + "_clat_p99", Unit: record.Second, Kind: record.Value, Value: f.P99})
+	}
+	return out
+}

@@ -1,0 +1,305 @@
+// Package imports makes results folders of what other tools measured, so that
+// reports, plots and exports work on old runs.
+//
+// The data path: 1. a folder of this package (csv, pbench, clusterbuster) reads a
+// tool's files, bounded and below the named place only, and makes a Set: trials
+// with their levels, figures in base units and time series; 2. Set.Write lays the
+// trials out as a study: factors, cells, blocks as far as the order is known;
+// 3. the study's text carries a Catalogue of workloads and responses that tare
+// itself does not have; 4. package store keeps all, as it keeps measured trials;
+// 5. a reader of the folder gets the catalogue back with Of.
+//
+// Imported and measured results are never in one folder: Of tells them apart,
+// and what writes to a folder asks it.
+package imports
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"tare/record"
+	"tare/store"
+	"tare/study"
+)
+
+// Bounds on what is imported: far above real runs, far below a full memory.
+const (
+	MaxTrials  = 100_000
+	MaxPoints  = 20_000_000 // of all series
+	maxCells   = 100_000    // of the cross product of levels
+	maxSamples = 10_000     // of one trial
+)
+
+// Codes of warnings that an import leaves in the results.
+const (
+	CodeImported  = "imported"           // what the results are
+	CodeOrder     = "imported-order"     // the order of trials does not tell drift from effect
+	CodeDisagrees = "imported-disagrees" // the tool's own figure is not what its raw data say
+	CodeLeftOut   = "imported-left-out"  // what could not be read
+)
+
+// Origin is where results came from. Version is the tool's, "" unknown; Path is
+// the name that the user gave.
+type Origin struct {
+	Tool    string `json:"tool"`
+	Version string `json:"version,omitempty"`
+	Path    string `json:"path"`
+}
+
+// Trial is one execution as another tool recorded it.
+type Trial struct {
+	Levels   map[string]string // of every factor that it has, workload and sandbox among them
+	Samples  []record.Sample   // in base units, Original as the tool wrote it
+	Series   []record.Series
+	Start    time.Time // zero: unknown
+	Duration time.Duration
+	Block    int             // as the source says; 0: it says nothing
+	Failure  *record.Failure // nil: it went well
+	Warnings []record.Warning
+	Facts    map[string]string
+}
+
+// Set is everything that was read.
+type Set struct {
+	Name, About       string
+	Origin            Origin
+	Compare, Baseline string                       // "" for sandbox, and for its first level
+	Factors           []string                     // in order, without workload and sandbox
+	Responses         map[string][]record.Response // by workload
+	Trials            []Trial                      // in the source's order
+	Host              record.Host                  // what the source says of the machine
+}
+
+// Written says what Write did.
+type Written struct {
+	Trials, Cells, Missing, Series int
+	Warnings                       []record.Warning
+}
+
+// Write makes the results folder. A folder that has results is refused, with an
+// error that wraps fs.ErrExist. version is tare's own.
+func (s *Set) Write(ctx context.Context, dir, version string, now time.Time) (out Written, err error) {
+	if err := s.check(); err != nil {
+		return out, err
+	}
+	text, err := s.text()
+	if err != nil {
+		return out, err
+	}
+	st, err := s.parse(text)
+	if err != nil {
+		return out, err
+	}
+	trials, warnings := s.lay(st)
+	host := s.Host
+	host.Warnings = append(slices.Clone(host.Warnings), warnings...)
+	out.Warnings = warnings
+	if store.Exists(dir) {
+		return out, fmt.Errorf("%s holds results already: %w; imported results have a folder of their own, name a new one", dir, fs.ErrExist)
+	}
+	dir = filepath.Clean(dir)
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // results are meant to be read by others
+		return out, err
+	}
+	// Beside it, so that an import that is stopped leaves no half of a folder.
+	part, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-*")
+	if err != nil {
+		return out, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(part))
+		}
+	}()
+	if err = os.Chmod(part, 0o755); err != nil { //nolint:gosec // as above
+		return out, err
+	}
+	meta := store.Meta{StudySource: st.Source, StudyFile: "study.yaml", Seed: st.Seed, Host: host, TareVersion: version, Started: now}
+	if err = keep(ctx, part, meta, st, trials, &out); err != nil {
+		return out, err
+	}
+	if err = os.Rename(part, dir); err != nil {
+		err = fmt.Errorf("%w; name a folder that is not there", err)
+	}
+	return out, err
+}
+
+// keep stores the trials in a new folder.
+func keep(ctx context.Context, dir string, meta store.Meta, st *study.Study, trials []laid, out *Written) (err error) {
+	db, err := store.Create(dir, meta)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	seen := map[string]bool{}
+	for i := range trials {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		seen[trials[i].trial.Cell.Key()] = true
+		out.Series += len(trials[i].series)
+		if err := db.Append(ctx, &trials[i].trial, record.Evidence{Series: trials[i].series}); err != nil {
+			return err
+		}
+	}
+	var skips []record.Skip
+	for _, stratum := range st.Strata {
+		for _, c := range stratum.Cells {
+			if !seen[c.Key()] {
+				skips = append(skips, record.Skip{Cell: c, Reason: "the imported results have no trial of it"})
+			}
+		}
+	}
+	out.Trials, out.Cells, out.Missing = len(trials), len(seen), len(skips)
+	return db.SetSkips(ctx, skips)
+}
+
+// check refuses what no results folder can hold.
+func (s *Set) check() error {
+	if len(s.Trials) == 0 {
+		return errors.New("there is no trial in it; is this the right file or folder?")
+	}
+	if len(s.Trials) > MaxTrials {
+		return fmt.Errorf("there are %d trials, more than the %d that are read; import it in parts", len(s.Trials), MaxTrials)
+	}
+	points := 0
+	for i := range s.Trials {
+		t := &s.Trials[i]
+		if len(t.Samples) > maxSamples {
+			return fmt.Errorf("a trial has %d figures, more than the %d that are read", len(t.Samples), maxSamples)
+		}
+		for _, p := range t.Samples {
+			if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) {
+				return fmt.Errorf("%s of a trial is not a number", p.Name)
+			}
+		}
+		for j := range t.Series {
+			points += len(t.Series[j].T)
+		}
+	}
+	if points > MaxPoints {
+		return fmt.Errorf("the time series have %d points, more than the %d that are read; import it in parts", points, MaxPoints)
+	}
+	return nil
+}
+
+// laid is a trial that has its place in the study.
+type laid struct {
+	trial  record.Trial
+	series []record.Series
+}
+
+// lay gives every trial its cell, block and place in the order of execution.
+func (s *Set) lay(st *study.Study) ([]laid, []record.Warning) {
+	order := make([]int, len(s.Trials))
+	timed := true
+	for i := range order {
+		order[i] = i
+		timed = timed && !s.Trials[i].Start.IsZero()
+	}
+	if timed {
+		slices.SortStableFunc(order, func(a, b int) int { return s.Trials[a].Start.Compare(s.Trials[b].Start) })
+	}
+	cells := cellsOf(st)
+	count := map[string]int{}
+	said := true // every trial names its block
+	out := make([]laid, 0, len(order))
+	for n, i := range order {
+		t := &s.Trials[i]
+		cell := cells[identity(t.Levels)]
+		key := cell.Key()
+		count[key]++
+		said = said && t.Block > 0
+		l := laid{series: t.Series, trial: record.Trial{
+			Seq: n + 1, Block: t.Block, Attempt: 1, Cell: cell, Status: record.OK, Failure: t.Failure,
+			Start: t.Start, Duration: t.Duration, Samples: t.Samples, Warnings: t.Warnings, Facts: facts(s.Origin, t.Facts),
+		}}
+		if t.Failure != nil {
+			l.trial.Status = record.Failed
+		}
+		if t.Block == 0 {
+			l.trial.Block = count[key]
+		}
+		out = append(out, l)
+	}
+	word := "imported from " + s.Origin.Tool
+	if s.Origin.Version != "" {
+		word += " " + s.Origin.Version
+	}
+	warnings := []record.Warning{{Code: CodeImported, Text: word + " (" + s.Origin.Path + "), not measured by tare: warm-up, steady state and the tool's own cost are as that tool had them"}}
+	switch why := s.order(st, out, said, timed); why {
+	case "":
+	default:
+		warnings = append(warnings, record.Warning{Code: CodeOrder, Text: why + ": what changed in the machine between them cannot be told from the effect of " + st.Compare + ", and no interval here holds it"})
+	}
+	return out, warnings
+}
+
+// order says why the blocks are not ones, "" when they are: what is compared was
+// measured in turns.
+func (s *Set) order(st *study.Study, trials []laid, said, timed bool) string {
+	switch {
+	case said:
+		return ""
+	case !timed:
+		return "the source does not say in which order the trials ran, so trials are paired by number"
+	}
+	stratum := map[string]int{}
+	for i := range st.Strata {
+		for _, c := range st.Strata[i].Cells {
+			stratum[c.Key()] = i
+		}
+	}
+	type span struct{ first, last time.Time }
+	spans := map[[2]int]*span{}
+	top := 0
+	for i := range trials {
+		t := &trials[i].trial
+		k := [2]int{stratum[t.Cell.Key()], t.Block}
+		top = max(top, t.Block)
+		if spans[k] == nil {
+			spans[k] = &span{t.Start, t.Start}
+		}
+		if t.Start.After(spans[k].last) {
+			spans[k].last = t.Start
+		}
+	}
+	if top < 2 {
+		return "each cell was measured once"
+	}
+	for k, a := range spans {
+		if b := spans[[2]int{k[0], k[1] + 1}]; b != nil && !a.last.Before(b.first) {
+			return "the levels of " + st.Compare + " were measured one after the other, not in turns"
+		}
+	}
+	return ""
+}
+
+func facts(o Origin, more map[string]string) map[string]string {
+	out := map[string]string{"imported.tool": o.Tool, "imported.path": o.Path}
+	if o.Version != "" {
+		out["imported.version"] = o.Version
+	}
+	for k, v := range more {
+		out[k] = v
+	}
+	return out
+}
+
+// Disagrees is the warning that a tool's own figure is not what its raw data say,
+// or ok when they agree within tolerance, a relative difference.
+func Disagrees(what string, own, raw, tolerance float64) (w record.Warning, ok bool) {
+	if math.Abs(own-raw) <= tolerance*max(math.Abs(own), math.Abs(raw)) {
+		return w, true
+	}
+	return record.Warning{Code: CodeDisagrees, Text: fmt.Sprintf("%s: the tool's own summary says %s, its raw data say %s; the raw data are used",
+		what, strconv.FormatFloat(own, 'g', 6, 64), strconv.FormatFloat(raw, 'g', 6, 64))}, false
+}

@@ -1,0 +1,90 @@
+package imports
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/record"
+	"tare/study"
+)
+
+// Shallow refuses JSON that is nested deeper than it can be in good faith, before a
+// decoder walks into it.
+func Shallow(text []byte, most int) error {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > most {
+				return fmt.Errorf("the JSON is nested deeper than %d levels", most)
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return nil
+}
+
+// Clean makes one short line of a text that a tool wrote, fit for a level or a
+// message.
+func Clean(text string) string {
+	text = strings.ToValidUTF8(text, "?")
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == 0xfffd {
+			return ' '
+		}
+		return r
+	}, text)
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > 200 {
+		text = strings.TrimSpace(strings.ToValidUTF8(text[:200], ""))
+	}
+	return text
+}
+
+// Describe finishes a set whose figures speak for themselves: the responses of each
+// workload from its samples, the direction from the unit, and the factors in order
+// of names. A level that one trial of a workload has and another lacks is "none".
+func Describe(s *Set) {
+	known := map[string]bool{}
+	has := map[string]map[string]bool{}
+	for i := range s.Trials {
+		t := &s.Trials[i]
+		w := t.Levels[study.FactorWorkload]
+		if has[w] == nil {
+			has[w] = map[string]bool{}
+		}
+		for f := range t.Levels {
+			has[w][f] = true
+			if f != study.FactorWorkload && f != study.FactorSandbox && !slices.Contains(s.Factors, f) {
+				s.Factors = append(s.Factors, f)
+			}
+		}
+		for _, p := range t.Samples {
+			if p.Labels != "" || known[w+"\x00"+p.Name] {
+				continue
+			}
+			known[w+"\x00"+p.Name] = true
+			better := Better(p.Unit)
+			if strings.HasSuffix(p.Name, "_max") { // one event, whose ratio tells little
+				better = record.Neither
+			}
+			s.Responses[w] = append(s.Responses[w], record.Response{Name: p.Name, Unit: p.Unit, Better: better})
+		}
+	}
+	slices.Sort(s.Factors)
+	for i := range s.Trials {
+		l := s.Trials[i].Levels
+		for f := range has[l[study.FactorWorkload]] {
+			if l[f] == "" {
+				l[f] = "none"
+			}
+		}
+	}
+}

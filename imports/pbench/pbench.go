@@ -1,0 +1,347 @@
+// Package pbench reads unpacked result trees of Pbench's agent
+// (https://github.com/distributed-system-analysis/pbench):
+//
+//	metadata.log                         the run: configuration, controller, iterations
+//	N-NAME/result.json                   an iteration, with the tool's own means
+//	N-NAME/sampleM/result.json           a sample: parameters, throughput, latency
+//	N-NAME/sampleM/client::*_output.txt  what uperf printed
+//	N-NAME/sampleM/fio-result.txt        what fio printed
+//	N-NAME/sampleM/tools-GROUP/HOST/TOOL/csv/*.csv
+//
+// The data path: 1. a tree, or a folder of trees, is walked in a fixed shape and
+// never left; 2. each sample of an iteration is a trial, and its parameters are
+// levels; 3. figures are computed from what the benchmark printed, else from the
+// streams' time series; 4. the tool's own figures, of the sample and of the
+// iteration, are checked against them, and a disagreement is a warning with both;
+// 5. mpstat and pidstat become series; 6. the trials are an imports.Set.
+package pbench
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/imports"
+	"tare/record"
+	"tare/study"
+)
+
+// Bounds on what is read.
+const (
+	MaxTree     = 4 << 30 // bytes of all files that are read of a tree
+	maxFile     = 128 << 20
+	maxMetadata = 4 << 20
+	maxDepth    = 32
+)
+
+// Tree is one folder that the user named. Sandbox is the level that was given with
+// it, "" for the configuration's name in metadata.log.
+type Tree struct{ Dir, Sandbox string }
+
+var (
+	iterationName = regexp.MustCompile(`^\d+-.+`)
+	failedName    = regexp.MustCompile(`-fail\d*$`)
+	sampleName    = regexp.MustCompile(`^sample(\d+)$`)
+)
+
+// reader is a tree while it is read.
+type reader struct {
+	f       *imports.Folder
+	set     *imports.Set
+	sandbox string
+	meta    metadata
+	points  int
+}
+
+// Read makes a Set of trees.
+func Read(trees []Tree) (*imports.Set, error) {
+	s := &imports.Set{Name: "pbench", Responses: map[string][]record.Response{}, Origin: imports.Origin{Tool: "pbench"}}
+	var names []string
+	for _, t := range trees {
+		if err := tree(s, t); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Dir, err)
+		}
+		names = append(names, filepath.Base(filepath.Clean(t.Dir)))
+	}
+	s.Origin.Path = imports.Clean(strings.Join(names, ", "))
+	s.About = "Imported from Pbench: " + s.Origin.Path
+	imports.Describe(s)
+	return s, nil
+}
+
+// tree reads one run, or every run in a folder.
+func tree(s *imports.Set, t Tree) error {
+	f, err := imports.OpenFolder(t.Dir, MaxTree)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	before := len(s.Trials)
+	r := &reader{f: f, set: s, sandbox: t.Sandbox}
+	if err := r.run("."); err != nil {
+		return err
+	}
+	if len(s.Trials) == before {
+		_, dirs, err := f.List(".")
+		if err != nil {
+			return err
+		}
+		for _, d := range dirs {
+			if err := r.run(d); err != nil {
+				return err
+			}
+		}
+	}
+	if len(s.Trials) == before {
+		return errors.New("there is no iteration with samples (1-NAME/sample1) in it; give an unpacked Pbench result")
+	}
+	return nil
+}
+
+// run reads the iterations of one run.
+func (r *reader) run(dir string) error {
+	text, err := r.f.Read(path.Join(dir, "metadata.log"), maxMetadata)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	r.meta = parseMetadata(text)
+	for _, where := range []string{dir, path.Join(dir, "iterations")} {
+		_, dirs, err := r.f.List(where)
+		if err != nil {
+			return err
+		}
+		slices.SortStableFunc(dirs, func(a, b string) int { return number(a) - number(b) })
+		for _, d := range dirs {
+			if !iterationName.MatchString(d) {
+				continue
+			}
+			if failedName.MatchString(d) {
+				r.set.Host.Warnings = append(r.set.Host.Warnings, record.Warning{Code: imports.CodeLeftOut, Text: imports.Clean(d) + ": Pbench itself set this attempt aside; it is not imported"})
+				continue
+			}
+			if err := r.iteration(path.Join(where, d), d); err != nil {
+				return fmt.Errorf("%s: %w", path.Join(where, d), err)
+			}
+		}
+	}
+	return nil
+}
+
+func number(name string) int {
+	head, _, _ := strings.Cut(name, "-")
+	n, err := strconv.Atoi(strings.TrimPrefix(head, "sample"))
+	if err != nil {
+		return 1 << 30
+	}
+	return n
+}
+
+// iteration reads the samples of a cell, and checks the tool's mean of them.
+func (r *reader) iteration(dir, name string) error {
+	_, dirs, err := r.f.List(dir)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(dirs, func(a, b string) int { return number(a) - number(b) })
+	first := len(r.set.Trials)
+	for _, d := range dirs {
+		if !sampleName.MatchString(d) {
+			continue
+		}
+		if len(r.set.Trials) >= imports.MaxTrials {
+			return fmt.Errorf("there are more than %d samples; import it in parts", imports.MaxTrials)
+		}
+		t, err := r.sample(path.Join(dir, d), name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", d, err)
+		}
+		t.Facts["imported.iteration"], t.Facts["imported.sample"] = imports.Clean(name), strings.TrimPrefix(d, "sample")
+		r.set.Trials = append(r.set.Trials, t)
+	}
+	trials := r.set.Trials[first:]
+	if len(trials) == 0 {
+		return nil
+	}
+	own, err := r.result(path.Join(dir, "result.json"))
+	if err != nil || own == nil {
+		return err
+	}
+	for _, m := range own.metrics() {
+		all := m.aggregate()
+		if all == nil || all.Mean == nil {
+			continue
+		}
+		sum, n := 0.0, 0
+		for i := range trials {
+			for _, p := range trials[i].Samples {
+				if p.Name == m.name && p.Labels == "" {
+					sum, n = sum+p.Value, n+1
+				}
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		// Two per cent: the tool keeps four digits, and trims its series otherwise.
+		if w, ok := imports.Disagrees(fmt.Sprintf("%s of iteration %s, mean of %d samples, %s", m.name, imports.Clean(name), n, m.unit), *all.Mean*m.scale, sum/float64(n), 0.02); !ok {
+			trials[len(trials)-1].Warnings = append(trials[len(trials)-1].Warnings, w)
+		}
+	}
+	return nil
+}
+
+// result reads a result.json; nil where there is none.
+func (r *reader) result(name string) (*result, error) {
+	text, err := r.f.Read(name, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return parseResult(text)
+}
+
+func parseResult(text []byte) (*result, error) {
+	if err := imports.Shallow(text, maxDepth); err != nil {
+		return nil, err
+	}
+	out := new(result)
+	if err := json.Unmarshal(text, out); err != nil {
+		return nil, fmt.Errorf("result.json: %w", err)
+	}
+	return out, nil
+}
+
+// sample reads one trial.
+func (r *reader) sample(dir, iteration string) (imports.Trial, error) {
+	t := imports.Trial{Levels: map[string]string{}, Facts: map[string]string{}}
+	res, err := r.result(path.Join(dir, "result.json"))
+	if err != nil {
+		return t, err
+	}
+	if res == nil {
+		res = new(result)
+	}
+	params := r.meta.iteration(iteration)
+	if b := res.Parameters["benchmark"]; len(b) > 0 {
+		for k, v := range b[0] {
+			switch v.(type) {
+			case string, float64, bool:
+				params[k] = text(v)
+			}
+		}
+	}
+	r.levels(&t, params)
+	res.span(&t)
+	if err := r.figures(&t, dir, res, params); err != nil {
+		return t, err
+	}
+	if len(t.Samples) == 0 {
+		t.Failure = &record.Failure{Phase: "run", Kind: "other", Reason: "the sample has no figure that can be read"}
+	}
+	return t, r.tools(&t, dir)
+}
+
+// kept are the parameters that are factors; others are facts.
+func kept() []string {
+	return []string{"protocol", "test_type", "message_size_bytes", "instances", "bs", "rw", "iodepth", "numjobs", "direct", "ioengine", "sync"}
+}
+
+func (r *reader) levels(t *imports.Trial, params map[string]string) {
+	w := imports.Name(params["benchmark_name"])
+	if params["benchmark_name"] == "" {
+		if w = imports.Name(r.meta.get("pbench", "script")); r.meta.get("pbench", "script") == "" {
+			w = "pbench"
+		}
+	}
+	t.Levels[study.FactorWorkload] = w
+	switch {
+	case r.sandbox != "":
+		t.Levels[study.FactorSandbox] = r.sandbox
+	case r.meta.get("pbench", "config") != "":
+		t.Levels[study.FactorSandbox] = imports.Name(r.meta.get("pbench", "config"))
+	}
+	for k, v := range params {
+		switch {
+		case v == "" || imports.CheckFactor(k) != nil:
+		case slices.Contains(kept(), k):
+			t.Levels[k] = v
+		case k != "uid" && k != "iteration_name" && k != "iteration_number":
+			t.Facts["imported."+k] = v
+		}
+	}
+	for fact, v := range map[string]string{"imported.controller": r.meta.get("run", "controller"), "imported.start_run": r.meta.get("run", "start_run"),
+		"imported.agent": r.meta.get("pbench", "rpm-version"), "imported.config": r.meta.get("pbench", "config")} {
+		if v != "" {
+			t.Facts[fact] = v
+		}
+	}
+	if r.set.Host.Hostname == "" {
+		r.set.Host.Hostname = r.meta.get("run", "controller")
+		r.set.Origin.Version = r.meta.get("pbench", "rpm-version")
+	}
+}
+
+// text is a parameter's value; a list of equal ones, one for each client, is one.
+func text(v any) string {
+	s := imports.Clean(fmt.Sprint(v))
+	if f, ok := v.(float64); ok {
+		s = strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	parts := strings.Split(s, ",")
+	for _, p := range parts[1:] {
+		if p != parts[0] {
+			return s
+		}
+	}
+	return parts[0]
+}
+
+// metadata is a metadata.log: sections of key = value.
+type metadata map[string]map[string]string
+
+func parseMetadata(text []byte) metadata {
+	m, section := metadata{}, ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if s, ok := strings.CutPrefix(line, "["); ok && strings.HasSuffix(s, "]") {
+			section = strings.TrimSuffix(s, "]")
+			continue
+		}
+		if k, v, ok := strings.Cut(line, "="); ok && section != "" && !strings.HasPrefix(line, "#") {
+			if m[section] == nil {
+				m[section] = map[string]string{}
+			}
+			m[section][strings.TrimSpace(k)] = imports.Clean(v)
+		}
+	}
+	return m
+}
+
+func (m metadata) get(section, key string) string { return m[section][key] }
+
+// iteration is what the metadata says of one, in a map of its own.
+func (m metadata) iteration(name string) map[string]string {
+	out := map[string]string{}
+	for k, v := range m["iterations/"+name] {
+		out[k] = v
+	}
+	return out
+}
+
+// moment is a time in milliseconds of Unix time; zero where it is an offset, as in
+// fio's logs.
+func moment(ms float64) time.Time {
+	if ms < 1e12 || ms > 4e12 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(ms)).UTC()
+}

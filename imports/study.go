@@ -1,0 +1,254 @@
+package imports
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"tare/param"
+	"tare/record"
+	"tare/study"
+)
+
+// carried is the name, in the section files of a study, of what it was imported
+// with. No file of a study has it: a path has no such word.
+const carried = "tare:imported"
+
+// Catalogue is what a study of imported results is made of, as its text carries it.
+type Catalogue struct {
+	Origin    Origin              `json:"origin"`
+	Workloads map[string]workload `json:"workloads"`
+	Sandboxes []string            `json:"sandboxes"`
+}
+
+type workload struct {
+	Params    []string          `json:"params,omitempty"`
+	Responses []record.Response `json:"responses"`
+}
+
+// unknown is the level of the sandbox where the source does not say one.
+const unknown = "unknown"
+
+var (
+	workloadName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$`)
+	factorName   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,62}$`)
+	studyName    = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+)
+
+// reserved are names that a study file reads otherwise.
+func reserved() []string {
+	return []string{"kind", "responses", "every", "share", study.FactorCounting}
+}
+
+// Name makes a study's name of any text.
+func Name(text string) string {
+	n := strings.Trim(studyName.ReplaceAllString(text, "-"), "-_")
+	if len(n) > 63 {
+		n = n[:63]
+	}
+	if n == "" {
+		return "imported"
+	}
+	return n
+}
+
+// CheckFactor says why a word cannot name a factor.
+func CheckFactor(name string) error {
+	if !factorName.MatchString(name) || slices.Contains(reserved(), name) {
+		return fmt.Errorf("%q cannot name a factor; use letters, digits, -, _ and ., at most 63, and none of %s", name, strings.Join(reserved(), ", "))
+	}
+	return nil
+}
+
+// text makes the study file.
+func (s *Set) text() ([]byte, error) {
+	levels := map[string][]string{}
+	cat := Catalogue{Origin: s.Origin, Workloads: map[string]workload{}}
+	params := map[string]map[string]bool{}
+	names := append([]string{study.FactorSandbox}, s.Factors...)
+	for _, f := range s.Factors {
+		if err := CheckFactor(f); err != nil {
+			return nil, err
+		}
+	}
+	for i := range s.Trials {
+		l := s.Trials[i].Levels
+		if l[study.FactorSandbox] == "" {
+			l[study.FactorSandbox] = unknown
+		}
+		w := l[study.FactorWorkload]
+		if !workloadName.MatchString(w) || len(w) > 63 || w == study.SentinelLabel {
+			return nil, fmt.Errorf("%q is not a name for a workload; use letters, digits, - and _, at most 63", w)
+		}
+		if params[w] == nil {
+			params[w] = map[string]bool{}
+		}
+		for f, v := range l {
+			switch {
+			case f == study.FactorWorkload:
+				continue
+			case v == "" || len(v) > 512 || v != strings.TrimSpace(v) || strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd }):
+				return nil, fmt.Errorf("%q is not a level of %s; write text of at most 512 bytes on one line", v, f)
+			case f == study.FactorSandbox && (v == study.KindOCI || len(v) > 63):
+				return nil, fmt.Errorf("%q is not a name for a sandbox; name it otherwise", v)
+			case !slices.Contains(levels[f], v):
+				levels[f] = append(levels[f], v)
+			}
+			if !slices.Contains(tareFactors(), f) {
+				params[w][f] = true
+			}
+		}
+	}
+	cells := 1
+	factors := &yaml.Node{Kind: yaml.MappingNode}
+	for _, f := range names {
+		if cells *= max(1, len(levels[f])); cells > maxCells {
+			return nil, fmt.Errorf("the levels make more than %d cells; leave factors out, or import it in parts", maxCells)
+		}
+		if len(levels[f]) > 0 {
+			factors.Content = append(factors.Content, word(f), words(levels[f]))
+		}
+	}
+	works := &yaml.Node{Kind: yaml.MappingNode}
+	for _, w := range slices.Sorted(maps.Keys(params)) {
+		info := workload{Params: slices.Sorted(maps.Keys(params[w])), Responses: s.Responses[w]}
+		if len(info.Responses) == 0 {
+			return nil, fmt.Errorf("the workload %s has no figures", w)
+		}
+		cat.Workloads[w] = info
+		works.Content = append(works.Content, word(w), &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{word("kind"), word(w)}})
+	}
+	cat.Sandboxes = levels[study.FactorSandbox]
+	compare, baseline := s.Compare, s.Baseline
+	if compare == "" {
+		compare = study.FactorSandbox
+	}
+	if len(levels[compare]) == 0 {
+		return nil, fmt.Errorf("there is no factor %q to compare; %s", compare, param.Suggest(compare, slices.Sorted(maps.Keys(levels))))
+	}
+	if baseline == "" {
+		baseline = levels[compare][0]
+	} else if !slices.Contains(levels[compare], baseline) {
+		return nil, fmt.Errorf("the baseline %q is no level of %s; %s", baseline, compare, param.Suggest(baseline, levels[compare]))
+	}
+	carry, err := json.Marshal(cat)
+	if err != nil {
+		return nil, err
+	}
+	root := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
+		word("study"), word(Name(s.Name)), word("about"), word(strings.ToValidUTF8(s.About, "?")),
+		word("compare"), word(compare), word("baseline"), word(baseline),
+		word("factors"), factors, word("workloads"), works,
+		word("stop"), {Kind: yaml.MappingNode, Content: []*yaml.Node{word("fixed"), {Kind: yaml.ScalarNode, Value: fmt.Sprint(s.most())}}},
+		word("sentinel"), word("off"), word("calls"), word("off"),
+		word("files"), {Kind: yaml.MappingNode, Content: []*yaml.Node{word(carried), word(string(carry))}},
+	}}
+	return yaml.Marshal(root)
+}
+
+// tareFactors are factors that need no parameter of a workload.
+func tareFactors() []string {
+	out := []string{study.FactorSandbox, study.FactorWorkload}
+	return append(out, param.Names(study.Factors())...)
+}
+
+// most is the number of trials of the cell with the most.
+func (s *Set) most() int {
+	n, most := map[string]int{}, 1
+	for i := range s.Trials {
+		k := identity(s.Trials[i].Levels)
+		n[k]++
+		most = max(most, n[k], s.Trials[i].Block)
+	}
+	return min(most, 100_000)
+}
+
+// word is a scalar that YAML cannot take for a number or a truth value.
+func word(text string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: text, Style: yaml.DoubleQuotedStyle}
+}
+
+func words(list []string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+	for _, t := range list {
+		n.Content = append(n.Content, word(t))
+	}
+	return n
+}
+
+// parse reads the text back, and sees that each trial has its cell.
+func (s *Set) parse(text []byte) (*study.Study, error) {
+	cat, ok := Of(text)
+	if !ok {
+		return nil, errors.New("the imported study cannot be kept: there are too many levels and responses; leave some out")
+	}
+	st, err := study.Parse("study.yaml", text, cat.Study(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("what was read makes no study: %w", err)
+	}
+	cells := cellsOf(st)
+	for i := range s.Trials {
+		if _, ok := cells[identity(s.Trials[i].Levels)]; !ok {
+			return nil, fmt.Errorf("the trial %s does not fit the factors: name the same factors for every trial of a workload", strings.ReplaceAll(identity(s.Trials[i].Levels), ",", ", "))
+		}
+	}
+	return st, nil
+}
+
+func cellsOf(st *study.Study) map[string]record.Cell {
+	out := map[string]record.Cell{}
+	for i := range st.Strata {
+		for _, c := range st.Strata[i].Cells {
+			levels := make(map[string]string, len(c))
+			for _, l := range c {
+				levels[l.Factor] = l.Value
+			}
+			out[identity(levels)] = c
+		}
+	}
+	return out
+}
+
+// identity is a text that is equal for equal levels.
+func identity(levels map[string]string) string {
+	c := make(record.Cell, 0, len(levels))
+	for _, f := range slices.Sorted(maps.Keys(levels)) {
+		c = append(c, record.Level{Factor: f, Value: levels[f]})
+	}
+	return c.Key()
+}
+
+// Of returns what a study's text carries of an import; false when its results are
+// measured, or are to be.
+func Of(text []byte) (Catalogue, bool) {
+	var doc struct {
+		Files map[string]string `yaml:"files"`
+	}
+	var cat Catalogue
+	if len(text) > 1<<20 || yaml.Unmarshal(text, &doc) != nil || doc.Files[carried] == "" || len(doc.Files[carried]) > study.MaxFile {
+		return cat, false
+	}
+	return cat, json.Unmarshal([]byte(doc.Files[carried]), &cat) == nil
+}
+
+// Study is the catalogue that reads the study again.
+func (c Catalogue) Study() study.Catalogue {
+	out := study.Catalogue{Workloads: map[string]study.WorkloadInfo{}, Sandboxes: map[string][]param.Param{}}
+	for name, w := range c.Workloads {
+		info := study.WorkloadInfo{Responses: func(param.Values) []record.Response { return w.Responses }, Ends: 2}
+		for _, p := range w.Params {
+			info.Params = append(info.Params, param.Param{Name: p, Type: param.String, Help: "of the imported results"})
+		}
+		out.Workloads[name] = info
+	}
+	for _, name := range c.Sandboxes {
+		out.Sandboxes[name] = nil
+	}
+	return out
+}
