@@ -70,8 +70,7 @@ func CheckFactor(name string) error {
 func (s *Set) text() ([]byte, error) {
 	levels := map[string][]string{}
 	cat := Catalogue{Origin: s.Origin, Workloads: map[string]workload{}}
-	params := map[string]map[string]bool{}
-	names := append([]string{study.FactorSandbox}, s.Factors...)
+	params := map[string]map[string][]string{} // of a workload: its own factors and their levels
 	for _, f := range s.Factors {
 		if err := CheckFactor(f); err != nil {
 			return nil, err
@@ -87,7 +86,7 @@ func (s *Set) text() ([]byte, error) {
 			return nil, fmt.Errorf("%q is not a name for a workload; use letters, digits, - and _, at most 63", w)
 		}
 		if params[w] == nil {
-			params[w] = map[string]bool{}
+			params[w] = map[string][]string{}
 		}
 		for f, v := range l {
 			switch {
@@ -97,32 +96,39 @@ func (s *Set) text() ([]byte, error) {
 				return nil, fmt.Errorf("%q is not a level of %s; write text of at most 512 bytes on one line", v, f)
 			case f == study.FactorSandbox && (v == study.KindOCI || len(v) > 63):
 				return nil, fmt.Errorf("%q is not a name for a sandbox; name it otherwise", v)
-			case !slices.Contains(levels[f], v):
+			}
+			if !slices.Contains(levels[f], v) {
 				levels[f] = append(levels[f], v)
 			}
-			if !slices.Contains(tareFactors(), f) {
-				params[w][f] = true
+			if !slices.Contains(tareFactors(), f) && !slices.Contains(params[w][f], v) {
+				params[w][f] = append(params[w][f], v)
 			}
 		}
 	}
-	cells := 1
 	factors := &yaml.Node{Kind: yaml.MappingNode}
-	for _, f := range names {
-		if cells *= max(1, len(levels[f])); cells > maxCells {
-			return nil, fmt.Errorf("the levels make more than %d cells; leave factors out, or import it in parts", maxCells)
-		}
+	for _, f := range tareFactors() {
 		if len(levels[f]) > 0 {
 			factors.Content = append(factors.Content, word(f), words(levels[f]))
 		}
 	}
 	works := &yaml.Node{Kind: yaml.MappingNode}
 	for _, w := range slices.Sorted(maps.Keys(params)) {
-		info := workload{Params: slices.Sorted(maps.Keys(params[w])), Responses: s.Responses[w]}
+		info, cells := workload{Responses: s.Responses[w]}, max(1, len(levels[study.FactorSandbox]))
 		if len(info.Responses) == 0 {
 			return nil, fmt.Errorf("the workload %s has no figures", w)
 		}
+		body := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{word("kind"), word(w)}}
+		for _, f := range s.Factors {
+			if own := params[w][f]; len(own) > 0 { // its own levels: another workload may have others
+				info.Params = append(info.Params, f)
+				body.Content = append(body.Content, word(f), words(own))
+				if cells *= len(own); cells > maxCells {
+					return nil, fmt.Errorf("the levels of %s make more than %d cells; leave factors out, or import it in parts", w, maxCells)
+				}
+			}
+		}
 		cat.Workloads[w] = info
-		works.Content = append(works.Content, word(w), &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{word("kind"), word(w)}})
+		works.Content = append(works.Content, word(w), body)
 	}
 	cat.Sandboxes = levels[study.FactorSandbox]
 	compare, baseline := s.Compare, s.Baseline

@@ -228,7 +228,7 @@ func (a *app) keep(ctx context.Context, set *imports.Set, err error, dir string)
 	for i := range set.Trials {
 		doubts += len(set.Trials[i].Warnings)
 	}
-	fmt.Fprintf(a.stdout, "imported from %s: %s of %s, %s\n", set.Origin.Tool, words.Count(done.Trials, "trial"), words.Count(done.Cells, "cell"), words.Count(done.Series, "time series"))
+	fmt.Fprintf(a.stdout, "imported from %s: %s of %s, %s\n", set.Origin.Tool, words.Count(done.Trials, "trial"), words.Count(done.Cells, "cell"), fmt.Sprint(done.Series)+" time series")
 	if done.Missing > 0 {
 		fmt.Fprintf(a.stdout, "%s of the levels' product %s no trial\n", words.Count(done.Missing, "cell"), has(done.Missing))
 	}

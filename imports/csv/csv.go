@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -274,7 +275,7 @@ func (r *reader) point(f *figure, v float64) error {
 
 // set finishes the trials.
 func (r *reader) set() *imports.Set {
-	s := &imports.Set{Name: r.m.Study, About: "Imported from " + r.file, Origin: imports.Origin{Tool: "csv", Path: r.file},
+	s := &imports.Set{Name: r.m.Study, About: "Imported from " + filepath.Base(r.file), Origin: imports.Origin{Tool: "csv", Path: filepath.Base(r.file)},
 		Compare: r.m.Compare, Baseline: r.m.Baseline, Factors: r.m.order, Responses: r.responses}
 	for _, g := range r.order {
 		first := time.Duration(math.MaxInt64)

@@ -252,7 +252,7 @@ func (r *reader) sample(dir, iteration string) (imports.Trial, error) {
 
 // kept are the parameters that are factors; others are facts.
 func kept() []string {
-	return []string{"protocol", "test_type", "message_size_bytes", "instances", "bs", "rw", "iodepth", "numjobs", "direct", "ioengine", "sync"}
+	return []string{"protocol", "message_size_bytes", "instances", "bs", "rw", "iodepth", "numjobs", "direct", "ioengine", "sync"}
 }
 
 func (r *reader) levels(t *imports.Trial, params map[string]string) {
@@ -261,6 +261,9 @@ func (r *reader) levels(t *imports.Trial, params map[string]string) {
 		if w = imports.Name(r.meta.get("pbench", "script")); r.meta.get("pbench", "script") == "" {
 			w = "pbench"
 		}
+	}
+	if kind := params["test_type"]; kind != "" { // each has figures of its own: uperf-rr, uperf-stream
+		w = imports.Name(w + "-" + kind)
 	}
 	t.Levels[study.FactorWorkload] = w
 	switch {

@@ -255,6 +255,14 @@ func hostLines(hosts []record.Host) []string {
 	var out []string
 	seen := make(map[string]bool)
 	for _, h := range hosts {
+		if h.CPUModel == "" && h.Cores == 0 && h.MemoryBytes == 0 { // imported results do not say
+			h.Hostname = strings.TrimSpace(h.Hostname + " (what it is, is not known)")
+			if line := "host " + h.Hostname; !seen[line] {
+				seen[line] = true
+				out = append(out, line)
+			}
+			continue
+		}
 		s := "host " + h.Hostname + ": " + h.CPUModel
 		for _, part := range []struct{ name, value string }{
 			{"", words.Count(h.Cores, "core")}, {"", words.Value(float64(h.MemoryBytes), record.Byte)}, {"", h.OS}, {"Linux", h.Kernel}, {"cgroups", h.Cgroups},

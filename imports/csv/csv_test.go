@@ -1,0 +1,170 @@
+package csv
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/record"
+	"tare/store"
+)
+
+func long() Mapping {
+	m := Mapping{}
+	for _, p := range []string{"sandbox=rt", "threads=th", "response=metric", "value=v", "unit=u", "trial=run"} {
+		if err := m.Column(p); err != nil {
+			panic(err)
+		}
+	}
+	return m
+}
+
+const head = "rt,th,metric,v,u,run\n"
+
+func TestRead(t *testing.T) {
+	set, err := Read("old.csv", strings.NewReader(head+"runc,1,lat,2.5,ms,1\nrunc,1,tput,8,Gbit/s,1\nkata,1,lat,5,ms,1\n"), long())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(set.Trials) != 2 {
+		t.Fatalf("%d trials", len(set.Trials))
+	}
+	p := set.Trials[0].Samples
+	if p[0].Value != 0.0025 || p[0].Unit != record.Second || p[0].Original != "2.5 ms" || p[1].Value != 1e9 || p[1].Unit != record.BytesPerSecond {
+		t.Errorf("%+v", p)
+	}
+	if b := set.Responses["imported"]; b[0].Better != record.Lower || b[1].Better != record.Higher {
+		t.Errorf("%+v", b)
+	}
+}
+
+func TestReadTimeSeries(t *testing.T) {
+	m := long()
+	if err := m.Column("time=t"); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Constant("time-unit=ms"); err != nil {
+		t.Fatal(err)
+	}
+	set, err := Read("x.csv", strings.NewReader("rt,th,metric,v,u,run,t\nrunc,1,tput,10,1/s,1,5000\nrunc,1,tput,20,1/s,1,6000\n"), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := set.Trials[0]
+	if x.Samples[0].Value != 15 || len(x.Series) != 1 || x.Series[0].T[1] != time.Second || x.Series[0].V[1] != 20 {
+		t.Errorf("%+v", x)
+	}
+}
+
+// TestReadErrors: each mistake has its place.
+func TestReadErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                    "f.csv:1:1: the file is empty",
+		head:                                  "f.csv:2:1: there is no row",
+		"rt,th,metric,v,u\n":                  `f.csv:1:1: there is no column "run"`,
+		head + "runc,1,lat,fast,ms,1\n":       `f.csv:2:12: "fast" is no number`,
+		head + "runc,1,lat,NaN,ms,1\n":        `f.csv:2:12: "NaN" is no number`,
+		head + "runc,1,lat,1,parsec,1\n":      `f.csv:2:14: the unit "parsec" is not known`,
+		head + "runc,1,,1,ms,1\n":             `f.csv:2:8: "" is no name`,
+		head + ",1,lat,1,ms,1\n":              "f.csv:2:1: the sandbox is empty",
+		head + "runc,1,lat,1,ms\n":            "f.csv:2:1: wrong number of fields",
+		head + "runc,\"1,lat,1,ms,1\n":        "f.csv:",
+		head + "r,1,l,1,ms,1\nr,1,l,2,ms,1\n": `f.csv:3:7: trial "1" has l twice`,
+		head + "r,1,l,1,ms,1\nr,1,l,2,B,2\n":  "f.csv:3:9: l is in s in a row before",
+	} {
+		if _, err := Read("f.csv", strings.NewReader(text), long()); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	if _, err := Read("f.csv", strings.NewReader(head+strings.Repeat("x", maxRecord+2)), long()); err == nil || !strings.Contains(err.Error(), "a line has more than") {
+		t.Errorf("a line without an end: %v", err)
+	}
+}
+
+func TestMapping(t *testing.T) {
+	m, err := ParseMapping("m.yaml", []byte("study: old\ncolumns: {sandbox: rt, threads: th, depth: d, value: v, response: r}\nconstants: {unit: ms}\nbetter: {x: lower}\n"))
+	if err != nil || strings.Join(m.order, " ") != "threads depth" {
+		t.Errorf("%+v %v", m, err)
+	}
+	if _, err := ParseMapping("m.yaml", []byte("colums: {}\n")); err == nil || !strings.Contains(err.Error(), "m.yaml: ") || !strings.Contains(err.Error(), "line 1") {
+		t.Error(err)
+	}
+	for _, bad := range []Mapping{{}, {Columns: map[string]string{"value": "v"}}, {Columns: map[string]string{"value": "v", "response": "r", "unit": "u"}, Constants: map[string]string{"unit": "s"}}} {
+		if bad.check() == nil {
+			t.Errorf("%+v passed", bad)
+		}
+	}
+}
+
+// TestStored: what is in the folder is what the file has, unit for unit.
+func TestStored(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(head)
+	want := map[string]float64{}
+	for run := 1; run <= 4; run++ {
+		for i, rt := range []string{"runc", "kata, 3"} {
+			v := 1.25 * float64(run+10*i)
+			fmt.Fprintf(&b, "%q,8,lat,%g,us,%d\n", rt, v, run)
+			want[fmt.Sprintf("%s %d", rt, run)] = v * 1e-6
+		}
+	}
+	set, err := Read("old.csv", strings.NewReader(b.String()), long())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir() + "/r"
+	if _, err := set.Write(t.Context(), dir, "test", time.Unix(1e9, 0)); err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.OpenReadOnly(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	trials, err := db.Trials()
+	if err != nil || len(trials) != len(want) {
+		t.Fatal(len(trials), err)
+	}
+	for i := range trials {
+		rt, _ := trials[i].Cell.Get("sandbox")
+		v, _ := trials[i].Sample("lat")
+		if w := want[fmt.Sprintf("%s %d", rt, trials[i].Block)]; math.Abs(v-w) > 1e-18 || trials[i].Facts["imported.tool"] != "csv" {
+			t.Errorf("%s block %d: %g, want %g; %v", rt, trials[i].Block, v, w, trials[i].Facts)
+		}
+	}
+	if _, err := set.Write(t.Context(), dir, "test", time.Unix(1e9, 0)); err == nil || !strings.Contains(err.Error(), "holds results already") {
+		t.Errorf("a second time: %v", err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(head+"runc,1,lat,2.5,ms,1\n", "")
+	f.Add(head+"runc,1,lat,1e308,TB,1\nkata,,tput,1,GiB/s,\n", "unit: s")
+	f.Add("\ufeffrt,th,metric,v,u,run,t\nr,1,x,1,1,1,9\n", "columns: {time: t}")
+	f.Fuzz(func(t *testing.T, text, mapping string) {
+		m := long()
+		if x, err := ParseMapping("m.yaml", []byte(mapping)); err == nil && x.Columns["time"] != "" {
+			_ = m.Column("time=" + x.Columns["time"])
+		}
+		set, err := Read("f.csv", strings.NewReader(text), m)
+		if err != nil {
+			return
+		}
+		for i := range set.Trials {
+			for _, p := range set.Trials[i].Samples {
+				if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) {
+					t.Errorf("%+v", p)
+				}
+			}
+			for _, s := range set.Trials[i].Series {
+				for j := range s.T {
+					if s.T[j] < 0 || j > 0 && s.T[j] < s.T[j-1] {
+						t.Errorf("times %v", s.T)
+					}
+				}
+			}
+		}
+	})
+}
