@@ -132,7 +132,7 @@ func (s *rootSink) begin(m *Manifest) error {
 	}
 	if room := st.Bavail * uint64(st.Bsize); need > 0 && uint64(need) > room { //nolint:gosec // sizes are not negative
 		return fmt.Errorf("it unpacks to %s, and %s has room for %s; free some, or name another place with TMPDIR=",
-			size(need), filepath.Dir(s.dir), size(int64(min(room, 1<<62)))) //nolint:gosec // bounded just here
+			size(need), filepath.Dir(s.dir), size(int64(min(room, 1<<62))))
 	}
 	return nil
 }
