@@ -127,7 +127,7 @@ func Default() Config {
 	return Config{
 		Seed:      1,
 		Isolation: VM,
-		Load:      Load{Mode: RR, Connections: 1, Size: 64, Window: 16, Warmup: 0.2, Duration: 1.5},
+		Load:      Load{Mode: RR, Connections: 1, Size: 64, Window: 16, Warmup: 0.2, Duration: 1.2},
 		Kernel: Kernel{PerMessage: 3.6e-6, PerRead: 0.6e-6, PerByte: 0.28e-9, SoftIRQ: 1.4e-6, SoftIRQPerByte: 0.16e-9,
 			Switch: 0.8e-6, Calls: 2},
 		Guest: Guest{Boot: sizing.DefaultVCPUs, Factor: 1.12, Exit: 1.5e-6, Wake: 5e-6, HaltPoll: 50e-6, VMM: 0.02},

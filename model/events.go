@@ -18,19 +18,19 @@ const (
 
 type event struct {
 	at   int64 // ns
-	seq  uint32
+	seq  uint64
 	kind kind
 	a, b int32
 }
 
 func (x *event) before(y *event) bool {
-	return x.at < y.at || x.at == y.at && int32(x.seq-y.seq) < 0
+	return x.at < y.at || x.at == y.at && x.seq < y.seq
 }
 
 // events is a binary heap by time, then by age, so that a seed gives one order.
 type events struct {
 	heap []event
-	seq  uint32
+	seq  uint64
 }
 
 func (q *events) push(at int64, k kind, a, b int32) {

@@ -173,7 +173,7 @@ func (s *sim) coreDone(c *core) {
 // it ran on if that is free, the waker's own for a short turn, any idle one, or
 // the queue of the one that it ran on.
 func (s *sim) deliver(m int32, at *core) {
-	id := m % int32(len(s.threads))
+	id := m % int32(len(s.threads)) //nolint:gosec // few: Config.Check bounds it
 	t := &s.threads[id]
 	t.inbox.push(m)
 	if t.parked {

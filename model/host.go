@@ -58,8 +58,8 @@ type quotaState struct {
 const slack = 1e6
 
 func (s *sim) entity(id int32) *entity {
-	if n := int32(len(s.cores)); id >= n {
-		return &s.helpers[id-n].entity
+	if n := len(s.cores); int(id) >= n {
+		return &s.helpers[int(id)-n].entity
 	}
 	return &s.cores[id].entity
 }

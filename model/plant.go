@@ -98,7 +98,7 @@ func Plant(c Config, what Cause, rate, cpu, part float64) Config {
 	case Link:
 		c.Path.LinkRate = bytes * rate * part
 	case PathLength:
-		c.Path.Delay += cycle / part * 1e-9
+		c.Path.Delay += cycle * (1/part - 1) / 2 * 1e-9
 	case Saturation:
 		c.Path.Slots = max(1, int(part*float64(c.Load.Connections)/4))
 	case Imbalance:
@@ -107,7 +107,11 @@ func Plant(c Config, what Cause, rate, cpu, part float64) Config {
 		c.Kernel.SoftIRQ *= k
 		c.Kernel.SoftIRQPerByte *= k
 	case Interception:
-		c.Kernel.Price += cycle / part / (msgs * c.Kernel.Calls) * 1e-9
+		added := cycle * (1/part - 1)
+		if c.Load.Mode == Stream { // stages work side by side: the thread alone has to become the slowest
+			added = cycle / part
+		}
+		c.Kernel.Price += added / (msgs * c.Kernel.Calls) * 1e-9
 	}
 	return c
 }

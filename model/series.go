@@ -53,6 +53,9 @@ func (r *recorder) init(s *sim) {
 	}
 	role := func(name string, entities []*entity, cpu func() float64) {
 		seconds(record.CPUTime, cpu, record.LabelRole, name)
+		if len(entities) == 0 {
+			return // its threads are not modelled one by one
+		}
 		seconds("run_wait", func() float64 { return waited(entities) }, record.LabelRole, name)
 		r.add("threads", record.Count, record.Gauge, func() float64 { return float64(len(entities)) }, record.LabelRole, name, record.LabelEnd, isolated)
 	}

@@ -79,8 +79,8 @@ type conn struct {
 }
 
 func newSim(c Config) *sim {
-	s := &sim{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 0x7461726500000006)), pace: 1,
-		histogram: hdr.New(1, histogramMax, 3)}
+	s := &sim{Config: c, pace: 1, histogram: hdr.New(1, histogramMax, 3)}
+	s.rng = rand.New(rand.NewPCG(c.Seed, 0x7461726500000006)) //nolint:gosec // seeded: a trial must be repeatable
 	if c.Isolation == Native {
 		s.Guest.Factor, s.Guest.HaltPoll, s.Guest.VMM = 1, 0, 0
 	}
@@ -155,7 +155,7 @@ func (s *sim) build() {
 	if s.Isolation != Native {
 		s.helpers = make([]helper, s.Helper.Threads)
 		for i := range s.helpers {
-			s.helpers[i].entity = entity{id: int32(n + i)}
+			s.helpers[i].entity = entity{id: int32(n + i)} //nolint:gosec // few: Config.Check bounds it
 		}
 	}
 	threads := l.Threads
@@ -164,7 +164,7 @@ func (s *sim) build() {
 	}
 	s.threads = make([]thread, threads)
 	for i := range s.threads {
-		s.threads[i].core = int32(i % n)
+		s.threads[i].core = int32(i % n) //nolint:gosec // few: Config.Check bounds it
 	}
 	s.conns = make([]conn, l.Connections)
 	s.quota = quotaState{on: s.Quota.Cores > 0, full: s.Quota.Cores * s.Quota.Period * 1e9,
@@ -175,7 +175,7 @@ func (s *sim) build() {
 
 // run goes from event to event until the measured time is over.
 func (s *sim) run() {
-	gap := int64(50 * us) // connections do not start all at once
+	gap := 50 * us // connections do not start all at once
 	if s.Load.Rate > 0 {
 		gap = int64(1e9 / s.Load.Rate)
 	}
@@ -255,7 +255,7 @@ func (s *sim) batch() int32 {
 		return b
 	}
 	s.batches = append(s.batches, nil)
-	return int32(len(s.batches) - 1)
+	return int32(len(s.batches) - 1) //nolint:gosec // few: messages under way
 }
 
 func (s *sim) put(b int32) {
