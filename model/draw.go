@@ -59,7 +59,7 @@ func roomy(r *rand.Rand, what Cause) Config {
 		c.Load.Mode = Stream
 	}
 	switch what {
-	case GuestFull, GuestOne, Imbalance:
+	case HelperFull, GuestFull, GuestOne, Imbalance:
 		least = 4
 	case HostFull, Interception:
 		most = 12
@@ -87,7 +87,7 @@ func roomy(r *rand.Rand, what Cause) Config {
 	}
 	c.Path.LinkRate = logBetween(r, 40e9, 400e9) / 8
 	if what == HelperFull {
-		c.Helper.Threads = 1 + r.IntN(min(n, 3))
+		c.Helper.Threads = 1 + r.IntN(max(1, min(n/4, 3)))
 	}
 	return c
 }

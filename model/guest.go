@@ -31,7 +31,8 @@ type core struct {
 // thread is one of the workload.
 type thread struct {
 	inbox  fifo
-	parked bool // on a run queue or running
+	parked bool  // on a run queue or running
+	since  int64 // when it was queued
 	core   int32
 	cpu    float64 // ns
 }
@@ -49,6 +50,7 @@ const (
 	softBatch   = 64   // NAPI's weight
 	threadBatch = 8    // requests that a thread answers before others run
 	pollCatch   = 1e-6 // s until a polling vCPU runs
+	stealAfter  = 100 * us
 	shortTurn   = 10e3 // ns that are not worth waking another core for
 )
 
@@ -69,8 +71,13 @@ func (s *sim) steal(c *core) bool {
 	best, n := -1, 0
 	for i := range s.cores {
 		k := s.cores[i].queue.len()
-		if s.cores[i].state == waking {
-			k-- // it is about to run that one itself
+		if k == 0 {
+			continue
+		}
+		v := &s.cores[i]
+		t := &s.threads[v.queue.items[v.queue.head]]
+		if v.state == waking || v.state == running && v.doing != work && s.now-t.since < stealAfter {
+			k-- // it is about to run that one itself, after a short interrupt at most
 		}
 		if k > n {
 			best, n = i, k
@@ -112,22 +119,14 @@ func (s *sim) choose(e *entity) (float64, bool) {
 	c.doing, c.thread = work, c.queue.pop()
 	s.parked--
 	t := &s.threads[c.thread]
-	n := min(t.inbox.len(), threadBatch)
-	if s.Load.Mode == Stream {
-		n = 1
-	}
-	c.batch = s.batch()
-	b := s.batches[c.batch]
+	c.batch = s.batch() // one message: its reply does not wait for the next one's
+	m := t.inbox.pop()
+	s.batches[c.batch] = append(s.batches[c.batch], m)
 	var kick float64
-	for range n {
-		m := t.inbox.pop()
-		b = append(b, m)
-		if h := s.helperOf(m); h != nil && h.state == idle && s.Isolation == VM {
-			kick = s.costs.exit // none while it runs: virtio's event index
-		}
+	if h := s.helperOf(m); h != nil && h.state == idle && s.Isolation == VM {
+		kick = s.costs.exit // none while it runs: virtio's event index
 	}
-	s.batches[c.batch] = b
-	x := float64(n) * (s.costs.message + s.costs.call + s.costs.work) * s.jitter()
+	x := (s.costs.message + s.costs.call + s.costs.work) * s.jitter()
 	if c.last != c.thread {
 		x += s.costs.swtch
 		c.last = c.thread
@@ -155,13 +154,14 @@ func (s *sim) coreDone(c *core) {
 		c.user += min(c.cost, u)
 		c.system += max(0, c.cost-u)
 		s.calls += n * s.msgs * s.Kernel.Calls
+		s.served += c.cost * s.costs.call / (s.costs.message + s.costs.call + s.costs.work)
 		for _, m := range s.batches[b] {
 			s.answered(m)
 		}
 		s.put(b)
 		t.parked = false
 		if t.inbox.len() > 0 {
-			t.parked, t.core = true, c.id
+			t.parked, t.core, t.since = true, c.id, s.now
 			c.queue.push(c.thread)
 			s.parked++
 		}
@@ -192,7 +192,7 @@ func (s *sim) deliver(m int32, at *core) {
 			c = &s.cores[i]
 		}
 	}
-	t.core = c.id
+	t.core, t.since = c.id, s.now
 	c.queue.push(id)
 	s.wakeCore(c)
 }

@@ -103,10 +103,11 @@ func (s *sim) dispatch(e *entity) {
 		s.quota.hit = true
 		return
 	}
-	if s.active >= s.Host.Cores || !s.unpoll() {
+	if s.active >= s.Host.Cores {
 		s.line.push(e.id)
 		return
 	}
+	s.unpoll()
 	e.wait += float64(s.now - e.since)
 	cost, ok := s.choose(e)
 	if !ok { // another core took the work
@@ -124,21 +125,26 @@ func (s *sim) dispatch(e *entity) {
 }
 
 // unpoll makes room beside vCPUs that poll, which yield to whatever can run.
-func (s *sim) unpoll() bool {
-	if s.Guest.HaltPoll == 0 || s.active+len(s.cores) < s.Host.Cores {
-		return true
+func (s *sim) unpoll() {
+	if n, last := s.pollers(); last >= 0 && s.active+n >= s.Host.Cores {
+		s.poll(&s.cores[last].entity)
+		s.cores[last].until = s.now
 	}
-	n, last := s.active, -1
+}
+
+// pollers counts the vCPUs that poll now, and names one. It does not look where
+// there is room for all of them.
+func (s *sim) pollers() (n, last int) {
+	last = -1
+	if s.Isolation != VM || s.Guest.HaltPoll == 0 || s.active+len(s.cores) < s.Host.Cores {
+		return 0, last
+	}
 	for i := range s.cores {
 		if c := &s.cores[i]; c.state == idle && c.until > s.now {
 			n, last = n+1, i
 		}
 	}
-	if n >= s.Host.Cores && last >= 0 {
-		s.poll(&s.cores[last].entity)
-		s.cores[last].until = s.now
-	}
-	return true
+	return n, last
 }
 
 func (s *sim) finish(e *entity) {
@@ -184,7 +190,7 @@ func (s *sim) rest(e *entity) {
 		return
 	}
 	s.setIdle(int(e.id), true)
-	if s.Isolation == VM && s.active+s.Host.Contenders < s.Host.Cores && (!s.quota.on || e.local > 0) {
+	if n, _ := s.pollers(); s.Isolation == VM && s.active+n+s.Host.Contenders < s.Host.Cores && (!s.quota.on || e.local > 0) {
 		e.until, e.warm = s.now+e.window, e.window > 0
 	}
 }

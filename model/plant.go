@@ -65,17 +65,20 @@ func Plant(c Config, what Cause, rate, cpu, part float64) Config {
 	work := func(perBurst float64) { c.Load.Work += max(0, perBurst) / msgs * 1e-9 }
 	thread := x.message + x.call + x.work + x.swtch
 	left := 1e9 / (rate * part) // ns between bursts, of all connections
+	trips := 2.0                // through a helper
+	if c.Load.Mode == Stream {
+		trips = 1
+	}
 	switch what {
 	case None:
 		c.Path.Peer += 40 * cycle * 1e-9
 		c.Path.PeerWrite += 10 * cycle / msgs * 1e-9
 	case CPUQuota:
-		c.Quota.Cores = max(0.05, cpu*part)
+		// Whatever makes a message cheaper helps under a quota too: it must not help as much.
+		h := trips * (x.helper + x.helperTail)
+		rest := thread + x.softirq + x.softTail
+		c.Quota.Cores = max(0.05, cpu*min(part, 0.75*rest/(rest+h)))
 	case HelperFull:
-		trips := 2.0
-		if c.Load.Mode == Stream {
-			trips = 1
-		}
 		n := float64(min(c.Helper.Threads, c.Load.Connections))
 		k := max(1, left*n/(trips*(x.helper+x.helperTail)))
 		c.Helper.PerMessage *= k

@@ -96,9 +96,8 @@ func (r *recorder) init(s *sim) {
 		r.guest(s)
 	case Sentry:
 		// Intercepted calls are served by the sentry's threads.
-		calls := func() float64 { return s.calls * s.Kernel.Price * 1e9 }
-		role(roleSentry, helpers, func() float64 { return spent(helpers) + min(calls(), spent(cores)) })
-		role(roleWorkload, cores, func() float64 { return spent(cores) - min(calls(), spent(cores)) })
+		role(roleSentry, helpers, func() float64 { return spent(helpers) + s.served })
+		role(roleWorkload, cores, func() float64 { return spent(cores) - s.served })
 	default:
 		role(roleWorkload, cores, func() float64 { return spent(cores) })
 	}

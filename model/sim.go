@@ -65,6 +65,7 @@ type sim struct {
 	area, latency   float64 // ns
 	total           float64 // messages, warm-up included
 	calls           float64
+	served          float64 // ns of intercepted calls
 	histogram       *hdr.Histogram
 	base            totals // at the end of the warm-up
 	rec             recorder
