@@ -232,10 +232,12 @@ func (s *sim) handle(e event) {
 		s.rec.progress(s)
 		s.push(s.now+progressEvery, evProgress, 0, 0)
 	case evMinor:
-		x := s.Guest.VMM * float64(minorEvery) * s.jitter()
-		s.minor += x
-		s.charge(x)
-		s.quota.pool -= x
+		if s.active < s.Host.Cores { // else they wait
+			x := s.Guest.VMM * float64(minorEvery) * s.jitter()
+			s.minor += x
+			s.charge(x)
+			s.quota.pool -= x
+		}
 		s.push(s.now+minorEvery, evMinor, 0, 0)
 	case evMeasure:
 		s.settle()
