@@ -16,6 +16,7 @@ import (
 	"tare/analyse"
 	"tare/analyse/compare"
 	"tare/param"
+	"tare/record"
 	"tare/report/export"
 	"tare/report/junit"
 	"tare/report/text"
@@ -262,15 +263,40 @@ func (a *app) side(ctx context.Context, dir string, opt *compare.Options) (compa
 	if side.Sessions, err = db.Sessions(); err != nil {
 		return side, err
 	}
-	opt.Describe = responsesOf(cat)
+	describeSide(opt, cat)
+	return side, nil
+}
+
+// describeSide adds what a side's catalogue knows to what the other's does: imported
+// results have workloads of their own.
+func describeSide(opt *compare.Options, cat study.Catalogue) {
+	known, params := opt.Describe, opt.Params
+	own := responsesOf(cat)
+	opt.Describe = func(w study.Workload) []record.Response {
+		var out []record.Response
+		if cat.Workloads[w.Kind].Responses != nil {
+			out = slices.Clone(own(w))
+		}
+		if known != nil {
+			for _, r := range known(w) {
+				if !slices.ContainsFunc(out, func(o record.Response) bool { return o.Name == r.Name }) {
+					out = append(out, r)
+				}
+			}
+		}
+		return out
+	}
 	opt.Params = func(w study.Workload) param.Values {
-		v, err := param.Fill(cat.Workloads[w.Kind].Params, w.Params)
+		info, ok := cat.Workloads[w.Kind]
+		if !ok && params != nil {
+			return params(w)
+		}
+		v, err := param.Fill(info.Params, w.Params)
 		if err != nil {
 			return w.Params // of an older tare
 		}
 		return v
 	}
-	return side, nil
 }
 
 func hostname(s compare.Side) string {
