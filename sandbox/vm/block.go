@@ -8,11 +8,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -38,7 +41,9 @@ const (
 
 // serveDisks gives the machine its root and /data as virtio disks.
 func (i *instance) serveDisks(ctx context.Context, h *hardware) error {
+	looked := time.Now()
 	image, err := i.kind.image(ctx, i.spec.Root)
+	i.began = i.began.Add(time.Since(looked)) // once for a tree, so no part of a start
 	if err != nil {
 		return err
 	}
@@ -69,21 +74,54 @@ func (i *instance) serveDisks(ctx context.Context, h *hardware) error {
 	return nil
 }
 
-// image returns an ext4 image of a tree. A tree never changes, so that its image is made
-// once.
+// image returns an ext4 image of a tree, which is made once.
 func (k *Kind) image(ctx context.Context, root string) (string, error) {
-	key, size, err := identity(root)
+	t, err := known(root)
 	if err != nil {
 		return "", fmt.Errorf("the tree %s: %w", root, err)
 	}
 	c := files{dir: filepath.Join(k.cfg.CacheDir, "disks"), most: mostImages}
-	return c.get(ctx, key+".ext4", func(path string) error {
-		return makeExt4(ctx, path, root, size+size/4+rootRoom)
+	return c.get(ctx, t.key+".ext4", func(path string) error {
+		return makeExt4(ctx, path, root, t.size+t.size/4+rootRoom)
 	})
 }
 
-// identity digests names, kinds, sizes and times of all that is in a tree, and sums
-// the sizes up. Contents are not read: trees are made by tare, and never changed in place.
+// tree is what a walk through a tree has found.
+type tree struct {
+	program unix.Stat_t // of /tare in it, as it was
+	key     string
+	size    int64 // bytes, by whole blocks
+}
+
+// trees are those that this process has walked through, by path.
+var trees sync.Map
+
+// known returns what a tree is, walking through it once a process. Of a tree that is in
+// use only /tare is ever replaced, by renaming another over it.
+func known(root string) (tree, error) {
+	var program unix.Stat_t
+	if err := unix.Stat(filepath.Join(root, "tare"), &program); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return tree{}, err
+	}
+	if v, ok := trees.Load(root); ok {
+		t := v.(tree) //nolint:forcetypeassert,errcheck // nothing else is in it
+		was := &t.program
+		if was.Dev == program.Dev && was.Ino == program.Ino && was.Size == program.Size && was.Mtim == program.Mtim && was.Ctim == program.Ctim {
+			return t, nil
+		}
+	}
+	key, size, err := identity(root)
+	if err != nil {
+		return tree{}, err
+	}
+	t := tree{program: program, key: key, size: size}
+	trees.Store(root, t)
+	return t, nil
+}
+
+// identity digests names, kinds, links and contents of all that is in a tree, and sums
+// the sizes up. Sizes and times would not do: the times of a built image are all
+// one, and /tare is replaced in place.
 func identity(root string) (key string, size int64, err error) {
 	h := sha256.New()
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -99,10 +137,32 @@ func identity(root string) (key string, size int64, err error) {
 			return err
 		}
 		size += (info.Size() + 4095) / 4096 * 4096
-		fmt.Fprintf(h, "%q %v %d %d\n", rel, info.Mode(), info.Size(), info.ModTime().UnixNano())
+		var own unix.Stat_t
+		if err := unix.Lstat(path, &own); err != nil {
+			return err
+		}
+		fmt.Fprintf(h, "%q %v %d %d %d %d\n", rel, info.Mode(), info.Size(), own.Uid, own.Gid, own.Rdev)
+		switch {
+		case info.Mode().IsRegular():
+			return digest(h, path)
+		case info.Mode()&fs.ModeSymlink != 0:
+			to, err := os.Readlink(path)
+			fmt.Fprintf(h, "%q\n", to)
+			return err
+		}
 		return nil
 	})
 	return hex.EncodeToString(h.Sum(nil))[:32], size, err
+}
+
+func digest(to io.Writer, path string) error {
+	f, err := os.Open(path) //nolint:gosec // in a tree of ours
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	_, err = io.Copy(to, f)
+	return err
 }
 
 // makeExt4 makes a file with an ext4 file system of that many bytes, of the tree at root or

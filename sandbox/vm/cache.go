@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,39 +29,74 @@ const fresh = 10 * time.Minute
 // partly begins the names of files that are not finished.
 const partly = ".making-"
 
+// lockFile is what those who make files lock, a byte for a name.
+const lockFile = "lock"
+
 // get returns the path of the file of that name, calling make for one that is
-// missing, and removes what was not used for longest where there is too much. One is
-// made at a time.
+// missing, and removes what was not used for longest where there is too much. One that is
+// there is not waited for, whatever else is being made; two callers who lack the same
+// one make it once.
 func (c files) get(ctx context.Context, name string, make func(path string) error) (string, error) {
+	path := filepath.Join(c.dir, name)
+	if used(path) == nil {
+		return path, nil
+	}
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return "", fmt.Errorf("cannot make the cache: %w", err)
 	}
-	unlock, err := lock(ctx, filepath.Join(c.dir, "lock"))
+	unlock, err := lock(ctx, filepath.Join(c.dir, lockFile), name)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	path := filepath.Join(c.dir, name)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		part := filepath.Join(c.dir, partly+name)
-		err = errors.Join(os.RemoveAll(part), make(part))
-		if err == nil {
-			err = os.Rename(part, path)
-		}
-		if err != nil {
-			return "", errors.Join(err, os.RemoveAll(part))
-		}
-	} else if err != nil {
+	if err := used(path); err == nil { // somebody was faster
+		return path, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
+	part := filepath.Join(c.dir, partly+name)
+	err = errors.Join(os.RemoveAll(part), make(part))
+	if err == nil {
+		err = publish(part, path)
+	}
+	pruned := c.prune(name)
+	if err != nil {
+		// A cache that cannot be tidied may be why there is no room.
+		return "", errors.Join(err, os.RemoveAll(part), pruned)
+	}
+	return path, nil // what could not be removed is tried again with the next file
+}
+
+// used marks a file as used now; the error tells one that is missing.
+func used(path string) error {
 	now := time.Now()
-	_ = os.Chtimes(path, now, now) // the mark of use
-	return path, c.prune(name)
+	return os.Chtimes(path, now, now)
+}
+
+// publish gives a finished file its name once its content is on the disk: a host
+// that loses power has the whole file or none.
+func publish(part, path string) error {
+	if err := syncFile(part); err != nil {
+		return err
+	}
+	if err := os.Rename(part, path); err != nil {
+		return err
+	}
+	return syncFile(filepath.Dir(path))
+}
+
+func syncFile(path string) error {
+	f, err := os.Open(path) //nolint:gosec // in our own cache
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // prune removes what killed processes left, and what was not used for longest until
-// the rest is within the bound. The caller holds the lock.
-func (c files) prune(keep string) error {
+// the rest is within the bound. One that cannot be removed does not keep the others. The
+// caller holds the lock of the one to keep.
+func (c files) prune(keep string) (err error) {
 	entries, err := os.ReadDir(c.dir)
 	if err != nil {
 		return err
@@ -73,14 +110,14 @@ func (c files) prune(keep string) error {
 	var sum int64
 	for _, e := range entries {
 		path := filepath.Join(c.dir, e.Name())
-		if strings.HasPrefix(e.Name(), partly) {
-			if err := os.RemoveAll(path); err != nil {
-				return err
+		if name, ok := strings.CutPrefix(e.Name(), partly); ok {
+			if name != keep {
+				err = errors.Join(err, c.abandoned(name, path))
 			}
 			continue
 		}
 		var st unix.Stat_t
-		if err := unix.Lstat(path, &st); err != nil || e.Name() == "lock" {
+		if err := unix.Lstat(path, &st); err != nil || e.Name() == lockFile {
 			continue
 		}
 		bytes := st.Blocks * 512
@@ -94,26 +131,51 @@ func (c files) prune(keep string) error {
 		if sum <= c.most || time.Since(f.used) < fresh {
 			break
 		}
-		if err := os.RemoveAll(f.path); err != nil {
-			return err
+		st, failed := os.Stat(f.path)
+		if failed != nil || st.ModTime().After(f.used) {
+			continue // gone, or wanted meanwhile
+		}
+		if failed := os.RemoveAll(f.path); failed != nil {
+			err = errors.Join(err, failed)
+			continue
 		}
 		sum -= f.bytes
 	}
-	return nil
+	return err
 }
 
-// lock waits for a lock that ends with the process.
-func lock(ctx context.Context, path string) (unlock func(), err error) {
+// abandoned removes an unfinished file unless somebody is at it.
+func (c files) abandoned(name, path string) error {
+	at, stop := context.WithCancel(context.Background())
+	stop() // one try
+	unlock, err := lock(at, filepath.Join(c.dir, lockFile), name)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return os.RemoveAll(path)
+}
+
+// lock waits for a name's lock, which ends with the process: the byte of the file that
+// the name's hash tells (fcntl(2), open file description locks). Two names of one
+// byte wait for each other, no more.
+func lock(ctx context.Context, path, name string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // in our own cache
 	if err != nil {
 		return nil, err
 	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name)) // never fails
+	own := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: int64(h.Sum32()), Len: 1}
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &own)
 		if err == nil {
 			return func() { _ = f.Close() }, nil
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EINTR) {
 			_ = f.Close()
 			return nil, fmt.Errorf("cannot lock %s: %w", path, err)
 		}

@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // mostSnapshots bounds the saved machines, in bytes on the disk. One has what its guest
@@ -20,14 +23,20 @@ const mostSnapshots = 4 << 30
 // is none: one is booted in the sandbox's own place, and saved when its agent has said
 // hello and nobody has told it who it is.
 func (i *instance) snapshot(ctx context.Context, h *hardware) (string, error) {
-	key, err := h.key(i.files.Digest, i.qemu.version)
+	host, err := hostKey(h.accel)
 	if err != nil {
 		return "", err
 	}
+	key, err := h.key(i.files.Digest, i.qemu.path+" "+i.qemu.version, host)
+	if err != nil {
+		return "", err
+	}
+	// Looking for it, waiting for another who makes it, and making it, once for a size,
+	// are no part of this sandbox's start.
+	looked := time.Now()
+	defer func() { i.began = i.began.Add(time.Since(looked)) }()
 	c := files{dir: filepath.Join(i.kind.cfg.CacheDir, "snapshots"), most: mostSnapshots}
 	return c.get(ctx, key+".state", func(path string) error {
-		// Once for a size, so that it is no part of this sandbox's start.
-		defer func() { i.began = time.Now() }()
 		if err := i.save(ctx, *h, path); err != nil {
 			return fmt.Errorf("making the snapshot: %w", err)
 		}
@@ -36,7 +45,7 @@ func (i *instance) snapshot(ctx context.Context, h *hardware) (string, error) {
 }
 
 // key digests all that a saved machine must find again when it is resumed.
-func (h *hardware) key(boot, qemu string) (string, error) {
+func (h *hardware) key(boot, qemu, host string) (string, error) {
 	type saved struct {
 		Serial         string
 		Frozen, Layers bool
@@ -59,13 +68,45 @@ func (h *hardware) key(boot, qemu string) (string, error) {
 		queues = len(h.tap.Files)
 	}
 	b, err := json.Marshal([]any{
-		"tare-snapshot-2", boot, qemu, h.accel, h.args, kernelLine(h.accel), h.vcpus, h.maxVCPUs, h.memory, h.maxMemory, disks, queues, len(h.vhost),
+		"tare-snapshot-3", boot, qemu, host, h.accel, h.args, kernelLine(h.accel), h.vcpus, h.maxVCPUs, h.memory, h.maxMemory, disks, queues, len(h.vhost),
 	})
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16]), nil
+}
+
+// hostKey is what of the host is in a saved machine. KVM gives the guest the host's own
+// processor, and the snapshot outlives a boot of the host with another kernel or
+// microcode; an emulated processor is QEMU's.
+func hostKey(accel string) (string, error) {
+	if accel != accelKVM {
+		return "", nil
+	}
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return "", err
+	}
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return "", err
+	}
+	return unix.ByteSliceToString(u.Release[:]) + " " + unix.ByteSliceToString(u.Version[:]) + "\n" + processor(string(info)), nil
+}
+
+// processor is what proc_cpuinfo(5) says of the first processor that a guest depends on.
+func processor(info string) string {
+	first, _, _ := strings.Cut(info, "\n\n")
+	var out []string
+	for line := range strings.Lines(first) {
+		name, value, _ := strings.Cut(line, ":")
+		switch strings.TrimSpace(name) {
+		case "vendor_id", "cpu family", "model", "model name", "stepping", "microcode", "flags", "vmx flags":
+			out = append(out, strings.TrimSpace(value))
+		}
+	}
+	return strings.Join(out, "\n")
 }
 
 // quiet is how long a guest has to see that its channel has ended, before it is saved:
@@ -85,7 +126,9 @@ func (i *instance) save(ctx context.Context, h hardware, path string) (err error
 		if err != nil && m != nil {
 			err = m.explain(err)
 		}
-		err = errors.Join(err, m.close(context.WithoutCancel(ctx)))
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+		defer cancel()
+		err = errors.Join(err, m.close(late))
 	}()
 	if err != nil {
 		return err

@@ -232,7 +232,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	unlock, err := lock(t.Context(), filepath.Join(dir, "lock"))
+	unlock, err := lock(t.Context(), filepath.Join(dir, lockFile), "d")
 	if err != nil {
 		t.Fatal(err)
 	}

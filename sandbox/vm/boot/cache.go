@@ -32,6 +32,7 @@ type Cache struct {
 
 	mu   sync.Mutex
 	self string // SHA-256 of Self, once it was needed
+	user kernel // the user's, as it was last read
 }
 
 // Names in the folder of a combination.
@@ -47,10 +48,16 @@ const format = "tare-guest-2"
 // Get returns the files, making what is missing.
 func (c *Cache) Get(ctx context.Context) (Files, error) {
 	if c.Kernel != "" {
-		k, err := userKernel(c.Kernel)
+		c.mu.Lock()
+		last := c.user
+		c.mu.Unlock()
+		k, err := userKernel(c.Kernel, last)
 		if err != nil {
 			return Files{}, err
 		}
+		c.mu.Lock()
+		c.user = k
+		c.mu.Unlock()
 		return c.files(k)
 	}
 	if c.Local {

@@ -145,3 +145,23 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		t.Error("a kernel was found in an empty cache")
 	}
 }
+
+// TestUsersKernelIsReadOnce: and again where its files changed.
+func TestUsersKernelIsReadOnce(t *testing.T) {
+	c := testCache(t)
+	f, err := c.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.user.digest = "as it was read" // not read again
+	if g, err := c.Get(t.Context()); err != nil || g.Digest == f.Digest {
+		t.Errorf("%+v %v", g, err)
+	}
+	file := filepath.Join(c.Kernel, "boot/vmlinuz-6.1.0-9")
+	if err := os.WriteFile(file, []byte("another kernel"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if g, err := c.Get(t.Context()); err != nil || c.user.digest == "as it was read" || g.Digest == f.Digest {
+		t.Errorf("another kernel: %+v %v", g, err)
+	}
+}

@@ -21,6 +21,7 @@ type kernel struct {
 	version string
 	pkg     string // the package with its version, or the path that the user gave
 	digest  string
+	stamp   string // of the user's: sizes and times of its files
 }
 
 // KernelVariable names a kernel of the user's.
@@ -65,8 +66,10 @@ func beside(file string) (kernel, error) {
 	return kernel{image: file, lib: lib, version: version}, nil
 }
 
-// userKernel is the one that a user gives: a file, or a tree that it is in.
-func userKernel(path string) (kernel, error) {
+// userKernel is the one that a user gives: a file, or a tree that it is in. Its digest
+// is that of last where the files are the same by their sizes and times: reading them is
+// half a second that no start is to be weighed with.
+func userKernel(path string, last kernel) (kernel, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return kernel{}, err
@@ -81,13 +84,36 @@ func userKernel(path string) (kernel, error) {
 		k, err = beside(path)
 	}
 	if err == nil {
+		k.pkg = k.image
+		k.stamp, err = k.look()
+	}
+	if err == nil && k.stamp == last.stamp {
+		return last, nil
+	}
+	if err == nil {
 		k.digest, err = k.hash()
 	}
 	if err != nil {
 		return kernel{}, fmt.Errorf("%s=%s: %w", KernelVariable, path, err)
 	}
-	k.pkg = k.image
 	return k, nil
+}
+
+// look is what the file system says of the kernel and of its modules' lists, which
+// depmod(8) writes anew with every change of a module.
+func (k kernel) look() (string, error) {
+	var out strings.Builder
+	for _, path := range []string{k.image, k.lib, filepath.Join(k.lib, "modules.dep"), filepath.Join(k.lib, "modules.builtin")} {
+		st, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) && path != k.image {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&out, "%q %d %d\n", path, st.Size(), st.ModTime().UnixNano())
+	}
+	return out.String(), nil
 }
 
 // hash digests the kernel and the modules that are taken of it.
