@@ -117,10 +117,14 @@ func (a *app) examine(ctx context.Context) ([]finding, record.Host, error) {
 	if err != nil {
 		return nil, h, err
 	}
+	machineCache := filepath.Join(d.cache, "vm")
+	if err := vm.Forget(machineCache); err != nil {
+		return nil, h, fmt.Errorf("cannot try KVM again: %w", err)
+	}
 	for _, n := range names {
 		add("sandbox", n, ks[n].About(), ks[n].Check(ctx))
 	}
-	for _, p := range vm.Parts(ctx, machines, filepath.Join(d.cache, "vm")) {
+	for _, p := range vm.Parts(ctx, machines, machineCache) {
 		add("machine", p.Name, p.Detail, p.Err)
 	}
 	if err := a.examineImages(add); err != nil {

@@ -26,6 +26,7 @@ type instance struct {
 	spec      sandbox.Spec
 	o         options
 	qemu      qemu
+	daemon    virtiofsd // with rootfs = virtiofs
 	files     boot.Files
 	accel     string
 	began     time.Time

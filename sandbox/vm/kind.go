@@ -49,8 +49,8 @@ type Kind struct {
 	cfg    Config
 	within time.Duration // bounds a start
 
-	mu    sync.Mutex // while the host is tried out
-	accel string     // found by trying; "" before
+	trying chan struct{} // full while the host is tried out: a wait for it ends with the waiter's context
+	accel  string        // found by trying; "" before
 
 	toolMu sync.Mutex
 	qemu   qemu      // found by the last Check, or since
@@ -58,7 +58,9 @@ type Kind struct {
 }
 
 // New returns the kind. Nothing is looked up yet.
-func New(cfg Config) *Kind { return &Kind{cfg: cfg, within: bootWithin} }
+func New(cfg Config) *Kind {
+	return &Kind{cfg: cfg, within: bootWithin, trying: make(chan struct{}, 1)}
+}
 
 // Name implements sandbox.Kind.
 func (k *Kind) Name() string { return cmp.Or(k.cfg.Name, "vm") }
@@ -75,7 +77,8 @@ func (k *Kind) About() string {
 // checkWithin bounds Check, which boots a machine, or two where KVM is tried first.
 const checkWithin = 90 * time.Second
 
-// Check boots a machine and runs the smallest program in it.
+// Check boots a machine and runs the smallest program in it. Its files come the way that
+// this host has: a cell with the other is refused by itself.
 func (k *Kind) Check(ctx context.Context) error {
 	switch {
 	case runtime.GOARCH != "amd64":
@@ -89,7 +92,31 @@ func (k *Kind) Check(ctx context.Context) error {
 	if _, err := k.findQEMU(ctx); err != nil {
 		return fmt.Errorf("%s: %w", k.Name(), err)
 	}
-	return spawn.ProbeWithin(ctx, checkWithin, k, k.cfg.StateDir, map[string]string{paramMemory: "256"})
+	if err := k.forgetAccelerator(ctx); err != nil {
+		return fmt.Errorf("%s: %w", k.Name(), err)
+	}
+	options := map[string]string{paramMemory: "256", paramRootfs: rootVirtiofs}
+	_, missing := k.findVirtiofsd(ctx)
+	if missing != nil {
+		options[paramRootfs] = rootBlock
+	}
+	err := spawn.ProbeWithin(ctx, checkWithin, k, k.cfg.StateDir, options)
+	if err != nil && missing != nil {
+		err = fmt.Errorf("%w; tried so, as %w", err, missing)
+	}
+	return err
+}
+
+// forgetAccelerator has the next start look at /dev/kvm and the verdict again.
+func (k *Kind) forgetAccelerator(ctx context.Context) error {
+	select {
+	case k.trying <- struct{}{}:
+		k.accel = ""
+		<-k.trying
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // bootWithin bounds a start. An emulated machine takes 3 to 4 seconds on a quiet host; with many

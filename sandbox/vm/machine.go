@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -155,6 +156,19 @@ func (m *machine) explain(err error) error {
 		}
 	}
 	return m.console.explain(fmt.Errorf("%w%s", err, spawn.Says(&m.said)), m.client == nil)
+}
+
+// gaveUp says whether QEMU has ended by itself: neither did it end well, nor was it killed,
+// as the host's kernel kills where memory is short.
+func (m *machine) gaveUp() bool {
+	select {
+	case <-m.proc.Done():
+	default:
+		return false
+	}
+	st := m.cmd.ProcessState
+	status, ok := st.Sys().(syscall.WaitStatus)
+	return !st.Success() && !(ok && status.Signaled() && status.Signal() == syscall.SIGKILL)
 }
 
 // off lets the guest end itself, which it does when its channel ends, and waits.

@@ -99,6 +99,10 @@ func (k *Kind) read(spec sandbox.Spec, hostCPUs int) (options, error) {
 	if r.VCPUs == 0 {
 		return o, fmt.Errorf("%s = 0: a machine boots with one vCPU at least; write 1 or more, or %s", paramVCPUs, all)
 	}
+	// Clamped it would be another row's machine under this one's name.
+	if r.VCPUs > o.bound {
+		return o, fmt.Errorf("%s = %d: %s; write %d or less, or %s", paramVCPUs, r.VCPUs, mostHere(v.Int(paramMaxVCPUs), o.bound), o.bound, all)
+	}
 	if o.size, err = sizing.Of(sizing.Pod{CPULimit: spec.CPULimit, MemoryLimit: spec.MemoryLimit}, r); err != nil {
 		return o, err
 	}
@@ -108,6 +112,14 @@ func (k *Kind) read(spec sandbox.Spec, hostCPUs int) (options, error) {
 		o.queues = n
 	}
 	return o, nil
+}
+
+// mostHere says what bounds the vCPUs.
+func mostHere(most, bound int) string {
+	if most > 0 {
+		return fmt.Sprintf("%s is %d", paramMaxVCPUs, most)
+	}
+	return fmt.Sprintf("this host has %d processors, and %s = 0 takes them for the most", bound, paramMaxVCPUs)
 }
 
 // hostCPUs counts the processors of the host that this program may use.

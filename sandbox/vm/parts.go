@@ -57,7 +57,7 @@ func kvmPart(cache string) Part {
 	case errors.Is(err, fs.ErrNotExist):
 		p.Err = errors.New("there is no /dev/kvm: no hardware virtualization here, or modprobe kvm_intel or kvm_amd" + slower)
 	case !known:
-		p.Err = errors.New("not tried yet: no machine has booted on this host")
+		p.Err = errors.New("not known: no machine was tried with it, or none had answered in time; where one is tried and does not answer, machines are emulated (TCG)")
 	case v.Accel != accelKVM:
 		why, _, _ := strings.Cut(v.Why, "\n")
 		p.Err = errors.New("/dev/kvm is there, but no machine boots with it: " + why + slower)

@@ -26,6 +26,11 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 	if i.qemu, err = k.findQEMU(ctx); err != nil {
 		return nil, err
 	}
+	if i.o.rootfs == rootVirtiofs {
+		if i.daemon, err = k.findVirtiofsd(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if i.files, err = k.files(ctx); err != nil {
 		return nil, err
 	}
@@ -68,10 +73,11 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 	if ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
-	if i.o.accel == accelKVM && i.machine != nil && i.machine.client == nil {
+	err = i.explain(err)
+	if i.o.accel == accelKVM && i.machine != nil && i.machine.client == nil && i.machine.gaveUp() {
 		err = fmt.Errorf("no machine boots with KVM here; %s = %s finds out whether one does: %w", paramAccel, auto, err)
 	}
-	return nil, i.explain(err)
+	return nil, err
 }
 
 // serveFiles gives the machine its root and /data.
@@ -83,20 +89,16 @@ func (i *instance) serveFiles(ctx context.Context, h *hardware) error {
 	if i.spec.Data != "" {
 		i.data = &guest.Mount{Kind: guest.MountVirtiofs, Source: tagData, Writable: true}
 	}
-	daemon, err := i.kind.findVirtiofsd(ctx)
-	if err != nil {
-		return err
-	}
 	h.shared = true
 	view := func() error { return readOnly(i.spec.Root) }
 	if i.spec.Upper != "" {
 		view = func() error { return spawn.MountOverlay(i.spec.Root, i.spec.Upper) }
 	}
-	if err := i.share(daemon, tagRoot, i.spec.Root, view); err != nil {
+	if err := i.share(tagRoot, i.spec.Root, view); err != nil {
 		return err
 	}
 	if i.spec.Data != "" {
-		if err := i.share(daemon, tagData, i.spec.Data, nil); err != nil {
+		if err := i.share(tagData, i.spec.Data, nil); err != nil {
 			return err
 		}
 	}
@@ -104,8 +106,8 @@ func (i *instance) serveFiles(ctx context.Context, h *hardware) error {
 	return nil
 }
 
-func (i *instance) share(daemon virtiofsd, tag, dir string, prepare func() error) error {
-	s, err := daemon.serve(tag, dir, i.spec.Name, inGroup(i.hierarchy, i.group), prepare)
+func (i *instance) share(tag, dir string, prepare func() error) error {
+	s, err := i.daemon.serve(tag, dir, i.spec.Name, inGroup(i.hierarchy, i.group), prepare)
 	if s != nil {
 		i.shares = append(i.shares, s)
 	}
