@@ -176,16 +176,23 @@ func (t *trial) kindOf(role workload.Role) (kind string, isolated bool) {
 // start starts the sandbox of every role that runs in a started one.
 func (t *trial) start(ctx context.Context) error {
 	for _, en := range t.ends {
+		if p, ok := en.kind.(sandbox.Preparer); ok {
+			if err := p.Prepare(ctx, en.spec); err != nil {
+				return en.unstarted(ctx, err)
+			}
+		}
+	}
+	for _, en := range t.ends {
 		if en.role.Mode != workload.Exec {
 			continue
 		}
 		began := time.Now()
 		inst, err := en.kind.Start(ctx, en.spec)
 		if err != nil {
-			return &failure{kind: "start", role: en.role.Name, err: fmt.Errorf("%s did not start: %w", en.kind.Name(), withCause(ctx, err))}
+			return en.unstarted(ctx, err)
 		}
 		en.inst, en.started = inst, time.Now()
-		t.sample("sandbox_start", en.cost, time.Since(began))
+		t.sample("sandbox_start", en.cost, took(inst, en.started.Sub(began)))
 		for k, v := range inst.Facts() {
 			t.rec.Facts[en.role.Name+"."+k] = v
 			if k == record.FactAccelerator {
@@ -196,6 +203,24 @@ func (t *trial) start(ctx context.Context) error {
 		t.clock(ctx, en, clockStart)
 	}
 	return nil
+}
+
+func (en *end) unstarted(ctx context.Context, err error) error {
+	return &failure{kind: "start", role: en.role.Name, err: fmt.Errorf("%s did not start: %w", en.kind.Name(), withCause(ctx, err))}
+}
+
+// took is how long a start took. An instance that tells its steps has left out what
+// was made on the way for others too, such as the snapshot that it came from.
+func took(inst sandbox.Instance, whole time.Duration) time.Duration {
+	b, ok := inst.(sandbox.Booter)
+	if !ok {
+		return whole
+	}
+	var sum time.Duration
+	for _, p := range b.Boot() {
+		sum += p.Took
+	}
+	return sum
 }
 
 func (t *trial) sample(name string, labels record.Labels, d time.Duration) {

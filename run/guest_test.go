@@ -78,6 +78,9 @@ func TestTrialInMachines(t *testing.T) {
 	if got["sandbox_boot{end=client,phase=kernel,sandbox=process}"] != 1 {
 		t.Error("the kernel's phase is not the second that it took")
 	}
+	if v, ok := got["sandbox_start{end=client,sandbox=process}"]; !ok || v != 1 {
+		t.Errorf("the start took %v, its steps 1 s", v)
+	}
 	if trial.Facts["client.where"] != "native (TCG)" || trial.Facts["client.accelerator"] != "tcg" {
 		t.Errorf("%v", trial.Facts)
 	}

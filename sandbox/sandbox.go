@@ -79,6 +79,14 @@ type Slow interface {
 	Takes(options map[string]string) time.Duration
 }
 
+// Preparer is a Kind that makes things which many sandboxes use, each when it is first needed.
+type Preparer interface {
+	Kind
+	// Prepare makes or finds those that a Start of the Spec needs, so that no
+	// sandbox is weighed with them. It is idempotent.
+	Prepare(context.Context, Spec) error
+}
+
 // LaunchMode chooses how Launch goes through a sandbox's life.
 type LaunchMode string
 
@@ -214,7 +222,8 @@ type Clock struct {
 // Booter is an Instance that came up in steps worth telling.
 type Booter interface {
 	Instance
-	// Boot lists them in order, from the call of Start.
+	// Boot lists them in order. Their sum is the time from the call of Start, without
+	// what was made for other sandboxes too (see Preparer).
 	Boot() []BootPhase
 }
 

@@ -85,3 +85,24 @@ func TestProcessor(t *testing.T) {
 		t.Error("the clock rate counts, or the microcode does not")
 	}
 }
+
+func TestSweep(t *testing.T) {
+	path := filepath.Join(t.TempDir(), verdictFile)
+	old := time.Now().Add(-time.Hour)
+	for _, p := range []string{path, path + ".1", path + ".2"} {
+		if err := os.WriteFile(p, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if p != path+".2" {
+			if err := os.Chtimes(p, old, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := sweep(path); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := filepath.Glob(path + "*"); err != nil || len(left) != 2 || left[1] != path+".2" {
+		t.Errorf("left: %v %v", left, err)
+	}
+}
