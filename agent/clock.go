@@ -38,7 +38,8 @@ const (
 )
 
 // driftMost is how far two clocks part in a second: oscillators of computers keep
-// within 100 ppm, and adjtimex(2) adds at most 500.
+// within 100 ppm, and adjtimex(2) adds at most 500. It is the worst that can be, for
+// how far an old estimate is to be trusted; run warns of less (driftRate).
 const driftMost = 600e-6
 
 // clock keeps the best estimate of how a sandbox's clock relates to this host's.
@@ -116,9 +117,13 @@ func (c *clock) hostTime(at int64, e sandbox.Clock) time.Time {
 // Clock takes a new estimate of the sandbox's clock, by several round trips. ctx
 // bounds it; one answer is enough.
 func (c *Client) Clock(ctx context.Context) (sandbox.Clock, error) {
+	return c.estimate(ctx, roundTrips)
+}
+
+func (c *Client) estimate(ctx context.Context, most int) (sandbox.Clock, error) {
 	var best sandbox.Clock
 	begun := time.Now()
-	for i := range roundTrips {
+	for i := range most {
 		if i >= fewRoundTrips && time.Since(begun) > roundTripTime {
 			break
 		}

@@ -56,7 +56,7 @@ func TestGatedCommandsStartTogether(t *testing.T) {
 	got := through(t.Context(), gate, []*Client{a, b}, cmd, sandbox.Command{Args: []string{"true"}})
 	after := time.Now()
 	for i, e := range got {
-		if e.err != nil || e.exit.Start.Before(before) || e.exit.Start.After(after) {
+		if e.err != nil || e.exit.Start.Before(before) || e.exit.Start.After(after) || e.exit.StartWithin <= 0 {
 			t.Fatalf("%d: %+v, %v", i, e.exit, e.err)
 		}
 		if at := gate.Moment(); at.IsZero() || e.exit.Start.Before(at.Add(-20*time.Millisecond)) {
@@ -68,6 +68,19 @@ func TestGatedCommandsStartTogether(t *testing.T) {
 		t.Errorf("%+v, %q, without a gate %q", got, &out, &plain)
 	}
 	t.Logf("skew %v", got[0].exit.Start.Sub(got[1].exit.Start))
+}
+
+// TestStartIsToldByAFreshEstimate: by the one with which the moment was sent a command
+// would begin on time however wrong that was.
+func TestStartIsToldByAFreshEstimate(t *testing.T) {
+	c, _, _ := pair(t)
+	moment := time.Now()
+	r := &running{c: c, gone: true, clock: sandbox.Clock{Offset: time.Hour, Uncertainty: time.Hour}, fresh: make(chan sandbox.Clock, 1)}
+	r.look(t.Context(), moment)
+	exit := r.exit(exitBody{Start: c.clock.nano(moment)})
+	if off := exit.Start.Sub(moment).Abs(); off > exit.StartWithin+20*time.Microsecond || exit.StartWithin > time.Minute {
+		t.Errorf("off by %v, known to %v", off, exit.StartWithin)
+	}
 }
 
 func TestCommandThatCannotStartKeepsNobodyAtTheGate(t *testing.T) {

@@ -27,6 +27,7 @@ type guest struct {
 	mu       sync.Mutex
 	asked    bool // and not answered
 	readings []sandbox.GuestReading
+	failed   error // the last answer that was none, since Take
 }
 
 // Ask implements sandbox.Guest.
@@ -44,8 +45,7 @@ func (g *guest) Ask() {
 	}
 }
 
-// answered keeps a reading. An answer that makes no sense is dropped: a guest
-// whose figures are missing is seen in the series.
+// answered keeps a reading, or why there is none.
 func (g *guest) answered(r returnBody, asked, at time.Time) {
 	reading, nano, err := parseSample(r)
 	if err == nil {
@@ -64,6 +64,7 @@ func (g *guest) answered(r returnBody, asked, at time.Time) {
 	defer g.mu.Unlock()
 	g.asked = false
 	if err != nil {
+		g.failed = err
 		return
 	}
 	if len(g.readings) == maxReadings {
@@ -73,12 +74,12 @@ func (g *guest) answered(r returnBody, asked, at time.Time) {
 }
 
 // Take implements sandbox.Guest.
-func (g *guest) Take() []sandbox.GuestReading {
+func (g *guest) Take() ([]sandbox.GuestReading, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	out := g.readings
-	g.readings = nil
-	return out
+	out, err := g.readings, g.failed
+	g.readings, g.failed = nil, nil
+	return out, err
 }
 
 // Clock implements sandbox.Guest.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func TestClockOfTheSameKernel(t *testing.T) {
 func TestGuestReadings(t *testing.T) {
 	c, _, _ := pair(t)
 	g := c.Guest()
-	if got := g.Take(); len(got) != 0 {
+	if got, err := g.Take(); len(got) != 0 || err != nil {
 		t.Fatalf("readings that nobody asked for: %v", got)
 	}
 	before := time.Now()
@@ -32,7 +33,7 @@ func TestGuestReadings(t *testing.T) {
 	g.Ask() // does nothing: the first is not answered, or one more reading comes
 	var got []sandbox.GuestReading
 	for end := time.Now().Add(5 * time.Second); len(got) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
-		got = g.Take()
+		got, _ = g.Take()
 	}
 	if len(got) == 0 {
 		t.Fatal("no reading")
@@ -43,5 +44,19 @@ func TestGuestReadings(t *testing.T) {
 	}
 	if cpu := r.CPUs[0]; cpu.User <= 0 || cpu.System <= 0 || cpu.Idle <= 0 {
 		t.Errorf("%+v", cpu)
+	}
+}
+
+// TestGuestSaysWhyThereIsNoReading: and goes on.
+func TestGuestSaysWhyThereIsNoReading(t *testing.T) {
+	c, _, _ := pair(t)
+	now := time.Now()
+	c.guest.answered(returnBody{Error: "no /proc here"}, now, now)
+	if got, err := c.Guest().Take(); len(got) != 0 || err == nil || !strings.Contains(err.Error(), "no /proc here") {
+		t.Errorf("%v %v", got, err)
+	}
+	c.guest.answered(returnBody{Body: []byte(`{"at_ns":1,"cpus":[{"n":0}]}`)}, now, now)
+	if got, err := c.Guest().Take(); len(got) != 1 || err != nil {
+		t.Errorf("%v %v", got, err)
 	}
 }

@@ -121,8 +121,8 @@ func TestHostileAgent(t *testing.T) {
 	left := len(c.cmds) + len(c.asks)
 	c.mu.Unlock()
 	// The gate's call for the time may still wait for its answer.
-	if n := len(c.Guest().Take()); n > maxReadings || left > 1 {
-		t.Errorf("%d readings are kept, %d questions", n, left)
+	if got, _ := c.Guest().Take(); len(got) > maxReadings || left > 1 {
+		t.Errorf("%d readings are kept, %d questions", len(got), left)
 	}
 }
 
@@ -171,7 +171,8 @@ func FuzzClient(f *testing.F) {
 				t.Fatal("the client waits for a stream that has ended")
 			}
 		}
-		for _, r := range c.Guest().Take() {
+		readings, _ := c.Guest().Take() // it may have said anything
+		for _, r := range readings {
 			if r.At.IsZero() {
 				t.Error("a reading without a time")
 			}

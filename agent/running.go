@@ -14,8 +14,9 @@ type running struct {
 	id    uint32
 	p     *pending
 	cmd   sandbox.Command
-	gone  bool          // a gated command was let go,
-	clock sandbox.Clock // by this clock
+	gone  bool               // a gated command was let go,
+	clock sandbox.Clock      // by this clock;
+	fresh chan sandbox.Clock // one estimate of its own, taken after the moment; closed without
 }
 
 // passed is what comes of waiting at a gate.
@@ -41,8 +42,9 @@ func (r *running) follow(ctx context.Context) (sandbox.Exit, error) {
 			go func() { gate <- r.wait(waiting) }()
 		case w := <-gate:
 			if w.err == nil {
-				r.gone, r.clock = true, w.clock
+				r.gone, r.clock, r.fresh = true, w.clock, make(chan sandbox.Clock, 1)
 				w.err = r.c.send(ctx, frameGo, r.id, goBody{At: r.c.clock.sandboxNano(w.at, w.clock)})
+				go r.look(waiting, w.at)
 			}
 			if w.err != nil && ctx.Err() == nil {
 				exit, err := r.end()
@@ -56,6 +58,43 @@ func (r *running) follow(ctx context.Context) (sandbox.Exit, error) {
 			return r.end()
 		}
 	}
+}
+
+// look estimates the clock anew once the moment has passed. By the estimate with which
+// the moment was sent, the command always begins on time: its error cancels out. A
+// few round trips are enough, and all that the command is disturbed with.
+func (r *running) look(ctx context.Context, moment time.Time) {
+	defer close(r.fresh)
+	past := time.NewTimer(time.Until(moment))
+	defer past.Stop()
+	select {
+	case <-past.C:
+	case <-r.c.gone:
+		return
+	case <-ctx.Done():
+		return
+	}
+	if e, err := r.c.estimate(ctx, fewRoundTrips); err == nil {
+		r.fresh <- e
+	}
+}
+
+// lookWithin bounds the wait of a command that has ended for the estimate.
+const lookWithin = time.Second
+
+// began returns when a gated command began, by the fresh estimate where there is one.
+func (r *running) began(at int64) (time.Time, time.Duration) {
+	e := r.clock
+	late := time.NewTimer(lookWithin)
+	defer late.Stop()
+	select {
+	case fresh, ok := <-r.fresh:
+		if ok {
+			e = fresh
+		}
+	case <-late.C:
+	}
+	return r.c.clock.hostTime(at, e), e.Uncertainty
 }
 
 // wait waits at the command's gate. The clock is estimated before, for then
@@ -83,7 +122,7 @@ func (r *running) exit(e exitBody) sandbox.Exit {
 		exit.Signal = exit.Signal[:maxSignal]
 	}
 	if r.gone && e.Start != 0 {
-		exit.Start = r.c.clock.hostTime(e.Start, r.clock)
+		exit.Start, exit.StartWithin = r.began(e.Start)
 	}
 	return exit
 }

@@ -48,6 +48,9 @@ const (
 	// StartSkew is a sample without labels: seconds from the first to the last start of
 	// the roles that were to start together.
 	StartSkew = "start_skew"
+	// StartUncertainty is a sample: seconds by which the start of a role, as StartSkew takes
+	// it, may be off; LabelEnd.
+	StartUncertainty = "start_uncertainty"
 
 	// FactAccelerator ends the name of a trial's fact ROLE.accelerator: kvm, or tcg for a
 	// processor emulated in software, or model.

@@ -23,7 +23,8 @@ type end struct {
 	inst    sandbox.Instance
 	started time.Time     // when inst was there
 	cost    record.Labels // of its start and stop times
-	begun   time.Time     // when its command began, if it was gated
+	begun   time.Time     // when its command began, if it was gated,
+	within  time.Duration // known to so much
 	clock   sandbox.Clock // of inst, as it was at clockAt
 	clockAt time.Time
 }

@@ -24,14 +24,17 @@ func (t *trial) makeGate() <-chan struct{} {
 	return t.gate.Opened()
 }
 
-// keepSkew says how far apart those roles began.
+// keepSkew says how far apart those roles began, and how well it is known of each.
 func (t *trial) keepSkew() {
 	var first, last time.Time
+	n := 0
 	for _, en := range t.ends {
 		at := en.begun
 		if at.IsZero() {
 			continue
 		}
+		n++
+		t.sample(record.StartUncertainty, record.MakeLabels(record.LabelEnd, en.role.Name), en.within)
 		if first.IsZero() || at.Before(first) {
 			first = at
 		}
@@ -39,7 +42,7 @@ func (t *trial) keepSkew() {
 			last = at
 		}
 	}
-	if !first.IsZero() {
+	if n > 1 { // one alone is apart from nothing
 		t.sample(record.StartSkew, "", last.Sub(first))
 	}
 }

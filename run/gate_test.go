@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -43,11 +44,45 @@ func TestForegroundRolesStartTogether(t *testing.T) {
 	if skew, ok := trial.Sample(record.StartSkew); !ok || skew != 0.003 {
 		t.Errorf("skew %v, %v", skew, ok)
 	}
+	var before time.Duration
+	for _, p := range trial.Phases {
+		if p.Name == PhaseWarmup && p.Offset < before+50*time.Millisecond {
+			t.Errorf("the warm-up begins at %v, the phase before it ended at %v: the gate is part of it", p.Offset, before)
+		}
+		before = max(before, p.Offset+p.Duration)
+	}
 	for _, p := range trial.Phases {
 		// The measured time begins 10 ms after the common start, whenever that was.
-		if p.Name == PhaseRun && (p.Duration <= 0 || p.Duration > 2*time.Second) {
+		if p.Name == PhaseRun && p.Duration <= 0 {
 			t.Errorf("%+v", p)
 		}
+	}
+}
+
+// TestOneStartHasNoSkew: a sandbox that cannot tell when it began is not one that was on time.
+func TestOneStartHasNoSkew(t *testing.T) {
+	silent := func(ctx context.Context, c sandbox.Command) (sandbox.Exit, error) {
+		exit, err := gated(0)(ctx, c)
+		exit.Start = time.Time{}
+		return exit, err
+	}
+	told := func(ctx context.Context, c sandbox.Command) (sandbox.Exit, error) {
+		exit, err := gated(0)(ctx, c)
+		exit.StartWithin = time.Millisecond
+		return exit, err
+	}
+	trial, _, _, _ := serve(t, script{"left": told, "right": silent}, nil, both()...)
+	if skew, ok := trial.Sample(record.StartSkew); ok || trial.Status != record.OK {
+		t.Errorf("skew %v, %+v", skew, trial.Failure)
+	}
+	var got []string
+	for _, s := range trial.Samples {
+		if s.Name == record.StartUncertainty {
+			got = append(got, fmt.Sprint(s.Labels, " ", s.Value))
+		}
+	}
+	if len(got) != 1 || got[0] != "end=left 0.001" {
+		t.Errorf("%q", got)
 	}
 }
 

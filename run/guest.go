@@ -41,7 +41,8 @@ const (
 const clockTime = time.Second
 
 // Clocks may part so far without a word: two crystals are some 50 ppm apart, and
-// what either adjusts comes to it.
+// what either adjusts comes to it. It is less than they can (driftMost of package
+// agent): a clock that is slewed as fast as adjtimex(2) allows deserves the word.
 const (
 	driftMargin = time.Millisecond
 	driftRate   = 200e-6

@@ -154,6 +154,7 @@ func (t *trial) foreground(ctx context.Context, g *group) error {
 		case <-opened:
 			opened = nil
 			if at := t.gate.Moment(); !at.IsZero() {
+				from = at.Sub(t.rec.Start) // what was waited for before is no warm-up
 				warmed.Reset(time.Until(at) + warm)
 			}
 		case <-warmed.C:
@@ -216,7 +217,7 @@ func (t *trial) exec(ctx context.Context, en *end, stdout, stderr *output, backg
 	}
 	exit, err := en.inst.Exec(ctx, cmd)
 	if !exit.Start.IsZero() {
-		en.begun = exit.Start
+		en.begun, en.within = exit.Start, exit.StartWithin
 		stdout.began = exit.Start.Sub(t.rec.Start)
 	}
 	if background && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && err == nil && !exit.OOM {
@@ -265,11 +266,12 @@ func (t *trial) addressed(args []string) []string {
 }
 
 // recordRun records the phases warm-up and run. A role that ended within its
-// warm-up has no window.
+// warm-up has no window; one that ended before it began has no warm-up either.
 func (t *trial) recordRun(from time.Duration, w window) {
 	if w.from == 0 {
 		w.from = w.to
 	}
+	from = min(from, w.from)
 	t.rec.Phases = append(t.rec.Phases,
 		record.Phase{Name: PhaseWarmup, Offset: from, Duration: w.from - from},
 		record.Phase{Name: PhaseRun, Offset: w.from, Duration: w.to - w.from})

@@ -148,7 +148,10 @@ type Exit struct {
 	OOM    bool   // the kernel killed for memory in this sandbox
 	User   time.Duration
 	System time.Duration
-	Start  time.Time // of a gated command: when it was let go, on this host's clock
+	// Start is when a gated command was let go, on this host's clock, and StartWithin
+	// how far that may be off: zero where the clock is this host's own.
+	Start       time.Time
+	StartWithin time.Duration
 }
 
 // Instance is one running sandbox. Exec may be called concurrently.
@@ -188,8 +191,10 @@ type Guest interface {
 	// must not hold up the other collectors. It does nothing while the last
 	// question is unanswered.
 	Ask()
-	// Take returns the readings that have come since it was last called, oldest first.
-	Take() []GuestReading
+	// Take returns the readings that have come since it was last called, oldest first. The
+	// error is why the last answer that failed since then did; readings may have come
+	// before and after it.
+	Take() ([]GuestReading, error)
 	// Clock takes a new estimate, which is a few round trips.
 	Clock(context.Context) (Clock, error)
 }

@@ -19,7 +19,9 @@
 package guest
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -99,6 +101,9 @@ type end struct {
 	own   record.Labels
 	cpus  map[int]*processor
 	spent counter
+
+	failures int   // Reads before which an answer had failed,
+	last     error // and why the last one did
 }
 
 // processor holds the labels and highest values of a guest's processor, which may
@@ -166,7 +171,10 @@ func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
 	defer p.meter.Stop()
 	p.times = p.times[:0]
 	for _, e := range p.ends {
-		readings := e.guest.Take()
+		readings, err := e.guest.Take()
+		if err != nil {
+			e.failures, e.last = e.failures+1, err
+		}
 		for i := range readings {
 			before := len(dst)
 			dst = e.append(dst, &readings[i])
@@ -208,8 +216,17 @@ func (e *end) append(dst []record.Sample, r *sandbox.GuestReading) []record.Samp
 	)
 }
 
-// Close is idempotent; the guest is the sandbox's.
-func (p *probe) Close() error {
+// Close is idempotent; the guest is the sandbox's. Its error says what could not be read
+// meanwhile: a Read that failed would end the series, and one bad answer is not that.
+func (p *probe) Close() (err error) {
+	if p.closed {
+		return nil
+	}
 	p.closed = true
-	return nil
+	for _, e := range p.ends {
+		if e.failures > 0 {
+			err = errors.Join(err, fmt.Errorf("%s: %d readings failed, the last one: %w", cmp.Or(e.name, "the guest"), e.failures, e.last))
+		}
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"sync"
@@ -54,6 +55,7 @@ func TestContract(t *testing.T) {
 type scripted struct {
 	mu       sync.Mutex
 	readings []sandbox.GuestReading
+	failed   error
 	asked    int
 }
 
@@ -63,12 +65,12 @@ func (s *scripted) Ask() {
 	s.asked++
 }
 
-func (s *scripted) Take() []sandbox.GuestReading {
+func (s *scripted) Take() ([]sandbox.GuestReading, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := s.readings
-	s.readings = nil
-	return out
+	out, err := s.readings, s.failed
+	s.readings, s.failed = nil, nil
+	return out, err
 }
 
 func (*scripted) Clock(context.Context) (sandbox.Clock, error) { return sandbox.Clock{}, nil }
@@ -144,5 +146,27 @@ func BenchmarkRead(b *testing.B) {
 			}
 		}
 		dst = dst[:0]
+	}
+}
+
+// TestFailedReadingIsTold: at the end, and the ones around it are kept.
+func TestFailedReadingIsTold(t *testing.T) {
+	g := &scripted{failed: errors.New("no /proc")}
+	p, err := New().Open(t.Context(), []sandbox.Scope{{End: "server", Guest: g}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Read(nil); err != nil {
+		t.Fatal(err)
+	}
+	g.readings = []sandbox.GuestReading{{At: time.Now(), Runnable: 1}}
+	if got, err := p.Read(nil); err != nil || len(got) < 2 {
+		t.Errorf("%v %v", got, err)
+	}
+	if err := p.Close(); err == nil || err.Error() != "server: 1 readings failed, the last one: no /proc" {
+		t.Error(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
 	}
 }
