@@ -127,6 +127,7 @@ func (a *app) examine(ctx context.Context) ([]finding, record.Host, error) {
 	for _, p := range vm.Parts(ctx, machines, machineCache) {
 		add("machine", p.Name, p.Detail, p.Err)
 	}
+	h = proven(h, machineCache, thisBoot())
 	if err := a.examineImages(add); err != nil {
 		return nil, h, err
 	}

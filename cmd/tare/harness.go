@@ -87,7 +87,7 @@ func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d
 	if err := h.openNetwork(ctx); err != nil {
 		return nil, err
 	}
-	h.host = host.Describe(ctx, "/", host.Tools())
+	h.host = proven(host.Describe(ctx, "/", host.Tools()), filepath.Join(hostDirs().cache, "vm"), thisBoot())
 	return h, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,6 +15,21 @@ const (
 	kvmCreateVM      = 0xAE01
 	kvmVersion       = 12 // "applications should refuse to run" on any other
 )
+
+// makesVM begins what is said where KVM gets as far as that.
+const makesVM = "opens and makes a VM"
+
+// Proven adds to Host.KVM what a trial boot has shown since the host started. Where
+// no VM can be made there is nothing to add.
+func Proven(kvm string, boots bool) string {
+	switch {
+	case !strings.HasPrefix(kvm, makesVM):
+		return kvm
+	case boots:
+		return makesVM + "; a machine has booted with it"
+	}
+	return makesVM + ", but no machine boots with it"
+}
 
 // tryKVM says whether hardware virtualization can be had, by making an empty
 // virtual machine and dropping it. That is less than a boot: on some hosts a VM
@@ -41,5 +57,5 @@ func tryKVM(path string) string {
 		return fmt.Sprintf("%s opens, but making a VM fails: %v", path, err)
 	}
 	_ = unix.Close(vm) // an empty VM
-	return "opens and makes a VM; not proven by a boot"
+	return makesVM + "; not proven by a boot"
 }

@@ -200,6 +200,29 @@ BenchmarkTrial/workload=a%2Fb/sandbox=vm%2D2	1	1 throughput-B/s
 const benchstat = "golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da"
 
 // TestGoBenchBenchstat has benchstat itself read the format, and find the ratio.
+// The accelerator stands once, over all lines, so that it sets none apart.
+func TestGoBenchAccelerator(t *testing.T) {
+	trials := testTrials()[:1]
+	base, other := trials[0], trials[0]
+	base.Cell = record.Cell{{Factor: "workload", Value: "net"}, {Factor: "sandbox", Value: "process"}}
+	trials[0].Facts = map[string]string{"server.accelerator": "tcg", "client.accelerator": "tcg"}
+	other.Facts = map[string]string{"server.accelerator": "kvm"}
+	b := Bench{Study: "x", Compare: "sandbox", Baseline: "process", Responses: map[string][]record.Response{"net": {{Name: "latency", Unit: record.Second}}}}
+	for want, of := range map[string][]record.Trial{
+		"study: x\naccelerator: vm=tcg\n":     {base, trials[0]},
+		"study: x\naccelerator: vm=kvm+tcg\n": {trials[0], other, base},
+		"study: x\nBenchmark":                 {base},
+	} {
+		var out strings.Builder
+		if err := GoBench(&out, b, sequence(of)); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), "accelerator") != strings.Count(want, "accelerator") {
+			t.Errorf("want %q at the top:\n%s", want, out.String())
+		}
+	}
+}
+
 func TestGoBenchBenchstat(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -30,9 +30,20 @@ type Bench struct {
 // and machine as configuration, the directions that are better as Unit lines.
 // Values that are not finite are left out, for benchstat would take them. The
 // baseline's lines come first: benchstat compares with what it meets first.
+//
+// What ran the virtual machines' processors stands once, for the whole file, as
+// accelerator: vm=tcg. As a key of single lines it would set these apart from the
+// baseline's, which have none, and benchstat would compare neither.
 func GoBench(w io.Writer, b Bench, trials Trials) error {
 	buf := bufio.NewWriter(w)
 	config(buf, "study", b.Study)
+	accel, err := accelerators(trials)
+	if err != nil {
+		return fmt.Errorf("write Go benchmarks: %w", err)
+	}
+	if accel != "" {
+		config(buf, "accelerator", accel)
+	}
 	b.units(buf)
 	last, n := -1, 0
 	for _, base := range []bool{true, false} {
@@ -57,6 +68,36 @@ func GoBench(w io.Writer, b Bench, trials Trials) error {
 		return fmt.Errorf("write Go benchmarks: %w", err)
 	}
 	return nil
+}
+
+// accelerators names those of each level of the factor sandbox that is a virtual
+// machine, in the order in which they are met: vm=tcg; several joined by "+".
+func accelerators(trials Trials) (string, error) {
+	var levels []string
+	kinds := make(map[string][]string)
+	for t, err := range trials {
+		if err != nil {
+			return "", err
+		}
+		how := accelerator(&t)
+		level, ok := t.Cell.Get(study.FactorSandbox)
+		if how == "" || !ok || t.Status != record.OK {
+			continue
+		}
+		if kinds[level] == nil {
+			levels = append(levels, level)
+		}
+		for k := range strings.SplitSeq(how, "+") {
+			if !slices.Contains(kinds[level], k) {
+				kinds[level] = append(kinds[level], k)
+			}
+		}
+	}
+	for i, l := range levels {
+		slices.Sort(kinds[l])
+		levels[i] = l + "=" + strings.Join(kinds[l], "+")
+	}
+	return strings.Join(levels, " "), nil
 }
 
 // line writes a trial, after its machine if that is not the last one's, and
