@@ -37,6 +37,12 @@ func TestSummarise(t *testing.T) {
 			[]string{"again, alone: x\n", "ok    x ", "flaky x TestB/sub\n", "too slow", "flaky x TestB\n", "3 passed (2 flaky), 0 failed, 0 skipped"},
 		},
 		{
+			"many fail once", "package x\nimport (\"fmt\"; \"os\"; \"testing\")\n" +
+				"func TestA(t *testing.T) { once := os.Mkdir(\"was\", 0o700) == nil; " +
+				"for i := range 5 { t.Run(fmt.Sprint(i), func(t *testing.T) { if once { t.Error(\"too slow\") } }) } }\n", false,
+			[]string{"flaky x TestA/0\n", "6 passed (6 flaky, more than the 5 that are let pass), 0 failed, 0 skipped"},
+		},
+		{
 			"fails, then is skipped", "package x\nimport (\"os\"; \"testing\")\n" +
 				"func TestA(t *testing.T) { if os.Mkdir(\"was\", 0o700) == nil { t.Error(\"too slow\") }; t.Skip(\"too noisy\") }\n" +
 				"func TestB(t *testing.T) {}\n", false,
