@@ -211,14 +211,13 @@ func (b *bench) boot(ctx context.Context) (_ []row, err error) {
 		return nil, errors.New("no qemu-system-x86_64")
 	}
 	accel, phases := "", map[string][]float64{}
-	ours := func(ctx context.Context) (float64, error) {
+	ours := func(ctx context.Context) (sum float64, err error) {
 		i, err := h.start(ctx)
 		if err != nil {
 			return 0, err
 		}
 		defer func() { err = errors.Join(err, i.Stop(context.WithoutCancel(ctx))) }()
 		accel = i.Facts()[record.FactAccelerator]
-		var sum float64
 		for _, p := range i.(sandbox.Booter).Boot() {
 			if phases[p.Name] = append(phases[p.Name], p.Took.Seconds()); p.Name != "plug" {
 				sum += p.Took.Seconds()
