@@ -95,6 +95,8 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	r.Structural = a.shares(r)
 	r.Tables = a.tables(r)
 	r.CPUCosts = a.cpuCosts(r)
+	r.Quotas = a.quotas()
+	r.Boots = a.boots(r)
 	a.failures(r)
 	a.warnings(r)
 	r.Accelerators = a.accelerators(r)
@@ -171,7 +173,7 @@ func (a *analysis) compare() []Comparison {
 				}
 				var sum stat.Summary
 				if !c.Baseline {
-					sum = stat.Summarise(pairs(base, own))
+					sum = stat.Summarise(stat.Pairs(base, own))
 					if c.Base.BelowNoise+c.Level.BelowNoise > 0 {
 						sum.Undefined = belowNoise(&c)
 					}
@@ -272,7 +274,7 @@ func (a *analysis) readings(cell, response string) map[int]float64 {
 // summary sums up a response of any two cells of a stratum over the blocks that
 // have both: for ratios to another level than the baseline.
 func (a *analysis) summary(base, other record.Cell, response string) stat.Summary {
-	sum := stat.Summarise(pairs(a.readings(base.Key(), response), a.readings(other.Key(), response)))
+	sum := stat.Summarise(stat.Pairs(a.readings(base.Key(), response), a.readings(other.Key(), response)))
 	for _, cell := range []record.Cell{base, other} {
 		for _, t := range a.counting[cell.Key()] {
 			if t.BelowNoise(response) {
@@ -281,17 +283,6 @@ func (a *analysis) summary(base, other record.Cell, response string) stat.Summar
 		}
 	}
 	return sum
-}
-
-// pairs puts together the blocks in which both were tried.
-func pairs(base, own map[int]float64) []stat.Pair {
-	var out []stat.Pair
-	for block, v := range own {
-		if b, ok := base[block]; ok {
-			out = append(out, stat.Pair{Base: b, Other: v})
-		}
-	}
-	return out
 }
 
 // level sums up the trials that count of a cell.

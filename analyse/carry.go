@@ -123,6 +123,7 @@ func (a *analysis) overheads() []Overhead {
 		names       []string
 		phases      map[string][]time.Duration
 		collectors  map[string][]float64
+		agent       []float64
 	}
 	by := make(map[string]*times)
 	var order []string
@@ -157,6 +158,9 @@ func (a *analysis) overheads() []Overhead {
 			if c := s.Labels.Get("collector"); c != "" && s.Unit == record.Cores && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
 				b.collectors[c] = append(b.collectors[c], s.Value)
 			}
+			if s.Name == agentCPU && s.Value >= 0 && !math.IsInf(s.Value, 0) {
+				b.agent = append(b.agent, s.Value)
+			}
 			// The other end of a network workload sits in a sandbox of another
 			// kind, whose times are not this one's.
 			switch kind := s.Labels.Get("sandbox"); {
@@ -182,10 +186,17 @@ func (a *analysis) overheads() []Overhead {
 		for _, n := range slices.Sorted(maps.Keys(b.collectors)) {
 			o.Collectors = append(o.Collectors, CollectorCost{Name: n, Cores: stat.Median(b.collectors[n])})
 		}
+		if len(b.agent) > 0 {
+			cores := stat.Median(b.agent)
+			o.Agent = &cores
+		}
 		out = append(out, o)
 	}
 	return out
 }
+
+// agentCPU is what tare's agent used in a guest, as the guest counts it, in cores.
+const agentCPU = record.AgentCPU + record.RateSuffix
 
 func seconds(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }
 

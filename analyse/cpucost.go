@@ -35,18 +35,39 @@ func (a *analysis) cpuCosts(r *Result) []cpucost.Cost {
 			ends[s.Key] = a.isolated(s)
 		}
 		x := cpucost.Stratum{Cost: cpucost.Cost{Workload: w.Label, Stratum: s.Key, Shared: s.Shared, Response: rate, Ends: ends[s.Key]}}
-		for j, c := range s.Cells {
-			x.Cells = append(x.Cells, cpucost.Cell{Treatment: a.study.Treatment(i, c).Key(), Cell: c, Baseline: j == s.Baseline, Trials: a.counting[c.Key()]})
-		}
+		x.Cells = a.cpuCells(i)
 		strata = append(strata, x)
 	}
+	return cpucost.Build(a.rule, a.cpuReader(), strata)
+}
+
+// quotas says what the ends used of their CPU quotas, in all strata.
+func (a *analysis) quotas() []cpucost.Quota {
+	var strata []cpucost.Stratum
+	for i := range a.study.Strata {
+		s := &a.study.Strata[i]
+		strata = append(strata, cpucost.Stratum{Cost: cpucost.Cost{Workload: a.study.WorkloadOf(i).Label, Stratum: s.Key, Shared: s.Shared}, Cells: a.cpuCells(i)})
+	}
+	return cpucost.Quotas(a.cpuReader(), strata)
+}
+
+func (a *analysis) cpuCells(stratum int) []cpucost.Cell {
+	s := &a.study.Strata[stratum]
+	var out []cpucost.Cell
+	for j, c := range s.Cells {
+		out = append(out, cpucost.Cell{Treatment: a.study.Treatment(stratum, c).Key(), Cell: c, Baseline: j == s.Baseline, Trials: a.counting[c.Key()]})
+	}
+	return out
+}
+
+func (a *analysis) cpuReader() *cpucost.Reader {
 	if a.cpu == nil {
 		a.cpu = new(cpucost.Reader)
 		for _, t := range a.trials {
 			a.cpu.Read(t)
 		}
 	}
-	return cpucost.Build(a.rule, a.cpu, strata)
+	return a.cpu
 }
 
 // rates are the responses that work may be counted by: those compared, then the

@@ -14,4 +14,4 @@ func LabelNames() []string {
 
 // SampleNames are the names of samples that Analyse looks at whatever labels they
 // have.
-func SampleNames() []string { return cpucost.SampleNames() }
+func SampleNames() []string { return append(cpucost.SampleNames(), agentCPU) }

@@ -54,6 +54,10 @@ type Result struct {
 
 	CPUCosts []cpucost.Cost `json:"cpu_costs,omitempty"` // CPU time a unit of work costs, by stratum and treatment
 
+	Quotas []cpucost.Quota `json:"quotas,omitempty"` // CPU by role against the quota, by stratum, treatment and end, where there is one
+
+	Boots []Boot `json:"boots,omitempty"` // steps of the sandboxes' starts, by treatment, of kinds that tell them
+
 	Superseded []Superseded `json:"superseded,omitempty"` // good trials that do not count, because their block ran again
 }
 
@@ -142,7 +146,8 @@ type Overhead struct {
 	Phases     []PhaseTime     `json:"phases,omitempty"`
 	Noop       time.Duration   `json:"noop,omitempty"` // a whole trial of the noop workload: the harness's own cost
 	NoopTrials int             `json:"noop_trials,omitempty"`
-	Collectors []CollectorCost `json:"collectors,omitempty"`
+	Collectors []CollectorCost `json:"collectors,omitempty"`     // on the host
+	Agent      *float64        `json:"agent_in_guest,omitempty"` // CPU of tare's agent in a guest, as the guest counts it: cores; nil without guests
 }
 
 // PhaseTime is the median duration of a phase, such as start or stop.

@@ -73,5 +73,5 @@ func (a *analysis) mean(base record.Cell, others []record.Cell, response string)
 	for block, v := range logs {
 		logs[block] = math.Exp(v)
 	}
-	return stat.Summarise(pairs(a.readings(base.Key(), response), logs))
+	return stat.Summarise(stat.Pairs(a.readings(base.Key(), response), logs))
 }

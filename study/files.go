@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -118,7 +119,7 @@ func (d *draft) carry() {
 		d.bad(nil, "", "the files that it names cannot be stored: %v", err)
 		return
 	}
-	src := d.study.Source
+	src := slices.Clip(d.study.Source) // the caller's, whose spare room may hold something else
 	if !bytes.HasSuffix(src, []byte("\n")) {
 		src = append(src, '\n')
 	}

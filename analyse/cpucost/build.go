@@ -19,9 +19,11 @@ const (
 // harness is the role of tare's own threads and agent.
 const harness = "harness"
 
-// SampleNames are the names of the labelled samples that Build looks at. Whoever
+// SampleNames are the names of the labelled samples that Build and Quotas look at. Whoever
 // loads trials for an analysis alone may leave other labelled ones out.
-func SampleNames() []string { return []string{byRole, byGroup} }
+func SampleNames() []string {
+	return []string{byRole, byGroup, quotaMean, periodsRate, throttledPeriods, throttledTime}
+}
 
 // Stratum is what Build needs to know of one.
 type Stratum struct {
@@ -81,7 +83,7 @@ func Build(rule stat.Rule, r *Reader, strata []Stratum) []Cost {
 			}
 			var sum stat.Summary
 			if !c.Baseline {
-				sum = stat.Summarise(pairs(base, values))
+				sum = stat.Summarise(stat.Pairs(base, values))
 				if c.Missing = sum.Undefined; sum.Undefined == "" && sum.N > 1 {
 					s2, df = append(s2, sum.Var), append(df, float64(sum.N-1))
 				}
@@ -94,17 +96,6 @@ func Build(rule stat.Rule, r *Reader, strata []Stratum) []Cost {
 		if c := &out[i]; !c.Baseline {
 			c.Estimate = rule.Estimate(sums[i], prior)
 			c.Verdict, _, _ = rule.Judge(c.Estimate, record.Lower)
-		}
-	}
-	return out
-}
-
-// pairs puts together the blocks in which both have a value.
-func pairs(base, own map[int]float64) []stat.Pair {
-	var out []stat.Pair
-	for block, v := range own {
-		if b, ok := base[block]; ok {
-			out = append(out, stat.Pair{Base: b, Other: v})
 		}
 	}
 	return out

@@ -11,8 +11,7 @@ import (
 // samples: results of 30,000 trials are to be analysed within 300 MB. The zero
 // Reader is empty and ready.
 type Reader struct {
-	index   map[record.Labels]uint16 // of labels in kinds, those of byGroup apart
-	groups  map[record.Labels]uint16
+	index   map[key]uint16 // in kinds
 	kinds   []kind
 	figures []figure
 	trials  map[id]span
@@ -20,11 +19,20 @@ type Reader struct {
 	any     bool
 }
 
+type key struct {
+	name   string
+	labels record.Labels
+}
+
 // kind is what a figure is of.
 type kind struct {
+	name      string // of the sample
 	end, role string
 	group     bool // charged to the end's control groups
 }
+
+// cpu says whether it is of CPU that was used, not of its limit.
+func (k *kind) cpu() bool { return k.name == byRole || k.name == byGroup }
 
 type figure struct {
 	cores float64
@@ -55,7 +63,7 @@ const maxKinds = 1 << 12
 func (r *Reader) Read(t *record.Trial) {
 	if r.trials == nil {
 		r.trials = make(map[id]span)
-		r.index, r.groups = make(map[record.Labels]uint16), make(map[record.Labels]uint16)
+		r.index = make(map[key]uint16)
 	}
 	from := len(r.figures)
 	for i := range t.Samples {
@@ -65,8 +73,8 @@ func (r *Reader) Read(t *record.Trial) {
 		}
 		if k, ok := r.kind(s); ok && r.kinds[k].role != harness {
 			r.figures = append(r.figures, figure{s.Value, k})
-			r.any = true
-			r.roles = r.roles || !r.kinds[k].group
+			r.any = r.any || r.kinds[k].cpu()
+			r.roles = r.roles || s.Name == byRole
 		}
 	}
 	if len(r.figures) > from {
@@ -96,22 +104,19 @@ func (r *Reader) Take(t *record.Trial) {
 }
 
 func ours(s *record.Sample) bool {
-	return s.Labels != "" && (s.Name == byRole || s.Name == byGroup)
+	return s.Labels != "" && slices.Contains(SampleNames(), s.Name)
 }
 
 func (r *Reader) kind(s *record.Sample) (uint16, bool) {
-	index := r.index
-	if s.Name == byGroup {
-		index = r.groups
-	}
-	k, ok := index[s.Labels]
+	at := key{s.Name, s.Labels}
+	k, ok := r.index[at]
 	if !ok {
 		if len(r.kinds) == maxKinds {
 			return 0, false
 		}
 		k = uint16(len(r.kinds)) //nolint:gosec // bounded by maxKinds
-		index[s.Labels] = k
-		r.kinds = append(r.kinds, kind{s.Labels.Get(record.LabelEnd), s.Labels.Get(record.LabelRole), s.Name == byGroup})
+		r.index[at] = k
+		r.kinds = append(r.kinds, kind{s.Name, s.Labels.Get(record.LabelEnd), s.Labels.Get(record.LabelRole), s.Name == byGroup})
 	}
 	return k, true
 }
@@ -134,14 +139,14 @@ func (r *Reader) cores(t *record.Trial, ends []string, roles map[string]float64)
 	at := r.trials[idOf(t)]
 	of := r.figures[at.from:at.to]
 	for _, end := range ends {
-		has := slices.ContainsFunc(of, func(f figure) bool { k := &r.kinds[f.kind]; return k.end == end && k.group != r.roles })
+		has := slices.ContainsFunc(of, func(f figure) bool { k := &r.kinds[f.kind]; return k.cpu() && k.end == end && k.group != r.roles })
 		if !has {
 			return 0, false
 		}
 	}
 	for _, f := range of {
 		k := &r.kinds[f.kind]
-		if k.group == r.roles || !slices.Contains(ends, k.end) {
+		if !k.cpu() || k.group == r.roles || !slices.Contains(ends, k.end) {
 			continue
 		}
 		sum += f.cores

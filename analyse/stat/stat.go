@@ -30,6 +30,17 @@ const MinN = 3
 // infinity stands for a reading that is missing.
 type Pair struct{ Base, Other float64 }
 
+// Pairs puts together the blocks in which both have a value.
+func Pairs(base, own map[int]float64) []Pair {
+	var out []Pair
+	for block, v := range own {
+		if b, ok := base[block]; ok {
+			out = append(out, Pair{Base: b, Other: v})
+		}
+	}
+	return out
+}
+
 // Summary is one comparison's pairs, summed up. Undefined is not "" when no
 // ratio exists, and says why; then Mean and Var are zero.
 type Summary struct {

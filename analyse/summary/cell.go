@@ -16,7 +16,10 @@ type part struct {
 
 // cells computes all cells, the columns in this order.
 func (b *builder) cells(order []int) {
-	var s2, df []float64
+	// A mean's blocks are those of the rows that it is over, so that their variances are
+	// not independent: each kind of row lends to its own.
+	type variances struct{ s2, df []float64 }
+	var known [2]variances
 	for _, x := range b.rows {
 		for _, c := range order {
 			var in []entry
@@ -27,19 +30,31 @@ func (b *builder) cells(order []int) {
 			x.Cells, x.of = append(x.Cells, cell), append(x.of, parts)
 			for _, p := range parts {
 				if p.sum != nil && p.sum.N > 1 {
-					s2, df = append(s2, p.sum.Var), append(df, float64(p.sum.N-1))
+					v := &known[kind(x)]
+					v.s2, v.df = append(v.s2, p.sum.Var), append(v.df, float64(p.sum.N-1))
 				}
 			}
 		}
 	}
-	prior := stat.Moderate(s2, df)
+	var priors [2]stat.Prior
+	for i, v := range known {
+		priors[i] = stat.Moderate(v.s2, v.df)
+	}
 	for _, x := range b.rows {
 		for c := range x.Cells {
 			if !x.Baseline {
-				b.finish(&x.Cells[c], x.of[c], prior)
+				b.finish(&x.Cells[c], x.of[c], priors[kind(x)])
 			}
 		}
 	}
+}
+
+// kind is 1 of a mean over other rows.
+func kind(x *row) int {
+	if x.Mean {
+		return 1
+	}
+	return 0
 }
 
 // expected is how many strata the study has for a cell.
