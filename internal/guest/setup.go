@@ -64,6 +64,9 @@ func (m *machine) setUp(body json.RawMessage) (any, error) {
 		if err := m.mount(*s.Data, path.Join(tree, "data")); err != nil {
 			return nil, err
 		}
+		if s.Data.Kind == MountBlock { // mke2fs makes it, and no other sandbox has it
+			_ = os.Remove(path.Join(tree, "data", "lost+found"))
+		}
 	}
 	if err := enter(tree); err != nil {
 		return nil, err

@@ -188,7 +188,7 @@ func (k *Kind) trial(ctx context.Context, q qemu, f boot.Files) (err error) {
 	within, cancel := context.WithTimeout(ctx, trialWithin)
 	defer cancel()
 	m, err := power(within, q.path, &hardware{
-		name: name, accel: accelKVM, files: f, args: k.cfg.Args, vcpus: 1, maxVCPUs: 1, memory: leastMemoryMiB << 20, maxMemory: leastMemoryMiB << 20,
+		name: name, accel: accelKVM, files: f, args: k.cfg.Args, box: k.boxes(q), vcpus: 1, maxVCPUs: 1, memory: leastMemoryMiB << 20, maxMemory: leastMemoryMiB << 20,
 	}, inGroup(hierarchy, group))
 	defer clean(m.close)
 	if err == nil {

@@ -102,6 +102,10 @@ func (i *instance) Facts() map[string]string {
 	if i.o.snapshot {
 		f["start"] = startSnapshot
 	}
+	f["vmm_confined"] = "no"
+	if i.kind.boxes(i.qemu) {
+		f["vmm_confined"] = "seccomp"
+	}
 	if s.CPUQuotaCores > 0 {
 		f["cpu_quota"] = strconv.FormatFloat(s.CPUQuotaCores, 'g', -1, 64)
 	}

@@ -24,6 +24,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -142,6 +143,9 @@ func (k *Kind) findQEMU(ctx context.Context) (q qemu, err error) {
 	}
 	return k.qemu, err
 }
+
+// boxes says whether tare confines a QEMU: not if the study's arguments do.
+func (k *Kind) boxes(q qemu) bool { return q.confines && !slices.Contains(k.cfg.Args, "-sandbox") }
 
 // findVirtiofsd does the same for virtiofsd.
 func (k *Kind) findVirtiofsd(ctx context.Context) (v virtiofsd, err error) {

@@ -37,12 +37,15 @@ func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 	created := time.Since(begun)
 	first := &firstWrite{to: c.Stdout}
 	c.Stdout = first
-	started := time.Since(begun)
-	if mode == sandbox.Phased {
-		l.Created, l.Started = created, started
-	}
+	i.machine.sent.note()
 	l.Exit, err = i.Exec(ctx, c)
 	exited := time.Since(begun)
+	if mode == sandbox.Phased {
+		l.Created = created
+		if told := i.machine.sent.noted.Load(); told != nil {
+			l.Started = told.Sub(begun)
+		}
+	}
 	if at := first.seen(); !at.IsZero() {
 		l.Instruction = at.Sub(begun)
 	}

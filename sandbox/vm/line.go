@@ -18,6 +18,7 @@ type hardware struct {
 	accel string // kvm or tcg
 	files boot.Files
 	args  []string // the study's own
+	box   bool     // QEMU is confined
 
 	vcpus, maxVCPUs   int
 	memory, maxMemory int64 // bytes; the second with what may be plugged in
@@ -67,6 +68,9 @@ func (l *line) fds(files []*os.File) string {
 func (h *hardware) line() *line {
 	l := &line{}
 	l.add("-name", h.name+",debug-threads=on", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot")
+	if h.box {
+		l.add("-sandbox", confined)
+	}
 	cpu := "max"
 	if h.accel == accelKVM {
 		cpu = "host"
@@ -127,7 +131,9 @@ func (l *line) socket(id string, f *os.File) {
 	l.add("-chardev", fmt.Sprintf("socket,id=%s,fd=%d", id, l.fd(f)))
 }
 
-// disk adds a virtio disk. In JSON no character of a path has a meaning of its own.
+// disk adds a virtio disk. In JSON no character of a path has a meaning of its own. A
+// failure, a full disk of the host above all, is the guest's to see: as QEMU has it of
+// itself it would stop the machine for good.
 func (l *line) disk(d disk) {
 	file := func(path string) map[string]any { return map[string]any{"driver": "file", "filename": path} }
 	blockdev := map[string]any{"driver": "raw", "node-name": d.serial, "read-only": d.frozen, "file": file(d.path)}
@@ -140,7 +146,7 @@ func (l *line) disk(d disk) {
 		panic(err) // strings and truth values can be written
 	}
 	l.add("-blockdev", string(node),
-		"-device", fmt.Sprintf("virtio-blk-pci,drive=%s,serial=%s", d.serial, d.serial))
+		"-device", fmt.Sprintf("virtio-blk-pci,drive=%s,serial=%s,werror=report,rerror=report", d.serial, d.serial))
 }
 
 // network adds the card: a pair of queues for each file of the tap, and a vector for

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -27,6 +28,7 @@ type machine struct {
 	qmp     *qmp.Client
 	client  *agent.Client // nil before the hello
 	channel net.Conn      // to the agent
+	sent    sends         // what goes into it
 	console *console
 	said    spawn.Tail // on standard error
 	stderr  *spawn.Sink
@@ -65,6 +67,7 @@ func power(ctx context.Context, binary string, h *hardware, opts spawn.Options) 
 	// The marker is for clean.
 	cmd.Env = append(os.Environ(), spawn.Marker+"="+h.name)
 	started := &machine{cmd: cmd, channel: ours[1]}
+	started.sent.to = ours[1]
 	if started.stderr, err = spawn.NewSink(&started.said, nil); err != nil {
 		return nil, err
 	}
@@ -104,7 +107,7 @@ func socketPair() (ours net.Conn, theirs *os.File, err error) {
 
 // greet waits for the agent's hello.
 func (m *machine) greet(ctx context.Context) (err error) {
-	if m.client, err = agent.Connect(ctx, m.channel, m.channel); err != nil {
+	if m.client, err = agent.Connect(ctx, m.channel, &m.sent); err != nil {
 		return err
 	}
 	m.hello = time.Now()
@@ -171,18 +174,23 @@ func (m *machine) gaveUp() bool {
 	return !st.Success() && !(ok && status.Signaled() && status.Signal() == syscall.SIGKILL)
 }
 
-// off lets the guest end itself, which it does when its channel ends, and waits.
+// off lets the guest end itself, which it does when its channel ends, and waits. QEMU
+// that fails or is killed meanwhile is an error.
 func (m *machine) off(ctx context.Context) error {
 	_ = m.channel.Close()
 	select {
 	case <-m.proc.Done():
+		if !m.cmd.ProcessState.Success() {
+			return errors.New("the machine did not end by itself")
+		}
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("the guest does not switch itself off: %w", ctx.Err())
 	}
 }
 
-// close ends QEMU and all that belongs to it here. It is idempotent.
+// close ends QEMU and all that belongs to it here. It is idempotent. The connections end
+// first: QEMU that cannot be killed yet must not keep who waits for it.
 func (m *machine) close(ctx context.Context) error {
 	if m == nil {
 		return nil
@@ -193,11 +201,6 @@ func (m *machine) close(ctx context.Context) error {
 	default:
 		_ = m.cmd.Process.Kill()
 	}
-	select {
-	case <-m.proc.Done():
-	case <-ctx.Done():
-		return fmt.Errorf("QEMU, process %d, does not end: %w", m.proc.Pid, ctx.Err())
-	}
 	var err error
 	if m.qmp != nil {
 		err = m.qmp.Close()
@@ -205,9 +208,34 @@ func (m *machine) close(ctx context.Context) error {
 	if m.client != nil {
 		err = errors.Join(err, m.client.Close())
 	}
-	m.stderr.Close()
 	m.console.close()
+	select {
+	case <-m.proc.Done():
+	case <-ctx.Done():
+		err = errors.Join(err, fmt.Errorf("QEMU, process %d, does not end: %w", m.proc.Pid, ctx.Err()))
+	}
+	m.stderr.Close() // last: what QEMU says at its end is kept
 	return err
+}
+
+// sends is what is told the agent. It notes when one message had been.
+type sends struct {
+	to    io.Writer
+	noted atomic.Pointer[time.Time]
+	armed atomic.Bool
+}
+
+// note has the time of the next message noted.
+func (s *sends) note() { s.armed.Store(true) }
+
+// Write passes on.
+func (s *sends) Write(p []byte) (int, error) {
+	n, err := s.to.Write(p)
+	if err == nil && s.armed.CompareAndSwap(true, false) {
+		now := time.Now()
+		s.noted.Store(&now)
+	}
+	return n, err
 }
 
 // inGroup starts processes in a group.

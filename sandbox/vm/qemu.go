@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"tare/internal/rootfs"
 	"tare/internal/spawn"
 )
@@ -21,6 +23,18 @@ type qemu struct {
 	path         string
 	major, minor int
 	version      string // "7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)"
+	confines     bool   // it has -sandbox, here
+}
+
+// confined keeps QEMU, which runs as root, from calls that it has no need of once it runs
+// (docs/system/security.rst): what libvirt gives it. Kata has it as an option.
+const confined = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
+
+// confines says whether a QEMU was built with -sandbox and the host's kernel has what that
+// needs: otherwise it does not know the option.
+func confines(ctx context.Context, path string) bool {
+	_, err := says(ctx, path, "-sandbox", confined, "-machine", "help")
+	return err == nil
 }
 
 // oldest is the least version whose options are all used here; 7.2 and 10.0 were tried.
@@ -51,7 +65,7 @@ func findQEMU(ctx context.Context, own string) (qemu, error) {
 		if err != nil {
 			return qemu{}, fmt.Errorf("%s: %w; %s", path, err, instead)
 		}
-		q.path = path
+		q.path, q.confines = path, confines(ctx, path)
 		return q, nil
 	}
 	if own != "" {
@@ -64,11 +78,11 @@ func findQEMU(ctx context.Context, own string) (qemu, error) {
 const sayWithin = 5 * time.Second
 
 // says is what a program prints on standard output when it is asked what it is.
-func says(ctx context.Context, path, question string) (string, error) {
+func says(ctx context.Context, path string, question ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, sayWithin, fmt.Errorf("no answer within %s", sayWithin))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, question) //nolint:gosec // the host's own program
-	cmd.WaitDelay = time.Second                     // what it has started may have its output open
+	cmd := exec.CommandContext(ctx, path, question...) //nolint:gosec // the host's own program
+	cmd.WaitDelay = time.Second                        // what it has started may have its output open
 	var tail spawn.Tail
 	cmd.Stderr = &tail
 	out, err := cmd.Output()
@@ -76,7 +90,7 @@ func says(ctx context.Context, path, question string) (string, error) {
 		err = cause
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s %s: %w%s", path, question, err, spawn.Says(&tail))
+		return "", fmt.Errorf("%s %s: %w%s", path, strings.Join(question, " "), err, spawn.Says(&tail))
 	}
 	return string(out), nil
 }
@@ -111,15 +125,22 @@ func openVhost(queues int) ([]*os.File, error) {
 	var out []*os.File
 	for range queues {
 		f, err := os.OpenFile("/dev/vhost-net", os.O_RDWR, 0)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) && len(out) == 0 {
+		if err == nil {
+			out = append(out, f)
+			continue
+		}
+		if noVhost(err) && len(out) == 0 {
 			return nil, nil
 		}
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("opening a vhost device: %w", err), closeAll(out))
-		}
-		out = append(out, f)
+		return nil, errors.Join(fmt.Errorf("opening a vhost device: %w", err), closeAll(out))
 	}
 	return out, nil
+}
+
+// noVhost says whether an error means that this host has no vhost-net. The node may be there
+// without the module (kmod makes it from modules.devname): then it is ENODEV.
+func noVhost(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO)
 }
 
 func closeAll(files []*os.File) error {

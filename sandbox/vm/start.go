@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"tare/internal/cgroup"
@@ -49,7 +50,7 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 	ctx, cancel := context.WithTimeoutCause(ctx, k.within, fmt.Errorf("it had not started after %s", k.within))
 	defer cancel()
 	h := &hardware{
-		name: spec.Name, accel: i.accel, files: i.files, args: k.cfg.Args,
+		name: spec.Name, accel: i.accel, files: i.files, args: k.cfg.Args, box: k.boxes(i.qemu),
 		vcpus: i.o.size.VCPUsBoot, maxVCPUs: i.o.bound,
 		memory: i.o.size.MemoryBoot, maxMemory: i.o.size.MemoryBoot + i.o.plug,
 	}
@@ -83,6 +84,9 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 // serveFiles gives the machine its root and /data.
 func (i *instance) serveFiles(ctx context.Context, h *hardware) error {
 	if i.o.rootfs == rootBlock {
+		if i.spec.Upper != "" { // noted before it is written: half a file goes as well
+			i.ownFiles = append(i.ownFiles, filepath.Join(i.spec.Upper, upperDisk))
+		}
 		return i.serveDisks(ctx, h)
 	}
 	i.root = guest.Mount{Kind: guest.MountVirtiofs, Source: tagRoot, Writable: i.spec.Upper != ""}
@@ -107,7 +111,7 @@ func (i *instance) serveFiles(ctx context.Context, h *hardware) error {
 }
 
 func (i *instance) share(tag, dir string, prepare func() error) error {
-	s, err := i.daemon.serve(tag, dir, i.spec.Name, inGroup(i.hierarchy, i.group), prepare)
+	s, err := i.daemon.serve(tag, dir, i.spec.Dir, i.spec.Name, inGroup(i.hierarchy, i.group), prepare)
 	if s != nil {
 		i.shares = append(i.shares, s)
 	}

@@ -68,8 +68,9 @@ type share struct {
 }
 
 // serve starts the daemon for a directory. prepare, if not nil, puts mounts on it that
-// only the daemon sees. The returned share is not nil if the process was started.
-func (v virtiofsd) serve(tag, dir, name string, opts spawn.Options, prepare func() error) (_ *share, err error) {
+// only the daemon sees; own is a directory of the sandbox's own, in which nothing stays.
+// The returned share is not nil if the process was started.
+func (v virtiofsd) serve(tag, dir, own, name string, opts spawn.Options, prepare func() error) (_ *share, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func (v virtiofsd) serve(tag, dir, name string, opts spawn.Options, prepare func
 		return nil, err
 	}
 	s := &share{tag: tag, cmd: exec.Command(v.path, args...)} //nolint:gosec // the host's own program
-	listener, qemu, err := connected()
+	listener, qemu, err := connected(own)
 	if err != nil {
 		return nil, err
 	}
@@ -102,32 +103,49 @@ func (v virtiofsd) serve(tag, dir, name string, opts spawn.Options, prepare func
 	return s, nil
 }
 
-// connected makes a listening socket and one that is connected to it already. Its
-// address is given by the kernel and is no file (unix(7), "autobind"): no path can be
-// too long, and nothing is left.
-func connected() (listener, client *os.File, err error) {
+// connected makes a listening socket and one that is connected to it already. Nobody else
+// can connect: its name is in a directory for root alone, made in own, and both are gone
+// when connected returns. The name goes through an open file, so that no path is too
+// long (108 bytes, unix(7)).
+func connected(own string) (listener, client *os.File, err error) {
+	private, err := os.MkdirTemp(own, "fs-") // mode 0700
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a socket: %w", err)
+	}
+	var open []*os.File
+	defer func() {
+		err = errors.Join(err, os.RemoveAll(private))
+		if err == nil {
+			return
+		}
+		for _, f := range open {
+			_ = f.Close()
+		}
+		listener, client = nil, nil
+	}()
+	dir, err := os.Open(private)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a socket: %w", err)
+	}
+	defer dir.Close() //nolint:errcheck // nothing is written to it
 	var fds [2]int
 	for i := range fds {
 		if fds[i], err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
 			return nil, nil, fmt.Errorf("making a socket: %w", err)
 		}
+		open = append(open, os.NewFile(uintptr(fds[i]), "socket"))
 	}
-	listener, client = os.NewFile(uintptr(fds[0]), "socket"), os.NewFile(uintptr(fds[1]), "socket")
-	err = unix.Bind(fds[0], &unix.SockaddrUnix{})
-	if err == nil {
-		err = unix.Listen(fds[0], 1)
+	addr := &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/s", dir.Fd())}
+	for _, step := range []func() error{
+		func() error { return unix.Bind(fds[0], addr) },
+		func() error { return unix.Listen(fds[0], 1) },
+		func() error { return unix.Connect(fds[1], addr) },
+	} {
+		if err := step(); err != nil {
+			return nil, nil, fmt.Errorf("connecting a socket: %w", err)
+		}
 	}
-	var addr unix.Sockaddr
-	if err == nil {
-		addr, err = unix.Getsockname(fds[0])
-	}
-	if err == nil {
-		err = unix.Connect(fds[1], addr)
-	}
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("connecting a socket: %w", err), listener.Close(), client.Close())
-	}
-	return listener, client, nil
+	return open[0], open[1], nil
 }
 
 // explain adds what the daemon said if it has failed. It ends by itself with the

@@ -21,6 +21,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -66,7 +67,7 @@ type Client struct {
 	version Version
 	onEvent func(Event)
 
-	write sync.Mutex
+	write chan struct{} // full while somebody writes: a wait for it ends with the waiter's context
 	mu    sync.Mutex
 	next  uint64
 	waits map[uint64]chan message
@@ -93,7 +94,7 @@ type message struct {
 // when it fails. events is called for each event, on the reading goroutine, so
 // it must not wait for an answer; nil for none.
 func Connect(ctx context.Context, conn net.Conn, events func(Event)) (*Client, error) {
-	c := &Client{conn: conn, onEvent: events, waits: map[uint64]chan message{}, gone: make(chan struct{})}
+	c := &Client{conn: conn, onEvent: events, write: make(chan struct{}, 1), waits: map[uint64]chan message{}, gone: make(chan struct{})}
 	greeted := make(chan error, 1)
 	go func() {
 		s := bufio.NewScanner(conn)
@@ -237,7 +238,10 @@ func (c *Client) run(ctx context.Context, command string, arguments, result any,
 	if err != nil {
 		return fmt.Errorf("qmp: %s: %w", command, err)
 	}
-	if err := c.send(append(line, '\n'), f); err != nil {
+	if err := c.send(ctx, append(line, '\n'), f); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("telling QEMU %s: %w", command, err)
+		}
 		select { // why it is closed says more than that it is
 		case <-c.gone:
 			return fmt.Errorf("%s: %w", command, c.ended())
@@ -266,9 +270,32 @@ func (c *Client) ended() error {
 	return c.err
 }
 
-func (c *Client) send(line []byte, f *os.File) error {
-	c.write.Lock()
-	defer c.write.Unlock()
+// send writes a line. QEMU that does not read lets the socket become full: then the
+// context's end ends the stream, as half a line may have gone.
+func (c *Client) send(ctx context.Context, line []byte, f *os.File) error {
+	select {
+	case c.write <- struct{}{}:
+		defer func() { <-c.write }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	late := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(late)
+		_ = c.conn.SetWriteDeadline(time.Now())
+	})
+	err := c.put(line, f)
+	if stop() {
+		return err
+	}
+	<-late
+	if err != nil {
+		return errors.Join(fmt.Errorf("it does not listen: %w", ctx.Err()), c.Close())
+	}
+	return c.conn.SetWriteDeadline(time.Time{}) // it was written just before
+}
+
+func (c *Client) put(line []byte, f *os.File) error {
 	if f == nil {
 		_, err := c.conn.Write(line)
 		return err

@@ -204,3 +204,33 @@ func FuzzSaid(f *testing.F) {
 		_ = c.Close()
 	})
 }
+
+// TestFullSocket: QEMU that does not read holds nobody longer than their context, who waits to write
+// included.
+func TestFullSocket(t *testing.T) {
+	ours, theirs := net.Pipe() // has no room at all
+	defer theirs.Close()
+	go func() {
+		_, _ = theirs.Write(bytes.SplitAfter(captured(t), []byte("\n"))[0])
+		s := bufio.NewScanner(theirs)
+		s.Scan()
+		_, _ = theirs.Write([]byte(`{"return": {}, "id": 1}` + "\n"))
+	}()
+	c, err := Connect(t.Context(), ours, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	said := make(chan error, 2)
+	for range 2 {
+		go func() { said <- c.Run(ctx, "stop", nil, nil) }()
+	}
+	for range 2 {
+		if err := <-said; !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	}
+	<-c.Gone() // half a line may have gone
+}
