@@ -112,16 +112,29 @@ func (s *strand) connect(st *step) outcome {
 		return s.fail("connect", e)
 	}
 	s.tune(fd, st)
-	// connect(2) waits as long as SO_SNDTIMEO says, at first.
-	_ = rawPatience(fd, unix.SO_SNDTIMEO, int64(s.run.cfg.timeout()))
-	if e = rawConnect(fd, &a); e != 0 {
-		rawClose(fd)
-		if e == unix.EINPROGRESS {
+	// connect(2) waits as long as SO_SNDTIMEO says, at first: a tick, so that the end of
+	// the run is seen.
+	_ = rawPatience(fd, unix.SO_SNDTIMEO, int64(tick))
+	limit := s.clock.now() + int64(s.run.cfg.timeout())
+	for {
+		switch e = rawConnect(fd, &a); {
+		case e == 0:
+			return s.add(fd, st)
+		case e != unix.EINPROGRESS:
+		case s.blocked():
+			rawClose(fd)
+			return over
+		case s.now > limit:
 			e = unix.ETIMEDOUT
+		default:
+			// Some kernels do not wait in a further call.
+			if _, e = rawPoll(fd, unix.POLLOUT, int64(tick)); e == 0 {
+				continue
+			}
 		}
+		rawClose(fd)
 		return s.fail("connect", e)
 	}
-	return s.add(fd, st)
 }
 
 func (s *strand) accept(st *step) outcome {

@@ -247,7 +247,7 @@ func TestProfileDeadPeer(t *testing.T) {
 		if code != 1 || len(strings.Fields(errs)) < 6 {
 			t.Errorf("%v: exit code %d: %s", sig, code, errs)
 		}
-		if d := time.Since(start); d > 15*time.Second {
+		if d := time.Since(start); d > 28*time.Second { // the transaction alone has 30
 			t.Errorf("%v: it took %v", sig, d)
 		}
 	}

@@ -110,5 +110,5 @@ func (r *profileRun) finish(ctx context.Context, o order, busy int, broken <-cha
 	if err != nil {
 		return err
 	}
-	return r.collect(ctx, n, within, broken, func() error { return nil })
+	return r.collect(ctx, n, within, broken, idle)
 }

@@ -49,16 +49,15 @@ func rawSocket(family, kind uintptr) (int, unix.Errno) {
 	}
 }
 
-// rawConnect is connect(2), which goes on after a signal: then it is waited for.
+// rawConnect is connect(2). It goes on after a signal or after SO_SNDTIMEO: then the
+// error is EINPROGRESS, and a further call tells what became of it.
 func rawConnect(fd int, a *rawAddr) unix.Errno {
 	_, _, e := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&a.b)), uintptr(a.size)) //nolint:gosec // the system call's own interface
-	for e == unix.EINTR || e == unix.EALREADY {
-		if _, e = rawPoll(fd, unix.POLLOUT, int64(tick)); e == 0 {
-			_, _, e = unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&a.b)), uintptr(a.size)) //nolint:gosec // the system call's own interface
-		}
-	}
-	if e == unix.EISCONN {
+	switch e {
+	case unix.EISCONN:
 		return 0
+	case unix.EINTR, unix.EALREADY:
+		return unix.EINPROGRESS
 	}
 	return e
 }
@@ -129,14 +128,26 @@ func rawPatience(fd, name int, ns int64) unix.Errno {
 	}
 }
 
+// again tells an interrupted call that does not wait: it is called anew, since EAGAIN
+// would say of it that there is nothing, or no room.
+func again(e unix.Errno, flags int) bool { return e == unix.EINTR && flags&unix.MSG_DONTWAIT != 0 }
+
 func rawSend(fd int, p []byte, flags int) (int, unix.Errno) {
-	n, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), uintptr(flags|unix.MSG_NOSIGNAL), 0, 0) //nolint:gosec // the system call's own interface
-	return int(n), waited(e)
+	for {
+		n, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), uintptr(flags|unix.MSG_NOSIGNAL), 0, 0) //nolint:gosec // the system call's own interface
+		if !again(e, flags) {
+			return int(n), waited(e)
+		}
+	}
 }
 
 func rawRecv(fd int, p []byte, flags int) (int, unix.Errno) {
-	n, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), uintptr(flags), 0, 0) //nolint:gosec // the system call's own interface
-	return int(n), waited(e)
+	for {
+		n, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), uintptr(flags), 0, 0) //nolint:gosec // the system call's own interface
+		if !again(e, flags) {
+			return int(n), waited(e)
+		}
+	}
 }
 
 // rawRecvFrom is rawRecv that tells the sender.
