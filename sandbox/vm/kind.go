@@ -11,9 +11,9 @@
 // tells the guest who it is (internal/guest); 5. commands go to the agent; 6. Stop
 // kills what is in the group and removes it.
 //
-// All sockets are anonymous and handed down as open files; the tap is one too. So
-// nothing of a machine outlives its processes but the control group, which `tare
-// clean` finds by its name.
+// All sockets and the tap are handed down as open files, and have no name by then. So what
+// outlives a machine's processes is the control group, which `tare clean` finds by its
+// name, and with block the disks in the sandbox's own directories.
 package vm
 
 import (
