@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +17,8 @@ import (
 
 type sizeFlags struct {
 	cpuLimit, cpuRequest, memoryLimit string
-	vcpus, memory, hostCPUs           int
+	vcpus                             string
+	memory, hostCPUs                  int
 	json                              bool
 }
 
@@ -47,7 +49,7 @@ flag of the pod where it is a file or a pipe.`,
 	fl.StringVar(&f.cpuLimit, "cpu-limit", "none", "CPU limit of the pod in cores: 2, 2500m or none")
 	fl.StringVar(&f.cpuRequest, "cpu-request", "none", "CPU request; it is disregarded, and said to be")
 	fl.StringVar(&f.memoryLimit, "memory-limit", "none", "memory limit of the pod: 8Gi or none")
-	fl.IntVar(&f.vcpus, "default-vcpus", sizing.DefaultVCPUs, "vCPUs at boot; -1 for all of the host's")
+	fl.StringVar(&f.vcpus, "default-vcpus", strconv.Itoa(sizing.DefaultVCPUs), "vCPUs at boot; all, or -1, for as many as --host-cpus")
 	fl.IntVar(&f.memory, "default-memory", sizing.DefaultMemoryMiB, "memory at boot in MiB")
 	fl.IntVar(&f.hostCPUs, "host-cpus", 0, "processors of the host, which bound the vCPUs (default: no bound)")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
@@ -55,12 +57,11 @@ flag of the pod where it is a file or a pipe.`,
 }
 
 func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
-	rt := sizing.Runtime{VCPUs: f.vcpus, MemoryMiB: f.memory, HostCPUs: f.hostCPUs}
-	if f.vcpus == 0 || f.memory <= 0 {
-		return coded(exitUsage, "--default-vcpus and --default-memory are whole numbers from 1 on")
+	rt, err := f.runtime()
+	if err != nil {
+		return err
 	}
 	var pod sizing.Pod
-	var err error
 	podFlags := []string{"cpu-limit", "cpu-request", "memory-limit"}
 	given := slices.IndexFunc(podFlags, cmd.Flags().Changed)
 	switch {
@@ -91,6 +92,28 @@ func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
 		fmt.Fprintf(a.stdout, "%-17s %-11s %s\n", r.Name, r.Value, r.Rule)
 	}
 	return nil
+}
+
+// runtime reads the flags that describe the runtime and its host.
+func (f sizeFlags) runtime() (sizing.Runtime, error) {
+	r := sizing.Runtime{MemoryMiB: f.memory, HostCPUs: f.hostCPUs, VCPUs: -1}
+	if f.vcpus != "all" {
+		n, err := strconv.Atoi(f.vcpus)
+		if err != nil || n == 0 {
+			return r, coded(exitUsage, "--default-vcpus: %q is not possible; write a whole number from 1 on, or all", f.vcpus)
+		}
+		r.VCPUs = n
+	}
+	if f.memory <= 0 {
+		return r, coded(exitUsage, "--default-memory: %d is not possible; write MiB, from 1 on", f.memory)
+	}
+	if f.hostCPUs < 0 {
+		return r, coded(exitUsage, "--host-cpus: %d is not possible; write how many the host has, or 0 for no bound", f.hostCPUs)
+	}
+	if r.VCPUs < 0 && f.hostCPUs == 0 {
+		return r, coded(exitUsage, "--default-vcpus %s stands for all of the host's processors: say how many with --host-cpus", f.vcpus)
+	}
+	return r, nil
 }
 
 // pipePatience is how long something may take to come through a pipe that nobody
@@ -133,6 +156,11 @@ func podOf(f sizeFlags) (sizing.Pod, error) {
 		q, err := sizing.ParseQuantity(x.text)
 		if err != nil {
 			return p, coded(exitUsage, "--%s: %w, or none", x.flag, err)
+		}
+		if x.flag == "memory-limit" {
+			if err := sizing.CheckMemory(q); err != nil {
+				return p, coded(exitUsage, "--%s: %w, or none", x.flag, err)
+			}
 		}
 		x.set(q.AsApproximateFloat64(), q.Value())
 	}

@@ -88,10 +88,10 @@ func FromManifest(in io.Reader, r Runtime) (Pod, Runtime, error) {
 	if err != nil {
 		return Pod{}, r, err
 	}
-	if r.VCPUs, err = annotation(at, AnnotationVCPUs, r.VCPUs); err != nil {
+	if r.VCPUs, r.VCPUsAnnotated, err = annotation(at, AnnotationVCPUs, r.VCPUs); err != nil {
 		return Pod{}, r, err
 	}
-	r.MemoryMiB, err = annotation(at, AnnotationMemory, r.MemoryMiB)
+	r.MemoryMiB, r.MemoryAnnotated, err = annotation(at, AnnotationMemory, r.MemoryMiB)
 	return p, r, err
 }
 
@@ -184,6 +184,12 @@ func (c container) pod() (Pod, error) {
 		request = limit // the API server's default
 	}
 	memory, _, err := quantity(c, c.Resources.Limits, "memory")
+	if err == nil {
+		if err = CheckMemory(memory); err != nil {
+			n := c.Resources.Limits["memory"]
+			err = fmt.Errorf("%d:%d: container %q: memory %w", n.Line, n.Column, c.Name, err)
+		}
+	}
 	return Pod{limit.AsApproximateFloat64(), request.AsApproximateFloat64(), memory.Value(), !ok || limit.IsZero()}, err
 }
 
@@ -213,14 +219,31 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 	return q, nil
 }
 
-func annotation(m meta, name string, otherwise int) (int, error) {
+// leastMemory is the smallest memory limit that is not a slip, in bytes: a program needs more.
+const leastMemory = 1 << 20
+
+// CheckMemory refuses a memory limit that is no amount of memory: 1536m is a byte and a
+// half, for the m of CPUs is a thousandth here as well.
+func CheckMemory(q resource.Quantity) error {
+	if q.IsZero() || q.Value() >= leastMemory {
+		return nil
+	}
+	text := q.String()
+	if cut, ok := strings.CutSuffix(text, "m"); ok {
+		return fmt.Errorf("%q is thousandths of a byte; write %sMi or %sM", text, cut, cut)
+	}
+	return fmt.Errorf("%q is under 1Mi, in which nothing runs; write it as 512Mi or 8Gi", text)
+}
+
+// annotation is a figure, and whether the pod has it as an annotation.
+func annotation(m meta, name string, otherwise int) (int, bool, error) {
 	n, ok := m.Annotations[name]
 	if !ok {
-		return otherwise, nil
+		return otherwise, false, nil
 	}
 	v, err := strconv.Atoi(n.Value)
 	if err != nil || n.Kind != yaml.ScalarNode || n.Tag != "!!str" || v == 0 {
-		return 0, fmt.Errorf("%d:%d: annotation %s: %q is not possible; write a whole number in quotes, such as \"2\"", n.Line, n.Column, name, n.Value)
+		return 0, false, fmt.Errorf("%d:%d: annotation %s: %q is not possible; write a whole number in quotes, such as \"2\"", n.Line, n.Column, name, n.Value)
 	}
-	return v, nil
+	return v, true, nil
 }

@@ -47,6 +47,8 @@ type Runtime struct {
 	VCPUs     int // at boot; 0 for DefaultVCPUs, negative for all of the host's
 	MemoryMiB int // at boot; 0 for DefaultMemoryMiB
 	HostCPUs  int // the host's processors bound the vCPUs; 0 for no bound
+
+	VCPUsAnnotated, MemoryAnnotated bool // the figure is an annotation's of the pod; for Rules
 }
 
 // Size is a machine and its bounds.
@@ -76,7 +78,10 @@ func Of(p Pod, r Runtime) (Size, error) {
 	if r.VCPUs > maxCores || r.MemoryMiB < 0 || r.MemoryMiB > maxMemoryMiB {
 		return Size{}, fmt.Errorf("default_vcpus %d and default_memory %d MiB are not possible", r.VCPUs, r.MemoryMiB)
 	}
-	if r.VCPUs < 0 && r.HostCPUs <= 0 {
+	if r.HostCPUs < 0 {
+		return Size{}, fmt.Errorf("a host of %d processors is not possible; write how many it has, or 0 for no bound", r.HostCPUs)
+	}
+	if r.VCPUs < 0 && r.HostCPUs == 0 {
 		return Size{}, errors.New("default_vcpus below zero stands for all of the host's processors: say how many those are")
 	}
 	s := Size{VCPUsBoot: r.VCPUs, MemoryBoot: int64(r.MemoryMiB) << 20}
@@ -122,9 +127,11 @@ func Rules(p Pod, r Runtime, s Size) []Rule {
 	if p.CPURequest > 0 {
 		hot += "; the request is disregarded"
 	}
-	memory := "default_memory; no memory limit adds to it"
+	memory := named("default_memory", r.MemoryAnnotated)
 	if p.MemoryLimit > 0 {
-		memory = fmt.Sprintf("default_memory %s and memory limit %s", param.FormatSize(s.MemoryBoot), param.FormatSize(p.MemoryLimit))
+		memory += fmt.Sprintf(" %s and memory limit %s", param.FormatSize(s.MemoryBoot), param.FormatSize(p.MemoryLimit))
+	} else {
+		memory += "; no memory limit adds to it"
 	}
 	quota, quotaRule := "none", "no CPU limit, so no quota"
 	switch {
@@ -135,13 +142,32 @@ func Rules(p Pod, r Runtime, s Size) []Rule {
 		quotaRule = "a container has no CPU limit, so no quota"
 	}
 	return []Rule{
-		{"vCPUs at boot", strconv.Itoa(s.VCPUsBoot), "default_vcpus"},
+		{"vCPUs at boot", strconv.Itoa(s.VCPUsBoot), boot(r)},
 		{"vCPUs plugged in", strconv.Itoa(s.VCPUsHotplugged), hot},
 		{"vCPUs in all", strconv.Itoa(s.VCPUsTotal), "at boot and plugged in"},
 		{"memory", param.FormatSize(s.MemoryBytes), memory},
 		{"CPU quota", quota, quotaRule},
 		{"network threads", strconv.Itoa(s.NetworkThreads), "a vhost thread for each vCPU at boot only"},
 	}
+}
+
+// boot says where the vCPUs at boot come from, and what bounds them.
+func boot(r Runtime) string {
+	name := named("default_vcpus", r.VCPUsAnnotated)
+	switch {
+	case r.VCPUs < 0:
+		return fmt.Sprintf("%s %d: all of the host's %d", name, r.VCPUs, r.HostCPUs)
+	case r.HostCPUs > 0 && r.VCPUs > r.HostCPUs:
+		return fmt.Sprintf("%s %d, bound by the host's %d", name, r.VCPUs, r.HostCPUs)
+	}
+	return name
+}
+
+func named(setting string, annotated bool) string {
+	if annotated {
+		return "annotation " + setting
+	}
+	return setting
 }
 
 func cores(x float64) string {

@@ -82,6 +82,24 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestRules: what bounds a figure, and whose it is, is said.
+func TestRules(t *testing.T) {
+	for want, rt := range map[string]sizing.Runtime{
+		"default_vcpus": {VCPUs: 2, HostCPUs: 2},
+		"default_vcpus 64, bound by the host's 2":           {VCPUs: 64, HostCPUs: 2},
+		"default_vcpus -1: all of the host's 8":             {VCPUs: -1, HostCPUs: 8},
+		"annotation default_vcpus 3, bound by the host's 2": {VCPUs: 3, HostCPUs: 2, VCPUsAnnotated: true},
+	} {
+		s, err := sizing.Of(sizing.Pod{}, rt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sizing.Rules(sizing.Pod{}, rt, s)[0].Rule; got != want {
+			t.Errorf("%+v: %q, want %q", rt, got, want)
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		pod sizing.Pod
@@ -92,6 +110,7 @@ func TestRefused(t *testing.T) {
 		"endless":      {pod: sizing.Pod{CPURequest: math.Inf(1)}},
 		"all of what?": {rt: sizing.Runtime{VCPUs: -1}},
 		"memory":       {pod: sizing.Pod{MemoryLimit: -1}},
+		"no host":      {rt: sizing.Runtime{HostCPUs: -3}},
 	} {
 		if got, err := sizing.Of(c.pod, c.rt); err == nil {
 			t.Errorf("%s: %+v", name, got)
@@ -143,7 +162,7 @@ func TestManifest(t *testing.T) {
 		if d := cmp.Diff(sizing.Pod{CPULimit: 2.5, CPURequest: 1.5, MemoryLimit: 5 << 30}, p); d != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, d)
 		}
-		if want := (sizing.Runtime{VCPUs: 2, MemoryMiB: 1024, HostCPUs: 64}); r != want {
+		if want := (sizing.Runtime{VCPUs: 2, MemoryMiB: 1024, HostCPUs: 64, VCPUsAnnotated: true, MemoryAnnotated: true}); r != want {
 			t.Errorf("%s: %+v, want %+v", name, r, want)
 		}
 	}
@@ -186,6 +205,8 @@ func TestManifestRefused(t *testing.T) {
 		"kind: Job": "no containers",
 		"kind: Pod\nspec: {containers: [{name: a, resources: {limits: {cpu: lots}}}]}":        `2:57: container "a": cpu "lots"`,
 		strings.Replace(pod, `"2"`, "2", 1):                                                   "6:56: annotation",
+		strings.Replace(pod, "4Gi", "1536m", 1):                                               `15:42: container "web": memory "1536m" is thousandths of a byte; write 1536Mi`,
+		strings.Replace(pod, "4Gi", "2000", 1):                                                "under 1Mi",
 		strings.Replace(pod, "4Gi", "-4Gi", 1):                                                "-4Gi",
 		"kind: Service\n---\nkind: Namespace\n":                                               "no containers in Service, Namespace",
 		"kind: Pod\nspec: {containers: {}}":                                                   "line 2",
