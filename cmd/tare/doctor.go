@@ -17,7 +17,6 @@ import (
 	"tare/collect/host"
 	"tare/internal/network"
 	"tare/internal/rootfs"
-	"tare/internal/state"
 	"tare/param"
 	"tare/record"
 	"tare/sandbox/vm"
@@ -34,7 +33,7 @@ type finding struct {
 }
 
 func (a *app) doctorVerb() *cobra.Command {
-	var asJSON bool
+	var asJSON, wait bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what this host can and cannot do, and what to install",
@@ -46,7 +45,7 @@ The exit code is 0 when the baseline and at least one other sandbox work, else 3
 		Example: "  tare doctor\n  tare doctor --json",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			found, h, err := a.examine(cmd.Context())
+			found, h, err := a.examine(cmd.Context(), wait)
 			if err != nil {
 				return err
 			}
@@ -62,6 +61,7 @@ The exit code is 0 when the baseline and at least one other sandbox work, else 3
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&wait, "wait", false, waitHelp)
 	return cmd
 }
 
@@ -80,8 +80,10 @@ func enough(found []finding) bool {
 	return base && others > 0
 }
 
-func (a *app) examine(ctx context.Context) ([]finding, record.Host, error) {
-	var out []finding
+func (a *app) examine(ctx context.Context, wait bool) (out []finding, h record.Host, err error) {
+	ctx, stop := a.interruptible(ctx)
+	defer stop()
+	defer func() { err = interrupted(ctx, err) }()
 	add := func(area, name, detail string, err error) {
 		f := finding{Area: area, Name: name, Detail: detail}
 		if err != nil {
@@ -90,12 +92,12 @@ func (a *app) examine(ctx context.Context) ([]finding, record.Host, error) {
 		out = append(out, f)
 	}
 	d := hostDirs()
-	h := host.Describe(ctx, "/", host.Tools())
+	h = host.Describe(ctx, "/", host.Tools())
 	if os.Geteuid() != 0 {
 		add("host", "root", "", fmt.Errorf("tare runs as user %d: sandboxes, cgroups and networks need root; run it with sudo. Plans, reports and the sandbox fake work as they are", os.Geteuid()))
 	} else {
 		// The checks start real containers: a running study must not feel them.
-		lock, err := state.Hold(d.run, "doctor")
+		lock, err := a.hold(ctx, d, "doctor", wait)
 		if err != nil {
 			return nil, h, err
 		}

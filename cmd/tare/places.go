@@ -14,7 +14,7 @@ func (h *harness) openMemory(id string) error {
 	if os.Geteuid() != 0 {
 		return nil // no sandbox that runs something works without root
 	}
-	base := memoryBase("/dev/shm", "/run")
+	base := memoryBase(memoryPlaces()...)
 	if base == "" {
 		return nil
 	}
@@ -26,6 +26,9 @@ func (h *harness) openMemory(id string) error {
 	h.engine.Dirs.Memory = dir
 	return nil
 }
+
+// memoryPlaces are where memory file systems are mounted.
+func memoryPlaces() []string { return []string{"/dev/shm", "/run"} }
 
 // memoryBase returns the first of the directories that a tmpfs is mounted on or
 // over, "" if none is.

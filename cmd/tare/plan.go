@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tare/internal/state"
+	collectall "tare/collect/all"
 	"tare/plan"
 	"tare/record"
 	"tare/report/text"
@@ -20,6 +20,7 @@ func (a *app) planVerb() *cobra.Command {
 		sets []string
 		json bool
 		dry  bool
+		wait bool
 	}
 	cmd := &cobra.Command{
 		Use:   "plan STUDY",
@@ -38,7 +39,7 @@ this host cannot do. Sandboxes are tried for a moment, no workload is run.`,
 			}
 			var skips []record.Skip
 			if !f.dry {
-				if skips, err = a.tryHost(cmd.Context(), st, cat); err != nil {
+				if skips, err = a.tryHost(cmd.Context(), st, cat, f.wait); err != nil {
 					return err
 				}
 			}
@@ -56,14 +57,18 @@ this host cannot do. Sandboxes are tried for a moment, no workload is run.`,
 	fl.StringArrayVar(&f.sets, "set", nil, "override the study: factor=level,... (repeatable)")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	fl.BoolVar(&f.dry, "no-check", false, "do not try what this host can do")
+	fl.BoolVar(&f.wait, "wait", false, waitHelp)
 	return cmd
 }
 
 // tryHost says which cells this host cannot run. It needs the host for a
 // moment, because it starts a container of each kind.
-func (a *app) tryHost(ctx context.Context, st *study.Study, cat study.Catalogue) ([]record.Skip, error) {
+func (a *app) tryHost(ctx context.Context, st *study.Study, cat study.Catalogue, wait bool) (skips []record.Skip, err error) {
+	ctx, stop := a.interruptible(ctx)
+	defer stop()
+	defer func() { err = interrupted(ctx, err) }()
 	d := hostDirs()
-	lock, err := state.Hold(d.run, "plan of "+st.Name)
+	lock, err := a.hold(ctx, d, "plan of "+st.Name, wait)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +78,10 @@ func (a *app) tryHost(ctx context.Context, st *study.Study, cat study.Catalogue)
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(stateDir) }()
-	e := &run.Engine{Study: st, Catalogue: cat, Workloads: workloads()}
+	e := &run.Engine{Study: st, Catalogue: cat, Workloads: workloads(), Counting: collectall.Counting()}
+	if os.Geteuid() == 0 { // as a run has it, where nothing is put yet
+		e.Dirs.Memory = memoryBase(memoryPlaces()...)
+	}
 	if e.Kinds, _, err = kinds(stateDir, st.Sandboxes); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"tare/record"
 	"tare/report/words"
 	"tare/run"
+	"tare/study"
 )
 
 // progress tells how far a study is: one line that is rewritten on a terminal,
@@ -105,11 +106,15 @@ func (p *progress) line(ev run.Event) {
 	_ = json.NewEncoder(p.out).Encode(v)
 }
 
-// short is a cell as a person reads it: its levels without the factors' names.
+// short is a cell as a person reads it: what runs where, then the other levels with
+// their factors' names.
 func short(c record.Cell) string {
 	levels := make([]string, len(c))
 	for i, l := range c {
 		levels[i] = l.Value
+		if l.Factor != study.FactorWorkload && l.Factor != study.FactorSandbox {
+			levels[i] = l.Factor + "=" + l.Value
+		}
 	}
 	return strings.Join(levels, " ")
 }

@@ -59,7 +59,7 @@ obeyed at once; then ` + "`tare clean`" + ` removes what is left.`,
 	fl.StringArrayVar(&f.sets, "set", nil, "override the study: factor=level,... (repeatable)")
 	fl.StringVar(&f.data, "data", "", "directory on the disk to be measured (default "+hostDirs().data+")")
 	fl.BoolVar(&f.fresh, "fresh", false, "start again in a new folder instead of going on")
-	fl.BoolVar(&f.wait, "wait", false, "wait for another tare on this host to finish")
+	fl.BoolVar(&f.wait, "wait", false, waitHelp)
 	fl.BoolVar(&f.json, "json", false, "print progress as JSON lines, the report as the last of them")
 	return cmd
 }
@@ -86,10 +86,12 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	a.sweep(ctx, d)
 
 	h, err := a.setUp(ctx, st, cat, d)
-	if err != nil {
+	if err == nil {
+		defer h.close()
+	}
+	if err := interrupted(ctx, err); err != nil {
 		return err
 	}
-	defer h.close()
 	if possible(st, h.skips) == 0 {
 		a.printSkips(h.skips)
 		return coded(exitHost, "this host can run no cell of the study; `tare doctor` says what is missing")
@@ -99,7 +101,7 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	if err := db.SetSkips(ctx, h.skips); err != nil {
+	if err := db.SetSkips(context.WithoutCancel(ctx), h.skips); err != nil {
 		return err
 	}
 	h.engine.Store = db
@@ -252,6 +254,18 @@ func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 		}
 	}()
 	return ctx, func() { signal.Stop(sigs); close(done); cancel() }
+}
+
+// waitHelp is the help of --wait, of every verb that takes the host.
+const waitHelp = "wait for another tare on this host to finish"
+
+// interrupted tells Ctrl-C during the checks of the host, whose errors are then only
+// that they were cut short.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return coded(exitInterrupted, "interrupted while the host was tried; nothing was measured, the same command begins again")
 }
 
 // hold takes the host, waiting for another tare if the user wants that.
