@@ -191,6 +191,12 @@ func writeOverheads(b *strings.Builder, res *analyse.Result, opt Options) {
 	for _, c := range collectors {
 		g.header = append(g.header, c+" CPU")
 	}
+	guests := slices.ContainsFunc(res.Overheads, func(o analyse.Overhead) bool { return o.Agent != nil })
+	title := "what measuring costs (medians; noop: a whole trial that does nothing; CPU of one core):"
+	if guests {
+		g.header = append(g.header, "agent in guest")
+		title = "what measuring costs (medians; noop: a whole trial that does nothing; CPU of one core, on the host but for the agent in a guest, as the guest counts it):"
+	}
 	for _, o := range res.Overheads {
 		row := []gridCell{{first: o.Sandbox}, {first: strconv.Itoa(o.Trials)}, span(o.Trial, true), span(o.Noop, o.NoopTrials > 0)}
 		for _, name := range phases {
@@ -209,9 +215,15 @@ func writeOverheads(b *strings.Builder, res *analyse.Result, opt Options) {
 			}
 			row = append(row, gridCell{first: words.Value(o.Collectors[i].Cores, record.Fraction)})
 		}
+		switch {
+		case o.Agent != nil:
+			row = append(row, gridCell{first: words.Value(*o.Agent, record.Fraction)})
+		case guests:
+			row = append(row, gridCell{first: "-"})
+		}
 		g.rows = append(g.rows, row)
 	}
-	b.WriteString("\n" + wrap("what measuring costs (medians; noop: a whole trial that does nothing; CPU of one core):", opt.width(), "  ") + "\n" + g.render(opt))
+	b.WriteString("\n" + wrap(title, opt.width(), "  ") + "\n" + g.render(opt))
 }
 
 func span(d time.Duration, known bool) gridCell {

@@ -1,0 +1,76 @@
+package analyse
+
+import (
+	"slices"
+	"time"
+
+	"tare/record"
+	"tare/study"
+)
+
+// Boot is how the sandboxes of one treatment started, step by step: medians over
+// its good trials. Only kinds that tell their steps have one.
+type Boot struct {
+	Treatment string        `json:"treatment"`
+	Cell      record.Cell   `json:"cell"`   // of the treatment
+	Starts    int           `json:"starts"` // sandboxes started in those trials
+	Start     time.Duration `json:"start"`  // the whole of a start, with what is in no step
+	Phases    []PhaseTime   `json:"phases"` // in the order of the start; Trials counts starts
+}
+
+// boots sums up the samples record.SandboxBoot, in the order of the treatments. The
+// other end of a workload, in a sandbox of another kind, is left out.
+func (a *analysis) boots(r *Result) []Boot {
+	of := make(map[string]string) // Cell.Key to Treatment.Key
+	for i := range a.study.Strata {
+		for _, c := range a.study.Strata[i].Cells {
+			of[c.Key()] = a.study.Treatment(i, c).Key()
+		}
+	}
+	type times struct {
+		start  []time.Duration
+		names  []string
+		phases map[string][]time.Duration
+	}
+	by := make(map[string]*times)
+	for _, t := range a.trials {
+		key, ok := of[t.Cell.Key()]
+		if !ok || t.Status != record.OK || a.isSentinel(t.Cell) || study.IsCounting(t.Cell) {
+			continue
+		}
+		box, _ := t.Cell.Get(study.FactorSandbox)
+		for i := range t.Samples {
+			s := &t.Samples[i]
+			if s.Labels == "" || s.Name != record.SandboxBoot && s.Name != "sandbox_start" || s.Labels.Get("sandbox") != box || !(s.Value >= 0) {
+				continue
+			}
+			b := by[key]
+			if b == nil {
+				b = &times{phases: map[string][]time.Duration{}}
+				by[key] = b
+			}
+			if s.Name != record.SandboxBoot {
+				b.start = append(b.start, seconds(s.Value))
+				continue
+			}
+			name := s.Labels.Get(record.LabelPhase)
+			if !slices.Contains(b.names, name) {
+				b.names = append(b.names, name)
+			}
+			b.phases[name] = append(b.phases[name], seconds(s.Value))
+		}
+	}
+	var out []Boot
+	for _, t := range r.Treatments {
+		b := by[t.Key]
+		if b == nil || len(b.names) == 0 {
+			continue
+		}
+		x := Boot{Treatment: t.Key, Cell: t.Cell, Starts: len(b.start), Start: medianTime(b.start)}
+		for _, n := range b.names {
+			x.Phases = append(x.Phases, PhaseTime{Name: n, Trials: len(b.phases[n]), Median: medianTime(b.phases[n])})
+		}
+		out = append(out, x)
+	}
+	return out
+}

@@ -1,0 +1,122 @@
+package cpucost
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"tare/record"
+)
+
+// Names of the samples that say how a CPU limit was met in the measured window.
+const (
+	quotaMean        = record.CPUQuota + "_mean"                      // cores
+	periodsRate      = "cgroup_periods" + record.RateSuffix           // of enforcement, a second
+	throttledPeriods = "cgroup_throttled_periods" + record.RateSuffix // those in which the limit was reached
+	throttledTime    = "cgroup_throttled_time" + record.RateSuffix    // seconds a second, summed over processors
+)
+
+// Quota is what one end used of its CPU quota in one treatment of a stratum: means
+// over the good trials that count, so that the roles add up.
+type Quota struct {
+	Workload  string      `json:"workload"`
+	Stratum   string      `json:"stratum"`
+	Shared    record.Cell `json:"shared"`
+	Treatment string      `json:"treatment"`
+	Cell      record.Cell `json:"cell"`
+	Baseline  bool        `json:"baseline,omitempty"`
+	End       string      `json:"end"` // role of the workload
+
+	Trials    int     `json:"trials"` // good ones that have a quota
+	Quota     float64 `json:"quota"`  // cores that the end's cgroup may use
+	Cores     float64 `json:"cores"`  // used, tare's own agent left out
+	Source    string  `json:"source,omitempty"`
+	Roles     []Role  `json:"roles,omitempty"`   // whose threads they were, the most first; without Value
+	Throttled float64 `json:"throttled_periods"` // share of the quota's periods in which it was used up
+	Time      float64 `json:"throttled_time"`    // held back, seconds a second, summed over processors: above 1 where several wait
+}
+
+// Used is the part of the quota that was used.
+func (q *Quota) Used() float64 {
+	if !(q.Quota > 0) {
+		return 0
+	}
+	return q.Cores / q.Quota
+}
+
+// Quotas makes them of all strata, in their order, ends by name. Ends without a
+// quota are left out.
+func Quotas(r *Reader, strata []Stratum) []Quota {
+	var out []Quota
+	for i := range strata {
+		for j := range strata[i].Cells {
+			out = append(out, r.quotas(&strata[i], &strata[i].Cells[j])...)
+		}
+	}
+	return out
+}
+
+// endSum adds up one end's figures over trials.
+type endSum struct {
+	trials                          int
+	quota, cores, periods, hits, at float64
+	roles                           map[string]float64
+}
+
+func (r *Reader) quotas(s *Stratum, cell *Cell) []Quota {
+	ends := make(map[string]*endSum)
+	for _, block := range slices.Sorted(maps.Keys(cell.Trials)) {
+		at := r.trials[idOf(cell.Trials[block])]
+		of := r.figures[at.from:at.to]
+		limited := make(map[string]*endSum)
+		for _, f := range of {
+			if k := &r.kinds[f.kind]; k.name == quotaMean && f.cores > 0 {
+				if ends[k.end] == nil {
+					ends[k.end] = &endSum{roles: map[string]float64{}}
+				}
+				limited[k.end] = ends[k.end]
+				limited[k.end].trials++
+			}
+		}
+		for _, f := range of {
+			k := &r.kinds[f.kind]
+			e := limited[k.end]
+			if e == nil {
+				continue
+			}
+			switch {
+			case k.name == quotaMean:
+				e.quota += f.cores
+			case k.name == periodsRate:
+				e.periods += f.cores
+			case k.name == throttledPeriods:
+				e.hits += f.cores
+			case k.name == throttledTime:
+				e.at += f.cores
+			case k.group != r.roles:
+				e.cores += f.cores
+				if r.roles {
+					e.roles[k.role] += f.cores
+				}
+			}
+		}
+	}
+	var out []Quota
+	for _, end := range slices.Sorted(maps.Keys(ends)) {
+		e := ends[end]
+		n := float64(e.trials)
+		q := Quota{Workload: s.Workload, Stratum: s.Stratum, Shared: s.Shared, Treatment: cell.Treatment, Cell: cell.Cell, Baseline: cell.Baseline,
+			End: end, Trials: e.trials, Quota: e.quota / n, Cores: e.cores / n, Source: r.source(), Time: e.at / n}
+		if e.periods > 0 {
+			q.Throttled = min(1, e.hits/e.periods)
+		}
+		for role, cores := range e.roles {
+			if e.cores > 0 && cores > 0 {
+				q.Roles = append(q.Roles, Role{Role: role, Part: cores / e.cores, Cores: cores / n})
+			}
+		}
+		slices.SortFunc(q.Roles, func(x, y Role) int { return cmp.Or(cmp.Compare(y.Part, x.Part), cmp.Compare(x.Role, y.Role)) })
+		out = append(out, q)
+	}
+	return out
+}
