@@ -2,6 +2,7 @@ package state
 
 import (
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +43,34 @@ func TestParseStat(t *testing.T) {
 		if p, err := parseStat(bad); err == nil {
 			t.Errorf("parseStat(%q) = %+v", bad, p)
 		}
+	}
+}
+
+// TestZombie: a process that nobody has waited for has ended, and is not found again.
+func TestZombie(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	cmd.Env = append(os.Environ(), Marker+"zombie")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := readProcess("/proc", cmd.Process.Pid)
+	if err != nil || p.ended {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if err := p.kill(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if p, err := readProcess("/proc", cmd.Process.Pid); err != nil || !p.ended {
+		t.Errorf("before it is waited for: %+v, %v", p, err)
+	}
+	_ = cmd.Wait() // killed
+	for line, want := range map[string]bool{"1 (x) Z": true, "1 (x) S": false, "1 (x) X": true} {
+		if p, err := parseStat(line + strings.Repeat(" 1", 20)); err != nil || p.ended != want {
+			t.Errorf("%s: %+v, %v", line, p, err)
+		}
+	}
+	if p, err := parseStat("1 (x) Z" + strings.Repeat(" 2", 20)); err != nil || p.ended {
+		t.Errorf("other threads go on: %+v, %v", p, err)
 	}
 }
 

@@ -28,6 +28,7 @@ type process struct {
 	parent int
 	start  uint64 // clock ticks after boot
 	comm   string
+	ended  bool // only its entry is left, until its parent asks for it: nothing can be removed
 }
 
 // processes ends those that are in our control groups or bear the marker. It
@@ -77,8 +78,8 @@ func find(proc string) (ours []process, unread int) {
 			continue
 		}
 		p, err := readProcess(proc, pid)
-		if err != nil {
-			continue // it has ended
+		if err != nil || p.ended {
+			continue
 		}
 		env, err := os.ReadFile(filepath.Join(proc, e.Name(), "environ")) //nolint:gosec // /proc
 		if errors.Is(err, fs.ErrPermission) {
@@ -133,11 +134,13 @@ func parseStat(s string) (process, error) {
 		return process{}, errors.New("stat: no name in parentheses")
 	}
 	f := strings.Fields(s[shut+1:])
-	const parent, start = 4 - 3, 22 - 3 // fields are counted from 1; the state is the third
+	const status, parent, threads, start = 0, 4 - 3, 20 - 3, 22 - 3 // fields are counted from 1; the state is the third
 	if len(f) <= start {
 		return process{}, fmt.Errorf("stat: %d fields after the name, want more than %d", len(f), start)
 	}
 	p := process{comm: s[open+1 : shut]}
+	// A first thread that has ended is a zombie while others of its process go on.
+	p.ended = f[status] == "X" || f[status] == "Z" && (f[threads] == "1" || f[threads] == "0")
 	var errs [3]error
 	p.pid, errs[0] = strconv.Atoi(strings.TrimSpace(s[:open]))
 	p.parent, errs[1] = strconv.Atoi(f[parent])
