@@ -171,7 +171,8 @@ func (m *machine) gaveUp() bool {
 	}
 	st := m.cmd.ProcessState
 	status, ok := st.Sys().(syscall.WaitStatus)
-	return !st.Success() && !(ok && status.Signaled() && status.Signal() == syscall.SIGKILL)
+	killed := ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+	return !st.Success() && !killed
 }
 
 // off lets the guest end itself, which it does when its channel ends, and waits. QEMU
