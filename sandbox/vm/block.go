@@ -94,7 +94,7 @@ type tree struct {
 }
 
 // trees are those that this process has walked through, by path.
-var trees sync.Map
+var trees sync.Map //nolint:gochecknoglobals // every kind of machine has the same trees
 
 // known returns what a tree is, walking through it once a process. Of a tree that is in
 // use only /tare is ever replaced, by renaming another over it.
@@ -104,7 +104,7 @@ func known(root string) (tree, error) {
 		return tree{}, err
 	}
 	if v, ok := trees.Load(root); ok {
-		t := v.(tree) //nolint:forcetypeassert,errcheck // nothing else is in it
+		t := v.(tree) //nolint:forcetypeassert // nothing else is in it
 		was := &t.program
 		if was.Dev == program.Dev && was.Ino == program.Ino && was.Size == program.Size && was.Mtim == program.Mtim && was.Ctim == program.Ctim {
 			return t, nil
