@@ -270,7 +270,7 @@ func shorter(r *analyse.Result) *analyse.Result {
 		}
 		shortest(&c.Estimate)
 	}
-	out.CPUCosts = shorterCosts(r.CPUCosts)
+	out.CPUCosts, out.Quotas = shorterCosts(r.CPUCosts), shorterQuotas(r.Quotas)
 	if r.Published != nil {
 		p := *r.Published
 		p.Rows = slices.Clone(p.Rows)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"tare/analyse"
+	"tare/report/words"
 )
 
 // notes tell how the figures are computed, in the terms of docs/method.md, whose
@@ -60,6 +61,9 @@ func notes(r *analyse.Result) []Note {
 	if r != nil && len(r.CPUCosts) > 0 {
 		out = append(out, Note{"cpucost", "CPU per unit of work", "CPU seconds a second of the ends that are sandboxed, with all threads that the host runs for them, divided by the rate of work; of the same ends in the baseline. " +
 			"The ratio is made within blocks. The harness's own threads are left out, and so is what the kernel does for a sandbox and charges to nobody.", ""})
+	}
+	if r != nil && len(r.Quotas) > 0 {
+		out = append(out, Note{"quota", "CPU against the quota", words.QuotasAbout, ""})
 	}
 	return out
 }

@@ -47,7 +47,7 @@ func (b *Builder) addSeries(d *Document, read ReadSeries) {
 	}
 	room = max(room, leastSeries)
 	if d.Result != nil { // these take of the least, too: both are of what the collectors read
-		room -= perCost * min(len(d.Result.CPUCosts), leastSeries/2/perCost)
+		room -= perCost * min(len(d.Result.CPUCosts)+len(d.Result.Quotas), leastSeries/2/perCost)
 	}
 	order, next := b.order, b.ahead
 	var size sizer

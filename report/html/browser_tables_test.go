@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp/kb"
@@ -64,9 +65,33 @@ func withTables(t testing.TB) *document.Document {
 			x = cpucost.Cost{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Cell: c.Cell, Response: c.Response, Unit: "GB", Missing: "no collector counted its CPU"}
 		}
 		r.CPUCosts = append(r.CPUCosts, x)
+		r.Quotas = append(r.Quotas, cpucost.Quota{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, End: "server", Trials: 4, Quota: 1.25, Cores: 1,
+			Roles: []cpucost.Role{{Role: "vcpu", Part: 0.75, Cores: 0.75}, {Role: "<b>vmm", Part: 0.25, Cores: 0.25}}, Throttled: 0.4, Time: 0.125})
 	}
+	agent := 0.034
+	r.Overheads = append(r.Overheads, analyse.Overhead{Sandbox: "runsc", Trials: 4, Agent: &agent})
+	r.Boots = []analyse.Boot{{Treatment: "sandbox=runsc", Starts: 4, Start: 4 * time.Second, Phases: []analyse.PhaseTime{{Name: "kernel", Trials: 4, Median: 3 * time.Second}}}}
 	d.Notes = append(d.Notes, document.Note{ID: "tables", Title: "Summary tables", Text: "How."}, document.Note{ID: "cpucost", Title: "CPU per unit of work", Text: "How."})
 	return d
+}
+
+// TestQuotaAndBoot: what is in no chart is in a table.
+func TestQuotaAndBoot(t *testing.T) {
+	d := withTables(t)
+	b := browse(t)
+	b.show(d, "")
+	b.drawAll()
+	for id, want := range map[string][]string{
+		"quota": {"periods throttled", "80.0 %", "40.0 %", "125 ms/s", "vcpu 0.750, <b>vmm 0.250"},
+		"cost":  {"agent in guest", "3.40 %", "Steps of a sandbox's start", "kernel", "3.00 s"},
+	} {
+		got := eval[string](b, fmt.Sprintf(`document.getElementById(%q).textContent`, id))
+		for _, s := range want {
+			if !strings.Contains(got, s) {
+				t.Errorf("%s lacks %q: %s", id, s, got)
+			}
+		}
+	}
 }
 
 // TestSummaryTables: the figures are the document's; every cell says in words what it

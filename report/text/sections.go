@@ -198,7 +198,7 @@ func writeOverheads(b *strings.Builder, res *analyse.Result, opt Options) {
 		title = "what measuring costs (medians; noop: a whole trial that does nothing; CPU of one core, on the host but for the agent in a guest, as the guest counts it):"
 	}
 	for _, o := range res.Overheads {
-		row := []gridCell{{first: o.Sandbox}, {first: strconv.Itoa(o.Trials)}, span(o.Trial, true), span(o.Noop, o.NoopTrials > 0)}
+		row := []gridCell{{first: res.LevelName(record.Level{Factor: res.Compare, Value: o.Sandbox})}, {first: strconv.Itoa(o.Trials)}, span(o.Trial, true), span(o.Noop, o.NoopTrials > 0)}
 		for _, name := range phases {
 			i := slices.IndexFunc(o.Phases, func(p analyse.PhaseTime) bool { return p.Name == name })
 			if i < 0 {

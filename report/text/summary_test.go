@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"tare/analyse"
 	"tare/analyse/cpucost"
@@ -63,8 +64,24 @@ func kataResult() *analyse.Result {
 			c.Roles = []cpucost.Role{{Role: "vcpu", Part: 0.66}, {Role: "vhost", Part: 0.26}, {Role: "vmm", Part: 0.079}, {Role: "gofer", Part: 0.001}}
 		}
 		r.CPUCosts = append(r.CPUCosts, c)
+		q := cpucost.Quota{Workload: "stream", Stratum: shared.Key(), Shared: shared, Treatment: cell.Key(), Cell: cell, Baseline: i == 0, End: "server", Trials: 4,
+			Quota: 2, Cores: 1.2, Source: cpucost.FromRoles, Roles: []cpucost.Role{{Role: "workload", Part: 1, Cores: 1.2}}}
+		if i == 1 {
+			q.Quota, q.Cores, q.Throttled, q.Time = 2.25, 2.21, 0.83, 0.31
+			q.Roles = []cpucost.Role{{Role: "vcpu", Part: 0.9, Cores: 2}, {Role: "vmm", Part: 0.1, Cores: 0.21}}
+		}
+		r.Quotas = append(r.Quotas, q)
 		r.Compared = append(r.Compared, analyse.Comparison{Workload: "stream", Stratum: shared.Key(), Shared: shared, Treatment: cell.Key(), Cell: append(shared[:2:2], cell...),
 			Baseline: i == 0, Response: throughput, Level: analyse.Level{N: 4, Typical: 2.5e9}, Base: analyse.Level{N: 4, Typical: 2.5e9}, Estimate: c.Estimate, Verdict: stat.Slower})
+	}
+	agent := 0.034
+	r.Overheads = []analyse.Overhead{{Sandbox: "process", Trials: 4, Trial: time.Second}, {Sandbox: "vm", Trials: 4, Trial: 5 * time.Second, Agent: &agent}}
+	for _, start := range []string{"boot", "snapshot"} {
+		phases := []analyse.PhaseTime{{Name: "process", Trials: 4, Median: 70 * time.Millisecond}, {Name: "kernel", Trials: 4, Median: 3 * time.Second}}
+		if start == "snapshot" {
+			phases[1] = analyse.PhaseTime{Name: "restore", Trials: 4, Median: 300 * time.Millisecond}
+		}
+		r.Boots = append(r.Boots, analyse.Boot{Cell: append(box("vm"), record.Level{Factor: "start", Value: start}), Starts: 4, Start: 3200 * time.Millisecond, Phases: phases})
 	}
 	return r
 }

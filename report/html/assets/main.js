@@ -8,6 +8,7 @@
     Tare.tablesSection,
     Tare.dotsSection,
     Tare.cpuCostSection,
+    Tare.quotaSection,
     Tare.structuralSection,
     Tare.publishedSection,
     Tare.tableSection,

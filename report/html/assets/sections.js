@@ -341,15 +341,85 @@
     });
   });
 
+  const treatment = (key) => {
+    const t = Tare.data.treatments.find((x) => x.key === key);
+    return t ? Tare.treatmentName(t.cell) : key;
+  };
+
+  simple("quota", "CPU against the quota", ["quota"], () => {
+    const all = Tare.data.res.quotas || [];
+    if (!all.length) return null;
+    const share = (v) => ({ text: Tare.value(v, "1"), value: v });
+    const table = () =>
+      Tare.table(
+        "CPU against the quota",
+        [
+          { head: "work" },
+          { head: "end" },
+          { head: "in" },
+          { head: "quota (cores)", num: true },
+          { head: "CPU (cores)", num: true },
+          { head: "of the quota", num: true },
+          { head: "periods throttled", num: true },
+          { head: "held back", num: true },
+          { head: "trials", num: true },
+          { head: "cores by role" },
+        ],
+        all.map((q) => [
+          `${q.workload} ${Tare.levelsText(q.shared.filter((l) => l.factor !== "workload" && !Tare.data.fixed.some((f) => f.factor === l.factor)))}`.trim(),
+          q.end,
+          treatment(q.treatment),
+          { text: Tare.digits(q.quota), value: q.quota },
+          { text: Tare.digits(q.cores), value: q.cores },
+          share(q.cores / q.quota),
+          share(q.throttled_periods),
+          { text: `${Tare.value(q.throttled_time, "s")}/s`, value: q.throttled_time },
+          { text: q.trials, value: q.trials },
+          (q.roles || []).map((x) => `${x.role} ${Tare.digits(x.cores)}`).join(", "),
+        ]),
+      );
+    return [
+      Tare.el("p", { class: "quiet" }, "What the sandbox of each end with a CPU limit used on the host, and how often the limit held it back."),
+      all.length > 40 ? Tare.folded("quota", `All figures (${all.length})`, table) : table(),
+    ];
+  });
+
+  const boots = (list, time) => {
+    if (!list.length) return null;
+    const phases = [...new Set(list.flatMap((b) => b.phases.map((p) => p.name)))];
+    return [
+      Tare.el("h3", {}, "Steps of a sandbox's start"),
+      Tare.el("p", {}, "Medians. start is the whole, with what is in no step."),
+      Tare.table(
+        "Steps of a sandbox's start",
+        [{ head: "in" }, { head: "starts", num: true }, { head: "start", num: true }, ...phases.map((p) => ({ head: p, num: true }))],
+        list.map((b) => [
+          treatment(b.treatment),
+          { text: b.starts, value: b.starts },
+          b.starts ? time(b.start) : "-",
+          ...phases.map((p) => {
+            const x = b.phases.find((y) => y.name === p);
+            return x ? time(x.median) : "-";
+          }),
+        ]),
+      ),
+    ];
+  };
+
   simple("cost", "What measuring costs", ["overhead"], () => {
     const D = Tare.data,
       list = D.res.overheads || [];
     if (!list.length) return null;
+    const guests = list.some((o) => o.agent_in_guest !== undefined);
     const phases = [...new Set(list.flatMap((o) => (o.phases || []).map((p) => p.name)))];
     const collectors = [...new Set(list.flatMap((o) => (o.collectors || []).map((c) => c.name)))];
     const time = (ns) => (ns === undefined || ns === null ? "-" : { text: Tare.value(ns / 1e9, "s"), value: ns / 1e9 });
     return [
-      Tare.el("p", {}, "Medians. noop is a whole trial that does nothing; CPU is of one core."),
+      Tare.el(
+        "p",
+        {},
+        `Medians. noop is a whole trial that does nothing; CPU is of one core${guests ? ", on the host but for the agent's in a guest, as the guest counts it" : ""}.`,
+      ),
       Tare.table(
         "What measuring costs",
         [
@@ -359,6 +429,7 @@
           { head: "noop", num: true },
           ...phases.map((p) => ({ head: p, num: true })),
           ...collectors.map((c) => ({ head: c + " CPU", num: true })),
+          ...(guests ? [{ head: "agent in guest", num: true }] : []),
         ],
         list.map((o) => [
           Tare.levelName({ factor: "sandbox", value: o.sandbox }),
@@ -373,8 +444,10 @@
             const x = (o.collectors || []).find((y) => y.name === c);
             return x ? { text: Tare.value(x.cores, "1"), value: x.cores } : "-";
           }),
+          ...(guests ? [o.agent_in_guest === undefined ? "-" : { text: Tare.value(o.agent_in_guest, "1"), value: o.agent_in_guest }] : []),
         ]),
       ),
+      boots(D.res.boots || [], time),
     ];
   });
 
