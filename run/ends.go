@@ -71,6 +71,9 @@ func (t *trial) prepareEnd(role workload.Role) error {
 	if isolated {
 		en.spec.CPULimit, en.spec.MemoryLimit, en.spec.CPUs = t.res.CPULimit, t.res.MemoryLimit, t.res.CPUs
 		en.spec.Options = t.res.Options
+		if t.res.CPUs != "" {
+			t.rec.Facts[role.Name+".cpus"] = t.res.CPUs // pinned to
+		}
 	}
 	t.ends = append(t.ends, en)
 	if err := os.MkdirAll(en.spec.Dir, 0o700); err != nil {

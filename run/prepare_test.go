@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/param"
+	"tare/sandbox"
 	"tare/workload"
 )
 
@@ -34,6 +36,30 @@ func TestSkipNamesTheSandboxOnce(t *testing.T) {
 	e, _ := engine(t, "")
 	if skips, err := e.Skips(t.Context(), nil, 1); err != nil || len(skips) != 0 {
 		t.Errorf("a sandbox that works: %s", fmt.Sprint(skips, err))
+	}
+}
+
+// choosy is a kind that lacks something for some options.
+type choosy struct {
+	kind
+	lacks error
+}
+
+func (*choosy) CheckOptions(map[string]string) error            { return nil }
+func (k *choosy) CheckHere(context.Context, sandbox.Spec) error { return k.lacks }
+
+func TestSkipWhatIsNotPossibleHere(t *testing.T) {
+	for lacks, want := range map[string]string{"": "", "accel = kvm: no machine boots with it": "process: accel = kvm: no machine boots with it"} {
+		e, _ := engine(t, "")
+		k := &choosy{kind: kind{name: "process"}}
+		if lacks != "" {
+			k.lacks = errors.New(lacks)
+		}
+		e.Kinds["process"] = k
+		skips, err := e.Skips(t.Context(), nil, 1)
+		if err != nil || len(skips) > 1 || (len(skips) == 1) != (want != "") || want != "" && skips[0].Reason != want {
+			t.Errorf("%q: %v, %v; want %q", lacks, skips, err, want)
+		}
 	}
 }
 

@@ -58,6 +58,12 @@ func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []worklo
 			return named(k, strings.TrimSpace(err.Error()))
 		}
 	}
+	if k, ok := c.engine.Kinds[res.Sandbox].(sandbox.Chooser); ok {
+		spec := sandbox.Spec{CPULimit: res.CPULimit, MemoryLimit: res.MemoryLimit, CPUs: res.CPUs, Options: res.Options}
+		if err := k.CheckHere(ctx, spec); err != nil {
+			return named(res.Sandbox, strings.TrimSpace(err.Error()))
+		}
+	}
 	if slices.ContainsFunc(roles, func(r workload.Role) bool { return r.Mode == workload.Checkpoint }) {
 		if err := c.checkSaver(ctx, res.Sandbox); err != nil {
 			return named(res.Sandbox, strings.TrimSpace(err.Error()))

@@ -87,6 +87,17 @@ type Preparer interface {
 	Prepare(context.Context, Spec) error
 }
 
+// Chooser is a Kind that cannot start with every choice of its Params. Both are asked
+// before a study runs; the options are those of Spec, each within its Param.
+type Chooser interface {
+	Kind
+	// CheckOptions says why a sandbox with these options starts on no host. Nothing is tried out.
+	CheckOptions(options map[string]string) error
+	// CheckHere says why one with these options and limits does not start on this
+	// host, where Check found that others do.
+	CheckHere(context.Context, Spec) error
+}
+
 // LaunchMode chooses how Launch goes through a sandbox's life.
 type LaunchMode string
 

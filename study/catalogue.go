@@ -24,6 +24,9 @@ type Catalogue struct {
 	Workloads  map[string]WorkloadInfo
 	Sandboxes  map[string][]param.Param // kind to its own parameters
 	Collectors []string
+	// CheckOptions says, by kind, why a sandbox with such parameters starts on no host; the
+	// values have passed param.Fill. A kind without one takes every combination.
+	CheckOptions map[string]func(param.Values) error
 	// HostKernel names the sandboxes, and the programs of OCI runtimes, in which a
 	// program's system calls are the host kernel's own, and so can be counted.
 	HostKernel []string

@@ -27,11 +27,12 @@ type factor struct {
 	name   string
 	at     *yaml.Node
 	class  class
-	levels []string          // all, in the order of their first mention
-	spelt  map[string]string // canonical form of a level to its first spelling
-	base   []string          // levels of the section factors: of every workload without its own
-	conds  []condition       // all must hold for the factor to apply
-	treats bool              // distinguishes cells within a stratum
+	levels []string              // all, in the order of their first mention
+	spelt  map[string]string     // canonical form of a level to its first spelling
+	places map[string]*yaml.Node // of the levels, as first spelt
+	base   []string              // levels of the section factors: of every workload without its own
+	conds  []condition           // all must hold for the factor to apply
+	treats bool                  // distinguishes cells within a stratum
 	used   bool
 }
 
@@ -219,7 +220,11 @@ func (d *draft) levelsOf(f *factor, n *yaml.Node, ps []param.Param) []string {
 			continue
 		}
 		written[c] = t
-		out = append(out, f.spell(ps, t))
+		t = f.spell(ps, t)
+		if f.places[t] == nil {
+			f.places[t] = e
+		}
+		out = append(out, t)
 	}
 	if len(d.list(n, f.name)) == 0 {
 		d.bad(n, "write a list: [a, b]", "%s has no levels", f.name)
@@ -233,7 +238,7 @@ func (d *draft) add(name string, at *yaml.Node, c class) int {
 		return i
 	}
 	d.index[name] = len(d.factors)
-	d.factors = append(d.factors, &factor{name: name, at: at, class: c, spelt: map[string]string{}})
+	d.factors = append(d.factors, &factor{name: name, at: at, class: c, spelt: map[string]string{}, places: map[string]*yaml.Node{}})
 	return len(d.factors) - 1
 }
 

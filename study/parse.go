@@ -54,6 +54,7 @@ type draft struct {
 	cat     Catalogue
 	study   *Study
 	limit   int
+	options map[string]bool // combinations of sandboxes' parameters: whether they are possible
 	relaxed bool            // --set changed levels: entries of the file that match nothing now are not mistakes
 	given   map[string]bool // factors whose levels --set gave; include brings no others
 

@@ -54,6 +54,9 @@ func (b *builder) load(wi int, w *load, p *pick) bool {
 				return true // go on: other cells may be wrong in other ways
 			}
 		}
+		if !d.checkOptions(cell) {
+			return true
+		}
 		if current < 0 {
 			current = b.stratum(e, wi, cell)
 		}

@@ -100,7 +100,8 @@ func collectors(names []string) []collect.Collector {
 
 // catalogue is what a study can be made of, as data.
 func catalogue() (study.Catalogue, error) {
-	cat := study.Catalogue{Workloads: map[string]study.WorkloadInfo{}, Sandboxes: map[string][]param.Param{}, HostKernel: sandboxall.HostKernel()}
+	cat := study.Catalogue{Workloads: map[string]study.WorkloadInfo{}, Sandboxes: map[string][]param.Param{},
+		CheckOptions: map[string]func(param.Values) error{}, HostKernel: sandboxall.HostKernel()}
 	for name, w := range workloads() {
 		cat.Workloads[name] = describe(w)
 	}
@@ -110,6 +111,9 @@ func catalogue() (study.Catalogue, error) {
 	}
 	for name, k := range ks {
 		cat.Sandboxes[name] = k.Params()
+		if c, ok := k.(sandbox.Chooser); ok {
+			cat.CheckOptions[name] = func(v param.Values) error { return c.CheckOptions(v) }
+		}
 	}
 	for _, c := range collectall.Collectors() {
 		cat.Collectors = append(cat.Collectors, c.Name())

@@ -190,6 +190,7 @@ func (a *app) storedStudy(dir string) (*study.Study, study.Catalogue, error) {
 	if im, ok := imports.Of(meta.StudySource); ok {
 		cat = im.Study()
 	}
+	cat.CheckOptions = nil // what was run before a combination was refused stays readable
 	st, err := study.Parse(meta.StudyFile, meta.StudySource, cat, meta.Overrides)
 	return st, cat, err
 }

@@ -1,0 +1,64 @@
+package vm
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"tare/sandbox"
+)
+
+// CheckOptions implements sandbox.Chooser.
+func (k *Kind) CheckOptions(given map[string]string) error {
+	_, err := k.read(sandbox.Spec{Options: given}, mostVCPUs)
+	return err
+}
+
+// CheckHere implements sandbox.Chooser.
+func (k *Kind) CheckHere(ctx context.Context, spec sandbox.Spec) error {
+	o, err := k.read(spec, hostCPUs())
+	if err != nil {
+		return err
+	}
+	if o.rootfs == rootVirtiofs {
+		if _, err := k.findVirtiofsd(ctx); err != nil {
+			return fmt.Errorf("%s = %s: %w", paramRootfs, rootVirtiofs, err)
+		}
+	}
+	if o.accel != accelKVM {
+		return nil
+	}
+	return k.kvmHere(ctx)
+}
+
+// kvmHere refuses KVM where it is not there, or where a trial boot has shown that it does
+// not work: a trial without an end shows nothing, and the cell is measured.
+func (k *Kind) kvmHere(ctx context.Context) error {
+	const instead = "write " + paramAccel + ": " + auto + ", or " + accelTCG
+	here, err := haveKVM()
+	if err != nil {
+		return err
+	}
+	if !here {
+		return fmt.Errorf("%s = %s: /dev/kvm is not there, or not to be used; %s", paramAccel, accelKVM, instead)
+	}
+	q, err := k.findQEMU(ctx)
+	if err != nil {
+		return err
+	}
+	f, err := k.files(ctx)
+	if err != nil {
+		return err
+	}
+	if found, err := k.accelerator(ctx, auto, q, f); err != nil || found == accelKVM {
+		return err
+	}
+	v, ok := readVerdict(filepath.Join(k.cfg.CacheDir, verdictFile))
+	if !ok || v.Accel == accelKVM {
+		return nil
+	}
+	return fmt.Errorf("%s = %s: %s; %s", paramAccel, accelKVM, cmp.Or(v.Why, errNoKVM.Error()), instead)
+}
+
+var _ sandbox.Chooser = (*Kind)(nil)
