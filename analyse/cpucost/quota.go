@@ -49,8 +49,9 @@ func (q *Quota) Used() float64 {
 func Quotas(r *Reader, strata []Stratum) []Quota {
 	var out []Quota
 	for i := range strata {
-		for j := range strata[i].Cells {
-			out = append(out, r.quotas(&strata[i], &strata[i].Cells[j])...)
+		s := &strata[i]
+		for j := range s.Cells {
+			out = append(out, r.quotas(s, &s.Cells[j])...)
 		}
 	}
 	return out

@@ -79,7 +79,7 @@ func kataResult() *analyse.Result {
 	for _, start := range []string{"boot", "snapshot"} {
 		phases := []analyse.PhaseTime{{Name: "process", Trials: 4, Median: 70 * time.Millisecond}, {Name: "kernel", Trials: 4, Median: 3 * time.Second}}
 		if start == "snapshot" {
-			phases[1] = analyse.PhaseTime{Name: "restore", Trials: 4, Median: 300 * time.Millisecond}
+			phases[1] = analyse.PhaseTime{Name: "resume", Trials: 4, Median: 300 * time.Millisecond}
 		}
 		r.Boots = append(r.Boots, analyse.Boot{Cell: append(box("vm"), record.Level{Factor: "start", Value: start}), Starts: 4, Start: 3200 * time.Millisecond, Phases: phases})
 	}

@@ -1,0 +1,48 @@
+package analyse
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/record"
+	"tare/study"
+)
+
+// TestBoots: of each treatment its own steps; the other end's start, in a sandbox of
+// another kind, is not among them.
+func TestBoots(t *testing.T) {
+	cell := func(start string) record.Cell {
+		return record.Cell{{Factor: "workload", Value: "net"}, {Factor: "sandbox", Value: "vm"}, {Factor: "start", Value: start}}
+	}
+	trial := func(start, step string, seconds float64) *record.Trial {
+		s := func(name, labels string, v float64) record.Sample {
+			return record.Sample{Name: name, Labels: record.Labels(labels), Unit: record.Second, Value: v}
+		}
+		return &record.Trial{Status: record.OK, Cell: cell(start), Samples: []record.Sample{
+			s("sandbox_start", "end=server,sandbox=vm", seconds+1), s("sandbox_start", "end=client,sandbox=process", 0.02),
+			s(record.SandboxBoot, "end=server,phase=process,sandbox=vm", 0.5), s(record.SandboxBoot, "end=server,phase="+step+",sandbox=vm", seconds),
+		}}
+	}
+	a := &analysis{study: &study.Study{Compare: "sandbox", Strata: []study.Stratum{{Key: "workload=net", Shared: record.Cell{{Factor: "workload", Value: "net"}},
+		Cells: []record.Cell{cell("boot"), cell("snapshot")}}}}}
+	for _, v := range []float64{3, 9, 4} {
+		a.trials = append(a.trials, trial("boot", "kernel", v), trial("snapshot", "resume", v/10))
+	}
+	bad := trial("boot", "kernel", 100)
+	bad.Status = record.Failed
+	a.trials = append(a.trials, bad)
+	r := &Result{Treatments: a.treatments()}
+	got := a.boots(r)
+	if len(got) != 2 {
+		t.Fatalf("%d treatments: %+v", len(got), got)
+	}
+	want := []PhaseTime{{"process", 3, 500 * time.Millisecond}, {"kernel", 3, 4 * time.Second}}
+	if d := cmp.Diff(want, got[0].Phases); d != "" || got[0].Starts != 3 || got[0].Start != 5*time.Second {
+		t.Errorf("%+v: %s", got[0], d)
+	}
+	if p := got[1].Phases; len(p) != 2 || p[1].Name != "resume" || p[1].Median != 400*time.Millisecond {
+		t.Errorf("from a snapshot: %+v", p)
+	}
+}
