@@ -12,8 +12,12 @@ import (
 	"tare/sandbox"
 )
 
-// boot tells in which steps a sandbox came up, where it knows.
+// boot tells in which steps a sandbox came up, where it knows, and in what it is less
+// than was asked for.
 func (t *trial) boot(en *end) {
+	if d, ok := en.inst.(sandbox.Doubter); ok {
+		t.rec.Warnings = append(t.rec.Warnings, d.Doubts()...)
+	}
 	b, ok := en.inst.(sandbox.Booter)
 	if !ok {
 		return

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tare/param"
+	"tare/record"
 )
 
 // Kind makes sandboxes of one kind of isolation. It is safe for concurrent use.
@@ -241,6 +242,14 @@ type Booter interface {
 	// Boot lists them in order. Their sum is the time from the call of Start, without
 	// what was made for other sandboxes too (see Preparer).
 	Boot() []BootPhase
+}
+
+// Doubter is an Instance that may be less than was asked for, which a reader of its
+// figures has to know.
+type Doubter interface {
+	Instance
+	// Doubts become warnings of the trial.
+	Doubts() []record.Warning
 }
 
 // BootPhase is one step of a sandbox's start.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"os"
 	"slices"
@@ -81,6 +82,18 @@ func (i *instance) Scope() sandbox.Scope {
 
 // Boot implements sandbox.Booter.
 func (i *instance) Boot() []sandbox.BootPhase { return slices.Clone(i.phases) }
+
+// Doubts implements sandbox.Doubter: a CPU limit plugs in as many vCPUs as it has cores,
+// but the host's processors bound them.
+func (i *instance) Doubts() []record.Warning {
+	want, got := int(math.Ceil(i.spec.CPULimit-1e-9)), i.o.size.VCPUsHotplugged
+	if got >= want {
+		return nil
+	}
+	return []record.Warning{{Code: "vcpus-bound", Text: fmt.Sprintf(
+		"a CPU limit of %g is to plug in %d vCPUs, and plugged in %d: this machine has %d of %d; with %s = %d it had all",
+		i.spec.CPULimit, want, got, i.o.size.VCPUsTotal, i.o.bound, paramMaxVCPUs, i.o.size.VCPUsBoot+want)}}
+}
 
 // Facts implements sandbox.Instance.
 func (i *instance) Facts() map[string]string {

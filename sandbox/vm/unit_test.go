@@ -280,3 +280,22 @@ func TestTakes(t *testing.T) {
 		t.Errorf("from a snapshot: %v", took)
 	}
 }
+
+// TestDoubts: a CPU limit that the bound leaves without all of its vCPUs is told.
+func TestDoubts(t *testing.T) {
+	for _, c := range []struct {
+		limit float64
+		host  int
+		bound string
+		want  bool
+	}{{4, 2, "0", true}, {4, 2, "5", false}, {0, 2, "0", false}, {0.5, 2, "0", false}} {
+		spec := sandbox.Spec{CPULimit: c.limit, Options: map[string]string{paramMaxVCPUs: c.bound}}
+		o, err := kind(t).read(spec, c.host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (&instance{spec: spec, o: o}).Doubts(); (len(got) == 1) != c.want {
+			t.Errorf("limit %g on %d processors, max_vcpus %s: %+v", c.limit, c.host, c.bound, got)
+		}
+	}
+}
