@@ -260,13 +260,13 @@ func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 // waitHelp is the help of --wait, of every verb that takes the host.
 const waitHelp = "wait for another tare on this host to finish"
 
-// interrupted tells Ctrl-C during the checks of the host, whose errors are then only
+// interrupted tells Ctrl-C before the first trial: errors of the checks are then only
 // that they were cut short.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	return coded(exitInterrupted, "interrupted while the host was tried; nothing was measured, the same command begins again")
+	return coded(exitInterrupted, "interrupted before anything was measured; the same command begins again")
 }
 
 // hold takes the host, waiting for another tare if the user wants that.

@@ -1,8 +1,12 @@
 package vm
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"tare/sandbox"
+	"tare/sandbox/vm/boot"
 )
 
 // TestCheckOptions: what starts on no host is refused before anything is tried.
@@ -23,5 +27,29 @@ func TestCheckOptions(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %q", c.options, err, c.want)
 		}
+	}
+}
+
+// TestKVMHere: a trial boot that failed is a reason to skip; one without an end shows nothing.
+func TestKVMHere(t *testing.T) {
+	k := New(Config{CacheDir: t.TempDir(), Boot: given(boot.Files{})})
+	k.accel, k.qemu = accelTCG, qemu{path: "qemu", version: "1"}
+	spec := sandbox.Spec{Options: map[string]string{paramAccel: accelKVM, paramRootfs: rootBlock}}
+	here, err := haveKVM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.CheckHere(t.Context(), spec); (err == nil) != here {
+		t.Errorf("/dev/kvm is there: %v, nothing was shown: %v", here, err)
+	}
+	if err := (verdict{Accel: accelTCG, Why: "it ended"}).write(filepath.Join(k.cfg.CacheDir, verdictFile)); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.CheckHere(t.Context(), spec); err == nil || !strings.HasPrefix(err.Error(), "accel = kvm: ") || !strings.Contains(err.Error(), "; write accel: auto") {
+		t.Errorf("shown not to work: %v", err)
+	}
+	spec.Options = map[string]string{paramVCPUs: "240", paramRootfs: rootBlock}
+	if err := k.CheckHere(t.Context(), spec); hostCPUs() < 240 && (err == nil || !strings.Contains(err.Error(), "this host has")) {
+		t.Errorf("more vCPUs than processors: %v", err)
 	}
 }

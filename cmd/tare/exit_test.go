@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestInterrupted: what the checks of the host say when Ctrl-C has cut them short is
+// no failure of theirs.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	broken := errors.New("broken")
+	if got := interrupted(ctx, broken); !errors.Is(got, broken) {
+		t.Error(got)
+	}
+	if got := interrupted(ctx, nil); got != nil {
+		t.Error(got)
+	}
+	cancel()
+	for _, err := range []error{nil, ctx.Err(), broken} {
+		var said strings.Builder
+		if code := exitCode(interrupted(ctx, err), &said); code != exitInterrupted || !strings.Contains(said.String(), "begins again") {
+			t.Errorf("%v: %d, %s", err, code, &said)
+		}
+	}
+}
