@@ -51,6 +51,7 @@ type analysis struct {
 	cpu      *cpucost.Reader                  // nil: the trials have their CPU figures
 	skips    []record.Skip
 	skipped  map[string]string
+	priors   map[bool]stat.Prior // of the variances of first and of other responses; compare finds them
 }
 
 // Analyse analyses a study. The order of trials does not matter. It changes
@@ -186,13 +187,13 @@ func (a *analysis) compare() []Comparison {
 			}
 		}
 	}
-	priors := map[bool]stat.Prior{}
+	a.priors = map[bool]stat.Prior{}
 	for first, p := range pools {
-		priors[first] = stat.Moderate(p.s2, p.df)
+		a.priors[first] = stat.Moderate(p.s2, p.df)
 	}
 	for i := range out {
 		if c := &out[i]; !c.Baseline {
-			c.Estimate = a.rule.Estimate(sums[i], priors[c.First])
+			c.Estimate = a.rule.Estimate(sums[i], a.priors[c.First])
 			c.Verdict, c.Why, _ = a.rule.Judge(c.Estimate, c.Response.Better)
 			a.explain(c)
 		}

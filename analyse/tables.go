@@ -16,7 +16,7 @@ func (a *analysis) tables(r *Result) []summary.Table {
 	}
 	var strata []summary.Stratum
 	for _, row := range r.Rows() {
-		s := summary.Stratum{Shared: row[0].Shared, Response: row[0].Response}
+		s := summary.Stratum{Shared: row[0].Shared, Response: row[0].Response, Prior: a.priors[row[0].First]}
 		for i := range row {
 			c := &row[i]
 			if s.Response.Unit == "" {

@@ -243,7 +243,11 @@ func TestTableCoverage(t *testing.T) {
 		}
 	}
 	for name, n := range hit {
-		if p := float64(n) / rounds; p < 0.91 || p > 0.985 {
+		most := 0.985
+		if strings.HasSuffix(name, "true") {
+			most = 0.995 // of a mean over rows: wider than need be, see Stratum.Prior
+		}
+		if p := float64(n) / rounds; p < 0.91 || p > most {
 			t.Errorf("%s: the interval holds 1 in %.1f %% of equal things", name, 100*p)
 		}
 	}

@@ -15,6 +15,10 @@ type Stratum struct {
 	Response record.Response
 	Base     *Reading // nil where the study has no baseline
 	Others   []Reading
+	// Prior is what moderated the estimates of this response. It is for a mean over several
+	// rows too, whose own variances are too few to lend to each other; a mean varies less
+	// than what it is over, so that its interval is rather too wide.
+	Prior stat.Prior
 }
 
 // Reading is what one cell of a stratum has.
@@ -64,7 +68,6 @@ type builder struct {
 type row struct {
 	Row
 	in [][]entry // by column: its strata
-	of [][]part  // by column: what its cell is made of
 }
 
 // entry is what a row has in one stratum.

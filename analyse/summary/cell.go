@@ -11,15 +11,12 @@ import (
 // part is one stratum's share of a cell.
 type part struct {
 	estimate stat.Estimate
-	sum      *stat.Summary // of several treatments; becomes an estimate when all variances are known
+	sum      *stat.Summary // of several treatments, in place of an estimate
+	prior    stat.Prior    // for the sum's variance
 }
 
 // cells computes all cells, the columns in this order.
 func (b *builder) cells(order []int) {
-	// A mean's blocks are those of the rows that it is over, so that their variances are
-	// not independent: each kind of row lends to its own.
-	type variances struct{ s2, df []float64 }
-	var known [2]variances
 	for _, x := range b.rows {
 		for _, c := range order {
 			var in []entry
@@ -27,34 +24,12 @@ func (b *builder) cells(order []int) {
 				in = x.in[c]
 			}
 			cell, parts := b.gather(x, in, b.expected(x, c, in))
-			x.Cells, x.of = append(x.Cells, cell), append(x.of, parts)
-			for _, p := range parts {
-				if p.sum != nil && p.sum.N > 1 {
-					v := &known[kind(x)]
-					v.s2, v.df = append(v.s2, p.sum.Var), append(v.df, float64(p.sum.N-1))
-				}
-			}
-		}
-	}
-	var priors [2]stat.Prior
-	for i, v := range known {
-		priors[i] = stat.Moderate(v.s2, v.df)
-	}
-	for _, x := range b.rows {
-		for c := range x.Cells {
+			x.Cells = append(x.Cells, cell)
 			if !x.Baseline {
-				b.finish(&x.Cells[c], x.of[c], priors[kind(x)])
+				b.finish(&x.Cells[len(x.Cells)-1], parts)
 			}
 		}
 	}
-}
-
-// kind is 1 of a mean over other rows.
-func kind(x *row) int {
-	if x.Mean {
-		return 1
-	}
-	return 0
 }
 
 // expected is how many strata the study has for a cell.
@@ -105,7 +80,7 @@ func (b *builder) gather(x *row, in []entry, combinations int) (Cell, []part) {
 				cells[i] = list[i].Cell
 			}
 			if sum := b.values(e.s.Base.Cell, cells, b.response.Name); sum.Undefined == "" {
-				parts = append(parts, part{sum: &sum})
+				parts = append(parts, part{sum: &sum, prior: e.s.Prior})
 			} else if why == "" {
 				why = sum.Undefined
 			}
@@ -124,7 +99,7 @@ func (b *builder) gather(x *row, in []entry, combinations int) (Cell, []part) {
 }
 
 // finish combines the strata into the cell's ratio and judges it.
-func (b *builder) finish(c *Cell, parts []part, prior stat.Prior) {
+func (b *builder) finish(c *Cell, parts []part) {
 	if len(parts) == 0 {
 		return
 	}
@@ -132,7 +107,7 @@ func (b *builder) finish(c *Cell, parts []part, prior stat.Prior) {
 	short := 0
 	for i, p := range parts {
 		if estimates[i] = p.estimate; p.sum != nil {
-			estimates[i] = b.rule.Estimate(*p.sum, prior)
+			estimates[i] = b.rule.Estimate(*p.sum, p.prior)
 		}
 		if !estimates[i].HasInterval() {
 			short++
