@@ -66,9 +66,10 @@ func stepLimits() map[int]uint64 {
 }
 
 // limitAll limits processes, and says whether all were limited before: then so
-// is whatever else there is. Else one may have started another that is not.
+// is whatever else there is. Else one may have started another that is not, as when
+// there is none to be seen yet.
 func limitAll(pids []int) (all bool, err error) {
-	all = true
+	all = len(pids) > 0
 	for _, pid := range pids {
 		known, err := limit(pid)
 		if err != nil {
