@@ -55,10 +55,10 @@ func (i *instance) serveDisks(ctx context.Context, h *hardware) error {
 			return err
 		}
 		root = disk{serial: tagRoot, path: filepath.Join(i.spec.Upper, upperDisk), over: image}
+		i.ownFiles = append(i.ownFiles, root.path) // before it is written: half a file goes as well
 		if err := os.WriteFile(root.path, emptyQcow2(st.Size()), 0o600); err != nil {
 			return err
 		}
-		i.ownFiles = append(i.ownFiles, root.path)
 	}
 	h.disks = append(h.disks, root)
 	if i.spec.Data == "" {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"tare/internal/cgroup"
@@ -84,9 +83,6 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 // serveFiles gives the machine its root and /data.
 func (i *instance) serveFiles(ctx context.Context, h *hardware) error {
 	if i.o.rootfs == rootBlock {
-		if i.spec.Upper != "" { // noted before it is written: half a file goes as well
-			i.ownFiles = append(i.ownFiles, filepath.Join(i.spec.Upper, upperDisk))
-		}
 		return i.serveDisks(ctx, h)
 	}
 	i.root = guest.Mount{Kind: guest.MountVirtiofs, Source: tagRoot, Writable: i.spec.Upper != ""}
