@@ -3,6 +3,8 @@ package analyse
 import (
 	"time"
 
+	"tare/analyse/advice"
+	"tare/analyse/cause"
 	"tare/analyse/cpucost"
 	"tare/analyse/published"
 	"tare/analyse/stat"
@@ -57,6 +59,13 @@ type Result struct {
 	Quotas []cpucost.Quota `json:"quotas,omitempty"` // CPU by role against the quota, by stratum, treatment and end, where there is one
 
 	Boots []Boot `json:"boots,omitempty"` // steps of the sandboxes' starts, by treatment, of kinds that tell them
+
+	// Causes say what bounds each cell; Advice what to set, the most worthwhile first.
+	Causes []cause.Finding `json:"causes,omitempty"`
+	Advice []advice.Item   `json:"advice,omitempty"`
+
+	// Modelled: the figures are a model's, not a machine's (`tare run --on model`).
+	Modelled bool `json:"modelled,omitempty"`
 
 	Superseded []Superseded `json:"superseded,omitempty"` // good trials that do not count, because their block ran again
 }

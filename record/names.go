@@ -17,6 +17,12 @@ const (
 	// and that no thread's is known to be.
 	RoleUnattributed = "unattributed"
 
+	// ThreadBusiest is a sample of the measured time: the CPU, in cores, of the thread of
+	// a role that used most; ThreadBusiestWait the time that it waited for a processor,
+	// seconds a second. LabelEnd and LabelRole.
+	ThreadBusiest     = "thread_busiest"
+	ThreadBusiestWait = "thread_busiest_wait"
+
 	// LabelCPU is a processor's number in a guest, LabelMode what it did: user, system,
 	// iowait, irq, softirq, steal, idle.
 	LabelCPU  = "cpu"
@@ -32,6 +38,19 @@ const (
 	// idle least the part of its time that it was not idle, LabelEnd.
 	GuestCores   = "guest_cores"
 	GuestBusiest = "guest_busiest"
+	// Series of the collector link, each with LabelEnd: of a sandbox's port on the study's
+	// bridge, or of the link that a modelled one has.
+	LinkReceived = "link_received" // counter, bytes towards the sandbox
+	LinkSent     = "link_sent"     // counter, bytes from it
+	LinkRate     = "link_rate"     // gauge, bytes a second that each way can carry; missing where nothing says
+	LinkBacklog  = "link_backlog"  // gauge, bytes that wait in the port's queues
+	LinkDrops    = "link_drops"    // counter, packets that found them full
+	// Series of the collector disk, each with LabelDevice: of the host's block devices.
+	LabelDevice = "device"
+	DeviceBusy  = "device_busy"  // counter, seconds in which it had a request at least (io_ticks)
+	DeviceQueue = "device_queue" // counter, seconds that its requests waited and were served, summed up
+	DeviceRead  = "device_read"  // counter, bytes
+	DeviceWrote = "device_wrote" // counter, bytes
 	// CPUQuota is a gauge of the collector cgroup: the cores that a limited group may use.
 	CPUQuota = "cpu_quota"
 

@@ -73,7 +73,7 @@ func (t *trial) keepCounts() {
 		t.keepCores()
 		t.keepActive()
 		t.keepIsolated()
-		t.keep(plan.WindowSample, record.Second, (t.window.to - t.window.from).Seconds())
+		t.keep(plan.WindowSample, record.Second, (t.window.To - t.window.From).Seconds())
 		return
 	}
 	why := "no system call was counted in the measured time; measure for longer"
@@ -120,7 +120,7 @@ func (t *trial) keepActive() {
 			continue
 		}
 		for k, at := range s.T {
-			if at >= t.window.from && at <= t.window.to {
+			if at >= t.window.From && at <= t.window.To {
 				sums[at] += s.V[k]
 			}
 		}

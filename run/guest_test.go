@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tare/agent"
 	"tare/collect"
 	"tare/collect/guest"
@@ -96,56 +94,6 @@ func TestTrialInMachines(t *testing.T) {
 		if w.Code == record.ClockDrift {
 			t.Errorf("one clock is said to be two: %s", w.Text)
 		}
-	}
-}
-
-func TestStampedSeriesOverAWindow(t *testing.T) {
-	counter := &line{stamped: true, Series: record.Series{Name: "guest_cpu", Unit: record.Second, Kind: record.Counter}}
-	// One core that is busy from 1 s on, looked at every second, a little late.
-	for i, v := range []float64{0, 0.1, 1.1, 2.1, 3.1} {
-		counter.add(time.Duration(i)*time.Second+100*time.Millisecond, v)
-	}
-	counter.add(4*time.Second, 9) // before the last one: a stamp that goes back
-	for name, c := range map[string]struct {
-		w    window
-		want float64
-	}{
-		"between points":       {window{1500 * time.Millisecond, 3500 * time.Millisecond}, 1},
-		"on points":            {window{1100 * time.Millisecond, 4100 * time.Millisecond}, 1},
-		"shorter than a step":  {window{2200 * time.Millisecond, 2300 * time.Millisecond}, 1},
-		"ends after the last":  {window{2100 * time.Millisecond, 5 * time.Second}, 1},
-		"begins before it all": {window{0, 1100 * time.Millisecond}, 0.1},
-	} {
-		got := summarise(counter, c.w)
-		if len(got) != 1 || got[0].Unit != record.Cores || got[0].Value < c.want-1e-9 || got[0].Value > c.want+1e-9 {
-			t.Errorf("%s: %+v, want %v", name, got, c.want)
-		}
-	}
-	if got := summarise(counter, window{4 * time.Second, 10 * time.Second}); got != nil {
-		t.Errorf("a window that was hardly seen gave %v", got)
-	}
-	if got := summarise(&line{stamped: true, Series: record.Series{Kind: record.Counter}}, window{1, 2}); got != nil {
-		t.Errorf("no points gave %v", got)
-	}
-}
-
-func TestGuestFigures(t *testing.T) {
-	rate := func(cpu, mode string, v float64) record.Sample {
-		return record.Sample{Name: "guest_cpu_rate", Labels: record.MakeLabels("end", "client", "cpu", cpu, "mode", mode), Unit: record.Cores, Kind: record.Value, Value: v}
-	}
-	got := guestFigures([]record.Sample{
-		rate("0", "user", 0.7), rate("0", "softirq", 0.2), rate("0", "idle", 0.1),
-		rate("1", "user", 0.1), rate("1", "idle", 0.5), rate("1", "iowait", 0.4),
-		{Name: "cpu_time_rate", Labels: "end=client", Value: 5},
-	})
-	want := map[string]float64{"mode=user": 0.8, "mode=softirq": 0.2, "mode=idle": 0.6, "mode=iowait": 0.4, "": 0.9}
-	sums := map[string]float64{}
-	for _, s := range got {
-		l := strings.TrimPrefix(strings.TrimPrefix(string(s.Labels), "end=client"), ",")
-		sums[l] = float64(int(s.Value*1e6+0.5)) / 1e6
-	}
-	if d := cmp.Diff(want, sums); d != "" {
-		t.Error(d)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"tare/internal/window"
 	"tare/record"
 	"tare/sandbox"
 	"tare/workload"
@@ -145,7 +146,7 @@ func (t *trial) foreground(ctx context.Context, g *group) error {
 	if opened != nil {
 		warmed.Stop() // it counts from the common start
 	}
-	w := window{}
+	w := window.Span{}
 	var first error
 	early := false // first is a background role's
 	for n > 0 {
@@ -158,11 +159,11 @@ func (t *trial) foreground(ctx context.Context, g *group) error {
 				warmed.Reset(time.Until(at) + warm)
 			}
 		case <-warmed.C:
-			if w.to == 0 {
-				w.from = t.sampler.mark()
+			if w.To == 0 {
+				w.From = t.sampler.mark()
 			}
 		case <-until:
-			until, w.to = nil, t.sampler.mark()
+			until, w.To = nil, t.sampler.mark()
 		case err = <-results:
 			n--
 		case err = <-g.early:
@@ -178,8 +179,8 @@ func (t *trial) foreground(ctx context.Context, g *group) error {
 			cancel(errOther)
 		}
 	}
-	if w.to == 0 {
-		w.to = t.sampler.mark()
+	if w.To == 0 {
+		w.To = t.sampler.mark()
 	}
 	t.recordRun(from, w)
 	t.keepSkew()
@@ -267,14 +268,14 @@ func (t *trial) addressed(args []string) []string {
 
 // recordRun records the phases warm-up and run. A role that ended within its
 // warm-up has no window; one that ended before it began has no warm-up either.
-func (t *trial) recordRun(from time.Duration, w window) {
-	if w.from == 0 {
-		w.from = w.to
+func (t *trial) recordRun(from time.Duration, w window.Span) {
+	if w.From == 0 {
+		w.From = w.To
 	}
-	from = min(from, w.from)
+	from = min(from, w.From)
 	t.rec.Phases = append(t.rec.Phases,
-		record.Phase{Name: PhaseWarmup, Offset: from, Duration: w.from - from},
-		record.Phase{Name: PhaseRun, Offset: w.from, Duration: w.to - w.from})
+		record.Phase{Name: PhaseWarmup, Offset: from, Duration: w.From - from},
+		record.Phase{Name: PhaseRun, Offset: w.From, Duration: w.To - w.From})
 	t.window = w
 }
 

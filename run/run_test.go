@@ -126,24 +126,6 @@ func TestInterruptedTrialIsNotKept(t *testing.T) {
 	}
 }
 
-func TestSummariseOverAWindow(t *testing.T) {
-	counter := &line{Series: record.Series{Name: "cpu", Unit: record.Second, Kind: record.Counter,
-		T: []time.Duration{0, 1e9, 2e9, 3e9}, V: []float64{0, 5, 5.5, 6}}}
-	got := summarise(counter, window{1e9, 3e9})
-	want := []record.Sample{{Name: "cpu_rate", Unit: record.Cores, Kind: record.Value, Value: 0.5}}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-	// A role whose first thread came within the window has used all of it there.
-	late := &line{Series: record.Series{Name: "cpu", Unit: record.Second, Kind: record.Counter, T: []time.Duration{2e9, 3e9}, V: []float64{0.5, 1}}}
-	if got := summarise(late, window{1e9, 3e9}); len(got) != 1 || got[0].Value != 0.5 {
-		t.Errorf("a late counter gave %+v, want 0.5", got)
-	}
-	if got := summarise(counter, window{}); got != nil {
-		t.Errorf("a window of nothing gave %v", got)
-	}
-}
-
 func FuzzReadyIsFoundInAnyPieces(f *testing.F) {
 	f.Add("noise\nlistening on 1\n", 3)
 	f.Fuzz(func(t *testing.T, text string, piece int) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tare/collect"
+	"tare/internal/window"
 	"tare/record"
 	"tare/sandbox"
 )
@@ -17,7 +18,7 @@ import (
 type sampler struct {
 	start  time.Time
 	probes []namedProbe
-	series map[seriesKey]*line
+	series map[seriesKey]*window.Series
 	failed map[string]error // by collector; the first error ends it
 	buf    []record.Sample
 	marks  chan chan time.Duration // asks for a reading now; it answers with its time
@@ -30,12 +31,6 @@ type namedProbe struct {
 	name  string
 	probe collect.Probe
 	often bool
-}
-
-// line is a series as it grows.
-type line struct {
-	record.Series
-	stamped bool // its points have times of their own, see collect.Stamped
 }
 
 type seriesKey struct {
@@ -55,7 +50,7 @@ func (t *trial) openSampler(ctx context.Context) {
 		}
 	}
 	s := &sampler{
-		start: t.rec.Start, series: map[seriesKey]*line{}, failed: map[string]error{},
+		start: t.rec.Start, series: map[seriesKey]*window.Series{}, failed: map[string]error{},
 		marks: make(chan chan time.Duration), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	for _, c := range t.collectors() {
@@ -142,14 +137,14 @@ func (s *sampler) read(chosen func(namedProbe) bool) (at time.Duration) {
 			k := seriesKey{x.Name, x.Labels}
 			sr := s.series[k]
 			if sr == nil {
-				sr = &line{Series: record.Series{Name: x.Name, Labels: x.Labels, Unit: x.Unit, Kind: x.Kind}, stamped: stamped}
+				sr = &window.Series{Series: record.Series{Name: x.Name, Labels: x.Labels, Unit: x.Unit, Kind: x.Kind}, Stamped: stamped}
 				s.series[k] = sr
 			}
 			was := at
 			if stamped {
 				was = times[i].Sub(s.start)
 			}
-			sr.add(was, x.Value)
+			add(sr, was, x.Value)
 		}
 	}
 	return at
@@ -157,8 +152,8 @@ func (s *sampler) read(chosen func(namedProbe) bool) (at time.Duration) {
 
 // add appends a point. A stamp that goes back, by a better estimate of a clock, is
 // left out.
-func (l *line) add(at time.Duration, v float64) {
-	if n := len(l.T); l.stamped && n > 0 && at <= l.T[n-1] {
+func add(l *window.Series, at time.Duration, v float64) {
+	if n := len(l.T); l.Stamped && n > 0 && at <= l.T[n-1] {
 		return
 	}
 	l.T, l.V = append(l.T, at), append(l.V, v)
@@ -188,12 +183,10 @@ func (t *trial) closeSampler() {
 	keys := slices.SortedFunc(maps.Keys(s.series), func(a, b seriesKey) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.labels, b.labels))
 	})
-	for _, k := range keys {
-		sr := s.series[k]
-		t.evidence.Series = append(t.evidence.Series, sr.Series)
-		if sr.Labels.Get("tid") == "" { // single threads are for looking at, not for summing up
-			t.rec.Samples = append(t.rec.Samples, summarise(sr, t.window)...)
-		}
+	lines := make([]*window.Series, len(keys))
+	for i, k := range keys {
+		lines[i] = s.series[k]
+		t.evidence.Series = append(t.evidence.Series, lines[i].Series)
 	}
-	t.rec.Samples = append(t.rec.Samples, guestFigures(t.rec.Samples)...)
+	t.rec.Samples = append(t.rec.Samples, window.Figures(lines, t.window)...)
 }

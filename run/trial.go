@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"tare/internal/window"
 	"tare/plan"
 	"tare/record"
 	"tare/sandbox"
@@ -43,15 +44,12 @@ type trial struct {
 	ends     []*end
 	sampler  *sampler
 	outputs  []*output
-	window   window
+	window   window.Span
 	gate     *sandbox.Gate // of foreground roles that start together; nil: none
 
 	mu       sync.Mutex // roles make sandboxes at the same time
 	networks []string   // names that are attached, in that order
 }
-
-// window is the stretch that is measured, as offsets from the trial's start.
-type window struct{ from, to time.Duration }
 
 // Trial runs one cell once. It always returns a trial; what went wrong is in
 // its Failure. Nothing of the trial is left on the host, or a warning says what.

@@ -1,0 +1,118 @@
+// Package cause says what bounds each cell of a study, and so what its isolation's cost
+// comes from: the CPU quota, one busy helper thread, the guest's processors, the longer
+// path. It tells by readings, never by the name of a sandbox.
+//
+// The data path: 1. a Reader takes from each trial what was read of its ends and its
+// host over the measured window, while trials are loaded; 2. Build puts the readings
+// of a cell's good trials beside those of its baseline, and beside those of the cells
+// that differ from it in one factor alone (message size, connections); 3. each rule
+// says by how much its cause is seen, and by what it is excluded; 4. the strongest
+// that nothing excludes is the Finding, with all the readings.
+//
+// docs/cause.md says how each cause is decided, with its figures and limits.
+package cause
+
+import "tare/record"
+
+// Kind names a cause.
+type Kind string
+
+// Causes. Those that a model can plant are spelled as in package model.
+const (
+	None         Kind = "none"         // nothing of the sandbox or its host bounds the cell: the load itself does
+	Quota        Kind = "quota"        // the cgroup's CPU quota
+	Helper       Kind = "helper"       // one thread beside the guest is full: vhost, I/O thread, VMM's main loop, sentry, virtiofsd
+	Guest        Kind = "guest"        // all processors of the guest, or all that the sandbox may use, are full
+	GuestOne     Kind = "guest-one"    // one is: a workload of a single thread
+	Host         Kind = "host"         // the host's processors are full
+	Link         Kind = "link"         // the network link
+	Device       Kind = "device"       // the disk
+	Path         Kind = "path"         // a longer way: a constant added time, whatever the size
+	Saturation   Kind = "saturation"   // a constant factor under load, and no thread is full: places in a queue
+	Imbalance    Kind = "imbalance"    // one of the guest's processors takes the interrupts
+	Interception Kind = "interception" // system calls x what the sandbox adds to one
+	Untold       Kind = "untold"       // several would explain it; Finding.Among lists them
+	Unknown      Kind = "unknown"      // what would tell was not read; Finding.Missing says what
+)
+
+// Kinds lists all of them, in the order in which they are shown.
+func Kinds() []Kind {
+	return []Kind{Quota, Helper, Guest, GuestOne, Host, Link, Device, Path, Saturation, Imbalance, Interception, None, Untold, Unknown}
+}
+
+// Finding is what bounds one cell. Nothing in it is NaN or infinite.
+type Finding struct {
+	Workload  string          `json:"workload"`
+	Stratum   string          `json:"stratum"`
+	Shared    record.Cell     `json:"shared"`
+	Treatment string          `json:"treatment"`
+	Cell      record.Cell     `json:"cell"`
+	Baseline  bool            `json:"baseline,omitempty"`
+	Response  record.Response `json:"response"`        // the one that stopping looks at
+	Ratio     *float64        `json:"ratio,omitempty"` // of it to the baseline's; nil without one
+	Costs     bool            `json:"costs,omitempty"` // the verdict on it is worse than the baseline: Cause is that of a cost
+
+	End        string  `json:"end,omitempty"` // role of the workload whose readings decide: server, client
+	Cause      Kind    `json:"cause"`
+	Role       string  `json:"role,omitempty"`       // of the thread that is full: vhost, vmm, sentry; of Helper
+	Among      []Kind  `json:"among,omitempty"`      // of Untold: the likelier first
+	Missing    string  `json:"missing,omitempty"`    // of Unknown: what was not read, and what to write to read it
+	Confidence float64 `json:"confidence,omitempty"` // 0 to 1, that the cause is this and no other; docs/cause.md
+	Trials     int     `json:"trials"`               // good ones that were read
+	Text       string  `json:"text"`                 // one sentence with the figures that decided
+
+	Readings []Reading `json:"readings,omitempty"` // what supports it first, then what excludes others
+	Added    *Fit      `json:"added,omitempty"`    // time that the sandbox adds, over the sizes of this cell's family
+	Factor   *Fit      `json:"factor,omitempty"`   // ratio of times to the baseline's, over the connections or jobs of its family
+
+	Price *Price `json:"price,omitempty"` // CPU a unit of work beside the baseline; nil where there is none, and of the baseline
+}
+
+// Reading is one figure that a finding rests on.
+type Reading struct {
+	About Kind        `json:"about"` // the cause that it speaks for or against
+	Says  Says        `json:"says"`
+	Name  string      `json:"name"` // in words: vhost thread, share of a core
+	Value float64     `json:"value"`
+	Lo    float64     `json:"lo"` // lowest and highest trial
+	Hi    float64     `json:"hi"`
+	Unit  record.Unit `json:"unit"`
+	Limit float64     `json:"limit,omitempty"` // beyond which the cause is taken to be there
+	// Series names what to plot for it: the names of collected series, of End.
+	Series []string `json:"series,omitempty"`
+	Roles  []string `json:"roles,omitempty"` // only those of these roles; nil: all
+}
+
+// Says is what a reading does to its cause.
+type Says string
+
+// What readings say.
+const (
+	Supports Says = "supports"
+	Excludes Says = "excludes"
+	Silent   Says = "silent" // near the limit: neither
+)
+
+// Fit is a line through a family of cells: Y = Constant + Slope x X.
+type Fit struct {
+	Over     string    `json:"over"` // the factor: size, connections
+	Unit     string    `json:"unit"` // of Y: s, or ratio
+	X        []float64 `json:"x"`
+	Y        []float64 `json:"y"`
+	Constant float64   `json:"constant"`
+	Lo       float64   `json:"lo"` // interval of Constant, at the study's confidence
+	Hi       float64   `json:"hi"`
+	Slope    float64   `json:"slope"` // of Y for a unit of X
+	SlopeLo  float64   `json:"slope_lo"`
+	SlopeHi  float64   `json:"slope_hi"`
+}
+
+// Price is what the work costs in CPU, whatever its speed.
+type Price struct {
+	Unit  string  `json:"unit"`  // of work: GB, request
+	Cores float64 `json:"cores"` // used here
+	Base  float64 `json:"base"`  // used by the baseline
+	Ratio float64 `json:"ratio"` // CPU time a unit of work to the baseline's
+	Lo    float64 `json:"lo,omitempty"`
+	Hi    float64 `json:"hi,omitempty"`
+}
