@@ -20,6 +20,7 @@ package model
 import (
 	"fmt"
 
+	"tare/internal/window"
 	"tare/record"
 )
 
@@ -28,11 +29,16 @@ type Result struct {
 	// Reading is as the workload's and the collectors': samples, the latency
 	// histogram, series. Series times count from the trial's start, warm-up included.
 	Reading record.Reading
-	// Facts are of a trial: its accelerator is "model".
+	// Facts are of a trial: its accelerator is Accelerator.
 	Facts map[string]string
+	// Measured is the measured time, warm-up excluded, since the trial's start.
+	Measured window.Span
 	// Totals are of the measured time, for tests of the model itself.
 	Totals Totals
 }
+
+// Accelerator is the value of the fact ROLE.accelerator of modelled trials.
+const Accelerator = "model"
 
 // Totals sum up the measured time.
 type Totals struct {

@@ -2,45 +2,36 @@ package model
 
 import (
 	"fmt"
+	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 
+	"tare/internal/window"
 	"tare/record"
 )
 
 // totals is what counters say at one moment, ns.
-type totals struct {
-	cpu, others float64
-	modes       [4]float64 // guest: user, system, softirq, steal
-	busy        []float64  // of each core of the guest
-}
+type totals struct{ cpu, others float64 }
 
 func (s *sim) totals() totals {
 	s.rec.settle(s)
-	t := totals{cpu: s.used, others: s.rec.others}
-	for i := range s.cores {
-		c := &s.cores[i]
-		for k, v := range []float64{c.user, c.system, c.softirq, c.wait} {
-			t.modes[k] += v
-		}
-		t.busy = append(t.busy, c.user+c.system+c.softirq+c.wait)
-	}
-	return t
+	return totals{cpu: s.used, others: s.rec.others}
 }
 
 // result puts the responses together as the workload net names them.
 func (s *sim) result() *Result {
 	s.settle()
 	end := s.totals()
-	window := float64(s.end - s.begin)
+	length := float64(s.end - s.begin)
 	area := s.area
 	for _, c := range s.conns { // requests still under way
 		if c.out {
 			area += float64(max(0, s.end-max(c.start, s.begin)))
 		}
 	}
-	res := &Result{Facts: map[string]string{isolated + "." + record.FactAccelerator: "model"}}
-	res.Totals = Totals{Window: window * 1e-9, Operations: s.done, Bytes: s.doneBytes, InFlight: area / window,
+	res := &Result{Facts: map[string]string{isolated + "." + record.FactAccelerator: Accelerator},
+		Measured: window.Span{From: time.Duration(s.begin), To: time.Duration(s.end)}}
+	res.Totals = Totals{Window: length * 1e-9, Operations: s.done, Bytes: s.doneBytes, InFlight: area / length,
 		CPU: (end.cpu - s.base.cpu) * 1e-9, Host: (end.cpu - s.base.cpu + end.others - s.base.others) * 1e-9, Events: s.nevents}
 	if s.done > 0 {
 		res.Totals.Latency = s.latency / s.done * 1e-9
@@ -50,31 +41,21 @@ func (s *sim) result() *Result {
 		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: record.MakeLabels(labels...), Unit: u, Kind: record.Value, Value: v})
 	}
 	if s.Load.Mode == Stream {
-		add("throughput", record.BytesPerSecond, s.doneBytes/(window*1e-9))
+		add("throughput", record.BytesPerSecond, s.doneBytes/(length*1e-9))
 	} else {
 		s.latencies(rd)
 		add("latency_mean", record.Second, res.Totals.Latency)
-		add("rate", record.PerSecond, s.done/(window*1e-9))
-		if s.Load.Rate > 0 && s.done < 0.95*s.Load.Rate*window*1e-9 {
+		add("rate", record.PerSecond, s.done/(length*1e-9))
+		if s.Load.Rate > 0 && s.done < 0.95*s.Load.Rate*length*1e-9 {
 			rd.Warnings = append(rd.Warnings, record.Warning{Code: "net-overload",
-				Text: fmt.Sprintf("of %g requests a second that were due, %.4g were answered", s.Load.Rate, s.done/(window*1e-9))})
+				Text: fmt.Sprintf("of %g requests a second that were due, %.4g were answered", s.Load.Rate, s.done/(length*1e-9))})
 		}
 	}
 	for _, e := range []string{client, isolated} {
-		add("window", record.Second, window*1e-9, record.LabelEnd, e)
+		add("window", record.Second, length*1e-9, record.LabelEnd, e)
 		add("bytes", record.Byte, s.doneBytes, record.LabelEnd, e)
 		add("operations", record.Count, s.done, record.LabelEnd, e)
-		add("throughput", record.BytesPerSecond, s.doneBytes/(window*1e-9), record.LabelEnd, e)
-	}
-	if s.Isolation == VM {
-		for k, mode := range []string{"user", "system", "softirq", "steal"} {
-			add(record.GuestCores, record.Cores, (end.modes[k]-s.base.modes[k])/window, record.LabelEnd, isolated, record.LabelMode, mode)
-		}
-		busiest := 0.0
-		for i := range end.busy {
-			busiest = max(busiest, min(1, (end.busy[i]-s.base.busy[i])/window))
-		}
-		add(record.GuestBusiest, record.Fraction, busiest, record.LabelEnd, isolated)
+		add("throughput", record.BytesPerSecond, s.doneBytes/(length*1e-9), record.LabelEnd, e)
 	}
 	rd.Series = s.rec.series()
 	return res

@@ -35,6 +35,7 @@ type recorder struct {
 	tracks   []track
 	response record.Series
 	last     float64
+	sampled  int64   // when the last sample was taken; -1 before the first
 	ours     float64 // ns that others' threads left us, at the last sample
 	at       int64
 	others   float64 // ns of other load
@@ -46,8 +47,9 @@ func (r *recorder) add(name string, u record.Unit, k record.Kind, read func() fl
 	return &r.tracks[len(r.tracks)-1]
 }
 
-// init makes the series of the collectors proc, cgroup, guest, system and calls.
+// init makes the series of the collectors proc, cgroup, guest, system, link and calls.
 func (r *recorder) init(s *sim) {
+	r.sampled = -1
 	seconds := func(name string, read func() float64, labels ...string) *track {
 		return r.add(name, record.Second, record.Counter, func() float64 { return read() * 1e-9 }, append(labels, record.LabelEnd, isolated)...)
 	}
@@ -119,6 +121,7 @@ func (r *recorder) init(s *sim) {
 		count("cgroup_throttled_periods", func() float64 { return s.quota.hits })
 		seconds("cgroup_throttled_time", func() float64 { return s.quota.time })
 	}
+	r.link(s)
 	for _, call := range []string{"read", "write"} {
 		r.add(record.SystemCalls, record.Count, record.Counter, func() float64 { return s.calls / 2 }, record.LabelEnd, isolated, record.LabelCall, call)
 	}
@@ -137,6 +140,25 @@ func (r *recorder) init(s *sim) {
 		r.response.Name, r.response.Unit = "throughput", record.BytesPerSecond
 	}
 	r.response.Labels = record.MakeLabels(record.LabelEnd, client, "response", r.response.Name)
+}
+
+// link adds what the collector of the same name reads of a port. What waits is on
+// neither side's counter yet.
+func (r *recorder) link(s *sim) {
+	in := func() float64 { w, _ := s.waiting(); return w }
+	out := func() float64 { _, w := s.waiting(); return w }
+	rising := func(read func() float64) func() float64 {
+		top := 0.0
+		return func() float64 {
+			top = max(top, read()) // a nanosecond's rounding of the link's times
+			return top
+		}
+	}
+	end := []string{record.LabelEnd, isolated}
+	r.add(record.LinkReceived, record.Byte, record.Counter, rising(func() float64 { return s.toBytes - in() }), end...)
+	r.add(record.LinkSent, record.Byte, record.Counter, rising(func() float64 { return s.fromBytes - out() }), end...)
+	r.add(record.LinkRate, record.BytesPerSecond, record.Gauge, func() float64 { return s.Path.LinkRate }, end...)
+	r.add(record.LinkBacklog, record.Byte, record.Gauge, func() float64 { return in() + out() }, end...)
 }
 
 func (s *sim) byHelpers() float64 {
@@ -200,6 +222,7 @@ func waited(of []*entity) float64 {
 // sample reads every counter. Other load takes what we leave of the host's cores.
 func (r *recorder) sample(s *sim) {
 	r.settle(s)
+	r.sampled = s.now
 	t := time.Duration(s.now)
 	for i := range r.tracks {
 		x := &r.tracks[i]

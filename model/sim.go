@@ -54,9 +54,10 @@ type sim struct {
 	quota quotaState
 	minor float64 // ns of the VMM's other threads
 
-	inFree, outFree int64 // when the link is free each way
-	inside          int   // messages in the sandbox
-	gate            fifo  // that wait for a slot
+	inFree, outFree    int64   // when the link is free each way
+	toBytes, fromBytes float64 // handed to it each way
+	inside             int     // messages in the sandbox
+	gate               fifo    // that wait for a slot
 
 	batches [][]int32
 	free    []int32
@@ -81,7 +82,7 @@ type conn struct {
 
 func newSim(c Config) *sim {
 	s := &sim{Config: c, pace: 1, histogram: hdr.New(1, histogramMax, 3)}
-	s.rng = rand.New(rand.NewPCG(c.Seed, 0x7461726500000006)) //nolint:gosec // seeded: a trial must be repeatable
+	s.rng = newRand(c.Seed, 0x7461726500000006)
 	if c.Isolation == Native {
 		s.Guest.Factor, s.Guest.HaltPoll, s.Guest.VMM = 1, 0, 0
 	}
@@ -95,9 +96,16 @@ func newSim(c Config) *sim {
 	return s
 }
 
-func (s *sim) lognormal(sigma float64) float64 {
-	return math.Exp(sigma*s.rng.NormFloat64() - sigma*sigma/2)
+func newRand(seed, stream uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, stream)) //nolint:gosec // seeded: a trial must be repeatable
 }
+
+// lognormal has a mean of 1.
+func lognormal(rng *rand.Rand, sigma float64) float64 {
+	return math.Exp(sigma*rng.NormFloat64() - sigma*sigma/2)
+}
+
+func (s *sim) lognormal(sigma float64) float64 { return lognormal(s.rng, sigma) }
 
 // demand is what a burst costs each stage, without noise; a burst is one message
 // in mode rr.
@@ -206,6 +214,15 @@ func (s *sim) run() {
 		s.handle(e)
 	}
 	s.now = s.end
+	s.read()
+}
+
+// read takes a reading of every counter, one at a time.
+func (s *sim) read() {
+	s.settle()
+	if s.rec.sampled != s.now {
+		s.rec.sample(s)
+	}
 }
 
 func (s *sim) handle(e event) {
@@ -224,8 +241,7 @@ func (s *sim) handle(e event) {
 		s.refill()
 		s.push(s.now+s.quota.period, evPeriod, 0, 0)
 	case evSample:
-		s.settle()
-		s.rec.sample(s)
+		s.read()
 		s.pace = s.lognormal(s.Noise.Interval)
 		s.push(s.now+sampleEvery, evSample, 0, 0)
 	case evProgress:
@@ -240,7 +256,7 @@ func (s *sim) handle(e event) {
 		}
 		s.push(s.now+minorEvery, evMinor, 0, 0)
 	case evMeasure:
-		s.settle()
+		s.read() // the window's edge has a point of its own, as in a real trial
 		s.base = s.totals()
 	}
 }

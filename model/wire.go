@@ -42,6 +42,7 @@ const outside = 1 << 30
 func (s *sim) toLink(m int32) {
 	ser := int64(s.bytes / s.Path.LinkRate * 1e9)
 	s.inFree = max(s.inFree, s.now) + ser
+	s.toBytes += s.bytes
 	s.push(s.inFree+int64(s.Path.LinkDelay*1e9), evArrive, 0, m)
 }
 
@@ -160,6 +161,7 @@ func (s *sim) leave(m int32) {
 	s.exit()
 	ser := int64(s.bytes / s.Path.LinkRate * 1e9)
 	s.outFree = max(s.outFree, s.now+int64(s.Path.Delay*1e9)) + ser
+	s.fromBytes += s.bytes
 	peer := (s.Path.Peer + 2*s.bytes*s.Path.PeerByte) * 1e9 * s.jitter()
 	s.push(s.outFree+int64(s.Path.LinkDelay*1e9)+int64(peer), evSend, 0, m)
 }
@@ -174,4 +176,13 @@ func (s *sim) exit() {
 		s.inside++
 		s.enter(s.gate.pop())
 	}
+}
+
+// waiting are the bytes that are not on the link yet, each way. What leaves the
+// sandbox counts as if the path's delay came after the link.
+func (s *sim) waiting() (in, out float64) {
+	left := func(until int64, of float64) float64 {
+		return min(of, max(0, float64(until-s.now))*1e-9*s.Path.LinkRate)
+	}
+	return left(s.inFree, s.toBytes), left(s.outFree-int64(s.Path.Delay*1e9), s.fromBytes)
 }
