@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -87,7 +86,8 @@ func ExitOf(st *os.ProcessState) sandbox.Exit {
 type Sink struct {
 	Child *os.File // the child's end
 	fd    int      // ours
-	stop  atomic.Bool
+	stop  int      // eventfd(2): no more is to be copied
+	close sync.Once
 	done  chan struct{}
 }
 
@@ -103,7 +103,12 @@ func NewSink(w io.Writer, first func(time.Time)) (*Sink, error) {
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, err
 	}
-	s := &Sink{Child: os.NewFile(uintptr(fds[1]), "pipe"), fd: fds[0], done: make(chan struct{})}
+	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		_, _ = unix.Close(fds[0]), unix.Close(fds[1])
+		return nil, err
+	}
+	s := &Sink{Child: os.NewFile(uintptr(fds[1]), "pipe"), fd: fds[0], stop: stop, done: make(chan struct{})}
 	go s.copy(w, first)
 	return s, nil
 }
@@ -114,14 +119,16 @@ func (s *Sink) copy(w io.Writer, first func(time.Time)) {
 	defer close(s.done)
 	defer unix.Close(s.fd) //nolint:errcheck // read only
 	buf := make([]byte, 64<<10)
-	for !s.stop.Load() {
-		fds := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}} //nolint:gosec // a descriptor is small
-		n, err := unix.Poll(fds, 50)                                 // milliseconds, to see stop
-		if n == 0 || errors.Is(err, unix.EINTR) {
+	for {
+		fds := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}, {Fd: int32(s.stop), Events: unix.POLLIN}} //nolint:gosec // descriptors are small
+		if _, err := unix.Poll(fds, -1); errors.Is(err, unix.EINTR) {
 			continue
 		}
+		if fds[1].Revents != 0 {
+			return
+		}
 		now := time.Now()
-		n, err = unix.Read(s.fd, buf)
+		n, err := unix.Read(s.fd, buf)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -156,9 +163,12 @@ func (s *Sink) Drain(d time.Duration) {
 // Close closes both ends, and waits until nothing is copied any more. It is
 // idempotent.
 func (s *Sink) Close() {
-	_ = s.Child.Close()
-	s.stop.Store(true)
-	<-s.done
+	s.close.Do(func() {
+		_ = s.Child.Close()
+		_, _ = unix.Write(s.stop, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // a count, in the host's order or not: it is not read
+		<-s.done
+		_ = unix.Close(s.stop)
+	})
 }
 
 // Tail keeps the last bytes written to it. It is safe for concurrent use.
