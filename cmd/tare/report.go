@@ -28,8 +28,8 @@ import (
 
 func (a *app) reportVerb() *cobra.Command {
 	var f struct {
-		json, csv, trials, tables, cpu, html bool
-		file                                 string
+		json, csv, trials, tables, cpu, causes, html bool
+		file                                         string
 	}
 	cmd := &cobra.Command{
 		Use:   "report DIR",
@@ -46,7 +46,8 @@ around, to print. A file is there once it is whole.`,
   tare report results/first --csv             a line a comparison
   tare report results/first --csv --trials    a line a trial and response
   tare report results/first --csv --tables    the summary tables, a line a cell
-  tare report results/first --csv --cpu       CPU time a unit of work`,
+  tare report results/first --csv --cpu       CPU time a unit of work
+  tare report results/first --csv --causes    what bounds each cell, a line a cell`,
 		Args: exactly(1, "one results folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !store.Exists(args[0]) {
@@ -55,8 +56,8 @@ around, to print. A file is there once it is whole.`,
 			if n := btoi(f.json) + btoi(f.csv) + btoi(f.html); n > 1 {
 				return coded(exitUsage, "write one of --json, --csv and --html")
 			}
-			if n := btoi(f.trials) + btoi(f.tables) + btoi(f.cpu); n > 1 || n > 0 && !f.csv {
-				return coded(exitUsage, "write one of --trials, --tables and --cpu, with --csv")
+			if n := btoi(f.trials) + btoi(f.tables) + btoi(f.cpu) + btoi(f.causes); n > 1 || n > 0 && !f.csv {
+				return coded(exitUsage, "write one of --trials, --tables, --cpu and --causes, with --csv")
 			}
 			if f.file != "" && !f.html {
 				return coded(exitUsage, "-o FILE goes with --html; send other forms to a file with > FILE")
@@ -88,6 +89,8 @@ around, to print. A file is there once it is whole.`,
 				return export.TablesCSV(a.stdout, r.result)
 			case f.cpu:
 				return export.CPUCSV(a.stdout, r.result)
+			case f.causes:
+				return export.CausesCSV(a.stdout, r.result)
 			case f.csv:
 				return export.CSV(a.stdout, r.result)
 			}
@@ -100,6 +103,7 @@ around, to print. A file is there once it is whole.`,
 	fl.BoolVar(&f.trials, "trials", false, "with --csv: a line a trial and response")
 	fl.BoolVar(&f.tables, "tables", false, "with --csv: the summary tables, a line a cell")
 	fl.BoolVar(&f.cpu, "cpu", false, "with --csv: CPU time a unit of work, a line a stratum and sandbox")
+	fl.BoolVar(&f.causes, "causes", false, "with --csv: what bounds each cell, a line a cell")
 	fl.BoolVar(&f.html, "html", false, "write one HTML file, complete in itself")
 	fl.StringVarP(&f.file, "output", "o", "", "with --html: write this file instead of standard output")
 	return cmd

@@ -68,10 +68,10 @@ func TestCSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]string{
-		{"workload", "stratum", "treatment", "baseline", "response", "unit", "better", "n", "value", "min", "max", "base", "ratio", "lo", "hi", "verdict", "why", "blocks", "stopped", "failed", "skipped", "gave_up", "p", "q", "accelerator"},
-		{"net", "workload=net", "sandbox=process", "true", "latency", "s", "lower", "4", "1e-05", "9e-06", "1.1e-05", "", "", "", "", "", "", "4", "done", "0", "", "", "", "", ""},
-		{"net", "workload=net", "sandbox=runc", "false", "latency", "s", "lower", "4", "2e-05", "2e-05", "2e-05", "1e-05", "2", "1.9", "2.1", "slower", `above, by "much"`, "", "", "0", "", "", "0.001", "0.002", ""},
-		{"net", "workload=net", "sandbox=crun", "false", "latency", "s", "lower", "0", "", "", "", "", "", "", "", "undecided", "", "", "", "0", "no crun", "", "", "", ""},
+		{"workload", "stratum", "treatment", "baseline", "response", "unit", "better", "n", "value", "min", "max", "base", "ratio", "lo", "hi", "verdict", "why", "blocks", "stopped", "failed", "skipped", "gave_up", "p", "q", "accelerator", "modelled"},
+		{"net", "workload=net", "sandbox=process", "true", "latency", "s", "lower", "4", "1e-05", "9e-06", "1.1e-05", "", "", "", "", "", "", "4", "done", "0", "", "", "", "", "", "false"},
+		{"net", "workload=net", "sandbox=runc", "false", "latency", "s", "lower", "4", "2e-05", "2e-05", "2e-05", "1e-05", "2", "1.9", "2.1", "slower", `above, by "much"`, "", "", "0", "", "", "0.001", "0.002", "", "false"},
+		{"net", "workload=net", "sandbox=crun", "false", "latency", "s", "lower", "0", "", "", "", "", "", "", "", "undecided", "", "", "", "0", "no crun", "", "", "", "", "false"},
 	}
 	if d := cmp.Diff(want, rows); d != "" {
 		t.Error(d)

@@ -61,6 +61,9 @@ func OpenMetrics(w io.Writer, res *analyse.Result) error {
 			if how := res.Accelerated(c.Cell); how != "" {
 				fmt.Fprintf(buf, `,accelerator="%s"`, labelValue(how))
 			}
+			if res.Modelled {
+				fmt.Fprint(buf, `,modelled="true"`)
+			}
 			fmt.Fprintf(buf, "} %s\n", number(v))
 		}
 	}
@@ -74,7 +77,7 @@ func OpenMetrics(w io.Writer, res *analyse.Result) error {
 // labelNames gives each factor a label's name, no two the same: letters, digits
 // and underscores, "factor_" before those that are ours or reserved.
 func labelNames(res *analyse.Result) map[string]string {
-	taken := map[string]bool{"study": true, "response": true, "unit": true, "accelerator": true}
+	taken := map[string]bool{"study": true, "response": true, "unit": true, "accelerator": true, "modelled": true}
 	names := make(map[string]string)
 	for i := range res.Compared {
 		for _, l := range res.Compared[i].Cell {

@@ -29,7 +29,7 @@ func TablesCSV(w io.Writer, res *analyse.Result) error {
 	for _, f := range factors {
 		head = append(head, "factor:"+f)
 	}
-	rows := [][]string{append(head, "baseline", "mean", "column_factor", "column", "combinations", "fewer", "value", "base", "ratio", "lo", "hi", "n", "verdict", "why", "accelerator")}
+	rows := [][]string{append(head, "baseline", "mean", "column_factor", "column", "combinations", "fewer", "value", "base", "ratio", "lo", "hi", "n", "verdict", "why", "accelerator", "modelled")}
 	for i := range res.Tables {
 		t := &res.Tables[i]
 		for _, r := range t.Rows {
@@ -47,7 +47,7 @@ func TablesCSV(w io.Writer, res *analyse.Result) error {
 					value = number(c.Estimate.Value)
 				}
 				line = append(append(line, value), ratio(&c.Estimate, c.Combinations > 0 && !r.Baseline)...)
-				rows = append(rows, append(line, strconv.Itoa(c.Estimate.N), string(c.Verdict), c.Why, res.Accelerated(r.Cell)))
+				rows = append(rows, append(line, strconv.Itoa(c.Estimate.N), string(c.Verdict), c.Why, res.Accelerated(r.Cell), strconv.FormatBool(res.Modelled)))
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func CPUCSV(w io.Writer, res *analyse.Result) error {
 	}
 	slices.Sort(roles)
 	head := []string{"workload", "stratum", "treatment", "baseline", "response", "unit", "work", "ends", "source", "trials", "cores", "rate", "cpu_per_work",
-		"base", "ratio", "lo", "hi", "n", "verdict", "missing", "accelerator"}
+		"base", "ratio", "lo", "hi", "n", "verdict", "missing", "accelerator", "modelled"}
 	for _, r := range roles {
 		head = append(head, "role:"+r)
 	}
@@ -77,7 +77,7 @@ func CPUCSV(w io.Writer, res *analyse.Result) error {
 		line := []string{c.Workload, c.Stratum, c.Treatment, strconv.FormatBool(c.Baseline), c.Response.Name, string(c.Response.Unit), c.Unit,
 			strings.Join(c.Ends, " "), c.Source, strconv.Itoa(c.Trials), number(c.Cores), number(c.Rate), number(c.Value)}
 		line = append(line, ratio(&c.Estimate, !c.Baseline)...)
-		line = append(line, strconv.Itoa(c.Estimate.N), string(c.Verdict), c.Missing, res.Accelerated(c.Cell))
+		line = append(line, strconv.Itoa(c.Estimate.N), string(c.Verdict), c.Missing, res.Accelerated(c.Cell), strconv.FormatBool(res.Modelled))
 		for _, name := range roles {
 			part := ""
 			if k := slices.IndexFunc(c.Roles, func(r cpucost.Role) bool { return r.Role == name }); k >= 0 {

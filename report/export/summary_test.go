@@ -16,7 +16,7 @@ import (
 
 func TestSummaryCSV(t *testing.T) {
 	vm := record.Cell{{Factor: "sandbox", Value: "vm"}, {Factor: "vcpus", Value: "2"}}
-	res := &analyse.Result{Accelerators: []analyse.Accelerator{{Sandbox: "vm", Name: "vm (TCG)", Trials: map[string]int{"tcg": 3}}},
+	res := &analyse.Result{Modelled: true, Accelerators: []analyse.Accelerator{{Sandbox: "vm", Name: "vm (TCG)", Trials: map[string]int{"tcg": 3}}},
 		Tables: []summary.Table{{Name: "t", Response: record.Response{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher}, Factors: []string{"sandbox", "vcpus"},
 			Column: "cpu-limit", Columns: []summary.Column{{Level: "none", Combinations: 2}},
 			Rows: []summary.Row{{Cell: record.Cell{{Factor: "sandbox", Value: "process"}}, Baseline: true, Cells: []summary.Cell{{Combinations: 2, Estimate: stat.Estimate{Value: 100, N: 6}}}},
@@ -43,18 +43,18 @@ func TestSummaryCSV(t *testing.T) {
 		return rows
 	}
 	want := [][]string{
-		{"table", "response", "unit", "better", "factor:sandbox", "factor:vcpus", "baseline", "mean", "column_factor", "column", "combinations", "fewer", "value", "base", "ratio", "lo", "hi", "n", "verdict", "why", "accelerator"},
-		{"t", "throughput", "B/s", "higher", "process", "", "true", "false", "cpu-limit", "none", "2", "false", "100", "", "", "", "", "6", "", "", ""},
-		{"t", "throughput", "B/s", "higher", "vm", "2", "false", "false", "cpu-limit", "none", "1", "true", "50", "100", "0.5", "0.4", "0.6", "3", "slower", "below", "tcg"},
-		{"t", "throughput", "B/s", "higher", "vm", "", "false", "true", "cpu-limit", "none", "0", "false", "", "", "", "", "", "0", "", "it failed", "tcg"},
+		{"table", "response", "unit", "better", "factor:sandbox", "factor:vcpus", "baseline", "mean", "column_factor", "column", "combinations", "fewer", "value", "base", "ratio", "lo", "hi", "n", "verdict", "why", "accelerator", "modelled"},
+		{"t", "throughput", "B/s", "higher", "process", "", "true", "false", "cpu-limit", "none", "2", "false", "100", "", "", "", "", "6", "", "", "", "true"},
+		{"t", "throughput", "B/s", "higher", "vm", "2", "false", "false", "cpu-limit", "none", "1", "true", "50", "100", "0.5", "0.4", "0.6", "3", "slower", "below", "tcg", "true"},
+		{"t", "throughput", "B/s", "higher", "vm", "", "false", "true", "cpu-limit", "none", "0", "false", "", "", "", "", "", "0", "", "it failed", "tcg", "true"},
 	}
 	if d := cmp.Diff(want, read(func(b *bytes.Buffer) error { return TablesCSV(b, res) })); d != "" {
 		t.Errorf("tables:\n%s", d)
 	}
 	want = [][]string{
-		{"workload", "stratum", "treatment", "baseline", "response", "unit", "work", "ends", "source", "trials", "cores", "rate", "cpu_per_work", "base", "ratio", "lo", "hi", "n", "verdict", "missing", "accelerator", "role:vcpu", "role:vhost", "role:workload"},
-		{"w", "workload=w", "sandbox=process", "true", "rate", "1/s", "request", "server", "roles", "3", "1", "1000", "0.001", "", "", "", "", "0", "", "", "", "", "", "1"},
-		{"w", "workload=w", "sandbox=vm,vcpus=2", "false", "rate", "1/s", "request", "server", "roles", "3", "2", "500", "0.004", "0.001", "4", "", "", "2", "undecided", "", "tcg", "0.75", "0.25", ""},
+		{"workload", "stratum", "treatment", "baseline", "response", "unit", "work", "ends", "source", "trials", "cores", "rate", "cpu_per_work", "base", "ratio", "lo", "hi", "n", "verdict", "missing", "accelerator", "modelled", "role:vcpu", "role:vhost", "role:workload"},
+		{"w", "workload=w", "sandbox=process", "true", "rate", "1/s", "request", "server", "roles", "3", "1", "1000", "0.001", "", "", "", "", "0", "", "", "", "true", "", "", "1"},
+		{"w", "workload=w", "sandbox=vm,vcpus=2", "false", "rate", "1/s", "request", "server", "roles", "3", "2", "500", "0.004", "0.001", "4", "", "", "2", "undecided", "", "tcg", "true", "0.75", "0.25", ""},
 	}
 	if d := cmp.Diff(want, read(func(b *bytes.Buffer) error { return CPUCSV(b, res) })); d != "" {
 		t.Errorf("CPU:\n%s", d)

@@ -28,6 +28,8 @@ type Options struct {
 	Width  int    // columns of the terminal; 0: 80; at least 40 are used
 	Colour bool   // the caller knows whether it writes to a terminal, and about NO_COLOR
 	Dir    string // the results folder, named in what to do next; "" for none
+
+	modelled bool // tables say so below
 }
 
 func (o Options) width() int {
@@ -47,6 +49,8 @@ func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) e
 		title += fmt.Sprintf(", %d of them failed", res.Failed)
 	}
 	para(title, "  ")
+	opt.modelled = res.Modelled
+	writeModelled(&b, res, opt)
 	for _, h := range hostLines(hosts) {
 		para(h, "  ")
 	}
@@ -69,6 +73,7 @@ func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) e
 	}
 	writeAccelerators(&b, res, opt)
 	writeTables(&b, res, opt)
+	writeCauses(&b, res, opt)
 	writeCPUCosts(&b, res, opt)
 	writeQuotas(&b, res, opt)
 	writeStructural(&b, res, opt)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"tare/report/words"
 )
 
 // grid is a table before its layout is chosen. The first keys columns name a
@@ -29,8 +31,15 @@ const gap = 2
 
 // render lays a grid out in width columns: cells on one line; else on two; else
 // in several tables, each with as many columns as fit; else, when not one column
-// fits beside the keys, as a list.
+// fits beside the keys, as a list. Below tables of modelled figures stands that they are.
 func (g grid) render(o Options) string {
+	if o.modelled {
+		return g.lay(o) + words.Modelled + "\n"
+	}
+	return g.lay(o)
+}
+
+func (g grid) lay(o Options) string {
 	for i := range g.header {
 		g.header[i] = clean(g.header[i])
 	}

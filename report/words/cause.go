@@ -1,0 +1,233 @@
+package words
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/analyse"
+	"tare/analyse/cause"
+	"tare/record"
+)
+
+// Modelled stands at the top of, and under, all that a model has made.
+const Modelled = "modelled, not measured"
+
+// ModelledAbout says it at length, once.
+const ModelledAbout = "Modelled, not measured: every figure here is of a model of the sandbox path, none of a machine. It rehearses a study; it says nothing about a host."
+
+// Doubtful is the confidence below which a cause has a question mark.
+const Doubtful = 0.75
+
+// CauseKind is a cause in a word or two, as maps have it. The role is that of a full
+// helper, or "".
+func CauseKind(k cause.Kind, role string) string {
+	switch k {
+	case cause.Helper:
+		return strings.TrimSpace("helper " + role)
+	case cause.Guest:
+		return "guest CPU"
+	case cause.GuestOne:
+		return "one CPU"
+	case cause.Host:
+		return "host CPU"
+	case cause.Device:
+		return "disk"
+	case cause.Untold:
+		return "not told apart"
+	}
+	return string(k) // some are whatever a newer version calls them
+}
+
+// CauseAbout says what a cause is; "" of one that is not known here.
+func CauseAbout(k cause.Kind) string {
+	return map[cause.Kind]string{
+		cause.Quota:        "the cgroup's CPU quota holds it back",
+		cause.Helper:       "one thread beside the guest is full",
+		cause.Guest:        "all processors that the sandbox may use are full",
+		cause.GuestOne:     "one processor is full, by a workload of a single thread",
+		cause.Host:         "the host's processors are full",
+		cause.Link:         "the network link is full",
+		cause.Device:       "the disk is full",
+		cause.Path:         "a longer way: a constant added time, whatever the size",
+		cause.Saturation:   "a constant factor under load, with no thread full",
+		cause.Imbalance:    "one of the guest's processors takes the interrupts",
+		cause.Interception: "system calls, each dearer in the sandbox",
+		cause.None:         "nothing of the sandbox or its host bounds it",
+		cause.Untold:       "several causes would explain it",
+		cause.Unknown:      "what would tell was not read",
+	}[k]
+}
+
+// Cause is a finding's cause in a few words: of several that are not told apart, which.
+func Cause(f *cause.Finding) string {
+	s := CauseKind(f.Cause, f.Role)
+	if len(f.Among) > 0 {
+		among := make([]string, len(f.Among))
+		for i, k := range f.Among {
+			among[i] = CauseKind(k, f.Role)
+		}
+		s += ": " + strings.Join(among, " or ")
+	}
+	return s
+}
+
+// CauseConfidence is a finding's confidence; "-" where it names no cause.
+func CauseConfidence(f *cause.Finding) string {
+	if f.Cause == cause.Unknown || f.Cause == cause.Untold || f.Confidence <= 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(100*f.Confidence, 'f', 0, 64) + " %"
+}
+
+// CausePrice says what the work costs in CPU; "" where nothing says.
+func CausePrice(p *cause.Price) string {
+	if p == nil || !(p.Ratio > 0) {
+		return ""
+	}
+	s := Ratio(p.Ratio) + " x"
+	if p.Lo > 0 && p.Hi > 0 {
+		s += fmt.Sprintf(" (%s to %s)", Ratio(p.Lo), Ratio(p.Hi))
+	}
+	return s + fmt.Sprintf(" the CPU time a %s: %s against %s", p.Unit, Value(p.Cores, record.Cores), Value(p.Base, record.Cores))
+}
+
+// CauseTally is what several findings come to.
+type CauseTally struct {
+	Kind       cause.Kind // the most frequent of those that cost; where none does, of all
+	Role       string     // of Helper, where all of that kind have the same
+	N          int        // cells with it
+	Of         int        // cells that it was counted among: those that cost, or all
+	Costs      int        // cells whose isolation costs
+	Cells      int
+	Confidence float64 // mean of the N
+}
+
+// Tally counts the findings of all but the baseline; of the baseline alone, those.
+func Tally(list []*cause.Finding) CauseTally {
+	out := CauseTally{Cells: len(list)}
+	var among []*cause.Finding
+	for _, f := range list {
+		if f.Costs {
+			among = append(among, f)
+		}
+	}
+	if out.Costs = len(among); out.Costs == 0 {
+		among = list
+	}
+	out.Of = len(among)
+	counts := CauseCounts(among)
+	if len(counts) == 0 {
+		return out
+	}
+	out.Kind, out.N = counts[0].Kind, counts[0].N
+	roles := make(map[string]bool)
+	for _, f := range among {
+		if f.Cause == out.Kind {
+			roles[f.Role] = true
+			out.Role = f.Role
+			out.Confidence += f.Confidence / float64(out.N)
+		}
+	}
+	if len(roles) > 1 {
+		out.Role = ""
+	}
+	return out
+}
+
+// CauseCount is how many cells have a cause.
+type CauseCount struct {
+	Kind cause.Kind
+	N    int
+}
+
+// CauseCounts counts, the most frequent first.
+func CauseCounts(list []*cause.Finding) []CauseCount {
+	n := make(map[cause.Kind]int)
+	var out []CauseCount
+	for _, f := range list {
+		if n[f.Cause]++; n[f.Cause] == 1 {
+			out = append(out, CauseCount{Kind: f.Cause})
+		}
+	}
+	for i := range out {
+		out[i].N = n[out[i].Kind]
+	}
+	rank := func(k cause.Kind) int {
+		if i := slices.Index(cause.Kinds(), k); i >= 0 {
+			return i
+		}
+		return len(cause.Kinds())
+	}
+	slices.SortStableFunc(out, func(a, b CauseCount) int {
+		return cmp.Or(b.N-a.N, rank(a.Kind)-rank(b.Kind), cmp.Compare(a.Kind, b.Kind))
+	})
+	return out
+}
+
+// Text is a tally in a few words: helper vhost 3 of 4.
+func (t CauseTally) Text() string {
+	if t.Cells == 0 {
+		return "-"
+	}
+	s := CauseKind(t.Kind, t.Role)
+	if t.Costs == 0 {
+		s = "no cost"
+	}
+	if t.Costs > 0 && (t.N < t.Cells) {
+		s += fmt.Sprintf(" %d of %d", t.N, t.Cells)
+	}
+	return s
+}
+
+// CausesSentence counts the causes of all cells but the baseline's.
+func CausesSentence(r *analyse.Result) string {
+	var costs, rest []*cause.Finding
+	for i := range r.Causes {
+		switch f := &r.Causes[i]; {
+		case f.Baseline:
+		case f.Costs:
+			costs = append(costs, f)
+		default:
+			rest = append(rest, f)
+		}
+	}
+	list := func(of []*cause.Finding) string {
+		var parts []string
+		for _, c := range CauseCounts(of) {
+			parts = append(parts, fmt.Sprintf("%s %d", CauseKind(c.Kind, ""), c.N))
+		}
+		return List(parts)
+	}
+	all := len(costs) + len(rest)
+	switch {
+	case all == 0:
+		return ""
+	case len(costs) == 0:
+		return fmt.Sprintf("In none of %s isolation is known to cost. What bounds them: %s.", Count(all, "cell"), list(rest))
+	}
+	s := fmt.Sprintf("Isolation costs in %d of %s. Of those: %s.", len(costs), Count(all, "cell"), list(costs))
+	if len(rest) > 0 {
+		s += fmt.Sprintf(" What bounds the other %d: %s.", len(rest), list(rest))
+	}
+	return s
+}
+
+// CausesMissing says once what was not read, and in how many cells.
+func CausesMissing(r *analyse.Result) []string {
+	n := make(map[string]int)
+	var order []string
+	for i := range r.Causes {
+		if f := &r.Causes[i]; f.Missing != "" && !f.Baseline {
+			if n[f.Missing]++; n[f.Missing] == 1 {
+				order = append(order, f.Missing)
+			}
+		}
+	}
+	for i, s := range order {
+		order[i] = fmt.Sprintf("unknown in %s: %s", Count(n[s], "cell"), s)
+	}
+	return order
+}
