@@ -2,7 +2,6 @@ package proc
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"os"
 	"slices"
@@ -288,19 +287,14 @@ func splitArgs(b []byte) []string {
 
 // slurp reads at most maxArgs bytes of a file; nil if it cannot be read.
 func (p *probe) slurp(path string) []byte {
-	f, err := os.Open(path) //nolint:gosec // under the injected root
-	if err != nil {
-		return nil
-	}
-	defer f.Close() //nolint:errcheck // only read from
 	if len(p.text) < maxArgs {
 		p.text = make([]byte, maxArgs)
 	}
-	n, err := io.ReadFull(f, p.text[:maxArgs])
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+	b, err := held.Head(path, p.text[:maxArgs])
+	if err != nil {
 		return nil
 	}
-	return p.text[:n]
+	return b
 }
 
 // children appends the children of a process to dst.
