@@ -2,6 +2,14 @@
 // help, and the patch that does it. Its rules are data, each with its source; none
 // recommends what the sizing rules forbid together.
 //
+// The data path: 1. the rules are read from the embedded rules.yaml; 2. each finding of
+// a cost is asked which rules it fulfils: cause, role, family of sandbox, conditions
+// (subject.go); 3. the findings of one rule, treatment and response are one item, and
+// the rule's targets are computed for them together (target.go); 4. where the study
+// measured cells that differ in nothing but these settings, the ratio between the two is
+// the gain, and what was measured goes before what a rule says (gain.go); 5. the
+// templates are filled (fill.go).
+//
 // docs/advice.md lists the rules and says how to add one.
 package advice
 
@@ -21,6 +29,10 @@ type Item struct {
 	Warning   string        `json:"warning,omitempty"`  // what must not be done beside it
 	Patches   []Patch       `json:"patches,omitempty"`
 	Weight    float64       `json:"weight"` // the costliest first: the summed logarithm of what its cells lose
+
+	Sets         record.Cell `json:"sets,omitempty"`         // factors of the study that it changes, and to what
+	NotWith      []string    `json:"not_with,omitempty"`     // rules whose settings must not stand beside this one's
+	Contradicted bool        `json:"contradicted,omitempty"` // measured, and no gain: Text says so, and there are no Patches
 }
 
 // Gain is what the setting is worth where the study measured it: the ratio of the

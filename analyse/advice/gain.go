@@ -1,0 +1,143 @@
+package advice
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"tare/analyse/stat"
+	"tare/record"
+)
+
+// reaches is the part of the best measured setting's worth that a lesser change must
+// reach to be preferred. Which of several good settings is the very best is mostly
+// noise; the experiment with I/O threads (OpenShift Virtualization 4.19, 2025) reports
+// the fewest threads that reach 90 % of the best.
+const reaches = 0.9
+
+// trial is one target that the study measured, for the cells of a group.
+type trial struct {
+	to    target
+	pairs []pair
+	sums  []stat.Summary // of the ratio with the setting to without, one for each cell it leads to
+
+	estimate stat.Estimate
+	verdict  stat.Verdict
+	worth    float64 // the ratio, above 1 where it is better
+	reason   string  // of an undecided verdict
+}
+
+// pair is one cell without the setting, and the same with it.
+type pair struct{ from, to record.Cell }
+
+// try finds what the study measured of a group's rule: those targets that the most cells
+// of the group have, so that they are held against each other over the same cells.
+func (b *builder) try(g *group) []*trial {
+	if len(g.rule.Set) == 0 || b.in.Mean == nil || b.in.Measured == nil {
+		return nil
+	}
+	var out []*trial
+	most := 1
+	response := g.list[0].f.Response.Name
+	for _, to := range b.candidates(g.rule, g.list) {
+		t := &trial{to: to}
+		for _, s := range g.list {
+			if c := to.moved(s.f.Cell); c != nil && c.Key() != s.f.Cell.Key() && b.in.Measured(c, response) {
+				t.pairs = append(t.pairs, pair{s.f.Cell, c})
+			}
+		}
+		t.sum(b, response)
+		if n := len(t.pairs); n >= most {
+			most = n
+			out = append(out, t)
+		}
+	}
+	return slices.DeleteFunc(out, func(t *trial) bool { return len(t.pairs) < most })
+}
+
+// sum sums up the ratios. Cells that lead to the same one share its trials there: their
+// mean is taken within each block first, and counts as one.
+func (t *trial) sum(b *builder, response string) {
+	var order []string
+	from := make(map[string][]record.Cell)
+	cell := make(map[string]record.Cell)
+	for _, p := range t.pairs {
+		k := p.to.Key()
+		if from[k] == nil {
+			order, cell[k] = append(order, k), p.to
+		}
+		from[k] = append(from[k], p.from)
+	}
+	for _, k := range order {
+		s := b.in.Mean(cell[k], from[k], response)
+		s.Mean, s.Base, s.Value = -s.Mean, s.Value, s.Base // the other way round: with the setting to without
+		t.sums = append(t.sums, s)
+	}
+}
+
+// choose picks the least change whose worth reaches most of the best one's, with the
+// same verdict; nil when nothing was measured. The more targets were tried, the stricter
+// is each interval (Bonferroni), so that the pick is not believed for being one of many.
+func (b *builder) choose(g *group, prior stat.Prior) *trial {
+	if len(g.tried) == 0 {
+		return nil
+	}
+	better := g.list[0].f.Response.Better
+	confidence := 1 - (1-b.in.Rule.Level())/float64(len(g.tried))
+	var best *trial
+	for _, t := range g.tried {
+		estimates := make([]stat.Estimate, len(t.sums))
+		for i, s := range t.sums {
+			estimates[i] = s.Estimate(prior, confidence)
+		}
+		t.estimate = stat.Combine(estimates)
+		t.verdict, t.reason, _ = b.in.Rule.Judge(t.estimate, better)
+		t.worth = t.estimate.Ratio
+		if better == "lower" && t.worth > 0 {
+			t.worth = 1 / t.worth
+		}
+		if t.estimate.Undefined == "" && t.worth > 0 && (best == nil || t.worth > best.worth) {
+			best = t
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	for _, t := range g.tried {
+		if t.verdict == best.verdict && t.worth >= reaches*best.worth {
+			return t
+		}
+	}
+	return best
+}
+
+// against reports whether what was measured contradicts the rule: no gain, or a loss.
+func (t *trial) against() bool {
+	return t.verdict == stat.Slower || t.verdict == stat.Equivalent
+}
+
+// proven reports whether it was surely better.
+func (t *trial) proven() bool { return t.verdict == stat.Faster }
+
+// gain is nil where no ratio exists, and where there is no interval yet.
+func (t *trial) gain(response string) *Gain {
+	if e := t.estimate; e.HasInterval() && finite(e.Lo, e.Hi, e.Ratio) {
+		return &Gain{Response: response, From: t.pairs[0].from, To: t.pairs[0].to, Ratio: e.Ratio, Lo: e.Lo, Hi: e.Hi, Pairs: e.N, Cells: len(t.pairs)}
+	}
+	return nil
+}
+
+// why says what was measured against a rule.
+func (t *trial) why(response string) string {
+	what := "a loss"
+	if t.verdict == stat.Equivalent {
+		what = "no gain"
+	}
+	e := t.estimate
+	return fmt.Sprintf("the readings point to it, but the study measured it and found %s: %s with it is %s (%s–%s) times that without. Leave it.",
+		what, response, digits(e.Ratio), digits(e.Lo), digits(e.Hi))
+}
+
+func finite(v ...float64) bool {
+	return !slices.ContainsFunc(v, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
+}

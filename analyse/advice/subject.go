@@ -1,0 +1,302 @@
+package advice
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/analyse/cause"
+	"tare/record"
+	"tare/study"
+)
+
+// Families of sandboxes, by what there is to set.
+const (
+	FamilyVM        = "vm"
+	FamilyGVisor    = "gvisor"
+	FamilyContainer = "container"
+	FamilyNative    = "native"
+)
+
+// Families lists them.
+func Families() []string { return []string{FamilyVM, FamilyGVisor, FamilyContainer, FamilyNative} }
+
+// Factors that a rule looks at beside those that package study names: parameters of
+// the sandbox vm.
+const (
+	factorVCPUs  = "default_vcpus"
+	factorRootfs = "rootfs"
+	factorQueues = "network_queues"
+)
+
+const (
+	none        = "none" // no limit
+	anyCPU      = "any"
+	all         = "all"      // of the host's processors
+	virtiofs    = "virtiofs" // of rootfs, unless said
+	overhead    = 0.25       // cores that Kata's RuntimeClass adds to a limited pod's quota
+	runscFamily = "runsc"
+	platform    = "platform="
+	hostNetwork = "network=host"
+	ptrace      = "ptrace"
+	systrap     = "systrap"
+)
+
+// subject is a finding with what the rules ask of its cell.
+type subject struct {
+	f       *cause.Finding
+	at      int // index of the finding
+	family  string
+	args    []string // flags of the runtime, without dashes; nil: unknown
+	path    string   // network, disk, none; "" unknown
+	limit   float64  // cores; 0 none
+	vcpus   int      // at boot; 0 all of the host's
+	queues  int      // pairs of the network card's
+	workers int      // 0 unknown
+	cores   float64  // used; 0 unknown
+}
+
+func (b *builder) subject(i int) *subject {
+	f := &b.in.Findings[i]
+	s := &subject{f: f, at: i, vcpus: 1}
+	s.family, s.args = b.familyOf(f)
+	if v, ok := f.Cell.Get(study.FactorCPULimit); ok && v != none {
+		s.limit, _ = strconv.ParseFloat(v, 64)
+	}
+	if v, ok := f.Cell.Get(factorVCPUs); ok {
+		if s.vcpus, _ = strconv.Atoi(v); s.vcpus < 0 {
+			s.vcpus = 0
+		}
+	}
+	s.queues = s.vcpus
+	if v, ok := f.Cell.Get(factorQueues); ok && v != "auto" {
+		s.queues, _ = strconv.Atoi(v)
+	}
+	s.path, s.workers = b.load(f)
+	s.cores = b.coresOf(f)
+	return s
+}
+
+// familyOf tells what a cell's sandbox is: by the study's own definitions, by the
+// built-in names, and where neither tells by the thread that is full.
+func (b *builder) familyOf(f *cause.Finding) (string, []string) {
+	level, _ := f.Cell.Get(study.FactorSandbox)
+	family, args := b.sandbox(level)
+	if _, ok := f.Cell.Get(factorVCPUs); ok {
+		return FamilyVM, args
+	}
+	if family == "" {
+		switch f.Role {
+		case "vhost", "iothread", "virtiofsd", "vmm", "vcpu":
+			return FamilyVM, args
+		case "sentry", "gofer":
+			return FamilyGVisor, args
+		}
+		family = FamilyContainer
+	}
+	return family, args
+}
+
+// sandbox returns the family of a level, "" if its name does not tell, and the flags
+// of its runtime.
+func (b *builder) sandbox(level string) (string, []string) {
+	for i := range b.in.Sandboxes {
+		d := &b.in.Sandboxes[i]
+		if d.Name != level {
+			continue
+		}
+		args := make([]string, 0, len(d.Args))
+		for _, a := range d.Args {
+			args = append(args, strings.TrimLeft(a, "-"))
+		}
+		switch name := strings.ToLower(filepath.Base(d.Runtime)); {
+		case d.Kind == study.KindVM, strings.HasPrefix(name, "kata"), strings.HasPrefix(name, "containerd-shim-kata"):
+			return FamilyVM, args
+		case strings.HasPrefix(name, runscFamily):
+			return FamilyGVisor, args
+		}
+		return FamilyContainer, args
+	}
+	base, rest, _ := strings.Cut(level, "-")
+	switch base {
+	case runscFamily, "gvisor":
+		if rest == "" {
+			return FamilyGVisor, nil
+		}
+		return FamilyGVisor, []string{platform + rest, "network=sandbox"} // as sandbox/all defines them
+	case study.KindVM, "kata", "kubevirt", "sandboxed":
+		return FamilyVM, nil
+	case study.Native:
+		return FamilyNative, nil
+	case "runc", "crun", "youki":
+		return FamilyContainer, nil
+	}
+	return "", nil
+}
+
+// load says what a cell's workload loads, and how many workers it has.
+func (b *builder) load(f *cause.Finding) (path string, workers int) {
+	w := study.Workload{}
+	if b.in.Workload != nil {
+		w = b.in.Workload(f.Stratum)
+	}
+	i := slices.IndexFunc(b.rules.Workloads, func(l Load) bool { return l.Kind == w.Kind })
+	if i < 0 {
+		return "", 0
+	}
+	l := b.rules.Workloads[i]
+	if l.Workers == "" {
+		return l.Path, 0
+	}
+	text, ok := f.Cell.Get(l.Workers)
+	if !ok {
+		text, ok = w.Params[l.Workers]
+	}
+	if !ok {
+		return l.Path, l.Unless
+	}
+	n, _ := strconv.Atoi(text) // words such as all: unknown
+	return l.Path, n
+}
+
+// coresOf are the cores that a cell used, with all its helpers; 0 where nobody knows.
+func (b *builder) coresOf(f *cause.Finding) float64 {
+	if f.Price != nil && f.Price.Cores > 0 {
+		return f.Price.Cores
+	}
+	if c := b.cost(f.Cell); c != nil {
+		return c.Cores
+	}
+	key := f.Cell.Key()
+	cores := 0.0
+	for i := range b.in.Quotas {
+		if q := &b.in.Quotas[i]; q.Cell.Key() == key {
+			cores = max(cores, q.Cores) // of the end that uses more
+		}
+	}
+	return cores
+}
+
+// platform is gVisor's, "" unknown.
+func (s *subject) platform() string {
+	for _, a := range s.args {
+		if p, ok := strings.CutPrefix(a, platform); ok {
+			return p
+		}
+	}
+	return ""
+}
+
+// further are the vCPUs to boot with when more are wanted: twice as many, at most the
+// workers; 0 when there is no more to be had.
+func (s *subject) further(now int) int {
+	if now <= 0 {
+		return 0
+	}
+	n := 2 * now
+	if s.workers > 0 {
+		n = min(n, s.workers)
+	}
+	if n <= now {
+		return 0
+	}
+	return n
+}
+
+// room reports whether the CPU quota has room for what further vCPUs at boot would use:
+// the use grows at most as they do.
+func (s *subject) room() bool {
+	if s.limit == 0 {
+		return true
+	}
+	n := s.further(s.vcpus)
+	return s.cores > 0 && n > 0 && s.limit+overhead >= s.cores*float64(n)/float64(s.vcpus)
+}
+
+// moreWorkers reports whether further processors would have something to do.
+func (s *subject) moreWorkers() bool {
+	now := s.vcpus
+	if s.family != FamilyVM {
+		now = int(s.limit) // 0: any
+	} else if s.limit > 0 && s.f.Cause == cause.Guest {
+		now += int(s.limit)
+	}
+	if s.family == FamilyVM && s.vcpus == 0 {
+		return false // it has all
+	}
+	return s.workers == 0 || s.workers > now
+}
+
+// conditions are the words of Rule.When; "unruled" is answered in match.
+func conditions() map[string]func(*subject) bool {
+	level := func(s *subject, factor, unless string) string {
+		v, _ := s.f.Cell.Get(factor)
+		return cmp.Or(v, unless)
+	}
+	return map[string]func(*subject) bool{
+		"limited":         func(s *subject) bool { return s.limit > 0 },
+		"unlimited":       func(s *subject) bool { return s.limit == 0 },
+		"room":            (*subject).room,
+		"no-room":         func(s *subject) bool { return !s.room() },
+		"more-workers":    (*subject).moreWorkers,
+		"no-more-workers": func(s *subject) bool { return !s.moreWorkers() },
+		"network":         func(s *subject) bool { return s.path == "network" },
+		"not-network":     func(s *subject) bool { return s.path != "network" },
+		"disk":            func(s *subject) bool { return s.path == "disk" },
+		"virtiofs":        func(s *subject) bool { return level(s, factorRootfs, virtiofs) == virtiofs },
+		"pinned":          func(s *subject) bool { return level(s, study.FactorCPUs, anyCPU) != anyCPU },
+		"own-network":     func(s *subject) bool { return !slices.Contains(s.args, hostNetwork) },
+		"on-ptrace":       func(s *subject) bool { return s.platform() == ptrace },
+		"on-systrap":      func(s *subject) bool { return s.platform() == systrap },
+		"unruled":         func(*subject) bool { return true },
+	}
+}
+
+// fulfils reports whether a rule speaks of a subject; "unruled" apart.
+func (r *Rule) fulfils(s *subject) bool {
+	if !slices.Contains(r.Causes, s.f.Cause) || len(r.In) > 0 && !slices.Contains(r.In, s.family) {
+		return false
+	}
+	if s.f.Cause == cause.Helper && len(r.Roles) > 0 && !slices.Contains(r.Roles, s.f.Role) {
+		return false
+	}
+	return s.holds(r.When)
+}
+
+func (s *subject) holds(when []string) bool {
+	known := conditions()
+	return !slices.ContainsFunc(when, func(w string) bool { return known[w] == nil || !known[w](s) })
+}
+
+// match returns the rules of a subject: those that speak of it, and only where there are
+// none those that are for what no other rule is about.
+func (b *builder) match(s *subject) []int {
+	var out, last []int
+	for i := range b.rules.Rules {
+		r := &b.rules.Rules[i]
+		switch {
+		case !r.fulfils(s):
+		case slices.Contains(r.When, "unruled"):
+			last = append(last, i)
+		default:
+			out = append(out, i)
+		}
+	}
+	if len(out) == 0 {
+		return last
+	}
+	return out
+}
+
+// swap returns the cell with a factor's level changed, nil if it has no such factor.
+func swap(c record.Cell, factor, level string) record.Cell {
+	i := slices.IndexFunc(c, func(l record.Level) bool { return l.Factor == factor })
+	if i < 0 {
+		return nil
+	}
+	out := slices.Clone(c)
+	out[i].Value = level
+	return out
+}

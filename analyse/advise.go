@@ -1,0 +1,53 @@
+package analyse
+
+import (
+	"tare/analyse/advice"
+	"tare/analyse/stat"
+	"tare/record"
+	"tare/study"
+)
+
+// advise says what to set, from the causes and from what was measured. It is asked when
+// Causes, CPUCosts and Quotas are there.
+func (a *analysis) advise(r *Result) []advice.Item {
+	strata := make(map[string]int, len(a.study.Strata))
+	for i := range a.study.Strata {
+		strata[a.study.Strata[i].Key] = i
+	}
+	return advice.Build(advice.Input{
+		Findings: r.Causes, Compare: a.study.Compare, Baseline: a.study.Baseline, Factors: a.study.Factors,
+		Sandboxes: a.study.Sandboxes, Costs: r.CPUCosts, Quotas: r.Quotas, Rule: a.rule,
+		Workload: func(stratum string) study.Workload {
+			if i, ok := strata[stratum]; ok {
+				return a.study.WorkloadOf(i)
+			}
+			return study.Workload{}
+		},
+		Measured: a.measured,
+		Mean:     a.gained,
+	})
+}
+
+// measured reports whether a cell has values of a response.
+func (a *analysis) measured(c record.Cell, response string) bool {
+	for _, t := range a.counting[c.Key()] {
+		if v, ok := t.Sample(response); ok && !t.BelowNoise(response) && v-v == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// gained is mean, of cells that may be of different strata: their trials are of the same
+// block when they are of the same pass. It is undefined where a value is below noise.
+func (a *analysis) gained(base record.Cell, others []record.Cell, response string) stat.Summary {
+	sum := a.mean(base, others, response)
+	for _, c := range append([]record.Cell{base}, others...) {
+		for _, t := range a.counting[c.Key()] {
+			if t.BelowNoise(response) {
+				sum.Undefined = response + " is below noise in " + c.String()
+			}
+		}
+	}
+	return sum
+}
