@@ -24,6 +24,7 @@ const (
 	Bool     Type = "boolean"
 	Size     Type = "size"
 	Duration Type = "time"
+	Rate     Type = "rate" // of a link: bit, kbit, Mbit, Gbit a second, 1000-based
 	Enum     Type = "word"
 	String   Type = "text"
 	CPUs     Type = "cpus" // a cpuset list such as 0-1,3
@@ -31,7 +32,7 @@ const (
 )
 
 // Param describes one parameter. Min and Max bound numbers in base units
-// (bytes, seconds) and hold only where Max > Min.
+// (bytes, seconds) and hold only where Max > Min; of a rate they are bytes a second.
 type Param struct {
 	Name    string   `json:"name"`
 	Type    Type     `json:"type"`
@@ -97,6 +98,12 @@ func (p Param) Check(text string) (string, error) {
 			return "", err
 		}
 		n = d.Seconds()
+	case Rate:
+		var b int64
+		if b, err = ParseRate(text); err != nil {
+			return "", err
+		}
+		n = float64(b)
 	default:
 		return "", fmt.Errorf("parameter %s has the unknown type %q", p.Name, p.Type)
 	}
@@ -124,6 +131,8 @@ func (p Param) format(n float64) string {
 		return FormatSize(int64(n))
 	case Duration:
 		return time.Duration(n * float64(time.Second)).String()
+	case Rate:
+		return FormatRate(int64(n))
 	}
 	return strconv.FormatFloat(n, 'f', -1, 64)
 }
@@ -201,6 +210,12 @@ func (v Values) Bool(name string) bool { return v[name] == "true" }
 // Size returns bytes.
 func (v Values) Size(name string) int64 {
 	n, _ := ParseSize(v[name])
+	return n
+}
+
+// Rate returns bytes a second.
+func (v Values) Rate(name string) int64 {
+	n, _ := ParseRate(v[name])
 	return n
 }
 

@@ -143,6 +143,13 @@ type Network struct {
 	Addr netip.Prefix // of the interface in it
 }
 
+// Link is what the network between the ends of a workload is to be like. Zero values mean:
+// as fast as the bridge.
+type Link struct {
+	Delay time.Duration // that every packet takes longer, each way
+	Rate  int64         // bytes a second that each way carries, headers of Ethernet included
+}
+
 // Command is a program to run in a sandbox.
 type Command struct {
 	Args   []string
@@ -194,6 +201,7 @@ type Scope struct {
 	Pids    []int    // processes that belong to it and may be in no cgroup of its own; descendants included
 	Roles   RoleOf   // nil: every thread is Workload
 	Guest   Guest    // nil unless the sandbox has a kernel of its own whose figures can be read
+	Network Network  // its place on the study's bridge; run fills it in
 }
 
 // Guest reads the kernel inside a sandbox, through its agent. It is safe for

@@ -96,6 +96,10 @@ func Factors() []param.Param {
 			Help: "memory the sandbox may use"},
 		{Name: FactorCPUs, Type: param.CPUs, Default: "any", Words: []string{"any"},
 			Help: "processors the sandbox is pinned to, such as 0-1"},
+		{Name: FactorLinkDelay, Type: param.Duration, Default: "none", Min: 50e-6, Max: 1, Words: []string{"none"},
+			Help: "time that every packet between the two ends of a workload takes longer, each way"},
+		{Name: FactorLinkRate, Type: param.Rate, Default: "none", Min: 8000, Max: 12.5e9, Words: []string{"none"},
+			Help: "what the link between the two ends carries each way, such as 100Mbit"},
 	}
 }
 

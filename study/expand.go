@@ -33,7 +33,7 @@ func (d *draft) suits(w *load, i int) bool {
 	switch {
 	case f.class == ofWorkload:
 		return w.has(f.name)
-	case f.name == FactorIsolate:
+	case f.name == FactorIsolate, f.name == FactorLinkDelay, f.name == FactorLinkRate:
 		return w.info.Ends > 1
 	}
 	return true

@@ -181,6 +181,10 @@ func canonical(ps []param.Param, text string) string {
 		if v, err := param.ParseDuration(text); err == nil {
 			return v.String()
 		}
+	case param.Rate:
+		if v, err := param.ParseRate(text); err == nil {
+			return fmt.Sprintf("%d bytes a second", v)
+		}
 	case param.CPUs:
 		if v, err := param.ParseCPUs(text); err == nil {
 			return fmt.Sprint(v)

@@ -57,6 +57,10 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 			if l.Value != "any" {
 				out.CPUs = l.Value
 			}
+		case FactorLinkDelay:
+			out.LinkDelay = param.Values{"": l.Value}.Duration("")
+		case FactorLinkRate:
+			out.LinkRate = param.Values{"": l.Value}.Rate("")
 		default:
 			if _, ok := param.Find(info.Params, l.Factor); ok {
 				values[l.Factor] = l.Value

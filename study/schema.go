@@ -152,6 +152,8 @@ func value(p param.Param) *jsonschema.Schema {
 		s.AnyOf = []*jsonschema.Schema{number("integer"), pattern("", `^\s*[+]?[0-9.]+([eE][+-]?[0-9]+)?\s*([KMGT]i?B?|kB?|B)?\s*$`)}
 	case param.Duration:
 		s.AnyOf = []*jsonschema.Schema{pattern("", `^\s*[+]?([0-9.]+ *(ns|us|µs|μs|ms|s|m|h) *)+$`), {Enum: []any{0, "0"}}}
+	case param.Rate:
+		s.AnyOf = []*jsonschema.Schema{pattern("", `^\s*[+]?[0-9.]+([eE][+-]?[0-9]+)?\s*[kKmMgG]?[bB][iI][tT](/[sS])?\s*$`)}
 	case param.Bool:
 		s.AnyOf = []*jsonschema.Schema{{Type: "boolean"}, words([]string{"true", "false"})}
 	case param.CPUs:

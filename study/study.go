@@ -115,13 +115,15 @@ func (s *Study) WorkloadOf(stratum int) Workload {
 // Resolved is a cell in terms of what run has to do.
 type Resolved struct {
 	Workload    Workload
-	Params      param.Values // of the workload, the cell's levels applied, filled
-	Sandbox     string       // name of the kind
-	Isolate     string       // server, client or both
-	CPULimit    float64      // cores; 0 none
-	MemoryLimit int64        // bytes; 0 none
-	CPUs        string       // "" any
-	Options     param.Values // of the kind
+	Params      param.Values  // of the workload, the cell's levels applied, filled
+	Sandbox     string        // name of the kind
+	Isolate     string        // server, client or both
+	CPULimit    float64       // cores; 0 none
+	MemoryLimit int64         // bytes; 0 none
+	CPUs        string        // "" any
+	LinkDelay   time.Duration // that packets between two ends take longer, each way
+	LinkRate    int64         // bytes a second each way; 0 none
+	Options     param.Values  // of the kind
 }
 
 // Stop is the stopping rule.
@@ -190,4 +192,6 @@ const (
 	FactorCPULimit    = "cpu-limit"
 	FactorMemoryLimit = "memory-limit"
 	FactorCPUs        = "cpus"
+	FactorLinkDelay   = "link-delay"
+	FactorLinkRate    = "link-rate"
 )

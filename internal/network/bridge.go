@@ -5,7 +5,8 @@
 // eth0 is a veth pair to that bridge, with an address of 198.18.0.0/16, the
 // range for benchmarks (RFC 2544 section 12, RFC 6890); 3. the sandbox is
 // started in that namespace, or, for a virtual machine, Tap puts a tap device in
-// the pair's place; 4. Detach and Close take them away again.
+// the pair's place; 4. Rate and Delay make its link worse, where a study asks for it;
+// 5. Detach and Close take all of it away again.
 // Socket connects to the sandboxes from the bridge itself, 198.18.0.1.
 //
 // The bridge is in a namespace of its own so that the host's firewall does not
@@ -58,6 +59,8 @@ type Bridge struct {
 	mu   sync.Mutex
 	used map[netip.Addr]string // address to name
 	next netip.Addr            // where to look for a free address
+
+	detours map[string]*detour // by name, of those that are delayed
 }
 
 // Open makes the bridge. One process at a time has it, and it is another's
@@ -339,6 +342,9 @@ func (b *Bridge) Detach(name string) error {
 	b.mu.Unlock()
 	if !addr.IsValid() {
 		return nil
+	}
+	if err := b.straighten(name); err != nil {
+		return err
 	}
 	// The pair first: the kernel takes a namespace apart some time after its
 	// last user, and a link in it would live until then.

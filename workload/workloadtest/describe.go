@@ -27,12 +27,12 @@ var (
 // parameter of that name could not be told from them in a study.
 //
 //nolint:gochecknoglobals // a table that nothing changes
-var reserved = []string{"workload", "sandbox", "isolate", "cpu-limit", "memory-limit", "cpus"}
+var reserved = []string{"workload", "sandbox", "isolate", "cpu-limit", "memory-limit", "cpus", "link-delay", "link-rate"}
 
 //nolint:gochecknoglobals // tables that nothing changes
 var (
 	units = []record.Unit{record.Second, record.Byte, record.BytesPerSecond, record.PerSecond, record.Cores, record.Count, record.Fraction}
-	types = []param.Type{param.Int, param.Float, param.Bool, param.Size, param.Duration, param.Enum, param.String, param.CPUs, param.File}
+	types = []param.Type{param.Int, param.Float, param.Bool, param.Size, param.Duration, param.Rate, param.Enum, param.String, param.CPUs, param.File}
 )
 
 func (s *suite) describes() (bad []string) {

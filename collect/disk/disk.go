@@ -1,0 +1,170 @@
+// Package disk is the collector of what the host's disks do: how long each had
+// a request, how long its requests waited and were served, what was read and
+// written.
+//
+// The data path: 1. Open lists the disks, /sys/block/NAME with a device behind it,
+// and holds /proc/diskstats; 2. each Read takes that file by one pread and parses the
+// lines of those disks without allocating; 3. counters that the kernel writes in
+// 32 bits are carried on over their end.
+//
+// Source: Documentation/admin-guide/iostats.rst. A line, with its fields from the
+// fourth on as the document numbers them (times in milliseconds, sectors of 512 bytes):
+//
+//	254       0 vda 601766 133297 54210298 425181 70356 160522 32860216 233355 0 86644 665166 37486 46 15589488 5879 8085 749
+//
+// Partitions, loop devices and device mapper's volumes are left out: what they do is
+// done by the disk below them, and would count twice.
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"tare/collect"
+	"tare/internal/held"
+	"tare/record"
+	"tare/sandbox"
+)
+
+// Collector is the collector; it keeps no state.
+type Collector struct{ proc, sys string }
+
+// New makes the collector for this host.
+func New() *Collector { return NewAt("/proc", "/sys") }
+
+// NewAt makes a collector that reads other trees than /proc and /sys.
+func NewAt(proc, sys string) *Collector { return &Collector{proc, sys} }
+
+var _ collect.Collector = (*Collector)(nil)
+
+// Name is the word in a study file.
+func (*Collector) Name() string { return "disk" }
+
+// About is one sentence for `tare list`.
+func (*Collector) About() string {
+	return "the host's disks: time with a request, time of requests in the queue, bytes read and written (Documentation/admin-guide/iostats.rst)"
+}
+
+const costName = "collector_cpu"
+
+// Series describes what Read returns.
+func (*Collector) Series() []record.Response {
+	return []record.Response{
+		{Name: record.DeviceBusy, Unit: record.Second, Better: record.Neither, Help: "time in which a disk had a request at least (io_ticks), by device"},
+		{Name: record.DeviceQueue, Unit: record.Second, Better: record.Lower, Help: "time that its requests waited and were served, summed up over them, by device"},
+		{Name: record.DeviceRead, Unit: record.Byte, Better: record.Neither, Help: "bytes read, by device"},
+		{Name: record.DeviceWrote, Unit: record.Byte, Better: record.Neither, Help: "bytes written, by device"},
+		{Name: costName, Unit: record.Second, Better: record.Lower, Help: "CPU that reading took, up to the reading before"},
+	}
+}
+
+// Check says why the source is missing on this host.
+func (c *Collector) Check() error {
+	names, err := c.disks()
+	if err != nil {
+		return fmt.Errorf("disk collector: %w", err)
+	}
+	b, err := os.ReadFile(c.proc + "/diskstats")
+	if err != nil {
+		return fmt.Errorf("disk collector: %w; mount the proc file system", err)
+	}
+	for len(b) > 0 {
+		var line []byte
+		line, b = held.Line(b)
+		if name, _, ok := parse(line); ok && slices.Contains(names, string(name)) {
+			return nil
+		}
+	}
+	return fmt.Errorf("disk collector: no disk of %s/block is in %s/diskstats; leave the collector out where a machine has none", c.sys, c.proc)
+}
+
+// disks names the block devices that have hardware, or a hypervisor's, behind them.
+func (c *Collector) disks() ([]string, error) {
+	all, err := os.ReadDir(c.sys + "/block")
+	if err != nil {
+		return nil, fmt.Errorf("%w; mount the sys file system", err)
+	}
+	var out []string
+	for _, e := range all {
+		if _, err := os.Stat(c.sys + "/block/" + e.Name() + "/device"); err == nil {
+			out = append(out, e.Name())
+		}
+	}
+	return out, nil
+}
+
+// Open lists the disks and holds the file. The scopes do not matter: a disk is
+// everybody's.
+func (c *Collector) Open(context.Context, []sandbox.Scope) (collect.Probe, error) {
+	names, err := c.disks()
+	if err != nil {
+		return nil, fmt.Errorf("disk collector: %w", err)
+	}
+	p := &probe{buf: make([]byte, 16384)}
+	for _, n := range names {
+		p.disks = append(p.disks, device{name: n, labels: record.MakeLabels(record.LabelDevice, n)})
+	}
+	if p.file, err = held.Open(c.proc+"/diskstats", held.DefaultBudget()); err != nil {
+		return nil, fmt.Errorf("disk collector: %w", err)
+	}
+	return p, nil
+}
+
+type device struct {
+	name   string
+	labels record.Labels
+	raw    figures // of the last reading
+	sum    figures // carried on
+	seen   bool
+}
+
+type probe struct {
+	file   *held.File
+	disks  []device
+	buf    []byte
+	meter  held.Meter
+	closed bool
+}
+
+var errClosed = errors.New("disk collector: Read after Close")
+
+// Read takes the file once. A disk that is taken out stays at its last figures.
+func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
+	if p.closed {
+		return dst, errClosed
+	}
+	p.meter.Start()
+	defer p.meter.Stop()
+	b, err := p.file.Read(&p.buf)
+	if err != nil {
+		return dst, fmt.Errorf("disk collector: %w", err)
+	}
+	for len(b) > 0 {
+		var line []byte
+		line, b = held.Line(b)
+		name, f, ok := parse(line)
+		if !ok {
+			continue
+		}
+		for i := range p.disks {
+			if string(name) == p.disks[i].name {
+				p.disks[i].take(f)
+			}
+		}
+	}
+	for i := range p.disks {
+		if p.disks[i].seen {
+			dst = p.disks[i].samples(dst)
+		}
+	}
+	return append(dst, record.Sample{Name: costName, Labels: "collector=disk", Unit: record.Second, Kind: record.Counter, Value: p.meter.Seconds()}), nil
+}
+
+// Close releases the descriptor. It is idempotent.
+func (p *probe) Close() error {
+	p.closed = true
+	return p.file.Close()
+}

@@ -1,0 +1,150 @@
+package link_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"tare/collect/collecttest"
+	"tare/collect/link"
+	"tare/internal/network"
+	"tare/internal/state/statetest"
+	"tare/sandbox"
+)
+
+func TestMain(m *testing.M) { os.Exit(collecttest.Main(m)) }
+
+// bridge is one with two sandboxes attached.
+func bridge(t *testing.T) (b *network.Bridge, server, client sandbox.Network) {
+	t.Helper()
+	statetest.HostLock(t)
+	if err := network.Check(); err != nil {
+		t.Skip("no bridge on this host: ", err)
+	}
+	statetest.Unchanged(t)
+	b, err := network.Open(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if server, err = b.Attach("link-server"); err != nil {
+		t.Fatal(err)
+	}
+	if client, err = b.Attach("link-client"); err != nil {
+		t.Fatal(err)
+	}
+	return b, server, client
+}
+
+func TestContract(t *testing.T) {
+	b, server, _ := bridge(t)
+	if err := b.Rate(server, 1e6); err != nil {
+		t.Fatal(err)
+	}
+	collecttest.Run(t, collecttest.Subject{Collector: link.New(), Scopes: func(*testing.T, int) []sandbox.Scope {
+		return []sandbox.Scope{{End: "server", Network: server}}
+	}})
+}
+
+// figures reads once.
+func figures(t *testing.T, server, client sandbox.Network) func() map[string]float64 {
+	t.Helper()
+	p, err := link.New().Open(context.Background(), []sandbox.Scope{{End: "server", Network: server}, {End: "client", Network: client}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return func() map[string]float64 {
+		got, err := p.Read(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]float64{}
+		for _, s := range got {
+			out[fmt.Sprintf("%s{%s}", s.Name, s.Labels)] = s.Value
+		}
+		return out
+	}
+}
+
+// flood has the client send n datagrams of 1000 bytes; the kernel may drop them at the server.
+func flood(t *testing.T, server, client sandbox.Network, n int) {
+	t.Helper()
+	err := network.Enter(client.Path, func() error {
+		c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(server.Addr.Addr(), 9)))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = c.Close() }()
+		for range n {
+			// Nobody listens, which an ICMP message may tell.
+			_, _ = c.Write(make([]byte, 1000))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFigures: what the client sends, the server receives; a rate is told where it was set,
+// and what it holds up waits or is dropped.
+func TestFigures(t *testing.T) {
+	b, server, client := bridge(t)
+	read := figures(t, server, client)
+	// The first finds out where the server is, which takes a moment.
+	for begin := time.Now(); read()["link_received{end=server}"] < 1000; time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 10*time.Second {
+			t.Fatal("nothing comes through")
+		}
+		flood(t, server, client, 1)
+	}
+	before := read()
+	if _, there := before["link_rate{end=server}"]; there {
+		t.Error("a port that nothing holds has a rate")
+	}
+	const n = 200
+	flood(t, server, client, n)
+	after := read()
+	for _, key := range []string{"link_received{end=server}", "link_sent{end=client}"} {
+		if d := after[key] - before[key]; d < n*1000 || d > 2*n*1000 {
+			t.Errorf("%s rose by %v, want about %d", key, d, n*1042)
+		}
+	}
+	if d := after["link_received{end=client}"] - before["link_received{end=client}"]; d > n*600 {
+		t.Errorf("the client received %v bytes", d)
+	}
+	if err := b.Rate(server, 10_000); err != nil {
+		t.Fatal(err)
+	}
+	flood(t, server, client, 1000)
+	held := read()
+	if held["link_rate{end=server}"] != 10_000 {
+		t.Errorf("the rate is %v", held["link_rate{end=server}"])
+	}
+	if held["link_backlog{end=server}"] < 100_000 || held["link_drops{end=server}"]-after["link_drops{end=server}"] < 100 {
+		t.Errorf("a flood of 1 MB into 10 kB/s: %v", held)
+	}
+	if held["link_backlog{end=client}"] != 0 {
+		t.Errorf("the client's own port: %v", held)
+	}
+	// A port that has gone stays at its last figures.
+	if err := b.Detach("link-server"); err != nil {
+		t.Fatal(err)
+	}
+	if gone := read(); gone["link_received{end=server}"] < held["link_received{end=server}"] {
+		t.Errorf("a port that has gone: %v", gone)
+	}
+}
