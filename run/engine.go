@@ -72,6 +72,9 @@ type Engine struct {
 	Available  func() (int64, error)  // the host's available memory in bytes, for Idle roles
 	DropCaches func(dir string) error // nil: the function of this name
 	Observe    func(Event)
+	// Make makes a trial in the place of Trial, from nothing of this host: a model's.
+	// Then only Study, Store and Observe are needed beside it. Nil: Trial.
+	Make func(context.Context, plan.Next) (*record.Trial, record.Evidence)
 
 	serverTime time.Duration // that a server has to come up; 0: the constant of this name
 }
@@ -102,6 +105,10 @@ var ErrInterrupted = errors.New("interrupted")
 // is stored and told to the plan; only a failing store, or the end of ctx, ends
 // the study early.
 func (e *Engine) Run(ctx context.Context, p *plan.Plan) error {
+	trialOf := e.Trial
+	if e.Make != nil {
+		trialOf = e.Make
+	}
 	for {
 		if ctx.Err() != nil {
 			return ErrInterrupted
@@ -111,7 +118,7 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan) error {
 			return nil
 		}
 		e.observe(Event{Kind: TrialStarts, Next: next, Plan: p})
-		trial, evidence := e.Trial(ctx, next)
+		trial, evidence := trialOf(ctx, next)
 		if ctx.Err() != nil && trial.Status == record.Failed {
 			// It failed because we were told to stop: it says nothing of the cell.
 			return ErrInterrupted

@@ -48,6 +48,9 @@ const (
 	studyName = "study.yaml"
 )
 
+// modelledKey of the table meta is there in folders of modelled trials.
+const modelledKey = "modelled"
+
 // Meta is what a results folder is about. Host, TareVersion and Started belong
 // to the first session; Sessions has the others.
 type Meta struct {
@@ -58,6 +61,9 @@ type Meta struct {
 	Host        record.Host
 	TareVersion string
 	Started     time.Time
+	// Modelled: the trials are a model's, not a machine's. A folder is of one kind: who
+	// goes on with it asks.
+	Modelled bool
 }
 
 // Session is one run that wrote to the folder.
@@ -139,14 +145,18 @@ func create(dir string, meta Meta) (_ *Store, err error) {
 		if err := createSchema(ctx, c); err != nil {
 			return err
 		}
-		for _, kv := range [][2]string{
+		about := [][2]string{
 			{"format", "tare results"},
 			{"schema", strconv.Itoa(SchemaVersion)},
 			{"study_file", meta.StudyFile},
 			{"study", string(meta.StudySource)},
 			{"overrides", string(overrides)},
 			{"seed", strconv.FormatUint(meta.Seed, 10)},
-		} {
+		}
+		if meta.Modelled { // no key says measured, so that folders of before are
+			about = append(about, [2]string{modelledKey, "true"})
+		}
+		for _, kv := range about {
 			if _, err := c.ExecContext(ctx, "INSERT INTO meta VALUES (?, ?)", kv[0], kv[1]); err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"time"
 
 	"tare/collect"
 	collectall "tare/collect/all"
@@ -30,6 +31,9 @@ type harness struct {
 	host   record.Host
 	skips  []record.Skip
 	closes []func() error
+
+	modelled bool          // the engine's trials are a model's
+	pace     time.Duration // of one, about
 }
 
 // setUp prepares the host for a study: root file system, network, directories;

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/term"
 
 	"tare/record"
-	"tare/report/words"
 	"tare/run"
 	"tare/study"
 )
@@ -26,6 +25,7 @@ type progress struct {
 	done     int
 	failed   int
 	expected func(record.Cell) time.Duration
+	pace     *pace // of a rehearsal: its trials do not take what they say; nil: they do
 }
 
 func newProgress(out io.Writer, asJSON bool, done int, expected func(record.Cell) time.Duration) *progress {
@@ -45,15 +45,17 @@ func (p *progress) observe(ev run.Event) {
 		if ev.Trial.Status != record.OK {
 			p.failed++
 		}
+		p.pace.count()
 	}
 	if p.json {
 		p.line(ev)
 		return
 	}
 	r := ev.Plan.Remaining(p.expected)
+	left := p.pace.left(r)
 	switch {
 	case p.terminal && ev.Kind == run.TrialStarts:
-		text := fmt.Sprintf("%d done, %s left: %s", p.done, span(words.Duration(r.LeastTime), words.Duration(r.MostTime)), short(ev.Next.Cell))
+		text := fmt.Sprintf("%s%d done, %s left: %s", p.pace.mark(), p.done, left, short(ev.Next.Cell))
 		if ev.Next.Again {
 			text += " (again: the machine changed about this block)"
 		}
@@ -72,8 +74,8 @@ func (p *progress) observe(ev run.Event) {
 		if ev.Next.Again {
 			again = ", again because the machine changed"
 		}
-		fmt.Fprintf(p.out, "trial %d, block %d%s, %s: %s (%.1f s; %s left)\n",
-			ev.Trial.Seq, ev.Trial.Block, again, short(ev.Next.Cell), status, ev.Trial.Duration.Seconds(), span(words.Duration(r.LeastTime), words.Duration(r.MostTime)))
+		fmt.Fprintf(p.out, "trial %d, block %d%s, %s: %s (%s; %s left)\n",
+			ev.Trial.Seq, ev.Trial.Block, again, short(ev.Next.Cell), status, p.pace.took(ev.Trial), left)
 	}
 }
 
@@ -86,6 +88,9 @@ func (p *progress) finish() {
 
 func (p *progress) line(ev run.Event) {
 	v := map[string]any{"event": ev.Kind, "cell": ev.Next.Cell.Key(), "block": ev.Next.Block, "done": p.done}
+	if p.pace != nil {
+		v["modelled"] = true
+	}
 	if ev.Next.Sentinel {
 		v["sentinel"] = true
 	}

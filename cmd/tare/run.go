@@ -32,6 +32,7 @@ type runFlags struct {
 	fresh   bool
 	wait    bool
 	json    bool
+	on      string
 }
 
 func (a *app) runVerb() *cobra.Command {
@@ -45,17 +46,24 @@ study goes on.
 
 Every finished trial is kept at once. Ctrl-C ends the running trial, cleans up
 and keeps the rest: the same command goes on from there. A second Ctrl-C is
-obeyed at once; then ` + "`tare clean`" + ` removes what is left.`,
+obeyed at once; then ` + "`tare clean`" + ` removes what is left.
+
+With --on model it is a rehearsal: a model plays host, sandboxes and workload, so
+that the plan, the progress and the report can be seen before machines are taken
+for hours. It needs no root, no network and no sandbox. What it says is marked as
+modelled everywhere, and kept apart: in results/NAME-modelled.`,
 		Example: `  tare run studies/first.yaml
   tare run studies/first.yaml --set sandbox=process,runc --set budget.time=1m
-  tare run results/first           go on where it stopped`,
+  tare run results/first           go on where it stopped
+  tare run studies/kata-network.yaml --on model`,
 		Args: exactly(1, "one study file or results folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.runStudy(cmd.Context(), args[0], f)
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVarP(&f.results, "results", "o", "", "results folder (default results/NAME of the study)")
+	fl.StringVarP(&f.results, "results", "o", "", "results folder (default results/NAME of the study, with --on model results/NAME-modelled)")
+	fl.StringVar(&f.on, "on", "", onHelp)
 	fl.StringArrayVar(&f.sets, "set", nil, "override the study: factor=level,... (repeatable)")
 	fl.StringVar(&f.data, "data", "", "directory on the disk to be measured (default "+hostDirs().data+")")
 	fl.BoolVar(&f.fresh, "fresh", false, "start again in a new folder instead of going on")
@@ -65,12 +73,18 @@ obeyed at once; then ` + "`tare clean`" + ` removes what is left.`,
 }
 
 func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
+	if err := checkOn(f.on); err != nil {
+		return err
+	}
 	st, cat, dir, err := a.open(arg, f)
 	if err != nil {
 		return err
 	}
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
+	if f.on == onModel {
+		return a.rehearse(ctx, st, cat, dir, arg, f)
+	}
 
 	d := hostDirs()
 	if f.data != "" {
@@ -96,7 +110,12 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 		a.printSkips(h.skips)
 		return coded(exitHost, "this host can run no cell of the study; `tare doctor` says what is missing")
 	}
-	db, err := openStore(dir, arg, st, h.host)
+	return a.keepAndMeasure(ctx, st, h, dir, arg, f)
+}
+
+// keepAndMeasure runs the trials that are still wanted into a results folder.
+func (a *app) keepAndMeasure(ctx context.Context, st *study.Study, h *harness, dir, arg string, f runFlags) error {
+	db, err := openStore(dir, arg, st, h)
 	if err != nil {
 		return err
 	}
@@ -123,6 +142,9 @@ func (a *app) measure(ctx context.Context, st *study.Study, h *harness, db *stor
 	if f.json {
 		prog.out = a.stdout
 	}
+	if h.modelled {
+		prog.rehearses(h.pace)
+	}
 	h.engine.Observe = prog.observe
 	runErr := h.engine.Run(ctx, p)
 	prog.finish()
@@ -133,7 +155,7 @@ func (a *app) measure(ctx context.Context, st *study.Study, h *harness, db *stor
 		return err
 	}
 	if runErr != nil {
-		return coded(exitInterrupted, "interrupted; go on with `tare run %s`", words.Path(db.Dir()))
+		return coded(exitInterrupted, "interrupted; go on with `%s`", goOn(db.Dir(), h.modelled))
 	}
 	trials, err := db.Trials()
 	if err != nil {
@@ -153,6 +175,9 @@ func (a *app) open(arg string, f runFlags) (*study.Study, study.Catalogue, strin
 		if err == nil {
 			err = refuseImported(st.Source, arg)
 		}
+		if err == nil {
+			err = refuseOtherKind(arg, f.on == onModel)
+		}
 		if err == nil && len(f.sets) > 0 {
 			err = coded(exitUsage, "--set would change the study of %s; run the study file with --fresh", arg)
 		}
@@ -165,6 +190,9 @@ func (a *app) open(arg string, f runFlags) (*study.Study, study.Catalogue, strin
 	dir := f.results
 	if dir == "" {
 		dir = filepath.Join("results", st.Name)
+		if f.on == onModel {
+			dir += modelledSuffix
+		}
 	}
 	if f.fresh {
 		dir = freeName(dir)
@@ -204,11 +232,11 @@ func freeName(dir string) string {
 }
 
 // openStore opens the folder for writing: a new one, or one of the same study.
-func openStore(dir, file string, st *study.Study, host record.Host) (*store.Store, error) {
+func openStore(dir, file string, st *study.Study, h *harness) (*store.Store, error) {
 	now := time.Now()
 	db, err := store.Create(dir, store.Meta{
 		StudySource: st.Source, StudyFile: file, Overrides: st.Overrides, Seed: st.Seed,
-		Host: host, TareVersion: versionText(), Started: now,
+		Host: h.host, TareVersion: versionText(), Started: now, Modelled: h.modelled,
 	})
 	if !errors.Is(err, fs.ErrExist) {
 		return db, err
@@ -220,12 +248,15 @@ func openStore(dir, file string, st *study.Study, host record.Host) (*store.Stor
 	if err == nil {
 		err = refuseImported(meta.StudySource, dir)
 	}
+	if err == nil {
+		err = otherKind(meta, dir, h.modelled)
+	}
 	if err == nil && (string(meta.StudySource) != string(st.Source) || !slices.Equal(meta.Overrides, st.Overrides)) {
 		err = coded(exitUsage, "%s holds results of another version of this study; "+
-			"`tare run %s` goes on with that one, --fresh or --results starts a new folder", dir, words.Path(dir))
+			"`%s` goes on with that one, --fresh or --results starts a new folder", dir, goOn(dir, h.modelled))
 	}
 	if err == nil {
-		err = db.BeginSession(context.Background(), now, versionText(), host)
+		err = db.BeginSession(context.Background(), now, versionText(), h.host)
 	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -329,6 +360,11 @@ func (a *app) announce(st *study.Study, h *harness, p *plan.Plan, dir string, do
 		return
 	}
 	r := p.Remaining(h.engine.Expected)
+	host := "this host cannot run"
+	if h.modelled {
+		host = "the model does not know"
+		a.announceRehearsal(h, r)
+	}
 	fmt.Fprintf(a.stderr, "tare: study %s, %s, %s done, %s to do in %s; results in %s\n", st.Name, words.Count(cells(st), "cell"), words.Count(done, "trial"),
 		span(strconv.Itoa(r.AtLeast), strconv.Itoa(r.AtMost)), span(words.Duration(r.LeastTime), words.Duration(r.MostTime)), dir)
 	if n := cells(st) - possible(st, h.skips); n > 0 {
@@ -336,11 +372,11 @@ func (a *app) announce(st *study.Study, h *harness, p *plan.Plan, dir string, do
 		if n == 1 {
 			are, them = "is", "it"
 		}
-		fmt.Fprintf(a.stderr, "tare: %s %s skipped, because this host cannot run %s:\n", words.Count(n, "cell"), are, them)
+		fmt.Fprintf(a.stderr, "tare: %s %s skipped, because %s %s:\n", words.Count(n, "cell"), are, host, them)
 		a.printSkips(h.skips)
 	}
 	if s := st.Sentinel; s != nil && !p.Watches() {
-		fmt.Fprintf(a.stderr, "tare: no sentinel watches the machine: %s\n", withoutSentinel(st, h.skips))
+		fmt.Fprintf(a.stderr, "tare: no sentinel watches the machine: %s\n", withoutSentinel(st, h))
 	}
 	for _, s := range h.skips {
 		if study.IsCounting(s.Cell) {
@@ -350,9 +386,12 @@ func (a *app) announce(st *study.Study, h *harness, p *plan.Plan, dir string, do
 }
 
 // withoutSentinel says why a study that should have a sentinel goes on without.
-func withoutSentinel(st *study.Study, skips []record.Skip) string {
-	for _, s := range skips {
+func withoutSentinel(st *study.Study, h *harness) string {
+	for _, s := range h.skips {
 		if s.Cell.Key() == st.Sentinel.Cell.Key() {
+			if h.modelled {
+				return s.Reason
+			}
 			return "this host cannot run it: " + s.Reason
 		}
 	}

@@ -1,0 +1,239 @@
+package modelled
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/model"
+	"tare/param"
+	"tare/record"
+	"tare/study"
+)
+
+// What a trial is cut to, seconds: enough for ten periods of a CPU quota.
+const (
+	mostWarmup   = 0.2
+	mostDuration = 1.0
+	leastWindow  = 0.1
+	// In the open loop at a low rate, time passes until so many requests came.
+	fewRequests = 300
+)
+
+// What a container adds to a round trip: the ends of its veth pair, seconds. Its
+// processes are the host's own.
+const containerDelay = 1e-6
+
+// What gVisor's network stack takes of a message and of a byte, seconds: twice a
+// vhost thread's.
+const (
+	netstackMessage = 5e-6
+	netstackByte    = 0.7e-9
+)
+
+// prices are what catching a system call costs on each of gVisor's platforms,
+// seconds. Usual figures; docs/model.md.
+func prices() map[string]float64 {
+	return map[string]float64{"systrap": 2e-6, "ptrace": 15e-6, "kvm": 0.8e-6}
+}
+
+// unknown says what the model does not know.
+type unknown struct{ what string }
+
+func (u *unknown) Error() string { return "not modelled: " + u.what }
+
+func notModelled(format string, args ...any) error { return &unknown{fmt.Sprintf(format, args...)} }
+
+// Words of the workloads net and syscall that the model knows, and of the sandbox vm.
+const (
+	kindNet     = "net"
+	kindSyscall = study.PriceKind
+	auto        = "auto"
+	all         = "all"
+
+	roleServer = "server"
+	roleClient = "client"
+	roleMain   = "main"
+	// roleWorkload is a thread's, as package sandbox spells it.
+	roleWorkload = "workload"
+)
+
+// config is a cell in terms of the model; the error is an *unknown if the model has
+// no terms for it.
+func (p *Player) config(cell record.Cell) (model.Config, study.Resolved, error) {
+	c := model.Default()
+	res, err := p.study.Resolve(p.catalogue, cell)
+	if err != nil {
+		return c, res, err //nolint:wrapcheck // it names the cell
+	}
+	if p.isSentinel(cell) {
+		return c, res, notModelled("the sentinel, since a model does not drift")
+	}
+	switch res.Workload.Kind {
+	case kindNet:
+		if res.Isolate == roleClient {
+			return c, res, notModelled("isolate %s: the model has the server's sandbox", res.Isolate)
+		}
+		c.Load, err = netLoad(res.Params)
+	case kindSyscall:
+		if call := res.Params.Str(study.PriceParam); call != study.PriceLevel {
+			err = notModelled("%s with %s %s", res.Workload.Kind, study.PriceParam, call)
+		}
+	default:
+		err = notModelled("%s", res.Workload.Kind)
+	}
+	if err != nil {
+		return c, res, err
+	}
+	if res.CPUs != "" {
+		cpus, err := param.ParseCPUs(res.CPUs)
+		if err != nil {
+			return c, res, err //nolint:wrapcheck // it names the value
+		}
+		c.Host.Cores = len(cpus)
+	}
+	if c, err = p.isolate(c, res); err != nil {
+		return c, res, err
+	}
+	if err := c.Check(); err != nil {
+		return c, res, notModelled("%v", err)
+	}
+	return c, res, nil
+}
+
+func (p *Player) isSentinel(cell record.Cell) bool {
+	s := p.study.Sentinel
+	return s != nil && s.Cell.Key() == cell.Key()
+}
+
+// netLoad is what the workload net does, from its parameters.
+func netLoad(v param.Values) (model.Load, error) {
+	l := model.Default().Load
+	l.Mode, l.Connections, l.Rate = model.Mode(v.Str("mode")), v.Int("connections"), v.Float("rate")
+	l.Size = 64
+	if l.Mode == model.Stream {
+		l.Size = 64 << 10
+	}
+	if v.Str("size") != auto {
+		l.Size = int(v.Size("size"))
+	}
+	switch reply := int(v.Size("reply")); {
+	case v.Str("profile") != "":
+		return l, notModelled("profiles of uperf")
+	case v.Str("protocol") != "tcp":
+		return l, notModelled("net over %s", v.Str("protocol"))
+	case l.Mode == model.Stream && v.Str("direction") != "upload":
+		return l, notModelled("streams in the direction %s", v.Str("direction"))
+	case l.Mode == model.RR && reply != 0 && reply != l.Size:
+		return l, notModelled("replies of another size than the request")
+	case !v.Bool("nodelay"):
+		return l, notModelled("Nagle's algorithm (nodelay false)")
+	}
+	l.Warmup = min(mostWarmup, v.Duration("warmup").Seconds())
+	measured := v.Duration("duration").Seconds()
+	if v.Int("count") > 0 {
+		measured = mostDuration
+	}
+	l.Duration = max(leastWindow, min(measured, mostDuration))
+	if l.Rate > 0 {
+		l.Duration = max(l.Duration, min(measured, fewRequests/l.Rate))
+	}
+	return l, nil
+}
+
+// isolate puts the sandbox around the server.
+func (p *Player) isolate(c model.Config, res study.Resolved) (model.Config, error) {
+	kind, platform := p.kind(res.Sandbox)
+	switch kind {
+	case study.Native:
+		return c.Native(res.CPULimit), nil
+	case "container":
+		c = c.Native(res.CPULimit)
+		c.Path.Delay = containerDelay
+		return c, nil
+	case "runsc":
+		c.Isolation = model.Sentry
+		c.Kernel.Price = prices()[platform]
+		c.Helper.PerMessage, c.Helper.PerByte = netstackMessage, netstackByte
+		c.Quota.Cores = res.CPULimit
+		return c, nil
+	case study.KindVM:
+		return sized(c, res)
+	}
+	return c, notModelled("sandbox %s", res.Sandbox)
+}
+
+// kind is what the model knows a sandbox as, and of a gVisor its platform.
+func (p *Player) kind(name string) (kind, platform string) {
+	switch name {
+	case study.Native, study.KindVM:
+		return name, ""
+	case "runc", "crun":
+		return "container", ""
+	}
+	if platform, ok := strings.CutPrefix(name, "runsc-"); ok && prices()[platform] > 0 {
+		return "runsc", platform
+	}
+	i := slices.IndexFunc(p.study.Sandboxes, func(s study.Sandbox) bool { return s.Name == name })
+	if i < 0 {
+		return "", ""
+	}
+	own := p.study.Sandboxes[i]
+	if own.Kind == study.KindVM {
+		return own.Kind, ""
+	}
+	switch filepath.Base(own.Runtime) {
+	case "runc", "crun":
+		return "container", ""
+	case "runsc":
+		platform := "systrap"
+		for _, a := range own.Args {
+			if v, ok := strings.CutPrefix(strings.TrimLeft(a, "-"), "platform="); ok {
+				platform = v
+			}
+		}
+		if prices()[platform] > 0 {
+			return "runsc", platform
+		}
+	}
+	return "", ""
+}
+
+// sized is the machine around the server, by the sandbox's parameters.
+func sized(c model.Config, res study.Resolved) (model.Config, error) {
+	v := res.Options
+	if a := v.Str("accel"); a == "tcg" {
+		return c, notModelled("%s with processors emulated in software (accel %s)", res.Sandbox, a)
+	}
+	boot := -1
+	if v.Str("default_vcpus") != all {
+		boot = v.Int("default_vcpus")
+	}
+	out, err := c.Sized(boot, res.CPULimit)
+	if err != nil {
+		return c, err //nolint:wrapcheck // it names the figure
+	}
+	if most := v.Int("max_vcpus"); most > 0 {
+		out.Guest.Boot = min(out.Guest.Boot, most)
+		out.Guest.Hotplugged = min(out.Guest.Hotplugged, most-out.Guest.Boot)
+	}
+	out.Helper.Threads = out.Guest.Boot
+	if v.Str("network_queues") != auto {
+		out.Helper.Threads = min(out.Guest.Boot, v.Int("network_queues"))
+	}
+	return out, nil
+}
+
+// facts say what the model made of a cell: of a trial cut short, by how much.
+func facts(c model.Config, res study.Resolved) map[string]string {
+	seconds := func(s float64) string { return time.Duration(s * float64(time.Second)).String() }
+	out := map[string]string{"model.isolation": string(c.Isolation), "model.host_cores": fmt.Sprint(c.Host.Cores)}
+	if res.Workload.Kind == kindNet {
+		out["model.measured"] = seconds(c.Load.Duration) + " of " + cmp.Or(res.Params.Str("duration"), seconds(c.Load.Duration))
+		out["model.warmup"] = seconds(c.Load.Warmup) + " of " + res.Params.Str("warmup")
+	}
+	return out
+}

@@ -1,0 +1,133 @@
+package modelled
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"tare/internal/window"
+	"tare/model"
+	"tare/plan"
+	"tare/record"
+	"tare/study"
+)
+
+// part is what the model said of a cell in a block.
+type part struct {
+	result *model.Result
+	facts  map[string]string
+	res    study.Resolved
+}
+
+// play models one trial.
+func (p *Player) play(cell record.Cell, block int) (part, error) {
+	c, res, err := p.config(cell)
+	if err != nil {
+		return part{}, err
+	}
+	c.Seed = p.seed(cell, block)
+	out := part{facts: facts(c, res), res: res}
+	if res.Workload.Kind == kindSyscall {
+		out.result = calls(c, res)
+	} else if out.result, err = model.Run(c); err != nil {
+		return out, err //nolint:wrapcheck // it names the model and the figure
+	}
+	return out, nil
+}
+
+// calls is what the workload syscall says: the time of a call on one thread, and the
+// rate of all of them; and what a trial says that counts them.
+func calls(c model.Config, res study.Resolved) *model.Result {
+	took, _ := c.Call()
+	rate := float64(min(res.Params.Int("threads"), c.Host.Cores)) / took
+	value := func(name string, u record.Unit, v float64, labels ...string) record.Sample {
+		return record.Sample{Name: name, Labels: record.MakeLabels(labels...), Unit: u, Kind: record.Value, Value: v}
+	}
+	return &model.Result{
+		Measured: window.Span{To: time.Second},
+		Reading: record.Reading{Samples: []record.Sample{
+			value("time_per_call", record.Second, took), value("rate", record.PerSecond, rate),
+			value(record.SystemCalls+record.RateSuffix, record.PerSecond, rate, record.LabelEnd, roleMain, record.LabelCall, study.PriceLevel),
+			value(record.CPUTime+record.RateSuffix, record.Cores, rate*took, record.LabelEnd, roleMain, record.LabelRole, roleWorkload),
+		}},
+		Facts: map[string]string{roleMain + "." + record.FactAccelerator: model.Accelerator},
+	}
+}
+
+// trial is the result as the trial that the plan asked for.
+func (r part) trial(next plan.Next) (*record.Trial, record.Evidence) {
+	t, evidence := r.result.Trial(next.Cell, next.Block, next.Seq)
+	t.Attempt = next.Attempt
+	for k, v := range r.facts {
+		t.Facts[k] = v
+	}
+	where := r.res.Sandbox
+	if where == study.Native {
+		where = "native"
+	}
+	end := roleMain
+	if r.res.Workload.Kind == kindNet {
+		end = roleServer
+		t.Facts[roleClient+".where"] = "native"
+		if r.res.Isolate == study.Both && r.res.Sandbox != study.Native {
+			t.Warnings = append(slices.Clip(t.Warnings), record.Warning{Code: "modelled-end",
+				Text: "both ends were to be isolated, and the model has the server's sandbox alone: what the client's would add is not in the figures"})
+		}
+	}
+	t.Facts[end+".where"] = where
+	if next.Counting {
+		r.counted(t, end)
+	}
+	return t, evidence
+}
+
+// counted adds what package run adds to a trial that counts system calls.
+func (r part) counted(t *record.Trial, end string) {
+	cores := 0.0
+	for _, s := range t.Samples {
+		if s.Name == record.CPUTime+record.RateSuffix && s.Labels.Get(record.LabelRole) == roleWorkload {
+			cores += s.Value
+		}
+	}
+	w := r.result.Measured
+	for _, s := range []record.Sample{
+		{Name: plan.CoresSample, Unit: record.Cores, Value: cores},
+		{Name: plan.ActiveSample, Unit: record.Fraction, Value: 1},
+		{Name: plan.WindowSample, Unit: record.Second, Value: (w.To - w.From).Seconds()},
+		{Name: plan.IsolatedSample, Unit: record.Count, Value: 1, Labels: record.MakeLabels(record.LabelEnd, end, record.LabelSandbox, r.res.Sandbox)},
+	} {
+		s.Kind = record.Value
+		t.Samples = append(t.Samples, s)
+	}
+}
+
+// Skips names the cells that the model does not know, the sentinel's last, and why.
+func (p *Player) Skips() ([]record.Skip, error) {
+	var out []record.Skip
+	try := func(cell record.Cell) error {
+		_, _, err := p.config(cell)
+		var u *unknown
+		if errors.As(err, &u) {
+			out = append(out, record.Skip{Cell: cell, Reason: u.Error()})
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("cell %s: %w", cell, err)
+		}
+		return nil
+	}
+	for i := range p.study.Strata {
+		for _, cell := range p.study.Strata[i].Cells {
+			if err := try(cell); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if s := p.study.Sentinel; s != nil {
+		if err := try(s.Cell); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
