@@ -206,7 +206,7 @@ func (t *trial) start(ctx context.Context) error {
 		t.boot(en)
 		t.clock(ctx, en, clockStart)
 	}
-	return nil
+	return t.link()
 }
 
 func (en *end) unstarted(ctx context.Context, err error) error {

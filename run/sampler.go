@@ -45,7 +45,7 @@ func (t *trial) openSampler(ctx context.Context) {
 	for _, en := range t.ends {
 		if en.inst != nil {
 			sc := en.inst.Scope()
-			sc.End = en.role.Name
+			sc.End, sc.Network = en.role.Name, en.spec.Network
 			scopes = append(scopes, sc)
 		}
 	}

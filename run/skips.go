@@ -39,6 +39,7 @@ type checker struct {
 	processors int
 	kinds      map[string]error // what Check said
 	savers     map[string]error // what CheckCheckpoint said
+	links      map[sandbox.Link]error
 }
 
 // whyNot says why a cell cannot run, "" if it can. What costs nothing to find out
@@ -63,6 +64,9 @@ func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []worklo
 		if err := k.CheckHere(ctx, spec); err != nil {
 			return named(res.Sandbox, strings.TrimSpace(err.Error()))
 		}
+	}
+	if err := c.checkLink(linkOf(&res)); err != nil {
+		return strings.TrimSpace(err.Error())
 	}
 	if slices.ContainsFunc(roles, func(r workload.Role) bool { return r.Mode == workload.Checkpoint }) {
 		if err := c.checkSaver(ctx, res.Sandbox); err != nil {

@@ -6,7 +6,9 @@ import (
 	"tare/collect"
 	"tare/collect/calls"
 	"tare/collect/cgroup"
+	"tare/collect/disk"
 	"tare/collect/guest"
+	"tare/collect/link"
 	"tare/collect/proc"
 	"tare/collect/system"
 )
@@ -18,6 +20,8 @@ func Collectors() []collect.Collector {
 		cgroup.New(),
 		system.New(),
 		guest.New(),
+		link.New(),
+		disk.New(),
 	}
 }
 
