@@ -21,6 +21,7 @@ import (
 	"math"
 	"slices"
 
+	"tare/analyse/cause"
 	"tare/analyse/cpucost"
 	"tare/analyse/published"
 	"tare/analyse/stat"
@@ -40,18 +41,19 @@ func Describe(f func(study.Workload) []record.Response) Option {
 }
 
 type analysis struct {
-	study    *study.Study
-	describe func(study.Workload) []record.Response
-	plan     *plan.Plan
-	rule     stat.Rule
-	trials   []*record.Trial // in order
-	sentinel string          // key of its cell; "" for none
-	byCell   map[string][]*record.Trial
-	counting map[string]map[int]*record.Trial // by Cell.Key and block
-	cpu      *cpucost.Reader                  // nil: the trials have their CPU figures
-	skips    []record.Skip
-	skipped  map[string]string
-	priors   map[bool]stat.Prior // of the variances of first and of other responses; compare finds them
+	study       *study.Study
+	describe    func(study.Workload) []record.Response
+	plan        *plan.Plan
+	rule        stat.Rule
+	trials      []*record.Trial // in order
+	sentinel    string          // key of its cell; "" for none
+	byCell      map[string][]*record.Trial
+	counting    map[string]map[int]*record.Trial // by Cell.Key and block
+	cpu         *cpucost.Reader                  // nil: the trials have their CPU figures
+	causeReader *cause.Reader                    // nil: the trials have what causes are told by
+	skips       []record.Skip
+	skipped     map[string]string
+	priors      map[bool]stat.Prior // of the variances of first and of other responses; compare finds them
 }
 
 // Analyse analyses a study. The order of trials does not matter. It changes
@@ -97,12 +99,15 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	r.Tables = a.tables(r)
 	r.CPUCosts = a.cpuCosts(r)
 	r.Quotas = a.quotas()
+	r.Causes = a.causes(r)
+	r.Advice = a.advise(r)
 	r.Boots = a.boots(r)
 	a.failures(r)
 	a.warnings(r)
 	r.Accelerators = a.accelerators(r)
 	r.Overheads = a.overheads()
 	a.epochs(r)
+	a.modelled(r)
 	r.Reason = a.plan.Reason()
 	r.Finished = r.Reason != ""
 	r.Left = a.plan.Remaining(nil)

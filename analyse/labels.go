@@ -1,6 +1,7 @@
 package analyse
 
 import (
+	"tare/analyse/cause"
 	"tare/analyse/cpucost"
 	"tare/record"
 )
@@ -14,4 +15,6 @@ func LabelNames() []string {
 
 // SampleNames are the names of samples that Analyse looks at whatever labels they
 // have.
-func SampleNames() []string { return append(cpucost.SampleNames(), agentCPU) }
+func SampleNames() []string {
+	return append(append(cpucost.SampleNames(), cause.SampleNames()...), agentCPU)
+}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"tare/analyse"
+	"tare/analyse/cause"
 	"tare/analyse/cpucost"
 	"tare/param"
 	"tare/record"
@@ -147,7 +148,7 @@ func (a *app) read(ctx context.Context, db *store.Store, want extent) (*analysed
 		out.builder = document.New(st)
 	}
 	var trials []record.Trial
-	cpu := new(cpucost.Reader)
+	cpu, causes := new(cpucost.Reader), new(cause.Reader)
 	for t, err := range db.Some(ctx, pick) {
 		if err != nil {
 			return nil, err
@@ -156,6 +157,7 @@ func (a *app) read(ctx context.Context, db *store.Store, want extent) (*analysed
 			out.builder.Add(&t)
 		}
 		t.Histograms = nil
+		causes.Take(&t) // before cpu, which takes what both read
 		cpu.Take(&t)
 		trials = append(trials, t)
 	}
@@ -181,7 +183,7 @@ func (a *app) read(ctx context.Context, db *store.Store, want extent) (*analysed
 	if want == wholePage {
 		settling.Go(func() { out.builder.Settle(db.Series) })
 	}
-	out.result = analyse.Analyse(st, trials, skips, analyse.Describe(responsesOf(cat)), analyse.CPU(cpu))
+	out.result = analyse.Analyse(st, trials, skips, analyse.Describe(responsesOf(cat)), analyse.CPU(cpu), analyse.Causes(causes))
 	settling.Wait()
 	return out, nil
 }

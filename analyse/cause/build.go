@@ -1,0 +1,230 @@
+package cause
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"tare/record"
+)
+
+// Stratum is what Build needs to know of one.
+type Stratum struct {
+	Finding                     // Workload, Stratum, Shared and Response are the same for all its cells
+	Ends      []string          // roles of the workload whose sandbox is in question
+	Responses []record.Response // that its trials may have
+	Load      float64           // operations under way, as the workload was told; 0: not known
+	Cells     []Cell
+}
+
+// Cell is one treatment of a stratum.
+type Cell struct {
+	Finding                       // Treatment, Cell, Baseline, Ratio, Costs and Price
+	Trials  map[int]*record.Trial // the good ones that count, by block
+	Pinned  float64               // processors that it may use; 0: any
+	Calls   *Calls                // nil: not measured
+}
+
+// Build makes a finding for every cell that has a good trial, in the order of strata
+// and their cells. Confidence is that of the intervals of fits.
+func Build(confidence float64, r *Reader, strata []Stratum) []Finding {
+	b := builder{confidence: confidence, reader: r, rules: rules(), strata: strata, read: make([][]cellRead, len(strata))}
+	for i := range strata {
+		b.read[i] = b.readAll(&strata[i])
+	}
+	fam := families(strata)
+	var out []Finding
+	for i := range strata {
+		for j := range strata[i].Cells {
+			if b.read[i][j].trials > 0 {
+				out = append(out, b.find(i, j, fam))
+			}
+		}
+	}
+	return out
+}
+
+type builder struct {
+	confidence float64
+	reader     *Reader
+	rules      []rule
+	strata     []Stratum
+	read       [][]cellRead // beside strata and their cells
+}
+
+// cellRead is what was read of one cell: of each end, its trials and their middle.
+type cellRead struct {
+	trials int
+	blocks []int
+	ends   []endRead
+}
+
+type endRead struct {
+	name   string
+	helper string
+	mid    sheet
+	each   []sheet // beside cellRead.blocks; blank where a trial has nothing of the end
+}
+
+func (b *builder) readAll(s *Stratum) []cellRead {
+	out := make([]cellRead, len(s.Cells))
+	rate, opTime := operationOf(s.Responses)
+	for j := range s.Cells {
+		c := &s.Cells[j]
+		blocks := slices.Sorted(maps.Keys(c.Trials))
+		cr := cellRead{trials: len(blocks), blocks: blocks}
+		for _, end := range s.Ends {
+			er := endRead{name: end}
+			seen := map[string]int{}
+			for _, block := range blocks {
+				x, helper := b.reader.sheet(c.Trials[block], end, s.Ends)
+				responses(&x, c.Trials[block], rate, opTime, s.Response.Name)
+				er.each = append(er.each, x)
+				seen[helper]++
+			}
+			for _, h := range slices.Sorted(maps.Keys(seen)) {
+				if h != "" && seen[h] > seen[er.helper] || er.helper == "" {
+					er.helper = h
+				}
+			}
+			er.mid = middle(er.each)
+			cr.ends = append(cr.ends, er)
+		}
+		out[j] = cr
+	}
+	return out
+}
+
+// operationOf picks the responses that say how many operations a second there were,
+// and how long one took; "" for none.
+func operationOf(all []record.Response) (rate, time string) {
+	for _, r := range all {
+		switch {
+		case r.Operation == "" || r.Operation == "byte" || r.Operation == "run":
+		case rate == "" && r.Unit == record.PerSecond:
+			rate = r.Name
+		case time == "" && r.Unit == record.Second:
+			time = r.Name
+		}
+	}
+	return rate, time
+}
+
+// responses puts what the trial's workload says into its sheet.
+func responses(x *sheet, t *record.Trial, rate, time, first string) {
+	for f, name := range map[figure]string{fRate: rate, fTime: time, fValue: first} {
+		if v, ok := t.Sample(name); ok && name != "" && v > 0 && !math.IsInf(v, 0) {
+			x[f] = v
+		}
+	}
+}
+
+// sheet is that of a trial's end, with the busiest thread of the ends that are not
+// sandboxed.
+func (r *Reader) sheet(t *record.Trial, end string, ends []string) (sheet, string) {
+	out, helper := blank(), ""
+	other := math.NaN()
+	for _, e := range r.trials[idOf(t)] {
+		name := r.list[e.end]
+		switch {
+		case name == end:
+			out, helper = e.sheet, r.list[e.helper]
+		case !slices.Contains(ends, name) && !(e.sheet[fWorkBusy] <= other):
+			other = e.sheet[fWorkBusy]
+		}
+	}
+	out[fOther] = other
+	return out, helper
+}
+
+// find decides one cell.
+func (b *builder) find(i, j int, fam []family) Finding {
+	s := &b.strata[i]
+	out := s.Cells[j].Finding
+	out.Workload, out.Stratum, out.Shared, out.Response = s.Workload, s.Stratum, s.Shared, s.Response
+	cr := &b.read[i][j]
+	out.Trials = cr.trials
+	var f facts
+	var v verdict
+	for e := range cr.ends { // the end that is worst off decides
+		g := b.facts(i, j, e, fam[i])
+		w := decide(b.rules, &g)
+		if e == 0 || stronger(w, v) {
+			f, v = g, w
+			out.End = cr.ends[e].name
+		}
+	}
+	if len(cr.ends) == 0 {
+		out.Cause, out.Missing = Unknown, "nothing says where the workload's ends ran"
+		out.Text = sentence(&out, nil, nil)
+		return out
+	}
+	e := slices.IndexFunc(cr.ends, func(e endRead) bool { return e.name == out.End })
+	out.Cause, out.Among, out.Missing = v.cause, v.among, v.missing
+	if out.Cause == Helper {
+		out.Role = f.helper
+	}
+	out.Readings = b.readings(&f, &v, cr.ends[e].each)
+	out.Confidence = b.confident(&f, &v, cr.ends[e].each)
+	b.fits(&out, i, j, fam[i])
+	out.Text = sentence(&out, &f, &v)
+	return out
+}
+
+// stronger says whether a verdict tells more than another.
+func stronger(a, b verdict) bool {
+	rank := func(v verdict) int {
+		switch v.cause {
+		case Unknown:
+			return 1
+		case None:
+			return 0
+		case Untold:
+			return 2
+		}
+		return 3
+	}
+	if rank(a) != rank(b) {
+		return rank(a) > rank(b)
+	}
+	return a.margin > b.margin
+}
+
+// facts puts together what one end of a cell is decided by.
+func (b *builder) facts(i, j, e int, fam family) facts {
+	s := &b.strata[i]
+	c := &s.Cells[j]
+	er := &b.read[i][j].ends[e]
+	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, helper: er.helper, load: math.NaN(), pinned: c.Pinned, calls: c.Calls}
+	if s.Load > 0 {
+		f.load = s.Load
+	}
+	if k := slices.IndexFunc(s.Cells, func(c Cell) bool { return c.Baseline }); k >= 0 && k != j && b.read[i][k].trials > 0 {
+		f.base = b.read[i][k].ends[e].mid
+	}
+	f.low = b.lowest(i, j, e, fam)
+	return f
+}
+
+// lowest is the cell of the same treatment with the lowest load in the family.
+func (b *builder) lowest(i, j, e int, fam family) *point {
+	var out *point
+	for _, k := range fam.load {
+		if k == i {
+			continue
+		}
+		at := slices.IndexFunc(b.strata[k].Cells, func(c Cell) bool { return c.Treatment == b.strata[i].Cells[j].Treatment })
+		if at < 0 || b.read[k][at].trials == 0 || e >= len(b.read[k][at].ends) {
+			continue
+		}
+		g := facts{own: b.read[k][at].ends[e].mid, base: blank(), load: b.strata[k].Load}
+		if z := slices.IndexFunc(b.strata[k].Cells, func(c Cell) bool { return c.Baseline }); z >= 0 && b.read[k][z].trials > 0 {
+			g.base = b.read[k][z].ends[e].mid
+		}
+		p := point{load: g.inFlight(), added: g.added(), value: g.own[fRate]}
+		if out == nil || p.load < out.load {
+			out = &p
+		}
+	}
+	return out
+}

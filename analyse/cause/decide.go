@@ -1,0 +1,171 @@
+package cause
+
+import (
+	"math"
+	"slices"
+)
+
+// verdict is what one decision came to.
+type verdict struct {
+	cause   Kind
+	among   []Kind
+	missing string           // of Unknown
+	weights map[Kind]float64 // of each rule; NaN: not read
+	margin  float64          // by how much it is clear of its limit and of the next cause
+}
+
+// near is how close two weights may be for one to be called greater: costs that
+// were planted vary by more than that from trial to trial.
+const near = 0.85
+
+// decide names the cause. It is a pure function, and looks at no name of a sandbox
+// or workload.
+func decide(all []rule, f *facts) verdict {
+	v := verdict{weights: make(map[Kind]float64, len(all))}
+	limit := make(map[Kind]float64, len(all))
+	for i := range all {
+		v.weights[all[i].kind], limit[all[i].kind] = all[i].weight(f), all[i].limit
+	}
+	there := func(k Kind) bool { return v.weights[k] >= limit[k] } // false of NaN
+	// What holds a thread up makes everything behind it look busy or slow: it goes first.
+	for _, k := range []Kind{Quota, Host} {
+		if there(k) {
+			return v.clear(k, v.weights[k]/limit[k]-1)
+		}
+	}
+	var full []Kind
+	for i := range all {
+		if all[i].full && there(all[i].kind) {
+			full = append(full, all[i].kind)
+		}
+	}
+	if len(full) > 0 {
+		return v.fullest(f, full)
+	}
+	return v.greatest(all, f)
+}
+
+func (v verdict) clear(k Kind, margin float64) verdict {
+	v.cause, v.margin = k, max(0, margin)
+	return v
+}
+
+// fullest chooses among resources that are full: the one with most weight, the first
+// of those that are equal. A thread that is full of intercepted calls is full
+// because of them.
+func (v verdict) fullest(f *facts, full []Kind) verdict {
+	slices.SortStableFunc(full, func(a, b Kind) int {
+		switch {
+		case v.weights[a] > v.weights[b]:
+			return -1
+		case v.weights[a] < v.weights[b]:
+			return 1
+		}
+		return 0
+	})
+	top := full[0]
+	if (top == GuestOne || top == Guest) && v.weights[Interception] >= 0.5*v.weights[top] {
+		return v.clear(Interception, v.weights[Interception]/(0.5*v.weights[top])-1)
+	}
+	if len(full) > 1 && v.weights[full[1]] > 0.95*v.weights[top] {
+		v.cause, v.among = Untold, full
+		return v
+	}
+	margin := v.weights[top] - 0.7
+	if len(full) > 1 {
+		margin = v.weights[top] - v.weights[full[1]]
+	}
+	return v.clear(top, margin)
+}
+
+// greatest chooses where nothing is full: of what an operation's time is made of, the
+// greatest part. In a closed loop of few operations no resource is ever full.
+func (v verdict) greatest(all []rule, f *facts) verdict {
+	parts := v.parts(f)
+	best, next := None, None
+	for i := range all {
+		k := all[i].kind
+		switch p, ok := parts[k]; {
+		case !ok || math.IsNaN(p):
+		case p > parts[best]:
+			best, next = k, best
+		case p > parts[next]:
+			next = k
+		}
+	}
+	switch {
+	case best == None || parts[best] < least:
+		return v.none(all, f)
+	case next != None && parts[next] > near*parts[best]:
+		v.cause, v.among = Untold, []Kind{best, next}
+		return v
+	}
+	return v.clear(best, min(parts[best]/least-1, 1-parts[next]/parts[best]))
+}
+
+// least is the part of an operation's time from which something is a cause.
+const least = 0.25
+
+// parts are those of an operation's time: of the time that was added, where the cell
+// is slower than its baseline; else of all.
+func (v verdict) parts(f *facts) map[Kind]float64 {
+	t := f.time()
+	out := map[Kind]float64{Interception: v.weights[Interception], Path: v.weights[Path], Saturation: v.weights[Saturation]}
+	if math.IsNaN(t) || !f.own.has(fRate) {
+		return out
+	}
+	own, base := seconds(&f.own), seconds(&f.base)
+	t0 := timeOf(&f.base, f.load)
+	slower := t > 1.15*t0 // false of NaN
+	for k, x := range own {
+		if k == Interception {
+			continue
+		}
+		if slower {
+			x -= base[k]
+		}
+		if k == GuestOne {
+			if w := v.weights[Interception]; !math.IsNaN(w) {
+				x -= w * t
+			}
+			if f.own.or(fGuestCPUs, 2) < 2 {
+				k = Guest
+			}
+		}
+		out[k] = max(0, x/t)
+	}
+	if !slower {
+		out[None] = max(0, left(&f.own, f.load)/t)
+	}
+	return out
+}
+
+// seconds are those of an operation that each resource accounts for.
+func seconds(s *sheet) map[Kind]float64 {
+	out := map[Kind]float64{Helper: s.or(fHelperCPU, 0), GuestOne: tasks(s), Host: max(0, s.or(fWait, 0)-s.or(fThrottledTime, 0))}
+	if s.has(fLinkRate) && s[fLinkRate] > 0 {
+		out[Link] = (s.or(fLinkIn, 0) + s.or(fLinkOut, 0)) / s[fLinkRate]
+	}
+	for k := range out {
+		out[k] /= s[fRate]
+	}
+	return out
+}
+
+// none is the verdict where no part counts: nothing of the sandbox, if enough was
+// read to say so.
+func (v verdict) none(all []rule, f *facts) verdict {
+	for i := range all {
+		k := all[i].kind
+		if !math.IsNaN(v.weights[k]) {
+			continue
+		}
+		switch k {
+		case Link, Device, Interception, Path, Saturation:
+			continue // see unread
+		}
+		v.cause, v.missing = Unknown, all[i].needs
+		return v
+	}
+	return v.clear(None, 1)
+}

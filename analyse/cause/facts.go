@@ -1,0 +1,158 @@
+package cause
+
+import "math"
+
+// facts are what one decision rests on: the figures of a cell, or of one of its
+// trials alone, beside those of its baseline and its family. Decisions are pure
+// functions of them.
+type facts struct {
+	own, base sheet   // base is blank for the baseline itself
+	baseline  bool    // it is the baseline
+	helper    string  // role of the thread that own[fHelperBusy] is of
+	load      float64 // operations in flight: connections, jobs x depth; NaN: not known
+	pinned    float64 // processors that the sandbox may use; 0: any
+	calls     *Calls
+	low       *point // the cell of the family with the lowest load; nil: this one, or none
+}
+
+// Calls are the system calls of a workload and what the sandbox adds to one: package
+// structural has them where the study measured them.
+type Calls struct {
+	Each        float64 // calls an operation, or a million bytes where the rate is of bytes
+	Rate        float64 // operations, or million bytes, a second in this cell; 0: fRate
+	Cost        float64 // seconds that the sandbox adds to a call
+	Parallelism float64 // calls under way at once; used where the load is not known
+}
+
+// point is a cell of a family, as the others look at it.
+type point struct {
+	load  float64
+	added float64 // s an operation: unaccounted time over the baseline's
+	value float64 // operations a second
+}
+
+// inGuest says whether the end has a kernel of its own with processors of its own.
+func (f *facts) inGuest() bool { return f.own.has(fGuestCPUs) || f.own.has(fVCPU) }
+
+// inFlight is the number of operations under way: by Little's law if both figures
+// are there, else what the workload was told.
+func (f *facts) inFlight() float64 {
+	if f.own.has(fRate, fTime) {
+		return max(1, f.own[fRate]*f.own[fTime])
+	}
+	return f.load
+}
+
+// time is that of an operation.
+func (f *facts) time() float64 { return timeOf(&f.own, f.load) }
+
+func timeOf(s *sheet, load float64) float64 {
+	switch {
+	case s.has(fTime):
+		return s[fTime]
+	case s.has(fRate) && s[fRate] > 0 && load > 0:
+		return load / s[fRate]
+	}
+	return math.NaN()
+}
+
+// tasks is the CPU that the workload's own threads and their kernel took, by the
+// nearest account of it: the guest's, else the host's.
+func tasks(s *sheet) float64 {
+	switch {
+	case s.has(fGuest):
+		return s[fGuest]
+	case s.has(fVCPU):
+		return s[fVCPU]
+	}
+	return s.or(fWork, 0)
+}
+
+// left is the part of an operation's time, in seconds, that no thread, wait for a
+// processor or link accounts for: delays, sleeps, wake-ups, places in a queue.
+func left(s *sheet, load float64) float64 {
+	t := timeOf(s, load)
+	if math.IsNaN(t) || !s.has(fRate) || !(s[fRate] > 0) {
+		return math.NaN()
+	}
+	used := tasks(s) + s.or(fHelperCPU, 0) + max(0, s.or(fWait, 0)-s.or(fThrottledTime, 0)) + s.or(fThrottledTime, 0)
+	if s.has(fLinkRate) && s[fLinkRate] > 0 {
+		used += (s.or(fLinkIn, 0) + s.or(fLinkOut, 0)) / s[fLinkRate]
+	}
+	return t - used/s[fRate]
+}
+
+// added is how much longer that is than in the baseline.
+func (f *facts) added() float64 { return left(&f.own, f.load) - left(&f.base, f.load) }
+
+// addedPart is the part of the cycle that was added and that nothing accounts for;
+// constant what of it was there at the family's lowest load already.
+func (f *facts) addedPart() (all, constant float64) {
+	t, a := f.time(), f.added()
+	if math.IsNaN(t) || math.IsNaN(a) {
+		return math.NaN(), math.NaN()
+	}
+	all = max(0, a/t)
+	switch n := f.inFlight(); {
+	case n <= alone:
+		return all, all // nobody else is there to wait for
+	case f.low == nil || math.IsNaN(f.low.added) || f.low.load > n/spread:
+		return all, math.NaN()
+	}
+	return all, min(all, max(0, f.low.added/t))
+}
+
+const (
+	alone  = 1.5 // operations in flight at which nobody waits for another
+	spread = 2   // the family's lowest load must be lower by so much to tell path from saturation
+)
+
+// waits is the part of the time that the end was ready to run and had no processor,
+// the quota's throttling left out.
+func (f *facts) waits() float64 {
+	s := &f.own
+	if !s.has(fWait) {
+		return math.NaN()
+	}
+	w := max(0, s[fWait]-s.or(fThrottledTime, 0))
+	if n := f.inFlight(); n > 0 && s.has(fRate) {
+		return min(1, w/n)
+	}
+	c := s.or(fHelperCPU, 0) + s.or(fVCPU, 0) + s.or(fWork, 0)
+	if !(w+c > 0) {
+		return 0
+	}
+	return w / (w + c) * min(1, f.occupied())
+}
+
+// occupied is the part of the time that the thread which ran or waited most did so.
+func (f *facts) occupied() float64 {
+	s := &f.own
+	top := 0.0
+	for _, p := range [][2]figure{{fHelperBusy, fHelperWait}, {fVCPUBusy, fVCPUWait}, {fWorkBusy, fWorkWait}} {
+		if s.has(p[0]) {
+			top = max(top, s[p[0]]+s.or(p[1], 0))
+		}
+	}
+	if top == 0 {
+		return 1
+	}
+	return top
+}
+
+// threads is how many of the workload's threads were busy at once, as the
+// baseline's host sees them; at least 1; NaN where it does not say.
+func (f *facts) threads() float64 {
+	s := &f.base
+	if f.baseline || !f.inGuest() {
+		s = &f.own
+	}
+	if !s.has(fWork, fWorkBusy) || !(s[fWorkBusy] > 0) {
+		return math.NaN()
+	}
+	n := s[fWork] / s[fWorkBusy]
+	if n < 1.5 { // soft interrupts are charged to the workload as well
+		return 1
+	}
+	return n
+}

@@ -1,0 +1,259 @@
+package cause
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"tare/record"
+)
+
+// gathered are the samples of one trial on their way into sheets.
+type gathered struct {
+	ends    map[string]*endGathered
+	system  map[string]float64 // by mode
+	devices map[string]*device
+}
+
+type endGathered struct {
+	sheet
+	helper             string
+	busiest, wait      map[string]float64 // by role
+	periods, throttled float64
+	cpus               map[string]*processor
+}
+
+// processor is one of a guest's.
+type processor struct{ all, idle, task, soft, steal, count float64 }
+
+type device struct{ busy, queue, bytes float64 }
+
+func (g *gathered) end(name string) *endGathered {
+	e := g.ends[name]
+	if e == nil {
+		e = &endGathered{sheet: blank(), busiest: map[string]float64{}, wait: map[string]float64{}, cpus: map[string]*processor{}}
+		if g.ends == nil {
+			g.ends = map[string]*endGathered{}
+		}
+		g.ends[name] = e
+	}
+	return e
+}
+
+func (g *gathered) take(k kind, v float64) {
+	switch k.what {
+	case systemCPU:
+		if g.system == nil {
+			g.system = map[string]float64{}
+		}
+		g.system[k.mode] += v
+		return
+	case deviceBusy, deviceQueue, deviceRead, deviceWrote:
+		g.device(k, v)
+		return
+	}
+	if k.end == "" {
+		return // the harness's own
+	}
+	e := g.end(k.end)
+	if plain, ok := plainFigure(k.what); ok {
+		e.add(plain, v)
+		return
+	}
+	switch k.what {
+	case cpuTime:
+		e.cpuTime(k.role, v)
+	case runWait:
+		if k.role != roleHarness && k.role != roleShim {
+			e.add(fWait, v)
+		}
+	case record.ThreadBusiest:
+		e.busiest[k.role] = v
+	case record.ThreadBusiestWait:
+		e.wait[k.role] = v
+	case periods:
+		e.periods += v
+	case throttled:
+		e.throttled += v
+	case guestCPU:
+		e.cpu(k.cpu).mode(k.mode, v)
+	case guestSoftIRQ:
+		e.cpu(k.cpu).count += v
+	}
+}
+
+// plainFigure is the figure of samples that need no working out.
+func plainFigure(name string) (figure, bool) {
+	switch name {
+	case cgroupCPU:
+		return fCgroup, true
+	case quotaMean:
+		return fQuota, true
+	case throttleTime:
+		return fThrottledTime, true
+	case guestRunning:
+		return fGuestRunnable, true
+	case systemCalls:
+		return fCalls, true
+	case linkReceived:
+		return fLinkIn, true
+	case linkSent:
+		return fLinkOut, true
+	case linkRate:
+		return fLinkRate, true
+	case linkBacklog:
+		return fLinkBacklog, true
+	case linkDrops:
+		return fLinkDrops, true
+	}
+	return 0, false
+}
+
+func (e *endGathered) cpuTime(role string, v float64) {
+	switch {
+	case role == roleWorkload:
+		e.add(fWork, v)
+	case role == roleVCPU:
+		e.add(fVCPU, v)
+	case isHelper(role):
+		e.add(fHelperCPU, v)
+	}
+}
+
+func (e *endGathered) cpu(name string) *processor {
+	p := e.cpus[name]
+	if p == nil {
+		p = &processor{}
+		e.cpus[name] = p
+	}
+	return p
+}
+
+func (p *processor) mode(mode string, v float64) {
+	p.all += v
+	switch mode {
+	case "idle", "iowait":
+		p.idle += v
+	case "user", "system":
+		p.task += v
+	case "softirq", "irq":
+		p.soft += v
+	case "steal":
+		p.steal += v
+	}
+}
+
+func (g *gathered) device(k kind, v float64) {
+	d := g.devices[k.device]
+	if d == nil {
+		d = &device{}
+		if g.devices == nil {
+			g.devices = map[string]*device{}
+		}
+		g.devices[k.device] = d
+	}
+	switch k.what {
+	case deviceBusy:
+		d.busy = v
+	case deviceQueue:
+		d.queue = v
+	default:
+		d.bytes += v
+	}
+}
+
+// sheets are those of the trial's ends, by name.
+func (g *gathered) sheets(r *Reader) []endSheet {
+	var out []endSheet
+	for _, name := range slices.Sorted(maps.Keys(g.ends)) {
+		e := g.ends[name]
+		e.threads()
+		e.guest()
+		if e.periods > 0 {
+			e.sheet[fThrottled] = min(1, e.throttled/e.periods)
+		}
+		g.machine(&e.sheet)
+		out = append(out, endSheet{end: r.name(name), helper: r.name(e.helper), sheet: e.sheet})
+	}
+	return out
+}
+
+// threads finds the single thread of each kind that used most.
+func (e *endGathered) threads() {
+	for _, role := range slices.Sorted(maps.Keys(e.busiest)) {
+		var busy, wait figure
+		switch {
+		case role == roleWorkload:
+			busy, wait = fWorkBusy, fWorkWait
+		case role == roleVCPU:
+			busy, wait = fVCPUBusy, fVCPUWait
+		case isHelper(role):
+			if e.sheet.has(fHelperBusy) && e.busiest[role] <= e.sheet[fHelperBusy] {
+				continue
+			}
+			busy, wait = fHelperBusy, fHelperWait
+			e.helper = role
+		default:
+			continue
+		}
+		e.sheet[busy] = e.busiest[role]
+		e.sheet[wait] = math.NaN()
+		if w, ok := e.wait[role]; ok {
+			e.sheet[wait] = w
+		}
+	}
+}
+
+// guest sums up its processors. Their own time counts, which need not pass as fast
+// as the host's.
+func (e *endGathered) guest() {
+	var sum processor
+	var busiest, soft, part float64
+	n := 0.0
+	for _, p := range e.cpus {
+		sum.count += p.count
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.cpus)) {
+		p := e.cpus[name]
+		if !(p.all > 0) {
+			continue
+		}
+		n++
+		sum.task += p.task / p.all
+		sum.soft += p.soft / p.all
+		sum.steal += p.steal / p.all
+		busiest = max(busiest, 1-p.idle/p.all)
+		if s := p.soft / p.all; s > soft {
+			soft = s
+			if sum.count > 0 {
+				part = p.count / sum.count
+			}
+		}
+	}
+	if n == 0 {
+		return
+	}
+	s := &e.sheet
+	s[fGuestCPUs], s[fGuestTask], s[fGuest], s[fGuestSteal] = n, sum.task, sum.task+sum.soft, sum.steal
+	s[fGuestBusiest], s[fGuestSoft] = busiest, soft
+	if sum.count > 0 {
+		s[fGuestSoftPart] = part
+	}
+}
+
+// machine adds what was read of the whole host.
+func (g *gathered) machine(s *sheet) {
+	all := 0.0
+	for _, mode := range slices.Sorted(maps.Keys(g.system)) {
+		all += g.system[mode]
+	}
+	if all > 0 {
+		s[fHostCores] = all
+		s[fHostBusy] = max(0, 1-(g.system["idle"]+g.system["iowait"])/all)
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.devices)) {
+		if d := g.devices[name]; !(d.busy <= s.or(fDeviceBusy, -1)) {
+			s[fDeviceBusy], s[fDeviceQueue], s[fDeviceBytes] = d.busy, d.queue, d.bytes
+		}
+	}
+}

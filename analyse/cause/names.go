@@ -1,0 +1,64 @@
+package cause
+
+import "tare/record"
+
+// Names of the samples that are read: what package run makes of each series over
+// the measured window (internal/window).
+const (
+	cpuTime      = record.CPUTime + record.RateSuffix
+	runWait      = "run_wait" + record.RateSuffix
+	cgroupCPU    = record.CgroupCPU + record.RateSuffix
+	quotaMean    = record.CPUQuota + "_mean"
+	periods      = "cgroup_periods" + record.RateSuffix
+	throttled    = "cgroup_throttled_periods" + record.RateSuffix
+	throttleTime = "cgroup_throttled_time" + record.RateSuffix
+	guestCPU     = record.GuestCPU + record.RateSuffix
+	guestSoftIRQ = record.GuestSoftIRQs + record.RateSuffix
+	guestRunning = record.GuestRunnable + "_mean"
+	systemCPU    = "system_cpu" + record.RateSuffix
+	systemCalls  = record.SystemCalls + record.RateSuffix
+	linkReceived = record.LinkReceived + record.RateSuffix
+	linkSent     = record.LinkSent + record.RateSuffix
+	linkRate     = record.LinkRate + "_mean"
+	linkBacklog  = record.LinkBacklog + "_mean"
+	linkDrops    = record.LinkDrops + record.RateSuffix
+	deviceBusy   = record.DeviceBusy + record.RateSuffix
+	deviceQueue  = record.DeviceQueue + record.RateSuffix
+	deviceRead   = record.DeviceRead + record.RateSuffix
+	deviceWrote  = record.DeviceWrote + record.RateSuffix
+)
+
+// shared are also read by others (package cpucost, structural): Take leaves them.
+func shared(name string) bool {
+	switch name {
+	case cpuTime, cgroupCPU, quotaMean, periods, throttled, throttleTime, systemCalls:
+		return true
+	}
+	return false
+}
+
+// SampleNames are the names of the labelled samples that a Reader looks at.
+func SampleNames() []string {
+	return []string{cpuTime, runWait, cgroupCPU, quotaMean, periods, throttled, throttleTime, record.ThreadBusiest, record.ThreadBusiestWait,
+		guestCPU, guestSoftIRQ, guestRunning, systemCPU, systemCalls, linkReceived, linkSent, linkRate, linkBacklog, linkDrops,
+		deviceBusy, deviceQueue, deviceRead, deviceWrote}
+}
+
+// Roles of threads as package sandbox spells them, which results know as text alone.
+const (
+	roleWorkload = "workload"
+	roleVCPU     = "vcpu"
+	roleHarness  = "harness"
+	roleShim     = "shim"
+)
+
+// isHelper says whether threads of a role work for the sandbox beside the workload:
+// vhost, I/O threads, the VMM's main loop, sentry, gofer, virtiofsd, and whatever a
+// later sandbox has.
+func isHelper(role string) bool {
+	switch role {
+	case "", roleWorkload, roleVCPU, roleHarness, roleShim, record.RoleUnattributed:
+		return false
+	}
+	return true
+}

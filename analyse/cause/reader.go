@@ -1,0 +1,133 @@
+package cause
+
+import (
+	"math"
+
+	"tare/record"
+)
+
+// Reader keeps of each trial what causes are told by: one sheet for each end, of
+// 300 bytes, in place of up to a thousand labelled samples of a large guest. Results
+// of 30,000 trials are to be analysed within 300 MB. The zero Reader is empty and
+// ready.
+type Reader struct {
+	trials map[id][]endSheet
+	names  map[string]uint16 // of ends and roles
+	list   []string
+	parsed map[kindKey]kind // labels are parsed once, not for each trial
+}
+
+type endSheet struct {
+	end, helper uint16 // names: of the end, and of the role whose thread is fHelperBusy
+	sheet
+}
+
+// id tells trials apart. A trial that is copied keeps it, since its cell is not
+// copied with it.
+type id struct {
+	cell                *record.Level
+	seq, block, attempt int
+}
+
+func idOf(t *record.Trial) id {
+	x := id{seq: t.Seq, block: t.Block, attempt: t.Attempt}
+	if len(t.Cell) > 0 {
+		x.cell = &t.Cell[0]
+	}
+	return x
+}
+
+type kindKey struct {
+	name   string
+	labels record.Labels
+}
+
+// kind is what a sample is of.
+type kind struct {
+	what                         string // its name; "" of one that is not read here
+	end, role, cpu, mode, device string
+}
+
+// maxKinds and maxNames bound what a damaged folder may make of labels.
+const (
+	maxKinds = 1 << 16
+	maxNames = 1 << 12
+)
+
+func (r *Reader) kind(s *record.Sample) kind {
+	at := kindKey{s.Name, s.Labels}
+	k, ok := r.parsed[at]
+	if ok {
+		return k
+	}
+	k = kind{what: s.Name, end: s.Labels.Get(record.LabelEnd), role: s.Labels.Get(record.LabelRole), cpu: s.Labels.Get(record.LabelCPU),
+		mode: s.Labels.Get(record.LabelMode), device: s.Labels.Get(record.LabelDevice)}
+	if len(r.parsed) < maxKinds {
+		r.parsed[at] = k
+	}
+	return k
+}
+
+func (r *Reader) name(text string) uint16 {
+	n, ok := r.names[text]
+	if !ok {
+		if len(r.list) == maxNames {
+			return 0
+		}
+		n = uint16(len(r.list)) //nolint:gosec // bounded by maxNames
+		r.names[text] = n
+		r.list = append(r.list, text)
+	}
+	return n
+}
+
+// Read keeps what is read of a trial. Its Cell must stay the same slice until Build.
+func (r *Reader) Read(t *record.Trial) {
+	if r.trials == nil {
+		r.trials, r.names, r.parsed = map[id][]endSheet{}, map[string]uint16{}, map[kindKey]kind{}
+		r.name("")
+	}
+	g := gathered{}
+	for i := range t.Samples {
+		s := &t.Samples[i]
+		if s.Labels == "" || !ours(s.Name) || math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
+			continue
+		}
+		g.take(r.kind(s), s.Value)
+	}
+	if out := g.sheets(r); len(out) > 0 {
+		r.trials[idOf(t)] = out
+	}
+}
+
+// Take is Read, and takes what nobody else reads out of the trial's samples.
+func (r *Reader) Take(t *record.Trial) {
+	r.Read(t)
+	mine := func(s *record.Sample) bool { return s.Labels != "" && ours(s.Name) && !shared(s.Name) }
+	n := 0
+	for i := range t.Samples {
+		if mine(&t.Samples[i]) {
+			n++
+		}
+	}
+	if n == 0 {
+		return
+	}
+	kept := make([]record.Sample, 0, len(t.Samples)-n)
+	for i := range t.Samples {
+		if !mine(&t.Samples[i]) {
+			kept = append(kept, t.Samples[i])
+		}
+	}
+	t.Samples = kept
+}
+
+func ours(name string) bool {
+	switch name {
+	case cpuTime, runWait, cgroupCPU, quotaMean, periods, throttled, throttleTime, record.ThreadBusiest, record.ThreadBusiestWait,
+		guestCPU, guestSoftIRQ, guestRunning, systemCPU, systemCalls, linkReceived, linkSent, linkRate, linkBacklog, linkDrops,
+		deviceBusy, deviceQueue, deviceRead, deviceWrote:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,88 @@
+package cause
+
+import (
+	"math"
+)
+
+// readings are all figures of all rules that were read: what supports the cause
+// first, then what excludes others.
+func (b *builder) readings(f *facts, v *verdict, each []sheet) []Reading {
+	var mine, rest []Reading
+	for i := range b.rules {
+		r := &b.rules[i]
+		says := Excludes
+		switch w := v.weights[r.kind]; {
+		case math.IsNaN(w):
+			says = Silent
+		case v.is(r.kind):
+			says = Supports
+		case w >= near*r.limit:
+			says = Silent
+		}
+		for _, g := range r.shows {
+			x, ok := b.reading(f, &g, each)
+			if !ok {
+				continue
+			}
+			x.About, x.Says = r.kind, says
+			if says == Supports {
+				mine = append(mine, x)
+			} else {
+				rest = append(rest, x)
+			}
+		}
+	}
+	return append(mine, rest...)
+}
+
+// is says whether a cause is the verdict, or one of those that it cannot tell apart.
+func (v *verdict) is(k Kind) bool {
+	for _, a := range v.among {
+		if a == k {
+			return true
+		}
+	}
+	return v.cause == k
+}
+
+// reading is one figure, and its lowest and highest trial.
+func (b *builder) reading(f *facts, g *gauge, each []sheet) (Reading, bool) {
+	v := g.get(f)
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return Reading{}, false
+	}
+	out := Reading{Name: g.name, Value: v, Lo: v, Hi: v, Unit: g.unit, Limit: g.limit, Series: g.series}
+	if g.role && f.helper != "" {
+		out.Roles = []string{f.helper}
+	}
+	one := *f
+	for i := range each {
+		one.own = each[i]
+		if x := g.get(&one); !math.IsNaN(x) && !math.IsInf(x, 0) {
+			out.Lo, out.Hi = min(out.Lo, x), max(out.Hi, x)
+		}
+	}
+	return out, true
+}
+
+// confident is how many of the trials come to the same verdict when each is judged
+// alone, and how clear of its limit and of the next cause the verdict is.
+func (b *builder) confident(f *facts, v *verdict, each []sheet) float64 {
+	if v.cause == Unknown || len(each) == 0 {
+		return 0
+	}
+	agree := 0
+	one := *f
+	for i := range each {
+		one.own = each[i]
+		if decide(b.rules, &one).cause == v.cause {
+			agree++
+		}
+	}
+	// One more of each, so that few trials are never sure.
+	share := (float64(agree) + 1) / (float64(len(each)) + 2)
+	if v.cause == Untold {
+		return share / float64(len(v.among)+1)
+	}
+	return share * (0.75 + 0.25*min(1, v.margin/0.3))
+}

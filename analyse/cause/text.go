@@ -1,0 +1,56 @@
+package cause
+
+import (
+	"fmt"
+	"strings"
+)
+
+// sentence says the verdict with the figures that decided. f and v are nil where
+// nothing could be looked at.
+func sentence(out *Finding, f *facts, v *verdict) string {
+	if f == nil {
+		return "What bounds it is not known: " + out.Missing + "."
+	}
+	pct := func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }
+	own := &f.own
+	w := v.weights[out.Cause]
+	switch out.Cause {
+	case Quota:
+		return fmt.Sprintf("The CPU quota: %.3g of %.3g cores are used, and %s of its periods are throttled.", own.or(fCgroup, 0), own[fQuota], pct(own.or(fThrottled, 0)))
+	case Helper:
+		if own.has(fHelperBusy) {
+			return fmt.Sprintf("The %s thread: it is busy for %s of the time.", out.Role, pct(own[fHelperBusy]))
+		}
+		return fmt.Sprintf("The %s threads use %.3g cores.", out.Role, own.or(fHelperCPU, 0))
+	case Guest:
+		if f.inGuest() && own.has(fGuestCPUs) {
+			return fmt.Sprintf("The guest's processors: %.3g of %.0f are in use.", own[fGuest]+own[fGuestSteal], own[fGuestCPUs])
+		}
+		return fmt.Sprintf("The processors that it may use are full: %s.", pct(w))
+	case GuestOne:
+		return fmt.Sprintf("Single threads of the workload: %s of a core each, with other processors free.", pct(w))
+	case Host:
+		return fmt.Sprintf("The host's processors: %s are in use, and threads wait for one %s of the time.", pct(own.or(fHostBusy, 0)), pct(f.waits()))
+	case Link:
+		return fmt.Sprintf("The link: %s of its rate is used.", pct(w))
+	case Device:
+		return fmt.Sprintf("The disk: it has a request %s of the time.", pct(own.or(fDeviceBusy, 0)))
+	case Path:
+		return fmt.Sprintf("A longer way: %.3g us of an operation's time were added in which nothing was busy, %s of it.", 1e6*f.added(), pct(w))
+	case Saturation:
+		return fmt.Sprintf("Saturation under load: %s of an operation's time is waiting that comes with load, and no thread is full.", pct(w))
+	case Imbalance:
+		return fmt.Sprintf("One of the guest's processors takes the interrupts: they fill %s of it.", pct(own.or(fGuestSoft, 0)))
+	case Interception:
+		return fmt.Sprintf("System calls: intercepting them is %s of an operation's time.", pct(w))
+	case None:
+		return "Nothing of the sandbox or its host bounds it: the load itself does."
+	case Untold:
+		var names []string
+		for _, k := range out.Among {
+			names = append(names, string(k))
+		}
+		return "Not told apart: " + strings.Join(names, ", ") + "."
+	}
+	return "What bounds it is not known; what is missing: " + out.Missing + "."
+}

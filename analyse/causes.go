@@ -1,0 +1,118 @@
+package analyse
+
+import (
+	"tare/analyse/cause"
+	"tare/analyse/cpucost"
+	"tare/analyse/stat"
+	"tare/analyse/structural"
+	"tare/param"
+	"tare/record"
+	"tare/study"
+)
+
+// Causes gives what causes are told by and was taken out of the trials.
+func Causes(r *cause.Reader) Option { return func(a *analysis) { a.causeReader = r } }
+
+// causes says what bounds each cell. It wants all else of the result that it joins:
+// comparisons, ends, structural shares, CPU costs.
+func (a *analysis) causes(r *Result) []cause.Finding {
+	if a.causeReader == nil {
+		a.causeReader = new(cause.Reader)
+		for _, t := range a.trials {
+			a.causeReader.Read(t)
+		}
+	}
+	type at struct{ stratum, treatment string }
+	first := make(map[at]*Comparison)
+	for i := range r.Compared {
+		if c := &r.Compared[i]; c.First {
+			first[at{c.Stratum, c.Treatment}] = c
+		}
+	}
+	costs := make(map[at]*cpucost.Cost)
+	base := make(map[string]*cpucost.Cost)
+	for i := range r.CPUCosts {
+		c := &r.CPUCosts[i]
+		costs[at{c.Stratum, c.Treatment}] = c
+		if c.Baseline {
+			base[c.Stratum] = c
+		}
+	}
+	shares := make(map[at]*structural.Share)
+	for i := range r.Structural {
+		s := &r.Structural[i]
+		shares[at{s.Stratum, s.Treatment}] = s
+	}
+	ends := make(map[string][]string)
+	for _, e := range r.Ends {
+		for _, end := range e.Ends {
+			if end.Sandboxed {
+				ends[e.Stratum] = append(ends[e.Stratum], end.Role)
+			}
+		}
+	}
+	strata := make([]cause.Stratum, 0, len(a.study.Strata))
+	for i := range a.study.Strata {
+		s := &a.study.Strata[i]
+		w := a.study.WorkloadOf(i)
+		x := cause.Stratum{Finding: cause.Finding{Workload: w.Label, Stratum: s.Key, Shared: s.Shared}, Ends: ends[s.Key], Load: a.load(w)}
+		if len(x.Ends) == 0 {
+			x.Ends = a.isolated(s)
+		}
+		x.Responses = a.rates(w, s)
+		for j, c := range s.Cells {
+			k := at{s.Key, a.study.Treatment(i, c).Key()}
+			cell := cause.Cell{Trials: a.counting[c.Key()], Pinned: pinned(c)}
+			cell.Finding = cause.Finding{Treatment: k.treatment, Cell: c, Baseline: j == s.Baseline}
+			if m := first[k]; m != nil {
+				x.Response = m.Response
+				if !m.Baseline && m.Outcome() == HasRatio {
+					cell.Ratio, cell.Costs = &m.Estimate.Ratio, m.Verdict == stat.Slower
+				}
+			}
+			cell.Calls = callsOf(shares[k])
+			if j != s.Baseline {
+				cell.Price = priceOf(costs[k], base[s.Key])
+			}
+			x.Cells = append(x.Cells, cell)
+		}
+		strata = append(strata, x)
+	}
+	return cause.Build(a.rule.Level(), a.causeReader, strata)
+}
+
+// load is the number of operations that a workload has under way, as its parameters
+// say.
+func (a *analysis) load(w study.Workload) float64 {
+	return cause.LoadOf(func(name string) string { return w.Params[name] })
+}
+
+// pinned is the number of processors that a cell may use; 0: any.
+func pinned(c record.Cell) float64 {
+	text, ok := c.Get(study.FactorCPUs)
+	if !ok {
+		return 0
+	}
+	cpus, err := param.ParseCPUs(text)
+	if err != nil {
+		return 0 // any
+	}
+	return float64(len(cpus))
+}
+
+// callsOf are the system calls of a cell and what its sandbox adds to one, where the
+// study measured both.
+func callsOf(s *structural.Share) *cause.Calls {
+	if s == nil || s.Missing != "" || !(s.Native+s.Extra.Value > 0) {
+		return nil
+	}
+	return &cause.Calls{Each: s.Calls, Rate: 1 / (s.Native + s.Extra.Value), Cost: max(0, s.Cost.Value), Parallelism: s.Parallelism}
+}
+
+// priceOf is the CPU that a unit of work costs beside the baseline's.
+func priceOf(c, base *cpucost.Cost) *cause.Price {
+	if c == nil || base == nil || c.Missing != "" || !(c.Estimate.Ratio > 0) {
+		return nil
+	}
+	return &cause.Price{Unit: c.Unit, Cores: c.Cores, Base: base.Cores, Ratio: c.Estimate.Ratio, Lo: c.Estimate.Lo, Hi: c.Estimate.Hi}
+}
