@@ -38,7 +38,7 @@ type Result struct {
 }
 
 // Accelerator is the value of the fact ROLE.accelerator of modelled trials.
-const Accelerator = "model"
+const Accelerator = record.AcceleratorModel
 
 // Totals sum up the measured time.
 type Totals struct {

@@ -74,6 +74,8 @@ const (
 	// FactAccelerator ends the name of a trial's fact ROLE.accelerator: kvm, or tcg for a
 	// processor emulated in software, or model.
 	FactAccelerator = "accelerator"
+	// AcceleratorModel is the value of that fact of trials that no machine made.
+	AcceleratorModel = "model"
 
 	// RateSuffix ends the name of the sample that a counter's series is reduced to: its
 	// rate over the measured window.
