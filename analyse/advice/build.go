@@ -32,10 +32,9 @@ type Input struct {
 
 // builder makes the advice of one study.
 type builder struct {
-	in       Input
-	rules    table
-	byCell   map[string]*cpucost.Cost
-	subjects []*subject
+	in     Input
+	rules  table
+	byCell map[string]*cpucost.Cost
 }
 
 // group is what becomes one item.

@@ -110,10 +110,10 @@ func (b *builder) candidates(r *Rule, list []*subject) []target {
 func (b *builder) rising(set Setting, list []*subject) []string {
 	now, most := 0.0, 0.0
 	for _, s := range list {
-		switch {
-		case set.Factor == study.FactorCPULimit:
+		switch set.Factor {
+		case study.FactorCPULimit:
 			now = max(now, s.limit)
-		case set.Factor == factorQueues:
+		case factorQueues:
 			now = max(now, float64(s.queues))
 		default:
 			now = max(now, float64(s.vcpus))

@@ -1,0 +1,86 @@
+package advice
+
+import (
+	"slices"
+	"strings"
+
+	"tare/study"
+)
+
+// run is the command that measures the setting beside the cells as they are, of a study
+// whose file is STUDY; "" where the study file itself has to be changed.
+func (f *filler) run() string {
+	var out []string
+	set := func(factor string, levels []string) {
+		for i := range levels {
+			levels[i] = strings.ReplaceAll(levels[i], ",", `\,`)
+		}
+		out = append(out, "--set "+quoted(factor+"="+strings.Join(levels, ",")))
+	}
+	sandboxes := f.varied(study.FactorSandbox)
+	if f.b.in.Compare == study.FactorSandbox {
+		sandboxes = slices.Insert(slices.DeleteFunc(sandboxes, func(l string) bool { return l == f.b.in.Baseline }), 0, f.b.in.Baseline)
+	}
+	for _, l := range f.to {
+		if l.Factor == study.FactorSandbox {
+			level, ok := f.builtIn(l.Value)
+			if !ok {
+				return ""
+			}
+			sandboxes = append(sandboxes, level)
+		}
+	}
+	if len(sandboxes) > 0 {
+		set(study.FactorSandbox, unique(sandboxes))
+	}
+	if w := f.varied(study.FactorWorkload); len(w) > 0 {
+		set(study.FactorWorkload, w)
+	}
+	for _, l := range f.to {
+		if l.Factor != study.FactorSandbox {
+			set(l.Factor, unique(append(f.from(l.Factor), l.Value)))
+		}
+	}
+	return "tare run STUDY " + strings.Join(out, " ")
+}
+
+// builtIn is the level that a setting of the factor sandbox stands for, where tare or
+// the study has it.
+func (f *filler) builtIn(to string) (string, bool) {
+	if p, ok := strings.CutPrefix(to, platform); ok {
+		return runscFamily + "-" + p, true
+	}
+	return to, !strings.Contains(to, "=")
+}
+
+// varied are the levels that the group's cells have of a factor.
+func (f *filler) varied(factor string) []string {
+	var out []string
+	for _, s := range f.g.list {
+		if v, ok := s.f.Cell.Get(factor); ok {
+			out = append(out, v)
+		}
+	}
+	return unique(out)
+}
+
+func unique(v []string) []string {
+	var out []string
+	for _, x := range v {
+		if !slices.Contains(out, x) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// quoted writes an argument as a shell takes it.
+func quoted(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_./,:@%+-=", r)
+	}
+	if !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

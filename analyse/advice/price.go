@@ -1,0 +1,78 @@
+package advice
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// unproven says why a gain is not sure, and what would have to be measured.
+func (b *builder) unproven(g *group, chosen *trial, f *filler) string {
+	switch {
+	case chosen != nil && chosen.proven():
+		return ""
+	case chosen != nil:
+		return fmt.Sprintf("measured, but not sure: %s. More blocks decide: tare run STUDY --set stop.fixed=12", chosen.reason)
+	case len(g.rule.Set) == 0:
+		return "the study varies no such setting"
+	}
+	if line := f.run(); line != "" {
+		return "not measured; these cells would tell: " + line
+	}
+	var flags []string
+	for _, l := range f.to {
+		flags = append(flags, "--"+l.Value)
+	}
+	return fmt.Sprintf("not measured; give the study a sandbox of its own that has %s among its args besides, and run it", strings.Join(flags, " "))
+}
+
+// price says what the cure costs in CPU: measured where it was, else by the rule, and
+// what a unit of work costs today.
+func (b *builder) price(g *group, chosen *trial, f *filler) string {
+	var out []string
+	if chosen != nil {
+		if s := b.measuredPrice(chosen); s != "" {
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 && g.rule.Price != "" {
+		out = append(out, f.text(g.rule.Price))
+	}
+	if chosen == nil || len(out) == 0 {
+		if p := g.list[0].f.Price; p != nil && p.Ratio > 0 && len(g.rule.Set) > 0 {
+			out = append(out, fmt.Sprintf("a %s costs %s times the baseline's CPU today (%s cores used, %s by the baseline)",
+				p.Unit, digits(p.Ratio), digits(p.Cores), digits(p.Base)))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// measuredPrice compares the CPU a unit of work with a setting to that without.
+func (b *builder) measuredPrice(t *trial) string {
+	n, with, native, cores, was := 0.0, 0.0, 0.0, 0.0, 0.0
+	unit, natives := "", 0.0
+	for _, p := range t.pairs {
+		from, to := b.cost(p.from), b.cost(p.to)
+		if from == nil || to == nil || !(from.Value > 0) || !(to.Value > 0) || !(from.Cores > 0) || !(to.Cores > 0) {
+			continue
+		}
+		n++
+		unit = to.Unit
+		with += math.Log(to.Value / from.Value)
+		cores += math.Log(to.Cores)
+		was += math.Log(from.Cores)
+		if to.Estimate.Ratio > 0 {
+			natives++
+			native += math.Log(to.Estimate.Ratio)
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	mean := func(sum, n float64) string { return digits(math.Exp(sum / n)) }
+	s := fmt.Sprintf("measured: a %s takes %s times the CPU that it takes without, %s cores instead of %s", unit, mean(with, n), mean(cores, n), mean(was, n))
+	if natives > 0 {
+		s += fmt.Sprintf("; %s times the baseline's CPU", mean(native, natives))
+	}
+	return s
+}

@@ -1,0 +1,180 @@
+package advice
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"tare/analyse/cause"
+)
+
+// valid holds a patch to what it is written in.
+func valid(t *testing.T, rule string, p Patch) {
+	t.Helper()
+	switch p.For {
+	case "pod", "kubevirt":
+		var tree map[string]any
+		if err := yaml.Unmarshal([]byte(p.Text), &tree); err != nil {
+			t.Errorf("%s: %v:\n%s", rule, err, p.Text)
+			return
+		}
+		template, _ := dig(tree, "spec", "template").(map[string]any)
+		if template == nil {
+			t.Errorf("%s: no pod template is patched:\n%s", rule, p.Text)
+		}
+		annotations, _ := dig(template, "metadata", "annotations").(map[string]any)
+		for k, v := range annotations {
+			if _, ok := v.(string); !ok {
+				t.Errorf("%s: the annotation %s is no string: %v", rule, k, v)
+			}
+		}
+		if n, ok := dig(template, "spec", "domain", "ioThreads", "supplementalPoolThreadCount").(int); ok && (n < 4 || n > 8) {
+			t.Errorf("%s: %d I/O threads", rule, n)
+		}
+	case "runtime":
+		if strings.Contains(p.File, "kubelet") {
+			if err := yaml.Unmarshal([]byte(p.Text), new(map[string]string)); err != nil {
+				t.Errorf("%s: %v", rule, err)
+			}
+			return
+		}
+		for line := range strings.Lines(p.Text) {
+			if !tomlLine.MatchString(strings.TrimSpace(line)) {
+				t.Errorf("%s: is no line of TOML: %s", rule, line)
+			}
+		}
+	case "shell", "study":
+		if out, err := exec.Command("sh", "-n", "-c", p.Text).CombinedOutput(); err != nil {
+			t.Errorf("%s: %s: %s", rule, p.Text, out)
+		}
+	}
+}
+
+var tomlLine = regexp.MustCompile(`^(\[[\w.]+\]|[\w-]+ = ("[^"]*"|\d+|true|false|\["[^"]*"(, "[^"]*")*\])( #.*)?)$`)
+
+func dig(v any, keys ...string) any {
+	for _, k := range keys {
+		m, _ := v.(map[string]any)
+		v = m[k]
+	}
+	return v
+}
+
+// TestNeverBoth: whatever the findings, no advice leads a cell to more default_vcpus under
+// a limit that has no room for them, and what may be set together never does either.
+func TestNeverBoth(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	pick := func(v ...string) string { return v[r.IntN(len(v))] }
+	both := 0
+	for range 3000 {
+		l := newLab(pick("net", "fio", "other"), map[string]string{"connections": pick("1", "4", "16", "x")})
+		for range 1 + r.IntN(4) {
+			c := at("vm", "default_vcpus", pick("1", "2", "4", "all", "-1"), "cpu-limit", pick("none", "1", "2", "8"))
+			f := l.finds(cause.Kinds()[r.IntN(len(cause.Kinds()))], pick("vhost", "vmm", "iothread", "virtiofsd"), c)
+			f.Treatment = pick("a", "b")
+			if r.IntN(3) > 0 {
+				f.Price = &cause.Price{Cores: 5 * r.Float64(), Base: r.Float64(), Ratio: 4 * r.Float64()}
+			}
+			for _, other := range []string{"1", "2", "4"} {
+				if r.IntN(2) == 0 {
+					l.measures(swap(c, "default_vcpus", other), 0.5+r.Float64())
+					l.measures(swap(c, "cpu-limit", other), 0.5+r.Float64())
+				}
+			}
+		}
+		items := Build(l.in)
+		for i := range items {
+			x := &items[i]
+			vcpus, more := x.Sets.Get("default_vcpus")
+			limit, limited := x.Sets.Get("cpu-limit")
+			if !more || x.Contradicted {
+				continue
+			}
+			if limited && limit != none {
+				t.Fatalf("%s sets default_vcpus %s and the CPU limit %s", x.Rule, vcpus, limit)
+			}
+			for _, c := range x.Cells {
+				own, _ := c.Get("cpu-limit")
+				if own == none || limited {
+					continue
+				}
+				both++
+				f := l.in.Findings[slices.IndexFunc(l.in.Findings, func(f cause.Finding) bool { return f.Cell.Key() == c.Key() && f.Price != nil })]
+				have, _ := strconv.ParseFloat(own, 64)
+				if have+overhead < f.Price.Cores {
+					t.Fatalf("%s: default_vcpus %s under the limit %s of %.2f cores used", x.Rule, vcpus, own, f.Price.Cores)
+				}
+			}
+		}
+		chosen, left := Compatible(items)
+		if len(chosen)+len(left) != len(items) {
+			t.Fatalf("%d of %d items are gone", len(items)-len(chosen)-len(left), len(items))
+		}
+		raised, lowered := false, false
+		for i := range chosen {
+			_, more := chosen[i].Sets.Get("default_vcpus")
+			limit, ok := chosen[i].Sets.Get("cpu-limit")
+			raised, lowered = raised || more, lowered || ok && limit != none
+		}
+		if raised && lowered {
+			t.Fatalf("more default_vcpus and a CPU limit are to be set together")
+		}
+	}
+	if both == 0 {
+		t.Error("no case had default_vcpus under a high limit: nothing was tested")
+	}
+}
+
+// TestBadRules: what nobody would understand is said.
+func TestBadRules(t *testing.T) {
+	if _, err := embedded(); err != nil {
+		t.Fatal(err)
+	}
+	good := "{name: a, cause: [quota], does: d, text: t, source: [s]%s}"
+	for add, want := range map[string]string{
+		", when: [sometimes]": `no condition "sometimes"`,
+		", in: [lxc]":         `no family "lxc"`,
+		", not-with: [b]":     `no rule "b"`,
+		", patches: [{for: me, file: f, text: t}]": `a patch is for "me"`,
+		", sorce: [x]": "sorce",
+		"}, {name: a, cause: [bad], does: d, text: t": "is there twice",
+	} {
+		if _, err := readRules([]byte("rules: [" + fmt.Sprintf(good, add) + "]")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", add, err, want)
+		}
+	}
+	if _, err := readRules([]byte("rules: [" + fmt.Sprintf(good, "") + "]")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTemplates: no template of any rule is broken, also where its words are not asked
+// for by the cases above.
+func TestTemplates(t *testing.T) {
+	for _, r := range Rules() {
+		b := &builder{rules: loaded()}
+		l := newLab("net", nil)
+		l.finds(cause.Quota, "", at("vm", "cpu-limit", "1"))
+		b.in = l.in
+		s := b.subject(0)
+		f := b.filler(&group{rule: &r, list: []*subject{s}}, b.computed(&r, []*subject{s}))
+		texts := []string{r.Text, r.Price, r.Warning, r.Does}
+		for _, p := range r.Patches {
+			texts = append(texts, p.Text)
+		}
+		for _, text := range texts {
+			if got := f.fill(text); strings.HasPrefix(got, "template: :") || strings.Contains(got, "<no value>") {
+				t.Errorf("%s: %s", r.Name, got)
+			}
+		}
+	}
+}
