@@ -79,6 +79,7 @@ type Result struct {
 	Rows        []Row        `json:"rows"`
 	Differences []Difference `json:"differences"` // of hosts, tools and studies
 	Warnings    []string     `json:"warnings,omitempty"`
+	Modelled    bool         `json:"modelled,omitempty"` // both sides are a model's; measured and modelled are not compared
 }
 
 // About says what a side is.
@@ -178,6 +179,9 @@ func Compare(a, b Side, opt Options) (*Result, error) {
 	}
 	c.ra = analyse.Analyse(a.Study, a.Trials, a.Skips, describe...)
 	c.rb = analyse.Analyse(b.Study, b.Trials, b.Skips, describe...)
+	if err := sameKind(a, b, c.ra.Modelled, c.rb.Modelled); err != nil {
+		return nil, err
+	}
 	res := &Result{Study: a.Study.Name, Compare: a.Study.Compare, Baseline: a.Study.Baseline, Question: opt.Question, FDR: c.fdr,
 		Confidence:  c.looks.confidence,
 		Margin:      math.Min(c.ra.Margin, c.rb.Margin),
@@ -194,6 +198,10 @@ func Compare(a, b Side, opt Options) (*Result, error) {
 	}
 	if c.ra.Confidence != c.rb.Confidence {
 		res.Warnings = append(res.Warnings, "the studies have unlike confidences; the higher one holds here")
+	}
+	if c.ra.Modelled {
+		res.Modelled = true
+		res.Warnings = append(res.Warnings, "both sides are modelled: what changed is the model or the study, and no machine was measured")
 	}
 	if a.Study.Name != b.Study.Name {
 		res.Warnings = append(res.Warnings, "the studies have unlike names; what matches is compared")

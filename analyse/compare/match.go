@@ -19,6 +19,19 @@ func (r *Refusal) Error() string { return r.Text }
 
 func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
 
+// sameKind refuses a model's figures beside a machine's: their difference is the
+// model's error and the machine's cost at once, and nothing tells the two apart.
+func sameKind(a, b Side, modelledA, modelledB bool) error {
+	modelled, measured := a.Name, b.Name
+	switch {
+	case modelledA == modelledB:
+		return nil
+	case modelledB:
+		modelled, measured = b.Name, a.Name
+	}
+	return refuse("%s is modelled (tare run --on model) and %s is measured: the two are not compared; read their reports side by side, or compare two of one kind", modelled, measured)
+}
+
 // match fills the rows, without what changed in them.
 func (c *comparing) match(res *Result) error {
 	inB := make(map[string]*analyse.Comparison)
