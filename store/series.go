@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"time"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
@@ -122,41 +121,4 @@ func decodeSeries(r io.ReaderAt, size int64) (out []record.Series, err error) {
 		return nil, errors.New("the Parquet file has other columns than tare's series")
 	}
 	return readRows(f)
-}
-
-func readRows(f *parquet.File) ([]record.Series, error) {
-	rd := parquet.NewGenericReader[row](f)
-	defer func() { _ = rd.Close() }()
-	type key struct{ name, labels, unit, kind string }
-	index := make(map[key]int)
-	var out []record.Series
-	var last key
-	at := -1
-	batch := make([]row, 1024)
-	for rows := int64(0); ; {
-		n, err := rd.Read(batch)
-		for _, p := range batch[:n] {
-			k := key{p.Name, p.Labels, p.Unit, p.Kind}
-			if at < 0 || k != last {
-				i, ok := index[k]
-				if !ok {
-					i = len(out)
-					index[k] = i
-					out = append(out, record.Series{Name: p.Name, Labels: record.Labels(p.Labels), Unit: record.Unit(p.Unit), Kind: record.Kind(p.Kind)})
-				}
-				at, last = i, k
-			}
-			out[at].T = append(out[at].T, time.Duration(p.T))
-			out[at].V = append(out[at].V, p.Value)
-		}
-		rows += int64(n)
-		switch {
-		case errors.Is(err, io.EOF):
-			return out, nil
-		case err != nil:
-			return nil, fmt.Errorf("the Parquet file is damaged: %w", err)
-		case n == 0 || rows > maxSeriesRows:
-			return nil, errors.New("the Parquet file is damaged: it does not end")
-		}
-	}
 }
