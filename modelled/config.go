@@ -28,7 +28,7 @@ const payload = 0.941
 
 // What a container adds to a round trip: the ends of its veth pair, seconds. Its
 // processes are the host's own.
-const containerDelay = 1e-6
+const containerDelay = 0.4e-6
 
 // What gVisor's network stack takes of a message and of a byte, seconds: twice a
 // vhost thread's.

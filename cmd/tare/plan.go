@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,21 +22,32 @@ func (a *app) planVerb() *cobra.Command {
 		json bool
 		dry  bool
 		wait bool
+		on   string
 	}
 	cmd := &cobra.Command{
 		Use:   "plan STUDY",
 		Short: "Say what a study would do, without doing it",
 		Long: `Check a study file and say what running it would do: its cells, its trials at
 least and at most, the order of the first pass, the time it should take, and what
-this host cannot do. Sandboxes are tried for a moment, no workload is run.`,
+this host cannot do. Sandboxes are tried for a moment, no workload is run.
+
+With --on model it says what the model does not know, and, beside the time that
+measuring would take, the time of the rehearsal on this machine. Nothing is tried.`,
 		Example: `  tare plan studies/first.yaml
   tare plan studies/first.yaml --set sandbox=process,runc --json
-  tare plan studies/first.yaml --no-check     on a machine that will not run it`,
+  tare plan studies/first.yaml --no-check     on a machine that will not run it
+  tare plan studies/kata-network.yaml --on model`,
 		Args: exactly(1, "one study file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			st, cat, err := readStudy(args[0], f.sets)
 			if err != nil {
 				return err
+			}
+			if err := checkOn(f.on); err != nil {
+				return err
+			}
+			if f.on == onModel {
+				return a.planRehearsal(st, cat, f.json)
 			}
 			var skips []record.Skip
 			if !f.dry {
@@ -58,7 +70,25 @@ this host cannot do. Sandboxes are tried for a moment, no workload is run.`,
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	fl.BoolVar(&f.dry, "no-check", false, "do not try what this host can do")
 	fl.BoolVar(&f.wait, "wait", false, waitHelp)
+	fl.StringVar(&f.on, "on", "", onHelp)
 	return cmd
+}
+
+// planRehearsal is the plan of a rehearsal, with its time.
+func (a *app) planRehearsal(st *study.Study, cat study.Catalogue, asJSON bool) error {
+	h, err := rehearsal(st, cat)
+	if err != nil {
+		return err
+	}
+	view, err := planView(st, cat, h.skips)
+	if err != nil {
+		return err
+	}
+	view.Rehearsal = &text.Rehearsal{Least: time.Duration(view.Progress.AtLeast) * h.pace, Most: time.Duration(view.Progress.AtMost) * h.pace}
+	if asJSON {
+		return a.printJSON(view)
+	}
+	return text.WritePlan(a.stdout, view, a.textOptions(""))
 }
 
 // tryHost says which cells this host cannot run. It needs the host for a

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"tare/plan"
 	"tare/record"
@@ -19,6 +20,15 @@ type Plan struct {
 	Skips    []record.Skip `json:"skips"`
 	Progress plan.Progress `json:"progress"`
 	Order    []plan.Next   `json:"order"` // of the first pass; may be cut short
+
+	// Rehearsal is of a plan on the model; then Skips are what the model does not know.
+	Rehearsal *Rehearsal `json:"rehearsal,omitempty"`
+}
+
+// Rehearsal is how long one takes on this machine, about.
+type Rehearsal struct {
+	Least time.Duration `json:"least"`
+	Most  time.Duration `json:"most"`
 }
 
 // WritePlan prints a plan: how much, how long, in which order, and what the host
@@ -60,11 +70,14 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 	}
 	b.WriteString("\n")
 	b.WriteString(wrap(expected(r), opt.width(), "    ") + "\n")
+	if x := p.Rehearsal; x != nil {
+		b.WriteString(wrap("rehearsal: "+fromTo(words.Duration(x.Least), words.Duration(x.Most))+" on this machine, about; its figures are modelled", opt.width(), "    ") + "\n")
+	}
 	fmt.Fprintf(&b, "seed: %d\n", st.Seed)
 	watched := slices.ContainsFunc(p.Order, func(n plan.Next) bool { return n.Sentinel })
 	if watched {
 		b.WriteString(wrap("sentinel: "+st.Sentinel.String(), opt.width(), "    ") + "\n")
-	} else if st.Sentinel != nil {
+	} else if st.Sentinel != nil && p.Rehearsal == nil {
 		b.WriteString("sentinel: none, since this host cannot run it\n")
 	}
 	if n := r.Counting; n > 0 {
@@ -89,17 +102,23 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 			cellsOnly = append(cellsOnly, s)
 		}
 	}
+	opt.modelled = p.Rehearsal != nil
 	writeSkips(&b, cellsOnly, opt)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
+// fromTo is a range, or its one value.
+func fromTo(least, most string) string {
+	if least == most {
+		return least
+	}
+	return least + " to " + most
+}
+
 // expected is a sentence about the time that is left.
 func expected(r plan.Progress) string {
-	s := "time: " + words.Duration(r.LeastTime)
-	if words.Duration(r.LeastTime) != words.Duration(r.MostTime) {
-		s += " to " + words.Duration(r.MostTime)
-	}
+	s := "time: " + fromTo(words.Duration(r.LeastTime), words.Duration(r.MostTime))
 	if r.Unknown > 0 {
 		s += fmt.Sprintf(", and %s of which no duration is known", words.Count(r.Unknown, "trial"))
 	}
@@ -146,7 +165,11 @@ func writeSkips(b *strings.Builder, skips []record.Skip, opt Options) {
 	if len(skips) == 0 {
 		return
 	}
-	b.WriteString("\nnot possible on this host:\n")
+	if opt.modelled {
+		b.WriteString("\nwhat the model does not know:\n")
+	} else {
+		b.WriteString("\nnot possible on this host:\n")
+	}
 	var reasons []string
 	cells := make(map[string][]record.Cell)
 	for _, s := range skips {
