@@ -20,8 +20,10 @@ export PATH := /usr/local/lib/tare/go/bin:/usr/local/go/bin:$(PATH)
 
 all: build
 
+# What a virtual machine starts with is a small program of its own, which tare carries.
 build: setup-go
-	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/tare ./cmd/tare
+	$(GO) build -trimpath -ldflags '-s -w' -o sandbox/vm/boot/guest-init ./internal/guest/init
+	$(GO) build -trimpath -tags guestinit -ldflags '-s -w -X main.version=$(VERSION)' -o bin/tare ./cmd/tare
 
 run: setup build
 	bin/tare run $(STUDY) --results $(RESULTS) --wait
@@ -59,4 +61,4 @@ $(LINT): | setup-go
 	GOBIN=$(abspath $(dir $(LINT))) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VER)
 
 clean:
-	rm -rf bin .cache
+	rm -rf bin .cache sandbox/vm/boot/guest-init

@@ -1,10 +1,13 @@
 // Package boot makes what a virtual machine starts from: a kernel of a
-// distribution package and an initramfs with this program in it.
+// distribution package and an initramfs with the guest's first program in it.
 //
 // The data path: 1. Get finds the unpacked kernel package in the image cache, or
 // has it built (internal/image, images/guest-kernel); 2. it orders the modules
 // that a guest needs by what each depends on; 3. it writes an uncompressed initramfs
-// of this program, the modules and their order, once for each combination.
+// of the program, the modules and their order, once for each combination.
+//
+// The program is that of internal/guest/init, which this one carries if it was built by
+// `make build` (tag guestinit); otherwise it is this one itself.
 package boot
 
 import "context"

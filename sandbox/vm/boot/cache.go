@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,11 +28,12 @@ type Cache struct {
 	Images *image.Builder
 	Dir    string // of what is made here: DIGEST/vmlinuz and DIGEST/initramfs.cpio
 	Self   string // this program
+	Init   []byte // what a guest starts; nil: what this program carries, or Self if it carries none
 	Kernel string // a kernel of the user's in place of the package's; "" for none
 	Local  bool   // Get downloads and builds no kernel, it says how
 
 	mu   sync.Mutex
-	self string // SHA-256 of Self, once it was needed
+	init string // SHA-256 of what a guest starts, once it was needed
 	user kernel // the user's, as it was last read
 }
 
@@ -96,15 +98,15 @@ var errNotBuilt = errors.New("no kernel for virtual machines is in the cache; ta
 func (c *Cache) files(k kernel) (Files, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.self == "" {
-		sum, err := hash(c.Self)
+	if c.init == "" {
+		sum, err := c.hashInit()
 		if err != nil {
 			return Files{}, err
 		}
-		c.self = sum
+		c.init = sum
 	}
 	h := sha256.New()
-	for _, s := range append([]string{format, k.digest, c.self}, wanted()...) {
+	for _, s := range append([]string{format, k.digest, c.init}, wanted()...) {
 		fmt.Fprintf(h, "%d:%s", len(s), s)
 	}
 	digest := hex.EncodeToString(h.Sum(nil))
@@ -121,6 +123,22 @@ func (c *Cache) files(k kernel) (Files, error) {
 	now := time.Now()
 	_ = os.Chtimes(dir, now, now) // the mark of use that prune reads
 	return f, c.prune(digest)
+}
+
+// program is what a guest starts if that is not Self.
+func (c *Cache) program() []byte {
+	if c.Init != nil {
+		return c.Init
+	}
+	return carried()
+}
+
+// hashInit digests what a guest starts.
+func (c *Cache) hashInit() (string, error) {
+	if b := c.program(); b != nil {
+		return fmt.Sprintf("%x", sha256.Sum256(b)), nil
+	}
+	return hash(c.Self)
 }
 
 // make writes the files beside and renames.
@@ -143,7 +161,12 @@ func (c *Cache) make(dir string, k kernel) (err error) {
 	if err := copyFile(filepath.Join(tmp, kernelFile), k.image); err != nil {
 		return err
 	}
-	if err := writeProgram(filepath.Join(tmp, initramfsFile), c.Self, modules, steps); err != nil {
+	if b := c.program(); b != nil {
+		err = writeArchive(filepath.Join(tmp, initramfsFile), bytes.NewReader(b), int64(len(b)), modules, steps)
+	} else {
+		err = writeProgram(filepath.Join(tmp, initramfsFile), c.Self, modules, steps)
+	}
+	if err != nil {
 		return err
 	}
 	err = os.Rename(tmp, dir)

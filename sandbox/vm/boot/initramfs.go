@@ -46,7 +46,7 @@ func writeInitramfs(w io.Writer, program io.ReaderAt, size int64, modules []modu
 }
 
 // writeProgram makes the initramfs of the program at self.
-func writeProgram(file, self string, modules []module, steps []guest.Step) (err error) {
+func writeProgram(file, self string, modules []module, steps []guest.Step) error {
 	f, err := os.Open(self) //nolint:gosec // this program
 	if err != nil {
 		return err
@@ -56,8 +56,16 @@ func writeProgram(file, self string, modules []module, steps []guest.Step) (err 
 	if err != nil {
 		return err
 	}
-	if err := static(f); err != nil {
+	if err := writeArchive(file, f, st.Size(), modules, steps); err != nil {
 		return fmt.Errorf("%s: %w", self, err)
+	}
+	return nil
+}
+
+// writeArchive makes the initramfs of a program.
+func writeArchive(file string, program io.ReaderAt, size int64, modules []module, steps []guest.Step) (err error) {
+	if err := static(program); err != nil {
+		return err
 	}
 	out, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // no secret
 	if err != nil {
@@ -65,7 +73,7 @@ func writeProgram(file, self string, modules []module, steps []guest.Step) (err 
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	b := bufio.NewWriterSize(out, 1<<20)
-	if err := writeInitramfs(b, f, st.Size(), modules, steps); err != nil {
+	if err := writeInitramfs(b, program, size, modules, steps); err != nil {
 		return err
 	}
 	return b.Flush()

@@ -25,7 +25,7 @@ import (
 // some of them built in; a guest does without the others unless they are needed.
 func wanted() []string {
 	return []string{
-		"virtio_pci", "virtio_console", // the way to the host
+		"virtio_pci", "virtio_console", "vmw_vsock_virtio_transport", // the ways to the host
 		"virtio_net", "virtio_blk", "virtiofs", "virtio_rng",
 		"ext4", "overlay",
 	}
