@@ -3,7 +3,8 @@
 //
 // The data path: 1. the kernel starts /init of the initramfs, which is this
 // program; 2. Main mounts what a kernel offers, loads the modules of /modules in
-// the order that /modules/order lists, and opens the virtio port PortName; 3. on it
+// the order that /modules/order lists, and opens the virtio port PortName, or
+// VsockPort; 3. on it
 // the agent answers, with the operations of this package beside its own; 4. OpSetUp
 // brings network, root file system and /data, OpPlug what was plugged in since;
 // 5. commands run in that root; 6. when the channel ends the machine powers off.
@@ -18,6 +19,10 @@ import (
 
 // PortName is the virtio-serial port that leads to the host.
 const PortName = "tare.agent"
+
+// VsockPort is the port of the host that leads there in a machine without PortName: one of
+// a monitor that has no virtio-serial ports, such as cloud-hypervisor.
+const VsockPort = 8273
 
 // Operations of the guest's agent.
 const (

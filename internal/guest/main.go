@@ -70,7 +70,7 @@ func (m *machine) live() error {
 		// This machine may have no use for it; the port will tell.
 		fmt.Fprintln(os.Stderr, "tare: guest:", err)
 	}
-	port, err := openPort(m.sys, portWithin)
+	port, once, err := openPort(m.sys, portWithin)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (m *machine) live() error {
 	m.ready.w = port
 	for {
 		err := agent.Serve(context.Background(), port, &m.ready, agent.Operations{OpSetUp: m.setUp, OpPlug: m.plug}, agent.OwnKernel, agent.In(m.limited))
-		if err != nil || m.isSetUp() {
+		if err != nil || once || m.isSetUp() {
 			return err
 		}
 		// Nobody has told yet what this machine is to be: it was saved and wakes

@@ -17,17 +17,40 @@ import (
 const portWithin = 10 * time.Second
 
 // openPort finds the port by the name that the host gave it and opens it:
-// https://docs.kernel.org/admin-guide/devices.html, virtio_console.c.
-func openPort(sys *os.Root, within time.Duration) (*os.File, error) {
+// https://docs.kernel.org/admin-guide/devices.html, virtio_console.c. In a machine with a
+// virtio socket it connects to the host by that. once says that a stream has one end, and
+// no other host comes after it.
+func openPort(sys *os.Root, within time.Duration) (port *os.File, once bool, err error) {
 	for deadline := time.Now().Add(within); ; time.Sleep(time.Millisecond) {
-		dev, err := findPort(sys.FS())
-		if err == nil {
-			return os.OpenFile(path.Join("/dev", dev), os.O_RDWR|unix.O_NOCTTY, 0) //nolint:gosec // the kernel names it
+		if present(sys.FS(), vsockDevice) {
+			if port, err = dialHost(); err == nil {
+				return port, true, nil
+			}
+		} else if dev, failed := findPort(sys.FS()); failed == nil {
+			port, err = os.OpenFile(path.Join("/dev", dev), os.O_RDWR|unix.O_NOCTTY, 0) //nolint:gosec // the kernel names it
+			return port, false, err
+		} else {
+			err = failed
 		}
 		if time.Now().After(deadline) {
-			return nil, err
+			return nil, false, err
 		}
 	}
+}
+
+// vsockDevice is the alias of virtio's socket device: 19 of VIRTIO 1.2, 5.10.1.
+const vsockDevice = DevicePrefix + "d00000013v*"
+
+// dialHost connects to the host's VsockPort: vsock(7).
+func dialHost() (*os.File, error) {
+	fd, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("the virtio socket: %w", err)
+	}
+	if err := unix.Connect(fd, &unix.SockaddrVM{CID: unix.VMADDR_CID_HOST, Port: VsockPort}); err != nil {
+		return nil, errors.Join(fmt.Errorf("the host does not answer on port %d of the virtio socket: %w", VsockPort, err), unix.Close(fd))
+	}
+	return os.NewFile(uintptr(fd), "vsock"), nil
 }
 
 // findPort returns the device of the port, such as vport0p1.

@@ -55,6 +55,15 @@ func (k *Kind) accelerator(ctx context.Context, wish string, q qemu, f boot.File
 	if wish != auto {
 		return wish, nil
 	}
+	accel, err := k.found(ctx, q, f)
+	if err == nil && accel == accelTCG && q.vmm == cloudHypervisor {
+		return "", fmt.Errorf("cloud-hypervisor needs KVM, and emulates no processor: %s; leave it out on this host", k.why)
+	}
+	return accel, err
+}
+
+// found is accelerator for auto.
+func (k *Kind) found(ctx context.Context, q qemu, f boot.Files) (string, error) {
 	select {
 	case k.trying <- struct{}{}:
 		defer func() { <-k.trying }()
@@ -68,7 +77,7 @@ func (k *Kind) accelerator(ctx context.Context, wish string, q qemu, f boot.File
 	case err != nil:
 		return "", err
 	case !here: // until a module is loaded
-		k.accel = accelTCG
+		k.accel, k.why = accelTCG, "/dev/kvm is not there, or not to be used"
 		return k.accel, nil
 	}
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -81,7 +90,7 @@ func (k *Kind) accelerator(ctx context.Context, wish string, q qemu, f boot.File
 	}
 	path := filepath.Join(k.cfg.CacheDir, verdictFile)
 	if old, ok := readVerdict(path); ok && old.of(now) {
-		k.accel = old.Accel
+		k.accel, k.why = old.Accel, old.Why
 		return k.accel, nil
 	}
 	accel, keep, err := now.judge(ctx, k.trial(ctx, q, f))
@@ -93,7 +102,7 @@ func (k *Kind) accelerator(ctx context.Context, wish string, q qemu, f boot.File
 			return "", err
 		}
 	}
-	k.accel = accel.Accel
+	k.accel, k.why = accel.Accel, accel.Why
 	return k.accel, nil
 }
 
@@ -109,7 +118,7 @@ func (v verdict) judge(ctx context.Context, said error) (_ verdict, keep bool, e
 		v.Accel, v.Why = accelTCG, said.Error()
 		return v, true, nil
 	case errors.Is(said, errNoAnswer):
-		v.Accel = accelTCG
+		v.Accel, v.Why = accelTCG, said.Error()
 		return v, false, nil
 	}
 	return v, false, fmt.Errorf("finding out whether KVM works: %w", said)
@@ -185,10 +194,20 @@ func (k *Kind) trial(ctx context.Context, q qemu, f boot.Files) (err error) {
 		}
 	}
 	defer clean(group.Destroy)
+	var dir string
+	if q.vmm == cloudHypervisor {
+		if err := os.MkdirAll(k.cfg.StateDir, 0o700); err != nil {
+			return err
+		}
+		if dir, err = os.MkdirTemp(k.cfg.StateDir, "clh-"); err != nil {
+			return err
+		}
+		defer clean(func(context.Context) error { return os.RemoveAll(dir) })
+	}
 	within, cancel := context.WithTimeout(ctx, trialWithin)
 	defer cancel()
 	m, err := power(within, q.path, &hardware{
-		name: name, accel: accelKVM, files: f, args: k.cfg.Args, box: k.boxes(q), vcpus: 1, maxVCPUs: 1, memory: leastMemoryMiB << 20, maxMemory: leastMemoryMiB << 20,
+		name: name, vmm: q.vmm, dir: dir, accel: accelKVM, files: f, args: k.cfg.Args, box: k.boxes(q), vcpus: 1, maxVCPUs: 1, memory: leastMemoryMiB << 20, maxMemory: leastMemoryMiB << 20,
 	}, inGroup(hierarchy, group))
 	defer clean(m.close)
 	if err == nil {

@@ -56,7 +56,7 @@ func (i *instance) serveDisks(ctx context.Context, h *hardware) error {
 		}
 		root = disk{serial: tagRoot, path: filepath.Join(i.spec.Upper, upperDisk), over: image}
 		i.ownFiles = append(i.ownFiles, root.path) // before it is written: half a file goes as well
-		if err := os.WriteFile(root.path, emptyQcow2(st.Size()), 0o600); err != nil {
+		if err := os.WriteFile(root.path, emptyQcow2(st.Size(), i.backing(image)), 0o600); err != nil {
 			return err
 		}
 	}
@@ -190,25 +190,39 @@ func makeExt4(ctx context.Context, path, root string, bytes int64) error {
 	}
 }
 
+// backing is the name of an image in the file that is laid over it: QEMU is told it apart.
+func (i *instance) backing(image string) string {
+	if i.qemu.vmm == cloudHypervisor {
+		return image
+	}
+	return ""
+}
+
 // emptyQcow2 is a file of that virtual size in which nothing was written yet:
 // docs/interop/qcow2.txt of QEMU, version 3, clusters of 64 KiB. What it does not have is
-// read from the file that it is laid over, which QEMU is told apart.
-func emptyQcow2(size int64) []byte {
+// read from the raw image that it is laid over, which it names unless that is "".
+func emptyQcow2(size int64, backing string) []byte {
 	const cluster = 64 << 10
 	const perTable = cluster / 8 * cluster // bytes that one second-level table maps
 	entries := (size + perTable - 1) / perTable
 	l1Clusters := (entries*8 + cluster - 1) / cluster
+	var extensions []byte
+	var nameAt uint64
+	if backing != "" {
+		extensions = []byte("\xe2\x79\x2a\xca\x00\x00\x00\x03raw\x00\x00\x00\x00\x00") // the image's format
+		nameAt = 104 + uint64(len(extensions)) + 8
+	}
 	var b bytes.Buffer
 	b.WriteString("QFI\xfb")
 	for _, v := range []any{
-		uint32(3), uint64(0), uint32(0), // version; no backing file by name
+		uint32(3), nameAt, uint32(len(backing)), //nolint:gosec // version; a path
 		uint32(16), uint64(size), uint32(0), //nolint:gosec // a file's size
 		uint32(entries), uint64(3 * cluster), //nolint:gosec // a few; first-level table
 		uint64(cluster), uint32(1), // refcount table
 		uint32(0), uint64(0), // snapshots
 		uint64(0), uint64(0), uint64(0), // features
 		uint32(4), uint32(104), // refcounts of 16 bits; header's length
-		uint64(0), // no extensions
+		extensions, uint64(0), []byte(backing),
 	} {
 		_ = binary.Write(&b, binary.BigEndian, v) // a buffer takes all
 	}

@@ -21,31 +21,37 @@ func (k *Kind) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 	if err != nil {
 		return err
 	}
+	q, err := k.findQEMU(ctx)
+	if err != nil {
+		return err
+	}
+	if err := q.takes(o); err != nil {
+		return err
+	}
 	if o.rootfs == rootVirtiofs {
 		if _, err := k.findVirtiofsd(ctx); err != nil {
 			return fmt.Errorf("%s = %s: %w", paramRootfs, rootVirtiofs, err)
 		}
 	}
-	if o.accel != accelKVM {
+	if o.accel != accelKVM && q.vmm != cloudHypervisor {
 		return nil
 	}
-	return k.kvmHere(ctx)
+	return k.kvmHere(ctx, q)
 }
 
 // kvmHere refuses KVM where it is not there, or where a trial boot has shown that it does
 // not work: a trial without an end shows nothing, and the cell is measured.
-func (k *Kind) kvmHere(ctx context.Context) error {
-	const instead = "write " + paramAccel + ": " + auto + ", or " + accelTCG
+func (k *Kind) kvmHere(ctx context.Context, q qemu) error {
+	instead := "write " + paramAccel + ": " + auto + ", or " + accelTCG
+	if q.vmm == cloudHypervisor {
+		instead = "cloud-hypervisor emulates no processor: leave it out on this host"
+	}
 	here, err := haveKVM()
 	if err != nil {
 		return err
 	}
 	if !here {
 		return fmt.Errorf("%s = %s: /dev/kvm is not there, or not to be used; %s", paramAccel, accelKVM, instead)
-	}
-	q, err := k.findQEMU(ctx)
-	if err != nil {
-		return err
 	}
 	f, err := k.files(ctx)
 	if err != nil {

@@ -2,7 +2,7 @@ package vm
 
 import (
 	"fmt"
-	"net"
+	"io"
 	"regexp"
 	"strings"
 	"sync"
@@ -15,13 +15,13 @@ import (
 // console keeps the last that a guest wrote to its serial port. It is read all the
 // time: a full socket would halt the guest's processor that writes.
 type console struct {
-	conn  net.Conn
+	conn  io.ReadCloser
 	tail  spawn.Tail
 	panic finder // what follows a panic may be longer than the tail
 	done  chan struct{}
 }
 
-func listen(conn net.Conn) *console {
+func listen(conn io.ReadCloser) *console {
 	c := &console{conn: conn, panic: finder{word: panicked}, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"tare/internal/cgroup"
@@ -101,7 +102,7 @@ func (i *instance) Facts() map[string]string {
 	f := map[string]string{
 		"sandbox":              i.kind.Name(),
 		record.FactAccelerator: i.accel,
-		"vmm":                  "QEMU " + i.machine.qmp.Version().String(),
+		"vmm":                  i.machine.version(),
 		"kernel":               i.up.Kernel,
 		"kernel_package":       i.files.Package,
 		"rootfs":               i.o.rootfs,
@@ -123,7 +124,7 @@ func (i *instance) Facts() map[string]string {
 		f["cpu_quota"] = strconv.FormatFloat(s.CPUQuotaCores, 'g', -1, 64)
 	}
 	if i.tap != nil {
-		f["network_helper"], f["network_queues"] = "qemu", strconv.Itoa(i.o.queues)
+		f["network_helper"], f["network_queues"] = strings.ToLower(i.machine.vmm), strconv.Itoa(i.o.queues)
 		if len(i.vhost) > 0 {
 			f["network_helper"] = "vhost"
 		}

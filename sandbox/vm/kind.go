@@ -38,7 +38,7 @@ import (
 // Config says what machines are made of.
 type Config struct {
 	Name     string      // of the kind; "" for vm
-	Runtime  string      // name or path of a QEMU; "" for the distribution's
+	Runtime  string      // name or path of a QEMU or a cloud-hypervisor; "" for the distribution's QEMU
 	Args     []string    // added to its command line, behind tare's own
 	Boot     boot.Source // of the guest's kernel and initramfs
 	StateDir string      // Check makes its files below it
@@ -52,6 +52,7 @@ type Kind struct {
 
 	trying chan struct{} // full while the host is tried out: a wait for it ends with the waiter's context
 	accel  string        // found by trying; "" before
+	why    string        // KVM does not work
 
 	toolMu sync.Mutex
 	qemu   qemu      // found by the last Check, or since
@@ -68,11 +69,10 @@ func (k *Kind) Name() string { return cmp.Or(k.cfg.Name, "vm") }
 
 // About implements sandbox.Kind.
 func (k *Kind) About() string {
-	const about = "a virtual machine by QEMU, sized and bounded as Kata Containers does it"
 	if k.cfg.Runtime == "" && len(k.cfg.Args) == 0 {
-		return about
+		return "a virtual machine by QEMU, sized and bounded as Kata Containers does it"
 	}
-	return about + ": " + strings.Join(append([]string{cmp.Or(k.cfg.Runtime, "QEMU")}, k.cfg.Args...), " ") + ", as the study defines it"
+	return "a virtual machine, sized and bounded as Kata Containers does it: " + strings.Join(append([]string{cmp.Or(k.cfg.Runtime, "QEMU")}, k.cfg.Args...), " ") + ", as the study defines it"
 }
 
 // checkWithin bounds Check, which boots a machine, or two where KVM is tried first.
@@ -145,7 +145,9 @@ func (k *Kind) findQEMU(ctx context.Context) (q qemu, err error) {
 }
 
 // boxes says whether tare confines a QEMU: not if the study's arguments do.
-func (k *Kind) boxes(q qemu) bool { return q.confines && !slices.Contains(k.cfg.Args, "-sandbox") }
+func (k *Kind) boxes(q qemu) bool {
+	return q.confines && !slices.Contains(k.cfg.Args, "-sandbox") && !slices.Contains(k.cfg.Args, "--seccomp")
+}
 
 // findVirtiofsd does the same for virtiofsd.
 func (k *Kind) findVirtiofsd(ctx context.Context) (v virtiofsd, err error) {

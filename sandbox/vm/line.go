@@ -12,9 +12,11 @@ import (
 	"tare/sandbox/vm/boot"
 )
 
-// hardware is a machine as QEMU is to make it.
+// hardware is a machine as its monitor is to make it.
 type hardware struct {
 	name  string
+	vmm   string // that makes it; "" is QEMU
+	dir   string // the machine's own, for cloud-hypervisor's sockets; whoever made it removes it
 	accel string // kvm or tcg
 	files boot.Files
 	args  []string // the study's own
@@ -25,6 +27,7 @@ type hardware struct {
 	shared            bool  // other processes (virtiofsd) map the memory
 
 	qmp, agent, console *os.File // QEMU's ends of stream sockets
+	api, events         *os.File // cloud-hypervisor's, beside its console's
 	incoming            *os.File // a saved machine to resume; nil boots
 	disks               []disk
 	shares              []*share

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,17 +19,20 @@ import (
 	"tare/agent"
 	"tare/internal/cgroup"
 	"tare/internal/spawn"
+	"tare/sandbox/vm/clh"
 	"tare/sandbox/vm/qmp"
 )
 
-// machine is a QEMU process and the streams to it.
+// machine is the process of a machine monitor, QEMU or another, and the streams to it.
 type machine struct {
+	vmm     string // what it is: QEMU or cloudHypervisor
 	proc    *spawn.Process
 	cmd     *exec.Cmd
-	qmp     *qmp.Client
-	client  *agent.Client // nil before the hello
-	channel net.Conn      // to the agent
-	sent    sends         // what goes into it
+	qmp     *qmp.Client        // of QEMU
+	clh     *clh.Client        // of cloud-hypervisor
+	client  *agent.Client      // nil before the hello
+	channel io.ReadWriteCloser // to the agent
+	sent    sends              // what goes into it
 	console *console
 	said    spawn.Tail // on standard error
 	stderr  *spawn.Sink
@@ -36,13 +40,17 @@ type machine struct {
 	resumed time.Time   // a saved machine runs; zero for one that booted
 	hello   time.Time   // the agent did
 	closed  atomic.Bool // the guest has closed the agent's port
+	reset   atomic.Bool // the guest has reset its processor, and was ended
 }
 
-// power starts QEMU and returns when it answers. The returned machine is not nil if
+// power starts a machine monitor and returns when it answers. The returned machine is not nil if
 // the process was started, also when it then failed, so that the caller can end it.
 func power(ctx context.Context, binary string, h *hardware, opts spawn.Options) (m *machine, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if h.vmm == cloudHypervisor {
+		return powerCLH(ctx, binary, h, opts)
 	}
 	var ours [3]net.Conn
 	theirs := []**os.File{&h.qmp, &h.agent, &h.console}
@@ -61,24 +69,12 @@ func power(ctx context.Context, binary string, h *hardware, opts spawn.Options) 
 			return nil, err
 		}
 	}
-	l := h.line()
-	cmd := exec.Command(binary, l.args...) //nolint:gosec // the QEMU of this host
-	cmd.ExtraFiles = l.files
-	// The marker is for clean.
-	cmd.Env = append(os.Environ(), spawn.Marker+"="+h.name)
-	started := &machine{cmd: cmd, channel: ours[1]}
-	started.sent.to = ours[1]
-	if started.stderr, err = spawn.NewSink(&started.said, nil); err != nil {
-		return nil, err
-	}
-	cmd.Stdout, cmd.Stderr = started.stderr.Child, started.stderr.Child
-	started.proc, err = spawn.Start(opts, cmd)
-	started.stderr.Started()
+	started, err := launch(binary, h.line(), h, opts)
 	if err != nil {
-		started.stderr.Close()
 		return nil, err
 	}
 	m = started
+	m.channel, m.sent.to = ours[1], ours[1]
 	for _, f := range theirs { // before anything is waited for: QEMU's end must show
 		_ = (*f).Close()
 	}
@@ -88,6 +84,35 @@ func power(ctx context.Context, binary string, h *hardware, opts spawn.Options) 
 	}
 	m.greeted = time.Now()
 	return m, nil
+}
+
+// launch starts the process of a machine monitor.
+func launch(binary string, l *line, h *hardware, opts spawn.Options) (*machine, error) {
+	cmd := exec.Command(binary, l.args...) //nolint:gosec // the machine monitor of this host
+	cmd.Dir, cmd.ExtraFiles = h.dir, l.files
+	// The marker is for clean.
+	cmd.Env = append(os.Environ(), spawn.Marker+"="+h.name)
+	m := &machine{vmm: cmp.Or(h.vmm, theQEMU), cmd: cmd}
+	var err error
+	if m.stderr, err = spawn.NewSink(&m.said, nil); err != nil {
+		return nil, err
+	}
+	cmd.Stdout, cmd.Stderr = m.stderr.Child, m.stderr.Child
+	m.proc, err = spawn.Start(opts, cmd)
+	m.stderr.Started()
+	if err != nil {
+		m.stderr.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// version is the machine monitor's name and version.
+func (m *machine) version() string {
+	if m.clh != nil {
+		return m.vmm + " " + m.clh.Version()
+	}
+	return m.vmm + " " + m.qmp.Version().String()
 }
 
 // socketPair makes a pair of connected stream sockets, one of them for a child.
@@ -148,10 +173,13 @@ func (m *machine) explain(err error) error {
 	case <-m.proc.Done():
 		m.stderr.Drain(endsSoon)
 		m.console.drain(endsSoon)
-		if m.cmd.ProcessState.Success() {
+		switch {
+		case m.reset.Load():
+			err = fmt.Errorf("%w; the guest has reset itself, and was ended", err)
+		case m.cmd.ProcessState.Success():
 			err = fmt.Errorf("%w; the machine has been switched off", err)
-		} else {
-			err = fmt.Errorf("%w; QEMU has ended (%s)", err, m.cmd.ProcessState)
+		default:
+			err = fmt.Errorf("%w; %s has ended (%s)", err, m.vmm, m.cmd.ProcessState)
 		}
 	case <-time.After(endsSoon):
 		if m.closed.Load() {
@@ -190,8 +218,8 @@ func (m *machine) off(ctx context.Context) error {
 	}
 }
 
-// close ends QEMU and all that belongs to it here. It is idempotent. The connections end
-// first: QEMU that cannot be killed yet must not keep who waits for it.
+// close ends the process and all that belongs to it here. It is idempotent. The connections end
+// first: a process that cannot be killed yet must not keep who waits for it.
 func (m *machine) close(ctx context.Context) error {
 	if m == nil {
 		return nil
@@ -206,6 +234,9 @@ func (m *machine) close(ctx context.Context) error {
 	if m.qmp != nil {
 		err = m.qmp.Close()
 	}
+	if m.clh != nil {
+		err = m.clh.Close()
+	}
 	if m.client != nil {
 		err = errors.Join(err, m.client.Close())
 	}
@@ -213,7 +244,7 @@ func (m *machine) close(ctx context.Context) error {
 	select {
 	case <-m.proc.Done():
 	case <-ctx.Done():
-		err = errors.Join(err, fmt.Errorf("QEMU, process %d, does not end: %w", m.proc.Pid, ctx.Err()))
+		err = errors.Join(err, fmt.Errorf("%s, process %d, does not end: %w", m.vmm, m.proc.Pid, ctx.Err()))
 	}
 	m.stderr.Close() // last: what QEMU says at its end is kept
 	return err

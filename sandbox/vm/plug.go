@@ -18,6 +18,9 @@ type slot struct {
 // plug plugs in the processors and the memory that the limits ask for. The guest's
 // agent then brings them online.
 func (m *machine) plug(ctx context.Context, o options, shared bool) error {
+	if m.clh != nil {
+		return m.plugCLH(ctx, o)
+	}
 	if o.size.VCPUsHotplugged > 0 {
 		var slots []slot
 		if err := m.qmp.Run(ctx, "query-hotpluggable-cpus", nil, &slots); err != nil {

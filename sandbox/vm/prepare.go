@@ -31,6 +31,9 @@ func (k *Kind) prepare(ctx context.Context, spec sandbox.Spec) error {
 	if err != nil {
 		return err
 	}
+	if err := q.takes(o); err != nil {
+		return err
+	}
 	f, err := k.files(ctx)
 	if err != nil {
 		return err

@@ -18,12 +18,16 @@ import (
 	"tare/internal/spawn"
 )
 
-// qemu is the program that this host has.
+// theQEMU is the machine monitor that is driven where nothing else is asked for.
+const theQEMU = "QEMU"
+
+// qemu is the machine monitor that this host has: QEMU, or the one that a study names.
 type qemu struct {
 	path         string
+	vmm          string // theQEMU or cloudHypervisor
 	major, minor int
 	version      string // "7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)"
-	confines     bool   // it has -sandbox, here
+	confines     bool   // it has -sandbox, here; cloud-hypervisor confines itself
 }
 
 // confined keeps QEMU, which runs as root, from calls that it has no need of once it runs
@@ -50,7 +54,7 @@ const installQEMU = "apt-get install --no-install-recommends qemu-system-x86"
 func findQEMU(ctx context.Context, own string) (qemu, error) {
 	names, instead := []string{"qemu-system-x86_64", "/usr/libexec/qemu-kvm"}, installQEMU
 	if own != "" {
-		names, instead = []string{own}, "write runtime: and the path of a QEMU"
+		names, instead = []string{own}, "write runtime: and the path of a QEMU or a cloud-hypervisor"
 	}
 	for _, name := range names {
 		path, ok := rootfs.Lookup(name)
@@ -65,7 +69,10 @@ func findQEMU(ctx context.Context, own string) (qemu, error) {
 		if err != nil {
 			return qemu{}, fmt.Errorf("%s: %w; %s", path, err, instead)
 		}
-		q.path, q.confines = path, confines(ctx, path)
+		q.path = path
+		if q.vmm == theQEMU {
+			q.confines = confines(ctx, path)
+		}
 		return q, nil
 	}
 	if own != "" {
@@ -101,11 +108,17 @@ var versionLine = regexp.MustCompile(`^QEMU emulator version (([0-9]{1,4})\.([0-
 //
 //	QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)
 func parseVersion(text string) (qemu, error) {
+	if q, ok, err := parseVersionCLH(text); ok {
+		return q, err
+	}
+	if strings.HasPrefix(text, "Firecracker ") {
+		return qemu{}, errors.New("no machines are made with Firecracker: it plugs in no processors and shares no directories; QEMU and cloud-hypervisor are driven")
+	}
 	m := versionLine.FindStringSubmatch(text)
 	if m == nil {
-		return qemu{}, fmt.Errorf("its --version is not QEMU's, and no other machine monitor is driven: %.60q", text)
+		return qemu{}, fmt.Errorf("its --version is not QEMU's, nor cloud-hypervisor's, and no other machine monitor is driven: %.60q", text)
 	}
-	var q qemu
+	q := qemu{vmm: theQEMU}
 	var errs [2]error
 	q.major, errs[0] = strconv.Atoi(m[2])
 	q.minor, errs[1] = strconv.Atoi(m[3])

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"path/filepath"
 	"time"
 
 	"tare/internal/cgroup"
@@ -24,6 +26,9 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 		return nil, err
 	}
 	if i.qemu, err = k.findQEMU(ctx); err != nil {
+		return nil, err
+	}
+	if err = i.qemu.takes(i.o); err != nil {
 		return nil, err
 	}
 	if i.o.rootfs == rootVirtiofs {
@@ -48,15 +53,8 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 	}()
 	ctx, cancel := context.WithTimeoutCause(ctx, k.within, fmt.Errorf("it had not started after %s", k.within))
 	defer cancel()
-	h := &hardware{
-		name: spec.Name, accel: i.accel, files: i.files, args: k.cfg.Args, box: k.boxes(i.qemu),
-		vcpus: i.o.size.VCPUsBoot, maxVCPUs: i.o.bound,
-		memory: i.o.size.MemoryBoot, maxMemory: i.o.size.MemoryBoot + i.o.plug,
-	}
-	if err := i.serveFiles(ctx, h); err != nil {
-		return nil, err
-	}
-	if err := i.connect(h); err != nil {
+	h, err := i.build(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if i.o.snapshot {
@@ -80,6 +78,28 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 	return nil, err
 }
 
+// build makes all that a machine is made of.
+func (i *instance) build(ctx context.Context) (h *hardware, err error) {
+	h = &hardware{
+		name: i.spec.Name, vmm: i.qemu.vmm, accel: i.accel, files: i.files, args: i.kind.cfg.Args, box: i.kind.boxes(i.qemu),
+		vcpus: i.o.size.VCPUsBoot, maxVCPUs: i.o.bound,
+		memory: i.o.size.MemoryBoot, maxMemory: i.o.size.MemoryBoot + i.o.plug,
+	}
+	if h.vmm == cloudHypervisor {
+		if h.dir, err = os.MkdirTemp(i.spec.Dir, "clh-"); err != nil { // mode 0700
+			return nil, err
+		}
+		i.ownFiles = append(i.ownFiles, h.dir)
+		if h.dir, err = filepath.Abs(h.dir); err != nil {
+			return nil, err
+		}
+	}
+	if err := i.serveFiles(ctx, h); err != nil {
+		return nil, err
+	}
+	return h, i.connect(h)
+}
+
 // serveFiles gives the machine its root and /data.
 func (i *instance) serveFiles(ctx context.Context, h *hardware) error {
 	if i.o.rootfs == rootBlock {
@@ -94,11 +114,11 @@ func (i *instance) serveFiles(ctx context.Context, h *hardware) error {
 	if i.spec.Upper != "" {
 		view = func() error { return spawn.MountOverlay(i.spec.Root, i.spec.Upper) }
 	}
-	if err := i.share(tagRoot, i.spec.Root, view); err != nil {
+	if err := i.share(h, tagRoot, i.spec.Root, view); err != nil {
 		return err
 	}
 	if i.spec.Data != "" {
-		if err := i.share(tagData, i.spec.Data, nil); err != nil {
+		if err := i.share(h, tagData, i.spec.Data, nil); err != nil {
 			return err
 		}
 	}
@@ -106,8 +126,12 @@ func (i *instance) serveFiles(ctx context.Context, h *hardware) error {
 	return nil
 }
 
-func (i *instance) share(tag, dir string, prepare func() error) error {
-	s, err := i.daemon.serve(tag, dir, i.spec.Dir, i.spec.Name, inGroup(i.hierarchy, i.group), prepare)
+func (i *instance) share(h *hardware, tag, dir string, prepare func() error) error {
+	open := handed(i.spec.Dir)
+	if h.vmm == cloudHypervisor {
+		open = named(h.dir, tag+".sock")
+	}
+	s, err := i.daemon.serve(tag, dir, open, i.spec.Name, inGroup(i.hierarchy, i.group), prepare)
 	if s != nil {
 		i.shares = append(i.shares, s)
 	}
@@ -122,10 +146,14 @@ func (i *instance) connect(h *hardware) (err error) {
 	if i.tap, err = network.Tap(i.spec.Network, i.o.queues); err != nil {
 		return err
 	}
+	h.tap = i.tap
+	if h.vmm == cloudHypervisor {
+		return nil // it moves the packets itself
+	}
 	if i.vhost, err = openVhost(i.o.queues); err != nil {
 		return err
 	}
-	h.tap, h.vhost = i.tap, i.vhost
+	h.vhost = i.vhost
 	return nil
 }
 
@@ -143,9 +171,21 @@ func (i *instance) wake(ctx context.Context, h *hardware) error {
 	return nil
 }
 
-// boot starts QEMU and waits until the agent answers. What QEMU was given is its own
+// boot starts the machine and waits until the agent answers. What its monitor was given is its own
 // then.
-func (i *instance) boot(ctx context.Context, h *hardware) (err error) {
+func (i *instance) boot(ctx context.Context, h *hardware) error {
+	if err := i.turnOn(ctx, h); err != nil {
+		return err
+	}
+	if h.incoming != nil {
+		if err := i.machine.resume(ctx); err != nil {
+			return err
+		}
+	}
+	return i.machine.greet(ctx)
+}
+
+func (i *instance) turnOn(ctx context.Context, h *hardware) (err error) {
 	i.machine, err = power(ctx, i.qemu.path, h, inGroup(i.hierarchy, i.group))
 	if err != nil {
 		return err
@@ -156,19 +196,14 @@ func (i *instance) boot(ctx context.Context, h *hardware) (err error) {
 	for _, s := range i.shares {
 		go i.machine.needs(s)
 	}
-	if h.incoming != nil {
-		if err := i.machine.resume(ctx); err != nil {
-			return err
-		}
-	}
-	return i.machine.greet(ctx)
+	return nil
 }
 
 // handedOver closes what QEMU has: a tap lives as long as anybody has it open.
 func (i *instance) handedOver() error {
 	var err error
 	for _, s := range i.shares {
-		err = errors.Join(err, ignoreClosed(s.qemu.Close()))
+		err = errors.Join(err, s.handedOver())
 	}
 	if i.tap != nil {
 		err = errors.Join(err, i.tap.Close())
@@ -183,7 +218,7 @@ func (i *instance) handedOver() error {
 }
 
 func ignoreClosed(err error) error {
-	if errors.Is(err, os.ErrClosed) {
+	if errors.Is(err, os.ErrClosed) || errors.Is(err, net.ErrClosed) {
 		return nil
 	}
 	return err

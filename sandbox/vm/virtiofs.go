@@ -60,17 +60,39 @@ func (v virtiofsd) args(dir string) ([]string, error) {
 // share is a directory that a virtiofsd serves to a machine.
 type share struct {
 	tag    string
-	qemu   *os.File // QEMU's end of its socket
+	qemu   *os.File // QEMU's end of its socket; nil with a name
+	socket string   // the socket's name, for who takes no open one
 	proc   *spawn.Process
 	cmd    *exec.Cmd
 	said   spawn.Tail
 	stderr *spawn.Sink
 }
 
+// opens makes a daemon's listening socket, and the end of it that is handed on: client is nil
+// where the other side is to look for a name.
+type opens func() (listener, client *os.File, name string, err error)
+
+// handed opens one without a name. own is a directory of the sandbox's own, in which nothing
+// stays.
+func handed(own string) opens {
+	return func() (listener, client *os.File, _ string, err error) {
+		listener, client, err = connected(own)
+		return listener, client, "", err
+	}
+}
+
+// named opens one with a name in a directory for root alone.
+func named(dir, name string) opens {
+	return func() (listener, _ *os.File, _ string, err error) {
+		listener, err = bound(dir, name)
+		return listener, nil, name, err
+	}
+}
+
 // serve starts the daemon for a directory. prepare, if not nil, puts mounts on it that
-// only the daemon sees; own is a directory of the sandbox's own, in which nothing stays.
+// only the daemon sees.
 // The returned share is not nil if the process was started.
-func (v virtiofsd) serve(tag, dir, own, name string, opts spawn.Options, prepare func() error) (_ *share, err error) {
+func (v virtiofsd) serve(tag, dir string, open opens, name string, opts spawn.Options, prepare func() error) (_ *share, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
@@ -79,16 +101,16 @@ func (v virtiofsd) serve(tag, dir, own, name string, opts spawn.Options, prepare
 		return nil, err
 	}
 	s := &share{tag: tag, cmd: exec.Command(v.path, args...)} //nolint:gosec // the host's own program
-	listener, qemu, err := connected(own)
+	listener, qemu, socket, err := open()
 	if err != nil {
 		return nil, err
 	}
 	defer listener.Close() //nolint:errcheck // the daemon has it
-	s.qemu = qemu
+	s.qemu, s.socket = qemu, socket
 	s.cmd.ExtraFiles = []*os.File{listener}
 	s.cmd.Env = append(os.Environ(), spawn.Marker+"="+name)
 	if s.stderr, err = spawn.NewSink(&s.said, nil); err != nil {
-		return nil, errors.Join(err, qemu.Close())
+		return nil, errors.Join(err, s.handedOver())
 	}
 	s.cmd.Stdout, s.cmd.Stderr = s.stderr.Child, s.stderr.Child
 	if prepare != nil {
@@ -98,7 +120,7 @@ func (v virtiofsd) serve(tag, dir, own, name string, opts spawn.Options, prepare
 	s.stderr.Started()
 	if err != nil {
 		s.stderr.Close()
-		return nil, errors.Join(err, qemu.Close())
+		return nil, errors.Join(err, s.handedOver())
 	}
 	return s, nil
 }
@@ -163,9 +185,17 @@ func (s *share) explain(err error) error {
 	}
 }
 
+// handedOver closes the end that is QEMU's.
+func (s *share) handedOver() error {
+	if s.qemu == nil {
+		return nil
+	}
+	return ignoreClosed(s.qemu.Close())
+}
+
 // close ends the daemon. It is idempotent.
 func (s *share) close(ctx context.Context) error {
-	_ = s.qemu.Close()
+	_ = s.handedOver()
 	select {
 	case <-s.proc.Done():
 	default:
