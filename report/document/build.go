@@ -143,6 +143,10 @@ func (b *Builder) Document(in Input) *Document {
 	d := &Document{Version: Version, Tare: in.Tare, Live: in.Live, Dir: in.Dir, Study: b.asked(in.File), Result: shorter(in.Result),
 		Sessions: in.Sessions, Cells: b.cells, Trials: b.columns(), Curves: b.distributions(), Notes: notes(in.Result), Answer: []Sentence{}}
 	d.Machines = words.Accelerators(in.Result)
+	d.Causes, d.Advice = b.causes(in.Result), b.advice(in.Result)
+	if in.Result != nil && in.Result.Modelled {
+		d.Modelled = words.ModelledAbout
+	}
 	for _, s := range words.Answer(in.Result, words.Options{}) {
 		d.Answer = append(d.Answer, Sentence{About: s.About, Tone: string(s.Tone), Text: s.Text})
 	}
@@ -270,6 +274,7 @@ func shorter(r *analyse.Result) *analyse.Result {
 		}
 		shortest(&c.Estimate)
 	}
+	out.Causes, out.Advice = nil, nil // Document has them, shorter
 	out.CPUCosts, out.Quotas = shorterCosts(r.CPUCosts), shorterQuotas(r.Quotas)
 	if r.Published != nil {
 		p := *r.Published

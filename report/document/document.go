@@ -32,10 +32,13 @@ type Document struct {
 	Study     Study           `json:"study"`
 	Answer    []Sentence      `json:"answer"`             // what was found, in words
 	Machines  string          `json:"machines,omitempty"` // what the names of virtual machines' levels mean
-	Result    *analyse.Result `json:"result"`             // what `tare report --json` prints, its figures to six digits
+	Result    *analyse.Result `json:"result"`             // what `tare report --json` prints, its figures to six digits, causes and advice left out
 	Sessions  []Session       `json:"sessions"`
 	Cells     []Cell          `json:"cells"`
 	Trials    Trials          `json:"trials"`
+	Causes    *Causes         `json:"causes,omitempty"`   // what bounds each cell: Result.Causes, in short
+	Advice    []Advice        `json:"advice,omitempty"`   // what to set: Result.Advice, in short
+	Modelled  string          `json:"modelled,omitempty"` // that no machine measured this, in words; "" of measured figures
 	Curves    []Curve         `json:"curves,omitempty"`
 	Series    []TrialSeries   `json:"series,omitempty"`
 	Omitted   string          `json:"omitted,omitempty"` // which series had no room, and where they are; "" when none

@@ -58,6 +58,11 @@ func notes(r *analyse.Result) []Note {
 		out = append(out, Note{"tables", "Summary tables", "A cell is the geometric mean over all levels that are not in the table. Its ratio is combined of those of its strata, each made within blocks, over the strata in which both have values; " +
 			"it has an interval and a verdict like any ratio. The colour is the ratio to the baseline's cell of the same column. The bars below are single comparisons.", ""})
 	}
+	if r != nil && len(r.Causes) > 0 {
+		out = append(out, Note{"causes", "What bounds a cell", "The readings of each cell's good trials over the measured time are held against limits: some support a cause, some exclude it. The cause that is seen most and that nothing excludes is named, " +
+			"with the confidence that it is this and no other; not told apart is said, and so is what was not read. A cell costs where the verdict on its first response is worse than the baseline. " +
+			"A constant added time is fitted over the sizes, a factor over the connections or jobs, of cells that differ in nothing else.", ""})
+	}
 	if r != nil && len(r.CPUCosts) > 0 {
 		out = append(out, Note{"cpucost", "CPU per unit of work", "CPU seconds a second of the ends that are sandboxed, with all threads that the host runs for them, divided by the rate of work; of the same ends in the baseline. " +
 			"The ratio is made within blocks. The harness's own threads are left out, and so is what the kernel does for a sandbox and charges to nobody.", ""})

@@ -45,12 +45,15 @@ func (b *Builder) addSeries(d *Document, read ReadSeries) {
 	if d.Result != nil {
 		room -= perCompared * len(d.Result.Compared)
 	}
+	var size sizer
+	if d.Causes != nil {
+		room -= size.of(d.Causes)
+	}
 	room = max(room, leastSeries)
 	if d.Result != nil { // these take of the least, too: both are of what the collectors read
 		room -= perCost * min(len(d.Result.CPUCosts)+len(d.Result.Quotas), leastSeries/2/perCost)
 	}
 	order, next := b.order, b.ahead
-	var size sizer
 	var lost, shown int
 	for at, i := range order {
 		if len(next) == 0 { // those read ahead had nothing to show

@@ -22,10 +22,11 @@ type shape struct {
 	sizes     int // levels of a second factor
 	fixed     int // blocks; 0: looks
 	responses []string
-	plain     bool                // without histograms and series
-	name      func(string) string // what becomes of each name; nil: itself
-	series    document.ReadSeries // nil: those of made
-	window    bool                // trials of two seconds, of which 1.4 are measured
+	plain     bool                  // without histograms and series
+	name      func(string) string   // what becomes of each name; nil: itself
+	series    document.ReadSeries   // nil: those of made
+	also      func(*analyse.Result) // changes the analysis before it is shown
+	window    bool                  // trials of two seconds, of which 1.4 are measured
 }
 
 // boxes are the levels of the compared factor with what each does to a time.
@@ -131,6 +132,9 @@ func (s shape) document(t testing.TB) *document.Document {
 		}
 		return out
 	}))
+	if s.also != nil {
+		s.also(res)
+	}
 	in := document.Input{Tare: "test", Dir: "made-up", File: "made-up.yaml", Result: res, Sessions: []document.Session{{ID: 1, Started: "2026-03-01T12:00:00Z", Tare: "test",
 		Host: record.Host{Hostname: name("host"), CPUModel: name("a processor"), Cores: 2, Threads: 2, MemoryBytes: 8 << 30, OS: name("Linux"), Kernel: "6.1", Tools: map[string]string{name("runc"): name("1.1")},
 			Warnings: []record.Warning{{Code: "virtual", Text: name("this host is virtual")}}}}}}

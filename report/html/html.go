@@ -32,6 +32,7 @@ var assets embed.FS
 // page is what template.html shows.
 type page struct {
 	Title         string
+	Modelled      string // of figures that no machine measured: that they are; else ""
 	Answer        []document.Sentence
 	NoscriptTable template.HTML
 	CSS           template.CSS
@@ -61,7 +62,7 @@ func Write(w io.Writer, d *document.Document) error {
 }
 
 // WriteLive writes the page that fetches its document from URL and follows it.
-// Of d, only what the page shows before that is used: Study.Name and Answer.
+// Of d, only what the page shows before that is used: Study.Name, Answer and Modelled.
 func WriteLive(w io.Writer, d *document.Document, url string) error {
 	p, err := newPage(d)
 	if err != nil {
@@ -99,7 +100,7 @@ func newPage(d *document.Document) (*page, error) {
 	if title == "" {
 		title = "tare"
 	}
-	return &page{Title: title, Answer: d.Answer, CSS: template.CSS(css), JS: template.JS(js), Policy: policy(js)}, nil //nolint:gosec // our own assets
+	return &page{Title: title, Modelled: d.Modelled, Answer: d.Answer, CSS: template.CSS(css), JS: template.JS(js), Policy: policy(js)}, nil //nolint:gosec // our own assets
 }
 
 func (p *page) write(w io.Writer) error {

@@ -61,9 +61,13 @@ func table(d *document.Document) template.HTML {
 	if n := len(rows) - maxRows; n > 0 {
 		fmt.Fprintf(&b, "<p>%d more rows: <code>tare report</code> prints them all.</p>\n", n)
 	}
+	modelled(&b, d)
 	for i := range r.Tables {
 		summaryTable(&b, r, &r.Tables[i])
+		modelled(&b, d)
 	}
+	causeTables(&b, d)
+	adviceList(&b, d)
 	return template.HTML(b.String()) //nolint:gosec // every text is escaped above
 }
 

@@ -43,7 +43,7 @@
       ch.width = node.clientWidth;
       Tare.guard(`The chart “${name}”`, () => {
         const { option, height, label } = build(width);
-        node.setAttribute("aria-label", Tare.clean(label));
+        node.setAttribute("aria-label", Tare.clean(Tare.data && Tare.data.doc.modelled ? `Modelled, not measured. ${label}` : label));
         canvas.style.height = `${height}px`;
         if (!ch.instance) {
           ch.instance = echarts.init(canvas, null, {

@@ -42,17 +42,29 @@
       if (dialog && dialog.open) dialog.close();
       return;
     }
-    const item = Tare.data.byKey.get(key);
-    if (!item) {
+    const item = Tare.data.byKey.get(key),
+      cause = item ? null : Tare.causeDetails(key);
+    if (!item && !cause) {
       Tare.state.open = null;
       return;
     }
     ensure();
-    const top = dialog.open ? body.scrollTop : 0;
-    Tare.guard("The details", () => Tare.fill(body, content(item)));
+    const top = dialog.open && dialog.dataset.open === key ? body.scrollTop : 0;
+    dialog.dataset.open = key;
+    Tare.guard("The details", () => Tare.fill(body, item ? content(item) : cause()));
     if (!dialog.open) dialog.showModal();
     body.scrollTop = top;
+    if (!body.contains(document.activeElement)) body.querySelector("#details-title")?.focus({ preventScroll: true });
   };
+
+  // dialogHead is the top of a dialogue: its title, what it is about, and the way out.
+  Tare.dialogHead = (title, sub) =>
+    Tare.el(
+      "div",
+      { class: "dialog-head" },
+      Tare.el("div", {}, Tare.el("h2", { id: "details-title", tabindex: "-1", autofocus: true, "data-id": "details-title" }, title), Tare.el("p", { class: "sub" }, sub)),
+      Tare.el("button", { type: "button", class: "close", "aria-label": "Close the details", "data-id": "details-close", on: { click: () => dialog.close() } }, "✕"),
+    );
 
   const term = (name, value) => [Tare.el("dt", {}, name), Tare.el("dd", {}, value)];
   const levelLine = (l, unit) =>
@@ -68,34 +80,7 @@
     const name = item.column >= 0 ? Tare.treatmentName(D.treatments[item.column].cell) : c.treatment;
     const better = { higher: "higher is better", lower: "lower is better" }[c.response.better] || "no side is better";
     const [first, second] = Tare.cellText(c);
-    const out = [
-      Tare.el(
-        "div",
-        { class: "dialog-head" },
-        Tare.el(
-          "div",
-          {},
-          Tare.el(
-            "h2",
-            { id: "details-title", tabindex: "-1", autofocus: true, "data-id": "details-title" },
-            name,
-            c.baseline ? "" : ` beside ${D.res.baseline}`,
-          ),
-          Tare.el("p", { class: "sub" }, `${item.row.name}, ${c.response.name} (${better})`),
-        ),
-        Tare.el(
-          "button",
-          {
-            type: "button",
-            class: "close",
-            "aria-label": "Close the details",
-            "data-id": "details-close",
-            on: { click: () => dialog.close() },
-          },
-          "✕",
-        ),
-      ),
-    ];
+    const out = [Tare.dialogHead([name, c.baseline ? "" : ` beside ${D.res.baseline}`], `${item.row.name}, ${c.response.name} (${better})`)];
     if (!c.baseline)
       out.push(
         Tare.el(
@@ -119,6 +104,7 @@
           ? `No ratio: ${e.undefined}`
           : c.why;
     if (why) out.push(Tare.el("p", {}, why.charAt(0).toUpperCase() + why.slice(1) + (/[.!?]$/.test(why) ? "" : ".")));
+    out.push(Tare.causeLine(c));
     const list = [];
     if (item.hasRatio) list.push(term("in the paired blocks", `${Tare.value(e.value, unit)} against ${Tare.value(e.base, unit)}`));
     list.push(term(name, levelLine(c.level, unit)));

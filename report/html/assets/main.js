@@ -6,6 +6,8 @@
   const order = () => [
     Tare.heatSection,
     Tare.tablesSection,
+    Tare.causesSection,
+    Tare.adviceSection,
     Tare.dotsSection,
     Tare.cpuCostSection,
     Tare.quotaSection,
@@ -141,6 +143,7 @@
     step("The summary", Tare.renderHeat);
     step("The ratios", Tare.renderDots);
     step("The table", Tare.renderTable);
+    step("The causes", Tare.renderCauseCells);
     if (filtered) rest();
   };
   // What is further down waits until the fingers rest.
@@ -161,6 +164,9 @@
     step("The CPU a unit of work", Tare.renderCPUCost);
     step("The structural cost", Tare.renderStructural);
     step("The published figures", Tare.renderPublished);
+    Tare.view = Tare.makeView();
+    step("The causes", Tare.renderCauses);
+    step("What to set", Tare.renderAdvice);
     comparisons(false);
     bound();
     step("The details", Tare.renderDetails);
@@ -181,6 +187,9 @@
         break;
       case "page:heat":
         Tare.renderHeat();
+        break;
+      case "page:causes":
+        Tare.renderCauseCells();
         break;
       case "page:dots":
         Tare.renderDots();
@@ -205,6 +214,7 @@
         Tare.renderAnswer();
         Tare.renderHeat();
         Tare.renderTables();
+        Tare.renderCauses();
         Tare.renderDots();
         Tare.renderCPUCost();
         Tare.renderStructural();

@@ -9,6 +9,7 @@
       r = D.res;
     document.title = Tare.clean(`${doc.study.name || "tare"} – tare`);
     document.querySelector("h1").textContent = Tare.clean(doc.study.name || "tare");
+    modelled(doc.modelled);
     const hosts = [...new Set(doc.sessions.map((s) => s.host.hostname).filter(Boolean))];
     const when = [doc.sessions[0] && doc.sessions[0].started, doc.generated].map((t) => (t ? day(t) : "")).filter(Boolean);
     Tare.fill(
@@ -29,6 +30,23 @@
       ),
       Tare.el("p", { class: r.finished ? "state done" : "state" }, r.finished ? "Finished: " + (r.reason || "") : stillLeft(r)),
     );
+  };
+
+  // modelled says that no machine measured this: here, and by the style below every table
+  // and chart. A live page learns it with its data.
+  const modelled = (text) => {
+    document.documentElement.toggleAttribute("data-modelled", !!text);
+    let p = document.querySelector("header .modelled");
+    if (!text) {
+      if (p) p.remove();
+      return;
+    }
+    document.title = `modelled: ${document.title}`;
+    if (!p) {
+      p = Tare.el("p", { class: "modelled", role: "note" });
+      document.getElementById("meta").before(p);
+    }
+    p.textContent = Tare.clean(text);
   };
 
   const day = (t) => {

@@ -129,8 +129,9 @@
     Tare.showSeries(body, now, "main");
   };
 
-  // showSeries draws a trial's series into a node.
-  Tare.showSeries = async (node, t, where) => {
+  // showSeries draws a trial's series into a node; those that wanted chooses first, where
+  // it is given, the others folded.
+  Tare.showSeries = async (node, t, where, wanted) => {
     const my = ++asked;
     let s = Tare.data.series.get(t);
     if (!s && Tare.live() !== null) {
@@ -152,10 +153,23 @@
     // A machine that takes long to start leaves nothing to see before the first reading.
     const first = Math.min(...s.lines.map((l) => l.t[0]), trial.window ? trial.window[0] : Infinity);
     trial.begin = first > 0.2 * trial.end ? first - 0.02 * (trial.end - first) : 0;
-    const named = (name) => s.lines.filter((l) => l.name === name);
+    const chosen = wanted ? s.lines.filter(wanted) : s.lines;
+    Tare.fill(
+      node,
+      Tare.thinned(chosen),
+      wanted && !chosen.length ? Tare.el("p", { class: "quiet" }, "The series that the readings are of are not here.") : null,
+      figures(chosen, trial),
+      chosen.length < s.lines.length ? Tare.folded(`series-${where}-whole`, "All of this trial", () => figures(s.lines, { ...trial, where: `${where}-whole` })) : null,
+    );
+    if (Tare.printing()) Tare.drawCharts();
+  };
+
+  // figures draws lines: those of CPU and processors large, the others small and folded.
+  const figures = (lines, trial) => {
+    const named = (name) => lines.filter((l) => l.name === name);
     const wide = [...Tare.cpuFigures(named, trial), ...Tare.coreFigures(named("guest_core"), trial)];
     const groups = new Map();
-    for (const l of s.lines) {
+    for (const l of lines) {
       if (Tare.cpuLine(l) || l.name === "guest_core") continue;
       const k = l.name + "\n" + l.unit;
       if (!groups.has(k)) groups.set(k, { name: l.name, unit: l.unit, lines: [] });
@@ -168,17 +182,11 @@
         Tare.el("figcaption", {}, g.name, " ", Tare.el("span", { class: "resp" }, g.unit === "1" ? "fraction" : g.unit)),
         lineChart(g, trial).node,
         Tare.legendKeys(g.lines.map((l) => ({ text: Tare.lineLabel(l), colour: Tare.lineColour(l) }))),
-        Tare.lineTable(`${g.name}`, g.lines, trial, `series-${where}-${g.name}`),
+        Tare.lineTable(`${g.name}`, g.lines, trial, `series-${trial.where}-${g.name}`),
       ),
     );
     const rest = () => Tare.el("div", { class: "smalls" }, small);
-    Tare.fill(
-      node,
-      Tare.thinned(s.lines),
-      wide,
-      small.length ? (wide.length ? Tare.folded(`series-${where}-others`, `Other lines (${small.length})`, rest) : rest()) : null,
-    );
-    if (Tare.printing()) Tare.drawCharts();
+    return [wide, small.length ? (wide.length ? Tare.folded(`series-${trial.where}-others`, `Other lines (${small.length})`, rest) : rest()) : null];
   };
 
   const lineChart = (g, trial) =>

@@ -1,0 +1,219 @@
+package document
+
+import (
+	"tare/analyse"
+	"tare/analyse/advice"
+	"tare/analyse/cause"
+	"tare/report/words"
+)
+
+// Causes are the findings of an analysis, with everything that repeats said once: a
+// study has thousands of cells, each with a dozen readings of the same names.
+type Causes struct {
+	Summary  string      `json:"summary"`           // counts, in words
+	Missing  []string    `json:"missing,omitempty"` // what was not read, each once
+	Doubtful float64     `json:"doubtful"`          // confidence below which a cause has a question mark
+	Kinds    []CauseKind `json:"kinds"`             // those that occur, in the order in which they are shown
+	Readings []Reading   `json:"readings"`
+	Findings []Finding   `json:"findings"`
+	Maps     []CauseMap  `json:"maps,omitempty"` // with the rows and columns of the summary tables
+}
+
+// CauseKind is one kind of cause in words.
+type CauseKind struct {
+	ID    cause.Kind `json:"id"`
+	Word  string     `json:"word"`
+	About string     `json:"about,omitempty"`
+}
+
+// Reading is what readings of several cells have in common.
+type Reading struct {
+	About  cause.Kind `json:"about"`
+	Name   string     `json:"name"`
+	Unit   string     `json:"unit"`
+	Limit  float64    `json:"limit,omitempty"`
+	Series []string   `json:"series,omitempty"`
+	Roles  []string   `json:"roles,omitempty"`
+}
+
+// Finding is a cause.Finding of one cell.
+type Finding struct {
+	Cell       int          `json:"cell"` // index into Document.Cells
+	Response   string       `json:"response"`
+	Ratio      *float64     `json:"ratio,omitempty"`
+	Costs      bool         `json:"costs,omitempty"`
+	End        string       `json:"end,omitempty"`
+	Cause      cause.Kind   `json:"cause"`
+	Role       string       `json:"role,omitempty"`
+	Among      []cause.Kind `json:"among,omitempty"`
+	Missing    string       `json:"missing,omitempty"`
+	Confidence float64      `json:"confidence,omitempty"`
+	Trials     int          `json:"trials"`
+	Text       string       `json:"text"`
+	// Readings: of each an index into Causes.Readings; 1 where it supports, -1 where it
+	// excludes, else 0; the value; the lowest and the highest trial.
+	Readings [][5]float64 `json:"readings,omitempty"`
+	Added    *cause.Fit   `json:"added,omitempty"`
+	Factor   *cause.Fit   `json:"factor,omitempty"`
+	Price    string       `json:"price,omitempty"` // in words
+}
+
+// CauseMap is a words.CauseMap; its cells are indices into Causes.Findings.
+type CauseMap struct {
+	Table   string     `json:"table"`
+	Title   string     `json:"title"`
+	Factors []string   `json:"factors"`
+	Column  string     `json:"column,omitempty"`
+	Columns []string   `json:"columns"`
+	Rows    []CauseRow `json:"rows"`
+}
+
+// CauseRow is one row of it.
+type CauseRow struct {
+	Name     string  `json:"name"`
+	Baseline bool    `json:"baseline,omitempty"`
+	Mean     bool    `json:"mean,omitempty"`
+	Cells    [][]int `json:"cells"`
+}
+
+// Advice is an advice.Item with its cells as indices into Document.Cells.
+type Advice struct {
+	advice.Item
+	Cells []int `json:"cells"`
+}
+
+// causes makes them; nil where there are none.
+func (b *Builder) causes(r *analyse.Result) *Causes {
+	if r == nil || len(r.Causes) == 0 {
+		return nil
+	}
+	out := &Causes{Summary: words.CausesSentence(r), Missing: words.CausesMissing(r), Doubtful: words.Doubtful, Readings: []Reading{}, Findings: make([]Finding, 0, len(r.Causes))}
+	seen := make(map[cause.Kind]bool)
+	at := make(map[string]int) // of Reading
+	place := make([]int, len(r.Causes))
+	for i := range r.Causes {
+		f := &r.Causes[i]
+		place[i] = -1
+		cell, ok := b.index[f.Cell.Key()]
+		if !ok {
+			continue // of no cell that the document knows
+		}
+		seen[f.Cause] = true
+		for _, k := range f.Among {
+			seen[k] = true
+		}
+		x := Finding{Cell: cell, Response: f.Response.Name, Costs: f.Costs, End: f.End, Cause: f.Cause, Role: f.Role, Among: f.Among, Missing: f.Missing,
+			Confidence: round(f.Confidence, 2), Trials: f.Trials, Text: f.Text, Added: shorterFit(f.Added), Factor: shorterFit(f.Factor), Price: words.CausePrice(f.Price)}
+		if f.Ratio != nil {
+			ratio := round(*f.Ratio, 4)
+			x.Ratio = &ratio
+		}
+		for j := range f.Readings {
+			q := &f.Readings[j]
+			seen[q.About] = true
+			x.Readings = append(x.Readings, [5]float64{float64(out.reading(at, q)), says(q.Says), round(q.Value, 3), round(q.Lo, 3), round(q.Hi, 3)})
+		}
+		place[i] = len(out.Findings)
+		out.Findings = append(out.Findings, x)
+	}
+	for _, k := range cause.Kinds() {
+		if seen[k] {
+			out.Kinds = append(out.Kinds, CauseKind{k, words.CauseKind(k, ""), words.CauseAbout(k)})
+			delete(seen, k)
+		}
+	}
+	for i := range out.Findings { // those of a newer version, in the order in which they are met
+		if k := out.Findings[i].Cause; seen[k] {
+			out.Kinds = append(out.Kinds, CauseKind{ID: k, Word: words.CauseKind(k, "")})
+			delete(seen, k)
+		}
+	}
+	for _, m := range words.TableCauses(r) {
+		out.Maps = append(out.Maps, placed(m, place))
+	}
+	return out
+}
+
+// reading finds what a reading has in common with others, or adds it.
+func (c *Causes) reading(at map[string]int, q *cause.Reading) int {
+	key := string(q.About) + "\x00" + q.Name + "\x00" + string(q.Unit) + "\x00" + words.Value(q.Limit, "")
+	for _, s := range q.Series {
+		key += "\x00s" + s
+	}
+	for _, s := range q.Roles {
+		key += "\x00r" + s
+	}
+	i, ok := at[key]
+	if !ok {
+		i = len(c.Readings)
+		at[key] = i
+		c.Readings = append(c.Readings, Reading{About: q.About, Name: q.Name, Unit: string(q.Unit), Limit: round(q.Limit, 3), Series: q.Series, Roles: q.Roles})
+	}
+	return i
+}
+
+func says(s cause.Says) float64 {
+	switch s {
+	case cause.Supports:
+		return 1
+	case cause.Excludes:
+		return -1
+	case cause.Silent:
+	}
+	return 0
+}
+
+// placed is a map whose cells point into Findings.
+func placed(m words.CauseMap, place []int) CauseMap {
+	out := CauseMap{Table: m.Table, Title: m.Title, Factors: m.Factors, Column: m.Column, Columns: m.Columns}
+	for _, row := range m.Rows {
+		x := CauseRow{Name: row.Name, Baseline: row.Baseline, Mean: row.Mean, Cells: make([][]int, len(row.Cells))}
+		for j, at := range row.Cells {
+			x.Cells[j] = []int{}
+			for _, k := range at {
+				if place[k] >= 0 {
+					x.Cells[j] = append(x.Cells[j], place[k])
+				}
+			}
+		}
+		out.Rows = append(out.Rows, x)
+	}
+	return out
+}
+
+func shorterFit(f *cause.Fit) *cause.Fit {
+	if f == nil {
+		return nil
+	}
+	out := *f
+	out.X, out.Y = make([]float64, len(f.X)), make([]float64, len(f.Y))
+	for i, v := range f.X {
+		out.X[i] = round(v, 5)
+	}
+	for i, v := range f.Y {
+		out.Y[i] = round(v, 4)
+	}
+	for _, v := range []*float64{&out.Constant, &out.Lo, &out.Hi, &out.Slope, &out.SlopeLo, &out.SlopeHi} {
+		*v = round(*v, 4)
+	}
+	return &out
+}
+
+// advice is what to set, with its cells by index.
+func (b *Builder) advice(r *analyse.Result) []Advice {
+	if r == nil {
+		return nil
+	}
+	var out []Advice
+	for _, item := range r.Advice {
+		x := Advice{Item: item, Cells: []int{}}
+		for _, c := range item.Cells {
+			if i, ok := b.index[c.Key()]; ok {
+				x.Cells = append(x.Cells, i)
+			}
+		}
+		x.Item.Cells = nil
+		out = append(out, x)
+	}
+	return out
+}

@@ -1,0 +1,287 @@
+// What bounds each cell: maps of causes, with the rows and columns of the summary
+// tables and of the heat map. A cause has a word, a colour and, where two share one, a
+// hatching; the paler, the less sure. Cells that are not known to cost are framed only.
+// Each cell opens to its readings (cause.js).
+(() => {
+  "use strict";
+
+  const size = 60; // rows on one page
+  let part, lead, legendHost, mapHost, allHost;
+  let ix = null;
+
+  // After Paul Tol's light scheme (https://personal.sron.nl/~pault/), whose colours
+  // people with any of the common deficiencies tell apart; a pair that is kin shares one.
+  const hues = {
+    quota: ["#ee8866"],
+    helper: ["#eedd88"],
+    guest: ["#77aadd"],
+    "guest-one": ["#77aadd", true],
+    host: ["#99ddff"],
+    link: ["#44bb99"],
+    device: ["#44bb99", true],
+    path: ["#ffaabb"],
+    saturation: ["#bbcc33"],
+    imbalance: ["#aaaa00"],
+    interception: ["#c9a3e6"],
+  };
+
+  Tare.causesSection = () => {
+    part = Tare.section("causes", "Causes", ["causes"]);
+    lead = Tare.el("div", {});
+    legendHost = Tare.el("div", { class: "legend" });
+    mapHost = Tare.el("div", {});
+    allHost = Tare.el("div", {});
+    Tare.put(part.body, lead, legendHost, mapHost, allHost);
+    return part;
+  };
+
+  // causes are the document's, looked over once; null where there are none.
+  Tare.causes = () => {
+    const doc = Tare.data.doc;
+    if (!doc.causes) return null;
+    if (ix && ix.doc === doc) return ix;
+    const kinds = new Map(doc.causes.kinds.map((k, at) => [k.id, { ...k, at }])),
+      byPlace = new Map(),
+      byKey = new Map();
+    for (const f of doc.causes.findings) {
+      const c = doc.cells[f.cell];
+      byPlace.set(`${c.stratum}\n${c.treatment}`, f);
+      byKey.set(c.key, f);
+    }
+    ix = { doc, kinds, byPlace, byKey, all: doc.causes.findings, maps: doc.causes.maps || [] };
+    return ix;
+  };
+
+  Tare.causeKind = (id) => Tare.causes().kinds.get(id) || { id, word: id, about: "", at: 99 };
+  Tare.causeWord = (f) => `${Tare.causeKind(f.cause).word}${f.role ? ` ${f.role}` : ""}`;
+  Tare.causeWords = (f) => `${Tare.causeWord(f)}${f.among ? `: ${f.among.map((k) => Tare.causeKind(k).word).join(" or ")}` : ""}`;
+  Tare.causeBaseline = (f) => !!Tare.data.doc.cells[f.cell].baseline;
+  const sure = (k) => k !== "untold" && k !== "unknown";
+  Tare.causeConfidence = (f) => (sure(f.cause) && f.confidence > 0 ? `${Math.round(100 * f.confidence)} %` : "");
+  Tare.causeLoss = (f) => (f.ratio > 0 ? Math.abs(Math.log(f.ratio)) : 0);
+  Tare.causeFinding = (stratum, treatment) => (Tare.causes() ? Tare.causes().byPlace.get(`${stratum}\n${treatment}`) : undefined);
+
+  const mixed = (hex, part) => {
+    const paper = Tare.css("--paper"),
+      rgb = (h) => [1, 3, 5].map((i) => parseInt(h.slice(i, i + 2), 16)),
+      p = rgb(paper);
+    return "#" + rgb(hex).map((v, i) => Math.round(p[i] + (v - p[i]) * part).toString(16).padStart(2, "0")).join("");
+  };
+
+  // dress gives an element a cause's colours. What does not cost has its frame alone.
+  Tare.dressCause = (node, kind, confidence, costs) => {
+    const hue = hues[kind];
+    node.classList.add("cause", `c-${Object.hasOwn(hues, kind) || !sure(kind) || kind === "none" ? kind : "other"}`);
+    if (!hue) return;
+    if (!costs) {
+      node.style.setProperty("box-shadow", `inset 0 0 0 2px ${mixed(hue[0], 0.8)}`);
+      return;
+    }
+    const bg = mixed(hue[0], 0.3 + 0.7 * Math.min(1, Math.max(0, confidence)));
+    node.style.setProperty("background-color", bg);
+    node.style.setProperty("color", Tare.ink(bg));
+    if (hue[1]) node.classList.add("hatched");
+  };
+
+  // tally says what several findings come to, as words.Tally does.
+  const tally = (list) => {
+    const costly = list.filter((f) => f.costs),
+      among = costly.length ? costly : list,
+      n = new Map();
+    for (const f of among) n.set(f.cause, (n.get(f.cause) || 0) + 1);
+    const kind = [...n.keys()].sort((a, b) => n.get(b) - n.get(a) || Tare.causeKind(a).at - Tare.causeKind(b).at)[0];
+    const with_ = among.filter((f) => f.cause === kind),
+      roles = new Set(with_.map((f) => f.role || ""));
+    return {
+      kind,
+      role: roles.size === 1 ? [...roles][0] : "",
+      n: with_.length,
+      of: among.length,
+      costs: costly.length,
+      cells: list.length,
+      confidence: with_.reduce((s, f) => s + (f.confidence || 0), 0) / Math.max(1, with_.length),
+    };
+  };
+
+  // cellOf makes the cell of one finding or of several.
+  const cellOf = (list, key, baseline, says) => {
+    if (!list.length) return Tare.el("td", { class: "nothing" }, Tare.el("span", { class: "hidden" }, "no finding"));
+    const t = tally(list),
+      one = list.length === 1 ? list[0] : null,
+      doubt = sure(t.kind) && t.confidence < Tare.data.doc.causes.doubtful;
+    const word = `${Tare.causeKind(t.kind).word}${t.role ? ` ${t.role}` : ""}`;
+    let first = word + (doubt && (t.costs || one) ? " ?" : "");
+    if (!one && !t.costs && !baseline) first = "no cost";
+    const second = [];
+    if (one && one.ratio > 0 && !baseline) second.push(`${Tare.ratio(one.ratio)} ×`);
+    if (!one && t.costs) second.push(t.n < t.cells ? `${t.n} of ${t.cells}` : `all ${t.cells}`);
+    if (sure(t.kind) && (t.costs || one) && t.confidence > 0) second.push(`${Math.round(100 * t.confidence)} %`);
+    const td = Tare.el(
+      "td",
+      { class: "heat", tabindex: "-1", "data-open": key, "data-id": `c-${key}`, "data-cause": t.kind, "data-costs": t.costs ? "1" : "0", title: one ? one.text : null },
+      Tare.el("span", { class: "r" }, first),
+      second.length ? Tare.el("span", { class: "iv" }, second.join(" · ")) : null,
+      Tare.el("span", { class: "hidden" }, ` ${says}: ${one ? (one.costs ? "isolation costs" : baseline ? "the baseline" : "not known to cost") : `isolation costs in ${t.costs} of ${t.cells}`}`),
+    );
+    Tare.dressCause(td, !one && !t.costs && !baseline ? "none" : t.kind, t.confidence, t.costs > 0);
+    return td;
+  };
+
+  // grid makes a table of cells that open, reachable as those of the heat map are.
+  const grid = (label, over, corner, heads, rows) => {
+    const table = Tare.el(
+      "table",
+      { class: "heatmap tight causemap", role: "grid", "aria-label": label },
+      Tare.el(
+        "thead",
+        {},
+        over ? Tare.el("tr", {}, Tare.el("td", {}), Tare.el("th", { scope: "colgroup", colspan: String(heads.length), class: "over" }, over)) : null,
+        Tare.el(
+          "tr",
+          {},
+          Tare.el("th", { scope: "col", class: "rowhead" }, corner),
+          heads.map((h) => Tare.el("th", { scope: "col", class: "col", title: h }, h)),
+        ),
+      ),
+      Tare.el("tbody", {}, rows),
+    );
+    const first = table.querySelector("td.heat:not([data-baseline])") || table.querySelector("td.heat");
+    if (first) first.tabIndex = 0;
+    Tare.rover(table, "td.heat", () => heads.length);
+    const open = (ev) => {
+      const td = ev.target.closest("td[data-open]");
+      if (td) Tare.open(td.dataset.open, td);
+      return td;
+    };
+    table.addEventListener("click", open);
+    table.addEventListener("keydown", (ev) => {
+      if ((ev.key === "Enter" || ev.key === " ") && ev.target.closest("td[data-open]")) {
+        ev.preventDefault();
+        open(ev);
+      }
+    });
+    return Tare.el("div", { class: "scroll heatscroll" }, table);
+  };
+
+  // keyOfCell is what Tare.open takes for a finding.
+  Tare.causeKey = (f) => `cause|${Tare.data.doc.cells[f.cell].key}`;
+
+  const one = (m, at) =>
+    Tare.el(
+      "div",
+      { class: "summary-table", "data-causes": m.table },
+      Tare.el("h3", {}, m.title),
+      grid(
+        `Causes: ${m.title}`,
+        m.column || null,
+        m.factors.join(", "),
+        m.columns,
+        m.rows.map((row, r) =>
+          Tare.el(
+            "tr",
+            { class: row.mean ? "mean" : null },
+            Tare.el("th", { scope: "row", class: "rowhead" }, Tare.el("span", { class: "stratum" }, row.name)),
+            row.cells.map((list, c) => {
+              const found = list.map((k) => Tare.causes().all[k]);
+              return cellOf(found, found.length === 1 ? Tare.causeKey(found[0]) : `cause-map|${at}|${r}|${c}`, row.baseline, `${row.name}, ${m.columns[c]}`);
+            }),
+          ),
+        ),
+      ),
+    );
+
+  // causeCells are the findings of a cell of a map, and what it is called.
+  Tare.causeCells = (at, r, c) => {
+    const m = Tare.causes().maps[at],
+      row = m && m.rows[r],
+      list = row && row.cells[c];
+    if (!list) return null;
+    return { title: row.name, sub: `${m.title}${m.column ? `, ${m.column} ${m.columns[c]}` : ""}`, list: list.map((k) => Tare.causes().all[k]) };
+  };
+
+  Tare.renderCauses = () => {
+    const C = Tare.causes();
+    part.node.hidden = !C;
+    if (!C) return;
+    part.refreshNote();
+    const doc = C.doc.causes,
+      known = C.all.some((f) => f.cause !== "unknown" && !Tare.causeBaseline(f));
+    Tare.fill(
+      lead,
+      doc.summary ? Tare.el("p", {}, doc.summary) : null,
+      doc.missing ? Tare.el("ul", { class: "quiet" }, doc.missing.map((s) => Tare.el("li", {}, s))) : null,
+    );
+    Tare.fill(legendHost, known ? legend(C) : null);
+    Tare.fill(mapHost, known ? C.maps.map(one) : null);
+    Tare.renderCauseCells();
+  };
+
+  // The map of all cells has the rows and columns of the heat map, filter and order too.
+  Tare.renderCauseCells = () => {
+    const C = Tare.causes(),
+      V = Tare.view;
+    if (!C || !part || part.node.hidden) return;
+    if (!C.all.some((f) => f.cause !== "unknown")) {
+      Tare.fill(allHost, null);
+      return;
+    }
+    const strata = new Map();
+    for (const { row, shown } of V.rows) {
+      if (!V.columns.some(({ t }) => C.byPlace.has(`${row.stratum}\n${t.key}`))) continue;
+      if (!strata.has(row.stratum)) strata.set(row.stratum, { row, shown: new Set() });
+      for (const i of shown) strata.get(row.stratum).shown.add(i.column);
+    }
+    const list = [...strata.values()],
+      p = Tare.pageOf("causes", list, size);
+    const rows = list.slice(p.from, p.to).map(({ row, shown }) =>
+      Tare.el(
+        "tr",
+        {},
+        Tare.el("th", { scope: "row", class: "rowhead" }, Tare.el("span", { class: "stratum", title: row.name }, Tare.rowName(row))),
+        V.columns.map(({ at, t }) => {
+          const f = C.byPlace.get(`${row.stratum}\n${t.key}`),
+            td = cellOf(f ? [f] : [], f ? Tare.causeKey(f) : "", t.baseline, `${row.name}, ${Tare.treatmentName(t.cell)}`);
+          if (!t.baseline && !shown.has(at)) td.classList.add("faded");
+          if (t.baseline) td.dataset.baseline = "1";
+          return td;
+        }),
+      ),
+    );
+    Tare.fill(
+      allHost,
+      C.maps.length ? Tare.el("h3", {}, "Every cell") : null,
+      list.length
+        ? grid("Causes of every cell", null, "workload", V.columns.map(({ t }) => Tare.treatmentName(t.cell)), rows)
+        : Tare.el("p", { class: "quiet" }, "No cell passes the filter."),
+      Tare.pager(p, "rows"),
+      Tare.el("p", { class: "quiet hint" }, "Choose a cell for its readings and what to set. Arrow keys move, Enter opens, Escape closes."),
+    );
+  };
+
+  const legend = (C) => {
+    const n = new Map(),
+      free = new Map();
+    for (const f of C.all) if (!Tare.causeBaseline(f)) (f.costs ? n : free).set(f.cause, ((f.costs ? n : free).get(f.cause) || 0) + 1);
+    const key = (k, costs, text) => {
+      const i = Tare.el("i", { class: "heat" });
+      Tare.dressCause(i, k, 1, costs);
+      return Tare.el("span", { class: "key", "data-kind": k }, i, " ", text);
+    };
+    const kinds = [...C.kinds.values()].filter((k) => n.has(k.id));
+    return [
+      Tare.el(
+        "p",
+        {},
+        "Filled: isolation costs there, by this cause; the paler, the less sure. Framed: it is not known to cost, and this bounds the cell. ",
+        C.maps.length ? "A cell of the tables has the most frequent cause among its strata that cost, in how many of all, and the mean confidence. " : "",
+        `?: a confidence below ${Tare.percent(C.doc.causes.doubtful)}.`,
+      ),
+      Tare.el(
+        "div",
+        { class: "keys" },
+        kinds.map((k) => key(k.id, true, [Tare.el("b", {}, k.word), ` ${Tare.grouped(n.get(k.id))}`, k.about ? `: ${k.about}` : ""])),
+        free.size ? key(["quota", "helper", "guest", "guest-one", "host", "link", "device", "path", "saturation", "imbalance", "interception"].find((k) => free.has(k)) || "none", false, `not known to cost ${Tare.grouped([...free.values()].reduce((s, x) => s + x, 0))}`) : null,
+      ),
+    ];
+  };
+})();
