@@ -55,7 +55,9 @@ func TablesCSV(w io.Writer, res *analyse.Result) error {
 }
 
 // CPUCSV writes one line for each stratum and treatment with a CPU cost. The part
-// of each role is a column named "role:NAME".
+// of each role is a column named "role:NAME". Each end with a CPU limit has four:
+// "quota:END" in cores, "used:END" in cores, "throttled:END", the share of the quota's periods
+// in which it was used up, and "held_back:END", seconds a second summed over processors.
 func CPUCSV(w io.Writer, res *analyse.Result) error {
 	var roles []string
 	for i := range res.CPUCosts {
@@ -71,6 +73,10 @@ func CPUCSV(w io.Writer, res *analyse.Result) error {
 	for _, r := range roles {
 		head = append(head, "role:"+r)
 	}
+	ends := limitedEnds(res.Quotas)
+	for _, e := range ends {
+		head = append(head, "quota:"+e, "used:"+e, "throttled:"+e, "held_back:"+e)
+	}
 	rows := [][]string{head}
 	for i := range res.CPUCosts {
 		c := &res.CPUCosts[i]
@@ -85,9 +91,38 @@ func CPUCSV(w io.Writer, res *analyse.Result) error {
 			}
 			line = append(line, part)
 		}
-		rows = append(rows, line)
+		rows = append(rows, append(line, quotas(res.Quotas, c, ends)...))
 	}
 	return writeAll(w, rows)
+}
+
+// limitedEnds names the ends that have a quota anywhere, in order.
+func limitedEnds(all []cpucost.Quota) []string {
+	var out []string
+	for i := range all {
+		if !slices.Contains(out, all[i].End) {
+			out = append(out, all[i].End)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// quotas are the columns of each end in the row of a cost; empty for one without a quota.
+func quotas(all []cpucost.Quota, c *cpucost.Cost, ends []string) []string {
+	out := make([]string, 0, 4*len(ends))
+	for _, end := range ends {
+		k := slices.IndexFunc(all, func(q cpucost.Quota) bool {
+			return q.End == end && q.Workload == c.Workload && q.Stratum == c.Stratum && q.Treatment == c.Treatment
+		})
+		if k < 0 {
+			out = append(out, "", "", "", "")
+			continue
+		}
+		q := &all[k]
+		out = append(out, number(q.Quota), number(q.Cores), number(q.Throttled), number(q.Time))
+	}
+	return out
 }
 
 // ratio is base, ratio, lo and hi of an estimate; empty where there are none.

@@ -60,3 +60,40 @@ func TestSummaryCSV(t *testing.T) {
 		t.Errorf("CPU:\n%s", d)
 	}
 }
+
+// TestCPUCSVOfQuotas: each end with a quota has its columns, in the row of its own treatment
+// and workload; an end without one has them empty.
+func TestCPUCSVOfQuotas(t *testing.T) {
+	cost := func(workload, treatment string) cpucost.Cost {
+		return cpucost.Cost{Workload: workload, Stratum: "workload=" + workload, Treatment: treatment}
+	}
+	quota := func(workload, treatment, end string, throttled float64) cpucost.Quota {
+		return cpucost.Quota{Workload: workload, Stratum: "workload=" + workload, Treatment: treatment, End: end, Quota: 1.25, Cores: 1.2, Throttled: throttled, Time: 0.5}
+	}
+	res := &analyse.Result{
+		CPUCosts: []cpucost.Cost{cost("v", "vm"), cost("w", "process"), cost("w", "vm")},
+		Quotas:   []cpucost.Quota{quota("w", "vm", "server", 0.75), quota("w", "vm", "client", 0.25), quota("w", "process", "server", 0)},
+	}
+	var b bytes.Buffer
+	if err := CPUCSV(&b, res); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&b).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := len(rows[0]) - 8
+	var got [][]string
+	for _, r := range rows {
+		got = append(got, r[first:])
+	}
+	want := [][]string{
+		{"quota:client", "used:client", "throttled:client", "held_back:client", "quota:server", "used:server", "throttled:server", "held_back:server"},
+		{"", "", "", "", "", "", "", ""},
+		{"", "", "", "", "1.25", "1.2", "0", "0.5"},
+		{"1.25", "1.2", "0.25", "0.5", "1.25", "1.2", "0.75", "0.5"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
