@@ -12,6 +12,7 @@ import (
 
 	"tare/internal/image"
 	"tare/param"
+	"tare/sandbox/vm"
 )
 
 // limitVariable bounds the cache where no flag does.
@@ -224,7 +225,12 @@ func (a *app) imagePruneVerb(f *imageFlags) *cobra.Command {
 		Short: "Remove images that newer ones replaced, and shrink the cache",
 		Long: `Remove trees that a newer build of the same image replaced and what killed
 builds left, then what was not used for longest until the cache is within its
-limit. What a study or another build uses at the moment stays.`,
+limit. What a study or another build uses at the moment stays.
+
+The disks and snapshots that virtual machines start from are pruned likewise, to 12
+GiB or the same --limit by themselves, those of machines that studies define
+included; what was used in the last ten minutes stays. With --cache only that
+folder of images is pruned.`,
 		Example: "  tare image prune --dry-run\n  tare image prune --limit 2GiB\n  tare image prune --all",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -237,8 +243,17 @@ limit. What a study or another build uses at the moment stays.`,
 				return err
 			}
 			gone, err := b.Prune(cmd.Context(), image.PruneOptions{Limit: b.Limit, All: all, Old: true, Dry: dry})
+			var machines []vm.Cached
+			if f.cache == "" {
+				var failed error
+				machines, failed = vm.Prune(cmd.Context(), filepath.Join(hostDirs().cache, "vm"), vm.PruneOptions{Limit: b.Limit, All: all, Dry: dry})
+				err = errors.Join(err, failed)
+			}
 			if f.json {
-				return errors.Join(a.printJSON(map[string]any{"removed": append([]image.Entry{}, gone...), "leftovers": append([]string{}, left...), "dry_run": dry}), err)
+				return errors.Join(a.printJSON(map[string]any{
+					"removed": append([]image.Entry{}, gone...), "leftovers": append([]string{}, left...),
+					"machines": append([]vm.Cached{}, machines...), "dry_run": dry,
+				}), err)
 			}
 			verb := "removed"
 			if dry {
@@ -251,6 +266,10 @@ limit. What a study or another build uses at the moment stays.`,
 			for _, e := range gone {
 				bytes += e.Bytes
 				fmt.Fprintf(a.stdout, "%s %s %s, last used %s\n", verb, e.Kind, e.Name, e.Used.Format(time.DateTime))
+			}
+			for _, e := range machines {
+				bytes += e.Bytes
+				fmt.Fprintf(a.stdout, "%s machine's %s %s, last used %s\n", verb, e.Kind, e.Name, e.Used.Format(time.DateTime))
 			}
 			fmt.Fprintf(a.stdout, "%s %d MiB\n", verb, bytes>>20)
 			return err
