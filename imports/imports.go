@@ -220,7 +220,7 @@ func (s *Set) lay(st *study.Study) ([]laid, []record.Warning) {
 		said = said && t.Block > 0
 		l := laid{series: t.Series, trial: record.Trial{
 			Seq: n + 1, Block: t.Block, Attempt: 1, Cell: cell, Status: record.OK, Failure: t.Failure,
-			Start: t.Start, Duration: t.Duration, Samples: t.Samples, Warnings: t.Warnings, Facts: facts(s.Origin, t.Facts),
+			Start: t.Start, Duration: t.Duration, Samples: t.Samples, Warnings: t.Warnings, Facts: facts(s.Origin, t),
 		}}
 		if t.Failure != nil {
 			l.trial.Status = record.Failed
@@ -283,12 +283,23 @@ func (s *Set) order(st *study.Study, trials []laid, said, timed bool) string {
 	return ""
 }
 
-func facts(o Origin, more map[string]string) map[string]string {
+// whereFact ends the name of the fact ROLE.where: the sandbox that an end was in,
+// as measured trials have it.
+const whereFact = ".where"
+
+// facts are a trial's, with where it came from, and the ends that it has readings of:
+// they were in the sandbox, unless the trial says otherwise.
+func facts(o Origin, t *Trial) map[string]string {
 	out := map[string]string{"imported.tool": o.Tool, "imported.path": o.Path}
 	if o.Version != "" {
 		out["imported.version"] = o.Version
 	}
-	for k, v := range more {
+	for i := range t.Samples {
+		if end := t.Samples[i].Labels.Get(record.LabelEnd); end != "" {
+			out[end+whereFact] = t.Levels[study.FactorSandbox]
+		}
+	}
+	for k, v := range t.Facts {
 		out[k] = v
 	}
 	return out

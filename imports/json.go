@@ -50,7 +50,8 @@ func Clean(text string) string {
 
 // Describe finishes a set whose figures speak for themselves: the responses of each
 // workload from its samples, the direction from the unit, and the factors in order
-// of names. A level that one trial of a workload has and another lacks is "none".
+// of names. A level that one trial of a workload has and another lacks is "none",
+// but where no trial of that sandbox has any.
 func Describe(s *Set) {
 	known := map[string]bool{}
 	has := map[string]map[string]bool{}
@@ -75,16 +76,30 @@ func Describe(s *Set) {
 			if strings.HasSuffix(p.Name, "_max") { // one event, whose ratio tells little
 				better = record.Neither
 			}
-			s.Responses[w] = append(s.Responses[w], record.Response{Name: p.Name, Unit: p.Unit, Better: better})
+			s.Responses[w] = append(s.Responses[w], record.Response{Name: p.Name, Unit: p.Unit, Better: better, Operation: operation(p)})
 		}
 	}
 	slices.Sort(s.Factors)
+	own := s.own()
 	for i := range s.Trials {
 		l := s.Trials[i].Levels
 		for f := range has[l[study.FactorWorkload]] {
-			if l[f] == "" {
+			if of := own[f]; l[f] == "" && (of == nil || slices.Contains(of, l[study.FactorSandbox])) {
 				l[f] = "none"
 			}
 		}
 	}
+}
+
+// operation is what a figure counts, or is the time of one of; "" where its name does not
+// say. Of fio's, which has them by what was done, nothing is said: a trial may have
+// several.
+func operation(p record.Sample) string {
+	switch {
+	case p.Name == "throughput" && p.Unit == record.BytesPerSecond:
+		return "byte"
+	case p.Name == "transactions" && p.Unit == record.PerSecond, p.Name == "latency" && p.Unit == record.Second:
+		return "request"
+	}
+	return ""
 }

@@ -25,6 +25,7 @@ type Catalogue struct {
 	Origin    Origin              `json:"origin"`
 	Workloads map[string]workload `json:"workloads"`
 	Sandboxes []string            `json:"sandboxes"`
+	Own       map[string][]string `json:"own,omitempty"` // factors that some of the sandboxes have, and which
 }
 
 type workload struct {
@@ -69,7 +70,7 @@ func CheckFactor(name string) error {
 // text makes the study file.
 func (s *Set) text() ([]byte, error) {
 	levels := map[string][]string{}
-	cat := Catalogue{Origin: s.Origin, Workloads: map[string]workload{}}
+	cat := Catalogue{Origin: s.Origin, Workloads: map[string]workload{}, Own: s.own()}
 	params := map[string]map[string][]string{} // of a workload: its own factors and their levels
 	for _, f := range s.Factors {
 		if err := CheckFactor(f); err != nil {
@@ -100,13 +101,13 @@ func (s *Set) text() ([]byte, error) {
 			if !slices.Contains(levels[f], v) {
 				levels[f] = append(levels[f], v)
 			}
-			if !slices.Contains(tareFactors(), f) && !slices.Contains(params[w][f], v) {
+			if !slices.Contains(tareFactors(), f) && cat.Own[f] == nil && !slices.Contains(params[w][f], v) {
 				params[w][f] = append(params[w][f], v)
 			}
 		}
 	}
 	factors := &yaml.Node{Kind: yaml.MappingNode}
-	for _, f := range tareFactors() {
+	for _, f := range append(tareFactors(), slices.Sorted(maps.Keys(cat.Own))...) {
 		if len(levels[f]) > 0 {
 			factors.Content = append(factors.Content, word(f), words(levels[f]))
 		}
@@ -159,6 +160,46 @@ func (s *Set) text() ([]byte, error) {
 }
 
 // tareFactors are factors that need no parameter of a workload.
+// own are the factors that every trial of some sandboxes has, whatever its workload,
+// and none of the others: a virtual machine's processors. They are those
+// sandboxes', and what lacks them is compared with each of their levels. Of each,
+// the sandboxes that have it.
+func (s *Set) own() map[string][]string {
+	if s.Compare != "" && s.Compare != study.FactorSandbox {
+		return nil
+	}
+	has := map[string]map[string]int{} // of a factor: trials by sandbox
+	all := map[string]int{}
+	for i := range s.Trials {
+		l := s.Trials[i].Levels
+		sandbox := l[study.FactorSandbox]
+		if sandbox == "" {
+			sandbox = unknown
+		}
+		all[sandbox]++
+		for f, v := range l {
+			if v == "" || f == study.FactorWorkload || slices.Contains(tareFactors(), f) {
+				continue
+			}
+			if has[f] == nil {
+				has[f] = map[string]int{}
+			}
+			has[f][sandbox]++
+		}
+	}
+	out := map[string][]string{}
+	for f, of := range has {
+		whole := len(of) < len(all)
+		for sandbox, n := range of {
+			whole = whole && n == all[sandbox]
+		}
+		if whole {
+			out[f] = slices.Sorted(maps.Keys(of))
+		}
+	}
+	return out
+}
+
 func tareFactors() []string {
 	out := []string{study.FactorSandbox, study.FactorWorkload}
 	return append(out, param.Names(study.Factors())...)
@@ -254,7 +295,13 @@ func (c Catalogue) Study() study.Catalogue {
 		out.Workloads[name] = info
 	}
 	for _, name := range c.Sandboxes {
-		out.Sandboxes[name] = nil
+		var params []param.Param
+		for _, f := range slices.Sorted(maps.Keys(c.Own)) {
+			if slices.Contains(c.Own[f], name) {
+				params = append(params, param.Param{Name: f, Type: param.String, Help: "of the imported results"})
+			}
+		}
+		out.Sandboxes[name] = params
 	}
 	return out
 }

@@ -82,7 +82,7 @@ func (a *app) importCSV() *cobra.Command {
 		Long: `Import a CSV file in long form: a row a figure, its factors beside it.
 
 --map says what the columns are, as ROLE=COLUMN. Roles are value, response, unit,
-workload, trial, block, time and time-unit; every other name is a factor, and sandbox
+workload, trial, block, time, time-unit, labels and kind; every other name is a factor, and sandbox
 the one that is compared unless --compare says otherwise. --map FILE.yaml reads it all
 from a file.`,
 		Example: `  tare import csv old.csv --map sandbox=runtime,threads=threads,response=metric,value=value,unit=unit,trial=run --results results/old
@@ -143,22 +143,39 @@ from a file.`,
 }
 
 func (a *app) importPbench() *cobra.Command {
-	var dir, baseline string
+	var dir, baseline, mapping string
 	cmd := &cobra.Command{
 		Use:   "pbench [SANDBOX=]DIR... --results DIR",
 		Short: "Import unpacked Pbench result trees",
 		Long: `Import unpacked result trees of Pbench, or folders of them. Each sample of an
 iteration is a trial. SANDBOX= says what the tree was measured in, which Pbench does
-not know; without it, it is the configuration's name. The first is the baseline.`,
-		Example: `  tare import pbench runc=uperf_runc_2023 kata=uperf_kata_2023 --results results/old`,
-		Args:    atLeastOne("one result tree or more"),
+not know; without it, it is the configuration's name. The first is the baseline.
+
+--map FILE.yaml names trees with their levels and CPU quota, and says which machines'
+tools speak of which end, so that causes can be told.`,
+		Example: `  tare import pbench runc=uperf_runc_2023 kata=uperf_kata_2023 --results results/old
+  tare import pbench --map old.yaml --results results/old`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var m pbench.Mapping
+			if mapping != "" {
+				text, err := imports.ReadFile(mapping, pbench.MaxMapping)
+				if err == nil {
+					m, err = pbench.ParseMapping(mapping, text)
+				}
+				if err != nil {
+					return coded(exitUsage, "%w", err)
+				}
+			}
 			names, paths := sources(args)
-			var trees []pbench.Tree
+			trees := m.Trees
 			for i := range paths {
 				trees = append(trees, pbench.Tree{Dir: paths[i], Sandbox: names[i]})
 			}
-			set, err := pbench.Read(trees)
+			if len(trees) == 0 {
+				return atLeastOne("one result tree or more")(cmd, nil)
+			}
+			set, err := pbench.Read(trees, m.Ends)
 			if err == nil {
 				set.Baseline = baseline
 			}
@@ -166,6 +183,7 @@ not know; without it, it is the configuration's name. The first is the baseline.
 		},
 	}
 	cmd.Flags().StringVar(&baseline, "baseline", "", "the sandbox that the others are compared with (default the first)")
+	cmd.Flags().StringVar(&mapping, "map", "", "FILE.yaml: trees with their levels, and whose machines the tools ran on")
 	resultsFlag(cmd, &dir)
 	return cmd
 }

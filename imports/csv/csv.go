@@ -1,9 +1,10 @@
 // Package csv reads results in long form: a row a figure, its factors beside it.
 //
 // The data path: 1. a Mapping names the columns: factors, response, value, unit,
-// trial, block, time; 2. Read goes through the rows once, turns values into base
+// trial, block, time, labels; 2. Read goes through the rows once, turns values into base
 // units and gathers the rows of a trial; 3. rows with a time become series, whose
-// mean is the trial's figure; 4. the trials are an imports.Set. The format is that
+// mean is the trial's figure; rows with labels are readings beside the responses,
+// and causes are told from them; 4. the trials are an imports.Set. The format is that
 // of RFC 4180; errors name file:line:column.
 package csv
 
@@ -44,6 +45,7 @@ type figure struct {
 	unit  record.Unit
 	text  string // the value and unit as written, of the first row
 	scale float64
+	kind  string // of one with labels
 	t     []time.Duration
 	v     []float64
 }
@@ -51,8 +53,8 @@ type figure struct {
 // gathered is a trial while its rows are read.
 type gathered struct {
 	trial   imports.Trial
-	figures map[string]*figure
-	names   []string
+	figures map[reading]*figure
+	names   []reading
 }
 
 // reader is a file while it is read.
@@ -175,21 +177,34 @@ func (r *reader) row() error {
 	if !ok {
 		return r.bad(roleUnit, "the unit %q is not known; %s", r.field(roleUnit), param.Suggest(r.field(roleUnit), imports.Units()))
 	}
+	of := reading{name: name}
+	if of.labels, ok = labels(r.field(roleLabels)); !ok {
+		return r.bad(roleLabels, "%q are no labels; %s", r.field(roleLabels), labelsHint)
+	}
+	kind := r.field(roleKind)
+	if of.labels != "" && kind != "" && kind != kindGauge && kind != kindCounter && kind != kindRate {
+		return r.bad(roleKind, "%q is no kind; write gauge, counter or rate", kind)
+	}
 	workload := levels[study.FactorWorkload]
-	if was, ok := r.units[workload+"\x00"+name]; ok && was != unit {
-		return r.bad(roleUnit, "%s is in %s in a row before, and in %s here; give each response one kind of unit", name, was, unit)
-	} else if !ok {
-		r.units[workload+"\x00"+name] = unit
+	if of.labels != "" {
+		name += "\x00" // a reading may have the name of a response
+	}
+	was, known := r.units[workload+"\x00"+name]
+	if known && was != unit {
+		return r.bad(roleUnit, "%s is in %s in a row before, and in %s here; give each response one kind of unit", of.name, was, unit)
+	}
+	r.units[workload+"\x00"+name] = unit
+	if of.labels == "" && !known {
 		better := r.m.Better[name]
 		if better == "" {
 			better = imports.Better(unit)
 		}
-		r.responses[workload] = append(r.responses[workload], record.Response{Name: name, Unit: unit, Better: better})
+		r.responses[workload] = append(r.responses[workload], record.Response{Name: name, Unit: unit, Better: better, Operation: r.m.Operation[name]})
 	}
 	key := trialKey{cell.String(), strings.Clone(r.field(roleTrial))}
-	timed := r.has(roleTime)
-	if !r.has(roleTrial) && !timed {
-		k := [2]string{key.cell, name}
+	timed := r.field(roleTime) != "" || r.has(roleTime) && of.labels == "" // a reading may be of the whole trial
+	if !r.has(roleTrial) && !r.has(roleTime) {
+		k := [2]string{key.cell, name + string(of.labels)}
 		r.seen[k]++
 		key.repeat = strconv.Itoa(r.seen[k])
 	}
@@ -197,15 +212,15 @@ func (r *reader) row() error {
 	if err != nil {
 		return err
 	}
-	f := g.figures[name]
+	f := g.figures[of]
 	if f == nil {
-		f = &figure{unit: unit, scale: scale}
+		f = &figure{unit: unit, scale: scale, kind: strings.Clone(kind)}
 		if scale != 1 || string(unit) != r.field(roleUnit) {
 			f.text = strings.TrimSpace(text + " " + r.field(roleUnit))
 		}
-		g.figures[name], g.names = f, append(g.names, name)
+		g.figures[of], g.names = f, append(g.names, of)
 	} else if !timed {
-		return r.bad(roleValue, "trial %q has %s twice; give each its own trial, or name the column of the time", key.repeat, name)
+		return r.bad(roleValue, "trial %q has %s twice; give each its own trial, or name the column of the time", key.repeat, of.name)
 	}
 	f.sum, f.n = f.sum+v*scale, f.n+1
 	if math.IsInf(f.sum, 0) {
@@ -241,7 +256,7 @@ func (r *reader) trial(key trialKey, levels map[string]string) (*gathered, error
 	if len(r.order) >= imports.MaxTrials {
 		return nil, fmt.Errorf("%s: there are more than %d trials; import it in parts", r.file, imports.MaxTrials)
 	}
-	g = &gathered{figures: map[string]*figure{}, trial: imports.Trial{Levels: levels, Block: block}}
+	g = &gathered{figures: map[reading]*figure{}, trial: imports.Trial{Levels: levels, Block: block}}
 	if r.has(roleTrial) {
 		g.trial.Facts = map[string]string{"imported.trial": key.repeat}
 	}
@@ -284,18 +299,31 @@ func (r *reader) set() *imports.Set {
 				first = min(first, f.t[0])
 			}
 		}
-		for _, name := range g.names {
-			f := g.figures[name]
-			p := record.Sample{Name: name, Unit: f.unit, Kind: record.Value, Value: f.sum / float64(f.n), Original: f.text}
+		var labelled []record.Series
+		for _, of := range g.names {
+			f := g.figures[of]
+			p := record.Sample{Name: of.name, Labels: of.labels, Unit: f.unit, Kind: record.Value, Value: f.sum / float64(f.n), Original: f.text}
+			for i := range f.t {
+				f.t[i] -= first // times of day or offsets: a series begins with its trial
+			}
 			if f.t != nil {
-				p.Original = fmt.Sprintf("mean of %d points", f.n)
-				for i := range f.t {
-					f.t[i] -= first // times of day or offsets: a series begins with its trial
-				}
 				g.trial.Duration = max(g.trial.Duration, f.t[len(f.t)-1])
-				g.trial.Series = append(g.trial.Series, record.Series{Name: name, Unit: f.unit, Kind: record.Gauge, T: f.t, V: f.v})
+			}
+			switch {
+			case f.t != nil && of.labels != "":
+				labelled = append(labelled, f.series(of, f.kind))
+				continue // window's figures of it follow
+			case f.t != nil:
+				p.Original = fmt.Sprintf("mean of %d points", f.n)
+				g.trial.Series = append(g.trial.Series, record.Series{Name: of.name, Unit: f.unit, Kind: record.Gauge, T: f.t, V: f.v})
 			}
 			g.trial.Samples = append(g.trial.Samples, p)
+		}
+		g.trial.Series = append(g.trial.Series, labelled...)
+		for _, p := range figures(labelled, g.trial.Duration) {
+			if !math.IsNaN(p.Value) && !math.IsInf(p.Value, 0) {
+				g.trial.Samples = append(g.trial.Samples, p)
+			}
 		}
 		s.Trials = append(s.Trials, g.trial)
 	}

@@ -58,6 +58,61 @@ func TestReadTimeSeries(t *testing.T) {
 	}
 }
 
+// TestReadLabels: readings beside the responses, of the whole trial and over time, are
+// what tare's own trials have.
+func TestReadLabels(t *testing.T) {
+	m := long()
+	for _, p := range []string{"time=t", "labels=of", "kind=k"} {
+		if err := m.Column(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := "rt,th,metric,v,u,run,t,of,k\n" +
+		"kata,1,tput,10,1/s,1,100,,\nkata,1,tput,20,1/s,1,102,,\n" +
+		"kata,1,cgroup_throttled_periods_rate,4,1/s,1,,end=server,\n" +
+		"kata,1,cpu_quota,1250,millicores,1,100,end=server,\nkata,1,cpu_quota,1250,millicores,1,102,end=server,gauge\n"
+	for i, v := range []string{"9", "60", "80"} { // the first is of the time before
+		text += fmt.Sprintf("kata,1,thread_cpu_time,%s,%%,1,%d,\"end=server,role=vhost,tid=7\",rate\n", v, 100+i)
+		text += fmt.Sprintf("kata,1,guest_cpu,%d,s,1,%d,\"end=server,cpu=0,mode=idle\",counter\n", 5+i/2, 100+i)
+		text += fmt.Sprintf("kata,1,guest_cpu,%d,s,1,%d,\"end=server,cpu=0,mode=user\",counter\n", 5+i, 100+i)
+	}
+	set, err := Read("x.csv", strings.NewReader(text), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(set.Trials) != 1 || len(set.Responses["imported"]) != 1 {
+		t.Fatalf("%d trials, %+v", len(set.Trials), set.Responses)
+	}
+	x := &set.Trials[0]
+	got := map[string]float64{}
+	for _, p := range x.Samples {
+		got[p.Name+" "+string(p.Labels)+" "+string(p.Unit)] = p.Value
+	}
+	for id, want := range map[string]float64{
+		"tput  1/s": 15,
+		"cgroup_throttled_periods_rate end=server 1/s": 4,
+		"cpu_quota_mean end=server cores":              1.25,
+		"thread_busiest end=server,role=vhost cores":   0.7,
+		"guest_busiest end=server 1":                   2.0 / 3,
+		"guest_cores end=server,mode=user cores":       1,
+	} {
+		if v, ok := got[id]; !ok || math.Abs(v-want) > 1e-9 {
+			t.Errorf("%s: %g, want %g; %v", id, v, want, got)
+		}
+	}
+	if x.Duration != 2*time.Second || len(x.Series) != 5 {
+		t.Errorf("%v, %d series", x.Duration, len(x.Series))
+	}
+	for bad, want := range map[string]string{"end": "are no labels", "end=a,end=b": "are no labels", "=x": "are no labels"} {
+		if _, err := Read("f.csv", strings.NewReader("rt,th,metric,v,u,run,t,of,k\nr,1,l,1,s,1,0,\""+bad+"\",\n"), m); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	if _, err := Read("f.csv", strings.NewReader("rt,th,metric,v,u,run,t,of,k\nr,1,l,1,s,1,0,end=a,sum\n"), m); err == nil || !strings.HasPrefix(err.Error(), `f.csv:2:21: "sum" is no kind`) {
+		t.Error(err)
+	}
+}
+
 // TestReadErrors: each mistake has its place.
 func TestReadErrors(t *testing.T) {
 	for text, want := range map[string]string{
@@ -143,10 +198,13 @@ func FuzzRead(f *testing.F) {
 	f.Add(head+"runc,1,lat,2.5,ms,1\n", "")
 	f.Add(head+"runc,1,lat,1e308,TB,1\nkata,,tput,1,GiB/s,\n", "unit: s")
 	f.Add("\ufeffrt,th,metric,v,u,run,t\nr,1,x,1,1,1,9\n", "columns: {time: t}")
+	f.Add("rt,th,metric,v,u,run,t,of\nr,1,cpu_time,1e300,cores,1,0,\"end=server,tid=1\"\nr,1,cpu_time,1e300,cores,1,3e9,\"end=server,tid=1\"\nr,1,x,1,s,1,0,\n", "columns: {time: t, labels: of}\nconstants: {kind: rate}")
 	f.Fuzz(func(t *testing.T, text, mapping string) {
 		m := long()
 		if x, err := ParseMapping("m.yaml", []byte(mapping)); err == nil && x.Columns["time"] != "" {
 			_ = m.Column("time=" + x.Columns["time"])
+			_ = m.Column("labels=" + x.Columns["labels"])
+			_ = m.Constant("kind=" + x.Constants["kind"])
 		}
 		set, err := Read("f.csv", strings.NewReader(text), m)
 		if err != nil {

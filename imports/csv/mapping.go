@@ -28,10 +28,12 @@ const (
 	roleBlock    = "block"
 	roleTime     = "time"
 	roleTimeUnit = "time-unit"
+	roleLabels   = "labels"
+	roleKind     = "kind"
 )
 
 func roles() []string {
-	return []string{study.FactorWorkload, roleResponse, roleValue, roleUnit, roleTrial, roleBlock, roleTime, roleTimeUnit}
+	return []string{study.FactorWorkload, roleResponse, roleValue, roleUnit, roleTrial, roleBlock, roleTime, roleTimeUnit, roleLabels, roleKind}
 }
 
 // Mapping says what the columns of a file are. Columns maps a role, or a factor's
@@ -42,7 +44,8 @@ type Mapping struct {
 	Baseline  string                   `yaml:"baseline"`
 	Columns   map[string]string        `yaml:"columns"`
 	Constants map[string]string        `yaml:"constants"`
-	Better    map[string]record.Better `yaml:"better"` // of a response
+	Better    map[string]record.Better `yaml:"better"`    // of a response
+	Operation map[string]string        `yaml:"operation"` // of a response: what it counts, or is the time of
 	order     []string                 // factors, as they were written
 }
 
@@ -55,7 +58,7 @@ func ParseMapping(file string, text []byte) (Mapping, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
 	if err := dec.Decode(&m); err != nil && err != io.EOF { //nolint:errorlint // as the package documents it
-		return m, fmt.Errorf("%s: %s; write study, compare, baseline, columns, constants and better", file, strings.TrimPrefix(err.Error(), "yaml: "))
+		return m, fmt.Errorf("%s: %s; write study, compare, baseline, columns, constants, better and operation", file, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	var doc struct {
 		Columns yaml.Node `yaml:"columns"`

@@ -13,7 +13,8 @@
 // levels; 3. figures are computed from what the benchmark printed, else from the
 // streams' time series; 4. the tool's own figures, of the sample and of the
 // iteration, are checked against them, and a disagreement is a warning with both;
-// 5. mpstat and pidstat become series; 6. the trials are an imports.Set.
+// 5. what the tools on an end's machines said becomes the series and figures that
+// the collectors would have given, by the Mapping; 6. the trials are an imports.Set.
 package pbench
 
 import (
@@ -42,10 +43,6 @@ const (
 	maxDepth    = 32
 )
 
-// Tree is one folder that the user named. Sandbox is the level that was given with
-// it, "" for the configuration's name in metadata.log.
-type Tree struct{ Dir, Sandbox string }
-
 var (
 	iterationName = regexp.MustCompile(`^\d+-.+`)
 	failedName    = regexp.MustCompile(`-fail\d*$`)
@@ -54,19 +51,22 @@ var (
 
 // reader is a tree while it is read.
 type reader struct {
-	f       *imports.Folder
-	set     *imports.Set
-	sandbox string
-	meta    metadata
-	points  int
+	f      *imports.Folder
+	set    *imports.Set
+	tree   Tree
+	ends   map[string]End
+	meta   metadata
+	points int  // of the tools' series that are kept
+	full   bool // there is no room for more
 }
 
-// Read makes a Set of trees.
-func Read(trees []Tree) (*imports.Set, error) {
+// Read makes a Set of trees. ends says whose the machines are that tools ran on; nil:
+// only names tell.
+func Read(trees []Tree, ends map[string]End) (*imports.Set, error) {
 	s := &imports.Set{Name: "pbench", Responses: map[string][]record.Response{}, Origin: imports.Origin{Tool: "pbench"}}
 	var names []string
 	for _, t := range trees {
-		if err := tree(s, t); err != nil {
+		if err := tree(s, t, ends); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Dir, err)
 		}
 		names = append(names, filepath.Base(filepath.Clean(t.Dir)))
@@ -78,14 +78,14 @@ func Read(trees []Tree) (*imports.Set, error) {
 }
 
 // tree reads one run, or every run in a folder.
-func tree(s *imports.Set, t Tree) error {
+func tree(s *imports.Set, t Tree, ends map[string]End) error {
 	f, err := imports.OpenFolder(t.Dir, MaxTree)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
 	before := len(s.Trials)
-	r := &reader{f: f, set: s, sandbox: t.Sandbox}
+	r := &reader{f: f, set: s, tree: t, ends: ends}
 	if err := r.run("."); err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (r *reader) sample(dir, iteration string) (imports.Trial, error) {
 	if len(t.Samples) == 0 {
 		t.Failure = &record.Failure{Phase: "run", Kind: "other", Reason: "the sample has no figure that can be read"}
 	}
-	return t, r.tools(&t, dir)
+	return t, r.tools(&t, dir, res, params["benchmark_name"])
 }
 
 // kept are the parameters that are factors; others are facts.
@@ -267,8 +267,8 @@ func (r *reader) levels(t *imports.Trial, params map[string]string) {
 	}
 	t.Levels[study.FactorWorkload] = w
 	switch {
-	case r.sandbox != "":
-		t.Levels[study.FactorSandbox] = r.sandbox
+	case r.tree.Sandbox != "":
+		t.Levels[study.FactorSandbox] = r.tree.Sandbox
 	case r.meta.get("pbench", "config") != "":
 		t.Levels[study.FactorSandbox] = imports.Name(r.meta.get("pbench", "config"))
 	}
@@ -280,6 +280,9 @@ func (r *reader) levels(t *imports.Trial, params map[string]string) {
 		case k != "uid" && k != "iteration_name" && k != "iteration_number":
 			t.Facts["imported."+k] = v
 		}
+	}
+	for k, v := range r.tree.Levels {
+		t.Levels[k] = v
 	}
 	for fact, v := range map[string]string{"imported.controller": r.meta.get("run", "controller"), "imported.start_run": r.meta.get("run", "start_run"),
 		"imported.agent": r.meta.get("pbench", "rpm-version"), "imported.config": r.meta.get("pbench", "config")} {

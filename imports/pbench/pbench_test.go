@@ -29,7 +29,7 @@ func value(t *testing.T, x *imports.Trial, name string) float64 {
 
 // TestRead: the figures are the raw counters' own arithmetic.
 func TestRead(t *testing.T) {
-	set, err := Read([]Tree{{Dir: "testdata/runc"}, {Dir: "testdata/kata", Sandbox: "kata-qemu"}})
+	set, err := Read([]Tree{{Dir: "testdata/runc"}, {Dir: "testdata/kata", Sandbox: "kata-qemu"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func byHand(t *testing.T, dir string) (ops, bytes float64) {
 }
 
 func TestTools(t *testing.T) {
-	set, err := Read([]Tree{{Dir: "testdata/runc"}})
+	set, err := Read([]Tree{{Dir: "testdata/runc"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,13 +129,13 @@ func TestHostile(t *testing.T) {
 	}
 	must(os.Symlink(filepath.Join(outside, "runc", "1-tcp_rr-64B-1i"), filepath.Join(dir, "1-linked")))
 	must(os.Symlink(filepath.Join(outside, "runc"), filepath.Join(dir, "iterations")))
-	if _, err := Read([]Tree{{Dir: dir}}); err == nil || !strings.Contains(err.Error(), "there is no iteration with samples") {
+	if _, err := Read([]Tree{{Dir: dir}}, nil); err == nil || !strings.Contains(err.Error(), "there is no iteration with samples") {
 		t.Errorf("links were followed: %v", err)
 	}
 	sample := filepath.Join(dir, "1-x", "sample1")
 	must(os.MkdirAll(sample, 0o755))
 	must(os.Symlink("/etc/passwd", filepath.Join(sample, "result.json")))
-	set, err := Read([]Tree{{Dir: dir}})
+	set, err := Read([]Tree{{Dir: dir}}, nil)
 	if err != nil || set.Trials[0].Failure == nil {
 		t.Errorf("a linked result: %+v %v", set, err)
 	}
@@ -149,10 +149,10 @@ func TestHostile(t *testing.T) {
 	}
 	must(os.Remove(filepath.Join(sample, "result.json")))
 	must(os.WriteFile(filepath.Join(sample, "result.json"), []byte(strings.Repeat("[", 1000)), 0o600))
-	if _, err := Read([]Tree{{Dir: dir}}); err == nil || !strings.Contains(err.Error(), "nested deeper") {
+	if _, err := Read([]Tree{{Dir: dir}}, nil); err == nil || !strings.Contains(err.Error(), "nested deeper") {
 		t.Errorf("deep: %v", err)
 	}
-	if _, err := Read([]Tree{{Dir: filepath.Join(dir, "none")}}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Read([]Tree{{Dir: filepath.Join(dir, "none")}}, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 }
@@ -174,7 +174,7 @@ func TestFio(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	set, err := Read([]Tree{{Dir: filepath.Dir(filepath.Dir(dir))}})
+	set, err := Read([]Tree{{Dir: filepath.Dir(filepath.Dir(dir))}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,11 +220,16 @@ func FuzzText(f *testing.F) {
 			}
 		}
 		_ = parseMetadata(b)
-		for _, tool := range []string{"mpstat", "pidstat"} {
-			series, _ := parseTool(tool, "cpu0_cpu0.csv", "h", b, time.Time{})
-			for _, s := range series {
-				if len(s.T) != len(s.V) {
-					t.Error(s)
+		table, err := parseTable(b)
+		if err != nil {
+			return
+		}
+		for i := range table.names {
+			for _, s := range []record.Series{table.gauge(record.Series{}, i, 0.01, time.Time{}), table.counter(record.Series{}, []int{i}, 0.01, time.Unix(1, 0))} {
+				for j := range s.T {
+					if s.T[j] < 0 || j > 0 && (s.T[j] < s.T[j-1] || s.Kind == record.Counter && s.V[j] < s.V[j-1]) || len(s.T) != len(s.V) {
+						t.Fatal(s)
+					}
 				}
 			}
 		}

@@ -2,10 +2,8 @@ package pbench
 
 import (
 	"bytes"
-	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"path"
@@ -13,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"tare/imports"
 	"tare/imports/fio"
@@ -23,7 +20,6 @@ import (
 var (
 	uperfFile = regexp.MustCompile(`^client::(.+)-server::(.+):(\d+)--client_output\.txt$`)
 	uperfLine = regexp.MustCompile(`^timestamp_ms:(\d+(?:\.\d+)?)\s+name:Txn2\s+nr_bytes:(\d+)\s+nr_ops:(\d+)`)
-	cpuFile   = regexp.MustCompile(`^cpu([0-9]+|all)_cpu(?:[0-9]+|all)\.csv$`)
 )
 
 // figures reads a sample's figures: of the streams first, corrected by what the
@@ -204,100 +200,4 @@ func (r *reader) fio(t *imports.Trial, dir string, res *result) error {
 		}
 	}
 	return nil
-}
-
-// tools reads mpstat's and pidstat's series.
-func (r *reader) tools(t *imports.Trial, dir string) error {
-	_, groups, err := r.f.List(dir)
-	if err != nil {
-		return err
-	}
-	for _, g := range groups {
-		if !strings.HasPrefix(g, "tools-") {
-			continue
-		}
-		_, hosts, err := r.f.List(path.Join(dir, g))
-		if err != nil {
-			return err
-		}
-		for _, h := range hosts {
-			for _, tool := range []string{"mpstat", "pidstat"} {
-				at := path.Join(dir, g, h, tool, "csv")
-				files, _, err := r.f.List(at)
-				if err != nil {
-					return err
-				}
-				for _, f := range files {
-					if tool == "mpstat" && !cpuFile.MatchString(f) || tool == "pidstat" && f != "cpu_usage_percent_cpu.csv" {
-						continue
-					}
-					text, err := r.f.Read(path.Join(at, f), maxFile)
-					if err != nil {
-						return err
-					}
-					series, err := parseTool(tool, f, h, text, t.Start)
-					if err != nil {
-						t.Warnings = append(t.Warnings, record.Warning{Code: imports.CodeLeftOut, Text: imports.Clean(path.Join(h, tool, f)) + ": " + err.Error()})
-						continue
-					}
-					for i := range series {
-						r.points += len(series[i].T)
-					}
-					if r.points > imports.MaxPoints {
-						return fmt.Errorf("the tools' series have more than %d points; import it in parts", imports.MaxPoints)
-					}
-					t.Series = append(t.Series, series...)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// parseTool reads a CSV of a tool: timestamp_ms, then a column a mode or thread, in per
-// cent of a processor. What is before the trial is left out.
-func parseTool(tool, file, host string, text []byte, start time.Time) ([]record.Series, error) {
-	c := csv.NewReader(bytes.NewReader(text))
-	c.ReuseRecord = true
-	header, err := c.Read()
-	if err != nil || len(header) < 2 || header[0] != "timestamp_ms" {
-		return nil, errors.New("the first column is not timestamp_ms")
-	}
-	out := make([]record.Series, len(header)-1)
-	for i, name := range slices.Clone(header)[1:] {
-		s := record.Series{Unit: record.Fraction, Kind: record.Gauge, Name: "host_cpu"}
-		if tool == "pidstat" {
-			s.Name, s.Unit = "host_thread_cpu", record.Cores
-			s.Labels = record.MakeLabels("host", imports.Clean(host), "thread", imports.Clean(name))
-		} else {
-			s.Labels = record.MakeLabels("host", imports.Clean(host), record.LabelCPU, cpuFile.FindStringSubmatch(file)[1], record.LabelMode, imports.Clean(name))
-		}
-		out[i] = s
-	}
-	from, last := float64(start.UnixMilli()), math.Inf(-1)
-	for {
-		rec, err := c.Read()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		} else if err != nil {
-			return nil, err
-		}
-		ms, err := strconv.ParseFloat(rec[0], 64)
-		if err != nil || math.IsNaN(ms) || ms < last {
-			return nil, fmt.Errorf("%.40q is no time after the one before", rec[0])
-		}
-		if start.IsZero() && math.IsInf(last, -1) {
-			from = ms
-		}
-		if last = ms; ms < from {
-			continue
-		}
-		for i := range out {
-			v, err := strconv.ParseFloat(rec[i+1], 64)
-			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-				continue // a thread that had ended
-			}
-			out[i].T, out[i].V = append(out[i].T, offset(ms, from)), append(out[i].V, v/100)
-		}
-	}
 }

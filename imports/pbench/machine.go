@@ -1,0 +1,253 @@
+package pbench
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"tare/imports"
+	"tare/record"
+)
+
+// host reads the machine that an end's sandbox was on: CPU by role of pidstat, the
+// sandbox's cgroups of cpuacct, and the machine itself of mpstat or sar and iostat.
+func (x *gathering) host(dir, name, end string, e End) error {
+	procs, err := x.tables(dir, "pidstat", isPidstat)
+	if err != nil {
+		return err
+	}
+	groups, err := x.tables(dir, "cpuacct", func(f string) bool { return e.Cgroup != "" && strings.Contains(f, e.Cgroup) })
+	if err != nil {
+		return err
+	}
+	for _, p := range procs { // there is one file
+		x.processes(p, name, end, e)
+	}
+	x.cgroup(groups, end)
+	whole, err := x.processors(dir, func(mode, _ string) record.Series {
+		return record.Series{Name: "system_cpu", Unit: record.Second, Labels: record.MakeLabels(record.LabelMode, mode)}
+	})
+	if err != nil {
+		return err
+	}
+	devices, err := x.devices(dir)
+	if err != nil {
+		return err
+	}
+	if x.whole == nil {
+		x.whole = map[string][]record.Series{}
+	}
+	if whole = append(whole, devices...); len(whole) > 0 {
+		x.whole[end] = whole
+	}
+	return nil
+}
+
+// processes sums the CPU of an end's processes up by role. A VMM of which only the
+// whole process was read counts as vcpu: its own threads cannot be told from those.
+func (x *gathering) processes(p *table, name, end string, e End) {
+	procs := make([]process, len(p.names))
+	mine := map[string]bool{} // processes of VMMs that count
+	threads := map[string]bool{}
+	for i, column := range p.names {
+		procs[i], _ = parseProcess(column)
+		if procs[i].vmm() && strings.Contains(procs[i].command, e.Process) {
+			mine[procs[i].pid] = true
+		}
+		if procs[i].role("") == roleVCPU {
+			threads[procs[i].pid] = true
+		}
+	}
+	if len(mine) > 1 && e.Process == "" {
+		x.warn("%d virtual machines ran on %s, and all of them count as the %s's; name one with process: in the --map file", len(mine), name, end)
+	}
+	if len(mine) > 0 {
+		x.set1(&x.vmm, end)
+	}
+	columns := map[string][]int{} // by role
+	for i, one := range procs {
+		role := one.role(x.benchmark)
+		switch owner := one.owner(); {
+		case mine[one.pid] && !threads[one.pid]:
+			role = roleVCPU
+		case mine[one.pid] && role == "":
+			role = roleVMM
+		case role == "", owner != "" && !mine[owner], one.vmm() && !mine[one.pid]:
+			continue
+		case role == roleWorkload && len(mine) > 0: // the other end's, or the harness's
+			continue
+		}
+		columns[role] = append(columns[role], i)
+		if one.single(role) && (threads[one.pid] || role == roleVhost) {
+			s := p.counter(record.Series{Name: "thread_cpu_time", Unit: record.Second, Labels: record.MakeLabels(record.LabelEnd, end,
+				record.LabelRole, role, "thread", imports.Clean(one.command), "tid", cmp.Or(one.tid, one.pid))}, []int{i}, 0.01, x.t.Start)
+			x.said = append(x.said, s)
+		}
+	}
+	var all []int // that the sandbox's cgroup is charged for
+	for _, role := range slices.Sorted(maps.Keys(columns)) {
+		x.said = append(x.said, p.counter(record.Series{Name: record.CPUTime, Unit: record.Second,
+			Labels: record.MakeLabels(record.LabelEnd, end, record.LabelRole, role)}, columns[role], 0.01, x.t.Start))
+		if role != roleShim {
+			all = append(all, columns[role]...)
+		}
+	}
+	if len(all) > 0 {
+		x.said = append(x.said, p.counter(record.Series{Name: record.CgroupCPU, Unit: record.Second, Labels: record.MakeLabels(record.LabelEnd, end)}, all, 0.01, x.t.Start))
+	}
+}
+
+func (x *gathering) set1(m *map[string]bool, end string) {
+	if *m == nil {
+		*m = map[string]bool{}
+	}
+	(*m)[end] = true
+}
+
+// cgroup takes the CPU of a sandbox's cgroup, of the shortest name that fits, in
+// place of the processes' sum; and of libvirt's cgroup of each vCPU, its thread.
+func (x *gathering) cgroup(groups map[string]*table, end string) {
+	names := slices.Sorted(maps.Keys(groups))
+	if len(names) == 0 {
+		return
+	}
+	top := slices.MinFunc(names, func(a, b string) int { return cmp.Compare(len(a), len(b)) })
+	labels := record.MakeLabels(record.LabelEnd, end)
+	take := func(s record.Series, file string) record.Series {
+		columns := make([]int, len(groups[file].names)) // a column a NUMA node, cores
+		for i := range columns {
+			columns[i] = i
+		}
+		s.Unit = record.Second
+		return groups[file].counter(s, columns, 1, x.t.Start)
+	}
+	x.said = slices.DeleteFunc(x.said, func(s record.Series) bool { return s.Name == record.CgroupCPU && s.Labels == labels })
+	x.said = append(x.said, take(record.Series{Name: record.CgroupCPU, Labels: labels}, top))
+	for _, f := range names {
+		if id, ok := strings.CutPrefix(f, strings.TrimSuffix(top, ".csv")+"_vcpu"); ok {
+			x.said = append(x.said, take(record.Series{Name: "thread_cpu_time", Labels: record.MakeLabels(record.LabelEnd, end, record.LabelRole, roleVCPU,
+				"thread", strings.TrimSuffix("vcpu"+id, ".csv"), "tid", strings.TrimSuffix(id, ".csv"))}, f))
+		}
+	}
+}
+
+// guest reads tools that ran inside an end's virtual machine.
+func (x *gathering) guest(dir, end string) error {
+	out, err := x.processors(dir, func(mode, cpu string) record.Series {
+		return record.Series{Name: record.GuestCPU, Unit: record.Second, Labels: record.MakeLabels(record.LabelEnd, end, record.LabelCPU, cpu, record.LabelMode, mode)}
+	})
+	if err != nil {
+		return err
+	}
+	net, err := x.tables(dir, "sar", func(f string) bool { return f == "network_l2_network_Mbits_sec.csv" })
+	if err != nil {
+		return err
+	}
+	for _, t := range net {
+		for suffix, name := range map[string]string{"-rx": record.LinkReceived, "-tx": record.LinkSent} {
+			var columns []int
+			for i, c := range t.names {
+				if card, ok := strings.CutSuffix(c, suffix); ok && card != "lo" {
+					columns = append(columns, i)
+				}
+			}
+			if len(columns) > 0 {
+				out = append(out, t.counter(record.Series{Name: name, Unit: record.Byte, Labels: record.MakeLabels(record.LabelEnd, end)}, columns, 1e6/8, x.t.Start))
+			}
+		}
+	}
+	if x.guests == nil {
+		x.guests = map[string][]record.Series{}
+	}
+	x.guests[end] = out
+	return nil
+}
+
+// modes are what mpstat and sar call what a processor does, with the collectors'
+// words. Time of virtual machines is part of user.
+func modes() map[string]string {
+	return map[string]string{"usr": "user", "nice": "user", "guest": "user", "gnice": "user", "sys": "system", "iowait": "iowait", "irq": "irq",
+		"soft": "softirq", "softirq": "softirq", "steal": "steal", "idle": "idle"}
+}
+
+// processors reads mpstat's processors, or sar's where there are none. Those for
+// which series gives one and the same labels are added up.
+func (x *gathering) processors(dir string, series func(mode, cpu string) record.Series) ([]record.Series, error) {
+	for _, tool := range []struct {
+		name  string
+		names func(string) []string
+	}{{"mpstat", cpuFile.FindStringSubmatch}, {"sar", sarFile.FindStringSubmatch}} {
+		cpus, err := x.tables(dir, tool.name, func(f string) bool { g := tool.names(f); return g != nil && g[1] != "all" })
+		if err != nil {
+			return nil, err
+		}
+		if out := x.modes(cpus, tool.names, series); out != nil {
+			return out, nil
+		}
+	}
+	return nil, nil
+}
+
+func (x *gathering) modes(cpus map[string]*table, names func(string) []string, series func(mode, cpu string) record.Series) []record.Series {
+	words := modes()
+	at := map[record.Labels]int{}
+	var out []record.Series
+	for _, f := range slices.Sorted(maps.Keys(cpus)) {
+		cpu := names(f)[1]
+		if len(cpu) > 1 {
+			cpu = strings.TrimPrefix(cpu, "0") // sar's have two digits
+		}
+		columns := map[string][]int{}
+		for i, c := range cpus[f].names {
+			if m := words[c]; m != "" {
+				columns[m] = append(columns[m], i)
+			}
+		}
+		for _, m := range slices.Sorted(maps.Keys(columns)) {
+			s := cpus[f].counter(series(m, cpu), columns[m], 0.01, x.t.Start)
+			k, ok := at[s.Labels]
+			if !ok {
+				at[s.Labels] = len(out)
+				out = append(out, s)
+			} else if slices.Equal(out[k].T, s.T) {
+				for j := range s.V {
+					out[k].V[j] += s.V[j]
+				}
+			}
+		}
+	}
+	return out
+}
+
+// devices reads iostat's: busy time, queue, bytes.
+func (x *gathering) devices(dir string) ([]record.Series, error) {
+	kinds := map[string]struct {
+		name  string
+		unit  record.Unit
+		scale float64
+	}{
+		"disk_Utilization_percent.csv":   {record.DeviceBusy, record.Second, 0.01},
+		"disk_Queue_Size.csv":            {record.DeviceQueue, record.Second, 1},
+		"disk_Throughput_MB_per_sec.csv": {"", record.Byte, 1 << 20}, // iostat's MB are MiB
+	}
+	tables, err := x.tables(dir, "iostat", func(f string) bool { _, ok := kinds[f]; return ok })
+	if err != nil {
+		return nil, err
+	}
+	var out []record.Series
+	for _, f := range slices.Sorted(maps.Keys(tables)) {
+		for i, c := range tables[f].names {
+			k := kinds[f]
+			if d, ok := strings.CutSuffix(c, "-read"); ok && k.name == "" {
+				k.name, c = record.DeviceRead, d
+			} else if d, ok := strings.CutSuffix(c, "-write"); ok && k.name == "" {
+				k.name, c = record.DeviceWrote, d
+			}
+			if k.name != "" {
+				out = append(out, tables[f].counter(record.Series{Name: k.name, Unit: k.unit, Labels: record.MakeLabels(record.LabelDevice, imports.Clean(c))}, []int{i}, k.scale, x.t.Start))
+			}
+		}
+	}
+	return out, nil
+}

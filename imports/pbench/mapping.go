@@ -1,0 +1,121 @@
+package pbench
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"tare/imports"
+	"tare/record"
+	"tare/study"
+)
+
+// MaxMapping bounds a mapping file, in bytes.
+const MaxMapping = 64 << 10
+
+// Mapping says what Pbench does not: the levels of each tree, and which machine's
+// tools speak of which end.
+type Mapping struct {
+	Trees []Tree         `yaml:"trees"`
+	Ends  map[string]End `yaml:"ends"` // by role of the workload: server, client
+}
+
+// End says where an end of the workload was, by the names of machines as Pbench
+// has them below tools-GROUP.
+type End struct {
+	Host    string `yaml:"host"`    // the machine that the sandbox was on
+	Guest   string `yaml:"guest"`   // the name of tools that ran inside the virtual machine
+	Process string `yaml:"process"` // part of the VMM's command line, where the host has several
+	Cgroup  string `yaml:"cgroup"`  // part of the name of the sandbox's cgroup
+	Native  bool   `yaml:"native"`  // this end was not in the sandbox
+	Link    string `yaml:"link"`    // what the link can carry each way: 25Gbit/s
+	link    float64
+}
+
+// Tree is one folder that the user named. Sandbox is the level that was given with
+// it, "" for the configuration's name in metadata.log. Levels are of further
+// factors, the same for all its trials. Quota is the CPU that the sandbox's cgroup
+// may use, cores; 0: no limit, or unknown.
+type Tree struct {
+	Dir     string            `yaml:"dir"`
+	Sandbox string            `yaml:"sandbox"`
+	Levels  map[string]string `yaml:"levels"`
+	Quota   float64           `yaml:"quota"`
+}
+
+// ParseMapping reads a mapping file. The folders of its trees are below that of
+// the file. Errors name the file, and the line where it is no YAML.
+func ParseMapping(file string, text []byte) (Mapping, error) {
+	var m Mapping
+	if len(text) > MaxMapping {
+		return m, fmt.Errorf("%s: the mapping has %d bytes; write at most %d", file, len(text), MaxMapping)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(&m); err != nil && !errors.Is(err, io.EOF) {
+		return m, fmt.Errorf("%s: %s; write trees and ends", file, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	for i := range m.Trees {
+		t := &m.Trees[i]
+		if t.Dir == "" {
+			return m, fmt.Errorf("%s: tree %d has no dir; write the folder of one Pbench result", file, i+1)
+		}
+		if !filepath.IsAbs(t.Dir) {
+			t.Dir = filepath.Join(filepath.Dir(file), t.Dir)
+		}
+		if bad := !(t.Quota >= 0 && t.Quota <= 1e6); bad {
+			return m, fmt.Errorf("%s: the quota %g of %s is no number of cores", file, t.Quota, t.Dir)
+		}
+		for _, f := range slices.Sorted(maps.Keys(t.Levels)) {
+			if err := imports.CheckFactor(f); err != nil {
+				return m, fmt.Errorf("%s: %w", file, err)
+			}
+			if f == study.FactorSandbox || f == study.FactorWorkload {
+				return m, fmt.Errorf("%s: %s is no level of a tree; write sandbox beside dir", file, f)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Ends)) {
+		e := m.Ends[name]
+		if !endName.MatchString(name) {
+			return m, fmt.Errorf("%s: %q is no end; write server or client, as the workload's roles are called", file, name)
+		}
+		if e.Host == "" && e.Guest == "" {
+			return m, fmt.Errorf("%s: the end %s has no host and no guest; write the name of a machine as it is below tools-default", file, name)
+		}
+		if e.Link != "" {
+			v, err := rate(e.Link)
+			if err != nil {
+				return m, fmt.Errorf("%s: the link of %s: %w", file, name, err)
+			}
+			e.link = v
+			m.Ends[name] = e
+		}
+	}
+	return m, nil
+}
+
+var (
+	endName  = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`)
+	rateText = regexp.MustCompile(`^([0-9.]+) *([A-Za-z/]+)$`)
+)
+
+// rate is a text such as 25Gbit/s in bytes a second.
+func rate(text string) (float64, error) {
+	if g := rateText.FindStringSubmatch(strings.TrimSpace(text)); g != nil {
+		v, err := strconv.ParseFloat(g[1], 64)
+		if unit, scale, ok := imports.Unit(g[2]); err == nil && ok && unit == record.BytesPerSecond && v > 0 {
+			return v * scale, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no rate; write one such as 25Gbit/s", text)
+}

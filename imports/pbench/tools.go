@@ -1,0 +1,254 @@
+package pbench
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/imports"
+	"tare/internal/window"
+	"tare/record"
+	"tare/study"
+)
+
+var (
+	cpuFile = regexp.MustCompile(`^cpu([0-9]+|all)_cpu(?:[0-9]+|all)\.csv$`) // of mpstat
+	sarFile = regexp.MustCompile(`^per_cpu_cpu_([0-9]+)\.csv$`)
+)
+
+// leastShown is the part of a processor, in per cent, that a process must have used
+// once to have a series: a machine has hundreds that never do.
+const leastShown = 1
+
+// tools reads what ran beside a sample: of machines that are known to be an end's
+// the series and figures that the collectors would have given, of others series
+// under the names of the tools.
+func (r *reader) tools(t *imports.Trial, dir string, res *result, benchmark string) error {
+	_, groups, err := r.f.List(dir)
+	if err != nil {
+		return err
+	}
+	x := &gathering{reader: r, t: t, benchmark: benchmark, ends: r.endsOf(res)}
+	for _, g := range groups {
+		if !strings.HasPrefix(g, "tools-") {
+			continue
+		}
+		_, hosts, err := r.f.List(path.Join(dir, g))
+		if err != nil {
+			return err
+		}
+		for _, h := range hosts {
+			if err := x.machine(path.Join(dir, g, h), h); err != nil {
+				return err
+			}
+		}
+	}
+	x.finish(r.tree.Quota)
+	return nil
+}
+
+// endsOf is the mapping's word of where the ends were; without one, a tool whose
+// machine bears the name of the benchmark's server or client is that end's.
+func (r *reader) endsOf(res *result) map[string]End {
+	if len(r.ends) > 0 {
+		return r.ends
+	}
+	names := map[string]map[string]bool{"server": {}, "client": {}}
+	for _, m := range res.metrics() {
+		for _, s := range m.single() {
+			names["server"][s.Server], names["client"][s.Client] = true, true
+		}
+	}
+	out := map[string]End{}
+	for end, of := range names {
+		delete(of, "")
+		if one := slices.Collect(maps.Keys(of)); len(one) == 1 {
+			out[end] = End{Host: one[0]}
+		}
+	}
+	if out["server"].Host == out["client"].Host {
+		return nil // what they use cannot be told apart
+	}
+	return out
+}
+
+// gathering is what the tools of one trial say.
+type gathering struct {
+	*reader
+	t         *imports.Trial
+	benchmark string
+	ends      map[string]End
+	said      []record.Series            // under the collectors' names
+	vmm       map[string]bool            // ends whose host showed a virtual machine
+	guests    map[string][]record.Series // by end, from inside it
+	whole     map[string][]record.Series // by end, of its host
+}
+
+// read is a tool's CSV; nil, and a warning, for one that cannot be read.
+func (x *gathering) read(at, file string) (*table, error) {
+	text, err := x.f.Read(path.Join(at, file), maxFile)
+	if err != nil {
+		return nil, err
+	}
+	out, err := parseTable(text)
+	if err != nil {
+		x.warn("%s: %v", path.Join(path.Base(path.Dir(path.Dir(at))), path.Base(path.Dir(at)), file), err)
+		return nil, nil
+	}
+	return out, nil
+}
+
+func (x *gathering) warn(format string, args ...any) {
+	x.t.Warnings = append(x.t.Warnings, record.Warning{Code: imports.CodeLeftOut, Text: imports.Clean(fmt.Sprintf(format, args...))})
+}
+
+// tables reads the CSVs of a tool that are wanted, by their names.
+func (x *gathering) tables(dir, tool string, wanted func(string) bool) (map[string]*table, error) {
+	at := path.Join(dir, tool, "csv")
+	files, _, err := x.f.List(at)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]*table{}
+	for _, f := range files {
+		if wanted(f) {
+			t, err := x.read(at, f)
+			if err != nil {
+				return nil, err
+			}
+			if t != nil {
+				out[f] = t
+			}
+		}
+	}
+	return out, nil
+}
+
+// machine reads the tools of one machine.
+func (x *gathering) machine(dir, name string) error {
+	_, host, labelled := strings.Cut(name, ":") // a label of the tool group stands before it
+	is := func(a string) bool { return a != "" && (a == name || labelled && a == host) }
+	known := false
+	for _, end := range slices.Sorted(maps.Keys(x.ends)) {
+		e := x.ends[end]
+		switch {
+		case is(e.Host):
+			known = true
+			if err := x.host(dir, name, end, e); err != nil {
+				return err
+			}
+		case is(e.Guest):
+			known = true
+			if err := x.guest(dir, end); err != nil {
+				return err
+			}
+		}
+	}
+	if known {
+		return nil
+	}
+	return x.unknown(dir, name)
+}
+
+// unknown keeps what mpstat and pidstat say of a machine that is no end's.
+func (x *gathering) unknown(dir, name string) error {
+	cpus, err := x.tables(dir, "mpstat", cpuFile.MatchString)
+	if err != nil {
+		return err
+	}
+	for _, f := range slices.Sorted(maps.Keys(cpus)) {
+		for i, mode := range cpus[f].names {
+			x.keep(cpus[f].gauge(record.Series{Name: "host_cpu", Unit: record.Fraction, Labels: record.MakeLabels("host", imports.Clean(name),
+				record.LabelCPU, cpuFile.FindStringSubmatch(f)[1], record.LabelMode, imports.Clean(mode))}, i, 0.01, x.t.Start))
+		}
+	}
+	procs, err := x.tables(dir, "pidstat", isPidstat)
+	if err != nil {
+		return err
+	}
+	vmm := false
+	for _, p := range procs {
+		for i, column := range p.names {
+			one, ok := parseProcess(column)
+			vmm = vmm || ok && one.vmm()
+			if p.top(i, x.t.Start) >= leastShown {
+				x.keep(p.gauge(record.Series{Name: "host_thread_cpu", Unit: record.Cores,
+					Labels: record.MakeLabels("host", imports.Clean(name), "thread", imports.Clean(column))}, i, 0.01, x.t.Start))
+			}
+		}
+	}
+	if vmm {
+		x.warn("on %s ran a virtual machine, and no end of the workload is known to be in it, so that its CPU tells no cause; write ends: {server: {host: %s}} in a --map file", name, name)
+	}
+	return nil
+}
+
+func isPidstat(file string) bool { return file == "cpu_usage_percent_cpu.csv" }
+
+// keep adds series as long as there is room: figures are computed from all.
+func (x *gathering) keep(s record.Series) {
+	switch {
+	case len(s.T) == 0 || x.full:
+		return
+	case x.points+len(s.T) > imports.MaxPoints/2:
+		x.full = true
+		x.set.Host.Warnings = append(x.set.Host.Warnings, record.Warning{Code: imports.CodeLeftOut,
+			Text: fmt.Sprintf("the tools' series have more than %d points: those of later samples are left out, their figures are not", imports.MaxPoints/2)})
+		return
+	}
+	x.points += len(s.T)
+	x.t.Series = append(x.t.Series, s)
+}
+
+// finish turns what was gathered into the trial's series and figures.
+func (x *gathering) finish(quota float64) {
+	ends := slices.Sorted(maps.Keys(x.ends))
+	slices.Reverse(ends) // a host's own series have no end: the server's, where both were read
+	for _, end := range ends {
+		if x.whole[end] != nil {
+			x.said = append(x.said, x.whole[end]...)
+			break
+		}
+	}
+	slices.Reverse(ends)
+	for _, end := range ends {
+		e := x.ends[end]
+		if x.vmm[end] || e.Host == "" { // else the tools inside saw the host's processors
+			x.said = append(x.said, x.guests[end]...)
+		}
+		if e.Native {
+			x.t.Facts[end+".where"] = study.Native
+		}
+		level := func(name string, u record.Unit, v float64) {
+			if v > 0 {
+				x.said = append(x.said, record.Series{Name: name, Unit: u, Kind: record.Gauge, Labels: record.MakeLabels(record.LabelEnd, end),
+					T: []time.Duration{0, x.t.Duration}, V: []float64{v, v}})
+			}
+		}
+		if quota > 0 && !e.Native && len(x.said) > 0 {
+			level(record.CPUQuota, record.Cores, quota)
+		}
+		if e.link > 0 && len(x.guests[end]) > 0 {
+			level(record.LinkRate, record.BytesPerSecond, e.link)
+		}
+	}
+	lines := make([]*window.Series, 0, len(x.said))
+	to := x.t.Duration
+	for i := range x.said {
+		s := &x.said[i]
+		if len(s.T) > 1 {
+			lines = append(lines, &window.Series{Series: *s, Stamped: true})
+			if x.t.Duration == 0 {
+				to = max(to, s.T[len(s.T)-1])
+			}
+		}
+		x.keep(*s)
+	}
+	for _, p := range window.Figures(lines, window.Span{To: to}) {
+		put(x.t, p)
+	}
+}
