@@ -56,43 +56,64 @@ type builder struct {
 type cellRead struct {
 	trials int
 	blocks []int
+	times  []float64 // of an operation, beside blocks
 	ends   []endRead
 }
 
+// endRead has no sheets of single trials: they are made again where they are wanted, one
+// cell at a time, since all of them are large.
 type endRead struct {
 	name   string
 	helper string
 	mid    sheet
-	each   []sheet // beside cellRead.blocks; blank where a trial has nothing of the end
 }
 
 func (b *builder) readAll(s *Stratum) []cellRead {
 	out := make([]cellRead, len(s.Cells))
-	rate, opTime := operationOf(s.Responses)
 	for j := range s.Cells {
 		c := &s.Cells[j]
-		blocks := slices.Sorted(maps.Keys(c.Trials))
-		cr := cellRead{trials: len(blocks), blocks: blocks}
-		for _, end := range s.Ends {
-			er := endRead{name: end}
-			seen := map[string]int{}
-			for _, block := range blocks {
-				x, helper := b.reader.sheet(c.Trials[block], end, s.Ends)
-				responses(&x, c.Trials[block], rate, opTime, s.Response.Name)
-				er.each = append(er.each, x)
-				seen[helper]++
-			}
-			for _, h := range slices.Sorted(maps.Keys(seen)) {
-				if h != "" && seen[h] > seen[er.helper] || er.helper == "" {
-					er.helper = h
+		cr := cellRead{trials: len(c.Trials), blocks: slices.Sorted(maps.Keys(c.Trials))}
+		for e, end := range s.Ends {
+			each, helper := b.each(s, c, cr.blocks, end)
+			cr.ends = append(cr.ends, endRead{name: end, helper: helper, mid: middle(each)})
+			for i := range each {
+				if e == 0 {
+					cr.times = append(cr.times, timeOf(&each[i], s.load()))
 				}
 			}
-			er.mid = middle(er.each)
-			cr.ends = append(cr.ends, er)
 		}
 		out[j] = cr
 	}
 	return out
+}
+
+// load is what the workload was told; NaN where that is not known.
+func (s *Stratum) load() float64 {
+	if s.Load > 0 {
+		return s.Load
+	}
+	return math.NaN()
+}
+
+// each makes the sheets of a cell's trials at one end, in the order of blocks, and
+// says which role's thread is the busiest helper in most of them.
+func (b *builder) each(s *Stratum, c *Cell, blocks []int, end string) ([]sheet, string) {
+	rate, opTime := operationOf(s.Responses)
+	out := make([]sheet, len(blocks))
+	seen := map[string]int{}
+	for i, block := range blocks {
+		var helper string
+		out[i], helper = b.reader.sheet(c.Trials[block], end, s.Ends)
+		responses(&out[i], c.Trials[block], rate, opTime, s.Response.Name)
+		seen[helper]++
+	}
+	most := ""
+	for _, h := range slices.Sorted(maps.Keys(seen)) {
+		if h != "" && (most == "" || seen[h] > seen[most]) {
+			most = h
+		}
+	}
+	return out, most
 }
 
 // operationOf picks the responses that say how many operations a second there were,
@@ -112,9 +133,12 @@ func operationOf(all []record.Response) (rate, time string) {
 
 // responses puts what the trial's workload says into its sheet.
 func responses(x *sheet, t *record.Trial, rate, time, first string) {
-	for f, name := range map[figure]string{fRate: rate, fTime: time, fValue: first} {
-		if v, ok := t.Sample(name); ok && name != "" && v > 0 && !math.IsInf(v, 0) {
-			x[f] = v
+	for _, r := range []struct {
+		to   figure
+		name string
+	}{{fRate, rate}, {fTime, time}, {fValue, first}} {
+		if v, ok := t.Sample(r.name); ok && r.name != "" && v > 0 && !math.IsInf(v, 0) {
+			x[r.to] = v
 		}
 	}
 }
@@ -128,9 +152,9 @@ func (r *Reader) sheet(t *record.Trial, end string, ends []string) (sheet, strin
 		name := r.list[e.end]
 		switch {
 		case name == end:
-			out, helper = e.sheet, r.list[e.helper]
-		case !slices.Contains(ends, name) && !(e.sheet[fWorkBusy] <= other):
-			other = e.sheet[fWorkBusy]
+			out, helper = e.unpack(), r.list[e.helper]
+		case !slices.Contains(ends, name) && !(float64(e.figures[fWorkBusy]) <= other):
+			other = float64(e.figures[fWorkBusy])
 		}
 	}
 	out[fOther] = other
@@ -159,13 +183,13 @@ func (b *builder) find(i, j int, fam []family) Finding {
 		out.Text = sentence(&out, nil, nil)
 		return out
 	}
-	e := slices.IndexFunc(cr.ends, func(e endRead) bool { return e.name == out.End })
 	out.Cause, out.Among, out.Missing = v.cause, v.among, v.missing
 	if out.Cause == Helper {
 		out.Role = f.helper
 	}
-	out.Readings = b.readings(&f, &v, cr.ends[e].each)
-	out.Confidence = b.confident(&f, &v, cr.ends[e].each)
+	each, _ := b.each(s, &s.Cells[j], cr.blocks, out.End)
+	out.Readings = b.readings(&f, &v, each)
+	out.Confidence = b.confident(&f, &v, each)
 	b.fits(&out, i, j, fam[i])
 	out.Text = sentence(&out, &f, &v)
 	return out
@@ -195,10 +219,7 @@ func (b *builder) facts(i, j, e int, fam family) facts {
 	s := &b.strata[i]
 	c := &s.Cells[j]
 	er := &b.read[i][j].ends[e]
-	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, helper: er.helper, load: math.NaN(), pinned: c.Pinned, calls: c.Calls}
-	if s.Load > 0 {
-		f.load = s.Load
-	}
+	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: c.Costs, helper: er.helper, load: s.load(), pinned: c.Pinned, calls: c.Calls}
 	if k := slices.IndexFunc(s.Cells, func(c Cell) bool { return c.Baseline }); k >= 0 && k != j && b.read[i][k].trials > 0 {
 		f.base = b.read[i][k].ends[e].mid
 	}
@@ -217,7 +238,7 @@ func (b *builder) lowest(i, j, e int, fam family) *point {
 		if at < 0 || b.read[k][at].trials == 0 || e >= len(b.read[k][at].ends) {
 			continue
 		}
-		g := facts{own: b.read[k][at].ends[e].mid, base: blank(), load: b.strata[k].Load}
+		g := facts{own: b.read[k][at].ends[e].mid, base: blank(), load: b.strata[k].load()}
 		if z := slices.IndexFunc(b.strata[k].Cells, func(c Cell) bool { return c.Baseline }); z >= 0 && b.read[k][z].trials > 0 {
 			g.base = b.read[k][z].ends[e].mid
 		}

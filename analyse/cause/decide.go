@@ -3,6 +3,7 @@ package cause
 import (
 	"math"
 	"slices"
+	"strings"
 )
 
 // verdict is what one decision came to.
@@ -11,6 +12,8 @@ type verdict struct {
 	among   []Kind
 	missing string           // of Unknown
 	weights map[Kind]float64 // of each rule; NaN: not read
+	part    float64          // the weight that decided: of a resource that is not full, its part of an operation's time
+	cycle   bool             // that it is
 	margin  float64          // by how much it is clear of its limit and of the next cause
 }
 
@@ -30,7 +33,7 @@ func decide(all []rule, f *facts) verdict {
 	// What holds a thread up makes everything behind it look busy or slow: it goes first.
 	for _, k := range []Kind{Quota, Host} {
 		if there(k) {
-			return v.clear(k, v.weights[k]/limit[k]-1)
+			return v.clear(k, v.weights[k], v.weights[k]/limit[k]-1)
 		}
 	}
 	var full []Kind
@@ -45,8 +48,8 @@ func decide(all []rule, f *facts) verdict {
 	return v.greatest(all, f)
 }
 
-func (v verdict) clear(k Kind, margin float64) verdict {
-	v.cause, v.margin = k, max(0, margin)
+func (v verdict) clear(k Kind, part, margin float64) verdict {
+	v.cause, v.part, v.margin = k, part, max(0, margin)
 	return v
 }
 
@@ -65,7 +68,7 @@ func (v verdict) fullest(f *facts, full []Kind) verdict {
 	})
 	top := full[0]
 	if (top == GuestOne || top == Guest) && v.weights[Interception] >= 0.5*v.weights[top] {
-		return v.clear(Interception, v.weights[Interception]/(0.5*v.weights[top])-1)
+		return v.clear(Interception, v.weights[Interception], v.weights[Interception]/(0.5*v.weights[top])-1)
 	}
 	if len(full) > 1 && v.weights[full[1]] > 0.95*v.weights[top] {
 		v.cause, v.among = Untold, full
@@ -75,7 +78,7 @@ func (v verdict) fullest(f *facts, full []Kind) verdict {
 	if len(full) > 1 {
 		margin = v.weights[top] - v.weights[full[1]]
 	}
-	return v.clear(top, margin)
+	return v.clear(top, v.weights[top], margin)
 }
 
 // greatest chooses where nothing is full: of what an operation's time is made of, the
@@ -93,14 +96,20 @@ func (v verdict) greatest(all []rule, f *facts) verdict {
 			next = k
 		}
 	}
+	v.cycle = true
 	switch {
 	case best == None || parts[best] < least:
 		return v.none(all, f)
 	case next != None && parts[next] > near*parts[best]:
 		v.cause, v.among = Untold, []Kind{best, next}
 		return v
+	case (best == Path || best == Saturation) && !(f.inFlight() <= alone):
+		// A queue before something that is full looks the same: it must have been looked at.
+		if w := v.unread(all, f); w.cause == Unknown {
+			return w
+		}
 	}
-	return v.clear(best, min(parts[best]/least-1, 1-parts[next]/parts[best]))
+	return v.clear(best, parts[best], min(parts[best]/least-1, 1-parts[next]/parts[best]))
 }
 
 // least is the part of an operation's time from which something is a cause.
@@ -115,19 +124,25 @@ func (v verdict) parts(f *facts) map[Kind]float64 {
 		return out
 	}
 	own, base := seconds(&f.own), seconds(&f.base)
+	// Intercepted calls are served by the sandbox's threads, then by the workload's own.
+	if w := v.weights[Interception] * t; w > 0 {
+		by := min(w, own[Helper])
+		if f.inGuest() {
+			by = 0
+		}
+		own[Helper] -= by
+		own[GuestOne] = max(0, own[GuestOne]-(w-by))
+	}
 	t0 := timeOf(&f.base, f.load)
 	slower := t > 1.15*t0 // false of NaN
 	for k, x := range own {
-		if k == Interception {
-			continue
-		}
 		if slower {
 			x -= base[k]
 		}
+		if k == Host && !(v.weights[Host] > 0) {
+			continue // processors are free: these are short waits for the waker's own
+		}
 		if k == GuestOne {
-			if w := v.weights[Interception]; !math.IsNaN(w) {
-				x -= w * t
-			}
 			if f.own.or(fGuestCPUs, 2) < 2 {
 				k = Guest
 			}
@@ -155,17 +170,38 @@ func seconds(s *sheet) map[Kind]float64 {
 // none is the verdict where no part counts: nothing of the sandbox, if enough was
 // read to say so.
 func (v verdict) none(all []rule, f *facts) verdict {
-	for i := range all {
-		k := all[i].kind
-		if !math.IsNaN(v.weights[k]) {
-			continue
+	if w := v.unread(all, f); w.cause == Unknown {
+		return w
+	}
+	if f.costs { // and yet it is slower: what is left are the causes that no reading of a resource shows
+		v.cause, v.among = Untold, []Kind{Path, Saturation}
+		if math.IsNaN(v.weights[Interception]) {
+			v.among = append(v.among, Interception)
 		}
-		switch k {
-		case Link, Device, Interception, Path, Saturation:
-			continue // see unread
-		}
-		v.cause, v.missing = Unknown, all[i].needs
 		return v
 	}
-	return v.clear(None, 1)
+	return v.clear(None, 0, 1)
+}
+
+// unread is Unknown where something was not read that might be full. Links, devices
+// and prices of calls are not asked for: few studies can have all of them, and without
+// them most cells would have no verdict.
+func (v verdict) unread(all []rule, _ *facts) verdict {
+	var names []string
+	for i := range all {
+		r := &all[i]
+		if !r.full || r.kind == Link || r.kind == Device || !math.IsNaN(v.weights[r.kind]) {
+			continue
+		}
+		for _, n := range r.needs {
+			if !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		v.cause, v.missing = Unknown, "readings of the collectors "+strings.Join(names, ", ")+": collect: {use: ["+strings.Join(names, ", ")+"]}"
+	}
+	return v
 }

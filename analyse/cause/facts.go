@@ -8,6 +8,7 @@ import "math"
 type facts struct {
 	own, base sheet   // base is blank for the baseline itself
 	baseline  bool    // it is the baseline
+	costs     bool    // it is worse than the baseline
 	helper    string  // role of the thread that own[fHelperBusy] is of
 	load      float64 // operations in flight: connections, jobs x depth; NaN: not known
 	pinned    float64 // processors that the sandbox may use; 0: any
@@ -104,7 +105,7 @@ func (f *facts) addedPart() (all, constant float64) {
 
 const (
 	alone  = 1.5 // operations in flight at which nobody waits for another
-	spread = 2   // the family's lowest load must be lower by so much to tell path from saturation
+	spread = 1.5 // the family's lowest load must be lower by so much to tell path from saturation
 )
 
 // waits is the part of the time that the end was ready to run and had no processor,
@@ -122,16 +123,17 @@ func (f *facts) waits() float64 {
 	if !(w+c > 0) {
 		return 0
 	}
-	return w / (w + c) * min(1, f.occupied())
+	return w / (w + c) * min(1, f.occupied(w/max(c, 1e-9)))
 }
 
 // occupied is the part of the time that the thread which ran or waited most did so.
-func (f *facts) occupied() float64 {
+// share is what all threads waited for each second that they ran.
+func (f *facts) occupied(share float64) float64 {
 	s := &f.own
 	top := 0.0
 	for _, p := range [][2]figure{{fHelperBusy, fHelperWait}, {fVCPUBusy, fVCPUWait}, {fWorkBusy, fWorkWait}} {
 		if s.has(p[0]) {
-			top = max(top, s[p[0]]+s.or(p[1], 0))
+			top = max(top, s[p[0]]+s.or(p[1], share*s[p[0]])) // one whose wait is not read waits as all do
 		}
 	}
 	if top == 0 {
@@ -140,18 +142,22 @@ func (f *facts) occupied() float64 {
 	return top
 }
 
-// threads is how many of the workload's threads were busy at once, as the
-// baseline's host sees them; at least 1; NaN where it does not say.
+// threads is how many of the workload's threads were busy at once; at least 1; NaN
+// where nothing says. The baseline's host sees them one by one, but soft interrupts
+// are charged to the workload there as well; a guest counts those that are ready.
 func (f *facts) threads() float64 {
 	s := &f.base
 	if f.baseline || !f.inGuest() {
 		s = &f.own
 	}
-	if !s.has(fWork, fWorkBusy) || !(s[fWorkBusy] > 0) {
-		return math.NaN()
+	n := math.NaN()
+	if s.has(fWork, fWorkBusy) && s[fWorkBusy] > 0 {
+		n = s[fWork] / s[fWorkBusy]
 	}
-	n := s[fWork] / s[fWorkBusy]
-	if n < 1.5 { // soft interrupts are charged to the workload as well
+	if ready := f.own[fGuestReady]; ready > 0 && !(n <= ready) {
+		n = ready
+	}
+	if n < 1.5 {
 		return 1
 	}
 	return n

@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -24,9 +25,7 @@ func (b *builder) fit(i, j int, strata []int, factors []string, unit string, of 
 		return nil
 	}
 	out := Fit{Unit: unit}
-	var xs, ys []float64
-	type at struct{ x, y float64 }
-	var mids []at
+	var all, mids []dot
 	for _, k := range strata {
 		s := &b.strata[k]
 		own := slices.IndexFunc(s.Cells, func(c Cell) bool { return c.Treatment == b.strata[i].Cells[j].Treatment })
@@ -34,65 +33,65 @@ func (b *builder) fit(i, j int, strata []int, factors []string, unit string, of 
 		if own < 0 || base < 0 {
 			continue
 		}
-		var x float64
+		var x, sum float64
 		out.Over, x = levelOf(s.Shared, factors)
-		var y []float64
+		n := len(all)
 		a, z := &b.read[k][own], &b.read[k][base]
 		for n, block := range a.blocks {
 			m := slices.Index(z.blocks, block)
-			if m < 0 || len(a.ends) == 0 || len(z.ends) == 0 {
+			if m < 0 || n >= len(a.times) || m >= len(z.times) {
 				continue
 			}
-			v := of(timeOf(&a.ends[0].each[n], s.Load), timeOf(&z.ends[0].each[m], s.Load))
-			if !math.IsNaN(v) && !math.IsInf(v, 0) {
-				xs, ys, y = append(xs, x), append(ys, v), append(y, v)
+			if v := of(a.times[n], z.times[m]); !math.IsNaN(v) && !math.IsInf(v, 0) {
+				all = append(all, dot{x, v})
+				sum += v
 			}
 		}
-		if len(y) > 0 {
-			mids = append(mids, at{x, mean(y)})
+		if n = len(all) - n; n > 0 {
+			mids = append(mids, dot{x, sum / float64(n)})
 		}
 	}
 	if len(mids) < 2 {
 		return nil
 	}
-	slices.SortFunc(mids, func(a, b at) int {
-		switch {
-		case a.x < b.x:
-			return -1
-		case a.x > b.x:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(all, byX) // so that strata in another order give the same, to the last bit
+	slices.SortFunc(mids, byX)
 	for _, m := range mids {
 		out.X, out.Y = append(out.X, m.x), append(out.Y, m.y)
 	}
-	if !out.line(xs, ys, b.confidence) {
+	if !out.line(all, b.confidence) {
 		return nil
 	}
 	return &out
 }
 
+type dot struct{ x, y float64 }
+
+func byX(a, b dot) int { return cmp.Or(cmp.Compare(a.x, b.x), cmp.Compare(a.y, b.y)) }
+
 // line is that of least squares, with Student's t intervals of its two figures; false
 // where the points do not make one.
-func (f *Fit) line(x, y []float64, confidence float64) bool {
-	n := float64(len(x))
+func (f *Fit) line(of []dot, confidence float64) bool {
+	n := float64(len(of))
 	if n < 3 {
 		return false
 	}
-	mx, my := mean(x), mean(y)
-	var sxx, sxy, rss float64
-	for i := range x {
-		sxx += (x[i] - mx) * (x[i] - mx)
-		sxy += (x[i] - mx) * (y[i] - my)
+	var mx, my, sxx, sxy, rss float64
+	for _, d := range of {
+		mx += d.x / n
+		my += d.y / n
+	}
+	for _, d := range of {
+		sxx += (d.x - mx) * (d.x - mx)
+		sxy += (d.x - mx) * (d.y - my)
 	}
 	if !(sxx > 0) {
 		return false
 	}
 	f.Slope = sxy / sxx
 	f.Constant = my - f.Slope*mx
-	for i := range x {
-		r := y[i] - f.Constant - f.Slope*x[i]
+	for _, d := range of {
+		r := d.y - f.Constant - f.Slope*d.x
 		rss += r * r
 	}
 	v := rss / (n - 2)
@@ -107,12 +106,4 @@ func (f *Fit) line(x, y []float64, confidence float64) bool {
 		}
 	}
 	return true
-}
-
-func mean(v []float64) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += x
-	}
-	return sum / float64(len(v))
 }

@@ -17,7 +17,9 @@ type gathered struct {
 
 type endGathered struct {
 	sheet
-	helper             string
+	helper             string // role whose thread is fHelperBusy
+	most               string // role of helpers that used most
+	mostCPU            float64
 	busiest, wait      map[string]float64 // by role
 	periods, throttled float64
 	cpus               map[string]*processor
@@ -93,6 +95,8 @@ func plainFigure(name string) (figure, bool) {
 		return fThrottledTime, true
 	case guestRunning:
 		return fGuestRunnable, true
+	case guestReady:
+		return fGuestReady, true
 	case systemCalls:
 		return fCalls, true
 	case linkReceived:
@@ -117,6 +121,9 @@ func (e *endGathered) cpuTime(role string, v float64) {
 		e.add(fVCPU, v)
 	case isHelper(role):
 		e.add(fHelperCPU, v)
+		if e.most == "" || v > e.mostCPU {
+			e.most, e.mostCPU = role, v
+		}
 	}
 }
 
@@ -173,7 +180,14 @@ func (g *gathered) sheets(r *Reader) []endSheet {
 			e.sheet[fThrottled] = min(1, e.throttled/e.periods)
 		}
 		g.machine(&e.sheet)
-		out = append(out, endSheet{end: r.name(name), helper: r.name(e.helper), sheet: e.sheet})
+		if e.helper == "" { // results of an older tare have no single threads
+			e.helper = e.most
+		}
+		x := endSheet{end: r.name(name), helper: r.name(e.helper)}
+		for i, v := range e.sheet {
+			x.figures[i] = float32(v)
+		}
+		out = append(out, x)
 	}
 	return out
 }
@@ -188,7 +202,7 @@ func (e *endGathered) threads() {
 		case role == roleVCPU:
 			busy, wait = fVCPUBusy, fVCPUWait
 		case isHelper(role):
-			if e.sheet.has(fHelperBusy) && e.busiest[role] <= e.sheet[fHelperBusy] {
+			if e.has(fHelperBusy) && e.busiest[role] <= e.sheet[fHelperBusy] {
 				continue
 			}
 			busy, wait = fHelperBusy, fHelperWait

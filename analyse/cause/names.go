@@ -15,6 +15,7 @@ const (
 	guestCPU     = record.GuestCPU + record.RateSuffix
 	guestSoftIRQ = record.GuestSoftIRQs + record.RateSuffix
 	guestRunning = record.GuestRunnable + "_mean"
+	guestReady   = record.GuestRunnable + "_max"
 	systemCPU    = "system_cpu" + record.RateSuffix
 	systemCalls  = record.SystemCalls + record.RateSuffix
 	linkReceived = record.LinkReceived + record.RateSuffix
@@ -40,7 +41,7 @@ func shared(name string) bool {
 // SampleNames are the names of the labelled samples that a Reader looks at.
 func SampleNames() []string {
 	return []string{cpuTime, runWait, cgroupCPU, quotaMean, periods, throttled, throttleTime, record.ThreadBusiest, record.ThreadBusiestWait,
-		guestCPU, guestSoftIRQ, guestRunning, systemCPU, systemCalls, linkReceived, linkSent, linkRate, linkBacklog, linkDrops,
+		guestCPU, guestSoftIRQ, guestRunning, guestReady, systemCPU, systemCalls, linkReceived, linkSent, linkRate, linkBacklog, linkDrops,
 		deviceBusy, deviceQueue, deviceRead, deviceWrote}
 }
 

@@ -13,7 +13,7 @@ type rule struct {
 	kind   Kind
 	limit  float64              // the weight from which the cause is taken to be there
 	full   bool                 // at its limit a resource is full, and queues before it are its doing
-	needs  string               // what to write to read it
+	needs  []string             // collectors that read it
 	weight func(*facts) float64 // NaN: not read
 	shows  []gauge
 }
@@ -41,7 +41,7 @@ func plain(at figure) func(*facts) float64 { return func(f *facts) float64 { ret
 // least (sched-bwc.rst): a share of periods alone says little where the group hardly
 // uses what it has.
 func quotaRule() rule {
-	return rule{kind: Quota, limit: 0.3, full: true, needs: "collect: {use: [cgroup]}",
+	return rule{kind: Quota, limit: 0.3, full: true, needs: []string{"cgroup"},
 		weight: func(f *facts) float64 {
 			s := &f.own
 			switch {
@@ -72,7 +72,7 @@ func quotaUsed(f *facts) float64 {
 // hostRule: no processor is idle, and threads wait for one.
 func hostRule() rule {
 	const busy = 0.9
-	return rule{kind: Host, limit: 0.25, full: true, needs: "collect: {use: [proc, system]}",
+	return rule{kind: Host, limit: 0.25, full: true, needs: []string{"proc", "system"},
 		weight: func(f *facts) float64 {
 			if f.own.or(fHostBusy, 1) < busy {
 				return 0
@@ -91,7 +91,7 @@ func hostRule() rule {
 // imbalanceRule: one of several processors of the guest is full of soft interrupts,
 // and takes most of them.
 func imbalanceRule() rule {
-	return rule{kind: Imbalance, limit: 0.6, full: true, needs: "collect: {use: [guest]}",
+	return rule{kind: Imbalance, limit: 0.6, full: true, needs: []string{"guest"},
 		weight: func(f *facts) float64 {
 			s := &f.own
 			switch {
@@ -114,7 +114,7 @@ func imbalanceRule() rule {
 // is full below 1, since waking up takes time in which it does not run: the
 // published 85 to 90 % of a core were a bottleneck.
 func helperRule() rule {
-	return rule{kind: Helper, limit: 0.7, full: true, needs: "collect: {use: [proc]}",
+	return rule{kind: Helper, limit: 0.7, full: true, needs: []string{"proc"},
 		weight: func(f *facts) float64 {
 			s := &f.own
 			if !s.has(fHelperBusy) {
@@ -155,7 +155,7 @@ func linkRule() rule {
 		}
 		return min(1, u)
 	}
-	return rule{kind: Link, limit: 0.7, full: true, needs: "collect: {use: [link]}",
+	return rule{kind: Link, limit: 0.7, full: true, needs: []string{"link"},
 		weight: func(f *facts) float64 {
 			if u := use(f); !math.IsNaN(u) {
 				return u
@@ -172,7 +172,7 @@ func linkRule() rule {
 // deviceRule: a disk that always has a request, or requests that spend their time
 // in it. What the workload does not read or write is not its doing.
 func deviceRule() rule {
-	return rule{kind: Device, limit: 0.6, full: true, needs: "collect: {use: [disk]}",
+	return rule{kind: Device, limit: 0.6, full: true, needs: []string{"disk"},
 		weight: func(f *facts) float64 {
 			s := &f.own
 			if !s.has(fDeviceBusy) {
@@ -220,7 +220,7 @@ func interceptionRule() rule {
 		}
 		return max(0, min(1, rate*f.calls.Each*f.calls.Cost/n))
 	}
-	return rule{kind: Interception, limit: 0.3, needs: "a workload {kind: syscall, call: getpid} and calls: on",
+	return rule{kind: Interception, limit: 0.3, needs: []string{"calls"},
 		weight: part,
 		shows: []gauge{
 			{name: "system calls x what the sandbox adds to one, share of the time", unit: record.Fraction, limit: 0.3, get: part, series: []string{record.SystemCalls}},
@@ -241,7 +241,7 @@ func guestRule() rule {
 		}
 		return math.NaN()
 	}
-	return rule{kind: Guest, limit: 0.75, full: true, needs: "collect: {use: [guest]}", weight: use,
+	return rule{kind: Guest, limit: 0.75, full: true, needs: []string{"guest"}, weight: use,
 		shows: []gauge{
 			{name: "guest's processors in use, share of all", unit: record.Fraction, limit: 0.75, get: use, series: []string{record.GuestCPU}},
 			{name: "guest's threads that run or are ready", unit: record.Count, get: plain(fGuestRunnable), series: []string{record.GuestRunnable}},
@@ -255,27 +255,30 @@ func guestOneRule() rule {
 	use := func(f *facts) float64 {
 		s := &f.own
 		if !f.inGuest() {
-			if !s.has(fWorkBusy) {
-				if s.has(fWork) && s[fWork] < 0.35 {
-					return s[fWork]
-				}
-				return math.NaN()
+			switch {
+			case s.has(fWorkBusy):
+				return s[fWorkBusy]
+			case s[fWork] < 0.35:
+				return s[fWork] // none of them can have used more than all
+			case f.load >= 1 && s[fWork] >= 0.7*f.load:
+				return s[fWork] / f.load // each of them is
 			}
-			return s[fWorkBusy]
+			return math.NaN()
 		}
 		n := f.threads()
-		if math.IsNaN(n) {
-			n = max(1, s.or(fGuestRunnable, 1))
-		}
 		switch {
 		case !s.has(fGuestTask):
 			return math.NaN()
-		case s[fGuestCPUs] < n+0.5:
+		case s[fGuestTask] < 0.5:
+			return s[fGuestTask]
+		case math.IsNaN(n):
+			return math.NaN()
+		case s[fGuestCPUs] < n+0.5 || s[fGuest]+s[fGuestSteal] > 0.9*s[fGuestCPUs]:
 			return 0 // then it is all of them
 		}
-		return s[fGuestTask] / n
+		return min(1, s[fGuestTask]/n)
 	}
-	return rule{kind: GuestOne, limit: 0.7, full: true, needs: "collect: {use: [proc, guest]}", weight: use,
+	return rule{kind: GuestOne, limit: 0.7, full: true, needs: []string{"proc"}, weight: use,
 		shows: []gauge{
 			{name: "busiest thread of the workload, share of a core", unit: record.Cores, limit: 0.7, get: use, series: []string{"thread_cpu_time", record.CPUTime, record.GuestCPU}},
 			{name: "guest's processor that was idle least, in use", unit: record.Fraction, get: plain(fGuestBusiest), series: []string{record.GuestCPU}},
@@ -295,7 +298,7 @@ func pathRule() rule {
 		}
 		return constant
 	}
-	return rule{kind: Path, limit: 0.25, needs: "a response that is the time of an operation", weight: part,
+	return rule{kind: Path, limit: 0.25, weight: part,
 		shows: []gauge{
 			{name: "added time that nothing was busy in, share of an operation's", unit: record.Fraction, limit: 0.25, get: part},
 			{name: "added time that nothing was busy in", unit: record.Second, get: func(f *facts) float64 { return f.added() }},
@@ -314,7 +317,7 @@ func saturationRule() rule {
 		}
 		return all - constant
 	}
-	return rule{kind: Saturation, limit: 0.25, needs: "cells that differ in connections or jobs alone, one of them with 1", weight: part,
+	return rule{kind: Saturation, limit: 0.25, weight: part,
 		shows: []gauge{
 			{name: "added time that comes with load, share of an operation's", unit: record.Fraction, limit: 0.25, get: part},
 		}}

@@ -34,6 +34,7 @@ const (
 	fGuestSoft                   // softirq and irq of the processor that had most: part of its time
 	fGuestSoftPart               // of all soft interrupts, the part that it took
 	fGuestRunnable               // threads that run or are ready
+	fGuestReady                  // the most of them that were seen at once
 	fHostCores                   // processors of the host
 	fHostBusy                    // part of them that was not idle
 	fLinkIn                      // B/s

@@ -13,7 +13,17 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 	}
 	pct := func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }
 	own := &f.own
-	w := v.weights[out.Cause]
+	w := v.part
+	if v.cycle {
+		switch out.Cause {
+		case Helper:
+			return fmt.Sprintf("The %s threads: %s of an operation's time is theirs, and nothing is full.", out.Role, pct(w))
+		case Guest, GuestOne:
+			return fmt.Sprintf("The workload's own processor time: %s of an operation's time, and nothing is full.", pct(w))
+		case Link:
+			return fmt.Sprintf("The link: %s of an operation's time is spent on it.", pct(w))
+		}
+	}
 	switch out.Cause {
 	case Quota:
 		return fmt.Sprintf("The CPU quota: %.3g of %.3g cores are used, and %s of its periods are throttled.", own.or(fCgroup, 0), own[fQuota], pct(own.or(fThrottled, 0)))

@@ -21,7 +21,6 @@ type planted struct {
 	truth   model.Cause
 	config  model.Config
 	finding Finding
-	facts   string
 }
 
 const truthTrials = 3
@@ -98,10 +97,12 @@ func studyOf(t *testing.T, c model.Config, r *Reader) []Stratum {
 			shapes = append(shapes, s)
 		}
 	}
-	add(c.Load.Size, 1)
-	add(c.Load.Size, max(2, c.Load.Connections/2))
-	add(16, c.Load.Connections)
-	add(16384, c.Load.Connections)
+	if c.Load.Mode == model.RR { // families are made of times of an operation
+		add(c.Load.Size, 1)
+		add(c.Load.Size, max(2, c.Load.Connections/2))
+		add(16, c.Load.Connections)
+		add(16384, c.Load.Connections)
+	}
 	var out []Stratum
 	seq := 0
 	for n, shape := range shapes {

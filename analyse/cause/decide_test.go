@@ -1,0 +1,78 @@
+package cause
+
+import (
+	"math"
+	"testing"
+)
+
+// with is a sheet on which an end of a virtual machine has room everywhere, and some
+// figures are other: in pairs, figure and value.
+func with(pairs ...any) sheet {
+	s := blank()
+	for f, v := range map[figure]float64{
+		fCgroup: 0.8, fHelperCPU: 0.2, fHelperBusy: 0.2, fHelperWait: 0, fVCPU: 0.6, fVCPUBusy: 0.4, fVCPUWait: 0, fWait: 0.01,
+		fGuestCPUs: 4, fGuest: 0.5, fGuestTask: 0.3, fGuestSteal: 0, fGuestBusiest: 0.3, fGuestSoft: 0.1, fGuestSoftPart: 0.9, fGuestRunnable: 1, fGuestReady: 2,
+		fHostCores: 64, fHostBusy: 0.1, fLinkIn: 1e6, fLinkOut: 1e6, fLinkRate: 1e9, fRate: 1e5, fTime: 80e-6,
+	} {
+		s[f] = v
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		s[pairs[i].(figure)] = pairs[i+1].(float64)
+	}
+	return s
+}
+
+// native is such a sheet of a process.
+func native(pairs ...any) sheet {
+	s := with(append([]any{fHelperCPU, math.NaN(), fHelperBusy, math.NaN(), fVCPU, math.NaN(), fVCPUBusy, math.NaN(), fGuestCPUs, math.NaN(), fGuest, math.NaN(),
+		fGuestTask, math.NaN(), fGuestSteal, math.NaN(), fGuestReady, math.NaN(), fWork, 0.5, fWorkBusy, 0.1, fTime, 75e-6}, pairs...)...)
+	return s
+}
+
+// TestDecide has one case of each cause with the figures that were published for it
+// (../../docs/kata-network.md) or that follow from its definition.
+func TestDecide(t *testing.T) {
+	nan := math.NaN()
+	for _, c := range []struct {
+		name string
+		own  sheet
+		base sheet
+		want Kind
+		more func(*facts)
+	}{
+		{"room everywhere", with(), native(), None, nil},
+		{"1.23 of 1.25 cores", with(fQuota, 1.25, fCgroup, 1.23, fThrottled, 0.9), native(), Quota, nil},
+		{"a quota that is seldom reached", with(fQuota, 1.25, fCgroup, 0.8, fThrottled, 0.1), native(), None, nil},
+		{"a quota far away", with(fQuota, 8.0, fThrottled, 0.0), native(), None, nil},
+		{"one vhost thread at 87 %", with(fHelperBusy, 0.87, fHelperCPU, 0.87), native(), Helper, nil},
+		{"throttled and its thread busy as well", with(fQuota, 1.25, fCgroup, 1.24, fThrottled, 1.0, fHelperBusy, 0.8), native(), Quota, nil},
+		{"the guest's one core", with(fGuestCPUs, 1.0, fGuest, 0.97, fGuestTask, 0.8), native(), Guest, nil},
+		{"all four", with(fGuest, 3.8, fGuestTask, 3.0, fGuestReady, 9.0), native(fWork, 3.0, fWorkBusy, 0.4), Guest, nil},
+		{"one thread on four", with(fGuest, 1.1, fGuestTask, 0.97), native(fWork, 1.1, fWorkBusy, 0.98), GuestOne, nil},
+		{"many threads on four", with(fGuest, 1.1, fGuestTask, 0.97, fGuestReady, 7.0), native(fWork, 1.1, fWorkBusy, 0.1), None, nil},
+		{"a native thread", native(fWork, 1.0, fWorkBusy, 0.99), blank(), GuestOne, func(f *facts) { f.baseline = true }},
+		{"all of the host", with(fHostBusy, 1.0, fWait, 5.0), native(), Host, nil},
+		{"host busy, nobody waits", with(fHostBusy, 1.0, fWait, 0.1), native(), None, nil},
+		{"95 % of the link", with(fLinkIn, 0.95e9), native(), Link, nil},
+		{"a disk that is never idle", with(fDeviceBusy, 0.99, fDeviceQueue, 4.0, fDeviceBytes, 4e8), native(), Device, nil},
+		{"somebody else's disk", with(fDeviceBusy, 0.99, fDeviceQueue, 4.0, fDeviceBytes, 1e5), native(), None, nil},
+		{"interrupts on one core of four", with(fGuest, 1.6, fGuestSoft, 0.93), native(), Imbalance, nil},
+		{"interrupts on the only core", with(fGuestCPUs, 1.0, fGuest, 0.5, fGuestSoft, 0.4), native(), None, nil},
+		{"one connection, 60 us more", with(fRate, 7e3, fTime, 140e-6, fGuest, 0.15, fGuestTask, 0.1, fHelperCPU, 0.1), native(fRate, 1.25e4, fTime, 80e-6, fWork, 0.15), Path, nil},
+		{"many, as long with one", with(fTime, 160e-6), native(), Path, func(f *facts) { f.low = &point{load: 1, added: 80e-6} }},
+		{"many, nothing with one", with(fTime, 300e-6), native(), Saturation, func(f *facts) { f.low = &point{load: 1, added: 1e-6} }},
+		{"many, and no cell with one", with(fTime, 300e-6), native(), Untold, nil},
+		{"40 calls of 2 us", with(fRate, 8e3, fTime, 120e-6), native(fRate, 2e4, fTime, 40e-6), Interception, func(f *facts) { f.calls = &Calls{Each: 40, Cost: 2e-6} }},
+		{"threads were not read", with(fHelperBusy, nan, fHelperCPU, 0.9), native(), Unknown, nil},
+		{"nothing was read", blank(), blank(), Unknown, nil},
+		{"slower, and nothing shows it", with(fRate, nan, fTime, nan), native(), Untold, func(f *facts) { f.costs = true }},
+	} {
+		f := facts{own: c.own, base: c.base, load: nan, helper: "vhost"}
+		if c.more != nil {
+			c.more(&f)
+		}
+		if got := decide(rules(), &f); got.cause != c.want {
+			t.Errorf("%s: %s %v, want %s; weights %v", c.name, got.cause, got.among, c.want, got.weights)
+		}
+	}
+}
