@@ -31,13 +31,15 @@ type entity struct {
 	polled int64   // polling is charged up to here
 	until  int64   // polling ends
 	warm   bool    // polling began when it became idle
+	listed bool    // in host.polling
 }
 
 // host is the machine's cores.
 type host struct {
-	active int  // entities on a core
-	line   fifo // entities that wait for one
-	used   float64
+	active  int     // entities on a core
+	line    fifo    // entities that wait for one
+	polling []int32 // vCPUs that may poll; those that do not any more are still in it
+	used    float64
 }
 
 type quotaState struct {
@@ -120,8 +122,11 @@ func (s *sim) dispatch(e *entity) {
 	s.active++
 	// Others that always want to run share the cores evenly: a slice's speed is
 	// settled when it starts.
-	speed := min(1, float64(s.Host.Cores)/float64(s.active+s.Host.Contenders))
-	s.push(s.now+max(1, int64(math.Ceil(e.cost/speed))), evFinish, e.id, 0)
+	took := e.cost
+	if n := s.active + s.Host.Contenders; n > s.Host.Cores {
+		took /= float64(s.Host.Cores) / float64(n)
+	}
+	s.push(s.now+max(1, int64(math.Ceil(took))), evFinish, e.id, 0)
 }
 
 // unpoll makes room beside vCPUs that poll, which yield to whatever can run.
@@ -139,11 +144,17 @@ func (s *sim) pollers() (n, last int) {
 	if s.Isolation != VM || s.Guest.HaltPoll == 0 || s.active+len(s.cores) < s.Host.Cores {
 		return 0, last
 	}
-	for i := range s.cores {
-		if c := &s.cores[i]; c.state == idle && c.until > s.now {
-			n, last = n+1, i
+	kept := s.polling[:0]
+	for _, id := range s.polling {
+		c := &s.cores[id]
+		if c.state != idle || c.until <= s.now { // it polls again only after another rest
+			c.listed = false
+			continue
 		}
+		kept = append(kept, id)
+		n, last = n+1, max(last, int(id))
 	}
+	s.polling = kept
 	return n, last
 }
 
@@ -192,6 +203,10 @@ func (s *sim) rest(e *entity) {
 	s.setIdle(int(e.id), true)
 	if n, _ := s.pollers(); s.Isolation == VM && s.active+n+s.Host.Contenders < s.Host.Cores && (!s.quota.on || e.local > 0) {
 		e.until, e.warm = s.now+e.window, e.window > 0
+		if e.warm && !e.listed {
+			e.listed = true
+			s.polling = append(s.polling, e.id)
+		}
 	}
 }
 

@@ -211,7 +211,7 @@ func (s *sim) run() {
 		e := s.pop()
 		s.now = e.at
 		s.nevents++
-		s.handle(e)
+		s.handle(&e)
 	}
 	s.now = s.end
 	s.read()
@@ -225,8 +225,8 @@ func (s *sim) read() {
 	}
 }
 
-func (s *sim) handle(e event) {
-	switch e.kind {
+func (s *sim) handle(e *event) {
+	switch e.kind() {
 	case evReady:
 		s.ready(s.entity(e.a))
 	case evFinish:

@@ -14,10 +14,11 @@ import (
 	"tare/study"
 )
 
-// What a trial is cut to, seconds: enough for ten periods of a CPU quota.
+// What a trial is cut to, seconds: five periods of a CPU quota, and some thousand
+// requests.
 const (
 	mostWarmup   = 0.2
-	mostDuration = 1.0
+	mostDuration = 0.5
 	leastWindow  = 0.1
 	// In the open loop at a low rate, time passes until so many requests came.
 	fewRequests = 300
