@@ -22,7 +22,7 @@ func Schema(cat Catalogue) ([]byte, error) {
 		{"seed", whole("Seed of the random order of trials; 1 unless said.", 0)},
 		{"compare", text("The compared factor; sandbox unless said.")},
 		{"baseline", scalar("The level that the others are compared with; process unless said, or the first level of another compared factor.")},
-		{"sandboxes", mapOf("Sandboxes of this study's own: any OCI runtime, or a QEMU of one's own.", sandboxSchema())},
+		{"sandboxes", mapOf("Sandboxes of this study's own: any OCI runtime, or a QEMU or cloud-hypervisor of one's own.", sandboxSchema())},
 		{"factors", factorsSchema(cat)},
 		{"workloads", workloadsSchema(cat)},
 		{"zip", &jsonschema.Schema{Description: "Groups of factors whose levels move together.", Type: "array", Items: &jsonschema.Schema{Type: "array", MinItems: jsonschema.Ptr(2), Items: text("A factor.")}}},
@@ -191,8 +191,8 @@ func describe(p param.Param) string {
 func sandboxSchema() *jsonschema.Schema {
 	s := object("A sandbox made by an OCI runtime (kind oci, which has to have a runtime) or as a virtual machine (kind vm).", props{
 		{"kind", words([]string{KindOCI, KindVM})},
-		{"runtime", text("Name or path of the OCI runtime's binary, or of a QEMU.")},
-		{"args", oneOrMore(scalar("Arguments before the runtime's command; of a QEMU: behind tare's own."))},
+		{"runtime", text("Name or path of the OCI runtime's binary, or of a QEMU or cloud-hypervisor.")},
+		{"args", oneOrMore(scalar("Arguments before the runtime's command; of a machine monitor: behind tare's own."))},
 	})
 	s.Properties["args"].AnyOf[1].MinItems = nil
 	return s
