@@ -121,7 +121,7 @@ func TestCauseOpens(t *testing.T) {
 	b.click(fmt.Sprintf(`#causes td[data-open=%s]`, quote(k)))
 	b.wait("the details", `document.querySelector("dialog[open] .readings")`)
 	text := eval[string](b, `document.querySelector("dialog").innerText`)
-	for _, s := range []string{"helper vhost", "confidence 60 %: doubtful", "one vhost thread is busy 88 % of its time", "Supports it", "Near the limit", "Excludes other causes",
+	for _, s := range []string{"helper vhost", "confidence 60 %: doubtful", "One vhost thread is busy 88 % of its time", "Supports it", "Near the limit", "Excludes other causes",
 		"vhost thread, share of a core", "88.0 % (85.0 % to 90.0 %); limit 80.0 %", "2.40 GB/s", "2.50 x (2.40 to 2.60) the CPU time a request", "One trial in time"} {
 		if !strings.Contains(text, s) {
 			t.Errorf("the details lack %q", s)
@@ -157,6 +157,7 @@ func TestCauseOpens(t *testing.T) {
 	// Fits are drawn, with what the fit says in words and as a table.
 	for kind, say := range map[cause.Kind]string{cause.Path: "Constant 30.0 us (28.0 us to 32.0 us)", cause.Saturation: "Constant 1.60 (0.90 to 2.30)"} {
 		b.do(fmt.Sprintf(`Tare.open(%s)`, quote(key(t, d, kind))))
+		b.do(`document.querySelector('dialog [data-chart^="fit"]').scrollIntoView()`)
 		b.wait("the fit", `document.querySelector('dialog [data-chart^="fit"] canvas')`)
 		if got := eval[string](b, `document.querySelector('dialog [data-chart^="fit"]').getAttribute("aria-label")`); !strings.Contains(got, say) {
 			t.Errorf("%s: %s", kind, got)

@@ -75,7 +75,11 @@ func (s *sheet) shade(sh shade, t float64) color.NRGBA {
 // heat is a table of coloured cells: x to the right, the other factors down.
 func (s *sheet) heat() {
 	f := s.f
-	sh := newShade(f)
+	causes := f.Kind == CauseMap
+	var sh shade
+	if !causes {
+		sh = newShade(f)
+	}
 	nx, ny := len(f.X.Levels), len(s.rows)
 	size := sizeTick
 	names := make([]string, ny)
@@ -90,7 +94,9 @@ func (s *sheet) heat() {
 		s.area.Min.X += sizeText * 1.6
 	}
 	s.area.Min.X += wide + 8
-	s.area.Max.X -= 62 // the scale
+	if !causes {
+		s.area.Max.X -= 62 // the scale
+	}
 	s.area.Min.Y += sizeText * 1.5
 	centres := s.centres(false)
 	labels := make([]string, nx)
@@ -114,13 +120,20 @@ func (s *sheet) heat() {
 		k := vg.Length(s.row[[2]int{m.Colour, m.Hatch}])
 		x := s.area.Min.X + cw*vg.Length(m.X)
 		y := s.area.Max.Y - ch*(k+1)
-		s.heatCell(m, sh, vg.Rectangle{Min: vg.Point{X: x, Y: y}, Max: vg.Point{X: x + cw, Y: y + ch}})
+		box := vg.Rectangle{Min: vg.Point{X: x, Y: y}, Max: vg.Point{X: x + cw, Y: y + ch}}
+		if causes {
+			s.causeCell(m, box)
+		} else {
+			s.heatCell(m, sh, box)
+		}
 	}
 	s.frame(s.th.Ink, 0.6, s.area)
 	set.draw(s, centres, s.area.Min.Y-3)
 	s.text(vg.Point{X: (s.area.Min.X + s.area.Max.X) / 2, Y: s.area.Min.Y - set.height - 3 - sizeText*1.2}, s.fit(s.nameX(false), sizeText, s.area.Max.X-s.area.Min.X),
 		sizeText, false, s.th.Ink, draw.XCenter, 0)
-	s.shadeScale(sh)
+	if !causes {
+		s.shadeScale(sh)
+	}
 }
 
 func (s *sheet) rowName(k [2]int) string {

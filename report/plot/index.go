@@ -5,6 +5,8 @@ import (
 	"html/template"
 	"io"
 	"strings"
+
+	"tare/report/words"
 )
 
 //go:embed index.html
@@ -33,8 +35,12 @@ func index(w io.Writer, figs []Figure, files []File, src Source) error {
 	page := struct {
 		Study, About, Compare, Baseline, Tare string
 		Trials                                int
+		Modelled                              string
 		Sections                              []section
 	}{Study: src.Result.Study, Compare: src.Result.Compare, Baseline: src.Result.Baseline, Tare: src.Tare, Trials: src.Result.Trials}
+	if src.Result.Modelled {
+		page.Modelled = words.ModelledAbout
+	}
 	if src.Study != nil {
 		page.About = src.Study.About
 	}

@@ -33,7 +33,7 @@ const thumb = vg.Length(15)
 func (s *sheet) legend() legend {
 	var l legend
 	f := s.f
-	heat := f.Kind == Heat
+	heat := f.Kind == Heat || f.Kind == CauseMap
 	if f.Colour.used() && !heat {
 		g := group{title: f.Colour.Factor}
 		for i := range f.Colour.Levels {
@@ -47,6 +47,9 @@ func (s *sheet) legend() legend {
 			g.keys = append(g.keys, key{f.Hatch.label(i), func(r vg.Rectangle) { s.sample(r, -1, i) }})
 		}
 		l = append(l, g)
+	}
+	if f.Kind == CauseMap {
+		return append(l, s.causeKeys())
 	}
 	var signs group
 	if f.Value == Ratio {

@@ -2,8 +2,8 @@
 // maps as SVG, PNG or PDF, with an index page.
 //
 // The data path: 1. Build sorts the comparisons of an analysis into figures: one
-// for each combination of what is not on an axis (select.go), and one for each
-// summary table (summary.go); 2. each comparison
+// for each combination of what is not on an axis (select.go), one for each
+// summary table (summary.go), and one of what bounds its cells (causes.go); 2. each comparison
 // becomes a Mark: a value with its interval, single blocks, or the reason why
 // there is none (mark.go); 3. a sheet lays a figure out on a canvas: title,
 // legend, axes, caption (sheet.go, axis.go), and draws its marks (bars.go,
@@ -39,6 +39,8 @@ const (
 	Line Kind = "line"
 	Heat Kind = "heat"
 	Dot  Kind = "dot"
+
+	CauseMap Kind = "causes" // what bounds each cell
 )
 
 // Value says which figure of a cell is drawn.
@@ -48,6 +50,8 @@ type Value string
 const (
 	Level Value = "level"
 	Ratio Value = "ratio"
+
+	Causes Value = "causes" // of a cause map
 )
 
 // Options choose what is drawn.
@@ -84,6 +88,7 @@ type Mark struct {
 	Verdict          stat.Verdict
 	Level            float64 // of a summary table's cell: the value that the ratio is of; 0 elsewhere
 	Baseline, Fewer  bool    // of such a cell: it is the baseline's; it is over fewer combinations than others
+	Cause            *Caused // of a cause map; else nil
 	Gap              string  // in a word why there is no value; "" where there is one
 	Why              string  // the same in a sentence
 }
@@ -115,4 +120,5 @@ type Figure struct {
 	Subtitle string
 	Caption  string
 	Alt      string // what it shows, in words
+	Modelled bool   // no machine measured it: title and caption say so
 }

@@ -65,7 +65,7 @@ func Build(src Source, opt Options) ([]Figure, []string, error) {
 	if len(items) == 0 {
 		return nil, []string{b.nothing()}, nil
 	}
-	figs := b.tables()
+	figs := besideTables(b.tables(), b.causes())
 	if len(opt.By) > 0 {
 		var err error
 		if figs, err = b.figures(items, opt.By); err != nil {
@@ -86,6 +86,9 @@ func Build(src Source, opt Options) ([]Figure, []string, error) {
 	name(figs, func(factor string) bool { return len(b.levels[factor]) > 1 })
 	for i := range figs {
 		b.describe(&figs[i])
+		if src.Result.Modelled {
+			figs[i].markModelled()
+		}
 	}
 	return figs, b.notes, nil
 }

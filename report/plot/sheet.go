@@ -63,7 +63,7 @@ func newSheet(f *Figure, st Style, fonts text.Handler) *sheet {
 			}
 		}
 	}
-	if f.Kind != Heat {
+	if f.Kind != Heat && f.Kind != CauseMap {
 		s.y = newScale(f, st.Points)
 	}
 	return s
@@ -80,6 +80,9 @@ func (s *sheet) size() (w, h vg.Length) {
 	case Heat:
 		w = max(w, 200+nx*30)
 		h = max(h, 170+n*11)
+	case CauseMap:
+		w = max(w, 200+nx*46)
+		h = max(h, 170+n*18)
 	case Line:
 	}
 	w, h = min(w, longestSide), min(h, longestSide)
@@ -135,7 +138,7 @@ func (s *sheet) draw(c draw.Canvas) {
 	y -= l.draw(s, fs, margin, y, inner) + 6
 	s.area = vg.Rectangle{Min: vg.Point{X: margin, Y: bottom}, Max: vg.Point{X: size.X - margin, Y: max(y, bottom+40)}}
 	switch s.f.Kind {
-	case Heat:
+	case Heat, CauseMap:
 		s.heat()
 	case Line:
 		s.axes(true)

@@ -14,6 +14,10 @@ import (
 // describe writes title, subtitle, caption and the text for those who do not see
 // the picture.
 func (b *builder) describe(f *Figure) {
+	if f.Kind == CauseMap {
+		b.describeCauses(f)
+		return
+	}
 	if f.Summary != "" {
 		b.describeTable(f)
 		return
@@ -200,7 +204,7 @@ func hosts(hs []record.Host) []string {
 const mostSpoken = 40
 
 func alt(f *Figure) string {
-	kind := map[Kind]string{Bar: "Bar graph", Line: "Line graph", Heat: "Heat map", Dot: "Dot graph"}[f.Kind]
+	kind := map[Kind]string{Bar: "Bar graph", Line: "Line graph", Heat: "Heat map", Dot: "Dot graph", CauseMap: "Cause map"}[f.Kind]
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s. %s.", kind, f.Title)
 	if f.Subtitle != "" {
@@ -234,6 +238,9 @@ func (f *Figure) place(m *Mark) string {
 func (f *Figure) spoken(m *Mark) string {
 	if m.Gap != "" {
 		return m.Gap + ", " + m.Why
+	}
+	if m.Cause != nil {
+		return m.Cause.spoken(m.Baseline)
 	}
 	write := func(v float64) string { return words.Value(v, m.Response.Unit) }
 	if f.Value == Ratio {

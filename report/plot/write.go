@@ -43,7 +43,8 @@ type File struct {
 	Fixed    record.Cell `json:"fixed,omitempty"`
 	Cells    int         `json:"cells"`
 	Gaps     int         `json:"gaps,omitempty"` // cells without a value
-	Alt      string      `json:"alt"`            // what it shows, in words
+	Modelled bool        `json:"modelled,omitempty"`
+	Alt      string      `json:"alt"` // what it shows, in words
 }
 
 // Write draws all figures into a directory, which it makes, as many at once as
@@ -138,7 +139,7 @@ func (f *Figure) file(format string) string { return f.Name + "." + format }
 
 func (f *Figure) entry(format string) File {
 	e := File{File: f.file(format), Title: f.Title, Workload: f.Workload, Response: f.Response.Name, Unit: f.Response.Unit, Kind: f.Kind, Value: f.Value,
-		X: f.X.Factor, Colour: f.Colour.Factor, Hatching: f.Hatch.Factor, Fixed: f.Fixed, Cells: len(f.Marks), Alt: f.Alt}
+		X: f.X.Factor, Colour: f.Colour.Factor, Hatching: f.Hatch.Factor, Fixed: f.Fixed, Cells: len(f.Marks), Alt: f.Alt, Modelled: f.Modelled}
 	for i := range f.Marks {
 		if f.Marks[i].Gap != "" {
 			e.Gaps++

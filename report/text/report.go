@@ -74,6 +74,7 @@ func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) e
 	writeAccelerators(&b, res, opt)
 	writeTables(&b, res, opt)
 	writeCauses(&b, res, opt)
+	writeAdvice(&b, res, opt)
 	writeCPUCosts(&b, res, opt)
 	writeQuotas(&b, res, opt)
 	writeStructural(&b, res, opt)

@@ -265,7 +265,7 @@
     const key = (k, costs, text) => {
       const i = Tare.el("i", { class: "heat" });
       Tare.dressCause(i, k, 1, costs);
-      return Tare.el("span", { class: "key", "data-kind": k }, i, " ", text);
+      return Tare.el("span", { class: "key", "data-kind": k }, i, " ", Tare.el("span", {}, text));
     };
     const kinds = [...C.kinds.values()].filter((k) => n.has(k.id));
     return [

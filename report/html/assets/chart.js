@@ -211,6 +211,7 @@
     silent: true,
     symbol: "none",
     animation: false,
+    precision: -1, // else ECharts rounds ticks to two decimals
     label: { show: false },
     lineStyle: { color: Tare.css("--line"), type: "solid", width: 1 },
     data: ticks.map((t) => ({ [axis]: t })),

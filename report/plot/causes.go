@@ -1,0 +1,272 @@
+package plot
+
+import (
+	"fmt"
+	"image/color"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"tare/analyse/cause"
+	"tare/report/words"
+)
+
+// Caused is what bounds a cell, of a cause map's mark.
+type Caused struct {
+	Kind       cause.Kind
+	Word       string // the cause in a word or two
+	Below      string // how many of the cell's strata have it, and the confidence; of one stratum: the ratio
+	Confidence float64
+	Costs      bool // isolation is known to cost there
+}
+
+// mostCauseRows bounds the map of all strata: more are not read.
+const mostCauseRows = 120
+
+// causes draws what bounds each cell: with the rows and columns of each summary table,
+// or, where the study asks for none, of strata and treatments. They are of the whole
+// study, as the tables' heat maps are.
+func (b *builder) causes() []Figure {
+	r := b.src.Result
+	if len(b.opt.By) > 0 || len(b.opt.Only) > 0 || len(b.opt.Responses) > 0 || b.opt.Value != "" || b.opt.Kind != "" && b.opt.Kind != Heat || !words.Known(r) {
+		return nil
+	}
+	maps := words.TableCauses(r)
+	if len(maps) == 0 {
+		m := words.StrataCauses(r)
+		if len(m.Rows) > mostCauseRows {
+			b.notes = append(b.notes, fmt.Sprintf("the causes of %d strata are not drawn: `tare report --html` has a map of them", len(m.Rows)))
+			return nil
+		}
+		maps = []words.CauseMap{m}
+	}
+	var out []Figure
+	for i := range maps {
+		out = append(out, b.causeMap(&maps[i]))
+	}
+	return out
+}
+
+func (b *builder) causeMap(m *words.CauseMap) Figure {
+	r := b.src.Result
+	f := Figure{Summary: m.Table, Kind: CauseMap, Value: Causes, Compare: r.Compare, Baseline: r.Baseline, Margin: r.Margin}
+	f.X = Axis{Factor: m.Column, Levels: m.Columns}
+	if m.Column == "" {
+		f.X.Factor = "cause"
+	}
+	f.Colour = Axis{Factor: strings.Join(m.Factors, ", ")}
+	for i := range m.Columns {
+		f.X.Index = append(f.X.Index, i)
+	}
+	for i := range m.Rows {
+		row := &m.Rows[i]
+		f.Colour.Levels, f.Colour.Index = append(f.Colour.Levels, row.Name), append(f.Colour.Index, i)
+		for j, at := range row.Cells {
+			if len(at) == 0 {
+				continue
+			}
+			list := words.Findings(r, at)
+			f.Marks = append(f.Marks, Mark{X: j, Colour: i, Cell: list[0].Cell, N: len(at), Baseline: list[0].Baseline, Cause: caused(list)})
+		}
+	}
+	slices.SortStableFunc(f.Marks, func(x, y Mark) int { return x.X - y.X })
+	what := "What bounds each cell"
+	if m.Table != "" {
+		what = m.Title + ": what bounds each cell"
+	}
+	by := append(slices.Clone(m.Factors), m.Column)
+	f.Title = what + ", by " + words.List(slices.DeleteFunc(by, func(s string) bool { return s == "" }))
+	return f
+}
+
+// caused sums up the findings of a cell.
+func caused(list []*cause.Finding) *Caused {
+	t := words.Tally(list)
+	out := &Caused{Kind: t.Kind, Word: words.CauseKind(t.Kind, t.Role), Confidence: t.Confidence, Costs: t.Costs > 0}
+	told := t.Kind != cause.Unknown && t.Kind != cause.Untold && t.Confidence > 0
+	var below []string
+	switch f := list[0]; {
+	case len(list) > 1 && t.Costs == 0 && !f.Baseline:
+		out.Kind, out.Word, told = cause.None, "no cost", false
+	case len(list) > 1 && t.Costs > 0:
+		below = append(below, fmt.Sprintf("%d of %d", t.N, t.Cells))
+	case len(list) == 1 && f.Ratio != nil && !f.Baseline:
+		below = append(below, words.Ratio(*f.Ratio)+" x")
+	}
+	if told {
+		below = append(below, fmt.Sprintf("%.0f %%", 100*t.Confidence))
+		if t.Confidence < words.Doubtful {
+			out.Word += " ?"
+		}
+	}
+	out.Below = strings.Join(below, ", ")
+	return out
+}
+
+// describeCauses writes the words of a cause map.
+func (b *builder) describeCauses(f *Figure) {
+	parts := []string{"Full colour: isolation costs there, by this cause, the paler the less sure; framed: it is not known to cost, and this bounds the cell",
+		fmt.Sprintf("?: a confidence below %.0f %%", 100*words.Doubtful)}
+	if f.Summary != "" {
+		parts = append(parts, "the most frequent cause among a cell's strata that cost, in how many of all, and the mean confidence")
+	} else {
+		parts = append(parts, "ratio to "+f.Baseline+" and confidence")
+	}
+	f.Caption = b.withTail(f, parts)
+	f.Alt = alt(f)
+}
+
+// spoken is a cause in words.
+func (c *Caused) spoken(baseline bool) string {
+	s := strings.TrimSpace(c.Word)
+	if c.Below != "" {
+		s += ", " + c.Below
+	}
+	switch {
+	case baseline:
+		return s + ", the baseline"
+	case c.Costs:
+		return s + ", isolation costs"
+	}
+	return s + ", not known to cost"
+}
+
+// causeColour is a cause's colour: of Paul Tol's light scheme
+// (https://personal.sron.nl/~pault/), which people with any of the common deficiencies
+// tell apart. Kinds that are kin share one and are told apart by hatching.
+func causeColour(k cause.Kind) (c color.NRGBA, hatched, ok bool) {
+	switch k {
+	case cause.Quota:
+		return rgb(0xEE8866), false, true
+	case cause.Helper:
+		return rgb(0xEEDD88), false, true
+	case cause.Guest, cause.GuestOne:
+		return rgb(0x77AADD), k == cause.GuestOne, true
+	case cause.Host:
+		return rgb(0x99DDFF), false, true
+	case cause.Link, cause.Device:
+		return rgb(0x44BB99), k == cause.Device, true
+	case cause.Path:
+		return rgb(0xFFAABB), false, true
+	case cause.Saturation:
+		return rgb(0xBBCC33), false, true
+	case cause.Imbalance:
+		return rgb(0xAAAA00), false, true
+	case cause.Interception:
+		return rgb(0xC9A3E6), false, true
+	}
+	return color.NRGBA{}, false, false
+}
+
+// causeBox draws a cause's ground and returns the colour of text on it. In greys, words
+// alone tell causes apart, and the shade says how sure they are.
+func (s *sheet) causeBox(r vg.Rectangle, c *Caused) color.NRGBA {
+	hue, hatched, ok := causeColour(c.Kind)
+	if s.th.Shaded {
+		hue, hatched = s.th.High, false
+	}
+	line, in := vg.Length(1.6), vg.Length(1.4)
+	switch {
+	case c.Kind == cause.Untold:
+		s.fill(s.th.Paper, r)
+		s.frame(s.th.Quiet, 0.9, inset(r, in))
+		return s.th.Ink
+	case !ok:
+		s.fill(s.th.Paper, r)
+		s.frame(s.th.Faint, 0.6, r)
+		return s.th.Quiet
+	case !c.Costs:
+		s.fill(s.th.Paper, r)
+		s.frame(hue, line, inset(r, in))
+		return s.th.Ink
+	}
+	part := 0.3 + 0.7*max(0, min(1, c.Confidence))
+	if s.th.Shaded {
+		part *= 0.5
+	}
+	fill := mix(s.th.Paper, hue, part)
+	if hatched {
+		s.box(r, fill, mix(fill, over(fill), 0.22), diagonal)
+	} else {
+		s.fill(fill, r)
+	}
+	s.frame(s.th.Paper, 0.8, r)
+	return over(fill)
+}
+
+func inset(r vg.Rectangle, by vg.Length) vg.Rectangle {
+	by = min(by, (r.Max.X-r.Min.X)/4, (r.Max.Y-r.Min.Y)/4)
+	return vg.Rectangle{Min: r.Min.Add(vg.Point{X: by, Y: by}), Max: r.Max.Sub(vg.Point{X: by, Y: by})}
+}
+
+// causeCell is one cell of a cause map: the word, and below it how sure it is.
+func (s *sheet) causeCell(m *Mark, r vg.Rectangle) {
+	w, h := r.Max.X-r.Min.X, r.Max.Y-r.Min.Y
+	mid := vg.Point{X: (r.Min.X + r.Max.X) / 2, Y: (r.Min.Y + r.Max.Y) / 2}
+	ink := s.causeBox(r, m.Cause)
+	fs := max(sizeLeast, min(8, float64(h)*0.7))
+	for fs > sizeLeast && s.width(m.Cause.Word, fs, false) > w-5 {
+		fs -= 0.5
+	}
+	if h < sizeLeast {
+		return
+	}
+	up := -vg.Length(fs) * 0.35
+	if below := m.Cause.Below; below != "" && float64(h) >= fs*2.6 {
+		s.text(vg.Point{X: mid.X, Y: mid.Y - vg.Length(fs)*0.95}, s.fit(below, fs*0.85, w-4), fs*0.85, false, ink, draw.XCenter, 0)
+		up = vg.Length(fs) * 0.15
+	}
+	s.text(vg.Point{X: mid.X, Y: mid.Y + up}, s.fit(m.Cause.Word, fs, w-4), fs, false, ink, draw.XCenter, 0)
+}
+
+// causeKeys explain the causes that occur.
+func (s *sheet) causeKeys() group {
+	seen := make(map[cause.Kind]bool)
+	for i := range s.f.Marks {
+		if c := s.f.Marks[i].Cause; c != nil && c.Costs {
+			seen[c.Kind] = true
+		}
+	}
+	var g group
+	for _, k := range cause.Kinds() {
+		if seen[k] {
+			label := words.CauseKind(k, "")
+			if about := words.CauseAbout(k); about != "" {
+				label += ": " + about
+			}
+			g.keys = append(g.keys, key{label, func(r vg.Rectangle) { s.causeBox(r, &Caused{Kind: k, Confidence: 1, Costs: true}) }})
+		}
+	}
+	return g
+}
+
+// markModelled says that no machine measured a figure, where it is seen first.
+func (f *Figure) markModelled() {
+	f.Modelled = true
+	f.Subtitle = strings.TrimSuffix(strings.ToUpper(words.Modelled)+"; "+f.Subtitle, "; ")
+	f.Alt = strings.ToUpper(words.Modelled[:1]) + words.Modelled[1:] + ". " + f.Alt
+	f.Caption = strings.ToUpper(words.Modelled) + ". " + f.Caption
+}
+
+// besideTables puts each cause map after the heat map of its table, others at the end.
+func besideTables(tables, maps []Figure) []Figure {
+	var out []Figure
+	used := make(map[string]bool)
+	for _, t := range tables {
+		out = append(out, t)
+		for _, m := range maps {
+			if m.Summary == t.Summary && !used[m.Summary] {
+				used[m.Summary] = true
+				out = append(out, m)
+			}
+		}
+	}
+	for _, m := range maps {
+		if !used[m.Summary] {
+			out = append(out, m)
+		}
+	}
+	return out
+}
