@@ -28,7 +28,7 @@ type Cell struct {
 // Build makes a finding for every cell that has a good trial, in the order of strata
 // and their cells. Confidence is that of the intervals of fits.
 func Build(confidence float64, r *Reader, strata []Stratum) []Finding {
-	b := builder{confidence: confidence, reader: r, rules: rules(), strata: strata, read: make([][]cellRead, len(strata))}
+	b := builder{confidence: confidence, reader: r, rules: rules(), strata: strata, read: make([][]cellRead, len(strata)), lines: map[fitKey]*Fit{}}
 	for i := range strata {
 		b.read[i] = b.readAll(&strata[i])
 	}
@@ -50,6 +50,7 @@ type builder struct {
 	rules      []rule
 	strata     []Stratum
 	read       [][]cellRead // beside strata and their cells
+	lines      map[fitKey]*Fit
 }
 
 // cellRead is what was read of one cell: of each end, its trials and their middle.

@@ -57,11 +57,8 @@ func grid(r *Reader, n, trials, cpus int, added float64) []Stratum {
 	var out []Stratum
 	seq := 0
 	for i := range n {
-		size := 16 << i
-		if i > 12 {
-			size = 16 + i
-		}
-		shared := record.Cell{{Factor: "workload", Value: "net"}, {Factor: "connections", Value: "4"}, {Factor: "size", Value: strconv.Itoa(size)}}
+		size := 16 << (2 * (i % 5))
+		shared := record.Cell{{Factor: "workload", Value: "net"}, {Factor: "cpu-limit", Value: strconv.Itoa(i / 5)}, {Factor: "connections", Value: "4"}, {Factor: "size", Value: strconv.Itoa(size)}}
 		s := Stratum{Finding: Finding{Workload: "net", Stratum: shared.Key(), Shared: shared}, Ends: []string{"server"}, Load: 4,
 			Responses: []record.Response{{Name: "latency_mean", Unit: record.Second, Operation: "request"}, {Name: "rate", Unit: record.PerSecond, Operation: "request"}}}
 		s.Response = s.Responses[0]

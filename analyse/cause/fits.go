@@ -13,17 +13,33 @@ func (b *builder) fits(out *Finding, i, j int, fam family) {
 	if out.Baseline {
 		return
 	}
-	out.Added = b.fit(i, j, fam.size, sizeFactors(), "s", func(own, base float64) float64 { return own - base })
-	out.Factor = b.fit(i, j, fam.load, loadFactors(), "ratio", func(own, base float64) float64 { return own / base })
+	out.Added = b.cached(i, j, fam.size, sizeFactors(), "s", func(own, base float64) float64 { return own - base })
+	out.Factor = b.cached(i, j, fam.load, loadFactors(), "ratio", func(own, base float64) float64 { return own / base })
+}
+
+// fitKey is a family and a treatment: all cells of these have one line.
+type fitKey struct {
+	first           int
+	unit, treatment string
+}
+
+func (b *builder) cached(i, j int, strata []int, factors []string, unit string, of func(own, base float64) float64) *Fit {
+	if len(strata) < 2 {
+		return nil
+	}
+	key := fitKey{strata[0], unit, b.strata[i].Cells[j].Treatment}
+	f, ok := b.lines[key]
+	if !ok {
+		f = b.fit(i, j, strata, factors, unit, of)
+		b.lines[key] = f
+	}
+	return f
 }
 
 // fit is a line through what of makes of the times of an operation in the cells of a
 // family: all blocks that have both, so that its interval holds what varies from
 // block to block as well as from cell to cell.
 func (b *builder) fit(i, j int, strata []int, factors []string, unit string, of func(own, base float64) float64) *Fit {
-	if len(strata) < 2 {
-		return nil
-	}
 	out := Fit{Unit: unit}
 	var all, mids []dot
 	for _, k := range strata {
