@@ -171,7 +171,7 @@ func TestEachRule(t *testing.T) {
 					t.Errorf("%q is not in it:\n%s", w, all)
 				}
 			}
-			if x.Source == "" || len(x.Cells) != 1 || !(x.Weight > 0) || x.Gain != nil || x.Unproven == "" {
+			if x.Source == "" || len(x.Cells) != 1 || !(x.Weight > 0) || x.Gain != nil || (x.Unproven == "") != (len(x.Patches) == 0 && len(x.Sets) == 0) {
 				t.Errorf("source, cells, weight, gain, unproven: %+v", x)
 			}
 			seen[c.rule] = true

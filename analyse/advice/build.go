@@ -149,6 +149,9 @@ func (b *builder) item(g *group, prior stat.Prior) Item {
 	default:
 		out.Text, out.Warning = f.text(g.rule.Text), f.text(g.rule.Warning)
 		out.Patches = f.patches()
+		if chosen != nil && chosen.proven() { // there is nothing left to measure
+			out.Patches = slices.DeleteFunc(out.Patches, func(p Patch) bool { return p.For == "study" })
+		}
 		out.Unproven = b.unproven(g, chosen, f)
 	}
 	out.Price = b.price(g, chosen, f)

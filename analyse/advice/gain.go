@@ -100,8 +100,8 @@ func (b *builder) choose(g *group, prior stat.Prior) *trial {
 			best = t
 		}
 	}
-	if best == nil {
-		return nil
+	if best == nil { // measured, and no ratio: it says why
+		return g.tried[0]
 	}
 	for _, t := range g.tried {
 		if t.verdict == best.verdict && t.worth >= reaches*best.worth {

@@ -1,7 +1,6 @@
 package advice
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -140,22 +139,4 @@ func TestNoBaseline(t *testing.T) {
 	if x := l.advice(t, "link"); len(x.Cells) != 1 {
 		t.Errorf("the baseline is advised on: %+v", x)
 	}
-}
-
-func ExampleCompatible() {
-	items := []Item{
-		{Rule: "vhost-queues", NotWith: []string{"quota-limit"}, Sets: record.Cell{{Factor: "default_vcpus", Value: "2"}}},
-		{Rule: "quota-limit", Sets: record.Cell{{Factor: "cpu-limit", Value: "4"}}},
-		{Rule: "guest-vcpus", Sets: record.Cell{{Factor: "default_vcpus", Value: "4"}}},
-		{Rule: "imbalance-rps"},
-	}
-	chosen, left := Compatible(items)
-	for _, x := range chosen {
-		fmt.Println(x.Rule)
-	}
-	fmt.Println(left)
-	// Output:
-	// vhost-queues
-	// imbalance-rps
-	// map[1:vhost-queues 2:vhost-queues]
 }

@@ -13,8 +13,10 @@ func (b *builder) unproven(g *group, chosen *trial, f *filler) string {
 		return ""
 	case chosen != nil:
 		return fmt.Sprintf("measured, but not sure: %s. More blocks decide: tare run STUDY --set stop.fixed=12", chosen.reason)
+	case len(g.rule.Patches) == 0 && len(g.rule.Set) == 0:
+		return "" // nothing is set, so that nothing is to be proven
 	case len(g.rule.Set) == 0:
-		return "the study varies no such setting"
+		return "no factor of a study varies it; run the study before and after, and hold both against each other: tare compare BEFORE AFTER"
 	}
 	if line := f.run(); line != "" {
 		return "not measured; these cells would tell: " + line

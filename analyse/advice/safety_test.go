@@ -115,15 +115,15 @@ func TestNeverBoth(t *testing.T) {
 				}
 			}
 		}
-		chosen, left := Compatible(items)
-		if len(chosen)+len(left) != len(items) {
-			t.Fatalf("%d of %d items are gone", len(items)-len(chosen)-len(left), len(items))
+		docs, _, err := Documents(items, "sandbox", "pod")
+		if err != nil {
+			t.Fatal(err)
 		}
 		raised, lowered := false, false
-		for i := range chosen {
-			_, more := chosen[i].Sets.Get("default_vcpus")
-			limit, ok := chosen[i].Sets.Get("cpu-limit")
-			raised, lowered = raised || more, lowered || ok && limit != none
+		for _, d := range docs {
+			valid(t, strings.Join(d.About, ", "), Patch{For: "pod", Text: d.Text})
+			raised = raised || strings.Contains(d.Text, "default_vcpus")
+			lowered = lowered || strings.Contains(d.Text, `cpu: "`)
 		}
 		if raised && lowered {
 			t.Fatalf("more default_vcpus and a CPU limit are to be set together")

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tare/analyse/advice"
+	"tare/bundle"
+	"tare/record"
+	"tare/report/text"
+	"tare/report/words"
+	"tare/store"
+)
+
+type adviseFlags struct {
+	json  bool
+	patch string
+	only  []string
+}
+
+func (a *app) adviseVerb() *cobra.Command {
+	var f adviseFlags
+	cmd := &cobra.Command{
+		Use:   "advise DIR",
+		Short: "Say what to set, and how it is written",
+		Long: `Say what to set so that the isolation costs less: from what bounds each cell to a
+setting, with the gain where the study measured it, the price in CPU, and the
+setting as it is written: a pod's annotation or limit, a KubeVirt field, a flag of
+the runtime, a line of shell, or a ` + "`tare run`" + ` that measures it first.
+
+What was measured goes before what a rule says: a setting that the study tried
+and that gained nothing is not advised. The costliest comes first.
+
+--patch prints the patches of one kind alone, ready for a file. Those that must
+not be set together are not printed together; what is left out is said on
+standard error.`,
+		Example: `  tare advise results/first
+  tare advise results/first --only sandbox=vm
+  tare advise results/first --patch pod > patch.yaml && kubectl patch deployment web --patch-file patch.yaml
+  tare advise results/first --patch study
+  tare advise results/first --json | jq '.advice[] | select(.gain) | [.rule, .gain.ratio]'`,
+		Args: exactly(1, "one results folder"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.advise(cmd.Context(), args[0], f) },
+	}
+	fl := cmd.Flags()
+	fl.BoolVar(&f.json, "json", false, "print JSON")
+	fl.StringVar(&f.patch, "patch", "", "print the patches for this alone: "+strings.Join(advice.PatchesFor(), ", "))
+	fl.StringArrayVar(&f.only, "only", nil, "advice on cells with these levels alone: "+onlyHelp)
+	_ = cmd.RegisterFlagCompletionFunc("patch", cobra.FixedCompletions(advice.PatchesFor(), cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("only", a.completeOnly())
+	return cmd
+}
+
+func (a *app) advise(ctx context.Context, dir string, f adviseFlags) error {
+	if f.json && f.patch != "" {
+		return coded(exitUsage, "write one of --json and --patch; the JSON has the patches")
+	}
+	if f.patch != "" && !slices.Contains(advice.PatchesFor(), f.patch) {
+		return coded(exitUsage, "--patch: there are none for %q; write one of %s", f.patch, strings.Join(advice.PatchesFor(), ", "))
+	}
+	only, err := onlyLevels(f.only)
+	if err != nil {
+		return err
+	}
+	if !store.Exists(dir) {
+		return coded(exitUsage, "%s is no results folder; `tare run STUDY` makes one", dir)
+	}
+	db, err := store.OpenReadOnly(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	r, err := a.analyse(ctx, db)
+	if err != nil {
+		return err
+	}
+	if err := r.known(only); err != nil {
+		return err
+	}
+	items := a.commands(dir, r, concerning(r.result.Advice, only))
+	switch {
+	case f.json:
+		if items == nil {
+			items = []advice.Item{}
+		}
+		return a.printJSON(struct {
+			Study    string        `json:"study"`
+			Modelled bool          `json:"modelled,omitempty"`
+			Advice   []advice.Item `json:"advice"`
+		}{r.result.Study, r.result.Modelled, items})
+	case f.patch != "":
+		return a.patches(r, items, f.patch)
+	}
+	return text.WriteAdvice(a.stdout, r.result, items, a.textOptions(a.given(dir)))
+}
+
+// known refuses levels that the study has not: nothing could be about them.
+func (r *analysed) known(only []record.Level) error {
+	for _, l := range only {
+		levels := levelsOf(r.study, l.Factor)
+		if levels == nil {
+			return coded(exitUsage, "--only: the study has no factor %q; it has %s", l.Factor, strings.Join(factorsOf(r.study), ", "))
+		}
+		if !slices.Contains(levels, l.Value) {
+			return coded(exitUsage, "--only: %s has no level %q; it has %s", l.Factor, l.Value, strings.Join(levels, ", "))
+		}
+	}
+	return nil
+}
+
+// concerning keeps the items that are about cells with the levels, of one factor any, of
+// several all; those cells alone stay in them.
+func concerning(items []advice.Item, only []record.Level) []advice.Item {
+	if len(only) == 0 {
+		return slices.Clone(items)
+	}
+	wanted := make(map[string][]string)
+	for _, l := range only {
+		wanted[l.Factor] = append(wanted[l.Factor], l.Value)
+	}
+	var out []advice.Item
+	for _, x := range items {
+		x.Cells = slices.DeleteFunc(slices.Clone(x.Cells), func(c record.Cell) bool {
+			for factor, levels := range wanted {
+				if v, _ := c.Get(factor); !slices.Contains(levels, v) {
+					return true
+				}
+			}
+			return false
+		})
+		if len(x.Cells) > 0 {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// commands completes the commands that measure more: with the study as it is kept in
+// the folder, what it was run with, and a folder of their own. Of a bundle the study's
+// file is not at hand, and STUDY stays.
+func (a *app) commands(dir string, r *analysed, items []advice.Item) []advice.Item {
+	if given := a.given(dir); given != dir || bundle.Is(dir) {
+		return items
+	}
+	base := filepath.Clean(dir)
+	for i := range items {
+		x := &items[i]
+		var set strings.Builder
+		fmt.Fprintf(&set, "tare run %s --results %s ", words.Path(filepath.Join(base, "study.yaml")), words.Path(fmt.Sprintf("%s-advice-%d", base, i+1)))
+		if r.result.Modelled {
+			set.WriteString("--on model ")
+		}
+		for _, s := range r.study.Overrides {
+			set.WriteString("--set " + words.Path(s) + " ")
+		}
+		replace := func(s string) string { return strings.ReplaceAll(s, "tare run STUDY ", set.String()) }
+		x.Unproven = replace(x.Unproven)
+		x.Patches = slices.Clone(x.Patches)
+		for k := range x.Patches {
+			x.Patches[k].Text = replace(x.Patches[k].Text)
+		}
+	}
+	return items
+}
+
+// patches prints the patches of one kind, those that may stand together.
+func (a *app) patches(r *analysed, items []advice.Item, kind string) error {
+	docs, left, err := advice.Documents(items, r.result.Compare, kind)
+	if err != nil {
+		return err
+	}
+	last := ""
+	for i := range items {
+		if why, ok := left[i]; ok {
+			if line := fmt.Sprintf("left out: %s of %s: %s\n", items[i].Rule, items[i].Treatment, why); line != last { // of several responses
+				fmt.Fprint(a.stderr, line)
+				last = line
+			}
+		}
+	}
+	if len(docs) == 0 {
+		return coded(exitUsage, "--patch %s: the advice has no such patches; %s", kind, kindsOf(items))
+	}
+	if n := len(docs); n > 1 && docs[0].YAML {
+		fmt.Fprintf(a.stderr, "%d documents; kubectl patch takes one at a time: choose with --only %s=LEVEL\n", n, r.result.Compare)
+	}
+	return text.WriteDocuments(a.stdout, docs)
+}
+
+// kindsOf says what patches there are.
+func kindsOf(items []advice.Item) string {
+	var out []string
+	for _, kind := range advice.PatchesFor() {
+		if slices.ContainsFunc(items, func(x advice.Item) bool {
+			return slices.ContainsFunc(x.Patches, func(p advice.Patch) bool { return p.For == kind })
+		}) {
+			out = append(out, kind)
+		}
+	}
+	if len(out) == 0 {
+		return "it has none at all; without --patch it says why"
+	}
+	return "it has some for " + strings.Join(out, ", ")
+}

@@ -1,0 +1,116 @@
+package text
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"tare/analyse"
+	"tare/analyse/advice"
+	"tare/analyse/cause"
+	"tare/record"
+)
+
+func testAdvice() *analyse.Result {
+	cell := func(vcpus, connections string) record.Cell {
+		return record.Cell{{Factor: "workload", Value: "bandwidth"}, {Factor: "sandbox", Value: "vm"}, {Factor: "default_vcpus", Value: vcpus}, {Factor: "connections", Value: connections}}
+	}
+	res := &analyse.Result{Study: "kata", Compare: "sandbox", Baseline: "process",
+		Accelerators: []analyse.Accelerator{{Sandbox: "vm", Name: "vm (TCG)"}}, Causes: []cause.Finding{{}}}
+	for _, v := range []string{"1", "2"} {
+		c := record.Cell{{Factor: "sandbox", Value: "vm"}, {Factor: "default_vcpus", Value: v}}
+		res.Treatments = append(res.Treatments, analyse.Treatment{Key: c.Key(), Cell: c})
+	}
+	one, two := res.Treatments[0].Key, res.Treatments[1].Key
+	res.Advice = []advice.Item{
+		{Rule: "vhost-queues", Source: "a publication", Treatment: one, Cause: "helper", Cells: []record.Cell{cell("1", "4"), cell("1", "16")},
+			Text: "Boot with 2 vCPUs: one vhost thread is full.", Price: "a vhost thread more", Warning: "Not both.", Weight: 1.4,
+			Gain:    &advice.Gain{Response: "throughput", From: cell("1", "4"), To: cell("2", "4"), Ratio: 1.95, Lo: 1.9, Hi: 2.01, Pairs: 12, Cells: 2},
+			Patches: []advice.Patch{{For: "pod", File: "pod manifest", Text: "metadata:\n  annotations:\n    default_vcpus: \"2\"\n"}, {For: "shell", File: "shell", Text: "echo \x1b[31mred\n"}}},
+		{Rule: "guest-vcpus", Source: "another", Treatment: two, Cause: "guest", Cells: []record.Cell{cell("2", "16")}, Contradicted: true,
+			Text: "more vCPUs at boot: the readings point to it, but the study measured it and found a loss.",
+			Gain: &advice.Gain{Response: "throughput", Ratio: 0.8, Lo: 0.75, Hi: 0.86, Pairs: 6, Cells: 1}},
+		{Rule: "link", Source: "a third", Treatment: two, Cause: "link", Cells: []record.Cell{cell("2", "4")}, Text: "The link\x1b[2J is full.", Unproven: "not measured; these cells would tell: tare run STUDY --set default_vcpus=2,4"},
+	}
+	return res
+}
+
+func TestWriteAdvice(t *testing.T) {
+	for name, opt := range map[string]Options{"advice": {Width: 100}, "advice-colour": {Width: 100, Colour: true}, "advice-phone": {Width: 40}} {
+		res := testAdvice()
+		var b bytes.Buffer
+		if err := WriteAdvice(&b, res, res.Advice, opt); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, b.Bytes())
+		for line := range strings.Lines(b.String()) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); !opt.Colour && n > opt.Width && !strings.HasPrefix(line, "       ") {
+				t.Errorf("%s: wider than %d: %s", name, opt.Width, line)
+			}
+		}
+		if strings.Contains(b.String(), "\x1b[2J") || strings.Contains(b.String(), "\x1b[31mred") {
+			t.Errorf("%s: someone else's text drives the terminal", name)
+		}
+	}
+}
+
+// TestAdviceInReport: the costliest few, and where the rest is.
+func TestAdviceInReport(t *testing.T) {
+	res := testAdvice()
+	var b strings.Builder
+	writeAdvice(&b, res, Options{Width: 200, Dir: "my results"})
+	for _, want := range []string{"\nadvice:\n", "vm (TCG) default_vcpus=1: Boot with 2 vCPUs", "Measured: throughput 1.95 (1.90–2.01) times that without, 12 blocks of 2 pairs of cells.", "tare advise 'my results'"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "more. All") || strings.Contains(b.String(), "annotations") {
+		t.Error(b.String())
+	}
+	for range maxAdvice {
+		res.Advice = append(res.Advice, res.Advice[2])
+	}
+	b.Reset()
+	if writeAdvice(&b, res, Options{}); !strings.Contains(b.String(), fmt.Sprintf("And %d more.", 3)) {
+		t.Error(b.String())
+	}
+	b.Reset()
+	if writeAdvice(&b, &analyse.Result{}, Options{}); b.Len() > 0 {
+		t.Errorf("no advice, and yet %q", b.String())
+	}
+}
+
+func TestNoAdvice(t *testing.T) {
+	compared := []analyse.Comparison{{}}
+	for want, res := range map[string]*analyse.Result{
+		"Nothing has been measured":  {},
+		"No cause was looked for":    {Compared: compared},
+		"Nothing is known to cost":   {Compared: compared, Causes: []cause.Finding{{}}},
+		"No advice is about such":    {Compared: compared, Causes: []cause.Finding{{}}, Advice: []advice.Item{{}}},
+		"Modelled, not measured: ev": {Modelled: true},
+	} {
+		var b bytes.Buffer
+		if err := WriteAdvice(&b, res, nil, Options{}); err != nil || !strings.HasPrefix(b.String(), want) {
+			t.Errorf("%q, %v, want %q", b.String(), err, want)
+		}
+	}
+}
+
+func ExampleWriteDocuments() {
+	var b bytes.Buffer
+	_ = WriteDocuments(&b, []advice.Document{
+		{Of: "vm", File: "Deployment", About: []string{"vm: a\nrm -rf /"}, Text: "spec:\n  a: 1\n", YAML: true},
+		{Of: "runsc", File: "Deployment", About: []string{"runsc: b"}, Text: "spec: {}\n", YAML: true}})
+	fmt.Print(b.String())
+	// Output:
+	// # Deployment
+	// # vm: a rm -rf /
+	// spec:
+	//   a: 1
+	// ---
+	// # Deployment
+	// # runsc: b
+	// spec: {}
+}
