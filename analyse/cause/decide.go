@@ -45,7 +45,7 @@ func decide(all []rule, f *facts) verdict {
 	if len(full) > 0 {
 		return v.fullest(f, full)
 	}
-	return v.greatest(all, f)
+	return v.greatest(all, limit, f)
 }
 
 func (v verdict) clear(k Kind, part, margin float64) verdict {
@@ -83,7 +83,7 @@ func (v verdict) fullest(f *facts, full []Kind) verdict {
 
 // greatest chooses where nothing is full: of what an operation's time is made of, the
 // greatest part. In a closed loop of few operations no resource is ever full.
-func (v verdict) greatest(all []rule, f *facts) verdict {
+func (v verdict) greatest(all []rule, limit map[Kind]float64, f *facts) verdict {
 	parts := v.parts(f)
 	best, next := None, None
 	for i := range all {
@@ -107,6 +107,12 @@ func (v verdict) greatest(all []rule, f *facts) verdict {
 		// A queue before something that is full looks the same: it must have been looked at.
 		if w := v.unread(all, f); w.cause == Unknown {
 			return w
+		}
+		for _, k := range []Kind{Quota, Host} { // so do queues before threads that are held up at times
+			if v.weights[k] >= 0.5*limit[k] {
+				v.cause, v.among = Untold, []Kind{best, k}
+				return v
+			}
 		}
 	}
 	return v.clear(best, parts[best], min(parts[best]/least-1, 1-parts[next]/parts[best]))

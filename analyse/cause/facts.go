@@ -76,7 +76,7 @@ func left(s *sheet, load float64) float64 {
 	if math.IsNaN(t) || !s.has(fRate) || !(s[fRate] > 0) {
 		return math.NaN()
 	}
-	used := tasks(s) + s.or(fHelperCPU, 0) + max(0, s.or(fWait, 0)-s.or(fThrottledTime, 0)) + s.or(fThrottledTime, 0)
+	used := tasks(s) + s.or(fHelperCPU, 0) + max(s.or(fWait, 0), s.or(fThrottledTime, 0))
 	if s.has(fLinkRate) && s[fLinkRate] > 0 {
 		used += (s.or(fLinkIn, 0) + s.or(fLinkOut, 0)) / s[fLinkRate]
 	}
@@ -116,18 +116,19 @@ func (f *facts) waits() float64 {
 		return math.NaN()
 	}
 	w := max(0, s[fWait]-s.or(fThrottledTime, 0))
-	if n := f.inFlight(); n > 0 && s.has(fRate) {
-		return min(1, w/n)
-	}
 	c := s.or(fHelperCPU, 0) + s.or(fVCPU, 0) + s.or(fWork, 0)
 	if !(w+c > 0) {
 		return 0
 	}
-	return w / (w + c) * min(1, f.occupied(w/max(c, 1e-9)))
+	// One thread that serves many operations holds up all of them: its own time counts
+	// then, else the waits that each operation meets.
+	out := w / (w + c) * min(1, f.occupied(w/max(c, 1e-9)))
+	if n := f.inFlight(); n > 0 && s.has(fRate) {
+		out = max(out, w/n)
+	}
+	return min(1, out)
 }
 
-// occupied is the part of the time that the thread which ran or waited most did so.
-// share is what all threads waited for each second that they ran.
 func (f *facts) occupied(share float64) float64 {
 	s := &f.own
 	top := 0.0

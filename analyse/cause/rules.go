@@ -58,7 +58,7 @@ func quotaRule() rule {
 		shows: []gauge{
 			{name: "CPU used, share of the quota", unit: record.Fraction, limit: 0.9, get: func(f *facts) float64 { return quotaUsed(f) }, series: []string{record.CgroupCPU, record.CPUQuota}},
 			{name: "periods throttled", unit: record.Fraction, limit: 0.3, get: plain(fThrottled), series: []string{"cgroup_throttled_periods", "cgroup_periods"}},
-			{name: "time throttled, all threads", unit: record.Cores, get: plain(fThrottledTime), series: []string{"cgroup_throttled_time"}},
+			{name: "time throttled, all threads", unit: record.Cores, get: throttledFor, series: []string{"cgroup_throttled_time"}},
 		}}
 }
 
@@ -67,6 +67,14 @@ func quotaUsed(f *facts) float64 {
 		return math.NaN()
 	}
 	return f.own[fCgroup] / f.own[fQuota]
+}
+
+// throttledFor is zero for ever where no limit is set: then there is nothing to show.
+func throttledFor(f *facts) float64 {
+	if !f.own.has(fQuota) {
+		return math.NaN()
+	}
+	return f.own[fThrottledTime]
 }
 
 // hostRule: no processor is idle, and threads wait for one.
