@@ -138,7 +138,7 @@ func (a *app) measure(ctx context.Context, st *study.Study, h *harness, db *stor
 		p.Done(&done[i])
 	}
 	a.announce(st, h, p, db.Dir(), len(done))
-	prog := newProgress(a.stderr, f.json, len(done), h.engine.Expected)
+	prog := newProgress(a.stderr, f.json, len(done), once(h.engine.Expected))
 	if f.json {
 		prog.out = a.stdout
 	}
