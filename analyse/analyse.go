@@ -25,6 +25,7 @@ import (
 	"tare/analyse/cpucost"
 	"tare/analyse/published"
 	"tare/analyse/stat"
+	"tare/param"
 	"tare/plan"
 	"tare/record"
 	"tare/study"
@@ -48,9 +49,10 @@ type analysis struct {
 	trials      []*record.Trial // in order
 	sentinel    string          // key of its cell; "" for none
 	byCell      map[string][]*record.Trial
-	counting    map[string]map[int]*record.Trial // by Cell.Key and block
-	cpu         *cpucost.Reader                  // nil: the trials have their CPU figures
-	causeReader *cause.Reader                    // nil: the trials have what causes are told by
+	counting    map[string]map[int]*record.Trial  // by Cell.Key and block
+	cpu         *cpucost.Reader                   // nil: the trials have their CPU figures
+	causeReader *cause.Reader                     // nil: the trials have what causes are told by
+	params      func(study.Workload) param.Values // with defaults; nil: what the study says
 	skips       []record.Skip
 	skipped     map[string]string
 	priors      map[bool]stat.Prior // of the variances of first and of other responses; compare finds them

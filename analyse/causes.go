@@ -10,8 +10,12 @@ import (
 	"tare/study"
 )
 
-// Causes gives what causes are told by and was taken out of the trials.
-func Causes(r *cause.Reader) Option { return func(a *analysis) { a.causeReader = r } }
+// Causes gives what causes are told by and was taken out of the trials, and tells the
+// parameters of a workload with those that its study does not name; nil for params:
+// those that it names.
+func Causes(r *cause.Reader, params func(study.Workload) param.Values) Option {
+	return func(a *analysis) { a.causeReader, a.params = r, params }
+}
 
 // causes says what bounds each cell. It wants all else of the result that it joins:
 // comparisons, ends, structural shares, CPU costs.
@@ -84,7 +88,11 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 // load is the number of operations that a workload has under way, as its parameters
 // say.
 func (a *analysis) load(w study.Workload) float64 {
-	return cause.LoadOf(func(name string) string { return w.Params[name] })
+	params := w.Params
+	if a.params != nil {
+		params = a.params(w)
+	}
+	return cause.LoadOf(func(name string) string { return params[name] })
 }
 
 // pinned is the number of processors that a cell may use; 0: any.

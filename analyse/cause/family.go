@@ -14,16 +14,19 @@ type family struct {
 }
 
 // Sizes and loads are parameters of workloads by which families are made.
-func sizeFactors() []string { return []string{"size", "bs", "length", "block-size"} }
+// The last ones are what Pbench calls them.
+func sizeFactors() []string {
+	return []string{"size", "bs", "length", "block-size", "message_size_bytes"}
+}
 func loadFactors() []string {
-	return []string{"connections", "jobs", "iodepth", "clients", "streams", "threads"}
+	return []string{"connections", "jobs", "iodepth", "clients", "streams", "threads", "instances", "numjobs"}
 }
 
 // LoadOf is the number of operations that a workload has under way, as its parameters
 // say: connections, clients, or jobs with their depth; 0 where none says.
 func LoadOf(params func(name string) string) float64 {
 	out := 0.0
-	for _, name := range []string{"connections", "clients", "streams", "jobs", "threads"} {
+	for _, name := range []string{"connections", "clients", "streams", "jobs", "threads", "instances", "numjobs"} {
 		if v, ok := number(params(name)); ok && v > 0 {
 			out = v
 			break

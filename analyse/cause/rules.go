@@ -52,6 +52,8 @@ func quotaRule() rule {
 				return math.NaN()
 			case s.has(fThrottled):
 				return s[fThrottled] * min(1, quotaUsed(f)/0.9)
+			case quotaUsed(f) < 0.9: // what other tools read has no throttling: only one that is used up says anything
+				return 0
 			}
 			return quotaUsed(f)
 		},

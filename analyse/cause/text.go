@@ -26,6 +26,9 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 	}
 	switch out.Cause {
 	case Quota:
+		if !own.has(fThrottled) {
+			return fmt.Sprintf("The CPU quota: %.3g of %.3g cores are used; how often it held threads back was not read.", own.or(fCgroup, 0), own[fQuota])
+		}
 		return fmt.Sprintf("The CPU quota: %.3g of %.3g cores are used, and %s of its periods are throttled.", own.or(fCgroup, 0), own[fQuota], pct(own.or(fThrottled, 0)))
 	case Helper:
 		if own.has(fHelperBusy) {

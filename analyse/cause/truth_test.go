@@ -2,6 +2,7 @@ package cause
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -223,7 +224,12 @@ func judgeTruth(t *testing.T, all []planted) {
 	if len(notes) > 40 {
 		notes = notes[:40]
 	}
-	if float64(right) < 0.95*float64(len(all)) || float64(wrong) >= 0.02*float64(len(all)) {
+	// The promise is of 1,000. Fewer may miss it by chance: three standard deviations.
+	n, slack := float64(len(all)), 0.0
+	if n < 1000 {
+		slack = 3
+	}
+	if float64(right) < 0.95*n-slack*math.Sqrt(n*0.95*0.05) || float64(wrong) >= 0.02*n+slack*math.Sqrt(n*0.02*0.98) {
 		t.Errorf("want 95 %% right and less than 2 %% wrong:\n%s", strings.Join(notes, "\n"))
 	} else if os.Getenv("TARE_TRUTH") != "" {
 		t.Log(strings.Join(notes, "\n"))

@@ -183,7 +183,7 @@ func (a *app) read(ctx context.Context, db *store.Store, want extent) (*analysed
 	if want == wholePage {
 		settling.Go(func() { out.builder.Settle(db.Series) })
 	}
-	out.result = analyse.Analyse(st, trials, skips, analyse.Describe(responsesOf(cat)), analyse.CPU(cpu), analyse.Causes(causes))
+	out.result = analyse.Analyse(st, trials, skips, analyse.Describe(responsesOf(cat)), analyse.CPU(cpu), analyse.Causes(causes, paramsOf(cat)))
 	settling.Wait()
 	return out, nil
 }
@@ -227,7 +227,14 @@ func btoi(b bool) int {
 
 // responsesOf tells what the responses of a workload are.
 func responsesOf(cat study.Catalogue) func(study.Workload) []record.Response {
-	return func(w study.Workload) []record.Response {
+	params := paramsOf(cat)
+	return func(w study.Workload) []record.Response { return cat.Workloads[w.Kind].Responses(params(w)) }
+}
+
+// paramsOf tells the parameters of a workload, with those that the study leaves as
+// they are.
+func paramsOf(cat study.Catalogue) func(study.Workload) param.Values {
+	return func(w study.Workload) param.Values {
 		info := cat.Workloads[w.Kind]
 		given := param.Values{}
 		for name, value := range w.Params {
@@ -239,7 +246,7 @@ func responsesOf(cat study.Catalogue) func(study.Workload) []record.Response {
 		if err != nil {
 			v = w.Params // a study of an older tare; its responses keep their names
 		}
-		return info.Responses(v)
+		return v
 	}
 }
 

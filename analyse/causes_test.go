@@ -1,0 +1,91 @@
+package analyse
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"tare/analyse/cause"
+	"tare/analyse/cpucost"
+	"tare/param"
+	"tare/plan"
+	"tare/record"
+	"tare/study"
+)
+
+// withHelper is a study's trials in which the virtual machine's vhost thread is full, and
+// all else has room.
+func withHelper(n plan.Next) record.Trial {
+	t := withCPU(2.5, false)(n)
+	box, _ := n.Cell.Get("sandbox")
+	add := func(name string, v float64, labels ...string) {
+		t.Samples = append(t.Samples, record.Sample{Name: name, Labels: record.MakeLabels(labels...), Value: v})
+	}
+	role := "workload"
+	if box == "vm" {
+		role = "vhost"
+		add("thread_busiest", 0.4, "end", "server", "role", "vcpu")
+		add("guest_cpu_rate", 0.4, "end", "server", "cpu", "0", "mode", "user")
+		add("guest_cpu_rate", 0.6, "end", "server", "cpu", "0", "mode", "idle")
+	}
+	busy := map[string]float64{"vhost": 0.93, "workload": 0.3}[role]
+	add("thread_busiest", busy, "end", "server", "role", role)
+	add("run_wait_rate", 0.01, "end", "server", "role", role)
+	add("system_cpu_rate", 2, "mode", "user")
+	add("system_cpu_rate", 6, "mode", "idle")
+	return t
+}
+
+func TestCauses(t *testing.T) {
+	st := gridStudy(4)
+	trials := play(st, nil, withHelper)
+	r := Analyse(st, trials, nil, Describe(describe))
+	if len(r.Causes) == 0 {
+		t.Fatal("no findings")
+	}
+	helpers := 0
+	for _, f := range r.Causes {
+		box, _ := f.Cell.Get("sandbox")
+		switch {
+		case box == "vm" && (f.Cause != cause.Helper || f.Role != "vhost" || f.End != "server" || f.Ratio == nil || f.Price == nil):
+			t.Errorf("%s: %s of %q at %q, ratio %v, price %v: %s", f.Cell, f.Cause, f.Role, f.End, f.Ratio, f.Price, f.Text)
+		case box == "vm":
+			helpers++
+		case f.Baseline && (f.Cause != cause.None || f.Ratio != nil || f.Price != nil):
+			t.Errorf("baseline %s: %s %s", f.Cell, f.Cause, f.Text)
+		}
+		if f.Response.Name == "" || f.Trials == 0 {
+			t.Errorf("%+v", f)
+		}
+	}
+	if helpers == 0 {
+		t.Fatal("no cell is in a virtual machine")
+	}
+
+	// Taken out while loaded, as large results are, they say the same.
+	causes, cpu := new(cause.Reader), new(cpucost.Reader)
+	small := slices.Clone(trials)
+	for i := range small {
+		causes.Take(&small[i])
+		cpu.Take(&small[i])
+	}
+	again := Analyse(st, small, nil, Describe(describe), CPU(cpu), Causes(causes, func(w study.Workload) param.Values { return w.Params }))
+	a, err := json.Marshal(r.Causes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := json.Marshal(again.Causes); string(a) != string(b) {
+		t.Errorf("with readers:\n%.500s\n%.500s", a, b)
+	}
+}
+
+func TestPinned(t *testing.T) {
+	for text, want := range map[string]float64{"any": 0, "0": 1, "0-3": 4, "0,2": 2} {
+		if got := pinned(record.Cell{{Factor: study.FactorCPUs, Value: text}}); got != want {
+			t.Errorf("%s: %g processors, want %g", text, got, want)
+		}
+	}
+	if got := pinned(nil); got != 0 {
+		t.Errorf("a cell without: %g", got)
+	}
+}
