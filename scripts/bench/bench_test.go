@@ -223,3 +223,34 @@ func TestDuring(t *testing.T) {
 		t.Errorf("the CPU clock went from %v to %v, %v", before, after, err)
 	}
 }
+
+// TestTruthLines: what the test of analyse/cause prints.
+func TestTruthLines(t *testing.T) {
+	out := "    truth_test.go:48: 1000 configurations from TARE_SEED=42 on\n    truth_test.go:222: 1000 configurations, 96.3 % right, 0.9 % wrong\n" +
+		"        planted         quota helper\n        quota            90      1\n        confidence, named, right: 0.9: 3 3;\n--- PASS\n"
+	got, err := parseTruth(out)
+	if err != nil || got.n != 1000 || got.right != 96.3 || got.wrong != 0.9 || got.seed != "42" || !strings.Contains(got.grid, "quota            90") {
+		t.Errorf("%+v %v", got, err)
+	}
+	if _, err := parseTruth("FAIL"); err == nil {
+		t.Error("nothing is something")
+	}
+}
+
+// TestConfigOf: the cells of the published experiment in the model.
+func TestConfigOf(t *testing.T) {
+	cell := record.Cell{{Factor: "workload", Value: "bandwidth"}, {Factor: "sandbox", Value: "vm"}, {Factor: "default_vcpus", Value: "2"},
+		{Factor: "connections", Value: "16"}, {Factor: "size", Value: "4KiB"}, {Factor: "cpu-limit", Value: "1"}}
+	c, err := configOf(cell, 0)
+	if err != nil || c.Load.Connections != 16 || c.Load.Size != 4096 || c.Guest.Boot != 2 || c.Guest.Hotplugged != 1 || c.Quota.Cores != 1.25 || c.Check() != nil {
+		t.Errorf("%+v %v", c, err)
+	}
+	cell[1].Value = "process"
+	if c, err := configOf(cell, 0); err != nil || c.Quota.Cores != 1 || c.Isolation != "native" {
+		t.Errorf("%+v %v", c, err)
+	}
+	cell[3].Value = "many"
+	if _, err := configOf(cell, 0); err == nil {
+		t.Error("many connections")
+	}
+}

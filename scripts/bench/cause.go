@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -62,8 +63,8 @@ func (b *bench) causes(ctx context.Context) ([]row, error) {
 	}
 	defer release()
 	// Results that do not fit their study would be shown quickly, and empty.
-	if out, err := exec.CommandContext(ctx, b.tare, "report", "--json", dir).Output(); err != nil || !bytes.Contains(out, []byte(`"finished": true`)) { //nolint:gosec // the binary under test
-		return nil, fmt.Errorf("the synthetic results do not make a finished study: %w; %.300s", err, out)
+	if out, err := exec.CommandContext(ctx, b.tare, "report", "--json", dir).Output(); err != nil || !bytes.Contains(out, []byte(`"finished": true`)) || !bytes.Contains(out, []byte(`"cause": "helper"`)) { //nolint:gosec // the binary under test
+		return nil, fmt.Errorf("the synthetic results do not make a finished study with causes: %w; %.300s", err, out)
 	}
 	page := filepath.Join(b.work, "causes.html")
 	var rows []row
@@ -216,6 +217,9 @@ func again(r *rand.Rand, like *record.Trial, block, seq int) record.Trial {
 	t.Duration = causePoints * 100 * time.Millisecond
 	t.Phases = []record.Phase{{Name: model.PhaseWarmup, Duration: 200 * time.Millisecond},
 		{Name: model.PhaseRun, Offset: 200 * time.Millisecond, Duration: t.Duration - 200*time.Millisecond}}
+	sandbox, _ := t.Cell.Get("sandbox")
+	t.Facts = maps.Clone(like.Facts)
+	t.Facts["server.where"], t.Facts["client.where"] = sandbox, "process"
 	t.Samples = make([]record.Sample, len(like.Samples))
 	for i, p := range like.Samples {
 		p.Value *= math.Exp(0.01 * r.NormFloat64())

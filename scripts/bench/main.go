@@ -58,6 +58,7 @@ func figures() []figure {
 		{"report", "the HTML report of 3,000 cells x 10 trials", (*bench).report},
 		{"causes", "the report with causes, 1,200 cells x 5 trials x 240,000 readings", (*bench).causes},
 		{"matrix", "the model on the published network experiment", (*bench).matrix},
+		{"truth", "planted bottlenecks that are named", (*bench).truth},
 		{"image", "building images from a warm package cache", (*bench).image},
 		{"boot", "boot of a virtual machine, beside QEMU with a bare init", (*bench).boot},
 		{"skew", "start of commands in two virtual machines", (*bench).skew},
