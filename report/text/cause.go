@@ -18,6 +18,9 @@ import (
 // maxCauses bounds the rows of cells that cost, where no summary table has them.
 const maxCauses = 40
 
+// maxGroups bounds the sentences that say by what a cause is known.
+const maxGroups = 8
+
 // writeCauses says what bounds the cells whose isolation costs, and what the others.
 func writeCauses(b *strings.Builder, res *analyse.Result, opt Options) {
 	if len(res.Causes) == 0 {
@@ -47,8 +50,11 @@ func writeCauses(b *strings.Builder, res *analyse.Result, opt Options) {
 		writeCostly(b, res, opt)
 	}
 	b.WriteString("\n" + wrap("by what each is known (the cell that loses most):", opt.width(), "  ") + "\n")
-	for _, g := range groups {
+	for _, g := range groups[:min(len(groups), maxGroups)] {
 		item(b, opt, g.text(res))
+	}
+	if more := len(groups) - maxGroups; more > 0 {
+		item(b, opt, fmt.Sprintf("and %d more: --csv --causes has all", more))
 	}
 }
 
@@ -154,11 +160,11 @@ func (g causeGroup) text(res *analyse.Result) string {
 	if c := words.CauseConfidence(worst); c != "-" {
 		s += ", confidence " + c
 	}
-	s += "; " + strings.TrimSuffix(worst.Text, ".")
+	s += ". " + strings.TrimSuffix(worst.Text, ".") + "."
 	if p := words.CausePrice(worst.Price); p != "" {
-		s += "; " + p
+		s += " It takes " + p + "."
 	}
-	return s + "."
+	return s
 }
 
 // writeCostly lists the cells that cost, one a row.

@@ -23,16 +23,16 @@ func causeResult() *analyse.Result {
 			for j, box := range r.Tables[0].Rows[:4] {
 				ratio := 1 / float64(1+j)
 				f := cause.Finding{Workload: "stream", Stratum: shared.Key(), Shared: shared, Treatment: box.Cell.Key(), Cell: append(shared[:4:4], box.Cell...),
-					Baseline: j == 0, Response: throughput, Ratio: &ratio, Costs: j >= 2, Cause: cause.None, Confidence: 0.9, Trials: 3, End: "server", Text: "the client waits 3.1 ms of 4.0 ms."}
+					Baseline: j == 0, Response: throughput, Ratio: &ratio, Costs: j >= 2, Cause: cause.None, Confidence: 0.9, Trials: 3, End: "server", Text: "The client waits 3.1 ms of 4.0 ms."}
 				switch {
 				case j == 0:
 					f.Ratio = nil
 				case j == 2 && limit == "1" && i == 1:
-					f.Cause, f.Confidence, f.Among, f.Text = cause.Untold, 0, []cause.Kind{cause.Quota, cause.Helper}, "both the quota and the helper are full"
+					f.Cause, f.Confidence, f.Among, f.Text = cause.Untold, 0, []cause.Kind{cause.Quota, cause.Helper}, "Both the quota and the helper are full"
 				case j == 2 && limit != "none":
 					f.Cause, f.Confidence, f.Text = cause.Quota, 0.97, "1.23 of 1.25 cores, throttled in 83 % of its periods"
 				case j == 2:
-					f.Cause, f.Role, f.Confidence, f.Text = cause.Helper, "vhost", 0.6, "one vhost thread is busy 88 % of its time"
+					f.Cause, f.Role, f.Confidence, f.Text = cause.Helper, "vhost", 0.6, "One vhost thread is busy 88 % of its time"
 					f.Price = &cause.Price{Unit: "GB", Cores: 4.5, Base: 1.8, Ratio: 2.5, Lo: 2.4, Hi: 2.6}
 				case j == 3 && i == 0:
 					f.Cause, f.Confidence, f.Missing, f.Text = cause.Unknown, 0, "the guest's processors; write collectors: [guest]", "not read"

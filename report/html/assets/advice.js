@@ -76,6 +76,7 @@
       { class: "advice", "data-rule": a.rule },
       Tare.el("p", { class: "quiet" }, Tare.el("span", {}, treatment(a.treatment)), Tare.causes() && a.cause ? `, against ${Tare.causeKind(a.cause).word}` : "", `, ${Tare.plural(a.cells.length, "cell")}`),
       Tare.el("p", { class: "set" }, a.text),
+      a.contradicted ? Tare.el("p", { class: "warning" }, "Measured here, and no gain.") : null,
       gain(a.gain),
       named("Not proven here", a.unproven, "quiet"),
       named("Price", a.price),

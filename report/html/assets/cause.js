@@ -154,8 +154,8 @@
 
   const fits = (f) =>
     [
-      [f.added, "Time that the sandbox adds", "a constant, whatever the size, is a longer path"],
-      [f.factor, "Times the baseline's time", "a constant factor under load is a full queue"],
+      [f.added, "Time that the sandbox adds", "a longer way adds a constant, whatever the size"],
+      [f.factor, "Times the baseline's time", "a full queue is a constant factor under load"],
     ].map(([fit, title, says]) => (fit && fit.x.length ? [Tare.el("h3", {}, `${title}, over ${fit.over}`), Tare.el("p", { class: "quiet" }, `${fitted(fit)}: ${says}.`), fitChart(title, fit).node, fitTable(title, fit)] : null));
 
   const unitOf = (fit) => (fit.unit === "ratio" ? "" : fit.unit);
@@ -227,12 +227,12 @@
   for (const s of ["cpu_quota", "cgroup_periods", "cgroup_throttled_periods", "cgroup_throttled_time"]) lineNames[s] = ["cpu", "cpu_quota", "cpu_throttled"];
   const linesOf = (series) => (Object.hasOwn(lineNames, series) ? lineNames[series] : /^thread_/.test(series) ? ["cpu"] : [series, series.replace(/_time$/, "")]);
 
-  // wanted tells whether a line is of a series that a reading names.
+  // wanted tells whether a line is of a series that a reading names: one that supports
+  // the cause; where none does, one near its limit; else any.
   const wanted = (f) => {
-    const asks = (f.readings || [])
-      .map((r) => Tare.data.doc.causes.readings[r[0]])
-      .filter((r) => r.series)
-      .map((r) => ({ names: r.series.flatMap(linesOf), roles: r.roles }));
+    const named = (f.readings || []).map(([at, says]) => ({ ...Tare.data.doc.causes.readings[at], says })).filter((r) => r.series);
+    const most = Math.max(-1, ...named.map((r) => r.says));
+    const asks = named.filter((r) => r.says === most).map((r) => ({ names: r.series.flatMap(linesOf), roles: r.roles }));
     return (l) => {
       const end = Tare.labelOf(l, "end"),
         role = Tare.labelOf(l, "role");
