@@ -220,7 +220,7 @@ func (b *builder) facts(i, j, e int, fam family) facts {
 	s := &b.strata[i]
 	c := &s.Cells[j]
 	er := &b.read[i][j].ends[e]
-	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: c.Costs, helper: er.helper, load: s.load(), pinned: c.Pinned, calls: c.Calls}
+	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: c.Costs && (c.Ratio == nil || math.Abs(math.Log(*c.Ratio)) > math.Log(1.1)), helper: er.helper, load: s.load(), pinned: c.Pinned, calls: c.Calls}
 	if k := slices.IndexFunc(s.Cells, func(c Cell) bool { return c.Baseline }); k >= 0 && k != j && b.read[i][k].trials > 0 {
 		f.base = b.read[i][k].ends[e].mid
 	}

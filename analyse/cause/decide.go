@@ -84,7 +84,7 @@ func (v verdict) fullest(f *facts, full []Kind) verdict {
 // greatest chooses where nothing is full: of what an operation's time is made of, the
 // greatest part. In a closed loop of few operations no resource is ever full.
 func (v verdict) greatest(all []rule, limit map[Kind]float64, f *facts) verdict {
-	parts := v.parts(f)
+	parts, least := v.parts(f)
 	best, next := None, None
 	for i := range all {
 		k := all[i].kind
@@ -118,16 +118,15 @@ func (v verdict) greatest(all []rule, limit map[Kind]float64, f *facts) verdict 
 	return v.clear(best, parts[best], min(parts[best]/least-1, 1-parts[next]/parts[best]))
 }
 
-// least is the part of an operation's time from which something is a cause.
-const least = 0.25
-
 // parts are those of an operation's time: of the time that was added, where the cell
-// is slower than its baseline; else of all.
-func (v verdict) parts(f *facts) map[Kind]float64 {
+// is slower than its baseline; else of all. least is the part from which something is
+// a cause: a quarter of all, or two fifths of what was added.
+func (v verdict) parts(f *facts) (out map[Kind]float64, least float64) {
 	t := f.time()
-	out := map[Kind]float64{Interception: v.weights[Interception], Path: v.weights[Path], Saturation: v.weights[Saturation]}
+	least = 0.25
+	out = map[Kind]float64{Interception: v.weights[Interception], Path: v.weights[Path], Saturation: v.weights[Saturation]}
 	if math.IsNaN(t) || !f.own.has(fRate) {
-		return out
+		return out, least
 	}
 	own, base := seconds(&f.own), seconds(&f.base)
 	// Intercepted calls are served by the sandbox's threads, then by the workload's own.
@@ -141,6 +140,9 @@ func (v verdict) parts(f *facts) map[Kind]float64 {
 	}
 	t0 := timeOf(&f.base, f.load)
 	slower := t > 1.15*t0 // false of NaN
+	if slower {
+		least = min(least, 0.4*(1-t0/t))
+	}
 	for k, x := range own {
 		if slower {
 			x -= base[k]
@@ -158,7 +160,7 @@ func (v verdict) parts(f *facts) map[Kind]float64 {
 	if !slower {
 		out[None] = max(0, left(&f.own, f.load)/t)
 	}
-	return out
+	return out, least
 }
 
 // seconds are those of an operation that each resource accounts for.

@@ -8,7 +8,7 @@ import "math"
 type facts struct {
 	own, base sheet   // base is blank for the baseline itself
 	baseline  bool    // it is the baseline
-	costs     bool    // it is worse than the baseline
+	costs     bool    // it is worse than the baseline, and by enough to have a cause
 	helper    string  // role of the thread that own[fHelperBusy] is of
 	load      float64 // operations in flight: connections, jobs x depth; NaN: not known
 	pinned    float64 // processors that the sandbox may use; 0: any
@@ -146,20 +146,21 @@ func (f *facts) occupied(share float64) float64 {
 // threads is how many of the workload's threads were busy at once; at least 1; NaN
 // where nothing says. The baseline's host sees them one by one, but soft interrupts
 // are charged to the workload there as well; a guest counts those that are ready.
-func (f *facts) threads() float64 {
+// known says that the baseline was read.
+func (f *facts) threads() (n float64, known bool) {
 	s := &f.base
 	if f.baseline || !f.inGuest() {
 		s = &f.own
 	}
-	n := math.NaN()
+	n = math.NaN()
 	if s.has(fWork, fWorkBusy) && s[fWorkBusy] > 0 {
-		n = s[fWork] / s[fWorkBusy]
+		n, known = s[fWork]/s[fWorkBusy], true
 	}
 	if ready := f.own[fGuestReady]; ready > 0 && !(n <= ready) {
 		n = ready
 	}
 	if n < 1.5 {
-		return 1
+		return 1, known
 	}
-	return n
+	return n, known
 }

@@ -128,7 +128,7 @@ func helperRule() rule {
 		weight: func(f *facts) float64 {
 			s := &f.own
 			if !s.has(fHelperBusy) {
-				if s.or(fHelperCPU, 0) < 0.35 && (s.has(fWork) || s.has(fVCPU)) {
+				if s.or(fHelperCPU, 0) < 0.7 && (s.has(fWork) || s.has(fVCPU)) {
 					return s.or(fHelperCPU, 0) // none of them can have used more than all
 				}
 				return math.NaN()
@@ -268,14 +268,14 @@ func guestOneRule() rule {
 			switch {
 			case s.has(fWorkBusy):
 				return s[fWorkBusy]
-			case s[fWork] < 0.35:
+			case s[fWork] < 0.7:
 				return s[fWork] // none of them can have used more than all
 			case f.load >= 1 && s[fWork] >= 0.7*f.load:
 				return s[fWork] / f.load // each of them is
 			}
 			return math.NaN()
 		}
-		n := f.threads()
+		n, known := f.threads()
 		switch {
 		case !s.has(fGuestTask):
 			return math.NaN()
@@ -283,6 +283,8 @@ func guestOneRule() rule {
 			return s[fGuestTask]
 		case math.IsNaN(n):
 			return math.NaN()
+		case !known && s[fGuestBusiest] < 0.5*s[fGuestTask]:
+			return s[fGuestBusiest] // a thread that never sleeps stays where it is: these are several
 		case s[fGuestCPUs] < n+0.5 || s[fGuest]+s[fGuestSteal] > 0.9*s[fGuestCPUs]:
 			return 0 // then it is all of them
 		}

@@ -147,9 +147,12 @@ func studyOf(t *testing.T, c model.Config, r *Reader) []Stratum {
 			rate /= 1e6
 		}
 		s.Cells[1].Calls = &Calls{Each: calls, Rate: rate, Cost: cost, Parallelism: 1}
-		base, _ := s.Cells[0].Trials[1].Sample(s.Response.Name)
-		own, _ := s.Cells[1].Trials[1].Sample(s.Response.Name)
-		ratio := own / base
+		ratio := 1.0
+		for block := 1; block <= trials; block++ {
+			base, _ := s.Cells[0].Trials[block].Sample(s.Response.Name)
+			own, _ := s.Cells[1].Trials[block].Sample(s.Response.Name)
+			ratio *= math.Pow(own/base, 1/float64(trials))
+		}
 		s.Cells[1].Ratio, s.Cells[1].Costs = &ratio, ratio < 0.95
 		out = append(out, s)
 	}
