@@ -18,7 +18,7 @@ type Operations map[string]Operation
 // Operations that every agent has.
 const (
 	opTime   = "time"   // nothing to timeBody
-	opSample = "sample" // nothing to sampleBody
+	opSample = "sample" // sampleAsk to samplesBody, later: other calls are answered meanwhile
 )
 
 // answer takes what came back for a call, on the client's reading goroutine, and
@@ -106,14 +106,27 @@ func (r returnBody) into(op string, result any) error {
 
 // call does an operation and sends its result.
 func (s *server) call(id uint32, b callBody) {
-	var r returnBody
+	if b.Op == opSample {
+		s.samples.ask(id, b.Body)
+		return
+	}
 	op := s.ops[b.Op]
 	if op == nil {
-		r.Error = fmt.Sprintf("this agent has no operation %q", text(b.Op))
-	} else if got, err := op(b.Body); err != nil {
-		r.Error = err.Error()
-	} else if r.Body, err = json.Marshal(got); err != nil {
-		r.Error = err.Error()
+		s.answer(id, nil, fmt.Errorf("this agent has no operation %q", text(b.Op)))
+		return
+	}
+	got, err := op(b.Body)
+	s.answer(id, got, err)
+}
+
+// answer sends the result of a call.
+func (s *server) answer(id uint32, result any, err error) {
+	var r returnBody
+	if err == nil {
+		r.Body, err = json.Marshal(result)
+	}
+	if err != nil {
+		r = returnBody{Error: err.Error()}
 	}
 	if s.out.json(frameReturn, id, r) != nil {
 		// Too long, as a rule: whoever asked must hear of it. A broken channel ends

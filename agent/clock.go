@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"tare/sandbox"
 )
 
@@ -16,15 +14,6 @@ import (
 // sets, unlike the wall clock that a guest gets with its set-up.
 type timeBody struct {
 	Now int64 `json:"ns"`
-}
-
-// monotonic is clock_gettime(2) of CLOCK_MONOTONIC, in nanoseconds.
-func monotonic() int64 {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		return 0 // cannot be: every kernel that Go runs on has the clock
-	}
-	return ts.Nano()
 }
 
 func tell(json.RawMessage) (any, error) { return timeBody{Now: monotonic()}, nil }
@@ -75,10 +64,13 @@ func newClock() *clock {
 // nano is the host's CLOCK_MONOTONIC at t.
 func (c *clock) nano(t time.Time) int64 { return c.baseNano + int64(t.Sub(c.base)) }
 
-// round is what one round trip says.
-func (c *clock) round(asked, answered time.Time, at int64) sandbox.Clock {
-	half := answered.Sub(asked) / 2
-	return sandbox.Clock{Offset: time.Duration(c.nano(asked.Add(half)) - at), Uncertainty: half}
+// round is what one round trip says: the first time that the answer tells was after the
+// question, the last one before the answer came. While it was being answered the
+// clocks may have parted.
+func (c *clock) round(asked, answered time.Time, first, last int64) sandbox.Clock {
+	least, most := c.nano(asked)-first, c.nano(answered)-last
+	apart := time.Duration(driftMost * float64(last-first))
+	return sandbox.Clock{Offset: time.Duration(least + (most-least)/2), Uncertainty: time.Duration((most-least)/2) + apart}
 }
 
 // learn keeps an estimate if it is better than what the one before is worth by
@@ -136,7 +128,7 @@ func (c *Client) estimate(ctx context.Context, most int) (sandbox.Clock, error) 
 			}
 			return best, fmt.Errorf("the sandbox's clock cannot be told: %w", err)
 		}
-		e := c.clock.round(asked, answered, b.Now)
+		e := c.clock.round(asked, answered, b.Now, b.Now)
 		c.clock.learn(e, answered)
 		if i == 0 || e.Uncertainty < best.Uncertainty {
 			best = e

@@ -13,8 +13,8 @@ import (
 )
 
 // version of the protocol. Both sides send it in their hello and refuse
-// another: the two are the same binary, so there is nothing to negotiate.
-const version = 2
+// another: the two are of one build, so there is nothing to negotiate.
+const version = 3
 
 // maxPayload bounds one frame, so that a hostile or confused peer cannot make
 // the other allocate more; maxSmall bounds those that have little to say, and

@@ -108,10 +108,8 @@ func waitUntil(at int64) (now int64, err error) {
 		return now, fmt.Errorf("the gate's moment is %s ahead", time.Duration(at-now))
 	}
 	if wake := at - int64(gateSpin); wake > now {
-		ts := unix.NsecToTimespec(wake)
-		_, err := retry(func() (int, error) { return 0, unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &ts, nil) })
-		if err != nil {
-			return now, fmt.Errorf("clock_nanosleep: %w", err)
+		if err := sleepUntil(wake); err != nil {
+			return now, err
 		}
 	}
 	for now = monotonic(); now < at; now = monotonic() {

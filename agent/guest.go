@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,47 +20,70 @@ func (c *Client) Guest() sandbox.Guest { return c.guest }
 const (
 	maxReadings = 64
 	maxCPUs     = 1024
-	maxSample   = maxCPUs << 8 // bytes: a processor takes up to 230
+	maxSample   = maxCPUs << 9 // bytes: a processor takes up to 230, and there are less than twice as many
 )
 
+// guest asks for several readings at once, as many as come in a second at the rate at which
+// it is asked: each message costs the guest more than the reading does. It begins with one
+// at a time, so that little is missing of a short trial whose end comes before the answer.
 type guest struct {
 	c *Client
 
 	mu       sync.Mutex
-	asked    bool // and not answered
+	last     time.Time            // when Ask was called
+	gaps     [nGaps]time.Duration // between calls, the last ones
+	calls    int                  // how many there were
+	asked    bool                 // and not answered
 	readings []sandbox.GuestReading
+	seen     int   // readings that have come
 	failed   error // the last answer that was none, since Take
 }
+
+const (
+	batchTime = time.Second // of the readings in an answer, at most
+	batchPart = 4           // of the readings that have come, so many as one part are asked for at once
+	nGaps     = 4
+)
 
 // Ask implements sandbox.Guest.
 func (g *guest) Ask() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	now := time.Now()
+	if !g.last.IsZero() {
+		g.gaps[g.calls%nGaps] = now.Sub(g.last)
+		g.calls++
+	}
+	g.last = now
 	if g.asked {
 		return
 	}
-	asked := time.Now()
-	id := g.c.expect(func(r returnBody, at time.Time) { g.answered(r, asked, at) })
-	g.asked = g.c.trySend(frameCall, id, callBody{Op: opSample})
+	a := g.wants()
+	body, err := json.Marshal(a)
+	if err != nil {
+		return // cannot be: two numbers
+	}
+	id := g.c.expect(func(r returnBody, at time.Time) { g.answered(r, a.Count, now, at) })
+	g.asked = g.c.trySend(frameCall, id, callBody{Op: opSample, Body: body})
 	if !g.asked {
 		g.c.forgetCall(id)
 	}
 }
 
-// answered keeps a reading, or why there is none.
-func (g *guest) answered(r returnBody, asked, at time.Time) {
-	reading, nano, err := parseSample(r)
+// wants is what to ask for. A call out of turn, at the edge of what is measured, makes two
+// short gaps of one: the longest of the last is the rate.
+func (g *guest) wants() sampleAsk {
+	every := slices.Max(g.gaps[:])
+	every = min(max(every.Round(leastEvery), leastEvery), mostEvery)
+	n := min(int64(batchTime/every), int64(g.seen/batchPart), maxBatch/2)
+	return sampleAsk{Count: int(max(n, 1)), Every: int64(every)}
+}
+
+// answered keeps the readings, or why there are none.
+func (g *guest) answered(r returnBody, most int, asked, at time.Time) {
+	readings, nanos, err := parseSamples(r, most)
 	if err == nil {
-		// The figures were true between the question and the answer, whatever the
-		// clocks say.
-		g.c.clock.learn(g.c.clock.round(asked, at, nano), at)
-		reading.At = g.c.clock.hostTime(nano, g.c.clock.now())
-		if reading.At.Before(asked) {
-			reading.At = asked
-		}
-		if reading.At.After(at) {
-			reading.At = at
-		}
+		err = g.stamp(readings, nanos, asked, at)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -67,10 +92,35 @@ func (g *guest) answered(r returnBody, asked, at time.Time) {
 		g.failed = err
 		return
 	}
-	if len(g.readings) == maxReadings {
-		g.readings = append(g.readings[:0], g.readings[1:]...)
+	g.seen += len(readings)
+	g.readings = append(g.readings, readings...)
+	if over := len(g.readings) - maxReadings; over > 0 {
+		g.readings = slices.Delete(g.readings, 0, over)
 	}
-	g.readings = append(g.readings, reading)
+}
+
+// stamp gives readings their times on this host.
+func (g *guest) stamp(readings []sandbox.GuestReading, nanos []int64, asked, at time.Time) error {
+	first, last := nanos[0], nanos[len(nanos)-1]
+	e := g.c.clock.round(asked, at, first, last)
+	if e.Uncertainty < 0 {
+		return fmt.Errorf("%w: readings of %s in an answer that took %s", errFrame, time.Duration(last-first), at.Sub(asked))
+	}
+	g.c.clock.learn(e, at)
+	now := g.c.clock.now()
+	for i := range readings {
+		// The figures were true between the question and the answer, whatever the
+		// clocks say.
+		t := g.c.clock.hostTime(nanos[i], now)
+		if t.Before(asked) {
+			t = asked
+		}
+		if t.After(at) {
+			t = at
+		}
+		readings[i].At = t
+	}
+	return nil
 }
 
 // Take implements sandbox.Guest.
@@ -85,18 +135,36 @@ func (g *guest) Take() ([]sandbox.GuestReading, error) {
 // Clock implements sandbox.Guest.
 func (g *guest) Clock(ctx context.Context) (sandbox.Clock, error) { return g.c.Clock(ctx) }
 
-// parseSample turns the answer to opSample into a reading without its time, and the
-// time that the sandbox's clock showed.
-func parseSample(r returnBody) (reading sandbox.GuestReading, nano int64, err error) {
-	var b sampleBody
+// parseSamples turns the answer to opSample into readings without their times, and the
+// times that the sandbox's clock showed, which rise.
+func parseSamples(r returnBody, most int) (readings []sandbox.GuestReading, nanos []int64, err error) {
+	var b samplesBody
 	if len(r.Body) > maxSample {
-		return reading, 0, fmt.Errorf("%w: %d bytes of figures", errFrame, len(r.Body))
+		return nil, nil, fmt.Errorf("%w: %d bytes of figures", errFrame, len(r.Body))
 	}
 	if err := r.into(opSample, &b); err != nil {
-		return reading, 0, err
+		return nil, nil, err
 	}
+	if len(b.Readings) == 0 || len(b.Readings) > most {
+		return nil, nil, fmt.Errorf("%w: %d readings for %d", errFrame, len(b.Readings), most)
+	}
+	for i := range b.Readings {
+		reading, err := b.Readings[i].reading()
+		if err != nil {
+			return nil, nil, err
+		}
+		if at := b.Readings[i].At; at < 0 || i > 0 && at <= nanos[i-1] {
+			return nil, nil, fmt.Errorf("%w: readings that go back in time", errFrame)
+		}
+		readings, nanos = append(readings, reading), append(nanos, b.Readings[i].At)
+	}
+	return readings, nanos, nil
+}
+
+// reading is what it says, without its time.
+func (b *sampleBody) reading() (reading sandbox.GuestReading, err error) {
 	if len(b.CPUs) > maxCPUs || b.Runnable < 0 || b.Memory < 0 || b.Free < 0 || b.Spent < 0 {
-		return reading, 0, fmt.Errorf("%w: figures of a kernel that cannot be", errFrame)
+		return reading, fmt.Errorf("%w: figures of a kernel that cannot be", errFrame)
 	}
 	reading = sandbox.GuestReading{
 		Runnable: b.Runnable, Memory: b.Memory, Free: b.Free, Spent: time.Duration(b.Spent),
@@ -105,7 +173,7 @@ func parseSample(r returnBody) (reading sandbox.GuestReading, nano int64, err er
 	for i := range b.CPUs {
 		c := &b.CPUs[i]
 		if c.Number < 0 || i > 0 && c.Number <= b.CPUs[i-1].Number {
-			return reading, 0, fmt.Errorf("%w: processor %d out of order", errFrame, c.Number)
+			return reading, fmt.Errorf("%w: processor %d out of order", errFrame, c.Number)
 		}
 		seconds := func(m int) float64 { return float64(c.Ticks[m]) * tick }
 		reading.CPUs[i] = sandbox.GuestCPU{
@@ -114,7 +182,7 @@ func parseSample(r returnBody) (reading sandbox.GuestReading, nano int64, err er
 			NetRx: float64(c.SoftIRQs[softNetRx]), NetTx: float64(c.SoftIRQs[softNetTx]), Block: float64(c.SoftIRQs[softBlock]),
 		}
 	}
-	return reading, b.At, nil
+	return reading, nil
 }
 
 // sampleBody is a reading on the wire. Times are nanoseconds, sizes bytes.

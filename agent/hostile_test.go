@@ -110,12 +110,12 @@ func TestHostileAgent(t *testing.T) {
 	if e := <-result; e.Code != 3 || len(e.Signal) > maxSignal || e.User != 0 || e.System != 7 || !e.Start.IsZero() || errs.Len() > maxText+100 {
 		t.Errorf("%+v, %d bytes of error", e, errs.Len())
 	}
-	sample, err := json.Marshal(sampleBody{At: 1, CPUs: []sampleCPU{{Number: 0}}})
+	sample, err := json.Marshal(samplesBody{[]sampleBody{{At: 1, CPUs: []sampleCPU{{Number: 0}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 10 * maxReadings {
-		c.guest.answered(returnBody{Body: sample}, time.Now(), time.Now())
+		c.guest.answered(returnBody{Body: sample}, 1, time.Now(), time.Now())
 	}
 	c.mu.Lock()
 	left := len(c.cmds) + len(c.asks)
@@ -186,7 +186,9 @@ func FuzzServer(f *testing.F) {
 	for _, op := range []string{opTime, opSample, "none"} {
 		f.Add(byte(frameCall), []byte(`{"op":"`+op+`","body":{"a":1}}`))
 	}
-	f.Add(byte(frameHello), []byte(`{"version":2}`))
+	f.Add(byte(frameCall), []byte(`{"op":"sample","body":{"count":2,"every_ns":1000000000}}`))
+	f.Add(byte(frameCall), []byte(`{"op":"sample","body":{"count":-1}}`))
+	f.Add(byte(frameHello), []byte(`{"version":3}`))
 	f.Add(byte(frameGo), []byte(`{"at_ns":-1}`))
 	f.Fuzz(func(t *testing.T, typ byte, payload []byte) {
 		if frameType(typ) == frameStart || frameType(typ) == frameSignal || len(payload) > maxSmall {
@@ -194,7 +196,12 @@ func FuzzServer(f *testing.F) {
 		}
 		var out bytes.Buffer
 		s := &server{out: &frameWriter{w: &out}, ops: Operations{opTime: tell}, running: map[uint32]*command{}}
-		if err := s.take(frame{typ: frameType(typ), id: 7, payload: payload}); err != nil {
+		s.samples = &batch{figures: &sampler{root: "testdata/two"}, answer: s.answer}
+		err := s.take(frame{typ: frameType(typ), id: 7, payload: payload})
+		if closed := s.samples.close(); closed != nil { // then nothing more is written
+			t.Fatal(closed)
+		}
+		if err != nil {
 			return
 		}
 		if out.Len() > 0 {

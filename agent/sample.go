@@ -1,25 +1,22 @@
 package agent
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"tare/internal/held"
 )
 
-// sampler reads the figures of the kernel that the agent runs on. It is used by
-// the agent's reading goroutine alone.
+// sampler reads the figures of the kernel that the agent runs on. It is not safe for
+// concurrent use.
 type sampler struct {
 	root                    string // /proc but in tests
-	stat, meminfo, softirqs *held.File
+	stat, meminfo, softirqs *kernelFile
 	buf                     []byte
 	columns                 []int
-	body                    sampleBody
+	memory, free            int64
 	remembered              int64 // CLOCK_MONOTONIC of the look at meminfo
 }
 
@@ -34,55 +31,53 @@ func (s *sampler) open() error {
 	if s.stat != nil {
 		return nil
 	}
-	b := held.NewBudget(3)
 	var err error
-	if s.meminfo, err = held.Open(s.root+"/meminfo", b); err != nil {
+	if s.meminfo, err = openKernel(s.root + "/meminfo"); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
-	if s.softirqs, err = held.Open(s.root+"/softirqs", b); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if s.softirqs, err = openKernel(s.root + "/softirqs"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fmt.Errorf("agent: %w", err), s.close())
 	}
-	if s.stat, err = held.Open(s.root+"/stat", b); err != nil {
+	if s.stat, err = openKernel(s.root + "/stat"); err != nil {
 		return errors.Join(fmt.Errorf("agent: %w", err), s.close())
 	}
 	return nil
 }
 
 func (s *sampler) close() error {
-	return errors.Join(s.stat.Close(), s.meminfo.Close(), s.softirqs.Close())
+	err := errors.Join(s.stat.close(), s.meminfo.close(), s.softirqs.close())
+	s.stat, s.meminfo, s.softirqs = nil, nil, nil
+	return err
 }
 
-// read is the operation opSample. Its result is valid until it is called again.
-func (s *sampler) read(json.RawMessage) (any, error) {
+// read takes a reading, in the place of what into held.
+func (s *sampler) read(into *sampleBody) error {
 	if err := s.open(); err != nil {
-		return nil, err
+		return err
 	}
-	s.body.At = monotonic()
-	b, err := s.stat.Read(&s.buf)
+	*into = sampleBody{At: monotonic(), CPUs: into.CPUs[:0]}
+	b, err := s.stat.read(&s.buf)
 	if err != nil {
-		return nil, fmt.Errorf("agent: %w", err)
+		return fmt.Errorf("agent: %w", err)
 	}
-	if !parseStat(b, &s.body) {
-		return nil, fmt.Errorf("agent: %s has no processors", s.stat.Path())
+	if !parseStat(b, into) {
+		return fmt.Errorf("agent: %s has no processors", s.stat.path)
 	}
 	if s.softirqs != nil {
-		if b, err = s.softirqs.Read(&s.buf); err != nil {
-			return nil, fmt.Errorf("agent: %w", err)
+		if b, err = s.softirqs.read(&s.buf); err != nil {
+			return fmt.Errorf("agent: %w", err)
 		}
-		s.columns = parseSoftIRQs(b, s.columns, s.body.CPUs)
+		s.columns = parseSoftIRQs(b, s.columns, into.CPUs)
 	}
-	if s.remembered == 0 || s.body.At-s.remembered >= int64(memoryEvery) {
-		if b, err = s.meminfo.Read(&s.buf); err != nil {
-			return nil, fmt.Errorf("agent: %w", err)
+	if s.remembered == 0 || into.At-s.remembered >= int64(memoryEvery) {
+		if b, err = s.meminfo.read(&s.buf); err != nil {
+			return fmt.Errorf("agent: %w", err)
 		}
-		s.body.Memory, s.body.Free = kibibytes(b, "MemTotal"), kibibytes(b, "MemAvailable")
-		s.remembered = s.body.At
+		s.memory, s.free = kibibytes(b, "MemTotal"), kibibytes(b, "MemAvailable")
+		s.remembered = into.At
 	}
-	var used unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err == nil {
-		s.body.Spent = used.Utime.Nano() + used.Stime.Nano()
-	}
-	return &s.body, nil
+	into.Memory, into.Free, into.Spent = s.memory, s.free, spent()
+	return nil
 }
 
 // kibibytes finds a size in proc_meminfo(5), where "kB" means 1024 bytes.

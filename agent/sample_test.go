@@ -15,22 +15,22 @@ import (
 func read(t testing.TB, dir string) sandbox.GuestReading {
 	t.Helper()
 	s := &sampler{root: filepath.Join("testdata", dir)}
-	got, err := s.read(nil)
-	if err != nil {
+	var got sampleBody
+	if err := s.read(&got); err != nil {
 		t.Fatal(err)
 	}
-	b, err := json.Marshal(got)
+	b, err := json.Marshal(samplesBody{[]sampleBody{got}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.close(); err != nil {
 		t.Error(err)
 	}
-	reading, nano, err := parseSample(returnBody{Body: b})
-	if err != nil || nano <= 0 || reading.Spent <= 0 {
-		t.Fatalf("%v: %d, %v", err, nano, reading.Spent)
+	readings, nanos, err := parseSamples(returnBody{Body: b}, 1)
+	if err != nil || nanos[0] <= 0 || readings[0].Spent <= 0 {
+		t.Fatalf("%v: %d, %v", err, nanos, readings)
 	}
-	return reading
+	return readings[0]
 }
 
 func numbers(r sandbox.GuestReading) []int {
@@ -80,10 +80,11 @@ func TestColumnsAreOfTheirProcessor(t *testing.T) {
 func TestReadingDoesNotAllocate(t *testing.T) {
 	s := &sampler{root: "/proc"}
 	defer s.close()
-	if _, err := s.read(nil); err != nil {
+	var b sampleBody
+	if err := s.read(&b); err != nil {
 		t.Fatal(err)
 	}
-	if n := testing.AllocsPerRun(50, func() { _, _ = s.read(nil) }); n > 1 {
+	if n := testing.AllocsPerRun(50, func() { _ = s.read(&b) }); n > 0 {
 		t.Errorf("%v allocations a reading", n)
 	}
 }
@@ -91,12 +92,12 @@ func TestReadingDoesNotAllocate(t *testing.T) {
 func BenchmarkSample(b *testing.B) {
 	s := &sampler{root: "/proc"}
 	defer s.close()
+	var got sampleBody
 	for b.Loop() {
-		got, err := s.read(nil)
-		if err != nil {
+		if err := s.read(&got); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := json.Marshal(got); err != nil {
+		if _, err := json.Marshal(&got); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -122,10 +123,10 @@ func FuzzKernelFiles(f *testing.F) {
 		parseSoftIRQs(soft, nil, b.CPUs)
 		// What an agent says a client takes.
 		raw, err := json.Marshal(&b)
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || len(raw) > maxSample/2 {
+			t.Fatal(len(raw), err)
 		}
-		r, _, err := parseSample(returnBody{Body: raw})
+		r, err := b.reading()
 		if err != nil || len(r.CPUs) != len(b.CPUs) {
 			t.Fatalf("%v: %s", err, raw)
 		}
@@ -133,16 +134,21 @@ func FuzzKernelFiles(f *testing.F) {
 }
 
 func FuzzSampleAnswer(f *testing.F) {
-	f.Add([]byte(`{"at_ns":5,"spent_ns":1,"runnable":1,"memory":2,"free":1,"cpus":[{"n":0,"t":[1,2,3,4,5,6,7],"s":[1,2,3]},{"n":2,"t":[1]}]}`))
-	f.Add([]byte(`{"cpus":[{"n":-1}]}`))
+	f.Add([]byte(`{"readings":[{"at_ns":5,"spent_ns":1,"runnable":1,"memory":2,"free":1,"cpus":[{"n":0,"t":[1,2,3,4,5,6,7],"s":[1,2,3]},{"n":2,"t":[1]}]},{"at_ns":6}]}`))
+	f.Add([]byte(`{"readings":[{"cpus":[{"n":-1}]}]}`))
 	f.Add(bytes.Repeat([]byte("["), 100))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		r, _, err := parseSample(returnBody{Body: body})
+		readings, nanos, err := parseSamples(returnBody{Body: body}, 10)
 		if err != nil {
 			return
 		}
-		if len(r.CPUs) > maxCPUs || r.Memory < 0 || r.Spent < 0 || !slices.IsSorted(numbers(r)) {
-			t.Fatalf("%+v", r)
+		if len(readings) == 0 || len(readings) > 10 || len(nanos) != len(readings) || !slices.IsSorted(nanos) {
+			t.Fatalf("%d readings at %v", len(readings), nanos)
+		}
+		for _, r := range readings {
+			if len(r.CPUs) > maxCPUs || r.Memory < 0 || r.Spent < 0 || !slices.IsSorted(numbers(r)) {
+				t.Fatalf("%+v", r)
+			}
 		}
 	})
 }

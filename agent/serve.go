@@ -49,13 +49,13 @@ func In(group func() *os.File) Trait { return func(s *server) { s.group = group 
 // started is killed. An orderly end of the stream is not an error. The operations
 // are those that Client.Call finds here, beside the agent's own; nil for none.
 func Serve(ctx context.Context, r io.Reader, w io.Writer, ops Operations, traits ...Trait) error {
-	figures := &sampler{root: "/proc"}
-	all := Operations{opTime: tell, opSample: figures.read}
+	all := Operations{opTime: tell}
 	maps.Copy(all, ops)
 	s := &server{
 		out: &frameWriter{w: w}, ops: all, running: map[uint32]*command{},
 		group: func() *os.File { return nil },
 	}
+	s.samples = &batch{figures: &sampler{root: "/proc"}, answer: s.answer}
 	for _, trait := range traits {
 		trait(s)
 	}
@@ -64,7 +64,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, ops Operations, traits
 		return fmt.Errorf("agent: cannot say hello: %w", err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- errors.Join(s.loop(r), figures.close()) }()
+	go func() { done <- errors.Join(s.loop(r), s.samples.close()) }()
 	select {
 	case err := <-done:
 		return err
@@ -78,6 +78,7 @@ type server struct {
 	ops     Operations
 	own     bool // the kernel is
 	group   func() *os.File
+	samples *batch
 	mu      sync.Mutex
 	running map[uint32]*command
 }
@@ -236,6 +237,7 @@ func (s *server) wait(id uint32, c *command) {
 		e.User, e.System = max(0, e.User-c.gate.last.User), max(0, e.System-c.gate.last.System)
 	}
 	e.OOM = s.kills() > c.kills
+	s.samples.flush()
 	_ = s.out.json(frameExit, id, e) // a broken channel ends the loop too
 }
 
