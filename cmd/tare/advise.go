@@ -150,19 +150,26 @@ func (a *app) commands(dir string, r *analysed, items []advice.Item) []advice.It
 	base := filepath.Clean(dir)
 	for i := range items {
 		x := &items[i]
-		var set strings.Builder
-		fmt.Fprintf(&set, "tare run %s --results %s ", words.Path(filepath.Join(base, "study.yaml")), words.Path(fmt.Sprintf("%s-advice-%d", base, i+1)))
-		if r.result.Modelled {
-			set.WriteString("--on model ")
+		complete := func(text string) string {
+			before, line, ok := strings.Cut(text, "tare run STUDY ")
+			if !ok {
+				return text
+			}
+			run := fmt.Sprintf("tare run %s --results %s ", words.Path(filepath.Join(base, "study.yaml")), words.Path(fmt.Sprintf("%s-advice-%d", base, i+1)))
+			if r.result.Modelled {
+				run += "--on model "
+			}
+			for _, s := range r.study.Overrides {
+				if key, _, _ := strings.Cut(s, "="); !strings.Contains(line, "--set "+key+"=") { // else the line says it
+					run += "--set " + words.Path(s) + " "
+				}
+			}
+			return before + run + line
 		}
-		for _, s := range r.study.Overrides {
-			set.WriteString("--set " + words.Path(s) + " ")
-		}
-		replace := func(s string) string { return strings.ReplaceAll(s, "tare run STUDY ", set.String()) }
-		x.Unproven = replace(x.Unproven)
+		x.Unproven = complete(x.Unproven)
 		x.Patches = slices.Clone(x.Patches)
 		for k := range x.Patches {
-			x.Patches[k].Text = replace(x.Patches[k].Text)
+			x.Patches[k].Text = complete(x.Patches[k].Text)
 		}
 	}
 	return items
