@@ -49,9 +49,13 @@ type group struct {
 // Build makes the advice: what helps first, the costliest of it before the others, then
 // what was measured and does not help, then where there is nothing to set.
 func Build(in Input) []Item {
-	b := &builder{in: in, rules: loaded(), byCell: make(map[string]*cpucost.Cost, len(in.Costs))}
+	b := &builder{in: in, rules: loaded(), byCell: make(map[string]*cpucost.Cost, len(in.Costs)), used: make(map[string]float64, len(in.Quotas))}
 	for i := range in.Costs {
 		b.byCell[in.Costs[i].Cell.Key()] = &in.Costs[i]
+	}
+	for i := range in.Quotas {
+		k := in.Quotas[i].Cell.Key()
+		b.used[k] = max(b.used[k], in.Quotas[i].Cores)
 	}
 	groups := b.groups()
 	var s2, df []float64

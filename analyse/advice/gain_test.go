@@ -140,3 +140,14 @@ func TestNoBaseline(t *testing.T) {
 		t.Errorf("the baseline is advised on: %+v", x)
 	}
 }
+
+// TestRoomByQuota: what was used against the quota tells where no price does.
+func TestRoomByQuota(t *testing.T) {
+	for cores, rule := range map[float64]string{1: "vhost-queues", 4.5: "vhost-limited", 0: "vhost-limited"} {
+		l := newLab("net", map[string]string{"connections": "16"})
+		c := at("vm", "default_vcpus", "1", "cpu-limit", "8")
+		l.finds(cause.Helper, "vhost", c)
+		l.in.Quotas = []cpucost.Quota{{Cell: c, End: "client", Cores: 0.1 * cores}, {Cell: c, End: "server", Cores: cores}}
+		l.advice(t, rule)
+	}
+}

@@ -169,14 +169,7 @@ func (b *builder) coresOf(f *cause.Finding) float64 {
 	if c := b.cost(f.Cell); c != nil {
 		return c.Cores
 	}
-	key := f.Cell.Key()
-	cores := 0.0
-	for i := range b.in.Quotas {
-		if q := &b.in.Quotas[i]; q.Cell.Key() == key {
-			cores = max(cores, q.Cores) // of the end that uses more
-		}
-	}
-	return cores
+	return b.used[f.Cell.Key()]
 }
 
 // platform is gVisor's, "" unknown.

@@ -136,7 +136,7 @@ func (b *builder) rising(set Setting, list []*subject) []string {
 		switch {
 		case level == none && set.Factor == study.FactorCPULimit:
 			n = math.Inf(1)
-		case level == all || err != nil || n < 0:
+		case level == all || err != nil || n < 0 || math.IsInf(n, 0):
 			continue // how many that is differs from host to host
 		}
 		if n > now && (n <= most || math.IsInf(n, 1)) {
