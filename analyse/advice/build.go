@@ -35,6 +35,7 @@ type builder struct {
 	in     Input
 	rules  table
 	byCell map[string]*cpucost.Cost
+	used   map[string]float64 // cores against a quota, of the end that uses more, by cell
 }
 
 // group is what becomes one item.
