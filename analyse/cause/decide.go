@@ -120,7 +120,7 @@ func (v verdict) greatest(all []rule, limit map[Kind]float64, f *facts) verdict 
 
 // parts are those of an operation's time: of the time that was added, where the cell
 // is slower than its baseline; else of all. least is the part from which something is
-// a cause: a quarter of all, or two fifths of what was added.
+// a cause: a quarter of all, or two fifths of what was added if that is an eighth of all.
 func (v verdict) parts(f *facts) (out map[Kind]float64, least float64) {
 	t := f.time()
 	least = 0.25
@@ -141,7 +141,7 @@ func (v verdict) parts(f *facts) (out map[Kind]float64, least float64) {
 	t0 := timeOf(&f.base, f.load)
 	slower := t > 1.15*t0 // false of NaN
 	if slower {
-		least = min(least, 0.4*(1-t0/t))
+		least = max(0.12, min(least, 0.4*(1-t0/t)))
 	}
 	for k, x := range own {
 		if slower {

@@ -11,7 +11,7 @@ func with(pairs ...any) sheet {
 	s := blank()
 	for f, v := range map[figure]float64{
 		fCgroup: 0.8, fHelperCPU: 0.2, fHelperBusy: 0.2, fHelperWait: 0, fVCPU: 0.6, fVCPUBusy: 0.4, fVCPUWait: 0, fWait: 0.01,
-		fGuestCPUs: 4, fGuest: 0.5, fGuestTask: 0.3, fGuestSteal: 0, fGuestBusiest: 0.3, fGuestSoft: 0.1, fGuestSoftPart: 0.9, fGuestRunnable: 1, fGuestReady: 2,
+		fGuestCPUs: 4, fGuest: 0.5, fGuestTask: 0.3, fGuestSteal: 0, fGuestBusiest: 0.3, fGuestTop: 0.25, fGuestSoft: 0.1, fGuestSoftPart: 0.9, fGuestRunnable: 1, fGuestReady: 2,
 		fHostCores: 64, fHostBusy: 0.1, fLinkIn: 1e6, fLinkOut: 1e6, fLinkRate: 1e9, fRate: 1e5, fTime: 80e-6,
 	} {
 		s[f] = v
@@ -48,8 +48,10 @@ func TestDecide(t *testing.T) {
 		{"throttled and its thread busy as well", with(fQuota, 1.25, fCgroup, 1.24, fThrottled, 1.0, fHelperBusy, 0.8), native(), Quota, nil},
 		{"the guest's one core", with(fGuestCPUs, 1.0, fGuest, 0.97, fGuestTask, 0.8), native(), Guest, nil},
 		{"all four", with(fGuest, 3.8, fGuestTask, 3.0, fGuestReady, 9.0), native(fWork, 3.0, fWorkBusy, 0.4), Guest, nil},
-		{"one thread on four", with(fGuest, 1.1, fGuestTask, 0.97), native(fWork, 1.1, fWorkBusy, 0.98), GuestOne, nil},
+		{"one thread on four", with(fGuest, 1.1, fGuestTask, 0.97, fGuestTop, 0.3), native(fWork, 1.1, fWorkBusy, 0.98), GuestOne, nil},
 		{"many threads on four", with(fGuest, 1.1, fGuestTask, 0.97, fGuestReady, 7.0), native(fWork, 1.1, fWorkBusy, 0.1), None, nil},
+		{"one thread, soft interrupts beside it natively", with(fGuest, 1.1, fGuestTask, 0.97, fGuestTop, 0.9, fGuestReady, 1.0), native(fWork, 1.9, fWorkBusy, 0.98), GuestOne, nil},
+		{"many threads, none seen beside another", with(fGuest, 1.1, fGuestTask, 0.97, fGuestReady, 1.0), native(fWork, 1.1, fWorkBusy, 0.1), None, nil},
 		{"a native thread", native(fWork, 1.0, fWorkBusy, 0.99), blank(), GuestOne, func(f *facts) { f.baseline = true }},
 		{"all of the host", with(fHostBusy, 1.0, fWait, 5.0), native(), Host, nil},
 		{"host busy, nobody waits", with(fHostBusy, 1.0, fWait, 0.1), native(), None, nil},

@@ -146,7 +146,8 @@ func (f *facts) occupied(share float64) float64 {
 // threads is how many of the workload's threads were busy at once; at least 1; NaN
 // where nothing says. The baseline's host sees them one by one, but soft interrupts
 // are charged to the workload there as well; a guest counts those that are ready.
-// known says that the baseline was read.
+// known says that it is the baseline's word: a guest that is looked at ten times a second
+// may have had more threads in between.
 func (f *facts) threads() (n float64, known bool) {
 	s := &f.base
 	if f.baseline || !f.inGuest() {
@@ -157,7 +158,7 @@ func (f *facts) threads() (n float64, known bool) {
 		n, known = s[fWork]/s[fWorkBusy], true
 	}
 	if ready := f.own[fGuestReady]; ready > 0 && !(n <= ready) {
-		n = ready
+		n, known = ready, false
 	}
 	if n < 1.5 {
 		return 1, known

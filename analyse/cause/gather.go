@@ -222,7 +222,7 @@ func (e *endGathered) threads() {
 // as the host's.
 func (e *endGathered) guest() {
 	var sum processor
-	var busiest, soft, part float64
+	var busiest, top, soft, part float64
 	n := 0.0
 	for _, p := range e.cpus {
 		sum.count += p.count
@@ -237,6 +237,7 @@ func (e *endGathered) guest() {
 		sum.soft += p.soft / p.all
 		sum.steal += p.steal / p.all
 		busiest = max(busiest, 1-p.idle/p.all)
+		top = max(top, p.task/p.all)
 		if s := p.soft / p.all; s > soft {
 			soft = s
 			if sum.count > 0 {
@@ -249,7 +250,7 @@ func (e *endGathered) guest() {
 	}
 	s := &e.sheet
 	s[fGuestCPUs], s[fGuestTask], s[fGuest], s[fGuestSteal] = n, sum.task, sum.task+sum.soft, sum.steal
-	s[fGuestBusiest], s[fGuestSoft] = busiest, soft
+	s[fGuestBusiest], s[fGuestTop], s[fGuestSoft] = busiest, top, soft
 	if sum.count > 0 {
 		s[fGuestSoftPart] = part
 	}

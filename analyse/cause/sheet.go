@@ -31,6 +31,7 @@ const (
 	fGuestTask                   // user and system of it
 	fGuestSteal                  // cores
 	fGuestBusiest                // part of the time that the one which was idle least was not idle
+	fGuestTop                    // user and system of the processor that had most: part of its time
 	fGuestSoft                   // softirq and irq of the processor that had most: part of its time
 	fGuestSoftPart               // of all soft interrupts, the part that it took
 	fGuestRunnable               // threads that run or are ready

@@ -1,0 +1,140 @@
+package cause
+
+import (
+	"math"
+
+	"tare/record"
+)
+
+// linkRule: the bytes that went over it, of those that it can carry. A request and its
+// reply take turns where few are under way: then both ways add up.
+// The limit allows for that: each way of a closed loop of few is idle while the
+// other is busy.
+func linkRule() rule {
+	use := func(f *facts) float64 {
+		s := &f.own
+		if !s.has(fLinkRate) || !(s[fLinkRate] > 0) || !s.has(fLinkIn) && !s.has(fLinkOut) {
+			return math.NaN()
+		}
+		in, out := s.or(fLinkIn, 0)/s[fLinkRate], s.or(fLinkOut, 0)/s[fLinkRate]
+		u := max(in, out)
+		if n := f.inFlight(); n >= 1 && s.has(fRate) {
+			u = max(u, (in+out)/n)
+		}
+		return min(1, u)
+	}
+	return rule{kind: Link, limit: 0.6, full: true, needs: []string{"link"},
+		weight: func(f *facts) float64 {
+			if u := use(f); !math.IsNaN(u) {
+				return u
+			}
+			return math.NaN()
+		},
+		shows: []gauge{
+			{name: "link, share of its rate", unit: record.Fraction, limit: 0.6, get: use, series: []string{record.LinkReceived, record.LinkSent, record.LinkRate}},
+			{name: "bytes that wait before it", unit: record.Byte, get: plain(fLinkBacklog), series: []string{record.LinkBacklog}},
+			{name: "packets dropped before it", unit: record.PerSecond, get: plain(fLinkDrops), series: []string{record.LinkDrops}},
+		}}
+}
+
+// deviceRule: a disk that always has a request, or requests that spend their time
+// in it. What the workload does not read or write is not its doing.
+// A disk serves several requests at once, so being never idle is not being full;
+// where most of the operations under way are in it, it is what they wait for.
+func deviceRule() rule {
+	return rule{kind: Device, limit: 0.6, full: true, needs: []string{"disk"},
+		weight: func(f *facts) float64 {
+			s := &f.own
+			if !s.has(fDeviceBusy) {
+				return math.NaN()
+			}
+			if s.has(fRate) && !(s.or(fDeviceBytes, 0) >= 512*s[fRate]) {
+				return 0
+			}
+			if !s.has(fRate) && !(s.or(fDeviceBytes, 0) >= 0.5*s.or(fValue, math.Inf(1))) {
+				return 0
+			}
+			n := f.inFlight()
+			if !(n >= 1) {
+				n = 1
+			}
+			part := min(1, s.or(fDeviceQueue, 0)/n)
+			if s[fDeviceBusy] > 0.9 {
+				part = max(part, s[fDeviceBusy])
+			}
+			return part
+		},
+		shows: []gauge{
+			{name: "busiest device, share of the time with a request", unit: record.Fraction, limit: 0.9, get: plain(fDeviceBusy), series: []string{record.DeviceBusy}},
+			{name: "requests in it", unit: record.Count, get: plain(fDeviceQueue), series: []string{record.DeviceQueue}},
+		}}
+}
+
+// interceptionRule: system calls x what the sandbox adds to one, as a part of the
+// time of the operations that are under way.
+// The limit is about the third below which package structural calls a cost one of
+// the implementation.
+func interceptionRule() rule {
+	part := func(f *facts) float64 {
+		if f.baseline {
+			return 0
+		}
+		if f.calls == nil {
+			return math.NaN()
+		}
+		rate := f.calls.Rate
+		if rate == 0 {
+			rate = f.own[fRate]
+		}
+		n := f.inFlight()
+		if !(n > 0) {
+			n = max(1, f.calls.Parallelism)
+		}
+		return max(0, min(1, rate*f.calls.Each*f.calls.Cost/n))
+	}
+	return rule{kind: Interception, limit: 0.3, needs: []string{"calls"},
+		weight: part,
+		shows: []gauge{
+			{name: "system calls x what the sandbox adds to one, share of the time", unit: record.Fraction, limit: 0.3, get: part, series: []string{record.SystemCalls}},
+		}}
+}
+
+// pathRule: time that was added, that no thread accounts for, and that is there with
+// a single operation under way too.
+// A quarter of the time is more than what varies from trial to trial.
+func pathRule() rule {
+	part := func(f *facts) float64 {
+		if f.baseline {
+			return 0
+		}
+		all, constant := f.addedPart()
+		if math.IsNaN(constant) {
+			return all
+		}
+		return constant
+	}
+	return rule{kind: Path, limit: 0.25, weight: part,
+		shows: []gauge{
+			{name: "added time that nothing was busy in, share of an operation's", unit: record.Fraction, limit: 0.25, get: part},
+			{name: "added time that nothing was busy in", unit: record.Second, get: func(f *facts) float64 { return f.added() }},
+		}}
+}
+
+// saturationRule: such time that comes with load, and no thread is full.
+// The limit is as for the path.
+func saturationRule() rule {
+	part := func(f *facts) float64 {
+		if f.baseline {
+			return 0
+		}
+		all, constant := f.addedPart()
+		if math.IsNaN(constant) {
+			return all
+		}
+		return all - constant
+	}
+	return rule{kind: Saturation, limit: 0.25, weight: part,
+		shows: []gauge{
+			{name: "added time that comes with load, share of an operation's", unit: record.Fraction, limit: 0.25, get: part},
+		}}
+}
