@@ -41,9 +41,10 @@ of the hatching (in lines: of the dashes). Every combination of what it does not
 name - the other factors, the workload, the response - is a graph of its own.
 The response can be named like a factor.
 
-Without --by there is a heat map of each summary table that the study asks for, an
-overview of all ratios, and for each workload a graph over its first factor with
-more than two numbers, coloured by what is compared.
+Without --by there is a heat map of each summary table that the study asks for,
+beside it a map of what bounds its cells, an overview of all ratios, and for each
+workload a graph over its first factor with more than two numbers, coloured by
+what is compared.
 
 What is drawn is what ` + "`tare report`" + ` prints: whiskers are its intervals, a hollow
 bar or mark is undecided, = is equivalent, and a cell without a value is a gap

@@ -147,7 +147,9 @@ func TestResultIsTheAnalysis(t *testing.T) {
 		t.Errorf("the analysis was changed:\n%s", diff)
 	}
 	near := cmp.Comparer(func(a, b float64) bool { return a == b || abs(a-b) <= 1e-5*abs(a) })
-	if diff := cmp.Diff(r, d.Result, near); diff != "" {
+	whole := *r
+	whole.Causes, whole.Advice = nil, nil // they are in the document, shorter: TestCausesRoundTrip
+	if diff := cmp.Diff(&whole, d.Result, near); diff != "" {
 		t.Errorf("(-analysis +document):\n%s", diff)
 	}
 }

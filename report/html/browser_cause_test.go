@@ -154,6 +154,7 @@ func TestCauseOpens(t *testing.T) {
 	b.show(d, hash)
 	b.wait("the details by address", `document.querySelector("dialog[open] .readings")`)
 	b.do(`document.querySelector("dialog").close()`)
+	b.wait("them to close", `!Tare.state.open`)
 	// Fits are drawn, with what the fit says in words and as a table.
 	for kind, say := range map[cause.Kind]string{cause.Path: "Constant 30.0 us (28.0 us to 32.0 us)", cause.Saturation: "Constant 1.60 (0.90 to 2.30)"} {
 		b.do(fmt.Sprintf(`Tare.open(%s)`, quote(key(t, d, kind))))
@@ -169,7 +170,9 @@ func TestCauseOpens(t *testing.T) {
 	}
 	// Keys that are of nothing open nothing.
 	for _, k := range []string{"cause|nothing", "cause-map|9|9|9", "cause-map|0|-1|0", "cause|__proto__"} {
-		b.do(fmt.Sprintf(`document.querySelector("dialog").close(); Tare.open(%s)`, quote(k)))
+		b.do(`document.querySelector("dialog").close()`)
+		b.wait("them to close", `!Tare.state.open`)
+		b.do(fmt.Sprintf(`Tare.open(%s)`, quote(k)))
 		if eval[bool](b, `!!document.querySelector("dialog[open]")`) {
 			t.Errorf("%q opened something", k)
 		}
@@ -270,7 +273,7 @@ func TestHostileCauses(t *testing.T) {
 	b.show(d, "")
 	b.drawAll()
 	b.do(`for (const x of document.querySelectorAll("details")) x.open = true;`)
-	for _, k := range eval[[]string](b, `[...new Map([...document.querySelectorAll("#causes td[data-open]")].reverse().map((x) => [x.dataset.cause + x.dataset.open.startsWith("cause-map"), x.dataset.open])).values()].slice(0, 8)`) {
+	for _, k := range eval[[]string](b, `[...new Map([...document.querySelectorAll("#causes td[data-open]")].reverse().map((x) => [x.dataset.cause + x.dataset.open.startsWith("cause-map"), x.dataset.open])).values()].slice(0, 5)`) {
 		b.do(`Tare.open(` + quote(k) + `); for (const x of document.querySelectorAll("dialog details")) x.open = true;`)
 		if !eval[bool](b, `document.querySelector("dialog[open]").innerText.includes("<script>")`) {
 			t.Errorf("%.60s: the details do not show the name as it is", k)
@@ -282,7 +285,7 @@ func TestHostileCauses(t *testing.T) {
 	if n := eval[int](b, `document.querySelectorAll("img, iframe, object, embed").length`); n > 0 {
 		t.Errorf("a text became %d elements", n)
 	}
-	if eval[bool](b, `/[\u202a-\u202e]/.test(document.body.innerText.replace(/[^]*pre/, ""))`) && eval[bool](b, `[...document.querySelectorAll("main *, dialog *")].some((e) => !e.matches("pre") && !e.querySelector("pre") && /[\u202a-\u202e]/.test(e.textContent))`) {
+	if eval[bool](b, `/[\u202a-\u202e]/.test(document.body.innerText + document.title)`) {
 		t.Error("a text turns what follows it round")
 	}
 	b.do(`document.querySelector("dialog").close()`)

@@ -65,7 +65,7 @@
   const patch = (p, id) => {
     const pre = Tare.el("pre", { tabindex: "0", "aria-label": `Patch for ${p.file || p.for}` }, p.text);
     const button = Tare.el("button", { type: "button", class: "plain", "data-id": `copy-${id}`, "aria-label": `Copy the patch for ${p.file || p.for}` }, "Copy");
-    button.addEventListener("click", () => copy(button, pre, p.text));
+    button.addEventListener("click", () => copy(button, pre, Tare.clean(p.text))); // what is shown, and nothing unseen
     return Tare.el("figure", { class: "patch", "data-for": p.for }, Tare.el("figcaption", {}, Tare.el("span", {}, p.file || p.for, Tare.el("span", { class: "resp" }, ` ${p.for}`)), button), pre);
   };
 
