@@ -98,6 +98,9 @@ func TestBuild(t *testing.T) {
 				t.Errorf("reading %+v", x)
 			}
 		}
+		if !slices.ContainsFunc(f.Readings, func(r Reading) bool { return r.About == None && math.Abs(r.Value-0.9) < 1e-6 }) {
+			t.Errorf("%s: the client's thread is not shown: %+v", f.Treatment, f.Readings)
+		}
 		if f.Baseline {
 			if f.Added != nil || f.Factor != nil {
 				t.Errorf("the baseline has a fit beside itself: %+v", f)

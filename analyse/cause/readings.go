@@ -2,12 +2,15 @@ package cause
 
 import (
 	"math"
+
+	"tare/record"
 )
 
 // readings are all figures of all rules that were read: what supports the cause
 // first, then what excludes others.
 func (b *builder) readings(f *facts, v *verdict, each []sheet) []Reading {
 	var mine, rest []Reading
+	outside := gauge{name: "busiest thread of the ends that are not sandboxed, share of a core", unit: record.Cores, limit: 0.7, get: plain(fOther)}
 	for i := range b.rules {
 		r := &b.rules[i]
 		says := Excludes
@@ -30,6 +33,16 @@ func (b *builder) readings(f *facts, v *verdict, each []sheet) []Reading {
 			} else {
 				rest = append(rest, x)
 			}
+		}
+	}
+	if x, ok := b.reading(f, &outside, each); ok {
+		// Not busy says nothing: a peer elsewhere, or a load that is given, is busy nowhere here.
+		x.About, x.Says = None, Silent
+		if v.cause == None && x.Value >= x.Limit {
+			x.Says = Supports
+			mine = append(mine, x)
+		} else {
+			rest = append(rest, x)
 		}
 	}
 	return append(mine, rest...)

@@ -57,6 +57,9 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 	case Interception:
 		return fmt.Sprintf("System calls: intercepting them is %s of an operation's time.", pct(w))
 	case None:
+		if own.or(fOther, 0) >= 0.7 {
+			return fmt.Sprintf("Nothing of the sandbox or its host bounds it: a thread of the other end is busy for %s of the time.", pct(own[fOther]))
+		}
 		return "Nothing of the sandbox or its host bounds it: the load itself does."
 	case Untold:
 		var names []string
