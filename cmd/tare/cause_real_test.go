@@ -201,6 +201,21 @@ exclude:
 	m.run(t)
 }
 
+// TestCauseIOThread: a disk that QEMU encrypts, read by large requests: the thread that
+// serves it has most of the work.
+func TestCauseIOThread(t *testing.T) {
+	machines(t)
+	m := madeCause{
+		study: `compare: disk
+baseline: raw
+factors: {sandbox: [vm], disk: [raw, luks], io_threads: [1], rootfs: [block], default_memory: [256]}
+workloads:
+  read: {kind: fio, rw: randread, bs: 1MiB, size: 64MiB, engine: libaio, iodepth: 16, cache: direct, duration: 2s, warmup: 500ms}`,
+		wants: []wanted{{levels: map[string]string{"disk": "luks"}, cause: cause.Helper, role: "iothread"}},
+	}
+	m.run(t)
+}
+
 // TestCausePath: 2 ms more each way, whatever the size.
 func TestCausePath(t *testing.T) {
 	m := madeCause{

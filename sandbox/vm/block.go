@@ -64,14 +64,18 @@ func (i *instance) serveDisks(ctx context.Context, h *hardware) error {
 	if i.spec.Data == "" {
 		return nil
 	}
-	data := disk{serial: tagData, path: filepath.Join(i.spec.Data, dataDisk)}
+	data := disk{serial: tagData, path: filepath.Join(i.spec.Data, dataDisk), luks: i.o.luks, thread: i.o.threads > 0}
 	i.data = &guest.Mount{Kind: guest.MountBlock, Source: tagData, Writable: true}
 	i.ownFiles = append(i.ownFiles, data.path)
-	if err := makeExt4(ctx, data.path, "", dataRoom); err != nil {
+	h.disks = append(h.disks, data)
+	if !data.luks {
+		return makeExt4(ctx, data.path, "", dataRoom)
+	}
+	volume, err := i.kind.encrypted(ctx)
+	if err != nil {
 		return err
 	}
-	h.disks = append(h.disks, data)
-	return nil
+	return copySparse(volume, data.path)
 }
 
 // image returns an ext4 image of a tree, which is made once.
@@ -167,12 +171,13 @@ func digest(to io.Writer, path string) error {
 
 // makeExt4 makes a file with an ext4 file system of that many bytes, of the tree at root or
 // empty. Nothing is written that need not be: the kernel does without.
-func makeExt4(ctx context.Context, path, root string, bytes int64) error {
+func makeExt4(ctx context.Context, path, root string, bytes int64, more ...string) error {
 	mke2fs, ok := rootfs.Lookup("mke2fs")
 	if !ok {
 		return fmt.Errorf("this host has no mke2fs, which rootfs = %s needs; apt-get install e2fsprogs", rootBlock)
 	}
 	args := []string{"-q", "-F", "-t", "ext4", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1,root_owner=0:0"}
+	args = append(args, more...)
 	if root != "" {
 		args = append(args, "-d", root)
 	}

@@ -41,6 +41,8 @@ type disk struct {
 	path   string
 	over   string // of a qcow2 file: the raw image that it is laid over; "": path is raw itself
 	frozen bool   // read-only
+	luks   bool   // encrypted, with secret
+	thread bool   // served by a thread of its own
 }
 
 // line is a command line in the making, and the files that it names by number.
@@ -144,12 +146,20 @@ func (l *line) disk(d disk) {
 		blockdev["driver"] = "qcow2"
 		blockdev["backing"] = map[string]any{"driver": "raw", "read-only": true, "file": file(d.over)}
 	}
+	if d.luks {
+		l.add("-object", secret)
+		blockdev["driver"], blockdev["key-secret"] = diskLUKS, "key0"
+	}
+	device := fmt.Sprintf("virtio-blk-pci,drive=%s,serial=%s,werror=report,rerror=report", d.serial, d.serial)
+	if d.thread {
+		l.add("-object", "iothread,id=io0")
+		device += ",iothread=io0"
+	}
 	node, err := json.Marshal(blockdev)
 	if err != nil {
 		panic(err) // strings and truth values can be written
 	}
-	l.add("-blockdev", string(node),
-		"-device", fmt.Sprintf("virtio-blk-pci,drive=%s,serial=%s,werror=report,rerror=report", d.serial, d.serial))
+	l.add("-blockdev", string(node), "-device", device)
 }
 
 // network adds the card: a pair of queues for each file of the tap, and a vector for

@@ -18,6 +18,8 @@ const (
 	paramRootfs   = "rootfs"
 	paramStart    = "start"
 	paramQueues   = "network_queues"
+	paramThreads  = "io_threads"
+	paramDisk     = "disk"
 )
 
 // Words of the parameters.
@@ -33,6 +35,9 @@ const (
 
 	startBoot     = "boot"
 	startSnapshot = "snapshot"
+
+	diskRaw  = "raw"
+	diskLUKS = "luks"
 )
 
 // mostVCPUs is what one QEMU q35 machine can have without an x2APIC of its own, and
@@ -56,6 +61,10 @@ func (k *Kind) Params() []param.Param {
 			Help: "boot each machine, or resume it from a snapshot of one that was booted once; a snapshot needs rootfs block"},
 		{Name: paramQueues, Type: param.Int, Default: auto, Min: 1, Max: mostVCPUs, Words: []string{auto},
 			Help: "pairs of queues of the network card; auto is the number of vCPUs at boot"},
+		{Name: paramThreads, Type: param.Int, Default: "0", Min: 0, Max: 1,
+			Help: "threads of QEMU's own that serve the disk of /data; 0 leaves it to the main loop. 1 needs rootfs block"},
+		{Name: paramDisk, Type: param.Enum, Default: diskRaw, Words: []string{diskRaw, diskLUKS},
+			Help: "what the disk of /data is on the host: raw; luks, encrypted by QEMU (AES), which needs rootfs block"},
 	}
 }
 
@@ -71,6 +80,8 @@ type options struct {
 	rootfs   string
 	snapshot bool
 	queues   int
+	threads  int  // of QEMU's own for the disk of /data
+	luks     bool // that disk is encrypted
 }
 
 // blockSize is what memory is plugged in by: the size of a block that the kernel of
@@ -87,6 +98,10 @@ func (k *Kind) read(spec sandbox.Spec, hostCPUs int) (options, error) {
 	o := options{accel: v.Str(paramAccel), rootfs: v.Str(paramRootfs), snapshot: v.Str(paramStart) == startSnapshot}
 	if o.snapshot && o.rootfs != rootBlock {
 		return o, fmt.Errorf("a machine with virtiofs cannot be saved, so that start = %s needs rootfs = %s", startSnapshot, rootBlock)
+	}
+	o.threads, o.luks = v.Int(paramThreads), v.Str(paramDisk) == diskLUKS
+	if err := o.checkDisk(); err != nil {
+		return o, err
 	}
 	o.bound = min(hostCPUs, mostVCPUs)
 	if most := v.Int(paramMaxVCPUs); most > 0 {
@@ -112,6 +127,24 @@ func (k *Kind) read(spec sandbox.Spec, hostCPUs int) (options, error) {
 		o.queues = n
 	}
 	return o, nil
+}
+
+// checkDisk says what the parameters of the disk of /data need.
+func (o *options) checkDisk() error {
+	named := fmt.Sprintf("%s = %d", paramThreads, o.threads)
+	switch {
+	case o.luks:
+		named = fmt.Sprintf("%s = %s", paramDisk, diskLUKS)
+	case o.threads == 0:
+		return nil
+	}
+	if o.rootfs != rootBlock {
+		return fmt.Errorf("%s: with %s = %s /data is no disk; write %s: %s", named, paramRootfs, o.rootfs, paramRootfs, rootBlock)
+	}
+	if o.snapshot {
+		return fmt.Errorf("%s: a machine with such a disk is not saved; write %s: %s", named, paramStart, startBoot)
+	}
+	return nil
 }
 
 // mostHere says what bounds the vCPUs.

@@ -45,6 +45,11 @@ func (k *Kind) prepare(ctx context.Context, spec sandbox.Spec) error {
 		return err
 	}
 	if o.rootfs == rootBlock {
+		if o.luks {
+			if _, err := k.encrypted(ctx); err != nil {
+				return err
+			}
+		}
 		_, err = k.image(ctx, spec.Root)
 	} else {
 		_, err = k.findVirtiofsd(ctx)
