@@ -22,7 +22,7 @@ type event struct {
 	a, b int32
 }
 
-func (e *event) kind() kind { return kind(e.key & 0xff) } //nolint:gosec // the byte that push put there
+func (e *event) kind() kind { return kind(e.key & 0xff) }
 
 func (e *event) before(y *event) bool {
 	return e.at < y.at || e.at == y.at && e.key < y.key

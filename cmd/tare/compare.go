@@ -250,8 +250,8 @@ func (a *app) side(ctx context.Context, dir string, opt *compare.Options) (compa
 	if side.Study, cat, err = a.storedStudy(dir); err != nil {
 		return side, err
 	}
-	// Facts are compared too; of the rest, what an analysis reads.
-	for t, err := range db.Some(ctx, store.Pick{Labels: analyse.LabelNames(), NoHistograms: true}) {
+	// What an analysis reads; facts say which figures are modelled.
+	for t, err := range db.Some(ctx, store.Pick{Labels: analyse.LabelNames(), NoHistograms: true, Facts: analyse.FactNames()}) {
 		if err != nil {
 			return side, err
 		}

@@ -1,0 +1,276 @@
+package modelled_test
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"tare/model"
+	"tare/modelled"
+	"tare/param"
+	"tare/plan"
+	"tare/record"
+	"tare/run"
+	sandboxall "tare/sandbox/all"
+	"tare/store"
+	"tare/study"
+	"tare/workload"
+	workloadall "tare/workload/all"
+)
+
+// catalogue has the real workloads and sandboxes: their parameters are what is read.
+func catalogue(t *testing.T) study.Catalogue {
+	t.Helper()
+	cat := study.Catalogue{Workloads: map[string]study.WorkloadInfo{}, Sandboxes: map[string][]param.Param{}, HostKernel: sandboxall.HostKernel()}
+	for _, w := range workloadall.Workloads() {
+		info := study.WorkloadInfo{Params: w.Params(), Responses: w.Responses}
+		if v, err := param.Fill(w.Params(), nil); err == nil {
+			roles, _ := w.Roles(v)
+			info.Ends = len(roles)
+		}
+		cat.Workloads[w.Name()] = info
+	}
+	kinds, err := sandboxall.Kinds(sandboxall.Env{StateDir: t.TempDir()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range kinds {
+		cat.Sandboxes[k.Name()] = k.Params()
+	}
+	return cat
+}
+
+func parse(t *testing.T, text string) (*study.Study, study.Catalogue) {
+	t.Helper()
+	cat := catalogue(t)
+	st, err := study.Parse("test.yaml", []byte(text), cat, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st, cat
+}
+
+const small = `study: small
+seed: 5
+factors: {sandbox: [process, runc, runsc-systrap, runsc-ptrace, vm], default_vcpus: [1, all], isolate: [server]}
+workloads:
+  rr: {kind: net, mode: rr, warmup: 100ms, duration: 200ms, connections: 2, responses: [rate, latency_p99]}
+  stream: {kind: net, mode: stream, warmup: 100ms, duration: 200ms, responses: [throughput]}
+  getpid: {kind: syscall, responses: [time_per_call]}
+stop: {fixed: 2}
+`
+
+func takes(record.Cell) time.Duration { return 7 * time.Second }
+
+// play runs a study on the model through the engine, into a results folder.
+func play(t *testing.T, st *study.Study, cat study.Catalogue) (*store.Store, []record.Trial) {
+	t.Helper()
+	p := modelled.New(st, cat, takes)
+	skips, err := p.Skips()
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Create(t.TempDir(), store.Meta{StudySource: st.Source, Host: modelled.Host(), Started: time.Now(), Modelled: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	e := &run.Engine{Study: st, Store: db, Make: p.Trial}
+	if err := e.Run(context.Background(), plan.New(st, skips)); err != nil {
+		t.Fatal(err)
+	}
+	trials, err := db.Trials()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db, trials
+}
+
+// TestSameStudySameFigures: on any machine, in any order of the processors' work.
+func TestSameStudySameFigures(t *testing.T) {
+	st, cat := parse(t, small)
+	db, a := play(t, st, cat)
+	_, b := play(t, st, cat)
+	if d := cmp.Diff(a, b, cmpopts.IgnoreFields(record.Trial{}, "Start")); d != "" {
+		t.Error(d)
+	}
+	if meta, err := db.Meta(); err != nil || !meta.Modelled || meta.Host.Hostname != "model" || len(meta.Host.Warnings) == 0 {
+		t.Errorf("the folder does not say that it is modelled: %+v, %v", meta, err)
+	}
+	other, _ := parse(t, strings.Replace(small, "seed: 5", "seed: 6", 1))
+	_, c := play(t, other, cat)
+	differ := 0
+	for i := range a {
+		for j := range c {
+			if a[i].Block == c[j].Block && a[i].Cell.Key() == c[j].Cell.Key() && !cmp.Equal(a[i].Samples, c[j].Samples) {
+				differ++
+			}
+		}
+	}
+	if differ != len(a) {
+		t.Errorf("with another seed %d of %d trials are others", differ, len(a))
+	}
+}
+
+// TestTrials: every trial is whole, has what the study compares, and says that it is
+// modelled, for so long as a real one takes.
+func TestTrials(t *testing.T) {
+	st, cat := parse(t, small)
+	_, trials := play(t, st, cat)
+	counting := 0
+	for i := range trials {
+		tr := &trials[i]
+		if tr.Status != record.OK || tr.Duration != takes(nil) || tr.Start.IsZero() {
+			t.Fatalf("%+v", tr)
+		}
+		res, err := st.Resolve(cat, tr.Cell)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range res.Workload.Responses {
+			if v, ok := tr.Sample(name); !ok || v <= 0 {
+				t.Errorf("%s: %s is %g", tr.Cell, name, v)
+			}
+		}
+		said := 0
+		for name, v := range tr.Facts {
+			if strings.HasSuffix(name, "."+record.FactAccelerator) && v == record.AcceleratorModel {
+				said++
+			}
+		}
+		if said != 1 {
+			t.Errorf("%s: its facts do not say that it is modelled: %v", tr.Cell, tr.Facts)
+		}
+		if study.IsCounting(tr.Cell) {
+			counting++
+			if v, ok := tr.Sample(plan.WindowSample); !ok || v <= 0 {
+				t.Errorf("%s: no %s", tr.Cell, plan.WindowSample)
+			}
+		}
+	}
+	if counting == 0 {
+		t.Error("the study prices calls, and none were counted")
+	}
+}
+
+// TestIsolationsDiffer: what is known of each sandbox is in its figures.
+func TestIsolationsDiffer(t *testing.T) {
+	st, cat := parse(t, small)
+	_, trials := play(t, st, cat)
+	mean := map[string]float64{}
+	for i := range trials {
+		box, _ := trials[i].Cell.Get(study.FactorSandbox)
+		if v, ok := trials[i].Sample("time_per_call"); ok {
+			mean["call "+box] += v / 2
+		}
+		if v, ok := trials[i].Sample("rate"); ok && strings.Contains(trials[i].Cell.Key(), "workload=rr") {
+			mean["rate "+box] += v / 2
+		}
+	}
+	for _, less := range [][2]string{
+		{"call process", "call runsc-systrap"}, {"call runsc-systrap", "call runsc-ptrace"},
+		{"rate vm", "rate process"}, {"rate runsc-systrap", "rate runc"}, {"rate runsc-ptrace", "rate runsc-systrap"},
+	} {
+		if a, b := mean[less[0]], mean[less[1]]; a <= 0 || a >= b {
+			t.Errorf("%s is %g, %s %g", less[0], a, less[1], b)
+		}
+	}
+}
+
+// TestSkips: what the model does not know is named, each thing with its own words.
+func TestSkips(t *testing.T) {
+	for want, text := range map[string]string{
+		"not modelled: fio":                           "a: {kind: fio, responses: [throughput]}",
+		"not modelled: net over udp":                  "a: {kind: net, protocol: udp}",
+		"not modelled: streams in the direction down": "a: {kind: net, mode: stream, direction: download}",
+		"not modelled: replies of another size":       "a: {kind: net, reply: 9}",
+		"not modelled: Nagle":                         "a: {kind: net, nodelay: false}",
+		"not modelled: syscall with call stat":        "a: {kind: syscall, call: stat}",
+	} {
+		st, cat := parse(t, "study: skips\nfactors: {sandbox: [process, runc]}\nworkloads:\n  "+text+"\nsentinel: off\n")
+		skips, err := modelled.New(st, cat, takes).Skips()
+		if err != nil || len(skips) != 2 || !strings.HasPrefix(skips[0].Reason, want) {
+			t.Errorf("%s: %+v, %v", want, skips, err)
+		}
+	}
+	for want, factors := range map[string]string{
+		"sandbox fake": "{sandbox: [process, fake]}", "isolate client": "{sandbox: [process, runc], isolate: [client]}",
+		"vm with processors emulated": "{sandbox: [process, vm], accel: [tcg]}", "the sentinel": "{sandbox: [process, runc]}",
+	} {
+		st, cat := parse(t, "study: skips\nfactors: "+factors+"\nworkloads: {a: {kind: net}}\n")
+		skips, err := modelled.New(st, cat, takes).Skips()
+		found := false
+		for _, s := range skips {
+			found = found || strings.HasPrefix(s.Reason, "not modelled: "+want)
+		}
+		if err != nil || !found {
+			t.Errorf("%s: %+v, %v", want, skips, err)
+		}
+	}
+}
+
+// TestAgreesWithNet: sizes that net chooses itself are those of the model.
+func TestAgreesWithNet(t *testing.T) {
+	for mode, want := range map[string]int{"rr": 64, "stream": 64 << 10} {
+		for _, w := range workloadall.Workloads() {
+			if w.Name() != "net" {
+				continue
+			}
+			v, err := param.Fill(w.Params(), param.Values{"mode": mode})
+			if err != nil {
+				t.Fatal(err)
+			}
+			roles, err := w.Roles(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := argument(roles, "--size"); got != strconv.Itoa(want) {
+				t.Errorf("net's %s has messages of %s B, the model's of %d", mode, got, want)
+			}
+		}
+	}
+}
+
+func argument(roles []workload.Role, flag string) string {
+	for _, r := range roles {
+		for i, a := range r.Args {
+			if a == flag {
+				return r.Args[i+1]
+			}
+		}
+	}
+	return ""
+}
+
+// TestInterrupted: a rehearsal ends when it is told to, and is gone on with.
+func TestInterrupted(t *testing.T) {
+	st, cat := parse(t, small)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	tr, _ := modelled.New(st, cat, takes).Trial(ctx, plan.Next{Cell: st.Strata[0].Cells[0], Block: 1, Attempt: 1, Seq: 1, Stratum: 0})
+	if tr.Status != record.Failed && tr.Facts["server.accelerator"] != model.Accelerator {
+		t.Errorf("%+v", tr)
+	}
+}
+
+func TestPace(t *testing.T) {
+	st, cat := parse(t, small)
+	p := modelled.New(st, cat, takes)
+	if d := p.Pace(nil); d <= 0 {
+		t.Errorf("a trial takes %s", d)
+	}
+	var all []record.Skip
+	for i := range st.Strata {
+		for _, c := range st.Strata[i].Cells {
+			all = append(all, record.Skip{Cell: c})
+		}
+	}
+	if d := p.Pace(all); d != 0 {
+		t.Errorf("nothing takes %s", d)
+	}
+}
