@@ -83,13 +83,15 @@ func Build(in Input) []Item {
 	return out
 }
 
-// class orders items: settings, what was tried in vain, the rest.
+// class orders items: settings, what was tried in vain, cells of no known cause, the rest.
 func class(x *Item) int {
 	switch {
 	case x.Contradicted:
 		return 1
 	case x.Cause == "":
-		return 2
+		return 3
+	case x.Cause == string(cause.None), x.Cause == string(cause.Untold), x.Cause == string(cause.Unknown):
+		return 2 // nothing is known to be set
 	}
 	return 0
 }

@@ -120,8 +120,10 @@ func TestOrder(t *testing.T) {
 	little := 0.9
 	l.in.Findings[0].Ratio = &little
 	l.finds(cause.Link, "", at("vm"))
+	l.finds(cause.Untold, "", at("runsc-systrap")) // as dear as the dearest
+	l.finds(cause.None, "", at("crun")).Costs = false
 	got := Build(l.in)
-	if len(got) != 2 || got[0].Rule != "link" || got[1].Rule != "guest-one" || math.Abs(got[0].Weight-math.Log(2)) > 1e-9 {
+	if len(got) != 4 || got[2].Rule != "tell-apart" || got[3].Rule != "no-setting" || got[0].Rule != "link" || got[1].Rule != "guest-one" || math.Abs(got[0].Weight-math.Log(2)) > 1e-9 {
 		t.Errorf("%+v", got)
 	}
 }

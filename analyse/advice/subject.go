@@ -198,14 +198,10 @@ func (s *subject) further(now int) int {
 	return n
 }
 
-// room reports whether the CPU quota has room for what further vCPUs at boot would use:
-// the use grows at most as they do.
+// room reports whether the CPU quota has room for twice the vCPUs at boot: the use grows
+// at most as they do.
 func (s *subject) room() bool {
-	if s.limit == 0 {
-		return true
-	}
-	n := s.further(s.vcpus)
-	return s.cores > 0 && n > 0 && s.limit+overhead >= s.cores*float64(n)/float64(s.vcpus)
+	return s.limit == 0 || s.cores > 0 && s.vcpus > 0 && s.limit+overhead >= 2*s.cores
 }
 
 // moreWorkers reports whether further processors would have something to do.

@@ -86,11 +86,14 @@ func (b *builder) enough(list []*subject) int {
 // least change first.
 func (b *builder) candidates(r *Rule, list []*subject) []target {
 	out := []target{nil}
+	// Under a limit that stays there is room for twice the vCPUs, and for no more.
+	bounded := !slices.ContainsFunc(r.Set, func(s Setting) bool { return s.Factor == study.FactorCPULimit }) &&
+		slices.ContainsFunc(list, func(s *subject) bool { return s.limit > 0 })
 	for _, set := range r.Set {
 		var levels []string
 		switch set.To {
 		case toDouble, toEnough, toMore:
-			levels = b.rising(set, list)
+			levels = b.rising(set, list, bounded)
 		default:
 			levels = b.named(set, list)
 		}
@@ -106,8 +109,8 @@ func (b *builder) candidates(r *Rule, list []*subject) []target {
 }
 
 // rising are the study's levels of a factor that are more than all subjects have, in
-// their order, up to the workers where those bound what helps.
-func (b *builder) rising(set Setting, list []*subject) []string {
+// their order, up to the workers where those bound what helps; bounded, up to twice.
+func (b *builder) rising(set Setting, list []*subject, bounded bool) []string {
 	now, most := 0.0, 0.0
 	for _, s := range list {
 		switch set.Factor {
@@ -125,6 +128,9 @@ func (b *builder) rising(set Setting, list []*subject) []string {
 	}
 	if set.To == toEnough || set.To == toMore {
 		most = math.Inf(1) // a limit bounds, it does not have to be used
+	}
+	if bounded {
+		most = min(most, 2*now)
 	}
 	type numbered struct {
 		level string

@@ -11,6 +11,7 @@ import (
 
 	"tare/analyse"
 	"tare/analyse/advice"
+	"tare/analyse/cause"
 	"tare/record"
 	"tare/report/words"
 	"tare/study"
@@ -19,17 +20,21 @@ import (
 // maxAdvice bounds the items in a report; `tare advise` prints all of them.
 const maxAdvice = 6
 
-// writeAdvice says what to set, in short and without the patches.
+// writeAdvice says what to set, in short and without the patches. That no cause is known
+// is said where the causes are.
 func writeAdvice(b *strings.Builder, res *analyse.Result, opt Options) {
-	if len(res.Advice) == 0 {
+	var items []advice.Item
+	for _, x := range res.Advice {
+		if x.Cause != string(cause.Unknown) {
+			items = append(items, x)
+		}
+	}
+	if len(items) == 0 {
 		return
 	}
 	b.WriteString("\nadvice:\n")
-	for i := range res.Advice {
-		if i == maxAdvice {
-			break
-		}
-		x := &res.Advice[i]
+	for i := range items[:min(len(items), maxAdvice)] {
+		x := &items[i]
 		s := adviceOf(res, x) + ": " + x.Text
 		if g := adviceGain(res, x); g != "" && !x.Contradicted {
 			s += " " + g
@@ -41,7 +46,7 @@ func writeAdvice(b *strings.Builder, res *analyse.Result, opt Options) {
 		dir = words.Path(opt.Dir)
 	}
 	s := "All of it, with cells, prices, sources and patches: tare advise " + dir
-	if more := len(res.Advice) - maxAdvice; more > 0 {
+	if more := len(items) - maxAdvice; more > 0 {
 		s = fmt.Sprintf("And %d more. ", more) + s
 	}
 	b.WriteString(wrap(s, opt.width(), "  ") + "\n")

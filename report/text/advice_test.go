@@ -77,7 +77,7 @@ func TestAdviceInReport(t *testing.T) {
 		t.Error(b.String())
 	}
 	b.Reset()
-	if writeAdvice(&b, &analyse.Result{}, Options{}); b.Len() > 0 {
+	if writeAdvice(&b, &analyse.Result{Advice: []advice.Item{{Rule: "read-more", Cause: string(cause.Unknown)}}}, Options{}); b.Len() > 0 {
 		t.Errorf("no advice, and yet %q", b.String())
 	}
 }
