@@ -172,10 +172,10 @@ func guestOneRule() rule {
 			return s[fGuestTask]
 		case math.IsNaN(n):
 			return math.NaN()
-		case !known && s[fGuestTop] < 0.5*s[fGuestTask]:
-			return s[fGuestTop] // a thread that never sleeps stays where it is: these are several
 		case s[fGuestCPUs] < n+0.5 || s[fGuest]+s[fGuestSteal] > 0.9*s[fGuestCPUs]:
 			return 0 // then it is all of them
+		case !known && s[fGuestTop] < 0.5*s[fGuestTask]:
+			return s[fGuestTop] // a thread that never sleeps stays where it is: these are several
 		}
 		return min(1, s[fGuestTask]/n)
 	}
