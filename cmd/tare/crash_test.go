@@ -96,6 +96,10 @@ func inMemory(pid int) (left []string) {
 	return left
 }
 
+// mostLater bounds the moments that are added while no trial has finished, each twice as late as
+// the one before.
+const mostLater = 4
+
 // crash runs a study, kills it with SIGKILL at random moments, and holds that
 // every trial announced as finished is stored, that the study resumes to the
 // order it would have had, and that `tare clean` leaves the host as it was. It returns
@@ -113,7 +117,11 @@ func crash(t *testing.T, text string, kills int, shortest, longest time.Duration
 	before := snapshot(t)
 	results := filepath.Join(dir, "results")
 	announced := map[int]bool{}
-	for range kills {
+	// On a busy host the checks before the first trial may outlast all moments: then later ones follow.
+	for n := 0; n < kills || len(announced) == 0 && n < kills+mostLater; n++ {
+		if n >= kills {
+			shortest, longest = longest, 2*longest
+		}
 		cmd := exec.Command(bin, "run", file, "-o", results, "--json", "--wait")
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
