@@ -272,8 +272,12 @@ func hostLines(hosts []record.Host) []string {
 			continue
 		}
 		s := "host " + h.Hostname + ": " + h.CPUModel
+		memory := ""
+		if h.MemoryBytes > 0 { // a model has none
+			memory = words.Value(float64(h.MemoryBytes), record.Byte)
+		}
 		for _, part := range []struct{ name, value string }{
-			{"", words.Count(h.Cores, "core")}, {"", words.Value(float64(h.MemoryBytes), record.Byte)}, {"", h.OS}, {"Linux", h.Kernel}, {"cgroups", h.Cgroups},
+			{"", words.Count(h.Cores, "core")}, {"", memory}, {"", h.OS}, {"Linux", h.Kernel}, {"cgroups", h.Cgroups},
 			{"virtualization", h.Virtualization}, {"KVM", h.KVM},
 		} {
 			if part.value != "" {
