@@ -43,7 +43,7 @@ type Pick struct {
 	Labels       []string // samples without labels, and those with a label of one of these names; none has Original
 	NoHistograms bool
 	Names        []string // samples of these names too, whatever their labels
-	Facts        []string // those whose names end so
+	Facts        []string // those whose names end so; "" is all of them, nil none
 }
 
 // Some is All with the parts of Pick alone. Trials of one cell share their Cell

@@ -197,10 +197,10 @@ func (l *loader) histograms() part {
 	}}
 }
 
-// facts are those whose names end so; with none all.
+// facts are those whose names end so; with none, or "", all.
 func (l *loader) facts(ends []string) part {
 	query, args := "SELECT trial, name, value FROM facts"+between, []any(nil)
-	if len(ends) > 0 {
+	if len(ends) > 0 && !slices.Contains(ends, "") {
 		query += " AND (0"
 		for _, end := range ends {
 			query, args = query+" OR substr(name, -length(?)) = ?", append(args, end, end)

@@ -108,3 +108,23 @@ func TestStateChangesWithTheResults(t *testing.T) {
 		t.Error("nobody writes, and it says so")
 	}
 }
+
+// TestSomeOfAllFacts: "" ends every name.
+func TestSomeOfAllFacts(t *testing.T) {
+	s := newStore(t)
+	appendN(t, s, 1, 1)
+	want, _ := testTrial(1)
+	n := 0
+	for got, err := range s.Some(t.Context(), Pick{Facts: []string{""}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want.Facts, got.Facts); d != "" {
+			t.Error(d)
+		}
+		n++
+	}
+	if n != 1 {
+		t.Errorf("%d trials", n)
+	}
+}

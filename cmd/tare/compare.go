@@ -250,8 +250,8 @@ func (a *app) side(ctx context.Context, dir string, opt *compare.Options) (compa
 	if side.Study, cat, err = a.storedStudy(dir); err != nil {
 		return side, err
 	}
-	// What an analysis reads; facts say which figures are modelled.
-	for t, err := range db.Some(ctx, store.Pick{Labels: analyse.LabelNames(), NoHistograms: true, Facts: analyse.FactNames()}) {
+	// What an analysis reads, and all facts: a runtime of another version is told by them.
+	for t, err := range db.Some(ctx, store.Pick{Labels: analyse.LabelNames(), NoHistograms: true, Facts: []string{""}}) {
 		if err != nil {
 			return side, err
 		}
