@@ -99,13 +99,13 @@ func (s *Stratum) load() float64 {
 // each makes the sheets of a cell's trials at one end, in the order of blocks, and
 // says which role's thread is the busiest helper in most of them.
 func (b *builder) each(s *Stratum, c *Cell, blocks []int, end string) ([]sheet, string) {
-	rate, opTime := operationOf(s.Responses)
+	ops := operationOf(s.Responses)
 	out := make([]sheet, len(blocks))
 	seen := map[string]int{}
 	for i, block := range blocks {
 		var helper string
 		out[i], helper = b.reader.sheet(c.Trials[block], end, s.Ends)
-		responses(&out[i], c.Trials[block], rate, opTime, s.Response.Name)
+		responses(&out[i], c.Trials[block], &ops, s.Response.Name)
 		seen[helper]++
 	}
 	most := ""
@@ -117,29 +117,51 @@ func (b *builder) each(s *Stratum, c *Cell, blocks []int, end string) ([]sheet, 
 	return out, most
 }
 
-// operationOf picks the responses that say how many operations a second there were,
-// and how long one took; "" for none.
-func operationOf(all []record.Response) (rate, time string) {
-	for _, r := range all {
-		switch {
-		case r.Operation == "" || r.Operation == "byte" || r.Operation == "run":
-		case rate == "" && r.Unit == record.PerSecond:
-			rate = r.Name
-		case time == "" && r.Unit == record.Second:
-			time = r.Name
-		}
-	}
-	return rate, time
+// operation is which responses say what of it; "" for none.
+type operation struct {
+	rate string // operations a second
+	time string // how long one takes
+	disk string // bytes a second, where they are a disk's
 }
 
-// responses puts what the trial's workload says into its sheet.
-func responses(x *sheet, t *record.Trial, rate, time, first string) {
+// operationOf picks them. Operations that are counted as I/O of disks, by their
+// response's name, have bytes of disks too.
+func operationOf(all []record.Response) operation {
+	var o operation
+	bytes := ""
+	for _, r := range all {
+		switch {
+		case r.Operation == "byte" && r.Unit == record.BytesPerSecond && bytes == "":
+			bytes = r.Name
+		case r.Operation == "" || r.Operation == "byte" || r.Operation == "run":
+		case o.rate == "" && r.Unit == record.PerSecond:
+			o.rate = r.Name
+		case o.time == "" && r.Unit == record.Second:
+			o.time = r.Name
+		}
+	}
+	if o.rate == "iops" {
+		o.disk = bytes
+	}
+	return o
+}
+
+// responses puts what the trial's workload says into its sheet. What it says of disks
+// is taken where the kernel does not charge cgroups for them, and where the disk had so many
+// bytes, half of them at least: else they came from memory.
+func responses(x *sheet, t *record.Trial, ops *operation, first string) {
 	for _, r := range []struct {
 		to   figure
 		name string
-	}{{fRate, rate}, {fTime, time}, {fValue, first}} {
+	}{{fRate, ops.rate}, {fTime, ops.time}, {fValue, first}} {
 		if v, ok := t.Sample(r.name); ok && r.name != "" && v > 0 && !math.IsInf(v, 0) {
 			x[r.to] = v
+		}
+	}
+	if v, ok := t.Sample(ops.disk); ok && ops.disk != "" && v > 0 && !math.IsInf(v, 0) && !x.has(fDisk) {
+		x[fDisk] = v
+		if x.has(fDeviceBytes) && x[fDeviceBytes] < 0.5*v {
+			x[fDisk] = 0
 		}
 	}
 }

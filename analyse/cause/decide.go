@@ -165,7 +165,7 @@ func (v verdict) parts(f *facts) (out map[Kind]float64, least float64) {
 
 // seconds are those of an operation that each resource accounts for.
 func seconds(s *sheet) map[Kind]float64 {
-	out := map[Kind]float64{Helper: s.or(fHelperCPU, 0), GuestOne: tasks(s), Host: max(0, s.or(fWait, 0)-s.or(fThrottledTime, 0))}
+	out := map[Kind]float64{Helper: s.or(fHelperCPU, 0), GuestOne: tasks(s), Host: unthrottled(s)}
 	if s.has(fLinkRate) && s[fLinkRate] > 0 {
 		out[Link] = (s.or(fLinkIn, 0) + s.or(fLinkOut, 0)) / s[fLinkRate]
 	}

@@ -29,6 +29,12 @@ func native(pairs ...any) sheet {
 	return s
 }
 
+// delayed is a sheet of a native server with one connection, whose packets are delayed by
+// 4 ms a round trip: its threads are too seldom there to be seen one by one.
+func delayed(pairs ...any) sheet {
+	return native(append([]any{fWork, 0.007, fWorkBusy, math.NaN(), fWait, 0.001, fRate, 209.0, fTime, 4.78e-3, fLinkIn, 1e5, fLinkOut, 1e5}, pairs...)...)
+}
+
 // TestDecide has one case of each cause with the figures that were published for it
 // (../../docs/kata-network.md) or that follow from its definition.
 func TestDecide(t *testing.T) {
@@ -56,8 +62,13 @@ func TestDecide(t *testing.T) {
 		{"all of the host", with(fHostBusy, 1.0, fWait, 5.0), native(), Host, nil},
 		{"host busy, nobody waits", with(fHostBusy, 1.0, fWait, 0.1), native(), None, nil},
 		{"95 % of the link", with(fLinkIn, 0.95e9), native(), Link, nil},
-		{"a disk that is never idle", with(fDeviceBusy, 0.99, fDeviceQueue, 4.0, fDeviceBytes, 4e8), native(), Device, nil},
-		{"somebody else's disk", with(fDeviceBusy, 0.99, fDeviceQueue, 4.0, fDeviceBytes, 1e5), native(), None, nil},
+		{"a disk that is never idle", with(fDeviceBusy, 0.99, fDeviceQueue, 4.0, fDeviceBytes, 4e8, fDisk, 4e8), native(), Device, nil},
+		{"a disk of too few bytes", with(fDeviceBusy, 0.99, fDeviceQueue, 4.0, fDeviceBytes, 1e5, fDisk, 1e5), native(), None, nil},
+		{"somebody else's disk", with(fDeviceBusy, 0.99, fDeviceQueue, 10.0, fDeviceBytes, 4e8, fDisk, 6e7), native(), None, nil},
+		{"a disk that is shared", with(fDeviceBusy, 0.99, fDeviceQueue, 10.0, fDeviceBytes, 4e8, fDisk, 3e8), native(), Device, nil},
+		{"a network beside somebody else's disk", delayed(fDeviceBusy, 0.99, fDeviceQueue, 4.0, fDeviceBytes, 1e7), native(fTime, 30e-6, fRate, 3e4), Path, nil},
+		{"so too, and cgroups say whose it is", delayed(fDeviceBusy, 0.99, fDeviceQueue, 4.0, fDeviceBytes, 1e7, fDisk, 1e4), native(fTime, 30e-6, fRate, 3e4), Path, nil},
+		{"a thread that hardly runs, on a busy host", delayed(fHostBusy, 1.0, fWait, 0.018), native(fTime, 30e-6, fRate, 3e4), Path, nil},
 		{"interrupts on one core of four", with(fGuest, 1.6, fGuestSoft, 0.93), native(), Imbalance, nil},
 		{"interrupts on the only core", with(fGuestCPUs, 1.0, fGuest, 0.5, fGuestSoft, 0.4), native(), None, nil},
 		{"one connection, 60 us more", with(fRate, 7e3, fTime, 140e-6, fGuest, 0.15, fGuestTask, 0.1, fHelperCPU, 0.1), native(fRate, 1.25e4, fTime, 80e-6, fWork, 0.15), Path, nil},
@@ -75,6 +86,27 @@ func TestDecide(t *testing.T) {
 		}
 		if got := decide(rules(), &f); got.cause != c.want {
 			t.Errorf("%s: %s %v, want %s; weights %v", c.name, got.cause, got.among, c.want, got.weights)
+		}
+	}
+}
+
+// TestWaits: what the quota holds back does not wait for the host, and a thread waits at
+// most as long as all of them.
+func TestWaits(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		own    sheet
+		lo, hi float64
+	}{
+		{"one thread throttled for half of the time", native(fWork, 0.5, fWorkBusy, 0.5, fWait, 0.5, fQuota, 0.5, fThrottled, 1.0, fThrottledTime, 0.5), 0, 0},
+		{"four threads held up on one processor", native(fWork, 0.5, fWorkBusy, 0.13, fWait, 3.5, fQuota, 0.5, fThrottled, 1.0, fThrottledTime, 0.5), 0, 0},
+		{"throttled in a tenth of periods, and others have the host", native(fWork, 1.0, fWorkBusy, 0.5, fWait, 1.1, fQuota, 1.25, fThrottled, 0.1, fThrottledTime, 0.1), 0.4, 0.5},
+		{"no quota, others have the host", native(fWork, 0.5, fWorkBusy, 0.5, fWait, 0.5), 0.5, 0.5},
+		{"seldom there", delayed(fWait, 0.018), 0, 0.02},
+	} {
+		f := facts{own: c.own, load: math.NaN()}
+		if got := f.waits(); got < c.lo || got > c.hi {
+			t.Errorf("%s: %.3g of the time, want %g to %g", c.name, got, c.lo, c.hi)
 		}
 	}
 }

@@ -115,21 +115,32 @@ func (f *facts) waits() float64 {
 	if !s.has(fWait) {
 		return math.NaN()
 	}
-	w := max(0, s[fWait]-s.or(fThrottledTime, 0))
+	w := unthrottled(s)
 	c := s.or(fHelperCPU, 0) + s.or(fVCPU, 0) + s.or(fWork, 0)
 	if !(w+c > 0) {
 		return 0
 	}
 	// One thread that serves many operations holds up all of them: its own time counts
 	// then, else the waits that each operation meets.
-	out := w / (w + c) * min(1, f.occupied(w/max(c, 1e-9)))
+	out := w / (w + c) * min(1, f.occupied(w/max(c, 1e-9), w+c))
 	if n := f.inFlight(); n > 0 && s.has(fRate) {
 		out = max(out, w/n)
 	}
 	return min(1, out)
 }
 
-func (f *facts) occupied(share float64) float64 {
+// unthrottled is what the end's threads waited for a processor in s/s, the quota left
+// out. The kernel counts a thread that is throttled as one that waits, and its
+// throttled time once for each processor, however many threads are held up there.
+// So what is left after that time may still be throttling, in periods that were
+// throttled.
+func unthrottled(s *sheet) float64 {
+	return max(0, s.or(fWait, 0)-s.or(fThrottledTime, 0)) * (1 - s.or(fThrottled, 0))
+}
+
+// occupied is how busy the busiest thread was, its waits included. One of which nothing
+// is known had at most what all of them had.
+func (f *facts) occupied(share, all float64) float64 {
 	s := &f.own
 	top := 0.0
 	for _, p := range [][2]figure{{fHelperBusy, fHelperWait}, {fVCPUBusy, fVCPUWait}, {fWorkBusy, fWorkWait}} {
@@ -138,9 +149,9 @@ func (f *facts) occupied(share float64) float64 {
 		}
 	}
 	if top == 0 {
-		return 1
+		return all
 	}
-	return top
+	return min(top, all)
 }
 
 // threads is how many of the workload's threads were busy at once; at least 1; NaN

@@ -13,6 +13,7 @@ type gathered struct {
 	ends    map[string]*endGathered
 	system  map[string]float64 // by mode
 	devices map[string]*device
+	harness float64 // CPU of the harness itself
 }
 
 type endGathered struct {
@@ -54,8 +55,11 @@ func (g *gathered) take(k kind, v float64) {
 		g.device(k, v)
 		return
 	}
-	if k.end == "" {
-		return // the harness's own
+	if k.end == "" { // the harness's own
+		if k.what == cpuTime {
+			g.harness += v
+		}
+		return
 	}
 	e := g.end(k.end)
 	if plain, ok := plainFigure(k.what); ok {
@@ -99,6 +103,8 @@ func plainFigure(name string) (figure, bool) {
 		return fGuestReady, true
 	case systemCalls:
 		return fCalls, true
+	case cgroupRead, cgroupWrote:
+		return fDisk, true
 	case linkReceived:
 		return fLinkIn, true
 	case linkSent:
@@ -172,6 +178,7 @@ func (g *gathered) device(k kind, v float64) {
 // sheets are those of the trial's ends, by name.
 func (g *gathered) sheets(r *Reader) []endSheet {
 	var out []endSheet
+	ours := g.ours()
 	for _, name := range slices.Sorted(maps.Keys(g.ends)) {
 		e := g.ends[name]
 		e.threads()
@@ -179,7 +186,7 @@ func (g *gathered) sheets(r *Reader) []endSheet {
 		if e.periods > 0 {
 			e.sheet[fThrottled] = min(1, e.throttled/e.periods)
 		}
-		g.machine(&e.sheet)
+		g.machine(&e.sheet, ours)
 		if e.helper == "" { // results of an older tare have no single threads
 			e.helper = e.most
 		}
@@ -256,8 +263,19 @@ func (e *endGathered) guest() {
 	}
 }
 
-// machine adds what was read of the whole host.
-func (g *gathered) machine(s *sheet) {
+// ours is the CPU of all ends of the trial and of the harness.
+func (g *gathered) ours() float64 {
+	out := g.harness
+	for _, name := range slices.Sorted(maps.Keys(g.ends)) {
+		s := &g.ends[name].sheet
+		out += s.or(fCgroup, s.or(fWork, 0)+s.or(fVCPU, 0)+s.or(fHelperCPU, 0))
+	}
+	return out
+}
+
+// machine adds what was read of the whole host. Interrupts are nobody's: they serve
+// the trial's packets as well as others'.
+func (g *gathered) machine(s *sheet, ours float64) {
 	all := 0.0
 	for _, mode := range slices.Sorted(maps.Keys(g.system)) {
 		all += g.system[mode]
@@ -265,6 +283,7 @@ func (g *gathered) machine(s *sheet) {
 	if all > 0 {
 		s[fHostCores] = all
 		s[fHostBusy] = max(0, 1-(g.system["idle"]+g.system["iowait"])/all)
+		s[fHostOthers] = max(0, g.system["user"]+g.system["nice"]+g.system["system"]+g.system["steal"]-ours)
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.devices)) {
 		if d := g.devices[name]; !(d.busy <= s.or(fDeviceBusy, -1)) {

@@ -27,6 +27,8 @@ const (
 	deviceQueue  = record.DeviceQueue + record.RateSuffix
 	deviceRead   = record.DeviceRead + record.RateSuffix
 	deviceWrote  = record.DeviceWrote + record.RateSuffix
+	cgroupRead   = "cgroup_io_read" + record.RateSuffix
+	cgroupWrote  = "cgroup_io_written" + record.RateSuffix
 )
 
 // shared are also read by others (package cpucost, structural): Take leaves them.
@@ -42,7 +44,7 @@ func shared(name string) bool {
 func SampleNames() []string {
 	return []string{cpuTime, runWait, cgroupCPU, quotaMean, periods, throttled, throttleTime, record.ThreadBusiest, record.ThreadBusiestWait,
 		guestCPU, guestSoftIRQ, guestRunning, guestReady, systemCPU, systemCalls, linkReceived, linkSent, linkRate, linkBacklog, linkDrops,
-		deviceBusy, deviceQueue, deviceRead, deviceWrote}
+		deviceBusy, deviceQueue, deviceRead, deviceWrote, cgroupRead, cgroupWrote}
 }
 
 // Roles of threads as package sandbox spells them, which results know as text alone.

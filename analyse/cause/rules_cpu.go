@@ -49,7 +49,8 @@ func throttledFor(f *facts) float64 {
 	return f.own[fThrottledTime]
 }
 
-// hostRule: no processor is idle, and threads wait for one.
+// hostRule: no processor is idle, and threads wait for one, whoever has it: the
+// trial's own ends share a small host.
 // A quarter of the time spent waiting is a third of the speed.
 func hostRule() rule {
 	const busy = 0.9
@@ -65,6 +66,7 @@ func hostRule() rule {
 		},
 		shows: []gauge{
 			{name: "host's processors in use", unit: record.Fraction, limit: busy, get: plain(fHostBusy), series: []string{"system_cpu"}},
+			{name: "used by others than this trial", unit: record.Cores, get: plain(fHostOthers), series: []string{"system_cpu", record.CgroupCPU}},
 			{name: "waiting for a processor, share of the time", unit: record.Fraction, limit: 0.25, get: func(f *facts) float64 { return f.waits() }, series: []string{"run_wait"}},
 		}}
 }

@@ -38,28 +38,27 @@ func linkRule() rule {
 }
 
 // deviceRule: a disk that always has a request, or requests that spend their time
-// in it. What the workload does not read or write is not its doing.
+// in it. The disk is everybody's, so only that part of them counts which is the
+// workload's own by its bytes; operations that are less than a sector each are not
+// the disk's.
 // A disk serves several requests at once, so being never idle is not being full;
 // where most of the operations under way are in it, it is what they wait for.
 func deviceRule() rule {
 	return rule{kind: Device, limit: 0.6, full: true, needs: []string{"disk"},
 		weight: func(f *facts) float64 {
 			s := &f.own
-			if !s.has(fDeviceBusy) {
+			if !s.has(fDeviceBusy, fDisk) {
 				return math.NaN()
 			}
-			if s.has(fRate) && !(s.or(fDeviceBytes, 0) >= 512*s[fRate]) {
+			if s.has(fRate) && s[fDisk] < 512*s[fRate] || !s.has(fRate) && s[fDisk] < 0.5*s.or(fValue, 0) {
 				return 0
 			}
-			if !s.has(fRate) && !(s.or(fDeviceBytes, 0) >= 0.5*s.or(fValue, math.Inf(1))) {
-				return 0
-			}
-			n := f.inFlight()
+			n, own := f.inFlight(), diskPart(f)
 			if !(n >= 1) {
 				n = 1
 			}
-			part := min(1, s.or(fDeviceQueue, 0)/n)
-			if s[fDeviceBusy] > 0.9 {
+			part := min(1, own*s.or(fDeviceQueue, 0)/n)
+			if s[fDeviceBusy] > 0.9 && own >= 0.5 {
 				part = max(part, s[fDeviceBusy])
 			}
 			return part
@@ -67,7 +66,20 @@ func deviceRule() rule {
 		shows: []gauge{
 			{name: "busiest device, share of the time with a request", unit: record.Fraction, limit: 0.9, get: plain(fDeviceBusy), series: []string{record.DeviceBusy}},
 			{name: "requests in it", unit: record.Count, get: plain(fDeviceQueue), series: []string{record.DeviceQueue}},
+			{name: "its bytes that are the workload's", unit: record.Fraction, limit: 0.5, get: diskPart, series: []string{"cgroup_io_read", "cgroup_io_written"}},
 		}}
+}
+
+// diskPart is the part of the busiest disk's bytes that the end read and wrote.
+func diskPart(f *facts) float64 {
+	s := &f.own
+	switch {
+	case !s.has(fDisk, fDeviceBytes):
+		return math.NaN()
+	case !(s[fDeviceBytes] > 0):
+		return 0
+	}
+	return min(1, s[fDisk]/s[fDeviceBytes])
 }
 
 // interceptionRule: system calls x what the sandbox adds to one, as a part of the

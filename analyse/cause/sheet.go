@@ -38,6 +38,7 @@ const (
 	fGuestReady                  // the most of them that were seen at once
 	fHostCores                   // processors of the host
 	fHostBusy                    // part of them that was not idle
+	fHostOthers                  // cores of it that no end of the trial used, nor the harness
 	fLinkIn                      // B/s
 	fLinkOut                     // B/s
 	fLinkRate                    // B/s each way
@@ -45,7 +46,8 @@ const (
 	fLinkDrops                   // 1/s
 	fDeviceBusy                  // part of the time, of the device that was busy most
 	fDeviceQueue                 // requests in it
-	fDeviceBytes                 // B/s
+	fDeviceBytes                 // B/s, whoever's they are
+	fDisk                        // B/s that the end itself read from disks and wrote to them
 	fCalls                       // system calls a second
 	fOther                       // the busiest workload thread of the ends that are not sandboxed
 	fRate                        // operations a second

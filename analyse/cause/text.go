@@ -43,11 +43,15 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 	case GuestOne:
 		return fmt.Sprintf("Single threads of the workload: %s of a core each, with other processors free.", pct(w))
 	case Host:
-		return fmt.Sprintf("The host's processors: %s are in use, and threads wait for one %s of the time.", pct(own.or(fHostBusy, 0)), pct(f.waits()))
+		others := ""
+		if own.has(fHostOthers) {
+			others = fmt.Sprintf(" (%.2g cores by others than this trial)", own[fHostOthers])
+		}
+		return fmt.Sprintf("The host's processors: %s are in use%s, and threads wait for one %s of the time.", pct(own.or(fHostBusy, 0)), others, pct(f.waits()))
 	case Link:
 		return fmt.Sprintf("The link: %s of its rate is used.", pct(w))
 	case Device:
-		return fmt.Sprintf("The disk: it has a request %s of the time.", pct(own.or(fDeviceBusy, 0)))
+		return fmt.Sprintf("The disk: it has a request %s of the time, and %s of its bytes are the workload's.", pct(own.or(fDeviceBusy, 0)), pct(diskPart(f)))
 	case Path:
 		return fmt.Sprintf("A longer way: %.3g us of an operation's time were added in which nothing was busy, %s of it.", 1e6*f.added(), pct(w))
 	case Saturation:

@@ -1,0 +1,85 @@
+package cause
+
+import (
+	"math"
+	"testing"
+
+	"tare/record"
+)
+
+// diskTrial is a trial of a native process beside a disk that is never idle.
+func diskTrial(responses map[string]float64, labelled ...record.Sample) *record.Trial {
+	t := &record.Trial{Seq: 1, Block: 1, Attempt: 1, Cell: record.Cell{{Factor: "sandbox", Value: "process"}}, Status: record.OK}
+	add := func(name string, v float64, labels ...string) {
+		t.Samples = append(t.Samples, record.Sample{Name: name, Labels: record.MakeLabels(labels...), Value: v})
+	}
+	for name, v := range responses {
+		add(name, v)
+	}
+	add(cpuTime, 0.1, "end", "server", "role", "workload")
+	add(record.ThreadBusiest, 0.1, "end", "server", "role", "workload")
+	add(cgroupCPU, 0.11, "end", "server")
+	add(runWait, 0.01, "end", "server", "role", "workload")
+	add(cpuTime, 0.2, "end", "client", "role", "workload")
+	add(cpuTime, 0.05, "role", "harness")
+	for mode, v := range map[string]float64{"user": 0.6, "system": 0.3, "nice": 0.05, "steal": 0.05, "softirq": 0.2, "idle": 0.8} {
+		add(systemCPU, v, "mode", mode)
+	}
+	add(deviceBusy, 0.98, "device", "vda")
+	add(deviceQueue, 7.5, "device", "vda")
+	add(deviceRead, 3e7, "device", "vda")
+	add(deviceWrote, 1e7, "device", "vda")
+	t.Samples = append(t.Samples, labelled...)
+	return t
+}
+
+// TestWhoseDisk: a disk holds up those who read and write it, not those who run beside
+// them. Where cgroups are not charged, a disk benchmark's word is taken.
+func TestWhoseDisk(t *testing.T) {
+	charged := func(name string, v float64) record.Sample {
+		return record.Sample{Name: name, Labels: record.MakeLabels("end", "server"), Value: v}
+	}
+	network := []record.Response{{Name: "rate", Unit: record.PerSecond, Operation: "request"}, {Name: "latency_mean", Unit: record.Second, Operation: "request"}}
+	disk := []record.Response{{Name: "throughput", Unit: record.BytesPerSecond, Operation: "byte"}, {Name: "iops", Unit: record.PerSecond, Operation: "request"}}
+	slow := map[string]float64{"rate": 250, "latency_mean": 0.004}
+	direct := map[string]float64{"throughput": 3.8e7, "iops": 9500}
+	cached := map[string]float64{"throughput": 3e9, "iops": 7e5}
+	for _, c := range []struct {
+		name      string
+		responses []record.Response
+		trial     *record.Trial
+		device    bool
+		part      float64
+	}{
+		{"requests of a network, cgroups not charged", network, diskTrial(slow), false, math.NaN()},
+		{"requests of a network, cgroups charged", network, diskTrial(slow, charged(cgroupRead, 1e4), charged(cgroupWrote, 1e4)), false, 0.0005},
+		{"a database that writes and reads", network, diskTrial(slow, charged(cgroupRead, 2.9e7), charged(cgroupWrote, 9e6)), true, 0.95},
+		{"a disk benchmark, cgroups not charged", disk, diskTrial(direct), true, 0.95},
+		{"a disk benchmark from memory, cgroups not charged", disk, diskTrial(cached), false, 0},
+		{"a disk benchmark on another disk, cgroups charged", disk, diskTrial(direct, charged(cgroupRead, 1e3)), false, 2.5e-5},
+	} {
+		r := new(Reader)
+		r.Take(c.trial)
+		s := Stratum{Finding: Finding{Response: c.responses[0]}, Ends: []string{"server"}, Load: 8, Responses: c.responses,
+			Cells: []Cell{{Finding: Finding{Cell: c.trial.Cell, Baseline: true}, Trials: map[int]*record.Trial{1: c.trial}}}}
+		got := Build(0.95, r, []Stratum{s})[0]
+		if (got.Cause == Device) != c.device {
+			t.Errorf("%s: %s: %s", c.name, got.Cause, got.Text)
+		}
+		part, others := math.NaN(), math.NaN()
+		for _, x := range got.Readings {
+			switch x.Name {
+			case "its bytes that are the workload's":
+				part = x.Value
+			case "used by others than this trial":
+				others = x.Value
+			}
+		}
+		if math.Abs(part-c.part) > 1e-3*c.part || math.IsNaN(part) != math.IsNaN(c.part) {
+			t.Errorf("%s: %g of the bytes are its own, want %g", c.name, part, c.part)
+		}
+		if want := 1.0 - 0.11 - 0.2 - 0.05; math.Abs(others-want) > 1e-6 {
+			t.Errorf("%s: others used %g cores, want %g", c.name, others, want)
+		}
+	}
+}
