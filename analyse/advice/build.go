@@ -2,7 +2,6 @@ package advice
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"tare/analyse/cause"
@@ -38,13 +37,15 @@ type builder struct {
 	used   map[string]float64 // cores against a quota, of the end that uses more, by cell
 }
 
-// group is what becomes one item.
+// group is the findings of one rule, treatment and response that have the same levels of
+// what the rule sets.
 type group struct {
 	rule     *Rule
 	order    int // of the rule
 	list     []*subject
 	computed target
 	tried    []*trial // what the study measured of it
+	chosen   *trial   // of these; nil: none
 }
 
 // Build makes the advice: what helps first, the costliest of it before the others, then
@@ -72,28 +73,39 @@ func Build(in Input) []Item {
 		}
 	}
 	prior := stat.Moderate(s2, df)
-	var out []Item
 	for _, g := range groups {
-		out = append(out, b.item(g, prior))
+		g.chosen = b.choose(g, prior)
+	}
+	var out []Item
+	for _, m := range b.merge(groups) {
+		out = append(out, b.item(m, prior))
 	}
 	out = append(out, b.unneeded()...)
 	slices.SortStableFunc(out, func(x, y Item) int {
 		return cmp.Or(cmp.Compare(class(&x), class(&y)), cmp.Compare(y.Weight, x.Weight))
 	})
-	return out
+	return append(b.both(prior), out...)
 }
 
-// class orders items: settings, what was tried in vain, cells of no known cause, the rest.
+// class orders items: settings, what was tried in vain, what little is lost by, cells of
+// no known cause, the rest.
 func class(x *Item) int {
 	switch {
+	case x.Cause == "":
+		return 4
+	case nothingKnown(x.Cause):
+		return 3
+	case x.Brief:
+		return 2
 	case x.Contradicted:
 		return 1
-	case x.Cause == "":
-		return 3
-	case x.Cause == string(cause.None), x.Cause == string(cause.Untold), x.Cause == string(cause.Unknown):
-		return 2 // nothing is known to be set
 	}
 	return 0
+}
+
+// nothingKnown reports whether no setting can be known for a cause.
+func nothingKnown(k string) bool {
+	return k == string(cause.None) || k == string(cause.Untold) || k == string(cause.Unknown)
 }
 
 // concerns reports whether a finding is one to advise on: of a cost, or of what a cell
@@ -105,11 +117,13 @@ func concerns(f *cause.Finding) bool {
 	return f.Costs || f.Ratio == nil && f.Cause != cause.None && f.Cause != cause.Unknown && f.Cause != cause.Untold
 }
 
-// groups puts together the findings that one rule speaks of, by treatment and response.
+// groups puts together the findings that one rule speaks of, by treatment, response and
+// the levels of what it sets.
 func (b *builder) groups() []*group {
 	type key struct {
 		rule                int
 		treatment, response string
+		from                string
 	}
 	var out []*group
 	at := make(map[key]*group)
@@ -119,7 +133,7 @@ func (b *builder) groups() []*group {
 		}
 		s := b.subject(i)
 		for _, r := range b.match(s) {
-			k := key{r, s.f.Treatment, s.f.Response.Name}
+			k := key{r, s.f.Treatment, s.f.Response.Name, s.from(&b.rules.Rules[r]).Key()}
 			g := at[k]
 			if g == nil {
 				g = &group{rule: &b.rules.Rules[r], order: r}
@@ -133,86 +147,35 @@ func (b *builder) groups() []*group {
 	return out
 }
 
-// item is what a group comes to.
-func (b *builder) item(g *group, prior stat.Prior) Item {
-	s := g.list[0]
-	out := Item{Rule: g.rule.Name, Treatment: s.f.Treatment, Cause: string(s.f.Cause), NotWith: g.rule.NotWith, Weight: weight(g.list)}
-	out.Source = sources(g.rule.Source)
-	for _, s := range g.list {
-		out.Cells = append(out.Cells, s.f.Cell)
-	}
-	chosen := b.choose(g, prior)
-	to := g.computed
-	if chosen != nil {
-		to = chosen.to
-		out.Gain = chosen.gain(s.f.Response.Name)
-	}
-	out.Sets = b.sets(to)
-	f := b.filler(g, to)
-	switch {
-	case chosen != nil && chosen.against():
-		out.Contradicted = true
-		out.Text = f.text(g.rule.Does) + ": " + chosen.why(s.f.Response.Name)
-	default:
-		out.Text, out.Warning = f.text(g.rule.Text), f.text(g.rule.Warning)
-		out.Patches = f.patches()
-		if chosen != nil && chosen.proven() { // there is nothing left to measure
-			out.Patches = slices.DeleteFunc(out.Patches, func(p Patch) bool { return p.For == "study" })
-		}
-		out.Unproven = b.unproven(g, chosen, f)
-	}
-	out.Price = b.price(g, chosen, f)
-	return out
-}
-
-// sets are the levels that a target changes to, where they are levels.
-func (b *builder) sets(to target) record.Cell {
-	var out record.Cell
-	for _, l := range to {
-		out = append(out, record.Level{Factor: l.Factor, Value: l.Value})
-	}
-	return out
-}
-
-// weight is what the cells lose together: the summed logarithm of their ratios.
-func weight(list []*subject) float64 {
-	sum := 0.0
-	for _, s := range list {
-		if r := s.f.Ratio; s.f.Costs && r != nil && *r > 0 && !math.IsInf(*r, 0) {
-			sum += math.Abs(math.Log(*r))
-		}
-	}
-	return sum
-}
-
-// unneeded are the treatments of which no cell costs anything.
+// unneeded are the treatments of which no cell costs anything: one item, or none.
 func (b *builder) unneeded() []Item {
-	i := slices.IndexFunc(b.rules.Rules, func(r Rule) bool { return len(r.Causes) == 0 })
-	if i < 0 {
-		return nil
-	}
-	rule := &b.rules.Rules[i]
-	var out []Item
-	at := make(map[string]int)
 	costs := make(map[string]bool)
 	for i := range b.in.Findings {
-		f := &b.in.Findings[i]
-		if f.Baseline {
-			continue
+		if f := &b.in.Findings[i]; !f.Baseline {
+			costs[f.Treatment] = costs[f.Treatment] || f.Costs
 		}
-		costs[f.Treatment] = costs[f.Treatment] || f.Costs
-		if f.Ratio == nil {
-			continue
-		}
-		k, ok := at[f.Treatment]
-		if !ok {
-			k = len(out)
-			at[f.Treatment] = k
-			out = append(out, Item{Rule: rule.Name, Source: sources(rule.Source), Treatment: f.Treatment, Text: rule.Text})
-		}
-		out[k].Cells = append(out[k].Cells, f.Cell)
 	}
-	return slices.DeleteFunc(out, func(x Item) bool { return costs[x.Treatment] })
+	rule := b.rule("no-setting")
+	out := Item{Rule: rule.Name, Source: sources(rule.Source), Text: rule.Text, Brief: true}
+	for i := range b.in.Findings {
+		if f := &b.in.Findings[i]; !f.Baseline && f.Ratio != nil && !costs[f.Treatment] {
+			out.Cells, out.Treatments = append(out.Cells, f.Cell), append(out.Treatments, f.Treatment)
+		}
+	}
+	if len(out.Cells) == 0 {
+		return nil
+	}
+	out.Treatments = unique(out.Treatments)
+	out.Treatment = out.Treatments[0]
+	return []Item{out}
+}
+
+// rule is that of a name; an empty one where there is none.
+func (b *builder) rule(name string) *Rule {
+	if i := slices.IndexFunc(b.rules.Rules, func(r Rule) bool { return r.Name == name }); i >= 0 {
+		return &b.rules.Rules[i]
+	}
+	return &Rule{}
 }
 
 // cost is a cell's CPU a unit of work; nil where there is none.

@@ -37,7 +37,10 @@ func TestDocs(t *testing.T) {
 		for _, c := range r.Causes {
 			causes = append(causes, string(c))
 		}
-		if len(causes) == 0 {
+		switch {
+		case r.Name == "vcpus-or-limit":
+			causes = append(causes, "any, by what was measured")
+		case len(causes) == 0:
 			causes = append(causes, "nothing costs")
 		}
 		what := r.Does

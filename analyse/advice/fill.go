@@ -8,27 +8,32 @@ import (
 	"strings"
 	"text/template"
 
+	"tare/record"
 	"tare/study"
 )
 
-// filler fills a rule's templates for one group.
+// filler fills a rule's templates for one group. Of several targets, of groups that are
+// one item, running text has all, and patches those of the first.
 type filler struct {
-	b  *builder
-	g  *group
-	to target
+	b     *builder
+	g     *group
+	to    target
+	moves []move // empty: one, to to
 }
 
-func (b *builder) filler(g *group, to target) *filler { return &filler{b, g, to} }
+func (b *builder) filler(g *group, to target) *filler { return &filler{b: b, g: g, to: to} }
 
 // funcs are the words of templates.
 func (f *filler) funcs() template.FuncMap {
 	s := f.g.list[0]
 	return template.FuncMap{
-		"to":       func(factor string) string { v, _ := f.to.level(factor); return v },
+		"to":       f.toward,
+		"each":     f.each,
+		"limit":    f.limit,
+		"either":   f.either,
 		"from":     func(factor string) string { return strings.Join(f.from(factor), " and ") },
 		"number":   f.number,
 		"quantity": quantity,
-		"enough":   func() string { return strconv.Itoa(f.b.enough(f.g.list)) },
 		"vm":       func() bool { return s.family == FamilyVM },
 		"role":     func() string { return s.f.Role },
 		"iothreads": func() int { // 4 to 8 are a good start; no more than jobs
@@ -133,13 +138,26 @@ func quantity(level string) string {
 func (f *filler) from(factor string) []string {
 	var out []string
 	for _, s := range f.g.list {
-		v, ok := s.f.Cell.Get(factor)
-		if !ok {
-			v = usual(factor, s)
-		}
-		if v != "" && !slices.Contains(out, v) {
+		if v := s.level(factor); v != "" {
 			out = append(out, v)
 		}
+	}
+	return unique(out)
+}
+
+// level is what a subject has of a factor, or its usual one.
+func (s *subject) level(factor string) string {
+	if v, ok := s.f.Cell.Get(factor); ok {
+		return v
+	}
+	return usual(factor, s)
+}
+
+// from are a subject's levels of what a rule sets.
+func (s *subject) from(r *Rule) record.Cell {
+	var out record.Cell
+	for _, set := range r.Set {
+		out = append(out, record.Level{Factor: set.Factor, Value: s.level(set.Factor)})
 	}
 	return out
 }

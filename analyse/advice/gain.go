@@ -1,7 +1,6 @@
 package advice
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -20,6 +19,9 @@ type trial struct {
 	to    target
 	pairs []pair
 	sums  []stat.Summary // of the ratio with the setting to without, one for each cell it leads to
+
+	response string // where it is the gain of several groups
+	better   record.Better
 
 	estimate stat.Estimate
 	verdict  stat.Verdict
@@ -82,20 +84,10 @@ func (b *builder) choose(g *group, prior stat.Prior) *trial {
 	if len(g.tried) == 0 {
 		return nil
 	}
-	better := g.list[0].f.Response.Better
-	confidence := 1 - (1-b.in.Rule.Level())/float64(len(g.tried))
 	var best *trial
 	for _, t := range g.tried {
-		estimates := make([]stat.Estimate, len(t.sums))
-		for i, s := range t.sums {
-			estimates[i] = s.Estimate(prior, confidence)
-		}
-		t.estimate = stat.Combine(estimates)
-		t.verdict, t.reason, _ = b.in.Rule.Judge(t.estimate, better)
-		t.worth = t.estimate.Ratio
-		if better == "lower" && t.worth > 0 {
-			t.worth = 1 / t.worth
-		}
+		t.response, t.better = g.list[0].f.Response.Name, g.list[0].f.Response.Better
+		b.judge(t, prior, len(g.tried))
 		if t.estimate.Undefined == "" && t.worth > 0 && (best == nil || t.worth > best.worth) {
 			best = t
 		}
@@ -109,6 +101,21 @@ func (b *builder) choose(g *group, prior stat.Prior) *trial {
 		}
 	}
 	return best
+}
+
+// judge says what a trial's ratios come to, of so many that were tried.
+func (b *builder) judge(t *trial, prior stat.Prior, tried int) {
+	confidence := 1 - (1-b.in.Rule.Level())/float64(max(tried, 1))
+	estimates := make([]stat.Estimate, len(t.sums))
+	for i, s := range t.sums {
+		estimates[i] = s.Estimate(prior, confidence)
+	}
+	t.estimate = stat.Combine(estimates)
+	t.verdict, t.reason, _ = b.in.Rule.Judge(t.estimate, t.better)
+	t.worth = t.estimate.Ratio
+	if t.better == record.Lower && t.worth > 0 {
+		t.worth = 1 / t.worth
+	}
 }
 
 // against reports whether what was measured contradicts the rule: no gain, or a loss.
@@ -125,17 +132,6 @@ func (t *trial) gain(response string) *Gain {
 		return &Gain{Response: response, From: t.pairs[0].from, To: t.pairs[0].to, Ratio: e.Ratio, Lo: e.Lo, Hi: e.Hi, Pairs: e.N, Cells: len(t.pairs)}
 	}
 	return nil
-}
-
-// why says what was measured against a rule.
-func (t *trial) why(response string) string {
-	what := "a loss"
-	if t.verdict == stat.Equivalent {
-		what = "no gain"
-	}
-	e := t.estimate
-	return fmt.Sprintf("the readings point to it, but the study measured it and found %s: %s with it is %s (%s–%s) times that without. Leave it.",
-		what, response, digits(e.Ratio), digits(e.Lo), digits(e.Hi))
 }
 
 func finite(v ...float64) bool {

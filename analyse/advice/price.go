@@ -28,20 +28,21 @@ func (b *builder) unproven(g *group, chosen *trial, f *filler) string {
 	return fmt.Sprintf("not measured; give the study a sandbox of its own that has %s among its args besides, and run it", strings.Join(flags, " "))
 }
 
-// price says what the cure costs in CPU: measured where it was, else by the rule, and
-// what a unit of work costs today.
-func (b *builder) price(g *group, chosen *trial, f *filler) string {
+// price says what the cure costs in CPU: measured where it was, by response, else by the
+// rule, and what a unit of work costs today in the costliest cells.
+func (b *builder) price(m *merged, trials []*trial, f *filler) string {
 	var out []string
-	if chosen != nil {
-		if s := b.measuredPrice(chosen); s != "" {
+	for _, t := range trials {
+		if s := b.measuredPrice(t); s != "" {
 			out = append(out, s)
 		}
 	}
-	if len(out) == 0 && g.rule.Price != "" {
-		out = append(out, f.text(g.rule.Price))
+	rule := m.whole.rule
+	if len(out) == 0 && rule.Price != "" {
+		out = append(out, f.text(rule.Price))
 	}
-	if chosen == nil || len(out) == 0 {
-		if p := g.list[0].f.Price; p != nil && p.Ratio > 0 && len(g.rule.Set) > 0 {
+	if len(trials) == 0 || len(out) == 0 {
+		if p := m.first.list[0].f.Price; p != nil && p.Ratio > 0 && len(rule.Set) > 0 {
 			out = append(out, fmt.Sprintf("a %s costs %s times the baseline's CPU today (%s cores used, %s by the baseline)",
 				p.Unit, digits(p.Ratio), digits(p.Cores), digits(p.Base)))
 		}

@@ -103,30 +103,14 @@ func TestNeverBoth(t *testing.T) {
 		items := Build(l.in)
 		for i := range items {
 			x := &items[i]
-			vcpus, more := x.Sets.Get("default_vcpus")
-			limit, limited := x.Sets.Get("cpu-limit")
-			if !more || x.Contradicted {
+			if x.Contradicted {
 				continue
 			}
-			if limited && limit != none {
-				t.Fatalf("%s sets default_vcpus %s and the CPU limit %s", x.Rule, vcpus, limit)
+			for _, to := range x.Targets {
+				both += neverBoth(t, l, x.Rule, &to)
 			}
-			for _, c := range x.Cells {
-				own, _ := c.Get("cpu-limit")
-				if own == none || limited {
-					continue
-				}
-				both++
-				f := l.in.Findings[slices.IndexFunc(l.in.Findings, func(f cause.Finding) bool { return f.Cell.Key() == c.Key() })]
-				if f.Price == nil {
-					t.Fatalf("%s: default_vcpus %s under the limit %s, and nobody knows what is used", x.Rule, vcpus, own)
-				}
-				have, _ := strconv.ParseFloat(own, 64)
-				now, _ := strconv.ParseFloat(level(c, "default_vcpus"), 64)
-				then, _ := strconv.ParseFloat(vcpus, 64)
-				if have+overhead < f.Price.Cores*then/now {
-					t.Fatalf("%s: default_vcpus %s in the place of %g under the limit %s of %.2f cores used", x.Rule, vcpus, now, own, f.Price.Cores)
-				}
+			if len(x.Targets) > 0 && x.Sets.Key() != x.Targets[0].To.Key() || len(x.Targets) == 0 && len(x.Sets) > 0 {
+				t.Fatalf("%s sets %s, and its first target is %+v", x.Rule, x.Sets, x.Targets)
 			}
 		}
 		docs, _, err := Documents(items, "sandbox", "pod")
@@ -146,6 +130,38 @@ func TestNeverBoth(t *testing.T) {
 	if both == 0 {
 		t.Error("no case had default_vcpus under a high limit: nothing was tested")
 	}
+}
+
+// neverBoth holds one target to the rule, and returns how many of its cells have more
+// default_vcpus under a limit.
+func neverBoth(t *testing.T, l *lab, rule string, to *Target) (both int) {
+	t.Helper()
+	vcpus, more := to.To.Get("default_vcpus")
+	limit, limited := to.To.Get("cpu-limit")
+	if !more {
+		return 0
+	}
+	if limited && limit != none {
+		t.Fatalf("%s sets default_vcpus %s and the CPU limit %s", rule, vcpus, limit)
+	}
+	for _, c := range to.Cells {
+		own, _ := c.Get("cpu-limit")
+		if own == none || limited {
+			continue
+		}
+		both++
+		f := l.in.Findings[slices.IndexFunc(l.in.Findings, func(f cause.Finding) bool { return f.Cell.Key() == c.Key() })]
+		if f.Price == nil {
+			t.Fatalf("%s: default_vcpus %s under the limit %s, and nobody knows what is used", rule, vcpus, own)
+		}
+		have, _ := strconv.ParseFloat(own, 64)
+		now, _ := strconv.ParseFloat(level(c, "default_vcpus"), 64)
+		then, _ := strconv.ParseFloat(vcpus, 64)
+		if have+overhead < f.Price.Cores*then/now {
+			t.Fatalf("%s: default_vcpus %s in the place of %g under the limit %s of %.2f cores used", rule, vcpus, now, own, f.Price.Cores)
+		}
+	}
+	return both
 }
 
 // TestBadRules: what nobody would understand is said.

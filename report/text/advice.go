@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -20,6 +21,10 @@ import (
 // maxAdvice bounds the items in a report; `tare advise` prints all of them.
 const maxAdvice = 6
 
+// maxGains bounds an item's there: of a setting in two responses, or of one with what it
+// loses elsewhere.
+const maxGains = 3
+
 // writeAdvice says what to set, in short and without the patches. That no cause is known
 // is said where the causes are.
 func writeAdvice(b *strings.Builder, res *analyse.Result, opt Options) {
@@ -35,9 +40,11 @@ func writeAdvice(b *strings.Builder, res *analyse.Result, opt Options) {
 	b.WriteString("\nadvice:\n")
 	for i := range items[:min(len(items), maxAdvice)] {
 		x := &items[i]
-		s := adviceOf(res, x) + ": " + x.Text
-		if g := adviceGain(res, x); g != "" && !x.Contradicted {
-			s += " " + g
+		s := words.AdviceFor(res, x) + ": " + x.Text
+		if x.Brief {
+			s = words.AdviceFor(res, x) + ": " + words.AdviceBrief(x)
+		} else if gains := adviceGains(res, x); len(gains) > 0 && !x.Contradicted {
+			s += " " + strings.Join(gains[:min(len(gains), maxGains)], " ")
 		}
 		item(b, opt, s)
 	}
@@ -62,8 +69,12 @@ func WriteAdvice(w io.Writer, res *analyse.Result, items []advice.Item, opt Opti
 		b.WriteString(wrap(noAdvice(res), opt.width(), "") + "\n")
 	}
 	for i := range items {
-		if i > 0 {
+		if i > 0 && (!inBrief(&items[i]) || !inBrief(&items[i-1])) {
 			b.WriteString("\n")
+		}
+		if inBrief(&items[i]) {
+			writeBrief(&b, res, &items[i], i+1, opt)
+			continue
 		}
 		writeItem(&b, res, &items[i], i+1, opt)
 	}
@@ -84,28 +95,49 @@ func noAdvice(res *analyse.Result) string {
 	return "Nothing is known to cost, and nothing was compared with a baseline: there is nothing to set."
 }
 
+// inBrief reports whether a line says enough of an item: what was tried in vain has its
+// figures in its text.
+func inBrief(x *advice.Item) bool { return x.Brief || x.Contradicted }
+
+// writeBrief writes an item of which a line is enough.
+func writeBrief(b *strings.Builder, res *analyse.Result, x *advice.Item, n int, opt Options) {
+	s := fmt.Sprintf("%d. %s: %s (%s; rule %s)", n, words.AdviceFor(res, x), words.AdviceBrief(x), adviceCells(res, x), x.Rule)
+	s = wrap(s, opt.width(), "   ")
+	if opt.Colour && x.Contradicted {
+		s = painted(text.FgYellow, s)
+	}
+	b.WriteString(s + "\n")
+}
+
+// painted colours each line.
+func painted(c text.Color, s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = paint(text.Colors{c}, lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
 func writeItem(b *strings.Builder, res *analyse.Result, x *advice.Item, n int, opt Options) {
-	head := fmt.Sprintf("%d. %s: ", n, adviceOf(res, x))
+	head := fmt.Sprintf("%d. %s: ", n, words.AdviceFor(res, x))
 	body := wrap(head+x.Text, opt.width(), "   ")
 	if opt.Colour {
-		colour := text.Colors{text.Bold}
-		if x.Contradicted {
-			colour = text.Colors{text.FgYellow}
-		}
-		lines := strings.Split(body, "\n")
-		for i := range lines {
-			lines[i] = paint(colour, lines[i])
-		}
-		body = strings.Join(lines, "\n")
+		body = painted(text.Bold, body)
 	}
 	b.WriteString(body + "\n")
 	about := words.Count(len(x.Cells), "cell")
 	if x.Cause != "" {
 		about = "cause " + x.Cause + ", " + about
 	}
-	rows := []struct{ name, text string }{
-		{"for", adviceCells(res, x) + " (" + about + ")"}, {"gain", adviceGain(res, x)}, {"not proven", x.Unproven},
-		{"price", x.Price}, {"take care", x.Warning}, {"rule", x.Rule + ", from: " + x.Source},
+	type row struct{ name, text string }
+	rows := []row{{"for", adviceCells(res, x) + " (" + about + ")"}}
+	for _, g := range adviceGains(res, x) {
+		rows = append(rows, row{"gain", g})
+	}
+	rows = append(rows, row{"not proven", x.Unproven}, row{"price", x.Price}, row{"take care", x.Warning}, row{"rule", x.Rule + ", from: " + x.Source})
+	if n := len(x.Targets); n > 1 && len(x.Patches) > 0 {
+		t := &x.Targets[0]
+		rows = append(rows, row{"patches", fmt.Sprintf("from %s to %s, the costliest of %d targets; --json has all", words.Levels(res, t.From, " "), words.Levels(res, t.To, " "), n)})
 	}
 	for _, r := range rows {
 		if r.text != "" {
@@ -120,26 +152,17 @@ func writeItem(b *strings.Builder, res *analyse.Result, x *advice.Item, n int, o
 	}
 }
 
-// adviceOf names the treatment that an item is about.
-func adviceOf(res *analyse.Result, x *advice.Item) string {
-	return words.TreatmentOf(res, x.Treatment, record.Cell{{Factor: res.Compare, Value: x.Treatment}})
-}
-
-// adviceGain says what a setting is worth where it was measured.
-func adviceGain(res *analyse.Result, x *advice.Item) string {
-	g := x.Gain
-	if g == nil {
-		return ""
+// adviceGains say what a setting is worth, for each response.
+func adviceGains(res *analyse.Result, x *advice.Item) []string {
+	gains := x.Gains
+	if len(gains) == 0 && x.Gain != nil {
+		gains = []advice.Gain{*x.Gain}
 	}
-	verb := "Measured"
-	if res.Modelled {
-		verb = "Modelled"
+	var out []string
+	for i := range gains {
+		out = append(out, words.AdviceGain(res, &gains[i]))
 	}
-	s := fmt.Sprintf("%s: %s %s (%s–%s) times that without, %s", verb, g.Response, words.Ratio(g.Ratio), words.Ratio(g.Lo), words.Ratio(g.Hi), words.Count(g.Pairs, "block"))
-	if g.Cells > 1 {
-		return fmt.Sprintf("%s of %d pairs of cells.", s, g.Cells)
-	}
-	return s + "."
+	return out
 }
 
 // adviceCells lists an item's cells compactly: the workloads, then each factor with the
@@ -147,8 +170,10 @@ func adviceGain(res *analyse.Result, x *advice.Item) string {
 // treatment's name says.
 func adviceCells(res *analyse.Result, x *advice.Item) string {
 	said := fixedLevels(res)
-	if i := slices.IndexFunc(res.Treatments, func(t analyse.Treatment) bool { return t.Key == x.Treatment }); i >= 0 {
-		said = append(slices.Clone(said), res.Treatments[i].Cell...)
+	for i := range res.Treatments {
+		if t := &res.Treatments[i]; t.Key == x.Treatment || slices.Contains(x.Treatments, t.Key) {
+			said = append(slices.Clone(said), t.Cell...)
+		}
 	}
 	var factors []string
 	levels := make(map[string][]string)
@@ -166,9 +191,13 @@ func adviceCells(res *analyse.Result, x *advice.Item) string {
 			}
 		}
 	}
+	order := levelOrder(res)
 	var out []string
 	for _, f := range factors {
 		combinations *= len(levels[f])
+		slices.SortStableFunc(levels[f], func(x, y string) int {
+			return cmp.Compare(order[record.Level{Factor: f, Value: x}], order[record.Level{Factor: f, Value: y}])
+		})
 		s := strings.Join(levels[f], "|")
 		if f != study.FactorWorkload {
 			s = f + "=" + s
@@ -183,6 +212,20 @@ func adviceCells(res *analyse.Result, x *advice.Item) string {
 		s += ", " + strconv.Itoa(len(x.Cells)) + " of these combinations"
 	}
 	return s
+}
+
+// levelOrder is the place of each level, as shown, among those of its factor: the study's order.
+func levelOrder(res *analyse.Result) map[record.Level]int {
+	out := make(map[record.Level]int)
+	for i := range res.Causes {
+		for _, l := range res.Causes[i].Cell {
+			shown := record.Level{Factor: l.Factor, Value: res.LevelName(l)}
+			if _, ok := out[shown]; !ok {
+				out[shown] = len(out)
+			}
+		}
+	}
+	return out
 }
 
 // WriteDocuments prints patches ready to be saved: nothing but them and comments, the
