@@ -21,6 +21,10 @@ type verdict struct {
 // were planted vary by more than that from trial to trial.
 const near = 0.85
 
+// linkFull is the part of a link's rate from which nothing else can be worth more than a
+// ninth.
+const linkFull = 0.9
+
 // decide names the cause. It is a pure function, and looks at no name of a sandbox
 // or workload.
 func decide(all []rule, f *facts) verdict {
@@ -31,8 +35,9 @@ func decide(all []rule, f *facts) verdict {
 	}
 	there := func(k Kind) bool { return v.weights[k] >= limit[k] } // false of NaN
 	// What holds a thread up makes everything behind it look busy or slow: it goes first.
+	// But it makes no link carry more bytes.
 	for _, k := range []Kind{Quota, Host} {
-		if there(k) {
+		if there(k) && !(v.weights[Link] >= linkFull) {
 			return v.clear(k, v.weights[k], v.weights[k]/limit[k]-1)
 		}
 	}

@@ -61,6 +61,8 @@ func TestDecide(t *testing.T) {
 		{"a native thread", native(fWork, 1.0, fWorkBusy, 0.99), blank(), GuestOne, func(f *facts) { f.baseline = true }},
 		{"all of the host", with(fHostBusy, 1.0, fWait, 5.0), native(), Host, nil},
 		{"host busy, nobody waits", with(fHostBusy, 1.0, fWait, 0.1), native(), None, nil},
+		{"95 % of the link, and others have the host", native(fLinkIn, 0.95e9, fHostBusy, 1.0, fWork, 0.014, fWorkBusy, nan, fWait, 0.33, fRate, nan, fTime, nan), native(), Link, nil},
+		{"half of the link, and others have the host", native(fLinkIn, 0.5e9, fHostBusy, 1.0, fWork, 0.014, fWorkBusy, nan, fWait, 0.33, fRate, nan, fTime, nan), native(), Host, nil},
 		{"95 % of the link", with(fLinkIn, 0.95e9), native(), Link, nil},
 		{"a disk that is never idle", with(fDeviceBusy, 0.99, fDeviceQueue, 4.0, fDeviceBytes, 4e8, fDisk, 4e8), native(), Device, nil},
 		{"a disk of too few bytes", with(fDeviceBusy, 0.99, fDeviceQueue, 4.0, fDeviceBytes, 1e5, fDisk, 1e5), native(), None, nil},
