@@ -79,7 +79,9 @@ type CauseRow struct {
 // Advice is an advice.Item with its cells as indices into Document.Cells.
 type Advice struct {
 	advice.Item
-	Cells []int `json:"cells"`
+	For     string `json:"for"`               // the treatments that it is for, in words
+	Several bool   `json:"several,omitempty"` // it leads cells to several targets
+	Cells   []int  `json:"cells"`
 }
 
 // causes makes them; nil where there are none.
@@ -206,13 +208,13 @@ func (b *Builder) advice(r *analyse.Result) []Advice {
 	}
 	var out []Advice
 	for _, item := range r.Advice {
-		x := Advice{Item: item, Cells: []int{}}
+		x := Advice{Item: item, For: words.AdviceFor(r, &item), Several: len(item.Targets) > 1, Cells: []int{}}
 		for _, c := range item.Cells {
 			if i, ok := b.index[c.Key()]; ok {
 				x.Cells = append(x.Cells, i)
 			}
 		}
-		x.Item.Cells = nil
+		x.Item.Cells, x.Targets = nil, nil // the text says them; their patches are tare advise's to print
 		out = append(out, x)
 	}
 	return out

@@ -82,13 +82,9 @@ func adviceList(b *strings.Builder, d *document.Document) {
 	element(b, "h3", "What to set")
 	for i := range d.Advice[:min(len(d.Advice), maxAdvice)] {
 		a := &d.Advice[i]
-		element(b, "p", a.Text)
-		if g := a.Gain; g != nil {
-			s := "Gain: " + words.Ratio(g.Ratio) + " x the " + g.Response
-			if g.Lo > 0 {
-				s += " (" + words.Ratio(g.Lo) + " to " + words.Ratio(g.Hi) + ")"
-			}
-			element(b, "p", s)
+		element(b, "p", a.For+": "+a.Text)
+		for _, g := range words.AdviceGains(d.Result, &a.Item) {
+			element(b, "p", g)
 		}
 		for _, p := range []struct{ head, text string }{{"Not proven here", a.Unproven}, {"Price", a.Price}, {"Warning", a.Warning}} {
 			if p.text != "" {

@@ -43,7 +43,7 @@ func writeAdvice(b *strings.Builder, res *analyse.Result, opt Options) {
 		s := words.AdviceFor(res, x) + ": " + x.Text
 		if x.Brief {
 			s = words.AdviceFor(res, x) + ": " + words.AdviceBrief(x)
-		} else if gains := adviceGains(res, x); len(gains) > 0 && !x.Contradicted {
+		} else if gains := words.AdviceGains(res, x); len(gains) > 0 && !x.Contradicted {
 			s += " " + strings.Join(gains[:min(len(gains), maxGains)], " ")
 		}
 		item(b, opt, s)
@@ -131,7 +131,7 @@ func writeItem(b *strings.Builder, res *analyse.Result, x *advice.Item, n int, o
 	}
 	type row struct{ name, text string }
 	rows := []row{{"for", adviceCells(res, x) + " (" + about + ")"}}
-	for _, g := range adviceGains(res, x) {
+	for _, g := range words.AdviceGains(res, x) {
 		rows = append(rows, row{"gain", g})
 	}
 	rows = append(rows, row{"not proven", x.Unproven}, row{"price", x.Price}, row{"take care", x.Warning}, row{"rule", x.Rule + ", from: " + x.Source})
@@ -150,19 +150,6 @@ func writeItem(b *strings.Builder, res *analyse.Result, x *advice.Item, n int, o
 			b.WriteString("       " + clean(strings.TrimRight(line, "\n")) + "\n")
 		}
 	}
-}
-
-// adviceGains say what a setting is worth, for each response.
-func adviceGains(res *analyse.Result, x *advice.Item) []string {
-	gains := x.Gains
-	if len(gains) == 0 && x.Gain != nil {
-		gains = []advice.Gain{*x.Gain}
-	}
-	var out []string
-	for i := range gains {
-		out = append(out, words.AdviceGain(res, &gains[i]))
-	}
-	return out
 }
 
 // adviceCells lists an item's cells compactly: the workloads, then each factor with the

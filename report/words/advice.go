@@ -105,6 +105,19 @@ func ranges(levels, study []string) string {
 	return strings.Join(out, "|")
 }
 
+// AdviceGains say what a setting is worth, for each response.
+func AdviceGains(r *analyse.Result, x *advice.Item) []string {
+	gains := x.Gains
+	if len(gains) == 0 && x.Gain != nil {
+		gains = []advice.Gain{*x.Gain}
+	}
+	var out []string
+	for i := range gains {
+		out = append(out, AdviceGain(r, &gains[i]))
+	}
+	return out
+}
+
 // AdviceGain says what a setting is worth where it was measured.
 func AdviceGain(r *analyse.Result, g *advice.Gain) string {
 	verb := "Measured"

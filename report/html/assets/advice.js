@@ -28,24 +28,23 @@
     return [other(a, b), other(b, a)].map((c) => Tare.levelsText(c));
   };
 
-  const gain = (g) => {
-    if (!g) return null;
+  // gain says one ratio. Which levels it is between is said of one target; of several the text says it.
+  const gain = (a, g) => {
     const [from, to] = between(g.from, g.to);
     const span = g.lo > 0 ? ` (${Tare.ratio(g.lo)} to ${Tare.ratio(g.hi)})` : "";
+    const beside = `, ${to || "with it"} beside ${from || "without it"}`;
     return Tare.el(
       "p",
       { class: "gain" },
-      Tare.el("b", {}, "Gain: "),
-      `${Tare.ratio(g.ratio)} × the ${g.response}${span}`,
-      Tare.el("span", { class: "quiet" }, `, ${to || "with it"} beside ${from || "without it"}; ${Tare.plural(g.pairs, "pair")} of blocks${g.cells > 1 ? `, ${g.cells} pairs of cells` : ""}`),
+      Tare.el("b", {}, a.contradicted ? "Ratio: " : "Gain: "),
+      `${Tare.ratio(g.ratio)} × the ${g.response}${span}${g.than ? `, beside ${g.than}` : ""}`,
+      Tare.el("span", { class: "quiet" }, `${g.than || a.several ? "" : beside}; ${Tare.plural(g.pairs, "pair")} of blocks${g.cells > 1 ? `, ${g.cells} pairs of cells` : ""}`),
     );
   };
 
+  const gains = (a) => a.gains || (a.gain ? [a.gain] : []);
+
   const named = (label, text, cls) => (text ? Tare.el("p", { class: cls || null }, Tare.el("b", {}, `${label}: `), text) : null);
-  const treatment = (key) => {
-    const t = Tare.data.treatments.find((x) => x.key === key);
-    return t ? Tare.treatmentName(t.cell) : key;
-  };
 
   const copy = async (button, pre, text) => {
     let said = "Copied";
@@ -74,13 +73,14 @@
     Tare.el(
       "article",
       { class: "advice", "data-rule": a.rule },
-      Tare.el("p", { class: "quiet" }, Tare.el("span", {}, treatment(a.treatment)), Tare.causes() && a.cause ? `, against ${Tare.causeKind(a.cause).word}` : "", `, ${Tare.plural(a.cells.length, "cell")}`),
+      Tare.el("p", { class: "quiet" }, Tare.el("span", {}, a.for), Tare.causes() && a.cause ? `, against ${Tare.causeKind(a.cause).word}` : "", `, ${Tare.plural(a.cells.length, "cell")}`),
       Tare.el("p", { class: "set" }, a.text),
       a.contradicted ? Tare.el("p", { class: "warning" }, "Measured here, and no gain.") : null,
-      gain(a.gain),
+      gains(a).map((g) => gain(a, g)),
       named("Not proven here", a.unproven, "quiet"),
       named("Price", a.price),
       named("Warning", a.warning, "warning"),
+      a.several && (a.patches || []).length ? Tare.el("p", { class: "quiet" }, "The patches are those of its costliest cells; tare advise --json has the others.") : null,
       (a.patches || []).map((p, n) => patch(p, `${id}-${n}`)),
       a.source ? Tare.el("p", { class: "quiet" }, `Rule ${a.rule}; source: ${a.source}`) : null,
       cells && Tare.causes() ? Tare.folded(`advice-${id}`, `Its cells (${a.cells.length})`, () => cellList(a.cells, id)) : null,
