@@ -17,7 +17,7 @@ func TestCauseQuota(t *testing.T) {
 baseline: none
 factors: {sandbox: [runc], cpu-limit: [none, "0.5"]}
 workloads:
-  loop: {kind: cpu, threads: 1, duration: 2s, warmup: 1s}`,
+  loop: {kind: cpu, threads: 1, duration: 1s, warmup: 1s}`,
 		wants: []wanted{
 			{levels: map[string]string{"cpu-limit": "0.5"}, cause: cause.Quota},
 			{levels: map[string]string{"cpu-limit": "none"}, cause: cause.GuestOne},
@@ -34,8 +34,8 @@ func TestCauseOfMachines(t *testing.T) {
 		study: `baseline: process
 factors: {sandbox: [process, vm], cpu-limit: [none, "0.5"], default_vcpus: [1, 2], default_memory: [256]}
 workloads:
-  many: {kind: cpu, threads: 8, duration: 2s, warmup: 1s}
-  one: {kind: cpu, threads: 1, duration: 2s, warmup: 1s}
+  many: {kind: cpu, threads: 8, duration: 1s, warmup: 1s}
+  one: {kind: cpu, threads: 1, duration: 1s, warmup: 1s}
 exclude:
   - {workload: one, cpu-limit: "0.5"}
   - {workload: one, default_vcpus: 1}
@@ -58,7 +58,7 @@ func TestCauseIOThread(t *testing.T) {
 baseline: raw
 factors: {sandbox: [vm], disk: [raw, luks], io_threads: [1], rootfs: [block], default_memory: [256]}
 workloads:
-  read: {kind: fio, rw: randread, bs: 1MiB, size: 64MiB, engine: libaio, iodepth: 16, cache: direct, duration: 2s, warmup: 500ms}`,
+  read: {kind: fio, rw: randread, bs: 1MiB, size: 64MiB, engine: libaio, iodepth: 16, cache: direct, duration: 1s, warmup: 500ms}`,
 		wants: []wanted{{levels: map[string]string{"disk": "luks"}, cause: cause.Helper, role: "iothread"}},
 	}
 	m.run(t)
@@ -124,7 +124,7 @@ func TestCauseHost(t *testing.T) {
 baseline: process
 factors: {sandbox: [process, runc]}
 workloads:
-  loop: {kind: cpu, threads: 2, duration: 2s, warmup: 1s}`,
+  loop: {kind: cpu, threads: 2, duration: 1s, warmup: 1s}`,
 		wants: []wanted{
 			{levels: map[string]string{"sandbox": "process"}, cause: cause.Host},
 			{levels: map[string]string{"sandbox": "runc"}, cause: cause.Host},
