@@ -68,7 +68,9 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 			k := at{s.Key, a.study.Treatment(i, c).Key()}
 			cell := cause.Cell{Trials: a.counting[c.Key()], Pinned: pinned(c)}
 			cell.Finding = cause.Finding{Treatment: k.treatment, Cell: c, Baseline: j == s.Baseline}
-			if m := first[k]; m != nil {
+			m := first[k]
+			cell.Undecided = j != s.Baseline && (m == nil || !m.Verdict.Decided())
+			if m != nil {
 				x.Response = m.Response
 				if !m.Baseline && m.Outcome() == HasRatio {
 					cell.Ratio, cell.Costs = &m.Estimate.Ratio, m.Verdict == stat.Slower

@@ -89,3 +89,57 @@ func TestPinned(t *testing.T) {
 		t.Errorf("a cell without: %g", got)
 	}
 }
+
+// TestUndecided: a finding says what the verdict on its first response left open. After
+// one block all of them are, whatever the ratio; none is said to cost.
+func TestUndecided(t *testing.T) {
+	for _, blocks := range []int{1, 4} {
+		st := gridStudy(blocks)
+		r := Analyse(st, play(st, nil, withHelper), nil, Describe(describe))
+		open, n := 0, 0
+		for i := range r.Causes {
+			f := &r.Causes[i]
+			k := slices.IndexFunc(r.Compared, func(c Comparison) bool {
+				return c.First && c.Stratum == f.Stratum && c.Treatment == f.Treatment
+			})
+			if k < 0 {
+				t.Fatalf("%d blocks: %s is not compared", blocks, f.Cell)
+			}
+			c := &r.Compared[k]
+			if want := !f.Baseline && !c.Verdict.Decided(); f.Undecided != want || f.Costs && f.Undecided {
+				t.Errorf("%d blocks: %s: verdict %q, undecided %v, costs %v", blocks, f.Cell, c.Verdict, f.Undecided, f.Costs)
+			}
+			if !f.Baseline {
+				n++
+				if f.Undecided {
+					open++
+				}
+			}
+		}
+		if n == 0 || (blocks == 1) != (open == n) {
+			t.Errorf("%d blocks: %d of %d findings are undecided", blocks, open, n)
+		}
+	}
+}
+
+// TestSuspect: only what looks worse by more than a tenth, with nothing decided.
+func TestSuspect(t *testing.T) {
+	for _, c := range []struct {
+		ratio     float64
+		better    record.Better
+		undecided bool
+		want      bool
+	}{
+		{264, record.Lower, true, true}, {264, record.Lower, false, false}, {264, record.Higher, true, false},
+		{0.29, record.Higher, true, true}, {0.29, record.Lower, true, false}, {0.29, record.Neither, true, true},
+		{1.05, record.Lower, true, false}, {0.95, record.Higher, true, false},
+	} {
+		f := cause.Finding{Ratio: &c.ratio, Response: record.Response{Better: c.better}, Undecided: c.undecided}
+		if got := f.Suspect(); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	if (&cause.Finding{Undecided: true}).Suspect() {
+		t.Error("a cell without a ratio is suspect")
+	}
+}

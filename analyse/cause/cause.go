@@ -51,6 +51,9 @@ type Finding struct {
 	Response  record.Response `json:"response"`        // the one that stopping looks at
 	Ratio     *float64        `json:"ratio,omitempty"` // of it to the baseline's; nil without one
 	Costs     bool            `json:"costs,omitempty"` // the verdict on it is worse than the baseline: Cause is that of a cost
+	// Undecided: the verdict is not decided, for want of blocks or because its interval
+	// holds 1. Neither Costs nor Undecided: as good as the baseline, or better.
+	Undecided bool `json:"undecided,omitempty"`
 
 	End        string  `json:"end,omitempty"` // role of the workload whose readings decide: server, client
 	Cause      Kind    `json:"cause"`
@@ -66,6 +69,26 @@ type Finding struct {
 	Factor   *Fit      `json:"factor,omitempty"`   // ratio of times to the baseline's, over the connections or jobs of its family
 
 	Price *Price `json:"price,omitempty"` // CPU a unit of work beside the baseline; nil where there is none, and of the baseline
+}
+
+// suspected is the ratio from which an undecided cell is looked at as one that costs is.
+const suspected = 1.1
+
+// Suspect reports whether a cell looks worse than its baseline by more than a tenth, and
+// nothing is decided: few trials, or trials that vary. Of a response that has no better
+// direction it is a ratio either way.
+func (f *Finding) Suspect() bool {
+	if !f.Undecided || f.Ratio == nil || !(*f.Ratio > 0) {
+		return false
+	}
+	r := *f.Ratio
+	switch f.Response.Better {
+	case record.Higher:
+		return r < 1/suspected
+	case record.Lower:
+		return r > suspected
+	}
+	return r > suspected || r < 1/suspected
 }
 
 // Reading is one figure that a finding rests on.
