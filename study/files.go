@@ -41,8 +41,7 @@ func (d *draft) fileOf(n *yaml.Node, p param.Param, path string) bool {
 		return true
 	}
 	if text, ok := d.texts[path]; ok {
-		d.study.file(p.Name, path, text)
-		return true
+		return d.keep(p, path, text)
 	}
 	switch {
 	case d.carries:
@@ -64,11 +63,30 @@ func (d *draft) fileOf(n *yaml.Node, p param.Param, path string) bool {
 	case !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0:
 		d.bad(n, "name a text file in UTF-8", "%s: the file %q is not text", p.Name, path)
 	default:
-		d.texts[path] = string(text)
-		d.study.file(p.Name, path, string(text))
-		return true
+		return d.keep(p, path, string(text))
 	}
 	return false
+}
+
+// keep notes a file's text as a parameter's. To a workload the text is the parameter,
+// and none is the parameter that is not set: an empty file would run something else.
+func (d *draft) keep(p param.Param, path, text string) bool {
+	if text == "" {
+		d.add1(&Error{File: d.beside(path), Line: 1, Column: 1, What: "the file is empty, and the parameter " + p.Name + " names it",
+			Instead: "write what " + p.Name + " needs into it, or remove the parameter"})
+		return false
+	}
+	d.texts[path] = text
+	d.study.file(p.Name, path, text)
+	return true
+}
+
+// beside is a path of the study's, for errors: it is relative to the study file.
+func (d *draft) beside(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(d.file), path)
 }
 
 // file notes a file's text.
@@ -101,10 +119,7 @@ func (d *draft) inFile(w *load, cell record.Cell, err error) bool {
 	if l, ok := cell.Get(fe.Param); ok {
 		path = l
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(filepath.Dir(d.file), path)
-	}
-	d.add1(&Error{File: path, Line: fe.Line, Column: fe.Column, What: fe.What, Instead: fe.Instead})
+	d.add1(&Error{File: d.beside(path), Line: fe.Line, Column: fe.Column, What: fe.What, Instead: fe.Instead})
 	return true
 }
 

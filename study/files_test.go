@@ -62,10 +62,12 @@ func TestFileIsCarried(t *testing.T) {
 }
 
 func TestFileIsRefused(t *testing.T) {
-	cat := withFile(map[string]string{"a.txt": "good\n", "b.txt": "bad", "nul": "\x00", "large": strings.Repeat("x", MaxFile+1)})
+	cat := withFile(map[string]string{"a.txt": "good\n", "b.txt": "bad", "nul": "\x00", "large": strings.Repeat("x", MaxFile+1), "none": ""})
 	for _, c := range []struct{ study, set, want string }{
 		{withScript, "a.script=b.txt", "dir/b.txt:3:7: it is not good; write good"},
 		{withScript, "a.script=c.txt", "script: there is no file c.txt; write another"},
+		{withScript, "a.script=none", "dir/none:1:1: the file is empty, and the parameter script names it; write"},
+		{withScript + "files: {a.txt: ''}\n", "", "dir/a.txt:1:1: the file is empty"},
 		{withScript, "a.script=nul", `the file "nul" is not text`},
 		{withScript, "a.script=large", "is too large; a file has at most 256KiB"},
 		{withScript + "files: {b.txt: bad}\n", "", `dir/one.yaml:4:29: script: the section files has no "a.txt"`},
