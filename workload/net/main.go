@@ -166,7 +166,7 @@ func (c *config) readProfile(file string) error {
 		}
 		c.Profile = string(b)
 	}
-	if c.Profile == "" {
+	if c.Profile == "" && file == "" {
 		return nil
 	}
 	c.Mode = modeProfile

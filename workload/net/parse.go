@@ -41,13 +41,7 @@ func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Readin
 	}
 	if v.Str("profile") != "" {
 		if s, ok := r.series(); ok {
-			if rs := profileResponses(v); rs[0].Name == "throughput" {
-				s.Name, s.Unit = "throughput", record.BytesPerSecond
-			} else {
-				s.Name = "transactions"
-			}
-			s.Labels = record.MakeLabels("end", r.End, record.LabelResponse, s.Name)
-			rd.Series = append(rd.Series, s)
+			rd.Series = append(rd.Series, profileSeries(v, s))
 		}
 		return rd, r.profileReading(v, &rd)
 	}

@@ -1,6 +1,8 @@
 package netload
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -226,6 +228,80 @@ func shippedVars() map[string]string {
 	}
 }
 
+// TestUnheard: what is sent one way by UDP counts as throughput where it arrives, and
+// what was sent is told beside it.
+func TestUnheard(t *testing.T) {
+	const pour = "|connect protocol=udp"
+	port, _ := startServer(t)
+	for name, c := range map[string]struct {
+		text string
+		all  int64 // bytes, where so few are sent that the sockets hold them all
+	}{
+		"by count": {text: profileText(groupText(2, pour, "iterations=5|write size=100 count=3", "|disconnect")), all: 2 * 5 * 3 * 100},
+		"by time":  {text: profileText(groupText(4, pour+" wndsz=4k", "duration=300ms|write size=2k", "|disconnect"))},
+	} {
+		r := playProfile(t, port, c.text)
+		got := r.Peer.Profile.Received
+		if got == nil || *got <= 0 || *got > r.Bytes || *got > r.Peer.TotalReceived || c.all > 0 && *got != c.all {
+			t.Fatalf("%s: sent %d, the server read %d in all and %v measured; all: %d", name, r.Bytes, r.Peer.TotalReceived, got, c.all)
+		}
+		lossy := func(received *int64) param.Values {
+			r.Peer.Profile.Received = received
+			b, err := json.Marshal(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := param.Fill(Workload{}.Params(), param.Values{"profile": c.text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rd, err := Workload{}.Parse("client", v, bytes.NewReader(b))
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			out := param.Values{}
+			for _, s := range rd.Samples {
+				if s.Labels == "" && s.Name == "throughput" || s.Name == "sent" {
+					out[s.Name] = fmt.Sprint(s.Value)
+				}
+			}
+			for _, s := range rd.Series {
+				if s.Name == "throughput" {
+					t.Errorf("%s: a series of what was sent has the name of what arrived", name)
+				}
+			}
+			return out
+		}
+		sent := fmt.Sprint(float64(r.Bytes) / r.Window)
+		less := *got / 2
+		if have := lossy(&less); have["sent"] != sent || have["throughput"] != fmt.Sprint(float64(less)/r.Peer.Window) {
+			t.Errorf("%s: %v", name, have)
+		}
+		if have := lossy(nil); have["sent"] != sent || have["throughput"] != sent { // of an older tare
+			t.Errorf("%s: without the server's word: %v", name, have)
+		}
+	}
+	// What both read and write, and TCP, is as it was.
+	for _, text := range []string{groupText(1, pour, "|write size=10; read size=10"), groupText(1, "|connect", "|write size=10")} {
+		p, err := newProgram(profileText(text), "")
+		if err != nil || p.unheard() {
+			t.Errorf("%v\n%s", err, text)
+		}
+	}
+}
+
+// TestEmptyProfile: a file with nothing in it is no profile, and not the workload
+// without one.
+func TestEmptyProfile(t *testing.T) {
+	f := filepath.Join(t.TempDir(), "empty.xml")
+	if err := os.WriteFile(f, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, code, errs := runClientArgs(t.Context(), 1, "--profile", f); code != 2 || !strings.Contains(errs, "empty.xml:1:1: ") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
 // TestManyStrands: more threads than a machine has processors.
 func TestManyStrands(t *testing.T) {
 	port, _ := startServer(t)
@@ -305,7 +381,8 @@ func TestProfileRefused(t *testing.T) {
 	for _, c := range []struct{ text, vars, want string }{
 		{profileText(groupText(1, "|write size=4k")), "", "line 3, column 1: write has no connection without a name; connect or accept"},
 		{profileText(groupText(1, "|connect conn=2", "|disconnect")), "", "line 6, column 1: disconnect has no connection"},
-		{profileText(groupText(1, "|connect protocol=udp; write size=64k")), "", "line 4, column 1: 65536 bytes do not fit"},
+		{profileText(groupText(1, "|connect protocol=udp; write size=64k")), "", "line 4, column 34: 65536 bytes do not fit"},
+		{profileText(groupText(1, "|connect; write conn=2 size=4k")), "", "line 4, column 34: write has no connection conn=2;"},
 		{profileText(groupText(2, "|connect port=5000")), "", "several strands would listen on port 5000"},
 		{profileText(groupText(1, "|connect port=5000"), groupText(1, "|connect port=5000")), "", "several strands"},
 		{profileText(groupText(1000, "|nop"), groupText(25, "|nop")), "", "more than 1024 strands"},

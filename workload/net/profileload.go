@@ -72,6 +72,9 @@ func profileResponses(v param.Values) []record.Response {
 	if prog.sends || prog.receives {
 		through := record.Response{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte",
 			Help: "payload that the client wrote and read"}
+		if prog.unheard() {
+			through.Help = "payload that the server read: what UDP lost is not in it"
+		}
 		if prog.paced {
 			through.Better = record.Neither
 		}
@@ -87,6 +90,22 @@ func profileResponses(v param.Values) []record.Response {
 		return append(latencies, rates...)
 	}
 	return append(rates, latencies...)
+}
+
+// profileSeries names the client's progress by the response that it is of. What a
+// client sends by UDP is none: the throughput is what arrives.
+func profileSeries(v param.Values, s record.Series) record.Series {
+	prog, err := newProgram(v.Str("profile"), v.Str("vars"))
+	s.Name = "transactions"
+	if err == nil && prog.oneWay() {
+		s.Name, s.Unit = "throughput", record.BytesPerSecond
+		if prog.unheard() {
+			s.Name, s.Labels = "sent", record.MakeLabels("end", "client")
+			return s
+		}
+	}
+	s.Labels = record.MakeLabels("end", "client", record.LabelResponse, s.Name)
+	return s
 }
 
 // profileReading reads the client's report of a profile.
@@ -110,7 +129,17 @@ func (r *report) profileReading(v param.Values, rd *record.Reading) error {
 	}
 	add("transactions", record.PerSecond, float64(p.Iterations)/r.Window)
 	if prog.sends || prog.receives {
-		add("throughput", record.BytesPerSecond, float64(r.Bytes)/r.Window)
+		through := float64(r.Bytes) / r.Window
+		if prog.unheard() {
+			add("sent", record.BytesPerSecond, through, "end", r.End)
+			if got := r.Peer.Profile; got != nil && got.Received != nil { // a server of an older tare does not tell
+				if *got.Received < 0 {
+					return fmt.Errorf("the report of the net server: received is negative: %d", *got.Received)
+				}
+				through = float64(*got.Received) / r.Peer.Window
+			}
+		}
+		add("throughput", record.BytesPerSecond, through)
 	}
 	if err := r.latencies(rd); err != nil { // and the rate
 		return err

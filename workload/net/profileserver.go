@@ -83,6 +83,7 @@ func (r *profileRun) follow(ctx context.Context, w *wire, orders <-chan order, b
 					return nil, err
 				}
 				busy = 0
+				sc.arrived(round)
 				if err := w.send(answer{Strands: r.tallies()}); err != nil {
 					return nil, err
 				}

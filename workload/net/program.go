@@ -16,7 +16,7 @@ const modeProfile = "profile"
 
 // Bounds of a profile, besides those of its language.
 const (
-	maxStrands     = 1024
+	maxStrands     = uperf.MaxStrands
 	maxOpen        = 1024      // connections of one strand
 	maxProfileText = 64 << 10  // bytes: it travels in the client's command line
 	maxBuffers     = 256 << 20 // bytes of all strands' buffers at one end
@@ -83,8 +83,10 @@ func inProfile(err error) error {
 	return &param.FileError{Param: "profile", Line: e.Line, Column: e.Column, What: what, Instead: instead}
 }
 
-func at(f *uperf.Flowop, what, instead string) error {
-	return &param.FileError{Param: "profile", Line: f.Line, Column: 1, What: what, Instead: instead}
+// at puts a mistake at an option of a flowop, or at the flowop where it does not have that.
+func at(f *uperf.Flowop, option, what, instead string) error {
+	p := f.Place(option)
+	return &param.FileError{Param: "profile", Line: p.Line, Column: p.Column, What: what, Instead: instead}
 }
 
 // parseVars reads "name=value name=value".
@@ -214,6 +216,10 @@ func (p *program) expect() time.Duration {
 // oneWay says whether the measured rounds move bytes in one direction only.
 func (p *program) oneWay() bool { return p.sends != p.receives }
 
+// unheard says whether the measured rounds only send, and some of it by UDP: then the
+// client's counts are of what it sent, and the server alone knows what arrived.
+func (p *program) unheard() bool { return p.sends && !p.receives && p.datagrams() }
+
 // datagrams says whether any connection is UDP.
 func (p *program) datagrams() bool {
 	for gi := range p.Groups {
@@ -275,20 +281,20 @@ func checkFlowops(g *uperf.Group, ports map[string]bool) error {
 				}
 				key := fmt.Sprint(f.Op, f.Protocol, f.Port)
 				if g.Strands > 1 || ports[key] {
-					return at(f, fmt.Sprintf("several strands would listen on port %d", f.Port), "remove port, so that each has one of its own")
+					return at(f, "port", fmt.Sprintf("several strands would listen on port %d", f.Port), "remove port, so that each has one of its own")
 				}
 				ports[key] = true
 			case uperf.Read, uperf.Write, uperf.Send, uperf.Recv:
 				proto, ok := open[f.Conn]
 				if !ok {
-					return at(f, fmt.Sprintf("%s has no connection %s", f.Op, connName(f.Conn)), "connect or accept one before, in the same group")
+					return at(f, "conn", fmt.Sprintf("%s has no connection %s", f.Op, connName(f.Conn)), "connect or accept one before, in the same group")
 				}
 				if proto == uperf.UDP && f.Size.Max > maxDatagram {
-					return at(f, fmt.Sprintf("%d bytes do not fit into a UDP datagram", f.Size.Max), fmt.Sprintf("write at most %d", maxDatagram))
+					return at(f, "size", fmt.Sprintf("%d bytes do not fit into a UDP datagram", f.Size.Max), fmt.Sprintf("write at most %d", maxDatagram))
 				}
 			case uperf.Disconnect:
 				if _, ok := open[f.Conn]; !ok {
-					return at(f, "disconnect has no connection "+connName(f.Conn), "connect or accept one before, in the same group")
+					return at(f, "conn", "disconnect has no connection "+connName(f.Conn), "connect or accept one before, in the same group")
 				}
 			case uperf.Think, uperf.Nop:
 			}

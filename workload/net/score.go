@@ -14,12 +14,13 @@ import (
 type profileReport struct {
 	Name       string  `json:"name"`
 	Strands    int     `json:"strands"`
-	Iterations int64   `json:"iterations"`     // of transactions, finished in the window
-	Errors     int64   `json:"errors"`         // of all transactions: failures under canfail
-	Cut        int64   `json:"cut,omitempty"`  // iterations that hung when their time was up
-	RunWindow  float64 `json:"run_window_s"`   // of all transactions, as uperf's Total
-	RunBytes   int64   `json:"run_bytes"`      // read and written
-	RunOps     int64   `json:"run_operations"` // and one a strand, as uperf counts
+	Iterations int64   `json:"iterations"`         // of transactions, finished in the window
+	Errors     int64   `json:"errors"`             // of all transactions: failures under canfail
+	Cut        int64   `json:"cut,omitempty"`      // iterations that hung when their time was up
+	RunWindow  float64 `json:"run_window_s"`       // of all transactions, as uperf's Total
+	RunBytes   int64   `json:"run_bytes"`          // read and written
+	RunOps     int64   `json:"run_operations"`     // and one a strand, as uperf counts
+	Received   *int64  `json:"received,omitempty"` // by the server in the measured transactions: bytes that arrived
 
 	Transactions []transactionReport `json:"transactions,omitempty"`
 	Flowops      []flowopReport      `json:"flowops,omitempty"`
@@ -106,6 +107,18 @@ func (sc *score) end(n int, begin int64) {
 	sc.out.Bytes += t.Bytes
 	sc.out.Operations += t.Operations
 	sc.total.Iterations += t.Iterations
+}
+
+// arrived counts what the peer has read in round n, when its strands rest: of a
+// transaction by iterations also what was still under way when the master had ended it.
+func (sc *score) arrived(n int) {
+	if !sc.r.prog.measured[n] {
+		return
+	}
+	if sc.total.Received == nil {
+		sc.total.Received = new(int64)
+	}
+	*sc.total.Received += sc.r.sum(func(s *strand) int64 { return s.in.Load() }) - sc.in0
 }
 
 // report makes the report; peer is the server's, at the client.

@@ -9,7 +9,7 @@ import (
 
 // flowop reads <flowop type=... options="..."/>.
 func (p *parser) flowop(t *tag) (Flowop, error) {
-	f := Flowop{Count: 1, Line: t.at.line}
+	f := Flowop{Count: 1, Line: t.at.line, Column: t.at.column, Options: map[string]Place{}}
 	var options *attr
 	for i, a := range t.attrs {
 		switch a.name {
@@ -140,6 +140,7 @@ func (p *parser) option(f *Flowop, o attr, hasValue bool) error {
 	case !hasValue || o.value == "":
 		return o.at.bad(fmt.Sprintf("%s needs a value; write %s=...", o.name, o.name))
 	}
+	f.Options[o.name] = Place{o.valueAt.line, o.valueAt.column}
 	if o.name == "remotehost" {
 		// Whose name it is does not matter, so that a $variable needs no value.
 		f.RemoteHost = o.value

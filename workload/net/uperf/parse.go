@@ -107,7 +107,7 @@ func (p *parser) group(t *tag) (Group, error) {
 			g.Name = a.value
 		case "nthreads", "nprocs":
 			// With both uperf makes processes, as many as the last one says.
-			n, err := p.integer(a, 1, 1<<16)
+			n, err := p.integer(a, 1, MaxStrands)
 			if err != nil {
 				return g, err
 			}

@@ -15,6 +15,10 @@ const (
 	maxOption       = 100 // characters
 )
 
+// MaxStrands bounds the strands of all groups: each is a thread at both ends. uperf
+// itself has no bound.
+const MaxStrands = 1024
+
 // place is where something stands in the text, from 1.
 type place struct{ line, column int }
 

@@ -107,6 +107,20 @@ type Flowop struct {
 	Window     int           // bytes of the socket's buffers; 0: the system's
 	Timeout    time.Duration // of waiting for the peer; 0: none
 	Line       int
+	Column     int
+	Options    map[string]Place // where the value of each option stands; flags are not in it
+}
+
+// Place is where something stands in the text, from 1.
+type Place struct{ Line, Column int }
+
+// Place is that of an option's value, and the flowop's own where it does not have the
+// option.
+func (f *Flowop) Place(option string) Place {
+	if p, ok := f.Options[option]; ok {
+		return p
+	}
+	return Place{f.Line, f.Column}
 }
 
 // Size is a number of bytes, or a random one in a range.

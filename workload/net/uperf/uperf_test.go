@@ -8,12 +8,31 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"tare/workload/net/uperf"
 )
 
 func vars(m map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
+}
+
+// noPlaces leaves out what TestPlaces is for.
+var noPlaces = cmpopts.IgnoreFields(uperf.Flowop{}, "Column", "Options")
+
+// TestPlaces: an option's value is found again, over lines too; what is not written stands
+// where the flowop does.
+func TestPlaces(t *testing.T) {
+	p, err := uperf.Parse(strings.NewReader(wrap("  <flowop type=write options=\"size=4k\n conn=2\"/>")), vars(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := p.Groups[0].Transactions[0].Flowops[0]
+	for option, want := range map[string]uperf.Place{"size": {2, 36}, "conn": {3, 7}, "port": {2, 3}} {
+		if got := f.Place(option); got != want {
+			t.Errorf("%s: %v, want %v", option, got, want)
+		}
+	}
 }
 
 func TestParse(t *testing.T) {
@@ -35,7 +54,7 @@ func TestParse(t *testing.T) {
 			{Op: uperf.Read, Count: 1, Size: uperf.Size{Min: 1, Max: 4 << 10}, CanFail: true, Line: 11}}},
 		{Iterations: 1, Flowops: []uperf.Flowop{{Op: uperf.Disconnect, Count: 1, Line: 14}}},
 	}}}}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, got, noPlaces); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 }
@@ -59,7 +78,7 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if d := cmp.Diff(want, p.Groups[0].Transactions[0].Flowops[0]); d != "" {
+		if d := cmp.Diff(want, p.Groups[0].Transactions[0].Flowops[0], noPlaces); d != "" {
 			t.Errorf("%s: (-want +got)\n%s", text, d)
 		}
 	}
@@ -76,7 +95,8 @@ func TestRefused(t *testing.T) {
 		"<profile><!-- x</profile>":                                         "1:10: the comment is not ended",
 		"<profile name='x'>":                                                "1:15: a value stands in double quotes",
 		"<profile><group size=3></group>":                                   `1:17: <group> has no attribute "size"`,
-		"<profile><group nprocs=0></group>":                                 `1:24: nprocs="0" is not a whole number`,
+		"<profile><group nprocs=0></group>":                                 `1:24: nprocs="0" is not a whole number from 1 to 1024`,
+		"<profile><group nthreads=1025></group>":                            `1:26: nthreads="1025" is not a whole number from 1 to 1024`,
 		wrap(`<flowop type=sendfile/>`):                                     `2:14: the flowop "sendfile" is not supported`,
 		wrap(`<flowop type=sendto/>`):                                       `2:14: "sendto" is in uperf's manual`,
 		wrap(`<flowop type=jump/>`):                                         `2:14: there is no flowop "jump"; known are connect,`,
