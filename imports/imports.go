@@ -44,6 +44,7 @@ const (
 	CodeOrder     = "imported-order"     // the order of trials does not tell drift from effect
 	CodeDisagrees = "imported-disagrees" // the tool's own figure is not what its raw data say
 	CodeLeftOut   = "imported-left-out"  // what could not be read
+	CodeRepeated  = "imported-repeated"  // what may be one execution twice
 )
 
 // Origin is where results came from. Version is the tool's, "" unknown; Path is
@@ -101,7 +102,7 @@ func (s *Set) Write(ctx context.Context, dir, version string, now time.Time) (ou
 	trials, warnings := s.lay(st)
 	host := s.Host
 	host.Warnings = append(slices.Clone(host.Warnings), warnings...)
-	out.Warnings = warnings
+	out.Warnings = host.Warnings
 	if store.Exists(dir) {
 		return out, fmt.Errorf("%s holds results already: %w; imported results have a folder of their own, name a new one", dir, fs.ErrExist)
 	}

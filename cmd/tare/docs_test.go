@@ -30,6 +30,7 @@ import (
 //	```console exact     the same, and what is printed is what is shown
 //	```yaml              a study, or a part of one
 //	```yaml NAME.yaml    a study that the page's commands find by this name
+//	```csv NAME.csv      the same of a table
 //
 // A command must end with 0, or with N if "# exit N" stands behind it.
 // `go test ./cmd/tare -run Docs -update` writes help and exact output anew.
@@ -169,7 +170,7 @@ func furnished(t *testing.T, p page, results string) string {
 		err = os.CopyFS(filepath.Join(dir, "results", "rehearsal"), os.DirFS(results))
 	}
 	for _, b := range p.blocks {
-		if err == nil && b.is("yaml") && len(b.info) > 1 {
+		if err == nil && (b.is("yaml") || b.is("csv")) && len(b.info) > 1 {
 			err = os.WriteFile(filepath.Join(dir, b.info[1]), []byte(b.text), 0o600)
 		}
 	}

@@ -93,7 +93,11 @@ type worker struct {
 func Read(files []File) (*imports.Set, error) {
 	s := &imports.Set{Name: "clusterbuster", Responses: map[string][]record.Response{}, Origin: imports.Origin{Tool: "clusterbuster"}}
 	var names []string
+	var first imports.First
 	for _, f := range files {
+		if err := first.Same(f.Name, f.Data); err != nil {
+			return nil, err
+		}
 		if err := one(s, f); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}

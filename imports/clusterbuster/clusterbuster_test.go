@@ -111,6 +111,17 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// TestSameReport: a report is one trial of its cells, however often it is given, and
+// under whatever name.
+func TestSameReport(t *testing.T) {
+	files := load(t, "fio-runc.json", "fio-kata.json", "fio-runc.json")
+	files[2].Name, files[2].Sandbox = "copy.json", "other"
+	_, err := Read(files)
+	if want := "copy.json: it is the same, byte for byte, as fio-runc.json, which was given before"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	for _, x := range load(f, "fio-kata.json", "uperf-kata.json") {
 		f.Add(x.Data)

@@ -3,9 +3,9 @@
 // The data path: 1. a Mapping names the columns: factors, response, value, unit,
 // trial, block, time, labels; 2. Read goes through the rows once, turns values into base
 // units and gathers the rows of a trial; 3. rows with a time become series, whose
-// mean is the trial's figure; rows with labels are readings beside the responses,
-// and causes are told from them; 4. the trials are an imports.Set. The format is that
-// of RFC 4180; errors name file:line:column.
+// mean is the trial's figure, and rows without one are figures; rows with labels are
+// readings beside the responses, and causes are told from them; 4. the trials are an
+// imports.Set. The format is that of RFC 4180; errors name file:line:column.
 package csv
 
 import (
@@ -69,6 +69,9 @@ type reader struct {
 	seen      map[[2]string]int // without a trial column: how often a cell had a response
 	responses map[string][]record.Response
 	units     map[string]record.Unit
+	rows      map[[32]byte]int // without a trial column: the line of a row, by its hash
+	repeats   int              // rows that are there already
+	repeated  [2]int           // the line of the first of them, and that of its first
 }
 
 // Read makes a Set of a file. file is its name, for messages and provenance.
@@ -90,7 +93,7 @@ func Read(file string, in io.Reader, m Mapping) (*imports.Set, error) {
 		return nil, fmt.Errorf("%s:1:1: there are %d columns; write at most %d", file, len(header), maxColumns)
 	}
 	r := &reader{file: file, m: m, line: c.FieldPos, trials: map[trialKey]*gathered{}, seen: map[[2]string]int{},
-		responses: map[string][]record.Response{}, units: map[string]record.Unit{}}
+		responses: map[string][]record.Response{}, units: map[string]record.Unit{}, rows: map[[32]byte]int{}}
 	if r.at, err = m.find(file, header); err != nil {
 		return nil, err
 	}
@@ -177,6 +180,9 @@ func (r *reader) row() error {
 	if !ok {
 		return r.bad(roleUnit, "the unit %q is not known; %s", r.field(roleUnit), param.Suggest(r.field(roleUnit), imports.Units()))
 	}
+	if err := r.notNegative(name, text, v, unit); err != nil {
+		return err
+	}
 	of := reading{name: name}
 	if of.labels, ok = labels(r.field(roleLabels)); !ok {
 		return r.bad(roleLabels, "%q are no labels; %s", r.field(roleLabels), labelsHint)
@@ -202,11 +208,12 @@ func (r *reader) row() error {
 		r.responses[workload] = append(r.responses[workload], record.Response{Name: name, Unit: unit, Better: better, Operation: r.m.Operation[name]})
 	}
 	key := trialKey{cell.String(), strings.Clone(r.field(roleTrial))}
-	timed := r.field(roleTime) != "" || r.has(roleTime) && of.labels == "" // a reading may be of the whole trial
+	timed := r.field(roleTime) != "" // else it is of the whole trial
 	if !r.has(roleTrial) && !r.has(roleTime) {
 		k := [2]string{key.cell, name + string(of.labels)}
 		r.seen[k]++
 		key.repeat = strconv.Itoa(r.seen[k])
+		r.repeat()
 	}
 	g, err := r.trial(key, levels)
 	if err != nil {
@@ -219,6 +226,8 @@ func (r *reader) row() error {
 			f.text = strings.TrimSpace(text + " " + r.field(roleUnit))
 		}
 		g.figures[of], g.names = f, append(g.names, of)
+	} else if timed != (f.t != nil) {
+		return r.bad(roleTime, "%s of trial %q has a time in some rows, and none in others; give it all points of a series, or one figure", of.name, key.repeat)
 	} else if !timed {
 		return r.bad(roleValue, "trial %q has %s twice; give each its own trial, or name the column of the time", key.repeat, of.name)
 	}
@@ -327,6 +336,7 @@ func (r *reader) set() *imports.Set {
 		}
 		s.Trials = append(s.Trials, g.trial)
 	}
+	s.Host.Warnings = r.warnings()
 	return s
 }
 

@@ -113,6 +113,71 @@ func TestReadLabels(t *testing.T) {
 	}
 }
 
+// TestReadUntimed: with a column of the time, a row without one is a figure.
+func TestReadUntimed(t *testing.T) {
+	m := long()
+	if err := m.Column("time=t"); err != nil {
+		t.Fatal(err)
+	}
+	text := "rt,th,metric,v,u,run,t\nrunc,1,lat,3,s,1,\nrunc,1,tput,10,1/s,1,5\nrunc,1,tput,20,1/s,1,6\n"
+	set, err := Read("x.csv", strings.NewReader(text), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := set.Trials[0]
+	if len(set.Trials) != 1 || x.Samples[0].Value != 3 || x.Samples[1].Value != 15 || len(x.Series) != 1 || x.Series[0].Name != "tput" {
+		t.Errorf("%+v", x)
+	}
+	for row, want := range map[string]string{
+		"runc,1,tput,30,1/s,1,\n": "x.csv:5:22: tput of trial \"1\" has a time in some rows",
+		"runc,1,lat,4,s,1,7\n":    "x.csv:5:18: lat of trial \"1\" has a time in some rows",
+		"runc,1,lat,3,s,1,\n":     "x.csv:5:12: trial \"1\" has lat twice",
+	} {
+		if _, err := Read("x.csv", strings.NewReader(text+row), m); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", row, err, want)
+		}
+	}
+}
+
+// TestReadNegative: what has no direction may be a difference.
+func TestReadNegative(t *testing.T) {
+	m := long()
+	if err := m.Direction("drift=neither"); err != nil {
+		t.Fatal(err)
+	}
+	set, err := Read("x.csv", strings.NewReader(head+"r,1,drift,-2,s,1\nr,1,change,-3,%,1\n"), m)
+	if err != nil || set.Trials[0].Samples[0].Value != -2 || set.Trials[0].Samples[1].Value != -0.03 {
+		t.Errorf("%+v %v", set, err)
+	}
+}
+
+// TestReadRepeated: rows that are equal in all columns may be one execution, and are
+// told of; those that differ in a column that is not read are not.
+func TestReadRepeated(t *testing.T) {
+	m := Mapping{}
+	for _, p := range []string{"sandbox=rt", "response=metric", "value=v", "unit=u"} {
+		if err := m.Column(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for text, want := range map[string]string{
+		"r,t,5,1/s,Mon\nr,t,5,1/s,Mon\nr,t,5,1/s,Mon\n": "2 rows are the same in every column as a row before (line 3 as line 2)",
+		"r,t,5,1/s,Mon\nr,t,5,1/s,Tue\n":                "",
+	} {
+		set, err := Read("x.csv", strings.NewReader("rt,metric,v,u,day\n"+text), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, w := range set.Host.Warnings {
+			got += w.Text
+		}
+		if (want == "") != (got == "") || !strings.HasPrefix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // TestReadErrors: each mistake has its place.
 func TestReadErrors(t *testing.T) {
 	for text, want := range map[string]string{
@@ -128,6 +193,9 @@ func TestReadErrors(t *testing.T) {
 		head + "runc,\"1,lat,1,ms,1\n":        "f.csv:",
 		head + "r,1,l,1,ms,1\nr,1,l,2,ms,1\n": `f.csv:3:7: trial "1" has l twice`,
 		head + "r,1,l,1,ms,1\nr,1,l,2,B,2\n":  "f.csv:3:9: l is in s in a row before",
+		head + "r,1,t,-20,Gbit/s,1\n":         "f.csv:2:7: -20 is a rate below 0; correct it",
+		head + "r,1,t,-1,ops/s,1\n":           "f.csv:2:7: -1 is a rate below 0",
+		head + "r,1,l,-2.5,ms,1\n":            "f.csv:2:7: -2.5 is a time below 0",
 	} {
 		if _, err := Read("f.csv", strings.NewReader(text), long()); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

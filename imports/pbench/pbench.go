@@ -18,6 +18,7 @@
 package pbench
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,6 +59,8 @@ type reader struct {
 	meta   metadata
 	points int  // of the tools' series that are kept
 	full   bool // there is no room for more
+	first  *imports.First
+	figure []byte // the hashes of the files that the sample's figures are computed from
 }
 
 // Read makes a Set of trees. ends says whose the machines are that tools ran on; nil:
@@ -65,8 +68,9 @@ type reader struct {
 func Read(trees []Tree, ends map[string]End) (*imports.Set, error) {
 	s := &imports.Set{Name: "pbench", Responses: map[string][]record.Response{}, Origin: imports.Origin{Tool: "pbench"}}
 	var names []string
+	first := new(imports.First)
 	for _, t := range trees {
-		if err := tree(s, t, ends); err != nil {
+		if err := tree(s, t, ends, first); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Dir, err)
 		}
 		names = append(names, filepath.Base(filepath.Clean(t.Dir)))
@@ -78,14 +82,14 @@ func Read(trees []Tree, ends map[string]End) (*imports.Set, error) {
 }
 
 // tree reads one run, or every run in a folder.
-func tree(s *imports.Set, t Tree, ends map[string]End) error {
+func tree(s *imports.Set, t Tree, ends map[string]End, first *imports.First) error {
 	f, err := imports.OpenFolder(t.Dir, MaxTree)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
 	before := len(s.Trials)
-	r := &reader{f: f, set: s, tree: t, ends: ends}
+	r := &reader{f: f, set: s, tree: t, ends: ends, first: first}
 	if err := r.run("."); err != nil {
 		return err
 	}
@@ -159,9 +163,15 @@ func (r *reader) iteration(dir, name string) error {
 		if len(r.set.Trials) >= imports.MaxTrials {
 			return fmt.Errorf("there are more than %d samples; import it in parts", imports.MaxTrials)
 		}
+		r.figure = nil
 		t, err := r.sample(path.Join(dir, d), name)
 		if err != nil {
 			return fmt.Errorf("%s: %w", d, err)
+		}
+		if r.figure != nil {
+			if err := r.first.Same(path.Join(r.tree.Dir, dir, d), r.figure); err != nil {
+				return err
+			}
 		}
 		t.Facts["imported.iteration"], t.Facts["imported.sample"] = imports.Clean(name), strings.TrimPrefix(d, "sample")
 		r.set.Trials = append(r.set.Trials, t)
@@ -200,13 +210,23 @@ func (r *reader) iteration(dir, name string) error {
 
 // result reads a result.json; nil where there is none.
 func (r *reader) result(name string) (*result, error) {
-	text, err := r.f.Read(name, maxFile)
+	text, err := r.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
 	return parseResult(text)
+}
+
+// read reads a file that figures are computed from.
+func (r *reader) read(name string) ([]byte, error) {
+	text, err := r.f.Read(name, maxFile)
+	if err == nil {
+		sum := sha256.Sum256(text)
+		r.figure = append(r.figure, sum[:]...)
+	}
+	return text, err
 }
 
 func parseResult(text []byte) (*result, error) {

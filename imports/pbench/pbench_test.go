@@ -115,6 +115,20 @@ func TestTools(t *testing.T) {
 }
 
 // TestHostile: nothing outside the tree is read, and nothing without bound.
+// TestSameTree: a sample is one trial, also where its tree was given before or copied.
+func TestSameTree(t *testing.T) {
+	copied := filepath.Join(t.TempDir(), "kata")
+	if err := os.CopyFS(copied, os.DirFS("testdata/runc")); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []Tree{{Dir: "testdata/runc"}, {Dir: copied, Sandbox: "kata"}} {
+		_, err := Read([]Tree{{Dir: "testdata/runc"}, again}, nil)
+		if err == nil || !strings.Contains(err.Error(), again.Dir+"/1-tcp_rr-64B-1i/sample1: it is the same, byte for byte, as testdata/runc/1-tcp_rr-64B-1i/sample1") {
+			t.Errorf("%s: %v", again.Dir, err)
+		}
+	}
+}
+
 func TestHostile(t *testing.T) {
 	outside := t.TempDir()
 	if err := os.CopyFS(filepath.Join(outside, "runc"), os.DirFS("testdata/runc")); err != nil {

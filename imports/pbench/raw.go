@@ -101,7 +101,7 @@ func (r *reader) uperf(t *imports.Trial, dir string, res *result, params map[str
 		if g == nil {
 			continue
 		}
-		text, err := r.f.Read(path.Join(dir, name), maxFile)
+		text, err := r.read(path.Join(dir, name))
 		if err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func within(c []counter, w [2]float64) []counter {
 
 // fio reads what fio printed; lines of progress stand before the JSON.
 func (r *reader) fio(t *imports.Trial, dir string, res *result) error {
-	text, err := r.f.Read(path.Join(dir, "fio-result.txt"), maxFile)
+	text, err := r.read(path.Join(dir, "fio-result.txt"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
