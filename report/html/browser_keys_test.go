@@ -200,5 +200,20 @@ func TestSentinelAndEpochsAreShown(t *testing.T) {
 	if eval[string](b, picture) == without {
 		t.Error("the chart shows nothing of it")
 	}
+	// No change is seen by enough of them only, as in the text of a terminal.
+	d.Result.Epochs = nil
+	all := s.Points
+	for n, want := range map[int]string{
+		analyse.MinSentinels - 1: fmt.Sprintf("too few to see a change of the machine, which takes %d.", analyse.MinSentinels),
+		analyse.MinSentinels:     "It saw no change of the machine.",
+	} {
+		s.Points = all[:n]
+		b.show(d, "")
+		b.drawAll()
+		words := eval[string](b, `document.getElementById("order").innerText`)
+		if !strings.Contains(words, want) || strings.Contains(words, "no change") != (n == analyse.MinSentinels) {
+			t.Errorf("%d sentinels: the page does not say %q: %s", n, want, words)
+		}
+	}
 	b.quiet("file://")
 }

@@ -127,6 +127,8 @@
       .map((e, n) => ({ e, n: n + 2, at: timeOf(e.seq) }))
       .filter((e) => e.at !== null);
 
+  const fewest = 11; // analyse.MinSentinels, below which no change can be seen
+
   const sentinelWords = () => {
     const r = Tare.data.res,
       w = r.sentinel;
@@ -135,7 +137,11 @@
     const text = w.skipped
       ? `There was no sentinel: ${w.skipped}.`
       : `The sentinel (${w.kind}, ${w.response.name}) ran ${Tare.plural((w.points || []).length, "time")} between the blocks${w.scatter ? `, with a scatter of ${Tare.percent(w.scatter)}` : ""}, and took ${Tare.percent(w.share)} of the time. ` +
-        (changes.length ? "" : "It saw no change of the machine.");
+        (changes.length
+          ? ""
+          : (w.points || []).length < fewest
+            ? `Those are too few to see a change of the machine, which takes ${fewest}.`
+            : "It saw no change of the machine.");
     return [
       Tare.el("p", {}, text),
       changes.length
