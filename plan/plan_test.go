@@ -375,6 +375,21 @@ func TestTimeBudget(t *testing.T) {
 	}
 }
 
+// TestTimeBudgetSaysBlocks: of a study that stops sooner than others may, the blocks are
+// named that it stops at.
+func TestTimeBudgetSaysBlocks(t *testing.T) {
+	for fixed, want := range map[int]string{2: "too short for 2 blocks of this", 16: "too short for 3 blocks of this"} {
+		st := makeStudy(4, 3)
+		st.Budget.Time, st.Stop.Fixed = 13*time.Second, fixed
+		p := New(st, nil)
+		play(t, p, world{noise: 2, duration: time.Second})
+		e, ended := p.Ending(3)
+		if !ended || e.Code != EndBudgetTime || !strings.Contains(e.Text, want) {
+			t.Errorf("fixed %d: %+v, want %q", fixed, e, want)
+		}
+	}
+}
+
 func TestLateAndStrayResults(t *testing.T) {
 	st := makeStudy(2, 2)
 	p := New(st, nil)

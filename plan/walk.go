@@ -297,7 +297,11 @@ func (p *Plan) cut() {
 		return
 	}
 	left := budget - p.walk.spent
-	more := min(stat.MinN, p.last) - 1
+	least := min(stat.MinN, p.last) // a study that stops sooner asks for fewer
+	more, blocks := least-1, fmt.Sprintf("%d blocks", least)
+	if least == 1 {
+		blocks = "a block"
+	}
 	for i := range p.strata {
 		s := &p.strata[i]
 		if s.ending != nil {
@@ -309,6 +313,6 @@ func (p *Plan) cut() {
 			continue
 		}
 		s.ending = &Ending{Code: EndBudgetTime, Blocks: s.closed,
-			Text: fmt.Sprintf("the budget of %s is too short for %d blocks of this", budget, stat.MinN)}
+			Text: fmt.Sprintf("the budget of %s is too short for %s of this", budget, blocks)}
 	}
 }
