@@ -42,6 +42,8 @@ type Finding struct {
 	Response   string       `json:"response"`
 	Ratio      *float64     `json:"ratio,omitempty"`
 	Costs      bool         `json:"costs,omitempty"`
+	Undecided  bool         `json:"undecided,omitempty"`
+	Suspect    bool         `json:"suspect,omitempty"` // undecided, and looks worse
 	End        string       `json:"end,omitempty"`
 	Cause      cause.Kind   `json:"cause"`
 	Role       string       `json:"role,omitempty"`
@@ -104,7 +106,7 @@ func (b *Builder) causes(r *analyse.Result) *Causes {
 		for _, k := range f.Among {
 			seen[k] = true
 		}
-		x := Finding{Cell: cell, Response: f.Response.Name, Costs: f.Costs, End: f.End, Cause: f.Cause, Role: f.Role, Among: f.Among, Missing: f.Missing,
+		x := Finding{Cell: cell, Response: f.Response.Name, Costs: f.Costs, Undecided: f.Undecided, Suspect: f.Suspect(), End: f.End, Cause: f.Cause, Role: f.Role, Among: f.Among, Missing: f.Missing,
 			Confidence: round(f.Confidence, 2), Trials: f.Trials, Text: f.Text, Added: shorterFit(f.Added), Factor: shorterFit(f.Factor), Price: words.CausePrice(f.Price)}
 		if f.Ratio != nil {
 			ratio := round(*f.Ratio, 4)

@@ -27,7 +27,7 @@ func CausesCSV(w io.Writer, res *analyse.Result) error {
 	for _, f := range factors {
 		head = append(head, "factor:"+f)
 	}
-	rows := [][]string{append(head, "response", "ratio", "costs", "end", "cause", "role", "among", "confidence", "trials", "text", "missing",
+	rows := [][]string{append(head, "response", "ratio", "costs", "undecided", "end", "cause", "role", "among", "confidence", "trials", "text", "missing",
 		"supports", "excludes", "added", "added_lo", "added_hi", "added_unit", "times", "times_lo", "times_hi",
 		"price", "price_lo", "price_hi", "price_unit", "cores", "base_cores", "accelerator", "modelled")}
 	for i := range res.Causes {
@@ -45,7 +45,7 @@ func CausesCSV(w io.Writer, res *analyse.Result) error {
 		if f.Cause != cause.Unknown && f.Cause != cause.Untold {
 			confidence = number(f.Confidence)
 		}
-		line = append(line, f.Response.Name, optional(f.Ratio), strconv.FormatBool(f.Costs), f.End, string(f.Cause), f.Role, strings.Join(among, " "),
+		line = append(line, f.Response.Name, optional(f.Ratio), strconv.FormatBool(f.Costs), strconv.FormatBool(f.Undecided), f.End, string(f.Cause), f.Role, strings.Join(among, " "),
 			confidence, strconv.Itoa(f.Trials), f.Text, f.Missing, kindsThat(f, cause.Supports), kindsThat(f, cause.Excludes))
 		line = append(line, fit(f.Added, true)...)
 		line = append(line, fit(f.Factor, false)...)

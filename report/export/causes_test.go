@@ -25,8 +25,8 @@ func TestCausesCSV(t *testing.T) {
 			End: "server", Cause: cause.Helper, Role: "vhost", Confidence: 0.97, Trials: 3, Text: `full, by "much"`,
 			Readings: []cause.Reading{{About: cause.Helper, Says: cause.Supports}, {About: cause.Quota, Says: cause.Excludes}, {About: cause.Quota, Says: cause.Excludes}, {About: cause.Guest, Says: cause.Excludes}, {About: cause.Link, Says: cause.Silent}},
 			Added:    &cause.Fit{Unit: "s", Constant: 3e-5, Lo: 2e-5, Hi: 4e-5}, Factor: &cause.Fit{Unit: "ratio", Constant: 2, Lo: 1, Hi: 3}, Price: &cause.Price{Unit: "GB", Cores: 4.5, Base: 1.8, Ratio: 2.5}},
-		{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=runc", Cell: cell("runc"), Response: rate, Cause: cause.Untold, Among: []cause.Kind{cause.Quota, cause.Guest}, Trials: 2, Text: "both"},
-		{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=runsc", Cell: cell("runsc"), Response: rate, Cause: cause.Unknown, Missing: "write collectors: [proc]", Text: "not read"},
+		{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=runc", Cell: cell("runc"), Response: rate, Undecided: true, Cause: cause.Untold, Among: []cause.Kind{cause.Quota, cause.Guest}, Trials: 2, Text: "both"},
+		{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=runsc", Cell: cell("runsc"), Response: rate, Undecided: true, Cause: cause.Unknown, Missing: "write collectors: [proc]", Text: "not read"},
 	}}
 	var b bytes.Buffer
 	if err := CausesCSV(&b, res); err != nil {
@@ -37,13 +37,13 @@ func TestCausesCSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]string{
-		{"workload", "stratum", "treatment", "baseline", "factor:workload", "factor:size", "factor:sandbox", "factor:vcpus", "response", "ratio", "costs", "end", "cause", "role", "among", "confidence", "trials", "text", "missing",
+		{"workload", "stratum", "treatment", "baseline", "factor:workload", "factor:size", "factor:sandbox", "factor:vcpus", "response", "ratio", "costs", "undecided", "end", "cause", "role", "among", "confidence", "trials", "text", "missing",
 			"supports", "excludes", "added", "added_lo", "added_hi", "added_unit", "times", "times_lo", "times_hi", "price", "price_lo", "price_hi", "price_unit", "cores", "base_cores", "accelerator", "modelled"},
-		{"w", "workload=w,size=1", "sandbox=process", "true", "w", "1", "process", "", "rate", "", "false", "", "none", "", "", "0.9", "3", "idle", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "true"},
-		{"w", "workload=w,size=1", "sandbox=vm,vcpus=2", "false", "w", "1", "vm", "2", "rate", "0.5", "true", "server", "helper", "vhost", "", "0.97", "3", `full, by "much"`, "",
+		{"w", "workload=w,size=1", "sandbox=process", "true", "w", "1", "process", "", "rate", "", "false", "false", "", "none", "", "", "0.9", "3", "idle", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "true"},
+		{"w", "workload=w,size=1", "sandbox=vm,vcpus=2", "false", "w", "1", "vm", "2", "rate", "0.5", "true", "false", "server", "helper", "vhost", "", "0.97", "3", `full, by "much"`, "",
 			"helper", "quota guest", "3e-05", "2e-05", "4e-05", "s", "2", "1", "3", "2.5", "", "", "GB", "4.5", "1.8", "", "true"},
-		{"w", "workload=w,size=1", "sandbox=runc", "false", "w", "1", "runc", "", "rate", "", "false", "", "untold", "", "quota guest", "", "2", "both", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "true"},
-		{"w", "workload=w,size=1", "sandbox=runsc", "false", "w", "1", "runsc", "", "rate", "", "false", "", "unknown", "", "", "", "0", "not read", "write collectors: [proc]", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "true"},
+		{"w", "workload=w,size=1", "sandbox=runc", "false", "w", "1", "runc", "", "rate", "", "false", "true", "", "untold", "", "quota guest", "", "2", "both", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "true"},
+		{"w", "workload=w,size=1", "sandbox=runsc", "false", "w", "1", "runsc", "", "rate", "", "false", "true", "", "unknown", "", "", "", "0", "not read", "write collectors: [proc]", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "true"},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)

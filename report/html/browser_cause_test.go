@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,20 +31,23 @@ func TestCauseMap(t *testing.T) {
 	}}.document(t)
 	b := browse(t)
 	b.show(d, "")
-	type cell struct{ Key, Cause, Costs, Word string }
+	type cell struct{ Key, Cause, Costs, Word, State string }
 	var want []cell
 	for i := range res.Causes {
 		f := &res.Causes[i]
-		costs, word := "0", words.CauseKind(f.Cause, f.Role)
+		costs, word := "0", words.Tally([]*cause.Finding{f}).Word()
 		if f.Costs {
 			costs = "1"
 		}
-		if f.Confidence > 0 && f.Confidence < words.Doubtful {
+		if (f.Costs || f.Baseline) && f.Confidence > 0 && f.Confidence < words.Doubtful {
 			word += " ?"
 		}
-		want = append(want, cell{"cause|" + f.Cell.Key(), string(f.Cause), costs, word})
+		want = append(want, cell{"cause|" + f.Cell.Key(), string(f.Cause), costs, word, words.CauseState(f)})
 	}
-	got := eval[[]cell](b, `[...document.querySelectorAll('#causes .causemap[aria-label="Causes of every cell"] td.heat')].map((td) => ({Key: td.dataset.open, Cause: td.dataset.cause, Costs: td.dataset.costs, Word: td.querySelector(".r").textContent}))`)
+	if !slices.ContainsFunc(want, func(c cell) bool { return c.State == words.NotDecided }) || !slices.ContainsFunc(want, func(c cell) bool { return c.State == words.NoCost }) {
+		t.Error("not all states are among the findings")
+	}
+	got := eval[[]cell](b, `[...document.querySelectorAll('#causes .causemap[aria-label="Causes of every cell"] td.heat')].map((td) => ({Key: td.dataset.open, Cause: td.dataset.cause, Costs: td.dataset.costs, Word: td.querySelector(".r").textContent, State: td.querySelector(".hidden").textContent.split(": ").pop()}))`)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("every cell (-want +got):\n%s", diff)
 	}
@@ -56,11 +60,7 @@ func TestCauseMap(t *testing.T) {
 		line := []string{}
 		for _, at := range row.Cells {
 			if x := words.Tally(words.Findings(res, at)); len(at) > 0 && !row.Baseline {
-				if x.Costs == 0 {
-					line = append(line, fmt.Sprint("no cost 0 of ", x.Cells))
-				} else {
-					line = append(line, fmt.Sprint(words.CauseKind(x.Kind, x.Role), " ", x.Costs, " of ", x.Cells))
-				}
+				line = append(line, fmt.Sprint(x.Word(), " ", x.Costs, " of ", x.Cells))
 			}
 		}
 		if len(line) > 0 {

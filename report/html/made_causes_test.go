@@ -13,7 +13,7 @@ import (
 	"tare/report/document"
 )
 
-// findings give each cell of a result a cause: every kind, costing and not, with
+// findings give each cell of a result a cause: every kind, costing, undecided and not, with
 // readings of each sort, fits, a price; and advice with a patch.
 func findings(name func(string) string, tables bool) func(*analyse.Result) {
 	if name == nil {
@@ -31,6 +31,7 @@ func findings(name func(string) string, tables bool) func(*analyse.Result) {
 			if !c.Baseline {
 				ratio := c.Estimate.Ratio
 				f.Ratio, f.Costs = &ratio, c.Verdict == stat.Slower
+				f.Undecided = !f.Costs && n%3 > 0 // of the others, some are as good
 				give(&f, cause.Kinds()[n%len(cause.Kinds())], name)
 				n++
 			}

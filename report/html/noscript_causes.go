@@ -27,7 +27,7 @@ func modelled(b *strings.Builder, d *document.Document) {
 	}
 }
 
-// causeTables write what bounds each cell whose isolation costs.
+// causeTables write what bounds each cell whose isolation costs, or looks so.
 func causeTables(b *strings.Builder, d *document.Document) {
 	if d.Causes == nil {
 		return
@@ -40,7 +40,8 @@ func causeTables(b *strings.Builder, d *document.Document) {
 	rows, costs := 0, 0
 	for i := range d.Causes.Findings {
 		f := &d.Causes.Findings[i]
-		if !f.Costs {
+		whole := cause.Finding{Cause: f.Cause, Role: f.Role, Among: f.Among, Confidence: f.Confidence}
+		if !f.Costs && !f.Suspect {
 			continue
 		}
 		if costs++; costs > maxFindings {
@@ -57,10 +58,13 @@ func causeTables(b *strings.Builder, d *document.Document) {
 		if f.Ratio != nil {
 			ratio = words.Ratio(*f.Ratio) + " x the " + f.Response
 		}
-		whole := cause.Finding{Cause: f.Cause, Role: f.Role, Among: f.Among, Confidence: f.Confidence}
+		named := words.Cause(&whole)
+		if f.Undecided {
+			named = words.NotDecided + ", " + named
+		}
 		b.WriteString("<tr>")
 		element(b, `th scope="row"`, words.Levels(d.Result, d.Cells[f.Cell].Levels, " "))
-		for _, s := range []string{ratio, words.Cause(&whole), words.CauseConfidence(&whole), f.Text} {
+		for _, s := range []string{ratio, named, words.CauseConfidence(&whole), f.Text} {
 			element(b, "td", s)
 		}
 		b.WriteString("</tr>\n")

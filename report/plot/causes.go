@@ -20,6 +20,7 @@ type Caused struct {
 	Below      string // how many of the cell's strata have it, and the confidence; of one stratum: the ratio
 	Confidence float64
 	Costs      bool // isolation is known to cost there
+	Undecided  bool // it is not known to, and of a stratum at least nothing is decided
 }
 
 // mostCauseRows bounds the map of all strata: more are not read.
@@ -84,20 +85,27 @@ func (b *builder) causeMap(m *words.CauseMap) Figure {
 // caused sums up the findings of a cell.
 func caused(list []*cause.Finding) *Caused {
 	t := words.Tally(list)
-	out := &Caused{Kind: t.Kind, Word: words.CauseKind(t.Kind, t.Role), Confidence: t.Confidence, Costs: t.Costs > 0}
-	told := t.Kind != cause.Unknown && t.Kind != cause.Untold && t.Confidence > 0
+	out := &Caused{Kind: t.Kind, Word: t.Word(), Confidence: t.Confidence, Costs: t.Costs > 0, Undecided: t.Costs == 0 && t.Undecided > 0}
 	var below []string
-	switch f := list[0]; {
-	case len(list) > 1 && t.Costs == 0 && !f.Baseline:
-		out.Kind, out.Word, told = cause.None, "no cost", false
-	case len(list) > 1 && t.Costs > 0:
-		below = append(below, fmt.Sprintf("%d of %d", t.N, t.Cells))
-	case len(list) == 1 && f.Ratio != nil && !f.Baseline:
-		below = append(below, words.Ratio(*f.Ratio)+" x")
+	if len(list) == 1 && list[0].Ratio != nil && !t.Baseline {
+		below = append(below, words.Ratio(*list[0].Ratio)+" x")
 	}
-	if told {
+	if p := t.Part(); p != "" {
+		below = append(below, p)
+	}
+	told := t.Kind != cause.Unknown && t.Kind != cause.Untold && t.Confidence > 0
+	switch doubt := told && t.Confidence < words.Doubtful; {
+	case !t.Baseline && t.Costs == 0 && len(list) > 1: // the word is all: what bounds them may be many things
+		if !out.Undecided {
+			out.Kind = cause.None
+		}
+	case !t.Baseline && t.Costs == 0:
+		if t.Kind != cause.None && t.Kind != cause.Unknown {
+			below = append(below, words.CauseKind(t.Kind, t.Role))
+		}
+	case told:
 		below = append(below, fmt.Sprintf("%.0f %%", 100*t.Confidence))
-		if t.Confidence < words.Doubtful {
+		if doubt {
 			out.Word += " ?"
 		}
 	}
@@ -107,7 +115,7 @@ func caused(list []*cause.Finding) *Caused {
 
 // describeCauses writes the words of a cause map.
 func (b *builder) describeCauses(f *Figure) {
-	parts := []string{"Full colour: isolation costs there, by this cause, the paler the less sure; framed: it is not known to cost, and this bounds the cell",
+	parts := []string{"Full colour: isolation costs there, by this cause, the paler the less sure; framed: it is not known to cost; undecided: too few blocks, or the interval holds 1; no cost: as good as the baseline or better",
 		fmt.Sprintf("?: a confidence below %.0f %%", 100*words.Doubtful)}
 	if f.Summary != "" {
 		parts = append(parts, "the most frequent cause among a cell's strata that cost, in how many of all, and the mean confidence")
@@ -130,7 +138,7 @@ func (c *Caused) spoken(baseline bool) string {
 	case c.Costs:
 		return s + ", isolation costs"
 	}
-	return s + ", not known to cost"
+	return s
 }
 
 // causeColour is a cause's colour: of Paul Tol's light scheme

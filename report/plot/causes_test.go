@@ -159,3 +159,22 @@ func TestModelledFigures(t *testing.T) {
 		t.Errorf("%v: the page does not say it", err)
 	}
 }
+
+// TestUndecidedMap: the word of a cell is the tally's, of one finding and of several.
+func TestUndecidedMap(t *testing.T) {
+	ratio := 264.0
+	open := &cause.Finding{Undecided: true, Ratio: &ratio, Cause: cause.Quota, Confidence: 0.5}
+	free := &cause.Finding{Cause: cause.None, Confidence: 0.9}
+	for _, c := range []struct {
+		list        []*cause.Finding
+		word, below string
+	}{
+		{[]*cause.Finding{open}, "undecided", "264 x, quota"}, {[]*cause.Finding{open, free}, "undecided", "1 of 2"},
+		{[]*cause.Finding{open, open}, "undecided", "2 of 2"}, {[]*cause.Finding{free}, "no cost", ""}, {[]*cause.Finding{free, free}, "no cost", ""},
+	} {
+		got := caused(c.list)
+		if got.Word != c.word || got.Below != c.below || got.Costs || got.Undecided != (c.word == "undecided") {
+			t.Errorf("%d findings: %+v, want %q, %q", len(c.list), got, c.word, c.below)
+		}
+	}
+}

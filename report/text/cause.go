@@ -39,7 +39,7 @@ func writeCauses(b *strings.Builder, res *analyse.Result, opt Options) {
 	for _, m := range words.TableCauses(res) {
 		b.WriteString("\n" + wrap(m.Title+", what bounds each cell:", opt.width(), "  ") + "\n")
 		b.WriteString(causeGrid(res, &m).render(opt))
-		b.WriteString(wrap("The most frequent cause among those of a cell's strata that cost, and in how many of all; no cost: none of them is known to cost. "+
+		b.WriteString(wrap("The most frequent cause among those of a cell's strata that cost, and in how many of all; undecided: none is known to cost, and in so many of all nothing is decided; no cost: all are as good as the baseline or better. "+
 			"Below it the mean confidence; with ?: below "+percentOf(words.Doubtful)+".", opt.width(), "") + "\n")
 	}
 	groups := causeGroups(res)
@@ -83,6 +83,8 @@ func causeGrid(res *analyse.Result, m *words.CauseMap) grid {
 func causeCell(t words.CauseTally) gridCell {
 	out := gridCell{first: t.Text()}
 	switch {
+	case t.Costs == 0 && t.Undecided > 0:
+		out.colour = text.Colors{text.FgYellow}
 	case t.Costs == 0:
 	case t.Kind == cause.Unknown, t.Kind == cause.Untold:
 		out.colour = text.Colors{text.FgYellow}
@@ -102,16 +104,17 @@ type causeGroup struct {
 	list []*cause.Finding
 }
 
-// causeGroups puts those that cost together, what costs most in all first.
+// causeGroups puts those that cost together, what costs most in all first; then those
+// that look so, of which nothing is decided.
 func causeGroups(res *analyse.Result) []causeGroup {
-	at := make(map[[3]string]int)
+	at := make(map[[4]string]int)
 	var out []causeGroup
 	for i := range res.Causes {
 		f := &res.Causes[i]
-		if !f.Costs || f.Cause == cause.Unknown {
+		if !words.Shown(f) || f.Cause == cause.Unknown {
 			continue
 		}
-		key := [3]string{f.Treatment, string(f.Cause), f.Role}
+		key := [4]string{f.Treatment, string(f.Cause), f.Role, words.CauseState(f)}
 		k, ok := at[key]
 		if !ok {
 			k = len(out)
@@ -120,7 +123,12 @@ func causeGroups(res *analyse.Result) []causeGroup {
 		}
 		out[k].list = append(out[k].list, f)
 	}
-	slices.SortStableFunc(out, func(a, b causeGroup) int { return cmp.Compare(b.lost(), a.lost()) })
+	slices.SortStableFunc(out, func(a, b causeGroup) int {
+		if a.list[0].Costs != b.list[0].Costs {
+			return map[bool]int{true: -1, false: 1}[a.list[0].Costs]
+		}
+		return cmp.Compare(b.lost(), a.lost())
+	})
 	return out
 }
 
@@ -149,13 +157,16 @@ func (g causeGroup) text(res *analyse.Result) string {
 		}
 	}
 	work, in := words.CauseWhere(res, worst, fixedCauses(res))
-	s := fmt.Sprintf("%s, %s", in, words.Cause(worst))
+	s := fmt.Sprintf("%s, %s", in, seen(worst))
 	if n := len(g.list); n > 1 {
 		s += fmt.Sprintf(" (%d cells)", n)
 	}
 	s += ": " + work
 	if worst.Ratio != nil {
 		s += fmt.Sprintf(", %s x the %s", words.Ratio(*worst.Ratio), worst.Response.Name)
+	}
+	if worst.Undecided {
+		s += fmt.Sprintf(" after %s", words.Count(worst.Trials, "trial"))
 	}
 	if c := words.CauseConfidence(worst); c != "-" {
 		s += ", confidence " + c
@@ -167,14 +178,22 @@ func (g causeGroup) text(res *analyse.Result) string {
 	return s
 }
 
-// writeCostly lists the cells that cost, one a row.
+// seen is a finding's cause, and before it that nothing is decided.
+func seen(f *cause.Finding) string {
+	if f.Undecided {
+		return words.NotDecided + ", " + words.Cause(f)
+	}
+	return words.Cause(f)
+}
+
+// writeCostly lists the cells that cost and those that look so, one a row.
 func writeCostly(b *strings.Builder, res *analyse.Result, opt Options) {
 	g := grid{keys: 1, header: []string{"work", "in", "ratio", "cause, confidence"}, left: true}
 	fixed := fixedCauses(res)
 	last, more := "", 0
 	for i := range res.Causes {
 		f := &res.Causes[i]
-		if !f.Costs {
+		if !words.Shown(f) {
 			continue
 		}
 		if len(g.rows) == maxCauses {
@@ -182,7 +201,7 @@ func writeCostly(b *strings.Builder, res *analyse.Result, opt Options) {
 			continue
 		}
 		work, in := words.CauseWhere(res, f, fixed)
-		row := []gridCell{{first: work}, {first: in}, {first: "-"}, {first: words.Cause(f)}}
+		row := []gridCell{{first: work}, {first: in}, {first: "-"}, {first: seen(f)}}
 		if f.Ratio != nil {
 			row[2] = gridCell{first: words.Ratio(*f.Ratio), second: f.Response.Name}
 		}

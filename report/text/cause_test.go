@@ -13,7 +13,7 @@ import (
 )
 
 // causeResult is kataResult with a finding for each of its cells: some cost, some do
-// not, one is not told apart, one was not read.
+// not, of some nothing is decided, one is not told apart, one was not read.
 func causeResult() *analyse.Result {
 	r := kataResult()
 	r.Compared = nil
@@ -23,10 +23,12 @@ func causeResult() *analyse.Result {
 			for j, box := range r.Tables[0].Rows[:4] {
 				ratio := 1 / float64(1+j)
 				f := cause.Finding{Workload: "stream", Stratum: shared.Key(), Shared: shared, Treatment: box.Cell.Key(), Cell: append(shared[:4:4], box.Cell...),
-					Baseline: j == 0, Response: throughput, Ratio: &ratio, Costs: j >= 2, Cause: cause.None, Confidence: 0.9, Trials: 3, End: "server", Text: "The client waits 3.1 ms of 4.0 ms."}
+					Baseline: j == 0, Response: throughput, Ratio: &ratio, Costs: j >= 2, Undecided: j == 1 && limit == "1", Cause: cause.None, Confidence: 0.9, Trials: 3, End: "server", Text: "The client waits 3.1 ms of 4.0 ms."}
 				switch {
 				case j == 0:
 					f.Ratio = nil
+				case f.Undecided && i == 2:
+					f.Cause, f.Confidence, f.Trials, f.Text = cause.Quota, 0.5, 1, "0.9 of 1 cores"
 				case j == 2 && limit == "1" && i == 1:
 					f.Cause, f.Confidence, f.Among, f.Text = cause.Untold, 0, []cause.Kind{cause.Quota, cause.Helper}, "Both the quota and the helper are full"
 				case j == 2 && limit != "none":
@@ -78,7 +80,7 @@ func TestCausesSaidOnce(t *testing.T) {
 		r.Causes[i].Cause, r.Causes[i].Missing = cause.Unknown, "all"
 	}
 	b.Reset()
-	writeCauses(&b, r, Options{Width: 80})
+	writeCauses(&b, r, Options{Width: 200})
 	if lines := strings.Count(b.String(), "\n"); lines > 5 {
 		t.Errorf("%d lines say that nothing is known:\n%s", lines, b.String())
 	}
@@ -113,5 +115,30 @@ func TestModelledIsSaid(t *testing.T) {
 	r.Modelled = true
 	if n := count(); n < 5 {
 		t.Errorf("said %d times", n)
+	}
+}
+
+// TestCauseStates: a cell says the same alone, in a table and in the mean of a table: a
+// cost has its cause; without one, what is not decided is never no cost.
+func TestCauseStates(t *testing.T) {
+	cost := &cause.Finding{Costs: true, Cause: cause.Quota, Confidence: 0.9}
+	open := &cause.Finding{Undecided: true, Cause: cause.None, Confidence: 0.6}
+	free := &cause.Finding{Cause: cause.None, Confidence: 0.9}
+	base := &cause.Finding{Baseline: true, Cause: cause.None, Confidence: 0.9}
+	for _, c := range []struct {
+		list []*cause.Finding
+		want string
+	}{
+		{[]*cause.Finding{cost}, "quota"}, {[]*cause.Finding{open}, "undecided"}, {[]*cause.Finding{free}, "no cost"}, {[]*cause.Finding{base}, "none"},
+		{[]*cause.Finding{open, open}, "undecided"}, {[]*cause.Finding{free, open}, "undecided 1 of 2"}, {[]*cause.Finding{free, free}, "no cost"},
+		{[]*cause.Finding{open, cost, free}, "quota 1 of 3"}, {nil, "-"},
+	} {
+		if got := words.Tally(c.list).Text(); got != c.want {
+			t.Errorf("%d findings: %q, want %q", len(c.list), got, c.want)
+		}
+	}
+	r := &analyse.Result{Causes: []cause.Finding{*open, *open}}
+	if s := words.CausesSentence(r); strings.Contains(s, "no cost") || !strings.Contains(s, "In 2 nothing is decided") {
+		t.Errorf("all undecided: %s", s)
 	}
 }

@@ -96,11 +96,13 @@ func CausePrice(p *cause.Price) string {
 
 // CauseTally is what several findings come to.
 type CauseTally struct {
-	Kind       cause.Kind // the most frequent of those that cost; where none does, of all
+	Kind       cause.Kind // the most frequent of those that cost; where none does, of the undecided; else of all
 	Role       string     // of Helper, where all of that kind have the same
 	N          int        // cells with it
-	Of         int        // cells that it was counted among: those that cost, or all
+	Of         int        // cells that it was counted among: those that cost, the undecided, or all
 	Costs      int        // cells whose isolation costs
+	Undecided  int        // cells of which nothing is decided
+	Baseline   bool       // they are the baseline's
 	Cells      int
 	Confidence float64 // mean of the N
 }
@@ -108,13 +110,22 @@ type CauseTally struct {
 // Tally counts the findings of all but the baseline; of the baseline alone, those.
 func Tally(list []*cause.Finding) CauseTally {
 	out := CauseTally{Cells: len(list)}
-	var among []*cause.Finding
+	var among, undecided []*cause.Finding
 	for _, f := range list {
-		if f.Costs {
+		switch {
+		case f.Costs:
 			among = append(among, f)
+		case f.Undecided:
+			undecided = append(undecided, f)
 		}
+		out.Baseline = out.Baseline || f.Baseline
 	}
-	if out.Costs = len(among); out.Costs == 0 {
+	out.Costs, out.Undecided = len(among), len(undecided)
+	switch {
+	case out.Costs > 0:
+	case out.Undecided > 0:
+		among = undecided
+	default:
 		among = list
 	}
 	out.Of = len(among)
@@ -167,29 +178,80 @@ func CauseCounts(list []*cause.Finding) []CauseCount {
 	return out
 }
 
+// NotDecided and NoCost stand where no cause of a cost does.
+const (
+	NotDecided = "undecided"
+	NoCost     = "no cost"
+)
+
+// Word is a tally in a word or two: the cause of a cost; undecided, where no cell is known
+// to cost and one at least may; no cost, where all are as good as the baseline or better.
+// Of the baseline it is what bounds it.
+func (t CauseTally) Word() string {
+	switch {
+	case t.Cells == 0:
+		return "-"
+	case t.Costs > 0 || t.Baseline:
+		return CauseKind(t.Kind, t.Role)
+	case t.Undecided > 0:
+		return NotDecided
+	}
+	return NoCost
+}
+
+// Part says how many of several cells the word is of; "" of one, and of no cost.
+func (t CauseTally) Part() string {
+	n := t.N
+	if t.Costs == 0 {
+		n = t.Undecided
+	}
+	if n == 0 || t.Cells < 2 || t.Baseline {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d", n, t.Cells)
+}
+
 // Text is a tally in a few words: helper vhost 3 of 4.
 func (t CauseTally) Text() string {
-	if t.Cells == 0 {
-		return "-"
+	if t.Costs > 0 && t.N == t.Cells || t.Costs == 0 && t.Undecided == t.Cells {
+		return t.Word()
 	}
-	s := CauseKind(t.Kind, t.Role)
-	if t.Costs == 0 {
-		s = "no cost"
+	return strings.TrimSpace(t.Word() + " " + t.Part())
+}
+
+// CauseState says whether a cell's isolation costs.
+func CauseState(f *cause.Finding) string {
+	switch {
+	case f.Baseline:
+		return "the baseline"
+	case f.Costs:
+		return "isolation costs"
+	case f.Undecided:
+		return NotDecided
 	}
-	if t.Costs > 0 && (t.N < t.Cells) {
-		s += fmt.Sprintf(" %d of %d", t.N, t.Cells)
-	}
-	return s
+	return NoCost
+}
+
+// Shown reports whether a finding is one of those that are listed: of a cost, or of a
+// cell that looks like one and has a cause.
+func Shown(f *cause.Finding) bool {
+	return f.Costs || f.Suspect()
 }
 
 // CausesSentence counts the causes of all cells but the baseline's.
 func CausesSentence(r *analyse.Result) string {
-	var costs, rest []*cause.Finding
+	var costs, open, rest []*cause.Finding
+	suspect := 0
 	for i := range r.Causes {
 		switch f := &r.Causes[i]; {
 		case f.Baseline:
 		case f.Costs:
 			costs = append(costs, f)
+		case f.Undecided:
+			open = append(open, f)
+			if f.Suspect() {
+				suspect++
+			}
 		default:
 			rest = append(rest, f)
 		}
@@ -201,18 +263,34 @@ func CausesSentence(r *analyse.Result) string {
 		}
 		return List(parts)
 	}
-	all := len(costs) + len(rest)
-	switch {
-	case all == 0:
+	all := len(costs) + len(open) + len(rest)
+	if all == 0 {
 		return ""
-	case len(costs) == 0:
-		return fmt.Sprintf("In none of %s isolation is known to cost. What bounds them: %s.", Count(all, "cell"), list(rest))
 	}
-	s := fmt.Sprintf("Isolation costs in %d of %s. Of those: %s.", len(costs), Count(all, "cell"), list(costs))
+	var parts []string
+	if len(costs) > 0 {
+		parts = append(parts, fmt.Sprintf("Isolation costs in %d of %s. Of those: %s.", len(costs), Count(all, "cell"), list(costs)))
+	} else {
+		parts = append(parts, fmt.Sprintf("In none of %s isolation is known to cost.", Count(all, "cell")))
+	}
+	if len(open) > 0 {
+		s := fmt.Sprintf("In %d nothing is decided: too few blocks, or the interval holds 1.", len(open))
+		if suspect > 0 {
+			s += fmt.Sprintf(" Of these %d %s worse by more than a tenth.", suspect, plural(suspect, "looks", "look"))
+		}
+		parts = append(parts, s+" What bounds them, as far as was seen: "+list(open)+".")
+	}
 	if len(rest) > 0 {
-		s += fmt.Sprintf(" What bounds the other %d: %s.", len(rest), list(rest))
+		parts = append(parts, fmt.Sprintf("In %d there is no cost. What bounds them: %s.", len(rest), list(rest)))
 	}
-	return s
+	return strings.Join(parts, " ")
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }
 
 // CausesMissing says once what was not read, and in how many cells.

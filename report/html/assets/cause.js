@@ -49,12 +49,12 @@
   const cost = (f) => {
     if (Tare.causeBaseline(f)) return "the baseline";
     const ratio = f.ratio > 0 ? `${Tare.ratio(f.ratio)} × the ${f.response}` : "";
-    return [ratio, f.costs ? "isolation costs" : "not known to cost"].filter(Boolean).join(": ");
+    return [ratio, Tare.causeState(f)].filter(Boolean).join(": ");
   };
 
   // listed is a cell of a map that is over several.
   const listed = ({ title, sub, list }) => {
-    const order = [...list].sort((a, b) => Number(b.costs || false) - Number(a.costs || false) || Tare.causeLoss(b) - Tare.causeLoss(a));
+    const order = [...list].sort((a, b) => Number(b.costs || false) - Number(a.costs || false) || Number(b.undecided || false) - Number(a.undecided || false) || Tare.causeLoss(b) - Tare.causeLoss(a));
     return [
       Tare.dialogHead(title, `${sub}: ${Tare.plural(list.length, "cell")}`),
       Tare.el(

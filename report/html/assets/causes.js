@@ -58,6 +58,7 @@
   Tare.causeBaseline = (f) => !!Tare.data.doc.cells[f.cell].baseline;
   const sure = (k) => k !== "untold" && k !== "unknown";
   Tare.causeConfidence = (f) => (sure(f.cause) && f.confidence > 0 ? `${Math.round(100 * f.confidence)} %` : "");
+  Tare.causeState = (f) => (Tare.causeBaseline(f) ? "the baseline" : f.costs ? "isolation costs" : f.undecided ? "undecided" : "no cost");
   Tare.causeLoss = (f) => (f.ratio > 0 ? Math.abs(Math.log(f.ratio)) : 0);
   Tare.causeFinding = (stratum, treatment) => (Tare.causes() ? Tare.causes().byPlace.get(`${stratum}\n${treatment}`) : undefined);
 
@@ -86,7 +87,8 @@
   // tally says what several findings come to, as words.Tally does.
   const tally = (list) => {
     const costly = list.filter((f) => f.costs),
-      among = costly.length ? costly : list,
+      open = list.filter((f) => f.undecided && !f.costs),
+      among = costly.length ? costly : open.length ? open : list,
       n = new Map();
     for (const f of among) n.set(f.cause, (n.get(f.cause) || 0) + 1);
     const kind = [...n.keys()].sort((a, b) => n.get(b) - n.get(a) || Tare.causeKind(a).at - Tare.causeKind(b).at)[0];
@@ -98,6 +100,7 @@
       n: with_.length,
       of: among.length,
       costs: costly.length,
+      undecided: open.length,
       cells: list.length,
       confidence: with_.reduce((s, f) => s + (f.confidence || 0), 0) / Math.max(1, with_.length),
     };
@@ -109,21 +112,33 @@
     const t = tally(list),
       one = list.length === 1 ? list[0] : null,
       doubt = sure(t.kind) && t.confidence < Tare.data.doc.causes.doubtful;
-    const word = `${Tare.causeKind(t.kind).word}${t.role ? ` ${t.role}` : ""}`;
-    let first = word + (doubt && (t.costs || one) ? " ?" : "");
-    if (!one && !t.costs && !baseline) first = "no cost";
-    const second = [];
+    const word = `${Tare.causeKind(t.kind).word}${t.role ? ` ${t.role}` : ""}`,
+      named = t.costs > 0 || baseline, // else the word is whether it costs, and what bounds one cell stands below
+      first = named ? word + (doubt ? " ?" : "") : t.undecided ? "undecided" : "no cost",
+      second = [];
     if (one && one.ratio > 0 && !baseline) second.push(`${Tare.ratio(one.ratio)} ×`);
-    if (!one && t.costs) second.push(t.n < t.cells ? `${t.n} of ${t.cells}` : `all ${t.cells}`);
-    if (sure(t.kind) && (t.costs || one) && t.confidence > 0) second.push(`${Math.round(100 * t.confidence)} %`);
+    const part = t.costs ? t.n : t.undecided;
+    if (!one && part && !baseline) second.push(part < t.cells ? `${part} of ${t.cells}` : `all ${t.cells}`);
+    if (one && !named && t.kind !== "none" && t.kind !== "unknown") second.push(word);
+    if (named && sure(t.kind) && t.confidence > 0) second.push(`${Math.round(100 * t.confidence)} %`);
+    const state = one ? Tare.causeState(one) : `isolation costs in ${t.costs} of ${t.cells}${t.undecided ? `, undecided in ${t.undecided}` : ""}`;
     const td = Tare.el(
       "td",
-      { class: "heat", tabindex: "-1", "data-open": key, "data-id": `c-${key}`, "data-cause": t.kind, "data-costs": t.costs ? "1" : "0", title: one ? one.text : null },
+      {
+        class: "heat",
+        tabindex: "-1",
+        "data-open": key,
+        "data-id": `c-${key}`,
+        "data-cause": t.kind,
+        "data-costs": t.costs ? "1" : "0",
+        "data-undecided": t.undecided ? "1" : "0",
+        title: one ? one.text : null,
+      },
       Tare.el("span", { class: "r" }, first),
       second.length ? Tare.el("span", { class: "iv" }, second.join(" · ")) : null,
-      Tare.el("span", { class: "hidden" }, ` ${says}: ${one ? (one.costs ? "isolation costs" : baseline ? "the baseline" : "not known to cost") : `isolation costs in ${t.costs} of ${t.cells}`}`),
+      Tare.el("span", { class: "hidden" }, ` ${says}: ${state}`),
     );
-    Tare.dressCause(td, !one && !t.costs && !baseline ? "none" : t.kind, t.confidence, t.costs > 0);
+    Tare.dressCause(td, !one && !named && !t.undecided ? "none" : t.kind, t.confidence, t.costs > 0);
     return td;
   };
 
@@ -260,8 +275,18 @@
 
   const legend = (C) => {
     const n = new Map(),
-      free = new Map();
-    for (const f of C.all) if (!Tare.causeBaseline(f)) (f.costs ? n : free).set(f.cause, ((f.costs ? n : free).get(f.cause) || 0) + 1);
+      free = new Map(),
+      open = new Map();
+    for (const f of C.all) {
+      if (Tare.causeBaseline(f)) continue;
+      const m = f.costs ? n : f.undecided ? open : free;
+      m.set(f.cause, (m.get(f.cause) || 0) + 1);
+    }
+    // framed is the key of those that are not known to cost, with a frame of a cause that occurs.
+    const framed = (m, text) => {
+      const hue = Object.keys(hues).find((k) => m.has(k)) || "none";
+      return m.size ? key(hue, false, `${text} ${Tare.grouped([...m.values()].reduce((s, x) => s + x, 0))}`) : null;
+    };
     const key = (k, costs, text) => {
       const i = Tare.el("i", { class: "heat" });
       Tare.dressCause(i, k, 1, costs);
@@ -272,7 +297,7 @@
       Tare.el(
         "p",
         {},
-        "Filled: isolation costs there, by this cause; the paler, the less sure. Framed: it is not known to cost, and this bounds the cell. ",
+        "Filled: isolation costs there, by this cause; the paler, the less sure. Framed, by what bounds the cell: it is not known to cost. Undecided: too few blocks, or the interval holds 1. No cost: as good as the baseline, or better. ",
         C.maps.length ? "A cell of the tables has the most frequent cause among its strata that cost, in how many of all, and the mean confidence. " : "",
         `?: a confidence below ${Tare.percent(C.doc.causes.doubtful)}.`,
       ),
@@ -280,7 +305,8 @@
         "div",
         { class: "keys" },
         kinds.map((k) => key(k.id, true, [Tare.el("b", {}, k.word), ` ${Tare.grouped(n.get(k.id))}`, k.about ? `: ${k.about}` : ""])),
-        free.size ? key(["quota", "helper", "guest", "guest-one", "host", "link", "device", "path", "saturation", "imbalance", "interception"].find((k) => free.has(k)) || "none", false, `not known to cost ${Tare.grouped([...free.values()].reduce((s, x) => s + x, 0))}`) : null,
+framed(open, "undecided"),
+        framed(free, "no cost"),
       ),
     ];
   };
