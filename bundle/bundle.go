@@ -103,6 +103,9 @@ func (l Limits) allowed(size int64) int64 {
 // machine that reads it.
 var ErrRefused = errors.New("the bundle is refused")
 
+// ErrNewer is wrapped where a later tare made the bundle: it is not at fault.
+var ErrNewer = errors.New("made by a later tare")
+
 func refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrRefused}, args...)...)
 }

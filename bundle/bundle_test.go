@@ -205,9 +205,9 @@ func TestWriteRefuses(t *testing.T) {
 		}, "trigger mine, which tare does not make"},
 		"path": {func(t *testing.T, dir string) error {
 			return alter(t, dir, "UPDATE evidence SET file = '../../etc/passwd' WHERE kind = 'raw'")
-		}, "lead out of the folder"},
+		}, "not of its trial"},
 		"case": {func(t *testing.T, dir string) error {
-			return alter(t, dir, "INSERT INTO evidence VALUES (1, 'raw', 'x', 'raw/000001-1/CLIENT.stdout.zst', 1)")
+			return alter(t, dir, "INSERT INTO evidence VALUES (1, 'raw', 'CLIENT.stdout', 'raw/000001-1/CLIENT.stdout.zst', 1)")
 		}, "case does not matter"},
 		"nothing": {func(_ *testing.T, dir string) error { return os.Remove(filepath.Join(dir, "results.db")) }, "no results there"},
 	} {

@@ -167,6 +167,9 @@ func TestHostile(t *testing.T) {
 		"index on code":      {changes: []string{"CREATE INDEX x ON trials (abs(seq))"}, want: "the index x"},
 		"a table less":       {changes: []string{"DROP TABLE facts"}, want: "lacks the"},
 		"of another program": {changes: []string{"PRAGMA application_id = 5"}, want: "not one of tare"},
+		"a trial's name":     {changes: []string{"UPDATE trials SET name = '../../pwn'"}, want: `a trial with the name "../../pwn"`},
+		"an output's name":   {changes: []string{"UPDATE evidence SET name = '../../pwn' WHERE kind = 'raw'"}, want: "must be a file name"},
+		"a file outside":     {changes: []string{"UPDATE evidence SET file = '../../pwn' WHERE kind = 'series'"}, want: "not of its trial"},
 		"damaged pages":      {changes: []string{"PRAGMA writable_schema = 1; UPDATE sqlite_schema SET rootpage = 2 WHERE name = 'facts'"}, want: "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -289,7 +292,7 @@ func TestNewerFormat(t *testing.T) {
 	if err := os.WriteFile(file, squeeze(t, f.archive(t)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Check(t.Context(), file, DefaultLimits()); err == nil || errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "9.0") {
+	if _, err := Check(t.Context(), file, DefaultLimits()); !errors.Is(err, ErrNewer) || errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "9.0") {
 		t.Error(err)
 	}
 }

@@ -84,7 +84,7 @@ func Check(ctx context.Context, file string, l Limits) (_ *Manifest, err error) 
 func genuine(ctx context.Context, dir string, m *Manifest) (err error) {
 	db, err := store.OpenReadOnly(dir)
 	if errors.Is(err, store.ErrNewer) {
-		return err // no fault of the bundle
+		return fmt.Errorf("%w: its %s: %w", ErrNewer, dbName, err) // no fault of the bundle
 	}
 	if err != nil {
 		return refuse("its %s: %w", dbName, err)
@@ -306,7 +306,7 @@ func (m *Manifest) check(allowed int64) (map[string]Member, error) {
 	case m.Format != format:
 		return nil, refuse("its manifest says %q, not %q", m.Format, format)
 	case m.Version > Version:
-		return nil, fmt.Errorf("it is in format %d, and this tare reads up to %d: use the tare that made it (%.40q), or a later one", m.Version, Version, m.Tare)
+		return nil, fmt.Errorf("%w: it is in format %d, and this one reads up to %d: use the tare that made it (%.40q), or a later one", ErrNewer, m.Version, Version, m.Tare)
 	case m.Version < 1:
 		return nil, refuse("its manifest says format %d", m.Version)
 	}

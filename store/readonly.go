@@ -70,7 +70,10 @@ func tryReadOnly(dir, address string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.version, err = checkSchema(context.Background(), s.db); err != nil {
+	if s.version, err = checkSchema(context.Background(), s.db); err == nil {
+		err = checkNames(context.Background(), s.db)
+	}
+	if err != nil {
 		_ = s.Close()
 		var coded interface{ Code() int }
 		if errors.As(err, &coded) {

@@ -36,7 +36,7 @@ func (s *Store) EvidenceFiles(ctx context.Context) ([]string, error) {
 
 // Genuine says why a database of someone else is not to be used: it holds
 // tables, views, triggers or indexes that tare does not make, or makes
-// differently, or its pages are damaged
+// differently, or names files that no trial has, or its pages are damaged
 // (https://www.sqlite.org/security.html#untrusted_sqlite_database_files).
 func (s *Store) Genuine(ctx context.Context) error {
 	ours, err := sql.Open("sqlite", "file::memory:")
@@ -66,6 +66,9 @@ func (s *Store) Genuine(ctx context.Context) error {
 	}
 	for _, k := range slices.Sorted(maps.Keys(want)) {
 		return fmt.Errorf("%s lacks the %s", dbName, k)
+	}
+	if err := s.checkFiles(ctx); err != nil {
+		return err
 	}
 	var verdict string
 	if err := s.db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {

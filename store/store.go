@@ -259,6 +259,9 @@ func open(dir string) (_ *Store, err error) {
 	if s.version, err = checkSchema(ctx, s.db); err != nil {
 		return nil, err
 	}
+	if err := checkNames(ctx, s.db); err != nil {
+		return nil, err
+	}
 	var verdict string
 	if err = s.db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {
 		return nil, fmt.Errorf("check the database: %w", err)

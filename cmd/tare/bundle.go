@@ -128,6 +128,8 @@ func (a *app) bundle(ctx context.Context, dir string, f bundleFlags) error {
 	}
 	if st, err := os.Stat(file); err == nil && st.IsDir() {
 		return coded(exitUsage, "%s is a directory; name a file with -o FILE", file)
+	} else if err == nil && st.Mode().IsRegular() { // it may be all that is left of other results
+		return coded(exitUsage, "%s is there already; name a new file with -o FILE, or remove it first", file)
 	}
 	var m *bundle.Manifest
 	h := sha256.New()
@@ -236,9 +238,9 @@ func (a *app) tell(b bundled, asJSON bool) error {
 	return err
 }
 
-// refused makes what is wrong with a bundle a mistake of usage.
+// refused makes a bundle that cannot be read a mistake of usage.
 func refused(err error) error {
-	if errors.Is(err, bundle.ErrRefused) {
+	if errors.Is(err, bundle.ErrRefused) || errors.Is(err, bundle.ErrNewer) {
 		return coded(exitUsage, "%w", err)
 	}
 	return err

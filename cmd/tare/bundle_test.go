@@ -1,7 +1,11 @@
 package main
 
 import (
+	"archive/tar"
 	"bufio"
+	"bytes"
+	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -10,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"tare/bundle"
 )
@@ -38,10 +44,45 @@ func TestKillWhileBundling(t *testing.T) {
 		if _, err := bundle.Check(t.Context(), file, bundle.DefaultLimits()); err != nil {
 			t.Fatal(err)
 		}
-		if rng.IntN(2) == 0 { // else the next one writes over it
-			_ = os.Remove(file)
+		if err := os.Remove(file); err != nil { // no bundle is written over
+			t.Fatal(err)
 		}
 	}
+}
+
+// TestBundleKeeps: a bundle is not written over, and what a later tare made is told
+// as other bundles that cannot be read.
+func TestBundleKeeps(t *testing.T) {
+	results, dir := rehearsed(t), t.TempDir()
+	file := filepath.Join(dir, "x"+bundle.Suffix)
+	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, code := shell(t, dir, "tare bundle "+results+" -o x"+bundle.Suffix)
+	if b, err := os.ReadFile(file); code != exitUsage || !strings.Contains(out, "is there already; name a new file with -o FILE") || err != nil || string(b) != "mine" {
+		t.Errorf("%d: %s\n%q %v", code, out, b, err)
+	}
+	later := `{"format":"tare bundle","version":99,"tare":"9.0","folder":"x","trials":0,"members":[]}`
+	var b bytes.Buffer
+	z, err := zstd.NewWriter(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := tar.NewWriter(z)
+	if err := errors.Join(w.WriteHeader(&tar.Header{Name: "manifest.json", Size: int64(len(later)), Mode: 0o644, Typeflag: tar.TypeReg}), write(w, later), w.Close(), z.Close(),
+		os.WriteFile(file, b.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"report", "bundle --check", "bundle --unpack"} {
+		if out, code := shell(t, dir, "tare "+verb+" x"+bundle.Suffix); code != exitUsage || !strings.Contains(out, "it is in format 99") {
+			t.Errorf("%s: %d: %s", verb, code, out)
+		}
+	}
+}
+
+func write(w io.Writer, text string) error {
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 // TestBundleSignals ends a server of a bundle by signals: what was unpacked goes

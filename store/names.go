@@ -1,0 +1,51 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// checkNames refuses results whose trials have names that tare does not give: a folder
+// may come from someone else, and other programs make paths of them. It reads the
+// index of the names alone.
+func checkNames(ctx context.Context, db *sql.DB) error {
+	var name string
+	err := db.QueryRowContext(ctx, `SELECT name FROM trials WHERE name NOT GLOB '[0-9][0-9][0-9][0-9][0-9][0-9]*-[0-9]*'
+		OR name GLOB '*[^0-9-]*' OR name GLOB '*-*-*' OR length(name) > 40 LIMIT 1`).Scan(&name)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the names of the trials: %w", err)
+	}
+	return fmt.Errorf("%s has a trial with the name %.60q, which tare does not give: names are as 000012-1; do not use these results", dbName, name)
+}
+
+// checkFiles refuses files that are not those of their trial.
+func (s *Store) checkFiles(ctx context.Context) error {
+	if err := checkNames(ctx, s.db); err != nil {
+		return err
+	}
+	return s.each(ctx, "SELECT t.name, e.kind, e.name, e.file FROM evidence e LEFT JOIN trials t ON t.id = e.trial", nil, func(r *sql.Rows) error {
+		var trial sql.NullString
+		var kind, name, file string
+		if err := r.Scan(&trial, &kind, &name, &file); err != nil {
+			return err
+		}
+		want := seriesDir + "/" + trial.String + ".parquet"
+		if kind == "raw" {
+			if err := checkRawName(name); err != nil {
+				return err
+			}
+			want = rawDir + "/" + trial.String + "/" + name + ".zst"
+		} else if name != "" {
+			want = ""
+		}
+		if !trial.Valid || file != want {
+			return fmt.Errorf("%s has a file %.60q that is not of its trial", dbName, file)
+		}
+		return nil
+	})
+}
