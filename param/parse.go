@@ -53,6 +53,13 @@ func ParseSize(text string) (int64, error) {
 	return int64(b), nil
 }
 
+// Bounds of a CPU limit, in cores: the kernel takes no quota under 1 ms of a period of
+// 100 ms (cpu.max), and no machine has more processors.
+const (
+	LeastCPULimit = 0.01
+	MostCPULimit  = 8192
+)
+
 // FormatSize writes bytes with the largest 1024-based unit that divides them.
 func FormatSize(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}

@@ -90,7 +90,7 @@ func Factors() []param.Param {
 	return []param.Param{
 		{Name: FactorIsolate, Type: param.Enum, Default: isolateDefault, Words: []string{"server", "client", Both},
 			Help: "which end of a workload with two ends is in the sandbox; the other is in the process kind"},
-		{Name: FactorCPULimit, Type: param.Float, Default: "none", Min: 0.01, Max: 8192, Words: []string{"none"},
+		{Name: FactorCPULimit, Type: param.Float, Default: "none", Min: param.LeastCPULimit, Max: param.MostCPULimit, Words: []string{"none"},
 			Help: "CPU time the sandbox may use, in cores"},
 		{Name: FactorMemoryLimit, Type: param.Size, Default: "none", Min: 1 << 20, Max: 1 << 46, Words: []string{"none"},
 			Help: "memory the sandbox may use"},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,35 +62,74 @@ func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
 	if err != nil {
 		return err
 	}
-	var pod sizing.Pod
+	pods := []sizing.Object{{Runtime: rt}}
 	podFlags := []string{"cpu-limit", "cpu-request", "memory-limit"}
 	given := slices.IndexFunc(podFlags, cmd.Flags().Changed)
 	switch {
 	case manifest && given >= 0:
 		return coded(exitUsage, "--%s and a manifest exclude each other: the pod's limits are in the manifest", podFlags[given])
 	case manifest || given < 0 && a.piped(cmd.InOrStdin()):
-		pod, rt, err = sizing.FromManifest(cmd.InOrStdin(), rt)
-		if err != nil && (manifest || !errors.Is(err, sizing.ErrEmpty)) { // an empty file or pipe is no pod, unless it was asked for
+		got, err := sizing.FromManifest(cmd.InOrStdin(), rt)
+		switch {
+		case err == nil:
+			pods = got
+		case manifest || !errors.Is(err, sizing.ErrEmpty): // an empty file or pipe is no pod, unless it was asked for
 			return coded(exitUsage, "stdin:%w", err)
 		}
 	default:
-		if pod, err = podOf(f); err != nil {
+		if pods[0].Pod, err = podOf(f); err != nil {
 			return err
 		}
 	}
-	s, err := sizing.Of(pod, rt)
-	if err != nil {
-		return coded(exitUsage, "%w", err)
+	return a.printSizes(pods, f.json)
+}
+
+// podSize is a pod's size as JSON; of several each says which it is.
+type podSize struct {
+	Kind string `json:"kind,omitempty"`
+	Name string `json:"name,omitempty"`
+	sizing.Size
+	Rules []sizing.Rule `json:"rules"`
+}
+
+// printSizes prints one pod's size, or those of several below their names.
+func (a *app) printSizes(pods []sizing.Object, asJSON bool) error {
+	var all []podSize
+	width := 0
+	for i := range pods {
+		o := &pods[i]
+		s, err := sizing.Of(o.Pod, o.Runtime)
+		switch {
+		case err != nil && len(pods) > 1:
+			return coded(exitUsage, "%s %s: %w", o.Kind, o.Name, err)
+		case err != nil:
+			return coded(exitUsage, "%w", err)
+		}
+		p := podSize{Size: s, Rules: sizing.Rules(o.Pod, o.Runtime, s)}
+		if len(pods) > 1 {
+			p.Kind, p.Name = o.Kind, o.Name
+		}
+		for _, r := range p.Rules {
+			width = max(width, len(r.Value))
+		}
+		all = append(all, p)
 	}
-	rules := sizing.Rules(pod, rt, s)
-	if f.json {
-		return a.printJSON(struct {
-			sizing.Size
-			Rules []sizing.Rule `json:"rules"`
-		}{s, rules})
+	if asJSON && len(all) == 1 {
+		return a.printJSON(all[0])
 	}
-	for _, r := range rules {
-		fmt.Fprintf(a.stdout, "%-17s %-11s %s\n", r.Name, r.Value, r.Rule)
+	if asJSON {
+		return a.printJSON(all)
+	}
+	for i := range all {
+		if i > 0 {
+			fmt.Fprintln(a.stdout)
+		}
+		if len(all) > 1 {
+			fmt.Fprintln(a.stdout, strings.TrimSpace(all[i].Kind+" "+all[i].Name))
+		}
+		for _, r := range all[i].Rules {
+			fmt.Fprintf(a.stdout, "%-17s %-*s %s\n", r.Name, width, r.Value, r.Rule)
+		}
 	}
 	return nil
 }
@@ -104,8 +144,8 @@ func (f sizeFlags) runtime() (sizing.Runtime, error) {
 		}
 		r.VCPUs = n
 	}
-	if f.memory <= 0 {
-		return r, coded(exitUsage, "--default-memory: %d is not possible; write MiB, from 1 on", f.memory)
+	if f.memory < sizing.LeastMemoryMiB { // as the parameter of the sandbox vm
+		return r, coded(exitUsage, "--default-memory: %d is not possible; write MiB, from %d on", f.memory, sizing.LeastMemoryMiB)
 	}
 	if f.hostCPUs < 0 {
 		return r, coded(exitUsage, "--host-cpus: %d is not possible; write how many the host has, or 0 for no bound", f.hostCPUs)

@@ -33,8 +33,9 @@ var ErrEmpty = errors.New("1:1: the manifest is empty; write a Pod")
 // manifest is the part of a Kubernetes object that sizes depend on: a Pod, an
 // object with a pod template in spec.template, or a CronJob with one in its jobTemplate.
 type manifest struct {
-	Kind     string `yaml:"kind"`
-	Metadata meta   `yaml:"metadata"`
+	Kind     string     `yaml:"kind"`
+	Items    []manifest `yaml:"items"` // of a List
+	Metadata meta       `yaml:"metadata"`
 	Spec     struct {
 		podSpec     `yaml:",inline"`
 		Template    *template `yaml:"template"`
@@ -52,74 +53,149 @@ type template struct {
 }
 
 type meta struct {
+	Name        string               `yaml:"name"`
 	Annotations map[string]yaml.Node `yaml:"annotations"`
 }
 
 type podSpec struct {
-	Containers     []container `yaml:"containers"`
-	InitContainers []container `yaml:"initContainers"`
+	Containers     []container          `yaml:"containers"`
+	InitContainers []container          `yaml:"initContainers"`
+	Resources      resources            `yaml:"resources"` // of the pod as a whole (Kubernetes 1.34)
+	Overhead       map[string]yaml.Node `yaml:"overhead"`  // of its RuntimeClass
+}
+
+type resources struct {
+	Limits   map[string]yaml.Node `yaml:"limits"`
+	Requests map[string]yaml.Node `yaml:"requests"`
 }
 
 type container struct {
-	Name          string `yaml:"name"`
-	RestartPolicy string `yaml:"restartPolicy"` // Always makes an init container a sidecar
-	Resources     struct {
-		Limits   map[string]yaml.Node `yaml:"limits"`
-		Requests map[string]yaml.Node `yaml:"requests"`
-	} `yaml:"resources"`
+	Name          string    `yaml:"name"`
+	RestartPolicy string    `yaml:"restartPolicy"` // Always makes an init container a sidecar
+	Resources     resources `yaml:"resources"`
 }
 
-// FromManifest reads the first object with containers of a Kubernetes manifest,
-// YAML or JSON: a Pod, or what has a pod template. Its annotations go into a copy of r.
-// Errors have line and column; that of a manifest with nothing in it is ErrEmpty.
-func FromManifest(in io.Reader, r Runtime) (Pod, Runtime, error) {
+// Object is one pod of a manifest.
+type Object struct {
+	Kind    string // of the object that has it
+	Name    string // empty if it has none
+	Pod     Pod
+	Runtime Runtime // with the pod's annotations and overhead
+}
+
+// FromManifest reads the first object with containers of a Kubernetes manifest, YAML or
+// JSON: a Pod, or what has a pod template. Where that is a List, as of `kubectl get pods
+// -o yaml`, it reads all of the List. A pod's annotations and its overhead go into a copy
+// of r. Errors have line and column; that of a manifest with nothing in it is ErrEmpty.
+func FromManifest(in io.Reader, r Runtime) ([]Object, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxManifest+1))
 	switch {
 	case err != nil:
-		return Pod{}, r, fmt.Errorf("1:1: reading the manifest: %w", err)
+		return nil, fmt.Errorf("1:1: reading the manifest: %w", err)
 	case len(text) > maxManifest:
-		return Pod{}, r, fmt.Errorf("1:1: the manifest is over %d bytes", maxManifest)
+		return nil, fmt.Errorf("1:1: the manifest is over %d bytes", maxManifest)
 	}
-	spec, at, err := find(text)
+	found, err := find(text)
 	if err != nil {
-		return Pod{}, r, err
+		return nil, err
 	}
-	p, err := spec.pod()
-	if err != nil {
-		return Pod{}, r, err
+	var out []Object
+	for i := range found {
+		o, err := found[i].object(r)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, o)
 	}
-	if r.VCPUs, r.VCPUsAnnotated, err = annotation(at, AnnotationVCPUs, r.VCPUs); err != nil {
-		return Pod{}, r, err
-	}
-	r.MemoryMiB, r.MemoryAnnotated, err = annotation(at, AnnotationMemory, r.MemoryMiB)
-	return p, r, err
+	return out, nil
 }
 
-// find returns the pod of the first object that has containers.
-func find(text []byte) (podSpec, meta, error) {
+// find returns the first object that has containers, or those of the first List that
+// holds some.
+func find(text []byte) ([]manifest, error) {
 	var kinds []string
 	for d := yaml.NewDecoder(bytes.NewReader(text)); ; {
 		var m manifest
 		err := d.Decode(&m)
 		switch {
 		case errors.Is(err, io.EOF) && len(kinds) == 0:
-			return podSpec{}, meta{}, ErrEmpty
+			return nil, ErrEmpty
 		case errors.Is(err, io.EOF):
-			return podSpec{}, meta{}, fmt.Errorf("1:1: no containers in %s; write a Pod, or what has a pod template", strings.Join(kinds, ", "))
+			return nil, fmt.Errorf("1:1: no containers in %s; write a Pod, or what has a pod template", strings.Join(kinds, ", "))
 		case err != nil:
-			return podSpec{}, meta{}, fmt.Errorf("1:1: not a manifest: %w", err)
+			return nil, fmt.Errorf("1:1: not a manifest: %w", err)
 		}
-		spec, at := m.Spec.podSpec, m.Metadata
-		if t := cmp.Or(m.Spec.Template, m.Spec.JobTemplate.Spec.Template); t != nil {
-			spec, at = t.Spec, t.Metadata
+		var found []manifest
+		for _, o := range append([]manifest{m}, m.Items...) {
+			if spec, _ := o.inner(); len(spec.Containers) > 0 {
+				found = append(found, o)
+			}
 		}
-		if len(spec.Containers) > 0 {
-			return spec, at, nil
+		if len(found) > 0 {
+			return found, nil
 		}
 		if len(kinds) < maxKinds {
 			kinds = append(kinds, cmp.Or(m.Kind, "an object"))
 		}
 	}
+}
+
+// inner is the pod of an object, or that of its template.
+func (m *manifest) inner() (podSpec, meta) {
+	if t := cmp.Or(m.Spec.Template, m.Spec.JobTemplate.Spec.Template); t != nil {
+		return t.Spec, t.Metadata
+	}
+	return m.Spec.podSpec, m.Metadata
+}
+
+func (m *manifest) object(r Runtime) (Object, error) {
+	spec, at := m.inner()
+	o := Object{Kind: cmp.Or(m.Kind, "Pod"), Name: m.Metadata.Name, Runtime: r}
+	var err error
+	if o.Pod, err = spec.pod(); err != nil {
+		return o, err
+	}
+	if o.Pod, err = spec.whole(o.Pod); err != nil {
+		return o, err
+	}
+	if spec.Overhead != nil {
+		over, _, err := quantity("the overhead", spec.Overhead, "cpu")
+		if err != nil {
+			return o, err
+		}
+		o.Runtime.Overhead, o.Runtime.OverheadGiven = over.AsApproximateFloat64(), true
+	}
+	if o.Runtime.VCPUs, o.Runtime.VCPUsAnnotated, err = annotation(at, AnnotationVCPUs, r.VCPUs); err != nil {
+		return o, err
+	}
+	o.Runtime.MemoryMiB, o.Runtime.MemoryAnnotated, err = annotation(at, AnnotationMemory, r.MemoryMiB)
+	return o, err
+}
+
+// whole puts the limits and the request of the pod as a whole in the place of what its
+// containers add up to, each where there is one, as the kubelet does
+// (k8s.io/component-helpers/resource, PodLimits; Kubernetes 1.34, PodLevelResources).
+func (s podSpec) whole(p Pod) (Pod, error) {
+	const who = "the pod"
+	limit, bounded, err := quantity(who, s.Resources.Limits, "cpu")
+	if err != nil {
+		return p, err
+	}
+	request, asked, err := quantity(who, s.Resources.Requests, "cpu")
+	if err != nil {
+		return p, err
+	}
+	memory, sized, err := memoryOf(who, s.Resources.Limits)
+	if bounded {
+		p.CPULimit, p.Unbounded = limit.AsApproximateFloat64(), limit.IsZero()
+	}
+	if asked {
+		p.CPURequest = request.AsApproximateFloat64()
+	}
+	if sized {
+		p.MemoryLimit = memory.Value()
+	}
+	return p, err
 }
 
 // pod is what the containers ask for together, as the kubelet adds it up: the
@@ -172,36 +248,45 @@ func (p Pod) or(q Pod) Pod {
 
 // pod is a container alone.
 func (c container) pod() (Pod, error) {
-	limit, ok, err := quantity(c, c.Resources.Limits, "cpu")
+	who := fmt.Sprintf("container %q", c.Name)
+	limit, ok, err := quantity(who, c.Resources.Limits, "cpu")
 	if err != nil {
 		return Pod{}, err
 	}
-	request, asked, err := quantity(c, c.Resources.Requests, "cpu")
+	request, asked, err := quantity(who, c.Resources.Requests, "cpu")
 	if err != nil {
 		return Pod{}, err
 	}
 	if !asked {
 		request = limit // the API server's default
 	}
-	memory, _, err := quantity(c, c.Resources.Limits, "memory")
-	if err == nil {
-		if err = CheckMemory(memory); err != nil {
-			n := c.Resources.Limits["memory"]
-			err = fmt.Errorf("%d:%d: container %q: memory %w", n.Line, n.Column, c.Name, err)
-		}
-	}
+	memory, _, err := memoryOf(who, c.Resources.Limits)
 	return Pod{limit.AsApproximateFloat64(), request.AsApproximateFloat64(), memory.Value(), !ok || limit.IsZero()}, err
 }
 
-// quantity reads one entry of limits or requests; false when it is not there.
-func quantity(c container, from map[string]yaml.Node, name string) (resource.Quantity, bool, error) {
+// memoryOf reads a memory limit; false when there is none. Who has it is for the error.
+func memoryOf(who string, limits map[string]yaml.Node) (resource.Quantity, bool, error) {
+	q, ok, err := quantity(who, limits, "memory")
+	if err != nil {
+		return q, false, err
+	}
+	if err := CheckMemory(q); err != nil {
+		n := limits["memory"]
+		return q, false, fmt.Errorf("%d:%d: %s: memory %w", n.Line, n.Column, who, err)
+	}
+	return q, ok, nil
+}
+
+// quantity reads one entry of limits or requests; false when it is not there. Who has
+// it is for the error.
+func quantity(who string, from map[string]yaml.Node, name string) (resource.Quantity, bool, error) {
 	n, ok := from[name]
 	if !ok {
 		return resource.Quantity{}, false, nil
 	}
 	q, err := ParseQuantity(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil {
-		return q, false, fmt.Errorf("%d:%d: container %q: %s %q is not a quantity; write one as 2, 2500m or 8Gi", n.Line, n.Column, c.Name, name, n.Value)
+		return q, false, fmt.Errorf("%d:%d: %s: %s %q is not a quantity; write one as 2, 2500m or 8Gi", n.Line, n.Column, who, name, n.Value)
 	}
 	return q, true, nil
 }

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"tare/param"
 )
@@ -30,8 +31,12 @@ const (
 )
 
 const (
-	maxCores     = 4096
+	maxVCPUs     = 4096
 	maxMemoryMiB = 64 << 20
+
+	// LeastMemoryMiB is what a machine needs at boot: a distribution's kernel and the
+	// guest's first program.
+	LeastMemoryMiB = 192
 )
 
 // Pod is what a pod asks for. Zero means that it does not.
@@ -47,6 +52,11 @@ type Runtime struct {
 	VCPUs     int // at boot; 0 for DefaultVCPUs, negative for all of the host's
 	MemoryMiB int // at boot; 0 for DefaultMemoryMiB
 	HostCPUs  int // the host's processors bound the vCPUs; 0 for no bound
+
+	// Overhead is what the pod's RuntimeClass adds to the CPU quota of its sandbox, in cores
+	// (spec.overhead), if OverheadGiven; otherwise the constant of that name is added.
+	Overhead      float64
+	OverheadGiven bool
 
 	VCPUsAnnotated, MemoryAnnotated bool // the figure is an annotation's of the pod; for Rules
 }
@@ -68,15 +78,24 @@ func Of(p Pod, r Runtime) (Size, error) {
 		name  string
 		cores float64
 	}{{"CPU limit", p.CPULimit}, {"CPU request", p.CPURequest}} {
-		if math.IsNaN(c.cores) || c.cores < 0 || c.cores > maxCores {
-			return Size{}, fmt.Errorf("a %s of %g cores is not possible; write 0.001 to %d, or none", c.name, c.cores, maxCores)
+		if math.IsNaN(c.cores) || c.cores < 0 || c.cores > param.MostCPULimit {
+			return Size{}, fmt.Errorf("a %s of %g cores is not possible; write %g to %d, or none", c.name, c.cores, param.LeastCPULimit, param.MostCPULimit)
 		}
+	}
+	if p.CPULimit > 0 && p.CPULimit < param.LeastCPULimit-1e-9 { // a request may be: nothing comes of it
+		return Size{}, fmt.Errorf("a CPU limit of %g cores is not possible; write %g to %d, or none", p.CPULimit, param.LeastCPULimit, param.MostCPULimit)
+	}
+	if math.IsNaN(r.Overhead) || r.Overhead < 0 || r.Overhead > param.MostCPULimit {
+		return Size{}, fmt.Errorf("an overhead of %g cores is not possible; write 250m", r.Overhead)
 	}
 	if p.MemoryLimit < 0 || p.MemoryLimit>>20 > maxMemoryMiB {
 		return Size{}, fmt.Errorf("a memory limit of %d bytes is not possible", p.MemoryLimit)
 	}
-	if r.VCPUs > maxCores || r.MemoryMiB < 0 || r.MemoryMiB > maxMemoryMiB {
-		return Size{}, fmt.Errorf("default_vcpus %d and default_memory %d MiB are not possible", r.VCPUs, r.MemoryMiB)
+	if r.VCPUs > maxVCPUs {
+		return Size{}, fmt.Errorf("default_vcpus %d is not possible; write 1 to %d, or -1 for all of the host's", r.VCPUs, maxVCPUs)
+	}
+	if r.MemoryMiB != 0 && (r.MemoryMiB < LeastMemoryMiB || r.MemoryMiB > maxMemoryMiB) {
+		return Size{}, fmt.Errorf("default_memory %d is not possible; write MiB, %d to %d", r.MemoryMiB, LeastMemoryMiB, maxMemoryMiB)
 	}
 	if r.HostCPUs < 0 {
 		return Size{}, fmt.Errorf("a host of %d processors is not possible; write how many it has, or 0 for no bound", r.HostCPUs)
@@ -102,10 +121,18 @@ func Of(p Pod, r Runtime) (Size, error) {
 	s.VCPUsTotal = s.VCPUsBoot + s.VCPUsHotplugged
 	s.MemoryBytes = s.MemoryBoot + p.MemoryLimit
 	if p.CPULimit > 0 && !p.Unbounded {
-		s.CPUQuotaCores = p.CPULimit + Overhead
+		s.CPUQuotaCores = p.CPULimit + r.overhead()
 	}
 	s.NetworkThreads = s.VCPUsBoot
 	return s, nil
+}
+
+// overhead is what is added to a CPU limit, in cores.
+func (r Runtime) overhead() float64 {
+	if r.OverheadGiven {
+		return r.Overhead
+	}
+	return Overhead
 }
 
 // Rule is one figure and where it comes from.
@@ -129,7 +156,7 @@ func Rules(p Pod, r Runtime, s Size) []Rule {
 	}
 	memory := named("default_memory", r.MemoryAnnotated)
 	if p.MemoryLimit > 0 {
-		memory += fmt.Sprintf(" %s and memory limit %s", param.FormatSize(s.MemoryBoot), param.FormatSize(p.MemoryLimit))
+		memory += fmt.Sprintf(" %s and memory limit %s", amount(s.MemoryBoot), amount(p.MemoryLimit))
 	} else {
 		memory += "; no memory limit adds to it"
 	}
@@ -137,7 +164,11 @@ func Rules(p Pod, r Runtime, s Size) []Rule {
 	switch {
 	case s.CPUQuotaCores > 0:
 		quota = cores(s.CPUQuotaCores)
-		quotaRule = fmt.Sprintf("CPU limit and %g; all of the VM's threads share it", Overhead)
+		of := ""
+		if r.OverheadGiven {
+			of = " of the pod's overhead"
+		}
+		quotaRule = fmt.Sprintf("CPU limit and %g%s; all of the VM's threads share it", r.overhead(), of)
 	case p.CPULimit > 0:
 		quotaRule = "a container has no CPU limit, so no quota"
 	}
@@ -145,7 +176,7 @@ func Rules(p Pod, r Runtime, s Size) []Rule {
 		{"vCPUs at boot", strconv.Itoa(s.VCPUsBoot), boot(r)},
 		{"vCPUs plugged in", strconv.Itoa(s.VCPUsHotplugged), hot},
 		{"vCPUs in all", strconv.Itoa(s.VCPUsTotal), "at boot and plugged in"},
-		{"memory", param.FormatSize(s.MemoryBytes), memory},
+		{"memory", amount(s.MemoryBytes), memory},
 		{"CPU quota", quota, quotaRule},
 		{"network threads", strconv.Itoa(s.NetworkThreads), "a vhost thread for each vCPU at boot only"},
 	}
@@ -168,6 +199,20 @@ func named(setting string, annotated bool) string {
 		return "annotation " + setting
 	}
 	return setting
+}
+
+// amount is bytes to be read: exact with at most four digits, and about so much else.
+func amount(n int64) string {
+	text := param.FormatSize(n)
+	if len(strings.TrimRight(text, "KMGTiB")) <= 4 {
+		return text
+	}
+	x, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for ; x >= 1024 && i < len(units)-1; i++ {
+		x /= 1024
+	}
+	return "about " + strconv.FormatFloat(x, 'g', 4, 64) + units[i]
 }
 
 func cores(x float64) string {

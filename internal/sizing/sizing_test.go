@@ -2,6 +2,7 @@ package sizing_test
 
 import (
 	"encoding/csv"
+	"io"
 	"math"
 	"os"
 	"strconv"
@@ -13,6 +14,15 @@ import (
 
 	"tare/internal/sizing"
 )
+
+// fromManifest is the pod of a manifest that has one.
+func fromManifest(in io.Reader, r sizing.Runtime) (sizing.Pod, sizing.Runtime, error) {
+	all, err := sizing.FromManifest(in, r)
+	if err != nil {
+		return sizing.Pod{}, r, err
+	}
+	return all[0].Pod, all[0].Runtime, nil
+}
 
 func cores(t *testing.T, text string) float64 {
 	t.Helper()
@@ -110,6 +120,10 @@ func TestRefused(t *testing.T) {
 		"endless":      {pod: sizing.Pod{CPURequest: math.Inf(1)}},
 		"all of what?": {rt: sizing.Runtime{VCPUs: -1}},
 		"memory":       {pod: sizing.Pod{MemoryLimit: -1}},
+		"too small":    {pod: sizing.Pod{CPULimit: 0.001}},
+		"too large":    {pod: sizing.Pod{CPULimit: 8193}},
+		"no boot":      {rt: sizing.Runtime{MemoryMiB: 191}},
+		"no overhead":  {rt: sizing.Runtime{OverheadGiven: true, Overhead: -1}},
 		"no host":      {rt: sizing.Runtime{HostCPUs: -3}},
 	} {
 		if got, err := sizing.Of(c.pod, c.rt); err == nil {
@@ -155,7 +169,7 @@ func TestManifest(t *testing.T) {
 		"pod":      pod,
 		"template": "kind: Deployment\nspec:\n  template:\n    " + strings.ReplaceAll(pod[strings.Index(pod, "metadata"):], "\n", "\n    "),
 	} {
-		p, r, err := sizing.FromManifest(strings.NewReader(text), sizing.Runtime{VCPUs: 1, HostCPUs: 64})
+		p, r, err := fromManifest(strings.NewReader(text), sizing.Runtime{VCPUs: 1, HostCPUs: 64})
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -168,6 +182,62 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// TestPodLevel: what the pod as a whole has counts instead of the containers' sum, and its
+// overhead instead of the runtime's.
+func TestPodLevel(t *testing.T) {
+	const gib = 1 << 30
+	for spec, want := range map[string]struct {
+		pod   sizing.Pod
+		quota float64
+	}{
+		"resources: {limits: {cpu: 2, memory: 4Gi}}, containers: [{name: a}]":                                                               {sizing.Pod{2, 0, 4 * gib, false}, 2.25},
+		"resources: {limits: {cpu: 2}, requests: {cpu: 1}}, containers: [{name: a, resources: {limits: {cpu: 1, memory: 1Gi}}}, {name: b}]": {sizing.Pod{2, 1, gib, false}, 2.25},
+		"resources: {limits: {memory: 8Gi}}, containers: [{name: a, resources: {limits: {cpu: 1, memory: 1Gi}}}]":                           {sizing.Pod{1, 1, 8 * gib, false}, 1.25},
+		"overhead: {cpu: 500m, memory: 160Mi}, containers: [{name: a, resources: {limits: {cpu: 1, memory: 1Gi}}}]":                         {sizing.Pod{1, 1, gib, false}, 1.5},
+		"overhead: {memory: 160Mi}, containers: [{name: a, resources: {limits: {cpu: 1}}}]":                                                 {sizing.Pod{1, 1, 0, false}, 1},
+		"overhead: {cpu: 500m}, containers: [{name: a}]":                                                                                    {sizing.Pod{0, 0, 0, true}, 0},
+	} {
+		p, r, err := fromManifest(strings.NewReader("kind: Pod\nspec: {"+spec+"}"), sizing.Runtime{})
+		if err != nil {
+			t.Errorf("%s: %v", spec, err)
+			continue
+		}
+		s, err := sizing.Of(p, r)
+		if p != want.pod || err != nil || s.CPUQuotaCores != want.quota || s.MemoryBytes != 2*gib+want.pod.MemoryLimit {
+			t.Errorf("%s: %+v of %+v, %v; want %+v", spec, s, p, err, want)
+		}
+	}
+}
+
+// TestList: every pod of a List, and not what has none.
+func TestList(t *testing.T) {
+	text := `{"kind": "List", "items": [{"kind": "Service"},
+		{"kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "x", "resources": {"limits": {"cpu": 2}}}]}},
+		{"kind": "Deployment", "metadata": {"name": "b"}, "spec": {"template": {"spec": {"overhead": {"cpu": "1"}, "containers": [{"name": "x"}]}}}}]}`
+	got, err := sizing.FromManifest(strings.NewReader(text), sizing.Runtime{})
+	want := []sizing.Object{
+		{Kind: "Pod", Name: "a", Pod: sizing.Pod{CPULimit: 2, CPURequest: 2}},
+		{Kind: "Deployment", Name: "b", Pod: sizing.Pod{Unbounded: true}, Runtime: sizing.Runtime{Overhead: 1, OverheadGiven: true}},
+	}
+	if d := cmp.Diff(want, got); d != "" || err != nil {
+		t.Errorf("%v, (-want +got)\n%s", err, d)
+	}
+}
+
+// TestAmounts: memory is told exactly in few digits, or said to be about so much.
+func TestAmounts(t *testing.T) {
+	for limit, want := range map[int64]string{0: "2GiB", 300 << 20: "2348MiB", 8e9: "about 9.451GiB", 10001 << 20: "about 11.77GiB"} {
+		p := sizing.Pod{MemoryLimit: limit}
+		s, err := sizing.Of(p, sizing.Runtime{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sizing.Rules(p, sizing.Runtime{}, s)[3].Value; got != want {
+			t.Errorf("%d: %s, want %s", limit, got, want)
+		}
+	}
+}
+
 // TestInitContainers: they run one after another before the others, so that only the
 // one that asks for more than all of those counts; with the sidecars started before it.
 func TestInitContainers(t *testing.T) {
@@ -175,7 +245,7 @@ func TestInitContainers(t *testing.T) {
 		t.Helper()
 		text := "kind: Service\n---\nkind: CronJob\nspec: {jobTemplate: {spec: {template: {spec: {initContainers: [" + inits + "],\n" +
 			"  containers: [{name: a, resources: {limits: {cpu: 1500m, memory: 1Gi}}}, {name: b, resources: {limits: {cpu: 1, memory: 1Gi}}}]}}}}}\n"
-		p, _, err := sizing.FromManifest(strings.NewReader(text), sizing.Runtime{})
+		p, _, err := fromManifest(strings.NewReader(text), sizing.Runtime{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,16 +273,20 @@ func TestManifestRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":          "empty",
 		"kind: Job": "no containers",
-		"kind: Pod\nspec: {containers: [{name: a, resources: {limits: {cpu: lots}}}]}":        `2:57: container "a": cpu "lots"`,
-		strings.Replace(pod, `"2"`, "2", 1):                                                   "6:56: annotation",
-		strings.Replace(pod, "4Gi", "1536m", 1):                                               `15:42: container "web": memory "1536m" is thousandths of a byte; write 1536Mi`,
-		strings.Replace(pod, "4Gi", "2000", 1):                                                "under 1Mi",
-		strings.Replace(pod, "4Gi", "-4Gi", 1):                                                "-4Gi",
-		"kind: Service\n---\nkind: Namespace\n":                                               "no containers in Service, Namespace",
-		"kind: Pod\nspec: {containers: {}}":                                                   "line 2",
+		"kind: Pod\nspec: {containers: [{name: a, resources: {limits: {cpu: lots}}}]}":  `2:57: container "a": cpu "lots"`,
+		strings.Replace(pod, `"2"`, "2", 1):                                             "6:56: annotation",
+		strings.Replace(pod, "4Gi", "1536m", 1):                                         `15:42: container "web": memory "1536m" is thousandths of a byte; write 1536Mi`,
+		"kind: Pod\nspec: {resources: {limits: {cpu: lots}}, containers: [{name: a}]}":  `2:34: the pod: cpu "lots"`,
+		"kind: Pod\nspec: {resources: {limits: {memory: 8m}}, containers: [{name: a}]}": `2:37: the pod: memory "8m"`,
+		"kind: Pod\nspec: {overhead: {cpu: lots}, containers: [{name: a}]}":             `2:24: the overhead: cpu "lots"`,
+		"kind: List\nitems: []":                 "no containers in List",
+		strings.Replace(pod, "4Gi", "2000", 1):  "under 1Mi",
+		strings.Replace(pod, "4Gi", "-4Gi", 1):  "-4Gi",
+		"kind: Service\n---\nkind: Namespace\n": "no containers in Service, Namespace",
+		"kind: Pod\nspec: {containers: {}}":     "line 2",
 		"kind: Pod\n" + strings.Repeat("# long\n", 1<<18) + "spec: {containers: [{name: a}]}": "over",
 	} {
-		if _, _, err := sizing.FromManifest(strings.NewReader(text), sizing.Runtime{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := fromManifest(strings.NewReader(text), sizing.Runtime{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80q: %v, want %q", text, err, want)
 		}
 	}
@@ -222,7 +296,7 @@ func FuzzFromManifest(f *testing.F) {
 	f.Add(pod)
 	f.Add(`{"kind":"Pod","spec":{"containers":[{"resources":{"limits":{"cpu":"1e9","memory":"1Ei"}}}]}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		p, r, err := sizing.FromManifest(strings.NewReader(text), sizing.Runtime{})
+		p, r, err := fromManifest(strings.NewReader(text), sizing.Runtime{})
 		if err != nil {
 			return
 		}

@@ -69,7 +69,7 @@ func (k *Kind) Params() []param.Param {
 }
 
 // leastMemoryMiB is what a distribution's kernel and this program boot in.
-const leastMemoryMiB = 192
+const leastMemoryMiB = sizing.LeastMemoryMiB
 
 // options are a Spec's options, read.
 type options struct {
