@@ -1,6 +1,8 @@
 package analyse
 
 import (
+	"slices"
+
 	"tare/analyse/advice"
 	"tare/analyse/stat"
 	"tare/record"
@@ -9,7 +11,17 @@ import (
 
 // advise says what to set, from the causes and from what was measured. It is asked when
 // Causes, CPUCosts and Quotas are there.
-func (a *analysis) advise(r *Result) []advice.Item {
+func (a *analysis) advise(r *Result) []advice.Item { return a.adviseOn(r, nil) }
+
+// AdviceOn gives besides, in to, what there is to set for some cells alone: gains, targets
+// and texts are of these.
+func AdviceOn(cells func(record.Cell) bool, to *[]advice.Item) Option {
+	return func(a *analysis) {
+		a.advised = func(r *Result) { *to = a.adviseOn(r, cells) }
+	}
+}
+
+func (a *analysis) adviseOn(r *Result, only func(record.Cell) bool) []advice.Item {
 	strata := make(map[string]int, len(a.study.Strata))
 	for i := range a.study.Strata {
 		strata[a.study.Strata[i].Key] = i
@@ -23,9 +35,18 @@ func (a *analysis) advise(r *Result) []advice.Item {
 			}
 			return study.Workload{}
 		},
+		Imported: a.imported(),
 		Measured: a.measured,
+		Only:     only,
+		Modelled: slices.ContainsFunc(a.trials, modelledTrial),
 		Mean:     a.gained,
 	})
+}
+
+// imported reports whether another tool measured: package imports puts its name into each
+// trial's facts.
+func (a *analysis) imported() bool {
+	return slices.ContainsFunc(a.trials, func(t *record.Trial) bool { return t.Facts["imported.tool"] != "" })
 }
 
 // measured reports whether a cell has values of a response.

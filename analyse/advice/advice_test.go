@@ -183,6 +183,7 @@ func TestEachRule(t *testing.T) {
 		t.Errorf("nothing costs, and yet: %+v", x)
 	}
 	seen["no-setting"] = true
+	seen["undecided"] = true      // TestUndecided
 	seen["vcpus-or-limit"] = true // TestBoth
 	for _, r := range Rules() {
 		if !seen[r.Name] {

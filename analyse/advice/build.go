@@ -16,6 +16,7 @@ type Input struct {
 	Findings  []cause.Finding
 	Compare   string // the compared factor
 	Baseline  string // its level
+	Imported  bool   // by another tool: nothing can be measured again
 	Factors   []study.Factor
 	Sandboxes []study.Sandbox                // the study's own
 	Workload  func(string) study.Workload    // of a stratum, by its key; nil: nothing is known
@@ -23,6 +24,8 @@ type Input struct {
 	Quotas    []cpucost.Quota                // CPU against the quota
 	Rule      stat.Rule                      // of intervals and verdicts
 	Measured  func(record.Cell, string) bool // whether a cell has values of a response
+	Only      func(record.Cell) bool         // cells to advise on; nil: all. Others still tell what a setting is worth
+	Modelled  bool                           // a model made the figures, and texts say so
 
 	// Mean sums up the ratios of the geometric mean of the others to the base, over the
 	// blocks that have all of them.
@@ -76,6 +79,7 @@ func Build(in Input) []Item {
 	for _, g := range groups {
 		g.chosen = b.choose(g, prior)
 	}
+	groups = b.split(groups, prior)
 	var out []Item
 	for _, m := range b.merge(groups) {
 		out = append(out, b.item(m, prior))
@@ -108,6 +112,9 @@ func nothingKnown(k string) bool {
 	return k == string(cause.None) || k == string(cause.Untold) || k == string(cause.Unknown)
 }
 
+// wanted reports whether advice on a cell was asked for.
+func (b *builder) wanted(c record.Cell) bool { return b.in.Only == nil || b.in.Only(c) }
+
 // concerns reports whether a finding is one to advise on: of a cost, or of what a cell
 // without a baseline is bounded by.
 func concerns(f *cause.Finding) bool {
@@ -128,7 +135,7 @@ func (b *builder) groups() []*group {
 	var out []*group
 	at := make(map[key]*group)
 	for i := range b.in.Findings {
-		if !concerns(&b.in.Findings[i]) {
+		if !concerns(&b.in.Findings[i]) || !b.wanted(b.in.Findings[i].Cell) {
 			continue
 		}
 		s := b.subject(i)
@@ -145,29 +152,6 @@ func (b *builder) groups() []*group {
 	}
 	slices.SortStableFunc(out, func(x, y *group) int { return cmp.Compare(x.order, y.order) })
 	return out
-}
-
-// unneeded are the treatments of which no cell costs anything: one item, or none.
-func (b *builder) unneeded() []Item {
-	costs := make(map[string]bool)
-	for i := range b.in.Findings {
-		if f := &b.in.Findings[i]; !f.Baseline {
-			costs[f.Treatment] = costs[f.Treatment] || f.Costs
-		}
-	}
-	rule := b.rule("no-setting")
-	out := Item{Rule: rule.Name, Source: sources(rule.Source), Text: rule.Text, Brief: true}
-	for i := range b.in.Findings {
-		if f := &b.in.Findings[i]; !f.Baseline && f.Ratio != nil && !costs[f.Treatment] {
-			out.Cells, out.Treatments = append(out.Cells, f.Cell), append(out.Treatments, f.Treatment)
-		}
-	}
-	if len(out.Cells) == 0 {
-		return nil
-	}
-	out.Treatments = unique(out.Treatments)
-	out.Treatment = out.Treatments[0]
-	return []Item{out}
 }
 
 // rule is that of a name; an empty one where there is none.

@@ -1,0 +1,57 @@
+package advice
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"tare/analyse/cause"
+)
+
+// TestUndecided: no setting is needed only where all cells of a treatment are as good as
+// the baseline; of the others it is said how many are open, and what decides them.
+func TestUndecided(t *testing.T) {
+	l := newLab("net", nil)
+	for _, n := range []string{"1", "2"} {
+		l.finds(cause.None, "", at("runc", "default_vcpus", n)).Costs = false
+	}
+	l.finds(cause.None, "", at("vm", "default_vcpus", "1")).Costs = false // equal
+	f := l.finds(cause.Quota, "", at("vm", "default_vcpus", "2"))
+	ratio := 1 / 264.0
+	f.Costs, f.Undecided, f.Ratio, f.Trials = false, true, &ratio, 1
+	items := Build(l.in)
+	if len(items) != 2 || items[0].Rule != "undecided" || items[1].Rule != "no-setting" || !slices.Equal(items[1].Treatments, []string{"sandbox=runc"}) || len(items[1].Cells) != 2 {
+		t.Fatalf("%+v", items)
+	}
+	x := items[0]
+	if !slices.Equal(x.Treatments, []string{"sandbox=vm"}) || len(x.Cells) != 1 || x.Cells[0].Key() != f.Cell.Key() || len(x.Patches) > 0 {
+		t.Errorf("%+v", x)
+	}
+	for _, w := range []string{"Undecided in 1 of 2 cells", "0.00379 of throughput", "rests on 1 trial.", "tare run STUDY --set sandbox=process,vm --set workload=w --set stop.fixed=8."} {
+		if !strings.Contains(x.Text, w) {
+			t.Errorf("%q is not in %q", w, x.Text)
+		}
+	}
+	if strings.Contains(x.Text, "{{") || strings.Contains(x.Text, "imported") {
+		t.Errorf("%q", x.Text)
+	}
+
+	f.Trials = 6
+	if s := Build(l.in)[0].Text; !strings.Contains(s, "rests on 6 trials.") || !strings.Contains(s, "stop.fixed=24") {
+		t.Errorf("of six trials: %q", s)
+	}
+	l.in.Imported = true
+	if s := Build(l.in)[0].Text; strings.Contains(s, "tare run") || !strings.Contains(s, "rests on 6 trials.") || !strings.Contains(s, "no more trials can be had") {
+		t.Errorf("imported: %q", s)
+	}
+	better := 3.0
+	f.Ratio = &better
+	if s := Build(l.in)[0].Text; strings.Contains(s, "worst") {
+		t.Errorf("more throughput is said to be worse: %q", s)
+	}
+	f.Ratio = nil
+	l.in.Findings = []cause.Finding{*f}
+	if items := Build(l.in); slices.ContainsFunc(items, func(x Item) bool { return x.Rule == "undecided" || x.Rule == "no-setting" }) {
+		t.Errorf("without a baseline: %+v", items)
+	}
+}
