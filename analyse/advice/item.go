@@ -86,7 +86,7 @@ func (b *builder) item(m *merged, prior stat.Prior) Item {
 	}
 	out.Contradicted = m.first.chosen != nil && m.first.chosen.against()
 	if out.Contradicted {
-		out.Text = words.text(rule.Does) + " (" + words.all() + "): " + inVain(m, trials)
+		out.Text = words.text(rule.Does) + " (" + words.all() + "): " + b.inVain(m, trials)
 	} else {
 		out.Text, out.Warning = words.text(rule.Text), words.text(rule.Warning)
 		out.Targets = b.targets(m)
@@ -198,7 +198,7 @@ func (b *builder) left(m *merged, x *Item) string {
 }
 
 // inVain says what was measured against a rule.
-func inVain(m *merged, trials []*trial) string {
+func (b *builder) inVain(m *merged, trials []*trial) string {
 	loss, same := false, false
 	for _, g := range m.groups {
 		loss = loss || g.chosen.verdict == stat.Slower
@@ -216,7 +216,7 @@ func inVain(m *merged, trials []*trial) string {
 		e := t.estimate
 		out[i] = fmt.Sprintf("%s with it is %s (%s–%s) times that without", t.response, digits(e.Ratio), digits(e.Lo), digits(e.Hi))
 	}
-	return fmt.Sprintf("the readings point to it, but the study measured it and found %s: %s. Leave it.", what, strings.Join(out, ", "))
+	return fmt.Sprintf("the readings point to it, but the study %s it and found %s: %s. Leave it.", b.measured(), what, strings.Join(out, ", "))
 }
 
 // weight is what the cells lose together: the summed logarithm of their ratios.

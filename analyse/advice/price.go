@@ -6,26 +6,34 @@ import (
 	"strings"
 )
 
+// measured says how the figures came about.
+func (b *builder) measured() string {
+	if b.in.Modelled {
+		return "modelled"
+	}
+	return "measured"
+}
+
 // unproven says why a gain is not sure, and what would have to be measured.
 func (b *builder) unproven(g *group, chosen *trial, f *filler) string {
 	switch {
 	case chosen != nil && chosen.proven():
 		return ""
 	case chosen != nil:
-		return fmt.Sprintf("measured, but not sure: %s. More blocks decide: tare run STUDY --set stop.fixed=12", chosen.reason)
+		return fmt.Sprintf("%s, but not sure: %s. More blocks decide: tare run STUDY --set stop.fixed=12", b.measured(), chosen.reason)
 	case len(g.rule.Patches) == 0 && len(g.rule.Set) == 0:
 		return "" // nothing is set, so that nothing is to be proven
 	case len(g.rule.Set) == 0:
 		return "no factor of a study varies it; run the study before and after, and hold both against each other: tare compare BEFORE AFTER"
 	}
 	if line := f.run(); line != "" {
-		return "not measured; these cells would tell: " + line
+		return "not " + b.measured() + "; these cells would tell: " + line
 	}
 	var flags []string
 	for _, l := range f.to {
 		flags = append(flags, "--"+l.Value)
 	}
-	return fmt.Sprintf("not measured; give the study a sandbox of its own that has %s among its args besides, and run it", strings.Join(flags, " "))
+	return fmt.Sprintf("not %s; give the study a sandbox of its own that has %s among its args besides, and run it", b.measured(), strings.Join(flags, " "))
 }
 
 // price says what the cure costs in CPU: measured where it was, by response, else by the
@@ -73,7 +81,7 @@ func (b *builder) measuredPrice(t *trial) string {
 		return ""
 	}
 	mean := func(sum, n float64) string { return digits(math.Exp(sum / n)) }
-	s := fmt.Sprintf("measured: a %s takes %s times the CPU that it takes without, %s cores instead of %s", unit, mean(with, n), mean(cores, n), mean(was, n))
+	s := fmt.Sprintf("%s: a %s takes %s times the CPU that it takes without, %s cores instead of %s", b.measured(), unit, mean(with, n), mean(cores, n), mean(was, n))
 	if natives > 0 {
 		s += fmt.Sprintf("; %s times the baseline's CPU", mean(native, natives))
 	}

@@ -196,7 +196,7 @@ func (a *app) patches(r *analysed, items []advice.Item, kind string) error {
 	if n := len(docs); n > 1 && docs[0].YAML {
 		fmt.Fprintf(a.stderr, "%d documents; kubectl patch takes one at a time: choose with --only %s=LEVEL\n", n, r.result.Compare)
 	}
-	return text.WriteDocuments(a.stdout, docs)
+	return text.WriteDocuments(a.stdout, docs, r.result.Modelled)
 }
 
 // kindsOf says what patches there are.

@@ -261,6 +261,16 @@ func TestModelledIsMarked(t *testing.T) {
 	if n := eval[int](b, `[...document.querySelectorAll(".chart[data-drawn]")].filter((c) => !/^Modelled/.test(c.getAttribute("aria-label"))).length`); n > 0 {
 		t.Errorf("%d charts' descriptions do not say it", n)
 	}
+	said := eval[[]string](b, `[...document.querySelectorAll("#advice :is(.gain, .price, .patch)")].map((e) => getComputedStyle(e, "::after").content)`)
+	for _, s := range said {
+		if !strings.Contains(s, words.Modelled) {
+			t.Errorf("a gain, price or patch says %q", s)
+		}
+	}
+	text := eval[string](b, `document.querySelector("#advice").textContent`)
+	if len(said) < 3 || !strings.Contains(text, words.ModelledPatch+"\nmetadata:") || strings.Contains(text, "this study measured") {
+		t.Errorf("%d gains, prices and patches of:\n%s", len(said), text)
+	}
 	b.quiet("file://")
 }
 

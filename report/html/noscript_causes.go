@@ -97,8 +97,12 @@ func adviceList(b *strings.Builder, d *document.Document) {
 		}
 		for _, p := range a.Patches {
 			element(b, "p", p.File+":")
+			if d.Modelled != "" {
+				p.Text = words.ModelledPatch + "\n" + p.Text
+			}
 			element(b, "pre", p.Text)
 		}
+		modelled(b, d)
 	}
 	if more := len(d.Advice) - maxAdvice; more > 0 {
 		fmt.Fprintf(b, "<p>%d more: <code>tare advise</code> prints them all.</p>\n", more)

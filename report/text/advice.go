@@ -217,13 +217,16 @@ func levelOrder(res *analyse.Result) map[record.Level]int {
 
 // WriteDocuments prints patches ready to be saved: nothing but them and comments, the
 // same sign in all that they are written in.
-func WriteDocuments(w io.Writer, docs []advice.Document) error {
+func WriteDocuments(w io.Writer, docs []advice.Document, modelled bool) error {
 	var b strings.Builder
 	for i, d := range docs {
 		if i > 0 && d.YAML {
 			b.WriteString("---\n")
 		} else if i > 0 {
 			b.WriteString("\n")
+		}
+		if modelled {
+			b.WriteString(words.ModelledPatch + "\n")
 		}
 		for _, about := range append([]string{d.File}, d.About...) {
 			b.WriteString("# " + clean(about) + "\n")

@@ -11,6 +11,7 @@ import (
 	"tare/analyse/advice"
 	"tare/analyse/cause"
 	"tare/record"
+	"tare/report/words"
 )
 
 func testAdvice() *analyse.Result {
@@ -102,7 +103,7 @@ func ExampleWriteDocuments() {
 	var b bytes.Buffer
 	_ = WriteDocuments(&b, []advice.Document{
 		{Of: "vm", File: "Deployment", About: []string{"vm: a\nrm -rf /"}, Text: "spec:\n  a: 1\n", YAML: true},
-		{Of: "runsc", File: "Deployment", About: []string{"runsc: b"}, Text: "spec: {}\n", YAML: true}})
+		{Of: "runsc", File: "Deployment", About: []string{"runsc: b"}, Text: "spec: {}\n", YAML: true}}, false)
 	fmt.Print(b.String())
 	// Output:
 	// # Deployment
@@ -113,4 +114,22 @@ func ExampleWriteDocuments() {
 	// # Deployment
 	// # runsc: b
 	// spec: {}
+}
+
+// TestModelledPatches: each document says that a model led to it, in a comment of its own.
+func TestModelledPatches(t *testing.T) {
+	docs := []advice.Document{{File: "Deployment", Text: "a: 1\n", YAML: true}, {File: "runsc.toml", Text: "x = 1\n"}}
+	for _, modelled := range []bool{true, false} {
+		var b bytes.Buffer
+		if err := WriteDocuments(&b, docs, modelled); err != nil {
+			t.Fatal(err)
+		}
+		want := 0
+		if modelled {
+			want = len(docs)
+		}
+		if n := strings.Count("\n"+b.String(), "\n"+words.ModelledPatch+"\n"); n != want {
+			t.Errorf("modelled %v: %d documents say so, want %d:\n%s", modelled, n, want, b.String())
+		}
+	}
 }

@@ -15,6 +15,10 @@ import (
 // Modelled stands at the top of, and under, all that a model has made.
 const Modelled = "modelled, not measured"
 
+// ModelledPatch stands on top of a patch that a model's figures led to: it is a comment
+// in YAML, TOML and shell.
+const ModelledPatch = "# from a model, not measured"
+
 // ModelledAbout says it at length, once.
 const ModelledAbout = "Modelled, not measured: every figure here is of a model of the sandbox path, none of a machine. It rehearses a study; it says nothing about a host."
 

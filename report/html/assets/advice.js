@@ -18,10 +18,14 @@
     part.refreshNote();
     Tare.fill(
       host,
-      Tare.el("p", { class: "quiet" }, "The most worthwhile first. A gain is of cells that this study measured, within blocks; where it did not, that is said."),
+      Tare.el("p", { class: "quiet" }, `The most worthwhile first. A gain is of cells that this study ${past()}, within blocks; where it did not, that is said.`),
       all.map((a, n) => Tare.adviceItem(a, `s${n}`, true)),
     );
   };
+
+  // past says how the figures came about; a patch of a model's says so wherever it is copied to.
+  const past = () => (Tare.data.doc.modelled ? "modelled" : "measured");
+  const patchText = (p) => (Tare.data.doc.modelled ? `# from a model, not measured\n${p.text}` : p.text);
 
   const between = (a, b) => {
     const other = (x, y) => (x || []).filter((l) => Tare.levelOf(y || [], l.factor) !== l.value);
@@ -62,9 +66,9 @@
   };
 
   const patch = (p, id) => {
-    const pre = Tare.el("pre", { tabindex: "0", "aria-label": `Patch for ${p.file || p.for}` }, p.text);
+    const pre = Tare.el("pre", { tabindex: "0", "aria-label": `Patch for ${p.file || p.for}` }, patchText(p));
     const button = Tare.el("button", { type: "button", class: "plain", "data-id": `copy-${id}`, "aria-label": `Copy the patch for ${p.file || p.for}` }, "Copy");
-    button.addEventListener("click", () => copy(button, pre, Tare.clean(p.text))); // what is shown, and nothing unseen
+    button.addEventListener("click", () => copy(button, pre, Tare.clean(patchText(p)))); // what is shown, and nothing unseen
     return Tare.el("figure", { class: "patch", "data-for": p.for }, Tare.el("figcaption", {}, Tare.el("span", {}, p.file || p.for, Tare.el("span", { class: "resp" }, ` ${p.for}`)), button), pre);
   };
 
@@ -75,10 +79,10 @@
       { class: "advice", "data-rule": a.rule },
       Tare.el("p", { class: "quiet" }, Tare.el("span", {}, a.for), Tare.causes() && a.cause ? `, against ${Tare.causeKind(a.cause).word}` : "", `, ${Tare.plural(a.cells.length, "cell")}`),
       Tare.el("p", { class: "set" }, a.text),
-      a.contradicted ? Tare.el("p", { class: "warning" }, "Measured here, and no gain.") : null,
+      a.contradicted ? Tare.el("p", { class: "warning" }, `${past() === "modelled" ? "Modelled" : "Measured"} here, and no gain.`) : null,
       gains(a).map((g) => gain(a, g)),
       named("Not proven here", a.unproven, "quiet"),
-      named("Price", a.price),
+      named("Price", a.price, "price"),
       named("Warning", a.warning, "warning"),
       a.several && (a.patches || []).length ? Tare.el("p", { class: "quiet" }, "The patches are those of its costliest cells; tare advise --json has the others.") : null,
       (a.patches || []).map((p, n) => patch(p, `${id}-${n}`)),

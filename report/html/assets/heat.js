@@ -146,12 +146,21 @@
         Tare.open(td.dataset.key, td);
       }
     });
+    const scroll = Tare.el("div", { class: "scroll heatscroll" }, table);
     Tare.fill(
       host,
-      Tare.el("div", { class: "scroll heatscroll" }, table),
+      scroll,
       Tare.pager(p, "rows"),
-      Tare.el("p", { class: "quiet hint" }, "Choose a cell for its details. Arrow keys move, Enter opens, Escape closes."),
+      Tare.el(
+        "p",
+        { class: "quiet hint" },
+        "Choose a cell for its details. Arrow keys move, Enter opens, Escape closes. ",
+        Tare.el("span", { class: "sideways" }, "The table goes on to the right: scroll it sideways."),
+      ),
     );
+    const look = () => host.classList.toggle("cut", scroll.scrollWidth - scroll.clientWidth - scroll.scrollLeft > 1);
+    scroll.addEventListener("scroll", look, { passive: true });
+    new ResizeObserver(look).observe(scroll); // ends with the node
   };
 
   // found says how many of the rows that are called different hold among all.
