@@ -78,14 +78,24 @@ func hello(ctx context.Context, l sandbox.Launcher, spec sandbox.Spec) error {
 	got, err := l.Launch(ctx, spec, sandbox.Command{Args: []string{"/tare-hello"}, Stdout: &stdout, Stderr: &stderr}, sandbox.Whole)
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("%s does not work on this host: its smallest program had not ended after %s: %w%s; try that command by hand, or leave %s out of the study",
-			l.Name(), time.Since(began).Round(time.Second), err, Says(&stderr), l.Name())
+		return fmt.Errorf("%s does not work on this host: its smallest program had not ended after %s: %w%s; %sleave %s out of the study",
+			l.Name(), time.Since(began).Round(time.Second), err, Says(&stderr), byHand(err), l.Name())
 	case err != nil:
 		return fmt.Errorf("%s does not work on this host: %w%s", l.Name(), err, Says(&stderr))
 	case stdout.String() != "x\n":
 		return fmt.Errorf("%s does not work on this host: its test program did not answer%s%s%s", l.Name(), exited(got.Exit), printed(&stdout), Says(&stderr))
 	}
 	return nil
+}
+
+// byHand tells to try the command that hung, where the error names one, as a runtime's
+// does in backquotes. A machine that does not boot has none: the end of its console is
+// in the error.
+func byHand(err error) string {
+	if strings.Count(err.Error(), "`") < 2 {
+		return ""
+	}
+	return "try that command by hand, or "
 }
 
 func exited(e sandbox.Exit) string {
