@@ -50,6 +50,7 @@ type analysis struct {
 	sentinel    string          // key of its cell; "" for none
 	byCell      map[string][]*record.Trial
 	counting    map[string]map[int]*record.Trial  // by Cell.Key and block
+	advised     func(*Result)                     // of AdviceOn; nil: nothing besides
 	cpu         *cpucost.Reader                   // nil: the trials have their CPU figures
 	causeReader *cause.Reader                     // nil: the trials have what causes are told by
 	params      func(study.Workload) param.Values // with defaults; nil: what the study says
@@ -103,6 +104,9 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	r.Quotas = a.quotas()
 	r.Causes = a.causes(r)
 	r.Advice = a.advise(r)
+	if a.advised != nil {
+		a.advised(r)
+	}
 	r.Boots = a.boots(r)
 	a.failures(r)
 	a.warnings(r)

@@ -17,6 +17,7 @@ func (b *builder) both(prior stat.Prior) []Item {
 	if b.in.Mean == nil || b.in.Measured == nil {
 		return nil
 	}
+	near := b.near()
 	var order []string
 	by := make(map[string]map[string][]*subject) // by level of the compared factor and response
 	native := make(map[string]record.Cell)       // the baseline's cell, by stratum
@@ -31,6 +32,9 @@ func (b *builder) both(prior stat.Prior) []Item {
 			continue
 		}
 		if _, ok := f.Cell.Get(study.FactorCPULimit); !ok {
+			continue
+		}
+		if near != nil && !near[unsized(f.Cell)] {
 			continue
 		}
 		if by[level] == nil {
@@ -105,6 +109,7 @@ func (b *builder) bothOf(cells map[string][]*subject, native map[string]record.C
 		b.judge(beside, prior, len(free.tried))
 		stories = append(stories, story{free.chosen.worth, told(free, beside, worst, at)})
 	}
+	g.list = slices.DeleteFunc(g.list, func(s *subject) bool { return !b.wanted(s.f.Cell) })
 	if len(stories) == 0 || len(g.list) == 0 { // or it was measured, and nothing says of what
 		return nil
 	}
@@ -123,6 +128,26 @@ func (b *builder) bothOf(cells map[string][]*subject, native map[string]record.C
 	slices.SortStableFunc(g.list, func(x, y *subject) int { return byNumber(x.level(study.FactorCPULimit), y.level(study.FactorCPULimit)) })
 	out.Text, out.Price = f.text(rule.Text), f.text(rule.Price)
 	return &out
+}
+
+// near are the cells asked for, whatever their sizes: only cells that differ from one of
+// them in vCPUs and limit say something of it. nil: all.
+func (b *builder) near() map[string]bool {
+	if b.in.Only == nil {
+		return nil
+	}
+	out := make(map[string]bool)
+	for i := range b.in.Findings {
+		if c := b.in.Findings[i].Cell; b.in.Only(c) {
+			out[unsized(c)] = true
+		}
+	}
+	return out
+}
+
+// unsized is the key of a cell whatever its vCPUs and limit.
+func unsized(c record.Cell) string {
+	return target{{Factor: factorVCPUs}, {Factor: study.FactorCPULimit}}.moved(c).Key()
 }
 
 // told are the gains of one response: of the best number without a limit to the fewest,

@@ -31,6 +31,8 @@ func (f *filler) funcs() template.FuncMap {
 		"each":     f.each,
 		"limit":    f.limit,
 		"either":   f.either,
+		"removed":  func(factor string) bool { return f.leads(factor, func(to string) bool { return to == none }) },
+		"kept":     func(factor string) bool { return f.leads(factor, func(to string) bool { return to != none }) },
 		"from":     func(factor string) string { return strings.Join(f.from(factor), " and ") },
 		"number":   f.number,
 		"quantity": quantity,

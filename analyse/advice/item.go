@@ -23,6 +23,7 @@ type merged struct {
 	groups []*group // in the study's order
 	first  *group   // the costliest
 	whole  *group   // all subjects
+	there  int      // subjects left out: they have already what is advised
 }
 
 // merge puts groups together.
@@ -50,12 +51,37 @@ func (b *builder) merge(groups []*group) []*merged {
 			out = append(out, m)
 		}
 		m.groups = append(m.groups, g)
+	}
+	for _, m := range out {
+		m.settle()
+	}
+	return out
+}
+
+// settle leaves out groups that are where another one's proven setting leads, and that
+// nothing proves anything further of: what was measured goes before what would have to be.
+// The first is the costliest of those that are proven, else of all.
+func (m *merged) settle() {
+	proven := func(g *group) bool { return g.chosen != nil && g.chosen.proven() }
+	there := make(map[string]bool)
+	for _, g := range m.groups {
+		if proven(g) {
+			there[record.Cell(g.chosen.to).Key()] = true
+		}
+	}
+	m.groups = slices.DeleteFunc(m.groups, func(g *group) bool {
+		out := len(g.rule.Set) > 0 && !proven(g) && there[g.list[0].from(g.rule).Key()]
+		if out {
+			m.there += len(g.list)
+		}
+		return out
+	})
+	for _, g := range m.groups {
 		m.whole.list = append(m.whole.list, g.list...)
-		if m.first == nil || weight(g.list) > weight(m.first.list) {
+		if m.first == nil || proven(g) && !proven(m.first) || proven(g) == proven(m.first) && weight(g.list) > weight(m.first.list) {
 			m.first = g
 		}
 	}
-	return out
 }
 
 // item is what merged groups come to.
@@ -89,6 +115,12 @@ func (b *builder) item(m *merged, prior stat.Prior) Item {
 		out.Text = words.text(rule.Does) + " (" + words.all() + "): " + b.inVain(m, trials)
 	} else {
 		out.Text, out.Warning = words.text(rule.Text), words.text(rule.Warning)
+		switch {
+		case m.there == 1:
+			out.Text += " One more cell has that already, and the same cause; --only with its levels says what may help it further."
+		case m.there > 1:
+			out.Text += fmt.Sprintf(" %d more cells have that already, and the same cause; --only with their levels says what may help them further.", m.there)
+		}
 		out.Targets = b.targets(m)
 		out.Patches = first.patches()
 		out.Unproven = b.left(m, &out)
@@ -142,7 +174,15 @@ func (b *builder) targets(m *merged) []Target {
 	var out []Target
 	at := make(map[string]int)
 	groups := slices.Clone(m.groups)
-	slices.SortStableFunc(groups, func(x, y *group) int { return cmp.Compare(weight(y.list), weight(x.list)) })
+	slices.SortStableFunc(groups, func(x, y *group) int {
+		switch { // the first is what the item sets
+		case x == m.first && y != m.first:
+			return -1
+		case y == m.first && x != m.first:
+			return 1
+		}
+		return cmp.Compare(weight(y.list), weight(x.list))
+	})
 	for _, g := range groups {
 		s := g.list[0]
 		x := Target{From: s.from(g.rule), To: record.Cell(g.target())}

@@ -36,6 +36,14 @@ func (f *filler) toward(factor string) string {
 	return span(levels)
 }
 
+// leads reports whether a move leads a factor to such a level.
+func (f *filler) leads(factor string, is func(string) bool) bool {
+	return slices.ContainsFunc(f.steps(), func(m move) bool {
+		v, ok := m.to.level(factor)
+		return ok && is(v)
+	})
+}
+
 // each says which present level goes where, " (from 1: 2–4, from 2: 4)"; "" where
 // there is one alone.
 func (f *filler) each(factor string) string {
@@ -101,7 +109,11 @@ func (f *filler) limit() string {
 		return span(used[level])
 	}
 	if !slices.ContainsFunc(from, func(level string) bool { return of(level) != of(from[0]) }) {
-		return head + " to " + of(from[0]) + " cores"
+		unit := " cores"
+		if of(from[0]) == "1" {
+			unit = " core"
+		}
+		return head + " to " + of(from[0]) + unit
 	}
 	out := make([]string, len(from))
 	for i, level := range from {

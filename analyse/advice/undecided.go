@@ -29,7 +29,7 @@ func (b *builder) unneeded() []Item {
 	var free, undecided []*cause.Finding
 	for i := range b.in.Findings {
 		switch f := &b.in.Findings[i]; {
-		case f.Baseline || costs[f.Treatment]:
+		case f.Baseline || costs[f.Treatment] || !b.wanted(f.Cell):
 		case open[f.Treatment]:
 			if f.Undecided || f.Ratio != nil {
 				undecided = append(undecided, f)

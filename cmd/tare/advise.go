@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/analyse"
 	"tare/analyse/advice"
 	"tare/bundle"
 	"tare/record"
@@ -75,14 +76,15 @@ func (a *app) advise(ctx context.Context, dir string, f adviseFlags) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	r, err := a.analyse(ctx, db)
+	var some []advice.Item
+	r, err := a.analyse(ctx, db, analyse.AdviceOn(having(only), &some))
 	if err != nil {
 		return err
 	}
 	if err := r.known(only); err != nil {
 		return err
 	}
-	items := a.commands(dir, r, concerning(r.result.Advice, only))
+	items := a.commands(dir, r, some)
 	switch {
 	case f.json:
 		if items == nil {
@@ -113,31 +115,20 @@ func (r *analysed) known(only []record.Level) error {
 	return nil
 }
 
-// concerning keeps the items that are about cells with the levels, of one factor any, of
-// several all; those cells alone stay in them.
-func concerning(items []advice.Item, only []record.Level) []advice.Item {
-	if len(only) == 0 {
-		return slices.Clone(items)
-	}
+// having tells the cells with the levels, of one factor any, of several all.
+func having(only []record.Level) func(record.Cell) bool {
 	wanted := make(map[string][]string)
 	for _, l := range only {
 		wanted[l.Factor] = append(wanted[l.Factor], l.Value)
 	}
-	var out []advice.Item
-	for _, x := range items {
-		x.Cells = slices.DeleteFunc(slices.Clone(x.Cells), func(c record.Cell) bool {
-			for factor, levels := range wanted {
-				if v, _ := c.Get(factor); !slices.Contains(levels, v) {
-					return true
-				}
+	return func(c record.Cell) bool {
+		for factor, levels := range wanted {
+			if v, _ := c.Get(factor); !slices.Contains(levels, v) {
+				return false
 			}
-			return false
-		})
-		if len(x.Cells) > 0 {
-			out = append(out, x)
 		}
+		return true
 	}
-	return out
 }
 
 // commands completes the commands that measure more: with the study as it is kept in

@@ -122,8 +122,8 @@ type analysed struct {
 }
 
 // analyse reads a results folder and analyses it with the study kept in it.
-func (a *app) analyse(ctx context.Context, db *store.Store) (*analysed, error) {
-	return a.read(ctx, db, figures)
+func (a *app) analyse(ctx context.Context, db *store.Store, opts ...analyse.Option) (*analysed, error) {
+	return a.read(ctx, db, figures, opts...)
 }
 
 // extent is what is wanted of a results folder.
@@ -137,7 +137,7 @@ const (
 
 // read streams the trials once: into the document if that is wanted, and, less
 // what no analysis reads, into memory.
-func (a *app) read(ctx context.Context, db *store.Store, want extent) (*analysed, error) {
+func (a *app) read(ctx context.Context, db *store.Store, want extent, opts ...analyse.Option) (*analysed, error) {
 	st, cat, err := a.storedStudy(db.Dir())
 	if err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (a *app) read(ctx context.Context, db *store.Store, want extent) (*analysed
 	if want == wholePage {
 		settling.Go(func() { out.builder.Settle(db.Series) })
 	}
-	out.result = analyse.Analyse(st, trials, skips, analyse.Describe(responsesOf(cat)), analyse.CPU(cpu), analyse.Causes(causes, paramsOf(cat)))
+	out.result = analyse.Analyse(st, trials, skips, append(opts, analyse.Describe(responsesOf(cat)), analyse.CPU(cpu), analyse.Causes(causes, paramsOf(cat)))...)
 	settling.Wait()
 	return out, nil
 }
