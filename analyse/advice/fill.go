@@ -36,8 +36,11 @@ func (f *filler) funcs() template.FuncMap {
 		"from":     func(factor string) string { return strings.Join(f.from(factor), " and ") },
 		"number":   f.number,
 		"quantity": quantity,
-		"vm":       func() bool { return s.family == FamilyVM },
-		"role":     func() string { return s.f.Role },
+		"bound": func() bool {
+			return slices.ContainsFunc(f.g.list, func(s *subject) bool { return !s.gains || s.workers > s.vcpus })
+		},
+		"vm":   func() bool { return s.family == FamilyVM },
+		"role": func() string { return s.f.Role },
 		"iothreads": func() int { // 4 to 8 are a good start; no more than jobs
 			n := 0
 			for _, s := range f.g.list {

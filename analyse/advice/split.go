@@ -3,7 +3,9 @@ package advice
 import (
 	"slices"
 
+	"tare/analyse/cause"
 	"tare/analyse/stat"
+	"tare/study"
 )
 
 // split parts from each group the cells that the group's setting surely makes worse,
@@ -23,6 +25,34 @@ func (b *builder) split(groups []*group, prior stat.Prior) []*group {
 		out = append(out, g)
 	}
 	return out
+}
+
+// serves reports whether the study measured that more processors surely serve a cell
+// better: more vCPUs at boot or, where a limit holds all that are full, a higher limit.
+func (b *builder) serves(s *subject) bool {
+	factor, set := factorVCPUs, toDouble
+	switch {
+	case b.in.Mean == nil || b.in.Measured == nil || s.f.Cause != cause.Guest && (s.f.Cause != cause.Helper || s.limit > 0):
+		return false
+	case s.limit > 0:
+		factor, set = study.FactorCPULimit, toMore
+	case s.family != FamilyVM:
+		return false
+	}
+	unbound := *s
+	unbound.workers = 0
+	levels := b.rising(Setting{factor, set}, []*subject{&unbound}, false)
+	for _, v := range levels {
+		c := swap(s.f.Cell, factor, v)
+		if r := s.f.Response; c != nil && b.in.Measured(c, r.Name) {
+			t := &trial{better: r.Better, pairs: []pair{{s.f.Cell, c}}}
+			t.sum(b, r.Name)
+			if b.judge(t, stat.Prior{}, len(levels)); t.proven() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // part is a group of some of a group's subjects.

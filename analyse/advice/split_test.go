@@ -101,3 +101,33 @@ func TestProvenFirst(t *testing.T) {
 		t.Errorf("of the cell that has it already: %+v", x)
 	}
 }
+
+// TestInterruptsAreNoWorkers: measured gains go before the count of workers.
+func TestInterruptsAreNoWorkers(t *testing.T) {
+	for name, c := range map[string]struct {
+		cell, more record.Cell
+		times      float64
+		rule, want string
+	}{
+		"vCPUs":       {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 1.4, "guest-vcpus", "interrupts want some"},
+		"limit":       {at("vm", "default_vcpus", "1", "cpu-limit", "1"), at("vm", "default_vcpus", "1", "cpu-limit", "2"), 1.4, "guest-limit", "to 2 cores"},
+		"vhost":       {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 1.4, "vhost-queues", "Boot with 2"},
+		"no gain":     {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 1, "guest-enough-vcpus", "Nothing measured shows"},
+		"a loss":      {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 0.8, "guest-enough-vcpus", "Nothing measured shows"},
+		"not of both": {at("vm", "default_vcpus", "1"), nil, 0, "guest-enough-vcpus", "Nothing measured shows"},
+	} {
+		l := newLab("net", map[string]string{"connections": "1"})
+		f := l.finds(cause.Guest, "", c.cell)
+		if name == "vhost" {
+			f.Cause, f.Role = cause.Helper, "vhost"
+		}
+		l.measures(c.cell, 1e9)
+		if c.more != nil {
+			l.measures(c.more, c.times*1e9)
+		}
+		x := l.advice(t, c.rule)
+		if gained := x.Gain != nil && x.Gain.Lo > 1.3; gained != (c.times > 1) || x.Contradicted || !strings.Contains(x.Text, c.want) {
+			t.Errorf("%s: %+v", name, x)
+		}
+	}
+}

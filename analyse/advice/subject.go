@@ -56,6 +56,7 @@ type subject struct {
 	queues  int      // pairs of the network card's
 	workers int      // 0 unknown
 	cores   float64  // used; 0 unknown
+	gains   bool     // measured: more processors surely serve its own cell better, whatever the workers
 }
 
 func (b *builder) subject(i int) *subject {
@@ -76,6 +77,7 @@ func (b *builder) subject(i int) *subject {
 	}
 	s.path, s.workers = b.load(f)
 	s.cores = b.coresOf(f)
+	s.gains = b.serves(s)
 	return s
 }
 
@@ -189,7 +191,7 @@ func (s *subject) further(now int) int {
 		return 0
 	}
 	n := 2 * now
-	if s.workers > 0 {
+	if s.workers > 0 && !s.gains {
 		n = min(n, s.workers)
 	}
 	if n <= now {
@@ -204,8 +206,12 @@ func (s *subject) room() bool {
 	return s.limit == 0 || s.cores > 0 && s.vcpus > 0 && s.limit+overhead >= 2*s.cores
 }
 
-// moreWorkers reports whether further processors would have something to do.
+// moreWorkers reports whether further processors would have something to do: a worker
+// each, or what is no worker, such as the guest's interrupts, where it was measured.
 func (s *subject) moreWorkers() bool {
+	if s.gains {
+		return true
+	}
 	now := s.vcpus
 	if s.family != FamilyVM {
 		now = int(s.limit) // 0: any

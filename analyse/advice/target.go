@@ -47,7 +47,7 @@ func (b *builder) computed(r *Rule, list []*subject) target {
 			for _, s := range list {
 				limit := int(math.Ceil(s.limit))
 				next := 2 * limit
-				if s.workers > 0 {
+				if s.workers > 0 && !s.gains {
 					next = min(next, s.workers)
 				}
 				n = max(n, next, limit+1)
@@ -121,7 +121,7 @@ func (b *builder) rising(set Setting, list []*subject, bounded bool) []string {
 		default:
 			now = max(now, float64(s.vcpus))
 		}
-		if s.workers == 0 {
+		if s.workers == 0 || s.gains {
 			most = math.Inf(1)
 		}
 		most = max(most, float64(s.workers))
