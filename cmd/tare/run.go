@@ -164,6 +164,9 @@ func (a *app) measure(ctx context.Context, st *study.Study, h *harness, db *stor
 	if n := failedForGood(st, p, trials); n > 0 {
 		return coded(exitTrials, "%s failed for good; the report says why", words.Count(n, "cell"))
 	}
+	if onlyBaselines(st, h.skips) && !h.modelled {
+		return coded(exitHost, "nothing but the baseline could run on this host, so that nothing is compared; `tare doctor` says what is missing")
+	}
 	return nil
 }
 
@@ -351,6 +354,28 @@ func possible(st *study.Study, skips []record.Skip) int {
 		}
 	}
 	return n
+}
+
+// onlyBaselines says whether the host skips all that the study compares with a baseline.
+// A study that compares nothing asked for nothing more.
+func onlyBaselines(st *study.Study, skips []record.Skip) bool {
+	skipped := map[string]bool{}
+	for _, s := range skips {
+		skipped[s.Cell.Key()] = true
+	}
+	others := 0
+	for i := range st.Strata {
+		for j, c := range st.Strata[i].Cells {
+			if j == st.Strata[i].Baseline {
+				continue
+			}
+			if !skipped[c.Key()] {
+				return false
+			}
+			others++
+		}
+	}
+	return others > 0
 }
 
 // announce says what is about to happen, or that nothing is left to do.
