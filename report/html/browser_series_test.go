@@ -100,6 +100,11 @@ func TestCPUByRoleAndQuota(t *testing.T) {
 	if want := words.Value(used, record.Cores) + " of 1.25 cores allowed while measured; throttled in 7"; !strings.HasPrefix(said, want) {
 		t.Errorf("it says %q, want %q", said, want)
 	}
+	for _, want := range []string{"a mean over time", "own agent is left out"} { // where it differs from the table of quotas, and where not
+		if !strings.Contains(said, want) {
+			t.Errorf("it says %q, and not %q", said, want)
+		}
+	}
 	// What is drawn: areas, their sum, the quota from side to side, grey outside of the window.
 	drawn := eval[map[string]any](b, `(() => { const o = echarts.getInstanceByDom(document.querySelector('#series figure[data-end="server"] [data-chart="series cpu"] .chart-canvas')).getOption();
 		const q = o.series.find((s) => s.name === "quota"), last = o.series[o.series.length - 1];

@@ -33,7 +33,9 @@
     const near = allowed > 0 && allowed <= far * most;
     const title = end === undefined ? (of > 1 ? "CPU outside of the sandboxes by role" : "CPU by role") : `CPU by role: ${end}`;
     const rows = [...lines, ...(lines.length > 1 ? [sum] : []), ...(quota ? [{ ...quota, labels: "quota" }] : [])];
-    const used = quota && Tare.lineMean(sum, trial.window);
+    // As in the table of quotas, tare's own agent does not count as use.
+    const own = lines.filter((l) => Tare.labelOf(l, "role") !== "harness");
+    const used = quota && own.length ? Tare.lineMean(Tare.lineSum(own).sum, trial.window) : null;
     return Tare.el(
       "figure",
       { class: "wide", "data-end": end === undefined ? "" : end },
@@ -57,8 +59,9 @@
     if (quota && used !== null) parts.push(`${Tare.value(used, "cores")} of ${Tare.value(allowed, "cores")} allowed ${when}${near ? "" : " (the quota is beyond the picture)"}`);
     if (throttled) {
       const m = Tare.lineMean(throttled, trial.window);
-      if (m !== null) parts.push(m === 0 ? `never throttled ${when}` : `throttled in ${Tare.percent(m)} of its periods on average ${when}`);
+      if (m !== null) parts.push(m === 0 ? `never throttled ${when}` : `throttled in ${Tare.percent(m)} of its periods ${when}, a mean over time of the curve; the table of quotas divides counts of periods`);
     }
+    if (quota && used !== null) parts.push("tare's own agent is left out");
     return parts.join("; ") + ".";
   };
 

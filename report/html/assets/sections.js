@@ -397,7 +397,7 @@
         ]),
       );
     return [
-      Tare.el("p", { class: "quiet" }, "What the sandbox of each end with a CPU limit used on the host, and how often the limit held it back."),
+      Tare.el("p", { class: "quiet" }, "What the sandbox of each end with a CPU limit used on the host, and how often the limit held it back: means over the trials, tare's own agent left out; periods throttled are those of all periods while measured."),
       all.length > 40 ? Tare.folded("quota", `All figures (${all.length})`, table) : table(),
     ];
   });
