@@ -213,6 +213,9 @@ func (b *builder) find(i, j int, fam []family) Finding {
 	each, _ := b.each(s, &s.Cells[j], cr.blocks, out.End)
 	out.Readings = b.readings(&f, &v, each)
 	out.Confidence = b.confident(&f, &v, each)
+	if out.Suspect() { // the slowness itself is not sure: the fewer trials, the less
+		out.Confidence *= float64(len(each)) / float64(len(each)+1)
+	}
 	b.fits(&out, i, j, fam[i])
 	out.Text = sentence(&out, &f, &v)
 	return out
@@ -242,7 +245,10 @@ func (b *builder) facts(i, j, e int, fam family) facts {
 	s := &b.strata[i]
 	c := &s.Cells[j]
 	er := &b.read[i][j].ends[e]
-	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: c.Costs && (c.Ratio == nil || math.Abs(math.Log(*c.Ratio)) > math.Log(1.1)), helper: er.helper, load: s.load(), pinned: c.Pinned, calls: c.Calls}
+	found := c.Finding
+	found.Response = s.Response
+	costs := c.Costs && (c.Ratio == nil || math.Abs(math.Log(*c.Ratio)) > math.Log(suspected)) || found.Suspect()
+	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: costs, helper: er.helper, load: s.load(), pinned: c.Pinned, calls: c.Calls}
 	if k := slices.IndexFunc(s.Cells, func(c Cell) bool { return c.Baseline }); k >= 0 && k != j && b.read[i][k].trials > 0 {
 		f.base = b.read[i][k].ends[e].mid
 	}

@@ -8,7 +8,7 @@ import "math"
 type facts struct {
 	own, base sheet   // base is blank for the baseline itself
 	baseline  bool    // it is the baseline
-	costs     bool    // it is worse than the baseline, and by enough to have a cause
+	costs     bool    // it is worse than the baseline, or looks so, and by enough to have a cause
 	helper    string  // role of the thread that own[fHelperBusy] is of
 	load      float64 // operations in flight: connections, jobs x depth; NaN: not known
 	pinned    float64 // processors that the sandbox may use; 0: any
