@@ -227,6 +227,9 @@ func (b *builder) left(m *merged, x *Item) string {
 	f := b.filler(worst, worst.target())
 	for _, p := range f.patches() {
 		if p.For == "study" {
+			if worst.chosen != nil { // measured, and not sure
+				p.Text = strings.TrimRight(p.Text, "\n") + moreBlocks + "\n"
+			}
 			x.Patches = append(x.Patches, p)
 		}
 	}

@@ -1,12 +1,9 @@
 package advice
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Document is what is to be written into one file: the patches of several items for it,
@@ -17,6 +14,7 @@ type Document struct {
 	About []string `json:"about"` // a line for each item in it
 	Text  string   `json:"text"`
 	YAML  bool     `json:"yaml,omitempty"`
+	Clash []string `json:"clash,omitempty"` // fields that two items want differently, and what was taken
 }
 
 // Documents puts the patches of one kind together, a document for each level of the
@@ -55,6 +53,9 @@ func Documents(items []Item, compare, kind string) (docs []Document, left map[in
 			if !slices.Contains(docs[n].About, about) {
 				docs[n].About = append(docs[n].About, about)
 			}
+			if warning := "take care: " + x.Warning; x.Warning != "" && !slices.Contains(docs[n].About, warning) {
+				docs[n].About = append(docs[n].About, warning)
+			}
 		}
 		if _, out := left[i]; !out && len(x.Cells) > 0 && len(x.Patches) > 0 {
 			of, _ := x.Cells[0].Get(compare)
@@ -64,11 +65,11 @@ func Documents(items []Item, compare, kind string) (docs []Document, left map[in
 	for n := range docs {
 		switch d := &docs[n]; {
 		case d.YAML:
-			if d.Text, err = mergeYAML(texts[n]); err != nil {
+			if d.Text, d.Clash, err = mergeYAML(texts[n]); err != nil {
 				return nil, nil, fmt.Errorf("patches of %s: %w", strings.Join(d.About, ", "), err)
 			}
 		case kind == "runtime":
-			d.Text = mergeTOML(texts[n])
+			d.Text, d.Clash = mergeTOML(texts[n])
 		default:
 			d.Text = strings.Join(texts[n], "")
 		}
@@ -100,78 +101,12 @@ func excludes(x, y *Item) string {
 	return ""
 }
 
-// mergeYAML makes one document of several: mappings are put together, lists whose
-// entries have names by these, and where two say different things the first stays.
-func mergeYAML(texts []string) (string, error) {
-	if len(texts) == 1 {
-		return texts[0], nil
-	}
-	var root *yaml.Node
-	for _, text := range texts {
-		var doc yaml.Node
-		if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-			return "", err
-		}
-		if root == nil {
-			root = &doc
-			continue
-		}
-		mergeNodes(root.Content[0], doc.Content[0])
-	}
-	var b bytes.Buffer
-	enc := yaml.NewEncoder(&b)
-	enc.SetIndent(2)
-	if err := enc.Encode(root); err != nil {
-		return "", err
-	}
-	return b.String(), enc.Close()
-}
-
-func mergeNodes(into, from *yaml.Node) {
-	switch {
-	case into.Kind == yaml.MappingNode && from.Kind == yaml.MappingNode:
-		for i := 0; i+1 < len(from.Content); i += 2 {
-			if have := value(into, from.Content[i].Value); have != nil {
-				mergeNodes(have, from.Content[i+1])
-			} else {
-				into.Content = append(into.Content, from.Content[i], from.Content[i+1])
-			}
-		}
-	case into.Kind == yaml.SequenceNode && from.Kind == yaml.SequenceNode:
-		for _, f := range from.Content {
-			name := value(f, "name")
-			i := slices.IndexFunc(into.Content, func(n *yaml.Node) bool {
-				have := value(n, "name")
-				return have != nil && name != nil && have.Value == name.Value
-			})
-			if i >= 0 {
-				mergeNodes(into.Content[i], f)
-			} else {
-				into.Content = append(into.Content, f)
-			}
-		}
-	}
-}
-
-// value is that of a key in a mapping, nil without one.
-func value(n *yaml.Node, key string) *yaml.Node {
-	if n.Kind != yaml.MappingNode {
-		return nil
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return n.Content[i+1]
-		}
-	}
-	return nil
-}
-
 // mergeTOML puts the lines of each table together; of a key that is there twice the
-// first stays. The rules' patches are simple lines.
-func mergeTOML(texts []string) string {
+// first stays, and clash says so. The rules' patches are simple lines.
+func mergeTOML(texts []string) (text string, clash []string) {
 	var order []string
 	lines := make(map[string][]string)
-	keys := make(map[string]bool)
+	keys := make(map[string]string)
 	for _, text := range texts {
 		table := ""
 		for line := range strings.Lines(text) {
@@ -182,8 +117,13 @@ func mergeTOML(texts []string) string {
 				continue
 			}
 			key, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-			if k := table + key; key != "" && !keys[k] {
-				keys[k] = true
+			k, said := table+key, strings.TrimSpace(line)
+			switch have, ok := keys[k]; {
+			case key == "" || have == said:
+			case ok:
+				clash = append(clash, fmt.Sprintf("%s: %s stays, not %s", table, have, said))
+			default:
+				keys[k] = said
 				lines[table] = append(lines[table], line)
 			}
 		}
@@ -192,5 +132,5 @@ func mergeTOML(texts []string) string {
 	for _, t := range order {
 		b.WriteString(t + "\n" + strings.Join(lines[t], ""))
 	}
-	return b.String()
+	return b.String(), clash
 }

@@ -2,6 +2,7 @@ package advice
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"tare/record"
@@ -42,8 +43,48 @@ func ExampleDocuments() {
 }
 
 func TestMergeTOML(t *testing.T) {
-	got := mergeTOML([]string{"[a]\n  x = \"1\"\n", "[b]\n  x = \"2\"\n", "[a]\n  x = \"3\"\n  y = \"4\"\n"})
+	got, clash := mergeTOML([]string{"[a]\n  x = \"1\"\n", "[b]\n  x = \"2\"\n", "[a]\n  x = \"3\"\n  y = \"4\"\n"})
 	if want := "[a]\n  x = \"1\"\n  y = \"4\"\n[b]\n  x = \"2\"\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+	if len(clash) != 1 || !strings.Contains(clash[0], `x = "1" stays, not x = "3"`) {
+		t.Errorf("clash %q", clash)
+	}
+}
+
+// TestClash: of two limits the larger is taken, of one and none none, and it is said;
+// what an item warns of goes with its patch.
+func TestClash(t *testing.T) {
+	vm := []record.Cell{{{Factor: "sandbox", Value: "vm"}}}
+	for _, c := range [][3]string{{`"2"`, `"16"`, `"16"`}, {`"16"`, `"2"`, `"16"`}, {`"2"`, "null", "null"}, {"null", `"2"`, "null"}} {
+		var items []Item
+		for i, v := range c[:2] {
+			items = append(items, Item{Rule: fmt.Sprint("rule", i), Cells: vm, Warning: fmt.Sprint("mind ", i),
+				Patches: []Patch{{For: "pod", File: "pod", Text: "limits:\n  cpu: " + v + "\n"}}})
+		}
+		docs, _, err := Documents(items, "sandbox", "pod")
+		if err != nil || len(docs) != 1 {
+			t.Fatal(docs, err)
+		}
+		d := docs[0]
+		if want := "limits:\n  cpu: " + c[2] + "\n"; d.Text != want || len(d.Clash) != 1 || !strings.HasPrefix(d.Clash[0], "limits.cpu: "+strings.Trim(c[2], `"`)+" is taken, not ") {
+			t.Errorf("%q, %q; want %q", d.Text, d.Clash, want)
+		}
+		if about := strings.Join(d.About, "\n"); !strings.Contains(about, "take care: mind 0") || !strings.Contains(about, "take care: mind 1") {
+			t.Errorf("no warnings: %q", about)
+		}
+	}
+}
+
+// TestNoInventedMemory: a limit of memory that nobody read would kill what runs.
+func TestNoInventedMemory(t *testing.T) {
+	for _, r := range Rules() {
+		for _, p := range r.Patches {
+			for line := range strings.Lines(p.Text) {
+				if said, _, _ := strings.Cut(line, "#"); strings.Contains(said, "memory:") {
+					t.Errorf("%s sets a memory: %s", r.Name, line)
+				}
+			}
+		}
 	}
 }

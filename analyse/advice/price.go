@@ -14,13 +14,16 @@ func (b *builder) measured() string {
 	return "measured"
 }
 
+// moreBlocks makes a run one of enough blocks to decide most that is undecided.
+const moreBlocks = " --set stop.fixed=12"
+
 // unproven says why a gain is not sure, and what would have to be measured.
 func (b *builder) unproven(g *group, chosen *trial, f *filler) string {
 	switch {
 	case chosen != nil && chosen.proven():
 		return ""
 	case chosen != nil:
-		return fmt.Sprintf("%s, but not sure: %s. More blocks decide: tare run STUDY --set stop.fixed=12", b.measured(), chosen.reason)
+		return fmt.Sprintf("%s, but not sure: %s. More blocks decide: tare run STUDY%s", b.measured(), chosen.reason, moreBlocks)
 	case len(g.rule.Patches) == 0 && len(g.rule.Set) == 0:
 		return "" // nothing is set, so that nothing is to be proven
 	case len(g.rule.Set) == 0:

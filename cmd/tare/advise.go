@@ -181,6 +181,11 @@ func (a *app) patches(r *analysed, items []advice.Item, kind string) error {
 			}
 		}
 	}
+	for i := range docs {
+		for _, clash := range docs[i].Clash {
+			fmt.Fprintf(a.stderr, "two items want different things of %s: %s\n", docs[i].File, clash)
+		}
+	}
 	if len(docs) == 0 {
 		return coded(exitUsage, "--patch %s: the advice has no such patches; %s", kind, kindsOf(items))
 	}
