@@ -36,14 +36,18 @@ func decide(all []rule, f *facts) verdict {
 	there := func(k Kind) bool { return v.weights[k] >= limit[k] } // false of NaN
 	// What holds a thread up makes everything behind it look busy or slow: it goes first.
 	// But it makes no link carry more bytes.
+	beside := f.besideHost(v.weights)
 	for _, k := range []Kind{Quota, Host} {
-		if there(k) && !(v.weights[Link] >= linkFull) {
+		if there(k) && !(v.weights[Link] >= linkFull) && !(k == Host && beside) {
 			return v.clear(k, v.weights[k], v.weights[k]/limit[k]-1)
 		}
 	}
+	if beside && v.weights[Interception] >= most {
+		return v.clear(Interception, v.weights[Interception], v.weights[Interception]/most-1)
+	}
 	var full []Kind
 	for i := range all {
-		if all[i].full && there(all[i].kind) {
+		if all[i].full && there(all[i].kind) && !(beside && all[i].kind == Host) {
 			full = append(full, all[i].kind)
 		}
 	}
@@ -51,6 +55,39 @@ func decide(all []rule, f *facts) verdict {
 		return v.fullest(f, full)
 	}
 	return v.greatest(all, limit, f)
+}
+
+// most is the part of the time from which calls explain a cell by themselves.
+const most = 0.5
+
+// besideHost says that the cell's threads wait for the host's processors, and that this
+// is not what it costs: the baseline's wait nearly as long, while something of the
+// sandbox is full by what it did when it ran. On a small host that both ends share
+// everything waits, and a call that takes a hundred times as long is not that.
+// Waiting w of the time makes what is done 1/(1-w) as long; it is the cost's cause if
+// that explains half of it, by logarithms.
+func (f *facts) besideHost(weights map[Kind]float64) bool {
+	slower := f.slower()
+	if !f.costs || !(slower > 1.15) || !(weights[Host] > 0) {
+		return false
+	}
+	base := facts{own: f.base, base: blank(), load: f.load}
+	w0 := base.waits()
+	if math.IsNaN(w0) || math.Log((1-w0)/(1-weights[Host])) >= math.Log(slower)/2 {
+		return false
+	}
+	s := &f.own
+	return weights[Interception] >= most || s.or(fHelperBusy, 0) >= 0.7 || s.has(fGuestCPUs) && s[fGuest] >= 0.75*s[fGuestCPUs]
+}
+
+// slower is the ratio of an operation's time to the baseline's, or that of the
+// response where it has no time; f.costs says which way it goes.
+func (f *facts) slower() float64 {
+	if r := f.time() / timeOf(&f.base, f.load); !math.IsNaN(r) {
+		return r
+	}
+	r := f.own[fValue] / f.base[fValue]
+	return max(r, 1/r)
 }
 
 func (v verdict) clear(k Kind, part, margin float64) verdict {
