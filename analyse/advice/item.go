@@ -10,6 +10,7 @@ import (
 	"tare/analyse/cause"
 	"tare/analyse/stat"
 	"tare/record"
+	"tare/study"
 )
 
 // little is the summed logarithm of what an item's cells lose, below which a line is
@@ -96,6 +97,9 @@ func (b *builder) item(m *merged, prior stat.Prior) Item {
 	trials := b.gains(m, prior)
 	for _, t := range trials {
 		if g := t.gain(t.response); g != nil {
+			if slices.ContainsFunc(rule.Set, func(s Setting) bool { return s.Factor == study.FactorCPULimit }) {
+				g.Than = "that under today's limit" // "without" would be without the limit
+			}
 			out.Gains = append(out.Gains, *g)
 		}
 	}
