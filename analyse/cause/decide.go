@@ -38,7 +38,7 @@ func decide(all []rule, f *facts) verdict {
 	// But it makes no link carry more bytes.
 	beside := f.besideHost(v.weights)
 	for _, k := range []Kind{Quota, Host} {
-		if there(k) && !(v.weights[Link] >= linkFull) && !(k == Host && beside) {
+		if there(k) && !(v.weights[Link] >= linkFull) && (k != Host || !beside) {
 			return v.clear(k, v.weights[k], v.weights[k]/limit[k]-1)
 		}
 	}
@@ -47,7 +47,7 @@ func decide(all []rule, f *facts) verdict {
 	}
 	var full []Kind
 	for i := range all {
-		if all[i].full && there(all[i].kind) && !(beside && all[i].kind == Host) {
+		if all[i].full && there(all[i].kind) && (all[i].kind != Host || !beside) {
 			full = append(full, all[i].kind)
 		}
 	}
