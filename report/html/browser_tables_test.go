@@ -310,3 +310,20 @@ func TestTablesWithoutScripts(t *testing.T) {
 		}
 	}
 }
+
+// TestHeatGoesOn: where the heat map is wider than the page, it shows so until its end is
+// reached.
+func TestHeatGoesOn(t *testing.T) {
+	d := withCauses(t, false)
+	b := browse(t)
+	b.size(700, 900)
+	b.show(d, "")
+	b.drawAll()
+	const shown = `getComputedStyle(document.querySelector(".sideways")).visibility === "visible" && getComputedStyle(document.querySelector(".heatscroll")).maskImage !== "none"`
+	b.do(`document.querySelector(".heatscroll").style.width = "20rem"`)
+	b.wait("a heat map that is cut shows that it goes on", shown)
+	b.do(`(() => { const s = document.querySelector(".heatscroll"); s.scrollLeft = s.scrollWidth; })()`)
+	b.wait("at its end it goes on no more", "!("+shown+")")
+	b.do(`(() => { const s = document.querySelector(".heatscroll"); s.scrollLeft = 0; s.style.width = "fit-content"; s.style.maxWidth = "none"; })()`)
+	b.wait("one that has room does not go on", "!("+shown+")")
+}
