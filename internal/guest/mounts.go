@@ -36,8 +36,34 @@ func inRoot() []mount {
 		{"tmpfs", "dev", "tmpfs", unix.MS_NOSUID | unix.MS_STRICTATIME, "mode=755,size=65536k"},
 		{"devpts", "dev/pts", "devpts", unix.MS_NOSUID | unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620"},
 		{"shm", "dev/shm", "tmpfs", quiet, "mode=1777,size=65536k"},
-		{"tmpfs", "tmp", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=1777"},
+		{"tmpfs", "tmp", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, fmt.Sprintf("mode=1777,size=%d", tmpSize(memory()))},
 	}
+}
+
+// Files in memory cannot be killed: a machine full of them panics where a command of
+// its own would have been killed. So /tmp is half the memory, as tmpfs(5) has it, but
+// leaves this much beside /dev/shm, which is what the kernel and the agent of a small
+// machine need.
+const (
+	shmSize  = 64 << 20
+	keepFree = 128 << 20
+	leastTmp = 16 << 20
+)
+
+func tmpSize(memory uint64) uint64 {
+	if memory < shmSize+keepFree+leastTmp {
+		return leastTmp
+	}
+	return min(memory/2, memory-shmSize-keepFree)
+}
+
+// memory is the machine's at its boot, bytes; 0 if it does not say.
+func memory() uint64 {
+	var s unix.Sysinfo_t
+	if unix.Sysinfo(&s) != nil {
+		return 0
+	}
+	return s.Totalram * uint64(s.Unit)
 }
 
 // mountAll makes the mounts below root.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,8 +63,9 @@ func (s *suite) checkpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Its memory came back: it goes on counting.
-	if len(heard) != 2 || heard[0] != "1\n" || heard[1] != "2\n" {
+	// Its memory came back: it goes on counting. An answer may have been lost when the
+	// connection came in too early, and then it was asked again.
+	if len(heard) != 2 || counted(heard[0]) < 1 || counted(heard[1]) <= counted(heard[0]) {
 		t.Errorf("it answered %q", heard)
 	}
 	if got.Cold <= 0 || got.Save <= 0 || got.Restore <= 0 || got.Bytes < 100<<10 {
@@ -150,4 +152,10 @@ func askOnce(bridge *network.Bridge, addr netip.AddrPort) (string, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	return string(b[:max(n, 0)]), err
+}
+
+// counted is the number that was answered, 0 if it is none.
+func counted(answer string) int {
+	n, _ := strconv.Atoi(strings.TrimSuffix(answer, "\n"))
+	return n
 }
