@@ -42,7 +42,7 @@ not be set together are not printed together; what is left out is said on
 standard error.`,
 		Example: `  tare advise results/first
   tare advise results/first --only sandbox=vm
-  tare advise results/first --patch pod > patch.yaml && kubectl patch deployment web --patch-file patch.yaml
+  tare advise results/first --patch pod --only sandbox=vm > patch.yaml && kubectl patch deployment web --patch-file patch.yaml
   tare advise results/first --patch study
   tare advise results/first --json | jq '.advice[] | select(.gain) | [.rule, .gain.ratio]'`,
 		Args: exactly(1, "one results folder"),
