@@ -217,9 +217,8 @@ func dropLinks(h *netlink.Handle) error {
 	return errors.Join(errs...)
 }
 
-// Check tries whether this host can make what a Bridge needs, in a nameless
-// namespace that is gone when it returns.
-func Check() error {
+// tried runs f beside a bridge in a nameless namespace that is gone when it returns.
+func tried(f func(*netlink.Handle) error) error {
 	return onThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("network: making a network namespace: %w; run as root (CAP_SYS_ADMIN)", err)
@@ -232,6 +231,14 @@ func Check() error {
 		if err := addBridge(h, bridgeLink); err != nil {
 			return err
 		}
+		return f(h)
+	})
+}
+
+// Check tries whether this host can make what a Bridge needs, in a nameless
+// namespace that is gone when it returns.
+func Check() error {
+	return tried(func(h *netlink.Handle) error {
 		self, err := os.Open("/proc/thread-self/ns/net")
 		if err != nil {
 			return fmt.Errorf("network: %w", err)

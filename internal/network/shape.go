@@ -74,18 +74,7 @@ func CheckLink(l sandbox.Link) error {
 	if l == (sandbox.Link{}) {
 		return nil
 	}
-	return onThread(func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("network: making a network namespace: %w; run as root (CAP_SYS_ADMIN)", err)
-		}
-		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-		if err != nil {
-			return fmt.Errorf("network: netlink: %w", err)
-		}
-		defer h.Close()
-		if err := addBridge(h, bridgeLink); err != nil {
-			return err
-		}
+	return tried(func(h *netlink.Handle) error {
 		name := Prefix + "1"
 		port := &TapLink{Name: name}
 		if err := port.open(h, 1); err != nil {

@@ -205,18 +205,7 @@ func (t *TapLink) Close() error {
 // CheckTap tries whether this host can make taps, in a nameless namespace that
 // is gone when it returns.
 func CheckTap() error {
-	return onThread(func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("network: making a network namespace: %w; run as root (CAP_SYS_ADMIN)", err)
-		}
-		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-		if err != nil {
-			return fmt.Errorf("network: netlink: %w", err)
-		}
-		defer h.Close()
-		if err := addBridge(h, bridgeLink); err != nil {
-			return err
-		}
+	return tried(func(h *netlink.Handle) error {
 		t := &TapLink{Name: Prefix + "1"}
 		return errors.Join(t.open(h, 2), t.Close())
 	})
