@@ -36,7 +36,7 @@ func decide(all []rule, f *facts) verdict {
 	there := func(k Kind) bool { return v.weights[k] >= limit[k] } // false of NaN
 	// What holds a thread up makes everything behind it look busy or slow: it goes first.
 	// But it makes no link carry more bytes.
-	beside := f.besideHost(v.weights)
+	beside := f.besideHost(v.weights, limit)
 	for _, k := range []Kind{Quota, Host} {
 		if there(k) && !(v.weights[Link] >= linkFull) && (k != Host || !beside) {
 			return v.clear(k, v.weights[k], v.weights[k]/limit[k]-1)
@@ -57,7 +57,8 @@ func decide(all []rule, f *facts) verdict {
 	return v.greatest(all, limit, f)
 }
 
-// most is the part of the time from which calls explain a cell by themselves.
+// most is the part of the time, or of what fills a thread, from which calls explain it
+// by themselves.
 const most = 0.5
 
 // besideHost says that the cell's threads wait for the host's processors, and that this
@@ -66,7 +67,7 @@ const most = 0.5
 // everything waits, and a call that takes a hundred times as long is not that.
 // Waiting w of the time makes what is done 1/(1-w) as long; it is the cost's cause if
 // that explains half of it, by logarithms.
-func (f *facts) besideHost(weights map[Kind]float64) bool {
+func (f *facts) besideHost(weights, limit map[Kind]float64) bool {
 	slower := f.slower()
 	if !f.costs || !(slower > 1.15) || !(weights[Host] > 0) {
 		return false
@@ -77,7 +78,7 @@ func (f *facts) besideHost(weights map[Kind]float64) bool {
 		return false
 	}
 	s := &f.own
-	return weights[Interception] >= most || s.or(fHelperBusy, 0) >= 0.7 || s.has(fGuestCPUs) && s[fGuest] >= 0.75*s[fGuestCPUs]
+	return weights[Interception] >= most || s.or(fHelperBusy, 0) >= limit[Helper] || s.has(fGuestCPUs) && s[fGuest] >= limit[Guest]*s[fGuestCPUs]
 }
 
 // slower is the ratio of an operation's time to the baseline's, or that of the
@@ -109,8 +110,8 @@ func (v verdict) fullest(f *facts, full []Kind) verdict {
 		return 0
 	})
 	top := full[0]
-	if (top == GuestOne || top == Guest) && v.weights[Interception] >= 0.5*v.weights[top] {
-		return v.clear(Interception, v.weights[Interception], v.weights[Interception]/(0.5*v.weights[top])-1)
+	if (top == GuestOne || top == Guest) && v.weights[Interception] >= most*v.weights[top] {
+		return v.clear(Interception, v.weights[Interception], v.weights[Interception]/(most*v.weights[top])-1)
 	}
 	if len(full) > 1 && v.weights[full[1]] > 0.95*v.weights[top] {
 		v.cause, v.among = Untold, full
@@ -149,6 +150,10 @@ func (v verdict) greatest(all []rule, limit map[Kind]float64, f *facts) verdict 
 		// A queue before something that is full looks the same: it must have been looked at.
 		if w := v.unread(all, f); w.cause == Unknown {
 			return w
+		}
+		if best == Saturation && math.IsNaN(v.weights[Interception]) && !f.inGuest() {
+			v.cause, v.among = Untold, []Kind{best, Interception} // many calls at once add up as well, and nobody counted them
+			return v
 		}
 		for _, k := range []Kind{Quota, Host} { // so do queues before threads that are held up at times
 			if v.weights[k] >= 0.5*limit[k] {

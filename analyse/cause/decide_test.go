@@ -82,6 +82,7 @@ func TestDecide(t *testing.T) {
 		{"one connection, 60 us more", with(fRate, 7e3, fTime, 140e-6, fGuest, 0.15, fGuestTask, 0.1, fHelperCPU, 0.1), native(fRate, 1.25e4, fTime, 80e-6, fWork, 0.15), Path, nil},
 		{"many, as long with one", with(fTime, 160e-6), native(), Path, func(f *facts) { f.low = &point{load: 1, added: 80e-6} }},
 		{"many, nothing with one", with(fTime, 300e-6), native(), Saturation, func(f *facts) { f.low = &point{load: 1, added: 1e-6} }},
+		{"many, and the calls of a container were not counted", native(fTime, 300e-6), native(), Untold, func(f *facts) { f.low = &point{load: 1, added: 1e-6} }},
 		{"many, and no cell with one", with(fTime, 300e-6), native(), Untold, nil},
 		{"40 calls of 2 us", with(fRate, 8e3, fTime, 120e-6), native(fRate, 2e4, fTime, 40e-6), Interception, func(f *facts) { f.calls = &Calls{Each: 40, Cost: 2e-6} }},
 		{"threads were not read", with(fHelperBusy, nan, fHelperCPU, 0.9), native(), Unknown, nil},

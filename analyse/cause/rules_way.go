@@ -115,16 +115,7 @@ func interceptionRule() rule {
 // a single operation under way too.
 // A quarter of the time is more than what varies from trial to trial.
 func pathRule() rule {
-	part := func(f *facts) float64 {
-		if f.baseline {
-			return 0
-		}
-		all, constant := f.addedPart()
-		if math.IsNaN(constant) {
-			return all
-		}
-		return constant
-	}
+	part := func(f *facts) float64 { return f.addedOf(func(_, constant float64) float64 { return constant }) }
 	return rule{kind: Path, limit: 0.25, weight: part,
 		shows: []gauge{
 			{name: "added time that nothing was busy in, share of an operation's", unit: record.Fraction, limit: 0.25, get: part},
@@ -136,17 +127,23 @@ func pathRule() rule {
 // The limit is as for the path.
 func saturationRule() rule {
 	part := func(f *facts) float64 {
-		if f.baseline {
-			return 0
-		}
-		all, constant := f.addedPart()
-		if math.IsNaN(constant) {
-			return all
-		}
-		return all - constant
+		return f.addedOf(func(all, constant float64) float64 { return all - constant })
 	}
 	return rule{kind: Saturation, limit: 0.25, weight: part,
 		shows: []gauge{
 			{name: "added time that comes with load, share of an operation's", unit: record.Fraction, limit: 0.25, get: part},
 		}}
+}
+
+// addedOf is a share of the part of an operation's time that was added: of all of it,
+// where nothing tells what of it is constant.
+func (f *facts) addedOf(share func(all, constant float64) float64) float64 {
+	if f.baseline {
+		return 0
+	}
+	all, constant := f.addedPart()
+	if math.IsNaN(constant) {
+		return all
+	}
+	return share(all, constant)
 }
