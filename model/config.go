@@ -121,6 +121,10 @@ type Noise struct {
 	Op       float64 // from message to message
 }
 
+// Payload is the part of a link's rate that headers leave: 1448 of 1538 bytes, with
+// Ethernet's, IP's and TCP's at 1500 B.
+const Payload = 0.941
+
 // Default is Kata's default machine (one vCPU, no limit) on 32 cores with 64
 // threads and 25 GbE: docs/model.md says where each figure comes from.
 func Default() Config {
@@ -133,7 +137,7 @@ func Default() Config {
 		Guest: Guest{Boot: sizing.DefaultVCPUs, Factor: 1.12, Exit: 1.5e-6, Wake: 5e-6, HaltPoll: 50e-6, VMM: 0.02},
 		Helper: Helper{Role: roleVhost, Threads: 1, PerMessage: 2.2e-6, PerByte: 0.34e-9, Wake: 5e-6, WakeCPU: 1.5e-6,
 			Batch: 64},
-		Path:  Path{Delay: 4e-6, LinkRate: 25e9 / 8 * 0.941, LinkDelay: 8e-6, Peer: 14e-6, PeerWrite: 0.5e-6, PeerByte: 0.24e-9},
+		Path:  Path{Delay: 4e-6, LinkRate: 25e9 / 8 * Payload, LinkDelay: 8e-6, Peer: 14e-6, PeerWrite: 0.5e-6, PeerByte: 0.24e-9},
 		Quota: Quota{Period: 0.1, Slice: 0.005},
 		Host:  Host{Cores: 64, Wake: 2e-6},
 		Noise: Noise{Trial: 0.01, Interval: 0.02, Op: 0.2},

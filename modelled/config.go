@@ -24,9 +24,6 @@ const (
 	fewRequests = 300
 )
 
-// payload is the part of a link's rate that headers leave: 1448 of 1538 bytes.
-const payload = 0.941
-
 // What a container adds to a round trip: the ends of its veth pair, seconds. Its
 // processes are the host's own.
 const containerDelay = 0.4e-6
@@ -95,7 +92,7 @@ func (p *Player) config(cell record.Cell) (model.Config, study.Resolved, error) 
 	// Of every end, natively too. A rate is of the wire, with its headers.
 	c.Path.LinkDelay += res.LinkDelay.Seconds()
 	if res.LinkRate > 0 {
-		c.Path.LinkRate = min(c.Path.LinkRate, payload*float64(res.LinkRate))
+		c.Path.LinkRate = min(c.Path.LinkRate, model.Payload*float64(res.LinkRate))
 	}
 	if res.CPUs != "" {
 		cpus, err := param.ParseCPUs(res.CPUs)
