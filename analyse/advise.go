@@ -35,6 +35,12 @@ func (a *analysis) adviseOn(r *Result, only func(record.Cell) bool) []advice.Ite
 			}
 			return study.Workload{}
 		},
+		Responses: func(stratum string) []record.Response {
+			if i, ok := strata[stratum]; ok {
+				return a.responses(a.study.WorkloadOf(i))
+			}
+			return nil
+		},
 		Imported: a.imported(),
 		Measured: a.measured,
 		Only:     only,

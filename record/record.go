@@ -46,7 +46,20 @@ type Response struct {
 	// run, byte. "" for a figure that is neither a rate of operations nor the
 	// time of one, such as a percentile. A rate x means 1/x seconds an operation.
 	Operation string `json:"operation,omitempty"`
+
+	// Step says whose work a part of the operation's time is, where the response is
+	// one: the runtime's calls or the program's own. "" for one that is no part.
+	Step Step `json:"step,omitempty"`
 }
+
+// Step says whose work a part of a launch is.
+type Step string
+
+// Steps of a launch.
+const (
+	RuntimeStep Step = "runtime" // what the runtime is called for: create, start, delete
+	ProgramStep Step = "program" // from the program's first instruction to its answer or its end
+)
 
 // Kind says how a sample develops in time and so how it is summed up.
 type Kind string

@@ -40,6 +40,9 @@ func (en *end) judge(ctx context.Context, what string, exit sandbox.Exit, err er
 			f.err = err
 		}
 		f.err = withCause(ctx, f.err)
+		if limit > 0 && exit.Full {
+			f.err = fmt.Errorf("%w; its memory was at the limit of %s: if it needs more than that it crawls, so raise the limit", f.err, param.FormatSize(limit))
+		}
 	case err != nil:
 		f.err = fmt.Errorf("the sandbox failed: %w", err)
 	case exit.Signal != "" || exit.Code != 0:

@@ -3,6 +3,7 @@ package run
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -170,6 +171,20 @@ func TestKilledIsNotOutOfMemory(t *testing.T) {
 		var f *failure
 		if !errors.As(err, &f) || f.kind != want {
 			t.Errorf("%+v is judged %v", exit, err)
+		}
+	}
+}
+
+// TestHungAtItsMemoryLimit: a program whose pages are taken as fast as it reads them
+// is not killed, and the reason says where to look.
+func TestHungAtItsMemoryLimit(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	en := &end{role: workload.Role{Name: "main"}, kind: &serving{kind: kind{name: "process"}}, spec: sandbox.Spec{MemoryLimit: 64 << 20}}
+	for _, full := range []bool{false, true} {
+		err := en.judge(ctx, "main", sandbox.Exit{Full: full}, nil, newOutput("main", "stdout", ""), newOutput("main", "stderr", ""))
+		if err == nil || strings.Contains(err.Error(), "at the limit of 64MiB") != full {
+			t.Errorf("%t: %v", full, err)
 		}
 	}
 }

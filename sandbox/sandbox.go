@@ -165,6 +165,7 @@ type Exit struct {
 	Code   int    // 128+n for signal n, as a shell says
 	Signal string // the signal's name when one ended it
 	OOM    bool   // the kernel killed for memory in this sandbox
+	Full   bool   // its memory, caches included, was at its limit at some time
 	User   time.Duration
 	System time.Duration
 	// Start is when a gated command was let go, on this host's clock, and StartWithin

@@ -140,6 +140,7 @@ func TestEachRule(t *testing.T) {
 		{"host-exclusive", cause.Host, "", at("vm"), net, nil, 2.3, []string{"dedicatedCpuPlacement: true", "cpuManagerPolicy: static", `cpu: "3"`}},
 		{"link", cause.Link, "", at("runc"), net, nil, 0, []string{"nothing in the sandbox helps"}},
 		{"device", cause.Device, "", at("runc"), "fio", nil, 0, []string{"only queue there"}},
+		{"launch-keep", cause.Path, "", at("runc"), "startup", nil, 0, []string{"a pool"}},
 		{"path-batch", cause.Path, "", at("vm"), net, nil, 0, []string{"pipelining"}},
 		{"path-host-network", cause.Path, "", at("runc"), net, nil, 0, []string{"hostNetwork: true"}},
 		{"saturation-queues", cause.Saturation, "", at("vm", "default_vcpus", "1"), net, many, 1, []string{"networkInterfaceMultiqueue: true", "combined 2", "network_queues=1,2"}},

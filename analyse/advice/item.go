@@ -125,6 +125,9 @@ func (b *builder) item(m *merged, prior stat.Prior) Item {
 		case m.there > 1:
 			out.Text += fmt.Sprintf(" %d more cells have that already, and the same cause; --only with their levels says what may help them further.", m.there)
 		}
+		if h := b.harms(m, prior); h != "" {
+			out.Warning = strings.TrimSpace(out.Warning + " " + h)
+		}
 		out.Targets = b.targets(m)
 		out.Patches = first.patches()
 		out.Unproven = b.left(m, &out)

@@ -53,7 +53,7 @@ type PatchTemplate struct {
 // Load says what a kind of workload loads, and what its workers are.
 type Load struct {
 	Kind    string `yaml:"kind"`
-	Path    string `yaml:"path"`    // network, disk or none
+	Path    string `yaml:"path"`    // network, disk, launch or none
 	Workers string `yaml:"workers"` // the parameter that says how many work at once; "" unknown
 	Unless  int    `yaml:"unless"`  // its default
 }

@@ -50,7 +50,7 @@ type subject struct {
 	at      int // index of the finding
 	family  string
 	args    []string // flags of the runtime, without dashes; nil: unknown
-	path    string   // network, disk, none; "" unknown
+	path    string   // network, disk, launch, none; "" unknown
 	limit   float64  // cores; 0 none
 	vcpus   int      // at boot; 0 all of the host's
 	queues  int      // pairs of the network card's
@@ -239,6 +239,8 @@ func conditions() map[string]func(*subject) bool {
 		"no-more-workers": func(s *subject) bool { return !s.moreWorkers() },
 		"network":         func(s *subject) bool { return s.path == "network" },
 		"not-network":     func(s *subject) bool { return s.path != "network" },
+		"launch":          func(s *subject) bool { return s.path == "launch" },
+		"not-launch":      func(s *subject) bool { return s.path != "launch" },
 		"disk":            func(s *subject) bool { return s.path == "disk" },
 		"virtiofs":        func(s *subject) bool { return level(s, factorRootfs, virtiofs) == virtiofs },
 		"pinned":          func(s *subject) bool { return level(s, study.FactorCPUs, anyCPU) != anyCPU },

@@ -17,7 +17,8 @@ const leastBlocks = 8
 
 // unneeded are the treatments of which no cell is known to cost anything: one item for
 // those all of whose cells are as good as the baseline or better, one for those of which a
-// cell is undecided.
+// cell is undecided. Of treatments that do cost, cells join the latter that look worse and
+// are not decided.
 func (b *builder) unneeded() []Item {
 	costs, open := make(map[string]bool), make(map[string]bool)
 	for i := range b.in.Findings {
@@ -29,7 +30,11 @@ func (b *builder) unneeded() []Item {
 	var free, undecided []*cause.Finding
 	for i := range b.in.Findings {
 		switch f := &b.in.Findings[i]; {
-		case f.Baseline || costs[f.Treatment] || !b.wanted(f.Cell):
+		case f.Baseline || !b.wanted(f.Cell):
+		case costs[f.Treatment]:
+			if f.Suspect() {
+				undecided = append(undecided, f)
+			}
 		case open[f.Treatment]:
 			if f.Undecided || f.Ratio != nil {
 				undecided = append(undecided, f)

@@ -122,6 +122,8 @@ type operation struct {
 	rate string // operations a second
 	time string // how long one takes
 	disk string // bytes a second, where they are a disk's
+
+	runtime, program []string // its steps, of a launch
 }
 
 // operationOf picks them. Operations that are counted as I/O of disks, by their
@@ -131,6 +133,10 @@ func operationOf(all []record.Response) operation {
 	bytes := ""
 	for _, r := range all {
 		switch {
+		case r.Step == record.RuntimeStep:
+			o.runtime = append(o.runtime, r.Name)
+		case r.Step == record.ProgramStep:
+			o.program = append(o.program, r.Name)
 		case r.Operation == "byte" && r.Unit == record.BytesPerSecond && bytes == "":
 			bytes = r.Name
 		case r.Operation == "" || r.Operation == "byte" || r.Operation == "run":
@@ -156,6 +162,16 @@ func responses(x *sheet, t *record.Trial, ops *operation, first string) {
 	}{{fRate, ops.rate}, {fTime, ops.time}, {fValue, first}} {
 		if v, ok := t.Sample(r.name); ok && r.name != "" && v > 0 && !math.IsInf(v, 0) {
 			x[r.to] = v
+		}
+	}
+	for _, s := range []struct {
+		to    figure
+		names []string
+	}{{fRuntime, ops.runtime}, {fProgram, ops.program}} {
+		for _, name := range s.names {
+			if v, ok := t.Sample(name); ok && v >= 0 && !math.IsInf(v, 0) {
+				x.add(s.to, v)
+			}
 		}
 	}
 	if v, ok := t.Sample(ops.disk); ok && ops.disk != "" && v > 0 && !math.IsInf(v, 0) && !x.has(fDisk) {
@@ -200,6 +216,9 @@ func (b *builder) find(i, j int, fam []family) Finding {
 			f, v = g, w
 			out.End = cr.ends[e].name
 		}
+	}
+	if v.cause == Unknown && f.own.unread() && b.collected(&s.Cells[j]) {
+		v.missing = elsewhere
 	}
 	if len(cr.ends) == 0 {
 		out.Cause, out.Missing = Unknown, "nothing says where the workload's ends ran"

@@ -33,6 +33,9 @@ func decide(all []rule, f *facts) verdict {
 	for i := range all {
 		v.weights[all[i].kind], limit[all[i].kind] = all[i].weight(f), all[i].limit
 	}
+	if f.own.has(fRuntime) {
+		return v.launch(f)
+	}
 	there := func(k Kind) bool { return v.weights[k] >= limit[k] } // false of NaN
 	// What holds a thread up makes everything behind it look busy or slow: it goes first.
 	// But it makes no link carry more bytes.
@@ -176,14 +179,13 @@ func (v verdict) parts(f *facts) (out map[Kind]float64, least float64) {
 		return out, least
 	}
 	own, base := seconds(&f.own), seconds(&f.base)
-	// Intercepted calls are served by the sandbox's threads, then by the workload's own.
+	// An intercepted call is served by the sandbox's threads, and caught and waited for by
+	// the workload's own, in turns or side by side: none of its time is another cause's.
 	if w := v.weights[Interception] * t; w > 0 {
-		by := min(w, own[Helper])
-		if f.inGuest() {
-			by = 0
+		if !f.inGuest() {
+			own[Helper] = max(0, own[Helper]-w)
 		}
-		own[Helper] -= by
-		own[GuestOne] = max(0, own[GuestOne]-(w-by))
+		own[GuestOne] = max(0, own[GuestOne]-w)
 	}
 	t0 := timeOf(&f.base, f.load)
 	slower := t > 1.15*t0 // false of NaN

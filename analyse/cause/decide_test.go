@@ -85,6 +85,8 @@ func TestDecide(t *testing.T) {
 		{"many, and the calls of a container were not counted", native(fTime, 300e-6), native(), Untold, func(f *facts) { f.low = &point{load: 1, added: 1e-6} }},
 		{"many, and no cell with one", with(fTime, 300e-6), native(), Untold, nil},
 		{"40 calls of 2 us", with(fRate, 8e3, fTime, 120e-6), native(fRate, 2e4, fTime, 40e-6), Interception, func(f *facts) { f.calls = &Calls{Each: 40, Cost: 2e-6} }},
+		{"calls that a thread beside it serves while the caller spins", native(fWork, 0.9, fWorkBusy, nan, fHelperCPU, 0.55, fHelperBusy, 0.5, fRate, 1.7e5, fTime, 5.8e-6), native(fWork, 1.0, fWorkBusy, nan, fRate, 3.7e6, fTime, 2.7e-7),
+			Interception, func(f *facts) { f.calls, f.costs = &Calls{Each: 1, Cost: 3.8e-6}, true }},
 		{"threads were not read", with(fHelperBusy, nan, fHelperCPU, 0.9), native(), Unknown, nil},
 		{"nothing was read", blank(), blank(), Unknown, nil},
 		{"slower, and nothing shows it", with(fRate, nan, fTime, nan), native(), Untold, func(f *facts) { f.costs = true }},

@@ -120,6 +120,8 @@ func pathRule() rule {
 		shows: []gauge{
 			{name: "added time that nothing was busy in, share of an operation's", unit: record.Fraction, limit: 0.25, get: part},
 			{name: "added time that nothing was busy in", unit: record.Second, get: func(f *facts) float64 { return f.added() }},
+			{name: "added time of a launch in the runtime's calls", unit: record.Second, get: func(f *facts) float64 { return f.step(fRuntime) }},
+			{name: "added time of a launch in the program's own start or end", unit: record.Second, get: func(f *facts) float64 { return f.step(fProgram) }},
 		}}
 }
 

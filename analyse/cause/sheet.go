@@ -53,6 +53,8 @@ const (
 	fRate                        // operations a second
 	fTime                        // s an operation
 	fValue                       // of the response
+	fRuntime                     // s of a launch that are the runtime's calls
+	fProgram                     // s of it that are the program's own
 	figures
 )
 

@@ -14,6 +14,9 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 	pct := func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }
 	own := &f.own
 	w := v.part
+	if own.has(fRuntime) {
+		return launched(out, f, w)
+	}
 	if v.cycle {
 		switch out.Cause {
 		case Helper:

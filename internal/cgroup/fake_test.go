@@ -86,6 +86,9 @@ func TestV2Limits(t *testing.T) {
 	if n, err := g.OOMKills(); err != nil || n != 1 {
 		t.Errorf("OOMKills = %d, %v", n, err)
 	}
+	if full, err := g.LimitReached(); err != nil || !full {
+		t.Errorf("LimitReached = %v, %v", full, err)
+	}
 	if err := g.Destroy(context.Background()); err != nil {
 		t.Fatal(err)
 	}

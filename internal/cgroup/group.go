@@ -118,40 +118,6 @@ func parseProcs(r io.Reader) ([]int, error) {
 	return out, sc.Err()
 }
 
-// OOMKills counts the processes in the group and below that the kernel killed
-// because a memory limit was reached: oom_kill of memory.oom_control (version 1)
-// or of memory.events (version 2).
-func (g *Group) OOMKills() (uint64, error) {
-	dir, ok := g.h.Path("memory", g.rel)
-	if !ok {
-		return 0, fmt.Errorf("cgroup: this host has no memory controller, so kills for memory cannot be told; see /proc/cgroups")
-	}
-	for _, t := range g.h.trees {
-		if g.h.dir(t, g.rel) != dir {
-			continue
-		}
-		if t.v2 && !t.localEvents {
-			// Already summed over the children, those that are gone included.
-			return readKey(filepath.Join(dir, "memory.events"), "oom_kill")
-		}
-		file := "memory.oom_control"
-		if t.v2 {
-			file = "memory.events"
-		}
-		if _, err := os.Stat(dir); err != nil {
-			return 0, fmt.Errorf("cgroup: %w", err)
-		}
-		var sum uint64
-		err := g.h.walk(t, g.rel, func(dir string) error {
-			n, err := readKey(filepath.Join(dir, file), "oom_kill")
-			sum += n
-			return ignoreGone(err)
-		})
-		return sum, err
-	}
-	return 0, fmt.Errorf("cgroup: %s: %w", g.rel, fs.ErrNotExist)
-}
-
 // readKey reads one value of a flat keyed file.
 func readKey(path, key string) (uint64, error) {
 	f, err := os.Open(path) //nolint:gosec // as in readWords

@@ -140,6 +140,9 @@ func TestHostOOM(t *testing.T) {
 	if n, err := g.OOMKills(); err != nil || n != 0 {
 		t.Fatalf("OOMKills at first: %d, %v", n, err)
 	}
+	if full, err := g.LimitReached(); err != nil || full {
+		t.Fatalf("LimitReached at first: %v, %v", full, err)
+	}
 	cmd := sh(t, g, "exec head -c 64000000 /dev/zero | tail -c 60000000 >/dev/null")
 	_ = cmd.Wait()
 	until(t, "a kill for memory", func() bool {
@@ -149,6 +152,9 @@ func TestHostOOM(t *testing.T) {
 		}
 		return n == 1
 	})
+	if full, err := g.LimitReached(); err != nil || !full {
+		t.Errorf("LimitReached: %v, %v", full, err)
+	}
 }
 
 func TestHostQuota(t *testing.T) {

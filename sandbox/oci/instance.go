@@ -32,6 +32,7 @@ func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, e
 	if now, cerr := i.group.OOMKills(); cerr == nil && counted == nil && now > kills {
 		exit.OOM = true
 	}
+	exit.Full, _ = i.hierarchy.Open(i.cgroup()).LimitReached()
 	switch {
 	case err != nil && exit.OOM:
 		return exit, fmt.Errorf("%s %s: %w", i.kind.cfg.Name, i.spec.Name, i.outOfMemory(err))

@@ -145,6 +145,7 @@ func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, e
 	if after, cerr := i.group.OOMKills(); cerr == nil && counted == nil {
 		exit.OOM = after > before
 	}
+	exit.Full, _ = i.group.LimitReached()
 	if err != nil {
 		return exit, fmt.Errorf("process %s: %w", i.spec.Name, err)
 	}

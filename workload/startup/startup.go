@@ -59,22 +59,27 @@ func (startup) Responses(v param.Values) []record.Response {
 	r := func(name, help string) record.Response {
 		return record.Response{Name: name, Unit: record.Second, Better: record.Lower, Help: help}
 	}
-	create, start := r("create", "the runtime's create call"), r("start", "the runtime's start call")
+	step := func(of record.Step, name, help string) record.Response {
+		x := r(name, help)
+		x.Step = of
+		return x
+	}
+	create, start := step(record.RuntimeStep, "create", "the runtime's create call"), step(record.RuntimeStep, "start", "the runtime's start call")
 	if _, ok := servers.Find(v.Str("program")); ok {
 		answer := r("answer", "from the call to the service's first good answer")
 		answer.Operation = "run"
 		return []record.Response{
 			answer, create, start,
-			r("ready", "from the return of the start call to the first good answer"),
+			step(record.ProgramStep, "ready", "from the return of the start call to the first good answer"),
 			r("delete", "from the answer, when the sandbox is killed, to all of it gone"),
 		}
 	}
 	total := r("total", "from the call to its return, all of the sandbox gone")
 	total.Operation = "run"
-	out := []record.Response{total, create, start, r("delete", "from the program's end to all of the sandbox gone")}
+	out := []record.Response{total, create, start, step(record.RuntimeStep, "delete", "from the program's end to all of the sandbox gone")}
 	if v.Str("program") == "hello" {
 		out = slices.Insert(out, 1, r("instruction", "from the call to the first byte that the program printed"))
-		out = append(out, r("exit", "from the first byte to the program's end being seen"))
+		out = append(out, step(record.ProgramStep, "exit", "from the first byte to the program's end being seen"))
 	}
 	return out
 }

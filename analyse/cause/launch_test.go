@@ -1,0 +1,37 @@
+package cause
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+// TestLaunch: a start is the runtime's or the program's, by the steps; without a cost
+// nothing is said of it.
+func TestLaunch(t *testing.T) {
+	steps := func(value, runtime, program float64) sheet {
+		s := blank()
+		s[fValue], s[fRuntime], s[fProgram] = value, runtime, program
+		return s
+	}
+	nan := math.NaN()
+	for _, c := range []struct {
+		name      string
+		own, base sheet
+		costs     bool
+		want      Kind
+		text      string
+	}{
+		{"a container", steps(0.040, 0.034, 0.003), steps(0.0045, 0.002, 0.002), true, Path, "32 ms longer than natively, 97 %"},
+		{"a container whose program has no step", steps(0.040, 0.034, nan), steps(0.0045, 0.002, nan), true, Path, "100 %"},
+		{"an interpreter in gVisor", steps(1.1, 0.15, 0.80), steps(0.3, 0.004, 0.3), true, Untold, "500 ms longer than natively, 77 %"},
+		{"no slower", steps(0.3, 0.02, 0.3), steps(0.3, 0.004, 0.3), false, Unknown, elsewhere},
+	} {
+		f := facts{own: c.own, base: c.base, costs: c.costs, load: nan}
+		v := decide(rules(), &f)
+		got := Finding{Cause: v.cause, Among: v.among, Missing: v.missing}
+		if text := sentence(&got, &f, &v); v.cause != c.want || !strings.Contains(text, c.text) {
+			t.Errorf("%s: %s, want %s; %q", c.name, v.cause, c.want, text)
+		}
+	}
+}
