@@ -218,8 +218,18 @@ func (s *sim) wakeCore(c *core) {
 	}
 }
 
+// noCore is the place of a batch that interrupts no core: a sentry hands it to the threads itself.
+const noCore = -1
+
 // inject raises a core's soft interrupt for a batch.
 func (s *sim) inject(batch int32, core int) {
+	if core == noCore {
+		for _, m := range s.batches[batch] {
+			s.deliver(m, nil)
+		}
+		s.put(batch)
+		return
+	}
 	c := &s.cores[core]
 	for _, m := range s.batches[batch] {
 		c.soft.push(m)

@@ -122,11 +122,14 @@ func (s *sim) helperDone(h *helper) {
 		switch {
 		case m&1 == 1:
 			s.leave(m >> 1)
-		case s.Isolation == Sentry: // its network stack is the helper itself
+		case s.Isolation == Sentry && s.Path.Delay == 0: // its network stack is the helper itself
 			s.deliver(m>>1, nil)
 		default:
 			if in < 0 {
-				in, core = s.batch(), s.irqCore(m>>1)
+				in, core = s.batch(), noCore
+				if s.Isolation != Sentry {
+					core = s.irqCore(m >> 1)
+				}
 			}
 			s.batches[in] = append(s.batches[in], m>>1)
 		}

@@ -109,11 +109,15 @@ func (f *filler) limit() string {
 		return span(used[level])
 	}
 	if !slices.ContainsFunc(from, func(level string) bool { return of(level) != of(from[0]) }) {
-		unit := " cores"
-		if of(from[0]) == "1" {
-			unit = " core"
+		cores, orNone := strings.CutSuffix(of(from[0]), " or "+none)
+		out := head + " to " + cores + " cores"
+		if cores == "1" {
+			out = head + " to 1 core"
 		}
-		return head + " to " + of(from[0]) + unit
+		if orNone {
+			out += " or " + none
+		}
+		return out
 	}
 	out := make([]string, len(from))
 	for i, level := range from {

@@ -51,6 +51,8 @@ func TestDecide(t *testing.T) {
 		{"a quota that is seldom reached", with(fQuota, 1.25, fCgroup, 0.8, fThrottled, 0.1), native(), None, nil},
 		{"a quota far away", with(fQuota, 8.0, fThrottled, 0.0), native(), None, nil},
 		{"one vhost thread at 87 %", with(fHelperBusy, 0.87, fHelperCPU, 0.87), native(), Helper, nil},
+		{"a thread at 50 % that waits for another 22 %", with(fHelperBusy, 0.5, fHelperCPU, 0.5, fHelperWait, 0.22), native(), Helper, nil},
+		{"one at 34 % that waits for another 40 %", with(fHelperBusy, 0.34, fHelperCPU, 0.34, fHelperWait, 0.4), native(), None, nil},
 		{"throttled and its thread busy as well", with(fQuota, 1.25, fCgroup, 1.24, fThrottled, 1.0, fHelperBusy, 0.8), native(), Quota, nil},
 		{"the guest's one core", with(fGuestCPUs, 1.0, fGuest, 0.97, fGuestTask, 0.8), native(), Guest, nil},
 		{"all four", with(fGuest, 3.8, fGuestTask, 3.0, fGuestReady, 9.0), native(fWork, 3.0, fWorkBusy, 0.4), Guest, nil},

@@ -117,12 +117,13 @@ func helperRule() rule {
 }
 
 // helperWait is what a thread waited for a processor where none of them is lacking:
-// short waits behind others are part of what fills it.
+// short waits behind others are part of what fills it. One that waits longer than half
+// of the time that it runs is held up by a host that is nearly full, not filled.
 func (f *facts) helperWait() float64 {
 	if f.own.or(fThrottled, 0) > 0.05 || f.own.or(fHostBusy, 1) > 0.9 {
 		return 0
 	}
-	return f.own.or(fHelperWait, 0)
+	return min(f.own.or(fHelperWait, 0), f.own.or(fHelperBusy, 0)/2)
 }
 
 // guestRule: all processors of the guest, or all that a sandbox is pinned to.

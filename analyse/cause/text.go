@@ -35,7 +35,11 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 		return fmt.Sprintf("The CPU quota: %.3g of %.3g cores are used, and %s of its periods are throttled.", own.or(fCgroup, 0), own[fQuota], pct(own.or(fThrottled, 0)))
 	case Helper:
 		if own.has(fHelperBusy) {
-			return fmt.Sprintf("The %s thread: it is busy for %s of the time.", out.Role, pct(own[fHelperBusy]))
+			waits := ""
+			if x := f.helperWait(); x >= 0.01 {
+				waits = ", and waits for a processor for " + pct(x)
+			}
+			return fmt.Sprintf("The %s thread: it is busy for %s of the time%s.", out.Role, pct(own[fHelperBusy]), waits)
 		}
 		return fmt.Sprintf("The %s threads use %.3g cores.", out.Role, own.or(fHelperCPU, 0))
 	case Guest:
