@@ -141,9 +141,11 @@ func TestEachRule(t *testing.T) {
 		{"link", cause.Link, "", at("runc"), net, nil, 0, []string{"nothing in the sandbox helps"}},
 		{"device", cause.Device, "", at("runc"), "fio", nil, 0, []string{"only queue there"}},
 		{"launch-keep", cause.Path, "", at("runc"), "startup", nil, 0, []string{"a pool"}},
+		{"launch-program", cause.Untold, "", at("runsc-systrap"), "startup", nil, 0, []string{"a saved state"}},
 		{"path-batch", cause.Path, "", at("vm"), net, nil, 0, []string{"pipelining"}},
 		{"path-host-network", cause.Path, "", at("runc"), net, nil, 0, []string{"hostNetwork: true"}},
-		{"saturation-queues", cause.Saturation, "", at("vm", "default_vcpus", "1"), net, many, 1, []string{"networkInterfaceMultiqueue: true", "combined 2", "network_queues=1,2"}},
+		{"saturation-queues", cause.Saturation, "", at("vm", "default_vcpus", "4", "network_queues", "1"), net, many, 1, []string{"networkInterfaceMultiqueue: true", "combined 2", "network_queues=1,2"}},
+		{"saturation-other", cause.Saturation, "", at("vm", "default_vcpus", "4"), net, many, 1, []string{"no thread is full"}}, // it has a pair for each
 		{"saturation-sentry", cause.Saturation, "", at("runsc-systrap"), net, many, 1, []string{"num-network-channels"}},
 		{"saturation-other", cause.Saturation, "", at("runc"), net, many, 1, []string{"backlog"}},
 		{"imbalance-rps", cause.Imbalance, "", at("vm", "default_vcpus", "4"), net, many, 1, []string{"echo f >", "in the guest"}},

@@ -18,8 +18,8 @@ import (
 const little = 0.03
 
 // merged is what becomes one item: the groups of one rule and one level of the compared
-// factor, the costliest first; of a rule that sets nothing, of all levels. Those that were
-// tried in vain are one of their own.
+// factor, the costliest first; of a rule that sets no factor, of all levels, or of all of
+// one family of sandboxes where it has patches. Those that were tried in vain are one of their own.
 type merged struct {
 	groups []*group // in the study's order
 	first  *group   // the costliest
@@ -39,8 +39,11 @@ func (b *builder) merge(groups []*group) []*merged {
 	for _, g := range groups {
 		f := g.list[0].f
 		k := key{order: g.order, contradictory: g.chosen != nil && g.chosen.against()}
-		if len(g.rule.Set) > 0 || len(g.rule.Patches) > 0 || f.Cause == cause.Untold {
+		switch {
+		case len(g.rule.Set) > 0 || f.Cause == cause.Untold:
 			k.level, _ = f.Cell.Get(b.in.Compare)
+		case len(g.rule.Patches) > 0: // they are as the family of sandboxes has them
+			k.level = g.list[0].family
 		}
 		if len(g.rule.Roles) == 0 { // its text may name the thread
 			k.role = f.Role

@@ -2,6 +2,7 @@ package advice
 
 import (
 	"cmp"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -206,6 +207,15 @@ func (s *subject) room() bool {
 	return s.limit == 0 || s.cores > 0 && s.vcpus > 0 && s.limit+overhead >= 2*s.cores
 }
 
+// processors are a machine's: those that it boots with and those that its limit plugs in
+// (docs/verbs/size.md); 0 where it boots with all of the host's.
+func (s *subject) processors() int {
+	if s.vcpus == 0 {
+		return 0
+	}
+	return s.vcpus + int(math.Ceil(s.limit))
+}
+
 // moreWorkers reports whether further processors would have something to do: a worker
 // each, or what is no worker, such as the guest's interrupts, where it was measured.
 func (s *subject) moreWorkers() bool {
@@ -237,6 +247,7 @@ func conditions() map[string]func(*subject) bool {
 		"no-room":         func(s *subject) bool { return !s.room() },
 		"more-workers":    (*subject).moreWorkers,
 		"no-more-workers": func(s *subject) bool { return !s.moreWorkers() },
+		"fewer-queues":    func(s *subject) bool { return s.queues < s.processors() },
 		"network":         func(s *subject) bool { return s.path == "network" },
 		"not-network":     func(s *subject) bool { return s.path != "network" },
 		"launch":          func(s *subject) bool { return s.path == "launch" },

@@ -37,7 +37,11 @@ func (b *builder) computed(r *Rule, list []*subject) target {
 				if set.Factor == factorQueues {
 					now = s.queues
 				}
-				n = max(n, s.further(now))
+				next := s.further(now)
+				if set.Factor == factorQueues {
+					next = min(next, s.processors())
+				}
+				n = max(n, next)
 			}
 			level = strconv.Itoa(n)
 		case toEnough:
@@ -111,8 +115,9 @@ func (b *builder) candidates(r *Rule, list []*subject) []target {
 // rising are the study's levels of a factor that are more than all subjects have, in
 // their order, up to the workers where those bound what helps; bounded, up to twice.
 func (b *builder) rising(set Setting, list []*subject, bounded bool) []string {
-	now, most := 0.0, 0.0
+	now, most, queues := 0.0, 0.0, 0
 	for _, s := range list {
+		queues = max(queues, s.processors())
 		switch set.Factor {
 		case study.FactorCPULimit:
 			now = max(now, s.limit)
@@ -131,6 +136,9 @@ func (b *builder) rising(set Setting, list []*subject, bounded bool) []string {
 	}
 	if bounded {
 		most = min(most, 2*now)
+	}
+	if set.Factor == factorQueues {
+		most = min(most, float64(queues)) // a pair of queues without a processor is never used
 	}
 	type numbered struct {
 		level string

@@ -91,8 +91,11 @@ func (r Rule) Judge(e Estimate, better record.Better) (v Verdict, why string, st
 		return Undecided, fmt.Sprintf("the interval holds 1 and is within %s either way, as narrow as asked (%s)",
 			percent(e.HalfWidth()), percent(r.Width)), true
 	}
-	return Undecided, fmt.Sprintf("the interval holds 1 and is %s wide either way; %s is asked",
-		percent(e.HalfWidth()), percent(r.Width)), false
+	why = fmt.Sprintf("the interval holds 1 and is %s wide either way", percent(e.HalfWidth()))
+	if r.Width > 0 { // else a study of a fixed number of blocks asks for none
+		why += "; " + percent(r.Width) + " is asked"
+	}
+	return Undecided, why, false
 }
 
 func direction(better record.Better, above bool) Verdict {
