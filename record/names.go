@@ -51,6 +51,9 @@ const (
 	DeviceQueue = "device_queue" // counter, seconds that its requests waited and were served, summed up
 	DeviceRead  = "device_read"  // counter, bytes
 	DeviceWrote = "device_wrote" // counter, bytes
+	// CollectorCPU is a series of every collector: counter, seconds that its readings took,
+	// up to the reading before. The label collector is its name.
+	CollectorCPU = "collector_cpu"
 	// CPUQuota is a gauge of the collector cgroup: the cores that a limited group may use.
 	CPUQuota = "cpu_quota"
 

@@ -29,7 +29,7 @@ const (
 	deviceWrote  = record.DeviceWrote + record.RateSuffix
 	cgroupRead   = "cgroup_io_read" + record.RateSuffix
 	cgroupWrote  = "cgroup_io_written" + record.RateSuffix
-	collectorCPU = "collector_cpu" + record.RateSuffix
+	collectorCPU = record.CollectorCPU + record.RateSuffix
 )
 
 // shared are also read by others (package cpucost, structural): Take leaves them.

@@ -1,6 +1,10 @@
 package all
 
-import "testing"
+import (
+	"testing"
+
+	"tare/record"
+)
 
 func TestNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
@@ -12,7 +16,7 @@ func TestNamesAreUnique(t *testing.T) {
 		seen[c.Name()] = true
 		for _, r := range c.Series() {
 			// Each collector says what it costs, apart by label.
-			if other := series[r.Name]; other != "" && r.Name != "collector_cpu" {
+			if other := series[r.Name]; other != "" && r.Name != record.CollectorCPU {
 				t.Errorf("%s and %s both have the series %s", other, c.Name(), r.Name)
 			}
 			series[r.Name] = c.Name()

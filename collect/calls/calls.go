@@ -27,19 +27,18 @@ import (
 
 	"tare/collect"
 	"tare/collect/internal/callcount"
+	"tare/collect/internal/metered"
 	"tare/collect/internal/sysnames"
 	"tare/internal/cgroup"
-	"tare/internal/held"
 	"tare/record"
 	"tare/sandbox"
 )
 
 // Names of the series.
 const (
-	Word         = "calls"
-	Calls        = record.SystemCalls
-	Lost         = record.SystemCallsLost
-	CollectorCPU = "collector_cpu"
+	Word  = "calls"
+	Calls = record.SystemCalls
+	Lost  = record.SystemCallsLost
 )
 
 // Collector is the collector. It keeps what loading the BPF programs takes.
@@ -63,7 +62,7 @@ func (*Collector) Series() []record.Response {
 	return []record.Response{
 		{Name: Calls, Unit: record.Count, Better: record.Lower, Help: "system calls of one name and end since the collector was opened; the harness's own left out"},
 		{Name: Lost, Unit: record.Count, Better: record.Lower, Help: "calls whose number has no name here (of another architecture), and processes whose calls found no room"},
-		{Name: CollectorCPU, Unit: record.Second, Better: record.Lower, Help: "CPU that reading took, up to the reading before; what counting takes from the program is not in it"},
+		{Name: record.CollectorCPU, Unit: record.Second, Better: record.Lower, Help: "CPU that reading took, up to the reading before; what counting takes from the program is not in it"},
 	}
 }
 
@@ -86,7 +85,7 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (_ collect.P
 	if err != nil {
 		return nil, fmt.Errorf("calls collector: %w", err)
 	}
-	p := &probe{counter: n}
+	p := &probe{reader: metered.New(Word), counter: n}
 	for i := range scopes {
 		e := end{scope: &scopes[i], name: scopes[i].End, lost: record.MakeLabels(record.LabelEnd, scopes[i].End)}
 		if e.name == "" {
@@ -111,7 +110,7 @@ type end struct {
 type probe struct {
 	counter *callcount.Counter
 	ends    []end
-	meter   held.Meter
+	reader  metered.Reader
 }
 
 // follow adds the processes that are there, until a search finds no more: one
@@ -190,12 +189,10 @@ func descendants(pids []int) []int {
 
 // Read implements collect.Probe.
 func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
-	if p.counter == nil {
-		return dst, os.ErrClosed
-	}
-	spent := p.meter.Seconds()
-	p.meter.Start()
-	defer p.meter.Stop()
+	return p.reader.Read(dst, p.take)
+}
+
+func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	got, err := p.counter.Read()
 	if err != nil {
 		return dst, fmt.Errorf("calls collector: %w", err)
@@ -213,7 +210,7 @@ func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
 		}
 		dst = append(dst, record.Sample{Name: Lost, Labels: e.lost, Unit: record.Count, Kind: record.Counter, Value: float64(got[i].Lost)})
 	}
-	return append(dst, record.Sample{Name: CollectorCPU, Labels: record.MakeLabels("collector", Word), Unit: record.Second, Kind: record.Counter, Value: spent}), nil
+	return dst, nil
 }
 
 func (e *end) label(nr int) record.Labels {
@@ -225,6 +222,7 @@ func (e *end) label(nr int) record.Labels {
 
 // Close implements collect.Probe.
 func (p *probe) Close() error {
+	p.reader.Close()
 	c := p.counter
 	p.counter = nil
 	return c.Close()

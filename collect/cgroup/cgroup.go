@@ -32,6 +32,7 @@ import (
 
 	"tare/collect"
 	"tare/collect/internal/groups"
+	"tare/collect/internal/metered"
 	"tare/internal/cgroup"
 	"tare/internal/held"
 	"tare/record"
@@ -74,10 +75,8 @@ func (*Collector) Series() []record.Response {
 	for _, f := range figures() {
 		out = append(out, record.Response{Name: f.name, Unit: f.unit, Better: f.better, Help: f.help})
 	}
-	return append(out, record.Response{Name: collectorCPU, Unit: record.Second, Better: record.Lower, Help: "CPU that reading took, up to the reading before"})
+	return append(out, metered.Series())
 }
-
-const collectorCPU = "collector_cpu"
 
 // Check says why the source is missing on this host.
 func (c *Collector) Check() error {
@@ -108,7 +107,7 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Pro
 	if c.held > 0 {
 		budget = held.NewBudget(c.held)
 	}
-	p := &probe{buf: make([]byte, 4096)}
+	p := &probe{reader: metered.New("cgroup"), buf: make([]byte, 4096)}
 	for _, e := range ends(scopes) {
 		if len(e.outer) == 0 {
 			continue

@@ -121,7 +121,7 @@ func values(t *testing.T, c *Collector, scopes ...sandbox.Scope) map[string]floa
 func byName(samples []record.Sample) map[string]float64 {
 	out := map[string]float64{}
 	for _, s := range samples {
-		if s.Name != collectorCPU {
+		if s.Name != record.CollectorCPU {
 			out[s.Name+"{"+string(s.Labels)+"}"] = s.Value
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"tare/collect/internal/metered"
 	"tare/internal/held"
 	"tare/record"
 )
@@ -37,8 +38,7 @@ type probe struct {
 	files  []*file
 	series []series
 	buf    []byte
-	meter  held.Meter
-	closed bool
+	reader metered.Reader
 }
 
 // add opens one end's files.
@@ -138,15 +138,12 @@ func (p *probe) open(path string, b *held.Budget) (*file, error) {
 	return f, nil
 }
 
-var errClosed = errors.New("cgroup collector: Read after Close")
-
 // Read takes every file once and appends a sample for each series.
 func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
-	if p.closed {
-		return dst, errClosed
-	}
-	p.meter.Start()
-	defer p.meter.Stop()
+	return p.reader.Read(dst, p.take)
+}
+
+func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	for _, f := range p.files {
 		var err error
 		if f.data, err = f.Read(&f.buf); err != nil {
@@ -156,7 +153,7 @@ func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
 	for i := range p.series {
 		dst = p.series[i].append(dst)
 	}
-	return append(dst, record.Sample{Name: collectorCPU, Labels: "collector=cgroup", Unit: record.Second, Kind: record.Counter, Value: p.meter.Seconds()}), nil
+	return dst, nil
 }
 
 // append adds up the cgroups. A counter of a removed one stays; a state is left
@@ -205,7 +202,7 @@ func (r *reading) value() (float64, bool) {
 
 // Close releases every descriptor. It is idempotent.
 func (p *probe) Close() error {
-	p.closed = true
+	p.reader.Close()
 	var err error
 	for _, f := range p.files {
 		err = errors.Join(err, f.Close())

@@ -18,12 +18,12 @@ package disk
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 
 	"tare/collect"
+	"tare/collect/internal/metered"
 	"tare/internal/held"
 	"tare/record"
 	"tare/sandbox"
@@ -48,8 +48,6 @@ func (*Collector) About() string {
 	return "the host's disks: time with a request, time of requests in the queue, bytes read and written (Documentation/admin-guide/iostats.rst)"
 }
 
-const costName = "collector_cpu"
-
 // Series describes what Read returns.
 func (*Collector) Series() []record.Response {
 	return []record.Response{
@@ -57,7 +55,7 @@ func (*Collector) Series() []record.Response {
 		{Name: record.DeviceQueue, Unit: record.Second, Better: record.Lower, Help: "time that its requests waited and were served, summed up over them, by device"},
 		{Name: record.DeviceRead, Unit: record.Byte, Better: record.Neither, Help: "bytes read, by device"},
 		{Name: record.DeviceWrote, Unit: record.Byte, Better: record.Neither, Help: "bytes written, by device"},
-		{Name: costName, Unit: record.Second, Better: record.Lower, Help: "CPU that reading took, up to the reading before"},
+		metered.Series(),
 	}
 }
 
@@ -103,7 +101,7 @@ func (c *Collector) Open(context.Context, []sandbox.Scope) (collect.Probe, error
 	if err != nil {
 		return nil, fmt.Errorf("disk collector: %w", err)
 	}
-	p := &probe{buf: make([]byte, 16384)}
+	p := &probe{reader: metered.New("disk"), buf: make([]byte, 16384)}
 	for _, n := range names {
 		p.disks = append(p.disks, device{name: n, labels: record.MakeLabels(record.LabelDevice, n)})
 	}
@@ -125,19 +123,15 @@ type probe struct {
 	file   *held.File
 	disks  []device
 	buf    []byte
-	meter  held.Meter
-	closed bool
+	reader metered.Reader
 }
-
-var errClosed = errors.New("disk collector: Read after Close")
 
 // Read takes the file once. A disk that is taken out stays at its last figures.
 func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
-	if p.closed {
-		return dst, errClosed
-	}
-	p.meter.Start()
-	defer p.meter.Stop()
+	return p.reader.Read(dst, p.take)
+}
+
+func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	b, err := p.file.Read(&p.buf)
 	if err != nil {
 		return dst, fmt.Errorf("disk collector: %w", err)
@@ -160,11 +154,11 @@ func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
 			dst = p.disks[i].samples(dst)
 		}
 	}
-	return append(dst, record.Sample{Name: costName, Labels: "collector=disk", Unit: record.Second, Kind: record.Counter, Value: p.meter.Seconds()}), nil
+	return dst, nil
 }
 
 // Close releases the descriptor. It is idempotent.
 func (p *probe) Close() error {
-	p.closed = true
+	p.reader.Close()
 	return p.file.Close()
 }

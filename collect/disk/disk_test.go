@@ -41,7 +41,7 @@ func read(t *testing.T, c *Collector) func() map[string]float64 {
 		}
 		out := map[string]float64{}
 		for _, s := range got {
-			if s.Name != costName {
+			if s.Name != record.CollectorCPU {
 				out[s.Name+"{"+string(s.Labels)+"}"] = s.Value
 			}
 		}

@@ -23,13 +23,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"time"
 
 	"tare/collect"
-	"tare/internal/held"
+	"tare/collect/internal/metered"
 	"tare/record"
 	"tare/sandbox"
 )
@@ -50,8 +49,6 @@ func (*Collector) About() string {
 	return "inside virtual machines: processors by mode, run queue, soft interrupts, memory, the agent's cost (Documentation/filesystems/proc.rst)"
 }
 
-const collectorCPU = "collector_cpu"
-
 // Series describes what Read returns.
 func (*Collector) Series() []record.Response {
 	return []record.Response{
@@ -60,7 +57,7 @@ func (*Collector) Series() []record.Response {
 		{Name: record.GuestRunnable, Unit: record.Count, Better: record.Neither, Help: "threads on a run queue of the guest, or running"},
 		{Name: record.GuestMemory, Unit: record.Byte, Better: record.Higher, Help: "memory that can be had in the guest without swapping (MemAvailable)"},
 		{Name: record.AgentCPU, Unit: record.Second, Better: record.Lower, Help: "CPU of the agent in the guest"},
-		{Name: collectorCPU, Unit: record.Second, Better: record.Lower, Help: "CPU that asking and taking took on the host, up to the reading before"},
+		{Name: record.CollectorCPU, Unit: record.Second, Better: record.Lower, Help: "CPU that asking and taking took on the host, up to the reading before"},
 	}
 }
 
@@ -70,7 +67,7 @@ func (*Collector) Check() error { return nil }
 
 // Open picks the guests. Without any the probe reads nothing.
 func (*Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Probe, error) {
-	p := &probe{}
+	p := &probe{reader: metered.New("guest")}
 	for _, s := range scopes {
 		if s.Guest == nil {
 			continue
@@ -153,8 +150,7 @@ func (e *end) cpu(number int) *processor {
 type probe struct {
 	ends   []*end
 	times  []time.Time
-	meter  held.Meter
-	closed bool
+	reader metered.Reader
 }
 
 var _ collect.Stamped = (*probe)(nil)
@@ -164,11 +160,10 @@ func (p *probe) Times() []time.Time { return p.times }
 
 // Read takes what has come and asks for the next.
 func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
-	if p.closed {
-		return dst, fmt.Errorf("guest collector: Read after Close: %w", os.ErrClosed)
-	}
-	p.meter.Start()
-	defer p.meter.Stop()
+	return p.reader.Read(dst, p.take)
+}
+
+func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	p.times = p.times[:0]
 	for _, e := range p.ends {
 		readings, err := e.guest.Take()
@@ -182,8 +177,8 @@ func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
 		}
 		e.guest.Ask()
 	}
-	p.stamp(time.Now(), 1)
-	return append(dst, record.Sample{Name: collectorCPU, Labels: "collector=guest", Unit: record.Second, Kind: record.Counter, Value: p.meter.Seconds()}), nil
+	p.stamp(time.Now(), 1) // of the reader's own
+	return dst, nil
 }
 
 func (p *probe) stamp(at time.Time, n int) {
@@ -219,10 +214,9 @@ func (e *end) append(dst []record.Sample, r *sandbox.GuestReading) []record.Samp
 // Close is idempotent; the guest is the sandbox's. Its error says what could not be read
 // meanwhile: a Read that failed would end the series, and one bad answer is not that.
 func (p *probe) Close() (err error) {
-	if p.closed {
+	if !p.reader.Close() {
 		return nil
 	}
-	p.closed = true
 	for _, e := range p.ends {
 		if e.failures > 0 {
 			err = errors.Join(err, fmt.Errorf("%s: %d readings failed, the last one: %w", cmp.Or(e.name, "the guest"), e.failures, e.last))

@@ -99,7 +99,7 @@ func TestReadingsKeepTheirTimes(t *testing.T) {
 	var some []at
 	times := p.(collect.Stamped).Times()
 	for i, s := range got {
-		if s.Value != 0 && s.Name != collectorCPU {
+		if s.Value != 0 && s.Name != record.CollectorCPU {
 			some = append(some, at{s.Name, s.Labels, now.Sub(times[i]), s.Value})
 		}
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"tare/collect"
-	"tare/internal/held"
+	"tare/collect/internal/metered"
 	"tare/internal/network"
 	"tare/record"
 	"tare/sandbox"
@@ -46,8 +46,6 @@ func (*Collector) About() string {
 	return "each sandbox's port on the study's bridge: bytes each way, queue, drops, rate (rtnetlink(7))"
 }
 
-const costName = "collector_cpu"
-
 // Series describes what Read returns.
 func (*Collector) Series() []record.Response {
 	return []record.Response{
@@ -56,7 +54,7 @@ func (*Collector) Series() []record.Response {
 		{Name: record.LinkBacklog, Unit: record.Byte, Better: record.Lower, Help: "bytes that wait in the queue of the port, towards the sandbox, by end"},
 		{Name: record.LinkDrops, Unit: record.Count, Better: record.Lower, Help: "packets that were dropped at the port, both ways, by end"},
 		{Name: record.LinkRate, Unit: record.BytesPerSecond, Better: record.Neither, Help: "what the port lets through towards the sandbox at most, by end; only where the study sets it (link-rate)"},
-		{Name: costName, Unit: record.Second, Better: record.Lower, Help: "CPU that reading took, up to the reading before"},
+		metered.Series(),
 	}
 }
 
@@ -71,7 +69,7 @@ func (*Collector) Check() error {
 // Open finds the ports of the scopes. Without any, as where a workload has one end, it
 // gives nothing.
 func (*Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Probe, error) {
-	p := &probe{}
+	p := &probe{reader: metered.New("link")}
 	where := ""
 	for i := range scopes {
 		if at, ok := network.PortOf(scopes[i].Network); ok {
@@ -95,20 +93,16 @@ func (*Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Probe
 type probe struct {
 	handle *netlink.Handle // in the bridge's namespace; nil without a port
 	ports  []port
-	meter  held.Meter
-	closed bool
+	reader metered.Reader
 }
-
-var errClosed = errors.New("link collector: Read after Close")
 
 // Read asks twice, however many ports there are. A port that has gone stays at its last
 // figures.
 func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
-	if p.closed {
-		return dst, errClosed
-	}
-	p.meter.Start()
-	defer p.meter.Stop()
+	return p.reader.Read(dst, p.take)
+}
+
+func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	if p.handle != nil {
 		if err := p.ask(); err != nil {
 			return dst, fmt.Errorf("link collector: %w", err)
@@ -117,7 +111,7 @@ func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
 	for i := range p.ports {
 		dst = p.ports[i].samples(dst)
 	}
-	return append(dst, record.Sample{Name: costName, Labels: "collector=link", Unit: record.Second, Kind: record.Counter, Value: p.meter.Seconds()}), nil
+	return dst, nil
 }
 
 func (p *probe) ask() error {
@@ -147,9 +141,8 @@ func (p *probe) ask() error {
 
 // Close releases the socket. It is idempotent.
 func (p *probe) Close() error {
-	if !p.closed && p.handle != nil {
+	if p.reader.Close() && p.handle != nil {
 		p.handle.Close()
 	}
-	p.closed = true
 	return nil
 }

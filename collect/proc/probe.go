@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/collect/internal/metered"
 	"tare/collect/internal/taskiter"
 	"tare/internal/held"
 	"tare/record"
@@ -116,7 +117,7 @@ type probe struct {
 	coverOrder []*cover
 	buf        []byte
 	text       []byte
-	meter      held.Meter
+	reader     metered.Reader
 	gen        int
 	lastFind   time.Duration
 	cost       time.Duration  // CPU of a search, smoothed
@@ -131,7 +132,6 @@ type probe struct {
 	walks      int // of scans, one or two each
 	crowd      int // threads of the host
 	failures   int // of scans in a row
-	closed     bool
 }
 
 func (p *probe) sumOf(k sumKey) *sum {
@@ -154,11 +154,10 @@ func labels(k sumKey, more ...string) record.Labels {
 
 // Read appends sums by role, then single threads, then its own cost.
 func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
-	if p.closed {
-		return dst, errClosed
-	}
-	p.meter.Start()
-	defer p.meter.Stop()
+	return p.reader.Read(dst, p.appendAll)
+}
+
+func (p *probe) appendAll(dst []record.Sample) ([]record.Sample, error) {
 	p.charge()
 	if err := p.refreshAll(); err != nil {
 		return dst, err
@@ -174,10 +173,8 @@ func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
 	if !p.o.NoTids {
 		dst = p.appendThreads(dst)
 	}
-	return append(dst, record.Sample{Name: CollectorCPU, Labels: "collector=proc", Unit: record.Second, Kind: record.Counter, Value: p.meter.Seconds()}), nil
+	return dst, nil
 }
-
-var errClosed = errors.New("proc collector: Read after Close")
 
 // refreshAll brings all threads up to date, and looks for new ones if that is
 // due. The iterator is told the new processes before it scans; files are opened
@@ -337,7 +334,7 @@ func (p *probe) unlist(t *thread) {
 
 // Close releases every descriptor. It is idempotent.
 func (p *probe) Close() error {
-	p.closed = true
+	p.reader.Close()
 	err := p.tasks.Close()
 	for _, t := range p.order {
 		err = errors.Join(err, t.file.Close())

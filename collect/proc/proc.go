@@ -38,6 +38,7 @@ import (
 	"time"
 
 	"tare/collect"
+	"tare/collect/internal/metered"
 	"tare/collect/internal/taskiter"
 	"tare/internal/cgroup"
 	"tare/internal/held"
@@ -52,7 +53,6 @@ const (
 	Threads       = "threads"
 	ThreadCPUTime = "thread_cpu_time"
 	ThreadRunWait = "thread_run_wait"
-	CollectorCPU  = "collector_cpu"
 )
 
 // Options are what New decides and tests inject. Zero values mean New's.
@@ -130,7 +130,7 @@ func (*Collector) Series() []record.Response {
 		{Name: Threads, Unit: record.Count, Better: record.Neither, Help: "threads alive of one role and end"},
 		{Name: ThreadCPUTime, Unit: record.Second, Better: record.Lower, Help: "time on a processor of one thread that has used any; the first 64 workload threads and 192 others"},
 		{Name: ThreadRunWait, Unit: record.Second, Better: record.Lower, Help: "time that thread waited for a processor"},
-		{Name: CollectorCPU, Unit: record.Second, Better: record.Lower, Help: "CPU that reading took, up to the reading before"},
+		metered.Series(),
 	}
 }
 
@@ -178,7 +178,8 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Pro
 		return nil, err
 	}
 	p := &probe{
-		tasks: tasks, why: why,
+		reader: metered.New("proc"),
+		tasks:  tasks, why: why,
 		o: o, scopes: scopes, budget: budget,
 		threads: map[threadID]*thread{},
 		procs:   map[int]*process{},

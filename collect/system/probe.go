@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"tare/collect/internal/metered"
 	"tare/internal/held"
 	"tare/record"
 )
@@ -81,19 +82,15 @@ type probe struct {
 	pressure      []pressure
 	high          [nModes]uint64
 	buf           []byte
-	meter         held.Meter
-	closed        bool
+	reader        metered.Reader
 }
-
-var errClosed = errors.New("system collector: Read after Close")
 
 // Read takes each file once.
 func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
-	if p.closed {
-		return dst, errClosed
-	}
-	p.meter.Start()
-	defer p.meter.Stop()
+	return p.reader.Read(dst, p.take)
+}
+
+func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	b, err := p.stat.Read(&p.buf)
 	if err != nil {
 		return dst, fmt.Errorf("system collector: %w", err)
@@ -120,7 +117,7 @@ func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
 		dst = stalled(dst, f.some, b, "some")
 		dst = stalled(dst, f.full, b, "full")
 	}
-	return append(dst, record.Sample{Name: costName, Labels: "collector=system", Unit: record.Second, Kind: record.Counter, Value: p.meter.Seconds()}), nil
+	return dst, nil
 }
 
 func stalled(dst []record.Sample, l record.Labels, b []byte, who string) []record.Sample {
@@ -154,7 +151,7 @@ func (p *probe) appendStat(dst []record.Sample, s *stat) []record.Sample {
 
 // Close releases every descriptor. It is idempotent.
 func (p *probe) Close() error {
-	p.closed = true
+	p.reader.Close()
 	err := errors.Join(p.stat.Close(), p.meminfo.Close())
 	for i := range p.pressure {
 		err = errors.Join(err, p.pressure[i].file.Close())

@@ -24,6 +24,7 @@ import (
 	"os"
 
 	"tare/collect"
+	"tare/collect/internal/metered"
 	"tare/internal/held"
 	"tare/record"
 	"tare/sandbox"
@@ -58,7 +59,6 @@ const (
 	softirqsName  = "system_softirqs"
 	pressureName  = "system_pressure"
 	availableName = "system_memory_available"
-	costName      = "collector_cpu"
 )
 
 // Series describes what Read returns.
@@ -72,7 +72,7 @@ func (*Collector) Series() []record.Response {
 		{Name: softirqsName, Unit: record.Count, Better: record.Neither, Help: "soft interrupts, by kind: net_tx, net_rx, block"},
 		{Name: pressureName, Unit: record.Second, Better: record.Lower, Help: "time in which some or all threads waited for a resource: cpu, io, memory"},
 		{Name: availableName, Unit: record.Byte, Better: record.Higher, Help: "memory that can be had without swapping (MemAvailable)"},
-		{Name: costName, Unit: record.Second, Better: record.Lower, Help: "CPU that reading took, up to the reading before"},
+		metered.Series(),
 	}
 }
 
@@ -91,7 +91,7 @@ func (c *Collector) Check() error {
 // Open holds the files. Pressure is left out on kernels without it (CONFIG_PSI,
 // or psi=0), and on virtual file systems without the file.
 func (c *Collector) Open(context.Context, []sandbox.Scope) (collect.Probe, error) {
-	p := &probe{buf: make([]byte, 16384)}
+	p := &probe{reader: metered.New("system"), buf: make([]byte, 16384)}
 	b := held.DefaultBudget()
 	var err error
 	if p.stat, err = held.Open(c.root+"/stat", b); err != nil {

@@ -40,7 +40,7 @@ func values(t *testing.T, root string) map[string]float64 {
 	}
 	out := map[string]float64{}
 	for _, s := range got {
-		if s.Name != costName {
+		if s.Name != record.CollectorCPU {
 			out[s.Name+"{"+string(s.Labels)+"}"] = s.Value
 		}
 	}

@@ -104,13 +104,13 @@ func BenchmarkGuestReading(b *testing.B) {
 			b.Fatal(err)
 		}
 		for i, s := range dst {
-			if s.Name == record.AgentCPU || s.Name == "collector_cpu" {
+			if s.Name == record.AgentCPU || s.Name == record.CollectorCPU {
 				costs[s.Name] = append(costs[s.Name], s.Value)
 				times[s.Name] = append(times[s.Name], p.(collect.Stamped).Times()[i])
 			}
 		}
 	}
-	for name, unit := range map[string]string{record.AgentCPU: "agent-%", "collector_cpu": "collector-%"} {
+	for name, unit := range map[string]string{record.AgentCPU: "agent-%", record.CollectorCPU: "collector-%"} {
 		v, at := costs[name], times[name]
 		if n := len(v) - 1; n > 0 {
 			b.ReportMetric(100*(v[n]-v[0])/at[n].Sub(at[0]).Seconds(), unit)
