@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/collect/collecttest"
-	"tare/record"
 	"tare/sandbox"
 )
 
@@ -103,31 +102,6 @@ func TestContractHere(t *testing.T) {
 	})
 }
 
-// values reads the probe once, without its own cost.
-func values(t *testing.T, c *Collector, scopes ...sandbox.Scope) map[string]float64 {
-	t.Helper()
-	p, err := c.Open(context.Background(), scopes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	got, err := p.Read(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return byName(got)
-}
-
-func byName(samples []record.Sample) map[string]float64 {
-	out := map[string]float64{}
-	for _, s := range samples {
-		if s.Name != record.CollectorCPU {
-			out[s.Name+"{"+string(s.Labels)+"}"] = s.Value
-		}
-	}
-	return out
-}
-
 var approx = cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
 
 func TestFiguresV2(t *testing.T) {
@@ -139,7 +113,7 @@ func TestFiguresV2(t *testing.T) {
 		"cgroup_cpu_pressure{end=server}": 4.774756, "cgroup_memory_pressure{end=server}": 0, "cgroup_io_pressure{end=server}": 0,
 		"cgroup_io_read{end=server}": 1459200 + 90430464, "cgroup_io_written{end=server}": 314773504 + 299008000,
 	}
-	got := values(t, NewWith(v2(t), 0), server(t, 0)...)
+	got := collecttest.Figures(t, NewWith(v2(t), 0), server(t, 0)...)()
 	if d := cmp.Diff(want, got, approx); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
@@ -154,7 +128,7 @@ func TestFiguresV1(t *testing.T) {
 		"cgroup_io_read{end=server}": 1459200, "cgroup_io_written{end=server}": 314773504,
 	}
 	w := v1(t)
-	got := values(t, NewWith(w, 0), server(t, 0)...)
+	got := collecttest.Figures(t, NewWith(w, 0), server(t, 0)...)()
 	if d := cmp.Diff(want, got, approx); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
@@ -162,7 +136,7 @@ func TestFiguresV1(t *testing.T) {
 	w.fill("unified", "tare/a", "v2", "cpu.stat", "cpu.pressure")
 	w.file("unified", "tare/a", "cpu.stat", "usage_usec 0\n")
 	want["cgroup_cpu_pressure{end=server}"] = 1.731792
-	got = values(t, NewWith(w, 0), server(t, 0)...)
+	got = collecttest.Figures(t, NewWith(w, 0), server(t, 0)...)()
 	if d := cmp.Diff(want, got, approx); d != "" {
 		t.Errorf("hybrid: -want +got\n%s", d)
 	}
@@ -180,18 +154,7 @@ func TestEndsAddUp(t *testing.T) {
 		{End: "server", Cgroups: []string{"/tare/b/"}},
 		{End: "client", Cgroups: []string{"tare/c"}},
 	}
-	p, err := NewWith(w, 0).Open(context.Background(), scopes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	read := func() map[string]float64 {
-		got, err := p.Read(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return byName(got)
-	}
+	read := collecttest.Figures(t, NewWith(w, 0), scopes...)
 	want := map[string]float64{
 		"cgroup_cpu{end=server}": 1.02, "cgroup_cpu{end=client}": 0.003,
 		"cgroup_memory{end=server}": 1020000, "cgroup_memory{end=client}": 3000,
@@ -238,18 +201,10 @@ func TestQuota(t *testing.T) {
 				c.set(w, g, "max", "100000")
 				w.file("unified", g, "pids.current", "1\n")
 			}
-			p, err := NewWith(w, 0).Open(context.Background(), []sandbox.Scope{
-				{End: "server", Cgroups: []string{"tare/a"}, Limited: "tare/a"}, {End: "server", Cgroups: []string{"tare/b"}, Limited: "tare/b"}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer p.Close()
+			figures := collecttest.Figures(t, NewWith(w, 0),
+				sandbox.Scope{End: "server", Cgroups: []string{"tare/a"}, Limited: "tare/a"}, sandbox.Scope{End: "server", Cgroups: []string{"tare/b"}, Limited: "tare/b"})
 			read := func() (float64, bool) {
-				got, err := p.Read(nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				v, ok := byName(got)[quota]
+				v, ok := figures()[quota]
 				return v, ok
 			}
 			if v, ok := read(); ok {
@@ -281,11 +236,7 @@ func TestDiskNotCounted(t *testing.T) {
 		w := &tree{t: t, dir: t.TempDir(), v1: v.controller != "unified"}
 		w.file("unified", "tare/a", "pids.current", "1\n")
 		w.file(v.controller, "tare/a", v.file, v.none)
-		p, err := NewWith(w, 0).Open(context.Background(), server(t, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
+		read := collecttest.Figures(t, NewWith(w, 0), server(t, 0)...)
 		for i, want := range []map[string]float64{
 			{"cgroup_tasks{end=server}": 1},
 			{"cgroup_tasks{end=server}": 1, "cgroup_io_read{end=server}": 5, "cgroup_io_written{end=server}": 7},
@@ -293,11 +244,7 @@ func TestDiskNotCounted(t *testing.T) {
 			if i == 1 {
 				w.file(v.controller, "tare/a", v.file, v.some)
 			}
-			got, err := p.Read(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(want, byName(got)); d != "" {
+			if d := cmp.Diff(want, read()); d != "" {
 				t.Errorf("%s, reading %d: -want +got\n%s", v.file, i, d)
 			}
 		}
@@ -318,14 +265,7 @@ func TestReadAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	dst := make([]record.Sample, 0, 64)
-	if n := testing.AllocsPerRun(50, func() {
-		if dst, err = p.Read(dst[:0]); err != nil {
-			t.Fatal(err)
-		}
-	}); n > 0 {
-		t.Errorf("%v allocations a Read", n)
-	}
+	collecttest.AllocatesNothing(t, p)
 }
 
 func FuzzParse(f *testing.F) {

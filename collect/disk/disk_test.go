@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/collect/collecttest"
-	"tare/record"
 )
 
 func TestMain(m *testing.M) { os.Exit(collecttest.Main(m)) }
@@ -23,39 +22,13 @@ func TestContractCaptured(t *testing.T) {
 	collecttest.Run(t, collecttest.Subject{Collector: captured()})
 }
 
-func read(t *testing.T, c *Collector) func() map[string]float64 {
-	t.Helper()
-	p, err := c.Open(context.Background(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return func() map[string]float64 {
-		got, err := p.Read(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := map[string]float64{}
-		for _, s := range got {
-			if s.Name != record.CollectorCPU {
-				out[s.Name+"{"+string(s.Labels)+"}"] = s.Value
-			}
-		}
-		return out
-	}
-}
-
 // TestFigures: the disk alone, in seconds and bytes.
 func TestFigures(t *testing.T) {
 	want := map[string]float64{
 		"device_busy{device=vda}": 93.564, "device_queue{device=vda}": 700.403,
 		"device_read{device=vda}": 56155050 * 512, "device_wrote{device=vda}": 34922424 * 512,
 	}
-	if d := cmp.Diff(want, read(t, captured())()); d != "" {
+	if d := cmp.Diff(want, collecttest.Figures(t, captured())()); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }
@@ -78,7 +51,7 @@ func tree(t *testing.T, stats string) (*Collector, func(string)) {
 // TestCountersGoOnOverTheirEnd: io_ticks is of 32 bits, and a disk may go and come back.
 func TestCountersGoOnOverTheirEnd(t *testing.T) {
 	c, write := tree(t, "8 0 sda 1 0 8 1 1 0 8 1 0 4294967000 4294966000\n")
-	next := read(t, c)
+	next := collecttest.Figures(t, c)
 	first := next()
 	write("8 0 sda 1 0 16 1 1 0 8 1 0 704 1704\n")
 	second := next()
@@ -119,14 +92,7 @@ func TestReadAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	dst := make([]record.Sample, 0, 64)
-	if n := testing.AllocsPerRun(50, func() {
-		if dst, err = p.Read(dst[:0]); err != nil {
-			t.Fatal(err)
-		}
-	}); n > 0 {
-		t.Errorf("%v allocations a Read", n)
-	}
+	collecttest.AllocatesNothing(t, p)
 }
 
 func FuzzParse(f *testing.F) {

@@ -2,7 +2,6 @@ package link_test
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -54,31 +53,6 @@ func TestContract(t *testing.T) {
 	}})
 }
 
-// figures reads once.
-func figures(t *testing.T, server, client sandbox.Network) func() map[string]float64 {
-	t.Helper()
-	p, err := link.New().Open(context.Background(), []sandbox.Scope{{End: "server", Network: server}, {End: "client", Network: client}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return func() map[string]float64 {
-		got, err := p.Read(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := map[string]float64{}
-		for _, s := range got {
-			out[fmt.Sprintf("%s{%s}", s.Name, s.Labels)] = s.Value
-		}
-		return out
-	}
-}
-
 // flood has the client send n datagrams of 1000 bytes; the kernel may drop them at the server.
 func flood(t *testing.T, server, client sandbox.Network, n int) {
 	t.Helper()
@@ -103,7 +77,7 @@ func flood(t *testing.T, server, client sandbox.Network, n int) {
 // and what it holds up waits or is dropped.
 func TestFigures(t *testing.T) {
 	b, server, client := bridge(t)
-	read := figures(t, server, client)
+	read := collecttest.Figures(t, link.New(), sandbox.Scope{End: "server", Network: server}, sandbox.Scope{End: "client", Network: client})
 	// The first finds out where the server is, which takes a moment.
 	for begin := time.Now(); read()["link_received{end=server}"] < 1000; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 10*time.Second {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/collect/collecttest"
 	"tare/record"
 )
 
@@ -85,15 +86,5 @@ func TestReadAllocatesNothing(t *testing.T) {
 		t.Skip(err)
 	}
 	defer p.Close()
-	dst := make([]record.Sample, 0, 1024)
-	if dst, err = p.Read(dst); err != nil { // searches, once
-		t.Fatal(err)
-	}
-	if n := testing.AllocsPerRun(50, func() {
-		if dst, err = p.Read(dst[:0]); err != nil {
-			t.Fatal(err)
-		}
-	}); n > 0 {
-		t.Errorf("%v allocations a Read", n)
-	}
+	collecttest.AllocatesNothing(t, p) // the first Read searches
 }

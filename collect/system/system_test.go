@@ -27,26 +27,6 @@ func TestContractCaptured(t *testing.T) {
 	collecttest.Run(t, collecttest.Subject{Collector: NewAt("testdata/proc")})
 }
 
-func values(t *testing.T, root string) map[string]float64 {
-	t.Helper()
-	p, err := NewAt(root).Open(context.Background(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	got, err := p.Read(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string]float64{}
-	for _, s := range got {
-		if s.Name != record.CollectorCPU {
-			out[s.Name+"{"+string(s.Labels)+"}"] = s.Value
-		}
-	}
-	return out
-}
-
 var approx = cmp.Comparer(func(a, b float64) bool { return a-b < 1e-6 && b-a < 1e-6 })
 
 func TestFigures(t *testing.T) {
@@ -63,7 +43,7 @@ func TestFigures(t *testing.T) {
 		"system_pressure{resource=memory,who=some}": 0,
 		"system_pressure{resource=memory,who=full}": 0,
 	}
-	if d := cmp.Diff(want, values(t, "testdata/proc"), approx); d != "" {
+	if d := cmp.Diff(want, collecttest.Figures(t, NewAt("testdata/proc"))(), approx); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }
@@ -120,14 +100,7 @@ func TestReadAllocatesNothing(t *testing.T) {
 		t.Skip(err)
 	}
 	defer p.Close()
-	dst := make([]record.Sample, 0, 64)
-	if n := testing.AllocsPerRun(50, func() {
-		if dst, err = p.Read(dst[:0]); err != nil {
-			t.Fatal(err)
-		}
-	}); n > 0 {
-		t.Errorf("%v allocations a Read", n)
-	}
+	collecttest.AllocatesNothing(t, p)
 }
 
 func FuzzParseStat(f *testing.F) {
