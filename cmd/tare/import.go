@@ -94,7 +94,7 @@ from a file.`,
 				var err error
 				if strings.HasSuffix(pair, ".yaml") && !strings.Contains(pair, "=") {
 					var text []byte
-					if text, err = imports.ReadFile(pair, csv.MaxMapping); err == nil {
+					if text, err = imports.ReadFile(pair, imports.MaxMapping); err == nil {
 						m, err = csv.ParseMapping(pair, text)
 					}
 				} else {
@@ -159,7 +159,7 @@ tools speak of which end, so that causes can be told.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var m pbench.Mapping
 			if mapping != "" {
-				text, err := imports.ReadFile(mapping, pbench.MaxMapping)
+				text, err := imports.ReadFile(mapping, imports.MaxMapping)
 				if err == nil {
 					m, err = pbench.ParseMapping(mapping, text)
 				}

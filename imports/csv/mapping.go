@@ -1,9 +1,7 @@
 package csv
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -15,9 +13,6 @@ import (
 	"tare/record"
 	"tare/study"
 )
-
-// MaxMapping bounds a mapping file, in bytes.
-const MaxMapping = 64 << 10
 
 // Roles of columns that are no factors.
 const (
@@ -52,13 +47,8 @@ type Mapping struct {
 // ParseMapping reads a mapping file. Errors name file and line.
 func ParseMapping(file string, text []byte) (Mapping, error) {
 	var m Mapping
-	if len(text) > MaxMapping {
-		return m, fmt.Errorf("%s: the mapping has %d bytes; write at most %d", file, len(text), MaxMapping)
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(&m); err != nil && err != io.EOF { //nolint:errorlint // as the package documents it
-		return m, fmt.Errorf("%s: %s; write study, compare, baseline, columns, constants, better and operation", file, strings.TrimPrefix(err.Error(), "yaml: "))
+	if err := imports.DecodeMapping(file, text, &m, "study, compare, baseline, columns, constants, better and operation"); err != nil {
+		return m, err
 	}
 	var doc struct {
 		Columns yaml.Node `yaml:"columns"`

@@ -1,10 +1,7 @@
 package pbench
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"regexp"
@@ -12,15 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"tare/imports"
 	"tare/record"
 	"tare/study"
 )
-
-// MaxMapping bounds a mapping file, in bytes.
-const MaxMapping = 64 << 10
 
 // Mapping says what Pbench does not: the levels of each tree, and which machine's
 // tools speak of which end.
@@ -56,13 +48,8 @@ type Tree struct {
 // the file. Errors name the file, and the line where it is no YAML.
 func ParseMapping(file string, text []byte) (Mapping, error) {
 	var m Mapping
-	if len(text) > MaxMapping {
-		return m, fmt.Errorf("%s: the mapping has %d bytes; write at most %d", file, len(text), MaxMapping)
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(&m); err != nil && !errors.Is(err, io.EOF) {
-		return m, fmt.Errorf("%s: %s; write trees and ends", file, strings.TrimPrefix(err.Error(), "yaml: "))
+	if err := imports.DecodeMapping(file, text, &m, "trees and ends"); err != nil {
+		return m, err
 	}
 	for i := range m.Trees {
 		t := &m.Trees[i]

@@ -238,16 +238,16 @@ func TestRoles(t *testing.T) {
 
 func TestMappingErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"tree: []":                                      "m.yaml: unmarshal errors",
-		"trees: [{sandbox: x}]":                         "m.yaml: tree 1 has no dir",
-		"trees: [{dir: x, quota: -1}]":                  "is no number of cores",
-		"trees: [{dir: x, levels: {sandbox: y}}]":       "sandbox is no level of a tree",
-		"ends: {server: {process: x}}":                  "the end server has no host and no guest",
-		"ends: {Server Side: {host: x}}":                `"Server Side" is no end`,
-		"ends: {server: {host: x, link: 25 parsecs}}":   `"25 parsecs" is no rate`,
-		"ends: {server: {host: x, link: 25s}}":          `"25s" is no rate`,
-		"trees: [{dir: x, levels: {'a b': '1'}}]":       `"a b" cannot name a factor`,
-		strings.Repeat("#", MaxMapping) + "\ntrees: []": "write at most",
+		"tree: []":                                              "m.yaml: unmarshal errors",
+		"trees: [{sandbox: x}]":                                 "m.yaml: tree 1 has no dir",
+		"trees: [{dir: x, quota: -1}]":                          "is no number of cores",
+		"trees: [{dir: x, levels: {sandbox: y}}]":               "sandbox is no level of a tree",
+		"ends: {server: {process: x}}":                          "the end server has no host and no guest",
+		"ends: {Server Side: {host: x}}":                        `"Server Side" is no end`,
+		"ends: {server: {host: x, link: 25 parsecs}}":           `"25 parsecs" is no rate`,
+		"ends: {server: {host: x, link: 25s}}":                  `"25s" is no rate`,
+		"trees: [{dir: x, levels: {'a b': '1'}}]":               `"a b" cannot name a factor`,
+		strings.Repeat("#", imports.MaxMapping) + "\ntrees: []": "write at most",
 	} {
 		if _, err := ParseMapping("m.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %v, want %s", text, err, want)
