@@ -29,7 +29,7 @@ func Figures(t *testing.T, c collect.Collector, scopes ...sandbox.Scope) func() 
 	}
 }
 
-// AllocatesNothing: from its second Read on, a probe only fills dst.
+// AllocatesNothing tries that a probe only fills dst, from its second Read on.
 func AllocatesNothing(t *testing.T, p collect.Probe) {
 	t.Helper()
 	var dst []record.Sample
