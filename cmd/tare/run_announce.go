@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"tare/plan"
+	"tare/record"
+	"tare/report/words"
+	"tare/study"
+)
+
+// announce says what is about to happen, or that nothing is left to do.
+func (a *app) announce(st *study.Study, h *harness, p *plan.Plan, dir string, done int) {
+	if _, more := p.Next(); !more {
+		fmt.Fprintf(a.stderr, "tare: the study in %s is finished; --fresh runs it again in a new folder\n", dir)
+		return
+	}
+	r := p.Remaining(h.engine.Expected)
+	host := "this host cannot run"
+	if h.modelled {
+		host = "the model does not know"
+		a.announceRehearsal(h, r)
+	}
+	fmt.Fprintf(a.stderr, "tare: study %s, %s, %s done, %s to do in %s; results in %s\n", st.Name, words.Count(cells(st), "cell"), words.Count(done, "trial"),
+		span(strconv.Itoa(r.AtLeast), strconv.Itoa(r.AtMost)), span(words.Duration(r.LeastTime), words.Duration(r.MostTime)), dir)
+	if n := cells(st) - possible(st, h.skips); n > 0 {
+		are, them := "are", "them"
+		if n == 1 {
+			are, them = "is", "it"
+		}
+		fmt.Fprintf(a.stderr, "tare: %s %s skipped, because %s %s:\n", words.Count(n, "cell"), are, host, them)
+		a.printSkips(h.skips)
+	}
+	if s := st.Sentinel; s != nil && !p.Watches() {
+		fmt.Fprintf(a.stderr, "tare: no sentinel watches the machine: %s\n", withoutSentinel(st, h))
+	}
+	for _, s := range h.skips {
+		if study.IsCounting(s.Cell) {
+			fmt.Fprintf(a.stderr, "tare: %s\n", s.Reason)
+		}
+	}
+}
+
+// withoutSentinel says why a study that should have a sentinel goes on without.
+func withoutSentinel(st *study.Study, h *harness) string {
+	for _, s := range h.skips {
+		if s.Cell.Key() == st.Sentinel.Cell.Key() {
+			if h.modelled {
+				return s.Reason
+			}
+			return "this host cannot run it: " + s.Reason
+		}
+	}
+	return "the study was begun without, or it failed again and again"
+}
+
+// span is a range, or its one value.
+func span(least, most string) string {
+	if least == most {
+		return least
+	}
+	return least + " to " + most
+}
+
+func (a *app) printSkips(skips []record.Skip) {
+	seen := map[string]bool{}
+	for _, s := range skips {
+		if !seen[s.Reason] && !study.IsCounting(s.Cell) {
+			seen[s.Reason] = true
+			fmt.Fprintf(a.stderr, "tare: %s\n", s.Reason)
+		}
+	}
+}
