@@ -51,33 +51,6 @@ const Suffix = ".tar.zst"
 // up to level 19 (RFC 8878, section 3.1.1.1.2 recommends 8 MiB).
 const maxWindow = 8 << 20
 
-// Manifest is the first member.
-type Manifest struct {
-	Format  string   `json:"format"`
-	Version int      `json:"version"`
-	Tare    string   `json:"tare"`              // version of the tare that made the bundle
-	Folder  string   `json:"folder"`            // name of the results folder
-	Trials  int      `json:"trials"`            // in the database
-	Missing []string `json:"missing,omitempty"` // files of trials that were not in the folder any more
-	Members []Member `json:"members"`           // sorted by name
-}
-
-// Member is one file of a bundle, manifest.json apart.
-type Member struct {
-	Name   string `json:"name"`
-	Size   int64  `json:"size"`   // bytes
-	SHA256 string `json:"sha256"` // 64 hexadecimal digits
-}
-
-// Bytes is the size of all members.
-func (m *Manifest) Bytes() int64 {
-	var n int64
-	for i := range m.Members {
-		n += m.Members[i].Size
-	}
-	return n
-}
-
 // Limits bound what a bundle may become.
 type Limits struct {
 	Total int64 // bytes of the archive when decompressed

@@ -2,31 +2,18 @@ package bundle
 
 import (
 	"archive/tar"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path"
-	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
-	"golang.org/x/sys/unix"
 
 	"tare/store"
-)
-
-// Bounds of manifest.json: bytes for 400,000 members, and commas, of which a
-// member has three: a list of nothing becomes much larger in memory than it is.
-const (
-	maxManifest = 64 << 20
-	maxCommas   = 2e6
 )
 
 // maxTrailer is how many zero bytes may follow the end of the archive: other
@@ -101,58 +88,6 @@ func genuine(ctx context.Context, dir string, m *Manifest) (err error) {
 		return refuse("its manifest says %d trials, and %s has %d", m.Trials, dbName, st.Trials)
 	}
 	return nil
-}
-
-// sink takes what an archive holds.
-type sink interface {
-	begin(m *Manifest) error
-	take(x Member, r io.Reader) error // reads r to its end
-}
-
-// rootSink writes below a root: everything, or one member alone.
-type rootSink struct {
-	root *os.Root
-	dir  string
-	only string
-}
-
-func (s *rootSink) begin(m *Manifest) error {
-	need := m.Bytes()
-	if s.only != "" {
-		need = 0
-		for _, x := range m.Members {
-			if x.Name == s.only {
-				need = x.Size
-			}
-		}
-	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(s.dir, &st); err != nil {
-		return nil //nolint:nilerr // then a full disk is found when it is full
-	}
-	if room := st.Bavail * uint64(st.Bsize); need > 0 && uint64(need) > room { //nolint:gosec // sizes are not negative
-		return fmt.Errorf("it unpacks to %s, and %s has room for %s; free some, or name another place with TMPDIR=",
-			size(need), filepath.Dir(s.dir), size(int64(min(room, 1<<62))))
-	}
-	return nil
-}
-
-func (s *rootSink) take(x Member, r io.Reader) (err error) {
-	if s.only != "" && x.Name != s.only {
-		_, err := io.Copy(io.Discard, r)
-		return err
-	}
-	if d := path.Dir(x.Name); d != "." {
-		if err := s.root.MkdirAll(d, 0o700); err != nil {
-			return err
-		}
-	}
-	f, err := s.root.OpenFile(x.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, r)
-	return errors.Join(err, f.Close())
 }
 
 // read opens a file and reads it as a bundle.
@@ -272,72 +207,6 @@ func next(tr *tar.Reader) (*tar.Header, error) {
 	return h, nil
 }
 
-func readManifest(tr *tar.Reader) (*Manifest, error) {
-	h, err := next(tr)
-	if errors.Is(err, io.EOF) {
-		return nil, refuse("it is empty")
-	}
-	if err != nil {
-		return nil, err
-	}
-	if h.Name != manifestName {
-		return nil, refuse("it does not begin with %s: it is no bundle of tare", manifestName)
-	}
-	if h.Size > maxManifest {
-		return nil, refuse("its manifest has %d bytes, more than the %d that are read", h.Size, maxManifest)
-	}
-	text, err := io.ReadAll(tr)
-	if err != nil {
-		return nil, broken(err)
-	}
-	if bytes.Count(text, []byte(",")) > maxCommas {
-		return nil, refuse("its manifest lists more than a bundle takes")
-	}
-	m := new(Manifest)
-	if err := json.Unmarshal(text, m); err != nil {
-		return nil, refuse("its manifest cannot be read: %w", err)
-	}
-	return m, nil
-}
-
-// check judges a manifest and returns its members by name.
-func (m *Manifest) check(allowed int64) (map[string]Member, error) {
-	switch {
-	case m.Format != format:
-		return nil, refuse("its manifest says %q, not %q", m.Format, format)
-	case m.Version > Version:
-		return nil, fmt.Errorf("%w: it is in format %d, and this one reads up to %d: use the tare that made it (%.40q), or a later one", ErrNewer, m.Version, Version, m.Tare)
-	case m.Version < 1:
-		return nil, refuse("its manifest says format %d", m.Version)
-	}
-	if err := checkFolder(m.Folder); err != nil {
-		return nil, err
-	}
-	members, fold := make(map[string]Member, len(m.Members)), make(map[string]string, len(m.Members))
-	var total int64
-	for _, x := range m.Members {
-		if err := checkName(x.Name); err != nil {
-			return nil, err
-		}
-		if other, ok := fold[folded(x.Name)]; ok {
-			if other == x.Name {
-				return nil, refuse("%q is in its manifest twice", x.Name)
-			}
-			return nil, refuse("%q and %q differ in case alone", other, x.Name)
-		}
-		fold[folded(x.Name)] = x.Name
-		if x.Size < 0 || x.Size > allowed-total {
-			return nil, tooLarge(allowed)
-		}
-		total += x.Size
-		members[x.Name] = x
-	}
-	if _, ok := members[dbName]; !ok {
-		return nil, refuse("it has no %s", dbName)
-	}
-	return members, nil
-}
-
 // trailer checks that nothing but padding follows the archive.
 func trailer(r io.Reader) error {
 	buf := make([]byte, 32<<10)
@@ -357,65 +226,4 @@ func trailer(r io.Reader) error {
 		}
 	}
 	return refuse("more than %s of nothing follow the end of its archive", size(maxTrailer))
-}
-
-// broken is what an error of the decompressor or of the tar reader means.
-func broken(err error) error {
-	var path *os.PathError
-	switch {
-	case errors.Is(err, ErrRefused), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &path):
-		return err
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return refuse("it ends in the middle: it was not copied whole")
-	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		return refuse("it needs more than %s of memory to decompress", size(maxWindow))
-	}
-	return refuse("it is damaged: %w", err)
-}
-
-func tooLarge(allowed int64) error {
-	return refuse("it unpacks to more than %s, for its size or at all; if you know who made it, `tare bundle --unpack` takes --limit", size(allowed))
-}
-
-// size is a number of bytes for people.
-func size(n int64) string {
-	v, units := float64(n), []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
-	for v >= 1024 && len(units) > 1 {
-		v, units = v/1024, units[1:]
-	}
-	return strconv.FormatFloat(v, 'g', 4, 64) + " " + units[0]
-}
-
-// bounded ends a stream that is too long with an error.
-type bounded struct {
-	r             io.Reader
-	left, allowed int64
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		var one [1]byte
-		if n, err := b.r.Read(one[:]); n == 0 && err != nil {
-			return 0, err
-		}
-		return 0, tooLarge(b.allowed)
-	}
-	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
-}
-
-// remembering keeps the error of a source, so that it is not taken for one of
-// where the data goes.
-type remembering struct {
-	r   io.Reader
-	err error
-}
-
-func (r *remembering) Read(p []byte) (int, error) {
-	n, err := r.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		r.err = err
-	}
-	return n, err
 }

@@ -203,16 +203,3 @@ func put(tw *tar.Writer, name string, size int64, r io.Reader) error {
 	}
 	return err
 }
-
-// stoppable ends reading with the context.
-type stoppable struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (s *stoppable) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return s.r.Read(p)
-}

@@ -1,0 +1,85 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// stoppable ends reading with the context.
+type stoppable struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (s *stoppable) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.r.Read(p)
+}
+
+// bounded ends a stream that is too long with an error.
+type bounded struct {
+	r             io.Reader
+	left, allowed int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		var one [1]byte
+		if n, err := b.r.Read(one[:]); n == 0 && err != nil {
+			return 0, err
+		}
+		return 0, tooLarge(b.allowed)
+	}
+	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
+// remembering keeps the error of a source, so that it is not taken for one of
+// where the data goes.
+type remembering struct {
+	r   io.Reader
+	err error
+}
+
+func (r *remembering) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
+}
+
+// broken is what an error of the decompressor or of the tar reader means.
+func broken(err error) error {
+	var path *os.PathError
+	switch {
+	case errors.Is(err, ErrRefused), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &path):
+		return err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return refuse("it ends in the middle: it was not copied whole")
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return refuse("it needs more than %s of memory to decompress", size(maxWindow))
+	}
+	return refuse("it is damaged: %w", err)
+}
+
+func tooLarge(allowed int64) error {
+	return refuse("it unpacks to more than %s, for its size or at all; if you know who made it, `tare bundle --unpack` takes --limit", size(allowed))
+}
+
+// size is a number of bytes for people.
+func size(n int64) string {
+	v, units := float64(n), []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
+	for v >= 1024 && len(units) > 1 {
+		v, units = v/1024, units[1:]
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64) + " " + units[0]
+}
