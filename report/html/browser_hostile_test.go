@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"tare/analyse/cause"
 	"tare/report/document"
 )
 
@@ -136,4 +137,37 @@ func TestWithoutScripts(t *testing.T) {
 	if n := eval[int](b, `document.querySelectorAll("noscript table tr").length`); n < 16 {
 		t.Errorf("the table has %d rows", n)
 	}
+}
+
+// TestHostileCauses: texts of findings and advice do nothing.
+func TestHostileCauses(t *testing.T) {
+	d := shape{workloads: 2, sizes: 3, name: hostile, window: true, also: findings(hostile, true)}.document(t)
+	d.Modelled = hostile("m")
+	d.Causes.Kinds[0].Word, d.Causes.Findings[2].Role, d.Causes.Findings[1].Cause = hostile("word"), hostile("role"), cause.Kind(hostile("__proto__"))
+	b := browse(t)
+	b.show(d, "")
+	b.drawAll()
+	b.do(`for (const x of document.querySelectorAll("details")) x.open = true;`)
+	for _, k := range eval[[]string](b, `[...new Map([...document.querySelectorAll("#causes td[data-open]")].reverse().map((x) => [x.dataset.cause + x.dataset.open.startsWith("cause-map"), x.dataset.open])).values()].slice(0, 5)`) {
+		b.do(`Tare.open(` + quote(k) + `); for (const x of document.querySelectorAll("dialog details")) x.open = true;`)
+		if !eval[bool](b, `document.querySelector("dialog[open]").innerText.includes("<script>")`) {
+			t.Errorf("%.60s: the details do not show the name as it is", k)
+		}
+	}
+	if eval[bool](b, `"harmed" in window || Object.prototype.harmed !== undefined`) {
+		t.Error("a text was run as a script")
+	}
+	if n := eval[int](b, `document.querySelectorAll("img, iframe, object, embed").length`); n > 0 {
+		t.Errorf("a text became %d elements", n)
+	}
+	if eval[bool](b, `/[\u202a-\u202e]/.test(document.body.innerText + document.title)`) {
+		t.Error("a text turns what follows it round")
+	}
+	b.do(`document.querySelector("dialog").close()`)
+	b.size(360, 740)
+	b.drawAll()
+	if w := eval[int](b, "document.documentElement.scrollWidth"); w > 360 {
+		t.Errorf("the page is %d px wide on a screen of 360", w)
+	}
+	b.quiet("file://")
 }

@@ -1,0 +1,73 @@
+package html_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/chromedp/cdproto/page"
+
+	"tare/analyse/cause"
+	"tare/report/words"
+)
+
+// TestCauseLooks: contrast, width and rules of accessibility, in light and dark, on a
+// desk and a phone, with the details open. TARE_LOOK=DIR keeps pictures.
+func TestCauseLooks(t *testing.T) {
+	axe, err := os.ReadFile("testdata/axe.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := withCauses(t, true)
+	d.Modelled = words.ModelledAbout
+	b := browse(t)
+	shot := func(name, selector string) {
+		dir := os.Getenv("TARE_LOOK")
+		if dir == "" {
+			return
+		}
+		box := eval[[]float64](b, fmt.Sprintf(`(() => { const r = document.querySelector(%s).getBoundingClientRect(); return [r.x, r.y + scrollY, r.width, r.height]; })()`, quote(selector)))
+		r := call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: new(true), Clip: &page.Viewport{X: box[0], Y: box[1], Width: box[2], Height: box[3], Scale: 1}})
+		if err := os.WriteFile(dir+"/"+name+".png", r.Data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look := func(what string) {
+		t.Helper()
+		if bad := eval[[]string](b, contrasts); len(bad) > 0 {
+			t.Errorf("%s: too little contrast: %q", what, bad)
+		}
+		if out := eval[[]string](b, cut); len(out) > 0 {
+			t.Errorf("%s: these stand out: %q", what, out)
+		}
+		for _, v := range eval[[]json.RawMessage](b, `axe.run(document, {resultTypes: ["violations"]}).then((r) => r.violations.map((v) => ({ID: v.id, Help: v.help, Nodes: v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160))})))`) {
+			t.Errorf("%s: %s", what, v)
+		}
+	}
+	for _, x := range []struct {
+		scheme string
+		width  int64
+	}{{"light", 1280}, {"dark", 1280}, {"light", 360}} {
+		name := fmt.Sprintf("%s-%d", x.scheme, x.width)
+		b.media("", x.scheme)
+		b.size(x.width, 900)
+		b.show(d, "")
+		b.drawAll()
+		b.do(string(axe))
+		look(name)
+		shot("causes-"+name, "#causes")
+		shot("advice-"+name, "#advice")
+		for _, k := range []cause.Kind{cause.Helper, cause.Path} {
+			b.do(fmt.Sprintf(`Tare.open(%s)`, quote(key(t, d, k))))
+			b.wait("the details", `document.querySelector("dialog[open] .readings")`)
+			look(name + ", details")
+			b.size(x.width, 2600)
+			b.wait("charts", `[...document.querySelectorAll("dialog .chart")].every((c) => c.dataset.drawn)`)
+			shot("cause-"+string(k)+"-"+name, "dialog")
+			b.size(x.width, 900)
+		}
+		b.do(`document.querySelector("dialog").close()`)
+	}
+	b.quiet("file://")
+}
