@@ -32,11 +32,14 @@ const (
 
 const (
 	maxVCPUs     = 4096
-	maxMemoryMiB = 64 << 20
+	maxMemoryMiB = 64 << 20 // of a pod's memory limit
 
 	// LeastMemoryMiB is what a machine needs at boot: a distribution's kernel and the
 	// guest's first program.
 	LeastMemoryMiB = 192
+
+	// MostMemoryMiB bounds what a machine has at boot: 1 TiB, beyond which a figure is a slip.
+	MostMemoryMiB = 1 << 20
 )
 
 // Pod is what a pod asks for. Zero means that it does not.
@@ -94,8 +97,8 @@ func Of(p Pod, r Runtime) (Size, error) {
 	if r.VCPUs > maxVCPUs {
 		return Size{}, fmt.Errorf("default_vcpus %d is not possible; write 1 to %d, or -1 for all of the host's", r.VCPUs, maxVCPUs)
 	}
-	if r.MemoryMiB != 0 && (r.MemoryMiB < LeastMemoryMiB || r.MemoryMiB > maxMemoryMiB) {
-		return Size{}, fmt.Errorf("default_memory %d is not possible; write MiB, %d to %d", r.MemoryMiB, LeastMemoryMiB, maxMemoryMiB)
+	if r.MemoryMiB != 0 && (r.MemoryMiB < LeastMemoryMiB || r.MemoryMiB > MostMemoryMiB) {
+		return Size{}, fmt.Errorf("default_memory %d is not possible; write MiB, %d to %d", r.MemoryMiB, LeastMemoryMiB, MostMemoryMiB)
 	}
 	if r.HostCPUs < 0 {
 		return Size{}, fmt.Errorf("a host of %d processors is not possible; write how many it has, or 0 for no bound", r.HostCPUs)

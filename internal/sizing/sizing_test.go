@@ -123,6 +123,7 @@ func TestRefused(t *testing.T) {
 		"too small":    {pod: sizing.Pod{CPULimit: 0.001}},
 		"too large":    {pod: sizing.Pod{CPULimit: 8193}},
 		"no boot":      {rt: sizing.Runtime{MemoryMiB: 191}},
+		"huge boot":    {rt: sizing.Runtime{MemoryMiB: sizing.MostMemoryMiB + 1}},
 		"no overhead":  {rt: sizing.Runtime{OverheadGiven: true, Overhead: -1}},
 		"no host":      {rt: sizing.Runtime{HostCPUs: -3}},
 	} {

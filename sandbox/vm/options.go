@@ -49,7 +49,7 @@ func (k *Kind) Params() []param.Param {
 	return []param.Param{
 		{Name: paramVCPUs, Type: param.Int, Default: "1", Min: -1, Max: mostVCPUs, Words: []string{all},
 			Help: "vCPUs at boot; all, or -1, stands for as many as the host has processors. A CPU limit adds its cores, rounded up"},
-		{Name: paramMemory, Type: param.Int, Default: "2048", Min: leastMemoryMiB, Max: 1 << 20,
+		{Name: paramMemory, Type: param.Int, Default: "2048", Min: leastMemoryMiB, Max: sizing.MostMemoryMiB,
 			Help: "MiB of memory at boot; a memory limit adds to it"},
 		{Name: paramMaxVCPUs, Type: param.Int, Default: "0", Min: 0, Max: mostVCPUs,
 			Help: "most vCPUs, those that are plugged in included; 0 is the number of the host's processors"},
