@@ -75,6 +75,8 @@ func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
 			pods = got
 		case manifest || !errors.Is(err, sizing.ErrEmpty): // an empty file or pipe is no pod, unless it was asked for
 			return coded(exitUsage, "stdin:%w", err)
+		case isPipe(cmd.InOrStdin()): // what was to write the manifest may have failed
+			fmt.Fprintln(a.stderr, "standard input was empty, and no manifest was read: the size is that of the flags; write - to have that refused")
 		}
 	default:
 		if pods[0].Pod, err = podOf(f); err != nil {
@@ -144,8 +146,8 @@ func (f sizeFlags) runtime() (sizing.Runtime, error) {
 		}
 		r.VCPUs = n
 	}
-	if f.memory < sizing.LeastMemoryMiB { // as the parameter of the sandbox vm
-		return r, coded(exitUsage, "--default-memory: %d is not possible; write MiB, from %d on", f.memory, sizing.LeastMemoryMiB)
+	if f.memory < sizing.LeastMemoryMiB || f.memory > sizing.MostMemoryMiB { // as the parameter of the sandbox vm
+		return r, coded(exitUsage, "--default-memory: %d is not possible; write MiB, %d to %d", f.memory, sizing.LeastMemoryMiB, sizing.MostMemoryMiB)
 	}
 	if f.hostCPUs < 0 {
 		return r, coded(exitUsage, "--host-cpus: %d is not possible; write how many the host has, or 0 for no bound", f.hostCPUs)
@@ -167,8 +169,8 @@ func (a *app) piped(in io.Reader) bool {
 	if !ok {
 		return false
 	}
-	info, err := f.Stat()
-	if err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+	if !isPipe(in) {
+		info, err := f.Stat()
 		return err == nil && info.Mode().IsRegular()
 	}
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}} //nolint:gosec // G115: a descriptor
@@ -177,6 +179,16 @@ func (a *app) piped(in io.Reader) bool {
 		fmt.Fprintf(a.stderr, "nothing came through standard input in %v: the size is that of the flags; write - to wait for a manifest\n", pipePatience)
 	}
 	return n > 0
+}
+
+// isPipe tells a pipe from a file and from a device such as /dev/null, which cron gives.
+func isPipe(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeNamedPipe != 0
 }
 
 // podOf reads the flags that describe a pod.
