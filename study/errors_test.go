@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tare/param"
 )
 
 // head is a good beginning; the wrong line comes after it, in line 4.
@@ -184,4 +186,37 @@ func manyCells(threads, limits int) string {
 	}
 	b.WriteString("]}}\n")
 	return b.String()
+}
+
+// TestValueIsBlamed: an error about one parameter is shown where its value is written,
+// whoever gives it.
+func TestValueIsBlamed(t *testing.T) {
+	cat := testCatalogue()
+	cat.Workloads["vary"] = WorkloadInfo{
+		Params: []param.Param{{Name: "vars", Type: param.String, Help: "values"}},
+		Check: func(v param.Values) error {
+			if v.Str("vars") != "n=1" {
+				return fmt.Errorf("workload vary: %w", &param.ValueError{Param: "vars", Err: errors.New("vars: no such variable; write n")})
+			}
+			return nil
+		},
+	}
+	file := func(factors, own string) string {
+		return "study: x\nfactors: {sandbox: [process, runc]" + factors + "}\nworkloads:\n  a: {kind: vary" + own + "}\n"
+	}
+	for _, tt := range []struct{ src, set, want string }{
+		{file("", ", vars: z=3"), "", `t.yaml:4:25: workload "a" is not possible: workload vary: vars: no such variable; write n`},
+		{file("", ", vars: [n=1, z=3]"), "", `t.yaml:4:31: workload "a" with vars=z=3 is not possible: workload vary: vars: no such variable; write n`},
+		{file(", vars: [n=1, z=3]", ""), "", `t.yaml:2:49: workload "a" with vars=z=3 is not possible: workload vary: vars: no such variable; write n`},
+		{file("", ""), "", `t.yaml:4:3: workload "a" is not possible: workload vary: vars: no such variable; write n`},
+		{file("", ", vars: n=1"), "a.vars=z=3", `--set "a.vars=z=3": workload "a" is not possible: workload vary: vars: no such variable; write n`},
+	} {
+		var sets []string
+		if tt.set != "" {
+			sets = []string{tt.set}
+		}
+		if _, err := Parse("t.yaml", []byte(tt.src), cat, sets); err == nil || err.Error() != tt.want {
+			t.Errorf("%s\n%v\nwant %s", tt.src, err, tt.want)
+		}
+	}
 }

@@ -1,9 +1,12 @@
 package study
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 
 	"tare/param"
 	"tare/record"
@@ -226,13 +229,38 @@ func having(names []string, all []record.Response) []string {
 	return out
 }
 
+// valueAt is where the study has the value that an error is about; the workload's name
+// when it is about none, or the value is a default.
+func (d *draft) valueAt(w *load, cell record.Cell, err error) *yaml.Node {
+	var ve *param.ValueError
+	if !errors.As(err, &ve) {
+		return w.at
+	}
+	level, varies := cell.Get(ve.Param)
+	n := w.params[ve.Param]
+	switch {
+	case n != nil && n.Kind == yaml.SequenceNode:
+		for _, e := range n.Content {
+			if strings.TrimSpace(e.Value) == level {
+				return e
+			}
+		}
+		return n // the level is spelt in another way there
+	case n != nil:
+		return n
+	case varies && d.factors[d.index[ve.Param]].places[level] != nil:
+		return d.factors[d.index[ve.Param]].places[level]
+	}
+	return w.at
+}
+
 func (d *draft) checkParams(w *load, cell record.Cell) bool {
 	v, err := w.values(d.study, cell)
 	if err == nil && w.info.Check != nil {
 		err = w.info.Check(v)
 	}
 	if err != nil && !d.inFile(w, cell, err) {
-		d.refuse(w.at, fmt.Sprintf("workload %q%s is not possible: ", w.label, w.with(cell)), err, "change it, or exclude the combination")
+		d.refuse(d.valueAt(w, cell, err), fmt.Sprintf("workload %q%s is not possible: ", w.label, w.with(cell)), err, "change it, or exclude the combination")
 	}
 	if err != nil {
 		return false

@@ -46,7 +46,7 @@ func newProgram(text, vars string) (*program, error) {
 	used := map[string]bool{}
 	var err error
 	if p.vars, err = parseVars(vars); err != nil {
-		return nil, err
+		return nil, inVars(err)
 	}
 	p.Profile, err = uperf.Parse(strings.NewReader(text), func(name string) (string, bool) {
 		used[name] = true
@@ -58,7 +58,7 @@ func newProgram(text, vars string) (*program, error) {
 	}
 	for _, name := range sorted(p.vars) {
 		if !used[name] {
-			return nil, fmt.Errorf("vars: the profile has no variable $%s; it has %s", name, strings.Join(sorted(used), ", "))
+			return nil, inVars(fmt.Errorf("vars: the profile has no variable $%s; %s", name, hasVars(sorted(used))))
 		}
 	}
 	return p, p.plan()
@@ -87,6 +87,17 @@ func inProfile(err error) error {
 func at(f *uperf.Flowop, option, what, instead string) error {
 	p := f.Place(option)
 	return &param.FileError{Param: "profile", Line: p.Line, Column: p.Column, What: what, Instead: instead}
+}
+
+// inVars puts a mistake at the parameter vars.
+func inVars(err error) error { return &param.ValueError{Param: "vars", Err: err} }
+
+// hasVars says which variables there are to write.
+func hasVars(names []string) string {
+	if len(names) == 0 {
+		return "it has none, so remove vars"
+	}
+	return "it has " + strings.Join(names, ", ")
 }
 
 // parseVars reads "name=value name=value".

@@ -100,7 +100,7 @@ func (Workload) Roles(v param.Values) ([]workload.Role, error) {
 	}
 	cfg := configOf(v)
 	if v.Str("vars") != "" {
-		return nil, errors.New("workload net: vars are of a profile; add profile: FILE, or remove vars")
+		return nil, inVars(errors.New("workload net: vars are of a profile; add profile: FILE, or remove vars"))
 	}
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("workload net: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
