@@ -29,7 +29,7 @@ const AcceleratorFact = "." + record.FactAccelerator
 
 // FactNames are the ends of the names of all facts that Analyse looks at. Whoever
 // loads trials for an analysis alone may leave the others out.
-func FactNames() []string { return []string{WhereFact, AcceleratorFact} }
+func FactNames() []string { return []string{WhereFact, AcceleratorFact, toolFact} }
 
 // accelerators asks the good trials of each level of the factor sandbox, in the
 // study's order. Levels without such a fact are no virtual machines.

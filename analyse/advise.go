@@ -49,10 +49,13 @@ func (a *analysis) adviseOn(r *Result, only func(record.Cell) bool) []advice.Ite
 	})
 }
 
+// toolFact names the tool that an imported trial is of.
+const toolFact = "imported.tool"
+
 // imported reports whether another tool measured: package imports puts its name into each
 // trial's facts.
 func (a *analysis) imported() bool {
-	return slices.ContainsFunc(a.trials, func(t *record.Trial) bool { return t.Facts["imported.tool"] != "" })
+	return slices.ContainsFunc(a.trials, func(t *record.Trial) bool { return t.Facts[toolFact] != "" })
 }
 
 // measured reports whether a cell has values of a response.

@@ -84,7 +84,13 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 		}
 		strata = append(strata, x)
 	}
-	return cause.Build(a.rule.Level(), a.causeReader, strata)
+	out := cause.Build(a.rule.Level(), a.causeReader, strata)
+	if a.imported() { // nothing can be read again
+		for i := range out {
+			out[i].Missing, out[i].Text = cause.WithoutHint(out[i].Missing), cause.WithoutHint(out[i].Text)
+		}
+	}
+	return out
 }
 
 // load is the number of operations that a workload has under way, as its parameters

@@ -37,22 +37,42 @@ func (p *Player) play(cell record.Cell, block int) (part, error) {
 }
 
 // calls is what the workload syscall says: the time of a call on one thread, and the
-// rate of all of them; and what a trial says that counts them.
+// rate of all of them; and what a trial says that counts them. Under a quota that is used
+// up all of it takes longer by what the threads are held back.
 func calls(c model.Config, res study.Resolved) *model.Result {
 	took, _ := c.Call()
-	rate := float64(min(res.Params.Int("threads"), c.Host.Cores)) / took
+	busy := float64(min(res.Params.Int("threads"), c.Host.Cores))
+	cores := busy
+	quota := c.Quota.Cores
+	if quota > 0 {
+		cores = min(busy, quota)
+	}
+	rate := cores / took
 	value := func(name string, u record.Unit, v float64, labels ...string) record.Sample {
 		return record.Sample{Name: name, Labels: record.MakeLabels(labels...), Unit: u, Kind: record.Value, Value: v}
 	}
-	return &model.Result{
+	out := &model.Result{
 		Measured: window.Span{To: time.Second},
 		Reading: record.Reading{Samples: []record.Sample{
-			value("time_per_call", record.Second, took), value("rate", record.PerSecond, rate),
+			value("time_per_call", record.Second, took*busy/cores), value("rate", record.PerSecond, rate),
 			value(record.SystemCalls+record.RateSuffix, record.PerSecond, rate, record.LabelEnd, roleMain, record.LabelCall, study.PriceLevel),
-			value(record.CPUTime+record.RateSuffix, record.Cores, rate*took, record.LabelEnd, roleMain, record.LabelRole, roleWorkload),
+			value(record.CPUTime+record.RateSuffix, record.Cores, cores, record.LabelEnd, roleMain, record.LabelRole, roleWorkload),
 		}},
 		Facts: map[string]string{roleMain + "." + record.FactAccelerator: model.Accelerator},
 	}
+	if quota > 0 {
+		const periods = 10 // a second, of 100 ms each (sched-bwc.rst)
+		throttled := 0.0
+		if busy > quota {
+			throttled = periods
+		}
+		end := []string{record.LabelEnd, roleMain}
+		out.Reading.Samples = append(out.Reading.Samples,
+			value(record.CgroupCPU+record.RateSuffix, record.Cores, cores, end...), value(record.CPUQuota+"_mean", record.Cores, quota, end...),
+			value("cgroup_periods"+record.RateSuffix, record.PerSecond, periods, end...), value("cgroup_throttled_periods"+record.RateSuffix, record.PerSecond, throttled, end...),
+			value("cgroup_throttled_time"+record.RateSuffix, record.Cores, busy-cores, end...))
+	}
+	return out
 }
 
 // trial is the result as the trial that the plan asked for.

@@ -39,10 +39,7 @@ func (en *end) judge(ctx context.Context, what string, exit sandbox.Exit, err er
 		if err != nil { // the sandbox knows which of its steps did not end
 			f.err = err
 		}
-		f.err = withCause(ctx, f.err)
-		if limit > 0 && exit.Full {
-			f.err = fmt.Errorf("%w; its memory was at the limit of %s: if it needs more than that it crawls, so raise the limit", f.err, param.FormatSize(limit))
-		}
+		f.err = en.crawled(withCause(ctx, f.err))
 	case err != nil:
 		f.err = fmt.Errorf("the sandbox failed: %w", err)
 	case exit.Signal != "" || exit.Code != 0:
@@ -55,6 +52,16 @@ func (en *end) judge(ctx context.Context, what string, exit sandbox.Exit, err er
 		return nil
 	}
 	return f
+}
+
+// crawled adds to the error of an end that took too long that its memory limit was met,
+// where the sandbox says so.
+func (en *end) crawled(err error) error {
+	in, ok := en.inst.(sandbox.Limited)
+	if !ok || en.spec.MemoryLimit == 0 || !in.LimitReached() {
+		return err
+	}
+	return fmt.Errorf("%w; its memory was at the limit of %s: if it needs more than that it crawls, so raise the limit", err, param.FormatSize(en.spec.MemoryLimit))
 }
 
 func limited(limit int64) string {
@@ -115,7 +122,7 @@ func causes() []cause {
 			is: "the disk is full", do: "free some space, or choose another disk with --data"},
 		{says: regexp.MustCompile(`(?i)address (is )?already in use|\bEADDRINUSE\b|port \d+ is (already )?in use`), kind: "died",
 			is: "the port is in use", do: "another program in its sandbox has it; choose another port, or end that program"},
-		{says: regexp.MustCompile(`(?i)function not implemented|\bENOSYS\b|bad system call|unsupported (system call|syscall)|(system call|syscall) not (implemented|supported)`), signal: "SIGSYS", kind: "unsupported",
+		{says: regexp.MustCompile(`(?i)function not implemented|\bENOSYS\b|kernel doesn't support io_uring|bad system call|unsupported (system call|syscall)|(system call|syscall) not (implemented|supported)`), signal: "SIGSYS", kind: "unsupported",
 			is: "it asked for a system call that there is none of here", do: "see whether {kind} has the call, or set the program to do without"},
 		{says: regexp.MustCompile(`(?i)timed out|deadline exceeded|i/o timeout|no answer within|\bETIMEDOUT\b`), kind: "hung",
 			is: "it waited in vain", do: "see what the other end printed, or give it more time"},

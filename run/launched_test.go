@@ -175,16 +175,26 @@ func TestKilledIsNotOutOfMemory(t *testing.T) {
 	}
 }
 
+// full is a sandbox whose memory was at its limit, or was not.
+type full struct {
+	instance
+	reached bool
+}
+
+func (f *full) LimitReached() bool { return f.reached }
+
 // TestHungAtItsMemoryLimit: a program whose pages are taken as fast as it reads them
-// is not killed, and the reason says where to look.
+// is not killed, and the reason says where to look, whether it ran or never answered.
 func TestHungAtItsMemoryLimit(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	en := &end{role: workload.Role{Name: "main"}, kind: &serving{kind: kind{name: "process"}}, spec: sandbox.Spec{MemoryLimit: 64 << 20}}
-	for _, full := range []bool{false, true} {
-		err := en.judge(ctx, "main", sandbox.Exit{Full: full}, nil, newOutput("main", "stdout", ""), newOutput("main", "stderr", ""))
-		if err == nil || strings.Contains(err.Error(), "at the limit of 64MiB") != full {
-			t.Errorf("%t: %v", full, err)
+	for _, reached := range []bool{false, true} {
+		en := &end{role: workload.Role{Name: "main"}, kind: &serving{kind: kind{name: "process"}}, inst: &full{reached: reached}, spec: sandbox.Spec{MemoryLimit: 64 << 20}}
+		stdout, stderr := newOutput("main", "stdout", ""), newOutput("main", "stderr", "")
+		for _, err := range []error{en.judge(ctx, "main", sandbox.Exit{}, nil, stdout, stderr), en.silent(ctx, errors.New("port 80: refused"), stdout, stderr)} {
+			if strings.Contains(err.Error(), "at the limit of 64MiB") != reached {
+				t.Errorf("%t: %v", reached, err)
+			}
 		}
 	}
 }

@@ -118,7 +118,7 @@ func (en *end) silent(ctx context.Context, err error, stdout, stderr *output) er
 	}
 	f.err = fmt.Errorf("%s did not answer on %w%s", en.role.Name, err, lastLine(f.tail))
 	if ctx.Err() != nil {
-		f.kind, f.err = "hung", withCause(ctx, f.err)
+		f.kind, f.err = "hung", en.crawled(withCause(ctx, f.err))
 	}
 	return f
 }

@@ -101,7 +101,7 @@ func (t *trial) background(ctx context.Context, g *group, en *end) error {
 		return early()
 	case <-ctx.Done():
 		return &failure{kind: "hung", role: en.role.Name, tail: stderr.tail(),
-			err: withCause(ctx, fmt.Errorf("%s did not become ready: no line %q", en.role.Name, en.role.Ready))}
+			err: en.crawled(withCause(ctx, fmt.Errorf("%s did not become ready: no line %q", en.role.Name, en.role.Ready)))}
 	}
 	if en.role.Probe == nil {
 		return nil

@@ -165,13 +165,19 @@ type Exit struct {
 	Code   int    // 128+n for signal n, as a shell says
 	Signal string // the signal's name when one ended it
 	OOM    bool   // the kernel killed for memory in this sandbox
-	Full   bool   // its memory, caches included, was at its limit at some time
 	User   time.Duration
 	System time.Duration
 	// Start is when a gated command was let go, on this host's clock, and StartWithin
 	// how far that may be off: zero where the clock is this host's own.
 	Start       time.Time
 	StartWithin time.Duration
+}
+
+// Limited is an Instance that knows whether its memory, caches included, was at its limit
+// at some time: what runs in it may then crawl, and not be killed.
+type Limited interface {
+	Instance
+	LimitReached() bool
 }
 
 // Instance is one running sandbox. Exec may be called concurrently.

@@ -141,6 +141,7 @@ func TestEachRule(t *testing.T) {
 		{"link", cause.Link, "", at("runc"), net, nil, 0, []string{"nothing in the sandbox helps"}},
 		{"device", cause.Device, "", at("runc"), "fio", nil, 0, []string{"only queue there"}},
 		{"launch-keep", cause.Path, "", at("runc"), "startup", nil, 0, []string{"a pool"}},
+		{"platform-systrap", cause.Saturation, "", at("runsc-ptrace"), net, many, 1, []string{`platform = "systrap"`}},
 		{"launch-program", cause.Untold, "", at("runsc-systrap"), "startup", nil, 0, []string{"a saved state"}},
 		{"path-batch", cause.Path, "", at("vm"), net, nil, 0, []string{"pipelining"}},
 		{"path-host-network", cause.Path, "", at("runc"), net, nil, 0, []string{"hostNetwork: true"}},

@@ -39,6 +39,7 @@ type builder struct {
 	rules  table
 	byCell map[string]*cpucost.Cost
 	used   map[string]float64 // cores against a quota, of the end that uses more, by cell
+	wants  map[string]float64 // the same with what its threads were held back; no entry where that was not read
 }
 
 // group is the findings of one rule, treatment and response that have the same levels of
@@ -55,13 +56,17 @@ type group struct {
 // Build makes the advice: what helps first, the costliest of it before the others, then
 // what was measured and does not help, then where there is nothing to set.
 func Build(in Input) []Item {
-	b := &builder{in: in, rules: loaded(), byCell: make(map[string]*cpucost.Cost, len(in.Costs)), used: make(map[string]float64, len(in.Quotas))}
+	b := &builder{in: in, rules: loaded(), byCell: make(map[string]*cpucost.Cost, len(in.Costs)), used: make(map[string]float64, len(in.Quotas)), wants: make(map[string]float64, len(in.Quotas))}
 	for i := range in.Costs {
 		b.byCell[in.Costs[i].Cell.Key()] = &in.Costs[i]
 	}
 	for i := range in.Quotas {
 		k := in.Quotas[i].Cell.Key()
-		b.used[k] = max(b.used[k], in.Quotas[i].Cores)
+		q := &in.Quotas[i]
+		b.used[k] = max(b.used[k], q.Cores)
+		if !q.Unread {
+			b.wants[k] = max(b.wants[k], q.Cores+q.Time)
+		}
 	}
 	groups := b.groups()
 	var s2, df []float64

@@ -22,6 +22,8 @@ func (b *builder) unproven(g *group, chosen *trial, f *filler) string {
 	switch {
 	case chosen != nil && chosen.proven():
 		return ""
+	case chosen != nil && b.in.Imported:
+		return fmt.Sprintf("%s, but not sure: %s", b.measured(), chosen.reason)
 	case chosen != nil:
 		return fmt.Sprintf("%s, but not sure: %s. More blocks decide: tare run STUDY%s", b.measured(), chosen.reason, moreBlocks)
 	case len(g.rule.Patches) == 0 && len(g.rule.Set) == 0:

@@ -65,7 +65,9 @@ func (b *builder) computed(r *Rule, list []*subject) target {
 
 // enough is the CPU limit, in whole cores, under which none of the subjects would be
 // held back: what the same cell used without a limit, where the study measured that; else
-// the baseline's work at this sandbox's price; else twice the limit.
+// what it used and what its threads were held back, which is what they would have run; else,
+// where nobody read that, the baseline's work at this sandbox's price, eight times the limit
+// at most; else twice the limit.
 func (b *builder) enough(list []*subject) int {
 	out := 0
 	for _, s := range list {
@@ -74,8 +76,10 @@ func (b *builder) enough(list []*subject) int {
 		switch p := s.f.Price; {
 		case free != nil && free.Cores > 0:
 			need = free.Cores
+		case b.wants[s.f.Cell.Key()] > 0:
+			need = b.wants[s.f.Cell.Key()]
 		case p != nil && p.Base > 0 && p.Ratio > 0:
-			need = max(p.Cores, p.Base*p.Ratio)
+			need = min(max(p.Cores, p.Base*p.Ratio), 8*s.limit)
 		}
 		if s.family == FamilyVM {
 			need -= overhead

@@ -37,6 +37,13 @@ func decide(all []rule, f *facts) verdict {
 		return v.launch(f)
 	}
 	there := func(k Kind) bool { return v.weights[k] >= limit[k] } // false of NaN
+	if there(Quota) && f.besideQuota() {
+		g := f.running()
+		if w := decide(all, &g); w.named() {
+			w.weights[Quota] = v.weights[Quota]
+			return w
+		}
+	}
 	// What holds a thread up makes everything behind it look busy or slow: it goes first.
 	// But it makes no link carry more bytes.
 	beside := f.besideHost(v.weights, limit)
@@ -258,7 +265,21 @@ func (v verdict) unread(all []rule, _ *facts) verdict {
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		v.cause, v.missing = Unknown, "readings of the collectors "+strings.Join(names, ", ")+": collect: {use: ["+strings.Join(names, ", ")+"]}"
+		v.cause, v.missing = Unknown, "readings of the collectors "+strings.Join(names, ", ")+collectHint+strings.Join(names, ", ")+"]}"
 	}
 	return v
+}
+
+// collectHint begins what to write into a study so that what is missing is read.
+const collectHint = ": collect: {use: ["
+
+// WithoutHint is the text of a finding of which nothing can be read again, such as an
+// imported one: what to write for that is left out.
+func WithoutHint(text string) string {
+	head, tail, found := strings.Cut(text, collectHint)
+	if !found {
+		return text
+	}
+	_, rest, _ := strings.Cut(tail, "]}")
+	return head + rest
 }

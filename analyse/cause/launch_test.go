@@ -35,3 +35,15 @@ func TestLaunch(t *testing.T) {
 		}
 	}
 }
+
+func TestWithoutHint(t *testing.T) {
+	for text, want := range map[string]string{
+		"readings of the collectors proc" + collectHint + "proc]}": "readings of the collectors proc",
+		"what is missing: x" + collectHint + "proc, system]}.":     "what is missing: x.",
+		"nothing": "nothing",
+	} {
+		if got := WithoutHint(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -51,18 +51,20 @@ func throttledFor(f *facts) float64 {
 
 // hostRule: no processor is idle, and threads wait for one, whoever has it: the
 // trial's own ends share a small host.
-// A quarter of the time spent waiting is a third of the speed.
+// A quarter of the time spent waiting is a third of the speed. Waits count in full where
+// nine tenths of the host are busy, and less the more of it is free, down to three quarters:
+// from there on they are those behind a waker, not behind a lack of processors.
 func hostRule() rule {
-	const busy = 0.9
+	const busy, free = 0.9, 0.75
 	return rule{kind: Host, limit: 0.25, full: true, needs: []string{"proc", "system"},
 		weight: func(f *facts) float64 {
-			if f.own.or(fHostBusy, 1) < busy {
+			if f.own.or(fHostBusy, 1) < free {
 				return 0
 			}
 			if !f.own.has(fHostBusy) {
 				return math.NaN()
 			}
-			return f.waits()
+			return f.waits() * min(1, (f.own[fHostBusy]-free)/(busy-free))
 		},
 		shows: []gauge{
 			{name: "host's processors in use", unit: record.Fraction, limit: busy, get: plain(fHostBusy), series: []string{"system_cpu"}},

@@ -31,9 +31,10 @@ type Quota struct {
 	Quota     float64 `json:"quota"`  // cores that the end's cgroup may use
 	Cores     float64 `json:"cores"`  // used, tare's own agent left out
 	Source    string  `json:"source,omitempty"`
-	Roles     []Role  `json:"roles,omitempty"`   // whose threads they were, the most first; without Value
-	Throttled float64 `json:"throttled_periods"` // share of the quota's periods in which it was used up
-	Time      float64 `json:"throttled_time"`    // held back, seconds a second, summed over processors: above 1 where several wait
+	Roles     []Role  `json:"roles,omitempty"`             // whose threads they were, the most first; without Value
+	Throttled float64 `json:"throttled_periods"`           // share of the quota's periods in which it was used up
+	Time      float64 `json:"throttled_time"`              // held back, seconds a second, summed over processors: above 1 where several wait
+	Unread    bool    `json:"throttling_unread,omitempty"` // nothing says how often it was used up: the two are no zeros
 }
 
 // Used is the part of the quota that was used.
@@ -108,6 +109,7 @@ func (r *Reader) quotas(s *Stratum, cell *Cell) []Quota {
 		n := float64(e.trials)
 		q := Quota{Workload: s.Workload, Stratum: s.Stratum, Shared: s.Shared, Treatment: cell.Treatment, Cell: cell.Cell, Baseline: cell.Baseline,
 			End: end, Trials: e.trials, Quota: e.quota / n, Cores: e.cores / n, Source: r.source(), Time: e.at / n}
+		q.Unread = e.periods == 0 && e.at == 0
 		if e.periods > 0 {
 			q.Throttled = min(1, e.hits/e.periods)
 		}

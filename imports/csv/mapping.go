@@ -143,7 +143,7 @@ func (m *Mapping) find(file string, header []string) (map[string]int, error) {
 	for _, k := range slices.Sorted(maps.Keys(m.Columns)) {
 		i := slices.Index(header, m.Columns[k])
 		if i < 0 {
-			return nil, fmt.Errorf("%s:1:1: there is no column %q for %s; %s", file, m.Columns[k], k, param.Suggest(m.Columns[k], header))
+			return nil, fmt.Errorf("%s:1:1: there is no column %q for %s; %s", file, m.Columns[k], k, imports.Clean(param.Suggest(m.Columns[k], header)))
 		}
 		at[k] = i
 	}

@@ -120,6 +120,10 @@ func quotas(all []cpucost.Quota, c *cpucost.Cost, ends []string) []string {
 			continue
 		}
 		q := &all[k]
+		if q.Unread {
+			out = append(out, number(q.Quota), number(q.Cores), "", "")
+			continue
+		}
 		out = append(out, number(q.Quota), number(q.Cores), number(q.Throttled), number(q.Time))
 	}
 	return out

@@ -195,7 +195,7 @@ func adviceCells(res *analyse.Result, x *advice.Item) string {
 	switch {
 	case s == "":
 		return "all its cells"
-	case combinations > len(x.Cells):
+	case combinations*max(1, len(x.Treatments)) > len(x.Cells): // each in every treatment
 		s += ", " + strconv.Itoa(len(x.Cells)) + " of these combinations"
 	}
 	return s

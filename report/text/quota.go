@@ -40,8 +40,11 @@ func writeQuotas(b *strings.Builder, res *analyse.Result, opt Options) {
 		row[1].first = words.TreatmentOf(res, q.Treatment, q.Cell)
 		row[2].first = bare(q.Quota)
 		row[3] = gridCell{first: bare(q.Cores), second: fmt.Sprintf("%.0f %%", 100*q.Used())}
-		row[4].first = words.Value(q.Throttled, record.Fraction)
-		row[5].first = words.Value(q.Time, record.Second) + "/s"
+		row[4].first, row[5].first = "-", "-"
+		if !q.Unread {
+			row[4].first = words.Value(q.Throttled, record.Fraction)
+			row[5].first = words.Value(q.Time, record.Second) + "/s"
+		}
 		for j, role := range roles {
 			row[6+j].first = "-"
 			for _, x := range q.Roles {

@@ -49,7 +49,7 @@ func CauseKind(k cause.Kind, role string) string {
 func CauseAbout(k cause.Kind) string {
 	return map[cause.Kind]string{
 		cause.Quota:        "the cgroup's CPU quota holds it back",
-		cause.Helper:       "one thread beside the guest is full",
+		cause.Helper:       "threads beside the guest: one is full, or most of the time is theirs",
 		cause.Guest:        "all processors that the sandbox may use are full",
 		cause.GuestOne:     "one processor is full, by a workload of a single thread",
 		cause.Host:         "the host's processors are full",

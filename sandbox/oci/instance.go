@@ -32,7 +32,6 @@ func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, e
 	if now, cerr := i.group.OOMKills(); cerr == nil && counted == nil && now > kills {
 		exit.OOM = true
 	}
-	exit.Full, _ = i.hierarchy.Open(i.cgroup()).LimitReached()
 	switch {
 	case err != nil && exit.OOM:
 		return exit, fmt.Errorf("%s %s: %w", i.kind.cfg.Name, i.spec.Name, i.outOfMemory(err))
@@ -48,6 +47,12 @@ func (c *container) outOfMemory(err error) error {
 		return nil
 	}
 	return fmt.Errorf("the kernel killed the sandbox for memory, its limit is %s: %w", param.FormatSize(c.spec.MemoryLimit), err)
+}
+
+// LimitReached implements sandbox.Limited.
+func (i *instance) LimitReached() bool {
+	reached, err := i.hierarchy.Open(i.cgroup()).LimitReached()
+	return err == nil && reached
 }
 
 // Addr implements sandbox.Instance.

@@ -145,11 +145,16 @@ func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, e
 	if after, cerr := i.group.OOMKills(); cerr == nil && counted == nil {
 		exit.OOM = after > before
 	}
-	exit.Full, _ = i.group.LimitReached()
 	if err != nil {
 		return exit, fmt.Errorf("process %s: %w", i.spec.Name, err)
 	}
 	return exit, nil
+}
+
+// LimitReached implements sandbox.Limited.
+func (i *instance) LimitReached() bool {
+	reached, err := i.group.LimitReached()
+	return err == nil && reached
 }
 
 // Addr implements sandbox.Instance.

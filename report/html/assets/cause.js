@@ -6,7 +6,7 @@
 
   const groups = [
     [1, "Supports it", "✓"],
-    [0, "Near the limit: neither", "~"],
+    [0, "Neither: near the limit, or nothing by itself", "~"],
     [-1, "Excludes other causes", "✗"],
   ];
 
