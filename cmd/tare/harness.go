@@ -12,6 +12,7 @@ import (
 	"tare/collect"
 	collectall "tare/collect/all"
 	"tare/collect/host"
+	"tare/internal/freemem"
 	"tare/internal/network"
 	"tare/internal/state"
 	"tare/record"
@@ -59,7 +60,7 @@ func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d
 	h.engine = &run.Engine{
 		ID: id, Study: st, Catalogue: cat, Workloads: workloads(),
 		Dirs:      run.Dirs{State: stateDir, Data: dataDir},
-		Available: available,
+		Available: freemem.Read,
 		Counting:  collectall.Counting(), // the engine asks it what this host lacks
 	}
 	machines, err := guestFiles(a.say)
