@@ -27,8 +27,12 @@ func (a *analysis) shares(r *Result) []structural.Share {
 	return structural.Shares(a.study, rows, a.trials, a.skips)
 }
 
-// uncounted warns of strata whose counting trials failed.
+// uncounted warns of strata whose counting trials failed, and of a study that would
+// have had some.
 func (a *analysis) uncounted(r *Result) {
+	if why := a.study.Unpriced; why != "" {
+		r.Warnings = append(r.Warnings, Warning{Code: "not-counted", Text: "system calls were not counted: " + why})
+	}
 	at := map[string]int{}
 	for i := range a.study.Strata {
 		why := a.plan.Uncounted(i)

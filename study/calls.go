@@ -70,6 +70,28 @@ func (d *draft) calls(p pair) {
 	}
 }
 
+// unpriced says why a study counts no calls that would if --set had left its workloads
+// alone: one of those it left out says what a call costs. "" where that is not so.
+func unpriced(s *Study, file string, src []byte, cat Catalogue, sets []string) string {
+	rest := slices.DeleteFunc(slices.Clone(sets), func(set string) bool {
+		key, _, _ := strings.Cut(set, "=")
+		return strings.TrimSpace(key) == FactorWorkload
+	})
+	if s.Calls || len(rest) == len(sets) {
+		return ""
+	}
+	whole, err := parse(file, src, cat, rest, MaxCells)
+	if err != nil || !whole.Calls {
+		return ""
+	}
+	for i := range whole.Workloads {
+		if w := &whole.Workloads[i]; w.Kind == PriceKind && !slices.ContainsFunc(s.Workloads, func(x Workload) bool { return x.Label == w.Label }) {
+			return "no workload of those chosen with --set says what a call costs, so no part of a cost is told to be structural; choose " + w.Label + " as well"
+		}
+	}
+	return ""
+}
+
 // pricesCalls reports whether a workload measures the time of getpid.
 func pricesCalls(w *load) bool {
 	if w.kind != PriceKind {

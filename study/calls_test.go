@@ -41,6 +41,33 @@ func countCatalogue() Catalogue {
 	return cat
 }
 
+// TestUnpriced: a study whose calls would be counted, but for what --set left out, says
+// so, and says nothing where nobody left anything out.
+func TestUnpriced(t *testing.T) {
+	const src = "study: s\nfactors: {sandbox: [process, runc]}\nworkloads: {app: {kind: net}, sys: {kind: syscall}}\n"
+	for _, c := range []struct {
+		src  string
+		sets []string
+		want bool
+	}{
+		{src, nil, false},
+		{src, []string{"workload=app"}, true},
+		{src, []string{"seed=3", "workload = app"}, true},
+		{src, []string{"workload=app,sys"}, false},
+		{src, []string{"workload=app", "calls=on"}, false},
+		{src, []string{"workload=app", "calls=off"}, false},
+		{"study: s\nfactors: {sandbox: [process, runc]}\nworkloads: {app: {kind: net}, up: {kind: startup}}\n", []string{"workload=app"}, false},
+	} {
+		s, err := Parse("s.yaml", []byte(c.src), countCatalogue(), c.sets)
+		if err != nil {
+			t.Fatalf("%v: %v", c.sets, err)
+		}
+		if (s.Unpriced != "") != c.want || c.want && !strings.Contains(s.Unpriced, "choose sys as well") {
+			t.Errorf("%v: %q, want a reason: %v", c.sets, s.Unpriced, c.want)
+		}
+	}
+}
+
 // TestCalls: which strata are counted, by which cell, and what is a mistake.
 func TestCalls(t *testing.T) {
 	file := func(boxes, loads, rest string) string {

@@ -79,7 +79,11 @@ type draft struct {
 // like; they replace what the file says before it is checked. The error is an
 // Errors with every mistake and its place.
 func Parse(file string, src []byte, cat Catalogue, sets []string) (*Study, error) {
-	return parse(file, src, cat, sets, MaxCells)
+	s, err := parse(file, src, cat, sets, MaxCells)
+	if err == nil {
+		s.Unpriced = unpriced(s, file, src, cat, sets)
+	}
+	return s, err
 }
 
 func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*Study, error) {

@@ -42,6 +42,9 @@ type Study struct {
 	// texts behind it: all that is needed to read it again.
 	Source    []byte
 	Overrides []string // the --set arguments that were applied
+	// Unpriced says why no calls are counted where the study file has them counted and
+	// Overrides left out the workload that says what one costs; else "".
+	Unpriced string
 }
 
 // Factor is what is varied.
