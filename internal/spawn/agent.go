@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"tare/agent"
 	"tare/sandbox"
 )
@@ -66,11 +68,20 @@ func (a *Agent) explain(err error) error {
 	select {
 	case <-a.proc.Done():
 		a.stderr.Drain(drain)
-		err = fmt.Errorf("%w (%s: %s)", err, a.cmd.Args[0], a.cmd.ProcessState)
+		err = fmt.Errorf("%w (%s: %s%s)", err, a.cmd.Args[0], a.cmd.ProcessState, killed(a.cmd.ProcessState))
 	case <-time.After(drain):
 		// It lives, or is just about to end: nothing to add.
 	}
 	return fmt.Errorf("%w%s", err, Says(&a.tail))
+}
+
+// killed says what SIGKILL means for a process that tare did not kill: it, or what a
+// runtime ran, which then ends with 128 and the signal's number as a shell does.
+func killed(st *os.ProcessState) string {
+	if ExitOf(st).Code != 128+int(unix.SIGKILL) {
+		return ""
+	}
+	return ": the sandbox was killed from outside (SIGKILL), by the host that was out of memory (`dmesg` says so) or by hand; free memory of the host, or run fewer or smaller loads, and try again"
 }
 
 // Pid is the process's.

@@ -92,6 +92,17 @@ func TestLiveEndsWithContext(t *testing.T) {
 	}
 }
 
+// TestKilled: an exit status alone does not tell a user that something killed the
+// sandbox, nor what to do about it.
+func TestKilled(t *testing.T) {
+	for script, want := range map[string]bool{"kill -KILL $$": true, "exit 137": true, "exit 1": false, "kill -TERM $$": false} {
+		_, err := StartAgent(t.Context(), Options{}, exec.Command("/bin/sh", "-c", script))
+		if err == nil || strings.Contains(err.Error(), "SIGKILL") != want || strings.Contains(err.Error(), "memory of the host") != want {
+			t.Errorf("%q: %v, want words about SIGKILL: %v", script, err, want)
+		}
+	}
+}
+
 // TestPipeHeldOpen: what a process leaves behind must not keep Live.
 func TestPipeHeldOpen(t *testing.T) {
 	begun := time.Now()
