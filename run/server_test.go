@@ -59,6 +59,9 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 		"ends well": {ends(0, ""), "died", []string{"server ended before it was told to"}},
 		"no call": {ends(1, "io_uring_setup: Function not implemented\n"), "unsupported",
 			[]string{"io_uring_setup", "a system call", "see whether process has the call"}},
+		// fio's words in gVisor, whose kernel is not the one that it means.
+		"no io_uring": {ends(1, "fio: your kernel doesn't support io_uring\n"), "unsupported",
+			[]string{"kernel doesn't support io_uring", "a system call", "see whether process has the call"}},
 		"bad call": {func(context.Context, sandbox.Command) (sandbox.Exit, error) {
 			return sandbox.Exit{Code: 159, Signal: "SIGSYS"}, nil
 		}, "unsupported", []string{"was killed by SIGSYS", "a system call"}},
