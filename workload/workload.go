@@ -45,6 +45,14 @@ type Workload interface {
 	Parse(role string, v param.Values, out io.Reader) (record.Reading, error)
 }
 
+// Counter is a workload whose counting trial (docs/structural-cost.md) has parameters
+// of its own, as where the program makes other calls for a while before its load begins.
+type Counter interface {
+	// Counting returns the parameters of the counting trial of a cell that has these;
+	// these stay as they are. An operation must make the same calls under both.
+	Counting(param.Values) param.Values
+}
+
 // Mode says how a role uses its sandbox.
 type Mode string
 
@@ -132,9 +140,9 @@ type LaunchLine struct {
 	Deleted     float64 `json:"deleted_s"`
 }
 
-// IdleLine is one line of JSON: the host's available memory (MemAvailable of
-// proc_meminfo(5)) with this many sandboxes idle. Count rises from 0 to N, and
-// comes back to 0 for the last line, which shows a leak.
+// IdleLine is one line of JSON: the host's available memory (internal/freemem)
+// with this many sandboxes idle. Count rises from 0 to N, and comes back to 0 for
+// the last line, which shows a leak.
 type IdleLine struct {
 	Count     int   `json:"count"`
 	Available int64 `json:"available_bytes"`

@@ -10,7 +10,9 @@
 //
 // The host's available memory, and not a sum over processes: only it has page
 // tables, kernel stacks, cgroups and network devices in it, and counts shared
-// pages once. It is also where everything else on the host shows, so the fit is
+// pages once. It is a sum of pages (internal/freemem) and not MemAvailable, which
+// leaves out what a CPU has just freed: behind a trial that gave back hundreds of
+// MB it did not fall with the next sandboxes. It is also where everything else on the host shows, so the fit is
 // the Theil-Sen estimator, the median of the slopes of all pairs of points,
 // which up to 29 % of bad points leave unmoved (P. K. Sen, "Estimates of the
 // regression coefficient based on Kendall's tau", JASA 63, 1968). The
@@ -39,8 +41,11 @@ type density struct {
 const (
 	// page is the least that a sandbox can take, and the floor of the result.
 	page = 4096
-	// leakPart of a sandbox's memory, left behind by each, is worth a warning.
-	leakPart = 0.1
+	// leakPart of a sandbox's memory, left behind by each, is worth a warning, if it is
+	// more than leakFloor in all: run takes the readings before and after as at rest
+	// when they keep within half of that, and the kernel gives cgroups back late.
+	leakPart  = 0.1
+	leakFloor = 1 << 20
 	// maxBytes bounds what is believed of a host's memory.
 	maxBytes = int64(1) << 56
 	// response is what is compared, belowNoise the warning that it cannot be.
@@ -64,7 +69,7 @@ func (density) Params() []param.Param {
 
 func (density) Responses(param.Values) []record.Response {
 	return []record.Response{
-		{Name: response, Unit: record.Byte, Better: record.Lower, Help: "the host's available memory that each further sandbox takes (Theil-Sen slope)"},
+		{Name: response, Unit: record.Byte, Better: record.Lower, Help: "the host's memory, free or cache, that each further sandbox takes (Theil-Sen slope)"},
 		{Name: "leak", Unit: record.Byte, Better: record.Neither, Help: "available memory before the first sandbox less that after the last is gone; negative when the host freed some meanwhile"},
 	}
 }
@@ -150,7 +155,7 @@ func warnings(y []float64, slope, spread, leak float64) []record.Warning {
 	noise := spread * math.Sqrt(12/(k*(k+1)*(k+2)))
 	switch {
 	case slope < page:
-		add(belowNoise, "the host's available memory did not fall with idle sandboxes (slope %.0f B): the value is the floor of one page, not a measurement; use a larger count on a quiet host", slope)
+		add(belowNoise, "the host's available memory did not fall with idle sandboxes (slope %.0f B), since others on it gave back as much meanwhile: the value is the floor of one page, not a measurement; use a larger count on a quiet host", slope)
 	case slope < 2*noise:
 		add(belowNoise, "memory_per_sandbox of %.0f B is not clear of the host's own changes (standard error %.0f B); use a larger count on a quiet host", slope, noise)
 	}
@@ -165,7 +170,7 @@ func warnings(y []float64, slope, spread, leak float64) []record.Warning {
 	}
 	// A leak is a difference of two readings: within three spreads of a reading it
 	// is the host's own changes.
-	if leak > max(leakPart*k*max(slope, page), 3*spread) {
+	if leak > max(leakPart*k*max(slope, page), 3*spread, leakFloor) {
 		add("memory-leak", "%.0f B of the %.0f B that %d sandboxes took were not given back when they were gone", leak, k*max(slope, page), n)
 	}
 	return out

@@ -76,6 +76,8 @@ func TestSlopeAndWarnings(t *testing.T) {
 		{"two bad points of eleven", 10, host(10, 25*mib, 0, map[int]int64{3: -500 * mib, 7: 300 * mib}), 25 * mib, 0, []string{"memory-not-monotone"}},
 		{"leak", 5, host(5, 25*mib, 20*mib, nil), 25 * mib, 20 * mib, []string{"memory-leak"}},
 		{"small leak", 5, host(5, 25*mib, 10*mib, nil), 25 * mib, 10 * mib, nil},
+		{"small sandboxes, a leak within the readings' rest", 8, host(8, mib/4, mib, nil), mib / 4, mib, nil},
+		{"small sandboxes, a leak", 8, host(8, mib/4, 3*mib/2, nil), mib / 4, 3 * mib / 2, []string{"memory-leak"}},
 		{"memory is freed meanwhile", 5, host(5, -mib, -5*mib, nil), page, -5 * mib, []string{"below-noise:memory_per_sandbox", "memory-not-monotone"}},
 		{"nothing", 5, host(5, 0, 0, nil), page, 0, []string{"below-noise:memory_per_sandbox"}},
 	} {

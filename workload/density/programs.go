@@ -111,6 +111,6 @@ func (d density) holds(rd *record.Reading, v param.Values, slope float64) {
 		warn("data-scaled", "each redis-server held %.0f MB instead of 1 GB, so that %s of them fit into half of this host's memory", float64(size)/1e6, v.Str("count"))
 	}
 	if slope < float64(size)/2 {
-		warn("data-unseen", "each redis-server held %.0f MB and took only %.0f MB of the host's memory: look for memory that the host shares or compresses (KSM, zram)", float64(size)/1e6, slope/1e6)
+		warn("data-unseen", "each redis-server held %.0f MB and took only %.0f MB of the host's memory: others on it gave memory back meanwhile (see the readings, samples 'available'), or it merges, compresses or swaps out memory (KSM, zram, swap)", float64(size)/1e6, slope/1e6)
 	}
 }

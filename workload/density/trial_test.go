@@ -24,10 +24,15 @@ func TestTrials(t *testing.T) {
 		t.Run(v["program"], func(t *testing.T) {
 			b := trialtest.New(t, New(), v)
 			b.Each(t, v, "", func(t *testing.T, tr *record.Trial) {
+				// Before each but the first, as much was given back as now is taken.
+				off := func(per float64) bool { return v["program"] == "redis" && (per < 285e6 || per > 400e6) }
 				per, ok := tr.Sample("memory_per_sandbox")
-				for tries := 1; ok && v["program"] == "redis" && per < 50e6 && slices.ContainsFunc(tr.Warnings, doubts); tries++ {
-					if tries == 4 {
+				for tries := 1; ok && off(per); tries++ {
+					if tries == 4 && slices.ContainsFunc(tr.Warnings, doubts) {
 						t.Skipf("this host's memory is not at rest: %g B each, and tare itself doubts it: %s", per, tr.Warnings[0].Code)
+					}
+					if tries == 4 {
+						break
 					}
 					kind, _ := tr.Cell.Get("sandbox")
 					if tr = b.Trial(t, v, kind, ""); tr.Status != record.OK {
@@ -35,7 +40,7 @@ func TestTrials(t *testing.T) {
 					}
 					per, ok = tr.Sample("memory_per_sandbox")
 				}
-				if !ok || v["program"] == "redis" && per < 50e6 {
+				if !ok || off(per) {
 					t.Errorf("%g B each (%v), warnings %+v", per, ok, tr.Warnings)
 				}
 			})
