@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tare/collect"
+	"tare/param"
 	"tare/plan"
 	"tare/record"
 	"tare/sandbox"
@@ -32,6 +33,14 @@ func (e *Engine) uncounted() []record.Skip {
 		why = err.Error()
 	}
 	return []record.Skip{{Cell: study.CountingAll(), Reason: why}}
+}
+
+// paramsOf are a cell's parameters: those of its counting trial may be the workload's own.
+func paramsOf(w workload.Workload, cell record.Cell, v param.Values) param.Values {
+	if c, ok := w.(workload.Counter); ok && study.IsCounting(cell) {
+		return c.Counting(v)
+	}
+	return v
 }
 
 // counts tells whether this trial counts calls.

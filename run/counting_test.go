@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"tare/collect"
+	"tare/param"
 	"tare/plan"
 	"tare/record"
 	"tare/sandbox"
@@ -179,6 +181,43 @@ func TestCheckIsNotCounted(t *testing.T) {
 	}
 	if n := count.readings(); n < 10 {
 		t.Errorf("%d readings of the counts", n)
+	}
+}
+
+// own is a workload with parameters of its own for counting trials.
+type own struct{ *load }
+
+func (own) Counting(v param.Values) param.Values {
+	v = maps.Clone(v)
+	v["counted"] = "yes"
+	return v
+}
+
+func (own) Roles(v param.Values) ([]workload.Role, error) {
+	return []workload.Role{{Name: "main", Mode: workload.Exec, Args: []string{"x"}, Expect: time.Duration(len(v["counted"])) * time.Hour}}, nil
+}
+
+// TestCountingParams: a workload's parameters for counting are those of counting trials
+// and of no other, also where it is asked how long a trial takes.
+func TestCountingParams(t *testing.T) {
+	e, j := engine(t, "")
+	e.Workloads["load"] = own{&load{j: j}}
+	cell := e.Study.Strata[0].Cells[0]
+	for counting, want := range map[bool]time.Duration{false: 0, true: 3 * time.Hour} {
+		c := cell
+		if counting {
+			c = study.CountingCell(cell)
+		}
+		if got := e.Expected(c).Truncate(time.Hour); got != want {
+			t.Errorf("counting %v: a trial takes %v, want %v", counting, got, want)
+		}
+		tr := &trial{engine: e, rec: &record.Trial{Cell: c}}
+		if err := tr.resolve(); err != nil {
+			t.Fatal(err)
+		}
+		if got := tr.roles[0].Expect; got != want || (tr.res.Params["counted"] == "yes") != counting {
+			t.Errorf("counting %v: the role measures for %v with %v", counting, got, tr.res.Params)
+		}
 	}
 }
 

@@ -89,6 +89,7 @@ func (e *Engine) rolesOf(cell record.Cell) (study.Resolved, []workload.Role, err
 	if w == nil {
 		return res, nil, fmt.Errorf("there is no workload %q", res.Workload.Kind)
 	}
+	res.Params = paramsOf(w, cell, res.Params)
 	roles, err := w.Roles(res.Params)
 	return res, roles, err
 }

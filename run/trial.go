@@ -92,6 +92,7 @@ func (t *trial) resolve() error {
 	if t.load == nil {
 		return fmt.Errorf("there is no workload %q", t.res.Workload.Kind)
 	}
+	t.res.Params = paramsOf(t.load, t.rec.Cell, t.res.Params)
 	t.roles, err = t.load.Roles(t.res.Params)
 	return err
 }
