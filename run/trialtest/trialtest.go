@@ -21,6 +21,7 @@ import (
 	"testing"
 
 	"tare/agent"
+	"tare/collect"
 	"tare/internal/image/imagetest"
 	"tare/internal/network"
 	"tare/internal/rootfs"
@@ -162,6 +163,18 @@ func (b *Bench) Each(t *testing.T, v param.Values, isolate string, check func(*t
 // it, "" for a workload of one end.
 func (b *Bench) Trial(t *testing.T, v param.Values, kind, isolate string) *record.Trial {
 	t.Helper()
+	return b.trial(t, v, kind, isolate, nil)
+}
+
+// Counted runs the counting trial of a workload of one end, natively: its calls are
+// counted by that collector.
+func (b *Bench) Counted(t *testing.T, v param.Values, by collect.Collector) *record.Trial {
+	t.Helper()
+	return b.trial(t, v, "process", "", by)
+}
+
+func (b *Bench) trial(t *testing.T, v param.Values, kind, isolate string, counting collect.Collector) *record.Trial {
+	t.Helper()
 	filled, err := param.Fill(b.w.Params(), v)
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +211,11 @@ func (b *Bench) Trial(t *testing.T, v param.Values, kind, isolate string) *recor
 		Workloads: map[string]workload.Workload{b.w.Name(): b.w}, Available: available,
 		Dirs: run.Dirs{State: filepath.Join(b.state, "trials"), Data: t.TempDir(), Memory: t.TempDir(), Root: b.root},
 	}
-	tr, ev := e.Trial(t.Context(), plan.Next{Cell: st.Strata[0].Cells[0], Block: 1, Attempt: 1, Seq: 1})
+	next := plan.Next{Cell: st.Strata[0].Cells[0], Block: 1, Attempt: 1, Seq: 1}
+	if counting != nil {
+		e.Counting, next.Counting, next.Cell = counting, true, study.CountingCell(next.Cell)
+	}
+	tr, ev := e.Trial(t.Context(), next)
 	if tr.Status != record.OK {
 		for _, r := range ev.Raw {
 			t.Logf("%s: %.2000s", r.Name, r.Data)
