@@ -2,8 +2,9 @@
 // (3.0 and later).
 //
 // The data path: 1. Roles turns the parameters into a fio command that lays out the
-// files that are read (really written, not preallocated) and, for after it, one that
-// measures for a fixed time, so that its window opens with its ramp's end;
+// files that are read (really written, not preallocated; read once where they are to be
+// in the page cache) and, for after it, one that measures for a fixed time, so that its
+// window opens with its ramp's end and is over when fio prints;
 // 2. fio prints JSON with the bins of its own latency histograms (json+), and a
 // shell its logs of the rate after that (log.go); 3. parse reads every job of it; 4. Parse
 // sums the jobs and merges their histograms, by direction, into samples.
@@ -18,6 +19,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -122,9 +124,14 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 		Name: "main", Mode: workload.Exec, Needs: []string{"fio", "sh", "cat"},
 		Data: onData(v), DataInMemory: v.Str("target") == "bind", Writable: v.Str("target") == "root",
 		DropCaches: cold(v), Warmup: warmup, Expect: duration,
+		Until: "{", // its JSON begins: ending, and printing the logs, is no load
 	}
-	if !writesOnly(v) { // what is written alone is made by the load itself
-		role.Before = append([]string{"fio", "--create_only=1", "--output=/dev/null"}, files(v)...)
+	switch {
+	case writesOnly(v): // what is written alone is made by the load itself
+	case v.Str("cache") == "warm":
+		role.Before = append([]string{"sh", "-c", warmLayout, "sh", directory(v)}, layout(v)...)
+	default:
+		role.Before = append([]string{"fio"}, layout(v)...)
 	}
 	role.Args = append([]string{"sh", "-c", script, "sh"}, files(v)...)
 	role.Args = append(role.Args,
@@ -132,13 +139,16 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 		"--iodepth="+v.Str("iodepth"),
 		"--ioengine="+engine,
 		"--direct="+flag(v.Str("cache") == "direct"),
-		// fio lays the files out through the cache. Left alone it drops them from
-		// there whenever it opens them, with every pass over them: a sandbox that
-		// ignores posix_fadvise(2) would read memory where others read the disk.
+		// Left alone fio drops the files from the cache whenever it opens them, with
+		// every pass over them: a sandbox that ignores posix_fadvise(2) would read
+		// memory where others read the disk.
 		"--invalidate="+flag(v.Str("cache") == "dropped"),
 		"--fsync="+v.Str("fsync"),
 		"--runtime="+millis(duration), "--ramp_time="+millis(warmup),
 		"--group_reporting=0", // each job reports; parse adds them up
+		// It would look through /sys for the disk's own counters, before the load and
+		// every 250 ms of it: calls that are nobody's, in sandboxes without that disk.
+		"--disk_util=0",
 		"--lat_percentiles=1", "--clat_percentiles=0", "--slat_percentiles=0",
 		"--write_iops_log="+logPrefix, "--log_avg_msec="+interval(duration), "--iopsavgtime="+interval(duration),
 		"--eta=never", "--output-format=json+")
@@ -150,11 +160,45 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 	return []workload.Role{role}, nil
 }
 
+// Counting implements workload.Counter. fio takes some 0.2 s to begin, more on a busy
+// machine, and makes a thousand calls in it: a warm-up that leaves that out, and a second
+// of load, give the calls of a request and no others. One pass over cold files would be
+// over too soon; a request makes the same calls wherever the kernel has the data.
+func (fio) Counting(v param.Values) param.Values {
+	out := maps.Clone(v)
+	out["warmup"] = max(v.Duration("warmup"), countWarmup).String()
+	out["duration"] = max(v.Duration("duration"), countDuration).String()
+	if v.Str("cache") == "dropped" {
+		out["cache"] = "warm"
+	}
+	return out
+}
+
+const (
+	countWarmup   = 500 * time.Millisecond
+	countDuration = time.Second
+)
+
+// warmLayout lays the files out and reads them once. fio ends a layout with
+// posix_fadvise(2), POSIX_FADV_DONTNEED, whatever its option invalidate says: where that
+// is obeyed the page cache is empty after it. They are read in the sandbox, so that a
+// cache of its own is as warm as the host's.
+const warmLayout = `dir=$1 && shift && fio "$@" && cat "$dir"/tare.*.* >/dev/null`
+
+// layout are the arguments that make fio lay the files out, and do nothing else.
+func layout(v param.Values) []string {
+	return append([]string{"--create_only=1", "--output=/dev/null"}, files(v)...)
+}
+
+// directory is where the files are in the sandbox.
+func directory(v param.Values) string {
+	return cmp.Or(map[string]string{"tmpfs": "/tmp", "root": "/"}[v.Str("target")], "/data")
+}
+
 // files is what the files and their layout depend on.
 func files(v param.Values) []string {
-	dir := map[string]string{"tmpfs": "/tmp", "root": "/"}[v.Str("target")]
 	return []string{
-		"--name=tare", "--directory=" + cmp.Or(dir, "/data"), "--rw=" + v.Str("rw"),
+		"--name=tare", "--directory=" + directory(v), "--rw=" + v.Str("rw"),
 		"--size=" + strconv.FormatInt(v.Size("size"), 10), "--numjobs=" + v.Str("jobs"),
 		// Preallocated blocks that were never written read as zeroes without
 		// touching the disk: the files are written for real.

@@ -15,6 +15,7 @@ import (
 
 	"tare/param"
 	"tare/record"
+	"tare/workload"
 	"tare/workload/workloadtest"
 )
 
@@ -248,6 +249,31 @@ func TestCache(t *testing.T) {
 			if !slices.Contains(roles[0].Args, w) {
 				t.Errorf("cache = %s: %q, want %s", cache, roles[0].Args, w)
 			}
+		}
+	}
+}
+
+// TestCounting: the counting trial leaves fio's start-up out, lasts a second, and never
+// ends with its files; what is measured stays as it is.
+func TestCounting(t *testing.T) {
+	for _, c := range []struct{ cache, duration, warmup, wantCache, wantDuration, wantWarmup string }{
+		{"dropped", "100ms", "0s", "warm", "1s", "500ms"},
+		{"warm", "5s", "2s", "warm", "5s", "2s"},
+		{"direct", "200ms", "1s", "direct", "1s", "1s"},
+	} {
+		v, err := param.Fill(New().Params(), param.Values{"cache": c.cache, "duration": c.duration, "warmup": c.warmup})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := New().(workload.Counter).Counting(v)
+		if got["cache"] != c.wantCache || got["duration"] != c.wantDuration || got["warmup"] != c.wantWarmup {
+			t.Errorf("%+v: %v", c, got)
+		}
+		if v["cache"] != c.cache || v["duration"] != c.duration {
+			t.Errorf("%+v: the trial's own parameters are now %v", c, v)
+		}
+		if roles, err := New().Roles(got); err != nil || roles[0].DropCaches || !slices.Contains(roles[0].Args, "--time_based") {
+			t.Errorf("%+v: %+v, %v", c, roles, err)
 		}
 	}
 }
