@@ -55,8 +55,8 @@ type Dirs struct {
 	Memory string
 }
 
-// Engine runs the trials of one study. All fields are set before Run, Observe
-// and Available may be nil.
+// Engine runs the trials of one study. All fields are set before Run, Observe,
+// Trying and Available may be nil.
 type Engine struct {
 	ID         string // unique on this host; begins the name of every sandbox
 	Study      *study.Study
@@ -72,6 +72,9 @@ type Engine struct {
 	Available  func() (int64, error)  // the host's available memory in bytes, for Idle roles
 	DropCaches func(dir string) error // nil: the function of this name
 	Observe    func(Event)
+	// Trying hears of each kind that Skips is about to try, and for how long at most, 0 if
+	// that is not known; what it returns is called when that has ended.
+	Trying func(kind string, within time.Duration) (done func())
 	// Make makes a trial in the place of Trial, from nothing of this host: a model's.
 	// Then only Study, Store and Observe are needed beside it. Nil: Trial.
 	Make func(context.Context, plan.Next) (*record.Trial, record.Evidence)

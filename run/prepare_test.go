@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -36,6 +37,31 @@ func TestSkipNamesTheSandboxOnce(t *testing.T) {
 	e, _ := engine(t, "")
 	if skips, err := e.Skips(t.Context(), nil, 1); err != nil || len(skips) != 0 {
 		t.Errorf("a sandbox that works: %s", fmt.Sprint(skips, err))
+	}
+}
+
+// slowToCheck is a kind that says how long Check may take.
+type slowToCheck struct{ kind }
+
+func (*slowToCheck) CheckWithin() time.Duration { return 90 * time.Second }
+
+// TestTryingIsTold: who wants to hear it knows before what is being tried, with its bound,
+// and when that has ended, well or not.
+func TestTryingIsTold(t *testing.T) {
+	e, _ := engine(t, "")
+	j := &journal{}
+	e.Trying = func(kind string, within time.Duration) func() {
+		j.note("trying %s, %v", kind, within)
+		return func() { j.note("done") }
+	}
+	for _, says := range []error{nil, errors.New("does not work")} {
+		e.Kinds["process"] = &slowToCheck{kind{name: "process", check: says}}
+		if _, err := e.Skips(t.Context(), nil, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := cmp.Diff([]string{"trying process, 1m30s", "done", "trying process, 1m30s", "done"}, j.lines); d != "" {
+		t.Error(d)
 	}
 }
 

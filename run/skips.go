@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"tare/param"
 	"tare/record"
@@ -61,7 +62,10 @@ func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []worklo
 	}
 	if k, ok := c.engine.Kinds[res.Sandbox].(sandbox.Chooser); ok {
 		spec := sandbox.Spec{CPULimit: res.CPULimit, MemoryLimit: res.MemoryLimit, CPUs: res.CPUs, Options: res.Options}
-		if err := k.CheckHere(ctx, spec); err != nil {
+		done := c.engine.trying(res.Sandbox, 0)
+		err := k.CheckHere(ctx, spec)
+		done()
+		if err != nil {
 			return named(res.Sandbox, strings.TrimSpace(err.Error()))
 		}
 	}
@@ -118,6 +122,7 @@ func (c *checker) check(ctx context.Context, kind string) error {
 	if k := c.engine.Kinds[kind]; k == nil {
 		c.kinds[kind] = fmt.Errorf("there is no sandbox %q", kind)
 	} else {
+		defer c.engine.trying(kind, sandbox.CheckWithin(k))()
 		c.kinds[kind] = k.Check(ctx)
 	}
 	return c.kinds[kind]
@@ -127,10 +132,20 @@ func (c *checker) check(ctx context.Context, kind string) error {
 func (c *checker) checkSaver(ctx context.Context, kind string) error {
 	err, ok := c.savers[kind]
 	if k, is := c.engine.Kinds[kind].(sandbox.Checkpointer); is && !ok {
+		defer c.engine.trying(kind, 0)()
 		err = k.CheckCheckpoint(ctx)
 		c.savers[kind] = err
 	}
 	return err
+}
+
+// trying tells whoever wants to hear that a kind is being tried, until what it returns is
+// called.
+func (e *Engine) trying(kind string, within time.Duration) (done func()) {
+	if e.Trying == nil {
+		return func() {}
+	}
+	return e.Trying(kind, within)
 }
 
 // imageMissing says why a role's image cannot be used, "" if it can.

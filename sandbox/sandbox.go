@@ -80,6 +80,21 @@ type Slow interface {
 	Takes(options map[string]string) time.Duration
 }
 
+// Patient is a Kind whose Check may take long, as when it waits for what hangs.
+type Patient interface {
+	Kind
+	// CheckWithin is what bounds Check.
+	CheckWithin() time.Duration
+}
+
+// CheckWithin is what bounds a kind's Check; 0 if it does not say.
+func CheckWithin(k Kind) time.Duration {
+	if p, ok := k.(Patient); ok {
+		return p.CheckWithin()
+	}
+	return 0
+}
+
 // Preparer is a Kind that makes things which many sandboxes use, each when it is first needed.
 type Preparer interface {
 	Kind

@@ -19,6 +19,7 @@ import (
 	"tare/internal/rootfs"
 	"tare/param"
 	"tare/record"
+	"tare/sandbox"
 	"tare/sandbox/vm"
 	"tare/workload"
 	workloadall "tare/workload/all"
@@ -45,7 +46,7 @@ The exit code is 0 when the baseline and at least one other sandbox work, else 3
 		Example: "  tare doctor\n  tare doctor --json",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			found, h, err := a.examine(cmd.Context(), wait)
+			found, h, err := a.examine(cmd.Context(), wait, asJSON)
 			if err != nil {
 				return err
 			}
@@ -80,10 +81,11 @@ func enough(found []finding) bool {
 	return base && others > 0
 }
 
-func (a *app) examine(ctx context.Context, wait bool) (out []finding, h record.Host, err error) {
+func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h record.Host, err error) {
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
-	defer func() { err = interrupted(ctx, err) }()
+	t := a.newTries(ctx, asJSON)
+	defer func() { err = t.interrupted(err) }()
 	add := func(area, name, detail string, err error) {
 		f := finding{Area: area, Name: name, Detail: detail}
 		if err != nil {
@@ -124,7 +126,9 @@ func (a *app) examine(ctx context.Context, wait bool) (out []finding, h record.H
 		return nil, h, fmt.Errorf("cannot try KVM again: %w", err)
 	}
 	for _, n := range names {
+		done := t.begin(n, sandbox.CheckWithin(ks[n]))
 		add("sandbox", n, ks[n].About(), ks[n].Check(ctx))
+		done()
 	}
 	for _, p := range vm.Parts(ctx, machines, machineCache) {
 		add("machine", p.Name, p.Detail, p.Err)

@@ -11,17 +11,18 @@ import (
 // no failure of theirs.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
+	tried := (&app{}).newTries(ctx, false)
 	broken := errors.New("broken")
-	if got := interrupted(ctx, broken); !errors.Is(got, broken) {
+	if got := tried.interrupted(broken); !errors.Is(got, broken) {
 		t.Error(got)
 	}
-	if got := interrupted(ctx, nil); got != nil {
+	if got := tried.interrupted(nil); got != nil {
 		t.Error(got)
 	}
 	cancel()
 	for _, err := range []error{nil, ctx.Err(), broken} {
 		var said strings.Builder
-		if code := exitCode(interrupted(ctx, err), &said); code != exitInterrupted || !strings.Contains(said.String(), "begins again") {
+		if code := exitCode(tried.interrupted(err), &said); code != exitInterrupted || !strings.Contains(said.String(), "begins again") {
 			t.Errorf("%v: %d, %s", err, code, &said)
 		}
 	}

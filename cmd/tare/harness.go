@@ -38,8 +38,8 @@ type harness struct {
 }
 
 // setUp prepares the host for a study: root file system, network, directories;
-// and asks every sandbox whether it works here. The caller holds the host.
-func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d dirs) (_ *harness, err error) {
+// and asks every sandbox whether it works here, of which t tells. The caller holds the host.
+func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d dirs, t *tries) (_ *harness, err error) {
 	h := &harness{}
 	defer func() {
 		if err != nil {
@@ -61,6 +61,7 @@ func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d
 		ID: id, Study: st, Catalogue: cat, Workloads: workloads(),
 		Dirs:      run.Dirs{State: stateDir, Data: dataDir},
 		Available: freemem.Read,
+		Trying:    t.begin,
 		Counting:  collectall.Counting(), // the engine asks it what this host lacks
 	}
 	machines, err := guestFiles(a.say)

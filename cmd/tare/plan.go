@@ -51,7 +51,7 @@ measuring would take, the time of the rehearsal on this machine. Nothing is trie
 			}
 			var skips []record.Skip
 			if !f.dry {
-				if skips, err = a.tryHost(cmd.Context(), st, cat, f.wait); err != nil {
+				if skips, err = a.tryHost(cmd.Context(), st, cat, f.wait, f.json); err != nil {
 					return err
 				}
 			}
@@ -93,10 +93,11 @@ func (a *app) planRehearsal(st *study.Study, cat study.Catalogue, asJSON bool) e
 
 // tryHost says which cells this host cannot run. It needs the host for a
 // moment, because it starts a container of each kind.
-func (a *app) tryHost(ctx context.Context, st *study.Study, cat study.Catalogue, wait bool) (skips []record.Skip, err error) {
+func (a *app) tryHost(ctx context.Context, st *study.Study, cat study.Catalogue, wait, asJSON bool) (skips []record.Skip, err error) {
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
-	defer func() { err = interrupted(ctx, err) }()
+	t := a.newTries(ctx, asJSON)
+	defer func() { err = t.interrupted(err) }()
 	d := hostDirs()
 	lock, err := a.hold(ctx, d, "plan of "+st.Name, wait)
 	if err != nil {
@@ -108,7 +109,7 @@ func (a *app) tryHost(ctx context.Context, st *study.Study, cat study.Catalogue,
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(stateDir) }()
-	e := &run.Engine{Study: st, Catalogue: cat, Workloads: workloads(), Counting: collectall.Counting()}
+	e := &run.Engine{Study: st, Catalogue: cat, Workloads: workloads(), Counting: collectall.Counting(), Trying: t.begin}
 	if os.Geteuid() == 0 { // as a run has it, where nothing is put yet
 		e.Dirs.Memory = memoryBase(memoryPlaces()...)
 	}

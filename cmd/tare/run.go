@@ -88,11 +88,12 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	defer func() { _ = lock.Release() }()
 	a.sweep(ctx, d)
 
-	h, err := a.setUp(ctx, st, cat, d)
+	t := a.newTries(ctx, f.json)
+	h, err := a.setUp(ctx, st, cat, d, t)
 	if err == nil {
 		defer h.close()
 	}
-	if err := interrupted(ctx, err); err != nil {
+	if err := t.interrupted(err); err != nil {
 		return err
 	}
 	if possible(st, h.skips) == 0 {

@@ -38,15 +38,6 @@ func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { signal.Stop(sigs); close(done); cancel() }
 }
 
-// interrupted tells Ctrl-C before the first trial: errors of the checks are then only
-// that they were cut short.
-func interrupted(ctx context.Context, err error) error {
-	if ctx.Err() == nil {
-		return err
-	}
-	return coded(exitInterrupted, "interrupted before anything was measured; the same command begins again")
-}
-
 // waitHelp is the help of --wait, of every verb that takes the host.
 const waitHelp = "wait for another tare on this host to finish"
 

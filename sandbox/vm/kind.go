@@ -78,6 +78,9 @@ func (k *Kind) About() string {
 // checkWithin bounds Check, which boots a machine, or two where KVM is tried first.
 const checkWithin = 90 * time.Second
 
+// CheckWithin implements sandbox.Patient.
+func (*Kind) CheckWithin() time.Duration { return checkWithin }
+
 // Check boots a machine and runs the smallest program in it. Its files come the way that
 // this host has: a cell with the other is refused by itself.
 func (k *Kind) Check(ctx context.Context) error {
@@ -206,5 +209,6 @@ func (k *Kind) files(ctx context.Context) (boot.Files, error) {
 var (
 	_ sandbox.Launcher = (*Kind)(nil)
 	_ sandbox.Slow     = (*Kind)(nil)
+	_ sandbox.Patient  = (*Kind)(nil)
 	_ sandbox.Booter   = (*instance)(nil)
 )
