@@ -208,18 +208,25 @@ func TestBootFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		name, init string
-		says       []string
+		name, init, kernel string
+		says               []string
 	}{
 		// A script cannot be run without a shell: the kernel finds no init.
-		{"panics", "#!/bin/sh\n", []string{"kernel panicked (No working init found."}},
-		{"hangs", hangs(), []string{"had not started after 15s", "its console ends with: still here"}},
+		{"panics", "#!/bin/sh\n", "", []string{"kernel panicked (No working init found."}},
+		{"hangs", hangs(), "", []string{"had not started after 15s", "its console ends with: still here", "; the guest's kernel was " + good.Origin()}},
+		{"is none", "", "no kernel at all", []string{"kernel", "/boot/vmlinuz-1, as " + boot.KernelVariable + " names it"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bad := good
 			bad.Initramfs = filepath.Join(t.TempDir(), "initramfs.cpio")
 			if err := os.WriteFile(bad.Initramfs, archive(t, c.init), 0o600); err != nil {
 				t.Fatal(err)
+			}
+			if c.kernel != "" {
+				bad.Kernel, bad.Package = filepath.Join(t.TempDir(), "vmlinuz"), "/boot/vmlinuz-1"
+				if err := os.WriteFile(bad.Kernel, []byte(strings.Repeat(c.kernel, 4096)), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 			k := New(Config{Boot: given(bad), StateDir: k.cfg.StateDir, CacheDir: k.cfg.CacheDir})
 			k.within = 15 * time.Second

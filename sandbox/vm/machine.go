@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -33,6 +34,7 @@ type machine struct {
 	client  *agent.Client      // nil before the hello
 	channel io.ReadWriteCloser // to the agent
 	sent    sends              // what goes into it
+	kernel  string             // that it is to boot, and where that is from
 	console *console
 	said    spawn.Tail // on standard error
 	stderr  *spawn.Sink
@@ -92,7 +94,7 @@ func launch(binary string, l *line, h *hardware, opts spawn.Options) (*machine, 
 	cmd.Dir, cmd.ExtraFiles = h.dir, l.files
 	// The marker is for clean.
 	cmd.Env = append(os.Environ(), spawn.Marker+"="+h.name)
-	m := &machine{vmm: cmp.Or(h.vmm, theQEMU), cmd: cmd}
+	m := &machine{vmm: cmp.Or(h.vmm, theQEMU), cmd: cmd, kernel: h.files.Origin()}
 	var err error
 	if m.stderr, err = spawn.NewSink(&m.said, nil); err != nil {
 		return nil, err
@@ -186,7 +188,22 @@ func (m *machine) explain(err error) error {
 			err = fmt.Errorf("%w; the guest has closed its channel", err)
 		}
 	}
-	return m.console.explain(fmt.Errorf("%w%s", err, spawn.Says(&m.said)), m.client == nil)
+	err = m.console.explain(fmt.Errorf("%w%s", err, spawn.Says(&m.said)), m.client == nil)
+	if m.kernelMayBeBad() {
+		err = fmt.Errorf("%w; the guest's kernel was %s", err, m.kernel)
+	}
+	return err
+}
+
+// kernelMayBeBad says whether a boot has failed in a way that a bad kernel makes it fail: it hangs,
+// panics, resets itself, or QEMU refuses it by name. All else that QEMU gives up for, as
+// for a wrong argument or "Could not access KVM kernel module", has other causes.
+func (m *machine) kernelMayBeBad() bool {
+	if m.client != nil {
+		return false
+	}
+	said := m.said.String()
+	return !m.gaveUp() || strings.Contains(said, "kernel") && !strings.Contains(said, "kernel module")
 }
 
 // gaveUp says whether QEMU has ended by itself: neither did it end well, nor was it killed,

@@ -10,15 +10,27 @@
 // `make build` (tag guestinit); otherwise it is this one itself.
 package boot
 
-import "context"
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+)
 
 // Files are what a machine boots from. The files are shared and never change.
 type Files struct {
 	Kernel    string // the compressed image, for QEMU's -kernel
 	Initramfs string
 	Version   string // of the kernel, as uname -r will say
-	Package   string // the distribution package and its version
+	Package   string // the distribution package and its version, or the path of the user's own kernel
 	Digest    string // of both, for the key of a snapshot
+}
+
+// Origin tells the kernel's file and where it is from, for errors.
+func (f Files) Origin() string {
+	if filepath.IsAbs(f.Package) {
+		return f.Package + ", as " + KernelVariable + " names it"
+	}
+	return f.Kernel + ", of " + cmp.Or(f.Package, "the image "+Image)
 }
 
 // Source is where Files come from.

@@ -42,6 +42,13 @@ func TestGetOfAUsersKernel(t *testing.T) {
 	if f.Version != "6.1.0-9" || !strings.HasSuffix(f.Package, "boot/vmlinuz-6.1.0-9") {
 		t.Errorf("%+v", f)
 	}
+	if want := filepath.Join(c.Kernel, "boot/vmlinuz-6.1.0-9") + ", as TARE_GUEST_KERNEL names it"; f.Origin() != want {
+		t.Errorf("%q, want %q", f.Origin(), want)
+	}
+	packaged := Files{Kernel: "/c/vmlinuz", Package: "linux-image-6.1=6.1.2-1"}
+	if got, want := packaged.Origin(), "/c/vmlinuz, of linux-image-6.1=6.1.2-1"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	before, err := os.Stat(f.Initramfs)
 	if err != nil || before.Mode().Perm() != 0o644 {
 		t.Fatalf("%v %v", before, err)
