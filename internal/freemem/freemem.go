@@ -34,8 +34,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
-	"path/filepath"
 
 	"tare/internal/held"
 )
@@ -50,15 +50,15 @@ const (
 )
 
 // Read returns the bytes of this host's memory that can be had now.
-func Read() (int64, error) { return read("/proc") }
+func Read() (int64, error) { return read(os.DirFS("/proc")) }
 
-func read(proc string) (int64, error) {
-	m, err := os.Open(filepath.Join(proc, "meminfo"))
+func read(proc fs.FS) (int64, error) {
+	m, err := proc.Open("meminfo")
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = m.Close() }()
-	z, err := os.Open(filepath.Join(proc, "zoneinfo"))
+	z, err := proc.Open("zoneinfo")
 	if err != nil {
 		return 0, err
 	}
@@ -128,5 +128,5 @@ func pagesets(zoneinfo io.Reader) (int64, error) {
 	if !seen {
 		return 0, errors.New("zoneinfo tells of no pagesets")
 	}
-	return int64(sum), nil //nolint:gosec // at most 2^41
+	return int64(sum), nil
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -59,10 +60,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestMissing(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "meminfo"), []byte(meminfo), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dir := fstest.MapFS{"meminfo": {Data: []byte(meminfo)}}
 	if _, err := read(dir); err == nil || !strings.Contains(err.Error(), "zoneinfo") {
 		t.Errorf("%v, want an error that names the missing file", err)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"tare/agent"
 	"tare/collect"
+	"tare/internal/freemem"
 	"tare/internal/image/imagetest"
 	"tare/internal/network"
 	"tare/internal/rootfs"
@@ -208,7 +209,7 @@ func (b *Bench) trial(t *testing.T, v param.Values, kind, isolate string, counti
 	b.n++
 	e := &run.Engine{
 		ID: fmt.Sprintf("trial%d-%d", os.Getpid(), b.n), Study: st, Catalogue: cat, Kinds: b.kinds, Network: b.net, Images: b.images,
-		Workloads: map[string]workload.Workload{b.w.Name(): b.w}, Available: available,
+		Workloads: map[string]workload.Workload{b.w.Name(): b.w}, Available: freemem.Read,
 		Dirs: run.Dirs{State: filepath.Join(b.state, "trials"), Data: t.TempDir(), Memory: t.TempDir(), Root: b.root},
 	}
 	next := plan.Next{Cell: st.Strata[0].Cells[0], Block: 1, Attempt: 1, Seq: 1}
@@ -222,18 +223,4 @@ func (b *Bench) trial(t *testing.T, v param.Values, kind, isolate string, counti
 		}
 	}
 	return tr
-}
-
-// available reads the host's MemAvailable (proc_meminfo(5)), in bytes.
-func available() (int64, error) {
-	b, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(b), "MemAvailable:")
-	var kib int64
-	if _, err := fmt.Sscanf(rest, "%d kB", &kib); err != nil {
-		return 0, fmt.Errorf("this kernel does not tell MemAvailable: %w", err)
-	}
-	return kib << 10, nil
 }
