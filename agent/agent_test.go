@@ -53,6 +53,20 @@ func TestRunTellsTheSignal(t *testing.T) {
 	}
 }
 
+// TestBrief: a message names the command, and does not quote a script in full.
+func TestBrief(t *testing.T) {
+	for want, args := range map[string][]string{
+		`"sleep 1"`: {"sleep", "1"},
+		`"sh -c ` + strings.Repeat("x", 42) + `"...`: {"sh", "-c", strings.Repeat("x", 500)},
+		`"` + strings.Repeat("x", 47) + `"...`:       {strings.Repeat("x", 47) + "ü"},
+		`"a\nb"`:                                     {"a\nb"},
+	} {
+		if got := brief(args); got != want {
+			t.Errorf("%q: %s, want %s", args, got, want)
+		}
+	}
+}
+
 func TestRunOfAMissingProgram(t *testing.T) {
 	c, _, _ := pair(t)
 	var errs bytes.Buffer

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -291,7 +293,18 @@ func (r *running) lost() (sandbox.Exit, error) {
 		return r.exit(e), nil
 	default:
 	}
-	return sandbox.Exit{}, fmt.Errorf("while running %q: %w", r.cmd.Args, r.c.why())
+	return sandbox.Exit{}, fmt.Errorf("while running %s: %w", brief(r.cmd.Args), r.c.why())
+}
+
+// brief is a command's begin: what comes after it in a message, why it ended, must not
+// be lost behind a script.
+func brief(args []string) string {
+	const most = 48
+	line := strings.Join(args, " ")
+	if len(line) <= most {
+		return strconv.Quote(line)
+	}
+	return strconv.Quote(strings.ToValidUTF8(line[:most], "")) + "..."
 }
 
 // Close forgets all commands; the owner of the stream closes the stream.
