@@ -327,3 +327,20 @@ func TestHeatGoesOn(t *testing.T) {
 	b.do(`(() => { const s = document.querySelector(".heatscroll"); s.scrollLeft = 0; s.style.width = "fit-content"; s.style.maxWidth = "none"; })()`)
 	b.wait("one that has room does not go on", "!("+shown+")")
 }
+
+// TestBaselineLeavesRoom: the baseline's column holds values without intervals, and is no
+// wider than they need, so that six treatments fit a window of 1400 px.
+func TestBaselineLeavesRoom(t *testing.T) {
+	b := browse(t)
+	b.size(1400, 900)
+	b.show(small(t), "")
+	width := func(kind string) float64 {
+		return eval[float64](b, `document.querySelector("#summary td.heat.k-`+kind+`").getBoundingClientRect().width`)
+	}
+	if base, ratio := width("baseline"), width("worse"); base > 0.75*ratio {
+		t.Errorf("the baseline's column has %.0f px, that of a ratio %.0f", base, ratio)
+	}
+	if over := eval[float64](b, `(() => { const s = document.querySelector("#summary .heatscroll"); return s.scrollWidth - s.clientWidth; })()`); over > 1 {
+		t.Errorf("the table is %.0f px wider than its place", over)
+	}
+}
