@@ -2,13 +2,17 @@ package cause
 
 import "math"
 
-// besideQuota says that the quota holds the cell back, and that this is not what it costs:
-// its baseline is held back nearly as much by its own, or by the same. Where a thread is
-// held back for h of the time that it would run, all takes 1/(1-h) as long; the quota
-// is the cost's cause if that explains half of it, by logarithms.
-func (f *facts) besideQuota() bool {
+// besideQuota says that the quota bounds the cell, and that calls are what it costs: they
+// take most of the time that its threads ran, and its baseline is held back nearly as
+// much by a quota of its own, so that this does not explain the difference. Where
+// threads are held back for h of the time that they would run, all takes 1/(1-h) as long; the
+// quota is the cost's cause if that explains half of it, by logarithms.
+//
+// Of other resources it is not said: what more they take is why the quota is used up,
+// and a higher one is the cure.
+func (f *facts) besideQuota(interception float64) bool {
 	slower := f.slower()
-	if f.baseline || !f.costs || !(slower > 1.15) || !(f.base.or(fThrottled, 0) >= 0.3) {
+	if f.baseline || !f.costs || !(slower > 1.15) || !(f.base.or(fThrottled, 0) >= 0.3) || !(interception >= most*(1-f.own.held())) {
 		return false
 	}
 	return math.Log((1-f.base.held())/(1-f.own.held())) < math.Log(slower)/2 // false of NaN
@@ -22,35 +26,4 @@ func (s *sheet) held() float64 {
 		return 0
 	}
 	return t / (t + c)
-}
-
-// running are the facts as they would be had no quota held threads back: all that is
-// counted by the second is that of the time that they ran.
-func (f *facts) running() facts {
-	out := *f
-	out.own, out.base = f.own.running(), f.base.running()
-	return out
-}
-
-func (s *sheet) running() sheet {
-	out := *s
-	part := 1 - s.held()
-	for _, at := range []figure{fCgroup, fHelperCPU, fHelperBusy, fVCPU, fVCPUBusy, fWork, fWorkBusy, fGuest, fGuestTask, fGuestBusiest, fGuestTop, fGuestSoft,
-		fLinkIn, fLinkOut, fCalls, fRate, fDisk} {
-		out[at] /= part
-	}
-	out[fTime] *= part
-	// What waited, waited for the quota too: how much of it for that alone is not known.
-	out[fWait] = unthrottled(s) / part
-	out[fQuota], out[fThrottled], out[fThrottledTime] = math.NaN(), 0, 0
-	return out
-}
-
-// named says that a verdict names a cause.
-func (v *verdict) named() bool {
-	switch v.cause {
-	case None, Untold, Unknown:
-		return false
-	}
-	return true
 }

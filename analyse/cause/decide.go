@@ -37,12 +37,8 @@ func decide(all []rule, f *facts) verdict {
 		return v.launch(f)
 	}
 	there := func(k Kind) bool { return v.weights[k] >= limit[k] } // false of NaN
-	if there(Quota) && f.besideQuota() {
-		g := f.running()
-		if w := decide(all, &g); w.named() {
-			w.weights[Quota] = v.weights[Quota]
-			return w
-		}
+	if there(Quota) && f.besideQuota(v.weights[Interception]) {
+		return v.clear(Interception, v.weights[Interception], v.weights[Interception]/most-1)
 	}
 	// What holds a thread up makes everything behind it look busy or slow: it goes first.
 	// But it makes no link carry more bytes.

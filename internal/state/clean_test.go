@@ -138,9 +138,9 @@ func TestCleanAfterKill(t *testing.T) {
 		}
 	}
 	tidy()
+	statetest.Unchanged(t)
 	// In a directory shared with others, so Clean may have to leave it.
 	t.Cleanup(func() { _ = os.RemoveAll(filepath.Join(state.RunDir, "oci", "test-runtime")) })
-	statetest.Unchanged(t)
 	t.Cleanup(tidy)
 	cmd := helper(t, "litter")
 	if err := cmd.Process.Kill(); err != nil {
