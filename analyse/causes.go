@@ -56,10 +56,11 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 		}
 	}
 	strata := make([]cause.Stratum, 0, len(a.study.Strata))
+	past := a.imported()
 	for i := range a.study.Strata {
 		s := &a.study.Strata[i]
 		w := a.study.WorkloadOf(i)
-		x := cause.Stratum{Finding: cause.Finding{Workload: w.Label, Stratum: s.Key, Shared: s.Shared}, Ends: ends[s.Key], Load: a.load(w)}
+		x := cause.Stratum{Finding: cause.Finding{Workload: w.Label, Stratum: s.Key, Shared: s.Shared}, Ends: ends[s.Key], Load: a.load(w), Past: past}
 		if len(x.Ends) == 0 {
 			x.Ends = a.isolated(s)
 		}
@@ -84,13 +85,7 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 		}
 		strata = append(strata, x)
 	}
-	out := cause.Build(a.rule.Level(), a.causeReader, strata)
-	if a.imported() { // nothing can be read again
-		for i := range out {
-			out[i].Missing, out[i].Text = cause.WithoutHint(out[i].Missing), cause.WithoutHint(out[i].Text)
-		}
-	}
-	return out
+	return cause.Build(a.rule.Level(), a.causeReader, strata)
 }
 
 // load is the number of operations that a workload has under way, as its parameters

@@ -117,9 +117,9 @@ func (r *recorder) init(s *sim) {
 			r.add(name, record.Count, record.Counter, read, record.LabelEnd, isolated)
 		}
 		r.add(record.CPUQuota, record.Cores, record.Gauge, func() float64 { return s.Quota.Cores }, record.LabelEnd, isolated)
-		count("cgroup_periods", func() float64 { return s.quota.periods })
-		count("cgroup_throttled_periods", func() float64 { return s.quota.hits })
-		seconds("cgroup_throttled_time", func() float64 { return s.quota.time })
+		count(record.CgroupPeriods, func() float64 { return s.quota.periods })
+		count(record.CgroupThrottledPeriods, func() float64 { return s.quota.hits })
+		seconds(record.CgroupThrottledTime, func() float64 { return s.quota.time })
 	}
 	r.link(s)
 	for _, call := range []string{"read", "write"} {

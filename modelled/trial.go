@@ -69,8 +69,8 @@ func calls(c model.Config, res study.Resolved) *model.Result {
 		end := []string{record.LabelEnd, roleMain}
 		out.Reading.Samples = append(out.Reading.Samples,
 			value(record.CgroupCPU+record.RateSuffix, record.Cores, cores, end...), value(record.CPUQuota+"_mean", record.Cores, quota, end...),
-			value("cgroup_periods"+record.RateSuffix, record.PerSecond, periods, end...), value("cgroup_throttled_periods"+record.RateSuffix, record.PerSecond, throttled, end...),
-			value("cgroup_throttled_time"+record.RateSuffix, record.Cores, busy-cores, end...))
+			value(record.CgroupPeriods+record.RateSuffix, record.PerSecond, periods, end...), value(record.CgroupThrottledPeriods+record.RateSuffix, record.PerSecond, throttled, end...),
+			value(record.CgroupThrottledTime+record.RateSuffix, record.Cores, busy-cores, end...))
 	}
 	return out
 }

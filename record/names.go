@@ -54,6 +54,12 @@ const (
 	// CollectorCPU is a series of every collector: counter, seconds that its readings took,
 	// up to the reading before. The label collector is its name.
 	CollectorCPU = "collector_cpu"
+	// How the CPU limit of a group was met, series of the collector cgroup with LabelEnd:
+	// its periods of enforcement, those in which it was reached, and the seconds that
+	// threads were held back, summed over processors. Counters.
+	CgroupPeriods          = "cgroup_periods"
+	CgroupThrottledPeriods = "cgroup_throttled_periods"
+	CgroupThrottledTime    = "cgroup_throttled_time"
 	// CPUQuota is a gauge of the collector cgroup: the cores that a limited group may use.
 	CPUQuota = "cpu_quota"
 

@@ -65,14 +65,14 @@ func (b *builder) harms(m *merged, prior stat.Prior) string {
 	if len(out) == 0 {
 		return ""
 	}
-	return "It costs elsewhere, as measured: " + strings.Join(out, "; ") + "."
+	return "It costs elsewhere, as " + b.measured() + ": " + strings.Join(out, "; ") + "."
 }
 
 // moved is the cell that a group's setting would lead a finding's to; nil where it is the
 // baseline, another sandbox, or not at the levels that the group starts from.
 func (b *builder) moved(g *group, f *cause.Finding) record.Cell {
 	first := g.list[0]
-	if f.Baseline || sandbox(f) != sandbox(first.f) {
+	if f.Baseline || sandboxOf(f) != sandboxOf(first.f) {
 		return nil
 	}
 	for _, l := range first.from(g.rule) {
@@ -87,7 +87,7 @@ func (b *builder) moved(g *group, f *cause.Finding) record.Cell {
 	return to
 }
 
-func sandbox(f *cause.Finding) string {
+func sandboxOf(f *cause.Finding) string {
 	v, _ := f.Cell.Get(study.FactorSandbox)
 	return v
 }

@@ -41,5 +41,9 @@ func TestHarm(t *testing.T) {
 		if got := strings.Contains(x.Warning, "It costs elsewhere, as measured: rtt of round-trip is "); got != c.warns || x.Gain == nil {
 			t.Errorf("%s: warning %q", c.name, x.Warning)
 		}
+		l.in.Modelled = true
+		if x = l.advice(t, "vhost-queues"); strings.Contains(x.Warning, "measured:") || strings.Contains(x.Warning, "as modelled: ") != c.warns {
+			t.Errorf("%s, modelled: warning %q", c.name, x.Warning)
+		}
 	}
 }

@@ -14,6 +14,7 @@ type Stratum struct {
 	Ends      []string          // roles of the workload whose sandbox is in question
 	Responses []record.Response // that its trials may have
 	Load      float64           // operations under way, as the workload was told; 0: not known
+	Past      bool              // another tool measured it: nothing can be read again
 	Cells     []Cell
 }
 
@@ -267,7 +268,7 @@ func (b *builder) facts(i, j, e int, fam family) facts {
 	found := c.Finding
 	found.Response = s.Response
 	costs := c.Costs && (c.Ratio == nil || math.Abs(math.Log(*c.Ratio)) > math.Log(suspected)) || found.Suspect()
-	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: costs, helper: er.helper, load: s.load(), pinned: c.Pinned, calls: c.Calls}
+	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: costs, helper: er.helper, load: s.load(), pinned: c.Pinned, calls: c.Calls, past: s.Past}
 	if k := slices.IndexFunc(s.Cells, func(c Cell) bool { return c.Baseline }); k >= 0 && k != j && b.read[i][k].trials > 0 {
 		f.base = b.read[i][k].ends[e].mid
 	}

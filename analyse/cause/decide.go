@@ -246,7 +246,7 @@ func (v verdict) none(all []rule, f *facts) verdict {
 // unread is Unknown where something was not read that might be full. Links, devices
 // and prices of calls are not asked for: few studies can have all of them, and without
 // them most cells would have no verdict.
-func (v verdict) unread(all []rule, _ *facts) verdict {
+func (v verdict) unread(all []rule, f *facts) verdict {
 	var names []string
 	for i := range all {
 		r := &all[i]
@@ -261,21 +261,11 @@ func (v verdict) unread(all []rule, _ *facts) verdict {
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		v.cause, v.missing = Unknown, "readings of the collectors "+strings.Join(names, ", ")+collectHint+strings.Join(names, ", ")+"]}"
+		list := strings.Join(names, ", ")
+		v.cause, v.missing = Unknown, "readings of the collectors "+list
+		if !f.past {
+			v.missing += ": collect: {use: [" + list + "]}"
+		}
 	}
 	return v
-}
-
-// collectHint begins what to write into a study so that what is missing is read.
-const collectHint = ": collect: {use: ["
-
-// WithoutHint is the text of a finding of which nothing can be read again, such as an
-// imported one: what to write for that is left out.
-func WithoutHint(text string) string {
-	head, tail, found := strings.Cut(text, collectHint)
-	if !found {
-		return text
-	}
-	_, rest, _ := strings.Cut(tail, "]}")
-	return head + rest
 }

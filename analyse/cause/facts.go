@@ -8,6 +8,7 @@ import "math"
 type facts struct {
 	own, base sheet   // base is blank for the baseline itself
 	baseline  bool    // it is the baseline
+	past      bool    // nothing can be read again
 	costs     bool    // it is worse than the baseline, or looks so, and by enough to have a cause
 	helper    string  // role of the thread that own[fHelperBusy] is of
 	load      float64 // operations in flight: connections, jobs x depth; NaN: not known

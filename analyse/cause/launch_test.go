@@ -36,14 +36,13 @@ func TestLaunch(t *testing.T) {
 	}
 }
 
-func TestWithoutHint(t *testing.T) {
-	for text, want := range map[string]string{
-		"readings of the collectors proc" + collectHint + "proc]}": "readings of the collectors proc",
-		"what is missing: x" + collectHint + "proc, system]}.":     "what is missing: x.",
-		"nothing": "nothing",
-	} {
-		if got := WithoutHint(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
+// TestPast: what can be read again has what to write for it, an imported result has not.
+func TestPast(t *testing.T) {
+	for _, past := range []bool{false, true} {
+		f := facts{own: blank(), base: blank(), load: math.NaN(), past: past}
+		v := decide(rules(), &f)
+		if v.cause != Unknown || !strings.Contains(v.missing, "readings of the collectors") || strings.Contains(v.missing, "collect: {use:") == past {
+			t.Errorf("past %t: %s, %q", past, v.cause, v.missing)
 		}
 	}
 }

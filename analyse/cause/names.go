@@ -9,9 +9,9 @@ const (
 	runWait      = "run_wait" + record.RateSuffix
 	cgroupCPU    = record.CgroupCPU + record.RateSuffix
 	quotaMean    = record.CPUQuota + "_mean"
-	periods      = "cgroup_periods" + record.RateSuffix
-	throttled    = "cgroup_throttled_periods" + record.RateSuffix
-	throttleTime = "cgroup_throttled_time" + record.RateSuffix
+	periods      = record.CgroupPeriods + record.RateSuffix
+	throttled    = record.CgroupThrottledPeriods + record.RateSuffix
+	throttleTime = record.CgroupThrottledTime + record.RateSuffix
 	guestCPU     = record.GuestCPU + record.RateSuffix
 	guestSoftIRQ = record.GuestSoftIRQs + record.RateSuffix
 	guestRunning = record.GuestRunnable + "_mean"

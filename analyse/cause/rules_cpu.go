@@ -29,8 +29,8 @@ func quotaRule() rule {
 		},
 		shows: []gauge{
 			{name: "CPU used, share of the quota", unit: record.Fraction, limit: 0.9, get: func(f *facts) float64 { return quotaUsed(f) }, series: []string{record.CgroupCPU, record.CPUQuota}},
-			{name: "periods throttled", unit: record.Fraction, limit: 0.3, get: plain(fThrottled), series: []string{"cgroup_throttled_periods", "cgroup_periods"}},
-			{name: "time throttled, all threads", unit: record.Cores, get: throttledFor, series: []string{"cgroup_throttled_time"}},
+			{name: "periods throttled", unit: record.Fraction, limit: 0.3, get: plain(fThrottled), series: []string{record.CgroupThrottledPeriods, record.CgroupPeriods}},
+			{name: "time throttled, all threads", unit: record.Cores, get: throttledFor, series: []string{record.CgroupThrottledTime}},
 		}}
 }
 

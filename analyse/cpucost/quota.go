@@ -10,10 +10,10 @@ import (
 
 // Names of the samples that say how a CPU limit was met in the measured window.
 const (
-	quotaMean        = record.CPUQuota + "_mean"                      // cores
-	periodsRate      = "cgroup_periods" + record.RateSuffix           // of enforcement, a second
-	throttledPeriods = "cgroup_throttled_periods" + record.RateSuffix // those in which the limit was reached
-	throttledTime    = "cgroup_throttled_time" + record.RateSuffix    // seconds a second, summed over processors
+	quotaMean        = record.CPUQuota + "_mean"                         // cores
+	periodsRate      = record.CgroupPeriods + record.RateSuffix          // of enforcement, a second
+	throttledPeriods = record.CgroupThrottledPeriods + record.RateSuffix // those in which the limit was reached
+	throttledTime    = record.CgroupThrottledTime + record.RateSuffix    // seconds a second, summed over processors
 )
 
 // Quota is what one end used of its CPU quota in one treatment of a stratum: means

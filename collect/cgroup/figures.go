@@ -57,15 +57,15 @@ func figures() []figure {
 			[]source{{"cpuacct", "cpuacct.usage_sys", outer, 1e-9, bare, false, ""}, {"cpuacct", "cpuacct.stat", outer, 1e-2, key("system"), false, ""}, {"", "cpu.stat", outer, 1e-6, key("system_usec"), false, ""}}, false,
 		},
 		{
-			"cgroup_periods", record.Count, record.Neither, record.Counter, "enforcement periods of the CPU limit in which the sandbox ran",
+			record.CgroupPeriods, record.Count, record.Neither, record.Counter, "enforcement periods of the CPU limit in which the sandbox ran",
 			[]source{{"cpu", "cpu.stat", limited, 1, key("nr_periods"), false, ""}, {"", "cpu.stat", limited, 1, key("nr_periods"), false, ""}}, false,
 		},
 		{
-			"cgroup_throttled_periods", record.Count, record.Lower, record.Counter, "those of them in which the limit was reached",
+			record.CgroupThrottledPeriods, record.Count, record.Lower, record.Counter, "those of them in which the limit was reached",
 			[]source{{"cpu", "cpu.stat", limited, 1, key("nr_throttled"), false, ""}, {"", "cpu.stat", limited, 1, key("nr_throttled"), false, ""}}, false,
 		},
 		{
-			"cgroup_throttled_time", record.Second, record.Lower, record.Counter, "time held back by the CPU limit, summed over processors",
+			record.CgroupThrottledTime, record.Second, record.Lower, record.Counter, "time held back by the CPU limit, summed over processors",
 			[]source{{"cpu", "cpu.stat", limited, 1e-9, key("throttled_time"), false, ""}, {"", "cpu.stat", limited, 1e-6, key("throttled_usec"), false, ""}}, false,
 		},
 		{

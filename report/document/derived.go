@@ -32,11 +32,11 @@ func throttled(all []record.Series) []Line {
 	var out []Line
 	for i := range all {
 		reached := &all[i]
-		if reached.Name != "cgroup_throttled_periods" {
+		if reached.Name != record.CgroupThrottledPeriods {
 			continue
 		}
 		k := slices.IndexFunc(all, func(s record.Series) bool {
-			return s.Name == "cgroup_periods" && s.Labels == reached.Labels && slices.Equal(s.T, reached.T)
+			return s.Name == record.CgroupPeriods && s.Labels == reached.Labels && slices.Equal(s.T, reached.T)
 		})
 		n := len(reached.V)
 		if k < 0 || len(all[k].V) != n || len(reached.T) != n || n < 2 || !(all[k].V[n-1] > all[k].V[0]) {
