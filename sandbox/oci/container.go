@@ -125,16 +125,14 @@ func (c *container) remove(ctx context.Context) error {
 	if c.exists() && !c.stuck {
 		_ = c.delete(ctx)
 	}
-	for _, pattern := range []string{c.spec.Name, c.spec.Name + "_*", "runtime.json." + c.spec.Name} {
-		// Files of runsc are ID_sandbox:ID.state and .lock.
+	for _, pattern := range ownFiles(c.spec.Name) {
 		left, gerr := filepath.Glob(filepath.Join(c.state, pattern))
 		err = errors.Join(err, gerr)
 		for _, path := range left {
 			err = errors.Join(err, os.RemoveAll(path))
 		}
 	}
-	c.kind.closeState(c)
-	return errors.Join(err, os.RemoveAll(c.bundle), spawn.EmptyOverlay(c.spec.Upper))
+	return errors.Join(err, c.kind.closeState(c), os.RemoveAll(c.bundle), spawn.EmptyOverlay(c.spec.Upper))
 }
 
 // exists says whether the runtime's state knows the container.

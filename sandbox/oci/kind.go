@@ -55,7 +55,8 @@ type Kind struct {
 	hidden bool // the runtime needs a mount namespace without the version 2 tree
 
 	stateMu sync.Mutex
-	users   int // containers that use the state directory
+	users   int      // containers that use the state directory
+	others  []string // what was in it before the first of them
 }
 
 // paramSettle is the parameter of gVisor's kinds that run waits by.

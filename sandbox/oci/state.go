@@ -2,56 +2,101 @@ package oci
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"tare/internal/rootfs"
 )
 
+const (
+	runtimeName = "runtime.json"
+	// nullNetns is where runsc keeps an empty network namespace mounted, below its
+	// --root (runsc/specutils/namespace.go).
+	nullNetns = "null-netns"
+)
+
 // openState makes the kind's state directory ready for one more container.
 func (k *Kind) openState(c *container) error {
 	k.stateMu.Lock()
 	defer k.stateMu.Unlock()
-	if err := c.writeState(); err != nil {
-		return err
+	if k.users == 0 {
+		k.others = entriesOf(c.state)
 	}
-	c.open = true
+	c.open = true // whatever comes of it is closeState's to remove
 	k.users++
-	return nil
+	return c.writeState()
 }
 
-// closeState is the opposite. With the last container the directory goes, and
-// with it the empty network namespace that runsc keeps mounted in it
-// (null-netns). What another process has in it stays: the directory is then
-// not empty, and only what is ours by name is touched.
-func (k *Kind) closeState(c *container) {
+// closeState is the opposite. With the last container the directory goes, and with
+// it the empty network namespace that runsc keeps mounted in it. What was in the
+// directory before, a killed run's that clean has not seen yet, stays with
+// runtime.json, which tells clean how to delete it. Anything else that stays is an
+// error.
+func (k *Kind) closeState(c *container) error {
 	k.stateMu.Lock()
 	defer k.stateMu.Unlock()
 	if !c.open {
-		return
+		return nil
 	}
 	c.open = false
 	if k.users--; k.users > 0 {
-		return
+		return nil
 	}
-	entries, err := os.ReadDir(c.state)
-	if err != nil {
-		return
+	// A runtime that is killed may leave files of any name, so the mount goes first,
+	// whatever else is there. Runtimes that start at the same time stack mounts; each
+	// call takes one. It fails when nothing is mounted there any more.
+	null := filepath.Join(c.state, nullNetns)
+	for unix.Unmount(null, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) == nil { //nolint:revive // the call does the work
 	}
-	for _, e := range entries {
-		if e.Name() != "runtime.json" && e.Name() != "null-netns" {
-			return
+	if err := os.Remove(null); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing what the runtime left: %w; `tare clean` tries again", err)
+	}
+	var left, others []string
+	for _, name := range entriesOf(c.state) {
+		switch {
+		case name == runtimeName:
+		case slices.Contains(k.others, name):
+			others = append(others, name)
+		default:
+			left = append(left, name)
 		}
 	}
-	null := filepath.Join(c.state, "null-netns")
-	// Not mounted, or not there: then there is nothing to do.
-	_ = unix.Unmount(null, unix.MNT_DETACH)
-	for _, path := range []string{null, filepath.Join(c.state, "runtime.json"), c.state, filepath.Dir(c.state)} {
-		_ = os.Remove(path)
+	if len(left) > 0 {
+		return fmt.Errorf("the runtime left %s in %s; `tare clean` removes it", strings.Join(left, ", "), c.state)
 	}
+	if len(others) > 0 {
+		return nil
+	}
+	for _, path := range []string{filepath.Join(c.state, runtimeName), c.state} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing the runtime's state directory: %w; `tare clean` tries again", err)
+		}
+	}
+	_ = os.Remove(filepath.Dir(c.state)) // other kinds may have theirs in it
+	return nil
+}
+
+// entriesOf lists a directory, nothing if it is not there.
+func entriesOf(dir string) (names []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// ownFiles are the patterns of what runtimes put into the state directory for one
+// container: a directory or file of its name, runsc's ID_sandbox:ID.state and .lock,
+// its control socket, and our runtime.json that was never finished.
+func ownFiles(name string) []string {
+	return []string{name, name + "_*", "runsc-" + name + ".sock", runtimeName + "." + name}
 }
 
 // runtimeFile is runtime.json: `BINARY ARGS --root DIR delete --force ID`
@@ -80,7 +125,7 @@ func (c *container) writeState() error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(c.state, "runtime.json")
+	path := filepath.Join(c.state, runtimeName)
 	if old, err := os.ReadFile(path); err == nil && string(old) == string(b) { //nolint:gosec // our own file
 		return nil
 	}

@@ -137,6 +137,9 @@ func ours(t testing.TB, out map[string]bool) {
 			t.Fatal(err)
 		}
 		for _, f := range files {
+			if filepath.Base(f) == "bridge.lock" {
+				continue // stays for the next to use the bridge
+			}
 			out["file "+f] = true
 		}
 	}

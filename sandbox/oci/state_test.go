@@ -1,0 +1,94 @@
+package oci
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/internal/mountinfo"
+	"tare/internal/state/statetest"
+	"tare/sandbox"
+)
+
+// dying is a runtime that does on `run` what runsc has done by the time that a signal
+// ends it half way: a control socket, and an empty namespace mounted twice, as two that
+// start at once do it. ROOT is its --root, ID the container.
+const dying = `
+while test $# -gt 0; do
+	case $1 in
+	--root) ROOT=$2; shift ;;
+	run) RUN=1 ;;
+	delete) exit 1 ;;
+	esac
+	ID=$1
+	shift
+done
+test "$RUN" || exit 0
+touch "$ROOT/runsc-$ID.sock" "$ROOT/null-netns"
+mount --bind /proc/self/ns/net "$ROOT/null-netns"
+mount --bind /proc/self/ns/net "$ROOT/null-netns"
+EXTRA
+touch "$BUNDLE/ready"
+exec sleep 1000
+`
+
+// TestRuntimeKilledHalfWay: nothing of a runtime that was killed half way is left, and
+// what could not be told to be the container's is named.
+func TestRuntimeKilledHalfWay(t *testing.T) {
+	statetest.HostLock(t)
+	for name, c := range map[string]struct{ extra, says string }{
+		"as runsc does it":       {"", ""},
+		"with a file of its own": {`touch "$ROOT/surprise"`, "surprise"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := sandbox.Spec{Name: "half-way", Dir: t.TempDir(), Root: t.TempDir()}
+			ready := filepath.Join(t.TempDir(), "ready")
+			text := strings.NewReplacer("EXTRA", c.extra, "$BUNDLE/ready", ready).Replace(dying)
+			k := kind("half", script(t, text))
+			k.known = true // no probing
+			dir := filepath.Join(RootDir, "half")
+			t.Cleanup(func() { _ = os.RemoveAll(dir) })
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			go func() {
+				for ctx.Err() == nil {
+					if _, err := os.Stat(ready); err == nil {
+						cancel() // Ctrl-C
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+			}()
+			_, err := k.Launch(ctx, spec, sandbox.Command{Args: []string{"/nothing"}}, sandbox.Whole)
+			if err == nil || (c.says != "") != strings.Contains(err.Error(), "the runtime left "+c.says) {
+				t.Errorf("got %v", err)
+			}
+			var left []string
+			filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error { //nolint:errcheck // what is there is listed
+				if err == nil {
+					left = append(left, filepath.Base(path))
+				}
+				return nil
+			})
+			want := []string(nil)
+			if c.says != "" {
+				want = []string{"half", runtimeName, c.says}
+			}
+			if !slices.Equal(left, want) {
+				t.Errorf("left: %v, want %v", left, want)
+			}
+			mounts, err := mountinfo.Self()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range mounts {
+				if m.Under(dir) {
+					t.Errorf("still mounted: %s", m.Point)
+				}
+			}
+		})
+	}
+}
