@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"tare/collect"
 	collectall "tare/collect/all"
@@ -23,18 +22,6 @@ import (
 	"tare/workload"
 	workloadall "tare/workload/all"
 )
-
-// dirs are the places on this host that tare writes to. Root uses the system's,
-// so that `tare clean` finds everything; others use their own.
-type dirs struct{ run, cache, data string }
-
-func hostDirs() dirs {
-	if os.Geteuid() == 0 {
-		return dirs{run: "/run/tare", cache: "/var/cache/tare", data: "/var/lib/tare"}
-	}
-	own := filepath.Join(os.TempDir(), "tare-"+strconv.Itoa(os.Geteuid()))
-	return dirs{run: filepath.Join(own, "run"), cache: filepath.Join(own, "cache"), data: filepath.Join(own, "data")}
-}
 
 // workloads returns every workload by name.
 func workloads() map[string]workload.Workload {

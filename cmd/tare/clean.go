@@ -26,7 +26,10 @@ refuses: what is there is in use. Results are never removed.`,
 		Example: "  tare clean --dry-run    list what would be removed\n  tare clean",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := hostDirs()
+			d, err := ownDirs()
+			if err != nil {
+				return err
+			}
 			lock, err := state.Hold(d.run, "clean")
 			if err != nil {
 				return err
@@ -66,21 +69,7 @@ func cleanHost(ctx context.Context, d dirs, dry bool) ([]state.Leftover, error) 
 	if os.Geteuid() == 0 {
 		return state.Clean(ctx, dry)
 	}
-	var out []state.Leftover
-	for _, base := range []string{d.run, d.data} {
-		left, err := filepath.Glob(filepath.Join(base, runPrefix+"*"))
-		if err != nil {
-			return out, err
-		}
-		for _, dir := range left {
-			l := state.Leftover{Kind: state.KindDirectory, Name: dir}
-			if !dry {
-				l.Err = os.RemoveAll(dir)
-			}
-			out = append(out, l)
-		}
-	}
-	return out, nil
+	return state.CleanDirectories(ctx, d.run, d.data, dry)
 }
 
 // cleanImages removes what killed builds of images left in the cache.

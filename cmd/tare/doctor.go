@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +16,7 @@ import (
 	"tare/collect/host"
 	"tare/internal/network"
 	"tare/internal/rootfs"
+	"tare/internal/state"
 	"tare/param"
 	"tare/record"
 	"tare/sandbox"
@@ -93,7 +93,10 @@ func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h 
 		}
 		out = append(out, f)
 	}
-	d := hostDirs()
+	d, err := ownDirs()
+	if err != nil {
+		return nil, h, err
+	}
 	h = host.Describe(ctx, "/", host.Tools())
 	if os.Geteuid() != 0 {
 		add("host", "root", "", fmt.Errorf("tare runs as user %d: sandboxes, cgroups and networks need root; run it with sudo. Plans, reports and the sandbox fake work as they are", os.Geteuid()))
@@ -104,14 +107,15 @@ func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h 
 			return nil, h, err
 		}
 		defer func() { _ = lock.Release() }()
+		defer a.sweepIfEnded(ctx, d)
 	}
 	add("host", "network", "a bridge in a namespace of its own", network.Check())
 
-	stateDir := filepath.Join(d.run, "t"+strconv.FormatInt(int64(os.Getpid()), 36))
-	if err := os.MkdirAll(stateDir, 0o700); err != nil {
+	stateDir, remove, err := state.MakeRun(d.run, runID(os.Getpid()))
+	if err != nil {
 		return nil, h, err
 	}
-	defer func() { _ = os.RemoveAll(stateDir) }()
+	defer func() { _ = remove() }()
 	machines, err := guestFiles(nil)
 	if err != nil {
 		return nil, h, err

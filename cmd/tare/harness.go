@@ -47,12 +47,12 @@ func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d
 		}
 	}()
 	id := runID(os.Getpid())
-	stateDir := filepath.Join(d.run, id)
-	if err := os.MkdirAll(stateDir, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot make %s: %w", stateDir, err)
+	stateDir, remove, err := state.MakeRun(d.run, id)
+	if err != nil {
+		return nil, err
 	}
-	h.closes = append(h.closes, func() error { return os.RemoveAll(stateDir) })
-	dataDir, remove, err := state.MakeData(hostDirs().data, d.data, id)
+	h.closes = append(h.closes, remove)
+	dataDir, remove, err := state.MakeData(d.notes, d.data, id)
 	if err != nil {
 		return nil, err
 	}

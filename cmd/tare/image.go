@@ -72,7 +72,11 @@ func (a *app) builder(f imageFlags) (*image.Builder, error) {
 		Say:   a.say,
 	}
 	if b.Cache == "" {
-		b.Cache = filepath.Join(hostDirs().cache, "images")
+		d, err := ownDirs()
+		if err != nil {
+			return nil, err
+		}
+		b.Cache = filepath.Join(d.cache, "images")
 	}
 	limit, from := f.limit, "--limit"
 	if limit == "" {

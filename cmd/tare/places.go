@@ -2,11 +2,75 @@ package main
 
 import (
 	"os"
+	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
 	"tare/internal/state"
 )
+
+// dirs are the places on this host that tare writes to. Root uses the system's,
+// so that `tare clean` finds everything; others use their own.
+type dirs struct {
+	run, cache, data string
+	notes            string // where a data directory elsewhere is noted: data, whatever --data says
+}
+
+// hostDirs names the places; ownDirs makes them and checks whose they are.
+func hostDirs() dirs {
+	if os.Geteuid() == 0 {
+		return dirs{run: state.RunDir, cache: "/var/cache/tare", data: state.LibDir, notes: state.LibDir}
+	}
+	return userDirs(os.Getenv)
+}
+
+// userDirs names the places of a user without root, by the XDG Base Directory
+// Specification 0.8. A variable that names what is not this user's own, as sudo may
+// hand on another's, is passed over. Where nothing is left it is a folder in the
+// temporary directory, which anyone could have made first: ownDirs finds out.
+func userDirs(env func(string) string) dirs {
+	last := filepath.Join(os.TempDir(), "tare-"+strconv.Itoa(os.Geteuid()))
+	place := func(variable, inHome string) string {
+		candidates := []string{env(variable)}
+		if home := env("HOME"); inHome != "" && filepath.IsAbs(home) {
+			candidates = append(candidates, filepath.Join(home, inHome))
+		}
+		for _, dir := range candidates {
+			if filepath.IsAbs(dir) && state.Usable(dir) {
+				return filepath.Join(dir, "tare")
+			}
+		}
+		return last
+	}
+	d := dirs{run: place("XDG_RUNTIME_DIR", ""), cache: place("XDG_CACHE_HOME", ".cache")}
+	own := place("XDG_STATE_HOME", ".local/state")
+	if d.run == last {
+		d.run = filepath.Join(own, "run")
+	}
+	if d.cache == last {
+		d.cache = filepath.Join(own, "cache")
+	}
+	d.data = filepath.Join(own, "data")
+	d.notes = d.data
+	return d
+}
+
+// ownDirs are the host's directories for a verb that writes to them or removes what
+// is in them. A user's are made, and refused unless they are safely the user's own.
+func ownDirs() (dirs, error) {
+	d := hostDirs()
+	if os.Geteuid() == 0 {
+		return d, nil
+	}
+	for _, dir := range []string{filepath.Dir(d.data), d.data, d.run, d.cache} {
+		if err := state.Own(dir); err != nil {
+			return d, coded(exitHost, "%w; tare keeps its files where nobody else can change them: "+
+				"set XDG_STATE_HOME to a directory of your own", err)
+		}
+	}
+	return d, nil
+}
 
 // openMemory makes a place for data in memory, if this host has a memory file
 // system. It is noted beside tare's own data, so that `tare clean` finds it.
@@ -18,7 +82,7 @@ func (h *harness) openMemory(id string) error {
 	if base == "" {
 		return nil
 	}
-	dir, remove, err := state.MakeData(hostDirs().data, base, id+"-memory")
+	dir, remove, err := state.MakeData(hostDirs().notes, base, id+"-memory")
 	if err != nil {
 		return err
 	}

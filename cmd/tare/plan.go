@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	collectall "tare/collect/all"
+	"tare/internal/state"
 	"tare/plan"
 	"tare/record"
 	"tare/report/text"
@@ -98,17 +99,21 @@ func (a *app) tryHost(ctx context.Context, st *study.Study, cat study.Catalogue,
 	defer stop()
 	t := a.newTries(ctx, asJSON)
 	defer func() { err = t.interrupted(err) }()
-	d := hostDirs()
+	d, err := ownDirs()
+	if err != nil {
+		return nil, err
+	}
 	lock, err := a.hold(ctx, d, "plan of "+st.Name, wait)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = lock.Release() }()
-	stateDir, err := os.MkdirTemp(d.run, "t")
+	defer a.sweepIfEnded(ctx, d)
+	stateDir, remove, err := state.MakeRun(d.run, runID(os.Getpid()))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(stateDir) }()
+	defer func() { _ = remove() }()
 	e := &run.Engine{Study: st, Catalogue: cat, Workloads: workloads(), Counting: collectall.Counting(), Trying: t.begin}
 	if os.Geteuid() == 0 { // as a run has it, where nothing is put yet
 		e.Dirs.Memory = memoryBase(memoryPlaces()...)

@@ -75,7 +75,10 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 		return a.rehearse(ctx, st, cat, dir, arg, f)
 	}
 
-	d := hostDirs()
+	d, err := ownDirs()
+	if err != nil {
+		return err
+	}
 	if f.data != "" {
 		if d.data, err = filepath.Abs(f.data); err != nil {
 			return err
@@ -87,6 +90,7 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	}
 	defer func() { _ = lock.Release() }()
 	a.sweep(ctx, d)
+	defer a.sweepAfter(ctx, d)
 
 	t := a.newTries(ctx, f.json)
 	h, err := a.setUp(ctx, st, cat, d, t)

@@ -62,12 +62,36 @@ func (a *app) hold(ctx context.Context, d dirs, what string, wait bool) (*state.
 	}
 }
 
-// sweep removes what a killed tare left behind: we hold the host, so nothing of
-// it is in use.
-func (a *app) sweep(ctx context.Context, d dirs) {
-	left, err := cleanHost(ctx, d, false)
-	if n := len(left); n > 0 {
-		fmt.Fprintf(a.stderr, "tare: removed %s that an earlier run left behind\n", words.Count(n, "thing"))
+// sweep removes what a killed tare left behind, and names what it cannot remove. We
+// hold the host, so nothing of it is in use.
+func (a *app) sweep(ctx context.Context, d dirs) { a.sweepUp(ctx, d, "an earlier run") }
+
+// sweepAfter is for the end of what starts sandboxes, when all that it made should
+// be gone: what is left all the same, as where a signal came at a bad moment, is
+// removed or named.
+func (a *app) sweepAfter(ctx context.Context, d dirs) {
+	a.sweepUp(context.WithoutCancel(ctx), d, "this run")
+}
+
+// sweepIfEnded is sweepAfter for what was interrupted.
+func (a *app) sweepIfEnded(ctx context.Context, d dirs) {
+	if ctx.Err() != nil {
+		a.sweepAfter(ctx, d)
+	}
+}
+
+func (a *app) sweepUp(ctx context.Context, d dirs, whose string) {
+	found, err := cleanHost(ctx, d, false)
+	gone := 0
+	for _, l := range found {
+		if l.Err != nil {
+			fmt.Fprintf(a.stderr, "tare: cannot remove %s %s: %v\n", l.Kind, l.Name, l.Err)
+			continue
+		}
+		gone++
+	}
+	if gone > 0 {
+		fmt.Fprintf(a.stderr, "tare: removed %s that %s left behind\n", words.Count(gone, "thing"), whose)
 	}
 	if err != nil {
 		fmt.Fprintf(a.stderr, "tare: %v\n", err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -197,22 +196,64 @@ func destroy(ctx context.Context, g *cgroup.Group) error {
 	return g.Destroy(ctx)
 }
 
+// CleanDirectories is Clean for a user without root, whose runs leave directories
+// and nothing else: run and lib are this user's own.
+func CleanDirectories(ctx context.Context, run, lib string, dryRun bool) ([]Leftover, error) {
+	c := &cleaner{run: run, lib: lib, dry: dryRun}
+	c.directories(ctx)
+	return c.found, errors.Join(c.unseen...)
+}
+
 func (c *cleaner) directories(ctx context.Context) {
-	for _, base := range []string{c.run, c.lib} {
-		entries, err := os.ReadDir(base)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			c.miss(fmt.Errorf("directories: %w%s", err, rootHint(err)))
+	for _, path := range []string{c.run, c.lib} {
+		b, err := openOwn(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
 		}
-		for _, e := range entries {
-			// The locks belong to whoever runs, which is the caller.
-			if base == c.run && (e.Name() == lockName || e.Name() == bridgeLock) {
-				continue
-			}
-			path := filepath.Join(base, e.Name())
-			if dir, ok := placed(path); ok && base == c.lib {
-				c.item(ctx, KindDirectory, dir, func(context.Context) error { return removeTree(dir) })
-			}
-			c.item(ctx, KindDirectory, path, func(context.Context) error { return removeTree(path) })
+		if err != nil {
+			c.miss(fmt.Errorf("directories: %w%s", err, rootHint(err)))
+			continue
+		}
+		c.below(ctx, b, path)
+		b.close()
+	}
+}
+
+// below removes what runs left in one of tare's own directories. Only what has a
+// record goes: a run's directories, what a link notes elsewhere, and the state
+// directories of OCI runtimes. The rest is named.
+func (c *cleaner) below(ctx context.Context, b *base, path string) {
+	entries, err := fs.ReadDir(b.root.FS(), ".")
+	if err != nil {
+		c.miss(fmt.Errorf("directories: %w%s", err, rootHint(err)))
+	}
+	for _, e := range entries {
+		name, full := e.Name(), filepath.Join(path, e.Name())
+		// The locks belong to whoever runs, which is the caller.
+		if path == c.run && (name == lockName || name == bridgeLock) {
+			continue
+		}
+		if path == c.run && name == runtimesName && e.IsDir() {
+			c.item(ctx, KindDirectory, full, func(context.Context) error { return b.removeRuntimes() })
+			continue
+		}
+		if dir, ok := placed(full); ok && path == c.lib {
+			c.item(ctx, KindDirectory, dir, func(context.Context) error {
+				if err := removePlaced(dir); err != nil {
+					return err
+				}
+				return b.root.Remove(name)
+			})
+			continue
+		}
+		f, err := b.look(name, isRecord)
+		switch {
+		case err == nil:
+			f.close()
+			c.item(ctx, KindDirectory, full, func(context.Context) error { return b.remove(name, isRecord) })
+		case errors.Is(err, errInUse), errors.Is(err, fs.ErrNotExist):
+		case c.spare == nil || !c.spare(KindDirectory, full):
+			c.found = append(c.found, Leftover{Kind: KindDirectory, Name: full, Err: err})
 		}
 	}
 }
@@ -220,19 +261,28 @@ func (c *cleaner) directories(ctx context.Context) {
 // bridgeLock is internal/network's lock in RunDir.
 const bridgeLock = "bridge.lock"
 
-// removeTree removes a tree with nothing mounted in it.
-func removeTree(path string) error {
-	mounts, err := mountinfo.Self()
+// removeRuntimes removes the state directories of OCI runtimes, and then the one
+// that they lie in.
+func (b *base) removeRuntimes() error {
+	sub, err := openBase(filepath.Join(b.path, runtimesName))
 	if err != nil {
 		return err
 	}
-	for _, m := range mounts {
-		if m.Under(path) {
-			return fmt.Errorf("%s is still mounted, and removing would go through into it; umount it", m.Point)
+	defer sub.close()
+	entries, err := fs.ReadDir(sub.root.FS(), ".")
+	if err != nil {
+		return fmt.Errorf("removing: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		if e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".json") {
+			errs = append(errs, sub.root.Remove(e.Name())) // RUNTIME.json
+			continue
 		}
+		errs = append(errs, sub.remove(e.Name(), isRuntimeRecord))
 	}
-	if err := os.RemoveAll(path); err != nil {
-		return fmt.Errorf("removing: %w%s", err, rootHint(err))
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
-	return nil
+	return b.root.Remove(runtimesName)
 }

@@ -25,11 +25,15 @@ type Runtime struct {
 	Args   []string `json:"args"`
 }
 
-const maxRuntime = 64 << 10 // bytes of a runtime.json
+const (
+	runtimesName  = "oci" // the directory in RunDir that holds one for each runtime
+	runtimeRecord = "runtime.json"
+	maxRuntime    = 64 << 10 // bytes of a runtime.json
+)
 
 // containers lets each runtime delete what is left of its containers.
 func (c *cleaner) containers(ctx context.Context) {
-	base := filepath.Join(c.run, "oci")
+	base := filepath.Join(c.run, runtimesName)
 	entries, err := os.ReadDir(base)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.miss(fmt.Errorf("containers: %w%s", err, rootHint(err)))
@@ -85,7 +89,7 @@ func readRuntime(root string) (Runtime, error) {
 		}
 	}
 	var failed error
-	for _, path := range []string{filepath.Join(root, "runtime.json"), root + ".json"} {
+	for _, path := range []string{filepath.Join(root, runtimeRecord), root + ".json"} {
 		rt, err := openRuntime(path)
 		if err == nil {
 			return rt, nil

@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,38 +13,90 @@ import (
 // tare's own.
 const elsewhere = "tare-"
 
+// MakeRun makes the directory base/id for one run, with a record that tare made it,
+// and returns its path and what removes it. base is a directory of this user's. A
+// directory of that name that is there already is refused.
+func MakeRun(base, id string) (dir string, remove func() error, err error) {
+	b, err := Dirs{Base: base}.open(id)
+	if err != nil {
+		return "", nil, err
+	}
+	defer b.close()
+	return b.makeRun(id, nil)
+}
+
+// makeRun makes a run's directory; also is done after its removal.
+func (b *base) makeRun(name string, also func() error) (dir string, remove func() error, err error) {
+	held, err := b.make(name)
+	if err != nil {
+		return "", nil, err
+	}
+	path := b.path
+	remove = func() error {
+		_ = held.Close() // the removal takes the lock itself
+		b, err := openBase(path)
+		if err != nil {
+			return err
+		}
+		defer b.close()
+		if err = b.remove(name, isRecord); err == nil && also != nil {
+			err = also()
+		}
+		return err
+	}
+	return filepath.Join(path, name), remove, nil
+}
+
 // MakeData makes the directory for a run's data below base and returns its path
 // and what removes it. own is tare's own data directory, LibDir for root; when
 // base is another, Clean finds the directory by a link of the run's name in own,
 // which is made first: a process killed between any two steps leaves nothing
-// that cannot be found.
+// that cannot be found. The link names the directory without links on the way, so
+// that whoever can change base later cannot lead Clean elsewhere.
 func MakeData(own, base, id string) (dir string, remove func() error, err error) {
-	dir = filepath.Join(base, id)
-	remove = func() error { return os.RemoveAll(dir) }
-	if base != own {
-		dir = filepath.Join(base, elsewhere+id)
-		link := filepath.Join(own, id)
-		remove = func() error { return errors.Join(os.RemoveAll(dir), os.Remove(link)) }
-		if err := os.MkdirAll(own, 0o700); err != nil {
-			return "", nil, fmt.Errorf("making %s: %w%s", own, err, rootHint(err))
-		}
-		if err := os.Symlink(dir, link); err != nil {
-			return "", nil, fmt.Errorf("noting the data directory: %w", err)
-		}
+	if base == own {
+		return MakeRun(own, id)
 	}
+	notes, err := Dirs{Base: own}.open(id)
+	if err != nil {
+		return "", nil, err
+	}
+	notes.close()
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return "", nil, fmt.Errorf("making %s: %w", base, err)
 	}
-	// New: in a base that others write to, such as /dev/shm, one that is there
-	// already may be anybody's.
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", nil, fmt.Errorf("making %s: %w; `tare clean` removes it if a killed run left it", dir, err)
+	real, err := filepath.EvalSymlinks(base)
+	if err != nil {
+		return "", nil, fmt.Errorf("making the data directory: %w", err)
 	}
-	return dir, remove, nil
+	b, err := openBase(real)
+	if err != nil {
+		return "", nil, fmt.Errorf("making the data directory: %w", err)
+	}
+	defer b.close()
+	link := filepath.Join(own, id)
+	if err := os.Symlink(filepath.Join(real, elsewhere+id), link); err != nil {
+		return "", nil, fmt.Errorf("noting the data directory: %w", err)
+	}
+	return b.makeRun(elsewhere+id, func() error { return os.Remove(link) })
 }
 
 // placed returns the data directory that a link made by MakeData points to.
 func placed(link string) (dir string, ok bool) {
 	dir, err := os.Readlink(link)
 	return dir, err == nil && filepath.IsAbs(dir) && strings.HasPrefix(filepath.Base(dir), elsewhere)
+}
+
+// removePlaced removes a data directory that was noted elsewhere. One that is not
+// there, or whose base is gone, is fine.
+func removePlaced(dir string) error {
+	b, err := openBase(filepath.Dir(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	return b.remove(filepath.Base(dir), isRecord)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,34 +16,63 @@ import (
 // as RunDir or LibDir.
 type Dirs struct{ Base string }
 
-// Make makes the directory Base/name with mode 0700 and returns its path; it is
-// fine if it is there. A symbolic link, a file, or another user's directory in
-// its place is refused: in it our files would be another's to change.
+// Make makes the directory Base/name with mode 0700 and a record that tare made it,
+// and returns its path; it is fine if it is there. A symbolic link, a file, another
+// user's directory, or one that tare has no record of is refused: in it our files
+// would be another's to change, and clean would not remove it.
 func (d Dirs) Make(name string) (string, error) {
-	if err := checkName(name); err != nil {
+	b, err := d.open(name)
+	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(d.Base, 0o755); err != nil { //nolint:gosec // as /run and /var/lib; the directories in it are private
-		return "", fmt.Errorf("directory for %s: %w; run as root", name, err)
-	}
-	if err := private(d.Base, false); err != nil {
-		return "", err
-	}
+	defer b.close()
 	path := filepath.Join(d.Base, name)
-	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("directory for %s: %w; run as root", name, err)
+	held, err := b.make(name)
+	if err == nil {
+		return path, held.Close()
 	}
+	if !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	f, err := b.look(name, isRecord)
+	if err != nil {
+		return "", err
+	}
+	f.close()
 	return path, private(path, true)
 }
 
-// Remove removes Base/name and all in it. It is idempotent, follows no links,
-// and refuses while something is mounted there: removing would go through into
-// what is mounted.
+// open opens the base, which it makes if it is not there.
+func (d Dirs) open(name string) (*base, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(d.Base, 0o755); err != nil { //nolint:gosec // as /run and /var/lib; the directories in it are private
+		return nil, fmt.Errorf("directory for %s: %w; run as root", name, err)
+	}
+	b, err := openOwn(d.Base)
+	if err != nil {
+		return nil, fmt.Errorf("directory for %s: %w", name, err)
+	}
+	return b, nil
+}
+
+// Remove removes Base/name and all in it. It is idempotent, follows no links, and
+// refuses what tare has no record of, what another process uses, and a tree in which
+// something is mounted: removing would go through into what is mounted.
 func (d Dirs) Remove(name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	return removeTree(filepath.Join(d.Base, name))
+	b, err := openOwn(d.Base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	return b.remove(name, isRecord)
 }
 
 func checkName(name string) error {
@@ -50,6 +80,72 @@ func checkName(name string) error {
 		return fmt.Errorf("%q is not a name for a directory", name)
 	}
 	return nil
+}
+
+// Own makes a directory for this user's files, with mode 0700, and checks that it is
+// safe: a true directory of this user's, no link, that no other user can write to,
+// and no folder above it in which another user could put something in its place.
+func Own(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return fmt.Errorf("making %s: %w", path, err)
+	}
+	if err := private(path, true); err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	return above(real)
+}
+
+// Usable says whether Own may make a directory below dir: dir, or what is there of
+// the way to it, is a directory of this user's that only this user can write to.
+func Usable(dir string) bool {
+	for {
+		at, err := os.Stat(dir)
+		if errors.Is(err, fs.ErrNotExist) && dir != "/" {
+			dir = filepath.Dir(dir)
+			continue
+		}
+		return err == nil && at.IsDir() && uidOf(at) == os.Geteuid() && at.Mode().Perm()&0o002 == 0 &&
+			unix.Access(dir, unix.W_OK|unix.X_OK) == nil
+	}
+}
+
+// above checks the folders that a path lies in. They belong to this user or to the
+// system (whose user owns /), and all users may write only to those with the sticky
+// bit, in which they cannot replace what is not theirs. Groups are trusted: many
+// systems give each user one of their own.
+func above(path string) error {
+	top, err := os.Stat("/")
+	if err != nil {
+		return err
+	}
+	system := uidOf(top)
+	for path != "/" {
+		path = filepath.Dir(path)
+		at, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		if uid := uidOf(at); uid != 0 && uid != system && uid != os.Geteuid() {
+			return fmt.Errorf("%s belongs to user %d, who could replace what is in it", path, uid)
+		}
+		if at.Mode().Perm()&0o002 != 0 && at.Mode()&fs.ModeSticky == 0 {
+			return fmt.Errorf("%s can be written by every user, who could replace what is in it; chmod o-w it", path)
+		}
+	}
+	return nil
+}
+
+// uidOf is a file's owner, -1 if it cannot be told.
+func uidOf(at fs.FileInfo) int {
+	st, ok := at.Sys().(*syscall.Stat_t)
+	if !ok {
+		return -1
+	}
+	return int(st.Uid)
 }
 
 // private checks that a path is a true directory of ours that no other user can
@@ -64,12 +160,12 @@ func private(path string, strict bool) error {
 		return fmt.Errorf("%s is not a directory (a link is not followed here); remove it", path)
 	case int(st.Uid) != os.Geteuid():
 		return fmt.Errorf("%s belongs to user %d, not to this one (%d); remove it", path, st.Uid, os.Geteuid())
+	case st.Mode&0o022 != 0 && (strict || st.Mode&unix.S_ISVTX == 0):
+		return fmt.Errorf("%s can be written by other users; look at what is in it, then chmod go-w it", path)
 	case strict && st.Mode&0o077 != 0:
 		if err := os.Chmod(path, 0o700); err != nil { //nolint:gosec // a directory needs x
 			return fmt.Errorf("directory %s: %w", path, err)
 		}
-	case !strict && st.Mode&0o022 != 0 && st.Mode&unix.S_ISVTX == 0:
-		return fmt.Errorf("%s can be written by other users; chmod go-w it", path)
 	}
 	return nil
 }

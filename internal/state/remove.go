@@ -1,0 +1,260 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/mountinfo"
+)
+
+// recordName is the file in each directory of a run that says that tare made it.
+// It is written before anything else, held with an flock(2) while the run lives,
+// and removed last. A directory without it is not removed, unless it is empty.
+const recordName = ".made-by-tare"
+
+var (
+	// errForeign marks what tare has no record of, or what is not this user's.
+	errForeign = errors.New("not made by tare")
+	errInUse   = errors.New("in use by a run")
+)
+
+func isRecord(name string) bool { return name == recordName }
+
+// isRuntimeRecord tells the record of an OCI runtime's state directory, which is
+// runtime.json or a new one that is being written.
+func isRuntimeRecord(name string) bool {
+	return name == runtimeRecord || strings.HasPrefix(name, runtimeRecord+".")
+}
+
+// base is an open directory. Nothing reached through it is outside of it.
+type base struct {
+	root *os.Root
+	path string // real, without links
+}
+
+// openBase opens a directory component by component and follows no link, so that
+// nobody can lead it elsewhere after the path was resolved. openat2(2) would do
+// the same in one call, on kernels that have it.
+func openBase(path string) (*base, error) {
+	fd, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening /: %w", err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	for name := range strings.SplitSeq(strings.Trim(filepath.Clean(path), "/"), "/") {
+		if name == "" {
+			continue
+		}
+		next, err := unix.Openat(fd, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+			return nil, fmt.Errorf("%s: %q is a link or a file, not a directory, and links are not followed here", path, name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("opening %s: %w", path, err)
+		}
+		_ = unix.Close(fd)
+		fd = next
+	}
+	root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w; is /proc mounted?", path, err)
+	}
+	return &base{root: root, path: filepath.Clean(path)}, nil
+}
+
+// openOwn opens a directory of this user's that no other user can write to. Links
+// on the way to it are the user's or the system's, and are followed.
+func openOwn(path string) (*base, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
+	b, err := openBase(real)
+	if err != nil {
+		return nil, err
+	}
+	at, err := b.root.Stat(".")
+	if err == nil {
+		err = ownedBy(at, path)
+	}
+	if err == nil && at.Mode().Perm()&0o022 != 0 {
+		err = fmt.Errorf("%s can be written by other users; chmod go-w it", path)
+	}
+	if err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *base) close() { _ = b.root.Close() }
+
+// ownedBy checks that a file is this user's.
+func ownedBy(at fs.FileInfo, path string) error {
+	st, ok := at.Sys().(*syscall.Stat_t)
+	if !ok || int(st.Uid) != os.Geteuid() {
+		uid := "another user"
+		if ok {
+			uid = fmt.Sprintf("user %d", st.Uid)
+		}
+		return fmt.Errorf("%s belongs to %s, not to this one (%d)", path, uid, os.Geteuid())
+	}
+	return nil
+}
+
+// record says who made a directory.
+type record struct {
+	Pid   int       `json:"pid"`
+	Since time.Time `json:"since"`
+}
+
+// make makes the directory name with its record in it, and returns the record,
+// held. The file is the caller's to close.
+func (b *base) make(name string) (*os.File, error) {
+	path := filepath.Join(b.path, name)
+	if err := b.root.Mkdir(name, 0o700); err != nil {
+		return nil, fmt.Errorf("making %s: %w; `tare clean` removes it if a killed run left it", path, errors.Unwrap(err))
+	}
+	f, err := b.root.OpenFile(filepath.Join(name, recordName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("making %s: %w", path, err), b.root.Remove(name))
+	}
+	// A file system without locks is no reason not to run: then clean tells by the
+	// host's lock alone that nobody uses the directory.
+	_ = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	text, err := json.Marshal(record{Pid: os.Getpid(), Since: time.Now().Truncate(time.Second)})
+	if err == nil {
+		_, err = f.Write(append(text, '\n'))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("making %s: %w", path, err), f.Close(), b.remove(name, isRecord))
+	}
+	return f, nil
+}
+
+// look finds out whether the directory name may be removed: it is this user's, and
+// either has a record that no living process holds, or is empty. errForeign and
+// errInUse are in the error if not, fs.ErrNotExist if it is not there.
+func (b *base) look(name string, isRecord func(string) bool) (*found, error) {
+	path := filepath.Join(b.path, name)
+	at, err := b.root.Lstat(name)
+	if err != nil {
+		return nil, fmt.Errorf("removing: %w", err)
+	}
+	if !at.IsDir() {
+		return nil, fmt.Errorf("%s is not a directory, and so %w; look at it, and remove it by hand", path, errForeign)
+	}
+	if err := ownedBy(at, path); err != nil {
+		return nil, fmt.Errorf("%w, and so %w; look at it, and remove it by hand", err, errForeign)
+	}
+	sub, err := b.root.OpenRoot(name)
+	if err != nil {
+		return nil, fmt.Errorf("removing %s: %w", path, err)
+	}
+	f := &found{sub: sub}
+	if err := f.read(path, at, isRecord); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// found is a directory that may be removed.
+type found struct {
+	sub           *os.Root
+	held          *os.File // one record, so that no run takes the directory meanwhile
+	rest, records []string
+}
+
+func (f *found) close() {
+	if f.held != nil {
+		_ = f.held.Close()
+	}
+	_ = f.sub.Close()
+}
+
+func (f *found) read(path string, at fs.FileInfo, isRecord func(string) bool) error {
+	// OpenRoot follows a link that took the directory's place meanwhile.
+	now, err := f.sub.Stat(".")
+	if err != nil {
+		return fmt.Errorf("removing %s: %w", path, err)
+	}
+	if !os.SameFile(at, now) {
+		return fmt.Errorf("%s was replaced while it was looked at, and so %w", path, errForeign)
+	}
+	entries, err := fs.ReadDir(f.sub.FS(), ".")
+	if err != nil {
+		return fmt.Errorf("removing %s: %w", path, err)
+	}
+	for _, e := range entries {
+		info, err := f.sub.Lstat(e.Name())
+		if err == nil && isRecord(e.Name()) && info.Mode().IsRegular() && ownedBy(info, "") == nil {
+			f.records = append(f.records, e.Name())
+		} else {
+			f.rest = append(f.rest, e.Name())
+		}
+	}
+	if len(f.records) == 0 {
+		if len(f.rest) > 0 {
+			return fmt.Errorf("%s has no record (%s), and so counts as %w; look at it, and remove it by hand", path, recordName, errForeign)
+		}
+		return nil
+	}
+	if f.held, err = f.sub.OpenFile(f.records[0], os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0); err != nil {
+		return fmt.Errorf("removing %s: %w", path, err)
+	}
+	if err := unix.Flock(int(f.held.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return fmt.Errorf("%s is %w", path, errInUse)
+	}
+	return nil
+}
+
+// remove removes the directory name if look allows it; one that is not there is
+// fine. Links in it are removed, not followed, and nothing is removed while
+// something is mounted in it. The records go last, so that a removal that is killed
+// can be done again.
+func (b *base) remove(name string, isRecord func(string) bool) error {
+	f, err := b.look(name, isRecord)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	if err := unmounted(filepath.Join(b.path, name)); err != nil {
+		return err
+	}
+	for _, n := range append(f.rest, f.records...) {
+		if err := f.sub.RemoveAll(n); err != nil {
+			return fmt.Errorf("removing: %w%s", err, rootHint(err))
+		}
+	}
+	if err := b.root.Remove(name); err != nil {
+		return fmt.Errorf("removing: %w%s", err, rootHint(err))
+	}
+	return nil
+}
+
+// unmounted checks that nothing is mounted at a path or below it.
+func unmounted(path string) error {
+	mounts, err := mountinfo.Self()
+	if err != nil {
+		return err
+	}
+	for _, m := range mounts {
+		if m.Under(path) {
+			return fmt.Errorf("%s is still mounted, and removing would go through into it; umount it", m.Point)
+		}
+	}
+	return nil
+}
