@@ -1,6 +1,7 @@
 # make run    install what is missing, build, run the default study
 # make test   install what tests need, lint, run every test
 # make race   the same under the race detector, where it matters
+# make kills  kill runs at 1,000 moments on fake and at 50 on real sandboxes
 # make bench  print the figures of docs/performance.md
 #
 # Both install into the system with apt-get (as root) and into .cache/.
@@ -16,7 +17,7 @@ export CGO_ENABLED = 0
 # A Go of the distribution may be too old: scripts/setup.sh then puts one there.
 export PATH := /usr/local/lib/tare/go/bin:/usr/local/go/bin:$(PATH)
 
-.PHONY: all run build test lint unit fuzz race bench setup setup-test clean
+.PHONY: all run build test lint unit fuzz race bench kills setup setup-test clean
 
 all: build
 
@@ -42,6 +43,14 @@ race: setup-go
 
 bench: setup setup-test build
 	scripts/bench.sh
+
+# Nothing that was announced is lost, and nothing is left on the host. Each test run
+# does the same with a few. As root; about 20 minutes.
+KILLS_FAKE ?= 1000
+KILLS_REAL ?= 50
+kills: setup setup-test build
+	TARE_KILLS_FAKE=$(KILLS_FAKE) TARE_KILLS_REAL=$(KILLS_REAL) \
+		$(GO) test ./cmd/tare -count=1 -timeout 2h -v -run 'TestKillAtAnyMoment(OnFake|ForReal)|TestInterruptLeavesNothing'
 
 # A short look of each fuzz target at new inputs; the seeds run in every test.
 fuzz:

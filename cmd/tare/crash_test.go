@@ -6,24 +6,27 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"tare/internal/rootfs"
 	"tare/internal/state"
 	"tare/internal/state/statetest"
 	"tare/record"
 	"tare/store"
 )
 
-// The study on fake has enough short trials for 50 kills; the real one has both
-// ends, a container and gVisor; the third what the suite's workloads ask for:
+// The study on fake has two short trials for each kill; the real one has both
+// ends, containers and gVisor; the third what the suite's workloads ask for:
 // probed servers, files laid out before, writable roots, data in memory, saved
 // sandboxes.
 const (
@@ -34,17 +37,27 @@ factors: {sandbox: [fake]}
 workloads:
   a: {kind: noop, sleeps: [1, 2, 3, 4, 5, 6]}
   b: {kind: noop, sleeps: 9}
-stop: {fixed: 25}
+stop: {fixed: %d}
 collect: {rate: 100Hz}
 `
 	realStudy = `study: crash
 seed: 7
-factors: {sandbox: [process, runc, runsc-systrap]}
+factors: {sandbox: [process, runc, crun, runsc-systrap]}
 workloads:
   rr: {kind: net, mode: rr, duration: 200ms, warmup: 100ms, responses: [rate]}
   startup: {kind: startup, repeats: 1, responses: [total]}
-stop: {fixed: 3}
+stop: {fixed: %d}
 sentinel: {every: 2} # by count, so that two runs have one order; too few of them to see a change
+`
+	interruptStudy = `study: interrupted
+seed: 7
+baseline: runsc-systrap
+factors: {sandbox: [runsc-systrap]}
+workloads:
+  startup: {kind: startup, repeats: 1, responses: [total]}
+  idle: {kind: noop, sleeps: 2}
+stop: {fixed: 20}
+sentinel: off
 `
 	suiteStudy = `study: crash
 seed: 7
@@ -59,8 +72,32 @@ sentinel: off
 `
 )
 
+// How many kills there are, where not the few of each test run: `make kills` sets them.
+const (
+	fakeKills = "TARE_KILLS_FAKE"
+	realKills = "TARE_KILLS_REAL"
+)
+
+// killsOf is the number that the variable has, or few.
+func killsOf(t *testing.T, variable string, few int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		t.Fatalf("%s=%q is not a number of kills", variable, text)
+	}
+	if n == 0 {
+		t.Skipf("%s is 0", variable)
+	}
+	return n
+}
+
 func TestKillAtAnyMomentOnFake(t *testing.T) {
-	crash(t, fakeStudy, 50, 30*time.Millisecond, 500*time.Millisecond)
+	n := killsOf(t, fakeKills, 50)
+	crash(t, fmt.Sprintf(fakeStudy, max(25, n/2)), n, 30*time.Millisecond, 500*time.Millisecond)
 }
 
 func TestKillAtAnyMomentForReal(t *testing.T) {
@@ -70,7 +107,71 @@ func TestKillAtAnyMomentForReal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	crash(t, realStudy, 5, 500*time.Millisecond, 5*time.Second)
+	n := killsOf(t, realKills, 5)
+	crash(t, fmt.Sprintf(realStudy, max(3, n/4)), n, 500*time.Millisecond, 5*time.Second)
+}
+
+// TestInterruptLeavesNothing sends SIGINT, once, at random moments: the run ends by
+// itself, and without `tare clean` nothing of it is on the host.
+func TestInterruptLeavesNothing(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: control groups and namespaces")
+	}
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	if _, ok := rootfs.Lookup("runsc"); !ok {
+		t.Skip("needs runsc, which leaves the most when it is interrupted; `make setup` builds it")
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "study.yaml")
+	if err := os.WriteFile(file, []byte(interruptStudy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	seed := rand.Uint64()
+	t.Logf("moments from seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for n := range killsOf(t, realKills, 4) {
+		before := snapshot(t)
+		out, pid, err := endAt(t, syscall.SIGINT, time.Duration(r.Int64N(int64(3*time.Second))),
+			"run", file, "-o", filepath.Join(dir, strconv.Itoa(n)), "--wait")
+		var exit *exec.ExitError
+		if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != exitInterrupted) {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		for name := range snapshot(t) {
+			if !before[name] && oursOf(name, pid) {
+				t.Errorf("left behind: %s; the run said\n%s", name, out)
+			}
+		}
+		for _, line := range strings.Split(out, "\n") {
+			if strings.Contains(line, "left behind") || strings.Contains(line, "cannot remove") {
+				t.Logf("interrupt %d: %s", n, line)
+			}
+		}
+	}
+}
+
+// endAt runs the binary and sends it a signal some time after it has got the host.
+func endAt(t *testing.T, sig syscall.Signal, after time.Duration, args ...string) (out string, pid int, err error) {
+	t.Helper()
+	cmd := exec.Command(bin, args...)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid = cmd.Process.Pid
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	// The moment counts from where it has the host: others may have it first.
+	for held := false; !held && len(ended) == 0; time.Sleep(5 * time.Millisecond) {
+		held = holds(pid)
+	}
+	time.Sleep(after)
+	_ = cmd.Process.Signal(sig)
+	err = <-ended
+	return said.String(), pid, err
 }
 
 func TestKillAtAnyMomentOfTheSuite(t *testing.T) {
@@ -117,28 +218,19 @@ func crash(t *testing.T, text string, kills int, shortest, longest time.Duration
 	before := snapshot(t)
 	results := filepath.Join(dir, "results")
 	announced := map[int]bool{}
+	late := 0 // runs that had ended before their moment
 	// On a busy host the checks before the first trial may outlast all moments: then later ones follow.
 	for n := 0; n < kills || len(announced) == 0 && n < kills+mostLater; n++ {
 		if n >= kills {
 			shortest, longest = longest, 2*longest
 		}
-		cmd := exec.Command(bin, "run", file, "-o", results, "--json", "--wait")
-		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+		out, pid, err := endAt(t, syscall.SIGKILL, shortest+time.Duration(r.Int64N(int64(longest-shortest))),
+			"run", file, "-o", results, "--json", "--wait")
+		pids = append(pids, pid)
+		if err == nil {
+			late++
 		}
-		pids = append(pids, cmd.Process.Pid)
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		// The moment counts from where it has the host: others may have it first.
-		for held := false; !held && len(ended) == 0; time.Sleep(5 * time.Millisecond) {
-			held = holds(cmd.Process.Pid)
-		}
-		time.Sleep(shortest + time.Duration(r.Int64N(int64(longest-shortest))))
-		_ = cmd.Process.Signal(syscall.SIGKILL)
-		<-ended
-		for _, seq := range finished(out.String()) {
+		for _, seq := range finished(out) {
 			announced[seq] = true
 		}
 		if !store.Exists(results) {
@@ -154,7 +246,8 @@ func crash(t *testing.T, text string, kills int, shortest, longest time.Duration
 			}
 		}
 	}
-	clean(t)
+	t.Logf("%d runs, %d of them over before they were killed; %d trials announced, none lost", len(pids), late, len(announced))
+	clean(t, pids...)
 	for name := range snapshot(t) {
 		if !before[name] && oursOf(name, pids...) {
 			t.Errorf("`tare clean` left %s", name)
@@ -247,10 +340,17 @@ func tare(t *testing.T, args ...string) string {
 	}
 }
 
-func clean(t *testing.T) {
+// clean is `tare clean`, after which no directory of these runs is there.
+func clean(t *testing.T, pids ...int) {
 	t.Helper()
-	if os.Geteuid() == 0 {
-		tare(t, "clean")
+	tare(t, "clean")
+	d := hostDirs()
+	for _, pid := range pids {
+		for _, base := range []string{d.run, d.data} {
+			if left, _ := filepath.Glob(filepath.Join(base, runID(pid)+"*")); len(left) > 0 {
+				t.Errorf("`tare clean` left %v", left)
+			}
+		}
 	}
 }
 
