@@ -19,10 +19,11 @@ func (a *app) cleanVerb() *cobra.Command {
 		Use:   "clean",
 		Short: "Remove what a killed run left on this host",
 		Long: `Remove what a run that was killed left behind: processes, containers, mounts,
-network namespaces, links, cgroups and directories. They are found by their
-names, so nothing of another program is touched. Runs without root leave only
-directories, which clean without root removes. While a study runs, clean
-refuses: what is there is in use. Results are never removed.`,
+network namespaces, links, cgroups and directories. Each is found by its name,
+and a directory only goes if it has a record that tare made it, so nothing of
+another program is touched. Runs without root leave only directories, which
+clean without root removes. While a study runs, clean refuses: what is there is
+in use. Results are never removed.`,
 		Example: "  tare clean --dry-run    list what would be removed\n  tare clean",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
