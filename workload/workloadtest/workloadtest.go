@@ -117,9 +117,10 @@ func (s *suite) steps() []step {
 }
 
 // load reads the cases' outputs and finds the documentation, which lies in
-// docs/workloads of the module that the test runs in.
+// docs/workloads of the module that holds the outputs.
 func load(w workload.Workload, cases []Case) (*suite, error) {
 	s := &suite{w: w, cases: cases}
+	beside := ""
 	for _, c := range cases {
 		if c.Refused {
 			continue
@@ -133,13 +134,14 @@ func load(w workload.Workload, cases []Case) (*suite, error) {
 			if err != nil {
 				return nil, fmt.Errorf("case %s: the captured output of %s: %w; capture it by running the role's command", c.Name, role, err)
 			}
+			beside = filepath.Dir(c.Outputs[role])
 			s.outputs = append(s.outputs, captured{c.Name + "/" + role, role, v, data})
 		}
 	}
 	if len(s.outputs) == 0 {
 		return nil, fmt.Errorf("workload %s has no case with captured output; give Run at least one", w.Name())
 	}
-	root, err := moduleRoot()
+	root, err := moduleRoot(beside)
 	if err != nil {
 		return nil, err
 	}
@@ -147,19 +149,18 @@ func load(w workload.Workload, cases []Case) (*suite, error) {
 	return s, nil
 }
 
-func moduleRoot() (string, error) {
-	dir, err := os.Getwd()
+// moduleRoot is the folder of the go.mod at or above dir.
+func moduleRoot(dir string) (string, error) {
+	start, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
 	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
+	for at := start; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
+			return at, nil
 		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", fmt.Errorf("no go.mod above the test's directory")
+		if at == filepath.Dir(at) {
+			return "", fmt.Errorf("no go.mod at or above %s; keep the captured output in the workload's module", start)
 		}
-		dir = up
 	}
 }

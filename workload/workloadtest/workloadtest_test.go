@@ -70,7 +70,8 @@ func suiteOf(t *testing.T, w workload.Workload, page string) *suite {
 	t.Helper()
 	dir := t.TempDir()
 	client, server, docs := filepath.Join(dir, "client"), filepath.Join(dir, "server"), filepath.Join(dir, "docs.md")
-	for f, text := range map[string]string{client: `{"Rate": 12.5}`, server: `{}`, docs: page} {
+	module := filepath.Join(dir, "go.mod")
+	for f, text := range map[string]string{client: `{"Rate": 12.5}`, server: `{}`, docs: page, module: "module x\n"} {
 		if err := os.WriteFile(f, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
