@@ -2,6 +2,7 @@
 # make test   install what tests need, lint, run every test
 # make race   the same under the race detector, where it matters
 # make kills  kill runs at 1,000 moments on fake and at 50 on real sandboxes
+# make lab-vm try it all in a virtual machine with systemd and cgroup v2 alone
 # make bench  print the figures of docs/performance.md
 #
 # Both install into the system with apt-get (as root) and into .cache/.
@@ -17,7 +18,7 @@ export CGO_ENABLED = 0
 # A Go of the distribution may be too old: scripts/setup.sh then puts one there.
 export PATH := /usr/local/lib/tare/go/bin:/usr/local/go/bin:$(PATH)
 
-.PHONY: all run build test lint unit fuzz race bench kills setup setup-test clean
+.PHONY: all run build test lint unit fuzz race lab-vm bench kills setup setup-test clean
 
 all: build
 
@@ -40,6 +41,10 @@ unit:
 # The race detector needs a C compiler, so it is not part of `make test`.
 race: setup-go
 	CGO_ENABLED=1 $(GO) test -race ./agent ./run ./plan ./study ./store ./collect/... ./workload/... ./report/document ./report/plot ./report/serve
+
+# LABVM="-steps doctor,study -v" runs some steps and shows them; -list prints their names.
+lab-vm: setup build
+	$(GO) run ./scripts/labvm $(LABVM)
 
 bench: setup setup-test build
 	scripts/bench.sh

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/internal/image"
+	"tare/internal/rootfs"
+)
+
+// lines is a writer to a test's log.
+type lines struct{ t *testing.T }
+
+func (l lines) Write(p []byte) (int, error) {
+	l.t.Log(strings.TrimRight(string(p), "\n"))
+	return len(p), nil
+}
+
+// TestMachine boots the machine and runs the steps that count most. make lab-vm runs all.
+func TestMachine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("boots a machine, which takes minutes")
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: the machine's tree is made by commands in namespaces of their own")
+	}
+	for _, tool := range []string{"qemu-system-x86_64", "mke2fs", "apt-get", "runsc"} {
+		if _, ok := rootfs.Lookup(tool); !ok {
+			t.Skipf("this host has no %s; run scripts/setup.sh run", tool)
+		}
+	}
+	module, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	err = options{module: module, brief: true}.run(t.Context(), lines{t})
+	if errors.Is(err, errNotDebian) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("took %s", time.Since(begun).Round(time.Second))
+}
+
+// The recipe is read as those of tare's own images are.
+func TestRecipe(t *testing.T) {
+	own, err := ownRecipes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := (&image.Builder{Cache: t.TempDir(), Recipes: own}).Recipe("machine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range r.Files {
+		if _, err := os.Stat(filepath.Join("recipe/machine", f.From)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	all := allSteps()
+	got, err := choose(all, []string{"study", "doctor"})
+	if err != nil || len(got) != 2 || got[0].name != "doctor" || got[1].name != "study" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if _, err := choose(all, []string{"sudy"}); err == nil || !strings.Contains(err.Error(), `"sudy"`) {
+		t.Errorf("an unknown step: %v", err)
+	}
+	if n := len(briefSteps()); n == 0 || n >= len(all) {
+		t.Errorf("%d of %d steps in make test", n, len(all))
+	}
+}
+
+// A skipped test is a failed one, since a kind that Check refuses is skipped by its suite.
+func TestSkipped(t *testing.T) {
+	const out = `=== RUN   TestContract
+--- PASS: TestContract (1.78s)
+    --- SKIP: TestContract/runsc-systrap (1.74s)
+    --- PASS: TestContract/runc (1.74s)
+        --- SKIP: TestContract/runc/Checkpoint (0.00s)
+PASS
+`
+	if got := skipped(out, []string{"Checkpoint"}); len(got) != 1 || got[0] != "TestContract/runsc-systrap" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestGood(t *testing.T) {
+	ok := trial{Status: "ok", Cell: map[string]string{"sandbox": "process"}}
+	failed := trial{Status: "failed", Cell: map[string]string{"sandbox": "runc"}}
+	if err := good([]trial{ok}, []string{"process"}); err != nil {
+		t.Error(err)
+	}
+	if good([]trial{ok}, []string{"process", "runc"}) == nil {
+		t.Error("a sandbox without a trial is good")
+	}
+	if good([]trial{ok, failed}, []string{"process", "runc"}) == nil {
+		t.Error("a failed trial is good")
+	}
+}
+
+func TestSameFigures(t *testing.T) {
+	made := func(sandbox string, names ...string) trial {
+		t := trial{Status: "ok", Cell: map[string]string{"workload": "disk", "sandbox": sandbox}}
+		for _, n := range names {
+			t.Samples = append(t.Samples, struct{ Name string }{n})
+		}
+		return t
+	}
+	all := []string{"cgroup_cpu_rate", "cgroup_memory_max", "cgroup_io_read_rate"}
+	if err := sameFigures([]trial{made("process", all...), made("runc", append(all, "rate")...)}); err != nil {
+		t.Error(err)
+	}
+	if err := sameFigures([]trial{made("process", all[:2]...), made("runc", all...)}); err == nil || !strings.Contains(err.Error(), "process has no cgroup_io_read_rate") {
+		t.Errorf("a baseline without disk figures: %v", err)
+	}
+}
+
+// A step that fails shows its log and does not keep the next from running.
+func TestJournalKeepsTheEnd(t *testing.T) {
+	j := &journal{}
+	j.printf("%s", strings.Repeat("x", kept))
+	j.printf("the end\n")
+	if got := j.String(); len(got) > kept+10 || !strings.HasSuffix(got, "xthe end\n") || !strings.HasPrefix(got, "[...]") {
+		t.Errorf("%d bytes, from %.10q to %q", len(got), got, got[len(got)-10:])
+	}
+}

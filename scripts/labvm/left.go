@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// host is what a step looks at to see whether tare left something.
+type host struct {
+	left        []string // things of tare's
+	controllers string   // that the root group gives to its children
+}
+
+// lookScript prints a line for each thing of tare's, and for each control group that no
+// unit of systemd's is known by. Locks stay: who waits for one has its file open.
+const lookScript = `
+find /sys/fs/cgroup -mindepth 1 -type d ! -name '*.service' ! -name '*.mount' ! -name '*.socket' ! -name '*.slice' ! -name init.scope ! -name 'session-*' -printf 'control group %p\n'
+grep -e /run/tare -e /var/lib/tare /proc/self/mountinfo | sed 's/^/mount /' || true
+ls /run/netns 2>/dev/null | sed 's/^/netns /' || true
+ls /sys/class/net | grep tare | sed 's/^/link /' || true
+grep -lz ^TARE_SANDBOX= /proc/[0-9]*/environ 2>/dev/null | sed 's/^/process /' || true
+find /run/tare /var/lib/tare -mindepth 1 ! -name lock ! -name '*.lock' -printf 'file %p\n' 2>/dev/null || true
+find /dev/shm -name 'tare-*' -printf 'file %p\n'
+systemctl list-units --all --plain --no-legend '*tare*' | sed 's/^/unit /'
+`
+
+func (l *lab) look(ctx context.Context) (host, error) {
+	out, err := l.sh(ctx, lookScript)
+	if err != nil {
+		return host{}, err
+	}
+	var h host
+	if out = strings.TrimSpace(out); out != "" {
+		h.left = strings.Split(out, "\n")
+	}
+	controllers, err := l.sh(ctx, "cat /sys/fs/cgroup/cgroup.subtree_control")
+	words := strings.Fields(controllers)
+	slices.Sort(words)
+	h.controllers = strings.Join(words, " ")
+	return h, err
+}
+
+// settled bounds how long systemd may take to tidy up after a unit that has ended.
+const settled = 15 * time.Second
+
+// nothingLeft says what is left of tare in the machine, also controllers that it enabled.
+func (l *lab) nothingLeft(ctx context.Context) error {
+	for deadline := time.Now().Add(settled); ; time.Sleep(time.Second) {
+		now, err := l.look(ctx)
+		switch {
+		case err != nil:
+			return err
+		case len(now.left) == 0 && now.controllers == l.fresh.controllers:
+			return nil
+		case time.Now().Before(deadline):
+			continue
+		case len(now.left) > 0:
+			return fmt.Errorf("left: %s", strings.Join(now.left, "; "))
+		}
+		return fmt.Errorf("the root group has the controllers %q on, before tare ran it had %q", now.controllers, l.fresh.controllers)
+	}
+}
+
+const killStudy = `study: kill
+baseline: %[1]s
+factors: {sandbox: [%[1]s]}
+workloads:
+  rr: {kind: net, mode: rr, duration: 60s, warmup: 0s, responses: [rate]}
+stop: {fixed: 1}
+sentinel: off
+calls: off
+timeout: 3m
+`
+
+// killScript runs a study, kills it once a sandbox of it has a process, and gives its
+// number back.
+const killScript = `
+tare run /root/kill.yaml --results /root/kill-%[1]s & pid=$!
+n=0
+until grep -lz ^TARE_SANDBOX= /proc/[0-9]*/environ >/dev/null 2>&1 && [ -n "$(ls /run/netns 2>/dev/null)" ]; do
+	kill -0 $pid
+	n=$((n+1)); [ $n -lt 600 ]
+	sleep 0.1
+done
+sleep 1
+kill -9 $pid
+wait $pid || [ $? = 137 ]
+`
+
+// kill kills a study in each kind of sandbox: what is left must be seen, and clean must
+// remove all of it.
+func kill(ctx context.Context, l *lab) error {
+	kinds := []string{"process", "runc", "crun", "runsc-systrap"}
+	if !l.full {
+		kinds = []string{"runc", "runsc-systrap"}
+	}
+	for _, k := range kinds {
+		if err := l.killOne(ctx, k); err != nil {
+			return fmt.Errorf("%s: %w", k, err)
+		}
+	}
+	return nil
+}
+
+func (l *lab) killOne(ctx context.Context, kind string) error {
+	if err := l.write(ctx, "/root/kill.yaml", fmt.Sprintf(killStudy, kind)); err != nil {
+		return err
+	}
+	if _, err := l.sh(ctx, fmt.Sprintf(killScript, kind)); err != nil {
+		return fmt.Errorf("no study to kill: %w", err)
+	}
+	h, err := l.look(ctx)
+	if err != nil {
+		return err
+	}
+	if len(h.left) == 0 {
+		return errors.New("a killed run left nothing: it was killed at the wrong moment")
+	}
+	if _, err := l.tare(ctx, 0, "clean"); err != nil {
+		return err
+	}
+	return l.nothingLeft(ctx)
+}
+
+const ordinaryStudy = `study: ordinary
+baseline: "1"
+compare: slowdown
+factors: {sandbox: [fake], slowdown: [1, 1.5]}
+workloads:
+  noop: {sleeps: 5}
+stop: {fixed: 3}
+`
+
+// ordinary is a user without any right, in a login session: a study on fake, one that
+// needs root, and clean.
+func ordinary(ctx context.Context, l *lab) error {
+	if err := l.write(ctx, "/home/lab/ordinary.yaml", ordinaryStudy); err != nil {
+		return err
+	}
+	const as = "systemd-run --quiet --wait --pipe --collect --uid=lab --property=PAMName=lab --working-directory=/home/lab -- "
+	if _, err := l.sh(ctx, as+`sh -euxc '
+test "$(id -u)" = 1000 && test -d "$XDG_RUNTIME_DIR"
+tare run ordinary.yaml --results results
+tare report results >/dev/null
+code=0; tare doctor || code=$?; test $code = 3
+tare clean'`); err != nil {
+		return err
+	}
+	// Its folders may stay, what was in them not.
+	out, err := l.sh(ctx, `find /tmp /run /dev/shm /var/tmp /home/lab -user lab -path '*/tare*/*' ! -name lock ! -name '*.lock'`)
+	if err != nil {
+		return err
+	}
+	if out != "" {
+		return fmt.Errorf("left of an ordinary user: %s", strings.Join(strings.Fields(out), " "))
+	}
+	return l.nothingLeft(ctx)
+}

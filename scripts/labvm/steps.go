@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// compared are the sandboxes that must work in the machine.
+func compared() []string { return []string{"process", "runc", "crun", "runsc-systrap", "runsc-ptrace"} }
+
+// allSteps is everything, in the order that it runs in.
+func allSteps() []step {
+	out := []step{
+		{name: "machine", brief: true, within: time.Minute, run: machine},
+		{name: "doctor", brief: true, within: 4 * time.Minute, run: doctor},
+	}
+	for _, s := range suites() {
+		out = append(out, step{"contract " + s.name, s.brief, s.within, s.contract})
+	}
+	for _, p := range collectorTests() {
+		out = append(out, step{"tests " + p, false, 5 * time.Minute, func(ctx context.Context, l *lab) error { return l.tests(ctx, p, "", nil) }})
+	}
+	return append(out,
+		step{"capture", false, 2 * time.Minute, capture},
+		step{"study", true, 10 * time.Minute, small},
+		step{"kill", true, 10 * time.Minute, kill},
+		step{"ordinary user", true, 3 * time.Minute, ordinary},
+		step{"first study", false, 40 * time.Minute, first},
+	)
+}
+
+// briefSteps are those of make test.
+func briefSteps() []step {
+	return slices.DeleteFunc(allSteps(), func(s step) bool { return !s.brief })
+}
+
+// machine asserts that it is what it is meant to be: systemd, version 2 alone, /run noexec.
+func machine(ctx context.Context, l *lab) error {
+	out, err := l.sh(ctx, `
+cat /proc/1/comm
+stat -fc %T /sys/fs/cgroup
+grep -c ' - cgroup ' /proc/self/mountinfo || true
+grep ' /run ' /proc/self/mountinfo
+systemctl is-system-running || systemctl --failed`)
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(out, "\n")
+	if len(lines) < 5 || lines[0] != "systemd" || lines[1] != "cgroup2fs" || lines[2] != "0" || !strings.Contains(lines[3], "noexec") {
+		return errors.New("this is no machine of systemd with cgroup v2 alone and a /run without exec")
+	}
+	l.fresh, err = l.look(ctx)
+	if err == nil && len(l.fresh.left) > 0 {
+		err = fmt.Errorf("a machine that never ran tare has things of tare's: %s", strings.Join(l.fresh.left, "; "))
+	}
+	return err
+}
+
+// doctor must find every sandbox but those that need KVM or machines.
+func doctor(ctx context.Context, l *lab) error {
+	out, err := l.tare(ctx, 0, "doctor", "--json")
+	if err != nil {
+		return err
+	}
+	var report struct {
+		Findings []struct{ Area, Name, Problem string }
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		return fmt.Errorf("what doctor --json prints: %w", err)
+	}
+	ok := map[string]bool{}
+	for _, f := range report.Findings {
+		if f.Area == "sandbox" && f.Problem == "" {
+			ok[f.Name] = true
+		}
+	}
+	var missing []string
+	for _, n := range compared() {
+		if !ok[n] {
+			missing = append(missing, n)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("doctor does not find these well: %s", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// suite is the contract suite of one sandbox.
+type suite struct {
+	name, pkg, run string
+	brief          bool
+	within         time.Duration
+	quick          []string // those of its tests that make test runs
+}
+
+func suites() []suite {
+	quick := []string{"CheckLeavesNothing", "Exec", "CPULimit", "MemoryLimit", "Scope"}
+	return []suite{
+		{"process", processTests, "TestContract", true, 10 * time.Minute, quick},
+		{"runc", ociTests, "TestContract/^runc$", false, 10 * time.Minute, nil},
+		{"crun", ociTests, "TestContract/^crun$", false, 10 * time.Minute, nil},
+		{"runsc-systrap", ociTests, "TestContract/^runsc-systrap$", true, 15 * time.Minute, quick},
+		{"runsc-ptrace", ociTests, "TestContract/^runsc-ptrace$", false, 15 * time.Minute, nil},
+	}
+}
+
+func (s suite) contract(ctx context.Context, l *lab) error {
+	run := s.run
+	if !l.full {
+		run += "/^(" + strings.Join(s.quick, "|") + ")$"
+	}
+	// Skipped where the kind has no way to do it, on every host.
+	return l.tests(ctx, s.pkg, run, []string{"Checkpoint", "Launch"})
+}
+
+var skippedRE = regexp.MustCompile(`(?m)^\s*--- SKIP: (\S+)`)
+
+// tests runs a package's test binary. A test that is skipped counts as failed, unless
+// mayskip has its last name: what this machine lacks is what it is there to show.
+func (l *lab) tests(ctx context.Context, pkg, run string, mayskip []string) error {
+	script := "cd /lab/tests/" + pkg + "; exec ./tests -test.v -test.timeout=30m"
+	if run != "" {
+		script += " -test.run='" + run + "'"
+	}
+	out, err := l.sh(ctx, script)
+	if err != nil {
+		return err
+	}
+	if names := skipped(out, mayskip); len(names) > 0 {
+		return fmt.Errorf("skipped: %s", strings.Join(names, ", "))
+	}
+	if strings.Contains(out, "testing: warning: no tests to run") {
+		return fmt.Errorf("%s has no test %s", pkg, run)
+	}
+	return nil
+}
+
+// skipped returns the names of tests that were skipped, but for those whose last part is
+// in except.
+func skipped(out string, except []string) []string {
+	var names []string
+	for _, m := range skippedRE.FindAllStringSubmatch(out, -1) {
+		if name := m[1]; !slices.Contains(except, path.Base(name)) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// smallStudy has a workload with two ends, and one that reads a disk.
+const smallStudy = `study: small
+factors: {sandbox: [%s]}
+workloads:
+  rr: {kind: net, mode: rr, duration: 1s, warmup: 0s, responses: [rate]}
+  disk: {kind: fio, rw: randread, bs: 4KiB, size: 4MiB, cache: dropped, duration: 500ms, warmup: 0s, responses: [iops]}
+stop: {fixed: 1}
+sentinel: off
+calls: off
+retries: 0
+`
+
+// write puts a text into a file of the machine.
+func (l *lab) write(ctx context.Context, file, text string) error {
+	_, err := l.sh(ctx, "cat >"+file+" <<'END'\n"+text+"END\n")
+	return err
+}
+
+// small runs a study. All its trials must be good, and all sandboxes have the same
+// figures of control groups.
+func small(ctx context.Context, l *lab) error {
+	sandboxes := []string{"process", "runc", "crun", "runsc-systrap"}
+	if !l.full {
+		sandboxes = []string{"process", "runc", "runsc-systrap"}
+	}
+	if err := l.write(ctx, "/root/small.yaml", fmt.Sprintf(smallStudy, strings.Join(sandboxes, ", "))); err != nil {
+		return err
+	}
+	if _, err := l.tare(ctx, 0, "run", "/root/small.yaml", "--results", "/root/small"); err != nil {
+		return err
+	}
+	trials, err := l.trials(ctx, "/root/small")
+	if err != nil {
+		return err
+	}
+	if err := good(trials, sandboxes); err != nil {
+		return err
+	}
+	if err := sameFigures(trials); err != nil {
+		return err
+	}
+	return l.nothingLeft(ctx)
+}
+
+// trial is a line of `tare export --format jsonl`.
+type trial struct {
+	Status  string
+	Cell    map[string]string
+	Samples []struct{ Name string }
+}
+
+func (l *lab) trials(ctx context.Context, results string) ([]trial, error) {
+	quiet := &lab{vm: l.vm, log: &journal{}} // it is long
+	out, err := quiet.tare(ctx, 0, "export", results, "--format", "jsonl")
+	if err != nil {
+		l.log.printf("%s", quiet.log)
+		return nil, err
+	}
+	var trials []trial
+	for line := range strings.Lines(out) {
+		var t trial
+		if err := json.Unmarshal([]byte(line), &t); err != nil {
+			return nil, fmt.Errorf("a line of the export: %w", err)
+		}
+		trials = append(trials, t)
+	}
+	return trials, nil
+}
+
+// good says which sandbox has no trial, or one that is not good.
+func good(trials []trial, sandboxes []string) error {
+	seen := map[string]bool{}
+	for _, t := range trials {
+		if t.Status != "ok" {
+			return fmt.Errorf("a trial of %v is %s", t.Cell, t.Status)
+		}
+		seen[t.Cell["sandbox"]] = true
+	}
+	for _, s := range sandboxes {
+		if !seen[s] {
+			return fmt.Errorf("%s has no trial", s)
+		}
+	}
+	return nil
+}
+
+// sameFigures compares which series of control groups the sandboxes have with those of
+// process, for each workload.
+func sameFigures(trials []trial) error {
+	have := map[string]map[string][]string{} // workload, sandbox, names
+	for _, t := range trials {
+		names := map[string]bool{}
+		for _, s := range t.Samples {
+			if strings.HasPrefix(s.Name, "cgroup_") {
+				names[s.Name] = true
+			}
+		}
+		w := t.Cell["workload"]
+		if have[w] == nil {
+			have[w] = map[string][]string{}
+		}
+		have[w][t.Cell["sandbox"]] = slices.Sorted(maps.Keys(names))
+	}
+	var wrong []string
+	for _, w := range slices.Sorted(maps.Keys(have)) {
+		for _, s := range slices.Sorted(maps.Keys(have[w])) {
+			if !slices.Equal(have[w][s], have[w]["process"]) {
+				wrong = append(wrong, fmt.Sprintf("%s of %s has the figures %v, process %v", w, s, have[w][s], have[w]["process"]))
+			}
+		}
+	}
+	for _, name := range []string{"cgroup_cpu_rate", "cgroup_memory_max", "cgroup_io_read_rate"} {
+		if !slices.Contains(have["disk"]["process"], name) {
+			wrong = append(wrong, "disk of process has no "+name)
+		}
+	}
+	if len(wrong) > 0 {
+		return errors.New(strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
+// first is what `make run` does once all is installed.
+func first(ctx context.Context, l *lab) error {
+	args := []string{"run", "/lab/studies/first.yaml", "--results", "/root/first", "--wait"}
+	if l.budget != "" {
+		args = append(args, "--set", "budget.time="+l.budget)
+	}
+	if _, err := l.tare(ctx, 0, args...); err != nil {
+		return err
+	}
+	trials, err := l.trials(ctx, "/root/first")
+	if err != nil {
+		return err
+	}
+	if err := good(trials, compared()); err != nil {
+		return err
+	}
+	return l.nothingLeft(ctx)
+}
