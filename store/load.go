@@ -169,12 +169,14 @@ func (s *Store) loadBatch(ctx context.Context, first, last int64, l *loader) (ou
 	return out, nil
 }
 
-// each runs f on every row of a query. The rows are done when it returns, so the
-// one connection is free again.
+// each runs f on every row of a query, which ends after the store's patience. The
+// rows are done when it returns, so the one connection is free again.
 func (s *Store) each(ctx context.Context, query string, args []any, f func(*sql.Rows) error) error {
-	rows, err := s.db.QueryContext(ctx, query, args...)
+	limited, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	rows, err := s.db.QueryContext(limited, query, args...)
 	if err != nil {
-		return err
+		return late(ctx, limited, err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
@@ -182,5 +184,23 @@ func (s *Store) each(ctx context.Context, query string, args []any, f func(*sql.
 			return err
 		}
 	}
-	return rows.Err()
+	return late(ctx, limited, rows.Err())
+}
+
+// one scans the one row of a query, within the store's patience.
+func (s *Store) one(ctx context.Context, query string, args []any, into ...any) error {
+	limited, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	return late(ctx, limited, s.db.QueryRowContext(limited, query, args...).Scan(into...))
+}
+
+// errLate: a query took longer than any does on a database of tare.
+var errLate = fmt.Errorf("a query did not end in time: %s is damaged, or made to hold whoever reads it up; do not use these results", dbName)
+
+// late is the error of a query, which its deadline may have ended.
+func late(whole, limited context.Context, err error) error {
+	if err != nil && whole.Err() == nil && limited.Err() != nil {
+		return errLate
+	}
+	return err
 }

@@ -10,10 +10,10 @@ import (
 // checkNames refuses results whose trials have names that tare does not give: a folder
 // may come from someone else, and other programs make paths of them. It reads the
 // index of the names alone.
-func checkNames(ctx context.Context, db *sql.DB) error {
+func (s *Store) checkNames(ctx context.Context) error {
 	var name string
-	err := db.QueryRowContext(ctx, `SELECT name FROM trials WHERE name NOT GLOB '[0-9][0-9][0-9][0-9][0-9][0-9]*-[0-9]*'
-		OR name GLOB '*[^0-9-]*' OR name GLOB '*-*-*' OR length(name) > 40 LIMIT 1`).Scan(&name)
+	err := s.one(ctx, `SELECT name FROM trials WHERE name NOT GLOB '[0-9][0-9][0-9][0-9][0-9][0-9]*-[0-9]*'
+		OR name GLOB '*[^0-9-]*' OR name GLOB '*-*-*' OR length(name) > 40 LIMIT 1`, nil, &name)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
@@ -25,9 +25,6 @@ func checkNames(ctx context.Context, db *sql.DB) error {
 
 // checkFiles refuses files that are not those of their trial.
 func (s *Store) checkFiles(ctx context.Context) error {
-	if err := checkNames(ctx, s.db); err != nil {
-		return err
-	}
 	return s.each(ctx, "SELECT t.name, e.kind, e.name, e.file FROM evidence e LEFT JOIN trials t ON t.id = e.trial", nil, func(r *sql.Rows) error {
 		var trial sql.NullString
 		var kind, name, file string

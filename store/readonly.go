@@ -70,10 +70,10 @@ func tryReadOnly(dir, address string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.version, err = checkSchema(context.Background(), s.db); err == nil {
-		err = checkNames(context.Background(), s.db)
-	}
-	if err != nil {
+	s.readers = 2
+	s.db.SetMaxOpenConns(s.readers)
+	s.db.SetMaxIdleConns(s.readers) // a connection that is closed and made again would lack the limits
+	if err := s.vet(context.Background()); err != nil {
 		_ = s.Close()
 		var coded interface{ Code() int }
 		if errors.As(err, &coded) {
@@ -84,8 +84,6 @@ func tryReadOnly(dir, address string) (*Store, error) {
 		}
 		return nil, err
 	}
-	s.readers = 2
-	s.db.SetMaxOpenConns(s.readers)
 	return s, nil
 }
 

@@ -22,6 +22,9 @@ const applicationID = 0x54415245
 //go:embed schema.sql
 var schemaSQL string
 
+// schemas are the steps from an empty file to each version of the schema.
+func schemas() []string { return []string{schemaSQL} }
+
 // ErrNewer is wrapped by Open and OpenReadOnly when a later tare wrote the
 // folder in a schema that this one does not know.
 var ErrNewer = errors.New("written by a newer tare")
@@ -33,8 +36,10 @@ var errUnfinished = fmt.Errorf("the folder was never completed, nothing was stor
 // user_version and application_id are part of that transaction too, so that a
 // database has either everything or version 0.
 func createSchema(ctx context.Context, c *sql.Conn) error {
-	if _, err := c.ExecContext(ctx, schemaSQL); err != nil {
-		return fmt.Errorf("create tables: %w", err)
+	for _, text := range schemas() {
+		if _, err := c.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("create tables: %w", err)
+		}
 	}
 	_, err := c.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, SchemaVersion))
 	return err
@@ -42,12 +47,12 @@ func createSchema(ctx context.Context, c *sql.Conn) error {
 
 // checkSchema returns the version of an opened database, or says why it cannot
 // be used.
-func checkSchema(ctx context.Context, db *sql.DB) (int, error) {
+func (s *Store) checkSchema(ctx context.Context) (int, error) {
 	var version, app int
-	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+	if err := s.one(ctx, "PRAGMA user_version", nil, &version); err != nil {
 		return 0, unreadable(err)
 	}
-	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app); err != nil {
+	if err := s.one(ctx, "PRAGMA application_id", nil, &app); err != nil {
 		return 0, unreadable(err)
 	}
 	switch {

@@ -22,8 +22,8 @@ type State struct {
 // State returns it.
 func (s *Store) State(ctx context.Context) (State, error) {
 	var x State
-	err := s.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM trials), (SELECT coalesce(max(id), 0) FROM trials),
-		(SELECT coalesce(max(id), 0) FROM sessions), (SELECT count(*) FROM skips)`).Scan(&x.Trials, &x.LastTrial, &x.LastSession, &x.Skips)
+	err := s.one(ctx, `SELECT (SELECT count(*) FROM trials), (SELECT coalesce(max(id), 0) FROM trials),
+		(SELECT coalesce(max(id), 0) FROM sessions), (SELECT count(*) FROM skips)`, nil, &x.Trials, &x.LastTrial, &x.LastSession, &x.Skips)
 	if err != nil {
 		return x, fmt.Errorf("read how far the results in %s are: %w", s.dir, err)
 	}

@@ -35,7 +35,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	parquetzstd "github.com/parquet-go/parquet-go/compress/zstd"
-	_ "modernc.org/sqlite" // the database/sql driver "sqlite", without cgo: the binary stays static
+	"modernc.org/sqlite" // the database/sql driver "sqlite", without cgo: the binary stays static
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"tare/record"
 )
@@ -83,7 +84,8 @@ type Store struct {
 	db       *sql.DB
 	root     *os.Root // reads of evidence cannot leave the folder
 	version  int
-	readers  int // batches of trials that are loaded side by side, each on a connection
+	readers  int           // batches of trials that are loaded side by side, each on a connection
+	patience time.Duration // of one query
 	writable bool
 	lock     *os.File
 	scratch  string // a private copy of the database, removed by Close
@@ -137,6 +139,9 @@ func create(dir string, meta Meta) (_ *Store, err error) {
 			_ = s.Close()
 		}
 	}()
+	if err := harden(context.Background(), s.db, s.readers); err != nil {
+		return nil, err
+	}
 	overrides, err := json.Marshal(meta.Overrides)
 	if err != nil {
 		return nil, err
@@ -194,7 +199,7 @@ func vacant(dir string) error {
 		if err != nil {
 			return err
 		}
-		_, err = checkSchema(context.Background(), s.db)
+		_, err = s.checkSchema(context.Background())
 		_ = s.Close()
 		if !errors.Is(err, errUnfinished) {
 			return fmt.Errorf("there are results already: %w; resume them, or give another folder", fs.ErrExist)
@@ -256,18 +261,11 @@ func open(dir string) (_ *Store, err error) {
 		}
 	}()
 	ctx := context.Background()
-	if s.version, err = checkSchema(ctx, s.db); err != nil {
+	if err = s.vet(ctx); err != nil {
 		return nil, err
 	}
-	if err := checkNames(ctx, s.db); err != nil {
+	if err = s.checkPages(ctx); err != nil {
 		return nil, err
-	}
-	var verdict string
-	if err = s.db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {
-		return nil, fmt.Errorf("check the database: %w", err)
-	}
-	if verdict != "ok" {
-		return nil, fmt.Errorf("the database is damaged (%s); nothing will be added to it; what is left is readable with `sqlite3 %s .recover`", verdict, dbName)
 	}
 	if err = s.db.QueryRowContext(ctx, "SELECT coalesce(max(id), 0) FROM sessions").Scan(&s.session); err != nil {
 		return nil, fmt.Errorf("read the sessions: %w", err)
@@ -282,6 +280,59 @@ func open(dir string) (_ *Store, err error) {
 		return nil, fmt.Errorf("remove what a dead trial left: %w", err)
 	}
 	return s, nil
+}
+
+// vet looks at what a database says it is before anything else is asked of it.
+func (s *Store) vet(ctx context.Context) (err error) {
+	if err := harden(ctx, s.db, s.readers); err != nil {
+		return unreadable(err)
+	}
+	if s.version, err = s.checkSchema(ctx); err != nil {
+		return err
+	}
+	if err := s.checkShape(ctx); err != nil {
+		return err
+	}
+	return s.checkNames(ctx)
+}
+
+// queryTime is how long one query may take: a thousand times what it takes on
+// the largest study. A damaged or hostile file can make a query endless: pages
+// that point to each other, twenty levels deep.
+const queryTime = time.Minute
+
+// harden sets the limits that SQLite advises for databases of others
+// (https://www.sqlite.org/security.html), on each connection there will be.
+func harden(ctx context.Context, db *sql.DB, connections int) error {
+	held := make([]*sql.Conn, 0, connections)
+	defer func() {
+		for _, c := range held {
+			_ = c.Close() // back into the pool
+		}
+	}()
+	for range connections {
+		c, err := db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		held = append(held, c)
+		for _, l := range [][2]int{
+			{sqlite3.SQLITE_LIMIT_LENGTH, 64 << 20}, // of a text or a row
+			{sqlite3.SQLITE_LIMIT_SQL_LENGTH, 100_000},
+			{sqlite3.SQLITE_LIMIT_EXPR_DEPTH, 100},
+			{sqlite3.SQLITE_LIMIT_COMPOUND_SELECT, 3},
+			{sqlite3.SQLITE_LIMIT_VDBE_OP, 25_000},
+			{sqlite3.SQLITE_LIMIT_FUNCTION_ARG, 8},
+			{sqlite3.SQLITE_LIMIT_ATTACHED, 1}, // VACUUM INTO attaches its file
+			{sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 200},
+			{sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 10},
+		} {
+			if _, err := sqlite.Limit(c, l[0], l[1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // dsn is the driver's address of a database file. Defensive mode, trusted_schema
@@ -313,7 +364,7 @@ func openDB(dir, address string) (*Store, error) {
 		_ = db.Close()
 		return nil, err
 	}
-	return &Store{dir: dir, db: db, root: root, readers: 1, codec: parquetzstd.Codec{Level: zstd.SpeedFastest}}, nil
+	return &Store{dir: dir, db: db, root: root, readers: 1, patience: queryTime, codec: parquetzstd.Codec{Level: zstd.SpeedFastest}}, nil
 }
 
 // Dir returns the folder.

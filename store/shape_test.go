@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// altered is a results folder in which somebody ran a few statements.
+func altered(t *testing.T, statements ...string) string {
+	t.Helper()
+	s := newStore(t)
+	appendN(t, s, 1, 2)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(s.Dir(), dbName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	db.SetMaxOpenConns(1)
+	for _, q := range statements {
+		if _, err := db.ExecContext(t.Context(), q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+	}
+	return s.Dir()
+}
+
+// within runs f, which must end soon.
+func within(t *testing.T, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatal("it does not end")
+	}
+}
+
+const endless = "WITH RECURSIVE e(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM e) "
+
+// TestShape: a database whose tables are not tables, or are watched, is refused
+// before anything reads it. An endless view held readers up for ever.
+func TestShape(t *testing.T) {
+	for name, c := range map[string]struct {
+		statements []string
+		want       string
+	}{
+		"an endless view for trials": {[]string{"PRAGMA foreign_keys = OFF", "DROP TABLE trials",
+			"CREATE VIEW trials AS " + endless + "SELECT n AS id, '000001-1' AS name, 1 AS session FROM e"}, "lacks the index"},
+		"an endless view for sessions": {[]string{"PRAGMA foreign_keys = OFF", "DROP TABLE sessions",
+			"CREATE VIEW sessions AS " + endless + "SELECT n AS id, '' AS started, '' AS tare_version FROM e"}, "lacks the table sessions"},
+		"another view":      {[]string{"DROP VIEW cells", "CREATE VIEW cells AS " + endless + "SELECT n AS cell FROM e"}, "the view cells"},
+		"another column":    {[]string{"ALTER TABLE facts ADD COLUMN more TEXT"}, "the table facts"},
+		"a trigger":         {[]string{"CREATE TRIGGER t AFTER INSERT ON trials BEGIN DELETE FROM samples; END"}, "drop it first"},
+		"an index on ours":  {[]string{"CREATE INDEX mine ON trials (cell)"}, "drop it first"},
+		"a missing index":   {[]string{"DROP INDEX samples_name"}, "lacks the index samples_name"},
+		"a user's own view": {[]string{"CREATE VIEW mine AS SELECT * FROM responses", "CREATE TABLE notes (x)", "CREATE INDEX n ON notes (x)"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := altered(t, c.statements...)
+			within(t, func() {
+				for _, open := range []func(string) (*Store, error){OpenReadOnly, Open} {
+					s, err := open(dir)
+					if err == nil {
+						_ = s.Close()
+					}
+					if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+						t.Errorf("got %v, want %q", err, c.want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestQueriesEnd: each query has a deadline of its own, with a message that tells
+// it from a user who lost patience.
+func TestQueriesEnd(t *testing.T) {
+	s := newStore(t)
+	s.patience = 50 * time.Millisecond
+	within(t, func() {
+		var n int
+		if err := s.one(t.Context(), endless+"SELECT count(*) FROM e", nil, &n); !errors.Is(err, errLate) {
+			t.Errorf("a query that never ends: %v", err)
+		}
+		if err := s.each(t.Context(), endless+"SELECT n FROM e", nil, func(*sql.Rows) error { return nil }); !errors.Is(err, errLate) {
+			t.Errorf("rows that never end: %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.one(ctx, "SELECT 1", nil, &n); !errors.Is(err, context.Canceled) {
+			t.Errorf("a cancelled query: %v", err)
+		}
+	})
+	appendN(t, s, 1, 1) // the connection is still good
+}
+
+// TestLimits: the limits that SQLite advises are set on every connection.
+func TestLimits(t *testing.T) {
+	s := newStore(t)
+	appendN(t, s, 1, 1)
+	r, err := OpenReadOnly(s.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	for name, x := range map[string]*Store{"writer": s, "reader": r} {
+		var held []*sql.Conn
+		for range x.readers {
+			c, err := x.db.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, c)
+			for q, want := range map[string]string{
+				"SELECT length(zeroblob(100 << 20))":                    "too big",
+				"SELECT 1" + strings.Repeat(" ", 200_000):               "too big",
+				"PRAGMA trusted_schema":                                 "0",
+				"PRAGMA cell_size_check":                                "1",
+				"SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4": "too many terms",
+			} {
+				var got string
+				if err := c.QueryRowContext(t.Context(), q).Scan(&got); err != nil {
+					got = err.Error()
+				}
+				if !strings.Contains(got, want) {
+					t.Errorf("%s: %.60s gives %q, want %q", name, q, got, want)
+				}
+			}
+		}
+		for _, c := range held {
+			_ = c.Close()
+		}
+	}
+}
