@@ -25,7 +25,7 @@ func (s *Store) checkShape(ctx context.Context) error {
 			return fmt.Errorf("%s lacks the %s: the file is damaged, or tare did not make it", dbName, k)
 		}
 		if text != want[k] {
-			return fmt.Errorf("the %s of %s is not as tare makes it: do not use these results", k, dbName)
+			return fmt.Errorf("%s has another %s than tare makes: do not use these results", dbName, k)
 		}
 		delete(got, k)
 	}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 
 	"tare/record"
@@ -52,10 +53,9 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, f folder) {
 		return
 	}
 	w.Header().Set("Content-Security-Policy", s.policy)
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if err := html.WriteLive(w, &document.Document{Study: document.Study{Name: e.study}, Answer: e.answer}, f.url()); err != nil {
-		fail(w, err)
-	}
+	send(w, func(b io.Writer) error {
+		return html.WriteLive(b, &document.Document{Study: document.Study{Name: e.study}, Answer: e.answer}, f.url())
+	})
 }
 
 func (s *Server) doc(w http.ResponseWriter, r *http.Request, f folder) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"io"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -87,10 +88,7 @@ func (s *Server) index(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if err := t.Execute(w, page); err != nil {
-		fail(w, err)
-	}
+	send(w, func(b io.Writer) error { return t.Execute(b, page) })
 }
 
 // turns is the order in which folders are read: those first of which nothing is

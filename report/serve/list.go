@@ -110,13 +110,19 @@ func newStates(read func(dir string) (store.State, error)) *states {
 	return &states{read: read, known: make(map[string]known)}
 }
 
+// stateTime is how long it may take to ask a folder how far it is: every page
+// waits for that.
+const stateTime = 5 * time.Second
+
 func readState(dir string) (store.State, error) {
 	db, err := store.OpenReadOnly(dir)
 	if err != nil {
 		return store.State{}, err
 	}
 	defer func() { _ = db.Close() }()
-	return db.State(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), stateTime)
+	defer cancel()
+	return db.State(ctx)
 }
 
 // version names the state of the results: other trials, sessions or skips, and
