@@ -19,6 +19,18 @@ func (s *Store) checkShape(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, k := range slices.Sorted(maps.Keys(got)) {
+		if want[k] != "" {
+			continue
+		}
+		kind, name, _ := strings.Cut(k, " ")
+		table, _, _ := strings.Cut(got[k], "\x00")
+		_, ours := want["table "+table]
+		_, taken := want["table "+name]
+		if kind == "trigger" || kind == "index" && ours || taken {
+			return fmt.Errorf("%s has the %s, which tare does not make; if it is yours, drop it first", dbName, k)
+		}
+	}
 	for _, k := range slices.Sorted(maps.Keys(want)) {
 		text, ok := got[k]
 		if !ok {
@@ -26,16 +38,6 @@ func (s *Store) checkShape(ctx context.Context) error {
 		}
 		if text != want[k] {
 			return fmt.Errorf("%s has another %s than tare makes: do not use these results", dbName, k)
-		}
-		delete(got, k)
-	}
-	for _, k := range slices.Sorted(maps.Keys(got)) {
-		kind, name, _ := strings.Cut(k, " ")
-		table, _, _ := strings.Cut(got[k], "\x00")
-		_, ours := want["table "+table]
-		_, taken := want["table "+name]
-		if kind == "trigger" || kind == "index" && ours || taken {
-			return fmt.Errorf("%s has the %s, which tare does not make; if it is yours, drop it first", dbName, k)
 		}
 	}
 	return nil

@@ -57,9 +57,9 @@ func TestShape(t *testing.T) {
 		want       string
 	}{
 		"an endless view for trials": {[]string{"PRAGMA foreign_keys = OFF", "DROP TABLE trials",
-			"CREATE VIEW trials AS " + endless + "SELECT n AS id, '000001-1' AS name, 1 AS session FROM e"}, "lacks the index"},
+			"CREATE VIEW trials AS " + endless + "SELECT n AS id, '000001-1' AS name, 1 AS session FROM e"}, "has the view trials"},
 		"an endless view for sessions": {[]string{"PRAGMA foreign_keys = OFF", "DROP TABLE sessions",
-			"CREATE VIEW sessions AS " + endless + "SELECT n AS id, '' AS started, '' AS tare_version FROM e"}, "lacks the table sessions"},
+			"CREATE VIEW sessions AS " + endless + "SELECT n AS id, '' AS started, '' AS tare_version FROM e"}, "has the view sessions"},
 		"another view":      {[]string{"DROP VIEW cells", "CREATE VIEW cells AS " + endless + "SELECT n AS cell FROM e"}, "another view cells"},
 		"another column":    {[]string{"ALTER TABLE facts ADD COLUMN more TEXT"}, "another table facts"},
 		"a trigger":         {[]string{"CREATE TRIGGER t AFTER INSERT ON trials BEGIN DELETE FROM samples; END"}, "drop it first"},
