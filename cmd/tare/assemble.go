@@ -13,6 +13,7 @@ import (
 	collectall "tare/collect/all"
 	"tare/internal/image"
 	"tare/internal/rootfs"
+	"tare/internal/state"
 	"tare/param"
 	"tare/record"
 	"tare/sandbox"
@@ -32,22 +33,30 @@ func workloads() map[string]workload.Workload {
 	return out
 }
 
-// kinds returns every sandbox by name, the study's own included.
-func kinds(state string, defs []study.Sandbox) (map[string]sandbox.Kind, []string, error) {
+// makeChecks makes the directory that sandboxes are tried in, and returns it and
+// what removes it. It lies where a run's data does: gVisor cannot start from a
+// tree that is mounted noexec, as /run is on most systemd hosts.
+func makeChecks(d dirs, id string) (dir string, remove func() error, err error) {
+	return state.MakeRun(d.notes, id+"-check")
+}
+
+// kinds returns every sandbox by name, the study's own included. They are tried
+// in the directory checks.
+func kinds(checks string, defs []study.Sandbox) (map[string]sandbox.Kind, []string, error) {
 	machines, err := guestFiles(nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	return kindsFrom(state, defs, machines)
+	return kindsFrom(checks, defs, machines)
 }
 
 // kindsFrom is kinds with machines that start from those files.
-func kindsFrom(state string, defs []study.Sandbox, machines boot.Source) (map[string]sandbox.Kind, []string, error) {
+func kindsFrom(checks string, defs []study.Sandbox, machines boot.Source) (map[string]sandbox.Kind, []string, error) {
 	var own []sandboxall.Def
 	for _, d := range defs {
 		own = append(own, sandboxall.Def{Name: d.Name, Kind: d.Kind, Runtime: d.Runtime, Args: d.Args})
 	}
-	list, err := sandboxall.Kinds(sandboxall.Env{StateDir: state, CacheDir: hostDirs().cache, Boot: machines}, own)
+	list, err := sandboxall.Kinds(sandboxall.Env{StateDir: checks, CacheDir: hostDirs().cache, Boot: machines}, own)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -92,7 +101,7 @@ func catalogue() (study.Catalogue, error) {
 	for name, w := range workloads() {
 		cat.Workloads[name] = describe(w)
 	}
-	ks, _, err := kinds(hostDirs().run, nil)
+	ks, _, err := kinds("", nil)
 	if err != nil {
 		return cat, err
 	}

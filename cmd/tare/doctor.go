@@ -16,7 +16,6 @@ import (
 	"tare/collect/host"
 	"tare/internal/network"
 	"tare/internal/rootfs"
-	"tare/internal/state"
 	"tare/param"
 	"tare/record"
 	"tare/sandbox"
@@ -111,7 +110,7 @@ func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h 
 	}
 	add("host", "network", "a bridge in a namespace of its own", network.Check())
 
-	stateDir, remove, err := state.MakeRun(d.run, runID(os.Getpid()))
+	checks, remove, err := makeChecks(d, runID(os.Getpid()))
 	if err != nil {
 		return nil, h, err
 	}
@@ -121,7 +120,7 @@ func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h 
 		return nil, h, err
 	}
 	machines.Local = true // looking at a host downloads nothing
-	ks, names, err := kindsFrom(stateDir, nil, machines)
+	ks, names, err := kindsFrom(checks, nil, machines)
 	if err != nil {
 		return nil, h, err
 	}

@@ -57,6 +57,11 @@ func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d
 		return nil, err
 	}
 	h.closes = append(h.closes, remove)
+	checks, remove, err := makeChecks(d, id)
+	if err != nil {
+		return nil, err
+	}
+	h.closes = append(h.closes, remove)
 	h.engine = &run.Engine{
 		ID: id, Study: st, Catalogue: cat, Workloads: workloads(),
 		Dirs:      run.Dirs{State: stateDir, Data: dataDir},
@@ -68,7 +73,7 @@ func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d
 	if err != nil {
 		return nil, err
 	}
-	if h.engine.Kinds, _, err = kindsFrom(stateDir, st.Sandboxes, machines); err != nil {
+	if h.engine.Kinds, _, err = kindsFrom(checks, st.Sandboxes, machines); err != nil {
 		return nil, err
 	}
 	if err := h.openMemory(id); err != nil {

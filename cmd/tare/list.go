@@ -67,7 +67,7 @@ func everything() (map[string][]listed, error) {
 		}
 		out["workloads"] = append(out["workloads"], listed{Name: w.Name(), About: w.About(), Params: w.Params(), Responses: w.Responses(v)})
 	}
-	ks, names, err := kinds(hostDirs().run, nil)
+	ks, names, err := kinds("", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	collectall "tare/collect/all"
-	"tare/internal/state"
 	"tare/plan"
 	"tare/record"
 	"tare/report/text"
@@ -109,7 +108,7 @@ func (a *app) tryHost(ctx context.Context, st *study.Study, cat study.Catalogue,
 	}
 	defer func() { _ = lock.Release() }()
 	defer a.sweepIfEnded(ctx, d)
-	stateDir, remove, err := state.MakeRun(d.run, runID(os.Getpid()))
+	checks, remove, err := makeChecks(d, runID(os.Getpid()))
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +117,7 @@ func (a *app) tryHost(ctx context.Context, st *study.Study, cat study.Catalogue,
 	if os.Geteuid() == 0 { // as a run has it, where nothing is put yet
 		e.Dirs.Memory = memoryBase(memoryPlaces()...)
 	}
-	if e.Kinds, _, err = kinds(stateDir, st.Sandboxes); err != nil {
+	if e.Kinds, _, err = kinds(checks, st.Sandboxes); err != nil {
 		return nil, err
 	}
 	needs, err := e.Needs()

@@ -21,7 +21,7 @@ import (
 
 // Env is what kinds need to know about this run.
 type Env struct {
-	StateDir string      // for files of checks, such as /run/tare/RUNID
+	StateDir string      // for the trees of checks, such as /var/lib/tare/RUNID; programs in it must be executable
 	CacheDir string      // for what is worth keeping, such as /var/cache/tare
 	Boot     boot.Source // of the kernel that virtual machines boot; nil: there are none
 }

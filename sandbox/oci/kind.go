@@ -42,7 +42,7 @@ type Config struct {
 	Runtime  string   // binary: a path, or a name that rootfs.Lookup finds
 	Args     []string // global arguments, before the runtime's verb
 	Install  string   // what a user does when the binary is missing
-	StateDir string   // Check makes its files below it
+	StateDir string   // Check makes a tree below it, so it must not be mounted noexec
 }
 
 // Kind is one configured runtime.
