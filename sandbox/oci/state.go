@@ -53,7 +53,7 @@ func (k *Kind) closeState(c *container) error {
 	// whatever else is there. Runtimes that start at the same time stack mounts; each
 	// call takes one. It fails when nothing is mounted there any more.
 	null := filepath.Join(c.state, nullNetns)
-	for unix.Unmount(null, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) == nil { //nolint:revive // the call does the work
+	for unix.Unmount(null, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) == nil {
 	}
 	if err := os.Remove(null); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing what the runtime left: %w; `tare clean` tries again", err)

@@ -67,7 +67,7 @@ func TestRuntimeKilledHalfWay(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			var left []string
-			filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error { //nolint:errcheck // what is there is listed
+			filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 				if err == nil {
 					left = append(left, filepath.Base(path))
 				}
