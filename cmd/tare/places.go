@@ -63,10 +63,13 @@ func ownDirs() (dirs, error) {
 	if os.Geteuid() == 0 {
 		return d, nil
 	}
-	for _, dir := range []string{filepath.Dir(d.data), d.data, d.run, d.cache} {
-		if err := state.Own(dir); err != nil {
+	for _, p := range []struct{ dir, variable string }{
+		{filepath.Dir(d.data), "XDG_STATE_HOME"}, {d.data, "XDG_STATE_HOME"},
+		{d.run, "XDG_RUNTIME_DIR"}, {d.cache, "XDG_CACHE_HOME"},
+	} {
+		if err := state.Own(p.dir); err != nil {
 			return d, coded(exitHost, "%w; tare keeps its files where nobody else can change them: "+
-				"set XDG_STATE_HOME to a directory of your own", err)
+				"set %s to a directory of your own", err, p.variable)
 		}
 	}
 	return d, nil
