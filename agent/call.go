@@ -128,9 +128,8 @@ func (s *server) answer(id uint32, result any, err error) {
 	if err != nil {
 		r = returnBody{Error: err.Error()}
 	}
-	if s.out.json(frameReturn, id, r) != nil {
-		// Too long, as a rule: whoever asked must hear of it. A broken channel ends
-		// the loop too.
-		_ = s.out.json(frameReturn, id, returnBody{Error: "the answer is too long for a frame"})
+	if s.out.say(frameReturn, id, r) != nil {
+		// Whoever asked must hear of it.
+		s.say(frameReturn, id, returnBody{Error: "the answer is too long for a frame"})
 	}
 }

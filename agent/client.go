@@ -1,8 +1,8 @@
 package agent
 
 import (
+	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,8 +22,9 @@ const (
 	answerWithin = 5 * time.Second
 )
 
-// queued is how many frames may wait for an agent that is slow to read, and
-// drained how long, after its stream was found closed, for its last words.
+// queued is how many frames may wait for an agent that is slow to read. drained is how
+// long, after the stream was found closed, the agent's last words are waited for, and
+// the taking of output that has come.
 const (
 	queued  = 64
 	drained = time.Second
@@ -33,38 +34,50 @@ const (
 // for the agent longer than its context lasts: a goroutine writes what callers
 // leave in a queue.
 type Client struct {
-	clock *clock
-	guest *guest
-	queue chan []byte
-	mu    sync.Mutex
-	next  uint32
-	cmds  map[uint32]*pending
-	asks  map[uint32]answer // calls that are not answered yet
-	err   error             // why the stream ended
-	gone  chan struct{}     // closed then
+	clock   *clock
+	guest   *guest
+	queue   chan []byte
+	guard   guard
+	secret  []byte
+	nonces  [2][]byte     // the agent's and ours, with a secret
+	trusted chan struct{} // closed when the agent may say more than hello
+
+	mu   sync.Mutex
+	next uint32
+	cmds map[uint32]*pending
+	asks map[uint32]answer // calls that are not answered yet
+	err  error             // why the stream ended
+	gone chan struct{}     // closed then
 }
 
-// pending is a command under way.
-type pending struct {
-	stdout, stderr io.Writer
-	ready          chan struct{} // a gated command is
-	done           chan exitBody
-}
+// Option is a setting of Connect.
+type Option func(*Client)
+
+// WithSecret has both ends prove that they know the secret; nil asks for nothing.
+func WithSecret(secret []byte) Option { return func(c *Client) { c.secret = secret } }
 
 // Connect waits for the agent's hello on r and answers on w. It returns when
-// the versions agree, the stream breaks, or ctx ends; r and w stay owned by
-// goroutines that end with the stream.
-func Connect(ctx context.Context, r io.Reader, w io.Writer) (*Client, error) {
+// the versions agree and the agent has proved what it is asked to, the stream
+// breaks, or ctx ends; r and w stay owned by goroutines that end with the stream.
+func Connect(ctx context.Context, r io.Reader, w io.Writer, options ...Option) (*Client, error) {
 	c := &Client{
-		clock: newClock(), queue: make(chan []byte, queued),
+		clock: newClock(), queue: make(chan []byte, queued), trusted: make(chan struct{}),
 		cmds: map[uint32]*pending{}, asks: map[uint32]answer{}, gone: make(chan struct{}),
 	}
 	c.guest = &guest{c: c}
+	c.guard.expired = func() { c.fail(fmt.Errorf("the agent in the sandbox has read nothing for %s", deaf)) }
+	for _, option := range options {
+		option(c)
+	}
 	hello := make(chan error, 1)
 	go func() {
-		err := c.hello(r)
-		hello <- err
+		r := bufio.NewReaderSize(r, readAhead)
+		b, err := c.hello(r)
 		if err == nil {
+			c.queue <- b // first of all
+			go c.write(w)
+		}
+		if hello <- err; err == nil {
 			err = c.read(r)
 		}
 		c.fail(err)
@@ -77,29 +90,17 @@ func Connect(ctx context.Context, r io.Reader, w io.Writer) (*Client, error) {
 	case <-ctx.Done():
 		return nil, fmt.Errorf("the agent in the sandbox said nothing: %w", ctx.Err())
 	}
-	go c.write(w)
-	if err := c.send(ctx, frameHello, 0, helloBody{Version: version}); err != nil {
-		return nil, err
+	if c.secret == nil {
+		return c, nil
 	}
-	return c, nil
-}
-
-func (c *Client) hello(r io.Reader) error {
-	f, err := readFrame(r)
-	if err != nil {
-		return fmt.Errorf("the agent in the sandbox did not say hello: %w", withNoise(err, r))
+	select {
+	case <-c.trusted:
+		return c, nil
+	case <-c.gone:
+		return nil, c.why()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("the agent in the sandbox said hello, and has not proved who it is: %w", ctx.Err())
 	}
-	var h helloBody
-	if f.typ != frameHello {
-		return fmt.Errorf("%w: the first frame has type %d", errFrame, f.typ)
-	}
-	if err := f.decode(&h); err != nil {
-		return err
-	}
-	if h.Version != version {
-		return fmt.Errorf("the agent in the sandbox speaks version %d, this tare %d; use the same binary", h.Version, version)
-	}
-	return nil
 }
 
 // write sends what is queued until the stream ends.
@@ -107,7 +108,7 @@ func (c *Client) write(w io.Writer) {
 	for {
 		select {
 		case b := <-c.queue:
-			if _, err := w.Write(b); err != nil {
+			if err := c.guard.write(w, b); err != nil {
 				// What the agent said last tells more than that it does not listen.
 				t := time.NewTimer(drained)
 				defer t.Stop()
@@ -127,7 +128,7 @@ func (c *Client) write(w io.Writer) {
 // send queues a frame. It waits while the agent is slow to read, no longer than
 // ctx and the stream last.
 func (c *Client) send(ctx context.Context, t frameType, id uint32, body any) error {
-	b, err := encode(t, id, body)
+	b, err := appendBody(nil, t, id, body)
 	if err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func (c *Client) send(ctx context.Context, t frameType, id uint32, body any) err
 
 // trySend queues a frame unless the queue is full.
 func (c *Client) trySend(t frameType, id uint32, body any) bool {
-	b, err := encode(t, id, body)
+	b, err := appendBody(nil, t, id, body)
 	if err != nil {
 		return false
 	}
@@ -153,14 +154,6 @@ func (c *Client) trySend(t frameType, id uint32, body any) bool {
 	default:
 		return false
 	}
-}
-
-func encode(t frameType, id uint32, body any) ([]byte, error) {
-	b, err := json.Marshal(body)
-	if err != nil {
-		return nil, fmt.Errorf("agent: %w", err)
-	}
-	return appendFrame(nil, t, id, b)
 }
 
 func (c *Client) read(r io.Reader) error {
@@ -175,8 +168,14 @@ func (c *Client) read(r io.Reader) error {
 	}
 }
 
-// take does what a frame asks for.
+// take does what a frame asks for. It never waits for who wants a command's output.
 func (c *Client) take(f frame) error {
+	if f.typ == frameHello {
+		return c.accepted(f)
+	}
+	if c.secret != nil && !c.isTrusted() {
+		return fmt.Errorf("%w: type %d before the agent's proof", errFrame, f.typ)
+	}
 	if f.typ == frameReturn {
 		return c.returned(f)
 	}
@@ -187,10 +186,8 @@ func (c *Client) take(f frame) error {
 		return nil // output that arrives after the caller gave the command up
 	}
 	switch f.typ {
-	case frameStdout:
-		write(p.stdout, f.payload)
-	case frameStderr:
-		write(p.stderr, f.payload)
+	case frameStdout, frameStderr:
+		return p.put(f)
 	case frameReady:
 		select {
 		case p.ready <- struct{}{}:
@@ -202,18 +199,11 @@ func (c *Client) take(f frame) error {
 			return err
 		}
 		c.forget(f.id)
-		p.done <- e
+		p.exited(e)
 	default:
 		return fmt.Errorf("%w: type %d is not for the client", errFrame, f.typ)
 	}
 	return nil
-}
-
-// write ignores errors: the caller bounds what it keeps, the command goes on.
-func write(w io.Writer, p []byte) {
-	if w != nil {
-		_, _ = w.Write(p)
-	}
 }
 
 // fail ends the client. The first reason counts.
@@ -246,12 +236,14 @@ func (c *Client) forget(id uint32) {
 // that could not be started is an Exit with code 127 and the reason on Stderr.
 func (c *Client) Run(ctx context.Context, cmd sandbox.Command) (sandbox.Exit, error) {
 	p := &pending{stdout: cmd.Stdout, stderr: cmd.Stderr, ready: make(chan struct{}, 1), done: make(chan exitBody, 1)}
+	defer p.abandon()
 	c.mu.Lock()
 	c.next++
 	id := c.next
 	c.cmds[id] = p
 	c.mu.Unlock()
 	defer c.forget(id)
+	p.grant = func(n int) { _ = c.send(context.Background(), frameRoom, id, roomBody{Bytes: n}) } // until the stream ends
 	if cmd.Gate != nil {
 		defer cmd.Gate.Fail() // nobody else is to wait for what ended before its start
 	}
@@ -288,6 +280,7 @@ func (r *running) end() (sandbox.Exit, error) {
 
 // lost is called when the stream ended; an exit that came just before counts.
 func (r *running) lost() (sandbox.Exit, error) {
+	r.p.settle(drained)
 	select {
 	case e := <-r.p.done:
 		return r.exit(e), nil

@@ -8,13 +8,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"time"
 )
 
 // version of the protocol. Both sides send it in their hello and refuse
 // another: the two are of one build, so there is nothing to negotiate.
-const version = 3
+const version = 4
 
 // maxPayload bounds one frame, so that a hostile or confused peer cannot make
 // the other allocate more; maxSmall bounds those that have little to say, and
@@ -38,15 +37,16 @@ const (
 	frameReturn frameType = 8  // from the agent: returnBody
 	frameReady  frameType = 9  // from the agent, of a gated command: nothing
 	frameGo     frameType = 10 // to the agent, of a gated command: goBody
+	frameRoom   frameType = 11 // to the agent, of a command's output: roomBody
 )
 
 // frameLast is the highest type there is.
-const frameLast = frameGo
+const frameLast = frameRoom
 
 // most is how long a payload of this type may be.
 func (t frameType) most() uint32 {
 	switch t {
-	case frameStart, frameStdout, frameStderr, frameCall, frameReturn:
+	case frameStart, frameCall, frameReturn:
 		return maxPayload
 	default:
 		return maxSmall
@@ -61,9 +61,14 @@ type frame struct {
 	payload []byte
 }
 
+// helloBody is said first by both. Nonce and Proof are there where a secret is, see
+// hello.go. An agent that refuses a client says a second hello with the Error.
 type helloBody struct {
-	Version int `json:"version"`
-	Pid     int `json:"pid"`
+	Version int    `json:"version"`
+	Pid     int    `json:"pid,omitempty"` // the agent's
+	Nonce   []byte `json:"nonce,omitempty"`
+	Proof   []byte `json:"proof,omitempty"`
+	Error   string `json:"error,omitempty"`
 }
 
 type startBody struct {
@@ -79,6 +84,11 @@ type goBody struct {
 
 type signalBody struct {
 	Signal int `json:"signal"`
+}
+
+// roomBody lets the agent send so much more of a command's output, see window.
+type roomBody struct {
+	Bytes int `json:"bytes"`
 }
 
 // exitBody tells how a command ended; Error is set when it could not be
@@ -201,36 +211,22 @@ func appendFrame(dst []byte, t frameType, id uint32, payload []byte) ([]byte, er
 	if len(payload) > int(t.most()) {
 		return dst, fmt.Errorf("%w: a payload of %d bytes, more than %d", errFrame, len(payload), t.most())
 	}
-	dst = binary.BigEndian.AppendUint32(dst, uint32(len(payload))) //nolint:gosec // bounded above
+	return append(appendHeader(dst, t, id, len(payload)), payload...), nil
+}
+
+func appendHeader(dst []byte, t frameType, id uint32, size int) []byte {
+	dst = binary.BigEndian.AppendUint32(dst, uint32(size)) //nolint:gosec // bounded by the caller
 	dst = append(dst, byte(t))
-	dst = binary.BigEndian.AppendUint32(dst, id)
-	return append(dst, payload...), nil
+	return binary.BigEndian.AppendUint32(dst, id)
 }
 
-// frameWriter serialises the frames of concurrent commands, one Write each.
-type frameWriter struct {
-	mu  sync.Mutex
-	w   io.Writer
-	buf []byte
-}
-
-func (fw *frameWriter) bytes(t frameType, id uint32, payload []byte) error {
-	fw.mu.Lock()
-	defer fw.mu.Unlock()
-	var err error
-	if fw.buf, err = appendFrame(fw.buf[:0], t, id, payload); err != nil {
-		return err
-	}
-	_, err = fw.w.Write(fw.buf)
-	return err
-}
-
-func (fw *frameWriter) json(t frameType, id uint32, body any) error {
+// appendBody adds a frame whose payload is JSON to dst.
+func appendBody(dst []byte, t frameType, id uint32, body any) ([]byte, error) {
 	b, err := json.Marshal(body)
 	if err != nil {
-		return fmt.Errorf("agent: %w", err)
+		return dst, fmt.Errorf("agent: %w", err)
 	}
-	return fw.bytes(t, id, b)
+	return appendFrame(dst, t, id, b)
 }
 
 // text is what may be shown of a text that the peer sent.

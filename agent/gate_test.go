@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -12,8 +13,19 @@ import (
 	"tare/sandbox"
 )
 
-// TestMain lets the test's own binary be what an agent starts at a gate.
+// TestMain lets the test's own binary be an agent, and what an agent starts at a gate.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "internal" && os.Args[2] == "agent" {
+		secret, err := SecretFromEnv()
+		if err == nil {
+			err = Serve(context.Background(), os.Stdin, os.Stdout, nil, OwnProcess, Secret(secret))
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if len(os.Args) > 2 && os.Args[1] == "internal" && os.Args[2] == "gate" {
 		os.Exit(Gate(os.Args[3:], os.Stderr))
 	}

@@ -13,6 +13,25 @@ import (
 	"tare/sandbox"
 )
 
+// frameWriter is the test's part of the other end.
+type frameWriter struct{ w io.Writer }
+
+func (fw *frameWriter) bytes(t frameType, id uint32, payload []byte) error {
+	b, err := appendFrame(nil, t, id, payload)
+	if err == nil {
+		_, err = fw.w.Write(b)
+	}
+	return err
+}
+
+func (fw *frameWriter) json(t frameType, id uint32, body any) error {
+	b, err := appendBody(nil, t, id, body)
+	if err == nil {
+		_, err = fw.w.Write(b)
+	}
+	return err
+}
+
 // hostile connects a client to an agent that is played by the test: what it writes
 // to the returned writer the client reads; what the client writes is in the reader.
 func hostile(t testing.TB) (*Client, *frameWriter, *io.PipeReader) {
@@ -145,12 +164,10 @@ func FuzzClient(f *testing.F) {
 		)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var hello bytes.Buffer
-		if err := (&frameWriter{w: &hello}).json(frameHello, 0, helloBody{Version: version}); err != nil {
+		said := &script{asked: make(chan struct{}), rest: bytes.NewReader(data)}
+		if err := (&frameWriter{w: &said.hello}).json(frameHello, 0, helloBody{Version: version}); err != nil {
 			t.Fatal(err)
 		}
-		said, say := io.Pipe()
-		go func() { _, _ = say.Write(hello.Bytes()) }()
 		c, err := Connect(t.Context(), said, io.Discard)
 		if err != nil {
 			t.Fatal(err)
@@ -162,8 +179,7 @@ func FuzzClient(f *testing.F) {
 			ended <- struct{}{}
 		}()
 		go func() { _ = c.Call(t.Context(), "x", nil, nil); ended <- struct{}{} }()
-		_, _ = say.Write(data)
-		_ = say.Close()
+		close(said.asked)
 		for range 2 {
 			select {
 			case <-ended:
@@ -180,6 +196,22 @@ func FuzzClient(f *testing.F) {
 	})
 }
 
+// script is what an agent says: its hello, and once it was asked the rest, whether the
+// client reads that or not.
+type script struct {
+	hello bytes.Buffer
+	asked chan struct{}
+	rest  io.Reader
+}
+
+func (s *script) Read(p []byte) (int, error) {
+	if s.hello.Len() > 0 {
+		return s.hello.Read(p)
+	}
+	<-s.asked
+	return s.rest.Read(p)
+}
+
 // FuzzServer is a client that says anything, but for starts and signals: what those
 // do is the command's.
 func FuzzServer(f *testing.F) {
@@ -188,17 +220,18 @@ func FuzzServer(f *testing.F) {
 	}
 	f.Add(byte(frameCall), []byte(`{"op":"sample","body":{"count":2,"every_ns":1000000000}}`))
 	f.Add(byte(frameCall), []byte(`{"op":"sample","body":{"count":-1}}`))
-	f.Add(byte(frameHello), []byte(`{"version":3}`))
+	f.Add(byte(frameHello), []byte(`{"version":4}`))
 	f.Add(byte(frameGo), []byte(`{"at_ns":-1}`))
+	f.Add(byte(frameRoom), []byte(`{"bytes":-1}`))
 	f.Fuzz(func(t *testing.T, typ byte, payload []byte) {
 		if frameType(typ) == frameStart || frameType(typ) == frameSignal || len(payload) > maxSmall {
 			return
 		}
 		var out bytes.Buffer
-		s := &server{out: &frameWriter{w: &out}, ops: Operations{opTime: tell}, running: map[uint32]*command{}}
+		s := &server{out: newOutbox(&out), ops: Operations{opTime: tell}, running: map[uint32]*command{}}
 		s.samples = &batch{figures: &sampler{root: "testdata/two"}, answer: s.answer}
 		err := s.take(frame{typ: frameType(typ), id: 7, payload: payload})
-		if closed := s.samples.close(); closed != nil { // then nothing more is written
+		if closed := errors.Join(s.samples.close(), s.out.output(nil)); closed != nil { // then nothing more is written
 			t.Fatal(closed)
 		}
 		if err != nil {

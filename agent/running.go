@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"tare/sandbox"
@@ -111,8 +112,8 @@ func (r *running) wait(ctx context.Context) (w passed) {
 // exit is an agent's word on how a command ended as callers know it. The agent
 // may be of a hostile guest: what it says is bounded.
 func (r *running) exit(e exitBody) sandbox.Exit {
-	if e.Error != "" {
-		write(r.cmd.Stderr, []byte(text(e.Error)+"\n"))
+	if e.Error != "" && r.cmd.Stderr != nil {
+		_, _ = io.WriteString(r.cmd.Stderr, text(e.Error)+"\n")
 	}
 	exit := sandbox.Exit{
 		Code: e.Code, Signal: e.Signal, OOM: e.OOM,

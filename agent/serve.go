@@ -3,17 +3,20 @@
 // input and output of the sandbox's first process, a serial port), so that the
 // same agent serves every kind.
 //
-// The data path: 1. Connect and Serve exchange hellos and check the version;
-// 2. the client starts commands by id, those with a gate at one moment; 3. the
-// agent sends back their output as it comes and how they ended; 4. meanwhile it
-// answers calls: the sandbox's clock, the figures of its kernel, and what a
-// sandbox has of its own; 5. when the stream ends, the agent kills what still runs
-// and returns, so that a dead harness leaves no load behind.
+// The data path: 1. Connect and Serve exchange hellos and check the version, and
+// each other's proof where there is a secret (hello.go); 2. the client starts
+// commands by id, those with a gate at one moment; 3. the agent sends back their
+// output as it comes, as far as the client has room for it (window.go), and how they
+// ended; 4. meanwhile it answers calls: the sandbox's clock, the figures of its
+// kernel, and what a sandbox has of its own; 5. when the stream ends, or the client
+// reads nothing for too long, the agent kills what still runs and returns, so
+// that a dead harness leaves no load behind.
 //
 // docs/design/0014-agent-protocol.md has the frames.
 package agent
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +26,6 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -40,82 +42,103 @@ type Trait func(*server)
 // memory was killed in the sandbox.
 func OwnKernel(s *server) { s.own = true }
 
+// OwnProcess says that this process is the agent alone: each of its children is a
+// command, or was left behind by one. The agent becomes the parent of those that are left
+// behind (PR_SET_CHILD_SUBREAPER of prctl(2)) and ends them, see orphans.go.
+func OwnProcess(s *server) { s.alone = true }
+
+// Secret is what a client must prove to know, and the agent proves to it. nil asks for
+// nothing.
+func Secret(secret []byte) Trait { return func(s *server) { s.secret = secret } }
+
 // In has every command start in a control group (version 2): group returns its open
 // directory, or nil while there is none. The agent itself is not in it, so that it
 // outlives what the commands do to their group.
 func In(group func() *os.File) Trait { return func(s *server) { s.group = group } }
 
-// Serve runs the agent until r ends or ctx is done; then every command it
-// started is killed. An orderly end of the stream is not an error. The operations
-// are those that Client.Call finds here, beside the agent's own; nil for none.
-func Serve(ctx context.Context, r io.Reader, w io.Writer, ops Operations, traits ...Trait) error {
+// Serve runs the agent until r ends, the client is deaf, or ctx is done; then every
+// command that it started is killed. An orderly end of the stream is not an error. The
+// operations are those that Client.Call finds here, beside the agent's own; nil for none.
+func Serve(ctx context.Context, r io.Reader, w io.Writer, ops Operations, traits ...Trait) (err error) {
 	all := Operations{opTime: tell}
 	maps.Copy(all, ops)
 	s := &server{
-		out: &frameWriter{w: w}, ops: all, running: map[uint32]*command{},
+		out: newOutbox(w), ops: all, running: map[uint32]*command{},
 		group: func() *os.File { return nil },
 	}
 	s.samples = &batch{figures: &sampler{root: "/proc"}, answer: s.answer}
 	for _, trait := range traits {
 		trait(s)
 	}
-	defer s.killAll()
-	if err := s.out.json(frameHello, 0, helloBody{Version: version, Pid: os.Getpid()}); err != nil {
+	hello, err := s.hello()
+	if err != nil {
+		return err
+	}
+	if s.alone {
+		stop, err := s.adopt()
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	defer func() {
+		s.killAll()
+		err = errors.Join(err, s.samples.close())
+	}()
+	// No deadline: a saved machine waits here for the host that wakes it up, and
+	// nothing runs yet.
+	if _, err := w.Write(hello); err != nil {
 		return fmt.Errorf("agent: cannot say hello: %w", err)
 	}
+	go s.out.run()
 	done := make(chan error, 1)
-	go func() { done <- errors.Join(s.loop(r), s.samples.close()) }()
+	go func() { done <- s.loop(bufio.NewReaderSize(r, readAhead)) }()
 	select {
 	case err := <-done:
 		return err
+	case <-s.out.ended:
+		return s.out.why()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
+// readAhead is how much is read from a stream at once: small frames take one system
+// call.
+const readAhead = 16 << 10
+
 type server struct {
-	out     *frameWriter
+	out     *outbox
 	ops     Operations
 	own     bool // the kernel is
+	alone   bool // in this process
+	secret  []byte
+	nonce   []byte // said in the hello; nil without a secret
 	group   func() *os.File
 	samples *batch
 	mu      sync.Mutex
 	running map[uint32]*command
+	closed  bool // no more commands
 }
 
-// command is one that runs, or waits at its gate.
-type command struct {
-	*exec.Cmd
-	gate  *gated // nil: none
-	kills uint64 // for memory, when it began
-}
-
+// loop reads what the client says. It never waits for the client to read.
 func (s *server) loop(r io.Reader) error {
-	for {
-		f, err := readFrame(r)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := s.take(f); err != nil {
-			return err
+	err := s.greeted(r)
+	for err == nil {
+		var f frame
+		if f, err = readFrame(r); err == nil {
+			err = s.take(f)
 		}
 	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 // take does what a frame asks for.
 func (s *server) take(f frame) error {
 	switch f.typ {
-	case frameHello:
-		var h helloBody
-		if err := f.decode(&h); err != nil {
-			return err
-		}
-		if h.Version != version {
-			return fmt.Errorf("agent: the client speaks version %d, this agent %d", h.Version, version)
-		}
 	case frameStart:
 		var b startBody
 		if err := f.decode(&b); err != nil {
@@ -133,7 +156,20 @@ func (s *server) take(f frame) error {
 		if err := f.decode(&b); err != nil {
 			return err
 		}
-		s.open(f.id, b.At)
+		if c := s.command(f.id); c != nil && c.gate != nil {
+			_ = c.gate.open(b.At) // a child that has gone is waited for already
+		}
+	case frameRoom:
+		var b roomBody
+		if err := f.decode(&b); err != nil {
+			return err
+		}
+		if b.Bytes < 0 || b.Bytes > outputRoom {
+			return fmt.Errorf("%w: room for %d bytes", errFrame, b.Bytes)
+		}
+		if c := s.command(f.id); c != nil {
+			c.output.room.give(b.Bytes)
+		}
 	case frameCall:
 		var b callBody
 		if err := f.decode(&b); err != nil {
@@ -141,36 +177,50 @@ func (s *server) take(f frame) error {
 		}
 		s.call(f.id, b)
 	default:
-		return fmt.Errorf("%w: type %d is not for the agent", errFrame, f.typ)
+		return fmt.Errorf("%w: type %d is not for the agent, or not again", errFrame, f.typ)
 	}
 	return nil
+}
+
+// command is the one of that number, or nil.
+func (s *server) command(id uint32) *command {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running[id]
 }
 
 func (s *server) start(id uint32, b startBody) {
 	if err := s.begin(id, b); err != nil {
 		// 127 is what a shell says of a command that it cannot start.
-		_ = s.out.json(frameExit, id, exitBody{Code: 127, Error: text(err.Error())})
+		s.say(frameExit, id, exitBody{Code: 127, Error: text(err.Error())})
 	}
 }
 
-func (s *server) begin(id uint32, b startBody) error {
+// say queues a frame. Its body always fits; a broken channel ends the loop too.
+func (s *server) say(t frameType, id uint32, body any) { _ = s.out.say(t, id, body) }
+
+func (s *server) begin(id uint32, b startBody) (err error) {
 	if len(b.Args) == 0 {
 		return errors.New("no command given")
 	}
 	c := &command{Cmd: exec.Command(b.Args[0], b.Args[1:]...)} //nolint:gosec // running the client's commands is what an agent is for
 	if b.Gate {
 		var child *os.File
-		var err error
 		if c.Cmd, c.gate, child, err = gateCommand(b); err != nil {
 			return err
 		}
 		defer child.Close() //nolint:errcheck // the child has its own
+		defer func() {
+			if err != nil {
+				_ = c.gate.conn.Close() // nobody is at the other end
+			}
+		}()
 	}
 	c.Env = append(os.Environ(), b.Env...)
-	c.Stdout = &streamWriter{s.out, frameStdout, id}
-	c.Stderr = &streamWriter{s.out, frameStderr, id}
-	// A grandchild that keeps the pipes must not keep the trial.
-	c.WaitDelay = time.Second
+	if c.output, err = newOutput(s.out, id); err != nil {
+		return err
+	}
+	c.Stdout, c.Stderr = c.output.theirs[0], c.output.theirs[1]
 	// A group of its own, so that a signal reaches the children too.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if g := s.group(); g != nil {
@@ -178,67 +228,23 @@ func (s *server) begin(id uint32, b startBody) error {
 	}
 	c.kills = s.kills()
 
+	// Held for the start as well: what reaps orphans knows every command.
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := error(nil)
-	if _, taken := s.running[id]; taken || len(s.running) >= maxCommands {
+	if _, taken := s.running[id]; taken || s.closed || len(s.running) >= maxCommands {
 		err = fmt.Errorf("command %d refused: its id is taken or %d commands run already", id, maxCommands)
 	} else {
 		err = c.Start()
 	}
-	if err != nil {
-		if c.gate != nil {
-			_ = c.gate.conn.Close() // nobody is at the other end
-		}
+	if c.output.started(err == nil); err != nil {
 		return err
 	}
 	s.running[id] = c
 	if c.gate != nil {
-		go c.gate.follow(func() { _ = s.out.json(frameReady, id, struct{}{}) }) // a broken channel ends the loop too
+		go c.gate.follow(func() { s.say(frameReady, id, struct{}{}) })
 	}
 	go s.wait(id, c)
 	return nil
-}
-
-// open lets a gated command go at a moment; one that has ended is none.
-func (s *server) open(id uint32, at int64) {
-	s.mu.Lock()
-	c := s.running[id]
-	s.mu.Unlock()
-	if c != nil && c.gate != nil {
-		_ = c.gate.open(at) // a child that has gone is waited for already
-	}
-}
-
-func (s *server) wait(id uint32, c *command) {
-	err := c.Wait()
-	s.mu.Lock()
-	delete(s.running, id)
-	s.mu.Unlock()
-	// What the command left running in its group would load the next phase.
-	_ = unix.Kill(-c.Process.Pid, unix.SIGKILL)
-
-	var e exitBody
-	st := c.ProcessState
-	if st == nil {
-		e.Code, e.Error = 127, text(fmt.Sprint(err))
-	} else {
-		e.Code = st.ExitCode()
-		e.User, e.System = st.UserTime().Nanoseconds(), st.SystemTime().Nanoseconds()
-		if ws, ok := st.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-			e.Code = 128 + int(ws.Signal())
-			e.Signal = unix.SignalName(ws.Signal())
-		}
-	}
-	if c.gate != nil {
-		<-c.gate.done
-		e.Start, e.Error = c.gate.last.Start, text(c.gate.last.Error)
-		// The waiting was the harness's.
-		e.User, e.System = max(0, e.User-c.gate.last.User), max(0, e.System-c.gate.last.System)
-	}
-	e.OOM = s.kills() > c.kills
-	s.samples.flush()
-	_ = s.out.json(frameExit, id, e) // a broken channel ends the loop too
 }
 
 // kills counts what this kernel has killed for memory, if that says something of
@@ -258,35 +264,32 @@ func (s *server) kills() uint64 {
 func (s *server) signal(id uint32, sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if cmd := s.running[id]; cmd != nil {
-		_ = unix.Kill(-cmd.Process.Pid, sig)
+	c := s.running[id]
+	if c == nil {
+		return
+	}
+	if !c.reaped {
+		_ = unix.Kill(-c.Process.Pid, sig)
+	}
+	if sig == syscall.SIGKILL {
+		// A client that kills a command does not wait for output that it has no room for.
+		c.output.room.shut()
 	}
 }
 
+// killAll ends the session's commands and what they have left behind.
 func (s *server) killAll() {
+	s.out.end(errSession) // what waits to be written waits no longer
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, cmd := range s.running {
-		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
-	}
-}
-
-// streamWriter turns writes into frames.
-type streamWriter struct {
-	out *frameWriter
-	typ frameType
-	id  uint32
-}
-
-func (w *streamWriter) Write(p []byte) (int, error) {
-	n := 0
-	for len(p) > 0 {
-		k := min(len(p), maxPayload)
-		if err := w.out.bytes(w.typ, w.id, p[:k]); err != nil {
-			return n, err
+	s.closed = true
+	for _, c := range s.running {
+		c.output.room.shut()
+		if !c.reaped {
+			_ = unix.Kill(-c.Process.Pid, unix.SIGKILL)
 		}
-		n += k
-		p = p[k:]
 	}
-	return n, nil
+	s.mu.Unlock()
+	if s.alone {
+		s.sweep(true)
+	}
 }

@@ -32,7 +32,11 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	case "agent":
 		// The agent outlives a Ctrl-C at the terminal: its client decides.
 		signal.Ignore(syscall.SIGINT)
-		if err := agent.Serve(ctx, os.Stdin, stdout, nil); err != nil {
+		secret, err := agent.SecretFromEnv()
+		if err == nil {
+			err = agent.Serve(ctx, os.Stdin, stdout, nil, agent.OwnProcess, agent.Secret(secret))
+		}
+		if err != nil {
 			fmt.Fprintln(stderr, "tare internal agent:", err)
 			return exitFailed
 		}

@@ -146,23 +146,6 @@ func TestBringOnline(t *testing.T) {
 	}
 }
 
-// TestOrphans: the agent's own commands are left to the agent.
-func TestOrphans(t *testing.T) {
-	for stat, want := range map[string]bool{
-		"812 (sleep) Z 1 812 0 0 -1":     false, // a command of the agent's
-		"813 (a) b) Z 1 812 0 0 -1":      true,  // what such a command started
-		"814 (daemon) Z 1 814 814 0 -1":  true,  // with a session of its own
-		"815 (sleep) S 1 812 0 0 -1":     false, // alive
-		"816 (sleep) Z 812 812 0 0 -1":   false, // of another parent
-		"817 (kworker/0:1) I 2 0 0 0 -1": false,
-	} {
-		p, ok := parseStat(stat)
-		if !ok || p.orphan(1, 0) != want {
-			t.Errorf("%q: %+v %t, want %t", stat, p, ok, want)
-		}
-	}
-}
-
 func TestMemTotal(t *testing.T) {
 	b, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -193,18 +176,6 @@ func TestIsInit(t *testing.T) {
 	if IsInit([]string{Init}) {
 		t.Error("a test is no first process")
 	}
-}
-
-func FuzzStat(f *testing.F) {
-	if b, err := os.ReadFile("/proc/self/stat"); err == nil {
-		f.Add(string(b))
-	}
-	f.Add("1 () ) Z 1 1 1")
-	f.Fuzz(func(t *testing.T, s string) {
-		if p, ok := parseStat(s); !ok && p != (process{}) {
-			t.Errorf("%+v", p)
-		}
-	})
 }
 
 func FuzzOrder(f *testing.F) {

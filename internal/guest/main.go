@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -74,10 +74,9 @@ func (m *machine) live() error {
 	if err != nil {
 		return err
 	}
-	go reap()
 	m.ready.w = port
 	for {
-		err := agent.Serve(context.Background(), port, &m.ready, agent.Operations{OpSetUp: m.setUp, OpPlug: m.plug}, agent.OwnKernel, agent.In(m.limited))
+		err := agent.Serve(context.Background(), port, &m.ready, agent.Operations{OpSetUp: m.setUp, OpPlug: m.plug}, agent.OwnKernel, agent.OwnProcess, agent.In(m.limited))
 		if err != nil || once || m.isSetUp() {
 			return err
 		}
@@ -106,7 +105,7 @@ func (m *machine) isSetUp() bool {
 
 // onceWriter notes when the first write was over: the agent's hello.
 type onceWriter struct {
-	w    io.Writer
+	w    *os.File
 	once sync.Once
 	at   float64
 }
@@ -116,6 +115,9 @@ func (o *onceWriter) Write(p []byte) (int, error) {
 	o.once.Do(func() { o.at = uptime() })
 	return n, err
 }
+
+// SyscallConn is the file's: the agent asks whether it can be written to.
+func (o *onceWriter) SyscallConn() (syscall.RawConn, error) { return o.w.SyscallConn() }
 
 // uptime is the time since the kernel's start in seconds.
 func uptime() float64 {

@@ -50,7 +50,7 @@ func Main(tests func() int, inside map[string]Program) int {
 	}
 	if os.Args[2] == "agent" {
 		signal.Ignore(syscall.SIGINT)
-		if err := agent.Serve(context.Background(), os.Stdin, os.Stdout, nil); err != nil {
+		if err := agent.Serve(context.Background(), os.Stdin, os.Stdout, nil, agent.OwnProcess); err != nil {
 			_, _ = fmt.Fprintln(os.Stderr, "agent:", err)
 			return 1
 		}

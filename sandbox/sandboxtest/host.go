@@ -38,7 +38,7 @@ func inside(name string, args []string) int {
 	switch name {
 	case "agent":
 		signal.Ignore(syscall.SIGINT)
-		if err := agent.Serve(context.Background(), os.Stdin, os.Stdout, nil); err != nil {
+		if err := agent.Serve(context.Background(), os.Stdin, os.Stdout, nil, agent.OwnProcess); err != nil {
 			_, _ = fmt.Fprintln(os.Stderr, "agent:", err)
 			return 1
 		}

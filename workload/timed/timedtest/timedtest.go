@@ -42,7 +42,7 @@ func Main(run func() int) int {
 	switch os.Args[2] {
 	case "agent":
 		signal.Ignore(syscall.SIGINT)
-		if err := agent.Serve(context.Background(), os.Stdin, os.Stdout, nil); err != nil {
+		if err := agent.Serve(context.Background(), os.Stdin, os.Stdout, nil, agent.OwnProcess); err != nil {
 			_, _ = fmt.Fprintln(os.Stderr, "agent:", err)
 			return 1
 		}

@@ -1,0 +1,204 @@
+package agent
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The beginning of a session. Nothing else is done before it is over.
+//
+// 1. The agent says hello: its version, and a nonce if it has a secret. 2. The client
+// refuses another version, and answers with its own; to a nonce with a nonce of its own and
+// the proof that it knows the secret. 3. The agent refuses another version or a wrong
+// proof with a second hello that says why, and ends; a right proof it answers
+// with its own.
+//
+// A proof is the HMAC-SHA256 (RFC 2104) of who gives it and both nonces, so that none can be
+// used again, nor be the answer to itself. It says who is at the other end and protects nothing
+// that follows: a stream through a network is to be in TLS.
+
+// helloWithin is how long the client has for its hello, from the agent's.
+const helloWithin = 30 * time.Second
+
+// nonceSize is a nonce's length, leastSecret a secret's at least, mostSecret at most,
+// in bytes.
+const (
+	nonceSize   = 32
+	leastSecret = 16
+	mostSecret  = 4 << 10
+)
+
+// refusedWithin is how long an agent that refuses a client tries to say so.
+const refusedWithin = time.Second
+
+// SecretFile is the environment variable that names the file with the session's
+// secret, such as /dev/fd/3. Without it there is none.
+const SecretFile = "TARE_AGENT_SECRET_FILE"
+
+// SecretFromEnv reads the secret that SecretFile names, 16 to 4096 bytes, and removes
+// the variable, so that no command inherits it. It is nil without the variable.
+func SecretFromEnv() ([]byte, error) {
+	name := os.Getenv(SecretFile)
+	if name == "" {
+		return nil, nil
+	}
+	if err := os.Unsetenv(SecretFile); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(name) //nolint:gosec // who starts the agent names it
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the agent's secret (%s): %w", SecretFile, err)
+	}
+	defer f.Close() //nolint:errcheck // read only
+	b, err := io.ReadAll(io.LimitReader(f, mostSecret+1))
+	if err == nil && (len(b) < leastSecret || len(b) > mostSecret) {
+		err = fmt.Errorf("it has %d bytes or more; give %d to %d random ones", len(b), leastSecret, mostSecret)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the agent's secret from %s: %w", strconv.Quote(name), err)
+	}
+	return b, nil
+}
+
+// newNonce is nil without a secret: early in a guest's boot random bytes are waited for.
+func newNonce(secret []byte) ([]byte, error) {
+	if secret == nil {
+		return nil, nil
+	}
+	b := make([]byte, nonceSize)
+	for got := 0; got < len(b); {
+		n, err := retry(func() (int, error) { return unix.Getrandom(b[got:], 0) })
+		if err != nil {
+			return nil, fmt.Errorf("agent: getrandom: %w", err)
+		}
+		got += n
+	}
+	return b, nil
+}
+
+// Who gives a proof.
+const (
+	proverAgent  = "agent"
+	proverClient = "client"
+)
+
+func proof(secret []byte, prover string, agentNonce, clientNonce []byte) []byte {
+	m := hmac.New(sha256.New, secret)
+	for _, part := range [][]byte{[]byte("tare " + strconv.Itoa(version) + " " + prover + "\n"), agentNonce, clientNonce} {
+		_, _ = m.Write(part) // a hash never fails
+	}
+	return m.Sum(nil)
+}
+
+// proves says whether the hello is of who knows the secret.
+func (h *helloBody) proves(secret []byte, prover string, agentNonce, clientNonce []byte) bool {
+	return len(agentNonce) == nonceSize && len(clientNonce) == nonceSize && hmac.Equal(h.Proof, proof(secret, prover, agentNonce, clientNonce))
+}
+
+// hello is the agent's first frame.
+func (s *server) hello() (b []byte, err error) {
+	if s.nonce, err = newNonce(s.secret); err != nil {
+		return nil, err
+	}
+	return appendBody(nil, frameHello, 0, helloBody{Version: version, Pid: os.Getpid(), Nonce: s.nonce})
+}
+
+// greeted waits for the client's hello and accepts or refuses it.
+func (s *server) greeted(r io.Reader) error {
+	late := time.AfterFunc(helloWithin, func() {
+		s.out.end(fmt.Errorf("agent: the client did not say hello within %s", helloWithin))
+	})
+	f, err := readFrame(r)
+	if err != nil {
+		return err
+	}
+	late.Stop()
+	var h helloBody
+	if f.typ != frameHello {
+		return fmt.Errorf("%w: the client's first frame has type %d, and is no hello", errFrame, f.typ)
+	}
+	if err := f.decode(&h); err != nil {
+		return err
+	}
+	switch {
+	case h.Version != version:
+		err = fmt.Errorf("the client speaks version %d, this agent %d; use the same binary", h.Version, version)
+	case s.secret == nil && h.Nonce != nil:
+		err = errors.New("this agent has no secret, and cannot prove that it is the one that is meant; give it the client's")
+	case s.secret == nil:
+		return nil
+	case !h.proves(s.secret, proverClient, s.nonce, h.Nonce):
+		err = errors.New("the client has not proved that it knows this agent's secret; give both the same")
+	default:
+		return s.out.say(frameHello, 0, helloBody{Version: version, Proof: proof(s.secret, proverAgent, s.nonce, h.Nonce)})
+	}
+	s.say(frameHello, 0, helloBody{Version: version, Error: err.Error()})
+	s.out.settle(refusedWithin)
+	return fmt.Errorf("agent: %w", err)
+}
+
+// hello takes the agent's first frame and makes the client's.
+func (c *Client) hello(r io.Reader) ([]byte, error) {
+	f, err := readFrame(r)
+	if err != nil {
+		return nil, fmt.Errorf("the agent in the sandbox did not say hello: %w", withNoise(err, r))
+	}
+	var h helloBody
+	if f.typ != frameHello {
+		return nil, fmt.Errorf("%w: the first frame has type %d", errFrame, f.typ)
+	}
+	if err := f.decode(&h); err != nil {
+		return nil, err
+	}
+	switch {
+	case h.Version != version:
+		return nil, fmt.Errorf("the agent in the sandbox speaks version %d, this tare %d; use the same binary", h.Version, version)
+	case c.secret == nil && h.Nonce != nil:
+		return nil, errors.New("the agent in the sandbox asks for a secret, and this tare has none; give both the same")
+	case c.secret != nil && len(h.Nonce) != nonceSize:
+		return nil, errors.New("the agent in the sandbox does not ask for the secret: it is not the one that is meant, or was started without it")
+	}
+	mine := helloBody{Version: version}
+	if c.secret != nil {
+		if mine.Nonce, err = newNonce(c.secret); err != nil {
+			return nil, err
+		}
+		mine.Proof = proof(c.secret, proverClient, h.Nonce, mine.Nonce)
+		c.nonces = [2][]byte{h.Nonce, mine.Nonce}
+	}
+	return appendBody(nil, frameHello, 0, mine)
+}
+
+// accepted takes the agent's second hello: its proof, or why it refuses.
+func (c *Client) accepted(f frame) error {
+	var h helloBody
+	if err := f.decode(&h); err != nil {
+		return err
+	}
+	if h.Error != "" {
+		return fmt.Errorf("the agent in the sandbox refuses this tare: %s", text(h.Error))
+	}
+	if c.secret == nil || c.isTrusted() || !h.proves(c.secret, proverAgent, c.nonces[0], c.nonces[1]) {
+		return errors.New("the agent in the sandbox has not proved that it knows the secret")
+	}
+	close(c.trusted)
+	return nil
+}
+
+// isTrusted says whether the agent may say more than hello.
+func (c *Client) isTrusted() bool {
+	select {
+	case <-c.trusted:
+		return true
+	default:
+		return false
+	}
+}

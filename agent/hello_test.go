@@ -1,0 +1,166 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"tare/sandbox"
+)
+
+var (
+	secret  = bytes.Repeat([]byte("s"), leastSecret)
+	another = bytes.Repeat([]byte("t"), leastSecret)
+)
+
+// TestSecret: both ends have it, or nothing runs.
+func TestSecret(t *testing.T) {
+	for name, c := range map[string]struct {
+		agent, client []byte
+		says          string // either end
+	}{
+		"both":           {secret, secret, ""},
+		"neither":        {nil, nil, ""},
+		"another":        {secret, another, "has not proved that it knows this agent's secret"},
+		"only the agent": {secret, nil, "asks for a secret"},
+		"only the tare":  {nil, secret, "does not ask for the secret"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			toAgent, fromClient := io.Pipe()
+			toClient, fromAgent := io.Pipe()
+			go func() {
+				_ = Serve(context.Background(), toAgent, fromAgent, nil, Secret(c.agent))
+				_ = fromAgent.Close()
+			}()
+			defer fromClient.Close()
+			client, err := Connect(t.Context(), toClient, fromClient, WithSecret(c.client))
+			if err == nil {
+				_, err = client.Run(t.Context(), sandbox.Command{Args: []string{"true"}})
+			}
+			if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, want %q", err, c.says)
+			}
+		})
+	}
+}
+
+// TestClientMustProve: what a client without the secret can say to an agent with one, the
+// agent's own proof and that of another session among it.
+func TestClientMustProve(t *testing.T) {
+	mine := bytes.Repeat([]byte{7}, nonceSize)
+	for name, answer := range map[string]func(nonce []byte) helloBody{
+		"nothing":         func([]byte) helloBody { return helloBody{} },
+		"no nonce":        func(n []byte) helloBody { return helloBody{Proof: proof(secret, proverClient, n, nil)} },
+		"the agent's":     func(n []byte) helloBody { return helloBody{Nonce: mine, Proof: proof(secret, proverAgent, n, mine)} },
+		"another session": func([]byte) helloBody { return helloBody{Nonce: mine, Proof: proof(secret, proverClient, mine, mine)} },
+		"cut": func(n []byte) helloBody {
+			return helloBody{Nonce: mine, Proof: proof(secret, proverClient, n, mine)[:8]}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, to := io.Pipe()
+			from, out := io.Pipe()
+			served := make(chan error, 1)
+			go func() { served <- Serve(t.Context(), in, out, nil, Secret(secret)) }()
+			f, err := readFrame(from)
+			var h helloBody
+			if err != nil || f.decode(&h) != nil || len(h.Nonce) != nonceSize {
+				t.Fatalf("%+v, %v", h, err)
+			}
+			b := answer(h.Nonce)
+			b.Version = version
+			if err := (&frameWriter{w: to}).json(frameHello, 0, b); err != nil {
+				t.Fatal(err)
+			}
+			if f, err = readFrame(from); err != nil || f.typ != frameHello || !strings.Contains(string(f.payload), "not proved") {
+				t.Errorf("%+v, %v", f, err)
+			}
+			if err := <-served; err == nil || !strings.Contains(err.Error(), "not proved") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestAgentMustProve: nothing but its proof is taken from an agent that must give one.
+func TestAgentMustProve(t *testing.T) {
+	theirs := bytes.Repeat([]byte{7}, nonceSize)
+	for name, answer := range map[string]func(w *frameWriter, nonce, clients []byte) error{
+		"another frame": func(w *frameWriter, _, _ []byte) error { return w.json(frameReturn, 1, returnBody{}) },
+		"nothing":       func(w *frameWriter, _, _ []byte) error { return w.json(frameHello, 0, helloBody{Version: version}) },
+		"the client's": func(w *frameWriter, n, m []byte) error {
+			return w.json(frameHello, 0, helloBody{Version: version, Proof: proof(secret, proverClient, n, m)})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, to := io.Pipe()
+			from, out := io.Pipe()
+			go func() {
+				w := &frameWriter{w: out}
+				_ = w.json(frameHello, 0, helloBody{Version: version, Nonce: theirs})
+				var h helloBody
+				if f, err := readFrame(in); err == nil && f.decode(&h) == nil {
+					_ = answer(w, theirs, h.Nonce)
+				}
+				_, _ = io.Copy(io.Discard, in)
+			}()
+			defer to.Close()
+			if _, err := Connect(t.Context(), from, to, WithSecret(secret)); err == nil {
+				t.Error("an agent without the secret is believed")
+			}
+			_ = from.Close()
+		})
+	}
+}
+
+// TestSecretFromEnv: the agent's commands see neither it nor where it was.
+func TestSecretFromEnv(t *testing.T) {
+	file := t.TempDir() + "/secret"
+	if err := os.WriteFile(file, secret, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(SecretFile, file)
+	got, err := SecretFromEnv()
+	if err != nil || !bytes.Equal(got, secret) || os.Getenv(SecretFile) != "" {
+		t.Errorf("%q, %v, %q", got, err, os.Getenv(SecretFile))
+	}
+	if got, err := SecretFromEnv(); got != nil || err != nil {
+		t.Errorf("without one: %q, %v", got, err)
+	}
+	for _, size := range []int{0, leastSecret - 1, mostSecret + 1} {
+		if err := os.WriteFile(file, make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv(SecretFile, file)
+		if _, err := SecretFromEnv(); err == nil {
+			t.Errorf("%d bytes are taken", size)
+		}
+	}
+}
+
+// FuzzHello is what anybody may say first, to an agent with a secret: nobody gets past it.
+func FuzzHello(f *testing.F) {
+	nonce := bytes.Repeat([]byte{1}, nonceSize)
+	f.Add(byte(frameHello), []byte(`{"version":4}`))
+	f.Add(byte(frameHello), []byte(`{"version":4,"nonce":"AAAA","proof":"AAAA"}`))
+	f.Add(byte(frameStart), []byte(`{"args":["true"]}`))
+	f.Fuzz(func(t *testing.T, typ byte, payload []byte) {
+		b, err := appendFrame(nil, frameType(typ), 1, payload[:min(len(payload), maxSmall)])
+		if err != nil {
+			return
+		}
+		s := &server{out: newOutbox(io.Discard), secret: secret, nonce: nonce}
+		if s.greeted(bytes.NewReader(b)) == nil {
+			t.Error("somebody without the secret is believed")
+		}
+		c := &Client{secret: secret, trusted: make(chan struct{})}
+		if _, err := c.hello(bytes.NewReader(b)); err == nil {
+			if c.accepted(frame{typ: frameHello, payload: payload}) == nil {
+				t.Error("an agent without the secret is believed")
+			}
+		}
+	})
+}
