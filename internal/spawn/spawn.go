@@ -42,6 +42,11 @@ type Options struct {
 	Group     string       // control group to start in; "" stays where this process is
 	Prepare   func() error // run on the thread before the fork; nil for nothing
 	Private   bool         // a mount namespace of its own, private, before Prepare
+
+	// The process ends when its standard input does, as an agent that this program starts
+	// itself: it is not killed when this program dies, since it first ends what it has
+	// started, in whatever session that is.
+	EndsWithInput bool
 }
 
 // Process is a started process. Its fields do not change once Start returned.
@@ -66,7 +71,8 @@ func (p *Process) Wait() (ended time.Time, err error) {
 }
 
 // Start starts cmd. Files in cmd should be *os.File, so that no goroutine
-// copies between them. The process is killed when this program dies.
+// copies between them. The process is killed when this program dies, unless it ends with
+// its input.
 func Start(o Options, cmd *exec.Cmd) (*Process, error) {
 	p := &Process{done: make(chan struct{}), Begun: time.Now()}
 	started := make(chan error)
@@ -108,7 +114,9 @@ func (p *Process) fork(o Options, cmd *exec.Cmd) (err error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	if !o.EndsWithInput {
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	}
 	if o.Group != "" {
 		leave, eerr := enter(o.Hierarchy, o.Group, cmd.SysProcAttr)
 		if eerr != nil {

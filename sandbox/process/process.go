@@ -78,7 +78,9 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 	}()
 	cmd := exec.Command("/tare", "internal", "agent")
 	cmd.Env = spawn.Environment(spec)
-	i.agent, err = spawn.StartAgent(ctx, options(h, group, spec), cmd)
+	o := options(h, group, spec)
+	o.EndsWithInput = true
+	i.agent, err = spawn.StartAgent(ctx, o, cmd)
 	return i, err
 }
 
