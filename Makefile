@@ -1,6 +1,7 @@
 # make run    install what is missing, build, run the default study
 # make test   install what tests need, lint, run every test
 # make race   the same under the race detector, where it matters
+# make fuzz   let every fuzz target look for new inputs, FUZZ_TIME each
 # make kills  kill runs at 1,000 moments on fake and at 50 on real sandboxes
 # make lab-vm try it all in a virtual machine with systemd and cgroup v2 alone
 # make bench  print the figures of docs/performance.md
@@ -11,6 +12,7 @@ GO        ?= go
 STUDY     ?= studies/first.yaml
 RESULTS   ?= results/$(basename $(notdir $(STUDY)))
 VERSION   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+FUZZ_TIME ?= 5s
 LINT_VER  := v2.15.0
 LINT      := .cache/tools/golangci-lint-$(LINT_VER)/golangci-lint
 
@@ -57,9 +59,9 @@ kills: setup setup-test build
 	TARE_KILLS_FAKE=$(KILLS_FAKE) TARE_KILLS_REAL=$(KILLS_REAL) \
 		$(GO) test ./cmd/tare -count=1 -timeout 2h -v -run 'TestKillAtAnyMoment(OnFake|ForReal)|TestInterruptLeavesNothing'
 
-# A short look of each fuzz target at new inputs; the seeds run in every test.
-fuzz:
-	scripts/fuzz.sh
+# Each fuzz target looks for new inputs; the seeds run in every test.
+fuzz: setup-go
+	$(GO) run ./scripts/fuzz -time $(FUZZ_TIME)
 
 .PHONY: setup-go
 setup-go:

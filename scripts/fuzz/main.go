@@ -1,0 +1,128 @@
+// Command fuzz lets every fuzz target of the module look for new inputs:
+//
+//	go run ./scripts/fuzz [-time 5s] [-only REGEXP] [PACKAGE...]
+//
+// It builds the test binary of each package once and runs each target in it. It
+// prints a line for each target as the target ends, goes on after one that
+// fails, and ends with the total. It exits with 1 when a target failed, did too
+// few executions, or could not be built.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+func main() {
+	each := flag.Duration("time", 5*time.Second, "how long each target runs")
+	only := flag.String("only", "", "run the targets whose \"PACKAGE NAME\" this `regexp` matches")
+	cache := flag.String("cache", ".cache/fuzz", "the `folder` that keeps the inputs found for the next run")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	f, err := newFuzzer(*each, *only, *cache)
+	if err == nil {
+		var good bool
+		if good, err = f.all(ctx, os.Stdout, flag.Args()); err == nil && good {
+			return
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fuzz:", err)
+	}
+	stop()
+	os.Exit(1)
+}
+
+// fuzzer runs targets one after another.
+type fuzzer struct {
+	dir   string // of the module, "" is the working directory
+	each  time.Duration
+	only  *regexp.Regexp
+	cache string // absolute
+}
+
+func newFuzzer(each time.Duration, only, cache string) (*fuzzer, error) {
+	re, err := regexp.Compile(only)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read -only: %w", err)
+	}
+	if cache, err = filepath.Abs(cache); err != nil {
+		return nil, fmt.Errorf("cannot find the folder of -cache: %w", err)
+	}
+	return &fuzzer{each: each, only: re, cache: cache}, nil
+}
+
+// all runs the targets of the packages, by default of all packages. It tells
+// whether every target did its work.
+func (f *fuzzer) all(ctx context.Context, w io.Writer, patterns []string) (bool, error) {
+	if len(patterns) == 0 {
+		patterns = []string{"./..."}
+	}
+	packages, err := f.list(ctx, patterns)
+	if err != nil {
+		return false, err
+	}
+	bin, err := os.MkdirTemp("", "fuzz")
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = os.RemoveAll(bin) }()
+	var sum total
+	start := time.Now()
+	for _, p := range packages {
+		program := filepath.Join(bin, "test")
+		if said, err := f.build(ctx, p, program); err != nil {
+			if ctx.Err() != nil {
+				return false, ctx.Err()
+			}
+			fmt.Fprintf(w, "FAIL  %s: it cannot be built: %v\n%s", p.path, err, said)
+			sum.failed = append(sum.failed, p.path)
+			continue
+		}
+		for _, target := range p.targets {
+			res := f.target(ctx, p, target, program)
+			if ctx.Err() != nil {
+				return false, ctx.Err()
+			}
+			fmt.Fprint(w, res)
+			sum.add(res)
+		}
+	}
+	fmt.Fprintf(w, "%s in %v\n", sum, time.Since(start).Round(time.Second))
+	return len(sum.failed) == 0 && sum.targets > 0, nil
+}
+
+// total is what the targets came to.
+type total struct {
+	targets, executions int
+	failed, slow        []string
+}
+
+func (s *total) add(r result) {
+	s.targets++
+	s.executions += r.executions
+	switch {
+	case r.failed != "":
+		s.failed = append(s.failed, r.name)
+	case r.rate() < slow:
+		s.slow = append(s.slow, r.name)
+	}
+}
+
+func (s total) String() string {
+	var b strings.Builder
+	for _, name := range s.failed {
+		fmt.Fprintf(&b, "failed: %s\n", name)
+	}
+	fmt.Fprintf(&b, "%d targets, %d executions, %d failed, %d below %d executions a second of CPU time,", s.targets, s.executions, len(s.failed), len(s.slow), slow)
+	return b.String()
+}

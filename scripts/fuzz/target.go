@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// slow is the rate, in executions for each second of CPU time, below which a
+// target is marked.
+const slow = 1000
+
+// fewest is how many executions a target must do for each second that it has.
+// The number is low enough for a busy host. A target below it waits or hangs.
+const fewest = 10
+
+// grace is how long a target may take to end after its time.
+const grace = time.Minute
+
+// pack is a package with fuzz targets.
+type pack struct {
+	path, dir, module string
+	targets           []string
+}
+
+var declared = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(\w+ \*testing\.F\)`)
+
+// list finds the targets in the text of the tests, so that only packages with
+// targets are built.
+func (f *fuzzer) list(ctx context.Context, patterns []string) ([]pack, error) {
+	const format = "{{$d := .Dir}}{{.ImportPath}}\t{{$d}}\t{{.Module.Path}}{{range .TestGoFiles}}\t{{$d}}/{{.}}{{end}}{{range .XTestGoFiles}}\t{{$d}}/{{.}}{{end}}"
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-f", format}, patterns...)...) //nolint:gosec // G204: the packages that the caller names
+	cmd.Dir = f.dir
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return nil, fmt.Errorf("cannot list the packages: %w\n%s", err, exit.Stderr)
+		}
+		return nil, fmt.Errorf("cannot list the packages: %w", err)
+	}
+	var packages []pack
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Split(strings.TrimSpace(line), "\t")
+		p := pack{path: fields[0], dir: fields[1], module: fields[2]}
+		for _, name := range fields[3:] {
+			text, err := os.ReadFile(name) //nolint:gosec // G304: a file of the module
+			if err != nil {
+				return nil, err
+			}
+			for _, m := range declared.FindAllSubmatch(text, -1) {
+				if target := string(m[1]); f.only.MatchString(p.path + " " + target) {
+					p.targets = append(p.targets, target)
+				}
+			}
+		}
+		if len(p.targets) > 0 {
+			packages = append(packages, p)
+		}
+	}
+	return packages, nil
+}
+
+// instrumented are the packages, beside those of the module, whose branches guide
+// the search: what reads text, archives and tables. "go test -fuzz" instruments
+// all packages instead. SQLite alone then has so many counters that to compare
+// them takes longer than most targets.
+func instrumented() []string {
+	return []string{
+		"archive/...", "bufio", "bytes", "compress/...", "encoding/...", "net/http", "net/textproto", "strconv", "strings", "unicode/utf8",
+		"github.com/...", "go.yaml.in/...",
+	}
+}
+
+// build makes the instrumented test binary of a package.
+func (f *fuzzer) build(ctx context.Context, p pack, program string) ([]byte, error) {
+	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", program} // no symbols: linking takes half the time
+	for _, pattern := range append(instrumented(), p.module+"/...") {
+		args = append(args, "-gcflags="+pattern+"=-d=libfuzzer")
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, p.path)...) //nolint:gosec // G204: a package that the go command named
+	cmd.Dir = f.dir
+	return cmd.CombinedOutput()
+}
+
+// result is what one target came to.
+type result struct {
+	name       string
+	executions int
+	cpu        time.Duration // of all processes of the target
+	failed     string        // why, or ""
+	said       []byte        // what the target printed
+}
+
+func (r result) rate() float64 {
+	if r.cpu <= 0 {
+		return 0
+	}
+	return float64(r.executions) / r.cpu.Seconds()
+}
+
+func (r result) String() string {
+	mark := "ok    "
+	switch {
+	case r.failed != "":
+		return fmt.Sprintf("FAIL  %s: %s (%d executions)\n%s", r.name, r.failed, r.executions, r.said)
+	case r.rate() < slow:
+		mark = "slow  "
+	}
+	return fmt.Sprintf("%s%-60s %10d executions %9.0f a second of CPU time\n", mark, r.name, r.executions, r.rate())
+}
+
+// target runs one target in the folder of its package. Inputs are not
+// minimised beyond one step: on large inputs that takes all of the time.
+func (f *fuzzer) target(ctx context.Context, p pack, name, program string) result {
+	limit, cancel := context.WithTimeout(ctx, f.each+grace)
+	defer cancel()
+	tmp, err := os.MkdirTemp(memory(), "fuzz")
+	if err != nil {
+		return result{name: p.path + " " + name, failed: err.Error()}
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	cmd := exec.CommandContext(limit, program, "-test.run=^$", "-test.fuzz=^"+name+"$", //nolint:gosec // G204: built by build
+		"-test.fuzztime="+f.each.String(), "-test.fuzzminimizetime=1x",
+		"-test.fuzzcachedir="+filepath.Join(f.cache, p.path))
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
+	// The coordinator ends its workers when it is interrupted.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	said, err := cmd.CombinedOutput()
+	r := result{name: p.path + " " + name, executions: executions(said), said: said}
+	if s := cmd.ProcessState; s != nil {
+		r.cpu = s.UserTime() + s.SystemTime()
+	}
+	switch {
+	case limit.Err() != nil:
+		r.failed = fmt.Sprintf("it did not end %v after its time", grace)
+	case err != nil:
+		r.failed = err.Error()
+	case float64(r.executions) < fewest*f.each.Seconds():
+		r.failed = fmt.Sprintf("it did too few executions in %v", f.each)
+	}
+	return r
+}
+
+// memory is a folder whose files are in memory, or "" for the usual temporary
+// folder. Targets that write files are faster there.
+func memory() string {
+	const shm = "/dev/shm"
+	var st unix.Statfs_t
+	if err := unix.Statfs(shm, &st); err != nil || st.Type != unix.TMPFS_MAGIC || unix.Access(shm, unix.W_OK) != nil {
+		return ""
+	}
+	return shm
+}
+
+var execs = regexp.MustCompile(`(?m)^fuzz: elapsed: .*\bexecs: (\d+) `)
+
+// executions reads the last count that the target printed.
+func executions(said []byte) int {
+	all := execs.FindAllSubmatch(bytes.ReplaceAll(said, []byte("\r"), []byte("\n")), -1)
+	if len(all) == 0 {
+		return 0
+	}
+	n, _ := strconv.Atoi(string(all[len(all)-1][1]))
+	return n
+}
