@@ -215,6 +215,9 @@ func TestViewIsShared(t *testing.T) {
 	})
 	// Both views have four rows, so the keys tell them apart and the number does not.
 	b.wait("the rows "+strings.Join(crun, ", "), rows+`.join("\n") === `+quote(strings.Join(crun, "\n")))
+	// What changes the state before the page has read a new address does not undo it.
+	b.do(`location.hash = "#f.sandbox=runsc&response=memory"; Tare.set("sort", (s) => { s.sort = "width"; })`)
+	b.wait("the view of the new address", `location.hash.includes("f.sandbox=runsc") && `+rows+`.every((k) => k.includes("sandbox=runsc"))`)
 	// Addresses that nobody made must not break the page.
 	for _, h := range []string{"#%%%", "#f.sandbox=nowhere", "#sort=-f.nothing&p.table=99999999999&open=x%7Cy", "#verdict=__proto__&p.__proto__=4"} {
 		b.show(d, h)

@@ -24,6 +24,10 @@
   const pack = (set) => [...set].map((s) => s.replace(/!/g, "!e").replace(/~/g, "!t")).join("~");
   const unpack = (s) => new Set(s === "" ? [] : s.split("~").map((x) => x.replace(/!t/g, "~").replace(/!e/g, "!")));
 
+  // at is the fragment that the state has. Where the address has another one, its
+  // event is still to come.
+  let at = location.hash;
+
   const write = () => {
     const s = Tare.state,
       p = new URLSearchParams();
@@ -38,11 +42,13 @@
     if (s.open) p.set("open", s.open);
     const text = p.toString();
     history.replaceState(null, "", text ? "#" + text : location.pathname + location.search);
+    at = location.hash;
   };
 
   Tare.readState = () => {
     const s = initial();
-    const hash = location.hash.slice(1);
+    at = location.hash;
+    const hash = at.slice(1);
     if (hash.includes("=")) {
       for (const [k, v] of new URLSearchParams(hash)) {
         if (k.startsWith("f.")) s.pick.set(k.slice(2), unpack(v));
@@ -62,8 +68,11 @@
   };
 
   // set changes the state, writes it to the address and tells what changed:
-  // "filter", "sort", "page:NAME", "open", "trial", "theme", "data".
+  // "filter", "sort", "page:NAME", "open", "trial", "theme", "data". It changes nothing
+  // while a new address waits to be read: else a dialog that closes would write the
+  // old address over the new one.
   Tare.set = (what, change) => {
+    if (location.hash !== at) return;
     if (change) change(Tare.state);
     if (what === "filter" || what === "sort") Tare.state.page = {};
     write();
@@ -74,6 +83,7 @@
   };
 
   addEventListener("hashchange", () => {
+    at = location.hash;
     if (!Tare.data || (!location.hash.includes("=") && location.hash.length > 1)) return;
     Tare.readState();
     Tare.tell("all");
