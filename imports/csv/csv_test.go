@@ -294,3 +294,34 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+func FuzzMapping(f *testing.F) {
+	f.Add("study: s\ncompare: sandbox\nbaseline: runc\ncolumns: {sandbox: rt, response: metric, value: v, unit: u, cpu-limit: c}\nconstants: {workload: w}\nbetter: {lat: lower}\noperation: {lat: request}")
+	f.Add("columns: {value: v}\ncolumns: {value: w}")
+	f.Add("columns: &a {value: *a}")
+	f.Add("unit: [s]")
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := ParseMapping("m.yaml", []byte(text))
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "m.yaml: ") {
+				t.Errorf("the error does not name the file: %v", err)
+			}
+			return
+		}
+		if m.check() != nil {
+			return
+		}
+		if m.Columns[roleValue] == "" {
+			t.Errorf("a mapping without a value was accepted: %+v", m)
+		}
+		for _, b := range m.Better {
+			if b != record.Higher && b != record.Lower && b != record.Neither {
+				t.Errorf("the direction %q was accepted", b)
+			}
+		}
+		// Errors of a table read by it name the table, whatever the mapping says.
+		if _, err := Read("f.csv", strings.NewReader(head+"runc,1,lat,2.5,ms,1\n"), m); err != nil && !strings.HasPrefix(err.Error(), "f.csv") {
+			t.Errorf("the error does not name the file: %v", err)
+		}
+	})
+}

@@ -249,3 +249,28 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+func FuzzMapping(f *testing.F) {
+	f.Add("trees:\n- {dir: runc, sandbox: runc, levels: {cpu-limit: \"2\"}, quota: 2}\n- {dir: /kata}\nends: {server: {host: worker0, guest: pod0, process: qemu, link: 25Gbit/s}, client: {host: worker1, native: true}}")
+	f.Add("trees: [{dir: ../../etc, quota: .nan}]")
+	f.Add("ends: {server: {host: a, link: 1e400Gbit/s}}")
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := ParseMapping("/top/m.yaml", []byte(text))
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "/top/m.yaml: ") {
+				t.Errorf("the error does not name the file: %v", err)
+			}
+			return
+		}
+		for _, tree := range m.Trees {
+			if !filepath.IsAbs(tree.Dir) || !(tree.Quota >= 0 && tree.Quota <= 1e6) {
+				t.Errorf("the tree %+v was accepted", tree)
+			}
+		}
+		for name, e := range m.Ends {
+			if e.Host+e.Guest == "" || e.Link != "" && !(e.link > 0) || math.IsInf(e.link, 0) {
+				t.Errorf("the end %s was accepted: %+v", name, e)
+			}
+		}
+	})
+}
