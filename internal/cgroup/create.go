@@ -84,7 +84,7 @@ func (l Limits) check() error {
 // fails, naming the controller, when a limit is wanted that the host cannot
 // set.
 func (h *Hierarchy) Create(rel string, l Limits) (*Group, error) {
-	if err := errors.Join(checkRel(rel), l.check()); err != nil {
+	if err := errors.Join(checkRel(rel), h.Check(l)); err != nil {
 		return nil, err
 	}
 	g := &Group{h: h, rel: rel}
@@ -103,17 +103,21 @@ func (h *Hierarchy) Create(rel string, l Limits) (*Group, error) {
 			return nil, err
 		}
 	}
-	// A limit that no tree took is a lie in the results.
+	return g, nil
+}
+
+// Check says which of the limits is wrong, or cannot be set on this host because a
+// controller is missing: a limit that no tree takes would be a lie in the results.
+func (h *Hierarchy) Check(l Limits) error {
+	if err := l.check(); err != nil {
+		return err
+	}
 	for controller, wanted := range l.controllers() {
-		if _, ok := h.Path(controller, rel); wanted && !ok {
-			for _, t := range made {
-				_ = h.rmdir(h.dir(t, rel))
-			}
-			h.pruneParents(rel)
-			return nil, fmt.Errorf("cgroup: this host has no %s controller (cgroup %s), so that limit cannot be set; see /proc/cgroups, or leave the limit out", controller, h.Version)
+		if _, ok := h.Path(controller, ""); wanted && !ok {
+			return fmt.Errorf("cgroup: the %s controller is not available on this host (cgroup %s), so that limit cannot be set; leave the limit out of the study, or see `tare doctor`", controller, h.Version)
 		}
 	}
-	return g, nil
+	return nil
 }
 
 func (l Limits) controllers() map[string]bool {
@@ -135,10 +139,10 @@ func (h *Hierarchy) makeDirs(t tree, rel string, l Limits) error {
 
 func (h *Hierarchy) tryMakeDirs(t tree, rel string, l Limits) error {
 	parts := strings.Split(rel, "/")
-	parent := h.dir(t, "")
+	parent := filepath.Dir(h.dir(t, Top))
 	for i, p := range parts {
 		if t.v2 {
-			if err := h.enable(parent, l); err != nil {
+			if err := h.enable(parent, i == 0, l); err != nil {
 				return err
 			}
 		}
@@ -147,14 +151,14 @@ func (h *Hierarchy) tryMakeDirs(t tree, rel string, l Limits) error {
 		last := i == len(parts)-1
 		switch {
 		case errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS):
-			return fmt.Errorf("cgroup: making %s: %w; run as root", dir, err)
+			return fmt.Errorf("cgroup: making %s: %w; %s", dir, err, refusal(err))
 		case errors.Is(err, fs.ErrExist) && last:
 			return fmt.Errorf("cgroup: %s is there already: %w; a run that was killed leaves such groups, tare clean removes them", dir, err)
 		case err != nil && !errors.Is(err, fs.ErrExist):
 			return fmt.Errorf("cgroup: making %s: %w", dir, err)
 		}
 		if slices.Contains(t.controllers, "cpuset") {
-			if err := inheritCpuset(parent, dir); err != nil {
+			if err := h.inheritCpuset(parent, dir); err != nil {
 				if last {
 					_ = h.rmdir(dir)
 				}
@@ -168,7 +172,7 @@ func (h *Hierarchy) tryMakeDirs(t tree, rel string, l Limits) error {
 
 // inheritCpuset fills an empty cpuset from its parent: on version 1 a new
 // group has neither CPUs nor memory nodes, and no process can join it (ENOSPC).
-func inheritCpuset(parent, dir string) error {
+func (h *Hierarchy) inheritCpuset(parent, dir string) error {
 	for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
 		have, err := readWords(filepath.Join(dir, name))
 		if err != nil {
@@ -184,48 +188,9 @@ func inheritCpuset(parent, dir string) error {
 		if len(from) == 0 {
 			continue // an unusable parent: joining will say so
 		}
-		if err := write(filepath.Join(dir, name), from[0]); err != nil {
+		if err := h.write(filepath.Join(dir, name), from[0]); err != nil {
 			return fmt.Errorf("cgroup: giving %s to %s: %w", name, dir, err)
 		}
-	}
-	return nil
-}
-
-// enable passes controllers on from a v2 directory to its children, writing
-// only what is missing. What the limits need is an error when it cannot be
-// had; what only reads better with it (throttling, memory, process counts) is
-// taken where the host gives it.
-func (h *Hierarchy) enable(dir string, l Limits) error {
-	offered, err := readWords(filepath.Join(dir, "cgroup.controllers"))
-	if err != nil {
-		return fmt.Errorf("cgroup: %w", err)
-	}
-	on, err := readWords(filepath.Join(dir, "cgroup.subtree_control"))
-	if err != nil {
-		return fmt.Errorf("cgroup: %w", err)
-	}
-	needed := l.controllers()
-	for _, c := range []string{"cpu", "memory", "pids", "cpuset"} {
-		if slices.Contains(on, c) || (c == "cpuset" && !needed[c]) {
-			continue
-		}
-		if !slices.Contains(offered, c) {
-			_, v1 := h.v1Path(c)
-			if needed[c] && !v1 {
-				return fmt.Errorf("cgroup: the %s controller is not available in %s (it has: %s), so that limit cannot be set; on a systemd host give the unit Delegate=yes, or check the kernel's cgroup_disable=",
-					c, dir, strings.Join(offered, " "))
-			}
-			continue
-		}
-		err := write(filepath.Join(dir, "cgroup.subtree_control"), "+"+c)
-		if err == nil || !needed[c] {
-			continue
-		}
-		hint := "run as root"
-		if errors.Is(err, unix.EBUSY) {
-			hint = "processes sit in that group itself, and version 2 lets only an empty group pass controllers on: move them into a child group first"
-		}
-		return fmt.Errorf("cgroup: enabling %s below %s: %w; %s", c, dir, err, hint)
 	}
 	return nil
 }
@@ -279,7 +244,7 @@ func (h *Hierarchy) limit(t tree, rel string, l Limits) error {
 		todo = append(todo, setting{file: "cpuset.cpus", value: l.CPUs})
 	}
 	for _, s := range todo {
-		err := write(filepath.Join(h.dir(t, rel), s.file), s.value)
+		err := h.write(filepath.Join(h.dir(t, rel), s.file), s.value)
 		if err != nil && (!s.optional || !errors.Is(err, os.ErrNotExist)) {
 			return fmt.Errorf("cgroup: setting %s of %s to %q: %w; is it within what this host and the groups above allow?", s.file, rel, s.value, err)
 		}

@@ -44,7 +44,7 @@ func (g *Group) Destroy(ctx context.Context) error {
 			return nil
 		}
 		if errors.Is(err, fs.ErrPermission) {
-			return fmt.Errorf("cgroup: removing %s: %w; run as root", g.rel, err)
+			return fmt.Errorf("cgroup: removing %s: %w; %s", g.rel, err, refusal(err))
 		}
 		select {
 		case <-ctx.Done():
@@ -62,7 +62,7 @@ func (g *Group) kill(pids []int, first bool) {
 	for _, t := range g.h.trees {
 		if t.v2 {
 			// Linux 5.14: kills the whole subtree, forks included, frozen or not.
-			_ = write(filepath.Join(g.h.dir(t, g.rel), "cgroup.kill"), "1")
+			_ = g.h.write(filepath.Join(g.h.dir(t, g.rel), "cgroup.kill"), "1")
 		}
 	}
 	if first {
@@ -83,7 +83,7 @@ func (g *Group) Thaw() { g.each("freezer.state", "THAWED") }
 func (g *Group) each(file, value string) {
 	for _, t := range g.h.trees {
 		_ = g.h.walk(t, g.rel, func(dir string) error {
-			_ = write(filepath.Join(dir, file), value)
+			_ = g.h.write(filepath.Join(dir, file), value)
 			return nil
 		})
 	}

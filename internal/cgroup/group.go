@@ -33,7 +33,7 @@ func (g *Group) Rel() string { return g.rel }
 func (g *Group) Add(pid int) error {
 	joined := false
 	for _, t := range g.h.trees {
-		err := write(filepath.Join(g.h.dir(t, g.rel), "cgroup.procs"), strconv.Itoa(pid))
+		err := g.h.write(filepath.Join(g.h.dir(t, g.rel), "cgroup.procs"), strconv.Itoa(pid))
 		switch {
 		case err == nil:
 			joined = true
@@ -57,8 +57,8 @@ func addHint(err error) string {
 		return "; its cpuset is empty"
 	case errors.Is(err, unix.EBUSY):
 		return "; on version 2 a group that passes controllers on to children takes no processes itself"
-	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return "; run as root"
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM), errors.Is(err, unix.EROFS):
+		return "; " + refusal(err)
 	}
 	return ""
 }

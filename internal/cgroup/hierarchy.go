@@ -2,13 +2,15 @@
 // 1, version 2, or both side by side (hybrid).
 //
 // The data path: 1. Detect finds in the mount table where each controller is;
-// 2. Create makes one group by the same relative path in every tree that has a
-// controller we use, and sets its limits; 3. Add moves a process in; Procs and
-// OOMKills read; 4. Destroy kills what is in the group, in whatever tree it
-// is found, and removes it.
+// 2. Hold makes the place for a run's groups: a scope that systemd delegates, or
+// the tree itself; 3. Create makes one group by the same relative path in every
+// tree that has a controller we use, and sets its limits; 4. Add moves a process
+// in; Procs and OOMKills read; 5. Destroy kills what is in the group, in whatever
+// tree it is found, and removes it; 6. Release takes back what Hold changed.
 //
 // Everything lies under the group "tare", so that a run that was killed can be
-// cleaned up by name (docs/design/0002-names-not-ledger.md).
+// cleaned up by name (docs/design/0002-names-not-ledger.md). Where that group lies
+// is told in docs/design/0018-cgroup-placement.md.
 //
 // Sources: Documentation/admin-guide/cgroup-v2.rst and
 // Documentation/admin-guide/cgroup-v1/{cgroups,cpusets,memory,pids,freezer-subsystem}.rst
@@ -48,12 +50,17 @@ type tree struct {
 type Hierarchy struct {
 	Version string
 
-	trees []tree
-	root  string // goes before every mount point: "" but in tests
-	// The directory calls, replaced in tests: on the real file system mkdir
-	// brings the control files and rmdir takes them.
+	trees   []tree
+	root    string // goes before every mount point: "" but in tests
+	scope   string // the group that Top lies in, in the version 2 tree: Scope, or "" for the tree itself
+	systemd bool   // systemd runs the version 2 tree
+	// The calls that change the tree, replaced in tests: on the real file system
+	// mkdir brings the control files, rmdir takes them, and the kernel acts on what
+	// is written.
 	mkdir func(string) error
 	rmdir func(string) error
+	write func(path, value string) error
+	notes notes
 }
 
 // v1Controllers are the options of a v1 superblock that name a controller;
@@ -75,7 +82,31 @@ func Detect() (*Hierarchy, error) {
 		return nil, fmt.Errorf("cgroup: reading the mount table: %w; is /proc mounted?", err)
 	}
 	defer func() { _ = f.Close() }()
-	return DetectFrom(f)
+	h, err := DetectFrom(f)
+	if err != nil {
+		return nil, err
+	}
+	h.systemd = h.Version == V2 && runBySystemd()
+	if t, ok := h.unified(); ok && h.Version == V2 && isDir(filepath.Join(h.dir(t, ""), Scope)) {
+		h.scope = Scope
+	}
+	return h, nil
+}
+
+// Everywhere returns the hierarchy once for each place that this program's groups
+// may lie in: a run may have been killed that had another place.
+func (h *Hierarchy) Everywhere() []*Hierarchy {
+	if h.scope == "" {
+		return []*Hierarchy{h}
+	}
+	return []*Hierarchy{h, h.outside()}
+}
+
+// outside is the hierarchy with our groups in the tree itself.
+func (h *Hierarchy) outside() *Hierarchy {
+	plain := *h
+	plain.scope = ""
+	return &plain
 }
 
 // DetectFrom is Detect over the text of a mountinfo file. It fails when no
@@ -88,6 +119,8 @@ func DetectFrom(r io.Reader) (*Hierarchy, error) {
 	h := &Hierarchy{
 		mkdir: func(p string) error { return unix.Mkdir(p, 0o755) },
 		rmdir: unix.Rmdir,
+		write: write,
+		notes: xattrs{},
 	}
 	var haveV1, haveV2 bool
 	for _, m := range mounts {
@@ -164,9 +197,29 @@ func (h *Hierarchy) Path(controller, rel string) (string, bool) {
 	return "", false
 }
 
-// dir is the directory of rel in a tree.
+// dir is the directory of rel in a tree. Our own groups lie in the scope, if there
+// is one.
 func (h *Hierarchy) dir(t tree, rel string) string {
+	if first, _, _ := strings.Cut(strings.TrimPrefix(rel, "/"), "/"); t.v2 && first == Top {
+		return filepath.Join(h.root, t.point, h.scope, rel)
+	}
 	return filepath.Join(h.root, t.point, rel)
+}
+
+// Absolute is the path of the group rel from the root of the mounted tree, with a
+// leading slash: what an OCI runtime takes as cgroupsPath.
+func (h *Hierarchy) Absolute(rel string) string {
+	return "/" + filepath.Join(h.scope, rel)
+}
+
+// unified is the version 2 tree, if Create makes groups in it.
+func (h *Hierarchy) unified() (tree, bool) {
+	for _, t := range h.mine() {
+		if t.v2 {
+			return t, true
+		}
+	}
+	return tree{}, false
 }
 
 // available tells whether a v2 directory's cgroup.controllers lists a controller.

@@ -1,0 +1,268 @@
+package cgroup_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/cgroup"
+)
+
+const all = "cpuset cpu io memory hugetlb pids"
+
+// inContainer is the version 2 tree of a container that has a cgroup namespace of
+// its own: its root is a group like any other, and the container's processes sit
+// in it.
+func inContainer(t *testing.T) (*cgroup.Hierarchy, string) {
+	t.Helper()
+	h, top := fakeV2(t, all, "")
+	overwrite(t, "domain\n", top, "cgroup.type")
+	overwrite(t, "1\n9\n", top, "cgroup.procs")
+	return h, top
+}
+
+func overwrite(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(parts...), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// same compares the words of a control file, in any order.
+func same(t *testing.T, want string, parts ...string) {
+	t.Helper()
+	got, wanted := strings.Fields(read(t, parts...)), strings.Fields(want)
+	slices.Sort(got)
+	slices.Sort(wanted)
+	if !slices.Equal(got, wanted) {
+		t.Errorf("%s: %q, want %q", filepath.Join(parts...), got, wanted)
+	}
+}
+
+// TestV2PassesAllOn: the baseline gets the controllers that OCI runtimes enable for
+// their containers, io among them.
+func TestV2PassesAllOn(t *testing.T) {
+	h, top := fakeV2(t, all, "memory pids")
+	g, err := h.Create("tare/a", cgroup.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, all, top, "cgroup.subtree_control")
+	same(t, all, top, "tare", "cgroup.subtree_control")
+	if err := g.Destroy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// What was changed is told, and taken back.
+	if s := h.Altered(); !strings.Contains(s, "passes on") || !strings.Contains(s, "hugetlb") {
+		t.Errorf("Altered: %q", s)
+	}
+	if err := h.TakeBack(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "memory pids", top, "cgroup.subtree_control")
+	if s := h.Altered(); s != "" {
+		t.Errorf("Altered after TakeBack: %q", s)
+	}
+}
+
+// TestCreateInAContainer: without a place that was made ready, Create must not write
+// what makes the group "domain threaded".
+func TestCreateInAContainer(t *testing.T) {
+	h, top := inContainer(t)
+	for _, l := range []cgroup.Limits{{}, {CPU: 1}} {
+		if _, err := h.Create("tare/a", l); err == nil || !strings.Contains(err.Error(), "processes sit in "+top) {
+			t.Errorf("Create beside processes: %v", err)
+		}
+	}
+	same(t, "", top, "cgroup.subtree_control")
+	same(t, "domain", top, "cgroup.type")
+}
+
+// TestCreateBesideProcesses: in a group of ours, a child does without controllers that
+// nobody asked for.
+func TestCreateBesideProcesses(t *testing.T) {
+	h, top := fakeV2(t, all, all)
+	if _, err := h.Create("tare/a", cgroup.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	overwrite(t, "77\n", top, "tare/a/cgroup.procs")
+	if _, err := h.Create("tare/a/b", cgroup.Limits{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := h.Create("tare/a/c", cgroup.Limits{CPU: 1}); err == nil || !strings.Contains(err.Error(), "enabling cpu") {
+		t.Errorf("a limit beside processes: %v", err)
+	}
+	same(t, "domain", top, "tare/a/cgroup.type")
+}
+
+func TestHoldInAContainer(t *testing.T) {
+	for _, kind := range []string{"domain", "domain threaded"} {
+		h, top := inContainer(t)
+		if kind != "domain" { // as an earlier tare left it
+			overwrite(t, kind+"\n", top, "cgroup.type")
+			overwrite(t, "cpu pids\n", top, "cgroup.subtree_control")
+		}
+		p, err := cgroup.HoldFake(h, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		same(t, "1 9", top, cgroup.Aside, "cgroup.procs")
+		same(t, "", top, "cgroup.procs")
+		same(t, "domain", top, "cgroup.type")
+		g, err := h.Create("tare/a", cgroup.Limits{CPU: 1, Memory: 1 << 20})
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		if err := g.Destroy(t.Context()); err != nil {
+			t.Error(err)
+		}
+		overwrite(t, "1\n9\n33\n", top, cgroup.Aside, "cgroup.procs") // one was started meanwhile
+		for range 2 {
+			if err := p.Release(); err != nil {
+				t.Errorf("%s: %v", kind, err)
+			}
+		}
+		same(t, "1 9 33", top, "cgroup.procs")
+		same(t, "", top, "cgroup.subtree_control")
+		same(t, "domain", top, "cgroup.type")
+		if _, err := os.Stat(filepath.Join(top, cgroup.Aside)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", cgroup.Aside, err)
+		}
+	}
+}
+
+// TestHoldBesideForeignProcesses: a process without a number here cannot be moved, so
+// nothing is.
+func TestHoldBesideForeignProcesses(t *testing.T) {
+	h, top := inContainer(t)
+	overwrite(t, "0\n9\n", top, "cgroup.procs")
+	if _, err := cgroup.HoldFake(h, nil); err == nil || !strings.Contains(err.Error(), "1 processes from outside of this PID namespace") {
+		t.Errorf("Hold: %v", err)
+	}
+	same(t, "0 9", top, "cgroup.procs")
+	same(t, "", top, "cgroup.subtree_control")
+}
+
+// TestKilledInAContainer: what a killed run left is found without that run's memory.
+func TestKilledInAContainer(t *testing.T) {
+	h, top := inContainer(t)
+	if _, err := cgroup.HoldFake(h, nil); err != nil {
+		t.Fatal(err)
+	}
+	if s := h.Altered(); !strings.Contains(s, "2 processes in "+cgroup.Aside) {
+		t.Errorf("Altered: %q", s)
+	}
+	// A later run finds it so, and still knows what it was like before.
+	if _, err := cgroup.HoldFake(h, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.TakeBack(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "1 9", top, "cgroup.procs")
+	same(t, "", top, "cgroup.subtree_control")
+}
+
+// TestTakeBackSparesOthers: a controller that another group uses by now stays.
+func TestTakeBackSparesOthers(t *testing.T) {
+	h, top := fakeV2(t, all, "pids")
+	p, err := cgroup.HoldFake(h, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, file := range map[string]string{"passes-on": "cgroup.subtree_control", "limited": "cpu.max"} {
+		if err := os.Mkdir(filepath.Join(top, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		overwrite(t, map[string]string{"cpu.max": "5000 100000\n", "cgroup.subtree_control": "memory\n"}[file], top, name, file)
+	}
+	if err := p.Release(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "pids memory cpu", top, "cgroup.subtree_control")
+}
+
+// TestHoldUnderSystemd: groups lie in the scope; the controllers that systemd manages
+// are systemd's to take back, the others are ours.
+func TestHoldUnderSystemd(t *testing.T) {
+	h, top := fakeV2(t, all, "memory pids")
+	cgroup.SetSystemd(h)
+	p, err := cgroup.HoldFake(h, func(string) error {
+		overwrite(t, "cpuset cpu io memory pids\n", top, "cgroup.subtree_control")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := h.Create("tare/a", cgroup.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, _ := h.Path("cpu", "tare/a")
+	if want := filepath.Join(top, "tare.scope/tare/a"); dir != want || h.Absolute("tare/a/c") != "/tare.scope/tare/a/c" {
+		t.Errorf("the group is at %s and %s, want %s", dir, h.Absolute("tare/a/c"), want)
+	}
+	same(t, all, top, "cgroup.subtree_control")
+	same(t, all, top, "tare.scope/tare/cgroup.subtree_control")
+	if err := g.Destroy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(top, "tare.scope")); err != nil { // systemd does
+		t.Fatal(err)
+	}
+	if err := p.Release(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "cpuset cpu io memory pids", top, "cgroup.subtree_control")
+}
+
+// TestHoldWithoutAScope: the plain way where systemd does not answer, and a word on it.
+func TestHoldWithoutAScope(t *testing.T) {
+	h, top := fakeV2(t, all, "memory pids")
+	cgroup.SetSystemd(h)
+	p, err := cgroup.HoldFake(h, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := p.Where(); !strings.Contains(s, filepath.Join(top, "tare")+"; systemd gave no scope") {
+		t.Errorf("Where: %q", s)
+	}
+	if err := p.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLacks(t *testing.T) {
+	h, top := fakeV2(t, "cpuset cpu pids", "")
+	var names []string
+	for _, l := range h.Lacks() {
+		names = append(names, l.Name)
+	}
+	if want := []string{"memory", "io", "pressure"}; !slices.Equal(names, want) {
+		t.Errorf("Lacks: %q, want %q", names, want)
+	}
+	proc := filepath.Join(top, "../../../proc/pressure")
+	if err := os.MkdirAll(proc, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	overwrite(t, "some avg10=0.00\n", proc, "cpu")
+	overwrite(t, all+"\n", top, "cgroup.controllers")
+	if l := h.Lacks(); len(l) > 0 {
+		t.Errorf("Lacks: %v", l)
+	}
+}
+
+// TestReadOnly: under ProtectControlGroups= root is root already.
+func TestReadOnly(t *testing.T) {
+	h, _ := fakeV2(t, all, all)
+	cgroup.SetMkdir(h, func(string) error { return unix.EROFS })
+	_, err := h.Create("tare/a", cgroup.Limits{})
+	if err == nil || !strings.Contains(err.Error(), "ProtectControlGroups=no") || strings.Contains(err.Error(), "run as root") {
+		t.Errorf("Create in a read-only tree: %v", err)
+	}
+}
