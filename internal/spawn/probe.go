@@ -15,13 +15,14 @@ import (
 	"tare/sandbox"
 )
 
-// probeWithin bounds one start of the smallest program.
-const probeWithin = 10 * time.Second
+// ProbeTime bounds one start of the smallest program. On a quiet host that takes a
+// fifth of a second with gVisor, in an emulated machine on a busy host 15 seconds.
+const ProbeTime = 30 * time.Second
 
 // Probe starts the smallest program in the smallest tree through l, and fails
 // unless it answers. It leaves nothing behind.
 func Probe(ctx context.Context, l sandbox.Launcher, stateDir string) error {
-	return ProbeWithin(ctx, probeWithin, l, stateDir, nil)
+	return ProbeWithin(ctx, ProbeTime, l, stateDir, nil)
 }
 
 // ProbeWithin is Probe for sandboxes that take longer to start, with options of
@@ -38,7 +39,7 @@ func ProbeWithin(ctx context.Context, within time.Duration, l sandbox.Launcher, 
 // ProbeWith calls try with the spec of a sandbox that has the smallest programs
 // in the smallest tree (/tare-hello, /tare-pause), gives it some seconds, and leaves nothing behind.
 func ProbeWith(ctx context.Context, kind, stateDir string, try func(context.Context, sandbox.Spec) error) error {
-	ctx, cancel := context.WithTimeout(ctx, probeWithin)
+	ctx, cancel := context.WithTimeout(ctx, ProbeTime)
 	defer cancel()
 	return probe(ctx, kind, stateDir, try)
 }
@@ -149,6 +150,20 @@ func Group(name string, l cgroup.Limits) (*cgroup.Group, *cgroup.Hierarchy, erro
 	}
 	g, err := h.Create(rel, l)
 	return g, h, err
+}
+
+// Limits are the limits of a sandbox that its control group carries.
+func Limits(spec sandbox.Spec) cgroup.Limits {
+	return cgroup.Limits{CPU: spec.CPULimit, Memory: spec.MemoryLimit, CPUs: spec.CPUs}
+}
+
+// CheckLimits says which of a sandbox's limits this host cannot set.
+func CheckLimits(spec sandbox.Spec) error {
+	h, err := cgroup.Detect()
+	if err != nil {
+		return err
+	}
+	return h.Check(Limits(spec))
 }
 
 // Environment is what every process in a sandbox starts with.

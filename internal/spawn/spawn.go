@@ -182,7 +182,7 @@ func enter(h *cgroup.Hierarchy, rel string, attr *syscall.SysProcAttr) (leave fu
 	if err != nil {
 		return nil, err
 	}
-	if dir, ok := h.Path("memory", rel); !ok || !exists(filepath.Join(dir, "tasks")) {
+	if h.Version == cgroup.V2 {
 		return enterUnified(h, rel, attr)
 	}
 	// The way back is opened now: after Prepare the thread may see other files.

@@ -26,7 +26,7 @@ func (c *container) writeBundle(cmd sandbox.Command) error {
 	if err := os.Mkdir(c.bundle, 0o700); err != nil {
 		return fmt.Errorf("cannot make the bundle: %w", err)
 	}
-	b, err := json.MarshalIndent(config(c.spec, root, cmd), "", "\t")
+	b, err := json.MarshalIndent(config(c.spec, root, c.hierarchy.Absolute(c.cgroup()), cmd), "", "\t")
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (c *container) writeBundle(cmd sandbox.Command) error {
 // engines give by default, and without raised limits and OOM scores: a host may
 // refuse these (CAP_SYS_RESOURCE). There is no seccomp filter, as in `runc
 // spec`; engines add theirs.
-func config(s sandbox.Spec, root string, cmd sandbox.Command) *specs.Spec {
+func config(s sandbox.Spec, root, group string, cmd sandbox.Command) *specs.Spec {
 	caps := capabilities()
 	return &specs.Spec{
 		Version:  "1.0.2", // what the oldest runtimes in distributions know
@@ -50,7 +50,7 @@ func config(s sandbox.Spec, root string, cmd sandbox.Command) *specs.Spec {
 		},
 		Mounts: mounts(s.Data),
 		Linux: &specs.Linux{
-			CgroupsPath: "/tare/" + s.Name + "/c",
+			CgroupsPath: group,
 			Resources:   resources(s),
 			Namespaces: []specs.LinuxNamespace{
 				{Type: specs.PIDNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace},

@@ -31,7 +31,8 @@ type container struct {
 	bundle    string
 	group     *cgroup.Group
 	hierarchy *cgroup.Hierarchy
-	open      bool // counted in kind.users
+	open      bool   // counted in kind.users
+	starts    string // the control group that launch starts the runtime in; "" for none of ours
 
 	deleteWithin time.Duration // bounds one `RUNTIME delete` at the end; 0 for deleteInTime
 	stuck        bool          // the runtime's delete hung: it is not tried again
@@ -47,6 +48,9 @@ const (
 // cgroup is the container's own group, which the runtime makes and which
 // carries the limits.
 func (c *container) cgroup() string { return c.group.Rel() + "/c" }
+
+// runtimeGroup is the group of the runtime's own processes.
+func (c *container) runtimeGroup() string { return c.group.Rel() + "/rt" }
 
 // command is the runtime's command line for a verb.
 func (c *container) command(args ...string) *exec.Cmd {

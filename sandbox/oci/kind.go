@@ -49,6 +49,7 @@ type Config struct {
 type Kind struct {
 	cfg     Config
 	version func() string
+	within  time.Duration // bounds one start of Check
 
 	mu     sync.Mutex
 	known  bool // whether private was found out
@@ -82,7 +83,7 @@ func (k *Kind) Settle(options map[string]string) time.Duration {
 
 // New returns the kind of a configuration. Nothing is looked up yet.
 func New(cfg Config) *Kind {
-	k := &Kind{cfg: cfg}
+	k := &Kind{cfg: cfg, within: spawn.ProbeTime}
 	k.version = sync.OnceValue(func() string { return readVersion(cfg.Runtime) })
 	return k
 }
@@ -117,6 +118,12 @@ func (k *Kind) Check(ctx context.Context) error {
 	_, err := k.variant(ctx, true)
 	return err
 }
+
+// CheckOptions implements sandbox.Chooser; each option is checked by its Param.
+func (*Kind) CheckOptions(map[string]string) error { return nil }
+
+// CheckHere implements sandbox.Chooser: a host may be unable to set a limit.
+func (*Kind) CheckHere(_ context.Context, spec sandbox.Spec) error { return spawn.CheckLimits(spec) }
 
 func (k *Kind) binary() (string, error) {
 	path, ok := rootfs.Lookup(k.cfg.Runtime)
@@ -167,9 +174,9 @@ func (k *Kind) variant(ctx context.Context, must bool) (hidden bool, err error) 
 	if h.Version != cgroup.Hybrid && !must {
 		return false, nil
 	}
-	err = spawn.Probe(ctx, probe{k, false}, k.cfg.StateDir)
+	err = spawn.ProbeWithin(ctx, k.within, probe{k, false}, k.cfg.StateDir, nil)
 	if err != nil && h.Version == cgroup.Hybrid && strings.Contains(strings.ToLower(err.Error()), "cgroup") {
-		if spawn.Probe(ctx, probe{k, true}, k.cfg.StateDir) == nil {
+		if spawn.ProbeWithin(ctx, k.within, probe{k, true}, k.cfg.StateDir, nil) == nil {
 			k.known, k.hidden = true, true
 			return true, nil
 		}
@@ -193,6 +200,7 @@ func (p probe) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 	if err != nil {
 		return sandbox.Launch{}, err
 	}
+	ctr.starts = ctr.runtimeGroup() // as Start has it: a group that cannot be entered is to be found here
 	return ctr.launch(ctx, c, mode)
 }
 
@@ -221,7 +229,7 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 		}
 	}()
 	cmd := ctr.command("run", "--bundle", ctr.bundle, ctr.spec.Name)
-	i.agent, err = spawn.StartAgent(ctx, ctr.rooted(ctr.group.Rel()+"/rt"), cmd)
+	i.agent, err = spawn.StartAgent(ctx, ctr.rooted(ctr.runtimeGroup()), cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -276,9 +284,12 @@ func (k *Kind) prepare(ctx context.Context, spec sandbox.Spec, c sandbox.Command
 			err = errors.Join(err, ctr.remove(context.WithoutCancel(ctx)))
 		}
 	}()
+	if err := ctr.hierarchy.Check(spawn.Limits(spec)); err != nil {
+		return nil, err
+	}
 	// The runtime's own processes are apart from the container's: with cgroup
 	// version 2 a group that has children cannot have processes.
-	if _, err := ctr.hierarchy.Create(ctr.group.Rel()+"/rt", cgroup.Limits{}); err != nil {
+	if _, err := ctr.hierarchy.Create(ctr.runtimeGroup(), cgroup.Limits{}); err != nil {
 		return nil, err
 	}
 	if err := k.openState(ctr); err != nil {
@@ -290,7 +301,10 @@ func (k *Kind) prepare(ctx context.Context, spec sandbox.Spec, c sandbox.Command
 // stopWithin bounds Stop, see container.end.
 const stopWithin = 30 * time.Second
 
-var _ sandbox.Launcher = (*Kind)(nil)
+var (
+	_ sandbox.Launcher = (*Kind)(nil)
+	_ sandbox.Chooser  = (*Kind)(nil)
+)
 
 // platform tells the value of a --platform argument, "" if there is none.
 func platform(args []string) string {

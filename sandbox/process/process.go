@@ -56,6 +56,12 @@ func (k *Kind) Check(ctx context.Context) error {
 	return spawn.Probe(ctx, k, k.stateDir)
 }
 
+// CheckOptions implements sandbox.Chooser; there are none.
+func (*Kind) CheckOptions(map[string]string) error { return nil }
+
+// CheckHere implements sandbox.Chooser: a host may be unable to set a limit.
+func (*Kind) CheckHere(_ context.Context, spec sandbox.Spec) error { return spawn.CheckLimits(spec) }
+
 // Start implements sandbox.Kind.
 func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
 	i, err := k.start(ctx, spec)
@@ -66,7 +72,7 @@ func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, 
 }
 
 func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err error) {
-	group, h, err := spawn.Group(spec.Name, cgroup.Limits{CPU: spec.CPULimit, Memory: spec.MemoryLimit, CPUs: spec.CPUs})
+	group, h, err := spawn.Group(spec.Name, spawn.Limits(spec))
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +109,7 @@ func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 	if len(c.Args) == 0 {
 		return l, errors.New("no command given")
 	}
-	group, h, err := spawn.Group(spec.Name, cgroup.Limits{CPU: spec.CPULimit, Memory: spec.MemoryLimit, CPUs: spec.CPUs})
+	group, h, err := spawn.Group(spec.Name, spawn.Limits(spec))
 	if err != nil {
 		return l, err
 	}
@@ -209,4 +215,7 @@ func (i *instance) destroy(ctx context.Context) error {
 // signal, and the study must go on or say so.
 const stopWithin = 20 * time.Second
 
-var _ sandbox.Launcher = (*Kind)(nil)
+var (
+	_ sandbox.Launcher = (*Kind)(nil)
+	_ sandbox.Chooser  = (*Kind)(nil)
+)
