@@ -25,6 +25,7 @@ const (
 	KindNetns     = "netns"
 	KindLink      = "link"
 	KindCgroup    = "cgroup"
+	KindSetting   = "setting" // what was changed above our control groups
 	KindDirectory = "directory"
 )
 
@@ -170,14 +171,20 @@ func (c *cleaner) cgroups(ctx context.Context) {
 		c.miss(err)
 		return
 	}
-	top := h.Open(cgroup.Top)
-	children, there := top.Children()
-	for _, rel := range children {
-		c.item(ctx, KindCgroup, rel, func(ctx context.Context) error { return destroy(ctx, h.Open(rel)) })
+	for _, h := range h.Everywhere() {
+		top := h.Open(cgroup.Top)
+		children, there := top.Children()
+		for _, rel := range children {
+			c.item(ctx, KindCgroup, rel, func(ctx context.Context) error { return destroy(ctx, h.Open(rel)) })
+		}
+		// With its last child "tare" itself goes; alone it is a leftover of its own.
+		if _, still := top.Children(); there && still && (!c.dry || len(children) == 0) {
+			c.item(ctx, KindCgroup, cgroup.Top, func(ctx context.Context) error { return destroy(ctx, top) })
+		}
 	}
-	// With its last child "tare" itself goes; alone it is a leftover of its own.
-	if _, still := top.Children(); there && still && (!c.dry || len(children) == 0) {
-		c.item(ctx, KindCgroup, cgroup.Top, func(ctx context.Context) error { return destroy(ctx, top) })
+	// What was changed above them is not ours to remove, but to take back.
+	if changed := h.Altered(); changed != "" {
+		c.item(ctx, KindSetting, changed, func(context.Context) error { return h.TakeBack() })
 	}
 }
 

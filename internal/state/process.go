@@ -65,9 +65,11 @@ func (c *cleaner) processes(ctx context.Context) {
 func find(proc string) (ours []process, unread int) {
 	member := map[int]bool{}
 	if h, err := cgroup.Detect(); err == nil {
-		pids, _ := h.Open(cgroup.Top).Procs() // what cannot be read is reported with the groups
-		for _, pid := range pids {
-			member[pid] = true
+		for _, h := range h.Everywhere() {
+			pids, _ := h.Open(cgroup.Top).Procs() // what cannot be read is reported with the groups
+			for _, pid := range pids {
+				member[pid] = true
+			}
 		}
 	}
 	self := lineage()
