@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"tare/collect"
 	collectall "tare/collect/all"
 	"tare/collect/host"
+	"tare/internal/cgroup"
 	"tare/internal/network"
 	"tare/internal/rootfs"
 	"tare/param"
@@ -107,7 +109,11 @@ func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h 
 		}
 		defer func() { _ = lock.Release() }()
 		defer a.sweepIfEnded(ctx, d)
+		where, release, err := a.place(ctx)
+		defer func() { _ = release() }()
+		add("host", "control groups", where, err)
 	}
+	lacks(add)
 	add("host", "network", "a bridge in a namespace of its own", network.Check())
 
 	checks, remove, err := makeChecks(d, runID(os.Getpid()))
@@ -151,6 +157,19 @@ func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h 
 		add("collector", c.Name(), about, err)
 	}
 	return out, h, nil
+}
+
+// lacks adds what the kernel does not count or limit here. Studies run without; what
+// they lose is in the text.
+func lacks(add func(area, name, detail string, err error)) {
+	h, err := cgroup.Detect()
+	if err != nil {
+		add("host", "control groups", "", err)
+		return
+	}
+	for _, l := range h.Lacks() {
+		add("host", l.Name, "", errors.New(l.Text))
+	}
 }
 
 // missingTools names the host programs that a workload needs and this host

@@ -46,6 +46,13 @@ func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d
 			h.close()
 		}
 	}()
+	if os.Geteuid() == 0 {
+		_, release, err := a.place(ctx)
+		if err != nil {
+			fmt.Fprintf(a.stderr, "tare: %v\n", err)
+		}
+		h.closes = append(h.closes, release)
+	}
 	id := runID(os.Getpid())
 	stateDir, remove, err := state.MakeRun(d.run, id)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"runtime"
 	"time"
@@ -108,6 +109,13 @@ func (a *app) tryHost(ctx context.Context, st *study.Study, cat study.Catalogue,
 	}
 	defer func() { _ = lock.Release() }()
 	defer a.sweepIfEnded(ctx, d)
+	if os.Geteuid() == 0 {
+		_, release, err := a.place(ctx)
+		if err != nil {
+			fmt.Fprintf(a.stderr, "tare: %v\n", err)
+		}
+		defer func() { _ = release() }()
+	}
 	checks, remove, err := makeChecks(d, runID(os.Getpid()))
 	if err != nil {
 		return nil, err

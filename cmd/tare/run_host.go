@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"tare/internal/cgroup"
 	"tare/internal/state"
 	"tare/report/words"
 	"tare/run"
@@ -96,4 +97,21 @@ func (a *app) sweepUp(ctx context.Context, d dirs, whose string) {
 	if err != nil {
 		fmt.Fprintf(a.stderr, "tare: %v\n", err)
 	}
+}
+
+// place makes ready where the control groups of sandboxes lie, and returns where that
+// is and what gives it back. The caller holds the host, and has swept it. With an
+// error sandboxes may still start, and their checks say so if not.
+func (a *app) place(ctx context.Context) (where string, release func() error, err error) {
+	p, err := cgroup.Hold(ctx)
+	if err != nil {
+		return "", func() error { return nil }, err
+	}
+	return p.Where(), func() error {
+		err := p.Release()
+		if err != nil {
+			fmt.Fprintf(a.stderr, "tare: %v\n", err)
+		}
+		return err
+	}, nil
 }
