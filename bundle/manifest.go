@@ -16,7 +16,7 @@ type Manifest struct {
 	Tare    string   `json:"tare"`              // version of the tare that made the bundle
 	Folder  string   `json:"folder"`            // name of the results folder
 	Trials  int      `json:"trials"`            // in the database
-	Missing []string `json:"missing,omitempty"` // files of trials that were not in the folder any more
+	Missing []string `json:"missing,omitempty"` // files of trials that were not in the folder any more, or did not verify
 	Members []Member `json:"members"`           // sorted by name
 }
 

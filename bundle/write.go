@@ -57,10 +57,11 @@ func Write(ctx context.Context, w io.Writer, dir, tare string) (_ *Manifest, err
 		}
 		return root
 	}
-	for _, name := range files {
+	for _, file := range files {
+		name := file.Name
 		member, err := sum(ctx, from(name), name)
-		if errors.Is(err, fs.ErrNotExist) && name != dbName {
-			m.Missing = append(m.Missing, name)
+		if errors.Is(err, fs.ErrNotExist) && name != dbName || err == nil && file.SHA256 != "" && file.SHA256 != member.SHA256 {
+			m.Missing = append(m.Missing, name) // gone, or no longer what was stored
 			continue
 		}
 		if err != nil {
@@ -92,7 +93,7 @@ func folderOf(dir string) string {
 
 // snapshot copies the database to tmp and lists the members that belong to it,
 // sorted.
-func snapshot(ctx context.Context, dir, tmp string, m *Manifest) (_ []string, err error) {
+func snapshot(ctx context.Context, dir, tmp string, m *Manifest) (_ []store.EvidenceFile, err error) {
 	db, err := store.OpenReadOnly(dir)
 	if err != nil {
 		return nil, err
@@ -119,7 +120,8 @@ func snapshot(ctx context.Context, dir, tmp string, m *Manifest) (_ []string, er
 		return nil, err
 	}
 	seen := make(map[string]string)
-	for _, name := range files {
+	for _, file := range files {
+		name := file.Name
 		if err := checkName(name); err != nil {
 			return nil, err
 		}
@@ -128,8 +130,8 @@ func snapshot(ctx context.Context, dir, tmp string, m *Manifest) (_ []string, er
 		}
 		seen[folded(name)] = name
 	}
-	files = append(files, dbName, studyName)
-	slices.Sort(files)
+	files = append(files, store.EvidenceFile{Name: dbName}, store.EvidenceFile{Name: studyName})
+	slices.SortFunc(files, func(a, b store.EvidenceFile) int { return strings.Compare(a.Name, b.Name) })
 	return files, nil
 }
 

@@ -48,7 +48,11 @@ func (s *Store) Append(ctx context.Context, t *record.Trial, e record.Evidence) 
 		return fmt.Errorf("store the evidence of trial %s: %w", name, err)
 	}
 	err = s.transact(ctx, func(ctx context.Context, c *sql.Conn) error {
-		return insertTrial(ctx, c, s.session, name, t, files)
+		id, err := insertTrial(ctx, c, s.session, name, t, files)
+		if err != nil {
+			return err
+		}
+		return s.sealTrials(ctx, c, id-1, id)
 	})
 	if err != nil {
 		// After a failed commit the row may still be found by a later recovery
@@ -59,7 +63,24 @@ func (s *Store) Append(ctx context.Context, t *record.Trial, e record.Evidence) 
 		return fmt.Errorf("store trial %s: %w", name, err)
 	}
 	t.Session = s.session
+	if s.appended++; s.appended <= earlyTrials || s.appended%laterTrials == 0 {
+		s.checkpoint()
+	}
 	return nil
+}
+
+// After how many trials the log is moved into the database: after each of the first,
+// so that a log that is lost never means a lost study, and then so often that it
+// means a few trials. One costs about as much as the flush of a trial.
+const (
+	earlyTrials = 8
+	laterTrials = 16
+)
+
+// checkpoint moves the log into the database file, as far as readers let it. After
+// an error all is in the log as before.
+func (s *Store) checkpoint() {
+	_, _ = s.db.Exec("PRAGMA wal_checkpoint(PASSIVE)")
 }
 
 // transact runs f in one transaction on one connection. It speaks BEGIN and
@@ -91,9 +112,11 @@ func (s *Store) transact(ctx context.Context, f func(context.Context, *sql.Conn)
 type evidenceFile struct {
 	kind, name, file string
 	bytes            int64
+	sha256           string // hexadecimal
 }
 
-func insertTrial(ctx context.Context, c *sql.Conn, session int64, name string, t *record.Trial, files []evidenceFile) error {
+// insertTrial returns the id of the trial.
+func insertTrial(ctx context.Context, c *sql.Conn, session int64, name string, t *record.Trial, files []evidenceFile) (int64, error) {
 	var f [5]any
 	if t.Failure != nil {
 		f = [5]any{t.Failure.Phase, t.Failure.Kind, t.Failure.Reason, t.Failure.Tail, t.Failure.Role}
@@ -103,11 +126,11 @@ func insertTrial(ctx context.Context, c *sql.Conn, session int64, name string, t
 		name, session, t.Seq, t.Block, t.Attempt, t.Cell.Key(), string(t.Status), timeText(t.Start), int64(t.Duration),
 		f[0], f[1], f[2], f[3], f[4])
 	if err != nil {
-		return err
+		return 0, err
 	}
 	id, err := res.LastInsertId()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	w := inserter{ctx: ctx, c: c}
 	w.into("levels", "?,?,?,?")
@@ -134,11 +157,11 @@ func insertTrial(ctx context.Context, c *sql.Conn, session int64, name string, t
 	for _, k := range slices.Sorted(maps.Keys(t.Facts)) {
 		w.row(id, k, t.Facts[k])
 	}
-	w.into("evidence", "?,?,?,?,?")
+	w.into("evidence", "?,?,?,?,?,?")
 	for _, f := range files {
-		w.row(id, f.kind, f.name, f.file, f.bytes)
+		w.row(id, f.kind, f.name, f.file, f.bytes, f.sha256)
 	}
-	return w.close()
+	return id, w.close()
 }
 
 // inserter fills one table after another, maxRows at a time, and keeps the first

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,20 +13,20 @@ import (
 	parquetzstd "github.com/parquet-go/parquet-go/compress/zstd"
 )
 
-var update = flag.Bool("update", false, "write testdata/v1 anew: only before schema 1 is released")
+var update = flag.Bool("update", false, "write testdata of this schema anew: only before it is released")
 
-// goldenTrials are in testdata/v1, which the program of schema 1 wrote.
+// goldenTrials are in testdata/v1 and v2, which the programs of those schemas wrote.
 const goldenTrials = 8
 
 // TestGolden reads results of every schema there ever was, and goes on with
 // them.
 func TestGolden(t *testing.T) {
-	golden := filepath.Join("testdata", "v1")
+	golden := func(v int) string { return filepath.Join("testdata", fmt.Sprint("v", v)) }
 	if *update {
-		if err := os.RemoveAll(golden); err != nil {
+		if err := os.RemoveAll(golden(SchemaVersion)); err != nil {
 			t.Fatal(err)
 		}
-		s, err := Create(golden, testMeta())
+		s, err := Create(golden(SchemaVersion), testMeta())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,26 +35,40 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, extra := range []string{"lock", dbName + "-wal", dbName + "-shm"} {
-			_ = os.Remove(filepath.Join(golden, extra))
+			_ = os.Remove(filepath.Join(golden(SchemaVersion), extra))
 		}
 	}
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(golden)); err != nil {
-		t.Fatal(err)
+	for v := 1; v <= SchemaVersion; v++ {
+		t.Run(fmt.Sprint("v", v), func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS(golden(v))); err != nil {
+				t.Fatal(err)
+			}
+			r, err := OpenReadOnly(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkTrials(t, r, goldenTrials)
+			damage, err := r.Damage(t.Context())
+			if unchecked := len(damage) == 1 && damage[0].Kind == Unchecked; err != nil || unchecked != (v == 1) || v > 1 && len(damage) > 0 {
+				t.Errorf("before a writer: %v, %v", damage, err)
+			}
+			_ = r.Close()
+			s, err := Open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close() }()
+			appendN(t, s, goldenTrials+1, goldenTrials+1)
+			checkTrials(t, s, goldenTrials+1)
+			if _, err := s.Meta(); err != nil {
+				t.Error(err)
+			}
+			if damage, err := s.Damage(t.Context()); err != nil || len(damage) > 0 {
+				t.Errorf("after a writer: %v, %v", damage, err)
+			}
+		})
 	}
-	r, err := OpenReadOnly(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkTrials(t, r, goldenTrials)
-	_ = r.Close()
-	s, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
-	appendN(t, s, goldenTrials+1, goldenTrials+1)
-	checkTrials(t, s, goldenTrials+1)
 }
 
 // readAll reads everything there is, as a report does; errors are as good as
@@ -75,7 +90,7 @@ func readAll(s *Store) {
 }
 
 func FuzzOpen(f *testing.F) {
-	b, err := os.ReadFile(filepath.Join("testdata", "v1", dbName))
+	b, err := os.ReadFile(filepath.Join("testdata", "v2", dbName))
 	if err != nil {
 		f.Fatal(err)
 	}

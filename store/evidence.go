@@ -2,11 +2,16 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -93,7 +98,7 @@ func (w *evidenceWriter) series(all []record.Series) error {
 	if err := w.write(filepath.Join(seriesDir, tempName(base)), b); err != nil {
 		return err
 	}
-	w.files = append(w.files, evidenceFile{"series", "", filepath.Join(seriesDir, base), int64(len(b))})
+	w.files = append(w.files, evidenceFile{"series", "", filepath.Join(seriesDir, base), int64(len(b)), digestOf(b)})
 	return w.rename(seriesDir, base)
 }
 
@@ -118,7 +123,7 @@ func (w *evidenceWriter) raw(raws []record.Raw) error {
 		if err := w.write(filepath.Join(tmp, r.Name+".zst"), b); err != nil {
 			return err
 		}
-		w.files = append(w.files, evidenceFile{"raw", r.Name, filepath.Join(rawDir, w.name, r.Name+".zst"), int64(len(b))})
+		w.files = append(w.files, evidenceFile{"raw", r.Name, filepath.Join(rawDir, w.name, r.Name+".zst"), int64(len(b)), digestOf(b)})
 	}
 	if err := w.keep(os.Open(filepath.Join(w.dir, tmp))); err != nil { //nolint:gosec // the results folder's own
 		return err
@@ -218,6 +223,24 @@ func (s *Store) removeOrphans(ctx context.Context) error {
 	return nil
 }
 
+// evidenceIn lists the trials that have files in series/ or raw/, sorted.
+func evidenceIn(dir string) ([]string, error) {
+	var out []string
+	for _, d := range []struct{ dir, suffix string }{{seriesDir, ".parquet"}, {rawDir, ""}} {
+		entries, err := os.ReadDir(filepath.Join(dir, d.dir)) //nolint:gosec // below the folder that the user named
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for _, e := range entries {
+			if name, ok := strings.CutSuffix(e.Name(), d.suffix); ok && isTrialName(name) {
+				out = append(out, name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
 // isTrialName tells the form of TrialName.
 func isTrialName(s string) bool {
 	seq, attempt, ok := strings.Cut(s, "-")
@@ -234,11 +257,58 @@ func (s *Store) Raw(t *record.Trial, name string) (_ []byte, err error) {
 		return nil, fmt.Errorf("raw output %s of trial %s: %w", name, TrialName(t), err)
 	}
 	defer func() { _ = f.Close() }()
-	b, err := unpack(f, maxRaw)
+	var b []byte
+	if err = s.genuineFile(t, "raw", name, f); err == nil {
+		b, err = unpack(f, maxRaw)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("raw output %s of trial %s: %w", name, TrialName(t), err)
 	}
 	return b, nil
+}
+
+// digestOf is the SHA-256 of a file, as sha256sum prints it.
+func digestOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// errNoRow: a trial has no file of a kind and name on record.
+var errNoRow = errors.New("the results have no such file of this trial on record")
+
+// fileDigest is the SHA-256 of a file of a trial; "" where it was stored without one.
+func (s *Store) fileDigest(t *record.Trial, kind, name string) (string, error) {
+	column := "e.sha256"
+	if s.version < 2 {
+		column = "NULL"
+	}
+	var digest sql.NullString
+	// The number and attempt are read from the trial's row, so that a damaged index
+	// cannot give the file of another trial.
+	err := s.one(context.Background(), "SELECT "+column+" FROM evidence e JOIN trials t ON t.id = e.trial WHERE t.name = ? AND +t.seq = ? AND +t.attempt = ? AND e.kind = ? AND e.name = ?",
+		[]any{TrialName(t), t.Seq, t.Attempt, kind, name}, &digest)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = errNoRow
+	}
+	return digest.String, err
+}
+
+// genuineFile says whether a file is the one that was stored, and leaves it at its
+// beginning.
+func (s *Store) genuineFile(t *record.Trial, kind, name string, f *os.File) error {
+	want, err := s.fileDigest(t, kind, name)
+	if err != nil || want == "" {
+		return err
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return err
+	}
+	if hex.EncodeToString(h.Sum(nil)) != want {
+		return errors.New("the file is not the one that was stored: its SHA-256 is another; it was damaged or changed")
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	return err
 }
 
 // unpack decompresses at most limit bytes, with bounded memory beside them.
@@ -260,7 +330,7 @@ func unpack(r io.Reader, limit int64) ([]byte, error) {
 
 // RawNames lists the raw outputs that were kept of a trial, sorted.
 func (s *Store) RawNames(t *record.Trial) ([]string, error) {
-	rows, err := s.db.Query("SELECT e.name FROM evidence e JOIN trials t ON t.id = e.trial WHERE t.name = ? AND e.kind = 'raw' ORDER BY e.name", TrialName(t))
+	rows, err := s.db.Query("SELECT e.name FROM evidence e JOIN trials t ON t.id = e.trial WHERE t.name = ? AND +t.seq = ? AND +t.attempt = ? AND e.kind = 'raw' ORDER BY e.name", TrialName(t), t.Seq, t.Attempt)
 	if err != nil {
 		return nil, fmt.Errorf("raw outputs of trial %s: %w", TrialName(t), err)
 	}

@@ -3,11 +3,11 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"iter"
 	"math"
 	"sync"
-	"time"
 
 	"tare/record"
 )
@@ -106,67 +106,110 @@ type batch struct {
 func (s *Store) bounds(ctx context.Context) ([]int64, error) {
 	out := []int64{math.MinInt64}
 	n, last := 0, int64(math.MinInt64)
-	err := s.each(ctx, "SELECT id FROM trials ORDER BY id", nil, func(r *sql.Rows) error {
+	stored := int64(math.MinInt64) // the last trial that has a checksum; asked for first, since more may come
+	if s.version >= 2 {
+		if err := s.one(ctx, "SELECT coalesce(max(id), ?) FROM checksums WHERE kind = ?", []any{stored, sumTrial}, &stored); err != nil {
+			return nil, err
+		}
+	}
+	err := s.each(ctx, "SELECT id FROM trials NOT INDEXED ORDER BY id", nil, func(r *sql.Rows) error {
 		if n > 0 && n%batchSize == 0 {
 			out = append(out, last)
 		}
 		n++
 		return r.Scan(&last)
 	})
-	if n > 0 {
+	if last = max(last, stored); last > math.MinInt64 {
 		out = append(out, last)
 	}
 	return out, err
 }
 
-// loadBatch reads the trials after one id and up to another.
-func (s *Store) loadBatch(ctx context.Context, first, last int64, l *loader) (out []record.Trial, err error) {
-	index := make(map[int64]*record.Trial)
-	out = make([]record.Trial, 0, batchSize) // never grows: index points into it
-	err = s.each(ctx, `SELECT id, session, seq, block, attempt, cell, status, start, duration_ns,
-		failure_phase, failure_kind, failure_reason, failure_tail, failure_role
-		FROM trials WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`, []any{first, last, batchSize}, func(r *sql.Rows) error {
-		var t record.Trial
-		var cell, status, start string
-		var id, duration int64
-		var f [5]sql.NullString
-		if err := r.Scan(&id, &t.Session, &t.Seq, &t.Block, &t.Attempt, &cell, &status, &start, &duration, &f[0], &f[1], &f[2], &f[3], &f[4]); err != nil {
-			return err
-		}
-		t.Status, t.Duration = record.Status(l.same.text(status)), time.Duration(duration)
-		if l.cells != nil {
-			t.Cell = l.cell(cell)
-		}
-		var err error
-		if t.Start, err = time.Parse(time.RFC3339Nano, start); err != nil {
-			return err
-		}
-		if f[1].Valid {
-			t.Failure = &record.Failure{Phase: f[0].String, Kind: f[1].String, Reason: f[2].String, Tail: f[3].String, Role: f[4].String}
-		}
-		out = append(out, t)
-		index[id] = &out[len(out)-1]
-		return nil
-	})
-	if err != nil || len(out) == 0 {
-		return nil, err
-	}
-	for _, p := range l.parts {
-		var t *record.Trial // of the row before: a trial's rows come one after the other
-		var at int64
-		err := s.each(ctx, p.query, append([]any{first, last}, p.args...), func(r *sql.Rows) error {
-			return p.scan(r, func(id int64) *record.Trial {
-				if t == nil || id != at {
-					t, at = index[id], id
+// mark is what is known of a trial of a batch beside the trial.
+type mark struct {
+	id  int64
+	crc uint32 // over its rows
+	bad bool   // a row is not as tare writes it
+}
+
+// loaded is a batch: trials and, in the same places, their marks.
+type loaded struct {
+	trials []record.Trial
+	list   []mark
+}
+
+// loadRows reads all rows of the trials after one id and up to another.
+func (s *Store) loadRows(ctx context.Context, c *sql.Conn, first, last int64, l *loader) (out loaded, err error) {
+	index := make(map[int64]int)
+	var buf []byte
+	for table, p := range l.parts {
+		at, i := int64(0), -1 // of the row before: a trial's rows come one after the other
+		err := s.scan(ctx, c, p.query, []any{first, last}, func(row []driver.Value) error {
+			id, ok := row[0].(int64)
+			if !ok {
+				return fmt.Errorf("a row of table %d has no number for its trial: %s is damaged", table, dbName)
+			}
+			if table == 0 {
+				index[id] = len(out.list)
+				out.trials, out.list = append(out.trials, record.Trial{}), append(out.list, mark{id: id})
+			}
+			if i < 0 || id != at {
+				at = id
+				if i, ok = index[id]; !ok {
+					i = -1
+					return nil
 				}
-				return t
-			})
+			}
+			m := &out.list[i]
+			m.crc, buf = rowSum(m.crc, buf, byte(table), row) //nolint:gosec // there are eight tables
+			p.scan(fields{row, &m.bad}, &out.trials[i])
+			return nil
 		})
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 	}
 	return out, nil
+}
+
+// loadBatch reads the trials after one id and up to another, and leaves out those
+// that do not verify.
+func (s *Store) loadBatch(ctx context.Context, first, last int64, l *loader) ([]record.Trial, error) {
+	c, err := s.db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.Close() }()
+	got, err := s.loadRows(ctx, c, first, last, l)
+	if err != nil {
+		return nil, err
+	}
+	var want map[int64]uint32
+	if s.version >= 2 {
+		if want, err = s.sums(ctx, c, sumTrial, first, last); err != nil {
+			return nil, err
+		}
+	}
+	kept := got.trials[:0]
+	for i, m := range got.list {
+		crc, ok := want[m.id]
+		delete(want, m.id)
+		name := TrialName(&got.trials[i])
+		switch {
+		case m.bad:
+			s.note(Damage{DamagedTrial, name, "its rows are not as tare writes them"})
+		case s.version >= 2 && !ok:
+			s.note(Damage{DamagedTrial, name, "it has no checksum"})
+		case s.version >= 2 && crc != m.crc:
+			s.note(Damage{DamagedTrial, name, "its rows are not those that were stored: their checksum is another"})
+		default:
+			kept = append(kept, got.trials[i])
+		}
+	}
+	for id := range want {
+		s.note(Damage{DamagedTrial, fmt.Sprintf("number %d", id), "it was stored, and its row is gone"})
+	}
+	return kept, nil
 }
 
 // each runs f on every row of a query, which ends after the store's patience. The

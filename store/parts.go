@@ -1,7 +1,7 @@
 package store
 
 import (
-	"database/sql"
+	"database/sql/driver"
 	"math"
 	"slices"
 	"strings"
@@ -24,11 +24,12 @@ type sampleKind struct {
 	wanted bool
 }
 
-// part reads one child table of trials.
+// part reads one table of trials. The first column of each query is the trial's
+// id. All rows are read whatever is wanted of them: the checksum of a trial is
+// over all.
 type part struct {
 	query string
-	args  []any // after the first and the last id
-	scan  func(r *sql.Rows, trial func(id int64) *record.Trial) error
+	scan  func(r fields, t *record.Trial)
 }
 
 const (
@@ -36,25 +37,94 @@ const (
 	inOrder = " ORDER BY trial, ord"
 )
 
-// newLoader lists the child tables that are to be read. A row of a trial that is
-// not in the batch can only be in a damaged database and is passed over.
+// newLoader lists the tables in the order of the checksum. A row of a trial that
+// is not in the batch can only be in a damaged database and is passed over: the
+// trial that lacks it does not verify.
 func newLoader(pick Pick) *loader {
 	l := &loader{same: once{}}
-	if pick.All {
-		l.parts = []part{l.levels(), l.samples(), l.phases(), l.warnings(), l.histograms(), l.facts(nil)}
-		return l
+	samples, facts := l.samples, l.facts
+	if !pick.All {
+		// A batch's many equal texts are the time that reading takes. So a cell is made
+		// of its key, once, and what samples have in common once.
+		l.cells, l.kinds = make(map[string]record.Cell), make(map[string]*sampleKind)
+		samples, facts = l.someSamples(pick), l.someFacts(pick.Facts)
 	}
-	// A batch's many equal texts are the time that reading takes. So a cell is made
-	// of its key, once, and what samples have in common is read as one text.
-	l.cells, l.kinds = make(map[string]record.Cell), make(map[string]*sampleKind)
-	l.parts = []part{l.someSamples(pick), l.phases(), l.warnings()}
-	if !pick.NoHistograms {
-		l.parts = append(l.parts, l.histograms())
+	histograms := l.histograms
+	if !pick.All && pick.NoHistograms {
+		histograms = func(fields, *record.Trial) {}
 	}
-	if len(pick.Facts) > 0 {
-		l.parts = append(l.parts, l.facts(pick.Facts))
+	l.parts = []part{
+		{`SELECT id, name, session, seq, block, attempt, cell, status, start, duration_ns, failure_phase, failure_kind, failure_reason,
+			failure_tail, failure_role FROM trials NOT INDEXED WHERE id > ? AND id <= ? ORDER BY id`, l.trial},
+		{"SELECT trial, ord, factor, level FROM levels" + between + inOrder, l.levels},
+		{"SELECT trial, ord, name || char(31) || labels || char(31) || unit || char(31) || kind || char(31) || original, value FROM samples" +
+			between + inOrder, samples},
+		{"SELECT trial, ord, name, labels, unit, scale, encoded FROM histograms" + between + inOrder, histograms},
+		{"SELECT trial, ord, name, offset_ns, duration_ns FROM phases" + between + inOrder, l.phases},
+		{"SELECT trial, ord, code, text FROM warnings" + between + inOrder, l.warnings},
+		{"SELECT trial, name, value FROM facts" + between + " ORDER BY trial, name", facts},
+		// Under schema 1 a file has no digest.
+		{"SELECT e.* FROM evidence e" + between + " ORDER BY trial, kind, name", func(fields, *record.Trial) {}},
 	}
 	return l
+}
+
+// fields are the columns of a row. What has another type than tare writes is noted:
+// the trial is damaged.
+type fields struct {
+	row []driver.Value
+	bad *bool
+}
+
+func (f fields) text(i int) string {
+	v, ok := f.row[i].(string)
+	if !ok {
+		*f.bad = true
+	}
+	return v
+}
+
+// optional is a text or NULL.
+func (f fields) optional(i int) string {
+	if f.row[i] == nil {
+		return ""
+	}
+	return f.text(i)
+}
+
+func (f fields) int(i int) int64 {
+	v, ok := f.row[i].(int64)
+	if !ok {
+		*f.bad = true
+	}
+	return v
+}
+
+// number is a value, NULL being what is not a number.
+func (f fields) number(i int) float64 {
+	switch v := f.row[i].(type) {
+	case float64:
+		return v
+	case nil:
+	default:
+		*f.bad = true
+	}
+	return math.NaN()
+}
+
+func (l *loader) trial(r fields, t *record.Trial) {
+	t.Session, t.Seq, t.Block, t.Attempt = r.int(2), int(r.int(3)), int(r.int(4)), int(r.int(5))
+	if cell := r.text(6); l.cells != nil {
+		t.Cell = l.cell(cell)
+	}
+	t.Status, t.Duration = record.Status(l.same.text(r.text(7))), time.Duration(r.int(9))
+	var err error
+	if t.Start, err = time.Parse(time.RFC3339Nano, r.text(8)); err != nil || r.text(1) != TrialName(t) {
+		*r.bad = true
+	}
+	if r.row[11] != nil {
+		t.Failure = &record.Failure{Phase: r.optional(10), Kind: r.text(11), Reason: r.optional(12), Tail: r.optional(13), Role: r.optional(14)}
+	}
 }
 
 // cell is the cell of a key.
@@ -70,69 +140,44 @@ func (l *loader) cell(key string) record.Cell {
 	return c
 }
 
-func (l *loader) levels() part {
-	return part{"SELECT trial, factor, level FROM levels" + between + inOrder, nil, func(r *sql.Rows, trial func(int64) *record.Trial) error {
-		var id int64
-		var x record.Level
-		err := r.Scan(&id, &x.Factor, &x.Value)
-		if t := trial(id); err == nil && t != nil {
-			t.Cell = append(t.Cell, record.Level{Factor: l.same.text(x.Factor), Value: l.same.text(x.Value)})
-		}
-		return err
-	}}
+func (l *loader) levels(r fields, t *record.Trial) {
+	if l.cells == nil {
+		t.Cell = append(t.Cell, record.Level{Factor: l.same.text(r.text(2)), Value: l.same.text(r.text(3))})
+	}
 }
 
-func (l *loader) samples() part {
-	return part{"SELECT trial, name, labels, unit, kind, value, original FROM samples" + between + inOrder, nil, func(r *sql.Rows, trial func(int64) *record.Trial) error {
-		var id int64
-		var name, labels, unit, kind, original string
-		var v sql.NullFloat64
-		err := r.Scan(&id, &name, &labels, &unit, &kind, &v, &original)
-		if t := trial(id); err == nil && t != nil {
-			t.Samples = append(t.Samples, record.Sample{Name: l.same.text(name), Labels: record.Labels(l.same.text(labels)), Unit: record.Unit(l.same.text(unit)),
-				Kind: record.Kind(l.same.text(kind)), Value: number(v), Original: original})
-		}
-		return err
-	}}
+// sampleText is the place of the text that a sample has in common with others, and
+// its original after the last separator.
+const sampleText = 2
+
+func (l *loader) samples(r fields, t *record.Trial) {
+	p := strings.SplitN(r.text(sampleText), "\x1f", 5)
+	if len(p) != 5 {
+		*r.bad = true
+		return
+	}
+	t.Samples = append(t.Samples, record.Sample{Name: l.same.text(p[0]), Labels: record.Labels(l.same.text(p[1])), Unit: record.Unit(l.same.text(p[2])),
+		Kind: record.Kind(l.same.text(p[3])), Value: r.number(3), Original: l.same.text(p[4])})
 }
 
-// someSamples reads those without labels, those with a label of one of the names,
+// someSamples keeps those without labels, those with a label of one of the names,
 // and those that have a name themselves.
-func (l *loader) someSamples(pick Pick) part {
-	// The condition lets too many through rather than too few: what it costs on
-	// each of millions of rows matters, and wanted is exact.
-	var where strings.Builder
-	var args []any
-	where.WriteString(" AND (labels = ''")
-	for _, n := range pick.Names {
-		where.WriteString(" OR name = ?")
-		args = append(args, n)
-	}
-	for _, n := range pick.Labels {
-		where.WriteString(" OR instr(labels, ?)")
-		args = append(args, n+"=")
-	}
-	where.WriteString(")")
+func (l *loader) someSamples(pick Pick) func(fields, *record.Trial) {
 	hint := 0
-	const common = "name || char(31) || labels || char(31) || unit || char(31) || kind"
-	return part{"SELECT trial, " + common + ", value FROM samples" + between + where.String() + inOrder, args, func(r *sql.Rows, trial func(int64) *record.Trial) error {
-		var id int64
-		var text string
-		var v sql.NullFloat64
-		err := r.Scan(&id, &text, &v)
-		if t := trial(id); err == nil && t != nil {
-			if k := l.kind(text, pick); k.wanted {
-				if t.Samples == nil { // as many as the last trial had: they are mostly alike
-					t.Samples = make([]record.Sample, 0, hint)
-				}
-				s := k.sample
-				s.Value = number(v)
-				t.Samples = append(t.Samples, s)
-				hint = len(t.Samples)
-			}
+	return func(r fields, t *record.Trial) {
+		text := r.text(sampleText)
+		k := l.kind(text[:strings.LastIndexByte(text, '\x1f')+1], pick)
+		if !k.wanted {
+			return
 		}
-		return err
-	}}
+		if t.Samples == nil { // as many as the last trial had: they are mostly alike
+			t.Samples = make([]record.Sample, 0, hint)
+		}
+		s := k.sample
+		s.Value = r.number(3)
+		t.Samples = append(t.Samples, s)
+		hint = len(t.Samples)
+	}
 }
 
 func (l *loader) kind(text string, pick Pick) *sampleKind {
@@ -149,76 +194,41 @@ func (l *loader) kind(text string, pick Pick) *sampleKind {
 	return k
 }
 
-// number is a value, NULL being what is not a number.
-func number(v sql.NullFloat64) float64 {
-	if !v.Valid {
-		return math.NaN()
+func (l *loader) phases(r fields, t *record.Trial) {
+	if t.Phases == nil {
+		t.Phases = make([]record.Phase, 0, 8)
 	}
-	return v.Float64
+	t.Phases = append(t.Phases, record.Phase{Name: l.same.text(r.text(2)), Offset: time.Duration(r.int(3)), Duration: time.Duration(r.int(4))})
 }
 
-func (l *loader) phases() part {
-	return part{"SELECT trial, name, offset_ns, duration_ns FROM phases" + between + inOrder, nil, func(r *sql.Rows, trial func(int64) *record.Trial) error {
-		var id, offset, duration int64
-		var name string
-		err := r.Scan(&id, &name, &offset, &duration)
-		if t := trial(id); err == nil && t != nil {
-			if t.Phases == nil {
-				t.Phases = make([]record.Phase, 0, 8)
-			}
-			t.Phases = append(t.Phases, record.Phase{Name: l.same.text(name), Offset: time.Duration(offset), Duration: time.Duration(duration)})
-		}
-		return err
-	}}
+func (l *loader) warnings(r fields, t *record.Trial) {
+	t.Warnings = append(t.Warnings, record.Warning{Code: l.same.text(r.text(2)), Text: r.text(3)})
 }
 
-func (l *loader) warnings() part {
-	return part{"SELECT trial, code, text FROM warnings" + between + inOrder, nil, func(r *sql.Rows, trial func(int64) *record.Trial) error {
-		var id int64
-		var w record.Warning
-		err := r.Scan(&id, &w.Code, &w.Text)
-		if t := trial(id); err == nil && t != nil {
-			w.Code = l.same.text(w.Code)
-			t.Warnings = append(t.Warnings, w)
-		}
-		return err
-	}}
-}
-
-func (l *loader) histograms() part {
-	return part{"SELECT trial, name, labels, unit, scale, encoded FROM histograms" + between + inOrder, nil, func(r *sql.Rows, trial func(int64) *record.Trial) error {
-		var id int64
-		var h record.Histogram
-		err := r.Scan(&id, &h.Name, &h.Labels, &h.Unit, &h.Scale, &h.Encoded)
-		if t := trial(id); err == nil && t != nil {
-			t.Histograms = append(t.Histograms, h)
-		}
-		return err
-	}}
-}
-
-// facts are those whose names end so; with none, or "", all.
-func (l *loader) facts(ends []string) part {
-	query, args := "SELECT trial, name, value FROM facts"+between, []any(nil)
-	if len(ends) > 0 && !slices.Contains(ends, "") {
-		query += " AND (0"
-		for _, end := range ends {
-			query, args = query+" OR substr(name, -length(?)) = ?", append(args, end, end)
-		}
-		query += ")"
+func (l *loader) histograms(r fields, t *record.Trial) {
+	encoded, ok := r.row[6].([]byte)
+	if !ok && r.row[6] != nil { // the driver gives nil for a blob of no bytes
+		*r.bad = true
 	}
-	return part{query, args, func(r *sql.Rows, trial func(int64) *record.Trial) error {
-		var id int64
-		var k, v string
-		err := r.Scan(&id, &k, &v)
-		if t := trial(id); err == nil && t != nil {
-			if t.Facts == nil {
-				t.Facts = make(map[string]string)
-			}
-			t.Facts[l.same.text(k)] = l.same.text(v)
+	t.Histograms = append(t.Histograms, record.Histogram{Name: r.text(2), Labels: record.Labels(r.text(3)), Unit: record.Unit(r.text(4)),
+		Scale: r.number(5), Encoded: encoded})
+}
+
+func (l *loader) facts(r fields, t *record.Trial) {
+	if t.Facts == nil {
+		t.Facts = make(map[string]string)
+	}
+	t.Facts[l.same.text(r.text(1))] = l.same.text(r.text(2))
+}
+
+// someFacts keeps those whose names end so; "" ends them all.
+func (l *loader) someFacts(ends []string) func(fields, *record.Trial) {
+	return func(r fields, t *record.Trial) {
+		name := r.text(1)
+		if slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(name, end) }) {
+			l.facts(r, t)
 		}
-		return err
-	}}
+	}
 }
 
 // once keeps each text once: a study has a few names, and each of them a million

@@ -17,6 +17,11 @@ import (
 // user who may not write there, and on read-only media. It changes no result.
 func OpenReadOnly(dir string) (*Store, error) {
 	s, err := openReadOnly(dir)
+	if errors.Is(err, fs.ErrNotExist) { // of nothing at all there is no more to say
+		if evidence, eerr := evidenceIn(dir); eerr == nil && len(evidence) > 0 {
+			err = lostDatabase(evidence)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open results in %s: %w", dir, err)
 	}

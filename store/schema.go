@@ -14,7 +14,7 @@ import (
 
 // SchemaVersion is the version of results.db that this program writes. It reads
 // this one and every older one.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 // applicationID marks the file as ours (PRAGMA application_id): "TARE".
 const applicationID = 0x54415245
@@ -22,8 +22,11 @@ const applicationID = 0x54415245
 //go:embed schema.sql
 var schemaSQL string
 
+//go:embed schema2.sql
+var schema2SQL string
+
 // schemas are the steps from an empty file to each version of the schema.
-func schemas() []string { return []string{schemaSQL} }
+func schemas() []string { return []string{schemaSQL, schema2SQL} }
 
 // ErrNewer is wrapped by Open and OpenReadOnly when a later tare wrote the
 // folder in a schema that this one does not know.
@@ -43,6 +46,41 @@ func createSchema(ctx context.Context, c *sql.Conn) error {
 	}
 	_, err := c.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, SchemaVersion))
 	return err
+}
+
+// upgrade brings an older database to this schema, in one transaction. Its trials
+// get checksums as they are now: damage of before is not seen, damage from now on is.
+func (s *Store) upgrade(ctx context.Context) error {
+	if s.version == SchemaVersion {
+		return nil
+	}
+	old := s.version
+	return s.transact(ctx, func(ctx context.Context, c *sql.Conn) error {
+		for _, text := range schemas()[old:] {
+			if _, err := c.ExecContext(ctx, text); err != nil {
+				return err
+			}
+		}
+		if _, err := c.ExecContext(ctx, fmt.Sprintf("UPDATE meta SET value = '%d' WHERE key = 'schema'; PRAGMA user_version = %d", SchemaVersion, SchemaVersion)); err != nil {
+			return err
+		}
+		s.version = SchemaVersion
+		err := errors.Join(s.seal(ctx, c, sumMeta, 0), s.seal(ctx, c, sumSkips, 0))
+		for id := int64(1); id <= s.session && err == nil; id++ {
+			err = s.seal(ctx, c, sumSession, id)
+		}
+		var last int64
+		if err == nil {
+			err = c.QueryRowContext(ctx, "SELECT coalesce(max(id), 0) FROM trials").Scan(&last)
+		}
+		for first := int64(0); first < last && err == nil; first += batchSize {
+			err = s.sealTrials(ctx, c, first, first+batchSize)
+		}
+		if err != nil {
+			s.version = old
+		}
+		return err
+	})
 }
 
 // checkSchema returns the version of an opened database, or says why it cannot

@@ -76,12 +76,10 @@ func encodeSeries(codec *zstd.Codec, all []record.Series) ([]byte, error) {
 func (s *Store) Series(t *record.Trial) ([]record.Series, error) {
 	f, err := s.root.Open(seriesDir + "/" + TrialName(t) + ".parquet")
 	if errors.Is(err, fs.ErrNotExist) {
-		var n int
-		if qerr := s.db.QueryRow("SELECT count(*) FROM evidence e JOIN trials t ON t.id = e.trial WHERE t.name = ? AND e.kind = 'series'", TrialName(t)).Scan(&n); qerr != nil {
-			return nil, fmt.Errorf("series of trial %s: %w", TrialName(t), qerr)
-		}
-		if n == 0 {
+		if _, derr := s.fileDigest(t, "series", ""); errors.Is(derr, errNoRow) {
 			return nil, nil
+		} else if derr != nil {
+			err = derr
 		}
 	}
 	if err != nil {
@@ -89,6 +87,9 @@ func (s *Store) Series(t *record.Trial) ([]record.Series, error) {
 	}
 	defer func() { _ = f.Close() }()
 	st, err := f.Stat()
+	if err == nil {
+		err = s.genuineFile(t, "series", "", f)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("series of trial %s: %w", TrialName(t), err)
 	}

@@ -3,9 +3,12 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -23,7 +26,10 @@ func (s *Store) BeginSession(ctx context.Context, started time.Time, version str
 	defer s.mu.Unlock()
 	err := s.transact(ctx, func(ctx context.Context, c *sql.Conn) error {
 		id, err := insertSession(ctx, c, Session{Started: started, TareVersion: version, Host: host})
-		if err == nil {
+		if err != nil {
+			return err
+		}
+		if err = s.seal(ctx, c, sumSession, id); err == nil {
 			s.session = id
 		}
 		return err
@@ -62,12 +68,55 @@ func insertSession(ctx context.Context, c *sql.Conn, x Session) (int64, error) {
 	return id, w.close()
 }
 
-// Sessions returns every run that wrote here, the first first.
+// damagedSessions are those that do not verify, by id.
+func (s *Store) damagedSessions(ctx context.Context) (map[int64]bool, error) {
+	bad := make(map[int64]bool)
+	if s.version < 2 {
+		return bad, nil
+	}
+	err := s.reading(ctx, func(ctx context.Context, c *sql.Conn) error {
+		sums, err := s.sums(ctx, c, sumSession, math.MinInt64, math.MaxInt64)
+		if err != nil {
+			return err
+		}
+		for id := range sums {
+			bad[id] = true
+		}
+		err = s.scan(ctx, c, "SELECT id FROM sessions", nil, func(row []driver.Value) error {
+			id, _ := row[0].(int64)
+			bad[id] = true
+			return nil
+		})
+		for id := range bad {
+			if err != nil {
+				return err
+			}
+			var crc uint32
+			if crc, err = s.sumOf(ctx, c, sumSession, id); err == nil {
+				if want, ok := sums[id]; ok && want == crc {
+					delete(bad, id)
+				}
+			}
+		}
+		return err
+	})
+	for id := range bad {
+		s.note(Damage{DamagedSession, strconv.FormatInt(id, 10), "its rows are not those that were stored, so that its machine is not shown"})
+	}
+	return bad, err
+}
+
+// Sessions returns every run that wrote here, the first first; those that do not
+// verify are left out (Damage).
 func (s *Store) Sessions() ([]Session, error) {
 	ctx := context.Background()
+	bad, err := s.damagedSessions(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the sessions in %s: %w", s.dir, err)
+	}
 	var out []Session
 	index := make(map[int64]int)
-	err := s.each(ctx, `SELECT s.id, s.started, s.tare_version, h.hostname, h.os, h.kernel, h.arch, h.cpu_model, h.sockets, h.cores,
+	err = s.each(ctx, `SELECT s.id, s.started, s.tare_version, h.hostname, h.os, h.kernel, h.arch, h.cpu_model, h.sockets, h.cores,
 		h.threads, h.memory_bytes, h.governor, h.clocksource, h.virtualization, h.kvm, h.cgroups
 		FROM sessions s JOIN host h ON h.session = s.id ORDER BY s.id`, nil, func(r *sql.Rows) error {
 		var x Session
@@ -76,6 +125,9 @@ func (s *Store) Sessions() ([]Session, error) {
 		if err := r.Scan(&x.ID, &started, &x.TareVersion, &h.Hostname, &h.OS, &h.Kernel, &h.Arch, &h.CPUModel, &h.Sockets, &h.Cores,
 			&h.Threads, &h.MemoryBytes, &h.Governor, &h.Clocksource, &h.Virtualization, &h.KVM, &h.Cgroups); err != nil {
 			return err
+		}
+		if bad[x.ID] {
+			return nil
 		}
 		var err error
 		if x.Started, err = time.Parse(time.RFC3339Nano, started); err != nil {
@@ -133,7 +185,14 @@ func (s *Store) Sessions() ([]Session, error) {
 func (s *Store) Meta() (Meta, error) {
 	var m Meta
 	kv := make(map[string]string)
-	err := s.each(context.Background(), "SELECT key, value FROM meta", nil, func(r *sql.Rows) error {
+	ok, err := s.whole(sumMeta)
+	if err == nil && !ok {
+		err = fmt.Errorf("%s is damaged: what it says of its study is not what was stored; take a copy or a bundle of the results", dbName)
+	}
+	if err != nil {
+		return m, fmt.Errorf("read what the results in %s are about: %w", s.dir, err)
+	}
+	err = s.each(context.Background(), "SELECT key, value FROM meta", nil, func(r *sql.Rows) error {
 		var k, v string
 		err := r.Scan(&k, &v)
 		kv[k] = v
@@ -175,7 +234,7 @@ func (s *Store) SetSkips(ctx context.Context, skips []record.Skip) error {
 		for i, k := range skips {
 			w.row(i, k.Cell.Key(), k.Reason)
 		}
-		return w.close()
+		return errors.Join(w.close(), s.seal(ctx, c, sumSkips, 0))
 	})
 	if err != nil {
 		return fmt.Errorf("store the skipped cells: %w", err)
@@ -186,7 +245,15 @@ func (s *Store) SetSkips(ctx context.Context, skips []record.Skip) error {
 // Skips returns the cells that the host could not run.
 func (s *Store) Skips() ([]record.Skip, error) {
 	var out []record.Skip
-	err := s.each(context.Background(), "SELECT cell, reason FROM skips ORDER BY ord", nil, func(r *sql.Rows) error {
+	ok, err := s.whole(sumSkips)
+	if err == nil && !ok {
+		s.note(Damage{DamagedSkips, "", "the list of cells that the host cannot run is not the one that was stored"})
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the skipped cells in %s: %w", s.dir, err)
+	}
+	err = s.each(context.Background(), "SELECT cell, reason FROM skips ORDER BY ord", nil, func(r *sql.Rows) error {
 		var k record.Skip
 		var cell string
 		if err := r.Scan(&cell, &k.Reason); err != nil {

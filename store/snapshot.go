@@ -16,13 +16,23 @@ func (s *Store) Snapshot(ctx context.Context, path string) error {
 	return nil
 }
 
-// EvidenceFiles lists the files that the trials have, as paths below the folder
-// with slashes, sorted. Whether they are still there is another question.
-func (s *Store) EvidenceFiles(ctx context.Context) ([]string, error) {
-	var out []string
-	err := s.each(ctx, "SELECT file FROM evidence ORDER BY file", nil, func(r *sql.Rows) error {
-		var f string
-		err := r.Scan(&f)
+// EvidenceFile is one file of a trial.
+type EvidenceFile struct {
+	Name   string // path below the folder, with slashes
+	SHA256 string // hexadecimal; "" of files that were stored under schema 1
+}
+
+// EvidenceFiles lists the files that the trials have, sorted by name. Whether they
+// are still there, and still the same, is another question.
+func (s *Store) EvidenceFiles(ctx context.Context) ([]EvidenceFile, error) {
+	column := "coalesce(sha256, '')"
+	if s.version < 2 {
+		column = "''"
+	}
+	var out []EvidenceFile
+	err := s.each(ctx, "SELECT file, "+column+" FROM evidence ORDER BY file", nil, func(r *sql.Rows) error {
+		var f EvidenceFile
+		err := r.Scan(&f.Name, &f.SHA256)
 		out = append(out, f)
 		return err
 	})

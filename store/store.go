@@ -89,11 +89,19 @@ type Store struct {
 	writable bool
 	lock     *os.File
 	scratch  string // a private copy of the database, removed by Close
+	found    findings
 
-	mu      sync.Mutex // one Append at a time; guards what is below
-	session int64
-	enc     *zstd.Encoder
-	codec   parquetzstd.Codec // of the series
+	mu       sync.Mutex // one Append at a time; guards what is below
+	session  int64
+	appended int // trials, since the folder was opened
+	enc      *zstd.Encoder
+	codec    parquetzstd.Codec // of the series
+}
+
+// findings are the damage that was met.
+type findings struct {
+	mu   sync.Mutex
+	list []Damage
 }
 
 // Create makes the folder, which must be absent, empty, or left by a Create
@@ -166,12 +174,15 @@ func create(dir string, meta Meta) (_ *Store, err error) {
 				return err
 			}
 		}
-		s.session, err = insertSession(ctx, c, Session{Started: meta.Started, TareVersion: meta.TareVersion, Host: meta.Host})
-		return err
+		if s.session, err = insertSession(ctx, c, Session{Started: meta.Started, TareVersion: meta.TareVersion, Host: meta.Host}); err != nil {
+			return err
+		}
+		return errors.Join(s.seal(ctx, c, sumMeta, 0), s.seal(ctx, c, sumSkips, 0), s.seal(ctx, c, sumSession, s.session))
 	})
 	if err != nil {
 		return nil, err
 	}
+	s.checkpoint()
 	if err := syncDir(dir); err != nil {
 		return nil, err
 	}
@@ -181,6 +192,10 @@ func create(dir string, meta Meta) (_ *Store, err error) {
 // vacant checks that Create may use dir, and removes an unfinished database.
 func vacant(dir string) error {
 	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	evidence, err := evidenceIn(dir)
 	if err != nil {
 		return err
 	}
@@ -205,6 +220,9 @@ func vacant(dir string) error {
 			return fmt.Errorf("there are results already: %w; resume them, or give another folder", fs.ErrExist)
 		}
 	}
+	if len(evidence) > 0 {
+		return lostDatabase(evidence)
+	}
 	if foreign != "" {
 		return fmt.Errorf("the folder holds %q, which is not a result of tare; give an empty folder", foreign)
 	}
@@ -214,6 +232,14 @@ func vacant(dir string) error {
 		}
 	}
 	return nil
+}
+
+// lostDatabase is the error of a folder whose evidence is there and whose database
+// is not: starting over would overwrite it.
+func lostDatabase(evidence []string) error {
+	return fmt.Errorf("the evidence of %d trials (%s to %s) is in %s/ and %s/, and %s has nothing: it, or its log %s-wal, was lost or damaged. "+
+		"Put both back from a copy or a bundle. Without one, move the folder away or give another folder; the files in it stay readable by themselves (docs/results.md)",
+		len(evidence), evidence[0], evidence[len(evidence)-1], seriesDir, rawDir, dbName, dbName)
 }
 
 // Exists says whether dir holds results that Open will take: a folder in which
@@ -275,6 +301,12 @@ func open(dir string) (_ *Store, err error) {
 		if err = os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil { //nolint:gosec // as in Create
 			return nil, err
 		}
+	}
+	if err = s.verifyAll(ctx); err != nil {
+		return nil, err
+	}
+	if err = s.upgrade(ctx); err != nil {
+		return nil, fmt.Errorf("bring the results to schema %d: %w", SchemaVersion, err)
 	}
 	if err = s.removeOrphans(ctx); err != nil {
 		return nil, fmt.Errorf("remove what a dead trial left: %w", err)

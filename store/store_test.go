@@ -387,7 +387,7 @@ func TestNewerSchema(t *testing.T) {
 	}
 	_ = s.Close()
 	for name, open := range map[string]func(string) (*Store, error){"Open": Open, "OpenReadOnly": OpenReadOnly} {
-		if _, err := open(s.Dir()); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "schema 2") {
+		if _, err := open(s.Dir()); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), fmt.Sprintf("schema %d", SchemaVersion+1)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

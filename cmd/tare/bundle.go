@@ -224,7 +224,7 @@ func readable(dir string) error {
 // tell prints what a bundle is.
 func (a *app) tell(b bundled, asJSON bool) error {
 	for _, name := range b.Missing {
-		fmt.Fprintf(a.stderr, "tare: %s was not in the folder any more; the bundle does without\n", name)
+		fmt.Fprintf(a.stderr, "tare: %s is not in the folder any more, or is not what was stored; the bundle does without\n", name)
 	}
 	if asJSON {
 		return a.printJSON(b)

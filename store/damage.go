@@ -1,0 +1,111 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+)
+
+// Damage is something in a results folder that does not verify, or that is gone.
+// Readers leave it out and name it.
+type Damage struct {
+	Kind string // one of the kinds below
+	Name string // of the trial, 000012-1, or of the session; "" where there is one alone
+	Why  string // a sentence: what was found
+}
+
+// Kinds of damage.
+const (
+	DamagedTrial   = "trial"     // left out
+	DamagedSession = "session"   // left out: its trials are there, what the machine was is not known
+	DamagedSkips   = "skips"     // left out
+	LostRow        = "lost-row"  // evidence without a row: the log of the database was lost
+	Unchecked      = "unchecked" // the folder has no checksums: it is of schema 1
+)
+
+// note remembers damage that a reader met.
+func (s *Store) note(d Damage) {
+	s.found.mu.Lock()
+	defer s.found.mu.Unlock()
+	if !slices.Contains(s.found.list, d) {
+		s.found.list = append(s.found.list, d)
+	}
+}
+
+// Damage returns what the reads so far found damaged, and what tells by itself that
+// something is lost: read the trials first.
+func (s *Store) Damage(ctx context.Context) ([]Damage, error) {
+	lost, err := s.lost(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(lost) > 1 { // one may be stored at this moment, or was when its writer died
+		for _, name := range lost {
+			s.note(Damage{LostRow, name, "its evidence is in " + seriesDir + "/ or " + rawDir + "/, and " + dbName + " has no row of it"})
+		}
+	}
+	s.found.mu.Lock()
+	defer s.found.mu.Unlock()
+	out := slices.Clone(s.found.list)
+	if s.version < 2 {
+		out = append(out, Damage{Unchecked, "", "the results have no checksums, because an older tare wrote them: damage may go unseen"})
+	}
+	slices.SortFunc(out, func(a, b Damage) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+	return out, nil
+}
+
+// lost are the names of the trials that have evidence and no row, sorted.
+func (s *Store) lost(ctx context.Context) ([]string, error) {
+	all, err := evidenceIn(s.dir)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	known := make(map[string]bool, len(all))
+	err = s.each(ctx, "SELECT name FROM trials", nil, func(r *sql.Rows) error {
+		var n string
+		err := r.Scan(&n)
+		known[n] = true
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the names of the trials in %s: %w", s.dir, err)
+	}
+	return slices.DeleteFunc(all, func(n string) bool { return known[n] }), nil
+}
+
+// verifyAll reads everything and refuses what is damaged: nothing is added to it.
+func (s *Store) verifyAll(ctx context.Context) error {
+	for _, err := range s.Some(ctx, Pick{NoHistograms: true}) {
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := s.Meta(); err != nil {
+		return err
+	}
+	if _, err := s.Skips(); err != nil {
+		return err
+	}
+	all, err := s.Damage(ctx)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(d Damage) bool { return d.Kind == Unchecked })
+	if len(all) == 0 {
+		return nil
+	}
+	more := ""
+	if len(all) > 1 {
+		more = fmt.Sprintf(", and %d more", len(all)-1)
+	}
+	d := all[0]
+	if d.Kind == LostRow {
+		return fmt.Errorf("%s has lost trials: the evidence of %s%s lies in %s/ and %s/ without a row. Its log (%s-wal) was lost or damaged. "+
+			"Put the log back from a copy; or move those files out of the folder, and these trials will run again. `tare report` lists them",
+			dbName, d.Name, more, seriesDir, rawDir, dbName)
+	}
+	return fmt.Errorf("the results are damaged: %s %s%s: %s. Nothing will be added to them. Take a copy or a bundle, or start a new folder with --fresh; "+
+		"`tare report` shows what is left", d.Kind, d.Name, more, d.Why)
+}

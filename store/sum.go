@@ -1,0 +1,198 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+)
+
+// Kinds of checksums.
+const (
+	sumMeta    = "meta"
+	sumSession = "session"
+	sumSkips   = "skips"
+	sumTrial   = "trial"
+)
+
+// sum is a running CRC-32C over rows. CRC-32C finds every burst of up to 32 wrong
+// bits, and of other damage all but one in four thousand million; the processor
+// computes it at 10 GB/s, so that it costs nothing beside reading the rows. A
+// hash for signatures would promise no more here: who changes rows on purpose can
+// change the checksum too.
+type sum struct {
+	crc uint32
+	buf []byte
+}
+
+// row takes in one row of a table: the type and the value of each column.
+func (s *sum) row(table byte, row []driver.Value) {
+	s.crc, s.buf = rowSum(s.crc, s.buf, table, row)
+}
+
+// rowSum continues a checksum with one row. buf is reused.
+func rowSum(crc uint32, buf []byte, table byte, row []driver.Value) (uint32, []byte) {
+	b := append(buf[:0], table, byte(len(row)))
+	for _, v := range row {
+		switch v := v.(type) {
+		case nil:
+			b = append(b, 'n')
+		case int64:
+			b = binary.LittleEndian.AppendUint64(append(b, 'i'), uint64(v)) //nolint:gosec // its bits
+		case float64:
+			b = binary.LittleEndian.AppendUint64(append(b, 'f'), math.Float64bits(v))
+		case string:
+			b = append(binary.LittleEndian.AppendUint64(append(b, 's'), uint64(len(v))), v...)
+		case []byte:
+			b = append(binary.LittleEndian.AppendUint64(append(b, 'b'), uint64(len(v))), v...)
+		default:
+			b = append(b, '?') // no type that SQLite has
+		}
+	}
+	return crc32.Update(crc, crc32.MakeTable(crc32.Castagnoli), b), b
+}
+
+// scan runs f on every row of a query, which ends after the store's patience. The
+// rows come from the driver as they are: database/sql takes as long again to
+// convert them, and a large study has millions. f does not keep the slice, which is
+// used again.
+func (s *Store) scan(ctx context.Context, c *sql.Conn, query string, args []any, f func([]driver.Value) error) error {
+	limited, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	named := make([]driver.NamedValue, len(args))
+	for i, a := range args {
+		named[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
+	}
+	return late(ctx, limited, c.Raw(func(conn any) error {
+		q, ok := conn.(driver.QueryerContext)
+		if !ok {
+			return errors.New("the SQLite driver takes no queries")
+		}
+		rows, err := q.QueryContext(limited, query, named)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		row := make([]driver.Value, len(rows.Columns()))
+		for n := 0; ; n++ {
+			if n%256 == 0 && limited.Err() != nil {
+				return limited.Err()
+			}
+			if err := rows.Next(row); errors.Is(err, io.EOF) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			if err := f(row); err != nil {
+				return err
+			}
+		}
+	}))
+}
+
+// sumOf is the checksum of what is not a trial.
+func (s *Store) sumOf(ctx context.Context, c *sql.Conn, kind string, id int64) (uint32, error) {
+	var x sum
+	for i, query := range map[string][]string{
+		sumMeta:  {"SELECT key, value FROM meta WHERE ?1 = 0 ORDER BY key"},
+		sumSkips: {"SELECT ord, cell, reason FROM skips WHERE ?1 = 0 ORDER BY ord"},
+		sumSession: {"SELECT * FROM sessions WHERE id = ?1", "SELECT * FROM host WHERE session = ?1",
+			"SELECT * FROM host_details WHERE session = ?1 ORDER BY kind, name", "SELECT * FROM host_warnings WHERE session = ?1 ORDER BY ord"},
+	}[kind] {
+		if err := s.scan(ctx, c, query, []any{id}, func(row []driver.Value) error {
+			x.row(byte(i), row)
+			return nil
+		}); err != nil {
+			return 0, err
+		}
+	}
+	return x.crc, nil
+}
+
+// seal writes the checksum of what is not a trial, in the transaction that changed
+// it.
+func (s *Store) seal(ctx context.Context, c *sql.Conn, kind string, id int64) error {
+	crc, err := s.sumOf(ctx, c, kind, id)
+	if err == nil {
+		_, err = c.ExecContext(ctx, "INSERT OR REPLACE INTO checksums VALUES (?, ?, ?)", kind, id, int64(crc))
+	}
+	return err
+}
+
+// sealTrials writes the checksums of the trials after one id and up to another, as
+// they can be read back.
+func (s *Store) sealTrials(ctx context.Context, c *sql.Conn, first, last int64) error {
+	l := newLoader(Pick{All: true})
+	marks, err := s.loadRows(ctx, c, first, last, l)
+	if err != nil {
+		return err
+	}
+	w := inserter{ctx: ctx, c: c}
+	w.into("checksums", "?,?,?")
+	for i := range marks.list {
+		w.row(sumTrial, marks.list[i].id, int64(marks.list[i].crc))
+	}
+	return w.close()
+}
+
+// sums are the checksums of one kind, by id, of the ids after one and up to another.
+func (s *Store) sums(ctx context.Context, c *sql.Conn, kind string, first, last int64) (map[int64]uint32, error) {
+	out := make(map[int64]uint32)
+	err := s.scan(ctx, c, "SELECT id, crc32c FROM checksums WHERE kind = ? AND id > ? AND id <= ?", []any{kind, first, last}, func(row []driver.Value) error {
+		id, ok1 := row[0].(int64)
+		crc, ok2 := row[1].(int64)
+		if ok1 && ok2 && crc >= 0 && crc <= math.MaxUint32 {
+			out[id] = uint32(crc)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// holds says whether what is not a trial is what its checksum says; always, where
+// the schema has none. Both are read in the caller's transaction.
+func (s *Store) holds(ctx context.Context, c *sql.Conn, kind string, id int64) (bool, error) {
+	if s.version < 2 {
+		return true, nil
+	}
+	all, err := s.sums(ctx, c, kind, id-1, id)
+	if err != nil {
+		return false, err
+	}
+	crc, err := s.sumOf(ctx, c, kind, id)
+	want, ok := all[id]
+	return ok && crc == want, err
+}
+
+// whole is holds of the one thing of a kind.
+func (s *Store) whole(kind string) (ok bool, err error) {
+	err = s.reading(context.Background(), func(ctx context.Context, c *sql.Conn) error {
+		ok, err = s.holds(ctx, c, kind, 0)
+		return err
+	})
+	return ok, err
+}
+
+// reading runs f in one read transaction: what a writer changes meanwhile is not
+// seen by halves.
+func (s *Store) reading(ctx context.Context, f func(context.Context, *sql.Conn) error) (err error) {
+	c, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := c.ExecContext(ctx, "BEGIN DEFERRED"); err != nil {
+		return err
+	}
+	defer func() {
+		if _, rerr := c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); err == nil && rerr != nil {
+			err = fmt.Errorf("end reading: %w", rerr)
+		}
+	}()
+	return f(ctx, c)
+}
