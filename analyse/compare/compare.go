@@ -47,6 +47,7 @@ type Side struct {
 	Study    *study.Study
 	Trials   []record.Trial
 	Skips    []record.Skip
+	Damage   []string // what of the results does not verify and is left out, in sentences
 	Sessions []store.Session
 }
 
@@ -205,6 +206,11 @@ func Compare(a, b Side, opt Options) (*Result, error) {
 	}
 	if a.Study.Name != b.Study.Name {
 		res.Warnings = append(res.Warnings, "the studies have unlike names; what matches is compared")
+	}
+	for _, s := range []Side{a, b} {
+		for _, d := range s.Damage {
+			res.Warnings = append(res.Warnings, s.Name+": "+d)
+		}
 	}
 	for _, s := range []About{res.A, res.B} {
 		if !s.Finished {

@@ -78,6 +78,9 @@ func (a *app) advise(ctx context.Context, dir string, f adviseFlags) error {
 	defer func() { _ = db.Close() }()
 	var some []advice.Item
 	r, err := a.analyse(ctx, db, analyse.AdviceOn(having(only), &some))
+	if err == nil {
+		err = a.tellDamage(ctx, db)
+	}
 	if err != nil {
 		return err
 	}

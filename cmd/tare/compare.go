@@ -264,7 +264,11 @@ func (a *app) side(ctx context.Context, dir string, opt *compare.Options) (compa
 		return side, err
 	}
 	describeSide(opt, cat)
-	return side, nil
+	damage, err := damageWarnings(ctx, db)
+	for _, w := range damage {
+		side.Damage = append(side.Damage, w.Code+": "+w.Text)
+	}
+	return side, err
 }
 
 // describeSide adds what a side's catalogue knows to what the other's does: imported

@@ -111,9 +111,14 @@ func (a *app) export(ctx context.Context, dir string, f format, file string) err
 	}
 	defer func() { _ = db.Close() }()
 	if file == "" {
-		return f.write(ctx, a, db, a.stdout)
+		err = f.write(ctx, a, db, a.stdout)
+	} else {
+		err = writeStoppable(ctx, file, func(ctx context.Context, w io.Writer) error { return f.write(ctx, a, db, w) })
 	}
-	return writeStoppable(ctx, file, func(ctx context.Context, w io.Writer) error { return f.write(ctx, a, db, w) })
+	if err != nil {
+		return err
+	}
+	return a.tellDamage(ctx, db)
 }
 
 // writeStoppable is writeWhole of what takes long: Ctrl-C leaves no half file and

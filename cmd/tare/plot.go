@@ -119,6 +119,9 @@ func (a *app) plot(ctx context.Context, dir string, f plotFlags) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	r, err := a.analyse(ctx, db)
+	if err == nil {
+		err = a.tellDamage(ctx, db)
+	}
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,10 @@ around, to print. A file is there once it is whole.`,
 			defer func() { _ = db.Close() }()
 			switch {
 			case f.trials:
-				return export.TrialsCSV(a.stdout, db.All(cmd.Context()))
+				if err := export.TrialsCSV(a.stdout, db.All(cmd.Context())); err != nil {
+					return err
+				}
+				return a.tellDamage(cmd.Context(), db)
 			case f.html && f.file == "":
 				return a.htmlReport(cmd.Context(), db, a.stdout)
 			case f.html:
@@ -185,6 +188,11 @@ func (a *app) read(ctx context.Context, db *store.Store, want extent, opts ...an
 	}
 	out.result = analyse.Analyse(st, trials, skips, append(opts, analyse.Describe(responsesOf(cat)), analyse.CPU(cpu), analyse.Causes(causes, paramsOf(cat)))...)
 	settling.Wait()
+	damage, err := damageWarnings(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	out.result.Warnings = append(damage, out.result.Warnings...) // first: what follows is of the rest
 	return out, nil
 }
 

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"tare/analyse"
+	"tare/report/words"
+	"tare/store"
+)
+
+// maxNamed bounds the names that a warning lists.
+const maxNamed = 8
+
+// damageWarnings are what readers of a results folder left out because it does not
+// verify, and what it lost, as warnings of its report. The trials have been read.
+func damageWarnings(ctx context.Context, db *store.Store) ([]analyse.Warning, error) {
+	all, err := db.Damage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []analyse.Warning
+	var damaged, lost []string
+	for _, d := range all {
+		switch d.Kind {
+		case store.DamagedTrial:
+			damaged = append(damaged, d.Name+" ("+d.Why+")")
+		case store.LostRow:
+			lost = append(lost, d.Name)
+		case store.Unchecked:
+			out = append(out, analyse.Warning{Code: "no-checksums", Text: d.Why})
+		default:
+			out = append(out, analyse.Warning{Code: "damaged", Text: strings.TrimSpace(d.Kind+" "+d.Name) + ": " + d.Why})
+		}
+	}
+	if n := len(damaged); n > 0 {
+		out = append(out, analyse.Warning{Code: "damaged", Trials: n,
+			Text: words.Count(n, "trial") + " of the folder do not verify and are left out: " + named(damaged) + ". Take the folder from a copy or a bundle if there is one"})
+	}
+	if n := len(lost); n > 0 {
+		out = append(out, analyse.Warning{Code: "lost-trials", Trials: n,
+			Text: "there is evidence of " + words.Count(n, "trial") + " that the database has no row of: " + named(lost) +
+				". Its log (results.db-wal) was lost or damaged; what they measured is in series/ and raw/ alone"})
+	}
+	return out, nil
+}
+
+func named(names []string) string {
+	if len(names) <= maxNamed {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more, up to %s", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed, names[len(names)-1])
+}
+
+// tellDamage prints those warnings for output that has no place for them.
+func (a *app) tellDamage(ctx context.Context, db *store.Store) error {
+	all, err := damageWarnings(ctx, db)
+	for _, w := range all {
+		fmt.Fprintf(a.stderr, "warning: %s: %s: %s\n", a.given(db.Dir()), w.Code, w.Text)
+	}
+	return err
+}
