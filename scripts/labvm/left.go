@@ -18,7 +18,7 @@ type host struct {
 // lookScript prints a line for each thing of tare's, and for each control group that no
 // unit of systemd's is known by. Locks stay: who waits for one has its file open.
 const lookScript = `
-find /sys/fs/cgroup -mindepth 1 -type d ! -name '*.service' ! -name '*.mount' ! -name '*.socket' ! -name '*.slice' ! -name init.scope ! -name 'session-*' -printf 'control group %p\n'
+find /sys/fs/cgroup -mindepth 1 -type d ! -path '*/systemd-udevd.service/*' ! -name '*.service' ! -name '*.mount' ! -name '*.socket' ! -name '*.slice' ! -name init.scope ! -name 'session-*' -printf 'control group %p\n'
 grep -e /run/tare -e /var/lib/tare /proc/self/mountinfo | sed 's/^/mount /' || true
 ls /run/netns 2>/dev/null | sed 's/^/netns /' || true
 ls /sys/class/net | grep tare | sed 's/^/link /' || true

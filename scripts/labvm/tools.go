@@ -32,7 +32,7 @@ func collectorTests() []string {
 }
 
 // makeTools writes the second disk: the tare under test, runsc, the test binaries of the
-// packages beside copies of their testdata, and studies.
+// packages with what they read of the module, and studies.
 func makeTools(ctx context.Context, module, work, file string, packages []string) error {
 	tree := filepath.Join(work, "tools")
 	if err := os.MkdirAll(tree, 0o755); err != nil { //nolint:gosec // an ordinary user in the machine reads it
@@ -56,9 +56,12 @@ func makeTools(ctx context.Context, module, work, file string, packages []string
 		return err
 	}
 	for _, p := range packages {
-		if err := compileTests(ctx, module, p, filepath.Join(tree, "tests", p)); err != nil {
+		if err := compileTests(ctx, module, p, filepath.Join(tree, "module", p)); err != nil {
 			return err
 		}
+	}
+	if err := copyRead(module, filepath.Join(tree, "module"), packages); err != nil {
+		return err
 	}
 	return format4(ctx, file, tree, toolsSize)
 }
@@ -74,11 +77,23 @@ func compileTests(ctx context.Context, module, pkg, dir string) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot build the tests of %s: %w: %s", pkg, err, out)
 	}
-	data := filepath.Join(module, pkg, "testdata")
-	if _, err := os.Stat(data); errors.Is(err, fs.ErrNotExist) {
-		return nil
+	return nil
+}
+
+// copyRead copies what tests read of the module, to the same places: their own testdata,
+// and the pages of the collectors, which name each of their series.
+func copyRead(module, to string, packages []string) error {
+	paths := []string{"docs/collectors", "internal/mountinfo/testdata"}
+	for _, p := range packages {
+		paths = append(paths, p+"/testdata")
 	}
-	return os.CopyFS(filepath.Join(dir, "testdata"), os.DirFS(data))
+	for _, p := range paths {
+		err := os.CopyFS(filepath.Join(to, p), os.DirFS(filepath.Join(module, p)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return copyFile(filepath.Join(module, "go.mod"), filepath.Join(to, "go.mod"))
 }
 
 func copyProgram(from, to string) error {
