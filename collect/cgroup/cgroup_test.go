@@ -58,9 +58,8 @@ func (w *tree) fill(controller, rel, from string, names ...string) {
 
 func v2(t *testing.T) *tree {
 	w := &tree{t: t, dir: t.TempDir()}
-	w.fill("unified", "tare/a", "v2-guest", "cpu.stat", "cpu.max", "memory.current", "memory.peak", "memory.stat", "memory.events", "pids.current",
-		"cpu.pressure", "memory.pressure", "io.pressure")
-	w.fill("unified", "tare/a", "documented", "io.stat")
+	w.fill("unified", "tare/a", "v2-systemd", "cpu.stat", "cpu.max", "memory.current", "memory.peak", "memory.stat", "memory.events", "pids.current",
+		"cpu.pressure", "memory.pressure", "io.pressure", "io.stat")
 	return w
 }
 
@@ -106,12 +105,12 @@ var approx = cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1
 
 func TestFiguresV2(t *testing.T) {
 	want := map[string]float64{
-		"cgroup_cpu{end=server}": 1.029223, "cgroup_cpu_user{end=server}": 0.465265, "cgroup_cpu_system{end=server}": 0.563958,
-		"cgroup_periods{end=server}": 51, "cgroup_throttled_periods{end=server}": 51, "cgroup_throttled_time{end=server}": 8.778787, "cpu_quota{end=server}": 0.2,
-		"cgroup_memory{end=server}": 44040192, "cgroup_memory_peak{end=server}": 44040192, "cgroup_memory_anon{end=server}": 43347968,
-		"cgroup_oom_kills{end=server}": 0, "cgroup_tasks{end=server}": 10,
-		"cgroup_cpu_pressure{end=server}": 4.774756, "cgroup_memory_pressure{end=server}": 0, "cgroup_io_pressure{end=server}": 0,
-		"cgroup_io_read{end=server}": 1459200 + 90430464, "cgroup_io_written{end=server}": 314773504 + 299008000,
+		"cgroup_cpu{end=server}": 3.535269, "cgroup_cpu_user{end=server}": 0.769776, "cgroup_cpu_system{end=server}": 2.765493,
+		"cgroup_periods{end=server}": 179, "cgroup_throttled_periods{end=server}": 167, "cgroup_throttled_time{end=server}": 18.189536, "cpu_quota{end=server}": 0.2,
+		"cgroup_memory{end=server}": 21409792, "cgroup_memory_peak{end=server}": 67108864, "cgroup_memory_anon{end=server}": 21188608,
+		"cgroup_oom_kills{end=server}": 1, "cgroup_tasks{end=server}": 2,
+		"cgroup_cpu_pressure{end=server}": 13.989872, "cgroup_memory_pressure{end=server}": 0.688999, "cgroup_io_pressure{end=server}": 0.11394,
+		"cgroup_io_read{end=server}": 1048576 + 4374528, "cgroup_io_written{end=server}": 4194304,
 	}
 	got := collecttest.Figures(t, NewWith(v2(t), 0), server(t, 0)...)()
 	if d := cmp.Diff(want, got, approx); d != "" {
