@@ -17,9 +17,10 @@ func captured() []string {
 	}
 }
 
-// captureScript loads a control group with every controller, 0.2 cores and 64 MiB: two
-// busy loops, a process that reads and writes the disk beside the page cache, and one that
-// asks for more memory than there is. It prints the files while the loops run, as JSON.
+// captureScript loads a control group with every controller, 0.2 cores and 64 MiB: what
+// writes and reads two disks beside the page cache, what asks for more memory than there
+// is, and two that are always busy, one with 20 MiB. It prints the files while these run,
+// as JSON.
 const captureScript = `
 g=/sys/fs/cgroup/lab-capture
 before=$(cat /sys/fs/cgroup/cgroup.subtree_control)
@@ -30,16 +31,17 @@ echo 67108864 >$g/memory.max
 inside() { sh -c "echo \$\$ >$g/cgroup.procs; exec $1"; }
 inside 'dd if=/dev/zero of=/root/capture bs=64k count=64 oflag=direct status=none'
 inside 'dd if=/root/capture of=/dev/null bs=64k iflag=direct status=none'
+inside 'dd if=/dev/nvme0n2 of=/dev/null bs=64k count=16 iflag=direct status=none'
 inside 'dd if=/dev/zero of=/dev/null bs=100M count=1 status=none' && exit 1
-inside 'sh -c "while :; do :; done"' & one=$!
-inside 'sh -c "while :; do :; done"' & two=$!
+inside 'dd if=/dev/zero of=/dev/null bs=20M status=none' &
+inside 'sh -c "while :; do :; done"' &
 sleep 5
 echo '{'
 for f in %s; do printf '"%%s": "%%s",\n' $f "$(base64 -w0 $g/$f)"; done
 echo '"kernel": "'$(uname -r | base64 -w0)'"}'
-kill -9 $one $two
+echo 1 >$g/cgroup.kill
 wait || true
-until rmdir $g; do sleep 0.1; done
+until rmdir $g 2>/dev/null; do sleep 0.1; done
 rm /root/capture
 for c in cpu io memory pids; do case " $before " in *" $c "*) ;; *) echo -$c >/sys/fs/cgroup/cgroup.subtree_control ;; esac; done
 `

@@ -96,7 +96,7 @@ wait $pid || [ $? = 137 ]
 func kill(ctx context.Context, l *lab) error {
 	kinds := []string{"process", "runc", "crun", "runsc-systrap"}
 	if !l.full {
-		kinds = []string{"runc", "runsc-systrap"}
+		kinds = []string{"runsc-systrap"}
 	}
 	for _, k := range kinds {
 		if err := l.killOne(ctx, k); err != nil {
@@ -150,8 +150,8 @@ code=0; tare doctor || code=$?; test $code = 3
 tare clean'`); err != nil {
 		return err
 	}
-	// Its folders may stay, what was in them not.
-	out, err := l.sh(ctx, `find /tmp /run /dev/shm /var/tmp /home/lab -user lab -path '*/tare*/*' ! -name lock ! -name '*.lock'`)
+	// Its cache and its folders stay, but no file in them and no folder of a run.
+	out, err := l.sh(ctx, `find /tmp /run /dev/shm /var/tmp /home/lab -user lab -path '*/tare*/*' ! -path '*/cache*' ! -path '*/.cache/*' \( ! -type d -o -name 't[0-9a-z]*' \) ! -name '*lock'`)
 	if err != nil {
 		return err
 	}
