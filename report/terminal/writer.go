@@ -1,0 +1,212 @@
+package terminal
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Writer passes text to a person: see the package. It may be used by several goroutines
+// at once, and keeps no more than the beginning of a character or of a mark.
+type Writer struct {
+	out  io.Writer
+	mark []byte // how marks of its Ink begin
+
+	mu   sync.Mutex
+	rest []byte // of the last Write: what the next one may complete
+}
+
+// New makes the Writer of an output. It panics when the system has no random numbers.
+func New(out io.Writer) *Writer {
+	var n [16]byte
+	if _, err := rand.Read(n[:]); err != nil {
+		panic(err) // crypto/rand documents that it never does
+	}
+	// Digits alone, so that the mark is a sequence of ECMA-48 (section 5.4, SGR) to
+	// whoever counts columns.
+	mark := fmt.Sprintf("%s%020d%020d;", csi, binary.LittleEndian.Uint64(n[:8]), binary.LittleEndian.Uint64(n[8:]))
+	return &Writer{out: out, mark: []byte(mark)}
+}
+
+// The sequences of ECMA-48 that tare itself writes.
+const (
+	csi   = "\x1b["
+	sgr   = 'm'
+	reset = "0"
+	erase = "\r" + csi + "K" // the terminal's line
+)
+
+// maxStyle bounds what a mark says, in bytes: 1;38;5;255 has ten.
+const maxStyle = 16
+
+// Ink colours text. The zero Ink leaves it as it is.
+type Ink struct{ mark string }
+
+// Ink is what colours text for this Writer alone: others show it as escapes.
+func (w *Writer) Ink() Ink { return Ink{string(w.mark)} }
+
+// On reports whether the ink colours.
+func (k Ink) On() bool { return k.mark != "" }
+
+// Paint colours s, which has no newline, by codes of ECMA-48, section 8.3.117.
+func (k Ink) Paint(s string, codes ...int) string {
+	if !k.On() || s == "" || len(codes) == 0 {
+		return s
+	}
+	style := make([]string, len(codes))
+	for i, c := range codes {
+		style[i] = strconv.Itoa(c)
+	}
+	return k.mark + strings.Join(style, ";") + string(sgr) + s + k.mark + reset + string(sgr)
+}
+
+// Write implements io.Writer. The end of p may be held back until more comes, or until
+// Flush, where it may be the beginning of a character.
+func (w *Writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	in := p
+	if len(w.rest) > 0 {
+		in = append(w.rest, p...)
+		w.rest = nil
+	}
+	if err := w.pass(in, false); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Flush writes what was held back.
+func (w *Writer) Flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.flush()
+}
+
+func (w *Writer) flush() error {
+	in := w.rest
+	w.rest = nil
+	return w.pass(in, true)
+}
+
+// pass writes in, all of it if it is the last.
+func (w *Writer) pass(in []byte, last bool) error {
+	var b []byte // nil while nothing had to change
+	from := 0    // of what is in neither b nor the output
+	for i := 0; i < len(in); {
+		r, n := rune(in[i]), 1
+		if r >= utf8.RuneSelf {
+			if !last && !utf8.FullRune(in[i:]) {
+				w.rest = append(w.rest, in[i:]...)
+				in = in[:i]
+				break
+			}
+			r, n = utf8.DecodeRune(in[i:])
+		}
+		if r == '\n' || r == '\t' || passes(r) && (r != utf8.RuneError || n > 1) {
+			i += n
+			continue
+		}
+		if r == 0x1b {
+			style, size, more := w.style(in[i:])
+			if more && !last {
+				w.rest = append(w.rest, in[i:]...)
+				in = in[:i]
+				break
+			}
+			if size > 0 {
+				b = append(append(b, in[from:i]...), csi...)
+				b = append(append(b, style...), sgr)
+				i += size
+				from = i
+				continue
+			}
+		}
+		b = escaped(append(b, in[from:i]...), r, string(in[i:i+n]))
+		i += n
+		from = i
+	}
+	if len(b) > 0 {
+		in = append(b, in[from:]...)
+	}
+	if len(in) == 0 {
+		return nil
+	}
+	_, err := w.out.Write(in)
+	return err
+}
+
+// style reads a mark: what it says, and its size, 0 for none; more: it may be one, when
+// more has come.
+func (w *Writer) style(in []byte) (style []byte, size int, more bool) {
+	n := min(len(in), len(w.mark))
+	if !bytes.Equal(in[:n], w.mark[:n]) {
+		return nil, 0, false
+	}
+	if n < len(w.mark) {
+		return nil, 0, true
+	}
+	for i, c := range in[n:min(len(in), n+maxStyle)] {
+		switch {
+		case c == sgr:
+			return in[n : n+i], n + i + 1, false
+		case c != ';' && (c < '0' || c > '9'):
+			return nil, 0, false
+		}
+	}
+	return nil, 0, len(in) < n+maxStyle
+}
+
+// Rewrite puts a line in the place of the one that the cursor is in, cut to the width of
+// the terminal; "" leaves it empty.
+func (w *Writer) Rewrite(line string) {
+	if width, ok := w.Terminal(); ok {
+		line = fit(Line(line), width-1)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.flush() == nil { // else there is nobody left to tell
+		_, _ = io.WriteString(w.out, erase+Line(line))
+	}
+}
+
+// fit cuts a line to so many columns. Wide characters take two, and some others are
+// counted as if they did.
+func fit(line string, width int) string {
+	const wide = 0x1100 // the first block of those, Hangul Jamo
+	for i, r := range line {
+		if width--; r >= wide {
+			width--
+		}
+		if width < 0 {
+			return line[:i]
+		}
+	}
+	return line
+}
+
+// Terminal returns the width of the terminal that the Writer writes to; 80 where it does
+// not say, false where it is no terminal.
+func (w *Writer) Terminal() (width int, ok bool) {
+	f, ok := w.out.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 20 {
+		return n, true
+	}
+	return 80, true
+}
+
+// Raw is the output itself, for formats that are no text. The caller has made sure that
+// it is no terminal.
+func (w *Writer) Raw() io.Writer { return w.out }
