@@ -14,6 +14,7 @@ import (
 	"tare/analyse/advice"
 	"tare/analyse/cause"
 	"tare/record"
+	"tare/report/terminal"
 	"tare/report/words"
 	"tare/study"
 )
@@ -103,28 +104,24 @@ func inBrief(x *advice.Item) bool { return x.Brief || x.Contradicted }
 func writeBrief(b *strings.Builder, res *analyse.Result, x *advice.Item, n int, opt Options) {
 	s := fmt.Sprintf("%d. %s: %s (%s; rule %s)", n, words.AdviceFor(res, x), words.AdviceBrief(x), adviceCells(res, x), x.Rule)
 	s = wrap(s, opt.width(), "   ")
-	if opt.Colour && x.Contradicted {
-		s = painted(text.FgYellow, s)
+	if x.Contradicted {
+		s = painted(opt, text.FgYellow, s)
 	}
 	b.WriteString(s + "\n")
 }
 
 // painted colours each line.
-func painted(c text.Color, s string) string {
+func painted(opt Options, c text.Color, s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {
-		lines[i] = paint(text.Colors{c}, lines[i])
+		lines[i] = paint(opt, text.Colors{c}, lines[i])
 	}
 	return strings.Join(lines, "\n")
 }
 
 func writeItem(b *strings.Builder, res *analyse.Result, x *advice.Item, n int, opt Options) {
 	head := fmt.Sprintf("%d. %s: ", n, words.AdviceFor(res, x))
-	body := wrap(head+x.Text, opt.width(), "   ")
-	if opt.Colour {
-		body = painted(text.Bold, body)
-	}
-	b.WriteString(body + "\n")
+	b.WriteString(painted(opt, text.Bold, wrap(head+x.Text, opt.width(), "   ")) + "\n")
 	about := words.Count(len(x.Cells), "cell")
 	if x.Cause != "" {
 		about = "cause " + x.Cause + ", " + about
@@ -147,7 +144,7 @@ func writeItem(b *strings.Builder, res *analyse.Result, x *advice.Item, n int, o
 	for _, p := range x.Patches {
 		b.WriteString("   " + wrap("patch for "+p.For+", "+p.File+":", opt.width()-3, "     ") + "\n")
 		for line := range strings.Lines(p.Text) { // as it is: it is to be copied
-			b.WriteString("       " + clean(strings.TrimRight(line, "\n")) + "\n")
+			b.WriteString("       " + terminal.Line(strings.TrimRight(line, "\n")) + "\n")
 		}
 	}
 }
@@ -229,10 +226,10 @@ func WriteDocuments(w io.Writer, docs []advice.Document, modelled bool) error {
 			b.WriteString(words.ModelledPatch + "\n")
 		}
 		for _, about := range append([]string{d.File}, d.About...) {
-			b.WriteString("# " + clean(about) + "\n")
+			b.WriteString("# " + terminal.Line(about) + "\n")
 		}
 		for line := range strings.Lines(d.Text) {
-			b.WriteString(clean(strings.TrimRight(line, "\n")) + "\n")
+			b.WriteString(terminal.Line(strings.TrimRight(line, "\n")) + "\n")
 		}
 	}
 	_, err := io.WriteString(w, b.String())

@@ -39,15 +39,17 @@ func testAdvice() *analyse.Result {
 }
 
 func TestWriteAdvice(t *testing.T) {
-	for name, opt := range map[string]Options{"advice": {Width: 100}, "advice-colour": {Width: 100, Colour: true}, "advice-phone": {Width: 40}} {
+	for name, opt := range map[string]Options{"advice": {Width: 100}, "advice-colour": {Width: 100}, "advice-phone": {Width: 40}} {
 		res := testAdvice()
 		var b bytes.Buffer
-		if err := WriteAdvice(&b, res, res.Advice, opt); err != nil {
+		w, ink := paper(&b, name == "advice-colour")
+		opt.Ink = ink
+		if err := WriteAdvice(w, res, res.Advice, opt); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name, b.Bytes())
 		for line := range strings.Lines(b.String()) {
-			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); !opt.Colour && n > opt.Width && !strings.HasPrefix(line, "       ") {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); !ink.On() && n > opt.Width && !strings.HasPrefix(line, "       ") {
 				t.Errorf("%s: wider than %d: %s", name, opt.Width, line)
 			}
 		}

@@ -205,10 +205,7 @@ func changeLegend(res *compare.Result, seen map[string]bool, opt Options) string
 		case stat.Equivalent:
 			word += " (within " + pc(res.Margin) + ")"
 		}
-		mark := g.mark
-		if opt.Colour {
-			mark = paint(g.colour, mark)
-		}
+		mark := paint(opt, g.colour, g.mark)
 		if seen[g.mark] {
 			signs = append(signs, mark+" "+word)
 		}

@@ -52,7 +52,7 @@ func TestWriteCompare(t *testing.T) {
 	for name, opt := range map[string]CompareOptions{
 		"compare":       {Options: Options{Width: 120}},
 		"compare-all":   {Options: Options{Width: 120}, All: true, Study: true},
-		"compare-gates": {Options: Options{Width: 80, Colour: true}, Gates: 4},
+		"compare-gates": {Options: Options{Width: 80}, Gates: 4},
 		"compare-phone": {Options: Options{Width: 40}, All: true},
 	} {
 		res, broken := testComparison()
@@ -60,12 +60,14 @@ func TestWriteCompare(t *testing.T) {
 			opt.Breaches = broken
 		}
 		var b bytes.Buffer
-		if err := WriteCompare(&b, res, opt); err != nil {
+		w, ink := paper(&b, name == "compare-gates")
+		opt.Ink = ink
+		if err := WriteCompare(w, res, opt); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name, b.Bytes())
 		for line := range strings.Lines(b.String()) {
-			if !opt.Colour && utf8.RuneCountInString(strings.TrimRight(line, "\n")) > max(opt.Width, 40) {
+			if !ink.On() && utf8.RuneCountInString(strings.TrimRight(line, "\n")) > max(opt.Width, 40) {
 				t.Errorf("%s: wider than %d: %s", name, opt.Width, line)
 			}
 		}

@@ -20,14 +20,15 @@ import (
 	"tare/analyse"
 	"tare/analyse/stat"
 	"tare/record"
+	"tare/report/terminal"
 	"tare/report/words"
 )
 
 // Options of the output.
 type Options struct {
-	Width  int    // columns of the terminal; 0: 80; at least 40 are used
-	Colour bool   // the caller knows whether it writes to a terminal, and about NO_COLOR
-	Dir    string // the results folder, named in what to do next; "" for none
+	Width int          // columns of the terminal; 0: 80; at least 40 are used
+	Ink   terminal.Ink // of the Writer that is written to; zero for no colours
+	Dir   string       // the results folder, named in what to do next; "" for none
 
 	modelled bool // tables say so below
 }
@@ -234,9 +235,7 @@ func legend(res *analyse.Result, opt Options) string {
 			continue
 		}
 		g := signOf(v)
-		if opt.Colour {
-			g.mark = paint(g.colour, g.mark)
-		}
+		g.mark = paint(opt, g.colour, g.mark)
 		word := g.mark + " " + string(v)
 		switch v { // more memory is not slower
 		case stat.Faster:

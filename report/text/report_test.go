@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"tare/analyse/stat"
 	"tare/plan"
 	"tare/record"
+	"tare/report/terminal"
 	"tare/store"
 	"tare/study"
 )
@@ -138,7 +140,8 @@ func TestWriteGolden(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				var b bytes.Buffer
-				if err := Write(&b, testResult(), testHosts(), Options{Width: width, Colour: colour, Dir: "results/first"}); err != nil {
+				w, ink := paper(&b, colour)
+				if err := Write(w, testResult(), testHosts(), Options{Width: width, Ink: ink, Dir: "results/first"}); err != nil {
 					t.Fatal(err)
 				}
 				golden(t, name, b.Bytes())
@@ -149,6 +152,15 @@ func TestWriteGolden(t *testing.T) {
 			})
 		}
 	}
+}
+
+// paper is where a person reads, with ink where there are to be colours.
+func paper(b io.Writer, colour bool) (io.Writer, terminal.Ink) {
+	if !colour {
+		return b, terminal.Ink{}
+	}
+	w := terminal.New(b)
+	return w, w.Ink()
 }
 
 // fits checks the promise about the width, apart from words that cannot be
@@ -170,7 +182,8 @@ func fits(t *testing.T, s string, width int) {
 func TestColourOnlyAdds(t *testing.T) {
 	var plain, coloured bytes.Buffer
 	for b, c := range map[*bytes.Buffer]bool{&plain: false, &coloured: true} {
-		if err := Write(b, testResult(), testHosts(), Options{Width: 100, Colour: c}); err != nil {
+		w, ink := paper(b, c)
+		if err := Write(w, testResult(), testHosts(), Options{Width: 100, Ink: ink}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -2,11 +2,11 @@ package text
 
 import (
 	"strings"
-	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"tare/report/terminal"
 	"tare/report/words"
 )
 
@@ -41,11 +41,11 @@ func (g grid) render(o Options) string {
 
 func (g grid) lay(o Options) string {
 	for i := range g.header {
-		g.header[i] = clean(g.header[i])
+		g.header[i] = shorten(g.header[i], maxCell)
 	}
 	for _, r := range g.rows {
 		for i := range r {
-			r[i].first, r[i].second = clean(r[i].first), clean(r[i].second)
+			r[i].first, r[i].second = shorten(r[i].first, maxCell), shorten(r[i].second, maxCell)
 		}
 	}
 	for _, stacked := range []bool{false, true} {
@@ -146,20 +146,20 @@ func (c gridCell) text(o Options, stacked bool) string {
 			s += " " + c.second
 		}
 	}
-	if o.Colour && len(c.colour) > 0 && s != "" {
-		lines := strings.Split(s, "\n")
-		for i := range lines {
-			lines[i] = paint(c.colour, lines[i])
-		}
-		s = strings.Join(lines, "\n")
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = paint(o, c.colour, lines[i])
 	}
-	return s
+	return strings.Join(lines, "\n")
 }
 
-// paint colours s whatever the environment says: the caller has decided, and
-// go-pretty's own switch is a variable of the process.
-func paint(c text.Colors, s string) string {
-	return text.Escape(s, c.EscapeSeq())
+// paint colours s, which has no newline, where the caller wants colours.
+func paint(o Options, colours text.Colors, s string) string {
+	codes := make([]int, len(colours))
+	for i, c := range colours {
+		codes[i] = int(c)
+	}
+	return o.Ink.Paint(s, codes...)
 }
 
 // list writes one line for each cell: the layout of last resort.
@@ -190,24 +190,20 @@ func trimLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
+// Bounds of what is shown of one piece of text, in bytes. A level has at most 1 KiB, and
+// a cell may name several; somebody else's results may hold anything.
+const (
+	maxCell      = 4 << 10
+	maxParagraph = 16 << 10
+)
+
+// shorten makes a piece of data fit for a table or a paragraph.
+func shorten(s string, most int) string { return terminal.Line(terminal.Cut(s, most)) }
+
 // wrap breaks text into lines of at most width columns, the second and later
 // ones indented.
 func wrap(s string, width int, indent string) string {
-	return wrapItems(strings.Fields(clean(s)), width, indent)
-}
-
-// clean takes control characters out of text that came from a tool, a sandbox or
-// someone else's results, so that none of it can drive the terminal.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t':
-			return ' '
-		case unicode.IsControl(r):
-			return -1
-		}
-		return r
-	}, s)
+	return wrapItems(strings.Fields(shorten(s, maxParagraph)), width, indent)
 }
 
 // wrapItems does so with items that may have spaces in them.
