@@ -1,13 +1,12 @@
 package export
 
 import (
-	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 
 	"tare/analyse/compare"
+	"tare/report/terminal"
 )
 
 // CompareDocument is what CompareJSON writes: the comparison's fields at the top,
@@ -21,8 +20,7 @@ type CompareDocument struct {
 
 // CompareJSON writes a comparison of two results, indented.
 func CompareJSON(w io.Writer, res *compare.Result, gates []string, breaches []compare.Breach) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
+	e := terminal.JSON(w)
 	e.SetIndent("", "  ")
 	doc := CompareDocument{Schema: Schema, Result: res, Gates: gates, Breaches: breaches}
 	if doc.Gates == nil {
@@ -70,11 +68,7 @@ func CompareCSV(w io.Writer, res *compare.Result, breaches []compare.Breach) err
 			rows = append(rows, append(line, missing, failed(r.A), failed(r.B), gates))
 		}
 	}
-	c := csv.NewWriter(w)
-	if err := c.WriteAll(rows); err != nil {
-		return fmt.Errorf("write CSV: %w", err)
-	}
-	return nil
+	return writeAll(w, rows)
 }
 
 // side is what one side has of a question: how many blocks, or the figure.

@@ -6,12 +6,15 @@
 // units, whose names stand beside them; nothing is rounded. Columns and fields
 // are only ever added; a change of meaning raises Schema.
 //
+// Text of others, such as the reason of a failure, drives no terminal and forges no
+// field: JSON escapes it (package terminal), CSV, the Go benchmark format and OpenMetrics
+// show control characters as package terminal does, and Parquet is no text.
+//
 // What takes trials holds a few hundred of them at a time, however many there
 // are. Where columns must be known before the first row, trials are read twice.
 package export
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -19,6 +22,7 @@ import (
 
 	"tare/analyse"
 	"tare/record"
+	"tare/report/terminal"
 )
 
 // Schema is the version of the JSON document.
@@ -34,8 +38,7 @@ type Document struct {
 
 // JSON writes a result with the hosts that measured it, indented.
 func JSON(w io.Writer, res *analyse.Result, hosts []record.Host) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false) // < in a sentence stays readable
+	e := terminal.JSON(w)
 	e.SetIndent("", "  ")
 	if hosts == nil {
 		hosts = []record.Host{}

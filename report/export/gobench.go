@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"tare/record"
+	"tare/report/terminal"
 	"tare/store"
 	"tare/study"
 )
@@ -158,7 +159,7 @@ func (b *Bench) units(w io.Writer) {
 // benchUnit makes a unit of a response, so that those of one trial are told
 // apart and each gets a table of its own.
 func benchUnit(r record.Response) string {
-	unit := string(r.Unit)
+	unit := escapeSpace(string(r.Unit), "")
 	switch r.Unit {
 	case record.Second:
 		unit = "sec/op" // benchstat's word; it scales it to us and ns
@@ -185,7 +186,7 @@ func benchName(c record.Cell) string {
 func escapeSpace(s, also string) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(s, "?") {
-		if r == '%' || unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune(also, r) {
+		if r == '%' || unicode.IsSpace(r) || !unicode.IsGraphic(r) || strings.ContainsRune(also, r) {
 			for _, c := range []byte(string(r)) {
 				fmt.Fprintf(&b, "%%%02X", c)
 			}
@@ -214,5 +215,5 @@ func machine(w io.Writer, h *record.Host) {
 
 // config writes a configuration line; an empty value unsets the key.
 func config(w io.Writer, key, value string) {
-	fmt.Fprintf(w, "%s: %s\n", key, strings.Join(strings.Fields(strings.ToValidUTF8(value, "?")), " "))
+	fmt.Fprintf(w, "%s: %s\n", key, strings.Join(strings.Fields(terminal.Line(value)), " "))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tare/analyse"
+	"tare/report/terminal"
 )
 
 // metric is one metric of OpenMetrics; value returns false where a comparison
@@ -103,5 +104,5 @@ func labelNames(res *analyse.Result) map[string]string {
 }
 
 func labelValue(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(strings.ToValidUTF8(s, "?"))
+	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(terminal.Text(s))
 }

@@ -11,6 +11,7 @@ import (
 	"tare/analyse"
 	"tare/analyse/cpucost"
 	"tare/analyse/stat"
+	"tare/report/terminal"
 )
 
 // TablesCSV writes one line for each cell of each summary table. The factors of
@@ -143,8 +144,26 @@ func ratio(e *stat.Estimate, has bool) []string {
 }
 
 func writeAll(w io.Writer, rows [][]string) error {
-	if err := csv.NewWriter(w).WriteAll(rows); err != nil {
+	c := csvWriter{csv.NewWriter(w)}
+	for _, row := range rows {
+		_ = c.Write(row) // an error is kept for Error
+	}
+	c.Flush()
+	if err := c.Error(); err != nil {
 		return fmt.Errorf("write CSV: %w", err)
 	}
 	return nil
+}
+
+// csvWriter writes fields in which control characters are shown as \x1b: CSV has no
+// escape for them (RFC 4180), and people look at it in terminals. A newline stays, in
+// quotes. What a spreadsheet takes for a formula is not changed, since numbers begin with
+// a sign too: docs/results.md says how to load fields as text.
+type csvWriter struct{ *csv.Writer }
+
+func (c csvWriter) Write(row []string) error {
+	for i := range row {
+		row[i] = terminal.Text(row[i])
+	}
+	return c.Writer.Write(row)
 }

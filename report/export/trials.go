@@ -16,6 +16,7 @@ import (
 
 	"tare/analyse"
 	"tare/record"
+	"tare/report/terminal"
 )
 
 // Trials yields trials in the order of execution; an error ends it. It can be
@@ -64,7 +65,7 @@ func TrialsCSV(w io.Writer, trials Trials) error {
 	if err != nil {
 		return fmt.Errorf("write CSV: %w", err)
 	}
-	c := csv.NewWriter(w)
+	c := csvWriter{csv.NewWriter(w)}
 	head := []string{"seq", "block", "attempt", "status", "start", "seconds"}
 	for _, f := range names {
 		head = append(head, "factor:"+f)
@@ -166,8 +167,7 @@ func (c cellObject) MarshalJSON() ([]byte, error) {
 // samples. A value that is not a number is null.
 func JSONLines(w io.Writer, trials Trials) error {
 	buf := bufio.NewWriter(w)
-	e := json.NewEncoder(buf)
-	e.SetEscapeHTML(false)
+	e := terminal.JSON(buf)
 	for t, err := range trials {
 		if err == nil {
 			err = e.Encode(lineOf(&t))

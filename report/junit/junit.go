@@ -12,12 +12,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jstemmer/go-junit-report/v2/junit"
 
 	"tare/analyse/compare"
 	"tare/record"
+	"tare/report/terminal"
 	"tare/report/text"
 	"tare/report/words"
 )
@@ -119,16 +119,6 @@ func level(m *compare.Measured, u record.Unit) string {
 // dotless keeps a name one part of a class.
 func dotless(s string) string { return strings.ReplaceAll(s, ".", "_") }
 
-// clean leaves what XML 1.0 can carry. The encoder does so in attributes, but not
-// in CDATA.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t', r == '\n', r == '\r':
-			return r
-		case r < 0x20, r >= 0xD800 && r <= 0xDFFF, r == 0xFFFE, r == 0xFFFF:
-			return utf8.RuneError
-		}
-		return r
-	}, strings.ToValidUTF8(s, string(utf8.RuneError)))
-}
+// clean leaves what XML 1.0 can carry, and what a terminal shows: the encoder cares for
+// the first in attributes, but not in CDATA.
+func clean(s string) string { return terminal.Text(s) }

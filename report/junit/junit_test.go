@@ -89,7 +89,7 @@ func TestWrite(t *testing.T) {
 		t.Errorf("name %q, class %q", first.Name, first.Class)
 	}
 	if f := first.Failure; f == nil || !strings.Contains(f.Message, "1.20 x (1.10–1.30)") || !strings.Contains(f.Text, "broken: worse > 1.05") ||
-		!strings.Contains(f.Text, "<a href='x'>&amp; ]]> ��[31m \"q\" � ü") {
+		!strings.Contains(f.Text, `<a href='x'>&amp; ]]> \x00\x1b[31m "q" \xff ü`) {
 		t.Errorf("failure: %+v", f)
 	}
 	if c := s.Cases[1]; c.Failure != nil || c.Skipped != nil {
