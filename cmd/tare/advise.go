@@ -178,22 +178,22 @@ func (a *app) patches(r *analysed, items []advice.Item, kind string) error {
 	last := ""
 	for i := range items {
 		if why, ok := left[i]; ok {
-			if line := fmt.Sprintf("left out: %s of %s: %s\n", items[i].Rule, items[i].Treatment, why); line != last { // of several responses
-				fmt.Fprint(a.stderr, line)
+			if line := fmt.Sprintf("left out: %s of %s: %s", items[i].Rule, items[i].Treatment, why); line != last { // of several responses
+				a.note("%s", line)
 				last = line
 			}
 		}
 	}
 	for i := range docs {
 		for _, clash := range docs[i].Clash {
-			fmt.Fprintf(a.stderr, "two items want different things of %s: %s\n", docs[i].File, clash)
+			a.note("two items want different things of %s: %s", docs[i].File, clash)
 		}
 	}
 	if len(docs) == 0 {
 		return coded(exitUsage, "--patch %s: the advice has no such patches; %s", kind, kindsOf(items))
 	}
 	if n := len(docs); n > 1 && docs[0].YAML {
-		fmt.Fprintf(a.stderr, "%d documents; kubectl patch takes one at a time: choose with --only %s=LEVEL\n", n, r.result.Compare)
+		a.note("%d documents; kubectl patch takes one at a time: choose with --only %s=LEVEL", n, r.result.Compare)
 	}
 	return text.WriteDocuments(a.stdout, docs, r.result.Modelled)
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -224,7 +223,7 @@ func readable(dir string) error {
 // tell prints what a bundle is.
 func (a *app) tell(b bundled, asJSON bool) error {
 	for _, name := range b.Missing {
-		fmt.Fprintf(a.stderr, "tare: %s is not in the folder any more, or is not what was stored; the bundle does without\n", name)
+		a.say("%s was not in the folder any more, or is not what was stored; the bundle does without it", name)
 	}
 	if asJSON {
 		return a.printJSON(b)
@@ -233,9 +232,9 @@ func (a *app) tell(b bundled, asJSON bool) error {
 	if b.Folder != "" {
 		to = " -> " + b.Folder
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s%s: %s, %s, %s; sha256 %s\n", b.File, to, words.Count(b.Trials, "trial"), words.Count(b.Members, "file"),
+	a.line("%s%s: %s, %s, %s; sha256 %s", b.File, to, words.Count(b.Trials, "trial"), words.Count(b.Members, "file"),
 		words.Value(float64(b.Bytes), record.Byte), b.SHA256)
-	return err
+	return nil
 }
 
 // refused makes a bundle that cannot be read a mistake of usage.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -48,13 +47,13 @@ in use. Results are never removed.`,
 			}
 			for _, l := range found {
 				if l.Err != nil {
-					fmt.Fprintf(a.stdout, "cannot remove %s %s: %v\n", l.Kind, l.Name, l.Err)
+					a.line("cannot remove %s %s: %v", l.Kind, l.Name, l.Err)
 					continue
 				}
-				fmt.Fprintf(a.stdout, "%s %s %s\n", verb, l.Kind, l.Name)
+				a.line("%s %s %s", verb, l.Kind, l.Name)
 			}
 			if len(found) == 0 && err == nil {
-				fmt.Fprintln(a.stdout, "nothing is left of earlier runs")
+				a.line("nothing is left of earlier runs")
 			}
 			return err
 		},

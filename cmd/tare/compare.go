@@ -101,9 +101,7 @@ func (a *app) compare(ctx context.Context, dirA, dirB string, f *compareFlags) e
 		return err
 	}
 	if dirA, dirB := a.given(dirA), a.given(dirB); sameFolder(dirA, dirB) {
-		if _, err := fmt.Fprintf(a.stderr, "tare: %s and %s are the same folder: a result is compared with itself\n", dirA, dirB); err != nil {
-			return err
-		}
+		a.say("%s and %s are the same folder: a result is compared with itself", dirA, dirB)
 	}
 	var sides [2]compare.Side
 	for i, dir := range []string{dirA, dirB} {

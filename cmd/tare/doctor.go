@@ -205,27 +205,29 @@ func absent(tools []string) []string {
 }
 
 func (a *app) printFindings(found []finding, h record.Host) {
-	fmt.Fprintf(a.stdout, "%s, kernel %s, %s, %d processors, %d MiB\n", h.OS, h.Kernel, h.CPUModel, h.Threads, h.MemoryBytes>>20)
-	fmt.Fprintf(a.stdout, "virtualization %s, KVM %s, cgroups %s\n", orNone(h.Virtualization), orNone(h.KVM), h.Cgroups)
+	a.line("%s, kernel %s, %s, %d processors, %d MiB", h.OS, h.Kernel, h.CPUModel, h.Threads, h.MemoryBytes>>20)
+	a.line("virtualization %s, KVM %s, cgroups %s", orNone(h.Virtualization), orNone(h.KVM), h.Cgroups)
 	for _, tool := range slices.Sorted(maps.Keys(h.Tools)) {
-		fmt.Fprintf(a.stdout, "  %-10s %s\n", tool, h.Tools[tool])
+		a.line("  %-10s %s", tool, h.Tools[tool])
 	}
 	area := ""
 	for _, f := range found {
 		if f.Area != area {
 			area = f.Area
-			fmt.Fprintf(a.stdout, "\n%s\n", area)
+			fmt.Fprintln(a.stdout)
+			a.line("%s", area)
 		}
 		if f.Problem == "" {
-			fmt.Fprintf(a.stdout, "  ok  %-14s %s\n", f.Name, f.Detail)
+			a.line("  ok  %-14s %s", f.Name, f.Detail)
 		} else {
-			fmt.Fprintf(a.stdout, "  --  %-14s %s\n", f.Name, strings.ReplaceAll(f.Problem, "\n", "\n"+strings.Repeat(" ", 21)))
+			a.line("  --  %-14s %s", f.Name, f.Problem)
 		}
 	}
 	if len(h.Warnings) > 0 {
-		fmt.Fprintln(a.stdout, "\nwarnings")
+		fmt.Fprintln(a.stdout)
+		a.line("warnings")
 		for _, w := range h.Warnings {
-			fmt.Fprintf(a.stdout, "  %s\n", w.Text)
+			a.line("  %s", w.Text)
 		}
 	}
 }

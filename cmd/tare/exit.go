@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"tare/internal/state"
+	"tare/report/terminal"
 	"tare/run"
 	"tare/study"
 )
@@ -57,8 +58,15 @@ func exitCode(err error, stderr io.Writer) int {
 	case errors.Is(err, run.ErrInterrupted):
 		code = exitInterrupted
 	}
-	if msg := err.Error(); msg != "" {
-		fmt.Fprintln(stderr, prefix+msg)
+	switch msg := err.Error(); {
+	case len(bad) > 0 && msg == bad.Error(): // each line is a message of its own
+		list := make([]string, len(bad))
+		for i, e := range bad {
+			list[i] = prefix + e.Error()
+		}
+		fmt.Fprintln(stderr, terminal.Lines(list))
+	case msg != "":
+		fmt.Fprintln(stderr, terminal.Message(prefix+msg))
 	}
 	return code
 }

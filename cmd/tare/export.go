@@ -13,7 +13,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"tare/record"
 	"tare/report/export"
@@ -102,7 +101,7 @@ func (a *app) export(ctx context.Context, dir string, f format, file string) err
 	if !store.Exists(dir) {
 		return coded(exitUsage, "%s is no results folder; `tare run STUDY` makes one", dir)
 	}
-	if f.binary && file == "" && isTerminal(a.stdout) {
+	if _, ok := a.stdout.Terminal(); ok && f.binary && file == "" {
 		return coded(exitUsage, "%s is no text for a terminal; name a file with -o FILE", f.name)
 	}
 	db, err := store.OpenReadOnly(dir)
@@ -110,9 +109,12 @@ func (a *app) export(ctx context.Context, dir string, f format, file string) err
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	if file == "" {
+	switch {
+	case file == "" && f.binary:
+		err = f.write(ctx, a, db, a.stdout.Raw())
+	case file == "":
 		err = f.write(ctx, a, db, a.stdout)
-	} else {
+	default:
 		err = writeStoppable(ctx, file, func(ctx context.Context, w io.Writer) error { return f.write(ctx, a, db, w) })
 	}
 	if err != nil {
@@ -185,9 +187,4 @@ func (a *app) bench(db *store.Store) (export.Bench, error) {
 		}
 	}
 	return b, nil
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -49,7 +49,7 @@ func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d
 	if os.Geteuid() == 0 {
 		_, release, err := a.place(ctx)
 		if err != nil {
-			fmt.Fprintf(a.stderr, "tare: %v\n", err)
+			a.say("%v", err)
 		}
 		h.closes = append(h.closes, release)
 	}
@@ -114,7 +114,7 @@ func (h *harness) openCollectors(st *study.Study, a *app) {
 	var usable []collect.Collector
 	for _, c := range collectors(st.Collect.Names) {
 		if err := c.Check(); err != nil {
-			fmt.Fprintf(a.stderr, "tare: without the collector %s: %v\n", c.Name(), err)
+			a.say("without the collector %s: %v", c.Name(), err)
 			continue
 		}
 		usable = append(usable, c)

@@ -62,9 +62,6 @@ never what is in use. --limit or ` + limitVariable + ` sets another size.`,
 	return cmd
 }
 
-// say tells a step on standard error.
-func (a *app) say(format string, args ...any) { fmt.Fprintf(a.stderr, "tare: "+format+"\n", args...) }
-
 // builder is a builder into the cache, which tells its steps on standard error.
 func (a *app) builder(f imageFlags) (*image.Builder, error) {
 	b := &image.Builder{
@@ -136,7 +133,7 @@ programs, and the same lists of packages (apt-get update brings newer ones).`,
 				}
 				trees = append(trees, t)
 				if !f.json {
-					fmt.Fprintf(a.stdout, "%s  %s  %s\n", t.Name, t.Path, t.Digest)
+					a.line("%s  %s  %s", t.Name, t.Path, t.Digest)
 				}
 			}
 			if f.json {
@@ -187,9 +184,9 @@ func (a *app) imageListVerb(f *imageFlags) *cobra.Command {
 				case l.Problem != "":
 					state = "cannot be built"
 				}
-				fmt.Fprintf(a.stdout, "%-12s %-22s %s\n", l.Name, state, l.About)
+				a.line("%-12s %-22s %s", l.Name, state, l.About)
 				if l.Problem != "" {
-					fmt.Fprintf(a.stdout, "%-12s %s\n", "", strings.ReplaceAll(l.Problem, "\n", "; "))
+					a.line("%-12s %s", "", strings.ReplaceAll(l.Problem, "\n", "; "))
 				}
 			}
 			return nil
@@ -264,18 +261,18 @@ folder of images is pruned.`,
 				verb = "would remove"
 			}
 			for _, p := range left {
-				fmt.Fprintf(a.stdout, "%s leftover %s\n", verb, p)
+				a.line("%s leftover %s", verb, p)
 			}
 			var bytes int64
 			for _, e := range gone {
 				bytes += e.Bytes
-				fmt.Fprintf(a.stdout, "%s %s %s, last used %s\n", verb, e.Kind, e.Name, e.Used.Format(time.DateTime))
+				a.line("%s %s %s, last used %s", verb, e.Kind, e.Name, e.Used.Format(time.DateTime))
 			}
 			for _, e := range machines {
 				bytes += e.Bytes
-				fmt.Fprintf(a.stdout, "%s machine's %s %s, last used %s\n", verb, e.Kind, e.Name, e.Used.Format(time.DateTime))
+				a.line("%s machine's %s %s, last used %s", verb, e.Kind, e.Name, e.Used.Format(time.DateTime))
 			}
-			fmt.Fprintf(a.stdout, "%s %d MiB\n", verb, bytes>>20)
+			a.line("%s %d MiB", verb, bytes>>20)
 			return err
 		},
 	}
@@ -339,7 +336,7 @@ func (a *app) send(cmd *cobra.Command, f imageFlags, name, what string, to func(
 	if f.json {
 		return a.printJSON(map[string]string{"name": t.Name, "digest": t.Digest, what: said})
 	}
-	fmt.Fprintln(a.stdout, said)
+	a.line("%s", said)
 	return nil
 }
 

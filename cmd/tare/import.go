@@ -246,13 +246,13 @@ func (a *app) keep(ctx context.Context, set *imports.Set, err error, dir string)
 	for i := range set.Trials {
 		doubts += len(set.Trials[i].Warnings)
 	}
-	fmt.Fprintf(a.stdout, "imported from %s: %s of %s, %s\n", set.Origin.Tool, words.Count(done.Trials, "trial"), words.Count(done.Cells, "cell"), fmt.Sprint(done.Series)+" time series")
+	a.line("imported from %s: %s of %s, %s", set.Origin.Tool, words.Count(done.Trials, "trial"), words.Count(done.Cells, "cell"), fmt.Sprint(done.Series)+" time series")
 	if done.Missing > 0 {
-		fmt.Fprintf(a.stdout, "%s of the levels' product %s no trial\n", words.Count(done.Missing, "cell"), has(done.Missing))
+		a.line("%s of the levels' product %s no trial", words.Count(done.Missing, "cell"), has(done.Missing))
 	}
 	for _, w := range done.Warnings {
 		if w.Code != imports.CodeImported {
-			fmt.Fprintf(a.stdout, "warning: %s\n", w.Text)
+			a.line("warning: %s", w.Text)
 		}
 	}
 	seen := map[string]bool{}
@@ -260,14 +260,14 @@ func (a *app) keep(ctx context.Context, set *imports.Set, err error, dir string)
 		for _, w := range set.Trials[i].Warnings {
 			if !seen[w.Text] && len(seen) < 10 {
 				seen[w.Text] = true
-				fmt.Fprintf(a.stdout, "warning: %s\n", w.Text)
+				a.line("warning: %s", w.Text)
 			}
 		}
 	}
 	if doubts > len(seen) {
-		fmt.Fprintf(a.stdout, "%s in all; they are with the trials\n", words.Count(doubts, "warning"))
+		a.line("%s in all; they are with the trials", words.Count(doubts, "warning"))
 	}
-	fmt.Fprintf(a.stdout, "results in %s; `tare report %s` shows them\n", dir, words.Path(dir))
+	a.line("results in %s; `tare report %s` shows them", dir, words.Path(dir))
 	return nil
 }
 

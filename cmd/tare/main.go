@@ -28,9 +28,12 @@ func execute(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	if len(args) > 0 && args[0] == "internal" {
 		return inside(ctx, stdout, stderr, args[1:])
 	}
-	root := newRoot(&app{stdout: stdout, stderr: stderr})
+	a := newApp(stdout, stderr)
+	root := newRoot(a)
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	return exitCode(root.ExecuteContext(ctx), stderr)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	code := exitCode(root.ExecuteContext(ctx), a.stderr)
+	_, _ = a.stdout.Flush(), a.stderr.Flush() // a broken pipe leaves nobody to tell
+	return code
 }

@@ -112,7 +112,7 @@ func (a *app) tryHost(ctx context.Context, st *study.Study, cat study.Catalogue,
 	if os.Geteuid() == 0 {
 		_, release, err := a.place(ctx)
 		if err != nil {
-			fmt.Fprintf(a.stderr, "tare: %v\n", err)
+			a.say("%v", err)
 		}
 		defer func() { _ = release() }()
 	}

@@ -140,12 +140,12 @@ func (a *app) plot(ctx context.Context, dir string, f plotFlags) error {
 	if out.Dir = f.output; out.Dir == "" {
 		out.Dir = a.plotsOf(dir)
 	}
-	if isTerminal(a.stderr) {
-		out.Progress = func(done, all int) { fmt.Fprintf(a.stderr, "\r\x1b[K%d of %d graphs", done, all) }
+	if _, ok := a.stderr.Terminal(); ok {
+		out.Progress = func(done, all int) { a.stderr.Rewrite(fmt.Sprintf("%d of %d graphs", done, all)) }
 	}
 	files, err := plot.Write(ctx, figs, out, src)
 	if out.Progress != nil {
-		fmt.Fprint(a.stderr, "\r\x1b[K")
+		a.stderr.Rewrite("")
 	}
 	if err != nil && ctx.Err() != nil {
 		return coded(exitInterrupted, "interrupted; the graphs so far are in %s, without an index", out.Dir)
@@ -163,9 +163,9 @@ func (a *app) plot(ctx context.Context, dir string, f plotFlags) error {
 		notes = append(notes, fmt.Sprintf("%s in %s: not of this call, and not in its index; --json lists them", words.Count(len(others), "other picture"), out.Dir))
 	}
 	for _, n := range notes {
-		fmt.Fprintln(a.stderr, n)
+		a.note("%s", n)
 	}
-	fmt.Fprintf(a.stdout, "%s: %s\n", words.Count(len(files), "graph"), filepath.Join(out.Dir, "index.html"))
+	a.line("%s: %s", words.Count(len(files), "graph"), filepath.Join(out.Dir, "index.html"))
 	return nil
 }
 

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"tare/record"
+	"tare/report/terminal"
 	"tare/run"
 	"tare/study"
 )
@@ -18,24 +14,18 @@ import (
 // progress tells how far a study is: one line that is rewritten on a terminal,
 // a plain line a trial elsewhere, JSON lines on request.
 type progress struct {
-	out      io.Writer
+	out      *terminal.Writer
 	json     bool
 	terminal bool
-	width    int
 	done     int
 	failed   int
 	expected func(record.Cell) time.Duration
 	pace     *pace // of a rehearsal: its trials do not take what they say; nil: they do
 }
 
-func newProgress(out io.Writer, asJSON bool, done int, expected func(record.Cell) time.Duration) *progress {
-	p := &progress{out: out, json: asJSON, done: done, expected: expected, width: 80}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		p.terminal = true
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
-			p.width = w
-		}
-	}
+func newProgress(out *terminal.Writer, asJSON bool, done int, expected func(record.Cell) time.Duration) *progress {
+	p := &progress{out: out, json: asJSON, done: done, expected: expected}
+	_, p.terminal = out.Terminal()
 	return p
 }
 
@@ -59,12 +49,10 @@ func (p *progress) observe(ev run.Event) {
 		if ev.Next.Again {
 			text += " (again: the machine changed about this block)"
 		}
-		if len(text) >= p.width {
-			text = text[:p.width-1]
-		}
-		fmt.Fprintf(p.out, "\r\x1b[K%s", text)
+		p.out.Rewrite(text)
 	case p.terminal && ev.Trial != nil && ev.Trial.Failure != nil:
-		fmt.Fprintf(p.out, "\r\x1b[Kfailed: %s: %s\n", short(ev.Next.Cell), ev.Trial.Failure.Reason)
+		p.out.Rewrite("")
+		p.say("failed: %s: %s", short(ev.Next.Cell), ev.Trial.Failure.Reason)
 	case !p.terminal && ev.Kind == run.TrialEnds:
 		status := string(ev.Trial.Status)
 		if ev.Trial.Failure != nil {
@@ -74,15 +62,20 @@ func (p *progress) observe(ev run.Event) {
 		if ev.Next.Again {
 			again = ", again because the machine changed"
 		}
-		fmt.Fprintf(p.out, "trial %d, block %d%s, %s: %s (%s; %s left)\n",
+		p.say("trial %d, block %d%s, %s: %s (%s; %s left)",
 			ev.Trial.Seq, ev.Trial.Block, again, short(ev.Next.Cell), status, p.pace.took(ev.Trial), left)
 	}
+}
+
+// say tells something on one line, whatever a tool said.
+func (p *progress) say(format string, args ...any) {
+	fmt.Fprintln(p.out, terminal.Message(terminal.Line(fmt.Sprintf(format, args...))))
 }
 
 // finish ends the line that was being rewritten.
 func (p *progress) finish() {
 	if p.terminal {
-		fmt.Fprint(p.out, "\r\x1b[K")
+		p.out.Rewrite("")
 	}
 }
 
@@ -108,7 +101,7 @@ func (p *progress) line(ev run.Event) {
 			v["failure"] = ev.Trial.Failure
 		}
 	}
-	_ = json.NewEncoder(p.out).Encode(v)
+	_ = terminal.JSON(p.out).Encode(v)
 }
 
 // once asks for a cell's time once: with a thousand cells, all of which are summed up

@@ -66,7 +66,7 @@ func rehearsal(st *study.Study, cat study.Catalogue) (*harness, error) {
 // take.
 func (a *app) announceRehearsal(h *harness, r plan.Progress) {
 	p := pace{each: h.pace}
-	fmt.Fprintf(a.stderr, "tare: a rehearsal on the model, in about %s: its figures are modelled, and none is a machine's; measured, it would take as long as the next line says\n", p.left(r))
+	a.say("a rehearsal on the model, in about %s: its figures are modelled, and none is a machine's; measured, it would take as long as the next line says", p.left(r))
 }
 
 // goOn is the command that goes on with a results folder.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"tare/analyse"
 	"tare/analyse/cause"
@@ -63,7 +62,7 @@ around, to print. A file is there once it is whole.`,
 			if f.file != "" && !f.html {
 				return coded(exitUsage, "-o FILE goes with --html; send other forms to a file with > FILE")
 			}
-			if f.html && f.file == "" && isTerminal(a.stdout) {
+			if _, ok := a.stdout.Terminal(); ok && f.html && f.file == "" {
 				return coded(exitUsage, "HTML is no text for a terminal; name a file with -o FILE")
 			}
 			db, err := store.OpenReadOnly(args[0])
@@ -78,7 +77,7 @@ around, to print. A file is there once it is whole.`,
 				}
 				return a.tellDamage(cmd.Context(), db)
 			case f.html && f.file == "":
-				return a.htmlReport(cmd.Context(), db, a.stdout)
+				return a.htmlReport(cmd.Context(), db, a.stdout.Raw())
 			case f.html:
 				return writeStoppable(cmd.Context(), f.file, func(ctx context.Context, w io.Writer) error { return a.htmlReport(ctx, db, w) })
 			}
@@ -297,20 +296,21 @@ func (a *app) finishReport(ctx context.Context, db *store.Store, asJSON bool) er
 	if err := r.text(a.stdout, a.textOptions(db.Dir())); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "\nreport: %s\n", page)
-	return err
+	fmt.Fprintln(a.stdout)
+	a.line("report: %s", page)
+	return nil
 }
 
 // textOptions fits tables to the terminal; elsewhere they are 120 wide and plain.
 // dir is the results folder, "" where there is none.
 func (a *app) textOptions(dir string) text.Options {
-	f, ok := a.stdout.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	width, ok := a.stdout.Terminal()
+	if !ok {
 		return text.Options{Width: 120, Dir: dir}
 	}
-	opt := text.Options{Width: 120, Dir: dir, Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
-	if w, _, err := term.GetSize(int(f.Fd())); err == nil {
-		opt.Width = w
+	opt := text.Options{Width: width, Dir: dir}
+	if os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" {
+		opt.Ink = a.stdout.Ink()
 	}
 	return opt
 }

@@ -1,17 +1,38 @@
 package main
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"tare/param"
+	"tare/report/terminal"
 )
 
 // app is what the verbs share.
 type app struct {
-	stdout, stderr io.Writer
-	private        private // bundles that are unpacked
+	stdout, stderr *terminal.Writer // the only way to a person: nothing else may print
+	private        private          // bundles that are unpacked
+}
+
+// newApp is where outputs become the ones that clean what passes.
+func newApp(stdout, stderr io.Writer) *app {
+	return &app{stdout: terminal.New(stdout), stderr: terminal.New(stderr)}
+}
+
+// say tells something on standard error, beside the verb's own output.
+func (a *app) say(format string, args ...any) { a.note("tare: "+format, args...) }
+
+// note is say without the program's name.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintln(a.stderr, terminal.Message(fmt.Sprintf(format, args...)))
+}
+
+// line prints a line of the verb's own output: further lines of data belong to it, and
+// are indented.
+func (a *app) line(format string, args ...any) {
+	fmt.Fprintln(a.stdout, terminal.Message(fmt.Sprintf(format, args...)))
 }
 
 const about = `tare weighs what isolation costs.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strconv"
 
 	"tare/plan"
@@ -13,7 +12,7 @@ import (
 // announce says what is about to happen, or that nothing is left to do.
 func (a *app) announce(st *study.Study, h *harness, p *plan.Plan, dir string, done int) {
 	if _, more := p.Next(); !more {
-		fmt.Fprintf(a.stderr, "tare: the study in %s is finished; --fresh runs it again in a new folder\n", dir)
+		a.say("the study in %s is finished; --fresh runs it again in a new folder", dir)
 		return
 	}
 	r := p.Remaining(h.engine.Expected)
@@ -22,22 +21,22 @@ func (a *app) announce(st *study.Study, h *harness, p *plan.Plan, dir string, do
 		host = "the model does not know"
 		a.announceRehearsal(h, r)
 	}
-	fmt.Fprintf(a.stderr, "tare: study %s, %s, %s done, %s to do in %s; results in %s\n", st.Name, words.Count(cells(st), "cell"), words.Count(done, "trial"),
+	a.say("study %s, %s, %s done, %s to do in %s; results in %s", st.Name, words.Count(cells(st), "cell"), words.Count(done, "trial"),
 		span(strconv.Itoa(r.AtLeast), strconv.Itoa(r.AtMost)), span(words.Duration(r.LeastTime), words.Duration(r.MostTime)), dir)
 	if n := cells(st) - possible(st, h.skips); n > 0 {
 		are, them := "are", "them"
 		if n == 1 {
 			are, them = "is", "it"
 		}
-		fmt.Fprintf(a.stderr, "tare: %s %s skipped, because %s %s:\n", words.Count(n, "cell"), are, host, them)
+		a.say("%s %s skipped, because %s %s:", words.Count(n, "cell"), are, host, them)
 		a.printSkips(h.skips)
 	}
 	if s := st.Sentinel; s != nil && !p.Watches() {
-		fmt.Fprintf(a.stderr, "tare: no sentinel watches the machine: %s\n", withoutSentinel(st, h))
+		a.say("no sentinel watches the machine: %s", withoutSentinel(st, h))
 	}
 	for _, s := range h.skips {
 		if study.IsCounting(s.Cell) {
-			fmt.Fprintf(a.stderr, "tare: %s\n", s.Reason)
+			a.say("%s", s.Reason)
 		}
 	}
 }
@@ -68,7 +67,7 @@ func (a *app) printSkips(skips []record.Skip) {
 	for _, s := range skips {
 		if !seen[s.Reason] && !study.IsCounting(s.Cell) {
 			seen[s.Reason] = true
-			fmt.Fprintf(a.stderr, "tare: %s\n", s.Reason)
+			a.say("%s", s.Reason)
 		}
 	}
 }

@@ -28,7 +28,8 @@ func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 		case <-done:
 			return
 		}
-		fmt.Fprintln(a.stderr, "\ntare: ending what runs and cleaning up; once more to stop at once")
+		fmt.Fprintln(a.stderr) // below the line of progress
+		a.say("ending what runs and cleaning up; once more to stop at once")
 		cancel()
 		select {
 		case <-sigs:
@@ -53,7 +54,7 @@ func (a *app) hold(ctx context.Context, d dirs, what string, wait bool) (*state.
 		}
 		if told != held.Holder.Pid {
 			told = held.Holder.Pid
-			fmt.Fprintf(a.stderr, "tare: %v; waiting\n", held)
+			a.say("%v; waiting", held)
 		}
 		select {
 		case <-ctx.Done():
@@ -86,16 +87,16 @@ func (a *app) sweepUp(ctx context.Context, d dirs, whose string) {
 	gone := 0
 	for _, l := range found {
 		if l.Err != nil {
-			fmt.Fprintf(a.stderr, "tare: cannot remove %s %s: %v\n", l.Kind, l.Name, l.Err)
+			a.say("cannot remove %s %s: %v", l.Kind, l.Name, l.Err)
 			continue
 		}
 		gone++
 	}
 	if gone > 0 {
-		fmt.Fprintf(a.stderr, "tare: removed %s that %s left behind\n", words.Count(gone, "thing"), whose)
+		a.say("removed %s that %s left behind", words.Count(gone, "thing"), whose)
 	}
 	if err != nil {
-		fmt.Fprintf(a.stderr, "tare: %v\n", err)
+		a.say("%v", err)
 	}
 }
 
@@ -110,7 +111,7 @@ func (a *app) place(ctx context.Context) (where string, release func() error, er
 	return p.Where(), func() error {
 		err := p.Release()
 		if err != nil {
-			fmt.Fprintf(a.stderr, "tare: %v\n", err)
+			a.say("%v", err)
 		}
 		return err
 	}, nil

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +14,7 @@ import (
 	"tare/record"
 	"tare/report/document"
 	"tare/report/serve"
+	"tare/report/terminal"
 	"tare/store"
 )
 
@@ -54,13 +54,13 @@ nobody else. It starts nothing and changes nothing.`,
 				return coded(exitUsage, "%w; --listen 127.0.0.1:0 takes any free port", err)
 			}
 			if f.remote {
-				fmt.Fprintln(a.stderr, "tare: other machines can reach this address; whoever reads the token on the way may read the results: there is no TLS")
+				a.say("other machines can reach this address; whoever reads the token on the way may read the results: there is no TLS")
 			}
 			if f.json {
-				err = json.NewEncoder(a.stdout).Encode(map[string]string{"url": url})
+				err = terminal.JSON(a.stdout).Encode(map[string]string{"url": url})
 			} else {
 				_, err = fmt.Fprintf(a.stdout, "%s\n", url)
-				fmt.Fprintln(a.stderr, "tare: open this address in a browser; Ctrl-C ends the server")
+				a.say("open this address in a browser; Ctrl-C ends the server")
 			}
 			if err != nil {
 				return errors.Join(err, l.Close())

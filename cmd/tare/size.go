@@ -76,7 +76,7 @@ func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
 		case manifest || !errors.Is(err, sizing.ErrEmpty): // an empty file or pipe is no pod, unless it was asked for
 			return coded(exitUsage, "stdin:%w", err)
 		case isPipe(cmd.InOrStdin()): // what was to write the manifest may have failed
-			fmt.Fprintln(a.stderr, "standard input was empty, and no manifest was read: the size is that of the flags; write - to have that refused")
+			a.note("standard input was empty, and no manifest was read: the size is that of the flags; write - to have that refused")
 		}
 	default:
 		if pods[0].Pod, err = podOf(f); err != nil {
@@ -127,10 +127,10 @@ func (a *app) printSizes(pods []sizing.Object, asJSON bool) error {
 			fmt.Fprintln(a.stdout)
 		}
 		if len(all) > 1 {
-			fmt.Fprintln(a.stdout, strings.TrimSpace(all[i].Kind+" "+all[i].Name))
+			a.line("%s", strings.TrimSpace(all[i].Kind+" "+all[i].Name))
 		}
 		for _, r := range all[i].Rules {
-			fmt.Fprintf(a.stdout, "%-17s %-*s %s\n", r.Name, width, r.Value, r.Rule)
+			a.line("%-17s %-*s %s", r.Name, width, r.Value, r.Rule)
 		}
 	}
 	return nil
@@ -176,7 +176,7 @@ func (a *app) piped(in io.Reader) bool {
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}} //nolint:gosec // G115: a descriptor
 	n, err := unix.Poll(fds, int(pipePatience.Milliseconds()))
 	if n == 0 && err == nil {
-		fmt.Fprintf(a.stderr, "nothing came through standard input in %v: the size is that of the flags; write - to wait for a manifest\n", pipePatience)
+		a.note("nothing came through standard input in %v: the size is that of the flags; write - to wait for a manifest", pipePatience)
 	}
 	return n > 0
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -17,8 +15,8 @@ const trySoon = 3 * time.Second
 // tries tells of a sandbox that is tried for long, since the host is held meanwhile, and
 // keeps the name of the one that an interrupt has cut short.
 type tries struct {
-	ctx context.Context // of what is tried
-	out io.Writer       // nil: nothing is told
+	ctx context.Context      // of what is tried
+	say func(string, ...any) // nil: nothing is told
 
 	mu  sync.Mutex
 	now string // what is being tried; "" for nothing
@@ -28,7 +26,7 @@ type tries struct {
 func (a *app) newTries(ctx context.Context, asJSON bool) *tries {
 	t := &tries{ctx: ctx}
 	if !asJSON {
-		t.out = a.stderr
+		t.say = a.say
 	}
 	return t
 }
@@ -56,14 +54,14 @@ func (t *tries) begin(what string, within time.Duration) (done func()) {
 func (t *tries) tell(what string, within time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.now != what || t.ctx.Err() != nil || t.out == nil {
+	if t.now != what || t.ctx.Err() != nil || t.say == nil {
 		return
 	}
 	most := ""
 	if within > 0 {
 		most = ", at most " + words.Duration(within)
 	}
-	fmt.Fprintf(t.out, "tare: trying %s%s\n", what, most)
+	t.say("trying %s%s", what, most)
 }
 
 // interrupted tells Ctrl-C before the first trial: errors of the checks are then only

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,7 +16,7 @@ import (
 func TestTriesTellOfWhatTakesLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
-		a := &app{stderr: &said}
+		a := newApp(io.Discard, &said)
 		ctx, cancel := context.WithCancel(t.Context())
 		quiet, told := a.newTries(ctx, true), a.newTries(ctx, false)
 		try := func(what string, within, takes time.Duration) {

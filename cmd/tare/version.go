@@ -1,12 +1,12 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"tare/report/terminal"
 )
 
 // version is set by the linker (see the Makefile); without it the module's
@@ -36,7 +36,7 @@ func (a *app) versionVerb() *cobra.Command {
 					"version": versionText(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
 				})
 			}
-			fmt.Fprintf(a.stdout, "tare %s %s %s/%s\n", versionText(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			a.line("tare %s %s %s/%s", versionText(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil
 		},
 	}
@@ -45,7 +45,7 @@ func (a *app) versionVerb() *cobra.Command {
 }
 
 func (a *app) printJSON(v any) error {
-	enc := json.NewEncoder(a.stdout)
+	enc := terminal.JSON(a.stdout)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
