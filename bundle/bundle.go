@@ -100,18 +100,22 @@ func Is(path string) bool {
 	return err == nil && magic == [4]byte{0x28, 0xb5, 0x2f, 0xfd}
 }
 
+// hidden reports whether a character is not to be seen: a control character, or one that
+// turns the direction of writing.
+func hidden(r rune) bool { return !unicode.IsGraphic(r) }
+
 // checkName says what is wrong with the name of a member.
 func checkName(name string) error {
 	switch {
-	case !utf8.ValidString(name) || strings.ContainsRune(name, '\\') || strings.ContainsFunc(name, unicode.IsControl):
-		return refuse("the name %q has characters that no file of a results folder has", name)
+	case !utf8.ValidString(name) || strings.ContainsRune(name, '\\') || strings.ContainsFunc(name, hidden):
+		return refuse("the name %.300q has characters that no file of a results folder has", name)
 	case strings.HasPrefix(name, "/"):
-		return refuse("the name %q is an absolute path", name)
+		return refuse("the name %.300q is an absolute path", name)
 	}
 	parts := strings.Split(name, "/")
 	for _, p := range parts {
 		if p == ".." || p == "." || p == "" {
-			return refuse("the name %q may lead out of the folder", name)
+			return refuse("the name %.300q may lead out of the folder", name)
 		}
 	}
 	switch {
@@ -126,7 +130,7 @@ func checkName(name string) error {
 			return nil
 		}
 	}
-	return refuse("%q is no file of a results folder", name)
+	return refuse("%.300q is no file of a results folder", name)
 }
 
 // isTrial tells the form of a trial's name: 000012-1.
@@ -141,8 +145,8 @@ func isTrial(s string) bool {
 // checkFolder says what is wrong with the name of a results folder.
 func checkFolder(name string) error {
 	if name == "" || name == "." || name == ".." || len(name) > 200 || !utf8.ValidString(name) ||
-		strings.ContainsAny(name, `/\`) || strings.ContainsFunc(name, unicode.IsControl) {
-		return refuse("%q is no name for a folder", name)
+		strings.ContainsAny(name, `/\`) || strings.ContainsFunc(name, hidden) {
+		return refuse("%.300q is no name for a folder", name)
 	}
 	return nil
 }

@@ -37,10 +37,12 @@ func (m *Manifest) Bytes() int64 {
 }
 
 // Bounds of manifest.json: bytes for 400,000 members, and commas, of which a
-// member has three: a list of nothing becomes much larger in memory than it is.
+// member has three: a list of nothing becomes much larger in memory than it is. Then the
+// bytes of the version that made it.
 const (
 	maxManifest = 64 << 20
 	maxCommas   = 2e6
+	maxTare     = 200
 )
 
 func readManifest(tr *tar.Reader) (*Manifest, error) {
@@ -75,7 +77,7 @@ func readManifest(tr *tar.Reader) (*Manifest, error) {
 func (m *Manifest) check(allowed int64) (map[string]Member, error) {
 	switch {
 	case m.Format != format:
-		return nil, refuse("its manifest says %q, not %q", m.Format, format)
+		return nil, refuse("its manifest says %.300q, not %.300q", m.Format, format)
 	case m.Version > Version:
 		return nil, fmt.Errorf("%w: it is in format %d, and this one reads up to %d: use the tare that made it (%.40q), or a later one", ErrNewer, m.Version, Version, m.Tare)
 	case m.Version < 1:
@@ -92,9 +94,9 @@ func (m *Manifest) check(allowed int64) (map[string]Member, error) {
 		}
 		if other, ok := fold[folded(x.Name)]; ok {
 			if other == x.Name {
-				return nil, refuse("%q is in its manifest twice", x.Name)
+				return nil, refuse("%.300q is in its manifest twice", x.Name)
 			}
-			return nil, refuse("%q and %q differ in case alone", other, x.Name)
+			return nil, refuse("%.300q and %.300q differ in case alone", other, x.Name)
 		}
 		fold[folded(x.Name)] = x.Name
 		if x.Size < 0 || x.Size > allowed-total {
@@ -105,6 +107,18 @@ func (m *Manifest) check(allowed int64) (map[string]Member, error) {
 	}
 	if _, ok := members[dbName]; !ok {
 		return nil, refuse("it has no %s", dbName)
+	}
+	if len(m.Tare) > maxTare {
+		return nil, refuse("its manifest names a tare with %d bytes", len(m.Tare))
+	}
+	for _, name := range m.Missing { // they are told
+		if err := checkName(name); err != nil {
+			return nil, err
+		}
+		if _, ok := fold[folded(name)]; ok {
+			return nil, refuse("its manifest says of %.300q that it is missing, and has it or says so twice", name)
+		}
+		fold[folded(name)] = name
 	}
 	return members, nil
 }

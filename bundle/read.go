@@ -147,11 +147,11 @@ func scan(b *bounded, s sink) (*Manifest, error) {
 			if err := checkName(h.Name); err != nil {
 				return nil, err
 			}
-			return nil, refuse("%q is not in its manifest", h.Name)
+			return nil, refuse("%.300q is not in its manifest", h.Name)
 		case seen[h.Name]:
-			return nil, refuse("%q is in it twice", h.Name)
+			return nil, refuse("%.300q is in it twice", h.Name)
 		case h.Size != x.Size:
-			return nil, refuse("%q has %d bytes, and its manifest says %d", h.Name, h.Size, x.Size)
+			return nil, refuse("%.300q has %d bytes, and its manifest says %d", h.Name, h.Size, x.Size)
 		}
 		seen[h.Name] = true
 		if err := takeMember(tr, x, s); err != nil {
@@ -160,7 +160,7 @@ func scan(b *bounded, s sink) (*Manifest, error) {
 	}
 	for _, x := range m.Members {
 		if !seen[x.Name] {
-			return nil, refuse("%q is in its manifest, and is not there", x.Name)
+			return nil, refuse("%.300q is in its manifest, and is not there", x.Name)
 		}
 	}
 	return m, trailer(b)
@@ -176,7 +176,7 @@ func takeMember(tr *tar.Reader, x Member, s sink) error {
 		return fmt.Errorf("unpack %s: %w", x.Name, err)
 	}
 	if hex.EncodeToString(h.Sum(nil)) != x.SHA256 {
-		return refuse("the SHA-256 of %q is not the one in its manifest: it was damaged, or changed", x.Name)
+		return refuse("the SHA-256 of %.300q is not the one in its manifest: it was damaged, or changed", x.Name)
 	}
 	return nil
 }
@@ -195,13 +195,13 @@ func next(tr *tar.Reader) (*tar.Header, error) {
 	if h.Typeflag != tar.TypeReg {
 		kind, ok := kinds[h.Typeflag]
 		if !ok {
-			kind = fmt.Sprintf("of type %q", h.Typeflag)
+			kind = fmt.Sprintf("of type %.300q", h.Typeflag)
 		}
-		return nil, refuse("%q is %s; a bundle has plain files alone", h.Name, kind)
+		return nil, refuse("%.300q is %s; a bundle has plain files alone", h.Name, kind)
 	}
 	for k := range h.PAXRecords {
 		if strings.HasPrefix(k, "GNU.sparse.") {
-			return nil, refuse("%q is a sparse file; a bundle has plain files alone", h.Name)
+			return nil, refuse("%.300q is a sparse file; a bundle has plain files alone", h.Name)
 		}
 	}
 	return h, nil

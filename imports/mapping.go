@@ -8,10 +8,15 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"tare/internal/yamlcheck"
 )
 
 // MaxMapping bounds a mapping file, in bytes.
 const MaxMapping = 64 << 10
+
+// maxWrong bounds the mistakes that an error names.
+const maxWrong = 5
 
 // DecodeMapping reads the text of a mapping file into the struct at m, whose keys are
 // told in words where the text has others. An empty text changes nothing. Errors name
@@ -20,10 +25,18 @@ func DecodeMapping(file string, text []byte, m any, keys string) error {
 	if len(text) > MaxMapping {
 		return fmt.Errorf("%s: the mapping has %d bytes; write at most %d", file, len(text), MaxMapping)
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(m); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: %s; write %s", file, strings.TrimPrefix(err.Error(), "yaml: "), keys)
+	err := yamlcheck.Check(text)
+	if err == nil {
+		dec := yaml.NewDecoder(bytes.NewReader(text))
+		dec.KnownFields(true)
+		err = dec.Decode(m)
 	}
-	return nil
+	var wrong *yaml.TypeError
+	switch {
+	case err == nil, errors.Is(err, io.EOF):
+		return nil
+	case errors.As(err, &wrong) && len(wrong.Errors) > maxWrong:
+		err = fmt.Errorf("%s; and %d more mistakes", strings.Join(wrong.Errors[:maxWrong], "; "), len(wrong.Errors)-maxWrong)
+	}
+	return fmt.Errorf("%s: %s; write %s", file, strings.TrimPrefix(err.Error(), "yaml: "), keys)
 }

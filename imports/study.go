@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"tare/internal/yamlcheck"
 	"tare/param"
 	"tare/record"
 	"tare/study"
@@ -274,14 +276,15 @@ func identity(levels map[string]string) string {
 // Of returns what a study's text carries of an import; false when its results are
 // measured, or are to be.
 func Of(text []byte) (Catalogue, bool) {
-	var doc struct {
-		Files map[string]string `yaml:"files"`
-	}
 	var cat Catalogue
-	if len(text) > 1<<20 || yaml.Unmarshal(text, &doc) != nil || doc.Files[carried] == "" || len(doc.Files[carried]) > study.MaxFile {
+	if len(text) > study.MaxSource || !bytes.Contains(text, []byte(carried)) { // as in most studies
 		return cat, false
 	}
-	return cat, json.Unmarshal([]byte(doc.Files[carried]), &cat) == nil
+	list, ok := yamlcheck.Scalar(text, "files", carried) // the text may be anybody's, and not be a study at all
+	if !ok || list == "" || len(list) > study.MaxFile {
+		return cat, false
+	}
+	return cat, json.Unmarshal([]byte(list), &cat) == nil
 }
 
 // Study is the catalogue that reads the study again.

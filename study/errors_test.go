@@ -163,8 +163,8 @@ func TestErrorsBounded(t *testing.T) {
 }
 
 func TestTooLarge(t *testing.T) {
-	_, err := Parse("t.yaml", []byte(head+strings.Repeat("#", maxSource)), testCatalogue(), nil)
-	if want := fmt.Sprintf("t.yaml: the file has %d bytes; a study file has at most 1 MiB", maxSource+len(head)); err == nil || err.Error() != want {
+	_, err := Parse("t.yaml", []byte(head+strings.Repeat("#", MaxSource)), testCatalogue(), nil)
+	if want := fmt.Sprintf("t.yaml: the file has %d bytes; a study file has at most 1 MiB", MaxSource+len(head)); err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
 	_, err = Parse("t.yaml", []byte(manyCells(1000, 1001)), testCatalogue(), nil)

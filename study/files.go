@@ -153,8 +153,8 @@ func (d *draft) carry() {
 			return
 		}
 	}
-	if len(src) > maxSource {
-		d.bad(nil, "name smaller files", "the study and the files that it names are over %s", strings.TrimSpace(param.FormatSize(maxSource)))
+	if len(src) > MaxSource {
+		d.bad(nil, "name smaller files", "the study and the files that it names are over %s", strings.TrimSpace(param.FormatSize(MaxSource)))
 		return
 	}
 	d.study.Source = src

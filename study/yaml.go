@@ -16,10 +16,12 @@ import (
 	"tare/param"
 )
 
+// MaxSource bounds a study file, in bytes, with the files that it carries.
+const MaxSource = 1 << 20
+
 const (
-	maxSource = 1 << 20 // bytes of a study file
-	maxText   = 1 << 10 // bytes of one level
-	maxKey    = 128     // bytes of one key
+	maxText = 1 << 10 // bytes of one level
+	maxKey  = 128     // bytes of one key
 )
 
 // reader walks YAML nodes and collects mistakes with their places.
@@ -33,7 +35,7 @@ type reader struct {
 
 // bad records a mistake at n.
 func (r *reader) bad(n *yaml.Node, instead, format string, args ...any) {
-	e := &Error{File: r.file, What: fmt.Sprintf(format, args...), Instead: instead}
+	e := &Error{File: r.file, What: short(fmt.Sprintf(format, args...)), Instead: instead}
 	if n != nil {
 		e.Line, e.Column = n.Line, n.Column
 		if set, ok := r.origin[n]; ok {
@@ -41,6 +43,15 @@ func (r *reader) bad(n *yaml.Node, instead, format string, args ...any) {
 		}
 	}
 	r.add1(e)
+}
+
+// short cuts what is wrong to a bound: it may quote half a file.
+func short(what string) string {
+	const most = 2 * maxText
+	if len(what) <= most {
+		return what
+	}
+	return strings.ToValidUTF8(what[:most], "") + "..."
 }
 
 // add1 records a mistake, unless it was said before.
@@ -93,7 +104,7 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 // document reads the one document of a study file; nil after an error.
 func (r *reader) document(src []byte) *yaml.Node {
-	if len(src) > maxSource {
+	if len(src) > MaxSource {
 		r.bad(nil, "a study file has at most 1 MiB", "the file has %d bytes", len(src))
 		return nil
 	}
@@ -202,6 +213,10 @@ func (r *reader) keys(n *yaml.Node, where string, allowed ...string) map[string]
 	out := map[string]pair{}
 	for _, p := range r.mapping(n, where) {
 		if !slices.Contains(allowed, p.key.Value) {
+			if len(r.errs) >= maxErrors { // no more are told, and to look for the nearest key takes time
+				r.extra++
+				continue
+			}
 			r.bad(p.key, param.Suggest(p.key.Value, allowed), "unknown key %q in %s", p.key.Value, where)
 			continue
 		}

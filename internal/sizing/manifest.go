@@ -12,6 +12,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"tare/internal/yamlcheck"
 )
 
 // maxManifest bounds what is read of a manifest, in bytes.
@@ -94,6 +96,9 @@ func FromManifest(in io.Reader, r Runtime) ([]Object, error) {
 		return nil, fmt.Errorf("1:1: reading the manifest: %w", err)
 	case len(text) > maxManifest:
 		return nil, fmt.Errorf("1:1: the manifest is over %d bytes", maxManifest)
+	}
+	if err := yamlcheck.Check(text); err != nil {
+		return nil, fmt.Errorf("1:1: not a manifest: %w", err)
 	}
 	found, err := find(text)
 	if err != nil {
