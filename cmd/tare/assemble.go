@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
+	"time"
 
 	"tare/collect"
 	collectall "tare/collect/all"
@@ -134,17 +137,14 @@ func describe(w workload.Workload) study.WorkloadInfo {
 	return info
 }
 
-// readStudy reads and checks a study file; "-" is standard input.
+// readStudy reads and checks a study file.
 func readStudy(file string, sets []string) (*study.Study, study.Catalogue, error) {
 	cat, err := catalogue()
 	if err != nil {
 		return nil, cat, err
 	}
-	src, err := os.ReadFile(file) //nolint:gosec // the user names the file
+	src, err := readSource(file, studyPatience)
 	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, cat, coded(exitUsage, "there is no study file %s", file)
-		}
 		return nil, cat, coded(exitUsage, "%w", err)
 	}
 	if err := refuseImported(src, file); err != nil {
@@ -153,6 +153,48 @@ func readStudy(file string, sets []string) (*study.Study, study.Catalogue, error
 	cat.ReadFile = func(path string) ([]byte, error) { return readBeside(file, path) }
 	st, err := study.Parse(file, src, cat, sets)
 	return st, cat, err
+}
+
+// studyPatience is how long the writer of a pipe may take to write a study.
+const studyPatience = 30 * time.Second
+
+// readSource reads the text of a study, as much as a study may have and no more: from a
+// file, or from a pipe, such as <(generate), whose writer ends within patience.
+func readSource(file string, patience time.Duration) ([]byte, error) {
+	at, err := os.Stat(file)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("there is no study file %s", file)
+	case err != nil:
+		return nil, err //nolint:wrapcheck // it names the file
+	case at.IsDir():
+		return nil, fmt.Errorf("cannot read %s: it is a directory without results; give a study file", file)
+	case !at.Mode().IsRegular() && at.Mode()&os.ModeNamedPipe == 0:
+		return nil, fmt.Errorf("cannot read %s: it is a device; give a study file", file)
+	}
+	// Without O_NONBLOCK a pipe that nobody writes to would never open.
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the user names the file
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the file
+	}
+	defer func() { _ = f.Close() }()
+	if !at.Mode().IsRegular() {
+		if err := f.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			return nil, fmt.Errorf("cannot bound how long %s is read: %w; give a study file", file, err)
+		}
+	}
+	src, err := io.ReadAll(io.LimitReader(f, study.MaxSource+1))
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, fmt.Errorf("cannot read %s: its writer did not end within %v; give a study file", file, patience)
+	case err != nil:
+		return nil, err //nolint:wrapcheck // it names the file
+	case len(src) > study.MaxSource:
+		return nil, fmt.Errorf("%s is larger than %s, which a study may have; give a study file", file, strings.TrimSpace(param.FormatSize(study.MaxSource)))
+	case len(src) == 0 && !at.Mode().IsRegular():
+		return nil, fmt.Errorf("nothing came from %s; give a study file", file)
+	}
+	return src, nil
 }
 
 // readBeside reads a file that a study names, from the study's own directory.

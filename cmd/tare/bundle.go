@@ -108,12 +108,20 @@ type bundled struct {
 	Content int64  `json:"content_bytes"` // of all members
 	Tare    string `json:"tare"`          // that made it
 
-	Missing []string `json:"missing"`
+	Missing      []string `json:"missing"`       // the first 1000
+	MissingCount int      `json:"missing_count"` // all
 }
+
+// maxMissing and maxMissingJSON bound how many missing files are named: a manifest may
+// list a million.
+const (
+	maxMissing     = 20
+	maxMissingJSON = 1000
+)
 
 func describeBundle(file string, m *bundle.Manifest, bytes int64, sum []byte) bundled {
 	return bundled{File: file, Bytes: bytes, SHA256: hex.EncodeToString(sum), Trials: m.Trials, Members: len(m.Members),
-		Content: m.Bytes(), Tare: m.Tare, Missing: append([]string{}, m.Missing...)}
+		Content: m.Bytes(), Tare: m.Tare, Missing: append([]string{}, m.Missing[:min(len(m.Missing), maxMissingJSON)]...), MissingCount: len(m.Missing)}
 }
 
 // bundle makes one.
@@ -222,8 +230,11 @@ func readable(dir string) error {
 
 // tell prints what a bundle is.
 func (a *app) tell(b bundled, asJSON bool) error {
-	for _, name := range b.Missing {
+	for _, name := range b.Missing[:min(len(b.Missing), maxMissing)] {
 		a.say("%s was not in the folder any more, or is not what was stored; the bundle does without it", name)
+	}
+	if more := b.MissingCount - maxMissing; more > 0 {
+		a.say("and %d more files", more)
 	}
 	if asJSON {
 		return a.printJSON(b)
