@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/bundle"
+)
+
+// TestReadSource: what is no study file is refused in time and memory, whatever the user
+// names.
+func TestReadSource(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	large, err := os.Create(at("large"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := large.Truncate(1 << 40); err != nil { // it takes no room
+		t.Fatal(err)
+	}
+	for _, name := range []string{"silent", "open"} {
+		if err := syscall.Mkfifo(at(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(name, text string) {
+		f, err := os.OpenFile(at(name), os.O_RDWR, 0) // does not wait for a reader
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		if _, err := f.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("open", "study: x\n")
+	for name, want := range map[string]string{
+		"/dev/zero": "it is a device; give a study file", at("large"): "is larger than 1MiB", at("silent"): "nothing came from",
+		at("open"): "its writer did not end within 50ms", dir: "it is a directory", at("none"): "there is no study file",
+	} {
+		if src, err := readSource(name, 50*time.Millisecond); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %d bytes, %v; want %q", name, len(src), err, want)
+		}
+	}
+	const text = "study: x\n"
+	read, write2, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = read.Close() }()
+	go func() {
+		_, _ = write2.WriteString(text)
+		_ = write2.Close()
+	}()
+	if src, err := readSource(fmt.Sprint("/dev/fd/", read.Fd()), time.Minute); err != nil || string(src) != text {
+		t.Errorf("a pipe: %q, %v", src, err)
+	}
+}
+
+// TestMissingIsCut: a manifest of 17 kB named a million files, and each was told.
+func TestMissingIsCut(t *testing.T) {
+	m := &bundle.Manifest{Missing: make([]string, 1_000_000)}
+	for _, asJSON := range []bool{false, true} {
+		var out, errs strings.Builder
+		a := newApp(&out, &errs)
+		if err := a.tell(describeBundle("x", m, 1, nil), asJSON); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(errs.String(), "\ntare: and 999980 more files\n") || strings.Count(errs.String(), "\n") != maxMissing+1 || out.Len() > 20_000 {
+			t.Errorf("%d bytes and %s", out.Len(), errs.String())
+		}
+	}
+}
