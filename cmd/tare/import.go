@@ -220,6 +220,9 @@ class, unless SANDBOX= says otherwise. The first is the baseline.`,
 	return cmd
 }
 
+// maxWarnings bounds how many warnings of the whole are told.
+const maxWarnings = 20
+
 // keep writes what was read, and says what it was.
 func (a *app) keep(ctx context.Context, set *imports.Set, err error, dir string) error {
 	switch {
@@ -250,10 +253,17 @@ func (a *app) keep(ctx context.Context, set *imports.Set, err error, dir string)
 	if done.Missing > 0 {
 		a.line("%s of the levels' product %s no trial", words.Count(done.Missing, "cell"), has(done.Missing))
 	}
+	told := 0
 	for _, w := range done.Warnings {
-		if w.Code != imports.CodeImported {
+		if w.Code == imports.CodeImported {
+			continue
+		}
+		if told++; told <= maxWarnings {
 			a.line("warning: %s", w.Text)
 		}
+	}
+	if more := told - maxWarnings; more > 0 {
+		a.line("and %d more; `tare report` tells them", more)
 	}
 	seen := map[string]bool{}
 	for i := range set.Trials {

@@ -32,9 +32,11 @@ func WriteCompare(w io.Writer, res *compare.Result, opt CompareOptions) error {
 	var b strings.Builder
 	para := func(s string) { b.WriteString(wrap(s, opt.width(), "  ") + "\n") }
 	para(fmt.Sprintf("%s: B (%s, %s) compared with A (%s, %s)", res.Study, res.B.Name, words.Count(res.B.Trials, "trial"), res.A.Name, words.Count(res.A.Trials, "trial")))
+	l := list{b: &b, opt: opt.Options}
 	for _, s := range res.Warnings {
-		item(&b, opt.Options, s)
+		l.add(s)
 	}
+	l.end()
 	writeDifferences(&b, res, opt.Options)
 	order := rowOrder(res, opt)
 	seen := make(map[string]bool)
@@ -68,9 +70,11 @@ func writeDifferences(b *strings.Builder, res *compare.Result, opt Options) {
 		return
 	}
 	b.WriteString("\nwhat else is different:\n")
+	l := list{b: b, opt: opt}
 	for _, d := range res.Differences {
-		item(b, opt, d.Field+": "+d.A+" -> "+d.B)
+		l.add(d.Field + ": " + d.A + " -> " + d.B)
 	}
+	l.end()
 }
 
 // rowOrder chooses the rows and their order.
@@ -251,14 +255,16 @@ func writeMissing(b *strings.Builder, res *compare.Result, opt Options) {
 		}
 		by[why] = append(by[why], r.Cell.Key()+" "+r.Response.Name)
 	}
+	l := list{b: b, opt: opt}
 	for _, why := range reasons {
 		rows := by[why]
 		s := strings.Join(rows[:min(len(rows), maxListed)], "; ")
 		if len(rows) > maxListed {
 			s += fmt.Sprintf("; and %d more", len(rows)-maxListed)
 		}
-		item(b, opt, why+": "+s)
+		l.add(why + ": " + s)
 	}
+	l.end()
 }
 
 func writeBreaches(b *strings.Builder, res *compare.Result, opt CompareOptions) {

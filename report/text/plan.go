@@ -178,9 +178,12 @@ func writeSkips(b *strings.Builder, skips []record.Skip, opt Options) {
 		}
 		cells[s.Reason] = append(cells[s.Reason], s.Cell)
 	}
-	for _, r := range reasons {
+	for _, r := range reasons[:min(len(reasons), maxEntries)] {
 		line := fmt.Sprintf("  %s: %s", common(cells[r]), r)
 		b.WriteString("  " + wrap(line, opt.width()-2, "      ") + "\n")
+	}
+	if more := len(reasons) - maxEntries; more > 0 {
+		item(b, opt, fmt.Sprintf("and %d more", more))
 	}
 }
 

@@ -52,12 +52,15 @@ func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) e
 	para(title, "  ")
 	opt.modelled = res.Modelled
 	writeModelled(&b, res, opt)
-	for _, h := range hostLines(hosts) {
+	lines := hostLines(hosts)
+	for _, h := range lines[:min(len(lines), maxEntries)] {
 		para(h, "  ")
 	}
+	l := list{b: &b, opt: opt}
 	for _, w := range hostWarnings(hosts) {
-		item(&b, opt, w)
+		l.add(w)
 	}
+	l.end()
 	b.WriteString("\n")
 	if len(res.Compared) == 0 {
 		b.WriteString("Nothing has been measured.\n")

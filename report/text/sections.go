@@ -46,6 +46,29 @@ func item(b *strings.Builder, opt Options, s string) {
 	b.WriteString("  " + wrap(s, opt.width()-2, "    ") + "\n")
 }
 
+// maxEntries bounds a list: somebody else's results may have a reason of their own for
+// each of a million trials.
+const maxEntries = 100
+
+// list writes entries, as many as a person reads.
+type list struct {
+	b   *strings.Builder
+	opt Options
+	n   int
+}
+
+func (l *list) add(s string) {
+	if l.n++; l.n <= maxEntries {
+		item(l.b, l.opt, s)
+	}
+}
+
+func (l *list) end() {
+	if more := l.n - maxEntries; more > 0 {
+		item(l.b, l.opt, fmt.Sprintf("and %d more; --json has all", more))
+	}
+}
+
 // writeStops says how many blocks each stratum had and why it stopped, strata
 // with the same reason together.
 func writeStops(b *strings.Builder, res *analyse.Result, opt Options) {
@@ -75,9 +98,11 @@ func writeStops(b *strings.Builder, res *analyse.Result, opt Options) {
 		return
 	}
 	b.WriteString("\nwhy measuring stopped:\n")
+	l := list{b: b, opt: opt}
 	for _, r := range reasons {
-		item(b, opt, someOf(strata[r], len(seen))+": "+r)
+		l.add(someOf(strata[r], len(seen)) + ": " + r)
 	}
+	l.end()
 }
 
 // writeEnds says where each end of the workloads ran, strata alike together. Where
@@ -123,6 +148,7 @@ func someOf(names []string, all int) string {
 // writeFailures lists what failed: once for each cell, not for each response.
 func writeFailures(b *strings.Builder, res *analyse.Result, opt Options) {
 	head := "\nfailed trials:\n"
+	l := list{b: b, opt: opt}
 	seen := make(map[string]bool)
 	for i := range res.Compared {
 		c := &res.Compared[i]
@@ -138,16 +164,18 @@ func writeFailures(b *strings.Builder, res *analyse.Result, opt Options) {
 			if f.Phase != "" {
 				where += " in " + f.Phase
 			}
-			item(b, opt, fmt.Sprintf("%s: %d, %s: %s", key, f.Count, where, f.Text))
+			l.add(fmt.Sprintf("%s: %d, %s: %s", key, f.Count, where, f.Text))
 		}
 		if c.GaveUp != "" {
-			item(b, opt, key+": given up, "+c.GaveUp)
+			l.add(key + ": given up, " + c.GaveUp)
 		}
 	}
+	l.end()
 }
 
 func writeWarnings(b *strings.Builder, res *analyse.Result, opt Options) {
 	head := "\nwarnings:\n"
+	l := list{b: b, opt: opt}
 	for _, w := range res.Warnings {
 		if told(w.Code) {
 			continue
@@ -164,8 +192,9 @@ func writeWarnings(b *strings.Builder, res *analyse.Result, opt Options) {
 			}
 			s += ")"
 		}
-		item(b, opt, s)
+		l.add(s)
 	}
+	l.end()
 }
 
 // writeOverheads shows what measuring costs beside the workloads.
