@@ -41,7 +41,7 @@ const refusedWithin = time.Second
 
 // SecretFile is the environment variable that names the file with the session's
 // secret, such as /dev/fd/3. Without it there is none.
-const SecretFile = "TARE_AGENT_SECRET_FILE"
+const SecretFile = "TARE_AGENT_SECRET_FILE" //nolint:gosec // the name of a variable, and no secret
 
 // SecretFromEnv reads the secret that SecretFile names, 16 to 4096 bytes, and removes
 // the variable, so that no command inherits it. It is nil without the variable.

@@ -144,6 +144,20 @@ func (s *suite) cancel(t *testing.T) {
 	command(t.Context(), inst, nil, "/tare-hello").good(t)
 }
 
+// descendants end with their command, in whatever session they are: the next phase is not
+// to be loaded by them.
+func (s *suite) descendants(t *testing.T) {
+	inst, _ := s.any(t)
+	pid := strings.TrimSpace(run(t.Context(), inst, "leave").good(t).stdout)
+	if pid == "" {
+		t.Fatal("no process was left")
+	}
+	r := command(t.Context(), inst, nil, "/bin/sh", "-c", "if test -e /proc/"+pid+"; then echo alive; fi")
+	if r.err != nil || r.stdout != "" {
+		t.Errorf("a process outlives the command that left it: %+v", r)
+	}
+}
+
 func (s *suite) dies(t *testing.T) {
 	inst := s.start(t, s.spec(t))
 	h, err := cgroup.Detect()

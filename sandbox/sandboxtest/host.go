@@ -125,6 +125,8 @@ func try(what string, args []string, stdout, stderr io.Writer) int {
 		}
 		_, _ = fmt.Fprintln(stdout, "ready")
 		time.Sleep(d)
+	case "leave": // a process in a session of its own, and say its number
+		return leave(stdout, stderr)
 	case "listen":
 		return listen(arg, stdout, stderr)
 	case "count":

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os/exec"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +21,19 @@ func spin(d time.Duration, stdout io.Writer) int {
 		return 1
 	}
 	_, _ = fmt.Fprintln(stdout, (u.Utime.Nano()+u.Stime.Nano())/1e6)
+	return 0
+}
+
+// leave starts a process that ignores SIGTERM, in a session of its own and without its parent's
+// output, and prints its number.
+func leave(stdout, stderr io.Writer) int {
+	cmd := exec.Command("/tare", "internal", "try", "stubborn")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		_, _ = fmt.Fprintln(stderr, err)
+		return 1
+	}
+	_, _ = fmt.Fprintln(stdout, cmd.Process.Pid)
 	return 0
 }
 

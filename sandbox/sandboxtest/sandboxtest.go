@@ -75,6 +75,7 @@ func Run(t *testing.T, kind sandbox.Kind, opts Options) {
 		{"WritableRoot", true, (*suite).writableRoot},
 		{"Gate", true, (*suite).gate},
 		{"Cancel", true, (*suite).cancel},
+		{"Descendants", true, (*suite).descendants},
 		{"SandboxDies", true, (*suite).dies},
 		{"CPULimit", true, (*suite).cpuLimit},
 		{"MemoryLimit", true, (*suite).memoryLimit},
