@@ -164,3 +164,28 @@ func FuzzHello(f *testing.F) {
 		}
 	})
 }
+
+// TestSecretOfAProcess: the agent reads it, and its commands do not see where.
+func TestSecretOfAProcess(t *testing.T) {
+	file := t.TempDir() + "/secret"
+	if err := os.WriteFile(file, secret, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, mine := range [][]byte{secret, another} {
+		in, out, _ := remoteProcess(t, SecretFile+"="+file)
+		c, err := Connect(t.Context(), out, in, WithSecret(mine))
+		if !bytes.Equal(mine, secret) {
+			if err == nil {
+				t.Error("another secret is as good")
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		if _, err := c.Run(t.Context(), sandbox.Command{Args: []string{"env"}, Stdout: &said}); err != nil || strings.Contains(said.String(), SecretFile) {
+			t.Errorf("%v, %s", err, &said)
+		}
+	}
+}
