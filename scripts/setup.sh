@@ -13,6 +13,14 @@ runsc_dir=/usr/local/lib/tare/bin
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
+# install installs packages and removes none.
+install() {
+	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-remove --no-install-recommends "$@" >/dev/null
+}
+
+# here says whether the distribution has a package.
+here() { [ -n "$(apt-cache madison "$1" 2>/dev/null)" ]; }
+
 packages() { # installs those of "program:package" whose program is missing
 	missing=
 	for pair; do
@@ -24,10 +32,37 @@ packages() { # installs those of "program:package" whose program is missing
 		return 0 # tare itself says what it cannot do without them
 	fi
 	say "installing$missing"
-	export DEBIAN_FRONTEND=noninteractive
 	# shellcheck disable=SC2086 # a list of words
-	apt-get install -qq -y --no-install-recommends $missing >/dev/null 2>&1 ||
-		{ apt-get update -qq && apt-get install -qq -y --no-install-recommends $missing >/dev/null; }
+	install $missing 2>/dev/null || { apt-get update -qq && install $missing; }
+}
+
+# optional is packages for those that only some distributions have. They are
+# installed one by one, so that one that cannot be installed stops no other, and their
+# services are neither started nor enabled.
+optional() {
+	policy=/usr/sbin/policy-rc.d
+	made=
+	if [ "$(id -u)" = 0 ] && [ ! -e "$policy" ]; then
+		printf '#!/bin/sh\nexit 101\n' >"$policy"
+		chmod +x "$policy"
+		made=yes
+		trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+	fi
+	for pair; do
+		command -v "${pair%%:*}" >/dev/null 2>&1 && continue
+		if command -v apt-cache >/dev/null 2>&1 && ! here "${pair#*:}"; then
+			say "this distribution has no package ${pair#*:}; the tests that need ${pair%%:*} are skipped"
+			continue
+		fi
+		(packages "$pair") || say "${pair#*:} could not be installed; the tests that need ${pair%%:*} are skipped"
+		if command -v systemctl >/dev/null 2>&1; then
+			systemctl disable -q "${pair#*:}.service" "${pair#*:}.socket" 2>/dev/null || true
+		fi
+	done
+	if [ -n "$made" ]; then
+		rm -f "$policy"
+		trap - EXIT
+	fi
 }
 
 # lists fetches apt's lists when there are none, or none from the last day: images
@@ -84,7 +119,7 @@ setup_vm() {
 	for f in /usr/libexec/virtiofsd /usr/lib/qemu/virtiofsd /usr/lib/virtiofsd; do
 		[ -x "$f" ] && return 0
 	done
-	if command -v apt-cache >/dev/null 2>&1 && [ -n "$(apt-cache madison virtiofsd 2>/dev/null)" ]; then
+	if here virtiofsd; then
 		packages virtiofsd:virtiofsd
 	elif ! command -v virtiofsd >/dev/null 2>&1; then
 		say "this distribution has no virtiofsd; virtual machines have their files on virtio-blk"
@@ -109,17 +144,17 @@ setup_runsc() {
 }
 
 # The tools that docs/tools.md shows, in a place of their own. Wheels only: nothing
-# is built. Its tests say so and are skipped where it is missing.
+# is built. Each must have a hash that requirements.txt names. The tests of the page
+# say so and are skipped where they are missing.
 setup_python() {
-	wanted="duckdb==1.5.5 duckdb-extension-sqlite-scanner==1.5.5 pandas==3.1.1 pyarrow==26.0.1 matplotlib==3.11.2"
+	wanted=$(dirname "$0")/requirements.txt
 	venv=$(dirname "$0")/../.cache/venv
-	[ "$(cat "$venv/wanted" 2>/dev/null)" = "$wanted" ] && return 0
+	cmp -s "$wanted" "$venv/wanted" && return 0
 	python3 -c 'import ensurepip' 2>/dev/null || packages python3-with-venv:python3-venv
 	say "installing DuckDB and pandas into .cache/venv"
-	# shellcheck disable=SC2086 # a list of words
 	if rm -rf "$venv" && python3 -m venv "$venv" >/dev/null 2>&1 &&
-		"$venv/bin/pip" install -q --disable-pip-version-check --only-binary=:all: $wanted >"$venv/log" 2>&1; then
-		echo "$wanted" >"$venv/wanted"
+		"$venv/bin/pip" install -q --disable-pip-version-check --only-binary=:all: --require-hashes -r "$wanted" >"$venv/log" 2>&1; then
+		cp "$wanted" "$venv/wanted"
 	else
 		say "DuckDB and pandas could not be installed ($(tail -n 1 "$venv/log" 2>/dev/null)); the tests of docs/tools.md will be skipped"
 	fi
@@ -137,6 +172,8 @@ run)
 test)
 	setup_go
 	packages sqlite3:sqlite3 iperf3:iperf3 qperf:qperf hyperfine:hyperfine hackbench:rt-tests pidstat:sysstat chromium:chromium skopeo:skopeo
+	# What tests use beside it: sandboxes are saved, containers left behind, images loaded.
+	optional redis-server:redis-server redis-benchmark:redis-tools busybox:busybox-static criu:criu podman:podman containerd:containerd
 	setup_python
 	;;
 *)
