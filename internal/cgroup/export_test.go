@@ -154,6 +154,12 @@ func SetMkdir(h *Hierarchy, mkdir func(string) error) { h.mkdir = mkdir }
 // SetSystemd has systemd run the tree.
 func SetSystemd(h *Hierarchy) { h.systemd = true }
 
+// StartScope asks systemd-run for a scope and says why it gave none.
+func StartScope(ctx context.Context, dir string) error {
+	k, err := startScope(ctx, dir)
+	return errors.Join(err, k.end())
+}
+
 // HoldFake is Hold with a systemd that gives a scope, or fails.
 func HoldFake(h *Hierarchy, scope func(dir string) error) (*Place, error) {
 	return h.hold(context.Background(), func(_ context.Context, dir string) (*keeper, error) {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -195,6 +196,7 @@ func startScope(ctx context.Context, dir string) (*keeper, error) {
 	k.cmd = exec.Command("systemd-run", "--scope", "--quiet", "--collect", "--unit="+Scope, "--slice=-.slice",
 		"--description=sandboxes of tare", "--property=Delegate=yes", "--property=TasksMax=infinity", "--", "cat")
 	k.cmd.Stdin, k.cmd.Stderr = in, &said
+	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C at the terminal is for tare, which still needs the scope to tidy up
 	if err := k.cmd.Start(); err != nil {
 		return nil, errors.Join(err, input.Close())
 	}

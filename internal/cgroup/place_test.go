@@ -266,3 +266,16 @@ func TestReadOnly(t *testing.T) {
 		t.Errorf("Create in a read-only tree: %v", err)
 	}
 }
+
+// TestScopeRefused: what systemd-run says reaches the user, and nothing hangs.
+func TestScopeRefused(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "systemd-run"), []byte("#!/bin/sh\necho Failed to connect to bus >&2\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	err := cgroup.StartScope(t.Context(), filepath.Join(t.TempDir(), cgroup.Scope))
+	if err == nil || !strings.Contains(err.Error(), "systemd-run ended: Failed to connect to bus") {
+		t.Errorf("error %v", err)
+	}
+}
