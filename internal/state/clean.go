@@ -253,11 +253,11 @@ func (c *cleaner) below(ctx context.Context, b *base, path string) {
 			})
 			continue
 		}
-		f, err := b.look(name, isRecord)
+		f, err := b.look(name, isRecord, nil)
 		switch {
 		case err == nil:
 			f.close()
-			c.item(ctx, KindDirectory, full, func(context.Context) error { return b.remove(name, isRecord) })
+			c.item(ctx, KindDirectory, full, func(context.Context) error { return b.remove(name, isRecord, nil) })
 		case errors.Is(err, errInUse), errors.Is(err, fs.ErrNotExist):
 		case c.spare == nil || !c.spare(KindDirectory, full):
 			c.found = append(c.found, Leftover{Kind: KindDirectory, Name: full, Err: err})
@@ -286,7 +286,7 @@ func (b *base) removeRuntimes() error {
 			errs = append(errs, sub.root.Remove(e.Name())) // RUNTIME.json
 			continue
 		}
-		errs = append(errs, sub.remove(e.Name(), isRuntimeRecord))
+		errs = append(errs, sub.remove(e.Name(), isRuntimeRecord, nil))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err

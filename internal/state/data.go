@@ -33,13 +33,13 @@ func (b *base) makeRun(name string, also func() error) (dir string, remove func(
 	}
 	path := b.path
 	remove = func() error {
-		_ = held.Close() // the removal takes the lock itself
+		defer func() { _ = held.Close() }()
 		b, err := openBase(path)
 		if err != nil {
 			return err
 		}
 		defer b.close()
-		if err = b.remove(name, isRecord); err == nil && also != nil {
+		if err = b.remove(name, isRecord, held); err == nil && also != nil {
 			err = also()
 		}
 		return err
@@ -98,5 +98,5 @@ func removePlaced(dir string) error {
 		return err
 	}
 	defer b.close()
-	return b.remove(filepath.Base(dir), isRecord)
+	return b.remove(filepath.Base(dir), isRecord, nil)
 }

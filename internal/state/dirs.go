@@ -34,7 +34,7 @@ func (d Dirs) Make(name string) (string, error) {
 	if !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
-	f, err := b.look(name, isRecord)
+	f, err := b.look(name, isRecord, nil)
 	if err != nil {
 		return "", err
 	}
@@ -72,7 +72,7 @@ func (d Dirs) Remove(name string) error {
 		return err
 	}
 	defer b.close()
-	return b.remove(name, isRecord)
+	return b.remove(name, isRecord, nil)
 }
 
 func checkName(name string) error {

@@ -136,15 +136,16 @@ func (b *base) make(name string) (*os.File, error) {
 		_, err = f.Write(append(text, '\n'))
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("making %s: %w", path, err), f.Close(), b.remove(name, isRecord))
+		return nil, errors.Join(fmt.Errorf("making %s: %w", path, err), b.remove(name, isRecord, f), f.Close())
 	}
 	return f, nil
 }
 
 // look finds out whether the directory name may be removed: it is this user's, and
 // either has a record that no living process holds, or is empty. errForeign and
-// errInUse are in the error if not, fs.ErrNotExist if it is not there.
-func (b *base) look(name string, isRecord func(string) bool) (*found, error) {
+// errInUse are in the error if not, fs.ErrNotExist if it is not there. mine is the record
+// that the caller itself holds, nil if none.
+func (b *base) look(name string, isRecord func(string) bool, mine *os.File) (*found, error) {
 	path := filepath.Join(b.path, name)
 	at, err := b.root.Lstat(name)
 	if err != nil {
@@ -160,7 +161,7 @@ func (b *base) look(name string, isRecord func(string) bool) (*found, error) {
 	if err != nil {
 		return nil, fmt.Errorf("removing %s: %w", path, err)
 	}
-	f := &found{sub: sub}
+	f := &found{sub: sub, mine: mine}
 	if err := f.read(path, at, isRecord); err != nil {
 		f.close()
 		return nil, err
@@ -171,6 +172,7 @@ func (b *base) look(name string, isRecord func(string) bool) (*found, error) {
 // found is a directory that may be removed.
 type found struct {
 	sub           *os.Root
+	mine          *os.File // the record that the caller holds already
 	held          *os.File // one record, so that no run takes the directory meanwhile
 	rest, records []string
 }
@@ -209,6 +211,11 @@ func (f *found) read(path string, at fs.FileInfo, isRecord func(string) bool) er
 		}
 		return nil
 	}
+	// The caller's own lock is not asked for anew: a child that was just forked may
+	// share it until its exec.
+	if f.mine != nil && f.isMine() {
+		return nil
+	}
 	if f.held, err = f.sub.OpenFile(f.records[0], os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0); err != nil {
 		return fmt.Errorf("removing %s: %w", path, err)
 	}
@@ -218,12 +225,22 @@ func (f *found) read(path string, at fs.FileInfo, isRecord func(string) bool) er
 	return nil
 }
 
+// isMine tells whether the record that the caller holds is the one found.
+func (f *found) isMine() bool {
+	held, err := f.mine.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := f.sub.Lstat(f.records[0])
+	return err == nil && os.SameFile(held, there)
+}
+
 // remove removes the directory name if look allows it; one that is not there is
 // fine. Links in it are removed, not followed, and nothing is removed while
 // something is mounted in it. The records go last, so that a removal that is killed
 // can be done again.
-func (b *base) remove(name string, isRecord func(string) bool) error {
-	f, err := b.look(name, isRecord)
+func (b *base) remove(name string, isRecord func(string) bool, mine *os.File) error {
+	f, err := b.look(name, isRecord, mine)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

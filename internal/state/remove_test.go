@@ -249,7 +249,7 @@ func TestBaseIsHeld(t *testing.T) {
 	if err := errors.Join(os.Rename(lib, lib+".away"), os.Symlink(home, lib)); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.remove("tmp", isRecord); err != nil {
+	if err := b.remove("tmp", isRecord, nil); err != nil {
 		t.Error(err)
 	}
 	survives()
@@ -293,5 +293,34 @@ func TestOwn(t *testing.T) {
 	}
 	if err := Own(filepath.Join(base, "a", "b")); err == nil {
 		t.Error("taken below a folder in which everyone can replace it")
+	}
+}
+
+// TestOwnRemovalWithASharedLock: a child that was forked a moment ago has the record's
+// lock too. That keeps others away, but not the run itself.
+func TestOwnRemovalWithASharedLock(t *testing.T) {
+	lib := t.TempDir()
+	b, err := openOwn(lib)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	held, err := b.make("t1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := unix.Dup(int(held.Fd())) // the same open file, as fork gives it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(child) }()
+	if err := b.remove("t1", isRecord, nil); !errors.Is(err, errInUse) {
+		t.Errorf("another removal: %v", err)
+	}
+	if err := b.remove("t1", isRecord, held); err != nil {
+		t.Error("the run's own removal:", err)
+	}
+	if _, err := os.Stat(filepath.Join(lib, "t1")); !errors.Is(err, os.ErrNotExist) {
+		t.Error("it stays:", err)
 	}
 }
