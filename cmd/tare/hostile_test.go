@@ -158,6 +158,7 @@ func calls(t *testing.T) []call {
 				data("export", dir, "--format", f.name)
 			}
 		}
+		data("report", dir, "--html")
 		say("advise", dir)
 		say("advise", dir, "--json")
 		say("advise", dir, "--patch", "shell")

@@ -77,7 +77,7 @@ around, to print. A file is there once it is whole.`,
 				}
 				return a.tellDamage(cmd.Context(), db)
 			case f.html && f.file == "":
-				return a.htmlReport(cmd.Context(), db, a.stdout.Raw())
+				return a.htmlReport(cmd.Context(), db, a.stdout)
 			case f.html:
 				return writeStoppable(cmd.Context(), f.file, func(ctx context.Context, w io.Writer) error { return a.htmlReport(ctx, db, w) })
 			}

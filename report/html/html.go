@@ -24,6 +24,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"tare/report/document"
+	"tare/report/terminal"
 )
 
 //go:embed assets
@@ -108,7 +109,11 @@ func (p *page) write(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("the report's template: %w", err)
 	}
-	if err := t.Execute(w, p); err != nil {
+	out := terminal.New(w) // a page is looked at with cat and less as well
+	if err := t.Execute(out, p); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	if err := out.Flush(); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
