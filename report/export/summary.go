@@ -158,7 +158,7 @@ func writeAll(w io.Writer, rows [][]string) error {
 // csvWriter writes fields in which control characters are shown as \x1b: CSV has no
 // escape for them (RFC 4180), and people look at it in terminals. A newline stays, in
 // quotes. What a spreadsheet takes for a formula is not changed, since numbers begin with
-// a sign too: docs/results.md says how to load fields as text.
+// a sign too: docs/verbs/export.md says how to load fields as text.
 type csvWriter struct{ *csv.Writer }
 
 func (c csvWriter) Write(row []string) error {
