@@ -1,30 +1,17 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/encoding"
+	"github.com/parquet-go/parquet-go/format"
 
 	"tare/record"
 )
-
-// readRows reads a file by columns, one row group after the other. The names of a
-// row are small numbers then, which differ from those of the row before only
-// where a series begins: rows of texts, which the library would make, take ten
-// times as long, and a trial may have a quarter of a million.
-func readRows(f *parquet.File) ([]record.Series, error) {
-	var x seriesReader
-	for _, g := range f.RowGroups() {
-		if err := x.group(g); err != nil {
-			return nil, err
-		}
-	}
-	return x.out, nil
-}
 
 // Places of the columns of row.
 const (
@@ -37,155 +24,173 @@ const (
 	columns
 )
 
+// Bounds on what is kept of a file. A trial of ten minutes with 1,200 series at
+// 10 Hz stays below them.
+const (
+	maxKept  = 8e6     // readings, of 16 bytes
+	perKept  = 16      // readings that a series counts for beside its own
+	maxTexts = 1 << 18 // different names, labels, units or kinds
+	maxText  = 1 << 20 // bytes of one
+)
+
+// errTooMany: the file would take more memory than a reader has for one.
+var errTooMany = fmt.Errorf("the file has more than %d readings, which is more than are read; DuckDB and pandas read it", int64(maxKept))
+
 // texts gives each text of a column a number.
 type texts struct {
 	number map[string]int32
 	list   []string
+	bytes  int
 }
 
-func (t *texts) of(s string) int32 {
+func (t *texts) of(s string) (int32, error) {
 	n, ok := t.number[s]
-	if !ok {
-		if t.number == nil {
-			t.number = make(map[string]int32)
-		}
-		n = int32(len(t.list)) //nolint:gosec // at most one a row, and rows are bounded
-		t.number[s] = n
-		t.list = append(t.list, s)
+	if ok {
+		return n, nil
 	}
-	return n
+	if t.number == nil {
+		t.number = make(map[string]int32)
+	}
+	if t.bytes += len(s); len(s) > maxText || len(t.list) >= maxTexts || t.bytes > 16*maxText {
+		return 0, badPage("it has more names than tare gives")
+	}
+	n = int32(len(t.list)) //nolint:gosec // below maxTexts
+	t.number[s] = n
+	t.list = append(t.list, s)
+	return n, nil
 }
 
 // identity is what tells series apart: numbers of name, labels, unit and kind.
 type identity [4]int32
 
+// Want chooses series by name and labels; nil is all.
+type Want func(name string, labels record.Labels) bool
+
 type seriesReader struct {
-	texts [columns]texts
-	index map[identity]int
+	want  Want
+	texts [4]texts
+	index map[identity]int // to out; -1: not wanted
 	out   []record.Series
+	kept  int64
 }
 
-// group reads one row group.
-func (x *seriesReader) group(g parquet.RowGroup) error {
-	chunks := g.ColumnChunks()
-	if len(chunks) != columns {
-		return errors.New("the Parquet file is damaged: it has other columns than it says")
-	}
-	var t []int64
-	var v []float64
-	var names [4][]int32
-	err := eachPage(chunks[columnT], func(p parquet.Page) error {
-		data := p.Data()
-		t = append(t, data.Int64()...)
-		return nil
-	})
-	if err == nil {
-		err = eachPage(chunks[columnValue], func(p parquet.Page) error {
-			data := p.Data()
-			v = append(v, data.Double()...)
-			return nil
-		})
-	}
-	for i := range names {
-		if err == nil {
-			names[i], err = x.texts[columnName+i].column(chunks[columnName+i])
-		}
-	}
+// readRows reads a file in pages: of each column one is in memory, and of the rest
+// what is wanted. The names of a row stay runs of numbers, as they are stored: rows
+// of texts, which the library would make, take ten times as long.
+func (x *seriesReader) readRows(r io.ReaderAt, f *parquet.File) error {
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxPage))
 	if err != nil {
 		return err
 	}
-	for i := range names {
-		if len(names[i]) != len(t) || len(v) != len(t) {
-			return errors.New("the Parquet file is damaged: its columns have different lengths")
+	defer dec.Close()
+	x.index = make(map[identity]int)
+	groups := f.Metadata().RowGroups
+	for i := range groups {
+		if err := x.group(r, &groups[i], dec); err != nil {
+			return err
 		}
-	}
-	for from := 0; from < len(t); {
-		id := identity{names[0][from], names[1][from], names[2][from], names[3][from]}
-		to := from + 1
-		for to < len(t) && names[1][to] == id[1] && names[0][to] == id[0] && names[2][to] == id[2] && names[3][to] == id[3] {
-			to++
-		}
-		s := x.series(id)
-		if s.T == nil { // most series are in one piece
-			s.T = make([]time.Duration, 0, to-from)
-		}
-		for _, at := range t[from:to] {
-			s.T = append(s.T, time.Duration(at))
-		}
-		s.V = append(s.V, v[from:to]...)
-		from = to
 	}
 	return nil
 }
 
-// series is the one of an identity; valid until the next call.
-func (x *seriesReader) series(id identity) *record.Series {
-	at, ok := x.index[id]
-	if !ok {
-		if x.index == nil {
-			x.index = make(map[identity]int)
+// lockstep is where a row group is read, in all columns.
+type lockstep struct {
+	chunks [columns]*chunk
+	t, v   struct{ at int }
+	times  []int64
+	values []float64
+	runs   [4][]run // what is left of the page of each column of texts
+	pages  [4][]run // the page itself, to be used again
+}
+
+// fill reads the next page of each column whose last one is used up, and returns for
+// how many rows all of them go on.
+func (l *lockstep) fill() (n int, err error) {
+	if l.t.at == len(l.times) {
+		l.t.at = 0
+		if l.times, err = l.chunks[columnT].nextTimes(l.times); err != nil {
+			return 0, err
 		}
-		at = len(x.out)
-		x.index[id] = at
-		text := func(i int) string { return x.texts[columnName+i].list[id[i]] }
-		x.out = append(x.out, record.Series{Name: text(0), Labels: record.Labels(text(1)), Unit: record.Unit(text(2)), Kind: record.Kind(text(3))})
 	}
-	return &x.out[at]
+	if l.v.at == len(l.values) {
+		l.v.at = 0
+		if l.values, err = l.chunks[columnValue].nextValues(l.values); err != nil {
+			return 0, err
+		}
+	}
+	n = min(len(l.times)-l.t.at, len(l.values)-l.v.at)
+	for i := range l.runs {
+		if len(l.runs[i]) == 0 {
+			if l.pages[i], err = l.chunks[columnName+i].nextTexts(l.pages[i]); err != nil {
+				return 0, err
+			}
+			l.runs[i] = l.pages[i]
+		}
+		n = min(n, l.runs[i][0].n)
+	}
+	return n, nil
 }
 
-// column reads a column of texts. Where the file has a dictionary, each of its
-// texts is looked at once.
-func (t *texts) column(c parquet.ColumnChunk) (out []int32, err error) {
-	var dict parquet.Dictionary
-	var numbers []int32 // of the dictionary's texts
-	err = eachPage(c, func(p parquet.Page) error {
-		data := p.Data()
-		if d := p.Dictionary(); d != nil {
-			if d != dict {
-				dict, numbers = d, make([]int32, d.Len())
-				for i := range numbers {
-					numbers[i] = t.of(d.Index(int32(i)).String())
-				}
-			}
-			for _, i := range data.Int32() {
-				if i < 0 || int(i) >= len(numbers) {
-					return errors.New("the Parquet file is damaged: a text is not in its dictionary")
-				}
-				out = append(out, numbers[i])
-			}
-			return nil
+// group reads one row group.
+func (x *seriesReader) group(r io.ReaderAt, g *format.RowGroup, dec *zstd.Decoder) (err error) {
+	if len(g.Columns) != columns || g.NumRows < 0 {
+		return badPage("it has other columns than it says")
+	}
+	var l lockstep
+	for i := range l.chunks {
+		var t *texts
+		if i >= columnName && i <= columnKind {
+			t = &x.texts[i-columnName]
 		}
-		if data.Kind() != encoding.ByteArray {
-			return errors.New("the Parquet file is damaged: a text is none")
-		}
-		bytes, offsets := data.ByteArray()
-		for i := 1; i < len(offsets); i++ {
-			out = append(out, t.of(string(bytes[offsets[i-1]:offsets[i]])))
-		}
-		return nil
-	})
-	return out, err
-}
-
-// eachPage hands over the pages of a column, each until take returns.
-func eachPage(c parquet.ColumnChunk, take func(parquet.Page) error) (err error) {
-	pages := c.Pages()
-	defer func() { err = errors.Join(err, pages.Close()) }()
-	for rows := int64(0); ; {
-		p, err := pages.ReadPage()
-		if errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("the Parquet file is damaged: %w", err)
-		}
-		n := p.NumRows()
-		err = take(p)
-		parquet.Release(p)
-		if rows += n; err == nil && (n == 0 || rows > maxSeriesRows) {
-			err = errors.New("the Parquet file is damaged: it does not end")
-		}
-		if err != nil {
+		if l.chunks[i], err = newChunk(r, &g.Columns[i].MetaData, g.NumRows, dec, t); err != nil {
 			return err
 		}
 	}
+	for left := g.NumRows; left > 0; {
+		n, err := l.fill()
+		if err != nil {
+			return err
+		}
+		id := identity{l.runs[0][0].text, l.runs[1][0].text, l.runs[2][0].text, l.runs[3][0].text}
+		if err := x.take(id, l.times[l.t.at:l.t.at+n], l.values[l.v.at:l.v.at+n]); err != nil {
+			return err
+		}
+		l.t.at, l.v.at, left = l.t.at+n, l.v.at+n, left-int64(n)
+		for i := range l.runs {
+			if l.runs[i][0].n -= n; l.runs[i][0].n == 0 {
+				l.runs[i] = l.runs[i][1:]
+			}
+		}
+	}
+	return nil
+}
+
+// take keeps readings of one series.
+func (x *seriesReader) take(id identity, t []int64, v []float64) error {
+	at, ok := x.index[id]
+	if !ok {
+		text := func(i int) string { return x.texts[i].list[id[i]] }
+		at = -1
+		if x.kept += perKept; x.want == nil || x.want(text(0), record.Labels(text(1))) {
+			at = len(x.out)
+			x.out = append(x.out, record.Series{Name: text(0), Labels: record.Labels(text(1)), Unit: record.Unit(text(2)), Kind: record.Kind(text(3))})
+		}
+		x.index[id] = at
+	}
+	if at >= 0 {
+		x.kept += int64(len(t))
+	}
+	if x.kept > maxKept {
+		return errTooMany
+	}
+	if at < 0 {
+		return nil
+	}
+	s := &x.out[at]
+	s.T = slices.Grow(s.T, len(t))
+	for _, at := range t {
+		s.T = append(s.T, time.Duration(at))
+	}
+	s.V = append(s.V, v...)
+	return nil
 }

@@ -139,7 +139,7 @@ func FuzzDecodeSeries(f *testing.F) {
 		f.Add(c)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		out, err := decodeSeries(bytes.NewReader(b), int64(len(b)))
+		out, err := decodeSeries(bytes.NewReader(b), int64(len(b)), nil)
 		if err != nil {
 			return
 		}

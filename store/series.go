@@ -13,11 +13,11 @@ import (
 	"tare/record"
 )
 
-// Bounds on a series file that is read: ten series a thread, a thousand
-// threads and an hour at 10 Hz stay below them.
+// Bounds on a series file that is read: ten series a thread, a thousand threads and
+// twenty minutes at 10 Hz stay below them. What is kept of it has its own (maxKept).
 const (
 	maxSeriesFile = 1 << 30
-	maxSeriesRows = 400e6
+	maxSeriesRows = 120e6
 )
 
 // row is one point of one series: the long form, which DuckDB, pandas and
@@ -73,7 +73,10 @@ func encodeSeries(codec *zstd.Codec, all []record.Series) ([]byte, error) {
 
 // Series returns a trial's time series in the order they were stored; none, and
 // no error, when it has none.
-func (s *Store) Series(t *record.Trial) ([]record.Series, error) {
+func (s *Store) Series(t *record.Trial) ([]record.Series, error) { return s.SeriesOf(t, nil) }
+
+// SeriesOf is Series of those that are wanted; what is not takes no memory.
+func (s *Store) SeriesOf(t *record.Trial, want Want) ([]record.Series, error) {
 	f, err := s.root.Open(seriesDir + "/" + TrialName(t) + ".parquet")
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, derr := s.fileDigest(t, "series", ""); errors.Is(derr, errNoRow) {
@@ -93,7 +96,7 @@ func (s *Store) Series(t *record.Trial) ([]record.Series, error) {
 	if err != nil {
 		return nil, fmt.Errorf("series of trial %s: %w", TrialName(t), err)
 	}
-	out, err := decodeSeries(f, st.Size())
+	out, err := decodeSeries(f, st.Size(), want)
 	if err != nil {
 		return nil, fmt.Errorf("series of trial %s: %w", TrialName(t), err)
 	}
@@ -102,7 +105,7 @@ func (s *Store) Series(t *record.Trial) ([]record.Series, error) {
 
 // decodeSeries reads a Parquet file that may be damaged or made by someone
 // else. The library panics on some of those; that is an error here.
-func decodeSeries(r io.ReaderAt, size int64) (out []record.Series, err error) {
+func decodeSeries(r io.ReaderAt, size int64, want Want) (out []record.Series, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = nil, fmt.Errorf("the Parquet file is damaged: %v", p)
@@ -121,5 +124,7 @@ func decodeSeries(r io.ReaderAt, size int64) (out []record.Series, err error) {
 	if !parquet.SameNodes(f.Schema(), parquet.SchemaOf(row{})) {
 		return nil, errors.New("the Parquet file has other columns than tare's series")
 	}
-	return readRows(f)
+	x := seriesReader{want: want}
+	err = x.readRows(r, f)
+	return x.out, err
 }
