@@ -183,7 +183,7 @@ func (a *app) read(ctx context.Context, db *store.Store, want extent, opts ...an
 	out.file = filepath.Base(meta.StudyFile)
 	var settling sync.WaitGroup
 	if want == wholePage {
-		settling.Go(func() { out.builder.Settle(db.Series) })
+		settling.Go(func() { out.builder.Settle(seriesOf(db)) })
 	}
 	out.result = analyse.Analyse(st, trials, skips, append(opts, analyse.Describe(responsesOf(cat)), analyse.CPU(cpu), analyse.Causes(causes, paramsOf(cat)))...)
 	settling.Wait()
@@ -202,9 +202,14 @@ func (r *analysed) document(db *store.Store, live bool) *document.Document {
 		in.Sessions = append(in.Sessions, document.Session{ID: s.ID, Started: s.Started.UTC().Format(time.RFC3339), Tare: s.TareVersion, Host: s.Host})
 	}
 	if !live { // a live report fetches them one by one
-		in.Series = db.Series
+		in.Series = seriesOf(db)
 	}
 	return r.builder.Document(in)
+}
+
+// seriesOf reads the series that a document makes lines of.
+func seriesOf(db *store.Store) document.ReadSeries {
+	return func(t *record.Trial) ([]record.Series, error) { return db.SeriesOf(t, document.Wanted) }
 }
 
 // htmlReport writes the HTML report.

@@ -109,7 +109,7 @@ func trialSeries(_ context.Context, dir string, t record.Trial) ([]record.Series
 		return nil, err
 	}
 	defer func() { _ = db.Close() }()
-	out, err := db.Series(&t)
+	out, err := db.SeriesOf(&t, document.Wanted)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("the series of trial %d-%d were kept and are gone: %w", t.Seq, t.Attempt, err)
 	}

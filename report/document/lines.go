@@ -32,11 +32,16 @@ func essential(name string) bool {
 	return true
 }
 
+// Wanted says whether Lines makes something of a series. Single threads are left out:
+// there are hundreds, and their role has their sum.
+func Wanted(name string, labels record.Labels) bool {
+	return !strings.HasPrefix(name, "thread_") && labels.Get("tid") == ""
+}
+
 // Lines makes the lines of a trial: CPU and run-queue wait by role
 // and end, what the kernel charges to the cgroups, the processors of guests, the
-// workload's own figures and the whole machine. Counters become rates. Single
-// threads are left out: there are hundreds, and their role has their sum. Trial
-// and Window are not set.
+// workload's own figures and the whole machine. Counters become rates. Of the
+// series it takes those that are Wanted. Trial and Window are not set.
 func Lines(t *record.Trial, read ReadSeries) (TrialSeries, error) {
 	all, err := read(t)
 	if err != nil {
@@ -49,7 +54,7 @@ func Lines(t *record.Trial, read ReadSeries) (TrialSeries, error) {
 		if len(out.Lines)-derived == maxLines {
 			break
 		}
-		if strings.HasPrefix(s.Name, "thread_") || s.Name == record.GuestCPU || s.Labels.Get("tid") != "" || len(s.T) != len(s.V) {
+		if !Wanted(s.Name, s.Labels) || s.Name == record.GuestCPU || len(s.T) != len(s.V) {
 			continue
 		}
 		if l := line(s); len(l.V) >= 2 && !(flat(l.V) && l.V[0] == 0) { // a line at zero says nothing that its absence does not

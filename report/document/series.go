@@ -57,7 +57,7 @@ func (b *Builder) addSeries(d *Document, read ReadSeries) {
 	var lost, shown int
 	for at, i := range order {
 		if len(next) == 0 { // those read ahead had nothing to show
-			next = b.readSeries(order[at:min(at+2*runtime.GOMAXPROCS(0), len(order))], read)
+			next = b.readSeries(order[at:min(at+2*readers(), len(order))], read)
 		}
 		s, err := next[0].series, next[0].err
 		next = next[1:]
@@ -100,12 +100,18 @@ type reading struct {
 	err    error
 }
 
+// maxReaders bounds the files that are read side by side: a hostile one takes up to
+// 300 MB while it is read.
+const maxReaders = 4
+
+func readers() int { return min(runtime.GOMAXPROCS(0), maxReaders) }
+
 // readSeries reads files side by side; what they say is in the order of trials.
 func (b *Builder) readSeries(trials []int, read ReadSeries) []reading {
 	out := make([]reading, len(trials))
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range min(len(trials), runtime.GOMAXPROCS(0)) {
+	for range min(len(trials), readers()) {
 		wg.Go(func() {
 			for k := int(next.Add(1)) - 1; k < len(trials); k = int(next.Add(1)) - 1 {
 				x := &b.trials[trials[k]]

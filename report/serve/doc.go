@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"tare/record"
 	"tare/report/document"
@@ -46,8 +47,35 @@ func (s *Server) entry(ctx context.Context, f folder, version string) (*entry, e
 	return e, nil
 }
 
+// document is the document of a folder's present state. Its build goes on when the
+// request has waited for too long.
+func (s *Server) document(ctx context.Context, f folder) (*entry, error) {
+	limited, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	e, err := s.documents.get(limited, f)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = errBusy
+	}
+	return e, err
+}
+
+// slot waits for its turn to read series. The caller takes what is in s.slots out
+// again.
+func (s *Server) slot(ctx context.Context) error {
+	late := time.NewTimer(s.patience)
+	defer late.Stop()
+	select {
+	case s.slots <- struct{}{}:
+		return nil
+	case <-late.C:
+		return errBusy
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func (s *Server) page(w http.ResponseWriter, r *http.Request, f folder) {
-	e, err := s.documents.get(r.Context(), f)
+	e, err := s.document(r.Context(), f)
 	if err != nil {
 		fail(w, err)
 		return
@@ -59,7 +87,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, f folder) {
 }
 
 func (s *Server) doc(w http.ResponseWriter, r *http.Request, f folder) {
-	e, err := s.documents.get(r.Context(), f)
+	e, err := s.document(r.Context(), f)
 	if err != nil {
 		fail(w, err)
 		return
@@ -96,7 +124,7 @@ func (s *Server) series(w http.ResponseWriter, r *http.Request, f folder) {
 		http.Error(w, "which trial? series?trial=SEQ-ATTEMPT", http.StatusBadRequest)
 		return
 	}
-	e, err := s.documents.get(r.Context(), f)
+	e, err := s.document(r.Context(), f)
 	if err != nil {
 		fail(w, err)
 		return
@@ -106,6 +134,11 @@ func (s *Server) series(w http.ResponseWriter, r *http.Request, f folder) {
 		http.Error(w, "there is no such trial", http.StatusNotFound)
 		return
 	}
+	if err := s.slot(r.Context()); err != nil {
+		fail(w, err)
+		return
+	}
+	defer func() { <-s.slots }()
 	out, err := document.Lines(&t, func(t *record.Trial) ([]record.Series, error) { return s.source.Series(r.Context(), f.path, *t) })
 	if err != nil {
 		fail(w, err)

@@ -30,6 +30,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,6 +63,8 @@ type Server struct {
 	states    *states
 	summaries *cache[summary]
 	documents *cache[entry]
+	slots     chan struct{} // one in it for each trial whose series are being read
+	patience  time.Duration // how long a request waits for others
 }
 
 // Limits of a request. A document may take long to build and to send.
@@ -72,6 +75,18 @@ const (
 	maxHeader    = 16 << 10
 	shutdownTime = 3 * time.Second
 )
+
+// How much runs at once, since a hostile folder may cost 300 MB for each: the series
+// of so many trials, beside one document and one line of the index (cache). Who has
+// waited so long for others is asked to come back, before a proxy gives up.
+const (
+	maxReading = 2
+	waitTime   = 45 * time.Second
+	retryAfter = 10 // seconds
+)
+
+// errBusy: others were before it for too long.
+var errBusy = errors.New("the server is busy with other requests; try again in a moment")
 
 // New makes a server of dir, which is a results folder or holds some.
 func New(dir string, source Source) (*Server, error) {
@@ -87,6 +102,7 @@ func New(dir string, source Source) (*Server, error) {
 		// Charts set styles of elements, so styles cannot be named by hash.
 		policy: "default-src 'none'; script-src " + scripts + "; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; " +
 			"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}
+	s.slots, s.patience = make(chan struct{}, maxReading), waitTime
 	s.states = newStates(readState)
 	s.summaries = newCache(maxFolders, s.states.version, s.summarise)
 	s.documents = newCache(maxKept, s.states.version, s.entry)
@@ -286,5 +302,10 @@ func answer(w http.ResponseWriter, v any) {
 // fail says what is wrong with a folder. Its text names files, to somebody who
 // has the token.
 func fail(w http.ResponseWriter, err error) {
+	if errors.Is(err, errBusy) {
+		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
 	http.Error(w, err.Error(), http.StatusInternalServerError)
 }
