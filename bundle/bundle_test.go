@@ -207,9 +207,9 @@ func TestWriteRefuses(t *testing.T) {
 			return alter(t, dir, "UPDATE evidence SET file = '../../etc/passwd' WHERE kind = 'raw'")
 		}, "not of its trial"},
 		"case": {func(t *testing.T, dir string) error {
-			return alter(t, dir, "INSERT INTO evidence VALUES (1, 'raw', 'CLIENT.stdout', 'raw/000001-1/CLIENT.stdout.zst', 1)")
+			return alter(t, dir, "INSERT INTO evidence VALUES (1, 'raw', 'CLIENT.stdout', 'raw/000001-1/CLIENT.stdout.zst', 1, NULL)")
 		}, "case does not matter"},
-		"nothing": {func(_ *testing.T, dir string) error { return os.Remove(filepath.Join(dir, "results.db")) }, "no results there"},
+		"nothing": {func(_ *testing.T, dir string) error { return os.Remove(filepath.Join(dir, "results.db")) }, "results.db has nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := folder(t, 1)
@@ -223,6 +223,23 @@ func TestWriteRefuses(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestDamagedEvidenceStaysOut: a file that is not what was stored is not sent as if it
+// were.
+func TestDamagedEvidenceStaysOut(t *testing.T) {
+	s := folder(t, 2)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	name := "raw/000001-1/client.stdout.zst"
+	if err := os.WriteFile(filepath.Join(s.Dir(), name), []byte("something else"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Write(t.Context(), new(bytes.Buffer), s.Dir(), "1")
+	if err != nil || len(m.Missing) != 1 || m.Missing[0] != name {
+		t.Errorf("missing are %v, %v", m.Missing, err)
 	}
 }
 

@@ -237,9 +237,13 @@ func vacant(dir string) error {
 // lostDatabase is the error of a folder whose evidence is there and whose database
 // is not: starting over would overwrite it.
 func lostDatabase(evidence []string) error {
-	return fmt.Errorf("the evidence of %d trials (%s to %s) is in %s/ and %s/, and %s has nothing: it, or its log %s-wal, was lost or damaged. "+
+	trials := "trial " + evidence[0]
+	if n := len(evidence); n > 1 {
+		trials = fmt.Sprintf("%d trials (%s to %s)", n, evidence[0], evidence[n-1])
+	}
+	return fmt.Errorf("the evidence of %s is in %s/ and %s/, and %s has nothing: it, or its log %s-wal, was lost or damaged. "+
 		"Put both back from a copy or a bundle. Without one, move the folder away or give another folder; the files in it stay readable by themselves (docs/results.md)",
-		len(evidence), evidence[0], evidence[len(evidence)-1], seriesDir, rawDir, dbName, dbName)
+		trials, seriesDir, rawDir, dbName, dbName)
 }
 
 // Exists says whether dir holds results that Open will take: a folder in which
