@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"tare/record"
+	"tare/store"
+)
+
+// TestDamageIsNamed: all readers leave out a trial whose rows changed, and name it;
+// a writer adds nothing to it.
+func TestDamageIsNamed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made")
+	db, err := store.Create(dir, store.Meta{StudySource: []byte("study: made\nbaseline: process\nfactors:\n  sandbox: [process, fake]\nstop: {fixed: 4}\nworkloads:\n  w: {kind: noop, responses: [elapsed]}\n"),
+		StudyFile: "made.yaml", Overrides: []string{}, TareVersion: "1", Started: time.Unix(1, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		if err := db.Append(context.Background(), &record.Trial{Seq: i + 1, Block: i/2 + 1, Attempt: 1, Status: record.OK, Start: time.Unix(int64(i), 0),
+			Cell:    record.Cell{{Factor: "workload", Value: "w"}, {Factor: "sandbox", Value: []string{"process", "fake"}[i%2]}},
+			Samples: []record.Sample{{Name: "elapsed", Unit: record.Second, Value: float64(100 + i)}}}, record.Evidence{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "results.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := raw.ExecContext(t.Context(), "UPDATE samples SET value = 7777 WHERE trial = 3"); err != nil {
+		t.Fatal(err)
+	}
+	_ = raw.Close()
+	bundle, page := filepath.Join(t.TempDir(), "made.tar.zst"), filepath.Join(t.TempDir(), "made.html")
+	for _, args := range [][]string{
+		{"report", dir}, {"report", dir, "--json"}, {"report", dir, "--csv", "--trials"}, {"report", dir, "--html", "-o", page},
+		{"compare", dir, dir}, {"compare", dir, dir, "--json"}, {"export", dir, "--format", "jsonl"}, {"export", dir, "--format", "csv"},
+		{"plot", dir, "-o", t.TempDir()}, {"advise", dir}, {"bundle", dir, "-o", bundle}, {"report", bundle},
+	} {
+		var out, errs bytes.Buffer
+		code := execute(t.Context(), &out, &errs, args)
+		said := out.String() + errs.String()
+		if args[0] == "bundle" || args[len(args)-1] == page { // they have it inside
+			if code != exitOK {
+				t.Errorf("%v: exit %d\n%s", args, code, said)
+			}
+			continue
+		}
+		if code != exitOK || !strings.Contains(said, "000003-1") || strings.Contains(said, "7777") {
+			t.Errorf("%v: exit %d\n%s", args, code, said)
+		}
+	}
+	if db, err := store.Open(dir); err == nil || !strings.Contains(err.Error(), "Nothing will be added") { // as run does
+		t.Errorf("a writer went on: %v", err)
+		if err == nil {
+			_ = db.Close()
+		}
+	}
+	if _, err := os.Stat(page); errors.Is(err, fs.ErrNotExist) {
+		t.Error("there is no page")
+	}
+}
