@@ -58,7 +58,7 @@ func take(t *testing.T, names []string, tools ...string) host {
 			}
 		}
 	})
-	all, err := Kinds(Env{StateDir: "/run/tare/test-plausible"}, nil)
+	all, err := Kinds(Env{StateDir: "/var/lib/tare/test-plausible"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m.Run)) }
 func kind(name, runtime string, args ...string) *Kind {
 	return New(Config{
 		Name: name, About: "a runtime under test", Runtime: runtime, Args: args,
-		Install: "apt-get install " + runtime, StateDir: "/run/tare/test-oci",
+		Install: "apt-get install " + runtime, StateDir: "/var/lib/tare/test-oci",
 	})
 }
 
