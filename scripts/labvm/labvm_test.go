@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"tare/internal/image"
 	"tare/internal/rootfs"
+	"tare/internal/spawn"
 )
 
 // lines is a writer to a test's log.
@@ -124,7 +127,32 @@ func TestSameFigures(t *testing.T) {
 	}
 }
 
-// A step that fails shows its log and does not keep the next from running.
+// A step that fails shows its log and does not keep the next from running; one that
+// hangs is ended.
+func TestPlay(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	proc, err := spawn.Start(spawn.Options{}, cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _, _ = proc.Wait() }()
+	l := &lab{vm: &vm{proc: proc}}
+	var out strings.Builder
+	err = l.play(t.Context(), []step{
+		{"bad", true, time.Minute, func(_ context.Context, l *lab) error { l.log.printf("its log\n"); return errors.New("no luck") }},
+		{"late", true, time.Millisecond, func(ctx context.Context, _ *lab) error { <-ctx.Done(); return ctx.Err() }},
+		{"fine", true, time.Minute, func(context.Context, *lab) error { return nil }},
+	}, &out, false)
+	if !errors.Is(err, errFailed) || !strings.Contains(err.Error(), "2 of 3") {
+		t.Errorf("got %v", err)
+	}
+	for _, want := range []string{"its log\nFAILED", "bad: no luck\n", "late: it had not ended after 1ms", "ok "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q does not say %q", out.String(), want)
+		}
+	}
+}
+
 func TestJournalKeepsTheEnd(t *testing.T) {
 	j := &journal{}
 	j.printf("%s", strings.Repeat("x", kept))

@@ -78,7 +78,7 @@ func known(cache string) (accel string, remember func() error) {
 	if old, err := os.ReadFile(file); err == nil && len(id) > 0 && bytes.Equal(old, id) { //nolint:gosec // our own cache
 		return tcg, nil
 	}
-	return kvm, func() error { return os.WriteFile(file, id, 0o600) }
+	return kvm, func() error { return os.WriteFile(file, id, 0o600) } //nolint:gosec // our own cache
 }
 
 // arguments are QEMU's. Disks are NVMe, whose driver Debian's kernel for clouds has built
