@@ -8,9 +8,11 @@ package main
 import (
 	"context"
 	"io"
+	"log"
 	"os"
 
 	"tare/internal/guest"
+	"tare/report/terminal"
 )
 
 func main() {
@@ -18,6 +20,7 @@ func main() {
 	if guest.IsInit(os.Args) { // the kernel's own arguments are of no use here
 		args = []string{"internal", "guest"}
 	}
+	log.SetOutput(terminal.New(os.Stderr)) // what net/http says of a peer
 	os.Exit(execute(context.Background(), os.Stdout, os.Stderr, args))
 }
 
