@@ -227,7 +227,7 @@ func (s *Store) removeOrphans(ctx context.Context) error {
 func evidenceIn(dir string) ([]string, error) {
 	var out []string
 	for _, d := range []struct{ dir, suffix string }{{seriesDir, ".parquet"}, {rawDir, ""}} {
-		entries, err := os.ReadDir(filepath.Join(dir, d.dir)) //nolint:gosec // below the folder that the user named
+		entries, err := os.ReadDir(filepath.Join(dir, d.dir))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}

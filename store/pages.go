@@ -189,7 +189,7 @@ func (c *chunk) nextTexts(runs []run) ([]run, error) {
 			runs = add(runs, number, 1)
 		}
 		return runs, nil
-	case format.RLEDictionary, format.PlainDictionary:
+	case format.RLEDictionary:
 		if len(data) == 0 || data[0] > 32 {
 			return nil, badPage("a page of texts has no width")
 		}
@@ -207,7 +207,7 @@ func (c *chunk) indexes(runs []run, data []byte, width, left int) ([]run, error)
 			return nil, badPage("a run of texts is cut")
 		}
 		data = data[k:]
-		bytes, n := (width+7)/8, int(u>>1) //nolint:gosec // below 2^31
+		bytes, n := (width+7)/8, int(u>>1)
 		if u&1 == 1 {
 			bytes, n = n*width, 8*n
 		}
