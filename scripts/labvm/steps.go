@@ -106,13 +106,14 @@ type suite struct {
 }
 
 func suites() []suite {
-	quick := []string{"CheckLeavesNothing", "Exec", "CPULimit", "MemoryLimit", "Scope"}
+	// Limits of gVisor take a minute each on an emulated processor.
+	quick := []string{"CheckLeavesNothing", "Exec", "Scope"}
 	return []suite{
-		{"process", processTests, "TestContract", true, 10 * time.Minute, quick},
+		{"process", processTests, "TestContract", true, 10 * time.Minute, append(slices.Clone(quick), "CPULimit", "MemoryLimit")},
 		{"runc", ociTests, "TestContract/^runc$", false, 10 * time.Minute, nil},
 		{"crun", ociTests, "TestContract/^crun$", false, 10 * time.Minute, nil},
-		{"runsc-systrap", ociTests, "TestContract/^runsc-systrap$", true, 15 * time.Minute, quick},
-		{"runsc-ptrace", ociTests, "TestContract/^runsc-ptrace$", false, 15 * time.Minute, nil},
+		{"runsc-systrap", ociTests, "TestContract/^runsc-systrap$", true, 20 * time.Minute, quick},
+		{"runsc-ptrace", ociTests, "TestContract/^runsc-ptrace$", false, 20 * time.Minute, nil},
 	}
 }
 
