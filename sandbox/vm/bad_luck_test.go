@@ -82,8 +82,9 @@ func shell(ctx context.Context, i *instance, script string) (sandbox.Exit, strin
 	return exit, out.String(), err
 }
 
-// soon is when whoever waits for a machine that has died must know.
-const soon = 20 * time.Second
+// soon is when whoever waits for a machine that has died must know: far above what it takes on
+// a busy host, far below a wait without end.
+const soon = time.Minute
 
 // tells holds that an error came in time and says what a user needs to know.
 func tells(t *testing.T, begun time.Time, err error, words ...string) {
