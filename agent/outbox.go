@@ -61,7 +61,7 @@ func (o *outbox) say(t frameType, id uint32, body any) error {
 		o.end(errUnread)
 	}
 	// To have another goroutine write it takes as long as the rest of an answer.
-	if len(b) > shortWrite || !o.outputNow() {
+	if !o.outputNow() {
 		select {
 		case o.work <- struct{}{}:
 		default:
@@ -82,7 +82,11 @@ func (o *outbox) outputNow() bool {
 		return false
 	}
 	defer func() { <-o.turn }()
-	return o.free() && o.write(nil) == nil
+	if !o.free() {
+		return false
+	}
+	queued, ok := o.take(shortWrite)
+	return ok && o.write(queued, nil) == nil
 }
 
 // writable returns what asks the kernel whether w can be written to.
@@ -124,16 +128,26 @@ func (o *outbox) output(frame []byte) error {
 		return o.why()
 	}
 	defer func() { <-o.turn }()
-	return o.write(frame)
+	queued, _ := o.take(mostUnread)
+	return o.write(queued, frame)
 }
 
-// write is output for who has the turn.
-func (o *outbox) write(frame []byte) error {
+// take takes what is queued, unless it is more than most bytes, for who has the turn. What
+// is queued from now on lies elsewhere.
+func (o *outbox) take(most int) (queued []byte, ok bool) {
 	o.mu.Lock()
-	first := o.queued
-	o.queued = o.spare[:0]
-	o.mu.Unlock()
-	for _, b := range [][]byte{first, frame} {
+	defer o.mu.Unlock()
+	if len(o.queued) > most {
+		return nil, false
+	}
+	queued = o.queued
+	o.queued, o.spare = o.spare[:0], nil
+	return queued, true
+}
+
+// write is output for who has the turn, of what was taken.
+func (o *outbox) write(taken, frame []byte) error {
+	for _, b := range [][]byte{taken, frame} {
 		if len(b) == 0 {
 			continue
 		}
@@ -142,8 +156,8 @@ func (o *outbox) write(frame []byte) error {
 			return err
 		}
 	}
-	if cap(first) <= maxSmall {
-		o.spare = first
+	if cap(taken) <= maxSmall {
+		o.spare = taken
 	}
 	return nil
 }
