@@ -240,10 +240,10 @@ func (c *Client) Run(ctx context.Context, cmd sandbox.Command) (sandbox.Exit, er
 	c.mu.Lock()
 	c.next++
 	id := c.next
+	p.grant = func(n int) { _ = c.send(context.Background(), frameRoom, id, roomBody{Bytes: n}) } // until the stream ends
 	c.cmds[id] = p
 	c.mu.Unlock()
 	defer c.forget(id)
-	p.grant = func(n int) { _ = c.send(context.Background(), frameRoom, id, roomBody{Bytes: n}) } // until the stream ends
 	if cmd.Gate != nil {
 		defer cmd.Gate.Fail() // nobody else is to wait for what ended before its start
 	}

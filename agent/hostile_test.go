@@ -244,3 +244,39 @@ func FuzzServer(f *testing.F) {
 		}
 	})
 }
+
+// TestOutputBeforeTheStart: an agent may guess the number of a command that the client is
+// about to start. It is for the race detector.
+func TestOutputBeforeTheStart(t *testing.T) {
+	c, fw, fromClient := hostile(t)
+	started := make(chan struct{})
+	go func() {
+		for f, err := readFrame(fromClient); err == nil; f, err = readFrame(fromClient) {
+			if f.typ == frameStart {
+				close(started)
+			}
+		}
+	}()
+	begun := make(chan struct{})
+	go func() {
+		piece := make([]byte, maxOutput-frameCost)
+		for n := 0; ; n++ {
+			if n == 1 {
+				close(begun)
+			}
+			if fw.bytes(frameStdout, 1, piece) != nil {
+				return
+			}
+			select {
+			case <-started:
+				_ = fw.json(frameExit, 1, exitBody{})
+				return
+			default:
+			}
+		}
+	}()
+	<-begun
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, _ = c.Run(ctx, sandbox.Command{Args: []string{"true"}})
+}
