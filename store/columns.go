@@ -72,6 +72,7 @@ type seriesReader struct {
 	index map[identity]int // to out; -1: not wanted
 	out   []record.Series
 	kept  int64
+	rows  int64 // of the groups so far: the number that the file gives of itself binds nobody
 }
 
 // readRows reads a file in pages: of each column one is in memory, and of the rest
@@ -135,6 +136,9 @@ func (l *lockstep) fill() (n int, err error) {
 func (x *seriesReader) group(r io.ReaderAt, g *format.RowGroup, dec *zstd.Decoder) (err error) {
 	if len(g.Columns) != columns || g.NumRows < 0 {
 		return badPage("it has other columns than it says")
+	}
+	if x.rows += min(g.NumRows, maxSeriesRows+1); x.rows > maxSeriesRows {
+		return fmt.Errorf("the file has more than the %d rows that are read", int64(maxSeriesRows))
 	}
 	var l lockstep
 	for i := range l.chunks {

@@ -62,8 +62,17 @@ func (s *Store) lost(ctx context.Context) ([]string, error) {
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	known := make(map[string]bool, len(all))
-	err = s.each(ctx, "SELECT name FROM trials", nil, func(r *sql.Rows) error {
+	known, err := s.names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(n string) bool { return known[n] }), nil
+}
+
+// names are those of the trials that have a row.
+func (s *Store) names(ctx context.Context) (map[string]bool, error) {
+	known := make(map[string]bool)
+	err := s.each(ctx, "SELECT name FROM trials", nil, func(r *sql.Rows) error {
 		var n string
 		err := r.Scan(&n)
 		known[n] = true
@@ -72,7 +81,7 @@ func (s *Store) lost(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the names of the trials in %s: %w", s.dir, err)
 	}
-	return slices.DeleteFunc(all, func(n string) bool { return known[n] }), nil
+	return known, nil
 }
 
 // verifyAll reads everything and refuses what is damaged: nothing is added to it.

@@ -189,20 +189,8 @@ func (s *Store) removeEvidence(name string) {
 
 // removeOrphans removes the evidence of trials that have no row.
 func (s *Store) removeOrphans(ctx context.Context) error {
-	rows, err := s.db.QueryContext(ctx, "SELECT name FROM trials")
+	known, err := s.names(ctx)
 	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	known := make(map[string]bool)
-	for rows.Next() {
-		var n string
-		if err := rows.Scan(&n); err != nil {
-			return err
-		}
-		known[n] = true
-	}
-	if err := rows.Err(); err != nil {
 		return err
 	}
 	for _, d := range []struct{ dir, suffix string }{{seriesDir, ".parquet"}, {rawDir, ""}} {
@@ -252,19 +240,37 @@ func (s *Store) Raw(t *record.Trial, name string) (_ []byte, err error) {
 	if err := checkRawName(name); err != nil {
 		return nil, err
 	}
-	f, err := s.root.Open(rawDir + "/" + TrialName(t) + "/" + name + ".zst")
-	if err != nil {
-		return nil, fmt.Errorf("raw output %s of trial %s: %w", name, TrialName(t), err)
-	}
-	defer func() { _ = f.Close() }()
+	f, _, err := s.evidence(t, "raw", name, rawDir+"/"+TrialName(t)+"/"+name+".zst")
 	var b []byte
-	if err = s.genuineFile(t, "raw", name, f); err == nil {
+	if err == nil {
+		defer func() { _ = f.Close() }()
 		b, err = unpack(f, maxRaw)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("raw output %s of trial %s: %w", name, TrialName(t), err)
 	}
 	return b, nil
+}
+
+// evidence opens a file of a trial, if it is the one that was stored, and returns its size.
+func (s *Store) evidence(t *record.Trial, kind, name, path string) (_ *os.File, size int64, err error) {
+	// Without O_NONBLOCK a pipe that nobody writes to would never open.
+	f, err := s.root.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no plain file", path)
+	}
+	if err == nil {
+		err = s.genuineFile(t, kind, name, f)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, 0, err
+	}
+	return f, st.Size(), nil
 }
 
 // digestOf is the SHA-256 of a file, as sha256sum prints it.
@@ -330,20 +336,18 @@ func unpack(r io.Reader, limit int64) ([]byte, error) {
 
 // RawNames lists the raw outputs that were kept of a trial, sorted.
 func (s *Store) RawNames(t *record.Trial) ([]string, error) {
-	rows, err := s.db.Query("SELECT e.name FROM evidence e JOIN trials t ON t.id = e.trial WHERE t.name = ? AND +t.seq = ? AND +t.attempt = ? AND e.kind = 'raw' ORDER BY e.name", TrialName(t), t.Seq, t.Attempt)
+	var out []string
+	err := s.each(context.Background(), "SELECT e.name FROM evidence e JOIN trials t ON t.id = e.trial WHERE t.name = ? AND +t.seq = ? AND +t.attempt = ? AND e.kind = 'raw' ORDER BY e.name",
+		[]any{TrialName(t), t.Seq, t.Attempt}, func(r *sql.Rows) error {
+			var n string
+			err := r.Scan(&n)
+			out = append(out, n)
+			return err
+		})
 	if err != nil {
 		return nil, fmt.Errorf("raw outputs of trial %s: %w", TrialName(t), err)
 	}
-	defer func() { _ = rows.Close() }()
-	var out []string
-	for rows.Next() {
-		var n string
-		if err := rows.Scan(&n); err != nil {
-			return nil, err
-		}
-		out = append(out, n)
-	}
-	return out, rows.Err()
+	return out, nil
 }
 
 // writeFile puts a whole file at path: temporary name, flush, rename, flush of
