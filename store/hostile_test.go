@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"database/sql"
 	"encoding/binary"
 	"os"
 	"path/filepath"
@@ -72,6 +73,49 @@ func TestPipeInTheFolder(t *testing.T) {
 		}
 		if _, err := s.Raw(&trials[0], names[0]); err == nil {
 			t.Error("raw output was read from a pipe")
+		}
+	})
+}
+
+// TestUpgradeOfSparseIDs: what an upgrade does depends on what there is, not on the numbers
+// that somebody gave it.
+func TestUpgradeOfSparseIDs(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/v1")); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, dbName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	statements := []string{"PRAGMA foreign_keys = OFF", "UPDATE sessions SET id = id + (1 << 60)", "UPDATE trials SET id = id * (1 << 50), session = session + (1 << 60)"}
+	for _, table := range []string{"levels", "samples", "histograms", "phases", "warnings", "facts", "evidence"} {
+		statements = append(statements, "UPDATE "+table+" SET trial = trial * (1 << 50)")
+	}
+	for _, table := range []string{"host", "host_details", "host_warnings"} {
+		statements = append(statements, "UPDATE "+table+" SET session = session + (1 << 60)")
+	}
+	for _, q := range statements {
+		if _, err := db.ExecContext(t.Context(), q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	within(t, func() {
+		s, err := Open(dir)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer s.Close()
+		trials, err := s.Trials()
+		damage, derr := s.Damage(t.Context())
+		sessions, serr := s.Sessions()
+		if err != nil || derr != nil || serr != nil || len(trials) == 0 || len(sessions) == 0 || len(damage) > 0 {
+			t.Errorf("%d trials, %d sessions, damage %v; %v, %v, %v", len(trials), len(sessions), damage, err, derr, serr)
 		}
 	})
 }

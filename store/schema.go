@@ -54,9 +54,12 @@ func (s *Store) upgrade(ctx context.Context) error {
 	if s.version == SchemaVersion {
 		return nil
 	}
-	old := s.version
-	return s.transact(ctx, func(ctx context.Context, c *sql.Conn) error {
-		for _, text := range schemas()[old:] {
+	bounds, err := s.bounds(ctx) // ids may have gaps of any size
+	if err != nil {
+		return err
+	}
+	err = s.transact(ctx, func(ctx context.Context, c *sql.Conn) error {
+		for _, text := range schemas()[s.version:] {
 			if _, err := c.ExecContext(ctx, text); err != nil {
 				return err
 			}
@@ -64,23 +67,20 @@ func (s *Store) upgrade(ctx context.Context) error {
 		if _, err := c.ExecContext(ctx, fmt.Sprintf("UPDATE meta SET value = '%d' WHERE key = 'schema'; PRAGMA user_version = %d", SchemaVersion, SchemaVersion)); err != nil {
 			return err
 		}
-		s.version = SchemaVersion
-		err := errors.Join(s.seal(ctx, c, sumMeta, 0), s.seal(ctx, c, sumSkips, 0))
-		for id := int64(1); id <= s.session && err == nil; id++ {
-			err = s.seal(ctx, c, sumSession, id)
+		sessions, err := s.sessionIDs(ctx, c)
+		err = errors.Join(err, s.seal(ctx, c, sumMeta, 0), s.seal(ctx, c, sumSkips, 0))
+		for i := 0; i < len(sessions) && err == nil; i++ {
+			err = s.seal(ctx, c, sumSession, sessions[i])
 		}
-		var last int64
-		if err == nil {
-			err = c.QueryRowContext(ctx, "SELECT coalesce(max(id), 0) FROM trials").Scan(&last)
-		}
-		for first := int64(0); first < last && err == nil; first += batchSize {
-			err = s.sealTrials(ctx, c, first, first+batchSize)
-		}
-		if err != nil {
-			s.version = old
+		for i := 0; i+1 < len(bounds) && err == nil; i++ {
+			err = s.sealTrials(ctx, c, bounds[i], bounds[i+1])
 		}
 		return err
 	})
+	if err == nil {
+		s.version = SchemaVersion
+	}
+	return err
 }
 
 // checkSchema returns the version of an opened database, or says why it cannot

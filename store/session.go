@@ -82,11 +82,10 @@ func (s *Store) damagedSessions(ctx context.Context) (map[int64]bool, error) {
 		for id := range sums {
 			bad[id] = true
 		}
-		err = s.scan(ctx, c, "SELECT id FROM sessions", nil, func(row []driver.Value) error {
-			id, _ := row[0].(int64)
+		ids, err := s.sessionIDs(ctx, c)
+		for _, id := range ids {
 			bad[id] = true
-			return nil
-		})
+		}
 		for id := range bad {
 			if err != nil {
 				return err
@@ -104,6 +103,16 @@ func (s *Store) damagedSessions(ctx context.Context) (map[int64]bool, error) {
 		s.note(Damage{DamagedSession, strconv.FormatInt(id, 10), "its rows are not those that were stored, so that its machine is not shown"})
 	}
 	return bad, err
+}
+
+// sessionIDs lists the sessions that there are.
+func (s *Store) sessionIDs(ctx context.Context, c *sql.Conn) (ids []int64, err error) {
+	err = s.scan(ctx, c, "SELECT id FROM sessions", nil, func(row []driver.Value) error {
+		id, _ := row[0].(int64)
+		ids = append(ids, id)
+		return nil
+	})
+	return ids, err
 }
 
 // Sessions returns every run that wrote here, the first first; those that do not
