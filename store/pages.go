@@ -125,13 +125,14 @@ func grown(b []byte, n int) []byte {
 	return b[:n]
 }
 
-// text takes one text, which its length precedes, from a page.
-func text(data []byte) (s, rest []byte, err error) {
+// text takes one text, which its length precedes, from a page, and returns its number.
+func (c *chunk) text(data []byte) (number int32, rest []byte, err error) {
 	if len(data) < 4 || uint64(binary.LittleEndian.Uint32(data)) > uint64(len(data)-4) { //nolint:gosec // a length is not negative
-		return nil, nil, badPage("a text is cut")
+		return 0, nil, badPage("a text is cut")
 	}
 	n := 4 + int(binary.LittleEndian.Uint32(data))
-	return data[4:n], data[n:], nil
+	number, err = c.texts.of(string(data[4:n]))
+	return number, data[n:], err
 }
 
 // dictionary gives each text of a dictionary its number.
@@ -141,12 +142,8 @@ func (c *chunk) dictionary(data []byte, n int) (err error) {
 	}
 	c.hasDict = true
 	for range n {
-		var s []byte
-		if s, data, err = text(data); err != nil {
-			return err
-		}
-		number, err := c.texts.of(string(s))
-		if err != nil {
+		var number int32
+		if number, data, err = c.text(data); err != nil {
 			return err
 		}
 		c.dict = append(c.dict, number)
@@ -178,12 +175,8 @@ func (c *chunk) nextTexts(runs []run) ([]run, error) {
 	switch enc {
 	case format.Plain:
 		for ; left > 0; left-- {
-			var s []byte
-			if s, data, err = text(data); err != nil {
-				return nil, err
-			}
-			number, err := c.texts.of(string(s))
-			if err != nil {
+			var number int32
+			if number, data, err = c.text(data); err != nil {
 				return nil, err
 			}
 			runs = add(runs, number, 1)

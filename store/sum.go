@@ -20,22 +20,14 @@ const (
 	sumTrial   = "trial"
 )
 
-// sum is a running CRC-32C over rows. CRC-32C finds every burst of up to 32 wrong
+// rowSum continues a checksum with one row of a table: the type and the value of each
+// column. buf is reused.
+//
+// The checksum is CRC-32C, which finds every burst of up to 32 wrong
 // bits, and of other damage all but one in four thousand million; the processor
 // computes it at 10 GB/s, so that it costs nothing beside reading the rows. A
 // hash for signatures would promise no more here: who changes rows on purpose can
 // change the checksum too.
-type sum struct {
-	crc uint32
-	buf []byte
-}
-
-// row takes in one row of a table: the type and the value of each column.
-func (s *sum) row(table byte, row []driver.Value) {
-	s.crc, s.buf = rowSum(s.crc, s.buf, table, row)
-}
-
-// rowSum continues a checksum with one row. buf is reused.
 func rowSum(crc uint32, buf []byte, table byte, row []driver.Value) (uint32, []byte) {
 	b := append(buf[:0], table, byte(len(row))) //nolint:gosec // a table has few columns
 	for _, v := range row {
@@ -97,7 +89,8 @@ func (s *Store) scan(ctx context.Context, c *sql.Conn, query string, args []any,
 
 // sumOf is the checksum of what is not a trial.
 func (s *Store) sumOf(ctx context.Context, c *sql.Conn, kind string, id int64) (uint32, error) {
-	var x sum
+	var crc uint32
+	var buf []byte
 	for i, query := range map[string][]string{
 		sumMeta:  {"SELECT key, value FROM meta WHERE ?1 = 0 ORDER BY key"},
 		sumSkips: {"SELECT ord, cell, reason FROM skips WHERE ?1 = 0 ORDER BY ord"},
@@ -105,13 +98,13 @@ func (s *Store) sumOf(ctx context.Context, c *sql.Conn, kind string, id int64) (
 			"SELECT * FROM host_details WHERE session = ?1 ORDER BY kind, name", "SELECT * FROM host_warnings WHERE session = ?1 ORDER BY ord"},
 	}[kind] {
 		if err := s.scan(ctx, c, query, []any{id}, func(row []driver.Value) error {
-			x.row(byte(i), row) //nolint:gosec // there are four queries
+			crc, buf = rowSum(crc, buf, byte(i), row) //nolint:gosec // there are four queries
 			return nil
 		}); err != nil {
 			return 0, err
 		}
 	}
-	return x.crc, nil
+	return crc, nil
 }
 
 // seal writes the checksum of what is not a trial, in the transaction that changed
@@ -154,25 +147,20 @@ func (s *Store) sums(ctx context.Context, c *sql.Conn, kind string, first, last 
 	return out, err
 }
 
-// holds says whether what is not a trial is what its checksum says; always, where
-// the schema has none. Both are read in the caller's transaction.
-func (s *Store) holds(ctx context.Context, c *sql.Conn, kind string, id int64) (bool, error) {
+// whole says whether what there is one of a kind of is what its checksum says; always,
+// where the schema has none.
+func (s *Store) whole(kind string) (ok bool, err error) {
 	if s.version < 2 {
 		return true, nil
 	}
-	all, err := s.sums(ctx, c, kind, id-1, id)
-	if err != nil {
-		return false, err
-	}
-	crc, err := s.sumOf(ctx, c, kind, id)
-	want, ok := all[id]
-	return ok && crc == want, err
-}
-
-// whole is holds of the one thing of a kind.
-func (s *Store) whole(kind string) (ok bool, err error) {
 	err = s.reading(context.Background(), func(ctx context.Context, c *sql.Conn) error {
-		ok, err = s.holds(ctx, c, kind, 0)
+		all, err := s.sums(ctx, c, kind, -1, 0)
+		if err != nil {
+			return err
+		}
+		crc, err := s.sumOf(ctx, c, kind, 0)
+		want, has := all[0]
+		ok = has && crc == want
 		return err
 	})
 	return ok, err
