@@ -78,7 +78,11 @@ func MakeData(own, base, id string) (dir string, remove func() error, err error)
 	if err := os.Symlink(filepath.Join(real, elsewhere+id), link); err != nil {
 		return "", nil, fmt.Errorf("noting the data directory: %w", err)
 	}
-	return b.makeRun(elsewhere+id, func() error { return os.Remove(link) })
+	unlink := func() error { return os.Remove(link) }
+	if dir, remove, err = b.makeRun(elsewhere+id, unlink); err != nil {
+		err = errors.Join(err, unlink()) // what is there is not what the link noted
+	}
+	return dir, remove, err
 }
 
 // placed returns the data directory that a link made by MakeData points to.

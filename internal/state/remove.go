@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -100,13 +99,8 @@ func (b *base) close() { _ = b.root.Close() }
 
 // ownedBy checks that a file is this user's.
 func ownedBy(at fs.FileInfo, path string) error {
-	st, ok := at.Sys().(*syscall.Stat_t)
-	if !ok || int(st.Uid) != os.Geteuid() {
-		uid := "another user"
-		if ok {
-			uid = fmt.Sprintf("user %d", st.Uid)
-		}
-		return fmt.Errorf("%s belongs to %s, not to this one (%d)", path, uid, os.Geteuid())
+	if uid := uidOf(at); uid != os.Geteuid() {
+		return fmt.Errorf("%s belongs to user %d, not to this one (%d)", path, uid, os.Geteuid())
 	}
 	return nil
 }

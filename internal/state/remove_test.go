@@ -133,6 +133,26 @@ func TestCleanFollowsNoLinks(t *testing.T) {
 	survives()
 }
 
+// TestNotedButNotMade: where the directory elsewhere cannot be made, because anybody could
+// make it first, nothing stays noted that clean would have to remove.
+func TestNotedButNotMade(t *testing.T) {
+	base := t.TempDir()
+	lib, disk := filepath.Join(base, "lib"), filepath.Join(base, "disk")
+	theirs := filepath.Join(disk, elsewhere+"t1", "precious")
+	if err := os.MkdirAll(theirs, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if dir, _, err := MakeData(lib, disk, "t1"); err == nil {
+		t.Errorf("%s was made although it was there", dir)
+	}
+	if left := cleanIn(t, filepath.Join(base, "run"), lib); len(left) != 0 {
+		t.Errorf("clean says %v", left)
+	}
+	if _, err := os.Stat(theirs); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCleanElsewhere: whoever owns the disk that --data named can change what lies
 // there after the run was killed.
 func TestCleanElsewhere(t *testing.T) {
