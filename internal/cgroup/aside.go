@@ -1,7 +1,6 @@
 package cgroup
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -81,18 +80,7 @@ func sitting(dir string) (pids []int, foreign int, err error) {
 		return nil, 0, err
 	}
 	defer func() { _ = f.Close() }()
-	for sc := bufio.NewScanner(f); sc.Scan(); {
-		pid, err := strconv.Atoi(sc.Text())
-		switch {
-		case err != nil || pid < 0:
-			return nil, 0, fmt.Errorf("%s: %q is not a process number", f.Name(), sc.Text())
-		case pid == 0:
-			foreign++
-		default:
-			pids = append(pids, pid)
-		}
-	}
-	return pids, foreign, nil
+	return parseProcs(f)
 }
 
 // moveAll moves the processes of one directory to another, again and again while

@@ -70,7 +70,7 @@ func (g *Group) Procs() ([]int, error) {
 	var out []int
 	for _, t := range g.h.trees {
 		err := g.h.walk(t, g.rel, func(dir string) error {
-			pids, err := readProcs(filepath.Join(dir, "cgroup.procs"))
+			pids, err := readProcs(dir)
 			out = append(out, pids...)
 			return err
 		})
@@ -82,13 +82,8 @@ func (g *Group) Procs() ([]int, error) {
 	return slices.Compact(out), nil
 }
 
-func readProcs(path string) ([]int, error) {
-	f, err := os.Open(path) //nolint:gosec // as in readWords
-	if err != nil {
-		return nil, ignoreGone(err)
-	}
-	defer func() { _ = f.Close() }()
-	pids, err := parseProcs(f)
+func readProcs(dir string) ([]int, error) {
+	pids, _, err := sitting(dir)
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		return nil, nil // a threaded group: its processes stand in the domain above
 	}
@@ -99,23 +94,23 @@ func readProcs(path string) ([]int, error) {
 const maxProcs = 4 << 20
 
 // parseProcs reads process numbers, one a line. 0 stands for a process that
-// this PID namespace cannot name, and is left out.
-func parseProcs(r io.Reader) ([]int, error) {
-	var out []int
+// this PID namespace cannot name: those are counted.
+func parseProcs(r io.Reader) (pids []int, foreign int, err error) {
 	sc := bufio.NewScanner(r)
 	for sc.Scan() {
 		pid, err := strconv.Atoi(sc.Text())
-		if err != nil || pid < 0 {
-			return nil, fmt.Errorf("cgroup.procs: %q is not a process number", sc.Text())
-		}
-		if len(out) == maxProcs {
-			return nil, fmt.Errorf("cgroup.procs: more than %d processes", maxProcs)
-		}
-		if pid > 0 {
-			out = append(out, pid)
+		switch {
+		case err != nil || pid < 0:
+			return nil, 0, fmt.Errorf("cgroup.procs: %q is not a process number", sc.Text())
+		case len(pids) == maxProcs:
+			return nil, 0, fmt.Errorf("cgroup.procs: more than %d processes", maxProcs)
+		case pid == 0:
+			foreign++
+		default:
+			pids = append(pids, pid)
 		}
 	}
-	return out, sc.Err()
+	return pids, foreign, sc.Err()
 }
 
 // readKey reads one value of a flat keyed file.

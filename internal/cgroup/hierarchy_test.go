@@ -103,7 +103,7 @@ func FuzzParseProcs(f *testing.F) {
 	f.Add("1\n2\n30021\n")
 	f.Add("0\n")
 	f.Fuzz(func(t *testing.T, in string) {
-		pids, err := cgroup.ParseProcs(strings.NewReader(in))
+		pids, _, err := cgroup.ParseProcs(strings.NewReader(in))
 		for _, pid := range pids {
 			if err == nil && pid <= 0 {
 				t.Errorf("process %d", pid)
