@@ -51,15 +51,15 @@ lab-vm: setup build
 bench: setup setup-test build
 	scripts/bench.sh
 
-# Nothing that was announced is lost, and nothing is left on the host. Each test run
-# does the same with a few. As root; about 20 minutes.
+# Checks that killed runs lose no announced trial and leave nothing on the host. Each test
+# run does the same with fewer kills. Needs root; takes about 20 minutes.
 KILLS_FAKE ?= 1000
 KILLS_REAL ?= 50
 kills: setup setup-test build
 	TARE_KILLS_FAKE=$(KILLS_FAKE) TARE_KILLS_REAL=$(KILLS_REAL) \
 		$(GO) test ./cmd/tare -count=1 -timeout 2h -v -run 'TestKillAtAnyMoment(OnFake|ForReal)|TestInterruptLeavesNothing'
 
-# Each fuzz target looks for new inputs; the seeds run in every test.
+# Lets each fuzz target look for new inputs; the seeds run in every test.
 fuzz: setup-go
 	$(GO) run ./scripts/fuzz -time $(FUZZ_TIME)
 
