@@ -279,8 +279,8 @@ func digestOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// errNoRow: a trial has no file of a kind and name on record.
-var errNoRow = errors.New("the results have no such file of this trial on record")
+// errNoRow: the results have no row of a trial, or none of a file of it.
+var errNoRow = errors.New("the results have no row for it; the database may be damaged")
 
 // fileDigest is the SHA-256 of a file of a trial; "" where it was stored without one.
 func (s *Store) fileDigest(t *record.Trial, kind, name string) (string, error) {
@@ -334,16 +334,26 @@ func unpack(r io.Reader, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// RawNames lists the raw outputs that were kept of a trial, sorted.
+// RawNames lists the raw outputs that were kept of a trial, sorted. A trial that the
+// results have no row of is an error.
 func (s *Store) RawNames(t *record.Trial) ([]string, error) {
 	var out []string
-	err := s.each(context.Background(), "SELECT e.name FROM evidence e JOIN trials t ON t.id = e.trial WHERE t.name = ? AND +t.seq = ? AND +t.attempt = ? AND e.kind = 'raw' ORDER BY e.name",
+	found := false
+	// The trial's row comes with and without outputs, so that a damaged index is not
+	// taken for a trial that printed nothing.
+	err := s.each(context.Background(), "SELECT e.name FROM trials t LEFT JOIN evidence e ON e.trial = t.id AND e.kind = 'raw' WHERE t.name = ? AND +t.seq = ? AND +t.attempt = ? ORDER BY e.name",
 		[]any{TrialName(t), t.Seq, t.Attempt}, func(r *sql.Rows) error {
-			var n string
+			found = true
+			var n sql.NullString
 			err := r.Scan(&n)
-			out = append(out, n)
+			if n.Valid {
+				out = append(out, n.String)
+			}
 			return err
 		})
+	if err == nil && !found {
+		err = errNoRow
+	}
 	if err != nil {
 		return nil, fmt.Errorf("raw outputs of trial %s: %w", TrialName(t), err)
 	}

@@ -180,3 +180,22 @@ func TestBitFlips(t *testing.T) {
 		t.Error("the folder was not put back")
 	}
 }
+
+// TestRawNamesOfNoRow: a trial that is not found is an error, not one without outputs. A
+// flipped bit in the index of names looks like that.
+func TestRawNamesOfNoRow(t *testing.T) {
+	s, err := OpenReadOnly(stored(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	trials, err := s.Trials()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := trials[0]
+	gone.Attempt = 7
+	if names, err := s.RawNames(&gone); err == nil {
+		t.Errorf("%q, and no error", names)
+	}
+}
