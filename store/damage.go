@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -29,9 +30,10 @@ const (
 func (s *Store) note(d Damage) {
 	s.found.mu.Lock()
 	defer s.found.mu.Unlock()
-	if !slices.Contains(s.found.list, d) {
-		s.found.list = append(s.found.list, d)
+	if s.found.all == nil {
+		s.found.all = make(map[Damage]bool)
 	}
+	s.found.all[d] = true
 }
 
 // Damage returns what the reads so far found damaged, and what tells by itself that
@@ -48,11 +50,13 @@ func (s *Store) Damage(ctx context.Context) ([]Damage, error) {
 	}
 	s.found.mu.Lock()
 	defer s.found.mu.Unlock()
-	out := slices.Clone(s.found.list)
+	out := slices.Collect(maps.Keys(s.found.all))
 	if s.version < 2 {
 		out = append(out, Damage{Unchecked, "", "the results have no checksums, because an older tare wrote them: damage may go unseen"})
 	}
-	slices.SortFunc(out, func(a, b Damage) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(out, func(a, b Damage) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Why, b.Why))
+	})
 	return out, nil
 }
 

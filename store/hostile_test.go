@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"database/sql"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
@@ -116,6 +119,34 @@ func TestUpgradeOfSparseIDs(t *testing.T) {
 		sessions, serr := s.Sessions()
 		if err != nil || derr != nil || serr != nil || len(trials) == 0 || len(sessions) == 0 || len(damage) > 0 {
 			t.Errorf("%d trials, %d sessions, damage %v; %v, %v, %v", len(trials), len(sessions), damage, err, derr, serr)
+		}
+	})
+}
+
+// TestManySessions: the time to look at all of them is bounded, not only that for each.
+func TestManySessions(t *testing.T) {
+	dir := altered(t, "WITH RECURSIVE e(n) AS (SELECT 10 UNION ALL SELECT n + 1 FROM e WHERE n < 20000) INSERT INTO sessions (id, started, tare_version) SELECT n, '2026-01-01T00:00:00Z', 'x' FROM e")
+	s, err := OpenReadOnly(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.patience = 100 * time.Millisecond
+	if _, err := s.Sessions(); !errors.Is(err, errLate) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestMuchDamage: to remember what is damaged takes time that grows with it, no faster.
+func TestMuchDamage(t *testing.T) {
+	const n = 300_000
+	s := newStore(t)
+	within(t, func() {
+		for i := range 2 * n { // each is met twice
+			s.note(Damage{DamagedTrial, fmt.Sprintf("%06d-1", i%n), "it has no checksum"})
+		}
+		if all, err := s.Damage(t.Context()); err != nil || len(all) != n || all[0].Name != "000000-1" {
+			t.Errorf("%d, %v", len(all), err)
 		}
 	})
 }

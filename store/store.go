@@ -100,8 +100,8 @@ type Store struct {
 
 // findings are the damage that was met.
 type findings struct {
-	mu   sync.Mutex
-	list []Damage
+	mu  sync.Mutex
+	all map[Damage]bool
 }
 
 // Create makes the folder, which must be absent, empty, or left by a Create

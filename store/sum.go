@@ -166,21 +166,23 @@ func (s *Store) whole(kind string) (ok bool, err error) {
 	return ok, err
 }
 
-// reading runs f in one read transaction: what a writer changes meanwhile is not
-// seen by halves.
+// reading runs f in one read transaction, which ends after the store's patience: what a
+// writer changes meanwhile is not seen by halves.
 func (s *Store) reading(ctx context.Context, f func(context.Context, *sql.Conn) error) (err error) {
-	c, err := s.db.Conn(ctx)
+	limited, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	c, err := s.db.Conn(limited)
 	if err != nil {
-		return err
+		return late(ctx, limited, err)
 	}
 	defer func() { _ = c.Close() }()
-	if _, err := c.ExecContext(ctx, "BEGIN DEFERRED"); err != nil {
-		return err
+	if _, err := c.ExecContext(limited, "BEGIN DEFERRED"); err != nil {
+		return late(ctx, limited, err)
 	}
 	defer func() {
 		if _, rerr := c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); err == nil && rerr != nil {
 			err = fmt.Errorf("end reading: %w", rerr)
 		}
 	}()
-	return f(ctx, c)
+	return late(ctx, limited, f(limited, c))
 }
