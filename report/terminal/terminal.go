@@ -34,29 +34,26 @@ func passes(r rune) bool {
 
 // Text shows each character of s that a person could not see as an escape of Go, such
 // as \x1b, \r or \u202e, and each byte that is not UTF-8 as \xff. Newlines and tabs stay.
-func Text(s string) string { return clean(s, keep) }
+func Text(s string) string { return clean(s, false) }
 
 // Line is Text on one line: a newline, with the carriage return before it, and a tab
 // become a space.
-func Line(s string) string { return clean(s, join) }
+func Line(s string) string { return clean(s, true) }
 
-// keep and join are what happens to newlines and tabs.
-func keep(b *strings.Builder, c byte) { b.WriteByte(c) }
-func join(b *strings.Builder, _ byte) { b.WriteByte(' ') }
-
-func clean(s string, blank func(*strings.Builder, byte)) string {
+func clean(s string, oneLine bool) string {
 	var b strings.Builder
 	from := 0 // what is before is in b
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if passes(r) && (r != utf8.RuneError || n > 1) {
+		blank := r == '\n' || r == '\t'
+		if blank && !oneLine || passes(r) && (r != utf8.RuneError || n > 1) {
 			i += n
 			continue
 		}
 		b.WriteString(s[from:i])
 		switch {
-		case r == '\n', r == '\t':
-			blank(&b, s[i])
+		case blank:
+			b.WriteByte(' ')
 		case r == '\r' && strings.HasPrefix(s[i+1:], "\n"): // the newline says it
 		default:
 			b.Write(escaped(nil, r, s[i:i+n]))

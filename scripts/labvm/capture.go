@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // captured are the files of one control group that collect/cgroup reads.
@@ -49,11 +50,7 @@ for c in cpu io memory pids; do case " $before " in *" $c "*) ;; *) echo -$c >/s
 // capture reads the files of a busy control group, as the kernel writes them, for the
 // tests of collect/cgroup.
 func capture(ctx context.Context, l *lab) error {
-	names := ""
-	for _, n := range captured() {
-		names += n + " "
-	}
-	out, err := l.sh(ctx, fmt.Sprintf(captureScript, names))
+	out, err := l.sh(ctx, fmt.Sprintf(captureScript, strings.Join(captured(), " ")))
 	if err != nil {
 		return err
 	}

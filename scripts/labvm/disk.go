@@ -97,7 +97,7 @@ func (d disk) write(ctx context.Context, home, tree string) error {
 	if err := os.MkdirAll(part, 0o755); err != nil { //nolint:gosec // no secret
 		return err
 	}
-	if err := copyFile(kernels[len(kernels)-1], filepath.Join(part, filepath.Base(d.kernel))); err != nil {
+	if err := copyFile(kernels[len(kernels)-1], filepath.Join(part, filepath.Base(d.kernel)), 0o644); err != nil {
 		return err
 	}
 	if err := format4(ctx, filepath.Join(part, filepath.Base(d.root)), tree, rootSize); err != nil {
@@ -131,10 +131,10 @@ func format4(ctx context.Context, file, tree, size string) error {
 	return nil
 }
 
-func copyFile(from, to string) error {
+func copyFile(from, to string, mode fs.FileMode) error {
 	b, err := os.ReadFile(from) //nolint:gosec // in our own cache
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, b, 0o644) //nolint:gosec // no secret
+	return os.WriteFile(to, b, mode) //nolint:gosec // no secret, and an ordinary user in the machine runs it
 }

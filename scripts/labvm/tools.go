@@ -42,14 +42,14 @@ func makeTools(ctx context.Context, module, work, file string, packages []string
 	if _, err := os.Stat(tare); err != nil {
 		return fmt.Errorf("%w; run make build", err)
 	}
-	if err := copyProgram(tare, filepath.Join(tree, "tare")); err != nil {
+	if err := copyFile(tare, filepath.Join(tree, "tare"), 0o755); err != nil {
 		return err
 	}
 	runsc, ok := rootfs.Lookup("runsc")
 	if !ok {
 		return errors.New("there is no runsc; run scripts/setup.sh run")
 	}
-	if err := copyProgram(runsc, filepath.Join(tree, "runsc")); err != nil {
+	if err := copyFile(runsc, filepath.Join(tree, "runsc"), 0o755); err != nil {
 		return err
 	}
 	if err := os.CopyFS(filepath.Join(tree, "studies"), os.DirFS(filepath.Join(module, "studies"))); err != nil {
@@ -93,12 +93,5 @@ func copyRead(module, to string, packages []string) error {
 			return err
 		}
 	}
-	return copyFile(filepath.Join(module, "go.mod"), filepath.Join(to, "go.mod"))
-}
-
-func copyProgram(from, to string) error {
-	if err := copyFile(from, to); err != nil {
-		return err
-	}
-	return os.Chmod(to, 0o755) //nolint:gosec // an ordinary user in the machine runs it
+	return copyFile(filepath.Join(module, "go.mod"), filepath.Join(to, "go.mod"), 0o644)
 }
