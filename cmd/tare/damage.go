@@ -57,7 +57,7 @@ func named(names []string) string {
 func (a *app) tellDamage(ctx context.Context, db *store.Store) error {
 	all, err := damageWarnings(ctx, db)
 	for _, w := range all {
-		fmt.Fprintf(a.stderr, "warning: %s: %s: %s\n", a.given(db.Dir()), w.Code, w.Text)
+		a.note("warning: %s: %s: %s", a.given(db.Dir()), w.Code, w.Text)
 	}
 	return err
 }
