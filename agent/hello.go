@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // The beginning of a session. Nothing else is done before it is over.
@@ -43,7 +46,8 @@ const refusedWithin = time.Second
 const SecretFile = "TARE_AGENT_SECRET_FILE" //nolint:gosec // the name of a variable, and no secret
 
 // SecretFromEnv reads the secret that SecretFile names, 16 to 4096 bytes, and removes
-// the variable, so that no command inherits it. It is nil without the variable.
+// the variable, so that no command inherits it, and closes the descriptor if it names
+// one. It is nil without the variable.
 func SecretFromEnv() ([]byte, error) {
 	name := os.Getenv(SecretFile)
 	if name == "" {
@@ -58,6 +62,10 @@ func SecretFromEnv() ([]byte, error) {
 	}
 	defer f.Close() //nolint:errcheck // read only
 	b, err := io.ReadAll(io.LimitReader(f, mostSecret+1))
+	dir, base := filepath.Split(name)
+	if fd, ferr := strconv.Atoi(base); ferr == nil && fd > 2 && (dir == "/dev/fd/" || dir == "/proc/self/fd/") {
+		err = errors.Join(err, unix.Close(fd))
+	}
 	if err == nil && (len(b) < leastSecret || len(b) > mostSecret) {
 		err = fmt.Errorf("it has %d bytes or more; give %d to %d random ones", len(b), leastSecret, mostSecret)
 	}

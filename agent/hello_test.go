@@ -5,8 +5,12 @@ import (
 	"context"
 	"io"
 	"os"
+	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"tare/sandbox"
 )
@@ -137,6 +141,28 @@ func TestSecretFromEnv(t *testing.T) {
 		t.Setenv(SecretFile, file)
 		if _, err := SecretFromEnv(); err == nil {
 			t.Errorf("%d bytes are taken", size)
+		}
+	}
+}
+
+// TestSecretOfADescriptor: a command does not inherit the descriptor that the secret came
+// through.
+func TestSecretOfADescriptor(t *testing.T) {
+	file := t.TempDir() + "/secret"
+	if err := os.WriteFile(file, secret, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"/dev/fd/", "/proc/self/fd/"} {
+		fd, err := unix.Open(file, unix.O_RDONLY, 0) // without O_CLOEXEC, as who starts an agent hands it on
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv(SecretFile, dir+strconv.Itoa(fd))
+		if got, err := SecretFromEnv(); err != nil || !bytes.Equal(got, secret) {
+			t.Errorf("%q, %v", got, err)
+		}
+		if said, _ := exec.Command("cat", dir+strconv.Itoa(fd)).Output(); bytes.Contains(said, secret) {
+			t.Errorf("a command reads the secret from %s%d", dir, fd)
 		}
 	}
 }
