@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -35,11 +36,11 @@ var ErrNewer = errors.New("written by a newer tare")
 // errUnfinished: Create died before its transaction; nothing is in the file.
 var errUnfinished = fmt.Errorf("the folder was never completed, nothing was stored in it: %w", fs.ErrNotExist)
 
-// createSchema makes the tables. It runs inside Create's transaction, and
+// createSchema makes the tables that a version lacks, 0 being an empty file. It runs inside Create's transaction, and
 // user_version and application_id are part of that transaction too, so that a
 // database has either everything or version 0.
-func createSchema(ctx context.Context, c *sql.Conn) error {
-	for _, text := range schemas() {
+func createSchema(ctx context.Context, c *sql.Conn, from int) error {
+	for _, text := range schemas()[from:] {
 		if _, err := c.ExecContext(ctx, text); err != nil {
 			return fmt.Errorf("create tables: %w", err)
 		}
@@ -59,12 +60,10 @@ func (s *Store) upgrade(ctx context.Context) error {
 		return err
 	}
 	err = s.transact(ctx, func(ctx context.Context, c *sql.Conn) error {
-		for _, text := range schemas()[s.version:] {
-			if _, err := c.ExecContext(ctx, text); err != nil {
-				return err
-			}
+		if err := createSchema(ctx, c, s.version); err != nil {
+			return err
 		}
-		if _, err := c.ExecContext(ctx, fmt.Sprintf("UPDATE meta SET value = '%d' WHERE key = 'schema'; PRAGMA user_version = %d", SchemaVersion, SchemaVersion)); err != nil {
+		if _, err := c.ExecContext(ctx, "UPDATE meta SET value = ? WHERE key = 'schema'", strconv.Itoa(SchemaVersion)); err != nil {
 			return err
 		}
 		sessions, err := s.sessionIDs(ctx, c)

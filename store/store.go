@@ -155,7 +155,7 @@ func create(dir string, meta Meta) (_ *Store, err error) {
 		return nil, err
 	}
 	err = s.transact(context.Background(), func(ctx context.Context, c *sql.Conn) error {
-		if err := createSchema(ctx, c); err != nil {
+		if err := createSchema(ctx, c, 0); err != nil {
 			return err
 		}
 		about := [][2]string{
