@@ -52,6 +52,19 @@ func hostile(t testing.TB) (*Client, *frameWriter, *io.PipeReader) {
 	return c, fw, toAgent
 }
 
+// starts reads what a client says, for the number of each command that it starts.
+func starts(r io.Reader) <-chan uint32 {
+	ids := make(chan uint32, 1)
+	go func() {
+		for f, err := readFrame(r); err == nil; f, err = readFrame(r) {
+			if f.typ == frameStart {
+				ids <- f.id
+			}
+		}
+	}()
+	return ids
+}
+
 // TestDeafAgentHoldsUpNobody: it reads nothing, not even the hello.
 func TestDeafAgentHoldsUpNobody(t *testing.T) {
 	c, _, _ := hostile(t)
@@ -86,18 +99,7 @@ func TestDeafAgentHoldsUpNobody(t *testing.T) {
 // be, changes nothing and is not kept.
 func TestHostileAgent(t *testing.T) {
 	c, fw, reader := hostile(t)
-	started := make(chan uint32, 1)
-	go func() {
-		for {
-			f, err := readFrame(reader)
-			if err != nil {
-				return
-			}
-			if f.typ == frameStart {
-				started <- f.id
-			}
-		}
-	}()
+	started := starts(reader)
 	var errs bytes.Buffer
 	result := make(chan sandbox.Exit, 1)
 	gate := sandbox.NewGate(2)
@@ -249,14 +251,7 @@ func FuzzServer(f *testing.F) {
 // about to start. It is for the race detector.
 func TestOutputBeforeTheStart(t *testing.T) {
 	c, fw, fromClient := hostile(t)
-	started := make(chan struct{})
-	go func() {
-		for f, err := readFrame(fromClient); err == nil; f, err = readFrame(fromClient) {
-			if f.typ == frameStart {
-				close(started)
-			}
-		}
-	}()
+	started := starts(fromClient)
 	begun := make(chan struct{})
 	go func() {
 		piece := make([]byte, maxOutput-frameCost)

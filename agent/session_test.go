@@ -300,18 +300,7 @@ func TestStalledCommandCanBeKilled(t *testing.T) {
 // TestOutputBeyondTheRoom: an agent that sends more than the client has room for is refused.
 func TestOutputBeyondTheRoom(t *testing.T) {
 	c, fw, reader := hostile(t)
-	ids := make(chan uint32, 1)
-	go func() {
-		for {
-			f, err := readFrame(reader)
-			if err != nil {
-				return
-			}
-			if f.typ == frameStart {
-				ids <- f.id
-			}
-		}
-	}()
+	ids := starts(reader)
 	s := &stalled{came: make(chan struct{}), more: make(chan struct{})}
 	failed := make(chan error, 1)
 	go func() {
