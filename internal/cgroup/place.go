@@ -56,6 +56,9 @@ func (h *Hierarchy) hold(ctx context.Context, start func(context.Context, string
 	if err := h.unthread(root); err != nil {
 		return nil, err
 	}
+	if h.Altered() == "" {
+		h.notes.remove(root) // of a killed run, of which nothing is left
+	}
 	h.remember(root)
 	if h.systemd {
 		keep, err := start(ctx, filepath.Join(root, Scope))

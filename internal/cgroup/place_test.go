@@ -168,6 +168,24 @@ func TestKilledInAContainer(t *testing.T) {
 	same(t, "", top, "cgroup.subtree_control")
 }
 
+// TestNoteOfNothing: the note of a killed run of which nothing is left says no more what the
+// host was like.
+func TestNoteOfNothing(t *testing.T) {
+	h, top := fakeV2(t, all, "cpu pids")
+	if _, err := cgroup.HoldFake(h, nil); err != nil {
+		t.Fatal(err)
+	}
+	overwrite(t, "cpu\n", top, "cgroup.subtree_control") // somebody else tidied up, and more
+	p, err := cgroup.HoldFake(h, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Release(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "cpu", top, "cgroup.subtree_control")
+}
+
 // TestTakeBackSparesOthers: a controller that another group uses by now stays.
 func TestTakeBackSparesOthers(t *testing.T) {
 	h, top := fakeV2(t, all, "pids")
