@@ -36,9 +36,9 @@ var ErrNewer = errors.New("written by a newer tare")
 // errUnfinished: Create died before its transaction; nothing is in the file.
 var errUnfinished = fmt.Errorf("the folder was never completed, nothing was stored in it: %w", fs.ErrNotExist)
 
-// createSchema makes the tables that a version lacks, 0 being an empty file. It runs inside Create's transaction, and
-// user_version and application_id are part of that transaction too, so that a
-// database has either everything or version 0.
+// createSchema makes the tables that a version lacks, 0 being an empty file. It
+// runs inside Create's transaction, and user_version and application_id are part of
+// that transaction too, so that a database has either everything or version 0.
 func createSchema(ctx context.Context, c *sql.Conn, from int) error {
 	for _, text := range schemas()[from:] {
 		if _, err := c.ExecContext(ctx, text); err != nil {
