@@ -129,7 +129,7 @@ func (s *server) answer(id uint32, result any, err error) {
 		r = returnBody{Error: err.Error()}
 	}
 	if s.out.say(frameReturn, id, r) != nil {
-		// Whoever asked must hear of it.
+		// The caller must learn of it.
 		s.say(frameReturn, id, returnBody{Error: "the answer is too long for a frame"})
 	}
 }

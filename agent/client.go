@@ -22,9 +22,9 @@ const (
 	answerWithin = 5 * time.Second
 )
 
-// queued is how many frames may wait for an agent that is slow to read. drained is how
-// long, after the stream was found closed, the agent's last words are waited for, and
-// the taking of output that has come.
+// queued is how many frames may wait for an agent that reads slowly. drained is how long the
+// client, after the stream was found closed, waits for the agent's last frames and for
+// listeners to take the output that has arrived.
 const (
 	queued  = 64
 	drained = time.Second
@@ -39,21 +39,21 @@ type Client struct {
 	queue   chan []byte
 	guard   guard
 	secret  []byte
-	nonces  [2][]byte     // the agent's and ours, with a secret
-	trusted chan struct{} // closed when the agent may say more than hello
+	nonces  [2][]byte     // the agent's and ours, if there is a secret
+	trusted chan struct{} // closed once the agent may send more than hello
 
 	mu   sync.Mutex
 	next uint32
 	cmds map[uint32]*pending
 	asks map[uint32]answer // calls that are not answered yet
 	err  error             // why the stream ended
-	gone chan struct{}     // closed then
+	gone chan struct{}     // closed when the stream ends
 }
 
 // Option is a setting of Connect.
 type Option func(*Client)
 
-// WithSecret has both ends prove that they know the secret; nil asks for nothing.
+// WithSecret makes both ends prove that they know the secret; nil requires nothing.
 func WithSecret(secret []byte) Option { return func(c *Client) { c.secret = secret } }
 
 // Connect waits for the agent's hello on r and answers on w. It returns when
@@ -99,7 +99,7 @@ func Connect(ctx context.Context, r io.Reader, w io.Writer, options ...Option) (
 	case <-c.gone:
 		return nil, c.why()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("the agent in the sandbox said hello, and has not proved who it is: %w", ctx.Err())
+		return nil, fmt.Errorf("the agent in the sandbox said hello, but has not proved that it knows the secret: %w", ctx.Err())
 	}
 }
 
@@ -168,7 +168,7 @@ func (c *Client) read(r io.Reader) error {
 	}
 }
 
-// take does what a frame asks for. It never waits for who wants a command's output.
+// take handles a frame. It never waits for the listener of a command's output.
 func (c *Client) take(f frame) error {
 	if f.typ == frameHello {
 		return c.accepted(f)

@@ -13,28 +13,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// command is one that runs, waits at its gate, or has ended and has output that the
+// command is a command that runs, waits at its gate, or has ended but has output that the
 // client has no room for yet.
 type command struct {
 	*exec.Cmd
 	gate   *gated // nil: none
 	output *output
-	kills  uint64 // for memory, when it began
-	reaped bool   // its process number may be another's
+	kills  uint64 // out-of-memory kills when it began
+	reaped bool   // its process id may be reused
 }
 
-// holdOn is how long a command that has ended waits for those that still hold its output,
-// and write to it, before they are killed.
+// holdOn is how long a command that has ended waits for processes that still hold its
+// output and write to it, before they are killed.
 const holdOn = time.Second
 
 func (s *server) wait(id uint32, c *command) {
-	// The process stays a zombie until its group was killed, so that its number
-	// is nobody else's: WNOWAIT of waitid(2).
+	// The process stays a zombie until its group is killed, so that its process id
+	// is not reused: WNOWAIT of waitid(2).
 	_, _ = retry(func() (int, error) {
 		return 0, unix.Waitid(unix.P_PID, c.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 	})
 	c.output.wait(holdOn)
-	// What the command left running in its group would load the next phase.
+	// Processes that the command left in its group would load the next phase.
 	_ = unix.Kill(-c.Process.Pid, unix.SIGKILL)
 	s.mu.Lock()
 	err := c.Wait()
@@ -60,7 +60,7 @@ func (s *server) wait(id uint32, c *command) {
 	if c.gate != nil {
 		<-c.gate.done
 		e.Start, e.Error = c.gate.last.Start, text(c.gate.last.Error)
-		// The waiting was the harness's.
+		// The wait was the harness's.
 		e.User, e.System = max(0, e.User-c.gate.last.User), max(0, e.System-c.gate.last.System)
 	}
 	e.OOM = s.kills() > c.kills
@@ -71,9 +71,9 @@ func (s *server) wait(id uint32, c *command) {
 	s.say(frameExit, id, e)
 }
 
-// output takes what a command writes to the client. The command writes to pipes, and
-// waits where they are full because the client has no room or does not read: nothing is
-// dropped, and nothing is kept here but one piece of each pipe.
+// output brings a command's output to the client. The command writes to pipes, and waits
+// when they are full because the client has no room or does not read. Nothing is dropped,
+// and only one block of each pipe is kept here.
 type output struct {
 	out    *outbox
 	id     uint32
@@ -81,7 +81,7 @@ type output struct {
 	ours   [2]*os.File // standard output, standard error
 	theirs [2]*os.File
 	copies sync.WaitGroup
-	copied chan struct{} // closed when all of ours are
+	copied chan struct{} // closed when all of ours are copied
 	killed chan struct{} // closed when the command and its group are
 }
 
@@ -97,10 +97,10 @@ func newOutput(out *outbox, id uint32) (_ *output, err error) {
 	return o, nil
 }
 
-// started is to be called when the command has its ends of the pipes, or never will.
+// started must be called once the command has its ends of the pipes, or never will.
 func (o *output) started(ok bool) {
 	for i := range o.theirs {
-		_ = o.theirs[i].Close() // an error is that of a file that there is not
+		_ = o.theirs[i].Close() // fails only if there is no file
 		if !ok {
 			_ = o.ours[i].Close()
 		}
@@ -113,12 +113,12 @@ func (o *output) started(ok bool) {
 	go func() { o.copies.Wait(); close(o.copied) }()
 }
 
-// copy sends what comes through a pipe. When the command has ended, what others write
-// that still hold the pipe is taken until the deadline, and what is in the pipe then.
+// copy sends what comes through a pipe. After the command has ended, it takes what other
+// holders of the pipe write until the deadline, and then what is left in the pipe.
 func (o *output) copy(r *os.File, t frameType) {
 	defer r.Close() //nolint:errcheck // read only
 	buf := make([]byte, headerSize+maxOutput)
-	left := -1 // in the pipe, once nobody is waited for any more
+	left := -1 // bytes in the pipe, once the deadline has passed
 	for left != 0 {
 		n, err := r.Read(buf[headerSize:])
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -144,10 +144,10 @@ func (o *output) copy(r *os.File, t frameType) {
 	}
 }
 
-// wait waits until the output has ended. For those that only hold it it waits d.
+// wait waits until the output has ended, at most d for processes that only hold it.
 func (o *output) wait(d time.Duration) {
 	for _, r := range o.ours {
-		_ = r.SetReadDeadline(time.Now().Add(d)) // one that is closed has been read
+		_ = r.SetReadDeadline(time.Now().Add(d)) // a closed one was read to its end
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -158,8 +158,8 @@ func (o *output) wait(d time.Duration) {
 	}
 }
 
-// finish waits until all that the command wrote was sent, however long the client takes
-// to make room for it.
+// finish waits until all output of the command is sent, however long the client takes to
+// make room for it.
 func (o *output) finish() {
 	close(o.killed)
 	select {
@@ -168,7 +168,7 @@ func (o *output) finish() {
 	}
 }
 
-// capacity is how much a pipe holds at most: F_GETPIPE_SZ of fcntl(2).
+// capacity is how much a pipe can hold: F_GETPIPE_SZ of fcntl(2).
 func capacity(r *os.File) int {
 	size := maxOutput
 	if conn, err := r.SyscallConn(); err == nil {
@@ -181,7 +181,8 @@ func capacity(r *os.File) int {
 	return size
 }
 
-// readNow reads what is in a pipe without waiting; io.EOF or EAGAIN when it is empty.
+// readNow reads what is in a pipe without waiting. It returns io.EOF or EAGAIN if the pipe
+// is empty.
 func readNow(r *os.File, p []byte) (n int, err error) {
 	conn, err := r.SyscallConn()
 	if err != nil {

@@ -61,8 +61,8 @@ type frame struct {
 	payload []byte
 }
 
-// helloBody is said first by both. Nonce and Proof are there where a secret is, see
-// hello.go. An agent that refuses a client says a second hello with the Error.
+// helloBody is the first frame of both sides. It has Nonce and Proof if there is a secret,
+// see hello.go. An agent that refuses a client sends a second hello with the Error.
 type helloBody struct {
 	Version int    `json:"version"`
 	Pid     int    `json:"pid,omitempty"` // the agent's
@@ -86,7 +86,7 @@ type signalBody struct {
 	Signal int `json:"signal"`
 }
 
-// roomBody lets the agent send so much more of a command's output, see window.
+// roomBody lets the agent send this many more bytes of a command's output, see window.
 type roomBody struct {
 	Bytes int `json:"bytes"`
 }

@@ -15,35 +15,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The beginning of a session. Nothing else is done before it is over.
+// The beginning of a session. Nothing else happens before it is over.
 //
 // 1. The agent says hello: its version, and a nonce if it has a secret. 2. The client
-// refuses another version, and answers with its own; to a nonce with a nonce of its own and
-// the proof that it knows the secret. 3. The agent refuses another version or a wrong
-// proof with a second hello that says why, and ends; a right proof it answers
-// with its own.
+// refuses another version, and answers with its own. It answers a nonce with its own nonce
+// and the proof that it knows the secret. 3. The agent refuses another version or a wrong
+// proof with a second hello that says why, and ends. It answers a correct proof with its
+// own proof.
 //
-// A proof is the HMAC-SHA256 (RFC 2104) of who gives it and both nonces, so that none can be
-// used again, nor be the answer to itself. It says who is at the other end and protects nothing
-// that follows: a stream through a network is to be in TLS.
+// A proof is the HMAC-SHA256 (RFC 2104) of the side that gives it and both nonces, so it
+// cannot be used again or sent back as the answer. It authenticates the other end but does
+// not protect what follows: a stream over a network must be in TLS.
 
-// helloWithin is how long the client has for its hello, from the agent's.
+// helloWithin is how long the client has for its hello, after the agent's.
 const helloWithin = 30 * time.Second
 
-// nonceSize is a nonce's length, leastSecret a secret's at least, mostSecret at most,
-// in bytes.
+// nonceSize is the length of a nonce; leastSecret and mostSecret bound the length of a
+// secret. All are in bytes.
 const (
 	nonceSize   = 32
 	leastSecret = 16
 	mostSecret  = 4 << 10
 )
 
-// refusedWithin is how long an agent that refuses a client tries to say so.
+// refusedWithin is how long an agent that refuses a client tries to tell it.
 const refusedWithin = time.Second
 
 // SecretFile is the environment variable that names the file with the session's
-// secret, such as /dev/fd/3. Without it there is none.
-const SecretFile = "TARE_AGENT_SECRET_FILE" //nolint:gosec // the name of a variable, and no secret
+// secret, such as /dev/fd/3. Without it there is no secret.
+const SecretFile = "TARE_AGENT_SECRET_FILE" //nolint:gosec // the name of a variable, not a secret
 
 // SecretFromEnv reads the secret that SecretFile names, 16 to 4096 bytes, and removes
 // the variable, so that no command inherits it, and closes the descriptor if it names
@@ -56,7 +56,7 @@ func SecretFromEnv() ([]byte, error) {
 	if err := os.Unsetenv(SecretFile); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(name) //nolint:gosec // who starts the agent names it
+	f, err := os.Open(name) //nolint:gosec // the program that starts the agent names it
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the agent's secret (%s): %w", SecretFile, err)
 	}
@@ -75,7 +75,8 @@ func SecretFromEnv() ([]byte, error) {
 	return b, nil
 }
 
-// newNonce is nil without a secret: early in a guest's boot random bytes are waited for.
+// newNonce is nil without a secret: early in a guest's boot, random bytes may have to be
+// waited for.
 func newNonce(secret []byte) []byte {
 	if secret == nil {
 		return nil
@@ -85,7 +86,7 @@ func newNonce(secret []byte) []byte {
 	return b
 }
 
-// Who gives a proof.
+// The sides that give a proof.
 const (
 	proverAgent  = "agent"
 	proverClient = "client"
@@ -99,7 +100,7 @@ func proof(secret []byte, prover string, agentNonce, clientNonce []byte) []byte 
 	return m.Sum(nil)
 }
 
-// proves says whether the hello is of who knows the secret.
+// proves reports whether the sender of a hello knows the secret.
 func (h *helloBody) proves(secret []byte, prover string, agentNonce, clientNonce []byte) bool {
 	return len(agentNonce) == nonceSize && len(clientNonce) == nonceSize && hmac.Equal(h.Proof, proof(secret, prover, agentNonce, clientNonce))
 }
@@ -122,7 +123,7 @@ func (s *server) greeted(r io.Reader) error {
 	late.Stop()
 	var h helloBody
 	if f.typ != frameHello {
-		return fmt.Errorf("%w: the client's first frame has type %d, and is no hello", errFrame, f.typ)
+		return fmt.Errorf("%w: the client's first frame has type %d, not hello", errFrame, f.typ)
 	}
 	if err := f.decode(&h); err != nil {
 		return err
@@ -131,11 +132,11 @@ func (s *server) greeted(r io.Reader) error {
 	case h.Version != version:
 		err = fmt.Errorf("the client speaks version %d, this agent %d; use the same binary", h.Version, version)
 	case s.secret == nil && h.Nonce != nil:
-		err = errors.New("this agent has no secret, and cannot prove that it is the one that is meant; give it the client's")
+		err = errors.New("the client asks for a secret, and this agent has none; give it the client's secret")
 	case s.secret == nil:
 		return nil
 	case !h.proves(s.secret, proverClient, s.nonce, h.Nonce):
-		err = errors.New("the client has not proved that it knows this agent's secret; give both the same")
+		err = errors.New("the client has not proved that it knows this agent's secret; give both the same secret")
 	default:
 		return s.out.say(frameHello, 0, helloBody{Version: version, Proof: proof(s.secret, proverAgent, s.nonce, h.Nonce)})
 	}
@@ -161,9 +162,9 @@ func (c *Client) hello(r io.Reader) ([]byte, error) {
 	case h.Version != version:
 		return nil, fmt.Errorf("the agent in the sandbox speaks version %d, this tare %d; use the same binary", h.Version, version)
 	case c.secret == nil && h.Nonce != nil:
-		return nil, errors.New("the agent in the sandbox asks for a secret, and this tare has none; give both the same")
+		return nil, errors.New("the agent in the sandbox asks for a secret, and this tare has none; give both the same secret")
 	case c.secret != nil && len(h.Nonce) != nonceSize:
-		return nil, errors.New("the agent in the sandbox does not ask for the secret: it is not the one that is meant, or was started without it")
+		return nil, errors.New("the agent in the sandbox does not ask for the secret: it is another agent, or was started without the secret; start it with the same secret")
 	}
 	mine := helloBody{Version: version}
 	if c.secret != nil {
@@ -174,7 +175,7 @@ func (c *Client) hello(r io.Reader) ([]byte, error) {
 	return appendBody(nil, frameHello, 0, mine)
 }
 
-// accepted takes the agent's second hello: its proof, or why it refuses.
+// accepted handles the agent's second hello: its proof, or the reason why it refuses.
 func (c *Client) accepted(f frame) error {
 	var h helloBody
 	if err := f.decode(&h); err != nil {
@@ -184,13 +185,13 @@ func (c *Client) accepted(f frame) error {
 		return fmt.Errorf("the agent in the sandbox refuses this tare: %s", text(h.Error))
 	}
 	if c.secret == nil || c.isTrusted() || !h.proves(c.secret, proverAgent, c.nonces[0], c.nonces[1]) {
-		return errors.New("the agent in the sandbox has not proved that it knows the secret")
+		return errors.New("the agent in the sandbox has not proved that it knows the secret; give both the same secret")
 	}
 	close(c.trusted)
 	return nil
 }
 
-// isTrusted says whether the agent may say more than hello.
+// isTrusted reports whether the agent may send more than hello.
 func (c *Client) isTrusted() bool {
 	select {
 	case <-c.trusted:

@@ -13,32 +13,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a command leaves behind, in whatever session or group, becomes a child of the agent.
-// It is ended with the command: its children become the agent's in turn, and so on
-// until nobody is left. Only children are killed and reaped: their numbers
-// cannot be another's until then.
+// Processes that a command leaves behind, in any session or group, become children of the
+// agent. The agent ends them with the command; their children then become the agent's, and
+// so on until none is left. The agent kills and reaps only children: their process ids
+// cannot be reused before that.
 //
-// Whose an orphan is nothing tells, if several commands run: it is spared while one runs
-// that was there before it. Rejected: a variable in the environment (it moves the
-// stack of what is measured, and a program may drop it), a process between (a
-// start more for each command), control groups (none can be made in most sandboxes).
+// If several commands run, the agent cannot tell which one left an orphan. It spares the
+// orphan while a command runs that began before it. Rejected: a variable in the environment
+// (it moves the stack of the measured program, and a program may drop it), a process in
+// between (one more start for each command), control groups (most sandboxes cannot make
+// them).
 //
-// An orphan that forks and ends faster than it is looked for gets away here; the
-// end of the sandbox, which kills by control group or namespace, gets it.
+// An orphan that forks and exits faster than the agent looks escapes here. The end of the
+// sandbox, which kills by control group or namespace, ends it.
 
-// reapEvery bounds how often orphans that ended by themselves are looked for.
+// reapEvery bounds how often the agent looks for orphans that ended by themselves.
 const reapEvery = time.Second
 
 // sweepWithin bounds a sweep: a process in an uninterruptible sleep outlives any signal.
 const sweepWithin = 2 * time.Second
 
-// adopt makes the agent the parent of orphans, and takes away those that end.
+// adopt makes the agent the parent of orphans, and reaps those that end.
 func (s *server) adopt() (stop func(), err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil && os.Getpid() != 1 {
-		return nil, fmt.Errorf("agent: cannot become the parent of what commands leave behind: %w", err)
+		return nil, fmt.Errorf("agent: cannot become the parent of processes that commands leave behind: %w", err)
 	}
-	// The client's end may close while a command writes: that is an error of the
-	// write, and no signal that ends the agent before it has ended its commands.
+	// The client's end may close while a command writes. That must be an error of the
+	// write, not a signal that ends the agent before it has ended its commands.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, unix.SIGPIPE)
 	ended := make(chan os.Signal, 1)
@@ -51,7 +52,7 @@ func (s *server) adopt() (stop func(), err error) {
 			case <-done:
 				return
 			}
-			select { // many ends in a row are one look
+			select { // one look covers many ends in a row
 			case <-time.After(reapEvery):
 			case <-done:
 				return
@@ -66,7 +67,7 @@ func (s *server) adopt() (stop func(), err error) {
 	return func() { signal.Stop(ended); close(done) }, nil
 }
 
-// sweep ends orphans: all, or those that no running command can have left.
+// sweep ends orphans: all of them, or those that no running command can have left.
 func (s *server) sweep(all bool) {
 	wait := 50 * time.Microsecond
 	for end := time.Now().Add(sweepWithin); ; {
@@ -87,16 +88,16 @@ func (s *server) sweep(all bool) {
 
 func reap(pid int) { _, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) }
 
-// anyChild says whether there is one, commands among them.
+// anyChild reports whether there is a child; commands count too.
 func anyChild() bool {
 	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	return !errors.Is(err, unix.ECHILD)
 }
 
-// orphans are the children that are no commands; without all, those that began before
-// any command that runs. s.mu is held.
+// orphans are the children that are not commands. Without all, they are only those that
+// began before every running command. s.mu is held.
 func (s *server) orphans(all bool) []int {
-	if !anyChild() { // as a rule
+	if !anyChild() { // the usual case
 		return nil
 	}
 	var commands []int
@@ -121,8 +122,8 @@ func (s *server) orphans(all bool) []int {
 	})
 }
 
-// children are this process's. Most kernels have a file of them for each thread, which
-// costs little where there are many processes: proc_tid_children(5).
+// children are those of this process. Most kernels list them in a file for each thread,
+// which is cheap even if there are many processes: proc_tid_children(5).
 func children() (pids []int) {
 	tasks, err := os.ReadDir("/proc/self/task")
 	for _, t := range tasks {
@@ -155,7 +156,7 @@ func children() (pids []int) {
 	return pids
 }
 
-// process is what is needed of proc_pid_stat(5).
+// process holds the fields of proc_pid_stat(5) that are needed.
 type process struct {
 	parent int
 	began  uint64 // ticks

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deaf is how long one write to the peer may take. A peer that reads nothing for so long
-// is as good as gone.
+// deaf is how long one write to the peer may take. A peer that reads nothing for so long is
+// treated as gone.
 const deaf = 30 * time.Second
 
-// mostUnread bounds what is kept for a client that asks and does not read the answers, in
-// bytes: four of the longest.
+// mostUnread bounds the answers kept for a client that asks but does not read, in bytes:
+// four of the longest answers.
 const mostUnread = 4 << 20
 
 var (
@@ -25,20 +25,20 @@ var (
 	errUnread  = fmt.Errorf("agent: the client has left %d MiB of answers unread", mostUnread>>20)
 )
 
-// outbox is the agent's side of what goes to the client. Output of commands waits for its
-// turn, in the goroutine that brings it. All else is queued, goes before output, and
-// nobody waits for it: the agent's reading goroutine least of all.
+// outbox sends frames to the client. Output of commands waits for its turn, in the goroutine
+// that brings it. All other frames are queued and go before output. Nobody waits for them,
+// above all not the agent's reading goroutine.
 type outbox struct {
 	w     io.Writer
-	free  func() bool // a short write would not wait
+	free  func() bool // reports whether a short write would not wait
 	guard guard
 	turn  chan struct{} // has one element while somebody writes
 	work  chan struct{} // has one if something is queued
-	ended chan struct{} // closed when nothing is to be written any more
+	ended chan struct{} // closed when nothing more will be written
 
 	mu     sync.Mutex
 	queued []byte // whole frames
-	spare  []byte // room for queued
+	spare  []byte // spare room for queued
 	err    error  // why it ended
 }
 
@@ -60,7 +60,7 @@ func (o *outbox) say(t frameType, id uint32, body any) error {
 	if full {
 		o.end(errUnread)
 	}
-	// To have another goroutine write it takes as long as the rest of an answer.
+	// Passing it to another goroutine takes as long as the rest of an answer.
 	if !o.outputNow() {
 		select {
 		case o.work <- struct{}{}:
@@ -70,11 +70,11 @@ func (o *outbox) say(t frameType, id uint32, body any) error {
 	return err
 }
 
-// shortWrite is what a pipe that poll(2) says can be written to takes at once, in bytes:
+// shortWrite is how much a pipe accepts at once if poll(2) reports it writable, in bytes:
 // PIPE_BUF of pipe(7).
 const shortWrite = 4096
 
-// outputNow writes what is queued, if nobody waits for that.
+// outputNow writes what is queued, if it can do so without waiting.
 func (o *outbox) outputNow() bool {
 	select {
 	case o.turn <- struct{}{}:
@@ -89,11 +89,11 @@ func (o *outbox) outputNow() bool {
 	return ok && o.write(queued, nil) == nil
 }
 
-// writable returns what asks the kernel whether w can be written to.
+// writable returns a function that asks the kernel whether w can be written to.
 func writable(w io.Writer) func() bool {
 	var raw syscall.RawConn
 	if c, ok := w.(syscall.Conn); ok {
-		raw, _ = c.SyscallConn() // nil where it is none
+		raw, _ = c.SyscallConn() // nil if it has none
 	}
 	return func() (can bool) {
 		if raw == nil {
@@ -113,7 +113,7 @@ func (o *outbox) run() {
 	for {
 		select {
 		case <-o.work:
-			_ = o.output(nil) // the end says why
+			_ = o.output(nil) // o.err says why it ended
 		case <-o.ended:
 			return
 		}
@@ -132,8 +132,8 @@ func (o *outbox) output(frame []byte) error {
 	return o.write(queued, frame)
 }
 
-// take takes what is queued, unless it is more than most bytes, for who has the turn. What
-// is queued from now on lies elsewhere.
+// take takes what is queued, unless it is more than most bytes. The caller has the turn to
+// write. What is queued from now on goes into another buffer.
 func (o *outbox) take(most int) (queued []byte, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -145,7 +145,7 @@ func (o *outbox) take(most int) (queued []byte, ok bool) {
 	return queued, true
 }
 
-// write is output for who has the turn, of what was taken.
+// write writes what was taken from the queue, then frame. The caller has the turn to write.
 func (o *outbox) write(taken, frame []byte) error {
 	for _, b := range [][]byte{taken, frame} {
 		if len(b) == 0 {
@@ -162,7 +162,7 @@ func (o *outbox) write(taken, frame []byte) error {
 	return nil
 }
 
-// settle waits until what is queued was written, at most d.
+// settle waits until the queue is written, at most d.
 func (o *outbox) settle(d time.Duration) {
 	written := make(chan struct{})
 	go func() {
@@ -177,7 +177,7 @@ func (o *outbox) settle(d time.Duration) {
 	}
 }
 
-// end ends all writing but a write that is under way. The first reason counts.
+// end ends all writing, except a write that is in progress. The first reason counts.
 func (o *outbox) end(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -193,18 +193,18 @@ func (o *outbox) why() error {
 	return o.err
 }
 
-// guard notices a write that does not end. Its timer runs from one of many writes to the
-// next look, deaf later, and is not set for each: that wakes Go's runtime, and raw.go says
-// what that costs.
+// guard notices a write that does not end. Its timer starts at a write and looks again after
+// deaf. It is not set for each write, because that wakes Go's runtime; raw.go says what
+// that costs.
 type guard struct {
 	expired func()
 
 	mu    sync.Mutex
-	began time.Time // the write that is under way; zero: none is
+	began time.Time // start of the write in progress; zero: none
 	armed bool      // the timer runs
 }
 
-// write writes to w. One write is under way at a time.
+// write writes to w. Only one write is in progress at a time.
 func (g *guard) write(w io.Writer, p []byte) error {
 	g.mu.Lock()
 	g.began = time.Now()

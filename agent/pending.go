@@ -7,30 +7,31 @@ import (
 	"time"
 )
 
-// pending is the client's side of a command under way. What comes of its output waits here,
-// as much as there is room for, and a goroutine gives it to who wants it: one that
-// is slow holds up its own command alone.
+// pending is the client's side of a running command. Its output waits here, as much as there
+// is room for, and a goroutine passes it to the listener. A slow listener delays only its
+// own command.
 type pending struct {
 	stdout, stderr io.Writer
 	grant          func(int)     // tells the agent of room
-	ready          chan struct{} // a gated command is
-	done           chan exitBody // has what the agent said last, once the output was given
-	used           int           // of the room for output that was given since the agent was told; the goroutine's
+	ready          chan struct{} // a gated command is ready
+	done           chan exitBody // the agent's last word, once the output was passed on
+	used           int           // room freed since the agent was last told; owned by the goroutine
 
 	mu     sync.Mutex
-	waits  []frame       // of output, in their order
-	held   int           // of the room that the agent has used, and has not been given back
-	giving chan struct{} // closed when the goroutine ends; nil: none runs
-	exit   *exitBody     // when it is known
+	waits  []frame       // output frames, in order
+	held   int           // room that the agent has used and not got back
+	giving chan struct{} // closed when the goroutine ends; nil: it does not run
+	exit   *exitBody     // once it is known
 	left   bool          // nobody wants the output any more
 }
 
-// put takes a frame of output. An agent that sends more than there is room for is none.
+// put takes a frame of output. It is an error if the agent sends more than there is room
+// for.
 func (p *pending) put(f frame) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.held += cost(len(f.payload)); p.held > outputRoom {
-		return fmt.Errorf("%w: output of more than the %d bytes that there was room for", errFrame, outputRoom)
+		return fmt.Errorf("%w: more output than the %d bytes of the command's window", errFrame, outputRoom)
 	}
 	p.waits = append(p.waits, f)
 	if p.giving == nil {
@@ -40,7 +41,7 @@ func (p *pending) put(f frame) error {
 	return nil
 }
 
-// give gives what waits to who wants it, until nothing does.
+// give passes waiting output to the listener, until none is left.
 func (p *pending) give(end chan struct{}) {
 	defer close(end)
 	for {
@@ -62,7 +63,7 @@ func (p *pending) give(end chan struct{}) {
 				to = p.stderr
 			}
 			if to != nil && !p.isLeft() {
-				_, _ = to.Write(f.payload) // the caller bounds what it keeps, the command goes on
+				_, _ = to.Write(f.payload) // the caller bounds what it keeps, and the command goes on
 			}
 			if p.used += cost(len(f.payload)); p.used >= roomBack {
 				p.free(p.used)
@@ -80,7 +81,8 @@ func (p *pending) free(n int) {
 	p.grant(n)
 }
 
-// exited takes the agent's word on the end. It is done when the output was given.
+// exited takes the agent's report of the end. The command is done once its output was
+// passed on.
 func (p *pending) exited(e exitBody) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +92,7 @@ func (p *pending) exited(e exitBody) {
 	}
 }
 
-// settle waits until the output that has come was given, at most d.
+// settle waits until the output that has arrived was passed on, at most d.
 func (p *pending) settle(d time.Duration) {
 	p.mu.Lock()
 	giving := p.giving
@@ -106,7 +108,7 @@ func (p *pending) settle(d time.Duration) {
 	}
 }
 
-// abandon leaves output that has not been given.
+// abandon drops output that was not passed on.
 func (p *pending) abandon() {
 	p.mu.Lock()
 	p.left = true

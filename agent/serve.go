@@ -8,9 +8,9 @@
 // commands by id, those with a gate at one moment; 3. the agent sends back their
 // output as it comes, as far as the client has room for it (window.go), and how they
 // ended; 4. meanwhile it answers calls: the sandbox's clock, the figures of its
-// kernel, and what a sandbox has of its own; 5. when the stream ends, or the client
-// reads nothing for too long, the agent kills what still runs and returns, so
-// that a dead harness leaves no load behind.
+// kernel, and a sandbox's own calls; 5. when the stream ends, or the client reads
+// nothing for too long, the agent kills what still runs and returns, so that a dead
+// harness leaves no load behind.
 //
 // docs/design/0014-agent-protocol.md has the frames.
 package agent
@@ -42,13 +42,12 @@ type Trait func(*server)
 // memory was killed in the sandbox.
 func OwnKernel(s *server) { s.own = true }
 
-// OwnProcess says that this process is the agent alone: each of its children is a
-// command, or was left behind by one. The agent becomes the parent of those that are left
-// behind (PR_SET_CHILD_SUBREAPER of prctl(2)) and ends them, see orphans.go.
+// OwnProcess says that this process is only the agent: each of its children is a command,
+// or was left behind by one. The agent becomes the parent of those that are left behind
+// (PR_SET_CHILD_SUBREAPER of prctl(2)) and ends them, see orphans.go.
 func OwnProcess(s *server) { s.alone = true }
 
-// Secret is what a client must prove to know, and the agent proves to it. nil asks for
-// nothing.
+// Secret is what the client and the agent must prove to know. nil requires nothing.
 func Secret(secret []byte) Trait { return func(s *server) { s.secret = secret } }
 
 // In has every command start in a control group (version 2): group returns its open
@@ -56,9 +55,10 @@ func Secret(secret []byte) Trait { return func(s *server) { s.secret = secret } 
 // outlives what the commands do to their group.
 func In(group func() *os.File) Trait { return func(s *server) { s.group = group } }
 
-// Serve runs the agent until r ends, the client is deaf, or ctx is done; then every
-// command that it started is killed. An orderly end of the stream is not an error. The
-// operations are those that Client.Call finds here, beside the agent's own; nil for none.
+// Serve runs the agent until r ends, the client stops reading, or ctx is done. Then it kills
+// every command that it started. An orderly end of the stream is not an error. The
+// operations are those that Client.Call finds here, in addition to the agent's own; nil for
+// none.
 func Serve(ctx context.Context, r io.Reader, w io.Writer, ops Operations, traits ...Trait) (err error) {
 	all := Operations{opTime: tell}
 	maps.Copy(all, ops)
@@ -85,8 +85,8 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, ops Operations, traits
 		s.killAll()
 		err = errors.Join(err, s.samples.close())
 	}()
-	// No deadline: a saved machine waits here for the host that wakes it up, and
-	// nothing runs yet.
+	// No deadline: a saved machine waits here until the host resumes it, and nothing
+	// runs yet.
 	if _, err := w.Write(hello); err != nil {
 		return fmt.Errorf("agent: cannot say hello: %w", err)
 	}
@@ -103,8 +103,8 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, ops Operations, traits
 	}
 }
 
-// readAhead is how much is read from a stream at once: small frames take one system
-// call.
+// readAhead is how much is read from a stream at once, so that small frames take one
+// system call.
 const readAhead = 16 << 10
 
 type server struct {
@@ -121,7 +121,7 @@ type server struct {
 	closed  bool // no more commands
 }
 
-// loop reads what the client says. It never waits for the client to read.
+// loop reads the client's frames. It never waits for the client to read.
 func (s *server) loop(r io.Reader) error {
 	err := s.greeted(r)
 	for err == nil {
@@ -157,7 +157,7 @@ func (s *server) take(f frame) error {
 			return err
 		}
 		if c := s.command(f.id); c != nil && c.gate != nil {
-			_ = c.gate.open(b.At) // a child that has gone is waited for already
+			_ = c.gate.open(b.At) // somebody already waits for a child that has ended
 		}
 	case frameRoom:
 		var b roomBody
@@ -182,7 +182,7 @@ func (s *server) take(f frame) error {
 	return nil
 }
 
-// command is the one of that number, or nil.
+// command is the command of that id, or nil.
 func (s *server) command(id uint32) *command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,7 +228,7 @@ func (s *server) begin(id uint32, b startBody) (err error) {
 	}
 	c.kills = s.kills()
 
-	// Held for the start as well: what reaps orphans knows every command.
+	// Held during the start as well: the reaper of orphans must know every command.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, taken := s.running[id]; taken || s.closed || len(s.running) >= maxCommands {
@@ -272,14 +272,14 @@ func (s *server) signal(id uint32, sig syscall.Signal) {
 		_ = unix.Kill(-c.Process.Pid, sig)
 	}
 	if sig == syscall.SIGKILL {
-		// A client that kills a command does not wait for output that it has no room for.
+		// A client that kills a command does not want output that it has no room for.
 		c.output.room.shut()
 	}
 }
 
-// killAll ends the session's commands and what they have left behind.
+// killAll ends the session's commands and the processes that they left behind.
 func (s *server) killAll() {
-	s.out.end(errSession) // what waits to be written waits no longer
+	s.out.end(errSession) // ends the wait of pending writes
 	s.mu.Lock()
 	s.closed = true
 	for _, c := range s.running {

@@ -2,26 +2,25 @@ package agent
 
 import "sync"
 
-// Flow control. The agent sends no more of a command's output than the client has room
-// for, and the client says when it has given some of it to who wanted it. So a listener
-// that does not listen holds back its own command, as a full pipe does, and nothing
-// else on the stream.
+// Flow control. The agent sends no more of a command's output than the client has room for,
+// and the client says when it has passed some of it on. So a listener that does not read
+// stops only its own command, as a full pipe does, and nothing else on the stream.
 const (
-	// outputRoom is the room of a command, standard output and error together, in
+	// outputRoom is the room for a command, standard output and error together, in
 	// bytes; both ends know it.
 	outputRoom = 1 << 20
 	// maxOutput bounds a frame of output, in bytes.
 	maxOutput = 64 << 10
-	// roomBack is how much the client gathers before it tells.
+	// roomBack is how much room the client collects before it gives it back.
 	roomBack = outputRoom / 4
-	// frameCost is what a frame takes beside its bytes: what it costs to keep one.
+	// frameCost is what a frame uses in addition to its bytes: the cost of keeping it.
 	frameCost = 64
 )
 
-// cost is what a frame of n bytes takes of the room.
+// cost is how much room a frame of n bytes uses.
 func cost(n int) int { return n + frameCost }
 
-// window is the agent's account of the client's room.
+// window is how much room the client has, as the agent counts it.
 type window struct {
 	mu     sync.Mutex
 	more   sync.Cond
@@ -34,7 +33,7 @@ func (w *window) init(left int) {
 	w.left = left
 }
 
-// take waits until there is so much room. false: there will be none.
+// take waits until there is room for n. false: there will be none.
 func (w *window) take(n int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,7 +47,7 @@ func (w *window) take(n int) bool {
 	return true
 }
 
-// give adds what the client has room for again.
+// give adds room that the client has freed.
 func (w *window) give(n int) {
 	w.mu.Lock()
 	w.left = min(w.left+n, outputRoom)
