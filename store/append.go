@@ -69,16 +69,16 @@ func (s *Store) Append(ctx context.Context, t *record.Trial, e record.Evidence) 
 	return nil
 }
 
-// After how many trials the log is moved into the database: after each of the first,
-// so that a log that is lost never means a lost study, and then so often that it
-// means a few trials. One costs about as much as the flush of a trial.
+// After how many trials the log is moved into the database: at first after each trial, so
+// that a lost log never means a lost study, and later often enough that it means only a
+// few trials. A checkpoint costs about as much as the flush of a trial.
 const (
 	earlyTrials = 8
 	laterTrials = 16
 )
 
-// checkpoint moves the log into the database file, as far as readers let it. After
-// an error all is in the log as before.
+// checkpoint moves the log into the database file, as far as readers allow. After an
+// error, everything is still in the log.
 func (s *Store) checkpoint() {
 	_, _ = s.db.Exec("PRAGMA wal_checkpoint(PASSIVE)")
 }

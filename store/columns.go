@@ -24,17 +24,17 @@ const (
 	columns
 )
 
-// Bounds on what is kept of a file. A trial of ten minutes with 1,200 series at
-// 10 Hz stays below them.
+// Bounds on what is kept from a file. A trial of ten minutes with 1,200 series at 10 Hz
+// stays below them.
 const (
 	maxKept  = 8e6     // readings, of 16 bytes
-	perKept  = 16      // readings that a series counts for beside its own
+	perKept  = 16      // readings that a series counts in addition to its own
 	maxTexts = 1 << 18 // different names, labels, units or kinds
 	maxText  = 1 << 20 // bytes of one
 )
 
-// errTooMany: the file would take more memory than a reader has for one.
-var errTooMany = fmt.Errorf("the file has more than %d readings, which is more than are read; DuckDB and pandas read it", int64(maxKept))
+// errTooMany: the file would take more memory than a reader gives to one file.
+var errTooMany = fmt.Errorf("the file has more than %d readings, more than tare reads; read it with DuckDB or pandas", int64(maxKept))
 
 // texts gives each text of a column a number.
 type texts struct {
@@ -52,7 +52,7 @@ func (t *texts) of(s string) (int32, error) {
 		t.number = make(map[string]int32)
 	}
 	if t.bytes += len(s); len(s) > maxText || len(t.list) >= maxTexts || t.bytes > 16*maxText {
-		return 0, badPage("it has more names than tare gives")
+		return 0, badPage("it has more names than tare writes")
 	}
 	n = int32(len(t.list)) //nolint:gosec // below maxTexts
 	t.number[s] = n
@@ -63,7 +63,7 @@ func (t *texts) of(s string) (int32, error) {
 // identity is what tells series apart: numbers of name, labels, unit and kind.
 type identity [4]int32
 
-// Want chooses series by name and labels; nil is all.
+// Want chooses series by name and labels; nil chooses all.
 type Want func(name string, labels record.Labels) bool
 
 type seriesReader struct {
@@ -75,9 +75,9 @@ type seriesReader struct {
 	rows  int64 // of the groups so far: the number that the file gives of itself binds nobody
 }
 
-// readRows reads a file in pages: of each column one is in memory, and of the rest
-// what is wanted. The names of a row stay runs of numbers, as they are stored: rows
-// of texts, which the library would make, take ten times as long.
+// readRows reads a file in pages. It holds one page of each column in memory, and the
+// readings that are wanted. The names of a row stay runs of numbers, as they are stored:
+// rows of texts, which the library would make, take ten times as long.
 func (x *seriesReader) readRows(r io.ReaderAt, f *parquet.File) error {
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxPage))
 	if err != nil {
@@ -94,18 +94,18 @@ func (x *seriesReader) readRows(r io.ReaderAt, f *parquet.File) error {
 	return nil
 }
 
-// lockstep is where a row group is read, in all columns.
+// lockstep is the position in a row group, in all columns.
 type lockstep struct {
 	chunks [columns]*chunk
 	t, v   struct{ at int }
 	times  []int64
 	values []float64
-	runs   [4][]run // what is left of the page of each column of texts
-	pages  [4][]run // the page itself, to be used again
+	runs   [4][]run // the rest of the page of each text column
+	pages  [4][]run // the page itself, for reuse
 }
 
-// fill reads the next page of each column whose last one is used up, and returns for
-// how many rows all of them go on.
+// fill reads the next page of each column whose last one is used up. It returns how many
+// rows all columns have left in their pages.
 func (l *lockstep) fill() (n int, err error) {
 	if l.t.at == len(l.times) {
 		l.t.at = 0
@@ -135,7 +135,7 @@ func (l *lockstep) fill() (n int, err error) {
 // group reads one row group.
 func (x *seriesReader) group(r io.ReaderAt, g *format.RowGroup, dec *zstd.Decoder) (err error) {
 	if len(g.Columns) != columns || g.NumRows < 0 {
-		return badPage("it has other columns than it says")
+		return badPage("its columns differ from those it declares")
 	}
 	if x.rows += min(g.NumRows, maxSeriesRows+1); x.rows > maxSeriesRows {
 		return fmt.Errorf("the file has more than the %d rows that are read", int64(maxSeriesRows))

@@ -9,18 +9,18 @@ import (
 	"slices"
 )
 
-// Damage is something in a results folder that does not verify, or that is gone.
-// Readers leave it out and name it.
+// Damage is something in a results folder that does not verify, or that is gone. Readers
+// leave it out and name it.
 type Damage struct {
 	Kind string // one of the kinds below
-	Name string // of the trial, 000012-1, or of the session; "" where there is one alone
+	Name string // of the trial, 000012-1, or of the session; "" if there is only one
 	Why  string // a sentence: what was found
 }
 
 // Kinds of damage.
 const (
 	DamagedTrial   = "trial"     // left out
-	DamagedSession = "session"   // left out: its trials are there, what the machine was is not known
+	DamagedSession = "session"   // left out: its trials are there, but the machine is unknown
 	DamagedSkips   = "skips"     // left out
 	LostRow        = "lost-row"  // evidence without a row: the log of the database was lost
 	Unchecked      = "unchecked" // the folder has no checksums: it is of schema 1
@@ -36,16 +36,16 @@ func (s *Store) note(d Damage) {
 	s.found.all[d] = true
 }
 
-// Damage returns what the reads so far found damaged, and what tells by itself that
-// something is lost: read the trials first.
+// Damage returns the damage that reads have found so far, and the trials whose evidence
+// has no row. Read the trials first.
 func (s *Store) Damage(ctx context.Context) ([]Damage, error) {
 	lost, err := s.lost(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if len(lost) > 1 { // one may be stored at this moment, or was when its writer died
+	if len(lost) > 1 { // a single one may be in the middle of a write, or its writer died then
 		for _, name := range lost {
-			s.note(Damage{LostRow, name, "its evidence is in " + seriesDir + "/ or " + rawDir + "/, and " + dbName + " has no row of it"})
+			s.note(Damage{LostRow, name, "its evidence is in " + seriesDir + "/ or " + rawDir + "/, and " + dbName + " has no row for it"})
 		}
 	}
 	s.found.mu.Lock()
@@ -88,7 +88,7 @@ func (s *Store) names(ctx context.Context) (map[string]bool, error) {
 	return known, nil
 }
 
-// verifyAll reads everything and refuses what is damaged: nothing is added to it.
+// verifyAll reads everything and refuses damaged results: nothing may be added to them.
 func (s *Store) verifyAll(ctx context.Context) error {
 	for _, err := range s.Some(ctx, Pick{NoHistograms: true}) {
 		if err != nil {
@@ -115,10 +115,10 @@ func (s *Store) verifyAll(ctx context.Context) error {
 	}
 	d := all[0]
 	if d.Kind == LostRow {
-		return fmt.Errorf("%s has lost trials: the evidence of %s%s lies in %s/ and %s/ without a row. Its log (%s-wal) was lost or damaged. "+
-			"Put the log back from a copy; or move those files out of the folder, and these trials will run again. `tare report` lists them",
+		return fmt.Errorf("%s has lost trials: the evidence of %s%s is in %s/ and %s/, but has no row in the database. The database's log (%s-wal) was lost or damaged. "+
+			"Restore the log from a copy, or move those files out of the folder to run these trials again. `tare report` lists them",
 			dbName, d.Name, more, seriesDir, rawDir, dbName)
 	}
-	return fmt.Errorf("the results are damaged: %s %s%s: %s. Nothing will be added to them. Take a copy or a bundle, or start a new folder with --fresh; "+
+	return fmt.Errorf("the results are damaged: %s %s%s: %s. Nothing will be added to them. Restore a copy or a bundle, or start a new folder with --fresh; "+
 		"`tare report` shows what is left", d.Kind, d.Name, more, d.Why)
 }

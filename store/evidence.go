@@ -279,18 +279,18 @@ func digestOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// errNoRow: the results have no row of a trial, or none of a file of it.
+// errNoRow: the database has no row of a trial, or of one of its files.
 var errNoRow = errors.New("the results have no row for it; the database may be damaged")
 
-// fileDigest is the SHA-256 of a file of a trial; "" where it was stored without one.
+// fileDigest is the SHA-256 of a file of a trial; "" if it was stored without one.
 func (s *Store) fileDigest(t *record.Trial, kind, name string) (string, error) {
 	column := "e.sha256"
 	if s.version < 2 {
 		column = "NULL"
 	}
 	var digest sql.NullString
-	// The number and attempt are read from the trial's row, so that a damaged index
-	// cannot give the file of another trial.
+	// The number and attempt come from the trial's row, so that a damaged index
+	// cannot return the file of another trial.
 	err := s.one(context.Background(), "SELECT "+column+" FROM evidence e JOIN trials t ON t.id = e.trial WHERE t.name = ? AND +t.seq = ? AND +t.attempt = ? AND e.kind = ? AND e.name = ?",
 		[]any{TrialName(t), t.Seq, t.Attempt, kind, name}, &digest)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -299,8 +299,7 @@ func (s *Store) fileDigest(t *record.Trial, kind, name string) (string, error) {
 	return digest.String, err
 }
 
-// genuineFile says whether a file is the one that was stored, and leaves it at its
-// beginning.
+// genuineFile checks that a file is the one that was stored, and rewinds it.
 func (s *Store) genuineFile(t *record.Trial, kind, name string, f *os.File) error {
 	want, err := s.fileDigest(t, kind, name)
 	if err != nil || want == "" {
@@ -311,7 +310,7 @@ func (s *Store) genuineFile(t *record.Trial, kind, name string, f *os.File) erro
 		return err
 	}
 	if hex.EncodeToString(h.Sum(nil)) != want {
-		return errors.New("the file is not the one that was stored: its SHA-256 is another; it was damaged or changed")
+		return errors.New("the file is not the one that was stored: its SHA-256 differs; it was damaged or changed")
 	}
 	_, err = f.Seek(0, io.SeekStart)
 	return err

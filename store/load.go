@@ -106,7 +106,7 @@ type batch struct {
 func (s *Store) bounds(ctx context.Context) ([]int64, error) {
 	out := []int64{math.MinInt64}
 	n, last := 0, int64(math.MinInt64)
-	stored := int64(math.MinInt64) // the last trial that has a checksum; asked for first, since more may come
+	stored := int64(math.MinInt64) // the last trial that has a checksum; read first, since more may be added
 	if s.version >= 2 {
 		if err := s.one(ctx, "SELECT coalesce(max(id), ?) FROM checksums WHERE kind = ?", []any{stored, sumTrial}, &stored); err != nil {
 			return nil, err
@@ -125,25 +125,25 @@ func (s *Store) bounds(ctx context.Context) ([]int64, error) {
 	return out, err
 }
 
-// mark is what is known of a trial of a batch beside the trial.
+// mark is what a batch knows about a trial besides the trial itself.
 type mark struct {
 	id  int64
 	crc uint32 // over its rows
-	bad bool   // a row is not as tare writes it
+	bad bool   // tare would not write such a row
 }
 
-// loaded is a batch: trials and, in the same places, their marks.
+// loaded is a batch: trials and, in the same order, their marks.
 type loaded struct {
 	trials []record.Trial
 	list   []mark
 }
 
-// loadRows reads all rows of the trials after one id and up to another.
+// loadRows reads all rows of the trials after the id first and up to last.
 func (s *Store) loadRows(ctx context.Context, c *sql.Conn, first, last int64, l *loader) (out loaded, err error) {
 	index := make(map[int64]int)
 	var buf []byte
 	for table, p := range l.parts {
-		at, i := int64(0), -1 // of the row before: a trial's rows come one after the other
+		at, i := int64(0), -1 // of the previous row: a trial's rows are consecutive
 		err := s.scan(ctx, c, p.query, []any{first, last}, func(row []driver.Value) error {
 			id, ok := row[0].(int64)
 			if !ok {
@@ -172,8 +172,8 @@ func (s *Store) loadRows(ctx context.Context, c *sql.Conn, first, last int64, l 
 	return out, nil
 }
 
-// loadBatch reads the trials after one id and up to another, and leaves out those
-// that do not verify.
+// loadBatch reads the trials after the id first and up to last, and leaves out those that
+// do not verify.
 func (s *Store) loadBatch(ctx context.Context, first, last int64, l *loader) ([]record.Trial, error) {
 	c, err := s.db.Conn(ctx)
 	if err != nil {
@@ -201,19 +201,19 @@ func (s *Store) loadBatch(ctx context.Context, first, last int64, l *loader) ([]
 		case s.version >= 2 && !ok:
 			s.note(Damage{DamagedTrial, name, "it has no checksum"})
 		case s.version >= 2 && crc != m.crc:
-			s.note(Damage{DamagedTrial, name, "its rows are not those that were stored: their checksum is another"})
+			s.note(Damage{DamagedTrial, name, "its rows are not those that were stored: their checksum differs"})
 		default:
 			kept = append(kept, got.trials[i])
 		}
 	}
 	for id := range want {
-		s.note(Damage{DamagedTrial, fmt.Sprintf("number %d", id), "it was stored, and its row is gone"})
+		s.note(Damage{DamagedTrial, fmt.Sprintf("number %d", id), "it was stored, but its row is gone"})
 	}
 	return kept, nil
 }
 
-// each runs f on every row of a query, which ends after the store's patience. The
-// rows are done when it returns, so the one connection is free again.
+// each runs f on every row of a query, which ends after the store's patience. The rows
+// are closed when it returns, so the single connection is free again.
 func (s *Store) each(ctx context.Context, query string, args []any, f func(*sql.Rows) error) error {
 	limited, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
@@ -237,10 +237,10 @@ func (s *Store) one(ctx context.Context, query string, args []any, into ...any) 
 	return late(ctx, limited, s.db.QueryRowContext(limited, query, args...).Scan(into...))
 }
 
-// errLate: a query took longer than any does on a database of tare.
-var errLate = fmt.Errorf("a query did not end in time: %s is damaged, or made to hold whoever reads it up; do not use these results", dbName)
+// errLate: a query took longer than any query takes on a database of tare.
+var errLate = fmt.Errorf("a query did not end in time: %s is damaged, or made to keep its readers busy; do not use these results", dbName)
 
-// late is the error of a query, which its deadline may have ended.
+// late is the error of a query that its deadline may have ended.
 func late(whole, limited context.Context, err error) error {
 	if err != nil && whole.Err() == nil && limited.Err() != nil {
 		return errLate

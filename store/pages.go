@@ -14,11 +14,11 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Bounds on a page, far above what tare writes (256 KiB, 65,536 values). The
-// library believes what a page says of itself and makes room for it; a page of a
-// few bytes can say that it has thousands of millions of values.
+// Bounds on a page, far above what tare writes (256 KiB, 65,536 values). The library
+// trusts the sizes that a page declares and allocates room for them; a page of a few bytes
+// can declare billions of values.
 const (
-	maxPage       = 8 << 20 // bytes, as it is in the file and decompressed
+	maxPage       = 8 << 20 // bytes, both in the file and decompressed
 	maxPageValues = 1 << 20
 )
 
@@ -34,12 +34,12 @@ type chunk struct {
 	headers    *thrift.Decoder
 	zstd       *zstd.Decoder
 	compressed bool
-	left       int64 // values that the row group has still
+	left       int64 // values left in the row group
 
 	raw, page []byte // reused
 	dict      []int32
 	hasDict   bool
-	texts     *texts // of a column of texts
+	texts     *texts // of a text column
 }
 
 func newChunk(r io.ReaderAt, m *format.ColumnMetaData, rows int64, dec *zstd.Decoder, t *texts) (*chunk, error) {
@@ -51,14 +51,14 @@ func newChunk(r io.ReaderAt, m *format.ColumnMetaData, rows int64, dec *zstd.Dec
 		return nil, badPage("a column begins before the file")
 	}
 	if m.Codec != format.Zstd && m.Codec != format.Uncompressed {
-		return nil, fmt.Errorf("the Parquet file is compressed with %v, and tare writes zstd", m.Codec)
+		return nil, fmt.Errorf("the Parquet file is compressed with %v, but tare writes zstd", m.Codec)
 	}
 	in := bufio.NewReaderSize(io.NewSectionReader(r, from, m.TotalCompressedSize), 32<<10)
 	return &chunk{in: in, headers: thrift.NewDecoder(new(thrift.CompactProtocol).NewReader(in)), zstd: dec,
 		compressed: m.Codec == format.Zstd, left: rows, texts: t}, nil
 }
 
-// next reads the next page of data: its values, encoded, and how many they are.
+// next reads the next page of data: its encoded values, and their number.
 func (c *chunk) next() (data []byte, values int, enc format.Encoding, err error) {
 	for {
 		h := new(format.PageHeader)
@@ -125,7 +125,7 @@ func grown(b []byte, n int) []byte {
 	return b[:n]
 }
 
-// text takes one text, which its length precedes, from a page, and returns its number.
+// text takes one text from a page and returns its number. The length precedes the text.
 func (c *chunk) text(data []byte) (number int32, rest []byte, err error) {
 	if len(data) < 4 || uint64(binary.LittleEndian.Uint32(data)) > uint64(len(data)-4) { //nolint:gosec // a length is not negative
 		return 0, nil, badPage("a text is cut")
@@ -138,7 +138,7 @@ func (c *chunk) text(data []byte) (number int32, rest []byte, err error) {
 // dictionary gives each text of a dictionary its number.
 func (c *chunk) dictionary(data []byte, n int) (err error) {
 	if c.texts == nil || c.hasDict {
-		return badPage("it has a dictionary too many")
+		return badPage("it has more than one dictionary")
 	}
 	c.hasDict = true
 	for range n {
@@ -151,7 +151,7 @@ func (c *chunk) dictionary(data []byte, n int) (err error) {
 	return nil
 }
 
-// run is how often a text comes, one after the other.
+// run is how often a text repeats in a row.
 type run struct {
 	text int32
 	n    int
@@ -165,7 +165,7 @@ func add(runs []run, text int32, n int) []run {
 	return append(runs, run{text, n})
 }
 
-// nextTexts are the texts of the next page. They stay as they are stored: as runs.
+// nextTexts returns the texts of the next page. They stay runs, as they are stored.
 func (c *chunk) nextTexts(runs []run) ([]run, error) {
 	data, left, enc, err := c.next()
 	if err != nil {
@@ -191,8 +191,8 @@ func (c *chunk) nextTexts(runs []run) ([]run, error) {
 	return nil, badPage("texts are encoded as %v", enc)
 }
 
-// indexes reads places in the dictionary: runs of one, and groups of eight that are
-// packed (https://parquet.apache.org/docs/file-format/data-pages/encodings/#RLE).
+// indexes reads positions in the dictionary: runs of one position, and packed groups of
+// eight (https://parquet.apache.org/docs/file-format/data-pages/encodings/#RLE).
 func (c *chunk) indexes(runs []run, data []byte, width, left int) ([]run, error) {
 	for left > 0 {
 		u, k := binary.Uvarint(data)
@@ -231,7 +231,7 @@ func (c *chunk) indexes(runs []run, data []byte, width, left int) ([]run, error)
 	return runs, nil
 }
 
-// nextTimes are the times of the next page.
+// nextTimes returns the times of the next page.
 func (c *chunk) nextTimes(out []int64) ([]int64, error) {
 	data, n, enc, err := c.next()
 	if err != nil {
@@ -243,7 +243,7 @@ func (c *chunk) nextTimes(out []int64) ([]int64, error) {
 	if enc != format.DeltaBinaryPacked {
 		return nil, badPage("times are encoded as %v", enc)
 	}
-	// The decoder makes room for as many as the third number says.
+	// The decoder allocates room for as many as the third number says.
 	head, total := data, uint64(0)
 	for range 3 {
 		u, k := binary.Uvarint(head)
@@ -262,7 +262,7 @@ func (c *chunk) nextTimes(out []int64) ([]int64, error) {
 	return out, err
 }
 
-// nextValues are the values of the next page.
+// nextValues returns the values of the next page.
 func (c *chunk) nextValues(out []float64) ([]float64, error) {
 	data, n, enc, err := c.next()
 	if err == nil && enc != format.Plain {
@@ -274,7 +274,7 @@ func (c *chunk) nextValues(out []float64) ([]float64, error) {
 	return words(out, data, n, math.Float64frombits)
 }
 
-// words are values of eight bytes, as they are.
+// words reads values of eight bytes, as they are.
 func words[T any](out []T, data []byte, n int, of func(uint64) T) ([]T, error) {
 	if len(data) != 8*n {
 		return nil, badPage("a page of %d values has %d bytes", n, len(data))

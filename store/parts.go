@@ -24,9 +24,8 @@ type sampleKind struct {
 	wanted bool
 }
 
-// part reads one table of trials. The first column of each query is the trial's
-// id. All rows are read whatever is wanted of them: the checksum of a trial is
-// over all.
+// part reads one table of trials. The first column of each query is the trial's id. It
+// reads all rows, whatever is wanted: the checksum of a trial covers all of them.
 type part struct {
 	query string
 	scan  func(r fields, t *record.Trial)
@@ -37,15 +36,15 @@ const (
 	inOrder = " ORDER BY trial, ord"
 )
 
-// newLoader lists the tables in the order of the checksum. A row of a trial that
-// is not in the batch can only be in a damaged database and is passed over: the
-// trial that lacks it does not verify.
+// newLoader lists the tables in the order of the checksum. It skips a row of a trial that
+// is not in the batch. Only a damaged database has one, and the trial that lacks the row
+// does not verify.
 func newLoader(pick Pick) *loader {
 	l := &loader{same: once{}}
 	samples, facts := l.samples, l.facts
 	if !pick.All {
-		// A batch's many equal texts are the time that reading takes. So a cell is made
-		// of its key, once, and what samples have in common once.
+		// The many equal texts of a batch take most of the reading time. So a cell is
+		// made from its key only once, and so is what samples have in common.
 		l.cells, l.kinds = make(map[string]record.Cell), make(map[string]*sampleKind)
 		samples, facts = l.someSamples(pick), l.someFacts(pick.Facts)
 	}
@@ -69,8 +68,8 @@ func newLoader(pick Pick) *loader {
 	return l
 }
 
-// fields are the columns of a row. What has another type than tare writes is noted:
-// the trial is damaged.
+// fields are the columns of a row. A value of another type than tare writes is noted: the
+// trial is damaged.
 type fields struct {
 	row []driver.Value
 	bad *bool
@@ -100,7 +99,7 @@ func (f fields) int(i int) int64 {
 	return v
 }
 
-// number is a value, NULL being what is not a number.
+// number is a value; NULL stands for NaN.
 func (f fields) number(i int) float64 {
 	switch v := f.row[i].(type) {
 	case float64:
@@ -146,8 +145,8 @@ func (l *loader) levels(r fields, t *record.Trial) {
 	}
 }
 
-// sampleText is the place of the text that a sample has in common with others, and
-// its original after the last separator.
+// sampleText is the column of the text that a sample shares with others; its original
+// follows the last separator.
 const sampleText = 2
 
 func (l *loader) samples(r fields, t *record.Trial) {
@@ -170,7 +169,7 @@ func (l *loader) someSamples(pick Pick) func(fields, *record.Trial) {
 		if !k.wanted {
 			return
 		}
-		if t.Samples == nil { // as many as the last trial had: they are mostly alike
+		if t.Samples == nil { // as many as the last trial had: most trials are alike
 			t.Samples = make([]record.Sample, 0, hint)
 		}
 		s := k.sample
@@ -221,7 +220,7 @@ func (l *loader) facts(r fields, t *record.Trial) {
 	t.Facts[l.same.text(r.text(1))] = l.same.text(r.text(2))
 }
 
-// someFacts keeps those whose names end so; "" ends them all.
+// someFacts keeps those whose names have one of these endings; "" matches all.
 func (l *loader) someFacts(ends []string) func(fields, *record.Trial) {
 	return func(r fields, t *record.Trial) {
 		name := r.text(1)

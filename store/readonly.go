@@ -17,7 +17,7 @@ import (
 // user who may not write there, and on read-only media. It changes no result.
 func OpenReadOnly(dir string) (*Store, error) {
 	s, err := openReadOnly(dir)
-	if errors.Is(err, fs.ErrNotExist) { // of nothing at all there is no more to say
+	if errors.Is(err, fs.ErrNotExist) { // there is nothing at all, so nothing more to say
 		if evidence, eerr := evidenceIn(dir); eerr == nil && len(evidence) > 0 {
 			err = lostDatabase(evidence)
 		}
@@ -77,7 +77,7 @@ func tryReadOnly(dir, address string) (*Store, error) {
 	}
 	s.readers = 2
 	s.db.SetMaxOpenConns(s.readers)
-	s.db.SetMaxIdleConns(s.readers) // a connection that is closed and made again would lack the limits
+	s.db.SetMaxIdleConns(s.readers) // a connection that is closed and reopened would lack the limits
 	if err := s.vet(context.Background()); err != nil {
 		_ = s.Close()
 		var coded interface{ Code() int }

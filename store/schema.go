@@ -49,8 +49,8 @@ func createSchema(ctx context.Context, c *sql.Conn, from int) error {
 	return err
 }
 
-// upgrade brings an older database to this schema, in one transaction. Its trials
-// get checksums as they are now: damage of before is not seen, damage from now on is.
+// upgrade converts an older database to this schema, in one transaction. Its trials get
+// checksums of their present state: they show later damage, not earlier damage.
 func (s *Store) upgrade(ctx context.Context) error {
 	if s.version == SchemaVersion {
 		return nil

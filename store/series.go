@@ -13,8 +13,8 @@ import (
 	"tare/record"
 )
 
-// Bounds on a series file that is read: ten series a thread, a thousand threads and
-// twenty minutes at 10 Hz stay below them. What is kept of it has its own (maxKept).
+// Bounds on a series file: ten series a thread, a thousand threads and twenty minutes at
+// 10 Hz stay below them. What is kept from it has its own bound (maxKept).
 const (
 	maxSeriesFile = 1 << 30
 	maxSeriesRows = 120e6
@@ -75,7 +75,7 @@ func encodeSeries(codec *zstd.Codec, all []record.Series) ([]byte, error) {
 // no error, when it has none.
 func (s *Store) Series(t *record.Trial) ([]record.Series, error) { return s.SeriesOf(t, nil) }
 
-// SeriesOf is Series of those that are wanted; what is not takes no memory.
+// SeriesOf is Series for those that are wanted; the others take no memory.
 func (s *Store) SeriesOf(t *record.Trial, want Want) ([]record.Series, error) {
 	f, size, err := s.evidence(t, "series", "", seriesDir+"/"+TrialName(t)+".parquet")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -68,7 +68,7 @@ func insertSession(ctx context.Context, c *sql.Conn, x Session) (int64, error) {
 	return id, w.close()
 }
 
-// damagedSessions are those that do not verify, by id.
+// damagedSessions are the sessions that do not verify, by id.
 func (s *Store) damagedSessions(ctx context.Context) (map[int64]bool, error) {
 	bad := make(map[int64]bool)
 	if s.version < 2 {
@@ -100,12 +100,12 @@ func (s *Store) damagedSessions(ctx context.Context) (map[int64]bool, error) {
 		return err
 	})
 	for id := range bad {
-		s.note(Damage{DamagedSession, strconv.FormatInt(id, 10), "its rows are not those that were stored, so that its machine is not shown"})
+		s.note(Damage{DamagedSession, strconv.FormatInt(id, 10), "its rows are not those that were stored, so its machine is not shown"})
 	}
 	return bad, err
 }
 
-// sessionIDs lists the sessions that there are.
+// sessionIDs lists the sessions in the database.
 func (s *Store) sessionIDs(ctx context.Context, c *sql.Conn) (ids []int64, err error) {
 	err = s.scan(ctx, c, "SELECT id FROM sessions", nil, func(row []driver.Value) error {
 		id, _ := row[0].(int64)
@@ -115,8 +115,8 @@ func (s *Store) sessionIDs(ctx context.Context, c *sql.Conn) (ids []int64, err e
 	return ids, err
 }
 
-// Sessions returns every run that wrote here, the first first; those that do not
-// verify are left out (Damage).
+// Sessions returns every run that wrote here, in order; it leaves out those that do not
+// verify (Damage).
 func (s *Store) Sessions() ([]Session, error) {
 	ctx := context.Background()
 	bad, err := s.damagedSessions(ctx)
@@ -196,7 +196,7 @@ func (s *Store) Meta() (Meta, error) {
 	kv := make(map[string]string)
 	ok, err := s.whole(sumMeta)
 	if err == nil && !ok {
-		err = fmt.Errorf("%s is damaged: what it says of its study is not what was stored; take a copy or a bundle of the results", dbName)
+		err = fmt.Errorf("%s is damaged: what it says about its study is not what was stored; restore the results from a copy or a bundle", dbName)
 	}
 	if err != nil {
 		return m, fmt.Errorf("read what the results in %s are about: %w", s.dir, err)

@@ -9,11 +9,10 @@ import (
 	"strings"
 )
 
-// checkShape refuses a database whose tables, views and indexes are not those
-// that tare makes. A view in the place of a table could compute for ever, and a
-// trigger would change what is written. It reads the schema and nothing else, so
-// it comes before every query on the tables. Tables and views of the user are
-// left alone: nothing reads them.
+// checkShape refuses a database whose tables, views and indexes differ from those that
+// tare makes. A view in place of a table could compute for ever, and a trigger would
+// change what is written. checkShape reads only the schema, so it comes before every query
+// on the tables. It ignores tables and views of the user: nothing reads them.
 func (s *Store) checkShape(ctx context.Context) error {
 	want, got, err := s.shapes(ctx)
 	if err != nil {
@@ -37,15 +36,15 @@ func (s *Store) checkShape(ctx context.Context) error {
 			return fmt.Errorf("%s lacks the %s: the file is damaged, or tare did not make it", dbName, k)
 		}
 		if text != want[k] {
-			return fmt.Errorf("%s has another %s than tare makes: do not use these results", dbName, k)
+			return fmt.Errorf("the schema of %s is not tare's: its %s differs; do not use these results", dbName, k)
 		}
 	}
 	return nil
 }
 
-// Genuine says why a database of someone else is not to be used: it holds
-// tables, views, triggers or indexes that tare does not make, or makes
-// differently, or names files that no trial has, or its pages are damaged
+// Genuine says why somebody else's database must not be used: it holds tables, views,
+// triggers or indexes that tare does not make, or makes differently; or it names files
+// that no trial has; or its pages are damaged
 // (https://www.sqlite.org/security.html#untrusted_sqlite_database_files).
 func (s *Store) Genuine(ctx context.Context) error {
 	want, got, err := s.shapes(ctx)
@@ -53,7 +52,7 @@ func (s *Store) Genuine(ctx context.Context) error {
 		return err
 	}
 	for _, k := range slices.Sorted(maps.Keys(got)) {
-		if _, ok := want[k]; !ok { // checkShape has judged the others
+		if _, ok := want[k]; !ok { // checkShape has checked the others
 			return fmt.Errorf("%s has the %s, which tare does not make; if it is yours, drop it first", dbName, k)
 		}
 	}
@@ -63,9 +62,9 @@ func (s *Store) Genuine(ctx context.Context) error {
 	return s.checkPages(ctx)
 }
 
-// checkPages looks at each page of the database once. It takes a second for
-// 250 MB, so readers of the user's own results leave it out: there the checksums
-// of the trials tell.
+// checkPages checks each page of the database once. It takes a second for 250 MB, so
+// readers of the user's own results skip it: there the checksums of the trials show
+// damage.
 func (s *Store) checkPages(ctx context.Context) error {
 	var verdict string
 	if err := s.db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {
@@ -77,7 +76,8 @@ func (s *Store) checkPages(ctx context.Context) error {
 	return nil
 }
 
-// shapes are what the schema of the store's version makes, and what is there.
+// shapes are the objects that the schema of the store's version makes, and those that
+// exist.
 func (s *Store) shapes(ctx context.Context) (want, got map[string]string, err error) {
 	ours, err := sql.Open("sqlite", "file::memory:")
 	if err != nil {
@@ -97,11 +97,11 @@ func (s *Store) shapes(ctx context.Context) (want, got map[string]string, err er
 	return want, got, err
 }
 
-// maxObjects is far above what tare and a user who adds views make.
+// maxObjects is far above what tare makes and a user adds.
 const maxObjects = 1000
 
-// objects are what a database is made of, "table trials", with the table that
-// each belongs to and the SQL that made it, as it was given.
+// objects are the parts of a database, such as "table trials", with the table that each
+// belongs to and the original SQL that made it.
 func objects(ctx context.Context, s *Store) (map[string]string, error) {
 	out := make(map[string]string)
 	err := s.each(ctx, "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema", nil, func(r *sql.Rows) error {

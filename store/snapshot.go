@@ -19,11 +19,11 @@ func (s *Store) Snapshot(ctx context.Context, path string) error {
 // EvidenceFile is one file of a trial.
 type EvidenceFile struct {
 	Name   string // path below the folder, with slashes
-	SHA256 string // hexadecimal; "" of files that were stored under schema 1
+	SHA256 string // hexadecimal; "" for files that were stored under schema 1
 }
 
-// EvidenceFiles lists the files that the trials have, sorted by name. Whether they
-// are still there, and still the same, is another question.
+// EvidenceFiles lists the files that the trials have, sorted by name. It does not check
+// that they still exist, or that they are unchanged.
 func (s *Store) EvidenceFiles(ctx context.Context) ([]EvidenceFile, error) {
 	column := "coalesce(sha256, '')"
 	if s.version < 2 {

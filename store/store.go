@@ -85,7 +85,7 @@ type Store struct {
 	root     *os.Root // reads of evidence cannot leave the folder
 	version  int
 	readers  int           // batches of trials that are loaded side by side, each on a connection
-	patience time.Duration // of one query
+	patience time.Duration // for one query
 	writable bool
 	lock     *os.File
 	scratch  string // a private copy of the database, removed by Close
@@ -98,7 +98,7 @@ type Store struct {
 	codec    parquetzstd.Codec // of the series
 }
 
-// findings are the damage that was met.
+// findings are the damage found so far.
 type findings struct {
 	mu  sync.Mutex
 	all map[Damage]bool
@@ -234,15 +234,15 @@ func vacant(dir string) error {
 	return nil
 }
 
-// lostDatabase is the error of a folder whose evidence is there and whose database
-// is not: starting over would overwrite it.
+// lostDatabase is the error for a folder that has evidence but no database: a fresh start
+// would overwrite the evidence.
 func lostDatabase(evidence []string) error {
 	trials := "trial " + evidence[0]
 	if n := len(evidence); n > 1 {
 		trials = fmt.Sprintf("%d trials (%s to %s)", n, evidence[0], evidence[n-1])
 	}
-	return fmt.Errorf("the evidence of %s is in %s/ and %s/, and %s has nothing: it, or its log %s-wal, was lost or damaged. "+
-		"Put both back from a copy or a bundle. Without one, move the folder away or give another folder; the files in it stay readable by themselves (docs/results.md)",
+	return fmt.Errorf("the evidence of %s is in %s/ and %s/, but %s has nothing: it or its log %s-wal was lost or damaged. "+
+		"Restore both from a copy or a bundle. If you have none, move the folder away or give another folder; its files stay readable without the database (docs/results.md)",
 		trials, seriesDir, rawDir, dbName, dbName)
 }
 
@@ -318,7 +318,7 @@ func open(dir string) (_ *Store, err error) {
 	return s, nil
 }
 
-// vet looks at what a database says it is before anything else is asked of it.
+// vet checks what a database says it is, before any other query.
 func (s *Store) vet(ctx context.Context) (err error) {
 	if err := harden(ctx, s.db, s.readers); err != nil {
 		return unreadable(err)
@@ -332,13 +332,13 @@ func (s *Store) vet(ctx context.Context) (err error) {
 	return s.checkNames(ctx)
 }
 
-// queryTime is how long one query may take: a thousand times what it takes on
-// the largest study. A damaged or hostile file can make a query endless: pages
-// that point to each other, twenty levels deep.
+// queryTime is how long one query may take: a thousand times what it takes on the largest
+// study. A damaged or hostile file can make a query endless, with pages that point to each
+// other, twenty levels deep.
 const queryTime = time.Minute
 
-// harden sets the limits that SQLite advises for databases of others
-// (https://www.sqlite.org/security.html), on each connection there will be.
+// harden sets the limits that SQLite recommends for untrusted databases
+// (https://www.sqlite.org/security.html), on every connection.
 func harden(ctx context.Context, db *sql.DB, connections int) error {
 	held := make([]*sql.Conn, 0, connections)
 	defer func() {

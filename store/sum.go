@@ -23,11 +23,10 @@ const (
 // rowSum continues a checksum with one row of a table: the type and the value of each
 // column. buf is reused.
 //
-// The checksum is CRC-32C, which finds every burst of up to 32 wrong
-// bits, and of other damage all but one in four thousand million; the processor
-// computes it at 10 GB/s, so that it costs nothing beside reading the rows. A
-// hash for signatures would promise no more here: who changes rows on purpose can
-// change the checksum too.
+// The checksum is CRC-32C. It finds every burst of up to 32 wrong bits, and misses one in
+// four billion cases of other damage. The processor computes it at 10 GB/s, so its cost is
+// negligible beside reading the rows. A cryptographic hash would promise no more here:
+// anybody who changes rows on purpose can change the checksum too.
 func rowSum(crc uint32, buf []byte, table byte, row []driver.Value) (uint32, []byte) {
 	b := append(buf[:0], table, byte(len(row))) //nolint:gosec // a table has few columns
 	for _, v := range row {
@@ -43,16 +42,15 @@ func rowSum(crc uint32, buf []byte, table byte, row []driver.Value) (uint32, []b
 		case []byte:
 			b = append(binary.LittleEndian.AppendUint64(append(b, 'b'), uint64(len(v))), v...)
 		default:
-			b = append(b, '?') // no type that SQLite has
+			b = append(b, '?') // SQLite has no other type
 		}
 	}
 	return crc32.Update(crc, crc32.MakeTable(crc32.Castagnoli), b), b
 }
 
-// scan runs f on every row of a query, which ends after the store's patience. The
-// rows come from the driver as they are: database/sql takes as long again to
-// convert them, and a large study has millions. f does not keep the slice, which is
-// used again.
+// scan runs f on every row of a query, which ends after the store's patience. The rows come
+// from the driver as they are: database/sql would take as long again to convert them, and
+// a large study has millions. f must not keep the slice, which is reused.
 func (s *Store) scan(ctx context.Context, c *sql.Conn, query string, args []any, f func([]driver.Value) error) error {
 	limited, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
@@ -87,7 +85,7 @@ func (s *Store) scan(ctx context.Context, c *sql.Conn, query string, args []any,
 	}))
 }
 
-// sumOf is the checksum of what is not a trial.
+// sumOf is the checksum of a thing that is not a trial.
 func (s *Store) sumOf(ctx context.Context, c *sql.Conn, kind string, id int64) (uint32, error) {
 	var crc uint32
 	var buf []byte
@@ -107,8 +105,8 @@ func (s *Store) sumOf(ctx context.Context, c *sql.Conn, kind string, id int64) (
 	return crc, nil
 }
 
-// seal writes the checksum of what is not a trial, in the transaction that changed
-// it.
+// seal writes the checksum of a thing that is not a trial, in the transaction that
+// changed it.
 func (s *Store) seal(ctx context.Context, c *sql.Conn, kind string, id int64) error {
 	crc, err := s.sumOf(ctx, c, kind, id)
 	if err == nil {
@@ -117,8 +115,8 @@ func (s *Store) seal(ctx context.Context, c *sql.Conn, kind string, id int64) er
 	return err
 }
 
-// sealTrials writes the checksums of the trials after one id and up to another, as
-// they can be read back.
+// sealTrials writes the checksums of the trials after the id first and up to last, from the
+// rows as they are read back.
 func (s *Store) sealTrials(ctx context.Context, c *sql.Conn, first, last int64) error {
 	l := newLoader(Pick{All: true})
 	marks, err := s.loadRows(ctx, c, first, last, l)
@@ -133,7 +131,7 @@ func (s *Store) sealTrials(ctx context.Context, c *sql.Conn, first, last int64) 
 	return w.close()
 }
 
-// sums are the checksums of one kind, by id, of the ids after one and up to another.
+// sums are the checksums of one kind, by id, after the id first and up to last.
 func (s *Store) sums(ctx context.Context, c *sql.Conn, kind string, first, last int64) (map[int64]uint32, error) {
 	out := make(map[int64]uint32)
 	err := s.scan(ctx, c, "SELECT id, crc32c FROM checksums WHERE kind = ? AND id > ? AND id <= ?", []any{kind, first, last}, func(row []driver.Value) error {
@@ -147,8 +145,8 @@ func (s *Store) sums(ctx context.Context, c *sql.Conn, kind string, first, last 
 	return out, err
 }
 
-// whole says whether what there is one of a kind of is what its checksum says; always,
-// where the schema has none.
+// whole reports whether the only thing of a kind matches its checksum. It is always true if
+// the schema has no checksums.
 func (s *Store) whole(kind string) (ok bool, err error) {
 	if s.version < 2 {
 		return true, nil
@@ -166,8 +164,8 @@ func (s *Store) whole(kind string) (ok bool, err error) {
 	return ok, err
 }
 
-// reading runs f in one read transaction, which ends after the store's patience: what a
-// writer changes meanwhile is not seen by halves.
+// reading runs f in one read transaction, so that it never sees half of a writer's change.
+// The transaction ends after the store's patience.
 func (s *Store) reading(ctx context.Context, f func(context.Context, *sql.Conn) error) (err error) {
 	limited, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
