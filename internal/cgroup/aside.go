@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Aside is the group that the processes of a container wait in while sandboxes
-// are beside it. It is none of ours: what is in it is never killed.
+// Aside is the group where the processes of a container wait while sandboxes run
+// beside it. It is not one of our groups: its processes are never killed.
 const Aside = "tare.aside"
 
-// vacate moves the processes that sit in a directory into its child Aside, so that
-// it can pass controllers on: cgroup-v2.rst, "No Internal Process Constraint". The
-// true root of a tree may hold processes; the root of a cgroup namespace, as a
-// container has, may not.
+// vacate moves the processes of a directory itself into its child Aside, so that the
+// directory can pass controllers on: cgroup-v2.rst, "No Internal Process Constraint".
+// The real root of a tree may hold processes; the root of a container's cgroup
+// namespace may not.
 func (h *Hierarchy) vacate(dir string) error {
 	if !exists(filepath.Join(dir, groupType)) {
 		return nil
@@ -33,7 +33,7 @@ func (h *Hierarchy) vacate(dir string) error {
 	case err != nil:
 		return fmt.Errorf("cgroup: %w", err)
 	case foreign > 0:
-		return fmt.Errorf("cgroup: %d processes from outside of this PID namespace sit in %s itself, so that it cannot pass controllers on and no sandbox can be limited; run tare on the host, or start the container with a control group and a PID namespace of its own",
+		return fmt.Errorf("cgroup: %d processes from outside this PID namespace are in %s itself, so it cannot pass controllers on and no sandbox can have limits; run tare on the host, or start the container with its own control group and PID namespaces",
 			foreign, dir)
 	case len(pids) == 0:
 		return nil
@@ -48,11 +48,11 @@ func (h *Hierarchy) vacate(dir string) error {
 	return nil
 }
 
-// unthread makes a "domain threaded" directory a domain again, which it became when
-// cpu or pids were passed on while processes sat in it. Where threads of others
-// are in groups below, that fails, and nothing is changed.
+// unthread turns a "domain threaded" directory into a domain again. It became threaded
+// when cpu or pids were passed on while it held processes. If groups below hold
+// threads of others, unthread fails and changes nothing.
 func (h *Hierarchy) unthread(dir string) error {
-	kind, _ := readWords(filepath.Join(dir, groupType)) // none at the true root
+	kind, _ := readWords(filepath.Join(dir, groupType)) // the real root has none
 	if len(kind) == 0 || slices.Equal(kind, []string{"domain"}) {
 		return nil
 	}
@@ -62,18 +62,18 @@ func (h *Hierarchy) unthread(dir string) error {
 	}
 	if slices.Equal(kind, []string{"domain", "threaded"}) {
 		for _, c := range on {
-			_ = h.write(filepath.Join(dir, subtreeControl), "-"+c) // what follows tells whether it was enough
+			_ = h.write(filepath.Join(dir, subtreeControl), "-"+c) // the check below shows whether this was enough
 		}
 		if now, _ := readWords(filepath.Join(dir, groupType)); slices.Equal(now, []string{"domain"}) {
 			return nil
 		}
 		_ = h.passOn(dir, on)
 	}
-	return fmt.Errorf("cgroup: %s is of the type %q, in which no sandbox can be limited; restart the container, or run tare on the host", dir, strings.Join(kind, " "))
+	return fmt.Errorf("cgroup: %s has the type %q, in which no sandbox can have limits; restart the container, or run tare on the host", dir, strings.Join(kind, " "))
 }
 
-// sitting lists the processes right in a directory, and counts those that this PID
-// namespace has no number for.
+// sitting lists the processes in a directory itself, not in groups below it. It counts
+// those that have no number in this PID namespace.
 func sitting(dir string) (pids []int, foreign int, err error) {
 	f, err := os.Open(filepath.Join(dir, groupProcs)) //nolint:gosec // a control file
 	if err != nil {
@@ -83,8 +83,8 @@ func sitting(dir string) (pids []int, foreign int, err error) {
 	return parseProcs(f)
 }
 
-// moveAll moves the processes of one directory to another, again and again while
-// new ones come: a process that forks meanwhile leaves its child behind.
+// moveAll moves the processes of one directory to another. It repeats this while new
+// processes appear: a process that forks meanwhile leaves its child behind.
 func (h *Hierarchy) moveAll(from, to string) error {
 	var last error
 	for range 100 {
@@ -102,7 +102,7 @@ func (h *Hierarchy) moveAll(from, to string) error {
 			return last
 		}
 	}
-	return fmt.Errorf("processes keep starting in %s; end what forks there", from)
+	return fmt.Errorf("processes keep starting in %s; end the program that forks there", from)
 }
 
 // comeBack moves the processes in Aside back and removes it.
@@ -112,9 +112,9 @@ func (h *Hierarchy) comeBack(dir string) error {
 		return nil
 	}
 	if err := h.moveAll(aside, dir); err != nil {
-		hint := "; they stay there, where they run as well"
+		hint := "; they stay there and keep running"
 		if on, rerr := readWords(filepath.Join(dir, subtreeControl)); rerr == nil && len(on) > 0 {
-			hint = fmt.Sprintf("; other groups in %s use the controllers %s; they stay there until those groups are gone", dir, strings.Join(on, " "))
+			hint = fmt.Sprintf("; other groups in %s use the controllers %s; the processes stay there until those groups are gone", dir, strings.Join(on, " "))
 		}
 		return fmt.Errorf("cgroup: %w%s", err, hint)
 	}

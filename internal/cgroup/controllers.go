@@ -19,15 +19,15 @@ const (
 	groupType      = "cgroup.type"
 )
 
-// enable passes all that a version 2 directory has on to its children, writing
-// only what is missing: OCI runtimes do the same, and the baseline must have what
-// they have. It is an error when a controller that the limits need cannot be had;
-// the host does without the others.
+// enable passes all controllers of a version 2 directory on to its children. It writes
+// only those that are missing: OCI runtimes do the same, and the baseline must have
+// what they have. It returns an error if it cannot enable a controller that the limits
+// need; the host can do without the others.
 //
-// Nothing is written while processes sit in the directory. The kernel takes cpu and
-// pids there all the same, makes the group a "domain threaded" one, and no
-// process can enter its children any more. At the place of our groups that is an
-// error, because a runtime that is called then writes it.
+// It writes nothing while the directory itself holds processes. The kernel would still
+// accept cpu and pids there, but make the group "domain threaded", and no process could
+// enter its children any more. At the place of our groups this is an error, because the
+// next runtime would write the controllers itself.
 func (h *Hierarchy) enable(dir string, place bool, l Limits) error {
 	missing, err := notPassedOn(dir)
 	if err != nil {
@@ -57,7 +57,7 @@ func (h *Hierarchy) enable(dir string, place bool, l Limits) error {
 		}
 		err = h.passOn(dir, missing)
 	} else {
-		err = fmt.Errorf("processes sit in %s itself, and version 2 lets only an empty group pass controllers on: move them into a child group first", dir)
+		err = fmt.Errorf("processes are in %s itself, and version 2 lets only an empty group pass controllers on; move them into a child group first", dir)
 		if place {
 			return fmt.Errorf("cgroup: %w", err)
 		}
@@ -70,7 +70,7 @@ func (h *Hierarchy) enable(dir string, place bool, l Limits) error {
 	return nil
 }
 
-// notPassedOn lists the controllers that a directory has and its children do not.
+// notPassedOn lists the controllers that a directory has but its children do not.
 func notPassedOn(dir string) ([]string, error) {
 	offered, err := readWords(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -83,9 +83,9 @@ func notPassedOn(dir string) ([]string, error) {
 	return slices.DeleteFunc(offered, func(c string) bool { return slices.Contains(on, c) }), nil
 }
 
-// passOn writes controllers to subtree_control: all at once, which takes the
-// kernel's lock once, or one by one where one of them is refused. The error names
-// those.
+// passOn writes controllers to subtree_control. It writes all at once, which takes the
+// kernel's lock once; if the kernel refuses, it writes them one by one. The error names
+// those that were refused.
 func (h *Hierarchy) passOn(dir string, controllers []string) error {
 	path := filepath.Join(dir, subtreeControl)
 	if h.write(path, "+"+strings.Join(controllers, " +")) == nil {
@@ -103,8 +103,8 @@ func (h *Hierarchy) passOn(dir string, controllers []string) error {
 	return nil
 }
 
-// occupied tells whether processes sit in a directory that must be empty to pass
-// controllers on. The true root of the tree, which has no cgroup.type, need not be.
+// occupied reports whether a directory that must be empty to pass controllers on holds
+// processes. The real root of the tree, which has no cgroup.type, need not be empty.
 func occupied(dir string) (bool, error) {
 	if !exists(filepath.Join(dir, groupType)) {
 		return false, nil
@@ -129,7 +129,7 @@ func refusal(err error) string {
 	case errors.Is(err, fs.ErrPermission):
 		return "run as root"
 	}
-	return "a process with a real-time priority, or a group of another program, can be the reason"
+	return "look for a process with real-time priority or a group of another program: either can be the cause"
 }
 
 func exists(path string) bool {
@@ -142,13 +142,13 @@ func isDir(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// Lacks says what this host's control groups and pressure figures cannot do, each
-// with the consequence and what to do.
+// Lacks lists what this host's control groups and pressure figures cannot do, each with
+// the consequence and what to do.
 func (h *Hierarchy) Lacks() []Lack {
 	var out []Lack
 	for _, c := range []struct{ v2, v1, lost string }{
 		{"cpu", "cpu", "CPU limits cannot be set, and throttling is not read"},
-		{"memory", "memory", "memory limits cannot be set, and what a sandbox's memory is and kills for it are not read"},
+		{"memory", "memory", "memory limits cannot be set, and memory use and out-of-memory kills of sandboxes are not read"},
 		{"io", "blkio", "cgroup_io_read and cgroup_io_written are not read"},
 		{"pids", "pids", "cgroup_tasks is not read"},
 		{"cpuset", "cpuset", "sandboxes cannot be bound to CPUs"},
@@ -163,7 +163,7 @@ func (h *Hierarchy) Lacks() []Lack {
 	}
 	// With psi=0 the file is missing, or it cannot be read: EOPNOTSUPP.
 	if _, err := os.ReadFile(filepath.Join(h.root, "/proc/pressure/cpu")); err != nil {
-		out = append(out, Lack{"pressure", "the kernel does not account pressure stalls (PSI): system_pressure and cgroup_*_pressure are not read, and how busy the machine was is told by run-queue waits alone; boot with psi=1"})
+		out = append(out, Lack{"pressure", "the kernel does not account pressure stalls (PSI): system_pressure and cgroup_*_pressure are not read, and only run-queue waits show how busy the machine was; boot with psi=1"})
 	}
 	return out
 }

@@ -107,7 +107,7 @@ func (h *Hierarchy) Create(rel string, l Limits) (*Group, error) {
 }
 
 // Check says which of the limits is wrong, or cannot be set on this host because a
-// controller is missing: a limit that no tree takes would be a lie in the results.
+// controller is missing. The results would be false if no tree took the limit.
 func (h *Hierarchy) Check(l Limits) error {
 	if err := l.check(); err != nil {
 		return err

@@ -5,12 +5,12 @@
 // 2. Hold makes the place for a run's groups: a scope that systemd delegates, or
 // the tree itself; 3. Create makes one group by the same relative path in every
 // tree that has a controller we use, and sets its limits; 4. Add moves a process
-// in; Procs and OOMKills read; 5. Destroy kills what is in the group, in whatever
-// tree it is found, and removes it; 6. Release takes back what Hold changed.
+// in; Procs and OOMKills read; 5. Destroy kills the processes of the group in every
+// tree that has it, and removes it; 6. Release undoes what Hold changed.
 //
 // Everything lies under the group "tare", so that a run that was killed can be
-// cleaned up by name (docs/design/0002-names-not-ledger.md). Where that group lies
-// is told in docs/design/0018-cgroup-placement.md.
+// cleaned up by name (docs/design/0002-names-not-ledger.md). For the place of that group
+// see docs/design/0018-cgroup-placement.md.
 //
 // Sources: Documentation/admin-guide/cgroup-v2.rst and
 // Documentation/admin-guide/cgroup-v1/{cgroups,cpusets,memory,pids,freezer-subsystem}.rst
@@ -51,12 +51,12 @@ type Hierarchy struct {
 	Version string
 
 	trees   []tree
-	root    string // goes before every mount point: "" but in tests
-	scope   string // the group that Top lies in, in the version 2 tree: Scope, or "" for the tree itself
+	root    string // precedes every mount point; "" except in tests
+	scope   string // the group above Top in the version 2 tree: Scope, or "" for the tree itself
 	systemd bool   // systemd runs the version 2 tree
-	// The calls that change the tree, replaced in tests: on the real file system
-	// mkdir brings the control files, rmdir takes them, and the kernel acts on what
-	// is written.
+	// The calls that change the tree. Tests replace them: on the real file system
+	// mkdir creates the control files, rmdir removes them, and the kernel acts on
+	// every write.
 	mkdir func(string) error
 	rmdir func(string) error
 	write func(path, value string) error
@@ -93,8 +93,8 @@ func Detect() (*Hierarchy, error) {
 	return h, nil
 }
 
-// Everywhere returns the hierarchy once for each place that this program's groups
-// may lie in: a run may have been killed that had another place.
+// Everywhere returns the hierarchy once for each place where this program's groups may
+// be: a killed run may have used another place.
 func (h *Hierarchy) Everywhere() []*Hierarchy {
 	if h.scope == "" {
 		return []*Hierarchy{h}
@@ -197,8 +197,8 @@ func (h *Hierarchy) Path(controller, rel string) (string, bool) {
 	return "", false
 }
 
-// dir is the directory of rel in a tree. Our own groups lie in the scope, if there
-// is one.
+// dir is the directory of rel in a tree. Our own groups are in the scope, if there is
+// one.
 func (h *Hierarchy) dir(t tree, rel string) string {
 	if first, _, _ := strings.Cut(strings.TrimPrefix(rel, "/"), "/"); t.v2 && first == Top {
 		return filepath.Join(h.root, t.point, h.scope, rel)
@@ -207,7 +207,7 @@ func (h *Hierarchy) dir(t tree, rel string) string {
 }
 
 // Absolute is the path of the group rel from the root of the mounted tree, with a
-// leading slash: what an OCI runtime takes as cgroupsPath.
+// leading slash. OCI runtimes take it as cgroupsPath.
 func (h *Hierarchy) Absolute(rel string) string {
 	return "/" + filepath.Join(h.scope, rel)
 }

@@ -9,20 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notes keeps what a group passed on to its children before this program changed
-// that: on the group itself, so that it goes with it, and a reboot takes both.
+// notes records which controllers a group passed on before this program changed that.
+// The record is on the group itself, so it disappears with the group, also at a reboot.
 type notes interface {
 	get(dir string) (text string, ok bool)
 	set(dir, text string)
 	remove(dir string)
 }
 
-// noteName is the extended attribute of a note. systemd keeps its own notes about
-// groups so (trusted.delegate). Only root can write it.
+// noteName is the extended attribute of a note. systemd stores its own notes about groups
+// in the same way (trusted.delegate). Only root can write it.
 const noteName = "trusted.tare.before"
 
-// xattrs keeps notes as extended attributes. Where there are none, nothing is
-// noted, and nothing is taken back.
+// xattrs stores notes as extended attributes. Without extended attributes, nothing is
+// noted and nothing is undone.
 type xattrs struct{}
 
 func (xattrs) get(dir string) (string, bool) {
@@ -38,21 +38,21 @@ func (xattrs) set(dir, text string) { _ = unix.Setxattr(dir, noteName, []byte(te
 
 func (xattrs) remove(dir string) { _ = unix.Removexattr(dir, noteName) }
 
-// remember notes which controllers a directory passes on. An older note stays: the
-// run that made it was killed, and what it found counts.
+// remember notes which controllers a directory passes on. An older note stays: the run
+// that made it was killed, and the state that it found is the original one.
 func (h *Hierarchy) remember(dir string) {
 	if _, ok := h.notes.get(dir); ok {
 		return
 	}
 	if on, err := readWords(filepath.Join(dir, subtreeControl)); err == nil {
-		h.notes.set(dir, strings.Join(on, " ")+"\n") // not empty, which some file systems do not keep
+		h.notes.set(dir, strings.Join(on, " ")+"\n") // never empty: some file systems do not keep an empty value
 	}
 }
 
-// added lists the controllers that are to be taken back from a directory: those
-// that it passes on now, did not when it was noted, and that are not systemd's.
-// systemd takes its own back when the last unit that needs them ends. It would
-// not notice if somebody else did, and would leave the next unit without.
+// added lists the controllers to disable in a directory: it passes them on now, did not
+// when the note was made, and they are not systemd's. systemd disables its own when the
+// last unit that needs them ends. It would not notice if another program disabled them,
+// and the next unit would lack them.
 func (h *Hierarchy) added(dir string) []string {
 	text, ok := h.notes.get(dir)
 	on, err := readWords(filepath.Join(dir, subtreeControl))
@@ -65,13 +65,13 @@ func (h *Hierarchy) added(dir string) []string {
 	})
 }
 
-// systemdsOwn are the controllers that systemd passes on and takes back
+// systemdsOwn are the controllers that systemd enables and disables itself
 // (systemd.resource-control(5), Delegate=).
 func systemdsOwn() []string { return []string{"cpu", "cpuset", "io", "memory", "pids"} }
 
-// passNoMore stops passing controllers on, all but those in use: the kernel
-// refuses where a child passes them on (EBUSY), and where a child has a setting of
-// theirs it would be lost. What stays is somebody else's by now.
+// passNoMore stops passing controllers on, except those in use. The kernel refuses if a
+// child passes a controller on (EBUSY). If a child has a setting of a controller, the
+// setting would be lost. Another program now uses the controllers that stay.
 func (h *Hierarchy) passNoMore(dir string, controllers []string) error {
 	var all error
 	for _, c := range controllers {
@@ -85,8 +85,8 @@ func (h *Hierarchy) passNoMore(dir string, controllers []string) error {
 	return all
 }
 
-// isSet tells whether a child of the directory has a setting of a controller that
-// is not the kernel's default.
+// isSet reports whether a child of the directory has a setting of a controller that is
+// not the kernel's default.
 func (h *Hierarchy) isSet(dir, controller string) bool {
 	for name, usual := range defaults() {
 		if !strings.HasPrefix(name, controller+".") {
@@ -105,7 +105,7 @@ func (h *Hierarchy) isSet(dir, controller string) bool {
 	return false
 }
 
-// defaults are what the files of a new group say: cgroup-v2.rst, "Controllers".
+// defaults are the contents of the files of a new group: cgroup-v2.rst, "Controllers".
 func defaults() map[string]string {
 	return map[string]string{
 		"cpu.max": "max 100000", "cpu.weight": "100", "cpu.idle": "0", "cpuset.cpus": "", "cpuset.mems": "",

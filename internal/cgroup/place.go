@@ -16,25 +16,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Scope is the systemd unit, and its group in the version 2 tree, that our groups
-// lie in on hosts that systemd runs. systemd delegates it to us: it enables the
-// controllers on the way there, and keeps its hands off what is below
-// (https://systemd.io/CGROUP_DELEGATION).
+// Scope is the systemd unit, and its group in the version 2 tree, that holds our groups
+// on systemd hosts. systemd delegates it to us: it enables the controllers on the path,
+// and does not touch the groups below it (https://systemd.io/CGROUP_DELEGATION).
 const Scope = "tare.scope"
 
-// Place is where the groups of a run lie, held until Release.
+// Place is where the groups of a run are. It is held until Release.
 type Place struct {
 	h    *Hierarchy
 	keep *keeper
 	note string
 }
 
-// Hold makes the place of a run's groups ready: it asks systemd for a scope, or,
-// where systemd does not run the tree, empties the root of a container's tree and
-// passes its controllers on. What it changes is noted on the tree, so that Release
-// or TakeBack can undo it. The caller holds the host. On hosts whose controllers are
-// in version 1 trees there is nothing to do. An error says what hinders sandboxes,
-// and leaves the host as it was.
+// Hold prepares the place of a run's groups. It asks systemd for a scope. If systemd does
+// not run the tree, it empties the root of a container's tree and passes its controllers
+// on. It notes its changes on the tree, so that Release or TakeBack can undo them. The
+// caller holds the host. If the host's controllers are in version 1 trees, there is
+// nothing to do. An error says what prevents sandboxes, and leaves the host as it was.
 func Hold(ctx context.Context) (*Place, error) {
 	h, err := Detect()
 	if err != nil {
@@ -51,7 +49,7 @@ func (h *Hierarchy) hold(ctx context.Context, start func(context.Context, string
 	}
 	root := h.dir(t, "")
 	if err := unix.Access(root, unix.W_OK); err != nil {
-		return nil, fmt.Errorf("cgroup: no group can be made in %s: %w; %s", root, err, refusal(err))
+		return nil, fmt.Errorf("cgroup: cannot make a group in %s: %w; %s", root, err, refusal(err))
 	}
 	if err := h.unthread(root); err != nil {
 		return nil, err
@@ -66,7 +64,7 @@ func (h *Hierarchy) hold(ctx context.Context, start func(context.Context, string
 		case errors.Is(err, errInUse):
 			return nil, err
 		case err != nil:
-			p.note = fmt.Sprintf("systemd gave no scope, so that it may take controllers away meanwhile: %v", err)
+			p.note = fmt.Sprintf("systemd gave no scope, so it may disable controllers during a run: %v", err)
 		default:
 			p.keep, p.h = keep, h
 			h.scope = Scope
@@ -76,7 +74,7 @@ func (h *Hierarchy) hold(ctx context.Context, start func(context.Context, string
 	if err == nil {
 		var missing []string
 		if missing, err = notPassedOn(root); err == nil && len(missing) > 0 {
-			// Without one of them a host is poorer, and still of use; see Lacks.
+			// A host without one of them is limited but still useful; see Lacks.
 			_ = h.passOn(root, missing)
 		}
 	}
@@ -86,7 +84,7 @@ func (h *Hierarchy) hold(ctx context.Context, start func(context.Context, string
 	return p, nil
 }
 
-// Where says where the groups of sandboxes lie, and what is to be known about it.
+// Where says where the groups of sandboxes are, and what the user should know about it.
 func (p *Place) Where() string {
 	var dirs []string
 	for _, t := range p.h.mine() {
@@ -106,7 +104,7 @@ func (p *Place) Where() string {
 	return text
 }
 
-// Release gives the place back, once the groups in it are destroyed. It is
+// Release undoes what Hold did, once the groups in the place are destroyed. It is
 // idempotent.
 func (p *Place) Release() error {
 	err := p.keep.end()
@@ -134,9 +132,9 @@ func (h *Hierarchy) Altered() string {
 	return root + " " + strings.Join(what, ", ")
 }
 
-// TakeBack undoes what was changed above our groups, which are gone: controllers
-// that are passed on and that nobody else uses, and processes that were moved. What
-// systemd enabled is systemd's.
+// TakeBack undoes the changes above our groups, which are gone. It disables controllers
+// that nobody else uses, and moves processes back. It leaves what systemd enabled to
+// systemd.
 func (h *Hierarchy) TakeBack() error {
 	t, ok := h.unified()
 	if !ok {
@@ -148,22 +146,21 @@ func (h *Hierarchy) TakeBack() error {
 	}
 	err := h.passNoMore(root, h.added(root))
 	if err = errors.Join(err, h.comeBack(root)); err != nil {
-		return fmt.Errorf("cgroup: taking back what was changed in %s: %w", root, err)
+		return fmt.Errorf("cgroup: cannot undo the changes in %s: %w", root, err)
 	}
 	h.notes.remove(root)
 	return nil
 }
 
-// runBySystemd tells whether systemd, as process 1, runs the tree that this process
-// sees: sd_booted(3). In a container the tree may be one's own and process 1
-// another.
+// runBySystemd reports whether systemd, as process 1, runs the tree that this process
+// sees: sd_booted(3). A container may have its own tree and another process 1.
 func runBySystemd() bool {
 	b, err := os.ReadFile("/proc/1/cgroup")
 	return err == nil && isDir("/run/systemd/system") && bytes.HasSuffix(bytes.TrimSpace(b), []byte("0::/init.scope"))
 }
 
-// keeper is the process that keeps a scope alive: systemd removes one that is
-// empty. It ends with its standard input, so with this program, however that ends.
+// keeper is the process that keeps a scope alive: systemd removes an empty scope. It ends
+// with its standard input, so it ends with this program in every case.
 type keeper struct {
 	cmd   *exec.Cmd
 	input *os.File
@@ -171,17 +168,17 @@ type keeper struct {
 	done  chan struct{}
 }
 
-// errInUse says that a scope is there already.
+// errInUse says that a scope exists already.
 var errInUse = errors.New("an earlier run's processes are still there; run `tare clean`")
 
-// Bounds of what systemd does for us.
+// Time limits for systemd.
 const (
 	scopeWithin = 20 * time.Second
 	goneWithin  = 5 * time.Second
 )
 
-// startScope has systemd make the scope with the group dir. The group's controllers
-// are delegated; it has none of the limits that units have by default.
+// startScope makes systemd create the scope with the group dir. systemd delegates the
+// group's controllers. The group has none of the default limits of units.
 func startScope(ctx context.Context, dir string) (*keeper, error) {
 	if !awaitGone(dir) {
 		return nil, fmt.Errorf("cgroup: %s: %w", dir, errInUse)
@@ -192,14 +189,14 @@ func startScope(ctx context.Context, dir string) (*keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer in.Close() //nolint:errcheck // the child has it
+	defer in.Close() //nolint:errcheck // the child has its own copy
 	var said bytes.Buffer
 	k := &keeper{input: input, dir: dir, done: make(chan struct{})}
 	// --scope executes the command in the process that was systemd-run.
 	k.cmd = exec.Command("systemd-run", "--scope", "--quiet", "--collect", "--unit="+Scope, "--slice=-.slice",
 		"--description=sandboxes of tare", "--property=Delegate=yes", "--property=TasksMax=infinity", "--", "cat")
 	k.cmd.Stdin, k.cmd.Stderr = in, &said
-	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C at the terminal is for tare, which still needs the scope to tidy up
+	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C at the terminal is for tare, which needs the scope until it has cleaned up
 	if err := k.cmd.Start(); err != nil {
 		return nil, errors.Join(err, input.Close())
 	}
@@ -216,7 +213,7 @@ func startScope(ctx context.Context, dir string) (*keeper, error) {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	// The scope's own group is to pass controllers on, so it must be empty.
+	// The scope's own group must pass controllers on, so it must be empty.
 	leaf := filepath.Join(dir, "keep")
 	if err := os.Mkdir(leaf, 0o755); err != nil { //nolint:gosec // a control group
 		return nil, errors.Join(err, k.end())
@@ -227,7 +224,7 @@ func startScope(ctx context.Context, dir string) (*keeper, error) {
 	return k, nil
 }
 
-// end lets the scope go and waits until systemd has removed it.
+// end gives up the scope and waits until systemd has removed it.
 func (k *keeper) end() error {
 	if k == nil {
 		return nil
@@ -243,8 +240,8 @@ func (k *keeper) end() error {
 	return err
 }
 
-// awaitGone waits at most goneWithin until a group is gone: systemd removes it when
-// it has heard that no process is left in it.
+// awaitGone waits at most goneWithin until a group is gone: systemd removes it when it
+// learns that no process is left in it.
 func awaitGone(dir string) bool {
 	for begun := time.Now(); isDir(dir); time.Sleep(5 * time.Millisecond) {
 		if time.Since(begun) > goneWithin {

@@ -75,7 +75,7 @@ func TestV2PassesAllOn(t *testing.T) {
 func TestCreateInAContainer(t *testing.T) {
 	h, top := inContainer(t)
 	for _, l := range []cgroup.Limits{{}, {CPU: 1}} {
-		if _, err := h.Create("tare/a", l); err == nil || !strings.Contains(err.Error(), "processes sit in "+top) {
+		if _, err := h.Create("tare/a", l); err == nil || !strings.Contains(err.Error(), "processes are in "+top) {
 			t.Errorf("Create beside processes: %v", err)
 		}
 	}
@@ -141,7 +141,7 @@ func TestHoldInAContainer(t *testing.T) {
 func TestHoldBesideForeignProcesses(t *testing.T) {
 	h, top := inContainer(t)
 	overwrite(t, "0\n9\n", top, "cgroup.procs")
-	if _, err := cgroup.HoldFake(h, nil); err == nil || !strings.Contains(err.Error(), "1 processes from outside of this PID namespace") {
+	if _, err := cgroup.HoldFake(h, nil); err == nil || !strings.Contains(err.Error(), "1 processes from outside this PID namespace") {
 		t.Errorf("Hold: %v", err)
 	}
 	same(t, "0 9", top, "cgroup.procs")

@@ -25,7 +25,7 @@ const (
 	KindNetns     = "netns"
 	KindLink      = "link"
 	KindCgroup    = "cgroup"
-	KindSetting   = "setting" // what was changed above our control groups
+	KindSetting   = "setting" // changes above our control groups
 	KindDirectory = "directory"
 )
 
@@ -182,7 +182,7 @@ func (c *cleaner) cgroups(ctx context.Context) {
 			c.item(ctx, KindCgroup, cgroup.Top, func(ctx context.Context) error { return destroy(ctx, top) })
 		}
 	}
-	// What was changed above them is not ours to remove, but to take back.
+	// The groups above them are not ours to remove: undo our changes there.
 	if changed := h.Altered(); changed != "" {
 		c.item(ctx, KindSetting, changed, func(context.Context) error { return h.TakeBack() })
 	}
@@ -203,8 +203,8 @@ func destroy(ctx context.Context, g *cgroup.Group) error {
 	return g.Destroy(ctx)
 }
 
-// CleanDirectories is Clean for a user without root, whose runs leave directories
-// and nothing else: run and lib are this user's own.
+// CleanDirectories is Clean for a user without root, whose runs leave directories and
+// nothing else. run and lib belong to this user.
 func CleanDirectories(ctx context.Context, run, lib string, dryRun bool) ([]Leftover, error) {
 	c := &cleaner{run: run, lib: lib, dry: dryRun}
 	c.directories(ctx)
@@ -226,9 +226,9 @@ func (c *cleaner) directories(ctx context.Context) {
 	}
 }
 
-// below removes what runs left in one of tare's own directories. Only what has a
-// record goes: a run's directories, what a link notes elsewhere, and the state
-// directories of OCI runtimes. The rest is named.
+// below removes what runs left in one of tare's own directories. It removes only what has
+// a record: a run's directories, the directories elsewhere that links name, and the state
+// directories of OCI runtimes. It names the rest.
 func (c *cleaner) below(ctx context.Context, b *base, path string) {
 	entries, err := fs.ReadDir(b.root.FS(), ".")
 	if err != nil {
@@ -236,7 +236,7 @@ func (c *cleaner) below(ctx context.Context, b *base, path string) {
 	}
 	for _, e := range entries {
 		name, full := e.Name(), filepath.Join(path, e.Name())
-		// The locks belong to whoever runs, which is the caller.
+		// The locks belong to the caller, who holds the host.
 		if path == c.run && (name == lockName || name == bridgeLock) {
 			continue
 		}
@@ -268,8 +268,7 @@ func (c *cleaner) below(ctx context.Context, b *base, path string) {
 // bridgeLock is internal/network's lock in RunDir.
 const bridgeLock = "bridge.lock"
 
-// removeRuntimes removes the state directories of OCI runtimes, and then the one
-// that they lie in.
+// removeRuntimes removes the state directories of OCI runtimes, and then their parent.
 func (b *base) removeRuntimes() error {
 	sub, err := openBase(filepath.Join(b.path, runtimesName))
 	if err != nil {

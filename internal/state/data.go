@@ -13,9 +13,9 @@ import (
 // tare's own.
 const elsewhere = "tare-"
 
-// MakeRun makes the directory base/id for one run, with a record that tare made it,
-// and returns its path and what removes it. base is a directory of this user's. A
-// directory of that name that is there already is refused.
+// MakeRun makes the directory base/id for one run, with a record that tare made it, and
+// returns its path and a function that removes it. base is a directory of this user. It
+// refuses a directory of that name that already exists.
 func MakeRun(base, id string) (dir string, remove func() error, err error) {
 	b, err := Dirs{Base: base}.open(id)
 	if err != nil {
@@ -25,7 +25,7 @@ func MakeRun(base, id string) (dir string, remove func() error, err error) {
 	return b.makeRun(id, nil)
 }
 
-// makeRun makes a run's directory; also is done after its removal.
+// makeRun makes a run's directory; also is called after its removal.
 func (b *base) makeRun(name string, also func() error) (dir string, remove func() error, err error) {
 	held, err := b.make(name)
 	if err != nil {
@@ -91,8 +91,8 @@ func placed(link string) (dir string, ok bool) {
 	return dir, err == nil && filepath.IsAbs(dir) && strings.HasPrefix(filepath.Base(dir), elsewhere)
 }
 
-// removePlaced removes a data directory that was noted elsewhere. One that is not
-// there, or whose base is gone, is fine.
+// removePlaced removes a data directory that a link names elsewhere. It returns no error
+// if the directory or its base is gone.
 func removePlaced(dir string) error {
 	b, err := openBase(filepath.Dir(dir))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,10 +16,10 @@ import (
 // as RunDir or LibDir.
 type Dirs struct{ Base string }
 
-// Make makes the directory Base/name with mode 0700 and a record that tare made it,
-// and returns its path; it is fine if it is there. A symbolic link, a file, another
-// user's directory, or one that tare has no record of is refused: in it our files
-// would be another's to change, and clean would not remove it.
+// Make makes the directory Base/name with mode 0700 and a record that tare made it, and
+// returns its path. The directory may exist already. Make refuses a symbolic link, a file,
+// another user's directory, and one without tare's record: another user could change our
+// files in it, and clean would not remove it.
 func (d Dirs) Make(name string) (string, error) {
 	b, err := d.open(name)
 	if err != nil {
@@ -42,7 +42,7 @@ func (d Dirs) Make(name string) (string, error) {
 	return path, private(path, true)
 }
 
-// open opens the base, which it makes if it is not there.
+// open opens the base, and makes it if it does not exist.
 func (d Dirs) open(name string) (*base, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -57,9 +57,9 @@ func (d Dirs) open(name string) (*base, error) {
 	return b, nil
 }
 
-// Remove removes Base/name and all in it. It is idempotent, follows no links, and
-// refuses what tare has no record of, what another process uses, and a tree in which
-// something is mounted: removing would go through into what is mounted.
+// Remove removes Base/name and all in it. It is idempotent and follows no links. It
+// refuses a directory without tare's record, one that another process uses, and a tree
+// with a mount in it: removing would delete what is mounted.
 func (d Dirs) Remove(name string) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -82,9 +82,9 @@ func checkName(name string) error {
 	return nil
 }
 
-// Own makes a directory for this user's files, with mode 0700, and checks that it is
-// safe: a true directory of this user's, no link, that no other user can write to,
-// and no folder above it in which another user could put something in its place.
+// Own makes a directory for this user's files, with mode 0700, and checks that it is safe.
+// It must be a real directory, not a link, that belongs to this user. No other user may be
+// able to write to it, or to replace it or a folder above it.
 func Own(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("making %s: %w", path, err)
@@ -99,8 +99,8 @@ func Own(path string) error {
 	return above(real)
 }
 
-// Usable says whether Own may make a directory below dir: dir, or what is there of
-// the way to it, is a directory of this user's that only this user can write to.
+// Usable reports whether Own may make a directory below dir: dir, or its nearest existing
+// parent, is a directory of this user that only this user can write to.
 func Usable(dir string) bool {
 	for {
 		at, err := os.Stat(dir)
@@ -113,10 +113,10 @@ func Usable(dir string) bool {
 	}
 }
 
-// above checks the folders that a path lies in. They belong to this user or to the
-// system (whose user owns /), and all users may write only to those with the sticky
-// bit, in which they cannot replace what is not theirs. Groups are trusted: many
-// systems give each user one of their own.
+// above checks the folders above a path. They must belong to this user or to the system
+// (the owner of /). If all users can write to one, it must have the sticky bit, so that
+// they cannot replace the files of others. Groups are trusted: many systems give each user
+// a group of their own.
 func above(path string) error {
 	top, err := os.Stat("/")
 	if err != nil {
@@ -133,13 +133,13 @@ func above(path string) error {
 			return fmt.Errorf("%s belongs to user %d, who could replace what is in it", path, uid)
 		}
 		if at.Mode().Perm()&0o002 != 0 && at.Mode()&fs.ModeSticky == 0 {
-			return fmt.Errorf("%s can be written by every user, who could replace what is in it; chmod o-w it", path)
+			return fmt.Errorf("%s can be written by every user, who could replace what is in it; remove that right with chmod o-w", path)
 		}
 	}
 	return nil
 }
 
-// uidOf is a file's owner, -1 if it cannot be told.
+// uidOf is a file's owner, -1 if it is unknown.
 func uidOf(at fs.FileInfo) int {
 	st, ok := at.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -66,7 +66,7 @@ func find(proc string) (ours []process, unread int) {
 	member := map[int]bool{}
 	if h, err := cgroup.Detect(); err == nil {
 		for _, h := range h.Everywhere() {
-			pids, _ := h.Open(cgroup.Top).Procs() // what cannot be read is reported with the groups
+			pids, _ := h.Open(cgroup.Top).Procs() // read errors are reported with the groups
 			for _, pid := range pids {
 				member[pid] = true
 			}

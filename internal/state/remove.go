@@ -15,34 +15,34 @@ import (
 	"tare/internal/mountinfo"
 )
 
-// recordName is the file in each directory of a run that says that tare made it.
-// It is written before anything else, held with an flock(2) while the run lives,
-// and removed last. A directory without it is not removed, unless it is empty.
+// recordName is the file in each directory of a run that says that tare made it. It is
+// written first, locked with flock(2) while the run lives, and removed last. A directory
+// without it is removed only if it is empty.
 const recordName = ".made-by-tare"
 
 var (
-	// errForeign marks what tare has no record of, or what is not this user's.
+	// errForeign marks a directory without tare's record, or of another user.
 	errForeign = errors.New("not made by tare")
 	errInUse   = errors.New("in use by a run")
 )
 
 func isRecord(name string) bool { return name == recordName }
 
-// isRuntimeRecord tells the record of an OCI runtime's state directory, which is
-// runtime.json or a new one that is being written.
+// isRuntimeRecord recognises the record of an OCI runtime's state directory: runtime.json
+// or a new one that is being written.
 func isRuntimeRecord(name string) bool {
 	return name == runtimeRecord || strings.HasPrefix(name, runtimeRecord+".")
 }
 
-// base is an open directory. Nothing reached through it is outside of it.
+// base is an open directory. Nothing outside it can be reached through it.
 type base struct {
 	root *os.Root
 	path string // real, without links
 }
 
-// openBase opens a directory component by component and follows no link, so that
-// nobody can lead it elsewhere after the path was resolved. openat2(2) would do
-// the same in one call, on kernels that have it.
+// openBase opens a directory component by component and follows no link, so that nobody
+// can redirect it after the path was resolved. openat2(2) would do the same in one call,
+// on kernels that have it.
 func openBase(path string) (*base, error) {
 	fd, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -70,8 +70,8 @@ func openBase(path string) (*base, error) {
 	return &base{root: root, path: filepath.Clean(path)}, nil
 }
 
-// openOwn opens a directory of this user's that no other user can write to. Links
-// on the way to it are the user's or the system's, and are followed.
+// openOwn opens a directory of this user that no other user can write to. It follows links
+// in the path, which belong to the user or the system.
 func openOwn(path string) (*base, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -97,7 +97,7 @@ func openOwn(path string) (*base, error) {
 
 func (b *base) close() { _ = b.root.Close() }
 
-// ownedBy checks that a file is this user's.
+// ownedBy checks that a file belongs to this user.
 func ownedBy(at fs.FileInfo, path string) error {
 	if uid := uidOf(at); uid != os.Geteuid() {
 		return fmt.Errorf("%s belongs to user %d, not to this one (%d)", path, uid, os.Geteuid())
@@ -111,8 +111,8 @@ type record struct {
 	Since time.Time `json:"since"`
 }
 
-// make makes the directory name with its record in it, and returns the record,
-// held. The file is the caller's to close.
+// make makes the directory name with its record in it, and returns the record, locked.
+// The caller closes the file.
 func (b *base) make(name string) (*os.File, error) {
 	path := filepath.Join(b.path, name)
 	if err := b.root.Mkdir(name, 0o700); err != nil {
@@ -122,8 +122,8 @@ func (b *base) make(name string) (*os.File, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("making %s: %w", path, err), b.root.Remove(name))
 	}
-	// A file system without locks is no reason not to run: then clean tells by the
-	// host's lock alone that nobody uses the directory.
+	// Run on a file system without locks too. There clean relies on the host's
+	// lock alone to know that nobody uses the directory.
 	_ = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	text, err := json.Marshal(record{Pid: os.Getpid(), Since: time.Now().Truncate(time.Second)})
 	if err == nil {
@@ -135,10 +135,10 @@ func (b *base) make(name string) (*os.File, error) {
 	return f, nil
 }
 
-// look finds out whether the directory name may be removed: it is this user's, and
-// either has a record that no living process holds, or is empty. errForeign and
-// errInUse are in the error if not, fs.ErrNotExist if it is not there. mine is the record
-// that the caller itself holds, nil if none.
+// look finds out whether the directory name may be removed: it belongs to this user, and
+// either has a record that no live process holds, or is empty. If not, the error wraps
+// errForeign or errInUse, or fs.ErrNotExist if the directory does not exist. mine is the
+// record that the caller itself holds, or nil.
 func (b *base) look(name string, isRecord func(string) bool, mine *os.File) (*found, error) {
 	path := filepath.Join(b.path, name)
 	at, err := b.root.Lstat(name)
@@ -146,10 +146,10 @@ func (b *base) look(name string, isRecord func(string) bool, mine *os.File) (*fo
 		return nil, fmt.Errorf("removing: %w", err)
 	}
 	if !at.IsDir() {
-		return nil, fmt.Errorf("%s is not a directory, and so %w; look at it, and remove it by hand", path, errForeign)
+		return nil, fmt.Errorf("%s is not a directory, so it is %w; look at it, then remove it by hand", path, errForeign)
 	}
 	if err := ownedBy(at, path); err != nil {
-		return nil, fmt.Errorf("%w, and so %w; look at it, and remove it by hand", err, errForeign)
+		return nil, fmt.Errorf("%w, so it is %w; look at it, then remove it by hand", err, errForeign)
 	}
 	sub, err := b.root.OpenRoot(name)
 	if err != nil {
@@ -179,13 +179,13 @@ func (f *found) close() {
 }
 
 func (f *found) read(path string, at fs.FileInfo, isRecord func(string) bool) error {
-	// OpenRoot follows a link that took the directory's place meanwhile.
+	// OpenRoot follows a link that replaced the directory meanwhile.
 	now, err := f.sub.Stat(".")
 	if err != nil {
 		return fmt.Errorf("removing %s: %w", path, err)
 	}
 	if !os.SameFile(at, now) {
-		return fmt.Errorf("%s was replaced while it was looked at, and so %w", path, errForeign)
+		return fmt.Errorf("%s was replaced while tare looked at it, so it is %w; run `tare clean` again", path, errForeign)
 	}
 	entries, err := fs.ReadDir(f.sub.FS(), ".")
 	if err != nil {
@@ -201,11 +201,11 @@ func (f *found) read(path string, at fs.FileInfo, isRecord func(string) bool) er
 	}
 	if len(f.records) == 0 {
 		if len(f.rest) > 0 {
-			return fmt.Errorf("%s has no record (%s), and so counts as %w; look at it, and remove it by hand", path, recordName, errForeign)
+			return fmt.Errorf("%s has no record (%s), so it counts as %w; look at it, then remove it by hand", path, recordName, errForeign)
 		}
 		return nil
 	}
-	// The caller's own lock is not asked for anew: a child that was just forked may
+	// Do not request the caller's own lock again: a child that was just forked may
 	// share it until its exec.
 	if f.mine != nil && f.isMine() {
 		return nil
@@ -219,7 +219,7 @@ func (f *found) read(path string, at fs.FileInfo, isRecord func(string) bool) er
 	return nil
 }
 
-// isMine tells whether the record that the caller holds is the one found.
+// isMine reports whether the record found is the one that the caller holds.
 func (f *found) isMine() bool {
 	held, err := f.mine.Stat()
 	if err != nil {
@@ -229,10 +229,10 @@ func (f *found) isMine() bool {
 	return err == nil && os.SameFile(held, there)
 }
 
-// remove removes the directory name if look allows it; one that is not there is
-// fine. Links in it are removed, not followed, and nothing is removed while
-// something is mounted in it. The records go last, so that a removal that is killed
-// can be done again.
+// remove removes the directory name if look allows it. The directory may be gone already.
+// It removes links and does not follow them. It removes nothing while something is mounted
+// in the directory. It removes the records last, so that a removal that was killed can be
+// repeated.
 func (b *base) remove(name string, isRecord func(string) bool, mine *os.File) error {
 	f, err := b.look(name, isRecord, mine)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -264,7 +264,7 @@ func unmounted(path string) error {
 	}
 	for _, m := range mounts {
 		if m.Under(path) {
-			return fmt.Errorf("%s is still mounted, and removing would go through into it; umount it", m.Point)
+			return fmt.Errorf("%s is still mounted, and removing would delete what is in it; unmount it", m.Point)
 		}
 	}
 	return nil

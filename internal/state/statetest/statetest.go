@@ -138,7 +138,7 @@ func ours(t testing.TB, out map[string]bool) {
 		}
 		for _, f := range files {
 			if filepath.Base(f) == "bridge.lock" {
-				continue // stays for the next to use the bridge
+				continue // stays for the next user of the bridge
 			}
 			out["file "+f] = true
 		}
