@@ -36,9 +36,9 @@ packages() { # installs those of "program:package" whose program is missing
 	install $missing 2>/dev/null || { apt-get update -qq && install $missing; }
 }
 
-# optional is packages for those that only some distributions have. They are
-# installed one by one, so that one that cannot be installed stops no other, and their
-# services are neither started nor enabled.
+# optional is packages for those that only some distributions have. It installs them
+# one by one, so that one failure does not stop the others. It neither starts nor
+# enables their services.
 optional() {
 	policy=/usr/sbin/policy-rc.d
 	made=
@@ -144,8 +144,8 @@ setup_runsc() {
 }
 
 # The tools that docs/tools.md shows, in a place of their own. Wheels only: nothing
-# is built. Each must have a hash that requirements.txt names. The tests of the page
-# say so and are skipped where they are missing.
+# is built. Each must have a hash that requirements.txt names. If the tools are missing, the
+# tests of the page say so and are skipped.
 setup_python() {
 	wanted=$(dirname "$0")/requirements.txt
 	venv=$(dirname "$0")/../.cache/venv
@@ -172,7 +172,7 @@ run)
 test)
 	setup_go
 	packages sqlite3:sqlite3 iperf3:iperf3 qperf:qperf hyperfine:hyperfine hackbench:rt-tests pidstat:sysstat chromium:chromium skopeo:skopeo
-	# What tests use beside it: sandboxes are saved, containers left behind, images loaded.
+	# Other tools for tests: to save sandboxes, leave containers behind, and load images.
 	optional redis-server:redis-server redis-benchmark:redis-tools busybox:busybox-static criu:criu podman:podman containerd:containerd
 	setup_python
 	;;

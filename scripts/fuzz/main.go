@@ -2,10 +2,9 @@
 //
 //	go run ./scripts/fuzz [-time 5s] [-only REGEXP] [PACKAGE...]
 //
-// It builds the test binary of each package once and runs each target in it. It
-// prints a line for each target as the target ends, goes on after one that
-// fails, and ends with the total. It exits with 1 when a target failed, did too
-// few executions, or could not be built.
+// It builds the test binary of each package once and runs each target in it. It prints a
+// line when a target ends, continues after a failure, and prints the total at the end. It
+// exits with 1 if a target failed, did too few executions, or could not be built.
 package main
 
 import (
@@ -24,7 +23,7 @@ import (
 func main() {
 	each := flag.Duration("time", 5*time.Second, "how long each target runs")
 	only := flag.String("only", "", "run the targets whose \"PACKAGE NAME\" this `regexp` matches")
-	cache := flag.String("cache", ".cache/fuzz", "the `folder` that keeps the inputs found for the next run")
+	cache := flag.String("cache", ".cache/fuzz", "the `folder` that keeps the new inputs for the next run")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -61,8 +60,8 @@ func newFuzzer(each time.Duration, only, cache string) (*fuzzer, error) {
 	return &fuzzer{each: each, only: re, cache: cache}, nil
 }
 
-// all runs the targets of the packages, by default of all packages. It tells
-// whether every target did its work.
+// all runs the targets of the packages, by default of all packages. It reports whether
+// every target succeeded.
 func (f *fuzzer) all(ctx context.Context, w io.Writer, patterns []string) (bool, error) {
 	if len(patterns) == 0 {
 		patterns = []string{"./..."}
@@ -101,7 +100,7 @@ func (f *fuzzer) all(ctx context.Context, w io.Writer, patterns []string) (bool,
 	return len(sum.failed) == 0 && sum.targets > 0, nil
 }
 
-// total is what the targets came to.
+// total adds up the results of the targets.
 type total struct {
 	targets, executions int
 	failed, slow        []string

@@ -20,8 +20,8 @@ import (
 // target is marked.
 const slow = 1000
 
-// fewest is how many executions a target must do for each second that it has.
-// The number is low enough for a busy host. A target below it waits or hangs.
+// fewest is how many executions a target must do in each second that it has. The number is
+// low enough for a busy host. A target below it waits or hangs.
 const fewest = 10
 
 // grace is how long a target may take to end after its time.
@@ -35,8 +35,8 @@ type pack struct {
 
 var declared = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(\w+ \*testing\.F\)`)
 
-// list finds the targets in the text of the tests, so that only packages with
-// targets are built.
+// list finds the targets in the source of the tests, so that only packages with targets are
+// built.
 func (f *fuzzer) list(ctx context.Context, patterns []string) ([]pack, error) {
 	const format = "{{$d := .Dir}}{{.ImportPath}}\t{{$d}}\t{{.Module.Path}}{{range .TestGoFiles}}\t{{$d}}/{{.}}{{end}}{{range .XTestGoFiles}}\t{{$d}}/{{.}}{{end}}"
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-f", format}, patterns...)...) //nolint:gosec // G204: the packages that the caller names
@@ -71,10 +71,9 @@ func (f *fuzzer) list(ctx context.Context, patterns []string) ([]pack, error) {
 	return packages, nil
 }
 
-// instrumented are the packages, beside those of the module, whose branches guide
-// the search: what reads text, archives and tables. "go test -fuzz" instruments
-// all packages instead. SQLite alone then has so many counters that to compare
-// them takes longer than most targets.
+// instrumented are the packages outside the module whose branches guide the search: they
+// read text, archives and tables. "go test -fuzz" instruments all packages instead. SQLite
+// alone then has so many counters that comparing them takes longer than most targets.
 func instrumented() []string {
 	return []string{
 		"archive/...", "bufio", "bytes", "compress/...", "encoding/...", "net/http", "net/textproto", "strconv", "strings", "unicode/utf8",
@@ -93,7 +92,7 @@ func (f *fuzzer) build(ctx context.Context, p pack, program string) ([]byte, err
 	return cmd.CombinedOutput()
 }
 
-// result is what one target came to.
+// result is the result of one target.
 type result struct {
 	name       string
 	executions int
@@ -120,8 +119,8 @@ func (r result) String() string {
 	return fmt.Sprintf("%s%-60s %10d executions %9.0f a second of CPU time\n", mark, r.name, r.executions, r.rate())
 }
 
-// target runs one target in the folder of its package. Inputs are not
-// minimised beyond one step: on large inputs that takes all of the time.
+// target runs one target in the folder of its package. It minimises inputs by one step
+// only: on large inputs, minimising would take all of the time.
 func (f *fuzzer) target(ctx context.Context, p pack, name, program string) result {
 	limit, cancel := context.WithTimeout(ctx, f.each+grace)
 	defer cancel()
@@ -135,7 +134,7 @@ func (f *fuzzer) target(ctx context.Context, p pack, name, program string) resul
 		"-test.fuzzcachedir="+filepath.Join(f.cache, p.path))
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
-	// The coordinator ends its workers when it is interrupted.
+	// An interrupt makes the coordinator end its workers.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	said, err := cmd.CombinedOutput()
@@ -145,7 +144,7 @@ func (f *fuzzer) target(ctx context.Context, p pack, name, program string) resul
 	}
 	switch {
 	case limit.Err() != nil:
-		r.failed = fmt.Sprintf("it did not end %v after its time", grace)
+		r.failed = fmt.Sprintf("it did not end within %v after its time", grace)
 	case err != nil:
 		r.failed = err.Error()
 	case float64(r.executions) < fewest*f.each.Seconds():

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// captured are the files of one control group that collect/cgroup reads.
+// captured are the files that collect/cgroup reads from one control group.
 func captured() []string {
 	return []string{
 		"cpu.stat", "cpu.max", "cpu.pressure", "memory.current", "memory.peak", "memory.stat", "memory.events", "memory.pressure",
@@ -18,10 +18,10 @@ func captured() []string {
 	}
 }
 
-// captureScript loads a control group with every controller, 0.2 cores and 64 MiB: what
-// writes and reads two disks beside the page cache, what asks for more memory than there
-// is, and two that are always busy, one with 20 MiB. It prints the files while these run,
-// as JSON.
+// captureScript loads a control group that has every controller, 0.2 cores and 64 MiB. Its
+// processes read and write two disks past the page cache, ask for more memory than the limit,
+// and two are always busy, one of them with 20 MiB. It prints the files as JSON while these
+// run.
 const captureScript = `
 g=/sys/fs/cgroup/lab-capture
 before=$(cat /sys/fs/cgroup/cgroup.subtree_control)
@@ -47,8 +47,8 @@ rm /root/capture
 for c in cpu io memory pids; do case " $before " in *" $c "*) ;; *) echo -$c >/sys/fs/cgroup/cgroup.subtree_control ;; esac; done
 `
 
-// capture reads the files of a busy control group, as the kernel writes them, for the
-// tests of collect/cgroup.
+// capture reads the files of a busy control group for the tests of collect/cgroup, exactly
+// as the kernel writes them.
 func capture(ctx context.Context, l *lab) error {
 	out, err := l.sh(ctx, fmt.Sprintf(captureScript, strings.Join(captured(), " ")))
 	if err != nil {
@@ -57,11 +57,11 @@ func capture(ctx context.Context, l *lab) error {
 	files := map[string][]byte{}
 	var text map[string]string
 	if err := json.Unmarshal([]byte(out), &text); err != nil {
-		return fmt.Errorf("what was captured: %w", err)
+		return fmt.Errorf("cannot read the captured files: %w", err)
 	}
 	for name, coded := range text {
 		if files[name], err = base64.StdEncoding.DecodeString(coded); err != nil {
-			return fmt.Errorf("what was captured of %s: %w", name, err)
+			return fmt.Errorf("cannot read the captured %s: %w", name, err)
 		}
 		l.log.printf("%s:\n%s", name, files[name])
 	}

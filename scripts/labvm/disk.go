@@ -23,10 +23,10 @@ var recipes embed.FS
 const (
 	rootSize  = "6G" // of the machine's file system; the file is sparse
 	toolsSize = "2G"
-	format    = "tare-lab-2" // raise it when the same tree gives another disk
+	format    = "tare-lab-2" // raise it when the same tree makes a different disk
 )
 
-// disk is what a machine boots from. Its files are never written to.
+// disk is what a machine boots from. Nothing writes to its files.
 type disk struct {
 	kernel string
 	root   string // an ext4 file system
@@ -35,9 +35,9 @@ type disk struct {
 
 func ownRecipes() (fs.FS, error) { return fs.Sub(recipes, "recipe") }
 
-// errNotDebian says that the machine cannot be made of this host's packages: it boots
-// without an initramfs, by what Debian's kernel for clouds has built in.
-var errNotDebian = errors.New("the machine is made of Debian's packages, and this host has others; use Debian 12 or later")
+// errNotDebian says that the machine cannot be made from this host's packages. It boots
+// without an initramfs, and only Debian's cloud kernel has the drivers built in.
+var errNotDebian = errors.New("the machine needs Debian's packages, and this host has others; use Debian 12 or later")
 
 func debian() error {
 	b, err := os.ReadFile("/etc/os-release")
@@ -50,8 +50,8 @@ func debian() error {
 	return nil
 }
 
-// makeDisk returns the disk of the recipe, and makes it if the one in dir was made of
-// something else. It downloads packages when it makes one.
+// makeDisk returns the disk of the recipe. It makes the disk, and downloads packages for it,
+// if the one in dir was made from something else.
 func makeDisk(ctx context.Context, dir string, say func(string, ...any)) (disk, error) {
 	if err := debian(); err != nil {
 		return disk{}, err
@@ -80,7 +80,7 @@ func makeDisk(ctx context.Context, dir string, say func(string, ...any)) (disk, 
 	return d, removeOthers(dir, home)
 }
 
-// write makes the folder beside and renames it, so that one that is there is whole.
+// write makes a temporary folder and renames it, so that an existing folder is complete.
 func (d disk) write(ctx context.Context, home, tree string) error {
 	kernels, err := filepath.Glob(filepath.Join(tree, "boot", "vmlinuz-*"))
 	if err != nil {
@@ -123,7 +123,7 @@ func format4(ctx context.Context, file, tree, size string) error {
 	if !ok {
 		return errors.New("there is no mke2fs; run scripts/setup.sh run, or install e2fsprogs")
 	}
-	// No journal, nothing left for later: nobody writes to the file twice.
+	// No journal and no lazy initialisation: nobody writes to the file a second time.
 	args := []string{"-q", "-F", "-t", "ext4", "-O", "^has_journal", "-E", "lazy_itable_init=1,nodiscard", "-d", tree, file, size}
 	if out, err := exec.CommandContext(ctx, mke2fs, args...).CombinedOutput(); err != nil { //nolint:gosec // our own arguments
 		return fmt.Errorf("mke2fs: %w: %s", err, out)

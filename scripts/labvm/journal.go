@@ -6,15 +6,16 @@ import (
 	"sync"
 )
 
-// journal keeps what a step did, for when it fails. It is safe for concurrent use.
+// journal records what a step did, to show it if the step fails. It is safe for concurrent
+// use.
 type journal struct {
 	mu   sync.Mutex
 	text []byte
 	cut  bool
-	live io.Writer // gets everything at once; nil: nobody
+	live io.Writer // gets everything immediately; nil: nobody does
 }
 
-// kept bounds a journal, in bytes. The end of a log says most.
+// kept bounds a journal, in bytes. The end of a log is the most useful part.
 const kept = 64 << 10
 
 // Write never fails.

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// lab is the machine with what its steps share.
+// lab is the machine and the state that its steps share.
 type lab struct {
 	vm      *vm
-	log     *journal // of the step that runs
-	full    bool     // all of it: make lab-vm
-	budget  string   // of the first study; "": the study's own
-	capture string   // folder of this host that the control groups' files are put into; "": nowhere
-	fresh   host     // how the machine was before tare first ran in it
+	log     *journal // of the current step
+	full    bool     // all steps: make lab-vm
+	budget  string   // for the first study; "": the study's own
+	capture string   // folder on this host for the control groups' files; "": none
+	fresh   host     // the state of the machine before tare first ran in it
 }
 
-// step is one thing that is tried in the machine.
+// step is one test in the machine.
 type step struct {
 	name   string
 	brief  bool // part of make test
@@ -37,7 +37,7 @@ func (l *lab) sh(ctx context.Context, script string) (string, error) {
 	return out, err
 }
 
-// tare runs tare as root in the machine, and wants this exit code.
+// tare runs tare as root in the machine, and expects this exit code.
 func (l *lab) tare(ctx context.Context, want int, args ...string) (string, error) {
 	out, code, err := l.vm.run(ctx, l.log, append([]string{"tare"}, args...)...)
 	if err == nil && code != want {
@@ -46,11 +46,11 @@ func (l *lab) tare(ctx context.Context, want int, args ...string) (string, error
 	return out, err
 }
 
-// errFailed says that steps failed, which are told already.
+// errFailed says that steps failed; they were printed already.
 var errFailed = errors.New("steps failed")
 
-// play runs the steps one after another and prints a line for each. A step that fails
-// does not keep the next from running, unless the machine is gone.
+// play runs the steps one after another and prints a line for each. After a failed step it
+// runs the next one, unless the machine is gone.
 func (l *lab) play(ctx context.Context, steps []step, out io.Writer, live bool) error {
 	failed := 0
 	for _, s := range steps {
@@ -90,7 +90,7 @@ func (l *lab) play(ctx context.Context, steps []step, out io.Writer, live bool) 
 	return nil
 }
 
-// choose returns the steps of those names, or all of them, in their order.
+// choose returns the steps with those names, or all steps, in their order.
 func choose(all []step, names []string) ([]step, error) {
 	if len(names) == 0 {
 		return all, nil

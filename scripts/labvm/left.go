@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// host is what a step looks at to see whether tare left something.
+// host is the state that shows whether tare left something.
 type host struct {
-	left        []string // things of tare's
-	controllers string   // that the root group gives to its children
+	left        []string // leftovers of tare
+	controllers string   // that the root group passes on to its children
 }
 
-// lookScript prints a line for each thing of tare's, and for each control group that no
-// unit of systemd's is known by. Locks stay: who waits for one has its file open.
+// lookScript prints a line for each leftover of tare, and for each control group that belongs
+// to no unit of systemd. Lock files may stay: a process that waits for a lock has its file
+// open.
 const lookScript = `
 find /sys/fs/cgroup -mindepth 1 -type d ! -path '*/systemd-udevd.service/*' ! -name '*.service' ! -name '*.mount' ! -name '*.socket' ! -name '*.slice' ! -name init.scope ! -name 'session-*' -printf 'control group %p\n'
 grep -e /run/tare -e /var/lib/tare /proc/self/mountinfo | sed 's/^/mount /' || true
@@ -44,10 +45,10 @@ func (l *lab) look(ctx context.Context) (host, error) {
 	return h, err
 }
 
-// settled bounds how long systemd may take to tidy up after a unit that has ended.
+// settled bounds how long systemd may take to clean up after a unit that has ended.
 const settled = 15 * time.Second
 
-// nothingLeft says what is left of tare in the machine, also controllers that it enabled.
+// nothingLeft says what tare left in the machine, including controllers that it enabled.
 func (l *lab) nothingLeft(ctx context.Context) error {
 	for deadline := time.Now().Add(settled); ; time.Sleep(time.Second) {
 		now, err := l.look(ctx)
@@ -61,7 +62,7 @@ func (l *lab) nothingLeft(ctx context.Context) error {
 		case len(now.left) > 0:
 			return fmt.Errorf("left: %s", strings.Join(now.left, "; "))
 		}
-		return fmt.Errorf("the root group has the controllers %q on, before tare ran it had %q", now.controllers, l.fresh.controllers)
+		return fmt.Errorf("the root group has the controllers %q enabled; before tare ran it had %q", now.controllers, l.fresh.controllers)
 	}
 }
 
@@ -76,8 +77,8 @@ calls: off
 timeout: 3m
 `
 
-// killScript runs a study, kills it once a sandbox of it has a process, and gives its
-// number back.
+// killScript runs a study, kills it once one of its sandboxes has a process, and prints the
+// study's process id.
 const killScript = `
 tare run /root/kill.yaml --results /root/kill-%[1]s & pid=$!
 n=0
@@ -91,8 +92,8 @@ kill -9 $pid
 wait $pid || [ $? = 137 ]
 `
 
-// kill kills a study in each kind of sandbox: what is left must be seen, and clean must
-// remove all of it.
+// kill kills a study in each kind of sandbox. It must see what is left, and clean must remove
+// all of it.
 func kill(ctx context.Context, l *lab) error {
 	kinds := []string{"process", "runc", "crun", "runsc-systrap"}
 	if !l.full {
@@ -135,7 +136,7 @@ workloads:
 stop: {fixed: 3}
 `
 
-// ordinary is a user without any right, in a login session: a study on fake, one that
+// ordinary tests a user without any rights, in a login session: a study on fake, one that
 // needs root, and clean.
 func ordinary(ctx context.Context, l *lab) error {
 	if err := l.write(ctx, "/home/lab/ordinary.yaml", ordinaryStudy); err != nil {
@@ -150,13 +151,13 @@ code=0; tare doctor || code=$?; test $code = 3
 tare clean'`); err != nil {
 		return err
 	}
-	// Its cache and its folders stay, but no file in them and no folder of a run.
+	// The user's cache and folders stay, but no file in the folders and no folder of a run.
 	out, err := l.sh(ctx, `find /tmp /run /dev/shm /var/tmp /home/lab -user lab -path '*/tare*/*' ! -path '*/cache*' ! -path '*/.cache/*' \( ! -type d -o -name 't[0-9a-z]*' \) ! -name '*lock'`)
 	if err != nil {
 		return err
 	}
 	if out != "" {
-		return fmt.Errorf("left of an ordinary user: %s", strings.Join(strings.Fields(out), " "))
+		return fmt.Errorf("an ordinary user's runs left: %s", strings.Join(strings.Fields(out), " "))
 	}
 	return l.nothingLeft(ctx)
 }

@@ -21,7 +21,7 @@ import (
 
 const (
 	bootWithin = 4 * time.Minute  // emulated, on a busy machine
-	kvmWithin  = 15 * time.Second // until the kernel's first words; where KVM works they come in one
+	kvmWithin  = 15 * time.Second // until the kernel's first output; where KVM works it takes one
 	memory     = "3072"           // MiB
 	processors = "2"
 )
@@ -31,16 +31,16 @@ const (
 	tcg = "tcg"
 )
 
-// errNoQEMU says that this host cannot boot any machine.
+// errNoQEMU says that this host cannot boot a machine.
 var errNoQEMU = errors.New("there is no qemu-system-x86_64; run scripts/setup.sh run, or install qemu-system-x86")
 
 // errNoKVM says that no kernel starts with KVM, although /dev/kvm can be opened.
-var errNoKVM = errors.New("KVM starts no kernel")
+var errNoKVM = errors.New("no kernel starts with KVM")
 
 // vm is the running machine.
 type vm struct {
 	accel  string
-	dir    string // of the socket and the console's text
+	dir    string // of the socket and the console's output
 	proc   *spawn.Process
 	cmd    *exec.Cmd
 	conn   net.Conn
@@ -48,9 +48,9 @@ type vm struct {
 	said   spawn.Tail
 }
 
-// boot starts a machine from two disks and waits until it takes commands. It uses KVM if
-// a kernel starts with it, which only a try can tell; cache remembers the answer until
-// this host boots again.
+// boot starts a machine from two disks and waits until it accepts commands. It uses KVM if a
+// kernel starts with it. Only a try can show that; cache keeps the answer until this host
+// boots again.
 func boot(ctx context.Context, cache string, d disk, tools string) (*vm, error) {
 	accel, remember := known(cache)
 	if accel == tcg {
@@ -81,11 +81,11 @@ func known(cache string) (accel string, remember func() error) {
 	return kvm, func() error { return os.WriteFile(file, id, 0o600) } //nolint:gosec // our own cache
 }
 
-// arguments are QEMU's. Disks are NVMe, whose driver Debian's kernel for clouds has built
-// in: no initramfs is needed.
+// arguments are those of QEMU. The disks are NVMe: Debian's cloud kernel has that driver
+// built in, so no initramfs is needed.
 func arguments(accel, dir string, d disk, tools string) []string {
 	cpu, line := "host", "root=/dev/nvme0n1 rw console=ttyS0 panic=-1 net.ifnames=0"
-	// A fixed identity: without one systemd takes this for the first boot of an installation.
+	// A fixed identity: without it systemd takes this for the first boot of an installation.
 	line += " systemd.machine_id=7a7265000000400080006c61626c6162 systemd.firstboot=off systemd.show_status=no"
 	if accel == tcg {
 		cpu = "max"
@@ -135,8 +135,8 @@ func start(ctx context.Context, accel string, d disk, tools string) (_ *vm, err 
 	return m, err
 }
 
-// speaks waits for the kernel's first words on the console, without quiet on its command
-// line. Where KVM does not work QEMU ends, or the processor goes nowhere for ever.
+// speaks waits for the kernel's first output on the console, without quiet on its command
+// line. If KVM does not work, QEMU ends, or the processor hangs for ever.
 func (m *vm) speaks(ctx context.Context) error {
 	late := time.After(kvmWithin)
 	for {
@@ -176,7 +176,7 @@ func (m *vm) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// explain adds what QEMU and the console said last.
+// explain adds the last output of QEMU and the console.
 func (m *vm) explain(err error) error {
 	if said := strings.TrimSpace(m.said.String()); said != "" {
 		err = fmt.Errorf("%w; QEMU says: %s", err, said)
@@ -192,7 +192,7 @@ func (m *vm) explain(err error) error {
 	return err
 }
 
-// off ends the machine. Nothing on its disks is to be kept.
+// off ends the machine. Nothing on its disks is kept.
 func (m *vm) off() {
 	if m.conn != nil {
 		_ = m.conn.Close()
@@ -204,8 +204,8 @@ func (m *vm) off() {
 	_ = os.RemoveAll(m.dir)
 }
 
-// run runs a command as root in the machine and returns what it wrote to its standard
-// output. Both streams go to log as well.
+// run runs a command as root in the machine and returns its standard output. Both streams
+// go to log too.
 func (m *vm) run(ctx context.Context, log *journal, args ...string) (string, int, error) {
 	log.printf("$ %s\n", shown(args))
 	var out bytes.Buffer
@@ -220,8 +220,8 @@ func (m *vm) run(ctx context.Context, log *journal, args ...string) (string, int
 	return out.String(), exit.Code, nil
 }
 
-// shown is a command for a log. A script is told by its first line, and runs with sh -x
-// where more is to be seen.
+// shown is a command for a log. It shows only the first line of a script; a script whose
+// commands must be seen runs with sh -x.
 func shown(args []string) string {
 	line, rest, _ := strings.Cut(strings.TrimSpace(strings.Join(args, " ")), "\n")
 	if strings.TrimSpace(rest) != "" {

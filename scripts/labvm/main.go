@@ -1,12 +1,12 @@
-// Command labvm tries tare on the host that most users have: Debian with systemd and
-// control groups of version 2 alone, as a virtual machine.
+// Command labvm tests tare on the kind of host that most users have: Debian with systemd and
+// only version 2 control groups, as a virtual machine.
 //
 // The data path: 1. internal/image builds the tree of recipe/machine from the
 // distribution's packages, and mke2fs makes a disk of it, kept in .cache/labvm (disk.go);
 // 2. a second disk gets the tare under test, runsc and test binaries (tools.go); 3. QEMU
 // boots both, with KVM where that works (machine.go); 4. the agent of tare itself runs the
 // commands of each step in the machine, over a virtio port (lab.go, steps.go); 5. a line
-// for each step says how it went.
+// for each step shows its result.
 package main
 
 import (
@@ -38,7 +38,7 @@ type options struct {
 	live    bool
 	budget  string
 	capture string
-	script  string // run in place of the steps
+	script  string // run instead of the steps
 }
 
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -49,8 +49,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.BoolVar(&o.live, "v", false, "print what each step does while it runs")
 	f.StringVar(&o.budget, "budget", "", "time of the first study, such as 1m (default: the study's own)")
 	f.StringVar(&o.capture, "capture", "", "write the captured control group files into this folder")
-	f.StringVar(&o.script, "sh", "", "run this script in the machine and print what it prints, in place of the steps")
-	only := f.String("steps", "", "run only these steps, by names with commas between them")
+	f.StringVar(&o.script, "sh", "", "run this script in the machine and print its output, instead of the steps")
+	only := f.String("steps", "", "run only these steps: names, separated by commas")
 	list := f.Bool("list", false, "print the steps")
 	if err := f.Parse(args); err != nil {
 		return 2

@@ -17,7 +17,7 @@ import (
 // compared are the sandboxes that must work in the machine.
 func compared() []string { return []string{"process", "runc", "crun", "runsc-systrap", "runsc-ptrace"} }
 
-// allSteps is everything, in the order that it runs in.
+// allSteps are all steps, in the order in which they run.
 func allSteps() []step {
 	out := []step{
 		{name: "machine", brief: true, within: time.Minute, run: machine},
@@ -45,7 +45,7 @@ func briefSteps() []step {
 	return slices.DeleteFunc(allSteps(), func(s step) bool { return !s.brief })
 }
 
-// machine asserts that it is what it is meant to be: systemd, version 2 alone, /run noexec.
+// machine checks that the machine is as intended: systemd, only version 2, /run noexec.
 func machine(ctx context.Context, l *lab) error {
 	out, err := l.sh(ctx, `
 cat /proc/1/comm
@@ -58,16 +58,16 @@ systemctl is-system-running || systemctl --failed`)
 	}
 	lines := strings.Split(out, "\n")
 	if len(lines) < 5 || lines[0] != "systemd" || lines[1] != "cgroup2fs" || lines[2] != "0" || !strings.Contains(lines[3], "noexec") {
-		return errors.New("this is no machine of systemd with cgroup v2 alone and a /run without exec")
+		return errors.New("this machine lacks systemd, cgroup v2 alone, or a noexec /run")
 	}
 	l.fresh, err = l.look(ctx)
 	if err == nil && len(l.fresh.left) > 0 {
-		err = fmt.Errorf("a machine that never ran tare has things of tare's: %s", strings.Join(l.fresh.left, "; "))
+		err = fmt.Errorf("the machine never ran tare, but has leftovers of tare: %s", strings.Join(l.fresh.left, "; "))
 	}
 	return err
 }
 
-// doctor must find every sandbox but those that need KVM or machines.
+// doctor must find every sandbox except those that need KVM or machines.
 func doctor(ctx context.Context, l *lab) error {
 	out, err := l.tare(ctx, 0, "doctor", "--json")
 	if err != nil {
@@ -106,7 +106,7 @@ type suite struct {
 }
 
 func suites() []suite {
-	// Limits of gVisor take a minute each on an emulated processor.
+	// Each test of gVisor's limits takes a minute on an emulated processor.
 	quick := []string{"CheckLeavesNothing", "Exec", "Scope"}
 	return []suite{
 		{"process", processTests, "TestContract", true, 10 * time.Minute, append(slices.Clone(quick), "CPULimit", "MemoryLimit")},
@@ -122,18 +122,18 @@ func (s suite) contract(ctx context.Context, l *lab) error {
 	if !l.full {
 		run += "/^(" + strings.Join(s.quick, "|") + ")$"
 	}
-	// Skipped where the kind has no way to do it, on every host.
+	// Skipped on every host if the kind cannot do it.
 	return l.tests(ctx, s.pkg, "-test.run='"+run+"'", []string{"Checkpoint", "Launch"})
 }
 
-// leftOut is a test of how much of short processes is seen: less, the slower they start,
-// and an emulated processor starts them in a fifth of a second.
+// leftOut is a test of how much of short processes tare sees. It sees less if they start
+// slowly, and an emulated processor takes a fifth of a second to start one.
 const leftOut = "-test.skip='TestRolesAddUpOnHost/processes_of_0.3_s'"
 
 var skippedRE = regexp.MustCompile(`(?m)^\s*--- SKIP: (\S+)`)
 
-// tests runs a package's test binary with the flags in which. A test that is skipped counts as failed, unless
-// mayskip has its last name: what this machine lacks is what it is there to show.
+// tests runs a package's test binary with the flags in which. A skipped test counts as
+// failed, unless mayskip has its last name: the machine must have all that the tests need.
 func (l *lab) tests(ctx context.Context, pkg, which string, mayskip []string) error {
 	out, err := l.sh(ctx, "cd /lab/module/"+pkg+"; exec ./tests -test.v -test.timeout=30m "+which)
 	if err != nil {
@@ -148,8 +148,7 @@ func (l *lab) tests(ctx context.Context, pkg, which string, mayskip []string) er
 	return nil
 }
 
-// skipped returns the names of tests that were skipped, but for those whose last part is
-// in except.
+// skipped returns the names of skipped tests, except those whose last part is in except.
 func skipped(out string, except []string) []string {
 	var names []string
 	for _, m := range skippedRE.FindAllStringSubmatch(out, -1) {
@@ -171,14 +170,14 @@ calls: off
 retries: 0
 `
 
-// write puts a text into a file of the machine.
+// write puts a text into a file in the machine.
 func (l *lab) write(ctx context.Context, file, text string) error {
 	_, err := l.sh(ctx, "cat >"+file+" <<'END'\n"+text+"END\n")
 	return err
 }
 
-// small runs a study. All its trials must be good, and all sandboxes have the same
-// figures of control groups.
+// small runs a study. All its trials must be good, and all sandboxes must have the same
+// control group figures.
 func small(ctx context.Context, l *lab) error {
 	sandboxes, more := []string{"process", "runc", "runsc-systrap"}, ""
 	if l.full {
@@ -229,7 +228,7 @@ func (l *lab) trials(ctx context.Context, results string) ([]trial, error) {
 	return trials, nil
 }
 
-// good says which sandbox has no trial, or one that is not good.
+// good names a sandbox that has no trial, or one that is not good.
 func good(trials []trial, sandboxes []string) error {
 	seen := map[string]bool{}
 	for _, t := range trials {
@@ -246,8 +245,8 @@ func good(trials []trial, sandboxes []string) error {
 	return nil
 }
 
-// sameFigures compares which series of control groups the sandboxes have with those of
-// process, for each workload.
+// sameFigures checks, for each workload, that the sandboxes have the same control group
+// series as process.
 func sameFigures(trials []trial) error {
 	have := map[string]map[string][]string{} // workload, sandbox, names
 	for _, t := range trials {
@@ -282,7 +281,7 @@ func sameFigures(trials []trial) error {
 	return nil
 }
 
-// first is what `make run` does once all is installed.
+// first does what `make run` does once everything is installed.
 func first(ctx context.Context, l *lab) error {
 	args := []string{"run", "/lab/studies/first.yaml", "--results", "/root/first", "--wait"}
 	if l.budget != "" {

@@ -32,7 +32,7 @@ func collectorTests() []string {
 }
 
 // makeTools writes the second disk: the tare under test, runsc, the test binaries of the
-// packages with what they read of the module, and studies.
+// packages, the files of the module that they read, and studies.
 func makeTools(ctx context.Context, module, work, file string, packages []string) error {
 	tree := filepath.Join(work, "tools")
 	if err := os.MkdirAll(tree, 0o755); err != nil { //nolint:gosec // an ordinary user in the machine reads it
@@ -80,8 +80,8 @@ func compileTests(ctx context.Context, module, pkg, dir string) error {
 	return nil
 }
 
-// copyRead copies what tests read of the module, to the same places: their own testdata,
-// and the pages of the collectors, which name each of their series.
+// copyRead copies the files of the module that tests read, to the same places: their
+// testdata, and the pages of the collectors, which name each of their series.
 func copyRead(module, to string, packages []string) error {
 	paths := []string{"docs/collectors", "internal/mountinfo/testdata"}
 	for _, p := range packages {
