@@ -100,8 +100,8 @@ func Is(path string) bool {
 	return err == nil && magic == [4]byte{0x28, 0xb5, 0x2f, 0xfd}
 }
 
-// hidden reports whether a character is not to be seen: a control character, or one that
-// turns the direction of writing.
+// hidden reports whether a character is invisible: a control character, or one that
+// changes the direction of writing.
 func hidden(r rune) bool { return !unicode.IsGraphic(r) }
 
 // checkName says what is wrong with the name of a member.
@@ -130,7 +130,7 @@ func checkName(name string) error {
 			return nil
 		}
 	}
-	return refuse("%.300q is no file of a results folder", name)
+	return refuse("%.300q is not a file of a results folder", name)
 }
 
 // isTrial tells the form of a trial's name: 000012-1.
@@ -146,7 +146,7 @@ func isTrial(s string) bool {
 func checkFolder(name string) error {
 	if name == "" || name == "." || name == ".." || len(name) > 200 || !utf8.ValidString(name) ||
 		strings.ContainsAny(name, `/\`) || strings.ContainsFunc(name, hidden) {
-		return refuse("%.300q is no name for a folder", name)
+		return refuse("%.300q cannot be the name of a folder", name)
 	}
 	return nil
 }

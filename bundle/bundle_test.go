@@ -226,8 +226,7 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
-// TestDamagedEvidenceStaysOut: a file that is not what was stored is not sent as if it
-// were.
+// TestDamagedEvidenceStaysOut: a bundle leaves out a file that is not what was stored.
 func TestDamagedEvidenceStaysOut(t *testing.T) {
 	s := folder(t, 2)
 	if err := s.Close(); err != nil {

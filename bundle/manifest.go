@@ -16,7 +16,7 @@ type Manifest struct {
 	Tare    string   `json:"tare"`              // version of the tare that made the bundle
 	Folder  string   `json:"folder"`            // name of the results folder
 	Trials  int      `json:"trials"`            // in the database
-	Missing []string `json:"missing,omitempty"` // files of trials that were not in the folder any more, or did not verify
+	Missing []string `json:"missing,omitempty"` // files of trials that are gone from the folder, or did not verify
 	Members []Member `json:"members"`           // sorted by name
 }
 
@@ -96,7 +96,7 @@ func (m *Manifest) check(allowed int64) (map[string]Member, error) {
 			if other == x.Name {
 				return nil, refuse("%.300q is in its manifest twice", x.Name)
 			}
-			return nil, refuse("%.300q and %.300q differ in case alone", other, x.Name)
+			return nil, refuse("%.300q and %.300q differ only in case", other, x.Name)
 		}
 		fold[folded(x.Name)] = x.Name
 		if x.Size < 0 || x.Size > allowed-total {
@@ -109,14 +109,14 @@ func (m *Manifest) check(allowed int64) (map[string]Member, error) {
 		return nil, refuse("it has no %s", dbName)
 	}
 	if len(m.Tare) > maxTare {
-		return nil, refuse("its manifest names a tare with %d bytes", len(m.Tare))
+		return nil, refuse("its manifest gives a version of tare with %d bytes", len(m.Tare))
 	}
-	for _, name := range m.Missing { // they are told
+	for _, name := range m.Missing { // a person sees them
 		if err := checkName(name); err != nil {
 			return nil, err
 		}
 		if _, ok := fold[folded(name)]; ok {
-			return nil, refuse("its manifest says of %.300q that it is missing, and has it or says so twice", name)
+			return nil, refuse("its manifest lists %.300q as missing, but has it too or lists it twice", name)
 		}
 		fold[folded(name)] = name
 	}

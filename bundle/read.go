@@ -151,7 +151,7 @@ func scan(b *bounded, s sink) (*Manifest, error) {
 		case seen[h.Name]:
 			return nil, refuse("%.300q is in it twice", h.Name)
 		case h.Size != x.Size:
-			return nil, refuse("%.300q has %d bytes, and its manifest says %d", h.Name, h.Size, x.Size)
+			return nil, refuse("%.300q has %d bytes, but its manifest says %d", h.Name, h.Size, x.Size)
 		}
 		seen[h.Name] = true
 		if err := takeMember(tr, x, s); err != nil {
@@ -160,7 +160,7 @@ func scan(b *bounded, s sink) (*Manifest, error) {
 	}
 	for _, x := range m.Members {
 		if !seen[x.Name] {
-			return nil, refuse("%.300q is in its manifest, and is not there", x.Name)
+			return nil, refuse("%.300q is in its manifest, but not in the bundle", x.Name)
 		}
 	}
 	return m, trailer(b)
@@ -197,11 +197,11 @@ func next(tr *tar.Reader) (*tar.Header, error) {
 		if !ok {
 			kind = fmt.Sprintf("of type %.300q", h.Typeflag)
 		}
-		return nil, refuse("%.300q is %s; a bundle has plain files alone", h.Name, kind)
+		return nil, refuse("%.300q is %s; a bundle has only plain files", h.Name, kind)
 	}
 	for k := range h.PAXRecords {
 		if strings.HasPrefix(k, "GNU.sparse.") {
-			return nil, refuse("%.300q is a sparse file; a bundle has plain files alone", h.Name)
+			return nil, refuse("%.300q is a sparse file; a bundle has only plain files", h.Name)
 		}
 	}
 	return h, nil

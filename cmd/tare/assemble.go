@@ -36,15 +36,15 @@ func workloads() map[string]workload.Workload {
 	return out
 }
 
-// makeChecks makes the directory that sandboxes are tried in, and returns it and
-// what removes it. It lies where a run's data does: gVisor cannot start from a
-// tree that is mounted noexec, as /run is on most systemd hosts.
+// makeChecks makes the directory for the checks of sandboxes. It returns the directory and
+// a function that removes it. It is where a run's data is: gVisor cannot start from a tree
+// that is mounted noexec, as /run is on most systemd hosts.
 func makeChecks(d dirs, id string) (dir string, remove func() error, err error) {
 	return state.MakeRun(d.notes, id+"-check")
 }
 
-// kinds returns every sandbox by name, the study's own included. They are tried
-// in the directory checks.
+// kinds returns every sandbox by name, including the study's own. Their checks use the
+// directory checks.
 func kinds(checks string, defs []study.Sandbox) (map[string]sandbox.Kind, []string, error) {
 	machines, err := guestFiles(nil)
 	if err != nil {
@@ -158,8 +158,8 @@ func readStudy(file string, sets []string) (*study.Study, study.Catalogue, error
 // studyPatience is how long the writer of a pipe may take to write a study.
 const studyPatience = 30 * time.Second
 
-// readSource reads the text of a study, as much as a study may have and no more: from a
-// file, or from a pipe, such as <(generate), whose writer ends within patience.
+// readSource reads the text of a study, up to the size that a study may have. It reads a
+// file, or a pipe such as <(generate), whose writer must end within patience.
 func readSource(file string, patience time.Duration) ([]byte, error) {
 	at, err := os.Stat(file)
 	switch {
@@ -172,7 +172,7 @@ func readSource(file string, patience time.Duration) ([]byte, error) {
 	case !at.Mode().IsRegular() && at.Mode()&os.ModeNamedPipe == 0:
 		return nil, fmt.Errorf("cannot read %s: it is a device; give a study file", file)
 	}
-	// Without O_NONBLOCK a pipe that nobody writes to would never open.
+	// Without O_NONBLOCK, a pipe without a writer would never open.
 	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the user names the file
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it names the file
@@ -180,7 +180,7 @@ func readSource(file string, patience time.Duration) ([]byte, error) {
 	defer func() { _ = f.Close() }()
 	if !at.Mode().IsRegular() {
 		if err := f.SetReadDeadline(time.Now().Add(patience)); err != nil {
-			return nil, fmt.Errorf("cannot bound how long %s is read: %w; give a study file", file, err)
+			return nil, fmt.Errorf("cannot set a time limit for reading %s: %w; give a study file", file, err)
 		}
 	}
 	src, err := io.ReadAll(io.LimitReader(f, study.MaxSource+1))
@@ -190,9 +190,9 @@ func readSource(file string, patience time.Duration) ([]byte, error) {
 	case err != nil:
 		return nil, err //nolint:wrapcheck // it names the file
 	case len(src) > study.MaxSource:
-		return nil, fmt.Errorf("%s is larger than %s, which a study may have; give a study file", file, strings.TrimSpace(param.FormatSize(study.MaxSource)))
+		return nil, fmt.Errorf("%s is larger than %s, the most that a study may have; give a study file", file, strings.TrimSpace(param.FormatSize(study.MaxSource)))
 	case len(src) == 0 && !at.Mode().IsRegular():
-		return nil, fmt.Errorf("nothing came from %s; give a study file", file)
+		return nil, fmt.Errorf("cannot read %s: it is empty; give a study file", file)
 	}
 	return src, nil
 }

@@ -112,7 +112,7 @@ type bundled struct {
 	MissingCount int      `json:"missing_count"` // all
 }
 
-// maxMissing and maxMissingJSON bound how many missing files are named: a manifest may
+// maxMissing and maxMissingJSON bound how many missing files tare names: a manifest may
 // list a million.
 const (
 	maxMissing     = 20
@@ -231,7 +231,7 @@ func readable(dir string) error {
 // tell prints what a bundle is.
 func (a *app) tell(b bundled, asJSON bool) error {
 	for _, name := range b.Missing[:min(len(b.Missing), maxMissing)] {
-		a.say("%s was not in the folder any more, or is not what was stored; the bundle does without it", name)
+		a.say("%s is gone from the folder, or is not what was stored; the bundle leaves it out", name)
 	}
 	if more := b.MissingCount - maxMissing; more > 0 {
 		a.say("and %d more files", more)

@@ -19,10 +19,10 @@ func (a *app) cleanVerb() *cobra.Command {
 		Short: "Remove what a killed run left on this host",
 		Long: `Remove what a run that was killed left behind: processes, containers, mounts,
 network namespaces, links, cgroups and directories. Each is found by its name,
-and a directory only goes if it has a record that tare made it, so nothing of
-another program is touched. Runs without root leave only directories, which
-clean without root removes. While a study runs, clean refuses: what is there is
-in use. Results are never removed.`,
+and a directory is removed only if it has tare's record, so nothing of another
+program is touched. Runs without root leave only directories, which clean
+without root removes. While a study runs, clean refuses: what is there is in
+use. Results are never removed.`,
 		Example: "  tare clean --dry-run    list what would be removed\n  tare clean",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -101,7 +101,7 @@ func (a *app) compare(ctx context.Context, dirA, dirB string, f *compareFlags) e
 		return err
 	}
 	if dirA, dirB := a.given(dirA), a.given(dirB); sameFolder(dirA, dirB) {
-		a.say("%s and %s are the same folder: a result is compared with itself", dirA, dirB)
+		a.say("%s and %s are the same folder: this compares a result with itself", dirA, dirB)
 	}
 	var sides [2]compare.Side
 	for i, dir := range []string{dirA, dirB} {

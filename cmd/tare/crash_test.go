@@ -25,8 +25,8 @@ import (
 	"tare/store"
 )
 
-// The study on fake has two short trials for each kill; the real one has both
-// ends, containers and gVisor; the third what the suite's workloads ask for:
+// The study on fake has two short trials for each kill. The real one has both ends,
+// containers and gVisor. The third has what the suite's workloads need:
 // probed servers, files laid out before, writable roots, data in memory, saved
 // sandboxes.
 const (
@@ -72,13 +72,13 @@ sentinel: off
 `
 )
 
-// How many kills there are, where not the few of each test run: `make kills` sets them.
+// How many kills there are, if not the few of each test run: `make kills` sets them.
 const (
 	fakeKills = "TARE_KILLS_FAKE"
 	realKills = "TARE_KILLS_REAL"
 )
 
-// killsOf is the number that the variable has, or few.
+// killsOf is the number in the variable, or few.
 func killsOf(t *testing.T, variable string, few int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -111,8 +111,8 @@ func TestKillAtAnyMomentForReal(t *testing.T) {
 	crash(t, fmt.Sprintf(realStudy, max(3, n/4)), n, 500*time.Millisecond, 5*time.Second)
 }
 
-// TestInterruptLeavesNothing sends SIGINT, once, at random moments: the run ends by
-// itself, and without `tare clean` nothing of it is on the host.
+// TestInterruptLeavesNothing sends one SIGINT at random moments: the run ends by itself, and
+// leaves nothing on the host, without `tare clean`.
 func TestInterruptLeavesNothing(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: control groups and namespaces")
@@ -140,7 +140,7 @@ func TestInterruptLeavesNothing(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		for name := range snapshot(t) {
-			// Files of other runs, killed by other tests, are not this one's.
+			// Files of other runs, which other tests killed, do not count.
 			other := strings.HasPrefix(name, "file ") && !strings.Contains(name, runID(pid)) && !strings.Contains(name, "/oci/runsc-systrap")
 			if !before[name] && !other && oursOf(name, pid) {
 				t.Errorf("run %s left behind: %s; it said\n%s", runID(pid), name, out)
@@ -154,7 +154,7 @@ func TestInterruptLeavesNothing(t *testing.T) {
 	}
 }
 
-// endAt runs the binary and sends it a signal some time after it has got the host.
+// endAt runs the binary and sends it a signal some time after it holds the host.
 func endAt(t *testing.T, sig syscall.Signal, after time.Duration, args ...string) (out string, pid int, err error) {
 	t.Helper()
 	cmd := exec.Command(bin, args...)
@@ -166,7 +166,7 @@ func endAt(t *testing.T, sig syscall.Signal, after time.Duration, args ...string
 	pid = cmd.Process.Pid
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	// The moment counts from where it has the host: others may have it first.
+	// The time starts when it holds the host: others may hold it first.
 	for held := false; !held && len(ended) == 0; time.Sleep(5 * time.Millisecond) {
 		held = holds(pid)
 	}
@@ -342,7 +342,7 @@ func tare(t *testing.T, args ...string) string {
 	}
 }
 
-// clean is `tare clean`, after which no directory of these runs is there.
+// clean is `tare clean`; after it no directory of these runs may exist.
 func clean(t *testing.T, pids ...int) {
 	t.Helper()
 	tare(t, "clean")

@@ -13,8 +13,8 @@ import (
 // maxNamed bounds the names that a warning lists.
 const maxNamed = 8
 
-// damageWarnings are what readers of a results folder left out because it does not
-// verify, and what it lost, as warnings of its report. The trials have been read.
+// damageWarnings lists what readers of a results folder left out because it does not
+// verify, and what the folder lost, as warnings for its report. The trials have been read.
 func damageWarnings(ctx context.Context, db *store.Store) ([]analyse.Warning, error) {
 	all, err := db.Damage(ctx)
 	if err != nil {
@@ -36,12 +36,12 @@ func damageWarnings(ctx context.Context, db *store.Store) ([]analyse.Warning, er
 	}
 	if n := len(damaged); n > 0 {
 		out = append(out, analyse.Warning{Code: "damaged", Trials: n,
-			Text: words.Count(n, "trial") + " of the folder do not verify and are left out: " + named(damaged) + ". Take the folder from a copy or a bundle if there is one"})
+			Text: words.Count(n, "trial") + " in the folder do not verify and are left out: " + named(damaged) + ". Restore the folder from a copy or a bundle if you have one"})
 	}
 	if n := len(lost); n > 0 {
 		out = append(out, analyse.Warning{Code: "lost-trials", Trials: n,
-			Text: "there is evidence of " + words.Count(n, "trial") + " that the database has no row of: " + named(lost) +
-				". Its log (results.db-wal) was lost or damaged; what they measured is in series/ and raw/ alone"})
+			Text: "the folder has evidence of " + words.Count(n, "trial") + " without a row in the database: " + named(lost) +
+				". The database's log (results.db-wal) was lost or damaged; their measurements are only in series/ and raw/"})
 	}
 	return out, nil
 }
@@ -53,7 +53,7 @@ func named(names []string) string {
 	return fmt.Sprintf("%s and %d more, up to %s", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed, names[len(names)-1])
 }
 
-// tellDamage prints those warnings for output that has no place for them.
+// tellDamage prints those warnings if the output has no place for them.
 func (a *app) tellDamage(ctx context.Context, db *store.Store) error {
 	all, err := damageWarnings(ctx, db)
 	for _, w := range all {

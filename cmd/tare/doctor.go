@@ -159,8 +159,8 @@ func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h 
 	return out, h, nil
 }
 
-// lacks adds what the kernel does not count or limit here. Studies run without; what
-// they lose is in the text.
+// lacks adds what the kernel cannot count or limit here. Studies run without it; the text
+// says what they lose.
 func lacks(add func(area, name, detail string, err error)) {
 	h, err := cgroup.Detect()
 	if err != nil {

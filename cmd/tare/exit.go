@@ -59,7 +59,7 @@ func exitCode(err error, stderr io.Writer) int {
 		code = exitInterrupted
 	}
 	switch msg := err.Error(); {
-	case len(bad) > 0 && msg == bad.Error(): // each line is a message of its own
+	case len(bad) > 0 && msg == bad.Error(): // each line is a separate message
 		list := make([]string, len(bad))
 		for i, e := range bad {
 			list[i] = prefix + e.Error()

@@ -28,16 +28,16 @@ import (
 	"tare/study"
 )
 
-// evil is text that drives a terminal in every way, some of them as tare itself does, and
-// that forges a line. Behind each sequence stands EVIL.
+// evil is text that controls a terminal in every way, also with sequences that tare itself
+// uses, and that forges a line. EVIL follows each sequence.
 const evil = "\x1b[2JEVIL\x1b[31mEVIL\x1b[0mEVIL\r\x1b[KEVIL\x1b]0;EVIL\a\u009b31mEVIL\u202eEVIL\x7f\xff\r\nFORGED"
 
-// turned is evil that a level of a study can be: no control character, but one that turns
-// the direction of writing.
+// turned is evil text that a level of a study can be: it has no control character, but one
+// that changes the direction of writing.
 const turned = "a\u202eEVIL"
 
-// harmless fails unless a person can be shown what was printed: but for tare's own sequences
-// on a terminal, nothing but graphic characters, newlines and tabs.
+// harmless fails unless the output is safe for a person: graphic characters, newlines and
+// tabs only, apart from tare's own sequences on a terminal.
 func harmless(t *testing.T, what, out string, lines bool) {
 	t.Helper()
 	for _, own := range []string{"\r\x1b[K", "\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m"} {
@@ -60,7 +60,7 @@ func harmless(t *testing.T, what, out string, lines bool) {
 	}
 }
 
-// hostileStudy has what a study can have of evil.
+// hostileStudy has all the evil that a study can have.
 const hostileStudy = `study: hostile
 about: "\e[2JEVIL\e[31mEVIL\r\e[KEVIL\nFORGED"
 baseline: "1"
@@ -83,7 +83,7 @@ workloads:
 stop: {fixed: 3}
 `
 
-// hostileFolder is a results folder whose every text was written by an enemy.
+// hostileFolder is a results folder in which an enemy wrote every text.
 func hostileFolder(t *testing.T, dir string, overrides ...string) string {
 	t.Helper()
 	host := record.Host{Hostname: evil, OS: evil, Kernel: evil + filepath.Base(dir), Arch: evil, CPUModel: evil, Cores: 2, Threads: 4, MemoryBytes: 1 << 30, Governor: evil,
@@ -130,7 +130,7 @@ type call struct {
 	in   string
 }
 
-// calls use every verb and every format, on what is evil.
+// calls use every verb and every format on evil input.
 func calls(t *testing.T) []call {
 	t.Helper()
 	a, b := hostileFolder(t, "a"+strings.ReplaceAll(evil, "/", "")), hostileFolder(t, "b")
@@ -228,8 +228,8 @@ func calls(t *testing.T) []call {
 	return ok
 }
 
-// TestHostileOutput walks every verb and format with names, messages and files of an
-// enemy: nothing that drives a terminal is printed, and no line is forged.
+// TestHostileOutput runs every verb and format with names, messages and files of an enemy:
+// tare prints nothing that controls a terminal, and no line is forged.
 func TestHostileOutput(t *testing.T) {
 	t.Chdir(t.TempDir())
 	used, shown := map[string]bool{}, map[string]bool{}
@@ -271,7 +271,7 @@ func TestHostileOutput(t *testing.T) {
 	}
 }
 
-// TestHostileTerminal does so on a terminal, where tare has sequences of its own.
+// TestHostileTerminal does so on a terminal, where tare uses its own sequences.
 func TestHostileTerminal(t *testing.T) {
 	t.Setenv("NO_COLOR", "")
 	t.Setenv("TERM", "xterm")
@@ -289,7 +289,7 @@ func TestHostileTerminal(t *testing.T) {
 	}
 }
 
-// onTerminal is what a command prints on a terminal.
+// onTerminal returns what a command prints on a terminal.
 func onTerminal(t *testing.T, args ...string) string {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -323,7 +323,7 @@ func onTerminal(t *testing.T, args ...string) string {
 	return <-read
 }
 
-// TestHostileRun: what a study prints while it runs, of tools' output in reasons.
+// TestHostileRun: what a run prints of the output of tools, in the reasons for failures.
 func TestHostileRun(t *testing.T) {
 	cell := record.Cell{{Factor: "workload", Value: "w"}, {Factor: "sandbox", Value: evil}}
 	st := &study.Study{Name: "x", Workloads: []study.Workload{{Label: "w"}}, Strata: []study.Stratum{{Cells: []record.Cell{cell}}}, Sentinel: &study.Sentinel{Cell: cell}}
@@ -350,7 +350,7 @@ func TestHostileRun(t *testing.T) {
 	}
 }
 
-// TestHostileDoctor: what the doctor prints of tools and sandboxes.
+// TestHostileDoctor: what the doctor prints about tools and sandboxes.
 func TestHostileDoctor(t *testing.T) {
 	var out, errs bytes.Buffer
 	a := newApp(&out, &errs)

@@ -220,7 +220,7 @@ class, unless SANDBOX= says otherwise. The first is the baseline.`,
 	return cmd
 }
 
-// maxWarnings bounds how many warnings of the whole are told.
+// maxWarnings bounds how many warnings about the whole import are shown.
 const maxWarnings = 20
 
 // keep writes what was read, and says what it was.
@@ -263,7 +263,7 @@ func (a *app) keep(ctx context.Context, set *imports.Set, err error, dir string)
 		}
 	}
 	if more := told - maxWarnings; more > 0 {
-		a.line("and %d more; `tare report` tells them", more)
+		a.line("and %d more; `tare report` lists them", more)
 	}
 	seen := map[string]bool{}
 	for i := range set.Trials {

@@ -20,7 +20,7 @@ func main() {
 	if guest.IsInit(os.Args) { // the kernel's own arguments are of no use here
 		args = []string{"internal", "guest"}
 	}
-	log.SetOutput(terminal.New(os.Stderr)) // what net/http says of a peer
+	log.SetOutput(terminal.New(os.Stderr)) // net/http logs text from peers
 	os.Exit(execute(context.Background(), os.Stdout, os.Stderr, args))
 }
 
@@ -37,6 +37,6 @@ func execute(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	code := exitCode(root.ExecuteContext(ctx), a.stderr)
-	_, _ = a.stdout.Flush(), a.stderr.Flush() // a broken pipe leaves nobody to tell
+	_, _ = a.stdout.Flush(), a.stderr.Flush() // after a broken pipe nobody reads an error
 	return code
 }

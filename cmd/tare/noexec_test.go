@@ -10,9 +10,9 @@ import (
 	"tare/internal/rootfs"
 )
 
-// TestSandboxesAreTriedOutsideOfRun tries sandboxes as a host with systemd has it:
-// /run is mounted nosuid, nodev and noexec, here for the command alone. gVisor's gofer
-// cannot start from a tree that is mounted noexec.
+// TestSandboxesAreTriedOutsideOfRun tries sandboxes as on a host with systemd: /run is mounted
+// nosuid, nodev and noexec, here only for the command. gVisor's gofer cannot start from a tree
+// that is mounted noexec.
 func TestSandboxesAreTriedOutsideOfRun(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: a mount namespace and containers")

@@ -14,10 +14,10 @@ import (
 // so that `tare clean` finds everything; others use their own.
 type dirs struct {
 	run, cache, data string
-	notes            string // where a data directory elsewhere is noted: data, whatever --data says
+	notes            string // where links name data directories elsewhere: data, whatever --data says
 }
 
-// hostDirs names the places; ownDirs makes them and checks whose they are.
+// hostDirs names the places; ownDirs makes them and checks who owns them.
 func hostDirs() dirs {
 	if os.Geteuid() == 0 {
 		return dirs{run: state.RunDir, cache: "/var/cache/tare", data: state.LibDir, notes: state.LibDir}
@@ -26,9 +26,9 @@ func hostDirs() dirs {
 }
 
 // userDirs names the places of a user without root, by the XDG Base Directory
-// Specification 0.8. A variable that names what is not this user's own, as sudo may
-// hand on another's, is passed over. Where nothing is left it is a folder in the
-// temporary directory, which anyone could have made first: ownDirs finds out.
+// Specification 0.8. It ignores a variable that names another user's folder; sudo may pass
+// one on. If no variable and no home is left, it uses a folder in the temporary directory.
+// Anyone could have made that first: ownDirs checks.
 func userDirs(env func(string) string) dirs {
 	last := filepath.Join(os.TempDir(), "tare-"+strconv.Itoa(os.Geteuid()))
 	place := func(variable, inHome string) string {
@@ -56,8 +56,8 @@ func userDirs(env func(string) string) dirs {
 	return d
 }
 
-// ownDirs are the host's directories for a verb that writes to them or removes what
-// is in them. A user's are made, and refused unless they are safely the user's own.
+// ownDirs are the host's directories for a verb that writes to them or removes what is in
+// them. It makes a user's directories, and refuses them unless only the user controls them.
 func ownDirs() (dirs, error) {
 	d := hostDirs()
 	if os.Geteuid() == 0 {

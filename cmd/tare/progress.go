@@ -67,7 +67,7 @@ func (p *progress) observe(ev run.Event) {
 	}
 }
 
-// say tells something on one line, whatever a tool said.
+// say prints something on one line, even if a tool's text has several.
 func (p *progress) say(format string, args ...any) {
 	fmt.Fprintln(p.out, terminal.Message(terminal.Line(fmt.Sprintf(format, args...))))
 }

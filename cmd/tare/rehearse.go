@@ -66,7 +66,7 @@ func rehearsal(st *study.Study, cat study.Catalogue) (*harness, error) {
 // take.
 func (a *app) announceRehearsal(h *harness, r plan.Progress) {
 	p := pace{each: h.pace}
-	a.say("a rehearsal on the model, in about %s: its figures are modelled, and none is a machine's; measured, it would take as long as the next line says", p.left(r))
+	a.say("a rehearsal on the model, in about %s: its figures are modelled, not measured; the next line says how long the study takes on a machine", p.left(r))
 }
 
 // goOn is the command that goes on with a results folder.

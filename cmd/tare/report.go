@@ -191,7 +191,7 @@ func (a *app) read(ctx context.Context, db *store.Store, want extent, opts ...an
 	if err != nil {
 		return nil, err
 	}
-	out.result.Warnings = append(damage, out.result.Warnings...) // first: what follows is of the rest
+	out.result.Warnings = append(damage, out.result.Warnings...) // first: the other warnings are about the rest
 	return out, nil
 }
 
@@ -207,7 +207,7 @@ func (r *analysed) document(db *store.Store, live bool) *document.Document {
 	return r.builder.Document(in)
 }
 
-// seriesOf reads the series that a document makes lines of.
+// seriesOf reads the series that a document turns into lines.
 func seriesOf(db *store.Store) document.ReadSeries {
 	return func(t *record.Trial) ([]record.Series, error) { return db.SeriesOf(t, document.Wanted) }
 }

@@ -12,16 +12,16 @@ import (
 
 // app is what the verbs share.
 type app struct {
-	stdout, stderr *terminal.Writer // the only way to a person: nothing else may print
-	private        private          // bundles that are unpacked
+	stdout, stderr *terminal.Writer // the only way to a person; nothing else may print
+	private        private          // unpacked bundles
 }
 
-// newApp is where outputs become the ones that clean what passes.
+// newApp wraps the outputs in Writers, which escape what passes.
 func newApp(stdout, stderr io.Writer) *app {
 	return &app{stdout: terminal.New(stdout), stderr: terminal.New(stderr)}
 }
 
-// say tells something on standard error, beside the verb's own output.
+// say prints something on standard error, apart from the verb's own output.
 func (a *app) say(format string, args ...any) { a.note("tare: "+format, args...) }
 
 // note is say without the program's name.
@@ -29,7 +29,7 @@ func (a *app) note(format string, args ...any) {
 	fmt.Fprintln(a.stderr, terminal.Message(fmt.Sprintf(format, args...)))
 }
 
-// line prints a line of the verb's own output: further lines of data belong to it, and
+// line prints a line of the verb's own output. Further lines of its data belong to it and
 // are indented.
 func (a *app) line(format string, args ...any) {
 	fmt.Fprintln(a.stdout, terminal.Message(fmt.Sprintf(format, args...)))

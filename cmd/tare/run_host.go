@@ -29,7 +29,7 @@ func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 			return
 		}
 		fmt.Fprintln(a.stderr) // below the line of progress
-		a.say("ending what runs and cleaning up; once more to stop at once")
+		a.say("ending what runs and cleaning up; interrupt again to stop at once")
 		cancel()
 		select {
 		case <-sigs:
@@ -68,14 +68,13 @@ func (a *app) hold(ctx context.Context, d dirs, what string, wait bool) (*state.
 // hold the host, so nothing of it is in use.
 func (a *app) sweep(ctx context.Context, d dirs) { a.sweepUp(ctx, d, "an earlier run") }
 
-// sweepAfter is for the end of what starts sandboxes, when all that it made should
-// be gone: what is left all the same, as where a signal came at a bad moment, is
-// removed or named.
+// sweepAfter runs at the end of a verb that starts sandboxes, when all that it made should
+// be gone. It removes or names what is still left, for example after a badly timed signal.
 func (a *app) sweepAfter(ctx context.Context, d dirs) {
 	a.sweepUp(context.WithoutCancel(ctx), d, "this run")
 }
 
-// sweepIfEnded is sweepAfter for what was interrupted.
+// sweepIfEnded is sweepAfter for a verb that was interrupted.
 func (a *app) sweepIfEnded(ctx context.Context, d dirs) {
 	if ctx.Err() != nil {
 		a.sweepAfter(ctx, d)
@@ -100,9 +99,9 @@ func (a *app) sweepUp(ctx context.Context, d dirs, whose string) {
 	}
 }
 
-// place makes ready where the control groups of sandboxes lie, and returns where that
-// is and what gives it back. The caller holds the host, and has swept it. With an
-// error sandboxes may still start, and their checks say so if not.
+// place prepares the place of the sandboxes' control groups. It returns where that is, and a
+// function that restores it. The caller holds the host, and has swept it. After an error
+// sandboxes may still start; if not, their checks say so.
 func (a *app) place(ctx context.Context) (where string, release func() error, err error) {
 	p, err := cgroup.Hold(ctx)
 	if err != nil {

@@ -54,7 +54,7 @@ nobody else. It starts nothing and changes nothing.`,
 				return coded(exitUsage, "%w; --listen 127.0.0.1:0 takes any free port", err)
 			}
 			if f.remote {
-				a.say("other machines can reach this address; whoever reads the token on the way may read the results: there is no TLS")
+				a.say("other machines can reach this address without TLS; anyone who reads the token on the network can read the results")
 			}
 			if f.json {
 				err = terminal.JSON(a.stdout).Encode(map[string]string{"url": url})

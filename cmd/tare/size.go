@@ -76,7 +76,7 @@ func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
 		case manifest || !errors.Is(err, sizing.ErrEmpty): // an empty file or pipe is no pod, unless it was asked for
 			return coded(exitUsage, "stdin:%w", err)
 		case isPipe(cmd.InOrStdin()): // what was to write the manifest may have failed
-			a.note("standard input was empty, and no manifest was read: the size is that of the flags; write - to have that refused")
+			a.note("standard input was empty, so the size is that of the flags; give - to refuse an empty one")
 		}
 	default:
 		if pods[0].Pod, err = podOf(f); err != nil {
@@ -176,7 +176,7 @@ func (a *app) piped(in io.Reader) bool {
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}} //nolint:gosec // G115: a descriptor
 	n, err := unix.Poll(fds, int(pipePatience.Milliseconds()))
 	if n == 0 && err == nil {
-		a.note("nothing came through standard input in %v: the size is that of the flags; write - to wait for a manifest", pipePatience)
+		a.note("standard input gave nothing within %v, so the size is that of the flags; give - to wait for a manifest", pipePatience)
 	}
 	return n > 0
 }

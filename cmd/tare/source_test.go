@@ -12,8 +12,8 @@ import (
 	"tare/bundle"
 )
 
-// TestReadSource: what is no study file is refused in time and memory, whatever the user
-// names.
+// TestReadSource: whatever the user names, readSource refuses it in bounded time and memory
+// unless it is a study file.
 func TestReadSource(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -41,7 +41,7 @@ func TestReadSource(t *testing.T) {
 	}
 	write("open", "study: x\n")
 	for name, want := range map[string]string{
-		"/dev/zero": "it is a device; give a study file", at("large"): "is larger than 1MiB", at("silent"): "nothing came from",
+		"/dev/zero": "it is a device; give a study file", at("large"): "is larger than 1MiB", at("silent"): "it is empty",
 		at("open"): "its writer did not end within 50ms", dir: "it is a directory", at("none"): "there is no study file",
 	} {
 		if src, err := readSource(name, 50*time.Millisecond); err == nil || !strings.Contains(err.Error(), want) {
@@ -63,7 +63,7 @@ func TestReadSource(t *testing.T) {
 	}
 }
 
-// TestMissingIsCut: a manifest of 17 kB named a million files, and each was told.
+// TestMissingIsCut: a manifest of 17 kB named a million files, and tare printed each of them.
 func TestMissingIsCut(t *testing.T) {
 	m := &bundle.Manifest{Missing: make([]string, 1_000_000)}
 	for _, asJSON := range []bool{false, true} {

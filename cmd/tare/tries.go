@@ -15,8 +15,8 @@ const trySoon = 3 * time.Second
 // tries tells of a sandbox that is tried for long, since the host is held meanwhile, and
 // keeps the name of the one that an interrupt has cut short.
 type tries struct {
-	ctx context.Context      // of what is tried
-	say func(string, ...any) // nil: nothing is told
+	ctx context.Context      // of the checks
+	say func(string, ...any) // nil: prints nothing
 
 	mu  sync.Mutex
 	now string // what is being tried; "" for nothing
