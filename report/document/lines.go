@@ -32,16 +32,16 @@ func essential(name string) bool {
 	return true
 }
 
-// Wanted says whether Lines makes something of a series. Single threads are left out:
-// there are hundreds, and their role has their sum.
+// Wanted reports whether Lines uses a series. It leaves out single threads: there are
+// hundreds, and their role has their sum.
 func Wanted(name string, labels record.Labels) bool {
 	return !strings.HasPrefix(name, "thread_") && labels.Get("tid") == ""
 }
 
 // Lines makes the lines of a trial: CPU and run-queue wait by role
 // and end, what the kernel charges to the cgroups, the processors of guests, the
-// workload's own figures and the whole machine. Counters become rates. Of the
-// series it takes those that are Wanted. Trial and Window are not set.
+// workload's own figures and the whole machine. Counters become rates. It takes
+// the series that are Wanted. It does not set Trial and Window.
 func Lines(t *record.Trial, read ReadSeries) (TrialSeries, error) {
 	all, err := read(t)
 	if err != nil {

@@ -100,7 +100,7 @@ type reading struct {
 	err    error
 }
 
-// maxReaders bounds the files that are read side by side: a hostile one takes up to
+// maxReaders bounds the files that are read at the same time: a hostile one takes up to
 // 300 MB while it is read.
 const maxReaders = 4
 

@@ -6,9 +6,9 @@
 // units, whose names stand beside them; nothing is rounded. Columns and fields
 // are only ever added; a change of meaning raises Schema.
 //
-// Text of others, such as the reason of a failure, drives no terminal and forges no
-// field: JSON escapes it (package terminal), CSV, the Go benchmark format and OpenMetrics
-// show control characters as package terminal does, and Parquet is no text.
+// Text from others, such as the reason for a failure, cannot control a terminal or forge a
+// field. JSON escapes it (package terminal). CSV, the Go benchmark format and OpenMetrics
+// show control characters as package terminal does. Parquet is not text.
 //
 // What takes trials holds a few hundred of them at a time, however many there
 // are. Where columns must be known before the first row, trials are read twice.

@@ -155,9 +155,9 @@ func writeAll(w io.Writer, rows [][]string) error {
 	return nil
 }
 
-// csvWriter writes fields in which control characters are shown as \x1b: CSV has no
-// escape for them (RFC 4180), and people look at it in terminals. A newline stays, in
-// quotes. What a spreadsheet takes for a formula is not changed, since numbers begin with
+// csvWriter writes fields and shows control characters as escapes such as \x1b: CSV has no
+// escape for them (RFC 4180), and people read it in terminals. A newline stays, in quotes.
+// A text that a spreadsheet takes for a formula is not changed, because numbers begin with
 // a sign too: docs/verbs/export.md says how to load fields as text.
 type csvWriter struct{ *csv.Writer }
 

@@ -109,7 +109,7 @@ func (p *page) write(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("the report's template: %w", err)
 	}
-	out := terminal.New(w) // a page is looked at with cat and less as well
+	out := terminal.New(w) // people read a page with cat and less too
 	if err := t.Execute(out, p); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}

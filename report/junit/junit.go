@@ -119,6 +119,6 @@ func level(m *compare.Measured, u record.Unit) string {
 // dotless keeps a name one part of a class.
 func dotless(s string) string { return strings.ReplaceAll(s, ".", "_") }
 
-// clean leaves what XML 1.0 can carry, and what a terminal shows: the encoder cares for
-// the first in attributes, but not in CDATA.
+// clean keeps what XML 1.0 can hold and a terminal can show. The encoder ensures the
+// first in attributes, but not in CDATA.
 func clean(s string) string { return terminal.Text(s) }

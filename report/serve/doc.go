@@ -47,8 +47,8 @@ func (s *Server) entry(ctx context.Context, f folder, version string) (*entry, e
 	return e, nil
 }
 
-// document is the document of a folder's present state. Its build goes on when the
-// request has waited for too long.
+// document is the document of a folder's present state. Its build continues after the
+// request has waited too long.
 func (s *Server) document(ctx context.Context, f folder) (*entry, error) {
 	limited, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
@@ -59,8 +59,7 @@ func (s *Server) document(ctx context.Context, f folder) (*entry, error) {
 	return e, err
 }
 
-// slot waits for its turn to read series. The caller takes what is in s.slots out
-// again.
+// slot waits for its turn to read series. The caller then frees its place in s.slots.
 func (s *Server) slot(ctx context.Context) error {
 	late := time.NewTimer(s.patience)
 	defer late.Stop()

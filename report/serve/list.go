@@ -110,8 +110,8 @@ func newStates(read func(dir string) (store.State, error)) *states {
 	return &states{read: read, known: make(map[string]known)}
 }
 
-// stateTime is how long it may take to ask a folder how far it is: every page
-// waits for that.
+// stateTime is how long a folder may take to report its progress: every page waits for
+// that.
 const stateTime = 5 * time.Second
 
 func readState(dir string) (store.State, error) {

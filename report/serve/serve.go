@@ -63,7 +63,7 @@ type Server struct {
 	states    *states
 	summaries *cache[summary]
 	documents *cache[entry]
-	slots     chan struct{} // one in it for each trial whose series are being read
+	slots     chan struct{} // has one element for each trial whose series are being read
 	patience  time.Duration // how long a request waits for others
 }
 
@@ -76,16 +76,16 @@ const (
 	shutdownTime = 3 * time.Second
 )
 
-// How much runs at once, since a hostile folder may cost 300 MB for each: the series
-// of so many trials, beside one document and one line of the index (cache). Who has
-// waited so long for others is asked to come back, before a proxy gives up.
+// Bounds on what runs at once, because a hostile folder may cost 300 MB for each trial: the
+// series of this many trials, one document and one line of the index (cache). A request that
+// has waited this long is asked to come back, before a proxy gives up.
 const (
 	maxReading = 2
 	waitTime   = 45 * time.Second
 	retryAfter = 10 // seconds
 )
 
-// errBusy: others were before it for too long.
+// errBusy: a request waited too long for others.
 var errBusy = errors.New("the server is busy with other requests; try again in a moment")
 
 // New makes a server of dir, which is a results folder or holds some.
@@ -281,9 +281,9 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send answers with a page of HTML. It is made before a byte is sent: an error in
-// making it is an answer of its own, and an error in sending it is a client that
-// hung up, who need not be told.
+// send answers with a page of HTML. It makes the whole page before it sends a byte. An error
+// while making it gets its own answer. An error while sending it means that the client hung
+// up, so nobody reads an answer.
 func send(w http.ResponseWriter, write func(io.Writer) error) {
 	var b bytes.Buffer
 	if err := write(&b); err != nil {

@@ -10,16 +10,17 @@ import (
 // jsonWriter escapes what encoding/json does not.
 type jsonWriter struct{ out io.Writer }
 
-// JSON returns an encoder to w which also escapes the characters that encoding/json passes
-// and a terminal obeys or hides: DEL, C1, those that turn the direction of writing. A
-// reader gets the text as it was (RFC 8259, section 7). < and > stay readable.
+// JSON returns an encoder to w. It also escapes characters that encoding/json lets pass
+// but a terminal obeys or hides: DEL, C1, and those that change the direction of writing.
+// A reader gets the original text (RFC 8259, section 7). < and > stay readable.
 func JSON(w io.Writer) *json.Encoder {
 	e := json.NewEncoder(jsonWriter{w})
 	e.SetEscapeHTML(false)
 	return e
 }
 
-// Write takes whole values, as the encoder writes them: such characters are in strings.
+// Write takes whole values, as the encoder writes them: such characters occur only in
+// strings.
 func (w jsonWriter) Write(p []byte) (int, error) {
 	var b []byte
 	from := 0

@@ -1,18 +1,18 @@
-// Package terminal is the one way from tare to a person.
+// Package terminal is the only way from tare to a person.
 //
-// Much of what tare prints was written by others: names in a study, the output of
-// tools, the database of somebody else's bundle. A terminal obeys control characters
-// wherever they come from, so none of them may pass.
+// Others wrote much of what tare prints: names in a study, the output of tools, the
+// database of somebody else's bundle. A terminal obeys control characters wherever they
+// come from, so none of them may pass.
 //
-// The data path: 1. whoever lays text out (a table, a message, a paragraph) makes each
-// piece of data one line with Line, because the width of a column depends on it; 2.
-// everything goes to a Writer, which shows each character that is neither graphic nor a
-// newline or tab as an escape, as in \x1b; 3. colours reach it as marks of an Ink, which
-// carry a random number that no data can know, and the line of progress through Rewrite.
-// So a piece that step 1 forgets is still harmless, and data that holds the very
-// sequences of step 3 is shown, not obeyed.
+// The data path: 1. The code that lays out text (a table, a message, a paragraph) makes
+// each piece of data one line with Line, because the width of a column depends on it. 2.
+// Everything goes to a Writer, which shows each character that is neither graphic nor a
+// newline or tab as an escape such as \x1b. 3. Colours reach it as marks of an Ink, which
+// carry a random number that no data can know; the progress line reaches it through
+// Rewrite. So a piece that step 1 forgets is still harmless, and the Writer shows data
+// that imitates the sequences of step 3 as text.
 //
-// Formats for programs have escapes of their own, and use Text or JSON in files too.
+// Formats for programs have their own escapes, and use Text or JSON in files too.
 package terminal
 
 import (
@@ -22,9 +22,9 @@ import (
 	"unicode/utf8"
 )
 
-// passes reports whether a character is shown as it is: what Unicode calls graphic. It
-// is none of the control characters (C0, DEL, C1), of those that turn the direction of
-// writing, of the other invisible ones and of the separators of lines and paragraphs.
+// passes reports whether a character is shown as it is: Unicode calls it graphic. It is
+// not a control character (C0, DEL, C1), does not change the direction of writing, is not
+// invisible in another way, and does not separate lines or paragraphs.
 func passes(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r >= ' ' && r != 0x7f
@@ -32,17 +32,17 @@ func passes(r rune) bool {
 	return unicode.IsGraphic(r)
 }
 
-// Text shows each character of s that a person could not see as an escape of Go, such
-// as \x1b, \r or \u202e, and each byte that is not UTF-8 as \xff. Newlines and tabs stay.
+// Text shows each invisible character of s as an escape of Go, such as \x1b, \r or
+// \u202e, and each byte that is not UTF-8 as \xff. Newlines and tabs stay.
 func Text(s string) string { return clean(s, false) }
 
-// Line is Text on one line: a newline, with the carriage return before it, and a tab
-// become a space.
+// Line is Text on one line: a newline, together with a carriage return before it, becomes
+// a space, and so does a tab.
 func Line(s string) string { return clean(s, true) }
 
 func clean(s string, oneLine bool) string {
 	var b strings.Builder
-	from := 0 // what is before is in b
+	from := 0 // everything before it is in b
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		blank := r == '\n' || r == '\t'
@@ -54,7 +54,7 @@ func clean(s string, oneLine bool) string {
 		switch {
 		case blank:
 			b.WriteByte(' ')
-		case r == '\r' && strings.HasPrefix(s[i+1:], "\n"): // the newline says it
+		case r == '\r' && strings.HasPrefix(s[i+1:], "\n"): // the newline stands for it
 		default:
 			b.Write(escaped(nil, r, s[i:i+n]))
 		}
@@ -68,7 +68,7 @@ func clean(s string, oneLine bool) string {
 	return b.String()
 }
 
-// escaped appends the visible form of a character, or of the byte that is none.
+// escaped appends the visible form of a character, or of a byte that is not one.
 func escaped(b []byte, r rune, raw string) []byte {
 	if r == utf8.RuneError && len(raw) == 1 {
 		const hex = "0123456789abcdef"
@@ -96,8 +96,8 @@ const (
 	maxLines = 40
 )
 
-// Message makes s fit to be told: its first lines, each cut to a bound and each but the
-// first indented, so that no text of a tool looks like a message of tare.
+// Message prepares s to be shown: its first lines, each cut to a bound. All lines but the
+// first are indented, so that no text of a tool looks like a message of tare.
 func Message(s string) string {
 	const indent = "  "
 	if !strings.Contains(s, "\n") {
@@ -121,8 +121,8 @@ func Message(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Lines tells a list of messages, each on a line of its own: the first ones, and how many
-// there are beyond.
+// Lines shows a list of messages, one on each line: the first ones, and how many more
+// there are.
 func Lines(list []string) string {
 	out := make([]string, 0, min(len(list), maxLines)+1)
 	for _, s := range list[:min(len(list), maxLines)] {

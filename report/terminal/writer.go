@@ -15,24 +15,24 @@ import (
 	"golang.org/x/term"
 )
 
-// Writer passes text to a person: see the package. It may be used by several goroutines
-// at once, and keeps no more than the beginning of a character or of a mark.
+// Writer passes text to a person: see the package. Several goroutines may use it at once.
+// It keeps at most the beginning of a character or of a mark.
 type Writer struct {
 	out  io.Writer
 	mark []byte // how marks of its Ink begin
 
 	mu   sync.Mutex
-	rest []byte // of the last Write: what the next one may complete
+	rest []byte // the end of the last Write, which the next one may complete
 }
 
-// New makes the Writer of an output. It panics when the system has no random numbers.
+// New makes the Writer of an output. It panics if the system has no random numbers.
 func New(out io.Writer) *Writer {
 	var n [16]byte
 	if _, err := rand.Read(n[:]); err != nil {
 		panic(err) // crypto/rand documents that it never does
 	}
-	// Digits alone, so that the mark is a sequence of ECMA-48 (section 5.4, SGR) to
-	// whoever counts columns.
+	// Digits only, so that code that counts columns sees the mark as a sequence of
+	// ECMA-48 (section 5.4, SGR).
 	mark := fmt.Sprintf("%s%020d%020d;", csi, binary.LittleEndian.Uint64(n[:8]), binary.LittleEndian.Uint64(n[8:]))
 	return &Writer{out: out, mark: []byte(mark)}
 }
@@ -45,19 +45,19 @@ const (
 	erase = "\r" + csi + "K" // the terminal's line
 )
 
-// maxStyle bounds what a mark says, in bytes: 1;38;5;255 has ten.
+// maxStyle bounds the style in a mark, in bytes: 1;38;5;255 has ten.
 const maxStyle = 16
 
 // Ink colours text. The zero Ink leaves it as it is.
 type Ink struct{ mark string }
 
-// Ink is what colours text for this Writer alone: others show it as escapes.
+// Ink colours text for this Writer only: others show the marks as escapes.
 func (w *Writer) Ink() Ink { return Ink{string(w.mark)} }
 
 // On reports whether the ink colours.
 func (k Ink) On() bool { return k.mark != "" }
 
-// Paint colours s, which has no newline, by codes of ECMA-48, section 8.3.117.
+// Paint colours s, which has no newline, with codes of ECMA-48, section 8.3.117.
 func (k Ink) Paint(s string, codes ...int) string {
 	if !k.On() || s == "" || len(codes) == 0 {
 		return s
@@ -69,8 +69,8 @@ func (k Ink) Paint(s string, codes ...int) string {
 	return k.mark + strings.Join(style, ";") + string(sgr) + s + k.mark + reset + string(sgr)
 }
 
-// Write implements io.Writer. The end of p may be held back until more comes, or until
-// Flush, where it may be the beginning of a character.
+// Write implements io.Writer. If the end of p may be the beginning of a character, Write
+// holds it back until more comes, or until Flush.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,10 +98,10 @@ func (w *Writer) flush() error {
 	return w.pass(in, true)
 }
 
-// pass writes in, all of it if it is the last.
+// pass writes in. If it is the last, it holds nothing back.
 func (w *Writer) pass(in []byte, last bool) error {
 	var b []byte // nil while nothing had to change
-	from := 0    // of what is in neither b nor the output
+	from := 0    // the start of the part that is in neither b nor the output
 	for i := 0; i < len(in); {
 		r, n := rune(in[i]), 1
 		if r >= utf8.RuneSelf {
@@ -145,8 +145,8 @@ func (w *Writer) pass(in []byte, last bool) error {
 	return err
 }
 
-// style reads a mark: what it says, and its size, 0 for none; more: it may be one, when
-// more has come.
+// style reads a mark: its style, and its size, or 0 if it is not a mark. more: it may be
+// a mark once more bytes come.
 func (w *Writer) style(in []byte) (style []byte, size int, more bool) {
 	n := min(len(in), len(w.mark))
 	if !bytes.Equal(in[:n], w.mark[:n]) {
@@ -166,21 +166,21 @@ func (w *Writer) style(in []byte) (style []byte, size int, more bool) {
 	return nil, 0, len(in) < n+maxStyle
 }
 
-// Rewrite puts a line in the place of the one that the cursor is in, cut to the width of
-// the terminal; "" leaves it empty.
+// Rewrite replaces the line that the cursor is in, and cuts the new one to the width of
+// the terminal; "" leaves the line empty.
 func (w *Writer) Rewrite(line string) {
 	if width, ok := w.Terminal(); ok {
 		line = fit(Line(line), width-1)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.flush() == nil { // else there is nobody left to tell
+	if w.flush() == nil { // otherwise nobody reads any more
 		_, _ = io.WriteString(w.out, erase+Line(line))
 	}
 }
 
-// fit cuts a line to so many columns. Wide characters take two, and some others are
-// counted as if they did.
+// fit cuts a line to this many columns. Wide characters take two, and some others are
+// counted as two.
 func fit(line string, width int) string {
 	const wide = 0x1100 // the first block of those, Hangul Jamo
 	for i, r := range line {
@@ -194,8 +194,8 @@ func fit(line string, width int) string {
 	return line
 }
 
-// Terminal returns the width of the terminal that the Writer writes to; 80 where it does
-// not say, false where it is no terminal.
+// Terminal returns the width of the terminal that the Writer writes to. The width is 80 if
+// the terminal does not say. It returns false if the output is not a terminal.
 func (w *Writer) Terminal() (width int, ok bool) {
 	f, ok := w.out.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -207,6 +207,6 @@ func (w *Writer) Terminal() (width int, ok bool) {
 	return 80, true
 }
 
-// Raw is the output itself, for formats that are no text. The caller has made sure that
-// it is no terminal.
+// Raw is the output itself, for formats that are not text. The caller has checked that it
+// is not a terminal.
 func (w *Writer) Raw() io.Writer { return w.out }

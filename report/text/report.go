@@ -27,8 +27,8 @@ import (
 // Options of the output.
 type Options struct {
 	Width int          // columns of the terminal; 0: 80; at least 40 are used
-	Ink   terminal.Ink // of the Writer that is written to; zero for no colours
-	Dir   string       // the results folder, named in what to do next; "" for none
+	Ink   terminal.Ink // of the Writer that receives the text; zero for no colours
+	Dir   string       // the results folder, named in the next steps; "" for none
 
 	modelled bool // tables say so below
 }

@@ -46,11 +46,11 @@ func item(b *strings.Builder, opt Options, s string) {
 	b.WriteString("  " + wrap(s, opt.width()-2, "    ") + "\n")
 }
 
-// maxEntries bounds a list: somebody else's results may have a reason of their own for
-// each of a million trials.
+// maxEntries bounds a list: somebody else's results may have a different reason for each
+// of a million trials.
 const maxEntries = 100
 
-// list writes entries, as many as a person reads.
+// list writes entries, up to as many as a person reads.
 type list struct {
 	b   *strings.Builder
 	opt Options

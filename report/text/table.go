@@ -153,7 +153,7 @@ func (c gridCell) text(o Options, stacked bool) string {
 	return strings.Join(lines, "\n")
 }
 
-// paint colours s, which has no newline, where the caller wants colours.
+// paint colours s, which has no newline, if the caller wants colours.
 func paint(o Options, colours text.Colors, s string) string {
 	codes := make([]int, len(colours))
 	for i, c := range colours {
@@ -190,14 +190,14 @@ func trimLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Bounds of what is shown of one piece of text, in bytes. A level has at most 1 KiB, and
-// a cell may name several; somebody else's results may hold anything.
+// Bounds on how much of one text is shown, in bytes. A level has at most 1 KiB, and a cell
+// may name several; somebody else's results may hold anything.
 const (
 	maxCell      = 4 << 10
 	maxParagraph = 16 << 10
 )
 
-// shorten makes a piece of data fit for a table or a paragraph.
+// shorten cuts a piece of data to fit a table or a paragraph.
 func shorten(s string, most int) string { return terminal.Line(terminal.Cut(s, most)) }
 
 // wrap breaks text into lines of at most width columns, the second and later

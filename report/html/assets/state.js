@@ -24,8 +24,8 @@
   const pack = (set) => [...set].map((s) => s.replace(/!/g, "!e").replace(/~/g, "!t")).join("~");
   const unpack = (s) => new Set(s === "" ? [] : s.split("~").map((x) => x.replace(/!t/g, "~").replace(/!e/g, "!")));
 
-  // at is the fragment that the state has. Where the address has another one, its
-  // event is still to come.
+  // at is the fragment that the state has read. If the address has another one, its
+  // event has not arrived yet.
   let at = location.hash;
 
   const write = () => {
@@ -69,8 +69,8 @@
 
   // set changes the state, writes it to the address and tells what changed:
   // "filter", "sort", "page:NAME", "open", "trial", "theme", "data". It changes nothing
-  // while a new address waits to be read: else a dialog that closes would write the
-  // old address over the new one.
+  // while a new address waits to be read; otherwise a dialog that closes would write
+  // the old address over the new one.
   Tare.set = (what, change) => {
     if (location.hash !== at) return;
     if (change) change(Tare.state);
