@@ -12,8 +12,8 @@ import (
 	"tare/sandbox"
 )
 
-// remote connects a client to an agent in a process of its own, through pipes, as the kinds
-// of sandboxes do. The test binary plays the agent, see TestMain.
+// remote connects a client to an agent in its own process, through pipes, as the kinds of
+// sandboxes do. The test binary plays the agent, see TestMain.
 func remote(t testing.TB, env ...string) (*Client, *exec.Cmd) {
 	t.Helper()
 	in, out, cmd := remoteProcess(t, env...)
@@ -59,7 +59,7 @@ func BenchmarkPing(b *testing.B) {
 	}
 }
 
-// BenchmarkRun is the shortest command there is.
+// BenchmarkRun is the shortest possible command.
 func BenchmarkRun(b *testing.B) {
 	c, _ := remote(b)
 	for b.Loop() {
@@ -69,7 +69,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// BenchmarkOutput is what a command prints, in pieces of 64 KiB and of 80 bytes.
+// BenchmarkOutput is the output of a command, in blocks of 64 KiB and of 80 bytes.
 func BenchmarkOutput(b *testing.B) {
 	const size = 256 << 20
 	line := bytes.Repeat([]byte("x"), 79)

@@ -51,8 +51,8 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// TestClientMustProve: what a client without the secret can say to an agent with one, the
-// agent's own proof and that of another session among it.
+// TestClientMustProve: a client without the secret tries all it can against an agent with
+// one, including the agent's own proof and a proof of another session.
 func TestClientMustProve(t *testing.T) {
 	mine := bytes.Repeat([]byte{7}, nonceSize)
 	for name, answer := range map[string]func(nonce []byte) helloBody{
@@ -89,7 +89,8 @@ func TestClientMustProve(t *testing.T) {
 	}
 }
 
-// TestAgentMustProve: nothing but its proof is taken from an agent that must give one.
+// TestAgentMustProve: the client accepts nothing but its proof from an agent that must give
+// one.
 func TestAgentMustProve(t *testing.T) {
 	theirs := bytes.Repeat([]byte{7}, nonceSize)
 	for name, answer := range map[string]func(w *frameWriter, nonce, clients []byte) error{
@@ -120,7 +121,7 @@ func TestAgentMustProve(t *testing.T) {
 	}
 }
 
-// TestSecretFromEnv: the agent's commands see neither it nor where it was.
+// TestSecretFromEnv: the agent's commands see neither the secret nor its place.
 func TestSecretFromEnv(t *testing.T) {
 	file := t.TempDir() + "/secret"
 	if err := os.WriteFile(file, secret, 0o600); err != nil {
@@ -167,7 +168,7 @@ func TestSecretOfADescriptor(t *testing.T) {
 	}
 }
 
-// FuzzHello is what anybody may say first, to an agent with a secret: nobody gets past it.
+// FuzzHello sends any first frames to an agent with a secret: nobody gets past it.
 func FuzzHello(f *testing.F) {
 	nonce := bytes.Repeat([]byte{1}, nonceSize)
 	f.Add(byte(frameHello), []byte(`{"version":4}`))
@@ -191,7 +192,7 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
-// TestSecretOfAProcess: the agent reads it, and its commands do not see where.
+// TestSecretOfAProcess: the agent reads the secret, and its commands do not see from where.
 func TestSecretOfAProcess(t *testing.T) {
 	file := t.TempDir() + "/secret"
 	if err := os.WriteFile(file, secret, 0o600); err != nil {

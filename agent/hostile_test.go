@@ -13,7 +13,7 @@ import (
 	"tare/sandbox"
 )
 
-// frameWriter is the test's part of the other end.
+// frameWriter is the test's side of the stream.
 type frameWriter struct{ w io.Writer }
 
 func (fw *frameWriter) bytes(t frameType, id uint32, payload []byte) error {
@@ -198,8 +198,8 @@ func FuzzClient(f *testing.F) {
 	})
 }
 
-// script is what an agent says: its hello, and once it was asked the rest, whether the
-// client reads that or not.
+// script is what an agent sends: first its hello, and the rest once it was asked, whether the
+// client reads it or not.
 type script struct {
 	hello bytes.Buffer
 	asked chan struct{}

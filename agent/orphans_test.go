@@ -16,8 +16,8 @@ import (
 	"tare/sandbox"
 )
 
-// flees starts, in sessions of its own, a process and a child of that, writes their numbers to
-// a file and, when they are there, does then.
+// flees starts a process and its child, each in a session of its own, and writes their
+// process ids to a file. Once they are there, it does then.
 func flees(file, then string) []string {
 	away := fmt.Sprintf("sleep 600 & echo $$ $! > %s.new; mv %s.new %s; wait", file, file, file)
 	return []string{"sh", "-c", fmt.Sprintf("(setsid setsid sh -c '%s' > /dev/null 2>&1 < /dev/null &); until test -e %s; do sleep 0.01; done; %s", away, file, then)}
@@ -52,8 +52,8 @@ func alive(pids []int) bool {
 	return false
 }
 
-// TestWhatACommandLeavesEnds with it, in whatever session it is, unless a command that
-// runs on may have left it.
+// TestWhatACommandLeavesEnds: a process that a command leaves ends with the command, in every
+// session, unless a command that still runs may have left it.
 func TestWhatACommandLeavesEnds(t *testing.T) {
 	c, _ := remote(t)
 	file := t.TempDir() + "/pids"
@@ -84,7 +84,8 @@ func TestWhatACommandLeavesEnds(t *testing.T) {
 	if !alive(pids[:1]) || !alive(pids[1:]) {
 		t.Error("another command's end took what a command that runs has started")
 	}
-	// One that ran before those is known not to have them.
+	// The orphans of this command may be those of the one that still runs: they end
+	// with it.
 	file += "3"
 	if _, err := c.Run(t.Context(), sandbox.Command{Args: flees(file, "")}); err != nil {
 		t.Fatal(err)
@@ -129,8 +130,7 @@ func TestSessionEndsAllDescendants(t *testing.T) {
 	}
 }
 
-// TestOrphansAreReaped: what is left behind and ends by itself leaves no zombie while a
-// command runs.
+// TestOrphansAreReaped: an orphan that ends by itself leaves no zombie while a command runs.
 func TestOrphansAreReaped(t *testing.T) {
 	c, _ := remote(t)
 	ctx, cancel := context.WithCancel(t.Context())

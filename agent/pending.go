@@ -12,7 +12,7 @@ import (
 // own command.
 type pending struct {
 	stdout, stderr io.Writer
-	grant          func(int)     // tells the agent of room
+	grant          func(int)     // tells the agent about room
 	ready          chan struct{} // a gated command is ready
 	done           chan exitBody // the agent's last word, once the output was passed on
 	used           int           // room freed since the agent was last told; owned by the goroutine

@@ -18,7 +18,7 @@ import (
 	"tare/sandbox"
 )
 
-// patience bounds what a test waits for, on a machine however busy.
+// patience bounds the waits of a test, on a very busy machine too.
 const patience = 20 * time.Second
 
 // until waits for a condition.
@@ -52,7 +52,7 @@ func serveRaw(t *testing.T, traits ...Trait) raw {
 	return r
 }
 
-// send is done by an agent that reads, whatever it writes.
+// send works if the agent reads, whatever it writes.
 func (r raw) send(t *testing.T, typ frameType, id uint32, body any) {
 	t.Helper()
 	sent := make(chan error, 1)
@@ -78,8 +78,8 @@ func (r raw) end(t *testing.T) error {
 	}
 }
 
-// TestNothingIsDoneBeforeHello: whoever speaks first about something else is refused, and
-// has started nothing.
+// TestNothingIsDoneBeforeHello: a client that begins with another frame is refused, and has
+// started nothing.
 func TestNothingIsDoneBeforeHello(t *testing.T) {
 	file := t.TempDir() + "/made"
 	for typ, body := range map[frameType]any{
@@ -102,7 +102,7 @@ func TestNothingIsDoneBeforeHello(t *testing.T) {
 	}
 }
 
-// TestHelloIsSaidOnce by the client, and with the agent's version.
+// TestHelloIsSaidOnce: the client says hello only once, and with the agent's version.
 func TestHelloIsSaidOnce(t *testing.T) {
 	r := serveRaw(t)
 	r.send(t, frameHello, 0, helloBody{Version: version})
@@ -134,8 +134,7 @@ func TestSilentClient(t *testing.T) {
 	})
 }
 
-// TestDeafClient: one that reads nothing ends its session, however slowly the time for it
-// passes.
+// TestDeafClient: a client that reads nothing ends its session.
 func TestDeafClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := serveRaw(t)
@@ -192,7 +191,7 @@ func TestDeafClientIsHeard(t *testing.T) {
 	}
 }
 
-// TestFloodOfQuestions: what a client asks for and does not read is bounded.
+// TestFloodOfQuestions: the answers that a client asks for but does not read are bounded.
 func TestFloodOfQuestions(t *testing.T) {
 	r := serveRaw(t)
 	r.send(t, frameHello, 0, helloBody{Version: version})
@@ -225,7 +224,7 @@ func TestFloodOfQuestions(t *testing.T) {
 	}
 }
 
-// stalled is who wants output and does not take it.
+// stalled is a listener that does not take its output.
 type stalled struct {
 	came, more chan struct{}
 	once       sync.Once
@@ -239,8 +238,8 @@ func (s *stalled) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestStalledListenerHoldsBackItsCommandAlone, and loses nothing: neither what the command
-// has yet to write, nor what was on its way when it ended.
+// TestStalledListenerHoldsBackItsCommandAlone: it delays only its own command and loses no
+// output, neither what the command has yet to write, nor what was in transit at its end.
 func TestStalledListenerHoldsBackItsCommandAlone(t *testing.T) {
 	c, _, _ := pair(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -265,7 +264,7 @@ func TestStalledListenerHoldsBackItsCommandAlone(t *testing.T) {
 	if err := c.Call(ctx, opTime, nil, nil); err != nil {
 		t.Errorf("a call: %v", err)
 	}
-	time.Sleep(holdOn + holdOn/5) // longer than who only holds a pipe is waited for
+	time.Sleep(holdOn + holdOn/5) // longer than the wait for processes that only hold a pipe
 	for _, s := range held {
 		close(s.more)
 	}
