@@ -13,7 +13,7 @@ import (
 	parquetzstd "github.com/parquet-go/parquet-go/compress/zstd"
 )
 
-var update = flag.Bool("update", false, "write testdata of this schema anew: only before it is released")
+var update = flag.Bool("update", false, "rewrite the testdata of this schema: only before its release")
 
 // goldenTrials are in testdata/v1 and v2, which the programs of those schemas wrote.
 const goldenTrials = 8

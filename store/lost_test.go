@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestLostLog: a write-ahead log that is gone, cut or garbage costs a few trials and
-// never a study, nothing goes on as if they had not been, and their evidence stays.
+// TestLostLog: a write-ahead log that is gone, cut or garbage costs a few trials and never a
+// study. No run continues as if they had never been, and their evidence stays.
 func TestLostLog(t *testing.T) {
 	for _, c := range []struct{ appended, left int }{{1, 1}, {3, 3}, {earlyTrials, earlyTrials}, {20, 16}} {
 		s := newStore(t)
@@ -62,7 +62,7 @@ func TestLostLog(t *testing.T) {
 	}
 }
 
-// TestEvidenceWithoutDatabase: where evidence lies, nothing starts over, whatever is
+// TestEvidenceWithoutDatabase: if a folder has evidence, no run starts over in it, whatever is
 // left of the database.
 func TestEvidenceWithoutDatabase(t *testing.T) {
 	for name, db := range map[string][]byte{"no database": nil, "an empty one": {}, "an unfinished one": make([]byte, 4096)} {

@@ -21,8 +21,8 @@ import (
 	"tare/record"
 )
 
-// TestManyPages: series of all lengths over many pages, in pieces and interleaved,
-// come back as they were; those that are not wanted are left out.
+// TestManyPages: series of all lengths over many pages, split and interleaved, come back
+// unchanged; those that are not wanted are left out.
 func TestManyPages(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	var want []record.Series
@@ -80,7 +80,7 @@ func TestManyPages(t *testing.T) {
 	}
 }
 
-// hostileSeries is a small file with very many rows, all alike.
+// hostileSeries is a small file with very many identical rows.
 func hostileSeries(t testing.TB, rows int) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -100,8 +100,8 @@ func hostileSeries(t testing.TB, rows int) []byte {
 	return buf.Bytes()
 }
 
-// TestSmallFileOfManyRows: what a file makes of itself is bounded, whatever its size.
-// One of 17 kB took 5.4 GB.
+// TestSmallFileOfManyRows: the memory that a file takes is bounded, whatever its size. One of
+// 17 kB took 5.4 GB.
 func TestSmallFileOfManyRows(t *testing.T) {
 	b := hostileSeries(t, maxKept+1<<19)
 	if len(b) > 100<<10 {
@@ -118,8 +118,8 @@ func TestSmallFileOfManyRows(t *testing.T) {
 		}
 		return after.TotalAlloc - before.TotalAlloc
 	}
-	// The readings that are kept are 128 MB; making room for them as they come, all
-	// in all, five times as much.
+	// The readings that are kept take 128 MB. Growing the room for them as they come
+	// allocates five times as much in total.
 	if n := allocated(nil, errTooMany); n > 1<<30 {
 		t.Errorf("%d bytes were allocated before the file was refused", n)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// altered is a results folder in which somebody ran a few statements.
+// altered is a results folder in which somebody ran a few SQL statements.
 func altered(t *testing.T, statements ...string) string {
 	t.Helper()
 	s := newStore(t)
@@ -49,8 +49,8 @@ func within(t *testing.T, f func()) {
 
 const endless = "WITH RECURSIVE e(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM e) "
 
-// TestShape: a database whose tables are not tables, or are watched, is refused
-// before anything reads it. An endless view held readers up for ever.
+// TestShape: a database whose tables are not tables, or have triggers, is refused before
+// anything reads it. An endless view blocked readers for ever.
 func TestShape(t *testing.T) {
 	for name, c := range map[string]struct {
 		statements []string
@@ -84,8 +84,8 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// TestQueriesEnd: each query has a deadline of its own, with a message that tells
-// it from a user who lost patience.
+// TestQueriesEnd: each query has its own deadline. Its message differs from that of a user's
+// interrupt.
 func TestQueriesEnd(t *testing.T) {
 	s := newStore(t)
 	s.patience = 50 * time.Millisecond
@@ -106,7 +106,7 @@ func TestQueriesEnd(t *testing.T) {
 	appendN(t, s, 1, 1) // the connection is still good
 }
 
-// TestLimits: the limits that SQLite advises are set on every connection.
+// TestLimits: every connection has the limits that SQLite recommends.
 func TestLimits(t *testing.T) {
 	s := newStore(t)
 	appendN(t, s, 1, 1)

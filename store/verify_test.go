@@ -14,8 +14,8 @@ import (
 	"tare/record"
 )
 
-// everything is what readers get of a folder, a text for each thing; errs are what
-// they were told instead.
+// everything is what readers get from a folder, a text for each thing; errs are the errors
+// that they got instead.
 func everything(t *testing.T, dir string) (got map[string]string, errs []string) {
 	t.Helper()
 	got = make(map[string]string)
@@ -86,8 +86,8 @@ func everything(t *testing.T, dir string) (got map[string]string, errs []string)
 	return got, errs
 }
 
-// seen says what is wrong with what was read of a damaged folder: all that is read
-// must be what was stored, and what is not read must have been told.
+// seen says what is wrong with a read of a damaged folder. All that is read must be what was
+// stored, and all that is not read must have been reported.
 func seen(want, got map[string]string, errs []string) string {
 	for k, v := range got {
 		if want[k] != v {
@@ -118,9 +118,8 @@ func stored(t *testing.T) string {
 	return s.Dir()
 }
 
-// TestBitFlips: a bit that turned over in any file of a folder is told of, or
-// changes nothing that anybody reads. Before there were checksums, one flip in
-// twenty changed a report and nothing was said.
+// TestBitFlips: a flipped bit in any file of a folder is reported, or changes nothing that
+// anybody reads. Before there were checksums, one flip in twenty silently changed a report.
 func TestBitFlips(t *testing.T) {
 	dir := stored(t)
 	want, errs := everything(t, dir)
@@ -173,9 +172,9 @@ func TestBitFlips(t *testing.T) {
 		}
 	}
 	if told < flips/4 {
-		t.Errorf("of %d flips %d were told of: the test shows nothing", flips, told)
+		t.Errorf("of %d flips %d were reported: the test shows nothing", flips, told)
 	}
-	t.Logf("of %d flips %d were told of, the others change nothing", flips, told)
+	t.Logf("of %d flips %d were reported, the others change nothing", flips, told)
 	if got, errs := everything(t, dir); seen(want, got, errs) != "" || len(errs) > 0 {
 		t.Error("the folder was not put back")
 	}
