@@ -21,7 +21,7 @@ import (
 
 // Env is what kinds need to know about this run.
 type Env struct {
-	StateDir string      // for the trees of checks, such as /var/lib/tare/RUNID; programs in it must be executable
+	StateDir string      // for the trees of checks, such as /var/lib/tare/RUNID; it must not be mounted noexec
 	CacheDir string      // for what is worth keeping, such as /var/cache/tare
 	Boot     boot.Source // of the kernel that virtual machines boot; nil: there are none
 }

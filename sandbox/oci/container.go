@@ -32,7 +32,7 @@ type container struct {
 	group     *cgroup.Group
 	hierarchy *cgroup.Hierarchy
 	open      bool   // counted in kind.users
-	starts    string // the control group that launch starts the runtime in; "" for none of ours
+	starts    string // the control group in which launch starts the runtime; "" if it is not ours
 
 	deleteWithin time.Duration // bounds one `RUNTIME delete` at the end; 0 for deleteInTime
 	stuck        bool          // the runtime's delete hung: it is not tried again
@@ -49,7 +49,7 @@ const (
 // carries the limits.
 func (c *container) cgroup() string { return c.group.Rel() + "/c" }
 
-// runtimeGroup is the group of the runtime's own processes.
+// runtimeGroup is the group for the runtime's own processes.
 func (c *container) runtimeGroup() string { return c.group.Rel() + "/rt" }
 
 // command is the runtime's command line for a verb.

@@ -200,7 +200,7 @@ func (p probe) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 	if err != nil {
 		return sandbox.Launch{}, err
 	}
-	ctr.starts = ctr.runtimeGroup() // as Start has it: a group that cannot be entered is to be found here
+	ctr.starts = ctr.runtimeGroup() // as in Start: the check must find a group that cannot be entered
 	return ctr.launch(ctx, c, mode)
 }
 

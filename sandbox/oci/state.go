@@ -29,16 +29,15 @@ func (k *Kind) openState(c *container) error {
 	if k.users == 0 {
 		k.others = entriesOf(c.state)
 	}
-	c.open = true // whatever comes of it is closeState's to remove
+	c.open = true // closeState must remove it, even after an error
 	k.users++
 	return c.writeState()
 }
 
-// closeState is the opposite. With the last container the directory goes, and with
-// it the empty network namespace that runsc keeps mounted in it. What was in the
-// directory before, a killed run's that clean has not seen yet, stays with
-// runtime.json, which tells clean how to delete it. Anything else that stays is an
-// error.
+// closeState is the opposite. After the last container it removes the directory and the
+// empty network namespace that runsc keeps mounted in it. Entries that were there before
+// belong to a killed run that clean has not seen yet. They stay, together with
+// runtime.json, which tells clean how to delete them. Anything else that stays is an error.
 func (k *Kind) closeState(c *container) error {
 	k.stateMu.Lock()
 	defer k.stateMu.Unlock()
@@ -49,9 +48,9 @@ func (k *Kind) closeState(c *container) error {
 	if k.users--; k.users > 0 {
 		return nil
 	}
-	// A runtime that is killed may leave files of any name, so the mount goes first,
-	// whatever else is there. Runtimes that start at the same time stack mounts; each
-	// call takes one. It fails when nothing is mounted there any more.
+	// A killed runtime may leave files of any name, so remove the mount first, whatever
+	// else is there. Runtimes that start at the same time stack mounts; each call removes
+	// one. It fails when nothing is mounted there any more.
 	null := filepath.Join(c.state, nullNetns)
 	for unix.Unmount(null, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) == nil {
 	}
@@ -79,11 +78,11 @@ func (k *Kind) closeState(c *container) error {
 			return fmt.Errorf("removing the runtime's state directory: %w; `tare clean` tries again", err)
 		}
 	}
-	_ = os.Remove(filepath.Dir(c.state)) // other kinds may have theirs in it
+	_ = os.Remove(filepath.Dir(c.state)) // fails if other kinds have theirs in it
 	return nil
 }
 
-// entriesOf lists a directory, nothing if it is not there.
+// entriesOf lists a directory; the list is empty if the directory does not exist.
 func entriesOf(dir string) (names []string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -92,9 +91,9 @@ func entriesOf(dir string) (names []string) {
 	return names
 }
 
-// ownFiles are the patterns of what runtimes put into the state directory for one
-// container: a directory or file of its name, runsc's ID_sandbox:ID.state and .lock,
-// its control socket, and our runtime.json that was never finished.
+// ownFiles are the patterns of the files that runtimes put into the state directory for one
+// container: a directory or file of its name, runsc's ID_sandbox:ID.state and .lock, its
+// control socket, and an unfinished runtime.json of ours.
 func ownFiles(name string) []string {
 	return []string{name, name + "_*", "runsc-" + name + ".sock", runtimeName + "." + name}
 }

@@ -14,9 +14,9 @@ import (
 	"tare/sandbox"
 )
 
-// dying is a runtime that does on `run` what runsc has done by the time that a signal
-// ends it half way: a control socket, and an empty namespace mounted twice, as two that
-// start at once do it. ROOT is its --root, ID the container.
+// dying is a runtime that does on `run` what runsc has done when a signal ends it halfway. It
+// makes a control socket, and mounts an empty namespace twice, like two that start at once.
+// ROOT is its --root, ID the container.
 const dying = `
 while test $# -gt 0; do
 	case $1 in
@@ -36,8 +36,8 @@ touch "$BUNDLE/ready"
 exec sleep 1000
 `
 
-// TestRuntimeKilledHalfWay: nothing of a runtime that was killed half way is left, and
-// what could not be told to be the container's is named.
+// TestRuntimeKilledHalfWay: a runtime that was killed halfway leaves nothing. Files that may
+// not be the container's are named.
 func TestRuntimeKilledHalfWay(t *testing.T) {
 	statetest.HostLock(t)
 	for name, c := range map[string]struct{ extra, says string }{

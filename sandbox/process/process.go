@@ -33,8 +33,8 @@ import (
 // Kind is the kind `process`.
 type Kind struct{ stateDir string }
 
-// New returns the kind. Check makes a tree below stateDir, which must not be
-// mounted noexec.
+// New returns the kind. Check makes a tree below stateDir, so stateDir must not be mounted
+// noexec.
 func New(stateDir string) *Kind { return &Kind{stateDir: stateDir} }
 
 // Name implements sandbox.Kind.

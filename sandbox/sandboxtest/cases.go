@@ -144,8 +144,8 @@ func (s *suite) cancel(t *testing.T) {
 	command(t.Context(), inst, nil, "/tare-hello").good(t)
 }
 
-// descendants end with their command, in whatever session they are: the next phase is not
-// to be loaded by them.
+// descendants end with their command, in every session, so that they do not load the next
+// phase.
 func (s *suite) descendants(t *testing.T) {
 	inst, _ := s.any(t)
 	pid := strings.TrimSpace(run(t.Context(), inst, "leave").good(t).stdout)

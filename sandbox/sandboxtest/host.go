@@ -125,7 +125,7 @@ func try(what string, args []string, stdout, stderr io.Writer) int {
 		}
 		_, _ = fmt.Fprintln(stdout, "ready")
 		time.Sleep(d)
-	case "leave": // a process in a session of its own, and say its number
+	case "leave": // a process in its own session, and print its process id
 		return leave(stdout, stderr)
 	case "listen":
 		return listen(arg, stdout, stderr)

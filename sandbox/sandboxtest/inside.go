@@ -24,8 +24,8 @@ func spin(d time.Duration, stdout io.Writer) int {
 	return 0
 }
 
-// leave starts a process that ignores SIGTERM, in a session of its own and without its parent's
-// output, and prints its number.
+// leave starts a process that ignores SIGTERM, in its own session and without its parent's
+// output, and prints its process id.
 func leave(stdout, stderr io.Writer) int {
 	cmd := exec.Command("/tare", "internal", "try", "stubborn")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
