@@ -3,7 +3,7 @@
 # make race   the same under the race detector, where it matters
 # make fuzz   let every fuzz target look for new inputs, FUZZ_TIME each
 # make kills  kill runs at 1,000 moments on fake and at 50 on real sandboxes
-# make lab-vm try it all in a virtual machine with systemd and cgroup v2 alone
+# make lab-vm test it all in a virtual machine with systemd and only cgroup v2
 # make bench  print the figures of docs/performance.md
 #
 # Both install into the system with apt-get (as root) and into .cache/.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestAll runs the targets of a small module. The search guided by branches must
-// find the input that one of them fails at.
+// TestAll runs the targets of a small module. The search, guided by branches, must find the
+// input that makes one of them fail.
 func TestAll(t *testing.T) {
 	dir := module(t, map[string]string{
 		"go.mod": "module x\n\ngo 1.24\n",
@@ -52,7 +52,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// TestNothing holds that a run without targets is no success.
+// TestNothing checks that a run without targets is not a success.
 func TestNothing(t *testing.T) {
 	dir := module(t, map[string]string{"go.mod": "module x\n\ngo 1.24\n", "x.go": "package x\n"})
 	f, err := newFuzzer(time.Second, "", filepath.Join(dir, "cache"))

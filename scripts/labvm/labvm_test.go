@@ -23,7 +23,7 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestMachine boots the machine and runs the steps that count most. make lab-vm runs all.
+// TestMachine boots the machine and runs the most important steps. make lab-vm runs all.
 func TestMachine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("boots a machine, which takes minutes")
@@ -51,7 +51,7 @@ func TestMachine(t *testing.T) {
 	t.Logf("took %s", time.Since(begun).Round(time.Second))
 }
 
-// The recipe is read as those of tare's own images are.
+// The recipe is read in the same way as those of tare's own images.
 func TestRecipe(t *testing.T) {
 	own, err := ownRecipes()
 	if err != nil {
@@ -82,7 +82,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// A skipped test is a failed one, since a kind that Check refuses is skipped by its suite.
+// A skipped test counts as failed: a kind's suite skips when Check refuses the kind.
 func TestSkipped(t *testing.T) {
 	const out = `=== RUN   TestContract
 --- PASS: TestContract (1.78s)
@@ -127,8 +127,7 @@ func TestSameFigures(t *testing.T) {
 	}
 }
 
-// A step that fails shows its log and does not keep the next from running; one that
-// hangs is ended.
+// A failed step shows its log, and the next step still runs. A step that hangs is ended.
 func TestPlay(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	proc, err := spawn.Start(spawn.Options{}, cmd)

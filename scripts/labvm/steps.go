@@ -58,7 +58,7 @@ systemctl is-system-running || systemctl --failed`)
 	}
 	lines := strings.Split(out, "\n")
 	if len(lines) < 5 || lines[0] != "systemd" || lines[1] != "cgroup2fs" || lines[2] != "0" || !strings.Contains(lines[3], "noexec") {
-		return errors.New("this machine lacks systemd, cgroup v2 alone, or a noexec /run")
+		return errors.New("this machine lacks systemd, a pure cgroup v2 tree, or a noexec /run")
 	}
 	l.fresh, err = l.look(ctx)
 	if err == nil && len(l.fresh.left) > 0 {
