@@ -80,8 +80,8 @@ func put(path string, words []string, sep string) error {
 // domainOnly are the controllers that do not work on threads.
 func domainOnly(c string) bool { return c == "memory" || c == "io" }
 
-// fakeSubtree does what the kernel does when subtree_control is written: all or
-// nothing (cgroup_subtree_control_write in kernel/cgroup/cgroup.c).
+// fakeSubtree does what the kernel does on a write to subtree_control: all or nothing
+// (cgroup_subtree_control_write in kernel/cgroup/cgroup.c).
 func fakeSubtree(dir string, change []string) error {
 	on := words(dir, subtreeControl)
 	_, err := os.Stat(filepath.Join(dir, groupType))
@@ -119,7 +119,7 @@ func fakeSubtree(dir string, change []string) error {
 	return put(filepath.Join(dir, subtreeControl), on, " ")
 }
 
-// fakeMove moves a process from wherever it is in the tree of directories around.
+// fakeMove moves a process from its directory, anywhere in the surrounding tree.
 func fakeMove(dir, pid string) error {
 	if slices.ContainsFunc(words(dir, subtreeControl), domainOnly) {
 		return unix.EBUSY
@@ -151,10 +151,10 @@ func SetRmdir(h *Hierarchy, rmdir func(string) error) { h.rmdir = rmdir }
 // SetMkdir replaces the call that makes a group.
 func SetMkdir(h *Hierarchy, mkdir func(string) error) { h.mkdir = mkdir }
 
-// SetSystemd has systemd run the tree.
+// SetSystemd makes systemd run the tree.
 func SetSystemd(h *Hierarchy) { h.systemd = true }
 
-// StartScope asks systemd-run for a scope and says why it gave none.
+// StartScope asks systemd-run for a scope and returns the reason if it gave none.
 func StartScope(ctx context.Context, dir string) error {
 	k, err := startScope(ctx, dir)
 	return errors.Join(err, k.end())

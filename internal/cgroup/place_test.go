@@ -15,9 +15,8 @@ import (
 
 const all = "cpuset cpu io memory hugetlb pids"
 
-// inContainer is the version 2 tree of a container that has a cgroup namespace of
-// its own: its root is a group like any other, and the container's processes sit
-// in it.
+// inContainer is the version 2 tree of a container with its own cgroup namespace: its root
+// is a group like any other, and holds the container's processes.
 func inContainer(t *testing.T) (*cgroup.Hierarchy, string) {
 	t.Helper()
 	h, top := fakeV2(t, all, "")
@@ -57,7 +56,7 @@ func TestV2PassesAllOn(t *testing.T) {
 	if err := g.Destroy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// What was changed is told, and taken back.
+	// The changes are reported, and undone.
 	if s := h.Altered(); !strings.Contains(s, "passes on") || !strings.Contains(s, "hugetlb") {
 		t.Errorf("Altered: %q", s)
 	}
@@ -70,8 +69,8 @@ func TestV2PassesAllOn(t *testing.T) {
 	}
 }
 
-// TestCreateInAContainer: without a place that was made ready, Create must not write
-// what makes the group "domain threaded".
+// TestCreateInAContainer: if Hold did not prepare the place, Create must not make the group
+// "domain threaded".
 func TestCreateInAContainer(t *testing.T) {
 	h, top := inContainer(t)
 	for _, l := range []cgroup.Limits{{}, {CPU: 1}} {
@@ -83,8 +82,8 @@ func TestCreateInAContainer(t *testing.T) {
 	same(t, "domain", top, "cgroup.type")
 }
 
-// TestCreateBesideProcesses: in a group of ours, a child does without controllers that
-// nobody asked for.
+// TestCreateBesideProcesses: in a group of ours, a child works without controllers that
+// nobody needs.
 func TestCreateBesideProcesses(t *testing.T) {
 	h, top := fakeV2(t, all, all)
 	if _, err := h.Create("tare/a", cgroup.Limits{}); err != nil {
@@ -136,8 +135,8 @@ func TestHoldInAContainer(t *testing.T) {
 	}
 }
 
-// TestHoldBesideForeignProcesses: a process without a number here cannot be moved, so
-// nothing is.
+// TestHoldBesideForeignProcesses: a process without a number here cannot be moved, so Hold
+// moves nothing.
 func TestHoldBesideForeignProcesses(t *testing.T) {
 	h, top := inContainer(t)
 	overwrite(t, "0\n9\n", top, "cgroup.procs")
@@ -148,7 +147,7 @@ func TestHoldBesideForeignProcesses(t *testing.T) {
 	same(t, "", top, "cgroup.subtree_control")
 }
 
-// TestKilledInAContainer: what a killed run left is found without that run's memory.
+// TestKilledInAContainer: the next run finds what a killed run left, from the tree alone.
 func TestKilledInAContainer(t *testing.T) {
 	h, top := inContainer(t)
 	if _, err := cgroup.HoldFake(h, nil); err != nil {
@@ -157,7 +156,7 @@ func TestKilledInAContainer(t *testing.T) {
 	if s := h.Altered(); !strings.Contains(s, "2 processes in "+cgroup.Aside) {
 		t.Errorf("Altered: %q", s)
 	}
-	// A later run finds it so, and still knows what it was like before.
+	// A later run finds this state, and still knows the state before.
 	if _, err := cgroup.HoldFake(h, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -205,8 +204,8 @@ func TestTakeBackSparesOthers(t *testing.T) {
 	same(t, "pids memory cpu", top, "cgroup.subtree_control")
 }
 
-// TestHoldUnderSystemd: groups lie in the scope; the controllers that systemd manages
-// are systemd's to take back, the others are ours.
+// TestHoldUnderSystemd: groups are in the scope. systemd disables the controllers that it
+// manages, and we disable the others.
 func TestHoldUnderSystemd(t *testing.T) {
 	h, top := fakeV2(t, all, "memory pids")
 	cgroup.SetSystemd(h)
@@ -239,7 +238,7 @@ func TestHoldUnderSystemd(t *testing.T) {
 	same(t, "cpuset cpu io memory pids", top, "cgroup.subtree_control")
 }
 
-// TestHoldWithoutAScope: the plain way where systemd does not answer, and a word on it.
+// TestHoldWithoutAScope: if systemd does not answer, Hold uses the plain place and says so.
 func TestHoldWithoutAScope(t *testing.T) {
 	h, top := fakeV2(t, all, "memory pids")
 	cgroup.SetSystemd(h)
@@ -275,7 +274,7 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// TestReadOnly: under ProtectControlGroups= root is root already.
+// TestReadOnly: under ProtectControlGroups= the user is root already.
 func TestReadOnly(t *testing.T) {
 	h, _ := fakeV2(t, all, all)
 	cgroup.SetMkdir(h, func(string) error { return unix.EROFS })
@@ -285,7 +284,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestScopeRefused: what systemd-run says reaches the user, and nothing hangs.
+// TestScopeRefused: the output of systemd-run reaches the user, and nothing hangs.
 func TestScopeRefused(t *testing.T) {
 	bin := t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, "systemd-run"), []byte("#!/bin/sh\necho Failed to connect to bus >&2\nexit 1\n"), 0o755); err != nil {

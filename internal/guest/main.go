@@ -116,7 +116,7 @@ func (o *onceWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// SyscallConn is the file's: the agent asks whether it can be written to.
+// SyscallConn is that of the file: the agent asks whether it can write to it.
 func (o *onceWriter) SyscallConn() (syscall.RawConn, error) { return o.w.SyscallConn() }
 
 // uptime is the time since the kernel's start in seconds.

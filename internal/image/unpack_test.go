@@ -125,15 +125,14 @@ func FuzzTar(f *testing.F) {
 	f.Add(archive(f, tar.Header{Name: "../evil", Typeflag: tar.TypeReg}))
 	top := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// The checksum of a header refuses nearly all inputs. Only the others get a tree.
+		// The checksum of a header rejects nearly all inputs. Only the others get a tree.
 		if _, err := tar.NewReader(bytes.NewReader(data)).Next(); err == nil {
 			unpacked(t, top, data)
 		}
 	})
 }
 
-// FuzzMembers has two members whose headers are sound: the second may go through
-// the first.
+// FuzzMembers has two members with valid headers: the second may go through the first.
 func FuzzMembers(f *testing.F) {
 	f.Add(byte(tar.TypeSymlink), "l", "/", int64(0o777), byte(tar.TypeReg), "l/evil", "", int64(0o4755))
 	f.Add(byte(tar.TypeSymlink), "a/l", "../../x", int64(0o777), byte(tar.TypeDir), "a/l/evil/", "", int64(0o1777))
@@ -153,8 +152,8 @@ func FuzzMembers(f *testing.F) {
 	})
 }
 
-// unpacked unpacks an archive into a tree below top, and checks that nothing is
-// beside the tree and that no file in it has a dangerous mode.
+// unpacked unpacks an archive into a tree below top. It checks that nothing is beside the
+// tree, and that no file in it has a dangerous mode.
 func unpacked(t *testing.T, top string, data []byte) {
 	t.Helper()
 	dir := filepath.Join(top, "tree")

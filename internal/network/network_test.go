@@ -58,7 +58,7 @@ func attach(t *testing.T, b *network.Bridge, name string) sandbox.Network {
 	return n
 }
 
-// echo has one namespace talk to the other over TCP.
+// echo lets one namespace talk to the other over TCP.
 func echo(t *testing.T, server, client sandbox.Network) {
 	t.Helper()
 	ln := listen(t, server)
@@ -83,7 +83,7 @@ func echo(t *testing.T, server, client sandbox.Network) {
 	_ = ln.Close()
 }
 
-// patience is how long a test waits for what must come. A busy host takes seconds.
+// patience is how long a test waits for something that must come. A busy host takes seconds.
 const patience = 30 * time.Second
 
 func TestTwoNamespacesTalk(t *testing.T) {

@@ -102,9 +102,9 @@ func answer(frame []byte, link *network.TapLink) []byte {
 	return nil
 }
 
-// ask sends datagrams from a namespace, one after another, and waits for each to
-// come back. The first ones are sent again: a new port takes frames only after
-// the kernel has noticed that its link is up, which a busy host does late.
+// ask sends datagrams from a namespace, one after another, and waits for each to come back.
+// It sends the first ones again: a new port accepts frames only after the kernel has noticed
+// that its link is up, which takes long on a busy host.
 func ask(path string, to netip.Addr) error {
 	var c net.Conn
 	err := network.Enter(path, func() error {

@@ -310,7 +310,7 @@ func FuzzFromManifest(f *testing.F) {
 	})
 }
 
-// TestManifestIsBounded: equal keys made more errors than a machine has memory.
+// TestManifestIsBounded: the errors of equal keys took more memory than a machine has.
 func TestManifestIsBounded(t *testing.T) {
 	_, _, err := fromManifest(strings.NewReader("kind: Pod\n"+strings.Repeat("a:\n", 4000)), sizing.Runtime{})
 	if err == nil || !strings.HasPrefix(err.Error(), "1:1: not a manifest: line 3: the key \"a\" is in line 2 already") {

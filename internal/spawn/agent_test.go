@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// harness starts an agent as the kind process does, and in it a command with a child in a
-// session of its own. It prints the numbers of all three.
+// harness starts an agent as the kind process does, and in it a command with a child in its
+// own session. It prints the process ids of all three.
 func harness() error {
 	a, err := StartAgent(context.Background(), Options{EndsWithInput: true}, exec.Command("/proc/self/exe", "internal", "agent"))
 	if err != nil {
@@ -52,7 +52,7 @@ func harness() error {
 	return err
 }
 
-// over says whether a process has ended; what is left of it is for its parent.
+// over reports whether a process has ended; its parent reaps the rest.
 func over(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return errors.Is(err, os.ErrNotExist) || strings.Contains(string(b), ") Z ")

@@ -15,8 +15,8 @@ import (
 	"tare/sandbox"
 )
 
-// ProbeTime bounds one start of the smallest program. On a quiet host that takes a
-// fifth of a second with gVisor, in an emulated machine on a busy host 15 seconds.
+// ProbeTime bounds one start of the smallest program. With gVisor this takes a fifth of a
+// second on a quiet host, and 15 seconds in an emulated machine on a busy host.
 const ProbeTime = 30 * time.Second
 
 // Probe starts the smallest program in the smallest tree through l, and fails
@@ -152,12 +152,12 @@ func Group(name string, l cgroup.Limits) (*cgroup.Group, *cgroup.Hierarchy, erro
 	return g, h, err
 }
 
-// Limits are the limits of a sandbox that its control group carries.
+// Limits are the limits of a sandbox that its control group sets.
 func Limits(spec sandbox.Spec) cgroup.Limits {
 	return cgroup.Limits{CPU: spec.CPULimit, Memory: spec.MemoryLimit, CPUs: spec.CPUs}
 }
 
-// CheckLimits says which of a sandbox's limits this host cannot set.
+// CheckLimits names the limits of a sandbox that this host cannot set.
 func CheckLimits(spec sandbox.Spec) error {
 	h, err := cgroup.Detect()
 	if err != nil {

@@ -43,9 +43,9 @@ type Options struct {
 	Prepare   func() error // run on the thread before the fork; nil for nothing
 	Private   bool         // a mount namespace of its own, private, before Prepare
 
-	// The process ends when its standard input does, as an agent that this program starts
-	// itself: it is not killed when this program dies, since it first ends what it has
-	// started, in whatever session that is.
+	// The process ends when its standard input does, like an agent that this program
+	// starts itself. It is not killed when this program dies, because it first ends what
+	// it has started, in every session.
 	EndsWithInput bool
 }
 

@@ -177,7 +177,7 @@ func (c *cleaner) cgroups(ctx context.Context) {
 		for _, rel := range children {
 			c.item(ctx, KindCgroup, rel, func(ctx context.Context) error { return destroy(ctx, h.Open(rel)) })
 		}
-		// With its last child "tare" itself goes; alone it is a leftover of its own.
+		// "tare" itself goes with its last child; without children it is a leftover too.
 		if _, still := top.Children(); there && still && (!c.dry || len(children) == 0) {
 			c.item(ctx, KindCgroup, cgroup.Top, func(ctx context.Context) error { return destroy(ctx, top) })
 		}

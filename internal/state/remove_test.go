@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// victim is a folder of someone else's, with a file that must survive.
+// victim is somebody else's folder, with a file that must survive.
 func victim(t *testing.T) (dir string, survives func()) {
 	t.Helper()
 	dir = t.TempDir()
@@ -46,11 +46,11 @@ func cleanIn(t *testing.T, run, lib string) []Leftover {
 	return done
 }
 
-// TestCleanTakesOnlyRecorded: what tare did not make stays and is named, what a
-// killed run made goes, and what a living run has stays without a word.
+// TestCleanTakesOnlyRecorded: clean names what tare did not make, and leaves it. It removes
+// what a killed run made, and silently leaves what a live run uses.
 func TestCleanTakesOnlyRecorded(t *testing.T) {
 	run, lib := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "lib")
-	// By hand what a process leaves that is killed: nobody holds the record.
+	// The leftovers of a killed process, made by hand: nobody holds the record.
 	killed, err := Dirs{Base: lib}.Make("tkilled")
 	if err != nil {
 		t.Fatal(err)
@@ -96,8 +96,8 @@ func TestCleanTakesOnlyRecorded(t *testing.T) {
 	}
 }
 
-// TestCleanFollowsNoLinks: neither the folder that is cleaned nor what is in it, nor
-// what was noted elsewhere, leads to another's files.
+// TestCleanFollowsNoLinks: no link in the path of the folder, inside it, or in a noted place
+// elsewhere leads clean to somebody else's files.
 func TestCleanFollowsNoLinks(t *testing.T) {
 	home, survives := victim(t)
 	base := t.TempDir()
@@ -117,7 +117,7 @@ func TestCleanFollowsNoLinks(t *testing.T) {
 		t.Error("the run's directory stays:", err)
 	}
 
-	// The record itself a link: then it is none.
+	// The record itself is a link, so it does not count.
 	if err := os.Symlink(filepath.Join(home, "tmp", "precious"), filepath.Join(home, recordName)); err != nil {
 		t.Fatal(err)
 	}
@@ -133,8 +133,8 @@ func TestCleanFollowsNoLinks(t *testing.T) {
 	survives()
 }
 
-// TestNotedButNotMade: where the directory elsewhere cannot be made, because anybody could
-// make it first, nothing stays noted that clean would have to remove.
+// TestNotedButNotMade: if the directory elsewhere cannot be made, because somebody made it
+// first, no note of it stays.
 func TestNotedButNotMade(t *testing.T) {
 	base := t.TempDir()
 	lib, disk := filepath.Join(base, "lib"), filepath.Join(base, "disk")
@@ -153,8 +153,8 @@ func TestNotedButNotMade(t *testing.T) {
 	}
 }
 
-// TestCleanElsewhere: whoever owns the disk that --data named can change what lies
-// there after the run was killed.
+// TestCleanElsewhere: the owner of a disk named with --data can change what is there after
+// the run was killed.
 func TestCleanElsewhere(t *testing.T) {
 	home, survives := victim(t)
 	base := t.TempDir()
@@ -213,8 +213,8 @@ func TestCleanElsewhere(t *testing.T) {
 	}
 }
 
-// TestRemoveWhileSwapped exchanges a directory for a link to the victim's, as fast as
-// it can, while the tree is removed.
+// TestRemoveWhileSwapped swaps a directory for a link to the victim's, as fast as it can,
+// while the tree is removed.
 func TestRemoveWhileSwapped(t *testing.T) {
 	home, survives := victim(t)
 	base := t.TempDir()
@@ -254,7 +254,7 @@ func TestRemoveWhileSwapped(t *testing.T) {
 	}
 }
 
-// TestBaseIsHeld: a base that is opened stays the same, wherever its path leads later.
+// TestBaseIsHeld: an open base stays the same, wherever its path leads later.
 func TestBaseIsHeld(t *testing.T) {
 	home, survives := victim(t)
 	lib := filepath.Join(t.TempDir(), "lib")
@@ -282,7 +282,7 @@ func TestBaseIsHeld(t *testing.T) {
 	}
 }
 
-// TestOwn: the folder of a user's files is nobody else's.
+// TestOwn: nobody else may own or change the folder of a user's files.
 func TestOwn(t *testing.T) {
 	base := t.TempDir()
 	if err := Own(filepath.Join(base, "a", "b")); err != nil {
@@ -316,8 +316,8 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestOwnRemovalWithASharedLock: a child that was forked a moment ago has the record's
-// lock too. That keeps others away, but not the run itself.
+// TestOwnRemovalWithASharedLock: a child that was just forked holds the record's lock too.
+// That keeps others away, but not the run itself.
 func TestOwnRemovalWithASharedLock(t *testing.T) {
 	lib := t.TempDir()
 	b, err := openOwn(lib)

@@ -1,9 +1,9 @@
-// Package yamlcheck bounds YAML of others before it is decoded.
+// Package yamlcheck bounds untrusted YAML before it is decoded.
 //
-// The decoder of go.yaml.in/yaml/v3 compares each key of a mapping with each other one,
-// and makes an error of each pair that is equal: 60,000 keys take 20 s, and 20,000 equal
-// ones more memory than a machine has. To parse text into nodes takes time that grows
-// with its size alone, and so does this check.
+// The decoder of go.yaml.in/yaml/v3 compares every key of a mapping with every other key,
+// and makes an error for each equal pair. 60,000 keys take 20 s, and 20,000 equal keys
+// take more memory than a machine has. Parsing text into nodes takes time that grows only
+// with its size, and so does this check.
 package yamlcheck
 
 import (
@@ -15,11 +15,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxKeys bounds the keys of one mapping: comparing as many takes 0.1 s.
+// maxKeys bounds the keys of one mapping: comparing this many takes 0.1 s.
 const maxKeys = 5000
 
-// Check returns an error for text that is not YAML, and for a mapping that has a key
-// twice or more than 5000 keys. The text may have several documents.
+// Check returns an error for text that is not YAML, and for a mapping that has a key twice
+// or has more than 5000 keys. The text may have several documents.
 func Check(text []byte) error {
 	for d := yaml.NewDecoder(bytes.NewReader(text)); ; {
 		var doc yaml.Node
@@ -35,8 +35,8 @@ func Check(text []byte) error {
 	}
 }
 
-// node checks a node and those below it. An alias is not followed: what it stands for is
-// below another one.
+// node checks a node and those below it. It does not follow an alias: the target is below
+// another node.
 func node(n *yaml.Node) error {
 	if n.Kind == yaml.MappingNode {
 		if keys := len(n.Content) / 2; keys > maxKeys {
@@ -62,8 +62,8 @@ func node(n *yaml.Node) error {
 	return nil
 }
 
-// Scalar returns the text at a path of keys in the first document; false where there is
-// none, or where a key of the path is there twice. It decodes nothing.
+// Scalar returns the text at a path of keys in the first document. It returns false if
+// there is none, or if a key of the path appears twice. It decodes nothing.
 func Scalar(text []byte, path ...string) (string, bool) {
 	var doc yaml.Node
 	if yaml.Unmarshal(text, &doc) != nil || len(doc.Content) != 1 {
