@@ -10,8 +10,8 @@ import (
 // soon is far above what a parse takes on a busy machine, and far below a quadratic one.
 const soon = 20 * time.Second
 
-// TestDecodeMappingIsBounded: a mapping of equal keys made more errors than a machine has
-// memory, and one of unknown keys an error of megabytes.
+// TestDecodeMappingIsBounded: the errors of a mapping of equal keys took more memory than a
+// machine has, and the error of a mapping of unknown keys had megabytes.
 func TestDecodeMappingIsBounded(t *testing.T) {
 	var unknown strings.Builder
 	for i := range 4000 {
@@ -35,7 +35,7 @@ func TestDecodeMappingIsBounded(t *testing.T) {
 	}
 }
 
-// TestOfIsQuick: every study file is asked whether it is of imported results.
+// TestOfIsQuick: tare checks every study file for imported results.
 func TestOfIsQuick(t *testing.T) {
 	for name, text := range map[string]string{
 		"equal keys":        strings.Repeat("a:\n", 50_000),

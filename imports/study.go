@@ -280,7 +280,7 @@ func Of(text []byte) (Catalogue, bool) {
 	if len(text) > study.MaxSource || !bytes.Contains(text, []byte(carried)) { // as in most studies
 		return cat, false
 	}
-	list, ok := yamlcheck.Scalar(text, "files", carried) // the text may be anybody's, and not be a study at all
+	list, ok := yamlcheck.Scalar(text, "files", carried) // the text is untrusted, and may not be a study at all
 	if !ok || list == "" || len(list) > study.MaxFile {
 		return cat, false
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzLabels holds that MakeLabels and Pairs are each other's inverse, and that
-// Pairs reads any text.
+// FuzzLabels checks that MakeLabels and Pairs are inverse to each other, and that Pairs
+// reads any text.
 func FuzzLabels(f *testing.F) {
 	f.Add("end", "server", "tid", "1", "end=server,tid=1")
 	f.Add("a", `\,=`, "", "", `a\==\,,=\`)
@@ -21,7 +21,7 @@ func FuzzLabels(f *testing.F) {
 		if name1 != name2 && (l.Get(name1) != value1 || l.Get(name2) != value2 || l != MakeLabels(name2, value2, name1, value1)) {
 			t.Errorf("%q: %q and %q", l, l.Get(name1), l.Get(name2))
 		}
-		// What was read once is written and read as the same.
+		// Once read, it is written and read back unchanged.
 		again := MakeLabels(flatten(Labels(text))...)
 		if third := MakeLabels(flatten(again)...); third != again {
 			t.Errorf("%q was read as %q, then as %q", text, again, third)

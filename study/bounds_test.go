@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestManyMistakesAreBounded: a text that is no study is refused soon, and in a few
-// short words.
+// TestManyMistakesAreBounded: a text that is not a study is refused quickly, with a short
+// message.
 func TestManyMistakesAreBounded(t *testing.T) {
 	var many strings.Builder
 	many.WriteString("study: x\n")

@@ -154,7 +154,7 @@ func (d *draft) carry() {
 		}
 	}
 	if len(src) > MaxSource {
-		d.bad(nil, "name smaller files", "the study and the files that it names are over %s", strings.TrimSpace(param.FormatSize(MaxSource)))
+		d.bad(nil, "name smaller files", "the study and the files that it names are together larger than %s", strings.TrimSpace(param.FormatSize(MaxSource)))
 		return
 	}
 	d.study.Source = src

@@ -16,7 +16,7 @@ import (
 	"tare/param"
 )
 
-// MaxSource bounds a study file, in bytes, with the files that it carries.
+// MaxSource bounds a study file, in bytes, including the files that it carries.
 const MaxSource = 1 << 20
 
 const (
@@ -45,7 +45,7 @@ func (r *reader) bad(n *yaml.Node, instead, format string, args ...any) {
 	r.add1(e)
 }
 
-// short cuts what is wrong to a bound: it may quote half a file.
+// short cuts an error text to a bound: it may quote half a file.
 func short(what string) string {
 	const most = 2 * maxText
 	if len(what) <= most {
@@ -213,7 +213,7 @@ func (r *reader) keys(n *yaml.Node, where string, allowed ...string) map[string]
 	out := map[string]pair{}
 	for _, p := range r.mapping(n, where) {
 		if !slices.Contains(allowed, p.key.Value) {
-			if len(r.errs) >= maxErrors { // no more are told, and to look for the nearest key takes time
+			if len(r.errs) >= maxErrors { // no more are shown, and the search for the nearest key takes time
 				r.extra++
 				continue
 			}

@@ -47,7 +47,7 @@ type Side struct {
 	Study    *study.Study
 	Trials   []record.Trial
 	Skips    []record.Skip
-	Damage   []string // what of the results does not verify and is left out, in sentences
+	Damage   []string // the parts of the results that do not verify and are left out, in sentences
 	Sessions []store.Session
 }
 

@@ -54,8 +54,8 @@ func TestContract(t *testing.T) {
 }
 
 // flood has the client send n datagrams of 1000 bytes; the kernel may drop them at the server.
-// What waits at the server still counts against its sender's socket buffer, which on Linux 6.1
-// holds 92 of them: so each socket sends few, and none has to wait.
+// Datagrams that wait at the server still count against the sender's socket buffer, which on
+// Linux 6.1 holds 92 of them. So each socket sends only a few, and none has to wait.
 func flood(t *testing.T, server, client sandbox.Network, n int) {
 	t.Helper()
 	const each = 50
@@ -79,7 +79,7 @@ func burst(server sandbox.Network, n int) error {
 		return err
 	}
 	for range n {
-		// Nobody listens, which an ICMP message may tell.
+		// Nobody listens; an ICMP message may say so.
 		_, _ = c.Write(make([]byte, 1000))
 	}
 	return c.Close()

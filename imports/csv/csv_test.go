@@ -319,7 +319,7 @@ func FuzzMapping(f *testing.F) {
 				t.Errorf("the direction %q was accepted", b)
 			}
 		}
-		// Errors of a table read by it name the table, whatever the mapping says.
+		// Errors of a table that it reads name the table, whatever the mapping says.
 		if _, err := Read("f.csv", strings.NewReader(head+"runc,1,lat,2.5,ms,1\n"), m); err != nil && !strings.HasPrefix(err.Error(), "f.csv") {
 			t.Errorf("the error does not name the file: %v", err)
 		}

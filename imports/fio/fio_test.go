@@ -39,7 +39,7 @@ func FuzzMerge(f *testing.F) {
 	})
 }
 
-// first is the first output of fio in a file of clusterbuster's, which has many.
+// first is the first output of fio in a file of clusterbuster, which has many.
 func first(f *testing.F, file []byte) []byte {
 	f.Helper()
 	var doc any

@@ -31,7 +31,7 @@ func shown(b *browser) []string {
 	return eval[[]string](b, rows)
 }
 
-// rows is a script that gives the keys of the rows shown.
+// rows is a script that returns the keys of the visible rows.
 const rows = `[...document.querySelectorAll(".figures tbody tr")].map((tr) => tr.dataset.key)`
 
 // tick opens a control and ticks one of its boxes.
@@ -213,9 +213,9 @@ func TestViewIsShared(t *testing.T) {
 		s, _ := c.Cell.Get("sandbox")
 		return s == "crun" && c.Response.Name == "memory"
 	})
-	// Both views have four rows, so the keys tell them apart and the number does not.
+	// Both views have four rows, so only the keys distinguish them.
 	b.wait("the rows "+strings.Join(crun, ", "), rows+`.join("\n") === `+quote(strings.Join(crun, "\n")))
-	// What changes the state before the page has read a new address does not undo it.
+	// A change of the state before the page has read a new address does not undo it.
 	b.do(`location.hash = "#f.sandbox=runsc&response=memory"; Tare.set("sort", (s) => { s.sort = "width"; })`)
 	b.wait("the view of the new address", `location.hash.includes("f.sandbox=runsc") && `+rows+`.every((k) => k.includes("sandbox=runsc"))`)
 	// Addresses that nobody made must not break the page.

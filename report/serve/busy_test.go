@@ -14,8 +14,8 @@ import (
 	"tare/report/document"
 )
 
-// TestBusy: of all who ask for series, few read at once; who has waited for too long
-// is told to come back, and so is who waits for a document.
+// TestBusy: only a few requests read series at once. A request that has waited too long, for
+// series or for a document, is asked to come back.
 func TestBusy(t *testing.T) {
 	dir := t.TempDir()
 	results(t, filepath.Join(dir, "one"), 2)

@@ -61,8 +61,8 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestInkCannotBeForged: marks of the Writer's own become colours, the sequences that
-// they become are shown when data has them, and so are marks of another Writer.
+// TestInkCannotBeForged: the Writer turns its own marks into colours. If data has such colour
+// sequences or marks of another Writer, it shows them as text.
 func TestInkCannotBeForged(t *testing.T) {
 	var b strings.Builder
 	w := New(&b)
@@ -104,7 +104,7 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// TestJSON: what is read back is what was written, and nothing drives a terminal.
+// TestJSON: a reader gets back what was written, and nothing controls a terminal.
 func TestJSON(t *testing.T) {
 	for in := range shown() {
 		var b bytes.Buffer
@@ -132,8 +132,8 @@ func safe(t *testing.T, s string) {
 	}
 }
 
-// FuzzWriter: whatever the data is and however it comes in pieces, the Writer prints what
-// Text makes of it, marks apart.
+// FuzzWriter: whatever the data is and however it is split, the Writer prints the result of
+// Text, apart from marks.
 func FuzzWriter(f *testing.F) {
 	for in := range shown() {
 		f.Add(in+"\x1b[", in, 3)

@@ -9,8 +9,8 @@ import (
 	"tare/record"
 )
 
-// TestReportIsBounded: somebody else's results may have a million reasons, and one of
-// many megabytes.
+// TestReportIsBounded: somebody else's results may have a million reasons, or one of many
+// megabytes.
 func TestReportIsBounded(t *testing.T) {
 	res := testResult()
 	huge := strings.Repeat("\x1b[2J ", 1<<20)

@@ -154,7 +154,7 @@ func TestWriteGolden(t *testing.T) {
 	}
 }
 
-// paper is where a person reads, with ink where there are to be colours.
+// paper is where a person reads, with ink if there should be colours.
 func paper(b io.Writer, colour bool) (io.Writer, terminal.Ink) {
 	if !colour {
 		return b, terminal.Ink{}

@@ -116,8 +116,8 @@ func (s *suite) steps() []step {
 	}
 }
 
-// load reads the cases' outputs and finds the documentation, which lies in
-// docs/workloads of the module that holds the outputs.
+// load reads the cases' outputs and finds the documentation in docs/workloads of the module
+// that has the outputs.
 func load(w workload.Workload, cases []Case) (*suite, error) {
 	s := &suite{w: w, cases: cases}
 	beside := ""
@@ -149,7 +149,7 @@ func load(w workload.Workload, cases []Case) (*suite, error) {
 	return s, nil
 }
 
-// moduleRoot is the folder of the go.mod at or above dir.
+// moduleRoot is the folder of the nearest go.mod, in dir or above it.
 func moduleRoot(dir string) (string, error) {
 	start, err := filepath.Abs(dir)
 	if err != nil {
