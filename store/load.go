@@ -147,7 +147,7 @@ func (s *Store) loadRows(ctx context.Context, c *sql.Conn, first, last int64, l 
 		err := s.scan(ctx, c, p.query, []any{first, last}, func(row []driver.Value) error {
 			id, ok := row[0].(int64)
 			if !ok {
-				return fmt.Errorf("a row of table %d has no number for its trial: %s is damaged", table, dbName)
+				return fmt.Errorf("a row of table %d has no number for its trial: %s is damaged; restore the results from a copy or a bundle", table, dbName)
 			}
 			if table == 0 {
 				index[id] = len(out.list)

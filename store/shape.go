@@ -33,7 +33,7 @@ func (s *Store) checkShape(ctx context.Context) error {
 	for _, k := range slices.Sorted(maps.Keys(want)) {
 		text, ok := got[k]
 		if !ok {
-			return fmt.Errorf("%s lacks the %s: the file is damaged, or tare did not make it", dbName, k)
+			return fmt.Errorf("%s lacks the %s: the file is damaged, or tare did not make it; restore the results from a copy or a bundle", dbName, k)
 		}
 		if text != want[k] {
 			return fmt.Errorf("the schema of %s is not tare's: its %s differs; do not use these results", dbName, k)
