@@ -164,7 +164,7 @@ func readSource(file string, patience time.Duration) ([]byte, error) {
 	at, err := os.Stat(file)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("there is no study file %s", file)
+		return nil, fmt.Errorf("there is no study file %s; check the path", file)
 	case err != nil:
 		return nil, err //nolint:wrapcheck // it names the file
 	case at.IsDir():

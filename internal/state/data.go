@@ -51,8 +51,8 @@ func (b *base) makeRun(name string, also func() error) (dir string, remove func(
 // and what removes it. own is tare's own data directory, LibDir for root; when
 // base is another, Clean finds the directory by a link of the run's name in own,
 // which is made first: a process killed between any two steps leaves nothing
-// that cannot be found. The path in the link
-// has no links itself, so somebody who can change base later cannot lead Clean elsewhere.
+// that cannot be found. The path in the link has no links itself, so somebody who
+// can change base later cannot lead Clean elsewhere.
 func MakeData(own, base, id string) (dir string, remove func() error, err error) {
 	if base == own {
 		return MakeRun(own, id)

@@ -185,7 +185,7 @@ func (f *found) read(path string, at fs.FileInfo, isRecord func(string) bool) er
 		return fmt.Errorf("removing %s: %w", path, err)
 	}
 	if !os.SameFile(at, now) {
-		return fmt.Errorf("%s was replaced while tare looked at it, so it is %w; run `tare clean` again", path, errForeign)
+		return fmt.Errorf("%s was replaced while tare looked at it, so it is %w; look at it, then remove it by hand", path, errForeign)
 	}
 	entries, err := fs.ReadDir(f.sub.FS(), ".")
 	if err != nil {

@@ -77,7 +77,7 @@ func doctor(ctx context.Context, l *lab) error {
 		Findings []struct{ Area, Name, Problem string }
 	}
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
-		return fmt.Errorf("what doctor --json prints: %w", err)
+		return fmt.Errorf("cannot read the output of doctor --json: %w", err)
 	}
 	problem := map[string]string{}
 	for _, f := range report.Findings {
@@ -221,7 +221,7 @@ func (l *lab) trials(ctx context.Context, results string) ([]trial, error) {
 	for line := range strings.Lines(out) {
 		var t trial
 		if err := json.Unmarshal([]byte(line), &t); err != nil {
-			return nil, fmt.Errorf("a line of the export: %w", err)
+			return nil, fmt.Errorf("cannot read a line of the export: %w", err)
 		}
 		trials = append(trials, t)
 	}
