@@ -100,7 +100,7 @@ func (b *base) close() { _ = b.root.Close() }
 // ownedBy checks that a file belongs to this user.
 func ownedBy(at fs.FileInfo, path string) error {
 	if uid := uidOf(at); uid != os.Geteuid() {
-		return fmt.Errorf("%s belongs to user %d, not to this one (%d)", path, uid, os.Geteuid())
+		return fmt.Errorf("%s belongs to user %d, not to user %d", path, uid, os.Geteuid())
 	}
 	return nil
 }
