@@ -363,6 +363,7 @@ func (s *Store) RawNames(t *record.Trial) ([]string, error) {
 // the directory. Nothing is left after an error. It returns the size.
 func writeFile(path string, b []byte) (int64, error) {
 	tmp := filepath.Join(filepath.Dir(path), tempName(filepath.Base(path)))
+	_ = os.Remove(tmp) //nolint:gosec // left by a writer that died, in the folder that the user named
 	if err := writeSynced(tmp, b); err != nil {
 		_ = os.Remove(tmp) //nolint:gosec // in the folder that the user named
 		return 0, err
@@ -386,8 +387,9 @@ func writeSynced(path string, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
+// create644 makes a file that is not there yet: it neither waits at a pipe nor follows a link.
 func create644(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) //nolint:gosec // results are meant to be read by others than root
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // results are meant to be read by others than root
 }
 
 // syncDir makes renames in dir durable (fsync(2): "Calling fsync() does not

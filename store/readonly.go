@@ -30,12 +30,11 @@ func OpenReadOnly(dir string) (*Store, error) {
 
 func openReadOnly(dir string) (*Store, error) {
 	path := filepath.Join(dir, dbName)
-	st, err := os.Stat(path) //nolint:gosec // below the folder that the user named
-	if err != nil {
+	if _, err := os.Stat(path); err != nil { //nolint:gosec // below the folder that the user named
 		return nil, fmt.Errorf("no results there: %w", err)
 	}
-	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a file: %w", dbName, fs.ErrInvalid)
+	if err := plainFiles(dir); err != nil { // the copy below reads them too
+		return nil, err
 	}
 	// A database in WAL mode needs its -shm file, even to be read
 	// (https://www.sqlite.org/wal.html#readonly). Where it cannot be made there

@@ -202,7 +202,7 @@ func vacant(dir string) error {
 	hasDB, foreign := false, ""
 	for _, e := range entries {
 		switch e.Name() {
-		case "lock", seriesDir, rawDir, studyName, tempName(studyName), dbName + "-wal", dbName + "-shm", dbName + "-journal":
+		case "lock", seriesDir, rawDir, studyName, tempName(studyName), dbName + "-journal", dbName + "-wal", dbName + "-shm":
 		case dbName:
 			hasDB = true
 		default:
@@ -226,8 +226,8 @@ func vacant(dir string) error {
 	if foreign != "" {
 		return fmt.Errorf("the folder holds %q, which is not a result of tare; give an empty folder", foreign)
 	}
-	for _, n := range []string{dbName, dbName + "-wal", dbName + "-shm", dbName + "-journal"} {
-		if err := os.Remove(filepath.Join(dir, n)); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:gosec // below the folder that the user named
+	for _, end := range append(sideFiles(), "") {
+		if err := os.Remove(filepath.Join(dir, dbName+end)); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:gosec // below the folder that the user named
 			return err
 		}
 	}
@@ -388,6 +388,9 @@ func dsn(path, mode string, more ...string) string {
 }
 
 func openDB(dir, address string) (*Store, error) {
+	if err := plainFiles(dir); err != nil {
+		return nil, err
+	}
 	db, err := sql.Open("sqlite", address)
 	if err != nil {
 		return nil, err
