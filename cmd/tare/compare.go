@@ -133,7 +133,7 @@ func (a *app) compare(ctx context.Context, dirA, dirB string, f *compareFlags) e
 		return coded(exitUsage, "%w", err)
 	}
 	if f.junit != "" {
-		if err := writeWhole(f.junit, func(w io.Writer) error {
+		if err := writeWhole(ctx, f.junit, func(w io.Writer) error {
 			return junit.Write(w, res, breaches, junit.Options{Hostname: hostname(sides[1]), Time: sides[1].Began(), Gates: f.gates})
 		}); err != nil {
 			return err

@@ -128,32 +128,69 @@ func (a *app) export(ctx context.Context, dir string, f format, file string) err
 func writeStoppable(ctx context.Context, file string, write func(context.Context, io.Writer) error) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := writeWhole(file, func(w io.Writer) error { return write(ctx, w) })
+	err := writeWhole(ctx, file, func(w io.Writer) error { return write(ctx, w) })
 	if err != nil && ctx.Err() != nil {
 		return coded(exitInterrupted, "interrupted; %s is as it was", file)
 	}
 	return err
 }
 
-// writeWhole makes a file by renaming, so that nobody reads half of it. What is
-// no plain file, such as /dev/stdout or a pipe, is written as it is.
-func writeWhole(path string, write func(io.Writer) error) (err error) {
+// writeWhole makes a file by renaming, so that nobody reads half of it. It writes to what is
+// not a regular file, such as /dev/stdout or a pipe, as it is; the end of ctx ends the wait
+// for a reader of the pipe.
+func writeWhole(ctx context.Context, path string, write func(io.Writer) error) error {
+	st, err := os.Stat(path)
+	if err != nil || st.Mode().IsRegular() {
+		return replaceFile(path, write)
+	}
+	out, err := openPipe(ctx, path)
+	if err == nil {
+		stop := context.AfterFunc(ctx, func() { _ = out.Close() }) // ends a write that nobody reads
+		err = write(out)
+		if stop() {
+			err = errors.Join(err, out.Close())
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	return nil
+}
+
+// openPipe opens what is not a regular file. A pipe that nobody reads opens only when
+// somebody does.
+func openPipe(ctx context.Context, path string) (*os.File, error) {
+	var out *os.File
+	var err error
+	opened := make(chan struct{})
+	go func() {
+		defer close(opened)
+		out, err = os.OpenFile(path, os.O_WRONLY, 0) //nolint:gosec // the user named it
+	}()
+	select {
+	case <-opened:
+		return out, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// replaceFile makes a file by renaming. It replaces what is not a regular file, so that a
+// FIFO that has the name does not block it.
+func replaceFile(path string, write func(io.Writer) error) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("cannot write %s: %w", path, err)
 		}
 	}()
-	var out *os.File
-	if st, serr := os.Stat(path); serr == nil && !st.Mode().IsRegular() {
-		if out, err = os.OpenFile(path, os.O_WRONLY, 0); err != nil { //nolint:gosec // the user named it
+	target := path
+	if st, serr := os.Stat(path); serr == nil && st.Mode().IsRegular() {
+		if target, err = filepath.EvalSymlinks(path); err != nil { // a link goes on leading to its file
 			return err
 		}
-		return errors.Join(write(out), out.Close())
 	}
-	if target, rerr := filepath.EvalSymlinks(path); rerr == nil {
-		path = target // a link goes on leading to its file
-	}
-	if out, err = os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*"); err != nil {
+	out, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+"-*")
+	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(out.Name()) }() // gone already when all went well
@@ -164,7 +201,7 @@ func writeWhole(path string, write func(io.Writer) error) (err error) {
 	if err = errors.Join(err, out.Close()); err != nil {
 		return err
 	}
-	return os.Rename(out.Name(), path)
+	return os.Rename(out.Name(), target)
 }
 
 // bench is what the Go benchmark format has beside the trials.

@@ -7,6 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestWriteWhole: a file is the new one or the old one, and nothing lies beside.
@@ -25,11 +28,11 @@ func TestWriteWhole(t *testing.T) {
 			t.Errorf("the file has %q, %v; want %q", b, err, want)
 		}
 	}
-	if err := writeWhole(path, say("old", nil)); err != nil {
+	if err := writeWhole(t.Context(), path, say("old", nil)); err != nil {
 		t.Fatal(err)
 	}
 	check("old")
-	if err := writeWhole(path, say("half", context.Canceled)); !errors.Is(err, context.Canceled) {
+	if err := writeWhole(t.Context(), path, say("half", context.Canceled)); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
 	}
 	check("old")
@@ -37,7 +40,7 @@ func TestWriteWhole(t *testing.T) {
 	if err := os.Symlink("x", link); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeWhole(link, say("new", nil)); err != nil {
+	if err := writeWhole(t.Context(), link, say("new", nil)); err != nil {
 		t.Fatal(err)
 	}
 	check("new")
@@ -47,5 +50,52 @@ func TestWriteWhole(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 2 {
 		t.Errorf("beside the file and the link: %v, %v", left, err)
+	}
+}
+
+// TestReplaceFile: a FIFO under the name of a report is replaced, and nobody waits for it.
+func TestReplaceFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "report.html")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := replaceFile(path, func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "new" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// TestPipeNobodyReads: an interrupt ends the wait for a reader, and for one that reads no more.
+func TestPipeNobodyReads(t *testing.T) {
+	for _, name := range []string{"no reader", "a reader that does not read"} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "pipe")
+			if err := unix.Mkfifo(path, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if name != "no reader" {
+				r, err := os.OpenFile(path, os.O_RDWR, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = r.Close() }()
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			done := make(chan error, 1)
+			go func() {
+				done <- writeWhole(ctx, path, func(w io.Writer) error { _, err := w.Write(make([]byte, 1<<20)); return err })
+			}()
+			select {
+			case err := <-done:
+				if err == nil {
+					t.Error("it was written")
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatal("it still waits")
+			}
+		})
 	}
 }

@@ -274,7 +274,7 @@ func (a *app) finishReport(ctx context.Context, db *store.Store, asJSON bool) er
 		return err
 	}
 	page := filepath.Join(db.Dir(), "report.html")
-	if err := writeWhole(page, func(w io.Writer) error { return html.Write(w, r.document(db, false)) }); err != nil {
+	if err := replaceFile(page, func(w io.Writer) error { return html.Write(w, r.document(db, false)) }); err != nil {
 		return err
 	}
 	var plain, data bytes.Buffer
@@ -285,8 +285,8 @@ func (a *app) finishReport(ctx context.Context, db *store.Store, asJSON bool) er
 		return err
 	}
 	for name, b := range map[string][]byte{"report.txt": plain.Bytes(), "report.json": data.Bytes()} {
-		if err := os.WriteFile(filepath.Join(db.Dir(), name), b, 0o644); err != nil { //nolint:gosec // results are meant to be read by others
-			return fmt.Errorf("cannot write the report: %w", err)
+		if err := replaceFile(filepath.Join(db.Dir(), name), func(w io.Writer) error { _, err := w.Write(b); return err }); err != nil {
+			return err
 		}
 	}
 	if asJSON {
