@@ -67,7 +67,11 @@ func SecretFromEnv() ([]byte, error) {
 		err = errors.Join(err, unix.Close(fd))
 	}
 	if err == nil && (len(b) < leastSecret || len(b) > mostSecret) {
-		err = fmt.Errorf("it has %d bytes or more; give %d to %d random ones", len(b), leastSecret, mostSecret)
+		length := strconv.Itoa(len(b))
+		if len(b) > mostSecret { // the rest was not read
+			length = "more than " + strconv.Itoa(mostSecret)
+		}
+		err = fmt.Errorf("the secret is %s bytes long; use %d to %d random bytes", length, leastSecret, mostSecret)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the agent's secret from %s: %w", strconv.Quote(name), err)

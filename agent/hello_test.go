@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -140,8 +141,12 @@ func TestSecretFromEnv(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Setenv(SecretFile, file)
-		if _, err := SecretFromEnv(); err == nil {
-			t.Errorf("%d bytes are taken", size)
+		want := fmt.Sprintf("the secret is %d bytes long; use 16 to 4096 random bytes", min(size, mostSecret))
+		if size > mostSecret {
+			want = "the secret is more than 4096 bytes long; use 16"
+		}
+		if _, err := SecretFromEnv(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d bytes: %v", size, err)
 		}
 	}
 }
