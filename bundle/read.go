@@ -197,11 +197,11 @@ func next(tr *tar.Reader) (*tar.Header, error) {
 		if !ok {
 			kind = fmt.Sprintf("of type %.300q", h.Typeflag)
 		}
-		return nil, refuse("%.300q is %s; a bundle has only plain files", h.Name, kind)
+		return nil, refuse("%.300q is %s; a bundle may contain only regular files", h.Name, kind)
 	}
 	for k := range h.PAXRecords {
 		if strings.HasPrefix(k, "GNU.sparse.") {
-			return nil, refuse("%.300q is a sparse file; a bundle has only plain files", h.Name)
+			return nil, refuse("%.300q is a sparse file; a bundle may contain only regular files", h.Name)
 		}
 	}
 	return h, nil

@@ -64,7 +64,7 @@ func broken(err error) error {
 	case errors.Is(err, ErrRefused), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &path):
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return refuse("it ends in the middle: it was not copied whole")
+		return refuse("there is data after its end, or it is incomplete; copy it again")
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return refuse("it needs more than %s of memory to decompress", size(maxWindow))
 	}
