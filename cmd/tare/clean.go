@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -47,7 +48,7 @@ use. Results are never removed.`,
 			}
 			for _, l := range found {
 				if l.Err != nil {
-					a.line("cannot remove %s %s: %v", l.Kind, l.Name, l.Err)
+					a.line("%s", whyLeft(l, dry))
 					continue
 				}
 				a.line("%s %s %s", verb, l.Kind, l.Name)
@@ -61,6 +62,17 @@ use. Results are never removed.`,
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "list only")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// whyLeft says of a leftover why it is not removed.
+func whyLeft(l state.Leftover, dry bool) string {
+	switch {
+	case l.Kept && dry:
+		return fmt.Sprintf("would leave %s: %v", l.Name, l.Err)
+	case l.Kept:
+		return fmt.Sprintf("left %s: %v", l.Name, l.Err)
+	}
+	return fmt.Sprintf("cannot remove %s %s: %v", l.Kind, l.Name, l.Err)
 }
 
 // cleanHost removes what killed runs left: all of it as root, else this user's

@@ -68,8 +68,8 @@ func ownDirs() (dirs, error) {
 		{d.run, "XDG_RUNTIME_DIR"}, {d.cache, "XDG_CACHE_HOME"},
 	} {
 		if err := state.Own(p.dir); err != nil {
-			return d, coded(exitHost, "%w; tare keeps its files where nobody else can change them: "+
-				"set %s to a directory of your own", err, p.variable)
+			return d, coded(exitHost, "%w; or set %s to a directory of your own: "+
+				"tare keeps its files where nobody else can change them", err, p.variable)
 		}
 	}
 	return d, nil

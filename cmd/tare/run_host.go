@@ -86,7 +86,7 @@ func (a *app) sweepUp(ctx context.Context, d dirs, whose string) {
 	gone := 0
 	for _, l := range found {
 		if l.Err != nil {
-			a.say("cannot remove %s %s: %v", l.Kind, l.Name, l.Err)
+			a.say("%s", whyLeft(l, false))
 			continue
 		}
 		gone++

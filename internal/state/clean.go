@@ -30,10 +30,12 @@ const (
 )
 
 // Leftover is one thing that a dead run left on the host. Err says why it could
-// not be removed; nil means that it was, or that it was a dry run.
+// not be removed; nil means that it was, or that it was a dry run. Kept: tare leaves it,
+// because it may belong to somebody else.
 type Leftover struct {
 	Kind, Name string
 	Err        error
+	Kept       bool
 }
 
 // itemTime bounds the removal of one item, so that one that hangs does not keep
@@ -260,7 +262,7 @@ func (c *cleaner) below(ctx context.Context, b *base, path string) {
 			c.item(ctx, KindDirectory, full, func(context.Context) error { return b.remove(name, isRecord, nil) })
 		case errors.Is(err, errInUse), errors.Is(err, fs.ErrNotExist):
 		case c.spare == nil || !c.spare(KindDirectory, full):
-			c.found = append(c.found, Leftover{Kind: KindDirectory, Name: full, Err: err})
+			c.found = append(c.found, Leftover{Kind: KindDirectory, Name: full, Err: err, Kept: errors.Is(err, errForeign)})
 		}
 	}
 }

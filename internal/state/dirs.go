@@ -36,7 +36,7 @@ func (d Dirs) Make(name string) (string, error) {
 	}
 	f, err := b.look(name, isRecord, nil)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("using %s: %w", path, err)
 	}
 	f.close()
 	return path, private(path, true)
@@ -159,7 +159,7 @@ func private(path string, strict bool) error {
 	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
 		return fmt.Errorf("%s is not a directory (a link is not followed here); remove it", path)
 	case int(st.Uid) != os.Geteuid():
-		return fmt.Errorf("%s belongs to user %d, not to user %d; remove it", path, st.Uid, os.Geteuid())
+		return fmt.Errorf("%s belongs to user %d, not to user %d; ask its owner or root to remove it", path, st.Uid, os.Geteuid())
 	case st.Mode&0o022 != 0 && (strict || st.Mode&unix.S_ISVTX == 0):
 		return fmt.Errorf("%s can be written by other users; look at what is in it, then chmod go-w it", path)
 	case strict && st.Mode&0o077 != 0:

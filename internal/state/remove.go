@@ -22,7 +22,7 @@ const recordName = ".made-by-tare"
 
 var (
 	// errForeign marks a directory without tare's record, or of another user.
-	errForeign = errors.New("not made by tare")
+	errForeign = errors.New("tare may not have made it; look at it, then remove it by hand")
 	errInUse   = errors.New("in use by a run")
 )
 
@@ -137,26 +137,25 @@ func (b *base) make(name string) (*os.File, error) {
 
 // look finds out whether the directory name may be removed: it belongs to this user, and
 // either has a record that no live process holds, or is empty. If not, the error wraps
-// errForeign or errInUse, or fs.ErrNotExist if the directory does not exist. mine is the
-// record that the caller itself holds, or nil.
+// errForeign or errInUse and calls the directory "it", or wraps fs.ErrNotExist if the
+// directory does not exist. mine is the record that the caller itself holds, or nil.
 func (b *base) look(name string, isRecord func(string) bool, mine *os.File) (*found, error) {
-	path := filepath.Join(b.path, name)
 	at, err := b.root.Lstat(name)
 	if err != nil {
-		return nil, fmt.Errorf("removing: %w", err)
+		return nil, err
 	}
 	if !at.IsDir() {
-		return nil, fmt.Errorf("%s is not a directory, so it is %w; look at it, then remove it by hand", path, errForeign)
+		return nil, fmt.Errorf("it is not a directory, so %w", errForeign)
 	}
-	if err := ownedBy(at, path); err != nil {
-		return nil, fmt.Errorf("%w, so it is %w; look at it, then remove it by hand", err, errForeign)
+	if err := ownedBy(at, "it"); err != nil {
+		return nil, fmt.Errorf("%w, so %w", err, errForeign)
 	}
 	sub, err := b.root.OpenRoot(name)
 	if err != nil {
-		return nil, fmt.Errorf("removing %s: %w", path, err)
+		return nil, err
 	}
 	f := &found{sub: sub, mine: mine}
-	if err := f.read(path, at, isRecord); err != nil {
+	if err := f.read(at, isRecord); err != nil {
 		f.close()
 		return nil, err
 	}
@@ -178,18 +177,18 @@ func (f *found) close() {
 	_ = f.sub.Close()
 }
 
-func (f *found) read(path string, at fs.FileInfo, isRecord func(string) bool) error {
+func (f *found) read(at fs.FileInfo, isRecord func(string) bool) error {
 	// OpenRoot follows a link that replaced the directory meanwhile.
 	now, err := f.sub.Stat(".")
 	if err != nil {
-		return fmt.Errorf("removing %s: %w", path, err)
+		return err
 	}
 	if !os.SameFile(at, now) {
-		return fmt.Errorf("%s was replaced while tare looked at it, so it is %w; look at it, then remove it by hand", path, errForeign)
+		return fmt.Errorf("it was replaced while tare looked at it, so %w", errForeign)
 	}
 	entries, err := fs.ReadDir(f.sub.FS(), ".")
 	if err != nil {
-		return fmt.Errorf("removing %s: %w", path, err)
+		return err
 	}
 	for _, e := range entries {
 		info, err := f.sub.Lstat(e.Name())
@@ -201,7 +200,7 @@ func (f *found) read(path string, at fs.FileInfo, isRecord func(string) bool) er
 	}
 	if len(f.records) == 0 {
 		if len(f.rest) > 0 {
-			return fmt.Errorf("%s has no record (%s), so it counts as %w; look at it, then remove it by hand", path, recordName, errForeign)
+			return fmt.Errorf("it has no record (%s), so %w", recordName, errForeign)
 		}
 		return nil
 	}
@@ -211,10 +210,10 @@ func (f *found) read(path string, at fs.FileInfo, isRecord func(string) bool) er
 		return nil
 	}
 	if f.held, err = f.sub.OpenFile(f.records[0], os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0); err != nil {
-		return fmt.Errorf("removing %s: %w", path, err)
+		return err
 	}
 	if err := unix.Flock(int(f.held.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		return fmt.Errorf("%s is %w", path, errInUse)
+		return fmt.Errorf("it is %w", errInUse)
 	}
 	return nil
 }
@@ -239,7 +238,7 @@ func (b *base) remove(name string, isRecord func(string) bool, mine *os.File) er
 		return nil
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("removing %s: %w", filepath.Join(b.path, name), err)
 	}
 	defer f.close()
 	if err := unmounted(filepath.Join(b.path, name)); err != nil {
