@@ -156,14 +156,15 @@ func writeAll(w io.Writer, rows [][]string) error {
 }
 
 // csvWriter writes fields and shows control characters as escapes such as \x1b: CSV has no
-// escape for them (RFC 4180), and people read it in terminals. A newline stays, in quotes.
+// escape for them (RFC 4180), and people read it in terminals. A newline becomes \n too:
+// in quotes it would be valid, but grep and cat would show the rest as a record of its own.
 // A text that a spreadsheet takes for a formula is not changed, because numbers begin with
 // a sign too: docs/verbs/export.md says how to load fields as text.
 type csvWriter struct{ *csv.Writer }
 
 func (c csvWriter) Write(row []string) error {
 	for i := range row {
-		row[i] = terminal.Text(row[i])
+		row[i] = terminal.Text(strings.ReplaceAll(row[i], "\n", `\n`))
 	}
 	return c.Writer.Write(row)
 }

@@ -61,6 +61,17 @@ func TestSummaryCSV(t *testing.T) {
 	}
 }
 
+// TestCSVForgesNoLine: each record is one line, whatever its fields hold.
+func TestCSVForgesNoLine(t *testing.T) {
+	var b bytes.Buffer
+	if err := writeAll(&b, [][]string{{"a", "x\n1,forged"}, {"b\r\n2,forged", "c\rd"}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "a,\"x\\n1,forged\"\n\"b\\r\\n2,forged\",c\\rd\n"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
 // TestCPUCSVOfQuotas: each end with a quota has its columns, in the row of its own treatment
 // and workload; an end without one has them empty.
 func TestCPUCSVOfQuotas(t *testing.T) {
