@@ -3,6 +3,7 @@ package study
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -167,25 +168,47 @@ func TestTooLarge(t *testing.T) {
 	if want := fmt.Sprintf("t.yaml: the file has %d bytes; a study file has at most 1 MiB", MaxSource+len(head)); err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
-	_, err = Parse("t.yaml", []byte(manyCells(1000, 1001)), testCatalogue(), nil)
-	const want = `t.yaml:3:13: the study has more than 1000000 cells: workload "cpu" alone has 1001 of cpu-limit x 1000 of threads; use fewer levels, zip, or split the study`
-	if err == nil || err.Error() != want {
-		t.Errorf("error %v\nwant  %s", err, want)
+}
+
+// TestManyCellsAreRefused: a study with too many cells costs little. A file of 1 MiB with
+// 990,000 cells took 876 MB.
+func TestManyCellsAreRefused(t *testing.T) {
+	workloads := "study: x\nfactors: {sandbox: [process], cpu-limit: [" + numbers(500) + "]}\nworkloads:\n"
+	for i := range 500 {
+		workloads += fmt.Sprintf("  w%d: {kind: cpu}\n", i)
+	}
+	for name, c := range map[string]struct{ src, want string }{
+		"one workload": {manyCells(1000, 1001), `t.yaml:3:13: the study has more than 200000 cells (those of exclude count too): workload "cpu" has 1001 of cpu-limit x 1000 of threads; use fewer levels, zip, or split the study`},
+		"many":         {workloads, `t.yaml:404:3: the study has more than 200000 cells (those of exclude count too): workload "w400" has 500 of cpu-limit; use fewer levels, zip, or split the study`},
+		"include": {"study: x\nfactors: {sandbox: [process]}\nworkloads: {cpu: {}}\ninclude: [{cpu-limit: [" + numbers(1000) + "], threads: [" + numbers(1000) + "]}]\n",
+			`t.yaml:4:11: the study has more than 200000 cells (those of exclude count too): workload "cpu" has 1000 of cpu-limit x 1000 of threads; use fewer levels, zip, or split the study`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := Parse("t.yaml", []byte(c.src), testCatalogue(), nil)
+			runtime.ReadMemStats(&after)
+			if err == nil || err.Error() != c.want {
+				t.Errorf("error %v\nwant  %s", err, c.want)
+			}
+			if n := after.TotalAlloc - before.TotalAlloc; n > 50<<20 {
+				t.Errorf("it took %d bytes to refuse %d", n, len(c.src))
+			}
+		})
 	}
 }
 
-func manyCells(threads, limits int) string {
+// numbers are 1 to n, with commas.
+func numbers(n int) string {
 	var b strings.Builder
-	b.WriteString("study: x\nfactors: {sandbox: [process], cpu-limit: [")
-	for i := range limits {
+	for i := range n {
 		fmt.Fprintf(&b, "%d, ", i+1)
 	}
-	b.WriteString("]}\nworkloads: {cpu: {threads: [")
-	for i := range threads {
-		fmt.Fprintf(&b, "%d, ", i+1)
-	}
-	b.WriteString("]}}\n")
 	return b.String()
+}
+
+func manyCells(threads, limits int) string {
+	return "study: x\nfactors: {sandbox: [process], cpu-limit: [" + numbers(limits) + "]}\nworkloads: {cpu: {threads: [" + numbers(threads) + "]}}\n"
 }
 
 // TestValueIsBlamed: an error about one parameter is shown where its value is written,

@@ -266,6 +266,11 @@ func (e *expander) product() string {
 // expand makes the strata and their cells.
 func (d *draft) expand(keys map[string]pair) {
 	b := newBuilder(d)
+	for wi, w := range d.loads { // before any cell is made
+		if !b.count(wi, w, nil) {
+			return
+		}
+	}
 	for wi, w := range d.loads {
 		if !b.load(wi, w, nil) {
 			return

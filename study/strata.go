@@ -16,7 +16,7 @@ import (
 type builder struct {
 	d       *draft
 	strata  []Stratum
-	visited int             // combinations, excluded ones among them
+	counted int             // combinations, excluded ones among them
 	byKey   map[string]int  // strata, made when include needs it
 	cells   map[string]bool // likewise
 	arena   []record.Level  // cells are cut from large pieces: one allocation in thousands
@@ -24,13 +24,35 @@ type builder struct {
 
 func newBuilder(d *draft) *builder { return &builder{d: d} }
 
-// load adds the cells of one workload: its cross product, or what a pick adds
-// to it. It is false when the study is too large or the workload is wrong.
-func (b *builder) load(wi int, w *load, p *pick) bool {
+func (b *builder) expander(wi int, w *load, p *pick) *expander {
 	d := b.d
-	e := &expander{d: d, w: w, wi: wi, vals: make([]string, len(d.factors)), has: make([]bool, len(d.factors))}
+	e := &expander{d: d, w: w, wi: wi, vals: make([]string, len(d.factors)), has: make([]bool, len(d.factors)), open: func() {}}
 	e.vals[0], e.has[0] = w.label, true
 	e.axesOf(p)
+	return e
+}
+
+// count is false when the study is too large with the combinations of one workload. It
+// walks through them and makes no cell, so it takes little time and no memory.
+func (b *builder) count(wi int, w *load, p *pick) bool {
+	e, at := b.expander(wi, w, p), w.at
+	if p != nil {
+		at = p.at
+	}
+	e.emit = func() bool {
+		if b.counted++; b.counted > b.d.limit {
+			b.d.bad(at, "use fewer levels, zip, or split the study", "the study has more than %d cells (those of exclude count too): workload %q has %s", b.d.limit, w.label, e.product())
+			return false
+		}
+		return true
+	}
+	return e.walk(0)
+}
+
+// load adds the cells of one workload: its cross product, or what a pick adds
+// to it. It is false when the workload is wrong.
+func (b *builder) load(wi int, w *load, p *pick) bool {
+	d, e := b.d, b.expander(wi, w, p)
 
 	var perCell bool // the workload's own parameters differ within a stratum
 	for _, f := range d.factors {
@@ -39,10 +61,6 @@ func (b *builder) load(wi int, w *load, p *pick) bool {
 	current, check := -1, true
 	e.open = func() { current, check = -1, true }
 	e.emit = func() bool {
-		if b.visited++; b.visited > d.limit {
-			d.bad(w.at, "use fewer levels, zip, or split the study", "the study has more than %d cells: workload %q alone has %s", d.limit, w.label, e.product())
-			return false
-		}
 		if !e.has[d.compare] {
 			d.bad(w.at, "remove the workload, or compare another factor", "workload %q has cells without a level of %s, which is compared", w.label, d.study.Compare)
 			return false
@@ -115,7 +133,7 @@ func (b *builder) include(p *pick) bool {
 		if slices.ContainsFunc(p.sel, func(c condition) bool { return !d.suits(w, c.factor) }) {
 			continue
 		}
-		if !b.load(wi, w, p) {
+		if !b.count(wi, w, p) || !b.load(wi, w, p) {
 			return false
 		}
 	}
