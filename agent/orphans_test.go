@@ -130,6 +130,35 @@ func TestSessionEndsAllDescendants(t *testing.T) {
 	}
 }
 
+// TestSignalEndsAllDescendants: a signal to the agent ends its commands before the agent.
+func TestSignalEndsAllDescendants(t *testing.T) {
+	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			c, cmd := remote(t)
+			file := t.TempDir() + "/pids"
+			up := make(chan struct{})
+			var once sync.Once
+			go func() {
+				_, _ = c.Run(context.Background(), sandbox.Command{
+					Args:   flees(file, "echo up; sleep 600"),
+					Stdout: writerFunc(func(p []byte) (int, error) { once.Do(func() { close(up) }); return len(p), nil }),
+				})
+			}()
+			<-up
+			pids := fled(t, file)
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 1 {
+				t.Errorf("the agent ended with %v", err)
+			}
+			if alive(pids) {
+				t.Errorf("%v outlive the agent", pids)
+			}
+		})
+	}
+}
+
 // TestOrphansAreReaped: an orphan that ends by itself leaves no zombie while a command runs.
 func TestOrphansAreReaped(t *testing.T) {
 	c, _ := remote(t)

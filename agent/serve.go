@@ -24,6 +24,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"sync"
 	"syscall"
 
@@ -44,7 +45,8 @@ func OwnKernel(s *server) { s.own = true }
 
 // OwnProcess says that this process is only the agent: each of its children is a command,
 // or was left behind by one. The agent becomes the parent of those that are left behind
-// (PR_SET_CHILD_SUBREAPER of prctl(2)) and ends them, see orphans.go.
+// (PR_SET_CHILD_SUBREAPER of prctl(2)) and ends them, see orphans.go. SIGTERM and SIGHUP
+// end the session.
 func OwnProcess(s *server) { s.alone = true }
 
 // Secret is what the client and the agent must prove to know. nil requires nothing.
@@ -55,10 +57,10 @@ func Secret(secret []byte) Trait { return func(s *server) { s.secret = secret } 
 // outlives what the commands do to their group.
 func In(group func() *os.File) Trait { return func(s *server) { s.group = group } }
 
-// Serve runs the agent until r ends, the client stops reading, or ctx is done. Then it kills
-// every command that it started. An orderly end of the stream is not an error. The
-// operations are those that Client.Call finds here, in addition to the agent's own; nil for
-// none.
+// Serve runs the agent until r ends, the client stops reading, ctx is done, or, with
+// OwnProcess, SIGTERM or SIGHUP arrives. Then it kills every command that it started. An
+// orderly end of the stream is not an error. The operations are those that Client.Call finds
+// here, in addition to the agent's own; nil for none.
 func Serve(ctx context.Context, r io.Reader, w io.Writer, ops Operations, traits ...Trait) (err error) {
 	all := Operations{opTime: tell}
 	maps.Copy(all, ops)
@@ -81,6 +83,8 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, ops Operations, traits
 		}
 		defer stop()
 	}
+	signals := make(chan os.Signal, 1)
+	defer signal.Stop(signals) // after killAll: a second signal must not end the agent before its commands
 	defer func() {
 		s.killAll()
 		err = errors.Join(err, s.samples.close())
@@ -90,6 +94,11 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, ops Operations, traits
 	if _, err := w.Write(hello); err != nil {
 		return fmt.Errorf("agent: cannot say hello: %w", err)
 	}
+	// From here on commands may run. Until now a signal has its usual effect, because the
+	// write above may wait for ever.
+	if s.alone {
+		notify(signals)
+	}
 	go s.out.run()
 	done := make(chan error, 1)
 	go func() { done <- s.loop(bufio.NewReaderSize(r, readAhead)) }()
@@ -98,8 +107,20 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, ops Operations, traits
 		return err
 	case <-s.out.ended:
 		return s.out.why()
+	case sig := <-signals:
+		return fmt.Errorf("agent: ended by signal %q; its commands have ended too", sig)
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// notify asks for the signals that end a session. One that is ignored stays so: after nohup,
+// a session outlives its terminal.
+func notify(c chan<- os.Signal) {
+	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) {
+			signal.Notify(c, sig)
+		}
 	}
 }
 

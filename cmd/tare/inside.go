@@ -30,7 +30,8 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	name, rest := args[0], args[1:]
 	switch name {
 	case "agent":
-		// The agent outlives a Ctrl-C at the terminal: its client decides.
+		// The agent outlives a Ctrl-C at the terminal: its client decides. SIGTERM and SIGHUP
+		// end it and its commands (agent.OwnProcess).
 		signal.Ignore(syscall.SIGINT)
 		secret, err := agent.SecretFromEnv()
 		if err == nil {
