@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"tare/collect"
 	collectall "tare/collect/all"
 	"tare/internal/image"
@@ -179,8 +181,14 @@ func readSource(file string, patience time.Duration) ([]byte, error) {
 	}
 	defer func() { _ = f.Close() }()
 	if !at.Mode().IsRegular() {
-		if err := f.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		deadline := time.Now().Add(patience)
+		if err := f.SetReadDeadline(deadline); err != nil {
 			return nil, fmt.Errorf("cannot set a time limit for reading %s: %w; give a study file", file, err)
+		}
+		if err := writerOf(f, deadline); errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil, fmt.Errorf("cannot read %s: nothing was written to it within %v; give a study file", file, patience)
+		} else if err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w; give a study file", file, err)
 		}
 	}
 	src, err := io.ReadAll(io.LimitReader(f, study.MaxSource+1))
@@ -195,6 +203,31 @@ func readSource(file string, patience time.Duration) ([]byte, error) {
 		return nil, fmt.Errorf("cannot read %s: it is empty; give a study file", file)
 	}
 	return src, nil
+}
+
+// writerOf waits until a pipe has data, or a writer that has closed it: a pipe that nobody
+// has opened for writing yet reads as if it had ended.
+func writerOf(f *os.File, deadline time.Time) error {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return err //nolint:wrapcheck // it names the file
+	}
+	var perr error
+	err = c.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} //nolint:gosec // a descriptor is small
+		for {
+			n, err := unix.Poll(p, int(max(0, time.Until(deadline).Milliseconds())))
+			switch {
+			case errors.Is(err, unix.EINTR):
+				continue
+			case err == nil && n == 0:
+				err = os.ErrDeadlineExceeded
+			}
+			perr = err
+			return
+		}
+	})
+	return errors.Join(err, perr)
 }
 
 // readBeside reads a file that a study names, from the study's own directory.

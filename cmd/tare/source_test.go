@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,7 +42,7 @@ func TestReadSource(t *testing.T) {
 	}
 	write("open", "study: x\n")
 	for name, want := range map[string]string{
-		"/dev/zero": "it is a device; give a study file", at("large"): "is larger than 1MiB", at("silent"): "it is empty",
+		"/dev/zero": "it is a device; give a study file", at("large"): "is larger than 1MiB", at("silent"): "nothing was written to it within 50ms",
 		at("open"): "its writer did not end within 50ms", dir: "it is a directory", at("none"): "there is no study file",
 	} {
 		if src, err := readSource(name, 50*time.Millisecond); err == nil || !strings.Contains(err.Error(), want) {
@@ -60,6 +61,36 @@ func TestReadSource(t *testing.T) {
 	}()
 	if src, err := readSource(fmt.Sprint("/dev/fd/", read.Fd()), time.Minute); err != nil || string(src) != text {
 		t.Errorf("a pipe: %q, %v", src, err)
+	}
+}
+
+// TestReadSourceWaitsForTheWriter: the writer of a pipe may open it later, and pause.
+func TestReadSourceWaitsForTheWriter(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wrote := make(chan error, 1)
+	go func() {
+		time.Sleep(100 * time.Millisecond) // so that the reader opens it first
+		f, err := os.OpenFile(file, os.O_WRONLY, 0)
+		if err == nil {
+			_, err = f.WriteString("study: ")
+			time.Sleep(100 * time.Millisecond)
+			_, err2 := f.WriteString("x\n")
+			err = errors.Join(err, err2, f.Close())
+		}
+		wrote <- err
+	}()
+	src, err := readSource(file, time.Minute)
+	if string(src) != "study: x\n" || err != nil {
+		t.Errorf("%q, %v", src, err)
+	}
+	if err == nil {
+		err = <-wrote
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 
