@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -67,6 +68,7 @@ type identity [4]int32
 type Want func(name string, labels record.Labels) bool
 
 type seriesReader struct {
+	ctx   context.Context
 	want  Want
 	texts [4]texts
 	index map[identity]int // to out; -1: not wanted
@@ -87,6 +89,9 @@ func (x *seriesReader) readRows(r io.ReaderAt, f *parquet.File) error {
 	x.index = make(map[identity]int)
 	groups := f.Metadata().RowGroups
 	for i := range groups {
+		if err := x.ctx.Err(); err != nil {
+			return err
+		}
 		if err := x.group(r, &groups[i], dec); err != nil {
 			return err
 		}
@@ -146,7 +151,7 @@ func (x *seriesReader) group(r io.ReaderAt, g *format.RowGroup, dec *zstd.Decode
 		if i >= columnName && i <= columnKind {
 			t = &x.texts[i-columnName]
 		}
-		if l.chunks[i], err = newChunk(r, &g.Columns[i].MetaData, g.NumRows, dec, t); err != nil {
+		if l.chunks[i], err = newChunk(x.ctx, r, &g.Columns[i].MetaData, g.NumRows, dec, t); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -139,7 +140,7 @@ func FuzzDecodeSeries(f *testing.F) {
 		f.Add(c)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		out, err := decodeSeries(bytes.NewReader(b), int64(len(b)), nil)
+		out, err := decodeSeries(context.Background(), bytes.NewReader(b), int64(len(b)), nil)
 		if err != nil {
 			return
 		}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"encoding/binary"
 	"errors"
@@ -39,7 +40,7 @@ func TestRowGroupsThatLie(t *testing.T) {
 	}
 	b = append(append(b[:len(b)-8-size], footer...), 0, 0, 0, 0, 'P', 'A', 'R', '1')
 	binary.LittleEndian.PutUint32(b[len(b)-8:], uint32(len(footer)))
-	_, err = decodeSeries(bytes.NewReader(b), int64(len(b)), func(string, record.Labels) bool { return false })
+	_, err = decodeSeries(context.Background(), bytes.NewReader(b), int64(len(b)), func(string, record.Labels) bool { return false })
 	if err == nil || !strings.Contains(err.Error(), "rows that are read") {
 		t.Errorf("%d bytes with %d rows: %v", len(b), 200<<20, err)
 	}

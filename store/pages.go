@@ -2,6 +2,7 @@ package store
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ func badPage(format string, args ...any) error {
 
 // chunk reads the pages of one column of one row group, one at a time.
 type chunk struct {
+	ctx        context.Context // of the whole reading
 	in         *bufio.Reader
 	headers    *thrift.Decoder
 	zstd       *zstd.Decoder
@@ -42,7 +44,7 @@ type chunk struct {
 	texts     *texts // of a text column
 }
 
-func newChunk(r io.ReaderAt, m *format.ColumnMetaData, rows int64, dec *zstd.Decoder, t *texts) (*chunk, error) {
+func newChunk(ctx context.Context, r io.ReaderAt, m *format.ColumnMetaData, rows int64, dec *zstd.Decoder, t *texts) (*chunk, error) {
 	from := m.DataPageOffset
 	if m.DictionaryPageOffset != 0 {
 		from = m.DictionaryPageOffset
@@ -54,13 +56,16 @@ func newChunk(r io.ReaderAt, m *format.ColumnMetaData, rows int64, dec *zstd.Dec
 		return nil, fmt.Errorf("the Parquet file is compressed with %v, but tare writes zstd", m.Codec)
 	}
 	in := bufio.NewReaderSize(io.NewSectionReader(r, from, m.TotalCompressedSize), 32<<10)
-	return &chunk{in: in, headers: thrift.NewDecoder(new(thrift.CompactProtocol).NewReader(in)), zstd: dec,
+	return &chunk{ctx: ctx, in: in, headers: thrift.NewDecoder(new(thrift.CompactProtocol).NewReader(in)), zstd: dec,
 		compressed: m.Codec == format.Zstd, left: rows, texts: t}, nil
 }
 
 // next reads the next page of data: its encoded values, and their number.
 func (c *chunk) next() (data []byte, values int, enc format.Encoding, err error) {
 	for {
+		if err := c.ctx.Err(); err != nil {
+			return nil, 0, 0, err
+		}
 		h := new(format.PageHeader)
 		if err := c.headers.Decode(h); err != nil {
 			return nil, 0, 0, badPage("a page is missing: %w", err)

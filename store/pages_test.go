@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
@@ -40,14 +41,14 @@ func TestManyPages(t *testing.T) {
 	for i := range want {
 		want[i].T, want[i].V = append(want[i].T, want[i].T...), append(want[i].V, want[i].V...)
 	}
-	got, err := decodeSeries(bytes.NewReader(b), int64(len(b)), nil)
+	got, err := decodeSeries(context.Background(), bytes.NewReader(b), int64(len(b)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("series (-want +got):\n%.2000s", d)
 	}
-	some, err := decodeSeries(bytes.NewReader(b), int64(len(b)), func(name string, l record.Labels) bool { return name == "memory" && l.Get("tid") == "5" })
+	some, err := decodeSeries(context.Background(), bytes.NewReader(b), int64(len(b)), func(name string, l record.Labels) bool { return name == "memory" && l.Get("tid") == "5" })
 	if err != nil || len(some) != 1 {
 		t.Fatalf("%d series, %v", len(some), err)
 	}
@@ -65,7 +66,7 @@ func TestManyPages(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	mixed, err := decodeSeries(bytes.NewReader(buf.Bytes()), int64(buf.Len()), nil)
+	mixed, err := decodeSeries(context.Background(), bytes.NewReader(buf.Bytes()), int64(buf.Len()), nil)
 	n := 0
 	for _, s := range mixed {
 		for i := range s.T {
@@ -111,7 +112,7 @@ func TestSmallFileOfManyRows(t *testing.T) {
 		t.Helper()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := decodeSeries(bytes.NewReader(b), int64(len(b)), want)
+		_, err := decodeSeries(context.Background(), bytes.NewReader(b), int64(len(b)), want)
 		runtime.ReadMemStats(&after)
 		if !errors.Is(err, wanted) {
 			t.Errorf("got %v, want %v", err, wanted)
@@ -174,7 +175,7 @@ func TestPagesThatLie(t *testing.T) {
 				t.Fatal(err)
 			}
 			page := append(header, packed...)
-			x, err := newChunk(bytes.NewReader(page), &format.ColumnMetaData{Codec: format.Zstd, TotalCompressedSize: int64(len(page))}, 100, dec, nil)
+			x, err := newChunk(context.Background(), bytes.NewReader(page), &format.ColumnMetaData{Codec: format.Zstd, TotalCompressedSize: int64(len(page))}, 100, dec, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,5 +193,58 @@ func TestPagesThatLie(t *testing.T) {
 		if runs, err := x.indexes(nil, bad, 8, 50); err == nil {
 			t.Errorf("%v was read as %v", bad, runs)
 		}
+	}
+}
+
+// ending is a context that ends when it has been asked so many times.
+type ending struct {
+	context.Context
+	left int
+}
+
+func (e *ending) Err() error {
+	if e.left--; e.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestSeriesEndWithTheContext: a small file of many rows takes long, so reading looks at the
+// context for each page and each row group.
+func TestSeriesEndWithTheContext(t *testing.T) {
+	var groups bytes.Buffer
+	w := parquet.NewGenericWriter[row](&groups)
+	for range 100 {
+		_, err := w.Write([]row{{Name: "cpu_time", Unit: "s", Kind: "counter"}})
+		if err = errors.Join(err, w.Flush()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{"pages": hostileSeries(t, 2<<20), "groups": groups.Bytes()} {
+		if _, err := decodeSeries(t.Context(), bytes.NewReader(b), int64(len(b)), nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, after := range []int{0, 1, 8} {
+			if _, err := decodeSeries(&ending{t.Context(), after}, bytes.NewReader(b), int64(len(b)), nil); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: it ended after %d questions with %v", name, after, err)
+			}
+		}
+	}
+}
+
+// TestLongFooter: the library would read a long footer at once. Files of 43 MB with 32,000 row
+// groups took a second each.
+func TestLongFooter(t *testing.T) {
+	b := hostileSeries(t, 1000)
+	b = append(make([]byte, 2*maxFooter), b[len(b)-8:]...)
+	binary.LittleEndian.PutUint32(b[len(b)-8:], maxFooter+1)
+	if _, err := decodeSeries(t.Context(), bytes.NewReader(b), int64(len(b)), nil); err == nil || !strings.Contains(err.Error(), "its footer has 4194305 bytes; tare reads up to") {
+		t.Error(err)
+	}
+	if _, err := decodeSeries(t.Context(), bytes.NewReader(b[:4]), 4, nil); err == nil {
+		t.Error("4 bytes are a file")
 	}
 }

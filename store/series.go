@@ -2,6 +2,8 @@ package store
 
 import (
 	"bytes"
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +20,7 @@ import (
 const (
 	maxSeriesFile = 1 << 30
 	maxSeriesRows = 120e6
+	maxFooter     = 4 << 20 // bytes that describe columns and row groups; tare writes some kB
 )
 
 // row is one point of one series: the long form, which DuckDB, pandas and
@@ -73,10 +76,16 @@ func encodeSeries(codec *zstd.Codec, all []record.Series) ([]byte, error) {
 
 // Series returns a trial's time series in the order they were stored; none, and
 // no error, when it has none.
-func (s *Store) Series(t *record.Trial) ([]record.Series, error) { return s.SeriesOf(t, nil) }
+func (s *Store) Series(t *record.Trial) ([]record.Series, error) {
+	return s.SeriesOf(context.Background(), t, nil)
+}
 
-// SeriesOf is Series for those that are wanted; the others take no memory.
-func (s *Store) SeriesOf(t *record.Trial, want Want) ([]record.Series, error) {
+// SeriesOf is Series for those that are wanted; the others take no memory. It ends soon after
+// ctx: between pages and row groups.
+func (s *Store) SeriesOf(ctx context.Context, t *record.Trial, want Want) ([]record.Series, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	f, size, err := s.evidence(t, "series", "", seriesDir+"/"+TrialName(t)+".parquet")
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, derr := s.fileDigest(t, "series", ""); errors.Is(derr, errNoRow) {
@@ -88,7 +97,7 @@ func (s *Store) SeriesOf(t *record.Trial, want Want) ([]record.Series, error) {
 	var out []record.Series
 	if err == nil {
 		defer func() { _ = f.Close() }()
-		out, err = decodeSeries(f, size, want)
+		out, err = decodeSeries(ctx, f, size, want)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("series of trial %s: %w", TrialName(t), err)
@@ -98,7 +107,7 @@ func (s *Store) SeriesOf(t *record.Trial, want Want) ([]record.Series, error) {
 
 // decodeSeries reads a Parquet file that may be damaged or made by someone
 // else. The library panics on some of those; that is an error here.
-func decodeSeries(r io.ReaderAt, size int64, want Want) (out []record.Series, err error) {
+func decodeSeries(ctx context.Context, r io.ReaderAt, size int64, want Want) (out []record.Series, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = nil, fmt.Errorf("the Parquet file is damaged: %v", p)
@@ -107,6 +116,9 @@ func decodeSeries(r io.ReaderAt, size int64, want Want) (out []record.Series, er
 	if size > maxSeriesFile {
 		return nil, fmt.Errorf("the file has %d bytes, more than the %d that are read", size, maxSeriesFile)
 	}
+	if err := checkFooter(r, size); err != nil {
+		return nil, err
+	}
 	f, err := parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, fmt.Errorf("the Parquet file is damaged: %w", err)
@@ -114,7 +126,24 @@ func decodeSeries(r io.ReaderAt, size int64, want Want) (out []record.Series, er
 	if !parquet.SameNodes(f.Schema(), parquet.SchemaOf(row{})) {
 		return nil, errors.New("the Parquet file has other columns than tare's series")
 	}
-	x := seriesReader{want: want}
+	x := seriesReader{ctx: ctx, want: want}
 	err = x.readRows(r, f)
 	return x.out, err
+}
+
+// checkFooter bounds the part of a file that the library reads at once, and takes long for:
+// it lists each column of each row group. Its length precedes the last four bytes
+// (https://parquet.apache.org/docs/file-format/).
+func checkFooter(r io.ReaderAt, size int64) error {
+	var b [4]byte
+	if size < 8 {
+		return badPage("it has %d bytes", size)
+	}
+	if _, err := r.ReadAt(b[:], size-8); err != nil {
+		return badPage("its end cannot be read: %w", err)
+	}
+	if n := binary.LittleEndian.Uint32(b[:]); n > maxFooter {
+		return badPage("it says that its footer has %d bytes; tare reads up to %d", n, maxFooter)
+	}
+	return nil
 }

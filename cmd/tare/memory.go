@@ -9,6 +9,10 @@ import (
 // trials makes more garbage than data.
 const reportMemory = 240 << 20
 
+// serveMemory is the same for a server. It keeps documents, and the series of one trial may
+// take 300 MB.
+const serveMemory = 400 << 20
+
 // keepBelow asks the collector of garbage to work harder when this process comes
 // near so many bytes, as GOMEMLIMIT does, which wins where a user has set it
 // (https://go.dev/doc/gc-guide#Memory_limit). It refuses nothing.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -119,8 +120,9 @@ type analysed struct {
 	trials   []record.Trial // with what an analysis reads of them; none beside a document
 	hosts    []record.Host
 	sessions []store.Session
-	builder  *document.Builder // nil when no document is wanted
-	file     string            // name of the study file
+	builder  *document.Builder   // nil when no document is wanted
+	file     string              // name of the study file
+	series   document.ReadSeries // of a whole page
 }
 
 // analyse reads a results folder and analyses it with the study kept in it.
@@ -183,10 +185,14 @@ func (a *app) read(ctx context.Context, db *store.Store, want extent, opts ...an
 	out.file = filepath.Base(meta.StudyFile)
 	var settling sync.WaitGroup
 	if want == wholePage {
-		settling.Go(func() { out.builder.Settle(seriesOf(db)) })
+		out.series = seriesOf(ctx, db, seriesTime)
+		settling.Go(func() { out.builder.Settle(out.series) })
 	}
 	out.result = analyse.Analyse(st, trials, skips, append(opts, analyse.Describe(responsesOf(cat)), analyse.CPU(cpu), analyse.Causes(causes, paramsOf(cat)))...)
 	settling.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err //nolint:wrapcheck // it says that the verb was interrupted
+	}
 	damage, err := damageWarnings(ctx, db)
 	if err != nil {
 		return nil, err
@@ -202,14 +208,33 @@ func (r *analysed) document(db *store.Store, live bool) *document.Document {
 		in.Sessions = append(in.Sessions, document.Session{ID: s.ID, Started: s.Started.UTC().Format(time.RFC3339), Tare: s.TareVersion, Host: s.Host})
 	}
 	if !live { // a live report fetches them one by one
-		in.Series = seriesOf(db)
+		in.Series = r.series
 	}
 	return r.builder.Document(in)
 }
 
-// seriesOf reads the series that a document turns into lines.
-func seriesOf(db *store.Store) document.ReadSeries {
-	return func(t *record.Trial) ([]record.Series, error) { return db.SeriesOf(t, document.Wanted) }
+// seriesTime is how long reading the series of one report may take, summed over the files.
+// The 400 files of a usual report take less than a second.
+const seriesTime = 30 * time.Second
+
+// seriesOf reads the series that a document turns into lines. When the files have taken most
+// of time together, the rest are left out.
+func seriesOf(ctx context.Context, db *store.Store, most time.Duration) document.ReadSeries {
+	var spent atomic.Int64
+	return func(t *record.Trial) ([]record.Series, error) {
+		began, left := time.Now(), most-time.Duration(spent.Load())
+		if left <= 0 {
+			return nil, document.ErrNoTime
+		}
+		limited, cancel := context.WithTimeoutCause(ctx, left, document.ErrNoTime)
+		defer cancel()
+		out, err := db.SeriesOf(limited, t, document.Wanted)
+		spent.Add(int64(time.Since(began)))
+		if err != nil && limited.Err() != nil {
+			err = context.Cause(limited)
+		}
+		return out, err //nolint:wrapcheck // it names the trial
+	}
 }
 
 // htmlReport writes the HTML report.
@@ -219,7 +244,11 @@ func (a *app) htmlReport(ctx context.Context, db *store.Store, w io.Writer) erro
 	if err != nil {
 		return err
 	}
-	return html.Write(w, r.document(db, false))
+	d := r.document(db, false)
+	if err := ctx.Err(); err != nil {
+		return err //nolint:wrapcheck // it says that the verb was interrupted
+	}
+	return html.Write(w, d)
 }
 
 // folderName is the last part of a folder's path, also of ".".

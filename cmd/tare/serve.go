@@ -40,6 +40,7 @@ nobody else. It starts nothing and changes nothing.`,
 			if st, err := os.Stat(args[0]); err != nil || !st.IsDir() {
 				return coded(exitUsage, "%s is no directory; name a results folder, or a directory of them", args[0])
 			}
+			keepBelow(serveMemory)
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			s, err := serve.New(args[0], serve.Source{Summary: a.summary, Document: a.liveDocument, Series: trialSeries})
@@ -103,13 +104,13 @@ func (a *app) liveDocument(ctx context.Context, dir string) (*document.Document,
 	return r.document(db, true), nil
 }
 
-func trialSeries(_ context.Context, dir string, t record.Trial) ([]record.Series, error) {
+func trialSeries(ctx context.Context, dir string, t record.Trial) ([]record.Series, error) {
 	db, err := store.OpenReadOnly(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = db.Close() }()
-	out, err := db.SeriesOf(&t, document.Wanted)
+	out, err := db.SeriesOf(ctx, &t, document.Wanted)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("the series of trial %d-%d were kept and are gone: %w", t.Seq, t.Attempt, err)
 	}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,9 @@ import (
 	"time"
 
 	"tare/bundle"
+	"tare/record"
+	"tare/report/document"
+	"tare/store"
 )
 
 // TestReadSource: whatever the user names, readSource refuses it in bounded time and memory
@@ -91,6 +96,29 @@ func TestReadSourceWaitsForTheWriter(t *testing.T) {
 	}
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSeriesOfAReportEnd with the verb, and when they have taken too long together.
+func TestSeriesOfAReportEnd(t *testing.T) {
+	db, err := store.OpenReadOnly(hostileFolder(t, filepath.Join(t.TempDir(), "a")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for _, c := range []struct {
+		ctx  context.Context
+		most time.Duration
+		want error
+	}{{t.Context(), time.Hour, nil}, {stopped, time.Hour, context.Canceled}, {t.Context(), 1, document.ErrNoTime}, {t.Context(), 0, document.ErrNoTime}} {
+		if _, err := seriesOf(c.ctx, db, c.most)(&record.Trial{Seq: 1, Attempt: 1}); !errors.Is(err, c.want) {
+			t.Errorf("got %v, want %v", err, c.want)
+		}
+	}
+	if err := newApp(io.Discard, io.Discard).htmlReport(stopped, db, io.Discard); !errors.Is(err, context.Canceled) {
+		t.Errorf("a report that was stopped: %v", err)
 	}
 }
 

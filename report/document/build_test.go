@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -226,6 +227,21 @@ func TestSeriesOfEachStratumFirst(t *testing.T) {
 	damaged := build(t, st, trials, func(*record.Trial) ([]record.Series, error) { return nil, errors.New("damaged") })
 	if !strings.Contains(damaged.Omitted, "cannot be read") {
 		t.Errorf("of damaged series it says %q", damaged.Omitted)
+	}
+}
+
+// TestSeriesOutOfTime: series that reading has no time for are left out, and named.
+func TestSeriesOutOfTime(t *testing.T) {
+	st := testStudy(t)
+	var read atomic.Int64
+	d := build(t, st, testTrials(t, st), func(x *record.Trial) ([]record.Series, error) {
+		if read.Add(1) > 1 {
+			return nil, fmt.Errorf("trial: %w", ErrNoTime)
+		}
+		return fakeSeries(1, 10)(x)
+	})
+	if len(d.Series) != 1 || !strings.Contains(d.Omitted, "are left out, because reading took too long") {
+		t.Errorf("%d shown, %q", len(d.Series), d.Omitted)
 	}
 }
 

@@ -2,6 +2,7 @@ package document
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -54,13 +55,17 @@ func (b *Builder) addSeries(d *Document, read ReadSeries) {
 		room -= perCost * min(len(d.Result.CPUCosts)+len(d.Result.Quotas), leastSeries/2/perCost)
 	}
 	order, next := b.order, b.ahead
-	var lost, shown int
+	var lost, late, shown int
 	for at, i := range order {
 		if len(next) == 0 { // those read ahead had nothing to show
 			next = b.readSeries(order[at:min(at+2*readers(), len(order))], read)
 		}
 		s, err := next[0].series, next[0].err
 		next = next[1:]
+		if errors.Is(err, ErrNoTime) {
+			late++
+			continue
+		}
 		if err != nil {
 			lost++
 			continue
@@ -71,15 +76,15 @@ func (b *Builder) addSeries(d *Document, read ReadSeries) {
 		s.Trial, s.Window = i, b.trials[i].window()
 		n := size.of(&s)
 		if n > room || shown == maxTrials {
-			d.Omitted = omitted(shown, len(order)-at, lost)
+			d.Omitted = omitted(shown, len(order)-at, late, lost)
 			break
 		}
 		room -= n
 		shown++
 		d.Series = append(d.Series, s)
 	}
-	if d.Omitted == "" && lost > 0 {
-		d.Omitted = omitted(shown, 0, lost)
+	if d.Omitted == "" && lost+late > 0 {
+		d.Omitted = omitted(shown, 0, late, lost)
 	}
 	slices.SortFunc(d.Series, func(x, y TrialSeries) int { return x.Trial - y.Trial })
 }
@@ -102,7 +107,11 @@ type reading struct {
 
 // maxReaders bounds the files that are read at the same time: a hostile one takes up to
 // 300 MB while it is read.
-const maxReaders = 4
+const maxReaders = 2
+
+// ErrNoTime of a ReadSeries: the series of this report have taken too long together. This
+// one and the rest are left out, and counted in Omitted.
+var ErrNoTime = errors.New("the time for reading series is used up")
 
 func readers() int { return min(runtime.GOMAXPROCS(0), maxReaders) }
 
@@ -125,10 +134,13 @@ func (b *Builder) readSeries(trials []int, read ReadSeries) []reading {
 	return out
 }
 
-func omitted(shown, left, lost int) string {
+func omitted(shown, left, late, lost int) string {
 	var parts []string
 	if left > 0 {
 		parts = append(parts, fmt.Sprintf("Time series of %s are here, of %d more there is no room; `tare serve DIR` shows them all", words.Count(shown, "trial"), left))
+	}
+	if late > 0 {
+		parts = append(parts, fmt.Sprintf("The time series of %s are left out, because reading took too long; `tare serve DIR` shows those of one trial at a time", words.Count(late, "trial")))
 	}
 	switch {
 	case lost > 0 && shown == 0 && left == 0:

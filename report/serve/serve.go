@@ -80,7 +80,7 @@ const (
 // series of this many trials, one document and one line of the index (cache). A request that
 // has waited this long is asked to come back, before a proxy gives up.
 const (
-	maxReading = 2
+	maxReading = 1
 	waitTime   = 45 * time.Second
 	retryAfter = 10 // seconds
 )
