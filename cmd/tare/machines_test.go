@@ -42,7 +42,7 @@ sentinel: off
 
 func TestKillAtAnyMomentWithMachines(t *testing.T) {
 	machines(t)
-	crash(t, machineStudy, 4, 2*time.Second, 20*time.Second)
+	crash(t, machineStudy, killsOf(t, "TARE_KILLS_MACHINES", 2), 2*time.Second, 20*time.Second)
 }
 
 // ofRun finds a process that a run has started, by its program and the name of its
