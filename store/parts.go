@@ -50,7 +50,7 @@ func newLoader(pick Pick) *loader {
 	}
 	histograms := l.histograms
 	if !pick.All && pick.NoHistograms {
-		histograms = func(fields, *record.Trial) {}
+		histograms = func(r fields, _ *record.Trial) { r.histogram() }
 	}
 	l.parts = []part{
 		{`SELECT id, name, session, seq, block, attempt, cell, status, start, duration_ns, failure_phase, failure_kind, failure_reason,
@@ -140,8 +140,9 @@ func (l *loader) cell(key string) record.Cell {
 }
 
 func (l *loader) levels(r fields, t *record.Trial) {
+	factor, value := r.text(2), r.text(3)
 	if l.cells == nil {
-		t.Cell = append(t.Cell, record.Level{Factor: l.same.text(r.text(2)), Value: l.same.text(r.text(3))})
+		t.Cell = append(t.Cell, record.Level{Factor: l.same.text(factor), Value: l.same.text(value)})
 	}
 }
 
@@ -165,6 +166,7 @@ func (l *loader) someSamples(pick Pick) func(fields, *record.Trial) {
 	hint := 0
 	return func(r fields, t *record.Trial) {
 		text := r.text(sampleText)
+		value := r.number(3)
 		k := l.kind(text[:strings.LastIndexByte(text, '\x1f')+1], pick)
 		if !k.wanted {
 			return
@@ -173,7 +175,7 @@ func (l *loader) someSamples(pick Pick) func(fields, *record.Trial) {
 			t.Samples = make([]record.Sample, 0, hint)
 		}
 		s := k.sample
-		s.Value = r.number(3)
+		s.Value = value
 		t.Samples = append(t.Samples, s)
 		hint = len(t.Samples)
 	}
@@ -205,12 +207,17 @@ func (l *loader) warnings(r fields, t *record.Trial) {
 }
 
 func (l *loader) histograms(r fields, t *record.Trial) {
-	encoded, ok := r.row[6].([]byte)
-	if !ok && r.row[6] != nil { // the driver gives nil for a blob of no bytes
-		*r.bad = true
+	t.Histograms = append(t.Histograms, r.histogram())
+}
+
+// histogram checks all columns, also for a reader that wants none: what one reader takes for
+// damage is damage to all.
+func (f fields) histogram() record.Histogram {
+	encoded, ok := f.row[6].([]byte)
+	if !ok && f.row[6] != nil { // the driver gives nil for a blob of no bytes
+		*f.bad = true
 	}
-	t.Histograms = append(t.Histograms, record.Histogram{Name: r.text(2), Labels: record.Labels(r.text(3)), Unit: record.Unit(r.text(4)),
-		Scale: r.number(5), Encoded: encoded})
+	return record.Histogram{Name: f.text(2), Labels: record.Labels(f.text(3)), Unit: record.Unit(f.text(4)), Scale: f.number(5), Encoded: encoded}
 }
 
 func (l *loader) facts(r fields, t *record.Trial) {
@@ -224,6 +231,7 @@ func (l *loader) facts(r fields, t *record.Trial) {
 func (l *loader) someFacts(ends []string) func(fields, *record.Trial) {
 	return func(r fields, t *record.Trial) {
 		name := r.text(1)
+		_ = r.text(2)
 		if slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(name, end) }) {
 			l.facts(r, t)
 		}

@@ -126,6 +126,9 @@ func (s *Store) sealTrials(ctx context.Context, c *sql.Conn, first, last int64) 
 	w := inserter{ctx: ctx, c: c}
 	w.into("checksums", "?,?,?")
 	for i := range marks.list {
+		if marks.list[i].bad {
+			return fmt.Errorf("the rows of trial %s are not as tare writes them; restore the folder from a copy or a bundle, if you have one", TrialName(&marks.trials[i]))
+		}
 		w.row(sumTrial, marks.list[i].id, int64(marks.list[i].crc))
 	}
 	return w.close()
