@@ -109,16 +109,27 @@ func (s *Store) verifyAll(ctx context.Context) error {
 	if len(all) == 0 {
 		return nil
 	}
+	d := all[0]
+	if d.Kind == LostRow {
+		return fmt.Errorf("%s files in %s/ and %s/ but no row in %s: its log (%s-wal) was lost or damaged, and with it these lost trials. "+
+			"Restore the log from a copy, or move those files out of the folder to run these trials again. `tare report` lists them",
+			trialsHave(d.Name, len(all)-1), seriesDir, rawDir, dbName, dbName)
+	}
 	more := ""
 	if len(all) > 1 {
 		more = fmt.Sprintf(", and %d more", len(all)-1)
 	}
-	d := all[0]
-	if d.Kind == LostRow {
-		return fmt.Errorf("%s has lost trials: the evidence of %s%s is in %s/ and %s/, but has no row in the database. The database's log (%s-wal) was lost or damaged. "+
-			"Restore the log from a copy, or move those files out of the folder to run these trials again. `tare report` lists them",
-			dbName, d.Name, more, seriesDir, rawDir, dbName)
-	}
 	return fmt.Errorf("the results are damaged: %s %s%s: %s. Nothing will be added to them. Restore a copy or a bundle, or start a new folder with --fresh; "+
 		"`tare report` shows what is left", d.Kind, d.Name, more, d.Why)
+}
+
+// trialsHave begins a sentence about a trial and so many others.
+func trialsHave(name string, others int) string {
+	switch others {
+	case 0:
+		return "trial " + name + " has"
+	case 1:
+		return "trial " + name + " and 1 other have"
+	}
+	return fmt.Sprintf("trial %s and %d others have", name, others)
 }

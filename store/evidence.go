@@ -187,7 +187,8 @@ func (s *Store) removeEvidence(name string) {
 	_ = os.RemoveAll(filepath.Join(s.dir, rawDir, tempName(name)))            //nolint:gosec // below the folder that the user named
 }
 
-// removeOrphans removes the evidence of trials that have no row.
+// removeOrphans removes the unfinished files of a writer that died. Evidence that is whole but
+// has no row goes to lost/N: its trial may have been announced, and its row lost with the log.
 func (s *Store) removeOrphans(ctx context.Context) error {
 	known, err := s.names(ctx)
 	if err != nil {
@@ -203,9 +204,53 @@ func (s *Store) removeOrphans(ctx context.Context) error {
 			if ok && known[name] || !isTrialName(strings.TrimPrefix(name, ".tmp-")) {
 				continue // not ours: a user's file stays
 			}
-			if err := os.RemoveAll(filepath.Join(s.dir, d.dir, e.Name())); err != nil { //nolint:gosec // an entry of the folder, of a trial's name
+			if ok && isTrialName(name) {
+				err = s.setAside(name, d.dir, e.Name())
+			} else {
+				err = os.RemoveAll(filepath.Join(s.dir, d.dir, e.Name())) //nolint:gosec // an entry of the folder, of a trial's name
+			}
+			if err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// Aside is evidence without a row that Open moved.
+type Aside struct {
+	Trial string // its name
+	Dir   string // below the results folder
+}
+
+// SetAside returns what Open moved; its Trial is "" if that is nothing.
+func (s *Store) SetAside() Aside { return s.aside }
+
+// setAside moves a file or directory of a trial to lost/N/, under the same path. There is only
+// one such trial at a time: if there are more, Open refuses the folder.
+func (s *Store) setAside(trial, dir, base string) error {
+	for n := 1; s.aside.Dir == ""; n++ {
+		if err := s.root.Mkdir(lostDir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		place := fmt.Sprintf("%s/%d", lostDir, n)
+		err := s.root.Mkdir(place, 0o755)
+		if err == nil {
+			s.aside = Aside{trial, place}
+		} else if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	to := s.aside.Dir + "/" + dir
+	if err := s.root.Mkdir(to, 0o755); err != nil {
+		return err
+	}
+	if err := s.root.Rename(dir+"/"+base, to+"/"+base); err != nil {
+		return err
+	}
+	for _, d := range []string{to, s.aside.Dir, lostDir, dir, "."} {
+		if err := syncDir(filepath.Join(s.dir, d)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ func (s *Store) checkNames(ctx context.Context) error {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
 	case err != nil:
-		return fmt.Errorf("read the names of the trials: %w; if %s is damaged, take the folder from a copy or a bundle", err, dbName)
+		return fmt.Errorf("read the names of the trials: %w; if %s is damaged, restore the folder from a copy or a bundle, if you have one", err, dbName)
 	}
 	return fmt.Errorf("%s has a trial with the name %.60q, which tare does not give: names are as 000012-1; do not use these results", dbName, name)
 }

@@ -4,13 +4,14 @@
 //	series/TRIAL.parquet the time series of a trial, in long form
 //	raw/TRIAL/NAME.zst   what its tools printed
 //	study.yaml           the study as it was given
+//	lost/N/              evidence without a row, set aside by Open
 //	lock                 held by the one writer
 //
 // The data path: 1. run gives Append a finished trial and its evidence; 2. the
 // evidence is written under temporary names, flushed and renamed; 3. one
 // transaction writes the trial: it is in the database whole or not at all, and
 // when Append has returned it survives kill -9 and a loss of power; 4. Open
-// removes what a dead trial left after 2; 5. Trials, All, Series and Raw read it
+// removes or sets aside what a dead trial left after 2; 5. Trials, All, Series and Raw read it
 // back, also while another process writes.
 //
 // SQLite runs in WAL mode with synchronous=FULL: NORMAL would be faster by one
@@ -46,6 +47,7 @@ const (
 	dbName    = "results.db"
 	seriesDir = "series"
 	rawDir    = "raw"
+	lostDir   = "lost" // evidence without a row, moved here by Open
 	studyName = "study.yaml"
 )
 
@@ -90,6 +92,7 @@ type Store struct {
 	lock     *os.File
 	scratch  string // a private copy of the database, removed by Close
 	found    findings
+	aside    Aside
 
 	mu       sync.Mutex // one Append at a time; guards what is below
 	session  int64
@@ -260,8 +263,8 @@ func Exists(dir string) bool {
 }
 
 // Open opens a folder to go on with it. Errors: fs.ErrNotExist, a *LockedError
-// when someone else writes to it, ErrNewer. Files of trials that never became a
-// row are removed. The caller tells where it runs with BeginSession.
+// when someone else writes to it, ErrNewer. Unfinished files of a trial are
+// removed, and those of a trial without a row are set aside (SetAside). The caller tells where it runs with BeginSession.
 func Open(dir string) (*Store, error) {
 	if _, err := os.Stat(filepath.Join(dir, dbName)); err != nil { //nolint:gosec // below the folder that the user named
 		return nil, fmt.Errorf("no results in %s: %w", dir, err)
@@ -313,7 +316,7 @@ func open(dir string) (_ *Store, err error) {
 		return nil, fmt.Errorf("bring the results to schema %d: %w", SchemaVersion, err)
 	}
 	if err = s.removeOrphans(ctx); err != nil {
-		return nil, fmt.Errorf("remove what a dead trial left: %w", err)
+		return nil, fmt.Errorf("clear what a dead trial left: %w", err)
 	}
 	return s, nil
 }

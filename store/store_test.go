@@ -315,6 +315,14 @@ func TestOrphansAreRemoved(t *testing.T) {
 			t.Errorf("%s is left", o)
 		}
 	}
+	for _, o := range []string{"series/000003-1.parquet", "raw/000003-1/a.zst"} { // its row may be lost
+		if b, err := os.ReadFile(filepath.Join(s.Dir(), "lost/1", o)); err != nil || string(b) != "x" {
+			t.Errorf("%s was not set aside: %q, %v", o, b, err)
+		}
+	}
+	if exists(filepath.Join(s.Dir(), "lost/1/raw/.tmp-000004-1")) || exists(filepath.Join(s.Dir(), "lost/2")) {
+		t.Error("more was set aside")
+	}
 	if !exists(filepath.Join(s.Dir(), "series/notes.txt")) {
 		t.Error("a user's file was removed")
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"tare/analyse"
@@ -36,7 +37,7 @@ func damageWarnings(ctx context.Context, db *store.Store) ([]analyse.Warning, er
 	}
 	if n := len(damaged); n > 0 {
 		out = append(out, analyse.Warning{Code: "damaged", Trials: n,
-			Text: words.Count(n, "trial") + " in the folder do not verify and are left out: " + named(damaged) + ". Restore the folder from a copy or a bundle if you have one"})
+			Text: words.Count(n, "trial") + " did not verify and " + was(n) + " left out: " + named(damaged) + ". Restore the folder from a copy or a bundle, if you have one"})
 	}
 	if n := len(lost); n > 0 {
 		out = append(out, analyse.Warning{Code: "lost-trials", Trials: n,
@@ -44,6 +45,13 @@ func damageWarnings(ctx context.Context, db *store.Store) ([]analyse.Warning, er
 				". The database's log (results.db-wal) was lost or damaged; their measurements are only in series/ and raw/"})
 	}
 	return out, nil
+}
+
+func was(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
 }
 
 func named(names []string) string {
@@ -60,4 +68,11 @@ func (a *app) tellDamage(ctx context.Context, db *store.Store) error {
 		a.note("warning: %s: %s: %s", a.given(db.Dir()), w.Code, w.Text)
 	}
 	return err
+}
+
+// tellAside says what the opening of the folder set aside.
+func (a *app) tellAside(db *store.Store) {
+	if x := db.SetAside(); x.Trial != "" {
+		a.note("warning: trial %s had files but no row in results.db; they are now in %s, and the trial runs again", x.Trial, filepath.Join(a.given(db.Dir()), x.Dir))
+	}
 }

@@ -64,6 +64,10 @@ func TestDamageIsNamed(t *testing.T) {
 			t.Errorf("%v: exit %d\n%s", args, code, said)
 		}
 	}
+	var out, errs bytes.Buffer
+	if execute(t.Context(), &out, &errs, []string{"export", dir, "--format", "csv"}); !strings.Contains(errs.String(), "1 trial did not verify and was left out") {
+		t.Errorf("one trial: %s", errs.String())
+	}
 	if db, err := store.Open(dir); err == nil || !strings.Contains(err.Error(), "Nothing will be added") { // as run does
 		t.Errorf("a writer went on: %v", err)
 		if err == nil {

@@ -114,6 +114,7 @@ func (a *app) keepAndMeasure(ctx context.Context, st *study.Study, h *harness, d
 		return err
 	}
 	defer func() { _ = db.Close() }()
+	a.tellAside(db)
 	if err := db.SetSkips(context.WithoutCancel(ctx), h.skips); err != nil {
 		return err
 	}
