@@ -4,10 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
 	"sync"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"tare/record"
 )
@@ -244,6 +248,29 @@ var errLate = fmt.Errorf("a query did not end in time: %s is damaged, or made to
 func late(whole, limited context.Context, err error) error {
 	if err != nil && whole.Err() == nil && limited.Err() != nil {
 		return errLate
+	}
+	return broken(err)
+}
+
+// damagedError is what SQLite says of a file whose structure is damaged.
+type damagedError struct{ err error }
+
+func (e *damagedError) Error() string {
+	return fmt.Sprintf("%s is damaged and cannot be read: %v; restore the folder from a copy or a bundle, if you have one", dbName, e.err)
+}
+
+func (e *damagedError) Unwrap() error { return e.err }
+
+// broken says what an error of SQLite means, if it comes from damage.
+func broken(err error) error {
+	var told *damagedError
+	var e *sqlite.Error
+	if errors.As(err, &told) || !errors.As(err, &e) {
+		return err
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG:
+		return &damagedError{err}
 	}
 	return err
 }

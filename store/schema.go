@@ -108,6 +108,10 @@ func (s *Store) checkSchema(ctx context.Context) (int, error) {
 // unreadable says what an error of the first queries means. An I/O error is not
 // the database's fault: SQLite could not make its log or its index beside it.
 func unreadable(err error) error {
+	var told *damagedError
+	if err = broken(err); errors.As(err, &told) {
+		return err
+	}
 	var e *sqlite.Error
 	if errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_IOERR {
 		return fmt.Errorf("cannot work beside the database: is the disk full? Free some space and try again: %w", err)

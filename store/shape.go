@@ -68,7 +68,7 @@ func (s *Store) Genuine(ctx context.Context) error {
 func (s *Store) checkPages(ctx context.Context) error {
 	var verdict string
 	if err := s.db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {
-		return fmt.Errorf("check the database: %w", err)
+		return fmt.Errorf("check the database: %w", broken(err))
 	}
 	if verdict != "ok" {
 		return fmt.Errorf("the database is damaged (%s); nothing will be added to it; `sqlite3 %s .recover` shows what is left", verdict, dbName)

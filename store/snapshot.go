@@ -11,7 +11,7 @@ import (
 // same bytes, whatever is in its log and its free pages. The file needs no log beside it (https://www.sqlite.org/lang_vacuum.html#vacuuminto).
 func (s *Store) Snapshot(ctx context.Context, path string) error {
 	if _, err := s.db.ExecContext(ctx, "VACUUM INTO ?", path); err != nil {
-		return fmt.Errorf("copy the database of %s: %w", s.dir, err)
+		return fmt.Errorf("copy the database of %s: %w", s.dir, broken(err))
 	}
 	return nil
 }
