@@ -151,3 +151,33 @@ func TestMuchDamage(t *testing.T) {
 		}
 	})
 }
+
+// TestLockThatIsALink: a link named lock must not lead a writer to another file, which it
+// would cut.
+func TestLockThatIsALink(t *testing.T) {
+	dir := stored(t)
+	precious := filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(precious, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lock := filepath.Join(dir, "lock")
+	for name, put := range map[string]func() error{
+		"link": func() error { return os.Symlink(precious, lock) },
+		"pipe": func() error { return unix.Mkfifo(lock, 0o600) },
+	} {
+		if err := errors.Join(os.Remove(lock), put()); err != nil {
+			t.Fatal(err)
+		}
+		within(t, func() {
+			if s, err := Open(dir); err == nil {
+				_ = s.Close()
+				t.Errorf("%s: it was opened", name)
+			} else if !strings.Contains(err.Error(), "lock is not a regular file; remove it") {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	if b, err := os.ReadFile(precious); err != nil || string(b) != "mine" {
+		t.Errorf("%q, %v", b, err)
+	}
+}

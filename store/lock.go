@@ -33,7 +33,21 @@ func (e *LockedError) Error() string {
 // let two writers lock two files of one name. Readers take no lock.
 func lockDir(dir string) (*os.File, error) {
 	path := filepath.Join(dir, "lock")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644) //nolint:gosec // results are meant to be read by others than root
+	// The file is cut below, so a link of this name must not lead to another file; a pipe
+	// must not block.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o644) //nolint:gosec // results are meant to be read by others than root
+	if err == nil {
+		var at os.FileInfo
+		if at, err = f.Stat(); err == nil && !at.Mode().IsRegular() {
+			err = unix.ELOOP
+		}
+		if err != nil {
+			_ = f.Close()
+		}
+	}
+	if errors.Is(err, unix.ELOOP) {
+		return nil, fmt.Errorf("%s is not a regular file; remove it and try again", path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("lock the results folder: %w", err)
 	}
