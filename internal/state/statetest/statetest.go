@@ -19,18 +19,39 @@ import (
 	"tare/internal/state"
 )
 
-// wait bounds how long a test waits for the host.
-const wait = 5 * time.Minute
+// wait bounds how long a test waits for the host, and tidyWait how long for what a killed run
+// left on it.
+const (
+	wait     = 5 * time.Minute
+	tidyWait = 30 * time.Second
+)
 
 // HostLock holds the host for the rest of the test. It skips the test when this
 // user cannot hold it.
+//
+// Tests in other packages kill runs. The lock is free from the kill until these tests clean
+// up, and what they killed would be taken for this test's. So HostLock gives the lock back and
+// waits while remains of a run are there. It takes the host as it is after tidyWait.
 func HostLock(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: control groups and namespaces")
 	}
+	var untidy time.Time // since when only remains hinder
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		l, err := state.Hold(state.RunDir, "test "+t.Name())
+		if err == nil && remains(t) {
+			if untidy.IsZero() {
+				untidy = time.Now()
+			}
+			if time.Since(untidy) < tidyWait {
+				if err := l.Release(); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(200 * time.Millisecond)
+				continue
+			}
+		}
 		if err == nil {
 			t.Cleanup(func() {
 				if err := l.Release(); err != nil {
@@ -47,6 +68,19 @@ func HostLock(t testing.TB) {
 			t.Fatalf("waited %v: %v", wait, err)
 		}
 	}
+}
+
+// remains tells whether something of a run is on the host. The caller holds the host, so
+// that run is dead.
+func remains(t testing.TB) bool {
+	t.Helper()
+	for name := range Snapshot(t) {
+		if strings.HasPrefix(name, "process ") || strings.HasPrefix(name, "netns tare-") ||
+			strings.HasPrefix(name, "cgroup ") && strings.Contains(name, "/tare/") {
+			return true
+		}
+	}
+	return false
 }
 
 // Unchanged compares the host at the end of the test with now. Call it after
