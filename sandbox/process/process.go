@@ -56,7 +56,7 @@ func (k *Kind) Check(ctx context.Context) error {
 	return spawn.Probe(ctx, k, k.stateDir)
 }
 
-// CheckOptions implements sandbox.Chooser; there are none.
+// CheckOptions implements sandbox.Chooser: this kind has no options to check.
 func (*Kind) CheckOptions(map[string]string) error { return nil }
 
 // CheckHere implements sandbox.Chooser: a host may be unable to set a limit.

@@ -30,7 +30,7 @@ func TestAll(t *testing.T) {
 	}
 	f.dir = dir
 	// The failing target may take all the time that it needs, on a busy host too.
-	// What says that FuzzWaits hangs, this program or the testing package, is a race.
+	// Either this program or the testing package reports first that FuzzWaits hangs.
 	out, good := run(t, f, "./good", "./hangs", "./broken", "./plain")
 	for _, want := range []string{"ok    x/good FuzzGood ", "FAIL  x/hangs FuzzWaits: ", "FAIL  x/broken: it cannot be built", "undefined: none", "failed: x/hangs FuzzWaits\nfailed: x/broken\n2 targets, ", " 2 failed, "} {
 		if !strings.Contains(out, want) {
