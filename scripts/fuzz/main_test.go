@@ -53,6 +53,18 @@ func TestAll(t *testing.T) {
 	}
 }
 
+// TestRace tells the end of the time from an input that fails. The texts are the testing
+// package's.
+func TestRace(t *testing.T) {
+	const end = "fuzz: elapsed: 1s, execs: 4169 (8155/sec), new interesting: 27 (total: 36)\n--- FAIL: FuzzParse (0.51s)\n    context deadline exceeded\nFAIL\n"
+	const found = "--- FAIL: FuzzParse (0.51s)\n    --- FAIL: FuzzParse (0.00s)\n        x_test.go:9: context deadline exceeded\n\n    Failing input written to testdata/fuzz/FuzzParse/771e938e4458e983\n"
+	for said, want := range map[string]bool{end: true, found: false, end + found: false, "--- FAIL: FuzzParse (0.5s)\n    open x: no such file\n": false} {
+		if got := race([]byte(said)); got != want {
+			t.Errorf("race is %v, want %v, of\n%s", got, want, said)
+		}
+	}
+}
+
 // TestNothing checks that a run without targets is not a success.
 func TestNothing(t *testing.T) {
 	dir := module(t, map[string]string{"go.mod": "module x\n\ngo 1.24\n", "x.go": "package x\n"})
