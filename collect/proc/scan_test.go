@@ -220,7 +220,8 @@ func TestExecOnHost(t *testing.T) {
 			if cat["threads{role=sh+sh}"] != 0 || cat["threads{role=cat+cat}"] != 1 {
 				t.Errorf("after exec: %v", cat)
 			}
-			if a, b := shell["cpu_time{role=sh+sh}"], cat["cpu_time{role=sh+sh}"]; a != b {
+			// The shell ran a little longer: it read a line and called exec.
+			if a, b := shell["cpu_time{role=sh+sh}"], cat["cpu_time{role=sh+sh}"]; b < a || b > a+a/5+1 {
 				t.Errorf("the shell used %d ms, after its end %d ms", a, b)
 			}
 		})

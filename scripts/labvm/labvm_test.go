@@ -108,6 +108,11 @@ func TestGood(t *testing.T) {
 	if good([]trial{ok, failed}, []string{"process", "runc"}) == nil {
 		t.Error("a failed trial is good")
 	}
+	again := failed
+	again.Status = "ok"
+	if err := good([]trial{ok, failed, again}, []string{"process", "runc"}); err != nil {
+		t.Error("a trial that was repeated:", err)
+	}
 }
 
 func TestSameFigures(t *testing.T) {
