@@ -11,7 +11,8 @@
 // skips and overheads are carried along.
 //
 // How the variances are pooled: the first responses of all strata together,
-// because those are what plan looks at, and all further responses together.
+// because those are what plan looks at, and all further responses together. Within
+// either, the comparisons of one response of one workload are a group: see stat.Moderate.
 package analyse
 
 import (
@@ -56,7 +57,8 @@ type analysis struct {
 	params      func(study.Workload) param.Values // with defaults; nil: what the study says
 	skips       []record.Skip
 	skipped     map[string]string
-	priors      map[bool]stat.Prior // of the variances of first and of other responses; compare finds them
+	priors      map[string]stat.Prior    // of the variances, by Comparison.key; compare finds them
+	parts       map[string]stat.Estimate // what goes into means over several comparisons, likewise
 }
 
 // Analyse analyses a study. The order of trials does not matter. It changes
@@ -157,7 +159,8 @@ func (a *analysis) treatments() []Treatment {
 func (a *analysis) compare() []Comparison {
 	var out []Comparison
 	var sums []stat.Summary // beside out
-	pools := map[bool]*struct{ s2, df []float64 }{true: {}, false: {}}
+	variances := map[bool][]stat.Variance{}
+	var at []int // beside out: of variances
 	for i := range a.study.Strata {
 		s := &a.study.Strata[i]
 		w := a.study.WorkloadOf(i)
@@ -189,23 +192,23 @@ func (a *analysis) compare() []Comparison {
 					if c.Base.BelowNoise+c.Level.BelowNoise > 0 {
 						sum.Undefined = belowNoise(&c)
 					}
-					if sum.Undefined == "" {
-						p := pools[c.First]
-						p.s2, p.df = append(p.s2, sum.Var), append(p.df, float64(sum.N-1))
-					}
+				}
+				at = append(at, len(variances[c.First]))
+				if !c.Baseline {
+					variances[c.First] = append(variances[c.First], stat.Of(sum, w.Label+" "+response.Name))
 				}
 				out, sums = append(out, c), append(sums, sum)
 			}
 		}
 	}
-	a.priors = map[bool]stat.Prior{}
-	for first, p := range pools {
-		a.priors[first] = stat.Moderate(p.s2, p.df)
-	}
+	priors := map[bool][]stat.Prior{true: stat.Moderate(variances[true]), false: stat.Moderate(variances[false])}
+	a.priors, a.parts = map[string]stat.Prior{}, map[string]stat.Estimate{}
 	for i := range out {
 		if c := &out[i]; !c.Baseline {
-			c.Estimate = a.rule.Estimate(sums[i], a.priors[c.First])
-			c.Verdict, c.Why, _ = a.rule.Judge(c.Estimate, c.Response.Better)
+			prior := priors[c.First][at[i]]
+			c.Estimate = a.rule.Estimate(sums[i], prior)
+			c.Verdict, c.Why = a.rule.Judge(c.Estimate, c.Response.Better)
+			a.priors[c.key()], a.parts[c.key()] = prior, a.rule.Part(sums[i], prior)
 			a.explain(c)
 		}
 	}

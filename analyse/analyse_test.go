@@ -28,7 +28,7 @@ func makeStudy() *study.Study {
 			{Label: "stream", Kind: "net", Responses: []string{"throughput"}},
 			{Label: "noop", Kind: "noop", Responses: []string{"time"}},
 		},
-		Stop: study.Stop{Looks: []int{3, 4, 6}, Confidence: 0.95, Width: 0.05, Margin: 0.03}}
+		Stop: study.Stop{Looks: []int{3, 4, 6}, Confidence: 0.95, Width: 0.02, Margin: 0.03}}
 	for i, w := range st.Workloads {
 		l := record.Level{Factor: "workload", Value: w.Label}
 		s := study.Stratum{Key: record.Cell{l}.Key(), Shared: record.Cell{l}, Workload: i}
@@ -151,7 +151,7 @@ func TestAnalyse(t *testing.T) {
 	want := Overhead{Sandbox: "runsc", Trials: o.Trials, Trial: time.Second, Starts: o.Trials, Start: 200 * time.Millisecond, Stop: 10 * time.Millisecond,
 		Phases:     []PhaseTime{{"start", o.Trials, 200 * time.Millisecond}, {"stop", o.Trials, 10 * time.Millisecond}},
 		Noop:       600 * time.Millisecond,
-		NoopTrials: o.Trials / 3, Collectors: []CollectorCost{{"proc", 0.02}}}
+		NoopTrials: find(t, r, "noop", "runsc", "time").Level.N, Collectors: []CollectorCost{{"proc", 0.02}}}
 	if d := cmp.Diff(want, o); d != "" {
 		t.Errorf("overhead: %s", d)
 	}

@@ -16,7 +16,7 @@ func (a *analysis) tables(r *Result) []summary.Table {
 	}
 	var strata []summary.Stratum
 	for _, row := range r.Rows() {
-		s := summary.Stratum{Shared: row[0].Shared, Response: row[0].Response, Prior: a.priors[row[0].First]}
+		s := summary.Stratum{Shared: row[0].Shared, Response: row[0].Response}
 		for i := range row {
 			c := &row[i]
 			if s.Response.Unit == "" {
@@ -26,7 +26,8 @@ func (a *analysis) tables(r *Result) []summary.Table {
 				s.Base = &summary.Reading{Cell: c.Cell, Value: c.Level.Typical, N: c.Level.N, Missing: missing(c)}
 				continue
 			}
-			s.Others = append(s.Others, summary.Reading{Cell: c.Cell, Estimate: c.Estimate, Missing: missing(c)})
+			s.Others = append(s.Others, summary.Reading{Cell: c.Cell, Estimate: c.Estimate, Part: a.parts[c.key()], Missing: missing(c)})
+			s.Prior = a.priors[c.key()]
 		}
 		strata = append(strata, s)
 	}

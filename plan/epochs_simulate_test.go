@@ -58,13 +58,13 @@ func (m *machine) playWatched(st *study.Study, s *watchful) {
 		changed = 1
 	}
 	s.epochs.add(changed, 1)
-	sums, prior := p.summarise(p.last)
+	sums, priors := p.summarise(p.last)
 	var out []outcome
 	for i := range p.strata {
 		for k, id := range p.strata[i].cells {
 			if k > 0 {
-				e := p.rule.Estimate(sums[id], prior)
-				v, _, _ := p.rule.Judge(e, record.Lower)
+				e := p.rule.Estimate(sums[id], priors[id])
+				v, _ := p.rule.Judge(e, record.Lower)
 				out = append(out, outcome{i, k, e, v, p.rule.P(e)})
 				s.width += math.Log(stat.Estimate.HalfWidth(e))
 				s.number++

@@ -16,7 +16,7 @@ import (
 //
 //	go test ./plan -run Figures -update && go run ./scripts/figures
 //
-// (three minutes; the second draws them). Without -update a smaller simulation of
+// (two minutes; the second draws them). Without -update a smaller simulation of
 // other machines must agree with the files within what chance explains, so that
 // a figure cannot outlive the method that it shows.
 
@@ -42,9 +42,6 @@ func figures() []figure {
 	return []figure{
 		{"drift", 1, 1, driftPoints},
 		{"order", 700, 16, orderPoints},
-		{"looks", 3000, 150, looksPoints},
-		{"moderated", 2000, 60, moderatedPoints},
-		{"discoveries", 2000, 100, discoveryPoints},
 		{"power", 500, 16, powerPoints},
 	}
 }

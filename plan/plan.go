@@ -69,7 +69,7 @@ type Ending struct {
 // Codes of an Ending.
 const (
 	EndFixed        = "fixed"         // all the blocks that were asked for
-	EndDecided      = "decided"       // every comparison is decided or narrow enough
+	EndDecided      = "decided"       // every comparison has an interval that is narrow enough
 	EndLooks        = "looks"         // the last look
 	EndBudgetBlocks = "budget-blocks" // Budget.Blocks
 	EndBudgetTime   = "budget-time"   // Budget.Time

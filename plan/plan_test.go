@@ -20,7 +20,7 @@ import (
 // treatments "t1"...
 func makeStudy(strata, treatments int) *study.Study {
 	st := &study.Study{Name: "test", Seed: 1, Compare: "sandbox", Baseline: "t0",
-		Stop: study.Stop{Looks: []int{3, 4, 6, 8, 12, 16}, Confidence: 0.95, Width: 0.05, Margin: 0.03}}
+		Stop: study.Stop{Looks: []int{3, 4, 6, 8, 12, 16}, Confidence: 0.95, Width: 0.015, Margin: 0.03}}
 	for i := range strata {
 		w := record.Level{Factor: "workload", Value: fmt.Sprintf("w%d", i)}
 		st.Workloads = append(st.Workloads, study.Workload{Label: w.Value, Kind: "noop", Responses: []string{"time"}})
@@ -241,8 +241,8 @@ func TestEndings(t *testing.T) {
 		code   string
 		blocks int
 	}{
-		{"clear", nil, false, world{noise: 0.01, effect: twice}, EndDecided, 3},
-		{"equal and quiet", nil, false, world{noise: 0.002}, EndDecided, 3},
+		{"clear", nil, false, world{noise: 0.01, effect: twice}, EndDecided, 4},
+		{"equal and quiet", nil, false, world{noise: 0.001}, EndDecided, 3},
 		{"noisy", nil, false, world{noise: 2}, EndLooks, 16},
 		{"fixed", func(s *study.Study) { s.Stop.Fixed = 5 }, false, world{noise: 0.01, effect: twice}, EndFixed, 5},
 		{"budget of blocks", func(s *study.Study) { s.Budget.Blocks = 5 }, false, world{noise: 2}, EndBudgetBlocks, 5},

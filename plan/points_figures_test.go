@@ -65,49 +65,6 @@ func orderPoints(studies int, seed uint64) []point {
 
 var figureLooks = []int{3, 4, 6, 8, 12, 16}
 
-// looksPoints counts how many A/A comparisons have been called different at any
-// look so far, when each look has its own 95 % and when all share it.
-func looksPoints(studies int, seed uint64) []point {
-	sc := scenery{name: "looks", noise: 0.02, strata: 12, treats: 1}
-	r := rand.New(rand.NewPCG(seed, seedOf(sc.name)))
-	rules := []struct {
-		name string
-		rule stat.Rule
-	}{
-		{"95 % at each look", stat.NewRule(0.95, 0, 0, nil, 16)},
-		{"95 % over all looks", stat.NewRule(0.95, 0, 0, figureLooks, 0)},
-	}
-	rates := make([][]rate, len(rules))
-	for i := range rates {
-		rates[i] = make([]rate, len(figureLooks))
-	}
-	for range studies {
-		p, _ := whole(&sc, r, 0)
-		called := make([]map[int]bool, len(rules))
-		for k, look := range figureLooks {
-			sums, prior := p.summarise(look)
-			for i := range rules {
-				if called[i] == nil {
-					called[i] = make(map[int]bool)
-				}
-				for id, s := range sums {
-					if e := rules[i].rule.Estimate(s, prior); e.Lo > 1 || e.Hi < 1 {
-						called[i][id] = true
-					}
-				}
-				rates[i][k].add(len(called[i]), len(sums))
-			}
-		}
-	}
-	var out []point
-	for i := range rules {
-		for k, look := range figureLooks {
-			out = append(out, share("", rules[i].name, float64(look), &rates[i][k]))
-		}
-	}
-	return out
-}
-
 // whole follows a study of sixteen blocks on a machine of the scenery, on which
 // every treatment has the same true effect (a logarithm).
 func whole(sc *scenery, r *rand.Rand, effect float64) (*Plan, *machine) {
@@ -126,110 +83,6 @@ func alike(sc *scenery, effect float64) [][]float64 {
 		}
 	}
 	return out
-}
-
-// moderatedPoints compares intervals at a plain 95 %: of each comparison by
-// itself, of those that learn from the 23 others, and of one who is told the
-// true scatter.
-func moderatedPoints(studies int, seed uint64) []point {
-	const width, cover = "half-width of the interval", "intervals that cover the truth"
-	sc := scenery{name: "moderated", noise: 0.02, spread: 0.25, strata: 6, treats: 4}
-	r := rand.New(rand.NewPCG(seed, seedOf(sc.name)))
-	names := []string{"by itself", "moderated", "scatter known"}
-	type mean struct{ sum, squares, n float64 }
-	widths, covers := map[string]*[6]mean{}, map[string]*[6]rate{}
-	for _, n := range names {
-		widths[n], covers[n] = new([6]mean), new([6]rate)
-	}
-	for range studies {
-		p, m := whole(&sc, r, 0)
-		for k, n := range figureLooks {
-			sums, prior := p.summarise(n)
-			for _, name := range names {
-				w, hits := 0.0, 0
-				for id, s := range sums {
-					pr := prior
-					switch name {
-					case "by itself":
-						pr = stat.Prior{}
-					case "scatter known":
-						sd := m.sd[p.cells[id].stratum]
-						pr = stat.Prior{DF: math.Inf(1), Var: 2 * sd * sd, Cap: math.Inf(1)}
-					}
-					e := s.Estimate(pr, 0.95)
-					w += math.Log(e.HalfWidth()) / float64(len(sums))
-					if e.Lo <= 1 && 1 <= e.Hi {
-						hits++
-					}
-				}
-				x := &widths[name][k]
-				x.sum, x.squares, x.n = x.sum+w, x.squares+w*w, x.n+1
-				covers[name][k].add(hits, len(sums))
-			}
-		}
-	}
-	var out []point
-	for _, name := range names {
-		for k, n := range figureLooks {
-			w := widths[name][k]
-			m := w.sum / w.n
-			se := math.Sqrt((w.squares/w.n - m*m) / w.n)
-			out = append(out, point{width, name, float64(n), 100 * math.Exp(m), 100 * math.Exp(m) * se},
-				share(cover, name, float64(n), &covers[name][k]))
-		}
-	}
-	return out
-}
-
-// discoveryPoints counts A/A studies in which anything is called different, as
-// studies have more comparisons.
-func discoveryPoints(studies int, seed uint64) []point {
-	names := []string{"any verdict", "BH, plain p", "BH, p with looks"}
-	var out []point
-	for _, strata := range []int{1, 2, 4, 8, 16, 32} {
-		c, _ := discoveries(studies, seed, strata, 0)
-		for i := range c {
-			out = append(out, share("", names[i], float64(strata), &c[i]))
-		}
-	}
-	return out
-}
-
-// discoveries counts the A/A studies of so many strata, by looks or of so many
-// blocks, that have a verdict faster or slower; a discovery by p-values without
-// allowance for looks; one with it. And how many comparisons are called different.
-func discoveries(studies int, seed uint64, strata, fixed int) (c [3]rate, called rate) {
-	sc := scenery{name: "discoveries", noise: 0.02, spread: 0.5, strata: strata, treats: 1}
-	r := rand.New(rand.NewPCG(seed, seedOf(sc.name)+uint64(strata)))
-	for range studies {
-		st := makeStudy(strata, 2)
-		st.Seed, st.Stop.Fixed = r.Uint64(), fixed
-		p, _ := sc.start(r, alike(&sc, 0)).follow(st)
-		sums, prior := p.summarise(p.last)
-		var plain, looks []float64
-		var found [3]int
-		different := 0
-		for i := range p.strata {
-			e := p.rule.Estimate(sums[p.strata[i].cells[1]], prior)
-			if v, _, _ := p.rule.Judge(e, record.Lower); v == stat.Slower || v == stat.Faster {
-				found[0] = 1
-				different++
-			}
-			plain, looks = append(plain, e.P()), append(looks, p.rule.P(e))
-		}
-		for i, p := range [][]float64{plain, looks} {
-			for _, q := range stat.BenjaminiHochberg(p) {
-				if q <= 0.05 {
-					found[1+i] = 1
-				}
-			}
-		}
-		for i := range c {
-			c[i].add(found[i], 1)
-		}
-		called.add(different, strata)
-	}
-	return c, called
 }
 
 // powerPoints counts slowdowns that are called slower: after so many blocks with
@@ -251,10 +104,10 @@ func powerPoints(studies int, seed uint64) []point {
 			for range studies {
 				p, _ := whole(&sc, r, math.Log1p(slow.by))
 				for k, n := range figureLooks {
-					sums, prior := p.summarise(n)
+					sums, priors := p.summarise(n)
 					fixed, slower := stat.NewRule(0.95, 0, 0.01, nil, n), 0
-					for _, s := range sums {
-						if v, _, _ := fixed.Judge(fixed.Estimate(s, prior), record.Lower); v == stat.Slower {
+					for id, s := range sums {
+						if v, _ := fixed.Judge(fixed.Estimate(s, priors[id]), record.Lower); v == stat.Slower {
 							slower++
 						}
 					}

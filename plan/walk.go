@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"tare/analyse/stat"
-	"tare/record"
 )
 
 // walk is how far the study has been followed over the noted results. Every
@@ -191,14 +190,14 @@ func (p *Plan) closeBlock() {
 func (p *Plan) closePass() {
 	pass := p.walk.pass
 	look := p.study.Stop.Fixed <= 0 && slices.Contains(p.rule.Looks, pass)
-	var prior stat.Prior
+	var priors map[int]stat.Prior
 	var sums map[int]stat.Summary
 	if look {
-		sums, prior = p.summarise(pass)
+		sums, priors = p.summarise(pass)
 	}
 	for i := range p.strata {
 		if s := &p.strata[i]; s.ending == nil {
-			if code, text := p.judge(s, pass, look, sums, prior); code != "" {
+			if code, text := p.judge(s, pass, look, sums, priors); code != "" {
 				s.ending = &Ending{Code: code, Text: text, Blocks: s.closed}
 			}
 		}
@@ -209,7 +208,7 @@ func (p *Plan) closePass() {
 }
 
 // judge returns why a stratum ends after a pass; code "" when it goes on.
-func (p *Plan) judge(s *stratumState, pass int, look bool, sums map[int]stat.Summary, prior stat.Prior) (code, text string) {
+func (p *Plan) judge(s *stratumState, pass int, look bool, sums map[int]stat.Summary, priors map[int]stat.Prior) (code, text string) {
 	if s.baseline >= 0 && p.cells[s.baseline].gaveUp != "" {
 		return EndGaveUp, "the baseline " + p.cells[s.baseline].gaveUp
 	}
@@ -226,10 +225,7 @@ func (p *Plan) judge(s *stratumState, pass int, look bool, sums map[int]stat.Sum
 		}
 		alive++
 		if look && s.baseline >= 0 {
-			// A comparison stops by its interval; the direction that is better
-			// only names the verdict.
-			_, _, st := p.rule.Judge(p.rule.Estimate(sums[id], prior), record.Neither)
-			stop = stop && st
+			stop = stop && p.rule.Enough(sums[id], p.rule.Estimate(sums[id], priors[id]))
 		}
 	}
 	comparable := s.baseline >= 0 && treatments > 0 && s.response != ""
@@ -242,7 +238,7 @@ func (p *Plan) judge(s *stratumState, pass int, look bool, sums map[int]stat.Sum
 		}
 		return EndFixed, fmt.Sprintf("all %d blocks that were asked for", pass)
 	case look && comparable && stop:
-		return EndDecided, "every comparison was decided or narrow enough"
+		return EndDecided, "every interval is narrow enough"
 	case p.study.Stop.Fixed <= 0 && !comparable && pass >= stat.MinN:
 		return EndNoComparison, "there is nothing to compare, only levels to show"
 	case pass < p.last:
@@ -257,10 +253,11 @@ func (p *Plan) judge(s *stratumState, pass int, look bool, sums map[int]stat.Sum
 }
 
 // summarise sums up every comparison of the study over the blocks to a pass, and
-// what they say together of their variances.
-func (p *Plan) summarise(pass int) (map[int]stat.Summary, stat.Prior) {
+// what the others say of the variance of each. Both are by cell.
+func (p *Plan) summarise(pass int) (map[int]stat.Summary, map[int]stat.Prior) {
 	sums := make(map[int]stat.Summary)
-	var s2, df []float64
+	var cells []int
+	var variances []stat.Variance // beside cells
 	for i := range p.strata {
 		s := &p.strata[i]
 		if s.baseline < 0 || s.response == "" {
@@ -281,12 +278,14 @@ func (p *Plan) summarise(pass int) (map[int]stat.Summary, stat.Prior) {
 			}
 			sum := stat.Summarise(pairs)
 			sums[id] = sum
-			if sum.Undefined == "" {
-				s2, df = append(s2, sum.Var), append(df, float64(sum.N-1))
-			}
+			cells, variances = append(cells, id), append(variances, stat.Of(sum, p.study.WorkloadOf(i).Label+" "+s.response))
 		}
 	}
-	return sums, stat.Moderate(s2, df)
+	priors := make(map[int]stat.Prior, len(cells))
+	for i, prior := range stat.Moderate(variances) {
+		priors[cells[i]] = prior
+	}
+	return sums, priors
 }
 
 // cut leaves strata at one block, the last of the study first, when the time

@@ -40,7 +40,9 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
 // defaultStop is the adaptive rule: the declared looks and targets of the
 // statistics design.
 func defaultStop() Stop {
-	return Stop{Looks: []int{3, 4, 6, 8, 12, 16}, Confidence: 0.95, Width: 0.05, Margin: 0.03}
+	s := Stop{Looks: []int{3, 4, 6, 8, 12, 16}, Confidence: 0.95, Margin: 0.03}
+	s.Width = s.Margin / 2
+	return s
 }
 
 const (
@@ -271,8 +273,12 @@ func (d *draft) stop(n *yaml.Node) {
 		}
 	}
 	d.fraction(keys["confidence"].val, "confidence", 0.5, 1, &s.Confidence)
-	d.fraction(keys["width"].val, "width", 0, 1, &s.Width)
 	d.fraction(keys["margin"].val, "margin", 0, 1, &s.Margin)
+	if _, ok := keys["width"]; !ok && s.Fixed == 0 {
+		// Wider, and equal things would seldom be called equivalent.
+		s.Width = s.Margin / 2
+	}
+	d.fraction(keys["width"].val, "width", 0, 1, &s.Width)
 }
 
 func (d *draft) budget(p pair) {

@@ -134,7 +134,7 @@ type Stop struct {
 	Fixed      int     // blocks, whatever they show; 0: adaptive
 	Looks      []int   // blocks after which the adaptive rule looks
 	Confidence float64 // of the intervals, 0.95
-	Width      float64 // relative half-width of the interval that is narrow enough, 0.05
+	Width      float64 // relative half-width of the interval that is narrow enough; half of Margin unless said
 	Margin     float64 // ratios within 1 +- Margin are equivalent, 0.03
 }
 

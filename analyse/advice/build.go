@@ -69,19 +69,17 @@ func Build(in Input) []Item {
 		}
 	}
 	groups := b.groups()
-	var s2, df []float64
+	var variances []stat.Variance
 	for _, g := range groups {
 		g.computed = b.computed(g.rule, g.list)
 		g.tried = b.try(g)
 		for _, t := range g.tried {
 			for _, sum := range t.sums {
-				if sum.Undefined == "" && sum.N > 1 {
-					s2, df = append(s2, sum.Var), append(df, float64(sum.N-1))
-				}
+				variances = append(variances, stat.Of(sum, ""))
 			}
 		}
 	}
-	prior := stat.Moderate(s2, df)
+	prior := stat.Predict(variances, "")
 	for _, g := range groups {
 		g.chosen = b.choose(g, prior)
 	}

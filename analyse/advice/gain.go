@@ -111,7 +111,7 @@ func (b *builder) judge(t *trial, prior stat.Prior, tried int) {
 		estimates[i] = s.Estimate(prior, confidence)
 	}
 	t.estimate = stat.Combine(estimates)
-	t.verdict, t.reason, _ = b.in.Rule.Judge(t.estimate, t.better)
+	t.verdict, t.reason = b.in.Rule.Judge(t.estimate, t.better)
 	t.worth = t.estimate.Ratio
 	if t.better == record.Lower && t.worth > 0 {
 		t.worth = 1 / t.worth

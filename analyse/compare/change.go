@@ -210,7 +210,7 @@ func (x *Change) judge(rule stat.Rule, better record.Better, fdr float64) {
 		x.Verdict = stat.Undecided // Why is said already
 		return
 	}
-	x.Verdict, x.Why, _ = rule.Judge(stat.Estimate{Ratio: x.Ratio, Lo: x.Lo, Hi: x.Hi, N: stat.MinN}, better)
+	x.Verdict, x.Why = rule.Judge(stat.Estimate{Ratio: x.Ratio, Lo: x.Lo, Hi: x.Hi, N: stat.MinN}, better)
 	switch x.Verdict {
 	case stat.Equivalent:
 	case stat.Undecided:

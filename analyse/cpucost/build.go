@@ -66,8 +66,8 @@ func Build(rule stat.Rule, r *Reader, strata []Stratum) []Cost {
 		return nil
 	}
 	var out []Cost
-	var sums []stat.Summary // beside out
-	var s2, df []float64
+	var sums []stat.Summary       // beside out
+	var variances []stat.Variance // likewise
 	for i := range strata {
 		s := &strata[i]
 		base := map[int]float64{}
@@ -84,18 +84,16 @@ func Build(rule stat.Rule, r *Reader, strata []Stratum) []Cost {
 			var sum stat.Summary
 			if !c.Baseline {
 				sum = stat.Summarise(stat.Pairs(base, values))
-				if c.Missing = sum.Undefined; sum.Undefined == "" && sum.N > 1 {
-					s2, df = append(s2, sum.Var), append(df, float64(sum.N-1))
-				}
+				c.Missing = sum.Undefined
 			}
-			out, sums = append(out, c), append(sums, sum)
+			out, sums, variances = append(out, c), append(sums, sum), append(variances, stat.Of(sum, c.Workload))
 		}
 	}
-	prior := stat.Moderate(s2, df)
+	priors := stat.Moderate(variances)
 	for i := range out {
 		if c := &out[i]; !c.Baseline {
-			c.Estimate = rule.Estimate(sums[i], prior)
-			c.Verdict, _, _ = rule.Judge(c.Estimate, record.Lower)
+			c.Estimate = rule.Estimate(sums[i], priors[i])
+			c.Verdict, _ = rule.Judge(c.Estimate, record.Lower)
 		}
 	}
 	return out

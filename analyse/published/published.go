@@ -84,8 +84,8 @@ func Compare(st *study.Study, rule stat.Rule, values Values) *Table {
 	}
 	t := guideTable()
 	t.Factor, t.Widest, t.Margin = Factor, Widest, rule.Margin
-	var sums []stat.Summary // of all Measured, in order
-	var s2, df []float64
+	var sums []stat.Summary       // of all Measured, in order
+	var variances []stat.Variance // likewise
 	for _, f := range figures {
 		m := guideMapping(f)
 		strata := find(st, m)
@@ -101,19 +101,17 @@ func Compare(st *study.Study, rule stat.Rule, values Values) *Table {
 				level, _ := cell.Get(study.FactorSandbox)
 				row.Measured = append(row.Measured, Measured{Level: level, Name: name(level, cell, s.Shared), Cell: cell, Compared: level == study.PublishedOther+"-"+f.Platform})
 				sum := values(base, cell, m.response)
-				if sums = append(sums, sum); sum.Undefined == "" && sum.N > 1 {
-					s2, df = append(s2, sum.Var), append(df, float64(sum.N-1))
-				}
+				sums, variances = append(sums, sum), append(variances, stat.Of(sum, w.Label))
 			}
 			t.Rows = append(t.Rows, row)
 		}
 	}
-	prior := stat.Moderate(s2, df)
+	priors := stat.Moderate(variances)
 	for i, n := 0, 0; i < len(t.Rows); i++ {
 		row := &t.Rows[i]
 		for j := range row.Measured {
 			m := &row.Measured[j]
-			m.Estimate = rule.Estimate(sums[n], prior)
+			m.Estimate = rule.Estimate(sums[n], priors[n])
 			m.Agreement, _ = Judge(row.Ratio, m.Estimate, rule.Margin)
 			n++
 		}

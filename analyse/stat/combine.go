@@ -65,7 +65,6 @@ func Combine(of []Estimate) Estimate {
 	if fourth > 0 { // else nothing varies at all, or too little for a float64
 		out.DF = math.Min(out.DF, variance*variance/fourth)
 	}
-	half := tQuantile(0.5+out.Confidence/2, out.DF) * out.SE
-	out.Lo, out.Hi = bounded(mean-half), bounded(mean+half)
+	out.interval(mean)
 	return out
 }

@@ -5,8 +5,8 @@
 // The data path: 1. Summarise turns the pairs of one comparison (one pair a
 // block) into the mean and variance of their log-ratios; 2. Moderate learns from
 // all comparisons of a study how variances are spread; 3. Rule.Estimate turns a
-// summary and that Prior into a ratio with its interval; 4. Rule.Judge gives the
-// verdict, the reason, and whether measuring may stop.
+// summary and its Prior into a ratio with its interval; 4. Rule.Enough says whether
+// measuring may stop; 5. Rule.Judge gives the verdict and the reason.
 //
 // Log-ratios within a block, because on a machine that drifts both halves of a
 // pair drift together, and because costs multiply: twice and half are equally
@@ -15,6 +15,7 @@ package stat
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -30,12 +31,12 @@ const MinN = 3
 // infinity stands for a reading that is missing.
 type Pair struct{ Base, Other float64 }
 
-// Pairs puts together the blocks in which both have a value.
+// Pairs puts together the blocks in which both have a value, in the order of the blocks.
 func Pairs(base, own map[int]float64) []Pair {
 	var out []Pair
-	for block, v := range own {
+	for _, block := range slices.Sorted(maps.Keys(own)) {
 		if b, ok := base[block]; ok {
-			out = append(out, Pair{Base: b, Other: v})
+			out = append(out, Pair{Base: b, Other: own[block]})
 		}
 	}
 	return out
@@ -50,11 +51,31 @@ type Summary struct {
 	Var       float64 // sample variance of it, 0 for N < 2
 	Base      float64 // the baseline's level: geometric mean, the median if Undefined
 	Value     float64 // the treatment's level, likewise
+	First     Pair    // of the complete pairs
 	Undefined string
 }
 
-// Summarise sums up one comparison. The order of the pairs does not change the
-// result. A zero or a negative value makes the whole ratio undefined, rather
+// first is ln(Other/Base) of the first complete pair.
+func (s Summary) first() float64 { return math.Log(s.First.Other) - math.Log(s.First.Base) }
+
+// withoutFirst is the summary of the pairs but the first. It needs three pairs.
+func (s Summary) withoutFirst() Summary {
+	if s.Undefined != "" || s.N < 3 {
+		return s
+	}
+	n, d := float64(s.N), s.first()-s.Mean
+	s.Var = math.Max(0, (s.Var*(n-1)-d*d*n/(n-1))/(n-2))
+	s.Mean -= d / (n - 1)
+	rest := func(mean, first float64) float64 {
+		return bounded((n*math.Log(mean) - math.Log(first)) / (n - 1))
+	}
+	s.Base, s.Value = rest(s.Base, s.First.Base), rest(s.Value, s.First.Other)
+	s.N, s.First = s.N-1, Pair{}
+	return s
+}
+
+// Summarise sums up one comparison. The order of the pairs decides which is the First,
+// and nothing else. A zero or a negative value makes the whole ratio undefined, rather
 // than only its block: leaving out the blocks in which a count was zero would
 // tilt the ratio.
 func Summarise(pairs []Pair) Summary {
@@ -70,6 +91,7 @@ func Summarise(pairs []Pair) Summary {
 		s.Undefined = "no block has a value of both"
 		return s
 	}
+	s.First = Pair{Base: base[0], Other: other[0]}
 	if why := nonPositive(base, other); why != "" {
 		s.Undefined = why
 		s.Base, s.Value = Median(base), Median(other)
@@ -182,6 +204,7 @@ type Estimate struct {
 	SE         float64 `json:"se,omitempty"`         // standard error of ln(Ratio), moderated
 	DF         float64 `json:"df,omitempty"`         // degrees of freedom of it, moderated
 	Confidence float64 `json:"confidence,omitempty"` // nominal, of this interval alone; see Rule
+	Shrunk     float64 `json:"shrunk,omitempty"`     // the ratio less what leaving out 1 exaggerates; 0 where the interval holds 1
 	Undefined  string  `json:"undefined,omitempty"`  // why there is no ratio
 }
 
@@ -211,9 +234,49 @@ func (s Summary) Estimate(prior Prior, confidence float64) Estimate {
 	}
 	v, df := prior.Posterior(s.Var, float64(s.N-1))
 	e.SE, e.DF, e.Confidence = math.Sqrt(v/float64(s.N)), df, confidence
-	half := tQuantile(0.5+confidence/2, df) * e.SE
-	e.Lo, e.Hi = bounded(s.Mean-half), bounded(s.Mean+half)
+	e.interval(s.Mean)
 	return e
+}
+
+// interval fills in what follows from a mean of log-ratios and its standard error.
+func (e *Estimate) interval(mean float64) {
+	half := tQuantile(0.5+e.Confidence/2, e.DF) * e.SE
+	e.Lo, e.Hi = bounded(mean-half), bounded(mean+half)
+	if math.Abs(mean) > half {
+		e.Shrunk = bounded(mean * shrinkage(math.Abs(mean)/e.SE, e.DF, e.Confidence))
+	}
+}
+
+// shrinkage is the part of an effect that remains when it is corrected for having been
+// called: of all effects, those are called that came out large. t is the effect in
+// standard errors, above the quantile of the confidence. The maximum of the likelihood
+// given that the interval leaves out 0 (L. V. Hedges, J. Educ. Stat. 9 (1984) 61) corrects
+// too much where the effect is barely called, so it is weighed with the plain mean (H.
+// Zhong and R. L. Prentice, Biostatistics 9 (2008) 621, section 2.2). Both are in normal
+// deviates that have the tail probabilities of Student's t.
+func shrinkage(t, df, confidence float64) float64 {
+	normal := distuv.UnitNormal
+	z, c := t, normal.Quantile(0.5+confidence/2)
+	if df <= 1e6 {
+		z = -normal.Quantile(distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df}.Survival(t))
+	}
+	if !(z < c+6) { // the correction is below a millionth
+		return 1
+	}
+	// expected is the mean of a normal deviate around mu, given that it is beyond c.
+	expected := func(mu float64) float64 {
+		return mu + (normal.Prob(c-mu)-normal.Prob(c+mu))/(normal.Survival(c-mu)+normal.Survival(c+mu))
+	}
+	lo, hi := 0.0, z
+	for range 50 {
+		if mu := (lo + hi) / 2; expected(mu) < z {
+			lo = mu
+		} else {
+			hi = mu
+		}
+	}
+	weight := 1 / (1 + (z-lo)*(z-lo)) // of the plain mean
+	return weight + (1-weight)*lo/z
 }
 
 // Compare is Summarise and Estimate without a prior: one comparison by itself.

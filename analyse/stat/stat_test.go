@@ -40,12 +40,12 @@ func TestNoIntervalFromTooFew(t *testing.T) {
 	rule := NewRule(0.95, 0.05, 0.03, []int{3, 6}, 0)
 	for n := range MinN {
 		e := rule.Estimate(Summarise(slices.Repeat([]Pair{{1, 3}}, n)), Prior{DF: 10, Var: 0.01, Cap: 100})
-		v, why, stop := rule.Judge(e, record.Lower)
+		v, why := rule.Judge(e, record.Lower)
 		if e.HasInterval() || v != Undecided {
 			t.Errorf("n = %d: %+v %s", n, e, v)
 		}
-		if stop || !strings.Contains(why, "need n >= 3") {
-			t.Errorf("n = %d: %q stop %v", n, why, stop)
+		if rule.Enough(Summary{}, e) || !strings.Contains(why, "need n >= 3") {
+			t.Errorf("n = %d: %q", n, why)
 		}
 	}
 }
@@ -134,12 +134,12 @@ func TestModerateRecovers(t *testing.T) {
 		return x
 	}
 	const d0, s0, d = 8, 0.04, 5
-	var s2, df []float64
+	var vs []Variance
 	for range 20000 {
 		sigma2 := d0 * s0 / chi2(d0)
-		s2, df = append(s2, sigma2*chi2(d)/d), append(df, d)
+		vs = append(vs, Variance{S2: sigma2 * chi2(d) / d, DF: d})
 	}
-	p := Moderate(s2, df)
+	p := Predict(vs, "")
 	// Of 20,000 the prior takes nearly all that they say, and never more.
 	if p.DF > d0 || p.DF < 0.88*d0 {
 		t.Errorf("d0 = %.10g, want up to %d", p.DF, d0)
@@ -147,10 +147,10 @@ func TestModerateRecovers(t *testing.T) {
 	near(t, "s0²", p.Var, s0, 0.001)
 
 	// No spread but chance's: the prior is sure.
-	for i := range s2 {
-		s2[i] = s0 * chi2(d) / d
+	for i := range vs {
+		vs[i].S2 = s0 * chi2(d) / d
 	}
-	p = Moderate(s2, df)
+	p = Predict(vs, "")
 	if p.DF < 100 {
 		t.Errorf("d0 = %g for equal variances", p.DF)
 	}
@@ -164,94 +164,172 @@ func TestModerateRecovers(t *testing.T) {
 // each, do not make the common one known: their spread could be half a standard
 // error, sqrt(2/9) of trigamma(1), without showing.
 func TestModerateDoubts(t *testing.T) {
-	p := Moderate(slices.Repeat([]float64{0.04}, 10), slices.Repeat([]float64{2}, 10))
+	p := Predict(slices.Repeat([]Variance{{S2: 0.04, DF: 2}}, 10), "")
 	near(t, "trigamma(d0/2)", trigamma(p.DF/2), 0.5*math.Sqrt(2.0/9)*math.Pi*math.Pi/6, 1e-9)
 }
 
 func TestModerateNeedsNeighbours(t *testing.T) {
 	for _, s2 := range [][]float64{nil, {1}, {1, 2, 3, 4, 5, 6, 7, 8, 9}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}} {
-		df := slices.Repeat([]float64{2}, len(s2))
-		if p := Moderate(s2, df); p != (Prior{}) {
-			t.Errorf("%v: %+v", s2, p)
+		for i, p := range Moderate(ofTwo(s2)) {
+			if p != (Prior{}) {
+				t.Errorf("%v, %d: %+v", s2, i, p)
+			}
 		}
 	}
 	v, d := Prior{}.Posterior(0.5, 2)
 	if v != 0.5 || d != 2 {
 		t.Errorf("the zero prior changed the variance: %g %g", v, d)
 	}
-	p := Moderate([]float64{0, 1, 2, 3, 4, 1, 2, 5, 9, 1}, slices.Repeat([]float64{2}, 10))
-	if !(p.Var > 0) || math.IsNaN(p.DF) {
-		t.Errorf("one zero variance: %+v", p)
+	for _, p := range Moderate(ofTwo([]float64{0, 1, 2, 3, 4, 1, 2, 5, 9, 1})) {
+		if !(p.Var > 0) || math.IsNaN(p.DF) {
+			t.Errorf("one zero variance: %+v", p)
+		}
 	}
 }
 
-// TestNominalAlpha compares with the table for equally spaced looks in Jennison
-// and Turnbull (2000), table 2.1 (Pocock, alpha 0.05).
-func TestNominalAlpha(t *testing.T) {
-	for k, want := range map[int]float64{1: 1.960, 2: 2.178, 3: 2.289, 4: 2.361, 5: 2.413, 10: 2.555} {
-		var looks []int
-		for i := range k {
-			looks = append(looks, (i+1)*7)
+// ofTwo are variances with two degrees of freedom.
+func ofTwo(s2 []float64) []Variance {
+	var out []Variance
+	for _, v := range s2 {
+		out = append(out, Variance{S2: v, DF: 2})
+	}
+	return out
+}
+
+// TestModerateByGroup: a noisy workload does not widen the quiet ones, and a comparison
+// that is alone in its group hears of all others how wide that may be.
+func TestModerateByGroup(t *testing.T) {
+	var vs []Variance
+	for i := range 40 {
+		v := Variance{S2: 1e-4 * math.Exp(0.2*float64(i%5-2)), DF: 3, Group: "quiet" + string(rune('0'+i/10))}
+		if i >= 30 {
+			v.S2, v.Group = 1e2*v.S2, "noisy"
 		}
-		a := NominalAlpha(looks, 0.05)
-		near(t, "alpha", a, math.Erfc(want/math.Sqrt2), 1e-4)
-		near(t, "crossing", crossing(looks, want), 0.05, 1e-4)
+		vs = append(vs, v)
 	}
-	design := NominalAlpha([]int{3, 4, 6, 8, 12, 16}, 0.05)
-	near(t, "design's looks", design, 0.01404, 0.00002)
-	// The same by drawing sums.
-	r := rand.New(rand.NewPCG(5, 6))
-	const draws = 200000
-	c, out := math.Sqrt2*math.Erfinv(1-design), 0
-	for range draws {
-		sum, crossed := 0.0, false
-		for n := 1; n <= 16; n++ {
-			sum += r.NormFloat64()
-			crossed = crossed || slices.Contains([]int{3, 4, 6, 8, 12, 16}, n) && math.Abs(sum) > c*math.Sqrt(float64(n))
+	vs = append(vs, Variance{S2: 1e-4, DF: 3, Group: "alone"})
+	p := Moderate(vs)
+	for i := range 40 {
+		want := 1e-4
+		if i >= 30 {
+			want = 1e-2
 		}
-		if crossed {
-			out++
+		if r := p[i].Var / want; r < 0.4 || r > 2.5 {
+			t.Errorf("%d: %g is expected of a variance of %g", i, p[i].Var, vs[i].S2)
+		}
+		if p[i].DF < 6 {
+			t.Errorf("%d: %g degrees of freedom of a group that agrees", i, p[i].DF)
 		}
 	}
-	near(t, "drawn error rate", float64(out)/draws, 0.05, 0.002)
-	if got := NominalAlpha([]int{16, 3, 4, 6, 6, 12, 8}, 0.05); got != design {
-		t.Errorf("order of looks matters: %g, %g", got, design)
+	if alone := p[40]; alone.DF <= 0 || alone.DF > 2 {
+		t.Errorf("alone: %+v", alone)
 	}
-	var each []int
-	for i := range 200 {
-		each = append(each, i+1)
-	}
-	if a := NominalAlpha(each, 0.05); a < 0.0005 || a > 0.01 {
-		t.Errorf("200 looks: %g", a)
+	if q := Predict(vs, "noisy"); q.Var < 4e-3 || Predict(vs, "another").Var > q.Var {
+		t.Errorf("one more that is noisy: %+v", q)
 	}
 }
 
 func TestVerdicts(t *testing.T) {
-	rule := NewRule(0.95, 0.05, 0.03, []int{3, 4, 6}, 0)
+	rule := NewRule(0.95, 0.015, 0.03, []int{3, 4, 6}, 0)
 	for _, c := range []struct {
 		lo, hi float64
+		n      int
 		better record.Better
 		want   Verdict
-		stop   bool
 	}{
-		{1.10, 1.30, record.Lower, Slower, true},
-		{1.10, 1.30, record.Higher, Faster, true},
-		{0.70, 0.90, record.Lower, Faster, true},
-		{0.70, 0.90, record.Higher, Slower, true},
-		{1.10, 1.30, record.Neither, Higher, true},
-		{0.70, 0.90, record.Neither, Lower, true},
-		{0.98, 1.02, record.Lower, Equivalent, true},
-		{1.01, 1.02, record.Lower, Equivalent, true},
-		{1.01, 1.10, record.Lower, Slower, true},
-		{0.965, 1.01, record.Lower, Undecided, true},
-		{0.50, 2.00, record.Lower, Undecided, false},
+		{1.10, 1.30, 5, record.Lower, Slower},
+		{1.10, 1.30, 5, record.Higher, Faster},
+		{0.70, 0.90, 5, record.Lower, Faster},
+		{0.70, 0.90, 5, record.Higher, Slower},
+		{1.10, 1.30, 5, record.Neither, Higher},
+		{0.70, 0.90, 5, record.Neither, Lower},
+		{0.98, 1.02, 3, record.Lower, Equivalent},
+		{1.01, 1.02, 3, record.Lower, Equivalent},
+		{1.01, 1.20, 3, record.Lower, Slower}, // within 10 % either way
+		{1.50, 1.90, 3, record.Lower, Slower}, // within a quarter of the effect
+		{1.10, 1.40, 4, record.Lower, Undecided},
+		{0.10, 0.60, 3, record.Lower, Undecided},
+		{0.965, 1.01, 9, record.Lower, Undecided},
+		{0.50, 2.00, 9, record.Lower, Undecided},
 	} {
-		e := Estimate{Ratio: math.Sqrt(c.lo * c.hi), Lo: c.lo, Hi: c.hi, N: 4}
-		v, why, stop := rule.Judge(e, c.better)
-		if v != c.want || stop != c.stop || why == "" {
-			t.Errorf("%g-%g %s: %s %v %q, want %s %v", c.lo, c.hi, c.better, v, stop, why, c.want, c.stop)
+		e := Estimate{Ratio: math.Sqrt(c.lo * c.hi), Lo: c.lo, Hi: c.hi, N: c.n}
+		if v, why := rule.Judge(e, c.better); v != c.want || why == "" {
+			t.Errorf("%g-%g of %d, %s: %s %q, want %s", c.lo, c.hi, c.n, c.better, v, why, c.want)
 		}
 	}
+}
+
+// TestEnough: a comparison stops by how narrow its interval is, and by how large the
+// first block showed the effect to be, whatever the mean is.
+func TestEnough(t *testing.T) {
+	rule := NewRule(0.95, 0.015, 0.03, []int{3, 4, 6}, 0)
+	sure := Prior{DF: math.Inf(1), Var: 1e-3, Cap: math.Inf(1)} // half-widths of 3.2 % to 0.6 %
+	for _, c := range []struct {
+		n           int
+		mean, first float64
+		want        bool
+	}{
+		{3, 0, 0, false}, {3, 1, 1, false}, // not before four blocks
+		{4, 1, 0, false}, {4, 0, 0.3, false}, {4, 0, 0.4, true}, {4, 0, -0.4, true},
+		{6, 0, 0, false}, {6, 1, 0, false}, {6, 0, 1, true}, {6, 1, -1, true}, {6, 1, 0.1, false}, {6, 1, 0.12, true},
+		{30, 0, 0, true}, {30, 1, 0, true},
+	} {
+		s := Summary{N: c.n, Mean: c.mean, Base: 1, Value: math.Exp(c.mean), First: Pair{1, math.Exp(c.first)}}
+		if got := rule.Enough(s, rule.Estimate(s, sure)); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	if zero := Summarise([]Pair{{0, 0}}); !rule.Enough(zero, rule.Estimate(zero, Prior{})) {
+		t.Error("more blocks of zeros")
+	}
+}
+
+// TestPart leaves the first block out where it decided how many there are.
+func TestPart(t *testing.T) {
+	pairs := []Pair{{1, 4}, {2, 2.2}, {3, 3.1}, {4, 4.1}, {5, 5.6}, {6, 6.3}, {7, 7.7}}
+	same := func(r Rule, of, want []Pair) {
+		t.Helper()
+		got, e := r.Part(Summarise(of), Prior{}), r.Estimate(Summarise(want), Prior{})
+		near(t, "ratio", got.Ratio, e.Ratio, 1e-9)
+		near(t, "low end", got.Lo, e.Lo, 1e-9)
+		near(t, "base", got.Base, e.Base, 1e-9)
+		near(t, "value", got.Value, e.Value, 1e-9)
+		if got.N != e.N {
+			t.Errorf("%d blocks, want %d", got.N, e.N)
+		}
+	}
+	looks := NewRule(0.95, 0.02, 0.03, []int{3, 4, 6, 8}, 0)
+	same(looks, pairs, pairs[1:])
+	same(looks, pairs[:4], pairs[1:4])
+	same(looks, pairs[:3], pairs[:3])
+	same(NewRule(0.95, 0, 0.03, nil, 7), pairs, pairs)
+}
+
+// TestShrunk: of many effects around 0.1 that are called, the mean is exaggerated, and the
+// corrected one is less so; a clear effect keeps its size.
+func TestShrunk(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	var n, plain, shrunk float64
+	for range 20000 {
+		var pairs []Pair
+		for range 5 {
+			pairs = append(pairs, Pair{1, math.Exp(0.1 + 0.1*r.NormFloat64())})
+		}
+		if e := Compare(pairs, 0.95); e.Lo > 1 {
+			n, plain, shrunk = n+1, plain+math.Log(e.Ratio), shrunk+math.Log(e.Shrunk)
+			if e.Shrunk > e.Ratio || e.Shrunk < 1 {
+				t.Fatalf("%+v", e)
+			}
+		} else if e.HasInterval() && e.Hi > 1 && e.Shrunk != 0 {
+			t.Fatalf("not called, and corrected: %+v", e)
+		}
+	}
+	t.Logf("true effect 0.1; of those called %.3f, corrected %.3f", plain/n, shrunk/n)
+	if a, b := plain/n-0.1, math.Abs(shrunk/n-0.1); a < 0.02 || b > a/2 {
+		t.Errorf("called effects are off by %.3f, corrected by %.3f", a, b)
+	}
+	clear := Summary{N: 5, Mean: 1, Var: 1e-4, Base: 1, Value: math.E}.Estimate(Prior{DF: 50, Var: 1e-4, Cap: 60}, 0.95)
+	near(t, "clear", clear.Shrunk, clear.Ratio, 1e-6)
 }
 
 func TestBenjaminiHochberg(t *testing.T) {
@@ -278,9 +356,8 @@ func FuzzSummarise(f *testing.F) {
 	})
 }
 
-// TestPOfLooks: a p-value over all looks falls under 5 % where the interval
-// leaves out 1, and nowhere else; rises with the p-value of one look; and lies
-// between that and the sum over the looks.
+// TestPOfLooks: the p-value of a rule falls under 5 % where the interval leaves out 1,
+// and nowhere else; and rises with the p-value of a plain test.
 func TestPOfLooks(t *testing.T) {
 	for _, r := range []Rule{
 		NewRule(0.95, 0.05, 0.03, []int{3, 4, 6, 8, 12, 16}, 0),

@@ -27,6 +27,7 @@ type Reading struct {
 	Value    float64       // of the baseline: its level, of N values
 	N        int           // likewise
 	Estimate stat.Estimate // of the others
+	Part     stat.Estimate // the same for a mean over several strata: see stat.Rule.Part
 	Missing  string        // why there is no value, or no ratio; "" where there is one
 }
 

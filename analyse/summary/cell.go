@@ -10,9 +10,9 @@ import (
 
 // part is one stratum's share of a cell.
 type part struct {
-	estimate stat.Estimate
-	sum      *stat.Summary // of several treatments, in place of an estimate
-	prior    stat.Prior    // for the sum's variance
+	alone, estimate stat.Estimate // where it is the only one, and in a mean over several
+	sum             *stat.Summary // of several treatments, in place of an estimate
+	prior           stat.Prior    // for the sum's variance
 }
 
 // cells computes all cells, the columns in this order.
@@ -73,7 +73,7 @@ func (b *builder) gather(x *row, in []entry, combinations int) (Cell, []part) {
 			values = append(values, list[0].Value)
 			out.Estimate.N += list[0].N
 		case len(list) == 1:
-			parts = append(parts, part{estimate: list[0].Estimate})
+			parts = append(parts, part{alone: list[0].Estimate, estimate: list[0].Part})
 		default:
 			cells := make([]record.Cell, len(list))
 			for i := range list {
@@ -106,15 +106,22 @@ func (b *builder) finish(c *Cell, parts []part) {
 	estimates := make([]stat.Estimate, len(parts))
 	short := 0
 	for i, p := range parts {
-		if estimates[i] = p.estimate; p.sum != nil {
+		switch {
+		case p.sum != nil && len(parts) > 1:
+			estimates[i] = b.rule.Part(*p.sum, p.prior)
+		case p.sum != nil:
 			estimates[i] = b.rule.Estimate(*p.sum, p.prior)
+		case len(parts) > 1:
+			estimates[i] = p.estimate
+		default:
+			estimates[i] = p.alone
 		}
 		if !estimates[i].HasInterval() {
 			short++
 		}
 	}
 	c.Estimate = stat.Combine(estimates)
-	c.Verdict, c.Why, _ = b.rule.Judge(c.Estimate, b.response.Better)
+	c.Verdict, c.Why = b.rule.Judge(c.Estimate, b.response.Better)
 	if short > 0 && len(parts) > 1 {
 		c.Why = fmt.Sprintf("%d of %d combinations have fewer than %d blocks with values of both", short, len(parts), stat.MinN)
 	}

@@ -30,7 +30,7 @@ func damageWarnings(ctx context.Context, db *store.Store) ([]analyse.Warning, er
 		case store.LostRow:
 			lost = append(lost, d.Name)
 		case store.Unchecked:
-			out = append(out, analyse.Warning{Code: "no-checksums", Text: d.Why})
+			out = append(out, analyse.Warning{Code: "no-checksums", Text: d.Why}, olderRule())
 		default:
 			out = append(out, analyse.Warning{Code: "damaged", Text: strings.TrimSpace(d.Kind+" "+d.Name) + ": " + d.Why})
 		}
@@ -45,6 +45,13 @@ func damageWarnings(ctx context.Context, db *store.Store) ([]analyse.Warning, er
 				". The database's log (results.db-wal) was lost or damaged; their measurements are only in series/ and raw/"})
 	}
 	return out, nil
+}
+
+// olderRule is said of results that are older than the rule of stopping by precision,
+// which came with the checksums.
+func olderRule() analyse.Warning {
+	return analyse.Warning{Code: "older-rule", Text: "an older tare measured this: it stopped where a difference was clear, which is where chance exaggerates. " +
+		"The verdicts are those of the present rule, and large effects found in few blocks are overstated; tare run on the folder measures what the present rule asks for"}
 }
 
 func was(n int) string {

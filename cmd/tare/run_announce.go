@@ -34,6 +34,9 @@ func (a *app) announce(st *study.Study, h *harness, p *plan.Plan, dir string, do
 	if s := st.Sentinel; s != nil && !p.Watches() {
 		a.say("no sentinel watches the machine: %s", withoutSentinel(st, h))
 	}
+	if w := words.Wide(st.Stop); w != "" {
+		a.say("%s", w)
+	}
 	for _, s := range h.skips {
 		if study.IsCounting(s.Cell) {
 			a.say("%s", s.Reason)

@@ -26,7 +26,7 @@ func testStudy(t testing.TB) *study.Study {
 	st := &study.Study{Name: "s", Compare: "sandbox", Baseline: "process", Seed: 1<<63 + 7, Source: []byte("study: s\n"),
 		Factors:   []study.Factor{{Name: "workload", Levels: []string{"rr"}}, {Name: "size", Levels: []string{"1B", "2B", "3B"}}, {Name: "sandbox", Levels: []string{"process", "runc"}}},
 		Workloads: []study.Workload{{Label: "rr", Kind: "net", Responses: []string{"rate", "latency_p99"}}},
-		Stop:      study.Stop{Looks: []int{3, 4, 6}, Confidence: 0.95, Width: 0.05, Margin: 0.03}}
+		Stop:      study.Stop{Looks: []int{3, 4, 6}, Confidence: 0.95, Width: 0.015, Margin: 0.03}}
 	for _, size := range st.Factors[1].Levels {
 		shared := record.Cell{{Factor: "workload", Value: "rr"}, {Factor: "size", Value: size}}
 		s := study.Stratum{Key: shared.Key(), Shared: shared}

@@ -60,7 +60,7 @@ func (s shape) document(t testing.TB) *document.Document {
 	levels, effect := boxes()
 	st := &study.Study{Name: name("made up"), About: name("What a made-up machine costs"), Seed: 18446744073709551615, Compare: "sandbox", Baseline: name("process"),
 		Source: []byte("study: " + name("made up") + "\n"), Overrides: []string{name("budget.time=1m")},
-		Stop: study.Stop{Fixed: s.fixed, Looks: []int{3, 4, 6}, Confidence: 0.95, Width: 0.05, Margin: 0.03}}
+		Stop: study.Stop{Fixed: s.fixed, Looks: []int{3, 4, 6}, Confidence: 0.95, Width: 0.015, Margin: 0.03}}
 	if s.fixed > 0 {
 		st.Stop.Looks = nil
 	}

@@ -52,7 +52,7 @@ func truth(c record.Cell, block int) float64 {
 func (l lab) source() Source {
 	st := &study.Study{Name: "sizes", Compare: l.compare, Baseline: "process", Factors: append([]study.Factor{{Name: "workload", Levels: []string{"rr"}}}, l.factors...),
 		Workloads: []study.Workload{{Label: "rr", Kind: "net", Responses: []string{"rate", "latency"}}},
-		Stop:      study.Stop{Fixed: l.blocks, Confidence: 0.95, Width: 0.05, Margin: 0.03}}
+		Stop:      study.Stop{Fixed: l.blocks, Confidence: 0.95, Width: 0.015, Margin: 0.03}}
 	cells := []record.Cell{{{Factor: "workload", Value: "rr"}}}
 	for _, f := range l.factors {
 		var next []record.Cell

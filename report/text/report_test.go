@@ -78,7 +78,7 @@ func testResult() *analyse.Result {
 			NoopTrials: 1 - i/4, Phases: []analyse.PhaseTime{{Name: "start", Trials: 24, Median: time.Duration(7+i*20) * time.Millisecond}, {Name: "stop", Trials: 24, Median: 12 * time.Millisecond}},
 			Collectors: []analyse.CollectorCost{{Name: "proc", Cores: 0.004}}})
 	}
-	decided := &plan.Ending{Code: plan.EndDecided, Text: "every comparison is decided or narrow enough", Blocks: 6}
+	decided := &plan.Ending{Code: plan.EndDecided, Text: "every interval is narrow enough", Blocks: 6}
 	add := func(w, size string, resp record.Response, base float64, ratios []float64, verdicts []stat.Verdict, change func(int, *analyse.Comparison)) {
 		for i, k := range kinds {
 			shared := record.Cell{{Factor: "workload", Value: w}}
@@ -291,7 +291,7 @@ func smallStudy() *study.Study {
 	st := &study.Study{Name: "small", About: "What a container costs.", Seed: 7, Compare: "sandbox", Baseline: "process",
 		Factors:   []study.Factor{{Name: "workload", Levels: []string{"net"}}, {Name: "sandbox", Levels: []string{"process", "runc"}}},
 		Workloads: []study.Workload{{Label: "net", Kind: "net", Responses: []string{"latency_p50"}}},
-		Stop:      study.Stop{Fixed: 4, Confidence: 0.95, Width: 0.05, Margin: 0.03}}
+		Stop:      study.Stop{Fixed: 4, Confidence: 0.95, Width: 0.015, Margin: 0.03}}
 	shared := record.Cell{{Factor: "workload", Value: "net"}}
 	s := study.Stratum{Key: shared.Key(), Shared: shared}
 	for _, k := range st.Factors[1].Levels {

@@ -17,8 +17,17 @@ func Stop(s study.Stop) string {
 	for i, k := range s.Looks {
 		looks[i] = strconv.Itoa(k)
 	}
-	return fmt.Sprintf("Look after %s blocks; a stratum ends when each first response has a verdict or an interval within %s either way. "+
-		"Ratios within %s are equal. Intervals of %s over all looks.", List(looks), percent(s.Width), percent(s.Margin), percent(s.Confidence))
+	return fmt.Sprintf("Look after %s blocks; a stratum ends when each first response has an interval within %s either way, or within a part of a large effect. "+
+		"Ratios within %s are equal. Intervals of %s, whenever the study stopped.", List(looks), percent(s.Width), percent(s.Margin), percent(s.Confidence))
+}
+
+// Wide says that a study stops before it can tell that two things are equal; "" if not.
+func Wide(s study.Stop) string {
+	if s.Fixed > 0 || s.Width <= s.Margin {
+		return ""
+	}
+	return fmt.Sprintf("the width of %s is above the margin of %s, so intervals stay too wide to say equivalent; write width: %s, or leave it out",
+		percent(s.Width), percent(s.Margin), strings.ReplaceAll(percent(s.Margin/2), " ", ""))
 }
 
 // Budget says what bounds a study; "" for nothing.
