@@ -20,9 +20,10 @@ import "math"
 // Assumed is that the estimates' errors are independent: each is of other blocks,
 // and so of other trials, also of the baseline. Ratios that share a baseline's
 // trials are not: sum those up block by block first. Moderated variances are not
-// quite independent, since one prior is in all of them; so there are never more
-// degrees of freedom than the unmoderated variances have together, or the best
-// single one has moderated.
+// independent, since one prior is in all of them, and those of the noisiest are too small;
+// Rule.Part gives estimates that are not moderated. There are never more degrees of
+// freedom than the unmoderated variances have together, or the best single one has
+// moderated.
 //
 // Where one of them has no ratio, there is none of all; where one has no
 // interval, there is none.

@@ -92,12 +92,14 @@ func (r Rule) Level() float64 {
 func (r Rule) Estimate(s Summary, prior Prior) Estimate { return s.Estimate(prior, r.Level()) }
 
 // Part is the estimate that goes into a mean over several comparisons. It leaves out the
-// first block where that may have decided how many there are.
-func (r Rule) Part(s Summary, prior Prior) Estimate {
+// first block where that may have decided how many there are, and its variance is not
+// moderated: moderation takes from the noisiest comparisons, which are most of the error
+// of a mean. The variances add up to as many degrees of freedom as a mean needs.
+func (r Rule) Part(s Summary) Estimate {
 	if r.adaptive() && s.N >= firstFrom {
 		s = s.withoutFirst()
 	}
-	return r.Estimate(s, prior)
+	return r.Estimate(s, Prior{})
 }
 
 // Enough reports whether a comparison needs no more blocks: its interval is no wider

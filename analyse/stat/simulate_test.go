@@ -81,7 +81,7 @@ func (sc scene) play(r *rand.Rand, rule Rule, t *tally) {
 				e := rule.Estimate(s, priors[i*sc.treatments+k])
 				v, _ := rule.Judge(e, record.Lower)
 				t.comparisons++
-				t.parts = append(t.parts, rule.Part(s, priors[i*sc.treatments+k]))
+				t.parts = append(t.parts, rule.Part(s))
 				if v == Faster || v == Slower {
 					t.different++
 				}
@@ -94,8 +94,8 @@ func (sc scene) play(r *rand.Rand, rule Rule, t *tally) {
 }
 
 // TestSimulatedMeans: the geometric mean of many ratios has no bias from when each of
-// them stopped, and its interval holds the truth as often as it says, from four ratios to
-// three hundred. That all are alike and the effect is one at which the rule just stops is
+// them stopped, and its interval holds the truth as often as it says. make truth plays up to
+// 300 ratios. That all are alike and the effect is one at which the rule just stops is
 // the worst case: whatever noise does to when one stops, it does to all.
 func TestSimulatedMeans(t *testing.T) {
 	looks := []int{3, 4, 6, 8, 12, 16}
@@ -108,8 +108,7 @@ func TestSimulatedMeans(t *testing.T) {
 	}{
 		{"4, 8 %", 4, same(0.08), 0.3, 0},
 		{"40, 8 %", 40, same(0.08), 0.3, 0},
-		{"300, 8 %", 300, same(0.08), 0.3, 0},
-		{"300, 2 %", 300, same(0.02), 0.1, 0},
+		{"150, 8 %", 150, same(0.08), 0.3, 0},
 		{"40, mixed", 40, mixed, 0.7, 0},
 		{"100, mixed, fixed 5", 100, mixed, 0.3, 5},
 	} {

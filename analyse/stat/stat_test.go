@@ -289,7 +289,7 @@ func TestPart(t *testing.T) {
 	pairs := []Pair{{1, 4}, {2, 2.2}, {3, 3.1}, {4, 4.1}, {5, 5.6}, {6, 6.3}, {7, 7.7}}
 	same := func(r Rule, of, want []Pair) {
 		t.Helper()
-		got, e := r.Part(Summarise(of), Prior{}), r.Estimate(Summarise(want), Prior{})
+		got, e := r.Part(Summarise(of)), r.Estimate(Summarise(want), Prior{})
 		near(t, "ratio", got.Ratio, e.Ratio, 1e-9)
 		near(t, "low end", got.Lo, e.Lo, 1e-9)
 		near(t, "base", got.Base, e.Base, 1e-9)

@@ -16,8 +16,8 @@ type Stratum struct {
 	Base     *Reading // nil where the study has no baseline
 	Others   []Reading
 	// Prior is what moderated the estimates of this response. It is for a mean over several
-	// rows too, whose own variances are too few to lend to each other; a mean varies less
-	// than what it is over, so that its interval is rather too wide.
+	// rows of one stratum too, whose own variances are too few to lend to each other; a mean
+	// varies less than what it is over, so that its interval is rather too wide.
 	Prior stat.Prior
 }
 

@@ -108,7 +108,7 @@ func (b *builder) finish(c *Cell, parts []part) {
 	for i, p := range parts {
 		switch {
 		case p.sum != nil && len(parts) > 1:
-			estimates[i] = b.rule.Part(*p.sum, p.prior)
+			estimates[i] = b.rule.Part(*p.sum)
 		case p.sum != nil:
 			estimates[i] = b.rule.Estimate(*p.sum, p.prior)
 		case len(parts) > 1:
