@@ -3,6 +3,7 @@
 # make race   the same under the race detector, where it matters
 # make fuzz   let every fuzz target look for new inputs, FUZZ_TIME each
 # make kills  kill runs at 1,000 moments on fake and at 50 on real sandboxes
+# make truth  simulate studies whose truth is known, and print what is achieved beside what is promised
 # make lab-vm test it all in a virtual machine with systemd and only cgroup v2
 # make bench  print the figures of docs/performance.md
 #
@@ -20,7 +21,7 @@ export CGO_ENABLED = 0
 # A Go of the distribution may be too old: scripts/setup.sh then puts one there.
 export PATH := /usr/local/lib/tare/go/bin:/usr/local/go/bin:$(PATH)
 
-.PHONY: all run build test lint unit fuzz race lab-vm bench kills setup setup-test clean
+.PHONY: all run build test lint unit fuzz race truth lab-vm bench kills setup setup-test clean
 
 all: build
 
@@ -43,6 +44,10 @@ unit:
 # The race detector needs a C compiler, so it is not part of `make test`.
 race: setup-go
 	CGO_ENABLED=1 $(GO) test -race ./agent ./run ./plan ./study ./store ./collect/... ./workload/... ./report/document ./report/plot ./report/serve
+
+# TRUTH="-long" simulates every case, for hours; TRUTH="-only 'rows 16 x 1'" picks some; docs/method/simulated.md.
+truth: setup-go
+	$(GO) run ./scripts/truth $(TRUTH)
 
 # LABVM="-steps doctor,study -v" runs some steps and shows them; -list prints their names.
 lab-vm: setup build

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"tare/param"
+	"tare/record"
+	"tare/study"
+)
+
+// response is what the simulated workloads measure.
+const response = "time"
+
+// shape is what a simulated study compares.
+type shape struct {
+	workloads int
+	points    int // strata of each workload
+	treats    int // sandboxes beside the baseline
+	nested    int // more treatments: one sandbox with this many levels of a parameter of its own
+}
+
+func (s shape) strata() int     { return s.workloads * s.points }
+func (s shape) treatments() int { return s.treats + s.nested }
+
+// String is "STRATA x TREATMENTS"; where a workload has several strata, the workloads follow.
+func (s shape) String() string {
+	out := fmt.Sprintf("%d x %d", s.strata(), s.treatments())
+	if s.points > 1 {
+		out += fmt.Sprintf(" of %d workloads", s.workloads)
+	}
+	if s.nested > 0 {
+		out += fmt.Sprintf(", %d of one sandbox", s.nested)
+	}
+	return out
+}
+
+// rule is how a study stops: the text of its section stop, "" for tare's own rule.
+type rule struct{ name, stop string }
+
+// text is the study file of a shape under a rule, with a table of geometric means over all
+// strata and, where workloads have several, one with a column for each.
+func (s shape) text(r rule) []byte {
+	var b strings.Builder
+	b.WriteString("study: simulated\nbaseline: process\nsentinel: off\ncalls: off\nfactors:\n  sandbox: [process")
+	for k := range s.treats {
+		fmt.Fprintf(&b, ", box%d", k+1)
+	}
+	if s.nested > 0 {
+		b.WriteString(", sized")
+	}
+	b.WriteString("]\n")
+	if s.nested > 0 {
+		b.WriteString("  parts: " + numbers(s.nested) + "\n")
+	}
+	b.WriteString("workloads:\n")
+	for i := range s.workloads {
+		fmt.Fprintf(&b, "  w%d: {kind: simulated, point: %s, responses: [%s]}\n", i+1, numbers(s.points), response)
+	}
+	rows := "[sandbox]"
+	if s.nested > 0 {
+		rows = "[sandbox, parts]"
+	}
+	fmt.Fprintf(&b, "tables:\n  all: {response: %s, rows: %s}\n", response, rows)
+	if s.points > 1 {
+		fmt.Fprintf(&b, "  each: {response: %s, rows: %s, columns: workload}\n", response, rows)
+	}
+	if r.stop != "" {
+		fmt.Fprintf(&b, "stop: %s\n", r.stop)
+	}
+	return []byte(b.String())
+}
+
+func numbers(n int) string {
+	words := make([]string, n)
+	for i := range words {
+		words[i] = fmt.Sprint(i + 1)
+	}
+	return "[" + strings.Join(words, ", ") + "]"
+}
+
+// catalogue is what simulated studies are made of.
+func catalogue(treats int) study.Catalogue {
+	c := study.Catalogue{
+		Workloads: map[string]study.WorkloadInfo{"simulated": {
+			Params:    []param.Param{{Name: "point", Type: param.Int, Default: "1", Help: "tells the strata of a workload apart"}},
+			Responses: func(param.Values) []record.Response { return responses() },
+			Ends:      1,
+		}},
+		Sandboxes: map[string][]param.Param{"process": nil, "sized": {{Name: "parts", Type: param.Int, Default: "1", Help: "a parameter of one sandbox"}}},
+	}
+	for k := range treats {
+		c.Sandboxes[fmt.Sprintf("box%d", k+1)] = nil
+	}
+	return c
+}
+
+func responses() []record.Response {
+	return []record.Response{{Name: response, Unit: record.Second, Better: record.Lower, Operation: "run"}}
+}
+
+// study reads the shape's study file.
+func (s shape) study(r rule) (*study.Study, error) {
+	return study.Parse(s.String()+", "+r.name, s.text(r), catalogue(s.treats), nil)
+}
+
+// shippedRules are the sections stop of the study files in root/studies, without those that
+// another file or tare's default has already.
+func shippedRules(root string) ([]rule, error) {
+	files, err := filepath.Glob(filepath.Join(root, "studies", "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("cannot find studies/*.yaml; run in the folder of the module")
+	}
+	var out []rule
+	seen := map[string]bool{"": true}
+	for _, file := range files {
+		src, err := os.ReadFile(file) //nolint:gosec // the module's own studies
+		if err != nil {
+			return nil, err
+		}
+		var s struct{ Stop yaml.Node }
+		if err := yaml.Unmarshal(src, &s); err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w", file, err)
+		}
+		text := flow(&s.Stop)
+		if seen[text] {
+			continue
+		}
+		seen[text] = true
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		out = append(out, rule{name, text})
+	}
+	return out, nil
+}
+
+// flow writes a mapping of scalars and lists of them in one line.
+func flow(n *yaml.Node) string {
+	var words []string
+	for _, c := range n.Content {
+		words = append(words, flow(c))
+	}
+	switch n.Kind {
+	case yaml.SequenceNode:
+		return "[" + strings.Join(words, ", ") + "]"
+	case yaml.MappingNode:
+		var pairs []string
+		for i := 0; i+1 < len(words); i += 2 {
+			pairs = append(pairs, words[i]+": "+words[i+1])
+		}
+		return "{" + strings.Join(pairs, ", ") + "}"
+	}
+	return n.Value
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"time"
+
+	"tare/analyse"
+	"tare/analyse/stat"
+	"tare/plan"
+	"tare/record"
+	"tare/study"
+)
+
+// player plays studies of one design. It is not changed after newPlayer.
+type player struct {
+	shape shape
+	study *study.Study
+	at    map[string]place // by Cell.Key
+}
+
+// place is where a cell is: its stratum, and its index there with the baseline as 0.
+type place struct{ stratum, cell int }
+
+func newPlayer(s shape, r rule) (*player, error) {
+	st, err := s.study(r)
+	if err != nil {
+		return nil, fmt.Errorf("the simulated study %s, %s is not a study: %w", s, r.name, err)
+	}
+	p := &player{shape: s, study: st, at: map[string]place{}}
+	for i := range st.Strata {
+		t := &st.Strata[i]
+		k := 0
+		for j, c := range t.Cells {
+			if j == t.Baseline {
+				p.at[c.Key()] = place{i, 0}
+				continue
+			}
+			k++
+			p.at[c.Key()] = place{i, k}
+		}
+		if t.Baseline < 0 || k != s.treatments() {
+			return nil, fmt.Errorf("the simulated study %s, %s has %d treatments in a stratum, want %d", s, r.name, k, s.treatments())
+		}
+	}
+	return p, nil
+}
+
+// played is what a study came to, beside the truth.
+type played struct {
+	aa     bool
+	rows   []playedRow
+	tables []playedTable
+	trials int
+	cells  int
+}
+
+// playedRow is one comparison.
+type playedRow struct {
+	stratum, treatment int
+	truth, pair        float64 // ln of the true ratio; true standard deviation of ln ratio in a block
+	n                  int
+	ratio, lo, hi      float64 // ln; NaN where there is none
+	shrunk             float64 // ln of the bias-corrected ratio; NaN where there is none
+	verdict            stat.Verdict
+	q                  float64 // NaN where there is none
+	noisy              bool    // of the loud workload
+}
+
+func (r *playedRow) called() bool {
+	switch r.verdict {
+	case stat.Faster, stat.Slower, stat.Higher, stat.Lower:
+		return true
+	}
+	return false
+}
+
+// playedTable is one cell of a table of geometric means.
+type playedTable struct {
+	strata        int  // that it is over
+	mean          bool // over several rows, too
+	truth, lo, hi float64
+	best          float64 // half-width of the interval that knows the scatter
+	called        bool
+}
+
+// play runs a study in a world to its end, as the program does, and analyses it.
+func (p *player) play(w *world, seed uint64) (*played, error) {
+	st := *p.study
+	st.Seed = seed
+	pl := plan.New(&st, nil)
+	var trials []record.Trial
+	for {
+		n, ok := pl.Next()
+		if !ok {
+			break
+		}
+		c, known := p.at[n.Cell.Key()]
+		if !known {
+			return nil, fmt.Errorf("the plan asks for the cell %s, which the study does not have", n.Cell)
+		}
+		t := record.Trial{Seq: n.Seq, Block: n.Block, Attempt: n.Attempt, Cell: n.Cell, Status: record.OK, Duration: time.Second,
+			Samples: []record.Sample{{Name: response, Unit: record.Second, Value: w.value(c.stratum, c.cell, n.Block, len(trials)+1)}}}
+		pl.Done(&t)
+		trials = append(trials, t)
+	}
+	res := analyse.Analyse(&st, trials, nil, analyse.Describe(func(study.Workload) []record.Response { return responses() }))
+	if !res.Finished {
+		return nil, fmt.Errorf("the plan is at its end, and the analysis says that the study is not finished")
+	}
+	out := &played{aa: w.aa, trials: len(trials), cells: len(p.at)}
+	out.rows = make([]playedRow, 0, p.shape.strata()*p.shape.treatments())
+	for i := range res.Compared {
+		if c := &res.Compared[i]; !c.Baseline {
+			out.rows = append(out.rows, p.row(c, w))
+		}
+	}
+	p.tables(out, res, w)
+	return out, nil
+}
+
+func (p *player) row(c *analyse.Comparison, w *world) playedRow {
+	at := p.at[c.Cell.Key()]
+	e := &c.Estimate
+	r := playedRow{stratum: at.stratum, treatment: at.cell - 1, truth: w.truth[at.stratum][at.cell-1],
+		pair: w.pair(at.stratum, at.cell-1),
+		n:    e.N, verdict: c.Verdict, noisy: w.noisy[at.stratum], q: math.NaN(),
+		ratio: logOf(e.Ratio), lo: math.NaN(), hi: math.NaN(), shrunk: logOf(shrunk(e))}
+	if e.HasInterval() {
+		r.lo, r.hi = math.Log(e.Lo), math.Log(e.Hi)
+	}
+	if c.Q != nil {
+		r.q = *c.Q
+	}
+	return r
+}
+
+func logOf(x float64) float64 {
+	if x > 0 {
+		return math.Log(x)
+	}
+	return math.NaN()
+}
+
+// shrunk is the ratio corrected for the bias of estimates that stopped because they looked
+// large; 0 where the analysis has none. It is looked up by name, because older analyses had none.
+func shrunk(e *stat.Estimate) float64 {
+	f := reflect.ValueOf(e).Elem().FieldByName("Shrunk")
+	if f.IsValid() && f.Kind() == reflect.Pointer && !f.IsNil() {
+		f = f.Elem()
+	}
+	if f.IsValid() && f.CanFloat() {
+		return f.Float()
+	}
+	return 0
+}
+
+// tables notes the cells of the geometric-mean tables.
+func (p *player) tables(out *played, res *analyse.Result, w *world) {
+	n := map[[2]int]float64{}
+	for i := range out.rows {
+		r := &out.rows[i]
+		n[[2]int{r.stratum, r.treatment}] = float64(r.n)
+	}
+	for ti := range res.Tables {
+		t := &res.Tables[ti]
+		for ri := range t.Rows {
+			row := &t.Rows[ri]
+			if row.Baseline {
+				continue
+			}
+			for ci := range row.Cells {
+				c := &row.Cells[ci]
+				of := p.treatmentsOf(row.Cell)
+				x := playedTable{mean: row.Mean, lo: math.NaN(), hi: math.NaN()}
+				v := 0.0
+				for i := range p.shape.strata() {
+					if t.Column != "" && t.Columns[ci].Level != fmt.Sprintf("w%d", i/p.shape.points+1) {
+						continue
+					}
+					x.strata++
+					var blocks float64
+					m := float64(len(of))
+					for _, k := range of {
+						x.truth += w.truth[i][k] / m
+						blocks += n[[2]int{i, k}] / m
+					}
+					v += w.meanVariance(i, of) / blocks
+				}
+				x.truth /= float64(x.strata)
+				x.best = best95 * math.Sqrt(v) / float64(x.strata)
+				if e := &c.Estimate; e.HasInterval() {
+					x.lo, x.hi = math.Log(e.Lo), math.Log(e.Hi)
+				}
+				x.called = c.Verdict == stat.Faster || c.Verdict == stat.Slower || c.Verdict == stat.Higher || c.Verdict == stat.Lower
+				out.tables = append(out.tables, x)
+			}
+		}
+	}
+}
+
+// treatmentsOf are the treatments that a table's row is over: all that have its levels.
+func (p *player) treatmentsOf(row record.Cell) []int {
+	var out []int
+	for j, c := range p.study.Strata[0].Cells {
+		if j == p.study.Strata[0].Baseline {
+			continue
+		}
+		all := true
+		for _, l := range row {
+			if v, ok := c.Get(l.Factor); !ok || v != l.Value {
+				all = false
+			}
+		}
+		if all {
+			out = append(out, p.at[c.Key()].cell-1)
+		}
+	}
+	return out
+}
+
+// best95 is the 97.5 % quantile of the normal distribution.
+const best95 = 1.959964

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+func ownRule() rule { return rule{"default", ""} }
+func fixed(n string) rule {
+	return rule{"fixed " + n, "{fixed: " + n + "}"}
+}
+
+// designs are those that rows and tables are promised for, from one comparison to 300 strata.
+func designs() []shape {
+	return []shape{
+		{workloads: 1, points: 1, treats: 1},
+		{workloads: 4, points: 1, treats: 1},
+		{workloads: 9, points: 1, treats: 1},
+		{workloads: 16, points: 1, treats: 1},
+		{workloads: 8, points: 5, treats: 1},
+		{workloads: 10, points: 10, treats: 1},
+		{workloads: 10, points: 30, treats: 1},
+		{workloads: 6, points: 1, treats: 4},
+		{workloads: 9, points: 1, treats: 4},
+		{workloads: 16, points: 1, treats: 4},
+		{workloads: 3, points: 4, treats: 2, nested: 3},
+	}
+}
+
+// enough is how many studies of a shape tell 95 % from 93.
+func (l *lab) enough(s shape) int {
+	cells := s.strata() * (s.treatments() + 1)
+	if l.long {
+		return min(max(200_000/cells, 2000), 20_000)
+	}
+	return min(max(20_000/cells, 120), 1500)
+}
+
+// cases are all designs under all rules on all machines in the long form; in the short form,
+// those on which rules are known to differ.
+func (l *lab) cases() []unit {
+	var out []unit
+	rules := append([]rule{ownRule(), fixed("5"), fixed("3")}, l.shipped...)
+	for _, s := range designs() {
+		for _, r := range rules {
+			for _, m := range machines() {
+				if m.loud > 0 && s.workloads < 2 {
+					continue
+				}
+				u := unit{section: "rows", shape: s, rule: r, machine: m, studies: l.enough(s), promised: true}
+				if l.long || l.brief(&u) {
+					out = append(out, u)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// brief reports whether a case is in the short form.
+func (l *lab) brief(u *unit) bool {
+	large := u.shape.strata() > 16
+	switch {
+	case u.machine.name == "iid":
+		return u.rule.name == "default" || u.rule.name == "fixed 5" || !large && u.shape.strata() >= 9
+	case u.rule.name != "default":
+		return u.machine.name == "loud" && u.rule.name == "fixed 3" && !large
+	}
+	return !large && (u.shape.treatments() != 4 || u.shape.strata() == 9) && u.shape.strata() != 4
+}
+
+// rowsSection is about rows and tables of the same studies.
+func rowsSection(ctx context.Context, l *lab, w io.Writer) ([]figure, error) {
+	units, totals, err := l.all(ctx, l.cases())
+	if err != nil || len(units) == 0 {
+		return nil, err
+	}
+	return l.printAll(w, units, totals)
+}
+
+// printAll prints what is said of the cases in four tables.
+func (l *lab) printAll(w io.Writer, units []unit, totals []*total) ([]figure, error) {
+	var all []figure
+	for _, t := range []struct {
+		title   string
+		columns []column
+	}{
+		{"Intervals that hold the truth, per cent (the noisiest and the quietest quarter of a study's rows; cells of geometric means), and their half-width in that of the interval that knows the scatter", []column{
+			{"rows", covered, coverage(), percent},
+			{"noisiest", coveredNoisy, coverage(), percent},
+			{"quietest", coveredQuiet, coverage(), percent},
+			{"tables", coveredTable, coverage(), percent},
+			{"tables by workload", coveredColumn, coverage(), percent},
+			{"means of rows", coveredMean, coverage(), percent},
+			{"width", width, none(), times},
+			{"width, tables", widthTable, none(), times},
+			{"no interval", noInterval, none(), percent},
+			{"blocks", blocks, none(), plain},
+		}},
+		{"Equal things called different, and discoveries (q <= 5 %), per cent", []column{
+			{"A/A rows called", equalCalled, atMost(0.05), percent},
+			{"A/A tables called", equalTable, atMost(0.05), percent},
+			{"A/A studies with a discovery", studiesFound, atMost(0.05), percent},
+			{"false discoveries", falseFound, atMost(0.05), percent},
+			{"equal: equivalent", equivalentSaid, none(), percent},
+			{"equal: undecided", undecidedSaid, none(), percent},
+		}},
+		{"Differences of 5 and 10 % found, per cent (best: the test that knows the scatter, with as many blocks), and points by which called rows overstate them", []column{
+			{"5 %", power5, none(), percent},
+			{"best", power5Best, none(), percent},
+			{"of best", power5Of, atLeast(0.90), percent},
+			{"10 %", power10, none(), percent},
+			{"best", power10Best, none(), percent},
+			{"of best", power10Of, atLeast(0.90), percent},
+			{"overstated", overstated, none(), plain},
+			{"at 5 %", overstated5, none(), plain},
+			{"corrected", corrected, none(), plain},
+			{"at 5 %", corrected5, none(), plain},
+		}},
+	} {
+		figures, err := l.print(w, t.title, units, totals, t.columns)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, figures...)
+	}
+	return all, nil
+}
+
+// looksSection has studies that go on to the last look unless something is called different:
+// the error rates of all looks add up.
+func looksSection(ctx context.Context, l *lab, w io.Writer) ([]figure, error) {
+	var units []unit
+	for _, looks := range []string{"[3, 4, 6, 8, 12, 16]", "[3, 4, 6, 8]", "[3, 4, 6]"} {
+		for _, n := range []int{1, 9, 16} {
+			for _, m := range machines() {
+				if m.name != "iid" && m.name != "even" && !l.long || m.loud > 0 {
+					continue
+				}
+				s := shape{workloads: n, points: 1, treats: 1}
+				units = append(units, unit{section: "looks", shape: s, machine: m, studies: 3 * l.enough(s), promised: true,
+					rule: rule{looks, "{looks: " + looks + ", width: 0.01%, margin: 0.02%}"}})
+			}
+		}
+	}
+	units, totals, err := l.all(ctx, units)
+	if err != nil || len(units) == 0 {
+		return nil, err
+	}
+	return l.print(w, "Looks alone: nothing stops a study but a call and the last look (width and margin are next to nothing); per cent", units, totals, []column{
+		{"A/A rows called", equalCalled, atMost(0.05), percent},
+		{"A/A studies with a discovery", studiesFound, atMost(0.05), percent},
+		{"rows hold the truth", covered, coverage(), percent},
+		{"width", width, none(), times},
+		{"blocks", blocks, none(), plain},
+	})
+}
+
+// knownSection has studies whose scatter and effect are the same everywhere: what a user who
+// knows both may expect.
+func knownSection(ctx context.Context, l *lab, w io.Writer) ([]figure, error) {
+	var units []unit
+	for _, scatter := range []float64{0.02, 0.04, 0.08, 0.16} {
+		for _, effect := range []float64{0.05, 0.10} {
+			for _, r := range []rule{ownRule(), fixed("5"), fixed("16")} {
+				if r.name == "fixed 16" && !l.long && effect > 0.05 {
+					continue
+				}
+				s := shape{workloads: 9, points: 1, treats: 1}
+				units = append(units, unit{section: "known", shape: s, rule: r, only: effect, studies: l.enough(s), promised: true,
+					machine: machine{name: knownName(scatter, effect), even: scatter}})
+			}
+		}
+	}
+	units, totals, err := l.all(ctx, units)
+	if err != nil || len(units) == 0 {
+		return nil, err
+	}
+	return l.print(w, "The same scatter of all cells, and all treatments slower by as much (in every second study by nothing); per cent, points", units, totals, []column{
+		{"rows hold the truth", covered, coverage(), percent},
+		{"5 % found", power5, none(), percent},
+		{"of best", power5Of, atLeast(0.90), percent},
+		{"10 % found", power10, none(), percent},
+		{"of best", power10Of, atLeast(0.90), percent},
+		{"A/A rows called", equalCalled, atMost(0.05), percent},
+		{"equal: equivalent", equivalentSaid, none(), percent},
+		{"equal: undecided", undecidedSaid, none(), percent},
+		{"overstated", overstated, none(), plain},
+		{"corrected", corrected, none(), plain},
+		{"tables", coveredTable, coverage(), percent},
+		{"blocks", blocks, none(), plain},
+	})
+}
+
+func knownName(scatter, effect float64) string {
+	return fmt.Sprintf("scatter %g %%, effect %g %%", 100*scatter, 100*effect)
+}

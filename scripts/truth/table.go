@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// column is a column of figures: one quantity of all cases.
+type column struct {
+	head string
+	q    quantity
+	band band
+	as   format
+}
+
+// print writes a table of cases and columns, and returns its figures. What no case has is left
+// out.
+func (l *lab) print(w io.Writer, title string, units []unit, totals []*total, columns []column) ([]figure, error) {
+	var all []figure
+	head, bands := []string{"design", "rule", "machine", "studies"}, []string{"wanted", "", "", ""}
+	rows := make([][]string, len(units))
+	for i := range units {
+		u := &units[i]
+		rows[i] = []string{u.shape.String(), u.rule.name, u.machine.name, fmt.Sprint(len(totals[i].scores))}
+	}
+	for _, c := range columns {
+		var cells []string
+		some := false
+		for i := range units {
+			v, e := totals[i].value(c.q)
+			f := figure{of: units[i].name(), name: c.head, value: v, err: e, number: totals[i].number(c.q), band: c.band, promised: units[i].promised}
+			cells = append(cells, f.text(c.as))
+			if f.number > 0 {
+				all, some = append(all, f), true
+			}
+		}
+		if !some {
+			continue
+		}
+		head, bands = append(head, c.head), append(bands, c.band.String())
+		for i := range rows {
+			rows[i] = append(rows[i], cells[i])
+		}
+	}
+	return all, l.write(w, title, append([][]string{head, bands}, rows...))
+}
+
+// write lays a table out as text or as Markdown. The first row is the head.
+func (l *lab) write(w io.Writer, title string, rows [][]string) error {
+	fmt.Fprintf(w, "\n%s\n\n", title)
+	if l.markdown {
+		for i, r := range rows {
+			fmt.Fprintf(w, "| %s |\n", strings.Join(r, " | "))
+			if i == 0 {
+				fmt.Fprintf(w, "|%s\n", strings.Repeat("---|", len(r)))
+			}
+		}
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintln(t, strings.Join(r, "\t"))
+	}
+	return t.Flush()
+}
