@@ -16,12 +16,16 @@ import (
 // response is what the simulated workloads measure.
 const response = "time"
 
+// further is their second response, where they have one: it stops nothing.
+const further = "further"
+
 // shape is what a simulated study compares.
 type shape struct {
 	workloads int
-	points    int // strata of each workload
-	treats    int // sandboxes beside the baseline
-	nested    int // more treatments: one sandbox with this many levels of a parameter of its own
+	points    int  // strata of each workload
+	treats    int  // sandboxes beside the baseline
+	nested    int  // more treatments: one sandbox with this many levels of a parameter of its own
+	second    bool // workloads have a second response, which does not decide when to stop
 }
 
 func (s shape) strata() int     { return s.workloads * s.points }
@@ -36,7 +40,18 @@ func (s shape) String() string {
 	if s.nested > 0 {
 		out += fmt.Sprintf(", %d of one sandbox", s.nested)
 	}
+	if s.second {
+		out += ", two responses"
+	}
 	return out
+}
+
+// names are the responses.
+func (s shape) names() []string {
+	if s.second {
+		return []string{response, further}
+	}
+	return []string{response}
 }
 
 // rule is how a study stops: the text of its section stop, "" for tare's own rule.
@@ -59,7 +74,7 @@ func (s shape) text(r rule) []byte {
 	}
 	b.WriteString("workloads:\n")
 	for i := range s.workloads {
-		fmt.Fprintf(&b, "  w%d: {kind: simulated, point: %s, responses: [%s]}\n", i+1, numbers(s.points), response)
+		fmt.Fprintf(&b, "  w%d: {kind: simulated, point: %s, responses: [%s]}\n", i+1, numbers(s.points), strings.Join(s.names(), ", "))
 	}
 	rows := "[sandbox]"
 	if s.nested > 0 {
@@ -84,28 +99,29 @@ func numbers(n int) string {
 }
 
 // catalogue is what simulated studies are made of.
-func catalogue(treats int) study.Catalogue {
+func catalogue(s shape) study.Catalogue {
 	c := study.Catalogue{
 		Workloads: map[string]study.WorkloadInfo{"simulated": {
 			Params:    []param.Param{{Name: "point", Type: param.Int, Default: "1", Help: "tells the strata of a workload apart"}},
-			Responses: func(param.Values) []record.Response { return responses() },
+			Responses: func(param.Values) []record.Response { return responses()[:len(s.names())] },
 			Ends:      1,
 		}},
 		Sandboxes: map[string][]param.Param{"process": nil, "sized": {{Name: "parts", Type: param.Int, Default: "1", Help: "a parameter of one sandbox"}}},
 	}
-	for k := range treats {
+	for k := range s.treats {
 		c.Sandboxes[fmt.Sprintf("box%d", k+1)] = nil
 	}
 	return c
 }
 
 func responses() []record.Response {
-	return []record.Response{{Name: response, Unit: record.Second, Better: record.Lower, Operation: "run"}}
+	return []record.Response{{Name: response, Unit: record.Second, Better: record.Lower, Operation: "run"},
+		{Name: further, Unit: record.Second, Better: record.Lower}}
 }
 
 // study reads the shape's study file.
 func (s shape) study(r rule) (*study.Study, error) {
-	return study.Parse(s.String()+", "+r.name, s.text(r), catalogue(s.treats), nil)
+	return study.Parse(s.String()+", "+r.name, s.text(r), catalogue(s), nil)
 }
 
 // shippedRules are the sections stop of the study files in root/studies, without those that

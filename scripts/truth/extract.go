@@ -25,7 +25,7 @@ const extractHead = `# How much real trials scatter: variance components of meas
 #   together    correlation of the values of two sandboxes in a block: the mean over all pairs of sandboxes of the response
 #   ratio       standard deviation of the ratio to the baseline of the same block, over the blocks
 #   next_block  correlation of a value with that of the next block; with n blocks it is -1/n on average where there is none
-#   kurtosis    excess kurtosis over the blocks, 0 for a normal distribution; eight values cannot show more than 3.1
+#   kurtosis    excess kurtosis over the blocks; of eight normal values it is -0.67 on average, and never above 3.1
 `
 
 // extractAll prints the variance components of results folders.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"math"
+	"strings"
 	"sync"
 	"time"
 )
@@ -98,9 +100,24 @@ func (l *lab) run(ctx context.Context, u *unit) (*total, error) {
 		t.trials += s.trials
 	}
 	t.pool()
+	t.best()
 	l.studies, l.trials = l.studies+n, l.trials+t.trials
-	fmt.Fprintf(l.progress, "truth: %s: %d studies, %d trials, %s\n", u.name(), n, t.trials, time.Since(begun).Round(10*time.Millisecond))
+	fmt.Fprintf(l.progress, "truth: %s: %s; %d studies, %d trials, %s\n", u.name(), t.brief(), n, t.trials, time.Since(begun).Round(10*time.Millisecond))
 	return t, nil
+}
+
+// brief has what a reader of the progress looks for first.
+func (t *total) brief() string {
+	var words []string
+	for _, c := range []struct {
+		name string
+		q    quantity
+	}{{"rows", covered}, {"noisiest", coveredNoisy}, {"tables", coveredTable}, {"A/A called", equalCalled}} {
+		if v, e := t.value(c.q); !math.IsNaN(v) {
+			words = append(words, fmt.Sprintf("%s %.1f ±%.1f", c.name, 100*v, 100*e))
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // all simulates the cases that the user picked.

@@ -43,7 +43,7 @@ func machines() []machine {
 // which the study stops.
 type world struct {
 	m       machine
-	truth   [][]float64 // ln of the true ratio, by stratum and treatment from 0
+	truth   [][]float64 // ln of the true ratio, by stratum and treatment from 0; strata of a second response follow
 	sd      [][]float64 // by stratum and cell, the baseline first
 	tied    []float64   // correlation of the cells of a block, by stratum
 	noisy   []bool      // by stratum: of the loud workload
@@ -81,11 +81,14 @@ func fork(seed uint64, name ...uint64) *rand.Rand {
 func newWorld(p *population, m machine, s shape, seed uint64, effects effects) *world {
 	r := fork(seed, 1)
 	w := &world{m: m, aa: effects.aa, apart: m.between(s.treatments() + 1)}
-	w.sd, w.tied = p.draw(r, s, m.busy)
-	w.noisy = make([]bool, s.strata())
+	for range s.names() {
+		sd, tied := p.draw(r, s, m.busy)
+		w.sd, w.tied = append(w.sd, sd...), append(w.tied, tied...)
+		w.truth = append(w.truth, effects.draw(fork(seed, 2, uint64(len(w.truth))), s)...)
+	}
+	n := len(w.sd)
+	w.noisy = make([]bool, n)
 	w.disturb(r, s)
-	w.truth = effects.draw(fork(seed, 2), s)
-	n := s.strata()
 	w.level, w.inBlock, w.block = make([]float64, n), make([]float64, n), make([]int, n)
 	for i := range n {
 		w.level[i] = 2 * r.NormFloat64()
@@ -97,7 +100,7 @@ func newWorld(p *population, m machine, s shape, seed uint64, effects effects) *
 	}
 	w.r = fork(seed, 5)
 	// The one step comes in the first eight passes, where most studies are.
-	w.stepAt = w.r.IntN(8 * n * (s.treatments() + 1))
+	w.stepAt = w.r.IntN(8 * s.strata() * (s.treatments() + 1))
 	w.ar, w.process.level = w.r.NormFloat64(), w.r.NormFloat64()
 	return w
 }
@@ -116,7 +119,7 @@ func (w *world) disturb(r *rand.Rand, s shape) {
 		loud := r.IntN(s.workloads)
 		var rest []float64
 		for i, of := range w.sd {
-			if w.noisy[i] = i/s.points == loud; !w.noisy[i] {
+			if w.noisy[i] = i%s.strata()/s.points == loud; !w.noisy[i] {
 				rest = append(rest, of...)
 			}
 		}

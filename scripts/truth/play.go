@@ -101,11 +101,15 @@ func (p *player) play(w *world, seed uint64) (*played, error) {
 			return nil, fmt.Errorf("the plan asks for the cell %s, which the study does not have", n.Cell)
 		}
 		t := record.Trial{Seq: n.Seq, Block: n.Block, Attempt: n.Attempt, Cell: n.Cell, Status: record.OK, Duration: time.Second,
-			Samples: []record.Sample{{Name: response, Unit: record.Second, Value: w.value(c.stratum, c.cell, n.Block, len(trials)+1)}}}
+			Samples: make([]record.Sample, 0, 2)}
+		for k, name := range p.shape.names() {
+			t.Samples = append(t.Samples, record.Sample{Name: name, Unit: record.Second,
+				Value: w.value(c.stratum+k*p.shape.strata(), c.cell, n.Block, len(trials)+1)})
+		}
 		pl.Done(&t)
 		trials = append(trials, t)
 	}
-	res := analyse.Analyse(&st, trials, nil, analyse.Describe(func(study.Workload) []record.Response { return responses() }))
+	res := analyse.Analyse(&st, trials, nil, analyse.Describe(func(study.Workload) []record.Response { return responses()[:len(p.shape.names())] }))
 	if !res.Finished {
 		return nil, fmt.Errorf("the plan is at its end, and the analysis says that the study is not finished")
 	}
@@ -122,6 +126,9 @@ func (p *player) play(w *world, seed uint64) (*played, error) {
 
 func (p *player) row(c *analyse.Comparison, w *world) playedRow {
 	at := p.at[c.Cell.Key()]
+	if c.Response.Name == further {
+		at.stratum += p.shape.strata()
+	}
 	e := &c.Estimate
 	r := playedRow{stratum: at.stratum, treatment: at.cell - 1, truth: w.truth[at.stratum][at.cell-1],
 		pair: w.pair(at.stratum, at.cell-1),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -48,7 +49,14 @@ type sum struct{ hits, of float64 }
 type score struct {
 	sums   [quantities]sum
 	trials int
-	few    []fewRow // rows of a study that has too few for quarters
+	few    []fewRow      // rows of a study that has too few for quarters
+	power  [2][]powerRow // by powerSizes
+}
+
+// powerRow is a row whose difference is one of powerSizes.
+type powerRow struct {
+	truth, pair, n float64
+	found          bool
 }
 
 type fewRow struct {
@@ -80,15 +88,7 @@ func judge(p *played) *score {
 		order[i] = i
 		loud = loud || p.rows[i].noisy
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch d := p.rows[a].pair - p.rows[b].pair; {
-		case d < 0:
-			return -1
-		case d > 0:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p.rows[a].pair, p.rows[b].pair) })
 	var found, wrong float64
 	for rank, i := range order {
 		r := &p.rows[i]
@@ -139,20 +139,9 @@ func (s *score) verdict(r *playedRow, aa bool) {
 		s.count(equivalentSaid, r.verdict == stat.Equivalent)
 		s.count(undecidedSaid, r.verdict == stat.Undecided)
 	}
-	right := r.called() && (r.ratio > 0) == (r.truth > 0)
-	for _, c := range []struct {
-		size           float64
-		power, bst, of quantity
-	}{{0.05, power5, power5Best, power5Of}, {0.10, power10, power10Best, power10Of}} {
-		if math.Abs(math.Abs(r.truth)-math.Log1p(c.size)) < 1e-12 {
-			p := bestPower(r.truth, r.pair, r.n)
-			s.count(c.power, right)
-			s.add(c.bst, p, 1)
-			hit := 0.0
-			if right {
-				hit = 1
-			}
-			s.add(c.of, hit, p)
+	for i, size := range powerSizes() {
+		if isSize(r.truth, size) {
+			s.power[i] = append(s.power[i], powerRow{math.Abs(r.truth), r.pair, float64(r.n), r.called() && (r.ratio > 0) == (r.truth > 0)})
 		}
 	}
 	if !r.called() {
@@ -161,7 +150,7 @@ func (s *score) verdict(r *playedRow, aa bool) {
 	over := func(x float64) float64 {
 		return 100 * (math.Exp(x) - math.Exp(r.truth)) * math.Copysign(1, r.ratio)
 	}
-	five := math.Abs(math.Abs(r.truth)-math.Log1p(0.05)) < 1e-12
+	five := isSize(r.truth, 0.05)
 	s.add(overstated, over(r.ratio), 1)
 	if five {
 		s.add(overstated5, over(r.ratio), 1)
@@ -174,10 +163,15 @@ func (s *score) verdict(r *playedRow, aa bool) {
 	}
 }
 
+// powerSizes are the differences whose finding is counted.
+func powerSizes() [2]float64 { return [2]float64{0.05, 0.10} }
+
+func isSize(truth, size float64) bool { return math.Abs(math.Abs(truth)-math.Log1p(size)) < 1e-12 }
+
 // bestPower is how often the two-sided test at 5 % that knows the scatter finds a difference,
 // in the right direction, from n blocks.
-func bestPower(truth, pair float64, n int) float64 {
-	return 0.5 * math.Erfc((best95-math.Abs(truth)*math.Sqrt(float64(n))/pair)/math.Sqrt2)
+func bestPower(truth, pair, n float64) float64 {
+	return 0.5 * math.Erfc((best95-truth*math.Sqrt(n)/pair)/math.Sqrt2)
 }
 
 // tables counts the cells of the tables.
@@ -239,6 +233,44 @@ func (t *total) pool() {
 			}
 		}
 		s.few = nil
+	}
+}
+
+// best counts what was found beside what the best test finds. Rows stop early where they look
+// different, so the best test gets the mean number of blocks of rows that scatter as much, not
+// the row's own.
+func (t *total) best() {
+	type where struct{ study, row int }
+	for i, q := range [2][3]quantity{{power5, power5Best, power5Of}, {power10, power10Best, power10Of}} {
+		var all []where
+		for k, s := range t.scores {
+			for j := range s.power[i] {
+				all = append(all, where{k, j})
+			}
+		}
+		row := func(w where) *powerRow { return &t.scores[w.study].power[i][w.row] }
+		slices.SortStableFunc(all, func(a, b where) int { return cmp.Compare(row(a).pair, row(b).pair) })
+		size := max(20, len(all)/20)
+		for from := 0; from < len(all); from += size {
+			bin := all[from:min(from+size, len(all))]
+			n := 0.0
+			for _, w := range bin {
+				n += row(w).n / float64(len(bin))
+			}
+			for _, w := range bin {
+				r, s := row(w), t.scores[w.study]
+				p, hit := bestPower(r.truth, r.pair, n), 0.0
+				if r.found {
+					hit = 1
+				}
+				s.add(q[0], hit, 1)
+				s.add(q[1], p, 1)
+				s.add(q[2], hit, p)
+			}
+		}
+		for _, s := range t.scores {
+			s.power[i] = nil
+		}
 	}
 }
 
