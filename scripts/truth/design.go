@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -124,8 +125,11 @@ func (s shape) study(r rule) (*study.Study, error) {
 	return study.Parse(s.String()+", "+r.name, s.text(r), catalogue(s), nil)
 }
 
+// usualRules are tare's own and two that users choose.
+func usualRules() []rule { return []rule{ownRule(), fixed("5"), fixed("3")} }
+
 // shippedRules are the sections stop of the study files in root/studies, without those that
-// another file or tare's default has already.
+// another file or usualRules have already.
 func shippedRules(root string) ([]rule, error) {
 	files, err := filepath.Glob(filepath.Join(root, "studies", "*.yaml"))
 	if err != nil {
@@ -135,7 +139,7 @@ func shippedRules(root string) ([]rule, error) {
 		return nil, fmt.Errorf("cannot find studies/*.yaml; run in the folder of the module")
 	}
 	var out []rule
-	seen := map[string]bool{"": true}
+	known := append([]rule{}, usualRules()...)
 	for _, file := range files {
 		src, err := os.ReadFile(file) //nolint:gosec // the module's own studies
 		if err != nil {
@@ -145,15 +149,33 @@ func shippedRules(root string) ([]rule, error) {
 		if err := yaml.Unmarshal(src, &s); err != nil {
 			return nil, fmt.Errorf("cannot read %s: %w", file, err)
 		}
-		text := flow(&s.Stop)
-		if seen[text] {
-			continue
+		r := rule{strings.TrimSuffix(filepath.Base(file), ".yaml"), flow(&s.Stop)}
+		own, err := r.parsed()
+		if err != nil {
+			return nil, err
 		}
-		seen[text] = true
-		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
-		out = append(out, rule{name, text})
+		same := false
+		for _, k := range known {
+			other, err := k.parsed()
+			if err != nil {
+				return nil, err
+			}
+			same = same || reflect.DeepEqual(own, other)
+		}
+		if !same {
+			out, known = append(out, r), append(known, r)
+		}
 	}
 	return out, nil
+}
+
+// parsed is the rule as package study reads it.
+func (r rule) parsed() (study.Stop, error) {
+	st, err := shape{workloads: 1, points: 1, treats: 1}.study(r)
+	if err != nil {
+		return study.Stop{}, fmt.Errorf("cannot read the rule of %s: %w", r.name, err)
+	}
+	return st.Stop, nil
 }
 
 // flow writes a mapping of scalars and lists of them in one line.

@@ -33,7 +33,7 @@ func machines() []machine {
 		{name: "t3", heavy: true},
 		{name: "steps", steps: stepSize},
 		{name: "loud", loud: 10},
-		{name: "even", even: 0.04},
+		{name: "even", even: 0.08},
 		{name: "busy", busy: true},
 	}
 }

@@ -43,7 +43,7 @@ func (l *lab) enough(s shape) int {
 // those on which rules are known to differ.
 func (l *lab) cases() []unit {
 	var out []unit
-	rules := append([]rule{ownRule(), fixed("5"), fixed("3")}, l.shipped...)
+	rules := append(usualRules(), l.shipped...)
 	for _, s := range designs() {
 		for _, r := range rules {
 			for _, m := range machines() {
@@ -68,6 +68,8 @@ func (l *lab) brief(u *unit) bool {
 		return u.machine.name == "iid" && (u.rule.name == "kata-network" || u.rule.name == "fixed 5")
 	case u.machine.name == "iid":
 		return u.rule.name == "default" || u.rule.name == "fixed 5" || !large && u.shape.strata() >= 9
+	case u.machine.even > 0:
+		return u.rule.name == "default" || u.rule.name == "fixed 5" && large
 	case u.rule.name != "default":
 		return u.machine.name == "loud" && u.rule.name == "fixed 3" && !large
 	}
