@@ -27,7 +27,7 @@ func (c *comparing) estimate(res *Result) {
 			continue
 		}
 		if !r.Baseline && c.a.Study.Compare == c.b.Study.Compare && c.a.Study.Baseline == c.b.Study.Baseline {
-			r.Cost = c.change(c.costPart(r.A), c.costPart(r.B))
+			r.Cost = c.change(costPart(r.A), costPart(r.B))
 		}
 		r.Level = c.change(levelPart(ta[cellKey(r.Cell)], r.Response.Name), levelPart(tb[cellKey(r.Cell)], r.Response.Name))
 	}
@@ -37,18 +37,9 @@ func (c *comparing) estimate(res *Result) {
 // moderated over its own comparisons. The two sides are not pooled together:
 // the same cell scatters alike on both, so that twice as many variances would say
 // little more, and another host may scatter otherwise.
-//
-// Moderation errs a little when scatter is unlike among the cells. What is allowed
-// for looks covers that by far. Where neither study looked, the degrees of freedom
-// are those of the blocks alone: without it 5.4 % of simulated rows that did not
-// change were called different (`fixed: 6` twice; 5.7 % with `fixed: 3`, where one
-// A/A pair in ten had a discovery), with it 4.3 %.
-func (c *comparing) costPart(m *Measured) part {
+func costPart(m *Measured) part {
 	e := &m.Cost
 	p := part{n: e.N, se: e.SE, df: e.DF, undefined: e.Undefined}
-	if len(c.looks.a) == 1 && len(c.looks.b) == 1 {
-		p.df = float64(e.N - 1)
-	}
 	switch {
 	case m.Skipped != "":
 		p.undefined = "skipped: " + m.Skipped
@@ -122,27 +113,56 @@ func (c *comparing) change(a, b part) *Change {
 	}
 	va, vb := a.se*a.se, b.se*b.se
 	out.SE = math.Sqrt(va + vb)
-	out.DF = 1e9
-	if w := va*va/a.df + vb*vb/b.df; w > 0 {
-		out.DF = math.Min(out.DF, (va+vb)*(va+vb)/w)
+	out.DF = math.Min(1e9, c.df(va, a.df, vb, b.df))
+	out.between(d, c.confidence)
+	return out
+}
+
+// df are the degrees of freedom of va+vb. Of two studies of a fixed number of blocks
+// they are Welch and Satterthwaite's. A study that stops by precision stops
+// earlier where its variance came out small by chance, and Satterthwaite's formula
+// takes that for what it is: 91 to 94 % of simulated intervals covered the truth.
+// The fewer degrees of freedom of the two sides are the least that there can be,
+// and with these alone 96 to 98 % did. Two parts of the least and one of
+// Satterthwaite's cover in 94 to 97 % (TestSimulatedComparisons).
+func (c *comparing) df(va, dfa, vb, dfb float64) float64 {
+	least := math.Min(dfa, dfb)
+	w := va*va/dfa + vb*vb/dfb
+	if w == 0 {
+		return least
 	}
-	ratio := vb * float64(b.n) / (va * float64(a.n)) // of the variances of one block; NaN when neither varies
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: out.DF}
-	quantile, survival := t.Quantile, t.Survival
-	if out.DF > 1e6 {
-		quantile, survival = distuv.UnitNormal.Quantile, distuv.UnitNormal.Survival
+	df := (va + vb) * (va + vb) / w
+	if c.fixed {
+		return df
 	}
-	half := quantile(1-c.looks.nominal(ratio)/2) * out.SE
-	out.Lo, out.Hi = bounded(d-half), bounded(d+half)
+	return (2*least + df) / 3
+}
+
+// between sets the interval around the logarithm d, and the p-value, from SE and DF.
+func (x *Change) between(d, confidence float64) {
+	t := student(x.DF)
+	half := t.Quantile(0.5+confidence/2) * x.SE
+	x.Lo, x.Hi = bounded(d-half), bounded(d+half)
 	p := 0.0
 	switch {
 	case d == 0:
 		p = 1
-	case out.SE > 0:
-		p = c.looks.p(2*survival(math.Abs(d)/out.SE), ratio)
+	case x.SE > 0:
+		p = 2 * t.Survival(math.Abs(d)/x.SE)
 	}
-	out.P = &p
-	return out
+	x.P = &p
+}
+
+// student is Student's t distribution. Beyond 1e6 degrees of freedom it is the
+// normal one to nine digits.
+func student(df float64) interface {
+	Quantile(float64) float64
+	Survival(float64) float64
+} {
+	if df > 1e6 {
+		return distuv.UnitNormal
+	}
+	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df}
 }
 
 // bounded is exp kept inside what JSON can carry and above zero.

@@ -4,7 +4,7 @@
 // The data path: 1. match.go analyses both sides and puts the same cell's same
 // response of both together, after it has made sure that it is the same;
 // 2. change.go estimates what changed, as a ratio with an interval and a
-// p-value, by the looks that looks.go allows for; 3. the false discovery rate is
+// p-value; 3. the false discovery rate is
 // held over all that was asked, and each row gets its verdict; 4. hosts.go lists
 // what else is different; 5. gate.go tells which rows break a promise.
 //
@@ -16,11 +16,14 @@
 package compare
 
 import (
+	"fmt"
 	"math"
+	"slices"
 
 	"tare/analyse"
 	"tare/analyse/stat"
 	"tare/param"
+	"tare/plan"
 	"tare/record"
 	"tare/store"
 	"tare/study"
@@ -73,7 +76,7 @@ type Result struct {
 	Compare     string       `json:"compare"`  // the compared factor
 	Baseline    string       `json:"baseline"` // its level
 	Question    Question     `json:"question"`
-	Confidence  float64      `json:"confidence"` // that an interval covers the truth, whenever the studies stopped
+	Confidence  float64      `json:"confidence"` // that an interval covers the truth
 	Margin      float64      `json:"margin"`     // ratios from 1/(1+margin) to 1+margin are equivalent
 	FDR         float64      `json:"fdr"`        // wanted share of false ones among the changed
 	Counts      Counts       `json:"counts"`
@@ -155,7 +158,7 @@ type Change struct {
 	Ratio     float64      `json:"ratio,omitempty"` // 0: there is none, and Undefined says why
 	Lo        float64      `json:"lo,omitempty"`    // of the interval; 0: there is none
 	Hi        float64      `json:"hi,omitempty"`
-	P         *float64     `json:"p,omitempty"` // two-sided, looks allowed for; nil without an interval
+	P         *float64     `json:"p,omitempty"` // two-sided; nil without an interval
 	Q         *float64     `json:"q,omitempty"` // the false discovery rate at which it would just count as changed
 	SE        float64      `json:"se,omitempty"`
 	DF        float64      `json:"df,omitempty"` // of SE, Welch-Satterthwaite; at most 1e9, which stands for infinitely many
@@ -170,7 +173,7 @@ func (c *Change) HasInterval() bool { return c != nil && c.Lo > 0 }
 
 // Compare compares. The order of trials does not matter. Errors are a *Refusal.
 func Compare(a, b Side, opt Options) (*Result, error) {
-	c := &comparing{a: a, b: b, opt: opt, fdr: opt.FDR, looks: newLooks(a.Study, b.Study)}
+	c := &comparing{a: a, b: b, opt: opt, fdr: opt.FDR}
 	if c.fdr == 0 {
 		c.fdr = 0.05
 	}
@@ -183,8 +186,10 @@ func Compare(a, b Side, opt Options) (*Result, error) {
 	if err := sameKind(a, b, c.ra.Modelled, c.rb.Modelled); err != nil {
 		return nil, err
 	}
+	c.fixed = a.Study.Stop.Fixed > 0 && b.Study.Stop.Fixed > 0
+	c.confidence = math.Max(c.ra.Confidence, c.rb.Confidence)
 	res := &Result{Study: a.Study.Name, Compare: a.Study.Compare, Baseline: a.Study.Baseline, Question: opt.Question, FDR: c.fdr,
-		Confidence:  c.looks.confidence,
+		Confidence:  c.confidence,
 		Margin:      math.Min(c.ra.Margin, c.rb.Margin),
 		A:           about(a, c.ra),
 		B:           about(b, c.rb),
@@ -212,6 +217,16 @@ func Compare(a, b Side, opt Options) (*Result, error) {
 			res.Warnings = append(res.Warnings, s.Name+": "+d)
 		}
 	}
+	for _, x := range []struct {
+		name string
+		r    *analyse.Result
+		st   *study.Study
+	}{{a.Name, c.ra, a.Study}, {b.Name, c.rb, b.Study}} {
+		if n := stoppedAtVerdict(x.r, x.st); n > 0 {
+			res.Warnings = append(res.Warnings, fmt.Sprintf("%s stopped %d of its rows as soon as they looked different, as older versions did: "+
+				"such costs are overstated; measure again, or with `fixed: N`", x.name, n))
+		}
+	}
 	for _, s := range []About{res.A, res.B} {
 		if !s.Finished {
 			res.Warnings = append(res.Warnings, s.Name+" is not finished")
@@ -225,6 +240,31 @@ func Compare(a, b Side, opt Options) (*Result, error) {
 	return res, nil
 }
 
+// precision is the share of the effect that half the width of an interval may be
+// when a row stops: the logarithm of a ratio is known to a quarter of itself.
+const precision = 0.25
+
+// stoppedAtVerdict counts the costs of a study without a fixed number of blocks that
+// were measured until they looked different: before the last look, with an
+// interval that leaves out 1 and is wider than stopping by precision allows. Such
+// a ratio is overstated, since chance that made it larger also ended it.
+func stoppedAtVerdict(r *analyse.Result, st *study.Study) int {
+	rule := plan.Rule(st)
+	if rule.Fixed > 0 || len(rule.Looks) == 0 {
+		return 0
+	}
+	n := 0
+	for i := range r.Compared {
+		x := &r.Compared[i]
+		e := &x.Estimate
+		early := e.HasInterval() && e.N < slices.Max(rule.Looks) && (x.Ending == nil || x.Ending.Code == plan.EndDecided)
+		if early && (e.Lo > 1 || e.Hi < 1) && e.HalfWidth() > math.Max(rule.Width, precision*math.Abs(math.Log(e.Ratio))) {
+			n++
+		}
+	}
+	return n
+}
+
 func about(s Side, r *analyse.Result) About {
 	return About{Name: s.Name, Study: s.Study.Name, Trials: r.Trials, Failed: r.Failed, Finished: r.Finished, Baseline: r.Baseline}
 }
@@ -235,5 +275,7 @@ type comparing struct {
 	ra, rb *analyse.Result
 	opt    Options
 	fdr    float64
-	looks  *looks
+
+	confidence float64 // of an interval
+	fixed      bool    // both studies measure a fixed number of blocks
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -296,6 +297,38 @@ func TestByHand(t *testing.T) {
 		if got := c.got; got.HasInterval() != true || (*got.P < 0.05) != (got.Lo > 1 || got.Hi < 1) {
 			t.Errorf("%s: p %g beside the interval %g to %g", name, *got.P, got.Lo, got.Hi)
 		}
+	}
+}
+
+// TestStoppedAtVerdict: rows that an older version stopped because they looked
+// different, wider than precision allows, are told; those of a fixed number of
+// blocks, precise ones and those at the last look are not.
+func TestStoppedAtVerdict(t *testing.T) {
+	st := makeStudy(1, 1)
+	row := func(n int, lo, hi float64) analyse.Comparison {
+		return analyse.Comparison{Estimate: stat.Estimate{N: n, Ratio: math.Sqrt(lo * hi), Lo: lo, Hi: hi}}
+	}
+	res := &analyse.Result{Compared: []analyse.Comparison{row(3, 1.01, 1.3), row(3, 0.9, 1.2), row(16, 1.01, 1.3), row(3, 1.1, 1.15), row(3, 1.8, 2.4), {}}}
+	if got := stoppedAtVerdict(res, st); got != 1 {
+		t.Errorf("%d rows, want the first alone", got)
+	}
+	st.Stop.Fixed = 3
+	if got := stoppedAtVerdict(res, st); got != 0 {
+		t.Errorf("fixed: %d rows, want none", got)
+	}
+	a, b := planted(2, 1, "", 1)
+	a.Study.Stop.Fixed = 0
+	a.Trials = slices.Clone(a.Trials)
+	a.Trials = slices.DeleteFunc(a.Trials, func(x record.Trial) bool { return x.Block > 3 })
+	for i := range a.Trials {
+		if l, _ := a.Trials[i].Cell.Get("sandbox"); l == "box1" {
+			a.Trials[i].Samples = []record.Sample{{Name: "time", Value: 3 + 0.2*float64(a.Trials[i].Block)}}
+		} else {
+			a.Trials[i].Samples = []record.Sample{{Name: "time", Value: 2}}
+		}
+	}
+	if w := strings.Join(mustCompare(t, a, b, Options{}).Warnings, "\n"); !strings.Contains(w, "A stopped 2 of its rows as soon as they looked different") {
+		t.Errorf("warnings: %s", w)
 	}
 }
 

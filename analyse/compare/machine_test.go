@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
-	"tare/plan"
+	"tare/analyse/stat"
 	"tare/record"
 	"tare/study"
 )
@@ -25,6 +26,9 @@ type scenery struct {
 	spread float64 // of ln noise among strata
 	second float64 // B's noise by A's
 	host   float64 // how much longer everything takes in B
+	day    float64 // a session's own effect on the cost of each treatment of each stratum
+	common float64 // share of its variance that all strata have in common
+	noisy  float64 // factor on the noise of the first stratum; 0: 1
 	strata int
 	treats int
 	fixed  [2]int // blocks of A and B; 0: adaptive
@@ -39,7 +43,19 @@ func sceneries() []scenery {
 		f(&s)
 		return s
 	}
+	// Scatter of a ratio from 3 to 31 %, as in real results: ln of its variance
+	// varies by 3.7 around that of 9.6 %. A ratio has the noise of two trials.
+	real := func(strata, treats int) func(*scenery) {
+		return func(s *scenery) {
+			s.noise, s.spread, s.strata, s.treats = 0.096/math.Sqrt2, math.Sqrt(3.7)/2, strata, treats
+		}
+	}
 	return []scenery{
+		with("scatter of 3 to 31 %, 1 x 1", real(1, 1)),
+		with("scatter of 3 to 31 %, 10 x 1", real(10, 1)),
+		with("scatter of 3 to 31 %, 25 x 4", real(25, 4)),
+		with("scatter of 3 to 31 %, 25 x 4, `fixed: 8` twice", func(s *scenery) { real(25, 4)(s); s.fixed = [2]int{8, 8} }),
+		with("scatter of 3 %, one workload ten times as noisy", func(s *scenery) { s.noise, s.spread, s.noisy, s.strata = 0.03/math.Sqrt2, 0, 10, 10 }),
 		with("steady", func(*scenery) {}),
 		with("steady, `fixed: 6` twice", func(s *scenery) { s.fixed = [2]int{6, 6} }),
 		with("steady, `fixed: 5` and looks", func(s *scenery) { s.fixed = [2]int{5, 0} }),
@@ -81,12 +97,20 @@ func (sc *scenery) truth(r *rand.Rand, same bool) *truth {
 			change = append(change, d)
 		}
 		tr.level, tr.change = append(tr.level, level), append(tr.change, change)
-		tr.sd = append(tr.sd, sc.noise*math.Exp(sc.spread*r.NormFloat64()))
+		sd := sc.noise * math.Exp(sc.spread*r.NormFloat64())
+		if i == 0 && sc.noisy > 0 {
+			sd *= sc.noisy
+		}
+		tr.sd = append(tr.sd, sd)
 	}
 	return tr
 }
 
-// measure lets the plan run a study to its end on a new life of the machine.
+// measure runs a study to its end on a new life of the machine: in each pass a
+// block of every stratum that is not finished, in random order. A stratum without a
+// fixed number of blocks ends at the look where every interval is at most
+// max(width, a quarter of the effect) to either side: it asks how precise a ratio
+// is, never which.
 func (sc *scenery) measure(r *rand.Rand, tr *truth, st *study.Study, isB bool) []record.Trial {
 	cells := sc.strata * (sc.treats + 1)
 	stepAt := r.IntN(cells * 8)
@@ -104,31 +128,72 @@ func (sc *scenery) measure(r *rand.Rand, tr *truth, st *study.Study, isB bool) [
 		}
 		return v
 	}
-	p := plan.New(st, nil)
 	var out []record.Trial
-	for {
-		n, ok := p.Next()
-		if !ok {
-			return out
+	pairs := make([][][]stat.Pair, sc.strata) // by stratum and treatment
+	left := r.Perm(sc.strata)
+	day := sc.dayEffects(r)
+	for block := 1; len(left) > 0; block++ {
+		for _, i := range left {
+			cells := st.Strata[i].Cells
+			values := make([]float64, len(cells))
+			for _, k := range r.Perm(len(cells)) {
+				noise := r.NormFloat64()
+				if sc.heavy {
+					noise /= math.Sqrt((sq(r.NormFloat64()) + sq(r.NormFloat64()) + sq(r.NormFloat64())))
+				}
+				y := tr.level[i][k] + common(len(out)) + day[i][k]
+				if isB {
+					y += tr.change[i][k] + sc.host + sc.second*tr.sd[i]*noise
+				} else {
+					y += tr.sd[i] * noise
+				}
+				values[k] = math.Exp(y)
+				out = append(out, record.Trial{Seq: len(out) + 1, Block: block, Attempt: 1, Cell: cells[k], Status: record.OK,
+					Samples: []record.Sample{{Name: "time", Unit: record.Second, Value: values[k]}}})
+			}
+			if pairs[i] == nil {
+				pairs[i] = make([][]stat.Pair, len(cells))
+			}
+			for k := range cells[1:] {
+				pairs[i][k] = append(pairs[i][k], stat.Pair{Base: values[0], Other: values[k+1]})
+			}
 		}
-		k := 0
-		for ; st.Strata[n.Stratum].Cells[k].Key() != n.Cell.Key(); k++ {
-		}
-		noise := r.NormFloat64()
-		if sc.heavy {
-			noise /= math.Sqrt((sq(r.NormFloat64()) + sq(r.NormFloat64()) + sq(r.NormFloat64())))
-		}
-		y := tr.level[n.Stratum][k] + common(n.Seq-1)
-		if isB {
-			y += tr.change[n.Stratum][k] + sc.host + sc.second*tr.sd[n.Stratum]*noise
-		} else {
-			y += tr.sd[n.Stratum] * noise
-		}
-		t := record.Trial{Seq: n.Seq, Block: n.Block, Attempt: n.Attempt, Cell: n.Cell, Status: record.OK,
-			Samples: []record.Sample{{Name: "time", Unit: record.Second, Value: math.Exp(y)}}}
-		p.Done(&t)
-		out = append(out, t)
+		left = slices.DeleteFunc(r.Perm(sc.strata), func(i int) bool { return !slices.Contains(left, i) || precise(&st.Stop, block, pairs[i]) })
 	}
+	return out
+}
+
+// precise reports whether a stratum needs no more blocks.
+func precise(stop *study.Stop, block int, pairs [][]stat.Pair) bool {
+	switch {
+	case stop.Fixed > 0:
+		return block >= stop.Fixed
+	case block >= slices.Max(stop.Looks):
+		return true
+	case !slices.Contains(stop.Looks, block):
+		return false
+	}
+	return !slices.ContainsFunc(pairs, func(p []stat.Pair) bool {
+		e := stat.Compare(p, stop.Confidence)
+		return len(p) > 0 && !(e.HalfWidth() <= math.Max(stop.Width, 0.25*math.Abs(math.Log(e.Ratio))))
+	})
+}
+
+// dayEffects are what one session does to each treatment by itself, beside what it
+// does to all alike.
+func (sc *scenery) dayEffects(r *rand.Rand) [][]float64 {
+	common := make([]float64, sc.treats+1)
+	for k := range sc.treats {
+		common[k+1] = sc.day * math.Sqrt(sc.common) * r.NormFloat64()
+	}
+	out := make([][]float64, sc.strata)
+	for i := range out {
+		out[i] = make([]float64, sc.treats+1)
+		for k := range sc.treats {
+			out[i][k+1] = common[k+1] + sc.day*math.Sqrt(1-sc.common)*r.NormFloat64()
+		}
+	}
+	return out
 }
 
 func sq(x float64) float64 { return x * x }
