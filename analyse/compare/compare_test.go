@@ -25,7 +25,7 @@ import (
 // with this factor on one cell.
 func planted(strata, treats int, cell string, factor float64) (a, b Side) {
 	sc := scenery{name: "planted", noise: 0.01, second: 1, strata: strata, treats: treats, fixed: [2]int{8, 8}}
-	r := rand.New(rand.NewPCG(11, 12))
+	r := rand.New(rand.NewPCG(11, 13))
 	tr := sc.truth(r, true)
 	sides := []*Side{&a, &b}
 	for i, s := range sides {
