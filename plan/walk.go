@@ -225,7 +225,7 @@ func (p *Plan) judge(s *stratumState, pass int, look bool, sums map[int]stat.Sum
 		}
 		alive++
 		if look && s.baseline >= 0 {
-			stop = stop && p.rule.Enough(sums[id], p.rule.Estimate(sums[id], priors[id]))
+			stop = stop && p.rule.Enough(sums[id], priors[id])
 		}
 	}
 	comparable := s.baseline >= 0 && treatments > 0 && s.response != ""

@@ -62,8 +62,8 @@ func (e Estimate) P() float64 {
 // BenjaminiHochberg wants these.
 func (r Rule) P(e Estimate) float64 {
 	p := e.P()
-	if r.adaptive() {
-		p = math.Min(1, p/early)
+	if e.HasInterval() {
+		p = math.Min(1, p*(1-r.Confidence)/(1-e.Confidence))
 	}
 	return p
 }

@@ -70,7 +70,7 @@ func (sc scene) play(r *rand.Rand, rule Rule, t *tally) {
 		for i := range ss {
 			stop := true
 			for k, s := range sums[i] {
-				stop = stop && rule.Enough(s, rule.Estimate(s, priors[i*sc.treatments+k]))
+				stop = stop && rule.Enough(s, priors[i*sc.treatments+k])
 			}
 			ss[i].done = ss[i].done || stop
 			if !end {
