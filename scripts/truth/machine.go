@@ -94,9 +94,9 @@ func newWorld(p *population, m machine, s shape, seed uint64, effects effects) *
 		w.level[i] = 2 * r.NormFloat64()
 		var of []*rand.Rand
 		for k := range s.treatments() + 1 {
-			of = append(of, fork(seed, 3, uint64(i), uint64(k))) //nolint:gosec // indices
+			of = append(of, fork(seed, 3, uint64(i), uint64(k)))
 		}
-		w.cells, w.blocks = append(w.cells, of), append(w.blocks, fork(seed, 4, uint64(i))) //nolint:gosec // an index
+		w.cells, w.blocks = append(w.cells, of), append(w.blocks, fork(seed, 4, uint64(i)))
 	}
 	w.r = fork(seed, 5)
 	// The one step comes in the first eight passes, where most studies are.

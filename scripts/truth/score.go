@@ -13,32 +13,34 @@ type quantity int
 
 // The quantities. Each is a ratio of two sums over studies.
 const (
-	covered        quantity = iota // rows whose interval holds the truth
-	coveredNoisy                   // likewise, of the noisiest quarter of a study's rows; of the loud workload's where there is one
-	coveredQuiet                   // of the quietest quarter
-	coveredTable                   // cells of the geometric-mean table over all strata
-	coveredColumn                  // cells of the one with a column for each workload
-	coveredMean                    // cells of rows over several treatments
-	width                          // half-width, in that of the best interval
-	widthTable                     // likewise of the table over all strata
-	equalCalled                    // rows of equal things called different, in A/A studies
-	equalTable                     // cells of tables likewise
-	falseFound                     // false discovery rate, with effects about
-	studiesFound                   // A/A studies with any discovery
-	equivalentSaid                 // equal things called equivalent
-	undecidedSaid                  // equal things left undecided
-	power5                         // rows slower or faster by 5 % called so
-	power5Best                     // the same by the best test
-	power5Of                       // the first, in the second
-	power10                        // for 10 %
-	power10Best                    //
-	power10Of                      //
-	overstated                     // points by which called rows overstate the difference
-	overstated5                    // those whose truth is 5 %
-	corrected                      // the same of the bias-corrected ratio
-	corrected5                     //
-	blocks                         // of a row
-	noInterval                     // rows without an interval
+	covered           quantity = iota // rows whose interval holds the truth
+	coveredOther                      // rows whose truth is not one
+	coveredNoisy                      // likewise, of the noisiest quarter of a study's rows; of the loud workload's where there is one
+	coveredQuiet                      // of the quietest quarter
+	coveredTable                      // cells of the geometric-mean table over all strata
+	coveredTableOther                 // those of studies with effects
+	coveredColumn                     // cells of the one with a column for each workload
+	coveredMean                       // cells of rows over several treatments
+	width                             // half-width, in that of the best interval
+	widthTable                        // likewise of the table over all strata
+	equalCalled                       // rows of equal things called different, in A/A studies
+	equalTable                        // cells of tables likewise
+	falseFound                        // false discovery rate, with effects about
+	studiesFound                      // A/A studies with any discovery
+	equivalentSaid                    // equal things called equivalent
+	undecidedSaid                     // equal things left undecided
+	power5                            // rows slower or faster by 5 % called so
+	power5Best                        // the same by the best test
+	power5Of                          // the first, in the second
+	power10                           // for 10 %
+	power10Best                       //
+	power10Of                         //
+	overstated                        // points by which called rows overstate the difference
+	overstated5                       // those whose truth is 5 %
+	corrected                         // the same of the bias-corrected ratio
+	corrected5                        //
+	blocks                            // of a row
+	noInterval                        // rows without an interval
 	quantities
 )
 
@@ -107,6 +109,9 @@ func judge(p *played) *score {
 		}
 		hit := r.lo <= r.truth && r.truth <= r.hi
 		s.count(covered, hit)
+		if r.truth != 0 {
+			s.count(coveredOther, hit)
+		}
 		best := best95 * r.pair / math.Sqrt(float64(r.n))
 		s.add(width, (r.hi-r.lo)/2/best, 1)
 		if len(order) < quarters {
@@ -194,6 +199,8 @@ func (s *score) tables(p *played) {
 			s.add(widthTable, (t.hi-t.lo)/2/t.best, 1)
 			if p.aa {
 				s.count(equalTable, t.called)
+			} else {
+				s.count(coveredTableOther, hit)
 			}
 		default:
 			s.count(coveredColumn, hit)

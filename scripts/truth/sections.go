@@ -34,9 +34,9 @@ func designs() []shape {
 func (l *lab) enough(s shape) int {
 	cells := s.strata() * (s.treatments() + 1)
 	if l.long {
-		return min(max(200_000/cells, 2000), 20_000)
+		return min(max(150_000/cells, 1000), 6000)
 	}
-	return min(max(10_000/cells, 60), 600)
+	return min(max(10_000/cells, 120), 600)
 }
 
 // cases are all designs under all rules on all machines in the long form; in the short form,
@@ -64,6 +64,8 @@ func (l *lab) cases() []unit {
 func (l *lab) brief(u *unit) bool {
 	large := u.shape.strata() > 16
 	switch {
+	case u.shape.second:
+		return u.rule.name == "default" && (u.machine.name == "iid" || u.machine.loud > 0)
 	case u.shape.nested > 3:
 		return u.machine.name == "iid" && (u.rule.name == "kata-network" || u.rule.name == "fixed 5")
 	case u.machine.name == "iid":
@@ -94,9 +96,11 @@ func (l *lab) printAll(w io.Writer, units []unit, totals []*total) ([]figure, er
 	}{
 		{"Intervals that hold the truth, per cent (the noisiest and the quietest quarter of a study's rows; cells of geometric means), and their half-width in that of the interval that knows the scatter", []column{
 			{"rows", covered, coverage(), percent},
+			{"that differ", coveredOther, coverage(), percent},
 			{"noisiest", coveredNoisy, coverage(), percent},
 			{"quietest", coveredQuiet, coverage(), percent},
 			{"tables", coveredTable, coverage(), percent},
+			{"with effects", coveredTableOther, coverage(), percent},
 			{"tables by workload", coveredColumn, coverage(), percent},
 			{"means of rows", coveredMean, coverage(), percent},
 			{"width", width, none(), times},
@@ -195,6 +199,7 @@ func knownSection(ctx context.Context, l *lab, w io.Writer) ([]figure, error) {
 		{"overstated", overstated, none(), plain},
 		{"corrected", corrected, none(), plain},
 		{"tables", coveredTable, coverage(), percent},
+		{"with effects", coveredTableOther, coverage(), percent},
 		{"blocks", blocks, none(), plain},
 	})
 }
