@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,6 +44,7 @@ type unit struct {
 	only     float64 // effect of each treatment; 0: mixed
 	studies  int
 	promised bool // figures outside their band fail the command
+	most     int  // blocks that a stratum may have; known when it is simulated
 }
 
 func (u *unit) name() string {
@@ -127,6 +129,13 @@ func (l *lab) all(ctx context.Context, units []unit) ([]unit, []*total, error) {
 	for i := range units {
 		if !l.only.MatchString(units[i].name()) {
 			continue
+		}
+		stop, err := units[i].rule.parsed()
+		if err != nil {
+			return nil, nil, err
+		}
+		if units[i].most = stop.Fixed; stop.Fixed == 0 {
+			units[i].most = slices.Max(stop.Looks)
 		}
 		t, err := l.run(ctx, &units[i])
 		if err != nil {

@@ -35,7 +35,7 @@ const (
 	power10                           // for 10 %
 	power10Best                       //
 	power10Of                         //
-	overstated                        // points by which called rows overstate the difference
+	overstated                        // by how much called rows overstate the difference, in hundredths of its logarithm
 	overstated5                       // those whose truth is 5 %
 	corrected                         // the same of the bias-corrected ratio
 	corrected5                        //
@@ -152,9 +152,9 @@ func (s *score) verdict(r *playedRow, aa bool) {
 	if !r.called() {
 		return
 	}
-	over := func(x float64) float64 {
-		return 100 * (math.Exp(x) - math.Exp(r.truth)) * math.Copysign(1, r.ratio)
-	}
+	// In logarithms, which are near to points where ratios are near to 1, and where a ratio of
+	// a hundred does not decide the mean.
+	over := func(x float64) float64 { return 100 * (x - r.truth) * math.Copysign(1, r.ratio) }
 	five := isSize(r.truth, 0.05)
 	s.add(overstated, over(r.ratio), 1)
 	if five {

@@ -95,38 +95,38 @@ func (l *lab) printAll(w io.Writer, units []unit, totals []*total) ([]figure, er
 		columns []column
 	}{
 		{"Intervals that hold the truth, per cent (the noisiest and the quietest quarter of a study's rows; cells of geometric means), and their half-width in that of the interval that knows the scatter", []column{
-			{"rows", covered, coverage(), percent},
-			{"that differ", coveredOther, coverage(), percent},
-			{"noisiest", coveredNoisy, coverage(), percent},
-			{"quietest", coveredQuiet, coverage(), percent},
-			{"tables", coveredTable, coverage(), percent},
-			{"with effects", coveredTableOther, coverage(), percent},
-			{"tables by workload", coveredColumn, coverage(), percent},
-			{"means of rows", coveredMean, coverage(), percent},
-			{"width", width, none(), times},
-			{"width, tables", widthTable, none(), times},
-			{"no interval", noInterval, none(), percent},
-			{"blocks", blocks, none(), plain},
+			{"rows", covered, coverage(), percent, false},
+			{"that differ", coveredOther, coverage(), percent, false},
+			{"noisiest", coveredNoisy, coverage(), percent, false},
+			{"quietest", coveredQuiet, coverage(), percent, false},
+			{"tables", coveredTable, coverage(), percent, false},
+			{"with effects", coveredTableOther, coverage(), percent, false},
+			{"tables by workload", coveredColumn, coverage(), percent, false},
+			{"means of rows", coveredMean, coverage(), percent, false},
+			{"width", width, none(), times, false},
+			{"width, tables", widthTable, none(), times, false},
+			{"no interval", noInterval, none(), percent, false},
+			{"blocks", blocks, none(), plain, false},
 		}},
 		{"Equal things called different, and discoveries (q <= 5 %), per cent", []column{
-			{"A/A rows called", equalCalled, atMost(0.05), percent},
-			{"A/A tables called", equalTable, atMost(0.05), percent},
-			{"A/A studies with a discovery", studiesFound, atMost(0.05), percent},
-			{"false discoveries", falseFound, atMost(0.05), percent},
-			{"equal: equivalent", equivalentSaid, none(), percent},
-			{"equal: undecided", undecidedSaid, none(), percent},
+			{"A/A rows called", equalCalled, atMost(0.05), percent, false},
+			{"A/A tables called", equalTable, atMost(0.05), percent, false},
+			{"A/A studies with a discovery", studiesFound, atMost(0.05), percent, false},
+			{"false discoveries", falseFound, atMost(0.05), percent, false},
+			{"equal: equivalent", equivalentSaid, none(), percent, false},
+			{"equal: undecided", undecidedSaid, none(), percent, false},
 		}},
-		{"Differences of 5 and 10 % found, per cent (best: the test that knows the scatter, with as many blocks), and points by which called rows overstate them", []column{
-			{"5 %", power5, none(), percent},
-			{"best", power5Best, none(), percent},
-			{"of best", power5Of, atLeast(0.90), percent},
-			{"10 %", power10, none(), percent},
-			{"best", power10Best, none(), percent},
-			{"of best", power10Of, atLeast(0.90), percent},
-			{"overstated", overstated, none(), plain},
-			{"at 5 %", overstated5, none(), plain},
-			{"corrected", corrected, none(), plain},
-			{"at 5 %", corrected5, none(), plain},
+		{"Differences of 5 and 10 % found, per cent (best: the test that knows the scatter, with as many blocks), and by how many hundredths of its logarithm called rows overstate a difference", []column{
+			{"5 %", power5, none(), percent, false},
+			{"best", power5Best, none(), percent, false},
+			{"of best", power5Of, atLeast(0.90), percent, true},
+			{"10 %", power10, none(), percent, false},
+			{"best", power10Best, none(), percent, false},
+			{"of best", power10Of, atLeast(0.90), percent, true},
+			{"overstated", overstated, none(), plain, false},
+			{"at 5 %", overstated5, none(), plain, false},
+			{"corrected", corrected, none(), plain, false},
+			{"at 5 %", corrected5, none(), plain, false},
 		}},
 	} {
 		figures, err := l.print(w, t.title, units, totals, t.columns)
@@ -159,11 +159,11 @@ func looksSection(ctx context.Context, l *lab, w io.Writer) ([]figure, error) {
 		return nil, err
 	}
 	return l.print(w, "Looks alone: nothing stops a study but a call and the last look (width and margin are next to nothing); per cent", units, totals, []column{
-		{"A/A rows called", equalCalled, atMost(0.05), percent},
-		{"A/A studies with a discovery", studiesFound, atMost(0.05), percent},
-		{"rows hold the truth", covered, coverage(), percent},
-		{"width", width, none(), times},
-		{"blocks", blocks, none(), plain},
+		{"A/A rows called", equalCalled, atMost(0.05), percent, false},
+		{"A/A studies with a discovery", studiesFound, atMost(0.05), percent, false},
+		{"rows hold the truth", covered, coverage(), percent, false},
+		{"width", width, none(), times, false},
+		{"blocks", blocks, none(), plain, false},
 	})
 }
 
@@ -187,20 +187,20 @@ func knownSection(ctx context.Context, l *lab, w io.Writer) ([]figure, error) {
 	if err != nil || len(units) == 0 {
 		return nil, err
 	}
-	return l.print(w, "The same scatter of all cells, and all treatments slower by as much (in every second study by nothing); per cent, points", units, totals, []column{
-		{"rows hold the truth", covered, coverage(), percent},
-		{"5 % found", power5, none(), percent},
-		{"of best", power5Of, atLeast(0.90), percent},
-		{"10 % found", power10, none(), percent},
-		{"of best", power10Of, atLeast(0.90), percent},
-		{"A/A rows called", equalCalled, atMost(0.05), percent},
-		{"equal: equivalent", equivalentSaid, none(), percent},
-		{"equal: undecided", undecidedSaid, none(), percent},
-		{"overstated", overstated, none(), plain},
-		{"corrected", corrected, none(), plain},
-		{"tables", coveredTable, coverage(), percent},
-		{"with effects", coveredTableOther, coverage(), percent},
-		{"blocks", blocks, none(), plain},
+	return l.print(w, "The same scatter of all cells, and all treatments slower by as much (in every second study by nothing); per cent", units, totals, []column{
+		{"rows hold the truth", covered, coverage(), percent, false},
+		{"5 % found", power5, none(), percent, false},
+		{"of best", power5Of, atLeast(0.90), percent, true},
+		{"10 % found", power10, none(), percent, false},
+		{"of best", power10Of, atLeast(0.90), percent, true},
+		{"A/A rows called", equalCalled, atMost(0.05), percent, false},
+		{"equal: equivalent", equivalentSaid, none(), percent, false},
+		{"equal: undecided", undecidedSaid, none(), percent, false},
+		{"overstated", overstated, none(), plain, false},
+		{"corrected", corrected, none(), plain, false},
+		{"tables", coveredTable, coverage(), percent, false},
+		{"with effects", coveredTableOther, coverage(), percent, false},
+		{"blocks", blocks, none(), plain, false},
 	})
 }
 

@@ -154,3 +154,70 @@ func TestShapes(t *testing.T) {
 		}
 	}
 }
+
+// TestMark: a figure is marked when chance does not explain that it is outside its band, and a
+// share of few that has no scatter of its own is given that of the edge.
+func TestMark(t *testing.T) {
+	for _, c := range []struct {
+		value, err, number float64
+		band               band
+		want               string
+	}{
+		{0.95, 0.002, 1e4, coverage(), ""},
+		{0.935, 0.002, 1e4, coverage(), "?"},
+		{0.930, 0.002, 1e4, coverage(), "!"},
+		{0.980, 0.002, 1e4, coverage(), "!"},
+		{1, 0, 20, coverage(), "?"},
+		{1, 0, 1000, coverage(), "!"},
+		{0.2, 0.01, 1e4, atMost(0.05), "!"},
+		{0, 0, 1e4, atMost(0.05), ""},
+		{0.5, 0.01, 1e4, atLeast(0.9), "!"},
+		{0.5, 0.01, 1e4, none(), ""},
+	} {
+		f := figure{value: c.value, err: c.err, number: c.number, band: c.band}
+		if got := f.mark(); got != c.want {
+			t.Errorf("%g ±%g of %g in %s is marked %q, want %q", c.value, c.err, c.number, c.band, got, c.want)
+		}
+	}
+}
+
+// TestExtract: the components of values that were made with known ones are these, and a file of
+// them is read as it was written.
+func TestExtract(t *testing.T) {
+	const blocks, tied = 4000, 0.36
+	r := fork(1)
+	a := &measured{workload: "w", response: "time", sandbox: "process", baseline: true, slow: 1, at: map[int]float64{}, seq: map[int]int{}}
+	b := &measured{workload: "w", response: "time", sandbox: "runc", slow: 1, at: map[int]float64{}, seq: map[int]int{}}
+	for i := 1; i <= blocks; i++ {
+		both := 0.6 * r.NormFloat64()
+		a.at[i], a.seq[i] = 0.10*(both+0.8*r.NormFloat64()), 2*i-1
+		b.at[i], b.seq[i] = 3+0.20*(both+0.8*r.NormFloat64()), 2*i
+	}
+	got := componentsOf([]*measured{a, b}, 1)
+	if len(got) != 2 || !got[0].baseline || got[1].baseline {
+		t.Fatalf("%+v", got)
+	}
+	near := func(what string, x, want, by float64) {
+		if !(math.Abs(x-want) <= by) {
+			t.Errorf("%s is %.4f, want %.4f", what, x, want)
+		}
+	}
+	near("scatter of the baseline", got[0].scatter, 0.10, 0.005)
+	near("scatter", got[1].scatter, 0.20, 0.01)
+	near("together", got[1].together, tied, 0.05)
+	near("ratio", got[1].ratio, math.Sqrt(0.01+0.04-2*tied*0.02), 0.01)
+	near("kurtosis", got[1].kurtosis, 0, 0.4)
+	near("next", got[1].next, 0, 0.1)
+	text := strings.Join(componentColumns(), ",") + "\n"
+	for i := range got {
+		text += strings.Join(got[i].record(), ",") + "\n"
+	}
+	again, err := readComponents([]byte(text))
+	if err != nil || len(again) != 2 {
+		t.Fatal(again, err)
+	}
+	if !math.IsNaN(again[0].ratio) || again[1].sandbox != "runc" || again[1].blocks != blocks {
+		t.Errorf("read again: %+v", again)
+	}
+	near("scatter read again", again[1].scatter, got[1].scatter, 1e-4)
+}
