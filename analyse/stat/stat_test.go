@@ -306,6 +306,25 @@ func TestPart(t *testing.T) {
 	same(NewRule(0.95, 0, 0.03, nil, 7), pairs, pairs)
 }
 
+// TestBlocks: as many blocks as the table of Student's t says, and no fewer do.
+func TestBlocks(t *testing.T) {
+	fixed := NewRule(0.95, 0, 0.03, nil, 5)
+	for _, c := range []struct {
+		sd, width float64
+		want      int
+	}{
+		{0, 0.01, 3}, {0.001, 0.01, 3}, {0.1, 0.05, 19}, {0.1, 0.01, 391}, {0.03, 0.03, 7}, {1000, 0.01, 0},
+	} {
+		got := fixed.Blocks(c.sd, c.width)
+		if got != c.want || got > MinN && (fixed.HalfWidth(c.sd, got) > c.width || fixed.HalfWidth(c.sd, got-1) <= c.width) {
+			t.Errorf("%+v: %d blocks, %g wide, %g with one less", c, got, fixed.HalfWidth(c.sd, got), fixed.HalfWidth(c.sd, got-1))
+		}
+	}
+	if NewRule(0.95, 0, 0.03, []int{3, 4}, 0).Blocks(0.1, 0.05) <= fixed.Blocks(0.1, 0.05) {
+		t.Error("a study that chooses when to stop needs no more blocks")
+	}
+}
+
 // TestShrunk: of many effects around 0.1 that are called, the mean is exaggerated, and the
 // corrected one is less so; a clear effect keeps its size.
 func TestShrunk(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"runtime"
@@ -8,11 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/analyse"
 	collectall "tare/collect/all"
 	"tare/plan"
 	"tare/record"
 	"tare/report/text"
 	"tare/run"
+	"tare/store"
 	"tare/study"
 )
 
@@ -23,6 +26,8 @@ func (a *app) planVerb() *cobra.Command {
 		dry  bool
 		wait bool
 		on   string
+		from string
+		want float64
 	}
 	cmd := &cobra.Command{
 		Use:   "plan STUDY",
@@ -31,12 +36,18 @@ func (a *app) planVerb() *cobra.Command {
 least and at most, the order of the first pass, the time it should take, and what
 this host cannot do. Sandboxes are tried for a moment, no workload is run.
 
+With --from it says how many blocks each comparison takes until its interval is as
+narrow as the study asks (or --width), and how long that is. The scatter is that of
+an earlier result, of this study or another: run a few blocks for it, with
+"tare run STUDY --set stop.fixed=3 --results pilot".
+
 With --on model it says what the model does not know, and, beside the time that
 measuring would take, the time of the rehearsal on this machine. Nothing is tried.`,
 		Example: `  tare plan studies/first.yaml
   tare plan studies/first.yaml --set sandbox=process,runc --json
   tare plan studies/first.yaml --no-check     on a machine that will not run it
-  tare plan studies/kata-network.yaml --on model`,
+  tare plan studies/kata-network.yaml --on model
+  tare plan studies/first.yaml --from results/first --width 5`,
 		Args: exactly(1, "one study file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			st, cat, err := readStudy(args[0], f.sets)
@@ -44,6 +55,9 @@ measuring would take, the time of the rehearsal on this machine. Nothing is trie
 				return err
 			}
 			if err := checkOn(f.on); err != nil {
+				return err
+			}
+			if err := checkNeed(cmd, f.from, f.want, f.on); err != nil {
 				return err
 			}
 			if f.on == onModel {
@@ -59,6 +73,11 @@ measuring would take, the time of the rehearsal on this machine. Nothing is trie
 			if err != nil {
 				return err
 			}
+			if f.from != "" {
+				if view.Need, err = a.need(cmd.Context(), st, cat, f.from, f.want/100); err != nil {
+					return err
+				}
+			}
 			if f.json {
 				return a.printJSON(view)
 			}
@@ -71,7 +90,43 @@ measuring would take, the time of the rehearsal on this machine. Nothing is trie
 	fl.BoolVar(&f.dry, "no-check", false, "do not try what this host can do")
 	fl.BoolVar(&f.wait, "wait", false, waitHelp)
 	fl.StringVar(&f.on, "on", "", onHelp)
+	fl.StringVar(&f.from, "from", "", "say how many blocks are needed, by the scatter in this results `folder`")
+	fl.Float64Var(&f.want, "width", 0, "with --from: the wanted half-width of intervals, in `per cent` (default: the study's)")
 	return cmd
+}
+
+// checkNeed refuses flags that contradict each other.
+func checkNeed(cmd *cobra.Command, from string, percent float64, on string) error {
+	switch {
+	case from == "" && cmd.Flags().Changed("width"):
+		return coded(exitUsage, "--width says how narrow intervals should be; --from DIR says by which results")
+	case cmd.Flags().Changed("width") && !(percent > 0 && percent < 100):
+		return coded(exitUsage, "cannot plan for a width of %g %%; write a value between 0 and 100, such as --width 5", percent)
+	case from != "" && on == onModel:
+		return coded(exitUsage, "--from and --on model exclude each other: the model has no scatter of its own")
+	}
+	return nil
+}
+
+// need says what the study's comparisons take, by an earlier result.
+func (a *app) need(ctx context.Context, st *study.Study, cat study.Catalogue, from string, width float64) (*text.Need, error) {
+	db, err := store.OpenReadOnly(from)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = db.Close() }()
+	earlier, err := a.analyse(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	e := &run.Engine{Study: st, Catalogue: cat, Workloads: workloads()}
+	if e.Kinds, _, err = kindsFrom("", st.Sandboxes, nil); err != nil {
+		return nil, err
+	}
+	n := &text.Need{From: from, Width: cmp.Or(width, st.Stop.Width, st.Stop.Margin/2), Margin: st.Stop.Margin}
+	n.Rows = analyse.Needs(st, n.Width, earlier.result, earlier.trials, e.Expected)
+	n.Time, n.Never = analyse.NeedTime(n.Rows)
+	return n, nil
 }
 
 // planRehearsal is the plan of a rehearsal, with its time.

@@ -3,11 +3,13 @@ package text
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"tare/analyse"
 	"tare/plan"
 	"tare/record"
 	"tare/report/words"
@@ -23,6 +25,17 @@ type Plan struct {
 
 	// Rehearsal is of a plan on the model; then Skips are what the model does not know.
 	Rehearsal *Rehearsal `json:"rehearsal,omitempty"`
+	Need      *Need      `json:"need,omitempty"`
+}
+
+// Need is how many blocks the comparisons take.
+type Need struct {
+	From   string         `json:"from"`   // folder of the results that the scatter is of
+	Width  float64        `json:"width"`  // wanted relative half-width
+	Margin float64        `json:"margin"` // of the study
+	Rows   []analyse.Need `json:"rows"`
+	Time   time.Duration  `json:"time"`            // of all rows that have blocks
+	Never  int            `json:"never,omitempty"` // rows that no number of blocks decides, or of which nothing is known
 }
 
 // Rehearsal is how long one takes on this machine, about.
@@ -102,10 +115,52 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 			cellsOnly = append(cellsOnly, s)
 		}
 	}
+	if p.Need != nil {
+		writeNeed(&b, p.Need, opt)
+	}
 	opt.modelled = p.Rehearsal != nil
 	writeSkips(&b, cellsOnly, opt)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeNeed prints how many blocks each comparison takes.
+func writeNeed(b *strings.Builder, n *Need, opt Options) {
+	width := fmt.Sprintf("%.3g %%", 100*n.Width)
+	b.WriteString("\n" + wrap(fmt.Sprintf("blocks until an interval is %s wide either way, by the scatter in %s:", width, n.From), opt.width(), "    ") + "\n")
+	g := grid{keys: 1, header: []string{"cell", "scatter", "of", "last look", "blocks", "time"}}
+	for i := range n.Rows {
+		r := &n.Rows[i]
+		line := []string{r.Cell.String(), "-", "nothing known", "-", "-", "-"}
+		if r.Scatter > 0 {
+			line[1], line[2] = wide(math.Expm1(r.Scatter)), r.From
+			if r.Last > 0 {
+				line[3] = wide(r.Last)
+			}
+			if r.Blocks > 0 {
+				line[4], line[5] = strconv.Itoa(r.Blocks), words.Duration(time.Duration(r.Blocks)*r.Block)
+			}
+		}
+		row := make([]gridCell, len(line))
+		for k, s := range line {
+			row[k].first = s
+		}
+		g.rows = append(g.rows, row)
+	}
+	b.WriteString(g.render(opt))
+	b.WriteString(wrap("all of it takes "+words.Duration(n.Time)+": each stratum as many blocks as its noisiest comparison. Scatter is that of a ratio from block to block; "+
+		"\"last look\" is the half-width that the study's last look reaches.", opt.width(), "    ") + "\n")
+	if n.Width > n.Margin {
+		b.WriteString(wrap(fmt.Sprintf("The width is above the study's margin of %.3g %%: equal things will not be told to be equivalent.", 100*n.Margin), opt.width(), "    ") + "\n")
+	}
+}
+
+// wide is a relative width in per cent, with two digits or as a whole number.
+func wide(x float64) string {
+	if x >= 0.1 {
+		return fmt.Sprintf("%.0f %%", 100*x)
+	}
+	return fmt.Sprintf("%.2g %%", 100*x)
 }
 
 // fromTo is a range, or its one value.

@@ -72,28 +72,9 @@ func specs() []spec {
 			},
 			series: ways,
 		},
-		{
-			name: "method-looks", xLabel: "blocks", xTicks: blocks,
-			panels: []panel{{yLabel: "called different so far (%)", title: "equal things, looked at again and again", yMax: 18, yTicks: []float64{0, 5, 10, 15}, want: 5, said: "promised"}},
-			series: []style{{key: "95 % at each look", color: 1, mark: 1}, {key: "95 % over all looks", color: 0, mark: 0}},
-		},
-		{
-			name: "method-moderated", xLabel: "blocks", xTicks: blocks,
-			panels: []panel{
-				{key: "half-width of the interval", title: "half-width of the interval", yLabel: "per cent", yMax: 6, yTicks: []float64{0, 1, 2, 3, 4, 5, 6}},
-				{key: "intervals that cover the truth", title: "95 % intervals that cover the truth", yMin: 90, yMax: 100, yTicks: []float64{90, 92, 94, 95, 96, 98, 100}, want: 95},
-			},
-			series: []style{{key: "by itself", color: 1, mark: 1}, {key: "moderated", color: 0, mark: 0}, {key: "scatter known", color: 3, mark: 2, dash: true}},
-		},
-		{
-			name: "method-discoveries", xLabel: "comparisons in the study", xTicks: []float64{1, 2, 4, 8, 16, 32}, logX: true,
-			panels: []panel{{yLabel: "A/A studies (%)", title: "A/A studies in which anything is called different", yMax: 70, yTicks: []float64{0, 5, 10, 20, 30, 40, 50, 60, 70}, want: 5}},
-			series: []style{
-				{key: "any verdict", color: 1, mark: 1},
-				{key: "BH, plain p", color: 4, mark: 2, dash: true},
-				{key: "BH, p with looks", color: 0, mark: 0},
-			},
-		},
+
+
+
 		{
 			name: "method-power", xLabel: "blocks", xTicks: blocks,
 			panels: []panel{power("trials repeat to 1 %", true), power("trials repeat to 2 %", false), power("trials repeat to 5 %", false)},
