@@ -30,11 +30,12 @@ type component struct {
 	together float64 // correlation of two cells in a block, the mean over the pairs of the response
 	ratio    float64 // standard deviation of the ratio to the baseline over the blocks; NaN for the baseline
 	next     float64 // correlation of a value with that of the next block
+	nextOf   float64 // the same of the ratio; NaN for the baseline
 	kurtosis float64 // excess, of the values
 }
 
 func componentColumns() []string {
-	return []string{"result", "workload", "response", "sandbox", "baseline", "blocks", "scatter", "together", "ratio", "next_block", "kurtosis"}
+	return []string{"result", "workload", "response", "sandbox", "baseline", "blocks", "scatter", "together", "ratio", "next_block", "next_ratio", "kurtosis"}
 }
 
 func (c *component) record() []string {
@@ -45,7 +46,7 @@ func (c *component) record() []string {
 		return strconv.FormatFloat(x, 'f', 4, 64)
 	}
 	return []string{strconv.Itoa(c.result), c.workload, c.response, c.sandbox, strconv.FormatBool(c.baseline), strconv.Itoa(c.blocks),
-		f(c.scatter), f(c.together), f(c.ratio), f(c.next), f(c.kurtosis)}
+		f(c.scatter), f(c.together), f(c.ratio), f(c.next), f(c.nextOf), f(c.kurtosis)}
 }
 
 // readComponents reads what -extract prints.
@@ -74,7 +75,7 @@ func readComponents(src []byte) ([]component, error) {
 				return nil, fmt.Errorf("cannot read the variance components: %w", err)
 			}
 		}
-		for i, at := range []*float64{&c.scatter, &c.together, &c.ratio, &c.next, &c.kurtosis} {
+		for i, at := range []*float64{&c.scatter, &c.together, &c.ratio, &c.next, &c.nextOf, &c.kurtosis} {
 			if *at, err = strconv.ParseFloat(rec[6+i], 64); err != nil {
 				*at = math.NaN()
 			}

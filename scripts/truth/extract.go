@@ -25,6 +25,7 @@ const extractHead = `# How much real trials scatter: variance components of meas
 #   together    correlation of the values of two sandboxes in a block: the mean over all pairs of sandboxes of the response
 #   ratio       standard deviation of the ratio to the baseline of the same block, over the blocks
 #   next_block  correlation of a value with that of the next block; with n blocks it is -1/n on average where there is none
+#   next_ratio  the same of the ratio
 #   kurtosis    excess kurtosis over the blocks; of eight normal values it is -0.67 on average, and never above 3.1
 `
 
@@ -211,14 +212,14 @@ func ofResponse(cells []*measured, result int) []component {
 		}
 		_, variance := moments(v)
 		c := component{result: result, workload: m.workload, response: m.response, sandbox: m.sandbox, baseline: m.baseline,
-			blocks: len(v), scatter: math.Sqrt(variance), together: together, ratio: math.NaN(), kurtosis: kurtosis(v), next: lagged(v)}
+			blocks: len(v), scatter: math.Sqrt(variance), together: together, ratio: math.NaN(), nextOf: math.NaN(), kurtosis: kurtosis(v), next: lagged(v)}
 		if base != nil && m != base {
 			if x, y := beside(m, base); len(x) >= 3 {
 				for i := range x {
 					x[i] -= y[i]
 				}
 				_, variance := moments(x)
-				c.ratio = math.Sqrt(variance)
+				c.ratio, c.nextOf = math.Sqrt(variance), lagged(x)
 			}
 		}
 		out = append(out, c)
@@ -295,23 +296,24 @@ func kurtosis(v []float64) float64 {
 
 // describeAll sums up all components for who reads the file.
 func describeAll(all []component) string {
-	var scatter, ratio, logs, kurt, next []float64
+	var scatter, ratio, logs, kurt, next, nextOf []float64
 	chance := 0.0
 	for _, c := range all {
 		scatter, kurt, next = append(scatter, c.scatter), append(kurt, c.kurtosis), append(next, c.next)
 		logs = append(logs, 2*math.Log(c.scatter))
 		chance += 2 / float64(c.blocks-1) / float64(len(all))
 		if !math.IsNaN(c.ratio) {
-			ratio = append(ratio, c.ratio)
+			ratio, nextOf = append(ratio, c.ratio), append(nextOf, c.nextOf)
 		}
 	}
 	_, spread := moments(logs)
 	mk, _ := moments(kurt)
 	mn, _ := moments(next)
+	mr, _ := moments(nextOf)
 	return fmt.Sprintf("# %d cells: the middle 80 %% of them scatter by %.1f to %.1f %%, the median by %.1f %%; ratios to the baseline by %.1f to %.1f %%, the median by %.1f %%;\n"+
-		"# the logarithms of their variances have the variance %.2f, of which %.2f is chance of so few blocks; mean kurtosis %.2f, mean correlation with the next block %.2f.\n",
+		"# the logarithms of their variances have the variance %.2f, of which %.2f is chance of so few blocks; mean kurtosis %.2f, mean correlation with the next block %.2f, of ratios %.2f.\n",
 		len(all), 100*quantile(scatter, 0.1), 100*quantile(scatter, 0.9), 100*quantile(scatter, 0.5),
-		100*quantile(ratio, 0.1), 100*quantile(ratio, 0.9), 100*quantile(ratio, 0.5), spread, chance, mk, mn)
+		100*quantile(ratio, 0.1), 100*quantile(ratio, 0.9), 100*quantile(ratio, 0.5), spread, chance, mk, mn, mr)
 }
 
 // following tells how a trial's residual, in standard deviations of its cell and positive

@@ -37,6 +37,7 @@ type figure struct {
 	name       string
 	value, err float64 // the Monte-Carlo standard error
 	number     float64 // rows, cells or studies that it is over
+	studies    int
 	band       band
 	promised   bool // outside fails the command
 }
@@ -50,8 +51,11 @@ func (f *figure) spread(edge float64) float64 {
 	return math.Max(f.err, math.Sqrt(edge*(1-edge)/f.number))
 }
 
+// enoughStudies is how many studies tell their own scatter.
+const enoughStudies = 20
+
 // outside reports whether chance does not explain that the figure is outside its band.
-func (f *figure) outside() bool { return f.below() || f.above() }
+func (f *figure) outside() bool { return f.studies >= enoughStudies && (f.below() || f.above()) }
 
 func (f *figure) below() bool { return f.value < f.band.lo-chance*f.spread(f.band.lo) }
 func (f *figure) above() bool { return f.value > f.band.hi+chance*f.spread(f.band.hi) }

@@ -35,7 +35,7 @@ func (l *lab) print(w io.Writer, title string, units []unit, totals []*total, co
 		some := false
 		for i := range units {
 			v, e := totals[i].value(c.q)
-			f := figure{of: units[i].name(), name: c.head, value: v, err: e, number: totals[i].number(c.q), band: c.band, promised: units[i].promised}
+			f := figure{of: units[i].name(), name: c.head, value: v, err: e, number: totals[i].number(c.q), studies: len(totals[i].scores), band: c.band, promised: units[i].promised}
 			if c.long && units[i].most < enoughBlocks {
 				f.band = none()
 			}

@@ -174,9 +174,12 @@ func TestMark(t *testing.T) {
 		{0.5, 0.01, 1e4, atLeast(0.9), "!"},
 		{0.5, 0.01, 1e4, none(), ""},
 	} {
-		f := figure{value: c.value, err: c.err, number: c.number, band: c.band}
+		f := figure{value: c.value, err: c.err, number: c.number, studies: 100, band: c.band}
 		if got := f.mark(); got != c.want {
 			t.Errorf("%g ±%g of %g in %s is marked %q, want %q", c.value, c.err, c.number, c.band, got, c.want)
+		}
+		if f.studies = 3; f.mark() == "!" {
+			t.Errorf("%g of three studies is marked !", c.value)
 		}
 	}
 }
@@ -208,6 +211,7 @@ func TestExtract(t *testing.T) {
 	near("ratio", got[1].ratio, math.Sqrt(0.01+0.04-2*tied*0.02), 0.01)
 	near("kurtosis", got[1].kurtosis, 0, 0.4)
 	near("next", got[1].next, 0, 0.1)
+	near("next ratio", got[1].nextOf, 0, 0.1)
 	text := strings.Join(componentColumns(), ",") + "\n"
 	for i := range got {
 		text += strings.Join(got[i].record(), ",") + "\n"
