@@ -151,15 +151,15 @@ func newPopulation(all []component) (*population, error) {
 
 // quiet is the typical scatter of a trial on a machine that does nothing else: the geometric
 // mean of the 3 and 31 % that trials were found to scatter by there. The shipped components are
-// of a busy machine; what they say of how unlike cells are holds for both.
+// of a busy machine and are taken down to it; what they say of how unlike cells are holds for both.
 const quiet = 0.096
 
 // sd is the scatter of one component without the chance in it, as on a quiet machine or as it
 // was.
 func (p *population) sd(c component, busy bool) float64 {
-	level := math.Log(quiet)
-	if busy {
-		level = p.center
+	level := p.center
+	if !busy {
+		level = min(level, math.Log(quiet))
 	}
 	return math.Exp(level + p.keep*(math.Log(c.scatter)-p.center))
 }
