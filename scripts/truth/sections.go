@@ -138,7 +138,7 @@ func (l *lab) printAll(w io.Writer, units []unit, totals []*total) ([]figure, er
 	return all, nil
 }
 
-// looksSection has studies that go on to the last look unless something is called different:
+// looksSection has studies that are never precise enough. Where a rule ends at a clear result,
 // the error rates of all looks add up.
 func looksSection(ctx context.Context, l *lab, w io.Writer) ([]figure, error) {
 	var units []unit
@@ -158,7 +158,7 @@ func looksSection(ctx context.Context, l *lab, w io.Writer) ([]figure, error) {
 	if err != nil || len(units) == 0 {
 		return nil, err
 	}
-	return l.print(w, "Looks alone: nothing stops a study but a call and the last look (width and margin are next to nothing); per cent", units, totals, []column{
+	return l.print(w, "Looks alone: with a width and a margin of next to nothing, studies go on to the last look, unless the rule ends them at a clear result; per cent", units, totals, []column{
 		{"A/A rows called", equalCalled, atMost(0.05), percent, false},
 		{"A/A studies with a discovery", studiesFound, atMost(0.05), percent, false},
 		{"rows hold the truth", covered, coverage(), percent, false},
