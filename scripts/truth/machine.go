@@ -33,7 +33,8 @@ func machines() []machine {
 		{name: "t3", heavy: true},
 		{name: "steps", steps: stepSize},
 		{name: "loud", loud: 10},
-		{name: "even", even: 0.08},
+		{name: "even 2 %", even: 0.02},
+		{name: "even 8 %", even: 0.08},
 		{name: "busy", busy: true},
 	}
 }
