@@ -16,8 +16,8 @@ func TestSimulatedPower(t *testing.T) {
 	studies, long, seed := settings(t)
 	var rows []string
 	for _, noise := range []float64{0.01, 0.02, 0.05} {
-		for _, rule := range []struct{ margin, width float64 }{{0.03, 0.05}, {0.01, 0.01}} {
-			row := fmt.Sprintf("| %.0f %% | margin %.0f %%, width %.0f %% ", 100*noise, 100*rule.margin, 100*rule.width)
+		for _, rule := range []struct{ margin, width float64 }{{0.03, 0.015}, {0.01, 0.005}} {
+			row := fmt.Sprintf("| %.0f %% | margin %.0f %%, width %.1f %% ", 100*noise, 100*rule.margin, 100*rule.width)
 			last := 0.0
 			for _, slow := range []float64{0.02, 0.05, 0.1} {
 				sc := scenery{name: "power", rho: 0.95, drift: 0.02, noise: noise, strata: 6, treats: 4}

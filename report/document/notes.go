@@ -41,7 +41,7 @@ func notes(r *analyse.Result) []Note {
 		{"series", "Time series", "One trial, as sampled. Counters are shown as rates over each interval of sampling: seconds of CPU a second are cores. " +
 			"Of long series the extremes of each stretch are shown, of stacked CPU and of guests' processors its mean. The sum is of all roles of one end; the quota is its cgroup's. Samples within a trial are never counted into n.", "A ratio"},
 		{"order", "The order of trials", "Trials in the order in which they ran. A drift of the machine shows here as a slope that all cells share; comparing within blocks cancels it.",
-			"What the rule is worth on machines that misbehave"},
+			"Machines that misbehave"},
 	}
 	if r != nil && len(r.Structural) > 0 {
 		out = append(out, Note{"structural", "Structural cost", "The isolated end's system calls are counted in a trial of their own, natively; calls an operation times what getpid takes longer in the sandbox is explained, " +

@@ -16,9 +16,13 @@ const images = "../../docs/img"
 // TestFiguresAreDrawn: the pictures that are committed are of the data that is
 // committed beside them, and whole.
 func TestFiguresAreDrawn(t *testing.T) {
-	page, err := os.ReadFile("../../docs/method.md")
-	if err != nil {
-		t.Fatal(err)
+	var page []byte
+	for _, name := range []string{"method.md", "method/machines.md"} {
+		text, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page = append(page, text...)
 	}
 	for _, f := range specs() {
 		got, err := f.render(images)
@@ -32,8 +36,8 @@ func TestFiguresAreDrawn(t *testing.T) {
 		if !bytes.Equal(got, want) {
 			t.Errorf("%s.svg is not what its data gives; run `go run ./scripts/figures`", f.name)
 		}
-		if !bytes.Contains(page, []byte("](img/"+f.name+".svg)")) {
-			t.Errorf("docs/method.md does not show %s.svg", f.name)
+		if !bytes.Contains(page, []byte("img/"+f.name+".svg)")) {
+			t.Errorf("neither docs/method.md nor docs/method/machines.md shows %s.svg", f.name)
 		}
 		text := words(t, got)
 		for _, s := range f.series {

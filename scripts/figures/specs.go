@@ -73,8 +73,6 @@ func specs() []spec {
 			series: ways,
 		},
 
-
-
 		{
 			name: "method-power", xLabel: "blocks", xTicks: blocks,
 			panels: []panel{power("trials repeat to 1 %", true), power("trials repeat to 2 %", false), power("trials repeat to 5 %", false)},
