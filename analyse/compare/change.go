@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -11,7 +12,7 @@ import (
 	"tare/record"
 )
 
-// part is what one side gives to a change: a mean of logarithms.
+// part is what one result gives to a change: a mean of logarithms.
 type part struct {
 	mean, se, df float64
 	n            int
@@ -20,25 +21,64 @@ type part struct {
 
 // estimate fills in both questions of every row that is on both sides.
 func (c *comparing) estimate(res *Result) {
-	ta, tb := counting(c.ra, c.a.Trials), counting(c.rb, c.b.Trials)
+	first := c.sides[0][0]
+	costs := !slices.ContainsFunc(c.all(), func(x *folder) bool { return !sameCosts(first, x) })
+	pools := make(map[bool][]*repeated) // of first and of other responses' costs
 	for i := range res.Rows {
 		r := &res.Rows[i]
 		if r.OnlyIn != "" {
 			continue
 		}
-		if !r.Baseline && c.a.Study.Compare == c.b.Study.Compare && c.a.Study.Baseline == c.b.Study.Baseline {
-			r.Cost = c.change(costPart(r.A), costPart(r.B))
+		if !r.Baseline && costs {
+			cost := c.parts(i, func(_ *folder, x *analyse.Comparison) part { return costPart(x) })
+			if c.several() {
+				p := repeat(cost)
+				r.Cost, pools[c.first(i)] = p.change, append(pools[c.first(i)], p)
+			} else {
+				r.Cost = c.change(cost[0][0], cost[1][0])
+			}
 		}
-		r.Level = c.change(levelPart(ta[cellKey(r.Cell)], r.Response.Name), levelPart(tb[cellKey(r.Cell)], r.Response.Name))
+		level := c.parts(i, func(f *folder, x *analyse.Comparison) part {
+			return levelPart(f.trials[cellKey(x.Cell)], x.Response.Name)
+		})
+		if !c.several() {
+			r.Level = c.change(level[0][0], level[1][0])
+			continue
+		}
+		p := repeat(level)
+		p.settle(c.confidence, stat.Prior{}, 0)
+		r.Level = p.change
 	}
+	for _, pool := range pools {
+		settle(pool, c.confidence)
+	}
+}
+
+// first reports whether a row is of its workload's first response.
+func (c *comparing) first(row int) bool {
+	return slices.ContainsFunc(c.found[row][0], func(x *analyse.Comparison) bool { return x != nil && x.First })
+}
+
+// parts are what each result gives to a row.
+func (c *comparing) parts(row int, of func(*folder, *analyse.Comparison) part) (out [2][]part) {
+	for i, side := range c.sides {
+		for j, f := range side {
+			p := part{undefined: f.Name + " does not have it"}
+			if x := c.found[row][i][j]; x != nil {
+				p = of(f, x)
+			}
+			out[i] = append(out[i], p)
+		}
+	}
+	return out
 }
 
 // costPart is a study's own ratio to the baseline, whose variance it has
 // moderated over its own comparisons. The two sides are not pooled together:
 // the same cell scatters alike on both, so that twice as many variances would say
 // little more, and another host may scatter otherwise.
-func costPart(m *Measured) part {
-	e := &m.Cost
+func costPart(m *analyse.Comparison) part {
+	e := &m.Estimate
 	p := part{n: e.N, se: e.SE, df: e.DF, undefined: e.Undefined}
 	switch {
 	case m.Skipped != "":

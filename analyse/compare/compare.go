@@ -1,12 +1,13 @@
-// Package compare holds two results of the same study against each other: before
-// and after an upgrade, or of two hosts.
+// Package compare compares two sides of the same study: before and after an
+// upgrade, or two hosts. A side is one result, or several of other days.
 //
-// The data path: 1. match.go analyses both sides and puts the same cell's same
-// response of both together, after it has made sure that it is the same;
-// 2. change.go estimates what changed, as a ratio with an interval and a
-// p-value; 3. the false discovery rate is
-// held over all that was asked, and each row gets its verdict; 4. hosts.go lists
-// what else is different; 5. gate.go tells which rows break a promise.
+// The data path: 1. copy.go refuses results that share trials; 2. match.go
+// puts the same cell's same response of all results together, after it has made
+// sure that it is the same; 3. change.go estimates what changed, as a ratio with
+// an interval and a p-value, and several.go does it where a side has several
+// results; 4. the false discovery rate is held over all that was asked, and each
+// row gets its verdict; 5. hosts.go lists what else is different; 6. gate.go
+// tells which rows break a gate, and power.go which a gate cannot judge.
 //
 // The two sides were measured at different times, so that their blocks are no
 // pairs. What can be asked is therefore two things: Cost, the ratio to the
@@ -19,6 +20,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"tare/analyse"
 	"tare/analyse/stat"
@@ -44,8 +46,8 @@ const (
 // Questions are all that can be asked.
 func Questions() []Question { return []Question{Auto, Cost, Level} }
 
-// Side is one of the two results.
-type Side struct {
+// Folder is one result. A side has one or several.
+type Folder struct {
 	Name     string // how the user calls it: the folder
 	Study    *study.Study
 	Trials   []record.Trial
@@ -67,7 +69,7 @@ type Options struct {
 	Params   func(study.Workload) param.Values      // a workload's parameters with the defaults filled in; nil: as they were given
 }
 
-// Result is the comparison of two results. All of it is in the order of A's study,
+// Result is the comparison of two sides. All of it is in the order of A's study,
 // what only B has after that, and nothing in it is NaN or infinite.
 type Result struct {
 	Study       string       `json:"study"`
@@ -93,7 +95,8 @@ type About struct {
 	Trials   int    `json:"trials"`
 	Failed   int    `json:"failed"`
 	Finished bool   `json:"finished"`
-	Baseline string `json:"-"`
+
+	Results []About `json:"results,omitempty"` // each, where the side has several; then the above are of all together
 }
 
 // Counts are of the rows by what came of them. Every row is in one of them.
@@ -143,11 +146,13 @@ func (r *Row) Missing() string {
 	}
 }
 
-// Measured is what one side says of a row.
+// Measured is what one side says of a row. Of several results, N and Failed are sums,
+// Level and the cost's ratio are geometric means, and the cost has no interval.
 type Measured struct {
-	N       int           `json:"n"`     // blocks with a value of the cell
-	Level   float64       `json:"level"` // typical value in base units: their geometric mean, or median
-	Cost    stat.Estimate `json:"cost"`  // the ratio to the baseline, with the study's own interval
+	Results int           `json:"results,omitempty"` // how many of the side's results have a ratio, where there are several
+	N       int           `json:"n"`                 // blocks with a value of the cell
+	Level   float64       `json:"level"`             // typical value in base units: their geometric mean, or median
+	Cost    stat.Estimate `json:"cost"`              // the ratio to the baseline, with the study's own interval
 	Failed  int           `json:"failed,omitempty"`
 	Skipped string        `json:"skipped,omitempty"`
 	GaveUp  string        `json:"gave_up,omitempty"`
@@ -158,11 +163,12 @@ type Change struct {
 	Ratio     float64      `json:"ratio,omitempty"` // 0: there is none, and Undefined says why
 	Lo        float64      `json:"lo,omitempty"`    // of the interval; 0: there is none
 	Hi        float64      `json:"hi,omitempty"`
-	P         *float64     `json:"p,omitempty"` // two-sided; nil without an interval
-	Q         *float64     `json:"q,omitempty"` // the false discovery rate at which it would just count as changed
-	SE        float64      `json:"se,omitempty"`
-	DF        float64      `json:"df,omitempty"` // of SE, Welch-Satterthwaite; at most 1e9, which stands for infinitely many
-	Verdict   stat.Verdict `json:"verdict"`      // of this ratio alone
+	P         *float64     `json:"p,omitempty"`       // two-sided; nil without an interval
+	Q         *float64     `json:"q,omitempty"`       // the false discovery rate at which it would just count as changed
+	SE        float64      `json:"se,omitempty"`      // standard error of ln(Ratio)
+	DF        float64      `json:"df,omitempty"`      // degrees of freedom of SE; at most 1e9, which stands for infinitely many
+	Between   float64      `json:"between,omitempty"` // standard deviation of ln(Ratio) among results of one side beyond their own scatter; several a side alone
+	Verdict   stat.Verdict `json:"verdict"`           // of this ratio alone
 	Why       string       `json:"why,omitempty"`
 	Changed   bool         `json:"changed"` // faster, slower, higher or lower, and Q within the wanted rate
 	Undefined string       `json:"undefined,omitempty"`
@@ -171,66 +177,42 @@ type Change struct {
 // HasInterval reports whether there is one.
 func (c *Change) HasInterval() bool { return c != nil && c.Lo > 0 }
 
-// Compare compares. The order of trials does not matter. Errors are a *Refusal.
-func Compare(a, b Side, opt Options) (*Result, error) {
-	c := &comparing{a: a, b: b, opt: opt, fdr: opt.FDR}
+// Compare compares two sides. The order of trials does not matter, nor that of the
+// results of a side but for the order of rows. Errors are a *Refusal.
+func Compare(a, b []Folder, opt Options) (*Result, error) {
+	c := &comparing{opt: opt, fdr: opt.FDR, fixed: true}
 	if c.fdr == 0 {
 		c.fdr = 0.05
 	}
-	var describe []analyse.Option
-	if opt.Describe != nil {
-		describe = append(describe, analyse.Describe(opt.Describe))
+	if len(a) == 0 || len(b) == 0 {
+		return nil, refuse("each side needs a result")
 	}
-	c.ra = analyse.Analyse(a.Study, a.Trials, a.Skips, describe...)
-	c.rb = analyse.Analyse(b.Study, b.Trials, b.Skips, describe...)
-	if err := sameKind(a, b, c.ra.Modelled, c.rb.Modelled); err != nil {
+	if err := distinct(slices.Concat(a, b)); err != nil {
 		return nil, err
 	}
-	c.fixed = a.Study.Stop.Fixed > 0 && b.Study.Stop.Fixed > 0
-	c.confidence = math.Max(c.ra.Confidence, c.rb.Confidence)
-	res := &Result{Study: a.Study.Name, Compare: a.Study.Compare, Baseline: a.Study.Baseline, Question: opt.Question, FDR: c.fdr,
-		Confidence:  c.confidence,
-		Margin:      math.Min(c.ra.Margin, c.rb.Margin),
-		A:           about(a, c.ra),
-		B:           about(b, c.rb),
-		Differences: Differences(a, b)}
+	for i, side := range [][]Folder{a, b} {
+		for _, f := range side {
+			x := c.read(f)
+			c.sides[i] = append(c.sides[i], x)
+			c.confidence = math.Max(c.confidence, x.r.Confidence)
+			c.fixed = c.fixed && f.Study.Stop.Fixed > 0
+		}
+	}
+	first := c.sides[0][0]
+	res := &Result{Study: first.Study.Name, Compare: first.Study.Compare, Baseline: first.Study.Baseline, Question: opt.Question, FDR: c.fdr,
+		Confidence: c.confidence, Margin: first.r.Margin, A: c.about(0), B: c.about(1), Differences: Differences(a, b)}
 	if res.Question == "" {
 		res.Question = Auto
 	}
+	for _, x := range c.all() {
+		if err := sameKind(first, x); err != nil {
+			return nil, err
+		}
+		res.Margin = math.Min(res.Margin, x.r.Margin)
+	}
+	c.warn(res)
 	if opt.Margin != nil {
 		res.Margin = *opt.Margin
-	} else if c.ra.Margin != c.rb.Margin {
-		res.Warnings = append(res.Warnings, "the studies have unlike margins; the smaller one holds here, --margin sets another")
-	}
-	if c.ra.Confidence != c.rb.Confidence {
-		res.Warnings = append(res.Warnings, "the studies have unlike confidences; the higher one holds here")
-	}
-	if c.ra.Modelled {
-		res.Modelled = true
-		res.Warnings = append(res.Warnings, "both sides are modelled: what changed is the model or the study, and no machine was measured")
-	}
-	if a.Study.Name != b.Study.Name {
-		res.Warnings = append(res.Warnings, "the studies have unlike names; what matches is compared")
-	}
-	for _, s := range []Side{a, b} {
-		for _, d := range s.Damage {
-			res.Warnings = append(res.Warnings, s.Name+": "+d)
-		}
-	}
-	for _, x := range []struct {
-		name string
-		r    *analyse.Result
-		st   *study.Study
-	}{{a.Name, c.ra, a.Study}, {b.Name, c.rb, b.Study}} {
-		if n := stoppedAtVerdict(x.r, x.st); n > 0 {
-			res.Warnings = append(res.Warnings, fmt.Sprintf("%s stopped %d of its rows as soon as they looked different, as older versions did: "+
-				"such costs are overstated; measure again, or with `fixed: N`", x.name, n))
-		}
-	}
-	for _, s := range []About{res.A, res.B} {
-		if !s.Finished {
-			res.Warnings = append(res.Warnings, s.Name+" is not finished")
-		}
 	}
 	if err := c.match(res); err != nil {
 		return nil, err
@@ -238,6 +220,77 @@ func Compare(a, b Side, opt Options) (*Result, error) {
 	c.estimate(res)
 	c.judge(res)
 	return res, nil
+}
+
+// folder is a result, read and analysed.
+type folder struct {
+	Folder
+	r      *analyse.Result
+	rows   map[string]*analyse.Comparison   // by key
+	trials map[string]map[int]*record.Trial // those that count, by cellKey and block
+}
+
+func (c *comparing) read(f Folder) *folder {
+	var describe []analyse.Option
+	if c.opt.Describe != nil {
+		describe = append(describe, analyse.Describe(c.opt.Describe))
+	}
+	x := &folder{Folder: f, r: analyse.Analyse(f.Study, f.Trials, f.Skips, describe...), rows: make(map[string]*analyse.Comparison)}
+	x.trials = counting(x.r, f.Trials)
+	for i := range x.r.Compared {
+		x.rows[key(&x.r.Compared[i])] = &x.r.Compared[i]
+	}
+	return x
+}
+
+// all are the results of both sides.
+func (c *comparing) all() []*folder { return slices.Concat(c.sides[0], c.sides[1]) }
+
+// several reports whether a side has more than one result.
+func (c *comparing) several() bool { return len(c.sides[0])+len(c.sides[1]) > 2 }
+
+// warn says what speaks against the comparison.
+func (c *comparing) warn(res *Result) {
+	say := func(format string, args ...any) { res.Warnings = append(res.Warnings, fmt.Sprintf(format, args...)) }
+	first := c.sides[0][0]
+	unlike := func(of func(*folder) any) bool {
+		return slices.ContainsFunc(c.all(), func(x *folder) bool { return of(x) != of(first) })
+	}
+	if c.opt.Margin == nil && unlike(func(x *folder) any { return x.r.Margin }) {
+		say("the studies have unlike margins; the smallest one holds here, --margin sets another")
+	}
+	if unlike(func(x *folder) any { return x.r.Confidence }) {
+		say("the studies have unlike confidences; the highest one holds here")
+	}
+	if res.Modelled = first.r.Modelled; res.Modelled {
+		say("both sides are modelled: what changed is the model or the study, and no machine was measured")
+	}
+	if unlike(func(x *folder) any { return x.Study.Name }) {
+		say("the studies have unlike names; what matches is compared")
+	}
+	switch {
+	case res.Modelled:
+	case !c.several():
+		say("each side has one result: an upgrade cannot be told from a day or a host that was different; " +
+			"measure each side two or three times, on other days, and give them as --a DIR --a DIR --b DIR --b DIR")
+	case len(c.sides[0])+len(c.sides[1]) == 3:
+		say("three results leave one degree of freedom for how results of one side differ, so that intervals are wide; give two of each side, or better three")
+	}
+	for _, x := range c.all() {
+		if n := stoppedAtVerdict(x.r, x.Study); n > 0 {
+			say("%s stopped %d of its rows as soon as they looked different, as older versions did: such costs are overstated; measure again, or with `fixed: N`", x.Name, n)
+		}
+	}
+	for _, x := range c.all() {
+		for _, d := range x.Damage {
+			say("%s: %s", x.Name, d)
+		}
+	}
+	for _, x := range c.all() {
+		if !x.r.Finished {
+			say("%s is not finished", x.Name)
+		}
+	}
 }
 
 // precision is the share of the effect that half the width of an interval may be
@@ -265,17 +318,38 @@ func stoppedAtVerdict(r *analyse.Result, st *study.Study) int {
 	return n
 }
 
-func about(s Side, r *analyse.Result) About {
-	return About{Name: s.Name, Study: s.Study.Name, Trials: r.Trials, Failed: r.Failed, Finished: r.Finished, Baseline: r.Baseline}
+// about says what a side is.
+func (c *comparing) about(side int) About {
+	var each []About
+	var names []string
+	out := About{Finished: true}
+	for i, x := range c.sides[side] {
+		o := About{Name: x.Name, Study: x.Study.Name, Trials: x.r.Trials, Failed: x.r.Failed, Finished: x.r.Finished}
+		each, names = append(each, o), append(names, x.Name)
+		if i == 0 {
+			out.Study = o.Study
+		}
+		out.Trials += o.Trials
+		out.Failed += o.Failed
+		out.Finished = out.Finished && o.Finished
+	}
+	out.Name = strings.Join(names, ", ")
+	if len(each) > 1 {
+		out.Results = each
+	}
+	return out
 }
 
 // comparing is a comparison under way.
 type comparing struct {
-	a, b   Side
-	ra, rb *analyse.Result
-	opt    Options
-	fdr    float64
+	sides [2][]*folder
+	opt   Options
+	fdr   float64
+	found []found // beside Result.Rows
 
 	confidence float64 // of an interval
-	fixed      bool    // both studies measure a fixed number of blocks
+	fixed      bool    // all studies measure a fixed number of blocks
 }
+
+// found is a row in each result of each side; nil where a result does not have it.
+type found [2][]*analyse.Comparison

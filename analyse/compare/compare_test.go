@@ -3,6 +3,7 @@ package compare
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -23,11 +24,11 @@ import (
 
 // planted measures a study twice on machines that scatter by 1 %, the second time
 // with this factor on one cell.
-func planted(strata, treats int, cell string, factor float64) (a, b Side) {
+func planted(strata, treats int, cell string, factor float64) (a, b Folder) {
 	sc := scenery{name: "planted", noise: 0.01, second: 1, strata: strata, treats: treats, fixed: [2]int{8, 8}}
 	r := rand.New(rand.NewPCG(11, 13))
 	tr := sc.truth(r, true)
-	sides := []*Side{&a, &b}
+	sides := []*Folder{&a, &b}
 	for i, s := range sides {
 		st := makeStudy(strata, treats)
 		st.Stop.Fixed, st.Seed = 8, uint64(i+1)
@@ -38,13 +39,13 @@ func planted(strata, treats int, cell string, factor float64) (a, b Side) {
 				}
 			}
 		}
-		*s = Side{Name: string(rune('A' + i)), Study: st, Trials: sc.measure(r, tr, st, i == 1)}
+		*s = Folder{Name: string(rune('A' + i)), Study: st, Trials: sc.measure(r, tr, st, i == 1)}
 	}
 	return a, b
 }
 
 // throughStore puts a side into a results folder and reads it back.
-func throughStore(t *testing.T, s Side, host record.Host, version string) Side {
+func throughStore(t *testing.T, s Folder, host record.Host, version string) Folder {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), s.Name)
 	db, err := store.Create(dir, store.Meta{StudySource: []byte("study: test\n"), StudyFile: "test.yaml", TareVersion: version,
@@ -73,12 +74,12 @@ func throughStore(t *testing.T, s Side, host record.Host, version string) Side {
 	return s
 }
 
-func mustCompare(t *testing.T, a, b Side, opt Options) *Result {
+func mustCompare(t *testing.T, a, b Folder, opt Options) *Result {
 	t.Helper()
 	if opt.Describe == nil {
 		opt.Describe = describe
 	}
-	res, err := Compare(a, b, opt)
+	res, err := Compare([]Folder{a}, []Folder{b}, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func mustCompare(t *testing.T, a, b Side, opt Options) *Result {
 	return res
 }
 
-func mustGate(t *testing.T, res *Result, a, b Side, text string) []string {
+func mustGate(t *testing.T, res *Result, a, b Folder, text string) []string {
 	t.Helper()
 	g, err := NewGate("--gate", text, a.Study, b.Study)
 	if err != nil {
@@ -191,19 +192,53 @@ func TestHigherIsBetter(t *testing.T) {
 	}
 }
 
-// TestSelf compares results with themselves: 1 everywhere, and never changed.
-func TestSelf(t *testing.T) {
-	a, _ := planted(10, 4, culprit, 1)
-	for _, q := range Questions() {
-		res := mustCompare(t, a, a, Options{Question: q})
-		for i := range res.Rows {
-			if c := res.Rows[i].Change(); c.Ratio != 1 || *c.P != 1 || *c.Q != 1 || c.Changed || c.Verdict != stat.Equivalent && c.Verdict != stat.Undecided {
-				t.Errorf("%s: %+v", res.Rows[i].Cell, c)
+// TestCopies: a result that is there twice, wholly or in part, is no comparison,
+// however its trials are ordered and on whichever side it is. What is equal by chance is.
+func TestCopies(t *testing.T) {
+	a, b := planted(3, 2, "", 1)
+	stamped := func(f Folder, name string, blocks int, start time.Time) Folder {
+		f.Name = name
+		f.Trials = slices.Clone(f.Trials)
+		for i := range f.Trials {
+			if f.Trials[i].Block <= blocks {
+				f.Trials[i].Start = start.Add(time.Duration(f.Trials[i].Seq) * time.Second)
 			}
 		}
-		if len(res.Differences) > 0 || res.Counts.Changed > 0 {
-			t.Errorf("differs from itself: %+v %+v", res.Differences, res.Counts)
+		slices.Reverse(f.Trials)
+		return f
+	}
+	day := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+	whole, again := stamped(a, "A", 8, day), stamped(b, "B", 8, day)
+	part := stamped(whole, "part", 0, day)
+	part.Trials = slices.DeleteFunc(part.Trials, func(x record.Trial) bool { return x.Block > 3 })
+	went := stamped(b, "went on", 8, day.Add(time.Hour)) // two blocks of A, then its own
+	for i := range went.Trials {
+		for _, x := range whole.Trials {
+			if x.Block <= 2 && x.Seq == went.Trials[i].Seq {
+				went.Trials[i] = x
+			}
 		}
+	}
+	untimed := a // imported: nobody knows when
+	untimed.Name = "C"
+	for want, sides := range map[string][2][]Folder{
+		"A is given twice":           {{a}, {a}},
+		"A and C hold the same":      {{a}, {untimed}},
+		"A and part share 27 trials": {{whole}, {part}},
+		"A and went on share 18":     {{whole}, {went}},
+		"C and A hold the same tri":  {{again, untimed}, {a}},
+		"B and B2 hold the same tri": {{whole}, {again, stamped(again, "B2", 0, day)}},
+	} {
+		_, err := Compare(sides[0], sides[1], Options{Describe: describe})
+		var r *Refusal
+		if !errors.As(err, &r) || !r.Copy || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	chance := stamped(b, "B", 0, day)
+	chance.Trials[0] = a.Trials[len(a.Trials)-1]
+	if _, err := Compare([]Folder{a}, []Folder{chance}, Options{Describe: describe}); err != nil {
+		t.Errorf("one trial of the same value, of results that know no times: %v", err)
 	}
 }
 
@@ -252,7 +287,7 @@ func TestShuffledAndTurned(t *testing.T) {
 func TestByHand(t *testing.T) {
 	a, b := planted(1, 1, "workload=w1,sandbox=box1", 1.07)
 	res := mustCompare(t, a, b, Options{})
-	value := func(s Side, cell string) map[int]float64 {
+	value := func(s Folder, cell string) map[int]float64 {
 		out := map[int]float64{}
 		for _, x := range s.Trials {
 			if x.Cell.Key() == cell {
@@ -270,14 +305,14 @@ func TestByHand(t *testing.T) {
 		}
 		return mean, se2
 	}
-	cost := func(s Side) (out []float64) {
+	cost := func(s Folder) (out []float64) {
 		base := value(s, "workload=w1,sandbox=process")
 		for k, v := range value(s, "workload=w1,sandbox=box1") {
 			out = append(out, v-base[k])
 		}
 		return out
 	}
-	level := func(s Side) (out []float64) {
+	level := func(s Folder) (out []float64) {
 		for _, v := range value(s, "workload=w1,sandbox=box1") {
 			out = append(out, v)
 		}
@@ -285,7 +320,7 @@ func TestByHand(t *testing.T) {
 	}
 	row := res.Rows[1]
 	for name, c := range map[string]struct {
-		of  func(Side) []float64
+		of  func(Folder) []float64
 		got *Change
 	}{"cost": {cost, row.Cost}, "level": {level, row.Level}} {
 		ma, va := moments(c.of(a))

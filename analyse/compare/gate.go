@@ -72,7 +72,7 @@ var likeShort = regexp.MustCompile(`^\s*(surely\s+)?(worse|better|slower|faster)
 // maxGate bounds an expression, in bytes: nobody writes a longer one by hand.
 const maxGate = 4096
 
-// NewGate reads an expression over the variables and the factors of both studies.
+// NewGate reads an expression over the variables and the factors of the studies.
 // An error begins with name:line:column.
 //
 // A text that a variable is held against with ==, != or in must be one that it can
@@ -80,7 +80,7 @@ const maxGate = 4096
 //
 // "worse than 5%" is `changed and worse > 1.05`, and "surely worse than 5%"
 // `changed and worse_lo > 1.05`.
-func NewGate(name, text string, a, b *study.Study) (*Gate, error) {
+func NewGate(name, text string, studies ...*study.Study) (*Gate, error) {
 	if len(text) > maxGate {
 		return nil, fmt.Errorf("%s:1:1: an expression has at most %d characters", name, maxGate)
 	}
@@ -96,8 +96,8 @@ func NewGate(name, text string, a, b *study.Study) (*Gate, error) {
 		}
 		code = fmt.Sprintf("changed and %s > %s", of, strconv.FormatFloat(1+x/100, 'f', -1, 64))
 	}
-	env := environment(&Row{}, factorsOf(a, b))
-	known := newChecker(a, b)
+	env := environment(&Row{}, factorsOf(studies...))
+	known := newChecker(studies)
 	p, err := expr.Compile(code, expr.Env(env), expr.AsBool(), expr.Patch(known))
 	switch {
 	case likeShort.MatchString(text) && err != nil:
@@ -127,8 +127,8 @@ func explain(name string, err error, env map[string]any) error {
 	return fmt.Errorf("%s:%d:%d: %s%s", name, max(1, at.Line), at.Column+1, msg, strings.TrimRight(at.Snippet, "\n"))
 }
 
-// Comparable counts the rows that have an interval. Where there is none, a gate
-// that asks for what changed cannot be broken, whatever was measured.
+// Comparable counts the rows that have an interval. Where there is none, no gate is
+// judged, whatever was measured.
 func (r *Result) Comparable() int {
 	n := 0
 	for i := range r.Rows {
@@ -144,11 +144,7 @@ func (r *Result) Comparable() int {
 // is true: who wants to fail on what is missing writes `missing`.
 func (r *Result) Check(gates []*Gate) ([]Breach, error) {
 	out := []Breach{}
-	var names []string
-	for i := range r.Rows {
-		names = append(names, factors(r.Rows[i].Cell)...)
-	}
-	names = unique(names)
+	names := r.factors()
 	for _, g := range gates {
 		for i := range r.Rows {
 			v, err := expr.Run(g.program, environment(&r.Rows[i], names))
@@ -161,6 +157,15 @@ func (r *Result) Check(gates []*Gate) ([]Breach, error) {
 		}
 	}
 	return out, nil
+}
+
+// factors are those of all rows.
+func (r *Result) factors() []string {
+	var names []string
+	for i := range r.Rows {
+		names = append(names, factors(r.Rows[i].Cell)...)
+	}
+	return unique(names)
 }
 
 func factorsOf(studies ...*study.Study) []string {

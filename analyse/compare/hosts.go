@@ -45,10 +45,10 @@ func (d *described) add(field, value string) {
 	}
 }
 
-// Differences lists what the hosts, tools, runtimes and study files of two results
+// Differences lists what the hosts, tools, runtimes and study files of two sides
 // do not have in common: why a cell may have changed. It looks at all sessions of
 // both.
-func Differences(a, b Side) []Difference {
+func Differences(a, b []Folder) []Difference {
 	da, db := describeSide(a), describeSide(b)
 	out := []Difference{}
 	fields := slices.Clone(da.order)
@@ -74,8 +74,15 @@ func Differences(a, b Side) []Difference {
 	return out
 }
 
-func describeSide(s Side) *described {
+func describeSide(side []Folder) *described {
 	d := &described{values: make(map[string][]string)}
+	for _, f := range side {
+		d.folder(f)
+	}
+	return d
+}
+
+func (d *described) folder(s Folder) {
 	for i := range s.Sessions {
 		d.add("tare", s.Sessions[i].TareVersion)
 		d.host(&s.Sessions[i].Host)
@@ -92,7 +99,6 @@ func describeSide(s Side) *described {
 	for _, b := range st.Sandboxes {
 		d.add("study: sandbox "+b.Name, strings.TrimSpace(b.Runtime+" "+strings.Join(b.Args, " ")))
 	}
-	return d
 }
 
 func (d *described) host(h *record.Host) {
@@ -127,7 +133,7 @@ func (d *described) host(h *record.Host) {
 
 // facts are what the trials say of the sandboxes that they ran in. Those that
 // are other in each trial describe none of them.
-func (d *described) facts(s Side) {
+func (d *described) facts(s Folder) {
 	trials := slices.Clone(s.Trials)
 	slices.SortStableFunc(trials, func(a, b record.Trial) int { return a.Seq - b.Seq })
 	own := &described{values: make(map[string][]string)}
@@ -164,8 +170,8 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
-// Began is when a side's first session began; zero without sessions.
-func (s Side) Began() time.Time {
+// Began is when a result's first session began; zero without sessions.
+func (s Folder) Began() time.Time {
 	var t time.Time
 	for i := range s.Sessions {
 		if x := s.Sessions[i].Started; t.IsZero() || x.Before(t) {

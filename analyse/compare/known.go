@@ -35,16 +35,16 @@ const maxKnown = 12
 // checker walks a gate's expression. It replaces the words of the legend and
 // keeps the first text that nothing can be equal to.
 type checker struct {
-	factors []string            // of both studies
+	factors []string            // of all studies
 	texts   map[string][]string // name of a variable to what it can be
 	levels  map[string][]string // factor to its levels
 	err     *file.Error
 }
 
-func newChecker(a, b *study.Study) *checker {
-	c := &checker{factors: factorsOf(a, b), levels: make(map[string][]string), texts: make(map[string][]string)}
+func newChecker(studies []*study.Study) *checker {
+	c := &checker{factors: factorsOf(studies...), levels: make(map[string][]string), texts: make(map[string][]string)}
 	var workloads, responses []string
-	for _, st := range []*study.Study{a, b} {
+	for _, st := range studies {
 		for _, w := range st.Workloads {
 			workloads = append(workloads, w.Label)
 			responses = append(responses, w.Responses...)

@@ -7,26 +7,30 @@ import (
 	"strings"
 
 	"tare/analyse"
+	"tare/analyse/stat"
 	"tare/param"
 	"tare/record"
 	"tare/study"
 )
 
-// Refusal says why two results are not compared.
-type Refusal struct{ Text string }
+// Refusal says why results are not compared.
+type Refusal struct {
+	Text string
+	Copy bool // they share trials; else they are not of the same things
+}
 
 func (r *Refusal) Error() string { return r.Text }
 
-func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
+func refuse(format string, args ...any) error { return &Refusal{Text: fmt.Sprintf(format, args...)} }
 
 // sameKind refuses a model's figures beside a machine's: their difference is the
 // model's error and the machine's cost at once, and nothing tells the two apart.
-func sameKind(a, b Side, modelledA, modelledB bool) error {
+func sameKind(a, b *folder) error {
 	modelled, measured := a.Name, b.Name
 	switch {
-	case modelledA == modelledB:
+	case a.r.Modelled == b.r.Modelled:
 		return nil
-	case modelledB:
+	case b.r.Modelled:
 		modelled, measured = b.Name, a.Name
 	}
 	return refuse("%s is modelled (tare run --on model) and %s is measured: the two are not compared; read their reports side by side, or compare two of one kind", modelled, measured)
@@ -34,29 +38,28 @@ func sameKind(a, b Side, modelledA, modelledB bool) error {
 
 // match fills the rows, without what changed in them.
 func (c *comparing) match(res *Result) error {
-	inB := make(map[string]*analyse.Comparison)
-	for i := range c.rb.Compared {
-		inB[key(&c.rb.Compared[i])] = &c.rb.Compared[i]
-	}
-	both := make(map[string]bool)
-	for i := range c.ra.Compared {
-		if k := key(&c.ra.Compared[i]); inB[k] != nil {
-			both[k] = true
-		}
-	}
 	// Of a row that is a treatment on one side alone, the baselines are not the same.
+	both := make(map[string]bool)
 	treated, asked := false, false
-	for i := range c.ra.Compared {
-		if a := &c.ra.Compared[i]; both[key(a)] && (!a.Baseline || !inB[key(a)].Baseline) {
-			treated = true
-			asked = asked || c.asked(a)
+	for _, a := range c.sides[0] {
+		for k, x := range a.rows {
+			for _, b := range c.sides[1] {
+				if y := b.rows[k]; y != nil {
+					both[k] = true
+					t := !x.Baseline || !y.Baseline
+					treated, asked = treated || t, asked || t && c.asked(x)
+				}
+			}
 		}
 	}
 	if res.Question == Auto && !asked { // only levels are
 		res.Question = Level
 	}
-	if err := c.sameQuestion(res); err != nil {
-		return err
+	first := c.sides[0][0]
+	for _, x := range c.all() {
+		if err := sameQuestion(res, first, x); err != nil {
+			return err
+		}
 	}
 	if err := c.known(); err != nil {
 		return err
@@ -64,24 +67,23 @@ func (c *comparing) match(res *Result) error {
 	if len(both) == 0 {
 		return c.nothing()
 	}
-	if err := c.sameWorkloads(res, both); err != nil {
-		return err
+	for _, x := range c.all() {
+		if err := c.sameWorkloads(res, first, x, both); err != nil {
+			return err
+		}
 	}
 	if res.Question == Cost && !treated {
 		return refuse("no treatment is in both studies, so there is no cost to compare; --question level compares the values themselves")
 	}
-	for i := range c.ra.Compared {
-		a := &c.ra.Compared[i]
-		b := inB[key(a)]
-		if b != nil && c.shown(res, a) && a.Response.Unit != "" && b.Response.Unit != "" && a.Response.Unit != b.Response.Unit {
-			return refuse("%s of %s is in %s in %s and in %s in %s: they cannot be compared; --responses chooses others",
-				a.Response.Name, a.Cell, a.Response.Unit, c.a.Name, b.Response.Unit, c.b.Name)
-		}
-		c.row(res, a, b)
-	}
-	for i := range c.rb.Compared {
-		if b := &c.rb.Compared[i]; !both[key(b)] {
-			c.row(res, nil, b)
+	seen := make(map[string]bool)
+	for _, x := range c.all() {
+		for i := range x.r.Compared {
+			if k := key(&x.r.Compared[i]); !seen[k] {
+				seen[k] = true
+				if err := c.row(res, k); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	if len(res.Rows) == 0 {
@@ -100,31 +102,46 @@ func cellKey(c record.Cell) string {
 	return c.Key()
 }
 
-// row adds one, if it is asked for. One of a and b may be nil.
-func (c *comparing) row(res *Result, a, b *analyse.Comparison) {
-	x := a
-	if x == nil {
-		x = b
-	}
-	if !c.shown(res, x) {
-		return
+// row adds one, if it is asked for.
+func (c *comparing) row(res *Result, k string) error {
+	var f found
+	var x *analyse.Comparison // the first that has it
+	var of *folder
+	unit := record.Unit("")
+	for i, side := range c.sides {
+		for _, o := range side {
+			y := o.rows[k]
+			f[i] = append(f[i], y)
+			switch {
+			case y == nil:
+				continue
+			case x == nil:
+				if x = y; !c.shown(res, x) {
+					return nil
+				}
+			case unit != "" && y.Response.Unit != "" && unit != y.Response.Unit:
+				return refuse("%s of %s is in %s in %s and in %s in %s: they cannot be compared; --responses chooses others",
+					x.Response.Name, x.Cell, unit, of.Name, y.Response.Unit, o.Name)
+			}
+			if unit == "" && y.Response.Unit != "" {
+				unit, of = y.Response.Unit, o
+			}
+		}
 	}
 	r := Row{Workload: x.Workload, Shared: x.Shared, Cell: x.Cell, Baseline: x.Baseline, Response: x.Response,
-		Treatment: x.Cell.Without(factors(x.Shared)...), Question: Cost}
+		Treatment: x.Cell.Without(factors(x.Shared)...), Question: Cost, A: measured(f[0]), B: measured(f[1])}
 	if res.Question == Level || x.Baseline {
 		r.Question = Level
 	}
-	if r.Response.Unit == "" && b != nil {
-		r.Response.Unit = b.Response.Unit
-	}
-	r.A, r.B = measured(a), measured(b)
+	r.Response.Unit = unit
 	switch {
-	case a == nil:
+	case r.A == nil:
 		r.OnlyIn = "B"
-	case b == nil:
+	case r.B == nil:
 		r.OnlyIn = "A"
 	}
-	res.Rows = append(res.Rows, r)
+	res.Rows, c.found = append(res.Rows, r), append(c.found, f)
+	return nil
 }
 
 // shown reports whether a cell and response becomes a row: it is chosen, and a
@@ -146,11 +163,47 @@ func (c *comparing) asked(x *analyse.Comparison) bool {
 	return true
 }
 
-func measured(x *analyse.Comparison) *Measured {
-	if x == nil {
+// measured sums up what a side's results say of a row; nil when none has it.
+func measured(side []*analyse.Comparison) *Measured {
+	var out *Measured
+	var levels, ratios []float64
+	for _, x := range side {
+		if x == nil {
+			continue
+		}
+		m := &Measured{N: x.Level.N, Level: x.Level.Typical, Cost: x.Estimate, Failed: x.Failed, Skipped: x.Skipped, GaveUp: x.GaveUp}
+		if len(side) == 1 {
+			return m
+		}
+		if m.N > 0 {
+			levels = append(levels, m.Level)
+		}
+		if m.Cost.Ratio > 0 {
+			ratios = append(ratios, m.Cost.Ratio)
+		}
+		if out == nil {
+			out = m
+			out.Cost = stat.Estimate{N: m.Cost.N, Undefined: m.Cost.Undefined}
+			continue
+		}
+		out.N += m.N
+		out.Failed += m.Failed
+		out.Cost.N += m.Cost.N
+		if m.Skipped == "" {
+			out.Skipped = ""
+		}
+	}
+	if out == nil {
 		return nil
 	}
-	return &Measured{N: x.Level.N, Level: x.Level.Typical, Cost: x.Estimate, Failed: x.Failed, Skipped: x.Skipped, GaveUp: x.GaveUp}
+	out.Results = len(levels)
+	if g := stat.GeoMean(levels); g > 0 {
+		out.Level = g
+	}
+	if len(ratios) > 0 {
+		out.Results, out.Cost.Ratio, out.Cost.Undefined = len(ratios), stat.GeoMean(ratios), ""
+	}
+	return out
 }
 
 func factors(c record.Cell) []string {
@@ -162,13 +215,17 @@ func factors(c record.Cell) []string {
 }
 
 // sameQuestion makes sure that a cost is the ratio to the same thing.
-func (c *comparing) sameQuestion(res *Result) error {
-	a, b := c.a.Study, c.b.Study
-	if res.Question == Level || a.Compare == b.Compare && a.Baseline == b.Baseline {
+func sameQuestion(res *Result, a, b *folder) error {
+	if res.Question == Level || sameCosts(a, b) {
 		return nil
 	}
 	return refuse("%s compares %s with %s, %s compares %s with %s: the costs are not of the same; --question level compares the values themselves",
-		c.a.Name, a.Compare, a.Baseline, c.b.Name, b.Compare, b.Baseline)
+		a.Name, a.Study.Compare, a.Study.Baseline, b.Name, b.Study.Compare, b.Study.Baseline)
+}
+
+// sameCosts reports whether the costs of two results are ratios to the same thing.
+func sameCosts(a, b *folder) bool {
+	return a.Study.Compare == b.Study.Compare && a.Study.Baseline == b.Study.Baseline
 }
 
 // known refuses names that neither side has: a filter with a slip of the pen would
@@ -176,10 +233,10 @@ func (c *comparing) sameQuestion(res *Result) error {
 func (c *comparing) known() error {
 	levels := make(map[string][]string)
 	var responses []string
-	for _, r := range []*analyse.Result{c.ra, c.rb} {
-		for i := range r.Compared {
-			responses = append(responses, r.Compared[i].Response.Name)
-			for _, l := range r.Compared[i].Cell {
+	for _, x := range c.all() {
+		for i := range x.r.Compared {
+			responses = append(responses, x.r.Compared[i].Response.Name)
+			for _, l := range x.r.Compared[i].Cell {
 				levels[l.Factor] = append(levels[l.Factor], l.Value)
 			}
 		}
@@ -210,38 +267,37 @@ func unique(s []string) []string {
 
 // nothing says why nothing matches, by the first cell of each.
 func (c *comparing) nothing() error {
-	first := func(r *analyse.Result) string {
-		if len(r.Compared) == 0 {
-			return "has no cells"
+	first := func(x *folder) string {
+		if len(x.r.Compared) == 0 {
+			return x.Name + " has no cells"
 		}
-		return fmt.Sprintf("has cells like %s (%s)", r.Compared[0].Cell, r.Compared[0].Response.Name)
+		return fmt.Sprintf("%s has cells like %s (%s)", x.Name, x.r.Compared[0].Cell, x.r.Compared[0].Response.Name)
 	}
-	return refuse("no cell and response is in both results, so there is nothing to compare: %s %s, %s %s",
-		c.a.Name, first(c.ra), c.b.Name, first(c.rb))
+	return refuse("no cell and response is in both results, so there is nothing to compare: %s, %s", first(c.sides[0][0]), first(c.sides[1][0]))
 }
 
 // sameWorkloads makes sure that what has the same label in both is the same
 // workload with the same parameters.
-func (c *comparing) sameWorkloads(res *Result, both map[string]bool) error {
+func (c *comparing) sameWorkloads(res *Result, a, b *folder, both map[string]bool) error {
 	var wrong []string
-	for _, wa := range c.a.Study.Workloads {
-		used := slices.ContainsFunc(c.ra.Compared, func(x analyse.Comparison) bool {
+	for _, wa := range a.Study.Workloads {
+		used := slices.ContainsFunc(a.r.Compared, func(x analyse.Comparison) bool {
 			return x.Workload == wa.Label && both[key(&x)] && c.shown(res, &x)
 		})
-		i := slices.IndexFunc(c.b.Study.Workloads, func(w study.Workload) bool { return w.Label == wa.Label })
+		i := slices.IndexFunc(b.Study.Workloads, func(w study.Workload) bool { return w.Label == wa.Label })
 		if !used || i < 0 {
 			continue
 		}
-		wb := c.b.Study.Workloads[i]
+		wb := b.Study.Workloads[i]
 		if wa.Kind != wb.Kind {
-			wrong = append(wrong, fmt.Sprintf("%s is the workload %s in %s and %s in %s", wa.Label, wa.Kind, c.a.Name, wb.Kind, c.b.Name))
+			wrong = append(wrong, fmt.Sprintf("%s is the workload %s in %s and %s in %s", wa.Label, wa.Kind, a.Name, wb.Kind, b.Name))
 			continue
 		}
 		pa, pb := c.params(wa), c.params(wb)
 		names := slices.Concat(slices.Collect(maps.Keys(pa)), slices.Collect(maps.Keys(pb)))
 		for _, n := range unique(names) {
 			if pa[n] != pb[n] {
-				wrong = append(wrong, fmt.Sprintf("%s: %s is %s in %s and %s in %s", wa.Label, n, value(pa, n), c.a.Name, value(pb, n), c.b.Name))
+				wrong = append(wrong, fmt.Sprintf("%s: %s is %s in %s and %s in %s", wa.Label, n, value(pa, n), a.Name, value(pb, n), b.Name))
 			}
 		}
 	}

@@ -77,10 +77,10 @@ func TestPartly(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	change := func(f func(*study.Study)) func(*Side, *Options) {
-		return func(s *Side, _ *Options) { f(s.Study) }
+	change := func(f func(*study.Study)) func(*Folder, *Options) {
+		return func(s *Folder, _ *Options) { f(s.Study) }
 	}
-	for want, f := range map[string]func(*Side, *Options){
+	for want, f := range map[string]func(*Folder, *Options){
 		"w2: size is not set in A and 64KiB in B": change(func(st *study.Study) { st.Workloads[1].Params = param.Values{"size": "64KiB"} }),
 		"w1 is the workload fake in A and other":  change(func(st *study.Study) { st.Workloads[0].Kind = "other" }),
 		"compares sandbox with box1":              change(func(st *study.Study) { st.Baseline = "box1" }),
@@ -89,11 +89,11 @@ func TestRefusals(t *testing.T) {
 				st.Workloads[i].Responses = []string{"speed"}
 			}
 		}),
-		`study has a response "tme"; did you mean "time"`: func(_ *Side, o *Options) { o.Responses = []string{"tme"} },
-		`study has a factor "sandbx"; did you mean "sand`: func(_ *Side, o *Options) { o.Only = map[string][]string{"sandbx": {"box1"}} },
-		`neither study has sandbox=bux1; did you`:         func(_ *Side, o *Options) { o.Only = map[string][]string{"sandbox": {"bux1"}} },
-		"nothing is left to compare":                      func(_ *Side, o *Options) { o.Only, o.Question = map[string][]string{"sandbox": {"process"}}, Cost },
-		"is in s in A and in 1/s in B": func(s *Side, o *Options) {
+		`study has a response "tme"; did you mean "time"`: func(_ *Folder, o *Options) { o.Responses = []string{"tme"} },
+		`study has a factor "sandbx"; did you mean "sand`: func(_ *Folder, o *Options) { o.Only = map[string][]string{"sandbx": {"box1"}} },
+		`neither study has sandbox=bux1; did you`:         func(_ *Folder, o *Options) { o.Only = map[string][]string{"sandbox": {"bux1"}} },
+		"nothing is left to compare":                      func(_ *Folder, o *Options) { o.Only, o.Question = map[string][]string{"sandbox": {"process"}}, Cost },
+		"is in s in A and in 1/s in B": func(s *Folder, o *Options) {
 			o.Describe = func(study.Workload) []record.Response { return nil }
 			for i := range s.Trials {
 				s.Trials[i].Samples = []record.Sample{{Name: "time", Unit: record.PerSecond, Value: 1}}
@@ -103,7 +103,7 @@ func TestRefusals(t *testing.T) {
 		a, b := planted(2, 1, culprit, 1)
 		opt := Options{Describe: describe}
 		f(&b, &opt)
-		_, err := Compare(a, b, opt)
+		_, err := Compare([]Folder{a}, []Folder{b}, opt)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q in it", err, want)
 		}
@@ -144,7 +144,7 @@ func TestRefusals(t *testing.T) {
 // treatments or by what is chosen, the baselines may be others; where a cost is
 // asked they may not.
 func TestLevelsNeedNoCommonBaseline(t *testing.T) {
-	rebased := func(treats int) (a, b Side) {
+	rebased := func(treats int) (a, b Folder) {
 		a, b = planted(2, treats, culprit, 1)
 		b.Study.Baseline = "other"
 		return a, b
@@ -158,7 +158,7 @@ func TestLevelsNeedNoCommonBaseline(t *testing.T) {
 	if res := mustCompare(t, a, b, Options{Only: baselines}); res.Question != Level || res.Counts.Rows != 2 || res.Counts.Missing != 0 {
 		t.Errorf("the baselines alone: %s, %+v", res.Question, res.Counts)
 	}
-	if _, err := Compare(a, b, Options{Describe: describe}); err == nil || !strings.Contains(err.Error(), "the costs are not of the same") {
+	if _, err := Compare([]Folder{a}, []Folder{b}, Options{Describe: describe}); err == nil || !strings.Contains(err.Error(), "the costs are not of the same") {
 		t.Errorf("with treatments: %v", err)
 	}
 }
@@ -178,7 +178,7 @@ func TestUnitsOfWhatIsShown(t *testing.T) {
 	}
 	for _, q := range []Question{Auto, Level} {
 		opt.Question = q
-		if _, err := Compare(a, b, opt); err == nil || !strings.Contains(err.Error(), "they cannot be compared") {
+		if _, err := Compare([]Folder{a}, []Folder{b}, opt); err == nil || !strings.Contains(err.Error(), "they cannot be compared") {
 			t.Errorf("%s: %v", q, err)
 		}
 	}
@@ -226,10 +226,10 @@ func TestDifferences(t *testing.T) {
 		{"sandbox=box1: collector.host", "files", "registers"}, {"sandbox=process: collector.host", "files", "registers"},
 		{"study: stop", "fixed: 8", "fixed: 9"}, {"tool crun", "-", "1.8"}, {"warning swap", "-", "it swaps"},
 	}
-	if d := cmp.Diff(want, Differences(a, b), cmpopts.SortSlices(func(x, y Difference) bool { return x.Field < y.Field })); d != "" {
+	if d := cmp.Diff(want, Differences([]Folder{a}, []Folder{b}), cmpopts.SortSlices(func(x, y Difference) bool { return x.Field < y.Field })); d != "" {
 		t.Error(d)
 	}
-	if d := Differences(b, b); len(d) > 0 {
+	if d := Differences([]Folder{b}, []Folder{b}); len(d) > 0 {
 		t.Errorf("differs from itself: %v", d)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // asModelled is a side whose trials say that a model made them.
-func asModelled(s Side) Side {
+func asModelled(s Folder) Folder {
 	s.Trials = slices.Clone(s.Trials)
 	for i := range s.Trials {
 		s.Trials[i].Facts = map[string]string{"server.accelerator": record.AcceleratorModel}
@@ -20,8 +20,8 @@ func asModelled(s Side) Side {
 
 func TestModelledAndMeasuredAreNotCompared(t *testing.T) {
 	a, b := planted(2, 2, "", 1)
-	for _, sides := range [][2]Side{{a, asModelled(b)}, {asModelled(a), b}} {
-		_, err := Compare(sides[0], sides[1], Options{Describe: describe})
+	for _, sides := range [][2]Folder{{a, asModelled(b)}, {asModelled(a), b}} {
+		_, err := Compare([]Folder{sides[0]}, []Folder{sides[1]}, Options{Describe: describe})
 		var refusal *Refusal
 		if !errors.As(err, &refusal) || !strings.Contains(err.Error(), "not compared") {
 			t.Errorf("modelled beside measured: %v", err)

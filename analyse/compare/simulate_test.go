@@ -174,15 +174,15 @@ func simulate(t *testing.T, sc *scenery, pairs int, seed uint64) (cost, level sc
 	for i := range pairs {
 		same := i%2 == 1
 		tr := sc.truth(r, same)
-		var sides [2]Side
+		var sides [2]Folder
 		var values [2]map[string]map[int]float64
 		for j := range sides {
 			st := makeStudy(sc.strata, sc.treats)
 			st.Seed, st.Stop.Fixed = r.Uint64(), sc.fixed[j]
-			sides[j] = Side{Name: string(rune('A' + j)), Study: st, Trials: sc.measure(r, tr, st, j == 1)}
+			sides[j] = Folder{Name: string(rune('A' + j)), Study: st, Trials: sc.measure(r, tr, st, j == 1)}
 			values[j] = logs(sides[j].Trials)
 		}
-		res, err := Compare(sides[0], sides[1], Options{Describe: describe})
+		res, err := Compare([]Folder{sides[0]}, []Folder{sides[1]}, Options{Describe: describe})
 		if err != nil {
 			t.Fatal(err)
 		}

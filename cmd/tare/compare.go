@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,19 +25,23 @@ import (
 
 // compareFlags are the flags of `tare compare`.
 type compareFlags struct {
-	question, sort, margin, fdr, junit string
-	gates, only, responses             []string
-	json, csv, all                     bool
+	question, sort, margin, fdr, junit, power string
+	gates, only, responses, a, b              []string
+	json, csv, all                            bool
 }
 
 func (a *app) compareVerb() *cobra.Command {
 	var f compareFlags
 	cmd := &cobra.Command{
-		Use:   "compare A B",
-		Short: "Compare two results of the same study",
-		Long: `Compare two results folders of the same study: before (A) and after (B) an
-upgrade, or of two hosts. Cells that both have are matched, and each comes to a
-ratio B/A with an interval, a false discovery rate over all cells, and a verdict.
+		Use:   "compare A B | --a DIR... --b DIR...",
+		Short: "Compare results of the same study: before and after",
+		Long: `Compare results of the same study: before (A) and after (B) an upgrade, or of
+two hosts. Cells that both sides have are matched, and each comes to a ratio B/A
+with an interval, a false discovery rate over all cells, and a verdict.
+
+One result a side cannot tell an upgrade from a day that was different. Measure
+each side on two or three days and give all results, with --a and --b: then the
+interval holds how much results of one side differ.
 
 Two things can be asked, --question:
 
@@ -48,22 +51,37 @@ Two things can be asked, --question:
           different is part of it.
   auto    treatments by cost, the baseline's cells, which have none, by level
 
-A gate says what must not be true of any row; if it is, the exit code is 6. It is
-"worse than 5%", "surely worse than 5%", or an expression. Where no row has an
-interval, none can hold, and the exit code is 6 as well. An expression is made of:
+A gate says what must not be true of any row. The exit code is 6 if it is true of
+one. It is 7 if a row cannot be judged: its interval reaches the gate's limit, and
+a change of that size would be found with less than --power; how many blocks would
+do is printed. It is 7 also where two results are the same or share trials. A gate
+is "worse than 5%", "surely worse than 5%", or an expression, made of:
 
 ` + gateHelp(),
 		Example: `  tare compare results/before results/after
   tare compare before after --all --sort study --only workload=rr,sandbox=runc
+  tare compare --a monday --a tuesday --b thursday --b friday
   tare compare before after --question cost --gate 'worse than 5%' --junit tare.xml
+  tare compare before after --gate 'worse than 5%' --power 90%
   tare compare before after --gate 'response == "latency_p99" and changed and worse > 1.1' --gate missing
   tare compare before after --json | jq '.rows[] | select(.cost.changed)'`,
-		Args: exactly(2, "two results folders"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.compare(cmd.Context(), args[0], args[1], &f) },
+		Args: f.checkArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n := max(1, len(f.a))
+			return a.compare(cmd.Context(), args[:n], args[n:], &f)
+		},
 	}
+	run := a.takesBundles(cmd).RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd, slices.Concat(f.a, f.b, args)) }
 	fl := cmd.Flags()
+	fl.StringArrayVar(&f.a, "a", nil, "a results folder of side A; repeat it for results of other days")
+	fl.StringArrayVar(&f.b, "b", nil, "a results folder of side B, likewise")
+	for _, side := range []string{"a", "b"} {
+		_ = cmd.MarkFlagDirname(side) // fails for a flag that is not there
+	}
 	fl.StringVar(&f.question, "question", string(compare.Auto), "what is compared: auto, cost, level")
 	fl.StringArrayVar(&f.gates, "gate", nil, "fail (exit 6) if this is true of any row; may be repeated")
+	fl.StringVar(&f.power, "power", "80%", "least probability that a gate finds a change of its limit; below it cannot judge (exit 7)")
 	fl.StringVar(&f.junit, "junit", "", "write JUnit XML to this file, a test case for each row")
 	fl.StringVar(&f.margin, "margin", "", "changes within it are equivalent, such as 3% (default: the study's)")
 	fl.StringVar(&f.fdr, "fdr", "5%", "share of false ones among the changed rows")
@@ -95,18 +113,34 @@ What a row does not have is no number, and nothing compares to it: a gate for
 rows without a ratio is ` + "`missing`" + `.`
 }
 
-func (a *app) compare(ctx context.Context, dirA, dirB string, f *compareFlags) error {
+// checkArgs takes a folder for each side, or the flags for several.
+func (f *compareFlags) checkArgs(cmd *cobra.Command, args []string) error {
+	if len(f.a)+len(f.b) == 0 {
+		return exactly(2, "two results folders")(cmd, args)
+	}
+	switch {
+	case len(args) > 0:
+		return coded(exitUsage, "give either two results folders, or --a and --b; %q is neither", args[0])
+	case len(f.a) == 0 || len(f.b) == 0:
+		return coded(exitUsage, "both sides need a results folder: --a DIR --b DIR")
+	}
+	return nil
+}
+
+func (a *app) compare(ctx context.Context, dirsA, dirsB []string, f *compareFlags) error {
 	opt, err := f.options()
 	if err != nil {
 		return err
 	}
-	if dirA, dirB := a.given(dirA), a.given(dirB); sameFolder(dirA, dirB) {
-		a.say("%s and %s are the same folder: this compares a result with itself", dirA, dirB)
-	}
-	var sides [2]compare.Side
-	for i, dir := range []string{dirA, dirB} {
-		if sides[i], err = a.side(ctx, dir, &opt); err != nil {
-			return err
+	var sides [2][]compare.Folder
+	var studies []*study.Study
+	for i, dirs := range [][]string{dirsA, dirsB} {
+		for _, dir := range dirs {
+			x, err := a.folder(ctx, dir, &opt)
+			if err != nil {
+				return err
+			}
+			sides[i], studies = append(sides[i], x), append(studies, x.Study)
 		}
 	}
 	var gates []*compare.Gate
@@ -115,7 +149,7 @@ func (a *app) compare(ctx context.Context, dirA, dirB string, f *compareFlags) e
 		if len(f.gates) > 1 {
 			name += "[" + strconv.Itoa(i+1) + "]"
 		}
-		gate, err := compare.NewGate(name, g, sides[0].Study, sides[1].Study)
+		gate, err := compare.NewGate(name, g, studies...)
 		if err != nil {
 			return coded(exitUsage, "%w", err)
 		}
@@ -123,56 +157,68 @@ func (a *app) compare(ctx context.Context, dirA, dirB string, f *compareFlags) e
 	}
 	res, err := compare.Compare(sides[0], sides[1], opt)
 	var refusal *compare.Refusal
-	if errors.As(err, &refusal) {
-		return coded(exitUsage, "%w", err)
+	if errors.As(err, &refusal) && refusal.Copy {
+		return coded(exitUnjudged, "%w", err)
 	} else if err != nil {
+		return coded(exitUsage, "%w", err)
+	}
+	said := export.Gated{Gates: f.gates}
+	if said.Power, err = share("power", f.power); err != nil {
 		return err
 	}
-	breaches, err := res.Check(gates)
+	if said.Breaches, err = res.Check(gates); err == nil {
+		said.Doubts, err = res.Unjudged(gates, said.Breaches, said.Power)
+	}
 	if err != nil {
 		return coded(exitUsage, "%w", err)
 	}
 	if f.junit != "" {
 		if err := writeWhole(ctx, f.junit, func(w io.Writer) error {
-			return junit.Write(w, res, breaches, junit.Options{Hostname: hostname(sides[1]), Time: sides[1].Began(), Gates: f.gates})
+			return junit.Write(w, res, said.Breaches, said.Doubts, junit.Options{Hostname: hostname(sides[1][0]), Time: sides[1][0].Began(), Gates: f.gates})
 		}); err != nil {
 			return err
 		}
 	}
-	return a.printCompare(res, f, breaches)
+	return a.printCompare(res, f, &said)
 }
 
-func (a *app) printCompare(res *compare.Result, f *compareFlags, breaches []compare.Breach) error {
+func (a *app) printCompare(res *compare.Result, f *compareFlags, said *export.Gated) error {
 	var err error
 	switch {
 	case f.json:
-		err = export.CompareJSON(a.stdout, res, f.gates, breaches)
+		err = export.CompareJSON(a.stdout, res, said)
 	case f.csv:
-		err = export.CompareCSV(a.stdout, res, breaches)
+		err = export.CompareCSV(a.stdout, res, said)
 	default:
 		err = text.WriteCompare(a.stdout, res, text.CompareOptions{Options: a.textOptions(""), All: f.all, Study: f.sort == "study",
-			Gates: len(f.gates), Breaches: breaches})
+			Gates: f.gates, Breaches: said.Breaches, Doubts: said.Doubts})
 	}
 	if err != nil {
 		return err
 	}
-	if len(breaches) == 0 {
-		if len(f.gates) > 0 && res.Comparable() == 0 {
-			return coded(exitGate, "%s", text.NothingHeld(res))
-		}
-		return nil
-	}
 	rows := make(map[int]bool)
-	for _, b := range breaches {
+	for _, b := range said.Breaches {
 		rows[b.Row] = true
 	}
-	msg := fmt.Sprintf("%d of %d rows break a gate", len(rows), len(res.Rows))
-	if f.json || f.csv { // else it is printed already
-		for _, b := range breaches {
-			msg += fmt.Sprintf("\n  %s: %s", b.Gate, text.ChangeLine(&res.Rows[b.Row]))
-		}
+	doubted := make(map[int]bool)
+	for _, d := range said.Doubts {
+		doubted[d.Row] = true
 	}
-	return coded(exitGate, "%s", msg)
+	switch {
+	case len(rows) > 0:
+		msg := fmt.Sprintf("%d of %d rows break a gate", len(rows), len(res.Rows))
+		if f.json || f.csv { // else it is printed already
+			for _, b := range said.Breaches {
+				msg += fmt.Sprintf("\n  %s: %s", b.Gate, text.ChangeLine(&res.Rows[b.Row]))
+			}
+		}
+		return coded(exitGate, "%s", msg)
+	case len(f.gates) > 0 && res.Comparable() == 0:
+		return coded(exitUnjudged, "%s", text.NothingHeld(res))
+	case len(doubted) > 0:
+		return coded(exitUnjudged, "%d of %d rows cannot be judged by a gate; %s", len(doubted), len(res.Rows), text.Remedy(said.Doubts))
+	}
+	return nil
 }
 
 // options checks the flags.
@@ -208,16 +254,6 @@ func (f *compareFlags) options() (compare.Options, error) {
 	return opt, err
 }
 
-// sameFolder reports whether two paths lead to one folder.
-func sameFolder(a, b string) bool {
-	x, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Stat(b)
-	return err == nil && os.SameFile(x, y)
-}
-
 // share reads a flag from 0 to under 1, also in per cent.
 func share(flag, s string) (float64, error) {
 	by := 1.0
@@ -232,10 +268,10 @@ func share(flag, s string) (float64, error) {
 	return v, nil
 }
 
-// side reads one results folder, and tells the options what its responses and
+// folder reads one results folder, and tells the options what its responses and
 // parameters are.
-func (a *app) side(ctx context.Context, dir string, opt *compare.Options) (compare.Side, error) {
-	side := compare.Side{Name: a.given(dir)}
+func (a *app) folder(ctx context.Context, dir string, opt *compare.Options) (compare.Folder, error) {
+	side := compare.Folder{Name: a.given(dir)}
 	if !store.Exists(dir) {
 		return side, coded(exitUsage, "%s is no results folder; `tare run STUDY` makes one", dir)
 	}
@@ -301,7 +337,7 @@ func describeSide(opt *compare.Options, cat study.Catalogue) {
 	}
 }
 
-func hostname(s compare.Side) string {
+func hostname(s compare.Folder) string {
 	if len(s.Sessions) == 0 {
 		return ""
 	}

@@ -18,17 +18,16 @@ import (
 	"tare/store"
 )
 
-// TestDamageIsNamed: all readers leave out a trial whose rows changed, and name it;
-// a writer adds nothing to it.
-func TestDamageIsNamed(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "made")
+// eight is a results folder of eight trials, the first of which began at this second.
+func eight(t *testing.T, dir string, began int) {
+	t.Helper()
 	db, err := store.Create(dir, store.Meta{StudySource: []byte("study: made\nbaseline: process\nfactors:\n  sandbox: [process, fake]\nstop: {fixed: 4}\nworkloads:\n  w: {kind: noop, responses: [elapsed]}\n"),
 		StudyFile: "made.yaml", Overrides: []string{}, TareVersion: "1", Started: time.Unix(1, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 8 {
-		if err := db.Append(context.Background(), &record.Trial{Seq: i + 1, Block: i/2 + 1, Attempt: 1, Status: record.OK, Start: time.Unix(int64(i), 0),
+		if err := db.Append(context.Background(), &record.Trial{Seq: i + 1, Block: i/2 + 1, Attempt: 1, Status: record.OK, Start: time.Unix(int64(began+i), 0),
 			Cell:    record.Cell{{Factor: "workload", Value: "w"}, {Factor: "sandbox", Value: []string{"process", "fake"}[i%2]}},
 			Samples: []record.Sample{{Name: "elapsed", Unit: record.Second, Value: float64(100 + i)}}}, record.Evidence{}); err != nil {
 			t.Fatal(err)
@@ -37,6 +36,15 @@ func TestDamageIsNamed(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestDamageIsNamed: all readers leave out a trial whose rows changed, and name it;
+// a writer adds nothing to it.
+func TestDamageIsNamed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made")
+	other := filepath.Join(t.TempDir(), "other")
+	eight(t, dir, 0)
+	eight(t, other, 100)
 	raw, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "results.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +56,7 @@ func TestDamageIsNamed(t *testing.T) {
 	bundle, page := filepath.Join(t.TempDir(), "made.tar.zst"), filepath.Join(t.TempDir(), "made.html")
 	for _, args := range [][]string{
 		{"report", dir}, {"report", dir, "--json"}, {"report", dir, "--csv", "--trials"}, {"report", dir, "--html", "-o", page},
-		{"compare", dir, dir}, {"compare", dir, dir, "--json"}, {"export", dir, "--format", "jsonl"}, {"export", dir, "--format", "csv"},
+		{"compare", other, dir}, {"compare", dir, other, "--json"}, {"export", dir, "--format", "jsonl"}, {"export", dir, "--format", "csv"},
 		{"plot", dir, "-o", t.TempDir()}, {"advise", dir}, {"bundle", dir, "-o", bundle}, {"report", bundle},
 	} {
 		var out, errs bytes.Buffer

@@ -102,7 +102,7 @@ func hostileFolder(t *testing.T, dir string, overrides ...string) string {
 			if block == 3 {
 				cell = append(cell, record.Level{Factor: evil, Value: evil})
 			}
-			tr := &record.Trial{Seq: seq, Block: block + 1, Attempt: 1, Status: record.OK, Start: time.Unix(int64(seq), 0), Duration: time.Second, Cell: cell,
+			tr := &record.Trial{Seq: seq, Block: block + 1, Attempt: 1, Status: record.OK, Start: time.Unix(int64(seq), int64(filepath.Base(dir)[0])), Duration: time.Second, Cell: cell,
 				Samples: []record.Sample{{Name: "elapsed", Unit: record.Second, Value: float64(level+1) * (1 + 0.01*float64(block))},
 					{Name: evil, Unit: record.Unit(evil), Kind: record.Kind(evil), Labels: record.MakeLabels(evil, evil), Value: 1}},
 				Warnings: []record.Warning{{Code: evil, Text: evil}},
@@ -276,11 +276,11 @@ func TestHostileTerminal(t *testing.T) {
 	t.Setenv("NO_COLOR", "")
 	t.Setenv("TERM", "xterm")
 	t.Chdir(t.TempDir())
-	a := hostileFolder(t, "a")
+	a, b := hostileFolder(t, "a"), hostileFolder(t, "b")
 	if err := os.WriteFile("good.yaml", []byte(hostileRehearsal), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"report", a}, {"advise", a}, {"compare", a, a, "--all"}, {"plot", a}, {"run", "good.yaml", "--on", "model"}, {"report", evil}} {
+	for _, args := range [][]string{{"report", a}, {"advise", a}, {"compare", a, b, "--all"}, {"plot", a}, {"run", "good.yaml", "--on", "model"}, {"report", evil}} {
 		out := onTerminal(t, args...)
 		if own := strings.Contains(out, "\x1b[0m") || strings.Contains(out, "\r\x1b[K"); !own && args[1] != evil && args[0] != "advise" {
 			t.Errorf("tare %q has no colour and no line of progress on a terminal:\n%q", args, out)

@@ -9,26 +9,30 @@ import (
 	"tare/report/terminal"
 )
 
+// Gated is what gates say of a comparison.
+type Gated struct {
+	Gates    []string         `json:"gates"`
+	Power    float64          `json:"power"` // that a gate needs to judge a row
+	Breaches []compare.Breach `json:"breaches"`
+	Doubts   []compare.Doubt  `json:"doubts"` // rows that a gate cannot judge
+}
+
 // CompareDocument is what CompareJSON writes: the comparison's fields at the top,
-// beside the version and what broke the gates.
+// beside the version and what gates say.
 type CompareDocument struct {
 	Schema int `json:"schema"`
 	*compare.Result
-	Gates    []string         `json:"gates"`
-	Breaches []compare.Breach `json:"breaches"`
+	Gated
 }
 
 // CompareJSON writes a comparison of two results, indented.
-func CompareJSON(w io.Writer, res *compare.Result, gates []string, breaches []compare.Breach) error {
+func CompareJSON(w io.Writer, res *compare.Result, said *Gated) error {
 	e := terminal.JSON(w)
 	e.SetIndent("", "  ")
-	doc := CompareDocument{Schema: Schema, Result: res, Gates: gates, Breaches: breaches}
-	if doc.Gates == nil {
-		doc.Gates = []string{}
-	}
-	if doc.Breaches == nil {
-		doc.Breaches = []compare.Breach{}
-	}
+	doc := CompareDocument{Schema: Schema, Result: res, Gated: *said}
+	doc.Gates = append([]string{}, doc.Gates...) // [] rather than null
+	doc.Breaches = append([]compare.Breach{}, doc.Breaches...)
+	doc.Doubts = append([]compare.Doubt{}, doc.Doubts...)
 	if err := e.Encode(doc); err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}
@@ -38,13 +42,16 @@ func CompareJSON(w io.Writer, res *compare.Result, gates []string, breaches []co
 // CompareCSV writes one line for each row and question that it has an answer to;
 // asked tells the one that its verdict counts by. Fields that a line does not
 // have are empty.
-func CompareCSV(w io.Writer, res *compare.Result, breaches []compare.Breach) error {
-	broken := make(map[int]int)
-	for _, b := range breaches {
+func CompareCSV(w io.Writer, res *compare.Result, said *Gated) error {
+	broken, doubted := make(map[int]int), make(map[int]int)
+	for _, b := range said.Breaches {
 		broken[b.Row]++
 	}
+	for _, d := range said.Doubts {
+		doubted[d.Row]++
+	}
 	rows := [][]string{{"workload", "cell", "baseline", "response", "unit", "better", "question", "asked", "n_a", "n_b", "a", "b",
-		"ratio", "lo", "hi", "p", "q", "verdict", "changed", "why", "missing", "failed_a", "failed_b", "gates_broken"}}
+		"ratio", "lo", "hi", "p", "q", "verdict", "changed", "why", "missing", "failed_a", "failed_b", "gates_broken", "gates_unjudged"}}
 	for i := range res.Rows {
 		r := &res.Rows[i]
 		for _, x := range []struct {
@@ -59,13 +66,13 @@ func CompareCSV(w io.Writer, res *compare.Result, breaches []compare.Breach) err
 				string(r.Response.Better), string(x.question), strconv.FormatBool(asked)}
 			line = append(line, side(r.A, x.question, true), side(r.B, x.question, true), side(r.A, x.question, false), side(r.B, x.question, false))
 			line = append(line, change(x.c)...)
-			missing, gates := "", ""
+			missing, gates, unjudged := "", "", ""
 			if asked {
-				missing, gates = r.Missing(), strconv.Itoa(broken[i])
+				missing, gates, unjudged = r.Missing(), strconv.Itoa(broken[i]), strconv.Itoa(doubted[i])
 			} else {
 				missing = x.c.Undefined
 			}
-			rows = append(rows, append(line, missing, failed(r.A), failed(r.B), gates))
+			rows = append(rows, append(line, missing, failed(r.A), failed(r.B), gates, unjudged))
 		}
 	}
 	return writeAll(w, rows)

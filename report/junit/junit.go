@@ -2,8 +2,8 @@
 // show as tests: https://github.com/testmoapp/junitxml describes what they read.
 //
 // The data path: 1. each row of a compare.Result becomes a test case; 2. the
-// gates that it breaks become its failure, and a row without a ratio that breaks
-// none is skipped; 3. hosts and their differences become properties.
+// gates that it breaks become its failure, those that cannot judge it its error, and a
+// row without a ratio or an interval that has neither is skipped; 3. hosts and their differences become properties.
 package junit
 
 import (
@@ -32,10 +32,13 @@ type Options struct {
 // Write writes one test suite. A test case's class is tare.STUDY.WORKLOAD, its
 // name the cell and the response; both stay the same from run to run, so that a
 // server can show a history.
-func Write(w io.Writer, res *compare.Result, breaches []compare.Breach, opt Options) error {
-	broken := make(map[int][]string)
+func Write(w io.Writer, res *compare.Result, breaches []compare.Breach, doubts []compare.Doubt, opt Options) error {
+	broken, doubted := make(map[int][]string), make(map[int][]string)
 	for _, b := range breaches {
 		broken[b.Row] = append(broken[b.Row], b.Gate)
+	}
+	for _, d := range doubts {
+		doubted[d.Row] = append(doubted[d.Row], d.Gate+": "+text.DoubtLine(&d))
 	}
 	suite := junit.Testsuite{Name: clean("tare compare " + res.Study), Hostname: clean(opt.Hostname), Time: "0"}
 	if !opt.Time.IsZero() {
@@ -55,7 +58,7 @@ func Write(w io.Writer, res *compare.Result, breaches []compare.Breach, opt Opti
 		property("differs: "+d.Field, d.A+" -> "+d.B)
 	}
 	for i := range res.Rows {
-		suite.AddTestcase(testcase(res, i, broken[i]))
+		suite.AddTestcase(testcase(res, i, broken[i], doubted[i]))
 	}
 	all := junit.Testsuites{Name: "tare compare", Time: "0"}
 	all.AddSuite(suite)
@@ -68,7 +71,7 @@ func Write(w io.Writer, res *compare.Result, breaches []compare.Breach, opt Opti
 	return nil
 }
 
-func testcase(res *compare.Result, i int, broken []string) junit.Testcase {
+func testcase(res *compare.Result, i int, broken, doubted []string) junit.Testcase {
 	r := &res.Rows[i]
 	tc := junit.Testcase{Classname: clean("tare." + dotless(res.Study) + "." + dotless(r.Workload)),
 		Name: clean(strings.TrimSpace(r.Cell.Without("workload").Key() + " " + r.Response.Name)), Time: "0"}
@@ -76,6 +79,8 @@ func testcase(res *compare.Result, i int, broken []string) junit.Testcase {
 	switch missing := r.Missing(); {
 	case len(broken) > 0:
 		tc.Failure = &junit.Result{Message: clean(line), Type: "gate", Data: clean("broken: " + strings.Join(broken, "\nbroken: ") + "\n" + details(res, r))}
+	case len(doubted) > 0:
+		tc.Error = &junit.Result{Message: clean("cannot be judged: " + line), Type: "gate", Data: clean(strings.Join(doubted, "\n") + "\n" + details(res, r))}
 	case missing != "":
 		tc.Skipped = &junit.Result{Message: clean(missing)}
 	case !r.Change().HasInterval():

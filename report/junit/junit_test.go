@@ -41,12 +41,17 @@ func result() (*compare.Result, []compare.Breach) {
 	return res, []compare.Breach{{Gate: "worse > 1.05", Row: 0}, {Gate: nasty, Row: 0}, {Gate: "missing", Row: 2}}
 }
 
+// doubts are of a row that is broken too, and of the last, which has no interval.
+func doubts() []compare.Doubt {
+	return []compare.Doubt{{Gate: nasty, Row: 0, Why: nasty}, {Gate: "worse > 1.05", Row: 4, Why: "so it is", Blocks: 12}}
+}
+
 func write(t *testing.T) string {
 	t.Helper()
 	res, broken := result()
 	var b bytes.Buffer
 	opt := Options{Hostname: "h1", Time: time.Date(2026, 11, 20, 9, 0, 0, 0, time.FixedZone("", 3600)), Gates: []string{"worse > 1.05", nasty, "missing"}}
-	if err := Write(&b, res, broken, opt); err != nil {
+	if err := Write(&b, res, broken, doubts(), opt); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -62,6 +67,7 @@ func TestWrite(t *testing.T) {
 			Tests     int    `xml:"tests,attr"`
 			Failures  int    `xml:"failures,attr"`
 			Skipped   int    `xml:"skipped,attr"`
+			Errors    int    `xml:"errors,attr"`
 			Timestamp string `xml:"timestamp,attr"`
 			Hostname  string `xml:"hostname,attr"`
 			Cases     []struct {
@@ -74,6 +80,9 @@ func TestWrite(t *testing.T) {
 				Skipped *struct {
 					Message string `xml:"message,attr"`
 				} `xml:"skipped"`
+				Error *struct {
+					Text string `xml:",chardata"`
+				} `xml:"error"`
 			} `xml:"testcase"`
 		} `xml:"testsuite"`
 	}
@@ -81,7 +90,7 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := got.Suites[0]
-	if s.Tests != 5 || s.Failures != 2 || s.Skipped != 2 || s.Timestamp != "2026-11-20T08:00:00" || s.Hostname != "h1" || len(s.Cases) != 5 {
+	if s.Tests != 5 || s.Failures != 2 || s.Skipped != 1 || s.Errors != 1 || s.Timestamp != "2026-11-20T08:00:00" || s.Hostname != "h1" || len(s.Cases) != 5 {
 		t.Fatalf("%+v", s)
 	}
 	first := s.Cases[0]
@@ -98,10 +107,11 @@ func TestWrite(t *testing.T) {
 	if c := s.Cases[2]; c.Failure == nil || c.Skipped != nil || !strings.Contains(c.Failure.Text, "A (before): does not have it") {
 		t.Errorf("what is missing, and must not be: %+v", c)
 	}
-	for i, want := range map[int]string{3: "A: both are zero", 4: "need n >= 3"} {
-		if c := s.Cases[i]; c.Failure != nil || c.Skipped == nil || c.Skipped.Message != want {
-			t.Errorf("case %d: %+v, want it skipped: %s", i, c, want)
-		}
+	if c := s.Cases[3]; c.Failure != nil || c.Error != nil || c.Skipped == nil || c.Skipped.Message != "A: both are zero" {
+		t.Errorf("what no gate asks about: %+v, want it skipped", c)
+	}
+	if c := s.Cases[4]; c.Failure != nil || c.Skipped != nil || c.Error == nil || !strings.Contains(c.Error.Text, "worse > 1.05: so it is; it takes 12 blocks a side") {
+		t.Errorf("what a gate cannot judge: %+v, want an error", c)
 	}
 }
 
@@ -113,7 +123,7 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestWriteFull(t *testing.T) {
 	res, broken := result()
-	if err := Write(full{}, res, broken, Options{}); !errors.Is(err, errFull) {
+	if err := Write(full{}, res, broken, nil, Options{}); !errors.Is(err, errFull) {
 		t.Errorf("%v", err)
 	}
 }

@@ -20,8 +20,9 @@ type CompareOptions struct {
 	Options
 	All      bool             // those that did not change too
 	Study    bool             // in the study's order; else the changed ones first, the largest first
-	Gates    int              // how many were checked
+	Gates    []string         // that were checked
 	Breaches []compare.Breach // what broke them
+	Doubts   []compare.Doubt  // what they cannot judge
 }
 
 // maxListed bounds the lists of rows without a ratio.
@@ -59,7 +60,7 @@ func WriteCompare(w io.Writer, res *compare.Result, opt CompareOptions) error {
 	}
 	para(counts(res, opt.All))
 	writeMissing(&b, res, opt.Options)
-	writeBreaches(&b, res, opt)
+	writeGates(&b, res, opt)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -267,17 +268,17 @@ func writeMissing(b *strings.Builder, res *compare.Result, opt Options) {
 	l.end()
 }
 
-func writeBreaches(b *strings.Builder, res *compare.Result, opt CompareOptions) {
-	if opt.Gates == 0 {
+func writeGates(b *strings.Builder, res *compare.Result, opt CompareOptions) {
+	if len(opt.Gates) == 0 {
 		return
 	}
 	if len(opt.Breaches) == 0 && res.Comparable() == 0 {
 		b.WriteString("\n" + wrap(NothingHeld(res), opt.width(), "  ") + "\n")
 		return
 	}
-	if len(opt.Breaches) == 0 {
-		fmt.Fprintf(b, "\n%s held.\n", words.Count(opt.Gates, "gate"))
-		return
+	held := make(map[string]bool)
+	for _, g := range opt.Gates {
+		held[g] = true
 	}
 	last := ""
 	for _, x := range opt.Breaches {
@@ -285,8 +286,73 @@ func writeBreaches(b *strings.Builder, res *compare.Result, opt CompareOptions) 
 			b.WriteString("\n" + wrap("gate broken: "+x.Gate, opt.width(), "  ") + "\n")
 			last = x.Gate
 		}
+		delete(held, x.Gate)
 		item(b, opt.Options, ChangeLine(&res.Rows[x.Row]))
 	}
+	last = ""
+	shown := 0
+	for i := range opt.Doubts {
+		x := &opt.Doubts[i]
+		if x.Gate != last {
+			b.WriteString("\n" + wrap("gate cannot judge: "+x.Gate, opt.width(), "  ") + "\n")
+			last, shown = x.Gate, 0
+		}
+		delete(held, x.Gate)
+		switch shown++; {
+		case shown <= maxListed:
+			item(b, opt.Options, name(&res.Rows[x.Row])+": "+DoubtLine(x))
+		case i+1 == len(opt.Doubts) || opt.Doubts[i+1].Gate != x.Gate:
+			item(b, opt.Options, fmt.Sprintf("and %d more rows; --json has them all", shown-maxListed))
+		}
+	}
+	if len(opt.Doubts) > 0 {
+		b.WriteString(wrap(Remedy(opt.Doubts)+".", opt.width(), "  ") + "\n")
+	}
+	if n := len(held); n > 0 {
+		fmt.Fprintf(b, "\n%s held.\n", words.Count(n, "gate"))
+	}
+}
+
+// DoubtLine says why a gate cannot judge a row, and what would do.
+func DoubtLine(d *compare.Doubt) string {
+	switch {
+	case d.Blocks > 0:
+		return fmt.Sprintf("%s; it takes %s a side", d.Why, words.Count(d.Blocks, "block"))
+	case d.Results > 0:
+		return fmt.Sprintf("%s; it takes %s a side", d.Why, words.Count(d.Results, "result"))
+	}
+	return d.Why
+}
+
+// Remedy says what would let gates judge all rows.
+func Remedy(doubts []compare.Doubt) string {
+	blocks, results, width, none, far := 0, 0, math.Inf(1), false, false
+	for i := range doubts {
+		d := &doubts[i]
+		blocks, results = max(blocks, d.Blocks), max(results, d.Results)
+		switch {
+		case d.Width > 0:
+			width = math.Min(width, d.Width)
+		case d.Limit == 0:
+			none = true
+		case d.Results == 0:
+			far = true
+		}
+	}
+	var do []string
+	if blocks > 0 {
+		do = append(do, fmt.Sprintf("measure both sides with `fixed: %d`, or `width: %.2g%%` and looks up to %d", blocks, 100*width, blocks))
+	}
+	if results > 0 {
+		do = append(do, fmt.Sprintf("give %d results a side", results))
+	}
+	if far {
+		do = append(do, "some rows are too noisy for any number of blocks: leave them out with --only or --responses")
+	}
+	if none {
+		do = append(do, "find out why rows have no interval, or leave them out with --only or --responses")
+	}
+	return strings.Join(append(do, "or ask for less with a wider limit or a lower --power"), "; ")
 }
 
 // NothingHeld says why gates that nothing broke are not held either: no row has
@@ -298,21 +364,22 @@ func NothingHeld(res *compare.Result) string {
 			missing++
 		}
 	}
-	s := fmt.Sprintf("no gate can hold: nothing was compared, since none of %s has an interval", words.Count(len(res.Rows), "row"))
+	s := fmt.Sprintf("no gate can judge: nothing was compared, since none of %s has an interval", words.Count(len(res.Rows), "row"))
 	if missing > 0 {
 		s += fmt.Sprintf(" (%d have no ratio)", missing)
 	}
 	return s + fmt.Sprintf("; it takes %d blocks on both sides", stat.MinN)
 }
 
+func name(r *compare.Row) string { return r.Cell.Key() + " " + r.Response.Name }
+
 // ChangeLine says in one line what a row of a comparison comes to.
 func ChangeLine(r *compare.Row) string {
-	name := r.Cell.Key() + " " + r.Response.Name
 	if why := r.Missing(); why != "" {
-		return name + ": no ratio: " + why
+		return name(r) + ": no ratio: " + why
 	}
 	c := r.Change()
-	s := fmt.Sprintf("%s: %s %s x", name, r.Question, words.Ratio(c.Ratio))
+	s := fmt.Sprintf("%s: %s %s x", name(r), r.Question, words.Ratio(c.Ratio))
 	if c.HasInterval() {
 		s += fmt.Sprintf(" (%s–%s), q %s", words.Ratio(c.Lo), words.Ratio(c.Hi), qValue(c))
 	}

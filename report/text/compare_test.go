@@ -52,12 +52,19 @@ func TestWriteCompare(t *testing.T) {
 	for name, opt := range map[string]CompareOptions{
 		"compare":       {Options: Options{Width: 120}},
 		"compare-all":   {Options: Options{Width: 120}, All: true, Study: true},
-		"compare-gates": {Options: Options{Width: 80}, Gates: 4},
+		"compare-gates": {Options: Options{Width: 80}, Gates: []string{"worse than 5%", "missing", `verdict == "undecided"`, "surely worse than 5%", "failed_b > 9"}},
 		"compare-phone": {Options: Options{Width: 40}, All: true},
 	} {
 		res, broken := testComparison()
-		if opt.Gates > 0 {
+		if len(opt.Gates) > 0 {
 			opt.Breaches = broken
+			opt.Doubts = []compare.Doubt{
+				{Gate: "worse than 5%", Row: 6, Why: "need n >= 3 on both sides, have 2 and 8"},
+				{Gate: "surely worse than 5%", Row: 5, Why: "the interval reaches the limit, 0.9524, and a change of that size would be found in 7 %", Limit: 1 / 1.05, Power: 0.07, Blocks: 96, Width: 0.021},
+			}
+			for range 14 {
+				opt.Doubts = append(opt.Doubts, compare.Doubt{Gate: "surely worse than 5%", Row: 4, Why: "so it is", Blocks: 8, Width: 0.04})
+			}
 		}
 		var b bytes.Buffer
 		w, ink := paper(&b, name == "compare-gates")

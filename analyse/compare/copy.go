@@ -1,0 +1,69 @@
+package compare
+
+import (
+	"fmt"
+	"hash/maphash"
+	"strings"
+	"time"
+
+	"tare/record"
+)
+
+// distinct refuses results that share trials: a copy says nothing about a change,
+// and half of one claims to know more than was measured.
+func distinct(folders []Folder) error {
+	seed := maphash.MakeSeed()
+	ids := make([]map[uint64]bool, len(folders)) // of the trials; true: with a time
+	for i := range folders {
+		ids[i] = make(map[uint64]bool)
+		for j := range folders[i].Trials {
+			if t := &folders[i].Trials[j]; !t.Start.IsZero() || len(t.Samples) > 0 {
+				ids[i][maphash.String(seed, identity(t))] = !t.Start.IsZero()
+			}
+		}
+		for j := range i {
+			if err := distinctPair(&folders[j], &folders[i], ids[j], ids[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// distinctPair counts what two results share. One trial that began at the same moment
+// is enough. Results that were read from elsewhere may not know when a trial began, and
+// a few values may be the same by chance: of those, all must be.
+func distinctPair(a, b *Folder, inA, inB map[uint64]bool) error {
+	same, timed := 0, 0
+	for id, hasTime := range inA {
+		if _, ok := inB[id]; ok {
+			same++
+			if hasTime {
+				timed++
+			}
+		}
+	}
+	switch {
+	case same > 0 && a.Name == b.Name:
+		return &Refusal{Copy: true, Text: fmt.Sprintf("%s is given twice, so there is nothing to compare; give two results that were measured apart", a.Name)}
+	case same > 0 && same == len(inA) && same == len(inB):
+		return &Refusal{Copy: true, Text: fmt.Sprintf("%s and %s hold the same trials: this is one result twice, so there is nothing to compare; "+
+			"measure the other side with `tare run STUDY --results NEW`", a.Name, b.Name)}
+	case timed > 0, same > 0 && same == min(len(inA), len(inB)):
+		return &Refusal{Copy: true, Text: fmt.Sprintf("%s and %s share %d trials (of %d and %d), so the two were not measured apart and cannot be compared; "+
+			"measure the other side with `tare run STUDY --results NEW`", a.Name, b.Name, same, len(inA), len(inB))}
+	}
+	return nil
+}
+
+// identity is what two trials do not have in common by chance: the cell, the place,
+// the moment, and every value to its last digit.
+func identity(t *record.Trial) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n%d %d %s %d", cellKey(t.Cell), t.Block, t.Attempt, t.Start.UTC().Format(time.RFC3339Nano), t.Duration)
+	for i := range t.Samples {
+		s := &t.Samples[i]
+		fmt.Fprintf(&b, "\n%s %s %x", s.Name, s.Labels, s.Value)
+	}
+	return b.String()
+}

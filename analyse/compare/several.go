@@ -1,0 +1,177 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"tare/analyse/stat"
+)
+
+// repeated is one row where a side has several results. Each result is one value, the
+// row's mean of logarithms in it; how these differ within a side is all the error
+// there is: of the blocks, and of the day, the boot or the host beside it. The mean
+// of each side is taken with equal weights, and the variance is pooled over the
+// sides:
+//
+//	s2 = sum of (value - mean of its side)^2 / (results - 2)
+//
+// so that with one prior or none the interval is Student's, exactly, whatever the days
+// do, as long as the results of a row are about equally precise (the special case of
+// J. Hartung and G. Knapp, Stat. Med. 20 (2001) 3875, in which all weights are equal).
+type repeated struct {
+	change   *Change
+	d, by    float64   // difference of the sides' means; its variance by that of one result
+	s2, df   float64   // variance of a result within its side
+	within   float64   // of that, what the blocks alone make: the mean of the squared standard errors
+	residual []float64 // by result, A's first; NaN for one without a ratio
+}
+
+// repeat sums up a row. Its change has no interval yet.
+func repeat(parts [2][]part) *repeated {
+	x := &repeated{change: &Change{}, df: -2}
+	var k, means [2]float64
+	for i, side := range parts {
+		good := slices.DeleteFunc(slices.Clone(side), func(p part) bool { return !p.good() })
+		if len(good) == 0 {
+			x.change.Undefined = string(rune('A'+i)) + ": " + side[0].why()
+			return x
+		}
+		k[i] = float64(len(good))
+		for _, p := range good {
+			means[i] += p.mean / k[i]
+			x.within += p.se * p.se
+		}
+		for _, p := range side {
+			r := math.NaN()
+			if p.good() {
+				r = p.mean - means[i]
+				x.s2 += r * r
+			}
+			x.residual = append(x.residual, r)
+		}
+		x.by += 1 / k[i]
+		x.df += k[i]
+	}
+	x.d, x.within = means[1]-means[0], x.within/(k[0]+k[1])
+	x.change.Ratio = bounded(x.d)
+	if x.df == 0 {
+		x.change.Why = fmt.Sprintf("need two results with %d blocks on one side at least, have one on each", stat.MinN)
+		return x
+	}
+	x.s2 /= x.df
+	return x
+}
+
+func (p *part) good() bool { return p.undefined == "" && p.n >= stat.MinN }
+
+func (p *part) why() string {
+	if p.undefined != "" {
+		return p.undefined
+	}
+	return fmt.Sprintf("need n >= %d, have %d", stat.MinN, p.n)
+}
+
+// settle gives the rows of a pool their intervals. Few results say little of how days
+// differ, so that the rows lend each other what they know, as the comparisons of
+// one study do: a result's variance is expected to be what its blocks make and
+// what the days make in all rows alike, tau2 (R. C. Paule and J. Mandel, J. Res.
+// NBS 87 (1982) 377), and how far rows keep to that is learnt by stat.Moderate.
+//
+// Where days move all rows together, many rows are no more days. So there are
+// never more degrees of freedom than those of as many independent rows as theirs
+// are worth.
+func settle(pool []*repeated, confidence float64) {
+	pool = slices.DeleteFunc(pool, func(x *repeated) bool { return x.change.Undefined != "" || x.df <= 0 })
+	tau2 := pauleMandel(pool)
+	var scaled, df []float64
+	for _, x := range pool {
+		if v := x.within + tau2; v > 0 {
+			scaled, df = append(scaled, x.s2/v), append(df, x.df)
+		}
+	}
+	prior := stat.Moderate(scaled, df)
+	prior.Cap = math.Min(prior.Cap, independent(pool))
+	for _, x := range pool {
+		x.settle(confidence, prior, tau2)
+	}
+}
+
+func (x *repeated) settle(confidence float64, prior stat.Prior, tau2 float64) {
+	if x.change.Undefined != "" || x.df <= 0 {
+		return
+	}
+	v, df := x.s2, x.df
+	if scale := x.within + tau2; scale > 0 && prior.DF > 0 {
+		v, df = prior.Posterior(x.s2/scale, x.df)
+		v *= scale
+	}
+	x.change.SE, x.change.DF = math.Sqrt(v*x.by), math.Min(1e9, df)
+	x.change.Between = math.Sqrt(math.Max(0, v-x.within))
+	x.change.between(x.d, confidence)
+}
+
+// pauleMandel is the variance that days add in all rows alike: with it, the
+// variances come out as large as expected.
+func pauleMandel(pool []*repeated) float64 {
+	excess := func(tau2 float64) float64 {
+		sum := 0.0
+		for _, x := range pool {
+			if v := x.within + tau2; v > 0 {
+				sum += x.df * (x.s2/v - 1)
+			}
+		}
+		return sum
+	}
+	hi := 0.0
+	for _, x := range pool {
+		hi = math.Max(hi, x.s2)
+	}
+	lo := 0.0
+	if hi == 0 || excess(lo) <= 0 {
+		return 0
+	}
+	for range 60 {
+		if mid := (lo + hi) / 2; excess(mid) > 0 {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return hi
+}
+
+// independent are the degrees of freedom of as many independent rows as those of a
+// pool are worth: df M / (1 + (M-1) rho2), with rho2 the mean squared correlation
+// of two rows' residuals. Of independent rows the squared cosine of two is 1/df on
+// average; what it is above that is rho2.
+func independent(pool []*repeated) float64 {
+	sum, pairs, df, m := 0.0, 0.0, 0.0, 0.0
+	for i, x := range pool {
+		if x.s2 == 0 {
+			continue
+		}
+		m++
+		df = math.Max(df, x.df)
+		for _, y := range pool[:i] {
+			if c, ok := cosine(x.residual, y.residual); ok {
+				sum, pairs = sum+c*c, pairs+1
+			}
+		}
+	}
+	if pairs == 0 || df < 2 { // of two values a side, all rows look alike
+		return df
+	}
+	chance := 1 / df
+	rho2 := math.Max(0, (sum/pairs-chance)/(1-chance))
+	return df * m / (1 + (m-1)*math.Sqrt(rho2))
+}
+
+func cosine(x, y []float64) (float64, bool) {
+	xy, xx, yy := 0.0, 0.0, 0.0
+	for i := range x {
+		xy, xx, yy = xy+x[i]*y[i], xx+x[i]*x[i], yy+y[i]*y[i]
+	}
+	c := xy / math.Sqrt(xx*yy)
+	return c, !math.IsNaN(c)
+}
