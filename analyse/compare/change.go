@@ -208,27 +208,26 @@ func student(df float64) interface {
 // bounded is exp kept inside what JSON can carry and above zero.
 func bounded(x float64) float64 { return math.Exp(math.Max(-700, math.Min(700, x))) }
 
-// judge holds the rate of false discoveries over all rows that answer what was
-// asked, and, apart from them, over the answers to the other question.
+// judge holds the rate of false discoveries over all costs, and over all levels of the
+// rows that ask for them; and, apart from these, over the answers to the other
+// question. On another host all levels have changed, which would make room for false
+// ones among the costs.
 func (c *comparing) judge(res *Result) {
-	var asked, other []*Change
+	type family struct{ level, asked bool }
+	families := make(map[family][]*Change)
 	better := make(map[*Change]record.Better)
 	for i := range res.Rows {
 		r := &res.Rows[i]
-		for _, x := range []*Change{r.Cost, r.Level} {
-			if x == nil {
-				continue
-			}
-			better[x] = r.Response.Better
-			if x == r.Change() {
-				asked = append(asked, x)
-			} else {
-				other = append(other, x)
+		for level, x := range map[bool]*Change{false: r.Cost, true: r.Level} {
+			if x != nil {
+				better[x] = r.Response.Better
+				f := family{level, x == r.Change()}
+				families[f] = append(families[f], x)
 			}
 		}
 	}
 	rule := stat.NewRule(res.Confidence, 0, res.Margin, nil, 1)
-	for _, family := range [][]*Change{asked, other} {
+	for _, family := range families {
 		p := make([]float64, len(family))
 		for i, x := range family {
 			if p[i] = math.NaN(); x.P != nil {

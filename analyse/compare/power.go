@@ -19,7 +19,7 @@ type Doubt struct {
 	Limit   float64 `json:"limit,omitempty"`   // the ratio B/A from which the gate is broken; 0: the row has no interval
 	Power   float64 `json:"power,omitempty"`   // probability that a change of this size would be found
 	Blocks  int     `json:"blocks,omitempty"`  // so many on each side find it with the wanted power; 0: none do that can be measured
-	Width   float64 `json:"width,omitempty"`   // relative half-width of each study's own interval then
+	Width   float64 `json:"width,omitempty"`   // a study with this width makes as many; 0: no width asks for so much of this row
 	Results int     `json:"results,omitempty"` // so many results a side, where sides have several
 }
 
@@ -162,9 +162,9 @@ func (t *trial) powerAt(ratio, se, df float64) float64 {
 	case se == 0:
 		return 1
 	}
-	asked, changed := 0, 0
+	asked, changed := 0, 0 // in the row's family
 	for i := range t.res.Rows {
-		if c := t.res.Rows[i].Change(); c.HasInterval() {
+		if c := t.res.Rows[i].Change(); c.HasInterval() && t.res.Rows[i].Question == t.row.Question {
 			asked++
 			if c.Changed && &t.res.Rows[i] != t.row {
 				changed++
@@ -201,7 +201,11 @@ func (t *trial) advise(d *Doubt) {
 		se, df := c.SE/math.Sqrt(more), c.DF*more
 		if t.powerAt(d.Limit, se, df) >= t.power {
 			d.Blocks = n
-			d.Width = math.Expm1(student(df/2).Quantile(0.5+t.res.Confidence/2) * se / math.Sqrt2)
+			// A study's width is of its costs, and of a large one a share of it is enough.
+			width := math.Expm1(student(df/2).Quantile(0.5+t.res.Confidence/2) * se / math.Sqrt2)
+			if t.row.Question == Cost && width >= precision*math.Max(math.Abs(math.Log(t.row.A.Cost.Ratio)), math.Abs(math.Log(t.row.B.Cost.Ratio))) {
+				d.Width = width
+			}
 			return
 		}
 	}

@@ -56,14 +56,23 @@ func TestNoisyGate(t *testing.T) {
 		if len(got) < 8 {
 			t.Errorf("%s: %d of %d rows cannot be judged, want nearly all", gate, len(got), len(res.Rows))
 		}
+		widths := 0
 		for _, d := range got {
 			want := 1.05
 			if strings.Contains(gate, "verdict") {
 				want = 1.03 // the margin
 			}
-			if math.Abs(d.Limit-want) > 1e-6 || d.Power <= 0 || d.Power >= 0.8 || d.Blocks <= 4 || !(d.Width > 0) {
+			r := &res.Rows[d.Row]
+			if large := math.Abs(math.Log(r.A.Cost.Ratio)) > 0.5; large && d.Width > 0 {
+				t.Errorf("%s: a cost of %.3g is narrow enough without width %g", gate, r.A.Cost.Ratio, d.Width)
+			}
+			widths += count(d.Width > 0)
+			if math.Abs(d.Limit-want) > 1e-6 || d.Power <= 0 || d.Power >= 0.8 || d.Blocks <= 4 {
 				t.Errorf("%s: %+v", gate, d)
 			}
+		}
+		if widths == 0 && !strings.Contains(gate, "verdict") {
+			t.Errorf("%s: no row has a width", gate)
 		}
 	}
 	if got := doubts(t, res, a, b, "worse than 50%", 0.8); len(got) > 0 {

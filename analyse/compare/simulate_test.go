@@ -15,7 +15,7 @@ import (
 
 // `go test ./analyse/compare` plays some pairs of studies of each scenery and
 // fails for what chance does not explain. TARE_SIMULATE=1000 plays so many, and
-// prints the table of docs/method.md.
+// prints the table of docs/method/compare.md.
 
 // rate is a share counted over pairs of studies, whose rows share a machine.
 type rate struct{ hits, of []float64 }

@@ -326,13 +326,13 @@ func DoubtLine(d *compare.Doubt) string {
 
 // Remedy says what would let gates judge all rows.
 func Remedy(doubts []compare.Doubt) string {
-	blocks, results, width, none, far := 0, 0, math.Inf(1), false, false
+	blocks, results, width, none, far := 0, 0, 1.0, false, false
 	for i := range doubts {
 		d := &doubts[i]
 		blocks, results = max(blocks, d.Blocks), max(results, d.Results)
 		switch {
-		case d.Width > 0:
-			width = math.Min(width, d.Width)
+		case d.Blocks > 0:
+			width = math.Min(width, d.Width) // 0 where no width asks for so many
 		case d.Limit == 0:
 			none = true
 		case d.Results == 0:
@@ -341,7 +341,11 @@ func Remedy(doubts []compare.Doubt) string {
 	}
 	var do []string
 	if blocks > 0 {
-		do = append(do, fmt.Sprintf("measure both sides with `fixed: %d`, or `width: %.2g%%` and looks up to %d", blocks, 100*width, blocks))
+		s := fmt.Sprintf("measure both sides with `fixed: %d`", blocks)
+		if width > 0 {
+			s += fmt.Sprintf(", or `width: %.2g%%` and looks up to %d", 100*width, blocks)
+		}
+		do = append(do, s)
 	}
 	if results > 0 {
 		do = append(do, fmt.Sprintf("give %d results a side", results))
