@@ -61,12 +61,14 @@ func sceneries() []scenery {
 		with("steady, `fixed: 5` and looks", func(s *scenery) { s.fixed = [2]int{5, 0} }),
 		with("steady, B scatters 3 times as much", func(s *scenery) { s.second = 3 }),
 		with("drift, rho 0.8", func(s *scenery) { s.rho, s.drift = 0.8, 0.05 }),
-		with("drift, rho 0.95", func(s *scenery) { s.rho, s.drift = 0.95, 0.05 }),
+		with("drift, rho 0.95", func(s *scenery) { s.rho, s.drift, s.breaks = 0.95, 0.05, true }),
 		with("one step of 20 %, warm-up ramp from 15 %", func(s *scenery) { s.step, s.ramp, s.breaks = 0.18, 0.14, true }),
 		with("noise of Student's t, 3 df", func(s *scenery) { s.heavy = true }),
 		with("3 % of trials 1.5 to 3 times as long", func(s *scenery) { s.spikes = 0.03 }),
 		with("host B 1.3 times as slow", func(s *scenery) { s.host, s.breaks = math.Log(1.3), true }),
-		with("12 strata of one treatment, rho 0.95", func(s *scenery) { s.strata, s.treats, s.rho, s.drift = 12, 1, 0.95, 0.05 }),
+		with("12 strata of one treatment, rho 0.95", func(s *scenery) {
+			s.strata, s.treats, s.rho, s.drift, s.breaks = 12, 1, 0.95, 0.05, true
+		}),
 		with("one comparison alone", func(s *scenery) { s.strata, s.treats = 1, 1 }),
 		with("one comparison alone, rho 0.95", func(s *scenery) {
 			s.strata, s.treats, s.rho, s.drift, s.breaks = 1, 1, 0.95, 0.05, true
