@@ -3,6 +3,7 @@ package system
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"tare/collect/internal/metered"
 	"tare/internal/held"
@@ -31,6 +32,12 @@ const (
 	softBlock = 4
 )
 
+// Places in the lines of processors.
+const (
+	irq     = 5
+	softIRQ = 6
+)
+
 // stat is what one reading of /proc/stat says.
 type stat struct {
 	cpu                                [nModes]uint64 // ticks
@@ -38,11 +45,15 @@ type stat struct {
 	hasCtxt, hasForks, hasRun, hasBlkd bool
 	soft                               [softBlock + 1]uint64
 	hasSoft                            bool
+	interrupts                         []uint64 // ticks of each processor in soft and hard interrupts, by its number
 }
 
 // parseStat reads /proc/stat; ok is false when it has no line of all
 // processors. Kernels before 2.6.11 had fewer modes: those stay zero.
-func parseStat(b []byte) (s stat, ok bool) {
+//
+// Interrupts of single processors go into each, which grows for processors that are new.
+func parseStat(b []byte, each []uint64) (s stat, ok bool) {
+	s.interrupts = each
 	for len(b) > 0 {
 		var line []byte
 		line, b = held.Line(b)
@@ -54,6 +65,11 @@ func parseStat(b []byte) (s stat, ok bool) {
 				}
 			}
 			ok = n >= 4
+		} else if cpu, modes, is := processor(line); is {
+			for len(s.interrupts) <= cpu {
+				s.interrupts = append(s.interrupts, 0)
+			}
+			s.interrupts[cpu] = modes[irq] + modes[softIRQ]
 		} else if rest, is := held.After(line, "ctxt"); is {
 			s.switches, _, s.hasCtxt = held.Uint(rest)
 		} else if rest, is := held.After(line, "processes"); is {
@@ -72,6 +88,25 @@ func parseStat(b []byte) (s stat, ok bool) {
 	return s, ok
 }
 
+// maxProcessors bounds what a damaged file may make of a processor's number: the kernel's
+// own bound (CONFIG_NR_CPUS) is 8192.
+const maxProcessors = 8192
+
+// processor reads the line of one processor: "cpu12 ...".
+func processor(line []byte) (cpu int, modes [nModes]uint64, ok bool) {
+	if len(line) < 4 || string(line[:3]) != "cpu" {
+		return 0, modes, false
+	}
+	n, rest, ok := held.Uint(line[3:])
+	if !ok || n >= maxProcessors {
+		return 0, modes, false
+	}
+	for i, more := 0, true; i < nModes && more; i++ {
+		modes[i], rest, more = held.Uint(rest)
+	}
+	return int(n), modes, true
+}
+
 type pressure struct {
 	file       *held.File
 	some, full record.Labels
@@ -81,6 +116,9 @@ type probe struct {
 	stat, meminfo *held.File
 	pressure      []pressure
 	high          [nModes]uint64
+	interrupts    []uint64        // ticks of each processor, as read last
+	before        []uint64        // and when the probe was opened
+	labels        []record.Labels // of processors, made when one is first listed
 	buf           []byte
 	reader        metered.Reader
 }
@@ -95,11 +133,12 @@ func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	if err != nil {
 		return dst, fmt.Errorf("system collector: %w", err)
 	}
-	s, ok := parseStat(b)
+	s, ok := parseStat(b, p.interrupts)
 	if !ok {
 		return dst, fmt.Errorf("system collector: %s has no line of all processors", p.stat.Path())
 	}
 	dst = p.appendStat(dst, &s)
+	dst = p.appendInterrupts(dst, s.interrupts)
 	if p.meminfo != nil {
 		if b, err = p.meminfo.Read(&p.buf); err != nil {
 			return dst, fmt.Errorf("system collector: %w", err)
@@ -146,6 +185,37 @@ func (p *probe) appendStat(dst []record.Sample, s *stat) []record.Sample {
 	count(s.hasSoft, softirqsName, "kind=net_tx", record.Counter, s.soft[softNetTX])
 	count(s.hasSoft, softirqsName, "kind=net_rx", record.Counter, s.soft[softNetRX])
 	count(s.hasSoft, softirqsName, "kind=block", record.Counter, s.soft[softBlock])
+	return dst
+}
+
+// listed is how long a processor must have served interrupts since the probe was opened
+// to have a series: most of a large host's serve next to none.
+const listed = 1 // ticks
+
+// appendInterrupts appends the processors that served interrupts, and always the one that
+// served most since the host started.
+func (p *probe) appendInterrupts(dst []record.Sample, now []uint64) []record.Sample {
+	p.interrupts = now
+	for len(p.before) < len(now) { // at the first reading, or when a processor was added
+		p.before = append(p.before, now[len(p.before)])
+		p.labels = append(p.labels, "")
+	}
+	most := 0
+	for cpu, n := range p.before {
+		if n > p.before[most] {
+			most = cpu
+		}
+	}
+	for cpu, n := range now {
+		if n < p.before[cpu]+listed && cpu != most {
+			continue
+		}
+		n = max(n, p.before[cpu])
+		if p.labels[cpu] == "" {
+			p.labels[cpu] = record.MakeLabels(record.LabelCPU, strconv.Itoa(cpu))
+		}
+		dst = append(dst, record.Sample{Name: interruptsName, Labels: p.labels[cpu], Unit: record.Second, Kind: record.Counter, Value: float64(n-p.before[cpu]) * tick})
+	}
 	return dst
 }
 

@@ -51,20 +51,22 @@ func (*Collector) About() string {
 
 // Names of the series.
 const (
-	cpuName       = "system_cpu"
-	switchesName  = "system_context_switches"
-	forksName     = "system_forks"
-	runningName   = "system_running"
-	blockedName   = "system_blocked"
-	softirqsName  = "system_softirqs"
-	pressureName  = "system_pressure"
-	availableName = "system_memory_available"
+	cpuName        = "system_cpu"
+	interruptsName = "system_cpu_softirq"
+	switchesName   = "system_context_switches"
+	forksName      = "system_forks"
+	runningName    = "system_running"
+	blockedName    = "system_blocked"
+	softirqsName   = "system_softirqs"
+	pressureName   = "system_pressure"
+	availableName  = "system_memory_available"
 )
 
 // Series describes what Read returns.
 func (*Collector) Series() []record.Response {
 	return []record.Response{
 		{Name: cpuName, Unit: record.Second, Better: record.Neither, Help: "time of all processors, by mode: user, nice, system, idle, iowait, irq, softirq, steal"},
+		{Name: interruptsName, Unit: record.Second, Better: record.Neither, Help: "time of one processor in soft and hard interrupts since the collector was opened; of those alone that served any"},
 		{Name: switchesName, Unit: record.Count, Better: record.Lower, Help: "context switches"},
 		{Name: forksName, Unit: record.Count, Better: record.Lower, Help: "processes and threads started"},
 		{Name: runningName, Unit: record.Count, Better: record.Neither, Help: "threads running or ready to run, this program's included"},
@@ -82,7 +84,7 @@ func (c *Collector) Check() error {
 	if err != nil {
 		return fmt.Errorf("system collector: %w; mount the proc file system", err)
 	}
-	if _, ok := parseStat(b); !ok {
+	if _, ok := parseStat(b, nil); !ok {
 		return fmt.Errorf("system collector: %s/stat does not start with the line of all processors", c.root)
 	}
 	return nil

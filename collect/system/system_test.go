@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,7 @@ var approx = cmp.Comparer(func(a, b float64) bool { return a-b < 1e-6 && b-a < 1
 
 func TestFigures(t *testing.T) {
 	want := map[string]float64{
+		"system_cpu_softirq{cpu=1}": 0, // it served most since the host started
 		"system_cpu{mode=user}": 155.87, "system_cpu{mode=nice}": 0, "system_cpu{mode=system}": 43.53, "system_cpu{mode=idle}": 1986.76,
 		"system_cpu{mode=iowait}": 3.93, "system_cpu{mode=irq}": 0, "system_cpu{mode=softirq}": 0.99, "system_cpu{mode=steal}": 1.19,
 		"system_context_switches{}": 658675, "system_forks{}": 9449, "system_running{}": 1, "system_blocked{}": 1,
@@ -83,6 +85,41 @@ func TestIdleDoesNotFall(t *testing.T) {
 	}
 }
 
+// TestInterrupts: a processor that serves interrupts is told from the others, which have
+// no series.
+func TestInterrupts(t *testing.T) {
+	dir := t.TempDir()
+	lines := func(two uint64) {
+		write(t, filepath.Join(dir, "stat"), fmt.Sprintf("cpu  1 0 3 400 50 0 9 0\ncpu0 1 0 1 100 0 2 3 0\ncpu1 0 0 1 100 0 0 0 0\ncpu2 0 0 1 100 0 1 %d 0\n", two))
+	}
+	lines(0)
+	p, err := NewAt(dir).Open(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	read := func() map[record.Labels]float64 {
+		got, err := p.Read(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[record.Labels]float64{}
+		for _, s := range got {
+			if s.Name == interruptsName {
+				out[s.Labels] = s.Value
+			}
+		}
+		return out
+	}
+	if got := read(); len(got) != 1 || got["cpu=0"] != 0 {
+		t.Errorf("at first %v, want the one that served most", got)
+	}
+	lines(250)
+	if got := read(); len(got) != 2 || got["cpu=0"] != 0 || got["cpu=2"] != 2.5 {
+		t.Errorf("then %v, want 2.5 s of processor 2", got)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	if err := NewAt(dir).Check(); err == nil {
@@ -112,7 +149,7 @@ func FuzzParseStat(f *testing.F) {
 	f.Add([]byte("cpu 1 2 3"))
 	f.Add([]byte("softirq 1\ncpu  1 2 3 4\nctxt 18446744073709551616"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, ok := parseStat(b)
+		s, ok := parseStat(b, nil)
 		if ok && !strings.Contains(string(b), "cpu") {
 			t.Errorf("processors in %q", b)
 		}
