@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"tare/record"
 )
@@ -122,6 +123,7 @@ func (b *builder) each(s *Stratum, c *Cell, blocks []int, end string) ([]sheet, 
 type operation struct {
 	rate string // operations a second
 	time string // how long one takes
+	mid  string // the one in the middle
 	disk string // bytes a second, where they are a disk's
 
 	runtime, program []string // its steps, of a launch
@@ -145,6 +147,9 @@ func operationOf(all []record.Response) operation {
 			o.rate = r.Name
 		case o.time == "" && r.Unit == record.Second:
 			o.time = r.Name
+			if of, ok := strings.CutSuffix(r.Name, "_mean"); ok {
+				o.mid = of + "_p50"
+			}
 		}
 	}
 	if o.rate == "iops" {
@@ -160,7 +165,7 @@ func responses(x *sheet, t *record.Trial, ops *operation, first string) {
 	for _, r := range []struct {
 		to   figure
 		name string
-	}{{fRate, ops.rate}, {fTime, ops.time}, {fValue, first}} {
+	}{{fRate, ops.rate}, {fTime, ops.time}, {fMedian, ops.mid}, {fValue, first}} {
 		if v, ok := t.Sample(r.name); ok && r.name != "" && v > 0 && !math.IsInf(v, 0) {
 			x[r.to] = v
 		}
@@ -233,8 +238,8 @@ func (b *builder) find(i, j int, fam []family) Finding {
 	each, _ := b.each(s, &s.Cells[j], cr.blocks, out.End)
 	out.Readings = b.readings(&f, &v, each)
 	out.Confidence = b.confident(&f, &v, each)
-	if out.Suspect() { // the slowness itself is not sure: the fewer trials, the less
-		out.Confidence *= float64(len(each)) / float64(len(each)+1)
+	if out.Suspect() { // the slowness itself is not sure
+		out.Confidence *= unsure
 	}
 	b.fits(&out, i, j, fam[i])
 	out.Text = sentence(&out, &f, &v)
@@ -267,17 +272,20 @@ func (b *builder) facts(i, j, e int, fam family) facts {
 	er := &b.read[i][j].ends[e]
 	found := c.Finding
 	found.Response = s.Response
-	costs := c.Costs && (c.Ratio == nil || math.Abs(math.Log(*c.Ratio)) > math.Log(suspected)) || found.Suspect()
-	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: costs, helper: er.helper, load: s.load(), pinned: c.Pinned, calls: c.Calls, past: s.Past}
+	costs := c.Costs || found.Suspect()
+	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: costs, undecided: c.Undecided, worse: found.looksWorse(1.03), helper: er.helper, load: s.load(), pinned: c.Pinned, calls: c.Calls, past: s.Past}
 	if k := slices.IndexFunc(s.Cells, func(c Cell) bool { return c.Baseline }); k >= 0 && k != j && b.read[i][k].trials > 0 {
 		f.base = b.read[i][k].ends[e].mid
 	}
-	f.low = b.lowest(i, j, e, fam)
+	f.low = b.lowest(i, j, e, fam, false)
+	if f.polling = f.polls(); f.polling {
+		f.low = b.lowest(i, j, e, fam, true)
+	}
 	return f
 }
 
 // lowest is the cell of the same treatment with the lowest load in the family.
-func (b *builder) lowest(i, j, e int, fam family) *point {
+func (b *builder) lowest(i, j, e int, fam family, polling bool) *point {
 	var out *point
 	for _, k := range fam.load {
 		if k == i {
@@ -287,11 +295,11 @@ func (b *builder) lowest(i, j, e int, fam family) *point {
 		if at < 0 || b.read[k][at].trials == 0 || e >= len(b.read[k][at].ends) {
 			continue
 		}
-		g := facts{own: b.read[k][at].ends[e].mid, base: blank(), load: b.strata[k].load()}
+		g := facts{own: b.read[k][at].ends[e].mid, base: blank(), load: b.strata[k].load(), pinned: b.strata[k].Cells[at].Pinned, calls: b.strata[k].Cells[at].Calls, polling: polling}
 		if z := slices.IndexFunc(b.strata[k].Cells, func(c Cell) bool { return c.Baseline }); z >= 0 && b.read[k][z].trials > 0 {
 			g.base = b.read[k][z].ends[e].mid
 		}
-		p := point{load: g.inFlight(), added: g.added(), value: g.own[fRate]}
+		p := point{load: g.inFlight(), added: g.added(), value: g.own.unit(), helper: g.own[fHelperCPU], busy: g.own[fHelperBusy]}
 		if out == nil || p.load < out.load {
 			out = &p
 		}

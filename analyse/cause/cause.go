@@ -25,19 +25,22 @@ const (
 	Guest        Kind = "guest"        // all processors of the guest, or all that the sandbox may use, are full
 	GuestOne     Kind = "guest-one"    // one is: a workload of a single thread
 	Host         Kind = "host"         // the host's processors are full
+	Steal        Kind = "steal"        // a hypervisor below the host takes its processors away
+	SoftIRQ      Kind = "softirq"      // one of the host's processors is full of interrupts
 	Link         Kind = "link"         // the network link
 	Device       Kind = "device"       // the disk
 	Path         Kind = "path"         // a longer way: a constant added time, whatever the size
 	Saturation   Kind = "saturation"   // a constant factor under load, and no thread is full: places in a queue
 	Imbalance    Kind = "imbalance"    // one of the guest's processors takes the interrupts
 	Interception Kind = "interception" // system calls x what the sandbox adds to one
+	Other        Kind = "other"        // something else: no cause that has a name explains it
 	Untold       Kind = "untold"       // several would explain it; Finding.Among lists them
 	Unknown      Kind = "unknown"      // what would tell was not read; Finding.Missing says what
 )
 
 // Kinds lists all of them, in the order in which they are shown.
 func Kinds() []Kind {
-	return []Kind{Quota, Helper, Guest, GuestOne, Host, Link, Device, Path, Saturation, Imbalance, Interception, None, Untold, Unknown}
+	return []Kind{Quota, Helper, Guest, GuestOne, Host, Steal, SoftIRQ, Link, Device, Path, Saturation, Imbalance, Interception, None, Other, Untold, Unknown}
 }
 
 // Finding is what bounds one cell. Nothing in it is NaN or infinite.
@@ -74,21 +77,30 @@ type Finding struct {
 // suspected is the ratio from which an undecided cell is looked at as one that costs is.
 const suspected = 1.1
 
+// unsure is how much less sure the cause of such a cell is.
+const unsure = 0.9
+
 // Suspect reports whether a cell looks worse than its baseline by more than a tenth, and
 // nothing is decided: few trials, or trials that vary. Of a response that has no better
 // direction it is a ratio either way.
 func (f *Finding) Suspect() bool {
+	return f.looksWorse(suspected)
+}
+
+// looksWorse reports whether nothing is decided of a cell, and it looks worse than its
+// baseline by more than a factor.
+func (f *Finding) looksWorse(than float64) bool {
 	if !f.Undecided || f.Ratio == nil || !(*f.Ratio > 0) {
 		return false
 	}
 	r := *f.Ratio
 	switch f.Response.Better {
 	case record.Higher:
-		return r < 1/suspected
+		return r < 1/than
 	case record.Lower:
-		return r > suspected
+		return r > than
 	}
-	return r > suspected || r < 1/suspected
+	return r > than || r < 1/than
 }
 
 // Reading is one figure that a finding rests on.

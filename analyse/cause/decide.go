@@ -14,6 +14,7 @@ type verdict struct {
 	weights map[Kind]float64 // of each rule; NaN: not read
 	part    float64          // the weight that decided: of a resource that is not full, its part of an operation's time
 	cycle   bool             // that it is
+	why     why              // of Other
 	margin  float64          // by how much it is clear of its limit and of the next cause
 }
 
@@ -43,7 +44,7 @@ func decide(all []rule, f *facts) verdict {
 	// What holds a thread up makes everything behind it look busy or slow: it goes first.
 	// But it makes no link carry more bytes.
 	beside := f.besideHost(v.weights, limit)
-	for _, k := range []Kind{Quota, Host} {
+	for _, k := range []Kind{Quota, Steal, Host} {
 		if there(k) && !(v.weights[Link] >= linkFull) && (k != Host || !beside) {
 			return v.clear(k, v.weights[k], v.weights[k]/limit[k]-1)
 		}
@@ -56,6 +57,16 @@ func decide(all []rule, f *facts) verdict {
 		if all[i].full && there(all[i].kind) && (all[i].kind != Host || !beside) {
 			full = append(full, all[i].kind)
 		}
+	}
+	one := slices.Contains(full, GuestOne)
+	full = slices.DeleteFunc(full, func(k Kind) bool { return f.dearer(k, v.weights[k]) })
+	if len(full) > 0 && f.costs && f.stalls() {
+		v.why = whyStalls
+		return v.clear(Other, 1, 1)
+	}
+	if len(full) == 0 && one && f.moreWork() {
+		v.why = whyWork
+		return v.clear(Other, f.took()-1, 1)
 	}
 	if len(full) > 0 {
 		return v.fullest(f, full)
@@ -97,6 +108,33 @@ func (f *facts) slower() float64 {
 	return max(r, 1/r)
 }
 
+// dearer says that a resource is as full as in the baseline, or less, and so does not tell
+// the two apart: what differs is how much of it, or of others, an operation takes.
+func (f *facts) dearer(k Kind, use float64) bool {
+	if !f.costs || !(f.slower() > 1.03) {
+		return false
+	}
+	b := f.baseFacts()
+	switch k {
+	case Link:
+		return linkUse(b) > use*1.1
+	case GuestOne:
+		return f.took() > 1.15 && f.moreWork()
+	case Device:
+		return deviceUse(b) > 0.9*use
+	}
+	return false
+}
+
+// moreWork says that what the cell costs is mostly that the same work takes more
+// processor time: that explains half of it, by logarithms.
+func (f *facts) moreWork() bool { return math.Log(f.took()) > 0.5*math.Log(f.slower()) }
+
+// took is how much more processor time the same work takes than in the baseline.
+func (f *facts) took() float64 {
+	return (tasks(&f.own) / f.own.unit()) / (tasks(&f.base) / f.base.unit())
+}
+
 func (v verdict) clear(k Kind, part, margin float64) verdict {
 	v.cause, v.part, v.margin = k, part, max(0, margin)
 	return v
@@ -119,8 +157,15 @@ func (v verdict) fullest(f *facts, full []Kind) verdict {
 	if (top == GuestOne || top == Guest) && v.weights[Interception] >= most*v.weights[top] {
 		return v.clear(Interception, v.weights[Interception], v.weights[Interception]/(most*v.weights[top])-1)
 	}
+	if w := v.weights[Interception]; f.costs && (top == GuestOne || top == Guest) && -math.Log(1-w) >= 0.5*math.Log(f.slower()) {
+		return v.clear(Interception, w, w)
+	}
 	if len(full) > 1 && v.weights[full[1]] > 0.95*v.weights[top] {
 		v.cause, v.among = Untold, full
+		return v
+	}
+	if top == Helper && f.own.or(fHelperBusy, 0) >= 0.95 && !f.works() {
+		v.cause, v.among = Untold, []Kind{Helper, Other}
 		return v
 	}
 	margin := v.weights[top] - 0.7
@@ -130,114 +175,25 @@ func (v verdict) fullest(f *facts, full []Kind) verdict {
 	return v.clear(top, v.weights[top], margin)
 }
 
-// greatest chooses where nothing is full: of what an operation's time is made of, the
-// greatest part. In a closed loop of few operations no resource is ever full.
-func (v verdict) greatest(all []rule, limit map[Kind]float64, f *facts) verdict {
-	parts, least := v.parts(f)
-	best, next := None, None
-	for i := range all {
-		k := all[i].kind
-		switch p, ok := parts[k]; {
-		case !ok || math.IsNaN(p):
-		case p > parts[best]:
-			best, next = k, best
-		case p > parts[next]:
-			next = k
-		}
-	}
-	v.cycle = true
-	switch {
-	case best == None || parts[best] < least:
-		return v.none(all, f)
-	case next != None && parts[next] > near*parts[best]:
-		v.cause, v.among = Untold, []Kind{best, next}
-		return v
-	case (best == Path || best == Saturation) && !(f.inFlight() <= alone):
-		// A queue before something that is full looks the same: it must have been looked at.
-		if w := v.unread(all, f); w.cause == Unknown {
-			return w
-		}
-		if best == Saturation && math.IsNaN(v.weights[Interception]) && !f.inGuest() {
-			v.cause, v.among = Untold, []Kind{best, Interception} // many calls at once add up as well, and nobody counted them
-			return v
-		}
-		for _, k := range []Kind{Quota, Host} { // so do queues before threads that are held up at times
-			if v.weights[k] >= 0.5*limit[k] {
-				v.cause, v.among = Untold, []Kind{best, k}
-				return v
-			}
-		}
-	}
-	return v.clear(best, parts[best], min(parts[best]/least-1, 1-parts[next]/parts[best]))
-}
-
-// parts are those of an operation's time: of the time that was added, where the cell
-// is slower than its baseline; else of all. least is the part from which something is
-// a cause: a quarter of all, or two fifths of what was added if that is an eighth of all.
-func (v verdict) parts(f *facts) (out map[Kind]float64, least float64) {
-	t := f.time()
-	least = 0.25
-	out = map[Kind]float64{Interception: v.weights[Interception], Path: v.weights[Path], Saturation: v.weights[Saturation]}
-	if math.IsNaN(t) || !f.own.has(fRate) {
-		return out, least
-	}
-	own, base := seconds(&f.own), seconds(&f.base)
-	// An intercepted call is served by the sandbox's threads, and caught and waited for by
-	// the workload's own, in turns or side by side: none of its time is another cause's.
-	if w := v.weights[Interception] * t; w > 0 {
-		if !f.inGuest() {
-			own[Helper] = max(0, own[Helper]-w)
-		}
-		own[GuestOne] = max(0, own[GuestOne]-w)
-	}
-	t0 := timeOf(&f.base, f.load)
-	slower := t > 1.15*t0 // false of NaN
-	if slower {
-		least = max(0.12, min(least, 0.4*(1-t0/t)))
-	}
-	for k, x := range own {
-		if slower {
-			x -= base[k]
-		}
-		if k == Host && !(v.weights[Host] > 0) {
-			continue // processors are free: these are short waits for the waker's own
-		}
-		if k == GuestOne {
-			if f.own.or(fGuestCPUs, 2) < 2 {
-				k = Guest
-			}
-		}
-		out[k] = max(0, x/t)
-	}
-	if !slower {
-		out[None] = max(0, left(&f.own, f.load)/t)
-	}
-	return out, least
-}
-
-// seconds are those of an operation that each resource accounts for.
-func seconds(s *sheet) map[Kind]float64 {
-	out := map[Kind]float64{Helper: s.or(fHelperCPU, 0), GuestOne: tasks(s), Host: unthrottled(s)}
-	if s.has(fLinkRate) && s[fLinkRate] > 0 {
-		out[Link] = (s.or(fLinkIn, 0) + s.or(fLinkOut, 0)) / s[fLinkRate]
-	}
-	for k := range out {
-		out[k] /= s[fRate]
-	}
-	return out
-}
-
 // none is the verdict where no part counts: nothing of the sandbox, if enough was
 // read to say so.
 func (v verdict) none(all []rule, f *facts) verdict {
 	if w := v.unread(all, f); w.cause == Unknown {
 		return w
 	}
+	if f.costs && f.moreWork() {
+		v.why = whyWork
+		return v.clear(Other, 0, 0.5)
+	}
 	if f.costs { // and yet it is slower: what is left are the causes that no reading of a resource shows
 		v.cause, v.among = Untold, []Kind{Path, Saturation}
 		if math.IsNaN(v.weights[Interception]) {
 			v.among = append(v.among, Interception)
 		}
+		return v
+	}
+	if f.worse { // and nothing is decided: that nothing bounds it is as little sure as that something does
+		v.cause, v.among = Untold, []Kind{Other, None}
 		return v
 	}
 	return v.clear(None, 0, 1)
@@ -250,7 +206,7 @@ func (v verdict) unread(all []rule, f *facts) verdict {
 	var names []string
 	for i := range all {
 		r := &all[i]
-		if !r.full || r.kind == Link || r.kind == Device || !math.IsNaN(v.weights[r.kind]) {
+		if !r.full || r.kind == Link || r.kind == Device || r.kind == Steal || !math.IsNaN(v.weights[r.kind]) {
 			continue
 		}
 		for _, n := range r.needs {

@@ -9,11 +9,14 @@ type facts struct {
 	own, base sheet   // base is blank for the baseline itself
 	baseline  bool    // it is the baseline
 	past      bool    // nothing can be read again
+	undecided bool    // nothing is decided of it, for want of blocks or because its interval holds 1
+	worse     bool    // and it looks worse by more than 3 %
 	costs     bool    // it is worse than the baseline, or looks so, and by enough to have a cause
 	helper    string  // role of the thread that own[fHelperBusy] is of
 	load      float64 // operations in flight: connections, jobs x depth; NaN: not known
 	pinned    float64 // processors that the sandbox may use; 0: any
 	calls     *Calls
+	polling   bool   // the helper's thread is busy whatever there is to do
 	low       *point // the cell of the family with the lowest load; nil: this one, or none
 }
 
@@ -28,9 +31,11 @@ type Calls struct {
 
 // point is a cell of a family, as the others look at it.
 type point struct {
-	load  float64
-	added float64 // s an operation: unaccounted time over the baseline's
-	value float64 // operations a second
+	load   float64
+	added  float64 // s an operation: unaccounted time over the baseline's
+	value  float64 // operations a second, or what the response counts
+	helper float64 // CPU of helpers
+	busy   float64 // of their busiest thread
 }
 
 // inGuest says whether the end has a kernel of its own with processors of its own.
@@ -70,22 +75,16 @@ func tasks(s *sheet) float64 {
 	return s.or(fWork, 0)
 }
 
-// left is the part of an operation's time, in seconds, that no thread, wait for a
-// processor or link accounts for: delays, sleeps, wake-ups, places in a queue.
-func left(s *sheet, load float64) float64 {
-	t := timeOf(s, load)
-	if math.IsNaN(t) || !s.has(fRate) || !(s[fRate] > 0) {
+// added is how much longer than in the baseline the part of an operation's time is, in
+// seconds, that no resource accounts for: delays, sleeps, wake-ups, places in a queue.
+func (f *facts) added() float64 {
+	own, ok := f.stays()
+	base, is := f.baseFacts().stays()
+	if !ok || !is {
 		return math.NaN()
 	}
-	used := tasks(s) + s.or(fHelperCPU, 0) + max(s.or(fWait, 0), s.or(fThrottledTime, 0))
-	if s.has(fLinkRate) && s[fLinkRate] > 0 {
-		used += (s.or(fLinkIn, 0) + s.or(fLinkOut, 0)) / s[fLinkRate]
-	}
-	return t - used/s[fRate]
+	return own.left - base.left
 }
-
-// added is how much longer that is than in the baseline.
-func (f *facts) added() float64 { return left(&f.own, f.load) - left(&f.base, f.load) }
 
 // addedPart is the part of the cycle that was added and that nothing accounts for;
 // constant what of it was there at the family's lowest load already.
@@ -169,7 +168,11 @@ func (f *facts) threads() (n float64, known bool) {
 	if s.has(fWork, fWorkBusy) && s[fWorkBusy] > 0 {
 		n, known = s[fWork]/s[fWorkBusy], true
 	}
-	if ready := f.own[fGuestReady]; ready > 0 && !(n <= ready) {
+	ready := f.own[fGuestReady]
+	if ready > 0 && ready <= 1 && s.or(fWorkBusy, 0) >= 0.5 {
+		return 1, true // one that is busy natively, and none is ever ready beside it
+	}
+	if ready > 0 && !(n <= ready+0.5) {
 		n, known = ready, false
 	}
 	if n < 1.5 {

@@ -14,6 +14,7 @@ type gathered struct {
 	system  map[string]float64 // by mode
 	devices map[string]*device
 	harness float64 // CPU of the harness itself
+	soft    float64 // of the host's processor that had most; negative where it was not read
 }
 
 type endGathered struct {
@@ -50,6 +51,9 @@ func (g *gathered) take(k kind, v float64) {
 			g.system = map[string]float64{}
 		}
 		g.system[k.mode] += v
+		return
+	case hostSoft:
+		g.soft = max(g.soft, v)
 		return
 	case deviceBusy, deviceQueue, deviceRead, deviceWrote:
 		g.device(k, v)
@@ -282,8 +286,16 @@ func (g *gathered) machine(s *sheet, ours float64) {
 	}
 	if all > 0 {
 		s[fHostCores] = all
+		wanted := all - g.system["idle"] - g.system["iowait"]
+		s[fHostSteal] = 0
+		if wanted > 0 {
+			s[fHostSteal] = min(1, g.system["steal"]/wanted)
+		}
 		s[fHostBusy] = max(0, 1-(g.system["idle"]+g.system["iowait"])/all)
 		s[fHostOthers] = max(0, g.system["user"]+g.system["nice"]+g.system["system"]+g.system["steal"]-ours)
+	}
+	if g.soft >= 0 {
+		s[fHostSoft] = g.soft
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.devices)) {
 		if d := g.devices[name]; !(d.busy <= s.or(fDeviceBusy, -1)) {

@@ -12,7 +12,7 @@ const elsewhere = "readings of sandboxes that the workload makes itself: no coll
 func (s *sheet) unread() bool {
 	for f, v := range s {
 		switch figure(f) {
-		case fOther, fRate, fTime, fValue, fRuntime, fProgram:
+		case fOther, fRate, fTime, fMedian, fValue, fRuntime, fProgram:
 		default:
 			if !math.IsNaN(v) {
 				return false

@@ -17,6 +17,7 @@ const (
 	guestRunning = record.GuestRunnable + "_mean"
 	guestReady   = record.GuestRunnable + "_max"
 	systemCPU    = "system_cpu" + record.RateSuffix
+	hostSoft     = "system_cpu_softirq" + record.RateSuffix
 	systemCalls  = record.SystemCalls + record.RateSuffix
 	linkReceived = record.LinkReceived + record.RateSuffix
 	linkSent     = record.LinkSent + record.RateSuffix
@@ -44,7 +45,7 @@ func shared(name string) bool {
 // SampleNames are the names of the labelled samples that a Reader looks at.
 func SampleNames() []string {
 	return []string{cpuTime, runWait, cgroupCPU, quotaMean, periods, throttled, throttleTime, record.ThreadBusiest, record.ThreadBusiestWait,
-		guestCPU, guestSoftIRQ, guestRunning, guestReady, systemCPU, systemCalls, linkReceived, linkSent, linkRate, linkBacklog, linkDrops,
+		guestCPU, guestSoftIRQ, guestRunning, guestReady, systemCPU, hostSoft, systemCalls, linkReceived, linkSent, linkRate, linkBacklog, linkDrops,
 		deviceBusy, deviceQueue, deviceRead, deviceWrote, cgroupRead, cgroupWrote}
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // Reader keeps of each trial what causes are told by: one sheet for each end, of
-// 168 bytes, in place of up to a thousand labelled samples of a large guest. Results
+// 180 bytes, in place of up to a thousand labelled samples of a large guest. Results
 // of 30,000 trials are to be analysed within 300 MB. The zero Reader is empty and
 // ready.
 type Reader struct {
@@ -95,7 +95,7 @@ func (r *Reader) Read(t *record.Trial) {
 		r.trials, r.names, r.parsed = map[id][]endSheet{}, map[string]uint16{}, map[kindKey]kind{}
 		r.name("")
 	}
-	g := gathered{}
+	g := gathered{soft: -1}
 	for i := range t.Samples {
 		s := &t.Samples[i]
 		if s.Labels == "" || !ours(s.Name) || math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
@@ -133,7 +133,7 @@ func (r *Reader) Take(t *record.Trial) {
 func ours(name string) bool {
 	switch name {
 	case cpuTime, runWait, cgroupCPU, quotaMean, periods, throttled, throttleTime, record.ThreadBusiest, record.ThreadBusiestWait,
-		guestCPU, guestSoftIRQ, guestRunning, guestReady, systemCPU, systemCalls, linkReceived, linkSent, linkRate, linkBacklog, linkDrops,
+		guestCPU, guestSoftIRQ, guestRunning, guestReady, systemCPU, hostSoft, systemCalls, linkReceived, linkSent, linkRate, linkBacklog, linkDrops,
 		deviceBusy, deviceQueue, deviceRead, deviceWrote, cgroupRead, cgroupWrote:
 		return true
 	}

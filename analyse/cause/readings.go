@@ -77,25 +77,3 @@ func (b *builder) reading(f *facts, g *gauge, each []sheet) (Reading, bool) {
 	}
 	return out, true
 }
-
-// confident is how many of the trials come to the same verdict when each is judged
-// alone, and how clear of its limit and of the next cause the verdict is.
-func (b *builder) confident(f *facts, v *verdict, each []sheet) float64 {
-	if v.cause == Unknown || len(each) == 0 {
-		return 0
-	}
-	agree := 0
-	one := *f
-	for i := range each {
-		one.own = each[i]
-		if decide(b.rules, &one).cause == v.cause {
-			agree++
-		}
-	}
-	// One more of each, so that few trials are never sure.
-	share := (float64(agree) + 1) / (float64(len(each)) + 2)
-	if v.cause == Untold {
-		return share / float64(len(v.among)+1)
-	}
-	return share * (0.75 + 0.25*min(1, v.margin/0.3))
-}

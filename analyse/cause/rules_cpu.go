@@ -73,6 +73,34 @@ func hostRule() rule {
 		}}
 }
 
+// stealRule: a hypervisor below the host runs something else while the host's processors
+// are wanted. All that runs takes longer by that.
+// The limit is as for the host's own processors.
+func stealRule() rule {
+	return rule{kind: Steal, limit: 0.25, full: true, needs: []string{"system"}, weight: func(f *facts) float64 {
+		if !f.own.has(fHostSteal) {
+			return math.NaN()
+		}
+		return f.own[fHostSteal]
+	},
+		shows: []gauge{
+			{name: "processor time that was wanted and a hypervisor took", unit: record.Fraction, limit: 0.25, get: plain(fHostSteal), series: []string{"system_cpu"}},
+		}}
+}
+
+// softRule: one of the host's processors is full of interrupts: it serves the packets of
+// the sandbox's ports, and is charged to nobody.
+// The limit is as for a thread that sleeps between requests.
+func softRule() rule {
+	return rule{kind: SoftIRQ, limit: 0.7, full: true, needs: []string{"system"}, weight: func(f *facts) float64 { return f.own.or(fHostSoft, 0) },
+		shows: []gauge{
+			{name: "host's processor with most interrupts, share of its time in them", unit: record.Fraction, limit: 0.7, get: plain(fHostSoft), series: []string{"system_cpu_softirq"}},
+		}}
+}
+
+// onOne is the part of all soft interrupts from which one processor takes them.
+const onOne = 0.7
+
 // imbalanceRule: one of several processors of the guest is full of soft interrupts,
 // and takes most of them.
 // The limit is below that of other resources: the rest of it are the threads that
@@ -86,14 +114,14 @@ func imbalanceRule() rule {
 				return 0
 			case !s.has(fGuestCPUs, fGuestSoft):
 				return math.NaN()
-			case s[fGuestCPUs] < 2 || s.or(fGuestSoftPart, 0) < 0.7:
+			case s[fGuestCPUs] < 2 || s.or(fGuestSoftPart, 0) < onOne:
 				return 0
 			}
 			return s[fGuestSoft]
 		},
 		shows: []gauge{
 			{name: "guest's processor with most interrupts, share of its time in them", unit: record.Fraction, limit: 0.6, get: plain(fGuestSoft), series: []string{record.GuestCPU}},
-			{name: "its part of all soft interrupts", unit: record.Fraction, limit: 0.7, get: plain(fGuestSoftPart), series: []string{record.GuestSoftIRQs}},
+			{name: "its part of all soft interrupts", unit: record.Fraction, limit: onOne, get: plain(fGuestSoftPart), series: []string{record.GuestSoftIRQs}},
 		}}
 }
 
@@ -109,6 +137,9 @@ func helperRule() rule {
 					return s.or(fHelperCPU, 0) // none of them can have used more than all
 				}
 				return math.NaN()
+			}
+			if f.polling {
+				return 0 // what it does says nothing of the load
 			}
 			return s[fHelperBusy] + f.helperWait()
 		},
@@ -132,18 +163,7 @@ func (f *facts) helperWait() float64 {
 // The published guest was full with its one core of one; the limit leaves room for
 // processors that are idle between two wake-ups.
 func guestRule() rule {
-	use := func(f *facts) float64 {
-		s := &f.own
-		switch {
-		case f.pinned > 0 && s.has(fCgroup):
-			return s[fCgroup] / f.pinned
-		case !f.inGuest():
-			return 0
-		case s.has(fGuestCPUs):
-			return (s[fGuest] + s[fGuestSteal]) / s[fGuestCPUs]
-		}
-		return math.NaN()
-	}
+	use := guestUse
 	return rule{kind: Guest, limit: 0.75, full: true, needs: []string{"guest"}, weight: use,
 		shows: []gauge{
 			{name: "guest's processors in use, share of all", unit: record.Fraction, limit: 0.75, get: use, series: []string{record.GuestCPU}},
@@ -151,42 +171,57 @@ func guestRule() rule {
 		}}
 }
 
+func guestUse(f *facts) float64 {
+	s := &f.own
+	switch {
+	case f.pinned > 0 && s.has(fCgroup):
+		return s[fCgroup] / f.pinned
+	case !f.inGuest():
+		return 0
+	case s.has(fGuestCPUs):
+		return (s[fGuest] + s[fGuestSteal]) / s[fGuestCPUs]
+	}
+	return math.NaN()
+}
+
 // guestOneRule: the workload has fewer threads than there are processors, and they
 // are full. The host sees a native thread; in a guest it moves between processors,
 // and what all of them did for threads is shared out among as many as natively.
 // The limit is as for helpers: a thread that sleeps between requests is full below 1.
 func guestOneRule() rule {
-	use := func(f *facts) float64 {
-		s := &f.own
-		if !f.inGuest() {
-			switch {
-			case s.has(fWorkBusy):
-				return s[fWorkBusy]
-			case s[fWork] < 0.7:
-				return s[fWork] // none of them can have used more than all
-			case f.load >= 1 && s[fWork] >= 0.7*f.load:
-				return s[fWork] / f.load // each of them is
-			}
-			return math.NaN()
-		}
-		n, known := f.threads()
-		switch {
-		case !s.has(fGuestTask):
-			return math.NaN()
-		case s[fGuestTask] < 0.5:
-			return s[fGuestTask]
-		case math.IsNaN(n):
-			return math.NaN()
-		case s[fGuestCPUs] < n+0.5 || s[fGuest]+s[fGuestSteal] > 0.9*s[fGuestCPUs]:
-			return 0 // then it is all of them
-		case !known && s[fGuestTop] < 0.5*s[fGuestTask]:
-			return s[fGuestTop] // a thread that never sleeps stays where it is: these are several
-		}
-		return min(1, s[fGuestTask]/n)
-	}
+	use := guestOneUse
 	return rule{kind: GuestOne, limit: 0.7, full: true, needs: []string{"proc"}, weight: use,
 		shows: []gauge{
 			{name: "busiest thread of the workload, share of a core", unit: record.Cores, limit: 0.7, get: use, series: []string{"thread_cpu_time", record.CPUTime, record.GuestCPU}},
 			{name: "guest's processor that was idle least, in use", unit: record.Fraction, get: plain(fGuestBusiest), series: []string{record.GuestCPU}},
 		}}
+}
+
+func guestOneUse(f *facts) float64 {
+	s := &f.own
+	if !f.inGuest() {
+		switch {
+		case s.has(fWorkBusy):
+			return s[fWorkBusy]
+		case s[fWork] < 0.7:
+			return s[fWork] // none of them can have used more than all
+		case f.load >= 1 && s[fWork] >= 0.7*f.load:
+			return s[fWork] / f.load // each of them is
+		}
+		return math.NaN()
+	}
+	n, known := f.threads()
+	switch {
+	case !s.has(fGuestTask):
+		return math.NaN()
+	case s[fGuestTask] < 0.5:
+		return s[fGuestTask]
+	case math.IsNaN(n):
+		return math.NaN()
+	case s[fGuestCPUs] < n+0.5 || s[fGuest]+s[fGuestSteal] > 0.9*s[fGuestCPUs]:
+		return 0 // then it is all of them
+	case !known && s[fGuestTop] < 0.5*s[fGuestTask]:
+		return s[fGuestTop] // a thread that never sleeps stays where it is: these are several
+	}
+	return min(1, s[fGuestTask]/n)
 }

@@ -11,30 +11,26 @@ import (
 // The limit allows for that: each way of a closed loop of few is idle while the
 // other is busy.
 func linkRule() rule {
-	use := func(f *facts) float64 {
-		s := &f.own
-		if !s.has(fLinkRate) || !(s[fLinkRate] > 0) || !s.has(fLinkIn) && !s.has(fLinkOut) {
-			return math.NaN()
-		}
-		in, out := s.or(fLinkIn, 0)/s[fLinkRate], s.or(fLinkOut, 0)/s[fLinkRate]
-		u := max(in, out)
-		if n := f.inFlight(); n >= 1 && s.has(fRate) {
-			u = max(u, (in+out)/n)
-		}
-		return min(1, u)
-	}
-	return rule{kind: Link, limit: 0.6, full: true, needs: []string{"link"},
-		weight: func(f *facts) float64 {
-			if u := use(f); !math.IsNaN(u) {
-				return u
-			}
-			return math.NaN()
-		},
+	use := linkUse
+	return rule{kind: Link, limit: 0.6, full: true, needs: []string{"link"}, weight: use,
 		shows: []gauge{
 			{name: "link, share of its rate", unit: record.Fraction, limit: 0.6, get: use, series: []string{record.LinkReceived, record.LinkSent, record.LinkRate}},
 			{name: "bytes that wait before it", unit: record.Byte, get: plain(fLinkBacklog), series: []string{record.LinkBacklog}},
 			{name: "packets dropped before it", unit: record.PerSecond, get: plain(fLinkDrops), series: []string{record.LinkDrops}},
 		}}
+}
+
+func linkUse(f *facts) float64 {
+	s := &f.own
+	if !s.has(fLinkRate) || !(s[fLinkRate] > 0) || !s.has(fLinkIn) && !s.has(fLinkOut) {
+		return math.NaN()
+	}
+	in, out := s.or(fLinkIn, 0)/s[fLinkRate], s.or(fLinkOut, 0)/s[fLinkRate]
+	u := max(in, out)
+	if n := f.inFlight(); n >= 1 && s.has(fRate) {
+		u = max(u, (in+out)/n)
+	}
+	return min(1, u)
 }
 
 // deviceRule: a disk that always has a request, or requests that spend their time
@@ -45,29 +41,39 @@ func linkRule() rule {
 // where most of the operations under way are in it, it is what they wait for.
 func deviceRule() rule {
 	return rule{kind: Device, limit: 0.6, full: true, needs: []string{"disk"},
-		weight: func(f *facts) float64 {
-			s := &f.own
-			if !s.has(fDeviceBusy, fDisk) {
-				return math.NaN()
-			}
-			if s.has(fRate) && s[fDisk] < 512*s[fRate] || !s.has(fRate) && s[fDisk] < 0.5*s.or(fValue, 0) {
-				return 0
-			}
-			n, own := f.inFlight(), diskPart(f)
-			if !(n >= 1) {
-				n = 1
-			}
-			part := min(1, own*s.or(fDeviceQueue, 0)/n)
-			if s[fDeviceBusy] > 0.9 && own >= 0.5 {
-				part = max(part, s[fDeviceBusy])
-			}
-			return part
-		},
+		weight: deviceUse,
 		shows: []gauge{
-			{name: "busiest device, share of the time with a request", unit: record.Fraction, limit: 0.9, get: plain(fDeviceBusy), series: []string{record.DeviceBusy}},
+			{name: "busiest device, share of the time with a request", unit: record.Fraction, limit: 0.85, get: plain(fDeviceBusy), series: []string{record.DeviceBusy}},
 			{name: "requests in it", unit: record.Count, get: plain(fDeviceQueue), series: []string{record.DeviceQueue}},
 			{name: "its bytes that are the workload's", unit: record.Fraction, limit: 0.5, get: diskPart, series: []string{"cgroup_io_read", "cgroup_io_written"}},
 		}}
+}
+
+func deviceUse(f *facts) float64 {
+	s := &f.own
+	if !s.has(fDeviceBusy, fDisk) {
+		return math.NaN()
+	}
+	if !ownDisk(s) {
+		return 0
+	}
+	n, own := f.inFlight(), diskPart(f)
+	if !(n >= 1) {
+		n = 1
+	}
+	part := min(1, own*s.or(fDeviceQueue, 0)/n)
+	if s[fDeviceBusy] > 0.85 && own >= 0.5 {
+		part = max(part, s[fDeviceBusy])
+	}
+	return part
+}
+
+// ownDisk says that the end's operations are the disk's: each has a sector of it at least.
+func ownDisk(s *sheet) bool {
+	if s.has(fRate) {
+		return s[fDisk] >= 512*s[fRate] // false of NaN
+	}
+	return s[fDisk] >= 0.5*s.or(fValue, 0)
 }
 
 // diskPart is the part of the busiest disk's bytes that the end read and wrote.
@@ -87,28 +93,32 @@ func diskPart(f *facts) float64 {
 // The limit is about the third below which package structural calls a cost one of
 // the implementation.
 func interceptionRule() rule {
-	part := func(f *facts) float64 {
-		if f.baseline {
-			return 0
-		}
-		if f.calls == nil {
-			return math.NaN()
-		}
-		rate := f.calls.Rate
-		if rate == 0 {
-			rate = f.own[fRate]
-		}
-		n := f.inFlight()
-		if !(n > 0) {
-			n = max(1, f.calls.Parallelism)
-		}
-		return max(0, min(1, rate*f.calls.Each*f.calls.Cost/n))
-	}
+	part := func(f *facts) float64 { return f.intercepted() }
 	return rule{kind: Interception, limit: 0.3, needs: []string{"calls"},
 		weight: part,
 		shows: []gauge{
 			{name: "system calls x what the sandbox adds to one, share of the time", unit: record.Fraction, limit: 0.3, get: part, series: []string{record.SystemCalls}},
 		}}
+}
+
+// intercepted is the part of an operation's time that goes into the interception of its
+// calls.
+func (f *facts) intercepted() float64 {
+	if f.baseline {
+		return 0
+	}
+	if f.calls == nil {
+		return math.NaN()
+	}
+	rate := f.calls.Rate
+	if rate == 0 {
+		rate = f.own[fRate]
+	}
+	n := f.inFlight()
+	if !(n > 0) {
+		n = max(1, f.calls.Parallelism)
+	}
+	return max(0, min(1, rate*f.calls.Each*f.calls.Cost/n))
 }
 
 // pathRule: time that was added, that no thread accounts for, and that is there with

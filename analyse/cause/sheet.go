@@ -39,6 +39,8 @@ const (
 	fHostCores                   // processors of the host
 	fHostBusy                    // part of them that was not idle
 	fHostOthers                  // cores of it that no end of the trial used, nor the harness
+	fHostSteal                   // part of the time that its processors were wanted in which a hypervisor ran something else
+	fHostSoft                    // soft and hard interrupts of its processor that had most: part of its time
 	fLinkIn                      // B/s
 	fLinkOut                     // B/s
 	fLinkRate                    // B/s each way
@@ -52,6 +54,7 @@ const (
 	fOther                       // the busiest workload thread of the ends that are not sandboxed
 	fRate                        // operations a second
 	fTime                        // s an operation
+	fMedian                      // s of the operation in the middle
 	fValue                       // of the response
 	fRuntime                     // s of a launch that are the runtime's calls
 	fProgram                     // s of it that are the program's own

@@ -72,6 +72,12 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 			return fmt.Sprintf("Nothing of the sandbox or its host bounds it: a thread of the other end is busy for %s of the time.", pct(own[fOther]))
 		}
 		return "Nothing of the sandbox or its host bounds it: the load itself does."
+	case Other:
+		return elseText(f, v, pct(w))
+	case Steal:
+		return fmt.Sprintf("A hypervisor below the host: it takes %s of the processor time that the host wants.", pct(own.or(fHostSteal, 0)))
+	case SoftIRQ:
+		return fmt.Sprintf("One of the host's processors: interrupts fill %s of it.", pct(own.or(fHostSoft, 0)))
 	case Untold:
 		var names []string
 		for _, k := range out.Among {
@@ -80,4 +86,20 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 		return "Not told apart: " + strings.Join(names, ", ") + "."
 	}
 	return "What bounds it is not known; what is missing: " + out.Missing + "."
+}
+
+// elseText says what is known of a cause that has no name.
+func elseText(f *facts, v *verdict, part string) string {
+	const none = "Something else; not one of the named resources: "
+	switch v.why {
+	case whyWork:
+		return none + fmt.Sprintf("the same work takes %.3g times the processor time. Page tables of two levels, memory bandwidth and the kernel's own work do that.", f.took())
+	case whyStalls:
+		return none + "few operations take very long, and the one in the middle hardly longer than natively. Lost packets, memory that is taken back and pauses of a runtime do that."
+	case whyPeer:
+		return none + fmt.Sprintf("a thread of the other end is busy for %.0f %% of the time.", 100*f.own[fOther])
+	case whyNeighbour:
+		return none + "the disk serves others."
+	}
+	return none + "the greatest part of what was added is " + part + " of an operation's time."
 }

@@ -29,11 +29,11 @@ func TestSuspectCell(t *testing.T) {
 		return Finding{}
 	}
 	for _, n := range []int{1, 2, 6} {
-		sure, open, near, better := find(n, 74, true, false), find(n, 74, false, true), find(n, 1.05, false, true), find(n, 0.29, false, true)
+		sure, open, near, better := find(n, 74, true, false), find(n, 74, false, true), find(n, 1.02, false, true), find(n, 0.29, false, true)
 		if sure.Cause == None || open.Cause != sure.Cause || !open.Undecided || open.Costs {
 			t.Errorf("%d trials: undecided %s %v, of a cost %s", n, open.Cause, open.Among, sure.Cause)
 		}
-		if want := sure.Confidence * float64(n) / float64(n+1); !(sure.Confidence > 0) || math.Abs(open.Confidence-want) > 1e-9 {
+		if want := sure.Confidence * unsure; !(sure.Confidence > 0) || math.Abs(open.Confidence-want) > 1e-9 {
 			t.Errorf("%d trials: confidence %.3f, of a cost %.3f", n, open.Confidence, sure.Confidence)
 		}
 		if near.Cause != None || better.Cause != None || !near.Undecided {

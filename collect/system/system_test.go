@@ -33,7 +33,7 @@ var approx = cmp.Comparer(func(a, b float64) bool { return a-b < 1e-6 && b-a < 1
 func TestFigures(t *testing.T) {
 	want := map[string]float64{
 		"system_cpu_softirq{cpu=1}": 0, // it served most since the host started
-		"system_cpu{mode=user}": 155.87, "system_cpu{mode=nice}": 0, "system_cpu{mode=system}": 43.53, "system_cpu{mode=idle}": 1986.76,
+		"system_cpu{mode=user}":     155.87, "system_cpu{mode=nice}": 0, "system_cpu{mode=system}": 43.53, "system_cpu{mode=idle}": 1986.76,
 		"system_cpu{mode=iowait}": 3.93, "system_cpu{mode=irq}": 0, "system_cpu{mode=softirq}": 0.99, "system_cpu{mode=steal}": 1.19,
 		"system_context_switches{}": 658675, "system_forks{}": 9449, "system_running{}": 1, "system_blocked{}": 1,
 		"system_softirqs{kind=net_tx}": 6, "system_softirqs{kind=net_rx}": 24909, "system_softirqs{kind=block}": 66210,

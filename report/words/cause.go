@@ -39,6 +39,12 @@ func CauseKind(k cause.Kind, role string) string {
 		return "host CPU"
 	case cause.Device:
 		return "disk"
+	case cause.Steal:
+		return "hypervisor"
+	case cause.SoftIRQ:
+		return "host interrupts"
+	case cause.Other:
+		return "something else"
 	case cause.Untold:
 		return "not told apart"
 	}
@@ -53,6 +59,9 @@ func CauseAbout(k cause.Kind) string {
 		cause.Guest:        "all processors that the sandbox may use are full",
 		cause.GuestOne:     "one processor is full, by a workload of a single thread",
 		cause.Host:         "the host's processors are full",
+		cause.Steal:        "a hypervisor below the host takes its processors away",
+		cause.SoftIRQ:      "one of the host's processors is full of interrupts",
+		cause.Other:        "something else; not one of the named resources",
 		cause.Link:         "the network link is full",
 		cause.Device:       "the disk is full",
 		cause.Path:         "a longer way: a constant added time, whatever the size",

@@ -22,6 +22,9 @@
     path: ["#ffaabb"],
     saturation: ["#bbcc33"],
     imbalance: ["#aaaa00"],
+    steal: ["#882255"],
+    softirq: ["#999933"],
+    other: ["#777777"],
     interception: ["#c9a3e6"],
   };
 

@@ -1,0 +1,179 @@
+package cause
+
+import "math"
+
+// greatest chooses where nothing is full. In a closed loop of few operations no resource
+// ever is: of what an operation's time is made of, the greatest part is the cause; of the
+// time that was added, where the cell is slower than its baseline.
+func (v verdict) greatest(all []rule, limit map[Kind]float64, f *facts) verdict {
+	parts, total := v.parts(f)
+	if total == 0 {
+		return v.none(all, f)
+	}
+	best, next := None, None
+	for _, k := range Kinds() {
+		switch p, ok := parts[k]; {
+		case !ok || math.IsNaN(p) || k == None:
+		case p > parts[best]:
+			best, next = k, best
+		case p > parts[next]:
+			next = k
+		}
+	}
+	v.cycle = true
+	v.part = parts[best]
+	share := parts[best] / total
+	if total < 1 && (best == Path || best == Saturation) {
+		if w := v.other(f); w.cause == Other {
+			return w
+		}
+	}
+	switch {
+	case best == None || total == 1 && share < 0.25:
+		return v.none(all, f)
+	case next != None && parts[next] > near*parts[best]:
+		v.cause, v.among = Untold, []Kind{best, next}
+		return v
+	case best == Device && f.costs && ownDisk(&f.own) && diskPart(f) < 0.9*diskPart(f.baseFacts()):
+		v.why = whyNeighbour
+		return v.clear(Other, v.part, 1)
+	case best == Path || best == Saturation:
+		if w := v.unseen(all, limit, f, best); w.cause != best {
+			return w
+		}
+	case (best == Other || best == Helper) && !f.inGuest() && math.IsNaN(v.weights[Interception]) && f.own.has(fHelperCPU):
+		v.cause, v.among = Untold, []Kind{best, Interception} // what catches calls takes the callers' time
+		return v
+	}
+	if best == Path || best == Saturation {
+		share = (parts[Path] + parts[Saturation]) / total
+	}
+	if total < 1 && share < 0.5 {
+		v.why = whyParts
+		return v.clear(Other, parts[best], 0.5-share)
+	}
+	return v.clear(best, parts[best], min(share, 1-parts[next]/parts[best]))
+}
+
+// parts are those of an operation's time: of the time that was added, where the cell
+// costs; else of all. total is what they are parts of, in the same unit.
+func (v *verdict) parts(f *facts) (out map[Kind]float64, total float64) {
+	own, ok := f.stays()
+	if !ok {
+		return nil, 0
+	}
+	t := f.time()
+	out = map[Kind]float64{}
+	base, is := f.baseFacts().stays()
+	added := t - f.baseFacts().time()
+	if !is || !f.costs && !(added > 0.13*t) {
+		for k, x := range own.at {
+			out[k] = x / t
+		}
+		out[GuestOne] += own.work / t
+		out[None] = own.left / t
+		v.name(f, out)
+		return out, 1
+	}
+	if !(added > 0) {
+		return nil, 0
+	}
+	for k, x := range own.at {
+		out[k] = max(0, x-base.at[k]) / t
+	}
+	all, constant := f.addedPart()
+	all = min(all, added/t)
+	if more := max(0, own.work-base.work); more > 0 {
+		// Work that is done by one at a time, under a lock, has a queue that no thread shows.
+		rate := f.own[fRate]
+		waits := stay(more, more*rate, f.inFlight(), 1)
+		v.why = whyWork
+		out[Other] = waits / t
+		all, constant = max(0, all-(waits-more)/t), min(constant, max(0, all-(waits-more)/t)) // of NaN NaN
+	}
+	// A thread of the other end that an operation takes longer of, which is not sandboxed.
+	if more := own.peer - base.peer; more > out[Other]*t && f.own[fOther] > f.base[fOther]+0.05 {
+		v.why = whyPeer
+		out[Other] = more / t
+		all, constant = max(0, all-more/t), min(constant, max(0, all-more/t))
+	}
+	out[Saturation] = all
+	if !math.IsNaN(constant) {
+		out[Path], out[Saturation] = constant, all-constant
+	} else if all > 0 {
+		out[Path] = all
+	}
+	v.name(f, out)
+	return out, added / t
+}
+
+// name gives what waits for the workload's own processor time its name.
+func (v *verdict) name(f *facts, parts map[Kind]float64) {
+	if v.weights[Guest] > v.weights[GuestOne] || f.own.or(fGuestCPUs, 2) < 2 {
+		parts[Guest] = parts[GuestOne]
+		delete(parts, GuestOne)
+	}
+}
+
+// other looks at time in which nothing was busy: whether it is no longer way, nor a queue
+// inside the sandbox.
+func (v verdict) other(f *facts) verdict {
+	s := &f.own
+	switch {
+	case f.stalls():
+		v.why = whyStalls
+		return v.clear(Other, v.part, 1)
+	case s.or(fOther, 0) >= 0.7 && s[fOther] > f.base.or(fOther, 0)+0.1:
+		v.why = whyPeer
+		return v.clear(Other, v.part, 1)
+	case ownDisk(s) && diskPart(f) < 0.9*diskPart(f.baseFacts()):
+		v.why = whyNeighbour
+		return v.clear(Other, v.part, 1)
+	}
+	return v
+}
+
+// unseen looks at time in which nothing was busy before it is called a path or a
+// saturation: what else leaves such time.
+func (v verdict) unseen(all []rule, limit map[Kind]float64, f *facts, best Kind) verdict {
+	switch {
+	case f.inFlight() <= alone:
+		v.cause = best
+		return v
+	}
+	// A queue before something that is full looks the same: it must have been looked at.
+	if w := v.unread(all, f); w.cause == Unknown {
+		return w
+	}
+	if math.IsNaN(v.weights[Interception]) && !f.inGuest() {
+		v.cause, v.among = Untold, []Kind{best, Interception} // many calls at once add up as well, and nobody counted them
+		return v
+	}
+	for _, k := range []Kind{Quota, Host, Steal} { // so do queues before threads that are held up at times
+		if v.weights[k] >= 0.5*limit[k] {
+			v.cause, v.among = Untold, []Kind{best, k}
+			return v
+		}
+	}
+	v.cause = best
+	return v
+}
+
+// stalls says that few operations took very long, and most as long as natively: what was
+// added to the mean is not in the operation in the middle.
+func (f *facts) stalls() bool {
+	mean, middle := f.own[fTime]-f.base[fTime], f.own[fMedian]-f.base[fMedian]
+	return middle < mean/2 // false of NaN
+}
+
+// why something else is taken to be the cause.
+type why uint8
+
+const (
+	whyNothing   why = iota
+	whyWork          // the same work takes more processor time
+	whyStalls        // few operations took very long
+	whyPeer          // a thread of the other end
+	whyNeighbour     // the disk serves others
+	whyParts         // no part is half of it
+)
