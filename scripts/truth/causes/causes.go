@@ -1,0 +1,213 @@
+// Package causes asks the naming of causes for what it does not know: it plants causes
+// by arithmetic of its own, mild ones and ones that have no name, and counts what
+// package analyse/cause says of them.
+//
+// The data path: 1. draw makes a world (load, demands, servers) with one cause, planted
+// so that it leaves a given part of the rate; 2. solve says how fast that is, by mean
+// value analysis of a closed queueing network; 3. trial writes the samples that a
+// workload and the collectors would have of it, with noise that a block shares, noise of
+// the trial and noise of each reading; 4. cause.Build judges a small study of it; 5. the
+// Report counts. Nothing here is shared with the rules, nor with package model.
+//
+// Sources: Reiser and Lavenberg, "Mean-value analysis of closed multichain queuing
+// networks", JACM 1980; Seidmann, Schweitzer and Shalev-Oren, 1987.
+package causes
+
+import (
+	"io"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"tare/analyse/cause"
+	"tare/record"
+)
+
+// Report counts what was said of planted causes.
+type Report struct {
+	Known, Right, Wrong int // of causes with a name, 75 to 95 % of the rate left
+	Full, FullRight     int // of these, in studies with all that tells causes apart
+	Foreign, Withheld   int // of causes without, 60 to 90 % left: other, untold or unknown
+	Bins                []Bin
+	Rows                []Row
+	Cases               []Case
+}
+
+// Bin is a part of the reliability curve: of findings told with From or more and less
+// than To, how many were right, and what their mean confidence promised.
+type Bin struct {
+	From, To float64
+	Told     int
+	Right    int
+	Promised float64 // sum of confidences
+}
+
+// Row counts one planted cause.
+type Row struct {
+	Planted string
+	Foreign bool
+	Found   map[cause.Kind]int
+}
+
+// Case is one planted cause and what was said of it.
+type Case struct {
+	Seed    uint64
+	Planted string
+	Foreign bool
+	Left    float64
+	// Full: the study had the cell with fewer operations under way, the operation in the
+	// middle, prices of calls, and three blocks or more.
+	Full    bool
+	Finding cause.Finding
+}
+
+// right says whether a finding is what was planted. That a foreign cause is other is right.
+func (c *Case) right() bool {
+	if c.Foreign {
+		return c.Finding.Cause == cause.Other
+	}
+	return string(c.Finding.Cause) == c.Planted
+}
+
+// told says whether a finding names anything.
+func told(k cause.Kind) bool { return k != cause.Untold && k != cause.Unknown }
+
+// Run plants n causes with a name and n without, by seed, and writes nominal beside
+// achieved. An error is one of writing.
+func Run(w io.Writer, seed uint64, n int) (Report, error) {
+	rep := Report{Cases: Cases(seed, n)}
+	rep.count()
+	return rep, rep.write(w, seed)
+}
+
+// Cases plants n causes with a name and n without, and has them judged.
+func Cases(seed uint64, n int) []Case {
+	out := make([]Case, 2*n)
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := range next {
+				if i < n {
+					out[i] = judged(draw(seed<<20+uint64(i), named(), 0.75, 0.95)) //nolint:gosec // i is not negative
+				} else {
+					out[i] = judged(draw(seed<<20+uint64(i), foreigners(), 0.6, 0.9)) //nolint:gosec // i is not negative
+				}
+			}
+		})
+	}
+	for i := range out {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	return out
+}
+
+// judged runs a small study of a world: the cell and its baseline, and both with fewer
+// operations under way.
+func judged(d drawn) Case {
+	r := rand.New(rand.NewPCG(d.seed, 0x7374756479)) //nolint:gosec // seeded: a trial must be repeatable
+	reader := new(cause.Reader)
+	loads := []int{d.world.n}
+	if d.family {
+		for _, n := range []int{1, d.world.n / 2} {
+			if n > 0 && !slices.Contains(loads, n) {
+				loads = append(loads, n)
+			}
+		}
+	}
+	seq := 0
+	priced := d.plant.name == "interception" || r.IntN(5) > 0
+	var strata []cause.Stratum
+	for _, n := range loads {
+		strata = append(strata, stratum(r, &d, n, &seq, reader, priced))
+	}
+	out := Case{Seed: d.seed, Planted: d.plant.name, Foreign: d.plant.foreign, Left: d.left, Full: d.family && d.median && d.blocks > 2 && (priced || d.world.place != sentry)}
+	for _, f := range cause.Build(0.95, reader, strata) {
+		if !f.Baseline && f.Stratum == strata[0].Stratum {
+			out.Finding = f
+		}
+	}
+	return out
+}
+
+func stratum(r *rand.Rand, d *drawn, n int, seq *int, reader *cause.Reader, priced bool) cause.Stratum {
+	factor, workload := "connections", "net"
+	if d.world.disk {
+		factor, workload = "iodepth", "fio"
+	}
+	shared := record.Cell{{Factor: "workload", Value: workload}, {Factor: factor, Value: strconv.Itoa(n)}}
+	s := cause.Stratum{Finding: cause.Finding{Workload: workload, Stratum: shared.Key(), Shared: shared}, Ends: []string{"server"}, Load: float64(n)}
+	s.Responses = responses(&d.world)
+	s.Response = s.Responses[0]
+	base := d.world.native()
+	days := make([]float64, d.blocks)
+	for b := range days {
+		days[b] = math.Exp(d.loose * r.NormFloat64())
+	}
+	for k, w := range []world{base, d.world} {
+		cell := append(record.Cell{{Factor: "sandbox", Value: []string{"process", d.world.place}[k]}}, shared...)
+		c := cause.Cell{Finding: cause.Finding{Treatment: w.place, Cell: cell, Baseline: k == 0}, Trials: map[int]*record.Trial{}}
+		for b := range d.blocks {
+			*seq++
+			t := w.trial(r, n, days[b], d.loose, cell, b+1, *seq)
+			if !d.median {
+				t.Samples = slices.DeleteFunc(t.Samples, func(s record.Sample) bool { return s.Name == "latency_p50" })
+			}
+			reader.Read(t)
+			c.Trials[b+1] = t
+		}
+		s.Cells = append(s.Cells, c)
+	}
+	own := &s.Cells[1]
+	if priced && d.world.calls > 0 && d.world.place == sentry {
+		x := d.world.solve(n)
+		rate, each := x.rate, d.world.calls
+		if d.world.stream {
+			rate, each = rate*d.world.bytes/1e6, each/d.world.bytes*1e6
+		}
+		own.Calls = &cause.Calls{Each: each, Rate: rate, Cost: d.world.price * math.Exp(0.05*r.NormFloat64()), Parallelism: 1}
+	}
+	ratio, lo, hi := compared(&s, d.blocks)
+	own.Ratio = &ratio
+	own.Costs = hi < 1
+	own.Undecided = !own.Costs && lo < 0.97
+	return s
+}
+
+func responses(w *world) []record.Response {
+	mean := record.Response{Name: "latency_mean", Unit: record.Second, Better: record.Lower, Operation: "request"}
+	middle := record.Response{Name: "latency_p50", Unit: record.Second, Better: record.Lower, Operation: "request"}
+	switch {
+	case w.disk:
+		return []record.Response{{Name: "iops", Unit: record.PerSecond, Better: record.Higher, Operation: "request"}, mean, middle,
+			{Name: "bandwidth", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte"}}
+	case w.stream:
+		return []record.Response{{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte"}}
+	}
+	return []record.Response{{Name: "rate", Unit: record.PerSecond, Better: record.Higher, Operation: "request"}, mean, middle}
+}
+
+// compared is the ratio of the first response with its 95 % interval, by a paired t.
+func compared(s *cause.Stratum, blocks int) (ratio, lo, hi float64) {
+	var l []float64
+	mean, n := 0.0, float64(blocks)
+	for b := range blocks {
+		x, _ := s.Cells[1].Trials[b+1].Sample(s.Response.Name)
+		y, _ := s.Cells[0].Trials[b+1].Sample(s.Response.Name)
+		l = append(l, math.Log(x/y))
+		mean += l[b] / n
+	}
+	v := 0.0
+	for _, x := range l {
+		v += (x - mean) * (x - mean) / (n - 1)
+	}
+	half := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile(0.975) * math.Sqrt(v/n)
+	return math.Exp(mean), math.Exp(mean - half), math.Exp(mean + half)
+}

@@ -1,0 +1,35 @@
+package causes
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestRun prints the tables of docs/cause.md: TARE_TRUTH is how many of each, TARE_SEED
+// the seed.
+func TestRun(t *testing.T) {
+	n, seed := 300, uint64(1)
+	if v, err := strconv.Atoi(os.Getenv("TARE_TRUTH")); err == nil {
+		n = v
+	}
+	if v, err := strconv.ParseUint(os.Getenv("TARE_SEED"), 10, 64); err == nil {
+		seed = v
+	}
+	var b strings.Builder
+	rep, err := Run(&b, seed, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", b.String())
+	want := os.Getenv("TARE_WRONG")
+	for _, c := range rep.Cases {
+		if want != "" && (want == "all" || strings.Contains(c.Planted, want)) && !c.right() {
+			t.Logf("seed %d %s left %.2f ratio %.3g costs %v: %s %v conf %.2f %s", c.Seed, c.Planted, c.Left, *c.Finding.Ratio, c.Finding.Costs, c.Finding.Cause, c.Finding.Among, c.Finding.Confidence, c.Finding.Text)
+			for _, r := range c.Finding.Readings {
+				t.Logf("      %s %s: %.3g", r.About, r.Name, r.Value)
+			}
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package causes
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"tare/analyse/cause"
+)
+
+// count sums the cases up.
+func (rep *Report) count() {
+	for _, from := range []float64{0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95} {
+		if n := len(rep.Bins); n > 0 {
+			rep.Bins[n-1].To = from
+		}
+		rep.Bins = append(rep.Bins, Bin{From: from, To: 1.01})
+	}
+	for _, p := range plants() {
+		rep.Rows = append(rep.Rows, Row{Planted: p.name, Foreign: p.foreign, Found: map[cause.Kind]int{}})
+	}
+	for i := range rep.Cases {
+		c := &rep.Cases[i]
+		k := c.Finding.Cause
+		row := slices.IndexFunc(rep.Rows, func(r Row) bool { return r.Planted == c.Planted })
+		rep.Rows[row].Found[k]++
+		switch {
+		case c.Foreign:
+			rep.Foreign++
+			if !told(k) || k == cause.Other {
+				rep.Withheld++
+			}
+		default:
+			rep.Known++
+			if c.Full {
+				rep.Full++
+				if c.right() {
+					rep.FullRight++
+				}
+			}
+			if c.right() {
+				rep.Right++
+			} else if told(k) && k != cause.Other {
+				rep.Wrong++
+			}
+		}
+		if !told(k) {
+			continue
+		}
+		at := slices.IndexFunc(rep.Bins, func(b Bin) bool { return c.Finding.Confidence < b.To })
+		rep.Bins[at].Told++
+		rep.Bins[at].Promised += c.Finding.Confidence
+		if c.right() {
+			rep.Bins[at].Right++
+		}
+	}
+}
+
+// write prints the tables.
+func (rep *Report) write(w io.Writer, seed uint64) error {
+	var b strings.Builder
+	pct := func(n, of int) float64 { return 100 * float64(n) / float64(max(1, of)) }
+	fmt.Fprintf(&b, "causes, seed %d\n\n| planted | n | nominal | achieved |\n|---|---|---|---|\n", seed)
+	fmt.Fprintf(&b, "| a named cause, 75 to 95 %% of the rate left: named rightly | %d | >= 95 %% | %.1f %% |\n", rep.Known, pct(rep.Right, rep.Known))
+	fmt.Fprintf(&b, "| of these, in studies with all that tells causes apart: named rightly | %d | >= 95 %% | %.1f %% |\n", rep.Full, pct(rep.FullRight, rep.Full))
+	fmt.Fprintf(&b, "| a named cause: another one named | %d | < 2 %% | %.1f %% |\n", rep.Known, pct(rep.Wrong, rep.Known))
+	fmt.Fprintf(&b, "| a foreign cause, 60 to 90 %% left: `other`, or not told | %d | >= 90 %% | %.1f %% |\n", rep.Foreign, pct(rep.Withheld, rep.Foreign))
+	fmt.Fprintf(&b, "\n| told with confidence | told | nominal (mean confidence) | achieved (right) |\n|---|---|---|---|\n")
+	for _, x := range rep.Bins {
+		if x.Told > 0 {
+			fmt.Fprintf(&b, "| %.2f to %.2f | %d | %.0f %% | %.0f %% |\n", x.From, min(1, x.To), x.Told, 100*x.Promised/float64(x.Told), pct(x.Right, x.Told))
+		}
+	}
+	fmt.Fprintf(&b, "\n| planted | found |\n|---|---|\n")
+	for _, r := range rep.Rows {
+		var found []string
+		for _, k := range cause.Kinds() {
+			if n := r.Found[k]; n > 0 {
+				found = append(found, fmt.Sprintf("%s %d", k, n))
+			}
+		}
+		foreign := ""
+		if r.Foreign {
+			foreign = " (foreign)"
+		}
+		fmt.Fprintf(&b, "| %s%s | %s |\n", r.Planted, foreign, strings.Join(found, ", "))
+	}
+	_, err := io.WriteString(w, b.String())
+	if err != nil {
+		return fmt.Errorf("write the report on causes: %w", err)
+	}
+	return nil
+}
