@@ -35,15 +35,13 @@ func DrawWith(seed uint64, what Cause) (Config, error) { return drawLeaving(seed
 func drawLeaving(seed uint64, what Cause, lo, hi float64) (Config, error) {
 	r := rand.New(rand.NewPCG(seed, 0x6472617700000002)) //nolint:gosec // seeded: a trial must be repeatable
 	c := roomy(r, what)
-	if lo > 0.6 { // what the sandbox costs besides would be greater than a mild cause
-		switch what {
-		case GuestOne:
-			c.Guest.Factor = 1
-		case PathLength, Interception:
-			c.Path.Delay, c.Guest.Factor = 0, 1
-			for _, v := range []*float64{&c.Guest.Exit, &c.Guest.Wake, &c.Helper.PerMessage, &c.Helper.PerByte, &c.Helper.Wake, &c.Helper.WakeCPU} {
-				*v /= 4
-			}
+	switch {
+	case what == GuestOne: // natively the thread is as full: a guest that is dearer would be all that it costs
+		c.Guest.Factor, c.Guest.Exit = 1, 0
+	case lo > 0.6 && (what == PathLength || what == Interception): // what the sandbox costs besides would be greater than a mild cause
+		c.Path.Delay, c.Guest.Factor = 0, 1
+		for _, v := range []*float64{&c.Guest.Exit, &c.Guest.Wake, &c.Helper.PerMessage, &c.Helper.PerByte, &c.Helper.Wake, &c.Helper.WakeCPU} {
+			*v /= 4
 		}
 	}
 	c.Seed = seed

@@ -129,7 +129,10 @@ func (f *facts) polls() bool {
 // busy with less load, or in the baseline.
 func (f *facts) works() bool {
 	s := &f.own
-	return f.low != nil && f.low.busy <= 0.9*s[fHelperBusy] || f.low != nil && f.low.value >= 0.8*s.unit() || f.base[fHelperBusy] <= 0.9*s[fHelperBusy]
+	if l := f.low; l != nil && (l.busy <= 0.9*s[fHelperBusy] || l.helper <= 0.9*s[fHelperCPU] || l.value >= 0.8*s.unit()) {
+		return true
+	}
+	return f.base[fHelperBusy] <= 0.9*s[fHelperBusy]
 }
 
 // unit is how much is done in a second: operations, or what the response counts.

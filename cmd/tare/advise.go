@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"tare/analyse"
 	"tare/analyse/advice"
+	"tare/analyse/stat"
 	"tare/bundle"
 	"tare/record"
 	"tare/report/text"
@@ -22,6 +24,10 @@ type adviseFlags struct {
 	json  bool
 	patch string
 	only  []string
+
+	verify, dry, wait bool
+	blocks            int
+	budget            time.Duration
 }
 
 func (a *app) adviseVerb() *cobra.Command {
@@ -39,11 +45,17 @@ and that gained nothing is not advised. The costliest comes first.
 
 --patch prints the patches of one kind alone, ready for a file. Those that must
 not be set together are not printed together; what is left out is said on
-standard error.`,
+standard error.
+
+--verify relieves each named cause on this host and says whether the cell improves:
+it runs the cell, its baseline and the cell with the setting for a few blocks, and
+goes on where it was interrupted.`,
 		Example: `  tare advise results/first
   tare advise results/first --only sandbox=vm
   tare advise results/first --patch pod --only sandbox=vm > patch.yaml && kubectl patch deployment web --patch-file patch.yaml
   tare advise results/first --patch study
+  tare advise results/first --verify --dry-run
+  tare advise results/first --verify --only sandbox=vm --budget 5m
   tare advise results/first --json | jq '.advice[] | select(.gain) | [.rule, .gain.ratio]'`,
 		Args: exactly(1, "one results folder"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.advise(cmd.Context(), args[0], f) },
@@ -52,6 +64,11 @@ standard error.`,
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	fl.StringVar(&f.patch, "patch", "", "print the patches for this alone: "+strings.Join(advice.PatchesFor(), ", "))
 	fl.StringArrayVar(&f.only, "only", nil, "advice on cells with these levels alone: "+onlyHelp)
+	fl.BoolVar(&f.verify, "verify", false, "relieve each named cause on this host and say whether the cell improves")
+	fl.BoolVar(&f.dry, "dry-run", false, "with --verify: say what would be run, and run nothing")
+	fl.IntVar(&f.blocks, "blocks", stat.MinN, "with --verify: blocks of each cell")
+	fl.DurationVar(&f.budget, "budget", defaultVerify, "with --verify: the most time that one cause takes")
+	fl.BoolVar(&f.wait, "wait", false, "with --verify: "+waitHelp)
 	_ = cmd.RegisterFlagCompletionFunc("patch", cobra.FixedCompletions(advice.PatchesFor(), cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
 	_ = cmd.RegisterFlagCompletionFunc("only", a.completeOnly())
 	return cmd
@@ -60,6 +77,12 @@ standard error.`,
 func (a *app) advise(ctx context.Context, dir string, f adviseFlags) error {
 	if f.json && f.patch != "" {
 		return coded(exitUsage, "write one of --json and --patch; the JSON has the patches")
+	}
+	if f.verify && f.patch != "" {
+		return coded(exitUsage, "write one of --verify and --patch")
+	}
+	if f.dry && !f.verify {
+		return coded(exitUsage, "--dry-run is for --verify; without it nothing is run")
 	}
 	if f.patch != "" && !slices.Contains(advice.PatchesFor(), f.patch) {
 		return coded(exitUsage, "--patch: there are none for %q; write one of %s", f.patch, strings.Join(advice.PatchesFor(), ", "))
@@ -86,6 +109,9 @@ func (a *app) advise(ctx context.Context, dir string, f adviseFlags) error {
 	}
 	if err := r.known(only); err != nil {
 		return err
+	}
+	if f.verify {
+		return a.verify(ctx, dir, r, some, f)
 	}
 	items := a.commands(dir, r, some)
 	switch {

@@ -1,0 +1,383 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/analyse/advice"
+	"tare/analyse/cause"
+	"tare/analyse/stat"
+	"tare/bundle"
+	"tare/record"
+	"tare/report/terminal"
+	"tare/report/words"
+	"tare/store"
+	"tare/study"
+)
+
+// verification is one named cause that is relieved: a study of the cell, its baseline and
+// the cell with the setting, and what came of it.
+type verification struct {
+	Rule      string      `json:"rule"`
+	Cause     string      `json:"cause"`
+	Treatment string      `json:"treatment"`
+	Cell      record.Cell `json:"cell"`              // the costliest that the item is for
+	From      record.Cell `json:"from,omitempty"`    // its levels of what is set
+	Relief    record.Cell `json:"relief,omitempty"`  // what is set
+	Results   string      `json:"results,omitempty"` // folder of its trials
+	Sets      []string    `json:"sets,omitempty"`    // overrides of the study
+	Outcome   string      `json:"outcome"`           // confirmed, not confirmed, cannot be relieved here, planned
+	Why       string      `json:"why,omitempty"`
+	Response  string      `json:"response,omitempty"`
+	// Gain is the response with the relief to that without, turned so that above 1 is better.
+	Gain *stat.Estimate `json:"gain,omitempty"`
+}
+
+// Outcomes.
+const (
+	outcomeConfirmed = "confirmed"
+	outcomeNot       = "not confirmed"
+	outcomeCannot    = "cannot be relieved here"
+	outcomePlanned   = "planned"
+)
+
+// verify relieves the cause of each item of advice on this host, and says whether the cell
+// improves.
+func (a *app) verify(ctx context.Context, dir string, r *analysed, items []advice.Item, f adviseFlags) error {
+	if a.given(dir) != dir || bundle.Is(dir) {
+		return coded(exitUsage, "--verify runs the study again, and a bundle has no study file to run; give the results folder")
+	}
+	if err := refuseImported(r.study.Source, dir); err != nil {
+		return err
+	}
+	if f.blocks < stat.MinN {
+		return coded(exitUsage, "--blocks %d: an interval needs %d blocks; write %d or more", f.blocks, stat.MinN, stat.MinN)
+	}
+	var all []verification
+	for i := range items {
+		if v, ok := relieved(r, &items[i]); ok {
+			all = append(all, v)
+		}
+	}
+	measured := 0
+	for i := range all {
+		v := &all[i]
+		if v.Outcome != "" {
+			continue
+		}
+		v.Results = filepath.Clean(dir) + "-verify-" + plainName(v.Rule+"-"+v.Treatment)
+		v.Sets = v.overrides(r.study, f)
+		if f.dry {
+			v.Outcome = outcomePlanned
+			continue
+		}
+		if err := a.relieve(ctx, dir, r, v, f); err != nil {
+			return err
+		}
+		if v.Gain != nil {
+			measured++
+		}
+	}
+	if err := a.printVerified(all, dir, r.result.Modelled, f.json); err != nil {
+		return err
+	}
+	if !f.dry && len(all) > 0 && measured == 0 {
+		return coded(exitHost, "no cause could be relieved on this host; the lines above say why")
+	}
+	return nil
+}
+
+// relieved is what relieves an item's costliest cell; false where the item is about no
+// single cause.
+func relieved(r *analysed, x *advice.Item) (verification, bool) {
+	if len(x.Cells) == 0 || slices.Contains([]string{"", string(cause.None), string(cause.Unknown)}, x.Cause) {
+		return verification{}, false
+	}
+	v := verification{Rule: x.Rule, Cause: x.Cause, Treatment: x.Treatment, Cell: x.Cells[0]}
+	for i := range r.result.Causes { // the costliest
+		c := &r.result.Causes[i]
+		if c.Ratio != nil && slices.ContainsFunc(x.Cells, func(o record.Cell) bool { return o.Key() == c.Cell.Key() }) && v.Response == "" {
+			v.Cell, v.Response = c.Cell, c.Response.Name
+		}
+	}
+	switch x.Cause {
+	case string(cause.Other), string(cause.Untold):
+		v.Outcome, v.Why = outcomeCannot, "no single cause is named"
+		return v, true
+	}
+	for _, t := range x.Targets {
+		if slices.ContainsFunc(t.Cells, func(o record.Cell) bool { return o.Key() == v.Cell.Key() }) {
+			v.From, v.Relief = t.From, slices.Clone(t.To)
+		}
+	}
+	if len(v.Relief) == 0 {
+		v.lift()
+	}
+	for i, l := range v.Relief {
+		switch platform, ok := strings.CutPrefix(l.Value, "platform="); {
+		case ok:
+			v.Relief[i].Value = "runsc-" + platform
+		case strings.Contains(l.Value, "="):
+			v.Relief = nil
+		}
+	}
+	if len(v.Relief) == 0 {
+		v.Outcome, v.Why = outcomeCannot, "no factor of a study is this setting: "+x.Text
+	}
+	return v, true
+}
+
+// lift takes away what the study itself put around the cell, where the advice has no
+// setting of its own: nobody could set a link to be faster, but a study can.
+func (v *verification) lift() {
+	for _, l := range []struct {
+		cause         cause.Kind
+		factor, level string
+	}{{cause.Link, "link-rate", "none"}, {cause.Path, "link-delay", "none"}, {cause.Quota, study.FactorCPULimit, "none"}, {cause.Guest, study.FactorCPUs, "any"}, {cause.Host, study.FactorCPUs, "any"}} {
+		if now, ok := v.Cell.Get(l.factor); ok && string(l.cause) == v.Cause && now != l.level {
+			v.From = record.Cell{{Factor: l.factor, Value: now}}
+			v.Relief = record.Cell{{Factor: l.factor, Value: l.level}}
+			return
+		}
+	}
+}
+
+// overrides are the --set arguments that leave of a study the cell, its baseline and the
+// relieved one.
+func (v *verification) overrides(st *study.Study, f adviseFlags) []string {
+	out := []string{}
+	label, _ := v.Cell.Get(study.FactorWorkload)
+	set := func(factor string, levels ...string) {
+		key := factor
+		if factor != study.FactorWorkload && !slices.ContainsFunc(st.Factors, func(x study.Factor) bool { return x.Name == factor }) && !slices.ContainsFunc(v.Relief, func(l record.Level) bool { return l.Factor == factor }) {
+			key = label + "." + factor // a parameter of the workload
+		}
+		for i := range levels {
+			levels[i] = strings.ReplaceAll(levels[i], ",", `\,`)
+		}
+		out = append(out, key+"="+strings.Join(levels, ","))
+	}
+	for _, l := range v.Cell {
+		levels := []string{l.Value}
+		if l.Factor == st.Compare && l.Value != st.Baseline {
+			levels = []string{st.Baseline, l.Value}
+		}
+		if to, ok := v.Relief.Get(l.Factor); ok && !slices.Contains(levels, to) {
+			levels = append(levels, to)
+		}
+		set(l.Factor, levels...)
+	}
+	for _, l := range v.Relief {
+		if _, ok := v.Cell.Get(l.Factor); !ok {
+			from, _ := v.From.Get(l.Factor)
+			set(l.Factor, from, l.Value)
+		}
+	}
+	out = append(out, fmt.Sprintf("stop.fixed=%d", f.blocks), "budget.time="+f.budget.String())
+	kept := slices.DeleteFunc(slices.Clone(st.Overrides), func(s string) bool {
+		key, _, _ := strings.Cut(s, "=")
+		return strings.HasPrefix(key, "stop.") || slices.ContainsFunc(out, func(o string) bool { return strings.HasPrefix(o, key+"=") })
+	})
+	return append(kept, out...)
+}
+
+// relieve runs one verification with the runner of `tare run`, or goes on with it.
+func (a *app) relieve(ctx context.Context, dir string, r *analysed, v *verification, f adviseFlags) error {
+	run := runFlags{results: v.Results, sets: v.Sets, wait: f.wait}
+	if r.result.Modelled {
+		run.on = onModel
+	}
+	quiet := &app{stdout: terminal.New(io.Discard), stderr: a.stderr}
+	a.say("%s of %s: %s", v.Cause, v.Treatment, v.moves())
+	err := quiet.runStudy(ctx, filepath.Join(dir, "study.yaml"), run)
+	var c *codedError
+	var bad study.Errors
+	switch {
+	case err == nil, errors.As(err, &c) && c.code == exitTrials:
+	case errors.As(err, &c) && (c.code == exitHost || c.code == exitUsage), errors.As(err, &bad):
+		v.Outcome, v.Why = outcomeCannot, err.Error()
+		return nil
+	default:
+		return err
+	}
+	return a.judge(ctx, v)
+}
+
+// judge holds the relieved cell against the cell as it is.
+func (a *app) judge(ctx context.Context, v *verification) error {
+	db, err := store.OpenReadOnly(v.Results)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	r, err := a.analyse(ctx, db)
+	if err != nil {
+		return err
+	}
+	before := with(v.Cell, v.From)
+	after := with(v.Cell, v.Relief)
+	base, other := map[int]float64{}, map[int]float64{}
+	for i := range r.trials {
+		t := &r.trials[i]
+		x, ok := t.Sample(v.Response)
+		switch {
+		case !ok || t.Status != record.OK:
+		case includes(t.Cell, after):
+			other[t.Block] = x
+		case includes(t.Cell, before):
+			base[t.Block] = x
+		}
+	}
+	var pairs []stat.Pair
+	higher := v.higher(r)
+	for block, x := range base {
+		if y, ok := other[block]; ok {
+			if !higher {
+				x, y = y, x
+			}
+			pairs = append(pairs, stat.Pair{Base: x, Other: y})
+		}
+	}
+	e := stat.Summarise(pairs).Estimate(stat.Prior{}, r.study.Stop.Confidence)
+	switch {
+	case len(pairs) == 0:
+		v.Outcome, v.Why = outcomeCannot, "the host ran no block with both cells"
+		if s := r.skipped(after); s != "" {
+			v.Why = s
+		}
+		return nil
+	case e.Undefined != "":
+		v.Outcome, v.Why = outcomeNot, "the ratio is undefined: "+e.Undefined
+		return nil
+	case !e.HasInterval():
+		v.Outcome, v.Why = outcomeNot, fmt.Sprintf("%s have both cells, too few for an interval; give a larger --budget", words.Count(len(pairs), "block"))
+	case e.Lo > 1:
+		v.Outcome = outcomeConfirmed
+	case e.Hi < 1:
+		v.Outcome, v.Why = outcomeNot, "the cell becomes worse"
+	default:
+		v.Outcome, v.Why = outcomeNot, "the interval holds 1: no improvement is proven"
+	}
+	v.Gain = &e
+	return nil
+}
+
+// higher says whether more of the response is better.
+func (v *verification) higher(r *analysed) bool {
+	for i := range r.result.Causes {
+		if c := &r.result.Causes[i]; c.Response.Name == v.Response {
+			return c.Response.Better != record.Lower
+		}
+	}
+	return true
+}
+
+// skipped says why the host cannot run a cell; "" if it can.
+func (r *analysed) skipped(c record.Cell) string {
+	for i := range r.result.Compared {
+		if x := &r.result.Compared[i]; x.Skipped != "" && includes(x.Cell, c) {
+			return x.Skipped
+		}
+	}
+	return ""
+}
+
+// with is a cell with some levels other, or added.
+func with(c, levels record.Cell) record.Cell {
+	out := slices.Clone(c)
+	for _, l := range levels {
+		if i := slices.IndexFunc(out, func(x record.Level) bool { return x.Factor == l.Factor }); i >= 0 {
+			out[i].Value = l.Value
+		} else {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// includes says that a cell has all of the levels.
+func includes(c, levels record.Cell) bool {
+	return !slices.ContainsFunc(levels, func(l record.Level) bool {
+		v, _ := c.Get(l.Factor)
+		return v != l.Value
+	})
+}
+
+// moves says what is set: "cpu-limit from 1 to 2".
+func (v *verification) moves() string {
+	var out []string
+	for _, l := range v.Relief {
+		from, _ := with(v.Cell, v.From).Get(l.Factor)
+		out = append(out, fmt.Sprintf("%s from %s to %s", l.Factor, from, l.Value))
+	}
+	return strings.Join(out, ", ")
+}
+
+// plainName is a text as part of a folder's name.
+func plainName(s string) string {
+	plain := func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}
+	return strings.Trim(strings.Map(plain, s), "-")
+}
+
+func (a *app) printVerified(all []verification, dir string, modelled, asJSON bool) error {
+	if all == nil {
+		all = []verification{}
+	}
+	if asJSON {
+		return a.printJSON(struct {
+			Modelled bool           `json:"modelled,omitempty"`
+			Verified []verification `json:"verified"`
+		}{modelled, all})
+	}
+	var b strings.Builder
+	if modelled {
+		b.WriteString("Modelled, not measured: the model relieves what it was told.\n")
+	}
+	if len(all) == 0 {
+		b.WriteString("No cause is named that could be relieved.\n")
+	}
+	for i := range all {
+		v := &all[i]
+		fmt.Fprintf(&b, "%d. %s, %s: %s\n", i+1, v.Treatment, v.Cause, v.Outcome)
+		if len(v.Relief) > 0 {
+			fmt.Fprintf(&b, "   relief: %s, of %s\n", v.moves(), v.Cell)
+		}
+		if e := v.Gain; e != nil && e.HasInterval() {
+			fmt.Fprintf(&b, "   gain: %s %.3g (%.3g–%.3g) times as good, %s\n", v.Response, e.Ratio, e.Lo, e.Hi, words.Count(e.N, "block"))
+		}
+		if v.Why != "" {
+			fmt.Fprintf(&b, "   why: %s\n", v.Why)
+		}
+		if v.Outcome == outcomePlanned {
+			line := "tare run " + words.Path(filepath.Join(filepath.Clean(dir), "study.yaml")) + " --results " + words.Path(v.Results)
+			if modelled {
+				line += " --on model"
+			}
+			for _, s := range v.Sets {
+				line += " --set " + words.Path(s)
+			}
+			fmt.Fprintf(&b, "   would run: %s\n", line)
+		} else if v.Results != "" {
+			fmt.Fprintf(&b, "   results: %s\n", v.Results)
+		}
+	}
+	_, err := io.WriteString(a.stdout, b.String())
+	if err != nil {
+		return fmt.Errorf("print what was verified: %w", err)
+	}
+	return nil
+}
+
+// defaultVerify is the most time that one verification takes.
+const defaultVerify = 10 * time.Minute
