@@ -35,7 +35,8 @@ type madeCause struct {
 type wanted struct {
 	levels map[string]string // factor to level
 	cause  cause.Kind
-	role   string // of a helper
+	or     cause.Kind // as good
+	role   string     // of a helper
 	check  func(*testing.T, *cause.Finding)
 }
 
@@ -93,7 +94,7 @@ func (m *madeCause) run(t *testing.T) {
 func (w *wanted) judge(t *testing.T, got *made) (text string, excused bool) {
 	t.Helper()
 	f := w.find(t, got)
-	if f.Cause == w.cause && (w.role == "" || f.Role == w.role) {
+	if (f.Cause == w.cause || w.or != "" && f.Cause == w.or) && (w.role == "" || f.Role == w.role) {
 		t.Logf("%s: %s %s, confidence %.2f: %s", f.Cell, f.Cause, f.Role, f.Confidence, f.Text)
 		if w.check != nil {
 			w.check(t, f)

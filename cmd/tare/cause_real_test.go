@@ -43,7 +43,8 @@ exclude:
 		wants: []wanted{
 			{levels: map[string]string{"sandbox": "vm", "workload": "many", "cpu-limit": "0.5"}, cause: cause.Quota},
 			{levels: map[string]string{"sandbox": "vm", "workload": "many", "cpu-limit": "none"}, cause: cause.Guest},
-			{levels: map[string]string{"sandbox": "vm", "workload": "one"}, cause: cause.GuestOne},
+			// An emulated processor takes many times as long for the same work: that is the cost, not the one thread.
+			{levels: map[string]string{"sandbox": "vm", "workload": "one"}, cause: cause.GuestOne, or: cause.Other},
 		},
 	}
 	m.run(t)
