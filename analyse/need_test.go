@@ -20,18 +20,12 @@ func TestNeeds(t *testing.T) {
 		trials[i].Duration = 2 * time.Second
 	}
 	more := makeStudy()
-	for _, w := range []string{"rr", "extra"} { // a sandbox and a workload that were not measured
-		i := len(more.Strata) - 1
-		if w == "rr" {
-			i = 0
-			more.Strata[i].Cells = append(more.Strata[i].Cells, record.Cell{{Factor: "workload", Value: w}, {Factor: "sandbox", Value: "vm"}})
-			continue
-		}
-		more.Workloads = append(more.Workloads, study.Workload{Label: w, Kind: "net", Responses: []string{"time"}})
-		l := record.Level{Factor: "workload", Value: w}
-		more.Strata = append(more.Strata, study.Stratum{Key: record.Cell{l}.Key(), Shared: record.Cell{l}, Workload: len(more.Workloads) - 1,
-			Cells: []record.Cell{{l, {Factor: "sandbox", Value: "process"}}, {l, {Factor: "sandbox", Value: "runc"}}}})
-	}
+	// A sandbox and a workload that were not measured.
+	more.Strata[0].Cells = append(more.Strata[0].Cells, record.Cell{{Factor: "workload", Value: "rr"}, {Factor: "sandbox", Value: "vm"}})
+	more.Workloads = append(more.Workloads, study.Workload{Label: "extra", Kind: "net", Responses: []string{"time"}})
+	l := record.Level{Factor: "workload", Value: "extra"}
+	more.Strata = append(more.Strata, study.Stratum{Key: record.Cell{l}.Key(), Shared: record.Cell{l}, Workload: len(more.Workloads) - 1,
+		Cells: []record.Cell{{l, {Factor: "sandbox", Value: "process"}}, {l, {Factor: "sandbox", Value: "runc"}}}})
 	got := Needs(more, 0.01, r, trials, func(record.Cell) time.Duration { return 5 * time.Second })
 	from := map[string]int{}
 	for _, n := range got {

@@ -84,13 +84,13 @@ func (p *part) why() string {
 func settle(pool []*repeated, confidence float64) {
 	pool = slices.DeleteFunc(pool, func(x *repeated) bool { return x.change.Undefined != "" || x.df <= 0 })
 	tau2 := pauleMandel(pool)
-	var scaled, df []float64
+	var scaled []stat.Variance
 	for _, x := range pool {
 		if v := x.within + tau2; v > 0 {
-			scaled, df = append(scaled, x.s2/v), append(df, x.df)
+			scaled = append(scaled, stat.Variance{S2: x.s2 / v, DF: x.df})
 		}
 	}
-	prior := stat.Moderate(scaled, df)
+	prior := stat.Predict(scaled, "")
 	prior.Cap = math.Min(prior.Cap, independent(pool))
 	for _, x := range pool {
 		x.settle(confidence, prior, tau2)

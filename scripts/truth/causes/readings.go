@@ -90,8 +90,8 @@ func (o *out) processors(w *world, x figures, n int) {
 		tasks += w.pause
 	}
 	waits := w.wait / (1 - w.wait)
-	switch {
-	case w.place == vm:
+	switch w.place {
+	case vm:
 		vcpu := (tasks + softs) * (1.02 + 0.1*o.r.Float64())
 		o.role("vcpu", vcpu, min(1, vcpu/float64(min(w.cpus, int(threads)+1))*1.1), waits*vcpu+x.held, waits)
 		o.role("vmm", 0.01+0.02*o.r.Float64(), 0.01, 0.001, 0)
