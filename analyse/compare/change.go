@@ -153,7 +153,7 @@ func (c *comparing) change(a, b part) *Change {
 	}
 	va, vb := a.se*a.se, b.se*b.se
 	out.SE = math.Sqrt(va + vb)
-	out.DF = math.Min(1e9, c.df(va, a.df, vb, b.df))
+	out.DF = math.Min(1e9, c.df(va, a.df, vb, b.df, min(a.n, b.n)))
 	out.between(d, c.confidence)
 	return out
 }
@@ -165,10 +165,13 @@ func (c *comparing) change(a, b part) *Change {
 // The fewer degrees of freedom of the two sides are the least that there can be,
 // and with these alone 96 to 98 % did. Two parts of the least and one of
 // Satterthwaite's cover in 94 to 97 % (TestSimulatedComparisons).
-func (c *comparing) df(va, dfa, vb, dfb float64) float64 {
+//
+// Where the fewer blocks, n, are the fewest that give an interval, it is the least:
+// else 10 % of A/A pairs of ten noisy rows had a discovery, with it 2 to 5 %.
+func (c *comparing) df(va, dfa, vb, dfb float64, n int) float64 {
 	least := math.Min(dfa, dfb)
 	w := va*va/dfa + vb*vb/dfb
-	if w == 0 {
+	if w == 0 || !c.fixed && n == stat.MinN {
 		return least
 	}
 	df := (va + vb) * (va + vb) / w
