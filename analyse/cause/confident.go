@@ -42,7 +42,7 @@ func (v *verdict) atBest(f *facts) float64 {
 		return 0.9 // a cause that costs as much natively, and is not full, is not seen
 	case Path, Saturation:
 		if !f.own.has(fMedian) && !f.own.has(fRuntime) {
-			return 0.5 // few operations that take very long look the same
+			return 0.45 // few operations that take very long look the same
 		}
 	case Guest:
 		return 0.9

@@ -28,7 +28,9 @@ const truthTrials = 3
 
 // TestTruth plants one bottleneck in each of many random configurations, runs what a
 // small study of it would, and asks for the cause. TARE_TRUTH is how many
-// configurations (1000 is what is promised of), TARE_SEED the first one's seed.
+// configurations (1000 is what is promised of), TARE_SEED the first one's seed. Every
+// other one leaves 75 to 95 % of the rate, the rest 30 to 60 %; with TARE_MILD=1 all are
+// mild, with TARE_MILD=0 none.
 func TestTruth(t *testing.T) {
 	n := 150
 	if testing.Short() {
@@ -70,7 +72,12 @@ func TestTruth(t *testing.T) {
 // was drawn.
 func tryOne(t *testing.T, seed uint64) planted {
 	draw := model.Draw
-	if os.Getenv("TARE_MILD") != "" {
+	switch os.Getenv("TARE_MILD") {
+	case "":
+		if seed%2 == 1 {
+			draw = model.DrawMild
+		}
+	case "1":
 		draw = model.DrawMild
 	}
 	c, truth, err := draw(seed)

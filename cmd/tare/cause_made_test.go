@@ -142,6 +142,7 @@ func (w *wanted) find(t *testing.T, got *made) *cause.Finding {
 type made struct {
 	found  []cause.Finding
 	skips  []record.Skip      // cells that this host cannot run
+	values map[string]float64 // of the last trial, by name of a sample without labels
 	others map[string]float64 // cores that others used on the host, by cell: the busiest trial's
 }
 
@@ -174,10 +175,15 @@ func (m *madeCause) once(t *testing.T) *made {
 	if err := json.Unmarshal(stdout.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	got := &made{found: doc.Causes, skips: skipped(t, results), others: map[string]float64{}}
+	got := &made{found: doc.Causes, skips: skipped(t, results), others: map[string]float64{}, values: map[string]float64{}}
 	for _, tr := range load(t, results) {
 		if tr.Status != record.OK {
 			t.Fatalf("%s: %+v", tr.Cell, tr.Failure)
+		}
+		for _, s := range tr.Samples {
+			if s.Labels == "" {
+				got.values[s.Name] = s.Value
+			}
 		}
 		for _, w := range tr.Warnings {
 			if w.Code == "left-behind" {

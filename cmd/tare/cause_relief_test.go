@@ -90,3 +90,35 @@ workloads:
 		})
 	}
 }
+
+// TestRelievedHost: what others take of the host is no setting. Contenders that end are its
+// relief, and the same cell does more.
+func TestRelievedHost(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: control groups and namespaces")
+	}
+	if testing.Short() {
+		t.Skip("runs real sandboxes for some seconds")
+	}
+	m := madeCause{study: `compare: sandbox
+baseline: runc
+factors: {sandbox: [runc]}
+workloads:
+  loop: {kind: cpu, threads: 2, duration: 1s, warmup: 0s, responses: [events]}`}
+	events := map[string]float64{}
+	for _, when := range []string{"contended", "relieved"} {
+		t.Run(when, func(t *testing.T) {
+			if when == "contended" {
+				contend(t) // until this subtest ends
+			}
+			got := m.once(t)
+			if len(got.found) == 0 {
+				t.Skipf("this host ran nothing of it: %+v", got.skips)
+			}
+			events[when] = got.values["events"]
+		})
+	}
+	if a, b := events["contended"], events["relieved"]; a > 0 && b < 1.3*a {
+		t.Errorf("%g events a second beside contenders, %g without: want 1.3 times as many", a, b)
+	}
+}

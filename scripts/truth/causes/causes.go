@@ -45,6 +45,8 @@ type Bin struct {
 	Told     int
 	Right    int
 	Promised float64 // sum of confidences
+	// Of these, the findings that name a resource: neither other nor none.
+	Named, NamedRight int
 }
 
 // Row counts one planted cause.

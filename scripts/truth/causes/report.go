@@ -51,8 +51,15 @@ func (rep *Report) count() {
 		at := slices.IndexFunc(rep.Bins, func(b Bin) bool { return c.Finding.Confidence < b.To })
 		rep.Bins[at].Told++
 		rep.Bins[at].Promised += c.Finding.Confidence
+		named := k != cause.Other && k != cause.None
+		if named {
+			rep.Bins[at].Named++
+		}
 		if c.right() {
 			rep.Bins[at].Right++
+			if named {
+				rep.Bins[at].NamedRight++
+			}
 		}
 	}
 }
@@ -66,10 +73,10 @@ func (rep *Report) write(w io.Writer, seed uint64) error {
 	fmt.Fprintf(&b, "| of these, in studies with all that tells causes apart: named rightly | %d | >= 95 %% | %.1f %% |\n", rep.Full, pct(rep.FullRight, rep.Full))
 	fmt.Fprintf(&b, "| a named cause: another one named | %d | < 2 %% | %.1f %% |\n", rep.Known, pct(rep.Wrong, rep.Known))
 	fmt.Fprintf(&b, "| a foreign cause, 60 to 90 %% left: `other`, or not told | %d | >= 90 %% | %.1f %% |\n", rep.Foreign, pct(rep.Withheld, rep.Foreign))
-	fmt.Fprintf(&b, "\n| told with confidence | told | nominal (mean confidence) | achieved (right) |\n|---|---|---|---|\n")
+	fmt.Fprintf(&b, "\n| told with confidence | told | nominal (mean confidence) | achieved (right) | of these, a resource is named | achieved |\n|---|---|---|---|---|---|\n")
 	for _, x := range rep.Bins {
 		if x.Told > 0 {
-			fmt.Fprintf(&b, "| %.2f to %.2f | %d | %.0f %% | %.0f %% |\n", x.From, min(1, x.To), x.Told, 100*x.Promised/float64(x.Told), pct(x.Right, x.Told))
+			fmt.Fprintf(&b, "| %.2f to %.2f | %d | %.0f %% | %.0f %% | %d | %.0f %% |\n", x.From, min(1, x.To), x.Told, 100*x.Promised/float64(x.Told), pct(x.Right, x.Told), x.Named, pct(x.NamedRight, x.Named))
 		}
 	}
 	fmt.Fprintf(&b, "\n| planted | found |\n|---|---|\n")
