@@ -277,6 +277,9 @@ func (b *builder) facts(i, j, e int, fam family) facts {
 	if k := slices.IndexFunc(s.Cells, func(c Cell) bool { return c.Baseline }); k >= 0 && k != j && b.read[i][k].trials > 0 {
 		f.base = b.read[i][k].ends[e].mid
 	}
+	if base, ok := f.baseStays(); ok {
+		f.natively = &base
+	}
 	f.low = b.lowest(i, j, e, fam, false)
 	if f.polling = f.polls(); f.polling {
 		f.low = b.lowest(i, j, e, fam, true)

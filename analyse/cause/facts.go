@@ -17,6 +17,7 @@ type facts struct {
 	pinned    float64 // processors that the sandbox may use; 0: any
 	calls     *Calls
 	polling   bool   // the helper's thread is busy whatever there is to do
+	natively  *stays // the baseline's time taken apart, which all trials of a cell share; nil: not yet
 	low       *point // the cell of the family with the lowest load; nil: this one, or none
 }
 
@@ -79,7 +80,7 @@ func tasks(s *sheet) float64 {
 // seconds, that no resource accounts for: delays, sleeps, wake-ups, places in a queue.
 func (f *facts) added() float64 {
 	own, ok := f.stays()
-	base, is := f.baseFacts().stays()
+	base, is := f.baseStays()
 	if !ok || !is {
 		return math.NaN()
 	}

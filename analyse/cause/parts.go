@@ -64,7 +64,7 @@ func (v *verdict) parts(f *facts) (out map[Kind]float64, total float64) {
 	}
 	t := f.time()
 	out = map[Kind]float64{}
-	base, is := f.baseFacts().stays()
+	base, is := f.baseStays()
 	added := t - f.baseFacts().time()
 	if !is || !f.costs && !(added > 0.13*t) {
 		for k, x := range own.at {

@@ -109,6 +109,14 @@ func (f *facts) baseFacts() *facts {
 	return &facts{own: f.base, base: blank(), baseline: true, load: f.load, pinned: f.pinned}
 }
 
+// baseStays are the baseline's stays; false where its operations have no time.
+func (f *facts) baseStays() (stays, bool) {
+	if f.natively != nil {
+		return *f.natively, true
+	}
+	return f.baseFacts().stays()
+}
+
 // polls says that the helper's busiest thread is busy whatever there is to do, so that its
 // being busy says nothing. With less load a thread that works is less busy, or does as much
 // a second; and of the operations under way no more can be at one place and the other
