@@ -38,7 +38,7 @@ func drawLeaving(seed uint64, what Cause, lo, hi float64) (Config, error) {
 	switch {
 	case what == GuestOne: // natively the thread is as full: a guest that is dearer would be all that it costs
 		c.Guest.Factor, c.Guest.Exit = 1, 0
-	case lo > 0.6 && (what == PathLength || what == Interception): // what the sandbox costs besides would be greater than a mild cause
+	case lo > 0.6 && (what == PathLength || what == Interception || what == Link): // what the sandbox costs besides would be greater than a mild cause
 		c.Path.Delay, c.Guest.Factor = 0, 1
 		for _, v := range []*float64{&c.Guest.Exit, &c.Guest.Wake, &c.Helper.PerMessage, &c.Helper.PerByte, &c.Helper.Wake, &c.Helper.WakeCPU} {
 			*v /= 4

@@ -1,6 +1,8 @@
 package causes
 
 import (
+	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -23,6 +25,21 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("\n%s", b.String())
+	// A promise may be missed by chance: three standard deviations.
+	hold := func(what string, got, of int, least float64) {
+		n := float64(of)
+		if share := float64(got) / n; share < least-3*math.Sqrt(least*(1-least)/n) {
+			t.Errorf("%s: %.1f %% of %d, want %.0f %%", what, 100*share, of, 100*least)
+		}
+	}
+	hold("named rightly, where all was read", rep.FullRight, rep.Full, 0.95)
+	hold("not named wrongly", rep.Known-rep.Wrong, rep.Known, 0.98)
+	hold("foreign causes withheld", rep.Withheld, rep.Foreign, 0.9)
+	for _, x := range rep.Bins {
+		if x.From >= 0.75 && x.Told >= 20 {
+			hold(fmt.Sprintf("right of those told with %.2f", x.From), x.Right, x.Told, x.Promised/float64(x.Told))
+		}
+	}
 	want := os.Getenv("TARE_WRONG")
 	for _, c := range rep.Cases {
 		if want != "" && (want == "all" || strings.Contains(c.Planted, want)) && !c.right() {
