@@ -134,11 +134,12 @@ type section struct {
 }
 
 // sections is what truth simulates, in the order in which it prints. Comparisons of results
-// and causes get their place here.
+// are simulated by the tests of analyse/compare.
 func sections() []section {
 	return []section{
 		{"rows", rowsSection},
 		{"looks", looksSection},
 		{"known", knownSection},
+		{"causes", causesSection},
 	}
 }
