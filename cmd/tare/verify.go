@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -100,10 +101,18 @@ func relieved(r *analysed, x *advice.Item) (verification, bool) {
 		return verification{}, false
 	}
 	v := verification{Rule: x.Rule, Cause: x.Cause, Treatment: x.Treatment, Cell: x.Cells[0]}
-	for i := range r.result.Causes { // the costliest
+	costs := -1.0
+	for i := range r.result.Causes {
 		c := &r.result.Causes[i]
-		if c.Ratio != nil && slices.ContainsFunc(x.Cells, func(o record.Cell) bool { return o.Key() == c.Cell.Key() }) && v.Response == "" {
-			v.Cell, v.Response = c.Cell, c.Response.Name
+		if !slices.ContainsFunc(x.Cells, func(o record.Cell) bool { return o.Key() == c.Cell.Key() }) {
+			continue
+		}
+		lost := 0.0
+		if c.Ratio != nil && *c.Ratio > 0 {
+			lost = math.Abs(math.Log(*c.Ratio))
+		}
+		if lost > costs {
+			v.Cell, v.Response, v.Treatment, costs = c.Cell, c.Response.Name, c.Treatment, lost
 		}
 	}
 	switch x.Cause {
