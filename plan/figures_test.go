@@ -41,7 +41,7 @@ type figure struct {
 func figures() []figure {
 	return []figure{
 		{"drift", 1, 1, driftPoints},
-		{"order", 700, 16, orderPoints},
+		{"order", 700, 40, orderPoints},
 		{"power", 500, 16, powerPoints},
 	}
 }

@@ -65,6 +65,9 @@ const (
 	// Student's t, one comparison alone with scatter of 0.3 to 30 % and effects of 0 to
 	// 640 %; with neighbours to learn from, all are nearer to the level.
 	early = 0.5
+	// late is the same for all other intervals of a study that chooses when to stop. It
+	// makes good for those that are narrow by chance and still go on.
+	late = 0.9
 )
 
 // NewRule returns a rule. Looks that are out of order, repeated or below 1 are put
@@ -81,7 +84,8 @@ func (r Rule) adaptive() bool { return r.Fixed == 0 && len(r.Looks) > 1 }
 
 // Level is the nominal confidence of an interval that is narrow enough for the study to
 // stop. It is Confidence if the number of blocks is fixed, and higher if the study chooses
-// it. All other intervals have Confidence: nothing but time, or the last look, ended them.
+// it. All other intervals are made at little more than Confidence: nothing but time, or the
+// last look, ended them.
 func (r Rule) Level() float64 {
 	if r.adaptive() {
 		return 1 - early*(1-r.Confidence)
@@ -93,7 +97,7 @@ func (r Rule) Level() float64 {
 func (r Rule) Estimate(s Summary, prior Prior) Estimate {
 	e := s.Estimate(prior, r.Level())
 	if r.adaptive() && !r.enough(s, e) {
-		e = s.Estimate(prior, r.Confidence)
+		e = s.Estimate(prior, 1-late*(1-r.Confidence))
 	}
 	return e
 }
