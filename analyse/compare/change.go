@@ -146,14 +146,14 @@ func (c *comparing) change(a, b part) *Change {
 		return &Change{Undefined: "B: " + b.undefined}
 	}
 	d := b.mean - a.mean
-	out := &Change{Ratio: bounded(d)}
+	out := &Change{Ratio: bounded(d), N: min(a.n, b.n)}
 	if a.n < stat.MinN || b.n < stat.MinN {
 		out.Why = fmt.Sprintf("need n >= %d on both sides, have %d and %d", stat.MinN, a.n, b.n)
 		return out
 	}
 	va, vb := a.se*a.se, b.se*b.se
 	out.SE = math.Sqrt(va + vb)
-	out.DF = math.Min(1e9, c.df(va, a.df, vb, b.df, min(a.n, b.n)))
+	out.DF = math.Min(1e9, c.df(va, a.df, vb, b.df, out.N))
 	out.between(d, c.confidence)
 	return out
 }
@@ -229,7 +229,6 @@ func (c *comparing) judge(res *Result) {
 			}
 		}
 	}
-	rule := stat.NewRule(res.Confidence, 0, res.Margin, nil, 1)
 	for _, family := range families {
 		p := make([]float64, len(family))
 		for i, x := range family {
@@ -242,7 +241,7 @@ func (c *comparing) judge(res *Result) {
 			if x.P != nil {
 				x.Q = &q[i]
 			}
-			x.judge(rule, better[x], c.fdr)
+			x.judge(res.rule(), better[x], c.fdr)
 		}
 	}
 	n := &res.Counts
@@ -263,6 +262,9 @@ func (c *comparing) judge(res *Result) {
 	}
 }
 
+// rule gives the verdicts. It stops nothing.
+func (r *Result) rule() stat.Rule { return stat.NewRule(r.Confidence, 0, r.Margin, nil, 1) }
+
 func (x *Change) judge(rule stat.Rule, better record.Better, fdr float64) {
 	if x.Undefined != "" {
 		x.Verdict, x.Why = stat.Undecided, "no ratio: "+x.Undefined
@@ -272,10 +274,13 @@ func (x *Change) judge(rule stat.Rule, better record.Better, fdr float64) {
 		x.Verdict = stat.Undecided // Why is said already
 		return
 	}
-	x.Verdict, x.Why = rule.Judge(stat.Estimate{Ratio: x.Ratio, Lo: x.Lo, Hi: x.Hi, N: stat.MinN}, better)
+	x.Verdict, x.Why = rule.Judge(stat.Estimate{Ratio: x.Ratio, Lo: x.Lo, Hi: x.Hi, N: x.N}, better)
 	switch x.Verdict {
 	case stat.Equivalent:
 	case stat.Undecided:
+		if x.Lo > 1 || x.Hi < 1 {
+			return // too few blocks that scatter too much; Why says it
+		}
 		x.Why = fmt.Sprintf("the interval holds 1 and reaches out of the margin of %.3g %%", 100*rule.Margin)
 	default:
 		x.Changed = *x.Q <= fdr

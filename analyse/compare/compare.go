@@ -163,6 +163,7 @@ type Change struct {
 	Ratio     float64      `json:"ratio,omitempty"` // 0: there is none, and Undefined says why
 	Lo        float64      `json:"lo,omitempty"`    // of the interval; 0: there is none
 	Hi        float64      `json:"hi,omitempty"`
+	N         int          `json:"n,omitempty"`       // blocks of the side that has fewer, in all its results
 	P         *float64     `json:"p,omitempty"`       // two-sided; nil without an interval
 	Q         *float64     `json:"q,omitempty"`       // the false discovery rate at which it would just count as changed
 	SE        float64      `json:"se,omitempty"`      // standard error of ln(Ratio)

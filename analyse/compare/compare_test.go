@@ -264,7 +264,7 @@ func TestShuffledAndTurned(t *testing.T) {
 			if x == nil && y == nil {
 				continue
 			}
-			want := Change{Ratio: 1 / x.Ratio, Lo: 1 / x.Hi, Hi: 1 / x.Lo, P: x.P, Q: x.Q, SE: x.SE, DF: x.DF, Changed: x.Changed}
+			want := Change{Ratio: 1 / x.Ratio, Lo: 1 / x.Hi, Hi: 1 / x.Lo, N: x.N, P: x.P, Q: x.Q, SE: x.SE, DF: x.DF, Changed: x.Changed}
 			got := *y
 			got.Verdict, got.Why = "", ""
 			if d := cmp.Diff(want, got, near); d != "" {

@@ -97,7 +97,7 @@ func (t *trial) judge() (Doubt, bool) {
 			continue
 		}
 		d := Doubt{Limit: t.limit(end)}
-		if d.Power = t.powerAt(d.Limit, c.SE, c.DF); d.Power < t.power && d.Power <= worst.Power {
+		if d.Power = t.powerAt(d.Limit, c.SE, c.DF, c.N); d.Power < t.power && d.Power <= worst.Power {
 			worst, found = d, true
 		}
 	}
@@ -118,8 +118,8 @@ func (m *Measured) figure(q Question) bool {
 // breaks reports whether the gate would be broken if the row's ratio was surely this.
 func (t *trial) breaks(ratio float64) bool {
 	row, zero := *t.row, 0.0
-	c := &Change{Ratio: ratio, Lo: ratio, Hi: ratio, P: &zero, Q: &zero}
-	c.judge(stat.NewRule(t.res.Confidence, 0, t.res.Margin, nil, 1), row.Response.Better, 1)
+	c := &Change{Ratio: ratio, Lo: ratio, Hi: ratio, N: mostBlocks, P: &zero, Q: &zero}
+	c.judge(t.res.rule(), row.Response.Better, 1)
 	if row.Question == Cost {
 		row.Cost = c
 	} else {
@@ -154,10 +154,12 @@ func (t *trial) limit(end float64) float64 {
 // the false discovery rate held over as many rows, of which as many others
 // changed. The distribution of t off its centre is the approximation 26.7.10 of
 // Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964).
-func (t *trial) powerAt(ratio, se, df float64) float64 {
+func (t *trial) powerAt(ratio, se, df float64, n int) float64 {
 	d := math.Abs(math.Log(ratio))
+	half := student(df).Quantile(0.5+t.res.Confidence/2) * se
+	noisy, _ := t.res.rule().Judge(stat.Estimate{Ratio: bounded(d), Lo: bounded(d - half), Hi: bounded(d + half), N: n}, t.row.Response.Better)
 	switch {
-	case d == 0:
+	case d == 0, d > half && noisy == stat.Undecided: // so few blocks that scatter so much are never called
 		return 0
 	case se == 0:
 		return 1
@@ -187,7 +189,7 @@ func (t *trial) advise(d *Doubt) {
 	if k := t.row.A.Results + t.row.B.Results; k > 0 {
 		each := float64(k) / 2
 		for n := int(math.Ceil(each)); n <= mostResults; n++ {
-			if t.powerAt(d.Limit, c.SE*math.Sqrt(each/float64(n)), math.Max(c.DF, float64(2*n-2))) >= t.power {
+			if t.powerAt(d.Limit, c.SE*math.Sqrt(each/float64(n)), math.Max(c.DF, float64(2*n-2)), c.N*n) >= t.power {
 				d.Results = n
 				return
 			}
@@ -199,7 +201,7 @@ func (t *trial) advise(d *Doubt) {
 	for n := int(math.Ceil(each)); n <= mostBlocks; n++ {
 		more := float64(n) / each
 		se, df := c.SE/math.Sqrt(more), c.DF*more
-		if t.powerAt(d.Limit, se, df) >= t.power {
+		if t.powerAt(d.Limit, se, df, n) >= t.power {
 			d.Blocks = n
 			// A study's width is of its costs, and of a large one a share of it is enough.
 			width := math.Expm1(student(df/2).Quantile(0.5+t.res.Confidence/2) * se / math.Sqrt2)

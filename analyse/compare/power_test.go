@@ -137,12 +137,27 @@ func TestPower(t *testing.T) {
 			found += count(r.Cost.Changed)
 			n++
 			tr := trial{res: res, row: r}
-			said += tr.powerAt(1.08, r.Cost.SE, r.Cost.DF)
+			said += tr.powerAt(1.08, r.Cost.SE, r.Cost.DF, r.Cost.N)
 		}
 	}
 	if s, f := said/float64(n), float64(found)/float64(n); math.Abs(s-f) > 0.08 || f < 0.3 || f > 0.97 {
 		t.Errorf("said %.2f, found %.2f", s, f)
 	} else {
 		t.Logf("said %.2f, found %.2f", s, f)
+	}
+}
+
+// TestNoisyCall: a change that many noisy blocks show is called; one that few show is
+// not, and no gate counts on it.
+func TestNoisyCall(t *testing.T) {
+	for blocks, want := range map[int]bool{4: false, 12: true} {
+		a, b := equal(5, 0.12, blocks, 1.5)
+		res := mustCompare(t, a, b, Options{Question: Cost})
+		for i := range res.Rows {
+			c, row := res.Rows[i].Cost, trial{res: res, row: &res.Rows[i]}
+			if got := row.powerAt(2, c.SE, c.DF, c.N) > 0; c.Changed != want || got != want || strings.Contains(c.Why, "holds 1") != (c.Lo < 1) {
+				t.Errorf("%d blocks, %s: %+v, power for twice %v", blocks, res.Rows[i].Cell, c, got)
+			}
+		}
 	}
 }

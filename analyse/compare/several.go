@@ -38,9 +38,14 @@ func repeat(parts [2][]part) *repeated {
 			return x
 		}
 		k[i] = float64(len(good))
+		n := 0
 		for _, p := range good {
+			n += p.n
 			means[i] += p.mean / k[i]
 			x.within += p.se * p.se
+		}
+		if i == 0 || n < x.change.N {
+			x.change.N = n
 		}
 		for _, p := range side {
 			r := math.NaN()
