@@ -279,7 +279,7 @@ func (c *comparing) warn(res *Result) {
 	}
 	for _, x := range c.all() {
 		if n := stoppedAtVerdict(x.r, x.Study); n > 0 {
-			say("%s stopped %d of its rows as soon as they looked different, as older versions did: such costs are overstated; measure again, or with `fixed: N`", x.Name, n)
+			say("%s has %d rows that look different and are less precise than the study asks; older versions stopped there, and such costs are overstated; measure on, or again with `fixed: N`", x.Name, n)
 		}
 	}
 	for _, x := range c.all() {
@@ -294,13 +294,13 @@ func (c *comparing) warn(res *Result) {
 	}
 }
 
-// precision is the share of the effect that half the width of an interval may be
+// precision is the share of a large effect that half the width of an interval may be
 // when a row stops: the logarithm of a ratio is known to a quarter of itself.
 const precision = 0.25
 
 // stoppedAtVerdict counts the costs of a study without a fixed number of blocks that
-// were measured until they looked different: before the last look, with an
-// interval that leaves out 1 and is wider than stopping by precision allows. Such
+// were measured until they looked different: they ended at a look that is not the last,
+// with an interval that leaves out 1 and is too wide for the rule of today. Such
 // a ratio is overstated, since chance that made it larger also ended it.
 func stoppedAtVerdict(r *analyse.Result, st *study.Study) int {
 	rule := plan.Rule(st)
@@ -311,8 +311,7 @@ func stoppedAtVerdict(r *analyse.Result, st *study.Study) int {
 	for i := range r.Compared {
 		x := &r.Compared[i]
 		e := &x.Estimate
-		early := e.HasInterval() && e.N < slices.Max(rule.Looks) && (x.Ending == nil || x.Ending.Code == plan.EndDecided)
-		if early && (e.Lo > 1 || e.Hi < 1) && e.HalfWidth() > math.Max(rule.Width, precision*math.Abs(math.Log(e.Ratio))) {
+		if x.Ending == nil && slices.Contains(rule.Looks, e.N) && e.N < slices.Max(rule.Looks) && e.HasInterval() && (e.Lo > 1 || e.Hi < 1) {
 			n++
 		}
 	}

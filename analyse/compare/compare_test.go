@@ -17,6 +17,7 @@ import (
 
 	"tare/analyse"
 	"tare/analyse/stat"
+	"tare/plan"
 	"tare/record"
 	"tare/store"
 	"tare/study"
@@ -336,14 +337,15 @@ func TestByHand(t *testing.T) {
 }
 
 // TestStoppedAtVerdict: rows that an older version stopped because they looked
-// different, wider than precision allows, are told; those of a fixed number of
+// different, less precise than asked, are told; those of a fixed number of
 // blocks, precise ones and those at the last look are not.
 func TestStoppedAtVerdict(t *testing.T) {
 	st := makeStudy(1, 1)
-	row := func(n int, lo, hi float64) analyse.Comparison {
-		return analyse.Comparison{Estimate: stat.Estimate{N: n, Ratio: math.Sqrt(lo * hi), Lo: lo, Hi: hi}}
+	row := func(n int, lo, hi float64, ending *plan.Ending) analyse.Comparison {
+		return analyse.Comparison{Ending: ending, Estimate: stat.Estimate{N: n, Ratio: math.Sqrt(lo * hi), Lo: lo, Hi: hi}}
 	}
-	res := &analyse.Result{Compared: []analyse.Comparison{row(3, 1.01, 1.3), row(3, 0.9, 1.2), row(16, 1.01, 1.3), row(3, 1.1, 1.15), row(3, 1.8, 2.4), {}}}
+	res := &analyse.Result{Compared: []analyse.Comparison{row(3, 1.01, 1.3, nil), row(3, 0.9, 1.2, nil), row(16, 1.01, 1.3, nil), row(5, 1.01, 1.3, nil),
+		row(3, 1.1, 1.15, &plan.Ending{Code: plan.EndDecided}), {}}}
 	if got := stoppedAtVerdict(res, st); got != 1 {
 		t.Errorf("%d rows, want the first alone", got)
 	}
@@ -362,7 +364,7 @@ func TestStoppedAtVerdict(t *testing.T) {
 			a.Trials[i].Samples = []record.Sample{{Name: "time", Value: 2}}
 		}
 	}
-	if w := strings.Join(mustCompare(t, a, b, Options{}).Warnings, "\n"); !strings.Contains(w, "A stopped 2 of its rows as soon as they looked different") {
+	if w := strings.Join(mustCompare(t, a, b, Options{}).Warnings, "\n"); !strings.Contains(w, "A has 2 rows that look different and are less precise than the study asks") {
 		t.Errorf("warnings: %s", w)
 	}
 }
