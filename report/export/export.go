@@ -53,11 +53,11 @@ func JSON(w io.Writer, res *analyse.Result, hosts []record.Host) error {
 // that a row does not have are empty.
 func CSV(w io.Writer, res *analyse.Result) error {
 	rows := [][]string{{"workload", "stratum", "treatment", "baseline", "response", "unit", "better", "n", "value", "min", "max",
-		"base", "ratio", "lo", "hi", "verdict", "why", "blocks", "stopped", "failed", "skipped", "gave_up", "p", "q", "accelerator", "modelled"}}
+		"base", "ratio", "lo", "hi", "verdict", "why", "blocks", "stopped", "failed", "skipped", "gave_up", "p", "q", "accelerator", "modelled", "shrunk"}}
 	for i := range res.Compared {
 		x := &res.Compared[i]
 		e := &x.Estimate
-		n, base, ratio, lo, hi := x.Level.N, "", "", "", ""
+		n, base, ratio, lo, hi, shrunk := x.Level.N, "", "", "", "", ""
 		if !x.Baseline {
 			n = e.N
 			if e.N > 0 {
@@ -68,6 +68,9 @@ func CSV(w io.Writer, res *analyse.Result) error {
 			}
 			if e.HasInterval() {
 				lo, hi = number(e.Lo), number(e.Hi)
+				if e.Shrunk > 0 {
+					shrunk = number(e.Shrunk)
+				}
 			}
 		}
 		value, least, most := "", "", ""
@@ -80,7 +83,7 @@ func CSV(w io.Writer, res *analyse.Result) error {
 		}
 		rows = append(rows, []string{x.Workload, x.Stratum, x.Treatment, strconv.FormatBool(x.Baseline), x.Response.Name,
 			string(x.Response.Unit), string(x.Response.Better), strconv.Itoa(n), value, least, most,
-			base, ratio, lo, hi, string(x.Verdict), x.Why, blocks, stopped, strconv.Itoa(x.Failed), x.Skipped, x.GaveUp, optional(x.P), optional(x.Q), res.Accelerated(x.Cell), strconv.FormatBool(res.Modelled)})
+			base, ratio, lo, hi, string(x.Verdict), x.Why, blocks, stopped, strconv.Itoa(x.Failed), x.Skipped, x.GaveUp, optional(x.P), optional(x.Q), res.Accelerated(x.Cell), strconv.FormatBool(res.Modelled), shrunk})
 	}
 	return writeAll(w, rows)
 }

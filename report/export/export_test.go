@@ -27,7 +27,7 @@ func testResult() *analyse.Result {
 		{Workload: "net", Stratum: "workload=net", Treatment: "sandbox=process", Cell: cell("process"), Baseline: true, Response: latency,
 			Level: analyse.Level{N: 4, Typical: 1e-5, Min: 9e-6, Max: 1.1e-5}, Ending: &plan.Ending{Text: "done", Blocks: 4}},
 		{Workload: "net", Stratum: "workload=net", Treatment: "sandbox=runc", Cell: cell("runc"), Response: latency, Verdict: stat.Slower, Why: `above, by "much"`,
-			Level: analyse.Level{N: 4, Typical: 2e-5, Min: 2e-5, Max: 2e-5}, Estimate: stat.Estimate{Ratio: 2, Lo: 1.9, Hi: 2.1, N: 4, Base: 1e-5}, P: &p, Q: &q},
+			Level: analyse.Level{N: 4, Typical: 2e-5, Min: 2e-5, Max: 2e-5}, Estimate: stat.Estimate{Ratio: 2, Lo: 1.9, Hi: 2.1, N: 4, Base: 1e-5, Shrunk: 1.95}, P: &p, Q: &q},
 		{Workload: "net", Stratum: "workload=net", Treatment: "sandbox=crun", Cell: cell("crun"), Response: latency, Verdict: stat.Undecided, Skipped: "no crun"},
 	}}
 }
@@ -68,10 +68,10 @@ func TestCSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]string{
-		{"workload", "stratum", "treatment", "baseline", "response", "unit", "better", "n", "value", "min", "max", "base", "ratio", "lo", "hi", "verdict", "why", "blocks", "stopped", "failed", "skipped", "gave_up", "p", "q", "accelerator", "modelled"},
-		{"net", "workload=net", "sandbox=process", "true", "latency", "s", "lower", "4", "1e-05", "9e-06", "1.1e-05", "", "", "", "", "", "", "4", "done", "0", "", "", "", "", "", "false"},
-		{"net", "workload=net", "sandbox=runc", "false", "latency", "s", "lower", "4", "2e-05", "2e-05", "2e-05", "1e-05", "2", "1.9", "2.1", "slower", `above, by "much"`, "", "", "0", "", "", "0.001", "0.002", "", "false"},
-		{"net", "workload=net", "sandbox=crun", "false", "latency", "s", "lower", "0", "", "", "", "", "", "", "", "undecided", "", "", "", "0", "no crun", "", "", "", "", "false"},
+		{"workload", "stratum", "treatment", "baseline", "response", "unit", "better", "n", "value", "min", "max", "base", "ratio", "lo", "hi", "verdict", "why", "blocks", "stopped", "failed", "skipped", "gave_up", "p", "q", "accelerator", "modelled", "shrunk"},
+		{"net", "workload=net", "sandbox=process", "true", "latency", "s", "lower", "4", "1e-05", "9e-06", "1.1e-05", "", "", "", "", "", "", "4", "done", "0", "", "", "", "", "", "false", ""},
+		{"net", "workload=net", "sandbox=runc", "false", "latency", "s", "lower", "4", "2e-05", "2e-05", "2e-05", "1e-05", "2", "1.9", "2.1", "slower", `above, by "much"`, "", "", "0", "", "", "0.001", "0.002", "", "false", "1.95"},
+		{"net", "workload=net", "sandbox=crun", "false", "latency", "s", "lower", "0", "", "", "", "", "", "", "", "undecided", "", "", "", "0", "no crun", "", "", "", "", "false", ""},
 	}
 	if d := cmp.Diff(want, rows); d != "" {
 		t.Error(d)

@@ -74,6 +74,9 @@ func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) e
 		if d := words.Discoveries(res); d != "" {
 			para(d, "  ")
 		}
+		if d := words.Exaggerated(res); d != "" {
+			para(d, "  ")
+		}
 	}
 	writeAccelerators(&b, res, opt)
 	writeTables(&b, res, opt)

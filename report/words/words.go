@@ -195,6 +195,32 @@ func Discoveries(r *analyse.Result) string {
 		Count(d.Called, "row"), is, holding(d), percent(d.Rate), Count(d.Rows, "row"))
 }
 
+// Exaggerated names the differences whose ratio is likely too far from 1, because of all
+// differences those are called that came out large: the corrected effect is less than nine
+// tenths of the measured one. "" where there is none.
+func Exaggerated(r *analyse.Result) string {
+	const most = 4
+	var named []string
+	n := 0
+	for i := range r.Compared {
+		c := &r.Compared[i]
+		if e := &c.Estimate; !c.Called() || e.Shrunk <= 0 || math.Abs(math.Log(e.Shrunk)) > 0.9*math.Abs(math.Log(e.Ratio)) {
+			continue
+		}
+		if n++; n <= most {
+			named = append(named, fmt.Sprintf("%s %s %.3g instead of %.3g", Stratum(r, c.Workload, c.Shared, nil), TreatmentOf(r, c.Treatment, c.Cell), c.Estimate.Shrunk, c.Estimate.Ratio))
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	if n > most {
+		named = append(named, fmt.Sprintf("%d more (in --json)", n-most))
+	}
+	return fmt.Sprintf("%s likely too far from 1, since those are called that came out large. Corrected for that: %s.",
+		map[bool]string{true: "One ratio is", false: Count(n, "ratio") + " are"}[n == 1], strings.Join(named, "; "))
+}
+
 func holding(d *analyse.Discoveries) string {
 	switch d.Hold {
 	case 0:

@@ -225,6 +225,21 @@ func TestCell(t *testing.T) {
 	}
 }
 
+// TestExaggerated names the differences whose correction is more than a tenth of them.
+func TestExaggerated(t *testing.T) {
+	near, far, equal := of("a", latency, 2, stat.Slower), of("a", latency, 2, stat.Slower), of("a", latency, 1.01, stat.Equivalent)
+	near.Estimate.Shrunk, far.Estimate.Shrunk, equal.Estimate.Shrunk = 1.99, 1.6, 1.001
+	if got := Exaggerated(result(near, equal)); got != "" {
+		t.Error(got)
+	}
+	if got := Exaggerated(result(near, far)); !strings.HasPrefix(got, "One ratio is likely too far from 1") || !strings.Contains(got, "1.6 instead of 2") {
+		t.Error(got)
+	}
+	if got := Exaggerated(result(far, far, far, far, far, far)); !strings.HasPrefix(got, "6 ratios are ") || !strings.HasSuffix(got, "; 2 more (in --json).") {
+		t.Error(got)
+	}
+}
+
 func TestDiscoveries(t *testing.T) {
 	for _, c := range []struct {
 		d        analyse.Discoveries
