@@ -86,3 +86,36 @@ func TestDamageIsNamed(t *testing.T) {
 		t.Error("there is no page")
 	}
 }
+
+// TestOlderResultsAreTold: what an older tare measured, by its own rule of stopping, is read and
+// judged by the present one, and the report says so. A new result says nothing of the kind.
+func TestOlderResultsAreTold(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made")
+	eight(t, dir, 0)
+	report := func() string {
+		var out, errs bytes.Buffer
+		if code := execute(t.Context(), &out, &errs, []string{"report", dir}); code != exitOK {
+			t.Errorf("exit %d\n%s", code, errs.String())
+		}
+		return strings.Join(strings.Fields(out.String()), " ")
+	}
+	if text := report(); strings.Contains(text, "older tare") {
+		t.Errorf("of new results: %s", text)
+	}
+	raw, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "results.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []string{"DROP TABLE checksums", "ALTER TABLE evidence DROP COLUMN sha256", "UPDATE meta SET value = '1' WHERE key = 'schema'", "PRAGMA user_version = 1"} {
+		if _, err := raw.ExecContext(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = raw.Close()
+	text := report()
+	for _, want := range []string{"older-rule: an older tare measured this: it stopped where a difference was clear", "process", "fake"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+}
