@@ -69,11 +69,11 @@ func (rep *Report) write(w io.Writer, seed uint64) error {
 	var b strings.Builder
 	pct := func(n, of int) float64 { return 100 * float64(n) / float64(max(1, of)) }
 	fmt.Fprintf(&b, "causes, seed %d\n\n| planted | n | nominal | achieved |\n|---|---|---|---|\n", seed)
-	fmt.Fprintf(&b, "| a named cause, 75 to 95 %% of the rate left: named rightly | %d | >= 95 %% | %.1f %% |\n", rep.Known, pct(rep.Right, rep.Known))
-	fmt.Fprintf(&b, "| of these, in studies with all that tells causes apart: named rightly | %d | >= 95 %% | %.1f %% |\n", rep.Full, pct(rep.FullRight, rep.Full))
+	fmt.Fprintf(&b, "| a named cause, 75 to 95 %% of the rate left: named correctly | %d | >= 95 %% | %.1f %% |\n", rep.Known, pct(rep.Right, rep.Known))
+	fmt.Fprintf(&b, "| of these, in studies with everything that tells causes apart: named correctly | %d | >= 95 %% | %.1f %% |\n", rep.Full, pct(rep.FullRight, rep.Full))
 	fmt.Fprintf(&b, "| a named cause: another one named | %d | < 2 %% | %.1f %% |\n", rep.Known, pct(rep.Wrong, rep.Known))
-	fmt.Fprintf(&b, "| a foreign cause, 60 to 90 %% left: `other`, or not told | %d | >= 90 %% | %.1f %% |\n", rep.Foreign, pct(rep.Withheld, rep.Foreign))
-	fmt.Fprintf(&b, "\n| told with confidence | told | nominal (mean confidence) | achieved (right) | of these, a resource is named | achieved |\n|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "| a foreign cause, 60 to 90 %% left: `other`, or not told apart | %d | >= 90 %% | %.1f %% |\n", rep.Foreign, pct(rep.Withheld, rep.Foreign))
+	fmt.Fprintf(&b, "\n| confidence | findings | nominal (mean confidence) | achieved (right) | of these, a resource is named | achieved |\n|---|---|---|---|---|---|\n")
 	for _, x := range rep.Bins {
 		if x.Told > 0 {
 			fmt.Fprintf(&b, "| %.2f to %.2f | %d | %.0f %% | %.0f %% | %d | %.0f %% |\n", x.From, min(1, x.To), x.Told, 100*x.Promised/float64(x.Told), pct(x.Right, x.Told), x.Named, pct(x.NamedRight, x.Named))
