@@ -32,7 +32,7 @@ func Schema(cat Catalogue) ([]byte, error) {
 		{"stop", section("When a stratum has enough blocks: fixed, or at the first look at which the answer is clear.", props{
 			{"fixed", whole("Blocks, whatever they show.", 1)},
 			{"looks", &jsonschema.Schema{Description: "Numbers of blocks after which to look, rising; [3, 4, 6, 8, 12, 16] unless said.", Type: "array", MinItems: jsonschema.Ptr(1), Items: whole("", 2)}},
-			{"confidence", fraction("Confidence of the intervals; 9half the margin unless said.")},
+			{"confidence", fraction("Confidence of the intervals; 95% unless said.")},
 			{"width", fraction("Relative half-width of an interval that is narrow enough; half the margin unless said.")},
 			{"margin", fraction("Ratios this near to 1 are equivalent; 3% unless said.")},
 		})},

@@ -93,13 +93,13 @@ func elseText(f *facts, v *verdict, part string) string {
 	const none = "Something else; not one of the named resources: "
 	switch v.why {
 	case whyWork:
-		return none + fmt.Sprintf("the same work takes %.3g times the processor time. Page tables of two levels, memory bandwidth and the kernel's own work do that.", f.took())
+		return none + fmt.Sprintf("the same work takes %.3g times the processor time. Nested page tables, memory bandwidth and the kernel's own work do that.", f.took())
 	case whyStalls:
-		return none + "few operations take very long, and the one in the middle hardly longer than natively. Lost packets, memory that is taken back and pauses of a runtime do that."
+		return none + "few operations take very long, and the median one hardly longer than natively. Lost packets, memory reclaim and pauses of a runtime do that."
 	case whyPeer:
 		return none + fmt.Sprintf("a thread of the other end is busy for %.0f %% of the time.", 100*f.own[fOther])
 	case whyNeighbour:
 		return none + "the disk serves others."
 	}
-	return none + "the greatest part of what was added is " + part + " of an operation's time."
+	return none + "the greatest part of the added time is " + part + " of an operation's time."
 }

@@ -281,7 +281,7 @@ func (x *Change) judge(rule stat.Rule, better record.Better, fdr float64) {
 		if x.Lo > 1 || x.Hi < 1 {
 			return // too few blocks that scatter too much; Why says it
 		}
-		x.Why = fmt.Sprintf("the interval holds 1 and reaches out of the margin of %.3g %%", 100*rule.Margin)
+		x.Why = fmt.Sprintf("the interval holds 1 and reaches beyond the margin of %.3g %%", 100*rule.Margin)
 	default:
 		x.Changed = *x.Q <= fdr
 		if !x.Changed {

@@ -258,28 +258,28 @@ func (c *comparing) warn(res *Result) {
 		return slices.ContainsFunc(c.all(), func(x *folder) bool { return of(x) != of(first) })
 	}
 	if c.opt.Margin == nil && unlike(func(x *folder) any { return x.r.Margin }) {
-		say("the studies have unlike margins; the smallest one holds here, --margin sets another")
+		say("the studies have different margins; the smallest one applies, and --margin sets another")
 	}
 	if unlike(func(x *folder) any { return x.r.Confidence }) {
-		say("the studies have unlike confidences; the highest one holds here")
+		say("the studies have different confidences; the highest one applies")
 	}
 	if res.Modelled = first.r.Modelled; res.Modelled {
 		say("both sides are modelled: what changed is the model or the study, and no machine was measured")
 	}
 	if unlike(func(x *folder) any { return x.Study.Name }) {
-		say("the studies have unlike names; what matches is compared")
+		say("the studies have different names; cells that match are compared")
 	}
 	switch {
 	case res.Modelled:
 	case !c.several():
-		say("each side has one result: an upgrade cannot be told from a day or a host that was different; " +
-			"measure each side two or three times, on other days, and give them as --a DIR --a DIR --b DIR --b DIR")
+		say("each side has one result, which cannot tell an upgrade from a different day or host; " +
+			"measure each side two or three times, on different days, and give the results as --a DIR --a DIR --b DIR --b DIR")
 	case len(c.sides[0])+len(c.sides[1]) == 3:
-		say("three results leave one degree of freedom for how results of one side differ, so that intervals are wide; give two of each side, or better three")
+		say("three results leave one degree of freedom for how results of one side differ, so intervals are wide; give two results a side, or better three")
 	}
 	for _, x := range c.all() {
 		if n := stoppedAtVerdict(x.r, x.Study); n > 0 {
-			say("%s has %d rows that look different and are less precise than the study asks; older versions stopped there, and such costs are overstated; measure on, or again with `fixed: N`", x.Name, n)
+			say("%s has %d rows that look different and are less precise than the study asks; older versions stopped there, and such costs are overstated; continue that study, or measure again with `fixed: N`", x.Name, n)
 		}
 	}
 	for _, x := range c.all() {

@@ -149,7 +149,7 @@ func (r *Result) Check(gates []*Gate) ([]Breach, error) {
 		for i := range r.Rows {
 			v, err := expr.Run(g.program, environment(&r.Rows[i], names))
 			if err != nil {
-				return nil, fmt.Errorf("the gate %q cannot be told of %s, %s: %w", g.Text, r.Rows[i].Cell, r.Rows[i].Response.Name, err)
+				return nil, fmt.Errorf("the gate %q cannot be evaluated for %s, %s: %w", g.Text, r.Rows[i].Cell, r.Rows[i].Response.Name, err)
 			}
 			if broken, _ := v.(bool); broken {
 				out = append(out, Breach{Gate: g.Text, Row: i})

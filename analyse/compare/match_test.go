@@ -195,7 +195,7 @@ func TestMargin(t *testing.T) {
 	}
 	b.Study.Stop.Margin = 0.01
 	res := mustCompare(t, a, b, Options{})
-	if res.Margin != 0.01 || !strings.Contains(fmt.Sprint(res.Warnings), "unlike margins") {
+	if res.Margin != 0.01 || !strings.Contains(fmt.Sprint(res.Warnings), "different margins") {
 		t.Errorf("margin %g, %v", res.Margin, res.Warnings)
 	}
 }

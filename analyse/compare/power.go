@@ -56,7 +56,7 @@ func (r *Result) Unjudged(gates []*Gate, breaches []Breach, power float64) ([]Do
 			t := trial{res: r, row: &r.Rows[i], gate: g, names: names, power: power}
 			d, doubt := t.judge()
 			if t.err != nil {
-				return nil, fmt.Errorf("the gate %q cannot be told of %s, %s: %w", g.Text, t.row.Cell, t.row.Response.Name, t.err)
+				return nil, fmt.Errorf("the gate %q cannot be evaluated for %s, %s: %w", g.Text, t.row.Cell, t.row.Response.Name, t.err)
 			}
 			if doubt {
 				d.Gate, d.Row = g.Text, i

@@ -61,7 +61,7 @@ func repeat(parts [2][]part) *repeated {
 	x.d, x.within = means[1]-means[0], x.within/(k[0]+k[1])
 	x.change.Ratio = bounded(x.d)
 	if x.df == 0 {
-		x.change.Why = fmt.Sprintf("need two results with %d blocks on one side at least, have one on each", stat.MinN)
+		x.change.Why = fmt.Sprintf("need two results with %d blocks on at least one side, have one on each", stat.MinN)
 		return x
 	}
 	x.s2 /= x.df

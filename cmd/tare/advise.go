@@ -65,9 +65,9 @@ goes on where it was interrupted.`,
 	fl.StringVar(&f.patch, "patch", "", "print the patches for this alone: "+strings.Join(advice.PatchesFor(), ", "))
 	fl.StringArrayVar(&f.only, "only", nil, "advice on cells with these levels alone: "+onlyHelp)
 	fl.BoolVar(&f.verify, "verify", false, "relieve each named cause on this host and say whether the cell improves")
-	fl.BoolVar(&f.dry, "dry-run", false, "with --verify: say what would be run, and run nothing")
+	fl.BoolVar(&f.dry, "dry-run", false, "with --verify: say what would run, and run nothing")
 	fl.IntVar(&f.blocks, "blocks", stat.MinN, "with --verify: blocks of each cell")
-	fl.DurationVar(&f.budget, "budget", defaultVerify, "with --verify: the most time that one cause takes")
+	fl.DurationVar(&f.budget, "budget", defaultVerify, "with --verify: the most time that one cause may take")
 	fl.BoolVar(&f.wait, "wait", false, "with --verify: "+waitHelp)
 	_ = cmd.RegisterFlagCompletionFunc("patch", cobra.FixedCompletions(advice.PatchesFor(), cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
 	_ = cmd.RegisterFlagCompletionFunc("only", a.completeOnly())
@@ -79,10 +79,10 @@ func (a *app) advise(ctx context.Context, dir string, f adviseFlags) error {
 		return coded(exitUsage, "write one of --json and --patch; the JSON has the patches")
 	}
 	if f.verify && f.patch != "" {
-		return coded(exitUsage, "write one of --verify and --patch")
+		return coded(exitUsage, "--verify and --patch exclude each other; give one of them")
 	}
 	if f.dry && !f.verify {
-		return coded(exitUsage, "--dry-run is for --verify; without it nothing is run")
+		return coded(exitUsage, "--dry-run needs --verify; without it nothing runs anyway")
 	}
 	if f.patch != "" && !slices.Contains(advice.PatchesFor(), f.patch) {
 		return coded(exitUsage, "--patch: there are none for %q; write one of %s", f.patch, strings.Join(advice.PatchesFor(), ", "))

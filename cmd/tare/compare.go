@@ -36,26 +36,26 @@ func (a *app) compareVerb() *cobra.Command {
 		Use:   "compare A B | --a DIR... --b DIR...",
 		Short: "Compare results of the same study: before and after",
 		Long: `Compare results of the same study: before (A) and after (B) an upgrade, or of
-two hosts. Cells that both sides have are matched, and each comes to a ratio B/A
+two hosts. Cells that both sides have are matched. Each gives a ratio B/A
 with an interval, a false discovery rate over all cells, and a verdict.
 
-One result a side cannot tell an upgrade from a day that was different. Measure
-each side on two or three days and give all results, with --a and --b: then the
-interval holds how much results of one side differ.
+One result a side cannot tell an upgrade from a different day. Measure each side
+on two or three days and give all results, with --a and --b. Then the interval
+includes how much results of one side differ.
 
-Two things can be asked, --question:
+--question chooses what is asked:
 
-  cost    the ratio to the baseline, in B by that in A. What the machine was like
-          at either time cancels, since each side has its own baseline.
-  level   the value itself, in B by that in A. That another time or host is
-          different is part of it.
-  auto    treatments by cost, the baseline's cells, which have none, by level
+  cost    the ratio to the baseline in B, divided by that in A. The state of the
+          machine cancels, since each side has its own baseline.
+  level   the value itself in B, divided by that in A. A different time or host
+          is part of it.
+  auto    treatments by cost; the baseline's cells, which have none, by level
 
 A gate says what must not be true of any row. The exit code is 6 if it is true of
-one. It is 7 if a row cannot be judged: its interval reaches the gate's limit, and
-a change of that size would be found with less than --power; how many blocks would
-do is printed. It is 7 also where two results are the same or share trials. A gate
-is "worse than 5%", "surely worse than 5%", or an expression, made of:
+one. It is 7 if a gate cannot judge a row: the row's interval reaches the limit, and
+a change of that size would be found with a probability below --power. The output
+says how many blocks would be enough. It is 7 also if two results are the same or
+share trials. A gate is "worse than 5%", "surely worse than 5%", or an expression of:
 
 ` + gateHelp(),
 		Example: `  tare compare results/before results/after
@@ -75,13 +75,13 @@ is "worse than 5%", "surely worse than 5%", or an expression, made of:
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd, slices.Concat(f.a, f.b, args)) }
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.a, "a", nil, "a results folder of side A; repeat it for results of other days")
-	fl.StringArrayVar(&f.b, "b", nil, "a results folder of side B, likewise")
+	fl.StringArrayVar(&f.b, "b", nil, "a results folder of side B; repeat it likewise")
 	for _, side := range []string{"a", "b"} {
 		_ = cmd.MarkFlagDirname(side) // fails for a flag that is not there
 	}
 	fl.StringVar(&f.question, "question", string(compare.Auto), "what is compared: auto, cost, level")
 	fl.StringArrayVar(&f.gates, "gate", nil, "fail (exit 6) if this is true of any row; may be repeated")
-	fl.StringVar(&f.power, "power", "80%", "least probability that a gate finds a change of its limit; below it cannot judge (exit 7)")
+	fl.StringVar(&f.power, "power", "80%", "the probability that a gate must have of finding a change of its limit; below it, the gate cannot judge (exit 7)")
 	fl.StringVar(&f.junit, "junit", "", "write JUnit XML to this file, a test case for each row")
 	fl.StringVar(&f.margin, "margin", "", "changes within it are equivalent, such as 3% (default: the study's)")
 	fl.StringVar(&f.fdr, "fdr", "5%", "share of false ones among the changed rows")
@@ -109,8 +109,8 @@ func gateHelp() string {
 	return b.String() + `
 Factors are text by their own names, with _ for hyphens. Words: and, or, not, in,
 ==, !=, <, <=, >, >=, matches (https://expr-lang.org/docs/language-definition).
-What a row does not have is no number, and nothing compares to it: a gate for
-rows without a ratio is ` + "`missing`" + `.`
+What a row does not have is not a number, and every comparison with it is false.
+The gate for rows without a ratio is ` + "`missing`" + `.`
 }
 
 // checkArgs takes a folder for each side, or the flags for several.

@@ -50,8 +50,8 @@ func damageWarnings(ctx context.Context, db *store.Store) ([]analyse.Warning, er
 // olderRule is said of results that are older than the rule of stopping by precision,
 // which came with the checksums.
 func olderRule() analyse.Warning {
-	return analyse.Warning{Code: "older-rule", Text: "an older tare measured this: it stopped where a difference was clear, which is where chance exaggerates. " +
-		"The verdicts are those of the present rule, and large effects found in few blocks are overstated; tare run on the folder measures what the present rule asks for"}
+	return analyse.Warning{Code: "older-rule", Text: "an older tare measured this: it stopped where a difference was clear, and there chance exaggerates. " +
+		"The verdicts follow the present rule, but large effects from few blocks are overstated; continue with tare run on the folder to measure what the present rule asks for"}
 }
 
 func was(n int) string {

@@ -37,8 +37,8 @@ least and at most, the order of the first pass, the time it should take, and wha
 this host cannot do. Sandboxes are tried for a moment, no workload is run.
 
 With --from it says how many blocks each comparison takes until its interval is as
-narrow as the study asks (or --width), and how long that is. The scatter is that of
-an earlier result, of this study or another: run a few blocks for it, with
+narrow as the study (or --width) asks, and how long that takes. It reads the scatter
+from an earlier result, of this study or another. To get one, run a few blocks with
 "tare run STUDY --set stop.fixed=3 --results pilot".
 
 With --on model it says what the model does not know, and, beside the time that

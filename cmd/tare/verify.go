@@ -137,7 +137,7 @@ func relieved(r *analysed, x *advice.Item) (verification, bool) {
 		}
 	}
 	if len(v.Relief) == 0 {
-		v.Outcome, v.Why = outcomeCannot, "no factor of a study is this setting: "+x.Text
+		v.Outcome, v.Why = outcomeCannot, "no factor of a study makes this setting: "+x.Text
 	}
 	return v, true
 }
@@ -269,7 +269,7 @@ func (a *app) judge(ctx context.Context, v *verification) error {
 	case e.Lo > 1:
 		v.Outcome = outcomeConfirmed
 	case e.Hi < 1:
-		v.Outcome, v.Why = outcomeNot, "the cell becomes worse"
+		v.Outcome, v.Why = outcomeNot, "the cell gets worse"
 	default:
 		v.Outcome, v.Why = outcomeNot, "the interval holds 1: no improvement is proven"
 	}
@@ -354,7 +354,7 @@ func (a *app) printVerified(all []verification, dir string, modelled, asJSON boo
 		b.WriteString("Modelled, not measured: the model relieves what it was told.\n")
 	}
 	if len(all) == 0 {
-		b.WriteString("No cause is named that could be relieved.\n")
+		b.WriteString("There is no named cause to relieve.\n")
 	}
 	for i := range all {
 		v := &all[i]

@@ -17,7 +17,7 @@ func notes(r *analyse.Result) []Note {
 	}
 	interval := "Student's t on the logarithms of the quotients, its variance moderated over the study. "
 	if level > confidence {
-		interval += fmt.Sprintf("The study stops where intervals are narrow, so that scatter looks smaller than it is; each interval is made at %s %%, and misses in about %s %% of comparisons. ",
+		interval += fmt.Sprintf("The study stops where intervals are narrow, so scatter looks smaller than it is. Each interval is made at %s %%, and misses the truth in about %s %% of comparisons. ",
 			percent(level), percent(1-confidence))
 	}
 	interval += "There is none from fewer than three blocks."
@@ -30,7 +30,7 @@ func notes(r *analyse.Result) []Note {
 			"n is the number of those blocks. 2 is twice the baseline.", "A ratio"},
 		{"interval", "An interval", interval, "An interval"},
 		{"verdict", "A verdict", fmt.Sprintf("Equivalent: the whole interval lies between 1/(1+m) and 1+m, m = %s %%. Else better or worse (faster, slower): it lies "+
-			"wholly on one side of 1, by the response's better side; higher or lower where it has none. All else is undecided, which is not the same as equal, and so is a difference that rests on fewer than five blocks whose interval is wider than 10 %%.",
+			"wholly on one side of 1, by the response's better side; higher or lower where it has none. Anything else is undecided, which is not the same as equal. So is a difference that rests on fewer than five blocks and whose interval is wider than 10 %%.",
 			percent(margin)), "A verdict"},
 		{"stop", "When a study stops", "A stratum ends at a declared look when the interval of each of its first responses is as narrow as asked, or as a part of a large effect; at the last look; or at the budget. It does not end because a difference is clear.",
 			"When a study stops"},

@@ -368,7 +368,7 @@ func NothingHeld(res *compare.Result) string {
 			missing++
 		}
 	}
-	s := fmt.Sprintf("no gate can judge: nothing was compared, since none of %s has an interval", words.Count(len(res.Rows), "row"))
+	s := fmt.Sprintf("no gate can judge: nothing was compared, because none of %s has an interval", words.Count(len(res.Rows), "row"))
 	if missing > 0 {
 		s += fmt.Sprintf(" (%d have no ratio)", missing)
 	}

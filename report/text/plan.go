@@ -127,7 +127,7 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 // writeNeed prints how many blocks each comparison takes.
 func writeNeed(b *strings.Builder, n *Need, opt Options) {
 	width := fmt.Sprintf("%.3g %%", 100*n.Width)
-	b.WriteString("\n" + wrap(fmt.Sprintf("blocks until an interval is %s wide either way, by the scatter in %s:", width, n.From), opt.width(), "    ") + "\n")
+	b.WriteString("\n" + wrap(fmt.Sprintf("blocks that an interval of %s either way takes, by the scatter in %s:", width, n.From), opt.width(), "    ") + "\n")
 	g := grid{keys: 1, header: []string{"cell", "scatter", "of", "last look", "blocks", "time"}}
 	for i := range n.Rows {
 		r := &n.Rows[i]
@@ -148,10 +148,10 @@ func writeNeed(b *strings.Builder, n *Need, opt Options) {
 		g.rows = append(g.rows, row)
 	}
 	b.WriteString(g.render(opt))
-	b.WriteString(wrap("all of it takes "+words.Duration(n.Time)+": each stratum as many blocks as its noisiest comparison. Scatter is that of a ratio from block to block; "+
+	b.WriteString(wrap("all of it takes "+words.Duration(n.Time)+", with as many blocks for each stratum as its noisiest comparison takes. The scatter is that of a ratio from block to block; "+
 		"\"last look\" is the half-width that the study's last look reaches.", opt.width(), "    ") + "\n")
 	if n.Width > n.Margin {
-		b.WriteString(wrap(fmt.Sprintf("The width is above the study's margin of %.3g %%: equal things will not be told to be equivalent.", 100*n.Margin), opt.width(), "    ") + "\n")
+		b.WriteString(wrap(fmt.Sprintf("The width is above the study's margin of %.3g %%: equal things will not be called equivalent.", 100*n.Margin), opt.width(), "    ") + "\n")
 	}
 }
 

@@ -26,7 +26,7 @@ func Wide(s study.Stop) string {
 	if s.Fixed > 0 || s.Width <= s.Margin {
 		return ""
 	}
-	return fmt.Sprintf("the width of %s is above the margin of %s, so intervals stay too wide to say equivalent; write width: %s, or leave it out",
+	return fmt.Sprintf("the width of %s is above the margin of %s, so intervals stay too wide to call anything equivalent; write width: %s, or leave the key out",
 		percent(s.Width), percent(s.Margin), strings.ReplaceAll(percent(s.Margin/2), " ", ""))
 }
 

@@ -217,7 +217,7 @@ func Exaggerated(r *analyse.Result) string {
 	if n > most {
 		named = append(named, fmt.Sprintf("%d more (in --json)", n-most))
 	}
-	return fmt.Sprintf("%s likely too far from 1, since those are called that came out large. Corrected for that: %s.",
+	return fmt.Sprintf("%s likely too far from 1, because differences that come out large are called more often. Corrected: %s.",
 		map[bool]string{true: "One ratio is", false: Count(n, "ratio") + " are"}[n == 1], strings.Join(named, "; "))
 }
 
