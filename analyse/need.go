@@ -12,20 +12,20 @@ import (
 	"tare/study"
 )
 
-// Need is what a comparison of a study takes to reach a wanted width.
+// Need says what a comparison of a study takes to reach a wanted width.
 type Need struct {
 	Workload string        `json:"workload"`
 	Cell     record.Cell   `json:"cell"`
 	Response string        `json:"response"`
 	Scatter  float64       `json:"scatter,omitempty"` // standard deviation of ln(ratio) from block to block; 0: not known
-	From     string        `json:"from,omitempty"`    // where the scatter is from: one of the constants below
+	From     string        `json:"from,omitempty"`    // where the scatter comes from: one of the constants below
 	Last     float64       `json:"last,omitempty"`    // relative half-width after the study's last look
-	Blocks   int           `json:"blocks,omitempty"`  // that the wanted width takes; 0: more than can be measured, or not known
+	Blocks   int           `json:"blocks,omitempty"`  // number that the wanted width takes; 0: more than can be measured, or not known
 	Block    time.Duration `json:"block"`             // time of one block of the stratum
 	stratum  int
 }
 
-// Where a scatter is from.
+// Where a scatter comes from.
 const (
 	FromItself   = "itself"          // the same comparison
 	FromWorkload = "its workload"    // other comparisons of the workload
@@ -34,9 +34,9 @@ const (
 )
 
 // Needs says, for each comparison of a study's first responses, how many blocks a relative
-// half-width takes, with the scatter of an earlier result. That may be of the same study,
-// of a similar one, or a pilot of some blocks. trials are the earlier result's; expected is
-// the time of a trial that was never made.
+// half-width takes, with the scatter of an earlier result. That result may be of the same
+// study, of a similar one, or of a pilot of a few blocks. trials are the earlier result's;
+// expected gives the time of a trial that was never run.
 func Needs(st *study.Study, width float64, earlier *Result, trials []record.Trial, expected func(record.Cell) time.Duration) []Need {
 	n := &needs{rule: plan.Rule(st), width: width, own: map[string]float64{}, workload: map[string][]float64{}, took: map[string][]float64{}}
 	n.read(st, earlier, trials)
@@ -62,9 +62,9 @@ func Needs(st *study.Study, width float64, earlier *Result, trials []record.Tria
 	return out
 }
 
-// NeedTime is the time that all of them take: each stratum as many blocks as the
-// comparison that takes most. Those that no number of blocks decides are left out and
-// counted.
+// NeedTime returns the time that all of them take, with as many blocks for each stratum as
+// the comparison that needs most. It leaves out those that no number of blocks decides,
+// and counts them.
 func NeedTime(of []Need) (sum time.Duration, never int) {
 	most := map[int]time.Duration{}
 	for i := range of {

@@ -87,7 +87,7 @@ func (f *Finding) Suspect() bool {
 	return f.looksWorse(suspected)
 }
 
-// looksWorse reports whether nothing is decided of a cell, and it looks worse than its
+// looksWorse reports whether nothing is decided about a cell and it looks worse than its
 // baseline by more than a factor.
 func (f *Finding) looksWorse(than float64) bool {
 	if !f.Undecided || f.Ratio == nil || !(*f.Ratio > 0) {

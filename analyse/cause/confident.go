@@ -2,10 +2,10 @@ package cause
 
 import "math"
 
-// confident is the part of such findings that are right: what was counted of planted
-// causes, mild and foreign ones, by package scripts/truth/causes. It has two factors: what
-// could be known at best with the readings that were there, and how many of the trials
-// come to the same verdict when each is judged alone.
+// confident is the share of such findings that are right, as package scripts/truth/causes
+// counted it with planted causes, mild and foreign ones. It has two factors: the most that
+// could be known with the readings that were there, and how many of the trials reach the
+// same verdict when each is judged alone.
 func (b *builder) confident(f *facts, v *verdict, each []sheet) float64 {
 	if v.cause == Unknown || len(each) == 0 {
 		return 0
@@ -39,7 +39,7 @@ func (v *verdict) atBest(f *facts) float64 {
 		if f.undecided {
 			return 0.8
 		}
-		return 0.9 // a cause that costs as much natively, and is not full, is not seen
+		return 0.9 // a cause that costs as much natively, and is not full, goes undetected
 	case Path, Saturation:
 		if !f.own.has(fMedian) && !f.own.has(fRuntime) {
 			return 0.45 // few operations that take very long look the same

@@ -108,8 +108,8 @@ func (f *facts) slower() float64 {
 	return max(r, 1/r)
 }
 
-// dearer says that a resource is as full as in the baseline, or less, and so does not tell
-// the two apart: what differs is how much of it, or of others, an operation takes.
+// dearer reports whether a resource is as full as in the baseline, or less. Then it does not
+// distinguish the two: what differs is how much of it, or of others, an operation takes.
 func (f *facts) dearer(k Kind, use float64) bool {
 	if !f.costs || !(f.slower() > 1.03) {
 		return false
@@ -126,8 +126,8 @@ func (f *facts) dearer(k Kind, use float64) bool {
 	return false
 }
 
-// moreWork says that what the cell costs is mostly that the same work takes more
-// processor time: that explains half of it, by logarithms.
+// moreWork reports whether the cell costs more mostly because the same work takes more
+// processor time: that explains at least half of the cost, by logarithms.
 func (f *facts) moreWork() bool { return math.Log(f.took()) > 0.5*math.Log(f.slower()) }
 
 // took is how much more processor time the same work takes than in the baseline.

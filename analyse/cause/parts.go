@@ -2,9 +2,9 @@ package cause
 
 import "math"
 
-// greatest chooses where nothing is full. In a closed loop of few operations no resource
-// ever is: of what an operation's time is made of, the greatest part is the cause; of the
-// time that was added, where the cell is slower than its baseline.
+// greatest chooses where nothing is full. In a closed loop of few operations, no resource
+// ever is. Then the greatest part of an operation's time is the cause, or of the added
+// time, where the cell is slower than its baseline.
 func (v verdict) greatest(all []rule, limit map[Kind]float64, f *facts) verdict {
 	parts, total := v.parts(f)
 	if total == 0 {
@@ -55,8 +55,8 @@ func (v verdict) greatest(all []rule, limit map[Kind]float64, f *facts) verdict 
 	return v.clear(best, parts[best], min(share, 1-parts[next]/parts[best]))
 }
 
-// parts are those of an operation's time: of the time that was added, where the cell
-// costs; else of all. total is what they are parts of, in the same unit.
+// parts are those of an operation's added time where the cell costs, and otherwise those of
+// all its time. total is what they are parts of, in the same unit.
 func (v *verdict) parts(f *facts) (out map[Kind]float64, total float64) {
 	own, ok := f.stays()
 	if !ok {
@@ -115,8 +115,8 @@ func (v *verdict) name(f *facts, parts map[Kind]float64) {
 	}
 }
 
-// other looks at time in which nothing was busy: whether it is no longer way, nor a queue
-// inside the sandbox.
+// other checks time in which nothing was busy: whether something else than a longer path or a
+// queue inside the sandbox explains it.
 func (v verdict) other(f *facts) verdict {
 	s := &f.own
 	switch {
@@ -159,14 +159,14 @@ func (v verdict) unseen(all []rule, limit map[Kind]float64, f *facts, best Kind)
 	return v
 }
 
-// stalls says that few operations took very long, and most as long as natively: what was
-// added to the mean is not in the operation in the middle.
+// stalls reports whether few operations took very long, and most as long as natively: the
+// median operation does not have the time that was added to the mean.
 func (f *facts) stalls() bool {
 	mean, middle := f.own[fTime]-f.base[fTime], f.own[fMedian]-f.base[fMedian]
 	return middle < mean/2 // false of NaN
 }
 
-// why something else is taken to be the cause.
+// why says why something else is taken to be the cause.
 type why uint8
 
 const (

@@ -74,7 +74,7 @@ func hostRule() rule {
 }
 
 // stealRule: a hypervisor below the host runs something else while the host's processors
-// are wanted. All that runs takes longer by that.
+// are wanted. Everything that runs takes longer by that time.
 // The limit is as for the host's own processors.
 func stealRule() rule {
 	return rule{kind: Steal, limit: 0.25, full: true, needs: []string{"system"}, weight: func(f *facts) float64 {
@@ -88,8 +88,8 @@ func stealRule() rule {
 		}}
 }
 
-// softRule: one of the host's processors is full of interrupts: it serves the packets of
-// the sandbox's ports, and is charged to nobody.
+// softRule: one of the host's processors is full of interrupts. It serves the packets of
+// the sandbox's ports, and nobody is charged for its time.
 // The limit is as for a thread that sleeps between requests.
 func softRule() rule {
 	return rule{kind: SoftIRQ, limit: 0.7, full: true, needs: []string{"system"}, weight: func(f *facts) float64 { return f.own.or(fHostSoft, 0) },

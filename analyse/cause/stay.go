@@ -2,17 +2,17 @@ package cause
 
 import "math"
 
-// queueing is how much of the wait of a queue with exponential services counts: the
-// services of one kind of operation vary less, so that its queues are shorter.
+// queueing is the part of the wait of a queue with exponential services that counts. The
+// services of one kind of operation vary less, so its queues are shorter.
 const queueing = 0.6
 
-// stay is how long an operation is at a resource: what it takes of it, and what it waits
-// there for the other operations under way. It is the mean value of a closed network
+// stay is how long an operation is at a resource: the time that it takes of it, plus the
+// time that it waits there for the other operations under way. It is the mean value of a closed network
 // (Schweitzer's approximation): with the part use of the time in use, and n operations
 // under way, others are there for use x (n-1)/n of it.
 //
-// Of several servers of a kind that take turns the wait is one part of that each: an
-// operation is before the one that is free first.
+// With several servers of a kind that take turns, the wait is divided by their number: an
+// operation gets the one that is free first.
 func stay(demand, use, n, servers float64) float64 {
 	if !(n > 1) || !(demand > 0) {
 		return demand
@@ -32,7 +32,7 @@ type stays struct {
 	peer float64 // at the busiest thread of an end that is not sandboxed; part of what is left
 }
 
-// stays takes an operation's time apart; ok is false where it has none.
+// stays splits an operation's time into its parts; ok is false where it has none.
 func (f *facts) stays() (out stays, ok bool) {
 	s, t := &f.own, f.time()
 	if math.IsNaN(t) || !(s.unit() > 0) || !s.has(fRate) {
@@ -117,10 +117,10 @@ func (f *facts) baseStays() (stays, bool) {
 	return f.baseFacts().stays()
 }
 
-// polls says that the helper's busiest thread is busy whatever there is to do, so that its
-// being busy says nothing. With less load a thread that works is less busy, or does as much
-// a second; and of the operations under way no more can be at one place and the other
-// at once than there are.
+// polls reports whether the helper's busiest thread is busy whatever there is to do, so that
+// being busy says nothing. With less load, a thread that works is less busy, or does as much
+// a second. And no more operations can be at two places at once than there are under
+// way.
 func (f *facts) polls() bool {
 	s := &f.own
 	if !(s.or(fHelperBusy, 0) >= 0.7) {
@@ -133,7 +133,7 @@ func (f *facts) polls() bool {
 	return n >= 1 && s.has(fRate, fTime) && s[fHelperBusy]+tasks(s) > 1.15*n
 }
 
-// works says that something tells the helper's thread from one that polls: it is less
+// works reports whether something tells the helper's thread from one that polls: it is less
 // busy with less load, or in the baseline.
 func (f *facts) works() bool {
 	s := &f.own

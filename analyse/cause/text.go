@@ -88,7 +88,7 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 	return "What bounds it is not known; what is missing: " + out.Missing + "."
 }
 
-// elseText says what is known of a cause that has no name.
+// elseText says what is known about a cause that has no name.
 func elseText(f *facts, v *verdict, part string) string {
 	const none = "Something else; not one of the named resources: "
 	switch v.why {

@@ -12,7 +12,7 @@ import (
 	"tare/record"
 )
 
-// part is what one result gives to a change: a mean of logarithms.
+// part is what one result contributes to a change: a mean of logarithms.
 type part struct {
 	mean, se, df float64
 	n            int
@@ -59,7 +59,7 @@ func (c *comparing) first(row int) bool {
 	return slices.ContainsFunc(c.found[row][0], func(x *analyse.Comparison) bool { return x != nil && x.First })
 }
 
-// parts are what each result gives to a row.
+// parts returns what each result contributes to a row.
 func (c *comparing) parts(row int, of func(*folder, *analyse.Comparison) part) (out [2][]part) {
 	for i, side := range c.sides {
 		for j, f := range side {
@@ -158,16 +158,17 @@ func (c *comparing) change(a, b part) *Change {
 	return out
 }
 
-// df are the degrees of freedom of va+vb. Of two studies of a fixed number of blocks
-// they are Welch and Satterthwaite's. A study that stops by precision stops
-// earlier where its variance came out small by chance, and Satterthwaite's formula
-// takes that for what it is: 91 to 94 % of simulated intervals covered the truth.
-// The fewer degrees of freedom of the two sides are the least that there can be,
-// and with these alone 96 to 98 % did. Two parts of the least and one of
-// Satterthwaite's cover in 94 to 97 % (TestSimulatedComparisons).
+// df returns the degrees of freedom of va+vb. For two studies with a fixed number of
+// blocks they are Welch and Satterthwaite's. A study that stops by precision stops
+// earlier where its variance came out small by chance. Satterthwaite's formula takes
+// that variance at face value: 91 to 94 % of simulated intervals covered the truth.
+// The lower bound is the degrees of freedom of the side that has fewer. With these
+// alone, 96 to 98 % did. Weighting the lower bound by two and Satterthwaite's value
+// by one covers in 94 to 97 % (TestSimulatedComparisons).
 //
-// Where the fewer blocks, n, are the fewest that give an interval, it is the least:
-// else 10 % of A/A pairs of ten noisy rows had a discovery, with it 2 to 5 %.
+// If the side with fewer blocks, n, has the fewest that give an interval, df is the
+// lower bound. Otherwise 10 % of A/A pairs of ten noisy rows had a discovery; with it,
+// 2 to 5 % have.
 func (c *comparing) df(va, dfa, vb, dfb float64, n int) float64 {
 	least := math.Min(dfa, dfb)
 	w := va*va/dfa + vb*vb/dfb
@@ -211,10 +212,10 @@ func student(df float64) interface {
 // bounded is exp kept inside what JSON can carry and above zero.
 func bounded(x float64) float64 { return math.Exp(math.Max(-700, math.Min(700, x))) }
 
-// judge holds the rate of false discoveries over all costs, and over all levels of the
-// rows that ask for them; and, apart from these, over the answers to the other
-// question. On another host all levels have changed, which would make room for false
-// ones among the costs.
+// judge controls the false discovery rate over all costs, over all levels of the rows
+// that ask for them, and separately over the answers to the other question. On another
+// host all levels have changed, which would let false discoveries through among the
+// costs.
 func (c *comparing) judge(res *Result) {
 	type family struct{ level, asked bool }
 	families := make(map[family][]*Change)
@@ -262,7 +263,7 @@ func (c *comparing) judge(res *Result) {
 	}
 }
 
-// rule gives the verdicts. It stops nothing.
+// rule returns the rule that gives the verdicts. It stops nothing.
 func (r *Result) rule() stat.Rule { return stat.NewRule(r.Confidence, 0, r.Margin, nil, 1) }
 
 func (x *Change) judge(rule stat.Rule, better record.Better, fdr float64) {
@@ -279,7 +280,7 @@ func (x *Change) judge(rule stat.Rule, better record.Better, fdr float64) {
 	case stat.Equivalent:
 	case stat.Undecided:
 		if x.Lo > 1 || x.Hi < 1 {
-			return // too few blocks that scatter too much; Why says it
+			return // too few blocks with too much scatter; Why says so
 		}
 		x.Why = fmt.Sprintf("the interval holds 1 and reaches beyond the margin of %.3g %%", 100*rule.Margin)
 	default:

@@ -1,11 +1,11 @@
 // Package compare compares two sides of the same study: before and after an
-// upgrade, or two hosts. A side is one result, or several of other days.
+// upgrade, or two hosts. A side is one result, or several from different days.
 //
 // The data path: 1. copy.go refuses results that share trials; 2. match.go
-// puts the same cell's same response of all results together, after it has made
-// sure that it is the same; 3. change.go estimates what changed, as a ratio with
+// groups the same response of the same cell from all results, after it has checked
+// that it is the same; 3. change.go estimates what changed, as a ratio with
 // an interval and a p-value, and several.go does it where a side has several
-// results; 4. the false discovery rate is held over all that was asked, and each
+// results; 4. the false discovery rate is controlled over all that was asked, and each
 // row gets its verdict; 5. hosts.go lists what else is different; 6. gate.go
 // tells which rows break a gate, and power.go which a gate cannot judge.
 //
@@ -96,7 +96,7 @@ type About struct {
 	Failed   int    `json:"failed"`
 	Finished bool   `json:"finished"`
 
-	Results []About `json:"results,omitempty"` // each, where the side has several; then the above are of all together
+	Results []About `json:"results,omitempty"` // each result, where the side has several; then the fields above are totals
 }
 
 // Counts are of the rows by what came of them. Every row is in one of them.
@@ -146,7 +146,7 @@ func (r *Row) Missing() string {
 	}
 }
 
-// Measured is what one side says of a row. Of several results, N and Failed are sums,
+// Measured is what one side says about a row. With several results, N and Failed are sums,
 // Level and the cost's ratio are geometric means, and the cost has no interval.
 type Measured struct {
 	Results int           `json:"results,omitempty"` // how many of the side's results have a ratio, where there are several
@@ -178,8 +178,8 @@ type Change struct {
 // HasInterval reports whether there is one.
 func (c *Change) HasInterval() bool { return c != nil && c.Lo > 0 }
 
-// Compare compares two sides. The order of trials does not matter, nor that of the
-// results of a side but for the order of rows. Errors are a *Refusal.
+// Compare compares two sides. The order of trials does not matter. The order of a
+// side's results matters only for the order of rows. Errors are a *Refusal.
 func Compare(a, b []Folder, opt Options) (*Result, error) {
 	c := &comparing{opt: opt, fdr: opt.FDR, fixed: true}
 	if c.fdr == 0 {
@@ -250,7 +250,7 @@ func (c *comparing) all() []*folder { return slices.Concat(c.sides[0], c.sides[1
 // several reports whether a side has more than one result.
 func (c *comparing) several() bool { return len(c.sides[0])+len(c.sides[1]) > 2 }
 
-// warn says what speaks against the comparison.
+// warn warns about what makes the comparison doubtful.
 func (c *comparing) warn(res *Result) {
 	say := func(format string, args ...any) { res.Warnings = append(res.Warnings, fmt.Sprintf(format, args...)) }
 	first := c.sides[0][0]
@@ -298,10 +298,10 @@ func (c *comparing) warn(res *Result) {
 // when a row stops: the logarithm of a ratio is known to a quarter of itself.
 const precision = 0.25
 
-// stoppedAtVerdict counts the costs of a study without a fixed number of blocks that
-// were measured until they looked different: they ended at a look that is not the last,
-// with an interval that leaves out 1 and is too wide for the rule of today. Such
-// a ratio is overstated, since chance that made it larger also ended it.
+// stoppedAtVerdict counts the costs that were measured until they looked different, in a
+// study without a fixed number of blocks. They ended at a look before the last, with
+// an interval that excludes 1 and is too wide for the present rule. Such a ratio is
+// overstated, because the chance that made it larger also ended it.
 func stoppedAtVerdict(r *analyse.Result, st *study.Study) int {
 	rule := plan.Rule(st)
 	if rule.Fixed > 0 || len(rule.Looks) == 0 {
@@ -318,7 +318,7 @@ func stoppedAtVerdict(r *analyse.Result, st *study.Study) int {
 	return n
 }
 
-// about says what a side is.
+// about describes a side.
 func (c *comparing) about(side int) About {
 	var each []About
 	var names []string

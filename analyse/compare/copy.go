@@ -9,8 +9,8 @@ import (
 	"tare/record"
 )
 
-// distinct refuses results that share trials: a copy says nothing about a change,
-// and half of one claims to know more than was measured.
+// distinct refuses results that share trials. A copy says nothing about a change,
+// and a partial copy claims to know more than was measured.
 func distinct(folders []Folder) error {
 	seed := maphash.MakeSeed()
 	ids := make([]map[uint64]bool, len(folders)) // of the trials; true: with a time
@@ -30,9 +30,9 @@ func distinct(folders []Folder) error {
 	return nil
 }
 
-// distinctPair counts what two results share. One trial that began at the same moment
-// is enough. Results that were read from elsewhere may not know when a trial began, and
-// a few values may be the same by chance: of those, all must be.
+// distinctPair counts the trials that two results share. One trial that began at the same
+// moment is enough to refuse them. Imported results may not know when a trial began, and
+// a few of their values may agree by chance. So all of those trials must agree.
 func distinctPair(a, b *Folder, inA, inB map[uint64]bool) error {
 	same, timed := 0, 0
 	for id, hasTime := range inA {
@@ -56,7 +56,7 @@ func distinctPair(a, b *Folder, inA, inB map[uint64]bool) error {
 	return nil
 }
 
-// identity is what two trials do not have in common by chance: the cell, the place,
+// identity is what two trials do not share by chance: the cell, the place,
 // the moment, and every value to its last digit.
 func identity(t *record.Trial) string {
 	var b strings.Builder

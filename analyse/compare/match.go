@@ -13,7 +13,7 @@ import (
 	"tare/study"
 )
 
-// Refusal says why results are not compared.
+// Refusal says why results cannot be compared.
 type Refusal struct {
 	Text string
 	Copy bool // they share trials; else they are not of the same things
@@ -163,7 +163,7 @@ func (c *comparing) asked(x *analyse.Comparison) bool {
 	return true
 }
 
-// measured sums up what a side's results say of a row; nil when none has it.
+// measured summarises what a side's results say about a row; nil when none has it.
 func measured(side []*analyse.Comparison) *Measured {
 	var out *Measured
 	var levels, ratios []float64

@@ -10,35 +10,35 @@ import (
 	"tare/analyse/stat"
 )
 
-// Doubt is a row that does not break a gate, and of which nobody can say that it
-// would have been found if it did.
+// Doubt is a row that does not break a gate, but whose change might have been missed
+// if it did.
 type Doubt struct {
 	Gate    string  `json:"gate"`
 	Row     int     `json:"row"` // index into Result.Rows
 	Why     string  `json:"why"`
 	Limit   float64 `json:"limit,omitempty"`   // the ratio B/A from which the gate is broken; 0: the row has no interval
 	Power   float64 `json:"power,omitempty"`   // probability that a change of this size would be found
-	Blocks  int     `json:"blocks,omitempty"`  // so many on each side find it with the wanted power; 0: none do that can be measured
-	Width   float64 `json:"width,omitempty"`   // a study with this width makes as many; 0: no width asks for so much of this row
-	Results int     `json:"results,omitempty"` // so many results a side, where sides have several
+	Blocks  int     `json:"blocks,omitempty"`  // as many a side find it with the wanted power; 0: no number that can be measured does
+	Width   float64 `json:"width,omitempty"`   // a study with this width makes as many; 0: no width makes so many for this row
+	Results int     `json:"results,omitempty"` // as many results a side are enough, where sides have several
 }
 
-// Bounds of what is advised: nobody measures more.
+// Bounds of the advice: nobody measures more.
 const (
 	mostBlocks  = 1000
 	mostResults = 50
 )
 
-// Unjudged lists the rows that a gate cannot judge, gate by gate. A gate judges a row
-// that it is not broken by when either
+// Unjudged lists the rows that a gate cannot judge, gate by gate. A gate can judge a row
+// that does not break it when either
 //
-//   - the interval is within its limit: it would not be broken at either end of it; or
-//   - it has the wanted power: had the ratio been the first at which the gate is broken,
-//     the row would have been found changed, among so many rows, with this
-//     probability at least. Power 0 asks for an interval alone.
+//   - the interval is within its limit: neither end of it would break the gate; or
+//   - it has the wanted power: if the true ratio were the first that breaks the gate,
+//     the row would be found changed, among so many rows, with at least this
+//     probability. Power 0 asks for an interval alone.
 //
-// Which ratio that is, is tried: the gate is asked of the same row with another
-// ratio that is surely known. So a gate that does not ask for the ratio judges every
+// That ratio is found by trial: the gate is evaluated for the same row with other
+// ratios that are known exactly. So a gate that does not use the ratio judges every
 // row. Rows that only one study has, and those without a figure on both sides, are
 // left to gates that name them.
 func (r *Result) Unjudged(gates []*Gate, breaches []Breach, power float64) ([]Doubt, error) {
@@ -107,7 +107,7 @@ func (t *trial) judge() (Doubt, bool) {
 	return worst, found
 }
 
-// figure reports whether a side has one for the question.
+// figure reports whether a side has a figure for the question.
 func (m *Measured) figure(q Question) bool {
 	if m == nil {
 		return false
@@ -115,7 +115,7 @@ func (m *Measured) figure(q Question) bool {
 	return q == Cost && m.Cost.Ratio > 0 || q == Level && m.N > 0
 }
 
-// breaks reports whether the gate would be broken if the row's ratio was surely this.
+// breaks reports whether the gate would be broken if the row's ratio were exactly this.
 func (t *trial) breaks(ratio float64) bool {
 	row, zero := *t.row, 0.0
 	c := &Change{Ratio: ratio, Lo: ratio, Hi: ratio, N: mostBlocks, P: &zero, Q: &zero}
@@ -134,7 +134,7 @@ func (t *trial) breaks(ratio float64) bool {
 	return b
 }
 
-// limit is the ratio nearest to 1 on the way to the end at which the gate is broken.
+// limit is the ratio nearest to 1, towards the given end, that breaks the gate.
 func (t *trial) limit(end float64) float64 {
 	if t.breaks(1) {
 		return 1
@@ -151,15 +151,15 @@ func (t *trial) limit(end float64) float64 {
 }
 
 // powerAt is the probability that a row with this true ratio is found changed, with
-// the false discovery rate held over as many rows, of which as many others
-// changed. The distribution of t off its centre is the approximation 26.7.10 of
+// the false discovery rate controlled over the family's rows and the number of others
+// that changed. The noncentral t distribution is the approximation 26.7.10 of
 // Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964).
 func (t *trial) powerAt(ratio, se, df float64, n int) float64 {
 	d := math.Abs(math.Log(ratio))
 	half := student(df).Quantile(0.5+t.res.Confidence/2) * se
 	noisy, _ := t.res.rule().Judge(stat.Estimate{Ratio: bounded(d), Lo: bounded(d - half), Hi: bounded(d + half), N: n}, t.row.Response.Better)
 	switch {
-	case d == 0, d > half && noisy == stat.Undecided: // so few blocks that scatter so much are never called
+	case d == 0, d > half && noisy == stat.Undecided: // so few blocks with so much scatter are never called
 		return 0
 	case se == 0:
 		return 1
@@ -178,7 +178,7 @@ func (t *trial) powerAt(ratio, se, df float64, n int) float64 {
 	return distuv.UnitNormal.Survival((crit*(1-1/(4*df)) - d/se) / math.Sqrt(1+crit*crit/(2*df)))
 }
 
-// advise says what would have the wanted power, and why this has not.
+// advise says what would have the wanted power, and why this row does not have it.
 func (t *trial) advise(d *Doubt) {
 	c := t.row.Change()
 	d.Why = fmt.Sprintf("the interval reaches the limit, %.6g, and a change of that size would be found in %.0f %%", d.Limit, 100*d.Power)
@@ -203,7 +203,7 @@ func (t *trial) advise(d *Doubt) {
 		se, df := c.SE/math.Sqrt(more), c.DF*more
 		if t.powerAt(d.Limit, se, df, n) >= t.power {
 			d.Blocks = n
-			// A study's width is of its costs, and of a large one a share of it is enough.
+			// A study's width is for its costs; for a large cost, a share of it is enough.
 			width := math.Expm1(student(df/2).Quantile(0.5+t.res.Confidence/2) * se / math.Sqrt2)
 			if t.row.Question == Cost && width >= precision*math.Max(math.Abs(math.Log(t.row.A.Cost.Ratio)), math.Abs(math.Log(t.row.B.Cost.Ratio))) {
 				d.Width = width

@@ -8,26 +8,25 @@ import (
 	"tare/analyse/stat"
 )
 
-// repeated is one row where a side has several results. Each result is one value, the
-// row's mean of logarithms in it; how these differ within a side is all the error
-// there is: of the blocks, and of the day, the boot or the host beside it. The mean
-// of each side is taken with equal weights, and the variance is pooled over the
-// sides:
+// repeated is one row where a side has several results. Each result is one value: the
+// row's mean of logarithms in it. How these differ within a side includes every error:
+// that of the blocks, and that of the day, the boot or the host. The mean of each side
+// has equal weights, and the variance is pooled over the sides:
 //
 //	s2 = sum of (value - mean of its side)^2 / (results - 2)
 //
-// so that with one prior or none the interval is Student's, exactly, whatever the days
-// do, as long as the results of a row are about equally precise (the special case of
+// So with one prior or none the interval is exactly Student's, whatever the days do, as
+// long as the results of a row are about equally precise (the special case of
 // J. Hartung and G. Knapp, Stat. Med. 20 (2001) 3875, in which all weights are equal).
 type repeated struct {
 	change   *Change
 	d, by    float64   // difference of the sides' means; its variance by that of one result
 	s2, df   float64   // variance of a result within its side
-	within   float64   // of that, what the blocks alone make: the mean of the squared standard errors
+	within   float64   // the part of it that the blocks alone cause: the mean of the squared standard errors
 	residual []float64 // by result, A's first; NaN for one without a ratio
 }
 
-// repeat sums up a row. Its change has no interval yet.
+// repeat summarises a row. Its change has no interval yet.
 func repeat(parts [2][]part) *repeated {
 	x := &repeated{change: &Change{}, df: -2}
 	var k, means [2]float64
@@ -77,15 +76,15 @@ func (p *part) why() string {
 	return fmt.Sprintf("need n >= %d, have %d", stat.MinN, p.n)
 }
 
-// settle gives the rows of a pool their intervals. Few results say little of how days
-// differ, so that the rows lend each other what they know, as the comparisons of
-// one study do: a result's variance is expected to be what its blocks make and
-// what the days make in all rows alike, tau2 (R. C. Paule and J. Mandel, J. Res.
-// NBS 87 (1982) 377), and how far rows keep to that is learnt by stat.Moderate.
+// settle gives the rows of a pool their intervals. A few results say little about how
+// days differ, so the rows learn from each other, as the comparisons of one study do.
+// The expected variance of a result is what its blocks cause plus what days add to all
+// rows alike, tau2 (R. C. Paule and J. Mandel, J. Res. NBS 87 (1982) 377). stat.Moderate
+// estimates how closely rows follow that.
 //
-// Where days move all rows together, many rows are no more days. So there are
-// never more degrees of freedom than those of as many independent rows as theirs
-// are worth.
+// Where days move all rows together, more rows do not mean more days. So there are
+// never more degrees of freedom than those of the number of independent rows that
+// the pool is worth.
 func settle(pool []*repeated, confidence float64) {
 	pool = slices.DeleteFunc(pool, func(x *repeated) bool { return x.change.Undefined != "" || x.df <= 0 })
 	tau2 := pauleMandel(pool)
@@ -116,7 +115,7 @@ func (x *repeated) settle(confidence float64, prior stat.Prior, tau2 float64) {
 	x.change.between(x.d, confidence)
 }
 
-// pauleMandel is the variance that days add in all rows alike: with it, the
+// pauleMandel returns the variance that days add to all rows alike. With it, the
 // variances come out as large as expected.
 func pauleMandel(pool []*repeated) float64 {
 	excess := func(tau2 float64) float64 {
@@ -146,10 +145,10 @@ func pauleMandel(pool []*repeated) float64 {
 	return hi
 }
 
-// independent are the degrees of freedom of as many independent rows as those of a
-// pool are worth: df M / (1 + (M-1) rho2), with rho2 the mean squared correlation
-// of two rows' residuals. Of independent rows the squared cosine of two is 1/df on
-// average; what it is above that is rho2.
+// independent returns the degrees of freedom of the number of independent rows that a
+// pool is worth: df M / (1 + (M-1) rho2), with rho2 the mean squared correlation
+// of two rows' residuals. For independent rows, the squared cosine of two is 1/df on
+// average; the excess over that is rho2.
 func independent(pool []*repeated) float64 {
 	sum, pairs, df, m := 0.0, 0.0, 0.0, 0.0
 	for i, x := range pool {
@@ -164,7 +163,7 @@ func independent(pool []*repeated) float64 {
 			}
 		}
 	}
-	if pairs == 0 || df < 2 { // of two values a side, all rows look alike
+	if pairs == 0 || df < 2 { // with two values a side, all rows look alike
 		return df
 	}
 	chance := 1 / df

@@ -39,7 +39,7 @@ func BenjaminiHochberg(p []float64) []float64 {
 }
 
 // P is the two-sided p-value of the estimate against a ratio of one, by itself. NaN
-// without an interval. What a study that chose when to stop found is tested with Rule.P.
+// without an interval. Use Rule.P for the results of a study that chose when to stop.
 func (e Estimate) P() float64 {
 	if !e.HasInterval() {
 		return math.NaN()
@@ -58,8 +58,8 @@ func (e Estimate) P() float64 {
 }
 
 // P is the two-sided p-value of an estimate made by r. It allows for stopping: it is
-// under 1 - Confidence exactly where the interval leaves out 1. NaN without an interval.
-// BenjaminiHochberg wants these.
+// below 1 - Confidence exactly where the interval excludes 1. NaN without an interval.
+// BenjaminiHochberg takes these.
 func (r Rule) P(e Estimate) float64 {
 	p := e.P()
 	if e.HasInterval() {

@@ -29,14 +29,14 @@ func (v Verdict) Decided() bool { return v != Undecided && v != "" }
 // Rule is the stopping rule of a study and the level of its intervals. Make it
 // with NewRule.
 //
-// A comparison stops when its interval is narrow, not when it leaves out 1. A rule that
+// A comparison stops when its interval is narrow, not when it excludes 1. A rule that
 // stops at a clear result stops where chance exaggerates, and the exaggerations add up
 // in a mean over many comparisons. The width of an interval comes from the scatter of
 // the blocks, which is independent of their mean.
 //
 // How narrow is enough depends on how large the effect is: see Enough. That must not be
-// read from the mean either, so it is read from the first block alone. Whatever the
-// first block decided, the other blocks are unbiased: Part leaves it out where many
+// read from the mean either, so it is read from the first block alone. Whatever that
+// block decided, the other blocks are unbiased. Part leaves it out where many
 // comparisons are averaged.
 type Rule struct {
 	Confidence float64 // that an interval covers the truth, whenever the study stopped: 0.95
@@ -46,27 +46,27 @@ type Rule struct {
 	Fixed      int     // blocks, without looks in between; 0: the looks decide
 }
 
-// Constants of the rule. docs/method.md says what they cost and what they bring.
+// Constants of the rule. docs/method.md says what they cost and what they gain.
 const (
 	// relative is the half-width, as a part of the effect, that is narrow enough for a
-	// large effect: a ratio of 2 is known well enough from 1.68 to 2.38. Before
-	// relativeFrom blocks the part is less, so that noise in the first block hardly
-	// matters for when to stop; before firstFrom blocks the effect is not looked at.
+	// large effect: for a ratio of 2, an interval from 1.68 to 2.38 is enough. Before
+	// relativeFrom blocks the part is smaller, so noise in the first block hardly affects
+	// when to stop. Before firstFrom blocks the effect is not considered.
 	relative, relativeFrom   = 0.25, 6
 	relativeFirst, firstFrom = 0.1, 4
 	// callFrom is the number of blocks below which a noisy comparison has no verdict. It
-	// is noisy if its interval is wider than noisy, and than a quarter of the effect: the
-	// means of three such blocks that leave out 1 are mostly the exaggerated ones.
+	// is noisy if its interval is wider than noisy, and wider than a quarter of the effect.
+	// The means of three such blocks that exclude 1 are mostly exaggerated.
 	callFrom, noisy = 5, 0.1
-	// early is the share of the wanted error rate that an interval has which is narrow
-	// enough. A study stops where scatter looks small, so that the interval is too narrow:
-	// up to 10 % of plain 95 % intervals miss then, in the mean over scatters and effects
-	// 6.2 %; with 97.5 % for those that are narrow enough it is 7.1 and 4.1 %. Simulated with
+	// early is the share of the wanted error rate that an interval gets if it is narrow
+	// enough. A study stops where scatter looks small, so the interval is too narrow. Then
+	// up to 10 % of plain 95 % intervals miss, and 6.2 % in the mean over scatters and
+	// effects. With 97.5 % for those that are narrow enough, 7.1 and 4.1 % do. Simulated with
 	// Student's t, one comparison alone with scatter of 0.3 to 30 % and effects of 0 to
 	// 640 %; with neighbours to learn from, all are nearer to the level.
 	early = 0.5
 	// late is the same for all other intervals of a study that chooses when to stop. It
-	// makes good for those that are narrow by chance and still go on.
+	// compensates for those that are narrow by chance and still go on.
 	late = 0.9
 )
 
@@ -84,8 +84,8 @@ func (r Rule) adaptive() bool { return r.Fixed == 0 && len(r.Looks) > 1 }
 
 // Level is the nominal confidence of an interval that is narrow enough for the study to
 // stop. It is Confidence if the number of blocks is fixed, and higher if the study chooses
-// it. All other intervals are made at little more than Confidence: nothing but time, or the
-// last look, ended them.
+// it. All other intervals use little more than Confidence, because only time, or the last
+// look, ended them.
 func (r Rule) Level() float64 {
 	if r.adaptive() {
 		return 1 - early*(1-r.Confidence)
@@ -103,9 +103,9 @@ func (r Rule) Estimate(s Summary, prior Prior) Estimate {
 }
 
 // Part is the estimate that goes into a mean over several comparisons. It leaves out the
-// first block where that may have decided how many there are, and its variance is not
-// moderated: moderation takes from the noisiest comparisons, which are most of the error
-// of a mean. The variances add up to as many degrees of freedom as a mean needs.
+// first block where that may have decided how many blocks there are. Its variance is not
+// moderated: moderation shrinks the noisiest comparisons, which make up most of the error
+// of a mean. Together, the variances have as many degrees of freedom as a mean needs.
 func (r Rule) Part(s Summary) Estimate {
 	if r.adaptive() && s.N >= firstFrom {
 		s = s.withoutFirst()
@@ -125,7 +125,7 @@ func (r Rule) enough(s Summary, e Estimate) bool {
 	case e.N == 0:
 		return false
 	case e.Undefined != "":
-		// More blocks will hardly make zeros positive, and no error can be made.
+		// More blocks will hardly make zeros positive, and no verdict can be wrong.
 		return true
 	case !e.HasInterval():
 		return false
@@ -141,8 +141,8 @@ func (r Rule) enough(s Summary, e Estimate) bool {
 }
 
 // Judge gives the verdict on an estimate made by r and the reason in words. A
-// difference that lies wholly inside the margin is equivalent, even when it is surely
-// not nothing: the margin says that it does not matter.
+// difference that lies wholly inside the margin is equivalent, even when it is certainly
+// not zero: the margin says that it does not matter.
 //
 // The margin is taken as a ratio both ways, so that a verdict does not depend
 // on which of two levels is the baseline.
@@ -165,7 +165,7 @@ func (r Rule) Judge(e Estimate, better record.Better) (v Verdict, why string) {
 	}
 	why = fmt.Sprintf("the interval holds 1 and is %s wide either way", percent(e.HalfWidth()))
 	switch {
-	case r.Width > 0 && e.HalfWidth() > r.Width: // a study of a fixed number of blocks asks for no width
+	case r.Width > 0 && e.HalfWidth() > r.Width: // a study with a fixed number of blocks asks for no width
 		why += "; " + percent(r.Width) + " is asked"
 	case r.Width > 0:
 		why += ", as narrow as asked (" + percent(r.Width) + ")"
@@ -173,7 +173,7 @@ func (r Rule) Judge(e Estimate, better record.Better) (v Verdict, why string) {
 	return Undecided, why
 }
 
-// tooFew reports whether a difference rests on few blocks of a noisy comparison.
+// tooFew reports whether a difference rests on too few blocks of a noisy comparison.
 func (r Rule) tooFew(e Estimate) bool {
 	return e.N < callFrom && e.HalfWidth() > math.Max(noisy, math.Expm1(relative*math.Abs(math.Log(e.Ratio))))
 }

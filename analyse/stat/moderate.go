@@ -17,7 +17,7 @@ type Prior struct {
 	Cap float64 // a moderated variance has at most so many degrees of freedom: those of all the data
 }
 
-// Variance is what one comparison says of its scatter.
+// Variance is what one comparison says about its scatter.
 type Variance struct {
 	S2    float64 // sample variance
 	DF    float64 // degrees of freedom, n-1; 0: it says nothing
@@ -40,24 +40,24 @@ func Of(s Summary, group string) Variance {
 // and 4 % more blocks, which is little to ask. With ten it is 4.7 and 2.2 %.
 const minPooled = 10
 
-// Moderate returns what the other comparisons of a study say of the variance of each, in
-// the order of vs. It is the method of moments of G. K. Smyth, "Linear models and
+// Moderate returns what the other comparisons of a study say about the variance of each,
+// in the order of vs. It is the method of moments of G. K. Smyth, "Linear models and
 // empirical Bayes methods for assessing differential expression", Stat. Appl. Genet. Mol.
 // Biol. 3 (2004), section 6.2, doi 10.2202/1544-6115.1027, with limma's later care:
 // variances of zero are lifted to 1e-5 of the median, and the degrees of freedom are
 // capped at those of all data. Two things differ.
 //
-// Groups. Workloads scatter unlike: one that is ten times as noisy as the rest would widen
-// the intervals of all. So the logarithms of the variances have a component between groups
-// and one within (one-way random effects, by the moments of the analysis of variance), and
-// each comparison gets what the others predict for it: mostly its group if that is large or
-// unlike the rest, else mostly all.
+// Groups. Workloads scatter differently: one that is ten times as noisy as the rest would
+// widen the intervals of all. So the logarithms of the variances have a component between
+// groups and one within (one-way random effects, by the moments of the analysis of
+// variance). Each comparison gets what the others predict for it: mostly what its group
+// predicts if that is large or unlike the rest, otherwise mostly what all predict.
 //
 // Doubt. The degrees of freedom are those of a spread half a standard error larger than
-// the estimated one. The estimate is too small as often as too large, and the first costs
-// more: in studies of fixed size (3 to 6 blocks, 10 to 100 comparisons, scatter spread by
-// e^0 to e^0.8) Smyth's own let up to 6.9 % of equal things be called different at a plain
-// 95 %; this does up to 5.8 %.
+// the estimated one. The estimate is too small as often as too large, and the first does
+// more harm. In studies of fixed size (3 to 6 blocks, 10 to 100 comparisons, scatter
+// spread by e^0 to e^0.8), Smyth's own method called up to 6.9 % of equal things different
+// at a plain 95 %; this one calls up to 5.8 %.
 //
 // Three blocks alone leave two degrees of freedom and intervals that no study
 // could afford to shorten; the neighbours' variances lend some.
@@ -72,7 +72,7 @@ func Moderate(vs []Variance) []Prior {
 	return out
 }
 
-// Predict returns what the comparisons of a study say of one more in a group.
+// Predict returns what the comparisons of a study predict for one more in a group.
 func Predict(vs []Variance, group string) Prior {
 	p := newPool(vs)
 	if p == nil {
@@ -85,7 +85,7 @@ func Predict(vs []Variance, group string) Prior {
 	return p.prior(p.all, g)
 }
 
-// floor is the least variance that is believed; 0 where there is nothing to learn.
+// floor is the least variance that counts as real; 0 where there is nothing to learn.
 func floor(vs []Variance) float64 {
 	var v []float64
 	for i := range vs {

@@ -2,13 +2,13 @@ package stat
 
 import "math"
 
-// maxBlocks bounds what Blocks looks for: nobody measures so long.
+// maxBlocks bounds the search of Blocks: nobody measures for so long.
 const maxBlocks = 1 << 20
 
 // Blocks returns how many blocks an interval takes that is no wider than a relative
 // half-width either way, for a comparison whose ln(Other/Base) scatters from block to
 // block by sd. It is at least MinN, and 0 where even a million blocks are too few. It
-// assumes that nothing else is known of the scatter, so that a study with many comparisons
+// assumes that nothing else is known about the scatter, so a study with many comparisons
 // may need fewer.
 func (r Rule) Blocks(sd, width float64) int {
 	enough := func(n int) bool { return r.HalfWidth(sd, n) <= width }

@@ -74,7 +74,7 @@ func (s Summary) withoutFirst() Summary {
 	return s
 }
 
-// Summarise sums up one comparison. The order of the pairs decides which is the First,
+// Summarise summarises one comparison. The order of the pairs decides which is the First,
 // and nothing else. A zero or a negative value makes the whole ratio undefined, rather
 // than only its block: leaving out the blocks in which a count was zero would
 // tilt the ratio.
@@ -204,7 +204,7 @@ type Estimate struct {
 	SE         float64 `json:"se,omitempty"`         // standard error of ln(Ratio), moderated
 	DF         float64 `json:"df,omitempty"`         // degrees of freedom of it, moderated
 	Confidence float64 `json:"confidence,omitempty"` // nominal, of this interval alone; see Rule
-	Shrunk     float64 `json:"shrunk,omitempty"`     // the ratio less what leaving out 1 exaggerates; 0 where the interval holds 1
+	Shrunk     float64 `json:"shrunk,omitempty"`     // the ratio corrected for having been called; 0 where the interval contains 1
 	Undefined  string  `json:"undefined,omitempty"`  // why there is no ratio
 }
 
@@ -248,10 +248,10 @@ func (e *Estimate) interval(mean float64) {
 }
 
 // shrinkage is the part of an effect that remains when it is corrected for having been
-// called: of all effects, those are called that came out large. t is the effect in
+// called: an effect is more likely to be called when it came out large. t is the effect in
 // standard errors, above the quantile of the confidence. The maximum of the likelihood
-// given that the interval leaves out 0 (L. V. Hedges, J. Educ. Stat. 9 (1984) 61) corrects
-// too much where the effect is barely called, so it is weighed with the plain mean (H.
+// given that the interval excludes 0 (L. V. Hedges, J. Educ. Stat. 9 (1984) 61) corrects
+// too much where the effect is barely called, so it is averaged with the plain mean (H.
 // Zhong and R. L. Prentice, Biostatistics 9 (2008) 621, section 2.2). Both are in normal
 // deviates that have the tail probabilities of Student's t.
 func shrinkage(t, df, confidence float64) float64 {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// band is what a figure is promised to be.
+// band is the range that a figure is promised to be in.
 type band struct {
 	lo, hi float64 // -Inf, +Inf: not bounded there
 }
@@ -51,7 +51,7 @@ func (f *figure) spread(edge float64) float64 {
 	return math.Max(f.err, math.Sqrt(edge*(1-edge)/f.number))
 }
 
-// enoughStudies is how many studies tell their own scatter.
+// enoughStudies is the number of studies from which their scatter can be estimated.
 const enoughStudies = 20
 
 // outside reports whether chance does not explain that the figure is outside its band.
@@ -60,7 +60,7 @@ func (f *figure) outside() bool { return f.studies >= enoughStudies && (f.below(
 func (f *figure) below() bool { return f.value < f.band.lo-chance*f.spread(f.band.lo) }
 func (f *figure) above() bool { return f.value > f.band.hi+chance*f.spread(f.band.hi) }
 
-// mark is ! outside the band, ? outside by what chance explains.
+// mark is ! for outside the band, and ? for outside by no more than chance explains.
 func (f *figure) mark() string {
 	switch {
 	case f.outside():

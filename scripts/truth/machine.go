@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// machine is how trials are disturbed. All of it is in natural logarithms.
+// machine says how trials are disturbed. All of it is in natural logarithms.
 type machine struct {
 	name  string
 	drift float64 // standard deviation of an AR(1) process over the trials in the order of execution, felt by all alike
@@ -23,7 +23,7 @@ const (
 	stepEvery = 40
 )
 
-// machines are those of the issue: independent noise, drift, heavy tails, steps, one loud workload.
+// machines are those that are simulated: independent noise, drift, heavy tails, steps, one loud workload.
 func machines() []machine {
 	return []machine{
 		{name: "iid"},

@@ -7,7 +7,7 @@
 // The data path: 1. a design is written as a study file and read by package study; 2. the
 // scatter of its cells is drawn from components.csv, which -extract made from real results; 3. a
 // machine gives each trial a value at its place in the order of execution; 4. packages plan
-// and analyse run the study to its end, as the program does; 5. the result is held against the
+// and analyse run the study to its end, as the program does; 5. the result is compared with the
 // truth, and the sections print tables of nominal and achieved figures.
 //
 // Nothing here computes an interval, a test or a moment in the way that the analysis does: the

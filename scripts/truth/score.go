@@ -8,7 +8,7 @@ import (
 	"tare/analyse/stat"
 )
 
-// quantity is one of the figures that are held against the truth.
+// quantity is one of the figures that are compared with the truth.
 type quantity int
 
 // The quantities. Each is a ratio of two sums over studies.
@@ -81,7 +81,7 @@ func (s *score) add(q quantity, x, of float64) {
 // quarters is the least number of rows whose quarters a study itself tells.
 const quarters = 4
 
-// judge holds a study against the truth.
+// judge compares a study with the truth.
 func judge(p *played) *score {
 	s := &score{trials: p.trials}
 	order := make([]int, len(p.rows))
@@ -135,7 +135,7 @@ func judge(p *played) *score {
 	return s
 }
 
-// verdict counts what is said of a row.
+// verdict counts the verdict on a row.
 func (s *score) verdict(r *playedRow, aa bool) {
 	if r.truth == 0 {
 		if aa {
@@ -243,8 +243,8 @@ func (t *total) pool() {
 	}
 }
 
-// best counts what was found beside what the best test finds. Rows stop early where they look
-// different, so the best test gets the mean number of blocks of rows that scatter as much, not
+// best counts what was found and what the best test finds. Rows stop early where they look
+// different. So the best test gets the mean number of blocks of rows that scatter as much, not
 // the row's own.
 func (t *total) best() {
 	type where struct{ study, row int }
@@ -281,8 +281,8 @@ func (t *total) best() {
 	}
 }
 
-// value returns a quantity with its Monte-Carlo standard error, which allows for rows of one
-// study going together. NaN where no study says anything.
+// value returns a quantity with its Monte-Carlo standard error, which allows for the
+// correlation of rows of one study. NaN where no study says anything.
 func (t *total) value(q quantity) (value, err float64) {
 	var hits, of float64
 	for _, s := range t.scores {

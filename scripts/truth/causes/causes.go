@@ -1,6 +1,6 @@
-// Package causes asks the naming of causes for what it does not know: it plants causes
-// by arithmetic of its own, mild ones and ones that have no name, and counts what
-// package analyse/cause says of them.
+// Package causes tests how well causes are named. It plants causes by arithmetic of its
+// own, mild ones and ones that have no name, and counts what package analyse/cause says
+// about them.
 //
 // The data path: 1. draw makes a world (load, demands, servers) with one cause, planted
 // so that it leaves a given part of the rate; 2. solve says how fast that is, by mean
@@ -28,7 +28,7 @@ import (
 	"tare/record"
 )
 
-// Report counts what was said of planted causes.
+// Report counts the verdicts on planted causes.
 type Report struct {
 	Known, Right, Wrong int // of causes with a name, 75 to 95 % of the rate left
 	Full, FullRight     int // of these, in studies with all that tells causes apart
@@ -38,8 +38,8 @@ type Report struct {
 	Cases               []Case
 }
 
-// Bin is a part of the reliability curve: of findings told with From or more and less
-// than To, how many were right, and what their mean confidence promised.
+// Bin is a part of the reliability curve: of the findings with a confidence from From to
+// below To, how many were right, and what their mean confidence promised.
 type Bin struct {
 	From, To float64
 	Told     int
@@ -49,14 +49,14 @@ type Bin struct {
 	Named, NamedRight int
 }
 
-// Row counts one planted cause.
+// Row counts the verdicts on one planted cause.
 type Row struct {
 	Planted string
 	Foreign bool
 	Found   map[cause.Kind]int
 }
 
-// Case is one planted cause and what was said of it.
+// Case is one planted cause and the verdict on it.
 type Case struct {
 	Seed    uint64
 	Planted string
@@ -68,7 +68,7 @@ type Case struct {
 	Finding cause.Finding
 }
 
-// right says whether a finding is what was planted. That a foreign cause is other is right.
+// right reports whether a finding is what was planted. For a foreign cause, other is right.
 func (c *Case) right() bool {
 	if c.Foreign {
 		return c.Finding.Cause == cause.Other
@@ -76,7 +76,7 @@ func (c *Case) right() bool {
 	return string(c.Finding.Cause) == c.Planted
 }
 
-// told says whether a finding names anything.
+// told reports whether a finding names anything.
 func told(k cause.Kind) bool { return k != cause.Untold && k != cause.Unknown }
 
 // Run plants n causes with a name and n without, by seed, and writes nominal beside
