@@ -69,7 +69,7 @@ func TestSeveralByHand(t *testing.T) {
 		t.Errorf("%+v: %s", res.B, w)
 	}
 	one, err := Compare(sides[0][:1], sides[1][:1], Options{Describe: describe})
-	if err != nil || !strings.Contains(strings.Join(one.Warnings, "\n"), "an upgrade cannot be told from a day") || one.A.Results != nil {
+	if err != nil || !strings.Contains(strings.Join(one.Warnings, "\n"), "cannot tell an upgrade from a different day") || one.A.Results != nil {
 		t.Errorf("one a side: %v, %v", one.Warnings, err)
 	}
 }
