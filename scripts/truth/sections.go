@@ -94,7 +94,7 @@ func (l *lab) printAll(w io.Writer, units []unit, totals []*total) ([]figure, er
 		title   string
 		columns []column
 	}{
-		{"Intervals that hold the truth, per cent (the noisiest and the quietest quarter of a study's rows; cells of geometric means), and their half-width in that of the interval that knows the scatter", []column{
+		{"Intervals that contain the truth, in per cent (the noisiest and the quietest quarter of a study's rows; cells of geometric means), and their half-width divided by that of an interval that knows the scatter", []column{
 			{"rows", covered, coverage(), percent, false},
 			{"that differ", coveredOther, coverage(), percent, false},
 			{"noisiest", coveredNoisy, coverage(), percent, false},
@@ -108,7 +108,7 @@ func (l *lab) printAll(w io.Writer, units []unit, totals []*total) ([]figure, er
 			{"no interval", noInterval, none(), percent, false},
 			{"blocks", blocks, none(), plain, false},
 		}},
-		{"Equal things called different, and discoveries (q <= 5 %), per cent", []column{
+		{"Equal things called different, and discoveries (q <= 5 %), in per cent", []column{
 			{"A/A rows called", equalCalled, atMost(0.05), percent, false},
 			{"A/A tables called", equalTable, atMost(0.05), percent, false},
 			{"A/A studies with a discovery", studiesFound, atMost(0.05), percent, false},
@@ -116,7 +116,7 @@ func (l *lab) printAll(w io.Writer, units []unit, totals []*total) ([]figure, er
 			{"equal: equivalent", equivalentSaid, none(), percent, false},
 			{"equal: undecided", undecidedSaid, none(), percent, false},
 		}},
-		{"Differences of 5 and 10 % found, per cent (best: the test that knows the scatter, with as many blocks), and by how many hundredths of its logarithm called rows overstate a difference", []column{
+		{"Differences of 5 and 10 % found, in per cent (best: a test that knows the scatter, with as many blocks), and by how many hundredths of its logarithm called rows overstate a difference", []column{
 			{"5 %", power5, none(), percent, false},
 			{"best", power5Best, none(), percent, false},
 			{"of best", power5Of, atLeast(0.90), percent, true},
@@ -158,7 +158,7 @@ func looksSection(ctx context.Context, l *lab, w io.Writer) ([]figure, error) {
 	if err != nil || len(units) == 0 {
 		return nil, err
 	}
-	return l.print(w, "Looks alone: with a width and a margin of next to nothing, studies go on to the last look, unless the rule ends them at a clear result; per cent", units, totals, []column{
+	return l.print(w, "Looks alone, in per cent: with a width and a margin close to zero, studies go on to the last look unless the rule ends them at a clear result", units, totals, []column{
 		{"A/A rows called", equalCalled, atMost(0.05), percent, false},
 		{"A/A studies with a discovery", studiesFound, atMost(0.05), percent, false},
 		{"rows hold the truth", covered, coverage(), percent, false},
@@ -187,7 +187,7 @@ func knownSection(ctx context.Context, l *lab, w io.Writer) ([]figure, error) {
 	if err != nil || len(units) == 0 {
 		return nil, err
 	}
-	return l.print(w, "The same scatter of all cells, and all treatments slower by as much (in every second study by nothing); per cent", units, totals, []column{
+	return l.print(w, "The same scatter for all cells, and the same slowdown for all treatments (in every second study none), in per cent", units, totals, []column{
 		{"rows hold the truth", covered, coverage(), percent, false},
 		{"5 % found", power5, none(), percent, false},
 		{"of best", power5Of, atLeast(0.90), percent, true},
