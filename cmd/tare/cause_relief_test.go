@@ -105,20 +105,26 @@ baseline: runc
 factors: {sandbox: [runc]}
 workloads:
   loop: {kind: cpu, threads: 2, duration: 1s, warmup: 0s, responses: [events]}`}
-	events := map[string]float64{}
-	for _, when := range []string{"contended", "relieved"} {
-		t.Run(when, func(t *testing.T) {
-			if when == "contended" {
-				contend(t) // until this subtest ends
-			}
-			got := m.once(t)
-			if len(got.found) == 0 {
-				t.Skipf("this host ran nothing of it: %+v", got.skips)
-			}
-			events[when] = got.values["events"]
-		})
+	// Others on the host may begin to work when the contenders end.
+	const tries = 4
+	var a, b float64
+	for range tries {
+		events := map[string]float64{}
+		for _, when := range []string{"contended", "relieved"} {
+			t.Run(when, func(t *testing.T) {
+				if when == "contended" {
+					contend(t) // until this subtest ends
+				}
+				got := m.once(t)
+				if len(got.found) == 0 {
+					t.Skipf("this host ran nothing of it: %+v", got.skips)
+				}
+				events[when] = got.values["events"]
+			})
+		}
+		if a, b = events["contended"], events["relieved"]; b >= 1.3*a {
+			return
+		}
 	}
-	if a, b := events["contended"], events["relieved"]; a > 0 && b < 1.3*a {
-		t.Errorf("%g events a second beside contenders, %g without: want 1.3 times as many", a, b)
-	}
+	t.Errorf("in %d tries, the last time: %g events a second beside contenders, %g without: want 1.3 times as many", tries, a, b)
 }
