@@ -260,11 +260,11 @@ func listWheel(r io.ReaderAt, size int64, site string) ([]wheelMember, error) {
 		if strings.HasSuffix(f.Name, "/") {
 			continue // folders come with their files
 		}
-		if !fs.ValidPath(f.Name) || strings.ContainsAny(f.Name, "\\\x00") {
+		if f.Name == "." || !fs.ValidPath(f.Name) || strings.ContainsAny(f.Name, "\\\x00") {
 			return nil, fmt.Errorf("the member %q leads out of the tree", f.Name)
 		}
 		if !f.Mode().IsRegular() {
-			return nil, fmt.Errorf("the member %s is no regular file", f.Name)
+			return nil, fmt.Errorf("the member %s is not a regular file", f.Name)
 		}
 		if f.UncompressedSize64 > 1<<20 && f.UncompressedSize64/maxRatio > f.CompressedSize64 {
 			return nil, fmt.Errorf("the member %s unpacks to more than %d times its size", f.Name, maxRatio)

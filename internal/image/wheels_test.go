@@ -123,6 +123,7 @@ func TestWheelHash(t *testing.T) {
 func TestListWheelRefuses(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"../evil.py":   makeWheel(t, map[string]string{"../evil.py": "x"}, nil),
+		".":            makeWheel(t, map[string]string{".": "x"}, nil),
 		"/etc/passwd":  makeWheel(t, map[string]string{"/etc/passwd": "x"}, nil),
 		"a\\..\\b":     makeWheel(t, map[string]string{"a\\..\\b": "x"}, nil),
 		"a link":       makeWheel(t, map[string]string{"l": "/etc/passwd"}, func(h *zip.FileHeader) { h.SetMode(0o777 | 1<<27) }),
