@@ -105,7 +105,8 @@ baseline: runc
 factors: {sandbox: [runc]}
 workloads:
   loop: {kind: cpu, threads: 2, duration: 1s, warmup: 0s, responses: [events]}`}
-	// Others on the host may begin to work when the contenders end.
+	// A trial's control group has the largest weight, so the contenders do not take all that
+	// they want. Others on the host may begin to work when the contenders end.
 	const tries = 4
 	var a, b float64
 	for range tries {
@@ -122,9 +123,9 @@ workloads:
 				events[when] = got.values["events"]
 			})
 		}
-		if a, b = events["contended"], events["relieved"]; b >= 1.3*a {
+		if a, b = events["contended"], events["relieved"]; b >= 1.1*a {
 			return
 		}
 	}
-	t.Errorf("in %d tries, the last time: %g events a second beside contenders, %g without: want 1.3 times as many", tries, a, b)
+	t.Errorf("in %d tries, the last time: %g events a second beside contenders, %g without: want 1.1 times as many", tries, a, b)
 }
