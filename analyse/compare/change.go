@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"tare/analyse"
 	"tare/analyse/stat"
 	"tare/record"
@@ -146,7 +144,7 @@ func (c *comparing) change(a, b part) *Change {
 		return &Change{Undefined: "B: " + b.undefined}
 	}
 	d := b.mean - a.mean
-	out := &Change{Ratio: bounded(d), N: min(a.n, b.n)}
+	out := &Change{Ratio: stat.Exp(d), N: min(a.n, b.n)}
 	if a.n < stat.MinN || b.n < stat.MinN {
 		out.Why = fmt.Sprintf("need n >= %d on both sides, have %d and %d", stat.MinN, a.n, b.n)
 		return out
@@ -184,9 +182,9 @@ func (c *comparing) df(va, dfa, vb, dfb float64, n int) float64 {
 
 // between sets the interval around the logarithm d, and the p-value, from SE and DF.
 func (x *Change) between(d, confidence float64) {
-	t := student(x.DF)
+	t := stat.Student(x.DF)
 	half := t.Quantile(0.5+confidence/2) * x.SE
-	x.Lo, x.Hi = bounded(d-half), bounded(d+half)
+	x.Lo, x.Hi = stat.Exp(d-half), stat.Exp(d+half)
 	p := 0.0
 	switch {
 	case d == 0:
@@ -196,21 +194,6 @@ func (x *Change) between(d, confidence float64) {
 	}
 	x.P = &p
 }
-
-// student is Student's t distribution. Beyond 1e6 degrees of freedom it is the
-// normal one to nine digits.
-func student(df float64) interface {
-	Quantile(float64) float64
-	Survival(float64) float64
-} {
-	if df > 1e6 {
-		return distuv.UnitNormal
-	}
-	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df}
-}
-
-// bounded is exp kept inside what JSON can carry and above zero.
-func bounded(x float64) float64 { return math.Exp(math.Max(-700, math.Min(700, x))) }
 
 // judge controls the false discovery rate over all costs, over all levels of the rows
 // that ask for them, and separately over the answers to the other question. On another

@@ -156,8 +156,8 @@ func (t *trial) limit(end float64) float64 {
 // Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964).
 func (t *trial) powerAt(ratio, se, df float64, n int) float64 {
 	d := math.Abs(math.Log(ratio))
-	half := student(df).Quantile(0.5+t.res.Confidence/2) * se
-	noisy, _ := t.res.rule().Judge(stat.Estimate{Ratio: bounded(d), Lo: bounded(d - half), Hi: bounded(d + half), N: n}, t.row.Response.Better)
+	half := stat.Student(df).Quantile(0.5+t.res.Confidence/2) * se
+	noisy, _ := t.res.rule().Judge(stat.Estimate{Ratio: stat.Exp(d), Lo: stat.Exp(d - half), Hi: stat.Exp(d + half), N: n}, t.row.Response.Better)
 	switch {
 	case d == 0, d > half && noisy == stat.Undecided: // so few blocks with so much scatter are never called
 		return 0
@@ -174,7 +174,7 @@ func (t *trial) powerAt(ratio, se, df float64, n int) float64 {
 		}
 	}
 	level := math.Min(1-t.res.Confidence, t.res.FDR*float64(changed+1)/float64(asked))
-	crit := student(df).Quantile(1 - level/2)
+	crit := stat.Student(df).Quantile(1 - level/2)
 	return distuv.UnitNormal.Survival((crit*(1-1/(4*df)) - d/se) / math.Sqrt(1+crit*crit/(2*df)))
 }
 
@@ -204,7 +204,7 @@ func (t *trial) advise(d *Doubt) {
 		if t.powerAt(d.Limit, se, df, n) >= t.power {
 			d.Blocks = n
 			// A study's width is for its costs; for a large cost, a share of it is enough.
-			width := math.Expm1(student(df/2).Quantile(0.5+t.res.Confidence/2) * se / math.Sqrt2)
+			width := math.Expm1(stat.Student(df/2).Quantile(0.5+t.res.Confidence/2) * se / math.Sqrt2)
 			if t.row.Question == Cost && width >= precision*math.Max(math.Abs(math.Log(t.row.A.Cost.Ratio)), math.Abs(math.Log(t.row.B.Cost.Ratio))) {
 				d.Width = width
 			}

@@ -58,7 +58,7 @@ func repeat(parts [2][]part) *repeated {
 		x.df += k[i]
 	}
 	x.d, x.within = means[1]-means[0], x.within/(k[0]+k[1])
-	x.change.Ratio = bounded(x.d)
+	x.change.Ratio = stat.Exp(x.d)
 	if x.df == 0 {
 		x.change.Why = fmt.Sprintf("need two results with %d blocks on at least one side, have one on each", stat.MinN)
 		return x

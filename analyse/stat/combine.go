@@ -57,7 +57,7 @@ func Combine(of []Estimate) Estimate {
 		out.Undefined = "there is nothing to combine"
 		return out
 	}
-	out.Base, out.Value, out.Ratio = GeoMean(base), GeoMean(value), bounded(mean)
+	out.Base, out.Value, out.Ratio = GeoMean(base), GeoMean(value), Exp(mean)
 	if !whole {
 		out.Confidence = 0
 		return out

@@ -3,8 +3,6 @@ package stat
 import (
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // BenjaminiHochberg returns, in the order of p, the false discovery rate at
@@ -51,10 +49,7 @@ func (e Estimate) P() float64 {
 		}
 		return 0
 	}
-	if e.DF > 1e6 {
-		return 2 * distuv.UnitNormal.Survival(d/e.SE)
-	}
-	return 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: e.DF}.Survival(d/e.SE)
+	return 2 * Student(e.DF).Survival(d/e.SE)
 }
 
 // P is the two-sided p-value of an estimate made by r. It allows for stopping: it is

@@ -35,5 +35,5 @@ func (r Rule) HalfWidth(sd float64, n int) float64 {
 	if n < MinN {
 		return math.Inf(1)
 	}
-	return math.Expm1(tQuantile(0.5+r.Level()/2, float64(n-1)) * sd / math.Sqrt(float64(n)))
+	return math.Expm1(Student(float64(n-1)).Quantile(0.5+r.Level()/2) * sd / math.Sqrt(float64(n)))
 }

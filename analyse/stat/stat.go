@@ -67,7 +67,7 @@ func (s Summary) withoutFirst() Summary {
 	s.Var = math.Max(0, (s.Var*(n-1)-d*d*n/(n-1))/(n-2))
 	s.Mean -= d / (n - 1)
 	rest := func(mean, first float64) float64 {
-		return bounded((n*math.Log(mean) - math.Log(first)) / (n - 1))
+		return Exp((n*math.Log(mean) - math.Log(first)) / (n - 1))
 	}
 	s.Base, s.Value = rest(s.Base, s.First.Base), rest(s.Value, s.First.Other)
 	s.N, s.First = s.N-1, Pair{}
@@ -228,7 +228,7 @@ func (s Summary) Estimate(prior Prior, confidence float64) Estimate {
 	if s.Undefined != "" {
 		return e
 	}
-	e.Ratio = bounded(s.Mean)
+	e.Ratio = Exp(s.Mean)
 	if s.N < MinN {
 		return e
 	}
@@ -240,10 +240,10 @@ func (s Summary) Estimate(prior Prior, confidence float64) Estimate {
 
 // interval fills in what follows from a mean of log-ratios and its standard error.
 func (e *Estimate) interval(mean float64) {
-	half := tQuantile(0.5+e.Confidence/2, e.DF) * e.SE
-	e.Lo, e.Hi = bounded(mean-half), bounded(mean+half)
+	half := Student(e.DF).Quantile(0.5+e.Confidence/2) * e.SE
+	e.Lo, e.Hi = Exp(mean-half), Exp(mean+half)
 	if math.Abs(mean) > half {
-		e.Shrunk = bounded(mean * shrinkage(math.Abs(mean)/e.SE, e.DF, e.Confidence))
+		e.Shrunk = Exp(mean * shrinkage(math.Abs(mean)/e.SE, e.DF, e.Confidence))
 	}
 }
 
@@ -256,10 +256,7 @@ func (e *Estimate) interval(mean float64) {
 // deviates that have the tail probabilities of Student's t.
 func shrinkage(t, df, confidence float64) float64 {
 	normal := distuv.UnitNormal
-	z, c := t, normal.Quantile(0.5+confidence/2)
-	if df <= 1e6 {
-		z = -normal.Quantile(distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df}.Survival(t))
-	}
+	z, c := -normal.Quantile(Student(df).Survival(t)), normal.Quantile(0.5+confidence/2)
 	if !(z < c+6) { // the correction is below a millionth
 		return 1
 	}
@@ -284,16 +281,20 @@ func Compare(pairs []Pair, confidence float64) Estimate {
 	return Summarise(pairs).Estimate(Prior{}, confidence)
 }
 
-// bounded is exp kept inside what JSON can carry and above zero.
-func bounded(x float64) float64 { return math.Exp(math.Max(-700, math.Min(700, x))) }
+// Exp is e^x, kept inside what JSON can carry and above zero.
+func Exp(x float64) float64 { return math.Exp(math.Max(-700, math.Min(700, x))) }
 
-// tQuantile is Student's t quantile; beyond 1e6 degrees of freedom it is the
-// normal one to nine digits, and the beta inversion behind it is not needed.
-func tQuantile(p, df float64) float64 {
+// Student is Student's t distribution with these degrees of freedom, +Inf included.
+// Beyond 1e6 it is the normal one to nine digits, and the beta inversion behind the
+// quantiles is not needed.
+func Student(df float64) interface {
+	Quantile(p float64) float64
+	Survival(t float64) float64
+} {
 	if df > 1e6 {
-		return distuv.UnitNormal.Quantile(p)
+		return distuv.UnitNormal
 	}
-	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df}.Quantile(p)
+	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df}
 }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

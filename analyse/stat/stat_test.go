@@ -376,9 +376,9 @@ func FuzzSummarise(f *testing.F) {
 	})
 }
 
-// TestPOfLooks: the p-value of a rule falls under 5 % where the interval leaves out 1,
+// TestRuleP: the p-value of a rule falls under 5 % where the interval leaves out 1,
 // and nowhere else; and rises with the p-value of a plain test.
-func TestPOfLooks(t *testing.T) {
+func TestRuleP(t *testing.T) {
 	for _, r := range []Rule{
 		NewRule(0.95, 0.05, 0.03, []int{3, 4, 6, 8, 12, 16}, 0),
 		NewRule(0.95, 0.05, 0.03, []int{2, 10}, 0),
