@@ -10,9 +10,8 @@ import (
 
 // part is one stratum's share of a cell.
 type part struct {
-	alone, estimate stat.Estimate // where it is the only one, and in a mean over several
-	sum             *stat.Summary // of several treatments, in place of an estimate
-	prior           stat.Prior    // for the sum's variance
+	alone  stat.Estimate // where it is the only one
+	inMean stat.Estimate // in a mean over several: see stat.Rule.Part
 }
 
 // cells computes all cells, the columns in this order.
@@ -73,14 +72,14 @@ func (b *builder) gather(x *row, in []entry, combinations int) (Cell, []part) {
 			values = append(values, list[0].Value)
 			out.Estimate.N += list[0].N
 		case len(list) == 1:
-			parts = append(parts, part{alone: list[0].Estimate, estimate: list[0].Part})
+			parts = append(parts, part{alone: list[0].Estimate, inMean: list[0].Part})
 		default:
 			cells := make([]record.Cell, len(list))
 			for i := range list {
 				cells[i] = list[i].Cell
 			}
 			if sum := b.values(e.s.Base.Cell, cells, b.response.Name); sum.Undefined == "" {
-				parts = append(parts, part{sum: &sum, prior: e.s.Prior})
+				parts = append(parts, part{alone: b.rule.Estimate(sum, e.s.Prior), inMean: b.rule.Part(sum)})
 			} else if why == "" {
 				why = sum.Undefined
 			}
@@ -106,14 +105,7 @@ func (b *builder) finish(c *Cell, parts []part) {
 	estimates := make([]stat.Estimate, len(parts))
 	short := 0
 	for i, p := range parts {
-		switch {
-		case p.sum != nil && len(parts) > 1:
-			estimates[i] = b.rule.Part(*p.sum)
-		case p.sum != nil:
-			estimates[i] = b.rule.Estimate(*p.sum, p.prior)
-		case len(parts) > 1:
-			estimates[i] = p.estimate
-		default:
+		if estimates[i] = p.inMean; len(parts) == 1 {
 			estimates[i] = p.alone
 		}
 		if !estimates[i].HasInterval() {
