@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"reflect"
 	"time"
 
 	"tare/analyse"
@@ -133,7 +132,7 @@ func (p *player) row(c *analyse.Comparison, w *world) playedRow {
 	r := playedRow{stratum: at.stratum, treatment: at.cell - 1, truth: w.truth[at.stratum][at.cell-1],
 		pair: w.pair(at.stratum, at.cell-1),
 		n:    e.N, verdict: c.Verdict, noisy: w.noisy[at.stratum], q: math.NaN(),
-		ratio: logOf(e.Ratio), lo: math.NaN(), hi: math.NaN(), shrunk: logOf(shrunk(e))}
+		ratio: logOf(e.Ratio), lo: math.NaN(), hi: math.NaN(), shrunk: logOf(e.Shrunk)}
 	if e.HasInterval() {
 		r.lo, r.hi = math.Log(e.Lo), math.Log(e.Hi)
 	}
@@ -148,19 +147,6 @@ func logOf(x float64) float64 {
 		return math.Log(x)
 	}
 	return math.NaN()
-}
-
-// shrunk is the ratio corrected for the bias of estimates that stopped because they looked
-// large; 0 where the analysis has none. It is looked up by name, because older analyses had none.
-func shrunk(e *stat.Estimate) float64 {
-	f := reflect.ValueOf(e).Elem().FieldByName("Shrunk")
-	if f.IsValid() && f.Kind() == reflect.Pointer && !f.IsNil() {
-		f = f.Elem()
-	}
-	if f.IsValid() && f.CanFloat() {
-		return f.Float()
-	}
-	return 0
 }
 
 // tables notes the cells of the geometric-mean tables.
