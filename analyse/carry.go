@@ -1,7 +1,6 @@
 package analyse
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"regexp"
@@ -83,8 +82,8 @@ func (a *analysis) warnings(r *Result) {
 			}
 		}
 	}
-	if s := a.study.Stop; s.Fixed == 0 && s.Width > s.Margin {
-		r.Warnings = append(r.Warnings, Warning{Code: "wide", Text: fmt.Sprintf("the study stops at a width of %.3g %%, above its margin of %.3g %%: its intervals stay too wide to call anything equivalent", 100*s.Width, 100*s.Margin)})
+	if w := a.study.Stop.Wide(); w != "" {
+		r.Warnings = append(r.Warnings, Warning{Code: "wide", Text: w})
 	}
 	a.uncounted(r)
 	if n := a.plan.Strays(); n > 0 {

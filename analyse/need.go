@@ -1,7 +1,6 @@
 package analyse
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -149,5 +148,5 @@ func (n *needs) fill(x *Need) {
 	if w := n.rule.HalfWidth(x.Scatter, last); !math.IsInf(w, 0) {
 		x.Last = w
 	}
-	x.Blocks = n.rule.Blocks(x.Scatter, cmp.Or(n.width, n.rule.Width, n.rule.Margin/2))
+	x.Blocks = n.rule.Blocks(x.Scatter, n.width)
 }

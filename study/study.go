@@ -8,6 +8,7 @@
 package study
 
 import (
+	"fmt"
 	"maps"
 	"time"
 
@@ -136,6 +137,16 @@ type Stop struct {
 	Confidence float64 // of the intervals, 0.95
 	Width      float64 // relative half-width of the interval that is narrow enough; half of Margin unless said
 	Margin     float64 // ratios within 1 +- Margin are equivalent, 0.03
+}
+
+// Wide says that a study stops before it can tell that two things are equal, and what to
+// write; "" if it does not.
+func (s Stop) Wide() string {
+	if s.Fixed > 0 || s.Width <= s.Margin {
+		return ""
+	}
+	return fmt.Sprintf("the width of %.3g%% is above the margin of %.3g%%, so intervals stay too wide to call anything equivalent; write width: %.3g%%, or leave it out",
+		100*s.Width, 100*s.Margin, 50*s.Margin)
 }
 
 // Budget bounds a study. Zero: no bound.

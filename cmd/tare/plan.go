@@ -27,7 +27,7 @@ func (a *app) planVerb() *cobra.Command {
 		wait bool
 		on   string
 		from string
-		want float64
+		want string
 	}
 	cmd := &cobra.Command{
 		Use:   "plan STUDY",
@@ -47,7 +47,7 @@ measuring would take, the time of the rehearsal on this machine. Nothing is trie
   tare plan studies/first.yaml --set sandbox=process,runc --json
   tare plan studies/first.yaml --no-check     on a machine that will not run it
   tare plan studies/kata-network.yaml --on model
-  tare plan studies/first.yaml --from results/first --width 5`,
+  tare plan studies/first.yaml --from results/first --width 5%`,
 		Args: exactly(1, "one study file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			st, cat, err := readStudy(args[0], f.sets)
@@ -57,7 +57,7 @@ measuring would take, the time of the rehearsal on this machine. Nothing is trie
 			if err := checkOn(f.on); err != nil {
 				return err
 			}
-			if err := checkNeed(cmd, f.from, f.want, f.on); err != nil {
+			if err := checkNeed(f.from, f.want, f.on); err != nil {
 				return err
 			}
 			if f.on == onModel {
@@ -74,7 +74,7 @@ measuring would take, the time of the rehearsal on this machine. Nothing is trie
 				return err
 			}
 			if f.from != "" {
-				if view.Need, err = a.need(cmd.Context(), st, cat, f.from, f.want/100); err != nil {
+				if view.Need, err = a.need(cmd.Context(), st, cat, f.from, f.want); err != nil {
 					return err
 				}
 			}
@@ -91,25 +91,34 @@ measuring would take, the time of the rehearsal on this machine. Nothing is trie
 	fl.BoolVar(&f.wait, "wait", false, waitHelp)
 	fl.StringVar(&f.on, "on", "", onHelp)
 	fl.StringVar(&f.from, "from", "", "say how many blocks are needed, by the scatter in this results `folder`")
-	fl.Float64Var(&f.want, "width", 0, "with --from: the wanted half-width of intervals, in `per cent` (default: the study's)")
+	fl.StringVar(&f.want, "width", "", "with --from: the wanted half-width of intervals, such as 5% (default: the study's)")
 	return cmd
 }
 
 // checkNeed refuses flags that contradict each other.
-func checkNeed(cmd *cobra.Command, from string, percent float64, on string) error {
+func checkNeed(from, width, on string) error {
 	switch {
-	case from == "" && cmd.Flags().Changed("width"):
-		return coded(exitUsage, "--width says how narrow intervals should be; --from DIR says by which results")
-	case cmd.Flags().Changed("width") && !(percent > 0 && percent < 100):
-		return coded(exitUsage, "cannot plan for a width of %g %%; write a value between 0 and 100, such as --width 5", percent)
+	case from == "" && width != "":
+		return coded(exitUsage, "--width needs the results that tell the scatter; add --from DIR")
 	case from != "" && on == onModel:
 		return coded(exitUsage, "--from and --on model exclude each other: the model has no scatter of its own")
 	}
 	return nil
 }
 
-// need says what the study's comparisons take, by an earlier result.
-func (a *app) need(ctx context.Context, st *study.Study, cat study.Catalogue, from string, width float64) (*text.Need, error) {
+// need says what the study's comparisons take, by an earlier result. The wanted width is the
+// study's if it is "".
+func (a *app) need(ctx context.Context, st *study.Study, cat study.Catalogue, from, width string) (*text.Need, error) {
+	n := &text.Need{From: from, Width: cmp.Or(st.Stop.Width, st.Stop.Margin/2)}
+	if width != "" {
+		var err error
+		if n.Width, err = share("width", width); err != nil {
+			return nil, err
+		}
+		if n.Width == 0 {
+			return nil, coded(exitUsage, "no number of blocks gives a width of 0; write one such as --width 5%%")
+		}
+	}
 	db, err := store.OpenReadOnly(from)
 	if err != nil {
 		return nil, err
@@ -123,7 +132,6 @@ func (a *app) need(ctx context.Context, st *study.Study, cat study.Catalogue, fr
 	if e.Kinds, _, err = kindsFrom("", st.Sandboxes, nil); err != nil {
 		return nil, err
 	}
-	n := &text.Need{From: from, Width: cmp.Or(width, st.Stop.Width, st.Stop.Margin/2), Margin: st.Stop.Margin}
 	n.Rows = analyse.Needs(st, n.Width, earlier.result, earlier.trials, e.Expected)
 	n.Time, n.Never = analyse.NeedTime(n.Rows)
 	return n, nil

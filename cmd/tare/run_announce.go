@@ -34,7 +34,7 @@ func (a *app) announce(st *study.Study, h *harness, p *plan.Plan, dir string, do
 	if s := st.Sentinel; s != nil && !p.Watches() {
 		a.say("no sentinel watches the machine: %s", withoutSentinel(st, h))
 	}
-	if w := words.Wide(st.Stop); w != "" {
+	if w := st.Stop.Wide(); w != "" {
 		a.say("%s", w)
 	}
 	for _, s := range h.skips {

@@ -30,12 +30,11 @@ type Plan struct {
 
 // Need is how many blocks the comparisons take.
 type Need struct {
-	From   string         `json:"from"`   // folder of the results that the scatter is of
-	Width  float64        `json:"width"`  // wanted relative half-width
-	Margin float64        `json:"margin"` // of the study
-	Rows   []analyse.Need `json:"rows"`
-	Time   time.Duration  `json:"time"`            // of all rows that have blocks
-	Never  int            `json:"never,omitempty"` // rows that no number of blocks decides, or of which nothing is known
+	From  string         `json:"from"`  // folder of the results that the scatter is of
+	Width float64        `json:"width"` // wanted relative half-width
+	Rows  []analyse.Need `json:"rows"`
+	Time  time.Duration  `json:"time"`            // of all rows that have blocks
+	Never int            `json:"never,omitempty"` // rows that no number of blocks decides, or of which nothing is known
 }
 
 // Rehearsal is how long one takes on this machine, about.
@@ -85,6 +84,9 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 	b.WriteString(wrap(expected(r), opt.width(), "    ") + "\n")
 	if x := p.Rehearsal; x != nil {
 		b.WriteString(wrap("rehearsal: "+fromTo(words.Duration(x.Least), words.Duration(x.Most))+" on this machine, about; its figures are modelled", opt.width(), "    ") + "\n")
+	}
+	if w := st.Stop.Wide(); w != "" {
+		b.WriteString(wrap("warning: "+w, opt.width(), "    ") + "\n")
 	}
 	fmt.Fprintf(&b, "seed: %d\n", st.Seed)
 	watched := slices.ContainsFunc(p.Order, func(n plan.Next) bool { return n.Sentinel })
@@ -150,8 +152,8 @@ func writeNeed(b *strings.Builder, n *Need, opt Options) {
 	b.WriteString(g.render(opt))
 	b.WriteString(wrap("all of it takes "+words.Duration(n.Time)+", with as many blocks for each stratum as its noisiest comparison takes. The scatter is that of a ratio from block to block; "+
 		"\"last look\" is the half-width that the study's last look reaches.", opt.width(), "    ") + "\n")
-	if n.Width > n.Margin {
-		b.WriteString(wrap(fmt.Sprintf("The width is above the study's margin of %.3g %%: equal things will not be called equivalent.", 100*n.Margin), opt.width(), "    ") + "\n")
+	if n.Never > 0 {
+		b.WriteString(wrap(words.Count(n.Never, "comparison")+" without a number of blocks: the results say nothing of the scatter, or it is too large to be measured; the time leaves them out", opt.width(), "    ") + "\n")
 	}
 }
 

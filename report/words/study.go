@@ -21,15 +21,6 @@ func Stop(s study.Stop) string {
 		"Ratios within %s are equal. Intervals of %s, whenever the study stopped.", List(looks), percent(s.Width), percent(s.Margin), percent(s.Confidence))
 }
 
-// Wide says that a study stops before it can tell that two things are equal; "" if not.
-func Wide(s study.Stop) string {
-	if s.Fixed > 0 || s.Width <= s.Margin {
-		return ""
-	}
-	return fmt.Sprintf("the width of %s is above the margin of %s, so intervals stay too wide to call anything equivalent; write width: %s, or leave the key out",
-		percent(s.Width), percent(s.Margin), strings.ReplaceAll(percent(s.Margin/2), " ", ""))
-}
-
 // Budget says what bounds a study; "" for nothing.
 func Budget(b study.Budget) string {
 	var parts []string
