@@ -232,27 +232,22 @@ func (a *app) judge(ctx context.Context, v *verification) error {
 	before := with(v.Cell, v.From)
 	after := with(v.Cell, v.Relief)
 	base, other := map[int]float64{}, map[int]float64{}
-	for i := range r.trials {
-		t := &r.trials[i]
-		x, ok := t.Sample(v.Response)
-		switch {
-		case !ok || t.Status != record.OK:
-		case includes(t.Cell, after):
-			other[t.Block] = x
-		case includes(t.Cell, before):
-			base[t.Block] = x
-		}
-	}
-	var pairs []stat.Pair
-	higher := v.higher(r)
-	for block, x := range base {
-		if y, ok := other[block]; ok {
-			if !higher {
-				x, y = y, x
+	for _, blocks := range r.result.Counting(r.trials) {
+		for block, t := range blocks {
+			x, ok := t.Sample(v.Response)
+			switch {
+			case !ok || t.BelowNoise(v.Response):
+			case includes(t.Cell, after):
+				other[block] = x
+			case includes(t.Cell, before):
+				base[block] = x
 			}
-			pairs = append(pairs, stat.Pair{Base: x, Other: y})
 		}
 	}
+	if !v.higher(r) {
+		base, other = other, base
+	}
+	pairs := stat.Pairs(base, other)
 	e := stat.Summarise(pairs).Estimate(stat.Prior{}, r.study.Stop.Confidence)
 	switch {
 	case len(pairs) == 0:
@@ -354,7 +349,7 @@ func (a *app) printVerified(all []verification, dir string, modelled, asJSON boo
 		b.WriteString("Modelled, not measured: the model relieves what it was told.\n")
 	}
 	if len(all) == 0 {
-		b.WriteString("There is no named cause to relieve.\n")
+		b.WriteString("No cell has a named cause, so nothing can be relieved. `tare report` says what bounds each cell.\n")
 	}
 	for i := range all {
 		v := &all[i]
