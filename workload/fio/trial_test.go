@@ -145,7 +145,7 @@ func TestCounted(t *testing.T) {
 				each := s.Value / iops
 				if !ok {
 					others += each
-				} else if each < 0.7*want || each > 1.4*want { // the two windows differ, and the host may be busy
+				} else if each < 0.8*want || each > 1.2*want { // the two windows differ, and the host may be busy
 					t.Errorf("%.3f calls of %s a request, want %g", each, name, want)
 				}
 				delete(c.want, name)
