@@ -193,8 +193,8 @@ func TestHigherIsBetter(t *testing.T) {
 	}
 }
 
-// TestCopies: a result that is there twice, wholly or in part, is no comparison,
-// however its trials are ordered and on whichever side it is. What is equal by chance is.
+// TestCopies: results that share trials are refused, whatever the order of the trials and
+// whichever side they are on. Results that are equal by chance are compared.
 func TestCopies(t *testing.T) {
 	a, b := planted(3, 2, "", 1)
 	stamped := func(f Folder, name string, blocks int, start time.Time) Folder {

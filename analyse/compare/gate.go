@@ -127,8 +127,7 @@ func explain(name string, err error, env map[string]any) error {
 	return fmt.Errorf("%s:%d:%d: %s%s", name, max(1, at.Line), at.Column+1, msg, strings.TrimRight(at.Snippet, "\n"))
 }
 
-// Comparable counts the rows that have an interval. Where there is none, no gate is
-// judged, whatever was measured.
+// Comparable counts the rows that have an interval. If none has, no gate can be judged.
 func (r *Result) Comparable() int {
 	n := 0
 	for i := range r.Rows {

@@ -15,9 +15,9 @@ type Stratum struct {
 	Response record.Response
 	Base     *Reading // nil where the study has no baseline
 	Others   []Reading
-	// Prior is what moderated the estimates of this response. It is for a mean over several
-	// rows of one stratum too, whose own variances are too few to lend to each other; a mean
-	// varies less than what it is over, so that its interval is rather too wide.
+	// Prior is what moderated the estimates of this response. It moderates the mean over
+	// several rows of one stratum too: a study has few such means to learn from. A mean varies
+	// less than its rows, so its interval is a little too wide.
 	Prior stat.Prior
 }
 

@@ -91,8 +91,8 @@ workloads:
 	}
 }
 
-// TestRelievedHost: what others take of the host is no setting. Contenders that end are its
-// relief, and the same cell does more.
+// TestRelievedHost relieves a busy host. No setting does that, so the test ends the programs
+// that contend for the processors. The same cell then does more work.
 func TestRelievedHost(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: control groups and namespaces")
