@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"tare/internal/network"
+	"tare/host/network"
 	"tare/sandbox"
 	"tare/study"
 )

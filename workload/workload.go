@@ -140,7 +140,7 @@ type LaunchLine struct {
 	Deleted     float64 `json:"deleted_s"`
 }
 
-// IdleLine is one line of JSON: the host's available memory (internal/freemem)
+// IdleLine is one line of JSON: the host's available memory (host/freemem)
 // with this many sandboxes idle. Count rises from 0 to N, and comes back to 0 for
 // the last line, which shows a leak.
 type IdleLine struct {

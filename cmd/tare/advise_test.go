@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"tare/analyse/advice"
-	"tare/internal/rootfs"
+	"tare/host/rootfs"
 	"tare/param"
 	"tare/study"
 	workloadall "tare/workload/all"

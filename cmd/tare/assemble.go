@@ -16,9 +16,9 @@ import (
 
 	"tare/collect"
 	collectall "tare/collect/all"
-	"tare/internal/image"
-	"tare/internal/rootfs"
-	"tare/internal/state"
+	"tare/host/image"
+	"tare/host/rootfs"
+	"tare/host/state"
 	"tare/param"
 	"tare/record"
 	"tare/sandbox"

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tare/internal/image"
-	"tare/internal/state"
+	"tare/host/image"
+	"tare/host/state"
 )
 
 func (a *app) cleanVerb() *cobra.Command {

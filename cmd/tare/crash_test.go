@@ -18,9 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/rootfs"
-	"tare/internal/state"
-	"tare/internal/state/statetest"
+	"tare/host/rootfs"
+	"tare/host/state"
+	"tare/host/state/statetest"
 	"tare/record"
 	"tare/store"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"tare/internal/state"
+	"tare/host/state"
 	"tare/report/terminal"
 	"tare/run"
 	"tare/study"

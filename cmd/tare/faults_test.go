@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/internal/rootfs"
+	"tare/host/rootfs"
 	"tare/record"
 )
 

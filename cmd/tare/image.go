@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tare/internal/image"
+	"tare/host/image"
 	"tare/param"
 	"tare/sandbox/vm"
 )

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"tare/internal/image"
+	"tare/host/image"
 	"tare/run"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/rootfs"
+	"tare/host/rootfs"
 	"tare/record"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/internal/rootfs"
+	"tare/host/rootfs"
 )
 
 // TestSandboxesAreTriedOutsideOfRun tries sandboxes as on a host with systemd: /run is mounted

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/state"
+	"tare/host/state"
 )
 
 // dirs are the places on this host that tare writes to. Root uses the system's,

@@ -17,8 +17,8 @@ import (
 
 	"tare/analyse"
 	"tare/analyse/stat"
-	"tare/internal/cgroup"
-	"tare/internal/state"
+	"tare/host/cgroup"
+	"tare/host/state"
 	"tare/record"
 	"tare/store"
 )

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"tare/internal/cgroup"
-	"tare/internal/state"
+	"tare/host/cgroup"
+	"tare/host/state"
 	"tare/report/words"
 	"tare/run"
 )

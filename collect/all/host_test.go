@@ -11,8 +11,8 @@ import (
 
 	"tare/collect"
 	"tare/collect/collecttest"
-	"tare/internal/cgroup"
-	"tare/internal/state/statetest"
+	"tare/host/cgroup"
+	"tare/host/state/statetest"
 	"tare/record"
 	"tare/sandbox"
 )

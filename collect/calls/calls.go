@@ -29,7 +29,7 @@ import (
 	"tare/collect/internal/callcount"
 	"tare/collect/internal/metered"
 	"tare/collect/internal/sysnames"
-	"tare/internal/cgroup"
+	"tare/host/cgroup"
 	"tare/record"
 	"tare/sandbox"
 )

@@ -33,13 +33,13 @@ import (
 	"tare/collect"
 	"tare/collect/internal/groups"
 	"tare/collect/internal/metered"
-	"tare/internal/cgroup"
+	"tare/host/cgroup"
 	"tare/internal/held"
 	"tare/record"
 	"tare/sandbox"
 )
 
-// Paths finds cgroups in the file system; internal/cgroup's Hierarchy is one.
+// Paths finds cgroups in the file system; host/cgroup's Hierarchy is one.
 type Paths interface {
 	// Path is the directory of a cgroup in a controller's hierarchy, "" for the
 	// unified one.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"tare/internal/rootfs"
+	"tare/host/rootfs"
 	"tare/record"
 )
 

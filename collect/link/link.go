@@ -25,7 +25,7 @@ import (
 
 	"tare/collect"
 	"tare/collect/internal/metered"
-	"tare/internal/network"
+	"tare/host/network"
 	"tare/record"
 	"tare/sandbox"
 )

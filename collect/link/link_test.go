@@ -10,8 +10,8 @@ import (
 
 	"tare/collect/collecttest"
 	"tare/collect/link"
-	"tare/internal/network"
-	"tare/internal/state/statetest"
+	"tare/host/network"
+	"tare/host/state/statetest"
 	"tare/sandbox"
 )
 

@@ -2,7 +2,7 @@ package proc
 
 import (
 	"tare/collect/internal/groups"
-	"tare/internal/cgroup"
+	"tare/host/cgroup"
 	"tare/internal/held"
 	"tare/record"
 	"tare/sandbox"

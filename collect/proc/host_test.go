@@ -9,8 +9,8 @@ import (
 	collectcgroup "tare/collect/cgroup"
 	"tare/collect/collecttest"
 	"tare/collect/proc"
-	"tare/internal/cgroup"
-	"tare/internal/state/statetest"
+	"tare/host/cgroup"
+	"tare/host/state/statetest"
 	"tare/record"
 	"tare/sandbox"
 )

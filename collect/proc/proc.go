@@ -40,7 +40,7 @@ import (
 	"tare/collect"
 	"tare/collect/internal/metered"
 	"tare/collect/internal/taskiter"
-	"tare/internal/cgroup"
+	"tare/host/cgroup"
 	"tare/internal/held"
 	"tare/record"
 	"tare/sandbox"
@@ -61,7 +61,7 @@ type Options struct {
 	Rescan  time.Duration                                  // longest pause between searches for new threads, 1 s
 	Now     func() time.Duration                           // a monotonic clock
 	Spent   func() time.Duration                           // the calling thread's CPU time
-	Paths   func(controller, cgroup string) (string, bool) // cgroup directories, as internal/cgroup's Hierarchy.Path
+	Paths   func(controller, cgroup string) (string, bool) // cgroup directories, as host/cgroup's Hierarchy.Path
 	Members func(cgroup string) ([]int, error)             // processes of a cgroup and its descendants
 	Self    int                                            // this program's process id, for the role harness; -1: leave it out
 	Held    int                                            // descriptors that may be held; 0: by RLIMIT_NOFILE

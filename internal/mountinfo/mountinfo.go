@@ -1,8 +1,8 @@
 // Package mountinfo reads /proc/PID/mountinfo.
 //
 // The data path: 1. Parse takes the file's text as an io.Reader and returns one
-// Mount a line, bounded in lines and in line length; 2. internal/cgroup finds
-// the control group hierarchies in them; 3. internal/state finds mounts that a
+// Mount a line, bounded in lines and in line length; 2. host/cgroup finds
+// the control group hierarchies in them; 3. host/state finds mounts that a
 // dead run left behind.
 //
 // A line looks like this (proc_pid_mountinfo(5)):

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/cgroup"
-	"tare/internal/rootfs"
-	"tare/internal/state/statetest"
+	"tare/host/cgroup"
+	"tare/host/rootfs"
+	"tare/host/state/statetest"
 	"tare/param"
 	"tare/record"
 	"tare/sandbox"

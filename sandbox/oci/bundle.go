@@ -9,7 +9,7 @@ import (
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"tare/internal/spawn"
+	"tare/host/spawn"
 	"tare/sandbox"
 )
 

@@ -15,9 +15,9 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"tare/internal/network"
-	"tare/internal/rootfs"
-	"tare/internal/spawn"
+	"tare/host/network"
+	"tare/host/rootfs"
+	"tare/host/spawn"
 	"tare/sandbox"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/rootfs"
-	"tare/internal/state/statetest"
+	"tare/host/rootfs"
+	"tare/host/state/statetest"
 	"tare/internal/tinyelf"
 	"tare/sandbox"
 )

@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/cgroup"
-	"tare/internal/rootfs"
-	"tare/internal/spawn"
+	"tare/host/cgroup"
+	"tare/host/rootfs"
+	"tare/host/spawn"
 	"tare/sandbox"
 )
 

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"tare/internal/spawn"
+	"tare/host/spawn"
 	"tare/param"
 	"tare/sandbox"
 )

@@ -25,9 +25,9 @@ import (
 	"sync"
 	"time"
 
-	"tare/internal/cgroup"
-	"tare/internal/rootfs"
-	"tare/internal/spawn"
+	"tare/host/cgroup"
+	"tare/host/rootfs"
+	"tare/host/spawn"
 	"tare/param"
 	"tare/sandbox"
 )

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/spawn"
+	"tare/host/spawn"
 	"tare/sandbox"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/state/statetest"
+	"tare/host/state/statetest"
 	"tare/internal/tinyelf"
 	"tare/sandbox"
 	"tare/sandbox/sandboxtest"

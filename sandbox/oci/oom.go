@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/cgroup"
+	"tare/host/cgroup"
 )
 
 // oomWatch counts kills for memory in a version 1 control group that may be

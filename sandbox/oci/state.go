@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/rootfs"
+	"tare/host/rootfs"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"tare/host/state/statetest"
 	"tare/internal/mountinfo"
-	"tare/internal/state/statetest"
 	"tare/sandbox"
 )
 

@@ -24,8 +24,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"tare/internal/cgroup"
-	"tare/internal/spawn"
+	"tare/host/cgroup"
+	"tare/host/spawn"
 	"tare/param"
 	"tare/sandbox"
 )

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/cgroup"
-	"tare/internal/network"
+	"tare/host/cgroup"
+	"tare/host/network"
 	"tare/sandbox"
 )
 

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"tare/agent"
-	"tare/internal/rootfs"
-	"tare/internal/state/statetest"
+	"tare/host/rootfs"
+	"tare/host/state/statetest"
 )
 
 // Main is for a package's TestMain. In a sandbox the test binary plays the part

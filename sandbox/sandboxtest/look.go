@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/internal/cgroup"
+	"tare/host/cgroup"
 	"tare/sandbox"
 )
 

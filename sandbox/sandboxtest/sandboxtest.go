@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/state/statetest"
+	"tare/host/state/statetest"
 	"tare/sandbox"
 )
 

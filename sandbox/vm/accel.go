@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/cgroup"
-	"tare/internal/spawn"
+	"tare/host/cgroup"
+	"tare/host/spawn"
 	"tare/sandbox/vm/boot"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/network"
-	"tare/internal/state/statetest"
+	"tare/host/network"
+	"tare/host/state/statetest"
 	"tare/sandbox"
 	"tare/sandbox/sandboxtest"
 	"tare/sandbox/vm/boot"

@@ -11,7 +11,7 @@ import (
 
 	"tare/collect"
 	"tare/collect/guest"
-	"tare/internal/state/statetest"
+	"tare/host/state/statetest"
 	"tare/record"
 	"tare/sandbox"
 	"tare/sandbox/process"

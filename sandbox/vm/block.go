@@ -19,8 +19,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/host/rootfs"
 	"tare/internal/guest"
-	"tare/internal/rootfs"
 )
 
 // Room in a file system for what is written to it. The files are sparse: the host's

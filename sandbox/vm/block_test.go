@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/internal/network"
+	"tare/host/network"
 	"tare/sandbox"
 )
 

@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"tare/internal/spawn"
+	"tare/host/spawn"
 	"tare/sandbox/vm/clh"
 )
 

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/cgroup"
+	"tare/host/cgroup"
+	"tare/host/network"
+	"tare/host/spawn"
+	"tare/host/state/statetest"
 	"tare/internal/guest"
-	"tare/internal/network"
 	"tare/internal/sizing"
-	"tare/internal/spawn"
-	"tare/internal/state/statetest"
 	"tare/sandbox"
 	"tare/sandbox/sandboxtest"
 )

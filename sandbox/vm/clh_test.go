@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/host/network"
 	"tare/internal/guest"
-	"tare/internal/network"
 	"tare/sandbox"
 	"tare/sandbox/vm/boot"
 )

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode"
 
-	"tare/internal/spawn"
+	"tare/host/spawn"
 )
 
 // console keeps the last that a guest wrote to its serial port. It is read all the

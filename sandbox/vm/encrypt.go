@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/rootfs"
+	"tare/host/rootfs"
 )
 
 // secret is the pass phrase of all encrypted disks: they are there to be weighed, and

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"tare/internal/cgroup"
+	"tare/host/cgroup"
+	"tare/host/network"
+	"tare/host/spawn"
 	"tare/internal/guest"
-	"tare/internal/network"
-	"tare/internal/spawn"
 	"tare/param"
 	"tare/record"
 	"tare/sandbox"

@@ -29,7 +29,7 @@ import (
 	"sync"
 	"time"
 
-	"tare/internal/spawn"
+	"tare/host/spawn"
 	"tare/param"
 	"tare/sandbox"
 	"tare/sandbox/vm/boot"

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"tare/host/network"
 	"tare/internal/guest"
-	"tare/internal/network"
 	"tare/sandbox/vm/boot"
 )
 

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/agent"
-	"tare/internal/cgroup"
-	"tare/internal/spawn"
+	"tare/host/cgroup"
+	"tare/host/spawn"
 	"tare/sandbox/vm/clh"
 	"tare/sandbox/vm/qmp"
 )

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/spawn"
+	"tare/host/spawn"
 )
 
 // TestConnected: the two ends talk, however long the path, and nothing is left of their name.

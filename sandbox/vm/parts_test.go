@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/internal/image"
+	"tare/host/image"
 	"tare/sandbox/vm/boot"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/rootfs"
-	"tare/internal/spawn"
+	"tare/host/rootfs"
+	"tare/host/spawn"
 )
 
 // theQEMU is the machine monitor that is driven where nothing else is asked for.

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"tare/internal/cgroup"
+	"tare/host/cgroup"
+	"tare/host/network"
+	"tare/host/spawn"
 	"tare/internal/guest"
-	"tare/internal/network"
-	"tare/internal/spawn"
 	"tare/sandbox"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode"
 
-	"tare/internal/network"
+	"tare/host/network"
 	"tare/sandbox"
 	"tare/sandbox/vm/boot"
 )

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/rootfs"
-	"tare/internal/spawn"
+	"tare/host/rootfs"
+	"tare/host/spawn"
 )
 
 // Tags of the shares.

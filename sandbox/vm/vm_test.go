@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tare/host/image"
+	"tare/host/image/imagetest"
 	"tare/internal/guest"
-	"tare/internal/image"
-	"tare/internal/image/imagetest"
 	"tare/internal/sizing"
 	"tare/sandbox/sandboxtest"
 	"tare/sandbox/vm/boot"

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/collect/proc"
-	"tare/internal/rootfs"
+	"tare/host/rootfs"
 	"tare/record"
 )
 

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"tare/internal/image"
+	"tare/host/image"
 )
 
 // hostImages is the cache of `tare image` for root.

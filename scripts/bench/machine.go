@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/rootfs"
+	"tare/host/rootfs"
 )
 
 // machine says where and when, in lines: figures without it mean nothing.

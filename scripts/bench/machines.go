@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"tare/internal/image"
-	"tare/internal/rootfs"
-	"tare/internal/state"
+	"tare/host/image"
+	"tare/host/rootfs"
+	"tare/host/state"
 	"tare/record"
 	"tare/sandbox"
 	"tare/sandbox/all"

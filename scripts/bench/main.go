@@ -22,7 +22,7 @@ import (
 	"syscall"
 	"time"
 
-	"tare/internal/state"
+	"tare/host/state"
 )
 
 func main() { os.Exit(run(os.Stdout, os.Stderr, os.Args[1:])) }

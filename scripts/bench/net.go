@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/network"
-	"tare/internal/rootfs"
-	"tare/internal/spawn"
+	"tare/host/network"
+	"tare/host/rootfs"
+	"tare/host/spawn"
 	"tare/sandbox"
 )
 

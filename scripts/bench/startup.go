@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"time"
 
-	"tare/internal/cgroup"
-	"tare/internal/rootfs"
-	"tare/internal/state"
+	"tare/host/cgroup"
+	"tare/host/rootfs"
+	"tare/host/state"
 	"tare/sandbox"
 	"tare/sandbox/all"
 )

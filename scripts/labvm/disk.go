@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"tare/internal/image"
-	"tare/internal/rootfs"
+	"tare/host/image"
+	"tare/host/rootfs"
 )
 
 //go:embed recipe

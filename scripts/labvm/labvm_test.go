@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/image"
-	"tare/internal/rootfs"
-	"tare/internal/spawn"
+	"tare/host/image"
+	"tare/host/rootfs"
+	"tare/host/spawn"
 )
 
 // lines is a writer to a test's log.

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"tare/agent"
-	"tare/internal/rootfs"
-	"tare/internal/spawn"
+	"tare/host/rootfs"
+	"tare/host/spawn"
 	"tare/sandbox"
 )
 

@@ -1,7 +1,7 @@
 // Command labvm tests tare on the kind of host that most users have: Debian with systemd and
 // only version 2 control groups, as a virtual machine.
 //
-// The data path: 1. internal/image builds the tree of recipe/machine from the
+// The data path: 1. host/image builds the tree of recipe/machine from the
 // distribution's packages, and mke2fs makes a disk of it, kept in .cache/labvm (disk.go);
 // 2. a second disk gets the tare under test, runsc and test binaries (tools.go); 3. QEMU
 // boots both, with KVM where that works (machine.go); 4. the agent of tare itself runs the

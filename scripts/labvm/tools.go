@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"tare/internal/rootfs"
+	"tare/host/rootfs"
 )
 
 // Packages whose tests run in the machine, relative to the module.
@@ -26,7 +26,7 @@ func fullTests() []string { return append(briefTests(), collectorTests()...) }
 
 func collectorTests() []string {
 	return []string{
-		"internal/cgroup", "collect/calls", "collect/cgroup", "collect/disk", "collect/guest", "collect/host", "collect/link",
+		"host/cgroup", "collect/calls", "collect/cgroup", "collect/disk", "collect/guest", "collect/host", "collect/link",
 		"collect/proc", "collect/system",
 	}
 }

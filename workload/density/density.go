@@ -10,7 +10,7 @@
 //
 // The host's available memory, and not a sum over processes: only it has page
 // tables, kernel stacks, cgroups and network devices in it, and counts shared
-// pages once. It is a sum of pages (internal/freemem) and not MemAvailable, which
+// pages once. It is a sum of pages (host/freemem) and not MemAvailable, which
 // leaves out what a CPU has just freed: behind a trial that gave back hundreds of
 // MB it did not fall with the next sandboxes. It is also where everything else on the host shows, so the fit is
 // the Theil-Sen estimator, the median of the slopes of all pairs of points,

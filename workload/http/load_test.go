@@ -16,7 +16,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"tare/internal/image/imagetest"
+	"tare/host/image/imagetest"
 )
 
 // wrkOf makes wrk of the image run on this host, by the image's own loader.

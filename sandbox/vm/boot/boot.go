@@ -2,7 +2,7 @@
 // distribution package and an initramfs with the guest's first program in it.
 //
 // The data path: 1. Get finds the unpacked kernel package in the image cache, or
-// has it built (internal/image, images/guest-kernel); 2. it orders the modules
+// has it built (host/image, images/guest-kernel); 2. it orders the modules
 // that a guest needs by what each depends on; 3. it writes an uncompressed initramfs
 // of the program, the modules and their order, once for each combination.
 //

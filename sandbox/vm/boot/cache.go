@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"tare/internal/image"
+	"tare/host/image"
 )
 
 // Image is the recipe of the kernel's package.

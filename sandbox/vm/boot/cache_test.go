@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/image"
+	"tare/host/image"
 	"tare/internal/tinyelf"
 )
 

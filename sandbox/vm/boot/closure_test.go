@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"tare/internal/rootfs"
+	"tare/host/rootfs"
 )
 
 // copyWithLibraries puts a program of the host into a tree.

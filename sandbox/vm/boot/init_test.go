@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"tare/host/state/statetest"
 	"tare/internal/guest"
-	"tare/internal/state/statetest"
 	"tare/sandbox"
 )
 

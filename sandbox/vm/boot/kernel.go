@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"tare/host/image"
 	"tare/internal/guest"
-	"tare/internal/image"
 )
 
 // kernel is one with its modules.

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"tare/agent"
+	"tare/host/image"
+	"tare/host/state/statetest"
 	"tare/internal/guest"
-	"tare/internal/image"
-	"tare/internal/state/statetest"
 	"tare/sandbox"
 	"tare/sandbox/vm/boot"
 )

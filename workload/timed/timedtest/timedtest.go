@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"tare/agent"
-	"tare/internal/image/imagetest"
-	"tare/internal/state/statetest"
+	"tare/host/image/imagetest"
+	"tare/host/state/statetest"
 	"tare/param"
 	"tare/record"
 	"tare/sandbox"

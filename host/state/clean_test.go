@@ -17,10 +17,10 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"tare/internal/cgroup"
-	"tare/internal/network"
-	"tare/internal/state"
-	"tare/internal/state/statetest"
+	"tare/host/cgroup"
+	"tare/host/network"
+	"tare/host/state"
+	"tare/host/state/statetest"
 )
 
 func TestMain(m *testing.M) {

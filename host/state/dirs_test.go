@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"tare/internal/state"
+	"tare/host/state"
 )
 
 func TestDirs(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/cgroup"
+	"tare/host/cgroup"
+	"tare/host/network"
 	"tare/internal/mountinfo"
-	"tare/internal/network"
 )
 
 // Kinds of Leftover, in the order of removal.
@@ -267,7 +267,7 @@ func (c *cleaner) below(ctx context.Context, b *base, path string) {
 	}
 }
 
-// bridgeLock is internal/network's lock in RunDir.
+// bridgeLock is host/network's lock in RunDir.
 const bridgeLock = "bridge.lock"
 
 // removeRuntimes removes the state directories of OCI runtimes, and then their parent.

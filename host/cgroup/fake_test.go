@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"tare/internal/cgroup"
+	"tare/host/cgroup"
 )
 
 // fakeV2 is a version 2 tree as systemd mounts it, below a temporary directory.

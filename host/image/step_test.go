@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/rootfs"
+	"tare/host/rootfs"
 )
 
 // needTools skips where root or a program of the host is missing.

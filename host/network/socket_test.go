@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/network"
+	"tare/host/network"
 	"tare/sandbox"
 )
 

@@ -30,7 +30,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/cgroup"
+	"tare/host/cgroup"
 )
 
 // Marker is the environment variable by which `tare clean` knows our processes.

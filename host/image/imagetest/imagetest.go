@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"tare/internal/image"
+	"tare/host/image"
 )
 
 // Cache is the host's cache of images, shared by all tests: a build takes up to

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/network"
+	"tare/host/network"
 	"tare/sandbox"
 )
 

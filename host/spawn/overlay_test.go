@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/internal/state/statetest"
+	"tare/host/state/statetest"
 )
 
 // TestMountOverlay: what a process writes to the tree is below upper, and the

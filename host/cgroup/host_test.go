@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/cgroup"
-	"tare/internal/state/statetest"
+	"tare/host/cgroup"
+	"tare/host/state/statetest"
 )
 
 const group = "tare/cgroup-test"

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/cgroup"
+	"tare/host/cgroup"
 )
 
 const all = "cpuset cpu io memory hugetlb pids"

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"tare/internal/cgroup"
+	"tare/host/cgroup"
 	"tare/internal/tinyelf"
 	"tare/sandbox"
 )

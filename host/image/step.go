@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/spawn"
+	"tare/host/spawn"
 )
 
 const (

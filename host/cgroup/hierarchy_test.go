@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/internal/cgroup"
+	"tare/host/cgroup"
 )
 
 const samples = "../mountinfo/testdata"

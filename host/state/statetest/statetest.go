@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"tare/host/network"
+	"tare/host/state"
 	"tare/internal/mountinfo"
-	"tare/internal/network"
-	"tare/internal/state"
 )
 
 // wait bounds how long a test waits for the host, and tidyWait how long for what a killed run

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"tare/internal/rootfs"
+	"tare/host/rootfs"
 )
 
 // format is part of every key: raise it when the same inputs begin to give

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/network"
+	"tare/host/network"
 	"tare/sandbox"
 )
 

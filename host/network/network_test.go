@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/network"
-	"tare/internal/state/statetest"
+	"tare/host/network"
+	"tare/host/state/statetest"
 	"tare/sandbox"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/state"
+	"tare/host/state"
 )
 
 func TestHold(t *testing.T) {

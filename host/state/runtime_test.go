@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/cgroup"
-	"tare/internal/rootfs"
-	"tare/internal/state"
-	"tare/internal/state/statetest"
+	"tare/host/cgroup"
+	"tare/host/rootfs"
+	"tare/host/state"
+	"tare/host/state/statetest"
 )
 
 // TestCleanRealContainers leaves a running container of each runtime that this
