@@ -10,7 +10,7 @@ import (
 
 	"tare/model"
 	"tare/record"
-	engine "tare/run"
+	"tare/trial"
 )
 
 // sample is the one of a name and labels.
@@ -43,7 +43,7 @@ func TestTrial(t *testing.T) {
 	if d := cmp.Diff(cell, tr.Cell); d != "" || tr.Block != 3 || tr.Seq != 7 || tr.Attempt != 1 || tr.Status != record.OK {
 		t.Errorf("%s %+v", d, tr)
 	}
-	want := []record.Phase{{Name: engine.PhaseWarmup, Duration: 230 * time.Millisecond}, {Name: engine.PhaseRun, Offset: 230 * time.Millisecond, Duration: 510 * time.Millisecond}}
+	want := []record.Phase{{Name: trial.PhaseWarmup, Duration: 230 * time.Millisecond}, {Name: trial.PhaseRun, Offset: 230 * time.Millisecond, Duration: 510 * time.Millisecond}}
 	if d := cmp.Diff(want, tr.Phases); d != "" || tr.Duration != 740*time.Millisecond {
 		t.Errorf("%s, %s", tr.Duration, d)
 	}

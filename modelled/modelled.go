@@ -23,16 +23,53 @@ import (
 	"tare/model"
 	"tare/plan"
 	"tare/record"
+	"tare/site"
 	"tare/study"
 )
 
-// Player models the trials of one study. Its methods may be called by one goroutine
-// at a time.
+// Site is the model as a site. Takes says how long real trials of a study take: so long
+// its trials say they took, so that a budget of time is met as it would be.
+type Site struct {
+	Takes func(site.Request) (func(record.Cell) time.Duration, error)
+}
+
+// About is of site.Site.
+func (Site) About() site.About {
+	return site.About{Flag: "--on model", Suffix: "-modelled", Modelled: true, Cannot: "the model does not know",
+		Nothing: "the model knows no cell of the study; docs/model.md says what it knows"}
+}
+
+// Preview is of site.Site.
+func (s Site) Preview(ctx context.Context, r site.Request) (site.Preview, error) {
+	p, err := s.Open(ctx, r)
+	if err != nil {
+		return site.Preview{}, err
+	}
+	return p.Preview(), nil
+}
+
+// Open is of site.Site. It holds nothing of this host.
+func (s Site) Open(_ context.Context, r site.Request) (site.Session, error) {
+	takes, err := s.Takes(r)
+	if err != nil {
+		return nil, err
+	}
+	p, err := New(r.Study, r.Catalogue, takes)
+	if err != nil {
+		return nil, err
+	}
+	p.preview.Pace = p.pace()
+	return p, nil
+}
+
+// Player models the trials of one study, as a site.Session. Its methods may be called by
+// one goroutine at a time.
 type Player struct {
 	study     *study.Study
 	catalogue study.Catalogue
 	takes     func(record.Cell) time.Duration
 	now       func() time.Time
+	preview   site.Preview
 
 	places chan struct{} // one for each trial that is modelled at once
 	mu     sync.Mutex
@@ -47,14 +84,30 @@ type job struct {
 	err  error
 }
 
-// New makes a player. takes says how long a real trial of a cell takes: so long its
-// trials say they took, so that a budget of time is met as it would be.
-func New(st *study.Study, cat study.Catalogue, takes func(record.Cell) time.Duration) *Player {
-	return &Player{study: st, catalogue: cat, takes: takes, now: time.Now, places: make(chan struct{}, runtime.GOMAXPROCS(0))}
+// New makes a player, whose trials say that they took what takes says.
+func New(st *study.Study, cat study.Catalogue, takes func(record.Cell) time.Duration) (*Player, error) {
+	p := &Player{study: st, catalogue: cat, takes: takes, now: time.Now, places: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	var err error
+	p.preview.Skips, err = p.skips()
+	return p, err
 }
 
-// Trial models the trial that the plan asks for. It is as run.Engine.Trial: it always
-// returns a trial.
+// Nodes is of site.Session: the one machine of the model.
+func (*Player) Nodes() []record.Node {
+	h := Host()
+	return []record.Node{{Name: h.Hostname, Host: h}}
+}
+
+// Preview is of site.Session.
+func (p *Player) Preview() site.Preview { return p.preview }
+
+// Expected is of site.Session.
+func (p *Player) Expected(c record.Cell) time.Duration { return p.takes(c) }
+
+// Close is of site.Session.
+func (*Player) Close() error { return nil }
+
+// Trial models the trial that the plan asks for. It is of site.Session.
 func (p *Player) Trial(ctx context.Context, next plan.Next) (*record.Trial, record.Evidence) {
 	began := p.now()
 	j := p.job(next)

@@ -17,6 +17,7 @@ import (
 	"tare/record"
 	"tare/run"
 	sandboxall "tare/sandbox/all"
+	"tare/site"
 	"tare/store"
 	"tare/study"
 	"tare/workload"
@@ -70,8 +71,7 @@ func takes(record.Cell) time.Duration { return 7 * time.Second }
 // play runs a study on the model through the engine, into a results folder.
 func play(t *testing.T, st *study.Study, cat study.Catalogue) (*store.Store, []record.Trial) {
 	t.Helper()
-	p := modelled.New(st, cat, takes)
-	skips, err := p.Skips()
+	p, err := modelled.New(st, cat, takes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +80,8 @@ func play(t *testing.T, st *study.Study, cat study.Catalogue) (*store.Store, []r
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	e := &run.Engine{Study: st, Store: db, Make: p.Trial}
-	if err := e.Run(context.Background(), plan.New(st, skips)); err != nil {
+	e := &run.Engine{Session: p, Store: db}
+	if err := e.Run(context.Background(), plan.New(st, p.Preview().Skips)); err != nil {
 		t.Fatal(err)
 	}
 	trials, err := db.Trials()
@@ -182,6 +182,14 @@ func TestIsolationsDiffer(t *testing.T) {
 	}
 }
 
+func skips(st *study.Study, cat study.Catalogue) ([]record.Skip, error) {
+	p, err := modelled.New(st, cat, takes)
+	if err != nil {
+		return nil, err
+	}
+	return p.Preview().Skips, nil
+}
+
 // TestSkips: what the model does not know is named, each thing with its own words.
 func TestSkips(t *testing.T) {
 	for want, text := range map[string]string{
@@ -193,7 +201,7 @@ func TestSkips(t *testing.T) {
 		"not modelled: syscall with call stat":        "a: {kind: syscall, call: stat}",
 	} {
 		st, cat := parse(t, "study: skips\nfactors: {sandbox: [process, runc]}\nworkloads:\n  "+text+"\nsentinel: off\n")
-		skips, err := modelled.New(st, cat, takes).Skips()
+		skips, err := skips(st, cat)
 		if err != nil || len(skips) != 2 || !strings.HasPrefix(skips[0].Reason, want) {
 			t.Errorf("%s: %+v, %v", want, skips, err)
 		}
@@ -203,7 +211,7 @@ func TestSkips(t *testing.T) {
 		"vm with processors emulated": "{sandbox: [process, vm], accel: [tcg]}", "the sentinel": "{sandbox: [process, runc]}",
 	} {
 		st, cat := parse(t, "study: skips\nfactors: "+factors+"\nworkloads: {a: {kind: net}}\n")
-		skips, err := modelled.New(st, cat, takes).Skips()
+		skips, err := skips(st, cat)
 		found := false
 		for _, s := range skips {
 			found = found || strings.HasPrefix(s.Reason, "not modelled: "+want)
@@ -252,25 +260,34 @@ func TestInterrupted(t *testing.T) {
 	st, cat := parse(t, small)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	tr, _ := modelled.New(st, cat, takes).Trial(ctx, plan.Next{Cell: st.Strata[0].Cells[0], Block: 1, Attempt: 1, Seq: 1, Stratum: 0})
+	p, err := modelled.New(st, cat, takes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, _ := p.Trial(ctx, plan.Next{Cell: st.Strata[0].Cells[0], Block: 1, Attempt: 1, Seq: 1, Stratum: 0})
 	if tr.Status != record.Failed && tr.Facts["server.accelerator"] != model.Accelerator {
 		t.Errorf("%+v", tr)
 	}
 }
 
 func TestPace(t *testing.T) {
-	st, cat := parse(t, small)
-	p := modelled.New(st, cat, takes)
-	if d := p.Pace(nil); d <= 0 {
+	site := modelled.Site{Takes: func(site.Request) (func(record.Cell) time.Duration, error) { return takes, nil }}
+	pace := func(text string) time.Duration {
+		st, cat := parse(t, text)
+		p, err := site.Preview(t.Context(), request(st, cat))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Pace
+	}
+	if d := pace(small); d <= 0 {
 		t.Errorf("a trial takes %s", d)
 	}
-	var all []record.Skip
-	for i := range st.Strata {
-		for _, c := range st.Strata[i].Cells {
-			all = append(all, record.Skip{Cell: c})
-		}
-	}
-	if d := p.Pace(all); d != 0 {
+	if d := pace("study: none\nfactors: {sandbox: [process, runc]}\nworkloads: {a: {kind: fio}}\nsentinel: off\n"); d != 0 {
 		t.Errorf("nothing takes %s", d)
 	}
+}
+
+func request(st *study.Study, cat study.Catalogue) site.Request {
+	return site.Request{Study: st, Catalogue: cat}
 }

@@ -18,11 +18,11 @@ const (
 // keeping is what storing a trial and asking the plan take, about.
 const keeping = 10 * time.Millisecond
 
-// Pace is how long this machine takes for one modelled trial, about: it models a bit
+// pace is how long this machine takes for one modelled trial, about: it models a bit
 // of some cells that are not skipped. 0: there are none.
-func (p *Player) Pace(skips []record.Skip) time.Duration {
-	skipped := make(map[string]bool, len(skips))
-	for _, s := range skips {
+func (p *Player) pace() time.Duration {
+	skipped := make(map[string]bool, len(p.preview.Skips))
+	for _, s := range p.preview.Skips {
 		skipped[s.Cell.Key()] = true
 	}
 	var cells []record.Cell

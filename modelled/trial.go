@@ -122,8 +122,8 @@ func (r part) counted(t *record.Trial, end string) {
 	}
 }
 
-// Skips names the cells that the model does not know, the sentinel's last, and why.
-func (p *Player) Skips() ([]record.Skip, error) {
+// skips names the cells that the model does not know, the sentinel's last, and why.
+func (p *Player) skips() ([]record.Skip, error) {
 	var out []record.Skip
 	try := func(cell record.Cell) error {
 		_, _, err := p.config(cell)

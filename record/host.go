@@ -21,3 +21,9 @@ type Host struct {
 	Tools          map[string]string `json:"tools,omitempty"` // name to version, runtimes included
 	Warnings       []Warning         `json:"warnings,omitempty"`
 }
+
+// Node is a machine that trials run on. Its name is unique at its site.
+type Node struct {
+	Name string `json:"name"`
+	Host Host   `json:"host"`
+}

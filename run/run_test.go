@@ -3,150 +3,104 @@ package run
 import (
 	"context"
 	"errors"
-	"os"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tare/plan"
 	"tare/record"
+	"tare/site"
+	"tare/study"
 )
 
-func first(e *Engine) plan.Next {
-	return plan.Next{Cell: e.Study.Strata[0].Cells[0], Seq: 1, Block: 1, Attempt: 1}
+// session is a site in memory. Every trial takes a second and ends well, unless bad says
+// otherwise.
+type session struct {
+	bad   func(plan.Next) bool
+	block bool // trials last until their context ends
 }
 
-// The order of a trial is a promise: set-up, warm-up, run, tear-down, whatever
-// fails.
-func TestOrderOfATrial(t *testing.T) {
-	before := []string{
-		"attach server", "attach client", "start server", "start client",
-		"open collectors on server+client", "exec serve", "exec call 198.18.0.2:1",
+func (*session) Nodes() []record.Node               { return []record.Node{{Name: "a"}} }
+func (*session) Preview() site.Preview              { return site.Preview{} }
+func (*session) Expected(record.Cell) time.Duration { return time.Second }
+func (*session) Close() error                       { return nil }
+
+func (s *session) Trial(ctx context.Context, next plan.Next) (*record.Trial, record.Evidence) {
+	t := &record.Trial{Seq: next.Seq, Block: next.Block, Attempt: next.Attempt, Cell: next.Cell, Status: record.OK, Duration: time.Second,
+		Samples: []record.Sample{{Name: "answer", Unit: record.Count, Value: 42}}}
+	if s.block {
+		<-ctx.Done()
 	}
-	after := []string{"close collectors", "stop server", "stop client", "detach server", "detach client"}
-	ended, parsed := []string{"ended server"}, []string{"ended server", "parse server", "parse client"}
-	tests := []struct {
-		bad               string
-		want              []string
-		kind, phase, text string
-	}{
-		{bad: "", want: slices.Concat(before, parsed, after)},
-		{bad: "garbage", want: slices.Concat(before, parsed, after), kind: "garbage", phase: PhaseFinish, text: "cannot be read"},
-		{bad: "start server", want: []string{"attach server", "attach client", "start server", "detach server", "detach client"},
-			kind: "start", phase: PhaseStart, text: "no kernel"},
-		{bad: "start client", want: []string{"attach server", "attach client", "start server", "start client", "stop server", "detach server", "detach client"},
-			kind: "start", phase: PhaseStart, text: "no kernel"},
-		{bad: "die server", want: slices.Concat(before[:6], after), kind: "died", phase: PhaseReady, text: "the sandbox ended"},
-		{bad: "hang server", want: slices.Concat(before[:6], after), kind: "hung", phase: PhaseReady, text: "timeout"},
-		{bad: "die client", want: slices.Concat(before, ended, after), kind: "died", phase: PhaseRun, text: "the sandbox ended"},
-		{bad: "oom client", want: slices.Concat(before, ended, after), kind: "memory", phase: PhaseRun, text: "out of memory"},
-		{bad: "exit client", want: slices.Concat(before, ended, after), kind: "disk", phase: PhaseRun, text: "No space left"},
-		{bad: "hang client", want: slices.Concat(before, ended, after), kind: "hung", phase: PhaseRun, text: "timeout"},
-		{bad: "stop server", want: slices.Concat(before, parsed, after)},
+	if ctx.Err() != nil || s.bad != nil && s.bad(next) {
+		t.Status, t.Failure = record.Failed, &record.Failure{Kind: "died", Reason: "it died"}
 	}
-	for _, tt := range tests {
-		t.Run(strings.ReplaceAll(tt.bad, " ", "-"), func(t *testing.T) {
-			e, j := engine(t, tt.bad)
-			trial, _ := e.Trial(t.Context(), first(e))
-			if d := cmp.Diff(tt.want, j.lines); d != "" {
-				t.Errorf("order (-want +got):\n%s", d)
-			}
-			f := trial.Failure
-			switch {
-			case tt.kind == "" && trial.Status != record.OK:
-				t.Fatalf("failed: %+v", f)
-			case tt.kind != "" && (trial.Status != record.Failed || f.Kind != tt.kind || f.Phase != tt.phase || !strings.Contains(f.Reason, tt.text)):
-				t.Errorf("status %s, failure %+v; want kind %s in phase %s with %q", trial.Status, f, tt.kind, tt.phase, tt.text)
-			}
-			if tt.bad == "stop server" && (len(trial.Warnings) != 1 || trial.Warnings[0].Code != "left-behind") {
-				t.Errorf("warnings %v", trial.Warnings)
-			}
-			for _, dir := range []string{e.Dirs.State, e.Dirs.Data} {
-				if left, _ := os.ReadDir(dir); len(left) > 0 {
-					t.Errorf("left behind in %s: %v", dir, left)
-				}
-			}
-		})
-	}
+	return t, record.Evidence{}
 }
 
-func TestPhasesFollowEachOther(t *testing.T) {
-	e, _ := engine(t, "")
-	trial, evidence := e.Trial(t.Context(), first(e))
-	var names []string
-	at := time.Duration(0)
-	for _, p := range trial.Phases {
-		names = append(names, p.Name)
-		if p.Name != PhaseFinish && p.Offset < at {
-			t.Errorf("phase %s begins at %s, before the one before it ended (%s)", p.Name, p.Offset, at)
-		}
-		at = p.Offset + p.Duration
+// memory is a store in memory, which breaks after so many trials; 0: never.
+type memory struct {
+	trials []record.Trial
+	most   int
+}
+
+var errFull = errors.New("the disk is full")
+
+func (m *memory) Append(_ context.Context, t *record.Trial, _ record.Evidence) error {
+	if m.most > 0 && len(m.trials) == m.most {
+		return errFull
 	}
-	want := []string{PhasePrepare, PhaseStart, PhaseReady, PhaseWarmup, PhaseRun, PhaseFinish, PhaseStop, PhaseCleanup}
-	if d := cmp.Diff(want, names); d != "" {
-		t.Error(d)
+	m.trials = append(m.trials, *t)
+	return nil
+}
+
+// small is a study of two cells and two blocks.
+func small() *study.Study {
+	cell := func(sandbox string) record.Cell {
+		return record.Cell{{Factor: "workload", Value: "w"}, {Factor: "sandbox", Value: sandbox}}
 	}
-	if len(evidence.Series) != 1 || len(evidence.Series[0].V) < 5 {
-		t.Errorf("series %+v", evidence.Series)
-	}
-	if !slices.ContainsFunc(trial.Samples, func(s record.Sample) bool {
-		return s.Name == "reads_rate" && s.Unit == record.PerSecond && s.Value > 0
-	}) {
-		t.Errorf("no rate of the counter in %+v", trial.Samples)
-	}
-	if trial.Facts["server.runtime"] != "process" || trial.Facts["collector.meter"] != "a register" {
-		t.Errorf("facts %v", trial.Facts)
+	return &study.Study{
+		Name: "test", Seed: 1, Compare: "sandbox", Baseline: "process", Retries: 1,
+		Workloads: []study.Workload{{Label: "w", Kind: "load", Responses: []string{"answer"}}},
+		Strata:    []study.Stratum{{Key: "workload=w", Shared: cell("process")[:1], Cells: []record.Cell{cell("process"), cell("runc")}}},
+		Stop:      study.Stop{Fixed: 2},
 	}
 }
 
 func TestRunKeepsEveryTrialAndEndsWhenThePlanDoes(t *testing.T) {
-	e, _ := engine(t, "")
-	if err := e.Run(t.Context(), plan.New(e.Study, nil)); err != nil {
+	st, kept := small(), &memory{}
+	var events []EventKind
+	e := &Engine{Session: &session{}, Store: kept, Observe: func(ev Event) { events = append(events, ev.Kind) }}
+	if err := e.Run(t.Context(), plan.New(st, nil)); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(e.Store.(*memory).trials); n != 2 {
-		t.Errorf("%d trials kept, want 2", n)
+	if len(kept.trials) != 4 || len(events) != 8 || events[0] != TrialStarts || events[1] != TrialEnds {
+		t.Errorf("%d trials kept, want 4; events %v", len(kept.trials), events)
+	}
+}
+
+// TestFailedTrialIsKeptAndTriedAgain: the study goes on.
+func TestFailedTrialIsKeptAndTriedAgain(t *testing.T) {
+	st, kept := small(), &memory{}
+	e := &Engine{Session: &session{bad: func(n plan.Next) bool { return n.Seq == 2 }}, Store: kept}
+	if err := e.Run(t.Context(), plan.New(st, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if len(kept.trials) != 5 || kept.trials[1].Status != record.Failed || kept.trials[2].Attempt != 2 || kept.trials[2].Cell.Key() != kept.trials[1].Cell.Key() {
+		t.Errorf("%+v", kept.trials)
 	}
 }
 
 func TestInterruptedTrialIsNotKept(t *testing.T) {
-	e, j := engine(t, "hang client")
+	st, kept := small(), &memory{}
 	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	e.Observe = func(Event) { time.AfterFunc(50*time.Millisecond, cancel) }
-	err := e.Run(ctx, plan.New(e.Study, nil))
-	if !errors.Is(err, ErrInterrupted) || len(e.Store.(*memory).trials) != 0 {
-		t.Errorf("error %v, %d trials kept", err, len(e.Store.(*memory).trials))
-	}
-	if !slices.Contains(j.lines, "stop client") {
-		t.Errorf("not cleaned up: %v", j.lines)
+	e := &Engine{Session: &session{block: true}, Store: kept, Observe: func(Event) { time.AfterFunc(10*time.Millisecond, cancel) }}
+	if err := e.Run(ctx, plan.New(st, nil)); !errors.Is(err, site.ErrInterrupted) || len(kept.trials) != 0 {
+		t.Errorf("error %v, %d trials kept", err, len(kept.trials))
 	}
 }
 
-func FuzzReadyIsFoundInAnyPieces(f *testing.F) {
-	f.Add("noise\nlistening on 1\n", 3)
-	f.Fuzz(func(t *testing.T, text string, piece int) {
-		if piece < 1 || piece > len(text) {
-			return
-		}
-		whole, pieces := newOutput("r", "stdout", "listening"), newOutput("r", "stdout", "listening")
-		_, _ = whole.Write([]byte(text))
-		for chunk := range slices.Chunk([]byte(text), piece) {
-			_, _ = pieces.Write(chunk)
-		}
-		seen := func(o *output) bool {
-			select {
-			case <-o.seen:
-				return true
-			default:
-				return false
-			}
-		}
-		if seen(whole) != seen(pieces) {
-			t.Errorf("%q: whole %v, in pieces of %d %v", text, seen(whole), piece, seen(pieces))
-		}
-	})
+func TestFullDiskEndsTheStudy(t *testing.T) {
+	e := &Engine{Session: &session{}, Store: &memory{most: 1}}
+	if err := e.Run(t.Context(), plan.New(small(), nil)); !errors.Is(err, errFull) {
+		t.Errorf("error %v", err)
+	}
 }

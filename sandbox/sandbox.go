@@ -16,6 +16,7 @@ import (
 
 	"tare/param"
 	"tare/record"
+	"tare/volume"
 )
 
 // Kind makes sandboxes of one kind of isolation. It is safe for concurrent use.
@@ -145,6 +146,22 @@ type Spec struct {
 	Data        string            // host directory mounted writable at /data; "" for none
 	Upper       string            // existing, empty host directory for what is written to the root (overlayfs); "": the root is read-only
 	Network     Network           // where the sandbox sits on the study's bridge
+	CPULimit    float64           // cores
+	MemoryLimit int64             // bytes
+	CPUs        string            // cpuset list, such as 0-1
+	Options     map[string]string // the kind's own Params
+}
+
+// Want is what a trial asks of a sandbox. It means the same at every site; Spec says
+// where this host puts it. Zero values mean: none, or no limit.
+type Want struct {
+	Trial       string            // the trial's name, unique at the site
+	Role        string            // of the workload: server, client
+	Name        string            // the sandbox's name, unique at the site
+	Image       string            // root file system; "" for the tree with the study's tools
+	Writable    bool              // the root file system can be written to
+	Networked   bool              // the sandbox has an address that others reach
+	Volumes     []volume.Volume   // the role's, shared by all its sandboxes
 	CPULimit    float64           // cores
 	MemoryLimit int64             // bytes
 	CPUs        string            // cpuset list, such as 0-1

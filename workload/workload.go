@@ -15,6 +15,7 @@ import (
 
 	"tare/param"
 	"tare/record"
+	"tare/volume"
 )
 
 // Workload is one kind of load. Implementations are stateless and safe for
@@ -89,20 +90,17 @@ type Probe struct {
 
 // Role is one end of a workload.
 type Role struct {
-	Name  string // server, client, main
-	Mode  Mode
-	Args  []string // "{server}" in a word becomes the address of the role of that name
-	Env   []string
-	Ready string   // the role is ready when a line of its output starts with this; "" at once
-	Probe *Probe   // or when this succeeds from outside
-	Image string   // the image (`tare image list`) that is its root file system; "" the tree with the study's Needs
-	Needs []string // host programs that must be in the root file system; of roles without an Image
-	Data  bool     // the role writes to /data, a bind mount of a directory on the disk to be measured
-	Count int      // sandboxes, for Launch and Idle; times, for Checkpoint
+	Name    string // server, client, main
+	Mode    Mode
+	Args    []string // "{server}" in a word becomes the address of the role of that name
+	Env     []string
+	Ready   string          // the role is ready when a line of its output starts with this; "" at once
+	Probe   *Probe          // or when this succeeds from outside
+	Image   string          // the image (`tare image list`) that is its root file system; "" the tree with the study's Needs
+	Needs   []string        // host programs that must be in the root file system; of roles without an Image
+	Volumes []volume.Volume // storage beside the root file system
+	Count   int             // sandboxes, for Launch and Idle; times, for Checkpoint
 
-	// DataInMemory puts /data on the host's memory file system instead of the
-	// disk: the way to a bind mount without a device behind it.
-	DataInMemory bool
 	// Writable gives the role a root file system that it can write to: an overlay
 	// whose upper layer is on the disk to be measured and goes with the sandbox.
 	Writable bool

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,9 +15,8 @@ import (
 
 	"tare/collect"
 	collectall "tare/collect/all"
+	"tare/host"
 	"tare/host/image"
-	"tare/host/rootfs"
-	"tare/host/state"
 	"tare/param"
 	"tare/record"
 	"tare/sandbox"
@@ -38,13 +36,6 @@ func workloads() map[string]workload.Workload {
 	return out
 }
 
-// makeChecks makes the directory for the checks of sandboxes. It returns the directory and
-// a function that removes it. It is where a run's data is: gVisor cannot start from a tree
-// that is mounted noexec, as /run is on most systemd hosts.
-func makeChecks(d dirs, id string) (dir string, remove func() error, err error) {
-	return state.MakeRun(d.notes, id+"-check")
-}
-
 // kinds returns every sandbox by name, including the study's own. Their checks use the
 // directory checks.
 func kinds(checks string, defs []study.Sandbox) (map[string]sandbox.Kind, []string, error) {
@@ -61,7 +52,7 @@ func kindsFrom(checks string, defs []study.Sandbox, machines boot.Source) (map[s
 	for _, d := range defs {
 		own = append(own, sandboxall.Def{Name: d.Name, Kind: d.Kind, Runtime: d.Runtime, Args: d.Args})
 	}
-	list, err := sandboxall.Kinds(sandboxall.Env{StateDir: checks, CacheDir: hostDirs().cache, Boot: machines}, own)
+	list, err := sandboxall.Kinds(sandboxall.Env{StateDir: checks, CacheDir: host.DefaultDirs().Cache, Boot: machines}, own)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -81,9 +72,9 @@ func guestFiles(say func(string, ...any)) (*boot.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find tare's own binary: %w", err)
 	}
-	d := hostDirs()
+	d := host.DefaultDirs()
 	return &boot.Cache{
-		Images: &image.Builder{Cache: filepath.Join(d.cache, "images"), Say: say}, Dir: filepath.Join(d.cache, "vm", "boot"),
+		Images: &image.Builder{Cache: filepath.Join(d.Cache, "images"), Say: say}, Dir: filepath.Join(d.Cache, "vm", "boot"),
 		Self: self, Kernel: os.Getenv(boot.KernelVariable),
 	}, nil
 }
@@ -251,13 +242,4 @@ func readBeside(studyFile, path string) ([]byte, error) {
 	}
 	defer func() { _ = f.Close() }()
 	return io.ReadAll(io.LimitReader(f, study.MaxFile+1)) //nolint:wrapcheck // it names the file
-}
-
-// root builds the sandboxes' root file system with the tools that are there.
-func root(ctx context.Context, d dirs, tools []string) (rootfs.Tree, error) {
-	binary, err := os.Executable()
-	if err != nil {
-		return rootfs.Tree{}, fmt.Errorf("cannot find tare's own binary: %w", err)
-	}
-	return rootfs.Build(ctx, filepath.Join(d.cache, "rootfs"), binary, tools)
 }

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"tare/host"
 	"tare/host/image"
 	"tare/host/state"
 )
@@ -27,17 +25,14 @@ use. Results are never removed.`,
 		Example: "  tare clean --dry-run    list what would be removed\n  tare clean",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, err := ownDirs()
-			if err != nil {
-				return err
-			}
-			lock, err := state.Hold(d.run, "clean")
+			here := a.host()
+			lock, err := here.Hold(cmd.Context(), "clean", false)
 			if err != nil {
 				return err
 			}
 			defer func() { _ = lock.Release() }()
-			found, err := cleanHost(cmd.Context(), d, dry)
-			images, ierr := cleanImages(d, dry)
+			found, err := here.Clean(cmd.Context(), dry)
+			images, ierr := cleanImages(here.Dirs.Cache, dry)
 			found, err = append(found, images...), errors.Join(err, ierr)
 			if asJSON {
 				return errors.Join(a.printJSON(asRemovals(found, dry)), err)
@@ -48,7 +43,7 @@ use. Results are never removed.`,
 			}
 			for _, l := range found {
 				if l.Err != nil {
-					a.line("%s", whyLeft(l, dry))
+					a.line("%s", host.Why(l, dry))
 					continue
 				}
 				a.line("%s %s %s", verb, l.Kind, l.Name)
@@ -64,29 +59,9 @@ use. Results are never removed.`,
 	return cmd
 }
 
-// whyLeft says of a leftover why it is not removed.
-func whyLeft(l state.Leftover, dry bool) string {
-	switch {
-	case l.Kept && dry:
-		return fmt.Sprintf("would leave %s: %v", l.Name, l.Err)
-	case l.Kept:
-		return fmt.Sprintf("left %s: %v", l.Name, l.Err)
-	}
-	return fmt.Sprintf("cannot remove %s %s: %v", l.Kind, l.Name, l.Err)
-}
-
-// cleanHost removes what killed runs left: all of it as root, else this user's
-// directories, which is all that such runs make. The caller holds the host.
-func cleanHost(ctx context.Context, d dirs, dry bool) ([]state.Leftover, error) {
-	if os.Geteuid() == 0 {
-		return state.Clean(ctx, dry)
-	}
-	return state.CleanDirectories(ctx, d.run, d.data, dry)
-}
-
 // cleanImages removes what killed builds of images left in the cache.
-func cleanImages(d dirs, dry bool) ([]state.Leftover, error) {
-	left, err := image.Leftovers(filepath.Join(d.cache, "images"), dry)
+func cleanImages(cache string, dry bool) ([]state.Leftover, error) {
+	left, err := image.Leftovers(filepath.Join(cache, "images"), dry)
 	var out []state.Leftover
 	for _, p := range left {
 		out = append(out, state.Leftover{Kind: state.KindDirectory, Name: p})

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/host"
 	"tare/host/rootfs"
 	"tare/host/state"
 	"tare/host/state/statetest"
@@ -141,9 +142,9 @@ func TestInterruptLeavesNothing(t *testing.T) {
 		}
 		for name := range snapshot(t) {
 			// Files of other runs, which other tests killed, do not count.
-			other := strings.HasPrefix(name, "file ") && !strings.Contains(name, runID(pid)) && !strings.Contains(name, "/oci/runsc-systrap")
+			other := strings.HasPrefix(name, "file ") && !strings.Contains(name, host.RunID(pid)) && !strings.Contains(name, "/oci/runsc-systrap")
 			if !before[name] && !other && oursOf(name, pid) {
-				t.Errorf("run %s left behind: %s; it said\n%s", runID(pid), name, out)
+				t.Errorf("run %s left behind: %s; it said\n%s", host.RunID(pid), name, out)
 			}
 		}
 		for _, line := range strings.Split(out, "\n") {
@@ -193,7 +194,7 @@ func TestKillAtAnyMomentOfTheSuite(t *testing.T) {
 // inMemory lists a run's directories on memory file systems; others have theirs beside it.
 func inMemory(pid int) (left []string) {
 	for _, base := range []string{"/dev/shm", "/run"} {
-		found, _ := filepath.Glob(base + "/tare-" + runID(pid) + "-*")
+		found, _ := filepath.Glob(base + "/tare-" + host.RunID(pid) + "-*")
 		left = append(left, found...)
 	}
 	return left
@@ -272,7 +273,7 @@ func crash(t *testing.T, text string, kills int, shortest, longest time.Duration
 func oursOf(thing string, pids ...int) bool {
 	var ids []string
 	for _, pid := range pids {
-		ids = append(ids, runID(pid)+"-")
+		ids = append(ids, host.RunID(pid)+"-")
 	}
 	return statetest.Ours(thing, ids...)
 }
@@ -280,7 +281,7 @@ func oursOf(thing string, pids ...int) bool {
 // holds tells whether the process has the host.
 func holds(pid int) bool {
 	var holder state.Holder
-	raw, err := os.ReadFile(filepath.Join(hostDirs().run, "lock"))
+	raw, err := os.ReadFile(filepath.Join(host.DefaultDirs().Run, "lock"))
 	return err == nil && json.Unmarshal(raw, &holder) == nil && holder.Pid == pid
 }
 
@@ -346,10 +347,10 @@ func tare(t *testing.T, args ...string) string {
 func clean(t *testing.T, pids ...int) {
 	t.Helper()
 	tare(t, "clean")
-	d := hostDirs()
+	d := host.DefaultDirs()
 	for _, pid := range pids {
-		for _, base := range []string{d.run, d.data} {
-			if left, _ := filepath.Glob(filepath.Join(base, runID(pid)+"*")); len(left) > 0 {
+		for _, base := range []string{d.Run, d.Data} {
+			if left, _ := filepath.Glob(filepath.Join(base, host.RunID(pid)+"*")); len(left) > 0 {
 				t.Errorf("`tare clean` left %v", left)
 			}
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	collectall "tare/collect/all"
+	"tare/host"
 	workloadall "tare/workload/all"
 )
 
@@ -46,7 +47,7 @@ func TestDocsHelp(t *testing.T) {
 			t.Fatalf("tare %s --help: %v", verb, err)
 		}
 		// Without root tare has its files elsewhere.
-		want := strings.ReplaceAll(string(raw), hostDirs().data, "/var/lib/tare")
+		want := strings.ReplaceAll(string(raw), host.DefaultDirs().Data, "/var/lib/tare")
 		n := 0
 		for _, b := range p.blocks {
 			if !b.is("text", "help") {

@@ -14,7 +14,7 @@ import (
 
 	"tare/collect"
 	collectall "tare/collect/all"
-	"tare/collect/host"
+	collecthost "tare/collect/host"
 	"tare/host/cgroup"
 	"tare/host/network"
 	"tare/host/rootfs"
@@ -94,29 +94,26 @@ func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h 
 		}
 		out = append(out, f)
 	}
-	d, err := ownDirs()
-	if err != nil {
-		return nil, h, err
-	}
-	h = host.Describe(ctx, "/", host.Tools())
+	here := a.host()
+	h = collecthost.Describe(ctx, "/", collecthost.Tools())
 	if os.Geteuid() != 0 {
 		add("host", "root", "", fmt.Errorf("tare runs as user %d: sandboxes, cgroups and networks need root; run it with sudo. Plans, reports and the sandbox fake work as they are", os.Geteuid()))
 	} else {
 		// The checks start real containers: a running study must not feel them.
-		lock, err := a.hold(ctx, d, "doctor", wait)
+		lock, err := here.Hold(ctx, "doctor", wait)
 		if err != nil {
 			return nil, h, err
 		}
 		defer func() { _ = lock.Release() }()
-		defer a.sweepIfEnded(ctx, d)
-		where, release, err := a.place(ctx)
+		defer here.SweepIfEnded(ctx)
+		where, release, err := here.Groups(ctx)
 		defer func() { _ = release() }()
 		add("host", "control groups", where, err)
 	}
 	lacks(add)
 	add("host", "network", "a bridge in a namespace of its own", network.Check())
 
-	checks, remove, err := makeChecks(d, runID(os.Getpid()))
+	checks, remove, err := here.MakeChecks()
 	if err != nil {
 		return nil, h, err
 	}
@@ -130,7 +127,7 @@ func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h 
 	if err != nil {
 		return nil, h, err
 	}
-	machineCache := filepath.Join(d.cache, "vm")
+	machineCache := filepath.Join(here.Dirs.Cache, "vm")
 	if err := vm.Forget(machineCache); err != nil {
 		return nil, h, fmt.Errorf("cannot try KVM again: %w", err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"tare/host/state"
 	"tare/report/terminal"
-	"tare/run"
+	"tare/site"
 	"tare/study"
 )
 
@@ -47,16 +47,19 @@ func exitCode(err error, stderr io.Writer) int {
 		c      *codedError
 		bad    study.Errors
 		held   *state.HeldError
+		unable *site.UnableError
 		prefix = "tare: "
 	)
 	switch {
 	case errors.As(err, &c):
 		code = c.code
+	case errors.As(err, &unable):
+		code = exitHost
 	case errors.As(err, &bad):
 		code, prefix = exitUsage, "" // file:line:column must begin the line
 	case errors.As(err, &held):
 		code = exitHeld
-	case errors.Is(err, run.ErrInterrupted):
+	case errors.Is(err, site.ErrInterrupted):
 		code = exitInterrupted
 	}
 	switch msg := err.Error(); {

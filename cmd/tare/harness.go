@@ -2,146 +2,73 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"time"
 
-	"tare/collect"
 	collectall "tare/collect/all"
-	"tare/collect/host"
-	"tare/host/freemem"
-	"tare/host/network"
-	"tare/host/state"
+	collecthost "tare/collect/host"
+	"tare/host"
+	"tare/host/image"
+	"tare/modelled"
 	"tare/record"
-	"tare/run"
+	"tare/sandbox"
+	"tare/site"
 	"tare/study"
+	"tare/trial"
 )
 
-// runPrefix begins the name of a run on the host, and so of its directories.
-const runPrefix = "t"
+// onModel is the one value of --on: what plays host and sandboxes.
+const onModel = "model"
 
-// runID is the name of the run that a process makes.
-func runID(pid int) string { return runPrefix + strconv.FormatInt(int64(pid), 36) }
+const onHelp = "model: rehearse on a model, without sandboxes; left out: this host"
 
-// harness is an engine with what it stands on, made and taken away together.
-type harness struct {
-	engine *run.Engine
-	host   record.Host
-	skips  []record.Skip
-	closes []func() error
-
-	modelled bool          // the engine's trials are a model's
-	pace     time.Duration // of one, about
-}
-
-// setUp prepares the host for a study: root file system, network, directories;
-// and asks every sandbox whether it works here, of which t tells. The caller holds the host.
-func (a *app) setUp(ctx context.Context, st *study.Study, cat study.Catalogue, d dirs, t *tries) (_ *harness, err error) {
-	h := &harness{}
-	defer func() {
-		if err != nil {
-			h.close()
+// siteOn returns the site that --on names. data is where the disk to be measured is, "" for
+// the site's own choice.
+func (a *app) siteOn(on, data string) (site.Site, error) {
+	switch on {
+	case "":
+		s := a.host()
+		if data == "" {
+			return s, nil
 		}
-	}()
-	if os.Geteuid() == 0 {
-		_, release, err := a.place(ctx)
-		if err != nil {
-			a.say("%v", err)
+		var err error
+		s.Dirs.Data, err = filepath.Abs(data)
+		return s, err
+	case onModel:
+		if data != "" {
+			return nil, coded(exitUsage, "--data names a disk to be measured, and --on model measures none; leave one of them out")
 		}
-		h.closes = append(h.closes, release)
+		return modelled.Site{Takes: expected}, nil
 	}
-	id := runID(os.Getpid())
-	stateDir, remove, err := state.MakeRun(d.run, id)
-	if err != nil {
-		return nil, err
-	}
-	h.closes = append(h.closes, remove)
-	dataDir, remove, err := state.MakeData(d.notes, d.data, id)
-	if err != nil {
-		return nil, err
-	}
-	h.closes = append(h.closes, remove)
-	checks, remove, err := makeChecks(d, id)
-	if err != nil {
-		return nil, err
-	}
-	h.closes = append(h.closes, remove)
-	h.engine = &run.Engine{
-		ID: id, Study: st, Catalogue: cat, Workloads: workloads(),
-		Dirs:      run.Dirs{State: stateDir, Data: dataDir},
-		Available: freemem.Read,
-		Trying:    t.begin,
-		Counting:  collectall.Counting(), // the engine asks it what this host lacks
-	}
-	machines, err := guestFiles(a.say)
-	if err != nil {
-		return nil, err
-	}
-	if h.engine.Kinds, _, err = kindsFrom(checks, st.Sandboxes, machines); err != nil {
-		return nil, err
-	}
-	if err := h.openMemory(id); err != nil {
-		return nil, err
-	}
-	if err := h.openImages(ctx, a); err != nil {
-		return nil, err
-	}
-	needs, err := h.engine.Needs()
-	if err != nil {
-		return nil, err
-	}
-	tree, err := root(ctx, d, needs)
-	if err != nil {
-		return nil, err
-	}
-	h.engine.Dirs.Root = tree.Path
-	if h.skips, err = h.engine.Skips(ctx, tree.Missing, runtime.NumCPU()); err != nil {
-		return nil, err
-	}
-	h.openCollectors(st, a)
-	if err := h.openNetwork(ctx); err != nil {
-		return nil, err
-	}
-	h.host = proven(host.Describe(ctx, "/", host.Tools()), filepath.Join(hostDirs().cache, "vm"), thisBoot())
-	return h, nil
+	return nil, coded(exitUsage, "--on %s: write --on model for a rehearsal, or leave it out to measure this host", on)
 }
 
-// openCollectors leaves out, with a word, those whose source this host lacks.
-func (h *harness) openCollectors(st *study.Study, a *app) {
-	var usable []collect.Collector
-	for _, c := range collectors(st.Collect.Names) {
-		if err := c.Check(); err != nil {
-			a.say("without the collector %s: %v", c.Name(), err)
-			continue
-		}
-		usable = append(usable, c)
+// host is this host as a site.
+func (a *app) host() *host.Site {
+	d := host.DefaultDirs()
+	return &host.Site{
+		Dirs: d, Say: a.say, Workloads: workloads(), Collectors: collectors, Counting: collectall.Counting(),
+		Kinds: func(checks string, own []study.Sandbox) (map[string]sandbox.Kind, error) {
+			machines, err := guestFiles(a.say)
+			if err != nil {
+				return nil, err
+			}
+			ks, _, err := kindsFrom(checks, own, machines)
+			return ks, err
+		},
+		Images: func() (*image.Builder, error) { return a.builder(imageFlags{}) },
+		Describe: func(ctx context.Context) record.Host {
+			return proven(collecthost.Describe(ctx, "/", collecthost.Tools()), filepath.Join(d.Cache, "vm"), thisBoot())
+		},
 	}
-	h.engine.Collectors = usable
 }
 
-// openNetwork makes the bridge if a workload has two ends or is asked from outside.
-func (h *harness) openNetwork(ctx context.Context) error {
-	wanted, err := h.engine.NeedsNetwork()
-	if err != nil || !wanted || os.Geteuid() != 0 {
-		return err
-	}
-	bridge, err := network.Open(ctx)
+// expected returns how long a trial of a cell takes on a host. Nothing is tried.
+func expected(r site.Request) (func(record.Cell) time.Duration, error) {
+	kinds, _, err := kindsFrom("", r.Study.Sandboxes, nil) // they tell how long they would take
 	if err != nil {
-		return fmt.Errorf("cannot make the bridge that sandboxes share: %w", err)
+		return nil, err
 	}
-	h.engine.Network = bridge
-	h.closes = append(h.closes, bridge.Close)
-	return nil
-}
-
-// close takes away what setUp made, last things first. What stays is found by
-// `tare clean` and by the next run.
-func (h *harness) close() {
-	for i := len(h.closes) - 1; i >= 0; i-- {
-		_ = h.closes[i]()
-	}
-	h.closes = nil
+	m := trial.Maker{Study: r.Study, Catalogue: r.Catalogue, Workloads: workloads(), Kinds: kinds}
+	return m.Expected, nil
 }

@@ -24,6 +24,7 @@ import (
 	"tare/record"
 	"tare/report/terminal"
 	"tare/run"
+	"tare/site"
 	"tare/store"
 	"tare/study"
 )
@@ -323,6 +324,15 @@ func onTerminal(t *testing.T, args ...string) string {
 	return <-read
 }
 
+// told is a session that only says what it knows.
+type told struct {
+	site.Session
+	known site.Preview
+}
+
+func (s told) Preview() site.Preview            { return s.known }
+func (told) Expected(record.Cell) time.Duration { return time.Second }
+
 // TestHostileRun: what a run prints of the output of tools, in the reasons for failures.
 func TestHostileRun(t *testing.T) {
 	cell := record.Cell{{Factor: "workload", Value: "w"}, {Factor: "sandbox", Value: evil}}
@@ -333,7 +343,7 @@ func TestHostileRun(t *testing.T) {
 			var out bytes.Buffer
 			a := newApp(&out, &out)
 			p := plan.New(st, nil)
-			a.announce(st, &harness{engine: &run.Engine{Study: st}, skips: skips, modelled: true, host: modelled.Host()}, p, evil, 0)
+			a.announce(st, modelled.Site{}.About(), told{known: site.Preview{Skips: skips, Pace: time.Second}}, p, evil, 0)
 			prog := newProgress(a.stderr, asJSON, 0, func(record.Cell) time.Duration { return time.Second })
 			prog.terminal = terminals
 			next := plan.Next{Cell: cell}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/host"
 	"tare/host/image"
 	"tare/param"
 	"tare/sandbox/vm"
@@ -69,11 +70,11 @@ func (a *app) builder(f imageFlags) (*image.Builder, error) {
 		Say:   a.say,
 	}
 	if b.Cache == "" {
-		d, err := ownDirs()
-		if err != nil {
+		d := host.DefaultDirs()
+		if err := d.Own(); err != nil {
 			return nil, err
 		}
-		b.Cache = filepath.Join(d.cache, "images")
+		b.Cache = filepath.Join(d.Cache, "images")
 	}
 	limit, from := f.limit, "--limit"
 	if limit == "" {
@@ -247,7 +248,7 @@ folder of images is pruned.`,
 			var machines []vm.Cached
 			if f.cache == "" {
 				var failed error
-				machines, failed = vm.Prune(cmd.Context(), filepath.Join(hostDirs().cache, "vm"), vm.PruneOptions{Limit: b.Limit, All: all, Dry: dry})
+				machines, failed = vm.Prune(cmd.Context(), filepath.Join(host.DefaultDirs().Cache, "vm"), vm.PruneOptions{Limit: b.Limit, All: all, Dry: dry})
 				err = errors.Join(err, failed)
 			}
 			if f.json {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/host"
 	"tare/host/rootfs"
 	"tare/record"
 )
@@ -52,7 +53,7 @@ func ofRun(runPID int, program string) int {
 	for _, path := range environs {
 		dir := filepath.Dir(path)
 		env, err := os.ReadFile(path)
-		if err != nil || !bytes.Contains(env, []byte("TARE_SANDBOX="+runID(runPID)+"-")) {
+		if err != nil || !bytes.Contains(env, []byte("TARE_SANDBOX="+host.RunID(runPID)+"-")) {
 			continue
 		}
 		args, err := os.ReadFile(filepath.Join(dir, "cmdline"))

@@ -3,18 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
-	"os"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"tare/analyse"
-	collectall "tare/collect/all"
 	"tare/plan"
-	"tare/record"
 	"tare/report/text"
-	"tare/run"
+	"tare/site"
 	"tare/store"
 	"tare/study"
 )
@@ -54,22 +50,20 @@ measuring would take, the time of the rehearsal on this machine. Nothing is trie
 			if err != nil {
 				return err
 			}
-			if err := checkOn(f.on); err != nil {
+			at, err := a.siteOn(f.on, "")
+			if err != nil {
 				return err
 			}
 			if err := checkNeed(f.from, f.want, f.on); err != nil {
 				return err
 			}
-			if f.on == onModel {
-				return a.planRehearsal(st, cat, f.json)
-			}
-			var skips []record.Skip
+			var known site.Preview
 			if !f.dry {
-				if skips, err = a.tryHost(cmd.Context(), st, cat, f.wait, f.json); err != nil {
+				if known, err = a.preview(cmd.Context(), at, site.Request{Study: st, Catalogue: cat, Wait: f.wait}, f.json); err != nil {
 					return err
 				}
 			}
-			view, err := planView(st, cat, skips)
+			view, err := planView(st, cat, known)
 			if err != nil {
 				return err
 			}
@@ -128,87 +122,37 @@ func (a *app) need(ctx context.Context, st *study.Study, cat study.Catalogue, fr
 	if err != nil {
 		return nil, err
 	}
-	e := &run.Engine{Study: st, Catalogue: cat, Workloads: workloads()}
-	if e.Kinds, _, err = kindsFrom("", st.Sandboxes, nil); err != nil {
+	takes, err := expected(site.Request{Study: st, Catalogue: cat})
+	if err != nil {
 		return nil, err
 	}
-	n.Rows = analyse.Needs(st, n.Width, earlier.result, earlier.trials, e.Expected)
+	n.Rows = analyse.Needs(st, n.Width, earlier.result, earlier.trials, takes)
 	n.Time, n.Never = analyse.NeedTime(n.Rows)
 	return n, nil
 }
 
-// planRehearsal is the plan of a rehearsal, with its time.
-func (a *app) planRehearsal(st *study.Study, cat study.Catalogue, asJSON bool) error {
-	h, err := rehearsal(st, cat)
-	if err != nil {
-		return err
-	}
-	view, err := planView(st, cat, h.skips)
-	if err != nil {
-		return err
-	}
-	view.Rehearsal = &text.Rehearsal{Least: time.Duration(view.Progress.AtLeast) * h.pace, Most: time.Duration(view.Progress.AtMost) * h.pace}
-	if asJSON {
-		return a.printJSON(view)
-	}
-	return text.WritePlan(a.stdout, view, a.textOptions(""))
-}
-
-// tryHost says which cells this host cannot run. It needs the host for a
-// moment, because it starts a container of each kind.
-func (a *app) tryHost(ctx context.Context, st *study.Study, cat study.Catalogue, wait, asJSON bool) (skips []record.Skip, err error) {
+// preview asks the site what it cannot run, and tells what takes long.
+func (a *app) preview(ctx context.Context, at site.Site, r site.Request, asJSON bool) (site.Preview, error) {
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
 	t := a.newTries(ctx, asJSON)
-	defer func() { err = t.interrupted(err) }()
-	d, err := ownDirs()
-	if err != nil {
-		return nil, err
-	}
-	lock, err := a.hold(ctx, d, "plan of "+st.Name, wait)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = lock.Release() }()
-	defer a.sweepIfEnded(ctx, d)
-	if os.Geteuid() == 0 {
-		_, release, err := a.place(ctx)
-		if err != nil {
-			a.say("%v", err)
-		}
-		defer func() { _ = release() }()
-	}
-	checks, remove, err := makeChecks(d, runID(os.Getpid()))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = remove() }()
-	e := &run.Engine{Study: st, Catalogue: cat, Workloads: workloads(), Counting: collectall.Counting(), Trying: t.begin}
-	if os.Geteuid() == 0 { // as a run has it, where nothing is put yet
-		e.Dirs.Memory = memoryBase(memoryPlaces()...)
-	}
-	if e.Kinds, _, err = kinds(checks, st.Sandboxes); err != nil {
-		return nil, err
-	}
-	needs, err := e.Needs()
-	if err != nil {
-		return nil, err
-	}
-	if err := a.imagesAsPlanned(e); err != nil {
-		return nil, err
-	}
-	return e.Skips(ctx, absent(needs), runtime.NumCPU())
+	r.Trying = t.begin
+	known, err := at.Preview(ctx, r)
+	return known, t.interrupted(err)
 }
 
-// planView is the plan as data. The kinds only tell how long they take.
-func planView(st *study.Study, cat study.Catalogue, skips []record.Skip) (text.Plan, error) {
-	e := &run.Engine{Study: st, Catalogue: cat, Workloads: workloads()}
-	var err error
-	if e.Kinds, _, err = kindsFrom("", st.Sandboxes, nil); err != nil {
+// planView is the plan as data.
+func planView(st *study.Study, cat study.Catalogue, known site.Preview) (text.Plan, error) {
+	takes, err := expected(site.Request{Study: st, Catalogue: cat})
+	if err != nil {
 		return text.Plan{}, err
 	}
-	p := plan.New(st, skips)
-	return text.Plan{Study: st, Skips: skips, Progress: p.Remaining(e.Expected), Order: p.Preview(maxPreview)}, nil
+	p := plan.New(st, known.Skips)
+	view := text.Plan{Study: st, Skips: known.Skips, Progress: p.Remaining(takes), Order: p.Preview(maxPreview)}
+	if known.Pace > 0 {
+		view.Rehearsal = &text.Rehearsal{Least: time.Duration(view.Progress.AtLeast) * known.Pace, Most: time.Duration(view.Progress.AtMost) * known.Pace}
+	}
+	return view, nil
 }
 
 // maxPreview bounds how many trials of the first pass are listed.

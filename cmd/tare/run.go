@@ -3,13 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"tare/host"
 	"tare/plan"
 	"tare/report/words"
 	"tare/run"
+	"tare/site"
 	"tare/store"
 	"tare/study"
 )
@@ -54,7 +55,7 @@ modelled everywhere, and kept apart: in results/NAME-modelled.`,
 	fl.StringVarP(&f.results, "results", "o", "", "results folder (default results/NAME of the study, with --on model results/NAME-modelled)")
 	fl.StringVar(&f.on, "on", "", onHelp)
 	fl.StringArrayVar(&f.sets, "set", nil, "override the study: factor=level,... (repeatable)")
-	fl.StringVar(&f.data, "data", "", "directory on the disk to be measured (default "+hostDirs().data+")")
+	fl.StringVar(&f.data, "data", "", "directory on the disk to be measured (default "+host.DefaultDirs().Data+")")
 	fl.BoolVar(&f.fresh, "fresh", false, "start again in a new folder instead of going on")
 	fl.BoolVar(&f.wait, "wait", false, waitHelp)
 	fl.BoolVar(&f.json, "json", false, "print progress as JSON lines, the report as the last of them")
@@ -62,69 +63,49 @@ modelled everywhere, and kept apart: in results/NAME-modelled.`,
 }
 
 func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
-	if err := checkOn(f.on); err != nil {
+	where, err := a.siteOn(f.on, f.data)
+	if err != nil {
 		return err
 	}
-	st, cat, dir, err := a.open(arg, f)
+	st, cat, dir, err := a.open(arg, where.About(), f)
 	if err != nil {
 		return err
 	}
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
-	if f.on == onModel {
-		return a.rehearse(ctx, st, cat, dir, arg, f)
-	}
-
-	d, err := ownDirs()
-	if err != nil {
-		return err
-	}
-	if f.data != "" {
-		if d.data, err = filepath.Abs(f.data); err != nil {
-			return err
-		}
-	}
-	lock, err := a.hold(ctx, d, "study "+st.Name, f.wait)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = lock.Release() }()
-	a.sweep(ctx, d)
-	defer a.sweepAfter(ctx, d)
-
 	t := a.newTries(ctx, f.json)
-	h, err := a.setUp(ctx, st, cat, d, t)
+	s, err := where.Open(ctx, site.Request{Study: st, Catalogue: cat, Wait: f.wait, Trying: t.begin})
 	if err == nil {
-		defer h.close()
+		defer func() { _ = s.Close() }()
 	}
 	if err := t.interrupted(err); err != nil {
 		return err
 	}
-	if possible(st, h.skips) == 0 {
-		a.printSkips(h.skips)
-		return coded(exitHost, "this host can run no cell of the study; `tare doctor` says what is missing")
+	if possible(st, s.Preview().Skips) == 0 {
+		a.printSkips(s.Preview().Skips)
+		return coded(exitHost, "%s", where.About().Nothing)
 	}
-	return a.keepAndMeasure(ctx, st, h, dir, arg, f)
+	return a.keepAndMeasure(ctx, st, where.About(), s, dir, arg, f)
 }
 
 // keepAndMeasure runs the trials that are still wanted into a results folder.
-func (a *app) keepAndMeasure(ctx context.Context, st *study.Study, h *harness, dir, arg string, f runFlags) error {
-	db, err := openStore(dir, arg, st, h)
+func (a *app) keepAndMeasure(ctx context.Context, st *study.Study, at site.About, s site.Session, dir, arg string, f runFlags) error {
+	db, err := openStore(dir, arg, st, at, s.Nodes())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = db.Close() }()
 	a.tellAside(db)
-	if err := db.SetSkips(context.WithoutCancel(ctx), h.skips); err != nil {
+	if err := db.SetSkips(context.WithoutCancel(ctx), s.Preview().Skips); err != nil {
 		return err
 	}
-	h.engine.Store = db
-	return a.measure(ctx, st, h, db, f)
+	return a.measure(ctx, st, at, s, db, f)
 }
 
 // measure runs the trials that are still wanted and prints the report.
-func (a *app) measure(ctx context.Context, st *study.Study, h *harness, db *store.Store, f runFlags) error {
-	p := plan.New(st, h.skips)
+func (a *app) measure(ctx context.Context, st *study.Study, at site.About, s site.Session, db *store.Store, f runFlags) error {
+	skips, each := s.Preview().Skips, s.Preview().Pace
+	p := plan.New(st, skips)
 	done, err := db.Trials()
 	if err != nil {
 		return err
@@ -132,25 +113,24 @@ func (a *app) measure(ctx context.Context, st *study.Study, h *harness, db *stor
 	for i := range done {
 		p.Done(&done[i])
 	}
-	a.announce(st, h, p, db.Dir(), len(done))
-	prog := newProgress(a.stderr, f.json, len(done), once(h.engine.Expected))
+	a.announce(st, at, s, p, db.Dir(), len(done))
+	prog := newProgress(a.stderr, f.json, len(done), once(s.Expected))
 	if f.json {
 		prog.out = a.stdout
 	}
-	if h.modelled {
-		prog.rehearses(h.pace)
+	if each > 0 {
+		prog.rehearses(each)
 	}
-	h.engine.Observe = prog.observe
-	runErr := h.engine.Run(ctx, p)
+	runErr := (&run.Engine{Session: s, Store: db, Observe: prog.observe}).Run(ctx, p)
 	prog.finish()
-	if runErr != nil && !errors.Is(runErr, run.ErrInterrupted) {
+	if runErr != nil && !errors.Is(runErr, site.ErrInterrupted) {
 		return runErr
 	}
 	if err := a.finishReport(context.WithoutCancel(ctx), db, f.json); err != nil {
 		return err
 	}
 	if runErr != nil {
-		return coded(exitInterrupted, "interrupted; go on with `%s`", goOn(db.Dir(), h.modelled))
+		return coded(exitInterrupted, "interrupted; go on with `%s`", goOn(db.Dir(), at))
 	}
 	trials, err := db.Trials()
 	if err != nil {
@@ -159,7 +139,7 @@ func (a *app) measure(ctx context.Context, st *study.Study, h *harness, db *stor
 	if n := failedForGood(st, p, trials); n > 0 {
 		return coded(exitTrials, "%s failed for good; the report says why", words.Count(n, "cell"))
 	}
-	if onlyBaselines(st, h.skips) && !h.modelled {
+	if onlyBaselines(st, skips) && !at.Modelled {
 		return coded(exitHost, "nothing but the baseline could run on this host, so that nothing is compared; `tare doctor` says what is missing")
 	}
 	return nil

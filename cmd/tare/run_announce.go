@@ -6,38 +6,38 @@ import (
 	"tare/plan"
 	"tare/record"
 	"tare/report/words"
+	"tare/site"
 	"tare/study"
 )
 
 // announce says what is about to happen, or that nothing is left to do.
-func (a *app) announce(st *study.Study, h *harness, p *plan.Plan, dir string, done int) {
+func (a *app) announce(st *study.Study, at site.About, s site.Session, p *plan.Plan, dir string, done int) {
 	if _, more := p.Next(); !more {
 		a.say("the study in %s is finished; --fresh runs it again in a new folder", dir)
 		return
 	}
-	r := p.Remaining(h.engine.Expected)
-	host := "this host cannot run"
-	if h.modelled {
-		host = "the model does not know"
-		a.announceRehearsal(h, r)
+	r := p.Remaining(s.Expected)
+	skips := s.Preview().Skips
+	if each := s.Preview().Pace; each > 0 {
+		a.announceRehearsal(each, r)
 	}
 	a.say("study %s, %s, %s done, %s to do in %s; results in %s", st.Name, words.Count(cells(st), "cell"), words.Count(done, "trial"),
 		span(strconv.Itoa(r.AtLeast), strconv.Itoa(r.AtMost)), span(words.Duration(r.LeastTime), words.Duration(r.MostTime)), dir)
-	if n := cells(st) - possible(st, h.skips); n > 0 {
+	if n := cells(st) - possible(st, skips); n > 0 {
 		are, them := "are", "them"
 		if n == 1 {
 			are, them = "is", "it"
 		}
-		a.say("%s %s skipped, because %s %s:", words.Count(n, "cell"), are, host, them)
-		a.printSkips(h.skips)
+		a.say("%s %s skipped, because %s %s:", words.Count(n, "cell"), are, at.Cannot, them)
+		a.printSkips(skips)
 	}
-	if s := st.Sentinel; s != nil && !p.Watches() {
-		a.say("no sentinel watches the machine: %s", withoutSentinel(st, h))
+	if st.Sentinel != nil && !p.Watches() {
+		a.say("no sentinel watches the machine: %s", withoutSentinel(st, at, skips))
 	}
 	if w := st.Stop.Wide(); w != "" {
 		a.say("%s", w)
 	}
-	for _, s := range h.skips {
+	for _, s := range skips {
 		if study.IsCounting(s.Cell) {
 			a.say("%s", s.Reason)
 		}
@@ -45,13 +45,10 @@ func (a *app) announce(st *study.Study, h *harness, p *plan.Plan, dir string, do
 }
 
 // withoutSentinel says why a study that should have a sentinel goes on without.
-func withoutSentinel(st *study.Study, h *harness) string {
-	for _, s := range h.skips {
+func withoutSentinel(st *study.Study, at site.About, skips []record.Skip) string {
+	for _, s := range skips {
 		if s.Cell.Key() == st.Sentinel.Cell.Key() {
-			if h.modelled {
-				return s.Reason
-			}
-			return "this host cannot run it: " + s.Reason
+			return at.Cannot + " it: " + s.Reason
 		}
 	}
 	return "the study was begun without, or it failed again and again"

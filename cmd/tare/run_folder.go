@@ -10,20 +10,22 @@ import (
 	"time"
 
 	"tare/imports"
+	"tare/record"
+	"tare/site"
 	"tare/store"
 	"tare/study"
 )
 
 // open finds the study and the results folder. A results folder goes on with
 // the study that was copied into it.
-func (a *app) open(arg string, f runFlags) (*study.Study, study.Catalogue, string, error) {
+func (a *app) open(arg string, at site.About, f runFlags) (*study.Study, study.Catalogue, string, error) {
 	if store.Exists(arg) {
 		st, cat, err := a.storedStudy(arg)
 		if err == nil {
 			err = refuseImported(st.Source, arg)
 		}
 		if err == nil {
-			err = refuseOtherKind(arg, f.on == onModel)
+			err = refuseOtherKind(arg, at)
 		}
 		if err == nil && len(f.sets) > 0 {
 			err = coded(exitUsage, "--set would change the study of %s; run the study file with --fresh", arg)
@@ -36,10 +38,7 @@ func (a *app) open(arg string, f runFlags) (*study.Study, study.Catalogue, strin
 	}
 	dir := f.results
 	if dir == "" {
-		dir = filepath.Join("results", st.Name)
-		if f.on == onModel {
-			dir += modelledSuffix
-		}
+		dir = filepath.Join("results", st.Name) + at.Suffix
 	}
 	if f.fresh {
 		dir = freeName(dir)
@@ -79,11 +78,11 @@ func freeName(dir string) string {
 }
 
 // openStore opens the folder for writing: a new one, or one of the same study.
-func openStore(dir, file string, st *study.Study, h *harness) (*store.Store, error) {
+func openStore(dir, file string, st *study.Study, at site.About, nodes []record.Node) (*store.Store, error) {
 	now := time.Now()
 	db, err := store.Create(dir, store.Meta{
 		StudySource: st.Source, StudyFile: file, Overrides: st.Overrides, Seed: st.Seed,
-		Host: h.host, TareVersion: versionText(), Started: now, Modelled: h.modelled,
+		Host: nodes[0].Host, TareVersion: versionText(), Started: now, Modelled: at.Modelled,
 	})
 	if !errors.Is(err, fs.ErrExist) {
 		return db, err
@@ -96,14 +95,14 @@ func openStore(dir, file string, st *study.Study, h *harness) (*store.Store, err
 		err = refuseImported(meta.StudySource, dir)
 	}
 	if err == nil {
-		err = otherKind(meta, dir, h.modelled)
+		err = otherKind(meta, dir, at)
 	}
 	if err == nil && (string(meta.StudySource) != string(st.Source) || !slices.Equal(meta.Overrides, st.Overrides)) {
 		err = coded(exitUsage, "%s holds results of another version of this study; "+
-			"`%s` goes on with that one, --fresh or --results starts a new folder", dir, goOn(dir, h.modelled))
+			"`%s` goes on with that one, --fresh or --results starts a new folder", dir, goOn(dir, at))
 	}
 	if err == nil {
-		err = db.BeginSession(context.Background(), now, versionText(), h.host)
+		err = db.BeginSession(context.Background(), now, versionText(), nodes[0].Host)
 	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close())

@@ -7,7 +7,7 @@ import (
 
 	"tare/param"
 	"tare/record"
-	"tare/run/trialtest"
+	"tare/trial/trialtest"
 )
 
 func TestMain(m *testing.M) { os.Exit(trialtest.Main(m.Run, nil)) }

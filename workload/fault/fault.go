@@ -19,6 +19,7 @@ import (
 
 	"tare/param"
 	"tare/record"
+	"tare/volume"
 	"tare/workload"
 	"tare/workload/output"
 )
@@ -88,8 +89,11 @@ func (fault) Roles(v param.Values) ([]workload.Role, error) {
 		return serverRoles(do, args, v.Duration("after")), nil
 	}
 	r := workload.Role{
-		Name: "main", Mode: workload.Exec, Args: args, Data: do == doFill,
+		Name: "main", Mode: workload.Exec, Args: args,
 		Expect: v.Duration("after"), // of a hang too: that it hangs is not to be expected
+	}
+	if do == doFill {
+		r.Volumes = volume.AtData(volume.Disk)
 	}
 	if do == doMissing {
 		r.Needs = []string{noProgram}

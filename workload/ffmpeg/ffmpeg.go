@@ -22,6 +22,7 @@ import (
 
 	"tare/param"
 	"tare/record"
+	"tare/volume"
 	"tare/workload"
 	"tare/workload/output"
 	"tare/workload/timed"
@@ -101,7 +102,7 @@ func (ffmpeg) Roles(v param.Values) ([]workload.Role, error) {
 	var out string
 	switch v.Str("output") {
 	case toDisk:
-		out, r.Data = "/data/output.mp4", true
+		out, r.Volumes = "/data/output.mp4", volume.AtData(volume.Disk)
 	case toRoot:
 		out, r.Writable = "/output.mp4", true
 	default:

@@ -108,12 +108,12 @@ func TestCommand(t *testing.T) {
 			t.Errorf("the command has no %q: %s", want, line)
 		}
 	}
-	if r.Image != "ffmpeg" || !r.Data || r.Writable || r.DropCaches {
+	if r.Image != "ffmpeg" || len(r.Volumes) != 1 || r.Writable || r.DropCaches {
 		t.Errorf("role %+v", r)
 	}
 	for output, want := range map[string][2]bool{"memory": {false, false}, "disk": {true, false}, "root": {false, true}} {
 		roles, err := New().Roles(workloadtest.Fill(t, New(), param.Values{"output": output, "caches": "cold"}))
-		if err != nil || roles[0].Data != want[0] || roles[0].Writable != want[1] || !roles[0].DropCaches {
+		if err != nil || (len(roles[0].Volumes) == 1) != want[0] || roles[0].Writable != want[1] || !roles[0].DropCaches {
 			t.Errorf("output %s: %v, %+v", output, err, roles)
 		}
 		if strings.Contains(strings.Join(roles[0].Args, " "), "-threads") {

@@ -26,6 +26,7 @@ import (
 
 	"tare/param"
 	"tare/record"
+	"tare/volume"
 	"tare/workload"
 )
 
@@ -122,7 +123,7 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 	}
 	role := workload.Role{
 		Name: "main", Mode: workload.Exec, Needs: []string{"fio", "sh", "cat"},
-		Data: onData(v), DataInMemory: v.Str("target") == "bind", Writable: v.Str("target") == "root",
+		Volumes: volumes(v), Writable: v.Str("target") == "root",
 		DropCaches: cold(v), Warmup: warmup, Expect: duration,
 		Until: "{", // its JSON begins: ending, and printing the logs, is no load
 	}
@@ -206,8 +207,18 @@ func files(v param.Values) []string {
 	}
 }
 
-// onData: both are a bind mount at /data, of the disk or of memory.
-func onData(v param.Values) bool { return v.Str("target") == "data" || v.Str("target") == "bind" }
+// volumes are those that hold the files: a bind mount of a directory on the disk, or of one
+// in memory.
+func volumes(v param.Values) []volume.Volume {
+	switch v.Str("target") {
+	case "data":
+		return volume.AtData(volume.Disk)
+	case "bind":
+		return volume.AtData(volume.Memory)
+	default:
+		return nil
+	}
+}
 
 // inMemory says that the files are never on a disk.
 func inMemory(v param.Values) bool { return v.Str("target") == "tmpfs" || v.Str("target") == "bind" }

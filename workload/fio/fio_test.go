@@ -15,6 +15,7 @@ import (
 
 	"tare/param"
 	"tare/record"
+	"tare/volume"
 	"tare/workload"
 	"tare/workload/workloadtest"
 )
@@ -304,7 +305,7 @@ func TestTargets(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := roles[0]
-		if r.Data != c.data || r.DataInMemory != c.memory || r.Writable != c.writable || r.DropCaches != c.dropping || len(r.Before) == 0 {
+		if (len(r.Volumes) > 0) != c.data || c.memory != slices.Contains(r.Volumes, volume.Volume{Name: volume.Data, Medium: volume.Memory}) || r.Writable != c.writable || r.DropCaches != c.dropping || len(r.Before) == 0 {
 			t.Errorf("%s, %s: %+v", c.target, c.cache, r)
 		}
 		for _, args := range [][]string{r.Args, r.Before} {

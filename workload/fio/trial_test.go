@@ -12,8 +12,8 @@ import (
 	"tare/collect/calls"
 	"tare/param"
 	"tare/record"
-	"tare/run"
-	"tare/run/trialtest"
+	"tare/trial"
+	"tare/trial/trialtest"
 	"tare/workload"
 )
 
@@ -36,10 +36,10 @@ func TestWindow(t *testing.T) {
 				}
 				// fio starts before its ramp does, so that a window that opens by the
 				// ramp's length is never the shorter one; and it takes a while to start.
-				if got := phases[run.PhaseRun]; got < duration*9/10 || got > duration+5*time.Second {
+				if got := phases[trial.PhaseRun]; got < duration*9/10 || got > duration+5*time.Second {
 					t.Errorf("the measured window is %v, fio measured %v", got, duration)
 				}
-				if _, laid := phases[run.PhaseLayOut]; laid != (rw == "randread") {
+				if _, laid := phases[trial.PhaseLayOut]; laid != (rw == "randread") {
 					t.Errorf("phases %v: only what is read is laid out before", phases)
 				}
 			})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tare/param"
+	"tare/volume"
 	"tare/workload"
 	"tare/workload/servers"
 )
@@ -90,7 +91,8 @@ func (w Workload) serverRole(v param.Values) workload.Role {
 	if !w.server.renders() {
 		dir := "/tmp/html"
 		var shared []string
-		if r.Data = v.Str("files") == "disk"; r.Data {
+		if v.Str("files") == "disk" {
+			r.Volumes = volume.AtData(volume.Disk)
 			dir, shared = "/data/html", []string{"--open", "/data"} // which is root's alone
 		}
 		r.Before = append([]string{"/tare", "internal", "http", "file", "--path", dir + "/" + file}, shared...)

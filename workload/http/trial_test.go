@@ -11,7 +11,7 @@ import (
 
 	"tare/param"
 	"tare/record"
-	"tare/run/trialtest"
+	"tare/trial/trialtest"
 	"tare/workload"
 )
 

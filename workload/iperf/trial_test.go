@@ -6,7 +6,7 @@ import (
 
 	"tare/param"
 	"tare/record"
-	"tare/run/trialtest"
+	"tare/trial/trialtest"
 )
 
 func TestMain(m *testing.M) {

@@ -102,7 +102,7 @@ func one(t *testing.T, k sandbox.Kind, root string, role workload.Role) []byte {
 	defer cancel()
 	spec := sandbox.Spec{Name: fmt.Sprintf("timed-%s-%d", k.Name(), os.Getpid()), Dir: filepath.Join(t.TempDir(), "own"), Root: root}
 	folders := []string{spec.Dir}
-	if role.Data {
+	if len(role.Volumes) > 0 {
 		spec.Data = filepath.Join(t.TempDir(), "data")
 		folders = append(folders, spec.Data)
 	}

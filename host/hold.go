@@ -1,0 +1,104 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tare/host/cgroup"
+	"tare/host/state"
+	"tare/site"
+)
+
+// Hold takes the host for what. If another tare has it, Hold waits, or returns a
+// *state.HeldError.
+func (s *Site) Hold(ctx context.Context, what string, wait bool) (*state.Lock, error) {
+	if err := s.Dirs.Own(); err != nil {
+		return nil, err
+	}
+	told := 0 // the process that the user was told about
+	for {
+		lock, err := state.Hold(s.Dirs.Run, what)
+		var held *state.HeldError
+		if !wait || !errors.As(err, &held) {
+			return lock, err
+		}
+		if told != held.Holder.Pid {
+			told = held.Holder.Pid
+			s.Say("%v; waiting", held)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, site.ErrInterrupted
+		case <-time.After(100 * time.Millisecond): // as often as tests ask, so that none starves
+		}
+	}
+}
+
+// sweep removes what killed runs left behind, and names what it cannot remove. The caller
+// holds the host, so nothing of it is in use.
+func (s *Site) sweep(ctx context.Context, whose string) {
+	found, err := s.Clean(ctx, false)
+	gone := 0
+	for _, l := range found {
+		if l.Err != nil {
+			s.Say("%s", Why(l, false))
+			continue
+		}
+		gone++
+	}
+	switch {
+	case gone == 1:
+		s.Say("removed 1 thing that %s left behind", whose)
+	case gone > 1:
+		s.Say("removed %d things that %s left behind", gone, whose)
+	}
+	if err != nil {
+		s.Say("%v", err)
+	}
+}
+
+// SweepIfEnded removes what is left after a verb that started sandboxes was interrupted.
+func (s *Site) SweepIfEnded(ctx context.Context) {
+	if ctx.Err() != nil {
+		s.sweep(context.WithoutCancel(ctx), "this run")
+	}
+}
+
+// Clean removes what killed runs left, or lists it if dry: all of it as root, else this
+// user's directories, which is all that such runs make. The caller holds the host.
+func (s *Site) Clean(ctx context.Context, dry bool) ([]state.Leftover, error) {
+	if root() {
+		return state.Clean(ctx, dry)
+	}
+	return state.CleanDirectories(ctx, s.Dirs.Run, s.Dirs.Data, dry)
+}
+
+// Groups prepares the place of the sandboxes' control groups. It returns where that is, and a
+// function that restores it. The caller holds the host, and has swept it. After an error
+// sandboxes may still start; if not, their checks say so.
+func (s *Site) Groups(ctx context.Context) (where string, release func() error, err error) {
+	p, err := cgroup.Hold(ctx)
+	if err != nil {
+		return "", func() error { return nil }, err
+	}
+	return p.Where(), func() error {
+		err := p.Release()
+		if err != nil {
+			s.Say("%v", err)
+		}
+		return err
+	}, nil
+}
+
+// Why says why a leftover is not removed.
+func Why(l state.Leftover, dry bool) string {
+	switch {
+	case l.Kept && dry:
+		return fmt.Sprintf("would leave %s: %v", l.Name, l.Err)
+	case l.Kept:
+		return fmt.Sprintf("left %s: %v", l.Name, l.Err)
+	}
+	return fmt.Sprintf("cannot remove %s %s: %v", l.Kind, l.Name, l.Err)
+}

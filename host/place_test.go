@@ -1,0 +1,87 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/sandbox"
+	"tare/trial"
+	"tare/volume"
+)
+
+func place(t *testing.T) *Place {
+	t.Helper()
+	return &Place{State: t.TempDir(), Data: t.TempDir(), Memory: t.TempDir(), Root: "/tree", Images: map[string]Image{
+		"nginx": {Root: "/nginx", Digest: "sha256:1"}, "redis": {Missing: "no package redis; run apt-get update"},
+	}, MissingTools: []string{"wrk"}}
+}
+
+func TestCheckNamesWhatIsMissing(t *testing.T) {
+	for want, d := range map[string]trial.Demand{
+		"":                                      {Tools: []string{"sh"}, Image: "nginx", Volumes: volume.AtData(volume.Memory), CPUs: "0"},
+		"wrk is not installed; apt-get install": {Tools: []string{"wrk"}},
+		"image redis: no package redis; run apt-get update": {Image: "redis"},
+		"image squid was not prepared":                      {Image: "squid"},
+		"cpus 0,4095: this host has the processors 0-":      {CPUs: "0,4095"},
+	} {
+		err := place(t).Check(d)
+		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", d, err, want)
+		}
+	}
+	p := place(t)
+	p.Memory = ""
+	if err := p.Check(trial.Demand{Volumes: volume.AtData(volume.Memory)}); err == nil || !strings.Contains(err.Error(), "mount one on /dev/shm") {
+		t.Errorf("data in memory without a memory file system: %v", err)
+	}
+}
+
+// TestPrepareAndRelease: the sandboxes of a role share its volumes, and nothing else. Release
+// leaves nothing of its trial, and all of the others.
+func TestPrepareAndRelease(t *testing.T) {
+	p := place(t)
+	want := sandbox.Want{Trial: "t-1", Role: "main", Name: "t-1-main-0", Writable: true, Volumes: volume.AtData(volume.Memory), Image: "nginx", CPULimit: 2}
+	a, err := p.Prepare(t.Context(), want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Name = "t-1-main-1"
+	b, err := p.Prepare(t.Context(), want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Data != b.Data || !strings.HasPrefix(a.Data, p.Memory+"/") {
+		t.Errorf("data %s and %s, want one below %s", a.Data, b.Data, p.Memory)
+	}
+	if a.Upper == b.Upper || !strings.HasPrefix(a.Upper, p.Data+"/") || a.Dir == b.Dir || a.Upper == a.Data {
+		t.Errorf("not apart: %+v, %+v", a, b)
+	}
+	if a.Root != "/nginx" || a.CPULimit != 2 {
+		t.Errorf("%+v", a)
+	}
+	for _, dir := range []string{a.Dir, a.Data, a.Upper, b.Dir, b.Upper} {
+		if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	other, err := p.Prepare(t.Context(), sandbox.Want{Trial: "t-10", Role: "main", Name: "t-10-main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := p.Release(t.Context(), "t-1"); len(left) > 0 {
+		t.Error(left)
+	}
+	for _, base := range []string{p.State, p.Data, p.Memory} {
+		if _, err := os.Stat(filepath.Join(base, "t-1")); !os.IsNotExist(err) {
+			t.Errorf("left below %s: %v", base, err)
+		}
+	}
+	if _, err := os.Stat(other.Dir); err != nil {
+		t.Error("another trial lost its directory")
+	}
+	if _, err := p.Prepare(t.Context(), sandbox.Want{Trial: "t-2", Role: "main", Name: "t-2-main", Networked: true}); err == nil || !strings.Contains(err.Error(), "run as root") {
+		t.Errorf("a network without a bridge: %v", err)
+	}
+}

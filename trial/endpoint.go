@@ -1,0 +1,185 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"tare/record"
+	"tare/sandbox"
+	"tare/study"
+	"tare/workload"
+)
+
+// endpoint is one role's sandbox, or the pattern of the sandboxes that it makes.
+type endpoint struct {
+	role    workload.Role
+	kind    sandbox.Kind
+	want    sandbox.Want
+	spec    sandbox.Spec
+	inst    sandbox.Instance
+	started time.Time     // when inst was there
+	cost    record.Labels // of its start and stop times
+	begun   time.Time     // when its command began, if it was gated,
+	within  time.Duration // known to so much
+	clock   sandbox.Clock // of inst, as it was at clockAt
+	clockAt time.Time
+}
+
+// networked tells whether a role's sandboxes have a place on the bridge.
+func networked(roles []workload.Role, r workload.Role) bool {
+	return r.Probe != nil || len(roles) > 1 && r.Mode == workload.Exec
+}
+
+// prepare makes the places that the sandboxes need.
+func (t *trial) prepare(ctx context.Context) error {
+	for i := range t.roles {
+		if err := t.prepareRole(ctx, t.roles[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *trial) prepareRole(ctx context.Context, role workload.Role) error {
+	ep := &endpoint{role: role, want: sandbox.Want{Trial: t.name, Role: role.Name, Name: t.name + "-" + role.Name, Image: role.Image, Volumes: role.Volumes}}
+	kind, isolated := t.kindOf(role)
+	if ep.kind = t.maker.Kinds[kind]; ep.kind == nil {
+		return fmt.Errorf("there is no sandbox %q", kind)
+	}
+	ep.cost = record.MakeLabels(record.LabelEnd, role.Name, record.LabelSandbox, kind)
+	t.rec.Facts[role.Name+".where"] = where(kind)
+	if role.Image != "" {
+		digest, err := t.maker.Place.Image(role.Image)
+		if err != nil {
+			return &failure{kind: "start", role: role.Name, err: err}
+		}
+		t.rec.Facts[role.Name+".image"] = role.Image
+		if digest != "" {
+			t.rec.Facts[role.Name+".image_digest"] = digest
+		}
+	}
+	if isolated {
+		ep.want.CPULimit, ep.want.MemoryLimit, ep.want.CPUs = t.res.CPULimit, t.res.MemoryLimit, t.res.CPUs
+		ep.want.Options = t.res.Options
+		if t.res.CPUs != "" {
+			t.rec.Facts[role.Name+".cpus"] = t.res.CPUs // pinned to
+		}
+	}
+	t.endpoints = append(t.endpoints, ep)
+	if role.Mode == workload.Exec { // otherwise each of its sandboxes has its own
+		ep.want.Writable, ep.want.Networked = role.Writable, networked(t.roles, role)
+	}
+	var err error
+	ep.spec, err = t.prepareSandbox(ctx, ep.want)
+	return err
+}
+
+// prepareSandbox asks the place for what a sandbox needs.
+func (t *trial) prepareSandbox(ctx context.Context, want sandbox.Want) (sandbox.Spec, error) {
+	spec, err := t.maker.Place.Prepare(ctx, want)
+	if err != nil {
+		return spec, &failure{kind: "start", role: want.Role, err: err}
+	}
+	return spec, nil
+}
+
+// prepareNth prepares the i-th sandbox of a role that launches several.
+func (t *trial) prepareNth(ctx context.Context, ep *endpoint, i int, what string) (sandbox.Spec, error) {
+	want := ep.want
+	want.Name += "-" + strconv.Itoa(i) + what
+	want.Writable, want.Networked = ep.role.Writable, networked(t.roles, ep.role)
+	return t.prepareSandbox(ctx, want)
+}
+
+// launcher is the role's kind as one that can make a command a sandbox's life.
+func (ep *endpoint) launcher() (sandbox.Launcher, error) {
+	l, ok := ep.kind.(sandbox.Launcher)
+	if !ok {
+		return nil, &failure{kind: "start", role: ep.role.Name, err: errors.New(notLaunchable(ep.kind.Name()))}
+	}
+	return l, nil
+}
+
+func notLaunchable(kind string) string {
+	return fmt.Sprintf("sandbox %s cannot be launched with a command as its whole life", kind)
+}
+
+func (ep *endpoint) command(stdout, stderr *output) sandbox.Command {
+	return sandbox.Command{Args: ep.role.Args, Env: ep.role.Env, Stdout: stdout, Stderr: stderr}
+}
+
+// where is a kind as the place that an end ran in.
+func where(kind string) string {
+	if kind == study.Native {
+		return "native"
+	}
+	return kind
+}
+
+// kindOf says where a role runs and whether that is the isolated end; the other
+// end runs natively.
+func (t *trial) kindOf(role workload.Role) (kind string, isolated bool) {
+	if t.isolates(role.Name) {
+		return t.res.Sandbox, true
+	}
+	return study.Native, false
+}
+
+// start starts the sandbox of every role that runs in a started one.
+func (t *trial) start(ctx context.Context) error {
+	for _, ep := range t.endpoints {
+		if p, ok := ep.kind.(sandbox.Preparer); ok {
+			if err := p.Prepare(ctx, ep.spec); err != nil {
+				return ep.startFailed(ctx, err)
+			}
+		}
+	}
+	for _, ep := range t.endpoints {
+		if ep.role.Mode != workload.Exec {
+			continue
+		}
+		began := time.Now()
+		inst, err := ep.kind.Start(ctx, ep.spec)
+		if err != nil {
+			return ep.startFailed(ctx, err)
+		}
+		ep.inst, ep.started = inst, time.Now()
+		t.sample("sandbox_start", ep.cost, took(inst, ep.started.Sub(began)))
+		for k, v := range inst.Facts() {
+			t.rec.Facts[ep.role.Name+"."+k] = v
+			if k == record.FactAccelerator {
+				t.whereAccelerated(ep, v)
+			}
+		}
+		t.boot(ep)
+		t.clock(ctx, ep, clockStart)
+	}
+	return t.shape()
+}
+
+func (ep *endpoint) startFailed(ctx context.Context, err error) error {
+	return &failure{kind: "start", role: ep.role.Name, err: fmt.Errorf("%s did not start: %w", ep.kind.Name(), withCause(ctx, err))}
+}
+
+// took is how long a start took. An instance that tells its steps has left out what
+// was made on the way for others too, such as the snapshot that it came from.
+func took(inst sandbox.Instance, whole time.Duration) time.Duration {
+	b, ok := inst.(sandbox.Booter)
+	if !ok {
+		return whole
+	}
+	var sum time.Duration
+	for _, p := range b.Boot() {
+		sum += p.Took
+	}
+	return sum
+}
+
+func (t *trial) sample(name string, labels record.Labels, d time.Duration) {
+	t.rec.Samples = append(t.rec.Samples, record.Sample{
+		Name: name, Labels: labels, Unit: record.Second, Kind: record.Value, Value: d.Seconds(),
+	})
+}

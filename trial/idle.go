@@ -1,0 +1,136 @@
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"tare/sandbox"
+	"tare/workload"
+)
+
+// idle launches Count sandboxes one after another, with the role's command as
+// the whole life of each, and notes the host's available memory at each step and
+// after all are gone. They have no agent in them and, being Phased, no runtime
+// that waits beside them: as a cluster's containers.
+func (t *trial) idle(ctx context.Context, ep *endpoint, stdout, stderr *output) (err error) {
+	l, err := ep.launcher()
+	if err != nil {
+		return err
+	}
+	enc := json.NewEncoder(stdout)
+	note := func(count int) error {
+		available, err := t.settled(ctx, count == 0)
+		if err != nil {
+			return err
+		}
+		return enc.Encode(workload.IdleLine{Count: count, Available: available})
+	}
+	if err := note(0); err != nil {
+		return err
+	}
+	var idlers []*launched
+	defer func() { err = errors.Join(err, killAll(idlers)) }()
+	for i := range ep.role.Count {
+		spec, err := t.prepareNth(ctx, ep, i, "idle")
+		if err != nil {
+			return err
+		}
+		line := "x"
+		if ep.role.Probe != nil {
+			line = ""
+		}
+		idlers = append(idlers, startLaunch(ctx, l, ep, spec, sandbox.Phased, line, stderr))
+		if _, err = idlers[i].up(ctx, t); err == nil {
+			if err = note(i + 1); err == nil {
+				err = stillUp(ctx, idlers)
+			}
+		}
+		if err != nil {
+			return ofMany(err, i, ep.role.Count)
+		}
+	}
+	if err := killAll(idlers); err != nil {
+		return err
+	}
+	return note(0)
+}
+
+// ofMany says which sandbox a failure is of.
+func ofMany(err error, i, count int) error {
+	var f *failure
+	if !errors.As(err, &f) {
+		return fmt.Errorf("sandbox %d of %d: %w", i+1, count, err)
+	}
+	told := *f
+	told.err = fmt.Errorf("sandbox %d of %d: %w", i+1, count, f.err)
+	return &told
+}
+
+// stillUp is the failure of the first sandbox that has ended meanwhile.
+func stillUp(ctx context.Context, idlers []*launched) error {
+	for _, v := range idlers {
+		select {
+		case <-v.ended:
+			return v.endedEarly(ctx)
+		default:
+		}
+	}
+	return nil
+}
+
+// killAll ends the sandboxes, the last one first. It is idempotent.
+func killAll(idlers []*launched) error {
+	var errs []error
+	for i := len(idlers) - 1; i >= 0; i-- {
+		errs = append(errs, idlers[i].kill())
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	// idleStep is how long a step of an idle role rests before memory is read.
+	idleStep = 100 * time.Millisecond
+	// What a large sandbox had comes back for seconds after its end (gVisor's 60
+	// MB of eight in about four), so that the next trial would see it rise. With
+	// no sandbox running, memory is read when it has kept within calmBytes for
+	// calmSteps, and at the latest after calmMost.
+	calmBytes = 512 << 10
+	calmSteps = 5
+	calmMost  = 6 * time.Second
+)
+
+// settled returns the host's available memory after a step's rest, or when it
+// has come to rest by itself.
+func (t *trial) settled(ctx context.Context, calm bool) (int64, error) {
+	var last []int64
+	for begun := time.Now(); ; {
+		if err := sleep(ctx, idleStep); err != nil {
+			return 0, withCause(ctx, err)
+		}
+		now, err := t.maker.Place.Available()
+		if err != nil {
+			return 0, fmt.Errorf("cannot read the available memory: %w", err)
+		}
+		last = append(last, now)
+		last = last[max(0, len(last)-calmSteps):]
+		rested := len(last) == calmSteps && slices.Max(last)-slices.Min(last) <= calmBytes
+		if !calm || rested || time.Since(begun) > calmMost {
+			return now, nil
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

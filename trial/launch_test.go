@@ -1,0 +1,110 @@
+package trial
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/param"
+	"tare/record"
+	"tare/sandbox"
+	"tare/workload"
+)
+
+// living is a kind whose sandboxes are a command's whole life; it counts those
+// that live.
+type living struct {
+	kind
+	alive atomic.Int64
+}
+
+func (l *living) Launch(ctx context.Context, _ sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (sandbox.Launch, error) {
+	l.alive.Add(1)
+	defer l.alive.Add(-1)
+	_, _ = io.WriteString(c.Stdout, "x\n")
+	if c.Args[0] == "/pause" {
+		<-ctx.Done()
+		return sandbox.Launch{}, ctx.Err()
+	}
+	return sandbox.Launch{Instruction: 2, Exited: 3, Deleted: 4}, nil
+}
+
+// lifeLoad is a workload of the given roles that keeps what it is to parse.
+type lifeLoad struct {
+	load
+	roles []workload.Role
+	out   []byte
+}
+
+func (l *lifeLoad) Roles(param.Values) ([]workload.Role, error) { return l.roles, nil }
+func (l *lifeLoad) Parse(_ string, _ param.Values, out io.Reader) (record.Reading, error) {
+	l.out, _ = io.ReadAll(out)
+	return record.Reading{Samples: []record.Sample{{Name: "answer", Value: 1}}}, nil
+}
+
+func lifeTrial(t *testing.T, role workload.Role) (*lifeLoad, *record.Trial) {
+	t.Helper()
+	e, j := engine(t, "")
+	k := &living{kind: kind{j: j, name: "process"}}
+	l := &lifeLoad{load: load{j: j}, roles: []workload.Role{role}}
+	e.Kinds["process"], e.Workloads["load"] = k, l
+	e.Study.Timeout = 0
+	// Every sandbox takes 1000 bytes.
+	e.Place.(*place).available = func() int64 { return 1e9 - 1000*k.alive.Load() }
+	trial, _ := e.Trial(t.Context(), first(e))
+	if k.alive.Load() != 0 {
+		t.Errorf("%d sandboxes still live", k.alive.Load())
+	}
+	return l, trial
+}
+
+func TestIdleReadsMemoryAtEachStepAndAfterAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, trial := lifeTrial(t, workload.Role{Name: "main", Mode: workload.Idle, Args: []string{"/pause"}, Count: 3})
+		if trial.Status != record.OK {
+			t.Fatalf("failed: %+v", trial.Failure)
+		}
+		var got []workload.IdleLine
+		lines := bufio.NewScanner(bytes.NewReader(l.out))
+		for lines.Scan() {
+			var line workload.IdleLine
+			if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, line)
+		}
+		want := []workload.IdleLine{{Count: 0, Available: 1e9}, {Count: 1, Available: 1e9 - 1000}, {Count: 2, Available: 1e9 - 2000}, {Count: 3, Available: 1e9 - 3000}, {Count: 0, Available: 1e9}}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+func TestIdleSandboxThatEndsFailsTheTrial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, trial := lifeTrial(t, workload.Role{Name: "main", Mode: workload.Idle, Args: []string{"/ends"}, Count: 3})
+		if trial.Failure == nil || trial.Failure.Kind != "died" {
+			t.Errorf("status %s, failure %+v", trial.Status, trial.Failure)
+		}
+	})
+}
+
+func TestLaunchGoesThroughBothModes(t *testing.T) {
+	l, trial := lifeTrial(t, workload.Role{Name: "main", Mode: workload.Launch, Args: []string{"/hello"}, Count: 2})
+	if trial.Status != record.OK {
+		t.Fatalf("failed: %+v", trial.Failure)
+	}
+	if n := bytes.Count(l.out, []byte(`"mode":"whole"`)); n != 2 {
+		t.Errorf("%d whole launches, want 2: %s", n, l.out)
+	}
+	if n := bytes.Count(l.out, []byte(`"mode":"phased"`)); n != 2 {
+		t.Errorf("%d phased launches, want 2: %s", n, l.out)
+	}
+}

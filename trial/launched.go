@@ -1,0 +1,204 @@
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"tare/sandbox"
+	"tare/workload"
+)
+
+// launched is a sandbox under way whose whole life is a command.
+type launched struct {
+	ep     *endpoint
+	spec   sandbox.Spec
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when all of it is gone; then the rest is known
+	got    sandbox.Launch
+	err    error
+	gone   time.Time
+
+	stdout, stderr *output
+}
+
+// startLaunch launches a sandbox. What it prints on its standard output is
+// kept for the case that it fails; up is the line that says it runs, "" for none.
+func startLaunch(ctx context.Context, l sandbox.Launcher, ep *endpoint, spec sandbox.Spec, mode sandbox.LaunchMode, up string, stderr *output) *launched {
+	v := &launched{ep: ep, spec: spec, ended: make(chan struct{}), stdout: newOutput(ep.role.Name, "stdout", up), stderr: stderr}
+	v.stdout.most = maxSaid
+	ctx, v.cancel = context.WithCancel(ctx)
+	go func() {
+		defer close(v.ended)
+		v.got, v.err = l.Launch(ctx, spec, ep.command(v.stdout, stderr), mode)
+		v.gone = time.Now()
+	}()
+	return v
+}
+
+// maxSaid is what is kept of one such sandbox's output: there may be a great many.
+const maxSaid = 64 << 10
+
+// up waits until the sandbox's program does its work: until the role's Probe is
+// answered, or until it printed its line.
+func (v *launched) up(ctx context.Context, t *trial) (at time.Time, err error) {
+	if v.ep.role.Probe != nil {
+		return t.answered(ctx, v.ep, v.spec, v.ended, func() error { return v.endedEarly(ctx) }, v.stdout, v.stderr)
+	}
+	select {
+	case <-v.stdout.seen:
+		return time.Now(), nil
+	case <-v.ended:
+		return at, v.endedEarly(ctx)
+	case <-ctx.Done():
+		return at, v.endedEarly(ctx)
+	}
+}
+
+// endedEarly is the failure of a sandbox that was to live on.
+func (v *launched) endedEarly(ctx context.Context) error {
+	select {
+	case <-v.ended:
+		return v.ep.endedEarly(ctx, v.ep.role.Name, v.got.Exit, v.err, v.stdout, v.stderr)
+	case <-ctx.Done():
+		return v.ep.judge(ctx, v.ep.role.Name, sandbox.Exit{}, fmt.Errorf("%s did not come up", v.ep.role.Name), v.stdout, v.stderr)
+	}
+}
+
+// kill ends the sandbox and waits until all of it is gone. An error says what is
+// not.
+func (v *launched) kill() error {
+	v.cancel()
+	<-v.ended
+	if onlyCanceled(v.err) {
+		return nil
+	}
+	return v.err
+}
+
+// answered asks a role's server until it answers. It fails as early says when
+// ended comes first.
+func (t *trial) answered(ctx context.Context, ep *endpoint, spec sandbox.Spec, ended <-chan struct{}, early func() error, stdout, stderr *output) (time.Time, error) {
+	type result struct {
+		at  time.Time
+		err error
+	}
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	results := make(chan result, 1)
+	go func() {
+		at, err := t.maker.Place.Probe(asking, spec.Network.Addr.Addr(), *ep.role.Probe)
+		results <- result{at, err}
+	}()
+	select {
+	case r := <-results:
+		if r.err == nil {
+			return r.at, nil
+		}
+		return r.at, ep.noAnswer(ctx, r.err, stdout, stderr)
+	case <-ended:
+		stop()
+		r := <-results
+		if ctx.Err() != nil && r.err != nil {
+			return r.at, ep.noAnswer(ctx, r.err, stdout, stderr) // it ended because its time was over
+		}
+		return r.at, early()
+	}
+}
+
+// noAnswer is the failure of a server that gave no good answer: in time, or ever.
+func (ep *endpoint) noAnswer(ctx context.Context, err error, stdout, stderr *output) error {
+	f := &failure{kind: "garbage", role: ep.role.Name, tail: stderr.tail()}
+	if f.tail == "" {
+		f.tail = stdout.tail()
+	}
+	f.err = fmt.Errorf("%s did not answer on %w%s", ep.role.Name, err, lastLine(f.tail))
+	if ctx.Err() != nil {
+		f.kind, f.err = "hung", ep.withMemoryLimit(withCause(ctx, f.err))
+	}
+	return f
+}
+
+// launch makes the role's command a sandbox's whole life, Count times, Whole
+// and Phased in turn. With a Probe the life is cut when that was answered.
+func (t *trial) launch(ctx context.Context, ep *endpoint, stdout, stderr *output) error {
+	l, err := ep.launcher()
+	if err != nil {
+		return err
+	}
+	enc := json.NewEncoder(stdout)
+	for i := range ep.role.Count {
+		for _, mode := range []sandbox.LaunchMode{sandbox.Whole, sandbox.Phased} {
+			spec, err := t.prepareNth(ctx, ep, i, string(mode))
+			if err != nil {
+				return err
+			}
+			var line workload.LaunchLine
+			if ep.role.Probe != nil {
+				line, err = t.launchServer(ctx, l, ep, spec, mode, stderr)
+			} else {
+				line, err = launchOnce(ctx, l, ep, spec, mode, stderr)
+			}
+			if err != nil {
+				return err
+			}
+			if err := enc.Encode(line); err != nil {
+				return err
+			}
+			if err := t.maker.Place.Retire(spec.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// launchOnce is one life, from its begin to its end.
+func launchOnce(ctx context.Context, l sandbox.Launcher, ep *endpoint, spec sandbox.Spec, mode sandbox.LaunchMode, stderr *output) (line workload.LaunchLine, err error) {
+	v := startLaunch(ctx, l, ep, spec, mode, "", stderr)
+	defer v.cancel()
+	<-v.ended
+	if err := ep.judge(ctx, ep.role.Name, v.got.Exit, v.err, v.stdout, stderr); err != nil {
+		return line, err
+	}
+	line = launchLine(mode, v.got)
+	line.Instruction, line.Exited, line.Deleted = v.got.Instruction.Seconds(), v.got.Exited.Seconds(), v.got.Deleted.Seconds()
+	return line, nil
+}
+
+// launchServer is one life from its begin to its first good answer, and on to
+// where nothing is left of it.
+func (t *trial) launchServer(ctx context.Context, l sandbox.Launcher, ep *endpoint, spec sandbox.Spec, mode sandbox.LaunchMode, stderr *output) (line workload.LaunchLine, err error) {
+	v := startLaunch(ctx, l, ep, spec, mode, "", stderr)
+	at, err := v.up(ctx, t)
+	if kerr := v.kill(); err == nil && kerr != nil {
+		err = &failure{kind: "stop", role: ep.role.Name, err: fmt.Errorf("it answered, and then could not be ended: %w", kerr)}
+	}
+	if err != nil {
+		return line, err
+	}
+	line = launchLine(mode, v.got)
+	line.Answered, line.Deleted = at.Sub(v.got.Begun).Seconds(), v.gone.Sub(v.got.Begun).Seconds()
+	return line, nil
+}
+
+// launchLine has what the runtime's own steps took.
+func launchLine(mode sandbox.LaunchMode, got sandbox.Launch) workload.LaunchLine {
+	return workload.LaunchLine{Mode: string(mode), Created: got.Created.Seconds(), Started: got.Started.Seconds()}
+}
+
+// onlyCanceled reports whether err says nothing but that its context ended.
+func onlyCanceled(err error) bool {
+	switch x := err.(type) { //nolint:errorlint // the whole tree is looked at
+	case nil:
+		return true
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(x.Unwrap(), func(e error) bool { return !onlyCanceled(e) })
+	case interface{ Unwrap() error }:
+		return onlyCanceled(x.Unwrap())
+	}
+	return errors.Is(err, context.Canceled)
+}

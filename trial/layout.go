@@ -1,0 +1,71 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+
+	"tare/record"
+	"tare/sandbox"
+	"tare/workload"
+)
+
+// laysOut tells whether something is to be done before anything is measured.
+func (t *trial) laysOut() bool {
+	for i := range t.roles {
+		if len(t.roles[i].Before) > 0 || t.roles[i].DropCaches {
+			return true
+		}
+	}
+	return false
+}
+
+// layOut runs the commands that roles want done before, one after another, and
+// then drops the caches of what they wrote.
+func (t *trial) layOut(ctx context.Context) error {
+	drop := false
+	for _, ep := range t.endpoints {
+		drop = drop || ep.role.DropCaches
+		if len(ep.role.Before) == 0 {
+			continue
+		}
+		if err := t.before(ctx, ep); err != nil {
+			return err
+		}
+	}
+	if !drop {
+		return nil
+	}
+	if err := t.maker.Place.DropCaches(); err != nil {
+		t.rec.Warnings = append(t.rec.Warnings, record.Warning{
+			Code: "caches-kept", Text: fmt.Sprintf("the host's page cache was not dropped, so that reads may come from memory: %v", err),
+		})
+	}
+	return nil
+}
+
+// before runs a role's Before to its end: in its sandbox, or, of a role that
+// makes sandboxes of its own, as the life of one more.
+func (t *trial) before(ctx context.Context, ep *endpoint) error {
+	out := newOutput(ep.role.Name, "before", "") // no stdout: it is not the role's, and not parsed
+	out.began = t.elapsed()
+	t.outputs = append(t.outputs, out)
+	cmd := sandbox.Command{Args: ep.role.Before, Env: ep.role.Env, Stdout: out, Stderr: out}
+	var exit sandbox.Exit
+	var err error
+	if ep.role.Mode == workload.Exec {
+		exit, err = ep.inst.Exec(ctx, cmd)
+	} else {
+		var l sandbox.Launcher
+		if l, err = ep.launcher(); err != nil {
+			return err
+		}
+		spec, serr := t.prepareNth(ctx, ep, 0, "before")
+		if serr != nil {
+			return serr
+		}
+		var got sandbox.Launch
+		got, err = l.Launch(ctx, spec, cmd, sandbox.Whole)
+		exit = got.Exit
+	}
+	return ep.judge(ctx, "what "+ep.role.Name+" does before", exit, err, out, out)
+}

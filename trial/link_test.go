@@ -1,0 +1,51 @@
+package trial
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/record"
+	"tare/study"
+)
+
+// worse gives the engine's only cell a link.
+func worse(e *Maker, delay, rate string) {
+	c := &e.Study.Strata[0].Cells[0]
+	if delay != "" {
+		*c = append(*c, record.Level{Factor: study.FactorLinkDelay, Value: delay})
+	}
+	if rate != "" {
+		*c = append(*c, record.Level{Factor: study.FactorLinkRate, Value: rate})
+	}
+}
+
+// TestLinkIsMadeAfterTheStart: a machine's port is there only then; before anything is read
+// or run.
+func TestLinkIsMadeAfterTheStart(t *testing.T) {
+	e, j := engine(t, "")
+	worse(e, "2ms", "8Mbit")
+	tr, _ := e.Trial(t.Context(), first(e))
+	if tr.Status != record.OK {
+		t.Fatalf("%+v", tr.Failure)
+	}
+	want := []string{"attach server", "attach client", "start server", "start client",
+		"shape server 2ms 1000000", "shape client 2ms 1000000", "open collectors on server+client"}
+	if d := cmp.Diff(want, j.lines[:len(want)]); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+func TestLinkThatCannotBeMade(t *testing.T) {
+	e, j := engine(t, "")
+	e.Place.(*place).link = errors.New("no tun device")
+	worse(e, "2ms", "")
+	tr, _ := e.Trial(t.Context(), first(e))
+	if tr.Failure == nil || tr.Failure.Phase != PhaseStart || tr.Failure.Reason != "no tun device" {
+		t.Errorf("%+v", tr.Failure)
+	}
+	if last := j.lines[len(j.lines)-1]; last != "release x-1" {
+		t.Errorf("the last thing done is %q", last)
+	}
+}

@@ -1,0 +1,168 @@
+package trial
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"tare/record"
+)
+
+// maxOutput bounds what is kept of one role's stream, maxTail what a failure
+// shows of it.
+const (
+	maxOutput = 64 << 20
+	maxTail   = 4 << 10
+)
+
+// output is what one role printed on one stream. Past most the rest is
+// dropped and said so: a flooding program must not take the harness with it.
+type output struct {
+	role, stream string
+	began        time.Duration // when the role began, from the trial's start
+	most         int           // bytes that are kept
+
+	mu      sync.Mutex
+	buf     bytes.Buffer
+	dropped int
+	ready   string        // the line prefix that is waited for
+	scanned int           // bytes of buf in which it is not
+	seen    chan struct{} // closed when it came
+}
+
+func newOutput(role, stream, ready string) *output {
+	o := &output{role: role, stream: stream, most: maxOutput, ready: ready, seen: make(chan struct{})}
+	if ready == "" {
+		close(o.seen)
+	}
+	return o
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	keep := min(len(p), o.most-o.buf.Len())
+	o.buf.Write(p[:keep])
+	o.dropped += len(p) - keep
+	if o.ready != "" {
+		o.scan()
+	}
+	return len(p), nil
+}
+
+// scan looks for the ready line in the complete lines that are new.
+func (o *output) scan() {
+	for {
+		rest := o.buf.Bytes()[o.scanned:]
+		line, _, found := bytes.Cut(rest, []byte{'\n'})
+		if !found {
+			return
+		}
+		o.scanned += len(line) + 1
+		if bytes.HasPrefix(line, []byte(o.ready)) {
+			o.ready = ""
+			close(o.seen)
+			return
+		}
+	}
+}
+
+func (o *output) bytes() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return bytes.Clone(o.buf.Bytes())
+}
+
+// tail is the end of the stream, from the start of a line where that is near.
+func (o *output) tail() string {
+	b := o.bytes()
+	if len(b) > maxTail {
+		b = b[len(b)-maxTail:]
+		if i := bytes.IndexByte(b, '\n'); i >= 0 && i < 200 {
+			b = b[i+1:]
+		}
+	}
+	return strings.ToValidUTF8(string(b), "�")
+}
+
+func (o *output) reader() io.Reader { return bytes.NewReader(o.bytes()) }
+
+// newOutputs makes the streams of a role; what they hold becomes evidence.
+func (t *trial) newOutputs(role, ready string) (stdout, stderr *output) {
+	stdout, stderr = newOutput(role, "stdout", ready), newOutput(role, "stderr", "")
+	stdout.began, stderr.began = t.elapsed(), t.elapsed()
+	t.outputs = append(t.outputs, stdout, stderr)
+	return stdout, stderr
+}
+
+// keepOutputs moves what was printed into the evidence.
+func (t *trial) keepOutputs() {
+	for _, o := range t.outputs {
+		data := o.bytes()
+		if len(data) == 0 {
+			continue
+		}
+		t.evidence.Raw = append(t.evidence.Raw, record.Raw{Name: o.role + "." + o.stream, Data: data})
+		if o.dropped > 0 {
+			t.rec.Warnings = append(t.rec.Warnings, record.Warning{
+				Code: "output-cut", Text: "the " + o.stream + " of " + o.role + " was cut at 64 MiB",
+			})
+		}
+	}
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	return line
+}
+
+// parse hands each role's output to the workload. Without a whole run the
+// output is kept but not parsed: half an answer is none.
+func (t *trial) parse(whole bool) error {
+	if !whole {
+		return nil
+	}
+	var errs []error
+	for _, o := range t.outputs {
+		if o.stream != "stdout" {
+			continue
+		}
+		r, err := t.load.Parse(o.role, t.res.Params, o.reader())
+		if err != nil {
+			errs = append(errs, &failure{kind: "garbage", role: o.role, tail: o.tail(),
+				err: fmt.Errorf("the output of %s cannot be read: %w", o.role, err)})
+			continue
+		}
+		t.rec.Samples = append(t.rec.Samples, r.Samples...)
+		t.rec.Histograms = append(t.rec.Histograms, r.Histograms...)
+		t.rec.Warnings = append(t.rec.Warnings, r.Warnings...)
+		for _, sr := range r.Series {
+			// A role counts from its own start, a trial's series from the trial's.
+			for i := range sr.T {
+				sr.T[i] += o.began
+			}
+			t.evidence.Series = append(t.evidence.Series, sr)
+		}
+		t.steady(o, r.Series)
+	}
+	if len(errs) == 0 {
+		errs = append(errs, t.missing())
+	}
+	return errors.Join(errs...)
+}
+
+// missing is an error if a response that the study compares was not returned:
+// a trial without it would be a noAnswer gap.
+func (t *trial) missing() error {
+	for _, name := range t.res.Workload.Responses {
+		if _, ok := t.rec.Sample(name); !ok {
+			return &failure{kind: "garbage", role: t.roles[len(t.roles)-1].Name,
+				err: fmt.Errorf("the output has no %s", name)}
+		}
+	}
+	return nil
+}

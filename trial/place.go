@@ -1,0 +1,49 @@
+package trial
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"tare/sandbox"
+	"tare/volume"
+	"tare/workload"
+)
+
+// Place does for trials what only the site can do: it makes room for sandboxes and
+// reaches them from outside. It is safe for concurrent use.
+type Place interface {
+	// Check says why the place cannot meet a demand, in words that a user can act on; nil
+	// if it can. It leaves nothing behind.
+	Check(Demand) error
+	// Image returns the digest of a root file system, "" if it has none. The error says
+	// why the place does not have the image.
+	Image(name string) (digest string, err error)
+	// Prepare makes the directories, volumes and network that a sandbox asks for. The
+	// volumes of a role are the same for all its sandboxes.
+	Prepare(context.Context, sandbox.Want) (sandbox.Spec, error)
+	// Retire tells the place that nothing is left of a sandbox: the place may take its
+	// network away before the trial ends.
+	Retire(name string) error
+	// Release takes away all that was prepared for a trial. Each error names one thing
+	// that is left.
+	Release(ctx context.Context, trial string) []error
+	// Shape makes the links of started sandboxes slower and longer: the rate on each of
+	// them, the delay on one, both in each direction.
+	Shape(sandbox.Link, []sandbox.Network) error
+	// Probe asks a server until it answers and returns when it did.
+	Probe(context.Context, netip.Addr, workload.Probe) (time.Time, error)
+	// Available is the available memory, in bytes, where the sandboxes run.
+	Available() (int64, error)
+	// DropCaches writes back what trials wrote, and drops the page cache.
+	DropCaches() error
+}
+
+// Demand is what a cell asks of a place beside its sandboxes.
+type Demand struct {
+	Tools   []string // programs in the root file system, of a role without an Image
+	Image   string   // root file system; "" for the tree with the study's Tools
+	Volumes []volume.Volume
+	CPUs    string // processors to pin to, such as 0-1; "" for any
+	Link    sandbox.Link
+}

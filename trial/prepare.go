@@ -1,0 +1,113 @@
+package trial
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"tare/record"
+	"tare/sandbox"
+	"tare/study"
+	"tare/workload"
+)
+
+// Needs lists the host programs that the study's workloads run, sorted; what is
+// in an image is not looked for on the host. The cells must resolve, which Parse
+// has checked.
+func (m *Maker) Needs() ([]string, error) {
+	return m.wanted(func(r workload.Role) []string {
+		if r.Image != "" {
+			return nil
+		}
+		return r.Needs
+	})
+}
+
+// NeedsImages lists the images that the study's workloads run from, sorted.
+func (m *Maker) NeedsImages() ([]string, error) {
+	return m.wanted(func(r workload.Role) []string {
+		if r.Image == "" {
+			return nil
+		}
+		return []string{r.Image}
+	})
+}
+
+// NeedsNetwork tells whether a workload of the study has two ends, or one that is
+// asked from outside.
+func (m *Maker) NeedsNetwork() (bool, error) {
+	for _, cell := range slices.Concat(m.cells()...) {
+		_, roles, err := m.rolesOf(cell)
+		if err != nil {
+			return false, err
+		}
+		for i := range roles {
+			if networked(roles, roles[i]) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// wanted collects what the roles of all cells ask for, each thing once, sorted.
+func (m *Maker) wanted(of func(workload.Role) []string) ([]string, error) {
+	found := map[string]bool{}
+	for _, cell := range slices.Concat(m.cells()...) {
+		_, roles, err := m.rolesOf(cell)
+		if err != nil {
+			return nil, err
+		}
+		for i := range roles {
+			for _, n := range of(roles[i]) {
+				found[n] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// cells are those of every stratum, and of the sentinel last.
+func (m *Maker) cells() [][]record.Cell {
+	var out [][]record.Cell
+	for i := range m.Study.Strata {
+		out = append(out, m.Study.Strata[i].Cells)
+	}
+	if s := m.Study.Sentinel; s != nil {
+		out = append(out, []record.Cell{s.Cell})
+	}
+	return out
+}
+
+func (m *Maker) rolesOf(cell record.Cell) (study.Resolved, []workload.Role, error) {
+	res, err := m.Study.Resolve(m.Catalogue, cell)
+	if err != nil {
+		return res, nil, err
+	}
+	w := m.Workloads[res.Workload.Kind]
+	if w == nil {
+		return res, nil, fmt.Errorf("there is no workload %q", res.Workload.Kind)
+	}
+	res.Params = paramsOf(w, cell, res.Params)
+	roles, err := w.Roles(res.Params)
+	return res, roles, err
+}
+
+// Expected is how long a trial of the cell should take before any has run: the
+// workload's own word, and what starting and stopping sandboxes usually takes.
+func (m *Maker) Expected(cell record.Cell) time.Duration {
+	const overhead = 700 * time.Millisecond
+	res, roles, err := m.rolesOf(cell)
+	if err != nil {
+		return overhead
+	}
+	took := overhead + workload.Total(roles)
+	if k, ok := m.Kinds[res.Sandbox].(sandbox.Slow); ok {
+		took += k.Takes(res.Options)
+		if res.Isolate == study.Both && len(roles) > 1 {
+			took += k.Takes(res.Options)
+		}
+	}
+	return took
+}

@@ -1,0 +1,282 @@
+package trial
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"tare/internal/window"
+	"tare/record"
+	"tare/sandbox"
+	"tare/workload"
+)
+
+// group is the background roles under way.
+type group struct {
+	cancels []context.CancelFunc // in order of start
+	results []chan error
+	once    sync.Once
+	err     error
+	early   chan error // a background role that ended before it was told to
+}
+
+// end stops the background roles, last started first, and returns what went
+// wrong with them. Only the first call does something.
+func (g *group) end() error {
+	g.once.Do(func() {
+		var errs []error
+		for i := len(g.cancels) - 1; i >= 0; i-- {
+			g.cancels[i]()
+			errs = append(errs, <-g.results[i])
+		}
+		g.err = errors.Join(errs...)
+	})
+	return g.err
+}
+
+// causeTime is how long the end of a background role may follow on the failure of
+// one that spoke to it.
+const causeTime = 200 * time.Millisecond
+
+// cause returns why a foreground role failed: a client that lost its connection
+// says less than the server that died meanwhile.
+func (g *group) cause(err error) error {
+	if len(g.cancels) == 0 || errors.Is(err, errTimeout) {
+		return err
+	}
+	late := time.NewTimer(causeTime)
+	defer late.Stop()
+	select {
+	case root := <-g.early:
+		return root
+	case <-late.C:
+		return err
+	}
+}
+
+// ready starts the background roles one after another and waits for each.
+func (t *trial) ready(ctx context.Context, g *group) error {
+	g.early = make(chan error, len(t.endpoints))
+	for _, ep := range t.endpoints {
+		if !ep.role.Background {
+			continue
+		}
+		if err := t.background(ctx, g, ep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// background starts one role and waits until it is ready.
+func (t *trial) background(ctx context.Context, g *group, ep *endpoint) error {
+	own, cancel := context.WithCancel(ctx)
+	stdout, stderr := t.newOutputs(ep.role.Name, ep.role.Ready)
+	result := make(chan error, 1)
+	ended := make(chan struct{})
+	g.cancels, g.results = append(g.cancels, cancel), append(g.results, result)
+	go func() {
+		err := t.exec(own, ep, stdout, stderr, true)
+		if own.Err() == nil {
+			g.early <- err
+		}
+		close(ended)
+		result <- err
+	}()
+	early := func() error {
+		select {
+		case err := <-g.early:
+			return err
+		default: // it was told to end, by ctx
+			return ep.judge(ctx, ep.role.Name, sandbox.Exit{}, nil, stdout, stderr)
+		}
+	}
+	select {
+	case <-stdout.seen:
+	case <-ended:
+		return early()
+	case <-ctx.Done():
+		return &failure{kind: "hung", role: ep.role.Name, tail: stderr.tail(),
+			err: ep.withMemoryLimit(withCause(ctx, fmt.Errorf("%s did not become ready: no line %q", ep.role.Name, ep.role.Ready)))}
+	}
+	if ep.role.Probe == nil {
+		return nil
+	}
+	within := cmp.Or(t.maker.serverTime, serverTime)
+	asking, stop := context.WithTimeoutCause(ctx, within, fmt.Errorf("a server has %s to come up", within))
+	defer stop()
+	_, err := t.answered(asking, ep, ep.spec, ended, early, stdout, stderr)
+	return err
+}
+
+// serverTime is how long a server may take to its first good answer. The slowest of
+// the catalogue takes a few seconds in the slowest sandbox; one that never listens is
+// not waited for until the trial's time is over.
+const serverTime = 30 * time.Second
+
+// foreground runs the other roles to their end, all at once, and records the
+// warm-up and the measured window. A background role that ends early ends them.
+func (t *trial) foreground(ctx context.Context, g *group) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var warm time.Duration
+	results := make(chan error)
+	var until <-chan struct{} // nil unless a role says when its measured time is over
+	n := 0
+	from := t.elapsed()
+	opened := t.makeGate()
+	for _, ep := range t.endpoints {
+		if ep.role.Background {
+			continue
+		}
+		n++
+		warm = max(warm, ep.role.Warmup)
+		stdout, stderr := t.newOutputs(ep.role.Name, ep.role.Until)
+		if ep.role.Until != "" {
+			until = stdout.seen
+		}
+		go func() { results <- t.do(ctx, ep, stdout, stderr) }()
+	}
+	warmed := time.NewTimer(warm)
+	defer warmed.Stop()
+	if opened != nil {
+		warmed.Stop() // it counts from the common start
+	}
+	w := window.Span{}
+	var first error
+	early := false // first is a background role's
+	for n > 0 {
+		var err error
+		select {
+		case <-opened:
+			opened = nil
+			if at := t.gate.Moment(); !at.IsZero() {
+				from = at.Sub(t.rec.Start) // what was waited for before is no warm-up
+				warmed.Reset(time.Until(at) + warm)
+			}
+		case <-warmed.C:
+			if w.To == 0 {
+				w.From = t.sampler.mark()
+			}
+		case <-until:
+			until, w.To = nil, t.sampler.mark()
+		case err = <-results:
+			n--
+		case err = <-g.early:
+			early = early || first == nil
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, sandbox.ErrGate):
+			// The one that failed before the gate ends by itself, and says why.
+			first = cmp.Or(first, err)
+		case first == nil || errors.Is(first, sandbox.ErrGate):
+			first = err
+			cancel(errOther)
+		}
+	}
+	if w.To == 0 {
+		w.To = t.sampler.mark()
+	}
+	t.recordRun(from, w)
+	t.keepSkew()
+	if first != nil && !early {
+		first = g.cause(first)
+	}
+	if first != nil && t.rec.Failure == nil {
+		t.markFailed(PhaseRun)
+	}
+	return first
+}
+
+var errOther = errors.New("another role of the trial failed")
+
+// do runs one foreground role in its mode.
+func (t *trial) do(ctx context.Context, ep *endpoint, stdout, stderr *output) error {
+	switch ep.role.Mode {
+	case workload.Launch:
+		return t.launch(ctx, ep, stdout, stderr)
+	case workload.Idle:
+		return t.idle(ctx, ep, stdout, stderr)
+	case workload.Checkpoint:
+		return t.checkpoint(ctx, ep, stdout, stderr)
+	default:
+		return t.exec(ctx, ep, stdout, stderr, false)
+	}
+}
+
+// exec runs a role's command in its started sandbox and judges its exit. A
+// background role is told to end, and how it then does is no failure of it.
+func (t *trial) exec(ctx context.Context, ep *endpoint, stdout, stderr *output, background bool) error {
+	cmd := sandbox.Command{Args: t.addressed(ep.role.Args), Env: ep.role.Env, Stdout: stdout, Stderr: stderr}
+	if !background {
+		cmd.Gate = t.gate
+	}
+	exit, err := ep.inst.Exec(ctx, cmd)
+	if !exit.Start.IsZero() {
+		ep.begun, ep.within = exit.Start, exit.StartWithin
+		stdout.began = exit.Start.Sub(t.rec.Start)
+	}
+	if background && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && err == nil && !exit.OOM {
+		t.warnBadEnd(ep, exit)
+		return nil
+	}
+	if background && ctx.Err() == nil {
+		return ep.endedEarly(ctx, ep.role.Name, exit, err, stdout, stderr)
+	}
+	return ep.judge(ctx, ep.role.Name, exit, err, stdout, stderr)
+}
+
+// warnBadEnd warns of a background role that did not end as it was told to: what
+// was measured is none the worse for it, but its own last words may be missing.
+func (t *trial) warnBadEnd(ep *endpoint, exit sandbox.Exit) {
+	const byTerm = 128 + 15 // as a shell, and some programs, say SIGTERM
+	if exit.Code == 0 || exit.Code == byTerm || exit.Signal == "SIGTERM" {
+		return
+	}
+	how := fmt.Sprintf("ended with exit code %d when it was", exit.Code)
+	switch {
+	case exit.Signal == "SIGKILL":
+		how = "did not end within 2 s of SIGTERM and was killed, when it was"
+	case exit.Signal != "":
+		how = "was killed by " + exit.Signal + " when it was"
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rec.Warnings = append(t.rec.Warnings, record.Warning{Code: "bad-end", Text: fmt.Sprintf("%s %s told to end", ep.role.Name, how)})
+}
+
+// addressed puts the addresses of the other roles' sandboxes into a command.
+func (t *trial) addressed(args []string) []string {
+	var pairs []string
+	for _, ep := range t.endpoints {
+		if ep.inst != nil && ep.inst.Addr().IsValid() {
+			pairs = append(pairs, "{"+ep.role.Name+"}", ep.inst.Addr().String())
+		}
+	}
+	r := strings.NewReplacer(pairs...)
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = r.Replace(a)
+	}
+	return out
+}
+
+// recordRun records the phases warm-up and run. A role that ended within its
+// warm-up has no window; one that ended before it began has no warm-up either.
+func (t *trial) recordRun(from time.Duration, w window.Span) {
+	if w.From == 0 {
+		w.From = w.To
+	}
+	from = min(from, w.From)
+	t.rec.Phases = append(t.rec.Phases,
+		record.Phase{Name: PhaseWarmup, Offset: from, Duration: w.From - from},
+		record.Phase{Name: PhaseRun, Offset: w.From, Duration: w.To - w.From})
+	t.window = w
+}
+
+func (t *trial) markFailed(phase string) { t.rec.Failure = &record.Failure{Phase: phase} }

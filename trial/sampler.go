@@ -1,0 +1,192 @@
+package trial
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"tare/collect"
+	"tare/internal/window"
+	"tare/record"
+	"tare/sandbox"
+)
+
+// sampler reads all collectors at the study's rate, on one goroutine.
+type sampler struct {
+	start  time.Time
+	probes []namedProbe
+	series map[seriesKey]*window.Series
+	failed map[string]error // by collector; the first error ends it
+	buf    []record.Sample
+	marks  chan chan time.Duration // asks for a reading now; it answers with its time
+	often  time.Duration           // between readings of probes that are read more often than others
+	stop   chan struct{}
+	done   chan struct{}
+}
+
+type namedProbe struct {
+	name  string
+	probe collect.Probe
+	often bool
+}
+
+type seriesKey struct {
+	name   string
+	labels record.Labels
+}
+
+// openSampler opens the collectors over all sandboxes of the trial. One that
+// fails to open is a warning: the trial's responses do not depend on it.
+func (t *trial) openSampler(ctx context.Context) {
+	var scopes []sandbox.Scope
+	for _, ep := range t.endpoints {
+		if ep.inst != nil {
+			sc := ep.inst.Scope()
+			sc.End, sc.Network = ep.role.Name, ep.spec.Network
+			scopes = append(scopes, sc)
+		}
+	}
+	s := &sampler{
+		start: t.rec.Start, series: map[seriesKey]*window.Series{}, failed: map[string]error{},
+		marks: make(chan chan time.Duration), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	for _, c := range t.collectors() {
+		p, err := c.Open(ctx, scopes)
+		if err != nil {
+			s.failed[c.Name()] = err
+			continue
+		}
+		s.probes = append(s.probes, namedProbe{c.Name(), p, c == t.maker.Counting})
+		if p, ok := p.(collect.Sourced); ok {
+			t.rec.Facts["collector."+c.Name()] = p.Source()
+		}
+	}
+	if t.counts() {
+		s.often = t.countInterval()
+	}
+	t.sampler = s
+	s.read(everything)
+	go s.loop(t.maker.Study.Collect.Interval)
+}
+
+func (s *sampler) loop(interval time.Duration) {
+	defer close(s.done)
+	ticker := func(d time.Duration) (<-chan time.Time, func()) {
+		if d <= 0 {
+			return nil, func() {}
+		}
+		tick := time.NewTicker(d)
+		return tick.C, tick.Stop
+	}
+	ticks, stop := ticker(interval)
+	defer stop()
+	fast, stop := ticker(s.often)
+	defer stop()
+	for {
+		select {
+		case <-ticks:
+			s.read(usual)
+		case <-fast:
+			s.read(often)
+		case answer := <-s.marks:
+			answer <- s.read(everything)
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// mark takes a reading at once and returns its time: the edges of the measured
+// window must have points of their own, or a short window would be summed up
+// over what happened around it.
+func (s *sampler) mark() time.Duration {
+	answer := make(chan time.Duration)
+	s.marks <- answer
+	return <-answer
+}
+
+// Probes that are read at once: all, or those of one rate.
+func everything(namedProbe) bool { return true }
+func usual(p namedProbe) bool    { return !p.often }
+func often(p namedProbe) bool    { return p.often }
+
+// read appends what the chosen probes say to their series. All samples of one
+// reading bear the time at which it began, which read returns, but for those of a
+// collect.Stamped.
+func (s *sampler) read(chosen func(namedProbe) bool) (at time.Duration) {
+	at = time.Since(s.start)
+	for _, p := range s.probes {
+		if s.failed[p.name] != nil || !chosen(p) {
+			continue
+		}
+		var err error
+		if s.buf, err = p.probe.Read(s.buf[:0]); err != nil {
+			s.failed[p.name] = err
+			continue
+		}
+		var times []time.Time
+		st, stamped := p.probe.(collect.Stamped)
+		if stamped {
+			times = st.Times()
+		}
+		for i := range s.buf {
+			x := &s.buf[i]
+			k := seriesKey{x.Name, x.Labels}
+			sr := s.series[k]
+			if sr == nil {
+				sr = &window.Series{Series: record.Series{Name: x.Name, Labels: x.Labels, Unit: x.Unit, Kind: x.Kind}, Stamped: stamped}
+				s.series[k] = sr
+			}
+			was := at
+			if stamped {
+				was = times[i].Sub(s.start)
+			}
+			add(sr, was, x.Value)
+		}
+	}
+	return at
+}
+
+// add appends a point. A stamp that goes back, by a better estimate of a clock, is
+// left out.
+func add(l *window.Series, at time.Duration, v float64) {
+	if n := len(l.T); l.Stamped && n > 0 && at <= l.T[n-1] {
+		return
+	}
+	l.T, l.V = append(l.T, at), append(l.V, v)
+}
+
+// closeSampler takes a last reading, closes the probes and turns the series
+// into samples over the measured window. It does nothing without a sampler.
+func (t *trial) closeSampler() {
+	s := t.sampler
+	if s == nil {
+		return
+	}
+	t.sampler = nil
+	close(s.stop)
+	<-s.done
+	s.read(everything)
+	for _, p := range s.probes {
+		if err := p.probe.Close(); err != nil && s.failed[p.name] == nil {
+			s.failed[p.name] = err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.failed)) {
+		t.rec.Warnings = append(t.rec.Warnings, record.Warning{
+			Code: "collector", Text: fmt.Sprintf("collector %s: %v", name, s.failed[name]),
+		})
+	}
+	keys := slices.SortedFunc(maps.Keys(s.series), func(a, b seriesKey) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.labels, b.labels))
+	})
+	lines := make([]*window.Series, len(keys))
+	for i, k := range keys {
+		lines[i] = s.series[k]
+		t.evidence.Series = append(t.evidence.Series, lines[i].Series)
+	}
+	t.rec.Samples = append(t.rec.Samples, window.Figures(lines, t.window)...)
+}

@@ -1,0 +1,141 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/record"
+	"tare/sandbox"
+	"tare/study"
+	"tare/workload"
+)
+
+// Skips says which cells this host cannot run, and why, by trying each sandbox
+// that the study names; the sentinel's cell comes after the study's, and last why
+// nothing is counted.
+func (m *Maker) Skips(ctx context.Context) ([]record.Skip, error) {
+	c := &checker{maker: m, kinds: map[string]error{}, savers: map[string]error{}}
+	var out []record.Skip
+	for _, cell := range slices.Concat(m.cells()...) {
+		res, roles, err := m.rolesOf(cell)
+		if err != nil {
+			return nil, err
+		}
+		if why := c.whyNot(ctx, res, roles); why != "" {
+			out = append(out, record.Skip{Cell: cell, Reason: why})
+		}
+	}
+	return append(out, m.uncounted()...), ctx.Err()
+}
+
+// checker tries what cells need, each thing once.
+type checker struct {
+	maker  *Maker
+	kinds  map[string]error // what Check said
+	savers map[string]error // what CheckCheckpoint said
+}
+
+// whyNot says why a cell cannot run, "" if it can. What costs nothing to find out
+// is asked first.
+func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []workload.Role) string {
+	for i := range roles {
+		if why := c.roleNot(&roles[i], res.Sandbox); why != "" {
+			return why
+		}
+	}
+	kinds := []string{res.Sandbox}
+	if len(roles) > 1 && res.Isolate != study.Both && res.Isolate != "" && res.Sandbox != study.Native {
+		kinds = append(kinds, study.Native) // the other end
+	}
+	for _, k := range kinds {
+		if err := c.check(ctx, k); err != nil {
+			return named(k, strings.TrimSpace(err.Error()))
+		}
+	}
+	if k, ok := c.maker.Kinds[res.Sandbox].(sandbox.Chooser); ok {
+		spec := sandbox.Spec{CPULimit: res.CPULimit, MemoryLimit: res.MemoryLimit, CPUs: res.CPUs, Options: res.Options}
+		done := c.maker.trying(res.Sandbox, 0)
+		err := k.CheckHere(ctx, spec)
+		done()
+		if err != nil {
+			return named(res.Sandbox, strings.TrimSpace(err.Error()))
+		}
+	}
+	if err := c.maker.Place.Check(Demand{CPUs: res.CPUs, Link: linkOf(&res)}); err != nil {
+		return strings.TrimSpace(err.Error())
+	}
+	if slices.ContainsFunc(roles, func(r workload.Role) bool { return r.Mode == workload.Checkpoint }) {
+		if err := c.checkSaver(ctx, res.Sandbox); err != nil {
+			return named(res.Sandbox, strings.TrimSpace(err.Error()))
+		}
+	}
+	return ""
+}
+
+// roleNot says what a role misses.
+func (c *checker) roleNot(r *workload.Role, kind string) string {
+	d := Demand{Image: r.Image, Volumes: r.Volumes}
+	if r.Image == "" {
+		d.Tools = r.Needs
+	}
+	if err := c.maker.Place.Check(d); err != nil {
+		return err.Error()
+	}
+	k, ok := c.maker.Kinds[kind]
+	if !ok || r.Mode == workload.Exec {
+		return ""
+	}
+	if _, ok := k.(sandbox.Launcher); !ok {
+		return notLaunchable(kind)
+	}
+	if _, ok := k.(sandbox.Checkpointer); !ok && r.Mode == workload.Checkpoint {
+		return notSaveable(kind)
+	}
+	return ""
+}
+
+// check asks a kind whether it works here.
+func (c *checker) check(ctx context.Context, kind string) error {
+	if err, ok := c.kinds[kind]; ok {
+		return err
+	}
+	if k := c.maker.Kinds[kind]; k == nil {
+		c.kinds[kind] = fmt.Errorf("there is no sandbox %q", kind)
+	} else {
+		defer c.maker.trying(kind, sandbox.CheckWithin(k))()
+		c.kinds[kind] = k.Check(ctx)
+	}
+	return c.kinds[kind]
+}
+
+// checkSaver asks a kind that can save sandboxes whether that works here.
+func (c *checker) checkSaver(ctx context.Context, kind string) error {
+	err, ok := c.savers[kind]
+	if k, is := c.maker.Kinds[kind].(sandbox.Checkpointer); is && !ok {
+		defer c.maker.trying(kind, 0)()
+		err = k.CheckCheckpoint(ctx)
+		c.savers[kind] = err
+	}
+	return err
+}
+
+// trying tells whoever wants to hear that a kind is being tried, until what it returns is
+// called.
+func (m *Maker) trying(kind string, within time.Duration) (done func()) {
+	if m.Trying == nil {
+		return func() {}
+	}
+	return m.Trying(kind, within)
+}
+
+// named puts the sandbox's name before what its Check says, unless Check has
+// said it, as most do.
+func named(kind, text string) string {
+	if rest, ok := strings.CutPrefix(text, kind); ok && strings.HasPrefix(strings.TrimPrefix(rest, ":"), " ") {
+		return text
+	}
+	return kind + ": " + text
+}

@@ -1,0 +1,111 @@
+package trial
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"tare/internal/steady"
+	"tare/record"
+)
+
+// steady looks at the series of a role that follow a response. The responses
+// themselves stay as they are: nothing that was measured is dropped, and what a
+// median or a percentile of the rest would have been, no series tells. What
+// there is to doubt becomes a warning, for one response of the trial at most: the
+// others come from the same events.
+func (t *trial) steady(o *output, series []record.Series) {
+	from := o.began
+	for i := range t.roles {
+		if t.roles[i].Name == o.role {
+			from += t.roles[i].Warmup
+		}
+	}
+	var worst *record.Warning
+	rank := len(t.res.Workload.Responses)
+	for i := range series {
+		s := &series[i]
+		name := s.Labels.Get(record.LabelResponse)
+		if name == "" {
+			continue
+		}
+		at, v := measured(s, from)
+		verdict := steady.Look(at, v, t.maker.Study.Stop.Margin)
+		t.rec.Samples = append(t.rec.Samples, steadySamples(name, verdict)...)
+		place := slices.Index(t.res.Workload.Responses, name)
+		if w := t.doubt(name, verdict); w != nil && place >= 0 && place < rank {
+			worst, rank = w, place
+		}
+	}
+	if worst != nil {
+		t.rec.Warnings = append(t.rec.Warnings, *worst)
+	}
+}
+
+// measured cuts a series to the points whose interval lies in the measured time,
+// and counts from its start. An interval that began a tenth of its length before
+// counts as within: the two clocks are not the same.
+func measured(s *record.Series, from time.Duration) (at []time.Duration, v []float64) {
+	for i := range s.T {
+		begin := min(from, s.T[i])
+		if i > 0 {
+			begin = s.T[i-1]
+		}
+		if s.T[i] > from && from-begin <= (s.T[i]-begin)/10 {
+			at, v = append(at, s.T[i]-from), append(v, s.V[i])
+		}
+	}
+	return at, v
+}
+
+func steadySamples(response string, v steady.Verdict) []record.Sample {
+	labels := record.MakeLabels(record.LabelResponse, response)
+	var out []record.Sample
+	add := func(name string, u record.Unit, x float64) {
+		out = append(out, record.Sample{Name: name, Labels: labels, Unit: u, Kind: record.Value, Value: x})
+	}
+	add(record.SteadyPoints, record.Count, float64(v.N))
+	if v.TooShort {
+		return out
+	}
+	add(record.EffectiveSamples, record.Count, v.ESS)
+	if v.Steady {
+		add(record.SteadyFrom, record.Second, v.From.Seconds())
+		if v.Whole != 0 {
+			add(record.SteadyChange, record.Fraction, v.Level/v.Whole)
+		}
+	}
+	return out
+}
+
+// doubt is the warning that a verdict deserves, or nil.
+func (t *trial) doubt(response string, v steady.Verdict) *record.Warning {
+	if v.TooShort {
+		return nil
+	}
+	if !v.Steady {
+		return &record.Warning{Code: record.NoSteadyState, Text: fmt.Sprintf("%s %s; measure for longer, or warm up for longer", response, v.Why)}
+	}
+	change, margin := 0.0, t.maker.Study.Stop.Margin
+	if v.Whole != 0 {
+		change = v.Level/v.Whole - 1
+	}
+	// The margin is a ratio both ways, as in a verdict.
+	if v.From == 0 || change <= margin && 1+change >= 1/(1+margin) {
+		return nil
+	}
+	side := "higher"
+	if change < 0 {
+		side = "lower"
+	}
+	text := fmt.Sprintf("%s is steady only from %.1f s of the measured time on, %.1f %% %s there than over all of it; ",
+		response, v.From.Seconds(), 100*math.Abs(change), side)
+	if _, ok := t.res.Params["warmup"]; ok {
+		warmup := (t.res.Params.Duration("warmup") + v.From + time.Second - 1).Truncate(time.Second)
+		text += fmt.Sprintf("set warmup: %ds", int(warmup.Seconds()))
+	} else {
+		text += "measure for longer"
+	}
+	return &record.Warning{Code: record.WarmUpMeasured, Text: text}
+}

@@ -1,0 +1,223 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"tare/internal/window"
+	"tare/plan"
+	"tare/record"
+	"tare/sandbox"
+	"tare/study"
+	"tare/workload"
+)
+
+// Phases of a trial, in order. The last three happen whatever went before.
+const (
+	PhasePrepare = "prepare" // directories, network
+	PhaseStart   = "start"   // sandboxes
+	PhaseLayOut  = "lay-out" // commands before the measuring, caches; of trials with such roles
+	PhaseReady   = "ready"   // background roles come up
+	PhaseSettle  = "settle"  // of trials with a sandbox that is still too young
+	PhaseWarmup  = "warmup"
+	PhaseRun     = "run"
+	PhaseFinish  = "finish"  // background roles end, output is parsed
+	PhaseStop    = "stop"    // sandboxes
+	PhaseCleanup = "cleanup" // network, directories
+)
+
+// trial is the state of one trial under way.
+type trial struct {
+	maker     *Maker
+	res       study.Resolved
+	load      workload.Workload
+	roles     []workload.Role
+	rec       *record.Trial
+	evidence  record.Evidence
+	name      string // unique at the site; begins the names of its sandboxes
+	endpoints []*endpoint
+	sampler   *sampler
+	outputs   []*output
+	window    window.Span
+	gate      *sandbox.Gate // of foreground roles that start together; nil: none
+
+	mu sync.Mutex // roles warn at the same time
+}
+
+// Trial runs one cell once. It always returns a trial; what went wrong is in
+// its Failure. Nothing of the trial is left on the host, or a warning says what.
+func (m *Maker) Trial(ctx context.Context, next plan.Next) (*record.Trial, record.Evidence) {
+	t := &trial{maker: m, rec: &record.Trial{
+		Seq: next.Seq, Block: next.Block, Attempt: next.Attempt, Cell: next.Cell,
+		Status: record.OK, Start: time.Now(), Facts: map[string]string{},
+	}}
+	t.name = m.ID + "-" + strconv.Itoa(next.Seq)
+
+	err := t.resolve()
+	if err == nil {
+		limited, cancel := context.WithTimeoutCause(ctx, t.timeout(), errTimeout)
+		err = t.measure(limited)
+		cancel()
+	}
+	t.fail(err)
+	t.end(ctx)
+	if next.Sentinel {
+		t.keepWait()
+	}
+	if next.Counting {
+		t.keepCounts()
+	}
+	t.rec.Duration = t.elapsed()
+	t.keepOutputs()
+	return t.rec, t.evidence
+}
+
+var errTimeout = errors.New("the trial took longer than its timeout")
+
+func (t *trial) elapsed() time.Duration { return time.Since(t.rec.Start) }
+
+func (t *trial) resolve() error {
+	var err error
+	if t.res, err = t.maker.Study.Resolve(t.maker.Catalogue, t.rec.Cell); err != nil {
+		return err
+	}
+	t.load = t.maker.Workloads[t.res.Workload.Kind]
+	if t.load == nil {
+		return fmt.Errorf("there is no workload %q", t.res.Workload.Kind)
+	}
+	t.res.Params = paramsOf(t.load, t.rec.Cell, t.res.Params)
+	t.roles, err = t.load.Roles(t.res.Params)
+	return err
+}
+
+// timeout is the study's, or long enough that only a hang reaches it.
+func (t *trial) timeout() time.Duration {
+	if t.maker.Study.Timeout > 0 {
+		return t.maker.Study.Timeout
+	}
+	d := 4*workload.Total(t.roles) + time.Minute
+	for i := range t.roles {
+		if len(t.roles[i].Before) > 0 {
+			d += layOutTime
+		}
+	}
+	return d
+}
+
+// layOutTime is how long laying files out may take beyond the rest.
+const layOutTime = 2 * time.Minute
+
+// measure is the part of a trial that may fail. Its order is pinned by a test.
+func (t *trial) measure(ctx context.Context) error {
+	if err := t.phase(PhasePrepare, func() error { return t.prepare(ctx) }); err != nil {
+		return err
+	}
+	if err := t.phase(PhaseStart, func() error { return t.start(ctx) }); err != nil {
+		return err
+	}
+	if t.laysOut() {
+		if err := t.phase(PhaseLayOut, func() error { return t.layOut(ctx) }); err != nil {
+			return err
+		}
+	}
+	t.openSampler(ctx)
+	background := &group{}
+	if err := t.phase(PhaseReady, func() error { return t.ready(ctx, background) }); err != nil {
+		return errors.Join(err, background.end())
+	}
+	err := t.settle(ctx)
+	if err == nil {
+		err = t.foreground(ctx, background)
+	}
+	finish := func() error { return errors.Join(background.end(), t.parse(err == nil)) }
+	return errors.Join(err, t.phase(PhaseFinish, finish))
+}
+
+// phase runs f and records when and how long; the first failure is marked with
+// the phase that it happened in.
+func (t *trial) phase(name string, f func() error) error {
+	from := t.elapsed()
+	err := f()
+	t.rec.Phases = append(t.rec.Phases, record.Phase{Name: name, Offset: from, Duration: t.elapsed() - from})
+	if err != nil && t.rec.Failure == nil {
+		t.rec.Failure = &record.Failure{Phase: name}
+	}
+	return err
+}
+
+// fail writes down what went wrong.
+func (t *trial) fail(err error) {
+	if err == nil {
+		return
+	}
+	t.rec.Status = record.Failed
+	if t.rec.Failure == nil {
+		t.rec.Failure = &record.Failure{Phase: PhasePrepare}
+	}
+	f := t.rec.Failure
+	f.Kind, f.Reason = "other", firstLine(err)
+	var known *failure
+	if errors.As(err, &known) {
+		f.Kind, f.Role, f.Tail = known.kind, known.role, known.tail
+		f.Reason = firstLine(known.err)
+	}
+	if errors.Is(err, errTimeout) {
+		f.Kind = "hung"
+		f.Reason = fmt.Sprintf("no end after %s (the timeout): %s", t.timeout().Round(time.Second), f.Reason)
+	}
+}
+
+// slowStop is how long a sandbox may take to stop without a word about it.
+const slowStop = 5 * time.Second
+
+// end takes everything away again. It has its own time, so that an interrupted
+// trial is cleaned up too. What cannot be removed is a warning: `tare clean`
+// finds it.
+func (t *trial) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	t.closeSampler()
+	warn := func(err error) {
+		t.rec.Warnings = append(t.rec.Warnings, record.Warning{
+			Code: "left-behind", Text: fmt.Sprintf("%v; `tare clean` removes it", err),
+		})
+	}
+	_ = t.phase(PhaseStop, func() error {
+		for _, ep := range t.endpoints {
+			if ep.inst == nil {
+				continue
+			}
+			t.clock(ctx, ep, clockStop)
+			began := time.Now()
+			if err := ep.inst.Stop(ctx); err != nil {
+				warn(fmt.Errorf("sandbox %s: %w", ep.want.Name, err))
+			}
+			took := time.Since(began)
+			t.sample("sandbox_stop", ep.cost, took)
+			if took > slowStop {
+				t.rec.Warnings = append(t.rec.Warnings, record.Warning{
+					Code: "slow-stop", Text: fmt.Sprintf("%s took %.0f s to stop; its runtime may hang", ep.kind.Name(), took.Seconds()),
+				})
+			}
+		}
+		return nil
+	})
+	_ = t.phase(PhaseCleanup, func() error {
+		for _, err := range t.maker.Place.Release(ctx, t.name) {
+			warn(err)
+		}
+		return nil
+	})
+}
+
+// withCause adds why ctx ended, so that a timeout is told as one.
+func withCause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && err != nil {
+		return fmt.Errorf("%w (%w)", err, cause)
+	}
+	return err
+}
