@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/host/ext4"
 	"tare/host/freemem"
 	"tare/host/network"
 	"tare/host/probe"
@@ -62,6 +63,11 @@ func (p *Place) Check(d trial.Demand) error {
 		}
 	}
 	for _, v := range d.Volumes {
+		if v.Medium == volume.Device {
+			if err := given(v); err != nil {
+				return err
+			}
+		}
 		if _, err := p.medium(v.Medium); err != nil {
 			return err
 		}
@@ -99,11 +105,8 @@ func (p *Place) medium(m volume.Medium) (string, error) {
 }
 
 // Prepare is of trial.Place.
-func (p *Place) Prepare(_ context.Context, want sandbox.Want) (sandbox.Spec, error) {
-	spec := sandbox.Spec{
-		Name: want.Name, Dir: filepath.Join(p.State, want.Trial, want.Name), Root: p.Root,
-		CPULimit: want.CPULimit, MemoryLimit: want.MemoryLimit, CPUs: want.CPUs, Options: want.Options,
-	}
+func (p *Place) Prepare(ctx context.Context, want sandbox.Want) (sandbox.Spec, error) {
+	spec := sandbox.Spec{Want: want, Dir: filepath.Join(p.State, want.Trial, want.Name), Root: p.Root}
 	if want.Image != "" {
 		spec.Root = p.Images[want.Image].Root
 	}
@@ -111,14 +114,11 @@ func (p *Place) Prepare(_ context.Context, want sandbox.Want) (sandbox.Spec, err
 		return spec, fmt.Errorf("cannot make the sandbox's directory: %w", err)
 	}
 	for _, v := range want.Volumes {
-		base, err := p.medium(v.Medium)
+		source, err := p.provide(ctx, v, filepath.Join(want.Trial, want.Role))
 		if err != nil {
-			return spec, err
+			return spec, fmt.Errorf("volume %s: %w", v.Name, err)
 		}
-		spec.Data = filepath.Join(base, want.Trial, want.Role)
-		if err := os.MkdirAll(spec.Data, 0o700); err != nil {
-			return spec, fmt.Errorf("cannot make the data directory: %w", err)
-		}
+		spec.Mounts = append(spec.Mounts, sandbox.Mount{Volume: v, Source: source})
 	}
 	if want.Writable {
 		spec.Upper = filepath.Join(p.Data, want.Trial, want.Name+"-upper")
@@ -140,6 +140,63 @@ func (p *Place) Prepare(_ context.Context, want sandbox.Want) (sandbox.Spec, err
 	defer p.mu.Unlock()
 	p.networks = append(p.networks, spec.Name)
 	return spec, nil
+}
+
+// provide makes a volume where there is none yet, and returns its directory, file or device. At
+// is a path below the directories for data.
+func (p *Place) provide(ctx context.Context, v volume.Volume, at string) (source string, err error) {
+	if v.Medium == volume.Device {
+		return v.Device, given(v)
+	}
+	base, err := p.medium(v.Medium)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(base, at, v.Name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	if v.Mode == volume.Filesystem && v.Medium != volume.Image {
+		return dir, nil
+	}
+	if v.Size <= 0 {
+		return "", errors.New("it is a disk without a size; set one")
+	}
+	file := filepath.Join(dir, "disk.raw")
+	if _, err := os.Stat(file); err == nil {
+		return file, nil // of another sandbox of the role
+	}
+	if v.Mode == volume.Filesystem {
+		return file, ext4.Make(ctx, file, "", v.Size)
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // in our own directory
+	if err != nil {
+		return "", err
+	}
+	return file, errors.Join(f.Truncate(v.Size), f.Close())
+}
+
+// given refuses a device that something else uses: what it holds is lost. open(2): O_EXCL on a
+// block device fails with EBUSY while it is mounted or part of another device.
+func given(v volume.Volume) error {
+	if v.Mode != volume.Block {
+		return fmt.Errorf("%s would get a new file system; use it as a block volume", v.Device)
+	}
+	var st unix.Stat_t
+	switch err := unix.Stat(v.Device, &st); {
+	case err != nil:
+		return fmt.Errorf("there is no device %s: %w", v.Device, err)
+	case st.Mode&unix.S_IFMT != unix.S_IFBLK:
+		return fmt.Errorf("%s is not a block device; name one, such as /dev/sdb", v.Device)
+	}
+	f, err := os.OpenFile(v.Device, os.O_RDWR|unix.O_EXCL, 0)
+	if errors.Is(err, unix.EBUSY) {
+		return fmt.Errorf("%s is in use: it is mounted, or part of another device; unmount it, or name another", v.Device)
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // mostRetired is how many networks of sandboxes that are gone a trial keeps: the kernel takes

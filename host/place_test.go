@@ -52,16 +52,16 @@ func TestPrepareAndRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Data != b.Data || !strings.HasPrefix(a.Data, p.Memory+"/") {
-		t.Errorf("data %s and %s, want one below %s", a.Data, b.Data, p.Memory)
+	if a.Mounts[0].Source != b.Mounts[0].Source || !strings.HasPrefix(a.Mounts[0].Source, p.Memory+"/") {
+		t.Errorf("data %+v and %+v, want one below %s", a.Mounts, b.Mounts, p.Memory)
 	}
-	if a.Upper == b.Upper || !strings.HasPrefix(a.Upper, p.Data+"/") || a.Dir == b.Dir || a.Upper == a.Data {
+	if a.Upper == b.Upper || !strings.HasPrefix(a.Upper, p.Data+"/") || a.Dir == b.Dir || a.Upper == a.Mounts[0].Source {
 		t.Errorf("not apart: %+v, %+v", a, b)
 	}
 	if a.Root != "/nginx" || a.CPULimit != 2 {
 		t.Errorf("%+v", a)
 	}
-	for _, dir := range []string{a.Dir, a.Data, a.Upper, b.Dir, b.Upper} {
+	for _, dir := range []string{a.Dir, a.Mounts[0].Source, a.Upper, b.Dir, b.Upper} {
 		if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o600); err != nil {
 			t.Error(err)
 		}

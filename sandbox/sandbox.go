@@ -138,18 +138,28 @@ type Launch struct {
 	Deleted     time.Duration // all of the sandbox is gone
 }
 
-// Spec says what sandbox to make. Zero values mean: no limit.
+// Spec is a sandbox that this host has made room for.
 type Spec struct {
-	Name        string            // unique on the host; cgroups, containers and directories bear it
-	Dir         string            // an existing, empty directory for the sandbox's own files; run removes it
-	Root        string            // root file system tree, used read-only; /tare in it is this binary
-	Data        string            // host directory mounted writable at /data; "" for none
-	Upper       string            // existing, empty host directory for what is written to the root (overlayfs); "": the root is read-only
-	Network     Network           // where the sandbox sits on the study's bridge
-	CPULimit    float64           // cores
-	MemoryLimit int64             // bytes
-	CPUs        string            // cpuset list, such as 0-1
-	Options     map[string]string // the kind's own Params
+	Want
+	Dir     string  // an existing, empty directory for the sandbox's own files; the place removes it
+	Root    string  // root file system tree, used read-only; /tare in it is this binary
+	Upper   string  // existing, empty directory for what is written to the root (overlayfs); "": the root is read-only
+	Mounts  []Mount // of the Volumes
+	Network Network // where the sandbox sits on the study's bridge
+}
+
+// Mount is a volume that this host has made room for.
+type Mount struct {
+	volume.Volume
+	Source string // on this host: an existing directory
+}
+
+// MountsAtData is one volume, at /data; none if dir is "".
+func MountsAtData(dir string) []Mount {
+	if dir == "" {
+		return nil
+	}
+	return []Mount{{volume.Volume{Name: volume.Data}, dir}}
 }
 
 // Want is what a trial asks of a sandbox. It means the same at every site; Spec says
@@ -157,7 +167,7 @@ type Spec struct {
 type Want struct {
 	Trial       string            // the trial's name, unique at the site
 	Role        string            // of the workload: server, client
-	Name        string            // the sandbox's name, unique at the site
+	Name        string            // unique at the site; cgroups, containers, pods and directories bear it
 	Image       string            // root file system; "" for the tree with the study's tools
 	Writable    bool              // the root file system can be written to
 	Networked   bool              // the sandbox has an address that others reach

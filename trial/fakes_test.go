@@ -192,7 +192,7 @@ func (p *place) Prepare(_ context.Context, want sandbox.Want) (sandbox.Spec, err
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wants = append(p.wants, want)
-	spec := sandbox.Spec{Name: want.Name, MemoryLimit: want.MemoryLimit, Options: want.Options}
+	spec := sandbox.Spec{Want: sandbox.Want{Name: want.Name, MemoryLimit: want.MemoryLimit, Options: want.Options}}
 	if want.Networked {
 		p.j.note("attach %s", endOf(want.Name))
 		p.networks = append(p.networks, want.Name)

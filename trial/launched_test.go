@@ -163,7 +163,7 @@ func TestLaunchedRolesHaveAnUpperLayerEach(t *testing.T) {
 
 // TestKilledIsNotOutOfMemory: only the sandbox knows what the kernel killed for.
 func TestKilledIsNotOutOfMemory(t *testing.T) {
-	ep := &endpoint{role: workload.Role{Name: "main"}, kind: &serving{kind: kind{name: "process"}}, spec: sandbox.Spec{MemoryLimit: 64 << 20}}
+	ep := &endpoint{role: workload.Role{Name: "main"}, kind: &serving{kind: kind{name: "process"}}, spec: sandbox.Spec{Want: sandbox.Want{MemoryLimit: 64 << 20}}}
 	for want, exit := range map[string]sandbox.Exit{
 		"died":   {Code: 137, Signal: "SIGKILL"},
 		"memory": {Code: 137, Signal: "SIGKILL", OOM: true},
@@ -190,7 +190,7 @@ func TestHungAtItsMemoryLimit(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, reached := range []bool{false, true} {
-		ep := &endpoint{role: workload.Role{Name: "main"}, kind: &serving{kind: kind{name: "process"}}, inst: &full{reached: reached}, spec: sandbox.Spec{MemoryLimit: 64 << 20}}
+		ep := &endpoint{role: workload.Role{Name: "main"}, kind: &serving{kind: kind{name: "process"}}, inst: &full{reached: reached}, spec: sandbox.Spec{Want: sandbox.Want{MemoryLimit: 64 << 20}}}
 		stdout, stderr := newOutput("main", "stdout", ""), newOutput("main", "stderr", "")
 		for _, err := range []error{ep.judge(ctx, "main", sandbox.Exit{}, nil, stdout, stderr), ep.noAnswer(ctx, errors.New("port 80: refused"), stdout, stderr)} {
 			if strings.Contains(err.Error(), "at the limit of 64MiB") != reached {

@@ -10,6 +10,7 @@ import (
 	"tare/record"
 	"tare/sandbox"
 	"tare/study"
+	"tare/volume"
 	"tare/workload"
 )
 
@@ -56,7 +57,7 @@ func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []worklo
 		}
 	}
 	if k, ok := c.maker.Kinds[res.Sandbox].(sandbox.Chooser); ok {
-		spec := sandbox.Spec{CPULimit: res.CPULimit, MemoryLimit: res.MemoryLimit, CPUs: res.CPUs, Options: res.Options}
+		spec := sandbox.Spec{Want: sandbox.Want{CPULimit: res.CPULimit, MemoryLimit: res.MemoryLimit, CPUs: res.CPUs, Options: res.Options, Volumes: volumesOf(roles)}}
 		done := c.maker.trying(res.Sandbox, 0)
 		err := k.CheckHere(ctx, spec)
 		done()
@@ -73,6 +74,14 @@ func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []worklo
 		}
 	}
 	return ""
+}
+
+// volumesOf are the volumes of all roles.
+func volumesOf(roles []workload.Role) (out []volume.Volume) {
+	for i := range roles {
+		out = append(out, roles[i].Volumes...)
+	}
+	return out
 }
 
 // roleNot says what a role misses.

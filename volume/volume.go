@@ -6,24 +6,50 @@ package volume
 
 // Volume is storage that a role asks for. The sandboxes of a role share its volumes.
 type Volume struct {
-	Name   string // a word; unique within the role
+	Name   string // a word of letters and digits; unique within the role
+	Mode   Mode
 	Medium Medium
+	Size   int64  // bytes; of a Block volume or an Image
+	Device string // path of the given device, of the medium Device
 }
+
+// Mode is how a sandbox sees a volume.
+type Mode string
+
+// Modes, by the names of Kubernetes' volumeMode.
+const (
+	Filesystem Mode = ""      // a directory
+	Block      Mode = "block" // a device
+)
 
 // Medium is what a volume is stored on.
 type Medium string
 
-// Media. The zero value is Disk.
+// Media.
 const (
-	Disk   Medium = ""       // a directory on the disk to be measured
-	Memory Medium = "memory" // a directory on a memory file system
+	Disk   Medium = ""       // a directory of the disk to be measured, or a file in it for a Block volume
+	Memory Medium = "memory" // the same on a memory file system
+	Image  Medium = "image"  // a file on the disk with a file system of its own (ext4)
+	Device Medium = "device" // a block device that the user gives; its contents are lost
 )
 
-// Path is where the sandbox has the volume.
-func (v Volume) Path() string { return "/" + v.Name }
-
-// Data is the name of the volume that most workloads use, at /data.
+// Data is the name of the volume that most workloads use.
 const Data = "data"
+
+// Root is where the sandbox has the volumes that are not Data.
+const Root = "/volumes"
+
+// Path is where the sandbox has the volume: /data for the volume of that name, else a
+// directory in /volumes; a device in /dev.
+func (v Volume) Path() string {
+	switch {
+	case v.Mode == Block:
+		return "/dev/" + v.Name
+	case v.Name == Data:
+		return "/" + Data
+	}
+	return Root + "/" + v.Name
+}
 
 // AtData is one volume, at /data.
 func AtData(m Medium) []Volume { return []Volume{{Name: Data, Medium: m}} }

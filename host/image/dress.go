@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/internal/tinyelf"
+	"tare/volume"
 )
 
 // Dress puts this program into a tree as /tare, and the smallest programs as
@@ -27,6 +28,9 @@ func Dress(tree, binary string) error {
 		if err := put(filepath.Join(tree, name), bytes.NewReader(code)); err != nil {
 			return err
 		}
+	}
+	if err := os.MkdirAll(filepath.Join(tree, volume.Root), 0o755); err != nil { //nolint:gosec // a mount point
+		return err
 	}
 	binary, err := filepath.EvalSymlinks(binary)
 	if err != nil {

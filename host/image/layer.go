@@ -14,15 +14,20 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"tare/volume"
 )
 
 // dressed are the names that Dress puts into a tree, which are no part of it.
-func dressed() []string { return []string{"tare", "tare-hello", "tare-pause"} }
+func dressed() []string {
+	return []string{"tare", "tare-hello", "tare-pause", strings.TrimPrefix(volume.Root, "/")}
+}
 
 // layer is a whole tree as one compressed archive in a file.
 type layer struct {

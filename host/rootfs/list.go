@@ -58,7 +58,7 @@ func base(l *list, binary string) error {
 			l.put(strings.TrimPrefix(target, "/"), entry{mode: fs.ModeDir | 0o755})
 		}
 	}
-	for _, dir := range []string{"proc", "sys", "dev", "data", "run", "etc", "root", "var/tmp"} {
+	for _, dir := range []string{"proc", "sys", "dev", "data", "volumes", "run", "etc", "root", "var/tmp"} {
 		l.put(dir, entry{mode: fs.ModeDir | 0o755})
 	}
 	l.put("tmp", entry{mode: fs.ModeDir | fs.ModeSticky | 0o777})

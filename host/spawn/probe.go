@@ -70,7 +70,7 @@ func probe(ctx context.Context, kind, stateDir string, try func(context.Context,
 		}
 	}
 	name := "check-" + kind + "-" + strconv.Itoa(os.Getpid()) + strings.TrimPrefix(filepath.Base(dir), "check")
-	return try(ctx, sandbox.Spec{Name: name, Dir: own, Root: root})
+	return try(ctx, sandbox.Spec{Want: sandbox.Want{Name: name}, Dir: own, Root: root})
 }
 
 func hello(ctx context.Context, l sandbox.Launcher, spec sandbox.Spec) error {

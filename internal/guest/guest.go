@@ -40,7 +40,7 @@ type Setup struct {
 	MAC      string       `json:"mac,omitempty"`                // of eth0; a machine from a snapshot woke up with another
 	Memory   int64        `json:"memory_limit_bytes,omitempty"` // of the commands together; 0: all that there is
 	Root     Mount        `json:"root"`
-	Data     *Mount       `json:"data,omitempty"` // at /data
+	Volumes  []Volume     `json:"volumes,omitempty"`
 }
 
 // Mount is a file system from the host.
@@ -48,6 +48,14 @@ type Mount struct {
 	Kind     string `json:"kind"`   // MountVirtiofs or MountBlock
 	Source   string `json:"source"` // the virtiofs tag, or the serial of the virtio block device
 	Writable bool   `json:"writable"`
+}
+
+// Volume is storage from the host, and where the commands have it: a folder, or a device if
+// Device is set.
+type Volume struct {
+	Mount
+	Target string `json:"target"` // such as /data or /dev/disk
+	Device bool   `json:"device,omitempty"`
 }
 
 // Kinds of Mount.

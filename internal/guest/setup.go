@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 
 // tree is where the root of the commands is mounted in the initramfs.
 const tree = "/tree"
+
+// volumes is where the volumes are that are not at /data: volume.Root.
+const volumes = "/volumes"
 
 // setUp is OpSetUp. What fails leaves the machine half made: the host gives it up.
 func (m *machine) setUp(body json.RawMessage) (any, error) {
@@ -60,12 +64,15 @@ func (m *machine) setUp(body json.RawMessage) (any, error) {
 	if err := devices(path.Join(tree, "dev")); err != nil {
 		return nil, err
 	}
-	if s.Data != nil {
-		if err := m.mount(*s.Data, path.Join(tree, "data")); err != nil {
+	if slices.ContainsFunc(s.Volumes, func(v Volume) bool { return strings.HasPrefix(v.Target, volumes+"/") }) {
+		// The root may have no folders for them.
+		if err := mountAll(tree, []mount{{"tmpfs", volumes[1:], "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=755,size=64k"}}); err != nil {
 			return nil, err
 		}
-		if s.Data.Kind == MountBlock { // mke2fs makes it, and no other sandbox has it
-			_ = os.Remove(path.Join(tree, "data", "lost+found"))
+	}
+	for i := range s.Volumes {
+		if err := m.volume(&s.Volumes[i]); err != nil {
+			return nil, err
 		}
 	}
 	if err := enter(tree); err != nil {
@@ -84,6 +91,32 @@ func limits() error {
 		if err := unix.Setrlimit(resource, &l); err != nil {
 			return fmt.Errorf("setrlimit: %w", err)
 		}
+	}
+	return nil
+}
+
+// volume mounts a volume or makes its device.
+func (m *machine) volume(v *Volume) error {
+	at := path.Join(tree, v.Target)
+	if !v.Device {
+		if err := m.mount(v.Mount, at); err != nil {
+			return err
+		}
+		if v.Kind == MountBlock { // mke2fs makes it, and no other sandbox has it
+			_ = os.Remove(path.Join(at, "lost+found"))
+		}
+		return nil
+	}
+	name, err := waitBlock(m.sys.FS(), v.Source, deviceWithin)
+	if err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(path.Join("/dev", name), &st); err != nil {
+		return fmt.Errorf("the device %s: %w", name, err)
+	}
+	if err := unix.Mknod(at, unix.S_IFBLK|0o660, int(st.Rdev)); err != nil { //nolint:gosec // a device's number
+		return fmt.Errorf("making %s: %w", v.Target, err)
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func take(t *testing.T, names []string, tools ...string) host {
 
 func (h host) spec(t *testing.T, name string) sandbox.Spec {
 	t.Helper()
-	return sandbox.Spec{Name: fmt.Sprintf("plausible-%s-%d", name, os.Getpid()), Dir: t.TempDir(), Root: h.root}
+	return sandbox.Spec{Want: sandbox.Want{Name: fmt.Sprintf("plausible-%s-%d", name, os.Getpid())}, Dir: t.TempDir(), Root: h.root}
 }
 
 func (h host) start(t *testing.T, kind string) sandbox.Instance {

@@ -52,7 +52,7 @@ func TestScripts(t *testing.T) {
 				begun := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				inst, err := k.Start(ctx, sandbox.Spec{Name: "a"})
+				inst, err := k.Start(ctx, sandbox.Spec{Want: sandbox.Want{Name: "a"}})
 				if err != nil {
 					if c.start == "" || !strings.Contains(err.Error(), c.start) {
 						t.Fatalf("Start: %v", err)
@@ -86,7 +86,7 @@ func TestGarbageIsNoJSON(t *testing.T) {
 
 func exec(t *testing.T, name, slowdown string, args ...string) string {
 	t.Helper()
-	inst, err := New().Start(t.Context(), sandbox.Spec{Name: name, Options: map[string]string{"slowdown": slowdown}})
+	inst, err := New().Start(t.Context(), sandbox.Spec{Want: sandbox.Want{Name: name, Options: map[string]string{"slowdown": slowdown}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestLevelAnswersForNoop(t *testing.T) {
 }
 
 func TestLevelSaysWhatItCannot(t *testing.T) {
-	inst, err := New().Start(t.Context(), sandbox.Spec{Name: "a"})
+	inst, err := New().Start(t.Context(), sandbox.Spec{Want: sandbox.Want{Name: "a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestLaunch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := script(Behaviour{StartTakes: time.Second, Takes: time.Second, StopTakes: time.Second, Run: Print("x\n")})
 		begun := time.Now()
-		got, err := k.Launch(t.Context(), sandbox.Spec{Name: "a"}, sandbox.Command{}, sandbox.Phased)
+		got, err := k.Launch(t.Context(), sandbox.Spec{Want: sandbox.Want{Name: "a"}}, sandbox.Command{}, sandbox.Phased)
 		want := sandbox.Launch{Begun: begun, Created: time.Second, Started: time.Second, Instruction: 2 * time.Second, Exited: 2 * time.Second, Deleted: 3 * time.Second}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%v (-want +got):\n%s", err, diff)

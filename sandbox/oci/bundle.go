@@ -26,7 +26,11 @@ func (c *container) writeBundle(cmd sandbox.Command) error {
 	if err := os.Mkdir(c.bundle, 0o700); err != nil {
 		return fmt.Errorf("cannot make the bundle: %w", err)
 	}
-	b, err := json.MarshalIndent(config(c.spec, root, c.hierarchy.Absolute(c.cgroup()), cmd), "", "\t")
+	conf := config(c.spec, root, c.hierarchy.Absolute(c.cgroup()), cmd)
+	if err := c.addVolumes(conf); err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(conf, "", "\t")
 	if err != nil {
 		return err
 	}
@@ -48,7 +52,7 @@ func config(s sandbox.Spec, root, group string, cmd sandbox.Command) *specs.Spec
 			Env:          append(spawn.Environment(s), cmd.Env...),
 			Capabilities: &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps},
 		},
-		Mounts: mounts(s.Data),
+		Mounts: mounts(),
 		Linux: &specs.Linux{
 			CgroupsPath: group,
 			Resources:   resources(s),
@@ -73,8 +77,8 @@ func capabilities() []string {
 	}
 }
 
-func mounts(data string) []specs.Mount {
-	out := []specs.Mount{
+func mounts() []specs.Mount {
+	return []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
 		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "strictatime", "mode=755", "size=65536k"}},
 		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}},
@@ -82,10 +86,6 @@ func mounts(data string) []specs.Mount {
 		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
 		{Destination: "/tmp", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "mode=1777"}},
 	}
-	if data != "" {
-		out = append(out, specs.Mount{Destination: "/data", Type: "bind", Source: data, Options: []string{"rbind", "rw"}})
-	}
-	return out
 }
 
 // period is the CPU quota's, in microseconds: the kernel's default.

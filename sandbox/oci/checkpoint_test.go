@@ -64,7 +64,7 @@ func TestCheckpointFails(t *testing.T) {
 			defer cancel()
 			begun, lives, up := time.Now(), 0, make(firstWrite, 1)
 			cmd := sandbox.Command{Args: []string{"/tare-pause"}, Stdout: up}
-			_, err = k.Checkpoint(ctx, sandbox.Spec{Name: "bad-checkpoint", Dir: dir, Root: root}, cmd, func(ctx context.Context) error {
+			_, err = k.Checkpoint(ctx, sandbox.Spec{Want: sandbox.Want{Name: "bad-checkpoint"}, Dir: dir, Root: root}, cmd, func(ctx context.Context) error {
 				if lives++; lives == 1 {
 					<-up
 					return nil

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/host/cgroup"
+	"tare/host/loop"
 	"tare/host/rootfs"
 	"tare/host/spawn"
 	"tare/sandbox"
@@ -31,6 +32,7 @@ type container struct {
 	bundle    string
 	group     *cgroup.Group
 	hierarchy *cgroup.Hierarchy
+	devices   loop.Volumes
 	open      bool   // counted in kind.users
 	starts    string // the control group in which launch starts the runtime; "" if it is not ours
 
@@ -77,7 +79,7 @@ func (c *container) options(group string) spawn.Options {
 // would be one over the same upper layer, which overlayfs forbids.
 func (c *container) rooted(group string) spawn.Options {
 	o := c.options(group)
-	if c.spec.Upper == "" {
+	if c.spec.Upper == "" && len(c.images()) == 0 {
 		return o
 	}
 	before := o.Prepare
@@ -87,6 +89,9 @@ func (c *container) rooted(group string) spawn.Options {
 			if err := before(); err != nil {
 				return err
 			}
+		}
+		if err := c.mountImages(); err != nil || c.spec.Upper == "" {
+			return err
 		}
 		return spawn.MountOverlay(c.spec.Root, c.spec.Upper)
 	}
@@ -136,6 +141,8 @@ func (c *container) remove(ctx context.Context) error {
 			err = errors.Join(err, os.RemoveAll(path))
 		}
 	}
+	err = errors.Join(err, c.devices.Close())
+	c.devices = nil
 	return errors.Join(err, c.kind.closeState(c), os.RemoveAll(c.bundle), spawn.EmptyOverlay(c.spec.Upper))
 }
 

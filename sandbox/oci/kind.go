@@ -26,10 +26,12 @@ import (
 	"time"
 
 	"tare/host/cgroup"
+	"tare/host/loop"
 	"tare/host/rootfs"
 	"tare/host/spawn"
 	"tare/param"
 	"tare/sandbox"
+	"tare/volume"
 )
 
 // RootDir holds a state directory for each kind; `tare clean` looks here.
@@ -122,8 +124,17 @@ func (k *Kind) Check(ctx context.Context) error {
 // CheckOptions implements sandbox.Chooser; each option is checked by its Param.
 func (*Kind) CheckOptions(map[string]string) error { return nil }
 
-// CheckHere implements sandbox.Chooser: a host may be unable to set a limit.
-func (*Kind) CheckHere(_ context.Context, spec sandbox.Spec) error { return spawn.CheckLimits(spec) }
+// CheckHere implements sandbox.Chooser: a host may be unable to set a limit, and gVisor knows
+// no block device of the host (its gofer opens files, folders, sockets and pipes).
+func (k *Kind) CheckHere(_ context.Context, spec sandbox.Spec) error {
+	if k.gvisor() && slices.ContainsFunc(spec.Volumes, func(v volume.Volume) bool { return v.Mode == volume.Block }) {
+		return errors.New("gVisor cannot open block devices of the host; use a volume with a file system")
+	}
+	return spawn.CheckLimits(spec)
+}
+
+// gvisor reports whether the runtime is runsc, under whatever name.
+func (k *Kind) gvisor() bool { return isRunsc(k.cfg.Runtime) }
 
 func (k *Kind) binary() (string, error) {
 	path, ok := rootfs.Lookup(k.cfg.Runtime)
@@ -293,6 +304,9 @@ func (k *Kind) prepare(ctx context.Context, spec sandbox.Spec, c sandbox.Command
 		return nil, err
 	}
 	if err := k.openState(ctr); err != nil {
+		return nil, err
+	}
+	if ctr.devices, err = loop.Open(spec.Mounts); err != nil {
 		return nil, err
 	}
 	return ctr, ctr.writeBundle(c)

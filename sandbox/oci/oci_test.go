@@ -34,7 +34,11 @@ func TestContract(t *testing.T) {
 		kind("runsc-ptrace", "runsc", "--platform=ptrace", "--network=sandbox"),
 	} {
 		t.Run(k.Name(), func(t *testing.T) {
-			sandboxtest.Run(t, k, sandboxtest.Options{})
+			noBlock := ""
+			if k.gvisor() {
+				noBlock = "gVisor has no block devices of the host"
+			}
+			sandboxtest.Run(t, k, sandboxtest.Options{NoBlock: noBlock})
 			if left, _ := filepath.Glob(filepath.Join(RootDir, k.Name(), "*")); len(left) > 0 {
 				t.Errorf("left in the runtime's directory: %v", left)
 			}
@@ -91,7 +95,7 @@ func TestBadRuntimes(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), within)
 			defer cancel()
-			spec := sandbox.Spec{Name: "bad-" + name, Dir: t.TempDir(), Root: t.TempDir()}
+			spec := sandbox.Spec{Want: sandbox.Want{Name: "bad-" + name}, Dir: t.TempDir(), Root: t.TempDir()}
 			begun := time.Now()
 			_, err := k.Start(ctx, spec)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -170,7 +174,7 @@ func TestDeleteHangs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	begun := time.Now()
-	spec := sandbox.Spec{Name: "bad-delete", Dir: dir, Root: root}
+	spec := sandbox.Spec{Want: sandbox.Want{Name: "bad-delete"}, Dir: dir, Root: root}
 	_, err = k.Launch(ctx, spec, sandbox.Command{Args: []string{"/tare-hello"}}, sandbox.Phased)
 	if err == nil || !strings.Contains(err.Error(), "delete --force bad-delete` had not ended after") {
 		t.Errorf("got %v", err)
@@ -208,7 +212,8 @@ func TestRoles(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	c := config(sandbox.Spec{
-		Name: "s", Data: "/d", CPULimit: 1.5, MemoryLimit: 64 << 20, CPUs: "0-1",
+		Want:    sandbox.Want{Name: "s", CPULimit: 1.5, MemoryLimit: 64 << 20, CPUs: "0-1"},
+		Mounts:  sandbox.MountsAtData("/d"),
 		Network: sandbox.Network{Path: "/run/netns/tare-s"},
 	}, "/tree", "/tare.scope/tare/s/c", sandbox.Command{Args: []string{"/tare-hello"}, Env: []string{"A=b"}})
 	if r := c.Linux.Resources; *r.CPU.Quota != 150_000 || *r.CPU.Period != 100_000 || r.CPU.Cpus != "0-1" || *r.Memory.Limit != 64<<20 {
@@ -241,7 +246,7 @@ func BenchmarkWhole(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		c, err := k.prepare(b.Context(), sandbox.Spec{Name: fmt.Sprintf("bench-%s-%d-%d", kind, os.Getpid(), i), Dir: dir, Root: root}, hello, false)
+		c, err := k.prepare(b.Context(), sandbox.Spec{Want: sandbox.Want{Name: fmt.Sprintf("bench-%s-%d-%d", kind, os.Getpid(), i)}, Dir: dir, Root: root}, hello, false)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func TestRuntimeKilledHalfWay(t *testing.T) {
 		"with a file of its own": {`touch "$ROOT/surprise"`, "surprise"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := sandbox.Spec{Name: "half-way", Dir: t.TempDir(), Root: t.TempDir()}
+			spec := sandbox.Spec{Want: sandbox.Want{Name: "half-way"}, Dir: t.TempDir(), Root: t.TempDir()}
 			ready := filepath.Join(t.TempDir(), "ready")
 			text := strings.NewReplacer("EXTRA", c.extra, "$BUNDLE/ready", ready).Replace(dying)
 			k := kind("half", script(t, text))

@@ -7,14 +7,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/host/loop"
 	"tare/host/spawn"
 	"tare/sandbox"
+	"tare/volume"
 )
 
 // enter gives the calling thread the sandbox's network namespace and root. The
 // thread already has a private mount namespace, with which all mounts made here
 // vanish.
-func enter(spec sandbox.Spec) error {
+func enter(spec sandbox.Spec, devices loop.Volumes) error {
 	if err := enterNetwork(spec.Network.Path); err != nil {
 		return err
 	}
@@ -25,7 +27,10 @@ func enter(spec sandbox.Spec) error {
 	if err := mountRoot(root, spec.Upper); err != nil {
 		return err
 	}
-	if err := mountAll(root, spec.Data); err != nil {
+	if err := mountAll(root); err != nil {
+		return err
+	}
+	if err := mountVolumes(root, spec.Mounts, devices); err != nil {
 		return err
 	}
 	// The new root on top of the old one, then the old one away:
@@ -77,7 +82,7 @@ func mountRoot(root, upper string) error {
 
 // mountAll makes the tree at root what oci's config.json makes of it: the same
 // mounts with the same options, so that file systems never differ.
-func mountAll(root, data string) error {
+func mountAll(root string) error {
 	const quiet = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	at := func(p string) string { return filepath.Join(root, p) }
 	mounts := []struct {
@@ -95,14 +100,44 @@ func mountAll(root, data string) error {
 			return fmt.Errorf("mounting %s: %w", m.target, err)
 		}
 	}
-	if err := devices(at("dev")); err != nil {
-		return err
-	}
-	if data == "" {
-		return nil
-	}
-	if err := unix.Mount(data, at("data"), "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("mounting %s at /data: %w", data, err)
+	return devices(at("dev"))
+}
+
+// mountVolumes puts the volumes where volume.Path says. Those that are not at /data are in a
+// file system in memory, because the root may have no folders for them.
+func mountVolumes(root string, mounts []sandbox.Mount, devices loop.Volumes) error {
+	const quiet = unix.MS_NOSUID | unix.MS_NODEV
+	folders := false
+	for _, m := range mounts {
+		at := filepath.Join(root, m.Path())
+		if m.Mode == volume.Block {
+			number, err := devices[m.Name].Number()
+			if err == nil {
+				err = unix.Mknod(at, unix.S_IFBLK|0o660, int(number)) //nolint:gosec // a device's number
+			}
+			if err != nil {
+				return fmt.Errorf("volume %s: making %s: %w", m.Name, m.Path(), err)
+			}
+			continue
+		}
+		if m.Name != volume.Data {
+			if !folders {
+				folders = true
+				if err := unix.Mount("tmpfs", filepath.Join(root, volume.Root), "tmpfs", quiet, "mode=755,size=64k"); err != nil {
+					return fmt.Errorf("mounting %s: %w", volume.Root, err)
+				}
+			}
+			if err := os.Mkdir(at, 0o755); err != nil { //nolint:gosec // as /data is
+				return err
+			}
+		}
+		source, fstype, flags := m.Source, "", uintptr(unix.MS_BIND|unix.MS_REC)
+		if d := devices[m.Name]; d != nil {
+			source, fstype, flags = d.Path, "ext4", quiet
+		}
+		if err := unix.Mount(source, at, fstype, flags, ""); err != nil {
+			return fmt.Errorf("volume %s: mounting %s at %s: %w", m.Name, source, m.Path(), err)
+		}
 	}
 	return nil
 }

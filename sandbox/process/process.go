@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"tare/host/cgroup"
+	"tare/host/loop"
 	"tare/host/spawn"
 	"tare/param"
 	"tare/sandbox"
@@ -82,18 +83,21 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 			err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
 		}
 	}()
+	if i.devices, err = loop.Open(spec.Mounts); err != nil {
+		return nil, err
+	}
 	cmd := exec.Command("/tare", "internal", "agent")
 	cmd.Env = spawn.Environment(spec)
-	o := options(h, group, spec)
+	o := i.options(h)
 	o.EndsWithInput = true
 	i.agent, err = spawn.StartAgent(ctx, o, cmd)
 	return i, err
 }
 
-func options(h *cgroup.Hierarchy, g *cgroup.Group, spec sandbox.Spec) spawn.Options {
+func (i *instance) options(h *cgroup.Hierarchy) spawn.Options {
 	return spawn.Options{
-		Hierarchy: h, Group: g.Rel(), Private: true,
-		Prepare: func() error { return enter(spec) },
+		Hierarchy: h, Group: i.group.Rel(), Private: true,
+		Prepare: func() error { return enter(i.spec, i.devices) },
 	}
 }
 
@@ -115,9 +119,12 @@ func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 	}
 	i := &instance{spec: spec, group: group}
 	defer func() { err = errors.Join(err, i.Stop(context.WithoutCancel(ctx))) }()
+	if i.devices, err = loop.Open(spec.Mounts); err != nil {
+		return l, err
+	}
 	cmd := exec.Command(c.Args[0], c.Args[1:]...) //nolint:gosec // running commands is what a sandbox is for
 	cmd.Env = append(spawn.Environment(spec), c.Env...)
-	life, err := spawn.Live(ctx, options(h, group, spec), cmd, c.Stdout, c.Stderr)
+	life, err := spawn.Live(ctx, i.options(h), cmd, c.Stdout, c.Stderr)
 	l.Begun = life.Begun
 	// Of a life that was cut, the steps before that count as well.
 	if mode == sandbox.Phased && !life.Started.IsZero() {
@@ -145,6 +152,8 @@ type instance struct {
 	spec  sandbox.Spec
 	group *cgroup.Group
 	agent *spawn.Agent
+
+	devices loop.Volumes
 }
 
 // Exec implements sandbox.Instance.
@@ -208,6 +217,8 @@ func (i *instance) destroy(ctx context.Context) error {
 	if i.agent != nil {
 		err = errors.Join(err, i.agent.Close(ctx))
 	}
+	err = errors.Join(err, i.devices.Close())
+	i.devices = nil
 	return err
 }
 

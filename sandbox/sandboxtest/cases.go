@@ -104,7 +104,7 @@ func (s *suite) files(t *testing.T) {
 	inst, spec := s.any(t)
 	run(t.Context(), inst, "write", "/data/file").good(t)
 	run(t.Context(), inst, "write", "/tmp/file").good(t)
-	b, err := os.ReadFile(filepath.Join(spec.Data, "file"))
+	b, err := os.ReadFile(filepath.Join(spec.Mounts[0].Source, "file"))
 	if err != nil || string(b) != "written\n" {
 		t.Errorf("/data/file is %q on the host: %v", b, err)
 	}

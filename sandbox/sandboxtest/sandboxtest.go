@@ -31,6 +31,10 @@ type Options struct {
 	Slow bool
 	// CPUOverhead is what the kind adds to a CPU limit for itself, in cores.
 	CPUOverhead float64
+	// NoBlock is why the sandbox cannot have a block device; "" if it can.
+	NoBlock string
+	// OwnDisks: the sandbox has its volumes' files in disks of its own.
+	OwnDisks bool
 	// Params are the kind's options in every Spec.
 	Params map[string]string
 	// FreshNames makes names that no sandbox on the host has; nil: from the test's.
@@ -72,6 +76,7 @@ func Run(t *testing.T, kind sandbox.Kind, opts Options) {
 		{"Exec", true, (*suite).exec},
 		{"Streams", true, (*suite).streams},
 		{"Files", true, (*suite).files},
+		{"Volumes", true, (*suite).volumes},
 		{"WritableRoot", true, (*suite).writableRoot},
 		{"Gate", true, (*suite).gate},
 		{"Cancel", true, (*suite).cancel},
@@ -123,7 +128,7 @@ func (s *suite) spec(t *testing.T) sandbox.Spec {
 			t.Errorf("left in the sandbox's directory: %v", left)
 		}
 	})
-	return sandbox.Spec{Name: name, Dir: own, Root: s.root, Data: data, Options: s.opts.Params}
+	return sandbox.Spec{Want: sandbox.Want{Name: name, Options: s.opts.Params}, Dir: own, Root: s.root, Mounts: sandbox.MountsAtData(data)}
 }
 
 // share starts the sandbox of the tests that only look, where a start is slow.

@@ -115,7 +115,7 @@ func TestTooManyVCPUs(t *testing.T) {
 		{all, "1", ""},
 		{"2", "1", "max_vcpus is 1"},
 	} {
-		_, err := k.read(sandbox.Spec{Options: map[string]string{paramVCPUs: c.vcpus, paramMaxVCPUs: c.most}}, 2)
+		_, err := k.read(sandbox.Spec{Want: sandbox.Want{Options: map[string]string{paramVCPUs: c.vcpus, paramMaxVCPUs: c.most}}}, 2)
 		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s of %s: %v", c.vcpus, c.most, err)
 		}

@@ -48,10 +48,12 @@ func spec(t *testing.T) sandbox.Spec {
 	statetest.Unchanged(t, name)
 	dir := t.TempDir()
 	s := sandbox.Spec{
-		Name: name, Dir: filepath.Join(dir, "own"), Data: filepath.Join(dir, "data"), Root: sandboxtest.Root(t),
-		Options: map[string]string{paramMemory: "256"},
+		Want:   sandbox.Want{Name: name, Options: map[string]string{paramMemory: "256"}},
+		Dir:    filepath.Join(dir, "own"),
+		Mounts: sandbox.MountsAtData(filepath.Join(dir, "data")),
+		Root:   sandboxtest.Root(t),
 	}
-	for _, d := range []string{s.Dir, s.Data} {
+	for _, d := range []string{s.Dir, s.Mounts[0].Source} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +194,7 @@ func TestQEMUIsKilled(t *testing.T) {
 
 func TestVirtiofsdIsKilled(t *testing.T) {
 	k := host(t)
-	for n, tag := range []string{tagRoot, tagData} {
+	for n, tag := range []string{tagRoot, "data"} {
 		t.Run(tag, func(t *testing.T) {
 			i := startVM(t, k, spec(t))
 			begun, err := killed(t, i, i.shares[n].proc.Pid)
@@ -290,7 +292,7 @@ func TestQEMUThatIsNone(t *testing.T) {
 			}
 			t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 			begun := time.Now()
-			_, err := kind(t).Start(t.Context(), sandbox.Spec{Name: "bad-vm-qemu"})
+			_, err := kind(t).Start(t.Context(), sandbox.Spec{Want: sandbox.Want{Name: "bad-vm-qemu"}})
 			tells(t, begun, err, c.says, "apt-get install")
 		})
 	}

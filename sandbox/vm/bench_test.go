@@ -32,7 +32,7 @@ func several(b *testing.B, k sandbox.Kind, n int, options map[string]string) []s
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			b.Fatal(err)
 		}
-		inst, err := k.Start(b.Context(), sandbox.Spec{Name: fmt.Sprintf("bench-%s-%d-%d", k.Name(), os.Getpid(), i), Dir: dir, Root: root, Options: options})
+		inst, err := k.Start(b.Context(), sandbox.Spec{Want: sandbox.Want{Name: fmt.Sprintf("bench-%s-%d-%d", k.Name(), os.Getpid(), i), Options: options}, Dir: dir, Root: root})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -11,15 +11,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"tare/host/rootfs"
+	"tare/host/ext4"
 	"tare/internal/guest"
 )
 
@@ -33,49 +31,32 @@ const (
 // mostImages bounds the cached images of trees, in bytes on the disk.
 const mostImages = 8 << 30
 
-// Names of the files of a machine's disks, below Spec.Upper and Spec.Data.
-const (
-	upperDisk = "root.qcow2"
-	dataDisk  = "tare-data.raw"
-)
+// upperDisk is the file of a machine's root disk, below Spec.Upper.
+const upperDisk = "root.qcow2"
 
-// serveDisks gives the machine its root and /data as virtio disks.
-func (i *instance) serveDisks(ctx context.Context, h *hardware) error {
+// serveRootDisk gives the machine its root as a virtio disk.
+func (i *instance) serveRootDisk(ctx context.Context, h *hardware) error {
 	looked := time.Now()
 	image, err := i.kind.image(ctx, i.spec.Root)
 	i.began = i.began.Add(time.Since(looked)) // once for a tree, so no part of a start
 	if err != nil {
 		return err
 	}
-	root := disk{serial: tagRoot, path: image, frozen: true}
+	root := disk{serial: tagRoot, path: image, frozen: true, thread: -1}
 	i.root = guest.Mount{Kind: guest.MountBlock, Source: tagRoot, Writable: i.spec.Upper != ""}
 	if i.spec.Upper != "" {
 		st, err := os.Stat(image)
 		if err != nil {
 			return err
 		}
-		root = disk{serial: tagRoot, path: filepath.Join(i.spec.Upper, upperDisk), over: image}
+		root = disk{serial: tagRoot, path: filepath.Join(i.spec.Upper, upperDisk), over: image, thread: -1}
 		i.ownFiles = append(i.ownFiles, root.path) // before it is written: half a file goes as well
 		if err := os.WriteFile(root.path, emptyQcow2(st.Size(), i.backing(image)), 0o600); err != nil {
 			return err
 		}
 	}
 	h.disks = append(h.disks, root)
-	if i.spec.Data == "" {
-		return nil
-	}
-	data := disk{serial: tagData, path: filepath.Join(i.spec.Data, dataDisk), luks: i.o.luks, thread: i.o.threads > 0}
-	i.data = &guest.Mount{Kind: guest.MountBlock, Source: tagData, Writable: true}
-	i.ownFiles = append(i.ownFiles, data.path)
-	h.disks = append(h.disks, data)
-	if !data.luks {
-		return makeExt4(ctx, data.path, "", dataRoom)
-	}
-	volume, err := i.kind.encrypted(ctx)
-	if err != nil {
-		return err
-	}
-	return copySparse(volume, data.path)
+	return nil
 }
 
 // image returns an ext4 image of a tree, which is made once.
@@ -86,7 +67,7 @@ func (k *Kind) image(ctx context.Context, root string) (string, error) {
 	}
 	c := files{dir: filepath.Join(k.cfg.CacheDir, "disks"), most: mostImages}
 	return c.get(ctx, t.key+".ext4", func(path string) error {
-		return makeExt4(ctx, path, root, t.size+t.size/4+rootRoom)
+		return ext4.Make(ctx, path, root, t.size+t.size/4+rootRoom)
 	})
 }
 
@@ -167,32 +148,6 @@ func digest(to io.Writer, path string) error {
 	defer f.Close() //nolint:errcheck // read only
 	_, err = io.Copy(to, f)
 	return err
-}
-
-// makeExt4 makes a file with an ext4 file system of that many bytes, of the tree at root or
-// empty. Nothing is written that need not be: the kernel does without.
-func makeExt4(ctx context.Context, path, root string, bytes int64, more ...string) error {
-	mke2fs, ok := rootfs.Lookup("mke2fs")
-	if !ok {
-		return fmt.Errorf("this host has no mke2fs, which rootfs = %s needs; apt-get install e2fsprogs", rootBlock)
-	}
-	args := []string{"-q", "-F", "-t", "ext4", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1,root_owner=0:0"}
-	args = append(args, more...)
-	if root != "" {
-		args = append(args, "-d", root)
-	}
-	args = append(args, path, fmt.Sprintf("%dK", bytes>>10))
-	out, err := exec.CommandContext(ctx, mke2fs, args...).CombinedOutput() //nolint:gosec // the host's own program
-	switch text := strings.TrimSpace(string(out)); {
-	case err == nil:
-		return nil
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("mke2fs of %s had not ended in time: %w", root, ctx.Err())
-	case strings.Contains(text, "No space left"), errors.Is(err, unix.ENOSPC):
-		return fmt.Errorf("the disk of %s is full: %s", filepath.Dir(path), text)
-	default:
-		return fmt.Errorf("mke2fs: %w: %s", err, text)
-	}
 }
 
 // backing is the name of an image in the file that is laid over it: QEMU is told it apart.

@@ -39,7 +39,7 @@ func TestBlock(t *testing.T) {
 	if err := i.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{s.Upper, s.Data} {
+	for _, dir := range []string{s.Upper, s.Mounts[0].Source} {
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 			t.Errorf("left in %s: %v %v", dir, left, err)
 		}
@@ -102,7 +102,7 @@ func TestSnapshot(t *testing.T) {
 }
 
 func TestSnapshotNeedsBlock(t *testing.T) {
-	_, err := kind(t).read(sandbox.Spec{Options: map[string]string{paramStart: startSnapshot}}, 2)
+	_, err := kind(t).read(sandbox.Spec{Want: sandbox.Want{Options: map[string]string{paramStart: startSnapshot}}}, 2)
 	if err == nil || !strings.Contains(err.Error(), "rootfs = block") {
 		t.Error(err)
 	}

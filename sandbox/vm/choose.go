@@ -11,7 +11,7 @@ import (
 
 // CheckOptions implements sandbox.Chooser.
 func (k *Kind) CheckOptions(given map[string]string) error {
-	_, err := k.read(sandbox.Spec{Options: given}, mostVCPUs)
+	_, err := k.read(sandbox.Spec{Want: sandbox.Want{Options: given}}, mostVCPUs)
 	return err
 }
 
@@ -26,6 +26,9 @@ func (k *Kind) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 		return err
 	}
 	if err := q.takes(o); err != nil {
+		return err
+	}
+	if err := o.checkVolumes(spec.Volumes); err != nil {
 		return err
 	}
 	if o.rootfs == rootVirtiofs {

@@ -34,7 +34,7 @@ func TestCheckOptions(t *testing.T) {
 func TestKVMHere(t *testing.T) {
 	k := New(Config{CacheDir: t.TempDir(), Boot: given(boot.Files{})})
 	k.accel, k.qemu = accelTCG, qemu{path: "qemu", version: "1"}
-	spec := sandbox.Spec{Options: map[string]string{paramAccel: accelKVM, paramRootfs: rootBlock}}
+	spec := sandbox.Spec{Want: sandbox.Want{Options: map[string]string{paramAccel: accelKVM, paramRootfs: rootBlock}}}
 	here, err := haveKVM()
 	if err != nil {
 		t.Fatal(err)

@@ -23,9 +23,10 @@ func TestDiskOptions(t *testing.T) {
 		"luks on virtiofs": {map[string]string{"disk": "luks"}, "disk = luks: with rootfs = virtiofs"},
 		"thread, virtiofs": {map[string]string{"io_threads": "1"}, "io_threads = 1: with rootfs = virtiofs"},
 		"saved":            {map[string]string{"rootfs": "block", "disk": "luks", "start": "snapshot"}, "write start: boot"},
-		"too many":         {map[string]string{"rootfs": "block", "io_threads": "2"}, "io_threads"},
+		"too many":         {map[string]string{"rootfs": "block", "io_threads": "17"}, "io_threads"},
+		"native, cached":   {map[string]string{"disk_aio": "native"}, "disk_aio = native needs disk_cache = none"},
 	} {
-		o, err := k.read(sandbox.Spec{Options: c.options}, 4)
+		o, err := k.read(sandbox.Spec{Want: sandbox.Want{Options: c.options}}, 4)
 		switch {
 		case c.why == "" && (err != nil || !o.luks || o.threads != 1):
 			t.Errorf("%s: %+v, %v", name, o, err)
@@ -38,7 +39,7 @@ func TestDiskOptions(t *testing.T) {
 // TestDiskLine: the thread and the key are there before the disk that names them.
 func TestDiskLine(t *testing.T) {
 	l := &line{}
-	l.disk(disk{serial: "data", path: "/d", luks: true, thread: true})
+	l.disk(disk{serial: "data", path: "/d", luks: true, thread: 0})
 	text := strings.Join(l.args, " ")
 	at := -1
 	for _, s := range []string{"-object " + secret, "-object iothread,id=io0", `"driver":"luks"`, ",iothread=io0"} {
@@ -52,7 +53,7 @@ func TestDiskLine(t *testing.T) {
 		t.Errorf("no key in %s", text)
 	}
 	l = &line{}
-	l.disk(disk{serial: "data", path: "/d"})
+	l.disk(disk{serial: "data", path: "/d", thread: -1})
 	if text := strings.Join(l.args, " "); strings.Contains(text, "io0") || strings.Contains(text, "key0") || !strings.Contains(text, `"driver":"raw"`) {
 		t.Errorf("a raw disk: %s", text)
 	}

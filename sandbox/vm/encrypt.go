@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/host/ext4"
 	"tare/host/rootfs"
 )
 
@@ -34,7 +35,7 @@ func (k *Kind) encrypted(ctx context.Context) (string, error) {
 		plain := path + ".plain"
 		defer func() { _ = os.Remove(plain) }()
 		// Groups for growing are zeros that are read.
-		if err := makeExt4(ctx, plain, "", dataRoom, "-O", "^resize_inode"); err != nil {
+		if err := ext4.Make(ctx, plain, "", dataRoom, "-O", "^resize_inode"); err != nil {
 			return err
 		}
 		var err error

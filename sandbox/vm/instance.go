@@ -39,7 +39,7 @@ type instance struct {
 	vhost     []*os.File
 	incoming  *os.File // the saved machine that it resumes; nil boots
 	root      guest.Mount
-	data      *guest.Mount
+	volumes   []guest.Volume
 	ownFiles  []string // disks that end with it
 	machine   *machine
 	up        guest.Up

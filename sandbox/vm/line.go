@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,7 +43,10 @@ type disk struct {
 	over   string // of a qcow2 file: the raw image that it is laid over; "": path is raw itself
 	frozen bool   // read-only
 	luks   bool   // encrypted, with secret
-	thread bool   // served by a thread of its own
+	thread int    // of QEMU's own that serves it; -1: the main loop does
+	queues int    // 0: one for each vCPU
+	cache  string // one of cacheModes; "" is QEMU's own choice
+	aio    string // one of aioModes; "" is QEMU's own choice
 }
 
 // line is a command line in the making, and the files that it names by number.
@@ -140,8 +144,22 @@ func (l *line) socket(id string, f *os.File) {
 // failure, a full disk of the host above all, is the guest's to see: as QEMU has it of
 // itself it would stop the machine for good.
 func (l *line) disk(d disk) {
-	file := func(path string) map[string]any { return map[string]any{"driver": "file", "filename": path} }
-	blockdev := map[string]any{"driver": "raw", "node-name": d.serial, "read-only": d.frozen, "file": file(d.path)}
+	file := func(path string) map[string]any {
+		node := map[string]any{"driver": "file", "filename": path}
+		if strings.HasPrefix(path, "/dev/") {
+			node["driver"] = "host_device"
+		}
+		return node
+	}
+	own := file(d.path)
+	if d.aio != "" {
+		own["aio"] = d.aio
+	}
+	blockdev := map[string]any{"driver": "raw", "node-name": d.serial, "read-only": d.frozen, "file": own}
+	if d.cache == cacheNone {
+		direct := map[string]any{"direct": true}
+		blockdev["cache"], own["cache"] = direct, direct
+	}
 	if d.over != "" {
 		blockdev["driver"] = "qcow2"
 		blockdev["backing"] = map[string]any{"driver": "raw", "read-only": true, "file": file(d.over)}
@@ -151,9 +169,15 @@ func (l *line) disk(d disk) {
 		blockdev["driver"], blockdev["key-secret"] = diskLUKS, "key0"
 	}
 	device := fmt.Sprintf("virtio-blk-pci,drive=%s,serial=%s,werror=report,rerror=report", d.serial, d.serial)
-	if d.thread {
-		l.add("-object", "iothread,id=io0")
-		device += ",iothread=io0"
+	if d.queues > 0 {
+		device += fmt.Sprintf(",num-queues=%d", d.queues)
+	}
+	if d.thread >= 0 {
+		id := "iothread,id=io" + strconv.Itoa(d.thread)
+		if !slices.Contains(l.args, id) {
+			l.add("-object", id)
+		}
+		device += ",iothread=io" + strconv.Itoa(d.thread)
 	}
 	node, err := json.Marshal(blockdev)
 	if err != nil {

@@ -20,6 +20,9 @@ const (
 	paramQueues   = "network_queues"
 	paramThreads  = "io_threads"
 	paramDisk     = "disk"
+	paramCache    = "disk_cache"
+	paramAIO      = "disk_aio"
+	paramDiskQ    = "disk_queues"
 )
 
 // Words of the parameters.
@@ -38,6 +41,13 @@ const (
 
 	diskRaw  = "raw"
 	diskLUKS = "luks"
+
+	cacheHost = "host"
+	cacheNone = "none"
+
+	aioThreads = "threads"
+	aioNative  = "native"
+	aioURing   = "io_uring"
 )
 
 // mostVCPUs is what one QEMU q35 machine can have without an x2APIC of its own, and
@@ -61,10 +71,16 @@ func (k *Kind) Params() []param.Param {
 			Help: "boot each machine, or resume it from a snapshot of one that was booted once; a snapshot needs rootfs block"},
 		{Name: paramQueues, Type: param.Int, Default: auto, Min: 1, Max: mostVCPUs, Words: []string{auto},
 			Help: "pairs of queues of the network card; auto is the number of vCPUs at boot"},
-		{Name: paramThreads, Type: param.Int, Default: "0", Min: 0, Max: 1,
-			Help: "threads of QEMU's own that serve the disk of /data; 0 leaves it to the main loop. 1 needs rootfs block"},
+		{Name: paramThreads, Type: param.Int, Default: "0", Min: 0, Max: mostThreads,
+			Help: "threads of QEMU's own that serve the disks of the volumes in turn; 0 leaves them to the main loop. More needs rootfs block"},
 		{Name: paramDisk, Type: param.Enum, Default: diskRaw, Words: []string{diskRaw, diskLUKS},
 			Help: "what the disk of /data is on the host: raw; luks, encrypted by QEMU (AES), which needs rootfs block"},
+		{Name: paramCache, Type: param.Enum, Default: cacheHost, Words: []string{cacheHost, cacheNone},
+			Help: "whether the volumes' disks go through the host's page cache: host, they do; none, past it (O_DIRECT)"},
+		{Name: paramAIO, Type: param.Enum, Default: aioThreads, Words: []string{aioThreads, aioNative, aioURing},
+			Help: "how QEMU reads and writes the volumes' disks: threads, a pool of them; native, io_submit, which needs disk_cache none; io_uring"},
+		{Name: paramDiskQ, Type: param.Int, Default: auto, Min: 1, Max: mostVCPUs, Words: []string{auto},
+			Help: "queues of each of the volumes' disks; auto is one for each vCPU at boot"},
 	}
 }
 
@@ -80,9 +96,15 @@ type options struct {
 	rootfs   string
 	snapshot bool
 	queues   int
-	threads  int  // of QEMU's own for the disk of /data
-	luks     bool // that disk is encrypted
+	threads  int  // of QEMU's own for the volumes' disks
+	luks     bool // those disks are encrypted
+
+	diskQueues int    // 0: one for each vCPU
+	cache, aio string // of the volumes' disks; "" is the default
 }
+
+// mostThreads is more than any machine has disks.
+const mostThreads = 16
 
 // blockSize is what memory is plugged in by: the size of a block that the kernel of
 // an x86-64 machine under 64 GiB adds (Documentation/admin-guide/mm/memory-hotplug.rst).
@@ -100,6 +122,18 @@ func (k *Kind) read(spec sandbox.Spec, hostCPUs int) (options, error) {
 		return o, fmt.Errorf("a machine with virtiofs cannot be saved, so that start = %s needs rootfs = %s", startSnapshot, rootBlock)
 	}
 	o.threads, o.luks = v.Int(paramThreads), v.Str(paramDisk) == diskLUKS
+	if o.cache = v.Str(paramCache); o.cache == cacheHost {
+		o.cache = ""
+	}
+	if o.aio = v.Str(paramAIO); o.aio == aioThreads {
+		o.aio = ""
+	}
+	if v.Str(paramDiskQ) != auto {
+		o.diskQueues = v.Int(paramDiskQ)
+	}
+	if o.aio == aioNative && o.cache != cacheNone {
+		return o, fmt.Errorf("%s = %s needs %s = %s: QEMU refuses it with the host's page cache", paramAIO, aioNative, paramCache, cacheNone)
+	}
 	if err := o.checkDisk(); err != nil {
 		return o, err
 	}

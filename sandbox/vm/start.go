@@ -94,21 +94,22 @@ func (i *instance) build(ctx context.Context) (h *hardware, err error) {
 			return nil, err
 		}
 	}
-	if err := i.serveFiles(ctx, h); err != nil {
+	if err := i.serveRoot(ctx, h); err != nil {
 		return nil, err
 	}
+	if err := i.serveVolumes(ctx, h); err != nil {
+		return nil, err
+	}
+	h.shares = i.shares
 	return h, i.connect(h)
 }
 
-// serveFiles gives the machine its root and /data.
-func (i *instance) serveFiles(ctx context.Context, h *hardware) error {
+// serveRoot gives the machine its root.
+func (i *instance) serveRoot(ctx context.Context, h *hardware) error {
 	if i.o.rootfs == rootBlock {
-		return i.serveDisks(ctx, h)
+		return i.serveRootDisk(ctx, h)
 	}
 	i.root = guest.Mount{Kind: guest.MountVirtiofs, Source: tagRoot, Writable: i.spec.Upper != ""}
-	if i.spec.Data != "" {
-		i.data = &guest.Mount{Kind: guest.MountVirtiofs, Source: tagData, Writable: true}
-	}
 	h.shared = true
 	view := func() error { return readOnly(i.spec.Root) }
 	if i.spec.Upper != "" {
@@ -117,12 +118,6 @@ func (i *instance) serveFiles(ctx context.Context, h *hardware) error {
 	if err := i.share(h, tagRoot, i.spec.Root, view); err != nil {
 		return err
 	}
-	if i.spec.Data != "" {
-		if err := i.share(h, tagData, i.spec.Data, nil); err != nil {
-			return err
-		}
-	}
-	h.shares = i.shares
 	return nil
 }
 
@@ -229,7 +224,7 @@ func (i *instance) setUp(ctx context.Context) error {
 	if err := i.machine.plug(ctx, i.o, len(i.shares) > 0); err != nil {
 		return err
 	}
-	s := guest.Setup{Hostname: "tare", Now: time.Now(), Memory: i.spec.MemoryLimit, Root: i.root, Data: i.data}
+	s := guest.Setup{Hostname: "tare", Now: time.Now(), Memory: i.spec.MemoryLimit, Root: i.root, Volumes: i.volumes}
 	if i.tap != nil {
 		s.Address, s.MTU, s.MAC = i.tap.Addr, i.tap.MTU, i.tap.MAC.String()
 	}

@@ -54,11 +54,11 @@ func TestRead(t *testing.T) {
 		err     string
 	}{
 		{name: "default", host: 8, want: "1+0 2048+0 q1 of 8"},
-		{name: "limits", spec: sandbox.Spec{CPULimit: 2.5, MemoryLimit: 300 << 20}, host: 8, want: "1+3 2048+384 q1 of 8"},
-		{name: "clamped", spec: sandbox.Spec{CPULimit: 4}, host: 2, want: "1+1 2048+0 q1 of 2"},
-		{name: "all", spec: sandbox.Spec{CPULimit: 4}, options: map[string]string{paramVCPUs: all}, host: 2, want: "2+0 2048+0 q2 of 2"},
+		{name: "limits", spec: sandbox.Spec{Want: sandbox.Want{CPULimit: 2.5, MemoryLimit: 300 << 20}}, host: 8, want: "1+3 2048+384 q1 of 8"},
+		{name: "clamped", spec: sandbox.Spec{Want: sandbox.Want{CPULimit: 4}}, host: 2, want: "1+1 2048+0 q1 of 2"},
+		{name: "all", spec: sandbox.Spec{Want: sandbox.Want{CPULimit: 4}}, options: map[string]string{paramVCPUs: all}, host: 2, want: "2+0 2048+0 q2 of 2"},
 		{name: "-1", options: map[string]string{paramVCPUs: "-1"}, host: 3, want: "3+0 2048+0 q3 of 3"},
-		{name: "bound above the host", spec: sandbox.Spec{CPULimit: 4}, options: map[string]string{paramMaxVCPUs: "8", paramVCPUs: "3"}, host: 2, want: "3+4 2048+0 q3 of 8"},
+		{name: "bound above the host", spec: sandbox.Spec{Want: sandbox.Want{CPULimit: 4}}, options: map[string]string{paramMaxVCPUs: "8", paramVCPUs: "3"}, host: 2, want: "3+4 2048+0 q3 of 8"},
 		{name: "queues", options: map[string]string{paramQueues: "4", paramMemory: "512"}, host: 2, want: "1+0 512+0 q4 of 2"},
 		{name: "large host", host: 512, want: "1+0 2048+0 q1 of 240"},
 		{name: "none", options: map[string]string{paramVCPUs: "0"}, host: 2, err: "one vCPU at least"},
@@ -289,7 +289,7 @@ func TestDoubts(t *testing.T) {
 		bound string
 		want  bool
 	}{{4, 2, "0", true}, {4, 2, "5", false}, {0, 2, "0", false}, {0.5, 2, "0", false}} {
-		spec := sandbox.Spec{CPULimit: c.limit, Options: map[string]string{paramMaxVCPUs: c.bound}}
+		spec := sandbox.Spec{Want: sandbox.Want{CPULimit: c.limit, Options: map[string]string{paramMaxVCPUs: c.bound}}}
 		o, err := kind(t).read(spec, c.host)
 		if err != nil {
 			t.Fatal(err)

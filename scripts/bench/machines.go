@@ -190,7 +190,9 @@ func (h *host) start(ctx context.Context) (sandbox.Instance, error) {
 		return nil, err
 	}
 	return h.kind.Start(ctx, sandbox.Spec{
-		Name: fmt.Sprintf("%s-%d", h.name, h.count), Dir: dir, Root: h.tree, Options: map[string]string{"default_memory": "256"},
+		Want: sandbox.Want{Name: fmt.Sprintf("%s-%d", h.name, h.count), Options: map[string]string{"default_memory": "256"}},
+		Dir:  dir,
+		Root: h.tree,
 	})
 }
 

@@ -183,7 +183,7 @@ func (l *life) spec(suffix string) (sandbox.Spec, error) {
 	name := l.name + "-" + suffix
 	dir := filepath.Join(l.dir, suffix)
 	// All: a Check takes its directory away again when nothing else is in it.
-	return sandbox.Spec{Name: name, Dir: dir, Root: l.tree}, os.MkdirAll(dir, 0o700)
+	return sandbox.Spec{Want: sandbox.Want{Name: name}, Dir: dir, Root: l.tree}, os.MkdirAll(dir, 0o700)
 }
 
 // ours is the median of the lives that tare launches, after one that is not

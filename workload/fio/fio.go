@@ -17,6 +17,7 @@ package fio
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -53,7 +54,8 @@ func (fio) Params() []param.Param {
 		{Name: "fsync", Type: param.Int, Default: "0", Min: 0, Max: 1 << 20, Help: "fsync after this many writes; 0 for never"},
 		{Name: "duration", Type: param.Duration, Default: "2s", Min: 0.1, Max: 3600, Help: "measured time"},
 		{Name: "warmup", Type: param.Duration, Default: "500ms", Min: 0, Max: 3600, Help: "time before the measuring begins (fio's ramp_time)"},
-		{Name: "target", Type: param.Enum, Default: "data", Words: []string{"data", "tmpfs", "root", "bind"}, Help: "where the files are: data, a directory of the host's disk; tmpfs, the sandbox's own /tmp; root, its root file system; bind, a directory of the host's memory file system"},
+		{Name: "target", Type: param.Enum, Default: "data", Words: []string{"data", "tmpfs", "root", "bind", "image", "block", "device"}, Help: "where the files are: data, a directory of the host's disk; tmpfs, the sandbox's own /tmp; root, its root file system; bind, a directory of the host's memory file system; image, a file system in a file on the disk; block, no files but a block device on the disk; device, the block device that the parameter device names"},
+		{Name: "device", Type: param.String, Default: "", Help: "with target device: the host's block device, such as /dev/sdb; what it holds is lost"},
 	}
 }
 
@@ -118,6 +120,10 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 		return nil, fmt.Errorf("fsync = %s has no effect with rw = %s, which writes nothing", v.Str("fsync"), v.Str("rw"))
 	case duration%time.Millisecond != 0:
 		return nil, fmt.Errorf("duration = %s is not a whole number of milliseconds", v.Str("duration"))
+	case (v.Str("target") == onDevice) != (v.Str("device") != ""):
+		return nil, errors.New("target = device and device = /dev/NAME need each other; write both, or neither")
+	case v.Str("device") != "" && !strings.HasPrefix(v.Str("device"), "/dev/"):
+		return nil, fmt.Errorf("device = %s is not below /dev; write the path of a block device, such as /dev/sdb", v.Str("device"))
 	case warmup%time.Millisecond != 0:
 		return nil, fmt.Errorf("warmup = %s is not a whole number of milliseconds", v.Str("warmup"))
 	}
@@ -129,6 +135,8 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 	}
 	switch {
 	case writesOnly(v): // what is written alone is made by the load itself
+	case isDevice(v):
+		role.Before = append([]string{"fio"}, fillDevice(v)...)
 	case v.Str("cache") == "warm":
 		role.Before = append([]string{"sh", "-c", warmLayout, "sh", directory(v)}, layout(v)...)
 	default:
@@ -198,23 +206,56 @@ func directory(v param.Values) string {
 
 // files is what the files and their layout depend on.
 func files(v param.Values) []string {
+	size := strconv.FormatInt(v.Size("size"), 10)
+	if isDevice(v) { // each job has a part of its own
+		return []string{"--name=tare", "--filename=" + volumes(v)[0].Path(), "--rw=" + v.Str("rw"),
+			"--size=" + size, "--numjobs=" + v.Str("jobs"), "--offset_increment=" + size}
+	}
 	return []string{
 		"--name=tare", "--directory=" + directory(v), "--rw=" + v.Str("rw"),
-		"--size=" + strconv.FormatInt(v.Size("size"), 10), "--numjobs=" + v.Str("jobs"),
+		"--size=" + size, "--numjobs=" + v.Str("jobs"),
 		// Preallocated blocks that were never written read as zeroes without
 		// touching the disk: the files are written for real.
 		"--fallocate=none",
 	}
 }
 
-// volumes are those that hold the files: a bind mount of a directory on the disk, or of one
-// in memory.
+// fillDevice are the arguments that write all that the load reads: blocks that were never
+// written read as zeroes without touching the disk.
+func fillDevice(v param.Values) []string {
+	return []string{"--name=fill", "--filename=" + volumes(v)[0].Path(), "--rw=write", "--bs=1M", "--direct=1", "--end_fsync=1",
+		"--size=" + strconv.FormatInt(deviceSize(v), 10), "--output=/dev/null"}
+}
+
+// deviceSize is what all jobs use of a device, in bytes: at least a whole request of fillDevice.
+func deviceSize(v param.Values) int64 { return max(v.Size("size")*int64(v.Int("jobs")), 1<<20) }
+
+// Values of target that are volumes of one file or device.
+const (
+	onImage  = "image"
+	onBlock  = "block"
+	onDevice = "device"
+)
+
+// isDevice says that there are no files.
+func isDevice(v param.Values) bool { return v.Str("target") == onBlock || v.Str("target") == onDevice }
+
+// imageRoom is what a file system needs beside the files, in bytes: its journal, above all.
+const imageRoom = 64 << 20
+
+// volumes are those that hold the files.
 func volumes(v param.Values) []volume.Volume {
 	switch v.Str("target") {
 	case "data":
 		return volume.AtData(volume.Disk)
 	case "bind":
 		return volume.AtData(volume.Memory)
+	case onImage:
+		return []volume.Volume{{Name: volume.Data, Medium: volume.Image, Size: v.Size("size")*int64(v.Int("jobs"))*5/4 + imageRoom}}
+	case onBlock:
+		return []volume.Volume{{Name: volume.Data, Mode: volume.Block, Size: deviceSize(v)}}
+	case onDevice:
+		return []volume.Volume{{Name: volume.Data, Mode: volume.Block, Medium: volume.Device, Device: v.Str("device")}}
 	default:
 		return nil
 	}

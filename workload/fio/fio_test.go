@@ -54,7 +54,44 @@ func coldIn(target string) param.Values {
 }
 
 func TestContract(t *testing.T) { workloadtest.Run(t, New(), cases()...) }
-func FuzzParse(f *testing.F)    { workloadtest.Fuzz(f, New(), cases()...) }
+
+// TestDevice: without files each job has a part of the device, which is written before it is
+// read, and the volume holds all of them.
+func TestDevice(t *testing.T) {
+	v, err := param.Fill(New().Params(), param.Values{"target": "block", "size": "16MiB", "jobs": "3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles, err := New().Roles(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := roles[0]
+	if want := []volume.Volume{{Name: "data", Mode: volume.Block, Size: 48 << 20}}; !slices.Equal(r.Volumes, want) {
+		t.Errorf("volumes %+v", r.Volumes)
+	}
+	for _, arg := range []string{"--filename=/dev/data", "--offset_increment=16777216", "--size=16777216"} {
+		if !slices.Contains(r.Args, arg) {
+			t.Errorf("no %s in %q", arg, r.Args)
+		}
+	}
+	if !slices.Contains(r.Before, "--size=50331648") || !slices.Contains(r.Before, "--rw=write") {
+		t.Errorf("laid out by %q", r.Before)
+	}
+	for why, given := range map[string]param.Values{
+		"need each other": {"target": "device"}, "write both": {"device": "/dev/sdb"}, "is not below /dev": {"target": "device", "device": "disk"},
+	} {
+		v, err := param.Fill(New().Params(), given)
+		if err == nil {
+			_, err = New().Roles(v)
+		}
+		if err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%v: %v, want %q", given, err, why)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) { workloadtest.Fuzz(f, New(), cases()...) }
 
 func read(t *testing.T, name string, v param.Values) (record.Reading, error) {
 	t.Helper()

@@ -100,11 +100,11 @@ func one(t *testing.T, k sandbox.Kind, root string, role workload.Role) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	spec := sandbox.Spec{Name: fmt.Sprintf("timed-%s-%d", k.Name(), os.Getpid()), Dir: filepath.Join(t.TempDir(), "own"), Root: root}
+	spec := sandbox.Spec{Want: sandbox.Want{Name: fmt.Sprintf("timed-%s-%d", k.Name(), os.Getpid())}, Dir: filepath.Join(t.TempDir(), "own"), Root: root}
 	folders := []string{spec.Dir}
 	if len(role.Volumes) > 0 {
-		spec.Data = filepath.Join(t.TempDir(), "data")
-		folders = append(folders, spec.Data)
+		data := filepath.Join(t.TempDir(), "data")
+		spec.Mounts, folders = sandbox.MountsAtData(data), append(folders, data)
 	}
 	if role.Writable {
 		spec.Upper = filepath.Join(t.TempDir(), "upper")

@@ -1,0 +1,71 @@
+package sandboxtest
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"tare/host/ext4"
+	"tare/sandbox"
+	"tare/volume"
+)
+
+// volumes: a sandbox has each of its volumes where volume.Path says; what it writes to one is
+// on the host and in no other. A second sandbox finds what the first one left.
+func (s *suite) volumes(t *testing.T) {
+	spec := s.spec(t)
+	dir := t.TempDir()
+	scratch, image, disk := filepath.Join(dir, "scratch"), filepath.Join(dir, "image.raw"), filepath.Join(dir, "disk.raw")
+	if err := os.Mkdir(scratch, 0o755); err != nil { //nolint:gosec // a sandbox's user reads it
+		t.Fatal(err)
+	}
+	if err := ext4.Make(t.Context(), image, "", 16<<20); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(disk, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spec.Mounts = append(spec.Mounts,
+		sandbox.Mount{Volume: volume.Volume{Name: "scratch"}, Source: scratch},
+		sandbox.Mount{Volume: volume.Volume{Name: "image", Medium: volume.Image}, Source: image})
+	if s.opts.NoBlock == "" {
+		spec.Mounts = append(spec.Mounts, sandbox.Mount{Volume: volume.Volume{Name: "disk", Mode: volume.Block}, Source: disk})
+	}
+	inst := s.start(t, spec)
+	for _, m := range spec.Mounts {
+		if m.Mode == volume.Block {
+			command(t.Context(), inst, nil, "/bin/sh", "-c", "echo written > "+m.Path()).good(t)
+		} else {
+			run(t.Context(), inst, "write", m.Path()+"/"+m.Name).good(t)
+		}
+	}
+	if err := inst.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !s.opts.OwnDisks { // otherwise the files are in a disk
+		for name, at := range map[string]string{"data": spec.Mounts[0].Source, "scratch": scratch} {
+			if b, err := os.ReadFile(filepath.Join(at, name)); err != nil || string(b) != "written\n" {
+				t.Errorf("volume %s has %q on the host: %v", name, b, err)
+			}
+		}
+	}
+	if b, err := os.ReadFile(disk); err != nil || s.opts.NoBlock == "" && !bytes.HasPrefix(b, []byte("written\n")) || len(b) != 1<<20 {
+		t.Errorf("the disk begins with %.20q: %v", b, err)
+	}
+	again := s.spec(t)
+	again.Mounts = spec.Mounts[2:] // those that a sandbox of any kind keeps
+	inst = s.start(t, again)
+	for _, m := range again.Mounts {
+		file := m.Path()
+		if m.Mode != volume.Block {
+			file += "/" + m.Name
+		}
+		if r := command(t.Context(), inst, nil, "/bin/sh", "-c", "read -r l < "+file+"; echo $l").good(t); r.stdout != "written\n" {
+			t.Errorf("a second sandbox reads %q from %s", r.stdout, file)
+		}
+	}
+	if err := inst.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
