@@ -19,9 +19,7 @@ type Accelerator struct {
 
 // Emulated reports whether any of the trials was run by a processor emulated in
 // software.
-func (a *Accelerator) Emulated() bool { return a.Trials[tcg] > 0 }
-
-const tcg = "tcg" // QEMU's Tiny Code Generator
+func (a *Accelerator) Emulated() bool { return a.Trials[record.AcceleratorTCG] > 0 }
 
 // AcceleratorFact ends the name of a trial's fact that says what ran an end's
 // virtual machine: ROLE.accelerator.
@@ -29,7 +27,9 @@ const AcceleratorFact = "." + record.FactAccelerator
 
 // FactNames are the ends of the names of all facts that Analyse looks at. Whoever
 // loads trials for an analysis alone may leave the others out.
-func FactNames() []string { return []string{WhereFact, AcceleratorFact, toolFact} }
+func FactNames() []string {
+	return append(record.TraitFacts(), record.FactWhere, AcceleratorFact, toolFact)
+}
 
 // accelerators asks the good trials of each level of the factor sandbox, in the
 // study's order. Levels without such a fact are no virtual machines.
@@ -90,7 +90,7 @@ func (a *analysis) accelerators(r *Result) []Accelerator {
 // acceleratorName writes an accelerator as its own documentation does.
 func acceleratorName(kind string) string {
 	switch kind {
-	case tcg, "kvm":
+	case record.AcceleratorTCG, record.AcceleratorKVM:
 		return strings.ToUpper(kind)
 	}
 	return kind

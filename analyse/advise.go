@@ -28,7 +28,7 @@ func (a *analysis) adviseOn(r *Result, only func(record.Cell) bool) []advice.Ite
 	}
 	return advice.Build(advice.Input{
 		Findings: r.Causes, Compare: a.study.Compare, Baseline: a.study.Baseline, Factors: a.study.Factors,
-		Sandboxes: a.study.Sandboxes, Costs: r.CPUCosts, Quotas: r.Quotas, Rule: a.rule,
+		Traits: a.kinds, Costs: r.CPUCosts, Quotas: r.Quotas, Rule: a.rule,
 		Workload: func(stratum string) study.Workload {
 			if i, ok := strata[stratum]; ok {
 				return a.study.WorkloadOf(i)

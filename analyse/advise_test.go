@@ -17,7 +17,7 @@ func TestAdviseMeasures(t *testing.T) {
 	cell := func(sandbox, limit string) record.Cell {
 		return record.Cell{{Factor: "workload", Value: "w"}, {Factor: "sandbox", Value: sandbox}, {Factor: "cpu-limit", Value: limit}}
 	}
-	st := &study.Study{Compare: "sandbox", Baseline: "process", Workloads: []study.Workload{{Label: "w", Kind: "net"}},
+	st := &study.Study{Compare: "sandbox", Baseline: "process", Traits: native(), Workloads: []study.Workload{{Label: "w", Kind: "net"}},
 		Factors: []study.Factor{{Name: "sandbox", Levels: []string{"process", "runc"}}, {Name: "cpu-limit", Levels: []string{"none", "1"}}}}
 	a := &analysis{study: st, rule: stat.NewRule(0.95, 0.05, 0.03, nil, 4), counting: make(map[string]map[int]*record.Trial), byCell: make(map[string][]*record.Trial)}
 	for _, limit := range []string{"none", "1"} {

@@ -50,6 +50,7 @@ type analysis struct {
 	trials      []*record.Trial // in order
 	sentinel    string          // key of its cell; "" for none
 	byCell      map[string][]*record.Trial
+	kinds       map[string]record.Traits          // what the sandboxes are, by name
 	counting    map[string]map[int]*record.Trial  // by Cell.Key and block
 	advised     func(*Result)                     // of AdviceOn; nil: nothing besides
 	cpu         *cpucost.Reader                   // nil: the trials have their CPU figures
@@ -87,6 +88,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 		a.plan.Done(t)
 		a.byCell[keys[t]] = append(a.byCell[keys[t]], t)
 	}
+	a.kinds = a.traits()
 	for _, s := range skips {
 		a.skipped[s.Cell.Key()] = s.Reason
 	}
@@ -99,7 +101,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	r.Compared = a.compare()
 	r.Discoveries = discoveries(a.rule, r.Compared)
 	r.Ends = a.ends()
-	r.Published = published.Compare(st, a.rule, a.summary)
+	r.Published = published.Compare(st, a.rule, a.summary, a.kinds)
 	r.Structural = a.shares(r)
 	r.Tables = a.tables(r)
 	r.CPUCosts = a.cpuCosts(r)

@@ -21,7 +21,7 @@ import (
 var boxes = []string{"process", "runc", "runsc"}
 
 func makeStudy() *study.Study {
-	st := &study.Study{Name: "test", Seed: 3, Compare: "sandbox", Baseline: "process",
+	st := &study.Study{Name: "test", Seed: 3, Compare: "sandbox", Baseline: "process", Traits: native(),
 		Factors: []study.Factor{{Name: "workload", Levels: []string{"rr", "stream", "noop"}}, {Name: "sandbox", Levels: boxes}},
 		Workloads: []study.Workload{
 			{Label: "rr", Kind: "net", Responses: []string{"p50", "p99"}},
@@ -369,4 +369,10 @@ func TestBelowNoise(t *testing.T) {
 	if c := find(Analyse(st, trials, nil, Describe(describe)), "runsc"); c.Estimate.Ratio == 0 {
 		t.Errorf("another response below noise: %+v", c)
 	}
+}
+
+// native are the traits of the sandbox process, as a study parsed with tare's own kinds has
+// them.
+func native() map[string]record.Traits {
+	return map[string]record.Traits{"process": {Family: record.FamilyNative}}
 }

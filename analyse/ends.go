@@ -10,7 +10,7 @@ import (
 )
 
 // Ends says where the ends of a stratum's workload ran in the treatments that
-// isolate: those whose sandbox is not process. In the baseline all ends are
+// isolate: those whose sandbox is not native. In the baseline all ends are
 // native, with the same files, limits, network and processors.
 type Ends struct {
 	Stratum string `json:"stratum"` // Stratum.Key
@@ -24,10 +24,6 @@ type End struct {
 	Sandboxed bool   `json:"sandboxed"` // else it ran natively
 }
 
-// WhereFact ends the name of a trial's fact that says where a role ran:
-// ROLE.where. No other facts are asked for.
-const WhereFact = ".where"
-
 // ends reads from each stratum's trials where its ends ran: a trial has on record
 // which sandbox each of its roles was in. Strata without such a trial are left out.
 func (a *analysis) ends() []Ends {
@@ -36,7 +32,7 @@ func (a *analysis) ends() []Ends {
 		s := &a.study.Strata[i]
 		for _, c := range s.Cells {
 			level, ok := c.Get(study.FactorSandbox)
-			if !ok || level == study.Native {
+			if !ok || a.kinds[level].Family == record.FamilyNative {
 				continue
 			}
 			if e := a.endsOf(c); len(e) > 0 {
@@ -78,7 +74,7 @@ func endsIn(t *record.Trial, box string) []End {
 		}
 	}
 	for _, fact := range slices.Sorted(maps.Keys(t.Facts)) {
-		if role, ok := strings.CutSuffix(fact, WhereFact); ok {
+		if role, ok := strings.CutSuffix(fact, record.FactWhere); ok {
 			add(role, t.Facts[fact] == box)
 		}
 	}
@@ -88,7 +84,7 @@ func endsIn(t *record.Trial, box string) []End {
 func endsText(ends []End) string {
 	var parts []string
 	for _, e := range ends {
-		where := "native"
+		where := record.WhereNative
 		if e.Sandboxed {
 			where = "in the sandbox"
 		}

@@ -12,7 +12,7 @@ import (
 // Where the ends ran is read from the trials, failed ones and the baseline's
 // left out.
 func TestEnds(t *testing.T) {
-	st := &study.Study{Compare: "sandbox", Baseline: "process"}
+	st := &study.Study{Compare: "sandbox", Baseline: "process", Traits: native()}
 	var trials []record.Trial
 	add := func(workload string, boxes map[string]map[string]string) {
 		shared := record.Cell{{Factor: "workload", Value: workload}}

@@ -20,7 +20,7 @@ import (
 // gridStudy compares process, runc and vm, the last with boot-time processors of
 // its own, over connections, sizes and CPU limits.
 func gridStudy(blocks int) *study.Study {
-	st := &study.Study{Name: "grid", Seed: 5, Compare: "sandbox", Baseline: "process",
+	st := &study.Study{Name: "grid", Seed: 5, Compare: "sandbox", Baseline: "process", Traits: native(),
 		Factors: []study.Factor{{Name: "workload", Levels: []string{"stream"}}, {Name: "cpu-limit", Levels: []string{"none", "1"}},
 			{Name: "connections", Levels: []string{"1", "4", "16"}}, {Name: "size", Levels: []string{"64", "4096"}},
 			{Name: "sandbox", Levels: []string{"process", "runc", "vm"}}, {Name: "vcpus", Levels: []string{"1", "2"}}},

@@ -18,11 +18,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"tare/record"
@@ -284,10 +286,6 @@ func (s *Set) order(st *study.Study, trials []laid, said, timed bool) string {
 	return ""
 }
 
-// whereFact ends the name of the fact ROLE.where: the sandbox that an end was in,
-// as measured trials have it.
-const whereFact = ".where"
-
 // facts are a trial's, with where it came from, and the ends that it has readings of:
 // they were in the sandbox, unless the trial says otherwise.
 func facts(o Origin, t *Trial) map[string]string {
@@ -297,13 +295,37 @@ func facts(o Origin, t *Trial) map[string]string {
 	}
 	for i := range t.Samples {
 		if end := t.Samples[i].Labels.Get(record.LabelEnd); end != "" {
-			out[end+whereFact] = t.Levels[study.FactorSandbox]
+			if t.Facts[end+record.FactWhere] == "" {
+				level := t.Levels[study.FactorSandbox]
+				out[end+record.FactWhere] = level
+				maps.Copy(out, traits(level).Facts(end))
+			}
 		}
 	}
-	for k, v := range t.Facts {
-		out[k] = v
-	}
+	maps.Copy(out, t.Facts)
 	return out
+}
+
+// traits tells from a level's name what it is. Other tools record no more than the name of
+// a runtime class, and tare's own exports that of a kind. A name that says nothing has no
+// traits.
+func traits(level string) record.Traits {
+	base, rest, _ := strings.Cut(level, "-")
+	switch base {
+	case "process":
+		return record.Traits{Family: record.FamilyNative, OwnKernel: record.No}
+	case "runc", "crun", "youki":
+		return record.Traits{Family: record.FamilyContainer, Runtime: base, OwnKernel: record.No}
+	case "runsc", "gvisor":
+		t := record.Traits{Family: record.FamilyGVisor, Runtime: "runsc", Platform: rest, OwnKernel: record.Yes}
+		if rest != "" { // as the kinds of tare are started
+			t.Flags = []string{"platform=" + rest, "network=sandbox"}
+		}
+		return t
+	case "vm", "kata", "kubevirt", "sandboxed":
+		return record.Traits{Family: record.FamilyVM, OwnKernel: record.Yes}
+	}
+	return record.Traits{}
 }
 
 // Disagrees is the warning that a tool's own figure is not what its raw data say,

@@ -97,7 +97,7 @@ func (s *Set) text() ([]byte, error) {
 				continue
 			case v == "" || len(v) > 512 || v != strings.TrimSpace(v) || strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd }):
 				return nil, fmt.Errorf("%q is not a level of %s; write text of at most 512 bytes on one line", v, f)
-			case f == study.FactorSandbox && (v == study.KindOCI || len(v) > 63):
+			case f == study.FactorSandbox && len(v) > 63:
 				return nil, fmt.Errorf("%q is not a name for a sandbox; name it otherwise", v)
 			}
 			if !slices.Contains(levels[f], v) {
@@ -289,7 +289,7 @@ func Of(text []byte) (Catalogue, bool) {
 
 // Study is the catalogue that reads the study again.
 func (c Catalogue) Study() study.Catalogue {
-	out := study.Catalogue{Workloads: map[string]study.WorkloadInfo{}, Sandboxes: map[string][]param.Param{}}
+	out := study.Catalogue{Workloads: map[string]study.WorkloadInfo{}, Sandboxes: map[string]study.SandboxInfo{}}
 	for name, w := range c.Workloads {
 		info := study.WorkloadInfo{Responses: func(param.Values) []record.Response { return w.Responses }, Ends: 2}
 		for _, p := range w.Params {
@@ -304,7 +304,7 @@ func (c Catalogue) Study() study.Catalogue {
 				params = append(params, param.Param{Name: f, Type: param.String, Help: "of the imported results"})
 			}
 		}
-		out.Sandboxes[name] = params
+		out.Sandboxes[name] = study.SandboxInfo{Params: params, Traits: func(param.Values) record.Traits { return traits(name) }}
 	}
 	return out
 }

@@ -3,9 +3,6 @@ package modelled
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"tare/model"
@@ -101,7 +98,7 @@ func (p *Player) config(cell record.Cell) (model.Config, study.Resolved, error) 
 		}
 		c.Host.Cores = len(cpus)
 	}
-	if c, err = p.isolate(c, res); err != nil {
+	if c, err = isolate(c, res); err != nil {
 		return c, res, err
 	}
 	if err := c.Check(); err != nil {
@@ -151,68 +148,32 @@ func netLoad(v param.Values) (model.Load, error) {
 }
 
 // isolate puts the sandbox around the server.
-func (p *Player) isolate(c model.Config, res study.Resolved) (model.Config, error) {
-	kind, platform := p.kind(res.Sandbox)
-	switch kind {
-	case study.Native:
+func isolate(c model.Config, res study.Resolved) (model.Config, error) {
+	t := res.Traits
+	switch {
+	case t.Family == record.FamilyNative:
 		return c.Native(res.CPULimit), nil
-	case "container":
+	case t.Family == record.FamilyContainer && t.OwnKernel == record.No:
 		c = c.Native(res.CPULimit)
 		c.Path.Delay = containerDelay
 		return c, nil
-	case "runsc":
+	case t.Family == record.FamilyGVisor && prices()[t.Platform] > 0:
 		c.Isolation = model.Sentry
-		c.Kernel.Price = prices()[platform]
+		c.Kernel.Price = prices()[t.Platform]
 		c.Helper.PerMessage, c.Helper.PerByte = netstackMessage, netstackByte
 		c.Quota.Cores = res.CPULimit
 		return c, nil
-	case study.KindVM:
+	case t.Family == record.FamilyVM && res.Options["default_vcpus"] != "": // its size is known
 		return sized(c, res)
 	}
 	return c, notModelled("sandbox %s", res.Sandbox)
 }
 
-// kind is what the model knows a sandbox as, and of a gVisor its platform.
-func (p *Player) kind(name string) (kind, platform string) {
-	switch name {
-	case study.Native, study.KindVM:
-		return name, ""
-	case "runc", "crun":
-		return "container", ""
-	}
-	if platform, ok := strings.CutPrefix(name, "runsc-"); ok && prices()[platform] > 0 {
-		return "runsc", platform
-	}
-	i := slices.IndexFunc(p.study.Sandboxes, func(s study.Sandbox) bool { return s.Name == name })
-	if i < 0 {
-		return "", ""
-	}
-	own := p.study.Sandboxes[i]
-	if own.Kind == study.KindVM {
-		return own.Kind, ""
-	}
-	switch filepath.Base(own.Runtime) {
-	case "runc", "crun":
-		return "container", ""
-	case "runsc":
-		platform := "systrap"
-		for _, a := range own.Args {
-			if v, ok := strings.CutPrefix(strings.TrimLeft(a, "-"), "platform="); ok {
-				platform = v
-			}
-		}
-		if prices()[platform] > 0 {
-			return "runsc", platform
-		}
-	}
-	return "", ""
-}
-
 // sized is the machine around the server, by the sandbox's parameters.
 func sized(c model.Config, res study.Resolved) (model.Config, error) {
 	v := res.Options
-	if a := v.Str("accel"); a == "tcg" {
-		return c, notModelled("%s with processors emulated in software (accel %s)", res.Sandbox, a)
+	if res.Traits.Emulated == record.Yes {
+		return c, notModelled("%s with processors emulated in software", res.Sandbox)
 	}
 	boot := -1
 	if v.Str("default_vcpus") != all {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	catalogues "tare/catalogue"
 	"tare/model"
 	"tare/modelled"
 	"tare/param"
@@ -27,23 +28,7 @@ import (
 // catalogue has the real workloads and sandboxes: their parameters are what is read.
 func catalogue(t *testing.T) study.Catalogue {
 	t.Helper()
-	cat := study.Catalogue{Workloads: map[string]study.WorkloadInfo{}, Sandboxes: map[string][]param.Param{}, HostKernel: sandboxall.HostKernel()}
-	for _, w := range workloadall.Workloads() {
-		info := study.WorkloadInfo{Params: w.Params(), Responses: w.Responses}
-		if v, err := param.Fill(w.Params(), nil); err == nil {
-			roles, _ := w.Roles(v)
-			info.Ends = len(roles)
-		}
-		cat.Workloads[w.Name()] = info
-	}
-	kinds, err := sandboxall.Kinds(sandboxall.Env{StateDir: t.TempDir()}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, k := range kinds {
-		cat.Sandboxes[k.Name()] = k.Params()
-	}
-	return cat
+	return catalogues.Of(workloadall.Workloads(), sandboxall.Kinds(sandboxall.Env{StateDir: t.TempDir()}), nil)
 }
 
 func parse(t *testing.T, text string) (*study.Study, study.Catalogue) {

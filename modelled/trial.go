@@ -3,6 +3,7 @@ package modelled
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -79,23 +80,18 @@ func calls(c model.Config, res study.Resolved) *model.Result {
 func (r part) trial(next plan.Next) (*record.Trial, record.Evidence) {
 	t, evidence := r.result.Trial(next.Cell, next.Block, next.Seq)
 	t.Attempt = next.Attempt
-	for k, v := range r.facts {
-		t.Facts[k] = v
-	}
-	where := r.res.Sandbox
-	if where == study.Native {
-		where = "native"
-	}
+	maps.Copy(t.Facts, r.facts)
 	end := roleMain
 	if r.res.Workload.Kind == kindNet {
 		end = roleServer
-		t.Facts[roleClient+".where"] = "native"
-		if r.res.Isolate == study.Both && r.res.Sandbox != study.Native {
+		t.Facts[roleClient+record.FactWhere] = record.WhereNative
+		if r.res.Isolate == study.Both && r.res.Traits.Family != record.FamilyNative {
 			t.Warnings = append(slices.Clip(t.Warnings), record.Warning{Code: "modelled-end",
 				Text: "both ends were to be isolated, and the model has the server's sandbox alone: what the client's would add is not in the figures"})
 		}
 	}
-	t.Facts[end+".where"] = where
+	t.Facts[end+record.FactWhere] = record.Where(r.res.Sandbox, r.res.Traits)
+	maps.Copy(t.Facts, r.res.Traits.Facts(end))
 	if next.Counting {
 		r.counted(t, end)
 	}

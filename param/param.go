@@ -27,6 +27,7 @@ const (
 	Rate     Type = "rate" // of a link: bit, kbit, Mbit, Gbit a second, 1000-based
 	Enum     Type = "word"
 	String   Type = "text"
+	List     Type = "list" // of texts; in Values one a line
 	CPUs     Type = "cpus" // a cpuset list such as 0-1,3
 	File     Type = "file" // in a study a path, beside the study file; for who uses the Values the file's text
 )
@@ -50,8 +51,8 @@ type Values map[string]string
 // Check reads text as p's type and returns it as written, without the spaces
 // around it. The error says what is wrong and what to write.
 func (p Param) Check(text string) (string, error) {
-	if p.Type == File {
-		return text, nil // it may be the file itself, whose lines are counted
+	if p.Type == File || p.Type == List {
+		return text, nil // a File may be the file itself, whose lines are counted
 	}
 	text = strings.TrimSpace(text)
 	if slices.Contains(p.Words, text) {
@@ -191,6 +192,14 @@ func sortedKeys(v Values) []string {
 
 // Str returns the text of a parameter.
 func (v Values) Str(name string) string { return v[name] }
+
+// List returns the texts of a List.
+func (v Values) List(name string) []string {
+	if v[name] == "" {
+		return nil
+	}
+	return strings.Split(v[name], "\n")
+}
 
 // Int returns a whole number.
 func (v Values) Int(name string) int {

@@ -80,10 +80,12 @@ const (
 	// it, may be off; LabelEnd.
 	StartUncertainty = "start_uncertainty"
 
-	// FactAccelerator ends the name of a trial's fact ROLE.accelerator: kvm, or tcg for a
-	// processor emulated in software, or model.
+	// FactAccelerator ends the name of a trial's fact ROLE.accelerator: what ran the
+	// processors of the role's sandbox.
 	FactAccelerator = "accelerator"
-	// AcceleratorModel is the value of that fact of trials that no machine made.
+	// Values of that fact: the host's processors, QEMU's emulation of some, and the model.
+	AcceleratorKVM   = "kvm"
+	AcceleratorTCG   = "tcg"
 	AcceleratorModel = "model"
 
 	// RateSuffix ends the name of the sample that a counter's series is reduced to: its

@@ -12,12 +12,17 @@ import (
 	"context"
 	"io"
 	"net/netip"
+	"strings"
 	"time"
 
 	"tare/param"
 	"tare/record"
 	"tare/volume"
 )
+
+// Native is the name of the kind that isolates nothing: record.Traits.Native of the kinds
+// that run on this host.
+const Native = "process"
 
 // Kind makes sandboxes of one kind of isolation. It is safe for concurrent use.
 type Kind interface {
@@ -27,6 +32,9 @@ type Kind interface {
 	About() string
 	// Params are the settings that only this kind has, each usable as a factor.
 	Params() []param.Param
+	// Traits are what a sandbox with these options is; the options are those of Spec,
+	// and nil means the defaults.
+	Traits(options map[string]string) Traits
 	// Check says what this host lacks, in words a user can act on; nil when the
 	// kind works here. It tries the real thing rather than looking at versions,
 	// and leaves nothing behind.
@@ -64,36 +72,40 @@ type Saved struct {
 	Bytes   int64         // of the files written
 }
 
-// Settler is a Kind whose sandboxes are not at once what they will be.
-type Settler interface {
-	Kind
-	// Settle is how long after Start a sandbox is as it then stays; run measures
-	// nothing earlier, but for launched sandboxes, whose first moments are what is
-	// asked. The options are those of Spec.
-	Settle(options map[string]string) time.Duration
+// Traits say what a kind is. They are data: nothing is tried out for them. The zero value
+// of a duration means: not worth a word.
+type Traits struct {
+	record.Traits
+	// Settle is the age at which a sandbox is as it then stays. Nothing is measured earlier,
+	// except in launched sandboxes, where the first moments are the question.
+	Settle time.Duration
+	// Takes is about how long it takes to start and stop a sandbox. Estimates of a study's
+	// time use it.
+	Takes time.Duration
+	// CheckWithin bounds Check, where that may take long.
+	CheckWithin time.Duration
 }
 
-// Slow is a Kind whose sandboxes take far longer than a process to start.
-type Slow interface {
+// Definable is a Kind that a study may define others like, in its section sandboxes.
+type Definable interface {
 	Kind
-	// Takes is about how long starting and stopping one takes, for the time that a
-	// study should need. The options are those of Spec. Nothing is tried out.
-	Takes(options map[string]string) time.Duration
+	// Base is the word for it in the key kind of a definition, and one sentence about what
+	// it defines. Kinds with the same word define the same.
+	Base() (word, about string)
+	// Keys are what a definition says beside its kind.
+	Keys() []param.Param
+	// Define makes the kind of a definition, whose values have passed param.Fill. It looks
+	// up nothing. The error says what to write.
+	Define(name string, keys param.Values) (Kind, error)
 }
 
-// Patient is a Kind whose Check may take long, as when it waits for what hangs.
-type Patient interface {
-	Kind
-	// CheckWithin is what bounds Check.
-	CheckWithin() time.Duration
-}
-
-// CheckWithin is what bounds a kind's Check; 0 if it does not say.
-func CheckWithin(k Kind) time.Duration {
-	if p, ok := k.(Patient); ok {
-		return p.CheckWithin()
+// Flags are a runtime's arguments as record.Traits has them: without their leading dashes.
+func Flags(args []string) []string {
+	var out []string
+	for _, a := range args {
+		out = append(out, strings.TrimLeft(a, "-"))
 	}
-	return 0
+	return out
 }
 
 // Preparer is a Kind that makes things which many sandboxes use, each when it is first needed.

@@ -1,7 +1,6 @@
 package study
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -132,7 +131,7 @@ func (d *draft) countingCells() {
 		case w.info.Launches:
 			s.Uncounted = "calls are not counted: it makes sandboxes of its own, and what it weighs is no call"
 		case c == nil:
-			s.Uncounted = "calls are not counted: none of its sandboxes is known to use the host's kernel, as these do: " + strings.Join(d.cat.HostKernel, ", ")
+			s.Uncounted = "calls are not counted: none of its sandboxes is known to use the host's kernel, as these do: " + strings.Join(d.hostKernel(), ", ")
 		default:
 			if s.Uncounted = d.noOperation(w, c); s.Uncounted == "" {
 				s.Counting = CountingCell(c)
@@ -144,12 +143,7 @@ func (d *draft) countingCells() {
 func (d *draft) countable(s *Stratum) record.Cell {
 	sees := func(c record.Cell) bool {
 		box, _ := c.Get(FactorSandbox)
-		for _, own := range d.study.Sandboxes {
-			if own.Name == box {
-				box = filepath.Base(own.Runtime)
-			}
-		}
-		return slices.Contains(d.cat.HostKernel, box)
+		return d.traits(box).OwnKernel == record.No
 	}
 	if c := s.Cells[s.Baseline]; sees(c) {
 		return c
@@ -160,6 +154,11 @@ func (d *draft) countable(s *Stratum) record.Cell {
 		}
 	}
 	return nil
+}
+
+// hostKernel lists the kinds of sandbox whose programs call the host's kernel.
+func (d *draft) hostKernel() []string {
+	return slices.DeleteFunc(d.kinds(), func(k string) bool { return d.traits(k).OwnKernel != record.No })
 }
 
 // noOperation says why the workload's first response in a cell counts no

@@ -14,8 +14,7 @@ import (
 // that makes its own sandboxes.
 func countCatalogue() Catalogue {
 	cat := watchCatalogue()
-	cat.Sandboxes["runsc-ptrace"], cat.Sandboxes[KindOCI] = nil, nil
-	cat.HostKernel = []string{"process", "runc", "youki"}
+	cat.Sandboxes["runsc-ptrace"] = cat.Sandboxes["runsc-systrap"]
 	counts := func(operation string) func(param.Values) []record.Response {
 		return func(param.Values) []record.Response {
 			return []record.Response{{Name: "first", Unit: record.PerSecond, Better: record.Higher, Operation: operation}}
@@ -90,7 +89,7 @@ func TestCalls(t *testing.T) {
 		"another baseline":     {src: file("[runsc-ptrace, runc, process]", app, "calls: on\nbaseline: runsc-ptrace\n"), want: []string{"workload=app,sandbox=runc,counting=calls"}},
 		"none that is seen":    {src: file("[runsc-ptrace, runsc-systrap]", app, "calls: on\nbaseline: runsc-ptrace\n"), why: "none of its sandboxes is known to use the host's kernel"},
 		"a runtime of its own": {src: file("[runsc-ptrace, mine]", app, "calls: on\nbaseline: runsc-ptrace\nsandboxes: {mine: {kind: oci, runtime: /opt/youki}}\n"), want: []string{"workload=app,sandbox=mine,counting=calls"}},
-		"one that is unknown":  {src: file("[runsc-ptrace, mine]", app, "calls: on\nbaseline: runsc-ptrace\nsandboxes: {mine: {kind: oci, runtime: /opt/kata}}\n"), why: "as these do: process, runc, youki"},
+		"one that is unknown":  {src: file("[runsc-ptrace, mine]", app, "calls: on\nbaseline: runsc-ptrace\nsandboxes: {mine: {kind: oci, runtime: /opt/kata}}\n"), why: "as these do: process, runc"},
 		"nothing to compare":   {src: file("[process]", app, "calls: on\n")},
 		"launches":             {src: file("[process, runc]", "up: {kind: startup}", "calls: on\n"), why: "it makes sandboxes of its own"},
 		"no operations":        {src: file("[process, runc]", "no: {kind: noop}", "calls: on\n"), why: "elapsed, its first response, is neither a rate"},

@@ -9,31 +9,66 @@ import (
 	"tare/record"
 )
 
-// KindOCI is the kind that a study's own sandboxes have: any binary with an OCI
-// runtime's command line. Catalogue.Sandboxes may hold parameters under this
-// name; it is not itself a level, since it names no runtime.
-const KindOCI = "oci"
-
-// KindVM is a kind that a study may define over another QEMU, where the catalogue
-// has it.
-const KindVM = "vm"
-
 // Catalogue is what a study can be made of. It is data, so that this package
 // imports no workload and no sandbox, and reads old studies on any machine.
 type Catalogue struct {
 	Workloads  map[string]WorkloadInfo
-	Sandboxes  map[string][]param.Param // kind to its own parameters
+	Sandboxes  map[string]SandboxInfo // by kind
+	Bases      []Base                 // what a study may define sandboxes like; the first where it does not say
+	Native     string                 // the kind that isolates nothing: the baseline unless said
 	Collectors []string
-	// CheckOptions says, by kind, why a sandbox with such parameters starts on no host; the
-	// values have passed param.Fill. A kind without one takes every combination.
-	CheckOptions map[string]func(param.Values) error
-	// HostKernel names the sandboxes, and the programs of OCI runtimes, in which a
-	// program's system calls are the host kernel's own, and so can be counted.
-	HostKernel []string
+	// Stored accepts what a study of results may have: combinations of options that are
+	// refused since, and sandboxes that only another tare knows.
+	Stored bool
 	// ReadFile reads a file that a study names (param.File): the path is as written,
 	// relative to the study file, the error fit for a user. Nil: studies have only the files in
 	// their own section files, as a stored one has.
 	ReadFile func(path string) ([]byte, error)
+}
+
+// SandboxInfo describes one kind of sandbox.
+type SandboxInfo struct {
+	Params []param.Param
+	// Traits are those of a sandbox with these parameters, and of one with the usual ones
+	// for nil. Nil: nothing is known.
+	Traits func(param.Values) record.Traits
+	// CheckOptions says why a sandbox with such parameters starts on no host; the values have
+	// passed param.Fill. Nil: every combination is possible.
+	CheckOptions func(param.Values) error
+}
+
+// traits calls Traits, where it is there.
+func (i SandboxInfo) traits(v param.Values) record.Traits {
+	if i.Traits == nil {
+		return record.Traits{}
+	}
+	return i.Traits(v)
+}
+
+// Base is a word for the key kind of a definition in the section sandboxes.
+type Base struct {
+	Name, About string
+	Keys        []param.Param // of the definition, beside kind
+	// Define describes the sandbox of a definition whose values have passed param.Fill. The
+	// error says what to write.
+	Define func(name string, keys param.Values) (SandboxInfo, error)
+}
+
+// base returns the one of that name, "" for the first.
+func (c Catalogue) base(name string) (Base, bool) {
+	i := slices.IndexFunc(c.Bases, func(b Base) bool { return b.Name == name || name == "" })
+	if i < 0 {
+		return Base{}, false
+	}
+	return c.Bases[i], true
+}
+
+func (c Catalogue) baseNames() []string {
+	var out []string
+	for _, b := range c.Bases {
+		out = append(out, b.Name)
+	}
+	return out
 }
 
 // WorkloadInfo describes one kind of workload. Nil functions mean: no
@@ -75,7 +110,7 @@ func (c Catalogue) Check() error {
 		}
 	}
 	for _, kind := range sortedKeys(c.Sandboxes) {
-		for _, p := range c.Sandboxes[kind] {
+		for _, p := range c.Sandboxes[kind].Params {
 			if o := owner[p.Name]; o != "" {
 				errs = append(errs, fmt.Errorf("sandbox %s: parameter %q belongs to %s already; give it another name", kind, p.Name, o))
 			}
@@ -103,11 +138,11 @@ func Factors() []param.Param {
 	}
 }
 
-// owners returns the kinds of sandbox among names that have the parameter.
-func (c Catalogue) owners(name string, names []string, kindOf func(string) string) []string {
+// owners returns the sandboxes among names that have the parameter.
+func (d *draft) owners(name string, names []string) []string {
 	var out []string
 	for _, n := range names {
-		if _, ok := param.Find(c.Sandboxes[kindOf(n)], name); ok {
+		if _, ok := param.Find(d.study.sandbox(d.cat, n).Params, name); ok {
 			out = append(out, n)
 		}
 	}
@@ -125,8 +160,8 @@ func (c Catalogue) factorNames() []string {
 			set[p.Name] = true
 		}
 	}
-	for _, ps := range c.Sandboxes {
-		for _, p := range ps {
+	for _, k := range c.Sandboxes {
+		for _, p := range k.Params {
 			set[p.Name] = true
 		}
 	}

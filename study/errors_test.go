@@ -80,9 +80,12 @@ func TestErrors(t *testing.T) {
 		{name: "limit unit", src: strings.Replace(head, "cpu-limit: [none, 1, 2]", "memory-limit: [1X]", 1), want: `t.yaml:2:56: memory-limit: "1X" is not a size; write a number and a unit, such as 64KiB, 4k or 1GiB`},
 
 		{name: "own sandbox", src: head + "sandboxes:\n  runc: {runtime: x}\n  k: {kind: pod, runtim: y}\n  m: {kind: vm}\n", want: `t.yaml:5:3: sandbox "runc" is there already; choose another name` + "\n" +
-			`t.yaml:6:3: sandbox "k" has no runtime; write runtime: NAME or PATH of an OCI runtime` + "\n" +
-			`t.yaml:6:13: "pod" is not a kind that a study can define; write oci or vm` + "\n" +
-			`t.yaml:6:18: unknown key "runtim" in sandbox k; did you mean "runtime"?`},
+			`t.yaml:6:13: "pod" is not a kind that a study can define; write oci or vm`},
+		{name: "own sandbox without runtime", src: head + "sandboxes:\n  k: {}\n", want: `t.yaml:5:3: sandbox "k": runtime is missing; write the path of one`},
+		{name: "key of another base", src: head + "sandboxes:\n  k: {runtime: x, firmware: uefi}\n", want: `t.yaml:5:19: unknown key "firmware" in sandbox k; write one of kind, runtime, args`},
+		{name: "key of a base", src: head + "sandboxes:\n  k: {kind: vm, runtim: x}\n", want: `t.yaml:5:17: unknown key "runtim" in sandbox k; did you mean "runtime"?`},
+		{name: "word of a base", src: head + "sandboxes:\n  k: {kind: vm, firmware: bios}\n", want: `t.yaml:5:27: "bios" is not a level of firmware; write one of none, uefi`},
+		{name: "argument in lines", src: head + "sandboxes:\n  k: {runtime: x, args: [\"a\\nb\"]}\n", want: `t.yaml:5:26: an element of args has control characters in it; write one line of plain text`},
 
 		{name: "zip lengths", src: head + "zip: [[sandbox, cpu-limit]]\n", want: ""},
 		{name: "zip unequal", src: strings.Replace(head, "none, 1, 2", "none, 1", 1) + "zip: [[sandbox, cpu-limit]]\n", want: `t.yaml:4:7: factors that move together need equally many levels, but sandbox has 3, cpu-limit has 2; give them equally many`},

@@ -259,10 +259,8 @@ func (d *draft) classOf(name string) (class, bool) {
 			return ofWorkload, true
 		}
 	}
-	for _, ps := range d.cat.Sandboxes {
-		if _, ok := param.Find(ps, name); ok {
-			return ofSandbox, true
-		}
+	if len(d.owners(name, d.kinds())) > 0 {
+		return ofSandbox, true
 	}
 	return 0, false
 }
@@ -276,7 +274,11 @@ func (d *draft) paramsOf(f *factor, loads []*load) []param.Param {
 		p, _ := param.Find(Factors(), f.name)
 		out = append(out, p)
 	case isSandbox:
-		out = append(out, param.Param{Name: FactorSandbox, Type: param.Enum, Words: d.kinds()})
+		p := param.Param{Name: FactorSandbox, Type: param.Enum, Words: d.kinds()}
+		if d.cat.Stored {
+			p.Type = param.String
+		}
+		out = append(out, p)
 	case isWorkload:
 		p := param.Param{Name: FactorWorkload, Type: param.Enum}
 		for _, w := range d.loads {
@@ -291,7 +293,7 @@ func (d *draft) paramsOf(f *factor, loads []*load) []param.Param {
 		}
 	case ofSandbox:
 		for _, k := range d.sandboxLevels() {
-			if p, ok := param.Find(d.cat.Sandboxes[d.study.kindOf(k)], f.name); ok {
+			if p, ok := param.Find(d.study.sandbox(d.cat, k).Params, f.name); ok {
 				out = append(out, p)
 			}
 		}

@@ -14,12 +14,11 @@ import (
 // cell, once for each combination. It is false when they are refused.
 func (d *draft) checkOptions(cell record.Cell) bool {
 	box, _ := cell.Get(FactorSandbox)
-	kind := d.study.kindOf(box)
-	check := d.cat.CheckOptions[kind]
-	if check == nil {
+	info := d.study.sandbox(d.cat, box)
+	if info.CheckOptions == nil || d.cat.Stored {
 		return true
 	}
-	own := d.cat.Sandboxes[kind]
+	own := info.Params
 	var options record.Cell
 	values := param.Values{}
 	for _, l := range cell {
@@ -33,7 +32,7 @@ func (d *draft) checkOptions(cell record.Cell) bool {
 	}
 	values, err := param.Fill(own, values)
 	if err == nil {
-		err = check(values)
+		err = info.CheckOptions(values)
 	}
 	if d.options == nil {
 		d.options = map[string]bool{}

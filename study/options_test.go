@@ -6,21 +6,46 @@ import (
 	"testing"
 
 	"tare/param"
+	"tare/record"
 )
+
+// TestStoredStudies: a study of results is read where a sandbox of it is not known, and where a
+// combination of options is refused since.
+func TestStoredStudies(t *testing.T) {
+	cat := testCatalogue()
+	vm := cat.Sandboxes["vm"]
+	vm.CheckOptions = func(param.Values) error { return errors.New("vcpus: never") }
+	cat.Sandboxes["vm"] = vm
+	src := []byte("study: s\nfactors: {sandbox: [process, vm, chroot], vcpus: [1]}\nworkloads: {cpu: {}}\n")
+	if _, err := Parse("x.yaml", src, cat, nil); err == nil {
+		t.Error("the study is accepted before it has results")
+	}
+	cat.Stored = true
+	s, err := Parse("x.yaml", src, cat, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(s.Strata[0].Cells); got != 3 {
+		t.Errorf("%d cells, want 3", got)
+	}
+	if res, err := s.Resolve(cat, s.Strata[0].Cells[2]); err != nil || res.Sandbox != "chroot" || res.Traits.Family != "" {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
 
 // TestOptionsRefused: what a kind starts on no host is refused where the study has it.
 func TestOptionsRefused(t *testing.T) {
 	cat := testCatalogue()
-	cat.Sandboxes["vm"] = []param.Param{
-		{Name: "start", Type: param.Enum, Default: "boot", Words: []string{"boot", "snapshot"}, Help: "how"},
-		{Name: "rootfs", Type: param.Enum, Default: "virtiofs", Words: []string{"virtiofs", "block"}, Help: "files"},
-	}
-	cat.CheckOptions = map[string]func(param.Values) error{"vm": func(v param.Values) error {
+	vm := is(record.Traits{},
+		param.Param{Name: "start", Type: param.Enum, Default: "boot", Words: []string{"boot", "snapshot"}, Help: "how"},
+		param.Param{Name: "rootfs", Type: param.Enum, Default: "virtiofs", Words: []string{"virtiofs", "block"}, Help: "files"})
+	vm.CheckOptions = func(v param.Values) error {
 		if v.Str("start") == "snapshot" && v.Str("rootfs") != "block" {
 			return errors.New("start = snapshot needs rootfs = block")
 		}
 		return nil
-	}}
+	}
+	cat.Sandboxes["vm"] = vm
 	const text = `study: s
 factors:
   sandbox: [process, vm]

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"tare/param"
+	"tare/record"
 )
 
 // MaxCells bounds the cells of a study, excluded ones included. Beyond it the cross product
@@ -162,6 +163,10 @@ func (d *draft) finish() {
 		if f.used { // under --set a factor may be left without a cell
 			d.study.Factors = append(d.study.Factors, Factor{Name: f.name, Levels: f.levels})
 		}
+	}
+	d.study.Traits = map[string]record.Traits{}
+	for _, l := range d.kinds() {
+		d.study.Traits[l] = d.traits(l)
 	}
 }
 
@@ -322,35 +327,65 @@ func (d *draft) collect(n *yaml.Node) {
 	}
 }
 
-// sandboxesOf reads the study's own kinds.
+// sandboxesOf reads the study's own sandboxes.
 func (d *draft) sandboxesOf(n *yaml.Node) {
 	for _, p := range d.entries(d.mapping(n, "sandboxes"), "sandboxes") {
 		name := p.key.Value
-		s := Sandbox{Name: name, Kind: KindOCI, Line: p.key.Line}
 		if !namePattern.MatchString(name) {
 			d.bad(p.key, "write letters, digits, - and _, at most 63", "%q is not a name for a sandbox", name)
 		} else if _, taken := d.cat.Sandboxes[name]; taken {
 			d.bad(p.key, "choose another name", "sandbox %q is there already", name)
 		}
-		keys := d.keys(p.val, "sandbox "+name, "kind", "runtime", "args")
-		_, machines := d.cat.Sandboxes[KindVM]
-		if t, ok := d.text(keys["kind"].val, "kind"); ok && t == KindVM && machines {
-			s.Kind = t
-		} else if ok && t != KindOCI {
-			d.bad(keys["kind"].val, "write oci or vm", "%q is not a kind that a study can define", t)
-		}
-		if t, ok := d.text(keys["runtime"].val, "runtime"); ok {
-			s.Runtime = t
-		} else if keys["runtime"].val == nil && s.Kind == KindOCI {
-			d.bad(p.key, "write runtime: NAME or PATH of an OCI runtime", "sandbox %q has no runtime", name)
-		}
-		for _, e := range d.list(keys["args"].val, "args") {
-			if t, ok := d.text(e, "an element of args"); ok {
-				s.Args = append(s.Args, t)
-			}
-		}
-		d.study.Sandboxes = append(d.study.Sandboxes, s)
+		d.define(name, p)
 	}
+}
+
+// define reads one definition.
+func (d *draft) define(name string, p pair) {
+	s := Sandbox{Name: name, Values: param.Values{}, Line: p.key.Line}
+	kind := find(p.val, "kind")
+	if kind != nil {
+		s.Kind, _ = d.text(kind, "kind")
+	}
+	base, ok := d.cat.base(s.Kind)
+	if !ok {
+		d.bad(kind, "write "+strings.Join(d.cat.baseNames(), " or "), "%q is not a kind that a study can define", s.Kind)
+		return
+	}
+	s.Kind = base.Name
+	before := len(d.errs)
+	keys := d.keys(p.val, "sandbox "+name, append([]string{"kind"}, param.Names(base.Keys)...)...)
+	for _, k := range base.Keys {
+		if n := keys[k.Name].val; n != nil {
+			s.Values[k.Name] = d.definition(n, k)
+		}
+	}
+	if len(d.errs) > before {
+		return
+	}
+	var err error
+	if s.Values, err = param.Fill(base.Keys, s.Values); err == nil {
+		s.info, err = base.Define(name, s.Values)
+	}
+	if err != nil {
+		d.refuse(p.key, fmt.Sprintf("sandbox %q: ", name), err, "change it")
+		return
+	}
+	d.study.Sandboxes = append(d.study.Sandboxes, s)
+}
+
+// definition reads the value of a definition's key.
+func (d *draft) definition(n *yaml.Node, k param.Param) string {
+	if k.Type != param.List {
+		t, _ := d.level(n, k.Name, []param.Param{k})
+		return t
+	}
+	var lines []string
+	for _, e := range d.list(n, k.Name) {
+		t, _ := d.text(e, "an element of "+k.Name) // of one line
+		lines = append(lines, t)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // entries bounds a list of entries.
@@ -362,20 +397,22 @@ func (d *draft) entries(ps []pair, where string) []pair {
 	return ps
 }
 
-// kindOf returns the kind whose parameters a level of the factor sandbox has.
-func (s *Study) kindOf(level string) string {
-	for _, own := range s.Sandboxes {
-		if own.Name == level {
-			return own.Kind
+// sandbox describes a level of the factor sandbox: a kind of the catalogue, or a sandbox of
+// the study's own.
+func (s *Study) sandbox(cat Catalogue, level string) SandboxInfo {
+	for i := range s.Sandboxes {
+		if s.Sandboxes[i].Name == level {
+			return s.Sandboxes[i].info
 		}
 	}
-	return level
+	return cat.Sandboxes[level]
 }
+
+func (d *draft) traits(level string) record.Traits { return d.study.sandbox(d.cat, level).traits(nil) }
 
 // kinds lists what can be a level of the factor sandbox.
 func (d *draft) kinds() []string {
 	out := sortedKeys(d.cat.Sandboxes)
-	out = slices.DeleteFunc(out, func(k string) bool { return k == KindOCI })
 	for _, s := range d.study.Sandboxes {
 		out = append(out, s.Name)
 	}

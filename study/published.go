@@ -2,7 +2,6 @@ package study
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -13,11 +12,9 @@ import (
 // figures are in package analyse/published, whose test holds the two together.
 func PublishedSets() []string { return []string{"gvisor-guide"} }
 
-// What the gVisor guide compares: gVisor on any of its platforms with runc.
-const (
-	PublishedBase  = "runc"
-	PublishedOther = "runsc" // the level begins with it
-)
+// PublishedRuntimes are the programs of the runtimes that the gVisor guide compares: the
+// second, on any of gVisor's platforms, with the first.
+func PublishedRuntimes() (base, other string) { return "runc", "runsc" }
 
 // published reads the key. A study without both sides could not be set beside
 // anything; under --set it is only smaller than the file.
@@ -34,14 +31,17 @@ func (d *draft) published(p pair) {
 	if d.relaxed {
 		return
 	}
-	levels := d.sandboxLevels()
+	base, other := PublishedRuntimes()
+	has := func(runtime string) bool {
+		return slices.ContainsFunc(d.sandboxLevels(), func(l string) bool { return d.traits(l).Runtime == runtime })
+	}
 	switch {
 	case d.study.Compare != FactorSandbox:
 		d.bad(p.key, "remove it, or compare: sandbox", "the published figures compare sandboxes, and this study compares %s", d.study.Compare)
-	case !slices.Contains(levels, PublishedBase):
-		d.bad(p.key, "add "+PublishedBase+" to the levels of sandbox", "the published figures are ratios to %s, which this study does not measure", PublishedBase)
-	case !slices.ContainsFunc(levels, func(l string) bool { return strings.HasPrefix(l, PublishedOther) }):
-		d.bad(p.key, "add runsc-ptrace or runsc-systrap to the levels of sandbox", "the published figures are of %s, which this study does not measure", PublishedOther)
+	case !has(base):
+		d.bad(p.key, "add "+base+" to the levels of sandbox", "the published figures are ratios to %s, which this study does not measure", base)
+	case !has(other):
+		d.bad(p.key, "add runsc-ptrace or runsc-systrap to the levels of sandbox", "the published figures are of %s, which this study does not measure", other)
 	}
 }
 

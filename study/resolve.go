@@ -10,7 +10,7 @@ import (
 // Resolve puts a cell of this study in terms of what run has to do. The error
 // is for a cell of another study, or a catalogue that has changed since Parse.
 func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
-	out := Resolved{Sandbox: Native}
+	out := Resolved{Sandbox: cat.Native}
 	label, _ := cell.Get(FactorWorkload)
 	found := false
 	for _, w := range s.Workloads {
@@ -42,7 +42,7 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 	for k, v := range out.Workload.Params {
 		values[k] = v
 	}
-	own := cat.Sandboxes[s.kindOf(out.Sandbox)]
+	box := s.sandbox(cat, out.Sandbox)
 	options := param.Values{}
 	for _, l := range cell {
 		switch l.Factor {
@@ -77,8 +77,9 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 	if info.Responses != nil {
 		out.Workload.Responses = having(out.Workload.Responses, info.Responses(out.Params))
 	}
-	if out.Options, err = param.Fill(own, options); err != nil {
+	if out.Options, err = param.Fill(box.Params, options); err != nil {
 		return Resolved{}, fmt.Errorf("cell %s: sandbox %s: %w", cell, out.Sandbox, err)
 	}
+	out.Traits = box.traits(out.Options)
 	return out, nil
 }

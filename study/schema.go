@@ -21,8 +21,8 @@ func Schema(cat Catalogue) ([]byte, error) {
 		{"about", text("What the study is for.")},
 		{"seed", whole("Seed of the random order of trials; 1 unless said.", 0)},
 		{"compare", text("The compared factor; sandbox unless said.")},
-		{"baseline", scalar("The level that the others are compared with; process unless said, or the first level of another compared factor.")},
-		{"sandboxes", mapOf("Sandboxes of this study's own: any OCI runtime, or a QEMU or cloud-hypervisor of one's own.", sandboxSchema())},
+		{"baseline", scalar("The level that the others are compared with; " + cat.Native + " unless said, or the first level of another compared factor.")},
+		{"sandboxes", mapOf("Sandboxes that this study defines.", sandboxSchema(cat))},
 		{"factors", factorsSchema(cat)},
 		{"workloads", workloadsSchema(cat)},
 		{"zip", &jsonschema.Schema{Description: "Groups of factors whose levels move together.", Type: "array", Items: &jsonschema.Schema{Type: "array", MinItems: jsonschema.Ptr(2), Items: text("A factor.")}}},
@@ -160,6 +160,9 @@ func value(p param.Param) *jsonschema.Schema {
 		s.AnyOf = []*jsonschema.Schema{whole("", 0), pattern("", `^[0-9, -]+$`)}
 	case param.Enum:
 		s.AnyOf = []*jsonschema.Schema{words(p.Words)}
+	case param.List:
+		s.AnyOf = oneOrMore(scalar("")).AnyOf
+		s.AnyOf[1].MinItems = nil
 	default:
 		s.AnyOf = []*jsonschema.Schema{scalar("")}
 	}
@@ -188,26 +191,32 @@ func describe(p param.Param) string {
 	return strings.Join(parts, " ")
 }
 
-func sandboxSchema() *jsonschema.Schema {
-	s := object("A sandbox made by an OCI runtime (kind oci, which has to have a runtime) or as a virtual machine (kind vm).", props{
-		{"kind", words([]string{KindOCI, KindVM})},
-		{"runtime", text("Name or path of the OCI runtime's binary, or of a QEMU or cloud-hypervisor.")},
-		{"args", oneOrMore(scalar("Arguments before the runtime's command; of a machine monitor: behind tare's own."))},
-	})
-	s.Properties["args"].AnyOf[1].MinItems = nil
-	return s
+// sandboxSchema is a definition: of one base, or of any, where the keys of a base depend on
+// the key kind.
+func sandboxSchema(cat Catalogue) *jsonschema.Schema {
+	ps, seen := props{{"kind", words(cat.baseNames())}}, map[string]*jsonschema.Schema{}
+	var about []string
+	for _, b := range cat.Bases {
+		about = append(about, "kind "+b.Name+": "+b.About)
+		for _, k := range b.Keys {
+			help := "kind " + b.Name + ": " + k.Help
+			if s := seen[k.Name]; s != nil {
+				s.Description += "\n" + help
+				continue
+			}
+			s := value(k)
+			s.Description = help
+			seen[k.Name] = s
+			ps = append(ps, prop{k.Name, s})
+		}
+	}
+	return object("A sandbox that this study defines. "+strings.Join(about, "; "), ps)
 }
 
 func factorsSchema(cat Catalogue) *jsonschema.Schema {
-	var kinds []string
-	for _, k := range sortedKeys(cat.Sandboxes) {
-		if k != KindOCI {
-			kinds = append(kinds, k)
-		}
-	}
 	// A study's own sandboxes are levels as well, so the kinds are offered, not
 	// required.
-	sandbox := &jsonschema.Schema{Description: "where the workload runs: a kind of sandbox, or one of the section sandboxes", AnyOf: []*jsonschema.Schema{words(kinds), scalar("")}}
+	sandbox := &jsonschema.Schema{Description: "where the workload runs: a kind of sandbox, or one of the section sandboxes", AnyOf: []*jsonschema.Schema{words(sortedKeys(cat.Sandboxes)), scalar("")}}
 	ps := props{{FactorSandbox, oneOrMore(sandbox)}}
 	for _, p := range Factors() {
 		ps = append(ps, prop{p.Name, oneOrMore(value(p))})
@@ -225,7 +234,7 @@ func factorsSchema(cat Catalogue) *jsonschema.Schema {
 		add("workload "+k, cat.Workloads[k].Params)
 	}
 	for _, k := range sortedKeys(cat.Sandboxes) {
-		add("sandbox "+k, cat.Sandboxes[k])
+		add("sandbox "+k, cat.Sandboxes[k].Params)
 	}
 	for _, name := range sortedKeys(shared) {
 		of := shared[name]

@@ -68,7 +68,7 @@ func (d *draft) factorsOf(root *yaml.Node, p pair) {
 			d.bad(at, "write factors: {sandbox: [process, runc]}", "there are no sandboxes to compare")
 		}
 		f := d.factors[d.sandbox]
-		f.base = []string{f.spell(nil, Native)}
+		f.base = []string{f.spell(nil, d.cat.Native)}
 	}
 	for _, isFirst := range []bool{true, false} {
 		for _, q := range known {
@@ -105,9 +105,9 @@ func (d *draft) factorLevels(f *factor, q pair) {
 			return
 		}
 	case ofSandbox:
-		if owners := d.cat.owners(f.name, d.sandboxLevels(), d.study.kindOf); len(owners) == 0 {
+		if owners := d.owners(f.name, d.sandboxLevels()); len(owners) == 0 {
 			if !d.relaxed || d.given[f.name] {
-				d.bad(q.key, "remove it, or add one of "+strings.Join(d.cat.owners(f.name, d.kinds(), d.study.kindOf), ", "), "no sandbox of this study has the parameter %q", f.name)
+				d.bad(q.key, "remove it, or add one of "+strings.Join(d.owners(f.name, d.kinds()), ", "), "no sandbox of this study has the parameter %q", f.name)
 			}
 			return
 		}
@@ -313,7 +313,7 @@ func (d *draft) sameLength(z zip) {
 func (d *draft) apply(n *yaml.Node) {
 	for _, f := range d.factors {
 		if f.class == ofSandbox {
-			f.conds = append(f.conds, condition{d.sandbox, d.cat.owners(f.name, d.sandboxLevels(), d.study.kindOf)})
+			f.conds = append(f.conds, condition{d.sandbox, d.owners(f.name, d.sandboxLevels())})
 		}
 	}
 	for _, p := range d.entries(d.mapping(n, "apply"), "apply") {
@@ -373,7 +373,7 @@ func (d *draft) compared(root *yaml.Node, keys map[string]pair) {
 			s.Baseline = f.levels[0]
 		}
 		if f.class == isSandbox {
-			s.Baseline = Native
+			s.Baseline = d.cat.Native
 		}
 		at = f.at
 	}

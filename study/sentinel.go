@@ -45,10 +45,10 @@ func sentinelKeys() []string { return []string{"kind", "every", "share"} }
 // workload that bears the sentinel's name.
 func (d *draft) sentinel(p pair) {
 	s := &Sentinel{Share: sentinelShare, Workload: Workload{Label: SentinelLabel, Kind: sentinelKind, Params: sentinelParams()},
-		Cell: record.Cell{{Factor: FactorWorkload, Value: SentinelLabel}, {Factor: FactorSandbox, Value: Native}}}
+		Cell: record.Cell{{Factor: FactorWorkload, Value: SentinelLabel}, {Factor: FactorSandbox, Value: d.cat.Native}}}
 	taken := slices.IndexFunc(d.loads, func(w *load) bool { return w.label == SentinelLabel })
 	if p.key == nil {
-		if taken >= 0 || !slices.ContainsFunc(d.sandboxLevels(), func(l string) bool { return l != "fake" }) || d.fillSentinel(s) != nil {
+		if taken >= 0 || !slices.ContainsFunc(d.sandboxLevels(), func(l string) bool { return d.traits(l).Family != record.FamilyFake }) || d.fillSentinel(s) != nil {
 			return
 		}
 		d.study.Sentinel = s
@@ -137,8 +137,8 @@ func (d *draft) fillSentinel(s *Sentinel) error {
 	if !ok {
 		return fmt.Errorf("this tare has no workload %s", s.Workload.Kind)
 	}
-	if _, ok := d.cat.Sandboxes[Native]; !ok {
-		return fmt.Errorf("this tare has no sandbox process")
+	if _, ok := d.cat.Sandboxes[d.cat.Native]; !ok {
+		return fmt.Errorf("this tare has no sandbox that isolates nothing")
 	}
 	v := param.Values{}
 	for name, t := range s.Workload.Params {
@@ -165,11 +165,12 @@ func (s *Sentinel) String() string {
 	for _, name := range sortedKeys(s.Workload.Params) {
 		parts = append(parts, name+"="+s.Workload.Params[name])
 	}
+	box, _ := s.Cell.Get(FactorSandbox)
 	often := fmt.Sprintf("at most %g %% of the time", 100*s.Share)
 	if s.Every == 1 {
 		often = "after every block"
 	} else if s.Every > 1 {
 		often = fmt.Sprintf("after every %d blocks", s.Every)
 	}
-	return strings.Join(parts, " ") + " on process, " + often
+	return strings.Join(parts, " ") + " on " + box + ", " + often
 }

@@ -14,7 +14,7 @@ import (
 // watchCatalogue is testCatalogue with what the usual sentinel needs, and a fake.
 func watchCatalogue() Catalogue {
 	cat := testCatalogue()
-	cat.Sandboxes["fake"] = nil
+	cat.Sandboxes["fake"] = is(record.Traits{Family: record.FamilyFake})
 	cat.Workloads["syscall"] = WorkloadInfo{Ends: 1,
 		Params: []param.Param{
 			{Name: "call", Type: param.Enum, Default: "getpid", Words: []string{"getpid", "open_close"}},

@@ -10,8 +10,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
+	"tare/catalogue"
 	collectors "tare/collect/all"
-	"tare/param"
 	sandboxes "tare/sandbox/all"
 	"tare/study"
 	workloads "tare/workload/all"
@@ -20,35 +20,7 @@ import (
 // realCatalogue is what the program offers.
 func realCatalogue(t *testing.T) study.Catalogue {
 	t.Helper()
-	cat := study.Catalogue{Workloads: map[string]study.WorkloadInfo{}, Sandboxes: map[string][]param.Param{}}
-	for _, w := range workloads.Workloads() {
-		roles, err := w.Roles(mustFill(t, w.Params()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		cat.Workloads[w.Name()] = study.WorkloadInfo{Params: w.Params(), Responses: w.Responses, Ends: len(roles),
-			Check: func(v param.Values) error { _, err := w.Roles(v); return err }}
-	}
-	kinds, err := sandboxes.Kinds(sandboxes.Env{StateDir: t.TempDir()}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, k := range kinds {
-		cat.Sandboxes[k.Name()] = k.Params()
-	}
-	for _, c := range collectors.Collectors() {
-		cat.Collectors = append(cat.Collectors, c.Name())
-	}
-	return cat
-}
-
-func mustFill(t *testing.T, ps []param.Param) param.Values {
-	t.Helper()
-	v, err := param.Fill(ps, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return catalogue.Of(workloads.Workloads(), sandboxes.Kinds(sandboxes.Env{StateDir: t.TempDir()}), collectors.Collectors())
 }
 
 // The real names do not clash, and the shipped studies suit the real workloads

@@ -10,6 +10,7 @@ package study
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"tare/param"
@@ -29,13 +30,14 @@ type Study struct {
 	Stop      Stop
 	Budget    Budget
 	Collect   Collect
-	Sentinel  *Sentinel     // watches the machine; nil: none
-	Calls     bool          // system calls are counted; see Stratum.Counting
-	Published string        // the published figures that the results are set beside, one of PublishedSets; "" none
-	Tables    []Table       // summary tables of the report
-	Retries   int           // of a failed trial
-	Timeout   time.Duration // of one trial; 0: four times what it is expected to take, and a minute
-	Sandboxes []Sandbox     // defined by the study itself
+	Sentinel  *Sentinel                // watches the machine; nil: none
+	Calls     bool                     // system calls are counted; see Stratum.Counting
+	Published string                   // the published figures that the results are set beside, one of PublishedSets; "" none
+	Tables    []Table                  // summary tables of the report
+	Retries   int                      // of a failed trial
+	Timeout   time.Duration            // of one trial; 0: four times what it is expected to take, and a minute
+	Sandboxes []Sandbox                // defined by the study itself
+	Traits    map[string]record.Traits // of the catalogue's sandboxes and the study's own, by name
 	// Files are the texts of files, by the parameter of type param.File and the path as
 	// written; nil: the study names none.
 	Files map[string]map[string]string
@@ -121,6 +123,7 @@ type Resolved struct {
 	Workload    Workload
 	Params      param.Values  // of the workload, the cell's levels applied, filled
 	Sandbox     string        // name of the kind
+	Traits      record.Traits // of the sandbox with its Options, as far as the catalogue knows them
 	Isolate     string        // server, client or both
 	CPULimit    float64       // cores; 0 none
 	MemoryLimit int64         // bytes; 0 none
@@ -161,18 +164,26 @@ type Collect struct {
 	Interval time.Duration
 }
 
-// Sandbox is a kind defined by configuration: any OCI runtime.
+// Sandbox is a sandbox that the study defines.
 type Sandbox struct {
-	Name    string
-	Kind    string // oci
-	Runtime string // path or name of the binary
-	Args    []string
-	Line    int
+	Name   string
+	Kind   string       // Base.Name
+	Values param.Values // of all of the base's Keys
+	Line   int
+
+	info SandboxInfo
 }
 
-// Native is the kind of sandbox that does not isolate: the baseline unless said, and
-// where the end of a workload runs that is not isolated.
-const Native = "process"
+// String is the definition without its name: oci runtime=youki.
+func (s Sandbox) String() string {
+	parts := []string{s.Kind}
+	for _, k := range sortedKeys(s.Values) {
+		if s.Values[k] != "" {
+			parts = append(parts, k+"="+strings.Join(s.Values.List(k), " "))
+		}
+	}
+	return strings.Join(parts, " ")
+}
 
 // Both is the level of FactorIsolate that isolates all ends of a workload.
 const Both = "both"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"tare/param"
 	"tare/record"
@@ -65,16 +66,44 @@ func testCatalogue() Catalogue {
 				return []record.Response{{Name: "elapsed", Unit: record.Second, Better: record.Lower}}
 			}},
 		},
-		Sandboxes: map[string][]param.Param{
-			"process": nil, "runc": nil, "crun": nil, "oci": nil,
-			"runsc-systrap": {{Name: "directfs", Type: param.Bool, Default: "true", Help: "direct file access"}},
-			"vm": {
-				{Name: "vcpus", Type: param.Int, Default: "1", Min: 1, Max: 64, Help: "virtual processors"},
-				{Name: "iothreads", Type: param.Int, Default: "0", Min: 0, Max: 16, Help: "I/O threads"},
-			},
+		Sandboxes: map[string]SandboxInfo{
+			"process": is(record.Traits{Family: record.FamilyNative, OwnKernel: record.No}),
+			"runc":    is(record.Traits{Family: record.FamilyContainer, Runtime: "runc", OwnKernel: record.No}),
+			"crun":    is(record.Traits{Family: record.FamilyContainer, Runtime: "crun"}),
+			"runsc-systrap": is(record.Traits{Family: record.FamilyGVisor, Runtime: "runsc", OwnKernel: record.Yes},
+				param.Param{Name: "directfs", Type: param.Bool, Default: "true", Help: "direct file access"}),
+			"vm": is(record.Traits{Family: record.FamilyVM, OwnKernel: record.Yes},
+				param.Param{Name: "vcpus", Type: param.Int, Default: "1", Min: 1, Max: 64, Help: "virtual processors"},
+				param.Param{Name: "iothreads", Type: param.Int, Default: "0", Min: 0, Max: 16, Help: "I/O threads"}),
+		},
+		Native: "process",
+		Bases: []Base{
+			{Name: "oci", About: "a container", Keys: ownKeys(), Define: func(_ string, v param.Values) (SandboxInfo, error) {
+				if v.Str("runtime") == "" {
+					return SandboxInfo{}, errors.New("runtime is missing; write the path of one")
+				}
+				t := record.Traits{Family: record.FamilyContainer, Runtime: filepath.Base(v.Str("runtime"))}
+				if t.Runtime == "youki" {
+					t.OwnKernel = record.No
+				}
+				return is(t, param.Param{Name: "patience", Type: param.Int, Default: "1", Help: "of a sandbox that a study defines"}), nil
+			}},
+			{Name: "vm", About: "a machine", Keys: append(ownKeys(), param.Param{Name: "firmware", Type: param.Enum, Default: "none", Words: []string{"none", "uefi"}, Help: "what boots it"}),
+				Define: func(string, param.Values) (SandboxInfo, error) {
+					return is(record.Traits{Family: record.FamilyVM}), nil
+				}},
 		},
 		Collectors: []string{"proc", "cgroup", "system"},
 	}
+}
+
+// is a kind of sandbox with these traits.
+func is(t record.Traits, ps ...param.Param) SandboxInfo {
+	return SandboxInfo{Params: ps, Traits: func(param.Values) record.Traits { return t }}
+}
+
+func ownKeys() []param.Param {
+	return []param.Param{{Name: "runtime", Type: param.String, Help: "a program"}, {Name: "args", Type: param.List, Help: "its arguments"}}
 }
 
 func mustParse(t testing.TB, src string, sets ...string) *Study {
@@ -157,9 +186,17 @@ workload=stream,cpu-limit=8,memory-limit=1GiB,isolate=server [stream] baseline 0
 		Budget:  Budget{Blocks: 16, Time: 4 * time.Minute},
 		Collect: Collect{Names: []string{"proc", "cgroup", "system"}, Interval: 100 * time.Millisecond},
 		Retries: 1, Timeout: time.Minute,
-		Sandboxes: []Sandbox{{Name: "youki", Kind: "oci", Runtime: "youki", Args: []string{"--debug"}, Line: 7}},
+		Sandboxes: []Sandbox{{Name: "youki", Kind: "oci", Values: param.Values{"runtime": "youki", "args": "--debug"}, Line: 7}},
+		Traits: map[string]record.Traits{
+			"process":       {Family: record.FamilyNative, OwnKernel: record.No},
+			"runc":          {Family: record.FamilyContainer, Runtime: "runc", OwnKernel: record.No},
+			"crun":          {Family: record.FamilyContainer, Runtime: "crun"},
+			"runsc-systrap": {Family: record.FamilyGVisor, Runtime: "runsc", OwnKernel: record.Yes},
+			"vm":            {Family: record.FamilyVM, OwnKernel: record.Yes},
+			"youki":         {Family: record.FamilyContainer, Runtime: "youki", OwnKernel: record.No},
+		},
 	}
-	if diff := cmp.Diff(wantStudy, s); diff != "" {
+	if diff := cmp.Diff(wantStudy, s, cmpopts.IgnoreUnexported(Sandbox{})); diff != "" {
 		t.Errorf("study (-want +got):\n%s", diff)
 	}
 }
@@ -222,6 +259,24 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// TestParametersOfADefinition: a sandbox of the study's own has the parameters that its
+// definition gives it, as a kind of tare's has.
+func TestParametersOfADefinition(t *testing.T) {
+	s := mustParse(t, `
+study: own
+sandboxes: {mine: {runtime: /opt/youki}}
+factors: {sandbox: [process, mine], patience: [1, 2]}
+workloads: {cpu: {}}
+`)
+	var got []string
+	for _, c := range s.Strata[0].Cells {
+		got = append(got, s.Treatment(0, c).String())
+	}
+	if diff := cmp.Diff([]string{"sandbox=process", "sandbox=mine,patience=1", "sandbox=mine,patience=2"}, got); diff != "" {
+		t.Errorf("treatments (-want +got):\n%s", diff)
+	}
+}
+
 func TestResolve(t *testing.T) {
 	cat := testCatalogue()
 	s := mustParse(t, `
@@ -235,7 +290,7 @@ workloads: {rr: {kind: net, mode: rr, message: [4k]}, cpu: {}}
 		t.Fatal(err)
 	}
 	want := Resolved{Workload: s.Workloads[0], Params: param.Values{"mode": "rr", "message": "4k", "size": "64", "connections": "1", "duration": "1s", "rate": "0"},
-		Sandbox: "vm", Isolate: "both", CPULimit: 1.5, MemoryLimit: 64 << 20, CPUs: "0-1", Options: param.Values{"vcpus": "4", "iothreads": "0"}}
+		Sandbox: "vm", Traits: record.Traits{Family: record.FamilyVM, OwnKernel: record.Yes}, Isolate: "both", CPULimit: 1.5, MemoryLimit: 64 << 20, CPUs: "0-1", Options: param.Values{"vcpus": "4", "iothreads": "0"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Resolve (-want +got):\n%s", diff)
 	}
@@ -258,7 +313,7 @@ func TestCatalogueCheck(t *testing.T) {
 	if err := cat.Check(); err != nil {
 		t.Errorf("a good catalogue: %v", err)
 	}
-	cat.Sandboxes["odd"] = []param.Param{{Name: "duration", Type: param.Duration}}
+	cat.Sandboxes["odd"] = is(record.Traits{}, param.Param{Name: "duration", Type: param.Duration})
 	cat.Workloads["odd"] = WorkloadInfo{Params: []param.Param{{Name: "kind"}, {Name: "cpus"}}}
 	const want = `workload odd: parameter "kind" is a key of every workload; give it another name
 workload odd: parameter "cpus" is a factor of tare itself; give it another name

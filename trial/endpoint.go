@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
 	"tare/record"
 	"tare/sandbox"
-	"tare/study"
 	"tare/workload"
 )
 
@@ -50,7 +50,9 @@ func (t *trial) prepareRole(ctx context.Context, role workload.Role) error {
 		return fmt.Errorf("there is no sandbox %q", kind)
 	}
 	ep.cost = record.MakeLabels(record.LabelEnd, role.Name, record.LabelSandbox, kind)
-	t.rec.Facts[role.Name+".where"] = where(kind)
+	traits := ep.kind.Traits(nil).Traits
+	maps.Copy(t.rec.Facts, traits.Facts(role.Name))
+	t.rec.Facts[role.Name+record.FactWhere] = record.Where(kind, traits)
 	if role.Image != "" {
 		digest, err := t.maker.Place.Image(role.Image)
 		if err != nil {
@@ -111,21 +113,16 @@ func (ep *endpoint) command(stdout, stderr *output) sandbox.Command {
 	return sandbox.Command{Args: ep.role.Args, Env: ep.role.Env, Stdout: stdout, Stderr: stderr}
 }
 
-// where is a kind as the place that an end ran in.
-func where(kind string) string {
-	if kind == study.Native {
-		return "native"
-	}
-	return kind
-}
-
 // kindOf says where a role runs and whether that is the isolated end; the other
 // end runs natively.
 func (t *trial) kindOf(role workload.Role) (kind string, isolated bool) {
 	if t.isolates(role.Name) {
 		return t.res.Sandbox, true
 	}
-	return study.Native, false
+	if k := t.maker.Kinds[t.res.Sandbox]; k != nil {
+		return k.Traits(nil).Native, false
+	}
+	return t.res.Sandbox, false
 }
 
 // start starts the sandbox of every role that runs in a started one.

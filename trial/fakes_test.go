@@ -50,6 +50,9 @@ func (k *kind) Name() string                { return k.name }
 func (*kind) About() string                 { return "notes" }
 func (*kind) Params() []param.Param         { return nil }
 func (k *kind) Check(context.Context) error { return k.check }
+func (k *kind) Traits(map[string]string) sandbox.Traits {
+	return sandbox.Traits{Traits: record.Traits{Family: record.FamilyNative, Native: k.name}}
+}
 func (k *kind) Start(_ context.Context, s sandbox.Spec) (sandbox.Instance, error) {
 	end := endOf(s.Name)
 	k.j.note("start %s", end)
@@ -277,7 +280,7 @@ func engine(t *testing.T, bad string) (*Maker, *journal) {
 	l := &load{j: j, bad: bad == "garbage"}
 	cat := study.Catalogue{
 		Workloads: map[string]study.WorkloadInfo{"load": {Ends: 2, Responses: l.Responses}},
-		Sandboxes: map[string][]param.Param{"process": nil},
+		Sandboxes: map[string]study.SandboxInfo{"process": {}}, Native: "process",
 	}
 	return &Maker{
 		ID: "x", Study: st, Catalogue: cat,

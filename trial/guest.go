@@ -29,7 +29,7 @@ func (t *trial) boot(ep *endpoint) {
 // whereAccelerated adds how a machine's processors were had to where an end ran.
 func (t *trial) whereAccelerated(ep *endpoint, accelerator string) {
 	if accelerator != "" {
-		t.rec.Facts[ep.role.Name+".where"] += " (" + strings.ToUpper(accelerator) + ")"
+		t.rec.Facts[ep.role.Name+record.FactWhere] += " (" + strings.ToUpper(accelerator) + ")"
 	}
 }
 

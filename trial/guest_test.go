@@ -38,8 +38,10 @@ type machine struct {
 	end    io.Closer
 }
 
-func (m *machine) Scope() sandbox.Scope   { return sandbox.Scope{Guest: m.client.Guest()} }
-func (*machine) Facts() map[string]string { return map[string]string{record.FactAccelerator: "tcg"} }
+func (m *machine) Scope() sandbox.Scope { return sandbox.Scope{Guest: m.client.Guest()} }
+func (*machine) Facts() map[string]string {
+	return map[string]string{record.FactAccelerator: record.AcceleratorTCG}
+}
 func (*machine) Boot() []sandbox.BootPhase {
 	return []sandbox.BootPhase{{Name: "kernel", Took: time.Second}}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"tare/record"
-	"tare/sandbox"
 	"tare/study"
 	"tare/workload"
 )
@@ -103,10 +102,11 @@ func (m *Maker) Expected(cell record.Cell) time.Duration {
 		return overhead
 	}
 	took := overhead + workload.Total(roles)
-	if k, ok := m.Kinds[res.Sandbox].(sandbox.Slow); ok {
-		took += k.Takes(res.Options)
+	if k := m.Kinds[res.Sandbox]; k != nil {
+		takes := k.Traits(res.Options).Takes
+		took += takes
 		if res.Isolate == study.Both && len(roles) > 1 {
-			took += k.Takes(res.Options)
+			took += takes
 		}
 	}
 	return took

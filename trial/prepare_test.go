@@ -43,7 +43,9 @@ func TestSkipNamesTheSandboxOnce(t *testing.T) {
 // slowToCheck is a kind that says how long Check may take.
 type slowToCheck struct{ kind }
 
-func (*slowToCheck) CheckWithin() time.Duration { return 90 * time.Second }
+func (*slowToCheck) Traits(map[string]string) sandbox.Traits {
+	return sandbox.Traits{CheckWithin: 90 * time.Second}
+}
 
 // TestTryingIsTold: who wants to hear it knows before what is being tried, with its bound,
 // and when that has ended, well or not.

@@ -16,7 +16,11 @@ type young struct {
 	settle time.Duration
 }
 
-func (y *young) Settle(map[string]string) time.Duration { return y.settle }
+func (y *young) Traits(options map[string]string) sandbox.Traits {
+	t := y.kind.Traits(options)
+	t.Settle = y.settle
+	return t
+}
 
 func TestSettle(t *testing.T) {
 	for _, settle := range []time.Duration{0, 60 * time.Millisecond} {
@@ -59,5 +63,3 @@ func TestSettleEnds(t *testing.T) {
 		t.Errorf("the sandboxes were not stopped: %q", j.lines)
 	}
 }
-
-var _ sandbox.Settler = (*young)(nil)

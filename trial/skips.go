@@ -48,8 +48,8 @@ func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []worklo
 		}
 	}
 	kinds := []string{res.Sandbox}
-	if len(roles) > 1 && res.Isolate != study.Both && res.Isolate != "" && res.Sandbox != study.Native {
-		kinds = append(kinds, study.Native) // the other end
+	if k := c.maker.Kinds[res.Sandbox]; k != nil && len(roles) > 1 && res.Isolate != study.Both && res.Isolate != "" {
+		kinds = append(kinds, k.Traits(nil).Native) // the other end
 	}
 	for _, k := range kinds {
 		if err := c.check(ctx, k); err != nil {
@@ -114,7 +114,7 @@ func (c *checker) check(ctx context.Context, kind string) error {
 	if k := c.maker.Kinds[kind]; k == nil {
 		c.kinds[kind] = fmt.Errorf("there is no sandbox %q", kind)
 	} else {
-		defer c.maker.trying(kind, sandbox.CheckWithin(k))()
+		defer c.maker.trying(kind, k.Traits(nil).CheckWithin)()
 		c.kinds[kind] = k.Check(ctx)
 	}
 	return c.kinds[kind]

@@ -27,9 +27,17 @@ func newLab(kind string, params map[string]string) *lab {
 			{Name: "cpu-limit", Levels: []string{"none", "1", "2", "8"}},
 			{Name: "rootfs", Levels: []string{"virtiofs", "block"}},
 		},
-		Sandboxes: []study.Sandbox{{Name: "runsc-host", Kind: "oci", Runtime: "runsc", Args: []string{"--platform=systrap", "--network=host"}}},
-		Workload:  func(string) study.Workload { return study.Workload{Label: "w", Kind: kind, Params: params} },
-		Measured:  func(c record.Cell, _ string) bool { return len(l.values[c.Key()]) > 0 },
+		Traits: map[string]record.Traits{
+			"process":       {Family: record.FamilyNative},
+			"runc":          {Family: record.FamilyContainer},
+			"runsc-ptrace":  {Family: record.FamilyGVisor, Flags: []string{"platform=ptrace", "network=sandbox"}},
+			"runsc-systrap": {Family: record.FamilyGVisor, Flags: []string{"platform=systrap", "network=sandbox"}},
+			"runsc-kvm":     {Family: record.FamilyGVisor, Flags: []string{"platform=kvm", "network=sandbox"}},
+			"runsc-host":    {Family: record.FamilyGVisor, Flags: []string{"platform=systrap", "network=host"}},
+			"vm":            {Family: record.FamilyVM},
+		},
+		Workload: func(string) study.Workload { return study.Workload{Label: "w", Kind: kind, Params: params} },
+		Measured: func(c record.Cell, _ string) bool { return len(l.values[c.Key()]) > 0 },
 		Mean: func(base record.Cell, others []record.Cell, _ string) stat.Summary {
 			mean := make(map[int]float64)
 			for block := range l.values[base.Key()] {

@@ -18,7 +18,7 @@ type Input struct {
 	Baseline  string // its level
 	Imported  bool   // by another tool: nothing can be measured again
 	Factors   []study.Factor
-	Sandboxes []study.Sandbox                // the study's own
+	Traits    map[string]record.Traits       // of the sandboxes, by name
 	Workload  func(string) study.Workload    // of a stratum, by its key; nil: nothing is known
 	Costs     []cpucost.Cost                 // CPU a unit of work
 	Quotas    []cpucost.Quota                // CPU against the quota

@@ -1,9 +1,11 @@
 package advice
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
+	"tare/record"
 	"tare/study"
 )
 
@@ -23,9 +25,13 @@ func (f *filler) run() string {
 	}
 	for _, l := range f.to {
 		if l.Factor == study.FactorSandbox {
-			level, ok := f.builtIn(l.Value)
-			if !ok {
-				return ""
+			level := l.Value
+			if strings.Contains(level, "=") { // a setting that the study did not measure
+				now, _ := f.g.list[0].f.Cell.Get(study.FactorSandbox)
+				var ok bool
+				if level, ok = LevelWith(f.b.in.Traits, now, level); !ok {
+					return ""
+				}
 			}
 			sandboxes = append(sandboxes, level)
 		}
@@ -44,13 +50,15 @@ func (f *filler) run() string {
 	return "tare run STUDY " + strings.Join(out, " ")
 }
 
-// builtIn is the level that a setting of the factor sandbox stands for, where tare or
-// the study has it.
-func (f *filler) builtIn(to string) (string, bool) {
-	if p, ok := strings.CutPrefix(to, platform); ok {
-		return runscFamily + "-" + p, true
+// LevelWith returns the first sandbox, by name, that has the flags of another and the given
+// one besides; false when none has.
+func LevelWith(kinds map[string]record.Traits, other, flag string) (string, bool) {
+	for _, level := range slices.Sorted(maps.Keys(kinds)) {
+		if t := kinds[level]; t.Family == record.FamilyGVisor && sameBut(kinds[other].Flags, t.Flags, flag) {
+			return level, true
+		}
 	}
-	return to, !strings.Contains(to, "=")
+	return "", false
 }
 
 // varied are the levels that the group's cells have of a factor.

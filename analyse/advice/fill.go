@@ -39,7 +39,7 @@ func (f *filler) funcs() template.FuncMap {
 		"bound": func() bool {
 			return slices.ContainsFunc(f.g.list, func(s *subject) bool { return !s.gains || s.workers > s.vcpus })
 		},
-		"vm":   func() bool { return s.family == FamilyVM },
+		"vm":   func() bool { return s.family == record.FamilyVM },
 		"role": func() string { return s.f.Role },
 		"iothreads": func() int { // 4 to 8 are a good start; no more than jobs
 			n := 0
@@ -110,7 +110,7 @@ func (f *filler) patches() []Patch {
 	s := f.g.list[0]
 	var out []Patch
 	for _, p := range f.g.rule.Patches {
-		if len(p.In) > 0 && !slices.Contains(p.In, s.family) || !s.holds(p.When) {
+		if len(p.In) > 0 && !slices.Contains(p.In, string(s.family)) || !s.holds(p.When) {
 			continue
 		}
 		text := f.fill(p.Text)

@@ -43,7 +43,7 @@ func (b *builder) merge(groups []*group) []*merged {
 		case len(g.rule.Set) > 0 || f.Cause == cause.Untold:
 			k.level, _ = f.Cell.Get(b.in.Compare)
 		case len(g.rule.Patches) > 0: // they are as the family of sandboxes has them
-			k.level = g.list[0].family
+			k.level = string(g.list[0].family)
 		}
 		if len(g.rule.Roles) == 0 { // its text may name the thread
 			k.role = f.Role

@@ -5,6 +5,7 @@ import (
 
 	"tare/analyse/cause"
 	"tare/analyse/stat"
+	"tare/record"
 	"tare/study"
 )
 
@@ -36,7 +37,7 @@ func (b *builder) serves(s *subject) bool {
 		return false
 	case s.limit > 0:
 		factor, set = study.FactorCPULimit, toMore
-	case s.family != FamilyVM:
+	case s.family != record.FamilyVM:
 		return false
 	}
 	unbound := *s

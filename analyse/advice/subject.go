@@ -3,7 +3,6 @@ package advice
 import (
 	"cmp"
 	"math"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,16 +12,10 @@ import (
 	"tare/study"
 )
 
-// Families of sandboxes, by what there is to set.
-const (
-	FamilyVM        = "vm"
-	FamilyGVisor    = "gvisor"
-	FamilyContainer = "container"
-	FamilyNative    = "native"
-)
-
-// Families lists them.
-func Families() []string { return []string{FamilyVM, FamilyGVisor, FamilyContainer, FamilyNative} }
+// Families lists those that rules are for.
+func Families() []string {
+	return []string{string(record.FamilyVM), string(record.FamilyGVisor), string(record.FamilyContainer), string(record.FamilyNative)}
+}
 
 // Factors that a rule looks at beside those that package study names: parameters of
 // the sandbox vm.
@@ -38,7 +31,6 @@ const (
 	all         = "all"      // of the host's processors
 	virtiofs    = "virtiofs" // of rootfs, unless said
 	overhead    = 0.25       // cores that Kata's RuntimeClass adds to a limited pod's quota
-	runscFamily = "runsc"
 	platform    = "platform="
 	hostNetwork = "network=host"
 	ptrace      = "ptrace"
@@ -49,7 +41,7 @@ const (
 type subject struct {
 	f       *cause.Finding
 	at      int // index of the finding
-	family  string
+	family  record.Family
 	args    []string // flags of the runtime, without dashes; nil: unknown
 	path    string   // network, disk, launch, none; "" unknown
 	limit   float64  // cores; 0 none
@@ -82,61 +74,25 @@ func (b *builder) subject(i int) *subject {
 	return s
 }
 
-// familyOf tells what a cell's sandbox is: by the study's own definitions, by the
-// built-in names, and where neither tells by the thread that is full.
-func (b *builder) familyOf(f *cause.Finding) (string, []string) {
+// familyOf tells what a cell's sandbox is, and the flags of its runtime: by its traits, and
+// where nothing is known by the thread that is full. Virtual machines alone have vCPUs.
+func (b *builder) familyOf(f *cause.Finding) (record.Family, []string) {
 	level, _ := f.Cell.Get(study.FactorSandbox)
-	family, args := b.sandbox(level)
+	t := b.in.Traits[level]
 	if _, ok := f.Cell.Get(factorVCPUs); ok {
-		return FamilyVM, args
+		t.Family = record.FamilyVM
 	}
-	if family == "" {
+	if t.Family == "" {
 		switch f.Role {
 		case "vhost", "iothread", "virtiofsd", "vmm", "vcpu":
-			return FamilyVM, args
+			t.Family = record.FamilyVM
 		case "sentry", "gofer":
-			return FamilyGVisor, args
+			t.Family = record.FamilyGVisor
+		default:
+			t.Family = record.FamilyContainer
 		}
-		family = FamilyContainer
 	}
-	return family, args
-}
-
-// sandbox returns the family of a level, "" if its name does not tell, and the flags
-// of its runtime.
-func (b *builder) sandbox(level string) (string, []string) {
-	for i := range b.in.Sandboxes {
-		d := &b.in.Sandboxes[i]
-		if d.Name != level {
-			continue
-		}
-		args := make([]string, 0, len(d.Args))
-		for _, a := range d.Args {
-			args = append(args, strings.TrimLeft(a, "-"))
-		}
-		switch name := strings.ToLower(filepath.Base(d.Runtime)); {
-		case d.Kind == study.KindVM, strings.HasPrefix(name, "kata"), strings.HasPrefix(name, "containerd-shim-kata"):
-			return FamilyVM, args
-		case strings.HasPrefix(name, runscFamily):
-			return FamilyGVisor, args
-		}
-		return FamilyContainer, args
-	}
-	base, rest, _ := strings.Cut(level, "-")
-	switch base {
-	case runscFamily, "gvisor":
-		if rest == "" {
-			return FamilyGVisor, nil
-		}
-		return FamilyGVisor, []string{platform + rest, "network=sandbox"} // as sandbox/all defines them
-	case study.KindVM, "kata", "kubevirt", "sandboxed":
-		return FamilyVM, nil
-	case study.Native:
-		return FamilyNative, nil
-	case "runc", "crun", "youki":
-		return FamilyContainer, nil
-	}
-	return "", nil
+	return t.Family, t.Flags
 }
 
 // load says what a cell's workload loads, and how many workers it has.
@@ -223,12 +179,12 @@ func (s *subject) moreWorkers() bool {
 		return true
 	}
 	now := s.vcpus
-	if s.family != FamilyVM {
+	if s.family != record.FamilyVM {
 		now = int(s.limit) // 0: any
 	} else if s.limit > 0 && s.f.Cause == cause.Guest {
 		now += int(s.limit)
 	}
-	if s.family == FamilyVM && s.vcpus == 0 {
+	if s.family == record.FamilyVM && s.vcpus == 0 {
 		return false // it has all
 	}
 	return s.workers == 0 || s.workers > now
@@ -264,7 +220,7 @@ func conditions() map[string]func(*subject) bool {
 
 // fulfils reports whether a rule speaks of a subject; "unruled" apart.
 func (r *Rule) fulfils(s *subject) bool {
-	if !slices.Contains(r.Causes, s.f.Cause) || len(r.In) > 0 && !slices.Contains(r.In, s.family) {
+	if !slices.Contains(r.Causes, s.f.Cause) || len(r.In) > 0 && !slices.Contains(r.In, string(s.family)) {
 		return false
 	}
 	if s.f.Cause == cause.Helper && len(r.Roles) > 0 && !slices.Contains(r.Roles, s.f.Role) {

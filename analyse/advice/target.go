@@ -81,7 +81,7 @@ func (b *builder) enough(list []*subject) int {
 		case p != nil && p.Base > 0 && p.Ratio > 0:
 			need = min(max(p.Cores, p.Base*p.Ratio), 8*s.limit)
 		}
-		if s.family == FamilyVM {
+		if s.family == record.FamilyVM {
 			need -= overhead
 		}
 		// Held back it was, so that its own limit is not enough, whatever was used elsewhere.
@@ -187,8 +187,7 @@ func (b *builder) named(set Setting, list []*subject) []string {
 	}
 	var out []string
 	for _, level := range b.levels(set.Factor) {
-		family, args := b.sandbox(level)
-		if family == FamilyGVisor && sameBut(list[0].args, args, set.To) {
+		if t := b.in.Traits[level]; t.Family == record.FamilyGVisor && sameBut(list[0].args, t.Flags, set.To) {
 			out = append(out, level)
 		}
 	}

@@ -97,7 +97,7 @@ func (d *described) folder(s Folder) {
 	d.add("study: confidence", strconv.FormatFloat(st.Stop.Confidence, 'g', -1, 64))
 	d.add("study: collect", fmt.Sprintf("%s every %v", strings.Join(st.Collect.Names, " "), st.Collect.Interval))
 	for _, b := range st.Sandboxes {
-		d.add("study: sandbox "+b.Name, strings.TrimSpace(b.Runtime+" "+strings.Join(b.Args, " ")))
+		d.add("study: sandbox "+b.Name, b.String())
 	}
 }
 

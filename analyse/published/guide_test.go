@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"tare/analyse/stat"
+	catalogues "tare/catalogue"
 	"tare/param"
 	"tare/record"
+	sandboxes "tare/sandbox/all"
 	"tare/study"
 	"tare/workload"
 	"tare/workload/all"
@@ -103,7 +105,7 @@ func TestShippedStudiesMeasureAll(t *testing.T) {
 		// Whatever is asked for has the ratio 2.
 		tab := Compare(st, stat.NewRule(0.95, 0.05, 0.03, []int{3}, 0), func(base, other record.Cell, response string) stat.Summary {
 			return stat.Summarise([]stat.Pair{{Base: 1, Other: 2}, {Base: 2, Other: 4.01}, {Base: 1, Other: 2}})
-		})
+		}, st.Traits)
 		if len(tab.Rows) != len(mustFigures(t)) {
 			t.Errorf("%s: %d rows for %d figures: one is measured twice", c.file, len(tab.Rows), len(mustFigures(t)))
 		}
@@ -134,20 +136,5 @@ func mustFigures(t *testing.T) []Figure {
 // catalogue has the real workloads, and sandboxes by name.
 func catalogue(t *testing.T) study.Catalogue {
 	t.Helper()
-	cat := study.Catalogue{Workloads: map[string]study.WorkloadInfo{}, Sandboxes: map[string][]param.Param{"process": nil, "runc": nil, "crun": nil}}
-	for _, p := range []string{"systrap", "ptrace", "kvm"} {
-		cat.Sandboxes["runsc-"+p] = nil
-	}
-	for _, w := range all.Workloads() {
-		v, err := param.Fill(w.Params(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		roles, err := w.Roles(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cat.Workloads[w.Name()] = study.WorkloadInfo{Params: w.Params(), Responses: w.Responses, Ends: len(roles)}
-	}
-	return cat
+	return catalogues.Of(all.Workloads(), sandboxes.Kinds(sandboxes.Env{}), nil)
 }

@@ -74,7 +74,7 @@ type Values func(base, other record.Cell, response string) stat.Summary
 
 // Compare makes the table that the study asks for; nil when it asks for none, or
 // for one that this version does not have.
-func Compare(st *study.Study, rule stat.Rule, values Values) *Table {
+func Compare(st *study.Study, rule stat.Rule, values Values, kinds map[string]record.Traits) *Table {
 	if st.Published != guideName {
 		return nil
 	}
@@ -96,10 +96,10 @@ func Compare(st *study.Study, rule stat.Rule, values Values) *Table {
 			s := &st.Strata[i]
 			w := &st.Workloads[s.Workload]
 			row := Row{Figure: f, Stratum: s.Key, Workload: w.Label, Response: m.response, Expected: m.expected(s, w)}
-			base, others := sides(s)
+			base, others := sides(s, kinds)
 			for _, cell := range others {
 				level, _ := cell.Get(study.FactorSandbox)
-				row.Measured = append(row.Measured, Measured{Level: level, Name: name(level, cell, s.Shared), Cell: cell, Compared: level == study.PublishedOther+"-"+f.Platform})
+				row.Measured = append(row.Measured, Measured{Level: level, Name: name(level, cell, s.Shared), Cell: cell, Compared: kinds[level].Platform == f.Platform})
 				sum := values(base, cell, m.response)
 				sums, variances = append(sums, sum), append(variances, stat.Of(sum, w.Label))
 			}
@@ -129,9 +129,10 @@ func (r *Row) judge(margin float64) {
 	}
 	at := slices.IndexFunc(r.Measured, func(m Measured) bool { return m.Compared })
 	if at < 0 {
-		r.Agreement, r.Why = NotMeasured, fmt.Sprintf("the study does not measure %s-%s", study.PublishedOther, r.Platform)
+		base, other := study.PublishedRuntimes()
+		r.Agreement, r.Why = NotMeasured, fmt.Sprintf("the study does not measure %s-%s", other, r.Platform)
 		if len(r.Measured) == 0 {
-			r.Why = fmt.Sprintf("the study does not measure both %s and %s here", study.PublishedBase, study.PublishedOther)
+			r.Why = fmt.Sprintf("the study does not measure both %s and %s here", base, other)
 		}
 		return
 	}
@@ -156,12 +157,14 @@ func (t *Table) count(a Agreement) {
 // sides returns the base's cell and the others'. Where factors nested under the
 // base make several cells, the first is taken. Without a base there is nothing
 // to divide by, and so no others.
-func sides(s *study.Stratum) (base record.Cell, others []record.Cell) {
+func sides(s *study.Stratum, kinds map[string]record.Traits) (base record.Cell, others []record.Cell) {
+	divisor, other := study.PublishedRuntimes()
 	for _, c := range s.Cells {
-		switch level, _ := c.Get(study.FactorSandbox); {
-		case level == study.PublishedBase && base == nil:
+		level, _ := c.Get(study.FactorSandbox)
+		switch t := kinds[level]; {
+		case t.Runtime == divisor && base == nil:
 			base = c
-		case strings.HasPrefix(level, study.PublishedOther):
+		case t.Runtime == other:
 			others = append(others, c)
 		}
 	}

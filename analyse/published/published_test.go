@@ -60,11 +60,11 @@ func TestGuideIsMapped(t *testing.T) {
 // Every word that a study may write has a table.
 func TestSetsHaveTables(t *testing.T) {
 	for _, name := range study.PublishedSets() {
-		if tab := Compare(&study.Study{Published: name}, stat.Rule{}, nil); tab == nil || tab.Name != name || len(tab.Rows) == 0 {
+		if tab := Compare(&study.Study{Published: name}, stat.Rule{}, nil, nil); tab == nil || tab.Name != name || len(tab.Rows) == 0 {
 			t.Errorf("%s has no table", name)
 		}
 	}
-	if tab := Compare(&study.Study{}, stat.Rule{}, nil); tab != nil {
+	if tab := Compare(&study.Study{}, stat.Rule{}, nil, nil); tab != nil {
 		t.Error("a study that asks for nothing has a table")
 	}
 }
@@ -206,7 +206,7 @@ func TestCompare(t *testing.T) {
 		}
 		return stat.Summarise(pairs)
 	}
-	tab := Compare(st, rule, values)
+	tab := Compare(st, rule, values, kinds())
 	for _, row := range tab.Rows {
 		if row.Platform == "kvm" {
 			if row.Agreement != NotMeasured || !strings.Contains(row.Why, "runsc-kvm") || len(row.Measured) != 2 {
@@ -260,7 +260,7 @@ func TestCompareMissing(t *testing.T) {
 		{"no runc", guideStudy("process", "runsc-ptrace"), "both runc and runsc"},
 		{"no trials", guideStudy("runc", "runsc-ptrace", "runsc-kvm"), "no block has a value of both"},
 	} {
-		tab := Compare(c.st, stat.NewRule(0.95, 0.05, 0.03, []int{3}, 0), none)
+		tab := Compare(c.st, stat.NewRule(0.95, 0.05, 0.03, []int{3}, 0), none, kinds())
 		for _, r := range tab.Rows {
 			if r.Agreement != NotMeasured || !strings.Contains(r.Why, c.why) {
 				t.Errorf("%s: %s %s: %s: %s", c.name, r.Benchmark, r.Case, r.Agreement, r.Why)
@@ -317,4 +317,13 @@ func TestSentence(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
+}
+
+// kinds are the sandboxes of these tests, as tare has them.
+func kinds() map[string]record.Traits {
+	out := map[string]record.Traits{"process": {Family: record.FamilyNative}, "runc": {Runtime: "runc"}, "crun": {Runtime: "crun"}}
+	for _, p := range []string{"systrap", "ptrace", "kvm"} {
+		out["runsc-"+p] = record.Traits{Runtime: "runsc", Platform: p}
+	}
+	return out
 }

@@ -13,12 +13,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/catalogue"
 	"tare/collect"
 	collectall "tare/collect/all"
 	"tare/host"
 	"tare/host/image"
 	"tare/param"
-	"tare/record"
 	"tare/sandbox"
 	sandboxall "tare/sandbox/all"
 	"tare/sandbox/vm/boot"
@@ -48,13 +48,18 @@ func kinds(checks string, defs []study.Sandbox) (map[string]sandbox.Kind, []stri
 
 // kindsFrom is kinds with machines that start from those files.
 func kindsFrom(checks string, defs []study.Sandbox, machines boot.Source) (map[string]sandbox.Kind, []string, error) {
-	var own []sandboxall.Def
+	list := sandboxall.Kinds(sandboxall.Env{StateDir: checks, CacheDir: host.DefaultDirs().Cache, Boot: machines})
+	bases := sandboxall.Bases(list)
 	for _, d := range defs {
-		own = append(own, sandboxall.Def{Name: d.Name, Kind: d.Kind, Runtime: d.Runtime, Args: d.Args})
-	}
-	list, err := sandboxall.Kinds(sandboxall.Env{StateDir: checks, CacheDir: host.DefaultDirs().Cache, Boot: machines}, own)
-	if err != nil {
-		return nil, nil, err
+		for _, b := range bases {
+			if word, _ := b.Base(); word == d.Kind {
+				k, err := b.Define(d.Name, d.Values)
+				if err != nil {
+					return nil, nil, fmt.Errorf("sandbox %s: %w", d.Name, err)
+				}
+				list = append(list, k)
+			}
+		}
 	}
 	out := map[string]sandbox.Kind{}
 	var names []string
@@ -90,49 +95,19 @@ func collectors(names []string) []collect.Collector {
 	return out
 }
 
-// catalogue is what a study can be made of, as data.
-func catalogue() (study.Catalogue, error) {
-	cat := study.Catalogue{Workloads: map[string]study.WorkloadInfo{}, Sandboxes: map[string][]param.Param{},
-		CheckOptions: map[string]func(param.Values) error{}, HostKernel: sandboxall.HostKernel()}
-	for name, w := range workloads() {
-		cat.Workloads[name] = describe(w)
-	}
-	ks, _, err := kinds("", nil)
+// offered is what a study can be made of, as data.
+func offered() (study.Catalogue, error) {
+	machines, err := guestFiles(nil)
 	if err != nil {
-		return cat, err
+		return study.Catalogue{}, err
 	}
-	for name, k := range ks {
-		cat.Sandboxes[name] = k.Params()
-		if c, ok := k.(sandbox.Chooser); ok {
-			cat.CheckOptions[name] = func(v param.Values) error { return c.CheckOptions(v) }
-		}
-	}
-	for _, c := range collectall.Collectors() {
-		cat.Collectors = append(cat.Collectors, c.Name())
-	}
-	return cat, nil
-}
-
-func describe(w workload.Workload) study.WorkloadInfo {
-	info := study.WorkloadInfo{
-		Params:    w.Params(),
-		Responses: func(v param.Values) []record.Response { return w.Responses(v) },
-		Check:     func(v param.Values) error { _, err := w.Roles(v); return err },
-	}
-	if v, err := param.Fill(w.Params(), nil); err == nil {
-		if roles, err := w.Roles(v); err == nil {
-			info.Ends = len(roles)
-			for _, r := range roles {
-				info.Launches = info.Launches || r.Mode != workload.Exec
-			}
-		}
-	}
-	return info
+	list := sandboxall.Kinds(sandboxall.Env{CacheDir: host.DefaultDirs().Cache, Boot: machines})
+	return catalogue.Of(workloadall.Workloads(), list, collectall.Collectors()), nil
 }
 
 // readStudy reads and checks a study file.
 func readStudy(file string, sets []string) (*study.Study, study.Catalogue, error) {
-	cat, err := catalogue()
+	cat, err := offered()
 	if err != nil {
 		return nil, cat, err
 	}

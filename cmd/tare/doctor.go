@@ -20,7 +20,6 @@ import (
 	"tare/host/rootfs"
 	"tare/param"
 	"tare/record"
-	"tare/sandbox"
 	"tare/sandbox/vm"
 	"tare/workload"
 	workloadall "tare/workload/all"
@@ -132,7 +131,7 @@ func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h 
 		return nil, h, fmt.Errorf("cannot try KVM again: %w", err)
 	}
 	for _, n := range names {
-		done := t.begin(n, sandbox.CheckWithin(ks[n]))
+		done := t.begin(n, ks[n].Traits(nil).CheckWithin)
 		add("sandbox", n, ks[n].About(), ks[n].Check(ctx))
 		done()
 	}

@@ -22,7 +22,7 @@ func proven(h record.Host, cache, bootID string) record.Host {
 	if err != nil || json.Unmarshal(b, &kept) != nil || kept.Boot == "" || kept.Accel == "" || kept.Boot != bootID {
 		return h
 	}
-	h.KVM = host.Proven(h.KVM, kept.Accel == "kvm")
+	h.KVM = host.Proven(h.KVM, kept.Accel == record.AcceleratorKVM)
 	return h
 }
 

@@ -10,7 +10,7 @@ import (
 // TestResponsesOfStrata: where a listed parameter decides what there is to read,
 // each stratum is asked only for what it has, described as it is there.
 func TestResponsesOfStrata(t *testing.T) {
-	cat, err := catalogue()
+	cat, err := offered()
 	if err != nil {
 		t.Fatal(err)
 	}

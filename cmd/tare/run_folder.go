@@ -48,7 +48,7 @@ func (a *app) open(arg string, at site.About, f runFlags) (*study.Study, study.C
 
 // storedStudy reads the study that was copied into a results folder.
 func (a *app) storedStudy(dir string) (*study.Study, study.Catalogue, error) {
-	cat, err := catalogue()
+	cat, err := offered()
 	if err != nil {
 		return nil, cat, err
 	}
@@ -64,7 +64,7 @@ func (a *app) storedStudy(dir string) (*study.Study, study.Catalogue, error) {
 	if im, ok := imports.Of(meta.StudySource); ok {
 		cat = im.Study()
 	}
-	cat.CheckOptions = nil // what was run before a combination was refused stays readable
+	cat.Stored = true
 	st, err := study.Parse(meta.StudyFile, meta.StudySource, cat, meta.Overrides)
 	return st, cat, err
 }

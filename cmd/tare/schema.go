@@ -16,7 +16,7 @@ it: put "# yaml-language-server: $schema=tare.schema.json" into its first line.`
 		Example: "  tare schema > tare.schema.json",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
-			cat, err := catalogue()
+			cat, err := offered()
 			if err != nil {
 				return err
 			}

@@ -129,12 +129,16 @@ func relieved(r *analysed, x *advice.Item) (verification, bool) {
 		v.lift()
 	}
 	for i, l := range v.Relief {
-		switch platform, ok := strings.CutPrefix(l.Value, "platform="); {
-		case ok:
-			v.Relief[i].Value = "runsc-" + platform
-		case strings.Contains(l.Value, "="):
-			v.Relief = nil
+		if !strings.Contains(l.Value, "=") {
+			continue
 		}
+		now, _ := v.Cell.Get(study.FactorSandbox)
+		level, ok := advice.LevelWith(r.study.Traits, now, l.Value)
+		if !ok {
+			v.Relief = nil
+			break
+		}
+		v.Relief[i].Value = level
 	}
 	if len(v.Relief) == 0 {
 		v.Outcome, v.Why = outcomeCannot, "no factor of a study makes this setting: "+x.Text

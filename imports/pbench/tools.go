@@ -12,7 +12,6 @@ import (
 	"tare/imports"
 	"tare/internal/window"
 	"tare/record"
-	"tare/study"
 )
 
 var (
@@ -221,7 +220,8 @@ func (x *gathering) finish(quota float64) {
 			x.said = append(x.said, x.guests[end]...)
 		}
 		if e.Native {
-			x.t.Facts[end+".where"] = study.Native
+			x.t.Facts[end+record.FactWhere] = record.WhereNative
+			x.t.Facts[end+record.FactFamily] = string(record.FamilyNative)
 		}
 		level := func(name string, u record.Unit, v float64) {
 			if v > 0 {

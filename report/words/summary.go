@@ -115,7 +115,7 @@ func Accelerators(r *analyse.Result) string {
 		switch {
 		case a.Emulated():
 			emulated = append(emulated, a.Name)
-		case a.Trials["kvm"] > 0:
+		case a.Trials[record.AcceleratorKVM] > 0:
 			hardware = append(hardware, a.Name)
 		}
 	}

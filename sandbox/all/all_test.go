@@ -5,48 +5,75 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tare/param"
+	"tare/record"
+	"tare/sandbox"
 )
 
 func TestKinds(t *testing.T) {
-	kinds, err := Kinds(Env{StateDir: t.TempDir()}, []Def{{Name: "youki", Runtime: "youki"}, {Name: "vm-10", Kind: "vm", Runtime: "/opt/qemu-10", Args: []string{"-overcommit", "mem-lock=off"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var got []string
-	for _, k := range kinds {
+	for _, k := range Kinds(Env{StateDir: t.TempDir()}) {
 		got = append(got, k.Name())
 		if k.About() == "" {
 			t.Errorf("%s does not say what it is", k.Name())
 		}
+		if k.Traits(nil).Family == "" {
+			t.Errorf("%s does not say of which family it is", k.Name())
+		}
 	}
-	want := []string{"process", "runc", "crun", "runsc-systrap", "runsc-ptrace", "runsc-kvm", "vm", "fake", "youki", "vm-10"}
+	want := []string{"process", "runc", "crun", "runsc-systrap", "runsc-ptrace", "runsc-kvm", "vm", "fake"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }
 
-func TestDefsAreChecked(t *testing.T) {
-	for want, d := range map[string]Def{
-		"already":             {Name: "runc", Runtime: "runc"},
-		"runtime is missing":  {Name: "mine"},
-		"becomes a directory": {Name: "../etc", Runtime: "runc"},
-		`did you mean "oci"`:  {Name: "mine", Kind: "oic", Runtime: "runc"},
+// define makes the kind of a definition.
+func define(t *testing.T, kind string, keys param.Values) (sandbox.Kind, error) {
+	t.Helper()
+	for _, b := range Bases(Kinds(Env{StateDir: t.TempDir()})) {
+		if word(b) == kind {
+			return b.Define("mine", keys)
+		}
+	}
+	t.Fatalf("no kind %s can be defined", kind)
+	return nil, nil
+}
+
+func TestDefinitions(t *testing.T) {
+	if _, err := define(t, "oci", param.Values{}); err == nil || !strings.Contains(err.Error(), "runtime is missing") {
+		t.Errorf("no runtime: %v", err)
+	}
+	for _, c := range []struct {
+		kind, runtime, args string
+		want                record.Traits
+	}{
+		{"oci", "youki", "--debug", record.Traits{Family: record.FamilyContainer, Runtime: "youki", Flags: []string{"debug"}, OwnKernel: record.No, Emulated: record.No}},
+		{"oci", "/opt/runsc-2026", "--platform=kvm\n-network=host", record.Traits{Family: record.FamilyGVisor, Runtime: "runsc-2026", Platform: "kvm", Flags: []string{"platform=kvm", "network=host"}, OwnKernel: record.Yes, Emulated: record.No}},
+		{"oci", "runsc", "", record.Traits{Family: record.FamilyGVisor, Runtime: "runsc", Platform: "systrap", OwnKernel: record.Yes, Emulated: record.No}},
+		{"oci", "kata-runtime", "", record.Traits{Family: record.FamilyVM, Runtime: "kata-runtime", OwnKernel: record.Yes}},
+		{"oci", "/opt/odd", "", record.Traits{Family: record.FamilyContainer, Runtime: "odd"}},
+		{"vm", "/opt/qemu-10", "-overcommit\nmem-lock=off", record.Traits{Family: record.FamilyVM, Runtime: "qemu-10", Flags: []string{"overcommit", "mem-lock=off"}, OwnKernel: record.Yes}},
 	} {
-		if _, err := Kinds(Env{}, []Def{d}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: got %v, want it to say %q", d, err, want)
+		k, err := define(t, c.kind, param.Values{"runtime": c.runtime, "args": c.args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.want.Native = sandbox.Native
+		if diff := cmp.Diff(c.want, k.Traits(nil).Traits); diff != "" || k.Name() != "mine" {
+			t.Errorf("%s %s (-want +got):\n%s", k.Name(), c.runtime, diff)
 		}
 	}
 }
 
 func TestMissingRuntimeSaysWhatToDo(t *testing.T) {
-	kinds, err := Kinds(Env{StateDir: t.TempDir()}, []Def{{Name: "mine", Runtime: "no-such-runtime"}, {Name: "machine", Kind: "vm", Runtime: "no-such-runtime"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, k := range kinds[len(kinds)-2:] {
-		err := k.Check(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "no-such-runtime") || !strings.Contains(err.Error(), "install") {
-			t.Errorf("%s: got %v", k.Name(), err)
+	for _, kind := range []string{"oci", "vm"} {
+		k, err := define(t, kind, param.Values{"runtime": "no-such-runtime"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "no-such-runtime") || !strings.Contains(err.Error(), "install") {
+			t.Errorf("%s: got %v", kind, err)
 		}
 	}
 }

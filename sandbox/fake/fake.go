@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"tare/param"
+	"tare/record"
 	"tare/sandbox"
 )
 
@@ -105,6 +106,11 @@ func (k *Kind) Params() []param.Param {
 		Name: "slowdown", Type: param.Float, Default: "1", Min: 0.01, Max: 1000,
 		Help: "every invented figure is multiplied, and every command takes longer, by this ratio",
 	}}
+}
+
+// Traits implements sandbox.Kind.
+func (*Kind) Traits(map[string]string) sandbox.Traits {
+	return sandbox.Traits{Traits: record.Traits{Family: record.FamilyFake, Emulated: record.No, Native: sandbox.Native}}
 }
 
 // Check implements sandbox.Kind.

@@ -91,9 +91,6 @@ func rolesFor(binary string) sandbox.RoleOf {
 // Facts implements sandbox.Instance.
 func (i *instance) Facts() map[string]string {
 	f := map[string]string{"sandbox": i.kind.cfg.Name, "runtime": i.binary, "runtime_version": i.kind.version()}
-	if p := platform(i.kind.cfg.Args); p != "" {
-		f["platform"] = p
-	}
 	if i.hidden {
 		f["workaround"] = "the runtime does not see the host's version 2 cgroup tree"
 	}

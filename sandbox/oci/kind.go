@@ -65,24 +65,6 @@ type Kind struct {
 // paramSettle is the parameter of gVisor's kinds that run waits by.
 const paramSettle = "settle"
 
-// settles reports whether the runtime is gVisor's.
-func (k *Kind) settles() bool { return filepath.Base(k.cfg.Runtime) == "runsc" }
-
-// Settle implements sandbox.Settler. gVisor's clock is calibrated by two readings
-// a second apart (pkg/sentry/time, ApproxUpdateInterval). Until then programs read
-// it by a system call each instead of through the vDSO: 170 times as slow as
-// natively, then 1.3 times. A trial of a second would weigh little else.
-func (k *Kind) Settle(options map[string]string) time.Duration {
-	if !k.settles() {
-		return 0
-	}
-	v, err := param.Fill(k.Params(), param.Values(options))
-	if err != nil {
-		v, _ = param.Fill(k.Params(), nil) // the study was checked; defaults always fill
-	}
-	return v.Duration(paramSettle)
-}
-
 // New returns the kind of a configuration. Nothing is looked up yet.
 func New(cfg Config) *Kind {
 	k := &Kind{cfg: cfg, within: spawn.ProbeTime}
@@ -99,7 +81,7 @@ func (k *Kind) About() string { return k.cfg.About }
 // Params implements sandbox.Kind. gVisor alone has one: a runtime with other
 // arguments is another kind, defined in the study.
 func (k *Kind) Params() []param.Param {
-	if !k.settles() {
+	if !isRunsc(k.cfg.Runtime) {
 		return nil
 	}
 	return []param.Param{{Name: paramSettle, Type: param.Duration, Default: "1s", Min: 0, Max: 60,
@@ -163,9 +145,6 @@ func (k *Kind) args(c *container) []string {
 	}
 	return args
 }
-
-// isRunsc tells gVisor by its program's name.
-func isRunsc(binary string) bool { return strings.HasPrefix(filepath.Base(binary), "runsc") }
 
 // variant finds by trying whether the runtime works as it is. On a hybrid host
 // crun refuses ("cgroups in hybrid mode not supported") when a controller sits
@@ -316,15 +295,7 @@ func (k *Kind) prepare(ctx context.Context, spec sandbox.Spec, c sandbox.Command
 const stopWithin = 30 * time.Second
 
 var (
-	_ sandbox.Launcher = (*Kind)(nil)
-	_ sandbox.Chooser  = (*Kind)(nil)
+	_ sandbox.Launcher  = (*Kind)(nil)
+	_ sandbox.Chooser   = (*Kind)(nil)
+	_ sandbox.Definable = (*Kind)(nil)
 )
-
-// platform tells the value of a --platform argument, "" if there is none.
-func platform(args []string) string {
-	i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "--platform=") })
-	if i < 0 {
-		return ""
-	}
-	return strings.TrimPrefix(args[i], "--platform=")
-}

@@ -225,9 +225,6 @@ func TestConfig(t *testing.T) {
 	if c := config(sandbox.Spec{}, "/tree", "/tare/s/c", sandbox.Command{}); c.Linux.Resources.CPU != nil || c.Linux.Resources.Memory != nil {
 		t.Errorf("limits from nowhere: %+v", c.Linux.Resources)
 	}
-	if got := platform([]string{"--debug", "--platform=ptrace"}); got != "ptrace" {
-		t.Errorf("platform %q", got)
-	}
 }
 
 // BenchmarkWhole is the life of one container, each time beside a plain

@@ -28,6 +28,7 @@ import (
 	"tare/host/loop"
 	"tare/host/spawn"
 	"tare/param"
+	"tare/record"
 	"tare/sandbox"
 )
 
@@ -39,7 +40,7 @@ type Kind struct{ stateDir string }
 func New(stateDir string) *Kind { return &Kind{stateDir: stateDir} }
 
 // Name implements sandbox.Kind.
-func (*Kind) Name() string { return "process" }
+func (*Kind) Name() string { return sandbox.Native }
 
 // About implements sandbox.Kind.
 func (*Kind) About() string {
@@ -48,6 +49,11 @@ func (*Kind) About() string {
 
 // Params implements sandbox.Kind; there are none.
 func (*Kind) Params() []param.Param { return nil }
+
+// Traits implements sandbox.Kind.
+func (*Kind) Traits(map[string]string) sandbox.Traits {
+	return sandbox.Traits{Traits: record.Traits{Family: record.FamilyNative, OwnKernel: record.No, Emulated: record.No, Native: sandbox.Native}}
+}
 
 // Check runs a ten-instruction program as Launch does.
 func (k *Kind) Check(ctx context.Context) error {
@@ -193,7 +199,7 @@ func roleOf(t sandbox.Thread) sandbox.Role {
 
 // Facts implements sandbox.Instance.
 func (i *instance) Facts() map[string]string {
-	return map[string]string{"sandbox": "process"}
+	return map[string]string{"sandbox": sandbox.Native}
 }
 
 // Stop implements sandbox.Instance. The mount namespace goes with the last

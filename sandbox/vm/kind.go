@@ -31,6 +31,7 @@ import (
 
 	"tare/host/spawn"
 	"tare/param"
+	"tare/record"
 	"tare/sandbox"
 	"tare/sandbox/vm/boot"
 )
@@ -77,9 +78,6 @@ func (k *Kind) About() string {
 
 // checkWithin bounds Check, which boots a machine, or two where KVM is tried first.
 const checkWithin = 90 * time.Second
-
-// CheckWithin implements sandbox.Patient.
-func (*Kind) CheckWithin() time.Duration { return checkWithin }
 
 // Check boots a machine and runs the smallest program in it. Its files come the way that
 // this host has: a cell with the other is refused by itself.
@@ -170,25 +168,62 @@ const (
 	takesSnapshot = time.Second
 )
 
-// Takes implements sandbox.Slow. What runs the guest's processors is known when a machine
-// was tried before; otherwise the slower is taken for true.
-func (k *Kind) Takes(given map[string]string) time.Duration {
-	v, err := param.Fill(k.Params(), param.Values(given))
+// Traits implements sandbox.Kind. Whether a machine is emulated is known when its options
+// say so, and how long it takes also when one was tried on this host before; otherwise the
+// longer time is given.
+func (k *Kind) Traits(options map[string]string) sandbox.Traits {
+	t := sandbox.Traits{CheckWithin: checkWithin, Takes: takesEmulated, Traits: record.Traits{
+		Family: record.FamilyVM, Runtime: filepath.Base(cmp.Or(k.cfg.Runtime, "qemu-system-x86_64")), Flags: sandbox.Flags(k.cfg.Args),
+		OwnKernel: record.Yes, Native: sandbox.Native,
+	}}
+	v, err := param.Fill(k.Params(), param.Values(options))
 	if err != nil {
-		return takesEmulated
+		return t
 	}
 	accel := v.Str(paramAccel)
-	if accel == auto {
+	switch accel {
+	case accelKVM:
+		t.Emulated = record.No
+	case accelTCG:
+		t.Emulated = record.Yes
+	default:
 		found, _ := readVerdict(filepath.Join(k.cfg.CacheDir, verdictFile))
 		accel = found.Accel
 	}
 	switch {
 	case v.Str(paramStart) == startSnapshot:
-		return takesSnapshot
+		t.Takes = takesSnapshot
 	case accel == accelKVM:
-		return takesKVM
+		t.Takes = takesKVM
 	}
-	return takesEmulated
+	return t
+}
+
+// Base implements sandbox.Definable.
+func (*Kind) Base() (word, about string) {
+	return "vm", "a virtual machine by another QEMU, or by cloud-hypervisor"
+}
+
+// Keys implements sandbox.Definable.
+func (*Kind) Keys() []param.Param {
+	return []param.Param{
+		{Name: keyRuntime, Type: param.String, Help: "name or path of a QEMU or a cloud-hypervisor; the distribution's QEMU unless said"},
+		{Name: keyArgs, Type: param.List, Help: "arguments of it, behind tare's own"},
+	}
+}
+
+// Keys of a definition.
+const (
+	keyRuntime = "runtime"
+	keyArgs    = "args"
+)
+
+// Define implements sandbox.Definable.
+func (k *Kind) Define(name string, keys param.Values) (sandbox.Kind, error) {
+	own := k.cfg
+	own.Name, own.Runtime, own.Args = name, keys.Str(keyRuntime), keys.List(keyArgs)
+	own.CacheDir = filepath.Join(own.CacheDir, "own", name)
+	return New(own), nil
 }
 
 // files are what the machines boot from.
@@ -207,8 +242,7 @@ func (k *Kind) files(ctx context.Context) (boot.Files, error) {
 }
 
 var (
-	_ sandbox.Launcher = (*Kind)(nil)
-	_ sandbox.Slow     = (*Kind)(nil)
-	_ sandbox.Patient  = (*Kind)(nil)
-	_ sandbox.Booter   = (*instance)(nil)
+	_ sandbox.Launcher  = (*Kind)(nil)
+	_ sandbox.Definable = (*Kind)(nil)
+	_ sandbox.Booter    = (*instance)(nil)
 )

@@ -265,7 +265,7 @@ func TestReadVerdict(t *testing.T) {
 func TestTakes(t *testing.T) {
 	k := New(Config{CacheDir: t.TempDir()})
 	takes := func(accel, start string) time.Duration {
-		return k.Takes(map[string]string{paramAccel: accel, paramStart: start, paramRootfs: rootBlock})
+		return k.Traits(map[string]string{paramAccel: accel, paramStart: start, paramRootfs: rootBlock}).Takes
 	}
 	if unknown := takes(auto, startBoot); unknown != takes(accelTCG, startBoot) || unknown <= takes(accelKVM, startBoot) {
 		t.Errorf("unknown: %v", unknown)

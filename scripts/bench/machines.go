@@ -169,10 +169,7 @@ func (h *host) open(ctx context.Context) (err error) {
 	if h.files, err = source.Get(ctx); err != nil {
 		return err
 	}
-	kinds, err := all.Kinds(all.Env{StateDir: h.dir, CacheDir: cache, Boot: source}, nil)
-	if err != nil {
-		return err
-	}
+	kinds := all.Kinds(all.Env{StateDir: h.dir, CacheDir: cache, Boot: source})
 	h.kind = kinds[slices.IndexFunc(kinds, func(k sandbox.Kind) bool { return k.Name() == "vm" })]
 	if err := h.kind.Check(ctx); err != nil {
 		return err

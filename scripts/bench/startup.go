@@ -95,11 +95,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	if l.dir, err = (state.Dirs{Base: state.RunDir}).Make(l.name); err != nil {
 		return err
 	}
-	kinds, err := all.Kinds(all.Env{StateDir: l.dir}, nil)
-	if err != nil {
-		return err
-	}
-	for _, k := range kinds {
+	for _, k := range all.Kinds(all.Env{StateDir: l.dir}) {
 		if k.Name() == "runc" {
 			l.kind, _ = k.(sandbox.Launcher)
 		}

@@ -107,10 +107,11 @@ func catalogue(s shape) study.Catalogue {
 			Responses: func(param.Values) []record.Response { return responses()[:len(s.names())] },
 			Ends:      1,
 		}},
-		Sandboxes: map[string][]param.Param{"process": nil, "sized": {{Name: "parts", Type: param.Int, Default: "1", Help: "a parameter of one sandbox"}}},
+		Sandboxes: map[string]study.SandboxInfo{"process": {}, "sized": {Params: []param.Param{{Name: "parts", Type: param.Int, Default: "1", Help: "a parameter of one sandbox"}}}},
+		Native:    "process",
 	}
 	for k := range s.treats {
-		c.Sandboxes[fmt.Sprintf("box%d", k+1)] = nil
+		c.Sandboxes[fmt.Sprintf("box%d", k+1)] = study.SandboxInfo{}
 	}
 	return c
 }

@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 	"testing"
 
 	"tare/agent"
+	"tare/catalogue"
 	"tare/collect"
 	"tare/host"
 	"tare/host/image/imagetest"
@@ -104,13 +106,10 @@ func New(t *testing.T, w workload.Workload, values ...param.Values) *Bench {
 	b.place.Root = root(t, needs)
 	statetest.HostLock(t)
 	statetest.Unchanged(t, fmt.Sprintf("trial%d-", os.Getpid()))
-	list, err := sandboxall.Kinds(sandboxall.Env{StateDir: b.state}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, k := range list {
+	for _, k := range sandboxall.Kinds(sandboxall.Env{StateDir: b.state}) {
 		b.kinds[k.Name()] = k
 	}
+	var err error
 	if b.place.Bridge, err = network.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -182,15 +181,10 @@ func (b *Bench) trial(t *testing.T, v param.Values, kind, isolate string, counti
 	if err != nil {
 		t.Fatal(err)
 	}
-	info := study.WorkloadInfo{
-		Params: b.w.Params(), Responses: b.w.Responses, Ends: len(roles),
-		Check: func(v param.Values) error { _, err := b.w.Roles(v); return err },
-	}
-	info.Launches = slices.ContainsFunc(roles, func(r workload.Role) bool { return r.Mode != workload.Exec })
-	cat := study.Catalogue{
-		Workloads: map[string]study.WorkloadInfo{b.w.Name(): info},
-		Sandboxes: map[string][]param.Param{kind: b.kinds[kind].Params()},
-	}
+	cat := catalogue.Of([]workload.Workload{b.w}, slices.Collect(maps.Values(b.kinds)), nil)
+	info := cat.Workloads[b.w.Name()]
+	info.Ends = len(roles) // under these parameters
+	cat.Workloads[b.w.Name()] = info
 	text := fmt.Sprintf("study: one\nbaseline: %q\nfactors:\n  sandbox: [%q]\n", kind, kind)
 	if isolate != "" {
 		text += fmt.Sprintf("  isolate: [%s]\n", isolate)

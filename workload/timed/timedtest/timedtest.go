@@ -73,11 +73,7 @@ func Run(t *testing.T, w workload.Workload, v param.Values, check func(*testing.
 	}
 	root := imagetest.Tree(t, roles[0].Image) // may take a minute, so before the lock
 	statetest.HostLock(t)
-	kinds, err := sandboxes.Kinds(sandboxes.Env{StateDir: "/run/tare/test-timed"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, k := range kinds {
+	for _, k := range sandboxes.Kinds(sandboxes.Env{StateDir: "/run/tare/test-timed"}) {
 		if k.Name() != "process" && k.Name() != "runsc-systrap" {
 			continue
 		}

@@ -1,0 +1,103 @@
+package record
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Family says what isolates the workload in a sandbox.
+type Family string
+
+// Families. A sandbox of no known family is treated as a container.
+const (
+	FamilyNative    Family = "native"    // nothing: the workload is a process of the host
+	FamilyContainer Family = "container" // the host's kernel, by namespaces and control groups
+	FamilyGVisor    Family = "gvisor"    // a kernel in user space
+	FamilyVM        Family = "vm"        // a virtual machine
+	FamilyFake      Family = "fake"      // nothing runs; the figures are invented
+)
+
+// Answer is yes, no, or unknown.
+type Answer string
+
+// Answers. Unknown is the zero value.
+const (
+	Unknown Answer = ""
+	Yes     Answer = "yes"
+	No      Answer = "no"
+)
+
+// Traits say what a kind of sandbox is. Analysis reads them instead of names. The zero
+// value means that nothing is known.
+type Traits struct {
+	Family    Family   `json:"family,omitempty"`
+	Runtime   string   `json:"runtime,omitempty"`    // name of the program that makes the sandbox: runc; "" for none
+	Platform  string   `json:"platform,omitempty"`   // how gVisor catches system calls: systrap, ptrace, kvm
+	Flags     []string `json:"flags,omitempty"`      // of the runtime, without the leading dashes: platform=kvm
+	OwnKernel Answer   `json:"own_kernel,omitempty"` // whether another kernel than the host's answers system calls
+	Emulated  Answer   `json:"emulated,omitempty"`   // whether software emulates its processors; Unknown: a start finds out
+	Native    string   `json:"native,omitempty"`     // the kind that runs what is not to be isolated, beside such a sandbox
+}
+
+// FactFamily ends the name of the fact ROLE.family. The facts that hold the other Traits of
+// a role's sandbox are named alike.
+const (
+	FactFamily    = ".family"
+	factRuntime   = ".runtime"
+	factPlatform  = ".platform"
+	factFlags     = ".flags"
+	factOwnKernel = ".own_kernel"
+)
+
+// FactWhere ends the name of a trial's fact ROLE.where: WhereNative, or the name of the
+// sandbox that the role ran in.
+const (
+	FactWhere   = ".where"
+	WhereNative = "native"
+)
+
+// Where is the value of that fact of a kind.
+func Where(kind string, t Traits) string {
+	if t.Family == FamilyNative {
+		return WhereNative
+	}
+	return kind
+}
+
+// TraitFacts lists the ends of the names of the facts that TraitsOf reads.
+func TraitFacts() []string {
+	return []string{FactFamily, factRuntime, factPlatform, factFlags, factOwnKernel}
+}
+
+// Facts returns the traits as facts of a trial. Emulated is not among them: the fact
+// FactAccelerator tells what was found.
+func (t Traits) Facts(role string) map[string]string {
+	out := map[string]string{
+		role + FactFamily: string(t.Family), role + factRuntime: t.Runtime, role + factPlatform: t.Platform,
+		role + factFlags: strings.Join(t.Flags, " "), role + factOwnKernel: string(t.OwnKernel),
+	}
+	maps.DeleteFunc(out, func(_, v string) bool { return v == "" })
+	return out
+}
+
+// TraitsOf reads the traits of a trial's sandbox from the trial's facts: those of the first
+// role, by name, that was isolated; else of the first. It reports false when no fact tells a
+// family, as in results of before there were traits.
+func TraitsOf(facts map[string]string) (out Traits, ok bool) {
+	for _, name := range slices.Sorted(maps.Keys(facts)) {
+		role, is := strings.CutSuffix(name, FactFamily)
+		if !is || ok && out.Family != FamilyNative {
+			continue
+		}
+		out, ok = Traits{
+			Family: Family(facts[name]), Platform: facts[role+factPlatform], Flags: strings.Fields(facts[role+factFlags]),
+			OwnKernel: Answer(facts[role+factOwnKernel]),
+		}, true
+		if r := facts[role+factRuntime]; r != "" {
+			out.Runtime = filepath.Base(r) // a started sandbox records the program's path
+		}
+	}
+	return out, ok
+}
