@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m.Run)) }
 
 func TestContract(t *testing.T) {
-	sandboxtest.Run(t, New(), sandboxtest.Options{Fake: true})
+	sandboxtest.Run(t, New(), sandboxtest.Options{})
 }
 
 func script(b Behaviour) *Kind {

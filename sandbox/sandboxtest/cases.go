@@ -14,6 +14,7 @@ import (
 
 	"tare/host/cgroup"
 	"tare/host/network"
+	"tare/record"
 	"tare/sandbox"
 )
 
@@ -231,7 +232,7 @@ func (s *suite) memoryLimit(t *testing.T) {
 	}
 	t.Logf("%+v %v", r.exit, r.err)
 	l, ok := s.kind.(sandbox.Launcher)
-	if !ok || s.opts.Machine { // a machine's Launch is its Exec
+	if !ok || s.traits.Family == record.FamilyVM { // a machine's Launch is its Exec
 		return
 	}
 	for _, mode := range s.modes() {
@@ -266,10 +267,12 @@ func (s *suite) scope(t *testing.T) {
 		roles[role]++
 		t.Logf("%-8s %d/%d %s %.60q", role, th.Pid, th.Tid, th.Comm, th.Args)
 	}
-	if works := sandbox.Workload; !s.opts.Machine && roles[works] == 0 {
-		t.Error("no thread of the workload is in the sandbox's control groups")
-	} else if works = sandbox.VCPU; s.opts.Machine && roles[works] == 0 {
-		t.Error("no thread of a virtual processor is in the sandbox's control groups")
+	works := sandbox.Workload
+	if s.traits.Family == record.FamilyVM { // its commands are not threads of the host
+		works = sandbox.VCPU
+	}
+	if roles[works] == 0 {
+		t.Errorf("no thread of the role %s is in the sandbox's control groups", works)
 	}
 	for _, th := range threads {
 		if th.Pid == os.Getpid() {

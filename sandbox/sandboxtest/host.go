@@ -94,6 +94,12 @@ func try(what string, args []string, stdout, stderr io.Writer) int {
 		if err := os.WriteFile(arg, []byte("written\n"), 0o600); err != nil { //nolint:gosec // the test names a file inside its sandbox
 			return fail(err)
 		}
+	case "kernel": // say which one it is
+		text, err := kernel()
+		if err != nil {
+			return fail(err)
+		}
+		_, _ = fmt.Fprint(stdout, text)
 	case "spin": // for a time, then say how much CPU time it got
 		d, err := time.ParseDuration(arg)
 		if err != nil {

@@ -4,12 +4,25 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// kernel tells the running kernel apart from others: by its version, and by the start of the
+// machine, where it says (gVisor does not).
+func kernel() (string, error) {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return "", err
+	}
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return fmt.Sprintf("%s %s %s", unix.ByteSliceToString(u.Release[:]), unix.ByteSliceToString(u.Version[:]), strings.TrimSpace(string(boot))), nil
+}
 
 // spin uses one core for d, and prints the CPU time that it was given, in
 // milliseconds.

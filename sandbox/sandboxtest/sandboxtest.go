@@ -18,17 +18,12 @@ import (
 	"time"
 
 	"tare/host/state/statetest"
+	"tare/record"
 	"tare/sandbox"
 )
 
 // Options say what a kind is exempt from, with a reason each in the kind's test.
 type Options struct {
-	Fake bool // nothing runs and nothing is on the host: only life and names are tested
-	// Machine: the sandbox has a kernel of its own. Its commands are no threads of the host's.
-	Machine bool
-	// Slow: a start takes seconds. Tests that only look share a sandbox, and Launch is not
-	// tried in both modes everywhere.
-	Slow bool
 	// CPUOverhead is what the kind adds to a CPU limit for itself, in cores.
 	CPUOverhead float64
 	// NoBlock is why the sandbox cannot have a block device; "" if it can.
@@ -41,10 +36,16 @@ type Options struct {
 	FreshNames func() string
 }
 
+// A start that takes so long is slow: tests that only look share a sandbox, and Launch is
+// not tried in both modes everywhere.
+const slow = time.Second
+
 // suite is one kind under test.
 type suite struct {
 	kind   sandbox.Kind
 	opts   Options
+	traits sandbox.Traits // with the options of opts
+	fake   bool           // nothing runs and nothing is on the host: only life and names are tested
 	root   string
 	serial int
 
@@ -54,8 +55,9 @@ type suite struct {
 
 // Run tests a kind. The test binary's TestMain must call Main.
 func Run(t *testing.T, kind sandbox.Kind, opts Options) {
-	s := &suite{kind: kind, opts: opts}
-	if !opts.Fake {
+	s := &suite{kind: kind, opts: opts, traits: kind.Traits(opts.Params)}
+	s.fake = s.traits.Family == record.FamilyFake
+	if !s.fake {
 		statetest.HostLock(t)
 		if err := kind.Check(t.Context()); err != nil {
 			t.Skipf("this host lacks something: %v", err)
@@ -69,6 +71,7 @@ func Run(t *testing.T, kind sandbox.Kind, opts Options) {
 		run  func(*suite, *testing.T)
 	}{
 		{"Described", false, (*suite).described},
+		{"Traits", true, (*suite).whatItIs},
 		{"CheckLeavesNothing", false, (*suite).check},
 		{"NameTwiceRefused", false, (*suite).twice},
 		{"StopIsIdempotent", false, (*suite).stop},
@@ -90,7 +93,7 @@ func Run(t *testing.T, kind sandbox.Kind, opts Options) {
 		{"Checkpoint", true, (*suite).checkpoint},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if test.real && opts.Fake {
+			if test.real && s.fake {
 				t.Skip("runs nothing")
 			}
 			test.run(s, t)
@@ -134,7 +137,7 @@ func (s *suite) spec(t *testing.T) sandbox.Spec {
 // share starts the sandbox of the tests that only look, where a start is slow.
 func (s *suite) share(t *testing.T) {
 	t.Helper()
-	if s.opts.Slow {
+	if s.traits.Takes >= slow {
 		s.sharedSpec = s.spec(t)
 		s.shared = s.start(t, s.sharedSpec)
 	}
@@ -152,7 +155,7 @@ func (s *suite) any(t *testing.T) (sandbox.Instance, sandbox.Spec) {
 
 // modes are the modes of Launch that tests of something else try.
 func (s *suite) modes() []sandbox.LaunchMode {
-	if s.opts.Slow {
+	if s.traits.Takes >= slow {
 		return []sandbox.LaunchMode{sandbox.Whole}
 	}
 	return []sandbox.LaunchMode{sandbox.Whole, sandbox.Phased}
@@ -220,6 +223,42 @@ func (s *suite) described(t *testing.T) {
 			t.Errorf("the default of %s is not valid: %v", p.Name, err)
 		}
 	}
+	if s.traits.Family == "" || s.traits.Native == "" || min(s.traits.Settle, s.traits.Takes, s.traits.CheckWithin) < 0 {
+		t.Errorf("traits without a family or a native counterpart, or with a negative time: %+v", s.traits)
+	}
+	if (s.traits.Family == record.FamilyNative) != (s.traits.Native == s.kind.Name()) {
+		t.Errorf("%s is of family %s, and its native counterpart is %s", s.kind.Name(), s.traits.Family, s.traits.Native)
+	}
+	if d, ok := s.kind.(sandbox.Definable); ok {
+		if word, about := d.Base(); word == "" || about == "" {
+			t.Errorf("the word for definitions is %q, about %q", word, about)
+		}
+		for _, k := range d.Keys() {
+			if k.Name == "" || k.Name == "kind" || k.Help == "" {
+				t.Errorf("key %+v of a definition: write a name other than kind, and a help text", k)
+			}
+		}
+	}
+}
+
+// whatItIs holds the traits against a running sandbox.
+func (s *suite) whatItIs(t *testing.T) {
+	inst, _ := s.any(t)
+	here, err := kernel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := run(t.Context(), inst, "kernel").good(t).stdout
+	if s.traits.OwnKernel == record.Yes && in == here || s.traits.OwnKernel == record.No && in != here {
+		t.Errorf("traits: a kernel of its own: %q; the sandbox's kernel is %q, the host's %q", s.traits.OwnKernel, in, here)
+	}
+	found := inst.Facts()[record.FactAccelerator]
+	if emulated := found == record.AcceleratorTCG; s.traits.Emulated == record.Yes && !emulated || s.traits.Emulated == record.No && emulated {
+		t.Errorf("traits: emulated: %q; the accelerator is %q", s.traits.Emulated, found)
+	}
+	if s.traits.Family == record.FamilyVM && found == "" {
+		t.Errorf("a virtual machine whose facts do not tell the %s", record.FactAccelerator)
+	}
 }
 
 func (s *suite) check(t *testing.T) {
@@ -246,7 +285,7 @@ func (s *suite) twice(t *testing.T) {
 func (s *suite) stop(t *testing.T) {
 	inst := s.start(t, s.spec(t))
 	ended := make(chan error, 1)
-	if !s.opts.Fake {
+	if !s.fake {
 		go func() { ended <- run(t.Context(), inst, "stubborn").err }()
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -255,7 +294,7 @@ func (s *suite) stop(t *testing.T) {
 			t.Errorf("Stop: %v", err)
 		}
 	}
-	if !s.opts.Fake {
+	if !s.fake {
 		select {
 		case err := <-ended:
 			if err == nil {

@@ -44,7 +44,7 @@ func TestContractCLH(t *testing.T) {
 	if err := k.Check(t.Context()); err != nil {
 		t.Skip("no machine of cloud-hypervisor here: ", err)
 	}
-	sandboxtest.Run(t, k, sandboxtest.Options{Machine: true, Slow: true, CPUOverhead: sizing.Overhead, Params: map[string]string{paramMemory: "512"}})
+	sandboxtest.Run(t, k, sandboxtest.Options{CPUOverhead: sizing.Overhead, Params: map[string]string{paramMemory: "512"}})
 }
 
 // TestDevicesCLH: cloud-hypervisor takes the whole command line, its devices included,

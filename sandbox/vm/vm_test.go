@@ -36,7 +36,6 @@ func kind(t testing.TB) *Kind {
 
 func TestContract(t *testing.T) {
 	sandboxtest.Run(t, kind(t), sandboxtest.Options{
-		Machine: true, Slow: true,
 		// The quota is the limit and what QEMU and the daemons may use.
 		CPUOverhead: sizing.Overhead,
 		// More than what is eaten in the test of the memory limit: the limit counts, not what
