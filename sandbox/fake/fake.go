@@ -1,14 +1,11 @@
-// Package fake is a sandbox that runs nothing: the engine's tests and
-// rehearsals of studies get their answers from a script in memory, in
-// microseconds, and deterministic under testing/synctest.
+// Package fake is a sandbox that runs nothing: rehearsals of studies get their
+// answers from memory, in milliseconds, and deterministic under testing/synctest.
 //
-// The data path: 1. a Behaviour says how each step of a sandbox's life goes:
-// how long it takes, how it fails; 2. Start, Exec, Launch and Stop follow it;
-// 3. what a command prints comes from Behaviour.Run, which in the level `fake`
-// of a study answers for noop, startup and density.
+// The data path: 1. Start, Exec and Stop wait a millisecond each, times the
+// parameter slowdown; 2. what a command prints is invented by answer, for the
+// workloads noop, startup and density.
 //
-// All waiting is by timers of package time and ends with the context, except
-// where a Behaviour asks for what ignores it.
+// All waiting is by timers of package time and ends with the context.
 package fake
 
 import (
@@ -16,7 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"strconv"
 	"sync"
 	"time"
 
@@ -25,83 +22,25 @@ import (
 	"tare/sandbox"
 )
 
-// Run answers for a command: what it prints, and how it ends. A returned error
-// is the sandbox's failure. The command takes Behaviour.Takes at least.
-type Run func(context.Context, sandbox.Spec, sandbox.Command) (stdout, stderr string, exit sandbox.Exit, err error)
-
-// Behaviour is the script of one sandbox. The zero value starts and stops at
-// once and runs every command to success without output.
-type Behaviour struct {
-	StartTakes time.Duration
-	StartErr   error // Start fails with it, after StartTakes
-	StartHangs bool  // until its context ends
-
-	Takes time.Duration // of each command
-	Run   Run           // nil: success, no output
-	Dies  time.Duration // after this long in a command the sandbox dies; 0 never
-	Hangs bool          // a command ends only by its context, with SIGTERM's exit
-	Deaf  bool          // with Hangs: the agent does not answer either; Exec fails after the context
-
-	StopTakes time.Duration
-	StopErr   error
-}
-
-// The failures that a study on real sandboxes meets, ready to use in Run.
-
-// Garbage answers with bytes that no parser should accept.
-func Garbage(context.Context, sandbox.Spec, sandbox.Command) (stdout, stderr string, exit sandbox.Exit, err error) {
-	return "\x00\xff{]\x1b[2J" + strings.Repeat("garbage ", 100), "", sandbox.Exit{}, nil
-}
-
-// OOM answers as a command that the kernel killed for memory.
-func OOM(context.Context, sandbox.Spec, sandbox.Command) (stdout, stderr string, exit sandbox.Exit, err error) {
-	return "", "", sandbox.Exit{Code: 137, Signal: "SIGKILL", OOM: true}, nil
-}
-
-// DiskFull answers as a command whose writes fail.
-func DiskFull(context.Context, sandbox.Spec, sandbox.Command) (stdout, stderr string, exit sandbox.Exit, err error) {
-	return "", "write /data/file: no space left on device\n", sandbox.Exit{Code: 1}, nil
-}
-
-// Print returns a Run that prints one text.
-func Print(text string) Run {
-	return func(context.Context, sandbox.Spec, sandbox.Command) (string, string, sandbox.Exit, error) {
-		return text, "", sandbox.Exit{}, nil
-	}
-}
-
-// ErrDied is in the error of a command whose sandbox died.
-var ErrDied = errors.New("the sandbox ended")
-
 // Kind makes fake sandboxes.
 type Kind struct {
-	Level     string                                // its name; "" is fake
-	CheckErr  error                                 // what Check says
-	Behaviour func(sandbox.Spec) Behaviour          // asked for each sandbox; nil: the study level's
-	Observe   func(event string, spec sandbox.Spec) // called at start, exec, launch, stop; may be nil
-
 	mu   sync.Mutex
 	live map[string]*instance
 }
 
-// New returns the level `fake` of studies: it answers for noop, startup and density.
-func New() *Kind { return &Kind{} }
+// New returns the kind `fake`.
+func New() *Kind { return &Kind{live: map[string]*instance{}} }
 
 // Name implements sandbox.Kind.
-func (k *Kind) Name() string {
-	if k.Level == "" {
-		return "fake"
-	}
-	return k.Level
-}
+func (*Kind) Name() string { return "fake" }
 
 // About implements sandbox.Kind.
-func (k *Kind) About() string {
+func (*Kind) About() string {
 	return "runs nothing: invented answers for the workloads noop, startup and density, to rehearse a study"
 }
 
 // Params implements sandbox.Kind.
-func (k *Kind) Params() []param.Param {
+func (*Kind) Params() []param.Param {
 	return []param.Param{{
 		Name: "slowdown", Type: param.Float, Default: "1", Min: 0.01, Max: 1000,
 		Help: "every invented figure is multiplied, and every command takes longer, by this ratio",
@@ -114,59 +53,26 @@ func (*Kind) Traits(map[string]string) sandbox.Traits {
 }
 
 // Check implements sandbox.Kind.
-func (k *Kind) Check(context.Context) error { return k.CheckErr }
-
-// Live lists the sandboxes that were started and not stopped.
-func (k *Kind) Live() []string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	out := make([]string, 0, len(k.live))
-	for name := range k.live {
-		out = append(out, name)
-	}
-	return out
-}
-
-func (k *Kind) observe(event string, spec sandbox.Spec) {
-	if k.Observe != nil {
-		k.Observe(event, spec)
-	}
-}
-
-func (k *Kind) behave(spec sandbox.Spec) Behaviour {
-	if k.Behaviour != nil {
-		return k.Behaviour(spec)
-	}
-	return level(spec)
-}
+func (*Kind) Check(context.Context) error { return nil }
 
 // Start implements sandbox.Kind.
 func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
-	k.observe("start", spec)
-	i := &instance{kind: k, spec: spec, does: k.behave(spec), gone: make(chan struct{})}
-	k.mu.Lock()
-	if k.live == nil {
-		k.live = map[string]*instance{}
+	i := &instance{kind: k, spec: spec, slowdown: 1, gone: make(chan struct{})}
+	if v, err := strconv.ParseFloat(spec.Options["slowdown"], 64); err == nil && v > 0 {
+		i.slowdown = v
 	}
+	k.mu.Lock()
 	_, taken := k.live[spec.Name]
 	if !taken {
 		k.live[spec.Name] = i
 	}
 	k.mu.Unlock()
 	if taken {
-		return nil, fmt.Errorf("%s: there is a sandbox %s already", k.Name(), spec.Name)
+		return nil, fmt.Errorf("fake: there is a sandbox %s already", spec.Name)
 	}
-	err := sleep(ctx, i.does.StartTakes)
-	if err == nil && i.does.StartHangs {
-		<-ctx.Done()
-		err = ctx.Err()
-	}
-	if err == nil {
-		err = i.does.StartErr
-	}
-	if err != nil {
+	if err := i.step(ctx); err != nil {
 		k.forget(i)
-		return nil, fmt.Errorf("%s %s: %w", k.Name(), spec.Name, err)
+		return nil, fmt.Errorf("fake %s: %w", spec.Name, err)
 	}
 	return i, nil
 }
@@ -181,7 +87,6 @@ func (k *Kind) forget(i *instance) {
 
 // Launch implements sandbox.Launcher: a start, a command and a stop in a row.
 func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
-	k.observe("launch", spec)
 	begun := time.Now()
 	l.Begun = begun
 	inst, err := k.Start(ctx, spec)

@@ -13,12 +13,27 @@ import (
 
 // instance is one fake sandbox.
 type instance struct {
-	kind *Kind
-	spec sandbox.Spec
-	does Behaviour
+	kind     *Kind
+	spec     sandbox.Spec
+	slowdown float64
 
 	once sync.Once
-	gone chan struct{} // closed when it died or was stopped
+	gone chan struct{} // closed when it was stopped
+}
+
+// step waits for what a start, a command or a stop takes.
+func (i *instance) step(ctx context.Context) error {
+	return sleep(ctx, time.Duration(float64(time.Millisecond)*i.slowdown))
+}
+
+// stopped reports whether Stop was called.
+func (i *instance) stopped() bool {
+	select {
+	case <-i.gone:
+		return true
+	default:
+		return false
+	}
 }
 
 // Exec implements sandbox.Instance.
@@ -29,7 +44,7 @@ func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, e
 	defer c.Gate.Fail()
 	at, err := c.Gate.Arrive(ctx)
 	if err != nil {
-		return sandbox.Exit{}, fmt.Errorf("%s %s: %w", i.kind.Name(), i.spec.Name, err)
+		return sandbox.Exit{}, fmt.Errorf("fake %s: %w", i.spec.Name, err)
 	}
 	_ = sleep(ctx, time.Until(at)) // exec sees the end of ctx too
 	exit, err := i.exec(ctx, c)
@@ -38,42 +53,14 @@ func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, e
 }
 
 func (i *instance) exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, error) {
-	i.kind.observe("exec", i.spec)
-	died := func() (sandbox.Exit, error) {
-		return sandbox.Exit{}, fmt.Errorf("%s %s: while running %q: %w", i.kind.Name(), i.spec.Name, c.Args, ErrDied)
+	err := i.step(ctx)
+	if i.stopped() {
+		return sandbox.Exit{}, fmt.Errorf("fake %s: the sandbox was stopped before or while %q ran", i.spec.Name, c.Args)
 	}
-	select {
-	case <-i.gone:
-		return died()
-	default:
-	}
-	if i.does.Dies > 0 {
-		if err := sleep(ctx, i.does.Dies); err == nil {
-			i.once.Do(func() { close(i.gone) })
-			return died()
-		}
-	}
-	wait := i.does.Takes
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	end := t.C
-	if i.does.Hangs {
-		end = nil
-	}
-	select {
-	case <-end:
-	case <-i.gone:
-		return died()
-	case <-ctx.Done():
-		if i.does.Deaf {
-			return sandbox.Exit{}, fmt.Errorf("%s %s: the sandbox did not end %q: %w", i.kind.Name(), i.spec.Name, c.Args, ctx.Err())
-		}
+	if err != nil {
 		return sandbox.Exit{Code: 143, Signal: "SIGTERM"}, nil
 	}
-	if i.does.Run == nil {
-		return sandbox.Exit{}, nil
-	}
-	stdout, stderr, exit, err := i.does.Run(ctx, i.spec, c)
+	stdout, stderr, exit, err := answer(ctx, i.spec, c, i.slowdown)
 	for _, o := range []struct {
 		to   io.Writer
 		text string
@@ -83,7 +70,7 @@ func (i *instance) exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, e
 		}
 	}
 	if err != nil {
-		return exit, fmt.Errorf("%s %s: %w", i.kind.Name(), i.spec.Name, err)
+		return exit, fmt.Errorf("fake %s: %w", i.spec.Name, err)
 	}
 	return exit, nil
 }
@@ -99,22 +86,12 @@ func (i *instance) Facts() map[string]string { return map[string]string{"sandbox
 
 // Stop implements sandbox.Instance.
 func (i *instance) Stop(ctx context.Context) error {
-	select {
-	case <-i.gone:
-	default:
-		if err := sleep(ctx, i.does.StopTakes); err != nil {
-			return fmt.Errorf("stopping %s %s: %w", i.kind.Name(), i.spec.Name, err)
+	if !i.stopped() {
+		if err := i.step(ctx); err != nil {
+			return fmt.Errorf("stopping fake %s: %w", i.spec.Name, err)
 		}
 	}
-	var err error
 	i.once.Do(func() { close(i.gone) })
-	i.kind.mu.Lock()
-	first := i.kind.live[i.spec.Name] == i
-	i.kind.mu.Unlock()
-	if first {
-		i.kind.observe("stop", i.spec)
-		err = i.does.StopErr
-	}
 	i.kind.forget(i)
-	return err
+	return nil
 }

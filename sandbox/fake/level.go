@@ -15,23 +15,9 @@ import (
 	"tare/sandbox"
 )
 
-// level is the Behaviour of a study's level `fake`. It answers for the commands
-// of noop, startup and density; its figures are invented from the trial and the
-// role in the sandbox's name, and so the same in every rehearsal.
-func level(spec sandbox.Spec) Behaviour {
-	slowdown, err := strconv.ParseFloat(spec.Options["slowdown"], 64)
-	if err != nil || slowdown <= 0 {
-		slowdown = 1
-	}
-	scale := func(d time.Duration) time.Duration { return time.Duration(float64(d) * slowdown) }
-	return Behaviour{
-		StartTakes: scale(time.Millisecond), Takes: scale(time.Millisecond), StopTakes: scale(time.Millisecond),
-		Run: func(ctx context.Context, spec sandbox.Spec, c sandbox.Command) (string, string, sandbox.Exit, error) {
-			return answer(ctx, spec, c, slowdown)
-		},
-	}
-}
-
+// answer answers for the commands of noop, startup and density; its figures are
+// invented from the trial and the role in the sandbox's name, and so the same in
+// every rehearsal.
 func answer(ctx context.Context, spec sandbox.Spec, c sandbox.Command, slowdown float64) (stdout, stderr string, exit sandbox.Exit, err error) {
 	switch {
 	case len(c.Args) == 1 && filepath.Base(c.Args[0]) == "tare-hello":
