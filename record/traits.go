@@ -41,16 +41,6 @@ type Traits struct {
 	Native    string   `json:"native,omitempty"`     // the kind that runs what is not to be isolated, beside such a sandbox
 }
 
-// FactFamily ends the name of the fact ROLE.family. The facts that hold the other Traits of
-// a role's sandbox are named alike.
-const (
-	FactFamily    = ".family"
-	factRuntime   = ".runtime"
-	factPlatform  = ".platform"
-	factFlags     = ".flags"
-	factOwnKernel = ".own_kernel"
-)
-
 // FactWhere ends the name of a trial's fact ROLE.where: WhereNative, or the name of the
 // sandbox that the role ran in.
 const (
@@ -66,19 +56,30 @@ func Where(kind string, t Traits) string {
 	return kind
 }
 
-// TraitFacts lists the ends of the names of the facts that TraitsOf reads.
-func TraitFacts() []string {
-	return []string{FactFamily, factRuntime, factPlatform, factFlags, factOwnKernel}
+// FactFamily ends the name of the fact ROLE.family. The facts of the other traits of a role's
+// sandbox are named alike.
+const FactFamily = ".family"
+
+// facts are the traits that a trial records, by the ends of the facts' names, as texts.
+// Emulated is not among them: the fact FactAccelerator tells what was found.
+func (t *Traits) facts(flags *string) map[string]*string {
+	return map[string]*string{
+		FactFamily: (*string)(&t.Family), ".runtime": &t.Runtime, ".platform": &t.Platform,
+		".own_kernel": (*string)(&t.OwnKernel), ".flags": flags,
+	}
 }
 
-// Facts returns the traits as facts of a trial. Emulated is not among them: the fact
-// FactAccelerator tells what was found.
+// TraitFacts lists the ends of the names of the facts that TraitsOf reads.
+func TraitFacts() []string { return slices.Collect(maps.Keys(new(Traits).facts(nil))) }
+
+// Facts returns the traits as facts of a trial.
 func (t Traits) Facts(role string) map[string]string {
-	out := map[string]string{
-		role + FactFamily: string(t.Family), role + factRuntime: t.Runtime, role + factPlatform: t.Platform,
-		role + factFlags: strings.Join(t.Flags, " "), role + factOwnKernel: string(t.OwnKernel),
+	out, flags := map[string]string{}, strings.Join(t.Flags, " ")
+	for end, v := range t.facts(&flags) {
+		if *v != "" {
+			out[role+end] = *v
+		}
 	}
-	maps.DeleteFunc(out, func(_, v string) bool { return v == "" })
 	return out
 }
 
@@ -91,12 +92,14 @@ func TraitsOf(facts map[string]string) (out Traits, ok bool) {
 		if !is || ok && out.Family != FamilyNative {
 			continue
 		}
-		out, ok = Traits{
-			Family: Family(facts[name]), Platform: facts[role+factPlatform], Flags: strings.Fields(facts[role+factFlags]),
-			OwnKernel: Answer(facts[role+factOwnKernel]),
-		}, true
-		if r := facts[role+factRuntime]; r != "" {
-			out.Runtime = filepath.Base(r) // a started sandbox records the program's path
+		flags := ""
+		out, ok = Traits{}, true
+		for end, v := range out.facts(&flags) {
+			*v = facts[role+end]
+		}
+		out.Flags = strings.Fields(flags)
+		if out.Runtime != "" {
+			out.Runtime = filepath.Base(out.Runtime) // a started sandbox records the program's path
 		}
 	}
 	return out, ok

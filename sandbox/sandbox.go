@@ -99,6 +99,18 @@ type Definable interface {
 	Define(name string, keys param.Values) (Kind, error)
 }
 
+// Keys of a definition that names a program, as RuntimeKeys describes them.
+const (
+	KeyRuntime = "runtime"
+	KeyArgs    = "args"
+)
+
+// RuntimeKeys are Definable.Keys of a kind that is made by a program: its name or path, and
+// arguments of it.
+func RuntimeKeys(runtime, args string) []param.Param {
+	return []param.Param{{Name: KeyRuntime, Type: param.String, Help: runtime}, {Name: KeyArgs, Type: param.List, Help: args}}
+}
+
 // Flags are a runtime's arguments as record.Traits has them: without their leading dashes.
 func Flags(args []string) []string {
 	var out []string

@@ -27,10 +27,11 @@ import (
 
 // finding is one line of the doctor's report. Problem is "" when all is well.
 type finding struct {
-	Area    string `json:"area"` // host, sandbox, machine, image, workload, collector
-	Name    string `json:"name"`
-	Detail  string `json:"detail,omitempty"`
-	Problem string `json:"problem,omitempty"`
+	Area    string        `json:"area"` // host, sandbox, machine, image, workload, collector
+	Name    string        `json:"name"`
+	Family  record.Family `json:"family,omitempty"` // of a sandbox
+	Detail  string        `json:"detail,omitempty"`
+	Problem string        `json:"problem,omitempty"`
 }
 
 func (a *app) doctorVerb() *cobra.Command {
@@ -68,17 +69,13 @@ The exit code is 0 when the baseline and at least one other sandbox work, else 3
 
 // enough says whether there is something to compare.
 func enough(found []finding) bool {
-	base, others := false, 0
+	base, others := false, false
 	for _, f := range found {
-		if f.Area == "sandbox" && f.Problem == "" && f.Name != "fake" {
-			if f.Name == "process" {
-				base = true
-			} else {
-				others++
-			}
-		}
+		works := f.Area == "sandbox" && f.Problem == ""
+		base = base || works && f.Family == record.FamilyNative
+		others = others || works && f.Family != record.FamilyNative && f.Family != record.FamilyFake
 	}
-	return base && others > 0
+	return base && others
 }
 
 func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h record.Host, err error) {
@@ -133,6 +130,7 @@ func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h 
 	for _, n := range names {
 		done := t.begin(n, ks[n].Traits(nil).CheckWithin)
 		add("sandbox", n, ks[n].About(), ks[n].Check(ctx))
+		out[len(out)-1].Family = ks[n].Traits(nil).Family
 		done()
 	}
 	for _, p := range vm.Parts(ctx, machines, machineCache) {

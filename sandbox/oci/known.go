@@ -75,26 +75,17 @@ func (k *Kind) Traits(options map[string]string) sandbox.Traits {
 	return t
 }
 
-// Keys of a definition.
-const (
-	keyRuntime = "runtime"
-	keyArgs    = "args"
-)
-
 // Base implements sandbox.Definable.
 func (*Kind) Base() (word, about string) { return "oci", "a container by an OCI runtime" }
 
 // Keys implements sandbox.Definable.
 func (*Kind) Keys() []param.Param {
-	return []param.Param{
-		{Name: keyRuntime, Type: param.String, Help: "name or path of the runtime's program"},
-		{Name: keyArgs, Type: param.List, Help: "arguments before the runtime's command"},
-	}
+	return sandbox.RuntimeKeys("name or path of the runtime's program", "arguments before the runtime's command")
 }
 
 // Define implements sandbox.Definable.
 func (k *Kind) Define(name string, keys param.Values) (sandbox.Kind, error) {
-	c := Config{Name: name, Runtime: keys.Str(keyRuntime), Args: keys.List(keyArgs), StateDir: k.cfg.StateDir}
+	c := Config{Name: name, Runtime: keys.Str(sandbox.KeyRuntime), Args: keys.List(sandbox.KeyArgs), StateDir: k.cfg.StateDir}
 	if c.Runtime == "" {
 		return nil, errors.New("runtime is missing; write runtime: and the name or path of an OCI runtime, such as youki")
 	}

@@ -206,22 +206,13 @@ func (*Kind) Base() (word, about string) {
 
 // Keys implements sandbox.Definable.
 func (*Kind) Keys() []param.Param {
-	return []param.Param{
-		{Name: keyRuntime, Type: param.String, Help: "name or path of a QEMU or a cloud-hypervisor; the distribution's QEMU unless said"},
-		{Name: keyArgs, Type: param.List, Help: "arguments of it, behind tare's own"},
-	}
+	return sandbox.RuntimeKeys("name or path of a QEMU or a cloud-hypervisor; the distribution's QEMU unless said", "arguments of it, behind tare's own")
 }
-
-// Keys of a definition.
-const (
-	keyRuntime = "runtime"
-	keyArgs    = "args"
-)
 
 // Define implements sandbox.Definable.
 func (k *Kind) Define(name string, keys param.Values) (sandbox.Kind, error) {
 	own := k.cfg
-	own.Name, own.Runtime, own.Args = name, keys.Str(keyRuntime), keys.List(keyArgs)
+	own.Name, own.Runtime, own.Args = name, keys.Str(sandbox.KeyRuntime), keys.List(sandbox.KeyArgs)
 	own.CacheDir = filepath.Join(own.CacheDir, "own", name)
 	return New(own), nil
 }
