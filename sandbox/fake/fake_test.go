@@ -23,7 +23,7 @@ func TestContract(t *testing.T) {
 
 func exec(t *testing.T, name, slowdown string, args ...string) string {
 	t.Helper()
-	inst, err := New().Start(t.Context(), sandbox.Spec{Name: name, Options: map[string]string{"slowdown": slowdown}})
+	inst, err := New().Start(t.Context(), sandbox.Spec{Want: sandbox.Want{Name: name, Options: map[string]string{"slowdown": slowdown}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestLevelAnswersForNoop(t *testing.T) {
 }
 
 func TestLevelSaysWhatItCannot(t *testing.T) {
-	inst, err := New().Start(t.Context(), sandbox.Spec{Name: "a"})
+	inst, err := New().Start(t.Context(), sandbox.Spec{Want: sandbox.Want{Name: "a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestLaunch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, slow := New(), map[string]string{"slowdown": "1000"}
 		begun := time.Now()
-		got, err := k.Launch(t.Context(), sandbox.Spec{Name: "a", Options: slow}, sandbox.Command{Args: []string{"/tare-hello"}}, sandbox.Phased)
+		got, err := k.Launch(t.Context(), sandbox.Spec{Want: sandbox.Want{Name: "a", Options: slow}}, sandbox.Command{Args: []string{"/tare-hello"}}, sandbox.Phased)
 		want := sandbox.Launch{Begun: begun, Created: time.Second, Started: time.Second, Instruction: 2 * time.Second, Exited: 2 * time.Second, Deleted: 3 * time.Second}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%v (-want +got):\n%s", err, diff)
