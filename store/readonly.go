@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,10 +18,12 @@ import (
 // user who may not write there, and on read-only media. It changes no result.
 func OpenReadOnly(dir string) (*Store, error) {
 	s, err := openReadOnly(dir)
-	if errors.Is(err, fs.ErrNotExist) { // there is nothing at all, so nothing more to say
-		if evidence, eerr := evidenceIn(dir); eerr == nil && len(evidence) > 0 {
-			err = lostDatabase(evidence)
+	if errors.Is(err, ErrNoResults) {
+		evidence, eerr := evidenceIn(dir)
+		if eerr != nil || len(evidence) == 0 {
+			return nil, fmt.Errorf("%s is %w", dir, ErrNoResults) // nothing at all, so nothing more to say
 		}
+		err = lostDatabase(evidence)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open results in %s: %w", dir, err)
@@ -30,8 +33,8 @@ func OpenReadOnly(dir string) (*Store, error) {
 
 func openReadOnly(dir string) (*Store, error) {
 	path := filepath.Join(dir, dbName)
-	if _, err := os.Stat(path); err != nil { //nolint:gosec // below the folder that the user named
-		return nil, fmt.Errorf("no results there: %w", err)
+	if err := present(dir); err != nil {
+		return nil, err
 	}
 	if err := plainFiles(dir); err != nil { // the copy below reads them too
 		return nil, err
@@ -89,6 +92,15 @@ func tryReadOnly(dir, address string) (*Store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// present fails with ErrNoResults where there is no database.
+func present(dir string) error {
+	_, err := os.Stat(filepath.Join(dir, dbName)) //nolint:gosec // below the folder that the user named
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return ErrNoResults
+	}
+	return err
 }
 
 func exists(path string) bool {

@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strconv"
 
 	"modernc.org/sqlite"
@@ -34,7 +33,7 @@ func schemas() []string { return []string{schemaSQL, schema2SQL} }
 var ErrNewer = errors.New("written by a newer tare")
 
 // errUnfinished: Create died before its transaction; nothing is in the file.
-var errUnfinished = fmt.Errorf("the folder was never completed, nothing was stored in it: %w", fs.ErrNotExist)
+var errUnfinished = fmt.Errorf("the folder was never completed, nothing was stored in it: %w", ErrNoResults)
 
 // createSchema makes the tables that a version lacks, 0 being an empty file. It
 // runs inside Create's transaction, and user_version and application_id are part of

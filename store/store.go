@@ -31,7 +31,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -76,6 +75,10 @@ type Session struct {
 	TareVersion string
 	Host        record.Host
 }
+
+// ErrNoResults is wrapped by the errors of Open and OpenReadOnly for a path that is not a
+// results folder: nothing is there, a file is, or a folder in which Create died.
+var ErrNoResults = errors.New("not a results folder")
 
 // ErrReadOnly is returned when a store from OpenReadOnly is written to.
 var ErrReadOnly = errors.New("the results folder is open for reading only")
@@ -253,21 +256,18 @@ func lostDatabase(evidence []string) error {
 // Create died does not.
 func Exists(dir string) bool {
 	s, err := OpenReadOnly(dir)
-	if err != nil {
-		// Results that are damaged or too new are there all the same; a file is
-		// no folder.
-		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
+	if err == nil {
+		err = s.Close()
 	}
-	_ = s.Close()
-	return true
+	return !errors.Is(err, ErrNoResults) // results that are damaged or too new are there all the same
 }
 
-// Open opens a folder to go on with it. Errors: fs.ErrNotExist, a *LockedError
+// Open opens a folder to go on with it. Errors: ErrNoResults, a *LockedError
 // when someone else writes to it, ErrNewer. Unfinished files of a trial are
 // removed, and those of a trial without a row are set aside (SetAside). The caller tells where it runs with BeginSession.
 func Open(dir string) (*Store, error) {
-	if _, err := os.Stat(filepath.Join(dir, dbName)); err != nil { //nolint:gosec // below the folder that the user named
-		return nil, fmt.Errorf("no results in %s: %w", dir, err)
+	if err := present(dir); err != nil {
+		return nil, fmt.Errorf("open results in %s: %w", dir, err)
 	}
 	lock, err := lockDir(dir)
 	if err != nil {

@@ -331,10 +331,10 @@ func TestOrphansAreRemoved(t *testing.T) {
 
 func TestCreateAndOpenRefuse(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Open(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Open(filepath.Join(dir, "none")); !errors.Is(err, ErrNoResults) {
 		t.Errorf("open nothing: %v", err)
 	}
-	if _, err := OpenReadOnly(dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := OpenReadOnly(dir); !errors.Is(err, ErrNoResults) {
 		t.Errorf("open an empty folder: %v", err)
 	}
 	s := newStore(t)
@@ -376,7 +376,7 @@ func TestUnfinishedCreate(t *testing.T) {
 	if Exists(dir) {
 		t.Error("Exists on an unfinished folder")
 	}
-	if _, err := Open(dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Open(dir); !errors.Is(err, ErrNoResults) {
 		t.Errorf("open: %v", err)
 	}
 	s, err := Create(dir, testMeta())

@@ -17,7 +17,6 @@ import (
 	"tare/record"
 	"tare/report/text"
 	"tare/report/words"
-	"tare/store"
 )
 
 type adviseFlags struct {
@@ -91,22 +90,12 @@ func (a *app) advise(ctx context.Context, dir string, f adviseFlags) error {
 	if err != nil {
 		return err
 	}
-	if !store.Exists(dir) {
-		return coded(exitUsage, "%s is no results folder; `tare run STUDY` makes one", dir)
-	}
-	db, err := store.OpenReadOnly(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = db.Close() }()
 	var some []advice.Item
-	r, err := a.analyse(ctx, db, analyse.AdviceOn(having(only), &some))
-	if err == nil {
-		err = a.tellDamage(ctx, db)
-	}
+	r, err := analyseResults(ctx, dir, figures, analyse.AdviceOn(having(only), &some))
 	if err != nil {
 		return err
 	}
+	a.tellDamage(dir, r.damage)
 	if err := r.known(only); err != nil {
 		return err
 	}

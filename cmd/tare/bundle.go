@@ -16,7 +16,6 @@ import (
 	"tare/param"
 	"tare/record"
 	"tare/report/words"
-	"tare/store"
 )
 
 type bundleFlags struct {
@@ -126,8 +125,10 @@ func describeBundle(file string, m *bundle.Manifest, bytes int64, sum []byte) bu
 
 // bundle makes one.
 func (a *app) bundle(ctx context.Context, dir string, f bundleFlags) error {
-	if !store.Exists(dir) {
-		return coded(exitUsage, "%s is no results folder; `tare run STUDY` makes one", dir)
+	if r, err := openResults(dir); err != nil { // before the output is looked at
+		return err
+	} else if err := r.Close(); err != nil {
+		return err
 	}
 	file := f.output
 	if file == "" {

@@ -270,36 +270,21 @@ func share(flag, s string) (float64, error) {
 
 // folder reads one results folder, and tells the options what its responses and
 // parameters are.
-func (a *app) folder(ctx context.Context, dir string, opt *compare.Options) (compare.Folder, error) {
-	side := compare.Folder{Name: a.given(dir)}
-	if !store.Exists(dir) {
-		return side, coded(exitUsage, "%s is no results folder; `tare run STUDY` makes one", dir)
-	}
-	db, err := store.OpenReadOnly(dir)
+func (a *app) folder(ctx context.Context, dir string, opt *compare.Options) (side compare.Folder, err error) {
+	r, err := openResults(dir)
 	if err != nil {
 		return side, err
 	}
-	defer func() { _ = db.Close() }()
-	var cat study.Catalogue
-	if side.Study, cat, err = a.storedStudy(dir); err != nil {
+	defer func() { _ = r.Close() }()
+	k, err := r.kept()
+	if err != nil {
 		return side, err
 	}
 	// What an analysis reads, and all facts: a runtime of another version is told by them.
-	for t, err := range db.Some(ctx, store.Pick{Labels: analyse.LabelNames(), NoHistograms: true, Facts: []string{""}}) {
-		if err != nil {
-			return side, err
-		}
-		side.Trials = append(side.Trials, t)
-	}
-	if side.Skips, err = db.Skips(); err != nil {
-		return side, err
-	}
-	if side.Sessions, err = db.Sessions(); err != nil {
-		return side, err
-	}
-	describeSide(opt, cat)
-	damage, err := damageWarnings(ctx, db)
-	for _, w := range damage {
+	c, err := r.load(ctx, k, store.Pick{Labels: analyse.LabelNames(), NoHistograms: true, Facts: []string{""}}, func(*record.Trial) {})
+	describeSide(opt, c.cat)
+	side = compare.Folder{Name: a.given(dir), Study: c.study, Trials: c.trials, Skips: c.skips, Sessions: c.sessions}
+	for _, w := range c.damage {
 		side.Damage = append(side.Damage, w.Code+": "+w.Text)
 	}
 	return side, err

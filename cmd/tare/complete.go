@@ -10,7 +10,6 @@ import (
 	"tare/bundle"
 	"tare/record"
 	"tare/report/plot"
-	"tare/store"
 	"tare/study"
 )
 
@@ -26,11 +25,8 @@ func (a *app) studyIn(args []string) *study.Study {
 			}
 			dir = unpacked
 		}
-		if !store.Exists(dir) {
-			continue
-		}
-		if st, _, err := a.storedStudy(dir); err == nil {
-			return st
+		if k, err := inResults(dir, results.kept); err == nil {
+			return k.study
 		}
 	}
 	return nil

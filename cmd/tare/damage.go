@@ -14,10 +14,10 @@ import (
 // maxNamed bounds the names that a warning lists.
 const maxNamed = 8
 
-// damageWarnings lists what readers of a results folder left out because it does not
-// verify, and what the folder lost, as warnings for its report. The trials have been read.
-func damageWarnings(ctx context.Context, db *store.Store) ([]analyse.Warning, error) {
-	all, err := db.Damage(ctx)
+// damage lists what readers of a results folder left out because it does not verify, and
+// what the folder lost, as warnings for its report. Read the trials first.
+func (r results) damage(ctx context.Context) ([]analyse.Warning, error) {
+	all, err := r.Damage(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -69,12 +69,10 @@ func named(names []string) string {
 }
 
 // tellDamage prints those warnings if the output has no place for them.
-func (a *app) tellDamage(ctx context.Context, db *store.Store) error {
-	all, err := damageWarnings(ctx, db)
-	for _, w := range all {
-		a.note("warning: %s: %s: %s", a.given(db.Dir()), w.Code, w.Text)
+func (a *app) tellDamage(dir string, damage []analyse.Warning) {
+	for _, w := range damage {
+		a.note("warning: %s: %s: %s", a.given(dir), w.Code, w.Text)
 	}
-	return err
 }
 
 // tellAside says what the opening of the folder set aside.

@@ -16,40 +16,39 @@ import (
 
 	"tare/record"
 	"tare/report/export"
-	"tare/store"
 )
 
 // format is one that `tare export` writes.
 type format struct {
 	name   string
 	binary bool // not for terminals
-	write  func(ctx context.Context, a *app, db *store.Store, w io.Writer) error
+	write  func(ctx context.Context, r results, w io.Writer) error
 }
 
 func formats() []format {
 	return []format{
-		{"csv", false, func(ctx context.Context, _ *app, db *store.Store, w io.Writer) error {
-			return export.TrialsCSV(w, db.All(ctx))
+		{"csv", false, func(ctx context.Context, r results, w io.Writer) error {
+			return export.TrialsCSV(w, r.All(ctx))
 		}},
-		{"jsonl", false, func(ctx context.Context, _ *app, db *store.Store, w io.Writer) error {
-			return export.JSONLines(w, db.All(ctx))
+		{"jsonl", false, func(ctx context.Context, r results, w io.Writer) error {
+			return export.JSONLines(w, r.All(ctx))
 		}},
-		{"parquet", true, func(ctx context.Context, _ *app, db *store.Store, w io.Writer) error {
-			return export.Parquet(w, db.All(ctx))
+		{"parquet", true, func(ctx context.Context, r results, w io.Writer) error {
+			return export.Parquet(w, r.All(ctx))
 		}},
-		{"gobench", false, func(ctx context.Context, a *app, db *store.Store, w io.Writer) error {
-			b, err := a.bench(db)
+		{"gobench", false, func(ctx context.Context, r results, w io.Writer) error {
+			b, err := r.bench()
 			if err != nil {
 				return err
 			}
-			return export.GoBench(w, b, db.All(ctx))
+			return export.GoBench(w, b, r.All(ctx))
 		}},
-		{"openmetrics", false, func(ctx context.Context, a *app, db *store.Store, w io.Writer) error {
-			r, err := a.analyse(ctx, db)
+		{"openmetrics", false, func(ctx context.Context, r results, w io.Writer) error {
+			x, err := r.read(ctx, figures)
 			if err != nil {
 				return err
 			}
-			return export.OpenMetrics(w, r.result)
+			return export.OpenMetrics(w, x.result)
 		}},
 	}
 }
@@ -98,29 +97,28 @@ is whole; until then the old one stays.`,
 }
 
 func (a *app) export(ctx context.Context, dir string, f format, file string) error {
-	if !store.Exists(dir) {
-		return coded(exitUsage, "%s is no results folder; `tare run STUDY` makes one", dir)
-	}
 	if _, ok := a.stdout.Terminal(); ok && f.binary && file == "" {
 		return coded(exitUsage, "%s is no text for a terminal; name a file with -o FILE", f.name)
 	}
-	db, err := store.OpenReadOnly(dir)
+	r, err := openResults(dir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = db.Close() }()
+	defer func() { _ = r.Close() }()
 	switch {
 	case file == "" && f.binary:
-		err = f.write(ctx, a, db, a.stdout.Raw())
+		err = f.write(ctx, r, a.stdout.Raw())
 	case file == "":
-		err = f.write(ctx, a, db, a.stdout)
+		err = f.write(ctx, r, a.stdout)
 	default:
-		err = writeStoppable(ctx, file, func(ctx context.Context, w io.Writer) error { return f.write(ctx, a, db, w) })
+		err = writeStoppable(ctx, file, func(ctx context.Context, w io.Writer) error { return f.write(ctx, r, w) })
 	}
 	if err != nil {
 		return err
 	}
-	return a.tellDamage(ctx, db)
+	damage, err := r.damage(ctx)
+	a.tellDamage(dir, damage)
+	return err
 }
 
 // writeStoppable is writeWhole of what takes long: Ctrl-C leaves no half file and
@@ -205,16 +203,17 @@ func replaceFile(path string, write func(io.Writer) error) (err error) {
 }
 
 // bench is what the Go benchmark format has beside the trials.
-func (a *app) bench(db *store.Store) (export.Bench, error) {
-	st, cat, err := a.storedStudy(db.Dir())
+func (r results) bench() (export.Bench, error) {
+	k, err := r.kept()
 	if err != nil {
 		return export.Bench{}, err
 	}
+	st := k.study
 	b := export.Bench{Study: st.Name, Compare: st.Compare, Baseline: st.Baseline, Responses: make(map[string][]record.Response)}
-	if b.Sessions, err = db.Sessions(); err != nil {
+	if b.Sessions, err = r.Sessions(); err != nil {
 		return b, err
 	}
-	known := responsesOf(cat)
+	known := responsesOf(k.cat)
 	for i := range st.Strata {
 		w := st.WorkloadOf(i)
 		for _, r := range known(w) {

@@ -11,7 +11,6 @@ import (
 	"tare/plan"
 	"tare/report/text"
 	"tare/site"
-	"tare/store"
 	"tare/study"
 )
 
@@ -113,12 +112,7 @@ func (a *app) need(ctx context.Context, st *study.Study, cat study.Catalogue, fr
 			return nil, coded(exitUsage, "no number of blocks gives a width of 0; write one such as --width 5%%")
 		}
 	}
-	db, err := store.OpenReadOnly(from)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = db.Close() }()
-	earlier, err := a.analyse(ctx, db)
+	earlier, err := analyseResults(ctx, from, figures)
 	if err != nil {
 		return nil, err
 	}

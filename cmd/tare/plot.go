@@ -96,14 +96,13 @@ func plotArgs(args, by []string) (dir string, factors []string, err error) {
 		return "", nil, coded(exitUsage, "tare plot takes a results folder; see `tare plot --help`")
 	case len(args) > 1 && len(by) == 0:
 		return "", nil, coded(exitUsage, "tare plot takes one results folder; factors follow --by")
-	case store.Exists(args[0]):
-		dir, args = args[0], args[1:]
-	case store.Exists(args[last]):
-		dir, args = args[last], args[:last]
-	default:
-		return "", nil, coded(exitUsage, "%s is no results folder; `tare run STUDY` makes one", args[0])
 	}
-	return dir, append(by, args...), nil
+	if _, err := store.StampOf(args[0]); err != nil {
+		if _, err := store.StampOf(args[last]); err == nil {
+			return args[last], append(by, args[:last]...), nil
+		}
+	}
+	return args[0], append(by, args[1:]...), nil
 }
 
 func (a *app) plot(ctx context.Context, dir string, f plotFlags) error {
@@ -111,21 +110,14 @@ func (a *app) plot(ctx context.Context, dir string, f plotFlags) error {
 	if err != nil {
 		return err
 	}
-	db, err := store.OpenReadOnly(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = db.Close() }()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	r, err := a.analyse(ctx, db)
-	if err == nil {
-		err = a.tellDamage(ctx, db)
-	}
+	r, err := analyseResults(ctx, dir, figures)
 	if err != nil {
 		return err
 	}
-	src := plot.Source{Study: r.study, Result: r.result, Trials: r.trials, Hosts: r.hosts, Tare: versionText()}
+	a.tellDamage(dir, r.damage)
+	src := plot.Source{Study: r.study, Result: r.result, Trials: r.trials, Hosts: r.hosts(), Tare: versionText()}
 	figs, notes, err := plot.Build(src, opt)
 	var unknown *plot.UnknownError
 	var usage *plot.UsageError

@@ -15,7 +15,6 @@ import (
 	"tare/report/document"
 	"tare/report/serve"
 	"tare/report/terminal"
-	"tare/store"
 )
 
 func (a *app) serveVerb() *cobra.Command {
@@ -43,7 +42,7 @@ nobody else. It starts nothing and changes nothing.`,
 			keepBelow(serveMemory)
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			s, err := serve.New(args[0], serve.Source{Summary: a.summary, Document: a.liveDocument, Series: trialSeries})
+			s, err := serve.New(args[0], serve.Source{Summary: summary, Document: liveDocument, Series: trialSeries})
 			if err != nil {
 				return err
 			}
@@ -77,13 +76,8 @@ nobody else. It starts nothing and changes nothing.`,
 }
 
 // summary is what the index says of a results folder.
-func (a *app) summary(ctx context.Context, dir string) (*serve.Summary, error) {
-	db, err := store.OpenReadOnly(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = db.Close() }()
-	r, err := a.read(ctx, db, figures)
+func summary(ctx context.Context, dir string) (*serve.Summary, error) {
+	r, err := analyseResults(ctx, dir, figures)
 	if err != nil {
 		return nil, err
 	}
@@ -91,28 +85,20 @@ func (a *app) summary(ctx context.Context, dir string) (*serve.Summary, error) {
 }
 
 // liveDocument is the report of a results folder, without series.
-func (a *app) liveDocument(ctx context.Context, dir string) (*document.Document, error) {
-	db, err := store.OpenReadOnly(dir)
+func liveDocument(ctx context.Context, dir string) (*document.Document, error) {
+	r, err := analyseResults(ctx, dir, livePage)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = db.Close() }()
-	r, err := a.read(ctx, db, livePage)
-	if err != nil {
-		return nil, err
-	}
-	return r.document(db, true), nil
+	return r.document(true), nil
 }
 
 func trialSeries(ctx context.Context, dir string, t record.Trial) ([]record.Series, error) {
-	db, err := store.OpenReadOnly(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = db.Close() }()
-	out, err := db.SeriesOf(ctx, &t, document.Wanted)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the series of trial %d-%d were kept and are gone: %w", t.Seq, t.Attempt, err)
-	}
-	return out, err
+	return inResults(dir, func(r results) ([]record.Series, error) {
+		out, err := r.SeriesOf(ctx, &t, document.Wanted)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("the series of trial %d-%d were kept and are gone: %w", t.Seq, t.Attempt, err)
+		}
+		return out, err
+	})
 }

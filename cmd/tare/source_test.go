@@ -117,7 +117,7 @@ func TestSeriesOfAReportEnd(t *testing.T) {
 			t.Errorf("got %v, want %v", err, c.want)
 		}
 	}
-	if err := newApp(io.Discard, io.Discard).htmlReport(stopped, db, io.Discard); !errors.Is(err, context.Canceled) {
+	if err := (results{db}).page(stopped, io.Discard); !errors.Is(err, context.Canceled) {
 		t.Errorf("a report that was stopped: %v", err)
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"tare/record"
 	"tare/report/terminal"
 	"tare/report/words"
-	"tare/store"
 	"tare/study"
 )
 
@@ -219,17 +218,12 @@ func (a *app) relieve(ctx context.Context, dir string, r *analysed, v *verificat
 	default:
 		return err
 	}
-	return a.judge(ctx, v)
+	return judge(ctx, v)
 }
 
 // judge holds the relieved cell against the cell as it is.
-func (a *app) judge(ctx context.Context, v *verification) error {
-	db, err := store.OpenReadOnly(v.Results)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = db.Close() }()
-	r, err := a.analyse(ctx, db)
+func judge(ctx context.Context, v *verification) error {
+	r, err := analyseResults(ctx, v.Results, figures)
 	if err != nil {
 		return err
 	}
