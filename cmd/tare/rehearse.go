@@ -38,20 +38,6 @@ func otherKind(meta store.Meta, dir string, at site.About) error {
 		dir, has, wants, goOn(dir, site.About{Flag: flag}))
 }
 
-// refuseOtherKind is otherKind of a folder that is not open.
-func refuseOtherKind(dir string, at site.About) error {
-	db, err := store.OpenReadOnly(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = db.Close() }()
-	meta, err := db.Meta()
-	if err != nil {
-		return err
-	}
-	return otherKind(meta, dir, at)
-}
-
 // pace is how fast a rehearsal goes: its trials say how long real ones take. Nil is
 // the pace of real ones.
 type pace struct {

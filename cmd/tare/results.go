@@ -62,7 +62,7 @@ type kept struct {
 
 // kept reads the study that was copied into the folder.
 func (r results) kept() (k kept, err error) {
-	if k.cat, err = catalogue(); err != nil {
+	if k.cat, err = offered(); err != nil {
 		return k, err
 	}
 	if k.meta, err = r.Meta(); err != nil {
@@ -71,7 +71,7 @@ func (r results) kept() (k kept, err error) {
 	if im, ok := imports.Of(k.meta.StudySource); ok {
 		k.cat = im.Study()
 	}
-	k.cat.CheckOptions = nil // what was run before a combination was refused stays readable
+	k.cat.Stored = true
 	k.study, err = study.Parse(k.meta.StudyFile, k.meta.StudySource, k.cat, k.meta.Overrides)
 	return k, err
 }
