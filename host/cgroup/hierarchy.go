@@ -26,9 +26,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
-
-	"tare/internal/mountinfo"
 )
 
 // Versions of a Hierarchy.
@@ -112,9 +111,9 @@ func (h *Hierarchy) outside() *Hierarchy {
 // DetectFrom is Detect over the text of a mountinfo file. It fails when no
 // control groups are mounted.
 func DetectFrom(r io.Reader) (*Hierarchy, error) {
-	mounts, err := mountinfo.Parse(r)
+	mounts, err := mountinfo.GetMountsFromReader(r, mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	if err != nil {
-		return nil, fmt.Errorf("cgroup: %w", err)
+		return nil, fmt.Errorf("cgroup: reading the mount table: %w", err)
 	}
 	h := &Hierarchy{
 		mkdir: func(p string) error { return unix.Mkdir(p, 0o755) },
@@ -124,19 +123,16 @@ func DetectFrom(r io.Reader) (*Hierarchy, error) {
 	}
 	var haveV1, haveV2 bool
 	for _, m := range mounts {
-		t := tree{point: m.Point}
-		switch m.FSType {
-		case "cgroup2":
-			t.v2 = true
-			t.localEvents = slices.Contains(m.Super, "memory_localevents")
-		case "cgroup":
+		t := tree{point: m.Mountpoint, v2: m.FSType == "cgroup2"}
+		options := strings.Split(m.VFSOptions, ",")
+		if t.v2 {
+			t.localEvents = slices.Contains(options, "memory_localevents")
+		} else {
 			for _, c := range v1Controllers() {
-				if slices.Contains(m.Super, c) {
+				if slices.Contains(options, c) {
 					t.controllers = append(t.controllers, c)
 				}
 			}
-		default:
-			continue
 		}
 		if !h.place(t) {
 			continue

@@ -9,7 +9,7 @@ import (
 	"tare/host/cgroup"
 )
 
-const samples = "../mountinfo/testdata"
+const samples = "testdata"
 
 func detect(t *testing.T, name string) *cgroup.Hierarchy {
 	t.Helper()
@@ -75,10 +75,20 @@ func TestDetectV1(t *testing.T) {
 	}
 }
 
+// TestDetectNone: a table without control groups, or one that cannot be read, is an error.
 func TestDetectNone(t *testing.T) {
-	const in = "22 27 0:21 / /proc rw,relatime - proc proc rw\n"
-	if h, err := cgroup.DetectFrom(strings.NewReader(in)); err == nil {
-		t.Errorf("DetectFrom = %v, want an error", h)
+	const cpu = "30 23 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
+	for name, in := range map[string]string{
+		"none":             "22 27 0:21 / /proc rw,relatime - proc proc rw\n",
+		"a point's name":   `36 35 0:9 / /tmp/a\040-\040cgroup2\040x\040rw rw - tmpfs tmpfs rw` + "\n",
+		"no separator":     cpu + "36 35 0:9 / /a rw shared:1 tmpfs tmpfs rw,size=1 x y\n",
+		"too few fields":   cpu + "36 35 0:9 / /a rw - tmpfs\n",
+		"an empty line":    cpu + "\n",
+		"a line of 64 KiB": cpu + strings.Repeat("x", 64<<10) + "\n",
+	} {
+		if h, err := cgroup.DetectFrom(strings.NewReader(in)); err == nil {
+			t.Errorf("%s: %v, want an error", name, h)
+		}
 	}
 }
 

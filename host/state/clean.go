@@ -14,7 +14,6 @@ import (
 
 	"tare/host/cgroup"
 	"tare/host/network"
-	"tare/internal/mountinfo"
 )
 
 // Kinds of Leftover, in the order of removal.
@@ -97,16 +96,10 @@ func (c *cleaner) miss(err error) {
 }
 
 func (c *cleaner) mounts(ctx context.Context) {
-	all, err := mountinfo.Self()
+	points, err := mountsBelow(c.run, c.lib)
 	if err != nil {
 		c.miss(err)
 		return
-	}
-	var points []string
-	for _, m := range all {
-		if m.Under(c.run) || m.Under(c.lib) {
-			points = append(points, m.Point)
-		}
 	}
 	// Children before parents. Two on one point stand twice in the table, and
 	// each umount takes the upper one.

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
-
-	"tare/internal/mountinfo"
 )
 
 // recordName is the file in each directory of a run that says that tare made it. It is
@@ -257,14 +256,29 @@ func (b *base) remove(name string, isRecord func(string) bool, mine *os.File) er
 
 // unmounted checks that nothing is mounted at a path or below it.
 func unmounted(path string) error {
-	mounts, err := mountinfo.Self()
+	points, err := mountsBelow(path)
+	if err == nil && len(points) > 0 {
+		err = fmt.Errorf("%s is still mounted, and removing would delete what is in it; unmount it", points[0])
+	}
+	return err
+}
+
+// mountsBelow lists the mount points of this process at some directories and below them, in
+// the order of the mount table.
+func mountsBelow(dirs ...string) (points []string, err error) {
+	mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		for _, dir := range dirs {
+			if skip, _ = mountinfo.PrefixFilter(filepath.Clean(dir))(m); !skip {
+				break
+			}
+		}
+		return skip, false
+	})
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("reading the mount table: %w; is /proc mounted?", err)
 	}
 	for _, m := range mounts {
-		if m.Under(path) {
-			return fmt.Errorf("%s is still mounted, and removing would delete what is in it; unmount it", m.Point)
-		}
+		points = append(points, m.Mountpoint)
 	}
-	return nil
+	return points, nil
 }

@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moby/sys/mountinfo"
+
 	"tare/host/state/statetest"
-	"tare/internal/mountinfo"
 	"tare/sandbox"
 )
 
@@ -80,14 +81,9 @@ func TestRuntimeKilledHalfWay(t *testing.T) {
 			if !slices.Equal(left, want) {
 				t.Errorf("left: %v, want %v", left, want)
 			}
-			mounts, err := mountinfo.Self()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, m := range mounts {
-				if m.Under(dir) {
-					t.Errorf("still mounted: %s", m.Point)
-				}
+			mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(dir))
+			if err != nil || len(mounts) > 0 {
+				t.Errorf("still mounted: %v, %v", mounts, err)
 			}
 		})
 	}

@@ -83,7 +83,7 @@ func compileTests(ctx context.Context, module, pkg, dir string) error {
 // copyRead copies the files of the module that tests read, to the same places: their
 // testdata, and the pages of the collectors, which name each of their series.
 func copyRead(module, to string, packages []string) error {
-	paths := []string{"docs/collectors", "internal/mountinfo/testdata"}
+	paths := []string{"docs/collectors"}
 	for _, p := range packages {
 		paths = append(paths, p+"/testdata")
 	}

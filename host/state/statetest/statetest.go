@@ -14,9 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moby/sys/mountinfo"
+
 	"tare/host/network"
 	"tare/host/state"
-	"tare/internal/mountinfo"
 )
 
 // wait bounds how long a test waits for the host, and tidyWait how long for what a killed run
@@ -127,15 +128,15 @@ func Ours(thing string, names ...string) bool {
 func Snapshot(t testing.TB) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
-	mounts, err := mountinfo.Self()
+	mounts, err := mountinfo.GetMounts(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var roots []string
-	for i, m := range mounts {
-		out[fmt.Sprintf("mount %s of %s (%s)", m.Point, m.Root, m.FSType)] = true
+	for _, m := range mounts {
+		out[fmt.Sprintf("mount %s of %s (%s)", m.Mountpoint, m.Root, m.FSType)] = true
 		if m.FSType == "cgroup" || m.FSType == "cgroup2" {
-			roots = append(roots, mounts[i].Point)
+			roots = append(roots, m.Mountpoint)
 		}
 	}
 	for _, root := range roots {
