@@ -6,6 +6,7 @@ package param
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -155,7 +156,7 @@ func Fill(ps []Param, v Values) (Values, error) {
 	for _, p := range ps {
 		out[p.Name] = p.Default
 	}
-	for _, name := range sortedKeys(v) {
+	for _, name := range slices.Sorted(maps.Keys(v)) {
 		p, ok := Find(ps, name)
 		if !ok {
 			return nil, fmt.Errorf("there is no parameter %q; %s", name, Suggest(name, Names(ps)))
@@ -175,15 +176,6 @@ func Names(ps []Param) []string {
 	for i, p := range ps {
 		out[i] = p.Name
 	}
-	return out
-}
-
-func sortedKeys(v Values) []string {
-	out := make([]string, 0, len(v))
-	for k := range v {
-		out = append(out, k)
-	}
-	slices.Sort(out)
 	return out
 }
 

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"maps"
 	"slices"
 
 	"tare/param"
@@ -128,11 +129,4 @@ func (c Catalogue) factorNames() []string {
 	return sortedKeys(set)
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

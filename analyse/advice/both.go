@@ -3,6 +3,7 @@ package advice
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"tare/analyse/stat"
@@ -64,12 +65,7 @@ func (b *builder) bothOf(cells map[string][]*subject, native map[string]record.C
 		gains []Gain
 	}
 	var stories []story
-	responses := make([]string, 0, len(cells))
-	for r := range cells {
-		responses = append(responses, r)
-	}
-	slices.Sort(responses)
-	for _, r := range responses {
+	for _, r := range slices.Sorted(maps.Keys(cells)) {
 		list := cells[r]
 		free := b.raised(list, none, prior)
 		if free == nil || !free.chosen.proven() {

@@ -3,6 +3,7 @@ package netload
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -56,21 +57,12 @@ func newProgram(text, vars string) (*program, error) {
 	if err != nil {
 		return nil, inProfile(err)
 	}
-	for _, name := range sorted(p.vars) {
+	for _, name := range slices.Sorted(maps.Keys(p.vars)) {
 		if !used[name] {
-			return nil, inVars(fmt.Errorf("vars: the profile has no variable $%s; %s", name, hasVars(sorted(used))))
+			return nil, inVars(fmt.Errorf("vars: the profile has no variable $%s; %s", name, hasVars(slices.Sorted(maps.Keys(used)))))
 		}
 	}
 	return p, p.plan()
-}
-
-func sorted[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // inProfile puts a mistake where the study's reader finds its place.
