@@ -29,8 +29,7 @@ func (a *analysis) boots(r *Result) []Boot {
 	}
 	type times struct {
 		start  []time.Duration
-		names  []string
-		phases map[string][]time.Duration
+		phases phaseTimes
 	}
 	by := make(map[string]*times)
 	for _, t := range a.trials {
@@ -46,31 +45,48 @@ func (a *analysis) boots(r *Result) []Boot {
 			}
 			b := by[key]
 			if b == nil {
-				b = &times{phases: map[string][]time.Duration{}}
+				b = new(times)
 				by[key] = b
 			}
 			if s.Name != record.SandboxBoot {
 				b.start = append(b.start, seconds(s.Value))
 				continue
 			}
-			name := s.Labels.Get(record.LabelPhase)
-			if !slices.Contains(b.names, name) {
-				b.names = append(b.names, name)
-			}
-			b.phases[name] = append(b.phases[name], seconds(s.Value))
+			b.phases.add(s.Labels.Get(record.LabelPhase), seconds(s.Value))
 		}
 	}
 	var out []Boot
 	for _, t := range r.Treatments {
 		b := by[t.Key]
-		if b == nil || len(b.names) == 0 {
+		if b == nil || len(b.phases) == 0 {
 			continue
 		}
-		x := Boot{Treatment: t.Key, Cell: t.Cell, Starts: len(b.start), Start: medianTime(b.start)}
-		for _, n := range b.names {
-			x.Phases = append(x.Phases, PhaseTime{Name: n, Trials: len(b.phases[n]), Median: medianTime(b.phases[n])})
-		}
-		out = append(out, x)
+		out = append(out, Boot{Treatment: t.Key, Cell: t.Cell, Starts: len(b.start), Start: medianTime(b.start), Phases: b.phases.medians()})
+	}
+	return out
+}
+
+// phaseTimes are the times of phases, in the order in which they first came.
+type phaseTimes []namedTimes
+
+type namedTimes struct {
+	name  string
+	times []time.Duration
+}
+
+func (p *phaseTimes) add(name string, d time.Duration) {
+	i := slices.IndexFunc(*p, func(x namedTimes) bool { return x.name == name })
+	if i < 0 {
+		i = len(*p)
+		*p = append(*p, namedTimes{name: name})
+	}
+	(*p)[i].times = append((*p)[i].times, d)
+}
+
+func (p phaseTimes) medians() []PhaseTime {
+	var out []PhaseTime
+	for _, x := range p {
+		out = append(out, PhaseTime{Name: x.name, Trials: len(x.times), Median: medianTime(x.times)})
 	}
 	return out
 }

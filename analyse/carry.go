@@ -113,6 +113,14 @@ func numberless(text string) string {
 	return b.String()
 }
 
+// spent is what the trials of one level of the compared factor took.
+type spent struct {
+	trial, noop, start, stop []time.Duration
+	phases                   phaseTimes
+	collectors               map[string][]float64
+	agent                    []float64
+}
+
 // overheads sums up what measuring costs, for each level of the compared factor
 // in order.
 func (a *analysis) overheads() []Overhead {
@@ -120,20 +128,12 @@ func (a *analysis) overheads() []Overhead {
 	for _, w := range a.study.Workloads {
 		noop[w.Label] = w.Kind == "noop"
 	}
-	type times struct {
-		trial, noop []time.Duration
-		start, stop []time.Duration
-		names       []string
-		phases      map[string][]time.Duration
-		collectors  map[string][]float64
-		agent       []float64
-	}
-	by := make(map[string]*times)
+	by := make(map[string]*spent)
 	var order []string
 	for _, t := range a.treatments() {
 		l, _ := t.Cell.Get(a.study.Compare)
 		if by[l] == nil {
-			by[l] = &times{phases: map[string][]time.Duration{}, collectors: map[string][]float64{}}
+			by[l] = &spent{collectors: map[string][]float64{}}
 			order = append(order, l)
 		}
 	}
@@ -143,59 +143,60 @@ func (a *analysis) overheads() []Overhead {
 		if b == nil || t.Status != record.OK || a.isSentinel(t.Cell) || study.IsCounting(t.Cell) {
 			continue
 		}
-		b.trial = append(b.trial, t.Duration)
 		if w, _ := t.Cell.Get(study.FactorWorkload); noop[w] {
 			b.noop = append(b.noop, t.Duration)
 		}
-		for _, p := range t.Phases {
-			if b.phases[p.Name] == nil {
-				b.names = append(b.names, p.Name)
-			}
-			b.phases[p.Name] = append(b.phases[p.Name], p.Duration)
-		}
-		box, _ := t.Cell.Get(study.FactorSandbox)
-		for _, s := range t.Samples {
-			if s.Labels == "" {
-				continue
-			}
-			if c := s.Labels.Get("collector"); c != "" && s.Unit == record.Cores && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
-				b.collectors[c] = append(b.collectors[c], s.Value)
-			}
-			if s.Name == agentCPU && s.Value >= 0 && !math.IsInf(s.Value, 0) {
-				b.agent = append(b.agent, s.Value)
-			}
-			// The other end of a network workload sits in a sandbox of another
-			// kind, whose times are not this one's.
-			switch kind := s.Labels.Get("sandbox"); {
-			case kind == "" || kind != box:
-			case s.Name == "sandbox_start":
-				b.start = append(b.start, seconds(s.Value))
-			case s.Name == "sandbox_stop":
-				b.stop = append(b.stop, seconds(s.Value))
-			}
-		}
+		b.add(t)
 	}
 	var out []Overhead
 	for _, l := range order {
-		b := by[l]
-		if len(b.trial) == 0 {
-			continue
+		if b := by[l]; len(b.trial) > 0 {
+			out = append(out, b.overhead(l))
 		}
-		o := Overhead{Sandbox: l, Trials: len(b.trial), Trial: medianTime(b.trial), Noop: medianTime(b.noop), NoopTrials: len(b.noop),
-			Starts: len(b.start), Start: medianTime(b.start), Stop: medianTime(b.stop)}
-		for _, n := range b.names {
-			o.Phases = append(o.Phases, PhaseTime{Name: n, Trials: len(b.phases[n]), Median: medianTime(b.phases[n])})
-		}
-		for _, n := range slices.Sorted(maps.Keys(b.collectors)) {
-			o.Collectors = append(o.Collectors, CollectorCost{Name: n, Cores: stat.Median(b.collectors[n])})
-		}
-		if len(b.agent) > 0 {
-			cores := stat.Median(b.agent)
-			o.Agent = &cores
-		}
-		out = append(out, o)
 	}
 	return out
+}
+
+// add takes in a trial.
+func (b *spent) add(t *record.Trial) {
+	b.trial = append(b.trial, t.Duration)
+	for _, p := range t.Phases {
+		b.phases.add(p.Name, p.Duration)
+	}
+	box, _ := t.Cell.Get(study.FactorSandbox)
+	for _, s := range t.Samples {
+		if s.Labels == "" {
+			continue
+		}
+		if c := s.Labels.Get("collector"); c != "" && s.Unit == record.Cores && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
+			b.collectors[c] = append(b.collectors[c], s.Value)
+		}
+		if s.Name == agentCPU && s.Value >= 0 && !math.IsInf(s.Value, 0) {
+			b.agent = append(b.agent, s.Value)
+		}
+		// The other end of a network workload sits in a sandbox of another
+		// kind, whose times are not this one's.
+		switch kind := s.Labels.Get("sandbox"); {
+		case kind == "" || kind != box:
+		case s.Name == "sandbox_start":
+			b.start = append(b.start, seconds(s.Value))
+		case s.Name == "sandbox_stop":
+			b.stop = append(b.stop, seconds(s.Value))
+		}
+	}
+}
+
+func (b *spent) overhead(level string) Overhead {
+	o := Overhead{Sandbox: level, Trials: len(b.trial), Trial: medianTime(b.trial), Noop: medianTime(b.noop), NoopTrials: len(b.noop),
+		Starts: len(b.start), Start: medianTime(b.start), Stop: medianTime(b.stop), Phases: b.phases.medians()}
+	for _, n := range slices.Sorted(maps.Keys(b.collectors)) {
+		o.Collectors = append(o.Collectors, CollectorCost{Name: n, Cores: stat.Median(b.collectors[n])})
+	}
+	if len(b.agent) > 0 {
+		cores := stat.Median(b.agent)
+		o.Agent = &cores
+	}
+	return o
 }
 
 // agentCPU is what tare's agent used in a guest, as the guest counts it, in cores.

@@ -47,14 +47,7 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 		s := &r.Structural[i]
 		shares[at{s.Stratum, s.Treatment}] = s
 	}
-	ends := make(map[string][]string)
-	for _, e := range r.Ends {
-		for _, end := range e.Ends {
-			if end.Sandboxed {
-				ends[e.Stratum] = append(ends[e.Stratum], end.Role)
-			}
-		}
-	}
+	ends := r.sandboxedEnds()
 	strata := make([]cause.Stratum, 0, len(a.study.Strata))
 	past := a.imported()
 	for i := range a.study.Strata {

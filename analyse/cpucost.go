@@ -15,14 +15,7 @@ func CPU(r *cpucost.Reader) Option { return func(a *analysis) { a.cpu = r } }
 // cpuCosts says what CPU a unit of work costs, in the strata that have a rate of
 // work.
 func (a *analysis) cpuCosts(r *Result) []cpucost.Cost {
-	ends := make(map[string][]string)
-	for _, e := range r.Ends {
-		for _, end := range e.Ends {
-			if end.Sandboxed {
-				ends[e.Stratum] = append(ends[e.Stratum], end.Role)
-			}
-		}
-	}
+	ends := r.sandboxedEnds()
 	var strata []cpucost.Stratum
 	for i := range a.study.Strata {
 		s := &a.study.Strata[i]
@@ -113,4 +106,17 @@ func (a *analysis) isolated(s *study.Stratum) []string {
 		}
 	}
 	return nil
+}
+
+// sandboxedEnds are the roles that are in a sandbox, by stratum.
+func (r *Result) sandboxedEnds() map[string][]string {
+	ends := make(map[string][]string)
+	for _, e := range r.Ends {
+		for _, end := range e.Ends {
+			if end.Sandboxed {
+				ends[e.Stratum] = append(ends[e.Stratum], end.Role)
+			}
+		}
+	}
+	return ends
 }

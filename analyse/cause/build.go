@@ -193,7 +193,7 @@ func responses(x *sheet, t *record.Trial, ops *operation, first string) {
 func (r *Reader) sheet(t *record.Trial, end string, ends []string) (sheet, string) {
 	out, helper := blank(), ""
 	other := math.NaN()
-	for _, e := range r.trials[idOf(t)] {
+	for _, e := range r.trials[t.Identity()] {
 		name := r.list[e.end]
 		switch {
 		case name == end:

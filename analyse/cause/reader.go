@@ -11,7 +11,7 @@ import (
 // of 30,000 trials are to be analysed within 300 MB. The zero Reader is empty and
 // ready.
 type Reader struct {
-	trials map[id][]endSheet
+	trials map[record.Identity][]endSheet
 	names  map[string]uint16 // of ends and roles
 	list   []string
 	parsed map[kindKey]kind // labels are parsed once, not for each trial
@@ -28,21 +28,6 @@ func (e *endSheet) unpack() sheet {
 		s[i] = float64(v)
 	}
 	return s
-}
-
-// id tells trials apart. A trial that is copied keeps it, since its cell is not
-// copied with it.
-type id struct {
-	cell                *record.Level
-	seq, block, attempt int
-}
-
-func idOf(t *record.Trial) id {
-	x := id{seq: t.Seq, block: t.Block, attempt: t.Attempt}
-	if len(t.Cell) > 0 {
-		x.cell = &t.Cell[0]
-	}
-	return x
 }
 
 type kindKey struct {
@@ -92,7 +77,7 @@ func (r *Reader) name(text string) uint16 {
 // Read keeps what is read of a trial. Its Cell must stay the same slice until Build.
 func (r *Reader) Read(t *record.Trial) {
 	if r.trials == nil {
-		r.trials, r.names, r.parsed = map[id][]endSheet{}, map[string]uint16{}, map[kindKey]kind{}
+		r.trials, r.names, r.parsed = map[record.Identity][]endSheet{}, map[string]uint16{}, map[kindKey]kind{}
 		r.name("")
 	}
 	g := gathered{soft: -1}
@@ -104,30 +89,14 @@ func (r *Reader) Read(t *record.Trial) {
 		g.take(r.kind(s), s.Value)
 	}
 	if out := g.sheets(r); len(out) > 0 {
-		r.trials[idOf(t)] = out
+		r.trials[t.Identity()] = out
 	}
 }
 
 // Take is Read, and takes what nobody else reads out of the trial's samples.
 func (r *Reader) Take(t *record.Trial) {
 	r.Read(t)
-	mine := func(s *record.Sample) bool { return s.Labels != "" && ours(s.Name) && !shared(s.Name) }
-	n := 0
-	for i := range t.Samples {
-		if mine(&t.Samples[i]) {
-			n++
-		}
-	}
-	if n == 0 {
-		return
-	}
-	kept := make([]record.Sample, 0, len(t.Samples)-n)
-	for i := range t.Samples {
-		if !mine(&t.Samples[i]) {
-			kept = append(kept, t.Samples[i])
-		}
-	}
-	t.Samples = kept
+	t.Drop(func(s *record.Sample) bool { return s.Labels != "" && ours(s.Name) && !shared(s.Name) })
 }
 
 func ours(name string) bool {

@@ -68,7 +68,7 @@ type endSum struct {
 func (r *Reader) quotas(s *Stratum, cell *Cell) []Quota {
 	ends := make(map[string]*endSum)
 	for _, block := range slices.Sorted(maps.Keys(cell.Trials)) {
-		at := r.trials[idOf(cell.Trials[block])]
+		at := r.trials[cell.Trials[block].Identity()]
 		of := r.figures[at.from:at.to]
 		limited := make(map[string]*endSum)
 		for _, f := range of {

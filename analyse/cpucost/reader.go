@@ -14,7 +14,7 @@ type Reader struct {
 	index   map[key]uint16 // in kinds
 	kinds   []kind
 	figures []figure
-	trials  map[id]span
+	trials  map[record.Identity]span
 	roles   bool // some trial has a figure by role
 	any     bool
 }
@@ -39,22 +39,7 @@ type figure struct {
 	kind  uint16
 }
 
-// id tells trials apart. A trial that is copied keeps it, since its cell is not
-// copied with it.
-type id struct {
-	cell                *record.Level
-	seq, block, attempt int
-}
-
 type span struct{ from, to int }
-
-func idOf(t *record.Trial) id {
-	x := id{seq: t.Seq, block: t.Block, attempt: t.Attempt}
-	if len(t.Cell) > 0 {
-		x.cell = &t.Cell[0]
-	}
-	return x
-}
 
 // maxKinds bounds the ends and roles of a study: a damaged one may have any.
 const maxKinds = 1 << 12
@@ -62,7 +47,7 @@ const maxKinds = 1 << 12
 // Read keeps the figures of a trial. Its Cell must stay the same slice until Build.
 func (r *Reader) Read(t *record.Trial) {
 	if r.trials == nil {
-		r.trials = make(map[id]span)
+		r.trials = make(map[record.Identity]span)
 		r.index = make(map[key]uint16)
 	}
 	from := len(r.figures)
@@ -78,29 +63,14 @@ func (r *Reader) Read(t *record.Trial) {
 		}
 	}
 	if len(r.figures) > from {
-		r.trials[idOf(t)] = span{from, len(r.figures)}
+		r.trials[t.Identity()] = span{from, len(r.figures)}
 	}
 }
 
 // Take is Read, and takes the figures out of the trial's samples.
 func (r *Reader) Take(t *record.Trial) {
 	r.Read(t)
-	n := 0
-	for i := range t.Samples {
-		if ours(&t.Samples[i]) {
-			n++
-		}
-	}
-	if n == 0 {
-		return
-	}
-	kept := make([]record.Sample, 0, len(t.Samples)-n)
-	for i := range t.Samples {
-		if !ours(&t.Samples[i]) {
-			kept = append(kept, t.Samples[i])
-		}
-	}
-	t.Samples = kept
+	t.Drop(ours)
 }
 
 func ours(s *record.Sample) bool {
@@ -143,7 +113,7 @@ func (r *Reader) source() string {
 // cores adds up what the ends used in a trial, and adds it to the roles. It is
 // false where one of the ends has no figure: less would look cheaper.
 func (r *Reader) cores(t *record.Trial, ends []string, roles map[string]float64) (sum float64, ok bool) {
-	at := r.trials[idOf(t)]
+	at := r.trials[t.Identity()]
 	of := r.figures[at.from:at.to]
 	for _, end := range ends {
 		has := slices.ContainsFunc(of, func(f figure) bool { k := &r.kinds[f.kind]; return k.cpu() && k.end == end && k.group != r.roles })

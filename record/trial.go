@@ -1,0 +1,38 @@
+package record
+
+// Identity tells a trial apart from all others of its results. Copies of a trial have the
+// same one, because they share its cell.
+type Identity struct {
+	cell                *Level
+	seq, block, attempt int
+}
+
+// Identity returns it.
+func (t *Trial) Identity() Identity {
+	x := Identity{seq: t.Seq, block: t.Block, attempt: t.Attempt}
+	if len(t.Cell) > 0 {
+		x.cell = &t.Cell[0]
+	}
+	return x
+}
+
+// Drop takes samples out of a trial. It makes a list of the size that is left, since
+// results have many trials.
+func (t *Trial) Drop(which func(*Sample) bool) {
+	n := 0
+	for i := range t.Samples {
+		if which(&t.Samples[i]) {
+			n++
+		}
+	}
+	if n == 0 {
+		return
+	}
+	kept := make([]Sample, 0, len(t.Samples)-n)
+	for i := range t.Samples {
+		if !which(&t.Samples[i]) {
+			kept = append(kept, t.Samples[i])
+		}
+	}
+	t.Samples = kept
+}
