@@ -90,14 +90,7 @@ func (k *Kind) Checkpoint(ctx context.Context, spec sandbox.Spec, cmd sandbox.Co
 }
 
 func (k *Kind) saveAndRestore(ctx context.Context, spec sandbox.Spec, cmd sandbox.Command, ready func(context.Context) error) (s sandbox.Saved, err error) {
-	if len(cmd.Args) == 0 {
-		return s, errors.New("no command given")
-	}
-	hidden, err := k.variant(ctx, false)
-	if err != nil {
-		return s, err
-	}
-	ctr, err := k.prepare(ctx, spec, cmd, hidden)
+	ctr, err := k.prepareFor(ctx, spec, cmd)
 	if err != nil {
 		return s, err
 	}

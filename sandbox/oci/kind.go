@@ -238,18 +238,23 @@ func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 			err = fmt.Errorf("%s %s: %w", k.cfg.Name, spec.Name, err)
 		}
 	}()
-	if len(c.Args) == 0 {
-		return l, errors.New("no command given")
-	}
-	hidden, err := k.variant(ctx, false)
-	if err != nil {
-		return l, err
-	}
-	ctr, err := k.prepare(ctx, spec, c, hidden)
+	ctr, err := k.prepareFor(ctx, spec, c)
 	if err != nil {
 		return l, err
 	}
 	return ctr.launch(ctx, c, mode)
+}
+
+// prepareFor is prepare of a container whose first process is a command of the caller.
+func (k *Kind) prepareFor(ctx context.Context, spec sandbox.Spec, c sandbox.Command) (*container, error) {
+	if len(c.Args) == 0 {
+		return nil, errors.New("no command given")
+	}
+	hidden, err := k.variant(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	return k.prepare(ctx, spec, c, hidden)
 }
 
 // prepare makes everything that a container needs before its runtime is called:

@@ -17,15 +17,8 @@ func (k *Kind) CheckOptions(given map[string]string) error {
 
 // CheckHere implements sandbox.Chooser.
 func (k *Kind) CheckHere(ctx context.Context, spec sandbox.Spec) error {
-	o, err := k.read(spec, hostCPUs())
+	o, q, err := k.chosen(ctx, spec)
 	if err != nil {
-		return err
-	}
-	q, err := k.findQEMU(ctx)
-	if err != nil {
-		return err
-	}
-	if err := q.takes(o); err != nil {
 		return err
 	}
 	if err := o.checkVolumes(spec.Volumes); err != nil {
@@ -40,6 +33,17 @@ func (k *Kind) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 		return nil
 	}
 	return k.kvmHere(ctx, q)
+}
+
+// chosen reads what a sandbox asks for, and finds the program that runs such a machine.
+func (k *Kind) chosen(ctx context.Context, spec sandbox.Spec) (o options, q qemu, err error) {
+	if o, err = k.read(spec, hostCPUs()); err != nil {
+		return o, q, err
+	}
+	if q, err = k.findQEMU(ctx); err != nil {
+		return o, q, err
+	}
+	return o, q, q.takes(o)
 }
 
 // kvmHere refuses KVM where it is not there, or where a trial boot has shown that it does

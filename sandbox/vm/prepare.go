@@ -23,15 +23,8 @@ func (k *Kind) Prepare(ctx context.Context, spec sandbox.Spec) error {
 }
 
 func (k *Kind) prepare(ctx context.Context, spec sandbox.Spec) error {
-	o, err := k.read(spec, hostCPUs())
+	o, q, err := k.chosen(ctx, spec)
 	if err != nil {
-		return err
-	}
-	q, err := k.findQEMU(ctx)
-	if err != nil {
-		return err
-	}
-	if err := q.takes(o); err != nil {
 		return err
 	}
 	f, err := k.files(ctx)
