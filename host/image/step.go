@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/host/spawn"
+	"tare/internal/devices"
 )
 
 const (
@@ -120,26 +121,10 @@ func enterTree(dir string) error {
 	if err := mountProc(filepath.Join(dir, "proc")); err != nil {
 		return err
 	}
-	for name, minor := range map[string]uint32{"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9} {
-		p := filepath.Join(dir, "dev", name)
-		if err := unix.Mknod(p, unix.S_IFCHR|0o666, int(unix.Mkdev(1, minor))); err != nil { //nolint:gosec // small numbers
-			return fmt.Errorf("making %s: %w", p, err)
-		}
-		if err := os.Chmod(p, 0o666); err != nil { //nolint:gosec // as these devices are everywhere
-			return err
-		}
-	}
-	// The new root on top of the old one, then the old one away: pivot_root(2).
-	if err := unix.Chdir(dir); err != nil {
+	if err := devices.Nodes(filepath.Join(dir, "dev")); err != nil {
 		return err
 	}
-	if err := unix.PivotRoot(".", "."); err != nil {
-		return fmt.Errorf("pivot_root to %s: %w", dir, err)
-	}
-	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("unmounting the old root: %w", err)
-	}
-	if err := unix.Chdir("/"); err != nil {
+	if err := spawn.PivotRoot(dir); err != nil {
 		return err
 	}
 	return powerless()

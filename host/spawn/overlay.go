@@ -36,6 +36,34 @@ func MountOverlay(root, upper string) error {
 	return nil
 }
 
+// MountReadOnly puts a read-only view of a tree over it, for a process as in MountOverlay.
+func MountReadOnly(root string) error {
+	err := unix.Mount(root, root, "", unix.MS_BIND|unix.MS_REC, "")
+	if err == nil {
+		err = unix.Mount("", root, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
+	}
+	if err != nil {
+		return fmt.Errorf("mounting %s: %w", root, err)
+	}
+	return nil
+}
+
+// PivotRoot makes dir, which is a mount point, the root of the calling thread, and takes the
+// old root away: the new one goes on top of it, and then the old one is unmounted
+// (pivot_root(2), "pivot_root(".", ".")").
+func PivotRoot(dir string) error {
+	if err := unix.Chdir(dir); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot_root to %s: %w", dir, err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("unmounting the old root: %w", err)
+	}
+	return unix.Chdir("/")
+}
+
 // The two directories that overlayfs needs on one file system.
 const (
 	overlayLayer = "upper"

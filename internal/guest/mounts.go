@@ -1,9 +1,12 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"tare/internal/devices"
 
 	"golang.org/x/sys/unix"
 )
@@ -82,26 +85,9 @@ func mountAll(root string, mounts []mount) error {
 	return nil
 }
 
-// devices fills dev with what the OCI specification requires of a runtime
-// (config-linux.md, "Default Devices"), less the terminals.
-func devices(dev string) error {
-	for name, minor := range map[string]uint32{"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9} {
-		path := filepath.Join(dev, name)
-		if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, minor))); err != nil { //nolint:gosec // small numbers
-			return fmt.Errorf("making %s: %w", path, err)
-		}
-		if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // as these devices are everywhere
-			return err
-		}
-	}
-	for name, target := range map[string]string{
-		"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx",
-	} {
-		if err := os.Symlink(target, filepath.Join(dev, name)); err != nil {
-			return err
-		}
-	}
-	return nil
+// fill makes the devices and links in dev.
+func fill(dev string) error {
+	return errors.Join(devices.Nodes(dev), devices.Links(dev), os.Symlink("pts/ptmx", filepath.Join(dev, "ptmx")))
 }
 
 // enter makes dir the root of this process, as switch_root(8) does.

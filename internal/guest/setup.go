@@ -61,7 +61,7 @@ func (m *machine) setUp(body json.RawMessage) (any, error) {
 	if err := mountAll(tree, inRoot()); err != nil {
 		return nil, err
 	}
-	if err := devices(path.Join(tree, "dev")); err != nil {
+	if err := fill(path.Join(tree, "dev")); err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(s.Volumes, func(v Volume) bool { return strings.HasPrefix(v.Target, volumes+"/") }) {

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"tare/host/loop"
 	"tare/host/spawn"
+	"tare/internal/devices"
 	"tare/sandbox"
 	"tare/volume"
 )
@@ -16,7 +18,7 @@ import (
 // enter gives the calling thread the sandbox's network namespace and root. The
 // thread already has a private mount namespace, with which all mounts made here
 // vanish.
-func enter(spec sandbox.Spec, devices loop.Volumes) error {
+func enter(spec sandbox.Spec, disks loop.Volumes) error {
 	if err := enterNetwork(spec.Network.Path); err != nil {
 		return err
 	}
@@ -30,21 +32,10 @@ func enter(spec sandbox.Spec, devices loop.Volumes) error {
 	if err := mountAll(root); err != nil {
 		return err
 	}
-	if err := mountVolumes(root, spec.Mounts, devices); err != nil {
+	if err := mountVolumes(root, spec.Mounts, disks); err != nil {
 		return err
 	}
-	// The new root on top of the old one, then the old one away:
-	// pivot_root(2), "pivot_root(".", ".")".
-	if err := unix.Chdir(root); err != nil {
-		return fmt.Errorf("%s: %w", root, err)
-	}
-	if err := unix.PivotRoot(".", "."); err != nil {
-		return fmt.Errorf("pivot_root to %s: %w", root, err)
-	}
-	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("unmounting the old root: %w", err)
-	}
-	return unix.Chdir("/")
+	return spawn.PivotRoot(root)
 }
 
 func enterNetwork(path string) error {
@@ -71,13 +62,7 @@ func mountRoot(root, upper string) error {
 	if upper != "" {
 		return spawn.MountOverlay(root, upper)
 	}
-	if err := unix.Mount(root, root, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("mounting %s: %w", root, err)
-	}
-	if err := unix.Mount("", root, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
-		return fmt.Errorf("mounting %s: %w", root, err)
-	}
-	return nil
+	return spawn.MountReadOnly(root)
 }
 
 // mountAll makes the tree at root what oci's config.json makes of it: the same
@@ -100,18 +85,18 @@ func mountAll(root string) error {
 			return fmt.Errorf("mounting %s: %w", m.target, err)
 		}
 	}
-	return devices(at("dev"))
+	return fill(at("dev"))
 }
 
 // mountVolumes puts the volumes where volume.Path says. Those that are not at /data are in a
 // file system in memory, because the root may have no folders for them.
-func mountVolumes(root string, mounts []sandbox.Mount, devices loop.Volumes) error {
+func mountVolumes(root string, mounts []sandbox.Mount, disks loop.Volumes) error {
 	const quiet = unix.MS_NOSUID | unix.MS_NODEV
 	folders := false
 	for _, m := range mounts {
 		at := filepath.Join(root, m.Path())
 		if m.Mode == volume.Block {
-			number, err := devices[m.Name].Number()
+			number, err := disks[m.Name].Number()
 			if err == nil {
 				err = unix.Mknod(at, unix.S_IFBLK|0o660, int(number)) //nolint:gosec // a device's number
 			}
@@ -132,7 +117,7 @@ func mountVolumes(root string, mounts []sandbox.Mount, devices loop.Volumes) err
 			}
 		}
 		source, fstype, flags := m.Source, "", uintptr(unix.MS_BIND|unix.MS_REC)
-		if d := devices[m.Name]; d != nil {
+		if d := disks[m.Name]; d != nil {
 			source, fstype, flags = d.Path, "ext4", quiet
 		}
 		if err := unix.Mount(source, at, fstype, flags, ""); err != nil {
@@ -142,24 +127,10 @@ func mountVolumes(root string, mounts []sandbox.Mount, devices loop.Volumes) err
 	return nil
 }
 
-// devices fills /dev with what the OCI specification requires of a runtime
-// (config-linux.md, "Default Devices"), less the terminals.
-func devices(dev string) error {
-	for name, minor := range map[string]uint32{"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9} {
-		path := filepath.Join(dev, name)
-		if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, minor))); err != nil { //nolint:gosec // small numbers
-			return fmt.Errorf("making %s: %w", path, err)
-		}
-		if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // as these devices are everywhere
-			return err
-		}
-	}
-	for name, target := range map[string]string{
-		"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2",
-	} {
-		if err := os.Symlink(target, filepath.Join(dev, name)); err != nil {
-			return err
-		}
+// fill makes what is in dev: devices, links, and shared memory.
+func fill(dev string) error {
+	if err := errors.Join(devices.Nodes(dev), devices.Links(dev)); err != nil {
+		return err
 	}
 	shm := filepath.Join(dev, "shm")
 	err := os.Mkdir(shm, 0o700)

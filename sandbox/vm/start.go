@@ -111,7 +111,7 @@ func (i *instance) serveRoot(ctx context.Context, h *hardware) error {
 	}
 	i.root = guest.Mount{Kind: guest.MountVirtiofs, Source: tagRoot, Writable: i.spec.Upper != ""}
 	h.shared = true
-	view := func() error { return readOnly(i.spec.Root) }
+	view := func() error { return spawn.MountReadOnly(i.spec.Root) }
 	if i.spec.Upper != "" {
 		view = func() error { return spawn.MountOverlay(i.spec.Root, i.spec.Upper) }
 	}

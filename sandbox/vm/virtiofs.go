@@ -207,15 +207,3 @@ func (s *share) close(ctx context.Context) error {
 	s.stderr.Close()
 	return nil
 }
-
-// readOnly puts a read-only view of a tree over it, for one daemon: the C virtiofsd
-// cannot refuse writing by itself.
-func readOnly(root string) error {
-	if err := unix.Mount(root, root, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("mounting %s: %w", root, err)
-	}
-	if err := unix.Mount("", root, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
-		return fmt.Errorf("mounting %s: %w", root, err)
-	}
-	return nil
-}

@@ -1,0 +1,39 @@
+// Package devices fills /dev of a root directory, the same for every kind of sandbox.
+//
+// The data path: 1. the caller mounts a tmpfs; 2. Nodes and Links make in it what the OCI
+// runtime specification requires (config-linux.md, "Default Devices"), less the terminals.
+package devices
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Nodes makes null, zero, full, random, and urandom in dev. It needs CAP_MKNOD.
+func Nodes(dev string) error {
+	for name, minor := range map[string]uint32{"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9} {
+		path := filepath.Join(dev, name)
+		if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, minor))); err != nil { //nolint:gosec // small numbers
+			return fmt.Errorf("making %s: %w", path, err)
+		}
+		if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // as these devices are everywhere
+			return err
+		}
+	}
+	return nil
+}
+
+// Links makes the links from dev to a process's own descriptors: fd, stdin, stdout, and stderr.
+func Links(dev string) error {
+	for name, target := range map[string]string{
+		"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2",
+	} {
+		if err := os.Symlink(target, filepath.Join(dev, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
