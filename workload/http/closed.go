@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tare/workload/child"
+	"tare/workload/inside"
 	"tare/workload/output"
 )
 
@@ -35,7 +36,7 @@ type closed struct {
 // another.
 func (c *closed) run(ctx context.Context) (*report, error) {
 	if c.connections < 1 || c.threads < 1 || c.connections%c.threads != 0 {
-		return nil, fmt.Errorf("%w: --connections %d cannot be shared evenly by --threads %d", errUsage, c.connections, c.threads)
+		return nil, fmt.Errorf("%w: --connections %d cannot be shared evenly by --threads %d", inside.ErrUsage, c.connections, c.threads)
 	}
 	// wrk inherits this and so survives a SIGINT that comes before it has its own
 	// handler, on a busy machine 100 ms after its start.

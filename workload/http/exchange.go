@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"tare/workload/inside"
 )
 
 // target is what is asked for and how the answer must be.
@@ -20,10 +22,10 @@ type target struct {
 func newTarget(raw string, body int64, timeout time.Duration) (target, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" || u.Port() == "" {
-		return target{}, fmt.Errorf("%w: --url %q must be http://HOST:PORT/PATH", errUsage, raw)
+		return target{}, fmt.Errorf("%w: --url %q must be http://HOST:PORT/PATH", inside.ErrUsage, raw)
 	}
 	if body < 0 || timeout <= 0 {
-		return target{}, fmt.Errorf("%w: --size and --timeout must not be negative", errUsage)
+		return target{}, fmt.Errorf("%w: --size and --timeout must not be negative", inside.ErrUsage)
 	}
 	return target{url: u, body: body, timeout: timeout}, nil
 }

@@ -3,7 +3,6 @@ package httpload
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -12,6 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"tare/workload/inside"
 )
 
 // Main is `tare internal http`: closed, open or file, by the first argument. It
@@ -20,19 +21,8 @@ import (
 func Main(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	err := command(ctx, args, stdout, stderr)
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
-		return 0
-	case errors.Is(err, errUsage):
-		_, _ = fmt.Fprintln(stderr, "tare http:", err)
-		return 2
-	}
-	_, _ = fmt.Fprintln(stderr, "tare http:", err)
-	return 1
+	return inside.Exit(stderr, "http", command(ctx, args, stdout, stderr))
 }
-
-var errUsage = errors.New("wrong arguments")
 
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	what := ""
@@ -45,7 +35,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	case "file":
 		return makeFile(args, stderr)
 	}
-	return fmt.Errorf("%w: write closed, open or file first", errUsage)
+	return fmt.Errorf("%w: write closed, open or file first", inside.ErrUsage)
 }
 
 func load(ctx context.Context, what string, args []string, stdout, stderr io.Writer) error {
@@ -59,9 +49,9 @@ func load(ctx context.Context, what string, args []string, stdout, stderr io.Wri
 	timeout := fs.Duration("timeout", 5*time.Second, "of one answer")
 	threads := fs.Int("threads", 1, "closed: threads of wrk")
 	check := fs.String("check", "totals", "closed: totals or every")
-	program := fs.String("wrk", "/usr/bin/wrk", "closed: the `program` wrk")
+	wrk := fs.String("wrk", "/usr/bin/wrk", "closed: the `program` wrk")
 	rate := fs.Float64("rate", 0, "open: requests a second")
-	if err := parseFlags(fs, args); err != nil {
+	if err := inside.Parse(fs, args); err != nil {
 		return err
 	}
 	t, err := newTarget(*raw, *size, *timeout)
@@ -69,7 +59,7 @@ func load(ctx context.Context, what string, args []string, stdout, stderr io.Wri
 		return err
 	}
 	if *duration <= 0 || *warmup < 0 {
-		return fmt.Errorf("%w: --duration must be over 0, --warmup not negative", errUsage)
+		return fmt.Errorf("%w: --duration must be over 0, --warmup not negative", inside.ErrUsage)
 	}
 	var r *report
 	if what == "open" {
@@ -77,16 +67,16 @@ func load(ctx context.Context, what string, args []string, stdout, stderr io.Wri
 		r, err = o.run(ctx)
 	} else {
 		if *check != "totals" && *check != "every" {
-			return fmt.Errorf("%w: --check %q must be totals or every", errUsage, *check)
+			return fmt.Errorf("%w: --check %q must be totals or every", inside.ErrUsage, *check)
 		}
-		c := closed{target: t, program: *program, connections: *connections, threads: *threads,
+		c := closed{target: t, program: *wrk, connections: *connections, threads: *threads,
 			warmup: *warmup, duration: *duration, every: *check == "every", stderr: stderr}
 		r, err = c.run(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	return r.print(stdout)
+	return inside.Print(stdout, r)
 }
 
 // makeFile makes the file that is served: lines of text, always the same.
@@ -96,11 +86,11 @@ func makeFile(args []string, stderr io.Writer) error {
 	path := fs.String("path", "", "of the file; its folder is made")
 	size := fs.Int64("size", 0, "`bytes`")
 	shared := fs.String("open", "", "a `folder` above it that all may enter")
-	if err := parseFlags(fs, args); err != nil {
+	if err := inside.Parse(fs, args); err != nil {
 		return err
 	}
 	if *path == "" || *size < 0 || *size > maxFile {
-		return fmt.Errorf("%w: --path is missing, or --size is not from 0 to %d", errUsage, maxFile)
+		return fmt.Errorf("%w: --path is missing, or --size is not from 0 to %d", inside.ErrUsage, maxFile)
 	}
 	// The server gives up root before it reads.
 	if err := os.MkdirAll(filepath.Dir(*path), 0o755); err != nil { //nolint:gosec // see above
@@ -121,19 +111,6 @@ func makeFile(args []string, stderr io.Writer) error {
 	old := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	if err := os.Chtimes(*path, old, old); err != nil {
 		return fmt.Errorf("cannot make the file that is served: %w", err)
-	}
-	return nil
-}
-
-func parseFlags(fs *flag.FlagSet, args []string) error {
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
-		}
-		return fmt.Errorf("%w: %w", errUsage, err)
-	}
-	if fs.NArg() > 0 {
-		return fmt.Errorf("%w: %q is not a flag", errUsage, fs.Arg(0))
 	}
 	return nil
 }

@@ -9,8 +9,9 @@ import (
 	"net"
 	"net/http"
 	"runtime"
-	"syscall"
 	"time"
+
+	"tare/workload/inside"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
@@ -32,7 +33,7 @@ const step = 100 * time.Millisecond
 // in the window. A wrong answer ends it.
 func (o *open) run(ctx context.Context) (*report, error) {
 	if o.connections < 1 || !(o.rate > 0) || o.rate > maxRate {
-		return nil, fmt.Errorf("%w: --connections must be over 0, --rate over 0 and at most %g", errUsage, float64(maxRate))
+		return nil, fmt.Errorf("%w: --connections must be over 0, --rate over 0 and at most %g", inside.ErrUsage, float64(maxRate))
 	}
 	answer, err := o.target.exchange()
 	if err != nil {
@@ -211,20 +212,11 @@ type cpuMark struct {
 func (c *cpuMark) see(at time.Duration) {
 	if !c.set && at >= c.at {
 		c.set = true
-		c.user, c.system = cpuTime()
+		c.user, c.system = inside.CPU()
 	}
 }
 
 func (c *cpuMark) used() (user, system time.Duration) {
-	user, system = cpuTime()
+	user, system = inside.CPU()
 	return user - c.user, system - c.system
-}
-
-// cpuTime is the processor time of this process, by getrusage(2).
-func cpuTime() (user, system time.Duration) {
-	var ru syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &ru); err != nil {
-		return 0, 0
-	}
-	return time.Duration(ru.Utime.Nano()), time.Duration(ru.Stime.Nano())
 }

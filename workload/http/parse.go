@@ -1,7 +1,6 @@
 package httpload
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,13 +20,9 @@ func (w Workload) Parse(role string, v param.Values, out io.Reader) (record.Read
 	if role == "server" {
 		return rd, nil
 	}
-	b, err := output.Read(out)
+	r, err := output.JSON[report](out)
 	if err != nil {
-		return rd, err
-	}
-	var r report
-	if err := json.Unmarshal(b, &r); err != nil {
-		return rd, fmt.Errorf("the report of the http client is no JSON, or cut off: %w", err)
+		return rd, fmt.Errorf("the report of the http client: %w", err)
 	}
 	if err := r.sane(v); err != nil {
 		return rd, fmt.Errorf("the report of the http client: %w", err)

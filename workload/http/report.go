@@ -1,9 +1,7 @@
 package httpload
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"time"
 )
 
@@ -56,17 +54,6 @@ type series struct {
 
 func (r *report) warn(code, format string, args ...any) {
 	r.Warnings = append(r.Warnings, notice{code, fmt.Sprintf(format, args...)})
-}
-
-func (r *report) print(w io.Writer) error {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("encoding the report: %w", err)
-	}
-	if _, err := fmt.Fprintf(w, "%s\n", b); err != nil {
-		return fmt.Errorf("printing the report: %w", err)
-	}
-	return nil
 }
 
 // maxLatency is the longest latency that a histogram tells apart; a longer one

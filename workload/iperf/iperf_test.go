@@ -132,7 +132,7 @@ func TestBad(t *testing.T) {
 			t.Errorf("%s: %v, want an error with %q", name, err, c.want)
 		}
 	}
-	if _, err := New().Parse("client", workloadtest.Fill(t, New(), nil), strings.NewReader("iperf3: error")); err == nil || !strings.Contains(err.Error(), "no JSON") {
+	if _, err := New().Parse("client", workloadtest.Fill(t, New(), nil), strings.NewReader("iperf3: error")); err == nil || !strings.Contains(err.Error(), "not JSON") {
 		t.Errorf("text instead of JSON: %v", err)
 	}
 	if _, err := New().Parse("server", workloadtest.Fill(t, New(), nil), strings.NewReader("bind failed")); err == nil {

@@ -1,7 +1,6 @@
 package iperf
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -66,18 +65,14 @@ const (
 )
 
 func read(out io.Reader) (*report, error) {
-	b, err := output.Read(out)
+	r, err := output.JSON[report](out)
 	if err != nil {
 		return nil, err
-	}
-	r := &report{}
-	if err := json.Unmarshal(b, r); err != nil {
-		return nil, fmt.Errorf("the output is no JSON, or cut off: %w", err)
 	}
 	if r.Error != "" {
 		return nil, errors.New(strings.ToValidUTF8(r.Error, "?"))
 	}
-	return r, nil
+	return &r, nil
 }
 
 // check holds the report against what was asked for.

@@ -2,7 +2,6 @@ package netload
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"tare/param"
+	"tare/workload/inside"
 )
 
 // Main is `tare internal net`: server or client, by the first argument. It
@@ -40,20 +40,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case "client":
 		err = runClient(ctx, args, stdout, stderr)
 	default:
-		err = fmt.Errorf("%w: write server or client first", errUsage)
+		err = fmt.Errorf("%w: write server or client first", inside.ErrUsage)
 	}
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
-		return 0
-	case errors.Is(err, errUsage):
-		_, _ = fmt.Fprintln(stderr, "tare net:", err)
-		return 2
+	if err != nil && !errors.Is(err, inside.ErrUsage) {
+		err = fmt.Errorf("%s: %w", end, err)
 	}
-	_, _ = fmt.Fprintf(stderr, "tare net: %s: %v\n", end, err)
-	return 1
+	return inside.Exit(stderr, "net", err)
 }
-
-var errUsage = errors.New("wrong arguments")
 
 // ready is how the server's first line begins.
 const ready = "tare net: listening"
@@ -64,7 +57,7 @@ func runServer(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	host := fs.String("host", "", "address to listen on; empty: all")
 	port := fs.Int("port", defaultPort, "TCP port; 0: any")
 	maxN := fs.Int("max-connections", maxConnections, "largest number of connections allowed")
-	if err := parseFlags(fs, args); err != nil {
+	if err := inside.Parse(fs, args); err != nil {
 		return err
 	}
 	ln, err := net.Listen("tcp", net.JoinHostPort(*host, fmt.Sprint(*port)))
@@ -82,7 +75,7 @@ func runServer(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	if r == nil {
 		return errors.New("no client finished a session")
 	}
-	return printReport(stdout, r)
+	return inside.Print(stdout, r)
 }
 
 func runClient(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -107,49 +100,25 @@ func runClient(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	warmup := fs.Duration("warmup", time.Second, "load before measuring")
 	duration := fs.Duration("duration", 2*time.Second, "time to measure")
 	timeout := fs.Duration("timeout", 5*time.Second, "give up when nothing moves for so long")
-	if err := parseFlags(fs, args); err != nil {
+	if err := inside.Parse(fs, args); err != nil {
 		return err
 	}
 	cfg.Warmup, cfg.Duration, cfg.Timeout = warmup.Seconds(), duration.Seconds(), timeout.Seconds()
 	cfg.Spin = spin.Seconds()
 	if *host == "" {
-		return fmt.Errorf("%w: --server is missing", errUsage)
+		return fmt.Errorf("%w: --server is missing", inside.ErrUsage)
 	}
 	if err := cfg.readProfile(*file); err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return fmt.Errorf("%w: %w", inside.ErrUsage, err)
 	}
 	if err := cfg.check(); err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return fmt.Errorf("%w: %w", inside.ErrUsage, err)
 	}
 	r, err := client(ctx, cfg, *host, *port)
 	if err != nil {
 		return err
 	}
-	return printReport(stdout, r)
-}
-
-func parseFlags(fs *flag.FlagSet, args []string) error {
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
-		}
-		return fmt.Errorf("%w: %w", errUsage, err)
-	}
-	if fs.NArg() > 0 {
-		return fmt.Errorf("%w: %q is not a flag", errUsage, fs.Arg(0))
-	}
-	return nil
-}
-
-func printReport(w io.Writer, r *report) error {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("encoding the report: %w", err)
-	}
-	if _, err := fmt.Fprintf(w, "%s\n", b); err != nil {
-		return fmt.Errorf("printing the report: %w", err)
-	}
-	return nil
+	return inside.Print(stdout, r)
 }
 
 // readProfile reads the profile, if the session is of one, and checks it.

@@ -3,8 +3,9 @@ package netload
 import (
 	"fmt"
 	"runtime"
-	"syscall"
 	"time"
+
+	"tare/workload/inside"
 )
 
 // report is what each end says of a session, as one line of JSON. Window means
@@ -65,17 +66,8 @@ func (b *bench) mark() mark {
 		m.ops += w.ops.Load()
 	}
 	m.at = b.clock.now()
-	m.user, m.system = cpuTime()
+	m.user, m.system = inside.CPU()
 	return m
-}
-
-// cpuTime is the processor time of this process, by getrusage(2).
-func cpuTime() (user, system time.Duration) {
-	var ru syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &ru); err != nil {
-		return 0, 0
-	}
-	return time.Duration(ru.Utime.Nano()), time.Duration(ru.Stime.Nano())
 }
 
 // between fills r with what happened between two marks, and the totals up to

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"tare/workload/inside"
+
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
@@ -69,7 +71,7 @@ func (sc *score) begin(n int, now int64) {
 	sc.in0 = sc.r.sum(func(s *strand) int64 { return s.in.Load() })
 	sc.out0 = sc.r.sum(func(s *strand) int64 { return s.out.Load() })
 	sc.ops0 = sc.r.sum(func(s *strand) int64 { return s.ops.Load() })
-	sc.user0, sc.system0 = cpuTime()
+	sc.user0, sc.system0 = inside.CPU()
 }
 
 // end closes round n: when the strands of the master have ended; at the peer,
@@ -100,7 +102,7 @@ func (sc *score) end(n int, begin int64) {
 	if !t.Measured {
 		return
 	}
-	user, system := cpuTime()
+	user, system := inside.CPU()
 	sc.out.User += (user - sc.user0).Seconds()
 	sc.out.System += (system - sc.system0).Seconds()
 	sc.window += end - begin

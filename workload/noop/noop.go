@@ -145,13 +145,9 @@ func measure(n int, sleep time.Duration) (report, error) {
 
 func (noop) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {
 	var rd record.Reading
-	b, err := output.Read(out)
+	r, err := output.JSON[report](out)
 	if err != nil {
 		return rd, fmt.Errorf("noop: %w", err)
-	}
-	var r report
-	if err := json.Unmarshal(b, &r); err != nil {
-		return rd, fmt.Errorf("noop: the output is not its JSON: %w", err)
 	}
 	if n := v.Int("sleeps"); len(r.Overshoot) != n {
 		return rd, fmt.Errorf("noop: %d sleeps are reported, %d were asked for", len(r.Overshoot), n)

@@ -90,7 +90,7 @@ func TestBad(t *testing.T) {
 		`{"overshoot_ns":[1,2],"elapsed_ns":5}`: "2 sleeps",
 		`{"overshoot_ns":[-1],"elapsed_ns":5}`:  "out of range",
 		`{"overshoot_ns":[1],"elapsed_ns":0}`:   "out of range",
-		`panic: no`:                             "not its JSON",
+		`panic: no`:                             "not JSON",
 	} {
 		if _, err := New().Parse("main", v, strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error with %q", text, err, want)

@@ -10,6 +10,7 @@ package output
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -40,4 +41,15 @@ func Read(r io.Reader) ([]byte, error) {
 		return nil, ErrEmpty
 	}
 	return b, nil
+}
+
+// JSON reads a role's output that is one value of JSON.
+func JSON[T any](r io.Reader) (out T, err error) {
+	b, err := Read(r)
+	if err == nil {
+		if err = json.Unmarshal(b, &out); err != nil {
+			err = fmt.Errorf("the output is not JSON, or is cut off: %w", err)
+		}
+	}
+	return out, err
 }

@@ -2,7 +2,6 @@ package syscalls
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,6 +16,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"tare/workload/inside"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
@@ -76,8 +77,6 @@ type thread struct {
 	times map[int]float64 // median of each interval that had a batch, by its number
 }
 
-var errUsage = errors.New("wrong arguments")
-
 // Main is `tare internal syscall`. It returns the exit code: 0, 1 for a failed
 // run, 2 for wrong arguments.
 func Main(args []string, stdout, stderr io.Writer) int {
@@ -89,27 +88,14 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	threads := fs.Int("threads", 1, "threads that call at once")
 	warmup := fs.Duration("warmup", 200*time.Millisecond, "calls before measuring")
 	duration := fs.Duration("duration", time.Second, "time to measure")
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return 0
-		}
-		return 2
-	}
-	r, err := measure(ctx, *name, *threads, *warmup, *duration)
+	err := inside.Parse(fs, args)
 	if err == nil {
-		var b []byte
-		if b, err = json.Marshal(r); err == nil {
-			_, err = fmt.Fprintf(stdout, "%s\n", b)
+		var r *report
+		if r, err = measure(ctx, *name, *threads, *warmup, *duration); err == nil {
+			err = inside.Print(stdout, r)
 		}
 	}
-	if err != nil {
-		_, _ = fmt.Fprintln(stderr, "tare syscall:", err)
-		if errors.Is(err, errUsage) {
-			return 2
-		}
-		return 1
-	}
-	return 0
+	return inside.Exit(stderr, "syscall", err)
 }
 
 // measure runs the call on every thread for warm-up and duration.
@@ -117,11 +103,11 @@ func measure(ctx context.Context, name string, n int, warmup, duration time.Dura
 	c, err := find(name)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
+		return nil, fmt.Errorf("%w: %w", inside.ErrUsage, err)
 	case n < 1 || n > maxThreads:
-		return nil, fmt.Errorf("%w: threads %d is out of range; use 1 to %d", errUsage, n, maxThreads)
+		return nil, fmt.Errorf("%w: threads %d is out of range; use 1 to %d", inside.ErrUsage, n, maxThreads)
 	case duration <= 0 || duration.Seconds() > maxSeconds || warmup < 0 || warmup.Seconds() > maxSeconds:
-		return nil, fmt.Errorf("%w: duration %v, warmup %v: use up to an hour each, and some duration", errUsage, duration, warmup)
+		return nil, fmt.Errorf("%w: duration %v, warmup %v: use up to an hour each, and some duration", inside.ErrUsage, duration, warmup)
 	}
 	// RawSyscall does not tell the Go scheduler, so every thread (and its
 	// partner in a ping-pong) needs a processor of its own, and the garbage
@@ -219,11 +205,11 @@ func collect(ctx context.Context, c call, ts []*thread, warmup, duration time.Du
 			last, lastAt = sum, at
 			if !marked && at >= begin {
 				marked = true
-				user, system = cpuTime()
+				user, system = inside.CPU()
 			}
 		}
 	}
-	u, s := cpuTime()
+	u, s := inside.CPU()
 	r.User, r.System = (u - user).Seconds(), (s - system).Seconds()
 	all := hdrhistogram.New(1, histogramMax, 3)
 	for _, t := range ts {
@@ -300,14 +286,6 @@ func times(ts []*thread, interval time.Duration) series {
 		out.V = append(out.V, sums[k]/counts[k])
 	}
 	return out
-}
-
-func cpuTime() (user, system time.Duration) {
-	var ru syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &ru); err != nil {
-		return 0, 0
-	}
-	return time.Duration(ru.Utime.Nano()), time.Duration(ru.Stime.Nano())
 }
 
 // names lists the kinds of call in order.

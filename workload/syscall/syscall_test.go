@@ -11,6 +11,7 @@ import (
 
 	"tare/param"
 	"tare/record"
+	"tare/workload/inside"
 	"tare/workload/workloadtest"
 )
 
@@ -104,7 +105,7 @@ func TestWrongArguments(t *testing.T) {
 			t.Errorf("%v: exit code %d, want 2", args, code)
 		}
 	}
-	if _, err := measure(t.Context(), "fork", 1, 0, time.Second); !errors.Is(err, errUsage) {
+	if _, err := measure(t.Context(), "fork", 1, 0, time.Second); !errors.Is(err, inside.ErrUsage) {
 		t.Errorf("an unknown call gives %v", err)
 	}
 }

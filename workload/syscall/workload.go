@@ -8,7 +8,6 @@
 package syscalls
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -71,13 +70,9 @@ func (Workload) Roles(v param.Values) ([]workload.Role, error) {
 // means, so that it cannot disagree with what is kept.
 func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Reading, error) {
 	var rd record.Reading
-	b, err := output.Read(out)
+	r, err := output.JSON[report](out)
 	if err != nil {
 		return rd, fmt.Errorf("the report of syscall: %w", err)
-	}
-	var r report
-	if err := json.Unmarshal(b, &r); err != nil {
-		return rd, fmt.Errorf("the report of syscall is no JSON, or cut off: %w", err)
 	}
 	if r.Format != 1 {
 		return rd, fmt.Errorf("the report of syscall has the format %d, this tare reads 1", r.Format)
