@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"tare/internal/tinyelf"
 	"tare/volume"
 )
@@ -94,60 +92,4 @@ func sameContent(path string, src io.ReadSeeker) (bool, error) {
 	}
 	b, err := hashOf(src)
 	return a == b, err
-}
-
-// Clone makes a copy of a tree at dir, an empty or missing folder, that shares
-// the contents of files with it: for who must dress a tree that others use. The
-// copy is as read-only as the original.
-func Clone(tree, dir string) error {
-	return filepath.WalkDir(tree, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(tree, p)
-		if err != nil {
-			return err
-		}
-		to := filepath.Join(dir, rel)
-		if !d.IsDir() {
-			return linkOrCopy(p, to, d)
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(to, 0o755); err != nil { //nolint:gosec // sandboxes with other users read it
-			return err
-		}
-		return os.Chmod(to, info.Mode())
-	})
-}
-
-func linkOrCopy(from, to string, d fs.DirEntry) error {
-	err := os.Link(from, to)
-	if err == nil || !errors.Is(err, unix.EXDEV) && !errors.Is(err, unix.EPERM) {
-		return err
-	}
-	if d.Type() == fs.ModeSymlink {
-		target, err := os.Readlink(from)
-		if err != nil {
-			return err
-		}
-		return os.Symlink(target, to)
-	}
-	info, err := d.Info()
-	if err != nil {
-		return err
-	}
-	in, err := os.Open(from) //nolint:gosec // inside the tree
-	if err != nil {
-		return err
-	}
-	defer in.Close()                                                                   //nolint:errcheck // read only
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm()) //nolint:gosec // inside the copy
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Chmod(info.Mode()), out.Close())
 }
