@@ -202,7 +202,7 @@ func enter(h *cgroup.Hierarchy, rel string, attr *syscall.SysProcAttr) (leave fu
 	for _, m := range memberships {
 		dir, ok := h.Path(m.Controller, rel)
 		old, _ := h.Path(m.Controller, m.Path)
-		if m.Controller == "" || !ok || entered[dir] || !exists(dir) {
+		if _, err := os.Stat(dir); err != nil || m.Controller == "" || !ok || entered[dir] {
 			continue
 		}
 		entered[dir] = true
@@ -229,11 +229,6 @@ func enterUnified(h *cgroup.Hierarchy, rel string, attr *syscall.SysProcAttr) (l
 	}
 	attr.UseCgroupFD, attr.CgroupFD = true, int(f.Fd())
 	return f.Close, nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // Membership is one controller's line of /proc/PID/cgroup.

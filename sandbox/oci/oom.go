@@ -172,7 +172,7 @@ func watchMade(dir string) *os.File {
 func (l *lifeWatch) find() {
 	defer close(l.done)
 	events := make([]byte, 4<<10)
-	for !exists(l.dir) {
+	for _, err := os.Stat(l.dir); err != nil; _, err = os.Stat(l.dir) {
 		if _, err := l.made.Read(events); err != nil {
 			return
 		}
@@ -209,9 +209,4 @@ func (l *lifeWatch) killed(wait bool) bool {
 		return l.watch.count() > 0
 	}
 	return l.watch.more(0)
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
