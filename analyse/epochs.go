@@ -90,25 +90,7 @@ func (a *analysis) epochs(r *Result) {
 	w := a.study.Sentinel.Workload
 	s := &Sentinel{Cell: a.study.Sentinel.Cell, Kind: w.Kind, Skipped: a.skipped[a.sentinel]}
 	s.Response = a.responses(w)[0]
-	starts := make(map[int]time.Time)
-	var all time.Duration
-	for _, t := range a.trials {
-		all += t.Duration
-		if !a.isSentinel(t.Cell) {
-			continue
-		}
-		s.Time += t.Duration
-		starts[t.Seq] = t.Start
-		if t.Status != record.OK && (t.Failure == nil || t.Failure.Kind != interrupted) {
-			s.Failed++
-		}
-		if s.Response.Unit == "" {
-			s.Response.Unit = unitOf(t, s.Response.Name)
-		}
-	}
-	if all > 0 {
-		s.Share = float64(s.Time) / float64(all)
-	}
+	starts := a.sentinels(s)
 	epochs := a.plan.Epochs()
 	at := 0
 	for _, p := range a.plan.Sentinels() {
@@ -167,6 +149,30 @@ func (a *analysis) epochs(r *Result) {
 		}
 	}
 	a.interaction(r)
+}
+
+// sentinels adds up what the sentinel's trials took, and returns when each began, by Seq.
+func (a *analysis) sentinels(s *Sentinel) map[int]time.Time {
+	starts := make(map[int]time.Time)
+	var all time.Duration
+	for _, t := range a.trials {
+		all += t.Duration
+		if !a.isSentinel(t.Cell) {
+			continue
+		}
+		s.Time += t.Duration
+		starts[t.Seq] = t.Start
+		if t.Status != record.OK && (t.Failure == nil || t.Failure.Kind != interrupted) {
+			s.Failed++
+		}
+		if s.Response.Unit == "" {
+			s.Response.Unit = unitOf(t, s.Response.Name)
+		}
+	}
+	if all > 0 {
+		s.Share = float64(s.Time) / float64(all)
+	}
+	return starts
 }
 
 func (a *analysis) epoch(e plan.Epoch, starts map[int]time.Time, level, wait float64) Epoch {

@@ -114,26 +114,16 @@ func (s *Set) text() ([]byte, error) {
 			factors.Content = append(factors.Content, word(f), words(levels[f]))
 		}
 	}
+	cat.Sandboxes = levels[study.FactorSandbox]
 	works := &yaml.Node{Kind: yaml.MappingNode}
 	for _, w := range slices.Sorted(maps.Keys(params)) {
-		info, cells := workload{Responses: s.Responses[w]}, max(1, len(levels[study.FactorSandbox]))
-		if len(info.Responses) == 0 {
-			return nil, fmt.Errorf("the workload %s has no figures", w)
-		}
-		body := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{word("kind"), word(w)}}
-		for _, f := range s.Factors {
-			if own := params[w][f]; len(own) > 0 { // its own levels: another workload may have others
-				info.Params = append(info.Params, f)
-				body.Content = append(body.Content, word(f), words(own))
-				if cells *= len(own); cells > maxCells {
-					return nil, fmt.Errorf("the levels of %s make more than %d cells; leave factors out, or import it in parts", w, maxCells)
-				}
-			}
+		info, body, err := s.work(w, params[w], len(cat.Sandboxes))
+		if err != nil {
+			return nil, err
 		}
 		cat.Workloads[w] = info
 		works.Content = append(works.Content, word(w), body)
 	}
-	cat.Sandboxes = levels[study.FactorSandbox]
 	compare, baseline := s.Compare, s.Baseline
 	if compare == "" {
 		compare = study.FactorSandbox
@@ -159,6 +149,25 @@ func (s *Set) text() ([]byte, error) {
 		word("files"), {Kind: yaml.MappingNode, Content: []*yaml.Node{word(carried), word(string(carry))}},
 	}}
 	return yaml.Marshal(root)
+}
+
+// work is the workload w of the study: with the levels of its own factors, in so many sandboxes.
+func (s *Set) work(w string, params map[string][]string, sandboxes int) (workload, *yaml.Node, error) {
+	info, cells := workload{Responses: s.Responses[w]}, max(1, sandboxes)
+	if len(info.Responses) == 0 {
+		return info, nil, fmt.Errorf("the workload %s has no figures", w)
+	}
+	body := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{word("kind"), word(w)}}
+	for _, f := range s.Factors {
+		if own := params[f]; len(own) > 0 { // its own levels: another workload may have others
+			info.Params = append(info.Params, f)
+			body.Content = append(body.Content, word(f), words(own))
+			if cells *= len(own); cells > maxCells {
+				return info, nil, fmt.Errorf("the levels of %s make more than %d cells; leave factors out, or import it in parts", w, maxCells)
+			}
+		}
+	}
+	return info, body, nil
 }
 
 // tareFactors are factors that need no parameter of a workload.

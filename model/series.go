@@ -47,80 +47,36 @@ func (r *recorder) add(name string, u record.Unit, k record.Kind, read func() fl
 	return &r.tracks[len(r.tracks)-1]
 }
 
+// seconds adds a counter of the sandbox's time, which read gives in nanoseconds.
+func (r *recorder) seconds(name string, read func() float64, labels ...string) *track {
+	return r.add(name, record.Second, record.Counter, func() float64 { return read() * 1e-9 }, append(labels, record.LabelEnd, isolated)...)
+}
+
+// role adds what is read of all threads of a role. Without entities its threads are not
+// modelled one by one.
+func (r *recorder) role(name string, entities []*entity, cpu func() float64) {
+	r.seconds(record.CPUTime, cpu, record.LabelRole, name)
+	if len(entities) == 0 {
+		return
+	}
+	r.seconds("run_wait", func() float64 { return waited(entities) }, record.LabelRole, name)
+	r.add("threads", record.Count, record.Gauge, func() float64 { return float64(len(entities)) }, record.LabelRole, name, record.LabelEnd, isolated)
+}
+
+// single adds what is read of one thread.
+func (r *recorder) single(role, name string, tid int, e *entity, cpu func() float64) {
+	labels := []string{record.LabelRole, role, "thread", name, "tid", strconv.Itoa(tid)}
+	r.seconds("thread_cpu_time", cpu, labels...).least = 0.01
+	if e != nil {
+		r.seconds("thread_run_wait", func() float64 { return e.wait }, labels...).least = 0.01
+	}
+}
+
 // init makes the series of the collectors proc, cgroup, guest, system, link and calls.
 func (r *recorder) init(s *sim) {
 	r.sampled = -1
-	seconds := func(name string, read func() float64, labels ...string) *track {
-		return r.add(name, record.Second, record.Counter, func() float64 { return read() * 1e-9 }, append(labels, record.LabelEnd, isolated)...)
-	}
-	role := func(name string, entities []*entity, cpu func() float64) {
-		seconds(record.CPUTime, cpu, record.LabelRole, name)
-		if len(entities) == 0 {
-			return // its threads are not modelled one by one
-		}
-		seconds("run_wait", func() float64 { return waited(entities) }, record.LabelRole, name)
-		r.add("threads", record.Count, record.Gauge, func() float64 { return float64(len(entities)) }, record.LabelRole, name, record.LabelEnd, isolated)
-	}
-	single := func(role, name string, tid int, e *entity, cpu func() float64) {
-		labels := []string{record.LabelRole, role, "thread", name, "tid", strconv.Itoa(tid)}
-		seconds("thread_cpu_time", cpu, labels...).least = 0.01
-		if e != nil {
-			seconds("thread_run_wait", func() float64 { return e.wait }, labels...).least = 0.01
-		}
-	}
-	cores := make([]*entity, len(s.cores))
-	for i := range s.cores {
-		cores[i] = &s.cores[i].entity
-	}
-	helpers := make([]*entity, len(s.helpers))
-	for i := range s.helpers {
-		helpers[i] = &s.helpers[i].entity
-	}
-	const pid = 1000
-	helper := s.Helper.Role
-	if s.Isolation == Sentry {
-		helper = roleSentry
-	}
-	switch s.Isolation {
-	case VM:
-		role(roleVCPU, cores, func() float64 { return spent(cores) })
-		for i, e := range cores {
-			single(roleVCPU, "CPU "+strconv.Itoa(i)+"/KVM", pid+10+i, e, func() float64 { return e.cpu })
-		}
-		minor := (1 - virtiofs)
-		if helper == roleVMM { // QEMU's main loop is the helper
-			role(roleVMM, helpers, func() float64 { return spent(helpers) + minor*s.minor })
-		} else {
-			role(helper, helpers, func() float64 { return spent(helpers) })
-			role(roleVMM, nil, func() float64 { return minor * s.minor })
-		}
-		role(roleVirtiofs, nil, func() float64 { return virtiofs * s.minor })
-		r.guest(s)
-	case Sentry:
-		// Intercepted calls are served by the sentry's threads.
-		role(roleSentry, helpers, func() float64 { return spent(helpers) + s.served })
-		role(roleWorkload, cores, func() float64 { return spent(cores) - s.served })
-	default:
-		role(roleWorkload, cores, func() float64 { return spent(cores) })
-	}
-	for i, e := range helpers {
-		single(helper, helper+"-"+strconv.Itoa(pid), pid+1000+i, e, func() float64 { return e.cpu })
-	}
-	if s.Isolation != VM {
-		for i := range s.threads {
-			single(roleWorkload, "tare", pid+3000+i, nil, func() float64 { return s.threads[i].cpu })
-		}
-	}
-	seconds(record.CgroupCPU, func() float64 { return s.used })
-	if s.quota.on {
-		count := func(name string, read func() float64) {
-			r.add(name, record.Count, record.Counter, read, record.LabelEnd, isolated)
-		}
-		r.add(record.CPUQuota, record.Cores, record.Gauge, func() float64 { return s.Quota.Cores }, record.LabelEnd, isolated)
-		count(record.CgroupPeriods, func() float64 { return s.quota.periods })
-		count(record.CgroupThrottledPeriods, func() float64 { return s.quota.hits })
-		seconds(record.CgroupThrottledTime, func() float64 { return s.quota.time })
-	}
+	r.threads(s)
+	r.cgroup(s)
 	r.link(s)
 	for _, call := range []string{"read", "write"} {
 		r.add(record.SystemCalls, record.Count, record.Counter, func() float64 { return s.calls / 2 }, record.LabelEnd, isolated, record.LabelCall, call)
@@ -140,6 +96,68 @@ func (r *recorder) init(s *sim) {
 		r.response.Name, r.response.Unit = "throughput", record.BytesPerSecond
 	}
 	r.response.Labels = record.MakeLabels(record.LabelEnd, client, "response", r.response.Name)
+}
+
+// threads adds what the collector proc reads, and guest of a virtual machine.
+func (r *recorder) threads(s *sim) {
+	cores := make([]*entity, len(s.cores))
+	for i := range s.cores {
+		cores[i] = &s.cores[i].entity
+	}
+	helpers := make([]*entity, len(s.helpers))
+	for i := range s.helpers {
+		helpers[i] = &s.helpers[i].entity
+	}
+	const pid = 1000
+	helper := s.Helper.Role
+	if s.Isolation == Sentry {
+		helper = roleSentry
+	}
+	switch s.Isolation {
+	case VM:
+		r.role(roleVCPU, cores, func() float64 { return spent(cores) })
+		for i, e := range cores {
+			r.single(roleVCPU, "CPU "+strconv.Itoa(i)+"/KVM", pid+10+i, e, func() float64 { return e.cpu })
+		}
+		minor := (1 - virtiofs)
+		if helper == roleVMM { // QEMU's main loop is the helper
+			r.role(roleVMM, helpers, func() float64 { return spent(helpers) + minor*s.minor })
+		} else {
+			r.role(helper, helpers, func() float64 { return spent(helpers) })
+			r.role(roleVMM, nil, func() float64 { return minor * s.minor })
+		}
+		r.role(roleVirtiofs, nil, func() float64 { return virtiofs * s.minor })
+		r.guest(s)
+	case Sentry:
+		// Intercepted calls are served by the sentry's threads.
+		r.role(roleSentry, helpers, func() float64 { return spent(helpers) + s.served })
+		r.role(roleWorkload, cores, func() float64 { return spent(cores) - s.served })
+	default:
+		r.role(roleWorkload, cores, func() float64 { return spent(cores) })
+	}
+	for i, e := range helpers {
+		r.single(helper, helper+"-"+strconv.Itoa(pid), pid+1000+i, e, func() float64 { return e.cpu })
+	}
+	if s.Isolation != VM {
+		for i := range s.threads {
+			r.single(roleWorkload, "tare", pid+3000+i, nil, func() float64 { return s.threads[i].cpu })
+		}
+	}
+}
+
+// cgroup adds what the collector of the same name reads.
+func (r *recorder) cgroup(s *sim) {
+	r.seconds(record.CgroupCPU, func() float64 { return s.used })
+	if !s.quota.on {
+		return
+	}
+	count := func(name string, read func() float64) {
+		r.add(name, record.Count, record.Counter, read, record.LabelEnd, isolated)
+	}
+	r.add(record.CPUQuota, record.Cores, record.Gauge, func() float64 { return s.Quota.Cores }, record.LabelEnd, isolated)
+	count(record.CgroupPeriods, func() float64 { return s.quota.periods })
+	count(record.CgroupThrottledPeriods, func() float64 { return s.quota.hits })
+	r.seconds(record.CgroupThrottledTime, func() float64 { return s.quota.time })
 }
 
 // link adds what the collector of the same name reads of a port. What waits is on

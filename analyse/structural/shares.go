@@ -92,24 +92,7 @@ func (s *Share) fill(c *Row, from *stratum, prices []price, skips []record.Skip)
 	} else if f := from.counted.values[plan.ActiveSample]; f > 0 {
 		of *= f
 	}
-	for name, rate := range from.counted.calls {
-		if n := rate * of; n > 0 {
-			s.Top = append(s.Top, Call{Name: name, PerOperation: n})
-		}
-	}
-	slices.SortFunc(s.Top, func(a, b Call) int {
-		return cmp.Or(cmp.Compare(b.PerOperation, a.PerOperation), cmp.Compare(a.Name, b.Name))
-	})
-	for i := range s.Top { // in order, so that the same trials give the same last digit
-		s.Calls += s.Top[i].PerOperation
-	}
-	all := s.Top
-	if len(s.Top) > MaxTop {
-		s.Top = slices.Clone(all[:MaxTop])
-		for _, x := range all[MaxTop:] {
-			s.Other += x.PerOperation
-		}
-	}
+	all := s.count(from.counted.calls, of)
 	if c.Missing != "" {
 		return "there is no ratio to the baseline: " + c.Missing
 	}
@@ -147,6 +130,30 @@ func (s *Share) fill(c *Row, from *stratum, prices []price, skips []record.Skip)
 		}
 	}
 	return ""
+}
+
+// count adds up the calls that an operation makes in so many seconds, and returns them all,
+// the most frequent first.
+func (s *Share) count(calls map[string]float64, of float64) []Call {
+	for name, rate := range calls {
+		if n := rate * of; n > 0 {
+			s.Top = append(s.Top, Call{Name: name, PerOperation: n})
+		}
+	}
+	slices.SortFunc(s.Top, func(a, b Call) int {
+		return cmp.Or(cmp.Compare(b.PerOperation, a.PerOperation), cmp.Compare(a.Name, b.Name))
+	})
+	for i := range s.Top { // in order, so that the same trials give the same last digit
+		s.Calls += s.Top[i].PerOperation
+	}
+	all := s.Top
+	if len(s.Top) > MaxTop {
+		s.Top = slices.Clone(all[:MaxTop])
+		for _, x := range all[MaxTop:] {
+			s.Other += x.PerOperation
+		}
+	}
+	return all
 }
 
 // whyNotCounted is the reason for people.

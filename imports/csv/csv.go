@@ -144,8 +144,8 @@ func (r *reader) field(role string) string {
 	return r.m.Constants[role]
 }
 
-// row takes one row in.
-func (r *reader) row() error {
+// levels reads the factors of a row, and a text that tells its cell from others.
+func (r *reader) levels() (map[string]string, string, error) {
 	levels := map[string]string{}
 	var cell strings.Builder
 	for _, f := range append([]string{study.FactorWorkload, study.FactorSandbox}, r.m.order...) {
@@ -156,16 +156,25 @@ func (r *reader) row() error {
 			} else if r.has(f) && f != study.FactorWorkload && f != study.FactorSandbox {
 				continue // the factor does not apply to this row
 			} else if r.has(f) {
-				return r.bad(f, "the %s is empty", f)
+				return nil, "", r.bad(f, "the %s is empty", f)
 			} else {
 				continue
 			}
 		}
 		if len(v) > maxText {
-			return r.bad(f, "the level of %s has %d bytes; write at most %d", f, len(v), maxText)
+			return nil, "", r.bad(f, "the level of %s has %d bytes; write at most %d", f, len(v), maxText)
 		}
 		levels[f] = v
 		cell.WriteString(f + "\x00" + v + "\x00")
+	}
+	return levels, cell.String(), nil
+}
+
+// row takes one row in.
+func (r *reader) row() error {
+	levels, cell, err := r.levels()
+	if err != nil {
+		return err
 	}
 	name := strings.Clone(r.field(roleResponse))
 	if name == "" || len(name) > maxText || strings.ContainsFunc(name, func(c rune) bool { return c < ' ' }) {
@@ -191,23 +200,13 @@ func (r *reader) row() error {
 	if of.labels != "" && kind != "" && kind != kindGauge && kind != kindCounter && kind != kindRate {
 		return r.bad(roleKind, "%q is no kind; write gauge, counter or rate", kind)
 	}
-	workload := levels[study.FactorWorkload]
 	if of.labels != "" {
 		name += "\x00" // a reading may have the name of a response
 	}
-	was, known := r.units[workload+"\x00"+name]
-	if known && was != unit {
-		return r.bad(roleUnit, "%s is in %s in a row before, and in %s here; give each response one kind of unit", of.name, was, unit)
+	if err := r.known(levels[study.FactorWorkload], name, of, unit); err != nil {
+		return err
 	}
-	r.units[workload+"\x00"+name] = unit
-	if of.labels == "" && !known {
-		better := r.m.Better[name]
-		if better == "" {
-			better = imports.Better(unit)
-		}
-		r.responses[workload] = append(r.responses[workload], record.Response{Name: name, Unit: unit, Better: better, Operation: r.m.Operation[name]})
-	}
-	key := trialKey{cell.String(), strings.Clone(r.field(roleTrial))}
+	key := trialKey{cell, strings.Clone(r.field(roleTrial))}
 	timed := r.field(roleTime) != "" // else it is of the whole trial
 	if !r.has(roleTrial) && !r.has(roleTime) {
 		k := [2]string{key.cell, name + string(of.labels)}
@@ -237,6 +236,23 @@ func (r *reader) row() error {
 	}
 	if timed {
 		return r.point(f, v*scale)
+	}
+	return nil
+}
+
+// known keeps the unit of a reading, and its response if it is one.
+func (r *reader) known(workload, name string, of reading, unit record.Unit) error {
+	was, known := r.units[workload+"\x00"+name]
+	if known && was != unit {
+		return r.bad(roleUnit, "%s is in %s in a row before, and in %s here; give each response one kind of unit", of.name, was, unit)
+	}
+	r.units[workload+"\x00"+name] = unit
+	if of.labels == "" && !known {
+		better := r.m.Better[name]
+		if better == "" {
+			better = imports.Better(unit)
+		}
+		r.responses[workload] = append(r.responses[workload], record.Response{Name: name, Unit: unit, Better: better, Operation: r.m.Operation[name]})
 	}
 	return nil
 }

@@ -37,29 +37,34 @@ func (s *suite) checkpoint(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	attached := func() (sandbox.Spec, sandbox.Command, netip.AddrPort) {
+	// tried saves and restores one command, with arguments in the place of a program that counts.
+	tried := func(ctx context.Context, ready func(context.Context, netip.AddrPort) error, args ...string) (sandbox.Saved, error) {
 		spec := s.spec(t)
 		spec.Upper = upper(t)
 		if spec.Network, err = bridge.Attach(spec.Name); err != nil {
 			t.Fatal(err)
 		}
 		addr := netip.AddrPortFrom(spec.Network.Addr.Addr(), 5201)
-		return spec, sandbox.Command{Args: []string{"/tare", "internal", "try", "count", addr.String()}}, addr
-	}
-	detach := func(spec sandbox.Spec) {
+		if len(args) == 0 {
+			args = []string{"/tare", "internal", "try", "count", addr.String()}
+		}
+		got, err := k.Checkpoint(ctx, spec, sandbox.Command{Args: args}, func(ctx context.Context) error { return ready(ctx, addr) })
 		if err := bridge.Detach(spec.Name); err != nil {
 			t.Error(err)
 		}
+		return got, err
+	}
+	never := func(ctx context.Context, _ netip.AddrPort) error {
+		<-ctx.Done()
+		return ctx.Err()
 	}
 
-	spec, cmd, addr := attached()
 	var heard []string
-	got, err := k.Checkpoint(t.Context(), spec, cmd, func(ctx context.Context) error {
+	got, err := tried(t.Context(), func(ctx context.Context, addr netip.AddrPort) error {
 		line, err := ask(ctx, bridge, addr)
 		heard = append(heard, line)
 		return err
 	})
-	detach(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,40 +78,24 @@ func (s *suite) checkpoint(t *testing.T) {
 	}
 	t.Logf("%+v", got)
 
-	spec, cmd, addr = attached()
 	enough, times := errors.New("no answer is good enough"), 0
-	_, err = k.Checkpoint(t.Context(), spec, cmd, func(ctx context.Context) error {
+	_, err = tried(t.Context(), func(ctx context.Context, addr netip.AddrPort) error {
 		if times++; times == 2 {
 			return enough
 		}
 		_, err := ask(ctx, bridge, addr)
 		return err
 	})
-	detach(spec)
 	if !errors.Is(err, enough) || !strings.Contains(err.Error(), "restore") {
 		t.Errorf("one that is never ready again gives %v", err)
 	}
 
-	spec, cmd, _ = attached()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err = k.Checkpoint(ctx, spec, cmd, func(ctx context.Context) error {
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	detach(spec)
-	if !errors.Is(err, context.DeadlineExceeded) {
+	if _, err = tried(ctx, never); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("one that is not ready in time gives %v", err)
 	}
-
-	spec, cmd, _ = attached()
-	cmd.Args = []string{"/no-such-program"}
-	_, err = k.Checkpoint(t.Context(), spec, cmd, func(ctx context.Context) error {
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	detach(spec)
-	if err == nil || !strings.Contains(err.Error(), "ended before it was ready") {
+	if _, err = tried(t.Context(), never, "/no-such-program"); err == nil || !strings.Contains(err.Error(), "ended before it was ready") {
 		t.Errorf("one that ends gives %v", err)
 	}
 }
