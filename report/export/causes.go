@@ -15,28 +15,18 @@ import (
 // apart are joined by spaces, and so are those that readings support and exclude: the
 // readings themselves are in the JSON.
 func CausesCSV(w io.Writer, res *analyse.Result) error {
-	var factors []string
+	var factors factorColumns
 	for i := range res.Causes {
 		for _, l := range res.Causes[i].Cell {
-			if !slices.Contains(factors, l.Factor) {
-				factors = append(factors, l.Factor)
-			}
+			factors.add(l.Factor)
 		}
 	}
-	head := []string{"workload", "stratum", "treatment", "baseline"}
-	for _, f := range factors {
-		head = append(head, "factor:"+f)
-	}
-	rows := [][]string{append(head, "response", "ratio", "costs", "undecided", "end", "cause", "role", "among", "confidence", "trials", "text", "missing",
+	rows := [][]string{append(factors.head("workload", "stratum", "treatment", "baseline"), "response", "ratio", "costs", "undecided", "end", "cause", "role", "among", "confidence", "trials", "text", "missing",
 		"supports", "excludes", "added", "added_lo", "added_hi", "added_unit", "times", "times_lo", "times_hi",
 		"price", "price_lo", "price_hi", "price_unit", "cores", "base_cores", "accelerator", "modelled")}
 	for i := range res.Causes {
 		f := &res.Causes[i]
-		line := []string{f.Workload, f.Stratum, f.Treatment, strconv.FormatBool(f.Baseline)}
-		for _, name := range factors {
-			level, _ := f.Cell.Get(name)
-			line = append(line, level)
-		}
+		line := factors.line(f.Cell, f.Workload, f.Stratum, f.Treatment, strconv.FormatBool(f.Baseline))
 		among := make([]string, len(f.Among))
 		for j, k := range f.Among {
 			among[j] = string(k)

@@ -11,6 +11,7 @@ import (
 	"tare/analyse"
 	"tare/analyse/cpucost"
 	"tare/analyse/stat"
+	"tare/record"
 	"tare/report/terminal"
 )
 
@@ -18,29 +19,19 @@ import (
 // the rows of all tables are columns, each named "factor:NAME"; of the row of a
 // geometric mean (mean: true) those that it is over are empty.
 func TablesCSV(w io.Writer, res *analyse.Result) error {
-	var factors []string
+	var factors factorColumns
 	for i := range res.Tables {
 		for _, f := range res.Tables[i].Factors {
-			if !slices.Contains(factors, f) {
-				factors = append(factors, f)
-			}
+			factors.add(f)
 		}
 	}
-	head := []string{"table", "response", "unit", "better"}
-	for _, f := range factors {
-		head = append(head, "factor:"+f)
-	}
-	rows := [][]string{append(head, "baseline", "mean", "column_factor", "column", "combinations", "fewer", "value", "base", "ratio", "lo", "hi", "n", "verdict", "why", "accelerator", "modelled")}
+	rows := [][]string{append(factors.head("table", "response", "unit", "better"), "baseline", "mean", "column_factor", "column", "combinations", "fewer", "value", "base", "ratio", "lo", "hi", "n", "verdict", "why", "accelerator", "modelled")}
 	for i := range res.Tables {
 		t := &res.Tables[i]
 		for _, r := range t.Rows {
 			for j := range r.Cells {
 				c := &r.Cells[j]
-				line := []string{t.Name, t.Response.Name, string(t.Response.Unit), string(t.Response.Better)}
-				for _, f := range factors {
-					level, _ := r.Cell.Get(f)
-					line = append(line, level)
-				}
+				line := factors.line(r.Cell, t.Name, t.Response.Name, string(t.Response.Unit), string(t.Response.Better))
 				line = append(line, strconv.FormatBool(r.Baseline), strconv.FormatBool(r.Mean), t.Column, t.Columns[j].Level,
 					strconv.Itoa(c.Combinations), strconv.FormatBool(c.Fewer))
 				value := ""
@@ -53,6 +44,31 @@ func TablesCSV(w io.Writer, res *analyse.Result) error {
 		}
 	}
 	return writeAll(w, rows)
+}
+
+// factorColumns are the columns "factor:NAME" of a table, in the order in which they are met.
+type factorColumns []string
+
+func (f *factorColumns) add(name string) {
+	if !slices.Contains(*f, name) {
+		*f = append(*f, name)
+	}
+}
+
+func (f factorColumns) head(line ...string) []string {
+	for _, name := range f {
+		line = append(line, "factor:"+name)
+	}
+	return line
+}
+
+// line puts a cell's levels behind what a line begins with.
+func (f factorColumns) line(c record.Cell, line ...string) []string {
+	for _, name := range f {
+		level, _ := c.Get(name)
+		line = append(line, level)
+	}
+	return line
 }
 
 // CPUCSV writes one line for each stratum and treatment with a CPU cost. The part
