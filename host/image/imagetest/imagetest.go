@@ -33,9 +33,9 @@ func Tree(t testing.TB, name string) string {
 	defer release()
 	dir := filepath.Join(t.TempDir(), name)
 	// Links cost nothing, but not every two directories are on one file system.
-	if exec.CommandContext(t.Context(), "cp", "-a", "--link", tree.Path, dir).Run() != nil {
+	if exec.CommandContext(t.Context(), "cp", "-a", "--link", tree.Path, dir).Run() != nil { //nolint:gosec // a tree of the cache
 		_ = os.RemoveAll(dir)
-		if out, err := exec.CommandContext(t.Context(), "cp", "-a", tree.Path, dir).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(t.Context(), "cp", "-a", tree.Path, dir).CombinedOutput(); err != nil { //nolint:gosec // as above
 			t.Fatalf("copying the tree: %v: %s", err, out)
 		}
 	}
