@@ -118,12 +118,7 @@ func (a *Agent) Close(ctx context.Context) error {
 	if a.client != nil {
 		defer a.client.Close() //nolint:errcheck // forgets, never fails
 	}
-	select {
-	case <-a.proc.Done():
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("process %d (%s) does not end: %w", a.proc.Pid, a.cmd.Args[0], ctx.Err())
-	}
+	return a.Wait(ctx)
 }
 
 // Wait waits until the process has ended by itself, or ctx ends.
