@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"tare/internal/sizing"
+	"tare/record"
 )
 
 // Isolation is where the workload runs.
@@ -80,7 +81,7 @@ type Guest struct {
 
 // Helper is the threads between link and guest, one for each queue.
 type Helper struct {
-	Role       string // vhost, vmm, sentry, iothread
+	Role       record.ThreadRole // vhost, vmm, sentry, iothread
 	Threads    int
 	PerMessage float64 // of a burst each way (rr: of a message)
 	PerByte    float64
@@ -135,7 +136,7 @@ func Default() Config {
 		Kernel: Kernel{PerMessage: 3.6e-6, PerRead: 0.6e-6, PerByte: 0.28e-9, SoftIRQ: 1.4e-6, SoftIRQPerByte: 0.16e-9,
 			Switch: 0.8e-6, Calls: 2},
 		Guest: Guest{Boot: sizing.DefaultVCPUs, Factor: 1.12, Exit: 1.5e-6, Wake: 5e-6, HaltPoll: 50e-6, VMM: 0.02},
-		Helper: Helper{Role: roleVhost, Threads: 1, PerMessage: 2.2e-6, PerByte: 0.34e-9, Wake: 5e-6, WakeCPU: 1.5e-6,
+		Helper: Helper{Role: record.RoleVhost, Threads: 1, PerMessage: 2.2e-6, PerByte: 0.34e-9, Wake: 5e-6, WakeCPU: 1.5e-6,
 			Batch: 64},
 		Path:  Path{Delay: 4e-6, LinkRate: 25e9 / 8 * Payload, LinkDelay: 8e-6, Peer: 14e-6, PeerWrite: 0.5e-6, PeerByte: 0.24e-9},
 		Quota: Quota{Period: 0.1, Slice: 0.005},

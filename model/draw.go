@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+
+	"tare/record"
 )
 
 // Draw makes a random Config with exactly one bottleneck, drawn evenly from
@@ -74,7 +76,7 @@ func logBetween(r *rand.Rand, lo, hi float64) float64 {
 func roomy(r *rand.Rand, what Cause) Config {
 	c := Default()
 	if !what.shows(VM) || what.shows(Sentry) && r.IntN(4) == 0 {
-		c.Isolation, c.Helper.Role = Sentry, roleSentry
+		c.Isolation, c.Helper.Role = Sentry, record.RoleSentry
 	}
 	least, most := 1, 24
 	if r.IntN(2) == 0 {
@@ -105,7 +107,7 @@ func roomy(r *rand.Rand, what Cause) Config {
 	c.Guest.Boot = min(c.Host.Cores, 2*n+2)
 	c.Helper.Threads = n
 	if c.Isolation == VM && r.IntN(3) == 0 {
-		c.Helper.Role = roleVMM
+		c.Helper.Role = record.RoleVMM
 	}
 	c.Path.LinkRate = logBetween(r, 40e9, 400e9) / 8
 	if what == HelperFull {

@@ -8,15 +8,8 @@ import (
 	"tare/record"
 )
 
-// Roles of threads, as package sandbox spells them, and the workload's ends.
+// The workload's roles.
 const (
-	roleVCPU     = "vcpu"
-	roleVhost    = "vhost"
-	roleVMM      = "vmm"
-	roleVirtiofs = "virtiofsd"
-	roleSentry   = "sentry"
-	roleWorkload = "workload"
-
 	isolated = "server" // the end that is modelled in full
 	client   = "client"
 )
@@ -54,18 +47,18 @@ func (r *recorder) seconds(name string, read func() float64, labels ...string) *
 
 // role adds what is read of all threads of a role. Without entities its threads are not
 // modelled one by one.
-func (r *recorder) role(name string, entities []*entity, cpu func() float64) {
-	r.seconds(record.CPUTime, cpu, record.LabelRole, name)
+func (r *recorder) role(name record.ThreadRole, entities []*entity, cpu func() float64) {
+	r.seconds(record.CPUTime, cpu, record.LabelRole, string(name))
 	if len(entities) == 0 {
 		return
 	}
-	r.seconds("run_wait", func() float64 { return waited(entities) }, record.LabelRole, name)
-	r.add("threads", record.Count, record.Gauge, func() float64 { return float64(len(entities)) }, record.LabelRole, name, record.LabelEnd, isolated)
+	r.seconds("run_wait", func() float64 { return waited(entities) }, record.LabelRole, string(name))
+	r.add("threads", record.Count, record.Gauge, func() float64 { return float64(len(entities)) }, record.LabelRole, string(name), record.LabelEnd, isolated)
 }
 
 // single adds what is read of one thread.
-func (r *recorder) single(role, name string, tid int, e *entity, cpu func() float64) {
-	labels := []string{record.LabelRole, role, "thread", name, "tid", strconv.Itoa(tid)}
+func (r *recorder) single(role record.ThreadRole, name string, tid int, e *entity, cpu func() float64) {
+	labels := []string{record.LabelRole, string(role), "thread", name, "tid", strconv.Itoa(tid)}
 	r.seconds("thread_cpu_time", cpu, labels...).least = 0.01
 	if e != nil {
 		r.seconds("thread_run_wait", func() float64 { return e.wait }, labels...).least = 0.01
@@ -111,36 +104,36 @@ func (r *recorder) threads(s *sim) {
 	const pid = 1000
 	helper := s.Helper.Role
 	if s.Isolation == Sentry {
-		helper = roleSentry
+		helper = record.RoleSentry
 	}
 	switch s.Isolation {
 	case VM:
-		r.role(roleVCPU, cores, func() float64 { return spent(cores) })
+		r.role(record.RoleVCPU, cores, func() float64 { return spent(cores) })
 		for i, e := range cores {
-			r.single(roleVCPU, "CPU "+strconv.Itoa(i)+"/KVM", pid+10+i, e, func() float64 { return e.cpu })
+			r.single(record.RoleVCPU, "CPU "+strconv.Itoa(i)+"/KVM", pid+10+i, e, func() float64 { return e.cpu })
 		}
 		minor := (1 - virtiofs)
-		if helper == roleVMM { // QEMU's main loop is the helper
-			r.role(roleVMM, helpers, func() float64 { return spent(helpers) + minor*s.minor })
+		if helper == record.RoleVMM { // QEMU's main loop is the helper
+			r.role(record.RoleVMM, helpers, func() float64 { return spent(helpers) + minor*s.minor })
 		} else {
 			r.role(helper, helpers, func() float64 { return spent(helpers) })
-			r.role(roleVMM, nil, func() float64 { return minor * s.minor })
+			r.role(record.RoleVMM, nil, func() float64 { return minor * s.minor })
 		}
-		r.role(roleVirtiofs, nil, func() float64 { return virtiofs * s.minor })
+		r.role(record.RoleVirtiofsd, nil, func() float64 { return virtiofs * s.minor })
 		r.guest(s)
 	case Sentry:
 		// Intercepted calls are served by the sentry's threads.
-		r.role(roleSentry, helpers, func() float64 { return spent(helpers) + s.served })
-		r.role(roleWorkload, cores, func() float64 { return spent(cores) - s.served })
+		r.role(record.RoleSentry, helpers, func() float64 { return spent(helpers) + s.served })
+		r.role(record.RoleWorkload, cores, func() float64 { return spent(cores) - s.served })
 	default:
-		r.role(roleWorkload, cores, func() float64 { return spent(cores) })
+		r.role(record.RoleWorkload, cores, func() float64 { return spent(cores) })
 	}
 	for i, e := range helpers {
-		r.single(helper, helper+"-"+strconv.Itoa(pid), pid+1000+i, e, func() float64 { return e.cpu })
+		r.single(helper, string(helper)+"-"+strconv.Itoa(pid), pid+1000+i, e, func() float64 { return e.cpu })
 	}
 	if s.Isolation != VM {
 		for i := range s.threads {
-			r.single(roleWorkload, "tare", pid+3000+i, nil, func() float64 { return s.threads[i].cpu })
+			r.single(record.RoleWorkload, "tare", pid+3000+i, nil, func() float64 { return s.threads[i].cpu })
 		}
 	}
 }

@@ -55,8 +55,8 @@ const (
 	roleServer = "server"
 	roleClient = "client"
 	roleMain   = "main"
-	// roleWorkload is a thread's, as package sandbox spells it.
-	roleWorkload = "workload"
+	// roleWorkload is a thread's.
+	roleWorkload = string(record.RoleWorkload)
 )
 
 // config is a cell in terms of the model; the error is an *unknown if the model has

@@ -5,7 +5,7 @@ package record
 const (
 	LabelEnd  = "end"  // the role of a workload whose sandbox it is
 	LabelCall = "call" // a system call's name
-	LabelRole = "role" // whose thread in an end: sandbox.Role
+	LabelRole = "role" // whose thread it is: a ThreadRole
 	// LabelSandbox is the kind of sandbox that an end is in.
 	LabelSandbox = "sandbox"
 
@@ -13,9 +13,6 @@ const (
 	SystemCallsLost = "system_calls_lost" // and of those without a name; label LabelEnd
 	CPUTime         = "cpu_time"          // counter of the collector proc; labels LabelEnd and LabelRole
 	CgroupCPU       = "cgroup_cpu"        // counter of the collector cgroup; label LabelEnd
-	// RoleUnattributed is the LabelRole of CPU time that an end's cgroups were charged,
-	// and that no thread's is known to be.
-	RoleUnattributed = "unattributed"
 
 	// ThreadBusiest is a sample of the measured time: the CPU, in cores, of the thread of
 	// a role that used most; ThreadBusiestWait the time that it waited for a processor,

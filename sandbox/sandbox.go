@@ -346,22 +346,5 @@ type Thread struct {
 	Args     []string // of the process
 }
 
-// Role is the part that a thread plays on the host.
-type Role string
-
-// Roles. Harness is this program's own, including its agent in the sandbox.
-const (
-	Workload Role = "workload"
-	Harness  Role = "harness"
-	Sentry   Role = "sentry"
-	Gofer    Role = "gofer"
-	Shim     Role = "shim"
-	VCPU     Role = "vcpu"
-	IOThread Role = "iothread"
-	Vhost    Role = "vhost"
-	Virtiofs Role = "virtiofsd"
-	VMM      Role = "vmm"
-)
-
 // RoleOf tells a thread's role. It is pure and cheap, and called once a thread.
-type RoleOf func(Thread) Role
+type RoleOf func(Thread) record.ThreadRole

@@ -11,7 +11,6 @@ import (
 	"tare/param"
 	"tare/plan"
 	"tare/record"
-	"tare/sandbox"
 	"tare/study"
 	"tare/workload"
 )
@@ -102,7 +101,7 @@ func (t *trial) keepCores() {
 	sum := 0.0
 	for _, s := range t.rec.Samples {
 		end, role := s.Labels.Get(record.LabelEnd), s.Labels.Get(record.LabelRole)
-		if s.Name == record.CPUTime+record.RateSuffix && t.isolates(end) && (role == string(sandbox.Workload) || role == record.RoleUnattributed) {
+		if s.Name == record.CPUTime+record.RateSuffix && t.isolates(end) && (role == string(record.RoleWorkload) || role == string(record.RoleUnattributed)) {
 			sum += s.Value
 		}
 	}

@@ -83,10 +83,10 @@ func (b *builder) familyOf(f *cause.Finding) (record.Family, []string) {
 		t.Family = record.FamilyVM
 	}
 	if t.Family == "" {
-		switch f.Role {
-		case "vhost", "iothread", "virtiofsd", "vmm", "vcpu":
+		switch record.ThreadRole(f.Role) {
+		case record.RoleVhost, record.RoleIOThread, record.RoleVirtiofsd, record.RoleVMM, record.RoleVCPU:
 			t.Family = record.FamilyVM
-		case "sentry", "gofer":
+		case record.RoleSentry, record.RoleGofer:
 			t.Family = record.FamilyGVisor
 		default:
 			t.Family = record.FamilyContainer

@@ -49,12 +49,13 @@ func SampleNames() []string {
 		deviceBusy, deviceQueue, deviceRead, deviceWrote, cgroupRead, cgroupWrote}
 }
 
-// Roles of threads as package sandbox spells them, which results know as text alone.
+// Roles of threads, as labels have them.
 const (
-	roleWorkload = "workload"
-	roleVCPU     = "vcpu"
-	roleHarness  = "harness"
-	roleShim     = "shim"
+	roleWorkload     = string(record.RoleWorkload)
+	roleVCPU         = string(record.RoleVCPU)
+	roleHarness      = string(record.RoleHarness)
+	roleShim         = string(record.RoleShim)
+	roleUnattributed = string(record.RoleUnattributed)
 )
 
 // isHelper says whether threads of a role work for the sandbox beside the workload:
@@ -62,7 +63,7 @@ const (
 // later sandbox has.
 func isHelper(role string) bool {
 	switch role {
-	case "", roleWorkload, roleVCPU, roleHarness, roleShim, record.RoleUnattributed:
+	case "", roleWorkload, roleVCPU, roleHarness, roleShim, roleUnattributed:
 		return false
 	}
 	return true

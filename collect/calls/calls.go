@@ -162,7 +162,7 @@ func counts(s *sandbox.Scope, pid int) bool {
 	if len(args) == 0 {
 		words = nil
 	}
-	return s.Roles(sandbox.Thread{Pid: pid, Tid: pid, Comm: strings.TrimSpace(string(comm)), Args: words}) != sandbox.Harness
+	return s.Roles(sandbox.Thread{Pid: pid, Tid: pid, Comm: strings.TrimSpace(string(comm)), Args: words}) != record.RoleHarness
 }
 
 // descendants are the processes that are alive of those named, and their children.

@@ -88,11 +88,11 @@ func TestShortLived(t *testing.T) {
 	say("ready")
 	p, err := c.Open(context.Background(), []sandbox.Scope{
 		{End: "client"},
-		{End: "server", Pids: []int{cmd.Process.Pid}, Roles: func(th sandbox.Thread) sandbox.Role {
+		{End: "server", Pids: []int{cmd.Process.Pid}, Roles: func(th sandbox.Thread) record.ThreadRole {
 			if th.Pid == cmd.Process.Pid && len(th.Args) > 0 {
-				return sandbox.Harness
+				return record.RoleHarness
 			}
-			return sandbox.Workload
+			return record.RoleWorkload
 		}},
 	})
 	if err != nil {

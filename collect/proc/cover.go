@@ -5,13 +5,7 @@ import (
 	"tare/host/cgroup"
 	"tare/internal/held"
 	"tare/record"
-	"tare/sandbox"
 )
-
-// Unattributed is the role of CPU that an end's cgroups were charged and that
-// no thread of theirs was seen to use: threads that began and ended between two
-// searches, and the last moments of those that ended.
-const Unattributed sandbox.Role = record.RoleUnattributed
 
 // usage is the CPU time of one cgroup and its descendants.
 type usage struct {
@@ -62,7 +56,7 @@ func (p *probe) openCovers(paths func(controller, rel string) (string, bool)) {
 			continue
 		}
 		if byEnd[s.End] == nil {
-			byEnd[s.End] = &cover{labels: labels(sumKey{Unattributed, s.End})}
+			byEnd[s.End] = &cover{labels: labels(sumKey{record.RoleUnattributed, s.End})}
 			p.coverOrder = append(p.coverOrder, byEnd[s.End])
 		}
 		p.covers[i] = byEnd[s.End]

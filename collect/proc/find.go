@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tare/internal/held"
+	"tare/record"
 	"tare/sandbox"
 )
 
@@ -211,10 +212,10 @@ func (p *probe) classify(t *thread, comm string, args []string) {
 	if comm == "" && t.sum != nil {
 		return // ended meanwhile
 	}
-	role, end := sandbox.Harness, ""
+	role, end := record.RoleHarness, ""
 	if t.scope != self {
 		s := &p.scopes[t.scope]
-		role, end = sandbox.Workload, s.End
+		role, end = record.RoleWorkload, s.End
 		if s.Roles != nil {
 			role = s.Roles(sandbox.Thread{Pid: t.id.pid, Tid: t.id.tid, Comm: comm, Args: args})
 		}

@@ -92,7 +92,7 @@ func addUp(t *testing.T, way proc.Way, script string, seen float64) {
 			continue
 		}
 		sum += s.Value
-		if s.Labels.Get("role") == string(proc.Unattributed) {
+		if s.Labels.Get("role") == string(record.RoleUnattributed) {
 			rest = s.Value
 		}
 	}

@@ -55,7 +55,7 @@ type thread struct {
 	id                threadID
 	scope             int // index into scopes, or self
 	comm, end         string
-	role              sandbox.Role
+	role              record.ThreadRole
 	file              *held.File
 	run, wait         uint64 // ns, total since the thread began
 	prevRun, prevWait uint64 // the same a reading before
@@ -79,7 +79,7 @@ type thread struct {
 }
 
 type sumKey struct {
-	role sandbox.Role
+	role record.ThreadRole
 	end  string
 }
 
@@ -295,10 +295,10 @@ func (p *probe) enlist(t *thread) bool {
 	}
 	class, limit := 1, listOthers
 	switch t.role {
-	case sandbox.Harness, sandbox.Shim:
+	case record.RoleHarness, record.RoleShim:
 		t.refused = true // their sums say enough
 		return false
-	case sandbox.Workload:
+	case record.RoleWorkload:
 		class, limit = 0, listWorkload
 	}
 	l := labels(sumKey{t.role, t.end}, "thread", t.comm, "tid", strconv.Itoa(t.id.tid))

@@ -156,16 +156,16 @@ func want(t *testing.T, got map[string]int, key string, value int) {
 	}
 }
 
-func byComm(t sandbox.Thread) sandbox.Role {
+func byComm(t sandbox.Thread) record.ThreadRole {
 	switch {
 	case t.Comm == "runsc-sandbox":
-		return sandbox.Sentry
+		return record.RoleSentry
 	case t.Comm == "CPU 0/KVM":
-		return sandbox.VCPU
+		return record.RoleVCPU
 	case len(t.Args) > 1 && t.Args[1] == "gofer":
-		return sandbox.Gofer
+		return record.RoleGofer
 	}
-	return sandbox.Workload
+	return record.RoleWorkload
 }
 
 func TestRolesAndEnds(t *testing.T) {

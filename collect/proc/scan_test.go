@@ -49,7 +49,7 @@ func walk(p *probe, rs ...taskiter.Record) {
 	}
 }
 
-func wantSum(t *testing.T, p *probe, role sandbox.Role, run uint64, live int) {
+func wantSum(t *testing.T, p *probe, role record.ThreadRole, run uint64, live int) {
 	t.Helper()
 	s := p.sumOf(sumKey{role, ""})
 	if s.run != run || s.live != live {
@@ -73,7 +73,7 @@ func wantSum(t *testing.T, p *probe, role sandbox.Role, run uint64, live int) {
 }
 
 func TestMerge(t *testing.T) {
-	const w = sandbox.Workload
+	const w = record.RoleWorkload
 	p := scanned(t, 10, 20)
 	walk(p, full(10, 10, "a", 100, 1, 1), full(20, 20, "b", 10, 2, 2), full(10, 30, "a", 5, 3, 1), full(99, 99, "other", 1, 1, 1))
 	wantSum(t, p, w, 115, 3)
@@ -98,9 +98,9 @@ func TestMerge(t *testing.T) {
 func TestMergeOutOfOrder(t *testing.T) {
 	p := scanned(t, 500)
 	walk(p, full(500, 500, "a", 1, 1, 1), full(500, 900, "b", 2, 2, 1), full(500, 3, "c", 4, 3, 1), full(500, 700, "d", 8, 4, 1))
-	wantSum(t, p, sandbox.Workload, 15, 4)
+	wantSum(t, p, record.RoleWorkload, 15, 4)
 	walk(p, same(500, 500), same(500, 900), full(500, 3, "c", 5, 3, 1), same(500, 700))
-	wantSum(t, p, sandbox.Workload, 16, 4)
+	wantSum(t, p, record.RoleWorkload, 16, 4)
 }
 
 // TestPartWalkRetiresNobody: a walk of one process can end early.
@@ -111,13 +111,13 @@ func TestPartWalkRetiresNobody(t *testing.T) {
 	if p.merge([]taskiter.Record{full(10, 10, "CPU 0/KVM", 110, 1, 1)}) {
 		t.Error("nothing is missed")
 	}
-	wantSum(t, p, sandbox.VCPU, 10, 1)
+	wantSum(t, p, record.RoleVCPU, 10, 1)
 	// The walk of everything, in the same reading.
 	if !p.merge([]taskiter.Record{full(10, 10, "CPU 0/KVM", 111, 1, 1), same(10, 11)}) {
 		t.Error("all were met")
 	}
-	wantSum(t, p, sandbox.VCPU, 11, 1)
-	wantSum(t, p, sandbox.Workload, 110, 1)
+	wantSum(t, p, record.RoleVCPU, 11, 1)
+	wantSum(t, p, record.RoleWorkload, 110, 1)
 }
 
 // TestMergeIsBounded: more threads than are followed.
@@ -128,7 +128,7 @@ func TestMergeIsBounded(t *testing.T) {
 		rs[i] = full(1, i+1, "t", 1, 1, 1)
 	}
 	walk(p, rs...)
-	wantSum(t, p, sandbox.Workload, maxThreads, maxThreads)
+	wantSum(t, p, record.RoleWorkload, maxThreads, maxThreads)
 }
 
 // TestBothWaysAgree reads a busy process in both ways in turn. Readings of one
@@ -196,7 +196,7 @@ func TestExecOnHost(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
-			roles := func(th sandbox.Thread) sandbox.Role { return sandbox.Role(th.Comm + "+" + th.Args[0]) }
+			roles := func(th sandbox.Thread) record.ThreadRole { return record.ThreadRole(th.Comm + "+" + th.Args[0]) }
 			p, err := NewWith(Options{Way: way, Self: -1}).Open(context.Background(), []sandbox.Scope{{Pids: []int{cmd.Process.Pid}, Roles: roles}})
 			if err != nil {
 				t.Fatal(err)

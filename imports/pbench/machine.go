@@ -55,7 +55,7 @@ func (x *gathering) processes(p *table, name, end string, e End) {
 		if procs[i].vmm() && strings.Contains(procs[i].command, e.Process) {
 			mine[procs[i].pid] = true
 		}
-		if procs[i].role("") == roleVCPU {
+		if procs[i].role("") == record.RoleVCPU {
 			threads[procs[i].pid] = true
 		}
 	}
@@ -65,31 +65,31 @@ func (x *gathering) processes(p *table, name, end string, e End) {
 	if len(mine) > 0 {
 		x.set1(&x.vmm, end)
 	}
-	columns := map[string][]int{} // by role
+	columns := map[record.ThreadRole][]int{} // by role
 	for i, one := range procs {
 		role := one.role(x.benchmark)
 		switch owner := one.owner(); {
 		case mine[one.pid] && !threads[one.pid]:
-			role = roleVCPU
+			role = record.RoleVCPU
 		case mine[one.pid] && role == "":
-			role = roleVMM
+			role = record.RoleVMM
 		case role == "", owner != "" && !mine[owner], one.vmm() && !mine[one.pid]:
 			continue
-		case role == roleWorkload && len(mine) > 0: // the other end's, or the harness's
+		case role == record.RoleWorkload && len(mine) > 0: // the other end's, or the harness's
 			continue
 		}
 		columns[role] = append(columns[role], i)
-		if one.single(role) && (threads[one.pid] || role == roleVhost) {
+		if one.single(role) && (threads[one.pid] || role == record.RoleVhost) {
 			s := p.counter(record.Series{Name: "thread_cpu_time", Unit: record.Second, Labels: record.MakeLabels(record.LabelEnd, end,
-				record.LabelRole, role, "thread", imports.Clean(one.command), "tid", cmp.Or(one.tid, one.pid))}, []int{i}, 0.01, x.t.Start)
+				record.LabelRole, string(role), "thread", imports.Clean(one.command), "tid", cmp.Or(one.tid, one.pid))}, []int{i}, 0.01, x.t.Start)
 			x.said = append(x.said, s)
 		}
 	}
 	var all []int // that the sandbox's cgroup is charged for
 	for _, role := range slices.Sorted(maps.Keys(columns)) {
 		x.said = append(x.said, p.counter(record.Series{Name: record.CPUTime, Unit: record.Second,
-			Labels: record.MakeLabels(record.LabelEnd, end, record.LabelRole, role)}, columns[role], 0.01, x.t.Start))
-		if role != roleShim {
+			Labels: record.MakeLabels(record.LabelEnd, end, record.LabelRole, string(role))}, columns[role], 0.01, x.t.Start))
+		if role != record.RoleShim {
 			all = append(all, columns[role]...)
 		}
 	}
@@ -126,7 +126,7 @@ func (x *gathering) cgroup(groups map[string]*table, end string) {
 	x.said = append(x.said, take(record.Series{Name: record.CgroupCPU, Labels: labels}, top))
 	for _, f := range names {
 		if id, ok := strings.CutPrefix(f, strings.TrimSuffix(top, ".csv")+"_vcpu"); ok {
-			x.said = append(x.said, take(record.Series{Name: "thread_cpu_time", Labels: record.MakeLabels(record.LabelEnd, end, record.LabelRole, roleVCPU,
+			x.said = append(x.said, take(record.Series{Name: "thread_cpu_time", Labels: record.MakeLabels(record.LabelEnd, end, record.LabelRole, string(record.RoleVCPU),
 				"thread", strings.TrimSuffix("vcpu"+id, ".csv"), "tid", strings.TrimSuffix(id, ".csv"))}, f))
 		}
 	}

@@ -4,19 +4,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
-)
 
-// Roles of processes, as the collector proc has them (docs/collectors/proc.md).
-const (
-	roleVCPU     = "vcpu"
-	roleIOThread = "iothread"
-	roleVhost    = "vhost"
-	roleVirtiofs = "virtiofsd"
-	roleVMM      = "vmm"
-	roleSentry   = "sentry"
-	roleGofer    = "gofer"
-	roleShim     = "shim"
-	roleWorkload = "workload"
+	"tare/record"
 )
 
 // process is a column of pidstat's CSV: PID-COMMAND, or with threads PID:TID-COMMAND.
@@ -48,27 +37,27 @@ var vhostName = regexp.MustCompile(`^vhost-(\d+)`)
 
 // role says whose thread or process it is; "" for one that is no part of a sandbox.
 // benchmark is the program of the workload.
-func (p process) role(benchmark string) string {
+func (p process) role(benchmark string) record.ThreadRole {
 	name := p.program()
 	switch {
 	case vhostName.MatchString(p.command):
-		return roleVhost
+		return record.RoleVhost
 	case strings.HasPrefix(name, "virtiofsd"):
-		return roleVirtiofs
+		return record.RoleVirtiofsd
 	case p.tid != "" && strings.HasPrefix(p.command, "CPU_"):
-		return roleVCPU
+		return record.RoleVCPU
 	case p.tid != "" && strings.HasPrefix(p.command, "IO_"):
-		return roleIOThread
+		return record.RoleIOThread
 	case p.vmm():
-		return roleVMM
+		return record.RoleVMM
 	case strings.HasPrefix(name, "runsc-gofer"):
-		return roleGofer
+		return record.RoleGofer
 	case strings.HasPrefix(name, "runsc-sandbox"):
-		return roleSentry
+		return record.RoleSentry
 	case strings.HasPrefix(name, "containerd-shim"), strings.HasPrefix(name, "conmon"), strings.HasPrefix(name, "kata-shim"):
-		return roleShim
+		return record.RoleShim
 	case benchmark != "" && (name == benchmark || strings.HasPrefix(name, benchmark+"_")):
-		return roleWorkload
+		return record.RoleWorkload
 	}
 	return ""
 }
@@ -89,4 +78,4 @@ func (p process) owner() string {
 }
 
 // single reports whether it is one thread: vhost's are kernel threads of their own.
-func (p process) single(role string) bool { return p.tid != "" || role == roleVhost }
+func (p process) single(role record.ThreadRole) bool { return p.tid != "" || role == record.RoleVhost }

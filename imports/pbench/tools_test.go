@@ -227,7 +227,7 @@ func TestRoles(t *testing.T) {
 		"90-runsc-sandbox_--root=/run": "sentry", "91-runsc-gofer": "gofer", "1183-kvm-irqfd-clean": "",
 	} {
 		p, ok := parseProcess(column)
-		if got := p.role("uperf"); !ok || got != want {
+		if got := p.role("uperf"); !ok || string(got) != want {
 			t.Errorf("%s: %q, want %q", column, got, want)
 		}
 	}

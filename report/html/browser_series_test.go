@@ -26,7 +26,7 @@ func vmSeries(cores int, quota float64) document.ReadSeries {
 			}
 			out = append(out, x)
 		}
-		for k, role := range []string{"vcpu", "vhost", "virtiofsd", "vmm", record.RoleUnattributed} {
+		for k, role := range []string{"vcpu", "vhost", "virtiofsd", "vmm", string(record.RoleUnattributed)} {
 			at(record.CPUTime, record.Second, record.Counter, func(i int) float64 {
 				t := float64(i) * 0.05
 				return t*[]float64{0.7, 0.28, 0.02, 0.12, 0.01}[k] + 0.001*float64(1+k)*(1-math.Cos(3*t))

@@ -9,6 +9,7 @@ import (
 
 	"tare/host/spawn"
 	"tare/param"
+	"tare/record"
 	"tare/sandbox"
 )
 
@@ -70,21 +71,21 @@ func (i *instance) Scope() sandbox.Scope {
 // runsc-sandbox and runsc-gofer, and runs the user's code in children of the
 // sentry that have no arguments (systrap and ptrace).
 func rolesFor(binary string) sandbox.RoleOf {
-	return func(t sandbox.Thread) sandbox.Role {
+	return func(t sandbox.Thread) record.ThreadRole {
 		if len(t.Args) == 0 {
-			return sandbox.Workload
+			return record.RoleWorkload
 		}
 		switch name := filepath.Base(t.Args[0]); {
 		case name == "runsc-sandbox":
-			return sandbox.Sentry
+			return record.RoleSentry
 		case name == "runsc-gofer":
-			return sandbox.Gofer
+			return record.RoleGofer
 		case name == filepath.Base(binary):
-			return sandbox.Shim
+			return record.RoleShim
 		case len(t.Args) >= 3 && name == "tare" && slices.Equal(t.Args[1:3], []string{"internal", "agent"}):
-			return sandbox.Harness
+			return record.RoleHarness
 		}
-		return sandbox.Workload
+		return record.RoleWorkload
 	}
 }
 

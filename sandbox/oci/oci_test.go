@@ -13,6 +13,7 @@ import (
 
 	"tare/host/state/statetest"
 	"tare/internal/tinyelf"
+	"tare/record"
 	"tare/sandbox"
 	"tare/sandbox/sandboxtest"
 )
@@ -193,16 +194,16 @@ func TestRoles(t *testing.T) {
 	role := rolesFor("/usr/sbin/runc")
 	for _, c := range []struct {
 		args []string
-		want sandbox.Role
+		want record.ThreadRole
 	}{
 		// As seen on Debian 12 with runc 1.1.5 and runsc of September 2026.
-		{[]string{"/usr/sbin/runc", "--root", "/run/tare/oci/runc", "run"}, sandbox.Shim},
-		{[]string{"runsc-sandbox", "--platform=systrap", "boot"}, sandbox.Sentry},
-		{[]string{"runsc-gofer", "--platform=systrap", "gofer"}, sandbox.Gofer},
-		{nil, sandbox.Workload}, // the sentry's stub processes
-		{[]string{"/tare", "internal", "agent"}, sandbox.Harness},
-		{[]string{"/tare", "internal", "net"}, sandbox.Workload},
-		{[]string{"fio", "--name=x"}, sandbox.Workload},
+		{[]string{"/usr/sbin/runc", "--root", "/run/tare/oci/runc", "run"}, record.RoleShim},
+		{[]string{"runsc-sandbox", "--platform=systrap", "boot"}, record.RoleSentry},
+		{[]string{"runsc-gofer", "--platform=systrap", "gofer"}, record.RoleGofer},
+		{nil, record.RoleWorkload}, // the sentry's stub processes
+		{[]string{"/tare", "internal", "agent"}, record.RoleHarness},
+		{[]string{"/tare", "internal", "net"}, record.RoleWorkload},
+		{[]string{"fio", "--name=x"}, record.RoleWorkload},
 	} {
 		if got := role(sandbox.Thread{Comm: "exe", Args: c.args}); got != c.want {
 			t.Errorf("%q is %s, want %s", c.args, got, c.want)

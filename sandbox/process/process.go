@@ -190,11 +190,11 @@ func (i *instance) Scope() sandbox.Scope {
 }
 
 // roleOf knows the agent; everything else in the group is the workload's.
-func roleOf(t sandbox.Thread) sandbox.Role {
+func roleOf(t sandbox.Thread) record.ThreadRole {
 	if len(t.Args) >= 3 && filepath.Base(t.Args[0]) == "tare" && t.Args[1] == "internal" && t.Args[2] == "agent" {
-		return sandbox.Harness
+		return record.RoleHarness
 	}
-	return sandbox.Workload
+	return record.RoleWorkload
 }
 
 // Facts implements sandbox.Instance.

@@ -258,18 +258,18 @@ func (s *suite) scope(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	scope := inst.Scope()
 	threads := threadsOf(t, scope)
-	roles := map[sandbox.Role]int{}
+	roles := map[record.ThreadRole]int{}
 	for _, th := range threads {
-		role := sandbox.Workload
+		role := record.RoleWorkload
 		if scope.Roles != nil {
 			role = scope.Roles(th)
 		}
 		roles[role]++
 		t.Logf("%-8s %d/%d %s %.60q", role, th.Pid, th.Tid, th.Comm, th.Args)
 	}
-	works := sandbox.Workload
+	works := record.RoleWorkload
 	if s.traits.Family == record.FamilyVM { // its commands are not threads of the host
-		works = sandbox.VCPU
+		works = record.RoleVCPU
 	}
 	if roles[works] == 0 {
 		t.Errorf("no thread of the role %s is in the sandbox's control groups", works)

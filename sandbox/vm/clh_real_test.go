@@ -16,6 +16,7 @@ import (
 	"tare/host/state/statetest"
 	"tare/internal/guest"
 	"tare/internal/sizing"
+	"tare/record"
 	"tare/sandbox"
 	"tare/sandbox/sandboxtest"
 )
@@ -118,7 +119,7 @@ func devicesCLH(t *testing.T, k *Kind, s sandbox.Spec) {
 	if err := i.machine.plug(t.Context(), i.o, false); err != nil {
 		t.Error(i.explain(err))
 	}
-	roles := map[sandbox.Role]int{}
+	roles := map[record.ThreadRole]int{}
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", i.machine.proc.Pid))
 	if err != nil {
 		t.Fatal(err)
@@ -131,8 +132,8 @@ func devicesCLH(t *testing.T, k *Kind, s sandbox.Spec) {
 		t.Logf("%s", comm)
 		roles[roleOf(sandbox.Thread{Comm: strings.TrimSpace(string(comm))})]++
 	}
-	if roles[sandbox.VCPU] != 3 {
-		t.Errorf("%d threads of processors, want 2 and one plugged in", roles[sandbox.VCPU])
+	if roles[record.RoleVCPU] != 3 {
+		t.Errorf("%d threads of processors, want 2 and one plugged in", roles[record.RoleVCPU])
 	}
 	if v := i.machine.version(); !strings.HasPrefix(v, "cloud-hypervisor 5") {
 		t.Error(v)

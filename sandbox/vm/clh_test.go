@@ -15,6 +15,7 @@ import (
 
 	"tare/host/network"
 	"tare/internal/guest"
+	"tare/record"
 	"tare/sandbox"
 	"tare/sandbox/vm/boot"
 )
@@ -95,9 +96,9 @@ func TestTakesOptions(t *testing.T) {
 // them.
 func TestRolesCLH(t *testing.T) {
 	args := []string{"/usr/bin/cloud-hypervisor", "--api-socket", "fd=3"}
-	for comm, want := range map[string]sandbox.Role{
-		"cloud-hyperviso": sandbox.VMM, "vmm": sandbox.VMM, "http-server": sandbox.VMM, "event-monitor": sandbox.VMM, "vmm_signal_hand": sandbox.VMM,
-		"vcpu0": sandbox.VCPU, "vcpu11": sandbox.VCPU, "_net2_qp0": sandbox.IOThread, "_disk0_q0": sandbox.IOThread,
+	for comm, want := range map[string]record.ThreadRole{
+		"cloud-hyperviso": record.RoleVMM, "vmm": record.RoleVMM, "http-server": record.RoleVMM, "event-monitor": record.RoleVMM, "vmm_signal_hand": record.RoleVMM,
+		"vcpu0": record.RoleVCPU, "vcpu11": record.RoleVCPU, "_net2_qp0": record.RoleIOThread, "_disk0_q0": record.RoleIOThread,
 	} {
 		if got := roleOf(sandbox.Thread{Comm: comm, Args: args}); got != want {
 			t.Errorf("%q is %s, want %s", comm, got, want)

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"tare/record"
 	"tare/sandbox"
 )
 
@@ -13,16 +14,16 @@ import (
 // threads after the process that they work for: vhost-1234. cloud-hypervisor names a thread
 // of its own for each queue of a device: "_net0_qp0" (two queues: in and out), "_disk0_q0";
 // "vcpu0" is a processor, "vmm" the main loop.
-func roleOf(t sandbox.Thread) sandbox.Role {
+func roleOf(t sandbox.Thread) record.ThreadRole {
 	switch {
 	case strings.HasPrefix(t.Comm, "vhost-"):
-		return sandbox.Vhost
+		return record.RoleVhost
 	case len(t.Args) > 0 && filepath.Base(t.Args[0]) == "virtiofsd":
-		return sandbox.Virtiofs
+		return record.RoleVirtiofsd
 	case strings.HasPrefix(t.Comm, "CPU "), strings.HasPrefix(t.Comm, "vcpu"):
-		return sandbox.VCPU
+		return record.RoleVCPU
 	case strings.HasPrefix(t.Comm, "IO "), strings.HasPrefix(t.Comm, "_net"), strings.HasPrefix(t.Comm, "_disk"):
-		return sandbox.IOThread
+		return record.RoleIOThread
 	}
-	return sandbox.VMM
+	return record.RoleVMM
 }

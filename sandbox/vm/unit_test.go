@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"tare/host/network"
+	"tare/record"
 	"tare/sandbox"
 	"tare/sandbox/vm/boot"
 )
@@ -23,19 +24,19 @@ func TestRoles(t *testing.T) {
 	for _, c := range []struct {
 		comm string
 		args []string
-		want sandbox.Role
+		want record.ThreadRole
 	}{
 		// As seen with QEMU 7.2 on Linux 6.18.
-		{"qemu-system-x86", qemu, sandbox.VMM},
-		{"CPU 0/TCG", qemu, sandbox.VCPU},
-		{"CPU 12/KVM", qemu, sandbox.VCPU},
-		{"IO mon_iothread", qemu, sandbox.IOThread},
-		{"IO io0", qemu, sandbox.IOThread},
-		{"worker", qemu, sandbox.VMM},
-		{"virtiofsd", []string{"/usr/lib/qemu/virtiofsd", "--fd=3"}, sandbox.Virtiofs},
-		{"pool", []string{"/usr/libexec/virtiofsd", "--fd=3"}, sandbox.Virtiofs},
-		{"vhost-1234", nil, sandbox.Vhost},  // a kernel thread until Linux 6.3
-		{"vhost-1234", qemu, sandbox.Vhost}, // a thread of QEMU's since
+		{"qemu-system-x86", qemu, record.RoleVMM},
+		{"CPU 0/TCG", qemu, record.RoleVCPU},
+		{"CPU 12/KVM", qemu, record.RoleVCPU},
+		{"IO mon_iothread", qemu, record.RoleIOThread},
+		{"IO io0", qemu, record.RoleIOThread},
+		{"worker", qemu, record.RoleVMM},
+		{"virtiofsd", []string{"/usr/lib/qemu/virtiofsd", "--fd=3"}, record.RoleVirtiofsd},
+		{"pool", []string{"/usr/libexec/virtiofsd", "--fd=3"}, record.RoleVirtiofsd},
+		{"vhost-1234", nil, record.RoleVhost},  // a kernel thread until Linux 6.3
+		{"vhost-1234", qemu, record.RoleVhost}, // a thread of QEMU's since
 	} {
 		if got := roleOf(sandbox.Thread{Comm: c.comm, Args: c.args}); got != c.want {
 			t.Errorf("%q of %q is %s, want %s", c.comm, c.args, got, c.want)
