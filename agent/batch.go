@@ -11,23 +11,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// batch is the agent's side of opSample: readings by a timer of its own, several in one
-// answer. A question and an answer for each would wake the sandbox's processor as
-// often again, and the host's.
+// batch is the agent's side of opSample. It takes readings by its own timer and sends
+// several in one answer: a question and an answer for each reading would wake the
+// processors of the sandbox and of the host twice as often.
 //
-// The timer is a file that the runtime's poller waits for: a timer of Go's wakes the
-// runtime's monitor as well (see raw.go).
+// The timer is a timerfd, for which the runtime's poller waits: a Go timer would wake the
+// runtime's monitor too (see raw.go).
 type batch struct {
 	mu      sync.Mutex
 	figures *sampler
 	answer  func(id uint32, r any, err error)
 
-	id    uint32 // of the call that is being answered,
-	left  int    // and how many readings it still wants; 0: there is none
+	id    uint32 // of the call that is being answered
+	left  int    // readings that the call still wants; 0: no call is being answered
 	taken []sampleBody
 	size  int // processors in taken
 
-	timer  *os.File // nil before it is needed
+	timer  *os.File // nil until it is needed
 	closed bool
 }
 
@@ -38,29 +38,29 @@ const (
 	mostEvery  = 10 * time.Second
 )
 
-// sampleAsk asks for readings: the first at once.
+// sampleAsk asks for readings. The agent takes the first at once.
 type sampleAsk struct {
 	Count int   `json:"count"`
-	Every int64 `json:"every_ns"` // between them; of no meaning for one
+	Every int64 `json:"every_ns"` // between two readings; unused if Count is 1
 }
 
-// samplesBody is the answer: all that were asked for, or fewer where a command ended, as
-// the client is to have what there is then. Their times rise.
+// samplesBody is the answer: all readings that were asked for, in order of time, or fewer
+// if a command ended meanwhile, because the client then needs what has been read so far.
 type samplesBody struct {
 	Readings []sampleBody `json:"readings"`
 }
 
-// ask begins a call.
+// ask starts to answer a call.
 func (b *batch) ask(id uint32, body json.RawMessage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.left > 0 { // who asks again does not wait for the rest
+	if b.left > 0 { // a client that asks again does not wait for the rest
 		b.send()
 	}
 	var a sampleAsk
 	err := json.Unmarshal(body, &a)
 	if err == nil && (a.Count < 1 || a.Count > maxBatch || a.Count > 1 && (a.Every < int64(leastEvery) || a.Every > int64(mostEvery))) {
-		err = fmt.Errorf("%d readings every %s are not to be had", a.Count, time.Duration(a.Every))
+		err = fmt.Errorf("the agent cannot take %d readings every %s: ask for 1 to %d readings, %s to %s apart", a.Count, time.Duration(a.Every), maxBatch, leastEvery, mostEvery)
 	}
 	if err == nil && b.closed {
 		err = os.ErrClosed
@@ -80,10 +80,10 @@ func (b *batch) ask(id uint32, body json.RawMessage) {
 	}
 }
 
-// take takes a reading and answers if it was the last one.
+// take takes a reading, and sends the answer after the last one.
 func (b *batch) take() {
 	n := len(b.taken)
-	if n < cap(b.taken) { // with the room that it had
+	if n < cap(b.taken) { // reuse the element's memory
 		b.taken = b.taken[:n+1]
 	} else {
 		b.taken = append(b.taken, sampleBody{})
@@ -94,7 +94,7 @@ func (b *batch) take() {
 		return
 	}
 	b.size += len(b.taken[n].CPUs)
-	// A machine of many processors says less at a time: the answer is one frame.
+	// On a machine with many processors, an answer has fewer readings: it must fit in a frame.
 	if b.left--; b.left == 0 || b.size >= maxCPUs {
 		b.send()
 	}
@@ -106,8 +106,8 @@ func (b *batch) send() {
 	b.taken, b.left, b.size = b.taken[:0], 0, 0
 }
 
-// flush ends a call early: a command is about to be said to have ended, and what the kernel did
-// meanwhile is to be known then.
+// flush answers a call early. The agent calls it before it reports the end of a command,
+// so that the client has the readings of that time.
 func (b *batch) flush() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -117,7 +117,7 @@ func (b *batch) flush() {
 	}
 }
 
-// every has the timer run.
+// every starts the timer.
 func (b *batch) every(d time.Duration) error {
 	if b.timer == nil {
 		fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
@@ -150,7 +150,7 @@ func (b *batch) every(d time.Duration) error {
 	return errors.Join(err, failed)
 }
 
-// tick is the timer's. Between two calls it runs once more at most.
+// tick runs when the timer expires. It may run once more after the timer was stopped.
 func (b *batch) tick() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -7,33 +7,32 @@ import (
 	"time"
 )
 
-// Operation answers one kind of call: body is the caller's JSON, the result is
-// turned into JSON. It runs on the agent's reading goroutine, so it is quick, or
-// the only thing that is to happen (setting a guest up).
+// Operation answers one kind of call. body is the caller's JSON; the result is encoded as
+// JSON. It runs on the agent's reading goroutine, so it must be quick, unless nothing else
+// can happen meanwhile (the set-up of a guest).
 type Operation func(body json.RawMessage) (any, error)
 
-// Operations are an agent's, by name.
+// Operations are the operations of an agent, by name.
 type Operations map[string]Operation
 
 // Operations that every agent has.
 const (
-	opTime   = "time"   // nothing to timeBody
-	opSample = "sample" // sampleAsk to samplesBody, later: other calls are answered meanwhile
+	opTime   = "time"   // no body; answer: timeBody
+	opSample = "sample" // body: sampleAsk; answer: samplesBody, later: the agent answers other calls meanwhile
 )
 
-// answer takes what came back for a call, on the client's reading goroutine, and
-// when it came.
+// answer receives the answer to a call, and when it came, on the client's reading
+// goroutine.
 type answer func(returnBody, time.Time)
 
-// Call asks the agent for an operation and waits for its answer, which is put
-// into result unless that is nil. An error is the operation's own, the stream's,
-// or ctx's.
+// Call asks the agent for an operation, waits for the answer, and decodes it into result
+// unless result is nil. An error comes from the operation, the stream or ctx.
 func (c *Client) Call(ctx context.Context, op string, body, result any) error {
 	_, err := c.call(ctx, op, body, result)
 	return err
 }
 
-// call is Call, and tells when the answer came.
+// call is Call, and also returns when the answer came.
 func (c *Client) call(ctx context.Context, op string, body, result any) (time.Time, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -59,7 +58,7 @@ func (c *Client) call(ctx context.Context, op string, body, result any) (time.Ti
 	}
 }
 
-// expect makes the number of a call whose answer goes to f, once.
+// expect returns the number of a new call. f gets its answer, once.
 func (c *Client) expect(f answer) uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +73,7 @@ func (c *Client) forgetCall(id uint32) {
 	c.mu.Unlock()
 }
 
-// returned hands an answer to who asked, if that one still waits.
+// returned passes an answer to its caller, if the caller still waits.
 func (c *Client) returned(f frame) error {
 	at := time.Now()
 	var r returnBody
@@ -104,7 +103,7 @@ func (r returnBody) into(op string, result any) error {
 	return nil
 }
 
-// call does an operation and sends its result.
+// call runs an operation and sends its result.
 func (s *server) call(id uint32, b callBody) {
 	if b.Op == opSample {
 		s.samples.ask(id, b.Body)
@@ -129,7 +128,7 @@ func (s *server) answer(id uint32, result any, err error) {
 		r = returnBody{Error: err.Error()}
 	}
 	if s.out.say(frameReturn, id, r) != nil {
-		// The caller must learn of it.
+		// The caller must get an answer.
 		s.say(frameReturn, id, returnBody{Error: "the answer is too long for a frame"})
 	}
 }

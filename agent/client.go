@@ -30,9 +30,8 @@ const (
 	drained = time.Second
 )
 
-// Client talks to one agent. It is safe for concurrent use. No call of it waits
-// for the agent longer than its context lasts: a goroutine writes what callers
-// leave in a queue.
+// Client talks to one agent. It is safe for concurrent use. No method waits for the agent
+// after its context is done: callers put frames in a queue, and a goroutine writes them.
 type Client struct {
 	clock   *clock
 	guest   *guest
@@ -74,7 +73,7 @@ func Connect(ctx context.Context, r io.Reader, w io.Writer, options ...Option) (
 		r := bufio.NewReaderSize(r, readAhead)
 		b, err := c.hello(r)
 		if err == nil {
-			c.queue <- b // first of all
+			c.queue <- b // before all other frames
 			go c.write(w)
 		}
 		if hello <- err; err == nil {
@@ -109,7 +108,7 @@ func (c *Client) write(w io.Writer) {
 		select {
 		case b := <-c.queue:
 			if err := c.guard.write(w, b); err != nil {
-				// What the agent said last tells more than that it does not listen.
+				// The agent's last frames may say why it no longer reads.
 				t := time.NewTimer(drained)
 				defer t.Stop()
 				select {
@@ -183,7 +182,7 @@ func (c *Client) take(f frame) error {
 	p := c.cmds[f.id]
 	c.mu.Unlock()
 	if p == nil {
-		return nil // output that arrives after the caller gave the command up
+		return nil // late output of a command that the caller has abandoned
 	}
 	switch f.typ {
 	case frameStdout, frameStderr:
@@ -191,7 +190,7 @@ func (c *Client) take(f frame) error {
 	case frameReady:
 		select {
 		case p.ready <- struct{}{}:
-		default: // it has said so before
+		default: // it has reported this before
 		}
 	case frameExit:
 		var e exitBody
@@ -206,7 +205,7 @@ func (c *Client) take(f frame) error {
 	return nil
 }
 
-// fail ends the client. The first reason counts.
+// fail ends the client. It keeps the first reason.
 func (c *Client) fail(err error) {
 	if err == nil || errors.Is(err, io.EOF) {
 		err = errors.New("the sandbox ended")
@@ -219,7 +218,7 @@ func (c *Client) fail(err error) {
 	}
 }
 
-// why is the reason of the stream's end, once gone is closed.
+// why returns why the stream ended, once gone is closed.
 func (c *Client) why() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,8 +231,8 @@ func (c *Client) forget(id uint32) {
 	c.mu.Unlock()
 }
 
-// Run runs a command to its end, as sandbox.Instance.Exec describes. A command
-// that could not be started is an Exit with code 127 and the reason on Stderr.
+// Run runs a command to its end, as sandbox.Instance.Exec describes. If the command cannot
+// be started, Exit has code 127 and Stderr gets the reason.
 func (c *Client) Run(ctx context.Context, cmd sandbox.Command) (sandbox.Exit, error) {
 	p := &pending{stdout: cmd.Stdout, stderr: cmd.Stderr, ready: make(chan struct{}, 1), done: make(chan exitBody, 1)}
 	defer p.abandon()
@@ -245,7 +244,7 @@ func (c *Client) Run(ctx context.Context, cmd sandbox.Command) (sandbox.Exit, er
 	c.mu.Unlock()
 	defer c.forget(id)
 	if cmd.Gate != nil {
-		defer cmd.Gate.Fail() // nobody else is to wait for what ended before its start
+		defer cmd.Gate.Fail() // other commands must not wait for one that ended before its start
 	}
 	if err := c.send(ctx, frameStart, id, startBody{Args: cmd.Args, Env: cmd.Env, Gate: cmd.Gate != nil}); err != nil {
 		return sandbox.Exit{}, fmt.Errorf("cannot start %q in the sandbox: %w", cmd.Args, err)
@@ -259,7 +258,7 @@ func (r *running) end() (sandbox.Exit, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), killAfter+answerWithin)
 	defer cancel()
 	signal := func(s syscall.Signal) {
-		_ = r.c.send(ctx, frameSignal, r.id, signalBody{Signal: int(s)}) // the waiting below says it
+		_ = r.c.send(ctx, frameSignal, r.id, signalBody{Signal: int(s)}) // the wait below reports a failure
 	}
 	signal(syscall.SIGTERM)
 	kill := time.NewTimer(killAfter)
@@ -273,7 +272,7 @@ func (r *running) end() (sandbox.Exit, error) {
 		case <-kill.C:
 			signal(syscall.SIGKILL)
 		case <-ctx.Done():
-			return sandbox.Exit{}, fmt.Errorf("the sandbox did not end %q within %s of being told to", r.cmd.Args, killAfter+answerWithin)
+			return sandbox.Exit{}, fmt.Errorf("the sandbox was told to end %q and did not within %s", r.cmd.Args, killAfter+answerWithin)
 		}
 	}
 }
@@ -289,8 +288,8 @@ func (r *running) lost() (sandbox.Exit, error) {
 	return sandbox.Exit{}, fmt.Errorf("while running %s: %w", brief(r.cmd.Args), r.c.why())
 }
 
-// brief is a command's begin: what comes after it in a message, why it ended, must not
-// be lost behind a script.
+// brief returns the start of a command line, quoted. A long script must not hide the rest
+// of a message, which says why the command ended.
 func brief(args []string) string {
 	const most = 48
 	line := strings.Join(args, " ")
@@ -300,7 +299,7 @@ func brief(args []string) string {
 	return strconv.Quote(strings.ToValidUTF8(line[:most], "")) + "..."
 }
 
-// Close forgets all commands; the owner of the stream closes the stream.
+// Close drops all commands. The owner of the stream closes the stream.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

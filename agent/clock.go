@@ -10,43 +10,42 @@ import (
 	"tare/sandbox"
 )
 
-// timeBody is the sandbox's clock: CLOCK_MONOTONIC in nanoseconds, which nobody
-// sets, unlike the wall clock that a guest gets with its set-up.
+// timeBody is the sandbox's clock: CLOCK_MONOTONIC in nanoseconds. Nobody sets it, unlike
+// the wall clock, which a guest gets in its set-up.
 type timeBody struct {
 	Now int64 `json:"ns"`
 }
 
 func tell(json.RawMessage) (any, error) { return timeBody{Now: monotonic()}, nil }
 
-// Round trips of one estimate. The shortest counts, so a few are enough; a slow
-// agent is not asked for long.
+// Bounds of one estimate. Only the shortest round trip counts, so a few are enough.
 const (
 	roundTrips    = 16
 	fewRoundTrips = 3
 	roundTripTime = 100 * time.Millisecond
 )
 
-// driftMost is how far two clocks part in a second: oscillators of computers keep
-// within 100 ppm, and adjtimex(2) adds at most 500. It is the worst that can be, for
-// how far an old estimate is to be trusted; run warns of less (driftRate).
+// driftMost is the most that two clocks drift apart in a second: oscillators of computers
+// keep within 100 ppm, and adjtimex(2) adds at most 500. It bounds the error of an old
+// estimate; run warns at less (driftRate).
 const driftMost = 600e-6
 
 // clock keeps the best estimate of how a sandbox's clock relates to this host's.
 // Flaviu Cristian, Probabilistic clock synchronization, Distributed Computing 3,
-// 1989: an answer was given between the question and its arrival, so the shortest
-// round trip tells most.
+// 1989: the agent read its clock between the question and the answer's arrival, so the
+// shortest round trip is the most exact.
 type clock struct {
-	base     time.Time // a moment,
-	baseNano int64     // and what the host's CLOCK_MONOTONIC said of it
+	base     time.Time // a moment
+	baseNano int64     // the host's CLOCK_MONOTONIC at base
 
 	mu    sync.Mutex
 	known bool
 	best  sandbox.Clock
-	taken time.Time // when best was true
+	taken time.Time // when best was estimated
 }
 
-// newClock relates Go's times to CLOCK_MONOTONIC: the closest of three looks, since
-// one may be interrupted.
+// newClock relates Go's times to CLOCK_MONOTONIC. It takes the closest of three readings,
+// because one may be interrupted.
 func newClock() *clock {
 	c := &clock{}
 	closest := int64(-1)
@@ -61,20 +60,19 @@ func newClock() *clock {
 	return c
 }
 
-// nano is the host's CLOCK_MONOTONIC at t.
+// nano returns the host's CLOCK_MONOTONIC at t.
 func (c *clock) nano(t time.Time) int64 { return c.baseNano + int64(t.Sub(c.base)) }
 
-// round is what one round trip says: the first time that the answer tells was after the
-// question, the last one before the answer came. While it was being answered the
-// clocks may have parted.
+// round estimates the clock from one round trip: the first time in the answer was after
+// the question, the last one before the answer came. The clocks may have drifted meanwhile.
 func (c *clock) round(asked, answered time.Time, first, last int64) sandbox.Clock {
 	least, most := c.nano(asked)-first, c.nano(answered)-last
 	apart := time.Duration(driftMost * float64(last-first))
 	return sandbox.Clock{Offset: time.Duration(least + (most-least)/2), Uncertainty: time.Duration((most-least)/2) + apart}
 }
 
-// learn keeps an estimate if it is better than what the one before is worth by
-// now, or if the two cannot both be true.
+// learn keeps an estimate if it is more exact than the last one is by now, or if the two
+// contradict each other.
 func (c *clock) learn(e sandbox.Clock, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,30 +82,30 @@ func (c *clock) learn(e sandbox.Clock, at time.Time) {
 	}
 }
 
-// aged is the kept estimate with what may have come to it since.
+// aged returns the kept estimate, its uncertainty increased by the possible drift since.
 func (c *clock) aged(at time.Time) sandbox.Clock {
 	e := c.best
 	e.Uncertainty += time.Duration(driftMost * float64(at.Sub(c.taken).Abs()))
 	return e
 }
 
-// now is the best estimate there is.
+// now returns the kept estimate as it stands now.
 func (c *clock) now() sandbox.Clock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.aged(time.Now())
 }
 
-// sandboxNano is a time on this host by the sandbox's clock.
+// sandboxNano converts a time on this host to the sandbox's clock.
 func (c *clock) sandboxNano(t time.Time, e sandbox.Clock) int64 { return c.nano(t) - int64(e.Offset) }
 
-// hostTime is a time by the sandbox's clock on this host.
+// hostTime converts a time by the sandbox's clock to this host's.
 func (c *clock) hostTime(at int64, e sandbox.Clock) time.Time {
 	return c.base.Add(time.Duration(at + int64(e.Offset) - c.baseNano))
 }
 
-// Clock takes a new estimate of the sandbox's clock, by several round trips. ctx
-// bounds it; one answer is enough.
+// Clock estimates the sandbox's clock anew, by several round trips, until ctx is done. One
+// answer is enough.
 func (c *Client) Clock(ctx context.Context) (sandbox.Clock, error) {
 	return c.estimate(ctx, roundTrips)
 }
@@ -126,7 +124,7 @@ func (c *Client) estimate(ctx context.Context, most int) (sandbox.Clock, error) 
 			if i > 0 {
 				break
 			}
-			return best, fmt.Errorf("the sandbox's clock cannot be told: %w", err)
+			return best, fmt.Errorf("cannot read the sandbox's clock: %w", err)
 		}
 		e := c.clock.round(asked, answered, b.Now, b.Now)
 		c.clock.learn(e, answered)

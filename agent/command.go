@@ -13,18 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// command is a command that runs, waits at its gate, or has ended but has output that the
-// client has no room for yet.
+// command is a command that runs, waits at its gate, or has ended with output for which
+// the client has no room yet.
 type command struct {
 	*exec.Cmd
-	gate   *gated // nil: none
+	gate   *gated // nil: it has no gate
 	output *output
 	kills  uint64 // out-of-memory kills when it began
 	reaped bool   // its process id may be reused
 }
 
-// holdOn is how long a command that has ended waits for processes that still hold its
-// output and write to it, before they are killed.
+// holdOn is how long processes may still hold and write to a command's output after the
+// command has ended. Then they are killed.
 const holdOn = time.Second
 
 func (s *server) wait(id uint32, c *command) {
@@ -60,7 +60,7 @@ func (s *server) wait(id uint32, c *command) {
 	if c.gate != nil {
 		<-c.gate.done
 		e.Start, e.Error = c.gate.last.Start, text(c.gate.last.Error)
-		// The wait was the harness's.
+		// The harness used the CPU of the wait at the gate, not the command.
 		e.User, e.System = max(0, e.User-c.gate.last.User), max(0, e.System-c.gate.last.System)
 	}
 	e.OOM = s.kills() > c.kills
@@ -97,10 +97,10 @@ func newOutput(out *outbox, id uint32) (_ *output, err error) {
 	return o, nil
 }
 
-// started must be called once the command has its ends of the pipes, or never will.
+// started must be called when the command has its ends of the pipes, or has failed to start.
 func (o *output) started(ok bool) {
 	for i := range o.theirs {
-		_ = o.theirs[i].Close() // fails only if there is no file
+		_ = o.theirs[i].Close() // fails only if the file is nil
 		if !ok {
 			_ = o.ours[i].Close()
 		}

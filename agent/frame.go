@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// version of the protocol. Both sides send it in their hello and refuse
-// another: the two are of one build, so there is nothing to negotiate.
+// version of the protocol. Both sides send it in their hello and refuse any other: both
+// come from one build, so they never need to negotiate.
 const version = 4
 
-// maxPayload bounds one frame, so that a hostile or confused peer cannot make
-// the other allocate more; maxSmall bounds those that have little to say, and
-// maxText each text in them that is shown to a user.
+// maxPayload bounds one frame, so that a hostile or faulty peer cannot make the other side
+// allocate more. maxSmall bounds the frames of short types, and maxText each text that a
+// user sees.
 const (
 	maxPayload = 1 << 20
 	maxSmall   = 64 << 10
@@ -35,15 +35,15 @@ const (
 	frameExit   frameType = 6  // from the agent: exitBody
 	frameCall   frameType = 7  // to the agent: callBody
 	frameReturn frameType = 8  // from the agent: returnBody
-	frameReady  frameType = 9  // from the agent, of a gated command: nothing
+	frameReady  frameType = 9  // from the agent, of a gated command: no body
 	frameGo     frameType = 10 // to the agent, of a gated command: goBody
 	frameRoom   frameType = 11 // to the agent, of a command's output: roomBody
 )
 
-// frameLast is the highest type there is.
+// frameLast is the highest type.
 const frameLast = frameRoom
 
-// most is how long a payload of this type may be.
+// most returns the longest payload of this type, in bytes.
 func (t frameType) most() uint32 {
 	switch t {
 	case frameStart, frameCall, frameReturn:
@@ -77,7 +77,7 @@ type startBody struct {
 	Gate bool     `json:"gate,omitempty"` // get ready, say so, and wait for frameGo
 }
 
-// goBody is the moment when a gated command begins, by the sandbox's clock.
+// goBody says when a gated command starts, by the sandbox's clock.
 type goBody struct {
 	At int64 `json:"at_ns"`
 }
@@ -91,10 +91,9 @@ type roomBody struct {
 	Bytes int `json:"bytes"`
 }
 
-// exitBody tells how a command ended; Error is set when it could not be
-// started. User and System are nanoseconds of CPU, Start is when a gated command
-// began, by the sandbox's clock. OOM: the kernel, which is the sandbox's own,
-// killed for memory meanwhile.
+// exitBody says how a command ended. Error is set if it could not be started. User and
+// System are nanoseconds of CPU. Start is when a gated command started, by the sandbox's
+// clock. OOM: the sandbox's own kernel killed a process for lack of memory meanwhile.
 type exitBody struct {
 	Code   int    `json:"code"`
 	Signal string `json:"signal,omitempty"`
@@ -105,8 +104,8 @@ type exitBody struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// callBody asks for an operation; returnBody answers it, with an error's text or
-// the operation's own result.
+// callBody asks for an operation. returnBody answers with the operation's result or the
+// text of an error.
 type callBody struct {
 	Op   string          `json:"op"`
 	Body json.RawMessage `json:"body,omitempty"`
@@ -121,8 +120,8 @@ const headerSize = 9
 
 var errFrame = errors.New("agent: malformed frame")
 
-// noiseError says that something other than the agent wrote to its channel, and
-// what: a runtime that prints its complaint on standard output, as a rule.
+// noiseError says what something other than the agent wrote to the agent's channel:
+// usually a runtime that prints an error on standard output.
 type noiseError struct {
 	what string
 	head []byte // the first bytes in place of a frame, at most noiseMost
@@ -134,16 +133,15 @@ func (e *noiseError) Error() string {
 
 func (e *noiseError) Unwrap() error { return errFrame }
 
-// noiseMost bounds what an error quotes, in bytes; noiseWait is how long the
-// rest of a complaint is waited for: it was written at once, if at all.
+// noiseMost bounds what an error quotes, in bytes. noiseWait is how long the client waits
+// for the rest: a program writes its error at once.
 const (
 	noiseMost = 200
 	noiseWait = 200 * time.Millisecond
 )
 
-// withNoise adds to a noiseError what follows on r, without waiting for its end:
-// a program that babbles may live on. The reader that it leaves behind ends with
-// r.
+// withNoise adds to a noiseError what follows on r. It does not wait for the end of r,
+// because the program may go on writing. The goroutine that it leaves behind ends with r.
 func withNoise(err error, r io.Reader) error {
 	var noise *noiseError
 	if !errors.As(err, &noise) {
@@ -185,7 +183,8 @@ func withNoise(err error, r io.Reader) error {
 
 func readFrame(r io.Reader) (frame, error) {
 	var h [headerSize]byte
-	// A frame begins with 0, see maxPayload: what does not is no frame cut short.
+	// Every frame begins with 0 (see maxPayload). Bytes that begin otherwise are noise, not a
+	// frame cut short.
 	if got, err := io.ReadFull(r, h[:]); errors.Is(err, io.ErrUnexpectedEOF) && h[0] != 0 {
 		return frame{}, &noiseError{what: "cut short", head: h[:got]}
 	} else if err != nil {
@@ -229,7 +228,7 @@ func appendBody(dst []byte, t frameType, id uint32, body any) ([]byte, error) {
 	return appendFrame(dst, t, id, b)
 }
 
-// text is what may be shown of a text that the peer sent.
+// text returns the part of the peer's text that may be shown.
 func text(s string) string {
 	if len(s) > maxText {
 		s = strings.ToValidUTF8(s[:maxText], "") + " [cut]"

@@ -14,48 +14,46 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A gated command is this program first: `tare internal gate PATH ARGS...`, which
-// has found and opened what it is to become, says so on the socket that it was
-// given, waits for the moment, and becomes it. So nothing of a start is left to
-// do after the moment but execve(2).
+// A gated command starts as this program: `tare internal gate PATH ARGS...`. It opens the
+// program to run, reports on its socket that it is ready, waits for the moment, and then
+// calls execve(2). So execve(2) is the only part of a start that comes after the moment.
 
 // gateFD is the child's end of the socket; packets on it are gateNotes.
 const gateFD = 3
 
-// gateNote is what the child says (Ready, then Start or Error) and hears (At).
-// Times are nanoseconds of CLOCK_MONOTONIC, or of CPU.
+// gateNote is a message of the child (Ready, then Start or Error) or to it (At). Times are
+// nanoseconds of CLOCK_MONOTONIC, or of CPU.
 type gateNote struct {
 	Ready  bool   `json:"ready,omitempty"`
 	At     int64  `json:"at,omitempty"`
 	Start  int64  `json:"start,omitempty"`
-	User   int64  `json:"user,omitempty"` // what the waiting took
+	User   int64  `json:"user,omitempty"` // CPU that the wait took
 	System int64  `json:"system,omitempty"`
 	Error  string `json:"error,omitempty"`
 }
 
 const (
-	// gateSpin is how long before the moment the child stops sleeping: longer than
-	// a sleep ends late as a rule, also where the timer is QEMU's and an emulated
-	// processor has to wake up.
+	// gateSpin is how long before the moment the child stops sleeping and polls the clock. It
+	// is longer than a sleep usually ends late, even with QEMU's timer and an emulated
+	// processor.
 	gateSpin = 2 * time.Millisecond
-	// gateLongest is how far ahead a moment may be.
+	// gateLongest is how far ahead the moment may be.
 	gateLongest = time.Minute
 )
 
-// Gate is `tare internal gate`: args are the program's path and its arguments, with
-// the name that it is called by first. It returns only when it could not become
-// that program.
+// Gate is `tare internal gate`. args are the program's path and its arguments, including
+// argv[0]. It returns only if it could not execute that program.
 func Gate(args []string, stderr io.Writer) int {
 	if err := gate(args); err != nil {
 		fmt.Fprintln(stderr, "tare internal gate:", err)
 	}
-	return 127 // as a shell says of what it cannot start
+	return 127 // as a shell's exit code for a command that it cannot start
 }
 
-// gate returns an error if the agent could not be told why it came back.
+// gate returns an error if it could not tell the agent why the program did not start.
 func gate(args []string) error {
 	if len(args) < 2 {
-		return errors.New("for the agent's own use: PATH NAME [ARGUMENT...]")
+		return errors.New("only the agent calls this: PATH NAME [ARGUMENT...]")
 	}
 	unix.CloseOnExec(gateFD)
 	err := become(args[0], args[1:])
@@ -65,10 +63,9 @@ func gate(args []string) error {
 	return nil
 }
 
-// become returns only why it did not.
+// become executes the program. It returns only an error.
 func become(path string, args []string) error {
-	// The program's first pages are read while there is time. Whether it can be
-	// run is for execve to say.
+	// Read the program's first pages while there is time. execve reports whether it can run.
 	if f, err := os.Open(path); err == nil { //nolint:gosec // running the client's commands is what an agent is for
 		_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_WILLNEED)
 		_ = f.Close()
@@ -101,7 +98,7 @@ func become(path string, args []string) error {
 	return fmt.Errorf("%s: %w", path, syscall.Exec(path, args, env)) //nolint:gosec // likewise
 }
 
-// waitUntil returns at the moment, and by how the clock then stands.
+// waitUntil returns at the moment, with the clock's reading then.
 func waitUntil(at int64) (now int64, err error) {
 	now = monotonic()
 	if at-now > int64(gateLongest) {
@@ -137,19 +134,19 @@ func retry(f func() (int, error)) (int, error) {
 // gated is the agent's side of a command at the gate.
 type gated struct {
 	conn *os.File
-	last gateNote      // what the child said last; known when done
-	done chan struct{} // closed when the child has become its program, or ended
+	last gateNote      // the child's last message; valid once done is closed
+	done chan struct{} // closed when the child has executed its program, or ended
 }
 
-// gateCommand is the command line that becomes b's at the gate, and the gate.
-// The child's end of the socket is to be closed once it was started.
+// gateCommand returns the command line that executes b's command at the gate, and the gate.
+// The caller closes the child's end of the socket after the start.
 func gateCommand(b startBody) (cmd *exec.Cmd, g *gated, child *os.File, err error) {
-	// As without a gate: found by the agent's own PATH.
+	// As without a gate, the agent's own PATH applies.
 	path, err := exec.LookPath(b.Args[0])
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	self := "/proc/self/exe" // which is there also where the agent's root is not its program's
+	self := "/proc/self/exe" // exists even if the agent's root directory does not hold its program
 	if _, err := os.Stat(self); err != nil {
 		self = "/tare"
 	}
@@ -168,7 +165,7 @@ func gateCommand(b startBody) (cmd *exec.Cmd, g *gated, child *os.File, err erro
 	return cmd, g, child, nil
 }
 
-// follow hears what the child says until it has become its program or ended.
+// follow reads the child's messages until it has executed its program or ended.
 func (g *gated) follow(ready func()) {
 	defer close(g.done)
 	defer g.conn.Close() //nolint:errcheck // nothing is buffered
@@ -180,21 +177,21 @@ func (g *gated) follow(ready func()) {
 		}
 		var said gateNote
 		if json.Unmarshal(buf[:n], &said) != nil {
-			continue // the command itself cannot write here: the socket closes as it begins
+			continue // the command itself cannot write here: execve closes the socket
 		}
 		if said.Ready {
 			ready()
 			continue
 		}
 		if said.Error != "" {
-			g.last.Error = said.Error // after a Start, which then was none
+			g.last.Error = said.Error // execve failed after Start was sent
 			continue
 		}
 		g.last = said
 	}
 }
 
-// open tells the child the moment.
+// open sends the child the moment.
 func (g *gated) open(at int64) error {
 	b, err := json.Marshal(gateNote{At: at})
 	if err != nil {

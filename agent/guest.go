@@ -11,37 +11,37 @@ import (
 	"tare/sandbox"
 )
 
-// Guest reads the sandbox's kernel through its agent. It is one for a client: what
-// one caller takes, another does not get.
+// Guest reads the figures of the sandbox's kernel through its agent. A client has one: each
+// reading goes to only one caller of Take.
 func (c *Client) Guest() sandbox.Guest { return c.guest }
 
-// maxReadings bounds what is kept of a guest that nobody takes from, maxCPUs what a
-// guest may say that it has, maxSample how long it may go on about them.
+// maxReadings bounds the readings that are kept if nobody takes them, maxCPUs the processors
+// of a guest, maxSample the length of its answer.
 const (
 	maxReadings = 64
 	maxCPUs     = 1024
 	maxSample   = maxCPUs << 9 // bytes: a processor takes up to 230, and there are less than twice as many
 )
 
-// guest asks for several readings at once, as many as come in a second at the rate at which
-// it is asked: each message costs the guest more than the reading does. It begins with one
-// at a time, so that little is missing of a short trial whose end comes before the answer.
+// guest asks for several readings at once, because a message costs the guest more than a
+// reading does: as many as Ask is called in a second. It begins with one at a time, so that
+// a short trial that ends before the answer lacks little.
 type guest struct {
 	c *Client
 
 	mu       sync.Mutex
 	last     time.Time            // when Ask was called
-	gaps     [nGaps]time.Duration // between calls, the last ones
-	calls    int                  // how many there were
-	asked    bool                 // and not answered
+	gaps     [nGaps]time.Duration // between the last calls
+	calls    int                  // number of calls
+	asked    bool                 // a question waits for its answer
 	readings []sandbox.GuestReading
-	seen     int   // readings that have come
-	failed   error // the last answer that was none, since Take
+	seen     int   // readings that have arrived
+	failed   error // the last error since Take
 }
 
 const (
-	batchTime = time.Second // of the readings in an answer, at most
-	batchPart = 4           // of the readings that have come, so many as one part are asked for at once
+	batchTime = time.Second // the longest time that one answer covers
+	batchPart = 4           // ask for at most 1/batchPart of the readings that have arrived
 	nGaps     = 4
 )
 
@@ -61,7 +61,7 @@ func (g *guest) Ask() {
 	a := g.wants()
 	body, err := json.Marshal(a)
 	if err != nil {
-		return // cannot be: two numbers
+		return // impossible: the body is two numbers
 	}
 	id := g.c.expect(func(r returnBody, at time.Time) { g.answered(r, a.Count, now, at) })
 	g.asked = g.c.trySend(frameCall, id, callBody{Op: opSample, Body: body})
@@ -70,8 +70,8 @@ func (g *guest) Ask() {
 	}
 }
 
-// wants is what to ask for. A call out of turn, at the edge of what is measured, makes two
-// short gaps of one: the longest of the last is the rate.
+// wants returns what to ask for. An extra call at the edge of the measured time splits one
+// gap into two short ones, so the longest of the last gaps gives the rate.
 func (g *guest) wants() sampleAsk {
 	every := slices.Max(g.gaps[:])
 	every = min(max(every.Round(leastEvery), leastEvery), mostEvery)
@@ -79,7 +79,7 @@ func (g *guest) wants() sampleAsk {
 	return sampleAsk{Count: int(max(n, 1)), Every: int64(every)}
 }
 
-// answered keeps the readings, or why there are none.
+// answered keeps the readings, or the error.
 func (g *guest) answered(r returnBody, most int, asked, at time.Time) {
 	readings, nanos, err := parseSamples(r, most)
 	if err == nil {
@@ -99,18 +99,18 @@ func (g *guest) answered(r returnBody, most int, asked, at time.Time) {
 	}
 }
 
-// stamp gives readings their times on this host.
+// stamp sets the times of readings by this host's clock.
 func (g *guest) stamp(readings []sandbox.GuestReading, nanos []int64, asked, at time.Time) error {
 	first, last := nanos[0], nanos[len(nanos)-1]
 	e := g.c.clock.round(asked, at, first, last)
 	if e.Uncertainty < 0 {
-		return fmt.Errorf("%w: readings of %s in an answer that took %s", errFrame, time.Duration(last-first), at.Sub(asked))
+		return fmt.Errorf("%w: the readings span %s, but the answer took only %s", errFrame, time.Duration(last-first), at.Sub(asked))
 	}
 	g.c.clock.learn(e, at)
 	now := g.c.clock.now()
 	for i := range readings {
-		// The figures were true between the question and the answer, whatever the
-		// clocks say.
+		// The readings were taken between the question and the answer. This bounds an error of
+		// the clock's estimate.
 		t := g.c.clock.hostTime(nanos[i], now)
 		if t.Before(asked) {
 			t = asked
@@ -135,18 +135,18 @@ func (g *guest) Take() ([]sandbox.GuestReading, error) {
 // Clock implements sandbox.Guest.
 func (g *guest) Clock(ctx context.Context) (sandbox.Clock, error) { return g.c.Clock(ctx) }
 
-// parseSamples turns the answer to opSample into readings without their times, and the
-// times that the sandbox's clock showed, which rise.
+// parseSamples parses the answer to opSample. It returns the readings, not yet stamped, and
+// their times by the sandbox's clock, which rise.
 func parseSamples(r returnBody, most int) (readings []sandbox.GuestReading, nanos []int64, err error) {
 	var b samplesBody
 	if len(r.Body) > maxSample {
-		return nil, nil, fmt.Errorf("%w: %d bytes of figures", errFrame, len(r.Body))
+		return nil, nil, fmt.Errorf("%w: an answer of %d bytes is too long", errFrame, len(r.Body))
 	}
 	if err := r.into(opSample, &b); err != nil {
 		return nil, nil, err
 	}
 	if len(b.Readings) == 0 || len(b.Readings) > most {
-		return nil, nil, fmt.Errorf("%w: %d readings for %d", errFrame, len(b.Readings), most)
+		return nil, nil, fmt.Errorf("%w: the answer has %d readings; 1 to %d were asked for", errFrame, len(b.Readings), most)
 	}
 	for i := range b.Readings {
 		reading, err := b.Readings[i].reading()
@@ -154,17 +154,17 @@ func parseSamples(r returnBody, most int) (readings []sandbox.GuestReading, nano
 			return nil, nil, err
 		}
 		if at := b.Readings[i].At; at < 0 || i > 0 && at <= nanos[i-1] {
-			return nil, nil, fmt.Errorf("%w: readings that go back in time", errFrame)
+			return nil, nil, fmt.Errorf("%w: a reading is older than the one before it", errFrame)
 		}
 		readings, nanos = append(readings, reading), append(nanos, b.Readings[i].At)
 	}
 	return readings, nanos, nil
 }
 
-// reading is what it says, without its time.
+// reading converts it, without its time.
 func (b *sampleBody) reading() (reading sandbox.GuestReading, err error) {
 	if len(b.CPUs) > maxCPUs || b.Runnable < 0 || b.Memory < 0 || b.Free < 0 || b.Spent < 0 {
-		return reading, fmt.Errorf("%w: figures of a kernel that cannot be", errFrame)
+		return reading, fmt.Errorf("%w: a figure of the kernel is out of range", errFrame)
 	}
 	reading = sandbox.GuestReading{
 		Runnable: b.Runnable, Memory: b.Memory, Free: b.Free, Spent: time.Duration(b.Spent),
@@ -192,7 +192,7 @@ type sampleBody struct {
 	Runnable int         `json:"runnable"`
 	Memory   int64       `json:"memory"`
 	Free     int64       `json:"free"`
-	CPUs     []sampleCPU `json:"cpus"` // by rising number, those that are online
+	CPUs     []sampleCPU `json:"cpus"` // those online, by rising number
 }
 
 type sampleCPU struct {
@@ -201,11 +201,11 @@ type sampleCPU struct {
 	SoftIRQs [nSoftIRQ]uint64 `json:"s"`
 }
 
-// tick is USER_HZ, which the kernel's ABI fixes at 100 on all of Go's Linux
-// platforms.
+// tick is a clock tick in seconds: the kernel's ABI fixes USER_HZ at 100 on all of Go's
+// Linux platforms.
 const tick = 0.01
 
-// Places in sampleCPU.Ticks and SoftIRQs.
+// Indexes of sampleCPU.Ticks and SoftIRQs.
 const (
 	tickUser = iota
 	tickSystem

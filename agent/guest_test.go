@@ -142,11 +142,11 @@ func TestReadingsThatCannotBe(t *testing.T) {
 	now := time.Now()
 	for body, want := range map[string]string{
 		`{"readings":[]}`: "0 readings",
-		`{"readings":[{"at_ns":1},{"at_ns":2},{"at_ns":3}]}`: "3 readings for 2",
-		`{"readings":[{"at_ns":2},{"at_ns":2}]}`:             "back in time",
-		`{"readings":[{"at_ns":-1}]}`:                        "back in time",
-		`{"readings":[{"at_ns":1},{"at_ns":9000000000}]}`:    "readings of 8.999",
-		`{"readings":[{"at_ns":1,"runnable":-1}]}`:           "cannot be",
+		`{"readings":[{"at_ns":1},{"at_ns":2},{"at_ns":3}]}`: "3 readings; 1 to 2 were asked for",
+		`{"readings":[{"at_ns":2},{"at_ns":2}]}`:             "older than the one before",
+		`{"readings":[{"at_ns":-1}]}`:                        "older than the one before",
+		`{"readings":[{"at_ns":1},{"at_ns":9000000000}]}`:    "readings span 8.999",
+		`{"readings":[{"at_ns":1,"runnable":-1}]}`:           "out of range",
 	} {
 		c.guest.answered(returnBody{Body: []byte(body)}, 2, now, now.Add(time.Second))
 		if got, err := c.Guest().Take(); len(got) != 0 || err == nil || !strings.Contains(err.Error(), want) {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The beginning of a session. Nothing else happens before it is over.
+// The handshake of a session. Nothing else happens before it is complete.
 //
 // 1. The agent says hello: its version, and a nonce if it has a secret. 2. The client
 // refuses another version, and answers with its own. It answers a nonce with its own nonce

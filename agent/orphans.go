@@ -14,9 +14,9 @@ import (
 )
 
 // Processes that a command leaves behind, in any session or group, become children of the
-// agent. The agent ends them with the command; their children then become the agent's, and
-// so on until none is left. The agent kills and reaps only children: their process ids
-// cannot be reused before that.
+// agent. The agent ends them with the command. Their children then become the agent's, and
+// so on until all are gone. The agent kills and reaps only children, because their process
+// ids cannot be reused before that.
 //
 // If several commands run, the agent cannot tell which one left an orphan. It spares the
 // orphan while a command runs that began before it. Rejected: a variable in the environment

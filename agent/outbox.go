@@ -93,7 +93,7 @@ func (o *outbox) outputNow() bool {
 func writable(w io.Writer) func() bool {
 	var raw syscall.RawConn
 	if c, ok := w.(syscall.Conn); ok {
-		raw, _ = c.SyscallConn() // nil if it has none
+		raw, _ = c.SyscallConn() // nil if w has no descriptor
 	}
 	return func() (can bool) {
 		if raw == nil {

@@ -14,15 +14,15 @@ type pending struct {
 	stdout, stderr io.Writer
 	grant          func(int)     // tells the agent about room
 	ready          chan struct{} // a gated command is ready
-	done           chan exitBody // the agent's last word, once the output was passed on
+	done           chan exitBody // gets the agent's report once the output was passed on
 	used           int           // room freed since the agent was last told; owned by the goroutine
 
 	mu     sync.Mutex
 	waits  []frame       // output frames, in order
 	held   int           // room that the agent has used and not got back
-	giving chan struct{} // closed when the goroutine ends; nil: it does not run
+	giving chan struct{} // closed when the goroutine ends; nil while it does not run
 	exit   *exitBody     // once it is known
-	left   bool          // nobody wants the output any more
+	left   bool          // the caller has abandoned the output
 }
 
 // put takes a frame of output. It is an error if the agent sends more than there is room
@@ -41,7 +41,7 @@ func (p *pending) put(f frame) error {
 	return nil
 }
 
-// give passes waiting output to the listener, until none is left.
+// give passes waiting output to the listener until everything is passed on.
 func (p *pending) give(end chan struct{}) {
 	defer close(end)
 	for {

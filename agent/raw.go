@@ -10,22 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the agent does many times a second, or while it waits for a moment, goes to the
-// kernel past Go's scheduler. A usual system call wakes its monitor (sysmon), a thread that
-// then looks about every 20 us until it sees that all is idle again: on an emulated
-// processor that costs several times as much as the call. None of these calls waits but
-// sleepUntil, which a thread of its own does.
+// The agent makes frequent system calls, and the calls at the gate, without telling Go's
+// scheduler. An ordinary system call wakes the scheduler's monitor (sysmon), a thread that
+// then polls about every 20 us until everything is idle again. On an emulated processor
+// that costs several times as much as the call. These calls do not block, except
+// sleepUntil, which has its own thread.
 
 // monotonic is clock_gettime(2) of CLOCK_MONOTONIC, in nanoseconds.
 func monotonic() int64 {
 	var ts unix.Timespec
 	if _, _, errno := unix.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 { //nolint:gosec // as unix.ClockGettime does it
-		return 0 // cannot be: every kernel that Go runs on has the clock
+		return 0 // impossible: every kernel that Go runs on has this clock
 	}
 	return ts.Nano()
 }
 
-// sleepUntil is clock_nanosleep(2) up to a moment of CLOCK_MONOTONIC.
+// sleepUntil is clock_nanosleep(2) until a time of CLOCK_MONOTONIC.
 func sleepUntil(at int64) error {
 	ts := unix.NsecToTimespec(at)
 	for {
@@ -33,7 +33,7 @@ func sleepUntil(at int64) error {
 		switch errno {
 		case 0:
 			return nil
-		case unix.EINTR: // the monitor wants this thread to make room, and there is nobody for it
+		case unix.EINTR: // the runtime's monitor tries to preempt this thread; there is nothing else to run
 		default:
 			return fmt.Errorf("clock_nanosleep: %w", errno)
 		}
@@ -49,8 +49,8 @@ func spent() int64 {
 	return used.Utime.Nano() + used.Stime.Nano()
 }
 
-// expired is how often a timer has run out since it was last asked, by read(2) of a
-// timerfd_create(2) that does not block; 0: not yet.
+// expired returns how often a timer has expired since the last call: read(2) of a
+// non-blocking timerfd_create(2).
 func expired(timer uintptr) uint64 {
 	var n uint64
 	if got, _, _ := unix.RawSyscall(unix.SYS_READ, timer, uintptr(unsafe.Pointer(&n)), unsafe.Sizeof(n)); got != unsafe.Sizeof(n) { //nolint:gosec // as unix.Read does it
@@ -59,7 +59,7 @@ func expired(timer uintptr) uint64 {
 	return n
 }
 
-// kernelFile is a file of /proc that is read again and again.
+// kernelFile is a file of /proc that is read many times.
 type kernelFile struct {
 	path string
 	fd   int
@@ -73,10 +73,10 @@ func openKernel(path string) (*kernelFile, error) {
 	return &kernelFile{path, fd}, nil
 }
 
-// maxKernelFile bounds what is read of one, in bytes.
+// maxKernelFile bounds how much of one is read, in bytes.
 const maxKernelFile = 1 << 20
 
-// read reads the whole file by pread(2) into *buf, which grows as it has to.
+// read reads the whole file by pread(2) into *buf, which grows as needed.
 func (f *kernelFile) read(buf *[]byte) ([]byte, error) {
 	if len(*buf) == 0 {
 		*buf = make([]byte, 16<<10)
@@ -90,7 +90,7 @@ func (f *kernelFile) read(buf *[]byte) ([]byte, error) {
 		if errno != 0 {
 			return nil, &os.PathError{Op: "read", Path: f.path, Err: errno}
 		}
-		// What fits is there after one call; a full buffer may hide more.
+		// The kernel fills the buffer in one call. If it is full, there may be more.
 		if n += int(got); n < len(*buf) {
 			return (*buf)[:n], nil
 		}

@@ -15,19 +15,19 @@ type running struct {
 	id    uint32
 	p     *pending
 	cmd   sandbox.Command
-	gone  bool               // a gated command was let go,
-	clock sandbox.Clock      // by this clock;
-	fresh chan sandbox.Clock // one estimate of its own, taken after the moment; closed without
+	gone  bool               // the gate was opened
+	clock sandbox.Clock      // the estimate by which it was opened
+	fresh chan sandbox.Clock // gets an estimate taken after the moment; closed if there is none
 }
 
-// passed is what comes of waiting at a gate.
+// passed is the result of the wait at a gate.
 type passed struct {
 	at    time.Time
 	clock sandbox.Clock
 	err   error
 }
 
-// follow returns how the command ended. A gated one is let go when all are ready.
+// follow returns how the command ended. The gate opens when all commands are ready.
 func (r *running) follow(ctx context.Context) (sandbox.Exit, error) {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
@@ -39,7 +39,7 @@ func (r *running) follow(ctx context.Context) (sandbox.Exit, error) {
 	for {
 		select {
 		case <-ready:
-			ready = nil // an agent that says so twice must not count twice
+			ready = nil // a second frameReady of the agent must not count
 			go func() { gate <- r.wait(waiting) }()
 		case w := <-gate:
 			if w.err == nil {
@@ -61,9 +61,9 @@ func (r *running) follow(ctx context.Context) (sandbox.Exit, error) {
 	}
 }
 
-// look estimates the clock anew once the moment has passed. By the estimate with which
-// the moment was sent, the command always begins on time: its error cancels out. A
-// few round trips are enough, and all that the command is disturbed with.
+// look estimates the clock anew after the moment. By the estimate with which the moment was
+// sent, every command would start on time, because the estimate's error cancels out. It
+// takes only a few round trips, to disturb the command little.
 func (r *running) look(ctx context.Context, moment time.Time) {
 	defer close(r.fresh)
 	past := time.NewTimer(time.Until(moment))
@@ -80,10 +80,10 @@ func (r *running) look(ctx context.Context, moment time.Time) {
 	}
 }
 
-// lookWithin bounds the wait of a command that has ended for the estimate.
+// lookWithin bounds how long an ended command waits for that estimate.
 const lookWithin = time.Second
 
-// began returns when a gated command began, by the fresh estimate where there is one.
+// began returns when a gated command started, by the fresh estimate if there is one.
 func (r *running) began(at int64) (time.Time, time.Duration) {
 	e := r.clock
 	late := time.NewTimer(lookWithin)
@@ -98,8 +98,7 @@ func (r *running) began(at int64) (time.Time, time.Duration) {
 	return r.c.clock.hostTime(at, e), e.Uncertainty
 }
 
-// wait waits at the command's gate. The clock is estimated before, for then
-// there is time.
+// wait waits at the command's gate. It estimates the clock first, while there is time.
 func (r *running) wait(ctx context.Context) (w passed) {
 	if _, w.err = r.c.Clock(ctx); w.err != nil {
 		return w
@@ -109,8 +108,8 @@ func (r *running) wait(ctx context.Context) (w passed) {
 	return w
 }
 
-// exit is an agent's word on how a command ended as callers know it. The agent
-// may be of a hostile guest: what it says is bounded.
+// exit converts the agent's report of a command's end. The agent may run in a hostile
+// guest, so the values are bounded.
 func (r *running) exit(e exitBody) sandbox.Exit {
 	if e.Error != "" && r.cmd.Stderr != nil {
 		_, _ = io.WriteString(r.cmd.Stderr, text(e.Error)+"\n")

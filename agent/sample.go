@@ -12,21 +12,20 @@ import (
 // sampler reads the figures of the kernel that the agent runs on. It is not safe for
 // concurrent use.
 type sampler struct {
-	root                    string // /proc but in tests
+	root                    string // /proc, except in tests
 	stat, meminfo, softirqs *kernelFile
 	buf                     []byte
 	columns                 []int
 	memory, free            int64
-	remembered              int64 // CLOCK_MONOTONIC of the look at meminfo
+	remembered              int64 // CLOCK_MONOTONIC of the last reading of meminfo
 }
 
-// memoryEvery is how old the figures of memory may be. To write meminfo costs the
-// kernel as much as stat and softirqs together, and memory does not change as fast
-// as what the processors do.
+// memoryEvery is how old the figures of memory may be. meminfo costs the kernel as much as
+// stat and softirqs together, and memory changes more slowly than the load of processors.
 const memoryEvery = time.Second
 
-// open holds the files. A kernel without soft interrupts' counts, such as
-// gVisor's, is read without them.
+// open opens the files, once. A kernel without /proc/softirqs, such as gVisor's, is read
+// without it.
 func (s *sampler) open() error {
 	if s.stat != nil {
 		return nil
@@ -50,7 +49,7 @@ func (s *sampler) close() error {
 	return err
 }
 
-// read takes a reading, in the place of what into held.
+// read takes a reading and overwrites into with it.
 func (s *sampler) read(into *sampleBody) error {
 	if err := s.open(); err != nil {
 		return err
@@ -61,7 +60,7 @@ func (s *sampler) read(into *sampleBody) error {
 		return fmt.Errorf("agent: %w", err)
 	}
 	if !parseStat(b, into) {
-		return fmt.Errorf("agent: %s has no processors", s.stat.path)
+		return fmt.Errorf("agent: %s lists no processors", s.stat.path)
 	}
 	if s.softirqs != nil {
 		if b, err = s.softirqs.read(&s.buf); err != nil {
@@ -95,7 +94,7 @@ func kibibytes(b []byte, key string) int64 {
 //	cpu0 15587 0 4353 198676 393 0 99 119 0 0
 //	procs_running 2
 //
-// Only processors that are online have a line. ok is false when none has.
+// Only processors that are online have a line. ok is false if there is no such line.
 func parseStat(b []byte, into *sampleBody) (ok bool) {
 	into.CPUs = into.CPUs[:0]
 	for len(b) > 0 {
@@ -109,7 +108,7 @@ func parseStat(b []byte, into *sampleBody) (ok bool) {
 			continue
 		}
 		number, rest, is := held.Uint(line[3:])
-		// The line of all processors has a space where a number is wanted.
+		// The line of all processors together has a space in place of a number.
 		if last := len(into.CPUs) - 1; !is || line[3] == ' ' || number > 1<<20 || last >= 0 && int(number) <= into.CPUs[last].Number {
 			continue
 		}
@@ -135,12 +134,12 @@ func parseStat(b []byte, into *sampleBody) (ok bool) {
 //	          CPU0       CPU1
 //	NET_TX:       4          0
 //
-// It has a column for each processor that is possible; the ones in cpus are
-// picked. columns is reused and returned.
+// The file has a column for each possible processor; those in cpus are read. columns is
+// reused and returned.
 func parseSoftIRQs(b []byte, columns []int, cpus []sampleCPU) []int {
 	line, b := held.Line(b)
 	columns = columns[:0]
-	for at := 0; ; { // each column's place in cpus, or -1
+	for at := 0; ; { // each column's index in cpus, or -1
 		i := 0
 		for i < len(line) && (line[i] == ' ' || line[i] == '\t') {
 			i++

@@ -1,7 +1,7 @@
-// Package agent is the part of tare inside a sandbox, and the client that talks
-// to it from outside. One byte stream each way is all it needs (the standard
-// input and output of the sandbox's first process, a serial port), so that the
-// same agent serves every kind.
+// Package agent is the part of tare inside a sandbox, and the client that talks to it from
+// outside. It needs only one byte stream each way (the standard input and output of the
+// sandbox's first process, or a serial port), so the same agent serves every kind of
+// sandbox.
 //
 // The data path: 1. Connect and Serve exchange hellos and check the version, and
 // each other's proof where there is a secret (hello.go); 2. the client starts
@@ -36,11 +36,11 @@ import (
 // maxCommands bounds how many commands one sandbox runs at once.
 const maxCommands = 256
 
-// Trait is what an agent is told of the sandbox that it is in.
+// Trait is an option of Serve: a property of the sandbox that the agent is in.
 type Trait func(*server)
 
-// OwnKernel says that the kernel is the sandbox's alone: what it counts as killed for
-// memory was killed in the sandbox.
+// OwnKernel says that the sandbox has its own kernel: the kernel's count of processes
+// killed for lack of memory is the sandbox's.
 func OwnKernel(s *server) { s.own = true }
 
 // OwnProcess says that this process is only the agent: each of its children is a command,
@@ -52,15 +52,15 @@ func OwnProcess(s *server) { s.alone = true }
 // Secret is what the client and the agent must prove to know. nil requires nothing.
 func Secret(secret []byte) Trait { return func(s *server) { s.secret = secret } }
 
-// In has every command start in a control group (version 2): group returns its open
-// directory, or nil while there is none. The agent itself is not in it, so that it
-// outlives what the commands do to their group.
+// In starts every command in a control group (version 2). group returns the group's open
+// directory, or nil while it does not exist. The agent itself is outside of the group, so
+// it survives what the commands cause there.
 func In(group func() *os.File) Trait { return func(s *server) { s.group = group } }
 
 // Serve runs the agent until r ends, the client stops reading, ctx is done, or, with
 // OwnProcess, SIGTERM or SIGHUP arrives. Then it kills every command that it started. An
-// orderly end of the stream is not an error. The operations are those that Client.Call finds
-// here, in addition to the agent's own; nil for none.
+// orderly end of the stream is not an error. ops are the operations that Client.Call finds
+// here, in addition to the agent's own.
 func Serve(ctx context.Context, r io.Reader, w io.Writer, ops Operations, traits ...Trait) (err error) {
 	all := Operations{opTime: tell}
 	maps.Copy(all, ops)
@@ -89,13 +89,13 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, ops Operations, traits
 		s.killAll()
 		err = errors.Join(err, s.samples.close())
 	}()
-	// No deadline: a saved machine waits here until the host resumes it, and nothing
+	// There is no deadline: a saved machine waits here until the host resumes it, and nothing
 	// runs yet.
 	if _, err := w.Write(hello); err != nil {
 		return fmt.Errorf("agent: cannot say hello: %w", err)
 	}
-	// From here on commands may run. Until now a signal has its usual effect, because the
-	// write above may wait for ever.
+	// From here on, commands may run. Until now a signal had its usual effect, because the
+	// write above may wait forever.
 	if s.alone {
 		notify(signals)
 	}
@@ -131,15 +131,15 @@ const readAhead = 16 << 10
 type server struct {
 	out     *outbox
 	ops     Operations
-	own     bool // the kernel is
-	alone   bool // in this process
+	own     bool // the sandbox has its own kernel
+	alone   bool // the process is only the agent
 	secret  []byte
 	nonce   []byte // said in the hello; nil without a secret
 	group   func() *os.File
 	samples *batch
 	mu      sync.Mutex
 	running map[uint32]*command
-	closed  bool // no more commands
+	closed  bool // start no more commands
 }
 
 // loop reads the client's frames. It never waits for the client to read.
@@ -157,7 +157,7 @@ func (s *server) loop(r io.Reader) error {
 	return err
 }
 
-// take does what a frame asks for.
+// take carries out a frame.
 func (s *server) take(f frame) error {
 	switch f.typ {
 	case frameStart:
@@ -178,7 +178,7 @@ func (s *server) take(f frame) error {
 			return err
 		}
 		if c := s.command(f.id); c != nil && c.gate != nil {
-			_ = c.gate.open(b.At) // somebody already waits for a child that has ended
+			_ = c.gate.open(b.At) // if the child has ended, its waiter reports that
 		}
 	case frameRoom:
 		var b roomBody
@@ -198,12 +198,12 @@ func (s *server) take(f frame) error {
 		}
 		s.call(f.id, b)
 	default:
-		return fmt.Errorf("%w: type %d is not for the agent, or not again", errFrame, f.typ)
+		return fmt.Errorf("%w: the agent does not accept type %d now", errFrame, f.typ)
 	}
 	return nil
 }
 
-// command is the command of that id, or nil.
+// command returns the command of that id, or nil.
 func (s *server) command(id uint32) *command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +212,7 @@ func (s *server) command(id uint32) *command {
 
 func (s *server) start(id uint32, b startBody) {
 	if err := s.begin(id, b); err != nil {
-		// 127 is what a shell says of a command that it cannot start.
+		// 127 is a shell's exit code for a command that it cannot start.
 		s.say(frameExit, id, exitBody{Code: 127, Error: text(err.Error())})
 	}
 }
@@ -233,7 +233,7 @@ func (s *server) begin(id uint32, b startBody) (err error) {
 		defer child.Close() //nolint:errcheck // the child has its own
 		defer func() {
 			if err != nil {
-				_ = c.gate.conn.Close() // nobody is at the other end
+				_ = c.gate.conn.Close() // the other end is closed
 			}
 		}()
 	}
@@ -242,7 +242,7 @@ func (s *server) begin(id uint32, b startBody) (err error) {
 		return err
 	}
 	c.Stdout, c.Stderr = c.output.theirs[0], c.output.theirs[1]
-	// A group of its own, so that a signal reaches the children too.
+	// Its own process group, so that a signal reaches its children too.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if g := s.group(); g != nil {
 		c.SysProcAttr.UseCgroupFD, c.SysProcAttr.CgroupFD = true, int(g.Fd())
@@ -268,8 +268,8 @@ func (s *server) begin(id uint32, b startBody) (err error) {
 	return nil
 }
 
-// kills counts what this kernel has killed for memory, if that says something of
-// this sandbox: oom_kill of /proc/vmstat (proc_vmstat(5)).
+// kills returns how many processes this kernel has killed for lack of memory, if the kernel
+// is the sandbox's own: oom_kill of /proc/vmstat (proc_vmstat(5)).
 func (s *server) kills() uint64 {
 	if !s.own {
 		return 0
@@ -293,7 +293,7 @@ func (s *server) signal(id uint32, sig syscall.Signal) {
 		_ = unix.Kill(-c.Process.Pid, sig)
 	}
 	if sig == syscall.SIGKILL {
-		// A client that kills a command does not want output that it has no room for.
+		// A client that kills a command does not want the output for which it has no room.
 		c.output.room.shut()
 	}
 }

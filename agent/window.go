@@ -33,7 +33,7 @@ func (w *window) init(left int) {
 	w.left = left
 }
 
-// take waits until there is room for n. false: there will be none.
+// take waits until there is room for n. It returns false if the window was shut.
 func (w *window) take(n int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
