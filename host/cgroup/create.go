@@ -79,10 +79,9 @@ func (l Limits) check() error {
 	return nil
 }
 
-// Create makes the group rel, which must begin with "tare/" and not exist, and
-// sets its limits. Parents are made as needed. On an error nothing is left. It
-// fails, naming the controller, when a limit is wanted that the host cannot
-// set.
+// Create makes the group rel, which must begin with "tare/" and must not exist, and sets
+// its limits. It makes parents as needed, and leaves nothing after an error. If the host
+// cannot set a limit, the error names the controller.
 func (h *Hierarchy) Create(rel string, l Limits) (*Group, error) {
 	if err := errors.Join(checkRel(rel), h.Check(l)); err != nil {
 		return nil, err
@@ -106,8 +105,8 @@ func (h *Hierarchy) Create(rel string, l Limits) (*Group, error) {
 	return g, nil
 }
 
-// Check says which of the limits is wrong, or cannot be set on this host because a
-// controller is missing. The results would be false if no tree took the limit.
+// Check returns an error for a limit that is invalid, or that this host cannot set because
+// a controller is missing. Without the limit, results would be false.
 func (h *Hierarchy) Check(l Limits) error {
 	if err := l.check(); err != nil {
 		return err
@@ -127,8 +126,8 @@ func (l Limits) controllers() map[string]bool {
 // makeDirs makes the directory of rel in one tree, and what is missing above.
 func (h *Hierarchy) makeDirs(t tree, rel string, l Limits) error {
 	var err error
-	// Another group's Destroy may take the empty parent away between our two
-	// steps: begin again.
+	// The Destroy of another group may remove the empty parent between our two
+	// steps: start again.
 	for range 10 {
 		if err = h.tryMakeDirs(t, rel, l); !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -186,7 +185,7 @@ func (h *Hierarchy) inheritCpuset(parent, dir string) error {
 			return fmt.Errorf("cgroup: %w", err)
 		}
 		if len(from) == 0 {
-			continue // an unusable parent: joining will say so
+			continue // the parent is unusable: adding a process reports it
 		}
 		if err := h.write(filepath.Join(dir, name), from[0]); err != nil {
 			return fmt.Errorf("cgroup: giving %s to %s: %w", name, dir, err)
@@ -235,7 +234,7 @@ func (h *Hierarchy) limit(t tree, rel string, l Limits) error {
 			todo = append(todo, setting{file: "memory.max", value: memory},
 				setting{file: "memory.swap.max", value: "0", optional: true})
 		} else {
-			// memsw counts memory and swap together and must not be the smaller.
+			// memsw counts memory and swap together and must not be smaller than memory.
 			todo = append(todo, setting{file: "memory.limit_in_bytes", value: memory},
 				setting{file: "memory.memsw.limit_in_bytes", value: memory, optional: true})
 		}

@@ -17,9 +17,9 @@ import (
 
 // Destroy kills every process in the group and below, and removes the groups,
 // the deepest first, in every tree; then the parents that are empty, "tare"
-// included. It tries until ctx ends, and then says which processes would not
-// go. It is idempotent: a group that is not there is destroyed. It refuses
-// when this process itself is in the group.
+// included. It tries until ctx ends; then the error names the processes that are left. It
+// is idempotent: a group that does not exist is no error. It refuses if this process is in
+// the group.
 func (g *Group) Destroy(ctx context.Context) error {
 	if g.rel != Top {
 		if err := checkRel(g.rel); err != nil {
@@ -55,9 +55,8 @@ func (g *Group) Destroy(ctx context.Context) error {
 	}
 }
 
-// kill ends the processes: by cgroup.kill where there is one, else one by one,
-// after forbidding new ones and thawing the frozen ones, which on version 1
-// would not see the signal.
+// kill ends the processes: with cgroup.kill if it exists; else one by one, after it has
+// forbidden new ones and thawed the frozen ones, which do not see signals on version 1.
 func (g *Group) kill(pids []int, first bool) {
 	for _, t := range g.h.trees {
 		if t.v2 {
@@ -78,8 +77,8 @@ func (g *Group) kill(pids []int, first bool) {
 // frozen one does not see a signal, not even SIGKILL. On version 2 it does.
 func (g *Group) Thaw() { g.each("freezer.state", "THAWED") }
 
-// each writes one control file in all groups below that have it, best effort:
-// the caller sees by the processes whether it was enough.
+// each writes a control file in all groups below that have it. It ignores errors: the
+// caller checks which processes are left.
 func (g *Group) each(file, value string) {
 	for _, t := range g.h.trees {
 		_ = g.h.walk(t, g.rel, func(dir string) error {
@@ -106,9 +105,9 @@ func (g *Group) killOne(pid int) {
 	}
 }
 
-// holds tells from /proc whether a process is in this group or below. The path
-// there begins at this process's cgroup namespace, or at the true root, so rel
-// may come after a prefix.
+// holds reads from /proc whether a process is in this group or below. The path there
+// begins at this process's cgroup namespace, or at the real root, so rel may follow a
+// prefix.
 func (g *Group) holds(pid int) bool {
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {
@@ -123,8 +122,7 @@ func (g *Group) holds(pid int) bool {
 	return false
 }
 
-// remove takes the directories away, children first. The first error is
-// returned after all were tried.
+// remove removes the directories, children first. It tries all and returns the first error.
 func (g *Group) remove() error {
 	var failed error
 	for _, t := range g.h.trees {

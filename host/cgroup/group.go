@@ -64,8 +64,8 @@ func addHint(err error) string {
 }
 
 // Procs lists the processes in the group and below, in every tree, each once
-// and in rising order. A group that is not there has none. Zombies are not in
-// it on version 2; on version 1 they can be.
+// and in rising order. A group that does not exist has no processes. Zombies can be in the
+// list on version 1, not on version 2.
 func (g *Group) Procs() ([]int, error) {
 	var out []int
 	for _, t := range g.h.trees {
@@ -85,7 +85,7 @@ func (g *Group) Procs() ([]int, error) {
 func readProcs(dir string) ([]int, error) {
 	pids, _, err := sitting(dir)
 	if errors.Is(err, unix.EOPNOTSUPP) {
-		return nil, nil // a threaded group: its processes stand in the domain above
+		return nil, nil // a threaded group: the domain above lists its processes
 	}
 	return pids, ignoreGone(err)
 }

@@ -45,7 +45,7 @@ type tree struct {
 	controllers []string // v1 only; empty for a named hierarchy such as systemd's
 }
 
-// Hierarchy says where the host's control groups are mounted.
+// Hierarchy is where the host's control groups are mounted.
 type Hierarchy struct {
 	Version string
 
@@ -153,7 +153,7 @@ func DetectFrom(r io.Reader) (*Hierarchy, error) {
 	return h, nil
 }
 
-// place adds a tree and tells whether it is new. The same hierarchy can be
+// place adds a tree and reports whether it is new. The same hierarchy can be
 // mounted more than once (by containers, or by hand); the one under
 // /sys/fs/cgroup is the host's own.
 func (h *Hierarchy) place(t tree) bool {
@@ -218,7 +218,7 @@ func (h *Hierarchy) unified() (tree, bool) {
 	return tree{}, false
 }
 
-// available tells whether a v2 directory's cgroup.controllers lists a controller.
+// available reports whether a v2 directory's cgroup.controllers lists a controller.
 func (h *Hierarchy) available(dir, controller string) bool {
 	words, err := readWords(filepath.Join(dir, "cgroup.controllers"))
 	return err == nil && slices.Contains(words, controller)

@@ -21,11 +21,11 @@ func (g *Group) OOMKills() (uint64, error) {
 	})
 }
 
-// LimitReached says that the group's memory, caches of files included, was at its limit
+// LimitReached reports whether the group's memory, caches of files included, was at its limit
 // at some time, so that the kernel had to take some back: max of memory.events (version
 // 2), or the peak against the limit (version 1, whose memory.failcnt current kernels
-// leave at zero). A program that needs more than its limit, and whose pages can be taken, is
-// not killed: it crawls.
+// leave at zero). A program that needs more than its limit, and whose pages the kernel can
+// take back, is not killed but becomes very slow.
 func (g *Group) LimitReached() (bool, error) {
 	n, err := g.memory(func(dir string, v2 bool) (uint64, error) {
 		if v2 {
@@ -48,14 +48,14 @@ func (g *Group) LimitReached() (bool, error) {
 func (g *Group) memory(read func(dir string, v2 bool) (uint64, error)) (uint64, error) {
 	dir, ok := g.h.Path("memory", g.rel)
 	if !ok {
-		return 0, fmt.Errorf("cgroup: this host has no memory controller, so kills for memory cannot be told; see /proc/cgroups")
+		return 0, fmt.Errorf("cgroup: this host has no memory controller, so out-of-memory kills cannot be counted; see /proc/cgroups")
 	}
 	for _, t := range g.h.trees {
 		if g.h.dir(t, g.rel) != dir {
 			continue
 		}
 		if t.v2 && !t.localEvents {
-			// Already summed over the children, those that are gone included.
+			// The kernel has summed it over the children, removed ones included.
 			return read(dir, true)
 		}
 		if _, err := os.Stat(dir); err != nil {
@@ -72,14 +72,14 @@ func (g *Group) memory(read func(dir string, v2 bool) (uint64, error)) (uint64, 
 	return 0, fmt.Errorf("cgroup: %s: %w", g.rel, fs.ErrNotExist)
 }
 
-// readNumber reads a control file that holds one.
+// readNumber reads a control file that holds one number.
 func readNumber(path string) (uint64, error) {
 	words, err := readWords(path)
 	if err != nil {
 		return 0, fmt.Errorf("cgroup: %w", err)
 	}
 	if len(words) != 1 {
-		return 0, fmt.Errorf("cgroup: %s: %d words, where a number should be", path, len(words))
+		return 0, fmt.Errorf("cgroup: %s has %d words; expected one number", path, len(words))
 	}
 	return strconv.ParseUint(words[0], 10, 64)
 }

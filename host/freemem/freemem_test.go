@@ -46,11 +46,11 @@ func TestParse(t *testing.T) {
 		{"before Linux 4.20", strings.Replace(meminfo, "KReclaimable: 40 kB\n", "", 1), zones, 504<<10 + 17*4096, ""},
 		{"a tmpfs is memory of programs", strings.NewReplacer("MemFree: 400", "MemFree: 392", "Cached: 80", "Cached: 88", "Shmem: 20", "Shmem: 28").Replace(meminfo), zones, 500<<10 + 17*4096, ""},
 		{"no pagesets", meminfo, "Node 0, zone  DMA\n", 0, "no pagesets"},
-		{"a count that is none", meminfo, strings.Replace(zones, "count: 3", "count: x", 1), 0, "no count of pages"},
-		{"a count that cannot be", meminfo, strings.Replace(zones, "count: 3", "count: 18446744073709551615", 1), 0, "no count of pages"},
-		{"no free memory", strings.Replace(meminfo, "MemFree", "Free", 1), zones, 0, "no MemFree"},
-		{"more than can be", strings.Replace(meminfo, "Cached: 80", "Cached: 18446744073709551615", 1), zones, 0, "no Cached"},
-		{"nothing", "", "", 0, "no MemFree"},
+		{"a count that is none", meminfo, strings.Replace(zones, "count: 3", "count: x", 1), 0, "cannot read a count of pages"},
+		{"a count that cannot be", meminfo, strings.Replace(zones, "count: 3", "count: 18446744073709551615", 1), 0, "cannot read a count of pages"},
+		{"no free memory", strings.Replace(meminfo, "MemFree", "Free", 1), zones, 0, "no valid MemFree"},
+		{"more than can be", strings.Replace(meminfo, "Cached: 80", "Cached: 18446744073709551615", 1), zones, 0, "no valid Cached"},
+		{"nothing", "", "", 0, "no valid MemFree"},
 	} {
 		got, err := parse(strings.NewReader(c.meminfo), strings.NewReader(c.zones), 4096)
 		if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) || err == nil && got != c.want {

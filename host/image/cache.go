@@ -32,8 +32,8 @@ func openCache(dir string) (*cache, error) {
 	return &cache{dir: dir}, nil
 }
 
-// building makes an empty folder for a tree, and removes what a killed build of
-// the same image left. The caller holds the image's lock.
+// building makes an empty folder for a tree, and removes the leftovers of a killed build of
+// the same image. The caller holds the image's lock.
 func (c *cache) building(name string) (string, error) {
 	stale, err := filepath.Glob(filepath.Join(c.dir, buildingPrefix+name+"~*"))
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *cache) building(name string) (string, error) {
 	}
 	for _, p := range stale {
 		if err := removeAll(p); err != nil {
-			return "", fmt.Errorf("cannot remove what a killed build left: %w", err)
+			return "", fmt.Errorf("cannot remove the leftovers of a killed build: %w", err)
 		}
 	}
 	dir, err := os.MkdirTemp(c.dir, buildingPrefix+name+"~")
@@ -55,7 +55,7 @@ func (c *cache) record(name, key string) string {
 	return filepath.Join(c.dir, "built", name+"-"+key[:16]+".json")
 }
 
-// find returns the tree that was built of the same inputs.
+// find returns the tree that was built from the same inputs.
 func (c *cache) find(name, key string) (Tree, bool) {
 	b, err := os.ReadFile(c.record(name, key))
 	if err != nil {
@@ -73,14 +73,14 @@ func (c *cache) find(name, key string) (Tree, bool) {
 	return t, true
 }
 
-// touch sets the mark of use that prune reads.
+// touch sets the time of last use, which prune reads.
 func (c *cache) touch(p string) {
 	now := time.Now()
 	_ = os.Chtimes(p, now, now)
 }
 
-// keep renames a finished tree into place, notes it and returns it held. What is
-// in the file system's memory is written first: a tree that is there is whole.
+// keep renames a finished tree into place, records it and returns it held. It flushes the
+// tree to the disk first, so that a tree in its place is always complete.
 func (c *cache) keep(dir string, t Tree) (_ Tree, release func(), err error) {
 	f, err := os.Open(dir) //nolint:gosec // our own tree
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *cache) keep(dir string, t Tree) (_ Tree, release func(), err error) {
 		return Tree{}, nil, fmt.Errorf("cannot write the tree to the disk: %w", err)
 	}
 	t.Path = filepath.Join(c.dir, "trees", t.Digest)
-	release, err = c.hold(t.Digest) // before it is there, so that no Prune finds it free
+	release, err = c.hold(t.Digest) // before the rename, so that Prune never finds it unheld
 	if err != nil {
 		return Tree{}, nil, err
 	}
@@ -105,7 +105,7 @@ func (c *cache) keep(dir string, t Tree) (_ Tree, release func(), err error) {
 
 func (c *cache) note(dir string, t Tree) error {
 	err := os.Rename(dir, t.Path)
-	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) { // the same content, by other inputs
+	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) { // other inputs gave the same content
 		err = removeAll(dir)
 	}
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *cache) hold(digest string) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for { // not long: Prune never waits while it has the lock
+	for { // for a short time: Prune never waits while it has the lock
 		if err = unix.Flock(int(f.Fd()), unix.LOCK_SH); !errors.Is(err, unix.EINTR) {
 			break
 		}
@@ -140,15 +140,15 @@ func (c *cache) hold(digest string) (release func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// Locks beside those of images, whose names have no ~. Each is held from before
-// a file is fetched, or found in the cache, until it is unpacked.
+// Locks in addition to those of images, whose names have no ~. A build holds each from
+// before it fetches a file, or finds it in the cache, until it has unpacked the file.
 const (
 	aptLock   = "~apt" // apt's lists and archive are shared
 	wheelLock = "~wheels"
 )
 
-// tryLock takes an exclusive flock(2) of that name, which the kernel releases
-// when the process dies, unless somebody has it.
+// tryLock takes an exclusive flock(2) of that name, unless another process has it. The
+// kernel releases it when this process dies.
 func (c *cache) tryLock(name string) (unlock func(), ok bool, err error) {
 	f, err := os.OpenFile(filepath.Join(c.dir, "locks", name), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // our own cache
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"tare/volume"
 )
 
-// Dress puts this program into a tree as /tare, and the smallest programs as
-// /tare-hello and /tare-pause, where they are not what is there already. They
-// are no part of the digest: they change with every build of tare, the image
-// does not. Each is renamed into place, so that what runs from the tree goes on.
+// Dress puts this program into a tree as /tare, and the smallest programs as /tare-hello
+// and /tare-pause, unless the tree has the same files already. The digest does not cover
+// them: they change with every build of tare, the image does not. Each is renamed into
+// place, so that programs that run from the tree are not disturbed.
 func Dress(tree, binary string) error {
 	for name, program := range map[string]func() ([]byte, error){"tare-hello": tinyelf.Hello, "tare-pause": tinyelf.Pause} {
 		code, err := program()
@@ -42,7 +42,7 @@ func Dress(tree, binary string) error {
 	return put(filepath.Join(tree, "tare"), f)
 }
 
-// put makes the program at path have that content.
+// put writes the program to path, unless the file there has the same content.
 func put(path string, src io.ReadSeeker) error {
 	if same, err := sameContent(path, src); err != nil || same {
 		return err

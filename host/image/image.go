@@ -1,10 +1,10 @@
-// Package image makes the root file systems of applications without any
+// Package image makes the root file systems of applications without a
 // registry: from the distribution's packages, Python wheels, the host's own
 // programs and files beside the recipe.
 //
 // The data path: 1. Parse reads a recipe, images/NAME/image.yaml; 2. its key,
-// the digest of all inputs, is looked for in the cache: nothing changed, nothing
-// to do; 3. apt resolves and fetches packages (packages.go), pip wheels
+// the digest of all inputs, is looked up in the cache; if it is there, the image is
+// finished; 3. apt resolves and fetches packages (packages.go), pip wheels
 // (wheels.go); 4. their members are checked and unpacked into .building-NAME-*
 // (unpack.go), files and links are put over them, commands run in the tree
 // (step.go), patterns are removed; 5. seal gives every entry the same owner and
@@ -12,10 +12,10 @@
 // puts this binary in at use; 8. Export and Push make an OCI image of it
 // (oci.go).
 //
-// mmdebstrap was rejected: it asks the archive for its lists at every build,
-// wants Perl and mounts, and writes what dpkg's own hooks write. Resolving with
-// apt on an empty status and unpacking takes seconds and gives the same files
-// as its variant "extract".
+// mmdebstrap was rejected: it downloads the archive's lists for every build, needs Perl
+// and mounts, and its trees have the output of dpkg's hooks. To resolve with apt on an
+// empty status and to unpack takes seconds, and gives the same files as its variant
+// "extract".
 package image
 
 import (
@@ -37,7 +37,7 @@ import (
 // Tree is an image on this host.
 type Tree struct {
 	Name     string    `json:"name"`
-	Path     string    `json:"path"`     // absolute; to be used read-only
+	Path     string    `json:"path"`     // absolute; users must not write to it
 	Digest   string    `json:"digest"`   // SHA-256 of names, modes, links and contents, in hexadecimal
 	Bytes    int64     `json:"bytes"`    // of all files
 	Files    int       `json:"files"`    // entries of any kind
@@ -45,17 +45,17 @@ type Tree struct {
 	Wheels   []string  `json:"wheels"`   // NAME==VERSION sha256:HASH, sorted
 	Key      string    `json:"key"`      // SHA-256 of the inputs
 	Built    time.Time `json:"built"`
-	Seconds  float64   `json:"seconds"` // that the build took
+	Seconds  float64   `json:"seconds"` // duration of the build
 	Command  []string  `json:"command,omitempty"`
 	Env      []string  `json:"env,omitempty"` // NAME=VALUE, sorted
 }
 
-// Builder builds images into a cache. The zero value of each field but Cache
-// means the shipped recipes, no progress, the default limit.
+// Builder builds images into a cache. All fields except Cache are optional: the defaults
+// are the shipped recipes, no progress messages, and DefaultLimit.
 type Builder struct {
 	Cache   string               // folder of the cache, made if missing
 	Recipes fs.FS                // NAME/image.yaml
-	Say     func(string, ...any) // told each step
+	Say     func(string, ...any) // gets a message for each step
 	Limit   int64                // bytes of the cache
 	lists   string               // apt's, for tests
 }
@@ -76,7 +76,7 @@ func (b *Builder) say(format string, args ...any) {
 	}
 }
 
-// Names lists the images that there are recipes for, sorted.
+// Names lists the images that have a recipe, sorted.
 func (b *Builder) Names() ([]string, error) {
 	files, err := fs.Glob(b.recipes(), "*/"+RecipeFile)
 	if err != nil {
@@ -90,7 +90,7 @@ func (b *Builder) Names() ([]string, error) {
 	return out, nil
 }
 
-// ErrUnknown is wrapped when there is no recipe of that name.
+// ErrUnknown: no recipe has that name.
 var ErrUnknown = errors.New("there is no such image")
 
 // Recipe reads the recipe of an image.
@@ -111,7 +111,7 @@ func (b *Builder) Recipe(name string) (Recipe, error) {
 	return Parse(name, path.Join("images", file), f)
 }
 
-// Build makes the image of that name in the cache, unless it is there already.
+// Build makes the image of that name in the cache, unless the cache has it.
 // Several processes may ask for it at once; one builds, the others wait.
 func (b *Builder) Build(ctx context.Context, name string) (Tree, error) {
 	t, release, err := b.Use(ctx, name)
@@ -122,7 +122,7 @@ func (b *Builder) Build(ctx context.Context, name string) (Tree, error) {
 	return t, nil
 }
 
-// Use is Build for who needs the tree for a while: no Prune removes it until
+// Use is Build for callers that use the tree for a while: Prune does not remove it until
 // release is called or the process ends.
 func (b *Builder) Use(ctx context.Context, name string) (t Tree, release func(), err error) {
 	recipe, err := b.Recipe(name)
@@ -131,7 +131,7 @@ func (b *Builder) Use(ctx context.Context, name string) (t Tree, release func(),
 	}
 	t, release, err = b.build(ctx, recipe)
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		err = fmt.Errorf("the disk is full; make room (tare image prune), or name another --cache: %w", err)
+		err = fmt.Errorf("the disk is full; free space (tare image prune), or give another --cache: %w", err)
 	}
 	if err != nil {
 		return Tree{}, nil, fmt.Errorf("cannot build the image %s: %w", name, err)
@@ -164,7 +164,7 @@ func (b *Builder) build(ctx context.Context, r Recipe) (_ Tree, release func(), 
 	if t, ok := c.find(r.Name, j.key); ok {
 		if release, err := b.Hold(t); err == nil {
 			return t, release, nil
-		} // a Prune was faster: build it again
+		} // Prune has removed it meanwhile: build it again
 	}
 	if err := j.able(); err != nil { // before anything is fetched
 		return Tree{}, nil, err
@@ -179,8 +179,8 @@ func (b *Builder) build(ctx context.Context, r Recipe) (_ Tree, release func(), 
 	return t, release, nil
 }
 
-// Find returns the image if it is built of what its inputs are now. The error
-// says why this host could not build it.
+// Find returns the image if the cache has it for the present inputs. The error says why
+// this host cannot build it.
 func (b *Builder) Find(name string) (t Tree, built bool, err error) {
 	recipe, err := b.Recipe(name)
 	if err != nil {

@@ -21,8 +21,7 @@ import (
 	"tare/host/rootfs"
 )
 
-// format is part of every key: raise it when the same inputs begin to give
-// another tree.
+// format is part of every key. Increase it when the same inputs give another tree.
 const format = "tare-image-3"
 
 // job is one build.
@@ -37,9 +36,8 @@ type job struct {
 	programs []rootfs.HostFile
 }
 
-// computeKey digests all inputs: recipe, files, and what the distribution
-// offers, told by its signed InRelease files: the same lists resolve to the same
-// packages.
+// computeKey digests all inputs: recipe, files, and the distribution's signed InRelease
+// files, because the same lists resolve to the same packages.
 func (j *job) computeKey() (string, error) {
 	h := sha256.New()
 	add := func(field string) { fmt.Fprintf(h, "%d:%s", len(field), field) }
@@ -65,7 +63,7 @@ func (j *job) computeKey() (string, error) {
 		lists, err := j.apt.lists()
 		if err != nil {
 			if missing := j.apt.check(); missing != nil {
-				err = missing // no wonder
+				err = missing // the cause
 			}
 			return "", err
 		}
@@ -87,8 +85,8 @@ func (j *job) computeKey() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// able says what a build would fail for on this host, beyond what computeKey
-// has found, without building.
+// able returns the reason why a build would fail on this host, in addition to what
+// computeKey finds. It builds nothing.
 func (j *job) able() error {
 	if len(j.recipe.Packages) > 0 {
 		if err := j.apt.check(); err != nil {
@@ -101,8 +99,8 @@ func (j *job) able() error {
 	return nil
 }
 
-// findPrograms finds the recipe's programs with their libraries on the host, and
-// adds all that they are made of to the key.
+// findPrograms finds the recipe's programs and their libraries on the host, and adds all of
+// their files to the key.
 func (j *job) findPrograms(add func(string)) error {
 	if len(j.recipe.Programs) == 0 {
 		return nil
@@ -130,7 +128,8 @@ func (j *job) findPrograms(add func(string)) error {
 	return nil
 }
 
-// run builds beside and renames. The tree is held until release is called.
+// run builds the tree in a temporary folder and renames it. The tree is held until release
+// is called.
 func (j *job) run(ctx context.Context) (t Tree, release func(), err error) {
 	start := time.Now()
 	dir, err := j.cache.building(j.recipe.Name)
@@ -163,7 +162,7 @@ func (j *job) fill(ctx context.Context, dir string) (Tree, error) {
 			return Tree{}, err
 		}
 	}
-	if err := u.defaults(); err != nil { // again: what was there may have been removed
+	if err := u.defaults(); err != nil { // again: the recipe may have removed them
 		return Tree{}, err
 	}
 	j.builder.say("%s: sealing the tree", j.recipe.Name)
@@ -283,7 +282,7 @@ func (j *job) addLinks(_ context.Context, u *unpacker) error {
 	return nil
 }
 
-// removeAll is os.RemoveAll for trees that hold folders nobody may write to.
+// removeAll is os.RemoveAll for trees with read-only folders.
 func removeAll(dir string) error {
 	err := os.RemoveAll(dir)
 	if err == nil || !errors.Is(err, fs.ErrPermission) {

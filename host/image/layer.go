@@ -36,7 +36,8 @@ type layer struct {
 	size           int64
 }
 
-// Digest implements v1.Layer, as the others.
+// Digest is the digest of the compressed archive. It implements v1.Layer, as the other
+// methods do.
 func (l *layer) Digest() (v1.Hash, error) { return l.digest, nil }
 
 // DiffID is the digest of the uncompressed archive.
@@ -45,15 +46,15 @@ func (l *layer) DiffID() (v1.Hash, error) { return l.diffID, nil }
 // Compressed opens the archive.
 func (l *layer) Compressed() (io.ReadCloser, error) { return os.Open(l.path) }
 
-// Size is the archive's, in bytes.
+// Size is the size of the compressed archive, in bytes.
 func (l *layer) Size() (int64, error) { return l.size, nil }
 
-// MediaType is a compressed archive's.
+// MediaType says that the layer is a compressed archive.
 func (l *layer) MediaType() (types.MediaType, error) { return types.OCILayer, nil }
 
 // makeLayer writes the tree as an archive to the file and returns it as a layer.
-// Names are in order, owners are root, times are sealTime: the same tree gives
-// the same bytes. Gzip, because every registry and runtime reads it.
+// Names are in order, owners are root, times are sealTime, so the same tree gives the same
+// bytes. It uses gzip because every registry and runtime reads it.
 func makeLayer(ctx context.Context, tree, file string) (_ v1.Layer, err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // our own cache
 	if err != nil {

@@ -37,8 +37,8 @@ const (
 	annotationContainerd = "io.containerd.image.name" // the name that `ctr images import` gives it
 )
 
-// withOCI makes an OCI image of the tree and calls use with it. The image's one
-// layer is in a file that goes afterwards.
+// withOCI makes an OCI image of the tree and calls use with it. The image has one layer, in
+// a temporary file.
 func (b *Builder) withOCI(ctx context.Context, t Tree, use func(v1.Image) error) (err error) {
 	release, err := b.Hold(t)
 	if err != nil {
@@ -62,7 +62,7 @@ func (b *Builder) withOCI(ctx context.Context, t Tree, use func(v1.Image) error)
 	return use(img)
 }
 
-// ociImage makes the image of one layer: config, manifest, annotations.
+// ociImage makes an image of one layer: config, manifest, annotations.
 func ociImage(t Tree, l v1.Layer) (v1.Image, error) {
 	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	created := v1.Time{Time: time.Unix(sealTime, 0).UTC()}
@@ -95,14 +95,13 @@ func ociImage(t Tree, l v1.Layer) (v1.Image, error) {
 	}
 	out, ok := mutate.Annotations(img, notes).(v1.Image)
 	if !ok {
-		return nil, errors.New("an annotated image is no image")
+		return nil, errors.New("the image library returned an unexpected type for the annotated image; report this as an error of tare")
 	}
 	return out, nil
 }
 
-// Export writes the tree into the OCI image layout at dir, which is made if it
-// is missing; an image of the same name that is in it is replaced. It returns
-// the digest of the manifest.
+// Export writes the tree into the OCI image layout at dir. It makes dir if needed, and
+// replaces an image of the same name. It returns the digest of the manifest.
 func (b *Builder) Export(ctx context.Context, t Tree, dir string) (digest string, err error) {
 	err = b.withOCI(ctx, t, func(img v1.Image) error {
 		h, err := img.Digest()
@@ -129,8 +128,8 @@ func (b *Builder) Export(ctx context.Context, t Tree, dir string) (digest string
 	return digest, nil
 }
 
-// tidy removes what a replaced image left in a layout, and lets other users
-// read the rest, as podman may run as one of them.
+// tidy removes the blobs of a replaced image from a layout, and lets other users read the
+// rest, because podman may run as another user.
 func tidy(p layout.Path) error {
 	stale, err := p.GarbageCollect()
 	if err != nil {
@@ -158,14 +157,14 @@ func openLayout(dir string) (layout.Path, error) {
 		return layout.Write(dir, empty.Index)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "oci-layout")); err != nil {
-		return "", errors.New("the folder holds other things; name an empty one, or an OCI image layout")
+		return "", errors.New("the folder holds other files; give an empty folder or an OCI image layout")
 	}
 	return layout.FromPath(dir)
 }
 
 // Push sends the tree to a registry as the reference REGISTRY/NAME:TAG, with
-// the credentials that docker or podman keep, and returns the reference by
-// digest. Registries on this host are spoken to without TLS.
+// the credentials of docker or podman, and returns the reference by digest. It uses no TLS
+// for registries on this host.
 func (b *Builder) Push(ctx context.Context, t Tree, ref string) (string, error) {
 	to, err := name.ParseReference(ref)
 	if err != nil {
@@ -187,15 +186,15 @@ func (b *Builder) Push(ctx context.Context, t Tree, ref string) (string, error) 
 	return pushed, nil
 }
 
-// ErrReference is wrapped when a reference cannot be read.
-var ErrReference = errors.New("this is no reference of an image, such as registry.example.org/tare/redis:latest")
+// ErrReference: the reference cannot be parsed.
+var ErrReference = errors.New("cannot parse the image reference; write it as registry.example.org/tare/redis:latest")
 
-// pushError says what to do about the errors that users can mend.
+// pushError adds what to do to errors that users can correct.
 func pushError(to name.Reference, err error) error {
 	var t *transport.Error
 	switch {
 	case errors.As(err, &t) && (t.StatusCode == http.StatusUnauthorized || t.StatusCode == http.StatusForbidden):
-		return fmt.Errorf("the registry refuses; log in with docker login %s or podman login %s: %w", to.Context().RegistryStr(), to.Context().RegistryStr(), err)
+		return fmt.Errorf("the registry refuses the push; log in with docker login %s or podman login %s: %w", to.Context().RegistryStr(), to.Context().RegistryStr(), err)
 	case errors.As(err, &t):
 		return err
 	case strings.Contains(err.Error(), "connection refused"), strings.Contains(err.Error(), "no such host"):

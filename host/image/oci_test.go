@@ -130,7 +130,7 @@ func TestExportRefusesAFolderOfOtherThings(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Export(t.Context(), mustBuild(t, b, "app"), dir); err == nil || !strings.Contains(err.Error(), "holds other things") {
+	if _, err := b.Export(t.Context(), mustBuild(t, b, "app"), dir); err == nil || !strings.Contains(err.Error(), "holds other files") {
 		t.Errorf("%v", err)
 	}
 }

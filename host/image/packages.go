@@ -18,14 +18,13 @@ import (
 	"strings"
 )
 
-// hostLists is where apt keeps what the distribution's archives offer.
+// hostLists is where apt keeps the package lists of the distribution's archives.
 const hostLists = "/var/lib/apt/lists"
 
-// apt resolves and fetches packages with the host's own apt: its sources, keys
-// and proxies, but none of its installed packages, and nothing is written to
-// the host's own folders.
+// apt resolves and fetches packages with the host's apt. It uses the host's sources, keys
+// and proxies, ignores the installed packages, and writes nothing to the host's folders.
 type apt struct {
-	dir  string // of ours: lists/, debs/
+	dir  string // tare's own: lists/, debs/
 	host string // hostLists
 }
 
@@ -36,11 +35,11 @@ type deb struct {
 	SHA256 string // in hexadecimal, from the signed index
 }
 
-// check says what this host lacks, in words a user can act on.
+// check returns an error that says what this host lacks and what to do.
 func (a apt) check() error {
 	for _, tool := range []string{"apt-get", "dpkg-deb"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			return fmt.Errorf("images are made of Debian packages, and this host has no %s; use a host with Debian or Ubuntu", tool)
+			return fmt.Errorf("images are made from Debian packages, and this host lacks %s; use a host with Debian or Ubuntu", tool)
 		}
 	}
 	return nil
@@ -98,9 +97,9 @@ func (a apt) prepare() error {
 
 var errNoLists = errors.New("apt knows no packages on this host; run apt-get update, then again")
 
-// lists returns the host's lists of the distribution itself. What other archives
-// offer under the same names, as a vendor's newer nodejs, would make images
-// that differ from host to host.
+// lists returns the host's lists of the distribution itself. Packages of other archives
+// with the same names, such as a vendor's newer nodejs, would make images differ from host
+// to host.
 func (a apt) lists() ([]string, error) {
 	all, err := filepath.Glob(filepath.Join(a.host, "*_*"))
 	if err != nil {
@@ -114,7 +113,7 @@ func (a apt) lists() ([]string, error) {
 			continue
 		}
 		out = append(out, f)
-		if strings.Contains(f, "_Packages") { // of a processor, of all, or of an archive without such parts
+		if strings.Contains(f, "_Packages") { // for one architecture, for all, or of a flat archive
 			other := strings.Contains(f, "_binary-") && !strings.Contains(f, "_binary-"+runtime.GOARCH+"_") && !strings.Contains(f, "_binary-all_")
 			found, others = found || !other, others || other
 		}
@@ -128,8 +127,8 @@ func (a apt) lists() ([]string, error) {
 	return out, nil
 }
 
-// distribution returns what the names of the lists begin with whose signed
-// release names as its Origin the distribution of this host, os-release(5).
+// distribution returns the prefixes of the lists whose signed release has this host's
+// distribution (os-release(5)) as its Origin.
 func (a apt) distribution() []string {
 	ids := map[string]bool{}
 	if f, err := os.Open("/etc/os-release"); err == nil {
@@ -158,7 +157,7 @@ func (a apt) distribution() []string {
 	return out
 }
 
-// releaseField returns the words, in lower case, of the fields that begin so.
+// releaseField returns the words of these fields, in lower case.
 func releaseField(r io.Reader, fields ...string) []string {
 	var out []string
 	s := bufio.NewScanner(io.LimitReader(r, 16<<10))
@@ -172,7 +171,7 @@ func releaseField(r io.Reader, fields ...string) []string {
 	return out
 }
 
-// resolve returns the closure of the packages.
+// resolve returns the packages and all that they depend on.
 func (a apt) resolve(ctx context.Context, packages []string) ([]deb, error) {
 	args := append(a.options(), "-o", "Dir::Cache::archives="+filepath.Join(a.dir, "none"), "-qq", "-y", "--print-uris", "install", "--")
 	if err := os.MkdirAll(filepath.Join(a.dir, "none", "partial"), 0o755); err != nil { //nolint:gosec // apt fetches as another user
@@ -185,14 +184,14 @@ func (a apt) resolve(ctx context.Context, packages []string) ([]deb, error) {
 	return parseURIs(bytes.NewReader(out))
 }
 
-// fetch brings the packages into our archive, those that are not there.
+// fetch downloads the packages that our archive lacks.
 func (a apt) fetch(ctx context.Context, packages []string) error {
 	_, err := a.run(ctx, append(append(a.options(), "-qq", "-y", "--download-only", "install", "--"), packages...))
 	return err
 }
 
-// choose returns of each word the first alternative that the distribution has for
-// this processor.
+// choose returns, for each word, the first alternative that the distribution has for this
+// processor.
 func (a apt) choose(ctx context.Context, words []string) ([]string, error) {
 	var out []string
 	for _, w := range words {
@@ -214,7 +213,7 @@ func (a apt) choose(ctx context.Context, words []string) ([]string, error) {
 	return out, nil
 }
 
-// matching returns those whose name matches a pattern.
+// matching returns the packages whose name matches a pattern.
 func matching(debs []deb, patterns []string) ([]deb, error) {
 	var out []deb
 	for _, d := range debs {
@@ -223,13 +222,12 @@ func matching(debs []deb, patterns []string) ([]deb, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("none of the %d packages has a name like only: %s", len(debs), strings.Join(patterns, ", "))
+		return nil, fmt.Errorf("no name of the %d packages matches only: %s; correct the patterns", len(debs), strings.Join(patterns, ", "))
 	}
 	return out, nil
 }
 
-// download brings exactly these packages into our archive, those that are not
-// there.
+// download downloads exactly these packages, if our archive lacks them.
 func (a apt) download(ctx context.Context, debs []deb) error {
 	dir := filepath.Join(a.dir, "debs")
 	args := append(a.options(), "-qq", "download", "--")
@@ -266,7 +264,7 @@ func (a apt) runIn(ctx context.Context, dir string, args []string) ([]byte, erro
 
 var errNoPackage = errors.New("the distribution has no such package")
 
-// aptError puts what apt says into words with the next step.
+// aptError turns apt's message into an error that says what to do.
 func aptError(said string, err error) error {
 	var lines []string
 	for l := range strings.Lines(said) {
@@ -287,13 +285,13 @@ func aptError(said string, err error) error {
 	case has("Unable to locate package", "has no installation candidate"):
 		return fmt.Errorf("%w: %s; run apt-get update, or correct the list packages", errNoPackage, text)
 	case has("enough free space", "No space left", "Disk quota"):
-		return fmt.Errorf("the disk is full; make room (tare image prune), or name another --cache: %s", text)
+		return fmt.Errorf("the disk is full; free space (tare image prune), or give another --cache: %s", text)
 	case has("404  Not Found", "Hash Sum mismatch", "File has unexpected size"):
 		return fmt.Errorf("the archive no longer has a version that apt's lists name; run apt-get update, then again: %s", text)
 	case has("Failed to fetch", "Could not resolve", "Could not connect", "Temporary failure"):
-		return fmt.Errorf("cannot fetch packages; see that this host reaches its package archive: %s", text)
+		return fmt.Errorf("cannot fetch packages; check that this host reaches its package archive: %s", text)
 	case has("unmet dependencies", "broken packages", "held broken"):
-		return fmt.Errorf("the packages cannot be had together: %s", text)
+		return fmt.Errorf("the packages cannot be installed together; correct the list packages: %s", text)
 	case text == "":
 		return fmt.Errorf("apt-get failed: %w", err)
 	}
@@ -315,11 +313,11 @@ func parseURIs(r io.Reader) ([]deb, error) {
 		}
 		m := uriRE.FindStringSubmatch(line)
 		if m == nil || strings.Contains(m[2], "/") || !strings.HasSuffix(m[2], ".deb") {
-			return nil, fmt.Errorf("apt-get --print-uris printed %q, which is not understood", line)
+			return nil, fmt.Errorf("cannot parse the line %q of apt-get --print-uris", line)
 		}
 		d := deb{File: m[2], SHA256: m[4]}
 		if _, err := fmt.Sscan(m[3], &d.Size); err != nil {
-			return nil, fmt.Errorf("apt-get --print-uris printed the size %q", m[3])
+			return nil, fmt.Errorf("cannot parse the size %q of apt-get --print-uris", m[3])
 		}
 		out = append(out, d)
 	}
@@ -341,7 +339,7 @@ func (d deb) version() string {
 	return v
 }
 
-// limited writes at most left bytes and swallows the rest.
+// limited writes at most left bytes and discards the rest.
 type limited struct {
 	w    io.Writer
 	left int

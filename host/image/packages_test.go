@@ -44,7 +44,7 @@ func TestAptError(t *testing.T) {
 		"E: Failed to fetch http://d/x.deb  Hash Sum mismatch":                                           "run apt-get update, then again",
 		"E: Failed to fetch http://d/x.deb  Error writing to file - write (28: No space left on device)": "the disk is full",
 		"E: You don't have enough free space in /var/cache/apt/archives/.":                               "the disk is full",
-		"E: Unable to correct problems, you have held broken packages.":                                  "cannot be had together",
+		"E: Unable to correct problems, you have held broken packages.":                                  "cannot be installed together",
 		"W: something\nE: Sub-process returned an error code":                                            "apt-get failed: Sub-process",
 		"": "apt-get failed: EOF",
 	} {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Entry is one thing in the cache.
+// Entry is one item of the cache.
 type Entry struct {
 	Kind  string    `json:"kind"` // tree, package, wheel
 	Name  string    `json:"name"` // of the image, or the file
@@ -33,8 +33,8 @@ const (
 	KindWheel   = "wheel"
 )
 
-// Hold marks a tree as used until release is called or the process ends: no
-// Prune removes it meanwhile.
+// Hold marks a tree as used until release is called or the process ends, so that Prune does
+// not remove it.
 func (b *Builder) Hold(t Tree) (release func(), err error) {
 	c, err := openCache(b.Cache)
 	if err != nil {
@@ -53,7 +53,7 @@ func (b *Builder) Hold(t Tree) (release func(), err error) {
 
 func treeLock(digest string) string { return "tree-" + digest }
 
-// PruneOptions say what goes.
+// PruneOptions say what to remove.
 type PruneOptions struct {
 	Limit int64 // bytes that may stay; 0: DefaultLimit
 	All   bool  // everything that is not in use
@@ -61,8 +61,8 @@ type PruneOptions struct {
 	Dry   bool  // list only
 }
 
-// Prune removes what was used least recently until at most the limit is left,
-// and returns what went. What is in use stays.
+// Prune removes the least recently used entries until at most the limit is left, and
+// returns the removed entries. It keeps entries that are in use.
 func (b *Builder) Prune(ctx context.Context, o PruneOptions) ([]Entry, error) {
 	c, err := openCache(b.Cache)
 	if err != nil {
@@ -121,12 +121,12 @@ func (c *cache) drop(e Entry, dry bool) (bool, error) {
 	if e.Kind != KindTree {
 		return true, os.RemoveAll(e.Path)
 	}
-	for _, r := range e.records { // first, so that nobody finds half a tree
+	for _, r := range e.records { // first, so that find never returns a partly removed tree
 		if err := os.Remove(r); err != nil {
 			return false, err
 		}
 	}
-	// Renamed first: what a kill leaves of it is no tree.
+	// Rename it first: if tare is killed during the removal, the rest is not taken for a tree.
 	away := filepath.Join(c.dir, buildingPrefix+"~gone-"+e.digest)
 	if err := removeAll(away); err != nil {
 		return false, err
@@ -169,7 +169,7 @@ func (c *cache) entries() ([]Entry, error) {
 	return out, nil
 }
 
-// trees lists the trees with their records; one without any, as a killed build
+// trees lists the trees with their records. A tree without a record, as a killed build
 // leaves it, counts as old.
 func (c *cache) trees() ([]Entry, error) {
 	byDigest := map[string]*Entry{}
@@ -253,8 +253,8 @@ func treeSize(dir string) (int64, error) {
 	return n, err
 }
 
-// Leftovers lists what killed builds left in a cache, and removes it unless dry:
-// unfinished trees and files. What a running build holds stays.
+// Leftovers lists the unfinished trees and files of killed builds in a cache, and removes
+// them unless dry. It keeps what a running build holds.
 func Leftovers(cacheDir string, dry bool) (found []string, err error) {
 	for _, pattern := range []string{buildingPrefix + "*", "trees/*/" + buildingPrefix + "*", "wheels/*" + partSuffix, "built/*.new"} {
 		paths, err := filepath.Glob(filepath.Join(cacheDir, pattern))
@@ -282,12 +282,12 @@ func Leftovers(cacheDir string, dry bool) (found []string, err error) {
 	return found, nil
 }
 
-// fresh is how long a file without a lock of its own, which takes seconds to
-// write, may be somebody's work.
+// fresh is the age up to which an unlocked file may still be in use: writing one takes
+// seconds.
 const fresh = 10 * time.Minute
 
-// owner takes the lock of the build that makes path, if any has one; busy says
-// that it runs.
+// owner takes the lock of the build that makes path, if path has one. busy reports that the
+// build runs.
 func owner(cacheDir, path string) (release func(), busy bool, err error) {
 	name, _, ok := strings.Cut(strings.TrimPrefix(filepath.Base(path), buildingPrefix), "~")
 	switch {

@@ -21,28 +21,28 @@ const (
 	maxItems  = 2000      // items of one list
 )
 
-// Recipe says what an image is made of. Its parts go into the tree in the order
-// of the fields, so that a file may replace what a package brought.
+// Recipe says what an image is made of. Its parts are put into the tree in the order of the
+// fields, so a file may replace a package's file.
 type Recipe struct {
 	Name     string
 	About    string            // one line
-	Packages []string          // of the distribution, with what they depend on, without what they recommend; "a | b" is the first that it has
-	Only     []string          // path.Match patterns of names: of all these packages no other is taken
+	Packages []string          // of the distribution, with their dependencies but not their recommendations; "a | b" is the first that exists
+	Only     []string          // path.Match patterns: of all these packages, take only those whose name matches
 	Programs []string          // of this host, with their libraries
-	Wheels   []Wheel           // from the package index: exactly these, nothing that they depend on
+	Wheels   []Wheel           // from the package index: exactly these, without dependencies
 	Files    []File            // from the folder of the recipe
 	Links    []Link            // symbolic links
 	Run      [][]string        // commands run once in the tree, isolated
-	Remove   []string          // path.Match patterns of absolute paths, last of all
-	Command  []string          // for who loads the image elsewhere; nothing here uses it
+	Remove   []string          // path.Match patterns of absolute paths, removed last
+	Command  []string          // for users who load the image elsewhere; tare does not use it
 	Env      map[string]string // likewise
 }
 
 // Wheel is one pinned Python package.
 type Wheel struct {
 	Name, Version string
-	// In hexadecimal, any of which is right: a wheel is another file for each
-	// processor and Python. None takes what the index has.
+	// In hexadecimal. Any of them is accepted, because a wheel is another file for each
+	// processor and Python. If empty, the index's hash is accepted.
 	SHA256 []string
 }
 
@@ -81,8 +81,8 @@ var (
 	envRE     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// Parse reads a recipe. Every mistake is an *Error with its place, all of them
-// joined; name is the folder's, file what the places are called by.
+// Parse reads a recipe. The error joins an *Error for each mistake, with its place. name is
+// the folder's name, file the name of the file in errors.
 func Parse(name, file string, src io.Reader) (Recipe, error) {
 	p := parser{file: file, recipe: Recipe{Name: name}}
 	b, err := io.ReadAll(io.LimitReader(src, maxRecipe+1))
@@ -100,7 +100,7 @@ func Parse(name, file string, src io.Reader) (Recipe, error) {
 		return Recipe{}, yamlError(file, err)
 	}
 	if len(doc.Content) == 0 {
-		return Recipe{}, &Error{File: file, Line: 1, Column: 1, Text: "the file is empty; write about: and what the image is made of"}
+		return Recipe{}, &Error{File: file, Line: 1, Column: 1, Text: "the file is empty; write about: and the parts of the image, such as packages:"}
 	}
 	p.document(doc.Content[0])
 	if len(p.errs) > 0 {
@@ -109,7 +109,7 @@ func Parse(name, file string, src io.Reader) (Recipe, error) {
 	return p.recipe, nil
 }
 
-// yamlError gives the place that the library puts into its text.
+// yamlError takes the place from the library's error text.
 func yamlError(file string, err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, ok := strings.CutPrefix(text, "line "); ok {
@@ -144,10 +144,10 @@ func (p *parser) document(n *yaml.Node) {
 	p.fields(n, map[string]func(*yaml.Node){
 		"about": func(n *yaml.Node) { r.About = p.text(n) },
 		"packages": func(n *yaml.Node) {
-			r.Packages = p.words(n, packageRE, "the name of a Debian package, such as redis-server, or several with | between them, of which the first there is will be taken")
+			r.Packages = p.words(n, packageRE, "the name of a Debian package, such as redis-server, or several with | between them; the first that exists is taken")
 		},
 		"only": func(n *yaml.Node) {
-			r.Only = p.words(n, patternRE, "a pattern of names of packages, such as linux-image-*")
+			r.Only = p.words(n, patternRE, "a pattern of package names, such as linux-image-*")
 		},
 		"programs": func(n *yaml.Node) { r.Programs = p.words(n, programRE, "a program of this host, such as sysbench") },
 		"wheels":   p.wheels,
@@ -165,17 +165,17 @@ func (p *parser) document(n *yaml.Node) {
 		p.bad(n, "about: must be one line")
 	}
 	if len(p.errs) == 0 && len(r.Only) > 0 && len(r.Packages) == 0 {
-		p.bad(n, "only: chooses among packages:, and there are none")
+		p.bad(n, "only: chooses among packages:, but the recipe has no packages:")
 	}
 	if len(p.errs) == 0 && len(r.Packages)+len(r.Programs)+len(r.Wheels)+len(r.Files) == 0 {
 		p.bad(n, "the image would be empty; write packages:, programs:, wheels: or files:")
 	}
 }
 
-// fields calls the function of each key of a mapping, and refuses other keys.
+// fields calls the function of each key of a mapping, and refuses unknown keys.
 func (p *parser) fields(n *yaml.Node, known map[string]func(*yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
-		p.bad(n, "here belong keys with values, such as about: TEXT")
+		p.bad(n, "expected keys with values, such as about: TEXT")
 		return
 	}
 	seen := map[string]bool{}
@@ -184,9 +184,9 @@ func (p *parser) fields(n *yaml.Node, known map[string]func(*yaml.Node)) {
 		f, ok := known[key.Value]
 		switch {
 		case key.Kind != yaml.ScalarNode || !ok:
-			p.bad(key, "there is no field %q; there are %s", key.Value, names(known))
+			p.bad(key, "unknown field %q; the fields are %s", key.Value, names(known))
 		case seen[key.Value]:
-			p.bad(key, "%s: is there twice", key.Value)
+			p.bad(key, "%s: is given twice", key.Value)
 		default:
 			seen[key.Value] = true
 			f(n.Content[i+1])
@@ -196,20 +196,20 @@ func (p *parser) fields(n *yaml.Node, known map[string]func(*yaml.Node)) {
 
 func (p *parser) text(n *yaml.Node) string {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
-		p.bad(n, "here belongs a text")
+		p.bad(n, "expected a text")
 		return ""
 	}
 	if strings.ContainsRune(n.Value, 0) {
-		p.bad(n, "a text cannot hold a zero byte")
+		p.bad(n, "a text cannot contain a zero byte")
 		return ""
 	}
 	return n.Value
 }
 
-// items returns what is in a list, nil with a mistake when it is none.
+// items returns the items of a list. If n is not a list, it notes a mistake and returns nil.
 func (p *parser) items(n *yaml.Node) []*yaml.Node {
 	if n.Kind != yaml.SequenceNode {
-		p.bad(n, "here belongs a list, such as [a, b]")
+		p.bad(n, "expected a list, such as [a, b]")
 		return nil
 	}
 	if len(n.Content) > maxItems {
@@ -236,7 +236,7 @@ func (p *parser) words(n *yaml.Node, re *regexp.Regexp, what string) []string {
 		case s == "" || !re.MatchString(s):
 			p.bad(item, "%q is not %s", s, what)
 		case seen[s]:
-			p.bad(item, "%s is there twice", s)
+			p.bad(item, "%s is given twice", s)
 		}
 		seen[s] = true
 		out = append(out, s)
@@ -245,7 +245,7 @@ func (p *parser) words(n *yaml.Node, re *regexp.Regexp, what string) []string {
 }
 
 func (p *parser) wheels(n *yaml.Node) {
-	for _, s := range p.words(n, wheelRE, "a wheel with its version, such as numpy==2.3.4, and perhaps sha256:HASH, once or more, after spaces") {
+	for _, s := range p.words(n, wheelRE, "a wheel with its version, such as numpy==2.3.4, optionally followed by one or more sha256:HASH, separated by spaces") {
 		if m := wheelRE.FindStringSubmatch(s); m != nil {
 			w := Wheel{Name: m[1], Version: m[2]}
 			for h := range strings.FieldsSeq(m[3]) {
@@ -298,9 +298,9 @@ func badPath(s string) string {
 	first, _, _ := strings.Cut(strings.TrimPrefix(s, "/"), "/")
 	switch {
 	case !strings.HasPrefix(s, "/") || path.Clean(s) != s || s == "/":
-		return "is not a plain absolute path, such as /app/app.js"
+		return "is not a clean absolute path, such as /app/app.js"
 	case strings.HasPrefix(first, "tare"):
-		return "is tare's own; choose another name"
+		return "is reserved for tare; choose another name"
 	case first == "proc" || first == "sys" || first == "dev":
 		return "is below a mount point and would be hidden"
 	}
@@ -309,14 +309,14 @@ func badPath(s string) string {
 
 func (p *parser) links(n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
-		p.bad(n, "here belong paths with targets, such as /usr/bin/x: y")
+		p.bad(n, "expected paths with targets, such as /usr/bin/x: y")
 		return
 	}
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		l := Link{Path: p.path(n.Content[i]), Target: p.text(n.Content[i+1])}
 		if seen[l.Path] {
-			p.bad(n.Content[i], "%s is there twice", l.Path)
+			p.bad(n.Content[i], "%s is given twice", l.Path)
 		}
 		seen[l.Path] = true
 		if l.Target == "" {
@@ -351,14 +351,14 @@ func (p *parser) remove(n *yaml.Node) {
 
 func (p *parser) env(n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
-		p.bad(n, "here belong names with values, such as LANG: C.UTF-8")
+		p.bad(n, "expected names with values, such as LANG: C.UTF-8")
 		return
 	}
 	p.recipe.Env = map[string]string{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if _, twice := p.recipe.Env[key.Value]; twice || !envRE.MatchString(key.Value) {
-			p.bad(key, "%q is no name of a variable, or is there twice", key.Value)
+			p.bad(key, "%q is not a valid variable name, or is given twice", key.Value)
 		}
 		p.recipe.Env[key.Value] = p.text(n.Content[i+1])
 	}

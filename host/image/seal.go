@@ -15,7 +15,7 @@ import (
 )
 
 // sealTime is the time of every entry, in seconds since 1970: 1 January 2020.
-// Not zero: ZIP archives, which Python makes, begin with 1980.
+// It is not zero because times in ZIP archives, which Python makes, begin with 1980.
 const sealTime = 1577836800
 
 // seal gives every entry of the tree one time, and returns its digest: the
@@ -54,7 +54,7 @@ func seal(ctx context.Context, dir string) (Tree, error) {
 			}
 			t.Bytes += info.Size()
 		default:
-			return fmt.Errorf("%s is neither file, folder nor link", rel)
+			return fmt.Errorf("%s is not a file, folder or link", rel)
 		}
 		for _, f := range fields {
 			fmt.Fprintf(h, "%d:%s", len(f), f)
@@ -68,7 +68,7 @@ func seal(ctx context.Context, dir string) (Tree, error) {
 	if err != nil {
 		return Tree{}, err
 	}
-	for _, d := range dirs { // after what is in them
+	for _, d := range dirs { // after their contents
 		if err := settle(d); err != nil {
 			return Tree{}, err
 		}
@@ -77,7 +77,7 @@ func seal(ctx context.Context, dir string) (Tree, error) {
 	return t, nil
 }
 
-// settle sets the times of an entry, not of what a link leads to.
+// settle sets the times of an entry. It does not follow a link.
 func settle(p string) error {
 	ts := []unix.Timespec{{Sec: sealTime}, {Sec: sealTime}}
 	if err := unix.UtimesNanoAt(unix.AT_FDCWD, p, ts, unix.AT_SYMLINK_NOFOLLOW); err != nil {

@@ -34,13 +34,12 @@ func stepEnv() []string {
 	}
 }
 
-var errNeedsRoot = errors.New("its commands run in namespaces of their own, which needs root; run with sudo")
+var errNeedsRoot = errors.New("its commands run in their own namespaces, which needs root; run with sudo")
 
-// step runs a command in the tree, isolated: it is the first process of a
-// process namespace, has a network without any interface, sees only the tree,
-// which alone it can write to, and has no capability (capabilities(7)) by which
-// it could leave. Its mounts are in a namespace that goes with it, so nothing
-// stays even if this program is killed.
+// step runs a command in the tree, isolated. The command is the first process of a PID
+// namespace, has a network without interfaces, sees and writes only the tree, and has no
+// capability (capabilities(7)) with which it could leave. Its mounts are in a namespace
+// that ends with it, so nothing remains even if this program is killed.
 func (u *unpacker) step(ctx context.Context, args []string) error {
 	if os.Geteuid() != 0 {
 		return errNeedsRoot
@@ -49,9 +48,9 @@ func (u *unpacker) step(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	// The first fork in the new process namespace makes its first process, with
-	// whose end it is closed. Go tries, once, with a fork of its own whether the
-	// kernel has pidfd_open(2) (checkPidfdOnce in package os); it shall do so here.
+	// The first fork in a new PID namespace makes its first process, and the namespace ends
+	// with that process. Go forks once to test whether the kernel has pidfd_open(2)
+	// (checkPidfdOnce in package os). Make it do so now, outside of the namespace.
 	if _, err := os.FindProcess(os.Getpid()); err != nil {
 		return err
 	}
@@ -66,7 +65,7 @@ func (u *unpacker) step(ctx context.Context, args []string) error {
 	}
 	over := watch(ctx, p.Pid, p.Done())
 	if over != nil {
-		_ = cmd.Process.Kill() // the rest of its namespace goes with it
+		_ = cmd.Process.Kill() // the rest of its namespace ends with it
 	}
 	if _, err := p.Wait(); err != nil || over != nil {
 		if over != nil {
@@ -80,7 +79,7 @@ func (u *unpacker) step(ctx context.Context, args []string) error {
 	return nil
 }
 
-// find returns the path in the tree of a command.
+// find returns the path of a command in the tree.
 func (u *unpacker) find(name string) (string, error) {
 	if strings.HasPrefix(name, "/") {
 		return name, nil
@@ -96,8 +95,8 @@ func (u *unpacker) find(name string) (string, error) {
 	return "", fmt.Errorf("run: the tree has no %s; add the package that brings it to the list packages", name)
 }
 
-// enterTree makes the tree the root of the calling thread, which already has a
-// private mount namespace, and takes its privileges away.
+// enterTree makes the tree the root of the calling thread, which has a private mount
+// namespace, and drops its privileges.
 func enterTree(dir string) error {
 	const apart = unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	if err := unix.Unshare(apart); err != nil {
@@ -130,12 +129,12 @@ func enterTree(dir string) error {
 	return powerless()
 }
 
-// mountProc mounts proc(5) of this process namespace: the new one has no process
-// yet that could mount its own. It shows other processes by nothing at all where
-// the kernel can do that for one mount alone, from 5.8 on. Kernels before know
-// hidepid only as a number, which some apply to the host's own /proc; they refuse
-// the word, and get no option. hidepid=invisible would hide nothing: the group of
-// root, which commands have, is excepted from it.
+// mountProc mounts proc(5) of this PID namespace, because the new namespace has no process
+// yet that could mount its own. From Linux 5.8 on it hides other processes
+// (hidepid=ptraceable). Older kernels know hidepid only as a number, which some apply to
+// the host's /proc too; they refuse the word, so the mount gets no option there.
+// hidepid=invisible would hide nothing, because it exempts root's group, which commands
+// have.
 func mountProc(target string) error {
 	const flags = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	err := unix.Mount("proc", target, "proc", flags, "hidepid=ptraceable")
@@ -148,8 +147,8 @@ func mountProc(target string) error {
 	return nil
 }
 
-// powerless takes all capabilities from the calling thread, and from what it
-// will execute. Files of the tree belong to root, who may still write them.
+// powerless drops all capabilities of the calling thread and of the programs that it
+// executes. Files of the tree belong to root, so the command can still write them.
 func powerless() error {
 	for c := range uintptr(64) {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
@@ -171,7 +170,7 @@ func powerless() error {
 	return nil
 }
 
-// remove takes away what matches the patterns, with what is below.
+// remove removes the paths that match the patterns, with their contents.
 func (u *unpacker) remove(patterns []string) error {
 	for _, p := range patterns {
 		p, err := place(p)
@@ -191,8 +190,8 @@ func (u *unpacker) remove(patterns []string) error {
 	return nil
 }
 
-// leftovers are what programs leave that differs from build to build, or is of
-// no use in a tree that nobody writes to.
+// leftovers are files that differ from build to build, or that a read-only tree does not
+// need.
 func leftovers() []string {
 	return []string{
 		"/var/cache/ldconfig", "/var/cache/apt", "/var/cache/debconf", "/var/lib/apt", "/var/lib/dpkg",

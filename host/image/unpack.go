@@ -22,14 +22,14 @@ const (
 	maxBytes = 12 << 30 // of one tree; TensorFlow with all it needs has 2 GiB
 )
 
-// unpacker puts entries into a tree. Nothing it does can leave the tree: every
-// access goes through os.Root, which follows no link out of it.
+// unpacker puts entries into a tree. It cannot write outside of the tree: every access goes
+// through os.Root, which follows no link out of it.
 type unpacker struct {
 	dir   string
 	root  *os.Root
 	files int
 	bytes int64
-	made  map[string]bool // directories known to be there
+	made  map[string]bool // directories known to exist
 }
 
 func newUnpacker(dir string) (*unpacker, error) {
@@ -42,11 +42,11 @@ func newUnpacker(dir string) (*unpacker, error) {
 
 func (u *unpacker) close() { _ = u.root.Close() }
 
-// merged are the folders that a merged /usr has as links; packages still name
-// their files by either path.
+// merged are the folders that are links in a merged /usr. Packages name files by either
+// path.
 func merged() []string { return []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"} }
 
-// base makes what packages expect to be there.
+// base makes the folders that packages expect.
 func (u *unpacker) base() error {
 	for _, d := range merged() {
 		if err := u.mkdir("/usr/"+d, 0o755); err != nil {
@@ -59,8 +59,8 @@ func (u *unpacker) base() error {
 	return nil
 }
 
-// defaults makes the mount points, and the few files that C libraries look for
-// where no package and no recipe gave them.
+// defaults makes the mount points, and the few files that C libraries look for if no
+// package and no recipe has them.
 func (u *unpacker) defaults() error {
 	for _, d := range []string{"/proc", "/sys", "/dev", "/data", "/run", "/etc", "/root", "/var/tmp"} {
 		if err := u.mkdir(d, 0o755); err != nil {
@@ -90,7 +90,7 @@ func (u *unpacker) defaults() error {
 // merged /usr.
 func place(name string) (string, error) {
 	if strings.ContainsRune(name, 0) {
-		return "", fmt.Errorf("the name %q holds a zero byte", name)
+		return "", fmt.Errorf("the name %q contains a zero byte", name)
 	}
 	if slices.Contains(strings.Split(name, "/"), "..") {
 		return "", fmt.Errorf("the name %q leads out of the tree", name)
@@ -109,7 +109,7 @@ func (u *unpacker) count(n int64) error {
 	u.files++
 	u.bytes += n
 	if u.files > maxFiles || u.bytes > maxBytes {
-		return fmt.Errorf("the tree has more than %d entries or %d GiB: this is no image of an application", maxFiles, maxBytes>>30)
+		return fmt.Errorf("the tree has more than %d entries or %d GiB, which is too large for the image of an application; give fewer packages", maxFiles, maxBytes>>30)
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (u *unpacker) parents(name string) error {
 		return nil
 	}
 	if st, err := u.root.Stat(dir); err != nil || !st.IsDir() {
-		if err := u.mkdir(dir, 0o755); err != nil { // whose modes no umask changes
+		if err := u.mkdir(dir, 0o755); err != nil { // mkdir sets the mode whatever the umask
 			return err
 		}
 	}
@@ -138,7 +138,7 @@ func (u *unpacker) mkdir(name string, mode fs.FileMode) error {
 		if l, err := u.root.Lstat(name); err == nil && l.IsDir() {
 			return u.root.Chmod(name, mode&(fs.ModePerm|fs.ModeSticky)|0o700)
 		}
-		return nil // a link to a folder stays, as dpkg does it
+		return nil // keep a link to a folder, as dpkg does
 	}
 	if err := u.count(0); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (u *unpacker) mkdir(name string, mode fs.FileMode) error {
 	return u.root.Chmod(name, mode&(fs.ModePerm|fs.ModeSticky)|0o700)
 }
 
-// free makes way for a new entry: a later one replaces an earlier one.
+// free removes an earlier entry of that name: a later entry replaces it.
 func (u *unpacker) free(name string) error {
 	if err := u.parents(name); err != nil {
 		return err
@@ -171,8 +171,8 @@ func (u *unpacker) free(name string) error {
 	return u.root.Remove(name)
 }
 
-// file writes a regular file. Set-user-ID and set-group-ID bits are left out:
-// in a sandbox of ours everything runs as one user.
+// file writes a regular file. It drops set-user-ID and set-group-ID bits, because
+// everything in a sandbox runs as one user.
 func (u *unpacker) file(name string, mode fs.FileMode, src io.Reader) (err error) {
 	name, err = place(name)
 	if err != nil {
@@ -205,7 +205,7 @@ func (u *unpacker) symlink(name, target string) error {
 		return fmt.Errorf("the link %s -> %s leads out of the tree", name, target)
 	}
 	if st, err := u.root.Lstat(name); err == nil && st.IsDir() {
-		// A package that made a folder into a link; dpkg keeps the folder.
+		// The package replaces a folder with a link; dpkg keeps the folder.
 		return nil
 	}
 	if err := u.count(0); err != nil {
@@ -217,14 +217,14 @@ func (u *unpacker) symlink(name, target string) error {
 	return u.root.Symlink(target, name)
 }
 
-// inside says whether a link's target stays in the tree by its text alone. What
-// a chain of links does is up to os.Root and, at use, to the new root.
+// inside reports whether the text of a link's target stays in the tree. os.Root, and later
+// the new root, bound chains of links.
 func inside(name, target string) bool {
 	if target == "" || strings.ContainsRune(target, 0) {
 		return false
 	}
 	if strings.HasPrefix(target, "/") {
-		return true // of the tree, once it is the root
+		return true // it is relative to the tree, once that is the root
 	}
 	depth := strings.Count(name, "/")
 	for part := range strings.SplitSeq(target, "/") {
@@ -258,8 +258,8 @@ func (u *unpacker) hardlink(name, target string) error {
 	return u.root.Link(target, name)
 }
 
-// slim says whether a member is left out, as in Debian's own slim images:
-// manuals, translations, and documents but the copyright.
+// slim reports whether to leave a member out, as Debian's slim images do: manuals,
+// translations, and documents except the copyright.
 func slim(name string) bool {
 	for _, dir := range []string{"usr/share/man/", "usr/share/info/", "usr/share/locale/", "usr/share/lintian/", "usr/share/linda/", "usr/share/groff/", "usr/share/doc-base/"} {
 		if strings.HasPrefix(name, dir) {
@@ -308,9 +308,9 @@ func (u *unpacker) member(h *tar.Header, name string, r io.Reader) error {
 	case tar.TypeLink:
 		return u.hardlink(name, h.Linkname)
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
-		return errors.New("devices and pipes do not belong into an image")
+		return errors.New("it is a device or a pipe, which an image cannot have")
 	}
-	return fmt.Errorf("a member of the type %q is not understood", h.Typeflag)
+	return fmt.Errorf("it has the unknown type %q", h.Typeflag)
 }
 
 // unpack checks a package against its signed hash and unpacks it.
@@ -321,14 +321,14 @@ func (a apt) unpack(ctx context.Context, d deb, u *unpacker) error {
 		return err
 	}
 	if sum != d.SHA256 {
-		return errors.Join(fmt.Errorf("the file has the SHA-256 %s, its archive signed %s; it is removed, try again", sum, d.SHA256), os.Remove(file))
+		return errors.Join(fmt.Errorf("the file has the SHA-256 %s, but the archive's signed list says %s; tare has removed the file, try again", sum, d.SHA256), os.Remove(file))
 	}
 	now := time.Now()
-	_ = os.Chtimes(file, now, now)                                      // the mark of use that prune reads
+	_ = os.Chtimes(file, now, now)                                      // the time of last use, which prune reads
 	cmd := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", file) //nolint:gosec // our own arguments
 	var stderr bytes.Buffer
 	cmd.Stderr = &limited{w: &stderr, left: 4 << 10}
-	cmd.WaitDelay = 2 * time.Second // whoever else holds the pipes then
+	cmd.WaitDelay = 2 * time.Second // then close pipes that another process holds
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -338,8 +338,8 @@ func (a apt) unpack(ctx context.Context, d deb, u *unpacker) error {
 	}
 	err = u.tar(out)
 	if err != nil {
-		// dpkg-deb's decompressor is a process of its own, which outlives it and
-		// holds both pipes: without a reader it ends.
+		// dpkg-deb's decompressor is a separate process, which outlives it and holds both
+		// pipes. It ends when the reader closes.
 		_ = out.Close()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

@@ -12,27 +12,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of one command of a recipe, with all that it starts.
+// Bounds of one command of a recipe and of all that it starts.
 const (
 	stepProcesses = 1000
 	stepMemory    = 4 << 30 // bytes of data of one process
 	watchEvery    = 100 * time.Millisecond
 )
 
-// watch bounds the processes of the process namespace whose first process is
-// pid, until done is closed, which gives nil. An error says why they are to be
-// killed: ctx ended, or they are too many.
+// watch bounds the processes of the PID namespace whose first process is pid. It returns
+// nil when done is closed. An error says why the caller must kill them: ctx has ended, or
+// there are too many.
 //
-// A control group of tare's was rejected: tare clean kills what is in those, and
-// may do so while an image is built. So each process gets limits that all it
-// starts inherits, setrlimit(2), and their number is counted.
+// A control group below tare's was rejected: tare clean kills the processes there, and may
+// run while an image is built. So each process gets limits that its children inherit
+// (setrlimit(2)), and watch counts the processes.
 func watch(ctx context.Context, pid int, done <-chan struct{}) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	limited := false
 	for {
 		pids, err := namesakes(pid)
-		for range 20 { // at once for what starts others quickly
+		for range 20 { // repeat at once, for processes that start others quickly
 			if limited || err != nil || len(pids) > stepProcesses {
 				break
 			}
@@ -51,7 +51,7 @@ func watch(ctx context.Context, pid int, done <-chan struct{}) error {
 			return nil
 		case <-ctx.Done():
 			select {
-			case <-done: // it was faster
+			case <-done: // it has ended meanwhile
 				return nil
 			default:
 				return ctx.Err()
@@ -65,9 +65,9 @@ func stepLimits() map[int]uint64 {
 	return map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: stepFile, unix.RLIMIT_DATA: stepMemory}
 }
 
-// limitAll limits processes, and says whether all were limited before: then so
-// is whatever else there is. Else one may have started another that is not, as when
-// there is none to be seen yet.
+// limitAll limits processes, and reports whether all were limited before. Then all
+// processes are limited. Otherwise, or if pids is empty, one may have started another that
+// has no limits.
 func limitAll(pids []int) (all bool, err error) {
 	all = len(pids) > 0
 	for _, pid := range pids {
@@ -80,7 +80,7 @@ func limitAll(pids []int) (all bool, err error) {
 	return all, nil
 }
 
-// limit sets the limits of a process, and says whether it had them.
+// limit sets the limits of a process, and reports whether it had them.
 func limit(pid int) (known bool, err error) {
 	known = true
 	for what, most := range stepLimits() {
@@ -97,15 +97,15 @@ func limit(pid int) (known bool, err error) {
 	return known, nil
 }
 
-// namesakes lists the processes in the process namespace of pid; none when it
-// has ended.
+// namesakes lists the processes in the PID namespace of pid. The list is empty if pid has
+// ended.
 func namesakes(pid int) ([]int, error) {
 	ours, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns/pid"))
 	if err != nil {
 		return nil, nil //nolint:nilerr // it has ended
 	}
 	if host, err := os.Readlink("/proc/self/ns/pid"); err != nil || host == ours {
-		return nil, err // another process has its number by now
+		return nil, err // another process has this number now
 	}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

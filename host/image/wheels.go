@@ -39,7 +39,7 @@ func (j *job) addWheels(ctx context.Context, u *unpacker) error {
 		return err
 	}
 	j.builder.say("%s: compiling Python", j.recipe.Name)
-	// Trees are read-only: what is not compiled now is compiled at every start.
+	// Trees are read-only, so Python would compile the rest again at every start.
 	// unchecked-hash (PEP 552) does not write the sources' times into the files.
 	return u.step(ctx, []string{"python3", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash",
 		"/usr/lib/python" + version, "/usr/lib/python3/dist-packages", site})
@@ -72,12 +72,12 @@ func (j *job) unpackWheels(ctx context.Context, u *unpacker, version, site strin
 	return nil
 }
 
-// check holds a fetched file to the recipe's hashes.
+// check compares a fetched file with the recipe's hashes.
 func (w Wheel) check(sum string) error {
 	if len(w.SHA256) == 0 || slices.Contains(w.SHA256, sum) {
 		return nil
 	}
-	return fmt.Errorf("its file has the SHA-256 %s, which the recipe does not list, and is removed; try again, see what PIP_INDEX_URL and PIP_FIND_LINKS name, or, if it is the right one for this processor and Python, add it to the recipe", sum)
+	return fmt.Errorf("its file has the SHA-256 %s, which the recipe does not list; tare has removed the file. Try again, or check PIP_INDEX_URL and PIP_FIND_LINKS; if the hash is right for this processor and Python, add it to the recipe", sum)
 }
 
 var pythonRE = regexp.MustCompile(`^python(3\.[0-9]+)$`)
@@ -139,7 +139,7 @@ func (j *job) fetchWheel(ctx context.Context, w Wheel, python string) (string, e
 	}
 	found, err := filepath.Glob(filepath.Join(tmp, "*.whl"))
 	if err != nil || len(found) != 1 {
-		return "", fmt.Errorf("pip brought %d files where one was asked for", len(found))
+		return "", fmt.Errorf("pip fetched %d files; expected one", len(found))
 	}
 	if err := errors.Join(os.RemoveAll(dir), os.Rename(tmp, dir)); err != nil {
 		return "", err
@@ -156,7 +156,7 @@ func pip(ctx context.Context, args []string) error {
 		}
 	}
 	if python == "" {
-		return errors.New("wheels are fetched by pip, which this host lacks; apt-get install python3-pip")
+		return errors.New("this host lacks pip, which fetches wheels; apt-get install python3-pip")
 	}
 	cmd := exec.CommandContext(ctx, python, args...) //nolint:gosec // our own arguments
 	var said bytes.Buffer
@@ -170,7 +170,7 @@ func pip(ctx context.Context, args []string) error {
 	return nil
 }
 
-// pipError puts what pip says into words with the next step.
+// pipError turns pip's message into an error that says what to do.
 func pipError(said string, err error) error {
 	var last string
 	for l := range strings.Lines(said) {
@@ -180,11 +180,11 @@ func pipError(said string, err error) error {
 	}
 	switch {
 	case strings.Contains(said, "No space left"):
-		return fmt.Errorf("the disk is full; make room (tare image prune, and the folder TMPDIR, which pip fetches to first): %s", last)
+		return fmt.Errorf("the disk is full; free space (tare image prune, and the folder TMPDIR, to which pip fetches): %s", last)
 	case strings.Contains(said, "NewConnectionError"), strings.Contains(said, "ConnectTimeout"), strings.Contains(said, "Temporary failure"):
-		return errors.New("pip cannot reach the package index; see that this host has a network, or set PIP_INDEX_URL or PIP_FIND_LINKS")
+		return errors.New("pip cannot reach the package index; check this host's network, or set PIP_INDEX_URL or PIP_FIND_LINKS")
 	case strings.Contains(said, "No matching distribution"):
-		return fmt.Errorf("the package index has no wheel of it for the tree's Python; correct wheels: (%s)", last)
+		return fmt.Errorf("the package index has no such wheel for the tree's Python; correct wheels: (%s)", last)
 	case last == "":
 		return fmt.Errorf("pip failed: %w", err)
 	}
@@ -228,9 +228,9 @@ type wheelMember struct {
 	script bool
 }
 
-// content is the member's; a script's #! line names the tree's Python. The zip
-// reader fails on more than the member said it would be, and at its end, which
-// must therefore be read, on a wrong checksum.
+// content returns the member's content; in a script, the #! line names the tree's Python.
+// Read it to the end: the zip reader reports a wrong checksum there, and an error if the
+// member is longer than declared.
 func (m wheelMember) content(r io.Reader) io.Reader {
 	if !m.script {
 		return r
@@ -245,7 +245,7 @@ func (m wheelMember) content(r io.Reader) io.Reader {
 	return io.MultiReader(strings.NewReader("#!/usr/bin/python3\n"), b)
 }
 
-// listWheel reads and checks a wheel's listing, and says where its members go.
+// listWheel reads and checks a wheel's listing, and returns the members with their places.
 func listWheel(r io.ReaderAt, size int64, site string) ([]wheelMember, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
@@ -258,7 +258,7 @@ func listWheel(r io.ReaderAt, size int64, site string) ([]wheelMember, error) {
 	var total uint64
 	for _, f := range z.File {
 		if strings.HasSuffix(f.Name, "/") {
-			continue // folders come with their files
+			continue // folders are made for their files
 		}
 		if f.Name == "." || !fs.ValidPath(f.Name) || strings.ContainsAny(f.Name, "\\\x00") {
 			return nil, fmt.Errorf("the member %q leads out of the tree", f.Name)
@@ -287,8 +287,8 @@ func listWheel(r io.ReaderAt, size int64, site string) ([]wheelMember, error) {
 	return out, nil
 }
 
-// wheelPlace is the place of a member: NAME.data/KIND/ is spread as PEP 427
-// says, "" is for what no program needs at run time.
+// wheelPlace returns the place of a member. Members of NAME.data/KIND/ go to the places of
+// PEP 427; "" means that no program needs the member at run time.
 func wheelPlace(name, site string) (to string, script bool) {
 	first, rest, ok := strings.Cut(name, "/")
 	if !ok || !strings.HasSuffix(first, ".data") {

@@ -156,7 +156,7 @@ func FuzzWheel(f *testing.F) {
 func TestPipError(t *testing.T) {
 	for said, want := range map[string]string{
 		"WARNING: Retrying ... NewConnectionError('...')\nERROR: Could not find a version\nERROR: No matching distribution found for x==1": "cannot reach the package index",
-		"ERROR: Could not find a version that satisfies\nERROR: No matching distribution found for six==99":                                "has no wheel of it",
+		"ERROR: Could not find a version that satisfies\nERROR: No matching distribution found for six==99":                                "has no such wheel",
 		"OSError: [Errno 28] No space left on device": "disk is full",
 	} {
 		if err := pipError(said, io.EOF); !strings.Contains(err.Error(), want) {

@@ -4,19 +4,19 @@
 // bridge tare0 in it; 2. Attach makes a namespace /run/netns/tare-NAME whose
 // eth0 is a veth pair to that bridge, with an address of 198.18.0.0/16, the
 // range for benchmarks (RFC 2544 section 12, RFC 6890); 3. the sandbox is
-// started in that namespace, or, for a virtual machine, Tap puts a tap device in
-// the pair's place; 4. Rate and Delay make its link worse, where a study asks for it;
-// 5. Detach and Close take all of it away again.
-// Socket connects to the sandboxes from the bridge itself, 198.18.0.1.
+// started in that namespace, or, for a virtual machine, Tap replaces the pair with
+// a tap device; 4. Rate and Delay slow its link, if a study asks for it; 5. Detach and
+// Close remove everything. Socket connects to the sandboxes from the bridge itself,
+// 198.18.0.1.
 //
-// The bridge is in a namespace of its own so that the host's firewall does not
-// filter what it carries, and no tool that watches the host's interfaces
-// touches it (docs/design/0003-bridge-in-its-own-namespace.md). The namespaces
-// are bound to files as `ip netns` does it, so that
+// The bridge has its own namespace, so that the host's firewall does not filter its
+// packets, and tools that watch the host's interfaces do not touch it
+// (docs/design/0003-bridge-in-its-own-namespace.md). The namespaces are bound to files
+// as `ip netns` does it, so that
 //
 //	ip netns exec tare-NAME ip addr
 //
-// shows what a sandbox sees. Offloads and MTU are as the kernel gives them.
+// shows what a sandbox sees. Offloads and MTU have the kernel's defaults.
 package network
 
 import (
@@ -37,9 +37,9 @@ import (
 )
 
 const (
-	// Dir is where named network namespaces are, for us as for `ip netns`.
+	// Dir is where named network namespaces are, as for `ip netns`.
 	Dir = "/run/netns"
-	// Prefix begins the name of each namespace and each link of ours.
+	// Prefix begins the name of each namespace and link that tare makes.
 	Prefix = "tare"
 
 	bridgeLink = "tare0"
@@ -54,18 +54,17 @@ type Bridge struct {
 	lock    *os.File
 	sockets chan chan made // asks the bridge's thread for a socket
 	closed  chan struct{}  // ends that thread
-	done    chan struct{}  // it has ended; nil before it was started
+	done    chan struct{}  // closed when it has ended; nil before it was started
 
 	mu   sync.Mutex
 	used map[netip.Addr]string // address to name
-	next netip.Addr            // where to look for a free address
+	next netip.Addr            // where the search for a free address begins
 
-	detours map[string]*detour // by name, of those that are delayed
+	detours map[string]*detour // of delayed sandboxes, by name
 }
 
-// Open makes the bridge. One process at a time has it, and it is another's
-// until that one closes it or dies; what a dead one left is replaced. It needs
-// root.
+// Open makes the bridge. One process at a time has it, until it closes the bridge or dies.
+// Open replaces what a dead process left. It needs root.
 func Open(ctx context.Context) (*Bridge, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -81,9 +80,8 @@ func Open(ctx context.Context) (*Bridge, error) {
 	return b, nil
 }
 
-// takeLock holds a lock for the life of this process. It is apart from the
-// host's lock, so that a Bridge is told from a leftover even where that lock
-// was not taken.
+// takeLock holds a lock until this process ends. It is separate from the host's lock, so
+// that a Bridge in use is not taken for a leftover even if the host's lock was not taken.
 func takeLock(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // as the rest of /run; what is private in it has its own mode
 		return nil, fmt.Errorf("network: %w; run as root", err)
@@ -101,7 +99,7 @@ func takeLock(path string) (*os.File, error) {
 
 func (b *Bridge) make() error {
 	prefix := netip.MustParsePrefix(subnet)
-	b.next = prefix.Addr().Next() // .0.0 is the network's own, .0.1 is kept for the bridge
+	b.next = prefix.Addr().Next() // .0.0 is the network's address, .0.1 the bridge's
 	if err := Remove(Prefix + "-" + bridgeName); err != nil {
 		return err
 	}
@@ -112,7 +110,7 @@ func (b *Bridge) make() error {
 		if err := addBridge(h, bridgeLink); err != nil {
 			return err
 		}
-		// An address, so that the harness can ask servers in the sandboxes.
+		// With an address, the harness can connect to servers in the sandboxes.
 		return address(h, bridgeLink, netip.PrefixFrom(b.next, prefix.Bits()))
 	})
 	if err != nil {
@@ -123,29 +121,29 @@ func (b *Bridge) make() error {
 }
 
 // addBridge makes a bridge and sets it up. Spanning tree is off, so that a new
-// port forwards at once instead of after 30 s of listening. Its hardware address
-// is given: otherwise it is the lowest of its ports', and changes as they come
-// and go, while the sandboxes remember the old one.
+// port forwards at once instead of after 30 s of listening. Its hardware address is
+// fixed. Otherwise it would be the lowest of its ports', and would change as they come and
+// go, while the sandboxes remember the old one.
 func addBridge(h *netlink.Handle, name string) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name
 	attrs.HardwareAddr = net.HardwareAddr{2, 't', 'a', 'r', 'e', 0} // locally administered
 	link := &netlink.Bridge{LinkAttrs: attrs}
 	if err := h.LinkAdd(link); err != nil {
-		return fmt.Errorf("network: making bridge %s: %w; is the kernel module bridge there?", name, err)
+		return fmt.Errorf("network: cannot make bridge %s: %w; modprobe bridge", name, err)
 	}
 	return up(h, name)
 }
 
-// up sets a link up without an IPv6 link-local address: its duplicate
-// detection and router solicitations would be traffic that nobody asked for.
+// up sets a link up without an IPv6 link-local address, whose duplicate address detection
+// and router solicitations would add traffic.
 func up(h *netlink.Handle, name string) error {
 	link, err := h.LinkByName(name)
 	if err != nil {
 		return fmt.Errorf("network: link %s: %w", name, err)
 	}
 	if name != "lo" {
-		// Kernels without IPv6 refuse, and need no such setting.
+		// Kernels without IPv6 refuse this setting and do not need it.
 		_ = h.LinkSetIP6AddrGenMode(link, int(nl6AddrGenModeNone))
 	}
 	if err := h.LinkSetUp(link); err != nil {
@@ -157,9 +155,9 @@ func up(h *netlink.Handle, name string) error {
 // nl6AddrGenModeNone is IN6_ADDR_GEN_MODE_NONE of linux/if_link.h.
 const nl6AddrGenModeNone = 1
 
-// Attach makes the namespace of a sandbox, with lo and eth0 up, and connects it.
-// Its address is unique on the bridge. The name must be new, and is bounded
-// as a file name is: letters, digits and . _ - after the first.
+// Attach makes the namespace of a sandbox, with lo and eth0 up, and connects it to the
+// bridge with a unique address. The name must be new, and has letters, digits and, after the
+// first character, . _ -.
 func (b *Bridge) Attach(name string) (sandbox.Network, error) {
 	if err := checkName(name); err != nil {
 		return sandbox.Network{}, err
@@ -206,11 +204,11 @@ func connect(path, name string, prefix netip.Prefix) error {
 	})
 }
 
-// introduce tells the bridge's namespace which interface has an address, for
-// good. Otherwise its first packet to a sandbox asks for that by ARP, and where
-// nobody answers, as while gVisor's network stack is not there yet, the next
-// question comes a second later (arp(7), retrans_time_ms). Runtimes that bring a
-// network stack of their own give it the interface's hardware address.
+// introduce adds a permanent neighbour entry for an address to the bridge's namespace.
+// Otherwise the first packet to a sandbox starts an ARP request. If nothing answers yet, as
+// before gVisor's network stack is up, the next request comes a second later (arp(7),
+// retrans_time_ms). Runtimes with their own network stack give it the interface's hardware
+// address.
 func introduce(h *netlink.Handle, addr netip.Addr, mac net.HardwareAddr) error {
 	link, err := h.LinkByName(bridgeLink)
 	if err != nil {
@@ -221,12 +219,12 @@ func introduce(h *netlink.Handle, addr netip.Addr, mac net.HardwareAddr) error {
 		IP: addr.AsSlice(), HardwareAddr: mac,
 	})
 	if err != nil {
-		return fmt.Errorf("network: noting the hardware address of %s: %w", addr, err)
+		return fmt.Errorf("network: cannot add a neighbour entry for %s: %w", addr, err)
 	}
 	return nil
 }
 
-// forget is the opposite; that there is nothing to forget is fine.
+// forget removes the entry. A missing entry is no error.
 func forget(h *netlink.Handle, addr netip.Addr) error {
 	link, err := h.LinkByName(bridgeLink)
 	if err != nil {
@@ -234,13 +232,13 @@ func forget(h *netlink.Handle, addr netip.Addr) error {
 	}
 	err = h.NeighDel(&netlink.Neigh{LinkIndex: link.Attrs().Index, Family: unix.AF_INET, IP: addr.AsSlice()})
 	if err != nil && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("network: forgetting %s: %w", addr, err)
+		return fmt.Errorf("network: cannot remove the neighbour entry for %s: %w", addr, err)
 	}
 	return nil
 }
 
-// addVeth makes a pair whose one end is a port of the bridge and whose other
-// end is eth0 in the namespace behind fd.
+// addVeth makes a veth pair: one end is a port of the bridge, the other is eth0 in the
+// namespace behind fd.
 func addVeth(h *netlink.Handle, name, bridge string, fd int) error {
 	master, err := h.LinkByName(bridge)
 	if err != nil {
@@ -251,7 +249,7 @@ func addVeth(h *netlink.Handle, name, bridge string, fd int) error {
 	attrs.MasterIndex = master.Attrs().Index
 	pair := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(fd)}
 	if err := h.LinkAdd(pair); err != nil {
-		return fmt.Errorf("network: making veth %s: %w; is the kernel module veth there?", name, err)
+		return fmt.Errorf("network: cannot make veth %s: %w; modprobe veth", name, err)
 	}
 	return up(h, name)
 }
@@ -285,7 +283,7 @@ func address(h *netlink.Handle, name string, prefix netip.Prefix) error {
 		return fmt.Errorf("network: %w", err)
 	}
 	if err := h.AddrAdd(link, addr); err != nil {
-		return fmt.Errorf("network: giving %s to %s: %w", prefix, name, err)
+		return fmt.Errorf("network: cannot set the address %s on %s: %w", prefix, name, err)
 	}
 	return nil
 }
@@ -306,7 +304,7 @@ func (b *Bridge) reserve(name string) (netip.Addr, error) {
 	// at a new sandbox.
 	for range 1<<(32-prefix.Bits()) - 2 {
 		b.next = b.next.Next()
-		if !prefix.Contains(b.next.Next()) { // the broadcast address
+		if !prefix.Contains(b.next.Next()) { // skip the broadcast address
 			b.next = prefix.Addr().Next().Next()
 		}
 		if _, taken := b.used[b.next]; !taken {
@@ -314,7 +312,7 @@ func (b *Bridge) reserve(name string) (netip.Addr, error) {
 			return b.next, nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("network: no address of %s is free; detach some sandboxes", subnet)
+	return netip.Addr{}, fmt.Errorf("network: all addresses of %s are in use; detach some sandboxes", subnet)
 }
 
 func (b *Bridge) free(name string) {
@@ -327,10 +325,9 @@ func (b *Bridge) free(name string) {
 	}
 }
 
-// Detach removes a sandbox's namespace and its link to the bridge. A process
-// that is still in the namespace keeps it alive, nameless and unconnected,
-// until it ends. It is idempotent; a name that was not attached here is left
-// alone.
+// Detach removes a sandbox's namespace and its link to the bridge. A process that is still
+// in the namespace keeps it alive until it ends, without name or connection. Detach is
+// idempotent, and ignores a name that was not attached here.
 func (b *Bridge) Detach(name string) error {
 	b.mu.Lock()
 	var addr netip.Addr
@@ -346,13 +343,13 @@ func (b *Bridge) Detach(name string) error {
 	if err := b.straighten(name); err != nil {
 		return err
 	}
-	// The pair first: the kernel takes a namespace apart some time after its
-	// last user, and a link in it would live until then.
+	// Remove the pair first: the kernel destroys a namespace some time after its last user has
+	// gone, and a link in it would exist until then.
 	err := within(nsPath(bridgeName), func(h *netlink.Handle) error {
 		return errors.Join(forget(h, addr), removeLink(h, linkName(name)))
 	})
 	if errors.Is(err, os.ErrNotExist) {
-		err = nil // the bridge was cleaned away, and its ports with it
+		err = nil // the bridge was removed, and its ports with it
 	}
 	if err = errors.Join(err, Remove(Prefix+"-"+name)); err != nil {
 		return err
@@ -371,7 +368,7 @@ func removeLink(h *netlink.Handle, name string) error {
 		return fmt.Errorf("network: link %s: %w", name, err)
 	}
 	if err := h.LinkDel(link); err != nil && !errors.Is(err, unix.ENODEV) {
-		return fmt.Errorf("network: removing link %s: %w", name, err)
+		return fmt.Errorf("network: cannot remove link %s: %w", name, err)
 	}
 	return nil
 }
@@ -391,7 +388,7 @@ func (b *Bridge) Close() error {
 	}
 	close(b.closed)
 	if b.done != nil {
-		<-b.done // a thread in a namespace would keep it alive
+		<-b.done // a thread in the namespace would keep it alive
 	}
 	slices.Sort(names)
 	var errs []error

@@ -14,15 +14,14 @@ import (
 const (
 	vnetHeader = 10 // bytes of struct virtio_net_hdr
 	largest    = vnetHeader + 64<<10 + 18
-	// mostWaits bounds what is under way each way: what a link of 1 GB/s holds in 64 ms.
-	// A packet that finds it full is dropped, as a router does.
+	// mostWaits bounds the bytes in flight each way: what a link of 1 GB/s carries in 64 ms.
+	// If the queue is full, new packets are dropped, as a router does.
 	mostWaits = 64 << 20
-	// needsSum is VIRTIO_NET_HDR_F_NEEDS_CSUM; what else a receiver was told does not hold
-	// for the one that comes after it.
+	// needsSum is VIRTIO_NET_HDR_F_NEEDS_CSUM, the only flag that the next receiver may see.
 	needsSum = 1
 )
 
-// packet is one under way.
+// packet is one packet in flight.
 type packet struct {
 	due  time.Duration // held.Monotonic
 	data []byte
@@ -36,15 +35,15 @@ type way struct {
 	bytes    int
 }
 
-// carry passes packets on, each delay after it came, until quit. It is one thread for both
-// ways: ppoll(2) waits to the nanosecond, which Go's timers do not.
+// carry forwards each packet with a delay, until quit. One thread serves both ways: ppoll(2)
+// waits to the nanosecond, which Go's timers do not.
 func (d *detour) carry(delay time.Duration) error {
-	runtime.LockOSThread() // and ends with it: its timer slack is its own
-	// Otherwise each wait is 50 us longer: PR_SET_TIMERSLACK of prctl(2).
+	runtime.LockOSThread() // never unlocked, so the thread with its timer slack ends here
+	// Without this, each wait is 50 us longer: PR_SET_TIMERSLACK of prctl(2).
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	tap := int(d.tap.Files[0].Fd())
 	in, out := &way{from: tap, to: d.port}, &way{from: d.port, to: tap}
-	if err := unix.SetNonblock(tap, true); err != nil { // Fd has made it blocking
+	if err := unix.SetNonblock(tap, true); err != nil { // Fd made it blocking
 		return fmt.Errorf("network: %w", err)
 	}
 	buf := make([]byte, largest)
@@ -59,7 +58,7 @@ func (d *detour) carry(delay time.Duration) error {
 		}
 		for i, w := range []*way{in, out} {
 			if fds[i].Revents&^unix.POLLIN != 0 {
-				fds[i].Fd = -1 // the port has gone: its sandbox ends
+				fds[i].Fd = -1 // the port is gone: its sandbox ends
 			} else if fds[i].Revents != 0 {
 				w.take(buf, delay)
 			}
@@ -68,7 +67,7 @@ func (d *detour) carry(delay time.Duration) error {
 	}
 }
 
-// wait is the time until the next packet is due; nil without one.
+// wait returns the time until the next packet is due; nil if there is no packet.
 func wait(ways ...*way) *unix.Timespec {
 	var next time.Duration
 	for _, w := range ways {
@@ -83,15 +82,15 @@ func wait(ways ...*way) *unix.Timespec {
 	return &ts
 }
 
-// mostAtOnce keeps one way from starving the other.
+// mostAtOnce keeps one way from blocking the other.
 const mostAtOnce = 64
 
-// take reads what is there.
+// take reads the packets that have arrived.
 func (w *way) take(buf []byte, delay time.Duration) {
 	for range mostAtOnce {
 		n, err := unix.Read(w.from, buf)
 		if err != nil || n <= vnetHeader {
-			return // nothing more, or a link that is down; ppoll tells of one that has gone
+			return // nothing more, or the link is down; ppoll reports a link that is gone
 		}
 		if w.bytes+n > mostWaits {
 			continue
@@ -103,8 +102,8 @@ func (w *way) take(buf []byte, delay time.Duration) {
 	}
 }
 
-// pass writes what is due. A packet that the other side does not take is lost, as on any
-// network.
+// pass writes the packets that are due. A packet that the other side does not accept is
+// lost, as on any network.
 func (w *way) pass() {
 	now := held.Monotonic()
 	for w.first < len(w.waiting) && w.waiting[w.first].due <= now {

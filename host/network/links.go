@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HostLinks names the links of ours, tare*, in this process's own namespace.
-// In a sound run there are none; a tap device can be.
+// HostLinks lists tare's links, tare*, in this process's namespace. An undisturbed run
+// leaves no such link; a tap device can be one.
 func HostLinks() ([]string, error) {
 	var out []string
 	err := own(func(h *netlink.Handle) error {
@@ -28,17 +28,16 @@ func HostLinks() ([]string, error) {
 	return out, err
 }
 
-// RemoveHostLink removes one link of this process's own namespace. It is
-// idempotent, and leaves alone what tare never makes, such as a real card that
-// bears the name.
+// RemoveHostLink removes one link of this process's namespace. It is idempotent, and keeps
+// links of types that tare never makes, such as a real network card with such a name.
 func RemoveHostLink(name string) error {
 	if !strings.HasPrefix(name, Prefix) {
-		return fmt.Errorf("network: %q is not the name of a link of ours", name)
+		return fmt.Errorf("network: tare gives no link the name %q", name)
 	}
 	return own(func(h *netlink.Handle) error {
 		link, err := h.LinkByName(name)
 		if err == nil && !slices.Contains([]string{"veth", "bridge", "tuntap", "tun", "dummy"}, link.Type()) {
-			return fmt.Errorf("network: link %s is of type %s, which tare never makes; it is left alone", name, link.Type())
+			return fmt.Errorf("network: link %s is of type %s, which tare never makes; tare keeps it", name, link.Type())
 		}
 		return removeLink(h, name)
 	})

@@ -23,23 +23,23 @@ const (
 
 func nsPath(name string) string { return filepath.Join(Dir, Prefix+"-"+name) }
 
-// linkName is the bridge's end of a sandbox's veth pair, or its tap: its name
-// where it fits, else a hash of it.
+// linkName is the name of the bridge's end of a sandbox's veth pair, or of its tap: the
+// sandbox's name if it fits, else a hash of it.
 func linkName(name string) string {
 	if n := Prefix + "-" + name; len(n) <= maxLink {
 		return n
 	}
 	sum := sha256.Sum256([]byte(name))
-	// No '-': cannot be the name of a short one.
+	// It has no '-', so it differs from every short name.
 	return (Prefix + hex.EncodeToString(sum[:]))[:maxLink]
 }
 
 func checkName(name string) error {
 	if name == "" || len(name) > maxName {
-		return fmt.Errorf("network: a name has 1 to %d characters, not %d", maxName, len(name))
+		return fmt.Errorf("network: a name must have 1 to %d characters, not %d", maxName, len(name))
 	}
 	if name == bridgeName {
-		return fmt.Errorf("network: the name %q is the bridge's own", name)
+		return fmt.Errorf("network: the name %q is reserved for the bridge", name)
 	}
 	for i, c := range []byte(name) {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
@@ -50,17 +50,17 @@ func checkName(name string) error {
 	return nil
 }
 
-// onThread runs f on a thread of its own that ends with it: whatever namespace
-// f went into, no other goroutine ever runs there. (A goroutine that returns
-// while locked to its thread takes the thread with it; runtime.LockOSThread.)
+// onThread runs f on its own thread, which ends with f. So no other goroutine ever runs in
+// the namespaces that f enters. (A thread ends with a goroutine that returns locked to it;
+// runtime.LockOSThread.)
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		if unix.Gettid() == os.Getpid() {
-			// Go parks the process's first thread instead of ending it, and the
-			// namespace would live in it: /proc/PID/ns/net is that thread's.
-			// While we are locked to it, another goroutine gets another thread.
+			// Go parks the process's first thread instead of ending it, so the namespace would
+			// live on in it: /proc/PID/ns/net is that thread's. While this goroutine is locked to
+			// it, another goroutine gets another thread.
 			defer runtime.UnlockOSThread()
 			done <- onThread(f)
 			return
@@ -86,10 +86,10 @@ func create(path string) error {
 	_ = f.Close()
 	err = onThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("network: making a network namespace: %w; run as root (CAP_SYS_ADMIN)", err)
+			return fmt.Errorf("network: cannot make a network namespace: %w; run as root (CAP_SYS_ADMIN)", err)
 		}
 		if err := unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("network: binding a network namespace to %s: %w", path, err)
+			return fmt.Errorf("network: cannot bind a network namespace to %s: %w", path, err)
 		}
 		return nil
 	})
@@ -121,14 +121,13 @@ func Enter(path string, f func() error) error {
 	defer func() { _ = ns.Close() }()
 	return onThread(func() error {
 		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("network: entering %s: %w; run as root", path, err)
+			return fmt.Errorf("network: cannot enter %s: %w; run as root", path, err)
 		}
 		return f()
 	})
 }
 
-// List names the network namespaces of ours that are there, the bridge's last:
-// files tare-* in /run/netns, whoever made them.
+// List lists tare's network namespaces, the bridge's last: all files tare-* in /run/netns.
 func List() ([]string, error) {
 	entries, err := os.ReadDir(Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,26 +152,26 @@ func List() ([]string, error) {
 	return out, nil
 }
 
-// Remove takes away a namespace by the name that List gives: first the links of
-// ours in it, then its mounts, then its file. It is idempotent.
+// Remove removes a namespace by the name that List gives: first tare's links in it, then
+// its mounts, then its file. It is idempotent.
 func Remove(name string) error {
 	if !strings.HasPrefix(name, Prefix+"-") || strings.ContainsRune(name, '/') {
-		return fmt.Errorf("network: %q is not the name of a namespace of ours", name)
+		return fmt.Errorf("network: tare gives no namespace the name %q", name)
 	}
 	path := filepath.Join(Dir, name)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if host, err := isHost(path); err == nil && !host {
-		// Best effort: the file may not be a namespace any more.
+		// Ignore an error: the file may no longer be a namespace.
 		_ = within(path, dropLinks)
 	}
-	// It may be bound more than once; EINVAL says that no mount is left.
+	// It may be bound more than once; EINVAL means that no mount is left.
 	for range 16 {
 		if err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); errors.Is(err, unix.EINVAL) {
 			break
 		} else if err != nil && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("network: unmounting %s: %w; run as root", path, err)
+			return fmt.Errorf("network: cannot unmount %s: %w; run as root", path, err)
 		}
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -181,9 +180,8 @@ func Remove(name string) error {
 	return nil
 }
 
-// isHost tells whether the file is this process's own namespace or that of
-// process 1: somebody may have bound it to a name of ours, and its links are
-// not ours to drop.
+// isHost reports whether the file is the namespace of this process or of process 1:
+// somebody may have bound it to a name of tare's, and its links must stay.
 func isHost(path string) (bool, error) {
 	var file unix.Stat_t
 	if err := unix.Stat(path, &file); err != nil {
@@ -201,8 +199,8 @@ func isHost(path string) (bool, error) {
 	return false, nil
 }
 
-// dropLinks removes the veth pairs, taps and bridges of a namespace at once,
-// rather than when the kernel takes the namespace apart.
+// dropLinks removes the veth pairs, taps and bridges of a namespace now; the kernel would
+// do so later, when it destroys the namespace.
 func dropLinks(h *netlink.Handle) error {
 	links, err := h.LinkList()
 	if err != nil {
@@ -217,11 +215,11 @@ func dropLinks(h *netlink.Handle) error {
 	return errors.Join(errs...)
 }
 
-// tried runs f beside a bridge in a nameless namespace that is gone when it returns.
+// tried runs f beside a bridge in a temporary, unnamed namespace.
 func tried(f func(*netlink.Handle) error) error {
 	return onThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("network: making a network namespace: %w; run as root (CAP_SYS_ADMIN)", err)
+			return fmt.Errorf("network: cannot make a network namespace: %w; run as root (CAP_SYS_ADMIN)", err)
 		}
 		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 		if err != nil {
@@ -235,8 +233,8 @@ func tried(f func(*netlink.Handle) error) error {
 	})
 }
 
-// Check tries whether this host can make what a Bridge needs, in a nameless
-// namespace that is gone when it returns.
+// Check tries in a temporary, unnamed namespace whether this host can make what a Bridge
+// needs.
 func Check() error {
 	return tried(func(h *netlink.Handle) error {
 		self, err := os.Open("/proc/thread-self/ns/net")

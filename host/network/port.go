@@ -14,8 +14,8 @@ type Port struct {
 	Link      string // name of a veth's end or of a tap in it
 }
 
-// PortOf names the port of a sandbox that Attach has connected. ok is false for one
-// without a place on the bridge.
+// PortOf returns the port of a sandbox that Attach has connected. ok is false if n is not on
+// the bridge.
 func PortOf(n sandbox.Network) (p Port, ok bool) {
 	name, err := attached(n)
 	if err != nil {
@@ -24,11 +24,11 @@ func PortOf(n sandbox.Network) (p Port, ok bool) {
 	return Port{Namespace: nsPath(bridgeName), Link: linkName(name)}, true
 }
 
-// attached is the name by which Attach was called.
+// attached returns the name that was given to Attach.
 func attached(n sandbox.Network) (string, error) {
 	name, ours := strings.CutPrefix(n.Path, nsPath(""))
 	if !ours || checkName(name) != nil {
-		return "", fmt.Errorf("network: %q is not the place of a sandbox on the bridge", n.Path)
+		return "", fmt.Errorf("network: %q is not the namespace of a sandbox on the bridge", n.Path)
 	}
 	return name, nil
 }

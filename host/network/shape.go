@@ -20,24 +20,24 @@ const (
 	MostDelay = time.Second
 )
 
-// Rate holds what goes towards a sandbox to that many bytes a second, as tc's tbf does
-// (tc-tbf(8)). It is called when the sandbox has started: a machine's tap replaces the port
-// that Attach made. Both ways of a link between two sandboxes are held by calling it for both.
+// Rate limits the traffic towards a sandbox to so many bytes a second, with tc-tbf(8). Call
+// it after the start of the sandbox, because a machine's tap replaces the port that Attach
+// made. To limit both ways of a link between two sandboxes, call it for both.
 func (b *Bridge) Rate(n sandbox.Network, bytes int64) error {
 	name, err := attached(n)
 	if err != nil {
 		return err
 	}
 	if bytes < LeastRate {
-		return fmt.Errorf("network: a link carries %d bytes a second at least, not %d", LeastRate, bytes)
+		return fmt.Errorf("network: a link's rate must be at least %d bytes a second, not %d", LeastRate, bytes)
 	}
 	return within(nsPath(bridgeName), func(h *netlink.Handle) error { return hold(h, linkName(name), bytes) })
 }
 
-// burst is what may go at once, and room what may wait. The first must hold the largest
-// packet that a sender hands down in one piece, 64 KiB and its headers, which would be taken
-// apart otherwise, at a cost that a link does not have; the second is 50 ms of the rate, as a
-// router of the field has.
+// burst is how many bytes may pass at once, and room how many may wait. burst must hold the
+// largest packet of a sender, 64 KiB and its headers: otherwise the kernel would split it,
+// at a cost that a real link does not have. room is 50 ms of the rate, as in a typical
+// router.
 const burst = 128 << 10
 
 func room(rate int64) int64 { return max(rate/20, 2*burst) }
@@ -54,10 +54,10 @@ func hold(h *netlink.Handle, name string, rate int64) error {
 		Buffer:     uint32(min(ticks(burst, rate), math.MaxUint32)), //nolint:gosec // bounded here
 	})
 	if errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("network: this kernel cannot hold a link to a rate: %w; modprobe sch_tbf", err)
+		return fmt.Errorf("network: this kernel cannot limit the rate of a link: %w; modprobe sch_tbf", err)
 	}
 	if err != nil {
-		return fmt.Errorf("network: holding %s to %d bytes a second: %w", name, rate, err)
+		return fmt.Errorf("network: cannot limit %s to %d bytes a second: %w", name, rate, err)
 	}
 	return nil
 }
@@ -68,8 +68,7 @@ func ticks(bytes, rate int64) int64 {
 	return int64(math.Ceil(float64(bytes) / float64(rate) * 1e9 / 64))
 }
 
-// CheckLink tries whether this host can make such a link, in a nameless namespace that is
-// gone when it returns.
+// CheckLink tries in a temporary, unnamed namespace whether this host can make such a link.
 func CheckLink(l sandbox.Link) error {
 	if l == (sandbox.Link{}) {
 		return nil

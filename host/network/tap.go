@@ -21,9 +21,9 @@ const (
 	maxQueues = 256 // MAX_TAP_QUEUES of drivers/net/tun.c
 )
 
-// TapLink is a virtual machine's place on the bridge: a tap device, which lives
-// as long as one of its descriptors is open, here or in the machine's process. A
-// kill -9 of both leaves nothing.
+// TapLink is a virtual machine's port of the bridge: a tap device. It exists as long as one
+// of its descriptors is open, here or in the machine's process. A kill -9 of both leaves
+// nothing.
 type TapLink struct {
 	Name  string           // of the device in the bridge's namespace
 	Files []*os.File       // its queues, for QEMU's fds=; with virtio-net headers
@@ -35,18 +35,17 @@ type TapLink struct {
 	err     error
 }
 
-// Tap puts a tap device with that many queues in the place of the veth pair that
-// Attach made for n (docs/design/0015-tap-on-the-bridge.md). The guest has the
-// pair's address and hardware address, which the bridge knows already. Detach
-// takes the device away, whatever state it is in; after Close and the end of
-// whoever else has it open, Tap works again for the same n.
+// Tap replaces the veth pair that Attach made for n with a tap device
+// (docs/design/0015-tap-on-the-bridge.md). The guest has the pair's address and hardware
+// address, which the bridge knows already. Detach removes the device in any state. After
+// Close, and after other processes have closed the device, Tap works again for the same n.
 func Tap(n sandbox.Network, queues int) (*TapLink, error) {
 	name, ours := strings.CutPrefix(n.Path, nsPath(""))
 	if !ours || checkName(name) != nil {
 		return nil, fmt.Errorf("network: a tap needs a sandbox that is attached to the bridge, not %q", n.Path)
 	}
 	t := &TapLink{Name: linkName(name), Addr: n.Addr}
-	// Opened there, the device is made there.
+	// The device is made in the namespace in which it is opened.
 	err := within(nsPath(bridgeName), func(h *netlink.Handle) (err error) {
 		if t.MAC, err = known(h, n.Addr.Addr()); err != nil {
 			return err
@@ -62,7 +61,7 @@ func Tap(n sandbox.Network, queues int) (*TapLink, error) {
 	return t, nil
 }
 
-// known is the hardware address that introduce noted.
+// known returns the hardware address that introduce added.
 func known(h *netlink.Handle, addr netip.Addr) (net.HardwareAddr, error) {
 	bridge, err := h.LinkByName(bridgeLink)
 	if err != nil {
@@ -80,8 +79,8 @@ func known(h *netlink.Handle, addr netip.Addr) (net.HardwareAddr, error) {
 	return nil, fmt.Errorf("network: %s is not attached to the bridge", addr)
 }
 
-// removePair takes the veth pair away, both ends. Where it has been taken away
-// already, by an earlier tap, that is fine; where such a tap lives, it is not.
+// removePair removes both ends of the veth pair. It is no error if an earlier tap has
+// removed it, unless that tap still exists.
 func removePair(h *netlink.Handle, name string) error {
 	link, err := h.LinkByName(name)
 	if err == nil && link.Type() != "veth" {
@@ -90,11 +89,11 @@ func removePair(h *netlink.Handle, name string) error {
 	return removeLink(h, name)
 }
 
-// open makes the device. Offloads and MTU are as the kernel gives them; QEMU
-// asks for the offloads that its guest takes.
+// open makes the device. Offloads and MTU have the kernel's defaults; QEMU sets the offloads
+// that its guest supports.
 func (t *TapLink) open(h *netlink.Handle, queues int) error {
 	if queues < 1 || queues > maxQueues {
-		return fmt.Errorf("network: a tap has 1 to %d queues, not %d", maxQueues, queues)
+		return fmt.Errorf("network: a tap must have 1 to %d queues, not %d", maxQueues, queues)
 	}
 	for i := range queues {
 		var flags uint16 = unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR
@@ -102,7 +101,7 @@ func (t *TapLink) open(h *netlink.Handle, queues int) error {
 			flags |= unix.IFF_MULTI_QUEUE
 		}
 		if i == 0 {
-			flags |= unix.IFF_TUN_EXCL // otherwise it may be a queue of a device that is there already
+			flags |= unix.IFF_TUN_EXCL // otherwise it may become a queue of an existing device
 		}
 		f, err := openQueue(t.Name, flags)
 		if err != nil {
@@ -120,7 +119,7 @@ func (t *TapLink) open(h *netlink.Handle, queues int) error {
 		return fmt.Errorf("network: link %s: %w", bridgeLink, err)
 	}
 	if err := h.LinkSetMaster(link, bridge); err != nil {
-		return fmt.Errorf("network: making %s a port of %s: %w", t.Name, bridgeLink, err)
+		return fmt.Errorf("network: cannot make %s a port of %s: %w", t.Name, bridgeLink, err)
 	}
 	return up(h, t.Name)
 }
@@ -142,7 +141,7 @@ func openQueue(name string, flags uint16) (*os.File, error) {
 		if errors.Is(err, unix.EBUSY) {
 			return nil, inUse(name)
 		}
-		return nil, fmt.Errorf("network: making tap %s: %w", name, tunError(err))
+		return nil, fmt.Errorf("network: cannot make tap %s: %w", name, tunError(err))
 	}
 	return os.NewFile(uintptr(fd), tunDevice), nil
 }
@@ -160,7 +159,7 @@ func tunError(err error) error {
 	return fmt.Errorf("network: %s: %w", tunDevice, err)
 }
 
-// inUse is the error for a device that is there already.
+// inUse is the error for a device that exists already.
 func inUse(name string) error {
 	who := "a process that is ending"
 	if pid, comm := holder("/proc", name); pid != "" {
@@ -191,8 +190,7 @@ func holder(proc, name string) (pid, comm string) {
 	return "", ""
 }
 
-// Close closes this process's descriptors; a machine that was given them keeps
-// its own. It is idempotent.
+// Close closes this process's descriptors. A machine keeps its own. It is idempotent.
 func (t *TapLink) Close() error {
 	t.closing.Do(func() {
 		for _, f := range t.Files {
@@ -202,8 +200,7 @@ func (t *TapLink) Close() error {
 	return t.err
 }
 
-// CheckTap tries whether this host can make taps, in a nameless namespace that
-// is gone when it returns.
+// CheckTap tries in a temporary, unnamed namespace whether this host can make taps.
 func CheckTap() error {
 	return tried(func(h *netlink.Handle) error {
 		t := &TapLink{Name: Prefix + "1"}

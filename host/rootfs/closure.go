@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// closure adds programs with all that they need to a list, searching libraries
-// as ld.so(8) does: DT_RPATH or DT_RUNPATH, then the directories of
-// /etc/ld.so.conf, then the built-in ones.
+// closure adds programs and all files that they need to a list. It searches libraries as
+// ld.so(8) does: DT_RPATH or DT_RUNPATH, then the directories of /etc/ld.so.conf, then the
+// built-in ones.
 type closure struct {
 	list *list
 	dirs []string // of the host's libraries
 }
 
-// library is a search: a soname is looked for on behalf of one ELF file.
+// library is a search for the soname that an ELF file needs.
 type library struct {
 	name  string
 	paths []string // run paths of the file that needs it
@@ -68,10 +68,9 @@ func (c *closure) addLibraries(program string) error {
 	return nil
 }
 
-// place puts the file at a host path into the list, with every symbolic link on
-// the way to it, and returns where the content really is. Links of directories
-// are resolved away (except those of base), links of files are kept, because
-// their names are what programs are called by and libraries are loaded by.
+// place puts the file at a host path into the list, with the symbolic links on the way to
+// it, and returns its real path. It resolves links of directories (except those of base) and
+// keeps links of files, because programs are called and libraries are loaded by these names.
 func (c *closure) place(path string) (real string, fresh bool, err error) {
 	for range 40 { // the kernel's own bound: path_resolution(7)
 		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
@@ -101,9 +100,8 @@ func (c *closure) place(path string) (real string, fresh bool, err error) {
 	return "", false, fmt.Errorf("too many symbolic links at %s", path)
 }
 
-// link makes dir lead to real in the tree when the host reaches it by a link
-// that base has not made already, so that a program is found under the path
-// that the host calls it by.
+// link makes dir a link to real in the tree if the host reaches real by a link that base has
+// not made, so that a program has the same path as on the host.
 func (c *closure) link(dir, real string) {
 	if dir == real || c.list.has(dir) {
 		return
@@ -134,7 +132,7 @@ func (c *closure) needs(path string) ([]string, error) {
 	}
 	e, err := elf.NewFile(f)
 	if err != nil {
-		return nil, fmt.Errorf("not a readable ELF file: %w", err)
+		return nil, fmt.Errorf("cannot read it as an ELF file: %w", err)
 	}
 	var out []string
 	for _, p := range e.Progs {
@@ -159,12 +157,12 @@ func (c *closure) libraries(e *elf.File, path string, out []string) ([]string, e
 	for _, l.name = range names {
 		p, ok := c.find(l)
 		if !ok {
-			return nil, fmt.Errorf("needs %s, which the host does not have; reinstall the package it comes from", l.name)
+			return nil, fmt.Errorf("it needs %s, which the host lacks; reinstall the package of that library", l.name)
 		}
 		out = append(out, p)
 	}
 	// glibc loads libgcc_s by itself for pthread_cancel and pthread_exit, and
-	// aborts without it ("libgcc_s.so.1 must be installed"): no header says so.
+	// aborts without it ("libgcc_s.so.1 must be installed"). Its ELF header does not say so.
 	if strings.HasPrefix(filepath.Base(path), "libc.so.") {
 		l.name = "libgcc_s.so.1"
 		if p, ok := c.find(l); ok {
@@ -192,15 +190,15 @@ func interpreter(f io.ReadSeeker) ([]string, error) {
 	if filepath.Base(words[0]) == "env" && len(words) > 1 {
 		p, ok := Lookup(words[1])
 		if !ok {
-			return nil, fmt.Errorf("the #! line wants %s, which the host does not have", words[1])
+			return nil, fmt.Errorf("its #! line needs %s, which the host lacks; install it", words[1])
 		}
 		out = append(out, p)
 	}
 	return out, nil
 }
 
-// runPaths returns the run paths of e; an unreadable one is as good as none,
-// since the libraries are then searched elsewhere and missed by name.
+// runPaths returns the run paths of e. It ignores unreadable ones: then a library is found
+// elsewhere, or named as missing.
 func runPaths(e *elf.File, origin string) []string {
 	var out []string
 	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH} {
@@ -238,9 +236,9 @@ func (c *closure) find(l library) (string, bool) {
 	return "", false
 }
 
-// unusual is called with the directory of each library. The loader in the tree
-// looks by itself only below /lib and /usr/lib; for any other it needs the
-// host's cache, whose entries for files that the tree lacks do no harm.
+// unusual is called with the directory of each library. The loader in the tree searches only
+// /lib and /usr/lib without a cache. For other directories it needs the host's ld.so.cache;
+// its entries for files that the tree lacks are harmless.
 func (c *closure) unusual(dir string) {
 	const cache = "/etc/ld.so.cache"
 	if strings.HasPrefix(dir, "/lib") || strings.HasPrefix(dir, "/usr/lib") || c.list.has(cache) {
@@ -256,8 +254,8 @@ func hostLibraryDirs(conf string) []string {
 	return append(confDirs(conf, 0), "/lib", "/usr/lib", "/lib64", "/usr/lib64")
 }
 
-// confDirs reads a file of ldconfig(8): a directory a line, "include PATTERN",
-// comments from #. Files that cannot be read count as empty, as for ldconfig.
+// confDirs reads a configuration file of ldconfig(8): a directory or "include PATTERN" on
+// each line, comments from #. A file that cannot be read counts as empty, as for ldconfig.
 func confDirs(conf string, depth int) []string {
 	f, err := os.Open(conf) //nolint:gosec // the host's configuration, opened for reading
 	if err != nil || depth > 8 {
@@ -281,8 +279,8 @@ func confDirs(conf string, depth int) []string {
 	return out
 }
 
-// confWords returns the directories and "include PATTERN" lines of a file of
-// ldconfig, of which it reads at most 64 KiB.
+// confWords returns the directories and "include PATTERN" lines of such a file. It reads at
+// most 64 KiB.
 func confWords(r io.Reader) []string {
 	var out []string
 	s := bufio.NewScanner(io.LimitReader(r, 64<<10))

@@ -15,9 +15,9 @@ type HostFile struct {
 	Link   string // target of a symbolic link
 }
 
-// Closure returns the host's programs with all that they need to run, sorted by
-// path, without folders and without the links of a merged /usr; missing are
-// those that the host lacks.
+// Closure returns the files of the host's programs and of all that they need to run, sorted
+// by path, without folders and without the links of a merged /usr. missing lists the
+// programs that the host lacks.
 func Closure(programs []string) (files []HostFile, missing []string, err error) {
 	l := newList()
 	for _, dir := range mergedDirs() {

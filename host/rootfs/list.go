@@ -18,8 +18,8 @@ import (
 	"tare/internal/tinyelf"
 )
 
-// entry is one file of the tree. Exactly one of source, data and link is used;
-// none of them makes a directory.
+// entry is one file of the tree. At most one of source, data and link is set. Without them
+// it is a directory.
 type entry struct {
 	mode   fs.FileMode // permissions and type
 	source string      // host file to copy
@@ -47,8 +47,8 @@ func (l *list) put(path string, e entry) {
 	l.entries[path] = e
 }
 
-// base puts in what every tree has: the mount points, this binary and the
-// smallest programs, and the few files that C libraries look for.
+// base adds what every tree has: the mount points, this binary, the smallest programs, and
+// the few files that C libraries look for.
 func base(l *list, binary string) error {
 	// The usual links of a merged /usr come first, as the host has them, so
 	// that /lib64/ld-linux-x86-64.so.2 leads to the one place it is copied to.
@@ -90,7 +90,7 @@ func (l *list) names() []string {
 	for n := range l.entries {
 		out = append(out, n)
 	}
-	slices.Sort(out) // a directory sorts before what is in it
+	slices.Sort(out) // a directory sorts before its contents
 	return out
 }
 
@@ -112,7 +112,7 @@ func (l *list) digest(ctx context.Context) (string, error) {
 			content = sum
 		}
 		for _, field := range []string{name, e.mode.String(), e.link, string(content)} {
-			_, _ = fmt.Fprintf(h, "%d:%s", len(field), field) // a hash does not fail
+			_, _ = fmt.Fprintf(h, "%d:%s", len(field), field) // a hash never fails
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
@@ -131,9 +131,9 @@ func hashFile(path string) ([]byte, error) {
 	return h.Sum(nil), nil
 }
 
-// whole says whether the tree at dir has every entry with its size. A rename
-// reaches the disk before the contents may; a power cut then leaves files of
-// size zero, which this finds without reading a hundred megabytes.
+// whole reports whether the tree at dir has every entry with its size. A rename may reach
+// the disk before the contents do, and a loss of power then leaves empty files. whole finds
+// them without reading a hundred megabytes.
 func (l *list) whole(dir string) bool {
 	for name, e := range l.entries {
 		st, err := os.Lstat(filepath.Join(dir, name))

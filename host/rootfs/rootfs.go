@@ -1,18 +1,17 @@
-// Package rootfs makes the root file system that every sandbox of a study sees,
-// without any registry: this binary, which should be static, and the host's own
-// tools with the libraries they need. All kinds of sandbox get the same tree, so that a
-// difference between them is never one of files.
+// Package rootfs makes the root file system of every sandbox of a study, without a
+// registry: this binary, which should be static, and the host's tools with their
+// libraries. All kinds of sandbox get the same tree, so that files never cause a
+// difference between them.
 //
 // The data path: 1. Lookup finds each tool on the host; 2. closure follows the
 // ELF headers (interpreter, DT_NEEDED, run paths) or the #! line to every file
-// that it needs; 3. the contents are hashed into the tree's digest; 4. if
-// CACHE/DIGEST is there and whole it is used, else it is built beside and
-// renamed into place; 5. trees that were not used for longest go when the cache
-// grows over 2 GiB.
+// that it needs; 3. the contents are hashed into the tree's digest; 4. if CACHE/DIGEST
+// exists and is complete it is used, else it is built in a temporary folder and renamed
+// into place; 5. if the cache grows over 2 GiB, the least recently used trees are removed.
 //
-// Files are cloned (FICLONE) where the file system can, and copied otherwise.
-// Hard links were rejected: a host file that is written in place, as a compiler
-// does with this very binary, would change a tree whose name is its content.
+// Files are cloned (FICLONE) if the file system can do that, else copied. Hard links were
+// rejected: a host file that is written in place, as a compiler does with this binary,
+// would change a tree that is named by its digest.
 package rootfs
 
 import (
@@ -32,21 +31,20 @@ import (
 
 // Tree is a root file system on the host.
 type Tree struct {
-	Path    string   // absolute; to be used read-only
+	Path    string   // absolute; users must not write to it
 	Digest  string   // SHA-256 of names, modes and contents, in hexadecimal
-	Missing []string // tools that the host does not have
+	Missing []string // tools that the host lacks
 }
 
-// ToolDir is searched after PATH: where `make run` puts what the distribution
-// does not have, such as runsc.
+// ToolDir is searched after PATH. `make run` puts tools there that the distribution lacks,
+// such as runsc.
 const ToolDir = "/usr/local/lib/tare/bin"
 
 // maxCache bounds the cache in bytes; a tree of all shipped tools is about 100 MB.
 const maxCache = 2 << 30
 
-// Lookup finds a program of the host: a path as it is, a name in PATH, then in
-// the system directories that a short PATH (cron, sudo) leaves out, then in
-// ToolDir.
+// Lookup finds a program of the host. It takes a path as it is, and searches a name in
+// PATH, then in the system directories that a short PATH (cron, sudo) lacks, then in ToolDir.
 func Lookup(tool string) (path string, ok bool) {
 	if strings.Contains(tool, "/") {
 		p, err := filepath.Abs(tool)
@@ -73,11 +71,11 @@ func executable(path string) bool {
 	return err == nil && st.Mode().IsRegular() && unix.Access(path, unix.X_OK) == nil
 }
 
-// Build returns the tree that holds binary as /tare, the programs of tinyelf as
-// /tare-hello and /tare-pause, and the tools under their host paths, building
-// it if the cache does not have it. A binary that is not static, as cgo makes
-// it, gets its libraries too; one that the host lacks is an error. A tool that the host lacks is no error: it
-// is in Missing. Build may be called by several processes at once.
+// Build returns the tree with binary as /tare, the programs of tinyelf as /tare-hello and
+// /tare-pause, and the tools under their host paths. It builds the tree if the cache lacks
+// it. A binary that is not static, as with cgo, gets its libraries too; a library that the
+// host lacks is an error. A tool that the host lacks is no error: it is in Missing. Several
+// processes may call Build at once.
 func Build(ctx context.Context, cacheDir, binary string, tools []string) (Tree, error) {
 	t, err := build(ctx, cacheDir, binary, tools)
 	if err != nil {
@@ -127,13 +125,13 @@ func build(ctx context.Context, cacheDir, binary string, tools []string) (Tree, 
 	return t, ensure(ctx, l, t.Path, cacheDir)
 }
 
-// ensure makes the tree at path unless it is there. The caller holds the lock.
+// ensure makes the tree at path unless it exists. The caller holds the lock.
 func ensure(ctx context.Context, l *list, path, cacheDir string) error {
 	if l.whole(path) {
 		now := time.Now()
-		return os.Chtimes(path, now, now) // the mark of use that prune reads
+		return os.Chtimes(path, now, now) // the time of last use, which prune reads
 	}
-	// What a killed build left, and a tree that lost content in a power cut.
+	// Leftovers of a killed build, and a tree that lost content with the power.
 	stale, err := filepath.Glob(filepath.Join(cacheDir, ".building-*"))
 	if err != nil {
 		return err
@@ -157,9 +155,8 @@ func ensure(ctx context.Context, l *list, path, cacheDir string) error {
 	return prune(cacheDir, filepath.Base(path), maxCache)
 }
 
-// prune removes the trees used least recently until at most limit bytes are
-// left. The tree named keep stays, and so does what was used within the last
-// hour: another process may just have asked for it.
+// prune removes the least recently used trees until at most limit bytes are left. It keeps
+// the tree named keep, and trees used within the last hour, which another process may use.
 func prune(cacheDir, keep string, limit int64) error {
 	entries, err := os.ReadDir(cacheDir)
 	if err != nil {

@@ -26,9 +26,8 @@ type Agent struct {
 	tail   Tail
 }
 
-// StartAgent starts cmd and waits until the agent has said hello. The returned
-// Agent is not nil if the process was started, also when it then failed, so
-// that the caller can end it.
+// StartAgent starts cmd and waits until the agent has said hello. If the process was
+// started, the returned Agent is not nil even after an error, so that the caller can end it.
 func StartAgent(ctx context.Context, o Options, cmd *exec.Cmd) (*Agent, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -62,29 +61,28 @@ func StartAgent(ctx context.Context, o Options, cmd *exec.Cmd) (*Agent, error) {
 	return a, nil
 }
 
-// explain adds to an error of the stream what became of the process, and the
-// last that it said.
+// explain adds to an error of the stream how the process ended, and its last output.
 func (a *Agent) explain(err error) error {
 	select {
 	case <-a.proc.Done():
 		a.stderr.Drain(drain)
 		err = fmt.Errorf("%w (%s: %s%s)", err, a.cmd.Args[0], a.cmd.ProcessState, killed(a.cmd.ProcessState))
 	case <-time.After(drain):
-		// It lives, or is just about to end: nothing to add.
+		// It runs, or is about to end: there is nothing to add.
 	}
 	return fmt.Errorf("%w%s", err, Says(&a.tail))
 }
 
-// killed says what SIGKILL means for a process that tare did not kill: it, or what a
-// runtime ran, which then ends with 128 and the signal's number as a shell does.
+// killed explains a SIGKILL that tare did not send, to the process or to a runtime's child.
+// Then the runtime's exit code is 128 plus the signal's number, as a shell's.
 func killed(st *os.ProcessState) string {
 	if ExitOf(st).Code != 128+int(unix.SIGKILL) {
 		return ""
 	}
-	return ": the sandbox was killed from outside (SIGKILL), by the host that was out of memory (`dmesg` says so) or by hand; free memory of the host, or run fewer or smaller loads, and try again"
+	return ": the sandbox was killed from outside (SIGKILL), by hand or because the host was out of memory (then `dmesg` says so); free memory of the host, or run fewer or smaller loads, and try again"
 }
 
-// Pid is the process's.
+// Pid is the number of the process.
 func (a *Agent) Pid() int { return a.proc.Pid }
 
 // Run runs a command through the agent. An error means that the agent is lost.

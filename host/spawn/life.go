@@ -16,7 +16,7 @@ import (
 	"tare/sandbox"
 )
 
-// Life is what Live saw of one process.
+// Life holds the times of one process, from its start to its end.
 type Life struct {
 	Begun, Ready, Started time.Time // as in Process
 	First                 time.Time // the first byte of standard output arrived; zero if none did
@@ -24,12 +24,12 @@ type Life struct {
 	Exit                  sandbox.Exit
 }
 
-// drain is how long output is waited for after a process's end: something it
-// left behind may hold the pipe open for ever.
+// drain is how long Live waits for output after the end of a process: another process may
+// hold the pipe open forever.
 const drain = time.Second
 
-// Live runs a process to its end, noting times, and kills it when ctx ends. A
-// process that ran and failed is no error.
+// Live runs a process to its end and records its times. It kills the process when ctx ends.
+// A process that ran and failed is no error.
 func Live(ctx context.Context, o Options, cmd *exec.Cmd, stdout, stderr io.Writer) (Life, error) {
 	var first time.Time
 	outPipe, err := NewSink(stdout, func(at time.Time) { first = at })
@@ -58,7 +58,7 @@ func Live(ctx context.Context, o Options, cmd *exec.Cmd, stdout, stderr io.Write
 	outPipe.Drain(drain)
 	errPipe.Drain(drain)
 	if first.After(ended) {
-		first = ended // it was there, and was seen late: this process had to wait for a processor
+		first = ended // the byte was seen late, because this process had to wait for a processor
 	}
 	l := Life{Begun: p.Begun, Ready: p.Ready, Started: p.Started, First: first, Ended: ended}
 	var failed *exec.ExitError
@@ -86,18 +86,17 @@ func ExitOf(st *os.ProcessState) sandbox.Exit {
 type Sink struct {
 	Child *os.File // the child's end
 	fd    int      // ours
-	stop  int      // eventfd(2): no more is to be copied
+	stop  int      // eventfd(2): stop copying
 	close sync.Once
 	done  chan struct{}
 }
 
-// NewSink makes a pipe and copies from it to w (nil discards) until its end.
-// When the first byte arrives first is called, if it is not nil. A writer's
-// error ends nothing: the child is not to notice who listens.
+// NewSink makes a pipe and copies from it to w (nil discards) until its end. It calls first,
+// unless nil, when the first byte arrives. It ignores errors of w, so that the child does not
+// notice them.
 //
-// A thread of its own waits in poll(2), which the kernel wakes at once. Go's
-// network poller was tried: on a busy machine it noted the first byte up to
-// 20 ms late.
+// Its own thread waits in poll(2), which the kernel wakes at once. Go's network poller was
+// rejected: on a busy machine it saw the first byte up to 20 ms late.
 func NewSink(w io.Writer, first func(time.Time)) (*Sink, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -145,11 +144,11 @@ func (s *Sink) copy(w io.Writer, first func(time.Time)) {
 	}
 }
 
-// Started is to be called when the child has its end, or never will.
+// Started must be called when the child has its end, or has failed to start.
 func (s *Sink) Started() { _ = s.Child.Close() }
 
-// Drain waits until everything was copied, at most d, and closes the pipe; what
-// was copied can be read after it.
+// Drain waits until everything is copied, at most d, and closes the pipe. After it, the
+// caller may read what was copied.
 func (s *Sink) Drain(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -160,24 +159,23 @@ func (s *Sink) Drain(d time.Duration) {
 	s.Close()
 }
 
-// Close closes both ends, and waits until nothing is copied any more. It is
-// idempotent.
+// Close closes both ends, and waits for the end of copying. It is idempotent.
 func (s *Sink) Close() {
 	s.close.Do(func() {
 		_ = s.Child.Close()
-		_, _ = unix.Write(s.stop, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // a count, in the host's order or not: it is not read
+		_, _ = unix.Write(s.stop, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // a count; the byte order does not matter, because nobody reads it
 		<-s.done
 		_ = unix.Close(s.stop)
 	})
 }
 
-// Tail keeps the last bytes written to it. It is safe for concurrent use.
+// Tail is a writer that keeps the last bytes. It is safe for concurrent use.
 type Tail struct {
 	mu  sync.Mutex
 	buf []byte
 }
 
-// tailSize is what a record.Failure keeps, too.
+// tailSize is as large as the tail of a record.Failure.
 const tailSize = 4 << 10
 
 // Write never fails.
@@ -191,7 +189,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what is kept.
+// String returns the kept bytes.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

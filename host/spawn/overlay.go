@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MountOverlay mounts over the tree at root an overlay of it, so that what is
-// written there is kept below the directory upper and the tree never changes:
-// Documentation/filesystems/overlayfs.rst. It is for Options.Prepare of a Private
-// process, whose mount namespace the mount goes with: the host sees none of it.
-// EmptyOverlay removes what was written.
+// MountOverlay mounts an overlay over the tree at root. Writes go to the directory upper,
+// and the tree never changes (Documentation/filesystems/overlayfs.rst). Call it in
+// Options.Prepare of a Private process: the mount ends with its mount namespace, and the
+// host does not see it. EmptyOverlay removes what was written.
 func MountOverlay(root, upper string) error {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -26,12 +25,12 @@ func MountOverlay(root, upper string) error {
 	layer, work := filepath.Join(upper, overlayLayer), filepath.Join(upper, overlayWork)
 	for _, dir := range []string{layer, work} {
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // the root directory of a sandbox
-			return fmt.Errorf("the upper layer of a writable root: %w", err)
+			return fmt.Errorf("cannot make the upper layer of a writable root: %w", err)
 		}
 	}
 	options := "lowerdir=" + escape(root) + ",upperdir=" + escape(layer) + ",workdir=" + escape(work)
 	if err := unix.Mount("overlay", root, "overlay", 0, options); err != nil {
-		return fmt.Errorf("mounting an overlay of %s and %s: %w; the second must be on a file system that overlayfs can write to (ext4, xfs, btrfs, tmpfs; not overlayfs itself or NFS): choose it with --data", root, upper, err)
+		return fmt.Errorf("cannot mount an overlay of %s and %s: %w; the second must be on a file system that overlayfs can write to (ext4, xfs, btrfs or tmpfs, not overlayfs or NFS): choose it with --data", root, upper, err)
 	}
 	return nil
 }
@@ -70,8 +69,8 @@ const (
 	overlayWork  = "work"
 )
 
-// EmptyOverlay removes what MountOverlay made below upper, once nothing runs in
-// it any more. upper "" is fine.
+// EmptyOverlay removes what MountOverlay made below upper. Call it when nothing runs in the
+// overlay. It ignores an empty upper.
 func EmptyOverlay(upper string) error {
 	if upper == "" {
 		return nil
@@ -79,7 +78,7 @@ func EmptyOverlay(upper string) error {
 	return errors.Join(os.RemoveAll(filepath.Join(upper, overlayLayer)), os.RemoveAll(filepath.Join(upper, overlayWork)))
 }
 
-// escape keeps overlayfs from taking a path's own characters for separators.
+// escape escapes the characters of a path that overlayfs takes for separators.
 func escape(path string) string {
 	return strings.NewReplacer(`\`, `\\`, ":", `\:`, ",", `\,`).Replace(path)
 }

@@ -15,18 +15,17 @@ import (
 	"tare/sandbox"
 )
 
-// ProbeTime bounds one start of the smallest program. With gVisor this takes a fifth of a
-// second on a quiet host, and 15 seconds in an emulated machine on a busy host.
+// ProbeTime bounds one start of the smallest program. With gVisor a start takes 0.2 s on a
+// quiet host, and 15 s in an emulated machine on a busy host.
 const ProbeTime = 30 * time.Second
 
-// Probe starts the smallest program in the smallest tree through l, and fails
-// unless it answers. It leaves nothing behind.
+// Probe starts the smallest program in the smallest tree with l, and returns an error unless
+// the program answers. It leaves nothing behind.
 func Probe(ctx context.Context, l sandbox.Launcher, stateDir string) error {
 	return ProbeWithin(ctx, ProbeTime, l, stateDir, nil)
 }
 
-// ProbeWithin is Probe for sandboxes that take longer to start, with options of
-// the kind's own.
+// ProbeWithin is Probe with the kind's options, for sandboxes that take longer to start.
 func ProbeWithin(ctx context.Context, within time.Duration, l sandbox.Launcher, stateDir string, options map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -36,8 +35,8 @@ func ProbeWithin(ctx context.Context, within time.Duration, l sandbox.Launcher, 
 	})
 }
 
-// ProbeWith calls try with the spec of a sandbox that has the smallest programs
-// in the smallest tree (/tare-hello, /tare-pause), gives it some seconds, and leaves nothing behind.
+// ProbeWith calls try with the spec of a sandbox with the smallest tree, which holds only
+// /tare-hello and /tare-pause. It leaves nothing behind.
 func ProbeWith(ctx context.Context, kind, stateDir string, try func(context.Context, sandbox.Spec) error) error {
 	ctx, cancel := context.WithTimeout(ctx, ProbeTime)
 	defer cancel()
@@ -52,7 +51,7 @@ func probe(ctx context.Context, kind, stateDir string, try func(context.Context,
 	if err != nil {
 		return fmt.Errorf("%s: %w", kind, err)
 	}
-	// Only directories of ours are removed: stateDir itself if it was empty.
+	// Remove only what ProbeWith made, and stateDir itself if it is empty.
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)); _ = os.Remove(stateDir) }()
 	root, own := filepath.Join(dir, "root"), filepath.Join(dir, "own")
 	for _, d := range []string{own, root, root + "/proc", root + "/sys", root + "/dev", root + "/tmp", root + "/data"} {
@@ -79,7 +78,7 @@ func hello(ctx context.Context, l sandbox.Launcher, spec sandbox.Spec) error {
 	got, err := l.Launch(ctx, spec, sandbox.Command{Args: []string{"/tare-hello"}, Stdout: &stdout, Stderr: &stderr}, sandbox.Whole)
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("%s does not work on this host: its smallest program had not ended after %s: %w%s; %sleave %s out of the study",
+		return fmt.Errorf("%s does not work on this host: its test program had not ended after %s: %w%s; %sleave %s out of the study",
 			l.Name(), time.Since(began).Round(time.Second), err, Says(&stderr), byHand(err), l.Name())
 	case err != nil:
 		return fmt.Errorf("%s does not work on this host: %w%s", l.Name(), err, Says(&stderr))
@@ -89,9 +88,8 @@ func hello(ctx context.Context, l sandbox.Launcher, spec sandbox.Spec) error {
 	return nil
 }
 
-// byHand tells to try the command that hung, where the error names one, as a runtime's
-// does in backquotes. A machine that does not boot has none: the end of its console is
-// in the error.
+// byHand suggests trying the command that hung, if the error has one in backquotes, as a
+// runtime's has. The error of a machine that does not boot has the end of its console instead.
 func byHand(err error) string {
 	if strings.Count(err.Error(), "`") < 2 {
 		return ""
@@ -106,18 +104,18 @@ func exited(e sandbox.Exit) string {
 	return fmt.Sprintf(", exit code %d", e.Code)
 }
 
-// printed quotes what came on standard output in place of an answer.
+// printed quotes standard output that is not the expected answer.
 func printed(t *Tail) string {
 	const most = 200
 	s := t.String()
 	if s == "" {
 		return ""
 	}
-	return fmt.Sprintf("; on standard output came %q", s[:min(len(s), most)])
+	return fmt.Sprintf("; its standard output was %q", s[:min(len(s), most)])
 }
 
-// Says is the end of an error message: what a tool said, its last 500 bytes,
-// and nothing if it said nothing.
+// Says returns the end of an error message: the last 500 bytes of a tool's output, "" if
+// there is no output.
 func Says(t *Tail) string {
 	const most = 500
 	s := strings.TrimSpace(strings.ToValidUTF8(t.String(), "?"))
@@ -130,8 +128,8 @@ func Says(t *Tail) string {
 	return "; it says: " + s
 }
 
-// Group makes the control group tare/NAME, and refuses if it is there: two
-// sandboxes of one name would be stopped as one.
+// Group makes the control group tare/NAME. It returns an error if the group exists, because
+// two sandboxes of one name would be stopped together.
 func Group(name string, l cgroup.Limits) (*cgroup.Group, *cgroup.Hierarchy, error) {
 	if name == "" || strings.ContainsAny(name, "/ ") || strings.HasPrefix(name, ".") {
 		return nil, nil, fmt.Errorf("%q cannot name a sandbox", name)
@@ -144,7 +142,7 @@ func Group(name string, l cgroup.Limits) (*cgroup.Group, *cgroup.Hierarchy, erro
 	for _, controller := range []string{"memory", "cpu", "pids", ""} {
 		if dir, ok := h.Path(controller, rel); ok {
 			if _, err := os.Stat(dir); err == nil {
-				return nil, nil, fmt.Errorf("there is a sandbox %s already (%s); if none runs, `tare clean` removes its remains", name, dir)
+				return nil, nil, fmt.Errorf("sandbox %s exists already (%s); if no run is active, `tare clean` removes it", name, dir)
 			}
 		}
 	}
@@ -152,12 +150,12 @@ func Group(name string, l cgroup.Limits) (*cgroup.Group, *cgroup.Hierarchy, erro
 	return g, h, err
 }
 
-// Limits are the limits of a sandbox that its control group sets.
+// Limits returns the limits that the control group of a sandbox sets.
 func Limits(spec sandbox.Spec) cgroup.Limits {
 	return cgroup.Limits{CPU: spec.CPULimit, Memory: spec.MemoryLimit, CPUs: spec.CPUs}
 }
 
-// CheckLimits names the limits of a sandbox that this host cannot set.
+// CheckLimits returns an error that names the limits of a sandbox that this host cannot set.
 func CheckLimits(spec sandbox.Spec) error {
 	h, err := cgroup.Detect()
 	if err != nil {

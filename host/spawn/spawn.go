@@ -1,18 +1,17 @@
 // Package spawn starts a host process that is in a control group and in
 // namespaces from its first instruction on, without a helper program between.
 //
-// The data path: 1. a goroutine takes an operating system thread for itself;
-// 2. the thread enters the control group and, through the caller's prepare,
-// namespaces, a new root; 3. it forks: the child has all of that from its
-// parent; 4. the thread leaves the control group again and waits for the child;
-// 5. the thread is thrown away with the child's end.
+// The data path: 1. a goroutine locks itself to an operating system thread; 2. the thread
+// enters the control group and, by the caller's Prepare, namespaces and a new root; 3. it
+// forks, and the child inherits all of that; 4. the thread leaves the control group and
+// waits for the child; 5. the thread ends after the child.
 //
-// The rejected way is to run this program again as a helper that sets itself up
-// and executes the command: it costs the start of a large Go program, some
-// 10 ms, which would be weighed as part of every sandbox's start.
+// To run this program again as a helper that sets itself up and executes the command was
+// rejected: the start of a large Go program takes some 10 ms, which would count as part of
+// every sandbox's start.
 //
 // PR_SET_PDEATHSIG (prctl(2)) kills the child when the *thread* that forked it
-// ends. Since the thread waits for the child, that is when this process dies.
+// ends. The thread waits for the child, so that happens only when this process dies.
 package spawn
 
 import (
@@ -33,28 +32,27 @@ import (
 	"tare/host/cgroup"
 )
 
-// Marker is the environment variable by which `tare clean` knows our processes.
+// Marker is the environment variable by which `tare clean` finds tare's processes.
 const Marker = "TARE_SANDBOX"
 
 // Options say how to start a process.
 type Options struct {
 	Hierarchy *cgroup.Hierarchy
-	Group     string       // control group to start in; "" stays where this process is
+	Group     string       // control group to start in; "": this process's
 	Prepare   func() error // run on the thread before the fork; nil for nothing
-	Private   bool         // a mount namespace of its own, private, before Prepare
+	Private   bool         // make a private mount namespace before Prepare
 
-	// The process ends when its standard input does, like an agent that this program
-	// starts itself. It is not killed when this program dies, because it first ends what
-	// it has started, in every session.
+	// EndsWithInput: the process ends when its standard input does, like an agent. It is not
+	// killed when this program dies, so that it can end what it has started.
 	EndsWithInput bool
 }
 
 // Process is a started process. Its fields do not change once Start returned.
 type Process struct {
 	Pid     int
-	Begun   time.Time // before anything was done
-	Ready   time.Time // Prepare was done
-	Started time.Time // the fork and exec were done
+	Begun   time.Time // before the first step
+	Ready   time.Time // after Prepare
+	Started time.Time // after fork and exec
 
 	done  chan struct{}
 	ended time.Time
@@ -64,15 +62,14 @@ type Process struct {
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Wait waits for the end, and returns its time and what exec.Cmd.Wait said.
+// Wait waits for the end, and returns its time and the error of exec.Cmd.Wait.
 func (p *Process) Wait() (ended time.Time, err error) {
 	<-p.done
 	return p.ended, p.err
 }
 
-// Start starts cmd. Files in cmd should be *os.File, so that no goroutine
-// copies between them. The process is killed when this program dies, unless it ends with
-// its input.
+// Start starts cmd. Files in cmd should be *os.File, so that no goroutine copies between
+// them. The process is killed when this program dies, unless EndsWithInput is set.
 func Start(o Options, cmd *exec.Cmd) (*Process, error) {
 	p := &Process{done: make(chan struct{}), Begun: time.Now()}
 	started := make(chan error)
@@ -83,14 +80,14 @@ func Start(o Options, cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// thread is the goroutine of one process. It ends without unlocking its thread
-// where that was changed, which makes the Go runtime end the thread: no
-// namespace outlives it, and no other goroutine ever runs in one.
+// thread is the goroutine of one process. If it has changed its thread, it ends without
+// unlocking it. Then the Go runtime ends the thread, so that no namespace outlives it and no
+// other goroutine runs there.
 func (p *Process) thread(o Options, cmd *exec.Cmd, started chan<- error) {
 	runtime.LockOSThread()
 	if unix.Gettid() == os.Getpid() {
-		// The main thread is what /proc/self shows, and it cannot be thrown
-		// away. Hold it, so that another one is found.
+		// /proc/self shows the main thread, and it cannot be ended. Keep it locked, so that
+		// the new goroutine gets another thread.
 		go p.thread(o, cmd, started)
 		<-p.done
 		runtime.UnlockOSThread()
@@ -106,7 +103,7 @@ func (p *Process) thread(o Options, cmd *exec.Cmd, started chan<- error) {
 	err := cmd.Wait()
 	p.ended, p.err = time.Now(), err
 	if o.Prepare == nil && !o.Private {
-		runtime.UnlockOSThread() // unchanged: fit for other goroutines
+		runtime.UnlockOSThread() // unchanged: other goroutines may use it
 	}
 }
 
@@ -127,8 +124,7 @@ func (p *Process) fork(o Options, cmd *exec.Cmd) (err error) {
 			if lerr == nil {
 				return
 			}
-			// The thread would be taken for a process of the sandbox, and this
-			// whole program be killed with it.
+			// This program would count as a process of the sandbox, and be killed with it.
 			if cmd.Process != nil && err == nil {
 				_ = cmd.Process.Kill()
 				_ = cmd.Wait()
@@ -166,11 +162,10 @@ func private() error {
 	return nil
 }
 
-// enter makes the next child of the calling thread start in the group. With
-// version 2 the kernel does it (CLONE_INTO_CGROUP of clone3(2)). Version 1 can
-// place single threads, so the thread goes in and, by leave, comes back.
-// Writing the own thread takes no global lock in the kernel, where moving a
-// process afterwards waits several milliseconds for an RCU grace period
+// enter makes the next child of the calling thread start in the group. With version 2 the
+// kernel does it (CLONE_INTO_CGROUP of clone3(2)). Version 1 can place single threads, so the
+// thread enters, and leave brings it back. A thread that moves itself takes no global lock in
+// the kernel; moving a process afterwards waits several milliseconds for an RCU grace period
 // (cgroup_procs_write_start in kernel/cgroup/cgroup.c).
 func enter(h *cgroup.Hierarchy, rel string, attr *syscall.SysProcAttr) (leave func() error, err error) {
 	home, err := os.Open("/proc/thread-self/cgroup")
@@ -185,7 +180,7 @@ func enter(h *cgroup.Hierarchy, rel string, attr *syscall.SysProcAttr) (leave fu
 	if h.Version == cgroup.V2 {
 		return enterUnified(h, rel, attr)
 	}
-	// The way back is opened now: after Prepare the thread may see other files.
+	// Open the files for leave now: after Prepare the thread may see other files.
 	var back []*os.File
 	leave = func() error {
 		var all error
@@ -221,7 +216,7 @@ func enter(h *cgroup.Hierarchy, rel string, attr *syscall.SysProcAttr) (leave fu
 func enterUnified(h *cgroup.Hierarchy, rel string, attr *syscall.SysProcAttr) (leave func() error, err error) {
 	dir, ok := h.Path("", rel)
 	if !ok {
-		return nil, fmt.Errorf("control group %s is in no hierarchy of this host", rel)
+		return nil, fmt.Errorf("no hierarchy of this host has the control group %s", rel)
 	}
 	f, err := os.Open(dir) //nolint:gosec // a cgroup directory of ours
 	if err != nil {

@@ -28,9 +28,9 @@ const (
 	KindDirectory = "directory"
 )
 
-// Leftover is one thing that a dead run left on the host. Err says why it could
-// not be removed; nil means that it was, or that it was a dry run. Kept: tare leaves it,
-// because it may belong to somebody else.
+// Leftover is one thing that a dead run left on the host. Err says why Clean could not
+// remove it; nil means that it was removed, or that this was a dry run. Kept: Clean does not
+// remove it, because it may belong to somebody else.
 type Leftover struct {
 	Kind, Name string
 	Err        error
@@ -41,15 +41,13 @@ type Leftover struct {
 // the rest.
 const itemTime = 15 * time.Second
 
-// Clean finds by name all that this program makes on a host, and removes it
-// unless dryRun: processes, containers, mounts, network namespaces, links,
-// control groups, directories. That order, because each holds the next: a
-// process its mounts and namespaces, a mount its directory. The caller holds the
-// host's lock, so that nothing found is in use.
+// Clean finds by name all that this program makes on a host, and removes it unless dryRun:
+// processes, containers, mounts, network namespaces, links, control groups, directories. The
+// order matters, because each holds the next: a process its mounts and namespaces, a mount
+// its directory. The caller holds the host's lock, so that nothing is in use.
 //
-// What cannot be removed is in the list with its Err, and the rest goes on. The
-// error is for what could not be looked at, such as other users' processes when
-// this is not root.
+// If Clean cannot remove an item, it sets the item's Err and continues. The error names what
+// it could not inspect, such as other users' processes without root.
 func Clean(ctx context.Context, dryRun bool) ([]Leftover, error) {
 	c := &cleaner{run: RunDir, lib: LibDir, dry: dryRun}
 	return c.clean(ctx)
@@ -114,8 +112,8 @@ func (c *cleaner) mounts(ctx context.Context) {
 	}
 }
 
-// unmount tries for a second, then detaches: the mount leaves the tree at once
-// and ends when its last user does.
+// unmount tries for a second, then detaches: the mount leaves the tree at once, and ends
+// with its last user.
 func unmount(ctx context.Context, point string) error {
 	for range 20 {
 		err := unix.Unmount(point, unix.UMOUNT_NOFOLLOW)
@@ -172,12 +170,12 @@ func (c *cleaner) cgroups(ctx context.Context) {
 		for _, rel := range children {
 			c.item(ctx, KindCgroup, rel, func(ctx context.Context) error { return destroy(ctx, h.Open(rel)) })
 		}
-		// "tare" itself goes with its last child; without children it is a leftover too.
+		// "tare" itself is removed with its last child; without children it is a leftover too.
 		if _, still := top.Children(); there && still && (!c.dry || len(children) == 0) {
 			c.item(ctx, KindCgroup, cgroup.Top, func(ctx context.Context) error { return destroy(ctx, top) })
 		}
 	}
-	// The groups above them are not ours to remove: undo our changes there.
+	// The groups above belong to others: undo only tare's changes there.
 	if changed := h.Altered(); changed != "" {
 		c.item(ctx, KindSetting, changed, func(context.Context) error { return h.TakeBack() })
 	}
@@ -192,14 +190,14 @@ func destroy(ctx context.Context, g *cgroup.Group) error {
 	}
 	for _, pid := range lineage() {
 		if slices.Contains(pids, pid) {
-			return fmt.Errorf("process %d in it is this program or one that started it; run tare clean from outside of the group", pid)
+			return fmt.Errorf("its process %d is this program or one that started it; run tare clean from outside of the group", pid)
 		}
 	}
 	return g.Destroy(ctx)
 }
 
-// CleanDirectories is Clean for a user without root, whose runs leave directories and
-// nothing else. run and lib belong to this user.
+// CleanDirectories is Clean for a user without root, whose runs leave only directories. run
+// and lib belong to this user.
 func CleanDirectories(ctx context.Context, run, lib string, dryRun bool) ([]Leftover, error) {
 	c := &cleaner{run: run, lib: lib, dry: dryRun}
 	c.directories(ctx)

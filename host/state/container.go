@@ -17,9 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Runtime says how an OCI runtime is called, without --root and the verb. It
-// lies as RUNTIME/runtime.json (or RUNTIME.json) in RunDir/oci, where RUNTIME is
-// also the runtime's --root.
+// Runtime says how to call an OCI runtime, without --root and the verb. Its file is
+// RUNTIME/runtime.json (or RUNTIME.json) in RunDir/oci; RUNTIME is also the runtime's --root.
 type Runtime struct {
 	Binary string   `json:"binary"`
 	Args   []string `json:"args"`
@@ -31,7 +30,7 @@ const (
 	maxRuntime    = 64 << 10 // bytes of a runtime.json
 )
 
-// containers lets each runtime delete what is left of its containers.
+// containers makes each runtime delete its remaining containers.
 func (c *cleaner) containers(ctx context.Context) {
 	base := filepath.Join(c.run, runtimesName)
 	entries, err := os.ReadDir(base)
@@ -52,7 +51,7 @@ func (c *cleaner) containers(ctx context.Context) {
 		for _, id := range ids {
 			c.item(ctx, KindContainer, e.Name()+"/"+id, func(ctx context.Context) error {
 				if err != nil {
-					return fmt.Errorf("which runtime made it is not known: %w; its processes, mounts and directory are removed all the same", err)
+					return fmt.Errorf("cannot find the runtime that made it: %w; its processes, mounts and directory are removed nevertheless", err)
 				}
 				return rt.remove(ctx, root, id)
 			})
@@ -60,9 +59,9 @@ func (c *cleaner) containers(ctx context.Context) {
 	}
 }
 
-// containerIDs reads a runtime's root directory. runc and crun keep a directory
-// for each container, gVisor files ID_sandbox:SANDBOX.state. The runtimes' own
-// list command is not asked: it fails as a whole on one that is half made.
+// containerIDs reads a runtime's root directory. runc and crun keep a directory for each
+// container, gVisor files ID_sandbox:SANDBOX.state. It does not use the runtimes' list
+// command, which fails entirely if one container is half made.
 func containerIDs(root string) ([]string, error) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -80,8 +79,8 @@ func containerIDs(root string) ([]string, error) {
 	return slices.Compact(ids), nil
 }
 
-// readRuntime finds how to call the runtime of a root directory. What it says
-// is executed, so the files and directories must be this user's own.
+// readRuntime reads how to call the runtime of a root directory. Its command is executed, so
+// the files and directories must belong to this user.
 func readRuntime(root string) (Runtime, error) {
 	for _, dir := range []string{filepath.Dir(root), root} {
 		if err := private(dir, false); err != nil {

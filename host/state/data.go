@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// elsewhere begins the name of a data directory that the user places outside
-// tare's own.
+// elsewhere begins the name of a data directory that the user places outside tare's own
+// directory.
 const elsewhere = "tare-"
 
 // MakeRun makes the directory base/id for one run, with a record that tare made it, and

@@ -1,8 +1,8 @@
-// Package state is what this program has on a host while it runs: the lock that
-// gives the host to one run at a time, the directories of a run, and the
-// finding and removing of all that a dead run left behind.
+// Package state is what this program keeps on a host while it runs: the lock that gives the
+// host to one run at a time, and the directories of a run. It also finds and removes all
+// that a dead run left.
 //
-// The data path: 1. Hold takes the host, or says who has it; 2. Dirs makes the
+// The data path: 1. Hold takes the host's lock, or says who has it; 2. Dirs makes the
 // run's own directories; 3. after a crash, Clean finds processes, containers,
 // mounts, network namespaces, links, control groups and directories by their
 // names and removes them in that order. There is no ledger
@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// RunDir is where everything lies that need not outlive a boot.
+	// RunDir holds everything that need not outlive a boot.
 	RunDir = "/run/tare"
-	// LibDir is where the data of a trial lies while it runs.
+	// LibDir holds the data of a trial while it runs.
 	LibDir = "/var/lib/tare"
 
 	lockName = "lock"
@@ -39,8 +39,8 @@ type Holder struct {
 	Since time.Time `json:"since"`
 }
 
-// HeldError says that another process has the host; find it with errors.As. The
-// Holder is zero when it could not be told.
+// HeldError says that another process has the host; find it with errors.As. Holder is zero
+// if it is unknown.
 type HeldError struct{ Holder Holder }
 
 // Error names the holder and what to do.
@@ -52,23 +52,22 @@ func (e *HeldError) Error() string {
 		e.Holder.What, e.Holder.Pid, e.Holder.Since.Format(time.DateTime))
 }
 
-// Lock is the host, held. It ends with Release or with the process.
+// Lock is the held lock of the host. It ends with Release or with the process.
 type Lock struct {
 	f    *os.File
 	path string
 }
 
-// Hold takes the lock file in dir (RunDir but in tests), which is made if
-// missing; what is a short text for others to read, such as the command line.
-// It never blocks: when another has the lock the error is a *HeldError. The lock
-// is an flock(2), which the kernel releases when the holder dies, however it
-// dies.
+// Hold takes the lock file in dir (RunDir, except in tests), and makes dir if needed. what
+// is a short text for other users, such as the command line. Hold never blocks: if another
+// process has the lock, the error is a *HeldError. The lock is an flock(2), which the kernel
+// releases whenever the holder dies.
 func Hold(dir, what string) (*Lock, error) {
 	path := filepath.Join(dir, lockName)
 	for {
 		l, err := tryHold(dir, path, what)
-		// The file was unlinked by its last holder between our open and our
-		// flock: what we hold is nobody's lock. Begin again.
+		// The last holder unlinked the file between our open and our flock, so this is no
+		// longer the lock. Start again.
 		if errors.Is(err, errStale) {
 			continue
 		}
@@ -82,10 +81,10 @@ func tryHold(dir, path, what string) (*Lock, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // as the rest of /run; what is private in it has its own mode
 		return nil, fmt.Errorf("taking the host's lock: %w; run as root", err)
 	}
-	// 0600: whoever can open it can hold it, and so keep root from running.
+	// 0600: a user who can open the file can hold it, and so keep root from running.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600) //nolint:gosec // the caller's directory
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errStale // the directory went away
+		return nil, errStale // the directory is gone
 	}
 	if err != nil {
 		return nil, fmt.Errorf("taking the host's lock: %w; run as root", err)
@@ -104,7 +103,7 @@ func tryHold(dir, path, what string) (*Lock, error) {
 	return &Lock{f: f, path: path}, nil
 }
 
-// claim writes who we are into the locked file.
+// claim writes the holder into the locked file.
 func claim(f *os.File, path, what string) error {
 	named, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -137,8 +136,8 @@ func claim(f *os.File, path, what string) error {
 	return nil
 }
 
-// readHolder reads who has the lock. The holder may be between taking it and
-// writing its name, so a few milliseconds are given.
+// readHolder reads who has the lock. It tries for a few milliseconds, because the holder may
+// not have written its name yet.
 func readHolder(f *os.File) Holder {
 	for range 5 {
 		h, err := parseHolder(io.NewSectionReader(f, 0, maxLock))
@@ -172,8 +171,7 @@ func (l *Lock) Release() error {
 	held, e1 := f.Stat()
 	named, e2 := os.Lstat(l.path)
 	if e1 == nil && e2 == nil && os.SameFile(held, named) {
-		// Unlinked while it is held, so that no other can have it yet; Hold
-		// notices.
+		// It is unlinked while held, so that no other process can have it; Hold notices that.
 		err = os.Remove(l.path)
 	}
 	if err := errors.Join(err, f.Close()); err != nil {

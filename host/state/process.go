@@ -17,22 +17,21 @@ import (
 	"tare/host/cgroup"
 )
 
-// Marker begins the environment variable that everything started for a sandbox
-// bears.
+// Marker begins the environment variable of every process that was started for a sandbox.
 const Marker = "TARE_SANDBOX="
 
-// process is one that may be ours; start tells it from a later one with the
-// same number.
+// process is a process that may be tare's. start distinguishes it from a later process with
+// the same number.
 type process struct {
 	pid    int
 	parent int
 	start  uint64 // clock ticks after boot
 	comm   string
-	ended  bool // only its entry is left, until its parent asks for it: nothing can be removed
+	ended  bool // a zombie: its parent has not waited for it, so there is nothing to remove
 }
 
-// processes ends those that are in our control groups or bear the marker. It
-// looks again after killing, because one may have forked meanwhile.
+// processes ends the processes that are in tare's control groups or have the marker. It
+// searches again after killing, because one may have forked meanwhile.
 func (c *cleaner) processes(ctx context.Context) {
 	const rounds = 5
 	if h, err := cgroup.Detect(); err == nil && !c.dry {
@@ -52,16 +51,15 @@ func (c *cleaner) processes(ctx context.Context) {
 		}
 		if c.dry || fresh == 0 {
 			if unread > 0 && os.Geteuid() != 0 {
-				c.miss(fmt.Errorf("%d processes of other users could not be looked at; run as root", unread))
+				c.miss(fmt.Errorf("cannot inspect %d processes of other users; run as root", unread))
 			}
 			return
 		}
 	}
 }
 
-// find lists our processes, in the order of their numbers, and counts those
-// whose environment may not be read. This process and those that started it are
-// left out.
+// find lists tare's processes in the order of their numbers, without this process and those
+// that started it. unread counts the processes whose environment it may not read.
 func find(proc string) (ours []process, unread int) {
 	member := map[int]bool{}
 	if h, err := cgroup.Detect(); err == nil {
@@ -95,8 +93,8 @@ func find(proc string) (ours []process, unread int) {
 	return ours, unread
 }
 
-// marked tells whether an environ file has the marker as a variable, not just
-// as text within another.
+// marked reports whether an environ file has the marker as a variable, not only as text
+// within another.
 func marked(env []byte) bool {
 	for v := range bytes.SplitSeq(env, []byte{0}) {
 		if bytes.HasPrefix(v, []byte(Marker)) && len(v) > len(Marker) {
@@ -106,7 +104,7 @@ func marked(env []byte) bool {
 	return false
 }
 
-// lineage is this process and those that started it, up to the first.
+// lineage lists this process and those that started it, up to the first.
 func lineage() []int {
 	var out []int
 	for pid := os.Getpid(); pid > 0 && !slices.Contains(out, pid); {
@@ -128,8 +126,8 @@ func readProcess(proc string, pid int) (process, error) {
 	return parseStat(string(b))
 }
 
-// parseStat reads /proc/PID/stat (proc_pid_stat(5)). The name is in
-// parentheses and may hold any character, parentheses too.
+// parseStat reads /proc/PID/stat (proc_pid_stat(5)). The name is in parentheses and may
+// contain any character, including parentheses.
 func parseStat(s string) (process, error) {
 	open, shut := strings.IndexByte(s, '('), strings.LastIndexByte(s, ')')
 	if open < 1 || shut < open {
@@ -153,9 +151,8 @@ func parseStat(s string) (process, error) {
 	return p, nil
 }
 
-// kill ends the process and waits until it has ended. The descriptor is opened
-// first and the start time compared then, so that a signal never meets another
-// process that got the number.
+// kill ends the process and waits for its end. It opens the descriptor first and compares
+// the start time then, so that a signal never reaches another process with the same number.
 func (p process) kill(ctx context.Context) error {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if errors.Is(err, unix.ESRCH) {

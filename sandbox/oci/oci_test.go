@@ -125,7 +125,7 @@ func TestCheckSaysWhatHung(t *testing.T) {
 		"hangs":  {"exec sleep 1000\n", []string{"run --bundle", "had not ended after ", "was killed", "by hand"}, []string{"it says"}},
 		"silent": {"exit 0\n", []string{"did not answer"}, []string{"it says", "standard output"}},
 		"quits":  {"exit 7\n", []string{"did not answer, exit code 7"}, []string{"it says"}},
-		"talks":  {"echo I am no runtime; echo no luck >&2\n", []string{`on standard output came "I am no runtime\n"`, "it says: no luck"}, nil},
+		"talks":  {"echo I am no runtime; echo no luck >&2\n", []string{`its standard output was "I am no runtime\n"`, "it says: no luck"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := kind("bad", script(t, c.text))

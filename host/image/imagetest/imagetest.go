@@ -1,4 +1,4 @@
-// Package imagetest gives tests of workloads the image that their roles name.
+// Package imagetest gives tests of workloads the images that their roles need.
 //
 // The data path: 1. the image is built, or found, in the host's cache; 2. a
 // copy that shares its files' contents is made for the test; 3. the test's own
@@ -18,9 +18,9 @@ import (
 // a minute.
 const Cache = "/var/cache/tare/images"
 
-// Tree returns the unpacked root file system of the image, to be used
-// read-only, with the test's own binary as /tare. A test that cannot have it
-// is skipped with what the host lacks.
+// Tree returns the unpacked root file system of the image, with the test's own binary as
+// /tare. The test must not write to it. If this host cannot build the image, Tree skips the
+// test and says what the host lacks.
 func Tree(t testing.TB, name string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -1,5 +1,5 @@
-// Package statetest helps tests that use the host: HostLock takes the host from
-// other tests and runs, Snapshot lists what a test must leave as it found it.
+// Package statetest helps tests that use the host: HostLock keeps other tests and runs off
+// the host, Snapshot lists what a test must leave unchanged.
 package statetest
 
 import (
@@ -20,25 +20,25 @@ import (
 	"tare/host/state"
 )
 
-// wait bounds how long a test waits for the host, and tidyWait how long for what a killed run
-// left on it.
+// wait bounds how long a test waits for the host, and tidyWait how long it waits until
+// another test has removed what a killed run left.
 const (
 	wait     = 5 * time.Minute
 	tidyWait = 30 * time.Second
 )
 
-// HostLock holds the host for the rest of the test. It skips the test when this
-// user cannot hold it.
+// HostLock holds the host for the rest of the test. It skips the test if this user cannot
+// hold it.
 //
 // Tests in other packages kill runs. The lock is free from the kill until these tests clean
-// up, and what they killed would be taken for this test's. So HostLock gives the lock back and
-// waits while remains of a run are there. It takes the host as it is after tidyWait.
+// up, and what is left would be taken for this test's. So HostLock releases the lock and
+// waits while there are remains of a run. After tidyWait it takes the host as it is.
 func HostLock(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: control groups and namespaces")
 	}
-	var untidy time.Time // since when only remains hinder
+	var untidy time.Time // when only remains began to hinder
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		l, err := state.Hold(state.RunDir, "test "+t.Name())
 		if err == nil && remains(t) {
@@ -71,8 +71,8 @@ func HostLock(t testing.TB) {
 	}
 }
 
-// remains tells whether something of a run is on the host. The caller holds the host, so
-// that run is dead.
+// remains reports whether a run has left something on the host. The caller holds the host,
+// so that run is dead.
 func remains(t testing.TB) bool {
 	t.Helper()
 	for name := range Snapshot(t) {
@@ -84,14 +84,13 @@ func remains(t testing.TB) bool {
 	return false
 }
 
-// Unchanged compares the host at the end of the test with now. Call it after
-// HostLock and before what the test makes, so that it looks last. Of control groups
-// and mounts, which other programs make and remove all the time, only those
-// count that are Ours; names are those of the test's containers, for which a runtime
-// may make groups in places of its own.
+// Unchanged compares the host at the end of the test with now. Call it after HostLock and
+// before the test makes anything, so that it compares last. Other programs make and remove
+// control groups and mounts all the time, so only Ours count. names are the names of the
+// test's containers, for which a runtime may make groups elsewhere.
 func Unchanged(t testing.TB, names ...string) {
 	t.Helper()
-	names = append(names, filepath.Dir(t.TempDir())) // which all of the test's are in
+	names = append(names, filepath.Dir(t.TempDir())) // all of the test's directories are in it
 	before := Snapshot(t)
 	t.Cleanup(func() {
 		after := Snapshot(t)
@@ -101,8 +100,8 @@ func Unchanged(t testing.TB, names ...string) {
 			}
 		}
 		for name := range maps.Keys(before) {
-			// What an earlier run left may go: an empty group "tare", run-time state,
-			// and a process that was already told to end when the host's lock was free.
+			// Remains of an earlier run may disappear: an empty group "tare", run-time state, and a
+			// process that was already told to end when the host's lock became free.
 			if !after[name] && Ours(name, names...) && !strings.HasSuffix(name, "/tare") && !strings.HasPrefix(name, "file ") && !strings.HasPrefix(name, "process ") {
 				t.Errorf("gone, but not the test's: %s", name)
 			}
@@ -110,10 +109,9 @@ func Unchanged(t testing.TB, names ...string) {
 	})
 }
 
-// Ours tells whether a thing of a Snapshot may be tare's: all but the control groups
-// and mounts that have neither "tare" nor one of the names in their names and paths.
-// Tare's own groups, directories and images have it; what a runtime makes elsewhere
-// has the container's name.
+// Ours reports whether an item of a Snapshot may be tare's. A control group or mount is
+// tare's if its name or path contains "tare" or one of the names: what a runtime makes
+// elsewhere has the container's name. Every other item counts as tare's.
 func Ours(thing string, names ...string) bool {
 	if !strings.HasPrefix(thing, "cgroup ") && !strings.HasPrefix(thing, "mount ") {
 		return true
@@ -121,10 +119,9 @@ func Ours(thing string, names ...string) bool {
 	return slices.ContainsFunc(append(names, "tare"), func(name string) bool { return strings.Contains(thing, name) })
 }
 
-// Snapshot names the host's control groups, named network namespaces, mounts
-// and links that are there now: all of them, not only those with our names.
-// With them are the files of run-time state and the processes that carry a
-// sandbox's marker, which are ours by definition.
+// Snapshot lists the host's control groups, named network namespaces, mounts and links: all
+// of them, not only tare's. It also lists the files of run-time state and the processes with
+// a sandbox's marker, which are tare's by definition.
 func Snapshot(t testing.TB) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
@@ -185,7 +182,7 @@ func ours(t testing.TB, out map[string]bool) {
 	for _, path := range environs {
 		b, err := os.ReadFile(path) //nolint:gosec // a path of proc
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // the process has ended meanwhile
 		}
 		for v := range strings.SplitSeq(string(b), "\x00") {
 			if name, ok := strings.CutPrefix(v, "TARE_SANDBOX="); ok {
