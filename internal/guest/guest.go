@@ -3,11 +3,10 @@
 //
 // The data path: 1. the kernel starts /init of the initramfs, which is this
 // program; 2. Main mounts what a kernel offers, loads the modules of /modules in
-// the order that /modules/order lists, and opens the virtio port PortName, or
-// VsockPort; 3. on it
-// the agent answers, with the operations of this package beside its own; 4. OpSetUp
-// brings network, root file system and /data, OpPlug what was plugged in since;
-// 5. commands run in that root; 6. when the channel ends the machine powers off.
+// the order of /modules/order, and opens the virtio port PortName, or VsockPort; 3. the
+// agent serves that port, with this package's operations in addition to its own;
+// 4. OpSetUp sets up network, root file system and /data, OpPlug what was plugged in
+// since; 5. commands run in that root; 6. when the channel ends, the machine powers off.
 //
 // The initramfs is made by sandbox/vm/boot, the calls come from sandbox/vm.
 package guest
@@ -20,25 +19,25 @@ import (
 // PortName is the virtio-serial port that leads to the host.
 const PortName = "tare.agent"
 
-// VsockPort is the port of the host that leads there in a machine without PortName: one of
-// a monitor that has no virtio-serial ports, such as cloud-hypervisor.
+// VsockPort is the host's vsock port, for machines without PortName: some VMMs have no
+// virtio-serial ports, such as cloud-hypervisor.
 const VsockPort = 8273
 
 // Operations of the guest's agent.
 const (
-	OpSetUp = "set-up" // Setup to Up; once
-	OpPlug  = "plug"   // Plug to Up
+	OpSetUp = "set-up" // body: Setup; answer: Up; once
+	OpPlug  = "plug"   // body: Plug; answer: Up
 )
 
-// Setup is what a guest is to be. It is sent after the agent's hello, so that a
-// machine saved right after its hello can become any sandbox.
+// Setup configures a guest. It is sent after the agent's hello, so that a machine that was
+// saved right after its hello can become any sandbox.
 type Setup struct {
 	Hostname string       `json:"hostname"`
 	Now      time.Time    `json:"now"` // the guest's wall clock is set to it
 	Address  netip.Prefix `json:"address,omitzero"`
 	MTU      int          `json:"mtu,omitempty"`
-	MAC      string       `json:"mac,omitempty"`                // of eth0; a machine from a snapshot woke up with another
-	Memory   int64        `json:"memory_limit_bytes,omitempty"` // of the commands together; 0: all that there is
+	MAC      string       `json:"mac,omitempty"`                // of eth0; a machine from a snapshot has the saved one's
+	Memory   int64        `json:"memory_limit_bytes,omitempty"` // of all commands together; 0: no limit
 	Root     Mount        `json:"root"`
 	Volumes  []Volume     `json:"volumes,omitempty"`
 }
@@ -64,14 +63,14 @@ const (
 	MountBlock    = "block" // ext4
 )
 
-// Plug is what must be online in the end, hot-plugged ones included; the operation
-// waits for it, at most ten seconds.
+// Plug is the total that must be online, hot-plugged parts included. The operation waits
+// for it, at most ten seconds.
 type Plug struct {
 	CPUs   int   `json:"cpus"`
 	Memory int64 `json:"memory_bytes"` // of the machine; the kernel keeps some for itself
 }
 
-// Up tells what the guest is.
+// Up describes the guest.
 type Up struct {
 	Kernel string  `json:"kernel"`       // uname -r
 	CPUs   int     `json:"cpus"`         // online

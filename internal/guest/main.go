@@ -14,18 +14,18 @@ import (
 	"tare/agent"
 )
 
-// Init is the path of this program in the initramfs, and so its first argument
-// when the kernel starts it.
+// Init is the path of this program in the initramfs, and its argv[0] when the kernel starts
+// it.
 const Init = "/init"
 
-// IsInit says whether this process is a virtual machine's first one.
+// IsInit reports whether this process is the first of a virtual machine.
 func IsInit(args []string) bool {
 	return len(args) > 0 && args[0] == Init && os.Getpid() == 1
 }
 
-// Main is the life of the machine. It does not return: the end of the first
-// process would be a panic of the kernel, so it powers off instead. What it says
-// goes to the console, whose end the host shows when a machine dies.
+// Main runs the machine. It does not return: the kernel panics at the end of the first
+// process, so Main powers off instead. Its messages go to the console; the host shows the
+// console's last lines when a machine dies.
 func Main() {
 	m := &machine{began: uptime()}
 	if err := m.live(); err != nil {
@@ -34,7 +34,7 @@ func Main() {
 	powerOff()
 }
 
-// machine is what Main knows of the one that it runs in.
+// machine is the state of this virtual machine.
 type machine struct {
 	began   float64 // seconds from the kernel's start
 	sys     *os.Root
@@ -42,14 +42,14 @@ type machine struct {
 	ready   onceWriter
 
 	mu   sync.Mutex
-	done bool // set up
+	done bool // OpSetUp is done
 
-	limits *os.File // the commands' control group; nil for none
+	limits *os.File // the commands' control group; nil: no limit
 }
 
 func (m *machine) live() error {
-	// Nothing of the kernel's own environment: its command line's words are no
-	// variables for a workload.
+	// Clear the environment: the kernel puts words of its command line there, which a
+	// workload must not see.
 	os.Clearenv()
 	for name, value := range environment() {
 		if err := os.Setenv(name, value); err != nil {
@@ -67,7 +67,7 @@ func (m *machine) live() error {
 		return err
 	}
 	if err := m.modules.run(m.sys.FS(), false); err != nil {
-		// This machine may have no use for it; the port will tell.
+		// This machine may not need the module. Opening the port shows it.
 		fmt.Fprintln(os.Stderr, "tare: guest:", err)
 	}
 	port, once, err := openPort(m.sys, portWithin)
@@ -80,13 +80,13 @@ func (m *machine) live() error {
 		if err != nil || once || m.isSetUp() {
 			return err
 		}
-		// Nobody has told yet what this machine is to be: it was saved and wakes
-		// with another host on the line, which wants a hello of its own. The write
-		// of that hello waits until the line is up.
+		// The machine was not set up yet: it was saved, and resumes with another host on the
+		// channel, which needs a hello of its own. The write of the hello waits until the
+		// channel is connected.
 	}
 }
 
-// environment is what spawn.Environment gives to processes in other sandboxes.
+// environment is the same as spawn.Environment, which processes in other sandboxes get.
 func environment() map[string]string {
 	return map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
 }
@@ -103,7 +103,7 @@ func (m *machine) isSetUp() bool {
 	return m.done
 }
 
-// onceWriter notes when the first write was over: the agent's hello.
+// onceWriter records the end of the first write: the agent's hello.
 type onceWriter struct {
 	w    *os.File
 	once sync.Once
@@ -116,7 +116,7 @@ func (o *onceWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// SyscallConn is that of the file: the agent asks whether it can write to it.
+// SyscallConn returns the file's. The agent uses it to poll whether it can write.
 func (o *onceWriter) SyscallConn() (syscall.RawConn, error) { return o.w.SyscallConn() }
 
 // uptime is the time since the kernel's start in seconds.
@@ -128,8 +128,8 @@ func uptime() float64 {
 	return float64(ts.Sec) + float64(ts.Nsec)/1e9
 }
 
-// syncWithin bounds how long what was written is waited for: the host's end of a
-// file system may be gone.
+// syncWithin bounds how long powerOff waits for sync(2): the host's side of a file system
+// may be gone.
 const syncWithin = time.Second
 
 // powerOff ends the machine.
@@ -146,7 +146,7 @@ func powerOff() {
 	if err := unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF); err != nil {
 		fmt.Fprintln(os.Stderr, "tare: guest: cannot power off:", err)
 	}
-	select {} // the machine ends under it
+	select {} // until the machine is off
 }
 
 var errOnce = errors.New("this machine is set up already")

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OrderFile in the folder of modules lists the steps of loading them, one a line:
-// when, and the modules in order.
+// OrderFile, in the folder of modules, lists the steps of loading, one on each line: when,
+// and the modules in order.
 //
 //	always virtio_ring virtio virtio_console
 //	virtio:d00000001v* virtio_ring virtio failover net_failover virtio_net
@@ -25,16 +25,15 @@ const OrderFile = "order"
 // ModuleSuffix ends the names of modules' files.
 const ModuleSuffix = ".ko"
 
-// Step is a module that is wanted, with what it needs before it.
+// Step is a module and those that must be loaded before it.
 type Step struct {
-	// Always, Late, or the alias of a virtio device: the step is left out in a machine
-	// without one. Each module costs 20 ms of the boot without hardware
-	// virtualization.
+	// When is Always, Late, or the alias of a virtio device: a machine without that device
+	// skips the step. Without hardware virtualization each module costs 20 ms of the boot.
 	When    string
 	Modules []string // names
 }
 
-// When a step is done, if not for a device.
+// When a step runs, if not for a device.
 const (
 	Always = "always" // at boot
 	Late   = "late"   // when the machine is set up
@@ -73,15 +72,14 @@ func openLoader(dir string) (*loader, error) {
 	l := &loader{dir: dir, done: map[string]bool{}, load: loadModule}
 	b, err := os.ReadFile(filepath.Join(dir, OrderFile)) //nolint:gosec // of the initramfs
 	if errors.Is(err, fs.ErrNotExist) {
-		return l, nil // a kernel that has all built in
+		return l, nil // the kernel has everything built in
 	}
 	l.steps = parseOrder(string(b))
 	return l, err
 }
 
-// run does the steps whose time has come: those of boot, those of devices that
-// are there, and late ones. A module that fails does not keep the others; the errors
-// are joined.
+// run runs the steps that are due: those of the boot, those of present devices, and late
+// ones. It continues after a module that fails, and joins the errors.
 func (l *loader) run(sys fs.FS, late bool) error {
 	var failed error
 	for _, s := range l.steps {
@@ -105,8 +103,7 @@ func (l *loader) step(s Step) error {
 	return nil
 }
 
-// present says whether a device of the virtio bus matches the alias, as modprobe(8)
-// matches it.
+// present reports whether a device of the virtio bus matches the alias, as modprobe(8) does.
 func present(sys fs.FS, alias string) bool {
 	files, err := fs.Glob(sys, "bus/virtio/devices/*/modalias")
 	if err != nil {
@@ -124,9 +121,9 @@ func present(sys fs.FS, alias string) bool {
 	return false
 }
 
-// loadModule loads a module without its signature: to check one takes an emulated
-// processor as long as the loading itself, and the file is of the initramfs that the kernel was
-// started with. A kernel that wants signatures gets it.
+// loadModule loads a module without its signature: on an emulated processor the check takes
+// as long as the loading, and the file comes from the same initramfs as this program. A
+// kernel that requires signatures gets it.
 func loadModule(file string) error {
 	code, err := os.ReadFile(file) //nolint:gosec // of the initramfs
 	if err != nil {
@@ -142,14 +139,14 @@ func loadModule(file string) error {
 	return nil
 }
 
-// A signed module ends with the signature, its description, whose last four bytes are the
-// signature's length, and a mark: include/linux/module_signature.h.
+// A signed module ends with the signature, a description, whose last four bytes are the
+// signature's length, and a marker: include/linux/module_signature.h.
 const (
 	signatureMark = "~Module signature appended~\n"
 	signatureInfo = 12 // bytes of the description
 )
 
-// unsigned is a module's code less its signature, if it has one.
+// unsigned returns a module's code without its signature.
 func unsigned(code []byte) []byte {
 	rest, signed := bytes.CutSuffix(code, []byte(signatureMark))
 	if !signed || len(rest) < signatureInfo {

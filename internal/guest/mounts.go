@@ -20,7 +20,7 @@ type mount struct {
 
 const quiet = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 
-// early is what the program itself needs, in the initramfs.
+// early lists the mounts that this program needs, in the initramfs.
 func early() []mount {
 	return []mount{
 		{"devtmpfs", "dev", "devtmpfs", unix.MS_NOSUID, "mode=755"},
@@ -29,9 +29,8 @@ func early() []mount {
 	}
 }
 
-// inRoot is what is mounted in the root of the commands: what the other sandboxes
-// mount, with the same options (sandbox/process/mounts.go, sandbox/oci/bundle.go),
-// so that file systems never differ.
+// inRoot lists the mounts in the root of the commands. They are the same as in the other
+// sandboxes, with the same options (sandbox/process/mounts.go, sandbox/oci/bundle.go).
 func inRoot() []mount {
 	return []mount{
 		{"proc", "proc", "proc", quiet, ""},
@@ -43,10 +42,9 @@ func inRoot() []mount {
 	}
 }
 
-// Files in memory cannot be killed: a machine full of them panics where a command of
-// its own would have been killed. So /tmp is half the memory, as tmpfs(5) has it, but
-// leaves this much beside /dev/shm, which is what the kernel and the agent of a small
-// machine need.
+// Files in memory cannot be killed: a machine that is full of them panics, where it could
+// have killed a command. So /tmp has half the memory, the default of tmpfs(5), but leaves
+// this much beside /dev/shm for the kernel and the agent of a small machine.
 const (
 	shmSize  = 64 << 20
 	keepFree = 128 << 20
@@ -60,7 +58,7 @@ func tmpSize(memory uint64) uint64 {
 	return min(memory/2, memory-shmSize-keepFree)
 }
 
-// memory is the machine's at its boot, bytes; 0 if it does not say.
+// memory returns the machine's memory at its boot, in bytes; 0 if it is unknown.
 func memory() uint64 {
 	var s unix.Sysinfo_t
 	if unix.Sysinfo(&s) != nil {
@@ -73,13 +71,13 @@ func memory() uint64 {
 func mountAll(root string, mounts []mount) error {
 	for _, m := range mounts {
 		target := filepath.Join(root, m.target)
-		if _, err := os.Stat(target); err != nil { // in a tmpfs of ours; images have theirs
+		if _, err := os.Stat(target); err != nil { // in tare's tmpfs; images have the folder
 			if err := os.Mkdir(target, 0o755); err != nil { //nolint:gosec // as these folders are everywhere
 				return err
 			}
 		}
 		if err := unix.Mount(m.source, target, m.fstype, m.flags, m.options); err != nil {
-			return fmt.Errorf("mounting %s at %s: %w", m.fstype, target, err)
+			return fmt.Errorf("cannot mount %s at %s: %w", m.fstype, target, err)
 		}
 	}
 	return nil
@@ -96,7 +94,7 @@ func enter(dir string) error {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
 	if err := unix.Mount(".", "/", "", unix.MS_MOVE, ""); err != nil {
-		return fmt.Errorf("moving %s to /: %w", dir, err)
+		return fmt.Errorf("cannot move %s to /: %w", dir, err)
 	}
 	// All threads of this program share their root (CLONE_FS).
 	if err := unix.Chroot("."); err != nil {

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// network brings up lo, and eth0 with the address if there is one. The driver
-// uses as many queues as there are processors at boot, at most as many as the
-// device offers: nothing is to be set.
+// network brings up lo, and eth0 if the setup has an address. The driver uses as many queues
+// as there are processors at boot, at most those of the device, so there is nothing to set.
 func network(s Setup) error {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -54,8 +53,8 @@ func network(s Setup) error {
 	return nil
 }
 
-// identify gives a link its hardware address, unless it has it: a card has the one that
-// the machine was made with, but a machine that was saved has that of the saved one.
+// identify sets the hardware address of a link, unless it has it: the card of a machine from
+// a snapshot has the saved machine's.
 func identify(h *netlink.Handle, link netlink.Link, mac string) error {
 	if mac == "" || mac == link.Attrs().HardwareAddr.String() {
 		return nil
@@ -78,7 +77,7 @@ func waitLink(h *netlink.Handle, name string, within time.Duration) (netlink.Lin
 		}
 		if time.Now().After(deadline) {
 			if gone := (netlink.LinkNotFoundError{}); errors.As(err, &gone) {
-				err = errors.New("the machine has no network device, or the kernel no virtio_net")
+				err = errors.New("the machine lacks a network device, or its kernel lacks virtio_net")
 			}
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// plugWithin bounds how long the machine is waited for to have what was plugged in.
+// plugWithin bounds the wait until what was plugged in is online.
 const plugWithin = 10 * time.Second
 
 // plug is OpPlug.
@@ -82,16 +82,16 @@ func countList(s string) (int, error) {
 		a, err1 := strconv.ParseUint(from, 10, 16)
 		b, err2 := strconv.ParseUint(to, 10, 16)
 		if err1 != nil || err2 != nil || b < a {
-			return 0, fmt.Errorf("%q is no list of processors, such as 0-3", s)
+			return 0, fmt.Errorf("cannot read %q as a list of processors, such as 0-3", s)
 		}
 		total += int(b-a) + 1
 	}
 	return total, nil
 }
 
-// onlineMemory sums the blocks of memory that are online, in bytes. A machine whose
-// memory is no multiple of a block has a little less than that. A kernel without
-// hot-plug has no blocks; then it is what /proc/meminfo says.
+// onlineMemory sums the memory blocks that are online, in bytes. A machine whose memory is
+// not a multiple of a block has a little less. A kernel without hot-plug has no blocks; then
+// the sum is MemTotal of /proc/meminfo.
 func onlineMemory(sys fs.FS) (int64, error) {
 	b, err := fs.ReadFile(sys, "devices/system/memory/block_size_bytes")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -120,7 +120,7 @@ func onlineMemory(sys fs.FS) (int64, error) {
 	return total, nil
 }
 
-// memTotal reads MemTotal of proc_meminfo(5), in bytes:
+// memTotal returns MemTotal of proc_meminfo(5), in bytes:
 //
 //	MemTotal:         497032 kB
 func memTotal(meminfo string) (int64, error) {

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// portWithin is how long the port may take to appear: the driver learns of its
-// ports by messages of the device, after it was loaded.
+// portWithin is how long the port may take to appear: the device announces its ports to the
+// driver after the driver is loaded.
 const portWithin = 10 * time.Second
 
-// openPort finds the port by the name that the host gave it and opens it:
+// openPort opens the port with the host's name for it:
 // https://docs.kernel.org/admin-guide/devices.html, virtio_console.c. In a machine with a
-// virtio socket it connects to the host by that. once says that a stream has one end, and
-// no other host comes after it.
+// virtio socket it connects to the host by that socket. once reports that the stream serves
+// one host only.
 func openPort(sys *os.Root, within time.Duration) (port *os.File, once bool, err error) {
 	for deadline := time.Now().Add(within); ; time.Sleep(time.Millisecond) {
 		if present(sys.FS(), vsockDevice) {
@@ -45,7 +45,7 @@ const vsockDevice = DevicePrefix + "d00000013v*"
 func dialHost() (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("the virtio socket: %w", err)
+		return nil, fmt.Errorf("cannot open the virtio socket: %w", err)
 	}
 	if err := unix.Connect(fd, &unix.SockaddrVM{CID: unix.VMADDR_CID_HOST, Port: VsockPort}); err != nil {
 		return nil, errors.Join(fmt.Errorf("the host does not answer on port %d of the virtio socket: %w", VsockPort, err), unix.Close(fd))
@@ -65,7 +65,7 @@ func findPort(sys fs.FS) (string, error) {
 			return path.Base(path.Dir(n)), nil
 		}
 	}
-	return "", fmt.Errorf("there is no virtio port %s among %d: %w", PortName, len(names), errNoPort)
+	return "", fmt.Errorf("cannot find the virtio port %s among %d: %w", PortName, len(names), errNoPort)
 }
 
 var errNoPort = errors.New("the machine needs -device virtio-serial-pci and -device virtserialport, and the kernel virtio_console")

@@ -43,7 +43,7 @@ func (m *machine) setUp(body json.RawMessage) (any, error) {
 		return nil, err
 	}
 	if err := m.modules.run(m.sys.FS(), true); err != nil {
-		fmt.Fprintln(os.Stderr, "tare: guest:", err) // what needs it fails below, or a workload that does
+		fmt.Fprintln(os.Stderr, "tare: guest:", err) // if something needs the module, it fails below or in the workload
 	}
 	if err := network(s); err != nil {
 		return nil, err
@@ -81,8 +81,8 @@ func (m *machine) setUp(body json.RawMessage) (any, error) {
 	return m.up()
 }
 
-// limits gives what is started here the limits of a service under systemd, which
-// containers and a host's own processes have; the kernel's own are those of 1991.
+// limits sets the resource limits of a service under systemd, which containers and the
+// host's processes have. The kernel's defaults are lower.
 func limits() error {
 	const cur, most, locked = 1024, 524288, 8 << 20
 	for resource, l := range map[int]unix.Rlimit{
@@ -139,7 +139,7 @@ func (m *machine) mount(mt Mount, target string) error {
 		}
 		source, fstype = path.Join("/dev", name), "ext4"
 	default:
-		return fmt.Errorf("a mount of the kind %q is not known, only %s and %s", mt.Kind, MountVirtiofs, MountBlock)
+		return fmt.Errorf("unknown kind of mount %q; use %s or %s", mt.Kind, MountVirtiofs, MountBlock)
 	}
 	if err := os.MkdirAll(target, 0o755); err != nil { //nolint:gosec // a mount point
 		return err
@@ -148,7 +148,7 @@ func (m *machine) mount(mt Mount, target string) error {
 		if mt.Kind == MountVirtiofs && errors.Is(err, unix.EINVAL) {
 			err = fmt.Errorf("%w: the machine has no such tag", err)
 		}
-		return fmt.Errorf("mounting the %s %s at %s: %w", mt.Kind, mt.Source, target, err)
+		return fmt.Errorf("cannot mount the %s %s at %s: %w", mt.Kind, mt.Source, target, err)
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func findBlock(sys fs.FS, serial string) (string, error) {
 	return "", fmt.Errorf("no block device has the serial %q; there are %s", serial, strings.Join(seen, ", "))
 }
 
-// up tells what the machine is now.
+// up describes the machine as it is now.
 func (m *machine) up() (Up, error) {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {

@@ -1,16 +1,15 @@
-// Package held reads small kernel files again and again, at the least cost.
+// Package held reads small kernel files many times, at little cost.
 //
 // The data path: 1. Open opens a file and, while the Budget lasts, keeps the
 // descriptor; 2. Read fills the caller's buffer by pread at offset 0, which
-// makes the kernel write the file afresh (Documentation/filesystems/seq_file.rst);
-// 3. the byte parsers beside it (Uint, Value, Line) take the numbers out
+// makes the kernel write the file anew (Documentation/filesystems/seq_file.rst);
+// 3. the byte parsers (Uint, Value, Line) take the numbers out
 // without allocating; 4. Meter counts the CPU that all this took.
 //
-// A held descriptor costs one system call a reading, measured at 0.5 us for
-// schedstat, against three and about 4 us for open, read and close. It also
-// names the thread that it was opened for: after the thread's end it gives
-// ESRCH, even if the number is used again. bufio and os.File were left out of
-// the hot path because they allocate, and poll on regular files.
+// With a held descriptor a reading is one system call, measured at 0.5 us for schedstat.
+// Open, read and close are three, about 4 us. The descriptor also identifies the thread for
+// which it was opened: after the thread's end it gives ESRCH, even if the number is used
+// again. The hot path avoids bufio and os.File because they allocate and poll.
 package held
 
 import (
@@ -27,15 +26,15 @@ import (
 const maxFile = 1 << 20
 
 // Budget bounds how many descriptors are held. It is not safe for concurrent
-// use, as the probe that owns it is not.
+// use, like the probe that owns it.
 type Budget struct{ left int }
 
 // NewBudget allows n held descriptors.
 func NewBudget(n int) *Budget { return &Budget{left: max(n, 0)} }
 
-// DefaultBudget allows a quarter of this process's RLIMIT_NOFILE, at most 8192:
-// enough for every thread of a usual trial, and the rest of the program keeps
-// its share. Files beyond the budget still work, by open, read and close.
+// DefaultBudget allows a quarter of this process's RLIMIT_NOFILE, at most 8192: enough for
+// every thread of a usual trial, and the rest of the program can still open files. Files
+// beyond the budget are opened, read and closed each time.
 func DefaultBudget() *Budget {
 	var r unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
@@ -47,8 +46,8 @@ func DefaultBudget() *Budget {
 // Left is the number of descriptors that may still be held.
 func (b *Budget) Left() int { return b.left }
 
-// File is one kernel file that is read repeatedly. Close gives the descriptor
-// back; a File must not be copied.
+// File is one kernel file that is read repeatedly. Close releases the descriptor. A File
+// must not be copied.
 type File struct {
 	path   string
 	fd     int // -1: not held
@@ -67,7 +66,7 @@ func Open(path string, b *Budget) (*File, error) {
 	case err == nil:
 		return f, unix.Close(fd)
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
-		b.left = 0 // somebody else needs them: hold no more
+		b.left = 0 // the limit is reached: hold no more
 		return nil, fmt.Errorf("open %s: %w; raise the limit of open files (ulimit -n)", path, err)
 	default:
 		return nil, fmt.Errorf("open %s: %w", path, err)
@@ -75,10 +74,10 @@ func Open(path string, b *Budget) (*File, error) {
 	return f, nil
 }
 
-// Path is the name that the file was opened by.
+// Path returns the path that was given to Open.
 func (f *File) Path() string { return f.path }
 
-// Held says whether the file's descriptor is kept open.
+// Held reports whether the file's descriptor is kept open.
 func (f *File) Held() bool { return f.fd >= 0 }
 
 // Read reads the whole file into *buf from its start, growing *buf up to 1 MiB,
@@ -106,8 +105,7 @@ func (f *File) Read(buf *[]byte) ([]byte, error) {
 			return nil, err
 		}
 		n += m
-		// One call is enough for files that fit: these writers fill the buffer
-		// or stop at the end. A full buffer may hide more.
+		// The kernel fills the buffer in one call. If it is full, there may be more.
 		if n < len(*buf) {
 			return (*buf)[:n], nil
 		}
@@ -118,7 +116,7 @@ func (f *File) Read(buf *[]byte) ([]byte, error) {
 	}
 }
 
-// Close gives the descriptor back. It is idempotent, and safe on nil.
+// Close releases the descriptor. It is idempotent, and safe on nil.
 func (f *File) Close() error {
 	if f == nil || f.fd < 0 {
 		return nil
@@ -129,8 +127,8 @@ func (f *File) Close() error {
 	return unix.Close(fd)
 }
 
-// Head reads the beginning of a file, as much as buf holds, without keeping it open
-// and without Go's network poller, which costs as much again.
+// Head reads the beginning of a file into buf. It closes the file, and avoids Go's network
+// poller, which would double the cost.
 func Head(path string, buf []byte) ([]byte, error) {
 	fd, err := open(path)
 	if err != nil {
@@ -160,12 +158,11 @@ func open(path string) (int, error) {
 	}
 }
 
-// Monotonic is the time since boot less suspension, clock_gettime(2)'s
-// CLOCK_MONOTONIC: what rescans are timed by.
+// Monotonic is CLOCK_MONOTONIC of clock_gettime(2): the time since boot without suspension.
 func Monotonic() time.Duration { return clock(unix.CLOCK_MONOTONIC) }
 
-// ThreadCPU is the CPU time of the calling thread, CLOCK_THREAD_CPUTIME_ID: for
-// stretches within a Meter's, which keeps the goroutine on its thread.
+// ThreadCPU is the CPU time of the calling thread, CLOCK_THREAD_CPUTIME_ID. Use it between
+// Start and Stop of a Meter, which keep the goroutine on its thread.
 func ThreadCPU() time.Duration { return clock(unix.CLOCK_THREAD_CPUTIME_ID) }
 
 func clock(id int32) time.Duration {

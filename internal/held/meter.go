@@ -7,22 +7,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Meter adds up the CPU time of stretches of code on their thread, by
-// CLOCK_THREAD_CPUTIME_ID of clock_gettime(2). getrusage(RUSAGE_THREAD) would
-// do too, but counts in ticks on kernels without precise accounting.
+// Meter adds up the CPU time of sections of code, by CLOCK_THREAD_CPUTIME_ID of
+// clock_gettime(2). getrusage(RUSAGE_THREAD) was rejected: it counts in ticks on kernels
+// without precise accounting.
 type Meter struct {
 	start time.Duration
 	total time.Duration
 }
 
-// Start begins a stretch. The goroutine stays on its thread until Stop, or the
-// clock would be another thread's.
+// Start begins a section. It locks the goroutine to its thread until Stop, because the clock
+// is the thread's.
 func (m *Meter) Start() {
 	runtime.LockOSThread()
 	m.start = clock(unix.CLOCK_THREAD_CPUTIME_ID)
 }
 
-// Stop ends the stretch.
+// Stop ends the section.
 func (m *Meter) Stop() {
 	if d := clock(unix.CLOCK_THREAD_CPUTIME_ID) - m.start; d > 0 {
 		m.total += d
@@ -30,5 +30,5 @@ func (m *Meter) Stop() {
 	runtime.UnlockOSThread()
 }
 
-// Seconds is the CPU time of all ended stretches.
+// Seconds returns the CPU time of all ended sections.
 func (m *Meter) Seconds() float64 { return m.total.Seconds() }

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Uint reads a decimal number after spaces and tabs, and returns what follows
-// it. ok is false when there is no number there or it is over 64 bits.
+// Uint reads a decimal number after spaces and tabs, and returns what follows it. ok is
+// false if there is no number or it exceeds 64 bits.
 func Uint(b []byte) (n uint64, rest []byte, ok bool) {
 	i := 0
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t') {
@@ -33,7 +33,7 @@ func Line(b []byte) (line, rest []byte) {
 }
 
 // After returns what follows key on a line that starts with key and then a
-// space, a tab or a colon; ok is false when the line is another's.
+// space, a tab or a colon; ok is false if the line has another key.
 func After(line []byte, key string) (rest []byte, ok bool) {
 	if len(line) <= len(key) || string(line[:len(key)]) != key {
 		return nil, false
@@ -62,7 +62,7 @@ func Value(b []byte, key string) (uint64, bool) {
 
 // Pressure reads one line of a pressure file: level is "some" or "full", the
 // result the total stall in microseconds (Documentation/accounting/psi.rst).
-// A line looks so:
+// An example line:
 //
 //	some avg10=0.13 avg60=0.85 avg300=1.74 total=50670223
 func Pressure(b []byte, level string) (micros uint64, ok bool) {

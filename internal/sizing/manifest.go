@@ -29,7 +29,7 @@ const (
 	AnnotationMemory = "io.katacontainers.config.hypervisor.default_memory"
 )
 
-// ErrEmpty says that there is nothing in a manifest.
+// ErrEmpty: the manifest is empty.
 var ErrEmpty = errors.New("1:1: the manifest is empty; write a Pod")
 
 // manifest is the part of a Kubernetes object that sizes depend on: a Pod, an
@@ -79,21 +79,21 @@ type container struct {
 
 // Object is one pod of a manifest.
 type Object struct {
-	Kind    string // of the object that has it
-	Name    string // empty if it has none
+	Kind    string // of the object, such as Deployment
+	Name    string // "" if the object has no name
 	Pod     Pod
 	Runtime Runtime // with the pod's annotations and overhead
 }
 
 // FromManifest reads the first object with containers of a Kubernetes manifest, YAML or
-// JSON: a Pod, or what has a pod template. Where that is a List, as of `kubectl get pods
-// -o yaml`, it reads all of the List. A pod's annotations and its overhead go into a copy
-// of r. Errors have line and column; that of a manifest with nothing in it is ErrEmpty.
+// JSON: a Pod, or an object with a pod template. If that is a List, as of `kubectl get pods
+// -o yaml`, it reads all of the List. It puts a pod's annotations and overhead into a copy of
+// r. Errors have line and column. An empty manifest gives ErrEmpty.
 func FromManifest(in io.Reader, r Runtime) ([]Object, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxManifest+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("1:1: reading the manifest: %w", err)
+		return nil, fmt.Errorf("1:1: cannot read the manifest: %w", err)
 	case len(text) > maxManifest:
 		return nil, fmt.Errorf("1:1: the manifest is over %d bytes", maxManifest)
 	}
@@ -115,8 +115,7 @@ func FromManifest(in io.Reader, r Runtime) ([]Object, error) {
 	return out, nil
 }
 
-// find returns the first object that has containers, or those of the first List that
-// holds some.
+// find returns the first object with containers, or all of the first List that has some.
 func find(text []byte) ([]manifest, error) {
 	var kinds []string
 	for d := yaml.NewDecoder(bytes.NewReader(text)); ; {
@@ -145,7 +144,7 @@ func find(text []byte) ([]manifest, error) {
 	}
 }
 
-// inner is the pod of an object, or that of its template.
+// inner returns the pod of an object or of its template.
 func (m *manifest) inner() (podSpec, meta) {
 	if t := cmp.Or(m.Spec.Template, m.Spec.JobTemplate.Spec.Template); t != nil {
 		return t.Spec, t.Metadata
@@ -177,9 +176,9 @@ func (m *manifest) object(r Runtime) (Object, error) {
 	return o, err
 }
 
-// whole puts the limits and the request of the pod as a whole in the place of what its
-// containers add up to, each where there is one, as the kubelet does
-// (k8s.io/component-helpers/resource, PodLimits; Kubernetes 1.34, PodLevelResources).
+// whole replaces the sums over the containers with the limits and the request of the whole
+// pod, if it has them, as the kubelet does (k8s.io/component-helpers/resource, PodLimits;
+// Kubernetes 1.34, PodLevelResources).
 func (s podSpec) whole(p Pod) (Pod, error) {
 	const who = "the pod"
 	limit, bounded, err := quantity(who, s.Resources.Limits, "cpu")
@@ -203,10 +202,10 @@ func (s podSpec) whole(p Pod) (Pod, error) {
 	return p, err
 }
 
-// pod is what the containers ask for together, as the kubelet adds it up: the
-// containers and sidecars, or a step of the start that asks for more. Each init
-// container is such a step, with the sidecars that run by then
-// (k8s.io/component-helpers/resource, PodLimits).
+// pod returns what the containers request together, as the kubelet computes it: the sum of
+// the containers and sidecars, or a step of the start that needs more. Each init container is
+// such a step, with the sidecars that run by then (k8s.io/component-helpers/resource,
+// PodLimits).
 func (s podSpec) pod() (Pod, error) {
 	var sidecars, start Pod
 	for _, c := range s.InitContainers {
@@ -214,7 +213,7 @@ func (s podSpec) pod() (Pod, error) {
 		if err != nil {
 			return Pod{}, err
 		}
-		if c.RestartPolicy == "Always" { // a sidecar lives as long as the pod
+		if c.RestartPolicy == "Always" { // a sidecar runs as long as the pod
 			sidecars = sidecars.and(one)
 			continue
 		}
@@ -235,7 +234,7 @@ func (s podSpec) pod() (Pod, error) {
 	return all, nil
 }
 
-// and is two pods at once.
+// and returns the sum of two pods that run at once.
 func (p Pod) and(q Pod) Pod {
 	p.CPULimit += q.CPULimit
 	p.CPURequest += q.CPURequest
@@ -246,12 +245,12 @@ func (p Pod) and(q Pod) Pod {
 	return p
 }
 
-// or is one pod after the other.
+// or returns the maximum of two pods that run one after the other.
 func (p Pod) or(q Pod) Pod {
 	return Pod{max(p.CPULimit, q.CPULimit), max(p.CPURequest, q.CPURequest), max(p.MemoryLimit, q.MemoryLimit), p.Unbounded || q.Unbounded}
 }
 
-// pod is a container alone.
+// pod returns the pod of one container.
 func (c container) pod() (Pod, error) {
 	who := fmt.Sprintf("container %q", c.Name)
 	limit, ok, err := quantity(who, c.Resources.Limits, "cpu")
@@ -269,7 +268,8 @@ func (c container) pod() (Pod, error) {
 	return Pod{limit.AsApproximateFloat64(), request.AsApproximateFloat64(), memory.Value(), !ok || limit.IsZero()}, err
 }
 
-// memoryOf reads a memory limit; false when there is none. Who has it is for the error.
+// memoryOf reads a memory limit, false if there is no limit. who is the container's name, for
+// the error.
 func memoryOf(who string, limits map[string]yaml.Node) (resource.Quantity, bool, error) {
 	q, ok, err := quantity(who, limits, "memory")
 	if err != nil {
@@ -282,8 +282,8 @@ func memoryOf(who string, limits map[string]yaml.Node) (resource.Quantity, bool,
 	return q, ok, nil
 }
 
-// quantity reads one entry of limits or requests; false when it is not there. Who has
-// it is for the error.
+// quantity reads one entry of limits or requests, false if it is missing. who is the
+// container's name, for the error.
 func quantity(who string, from map[string]yaml.Node, name string) (resource.Quantity, bool, error) {
 	n, ok := from[name]
 	if !ok {
@@ -299,7 +299,7 @@ func quantity(who string, from map[string]yaml.Node, name string) (resource.Quan
 // ParseQuantity reads a quantity as Kubernetes writes it: 2, 2500m, 8Gi. A
 // negative one is an error, and so is one of over 32 characters.
 func ParseQuantity(text string) (resource.Quantity, error) {
-	if len(text) > 32 { // big decimals take long, and nobody writes them
+	if len(text) > 32 { // long decimals take much time to parse
 		return resource.Quantity{}, fmt.Errorf("%q... is not a quantity", text[:32])
 	}
 	q, err := resource.ParseQuantity(text)
@@ -309,11 +309,11 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 	return q, nil
 }
 
-// leastMemory is the smallest memory limit that is not a slip, in bytes: a program needs more.
+// leastMemory is the smallest memory limit, in bytes, that is not taken for a mistake.
 const leastMemory = 1 << 20
 
-// CheckMemory refuses a memory limit that is no amount of memory: 1536m is a byte and a
-// half, for the m of CPUs is a thousandth here as well.
+// CheckMemory refuses a memory limit that is too small to be meant: 1536m is 1.5 bytes,
+// because m is a thousandth here too, as for CPUs.
 func CheckMemory(q resource.Quantity) error {
 	if q.IsZero() || q.Value() >= leastMemory {
 		return nil
@@ -325,7 +325,7 @@ func CheckMemory(q resource.Quantity) error {
 	return fmt.Errorf("%q is under 1Mi, in which nothing runs; write it as 512Mi or 8Gi", text)
 }
 
-// annotation is a figure, and whether the pod has it as an annotation.
+// annotation returns a figure, and whether the pod has an annotation for it.
 func annotation(m meta, name string, otherwise int) (int, bool, error) {
 	n, ok := m.Annotations[name]
 	if !ok {

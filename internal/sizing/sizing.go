@@ -3,7 +3,7 @@
 //
 // The data path: 1. a Pod is what the user asked for (FromManifest reads a
 // Kubernetes manifest), a Runtime what the runtime's configuration adds; 2. Of
-// turns both into a Size; 3. Rules says of each figure where it comes from.
+// turns both into a Size; 3. Rules explains where each figure comes from.
 //
 // The rules are those of Kata Containers 2 and later: its design document
 // docs/design/vcpu-handling-runtime-go.md ("the number of vCPUs at boot plus the
@@ -21,9 +21,8 @@ import (
 	"tare/param"
 )
 
-// What Kata has unless its configuration or an annotation says otherwise: vCPUs
-// and MiB at boot, and the cores that its RuntimeClass adds to a limited pod's
-// CPU quota.
+// Kata's defaults: vCPUs and MiB at boot, and the cores that its RuntimeClass adds to the CPU
+// quota of a pod with a limit.
 const (
 	DefaultVCPUs     = 1
 	DefaultMemoryMiB = 2048
@@ -34,34 +33,34 @@ const (
 	maxVCPUs     = 4096
 	maxMemoryMiB = 64 << 20 // of a pod's memory limit
 
-	// LeastMemoryMiB is what a machine needs at boot: a distribution's kernel and the
-	// guest's first program.
+	// LeastMemoryMiB is the least memory for a boot with a distribution's kernel and the guest's
+	// first program.
 	LeastMemoryMiB = 192
 
-	// MostMemoryMiB bounds what a machine has at boot: 1 TiB, beyond which a figure is a slip.
+	// MostMemoryMiB bounds the memory at boot: more than 1 TiB is taken for a mistake.
 	MostMemoryMiB = 1 << 20
 )
 
-// Pod is what a pod asks for. Zero means that it does not.
+// Pod is what a pod requests. Zero means that it requests nothing.
 type Pod struct {
 	CPULimit    float64 // cores, the sum over the containers that have one, or an init container's if that is more
-	CPURequest  float64 // cores; Kata disregards it
+	CPURequest  float64 // cores; Kata ignores it
 	MemoryLimit int64   // bytes, as CPULimit
-	Unbounded   bool    // beside them a container has no CPU limit, so that the pod has no quota
+	Unbounded   bool    // another container has no CPU limit, so the pod has no quota
 }
 
-// Runtime is what the runtime's configuration says.
+// Runtime is the runtime's configuration.
 type Runtime struct {
 	VCPUs     int // at boot; 0 for DefaultVCPUs, negative for all of the host's
 	MemoryMiB int // at boot; 0 for DefaultMemoryMiB
 	HostCPUs  int // the host's processors bound the vCPUs; 0 for no bound
 
 	// Overhead is what the pod's RuntimeClass adds to the CPU quota of its sandbox, in cores
-	// (spec.overhead), if OverheadGiven; otherwise the constant of that name is added.
+	// (spec.overhead), if OverheadGiven. Otherwise the constant Overhead is added.
 	Overhead      float64
 	OverheadGiven bool
 
-	VCPUsAnnotated, MemoryAnnotated bool // the figure is an annotation's of the pod; for Rules
+	VCPUsAnnotated, MemoryAnnotated bool // the figure comes from an annotation of the pod; for Rules
 }
 
 // Size is a machine and its bounds.
@@ -75,7 +74,7 @@ type Size struct {
 	NetworkThreads  int     `json:"network_threads"`
 }
 
-// Of sizes the machine of a pod. The error names the figure that cannot be.
+// Of computes the size of a pod's machine. The error names a figure that is out of range.
 func Of(p Pod, r Runtime) (Size, error) {
 	for _, c := range []struct {
 		name  string
@@ -85,7 +84,7 @@ func Of(p Pod, r Runtime) (Size, error) {
 			return Size{}, fmt.Errorf("a %s of %g cores is not possible; write %g to %d, or none", c.name, c.cores, param.LeastCPULimit, param.MostCPULimit)
 		}
 	}
-	if p.CPULimit > 0 && p.CPULimit < param.LeastCPULimit-1e-9 { // a request may be: nothing comes of it
+	if p.CPULimit > 0 && p.CPULimit < param.LeastCPULimit-1e-9 { // a request may be smaller: it has no effect
 		return Size{}, fmt.Errorf("a CPU limit of %g cores is not possible; write %g to %d, or none", p.CPULimit, param.LeastCPULimit, param.MostCPULimit)
 	}
 	if math.IsNaN(r.Overhead) || r.Overhead < 0 || r.Overhead > param.MostCPULimit {
@@ -104,7 +103,7 @@ func Of(p Pod, r Runtime) (Size, error) {
 		return Size{}, fmt.Errorf("a host of %d processors is not possible; write how many it has, or 0 for no bound", r.HostCPUs)
 	}
 	if r.VCPUs < 0 && r.HostCPUs == 0 {
-		return Size{}, errors.New("default_vcpus below zero stands for all of the host's processors: say how many those are")
+		return Size{}, errors.New("default_vcpus below zero means all of the host's processors; give their number")
 	}
 	s := Size{VCPUsBoot: r.VCPUs, MemoryBoot: int64(r.MemoryMiB) << 20}
 	switch {
@@ -116,7 +115,7 @@ func Of(p Pod, r Runtime) (Size, error) {
 	if r.MemoryMiB == 0 {
 		s.MemoryBoot = DefaultMemoryMiB << 20
 	}
-	s.VCPUsHotplugged = int(math.Ceil(p.CPULimit - 1e-9)) // 2.0000000001 of a sum of floats is 2
+	s.VCPUsHotplugged = int(math.Ceil(p.CPULimit - 1e-9)) // a sum of floats of 2.0000000001 means 2
 	if r.HostCPUs > 0 {
 		s.VCPUsBoot = min(s.VCPUsBoot, r.HostCPUs)
 		s.VCPUsHotplugged = min(s.VCPUsHotplugged, r.HostCPUs-s.VCPUsBoot)
@@ -130,7 +129,7 @@ func Of(p Pod, r Runtime) (Size, error) {
 	return s, nil
 }
 
-// overhead is what is added to a CPU limit, in cores.
+// overhead returns the cores that are added to a CPU limit.
 func (r Runtime) overhead() float64 {
 	if r.OverheadGiven {
 		return r.Overhead
@@ -185,7 +184,7 @@ func Rules(p Pod, r Runtime, s Size) []Rule {
 	}
 }
 
-// boot says where the vCPUs at boot come from, and what bounds them.
+// boot explains where the vCPUs at boot come from, and what bounds them.
 func boot(r Runtime) string {
 	name := named("default_vcpus", r.VCPUsAnnotated)
 	switch {
@@ -204,7 +203,7 @@ func named(setting string, annotated bool) string {
 	return setting
 }
 
-// amount is bytes to be read: exact with at most four digits, and about so much else.
+// amount formats bytes for people: exactly if four digits are enough, else rounded.
 func amount(n int64) string {
 	text := param.FormatSize(n)
 	if len(strings.TrimRight(text, "KMGTiB")) <= 4 {

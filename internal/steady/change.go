@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// state is what a stretch of points does.
+// state is the behaviour of a part of a series.
 type state int
 
 const (
@@ -14,46 +14,46 @@ const (
 	unclear
 )
 
-// judgement is what the shape that explains most says of some points.
+// judgement is the result for some points: the shape that explains most of their change.
 type judgement struct {
 	state state
 	batch int     // points in a batch
-	step  int     // the batch that begins after the step; 0: another shape explains more
+	step  int     // the first batch after the step; 0: another shape explains more
 	jump  float64 // from before to after the step, or from end to end; relative to the mean
 	small bool    // the jump is within the tolerance
 }
 
 const (
-	// clip, in robust standard deviations, is where outliers are cut off: beyond
-	// it they say that something happened, not that the level changed.
+	// clip, in robust standard deviations, is where outliers are cut off: a larger spike is an
+	// event, not a change of the level.
 	clip = 5
-	// strong is how many standard errors above the estimate the autocorrelation
-	// is taken to be before points are said to move. By simulation (steady_test.go):
-	// at most 5 % of series with a fixed level are, whatever their autocorrelation.
+	// strong is how many standard errors are added to the estimated autocorrelation before
+	// points count as moving. By simulation (steady_test.go): at most 5 % of series with a
+	// fixed level count so, at any autocorrelation.
 	strong = 3.8
-	// least, over the square of the number of batches, is what F must be besides: among few
-	// batches a slow wander leaves residuals that look independent.
+	// F must also be above least divided by the square of the number of batches: with few
+	// batches, a slow wander leaves residuals that look independent.
 	least = 2500
 )
 
-// judge looks for a change of the level. The statistic is F, the variance that
-// the best line or step explains over that which it leaves. By how much it can be
-// exceeded by chance depends on the number of batches and on how alike
-// successive ones are; the residuals say that (of the values themselves a change
-// would be taken for likeness), corrected for what fitting took away.
+// judge looks for a change of the level. The statistic is F, the variance that the best
+// line or step explains over the residual variance. Its distribution without a change depends
+// on the number of batches and on their autocorrelation. That is estimated from the
+// residuals, because a change would add to the autocorrelation of the values, and corrected
+// for the fit.
 func judge(v []float64, tolerance float64) judgement {
 	size := (len(v) + maxBatches - 1) / maxBatches
 	b := clipped(batches(v, size))
 	j := judgement{batch: size}
 	m := mean(b)
 	f := fit(b)
-	if m == 0 || f.total <= 1e-18*m*m*float64(len(b)) { // constant, but for rounding
+	if m == 0 || f.total <= 1e-18*m*m*float64(len(b)) { // constant except for rounding
 		j.small = true
 		return j
 	}
 	j.step, j.jump = f.step, f.jump/m
 	if math.Abs(j.jump) <= tolerance {
-		j.small = true // whatever it is, it does not matter
+		j.small = true // the change does not matter
 		return j
 	}
 	k := float64(len(b))
@@ -68,17 +68,16 @@ func judge(v []float64, tolerance float64) judgement {
 	return j
 }
 
-// limit is the F that 95 % of k batch means with autocorrelation rho (of the
-// first order) and a fixed level stay below. The curve was fitted to
-// simulations with 8 to 64 batches and rho of 0 to 0.99: bend 2.6. A smaller bend errs
-// towards the higher where rho is high.
+// limit is the 95 % quantile of F for k batch means with a fixed level and first-order
+// autocorrelation rho. The curve was fitted to simulations with 8 to 64 batches and rho of 0
+// to 0.99: bend 2.6. A smaller bend gives a higher limit at high rho.
 func limit(rho, k, bend float64) float64 {
 	rho = min(max(rho, 0), 0.98)
 	x := (1 + rho) / (1 - rho) / k
 	return 10.5 * x / (1 + bend*x)
 }
 
-// fitted is the best of the shapes through some values.
+// fitted is the best shape through some values.
 type fitted struct {
 	total, explained, left float64 // sums of squares
 	step                   int
@@ -92,7 +91,7 @@ func fit(b []float64) fitted {
 	n := len(b)
 	m := mean(b)
 	out := fitted{total: squares(b)}
-	shape, scale := make([]float64, n), 0.0 // the best one, and what it is multiplied by
+	shape, scale := make([]float64, n), 0.0 // the best shape, and its factor
 	try := func(f func(i int) float64) {
 		x := make([]float64, n)
 		for i := range x {
@@ -112,7 +111,7 @@ func fit(b []float64) fitted {
 	for _, part := range []float64{4, 8, 16} {
 		try(func(i int) float64 { return -math.Exp(-float64(i) * part / float64(n)) })
 	}
-	// A step needs some values on either side, or every outlier at an edge is one.
+	// A step needs some values on either side. Otherwise every outlier at an edge is a step.
 	edge := max(3, n/8)
 	sum := 0.0
 	for i := 1; i <= n-edge; i++ {
@@ -139,12 +138,12 @@ func fit(b []float64) fitted {
 	return out
 }
 
-// clipped returns b with spikes cut: what lies beyond the medians of the seven
-// values before and the seven after, both on the same side, by more than clip robust
-// standard deviations (1.4826 times the median absolute deviation from the
-// median of the neighbourhood) is moved there. Not what lies beyond the median of
-// all, nor of the neighbourhood: of a step that would cut off one side, of a steep
-// beginning its end.
+// clipped returns b without spikes. A value that lies beyond both medians, of the seven
+// values before and of the seven after, on the same side, by more than clip robust standard
+// deviations (1.4826 times the median absolute deviation from the median of the
+// neighbourhood), is moved to that distance. Comparison with the median of all values, or of
+// the neighbourhood, was rejected: it would cut off one side of a step, or the end of a steep
+// beginning.
 func clipped(b []float64) []float64 {
 	const beside, near = 7, 3
 	n := len(b)
@@ -165,8 +164,7 @@ func clipped(b []float64) []float64 {
 	return out
 }
 
-// batches returns the means of successive batches; the last ones of a series
-// that does not divide go into the last batch.
+// batches returns the means of successive batches. The last batch takes the remainder.
 func batches(v []float64, size int) []float64 {
 	n := len(v) / size
 	out := make([]float64, n)
@@ -188,7 +186,7 @@ func mean(v []float64) float64 {
 	return s / float64(len(v))
 }
 
-// squares is the sum of squared deviations from the mean.
+// squares returns the sum of squared deviations from the mean.
 func squares(v []float64) float64 {
 	m, s := mean(v), 0.0
 	for _, x := range v {

@@ -1,12 +1,11 @@
 package steady
 
-// ESS is the effective sample size of values with a fixed level: how many
-// independent ones would have the same variance of the mean. It is n / (1 + 2 times the
-// sum of the autocorrelations), summed by the initial positive sequence: in pairs
-// of neighbours, until a pair is not positive (C. J. Geyer, "Practical Markov
-// chain Monte Carlo", Statistical Science 7, 1992). From 1 to len(v): values
-// that alternate are worth more than that, which nobody should lean on. 0 of no
-// values.
+// ESS is the effective sample size of values with a fixed level: how many independent values
+// would have the same variance of the mean. It is n / (1 + 2 times the sum of the
+// autocorrelations), summed by the initial positive sequence: in pairs of neighbours, until a
+// pair is not positive (C. J. Geyer, "Practical Markov chain Monte Carlo", Statistical
+// Science 7, 1992). It is from 1 to len(v), even for alternating values, which are worth
+// more. Without values it is 0.
 func ESS(v []float64) float64 {
 	n := len(v)
 	m, total := mean(v), squares(v)
@@ -25,13 +24,12 @@ func ESS(v []float64) float64 {
 	return min(max(float64(n)/max(tau, 1e-9), 1), float64(n))
 }
 
-// mostLags bounds the lags that are summed, since a sum of all is quadratic; nor
-// are there more than a third of the values: of longer ones too few products
-// are left.
+// mostLags bounds the lags that are summed, because the sum of all takes quadratic time. ESS
+// also sums at most a third of the lags, because longer ones have too few products.
 const mostLags = 2000
 
-// correlation is the autocorrelation at one lag of values with this mean and sum
-// of squared deviations, which is not 0.
+// correlation returns the autocorrelation at lag k of values with mean m and sum of squared
+// deviations total, which is not 0.
 func correlation(v []float64, m, total float64, k int) float64 {
 	s := 0.0
 	for i := k; i < len(v); i++ {
@@ -40,7 +38,7 @@ func correlation(v []float64, m, total float64, k int) float64 {
 	return s / total
 }
 
-// lag is the autocorrelation at one lag; 0 of constant values.
+// lag returns the autocorrelation at lag k; 0 for constant values.
 func lag(v []float64, k int) float64 {
 	total := squares(v)
 	if total == 0 {

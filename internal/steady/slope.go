@@ -6,10 +6,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// slope is the least-squares slope over time relative to the mean, per second,
-// with the two-sided p-value of it being none: Student's t, with the standard
-// error and the degrees of freedom of as many independent values as the
-// residuals are worth.
+// slope returns the least-squares slope over time relative to the mean, per second, and the
+// two-sided p-value of a zero slope: Student's t, with the standard error and the degrees of
+// freedom of the residuals' effective sample size.
 func (s series) slope() (slope, p float64) {
 	n := len(s.v)
 	level := s.mean()
@@ -33,7 +32,7 @@ func (s series) slope() (slope, p float64) {
 	for i := range rest {
 		rest[i] = s.v[i] - mv - b*(at[i]-mt)
 	}
-	// The values themselves would count a slope as likeness of neighbours.
+	// From the residuals: a slope would add to the autocorrelation of the values.
 	worth := ESS(rest)
 	left, df := squares(rest), worth-2
 	switch {

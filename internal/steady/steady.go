@@ -1,14 +1,13 @@
-// Package steady says of a series of a response within one trial whether and
-// from when on it is steady, and how many independent values it is worth. It is
-// arithmetic over numbers and knows no trial.
+// Package steady finds whether the series of a response within one trial is steady, from
+// when on, and how many independent values it is worth. It computes with numbers only and
+// knows no trials.
 //
 // The data path: 1. the points of the measured time become at most 64 batch
-// means; 2. the line, decay or single step that explains most of them is
-// found, and how much of the scatter it explains (change.go); 3. what is left over
-// tells how much that would be by chance, since successive values are alike; 4. where
-// it is more, the beginning is left out, up to a half, and the rest is judged
-// again; 5. the level of the steady part, its slope (slope.go) and its effective
-// sample size (ess.go) are taken from the points themselves.
+// means; 2. the line, decay or single step that explains most of their variance is found
+// (change.go); 3. the autocorrelation of the residuals gives how much it would explain by
+// chance; 4. if it explains more, the beginning is left out, up to a half, and the rest is
+// judged again; 5. the level of the steady part, its slope (slope.go) and its effective
+// sample size (ess.go) are computed from the points themselves.
 //
 // Within a window as short as a trial's, a drift and a slow wander around a
 // fixed level can look the same. So there are three answers, not two: steady,
@@ -24,37 +23,37 @@ import (
 )
 
 const (
-	// MinPoints is the fewest points that are judged. Below it even a step of
-	// five standard deviations is not told from a wander.
+	// MinPoints is the fewest points that are judged. With fewer, even a step of five
+	// standard deviations looks like a slow wander.
 	MinPoints = 16
 	// minPart is the fewest points of a steady part.
 	minPart = 10
 	// minESS is the fewest independent values that may be called steady.
 	minESS = 5
-	// maxBatches bounds the batch means: enough for any change worth reporting,
-	// and the longer the batches the less alike they are (C. Alexopoulos and A. F.
-	// Seila, "Output Data Analysis", Handbook of Simulation, 1998, ch. 7).
+	// maxBatches bounds the batch means: enough for any change worth reporting. Longer
+	// batches have less autocorrelation (C. Alexopoulos and A. F. Seila, "Output Data
+	// Analysis", Handbook of Simulation, 1998, ch. 7).
 	maxBatches = 64
 )
 
-// Verdict is what a series says.
+// Verdict is the result for a series.
 type Verdict struct {
 	Steady   bool          // from From on
-	TooShort bool          // neither steady nor not; Why says why
+	TooShort bool          // it cannot be decided; Why says why
 	From     time.Duration // where the steady part begins, from the start of the measured time; 0 if not Steady
 	Level    float64       // mean of the steady part; of the last half if not Steady
 	Whole    float64       // mean of all points, each weighed with its interval
-	Slope    float64       // of the part that Level is of, relative to Level, per second
+	Slope    float64       // of the part that has Level, relative to Level, per second
 	SlopeP   float64       // two-sided p-value of Slope, which allows for autocorrelation
-	ESS      float64       // effective sample size of the part that Level is of, from 1 to its number of points
+	ESS      float64       // effective sample size of the part that has Level, from 1 to its number of points
 	N        int           // points in the measured time
 	Why      string        // a clause without a subject: "still falls by 3.1 % a second at the end"
 }
 
 // Look judges a series. Each v[i] is the mean over the interval that ends at
 // t[i], which does not fall; the interval begins at t[i-1], the first one at the
-// measured time's start, 0. Changes of the level by less than tolerance
-// (relative: 0.03) are none. Values that are no number are left out.
+// measured time's start, 0. Changes of the level by less than tolerance (relative: 0.03)
+// do not count. NaN values are left out.
 func Look(t []time.Duration, v []float64, tolerance float64) Verdict {
 	s := newSeries(t, v)
 	out := Verdict{N: len(s.v), SlopeP: 1}
@@ -104,20 +103,19 @@ func (s series) rest(out Verdict, j judgement) Verdict {
 	return out
 }
 
-// sum fills in what is taken from a part.
+// sum fills in the figures of a part.
 func (s series) sum(out *Verdict) {
 	out.Level = s.mean()
 	out.ESS = ESS(s.v)
 	out.Slope, out.SlopeP = s.slope()
 }
 
-// why tells the change that is not steady: a slope that is still there at the
-// end, or else the jump.
+// why describes the change: a slope that continues at the end, or else the jump.
 func (s series) why(j judgement, half Verdict, tolerance float64) string {
 	const sure = 0.01
 	slope, p, part := half.Slope, half.SlopeP, s.from(len(s.v)/2)
 	at := min(j.step*j.batch, len(s.v)-1)
-	if j.step > 0 { // the slope across the step would be the step
+	if j.step > 0 { // a slope across the step would measure the step
 		part = s.from(at)
 		slope, p = part.slope()
 	}
@@ -135,7 +133,7 @@ func verb(x float64, up, down string) string {
 	return up
 }
 
-// series is the sound points of a trial's measured time.
+// series holds the valid points of a trial's measured time.
 type series struct {
 	t     []time.Duration
 	v     []float64
@@ -156,7 +154,7 @@ func (s series) from(i int) series {
 	return series{t: s.t[i:], v: s.v[i:], start: s.begin(i)}
 }
 
-// begin is where the interval of point i begins.
+// begin returns where the interval of point i begins.
 func (s series) begin(i int) time.Duration {
 	if i == 0 {
 		return s.start
@@ -168,8 +166,8 @@ func (s series) seconds() float64 {
 	return (s.t[len(s.t)-1] - s.start).Seconds()
 }
 
-// mean weighs each point with its interval, so that the mean of rates is the
-// rate of the whole. Without times that rise it is the plain mean.
+// mean weights each point with its interval, so that the mean of rates is the rate of the
+// whole. If the times do not rise it is the plain mean.
 func (s series) mean() float64 {
 	sum, weight := 0.0, 0.0
 	for i := range s.v {
@@ -186,11 +184,11 @@ func (s series) mean() float64 {
 	return sum / weight
 }
 
-// cuts are where the steady part may begin, the earliest first: after the
-// largest step, and where MSER finds that leaving out more no longer narrows the
-// mean (K. P. White, "An effective truncation heuristic for bias reduction in
-// simulation output", Simulation 69, 1997; batches in place of its fives). No
-// more than half is left out: of less nobody would say that it is the response.
+// cuts returns where the steady part may begin, the earliest first: after the largest step,
+// and where MSER finds that leaving out more no longer narrows the mean (K. P. White, "An
+// effective truncation heuristic for bias reduction in simulation output", Simulation 69,
+// 1997; batches in place of its fives). At most half is left out: less than half would not
+// represent the response.
 func (s series) cuts(j judgement) []int {
 	b := batches(s.v, j.batch)
 	most := len(b) / 2

@@ -1,11 +1,11 @@
-// Package tinyelf makes the smallest static programs that a sandbox can run:
-// one that says it is there and ends, one that waits for ever. What the startup
-// and density workloads then weigh is the sandbox, not a language runtime's
-// start-up inside it (Go's costs about 1 ms and 2 MiB).
+// Package tinyelf makes the smallest static programs that a sandbox can run: one reports
+// that it runs and ends, the other waits forever. So the workloads startup and density
+// measure the sandbox, not the start of a language runtime in it (Go's costs about 1 ms and
+// 2 MiB).
 //
-// The data path: 1. the machine code of one architecture, written out below;
-// 2. wrapped into an ELF header and one loadable segment; 3. rootfs writes it
-// into the tree as /tare-hello and /tare-pause.
+// The data path: 1. the machine code of one architecture is listed below; 2. it gets an ELF
+// header and one loadable segment; 3. rootfs writes it into the tree as /tare-hello and
+// /tare-pause.
 //
 // The layout is that of elf(5): a 64-byte file header, one 56-byte program
 // header, and the code, all in one page that is mapped readable and executable.
@@ -29,9 +29,9 @@ const (
 // 0, for the architecture that this binary was built for.
 func Hello() ([]byte, error) { return HelloFor(runtime.GOARCH) }
 
-// Pause returns the program that writes "x\n" to standard output, to say that it
-// runs, and sleeps until a signal ends it. As the first process of a process ID
-// namespace only SIGKILL from outside does: pid_namespaces(7).
+// Pause returns the program that writes "x\n" to standard output and sleeps until a signal
+// ends it. The first process of a PID namespace ends only by a SIGKILL from outside:
+// pid_namespaces(7).
 func Pause() ([]byte, error) { return PauseFor(runtime.GOARCH) }
 
 // HelloFor is Hello for a GOARCH.

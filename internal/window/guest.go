@@ -8,8 +8,8 @@ import (
 	"tare/record"
 )
 
-// guest sums up what the rates of single processors of guests say: the samples
-// record.GuestCores and record.GuestBusiest.
+// guest reduces the rates of single processors of guests to the samples record.GuestCores
+// and record.GuestBusiest.
 func guest(rates []record.Sample) []record.Sample {
 	type key struct{ end, of string }
 	modes, all, idle := map[key]float64{}, map[key]float64{}, map[key]float64{}
@@ -25,7 +25,7 @@ func guest(rates []record.Sample) []record.Sample {
 			idle[key{end, cpu}] += s.Value
 		}
 	}
-	// The guest's own time counts, which need not pass as fast as the host's.
+	// The guest's own time counts, which may pass at another speed than the host's.
 	busiest := map[string]float64{}
 	for k, whole := range all {
 		if whole > 0 {

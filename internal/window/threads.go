@@ -8,7 +8,7 @@ import (
 	"tare/record"
 )
 
-// labelThread tells single threads from roles.
+// labelThread is a label of the series of single threads, not of roles.
 const labelThread = "tid"
 
 // Names of the collector proc's series of single threads.
@@ -17,8 +17,8 @@ const (
 	threadWait = "thread_run_wait"
 )
 
-// busiest finds the thread of each role that used the most CPU. A helper that is one
-// thread is full at one core, however many its role has.
+// busiest finds the thread of each role that used the most CPU. One thread is saturated at
+// one core, however many threads its role has.
 type busiest struct {
 	cpu, wait map[threadKey]float64
 }
@@ -42,7 +42,7 @@ func (b *busiest) take(s *Series, w Span) {
 	(*to)[threadKey{s.Labels.Get(record.LabelEnd), s.Labels.Get(record.LabelRole), s.Labels.Get(labelThread)}] = got[0].Value
 }
 
-// samples are record.ThreadBusiest and record.ThreadBusiestWait, by end and role.
+// samples returns record.ThreadBusiest and record.ThreadBusiestWait, by end and role.
 func (b *busiest) samples() []record.Sample {
 	top := map[threadKey]threadKey{} // by end and role
 	for _, k := range slices.SortedFunc(maps.Keys(b.cpu), compareThreads) {

@@ -1,6 +1,6 @@
-// Package window reduces what was sampled during a trial to figures of its measured
-// window: a counter to its rate, a gauge to its mean and its top. What is measured
-// and what is modelled are reduced alike, so that one analysis reads both.
+// Package window reduces the series of a trial to figures of its measured window: a counter
+// to its rate, a gauge to its mean and maximum. Measured and modelled series are reduced in
+// the same way, so that one analysis reads both.
 package window
 
 import (
@@ -10,18 +10,17 @@ import (
 	"tare/record"
 )
 
-// Series is a series, its points in order of time.
+// Series is a series with its points in order of time.
 type Series struct {
 	record.Series
-	Stamped bool // its points have times of their own, and need not lie on the window's edges
+	Stamped bool // its points have their own times, which may differ from the window's edges
 }
 
 // Span is the measured window, since the trial's start.
 type Span struct{ From, To time.Duration }
 
-// Figures are all that is summed up of a trial's series: each series over the window,
-// but for single threads, which are for looking at; of these the busiest of each
-// role; and what a guest's processors did together.
+// Figures returns the figures of a trial: each series reduced over the window, except those
+// of single threads; the busiest thread of each role; and the sums over a guest's processors.
 func Figures(series []*Series, w Span) []record.Sample {
 	var out []record.Sample
 	var threads busiest
@@ -72,9 +71,9 @@ func (s *Series) Summarise(w Span) []record.Sample {
 	return nil
 }
 
-// rate is a counter's over the window, whose points are those from, up to to. A
-// counter that began within the window began at zero: what it counts, such as the
-// threads of a role, was not there before.
+// rate returns a counter's rate over the window, which has the points from up to to. A
+// counter that began within the window began at zero: what it counts, such as the threads of
+// a role, did not exist before.
 func (s *Series) rate(w Span, from, to int) (float64, bool) {
 	if s.Stamped {
 		return s.stampedRate(w)
@@ -89,13 +88,13 @@ func (s *Series) rate(w Span, from, to int) (float64, bool) {
 	return (s.V[to-1] - first) / (w.To - w.From).Seconds(), true
 }
 
-// covered is the part of the window that the points of a stamped series must
-// reach over to tell of it.
+// covered is the part of the window that the points of a stamped series must span to give a
+// figure.
 const covered = 0.5
 
-// stampedRate is for points that do not lie on the window's edges: between two of
-// them a counter is taken to rise evenly. Where the series begins late or ends
-// early, the time that it was there counts.
+// stampedRate is for points that are not at the window's edges. It interpolates a counter
+// linearly between two points. If the series begins late or ends early, only the time that it
+// spans counts.
 func (s *Series) stampedRate(w Span) (float64, bool) {
 	if len(s.T) < 2 {
 		return 0, false
@@ -107,7 +106,7 @@ func (s *Series) stampedRate(w Span) (float64, bool) {
 	return (s.at(to) - s.at(from)) / (to - from).Seconds(), true
 }
 
-// at is the value between the points around a time that the series reaches over.
+// at interpolates the value at a time that the series spans.
 func (s *Series) at(t time.Duration) float64 {
 	i, exact := slices.BinarySearch(s.T, t)
 	if exact {
