@@ -1,5 +1,5 @@
-// Package all is the explicit list of collectors. A new one is a folder beside
-// this and a line here.
+// Package all is the explicit list of collectors. To add one, add a folder beside this one
+// and a line here.
 package all
 
 import (
@@ -13,7 +13,7 @@ import (
 	"tare/collect/system"
 )
 
-// Collectors makes every collector there is, in the order of `tare list`.
+// Collectors makes all collectors, in the order of `tare list`.
 func Collectors() []collect.Collector {
 	return []collect.Collector{
 		proc.New(),
@@ -25,6 +25,6 @@ func Collectors() []collect.Collector {
 	}
 }
 
-// Counting makes the collector that is for counting trials alone: it makes what it
-// counts slower, and no study names it.
+// Counting makes the collector of counting trials. It slows the calls that it counts, so no
+// study can name it.
 func Counting() collect.Collector { return calls.New() }

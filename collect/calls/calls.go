@@ -1,18 +1,18 @@
 // Package calls counts the system calls that a trial's sandboxes make, by name.
 //
-// It is for counting trials alone (package run), because each call of the machine
-// is a little slower meanwhile. In a sandbox whose kernel is the host's they are
-// the program's own; in one with a kernel of its own they are that kernel's.
+// Only counting trials use it (package run), because it slows every call of the machine a
+// little. In a sandbox with the host's kernel it counts the program's calls; in a sandbox
+// with its own kernel, the calls of that kernel.
 //
 // The data path: 1. Open attaches the counter (collect/internal/callcount) and puts
-// into it the processes that the scopes name: those of the role harness, which is
-// our agent, are followed but not counted; 2. the kernel adds all processes that
-// they fork, before these run, so that nothing need be searched for afterwards; 3.
+// into it the processes of the scopes: those of the role harness, which is tare's
+// agent, are followed but not counted; 2. the kernel adds all processes that they fork
+// before these run, so that no search is needed afterwards; 3.
 // Read gives one counter for each end and name.
 //
-// Why by fork, and not by cgroup: the helper that tells a task's cgroup knows the
-// second version of them only, and this works for both, and for processes in no
-// cgroup of their own. A process is of a sandbox because one of it made it.
+// It follows forks, not cgroups: the BPF helper that returns a task's cgroup knows only
+// version 2. A process belongs to a sandbox if a process of that sandbox made it. This works
+// with both versions, and for processes without their own cgroup.
 package calls
 
 import (
@@ -41,7 +41,7 @@ const (
 	Lost  = record.SystemCallsLost
 )
 
-// Collector is the collector. It keeps what loading the BPF programs takes.
+// Collector is the collector. It keeps what is needed to load the BPF programs.
 type Collector struct{ loader *callcount.Loader }
 
 // New makes the collector for this host.
@@ -60,26 +60,26 @@ func (*Collector) About() string {
 // Series describes what Read returns.
 func (*Collector) Series() []record.Response {
 	return []record.Response{
-		{Name: Calls, Unit: record.Count, Better: record.Lower, Help: "system calls of one name and end since the collector was opened; the harness's own left out"},
-		{Name: Lost, Unit: record.Count, Better: record.Lower, Help: "calls whose number has no name here (of another architecture), and processes whose calls found no room"},
-		{Name: record.CollectorCPU, Unit: record.Second, Better: record.Lower, Help: "CPU that reading took, up to the reading before; what counting takes from the program is not in it"},
+		{Name: Calls, Unit: record.Count, Better: record.Lower, Help: "system calls of one name and end since the collector was opened, without the harness's"},
+		{Name: Lost, Unit: record.Count, Better: record.Lower, Help: "calls whose number has no name (of another architecture), and processes for whose calls there was no room"},
+		{Name: record.CollectorCPU, Unit: record.Second, Better: record.Lower, Help: "CPU that reading took, up to the reading before, without the cost of counting in the program"},
 	}
 }
 
-// Check says why nothing can be counted on this host, by trying it.
+// Check tries to count, and returns why this host cannot.
 func (c *Collector) Check() error {
 	n, err := c.loader.Load()
 	if err != nil {
-		return fmt.Errorf("system calls cannot be counted: %w", err)
+		return fmt.Errorf("cannot count system calls: %w", err)
 	}
 	return n.Close()
 }
 
-// Open follows the scopes' processes. A cgroup that cannot be read has gone, and
-// its processes with it.
+// Open follows the scopes' processes. A cgroup that cannot be read is gone, with its
+// processes.
 func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (_ collect.Probe, err error) {
 	if len(scopes) > callcount.MaxEnds {
-		return nil, fmt.Errorf("calls collector: %d sandboxes, and there is room for %d", len(scopes), callcount.MaxEnds)
+		return nil, fmt.Errorf("calls collector: the trial has %d sandboxes; the collector can count in %d", len(scopes), callcount.MaxEnds)
 	}
 	n, err := c.loader.Load()
 	if err != nil {
@@ -113,10 +113,10 @@ type probe struct {
 	reader  metered.Reader
 }
 
-// follow adds the processes that are there, until a search finds no more: one
-// that was forked by a process before that was added is found by the next.
+// follow adds the existing processes, and repeats the search until it finds no more: a
+// process may fork before it is added.
 func (p *probe) follow() error {
-	const rounds = 16 // a fork bomb must not keep us
+	const rounds = 16 // so that a fork bomb cannot keep this loop running
 	var h *cgroup.Hierarchy
 	for range rounds {
 		found := false
@@ -150,7 +150,7 @@ func (p *probe) follow() error {
 	return nil
 }
 
-// counts tells whether a process is not the harness's.
+// counts reports whether a process is not the harness's.
 func counts(s *sandbox.Scope, pid int) bool {
 	if s.Roles == nil {
 		return true
@@ -165,7 +165,7 @@ func counts(s *sandbox.Scope, pid int) bool {
 	return s.Roles(sandbox.Thread{Pid: pid, Tid: pid, Comm: strings.TrimSpace(string(comm)), Args: words}) != record.RoleHarness
 }
 
-// descendants are the processes that are alive of those named, and their children.
+// descendants returns the live processes among pids, and their descendants.
 func descendants(pids []int) []int {
 	var out []int
 	for queue := slices.Clone(pids); len(queue) > 0; queue = queue[1:] {

@@ -1,25 +1,24 @@
 // Package cgroup is the collector of what the kernel accounts to a sandbox's
 // control groups: CPU, throttling, memory, tasks, pressure, disk traffic.
 //
-// The data path: 1. Open groups the scopes by end and leaves out cgroups that
-// lie inside another; 2. for every figure the first file that is there is held,
-// version 1's or 2's; 3. each Read takes every file once, by one pread, and
-// parses the numbers in it without allocating; 4. figures of several cgroups of
-// one end are added up, and what a removed cgroup had counted stays in the sum.
+// The data path: 1. Open groups the scopes by end and leaves out cgroups inside
+// another; 2. for every figure it opens the first file that exists, of version 1 or 2;
+// 3. each Read takes every file once, by one pread, and parses its numbers without
+// allocating; 4. figures of several cgroups of one end are added up, and the counts of a
+// removed cgroup stay in the sum.
 //
 // Version 2: Documentation/admin-guide/cgroup-v2.rst ("CPU Interface Files" and
 // on); version 1: Documentation/admin-guide/cgroup-v1/cpuacct.rst, memory.rst,
 // blkio-controller.rst, Documentation/scheduler/sched-bwc.rst and
-// Documentation/accounting/psi.rst. cpu.stat of version 2 looks so:
+// Documentation/accounting/psi.rst. An example of version 2's cpu.stat:
 //
 //	usage_usec 200277423
 //	user_usec 155765539
 //	system_usec 44511883
 //
-// A group's CPU includes threads that lived too short for the proc collector to
-// see them, and on the other hand cannot tell roles apart. Disk figures begin
-// with the first line of a device: a file without one may be a kernel that does
-// not count.
+// A group's CPU includes threads that are too short-lived for the collector proc, but does
+// not distinguish roles. Disk figures begin with the first line of a device, because a
+// kernel that does not count also has a file without such lines.
 package cgroup
 
 import (
@@ -39,7 +38,7 @@ import (
 	"tare/sandbox"
 )
 
-// Paths finds cgroups in the file system; host/cgroup's Hierarchy is one.
+// Paths finds cgroups in the file system. host/cgroup's Hierarchy implements it.
 type Paths interface {
 	// Path is the directory of a cgroup in a controller's hierarchy, "" for the
 	// unified one.
@@ -78,7 +77,7 @@ func (*Collector) Series() []record.Response {
 	return append(out, metered.Series())
 }
 
-// Check says why the source is missing on this host.
+// Check returns why this host lacks the source.
 func (c *Collector) Check() error {
 	_, err := c.find()
 	return err
@@ -95,9 +94,8 @@ func (c *Collector) find() (Paths, error) {
 	return h, nil
 }
 
-// Open holds the files of the scopes' cgroups. Files that this kernel does not
-// have are left out, and with them their series; an end whose cgroups cannot be
-// found at all is an error.
+// Open opens the files of the scopes' cgroups. It leaves out files that this kernel lacks,
+// and their series. An end without any cgroup is an error.
 func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Probe, error) {
 	paths, err := c.find()
 	if err != nil {
@@ -127,7 +125,7 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Pro
 // end is all cgroups of the sandboxes at one end.
 type end struct {
 	labels  record.Labels
-	outer   []string // none inside another
+	outer   []string // the outermost
 	limited []string // those that carry limits
 }
 

@@ -12,9 +12,9 @@ import (
 type which int
 
 const (
-	outer   which = iota // the outermost: they include their descendants
+	outer   which = iota // the outermost, which include their descendants
 	limited              // those with a limit
-	both                 // for figures that version 1 counts in each cgroup for itself
+	both                 // for figures that version 1 counts in each cgroup separately
 )
 
 // source is one file that has a figure.
@@ -24,11 +24,11 @@ type source struct {
 	from       which
 	scale      float64 // to the base unit
 	parse      func([]byte) (uint64, bool)
-	late       bool   // may have nothing to say at first
-	per        string // a file beside it, whose number the figure is divided by; "": none
+	late       bool   // may have no figure at first
+	per        string // file beside it with the number by which the figure is divided; "": do not divide
 }
 
-// figure is one series, with the files that may have it, best first.
+// figure is one series and the files that may have it, best first.
 type figure struct {
 	name    string
 	unit    record.Unit
@@ -36,12 +36,12 @@ type figure struct {
 	kind    record.Kind
 	help    string
 	sources []source
-	whole   bool // says nothing unless every cgroup read from has it
+	whole   bool // it is valid only if every cgroup that is read has it
 }
 
-// figures is the whole list. Version 1's files come first: on a hybrid host
-// they are the ones that count, and the unified tree may have an empty cgroup of
-// the same name; on a version 2 host they are not there.
+// figures lists all series. Version 1's files come first: on a hybrid host they have the
+// figures, and the unified tree may have an empty cgroup of the same name. On a version 2
+// host they do not exist.
 func figures() []figure {
 	return []figure{
 		{
@@ -148,9 +148,9 @@ func some(b []byte) (uint64, bool) { return held.Pressure(b, "some") }
 //	8:16 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=0 dios=0
 //
 // or of version 1's blkio files, "8:16 Read 1459200" and at the end "Total ...".
-// A file without a line of a device says nothing: the group had no traffic yet,
-// or the kernel does not count it. On hosts whose disks bypass the throttling
-// layer the file stays at "Total 0" whatever is read; a zero would be a lie.
+// A file without a line of a device gives no figure: either the group had no traffic yet, or
+// the kernel does not count it. On hosts whose disks bypass the throttling layer the file
+// stays at "Total 0", so a zero could be wrong.
 func device(field string) func([]byte) (uint64, bool) {
 	name := []byte(" " + field)
 	return func(b []byte) (sum uint64, found bool) {

@@ -10,7 +10,7 @@ import (
 	"tare/record"
 )
 
-// file is one held file and what this Read found in it.
+// file is one held file and its content in this Read.
 type file struct {
 	*held.File
 	data []byte // of this Read; nil: gone
@@ -23,8 +23,8 @@ type reading struct {
 	per   *file // nil: the figure is not divided
 	parse func([]byte) (uint64, bool)
 	scale float64
-	last  float64 // what it last was, in the base unit
-	seen  bool    // it once was something
+	last  float64 // its last value, in the base unit
+	seen  bool    // it has had a value
 }
 
 // series is one figure of one end.
@@ -80,12 +80,12 @@ func (e *end) groups() []group {
 	return out
 }
 
-// has says whether a source's figure is to be read from this cgroup.
+// has reports whether a figure is read from this cgroup.
 func (g group) has(w which) bool {
 	return w == both || w == outer && g.outer || w == limited && g.limited
 }
 
-// reading opens the first of a figure's files that is there and can be parsed.
+// reading opens the first of a figure's files that exists and can be parsed.
 func (p *probe) reading(paths Paths, b *held.Budget, sources []source, g group) (reading, error) {
 	for _, src := range sources {
 		if !g.has(src.from) {
@@ -156,8 +156,8 @@ func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	return dst, nil
 }
 
-// append adds up the cgroups. A counter of a removed one stays; a state is left
-// out, and the whole sample when no cgroup has it any more.
+// append adds up the cgroups. The counter of a removed cgroup stays in the sum, its gauge
+// does not. Without any value there is no sample.
 func (s *series) append(dst []record.Sample) []record.Sample {
 	sum, seen := 0.0, false
 	for i := range s.readings {
@@ -184,7 +184,7 @@ func (s *series) append(dst []record.Sample) []record.Sample {
 	return append(dst, out)
 }
 
-// value is the figure in this Read's file, in the base unit.
+// value returns the figure in this Read's file, in the base unit.
 func (r *reading) value() (float64, bool) {
 	if r.file.data == nil {
 		return 0, false

@@ -1,10 +1,9 @@
-// Package collecttest is the contract that every collector keeps. A collector's
-// test calls Run; a failure names the sentence of the contract that is broken.
+// Package collecttest is the contract of collectors. A collector's test calls Run; a failure
+// names the broken sentence of the contract.
 //
-// The data path: 1. a child process with threads that come and go is put under
-// a scope; 2. the collector is opened on it and read again and again; 3. names,
-// units, kinds, counters, descriptors, time and documentation are compared with
-// what the contract says.
+// The data path: 1. a scope gets a child process with threads that come and go; 2. the
+// collector is opened on it and read many times; 3. names, units, kinds, counters,
+// descriptors, time and documentation are compared with the contract.
 package collecttest
 
 import (
@@ -32,25 +31,22 @@ import (
 // Subject is a collector and how to try it.
 type Subject struct {
 	Collector collect.Collector
-	// Scopes are what to open it on; nil: a scope of the end "server" with the
-	// restless child by its process id.
+	// Scopes returns the scopes to open it on; nil: a scope of the end "server" with the
+	// process id of the restless child.
 	Scopes func(t *testing.T, pid int) []sandbox.Scope
-	// Partial says why not every described series can be given here; "": all
-	// must be.
+	// Partial says why some described series are missing here; "": all are required.
 	Partial string
 }
 
-// Bounds of the contract. A read that takes longer would miss its tick at the
-// default 10 Hz; the fastest of the reads counts, so that a busy machine does
-// not fail the test.
+// Bounds of the contract. A longer read would miss its tick at the default 10 Hz. The
+// fastest of the reads counts, so that the test does not fail on a busy machine.
 const (
 	reads    = 20
 	longest  = 50 * time.Millisecond
 	children = "COLLECTTEST_RESTLESS"
 )
 
-// Main runs the tests, or plays the restless child: call it from TestMain and
-// exit with its result.
+// Main runs the tests, or the restless child. Call it from TestMain and exit with its result.
 func Main(m *testing.M) int {
 	if os.Getenv(children) == "" {
 		return m.Run()
@@ -68,7 +64,7 @@ func restless(in io.Reader, out io.Writer) {
 	}()
 	fmt.Fprintln(out, "ready")
 	var wg sync.WaitGroup
-	wg.Go(func() { // one that stays
+	wg.Go(func() { // one thread stays
 		runtime.LockOSThread()
 		for {
 			select {
@@ -122,7 +118,7 @@ func Restless(t testing.TB) int {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = in.Close() // the child ends by it
+		_ = in.Close() // ends the child
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("restless child: %v", err)
 		}
@@ -154,7 +150,7 @@ func Run(t *testing.T, s Subject) {
 
 func describe(t *testing.T, c collect.Collector) {
 	if !regexp.MustCompile(`^[a-z][a-z0-9-]*$`).MatchString(c.Name()) {
-		t.Errorf("name %q: a word of small letters, digits and dashes is wanted", c.Name())
+		t.Errorf("name %q: use lower-case letters, digits and dashes", c.Name())
 	}
 	if about := c.About(); !strings.Contains(about, "Documentation/") && !strings.Contains(about, "(") {
 		t.Errorf("About %q does not name its source, such as a kernel document", about)
@@ -167,10 +163,10 @@ func describe(t *testing.T, c collect.Collector) {
 		}
 		seen[r.Name] = true
 		if !regexp.MustCompile(`^[a-z][a-z0-9_]*$`).MatchString(r.Name) {
-			t.Errorf("series %q: small letters, digits and underscores are wanted", r.Name)
+			t.Errorf("series %q: use lower-case letters, digits and underscores", r.Name)
 		}
 		if !slices.Contains(units, r.Unit) {
-			t.Errorf("series %s has the unit %q, which is no base unit", r.Name, r.Unit)
+			t.Errorf("series %s has the unit %q; use a base unit of package record", r.Name, r.Unit)
 		}
 		if r.Help == "" {
 			t.Errorf("series %s has no help", r.Name)
@@ -181,8 +177,7 @@ func describe(t *testing.T, c collect.Collector) {
 	}
 }
 
-// documented looks for docs/collectors/NAME.md at the top of the module, with
-// every series in it.
+// documented checks that docs/collectors/NAME.md exists and mentions every series.
 func documented(t *testing.T, c collect.Collector) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -215,8 +210,8 @@ type point struct {
 	labels record.Labels
 }
 
-// stamps checks a collect.Stamped's times for the samples of its last Read, and
-// returns them; of another probe they are all alike.
+// stamps checks the times of a collect.Stamped for the samples of its last Read, and returns
+// them. Another probe's are all the same.
 func stamps(t *testing.T, p collect.Probe, samples []record.Sample) []time.Time {
 	t.Helper()
 	s, ok := p.(collect.Stamped)
@@ -229,7 +224,7 @@ func stamps(t *testing.T, p collect.Probe, samples []record.Sample) []time.Time 
 	}
 	for i, at := range times {
 		if at.IsZero() || at.After(time.Now()) {
-			t.Errorf("%s is of %v, which is not yet or never was", samples[i].Name, at)
+			t.Errorf("%s has the time %v, which is in the future or before the probe", samples[i].Name, at)
 		}
 	}
 	return times
@@ -249,7 +244,7 @@ func open(t *testing.T, c collect.Collector, scopes []sandbox.Scope) collect.Pro
 	return p
 }
 
-// series reads over two seconds, in which threads come, go and are found.
+// series reads for two seconds, in which threads come, go and are found.
 func series(t *testing.T, s Subject) {
 	p := open(t, s.Collector, s.Scopes(t, Restless(t)))
 	described := map[string]record.Response{}
@@ -287,7 +282,7 @@ func series(t *testing.T, s Subject) {
 	}
 	for name := range described {
 		if !seen[name] && s.Partial == "" {
-			t.Errorf("series %s is described and was never given", name)
+			t.Errorf("series %s is described, but Read never returned it", name)
 		}
 	}
 }
@@ -303,7 +298,7 @@ func check(t *testing.T, x record.Sample, described map[string]record.Response, 
 		t.Errorf("series %s has the unit %s, described as %s", x.Name, x.Unit, r.Unit)
 	}
 	if x.Kind != record.Counter && x.Kind != record.Gauge {
-		t.Errorf("series %s has the kind %q, neither counter nor gauge", x.Name, x.Kind)
+		t.Errorf("series %s has the kind %q; use counter or gauge", x.Name, x.Kind)
 	}
 	if k, ok := kinds[x.Name]; ok && k != x.Kind {
 		t.Errorf("series %s is a %s and a %s", x.Name, k, x.Kind)
@@ -321,7 +316,7 @@ func check(t *testing.T, x record.Sample, described map[string]record.Response, 
 	}
 }
 
-// reuse checks that Read appends, and that what it gave stays as it was.
+// reuse checks that Read appends, and that later reads do not change earlier samples.
 func reuse(t *testing.T, s Subject) {
 	p := open(t, s.Collector, s.Scopes(t, Restless(t)))
 	mark := record.Sample{Name: "mark", Value: 42}
@@ -367,7 +362,7 @@ func closing(t *testing.T, s Subject) {
 			t.Error("Read after Close gives no error")
 		}
 	}
-	// What stood at the other end of a connection may close its own a moment later.
+	// The other end of a connection may close its descriptor a moment later.
 	after := descriptors(t)
 	for end := time.Now().Add(10 * time.Second); after > before && time.Now().Before(end); after = descriptors(t) {
 		time.Sleep(10 * time.Millisecond)
@@ -377,8 +372,8 @@ func closing(t *testing.T, s Subject) {
 	}
 }
 
-// nothing: a trial without sandboxes, or with one that has just died, can be
-// opened and read.
+// nothing checks that a probe can be opened and read in a trial without sandboxes, and with
+// a sandbox that has just died.
 func nothing(t *testing.T, c collect.Collector) {
 	for _, scopes := range [][]sandbox.Scope{nil, {{End: "server"}}, {{End: "server", Pids: []int{1 << 22}}}} {
 		p, err := c.Open(context.Background(), scopes)

@@ -8,8 +8,8 @@ import (
 	"tare/sandbox"
 )
 
-// Figures opens a collector for the rest of the test, and returns what reads it once:
-// values by NAME{LABELS}, without what reading cost.
+// Figures opens a collector for the rest of the test. It returns a function that reads it
+// once: values by NAME{LABELS}, without the reader's own cost.
 func Figures(t *testing.T, c collect.Collector, scopes ...sandbox.Scope) func() map[string]float64 {
 	t.Helper()
 	p := open(t, c, scopes)
@@ -29,11 +29,11 @@ func Figures(t *testing.T, c collect.Collector, scopes ...sandbox.Scope) func() 
 	}
 }
 
-// AllocatesNothing tries that a probe only fills dst, from its second Read on.
+// AllocatesNothing checks that a probe allocates nothing from its second Read on.
 func AllocatesNothing(t *testing.T, p collect.Probe) {
 	t.Helper()
 	var dst []record.Sample
-	if n := testing.AllocsPerRun(50, func() { // after one that does not count
+	if n := testing.AllocsPerRun(50, func() { // after a first run that does not count
 		var err error
 		if dst, err = p.Read(dst[:0]); err != nil {
 			t.Fatal(err)

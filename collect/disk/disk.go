@@ -1,19 +1,18 @@
-// Package disk is the collector of what the host's disks do: how long each had
-// a request, how long its requests waited and were served, what was read and
-// written.
+// Package disk is the collector of the host's disks: how long each had a request, how long
+// its requests waited and were served, and how many bytes were read and written.
 //
 // The data path: 1. Open lists the disks, /sys/block/NAME with a device behind it,
 // and holds /proc/diskstats; 2. each Read takes that file by one pread and parses the
-// lines of those disks without allocating; 3. counters that the kernel writes in
-// 32 bits are carried on over their end.
+// lines of those disks without allocating; 3. counters that the kernel writes in 32 bits
+// continue after an overflow.
 //
 // Source: Documentation/admin-guide/iostats.rst. A line, with its fields from the
 // fourth on as the document numbers them (times in milliseconds, sectors of 512 bytes):
 //
 //	254       0 vda 601766 133297 54210298 425181 70356 160522 32860216 233355 0 86644 665166 37486 46 15589488 5879 8085 749
 //
-// Partitions, loop devices and device mapper's volumes are left out: what they do is
-// done by the disk below them, and would count twice.
+// Partitions, loop devices and device mapper's volumes are left out: the disk below them
+// does their work, which would count twice.
 package disk
 
 import (
@@ -51,8 +50,8 @@ func (*Collector) About() string {
 // Series describes what Read returns.
 func (*Collector) Series() []record.Response {
 	return []record.Response{
-		{Name: record.DeviceBusy, Unit: record.Second, Better: record.Neither, Help: "time in which a disk had a request at least (io_ticks), by device"},
-		{Name: record.DeviceQueue, Unit: record.Second, Better: record.Lower, Help: "time that its requests waited and were served, summed up over them, by device"},
+		{Name: record.DeviceBusy, Unit: record.Second, Better: record.Neither, Help: "time in which a disk had at least one request (io_ticks), by device"},
+		{Name: record.DeviceQueue, Unit: record.Second, Better: record.Lower, Help: "time that its requests waited and were served, summed over requests, by device"},
 		{Name: record.DeviceRead, Unit: record.Byte, Better: record.Neither, Help: "bytes read, by device"},
 		{Name: record.DeviceWrote, Unit: record.Byte, Better: record.Neither, Help: "bytes written, by device"},
 		metered.Series(),
@@ -76,10 +75,10 @@ func (c *Collector) Check() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("disk collector: no disk of %s/block is in %s/diskstats; leave the collector out where a machine has none", c.sys, c.proc)
+	return fmt.Errorf("disk collector: no disk of %s/block is in %s/diskstats; on a machine without disks, leave the collector out of the study", c.sys, c.proc)
 }
 
-// disks names the block devices that have hardware, or a hypervisor's, behind them.
+// disks lists the block devices that are hardware, or a hypervisor's device.
 func (c *Collector) disks() ([]string, error) {
 	all, err := os.ReadDir(c.sys + "/block")
 	if err != nil {
@@ -94,8 +93,8 @@ func (c *Collector) disks() ([]string, error) {
 	return out, nil
 }
 
-// Open lists the disks and holds the file. The scopes do not matter: a disk is
-// everybody's.
+// Open lists the disks and opens the file. It ignores the scopes, because all share the
+// disks.
 func (c *Collector) Open(context.Context, []sandbox.Scope) (collect.Probe, error) {
 	names, err := c.disks()
 	if err != nil {
@@ -114,8 +113,8 @@ func (c *Collector) Open(context.Context, []sandbox.Scope) (collect.Probe, error
 type device struct {
 	name   string
 	labels record.Labels
-	raw    figures // of the last reading
-	sum    figures // carried on
+	raw    figures // as last read
+	sum    figures // continued after overflows
 	seen   bool
 }
 
@@ -126,7 +125,7 @@ type probe struct {
 	reader metered.Reader
 }
 
-// Read takes the file once. A disk that is taken out stays at its last figures.
+// Read takes the file once. A disk that was removed keeps its last figures.
 func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
 	return p.reader.Read(dst, p.take)
 }

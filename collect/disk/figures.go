@@ -7,11 +7,11 @@ import (
 	"tare/record"
 )
 
-// figures are the fields of a line that are used. iostats.rst: times are unsigned
-// ints and so wrap after 49.7 days, sectors are unsigned longs.
+// figures are the fields of a line that are used. iostats.rst: times are unsigned ints,
+// which overflow after 49.7 days; sectors are unsigned longs.
 type figures struct{ read, wrote, busy, queue uint64 } // sectors; milliseconds
 
-// Places of the fields after the name.
+// Indexes of the fields after the name.
 const (
 	fieldRead  = 2
 	fieldWrote = 6
@@ -20,10 +20,10 @@ const (
 	fields     = 11 // that every kernel since 2.6 has
 )
 
-// sector is 512 bytes in this file, whatever the disk's own are.
+// sector is 512 bytes in this file, whatever the disk's sector size is.
 const sector = 512
 
-// parse reads one line; ok is false where it is no line of a disk.
+// parse reads one line; ok is false if it is not a line of a disk.
 func parse(line []byte) (name []byte, f figures, ok bool) {
 	_, rest, ok := held.Uint(line) // major
 	if ok {
@@ -61,7 +61,7 @@ func parse(line []byte) (name []byte, f figures, ok bool) {
 	return name, f, true
 }
 
-// take adds what has come since the last reading. The first one counts as it is.
+// take adds the rise since the last reading. The first reading counts as it is.
 func (d *device) take(f figures) {
 	d.sum.read += rise(d.raw.read, f.read)
 	d.sum.wrote += rise(d.raw.wrote, f.wrote)
@@ -70,8 +70,8 @@ func (d *device) take(f figures) {
 	d.raw, d.seen = f, true
 }
 
-// rise is how far a counter has gone. One that fell has come to the end of 32 bits,
-// or, if it was never near it, began anew: then what it shows is new.
+// rise returns how far a counter has risen. A counter that fell has overflowed 32 bits, or,
+// if it was far from that, has started again from zero.
 func rise(from, to uint64) uint64 {
 	switch {
 	case to >= from:

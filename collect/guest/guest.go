@@ -1,21 +1,19 @@
-// Package guest is the collector of what the kernel inside a virtual machine says
-// of itself: its processors, run queue, soft interrupts, memory, and what the agent
-// in it costs.
+// Package guest is the collector of figures of the kernel in a virtual machine: its
+// processors, run queue, soft interrupts, memory, and the cost of the agent there.
 //
-// The data path: 1. Open picks the scopes with a kernel of their own
-// (sandbox.Scope.Guest); 2. each Read takes the readings that have come since the
-// one before, and asks for the next, which it does not wait for; 3. every figure
-// is a sample, stamped with the time of its reading on this host's clock
-// (collect.Stamped); 4. counters that the kernel lets fall (idle and iowait,
-// proc_stat(5)) are held at their highest.
+// The data path: 1. Open picks the scopes with their own kernel (sandbox.Scope.Guest);
+// 2. each Read takes the readings that have arrived since the last one, asks for the next,
+// and does not wait for it; 3. every figure is a sample with the time of its reading by
+// this host's clock (collect.Stamped); 4. counters that the kernel may decrease (idle and
+// iowait, proc_stat(5)) keep their maximum.
 //
 // The agent reads proc_stat(5), proc_meminfo(5) and /proc/softirqs in the guest
 // (Documentation/filesystems/proc.rst). A processor's line, in ticks of 10 ms:
 //
 //	cpu0 15587 0 4353 198676 393 0 99 119 0 0
 //
-// Time by the guest's clock is not time on a processor of the host: what the vCPU's
-// thread got is the collector proc's to tell.
+// Time by the guest's clock is not time on a processor of the host. The collector proc has
+// the CPU time of the vCPUs' threads.
 package guest
 
 import (
@@ -55,14 +53,13 @@ func (*Collector) Series() []record.Response {
 		{Name: record.GuestCPU, Unit: record.Second, Better: record.Neither, Help: "time of each of a guest's processors, by mode: user, system, idle, iowait, irq, softirq, steal"},
 		{Name: record.GuestSoftIRQs, Unit: record.Count, Better: record.Neither, Help: "soft interrupts on each of a guest's processors, by mode: net_rx, net_tx, block"},
 		{Name: record.GuestRunnable, Unit: record.Count, Better: record.Neither, Help: "threads on a run queue of the guest, or running"},
-		{Name: record.GuestMemory, Unit: record.Byte, Better: record.Higher, Help: "memory that can be had in the guest without swapping (MemAvailable)"},
+		{Name: record.GuestMemory, Unit: record.Byte, Better: record.Higher, Help: "memory available in the guest without swapping (MemAvailable)"},
 		{Name: record.AgentCPU, Unit: record.Second, Better: record.Lower, Help: "CPU of the agent in the guest"},
-		{Name: record.CollectorCPU, Unit: record.Second, Better: record.Lower, Help: "CPU that asking and taking took on the host, up to the reading before"},
+		{Name: record.CollectorCPU, Unit: record.Second, Better: record.Lower, Help: "CPU that reading took on the host, up to the reading before"},
 	}
 }
 
-// Check is content everywhere: which sandboxes have a kernel of their own shows when
-// they run.
+// Check never fails: which sandboxes have their own kernel is known only when they run.
 func (*Collector) Check() error { return nil }
 
 // Open picks the guests. Without any the probe reads nothing.
@@ -73,14 +70,14 @@ func (*Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Probe
 			continue
 		}
 		if slices.ContainsFunc(p.ends, func(e *end) bool { return e.name == s.End }) {
-			return nil, fmt.Errorf("guest collector: two guests of the end %s cannot be told apart", s.End)
+			return nil, fmt.Errorf("guest collector: the end %s has two guests; the collector can read one for each end", s.End)
 		}
 		p.ends = append(p.ends, &end{name: s.End, guest: s.Guest, own: labels(s.End), cpus: map[int]*processor{}})
 	}
 	return p, nil
 }
 
-// labels are those of an end, and such as pairs.
+// labels returns the labels of an end, and pairs.
 func labels(end string, pairs ...string) record.Labels {
 	if end != "" {
 		pairs = append(pairs, record.LabelEnd, end)
@@ -99,8 +96,8 @@ type end struct {
 	cpus  map[int]*processor
 	spent counter
 
-	failures int   // Reads before which an answer had failed,
-	last     error // and why the last one did
+	failures int   // Reads that found a failed answer
+	last     error // the last failure
 }
 
 // processor holds the labels and highest values of a guest's processor, which may
@@ -121,13 +118,13 @@ func (c *counter) rise(v float64) float64 {
 	return c.high
 }
 
-// How many modes of time, and kinds of soft interrupts, a reading tells apart.
+// Number of modes of time, and of kinds of soft interrupts, in a reading.
 const (
 	nModes = 7
 	nKinds = 3
 )
 
-// maxProcessors bounds for how many processors of a guest there are series.
+// maxProcessors bounds the processors of a guest that have series.
 const maxProcessors = 1024
 
 func (e *end) cpu(number int) *processor {
@@ -158,7 +155,7 @@ var _ collect.Stamped = (*probe)(nil)
 // Times implements collect.Stamped.
 func (p *probe) Times() []time.Time { return p.times }
 
-// Read takes what has come and asks for the next.
+// Read takes the readings that have arrived and asks for the next.
 func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
 	return p.reader.Read(dst, p.take)
 }
@@ -177,7 +174,7 @@ func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 		}
 		e.guest.Ask()
 	}
-	p.stamp(time.Now(), 1) // of the reader's own
+	p.stamp(time.Now(), 1) // for the reader's own sample
 	return dst, nil
 }
 
@@ -211,8 +208,8 @@ func (e *end) append(dst []record.Sample, r *sandbox.GuestReading) []record.Samp
 	)
 }
 
-// Close is idempotent; the guest is the sandbox's. Its error says what could not be read
-// meanwhile: a Read that failed would end the series, and one bad answer is not that.
+// Close is idempotent. It does not close the guest, which belongs to the sandbox. Its error
+// reports failed answers: Read does not return them, because that would end the series.
 func (p *probe) Close() (err error) {
 	if !p.reader.Close() {
 		return nil

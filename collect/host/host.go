@@ -1,13 +1,13 @@
-// Package host describes the machine that results come from, once a study.
+// Package host describes the machine of the results, once a study.
 //
 // The data path: 1. Describe reads small files of /proc, /sys and /etc under a
 // root that tests replace; 2. pure functions (parse.go) take the facts out of
-// them; 3. KVM is tried, not looked up (kvm.go); 4. every tool is asked for its
-// version, bounded in time and output (tools.go); 5. what speaks against
-// trusting figures from this host becomes warnings, as data (warnings.go).
+// them; 3. KVM is tried (kvm.go); 4. every tool is asked for its version, with bounds on
+// time and output (tools.go); 5. reasons to doubt figures of this host become warnings
+// (warnings.go).
 //
-// A fact that cannot be found is "" or zero, never a guess, and never an error:
-// a study runs on hosts that hide most of this.
+// A fact that cannot be found is "" or zero, never a guess or an error: a study also runs on
+// hosts that hide most of this.
 package host
 
 import (
@@ -69,7 +69,7 @@ type tree string
 
 func (t tree) path(name string) string { return filepath.Join(string(t), name) }
 
-// text is a file's content, "" when it cannot be read.
+// text returns a file's content, "" if it cannot be read.
 func (t tree) text(name string) string {
 	f, err := os.Open(t.path(name))
 	if err != nil {
@@ -83,7 +83,7 @@ func (t tree) text(name string) string {
 	return strings.ToValidUTF8(string(b), "?")
 }
 
-// line is a file's first line.
+// line returns a file's first line.
 func (t tree) line(name string) string {
 	s, _, _ := strings.Cut(t.text(name), "\n")
 	return strings.TrimSpace(s)
@@ -94,7 +94,7 @@ func (t tree) glob(pattern string) []string {
 	return m
 }
 
-// rel makes a path that glob gave one that text and line take.
+// rel makes a path of glob relative, for text and line.
 func (t tree) rel(path string) string {
 	r, err := filepath.Rel(string(t), path)
 	if err != nil {
@@ -117,9 +117,8 @@ func (t tree) arch() string {
 	return runtime.GOARCH
 }
 
-// governor is the frequency governor, or several with commas when processors
-// differ; "" when the host scales no frequency that we can see, as in most
-// virtual machines.
+// governor returns the frequency governor, several with commas if processors differ; "" if
+// the host shows no frequency scaling, as in most virtual machines.
 func (t tree) governor() string {
 	var seen []string
 	for _, f := range t.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor") {
@@ -166,7 +165,7 @@ func (t tree) topology(cpuinfo string) (sockets, cores, threads int) {
 	return cpuinfoTopology(cpuinfo)
 }
 
-// number reads a whole number, zero when it is none.
+// number reads a whole number; zero if s is not one.
 func number(s string) int64 {
 	n, _ := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
 	return n

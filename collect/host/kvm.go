@@ -16,11 +16,10 @@ const (
 	kvmVersion       = 12 // "applications should refuse to run" on any other
 )
 
-// makesVM begins what is said where KVM gets as far as that.
+// makesVM begins the description of a KVM that can make a virtual machine.
 const makesVM = "opens and makes a VM"
 
-// Proven adds to Host.KVM what a trial boot has shown since the host started. Where
-// no VM can be made there is nothing to add.
+// Proven adds the result of a trial boot to Host.KVM. If no VM can be made, it adds nothing.
 func Proven(kvm string, boots bool) string {
 	switch {
 	case !strings.HasPrefix(kvm, makesVM):
@@ -31,9 +30,9 @@ func Proven(kvm string, boots bool) string {
 	return makesVM + ", but no machine boots with it"
 }
 
-// tryKVM says whether hardware virtualization can be had, by making an empty
-// virtual machine and dropping it. That is less than a boot: on some hosts a VM
-// is made and its first instruction fails, which the answer says.
+// tryKVM reports whether hardware virtualization works: it makes an empty virtual machine
+// and closes it. That proves less than a boot: on some hosts the first instruction of a VM
+// fails, so the result says "not proven by a boot".
 func tryKVM(path string) string {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	switch {

@@ -25,9 +25,8 @@ func first(text string, keys ...string) string {
 	return ""
 }
 
-// cpuModel is the processor's name: "model name" on x86, "cpu model" on MIPS,
-// "Model" of the board on others. arm64 gives numbers only (MIDR_EL1), which
-// are kept as numbers.
+// cpuModel returns the processor's name: "model name" on x86, "cpu model" on MIPS, "Model"
+// of the board on others. arm64 has only numbers (MIDR_EL1), which stay numbers.
 func cpuModel(cpuinfo string) string {
 	if m := first(cpuinfo, "model name", "cpu model", "cpu"); m != "" {
 		return strings.Join(strings.Fields(m), " ")
@@ -80,9 +79,9 @@ func osName(text string) string {
 	return ""
 }
 
-// cgroupMode tells from mountinfo (proc_pid_mountinfo(5)) which versions are
-// mounted. A version 1 tree without controllers, such as systemd's beside
-// version 2, still makes a hybrid host.
+// cgroupMode reads from mountinfo (proc_pid_mountinfo(5)) which versions are mounted. With a
+// version 1 tree beside version 2 a host is hybrid, even if the tree has no controllers, such
+// as systemd's.
 func cgroupMode(mountinfo string) string {
 	v1, v2 := false, false
 	for line := range strings.Lines(mountinfo) {
@@ -108,16 +107,16 @@ func cgroupMode(mountinfo string) string {
 	return ""
 }
 
-// hints is all that virtualization is told from.
+// hints is the input of virtualization.
 type hints struct {
 	cpuinfo, hypervisor      string
 	dmi                      []string
 	deviceTree, clocksources string
 }
 
-// virtualization names the hypervisor that this host runs on, as
-// systemd-detect-virt(1) does but without CPUID: "none" for hardware, "unknown"
-// for a hypervisor without a name, "" when nothing can be told.
+// virtualization returns the hypervisor of this host, as systemd-detect-virt(1) does but
+// without CPUID: "none" for hardware, "unknown" for an unknown hypervisor, "" without any
+// hint.
 func virtualization(h hints) string {
 	vendors := []struct{ in, name string }{
 		{"KVM", "kvm"},
@@ -176,10 +175,10 @@ func virtualization(h hints) string {
 	return ""
 }
 
-// smt says whether two online threads share a core.
+// smt reports whether two online threads share a core.
 func smt(cores, threads int) bool { return cores > 0 && threads > cores }
 
-// swapUsed adds up the used column of /proc/swaps, in bytes.
+// swapUsed sums the used column of /proc/swaps, in bytes.
 func swapUsed(swaps string) int64 {
 	var sum int64
 	for line := range strings.Lines(swaps) {
@@ -193,7 +192,7 @@ func swapUsed(swaps string) int64 {
 	return sum
 }
 
-// load1 is the first figure of /proc/loadavg.
+// load1 returns the first figure of /proc/loadavg.
 func load1(loadavg string) float64 {
 	s, _, _ := strings.Cut(loadavg, " ")
 	f, err := strconv.ParseFloat(s, 64)
@@ -203,8 +202,8 @@ func load1(loadavg string) float64 {
 	return f
 }
 
-// stealShare is the share of processor time since boot that the hypervisor gave
-// to others, of the time that this host wanted to run.
+// stealShare returns the share of processor time since boot that the hypervisor gave to
+// others while this host wanted to run.
 func stealShare(stat string) float64 {
 	line, _, _ := strings.Cut(stat, "\n")
 	f := strings.Fields(line)

@@ -24,7 +24,7 @@ const (
 type Tool struct {
 	Name string
 	Path string   // "": looked up in PATH, then in /usr/local/lib/tare/bin
-	Args []string // that make it print its version; nil: --version
+	Args []string // to print its version; nil: --version
 }
 
 // Tools lists the runtimes and load generators that tare knows.
@@ -39,8 +39,8 @@ func Tools() []Tool {
 	return out
 }
 
-// versions asks each tool that is here. One that is here and does not answer is
-// kept with an empty version and a warning.
+// versions asks each installed tool. A tool that does not answer gets an empty version and a
+// warning.
 func versions(ctx context.Context, tools []Tool) (map[string]string, []record.Warning) {
 	out := map[string]string{}
 	var doubts []record.Warning
@@ -54,7 +54,7 @@ func versions(ctx context.Context, tools []Tool) (map[string]string, []record.Wa
 		}
 		v, err := version(ctx, path, t.Args)
 		if err != nil {
-			doubts = append(doubts, record.Warning{Code: "tool", Text: fmt.Sprintf("%s (%s) does not tell its version: %v", t.Name, path, err)})
+			doubts = append(doubts, record.Warning{Code: "tool", Text: fmt.Sprintf("cannot read the version of %s (%s): %v", t.Name, path, err)})
 		}
 		out[t.Name] = v
 	}
@@ -70,7 +70,7 @@ func version(ctx context.Context, path string, args []string) (string, error) {
 	var out head
 	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // a tool that the caller names
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.WaitDelay = time.Second // a child of it may keep the pipe
+	cmd.WaitDelay = time.Second // a child of the tool may keep the pipe open
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("no answer in %v", toolTime)
@@ -85,7 +85,7 @@ func version(ctx context.Context, path string, args []string) (string, error) {
 	return stamped(line, path), nil
 }
 
-// firstLine is the first line with something on it, cut to toolLine bytes.
+// firstLine returns the first line that is not empty, cut to toolLine bytes.
 func firstLine(b []byte) string {
 	for line := range strings.Lines(strings.ToValidUTF8(string(b), "?")) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -111,8 +111,7 @@ func stamped(line, path string) string {
 	return strings.Replace(line, "VERSION_MISSING", info.Main.Version, 1)
 }
 
-// head keeps the first toolRead bytes written to it, and takes the rest so that
-// the tool does not hang.
+// head keeps the first toolRead bytes, and discards the rest so that the tool does not hang.
 type head struct{ text []byte }
 
 func (h *head) Write(b []byte) (int, error) {

@@ -11,8 +11,7 @@ import (
 // margin within which ratios count as equivalent is 3 %, so a third of it.
 const maxSteal = 0.01
 
-// warnings is what speaks against trusting figures from this host. Each text
-// ends with what to do about it.
+// warnings lists reasons to doubt figures of this host. Each text ends with what to do.
 func (t tree) warnings(h *record.Host) []record.Warning {
 	var out []record.Warning
 	add := func(code, format string, args ...any) {
@@ -28,7 +27,7 @@ func (t tree) warnings(h *record.Host) []record.Warning {
 		add("smt", "%d threads share %d cores, so a busy sibling slows a thread; pin with the factor cpus, or write off to /sys/devices/system/cpu/smt/control", h.Threads, h.Cores)
 	}
 	if h.Threads == 1 {
-		add("one-core", "there is one processor: client, server and this program take turns on it; use a host with two or more")
+		add("one-core", "this host has one processor, which client, server and this program share; use a host with two or more")
 	}
 	if n := swapUsed(t.text("proc/swaps")); n > 0 {
 		add("swap", "%d MiB of swap are in use, so memory may come from disk; swapoff -a, or free memory", n>>20)
@@ -40,13 +39,13 @@ func (t tree) warnings(h *record.Host) []record.Warning {
 	case "", "tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page":
 		// Read without a system call.
 	default:
-		add("clock", "the clock source is %s, which takes a system call to read and so adds to every latency; tsc is better where the hardware has it", h.Clocksource)
+		add("clock", "the clock source is %s, which takes a system call to read and so adds to every latency; use tsc if the hardware has it", h.Clocksource)
 	}
 	if t.throttled() {
-		add("throttled", "a processor was slowed down for heat since boot; cool it, or lower the frequency for steady figures")
+		add("throttled", "a processor was throttled because of heat since boot; cool it, or lower the frequency for steady figures")
 	}
 	if s := stealShare(t.text("proc/stat")); s > maxSteal {
-		add("steal", "the hypervisor gave %.1f %% of the processor time this host wanted to others since boot; figures will scatter; use a host of your own", 100*s)
+		add("steal", "since boot, the hypervisor gave %.1f %% of the processor time that this host wanted to others; figures will scatter; use a dedicated host", 100*s)
 	}
 	if v := h.Virtualization; v != "" && v != "none" {
 		add("virtual", "this host is itself a virtual machine (%s): ratios can be trusted, absolute times less, and VMs in it are slower than on hardware", v)
@@ -60,7 +59,7 @@ func (t tree) warnings(h *record.Host) []record.Warning {
 	return out
 }
 
-// throttled says whether any processor counted thermal throttling.
+// throttled reports whether any processor counted thermal throttling.
 func (t tree) throttled() bool {
 	for _, f := range t.glob("sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count") {
 		if number(t.line(t.rel(f))) > 0 {

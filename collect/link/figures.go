@@ -9,7 +9,7 @@ import (
 
 const unixRoute = unix.NETLINK_ROUTE
 
-// port is one sandbox's, as it was last seen.
+// port is one sandbox's port, as last read.
 type port struct {
 	name   string // of the link
 	labels record.Labels
@@ -17,9 +17,9 @@ type port struct {
 
 	received, sent, drops uint64
 	backlog               uint64
-	rate                  uint64 // bytes a second; 0: nothing says
+	rate                  uint64 // bytes a second; 0: unknown
 	dropped               uint64 // by the queue, of 32 bits, as last read
-	queueDrops            uint64 // carried on
+	queueDrops            uint64 // continued after overflows
 	handle                uint32 // of that queue
 }
 
@@ -40,15 +40,15 @@ func (p *port) take(a *netlink.LinkAttrs, queues []netlink.Qdisc) {
 	p.drops = max(p.drops, a.Statistics.TxDropped+a.Statistics.RxDropped+p.queueDrops)
 }
 
-// queue reads a root queueing discipline. A rate is given only by what holds the link to
-// it: the speed that a veth pair or a tap says it has is made up.
+// queue reads a root queueing discipline. Only the discipline that limits the link has a
+// rate: the speed of a veth pair or a tap is not real.
 func (p *port) queue(q netlink.Qdisc) {
 	a := q.Attrs()
 	if s := a.Statistics; s != nil && s.Queue != nil {
 		p.backlog = uint64(s.Queue.Backlog)
 		now := uint64(s.Queue.Drops)
 		if a.Handle != p.handle || now < p.dropped {
-			p.dropped = 0 // another queue, or the end of 32 bits
+			p.dropped = 0 // another queue, or an overflow of 32 bits
 		}
 		p.queueDrops += now - p.dropped
 		p.dropped, p.handle = now, a.Handle

@@ -1,11 +1,9 @@
-// Package link is the collector of what goes through a sandbox's port on the study's
-// bridge: bytes each way, what waits in the port's queue, what found it full, and the
-// rate that the port is held to.
+// Package link is the collector of a sandbox's port on the study's bridge: bytes each way,
+// bytes that wait in the port's queue, dropped packets, and the port's rate limit.
 //
-// The data path: 1. Open goes into the bridge's namespace and opens a routing socket
-// there, which stays in it; 2. each Read asks for the links and the queueing disciplines
-// of that namespace, two messages, and takes those of the trial's ports; 3. what the port
-// sends is what the sandbox receives, and the other way round.
+// The data path: 1. Open opens a routing socket in the bridge's namespace; 2. each Read asks
+// for the links and the queueing disciplines of that namespace, in two messages, and takes
+// those of the trial's ports; 3. what the port sends the sandbox receives, and vice versa.
 //
 // Sources: rtnetlink(7), IFLA_STATS64 of include/uapi/linux/if_link.h, and TCA_STATS2 of
 // include/uapi/linux/rtnetlink.h; what `ip -s link` and `tc -s qdisc` print:
@@ -53,21 +51,21 @@ func (*Collector) Series() []record.Response {
 		{Name: record.LinkSent, Unit: record.Byte, Better: record.Neither, Help: "bytes from the sandbox, by end"},
 		{Name: record.LinkBacklog, Unit: record.Byte, Better: record.Lower, Help: "bytes that wait in the queue of the port, towards the sandbox, by end"},
 		{Name: record.LinkDrops, Unit: record.Count, Better: record.Lower, Help: "packets that were dropped at the port, both ways, by end"},
-		{Name: record.LinkRate, Unit: record.BytesPerSecond, Better: record.Neither, Help: "what the port lets through towards the sandbox at most, by end; only where the study sets it (link-rate)"},
+		{Name: record.LinkRate, Unit: record.BytesPerSecond, Better: record.Neither, Help: "rate limit of the port towards the sandbox, by end; only if the study sets it (link-rate)"},
 		metered.Series(),
 	}
 }
 
-// Check says why there can be no port on this host.
+// Check returns why this host cannot have ports.
 func (*Collector) Check() error {
 	if os.Geteuid() != 0 {
-		return errors.New("link collector: there is no bridge without root; run tare with sudo, or leave the collector out of the study")
+		return errors.New("link collector: the bridge needs root; run tare with sudo, or leave the collector out of the study")
 	}
 	return nil
 }
 
-// Open finds the ports of the scopes. Without any, as where a workload has one end, it
-// gives nothing.
+// Open finds the ports of the scopes. Without ports, as with a workload of one role, the
+// probe reads nothing.
 func (*Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Probe, error) {
 	p := &probe{reader: metered.New("link")}
 	where := ""
@@ -91,12 +89,12 @@ func (*Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Probe
 }
 
 type probe struct {
-	handle *netlink.Handle // in the bridge's namespace; nil without a port
+	handle *netlink.Handle // in the bridge's namespace; nil without ports
 	ports  []port
 	reader metered.Reader
 }
 
-// Read asks twice, however many ports there are. A port that has gone stays at its last
+// Read sends two requests for any number of ports. A port that is gone keeps its last
 // figures.
 func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
 	return p.reader.Read(dst, p.take)
@@ -117,7 +115,7 @@ func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 func (p *probe) ask() error {
 	links, err := p.handle.LinkList()
 	if errors.Is(err, netlink.ErrDumpInterrupted) {
-		return nil // a port came or went meanwhile: the next reading has it
+		return nil // a port was added or removed meanwhile: the next reading has it
 	}
 	if err != nil {
 		return fmt.Errorf("links: %w", err)

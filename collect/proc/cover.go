@@ -15,7 +15,7 @@ type usage struct {
 	last uint64 // ns
 }
 
-// read brings the figure up to date; a cgroup that has gone keeps its last.
+// read updates the figure; a removed cgroup keeps its last figure.
 func (u *usage) read(buf *[]byte) bool {
 	b, err := u.file.Read(buf)
 	if err != nil {
@@ -39,14 +39,13 @@ type cover struct {
 	usages  []*usage
 	base    uint64 // ns charged when the probe was opened
 	charged uint64 // ns since then
-	seen    uint64 // ns of threads, those that ended too
-	shown   uint64 // the remainder last given out
+	seen    uint64 // ns of threads, including ended ones
+	shown   uint64 // the remainder in the last sample
 }
 
-// openCovers opens the figure of every scope's cgroups: cpuacct.usage of version
-// 1 (Documentation/admin-guide/cgroup-v1/cpuacct.rst), which counts on hybrid
-// hosts, or cpu.stat of version 2. A scope without either has no cover, and its
-// end no remainder.
+// openCovers opens the figure of every scope's cgroups: cpuacct.usage of version 1
+// (Documentation/admin-guide/cgroup-v1/cpuacct.rst), also on hybrid hosts, or cpu.stat of
+// version 2. A scope without either has no cover, and its end no remainder.
 func (p *probe) openCovers(paths func(controller, rel string) (string, bool)) {
 	p.covers = make([]*cover, len(p.scopes))
 	byEnd := map[string]*cover{}
@@ -94,9 +93,8 @@ func (p *probe) openUsage(paths func(controller, rel string) (string, bool), rel
 	return nil
 }
 
-// charge reads the cgroups. It comes before the threads are read: what they use
-// meanwhile then makes the remainder smaller, never larger, and the next reading
-// makes up for it.
+// charge reads the cgroups. It must run before the threads are read: what threads use in
+// between then makes the remainder smaller, never larger, and the next reading corrects it.
 func (p *probe) charge() {
 	for _, c := range p.coverOrder {
 		sum := uint64(0)
@@ -134,7 +132,7 @@ func members(h *cgroup.Hierarchy) func(rel string) ([]int, error) {
 				return w.pids, nil
 			}
 		}
-		return h.Open(rel).Procs() // only in the trees of other controllers, or empty
+		return h.Open(rel).Procs() // it is only in the trees of other controllers, or empty
 	}
 }
 

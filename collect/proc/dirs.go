@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// links tells how many directories are in one without listing it: its link
-// count is two more. For the task directory of a process these are its threads
-// (proc_task_getattr of fs/proc/base.c). -1: not known.
+// links returns the number of directories in dir without listing it: the link count less
+// two. In the task directory of a process these are its threads (proc_task_getattr of
+// fs/proc/base.c). -1: unknown.
 func links(dir string) int {
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil || st.Nlink < 2 {
@@ -17,8 +17,8 @@ func links(dir string) int {
 	return int(st.Nlink) - 2 //nolint:gosec // at most PID_MAX_LIMIT
 }
 
-// subdirectories gives the directories in a directory of a cgroup tree. The
-// link count says at once that there are none, which is the usual case.
+// subdirectories lists the directories in a directory of a cgroup tree. Usually the link
+// count shows that there are none, which saves the listing.
 func subdirectories(dir string) []string {
 	if links(dir) == 0 {
 		return nil
@@ -33,8 +33,8 @@ func subdirectories(dir string) []string {
 	return out
 }
 
-// list gives the names in a directory, nil when it has gone. Readdirnames, not
-// ReadDir: the latter sorts and makes an entry for each.
+// list returns the names in a directory, nil if it is gone. It uses Readdirnames because
+// ReadDir sorts and makes an entry for each.
 func list(dir string) []string {
 	f, err := os.Open(dir) //nolint:gosec // under the injected root
 	if err != nil {

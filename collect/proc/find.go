@@ -14,24 +14,24 @@ import (
 	"tare/sandbox"
 )
 
-// Bounds that keep a fork bomb in a sandbox from taking the harness with it.
+// Bounds that protect the harness from a fork bomb in a sandbox.
 const (
 	maxThreads = 16384
-	maxArgs    = 4096 // bytes of a command line that roles are told from
+	maxArgs    = 4096 // bytes of a command line that are read to find roles
 )
 
 // self is the scope index of this program.
 const self = -1
 
-// Bounds of what searching may cost. A search within cheap is made at every
-// reading; a dearer one so seldom that it takes share of a processor, but at
-// least every Options.Rescan.
+// Bounds of the cost of searches. A search that costs at most cheap is made at every
+// reading. A more expensive one is made so rarely that it uses at most share of a processor,
+// but at least every Options.Rescan.
 const (
 	cheap = 500 * time.Microsecond
 	share = 0.005
 )
 
-// due says whether this reading searches.
+// due reports whether this reading searches.
 func (p *probe) due() bool {
 	if p.cost <= cheap {
 		return true
@@ -40,17 +40,17 @@ func (p *probe) due() bool {
 	return p.o.Now()-p.lastFind >= min(pause, p.o.Rescan)
 }
 
-// search finds, and notes what that cost. One dear search, such as that which
-// takes up the threads of a starting workload, does not count in full.
+// search calls find and records its cost, smoothed: one expensive search, such as the first
+// one of a starting workload, does not count in full.
 func (p *probe) search() {
 	before := p.o.Spent()
 	p.find()
 	p.cost += (p.o.Spent() - before - p.cost) / 4
 }
 
-// find lists the processes of the scopes, takes up the new ones and, from files,
-// new threads, and retires those that have gone. A process belongs to the first
-// scope that names it; cgroups come before pids, because they are exact.
+// find lists the processes of the scopes, adds new ones and, when reading files, new threads,
+// and retires those that have ended. A process belongs to the first scope that names it.
+// Cgroups come before pids, because they are exact.
 func (p *probe) find() {
 	p.lastFind = p.o.Now()
 	if p.full = p.gen == 0 || p.lastFind-p.rounds >= p.o.Rescan; p.full {
@@ -64,7 +64,7 @@ func (p *probe) find() {
 	}
 	for i, s := range p.scopes {
 		for _, cg := range s.Cgroups {
-			// A cgroup that cannot be read has gone, and its threads with it.
+			// A cgroup that cannot be read is gone, with its threads.
 			pids, _ := p.o.Members(cg)
 			for _, pid := range pids {
 				if !p.claimed[pid] {
@@ -91,7 +91,7 @@ func (p *probe) find() {
 	clear(p.parents)
 }
 
-// take takes up one process: its threads at once, or by the scan to come.
+// take adds one process: its threads now, or at the next scan.
 func (p *probe) take(pid, scope int, c *cover) {
 	if p.tasks != nil {
 		p.follow(pid, scope, c)
@@ -100,7 +100,7 @@ func (p *probe) take(pid, scope int, c *cover) {
 	}
 }
 
-// findThreads takes up the threads of one process.
+// findThreads adds the threads of one process.
 func (p *probe) findThreads(pid, scope int, c *cover) {
 	pr, changed := p.lookAt(pid)
 	if pr == nil {
@@ -108,7 +108,7 @@ func (p *probe) findThreads(pid, scope int, c *cover) {
 	}
 	pr.gen = p.gen
 	if !p.full && !changed && !pr.unsettled && links(pr.tasks) == pr.live {
-		return // those that ended were missed by the reading just made
+		return // the reading just made has retired the ended threads
 	}
 	pr.unsettled, pr.listed = false, p.gen
 	for _, name := range list(pr.tasks) {
@@ -124,7 +124,7 @@ func (p *probe) findThreads(pid, scope int, c *cover) {
 			}
 			pr.unsettled = true
 		} else if p.full || changed || !t.settled {
-			// Names are often set a moment after the thread began.
+			// A thread often gets its name a moment after its start.
 			t.settled = true
 			p.classify(t, p.comm(pr.tasks+"/"+name), pr.args)
 		}
@@ -134,9 +134,8 @@ func (p *probe) findThreads(pid, scope int, c *cover) {
 
 func (p *probe) path(pid int) string { return p.o.Root + "/" + strconv.Itoa(pid) }
 
-// lookAt finds out whether a process is new, or has called exec: its threads
-// may play other roles from then on. A new name tells of exec at every search,
-// the command line at full ones.
+// lookAt finds out whether a process is new or has called exec, after which its threads may
+// have other roles. A new name shows exec at every search, the command line at full searches.
 func (p *probe) lookAt(pid int) (pr *process, changed bool) {
 	pr = p.procs[pid]
 	if pr != nil {
@@ -153,7 +152,7 @@ func (p *probe) lookAt(pid int) (pr *process, changed bool) {
 			}
 			return pr, changed
 		}
-		p.forget(pid, pr) // it ended, and perhaps another has its number
+		p.forget(pid, pr) // it has ended; another process may have its number
 	}
 	pr = &process{dir: p.path(pid)}
 	pr.tasks = pr.dir + "/task"
@@ -169,8 +168,7 @@ func (p *probe) lookAt(pid int) (pr *process, changed bool) {
 	return pr, false
 }
 
-// forget lets a process go. Its threads are retired by the sweep, those of the
-// iterator here.
+// forget removes a process. sweep retires its threads, or forget itself with the iterator.
 func (p *probe) forget(pid int, pr *process) {
 	if len(pr.threads) > 0 {
 		for _, t := range pr.threads {
@@ -183,8 +181,8 @@ func (p *probe) forget(pid int, pr *process) {
 	p.changed = true
 }
 
-// newThread takes a thread up. It counts from its beginning: at a search it is
-// new since the one before.
+// newThread adds a thread. It counts from the thread's beginning, which was after the last
+// search.
 func (p *probe) newThread(id threadID, scope int, c *cover, pr *process) *thread {
 	if len(p.order) >= maxThreads {
 		return nil
@@ -192,7 +190,7 @@ func (p *probe) newThread(id threadID, scope int, c *cover, pr *process) *thread
 	dir := pr.tasks + "/" + strconv.Itoa(id.tid)
 	f, err := held.Open(dir+"/schedstat", p.budget)
 	if err != nil {
-		return nil // ended meanwhile; or no descriptor free, then the next search tries again
+		return nil // it has ended, or no descriptor is free; then the next search tries again
 	}
 	t := &thread{id: id, scope: scope, file: f, cover: c, process: pr}
 	if !p.refresh(t) {
@@ -206,8 +204,8 @@ func (p *probe) newThread(id threadID, scope int, c *cover, pr *process) *thread
 	return t
 }
 
-// classify tells the thread's role and puts it into the sum of that role. What
-// it used in another role before stays there.
+// classify finds the thread's role and adds the thread to the sum of that role. What it used
+// in an earlier role stays there.
 func (p *probe) classify(t *thread, comm string, args []string) {
 	if comm == "" && t.sum != nil {
 		return // ended meanwhile
@@ -230,8 +228,8 @@ func (p *probe) classify(t *thread, comm string, args []string) {
 		t.count(t.run, t.wait)
 		to.live++
 	case to != from:
-		// What it has used since the reading before is the new role's: most
-		// threads that change do so at once, by exec.
+		// Usage since the last reading counts for the new role: most threads that change do so
+		// right after their start, by exec.
 		run, wait := t.run-t.prevRun, t.wait-t.prevWait
 		from.run, to.run = from.run-run, to.run+run
 		from.wait, to.wait = from.wait-wait, to.wait+wait
@@ -245,7 +243,7 @@ func (p *probe) classify(t *thread, comm string, args []string) {
 func (p *probe) sweep() {
 	if p.tasks == nil {
 		for _, t := range p.order {
-			// A process whose threads were not listed stands for all of them.
+			// If the threads of a process were not listed, the process counts for all of them.
 			if t.gen != p.gen && (t.process.gen != p.gen || t.process.listed == p.gen) {
 				p.retire(t)
 			}
@@ -264,7 +262,7 @@ func (p *probe) sweep() {
 
 func (p *probe) comm(dir string) string {
 	b := p.slurp(dir + "/comm")
-	// A thread may call itself anything but zero bytes; labels are UTF-8.
+	// A thread may have any name without zero bytes; labels are UTF-8.
 	return strings.ToValidUTF8(string(bytes.TrimSuffix(b, []byte("\n"))), "?")
 }
 
@@ -299,9 +297,8 @@ func (p *probe) slurp(path string) []byte {
 }
 
 // children appends the children of a process to dst.
-// /proc/PID/task/TID/children (proc_pid_task(5), CONFIG_PROC_CHILDREN) lists
-// those that this thread made; without it the parents of all processes are read
-// once a search.
+// /proc/PID/task/TID/children (proc_pid_task(5), CONFIG_PROC_CHILDREN) lists those that this
+// thread made. Without it, the parents of all processes are read once a search.
 func (p *probe) children(dst []int, pid int) []int {
 	dir := p.o.Root + "/" + strconv.Itoa(pid) + "/task"
 	found := false

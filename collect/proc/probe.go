@@ -16,9 +16,8 @@ import (
 	"tare/sandbox"
 )
 
-// Single threads get series of their own only when they used this much, and
-// only so many of them in a trial: a server with 500 threads would otherwise
-// fill the results with lines that nobody reads.
+// A single thread gets its own series only if it used this much, and only so many threads of
+// a trial do: a server with 500 threads would otherwise fill the results with useless series.
 const (
 	listFrom     = 10 * time.Millisecond
 	listWorkload = 64
@@ -33,7 +32,7 @@ type process struct {
 	comm       string
 	args       []string
 	live       int  // threads known
-	unsettled  bool // has threads that were looked at only once
+	unsettled  bool // has threads that were read only once
 	gen        int  // of the search that saw it
 	listed     int  // of the search that listed its threads
 
@@ -41,14 +40,14 @@ type process struct {
 	scope   int
 	cover   *cover
 	threads []*thread // in the order of numbers
-	tids    []int     // theirs, in one piece: most records are of threads that did nothing
+	tids    []int     // their numbers, in one slice, because most records are of idle threads
 	seen    []int     // the walk that last met each
-	next    int       // where the one after the last record should be
+	next    int       // expected index of the next record
 	met     int       // by the present walk
 	walk    int       // to which next and met belong
 	begun   uint64    // when it began; 0: not scanned yet
 	version int       // of args and so of roles; 0: not read yet
-	other   bool      // another process has its number by now
+	other   bool      // another process has its number now
 }
 
 type thread struct {
@@ -58,7 +57,7 @@ type thread struct {
 	role              record.ThreadRole
 	file              *held.File
 	run, wait         uint64 // ns, total since the thread began
-	prevRun, prevWait uint64 // the same a reading before
+	prevRun, prevWait uint64 // the same at the last reading
 	cover             *cover // nil: not in a cgroup of a scope
 	process           *process
 	carryRun, carryWt uint64 // of an earlier thread with the same number, seen through a file that is not held
@@ -66,8 +65,8 @@ type thread struct {
 	sum               *sum   // nil until it is classified
 	listing           *listing
 	busy              bool // it has used listFrom
-	refused           bool // no series of its own
-	settled           bool // looked at twice
+	refused           bool // it gets no series
+	settled           bool // read twice
 	gone              bool
 	gen               int
 
@@ -86,13 +85,13 @@ type sumKey struct {
 // sum is one role at one end.
 type sum struct {
 	labels            record.Labels
-	run, wait         uint64 // ns, of threads that ended too
+	run, wait         uint64 // ns, including ended threads
 	live              int
-	shownRun, shownWt uint64 // last values given out
+	shownRun, shownWt uint64 // values in the last sample
 }
 
-// listing is the series of one thread. Numbers can come back within a trial;
-// baseRun is where the thread before ended.
+// listing is the series of one thread. A number may be used again within a trial; baseRun is
+// where the earlier thread ended.
 type listing struct {
 	labels            record.Labels
 	baseRun, baseWait uint64
@@ -126,7 +125,7 @@ type probe struct {
 	tasks      *taskiter.Iter // nil: files are read
 	why        string         // why files are read
 	records    []taskiter.Record
-	changed    bool // processes came or went since the iterator was told
+	changed    bool // processes were added or removed since the iterator got the set
 	renewed    bool // a process has another version
 	scans      int
 	walks      int // of scans, one or two each
@@ -176,9 +175,9 @@ func (p *probe) appendAll(dst []record.Sample) ([]record.Sample, error) {
 	return dst, nil
 }
 
-// refreshAll brings all threads up to date, and looks for new ones if that is
-// due. The iterator is told the new processes before it scans; files are opened
-// after those that are known were read, so that no time passes between these.
+// refreshAll updates all threads, and searches new ones if due. The iterator gets new
+// processes before it scans. New files are opened after the known ones are read, so that the
+// known ones are read without a pause.
 func (p *probe) refreshAll() error {
 	if p.tasks == nil {
 		p.readAll()
@@ -192,8 +191,7 @@ func (p *probe) refreshAll() error {
 	return nil
 }
 
-// readAll reads the files of the known threads and lets those go that have
-// ended.
+// readAll reads the files of the known threads and retires ended threads.
 func (p *probe) readAll() {
 	gone := false
 	for _, t := range p.order {
@@ -208,11 +206,11 @@ func (p *probe) readAll() {
 	}
 }
 
-// refresh reads one thread's file; false when the thread has ended.
+// refresh reads one thread's file; false if the thread has ended.
 func (p *probe) refresh(t *thread) bool {
 	b, err := t.file.Read(&p.buf)
 	if err != nil {
-		// Anything else, such as no free descriptor, leaves the last values.
+		// After other errors, such as no free descriptor, the last values stay.
 		return !errors.Is(err, unix.ESRCH) && !errors.Is(err, fs.ErrNotExist)
 	}
 	run, wait, ok := parseSchedstat(b)
@@ -224,7 +222,7 @@ func (p *probe) refresh(t *thread) bool {
 	return true
 }
 
-// note lists a thread that has used enough to get a series of its own.
+// note adds a thread that has used enough to get its own series to the list.
 func (p *probe) note(t *thread) {
 	if !t.busy && t.run >= uint64(listFrom) {
 		t.busy = true
@@ -232,14 +230,13 @@ func (p *probe) note(t *thread) {
 	}
 }
 
-// advance takes the kernel's latest figures, and adds what they rose by to its
-// sum and its cover.
+// advance takes the kernel's latest figures, and adds their rise to the thread's sum and
+// cover.
 func (t *thread) advance(run, wait uint64) {
 	run, wait = run+t.carryRun, wait+t.carryWt
 	if run < t.run || wait < t.wait {
-		// Another thread got this number, and the file was not held; or another
-		// thread of the process called exec, and took the number of the first: go
-		// on from where the old one ended.
+		// Another thread got this number, and the file was not held; or another thread of the
+		// process called exec, and took the number of the first: continue where the old one ended.
 		t.carryRun, t.carryWt = t.run, t.wait
 		run, wait = run+t.carryRun, wait+t.carryWt
 	}
@@ -257,7 +254,7 @@ func (t *thread) count(run, wait uint64) {
 	}
 }
 
-// retire lets a thread go; what it used stays in its sum.
+// retire removes a thread; what it used stays in its sum.
 func (p *probe) retire(t *thread) {
 	if t.gone {
 		return
@@ -288,7 +285,7 @@ func (p *probe) appendThreads(dst []record.Sample) []record.Sample {
 	return dst
 }
 
-// enlist gives a thread a series of its own if it deserves one.
+// enlist gives a thread its own series if it has used enough.
 func (p *probe) enlist(t *thread) bool {
 	if t.refused {
 		return false
@@ -296,7 +293,7 @@ func (p *probe) enlist(t *thread) bool {
 	class, limit := 1, listOthers
 	switch t.role {
 	case record.RoleHarness, record.RoleShim:
-		t.refused = true // their sums say enough
+		t.refused = true // the role's sum is enough
 		return false
 	case record.RoleWorkload:
 		class, limit = 0, listWorkload
@@ -313,7 +310,7 @@ func (p *probe) enlist(t *thread) bool {
 		p.nListed[class]++
 	}
 	if t.listRun, t.listWait = 0, 0; e.baseRun > 0 {
-		// Somebody had these labels before, perhaps this thread itself.
+		// An earlier series had these labels, perhaps of this thread.
 		t.listRun, t.listWait = t.run, t.wait
 	}
 	e.taken = true
@@ -321,7 +318,7 @@ func (p *probe) enlist(t *thread) bool {
 	return true
 }
 
-// unlist ends a thread's series, and keeps where it stood.
+// unlist ends a thread's series, and keeps its last values.
 func (p *probe) unlist(t *thread) {
 	t.refused = false
 	if e := t.listing; e != nil {

@@ -3,14 +3,13 @@
 //
 // The data path: 1. find lists the processes of every scope (members of its
 // cgroups, its pids and their descendants) at every Read while that is cheap;
-// 2. their threads are read in one of two ways, chosen by Open: by one walk of a
-// BPF task iterator (scan.go, internal/taskiter), which brings new threads along,
-// or from files, where find lists new threads, holds a descriptor of each one's
-// schedstat, and every Read takes one pread a thread; 3. a new thread gets a role
-// from the scope; 4. threads are summed by role and end; what a thread had used
-// when it ended stays in its sum, so that sums never fall; 5. what the cgroups
-// of an end were charged and no thread of theirs was seen to use is the role
-// unattributed, so that roles add up to the cgroup.
+// 2. their threads are read in one of two ways, chosen by Open: by one walk of a BPF task
+// iterator (scan.go, internal/taskiter), which also finds new threads; or from files, where
+// find lists new threads and opens their schedstat, and every Read takes one pread a thread;
+// 3. a new thread gets a role from the scope; 4. threads are summed by role and end; what a
+// thread had used when it ended stays in its sum, so that sums never fall; 5. CPU time that
+// the cgroups of an end were charged, but no seen thread used, gets the role unattributed,
+// so that the roles add up to the cgroup.
 //
 // The files are /proc/PID/task/TID/schedstat, "<time on the cpu, ns> <time
 // waiting on a run queue, ns> <timeslices>"
@@ -19,9 +18,9 @@
 //	17634653 11315288 61
 //
 // /proc/PID/task/TID/stat was rejected: its ticks are 10 ms, as long as a tenth
-// of the sampling interval, and it costs more to make and to parse. The kernel
-// brings a running thread's figure up to date at its own tick, so one reading
-// may be late by 1 to 10 ms; sums over a trial are exact. Taskstats' exit records
+// of the sampling interval, and it costs more to make and to parse. The kernel updates a
+// running thread's figure at its tick, so one reading may be late by 1 to 10 ms; sums over a
+// trial are exact. Taskstats' exit records
 // (Documentation/accounting/taskstats.rst) would name even the shortest threads,
 // but cost a message for each exit of the whole host and need CAP_NET_ADMIN; the
 // sums of ended children in /proc/PID/stat are ticks of 10 ms, and only of
@@ -66,7 +65,7 @@ type Options struct {
 	Self    int                                            // this program's process id, for the role harness; -1: leave it out
 	Held    int                                            // descriptors that may be held; 0: by RLIMIT_NOFILE
 	NoTids  bool                                           // sums by role only
-	Way     Way                                            // how to read threads; "": BPF where it works, else files
+	Way     Way                                            // how to read threads; "": BPF if it works, else files
 }
 
 // Way is how threads are read.
@@ -79,7 +78,7 @@ const (
 	Files  Way = "proc" // schedstat of each thread
 )
 
-// Collector is the collector. It keeps what loading the BPF program takes.
+// Collector is the collector. It keeps what is needed to load the BPF program.
 type Collector struct {
 	o      Options
 	loader *taskiter.Loader
@@ -126,7 +125,7 @@ func (*Collector) About() string {
 func (*Collector) Series() []record.Response {
 	return []record.Response{
 		{Name: CPUTime, Unit: record.Second, Better: record.Lower, Help: "time on a processor, summed over the threads of one role and end since the collector was opened; threads that ended included; role unattributed: charged to the end's cgroups, by threads too short-lived to be seen"},
-		{Name: RunWait, Unit: record.Second, Better: record.Lower, Help: "time runnable but waiting for a processor, summed likewise"},
+		{Name: RunWait, Unit: record.Second, Better: record.Lower, Help: "time runnable but waiting for a processor, summed in the same way"},
 		{Name: Threads, Unit: record.Count, Better: record.Neither, Help: "threads alive of one role and end"},
 		{Name: ThreadCPUTime, Unit: record.Second, Better: record.Lower, Help: "time on a processor of one thread that has used any; the first 64 workload threads and 192 others"},
 		{Name: ThreadRunWait, Unit: record.Second, Better: record.Lower, Help: "time that thread waited for a processor"},
@@ -139,19 +138,19 @@ func (c *Collector) Check() error {
 	path := filepath.Join(c.o.Root, "self", "schedstat")
 	b, err := os.ReadFile(path) //nolint:gosec // a fixed file under the injected root
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s is missing: the kernel was built without CONFIG_SCHED_INFO; leave the collector proc out of the study, cgroup gives sums", path)
+		return fmt.Errorf("%s is missing: the kernel was built without CONFIG_SCHED_INFO; leave the collector proc out of the study (the collector cgroup has sums)", path)
 	}
 	if err != nil {
 		return fmt.Errorf("proc collector: %w", err)
 	}
 	if _, _, ok := parseSchedstat(b); !ok {
-		return fmt.Errorf("%s says %.60q, not two numbers; leave the collector proc out of the study", path, b)
+		return fmt.Errorf("%s has %.60q; expected two numbers; leave the collector proc out of the study", path, b)
 	}
 	return nil
 }
 
-// Open finds the scopes' threads and holds their files. It fails only when the
-// proc file system or the cgroups cannot be read at all.
+// Open finds the scopes' threads and opens their files. It fails only if the proc file system
+// or the cgroups cannot be read at all.
 func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Probe, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -198,7 +197,7 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Pro
 	for _, t := range p.order {
 		t.prevRun, t.prevWait = t.run, t.wait
 	}
-	for _, s := range p.sumOrder { // what threads had used before is nobody's
+	for _, s := range p.sumOrder { // what threads used before Open does not count
 		s.run, s.wait = 0, 0
 	}
 	for _, c := range p.coverOrder {
@@ -207,8 +206,8 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Pro
 	return p, nil
 }
 
-// iterator loads the BPF program, or says why files are read instead. A proc
-// file system that is not the kernel's own has other threads than BPF sees.
+// iterator loads the BPF program, or returns why files are read instead. If Root is not the
+// kernel's proc file system, it has other threads than BPF sees.
 func (c *Collector) iterator() (_ *taskiter.Iter, why string, _ error) {
 	switch {
 	case c.o.Way == Files:
@@ -236,7 +235,7 @@ func (c *Collector) Source() string {
 	if err != nil {
 		return err.Error()
 	}
-	_ = it.Close() // only tried
+	_ = it.Close() // this was only a try
 	return source(it != nil, why)
 }
 

@@ -8,7 +8,7 @@ import (
 	"tare/internal/held"
 )
 
-// follow has the iterator report the threads of a process from the next scan on.
+// follow makes the iterator report the threads of a process from the next scan on.
 func (p *probe) follow(pid, scope int, c *cover) {
 	pr := p.procs[pid]
 	if pr != nil && pr.other {
@@ -26,8 +26,8 @@ func (p *probe) follow(pid, scope int, c *cover) {
 	pr.gen = p.gen
 }
 
-// reread looks whether the process has another command line by now. Its threads
-// are classified anew then.
+// reread checks whether the process has another command line. Then its threads are
+// classified again.
 func (p *probe) reread(pr *process) {
 	if args := p.args(pr.dir); len(args) > 0 && !slices.Equal(pr.args, args) {
 		pr.args = args
@@ -36,12 +36,12 @@ func (p *probe) reread(pr *process) {
 	}
 }
 
-// tolerated is how many scans in a row may fail, for want of a descriptor or of
-// memory: the last values stand meanwhile.
+// tolerated is how many scans in a row may fail, for lack of a descriptor or memory. The last
+// values stay meanwhile.
 const tolerated = 10
 
-// scan brings all threads up to date by one walk of the kernel's: through all
-// threads of the host, or through each process where those are few among many.
+// scan updates all threads by one walk through all threads of the host, or by a walk through
+// each process if the host has many more threads.
 func (p *probe) scan() error {
 	if p.changed {
 		p.tasks.Clear()
@@ -51,7 +51,7 @@ func (p *probe) scan() error {
 		p.changed = false
 	}
 	p.scans++
-	// A walk of one process costs as much as meeting some six threads.
+	// A walk of one process costs as much as visiting some six threads.
 	narrow := p.tasks.Narrow() && 6*len(p.procs)+len(p.order) < p.crowd
 	var err error
 	p.records = p.records[:0]
@@ -66,7 +66,7 @@ func (p *probe) scan() error {
 			return nil
 		}
 	}
-	// Of all threads: also when some were not met, to make sure.
+	// Walk all threads, also to make sure if some were missing.
 	if p.records, err = p.tasks.Scan(p.records[:0]); err != nil {
 		if p.failures++; p.failures > tolerated {
 			return err
@@ -80,8 +80,7 @@ func (p *probe) scan() error {
 	return nil
 }
 
-// merge takes the records of one walk. False: threads that are known were not
-// met.
+// merge takes the records of one walk. It returns false if known threads were missing.
 func (p *probe) merge(records []taskiter.Record) bool {
 	p.walks++
 	pid, pr := 0, (*process)(nil)
@@ -105,8 +104,8 @@ func (p *probe) merge(records []taskiter.Record) bool {
 	return true
 }
 
-// place finds the thread of a record among those of its process, mostly just
-// behind the one before, and brings it up to date.
+// place finds the thread of a record among those of its process, usually right after the
+// last one, and updates it.
 func (p *probe) place(pr *process, r *taskiter.Record) {
 	if pr.walk != p.walks {
 		pr.walk, pr.next, pr.met = p.walks, 0, 0
@@ -117,16 +116,16 @@ func (p *probe) place(pr *process, r *taskiter.Record) {
 	}
 	switch {
 	case there && pr.seen[at] == p.walks:
-		return // told of twice
+		return // a second record of the same thread
 	case there && r.Same:
 	case there && pr.threads[at].start == r.Start:
 		p.update(pr.threads[at], r)
-	case there: // the number is another thread's by now
+	case there: // another thread has this number now
 		p.retire(pr.threads[at])
 		p.compact()
 		pr.threads[at] = p.adopt(r, pr)
 	case r.Same:
-		p.tasks.Forget() // the kernel's memory is longer than ours
+		p.tasks.Forget() // the kernel remembers a thread that this probe does not
 		return
 	case len(p.order) >= maxThreads:
 		return
@@ -140,7 +139,7 @@ func (p *probe) place(pr *process, r *taskiter.Record) {
 	pr.met++
 }
 
-// retireUnseen lets the threads go that the last walk did not meet.
+// retireUnseen retires the threads that the last walk did not visit.
 func (p *probe) retireUnseen() {
 	for _, pr := range p.procs {
 		if pr.walk == p.walks && pr.met == len(pr.threads) {
@@ -161,21 +160,21 @@ func (p *probe) retireUnseen() {
 	p.compact()
 }
 
-// renew classifies the threads of processes that have another command line.
+// renew classifies the threads of processes with another command line again.
 func (p *probe) renew() {
 	p.renewed = false
 	for _, t := range p.order {
 		if t.version == t.process.version {
 			continue
 		}
-		if t.scan != p.scans { // it has not run since the scan before
+		if t.scan != p.scans { // it has not run since the last scan
 			t.prevRun, t.prevWait = t.run, t.wait
 		}
 		p.name(t)
 	}
 }
 
-// processOf is the process of a record; nil when it is none of ours.
+// processOf returns the process of a record; nil if no scope has it.
 func (p *probe) processOf(r *taskiter.Record) *process {
 	pr := p.procs[r.Pid]
 	switch {
@@ -185,16 +184,16 @@ func (p *probe) processOf(r *taskiter.Record) *process {
 	case pr.begun == 0:
 		pr.begun = r.Begun
 	case pr.begun != r.Begun:
-		pr.other = true // the next search says whether it belongs here
+		pr.other = true // the next search finds out whether it belongs to a scope
 		return nil
 	}
 	return pr
 }
 
-// update takes the figures of a known thread. A new name of a process's first
-// thread tells of exec.
+// update takes the figures of a known thread. A new name of a process's first thread shows
+// exec.
 func (p *probe) update(t *thread, r *taskiter.Record) {
-	if t.scan != p.scans { // a second walk is of the same reading
+	if t.scan != p.scans { // a second walk belongs to the same reading
 		t.prevRun, t.prevWait = t.run, t.wait
 		t.scan = p.scans
 	}
@@ -210,12 +209,11 @@ func (p *probe) update(t *thread, r *taskiter.Record) {
 	p.name(t)
 }
 
-// adopt takes up a thread. It counts from its beginning: at a scan it is new
-// since the one before.
+// adopt adds a thread. It counts from the thread's beginning, which was after the last scan.
 func (p *probe) adopt(r *taskiter.Record, pr *process) *thread {
 	if pr.version == 0 {
-		// Not before it was scanned: if it calls exec in between, the next scan
-		// sees its name change.
+		// Read the arguments after the scan: if it calls exec in between, the next scan sees
+		// its name change.
 		pr.args = p.args(pr.dir)
 		pr.version = 1
 	}
@@ -235,8 +233,8 @@ func (p *probe) name(t *thread) {
 	p.classify(t, taskiter.Name(&t.raw), t.process.args)
 }
 
-// crowd is the number of threads on the host: the second number of the fourth
-// word of /proc/loadavg, "0.20 0.18 0.12 1/80 11206" (proc_loadavg(5)).
+// crowd returns the number of threads on the host: the second number of the fourth word of
+// /proc/loadavg, "0.20 0.18 0.12 1/80 11206" (proc_loadavg(5)).
 func crowd(b []byte) int {
 	_, after, _ := bytes.Cut(b, []byte("/"))
 	n, _, _ := held.Uint(after)

@@ -10,8 +10,8 @@ import (
 	"tare/record"
 )
 
-// tick is USER_HZ, which the kernel's ABI fixes at 100 on all of Go's Linux
-// platforms.
+// tick is a clock tick in seconds: the kernel's ABI fixes USER_HZ at 100 on all of Go's
+// Linux platforms.
 const tick = 0.01
 
 // The fields of /proc/stat's cpu line, in order; guest and guest_nice follow
@@ -25,20 +25,20 @@ func modes() [nModes]record.Labels {
 	}
 }
 
-// Places in /proc/stat's softirq line, after the total.
+// Indexes in /proc/stat's softirq line, after the total.
 const (
 	softNetTX = 2
 	softNetRX = 3
 	softBlock = 4
 )
 
-// Places in the lines of processors.
+// Indexes in the lines of processors.
 const (
 	irq     = 5
 	softIRQ = 6
 )
 
-// stat is what one reading of /proc/stat says.
+// stat is one reading of /proc/stat.
 type stat struct {
 	cpu                                [nModes]uint64 // ticks
 	switches, forks, running, blocked  uint64
@@ -48,10 +48,10 @@ type stat struct {
 	interrupts                         []uint64 // ticks of each processor in soft and hard interrupts, by its number
 }
 
-// parseStat reads /proc/stat; ok is false when it has no line of all
-// processors. Kernels before 2.6.11 had fewer modes: those stay zero.
+// parseStat reads /proc/stat; ok is false if the line of all processors is missing. Modes
+// that kernels before 2.6.11 lack stay zero.
 //
-// Interrupts of single processors go into each, which grows for processors that are new.
+// The interrupts of single processors go into each, which grows for new processors.
 func parseStat(b []byte, each []uint64) (s stat, ok bool) {
 	s.interrupts = each
 	for len(b) > 0 {
@@ -88,8 +88,8 @@ func parseStat(b []byte, each []uint64) (s stat, ok bool) {
 	return s, ok
 }
 
-// maxProcessors bounds what a damaged file may make of a processor's number: the kernel's
-// own bound (CONFIG_NR_CPUS) is 8192.
+// maxProcessors bounds a processor's number, against damaged files: the kernel's bound
+// (CONFIG_NR_CPUS) is 8192.
 const maxProcessors = 8192
 
 // processor reads the line of one processor: "cpu12 ...".
@@ -117,8 +117,8 @@ type probe struct {
 	pressure      []pressure
 	high          [nModes]uint64
 	interrupts    []uint64        // ticks of each processor, as read last
-	before        []uint64        // and when the probe was opened
-	labels        []record.Labels // of processors, made when one is first listed
+	before        []uint64        // the same when the probe was opened
+	labels        []record.Labels // of processors, made on first use
 	buf           []byte
 	reader        metered.Reader
 }
@@ -135,7 +135,7 @@ func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	}
 	s, ok := parseStat(b, p.interrupts)
 	if !ok {
-		return dst, fmt.Errorf("system collector: %s has no line of all processors", p.stat.Path())
+		return dst, fmt.Errorf("system collector: %s lacks the line of all processors", p.stat.Path())
 	}
 	dst = p.appendStat(dst, &s)
 	dst = p.appendInterrupts(dst, s.interrupts)
@@ -188,15 +188,15 @@ func (p *probe) appendStat(dst []record.Sample, s *stat) []record.Sample {
 	return dst
 }
 
-// listed is how long a processor must have served interrupts since the probe was opened
-// to have a series: most of a large host's serve next to none.
+// listed is how long a processor must have served interrupts since the probe was opened to
+// get a series: on a large host most serve almost none.
 const listed = 1 // ticks
 
-// appendInterrupts appends the processors that served interrupts, and always the one that
-// served most since the host started.
+// appendInterrupts appends a sample for each processor that served interrupts, and always
+// for the one that served most since the host started.
 func (p *probe) appendInterrupts(dst []record.Sample, now []uint64) []record.Sample {
 	p.interrupts = now
-	for len(p.before) < len(now) { // at the first reading, or when a processor was added
+	for len(p.before) < len(now) { // first reading, or a new processor
 		p.before = append(p.before, now[len(p.before)])
 		p.labels = append(p.labels, "")
 	}

@@ -1,10 +1,9 @@
-// Package system is the collector of what the whole machine does: processor
-// time by kind, context switches, the run queue, pressure stall, memory.
+// Package system is the collector of the whole machine: processor time by mode, context
+// switches, run queue, pressure stall, memory.
 //
 // The data path: 1. Open holds /proc/stat, /proc/meminfo and /proc/pressure/*;
-// 2. each Read takes each by one pread and parses the bytes without allocating;
-// 3. counters that the kernel lets fall (idle and iowait, proc_stat(5)) are held
-// at their highest.
+// 2. each Read takes each by one pread and parses the bytes without allocating; 3. counters
+// that the kernel may decrease (idle and iowait, proc_stat(5)) keep their maximum.
 //
 // Sources: Documentation/filesystems/proc.rst ("Miscellaneous kernel statistics
 // in /proc/stat", "meminfo") and Documentation/accounting/psi.rst. The first line
@@ -12,8 +11,8 @@
 //
 //	cpu  15587 0 4353 198676 393 0 99 119 0 0
 //
-// Time of a guest's vCPUs is part of user. What belongs to no sandbox of ours
-// (other load, interrupts, a hypervisor's steal) is seen here and nowhere else.
+// Time of a guest's vCPUs is part of user. Only this collector sees what belongs to no
+// sandbox: other load, interrupts, a hypervisor's steal.
 package system
 
 import (
@@ -46,7 +45,7 @@ func (*Collector) Name() string { return "system" }
 
 // About is one sentence for `tare list`.
 func (*Collector) About() string {
-	return "the whole machine: processor time by kind, context switches, run queue, pressure, memory (Documentation/filesystems/proc.rst, accounting/psi.rst)"
+	return "the whole machine: processor time by mode, context switches, run queue, pressure, memory (Documentation/filesystems/proc.rst, accounting/psi.rst)"
 }
 
 // Names of the series.
@@ -66,14 +65,14 @@ const (
 func (*Collector) Series() []record.Response {
 	return []record.Response{
 		{Name: cpuName, Unit: record.Second, Better: record.Neither, Help: "time of all processors, by mode: user, nice, system, idle, iowait, irq, softirq, steal"},
-		{Name: interruptsName, Unit: record.Second, Better: record.Neither, Help: "time of one processor in soft and hard interrupts since the collector was opened; of those alone that served any"},
+		{Name: interruptsName, Unit: record.Second, Better: record.Neither, Help: "time of one processor in soft and hard interrupts since the collector was opened; only of processors that served any"},
 		{Name: switchesName, Unit: record.Count, Better: record.Lower, Help: "context switches"},
 		{Name: forksName, Unit: record.Count, Better: record.Lower, Help: "processes and threads started"},
 		{Name: runningName, Unit: record.Count, Better: record.Neither, Help: "threads running or ready to run, this program's included"},
 		{Name: blockedName, Unit: record.Count, Better: record.Lower, Help: "threads waiting for a disk"},
 		{Name: softirqsName, Unit: record.Count, Better: record.Neither, Help: "soft interrupts, by kind: net_tx, net_rx, block"},
 		{Name: pressureName, Unit: record.Second, Better: record.Lower, Help: "time in which some or all threads waited for a resource: cpu, io, memory"},
-		{Name: availableName, Unit: record.Byte, Better: record.Higher, Help: "memory that can be had without swapping (MemAvailable)"},
+		{Name: availableName, Unit: record.Byte, Better: record.Higher, Help: "memory available without swapping (MemAvailable)"},
 		metered.Series(),
 	}
 }
@@ -90,8 +89,7 @@ func (c *Collector) Check() error {
 	return nil
 }
 
-// Open holds the files. Pressure is left out on kernels without it (CONFIG_PSI,
-// or psi=0), and on virtual file systems without the file.
+// Open opens the files. It leaves out pressure on kernels without it (CONFIG_PSI, or psi=0).
 func (c *Collector) Open(context.Context, []sandbox.Scope) (collect.Probe, error) {
 	p := &probe{reader: metered.New("system"), buf: make([]byte, 16384)}
 	b := held.DefaultBudget()
@@ -123,7 +121,7 @@ func (c *Collector) Open(context.Context, []sandbox.Scope) (collect.Probe, error
 	return p, nil
 }
 
-// optional opens a file that may be missing; nil then.
+// optional opens a file; nil if it is missing.
 func optional(path string, b *held.Budget) (*held.File, error) {
 	f, err := held.Open(path, b)
 	if errors.Is(err, fs.ErrNotExist) {

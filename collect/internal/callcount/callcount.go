@@ -1,19 +1,16 @@
 // Package callcount counts the system calls of chosen processes and of all their
-// descendants, however short they live, by three BPF programs of a few
-// instructions at raw tracepoints of the kernel (Documentation/trace/tracepoints.rst,
-// Documentation/bpf/). No compiler and no object file: they are assembled for the
-// kernel that is there.
+// descendants, even short-lived ones. It uses three BPF programs of a few instructions at raw
+// tracepoints of the kernel (Documentation/trace/tracepoints.rst, Documentation/bpf/). It
+// assembles them for the running kernel, without a compiler or object file.
 //
 // The data path: 1. a Loader looks up once where the kernel keeps a task's process
 // number; 2. Load loads the programs and attaches them; 3. Add puts a process into
-// the map of those that are followed; from then on sched_process_fork adds its
-// children before they run, and sched_process_exit takes out what has ended; 4.
-// sys_enter adds one for the end and the number of each call; 5. Read sums up over
-// the processors.
+// the map of followed processes; from then on sched_process_fork adds its children before
+// they run, and sched_process_exit removes ended processes; 4. sys_enter adds one for the
+// end and the number of each call; 5. Read sums over the processors.
 //
-// Every system call of the machine is a little slower while this is attached.
-// Nothing is pinned: all of it ends with its descriptors, so also with a killed
-// process.
+// Every system call of the machine is a little slower while this is attached. Nothing is
+// pinned: everything ends with its descriptors, also if the process is killed.
 package callcount
 
 import (
@@ -30,8 +27,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Loader loads the programs. It keeps what reading the kernel's types gave. The
-// zero value is ready; it is safe for concurrent use.
+// Loader loads the programs. It caches the kernel's types. The zero value is ready; it is
+// safe for concurrent use.
 type Loader struct {
 	once sync.Once
 	at   layout
@@ -55,8 +52,8 @@ type Counter struct {
 	buf   [][MaxEnds * slots]uint64 // by processor
 }
 
-// Load loads and attaches the programs, with no process to follow, and tries them
-// on this one. The error is a reason for people: why nothing can be counted here.
+// Load loads and attaches the programs, tries them on this process, and follows no process
+// yet. The error tells the user why this host cannot count calls.
 func (l *Loader) Load() (_ *Counter, err error) {
 	l.once.Do(l.prepare)
 	if l.err != nil {
@@ -70,7 +67,7 @@ func (l *Loader) Load() (_ *Counter, err error) {
 	}()
 	if c.parts, err = ebpf.NewCollection(spec(l.at)); err != nil {
 		if cause := errors.Unwrap(err); cause != nil {
-			err = cause // without the name of what was loaded first, which is by chance
+			err = cause // without the name of what was loaded first, which is random
 		}
 		return nil, fmt.Errorf("load: %w", err)
 	}
@@ -84,7 +81,7 @@ func (l *Loader) Load() (_ *Counter, err error) {
 	return c, c.try()
 }
 
-// try counts calls of this process whose number is known.
+// try counts a known number of calls of this process.
 func (c *Counter) try() error {
 	const made, end = 100, MaxEnds - 1
 	runtime.LockOSThread()
@@ -110,8 +107,7 @@ func (c *Counter) try() error {
 	return c.clear()
 }
 
-// clear follows no process, such as one that was forked during try, and sets all
-// counts back to zero.
+// clear removes all processes, such as one forked during try, and resets the counts.
 func (c *Counter) clear() error {
 	var pid, v uint32
 	var pids []uint32
@@ -119,7 +115,7 @@ func (c *Counter) clear() error {
 		pids = append(pids, pid)
 	}
 	for _, pid := range pids {
-		_ = c.parts.Maps[endsName].Delete(pid) // perhaps it has ended
+		_ = c.parts.Maps[endsName].Delete(pid) // it may have ended
 	}
 	clear(c.buf)
 	if err := c.parts.Maps[countsName].Update(uint32(0), c.buf, ebpf.UpdateAny); err != nil {
@@ -128,7 +124,7 @@ func (c *Counter) clear() error {
 	return nil
 }
 
-// explain puts the usual causes into words.
+// explain adds the usual causes to an error.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
@@ -143,11 +139,11 @@ func explain(err error) error {
 	return err
 }
 
-// Add follows a process for an end, below MaxEnds. Its own calls count only if
-// counts is set, those of the children that it makes from now on always.
+// Add follows a process of an end, which is below MaxEnds. Its own calls count only if
+// counts is set. The calls of children that it makes from now on always count.
 func (c *Counter) Add(pid, end int, counts bool) error {
 	if end < 0 || end >= MaxEnds {
-		return fmt.Errorf("end %d: there is room for %d", end, MaxEnds)
+		return fmt.Errorf("end %d is out of range: there is room for %d ends", end, MaxEnds)
 	}
 	v := uint32(2 * end)
 	if counts {
@@ -165,10 +161,10 @@ func (c *Counter) Follows(pid int) bool {
 	return c.parts.Maps[endsName].Lookup(uint32(pid), &v) == nil //nolint:gosec // a process number
 }
 
-// Counts are what one end has called since Load.
+// Counts are the calls of one end since Load.
 type Counts struct {
 	Calls [slots - 2]uint64 // by number
-	Lost  uint64            // calls whose number is beyond the table, and processes that found no place
+	Lost  uint64            // calls whose number is beyond the table, and processes for which the map had no room
 }
 
 // Read returns the counts of all ends.
@@ -192,7 +188,7 @@ func (c *Counter) Read() (*[MaxEnds]Counts, error) {
 	return out, nil
 }
 
-// Close takes the programs out of the kernel. It is idempotent, and safe on nil.
+// Close unloads the programs. It is idempotent, and safe on nil.
 func (c *Counter) Close() error {
 	if c == nil {
 		return nil

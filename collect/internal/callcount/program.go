@@ -10,7 +10,7 @@ import (
 	"tare/collect/internal/ktype"
 )
 
-// The maps, and where things are in them.
+// The maps and their layout.
 const (
 	endsName   = "ends"   // process: 2 x end, and 1 if it counts
 	countsName = "counts" // one value a processor: MaxEnds x slots words
@@ -18,8 +18,8 @@ const (
 
 	slots    = 512       // words of an end
 	lostFork = slots - 2 // forks that found the map full
-	lostCall = slots - 1 // calls whose number is beyond the table: of another architecture, or none
-	// MaxEnds is the most sandboxes whose calls are told apart.
+	lostCall = slots - 1 // calls whose number is beyond the table: of another architecture, or invalid
+	// MaxEnds is the largest number of sandboxes that are counted separately.
 	MaxEnds = 4
 	size    = MaxEnds * slots * 8
 )
@@ -45,15 +45,15 @@ func findLayout(spec *btf.Spec) (l layout, err error) {
 	return l, nil
 }
 
-// Places on the programs' stacks.
+// Offsets on the programs' stacks.
 const (
 	atKey   = -8
 	atValue = -16
 	atZero  = -24
 )
 
-// lookup leaves in R0 the address of a map's value for the 4 bytes at a place of
-// the stack, or 0.
+// lookup leaves in R0 the address of a map's value for the 4-byte key at a stack offset, or
+// 0.
 func lookup(name string, at int32) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMapPtr(asm.R1, 0).WithReference(name),
@@ -63,8 +63,8 @@ func lookup(name string, at int32) asm.Instructions {
 	}
 }
 
-// add adds one to the word of an end (in R7) and a number below slots (in R8).
-// Each processor has its own, and a program is not interrupted by itself.
+// add adds one to the word of an end (in R7) and a number below slots (in R8). Each
+// processor has its own words, and a program does not interrupt itself.
 func add() asm.Instructions {
 	return append(append(asm.Instructions{
 		asm.StoreImm(asm.RFP, atZero, 0, asm.Word),
@@ -116,7 +116,7 @@ func counter() asm.Instructions {
 
 // forker runs at every fork, before the child does (raw tracepoint
 // sched_process_fork: parent, child). A child belongs to its parent's end, and it
-// counts even if the parent, our agent, does not.
+// counts even if the parent, tare's agent, does not.
 //
 //	u32 *end = lookup(&ends, get_current_pid_tgid() >> 32);
 //	if (!end) return 0;
@@ -161,8 +161,8 @@ func forker(l layout) asm.Instructions {
 	return append(append(ins, add()...), out()...)
 }
 
-// leaver runs when a thread ends (raw tracepoint sched_process_exit: the task),
-// and takes the process out with its last one: its number may be used again.
+// leaver runs when a thread ends (raw tracepoint sched_process_exit: the task), and removes
+// the process with its last thread, because its number may be used again.
 //
 //	if (ctx->args[0]->signal->live == 0) delete(&ends, get_current_pid_tgid() >> 32);
 func leaver(l layout) asm.Instructions {
@@ -183,7 +183,7 @@ func leaver(l layout) asm.Instructions {
 	}
 	ins = append(ins, lookup(endsName, atKey)...)
 	ins = append(ins,
-		asm.JEq.Imm(asm.R0, 0, "out"), // of no end of ours: as nearly all
+		asm.JEq.Imm(asm.R0, 0, "out"), // not followed, as nearly all processes
 		asm.LoadMem(asm.R3, asm.R6, 0, asm.DWord),
 		asm.Add.Imm(asm.R3, int32(l.signal)))
 	ins = append(ins, read(8)...)
@@ -201,8 +201,8 @@ func leaver(l layout) asm.Instructions {
 	return append(ins, out()...)
 }
 
-// spec is all of it. The kernel gives programs that are also under the GPL the
-// helper which reads its memory; it is these few instructions that are.
+// spec returns the maps and programs. The kernel provides the helper that reads its memory
+// only to programs under the GPL, so these few instructions are under the GPL too.
 func spec(l layout) *ebpf.CollectionSpec {
 	program := func(name string, ins asm.Instructions) *ebpf.ProgramSpec {
 		return &ebpf.ProgramSpec{Name: "tare_" + name, Type: ebpf.RawTracepoint, License: "Dual MIT/GPL", Instructions: ins}

@@ -1,5 +1,5 @@
-// Package groups picks cgroups out of a scope's list, so that no CPU or member
-// is counted twice.
+// Package groups selects cgroups from a scope's list, so that no CPU time or process counts
+// twice.
 //
 // The data path: a scope names its cgroups, one perhaps inside another; only
 // the outermost are kept, whose figures the kernel adds up over descendants

@@ -1,6 +1,6 @@
-// Package ktype finds where the running kernel keeps a field of its structs, from
-// the description of its types that it carries (Documentation/bpf/btf.rst), so that
-// a program assembled here fits the kernel that is there.
+// Package ktype finds the offset of a field in the running kernel's structs, from the
+// kernel's description of its types (Documentation/bpf/btf.rst), so that a program assembled
+// here fits that kernel.
 package ktype
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// Offset is that of a field of the given size, through nested structs.
+// Offset returns the offset of a field of the given size, through nested structs.
 func Offset(spec *btf.Spec, owner string, path []string, size uint32) (int16, error) {
 	var st *btf.Struct
 	if err := spec.TypeByName(owner, &st); err != nil {

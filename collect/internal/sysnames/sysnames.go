@@ -1,5 +1,5 @@
-// Package sysnames names the system calls of the architecture that this program was
-// built for, which is that of the kernel's own 64-bit calls.
+// Package sysnames names the 64-bit system calls of the architecture that this program was
+// built for.
 package sysnames
 
 import (
@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Max is above every number of the table, and of the kernels to come for a while.
+// Max is above every number of the table, with room for future kernels.
 const Max = 512
 
-// Name is the name of a system call, "nr_500" for one that is not in the table. It
-// reads through the table: whoever asks often keeps the answer.
+// Name returns the name of a system call, "nr_500" for one that is not in the table. It
+// searches the table, so callers that ask often should cache the result.
 func Name(nr int) string {
 	next := 0
 	for w := range strings.FieldsSeq(table) {

@@ -8,13 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Narrow says whether ScanProcess works here: from Linux 6.1 on.
+// Narrow reports whether ScanProcess works here: from Linux 6.1 on.
 func (it *Iter) Narrow() bool { return it.narrow }
 
-// ScanProcess appends a record for every thread of one process of the set. It
-// is for hosts where that is much less than all threads. The kernel's walk ends
-// early if the thread that it is at ends just then: what is missing may be there
-// still, and only a Scan tells.
+// ScanProcess appends a record for every thread of one process of the set. It is for hosts
+// with many more threads. The kernel's walk ends early if its current thread ends just then,
+// so a missing thread may still exist; only Scan is complete.
 func (it *Iter) ScanProcess(dst []Record, pid int) ([]Record, error) {
 	if err := it.choose(); err != nil {
 		return dst, err
@@ -23,7 +22,7 @@ func (it *Iter) ScanProcess(dst []Record, pid int) ([]Record, error) {
 	if !ok {
 		var err error
 		if fd, err = it.linkTo(pid); err != nil {
-			it.Forget() // what was told of other processes may not have been used
+			it.Forget() // the caller may not have used the records of other processes
 			return dst, fmt.Errorf("BPF task iterator: walk process %d: %w", pid, err)
 		}
 		if it.one == nil {

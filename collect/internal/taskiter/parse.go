@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// Record is one thread. The program writes it in the machine's own order of
-// bytes.
+// Record is one thread. The program writes it in the machine's byte order.
 type Record struct {
 	Same      bool   // it has not run since the scan before: only Tid and Pid are filled
 	Tid, Pid  int    // of the initial PID namespace; Pid is the process (thread group)
 	Run, Wait uint64 // ns: se.sum_exec_runtime and sched_info.run_delay, the first two words of schedstat
-	Start     uint64 // ns, when the thread began: tells a number that is used again
+	Start     uint64 // ns, when the thread began: it distinguishes threads with the same number
 	Begun     uint64 // ns, the same of its process
 	Comm      [commLen]byte
 }
 
-// Where the fields are in the program's output.
+// Offsets of the fields in the program's output.
 const (
 	atTid      = 0
 	atTgid     = 4
@@ -32,8 +31,8 @@ const (
 	short      = 1 << 31 // in the thread's number: the record ends after Pid
 )
 
-// Name is the text of Record.Comm: without the zero byte and what is behind it,
-// and in UTF-8, for a thread may call itself anything.
+// Name returns the text of Record.Comm up to the zero byte, as valid UTF-8: a thread may give
+// itself any name.
 func Name(comm *[commLen]byte) string {
 	b := comm[:]
 	if i := bytes.IndexByte(b, 0); i >= 0 {
@@ -45,8 +44,8 @@ func Name(comm *[commLen]byte) string {
 // pidLimit is PID_MAX_LIMIT of include/linux/threads.h for 64 bits.
 const pidLimit = 1 << 22
 
-// parse appends the records in b to dst. The kernel writes whole records with
-// positive numbers; anything else is an error that says where it is.
+// parse appends the records in b to dst. The kernel writes whole records with positive
+// numbers. For anything else the error has the offset.
 func parse(dst []Record, b []byte) ([]Record, error) {
 	for i := 0; i < len(b); {
 		x := b[i:]

@@ -18,8 +18,8 @@ type layout struct {
 // commLen is TASK_COMM_LEN of include/linux/sched.h, the final zero included.
 const commLen = 16
 
-// findLayout looks the fields up. Every one has had its name since Linux 5.8,
-// which brought the iterator; a kernel that lacks one cannot be used.
+// findLayout looks the fields up. They have these names since Linux 5.8, which has the
+// iterator. Without one of them the kernel cannot be used.
 func findLayout(spec *btf.Spec) (layout, error) {
 	var l layout
 	var err error
@@ -47,20 +47,19 @@ func findLayout(spec *btf.Spec) (layout, error) {
 	return l, nil
 }
 
-// The maps, and where things are in them.
+// The maps and their layout.
 const (
 	setName  = "pids" // setWords words of bits, then the salt
 	seenName = "seen" // slots words
-	slots    = 16384  // a thread's is its number modulo this; two in one cost only time
+	slots    = 16384  // a thread's slot is its number modulo this; two threads in one slot cost only time
 	atSalt   = setWords * 8
 )
 
-// program writes one record for every thread whose process is in the set: a
-// short one if its run time is what it was at the walk before, as most threads'
-// is. A task_struct takes 150 cache lines, of which seldom one is in the cache;
-// the short record needs three of them and the full one six. The kernel calls the
-// program once for each thread that there is, and once at the end without one
-// (Documentation/bpf/bpf_iterators.rst).
+// program writes one record for every thread whose process is in the set: a short one if
+// the thread has not run since the last walk, as most have not. A task_struct takes 150
+// cache lines, which are rarely in the cache; the short record needs three of them, the full
+// one six. The kernel calls the program once for each thread, and once at the end without a
+// thread (Documentation/bpf/bpf_iterators.rst).
 //
 //	if (!task) return 0;
 //	if (!(set[task->tgid / 64 % words] >> task->tgid % 64 & 1)) return 0;

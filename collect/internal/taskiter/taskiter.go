@@ -1,20 +1,17 @@
-// Package taskiter reads CPU time, run-queue wait and name of every thread of
-// chosen processes by one system call for all of them: a BPF task iterator
-// (Documentation/bpf/bpf_iterators.rst), for kernels from 5.8 on that describe
-// their own types (CONFIG_DEBUG_INFO_BTF).
+// Package taskiter reads CPU time, run-queue wait and name of all threads of chosen processes
+// with one system call: a BPF task iterator (Documentation/bpf/bpf_iterators.rst), for
+// kernels from 5.8 on that describe their types (CONFIG_DEBUG_INFO_BTF).
 //
 // The data path: 1. a Loader looks up once where this kernel keeps the fields,
 // assembles a program of some forty instructions and loads it: no compiler, no
 // object file, any processor; 2. the caller puts processes into the Iter's set,
-// a bit for each; 3. Scan makes the kernel call the program for every thread
-// there is, and reads the records that it wrote for those of the set; 4. parse
-// takes them apart.
+// a bit for each; 3. Scan makes the kernel call the program for every thread of the host,
+// and reads the records that it wrote for those of the set; 4. parse parses them.
 //
-// The figures are the fields that /proc/PID/task/TID/schedstat prints. Numbers
-// of processes are those of the initial PID namespace; Load tries a reading of
-// the calling thread and refuses where they are not what /proc says. Nothing is
-// pinned: the program, its link and its map end with their descriptors, so also
-// with a killed process.
+// The figures are the fields of /proc/PID/task/TID/schedstat. Process numbers are those of
+// the initial PID namespace; Load reads the calling thread and returns an error if /proc has
+// other numbers. Nothing is pinned: the program, its link and its map end with their
+// descriptors, also if the process is killed.
 package taskiter
 
 import (
@@ -32,9 +29,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Loader loads the program. It keeps what reading the kernel's types gave,
-// about 4 MB and 60 ms of CPU, so that each Load after the first takes 0.4 ms.
-// The zero value is ready; it is safe for concurrent use.
+// Loader loads the program. It caches the kernel's types, about 4 MB, which take 60 ms of CPU
+// to read, so each Load after the first takes 0.4 ms. The zero value is ready; it is safe for
+// concurrent use.
 type Loader struct {
 	once    sync.Once
 	types   *btf.Cache
@@ -57,9 +54,9 @@ func (l *Loader) prepare() {
 	l.program = program(at)
 }
 
-// setWords is the size of the set of processes: a process is the bit of its
-// number modulo 65536, so that one lookup of a fixed array finds it. Two that
-// share a bit are told apart by the reader.
+// setWords is the size of the set of processes. A process has the bit of its number modulo
+// 65536, which one lookup in a fixed array finds. The reader separates processes that share
+// a bit.
 const setWords = 1024
 
 // Iter is a loaded program and its set of processes. It is not safe for
@@ -74,11 +71,11 @@ type Iter struct {
 	buf    []byte
 }
 
-// bufSize is twice what the kernel gives at once, with pages of 4 KiB.
+// bufSize is twice what the kernel returns at once, with pages of 4 KiB.
 const bufSize = 64 << 10
 
-// Load loads the program, with an empty set, and tries it on the calling
-// thread. The error is a reason for people: why this host has no iterator.
+// Load loads the program, with an empty set, and tries it on the calling thread. The error
+// tells the user why this host has no iterator.
 func (l *Loader) Load() (_ *Iter, err error) {
 	l.once.Do(l.prepare)
 	if l.err != nil {
@@ -98,8 +95,8 @@ func (l *Loader) Load() (_ *Iter, err error) {
 		},
 		Programs: map[string]*ebpf.ProgramSpec{"tasks": {
 			Name: "tare_tasks", Type: ebpf.Tracing, AttachType: ebpf.AttachTraceIter, AttachTo: "task",
-			// The kernel gives the helper bpf_seq_write to programs that are also
-			// under the GPL; it is these few instructions that are.
+			// The kernel provides the helper bpf_seq_write only to programs under the GPL, so these
+			// few instructions are under the GPL too.
 			License: "Dual MIT/GPL", Instructions: l.program,
 		}},
 	}, ebpf.CollectionOptions{Cache: l.types})
@@ -112,8 +109,8 @@ func (l *Loader) Load() (_ *Iter, err error) {
 	return it, it.try()
 }
 
-// nameless takes the name of our map or program from the front of an error. Which
-// map is made first is by chance, and the reason is compared between results.
+// nameless removes the name of the map or program from an error. Which map is made first is
+// random, and the reason is compared between results.
 func nameless(err error) error {
 	if cause := errors.Unwrap(err); cause != nil {
 		return cause
@@ -121,7 +118,7 @@ func nameless(err error) error {
 	return err
 }
 
-// explain puts the usual causes into words.
+// explain adds the usual causes to an error.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
@@ -146,7 +143,7 @@ func (it *Iter) Add(pid int) {
 	}
 }
 
-// Clear empties the set. What Scan told of its threads is not forgotten.
+// Clear empties the set. Scan still knows which threads have not run.
 func (it *Iter) Clear() {
 	clear(it.words[:setWords])
 	it.stale = true
@@ -159,9 +156,9 @@ func (it *Iter) Forget() {
 	it.stale = true
 }
 
-// Scan appends a record for every thread of the set's processes, and perhaps of
-// some others, in the order of thread numbers. After an error what it appended
-// is not all there is, and the next Scan tells of all threads in full.
+// Scan appends a record for every thread of the set's processes, and perhaps of some others,
+// in the order of thread numbers. After an error the records are incomplete, and the next
+// Scan gives full records of all threads.
 func (it *Iter) Scan(dst []Record) ([]Record, error) {
 	if err := it.choose(); err != nil {
 		return dst, err
@@ -169,7 +166,7 @@ func (it *Iter) Scan(dst []Record) ([]Record, error) {
 	return it.walk(dst, it.link.FD())
 }
 
-// choose tells the kernel the set, if that has changed.
+// choose passes the set to the kernel, if it has changed.
 func (it *Iter) choose() error {
 	if !it.stale {
 		return nil

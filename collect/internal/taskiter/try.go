@@ -12,9 +12,8 @@ import (
 	"tare/internal/held"
 )
 
-// try reads the calling thread in both ways. In a PID namespace of its own a
-// process has other numbers than the program sees; and a kernel whose types are
-// not those of its BTF would give other figures.
+// try reads the calling thread in both ways. They differ if this process is in its own PID
+// namespace, or if the kernel's types are not those of its BTF.
 func (it *Iter) try() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
