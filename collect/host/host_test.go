@@ -201,7 +201,7 @@ X`)},
 		text = append(text, w.Code+" "+w.Text)
 	}
 	all := strings.Join(text, "\n")
-	if len(text) != 2 || !strings.Contains(all, "tool broken") || !strings.Contains(all, "no such thing") || !strings.Contains(all, "printed nothing") {
+	if len(text) != 2 || !strings.Contains(all, "version of broken") || !strings.Contains(all, "no such thing") || !strings.Contains(all, "printed nothing") {
 		t.Errorf("warnings:\n%s", all)
 	}
 }
