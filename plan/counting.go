@@ -8,38 +8,37 @@ import (
 	"tare/study"
 )
 
-// A counting trial counts the system calls of one cell of a stratum, before the
-// stratum's first block. It slows what it counts, so it is of no block: nothing is
-// compared with it, nothing waits for its value, and the cell whose place it takes
-// neither fails nor is given up by it. One that fails is tried once more.
+// A counting trial counts the system calls of one cell of a stratum, before the stratum's
+// first block. It slows what it counts, so it belongs to no block: nothing is compared with
+// it or waits for its value, and its failure does not count for the cell. A counting trial
+// that fails is tried once more.
 //
-// Like the sentinel it is part of the walk. A stratum that was begun without one,
-// by an older tare or where the host could not count, goes on without.
+// Like the sentinel it is part of the walk. A stratum that was begun without one, by an
+// older tare or on a host that could not count, continues without it.
 
 // CoresSample is the name of a sample that package run adds to counting trials: the
 // processors that the isolated end's own program used, in cores.
 const CoresSample = "counted_cores"
 
-// ActiveSample is the name of another: the rate of calls while the program was at
-// work over that in the whole measured window.
+// ActiveSample is another: the rate of calls while the program was working, divided by the
+// rate in the whole measured window.
 const ActiveSample = "counted_active"
 
-// WindowSample is the name of a third: how long the measured window was, in
-// seconds.
+// WindowSample is a third: the length of the measured window in seconds.
 const WindowSample = "counted_window"
 
-// IsolatedSample is the name of those, one for each end, with the labels of the end and
-// its sandbox, that say which ends are the isolated ones.
+// IsolatedSample names the samples that mark the isolated ends: one for each, with the labels
+// of the end and its sandbox.
 const IsolatedSample = "counted_end"
 
 // countingTries is how often a stratum's counting trial may fail.
 const countingTries = 2
 
-// countingState is what is noted of counting trials.
+// countingState is the state of counting trials.
 type countingState struct {
 	index   map[string]int // Cell.Key to stratum
 	tries   [][]try        // by stratum, by attempt
-	skipped []bool         // by stratum: this host cannot
+	skipped []bool         // by stratum: this host cannot count
 }
 
 func newCounting(st *study.Study, skips []record.Skip) countingState {
@@ -75,8 +74,8 @@ func (p *Plan) noteCounting(stratum int, t *record.Trial) {
 	p.walk.waiting = waiting{cell: nobody}
 }
 
-// begunWithout reports whether a stratum has trials of its first block, and none
-// that counted before it.
+// begunWithout reports whether a stratum has trials of its first block, but no counting
+// trial before it.
 func (p *Plan) begunWithout(stratum int) bool {
 	return len(p.counting.tries[stratum]) == 0 && slices.ContainsFunc(p.strata[stratum].cells, func(id int) bool {
 		b := p.cells[id].at(1)
@@ -84,8 +83,8 @@ func (p *Plan) begunWithout(stratum int) bool {
 	})
 }
 
-// takeCounting follows the walk over the counting trial before a stratum's first
-// block; false when it is yet to run.
+// takeCounting continues the walk over the counting trial before a stratum's first block;
+// false if that trial is still to run.
 func (p *Plan) takeCounting(stratum int) bool {
 	s := &p.strata[stratum]
 	if s.counted || p.study.Strata[stratum].Counting == nil {
@@ -114,14 +113,14 @@ func (p *Plan) takeCounting(stratum int) bool {
 	return s.counted
 }
 
-// countingDue reports whether a stratum's counting trial is yet to come.
+// countingDue reports whether a stratum's counting trial is still to come.
 func (p *Plan) countingDue(stratum int) bool {
 	s := &p.strata[stratum]
 	return p.study.Strata[stratum].Counting != nil && s.ending == nil && s.closed == 0 && !s.counted &&
 		!p.counting.skipped[stratum] && !p.begunWithout(stratum)
 }
 
-// remainingCounting adds the counting trials that are yet to come.
+// remainingCounting adds the counting trials that are still to come.
 func (p *Plan) remainingCounting(out *Progress, estimate func(record.Cell) time.Duration) {
 	for i := range p.strata {
 		if !p.countingDue(i) || p.walk.block != nil && p.walk.of.stratum == i {
@@ -144,7 +143,7 @@ func (p *Plan) remainingCounting(out *Progress, estimate func(record.Cell) time.
 	}
 }
 
-// nextCounting is the counting trial to make.
+// nextCounting returns the counting trial to make.
 func (p *Plan) nextCounting(stratum int) Next {
 	n := Next{Cell: p.study.Strata[stratum].Counting, Block: 1, Attempt: 1, Seq: p.seq + 1, Stratum: stratum, Counting: true}
 	for _, t := range p.counting.tries[stratum] {
@@ -153,8 +152,7 @@ func (p *Plan) nextCounting(stratum int) Next {
 	return n
 }
 
-// Uncounted returns why a stratum's calls were to be counted and are not: its
-// counting trials failed. "" otherwise.
+// Uncounted returns why the counting trials of a stratum failed; "" if they did not.
 func (p *Plan) Uncounted(stratum int) string {
 	p.advance()
 	return p.strata[stratum].uncounted

@@ -7,18 +7,17 @@ import (
 	"math/rand/v2"
 )
 
-// The order is drawn afresh for each pass and each block, from PCG (math/rand/v2)
+// The order is drawn anew for each pass and each block, from PCG (math/rand/v2)
 // seeded with the first 16 bytes of SHA-256 over the study's seed, the pass
 // (both 8 bytes, little-endian) and a text: "" for the strata of a pass, the
-// stratum's key for the cells of a block, followed by " again N" when it runs for
-// the Nth time again. So a block's order depends on nothing
-// that happened before it: a resumed study, or one with cells that the host
-// cannot run, has the order of the whole one with gaps.
+// stratum's key for the cells of a block, followed by " again N" if it is the Nth repetition.
+// So a block's order does not depend on earlier events: a resumed study, or one with cells
+// that the host cannot run, has the order of the whole study with gaps.
 
-// shuffled returns 0..n-1 in random order. The shuffle is written out (Fisher and
-// Yates, R. Durstenfeld, CACM 7 (1964) 420) because a study must resume to the
-// same order under a later Go, whose rand.Shuffle may draw differently; PCG's
-// own stream is fixed. The modulo's bias is under n/2^64.
+// shuffled returns 0..n-1 in random order. It does not use rand.Shuffle (the algorithm is
+// Fisher and Yates; R. Durstenfeld, CACM 7 (1964) 420), because that may draw differently in a
+// later Go, and a study must resume in the same order. PCG's stream is fixed. The modulo's
+// bias is under n/2^64.
 func shuffled(n int, seed uint64, pass int, text string) []int {
 	buf := make([]byte, 16, 16+len(text))
 	binary.LittleEndian.PutUint64(buf, seed)
@@ -41,8 +40,8 @@ func (p *Plan) passOrder(pass int) []int {
 	return shuffled(len(p.strata), p.study.Seed, pass, "")
 }
 
-// blockOrder returns the cells (indices into p.cells) of a stratum's block in
-// order, those that the host cannot run left out.
+// blockOrder returns the cells (indices into p.cells) of a stratum's block in order, without
+// those that the host cannot run.
 func (p *Plan) blockOrder(pass, stratum, again int) []int {
 	s := &p.strata[stratum]
 	text := p.study.Strata[stratum].Key

@@ -1,35 +1,32 @@
-// Package plan says which trial comes next, and when enough have been made. It is
-// pure: no clock, no I/O, no goroutines. The same study, seed and results give
-// the same next trial, so a study is resumed by feeding the results of its
-// earlier life to a new Plan, in any order.
+// Package plan decides which trial comes next, and when the study ends. It is pure: no clock,
+// no I/O, no goroutines. The same study, seed and results give the same next trial, so a
+// study is resumed by passing its earlier results to a new Plan, in any order.
 //
-// The data path: 1. New lists the study's cells; 2. Done notes a finished trial;
-// 3. Next walks the study in its one order (pass by pass, block by block) over
-// what is noted, and stops at the first trial that is missing; 4. at the end of
-// each pass the walk decides from the blocks up to it what needs no more.
+// The data path: 1. New lists the study's cells; 2. Done records a finished trial; 3. Next
+// walks the study in its order (pass by pass, block by block) over the recorded trials, and
+// stops at the first missing trial; 4. at the end of each pass the walk decides, from the
+// blocks so far, which strata end.
 //
-// The order. In each pass every unfinished stratum has one block; the strata
-// come in random order, and so do the treatments within a block, back to back
-// (order.go). An interrupted study is so a complete, coarser one.
+// The order. In each pass every unfinished stratum has one block. The strata come in random
+// order, and so do the cells within a block, back to back (order.go). So an interrupted study
+// is a complete but coarser one.
 //
-// Failures. A failed trial is repeated at once, in its block, as often as
-// Study.Retries says; a trial that the user interrupted is repeated and not
-// counted. A cell that still fails has no value in that block, its pair is
-// missing, and the study goes on. A cell without a value in three blocks running
-// is given up.
+// Failures. A failed trial is repeated at once, in its block, up to Study.Retries times. A
+// trial that the user interrupted is repeated and does not count. If a cell still fails, its
+// pair is missing in that block, and the study goes on. A cell without a value in three
+// blocks in a row is given up.
 //
-// The sentinel. Between blocks a workload that is always the same watches the
-// machine; where that changes, the blocks about the change run again
-// (sentinel.go). A block that ran again counts with its last round alone.
+// The sentinel. Between blocks a workload that is always the same runs, to detect changes of
+// the machine. The blocks around a change run again (sentinel.go). Of a block that ran again,
+// only the last round counts.
 //
 // Counting. Before a stratum's first block a trial may count its system calls
 // (counting.go).
 //
-// The budget cuts, in this order: never a block once it has begun; never the
-// first pass, which tells what things cost. If the time left after it is too
-// short for three blocks of every stratum, whole strata are left at one block,
-// the last in the study first, since two blocks of everything would decide
-// nothing. After that, blocks that no longer fit are left out.
+// The budget never cuts a block that has begun, or the first pass, which shows what trials
+// cost. If the rest of the time is too short for three blocks of every stratum, whole strata
+// stay at one block, starting with the last in the study, because two blocks of everything
+// would decide nothing. After that, blocks that no longer fit are left out.
 package plan
 
 import (
@@ -42,8 +39,7 @@ import (
 	"tare/study"
 )
 
-// giveUpAfter is the number of blocks running without a value after which a
-// cell is given up.
+// giveUpAfter is the number of blocks in a row without a value after which a cell is given up.
 const giveUpAfter = 3
 
 // Next is a trial to make.
@@ -54,9 +50,9 @@ type Next struct {
 	Seq     int         `json:"seq"`     // place in the order of execution, from 1
 	Stratum int         `json:"stratum"` // index into Study.Strata; -1 for the sentinel
 
-	Sentinel bool `json:"sentinel,omitempty"` // it watches the machine, and is compared with nothing
-	Counting bool `json:"counting,omitempty"` // it counts system calls, and is compared with nothing
-	Again    bool `json:"again,omitempty"`    // its block runs again, because the machine changed about it
+	Sentinel bool `json:"sentinel,omitempty"` // a trial of the sentinel; nothing is compared with it
+	Counting bool `json:"counting,omitempty"` // it counts system calls; nothing is compared with it
+	Again    bool `json:"again,omitempty"`    // its block runs again, because the machine changed near it
 }
 
 // Ending is why a stratum needs no more blocks.
@@ -68,14 +64,14 @@ type Ending struct {
 
 // Codes of an Ending.
 const (
-	EndFixed        = "fixed"         // all the blocks that were asked for
+	EndFixed        = "fixed"         // all requested blocks are made
 	EndDecided      = "decided"       // every comparison has an interval that is narrow enough
 	EndLooks        = "looks"         // the last look
 	EndBudgetBlocks = "budget-blocks" // Budget.Blocks
 	EndBudgetTime   = "budget-time"   // Budget.Time
-	EndNoComparison = "no-comparison" // there is no baseline, or nothing beside it
-	EndGaveUp       = "gave-up"       // the baseline, or all else, failed again and again
-	EndSkipped      = "skipped"       // this host can run none of its cells
+	EndNoComparison = "no-comparison" // there is no baseline, or no treatment
+	EndGaveUp       = "gave-up"       // the baseline, or every treatment, was given up
+	EndSkipped      = "skipped"       // this host cannot run any of its cells
 )
 
 type cellState struct {
@@ -85,24 +81,24 @@ type cellState struct {
 	blocks  []block // by block-1; grows as results come
 
 	// of the walk:
-	failing int    // blocks running without a value
+	failing int    // blocks in a row without a value
 	gaveUp  string // why
 }
 
 type stratumState struct {
 	cells    []int // indices into Plan.cells
-	baseline int   // index into Plan.cells; -1 for none or skipped
+	baseline int   // index into Plan.cells; -1: missing or skipped
 	response string
 
 	// of the walk:
 	ending    *Ending
-	counted   bool   // its counting trial is behind, or there is none
+	counted   bool   // its counting trial is done, or it has no counting trial
 	uncounted string // why its counting trials failed
 	closed    int    // blocks that are complete
 	time      time.Duration
 }
 
-// Plan is a study under way. It is not safe for concurrent use.
+// Plan is a study in progress. It is not safe for concurrent use.
 type Plan struct {
 	study  *study.Study
 	rule   stat.Rule
@@ -116,7 +112,7 @@ type Plan struct {
 
 	sentinel sentinelState
 	counting countingState
-	stale    bool // the walk has passed by a place that was noted since
+	stale    bool // a trial was recorded at a place that the walk has passed
 	walk     walk
 }
 
@@ -168,10 +164,9 @@ func New(st *study.Study, skips []record.Skip) *Plan {
 	return p
 }
 
-// Rule is the study's stopping rule as package stat applies it: the looks that
-// its budget of blocks leaves, and the level of the intervals that follows. A
-// budget in time may end a study between two looks; the last look is then taken
-// there instead of at the next one, which makes them no more in number.
+// Rule returns the study's stopping rule for package stat: the looks within its budget of
+// blocks. A budget in time may end a study between two looks. Then the last look is taken
+// there instead of at the next one, so the number of looks does not rise.
 func Rule(st *study.Study) stat.Rule {
 	s := st.Stop
 	if s.Confidence <= 0 || s.Confidence >= 1 {
@@ -183,7 +178,7 @@ func Rule(st *study.Study) stat.Rule {
 	}
 	var looks []int
 	for _, l := range declared(st) {
-		// Before MinN blocks there is no interval, so nothing is looked at.
+		// Before MinN blocks there is no interval, so there is no look.
 		if l < last && l >= stat.MinN {
 			looks = append(looks, l)
 		}
@@ -209,8 +204,8 @@ func lastPass(st *study.Study) int {
 	return max(last, 1)
 }
 
-// Done notes a finished trial. Noting one twice, or a trial of a cell or a block
-// that the study does not have, changes no decision.
+// Done records a finished trial. It changes no decision if the trial was recorded before, or
+// if the study does not have its cell or block.
 func (p *Plan) Done(t *record.Trial) {
 	p.seq = max(p.seq, t.Seq)
 	inside := t.Block >= 1 && t.Block <= p.last
@@ -241,19 +236,19 @@ func (p *Plan) Done(t *record.Trial) {
 		b.tries = slices.Insert(b.tries, i, n)
 		p.fed++
 	}
-	// What the walk waits for is news to it and nothing else; for any other
-	// trial, a decision already taken may depend on it.
+	// The walk can continue with the trial that it waits for. A decision already taken may
+	// depend on any other trial.
 	if w := p.walk.waiting; w.cell != id || w.block != t.Block || found || i+1 < len(b.tries) {
 		p.stale = true
 	}
 	p.walk.waiting = waiting{cell: nobody}
 }
 
-// Strays is the number of noted trials that do not belong to the study.
+// Strays returns the number of recorded trials that do not belong to the study.
 func (p *Plan) Strays() int { return p.strays }
 
-// Next returns the trial to make now, and false when the study is finished. It
-// returns the same trial until Done has noted it.
+// Next returns the trial to make now, and false if the study is finished. It returns the same
+// trial until Done has recorded it.
 func (p *Plan) Next() (Next, bool) {
 	at, ok := p.advance()
 	if !ok {
@@ -282,7 +277,7 @@ func (p *Plan) Next() (Next, bool) {
 	return n, true
 }
 
-// Ending returns why a stratum has ended, and false while it has not.
+// Ending returns why a stratum has ended; false if it has not.
 func (p *Plan) Ending(stratum int) (Ending, bool) {
 	p.advance()
 	if e := p.strata[stratum].ending; e != nil {
@@ -300,7 +295,7 @@ func (p *Plan) GaveUp(c record.Cell) string {
 	return ""
 }
 
-// Reason says in a sentence why the study is finished; "" while it is not.
+// Reason returns a sentence that says why the study is finished; "" if it is not.
 func (p *Plan) Reason() string {
 	if _, ok := p.advance(); ok {
 		return ""

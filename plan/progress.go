@@ -7,26 +7,25 @@ import (
 	"tare/record"
 )
 
-// Progress is how far a study is and what is left of it. What is left at least
-// holds when every comparison is decided at the next look and nothing fails; at
-// most, when none is before the last.
+// Progress is how far a study is, and what is left. The least is left if every comparison is
+// decided at the next look and nothing fails; the most, if none is decided before the last
+// look.
 type Progress struct {
-	Done      int           `json:"done"` // trials noted, failed ones included
-	Pass      int           `json:"pass"` // under way, from 1
+	Done      int           `json:"done"` // trials recorded, including failed ones
+	Pass      int           `json:"pass"` // present pass, from 1
 	Passes    int           `json:"passes"`
 	AtLeast   int           `json:"at_least"` // trials left
 	AtMost    int           `json:"at_most"`
 	LeastTime time.Duration `json:"least_time"`
-	MostTime  time.Duration `json:"most_time"` // within the budget where the budget may cut
-	Unknown   int           `json:"unknown"`   // trials of AtMost whose duration nothing is known of; they are counted as no time
+	MostTime  time.Duration `json:"most_time"` // within the budget, if the budget may cut
+	Unknown   int           `json:"unknown"`   // trials of AtMost of unknown duration; they count as no time
 
 	Sentinels int `json:"sentinels,omitempty"` // of AtMost, about: trials of the sentinel
 	Counting  int `json:"counting,omitempty"`  // of AtMost: trials that count system calls
 }
 
-// Remaining returns the progress. A cell's time is the mean of its trials so
-// far; for a cell without any, estimate's answer, and where that is nil or zero
-// the mean of its stratum's trials.
+// Remaining returns the progress. A cell's time is the mean of its trials so far; without
+// trials, estimate's answer; if that is nil or zero, the mean of its stratum's trials.
 func (p *Plan) Remaining(estimate func(record.Cell) time.Duration) Progress {
 	_, ok := p.advance()
 	w := &p.walk
@@ -34,13 +33,13 @@ func (p *Plan) Remaining(estimate func(record.Cell) time.Duration) Progress {
 	if !ok {
 		return out
 	}
-	begun := -1 // stratum of the block under way
+	begun := -1 // stratum of the present block
 	if w.block != nil {
 		begun = w.of.stratum
 	}
 	blocks := [2]int{} // of all strata, at least and at most
 	nextLook := p.last
-	var first time.Duration // of the first pass, which is always whole
+	var first time.Duration // of the first pass, which is always complete
 	if p.study.Stop.Fixed <= 0 {
 		for _, l := range p.rule.Looks {
 			if l >= w.pass {
@@ -70,7 +69,7 @@ func (p *Plan) Remaining(estimate func(record.Cell) time.Duration) Progress {
 			}
 			from := s.closed
 			if i == begun && !w.again && !slices.Contains(w.block, id) {
-				from++ // done in the block under way
+				from++ // done in the present block
 			}
 			d := c.meanTime()
 			if d == 0 && estimate != nil {
@@ -101,7 +100,7 @@ func (p *Plan) Remaining(estimate func(record.Cell) time.Duration) Progress {
 	return out
 }
 
-// remainingAgain adds the blocks that are down to run again.
+// remainingAgain adds the blocks that are to run again.
 func (p *Plan) remainingAgain(out *Progress) {
 	add := func(cells []int) {
 		for _, id := range cells {
@@ -122,8 +121,7 @@ func (p *Plan) remainingAgain(out *Progress) {
 	}
 }
 
-// remainingSentinels adds the trials of the sentinel, as many as their share of
-// what is left makes.
+// remainingSentinels adds the trials of the sentinel: their share of the remaining time.
 func (p *Plan) remainingSentinels(out *Progress, blocks [2]int, estimate func(record.Cell) time.Duration) {
 	w, s := &p.walk.watch, p.sentinel.study
 	if !p.watching() || p.sentinel.skipped || w.off != "" {
@@ -158,7 +156,7 @@ func (p *Plan) remainingSentinels(out *Progress, blocks [2]int, estimate func(re
 	out.LeastTime, out.MostTime = out.LeastTime+time.Duration(least)*d, out.MostTime+time.Duration(most)*d
 }
 
-// meanTime is the mean duration of a cell's noted trials, 0 without any.
+// meanTime returns the mean duration of a cell's recorded trials, 0 without trials.
 func (c *cellState) meanTime() time.Duration {
 	var sum time.Duration
 	n := 0
@@ -191,9 +189,9 @@ func (p *Plan) meanTime(s *stratumState) (mean time.Duration, known bool) {
 	return sum / time.Duration(n), true
 }
 
-// Preview returns the first n trials of the first pass in order, all of them for
-// n <= 0, as if nothing had been done. Where the sentinel comes by its share of
-// the time, only its first trial has a place yet.
+// Preview returns the first n trials of the first pass in order, all for n <= 0, as if nothing
+// had been done. If the sentinel runs by its share of the time, only its first trial has a
+// place yet.
 func (p *Plan) Preview(n int) []Next {
 	var out []Next
 	full := func() bool { return n > 0 && len(out) == n }

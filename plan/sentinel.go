@@ -11,27 +11,25 @@ import (
 	"tare/study"
 )
 
-// The sentinel is one workload that is always the same, run between blocks. What
-// it shows is watched by stat.Detector as it comes; where it changes, an epoch
-// begins, and the blocks between the last sentinel before the change and the
-// first after it run again: one of them straddles the change, and which it is
-// cannot be told without looking at what is to be compared.
+// The sentinel is a workload that is always the same and runs between blocks. stat.Detector
+// watches its values as they come. At a change an epoch begins, and the blocks between the
+// last sentinel before the change and the first after it run again: one of them spans the
+// change, and which one cannot be found without looking at the values to be compared.
 //
-// All of this is part of the walk, so that it is a function of the study and the
-// noted results alone. A study that was begun without a sentinel, by an older
-// tare or where the host could not run it, goes on without one: its first trial
-// would have been one.
+// All of this is part of the walk, so it depends only on the study and the recorded results.
+// A study that was begun without a sentinel, by an older tare or on a host that could not run
+// it, continues without it: otherwise its first trial would have been one.
 
 const (
 	// maxAgain is how often one block may run again.
 	maxAgain = 2
-	// againShare bounds the time of all blocks that run again, as a share of the
-	// rest: a machine that never rests must not eat the study.
+	// againShare bounds the time of all blocks that run again, as a share of the rest: on a
+	// machine that changes all the time, the study must still make progress.
 	againShare = 0.25
-	// sameChange: changes of the sentinel's time and of its wait that are so many
-	// sentinels apart at most are one.
+	// sameChange is how many sentinels apart changes of its time and of its wait may be to
+	// count as one.
 	sameChange = 2
-	// waitFloor is the least change of the run-queue wait that matters, of the time.
+	// waitFloor is the least change of the run-queue wait that matters, as a share of the time.
 	waitFloor = 0.05
 	// timeFloor is the least change of the sentinel's time that matters, as a
 	// logarithm: less than the usual margin.
@@ -44,15 +42,15 @@ const (
 	ChangedWait = "wait" // its run-queue wait
 )
 
-// Epoch is a stretch of a study between two changes of the machine.
+// Epoch is the part of a study between two changes of the machine.
 type Epoch struct {
 	Seq    int          // of its first sentinel
 	After  int          // Seq of the last sentinel before the change; 0 for the first epoch
-	What   []string     // that changed, ChangedTime or ChangedWait
+	What   []string     // what changed: ChangedTime, ChangedWait
 	Blocks []Straddling // between After and Seq
 }
 
-// Straddling is a block that lies where a change does.
+// Straddling is a block between the two sentinels around a change.
 type Straddling struct {
 	Stratum int
 	Block   int  // the pass
@@ -63,12 +61,12 @@ type Straddling struct {
 type Sentinel struct {
 	Seq   int
 	Value float64 // of the response
-	Wait  float64 // run-queue wait, of the time; NaN when it was not read
+	Wait  float64 // run-queue wait, as a share of the time; NaN if it was not read
 }
 
-// sentinelState is what is noted of the sentinel.
+// sentinelState is the state of the sentinel.
 type sentinelState struct {
-	study   *study.Sentinel // nil: there is none
+	study   *study.Sentinel // nil: the study has no sentinel
 	key     string
 	skipped bool
 	fed     int
@@ -80,15 +78,15 @@ type sentinelTry struct {
 	wait float64
 }
 
-// watch is the walk's part of it.
+// watch is the part of that state that belongs to the walk.
 type watch struct {
 	at      int // tries consumed of the pass
 	made    int
 	failing int
-	off     string // why there are no more
+	off     string // why there are no more sentinels
 	time    time.Duration
-	since   int           // blocks since the last
-	again   time.Duration // that blocks took which ran again
+	since   int           // blocks since the last sentinel
+	again   time.Duration // time of blocks that ran again
 	points  []Sentinel
 	gap     []ref   // blocks since the last point
 	gaps    [][]ref // by point: the blocks before it
@@ -115,7 +113,7 @@ func newWatch() watch {
 	return watch{wall: stat.Detector{Floor: timeFloor}, wait: stat.Detector{Floor: waitFloor}}
 }
 
-// noteSentinel notes a finished trial of the sentinel.
+// noteSentinel records a finished trial of the sentinel.
 func (p *Plan) noteSentinel(t *record.Trial) {
 	s := &p.sentinel
 	n := sentinelTry{try: tryOf(t, s.study.Workload.Responses[0]), wait: waitOf(t)}
@@ -141,7 +139,7 @@ func (p *Plan) noteSentinel(t *record.Trial) {
 // trials: the share of the time in which threads waited for a processor.
 const WaitSample = "sentinel_wait"
 
-// waitOf is the run-queue wait of a trial of the sentinel; NaN without one.
+// waitOf returns the run-queue wait of a trial of the sentinel; NaN if it was not read.
 func waitOf(t *record.Trial) float64 {
 	if v, ok := t.Sample(WaitSample); ok {
 		return v
@@ -149,14 +147,14 @@ func waitOf(t *record.Trial) float64 {
 	return math.NaN()
 }
 
-// watching reports whether the study has a sentinel. One that was begun without
-// goes on without.
+// watching reports whether the study has a sentinel. A study that was begun without it
+// continues without it.
 func (p *Plan) watching() bool {
 	return p.sentinel.study != nil && (p.sentinel.fed > 0 || p.fed == 0)
 }
 
-// sentinelDue decides before a block whether the sentinel runs first: at the
-// beginning, and whenever another one keeps within its share of the time.
+// sentinelDue decides before a block whether the sentinel runs first: at the beginning, and
+// whenever one more stays within its share of the time.
 func (p *Plan) sentinelDue() bool {
 	w, s := &p.walk.watch, p.sentinel.study
 	switch {
@@ -172,8 +170,7 @@ func (p *Plan) sentinelDue() bool {
 	return float64(w.time+w.time/time.Duration(w.made)) <= s.Share*float64(p.walk.spent)
 }
 
-// takeSentinel follows the walk over the sentinel that is due; false when it is
-// yet to run.
+// takeSentinel continues the walk over the sentinel that is due; false if it is still to run.
 func (p *Plan) takeSentinel() bool {
 	w, s := &p.walk.watch, &p.sentinel
 	var tries []sentinelTry
@@ -214,8 +211,7 @@ func (p *Plan) takeSentinel() bool {
 	return true
 }
 
-// change begins an epoch at a point and puts the blocks before it down to run
-// again.
+// change begins an epoch at a point, and queues the blocks before it to run again.
 func (p *Plan) change(k int, what string) {
 	w := &p.walk.watch
 	for _, e := range w.epochs {
@@ -273,8 +269,7 @@ func (p *Plan) beginAgain() {
 	w.block, w.of, w.again = p.blockOrder(b.Block, b.Stratum, round), ref{b.Block, b.Stratum}, true
 }
 
-// Epochs returns the stretches between changes of the machine; nil when it did
-// not change.
+// Epochs returns the parts between changes of the machine; nil if it did not change.
 func (p *Plan) Epochs() []Epoch {
 	p.advance()
 	w := &p.walk.watch
@@ -298,8 +293,8 @@ func (p *Plan) Sentinels() []Sentinel {
 	return p.walk.watch.points
 }
 
-// Watches reports whether the study goes on with a sentinel: it has one, it was
-// begun with it, and this host can run it.
+// Watches reports whether the study uses a sentinel: it has one, was begun with it, and this
+// host can run it.
 func (p *Plan) Watches() bool {
 	p.advance()
 	return p.watching() && !p.sentinel.skipped && p.walk.watch.off == ""

@@ -7,7 +7,7 @@ import (
 	"tare/record"
 )
 
-// try is what is noted of one trial.
+// try is what the plan keeps of one trial.
 type try struct {
 	attempt     int
 	seq         int
@@ -19,17 +19,17 @@ type try struct {
 	reason      string
 }
 
-// block is what is noted of a cell in one block.
+// block is the tries of a cell in one block.
 type block struct {
 	tries []try // by attempt
 
 	// of the walk:
 	from  int // tries before this belong to rounds that are over
 	again int // rounds begun after the first
-	good  int // 1 + index of the try that counts; 0: none does
+	good  int // 1 + index of the try that counts; 0: no try counts
 }
 
-// tryOf is what the plan keeps of a trial.
+// tryOf returns what the plan keeps of a trial.
 func tryOf(t *record.Trial, response string) try {
 	n := try{attempt: t.Attempt, seq: t.Seq, ok: t.Status == record.OK, duration: t.Duration}
 	n.value, n.has = t.Sample(response)
@@ -41,7 +41,7 @@ func tryOf(t *record.Trial, response string) try {
 	return n
 }
 
-// at returns what is noted of a block; nil for nothing.
+// at returns the cell's tries in a block; nil without any.
 func (c *cellState) at(pass int) *block {
 	if pass < 1 || pass > len(c.blocks) {
 		return nil
@@ -59,8 +59,8 @@ func (c *cellState) value(pass int) float64 {
 	return math.NaN()
 }
 
-// settled reports whether a cell needs no more tries in the round under way,
-// where its tries end, and whether the last of them was good.
+// settled reports whether a cell needs no more tries in the present round, where its tries
+// end, and whether the last of them was good.
 func (b *block) settled(retries int) (end int, ok, settled bool) {
 	if b == nil {
 		return 0, false, false
@@ -79,7 +79,7 @@ func (b *block) settled(retries int) (end int, ok, settled bool) {
 	return 0, false, false
 }
 
-// lastGood returns the index of the last good try, -1 without one.
+// lastGood returns the index of the last good try; -1 if there is none.
 func lastGood(tries []try) int {
 	for i := len(tries) - 1; i >= 0; i-- {
 		if tries[i].ok {
@@ -89,11 +89,10 @@ func lastGood(tries []try) int {
 	return -1
 }
 
-// Counts reports whether a good trial may count; of several that may, the last
-// attempt does, which is the one that the plan has decided by. In a study with a
-// sentinel that is the first good one of the block's last round: values that are
-// compared must be of one round, and a later try may be of a round to come, which
-// no decision before it may know.
+// Counts reports whether a good trial may count. Of several, the last attempt counts, by
+// which the plan has decided. In a study with a sentinel that is the first good one of the
+// block's last round: compared values must come from one round, and a later try may belong to
+// a later round, which no earlier decision may know.
 func (p *Plan) Counts(t *record.Trial) bool {
 	p.advance()
 	id, ok := p.index[t.Cell.Key()]
@@ -107,5 +106,5 @@ func (p *Plan) Counts(t *record.Trial) bool {
 	case b.good > 0:
 		return t.Attempt == b.tries[b.good-1].attempt
 	}
-	return b.again == 0 // the walk has not come here: no decision is taken by it
+	return b.again == 0 // the walk has not come here: no decision depends on it yet
 }

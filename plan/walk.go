@@ -9,11 +9,11 @@ import (
 	"tare/analyse/stat"
 )
 
-// walk is how far the study has been followed over the noted results. Every
-// decision on it looks only at blocks that come before, in the study's own
-// order, so that the order in which results were noted does not matter.
+// walk is how far the study has been followed over the recorded results. Every decision
+// depends only on earlier blocks in the study's order, so the order in which results were
+// recorded does not matter.
 type walk struct {
-	pass    int   // under way, from 1; 0 before the first
+	pass    int   // present pass, from 1; 0 before the first
 	order   []int // strata of the pass
 	pos     int   // in order
 	block   []int // cells of the block that has begun, nil between blocks
@@ -29,7 +29,7 @@ type walk struct {
 // waiting is the trial that advance found missing.
 type waiting struct{ cell, block int }
 
-// Cells that are none.
+// Special values in place of a cell's index.
 const (
 	nobody       = -1
 	sentinelCell = -2
@@ -50,13 +50,12 @@ func (p *Plan) rewind() {
 		s := &p.strata[i]
 		s.ending, s.counted, s.uncounted, s.closed, s.time = nil, false, "", 0, 0
 		if !slices.ContainsFunc(s.cells, func(id int) bool { return !p.cells[id].skipped }) {
-			s.ending = &Ending{Code: EndSkipped, Text: "this host can run none of its cells"}
+			s.ending = &Ending{Code: EndSkipped, Text: "this host cannot run any of its cells"}
 		}
 	}
 }
 
-// advance follows the study to the first trial that is missing and returns it;
-// false at the end.
+// advance follows the study to the first missing trial and returns it; false at the end.
 func (p *Plan) advance() (at waiting, ok bool) {
 	if p.stale {
 		p.rewind()
@@ -107,8 +106,7 @@ func (p *Plan) advance() (at waiting, ok bool) {
 	return waiting{cell: nobody}, false
 }
 
-// follow goes through the block that has begun, up to the first cell that is not
-// settled.
+// follow goes through the block that has begun, up to the first cell that is not settled.
 func (p *Plan) follow() (cell int, missing bool) {
 	w := &p.walk
 	for ; len(w.block) > 0; w.block = w.block[1:] {
@@ -123,8 +121,8 @@ func (p *Plan) follow() (cell int, missing bool) {
 		}
 		reason := ""
 		for _, t := range b.tries[b.from:end] {
-			// The time of an interrupted trial is not the study's: an
-			// interruption must not change what comes after it.
+			// The time of an interrupted trial does not count: an interruption must not change
+			// later decisions.
 			if !t.interrupted {
 				w.cost += t.duration
 				reason = t.reason
@@ -135,7 +133,7 @@ func (p *Plan) follow() (cell int, missing bool) {
 		case ok:
 			b.good = end
 			if !p.watching() {
-				// Nothing runs again, so later good tries are of this round too.
+				// Nothing runs again, so later good tries belong to this round too.
 				b.good = 1 + lastGood(b.tries)
 			}
 			c.failing = 0
@@ -148,10 +146,9 @@ func (p *Plan) follow() (cell int, missing bool) {
 	return 0, false
 }
 
-// affordable decides whether a block may begin, and ends the stratum if not.
-// Passes up to the third were weighed as a whole after the first (cut), and stop
-// only when nothing at all is left: an estimate that is a little short must not
-// leave half the study with two blocks.
+// affordable decides whether a block may begin, and ends the stratum if not. cut has decided
+// about the passes up to the third after the first pass. They stop only when no time at all is
+// left: an estimate that is a little short must not leave half the study with two blocks.
 func (p *Plan) affordable(stratum int) bool {
 	w, s, budget := &p.walk, &p.strata[stratum], p.study.Budget.Time
 	if budget <= 0 || w.pass == 1 {
@@ -207,7 +204,7 @@ func (p *Plan) closePass() {
 	}
 }
 
-// judge returns why a stratum ends after a pass; code "" when it goes on.
+// judge returns why a stratum ends after a pass; code "" if it goes on.
 func (p *Plan) judge(s *stratumState, pass int, look bool, sums map[int]stat.Summary, priors map[int]stat.Prior) (code, text string) {
 	if s.baseline >= 0 && p.cells[s.baseline].gaveUp != "" {
 		return EndGaveUp, "the baseline " + p.cells[s.baseline].gaveUp
@@ -252,8 +249,8 @@ func (p *Plan) judge(s *stratumState, pass int, look bool, sums map[int]stat.Sum
 	return EndLooks, "the last look was taken"
 }
 
-// summarise sums up every comparison of the study over the blocks to a pass, and
-// what the others say of the variance of each. Both are by cell.
+// summarise returns, by cell, the summary of every comparison of the study over the blocks up
+// to a pass, and the prior of its variance.
 func (p *Plan) summarise(pass int) (map[int]stat.Summary, map[int]stat.Prior) {
 	sums := make(map[int]stat.Summary)
 	var cells []int
@@ -288,15 +285,15 @@ func (p *Plan) summarise(pass int) (map[int]stat.Summary, map[int]stat.Prior) {
 	return sums, priors
 }
 
-// cut leaves strata at one block, the last of the study first, when the time
-// left is too short for MinN blocks of each.
+// cut leaves strata at one block, starting with the last of the study, if the remaining time
+// is too short for MinN blocks of each.
 func (p *Plan) cut() {
 	budget := p.study.Budget.Time
 	if budget <= 0 {
 		return
 	}
 	left := budget - p.walk.spent
-	least := min(stat.MinN, p.last) // a study that stops sooner asks for fewer
+	least := min(stat.MinN, p.last) // a study that stops sooner needs fewer
 	more, blocks := least-1, fmt.Sprintf("%d blocks", least)
 	if least == 1 {
 		blocks = "a block"

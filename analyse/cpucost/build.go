@@ -19,15 +19,15 @@ const (
 // harness is the role of tare's own threads and agent.
 const harness = "harness"
 
-// SampleNames are the names of the labelled samples that Build and Quotas look at. Whoever
-// loads trials for an analysis alone may leave other labelled ones out.
+// SampleNames lists the labelled samples that Build and Quotas read. A loader may leave out
+// others.
 func SampleNames() []string {
 	return []string{byRole, byGroup, quotaMean, periodsRate, throttledPeriods, throttledTime}
 }
 
-// Stratum is what Build needs to know of one.
+// Stratum is the input of Build for one stratum.
 type Stratum struct {
-	Cost  // without what Build finds out; its Response is the rate
+	Cost  // without the fields that Build fills in; Response is the rate
 	Cells []Cell
 }
 
@@ -36,11 +36,11 @@ type Cell struct {
 	Treatment string
 	Cell      record.Cell
 	Baseline  bool
-	Trials    map[int]*record.Trial // the good ones that count, by block
+	Trials    map[int]*record.Trial // good trials that count, by block
 }
 
-// RateOf picks the response that work is counted by: the first that is a rate of
-// operations or bytes; false when there is none.
+// RateOf returns the response that counts work: the first that is a rate of operations or
+// bytes. It returns false if there is no such response.
 func RateOf(responses []record.Response) (record.Response, bool) {
 	i := slices.IndexFunc(responses, func(r record.Response) bool {
 		return r.Unit == record.BytesPerSecond || r.Unit == record.PerSecond && r.Operation != ""
@@ -51,7 +51,7 @@ func RateOf(responses []record.Response) (record.Response, bool) {
 	return responses[i], true
 }
 
-// unitOf names a unit of work and says how many of the rate's are in it.
+// unitOf returns the unit of work, and how many of the rate's operations it has.
 func unitOf(r record.Response) (name string, scale float64) {
 	if r.Unit == record.BytesPerSecond {
 		return "GB", 1e9
@@ -59,14 +59,14 @@ func unitOf(r record.Response) (name string, scale float64) {
 	return r.Operation, 1
 }
 
-// Build makes the costs of all strata, in their order. Treatments without a trial
-// that has both CPU and rate are left out.
+// Build computes the costs of all strata, in their order. It leaves out treatments without a
+// trial that has both CPU and rate.
 func Build(rule stat.Rule, r *Reader, strata []Stratum) []Cost {
 	if !r.any {
 		return nil
 	}
 	var out []Cost
-	var sums []stat.Summary       // beside out
+	var sums []stat.Summary       // parallel to out
 	var variances []stat.Variance // likewise
 	for i := range strata {
 		s := &strata[i]
@@ -99,8 +99,8 @@ func Build(rule stat.Rule, r *Reader, strata []Stratum) []Cost {
 	return out
 }
 
-// cost reads one treatment: all of it but the ratio, and the CPU seconds a unit of
-// work by block.
+// cost reads one treatment. It returns its cost without the ratio, and the CPU seconds a unit
+// of work by block.
 func (r *Reader) cost(s *Stratum, cell *Cell) (Cost, map[int]float64) {
 	c := s.Cost
 	c.Treatment, c.Cell, c.Baseline, c.Source = cell.Treatment, cell.Cell, cell.Baseline, r.source()
@@ -131,7 +131,7 @@ func (r *Reader) cost(s *Stratum, cell *Cell) (Cost, map[int]float64) {
 	return c, values
 }
 
-// typical is the geometric mean, or the median where one value is zero.
+// typical returns the geometric mean, or the median if one value is zero.
 func typical(v []float64) float64 {
 	if m := stat.GeoMean(v); !math.IsNaN(m) {
 		return m
@@ -139,7 +139,7 @@ func typical(v []float64) float64 {
 	return stat.Median(v)
 }
 
-// parts are the roles' parts of a cost.
+// parts returns the roles' parts of a cost.
 func parts(roles map[string]float64, c *Cost) []Role {
 	sum := 0.0
 	names := slices.Sorted(maps.Keys(roles))

@@ -8,7 +8,7 @@ import (
 	"tare/record"
 )
 
-// Names of the samples that say how a CPU limit was met in the measured window.
+// Names of the samples of a CPU limit in the measured window.
 const (
 	quotaMean        = record.CPUQuota + "_mean"                         // cores
 	periodsRate      = record.CgroupPeriods + record.RateSuffix          // of enforcement, a second
@@ -16,8 +16,8 @@ const (
 	throttledTime    = record.CgroupThrottledTime + record.RateSuffix    // seconds a second, summed over processors
 )
 
-// Quota is what one end used of its CPU quota in one treatment of a stratum: means
-// over the good trials that count, so that the roles add up.
+// Quota is how much of its CPU quota one end used in one treatment of a stratum: means over
+// the good trials that count, so that the roles add up.
 type Quota struct {
 	Workload  string      `json:"workload"`
 	Stratum   string      `json:"stratum"`
@@ -27,17 +27,17 @@ type Quota struct {
 	Baseline  bool        `json:"baseline,omitempty"`
 	End       string      `json:"end"` // role of the workload
 
-	Trials    int     `json:"trials"` // good ones that have a quota
+	Trials    int     `json:"trials"` // good trials that have a quota
 	Quota     float64 `json:"quota"`  // cores that the end's cgroup may use
-	Cores     float64 `json:"cores"`  // used, tare's own agent left out
+	Cores     float64 `json:"cores"`  // used, without tare's agent
 	Source    string  `json:"source,omitempty"`
-	Roles     []Role  `json:"roles,omitempty"`             // whose threads they were, the most first; without Value
+	Roles     []Role  `json:"roles,omitempty"`             // by thread role, the largest first; without Value
 	Throttled float64 `json:"throttled_periods"`           // share of the quota's periods in which it was used up
-	Time      float64 `json:"throttled_time"`              // held back, seconds a second, summed over processors: above 1 where several wait
-	Unread    bool    `json:"throttling_unread,omitempty"` // nothing says how often it was used up: the two are no zeros
+	Time      float64 `json:"throttled_time"`              // held back, seconds a second, summed over processors: above 1 if several wait
+	Unread    bool    `json:"throttling_unread,omitempty"` // throttling was not read: Throttled and Time are unknown, not zero
 }
 
-// Used is the part of the quota that was used.
+// Used returns the part of the quota that was used.
 func (q *Quota) Used() float64 {
 	if !(q.Quota > 0) {
 		return 0
@@ -45,8 +45,8 @@ func (q *Quota) Used() float64 {
 	return q.Cores / q.Quota
 }
 
-// Quotas makes them of all strata, in their order, ends by name. Ends without a
-// quota are left out.
+// Quotas returns the quotas of all strata, in their order, and by the ends' names. It leaves
+// out ends without a quota.
 func Quotas(r *Reader, strata []Stratum) []Quota {
 	var out []Quota
 	for i := range strata {
@@ -58,7 +58,7 @@ func Quotas(r *Reader, strata []Stratum) []Quota {
 	return out
 }
 
-// endSum adds up one end's figures over trials.
+// endSum sums one end's figures over trials.
 type endSum struct {
 	trials                          int
 	quota, cores, periods, hits, at float64

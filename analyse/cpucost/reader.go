@@ -7,9 +7,8 @@ import (
 	"tare/record"
 )
 
-// Reader keeps the CPU figures of trials, in a fifth of the room that they have as
-// samples: results of 30,000 trials are to be analysed within 300 MB. The zero
-// Reader is empty and ready.
+// Reader keeps the CPU figures of trials in a fifth of the memory that they take as samples:
+// 30,000 trials must be analysed within 300 MB. The zero Reader is empty and ready.
 type Reader struct {
 	index   map[key]uint16 // in kinds
 	kinds   []kind
@@ -24,14 +23,14 @@ type key struct {
 	labels record.Labels
 }
 
-// kind is what a figure is of.
+// kind identifies a figure.
 type kind struct {
 	name      string // of the sample
 	end, role string
 	group     bool // charged to the end's control groups
 }
 
-// cpu says whether it is of CPU that was used, not of its limit.
+// cpu reports whether the figure is CPU that was used, not its limit.
 func (k *kind) cpu() bool { return k.name == byRole || k.name == byGroup }
 
 type figure struct {
@@ -67,7 +66,7 @@ func (r *Reader) Read(t *record.Trial) {
 	}
 }
 
-// Take is Read, and takes the figures out of the trial's samples.
+// Take is Read, and removes the figures from the trial's samples.
 func (r *Reader) Take(t *record.Trial) {
 	r.Read(t)
 	t.Drop(ours)
@@ -98,8 +97,8 @@ func (r *Reader) kind(s *record.Sample) (uint16, bool) {
 	return k, true
 }
 
-// source is where a study's figures come from: one for all, or a ratio would be
-// between two ways of counting.
+// source returns the source of a study's figures. It is the same for all trials: a ratio must
+// not compare two ways of counting.
 func (r *Reader) source() string {
 	switch {
 	case r.roles:
@@ -110,8 +109,8 @@ func (r *Reader) source() string {
 	return ""
 }
 
-// cores adds up what the ends used in a trial, and adds it to the roles. It is
-// false where one of the ends has no figure: less would look cheaper.
+// cores sums what the ends used in a trial, and adds it to the roles. It returns false if an
+// end has no figure: without it the sum would be too small.
 func (r *Reader) cores(t *record.Trial, ends []string, roles map[string]float64) (sum float64, ok bool) {
 	at := r.trials[t.Identity()]
 	of := r.figures[at.from:at.to]

@@ -74,7 +74,7 @@ func readFigures(r io.Reader) ([]Figure, error) {
 	}
 }
 
-// guideFigures are the guide's. Its rows of syscall name the platform as the case.
+// guideFigures returns the guide's figures. In its rows of syscall the case is the platform.
 func guideFigures() ([]Figure, error) {
 	out, err := readFigures(strings.NewReader(guideCSV))
 	for i := range out {

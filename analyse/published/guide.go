@@ -5,7 +5,7 @@ import "strings"
 // guideName is the study's word for gVisor's performance guide.
 const guideName = "gvisor-guide"
 
-// guideTable is what holds for all its figures.
+// guideTable returns what all its figures share.
 func guideTable() *Table {
 	return &Table{Name: guideName, Title: "the gVisor performance guide", Ratio: "runsc/runc",
 		Source: "https://gvisor.dev/docs/architecture_guide/performance/", Date: "about 2019",
@@ -35,8 +35,8 @@ const (
 	otherVideo    = "another video, made here, and another version of ffmpeg"
 )
 
-// guideMapping says what of a study measures a figure. A figure that it does not
-// know has an empty kind; a test holds that there is none.
+// guideMapping returns which workloads of a study measure a figure. An unknown figure has an
+// empty kind; a test checks that all figures are known.
 func guideMapping(f Figure) mapping {
 	return guideMappings()[f.Benchmark+"/"+f.Case]
 }
@@ -72,10 +72,10 @@ func guideMappings() map[string]mapping {
 		out["redis/"+op] = mapping{kind: "redis", params: params{"pipeline": "|1"}, response: strings.ToLower(op), other: []string{otherRedis}}
 	}
 	for _, rw := range []string{"read", "write", "randread", "randwrite"} {
-		// The guide does not say its blocks. Its figures do: 4 KiB at random, where gVisor
-		// moves no more bytes than that at a call's price, and large ones in order, where it
-		// moves gigabytes.
-		bs, cache := "1MiB", "|warm|dropped" // of what is written first, nothing is cached
+		// The guide does not give its block sizes, but its figures show them: 4 KiB at random, where
+		// gVisor moves only as many bytes as its price of a call allows, and large blocks in
+		// sequence, where it moves gigabytes.
+		bs, cache := "1MiB", "|warm|dropped" // a file that is written first is not cached
 		if strings.HasSuffix(rw, "read") {
 			cache = "dropped"
 		}

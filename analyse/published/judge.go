@@ -7,7 +7,7 @@ import (
 	"tare/analyse/stat"
 )
 
-// Agreement is what a published ratio and a measured one come to.
+// Agreement is the result of comparing a published ratio with a measured one.
 type Agreement string
 
 // Agreements.
@@ -20,23 +20,22 @@ const (
 )
 
 const (
-	// Factor widens a measured interval at both ends before a published ratio is
-	// looked for in it. The published figures have no intervals and are of another
-	// machine; benchmarks of this kind come out up to a quarter differently from
-	// one machine to the next. It is a convention, and printed with the table.
+	// Factor widens a measured interval at both ends before the published ratio is compared
+	// with it. The published figures have no intervals and come from another machine;
+	// benchmarks of this kind differ by up to a quarter between machines. It is a convention,
+	// and printed with the table.
 	Factor = 1.25
-	// Widest is the relative half-width from which an interval does not agree: else
-	// not knowing would be agreeing. Its direction counts however wide it is.
+	// Widest is the relative half-width above which an interval cannot agree: otherwise a
+	// wide interval would agree with everything. Its direction counts at any width.
 	Widest = 0.5
 )
 
-// Judge says whether a published ratio agrees with a measured one, and why.
-// Ratios from 1/(1+margin) to 1+margin are equal to 1.
+// Judge returns whether a published ratio agrees with a measured one, and why. Ratios from
+// 1/(1+margin) to 1+margin count as equal to 1.
 //
-// It agrees when it lies in the interval widened by Factor, unless the two point
-// in opposite directions, or the interval is wider than Widest. Else what counts is the
-// direction: that of the interval is higher or lower when it leaves out 1, equal when
-// it is within the margin.
+// It agrees if it lies in the interval widened by Factor, unless the two point in opposite
+// directions or the interval is wider than Widest. Otherwise the direction counts: an
+// interval is higher or lower if it excludes 1, and equal if it is within the margin.
 func Judge(published float64, e stat.Estimate, margin float64) (Agreement, string) {
 	switch {
 	case e.Undefined != "":
@@ -51,7 +50,7 @@ func Judge(published float64, e stat.Estimate, margin float64) (Agreement, strin
 	case inside && !wide:
 		return Agrees, fmt.Sprintf("within a factor of %g of the interval", Factor)
 	case found == unclear:
-		return Undecided, "the interval has 1 in it, and is not within the margin"
+		return Undecided, "the interval contains 1 and is not within the margin"
 	case said == found:
 		return SameDirection, "both are " + string(found) + ", a factor of " + times(published, e)
 	case inside:
@@ -60,7 +59,7 @@ func Judge(published float64, e stat.Estimate, margin float64) (Agreement, strin
 	return Disagrees, fmt.Sprintf("published %s, measured %s", said, found)
 }
 
-// direction is on which side of 1 a ratio lies.
+// direction is the side of 1 on which a ratio lies.
 type direction string
 
 const (
@@ -84,7 +83,7 @@ func side(lo, hi, margin float64) direction {
 
 func opposite(a, b direction) bool { return a == higher && b == lower || a == lower && b == higher }
 
-// times says how far apart the two ratios are.
+// times formats the factor between the two ratios.
 func times(published float64, e stat.Estimate) string {
 	f := math.Exp(math.Abs(math.Log(published / e.Ratio)))
 	return fmt.Sprintf("%.2g apart", f)

@@ -12,18 +12,19 @@ import (
 	"tare/study"
 )
 
-// mapping says what of a study measures a figure, and what is other there.
+// mapping says which workload of a study measures a figure, and how it differs from the
+// published experiment.
 type mapping struct {
 	kind     string            // of the workload
-	isolate  string            // the isolated end; "" server, which is also that of a workload with one end
-	params   map[string]string // values that the workload must have: alternatives apart by "|", an empty one for "not given"
-	theirs   map[string]string // values that the guide has, in the same words, and the workload may have or not
+	isolate  string            // the isolated end; "": server, or the only end
+	params   map[string]string // values that the workload must have: alternatives separated by "|", an empty one for "not given"
+	theirs   map[string]string // values of the guide, in the same form, which the workload need not have
 	response string
-	other    []string // what is other here than there
+	other    []string // differences from the published experiment
 }
 
-// find returns the strata that the mapping is of, in the study's order. A
-// workload that does not compare the response has no ratio of it, and is none.
+// find returns the strata that match the mapping, in the study's order. A workload that does
+// not compare the response does not match, because it has no ratio.
 func find(st *study.Study, m mapping) []int {
 	var out []int
 	for i := range st.Strata {
@@ -47,9 +48,9 @@ func compares(w *study.Workload, response string) bool {
 	return false
 }
 
-// suits reports whether a stratum's parameters are those of the mapping. A
-// parameter is a level of the cells, or fixed by the workload, or has its default,
-// which only the workload's package knows: the mapping lists it as not given.
+// suits reports whether a stratum has the mapping's parameters. A parameter is a level of the
+// cells, or fixed by the workload, or has its default, which only the workload's package
+// knows: the mapping lists it as not given.
 func (m *mapping) suits(s *study.Stratum, w *study.Workload) bool {
 	for name, want := range m.params {
 		if !oneOf(value(s, w, name), want) {
@@ -60,7 +61,7 @@ func (m *mapping) suits(s *study.Stratum, w *study.Workload) bool {
 	return cmp.Or(isolate, "server") == cmp.Or(m.isolate, "server")
 }
 
-// value is a parameter as the study gives it; "" when it does not.
+// value returns a parameter as the study gives it; "" if it does not.
 func value(s *study.Stratum, w *study.Workload, name string) string {
 	if v, ok := s.Shared.Get(name); ok {
 		return v
@@ -77,7 +78,8 @@ func oneOf(got, alternatives string) bool {
 	return false
 }
 
-// expected is what is other in a stratum than there: its parameters first.
+// expected lists the differences of a stratum from the published experiment, parameters
+// first.
 func (m *mapping) expected(s *study.Stratum, w *study.Workload) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(m.theirs)) {
@@ -91,7 +93,7 @@ func (m *mapping) expected(s *study.Stratum, w *study.Workload) []string {
 	return append(out, m.other...)
 }
 
-// same reports whether two values of a parameter are one, however written.
+// same reports whether two values of a parameter are equal, in any spelling.
 func same(a, b string) bool {
 	if a == b {
 		return true

@@ -1,13 +1,12 @@
-// Package published sets the ratios that a study measured beside figures that
-// others published, and says whether the two agree.
+// Package published compares the ratios of a study with published figures, and judges
+// whether they agree.
 //
-// The data path: 1. the figures are read from the embedded file as it was copied,
-// its comments included (figures.go); 2. a mapping, written as data, says which
-// workload kind, parameters, isolated end and response a figure is of, and what is
-// other here than there (guide.go); 3. the study's strata are searched for each
-// figure (match.go); 4. the measured ratio to the published one's base is made of
-// the blocks that have both, by the same statistics as all others, its variances
-// moderated over all rows of the table; 5. judge.go calls it.
+// The data path: 1. the figures are read from the embedded file, comments included
+// (figures.go); 2. a mapping, written as data, gives each figure's workload kind,
+// parameters, isolated end and response, and the differences from the published experiment
+// (guide.go); 3. the study's strata are searched for each figure (match.go); 4. the ratio to
+// the published base is computed from the blocks that have both, as all other ratios, with
+// variances moderated over all rows of the table; 5. judge.go judges it.
 //
 // It is pure: values come through a function, and nothing is read or run.
 package published
@@ -22,17 +21,17 @@ import (
 	"tare/study"
 )
 
-// Table is what a study measured beside what was published.
+// Table compares a study with published figures.
 type Table struct {
 	Name     string   `json:"name"`  // the study's word for it
 	Title    string   `json:"title"` // "the gVisor performance guide"
 	Source   string   `json:"source"`
 	Date     string   `json:"date"`
-	Ratio    string   `json:"ratio"`  // what is divided by what: runsc/runc
-	Factor   float64  `json:"factor"` // by which intervals are widened: a convention, see Judge
-	Widest   float64  `json:"widest"` // relative half-width from which an interval does not agree
-	Margin   float64  `json:"margin"` // ratios this near to 1 are equal: the study's
-	Notes    []string `json:"notes"`  // what is other for all rows
+	Ratio    string   `json:"ratio"`  // numerator and denominator: runsc/runc
+	Factor   float64  `json:"factor"` // by which intervals are widened, see Judge
+	Widest   float64  `json:"widest"` // relative half-width above which an interval cannot agree
+	Margin   float64  `json:"margin"` // of the study: ratios this near to 1 are equal
+	Notes    []string `json:"notes"`  // differences from the published experiment that all rows have
 	Rows     []Row    `json:"rows"`   // in the order of the source
 	Agree    int      `json:"agree"`
 	Same     int      `json:"same_direction"`
@@ -42,34 +41,33 @@ type Table struct {
 	Summary  string   `json:"summary"` // the counts in a sentence
 }
 
-// Judged is the number of rows that have a measured interval.
+// Judged returns the number of rows that have a measured interval.
 func (t *Table) Judged() int { return t.Agree + t.Same + t.Disagree + t.Unsure }
 
 // Row is one published ratio, and one stratum of the study that measures it. A
 // figure that two strata measure has two rows.
 type Row struct {
 	Figure
-	Stratum   string     `json:"stratum,omitempty"`  // Stratum.Key; "" when the study has none
+	Stratum   string     `json:"stratum,omitempty"`  // Stratum.Key; "" if the study does not measure it
 	Workload  string     `json:"workload,omitempty"` // its label in the study
 	Response  string     `json:"response,omitempty"`
-	Measured  []Measured `json:"measured,omitempty"` // each of the other side's levels, in the study's order
-	Agreement Agreement  `json:"agreement"`          // of the level that the figure is of
-	Why       string     `json:"why"`                // the agreement
-	Expected  []string   `json:"expected,omitempty"` // what is other here than there, beside the notes of the table
+	Measured  []Measured `json:"measured,omitempty"` // one for each level of the other side, in the study's order
+	Agreement Agreement  `json:"agreement"`          // of the figure's level
+	Why       string     `json:"why"`                // reason for Agreement
+	Expected  []string   `json:"expected,omitempty"` // differences from the published experiment, in addition to the table's notes
 }
 
-// Measured is the ratio of one level to the base, here.
+// Measured is the study's ratio of one level to the base.
 type Measured struct {
 	Level     string        `json:"level"` // of the factor sandbox, such as runsc-ptrace
-	Name      string        `json:"name"`  // the level, and what is nested below it
+	Name      string        `json:"name"`  // the level, and the levels nested below it
 	Cell      record.Cell   `json:"cell"`
 	Estimate  stat.Estimate `json:"estimate"`
-	Compared  bool          `json:"compared,omitempty"` // the row's agreement is about this one
+	Compared  bool          `json:"compared,omitempty"` // the row's agreement is that of this level
 	Agreement Agreement     `json:"agreement"`
 }
 
-// Values is where the measured values come from: the values of two cells of one
-// stratum, block by block.
+// Values returns the measured values of two cells of one stratum, block by block.
 type Values func(base, other record.Cell, response string) stat.Summary
 
 // Compare makes the table that the study asks for; nil when it asks for none, or
@@ -79,7 +77,7 @@ func Compare(st *study.Study, rule stat.Rule, values Values, kinds map[string]re
 		return nil
 	}
 	figures, err := guideFigures()
-	if err != nil { // a test parses what is embedded
+	if err != nil { // impossible: a test parses the embedded file
 		return nil
 	}
 	t := guideTable()
@@ -122,7 +120,7 @@ func Compare(st *study.Study, rule stat.Rule, values Values, kinds map[string]re
 	return t
 }
 
-// judge gives the row the agreement of the level that its figure is of.
+// judge sets the row's agreement: that of the figure's level.
 func (r *Row) judge(margin float64) {
 	if r.Stratum == "" {
 		return
@@ -174,7 +172,7 @@ func sides(s *study.Stratum, kinds map[string]record.Traits) (base record.Cell, 
 	return base, others
 }
 
-// name is a level with what distinguishes the cell otherwise within its stratum.
+// name returns a level, with the cell's other levels that differ within its stratum.
 func name(level string, cell, shared record.Cell) string {
 	for _, l := range cell {
 		if _, ok := shared.Get(l.Factor); !ok && l.Factor != study.FactorSandbox {
@@ -184,7 +182,7 @@ func name(level string, cell, shared record.Cell) string {
 	return level
 }
 
-// sentence is the table in a line: how many agree.
+// sentence summarises the table: how many ratios agree.
 func (t *Table) sentence() string {
 	n := t.Judged()
 	if n == 0 {

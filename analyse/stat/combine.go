@@ -2,31 +2,30 @@ package stat
 
 import "math"
 
-// Combine is the geometric mean of several ratios, each estimated from blocks of
-// its own: the mean of the log-ratios, equally weighted, with the standard error
+// Combine returns the geometric mean of several ratios, each estimated from its own blocks:
+// the mean of the log-ratios, equally weighted, with the standard error
 //
 //	sqrt(SE1² + ... + SEk²) / k
 //
 // and a Student t interval whose degrees of freedom are those of F. E.
 // Satterthwaite, "An approximate distribution of estimates of variance
-// components", Biometrics Bulletin 2 (1946) 110, doi 10.2307/3002019. Of one
-// estimate it is that estimate.
+// components", Biometrics Bulletin 2 (1946) 110, doi 10.2307/3002019. One estimate is
+// returned as it is.
 //
-// Equal weights, not those of the standard errors: a mean over the levels of a
-// factor must not change its meaning with how noisy a level is. It is a mean over
-// these very ratios (the strata are the population, not a sample of it), so that
-// how much they differ is not part of the error.
+// The weights are equal and do not depend on the standard errors: a mean over the levels of
+// a factor must not change its meaning with the noise of a level. It is a mean over exactly
+// these ratios (the strata are the population, not a sample of it), so their differences are
+// not part of the error.
 //
-// Assumed is that the estimates' errors are independent: each is of other blocks,
-// and so of other trials, also of the baseline. Ratios that share a baseline's
-// trials are not: sum those up block by block first. Moderated variances are not
-// independent, since one prior is in all of them, and those of the noisiest are too small;
-// Rule.Part gives estimates that are not moderated. There are never more degrees of
-// freedom than the unmoderated variances have together, or the best single one has
-// moderated.
+// Combine assumes that the errors of the estimates are independent: each comes from other
+// blocks, and so from other trials, also of the baseline. Ratios that share a baseline's
+// trials are not independent: sum those up block by block first. Moderated variances are not
+// independent either, because they share a prior, and those of the noisiest are too small;
+// Rule.Part gives estimates without moderation. The degrees of freedom are never more than
+// those of the unmoderated variances together, or of the best single moderated one.
 //
-// Where one of them has no ratio, there is none of all; where one has no
-// interval, there is none.
+// If one of the estimates has no ratio, neither has the result; the same holds for the
+// interval.
 func Combine(of []Estimate) Estimate {
 	if len(of) == 1 {
 		return of[0]
@@ -63,7 +62,7 @@ func Combine(of []Estimate) Estimate {
 		return out
 	}
 	out.SE, out.DF = math.Sqrt(variance), math.Max(best, plain)
-	if fourth > 0 { // else nothing varies at all, or too little for a float64
+	if fourth > 0 { // otherwise nothing varies, or too little for a float64
 		out.DF = math.Min(out.DF, variance*variance/fourth)
 	}
 	out.interval(mean)

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// BenjaminiHochberg returns, in the order of p, the false discovery rate at
-// which each of the p-values would just be called a discovery (Y. Benjamini and
-// Y. Hochberg, J. R. Stat. Soc. B 57 (1995) 289). A NaN stands for a test that
-// could not be made: it stays NaN and is not counted.
+// BenjaminiHochberg returns, in the order of p, the false discovery rate at which each
+// p-value would just be called a discovery (Y. Benjamini and Y. Hochberg, J. R. Stat. Soc. B
+// 57 (1995) 289). A NaN means that the test could not be made: it stays NaN and does not
+// count.
 func BenjaminiHochberg(p []float64) []float64 {
 	q := make([]float64, len(p))
 	var idx []int

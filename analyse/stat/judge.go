@@ -8,12 +8,12 @@ import (
 	"tare/record"
 )
 
-// Verdict is what a comparison comes to.
+// Verdict is the result of a comparison.
 type Verdict string
 
-// Verdicts. Faster and Slower are better and worse than the baseline, by the
-// response's own direction: more requests or fewer seconds are both faster.
-// Higher and Lower are said of a response that has no better direction.
+// Verdicts. Faster and Slower mean better and worse than the baseline by the response's
+// direction: more requests and fewer seconds are both faster. Higher and Lower are for a
+// response without a better direction.
 const (
 	Faster     Verdict = "faster"
 	Slower     Verdict = "slower"
@@ -23,7 +23,7 @@ const (
 	Undecided  Verdict = "undecided"
 )
 
-// Decided reports whether more blocks would be spent in vain on v.
+// Decided reports whether v needs no more blocks.
 func (v Verdict) Decided() bool { return v != Undecided && v != "" }
 
 // Rule is the stopping rule of a study and the level of its intervals. Make it
@@ -42,8 +42,8 @@ type Rule struct {
 	Confidence float64 // that an interval covers the truth, whenever the study stopped: 0.95
 	Width      float64 // relative half-width that is narrow enough
 	Margin     float64 // ratios from 1/(1+Margin) to 1+Margin are equivalent
-	Looks      []int   // blocks after which it is decided whether to go on, rising
-	Fixed      int     // blocks, without looks in between; 0: the looks decide
+	Looks      []int   // numbers of blocks after which the study decides whether to go on, rising
+	Fixed      int     // number of blocks, without looks in between; 0: the looks decide
 }
 
 // Constants of the rule. docs/method.md says what they cost and what they gain.
@@ -70,8 +70,7 @@ const (
 	late = 0.9
 )
 
-// NewRule returns a rule. Looks that are out of order, repeated or below 1 are put
-// right.
+// NewRule returns a rule. It sorts the looks and drops repeated ones and those below 1.
 func NewRule(confidence, width, margin float64, looks []int, fixed int) Rule {
 	looks = slices.Clone(looks)
 	slices.Sort(looks)

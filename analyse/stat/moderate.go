@@ -8,23 +8,22 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// Prior is what the comparisons of a study say together about the variance of
-// one: it is worth DF degrees of freedom at the variance Var. The zero Prior
-// says nothing.
+// Prior is what the comparisons of a study predict for the variance of one: it is worth DF
+// degrees of freedom at the variance Var. The zero Prior predicts nothing.
 type Prior struct {
 	DF  float64 // may be +Inf: the variance is known
 	Var float64
-	Cap float64 // a moderated variance has at most so many degrees of freedom: those of all the data
+	Cap float64 // the most degrees of freedom of a moderated variance: those of all the data
 }
 
-// Variance is what one comparison says about its scatter.
+// Variance is the scatter of one comparison.
 type Variance struct {
 	S2    float64 // sample variance
-	DF    float64 // degrees of freedom, n-1; 0: it says nothing
+	DF    float64 // degrees of freedom, n-1; 0: unknown
 	Group string  // comparisons that should scatter alike: one response of one workload
 }
 
-// Of is the variance of a summary.
+// Of returns the variance of a summary.
 func Of(s Summary, group string) Variance {
 	if s.Undefined != "" {
 		return Variance{Group: group}
@@ -32,12 +31,12 @@ func Of(s Summary, group string) Variance {
 	return Variance{S2: s.Var, DF: float64(s.N - 1), Group: group}
 }
 
-// minPooled is the number of comparisons below which nothing is learnt from the
-// others. Smyth's estimate of the spread of variances is rough from a handful:
-// with four to six comparisons of mixed scatter (e^1; 60,000 drawn), 4.8 to 5.1 %
-// of equal things would be called different with it, and 3.4 to 5.0 % of A/A
-// studies have a false discovery. Without, it is 3.4 to 3.6 % and 1.6 to 2.1 %,
-// and 4 % more blocks, which is little to ask. With ten it is 4.7 and 2.2 %.
+// minPooled is the number of comparisons below which variances are not moderated. Smyth's
+// estimate of the spread of variances is rough with a few: with four to six comparisons of
+// mixed scatter (e^1; 60,000 drawn), 4.8 to 5.1 % of equal things would be called different
+// with it, and 3.4 to 5.0 % of A/A studies have a false discovery. Without it, the figures are
+// 3.4 to 3.6 % and 1.6 to 2.1 %, at a cost of 4 % more blocks. With ten comparisons they are
+// 4.7 and 2.2 %.
 const minPooled = 10
 
 // Moderate returns what the other comparisons of a study say about the variance of each,
@@ -59,8 +58,8 @@ const minPooled = 10
 // spread by e^0 to e^0.8), Smyth's own method called up to 6.9 % of equal things different
 // at a plain 95 %; this one calls up to 5.8 %.
 //
-// Three blocks alone leave two degrees of freedom and intervals that no study
-// could afford to shorten; the neighbours' variances lend some.
+// Three blocks alone have two degrees of freedom, and their intervals would take too long to
+// narrow. The other comparisons add degrees of freedom.
 func Moderate(vs []Variance) []Prior {
 	out := make([]Prior, len(vs))
 	p := newPool(vs)
@@ -85,7 +84,7 @@ func Predict(vs []Variance, group string) Prior {
 	return p.prior(p.all, g)
 }
 
-// floor is the least variance that counts as real; 0 where there is nothing to learn.
+// floor returns the least variance that counts as real; 0 if nothing varies.
 func floor(vs []Variance) float64 {
 	var v []float64
 	for i := range vs {
@@ -96,19 +95,19 @@ func floor(vs []Variance) float64 {
 	if len(v) < minPooled {
 		return 0
 	}
-	// It is zero where half of the comparisons do not vary at all: counts, or a broken
-	// clock. There is no spread to learn.
+	// The median is zero if half of the comparisons do not vary at all: counts, or a broken
+	// clock. Then there is no spread to estimate.
 	return 1e-5 * Median(v)
 }
 
 func (v *Variance) valid() bool { return v.DF > 0 && finite(v.S2) && v.S2 >= 0 }
 
-// sums add up the logarithms of variances.
+// sums are sums over the logarithms of variances.
 type sums struct{ n, e, known float64 }
 
 func (s sums) mean() float64 { return s.e / s.n }
 
-// pool is what all comparisons say together.
+// pool is the distribution of the variances of all comparisons.
 type pool struct {
 	least           float64 // variances are at least this
 	all             sums
@@ -118,14 +117,14 @@ type pool struct {
 	error           float64 // standard error of the spread
 }
 
-// logarithm is an unbiased estimate of ln σ², and its variance (z = ln s² is ln σ² plus
+// logarithm returns an unbiased estimate of ln σ², and its variance (z = ln s² is ln σ² plus
 // Fisher's z, whose mean and variance are known).
 func (p *pool) logarithm(v *Variance) (e, known float64) {
 	h := v.DF / 2
 	return math.Log(math.Max(v.S2, p.least)) - mathext.Digamma(h) + math.Log(h), trigamma(h)
 }
 
-// newPool returns nil where there is nothing to learn.
+// newPool returns nil if there is nothing to estimate.
 func newPool(vs []Variance) *pool {
 	p := &pool{least: floor(vs), groups: make(map[string]*sums)}
 	if p.least == 0 {
@@ -154,7 +153,7 @@ func newPool(vs []Variance) *pool {
 			inner += d * d
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.groups)) { // in one order, to the last bit
+	for _, name := range slices.Sorted(maps.Keys(p.groups)) { // in a fixed order, so that the sum is reproducible
 		g := p.groups[name]
 		d := g.mean() - p.all.mean()
 		outer += g.n * d * d
@@ -162,7 +161,7 @@ func newPool(vs []Variance) *pool {
 	}
 	n, groups := p.all.n, float64(len(p.groups))
 	known := p.all.known / n
-	if n-groups < 1 { // each is a group of its own
+	if n-groups < 1 { // each comparison is its own group
 		inner, outer, groups = outer, 0, 1
 	}
 	mean := inner / (n - groups)
@@ -219,8 +218,8 @@ func (p Prior) Posterior(s2, df float64) (v, d float64) {
 func trigamma(x float64) float64 { return mathext.Zeta(2, x) }
 
 // trigammaInverse solves trigamma(y) = x for x > 0 by Newton's method on
-// 1/trigamma, which is nearly linear and convex, so that it converges from below
-// without overshooting (Smyth 2004, appendix).
+// 1/trigamma, which is nearly linear and convex, so it converges from below without
+// overshooting (Smyth 2004, appendix).
 func trigammaInverse(x float64) float64 {
 	switch {
 	case x > 1e7:

@@ -2,7 +2,7 @@ package stat
 
 import "math"
 
-// maxBlocks bounds the search of Blocks: nobody measures for so long.
+// maxBlocks bounds the search of Blocks, far above any study.
 const maxBlocks = 1 << 20
 
 // Blocks returns how many blocks an interval takes that is no wider than a relative

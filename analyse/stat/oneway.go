@@ -6,10 +6,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// OneWay is the p-value of the one-way analysis of variance: whether groups of
-// values have one mean (R. A. Fisher, "Statistical Methods for Research
-// Workers", 1925). Empty groups are left out. NaN with fewer than two groups or
-// two degrees of freedom within them.
+// OneWay returns the p-value of the one-way analysis of variance: whether groups of values
+// have one mean (R. A. Fisher, "Statistical Methods for Research Workers", 1925). It ignores
+// empty groups. It is NaN with fewer than two groups or two degrees of freedom within them.
 func OneWay(groups [][]float64) float64 {
 	var all []float64
 	k, within := 0, 0.0
@@ -28,7 +27,7 @@ func OneWay(groups [][]float64) float64 {
 	}
 	_, v := meanVar(all)
 	between := v*float64(len(all)-1) - within
-	// Rounding leaves a little of either where there is none.
+	// Rounding leaves a little variance where there is none.
 	if tiny := 1e-12 * v * float64(len(all)-1); within <= tiny {
 		if between <= tiny {
 			return 1

@@ -1,16 +1,15 @@
-// Package stat holds the statistics of a comparison: how a treatment's values
-// stand to the baseline's of the same blocks, how sure that is, and what to call
-// it. It knows nothing of studies or trials.
+// Package stat holds the statistics of a comparison: the ratio of a treatment's values to the
+// baseline's of the same blocks, its interval, and the verdict. It knows nothing of studies
+// or trials.
 //
 // The data path: 1. Summarise turns the pairs of one comparison (one pair a
-// block) into the mean and variance of their log-ratios; 2. Moderate learns from
-// all comparisons of a study how variances are spread; 3. Rule.Estimate turns a
-// summary and its Prior into a ratio with its interval; 4. Rule.Enough says whether
-// measuring may stop; 5. Rule.Judge gives the verdict and the reason.
+// block) into the mean and variance of their log-ratios; 2. Moderate estimates the spread of
+// variances from all comparisons of a study; 3. Rule.Estimate turns a summary and its Prior
+// into a ratio with its interval; 4. Rule.Enough decides whether measuring may stop;
+// 5. Rule.Judge gives the verdict and the reason.
 //
-// Log-ratios within a block, because on a machine that drifts both halves of a
-// pair drift together, and because costs multiply: twice and half are equally
-// far from one.
+// It uses log-ratios within a block, because on a machine that drifts both values of a pair
+// drift together, and because costs multiply: 2 and 1/2 are equally far from 1.
 package stat
 
 import (
@@ -22,16 +21,16 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// MinN is the number of pairs below which no interval is given. Two pairs have
-// one degree of freedom: their 95 % interval is 12.7 standard errors to either
-// side, and nobody should see a number that looks like a measurement there.
+// MinN is the number of pairs below which there is no interval. Two pairs have one degree of
+// freedom: their 95 % interval is 12.7 standard errors to either side, which should not be
+// mistaken for a measurement.
 const MinN = 3
 
-// Pair is what one block says about one comparison, in base units. NaN or an
-// infinity stands for a reading that is missing.
+// Pair is the values of one block for one comparison, in base units. NaN or an infinity means
+// that a value is missing.
 type Pair struct{ Base, Other float64 }
 
-// Pairs puts together the blocks in which both have a value, in the order of the blocks.
+// Pairs returns the pairs of the blocks in which both have a value, in the order of blocks.
 func Pairs(base, own map[int]float64) []Pair {
 	var out []Pair
 	for _, block := range slices.Sorted(maps.Keys(own)) {
@@ -42,8 +41,8 @@ func Pairs(base, own map[int]float64) []Pair {
 	return out
 }
 
-// Summary is one comparison's pairs, summed up. Undefined is not "" when no
-// ratio exists, and says why; then Mean and Var are zero.
+// Summary summarises one comparison's pairs. If there is no ratio, Undefined says why, and
+// Mean and Var are zero.
 type Summary struct {
 	N         int     // complete pairs
 	Missing   int     // pairs with a value that is NaN or infinite
@@ -51,14 +50,14 @@ type Summary struct {
 	Var       float64 // sample variance of it, 0 for N < 2
 	Base      float64 // the baseline's level: geometric mean, the median if Undefined
 	Value     float64 // the treatment's level, likewise
-	First     Pair    // of the complete pairs
+	First     Pair    // the first complete pair
 	Undefined string
 }
 
-// first is ln(Other/Base) of the first complete pair.
+// first returns ln(Other/Base) of the first complete pair.
 func (s Summary) first() float64 { return math.Log(s.First.Other) - math.Log(s.First.Base) }
 
-// withoutFirst is the summary of the pairs but the first. It needs three pairs.
+// withoutFirst returns the summary without the first pair. It needs three pairs.
 func (s Summary) withoutFirst() Summary {
 	if s.Undefined != "" || s.N < 3 {
 		return s
@@ -74,10 +73,9 @@ func (s Summary) withoutFirst() Summary {
 	return s
 }
 
-// Summarise summarises one comparison. The order of the pairs decides which is the First,
-// and nothing else. A zero or a negative value makes the whole ratio undefined, rather
-// than only its block: leaving out the blocks in which a count was zero would
-// tilt the ratio.
+// Summarise summarises one comparison. The order of the pairs decides only which is First. A
+// zero or negative value makes the whole ratio undefined, not only its block: leaving out the
+// blocks in which a count was zero would bias the ratio.
 func Summarise(pairs []Pair) Summary {
 	var base, other []float64
 	for _, p := range pairs {
@@ -139,8 +137,7 @@ func nonPositive(base, other []float64) string {
 	return fmt.Sprintf("a value is zero in %d of %d blocks", b+o+both, n)
 }
 
-// meanVar sorts first, so that the sums do not depend on the order of the
-// blocks, to the last bit.
+// meanVar sorts first, so that the sums do not depend on the order of the blocks.
 func meanVar(d []float64) (mean, variance float64) {
 	d = slices.Clone(d)
 	slices.Sort(d)
@@ -157,8 +154,8 @@ func meanVar(d []float64) (mean, variance float64) {
 	return mean, variance / float64(len(d)-1)
 }
 
-// GeoMean returns the geometric mean of positive values; NaN when there is none
-// or one is not positive.
+// GeoMean returns the geometric mean of positive values; NaN without values or if one is not
+// positive.
 func GeoMean(v []float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()
@@ -172,11 +169,11 @@ func GeoMean(v []float64) float64 {
 		}
 		sum += math.Log(x)
 	}
-	// Rounding may carry the largest numbers over the edge.
+	// Rounding may exceed the largest number.
 	return math.Min(math.Exp(sum/float64(len(v))), math.MaxFloat64)
 }
 
-// Median returns the middle value, or the mean of the middle two; NaN for none.
+// Median returns the middle value, or the mean of the middle two; NaN without values.
 func Median(v []float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()
@@ -190,29 +187,28 @@ func Median(v []float64) float64 {
 	return v[m-1] + (v[m]-v[m-1])/2
 }
 
-// Estimate is a ratio to the baseline and its interval. A true ratio is
-// positive, so zero stands for "there is none", which JSON can carry and NaN
-// cannot.
+// Estimate is a ratio to the baseline and its interval. Zero means that there is no ratio:
+// a true ratio is positive, and JSON has no NaN.
 type Estimate struct {
 	Ratio      float64 `json:"ratio,omitempty"`      // Value/Base: geometric mean of the blocks' ratios
 	Lo         float64 `json:"lo,omitempty"`         // of the interval
 	Hi         float64 `json:"hi,omitempty"`         //
 	N          int     `json:"n"`                    // complete pairs
-	Missing    int     `json:"missing,omitempty"`    // pairs without a value of both
+	Missing    int     `json:"missing,omitempty"`    // incomplete pairs
 	Base       float64 `json:"base"`                 // level of the baseline in the complete pairs, geometric mean
 	Value      float64 `json:"value"`                // level of the treatment in them
 	SE         float64 `json:"se,omitempty"`         // standard error of ln(Ratio), moderated
-	DF         float64 `json:"df,omitempty"`         // degrees of freedom of it, moderated
+	DF         float64 `json:"df,omitempty"`         // its degrees of freedom, moderated
 	Confidence float64 `json:"confidence,omitempty"` // nominal, of this interval alone; see Rule
-	Shrunk     float64 `json:"shrunk,omitempty"`     // the ratio corrected for having been called; 0 where the interval contains 1
+	Shrunk     float64 `json:"shrunk,omitempty"`     // the ratio corrected for having been called; 0 if the interval contains 1
 	Undefined  string  `json:"undefined,omitempty"`  // why there is no ratio
 }
 
-// HasInterval reports whether there is one.
+// HasInterval reports whether the estimate has an interval.
 func (e Estimate) HasInterval() bool { return e.Lo > 0 }
 
-// HalfWidth is the interval's relative half-width: 0.05 is "within 5 % either
-// way". +Inf without an interval.
+// HalfWidth returns the interval's relative half-width: 0.05 is 5 % either way. It is +Inf
+// without an interval.
 func (e Estimate) HalfWidth() float64 {
 	if !e.HasInterval() {
 		return math.Inf(1)
@@ -221,8 +217,7 @@ func (e Estimate) HalfWidth() float64 {
 }
 
 // Estimate returns the ratio with a Student t interval at the given confidence
-// (0.95), its variance moderated by prior; the zero Prior is the ordinary
-// interval.
+// (0.95). Its variance is moderated by prior; the zero Prior gives the ordinary interval.
 func (s Summary) Estimate(prior Prior, confidence float64) Estimate {
 	e := Estimate{N: s.N, Missing: s.Missing, Base: s.Base, Value: s.Value, Undefined: s.Undefined}
 	if s.Undefined != "" {
@@ -238,7 +233,7 @@ func (s Summary) Estimate(prior Prior, confidence float64) Estimate {
 	return e
 }
 
-// interval fills in what follows from a mean of log-ratios and its standard error.
+// interval fills in the fields that follow from a mean of log-ratios and its standard error.
 func (e *Estimate) interval(mean float64) {
 	half := Student(e.DF).Quantile(0.5+e.Confidence/2) * e.SE
 	e.Lo, e.Hi = Exp(mean-half), Exp(mean+half)
@@ -248,19 +243,19 @@ func (e *Estimate) interval(mean float64) {
 }
 
 // shrinkage is the part of an effect that remains when it is corrected for having been
-// called: an effect is more likely to be called when it came out large. t is the effect in
+// called: an effect is more likely to be called if it came out large. t is the effect in
 // standard errors, above the quantile of the confidence. The maximum of the likelihood
 // given that the interval excludes 0 (L. V. Hedges, J. Educ. Stat. 9 (1984) 61) corrects
-// too much where the effect is barely called, so it is averaged with the plain mean (H.
-// Zhong and R. L. Prentice, Biostatistics 9 (2008) 621, section 2.2). Both are in normal
-// deviates that have the tail probabilities of Student's t.
+// too much if the effect is barely called, so it is averaged with the plain mean (H.
+// Zhong and R. L. Prentice, Biostatistics 9 (2008) 621, section 2.2). Both use normal
+// deviates with the tail probabilities of Student's t.
 func shrinkage(t, df, confidence float64) float64 {
 	normal := distuv.UnitNormal
 	z, c := -normal.Quantile(Student(df).Survival(t)), normal.Quantile(0.5+confidence/2)
 	if !(z < c+6) { // the correction is below a millionth
 		return 1
 	}
-	// expected is the mean of a normal deviate around mu, given that it is beyond c.
+	// expected returns the mean of a normal deviate around mu, given that it is beyond c.
 	expected := func(mu float64) float64 {
 		return mu + (normal.Prob(c-mu)-normal.Prob(c+mu))/(normal.Survival(c-mu)+normal.Survival(c+mu))
 	}
@@ -276,17 +271,17 @@ func shrinkage(t, df, confidence float64) float64 {
 	return weight + (1-weight)*lo/z
 }
 
-// Compare is Summarise and Estimate without a prior: one comparison by itself.
+// Compare is Summarise and Estimate without a prior, for one comparison by itself.
 func Compare(pairs []Pair, confidence float64) Estimate {
 	return Summarise(pairs).Estimate(Prior{}, confidence)
 }
 
-// Exp is e^x, kept inside what JSON can carry and above zero.
+// Exp returns e^x, bounded to positive finite numbers.
 func Exp(x float64) float64 { return math.Exp(math.Max(-700, math.Min(700, x))) }
 
-// Student is Student's t distribution with these degrees of freedom, +Inf included.
-// Beyond 1e6 it is the normal one to nine digits, and the beta inversion behind the
-// quantiles is not needed.
+// Student returns Student's t distribution with these degrees of freedom, +Inf included.
+// Beyond 1e6 it returns the normal distribution, which is the same to nine digits and needs no
+// beta inversion for quantiles.
 func Student(df float64) interface {
 	Quantile(p float64) float64
 	Survival(t float64) float64
