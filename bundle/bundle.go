@@ -1,5 +1,5 @@
-// Package bundle makes one file of a results folder, to send to someone else,
-// and reads such files, whoever made them.
+// Package bundle packs a results folder into one file, to send to someone else, and reads
+// such files. It does not trust their author.
 //
 // A bundle is a tar archive, compressed with zstd. Its first member is
 // manifest.json, which lists all others with their sizes and SHA-256:
@@ -10,18 +10,17 @@
 //	series/TRIAL.parquet
 //	study.yaml
 //
-// The data path out: 1. Write takes a snapshot of the database, also of one that
-// is being written to; 2. the files of the trials in it are listed and hashed;
-// 3. manifest and members are written, with no time, owner or mode of their own,
-// so that equal folders give equal bytes; a file that changes meanwhile is an
-// error. The way in: 4. the manifest is read and judged before anything else: names
-// by a list of what a results folder has, total size by Limits; 5. each member must be in
-// the manifest, once, a plain file, of its size and hash; 6. Unpack writes them
-// below one folder through os.Root, Check to nowhere; 7. the database must have
-// tare's schema, nothing more, and whole pages.
+// Writing: 1. Write takes a snapshot of the database, also during a run; 2. it lists and
+// hashes the files of the trials; 3. it writes manifest and members without time, owner or
+// mode, so that equal folders give equal bytes; a file that changes meanwhile is an error.
+// Reading: 4. the manifest comes first and is checked: names against a list of the files of
+// a results folder, total size against Limits; 5. each member must be in the manifest once,
+// a regular file, with its size and hash; 6. Unpack writes the members below one folder
+// through os.Root, Check discards them; 7. the database must have tare's schema, nothing
+// more, and intact pages.
 //
-// What a bundle cannot tell is who made it: whoever changes a member can change
-// the manifest. The SHA-256 of the whole file, sent another way, tells that.
+// A bundle does not prove who made it: whoever changes a member can change the manifest. For
+// that, send the SHA-256 of the whole file by another way.
 package bundle
 
 import (
@@ -34,7 +33,7 @@ import (
 	"unicode/utf8"
 )
 
-// Version of the format: a reader takes this one and every earlier one.
+// Version of the format. A reader accepts this one and every earlier one.
 const Version = 1
 
 const (
@@ -44,14 +43,14 @@ const (
 	studyName    = "study.yaml"
 )
 
-// Suffix is how the names of bundles end.
+// Suffix ends the names of bundles.
 const Suffix = ".tar.zst"
 
 // maxWindow is the memory that decompression may take, in bytes: what zstd needs
 // up to level 19 (RFC 8878, section 3.1.1.1.2 recommends 8 MiB).
 const maxWindow = 8 << 20
 
-// Limits bound what a bundle may become.
+// Limits bound the size of an unpacked bundle.
 type Limits struct {
 	Total int64 // bytes of the archive when decompressed
 	Ratio int64 // of that to the file, above 64 MiB; 0: any
@@ -61,10 +60,10 @@ type Limits struct {
 // about 1 GiB, compressed 4 to 20 times.
 func DefaultLimits() Limits { return Limits{Total: 16 << 30, Ratio: 200} }
 
-// free is what a ratio does not bound: small databases compress well.
+// free is the size that a ratio does not bound, because small databases compress well.
 const free = 64 << 20
 
-// allowed is how many bytes a file of a size may decompress to.
+// allowed returns how many bytes a file of a size may decompress to.
 func (l Limits) allowed(size int64) int64 {
 	if l.Ratio > 0 && size < l.Total/l.Ratio {
 		return min(l.Total, max(free, size*l.Ratio))
@@ -72,19 +71,18 @@ func (l Limits) allowed(size int64) int64 {
 	return l.Total
 }
 
-// ErrRefused is wrapped by what is wrong with a bundle, beside errors of the
-// machine that reads it.
+// ErrRefused: the bundle is at fault, not the machine that reads it.
 var ErrRefused = errors.New("the bundle is refused")
 
-// ErrNewer is wrapped where a later tare made the bundle: it is not at fault.
+// ErrNewer: a later tare made the bundle, which may be valid.
 var ErrNewer = errors.New("made by a later tare")
 
 func refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrRefused}, args...)...)
 }
 
-// Is reports whether a path leads to a file that looks like a bundle: a plain
-// file that begins as zstd does (RFC 8878, section 3.1.1).
+// Is reports whether a path is a file that looks like a bundle: a regular file that begins
+// as zstd does (RFC 8878, section 3.1.1).
 func Is(path string) bool {
 	st, err := os.Stat(path)
 	if err != nil || !st.Mode().IsRegular() {
@@ -104,7 +102,7 @@ func Is(path string) bool {
 // changes the direction of writing.
 func hidden(r rune) bool { return !unicode.IsGraphic(r) }
 
-// checkName says what is wrong with the name of a member.
+// checkName returns an error for an invalid name of a member.
 func checkName(name string) error {
 	switch {
 	case !utf8.ValidString(name) || strings.ContainsRune(name, '\\') || strings.ContainsFunc(name, hidden):
@@ -133,7 +131,7 @@ func checkName(name string) error {
 	return refuse("%.300q is not a file of a results folder", name)
 }
 
-// isTrial tells the form of a trial's name: 000012-1.
+// isTrial reports whether s has the form of a trial's name: 000012-1.
 func isTrial(s string) bool {
 	seq, attempt, ok := strings.Cut(s, "-")
 	digits := func(s string, least int) bool {
@@ -142,7 +140,7 @@ func isTrial(s string) bool {
 	return ok && digits(seq, 6) && digits(attempt, 1)
 }
 
-// checkFolder says what is wrong with the name of a results folder.
+// checkFolder returns an error for an invalid name of a results folder.
 func checkFolder(name string) error {
 	if name == "" || name == "." || name == ".." || len(name) > 200 || !utf8.ValidString(name) ||
 		strings.ContainsAny(name, `/\`) || strings.ContainsFunc(name, hidden) {
@@ -151,5 +149,5 @@ func checkFolder(name string) error {
 	return nil
 }
 
-// folded is equal for names that a file system may take for one.
+// folded returns the same text for names that a file system may consider equal.
 func folded(name string) string { return strings.ToLower(strings.ToUpper(name)) }

@@ -199,17 +199,17 @@ func TestWriteRefuses(t *testing.T) {
 		"link": {func(_ *testing.T, dir string) error {
 			file := filepath.Join(dir, "series/000001-1.parquet")
 			return errors.Join(os.Remove(file), os.Symlink("/etc/passwd", file))
-		}, "no plain file"},
+		}, "not a regular file"},
 		"trigger": {func(t *testing.T, dir string) error {
 			return alter(t, dir, "CREATE TRIGGER mine AFTER INSERT ON trials BEGIN SELECT 1; END")
 		}, "trigger mine, which tare does not make"},
 		"path": {func(t *testing.T, dir string) error {
 			return alter(t, dir, "UPDATE evidence SET file = '../../etc/passwd' WHERE kind = 'raw'")
-		}, "not of its trial"},
+		}, "does not belong to its trial"},
 		"case": {func(t *testing.T, dir string) error {
 			return alter(t, dir, "INSERT INTO evidence VALUES (1, 'raw', 'CLIENT.stdout', 'raw/000001-1/CLIENT.stdout.zst', 1, NULL)")
 		}, "case does not matter"},
-		"nothing": {func(_ *testing.T, dir string) error { return os.Remove(filepath.Join(dir, "results.db")) }, "results.db has nothing"},
+		"nothing": {func(_ *testing.T, dir string) error { return os.Remove(filepath.Join(dir, "results.db")) }, "results.db is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := folder(t, 1)

@@ -16,18 +16,18 @@ type Manifest struct {
 	Tare    string   `json:"tare"`              // version of the tare that made the bundle
 	Folder  string   `json:"folder"`            // name of the results folder
 	Trials  int      `json:"trials"`            // in the database
-	Missing []string `json:"missing,omitempty"` // files of trials that are gone from the folder, or did not verify
+	Missing []string `json:"missing,omitempty"` // files of trials that are gone from the folder, or do not match their checksum
 	Members []Member `json:"members"`           // sorted by name
 }
 
-// Member is one file of a bundle, manifest.json apart.
+// Member is one file of a bundle other than manifest.json.
 type Member struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`   // bytes
 	SHA256 string `json:"sha256"` // 64 hexadecimal digits
 }
 
-// Bytes is the size of all members.
+// Bytes returns the size of all members.
 func (m *Manifest) Bytes() int64 {
 	var n int64
 	for i := range m.Members {
@@ -36,9 +36,8 @@ func (m *Manifest) Bytes() int64 {
 	return n
 }
 
-// Bounds of manifest.json: bytes for 400,000 members, and commas, of which a
-// member has three: a list of nothing becomes much larger in memory than it is. Then the
-// bytes of the version that made it.
+// Bounds of manifest.json: bytes for 400,000 members; commas, of which a member has three
+// (a list of empty items takes much more memory than its text); bytes of tare's version.
 const (
 	maxManifest = 64 << 20
 	maxCommas   = 2e6
@@ -54,26 +53,26 @@ func readManifest(tr *tar.Reader) (*Manifest, error) {
 		return nil, err
 	}
 	if h.Name != manifestName {
-		return nil, refuse("it does not begin with %s: it is no bundle of tare", manifestName)
+		return nil, refuse("it does not begin with %s, so tare did not make it", manifestName)
 	}
 	if h.Size > maxManifest {
-		return nil, refuse("its manifest has %d bytes, more than the %d that are read", h.Size, maxManifest)
+		return nil, refuse("its manifest has %d bytes; tare reads at most %d", h.Size, maxManifest)
 	}
 	text, err := io.ReadAll(tr)
 	if err != nil {
 		return nil, broken(err)
 	}
 	if bytes.Count(text, []byte(",")) > maxCommas {
-		return nil, refuse("its manifest lists more than a bundle takes")
+		return nil, refuse("its manifest lists more files than a bundle may have")
 	}
 	m := new(Manifest)
 	if err := json.Unmarshal(text, m); err != nil {
-		return nil, refuse("its manifest cannot be read: %w", err)
+		return nil, refuse("cannot read its manifest: %w", err)
 	}
 	return m, nil
 }
 
-// check judges a manifest and returns its members by name.
+// check checks a manifest and returns its members by name.
 func (m *Manifest) check(allowed int64) (map[string]Member, error) {
 	switch {
 	case m.Format != format:
@@ -111,7 +110,7 @@ func (m *Manifest) check(allowed int64) (map[string]Member, error) {
 	if len(m.Tare) > maxTare {
 		return nil, refuse("its manifest gives a version of tare with %d bytes", len(m.Tare))
 	}
-	for _, name := range m.Missing { // a person sees them
+	for _, name := range m.Missing { // they are shown to the user
 		if err := checkName(name); err != nil {
 			return nil, err
 		}

@@ -16,13 +16,13 @@ import (
 	"tare/store"
 )
 
-// maxTrailer is how many zero bytes may follow the end of the archive: other
-// programs pad to blocks of 10 KiB.
+// maxTrailer is how many zero bytes may follow the archive: other programs pad to blocks of
+// 10 KiB.
 const maxTrailer = 1 << 20
 
-// Unpack writes the members of a bundle below dir, which is there and empty. On
-// an error some may be in dir, and nothing is anywhere else: the caller removes
-// dir. Errors wrap ErrRefused where the bundle is at fault.
+// Unpack writes the members of a bundle below dir, which must be an empty folder. It writes
+// nowhere else. After an error dir may have some members; the caller removes dir. Errors wrap
+// ErrRefused if the bundle is at fault.
 func Unpack(ctx context.Context, file, dir string, l Limits) (*Manifest, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -34,7 +34,7 @@ func Unpack(ctx context.Context, file, dir string, l Limits) (*Manifest, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	for _, d := range []string{"series", "raw"} { // also where no trial has any
+	for _, d := range []string{"series", "raw"} { // also if no trial has such files
 		if err := root.MkdirAll(d, 0o700); err != nil {
 			return nil, err
 		}
@@ -45,7 +45,7 @@ func Unpack(ctx context.Context, file, dir string, l Limits) (*Manifest, error) 
 	return m, nil
 }
 
-// Check reads a whole bundle and says what Unpack would; it leaves nothing.
+// Check reads a whole bundle and returns the same as Unpack. It leaves no files.
 func Check(ctx context.Context, file string, l Limits) (_ *Manifest, err error) {
 	dir, err := os.MkdirTemp("", "tare-bundle-")
 	if err != nil {
@@ -67,11 +67,11 @@ func Check(ctx context.Context, file string, l Limits) (_ *Manifest, err error) 
 	return m, nil
 }
 
-// genuine judges the database of an unpacked bundle.
+// genuine checks the database of an unpacked bundle.
 func genuine(ctx context.Context, dir string, m *Manifest) (err error) {
 	db, err := store.OpenReadOnly(dir)
 	if errors.Is(err, store.ErrNewer) {
-		return fmt.Errorf("%w: its %s: %w", ErrNewer, dbName, err) // no fault of the bundle
+		return fmt.Errorf("%w: its %s: %w", ErrNewer, dbName, err) // the bundle may be valid
 	}
 	if err != nil {
 		return refuse("its %s: %w", dbName, err)
@@ -102,15 +102,15 @@ func read(ctx context.Context, file string, l Limits, s sink) (*Manifest, error)
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return nil, refuse("it is no plain file")
+		return nil, refuse("it is not a regular file")
 	}
 	return decompress(&stoppable{ctx, f}, l.allowed(st.Size()), s)
 }
 
-// decompress reads a compressed archive that may become so many bytes.
+// decompress reads a compressed archive of at most allowed bytes, decompressed.
 func decompress(r io.Reader, allowed int64, s sink) (*Manifest, error) {
 	dec, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxMemory(1<<40)) // of a stream the window is the memory, and bounded counts the rest
+		zstd.WithDecoderMaxMemory(1<<40)) // for a stream the window bounds the memory, and bounded counts the bytes
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func takeMember(tr *tar.Reader, x Member, s sink) error {
 	return nil
 }
 
-// next is the next header, of a plain file.
+// next returns the next header. It must be that of a regular file.
 func next(tr *tar.Reader) (*tar.Header, error) {
 	h, err := tr.Next()
 	switch {
@@ -214,7 +214,7 @@ func trailer(r io.Reader) error {
 		k, err := r.Read(buf)
 		for _, c := range buf[:k] {
 			if c != 0 {
-				return refuse("something follows the end of its archive")
+				return refuse("data follows the end of its archive")
 			}
 		}
 		n += k
@@ -225,5 +225,5 @@ func trailer(r io.Reader) error {
 			return broken(err)
 		}
 	}
-	return refuse("more than %s of nothing follow the end of its archive", size(maxTrailer))
+	return refuse("more than %s of zero bytes follow the end of its archive", size(maxTrailer))
 }

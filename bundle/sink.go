@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sink takes what an archive holds.
+// sink takes the members of an archive.
 type sink interface {
 	begin(m *Manifest) error
 	take(x Member, r io.Reader) error // reads r to its end
 }
 
-// rootSink writes below a root: everything, or one member alone.
+// rootSink writes below a root: all members, or only one.
 type rootSink struct {
 	root *os.Root
 	dir  string
@@ -39,7 +39,7 @@ func (s *rootSink) begin(m *Manifest) error {
 		return nil //nolint:nilerr // then a full disk is found when it is full
 	}
 	if room := st.Bavail * uint64(st.Bsize); need > 0 && uint64(need) > room { //nolint:gosec // sizes are not negative
-		return fmt.Errorf("it unpacks to %s, and %s has room for %s; free some, or name another place with TMPDIR=",
+		return fmt.Errorf("it unpacks to %s, but %s has room for %s; free some space, or give another place with TMPDIR=",
 			size(need), filepath.Dir(s.dir), size(int64(min(room, 1<<62))))
 	}
 	return nil

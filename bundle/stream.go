@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// stoppable ends reading with the context.
+// stoppable is a reader that ends with a context.
 type stoppable struct {
 	ctx context.Context
 	r   io.Reader
@@ -23,7 +23,7 @@ func (s *stoppable) Read(p []byte) (int, error) {
 	return s.r.Read(p)
 }
 
-// bounded ends a stream that is too long with an error.
+// bounded is a reader that returns an error if the stream is too long.
 type bounded struct {
 	r             io.Reader
 	left, allowed int64
@@ -42,8 +42,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// remembering keeps the error of a source, so that it is not taken for one of
-// where the data goes.
+// remembering keeps the error of a source, to distinguish it from an error of the
+// destination.
 type remembering struct {
 	r   io.Reader
 	err error
@@ -57,7 +57,7 @@ func (r *remembering) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// broken is what an error of the decompressor or of the tar reader means.
+// broken explains an error of the decompressor or of the tar reader.
 func broken(err error) error {
 	var path *os.PathError
 	switch {

@@ -23,8 +23,8 @@ import (
 )
 
 // Write makes a bundle of the results in dir; tare is the version of this program.
-// It changes nothing there, and may run while a study does. An error leaves an
-// unfinished stream in w: give it a file that is renamed when it is whole.
+// It changes nothing there, and may run during a study. An error leaves an incomplete stream
+// in w: use a file that is renamed when it is complete.
 func Write(ctx context.Context, w io.Writer, dir, tare string) (_ *Manifest, err error) {
 	defer func() {
 		if err != nil {
@@ -61,7 +61,7 @@ func Write(ctx context.Context, w io.Writer, dir, tare string) (_ *Manifest, err
 		name := file.Name
 		member, err := sum(ctx, from(name), name)
 		if errors.Is(err, fs.ErrNotExist) && name != dbName || err == nil && file.SHA256 != "" && file.SHA256 != member.SHA256 {
-			m.Missing = append(m.Missing, name) // gone, or no longer what was stored
+			m.Missing = append(m.Missing, name) // gone, or changed
 			continue
 		}
 		if err != nil {
@@ -80,7 +80,7 @@ func Write(ctx context.Context, w io.Writer, dir, tare string) (_ *Manifest, err
 	return m, enc.Close()
 }
 
-// folderOf is the last part of a folder's path, also of ".".
+// folderOf returns the last part of a folder's path, also for ".".
 func folderOf(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
@@ -147,12 +147,11 @@ func sum(ctx context.Context, root *os.Root, name string) (Member, error) {
 	return Member{Name: name, Size: n, SHA256: hex.EncodeToString(h.Sum(nil))}, err
 }
 
-// plain opens a plain file, not through a link: of what lies elsewhere nobody
-// said that it may be sent.
+// plain opens a regular file. It follows no link: a file elsewhere may be private.
 func plain(root *os.Root, name string) (*os.File, error) {
 	st, err := root.Lstat(filepath.FromSlash(name))
 	if err == nil && !st.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no plain file", name)
+		err = fmt.Errorf("%s is not a regular file; move it away", name)
 	}
 	if err != nil {
 		return nil, err
@@ -166,7 +165,7 @@ func archive(ctx context.Context, w io.Writer, m *Manifest, from func(string) *o
 		return err
 	}
 	if len(text) >= maxManifest || bytes.Count(text, []byte(",")) > maxCommas {
-		return fmt.Errorf("the folder has %d files, more than a bundle takes", len(m.Members))
+		return fmt.Errorf("the folder has %d files, more than a bundle may have; split the study", len(m.Members))
 	}
 	tw := tar.NewWriter(w)
 	if err := put(tw, manifestName, int64(len(text))+1, io.MultiReader(bytes.NewReader(text), strings.NewReader("\n"))); err != nil {
@@ -189,12 +188,12 @@ func add(ctx context.Context, tw *tar.Writer, x Member, root *os.Root) error {
 	h := sha256.New()
 	err = put(tw, x.Name, x.Size, io.TeeReader(io.LimitReader(&stoppable{ctx, f}, x.Size), h))
 	if errors.Is(err, io.ErrUnexpectedEOF) || err == nil && hex.EncodeToString(h.Sum(nil)) != x.SHA256 {
-		return fmt.Errorf("%s changed while it was read; nothing but tare should write there: try again", x.Name)
+		return fmt.Errorf("%s changed while it was read; only tare may write there; try again", x.Name)
 	}
 	return err
 }
 
-// put adds a member that says nothing of time, owner or mode.
+// put adds a member without time, owner or mode.
 func put(tw *tar.Writer, name string, size int64, r io.Reader) error {
 	if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, ModTime: time.Unix(0, 0)}); err != nil {
 		return err

@@ -12,16 +12,15 @@ import (
 
 const maxEntries = 20_000 // of one folder
 
-// Folder is a tree that is read and never left: links in it are passed over, and
-// what is below another mount or a device is no file.
+// Folder is a tree that is read without leaving it: links are skipped, and only regular files
+// are read.
 type Folder struct {
 	root *os.Root
 	name string
 	left int64 // bytes that may still be read
 }
 
-// OpenFolder opens the folder that the user named; total bounds all that is read
-// below it, in bytes.
+// OpenFolder opens the user's folder. total bounds all reads below it, in bytes.
 func OpenFolder(dir string, total int64) (*Folder, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -30,11 +29,11 @@ func OpenFolder(dir string, total int64) (*Folder, error) {
 	return &Folder{root: root, name: dir, left: total}, nil
 }
 
-// Close ends the use of the folder.
+// Close closes the folder.
 func (f *Folder) Close() error { return f.root.Close() }
 
-// List returns the plain files and the folders in a folder below, in order of
-// names; links and others are left out. A folder that is not there is empty.
+// List returns the regular files and the folders in a folder below, in order of names, without
+// links and other files. A missing folder counts as empty.
 func (f *Folder) List(dir string) (files, folders []string, err error) {
 	if st, err := f.root.Lstat(dir); err != nil || !st.IsDir() {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -47,7 +46,7 @@ func (f *Folder) List(dir string) (files, folders []string, err error) {
 		return nil, nil, err
 	}
 	if len(entries) > maxEntries {
-		return nil, nil, fmt.Errorf("%s has %d entries, more than the %d that are read", path.Join(f.name, dir), len(entries), maxEntries)
+		return nil, nil, fmt.Errorf("%s has %d entries; tare reads at most %d", path.Join(f.name, dir), len(entries), maxEntries)
 	}
 	for _, e := range entries {
 		switch {
@@ -60,16 +59,16 @@ func (f *Folder) List(dir string) (files, folders []string, err error) {
 	return files, folders, nil
 }
 
-// Read returns a plain file of at most limit bytes. One that is not there, or is a
-// link, gives an error that wraps fs.ErrNotExist.
+// Read returns a regular file of at most limit bytes. For a missing file or a link, the error
+// wraps fs.ErrNotExist.
 func (f *Folder) Read(name string, limit int64) ([]byte, error) {
-	for dir := name; dir != "."; dir = path.Dir(dir) { // a link on the way leads elsewhere in the tree at best
+	for dir := name; dir != "."; dir = path.Dir(dir) { // refuse links on the way, even within the tree
 		st, err := f.root.Lstat(dir)
 		if err != nil {
 			return nil, err
 		}
 		if dir == name && !st.Mode().IsRegular() || dir != name && !st.IsDir() {
-			return nil, fmt.Errorf("%s is a link or no plain file, and is not read: %w", path.Join(f.name, name), fs.ErrNotExist)
+			return nil, fmt.Errorf("%s is a link or not a regular file, so tare does not read it: %w", path.Join(f.name, name), fs.ErrNotExist)
 		}
 	}
 	in, err := f.root.Open(name)
@@ -82,12 +81,12 @@ func (f *Folder) Read(name string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// ReadFile reads the one plain file that the user named, of at most limit bytes.
+// ReadFile reads the user's file, a regular file of at most limit bytes.
 func ReadFile(name string, limit int64) ([]byte, error) {
 	if st, err := os.Stat(name); err != nil {
 		return nil, err
 	} else if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a plain file; name one", name)
+		return nil, fmt.Errorf("%s is not a regular file; give a file", name)
 	}
 	in, err := os.Open(filepath.Clean(name))
 	if err != nil {
@@ -103,7 +102,7 @@ func read(in io.Reader, name string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if int64(len(b)) > limit {
-		return nil, fmt.Errorf("%s is larger than the %d bytes that are read", name, limit)
+		return nil, fmt.Errorf("%s is larger than %d bytes, the most that tare reads", name, limit)
 	}
 	return b, nil
 }

@@ -1,16 +1,15 @@
-// Package imports makes results folders of what other tools measured, so that
-// reports, plots and exports work on old runs.
+// Package imports makes results folders from the results of other tools, so that reports,
+// plots and exports work on them.
 //
-// The data path: 1. a folder of this package (csv, pbench, clusterbuster) reads a
-// tool's files, bounded and below the named place only, and makes a Set: trials
-// with their levels, figures in base units and time series; 2. Set.Write lays the
-// trials out as a study: factors, cells, blocks as far as the order is known;
-// 3. the study's text carries a Catalogue of workloads and responses that tare
-// itself does not have; 4. package store keeps all, as it keeps measured trials;
-// 5. a reader of the folder gets the catalogue back with Of.
+// The data path: 1. a subpackage (csv, pbench, clusterbuster) reads a tool's files, bounded
+// and only below the given path, and makes a Set: trials with their levels, figures in base
+// units and time series; 2. Set.Write arranges the trials as a study: factors, cells, and
+// blocks if the order is known; 3. the study's text contains a Catalogue of the workloads and
+// responses that tare does not have; 4. package store stores them like measured trials; 5. a
+// reader of the folder gets the catalogue with Of.
 //
-// Imported and measured results are never in one folder: Of tells them apart,
-// and what writes to a folder asks it.
+// Imported and measured results are never in one folder: Of distinguishes them, and writers
+// check it.
 package imports
 
 import (
@@ -32,7 +31,7 @@ import (
 	"tare/study"
 )
 
-// Bounds on what is imported: far above real runs, far below a full memory.
+// Bounds of an import: far above real runs, far below the memory of a machine.
 const (
 	MaxTrials  = 100_000
 	MaxPoints  = 20_000_000 // of all series
@@ -43,14 +42,14 @@ const (
 // Codes of warnings that an import leaves in the results.
 const (
 	CodeImported  = "imported"           // what the results are
-	CodeOrder     = "imported-order"     // the order of trials does not tell drift from effect
-	CodeDisagrees = "imported-disagrees" // the tool's own figure is not what its raw data say
+	CodeOrder     = "imported-order"     // the order of trials does not separate drift from effect
+	CodeDisagrees = "imported-disagrees" // the tool's own figure differs from its raw data
 	CodeLeftOut   = "imported-left-out"  // what could not be read
-	CodeRepeated  = "imported-repeated"  // what may be one execution twice
+	CodeRepeated  = "imported-repeated"  // rows that may be one execution twice
 )
 
-// Origin is where results came from. Version is the tool's, "" unknown; Path is
-// the name that the user gave.
+// Origin is where results came from. Version is the tool's, "" if unknown; Path is the name
+// that the user gave.
 type Origin struct {
 	Tool    string `json:"tool"`
 	Version string `json:"version,omitempty"`
@@ -64,8 +63,8 @@ type Trial struct {
 	Series   []record.Series
 	Start    time.Time // zero: unknown
 	Duration time.Duration
-	Block    int             // as the source says; 0: it says nothing
-	Failure  *record.Failure // nil: it went well
+	Block    int             // as the source says; 0: unknown
+	Failure  *record.Failure // nil: it succeeded
 	Warnings []record.Warning
 	Facts    map[string]string
 }
@@ -81,14 +80,14 @@ type Set struct {
 	Host              record.Host                  // what the source says of the machine
 }
 
-// Written says what Write did.
+// Written is the result of Write.
 type Written struct {
 	Trials, Cells, Missing, Series int
 	Warnings                       []record.Warning
 }
 
-// Write makes the results folder. A folder that has results is refused, with an
-// error that wraps fs.ErrExist. version is tare's own.
+// Write makes the results folder. If the folder has results, the error wraps fs.ErrExist.
+// version is tare's.
 func (s *Set) Write(ctx context.Context, dir, version string, now time.Time) (out Written, err error) {
 	if err := s.check(); err != nil {
 		return out, err
@@ -106,13 +105,13 @@ func (s *Set) Write(ctx context.Context, dir, version string, now time.Time) (ou
 	host.Warnings = append(slices.Clone(host.Warnings), warnings...)
 	out.Warnings = host.Warnings
 	if store.Exists(dir) {
-		return out, fmt.Errorf("%s holds results already: %w; imported results have a folder of their own, name a new one", dir, fs.ErrExist)
+		return out, fmt.Errorf("%s holds results already: %w; imported results need their own folder, give a new one", dir, fs.ErrExist)
 	}
 	dir = filepath.Clean(dir)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // results are meant to be read by others
 		return out, err
 	}
-	// Beside it, so that an import that is stopped leaves no half of a folder.
+	// Write to a temporary folder first, so that an interrupted import leaves no incomplete one.
 	part, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-*")
 	if err != nil {
 		return out, err
@@ -130,7 +129,7 @@ func (s *Set) Write(ctx context.Context, dir, version string, now time.Time) (ou
 		return out, err
 	}
 	if err = os.Rename(part, dir); err != nil {
-		err = fmt.Errorf("%w; name a folder that is not there", err)
+		err = fmt.Errorf("%w; give a folder that does not exist", err)
 	}
 	return out, err
 }
@@ -165,19 +164,19 @@ func keep(ctx context.Context, dir string, meta store.Meta, st *study.Study, tri
 	return db.SetSkips(ctx, skips)
 }
 
-// check refuses what no results folder can hold.
+// check refuses what a results folder cannot hold.
 func (s *Set) check() error {
 	if len(s.Trials) == 0 {
-		return errors.New("there is no trial in it; is this the right file or folder?")
+		return errors.New("it has no trials; give a file or folder with results")
 	}
 	if len(s.Trials) > MaxTrials {
-		return fmt.Errorf("there are %d trials, more than the %d that are read; import it in parts", len(s.Trials), MaxTrials)
+		return fmt.Errorf("it has %d trials; tare reads at most %d; import it in parts", len(s.Trials), MaxTrials)
 	}
 	points := 0
 	for i := range s.Trials {
 		t := &s.Trials[i]
 		if len(t.Samples) > maxSamples {
-			return fmt.Errorf("a trial has %d figures, more than the %d that are read", len(t.Samples), maxSamples)
+			return fmt.Errorf("a trial has %d figures; tare reads at most %d", len(t.Samples), maxSamples)
 		}
 		for _, p := range t.Samples {
 			if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) {
@@ -189,18 +188,18 @@ func (s *Set) check() error {
 		}
 	}
 	if points > MaxPoints {
-		return fmt.Errorf("the time series have %d points, more than the %d that are read; import it in parts", points, MaxPoints)
+		return fmt.Errorf("the time series have %d points; tare reads at most %d; import it in parts", points, MaxPoints)
 	}
 	return nil
 }
 
-// laid is a trial that has its place in the study.
+// laid is a trial with its place in the study.
 type laid struct {
 	trial  record.Trial
 	series []record.Series
 }
 
-// lay gives every trial its cell, block and place in the order of execution.
+// lay returns every trial with its cell, block and place in the order of execution.
 func (s *Set) lay(st *study.Study) ([]laid, []record.Warning) {
 	order := make([]int, len(s.Trials))
 	timed := true
@@ -213,7 +212,7 @@ func (s *Set) lay(st *study.Study) ([]laid, []record.Warning) {
 	}
 	cells := cellsOf(st)
 	count := map[string]int{}
-	said := true // every trial names its block
+	said := true // every trial has the number of its block
 	out := make([]laid, 0, len(order))
 	for n, i := range order {
 		t := &s.Trials[i]
@@ -237,17 +236,17 @@ func (s *Set) lay(st *study.Study) ([]laid, []record.Warning) {
 	if s.Origin.Version != "" {
 		word += " " + s.Origin.Version
 	}
-	warnings := []record.Warning{{Code: CodeImported, Text: word + " (" + s.Origin.Path + "), not measured by tare: warm-up, steady state and the tool's own cost are as that tool had them"}}
+	warnings := []record.Warning{{Code: CodeImported, Text: word + " (" + s.Origin.Path + "), not measured by tare: warm-up, steady state and the cost of measuring are those of that tool"}}
 	switch why := s.order(st, out, said, timed); why {
 	case "":
 	default:
-		warnings = append(warnings, record.Warning{Code: CodeOrder, Text: why + ": what changed in the machine between them cannot be told from the effect of " + st.Compare + ", and no interval here holds it"})
+		warnings = append(warnings, record.Warning{Code: CodeOrder, Text: why + ": a change of the machine between them cannot be distinguished from the effect of " + st.Compare + ", and the intervals do not include it"})
 	}
 	return out, warnings
 }
 
-// order says why the blocks are not ones, "" when they are: what is compared was
-// measured in turns.
+// order returns why the blocks are not real blocks; "" if the compared levels were measured
+// in turns.
 func (s *Set) order(st *study.Study, trials []laid, said, timed bool) string {
 	switch {
 	case said:

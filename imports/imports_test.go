@@ -54,7 +54,7 @@ func TestOrder(t *testing.T) {
 func TestRefused(t *testing.T) {
 	in := map[string][3]int{"runc": {0, 20, 50}, "kata": {10, 30, 40}}
 	for want, change := range map[string]func(*Set){
-		"there is no trial":         func(s *Set) { s.Trials = nil },
+		"it has no trials":          func(s *Set) { s.Trials = nil },
 		"is not a number":           func(s *Set) { s.Trials[0].Samples[0].Value = math.NaN() },
 		"not a name for a workload": func(s *Set) { s.Trials[0].Levels[study.FactorWorkload] = "../x" },
 		"cannot name a factor":      func(s *Set) { s.Factors = []string{"kind"} },

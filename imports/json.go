@@ -9,8 +9,7 @@ import (
 	"tare/study"
 )
 
-// Shallow refuses JSON that is nested deeper than it can be in good faith, before a
-// decoder walks into it.
+// Shallow refuses JSON that is nested too deeply, before it is decoded.
 func Shallow(text []byte, most int) error {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
@@ -31,8 +30,7 @@ func Shallow(text []byte, most int) error {
 	return nil
 }
 
-// Clean makes one short line of a text that a tool wrote, fit for a level or a
-// message.
+// Clean turns a tool's text into one short line, for a level or a message.
 func Clean(text string) string {
 	text = strings.ToValidUTF8(text, "?")
 	text = strings.Map(func(r rune) rune {
@@ -48,10 +46,10 @@ func Clean(text string) string {
 	return text
 }
 
-// Describe finishes a set whose figures speak for themselves: the responses of each
-// workload from its samples, the direction from the unit, and the factors in order
-// of names. A level that one trial of a workload has and another lacks is "none",
-// but where no trial of that sandbox has any.
+// Describe completes a set from its samples: the responses of each workload from its samples,
+// their direction from the unit, and the factors in order of names. If a trial of a workload
+// lacks a level that another one has, its level is "none", unless no trial of that sandbox has
+// the factor.
 func Describe(s *Set) {
 	known := map[string]bool{}
 	has := map[string]map[string]bool{}
@@ -73,7 +71,7 @@ func Describe(s *Set) {
 			}
 			known[w+"\x00"+p.Name] = true
 			better := Better(p.Unit)
-			if strings.HasSuffix(p.Name, "_max") { // one event, whose ratio tells little
+			if strings.HasSuffix(p.Name, "_max") { // one event, whose ratio is not meaningful
 				better = record.Neither
 			}
 			s.Responses[w] = append(s.Responses[w], record.Response{Name: p.Name, Unit: p.Unit, Better: better, Operation: operation(p)})
@@ -91,9 +89,8 @@ func Describe(s *Set) {
 	}
 }
 
-// operation is what a figure counts, or is the time of one of; "" where its name does not
-// say. Of fio's, which has them by what was done, nothing is said: a trial may have
-// several.
+// operation returns what a figure counts or times; "" if its name does not show it. For fio it
+// is always "", because a trial may have several kinds of operation.
 func operation(p record.Sample) string {
 	switch {
 	case p.Name == "throughput" && p.Unit == record.BytesPerSecond:

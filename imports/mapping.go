@@ -18,9 +18,8 @@ const MaxMapping = 64 << 10
 // maxWrong bounds the mistakes that an error names.
 const maxWrong = 5
 
-// DecodeMapping reads the text of a mapping file into the struct at m, whose keys are
-// told in words where the text has others. An empty text changes nothing. Errors name
-// the file, and the line where it is no YAML.
+// DecodeMapping reads the text of a mapping file into the struct at m. keys lists its keys, for
+// errors. An empty text changes nothing. Errors name the file, and the line if it is not YAML.
 func DecodeMapping(file string, text []byte, m any, keys string) error {
 	if len(text) > MaxMapping {
 		return fmt.Errorf("%s: the mapping has %d bytes; write at most %d", file, len(text), MaxMapping)

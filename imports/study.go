@@ -18,16 +18,16 @@ import (
 	"tare/study"
 )
 
-// carried is the name, in the section files of a study, of what it was imported
-// with. No file of a study has it: a path has no such word.
+// carried is the name of the Catalogue in the section files of a study. It cannot be the path
+// of a file.
 const carried = "tare:imported"
 
-// Catalogue is what a study of imported results is made of, as its text carries it.
+// Catalogue describes a study of imported results. The study's text contains it.
 type Catalogue struct {
 	Origin    Origin              `json:"origin"`
 	Workloads map[string]workload `json:"workloads"`
 	Sandboxes []string            `json:"sandboxes"`
-	Own       map[string][]string `json:"own,omitempty"` // factors that some of the sandboxes have, and which
+	Own       map[string][]string `json:"own,omitempty"` // factors of only some sandboxes, with these sandboxes
 }
 
 type workload struct {
@@ -35,7 +35,7 @@ type workload struct {
 	Responses []record.Response `json:"responses"`
 }
 
-// unknown is the level of the sandbox where the source does not say one.
+// unknown is the level of the sandbox if the source does not name one.
 const unknown = "unknown"
 
 var (
@@ -44,12 +44,12 @@ var (
 	studyName    = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 )
 
-// reserved are names that a study file reads otherwise.
+// reserved lists names that have another meaning in a study file.
 func reserved() []string {
 	return []string{"kind", "responses", "every", "share", study.FactorCounting}
 }
 
-// Name makes a study's name of any text.
+// Name makes a study's name from any text.
 func Name(text string) string {
 	n := strings.Trim(studyName.ReplaceAllString(text, "-"), "-_")
 	if len(n) > 63 {
@@ -61,10 +61,10 @@ func Name(text string) string {
 	return n
 }
 
-// CheckFactor says why a word cannot name a factor.
+// CheckFactor returns an error if a word cannot name a factor.
 func CheckFactor(name string) error {
 	if !factorName.MatchString(name) || slices.Contains(reserved(), name) {
-		return fmt.Errorf("%q cannot name a factor; use letters, digits, -, _ and ., at most 63, and none of %s", name, strings.Join(reserved(), ", "))
+		return fmt.Errorf("%q cannot name a factor; use letters, digits, -, _ and ., at most 63, and not %s", name, strings.Join(reserved(), ", "))
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (s *Set) text() ([]byte, error) {
 	if baseline == "" {
 		baseline = levels[compare][0]
 	} else if !slices.Contains(levels[compare], baseline) {
-		return nil, fmt.Errorf("the baseline %q is no level of %s; %s", baseline, compare, param.Suggest(baseline, levels[compare]))
+		return nil, fmt.Errorf("the baseline %q is not a level of %s; %s", baseline, compare, param.Suggest(baseline, levels[compare]))
 	}
 	carry, err := json.Marshal(cat)
 	if err != nil {
@@ -171,10 +171,9 @@ func (s *Set) work(w string, params map[string][]string, sandboxes int) (workloa
 }
 
 // tareFactors are factors that need no parameter of a workload.
-// own are the factors that every trial of some sandboxes has, whatever its workload,
-// and none of the others: a virtual machine's processors. They are those
-// sandboxes', and what lacks them is compared with each of their levels. Of each,
-// the sandboxes that have it.
+// own returns the factors of only some sandboxes, with these sandboxes: every trial of them has
+// the factor, and no trial of the others, such as a virtual machine's processors. The other
+// sandboxes are compared with each of their levels.
 func (s *Set) own() map[string][]string {
 	if s.Compare != "" && s.Compare != study.FactorSandbox {
 		return nil
@@ -216,7 +215,7 @@ func tareFactors() []string {
 	return append(out, param.Names(study.Factors())...)
 }
 
-// most is the number of trials of the cell with the most.
+// most returns the number of trials of the cell with the most trials.
 func (s *Set) most() int {
 	n, most := map[string]int{}, 1
 	for i := range s.Trials {
@@ -227,7 +226,7 @@ func (s *Set) most() int {
 	return min(most, 100_000)
 }
 
-// word is a scalar that YAML cannot take for a number or a truth value.
+// word returns a scalar that YAML cannot take for a number or a truth value.
 func word(text string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: text, Style: yaml.DoubleQuotedStyle}
 }
@@ -240,15 +239,15 @@ func words(list []string) *yaml.Node {
 	return n
 }
 
-// parse reads the text back, and sees that each trial has its cell.
+// parse reads the text back, and checks that each trial has its cell.
 func (s *Set) parse(text []byte) (*study.Study, error) {
 	cat, ok := Of(text)
 	if !ok {
-		return nil, errors.New("the imported study cannot be kept: there are too many levels and responses; leave some out")
+		return nil, errors.New("the imported study has too many levels and responses; leave some out")
 	}
 	st, err := study.Parse("study.yaml", text, cat.Study(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("what was read makes no study: %w", err)
+		return nil, fmt.Errorf("cannot make a study of the imported results: %w", err)
 	}
 	cells := cellsOf(st)
 	for i := range s.Trials {
@@ -273,7 +272,7 @@ func cellsOf(st *study.Study) map[string]record.Cell {
 	return out
 }
 
-// identity is a text that is equal for equal levels.
+// identity returns a text that is equal for equal levels.
 func identity(levels map[string]string) string {
 	c := make(record.Cell, 0, len(levels))
 	for _, f := range slices.Sorted(maps.Keys(levels)) {
@@ -282,11 +281,10 @@ func identity(levels map[string]string) string {
 	return c.Key()
 }
 
-// Of returns what a study's text carries of an import; false when its results are
-// measured, or are to be.
+// Of returns the Catalogue in a study's text; false if the study was not imported.
 func Of(text []byte) (Catalogue, bool) {
 	var cat Catalogue
-	if len(text) > study.MaxSource || !bytes.Contains(text, []byte(carried)) { // as in most studies
+	if len(text) > study.MaxSource || !bytes.Contains(text, []byte(carried)) { // the usual case
 		return cat, false
 	}
 	list, ok := yamlcheck.Scalar(text, "files", carried) // the text is untrusted, and may not be a study at all
@@ -296,7 +294,7 @@ func Of(text []byte) (Catalogue, bool) {
 	return cat, json.Unmarshal([]byte(list), &cat) == nil
 }
 
-// Study is the catalogue that reads the study again.
+// Study returns the catalogue with which the study can be parsed.
 func (c Catalogue) Study() study.Catalogue {
 	out := study.Catalogue{Workloads: map[string]study.WorkloadInfo{}, Sandboxes: map[string]study.SandboxInfo{}}
 	for name, w := range c.Workloads {

@@ -6,9 +6,8 @@ import (
 	"tare/record"
 )
 
-// Unit turns a unit as tools write it into a base unit and the factor to it; false
-// for one that is not known. Prefixes of bytes: K, M, G and T are powers of 1,000,
-// with an i of 1,024; b and bit are bits.
+// Unit converts a tool's unit to a base unit and a factor; false for an unknown unit. Prefixes
+// of bytes: K, M, G and T are powers of 1,000, with an i of 1,024; b and bit are bits.
 func Unit(text string) (record.Unit, float64, bool) {
 	t := strings.ReplaceAll(strings.TrimSpace(text), "µ", "u")
 	switch strings.ToLower(t) {
@@ -67,13 +66,13 @@ func Unit(text string) (record.Unit, float64, bool) {
 	return record.Byte, scale, true
 }
 
-// Units are examples of what Unit knows, for messages.
+// Units returns examples of units for messages.
 func Units() []string {
 	return []string{"s", "ms", "us", "ns", "B", "KiB", "MB/s", "MiB/s", "Gbit/s", "1/s", "ops/s", "iops", "cores", "%", "count"}
 }
 
-// Better guesses the direction of a response by its unit: times are better low,
-// rates high. Of others nothing is guessed.
+// Better guesses the direction of a response from its unit: lower for times, higher for rates,
+// neither for others.
 func Better(u record.Unit) record.Better {
 	switch u {
 	case record.Second:

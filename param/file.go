@@ -2,13 +2,13 @@ package param
 
 import "fmt"
 
-// FileError is a mistake in the text of a parameter of type File, and where.
-// Who knows the file's name puts it before.
+// FileError is a mistake in the text of a parameter of type File, and its place. The caller
+// puts the file's name before it.
 type FileError struct {
 	Param        string
 	Line, Column int    // from 1
 	What         string // is wrong
-	Instead      string // what to write; "" when What says all
+	Instead      string // what to write; "" if What is enough
 }
 
 // Error is "parameter, line L, column C: what is wrong; what to write".

@@ -30,11 +30,11 @@ const (
 	String   Type = "text"
 	List     Type = "list" // of texts; in Values one a line
 	CPUs     Type = "cpus" // a cpuset list such as 0-1,3
-	File     Type = "file" // in a study a path, beside the study file; for who uses the Values the file's text
+	File     Type = "file" // in a study, a path beside the study file; in Values, the file's text
 )
 
 // Param describes one parameter. Min and Max bound numbers in base units
-// (bytes, seconds) and hold only where Max > Min; of a rate they are bytes a second.
+// (bytes, seconds; for a rate, bytes a second) and hold only if Max > Min.
 type Param struct {
 	Name    string   `json:"name"`
 	Type    Type     `json:"type"`
@@ -115,7 +115,7 @@ func (p Param) Check(text string) (string, error) {
 	return text, nil
 }
 
-// bounds says what numbers, and what words beside them, p takes.
+// bounds describes the numbers and words that p accepts.
 func (p Param) bounds() string {
 	s := ""
 	if p.Max > p.Min {
@@ -149,8 +149,8 @@ func Find(ps []Param, name string) (Param, bool) {
 	return Param{}, false
 }
 
-// Fill returns v with the defaults of ps where v says nothing, every value
-// checked. A name that ps does not have is an error.
+// Fill returns v with every value checked, and with the defaults of ps for missing ones. A
+// name that ps does not have is an error.
 func Fill(ps []Param, v Values) (Values, error) {
 	out := make(Values, len(ps))
 	for _, p := range ps {

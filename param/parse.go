@@ -21,8 +21,8 @@ var sizeUnits = []struct {
 	{"ki", 1 << 10}, {"mi", 1 << 20}, {"gi", 1 << 30}, {"ti", 1 << 40},
 	{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40},
 	{"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", 1 << 40}, {"B", 1},
-	// As fio, dd and container engines write them. A small b with one letter is
-	// refused: "1mb" could be meant in 1000 or in 1024, or in bits.
+	// As fio, dd and container engines write them. A lower-case b after one letter is refused:
+	// "1mb" could be 1000-based, 1024-based, or bits.
 	{"k", 1 << 10}, {"m", 1 << 20}, {"g", 1 << 30}, {"t", 1 << 40},
 }
 
@@ -53,8 +53,8 @@ func ParseSize(text string) (int64, error) {
 	return int64(b), nil
 }
 
-// Bounds of a CPU limit, in cores: the kernel takes no quota under 1 ms of a period of
-// 100 ms (cpu.max), and no machine has more processors.
+// Bounds of a CPU limit, in cores: the kernel accepts no quota below 1 ms of a period of
+// 100 ms (cpu.max), and no machine has more processors than the maximum.
 const (
 	LeastCPULimit = 0.01
 	MostCPULimit  = 8192
@@ -111,8 +111,8 @@ func ParseCPUs(text string) ([]int, error) {
 	return slices.Compact(out), nil
 }
 
-// Suggest says which of words is nearest to a mistyped one, or lists them all:
-// the end of an error message.
+// Suggest returns the end of an error message: the word nearest to a mistyped one, or a list of
+// all words.
 func Suggest(typo string, words []string) string {
 	best, dist := "", len(typo)/2+1
 	for _, w := range words {

@@ -25,7 +25,7 @@ func (c Cell) Get(factor string) (string, bool) {
 	return "", false
 }
 
-// Without returns the cell less the named factors, in a new slice.
+// Without returns the cell without the named factors, in a new slice.
 func (c Cell) Without(factors ...string) Cell {
 	out := make(Cell, 0, len(c))
 	for _, l := range c {
@@ -85,7 +85,7 @@ func MakeLabels(pairs ...string) Labels {
 	return Labels(b.String())
 }
 
-// Get returns the value of one label, "" if it is not there.
+// Get returns the value of one label, "" if it is missing.
 func (l Labels) Get(name string) string {
 	for _, p := range l.Pairs() {
 		if p[0] == name {
@@ -132,8 +132,8 @@ func escape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `,`, `\,`, `=`, `\=`).Replace(s)
 }
 
-// special says whether s has a character to be escaped. Keys are made for each
-// trial again and again: strings.ContainsAny takes five times as long.
+// special reports whether s has a character that must be escaped. Keys are made for each trial
+// many times, and strings.ContainsAny takes five times as long.
 func special(s string) bool {
 	for i := range len(s) {
 		switch s[i] {

@@ -1,9 +1,9 @@
-// Package record holds the nouns that every other package shares: a trial, its
-// cell, the samples and series read from it, and the host it ran on. It imports
-// nothing of ours and does no I/O, so that old results can be analysed anywhere.
+// Package record holds the types that every other package shares: a trial, its cell, the
+// samples and series read from it, and the host it ran on. It imports no other package of
+// tare and does no I/O, so that old results can be analysed anywhere.
 //
-// Values are in base units (seconds, bytes, per second, cores) from the reader
-// on; what a tool printed is kept beside the value in Sample.Original.
+// Values are in base units (seconds, bytes, per second, cores) from the parser on.
+// Sample.Original keeps what a tool printed.
 package record
 
 import (
@@ -14,7 +14,7 @@ import (
 // Unit is the base unit of a value, spelled as in the report.
 type Unit string
 
-// The base units. Everything is converted to one of these where it is read.
+// The base units. Every value is converted to one of these when it is parsed.
 const (
 	Second         Unit = "s"
 	Byte           Unit = "B"
@@ -32,7 +32,7 @@ type Better string
 const (
 	Higher  Better = "higher"
 	Lower   Better = "lower"
-	Neither Better = "neither" // a figure to look at, without a verdict
+	Neither Better = "neither" // a figure without a verdict
 )
 
 // Response describes one figure that is read from a trial and compared.
@@ -42,13 +42,12 @@ type Response struct {
 	Better Better `json:"better"`
 	Help   string `json:"help,omitempty"`
 
-	// Operation names what the response counts, or is the time of: request, call,
-	// run, byte. "" for a figure that is neither a rate of operations nor the
-	// time of one, such as a percentile. A rate x means 1/x seconds an operation.
+	// Operation is what the response counts or times: request, call, run, byte. It is "" for
+	// other figures, such as a percentile. A rate x means 1/x seconds an operation.
 	Operation string `json:"operation,omitempty"`
 
-	// Step says whose work a part of the operation's time is, where the response is
-	// one: the runtime's calls or the program's own. "" for one that is no part.
+	// Step says whose work the response times, if it is a part of the operation's time: the
+	// runtime's or the program's. It is "" for other responses.
 	Step Step `json:"step,omitempty"`
 }
 
@@ -57,22 +56,22 @@ type Step string
 
 // Steps of a launch.
 const (
-	RuntimeStep Step = "runtime" // what the runtime is called for: create, start, delete
+	RuntimeStep Step = "runtime" // calls of the runtime: create, start, delete
 	ProgramStep Step = "program" // from the program's first instruction to its answer or its end
 )
 
-// Kind says how a sample develops in time and so how it is summed up.
+// Kind says how a sample develops in time, and so how it is reduced.
 type Kind string
 
 // Kinds of sample.
 const (
 	Value   Kind = "value"   // one reading of the whole trial
-	Counter Kind = "counter" // only rises; differences mean something
-	Gauge   Kind = "gauge"   // a state; mean and maximum mean something
+	Counter Kind = "counter" // only rises; reduced to a rate
+	Gauge   Kind = "gauge"   // a state; reduced to its mean and maximum
 )
 
-// Sample is one reading. As part of a trial it is a response or another value
-// of the whole trial; as read by a collector it is one point of a series.
+// Sample is one value. As part of a trial it is a response or another value of the whole
+// trial; from a collector it is one point of a series.
 type Sample struct {
 	Name     string  `json:"name"`
 	Labels   Labels  `json:"labels,omitempty"`
@@ -104,7 +103,7 @@ type Histogram struct {
 	Encoded []byte  `json:"encoded"`
 }
 
-// Reading is everything that one role's output, or one collector, said.
+// Reading is everything that was read from one role's output or one collector.
 type Reading struct {
 	Samples    []Sample
 	Histograms []Histogram
@@ -120,22 +119,22 @@ func (r *Reading) Add(o Reading) {
 	r.Warnings = append(r.Warnings, o.Warnings...)
 }
 
-// Warning is a doubt that travels with the data into the report. Code is a
-// stable word for machines, Text a sentence for people.
+// Warning is a reason to doubt results. It is stored with the data and shown in the report.
+// Code is a stable word for programs, Text a sentence for people.
 type Warning struct {
 	Code string `json:"code"`
 	Text string `json:"text"`
 }
 
-// BelowNoise begins the code of a warning which says that a response's value is
-// not clear of noise; the response's name follows: below-noise:NAME. Such a
-// value is on record, and no ratio is made with it.
+// BelowNoise begins the code of a warning that a response's value cannot be distinguished
+// from noise; the response's name follows: below-noise:NAME. The value is stored, but no
+// ratio is made with it.
 const BelowNoise = "below-noise:"
 
 // Status of a trial.
 type Status string
 
-// A trial is whole or it is not; there is no third state.
+// A trial succeeded or failed; there is no third state.
 const (
 	OK     Status = "ok"
 	Failed Status = "failed"
@@ -185,25 +184,25 @@ func (t *Trial) Sample(name string) (float64, bool) {
 	return 0, false
 }
 
-// BelowNoise reports whether the trial's own word is that its value of a response
-// is not a measurement.
+// BelowNoise reports whether a warning of the trial says that its value of a response cannot
+// be distinguished from noise.
 func (t *Trial) BelowNoise(response string) bool {
 	return slices.ContainsFunc(t.Warnings, func(w Warning) bool { return w.Code == BelowNoise+response })
 }
 
-// Raw is what one tool printed, kept to be read again.
+// Raw is the output of one tool, kept so that it can be parsed again.
 type Raw struct {
 	Name string // file name without directories, such as "client.stdout"
 	Data []byte
 }
 
-// Evidence is a trial's bulk: kept beside the trial, not in it.
+// Evidence is the large data of a trial, stored beside it.
 type Evidence struct {
 	Series []Series
 	Raw    []Raw
 }
 
-// Skip is a cell that this host cannot run, and why: never a silent gap.
+// Skip is a cell that this host cannot run, and why.
 type Skip struct {
 	Cell   Cell   `json:"cell"`
 	Reason string `json:"reason"`

@@ -1,14 +1,14 @@
 package record
 
-// What a trial says of the time within it: samples with the label
-// response=NAME, for each response that a series follows, and codes of warnings.
-// They judge a trial; they are never n.
+// Samples on the steady state within a trial, with the label response=NAME, for each
+// response that has a series, and codes of warnings. They judge a trial and never count
+// towards n.
 const (
 	LabelResponse    = "response"
-	SteadyPoints     = "steady_points"     // points of the series in the measured time; always there
-	EffectiveSamples = "effective_samples" // independent values that they are worth; missing when it is too short to tell
-	SteadyFrom       = "steady_from"       // s into the measured time, where the steady part begins; missing without one
-	SteadyChange     = "steady_change"     // level of the steady part over that of all; missing without one
+	SteadyPoints     = "steady_points"     // points of the series in the measured time; always present
+	EffectiveSamples = "effective_samples" // independent values that they are worth; missing if too short to decide
+	SteadyFrom       = "steady_from"       // s into the measured time, where the steady part begins; missing if there is none
+	SteadyChange     = "steady_change"     // level of the steady part divided by that of all; missing if there is none
 
 	NoSteadyState  = "no-steady-state"
 	WarmUpMeasured = "warm-up-measured"

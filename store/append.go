@@ -13,19 +13,18 @@ import (
 	"tare/record"
 )
 
-// TrialName is the name of a trial's files and of its row: place in the order
-// of execution, and attempt.
+// TrialName returns the name of a trial's files and row: its place in the order of
+// execution, and its attempt.
 func TrialName(t *record.Trial) string {
 	return fmt.Sprintf("%06d-%d", t.Seq, t.Attempt)
 }
 
-// errCommit marks an error that leaves open whether the row is there.
+// errCommit marks an error after which the row may or may not exist.
 var errCommit = errors.New("commit")
 
-// Append stores a finished trial, failed ones too. When it returns nil the
-// trial and its evidence are on the disk for good; after an error nothing of the
-// trial is in the results and the store is still usable, so a caller may free
-// disk space and append again.
+// Append stores a finished trial, also a failed one. When it returns nil, the trial and its
+// evidence are durable on disk. After an error nothing of the trial is in the results, and
+// the store is still usable, so a caller may free disk space and append again.
 func (s *Store) Append(ctx context.Context, t *record.Trial, e record.Evidence) error {
 	if !s.writable {
 		return ErrReadOnly
@@ -55,8 +54,8 @@ func (s *Store) Append(ctx context.Context, t *record.Trial, e record.Evidence) 
 		return s.sealTrials(ctx, c, id-1, id)
 	})
 	if err != nil {
-		// After a failed commit the row may still be found by a later recovery
-		// of the log, so its files stay; Open removes them if it is not.
+		// After a failed commit, a later recovery of the log may still find the row, so keep
+		// its files. Open handles them if it does not.
 		if !errors.Is(err, errCommit) {
 			s.removeEvidence(name)
 		}
@@ -69,23 +68,23 @@ func (s *Store) Append(ctx context.Context, t *record.Trial, e record.Evidence) 
 	return nil
 }
 
-// After how many trials the log is moved into the database: at first after each trial, so
-// that a lost log never means a lost study, and later often enough that it means only a
-// few trials. A checkpoint costs about as much as the flush of a trial.
+// Number of trials after which the log is moved into the database: at first after each trial,
+// so that a lost log never loses a study, and later so often that it loses only a few trials.
+// A checkpoint costs about as much as the flush of a trial.
 const (
 	earlyTrials = 8
 	laterTrials = 16
 )
 
-// checkpoint moves the log into the database file, as far as readers allow. After an
-// error, everything is still in the log.
+// checkpoint moves the log into the database file, as far as readers allow. After an error,
+// the log still has everything.
 func (s *Store) checkpoint() {
 	_, _ = s.db.Exec("PRAGMA wal_checkpoint(PASSIVE)")
 }
 
-// transact runs f in one transaction on one connection. It speaks BEGIN and
-// COMMIT itself because sql.Tx forgets a transaction whose COMMIT failed (a
-// full disk), while SQLite keeps it open and refuses the next one.
+// transact runs f in one transaction on one connection. It issues BEGIN and COMMIT itself
+// because sql.Tx drops a transaction whose COMMIT failed (a full disk), while SQLite keeps it
+// open and refuses the next one.
 func (s *Store) transact(ctx context.Context, f func(context.Context, *sql.Conn) error) error {
 	c, err := s.db.Conn(ctx)
 	if err != nil {
@@ -102,8 +101,8 @@ func (s *Store) transact(ctx context.Context, f func(context.Context, *sql.Conn)
 		}
 		err = fmt.Errorf("%w: %w", errCommit, err)
 	}
-	// Not ctx: the transaction must end also when ctx has. An error here only
-	// says that SQLite has rolled back by itself.
+	// Without ctx's deadline: the transaction must end even if ctx has. An error means
+	// only that SQLite has rolled back by itself.
 	_, _ = c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 	return err
 }
@@ -115,7 +114,7 @@ type evidenceFile struct {
 	sha256           string // hexadecimal
 }
 
-// insertTrial returns the id of the trial.
+// insertTrial inserts a trial and returns its id.
 func insertTrial(ctx context.Context, c *sql.Conn, session int64, name string, t *record.Trial, files []evidenceFile) (int64, error) {
 	var f [5]any
 	if t.Failure != nil {
@@ -164,8 +163,8 @@ func insertTrial(ctx context.Context, c *sql.Conn, session int64, name string, t
 	return id, w.close()
 }
 
-// inserter fills one table after another, maxRows at a time, and keeps the first
-// error. A statement of many rows costs little more than one of a single row.
+// inserter fills one table after another, maxRows at a time, and keeps the first error. A
+// statement with many rows costs little more than one with a single row.
 type inserter struct {
 	ctx    context.Context
 	c      *sql.Conn

@@ -14,7 +14,7 @@ import (
 	"tare/record"
 )
 
-// Places of the columns of row.
+// Indexes of the columns of row.
 const (
 	columnT = iota
 	columnName
@@ -37,7 +37,7 @@ const (
 // errTooMany: the file would take more memory than a reader gives to one file.
 var errTooMany = fmt.Errorf("the file has more than %d readings, more than tare reads; read it with DuckDB or pandas", int64(maxKept))
 
-// texts gives each text of a column a number.
+// texts maps each text of a column to a number.
 type texts struct {
 	number map[string]int32
 	list   []string
@@ -61,7 +61,7 @@ func (t *texts) of(s string) (int32, error) {
 	return n, nil
 }
 
-// identity is what tells series apart: numbers of name, labels, unit and kind.
+// identity identifies a series: the numbers of its name, labels, unit and kind.
 type identity [4]int32
 
 // Want chooses series by name and labels; nil chooses all.
@@ -74,12 +74,12 @@ type seriesReader struct {
 	index map[identity]int // to out; -1: not wanted
 	out   []record.Series
 	kept  int64
-	rows  int64 // of the groups so far: the number that the file gives of itself binds nobody
+	rows  int64 // of the groups so far: the number in the footer may be wrong
 }
 
 // readRows reads a file in pages. It holds one page of each column in memory, and the
-// readings that are wanted. The names of a row stay runs of numbers, as they are stored:
-// rows of texts, which the library would make, take ten times as long.
+// readings that are wanted. The names of a row stay runs of numbers, as they are stored. The
+// library would make rows of texts, which takes ten times as long.
 func (x *seriesReader) readRows(r io.ReaderAt, f *parquet.File) error {
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxPage))
 	if err != nil {

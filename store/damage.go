@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Damage is something in a results folder that does not verify, or that is gone. Readers
-// leave it out and name it.
+// Damage is a part of a results folder that does not match its checksum, or is gone. Readers
+// leave it out and report it.
 type Damage struct {
 	Kind string // one of the kinds below
 	Name string // of the trial, 000012-1, or of the session; "" if there is only one
@@ -20,13 +20,13 @@ type Damage struct {
 // Kinds of damage.
 const (
 	DamagedTrial   = "trial"     // left out
-	DamagedSession = "session"   // left out: its trials are there, but the machine is unknown
+	DamagedSession = "session"   // left out: its trials are intact, but the machine is unknown
 	DamagedSkips   = "skips"     // left out
 	LostRow        = "lost-row"  // evidence without a row: the log of the database was lost
 	Unchecked      = "unchecked" // the folder has no checksums: it is of schema 1
 )
 
-// note remembers damage that a reader met.
+// note records damage that a reader found.
 func (s *Store) note(d Damage) {
 	s.found.mu.Lock()
 	defer s.found.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *Store) Damage(ctx context.Context) ([]Damage, error) {
 	return out, nil
 }
 
-// lost are the names of the trials that have evidence and no row, sorted.
+// lost returns the names of the trials that have evidence but no row, sorted.
 func (s *Store) lost(ctx context.Context) ([]string, error) {
 	all, err := evidenceIn(s.dir)
 	if err != nil || len(all) == 0 {
@@ -73,7 +73,7 @@ func (s *Store) lost(ctx context.Context) ([]string, error) {
 	return slices.DeleteFunc(all, func(n string) bool { return known[n] }), nil
 }
 
-// names are those of the trials that have a row.
+// names returns the names of the trials that have a row.
 func (s *Store) names(ctx context.Context) (map[string]bool, error) {
 	known := make(map[string]bool)
 	err := s.each(ctx, "SELECT name FROM trials", nil, func(r *sql.Rows) error {

@@ -22,21 +22,21 @@ import (
 	"tare/record"
 )
 
-// maxRaw bounds what one stream of raw output may be once decompressed: a
-// results folder may come from someone else. run keeps less than this.
+// maxRaw bounds a decompressed raw output, in bytes: a results folder may come from someone
+// else. run keeps less than this.
 const maxRaw = 1 << 30
 
-// tempName is what a file or directory is called until it is whole.
+// tempName is the name of a file or directory until it is complete.
 func tempName(name string) string { return ".tmp-" + name }
 
-// writeEvidence writes a trial's files, flushed to the disk under their final
-// names. After an error nothing of them is left.
+// writeEvidence writes a trial's files and flushes them under their final names. After an
+// error it leaves no files.
 //
-// Everything is written and renamed first and flushed then, all together: no
-// row points to the files yet, so their order does not matter, and a journalling
-// file system commits once instead of seven times (a third off the time of
-// Append on ext4, measured in turns). The rename is for readers who take series/*.parquet while a
-// run writes: they never see half a file.
+// It writes and renames all files first, and flushes them together afterwards: no row points
+// to the files yet, so their order does not matter, and a journalling file system commits once
+// instead of seven times, which saves a third of Append's time on ext4 (measured in turns).
+// The rename is for programs that read series/*.parquet during a run: they never see an
+// incomplete file.
 func (s *Store) writeEvidence(name string, e record.Evidence) (files []evidenceFile, err error) {
 	enc, err := s.encoder()
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Store) writeEvidence(name string, e record.Evidence) (files []evidenceF
 			files = nil
 		}
 	}()
-	// Left by an Append that failed in its commit; no row has this name.
+	// An Append that failed in its commit may have left files; no row has this name.
 	s.removeEvidence(name)
 	if len(e.Series) > 0 {
 		if err := w.series(e.Series); err != nil {
@@ -77,9 +77,8 @@ type evidenceWriter struct {
 	files     []evidenceFile
 }
 
-// encoder returns the one encoder, made when first needed: without goroutines of
-// its own and with a small window, because the harness must stay small beside
-// the load. The caller holds s.mu.
+// encoder returns the encoder, made on first use. It has no goroutines and a small window,
+// because the harness must use little memory beside the load. The caller holds s.mu.
 func (s *Store) encoder() (*zstd.Encoder, error) {
 	if s.enc != nil {
 		return s.enc, nil
@@ -174,12 +173,12 @@ func (w *evidenceWriter) close() error {
 
 func checkRawName(name string) error {
 	if name == "" || len(name) > 200 || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\x00") {
-		return fmt.Errorf("raw output %q: the name must be a file name of at most 200 bytes that starts with no dot", name)
+		return fmt.Errorf("raw output %q: the name must be a file name of at most 200 bytes that does not start with a dot", name)
 	}
 	return nil
 }
 
-// removeEvidence is best effort: what it cannot remove, the next Open does.
+// removeEvidence removes a trial's files. It ignores errors: the next Open handles the rest.
 func (s *Store) removeEvidence(name string) {
 	_ = os.Remove(filepath.Join(s.dir, seriesDir, name+".parquet"))           //nolint:gosec // a trial's name is made of two numbers
 	_ = os.Remove(filepath.Join(s.dir, seriesDir, tempName(name+".parquet"))) //nolint:gosec // a trial's name is made of two numbers
@@ -187,8 +186,8 @@ func (s *Store) removeEvidence(name string) {
 	_ = os.RemoveAll(filepath.Join(s.dir, rawDir, tempName(name)))            //nolint:gosec // below the folder that the user named
 }
 
-// removeOrphans removes the unfinished files of a writer that died. Evidence that is whole but
-// has no row goes to lost/N: its trial may have been announced, and its row lost with the log.
+// removeOrphans removes the unfinished files of a writer that died. It moves complete evidence
+// without a row to lost/N: its trial may have been reported, and its row lost with the log.
 func (s *Store) removeOrphans(ctx context.Context) error {
 	known, err := s.names(ctx)
 	if err != nil {
@@ -202,7 +201,7 @@ func (s *Store) removeOrphans(ctx context.Context) error {
 		for _, e := range entries {
 			name, ok := strings.CutSuffix(e.Name(), d.suffix)
 			if ok && known[name] || !isTrialName(strings.TrimPrefix(name, ".tmp-")) {
-				continue // not ours: a user's file stays
+				continue // keep a user's file
 			}
 			if ok && isTrialName(name) {
 				err = s.setAside(name, d.dir, e.Name())
@@ -223,11 +222,11 @@ type Aside struct {
 	Dir   string // below the results folder
 }
 
-// SetAside returns what Open moved; its Trial is "" if that is nothing.
+// SetAside returns what Open moved; Trial is "" if it moved nothing.
 func (s *Store) SetAside() Aside { return s.aside }
 
-// setAside moves a file or directory of a trial to lost/N/, under the same path. There is only
-// one such trial at a time: if there are more, Open refuses the folder.
+// setAside moves a file or directory of a trial to lost/N/, under the same path. There is at
+// most one such trial: with more, Open refuses the folder.
 func (s *Store) setAside(trial, dir, base string) error {
 	for n := 1; s.aside.Dir == ""; n++ {
 		if err := s.root.Mkdir(lostDir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -274,13 +273,13 @@ func evidenceIn(dir string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// isTrialName tells the form of TrialName.
+// isTrialName reports whether s has the form of TrialName.
 func isTrialName(s string) bool {
 	seq, attempt, ok := strings.Cut(s, "-")
 	return ok && len(seq) >= 6 && attempt != "" && strings.Trim(seq, "0123456789") == "" && strings.Trim(attempt, "0123456789") == ""
 }
 
-// Raw returns what one tool printed in a trial. fs.ErrNotExist: it was not kept.
+// Raw returns the output of one tool in a trial. fs.ErrNotExist: it was not kept.
 func (s *Store) Raw(t *record.Trial, name string) (_ []byte, err error) {
 	if err := checkRawName(name); err != nil {
 		return nil, err
@@ -297,7 +296,8 @@ func (s *Store) Raw(t *record.Trial, name string) (_ []byte, err error) {
 	return b, nil
 }
 
-// evidence opens a file of a trial, if it is the one that was stored, and returns its size.
+// evidence opens a file of a trial and returns its size. It returns an error if the file is
+// not the one that was stored.
 func (s *Store) evidence(t *record.Trial, kind, name, path string) (_ *os.File, size int64, err error) {
 	// Without O_NONBLOCK a pipe that nobody writes to would never open.
 	f, err := s.root.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
@@ -306,7 +306,7 @@ func (s *Store) evidence(t *record.Trial, kind, name, path string) (_ *os.File, 
 	}
 	st, err := f.Stat()
 	if err == nil && !st.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no plain file", path)
+		err = fmt.Errorf("%s is not a regular file; restore it from a copy or a bundle", path)
 	}
 	if err == nil {
 		err = s.genuineFile(t, kind, name, f)
@@ -378,8 +378,8 @@ func unpack(r io.Reader, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// RawNames lists the raw outputs that were kept of a trial, sorted. A trial that the
-// results have no row of is an error.
+// RawNames lists the raw outputs that were kept of a trial, sorted. A trial without a row is
+// an error.
 func (s *Store) RawNames(t *record.Trial) ([]string, error) {
 	var out []string
 	found := false
@@ -404,8 +404,8 @@ func (s *Store) RawNames(t *record.Trial) ([]string, error) {
 	return out, nil
 }
 
-// writeFile puts a whole file at path: temporary name, flush, rename, flush of
-// the directory. Nothing is left after an error. It returns the size.
+// writeFile writes a file to path atomically: temporary name, flush, rename, flush of the
+// directory. It leaves nothing after an error. It returns the size.
 func writeFile(path string, b []byte) (int64, error) {
 	tmp := filepath.Join(filepath.Dir(path), tempName(filepath.Base(path)))
 	_ = os.Remove(tmp) //nolint:gosec // left by a writer that died, in the folder that the user named
@@ -432,7 +432,7 @@ func writeSynced(path string, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// create644 makes a file that is not there yet: it neither waits at a pipe nor follows a link.
+// create644 makes a new file. It does not block on a FIFO or follow a link.
 func create644(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // results are meant to be read by others than root
 }
@@ -448,8 +448,8 @@ func syncDir(dir string) error {
 	return errors.Join(flush(f), f.Close())
 }
 
-// flush is fsync, which a file system without anything to flush (some network
-// and overlay ones, for directories) refuses with EINVAL.
+// flush is fsync. Some network and overlay file systems refuse it for directories with EINVAL,
+// because they have nothing to flush.
 func flush(f *os.File) error {
 	if err := f.Sync(); err != nil && !errors.Is(err, unix.EINVAL) {
 		return err

@@ -19,8 +19,8 @@ import (
 // batchSize is how many trials All holds at a time.
 const batchSize = 256
 
-// Trials returns every stored trial in the order of execution. For results that
-// may not fit in memory there is All.
+// Trials returns every stored trial in the order of execution. Use All for results that may
+// not fit in memory.
 func (s *Store) Trials() ([]record.Trial, error) {
 	var out []record.Trial
 	for t, err := range s.All(context.Background()) {
@@ -32,26 +32,25 @@ func (s *Store) Trials() ([]record.Trial, error) {
 	return out, nil
 }
 
-// All yields the stored trials in the order of execution, reading a few hundred
-// at a time; an error ends it. Trials that another process adds meanwhile may
-// or may not be seen, but each is whole.
+// All yields the stored trials in the order of execution, and reads a few hundred at a time.
+// An error ends it. It may or may not yield trials that another process adds meanwhile, but
+// each is complete.
 func (s *Store) All(ctx context.Context) iter.Seq2[record.Trial, error] {
 	return s.Some(ctx, Pick{All: true})
 }
 
-// Pick says which parts of the trials are read: a trial has some eighty samples,
-// of which an analysis wants ten, and rows that are not read cost a tenth of
-// those that are.
+// Pick says which parts of the trials are read. A trial has some eighty samples, of which an
+// analysis needs ten, and a row that is skipped costs a tenth of one that is read.
 type Pick struct {
 	All          bool     // everything; the other fields do not count
-	Labels       []string // samples without labels, and those with a label of one of these names; none has Original
+	Labels       []string // samples without labels, and those with a label of one of these names; without Original
 	NoHistograms bool
-	Names        []string // samples of these names too, whatever their labels
-	Facts        []string // those whose names end so; "" is all of them, nil none
+	Names        []string // also samples of these names, with any labels
+	Facts        []string // facts whose names have one of these endings; "" matches all, nil none
 }
 
-// Some is All with the parts of Pick alone. Trials of one cell share their Cell
-// then, which is not to be changed.
+// Some is All with only the parts of Pick. Trials of one cell share their Cell; callers must
+// not change it.
 func (s *Store) Some(ctx context.Context, pick Pick) iter.Seq2[record.Trial, error] {
 	return func(yield func(record.Trial, error) bool) {
 		bounds, err := s.bounds(ctx)
@@ -65,10 +64,10 @@ func (s *Store) Some(ctx context.Context, pick Pick) iter.Seq2[record.Trial, err
 		defer func() {
 			cancel()
 			close(stop)
-			loading.Wait() // then the connections are free again
+			loading.Wait() // until the connections are free again
 		}()
-		// Loaders take turns, and so does the reader: SQLite takes longer than what
-		// is done with the trials. Each is a batch ahead, no more.
+		// The loaders take turns, and the reader takes their batches in turn, because SQLite takes
+		// longer than the use of the trials. Each loader is at most one batch ahead.
 		loaded := make([]chan batch, s.readers)
 		for w := range loaded {
 			loaded[w] = make(chan batch)
@@ -104,9 +103,9 @@ type batch struct {
 	err    error
 }
 
-// bounds returns ids of trials: between one and the next, the first left out,
-// there is a batch. Ids rise with the order of execution, because there is one
-// writer that appends what has finished.
+// bounds returns ids of trials that separate batches: a batch has the trials after one id and
+// up to the next. Ids rise with the order of execution, because one writer appends finished
+// trials.
 func (s *Store) bounds(ctx context.Context) ([]int64, error) {
 	out := []int64{math.MinInt64}
 	n, last := 0, int64(math.MinInt64)
@@ -129,7 +128,7 @@ func (s *Store) bounds(ctx context.Context) ([]int64, error) {
 	return out, err
 }
 
-// mark is what a batch knows about a trial besides the trial itself.
+// mark is what a batch has for a trial in addition to the trial.
 type mark struct {
 	id  int64
 	crc uint32 // over its rows
@@ -216,8 +215,8 @@ func (s *Store) loadBatch(ctx context.Context, first, last int64, l *loader) ([]
 	return kept, nil
 }
 
-// each runs f on every row of a query, which ends after the store's patience. The rows
-// are closed when it returns, so the single connection is free again.
+// each runs f on every row of a query, which ends after the store's patience. It closes the
+// rows before it returns, so the single connection is free again.
 func (s *Store) each(ctx context.Context, query string, args []any, f func(*sql.Rows) error) error {
 	limited, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
@@ -234,7 +233,7 @@ func (s *Store) each(ctx context.Context, query string, args []any, f func(*sql.
 	return late(ctx, limited, rows.Err())
 }
 
-// one scans the one row of a query, within the store's patience.
+// one scans the single row of a query, within the store's patience.
 func (s *Store) one(ctx context.Context, query string, args []any, into ...any) error {
 	limited, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
@@ -244,7 +243,7 @@ func (s *Store) one(ctx context.Context, query string, args []any, into ...any) 
 // errLate: a query took longer than any query takes on a database of tare.
 var errLate = fmt.Errorf("a query did not end in time: %s is damaged, or made to keep its readers busy; do not use these results", dbName)
 
-// late is the error of a query that its deadline may have ended.
+// late returns errLate if the query's deadline has ended it, else err.
 func late(whole, limited context.Context, err error) error {
 	if err != nil && whole.Err() == nil && limited.Err() != nil {
 		return errLate
@@ -252,7 +251,7 @@ func late(whole, limited context.Context, err error) error {
 	return broken(err)
 }
 
-// damagedError is what SQLite says of a file whose structure is damaged.
+// damagedError wraps SQLite's error for a file with a damaged structure.
 type damagedError struct{ err error }
 
 func (e *damagedError) Error() string {
@@ -261,7 +260,7 @@ func (e *damagedError) Error() string {
 
 func (e *damagedError) Unwrap() error { return e.err }
 
-// broken says what an error of SQLite means, if it comes from damage.
+// broken returns a damagedError if an error of SQLite comes from damage.
 func broken(err error) error {
 	var told *damagedError
 	var e *sqlite.Error

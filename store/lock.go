@@ -28,9 +28,9 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is being written by %s; wait for it, or give another results folder", e.Dir, who)
 }
 
-// lockDir takes the writer's lock: flock(2) on DIR/lock, which the kernel
-// releases with the process, however it dies. The file stays: removing it would
-// let two writers lock two files of one name. Readers take no lock.
+// lockDir takes the writer's lock: flock(2) on DIR/lock, which the kernel releases when the
+// process ends in any way. The file stays: if it were removed, two writers could lock two
+// files of one name. Readers take no lock.
 func lockDir(dir string) (*os.File, error) {
 	path := filepath.Join(dir, "lock")
 	// The file is cut below, so a link of this name must not lead to another file; a pipe
@@ -56,14 +56,13 @@ func lockDir(dir string) (*os.File, error) {
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			break
 		}
-		time.Sleep(5 * time.Millisecond) // it may be Written that looks
+		time.Sleep(5 * time.Millisecond) // Written may hold it for a moment
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	}
 	if err != nil {
 		held := &LockedError{Dir: dir}
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			// The holder may be between locking and writing its name: then the
-			// message is only less precise.
+			// The holder may not have written its name yet. Then the message is less precise.
 			if b, rerr := io.ReadAll(io.LimitReader(f, 4096)); rerr == nil {
 				_ = json.Unmarshal(b, held)
 			}
@@ -81,8 +80,7 @@ func lockDir(dir string) (*os.File, error) {
 	if err == nil {
 		_, err = f.WriteAt(append(b, '\n'), 0)
 	}
-	// A full disk must not keep a store from being opened and read: the lock
-	// itself holds without the name in it.
+	// A store must open on a full disk too: the lock holds without the name in the file.
 	if err != nil && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EFBIG) {
 		_ = f.Close()
 		return nil, fmt.Errorf("write %s: %w", path, err)

@@ -7,9 +7,8 @@ import (
 	"fmt"
 )
 
-// checkNames refuses results whose trials have names that tare does not give: a folder
-// may come from someone else, and other programs make paths of them. It reads the
-// index of the names alone.
+// checkNames refuses results with trial names that tare does not give: a folder may come from
+// someone else, and other programs use the names as paths. It reads only the index of names.
 func (s *Store) checkNames(ctx context.Context) error {
 	var name string
 	err := s.one(ctx, `SELECT name FROM trials WHERE name NOT GLOB '[0-9][0-9][0-9][0-9][0-9][0-9]*-[0-9]*'
@@ -23,7 +22,7 @@ func (s *Store) checkNames(ctx context.Context) error {
 	return fmt.Errorf("%s has a trial with the name %.60q, which tare does not give: names are as 000012-1; do not use these results", dbName, name)
 }
 
-// checkFiles refuses files that are not those of their trial.
+// checkFiles refuses file names that do not belong to their trial.
 func (s *Store) checkFiles(ctx context.Context) error {
 	return s.each(ctx, "SELECT t.name, e.kind, e.name, e.file FROM evidence e LEFT JOIN trials t ON t.id = e.trial", nil, func(r *sql.Rows) error {
 		var trial sql.NullString
@@ -41,7 +40,7 @@ func (s *Store) checkFiles(ctx context.Context) error {
 			want = ""
 		}
 		if !trial.Valid || file != want {
-			return fmt.Errorf("%s has a file %.60q that is not of its trial", dbName, file)
+			return fmt.Errorf("%s has a file %.60q that does not belong to its trial; do not use these results", dbName, file)
 		}
 		return nil
 	})

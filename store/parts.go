@@ -18,14 +18,14 @@ type loader struct {
 	kinds map[string]*sampleKind // likewise
 }
 
-// sampleKind is what many samples have in common.
+// sampleKind is what many samples share.
 type sampleKind struct {
 	sample record.Sample // without its value
 	wanted bool
 }
 
-// part reads one table of trials. The first column of each query is the trial's id. It
-// reads all rows, whatever is wanted: the checksum of a trial covers all of them.
+// part reads one table of trials. The first column of each query is the trial's id. It always
+// reads all rows, because the checksum of a trial covers all of them.
 type part struct {
 	query string
 	scan  func(r fields, t *record.Trial)
@@ -43,8 +43,8 @@ func newLoader(pick Pick) *loader {
 	l := &loader{same: once{}}
 	samples, facts := l.samples, l.facts
 	if !pick.All {
-		// The many equal texts of a batch take most of the reading time. So a cell is
-		// made from its key only once, and so is what samples have in common.
+		// The many equal texts of a batch take most of the reading time. So a cell, and what samples
+		// share, is made from its text only once.
 		l.cells, l.kinds = make(map[string]record.Cell), make(map[string]*sampleKind)
 		samples, facts = l.someSamples(pick), l.someFacts(pick.Facts)
 	}
@@ -83,7 +83,7 @@ func (f fields) text(i int) string {
 	return v
 }
 
-// optional is a text or NULL.
+// optional returns a text; "" for NULL.
 func (f fields) optional(i int) string {
 	if f.row[i] == nil {
 		return ""
@@ -99,7 +99,7 @@ func (f fields) int(i int) int64 {
 	return v
 }
 
-// number is a value; NULL stands for NaN.
+// number returns a value; NaN for NULL.
 func (f fields) number(i int) float64 {
 	switch v := f.row[i].(type) {
 	case float64:
@@ -126,7 +126,7 @@ func (l *loader) trial(r fields, t *record.Trial) {
 	}
 }
 
-// cell is the cell of a key.
+// cell returns the cell of a key.
 func (l *loader) cell(key string) record.Cell {
 	c, ok := l.cells[key]
 	if !ok {
@@ -146,8 +146,8 @@ func (l *loader) levels(r fields, t *record.Trial) {
 	}
 }
 
-// sampleText is the column of the text that a sample shares with others; its original
-// follows the last separator.
+// sampleText is the column of the text that samples share. The original follows the last
+// separator.
 const sampleText = 2
 
 func (l *loader) samples(r fields, t *record.Trial) {
@@ -160,8 +160,8 @@ func (l *loader) samples(r fields, t *record.Trial) {
 		Kind: record.Kind(l.same.text(p[3])), Value: r.number(3), Original: l.same.text(p[4])})
 }
 
-// someSamples keeps those without labels, those with a label of one of the names,
-// and those that have a name themselves.
+// someSamples keeps samples without labels, those with a label that Pick names, and those with
+// a name of Pick.
 func (l *loader) someSamples(pick Pick) func(fields, *record.Trial) {
 	hint := 0
 	return func(r fields, t *record.Trial) {
@@ -171,7 +171,7 @@ func (l *loader) someSamples(pick Pick) func(fields, *record.Trial) {
 		if !k.wanted {
 			return
 		}
-		if t.Samples == nil { // as many as the last trial had: most trials are alike
+		if t.Samples == nil { // as many as the last trial had, because most trials are alike
 			t.Samples = make([]record.Sample, 0, hint)
 		}
 		s := k.sample
@@ -188,7 +188,7 @@ func (l *loader) kind(text string, pick Pick) *sampleKind {
 		k = &sampleKind{sample: record.Sample{Name: p[0], Labels: record.Labels(p[1]), Unit: record.Unit(p[2]), Kind: record.Kind(p[3])}}
 		k.wanted = p[1] == "" || slices.Contains(pick.Names, p[0]) || slices.ContainsFunc(pick.Labels, func(n string) bool { return k.sample.Labels.Get(n) != "" })
 		if len(l.kinds) > 1<<14 {
-			clear(l.kinds) // labels that never come again
+			clear(l.kinds) // the labels do not repeat
 		}
 		l.kinds[text] = k
 	}
@@ -210,8 +210,8 @@ func (l *loader) histograms(r fields, t *record.Trial) {
 	t.Histograms = append(t.Histograms, r.histogram())
 }
 
-// histogram checks all columns, also for a reader that wants none: what one reader takes for
-// damage is damage to all.
+// histogram checks all columns, even for a reader that does not want them: all readers must
+// find the same damage.
 func (f fields) histogram() record.Histogram {
 	encoded, ok := f.row[6].([]byte)
 	if !ok && f.row[6] != nil { // the driver gives nil for a blob of no bytes
@@ -227,7 +227,7 @@ func (l *loader) facts(r fields, t *record.Trial) {
 	t.Facts[l.same.text(r.text(1))] = l.same.text(r.text(2))
 }
 
-// someFacts keeps those whose names have one of these endings; "" matches all.
+// someFacts keeps facts whose names have one of these endings; "" matches all.
 func (l *loader) someFacts(ends []string) func(fields, *record.Trial) {
 	return func(r fields, t *record.Trial) {
 		name := r.text(1)
@@ -238,8 +238,8 @@ func (l *loader) someFacts(ends []string) func(fields, *record.Trial) {
 	}
 }
 
-// once keeps each text once: a study has a few names, and each of them a million
-// times. Of texts that never come again it does not grow for ever.
+// once keeps each text once: a study has a few names, each a million times. Its size is
+// bounded, in case the texts do not repeat.
 type once map[string]string
 
 func (o once) text(s string) string {

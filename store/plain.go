@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// sideFiles are the endings of the files that SQLite keeps beside a database.
+// sideFiles returns the endings of the files that SQLite keeps beside a database.
 func sideFiles() []string { return []string{"-journal", "-wal", "-shm"} }
 
 // plainFiles refuses a folder whose database, or a file that SQLite opens beside it, is not
-// a regular file. SQLite opens what has the name, and a FIFO would block it for ever.
+// a regular file: SQLite opens any file with the name, and a FIFO would block it forever.
 func plainFiles(dir string) error {
 	path := filepath.Join(dir, dbName)
 	st, err := os.Stat(path) //nolint:gosec // below the folder that the user named

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenReadOnly opens a folder for reading: also while a run writes to it, by a
-// user who may not write there, and on read-only media. It changes no result.
+// OpenReadOnly opens a folder for reading: also during a run, for a user who may not write
+// there, and on read-only media. It changes no result.
 func OpenReadOnly(dir string) (*Store, error) {
 	s, err := openReadOnly(dir)
 	if errors.Is(err, ErrNoResults) {
@@ -40,9 +40,9 @@ func openReadOnly(dir string) (*Store, error) {
 		return nil, err
 	}
 	// A database in WAL mode needs its -shm file, even to be read
-	// (https://www.sqlite.org/wal.html#readonly). Where it cannot be made there
-	// are two ways: no log means that nobody writes and the file can be taken as
-	// it is; with a log, file and log are copied to where they can be opened.
+	// (https://www.sqlite.org/wal.html#readonly). If it cannot be made: without a log,
+	// nobody writes, and the file can be opened as it is; with a log, file and log are
+	// copied to a place where they can be opened.
 	if unix.Access(dir, unix.W_OK) == nil || exists(path+"-shm") {
 		s, err := tryReadOnly(dir, dsn(path, "ro"))
 		if err == nil || !errors.Is(err, errUnopened) {
@@ -54,7 +54,7 @@ func openReadOnly(dir string) (*Store, error) {
 	}
 	tmp, err := os.MkdirTemp("", "tare-results-")
 	if err != nil {
-		return nil, fmt.Errorf("the folder cannot be written to, and the copy that is needed then cannot be made: %w", err)
+		return nil, fmt.Errorf("the folder is not writable, and the copy that reading it needs cannot be made: %w", err)
 	}
 	for _, n := range []string{dbName, dbName + "-wal"} {
 		if err := copyFile(filepath.Join(tmp, n), filepath.Join(dir, n)); err != nil {
@@ -79,7 +79,7 @@ func tryReadOnly(dir, address string) (*Store, error) {
 	}
 	s.readers = 2
 	s.db.SetMaxOpenConns(s.readers)
-	s.db.SetMaxIdleConns(s.readers) // a connection that is closed and reopened would lack the limits
+	s.db.SetMaxIdleConns(s.readers) // a reopened connection would lack the limits
 	if err := s.vet(context.Background()); err != nil {
 		_ = s.Close()
 		var coded interface{ Code() int }
@@ -122,8 +122,8 @@ func copyFile(to, from string) (err error) {
 	return errors.Join(err, out.Close())
 }
 
-// Stamp is what the files of a results folder look like from outside. Where two
-// are equal and the first was at rest (Rests), so are the results.
+// Stamp is the state of the files of a results folder. If two stamps are equal and the first
+// was at rest (Rests), the results are equal.
 type Stamp struct{ db, log fileStamp }
 
 // fileStamp has no ctime: where root reads, SQLite changes the owner of the log to
@@ -134,8 +134,8 @@ type fileStamp struct {
 	mtime int64 // nanoseconds since 1970
 }
 
-// StampOf returns it without opening the results: for those who ask again and
-// again. The error is that of a folder without results.
+// StampOf returns the stamp without opening the results, for callers that poll. It returns an
+// error for a folder without results.
 func StampOf(dir string) (Stamp, error) {
 	path := filepath.Join(dir, dbName)
 	db, err := fileStampOf(path)
@@ -157,12 +157,12 @@ func fileStampOf(path string) (fileStamp, error) {
 	return fileStamp{st.Ino, st.Size, st.Mtim.Nano()}, nil
 }
 
-// restAfter is how long files must not have changed before their times tell of
-// the next change: clocks of file systems tick, some in steps of two seconds.
+// restAfter is how long files must be unchanged so that their times show the next change:
+// times of some file systems have steps of two seconds.
 const restAfter = 3 * time.Second
 
-// Rests reports whether the files had been left alone for long enough at a time
-// before the stamp was taken.
+// Rests reports whether, at a time before the stamp was taken, the files had been unchanged
+// for long enough.
 func (s Stamp) Rests(at time.Time) bool {
 	return at.Sub(time.Unix(0, max(s.db.mtime, s.log.mtime))) > restAfter
 }

@@ -28,16 +28,15 @@ var schema2SQL string
 // schemas are the steps from an empty file to each version of the schema.
 func schemas() []string { return []string{schemaSQL, schema2SQL} }
 
-// ErrNewer is wrapped by Open and OpenReadOnly when a later tare wrote the
-// folder in a schema that this one does not know.
+// ErrNewer: a later tare wrote the folder in a schema that this one does not know.
 var ErrNewer = errors.New("written by a newer tare")
 
 // errUnfinished: Create died before its transaction; nothing is in the file.
 var errUnfinished = fmt.Errorf("the folder was never completed, nothing was stored in it: %w", ErrNoResults)
 
-// createSchema makes the tables that a version lacks, 0 being an empty file. It
-// runs inside Create's transaction, and user_version and application_id are part of
-// that transaction too, so that a database has either everything or version 0.
+// createSchema makes the tables that a version lacks; 0 is an empty file. It runs inside
+// Create's transaction, which includes user_version and application_id, so that a database has
+// either everything or version 0.
 func createSchema(ctx context.Context, c *sql.Conn, from int) error {
 	for _, text := range schemas()[from:] {
 		if _, err := c.ExecContext(ctx, text); err != nil {
@@ -49,7 +48,7 @@ func createSchema(ctx context.Context, c *sql.Conn, from int) error {
 }
 
 // upgrade converts an older database to this schema, in one transaction. Its trials get
-// checksums of their present state: they show later damage, not earlier damage.
+// checksums of their present state, which show later damage, not earlier damage.
 func (s *Store) upgrade(ctx context.Context) error {
 	if s.version == SchemaVersion {
 		return nil
@@ -104,8 +103,8 @@ func (s *Store) checkSchema(ctx context.Context) (int, error) {
 	return version, nil
 }
 
-// unreadable says what an error of the first queries means. An I/O error is not
-// the database's fault: SQLite could not make its log or its index beside it.
+// unreadable explains an error of the first queries. An I/O error is not a fault of the
+// database: SQLite could not make its log or its index beside it.
 func unreadable(err error) error {
 	var told *damagedError
 	if err = broken(err); errors.As(err, &told) {
@@ -113,7 +112,7 @@ func unreadable(err error) error {
 	}
 	var e *sqlite.Error
 	if errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_IOERR {
-		return fmt.Errorf("cannot work beside the database: is the disk full? Free some space and try again: %w", err)
+		return fmt.Errorf("SQLite cannot write files beside the database: the disk may be full; free some space and try again: %w", err)
 	}
-	return fmt.Errorf("not readable as a results database: %w", err)
+	return fmt.Errorf("cannot read it as a results database: %w", err)
 }

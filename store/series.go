@@ -16,7 +16,7 @@ import (
 )
 
 // Bounds on a series file: ten series a thread, a thousand threads and twenty minutes at
-// 10 Hz stay below them. What is kept from it has its own bound (maxKept).
+// 10 Hz stay below them. maxKept bounds what is kept from it.
 const (
 	maxSeriesFile = 1 << 30
 	maxSeriesRows = 120e6
@@ -34,9 +34,9 @@ type row struct {
 	Value  float64 `parquet:"value"`
 }
 
-// encodeSeries returns a Parquet file. Series without points leave no rows. The
-// codec keeps its encoders, so it is worth keeping; pages are no larger than the
-// points need, because their buffers are made, and cleared, for each column.
+// encodeSeries returns a Parquet file. Series without points have no rows. Reuse the codec,
+// which caches its encoders. Pages are no larger than the points need, because their buffers
+// are made, and cleared, for each column.
 func encodeSeries(codec *zstd.Codec, all []record.Series) ([]byte, error) {
 	points := 0
 	for i := range all {
@@ -74,14 +74,14 @@ func encodeSeries(codec *zstd.Codec, all []record.Series) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Series returns a trial's time series in the order they were stored; none, and
-// no error, when it has none.
+// Series returns a trial's time series in the order in which they were stored. A trial without
+// series is no error.
 func (s *Store) Series(t *record.Trial) ([]record.Series, error) {
 	return s.SeriesOf(context.Background(), t, nil)
 }
 
-// SeriesOf is Series for those that are wanted; the others take no memory. It ends soon after
-// ctx: between pages and row groups.
+// SeriesOf is Series for the wanted ones; the others take no memory. It checks ctx between
+// pages and row groups.
 func (s *Store) SeriesOf(ctx context.Context, t *record.Trial, want Want) ([]record.Series, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -105,8 +105,8 @@ func (s *Store) SeriesOf(ctx context.Context, t *record.Trial, want Want) ([]rec
 	return out, nil
 }
 
-// decodeSeries reads a Parquet file that may be damaged or made by someone
-// else. The library panics on some of those; that is an error here.
+// decodeSeries reads a Parquet file that may be damaged or made by someone else. It turns
+// panics of the library into errors.
 func decodeSeries(ctx context.Context, r io.ReaderAt, size int64, want Want) (out []record.Series, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -124,15 +124,15 @@ func decodeSeries(ctx context.Context, r io.ReaderAt, size int64, want Want) (ou
 		return nil, fmt.Errorf("the Parquet file is damaged: %w", err)
 	}
 	if !parquet.SameNodes(f.Schema(), parquet.SchemaOf(row{})) {
-		return nil, errors.New("the Parquet file has other columns than tare's series")
+		return nil, errors.New("the Parquet file does not have the columns of tare's series")
 	}
 	x := seriesReader{ctx: ctx, want: want}
 	err = x.readRows(r, f)
 	return x.out, err
 }
 
-// checkFooter bounds the part of a file that the library reads at once, and takes long for:
-// it lists each column of each row group. Its length precedes the last four bytes
+// checkFooter bounds the footer, which the library reads at once and slowly: it lists each
+// column of each row group. Its length precedes the last four bytes
 // (https://parquet.apache.org/docs/file-format/).
 func checkFooter(r io.ReaderAt, size int64) error {
 	var b [4]byte

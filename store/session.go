@@ -16,8 +16,8 @@ import (
 	"tare/record"
 )
 
-// BeginSession records that another run goes on with these results, where and
-// with which version. Trials appended from now on belong to it.
+// BeginSession records another run that adds to these results, with its machine and version.
+// Trials appended from now on belong to it.
 func (s *Store) BeginSession(ctx context.Context, started time.Time, version string, host record.Host) error {
 	if !s.writable {
 		return ErrReadOnly
@@ -68,7 +68,7 @@ func insertSession(ctx context.Context, c *sql.Conn, x Session) (int64, error) {
 	return id, w.close()
 }
 
-// damagedSessions are the sessions that do not verify, by id.
+// damagedSessions returns the ids of the sessions that do not match their checksum.
 func (s *Store) damagedSessions(ctx context.Context) (map[int64]bool, error) {
 	bad := make(map[int64]bool)
 	if s.version < 2 {
@@ -115,8 +115,7 @@ func (s *Store) sessionIDs(ctx context.Context, c *sql.Conn) (ids []int64, err e
 	return ids, err
 }
 
-// Sessions returns every run that wrote here, in order; it leaves out those that do not
-// verify (Damage).
+// Sessions returns every run that wrote here, in order. It leaves out damaged ones (Damage).
 func (s *Store) Sessions() ([]Session, error) {
 	ctx := context.Background()
 	bad, err := s.damagedSessions(ctx)
@@ -189,14 +188,14 @@ func (s *Store) Sessions() ([]Session, error) {
 	return out, nil
 }
 
-// Meta returns what the folder is about. It reads the database, not the copy in
-// study.yaml, which a user may have edited.
+// Meta returns the study of the folder. It reads the database, not the copy in study.yaml,
+// which a user may have edited.
 func (s *Store) Meta() (Meta, error) {
 	var m Meta
 	kv := make(map[string]string)
 	ok, err := s.whole(sumMeta)
 	if err == nil && !ok {
-		err = fmt.Errorf("%s is damaged: what it says about its study is not what was stored; restore the results from a copy or a bundle", dbName)
+		err = fmt.Errorf("%s is damaged: the description of its study does not match its checksum; restore the results from a copy or a bundle", dbName)
 	}
 	if err != nil {
 		return m, fmt.Errorf("read what the results in %s are about: %w", s.dir, err)

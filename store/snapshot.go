@@ -6,9 +6,10 @@ import (
 	"fmt"
 )
 
-// Snapshot writes the database as it is now to a new file, also while another
-// process appends: whole trials, and none that came later. One folder gives the
-// same bytes, whatever is in its log and its free pages. The file needs no log beside it (https://www.sqlite.org/lang_vacuum.html#vacuuminto).
+// Snapshot writes the present database to a new file, with only complete trials, also while
+// another process appends. Equal results give the same bytes, whatever is in the log and in
+// free pages. The file needs no log beside it
+// (https://www.sqlite.org/lang_vacuum.html#vacuuminto).
 func (s *Store) Snapshot(ctx context.Context, path string) error {
 	if _, err := s.db.ExecContext(ctx, "VACUUM INTO ?", path); err != nil {
 		return fmt.Errorf("copy the database of %s: %w", s.dir, broken(err))

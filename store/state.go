@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// State is how far the results are: equal states have the same trials and
-// sessions, and it is cheap to ask for.
+// State is the progress of the results: equal states have the same trials and sessions. It is
+// cheap to read.
 type State struct {
 	Trials      int
 	LastTrial   int64 // id
@@ -19,7 +19,7 @@ type State struct {
 	Skips       int
 }
 
-// State returns it.
+// State returns the present state.
 func (s *Store) State(ctx context.Context) (State, error) {
 	var x State
 	err := s.one(ctx, `SELECT (SELECT count(*) FROM trials), (SELECT coalesce(max(id), 0) FROM trials),
@@ -30,13 +30,13 @@ func (s *Store) State(ctx context.Context) (State, error) {
 	return x, nil
 }
 
-// Written says whether somebody writes to a results folder now, as its lock
-// tells. It takes no lock that a writer could meet: a shared one, for no longer
-// than the call, and a writer that begins at that very moment waits for it (lockDir).
+// Written reports, by the lock, whether somebody writes to a results folder now. It takes a
+// shared lock for the time of the call; a writer that begins at that moment waits for it
+// (lockDir).
 func Written(dir string) bool {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0) //nolint:gosec // below the folder that the user named
 	if err != nil {
-		return false // there is no lock, or we may not know
+		return false // there is no lock, or this user may not read it
 	}
 	defer func() { _ = f.Close() }()
 	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)

@@ -7,16 +7,16 @@
 //	lost/N/              evidence without a row, set aside by Open
 //	lock                 held by the one writer
 //
-// The data path: 1. run gives Append a finished trial and its evidence; 2. the
-// evidence is written under temporary names, flushed and renamed; 3. one
-// transaction writes the trial: it is in the database whole or not at all, and
-// when Append has returned it survives kill -9 and a loss of power; 4. Open
-// removes or sets aside what a dead trial left after 2; 5. Trials, All, Series and Raw read it
-// back, also while another process writes.
+// The data path: 1. run passes Append a finished trial and its evidence; 2. the evidence is
+// written under temporary names, renamed and flushed; 3. one transaction writes the trial: it
+// is in the database completely or not at all, and when Append has returned it survives
+// kill -9 and a loss of power; 4. after a crash between 2 and 3, Open removes or sets aside
+// the evidence; 5. Trials, All, Series and Raw read it back, also while another process
+// writes.
 //
-// SQLite runs in WAL mode with synchronous=FULL: NORMAL would be faster by one
-// fsync a trial, but loses the last trials with the power, and a trial costs
-// seconds to repeat against about a millisecond to flush.
+// SQLite runs in WAL mode with synchronous=FULL. NORMAL would save one fsync a trial, but
+// loses the last trials with the power. A trial takes seconds to repeat, a flush about a
+// millisecond.
 package store
 
 import (
@@ -50,11 +50,11 @@ const (
 	studyName = "study.yaml"
 )
 
-// modelledKey of the table meta is there in folders of modelled trials.
+// modelledKey is a key of the table meta in folders of modelled trials.
 const modelledKey = "modelled"
 
-// Meta is what a results folder is about. Host, TareVersion and Started belong
-// to the first session; Sessions has the others.
+// Meta describes the study of a results folder. Host, TareVersion and Started belong to the
+// first session; Sessions has the others.
 type Meta struct {
 	StudySource []byte   // the text of the study
 	StudyFile   string   // the name it was read from
@@ -63,8 +63,8 @@ type Meta struct {
 	Host        record.Host
 	TareVersion string
 	Started     time.Time
-	// Modelled: the trials are a model's, not a machine's. A folder is of one kind: who
-	// goes on with it asks.
+	// Modelled: the trials come from the model, not from a machine. A folder never has both;
+	// callers that add trials must check.
 	Modelled bool
 }
 
@@ -89,7 +89,7 @@ type Store struct {
 	db       *sql.DB
 	root     *os.Root // reads of evidence cannot leave the folder
 	version  int
-	readers  int           // batches of trials that are loaded side by side, each on a connection
+	readers  int           // batches of trials that are loaded concurrently, each on a connection
 	patience time.Duration // for one query
 	writable bool
 	lock     *os.File
@@ -97,7 +97,7 @@ type Store struct {
 	found    findings
 	aside    Aside
 
-	mu       sync.Mutex // one Append at a time; guards what is below
+	mu       sync.Mutex // one Append at a time; guards the fields below
 	session  int64
 	appended int // trials, since the folder was opened
 	enc      *zstd.Encoder
@@ -110,9 +110,9 @@ type findings struct {
 	all map[Damage]bool
 }
 
-// Create makes the folder, which must be absent, empty, or left by a Create
-// that died, and opens it for writing with a first session. A folder with
-// results gives an error that wraps fs.ErrExist: Open it instead.
+// Create makes the folder and opens it for writing with a first session. The folder must be
+// absent, empty, or left by a Create that was killed. For a folder with results, Create
+// returns an error that wraps fs.ErrExist: use Open.
 func Create(dir string, meta Meta) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // results are meant to be read by others than root
 		return nil, fmt.Errorf("create the results folder: %w", err)
@@ -172,7 +172,7 @@ func create(dir string, meta Meta) (_ *Store, err error) {
 			{"overrides", string(overrides)},
 			{"seed", strconv.FormatUint(meta.Seed, 10)},
 		}
-		if meta.Modelled { // no key says measured, so that folders of before are
+		if meta.Modelled { // without the key the trials are measured, as in older folders
 			about = append(about, [2]string{modelledKey, "true"})
 		}
 		for _, kv := range about {
@@ -223,7 +223,7 @@ func vacant(dir string) error {
 		_, err = s.checkSchema(context.Background())
 		_ = s.Close()
 		if !errors.Is(err, errUnfinished) {
-			return fmt.Errorf("there are results already: %w; resume them, or give another folder", fs.ErrExist)
+			return fmt.Errorf("the folder has results already: %w; resume them, or give another folder", fs.ErrExist)
 		}
 	}
 	if len(evidence) > 0 {
@@ -247,13 +247,13 @@ func lostDatabase(evidence []string) error {
 	if n := len(evidence); n > 1 {
 		trials = fmt.Sprintf("%d trials (%s to %s)", n, evidence[0], evidence[n-1])
 	}
-	return fmt.Errorf("the evidence of %s is in %s/ and %s/, but %s has nothing: it or its log %s-wal was lost or damaged. "+
-		"Restore both from a copy or a bundle. If you have none, move the folder away or give another folder; its files stay readable without the database (docs/results.md)",
+	return fmt.Errorf("the evidence of %s is in %s/ and %s/, but %s is empty: it or its log %s-wal was lost or damaged. "+
+		"Restore both from a copy or a bundle. Without a copy, move the folder away or give another folder; its files stay readable without the database (docs/results.md)",
 		trials, seriesDir, rawDir, dbName, dbName)
 }
 
-// Exists says whether dir holds results that Open will take: a folder in which
-// Create died does not.
+// Exists reports whether dir has results that Open accepts. A folder in which Create was
+// killed has none.
 func Exists(dir string) bool {
 	s, err := OpenReadOnly(dir)
 	if err == nil {
@@ -321,7 +321,7 @@ func open(dir string) (_ *Store, err error) {
 	return s, nil
 }
 
-// vet checks what a database says it is, before any other query.
+// vet checks that a database is tare's, before any other query.
 func (s *Store) vet(ctx context.Context) (err error) {
 	if err := harden(ctx, s.db, s.readers); err != nil {
 		return unreadable(err)
@@ -335,9 +335,9 @@ func (s *Store) vet(ctx context.Context) (err error) {
 	return s.checkNames(ctx)
 }
 
-// queryTime is how long one query may take: a thousand times what it takes on the largest
-// study. A damaged or hostile file can make a query endless, with pages that point to each
-// other, twenty levels deep.
+// queryTime is how long one query may take: a thousand times as long as on the largest study.
+// A damaged or hostile file can make a query endless, with pages that point to each other,
+// twenty levels deep.
 const queryTime = time.Minute
 
 // harden sets the limits that SQLite recommends for untrusted databases
@@ -374,8 +374,8 @@ func harden(ctx context.Context, db *sql.DB, connections int) error {
 	return nil
 }
 
-// dsn is the driver's address of a database file. Defensive mode, trusted_schema
-// and cell_size_check make SQLite safe against a database made by someone else
+// dsn returns the driver's address of a database file. Defensive mode, trusted_schema and
+// cell_size_check make SQLite safe against a database made by someone else
 // (https://www.sqlite.org/security.html).
 func dsn(path, mode string, more ...string) string {
 	q := url.Values{"mode": {mode}, "_txlock": {"immediate"}, "_defensive": {"1"}}
@@ -398,8 +398,8 @@ func openDB(dir, address string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One connection to a store that is written to: SQLite has one writer anyway,
-	// and a second connection would only cost memory beside the load.
+	// A writable store has one connection: SQLite has one writer anyway, and a second
+	// connection would only use memory beside the load.
 	db.SetMaxOpenConns(1)
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -412,8 +412,8 @@ func openDB(dir, address string) (*Store, error) {
 // Dir returns the folder.
 func (s *Store) Dir() string { return s.dir }
 
-// Close ends the use of the folder and lets the next writer in. What Append
-// stored is safe without it.
+// Close closes the folder and releases the writer's lock. What Append stored is durable
+// without it.
 func (s *Store) Close() error {
 	err := s.db.Close()
 	if s.root != nil {

@@ -49,8 +49,8 @@ func rowSum(crc uint32, buf []byte, table byte, row []driver.Value) (uint32, []b
 }
 
 // scan runs f on every row of a query, which ends after the store's patience. The rows come
-// from the driver as they are: database/sql would take as long again to convert them, and
-// a large study has millions. f must not keep the slice, which is reused.
+// from the driver without conversion: database/sql would double the time, and a large study
+// has millions of rows. f must not keep the slice, which is reused.
 func (s *Store) scan(ctx context.Context, c *sql.Conn, query string, args []any, f func([]driver.Value) error) error {
 	limited, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
@@ -61,7 +61,7 @@ func (s *Store) scan(ctx context.Context, c *sql.Conn, query string, args []any,
 	return late(ctx, limited, c.Raw(func(conn any) error {
 		q, ok := conn.(driver.QueryerContext)
 		if !ok {
-			return errors.New("the SQLite driver takes no queries")
+			return errors.New("the SQLite driver does not support queries; report this as an error of tare")
 		}
 		rows, err := q.QueryContext(limited, query, named)
 		if err != nil {
@@ -85,7 +85,7 @@ func (s *Store) scan(ctx context.Context, c *sql.Conn, query string, args []any,
 	}))
 }
 
-// sumOf is the checksum of a thing that is not a trial.
+// sumOf returns the checksum of a part that is not a trial.
 func (s *Store) sumOf(ctx context.Context, c *sql.Conn, kind string, id int64) (uint32, error) {
 	var crc uint32
 	var buf []byte
@@ -105,8 +105,7 @@ func (s *Store) sumOf(ctx context.Context, c *sql.Conn, kind string, id int64) (
 	return crc, nil
 }
 
-// seal writes the checksum of a thing that is not a trial, in the transaction that
-// changed it.
+// seal writes the checksum of a part that is not a trial, in the transaction that changed it.
 func (s *Store) seal(ctx context.Context, c *sql.Conn, kind string, id int64) error {
 	crc, err := s.sumOf(ctx, c, kind, id)
 	if err == nil {
@@ -134,7 +133,7 @@ func (s *Store) sealTrials(ctx context.Context, c *sql.Conn, first, last int64) 
 	return w.close()
 }
 
-// sums are the checksums of one kind, by id, after the id first and up to last.
+// sums returns the checksums of one kind by id, after the id first and up to last.
 func (s *Store) sums(ctx context.Context, c *sql.Conn, kind string, first, last int64) (map[int64]uint32, error) {
 	out := make(map[int64]uint32)
 	err := s.scan(ctx, c, "SELECT id, crc32c FROM checksums WHERE kind = ? AND id > ? AND id <= ?", []any{kind, first, last}, func(row []driver.Value) error {
@@ -148,7 +147,7 @@ func (s *Store) sums(ctx context.Context, c *sql.Conn, kind string, first, last 
 	return out, err
 }
 
-// whole reports whether the only thing of a kind matches its checksum. It is always true if
+// whole reports whether the single part of a kind matches its checksum. It is always true if
 // the schema has no checksums.
 func (s *Store) whole(kind string) (ok bool, err error) {
 	if s.version < 2 {

@@ -3,17 +3,16 @@
 // or .json.gz, with the results of every worker in it.
 //
 // The data path: 1. a report is decoded within bounds; 2. each job of its workload,
-// fio or uperf, is a cell, and the report is one trial of it: what all workers did
-// at once; 3. figures are computed from the workers' own results, and never from
-// the tool's summary, which is checked against them; 4. several reports are an
-// imports.Set.
+// fio or uperf, is a cell, and the report is one trial of it, of all workers together;
+// 3. figures are computed from the workers' results, and the tool's summary is only
+// checked against them; 4. several reports are an imports.Set.
 //
-// ClusterBuster's own fio latency is wrong, and not used. Its reporter
+// ClusterBuster's fio latency is wrong and not used. Its reporter
 // (reporting/reporter/ClusterBusterReporter.py, __update_accumulator_val) adds
 // lat_ns.mean of all fio jobs of all pods, and its loader (loader/fio_loader.py)
-// takes that sum for the mean, and the sum of the maxima for the maximum; the mean
-// of all operations there counts operations that did nothing. With one job in one
-// pod it is right by accident. Here a mean is weighted by I/Os.
+// takes that sum for the mean, and the sum of the maxima for the maximum. Its mean of all
+// operations counts operations that did nothing. It is right only with one job in one pod.
+// Here a mean is weighted by I/Os.
 package clusterbuster
 
 import (
@@ -156,13 +155,13 @@ func one(s *imports.Set, f File) error {
 	case "uperf":
 		trials, err = r.uperf(base)
 	default:
-		return fmt.Errorf("the workload %q is not read; those of fio and uperf are", r.Metadata.Workload)
+		return fmt.Errorf("tare cannot import the workload %q; give a report of fio or uperf", r.Metadata.Workload)
 	}
 	if err != nil {
 		return err
 	}
 	if len(trials) == 0 {
-		return errors.New("no worker has results of any job")
+		return errors.New("the report has no results of any worker; give the report of a finished run")
 	}
 	s.Trials = append(s.Trials, trials...)
 	return nil
@@ -179,13 +178,13 @@ func unpacked(data []byte) ([]byte, error) {
 	}
 	out, err := io.ReadAll(io.LimitReader(z, MaxFile+1))
 	if err == nil && len(out) > MaxFile {
-		err = fmt.Errorf("unpacked it has more than the %d bytes that are read", MaxFile)
+		err = fmt.Errorf("unpacked it has more than %d bytes, the most that tare reads", MaxFile)
 	}
 	return out, err
 }
 
-// sandbox is the level: the user's word, or the runtime class as ClusterBuster
-// finds it; without one the cluster's default, runc.
+// sandbox returns the level: the user's name, or the runtime class that ClusterBuster found;
+// without one, the cluster's default, runc.
 func (r *report) sandbox(f File) string {
 	if f.Sandbox != "" {
 		return f.Sandbox
@@ -199,7 +198,7 @@ func (r *report) sandbox(f File) string {
 	return "runc"
 }
 
-// jobs are those of the workers, in order of names; the metadata tell their levels.
+// jobs returns the jobs of the workers, in order of names. The metadata has their levels.
 func (r *report) jobs() []string {
 	set := map[string]bool{}
 	for i := range r.Results.Workers {

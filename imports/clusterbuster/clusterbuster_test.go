@@ -102,8 +102,8 @@ func TestHostile(t *testing.T) {
 		"deep":     {[]byte(strings.Repeat(`{"a":`, 1000)), "nested deeper"},
 		"other":    {[]byte(`{"metadata":{"kind":"x"}}`), "not clusterbusterResults"},
 		"no JSON":  {[]byte("hello"), "not a ClusterBuster report"},
-		"workload": {[]byte(`{"metadata":{"kind":"clusterbusterResults","workload":"files"}}`), `"files" is not read`},
-		"empty":    {[]byte(`{"metadata":{"kind":"clusterbusterResults","workload":"fio"}}`), "no worker"},
+		"workload": {[]byte(`{"metadata":{"kind":"clusterbusterResults","workload":"files"}}`), `cannot import the workload "files"`},
+		"empty":    {[]byte(`{"metadata":{"kind":"clusterbusterResults","workload":"fio"}}`), "no results of any worker"},
 	} {
 		if _, err := Read([]File{{Name: "f", Data: c.data}}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -117,7 +117,7 @@ func TestSameReport(t *testing.T) {
 	files := load(t, "fio-runc.json", "fio-kata.json", "fio-runc.json")
 	files[2].Name, files[2].Sandbox = "copy.json", "other"
 	_, err := Read(files)
-	if want := "copy.json: it is the same, byte for byte, as fio-runc.json, which was given before"; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := "copy.json has the same bytes as fio-runc.json, which was given before"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -15,7 +15,7 @@ type fioResult struct {
 	CPU        float64    `json:"job_cpu_time"`     // seconds
 }
 
-// fioSummary is the tool's own figure of a job, in its summary format.
+// fioSummary is the tool's figure of a job, in its summary format.
 type fioSummary struct {
 	JobResults map[string]struct {
 		DataRate *float64 `json:"data_rate"` // bytes per second
@@ -51,7 +51,7 @@ func (r *report) fio(base imports.Trial) ([]imports.Trial, error) {
 			}
 		}
 		var own fioSummary
-		_ = json.Unmarshal(r.Summary.Results[job], &own) // the raw report has none
+		_ = json.Unmarshal(r.Summary.Results[job], &own) // the raw report has no summary
 		for _, op := range fio.Ops() {
 			f, ok := fio.Merge(jobs, op)
 			if !ok {
@@ -88,8 +88,8 @@ func (r *report) fio(base imports.Trial) ([]imports.Trial, error) {
 	return out, nil
 }
 
-// summed says what ClusterBuster's own report shows for a latency, when it is wrong:
-// the sum of the means of all jobs.
+// summed returns a warning if ClusterBuster's latency is wrong: the sum of the means of all
+// jobs.
 func summed(op string, f fio.Figures) (record.Warning, bool) {
 	sum := 0.0
 	for _, m := range f.Means {

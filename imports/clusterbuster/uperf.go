@@ -39,7 +39,7 @@ type uperfResult struct {
 	} `json:"status"`
 }
 
-// uperf makes a trial of each test case: rates are summed over the clients.
+// uperf makes a trial of each test case, with rates summed over the clients.
 func (r *report) uperf(base imports.Trial) ([]imports.Trial, error) {
 	var out []imports.Trial
 	for _, job := range r.jobs() {
@@ -91,8 +91,8 @@ func (r *report) uperf(base imports.Trial) ([]imports.Trial, error) {
 	return out, nil
 }
 
-// rates are a client's bytes and operations a second, of the points in the time that
-// ClusterBuster kept: without the ramps, which its summary's elapsed time tells.
+// rates returns a client's bytes and operations a second, from the points in the time that
+// ClusterBuster kept: without the ramps, whose length follows from its summary's elapsed time.
 func (u *uperfResult) rates(pod, job string) (bytes, ops float64, warnings []record.Warning) {
 	ramp := 0.0
 	if u.Summary.Raw >= 10 {
@@ -100,7 +100,7 @@ func (u *uperfResult) rates(pod, job string) (bytes, ops float64, warnings []rec
 	}
 	var b, o, d float64
 	for _, p := range u.Timeseries {
-		// Half a second either way: the points are a second apart, and whole ones.
+		// Half a second either way, because the points are at whole seconds.
 		if p.Delta > 0 && (ramp == 0 || p.Time >= ramp-0.5 && p.Time < u.Summary.Raw-ramp+0.5) {
 			b, o, d = b+p.Bytes, o+p.Ops, d+p.Delta
 		}
@@ -120,7 +120,7 @@ func (u *uperfResult) rates(pod, job string) (bytes, ops float64, warnings []rec
 	return bytes, ops, warnings
 }
 
-// series are a client's rates over time.
+// series returns a client's rates over time.
 func (u *uperfResult) series(w worker, n int) []record.Series {
 	labels := record.MakeLabels("pod", imports.Clean(w.Pod), "namespace", imports.Clean(w.Namespace), "client", fmt.Sprint(n+1))
 	b := record.Series{Name: "throughput", Labels: labels, Unit: record.BytesPerSecond, Kind: record.Gauge}
@@ -141,7 +141,7 @@ func (u *uperfResult) series(w worker, n int) []record.Series {
 	return []record.Series{b, o}
 }
 
-// seconds is a time that a report says, 0 when it cannot be.
+// seconds converts a time of a report; 0 if it is invalid.
 func seconds(s float64) time.Duration {
 	if !(s > 0) || s > 1e8 {
 		return 0

@@ -9,8 +9,8 @@ import (
 	"tare/record"
 )
 
-// notNegative refuses a value below zero where the unit has none. A difference, which
-// may be one, is of neither direction.
+// notNegative refuses a negative value if the unit cannot be negative. A difference may be
+// negative; its direction is neither.
 func (r *reader) notNegative(name, text string, v float64, unit record.Unit) error {
 	if v >= 0 || r.m.Better[name] == record.Neither {
 		return nil
@@ -28,11 +28,11 @@ func (r *reader) notNegative(name, text string, v float64, unit record.Unit) err
 	default:
 		return nil
 	}
-	return r.bad(roleValue, "%s is %s below 0; correct it, or leave the row out (of a difference, which may be negative, --better %s=neither)", text, what, name)
+	return r.bad(roleValue, "%s is %s below 0; correct it, or leave the row out (for a difference, which may be negative, give --better %s=neither)", text, what, name)
 }
 
-// repeat notes a row that is the same in every column as one before. Without a column
-// of the trial it may be another execution, or the same one twice: only the user knows.
+// repeat records a row that equals an earlier one in every column. Without a column of the
+// trial it may be another execution, or the same one twice: only the user knows.
 func (r *reader) repeat() {
 	line, _ := r.line(0)
 	sum := sha256.Sum256([]byte(strings.Join(r.rec, "\x00")))
@@ -47,7 +47,7 @@ func (r *reader) repeat() {
 	}
 }
 
-// warnings says what of the file is doubtful as a whole.
+// warnings returns doubts about the whole file.
 func (r *reader) warnings() []record.Warning {
 	if r.repeats == 0 {
 		return nil
@@ -56,6 +56,6 @@ func (r *reader) warnings() []record.Warning {
 	if r.repeats > 1 {
 		what = fmt.Sprintf("%d rows are", r.repeats)
 	}
-	return []record.Warning{{Code: imports.CodeRepeated, Text: fmt.Sprintf("%s the same in every column as a row before (line %d as line %d) and count as trials of their own: "+
+	return []record.Warning{{Code: imports.CodeRepeated, Text: fmt.Sprintf("%s the same in every column as an earlier row (line %d as line %d) and count as separate trials: "+
 		"an execution that is written twice makes intervals too narrow; name the column of the trial with trial=COLUMN, or leave such rows out", what, r.repeated[0], r.repeated[1])}}
 }

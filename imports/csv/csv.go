@@ -1,11 +1,11 @@
-// Package csv reads results in long form: a row a figure, its factors beside it.
+// Package csv reads results in long form: each row has one figure and its factors.
 //
 // The data path: 1. a Mapping names the columns: factors, response, value, unit,
-// trial, block, time, labels; 2. Read goes through the rows once, turns values into base
-// units and gathers the rows of a trial; 3. rows with a time become series, whose
-// mean is the trial's figure, and rows without one are figures; rows with labels are
-// readings beside the responses, and causes are told from them; 4. the trials are an
-// imports.Set. The format is that of RFC 4180; errors name file:line:column.
+// trial, block, time, labels; 2. Read goes through the rows once, converts values to base
+// units and groups the rows by trial; 3. rows with a time become series, whose mean is the
+// trial's figure, and rows without a time are figures; rows with labels are readings in
+// addition to the responses, from which causes are found; 4. the trials are an imports.Set.
+// The format is that of RFC 4180; errors name file:line:column.
 package csv
 
 import (
@@ -36,7 +36,7 @@ const (
 	maxRecord  = 1 << 20 // bytes of a row
 )
 
-// trialKey tells trials apart: the cell, and the repeat.
+// trialKey identifies a trial: the cell and the repeat.
 type trialKey struct{ cell, repeat string }
 
 type figure struct {
@@ -45,19 +45,19 @@ type figure struct {
 	unit  record.Unit
 	text  string // the value and unit as written, of the first row
 	scale float64
-	kind  string // of one with labels
+	kind  string // if it has labels
 	t     []time.Duration
 	v     []float64
 }
 
-// gathered is a trial while its rows are read.
+// gathered is a trial whose rows are being read.
 type gathered struct {
 	trial   imports.Trial
 	figures map[reading]*figure
 	names   []reading
 }
 
-// reader is a file while it is read.
+// reader is a file that is being read.
 type reader struct {
 	file      string
 	m         Mapping
@@ -70,7 +70,7 @@ type reader struct {
 	responses map[string][]record.Response
 	units     map[string]record.Unit
 	rows      map[[32]byte]int // without a trial column: the line of a row, by its hash
-	repeats   int              // rows that are there already
+	repeats   int              // rows that equal an earlier one
 	repeated  [2]int           // the line of the first of them, and that of its first
 }
 
@@ -98,7 +98,7 @@ func Read(file string, in io.Reader, m Mapping) (*imports.Set, error) {
 		return nil, err
 	}
 	if m.Compare == "" && !r.has(study.FactorSandbox) {
-		return nil, fmt.Errorf("no column is the sandbox, and so what is compared is not said; write compare and one of the factors %s", strings.Join(m.order, ", "))
+		return nil, fmt.Errorf("no column is the sandbox, so the compared factor is unknown; write compare with one of the factors %s", strings.Join(m.order, ", "))
 	}
 	for rows := 0; ; rows++ {
 		if r.rec, err = c.Read(); errors.Is(err, io.EOF) {
@@ -114,7 +114,7 @@ func Read(file string, in io.Reader, m Mapping) (*imports.Set, error) {
 		}
 	}
 	if len(r.order) == 0 {
-		return nil, fmt.Errorf("%s:2:1: there is no row after the header", file)
+		return nil, fmt.Errorf("%s:2:1: the file has only a header; add rows", file)
 	}
 	return r.set(), nil
 }
@@ -136,7 +136,7 @@ func syntax(file string, err error) error {
 	return fmt.Errorf("%s: %w", file, err)
 }
 
-// field is a role's or factor's text in this row, or the constant.
+// field returns the text of a role or factor in this row, or the constant.
 func (r *reader) field(role string) string {
 	if i, ok := r.at[role]; ok {
 		return strings.TrimSpace(r.rec[i])
@@ -178,27 +178,27 @@ func (r *reader) row() error {
 	}
 	name := strings.Clone(r.field(roleResponse))
 	if name == "" || len(name) > maxText || strings.ContainsFunc(name, func(c rune) bool { return c < ' ' }) {
-		return r.bad(roleResponse, "%q is no name of a response", name)
+		return r.bad(roleResponse, "%q cannot name a response; write 1 to %d bytes without control characters", name, maxText)
 	}
 	text := r.field(roleValue)
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return r.bad(roleValue, "%q is no number; write one, with a point", text)
+		return r.bad(roleValue, "%q is not a number; write one with a decimal point", text)
 	}
 	unit, scale, ok := imports.Unit(r.field(roleUnit))
 	if !ok {
-		return r.bad(roleUnit, "the unit %q is not known; %s", r.field(roleUnit), param.Suggest(r.field(roleUnit), imports.Units()))
+		return r.bad(roleUnit, "unknown unit %q; %s", r.field(roleUnit), param.Suggest(r.field(roleUnit), imports.Units()))
 	}
 	if err := r.notNegative(name, text, v, unit); err != nil {
 		return err
 	}
 	of := reading{name: name}
 	if of.labels, ok = labels(r.field(roleLabels)); !ok {
-		return r.bad(roleLabels, "%q are no labels; %s", r.field(roleLabels), labelsHint)
+		return r.bad(roleLabels, "cannot read the labels %q; %s", r.field(roleLabels), labelsHint)
 	}
 	kind := r.field(roleKind)
 	if of.labels != "" && kind != "" && kind != kindGauge && kind != kindCounter && kind != kindRate {
-		return r.bad(roleKind, "%q is no kind; write gauge, counter or rate", kind)
+		return r.bad(roleKind, "unknown kind %q; write gauge, counter or rate", kind)
 	}
 	if of.labels != "" {
 		name += "\x00" // a reading may have the name of a response
@@ -226,9 +226,9 @@ func (r *reader) row() error {
 		}
 		g.figures[of], g.names = f, append(g.names, of)
 	} else if timed != (f.t != nil) {
-		return r.bad(roleTime, "%s of trial %q has a time in some rows, and none in others; give it all points of a series, or one figure", of.name, key.repeat)
+		return r.bad(roleTime, "%s of trial %q has a time in only some rows; give it all points of a series, or one figure", of.name, key.repeat)
 	} else if !timed {
-		return r.bad(roleValue, "trial %q has %s twice; give each its own trial, or name the column of the time", key.repeat, of.name)
+		return r.bad(roleValue, "trial %q has %s twice; give each row its own trial, or name the column of the time", key.repeat, of.name)
 	}
 	f.sum, f.n = f.sum+v*scale, f.n+1
 	if math.IsInf(f.sum, 0) {
@@ -262,19 +262,19 @@ func (r *reader) has(role string) bool {
 	return column || r.m.Constants[role] != ""
 }
 
-// trial is the one of a key, made when it is new.
+// trial returns the trial of a key, and makes it if it is new.
 func (r *reader) trial(key trialKey, levels map[string]string) (*gathered, error) {
 	g := r.trials[key]
 	block := 0
 	if r.has(roleBlock) {
 		var err error
 		if block, err = strconv.Atoi(r.field(roleBlock)); err != nil || block < 1 || block > 100_000 {
-			return nil, r.bad(roleBlock, "%q is no number of a block; write a whole number from 1 to 100000", r.field(roleBlock))
+			return nil, r.bad(roleBlock, "%q is not the number of a block; write a whole number from 1 to 100000", r.field(roleBlock))
 		}
 	}
 	if g != nil {
 		if g.trial.Block != block {
-			return nil, r.bad(roleBlock, "trial %q is in block %d in a row before", key.repeat, g.trial.Block)
+			return nil, r.bad(roleBlock, "trial %q is in block %d in an earlier row; give it one block", key.repeat, g.trial.Block)
 		}
 		return g, nil
 	}
@@ -298,16 +298,16 @@ func (r *reader) point(f *figure, v float64) error {
 	if u := r.field(roleTimeUnit); u != "" {
 		unit, s, ok := imports.Unit(u)
 		if !ok || unit != record.Second {
-			return r.bad(roleTimeUnit, "%q is no unit of time; write s, ms, us or ns", u)
+			return r.bad(roleTimeUnit, "unknown unit of time %q; write s, ms, us or ns", u)
 		}
 		scale = s
 	}
 	if inside := t*scale >= 0 && t*scale < maxSeconds; err != nil || !inside {
-		return r.bad(roleTime, "%q is no time; write a number from 0", text)
+		return r.bad(roleTime, "%q is not a time; write a number from 0", text)
 	}
 	at := time.Duration(math.Round(t * scale * 1e9))
 	if n := len(f.t); n > 0 && at < f.t[n-1] {
-		return r.bad(roleTime, "the time %s comes before that of the row before; sort the rows of a trial by time", text)
+		return r.bad(roleTime, "the time %s is earlier than that of the last row; sort the rows of a trial by time", text)
 	}
 	f.t, f.v = append(f.t, at), append(f.v, v)
 	return nil
@@ -329,7 +329,7 @@ func (r *reader) set() *imports.Set {
 			f := g.figures[of]
 			p := record.Sample{Name: of.name, Labels: of.labels, Unit: f.unit, Kind: record.Value, Value: f.sum / float64(f.n), Original: f.text}
 			for i := range f.t {
-				f.t[i] -= first // times of day or offsets: a series begins with its trial
+				f.t[i] -= first // from times of day or offsets to offsets from the trial's start
 			}
 			if f.t != nil {
 				g.trial.Duration = max(g.trial.Duration, f.t[len(f.t)-1])
@@ -337,7 +337,7 @@ func (r *reader) set() *imports.Set {
 			switch {
 			case f.t != nil && of.labels != "":
 				labelled = append(labelled, f.series(of, f.kind))
-				continue // window's figures of it follow
+				continue // package window computes its figures below
 			case f.t != nil:
 				p.Original = fmt.Sprintf("mean of %d points", f.n)
 				g.trial.Series = append(g.trial.Series, record.Series{Name: of.name, Unit: f.unit, Kind: record.Gauge, T: f.t, V: f.v})
@@ -356,8 +356,8 @@ func (r *reader) set() *imports.Set {
 	return s
 }
 
-// bounded ends a file that is too large, or that has a row without an end: the
-// parser would keep it whole.
+// bounded is a reader that returns an error for a file that is too large or has an endless
+// row, which the parser would keep in memory.
 type bounded struct {
 	in    io.Reader
 	file  string
@@ -365,7 +365,7 @@ type bounded struct {
 	row   int64 // bytes since the last line feed
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.in.Read(p)
 	b.total += int64(n)
@@ -374,7 +374,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 			b.row = 0
 		}
 		if b.row > maxRecord {
-			return 0, fmt.Errorf("a line has more than %d bytes; is this a CSV file?", maxRecord)
+			return 0, fmt.Errorf("a line has more than %d bytes; give a CSV file", maxRecord)
 		}
 	}
 	if b.total > MaxFile {

@@ -103,12 +103,12 @@ func TestReadLabels(t *testing.T) {
 	if x.Duration != 2*time.Second || len(x.Series) != 5 {
 		t.Errorf("%v, %d series", x.Duration, len(x.Series))
 	}
-	for bad, want := range map[string]string{"end": "are no labels", "end=a,end=b": "are no labels", "=x": "are no labels"} {
+	for bad, want := range map[string]string{"end": "cannot read the labels", "end=a,end=b": "cannot read the labels", "=x": "cannot read the labels"} {
 		if _, err := Read("f.csv", strings.NewReader("rt,th,metric,v,u,run,t,of,k\nr,1,l,1,s,1,0,\""+bad+"\",\n"), m); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	if _, err := Read("f.csv", strings.NewReader("rt,th,metric,v,u,run,t,of,k\nr,1,l,1,s,1,0,end=a,sum\n"), m); err == nil || !strings.HasPrefix(err.Error(), `f.csv:2:21: "sum" is no kind`) {
+	if _, err := Read("f.csv", strings.NewReader("rt,th,metric,v,u,run,t,of,k\nr,1,l,1,s,1,0,end=a,sum\n"), m); err == nil || !strings.HasPrefix(err.Error(), `f.csv:2:21: unknown kind "sum"`) {
 		t.Error(err)
 	}
 }
@@ -129,8 +129,8 @@ func TestReadUntimed(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 	for row, want := range map[string]string{
-		"runc,1,tput,30,1/s,1,\n": "x.csv:5:22: tput of trial \"1\" has a time in some rows",
-		"runc,1,lat,4,s,1,7\n":    "x.csv:5:18: lat of trial \"1\" has a time in some rows",
+		"runc,1,tput,30,1/s,1,\n": "x.csv:5:22: tput of trial \"1\" has a time in only some rows",
+		"runc,1,lat,4,s,1,7\n":    "x.csv:5:18: lat of trial \"1\" has a time in only some rows",
 		"runc,1,lat,3,s,1,\n":     "x.csv:5:12: trial \"1\" has lat twice",
 	} {
 		if _, err := Read("x.csv", strings.NewReader(text+row), m); err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -161,7 +161,7 @@ func TestReadRepeated(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"r,t,5,1/s,Mon\nr,t,5,1/s,Mon\nr,t,5,1/s,Mon\n": "2 rows are the same in every column as a row before (line 3 as line 2)",
+		"r,t,5,1/s,Mon\nr,t,5,1/s,Mon\nr,t,5,1/s,Mon\n": "2 rows are the same in every column as an earlier row (line 3 as line 2)",
 		"r,t,5,1/s,Mon\nr,t,5,1/s,Tue\n":                "",
 	} {
 		set, err := Read("x.csv", strings.NewReader("rt,metric,v,u,day\n"+text), m)
@@ -182,17 +182,17 @@ func TestReadRepeated(t *testing.T) {
 func TestReadErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "f.csv:1:1: the file is empty",
-		head:                                  "f.csv:2:1: there is no row",
+		head:                                  "f.csv:2:1: the file has only a header",
 		"rt,th,metric,v,u\n":                  `f.csv:1:1: there is no column "run"`,
-		head + "runc,1,lat,fast,ms,1\n":       `f.csv:2:12: "fast" is no number`,
-		head + "runc,1,lat,NaN,ms,1\n":        `f.csv:2:12: "NaN" is no number`,
-		head + "runc,1,lat,1,parsec,1\n":      `f.csv:2:14: the unit "parsec" is not known`,
-		head + "runc,1,,1,ms,1\n":             `f.csv:2:8: "" is no name`,
+		head + "runc,1,lat,fast,ms,1\n":       `f.csv:2:12: "fast" is not a number`,
+		head + "runc,1,lat,NaN,ms,1\n":        `f.csv:2:12: "NaN" is not a number`,
+		head + "runc,1,lat,1,parsec,1\n":      `f.csv:2:14: unknown unit "parsec"`,
+		head + "runc,1,,1,ms,1\n":             `f.csv:2:8: "" cannot name a response`,
 		head + ",1,lat,1,ms,1\n":              "f.csv:2:1: the sandbox is empty",
 		head + "runc,1,lat,1,ms\n":            "f.csv:2:1: wrong number of fields",
 		head + "runc,\"1,lat,1,ms,1\n":        "f.csv:",
 		head + "r,1,l,1,ms,1\nr,1,l,2,ms,1\n": `f.csv:3:7: trial "1" has l twice`,
-		head + "r,1,l,1,ms,1\nr,1,l,2,B,2\n":  "f.csv:3:9: l is in s in a row before",
+		head + "r,1,l,1,ms,1\nr,1,l,2,B,2\n":  "f.csv:3:9: l is in s in an earlier row",
 		head + "r,1,t,-20,Gbit/s,1\n":         "f.csv:2:7: -20 is a rate below 0; correct it",
 		head + "r,1,t,-1,ops/s,1\n":           "f.csv:2:7: -1 is a rate below 0",
 		head + "r,1,l,-2.5,ms,1\n":            "f.csv:2:7: -2.5 is a time below 0",

@@ -11,11 +11,11 @@ import (
 	"tare/record"
 )
 
-// Kinds of rows that have labels and a time: what their values are.
+// Kinds of the values of rows with labels and a time.
 const (
 	kindGauge   = "gauge"   // a state
 	kindCounter = "counter" // only rises
-	kindRate    = "rate"    // so much a second since the row before
+	kindRate    = "rate"    // rise a second since the last row
 )
 
 // reading is a figure's name and labels; without labels it is a response.
@@ -30,7 +30,7 @@ const (
 	labelsHint = "write NAME=TEXT,NAME=TEXT, such as end=server,role=vhost"
 )
 
-// labels reads NAME=TEXT,NAME=TEXT; ok is false for what is none.
+// labels reads NAME=TEXT,NAME=TEXT; ok is false for other text.
 func labels(text string) (out record.Labels, ok bool) {
 	if text == "" {
 		return "", true
@@ -55,8 +55,8 @@ func labels(text string) (out record.Labels, ok bool) {
 	return record.MakeLabels(pairs...), true
 }
 
-// series is what a labelled figure's points are: a rate becomes the counter that it
-// is the rate of, which begins at its first row.
+// series returns the series of a labelled figure. A rate becomes its counter, which begins at
+// the first row.
 func (f *figure) series(of reading, kind string) record.Series {
 	s := record.Series{Name: of.name, Labels: of.labels, Unit: f.unit, Kind: record.Gauge, T: f.t, V: f.v}
 	switch kind {
@@ -84,7 +84,7 @@ func (f *figure) series(of reading, kind string) record.Series {
 	return s
 }
 
-// figures sums labelled series up as those of tare's own trials are.
+// figures reduces labelled series to figures, as for measured trials.
 func figures(all []record.Series, to time.Duration) []record.Sample {
 	lines := make([]*window.Series, 0, len(all))
 	for i := range all {

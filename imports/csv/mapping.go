@@ -14,7 +14,7 @@ import (
 	"tare/study"
 )
 
-// Roles of columns that are no factors.
+// Roles of columns that are not factors.
 const (
 	roleResponse = "response"
 	roleValue    = "value"
@@ -31,8 +31,8 @@ func roles() []string {
 	return []string{study.FactorWorkload, roleResponse, roleValue, roleUnit, roleTrial, roleBlock, roleTime, roleTimeUnit, roleLabels, roleKind}
 }
 
-// Mapping says what the columns of a file are. Columns maps a role, or a factor's
-// name, to a column; Constants gives one text for the whole file instead.
+// Mapping describes the columns of a file. Columns maps a role or a factor's name to a column;
+// Constants gives one text for the whole file instead.
 type Mapping struct {
 	Study     string                   `yaml:"study"`
 	Compare   string                   `yaml:"compare"`
@@ -40,7 +40,7 @@ type Mapping struct {
 	Columns   map[string]string        `yaml:"columns"`
 	Constants map[string]string        `yaml:"constants"`
 	Better    map[string]record.Better `yaml:"better"`    // of a response
-	Operation map[string]string        `yaml:"operation"` // of a response: what it counts, or is the time of
+	Operation map[string]string        `yaml:"operation"` // of a response: what it counts or times
 	order     []string                 // factors, as they were written
 }
 
@@ -72,7 +72,7 @@ func (m *Mapping) note(name string) {
 func (m *Mapping) Column(pair string) error {
 	k, v, ok := strings.Cut(pair, "=")
 	if !ok || k == "" || v == "" {
-		return fmt.Errorf("%q is no mapping; write ROLE=COLUMN or FACTOR=COLUMN, with one of the roles %s", pair, strings.Join(roles(), ", "))
+		return fmt.Errorf("cannot read the mapping %q; write ROLE=COLUMN or FACTOR=COLUMN, with one of the roles %s", pair, strings.Join(roles(), ", "))
 	}
 	if m.Columns == nil {
 		m.Columns = map[string]string{}
@@ -86,7 +86,7 @@ func (m *Mapping) Column(pair string) error {
 func (m *Mapping) Constant(pair string) error {
 	k, v, ok := strings.Cut(pair, "=")
 	if !ok || k == "" || v == "" {
-		return fmt.Errorf("%q is no constant; write ROLE=TEXT or FACTOR=LEVEL", pair)
+		return fmt.Errorf("cannot read the constant %q; write ROLE=TEXT or FACTOR=LEVEL", pair)
 	}
 	if m.Constants == nil {
 		m.Constants = map[string]string{}
@@ -99,7 +99,7 @@ func (m *Mapping) Constant(pair string) error {
 func (m *Mapping) Direction(pair string) error {
 	k, v, ok := strings.Cut(pair, "=")
 	if !ok || k == "" {
-		return fmt.Errorf("%q is no direction; write RESPONSE=higher, lower or neither", pair)
+		return fmt.Errorf("cannot read the direction %q; write RESPONSE=higher, lower or neither", pair)
 	}
 	if m.Better == nil {
 		m.Better = map[string]record.Better{}
@@ -108,7 +108,7 @@ func (m *Mapping) Direction(pair string) error {
 	return nil
 }
 
-// check finds what the mapping itself lacks.
+// check finds what the mapping lacks.
 func (m *Mapping) check() error {
 	for _, k := range slices.Sorted(maps.Keys(m.Constants)) {
 		m.note(k)
@@ -126,18 +126,18 @@ func (m *Mapping) check() error {
 	}
 	for _, role := range []string{roleResponse, roleUnit} {
 		if m.Columns[role] == "" && m.Constants[role] == "" {
-			return fmt.Errorf("the %s is not said; name its column with %s=COLUMN, or give it for the whole file as a constant", role, role)
+			return fmt.Errorf("the %s is missing; name its column with %s=COLUMN, or give it for the whole file as a constant", role, role)
 		}
 	}
 	for r, b := range m.Better {
 		if b != record.Higher && b != record.Lower && b != record.Neither {
-			return fmt.Errorf("%s: %q is no direction; write higher, lower or neither", r, b)
+			return fmt.Errorf("%s: unknown direction %q; write higher, lower or neither", r, b)
 		}
 	}
 	return nil
 }
 
-// find gives every role and factor the number of its column.
+// find returns the number of the column of every role and factor.
 func (m *Mapping) find(file string, header []string) (map[string]int, error) {
 	at := map[string]int{}
 	for _, k := range slices.Sorted(maps.Keys(m.Columns)) {

@@ -1,10 +1,9 @@
-// Package fio reads the JSON that fio prints, as other tools have kept it, all jobs
-// of it (https://fio.readthedocs.io/en/latest/fio_doc.html#json-output).
+// Package fio reads fio's JSON output, with all its jobs, as other tools keep it
+// (https://fio.readthedocs.io/en/latest/fio_doc.html#json-output).
 //
-// The data path: 1. Jobs are decoded, of a local run or of the clients of a remote
-// one; 2. Merge adds what they did: bytes and I/Os in the time of the longest job, a
-// mean latency weighted by I/Os, percentiles of the summed histogram where
-// the output has one (json+).
+// The data path: 1. Jobs are decoded, of a local run or of the clients of a remote one;
+// 2. Merge adds them up: bytes and I/Os in the time of the longest job, a mean latency
+// weighted by I/Os, and percentiles of the summed histogram if the output has one (json+).
 package fio
 
 import (
@@ -17,7 +16,7 @@ import (
 	"tare/record"
 )
 
-// Ops are fio's directions, in the order of figures.
+// Ops returns fio's directions, in the order of figures.
 func Ops() []string { return []string{"read", "write", "trim"} }
 
 // Latency is one of fio's latency objects, in nanoseconds.
@@ -32,7 +31,7 @@ type Latency struct {
 // Direction is what a job did one way.
 type Direction struct {
 	Bytes   float64 `json:"io_bytes"`
-	KBytes  float64 `json:"io_kbytes"` // KiB, whatever its name
+	KBytes  float64 `json:"io_kbytes"` // KiB, despite its name
 	IOs     float64 `json:"total_ios"`
 	Runtime float64 `json:"runtime"` // milliseconds
 	Lat     Latency `json:"lat_ns"`
@@ -66,7 +65,7 @@ type Output struct {
 	Clients   []Job  `json:"client_stats"`
 }
 
-// All are the jobs, without fio's own sum of its clients, which would count twice.
+// All returns the jobs, without fio's sum over its clients, which would count twice.
 func (o *Output) All() []Job {
 	return append(slices.Clone(o.Jobs), slices.DeleteFunc(slices.Clone(o.Clients), func(j Job) bool { return j.Name == "All clients" })...)
 }
@@ -78,18 +77,18 @@ func Parse(text []byte) (Output, error) {
 	return o, err
 }
 
-// Figures are what the jobs did together one way, in base units.
+// Figures are the sums of the jobs in one direction, in base units.
 type Figures struct {
 	Rate     float64   // bytes per second
 	IOPS     float64   // per second
 	Mean     float64   // seconds, of the whole latency, weighted by I/Os
 	Max      float64   // seconds
-	P50, P99 float64   // seconds, of the completion latency; NaN where there is no histogram
+	P50, P99 float64   // seconds, of the completion latency; NaN without a histogram
 	IOs      float64   // count
-	Means    []float64 // of the jobs, seconds: what a tool that sums or averages them has
+	Means    []float64 // of the jobs, seconds: tools may sum or average these
 }
 
-// Merge adds jobs that ran at once; false when none did anything.
+// Merge adds jobs that ran at once; false if no job did any I/O.
 func Merge(jobs []Job, op string) (Figures, bool) {
 	var f Figures
 	var bytes, weighted, longest float64
@@ -121,7 +120,7 @@ func Merge(jobs []Job, op string) (Figures, bool) {
 	}
 	f.Rate, f.IOPS, f.Mean = bytes/longest, f.IOs/longest, weighted/f.IOs
 	f.P50, f.P99 = math.NaN(), math.NaN()
-	if binned > 0 && math.Abs(binned-f.IOs) <= 0.01*f.IOs { // of all jobs: a part of them has other percentiles
+	if binned > 0 && math.Abs(binned-f.IOs) <= 0.01*f.IOs { // only if all jobs have a histogram: some of them would give other percentiles
 		f.P50, f.P99 = quantile(bins, binned, 0.5), quantile(bins, binned, 0.99)
 	}
 	return f, finite(f.Rate, f.IOPS, f.Mean, f.Max)
@@ -146,7 +145,7 @@ func finite(vs ...float64) bool {
 	return true
 }
 
-// Samples are the figures as samples; each direction has its own names.
+// Samples returns the figures as samples. Each direction has its own names.
 func (f Figures) Samples(op string) []record.Sample {
 	out := []record.Sample{
 		{Name: op + "_iops", Unit: record.PerSecond, Kind: record.Value, Value: f.IOPS},

@@ -10,8 +10,8 @@ import (
 	"tare/record"
 )
 
-// host reads the machine that an end's sandbox was on: CPU by role of pidstat, the
-// sandbox's cgroups of cpuacct, and the machine itself of mpstat or sar and iostat.
+// host reads the tools of the machine of an end's sandbox: CPU by role from pidstat, the
+// sandbox's cgroups from cpuacct, and the whole machine from mpstat or sar and iostat.
 func (x *gathering) host(dir, name, end string, e End) error {
 	procs, err := x.tables(dir, "pidstat", isPidstat)
 	if err != nil {
@@ -44,8 +44,8 @@ func (x *gathering) host(dir, name, end string, e End) error {
 	return nil
 }
 
-// processes sums the CPU of an end's processes up by role. A VMM of which only the
-// whole process was read counts as vcpu: its own threads cannot be told from those.
+// processes sums the CPU of an end's processes by role. If only the whole process of a VMM was
+// read, it counts as vcpu, because its threads cannot be distinguished.
 func (x *gathering) processes(p *table, name, end string, e End) {
 	procs := make([]process, len(p.names))
 	mine := map[string]bool{} // processes of VMMs that count
@@ -105,8 +105,8 @@ func (x *gathering) set1(m *map[string]bool, end string) {
 	(*m)[end] = true
 }
 
-// cgroup takes the CPU of a sandbox's cgroup, of the shortest name that fits, in
-// place of the processes' sum; and of libvirt's cgroup of each vCPU, its thread.
+// cgroup takes the CPU of a sandbox's cgroup, the one with the shortest matching name, in
+// place of the processes' sum, and the CPU of each vCPU's thread from libvirt's cgroups.
 func (x *gathering) cgroup(groups map[string]*table, end string) {
 	names := slices.Sorted(maps.Keys(groups))
 	if len(names) == 0 {
@@ -164,15 +164,15 @@ func (x *gathering) guest(dir, end string) error {
 	return nil
 }
 
-// modes are what mpstat and sar call what a processor does, with the collectors'
-// words. Time of virtual machines is part of user.
+// modes maps the names of mpstat and sar for a processor's modes to the collectors' names. Time
+// of virtual machines is part of user.
 func modes() map[string]string {
 	return map[string]string{"usr": "user", "nice": "user", "guest": "user", "gnice": "user", "sys": "system", "iowait": "iowait", "irq": "irq",
 		"soft": "softirq", "softirq": "softirq", "steal": "steal", "idle": "idle"}
 }
 
-// processors reads mpstat's processors, or sar's where there are none. Those for
-// which series gives one and the same labels are added up.
+// processors reads mpstat's processors, or else sar's. It sums processors for which series
+// returns the same labels.
 func (x *gathering) processors(dir string, series func(mode, cpu string) record.Series) ([]record.Series, error) {
 	for _, tool := range []struct {
 		name  string
@@ -220,7 +220,7 @@ func (x *gathering) modes(cpus map[string]*table, names func(string) []string, s
 	return out
 }
 
-// devices reads iostat's: busy time, queue, bytes.
+// devices reads iostat's devices: busy time, queue, bytes.
 func (x *gathering) devices(dir string) ([]record.Series, error) {
 	kinds := map[string]struct {
 		name  string

@@ -14,19 +14,19 @@ import (
 	"tare/study"
 )
 
-// Mapping says what Pbench does not: the levels of each tree, and which machine's
-// tools speak of which end.
+// Mapping adds what Pbench does not record: the levels of each tree, and the end of each
+// machine.
 type Mapping struct {
 	Trees []Tree         `yaml:"trees"`
 	Ends  map[string]End `yaml:"ends"` // by role of the workload: server, client
 }
 
-// End says where an end of the workload was, by the names of machines as Pbench
-// has them below tools-GROUP.
+// End is where an end of the workload was. Machines have the names that Pbench uses below
+// tools-GROUP.
 type End struct {
 	Host    string `yaml:"host"`    // the machine that the sandbox was on
 	Guest   string `yaml:"guest"`   // the name of tools that ran inside the virtual machine
-	Process string `yaml:"process"` // part of the VMM's command line, where the host has several
+	Process string `yaml:"process"` // part of the VMM's command line, if the host has several
 	Cgroup  string `yaml:"cgroup"`  // part of the name of the sandbox's cgroup
 	Native  bool   `yaml:"native"`  // this end was not in the sandbox
 	Link    string `yaml:"link"`    // what the link can carry each way: 25Gbit/s
@@ -45,7 +45,7 @@ type Tree struct {
 }
 
 // ParseMapping reads a mapping file. The folders of its trees are below that of
-// the file. Errors name the file, and the line where it is no YAML.
+// the file. Errors name the file, and the line if it is not YAML.
 func ParseMapping(file string, text []byte) (Mapping, error) {
 	var m Mapping
 	if err := imports.DecodeMapping(file, text, &m, "trees and ends"); err != nil {
@@ -60,21 +60,21 @@ func ParseMapping(file string, text []byte) (Mapping, error) {
 			t.Dir = filepath.Join(filepath.Dir(file), t.Dir)
 		}
 		if bad := !(t.Quota >= 0 && t.Quota <= 1e6); bad {
-			return m, fmt.Errorf("%s: the quota %g of %s is no number of cores", file, t.Quota, t.Dir)
+			return m, fmt.Errorf("%s: the quota %g of %s is not a number of cores; write one above 0", file, t.Quota, t.Dir)
 		}
 		for _, f := range slices.Sorted(maps.Keys(t.Levels)) {
 			if err := imports.CheckFactor(f); err != nil {
 				return m, fmt.Errorf("%s: %w", file, err)
 			}
 			if f == study.FactorSandbox || f == study.FactorWorkload {
-				return m, fmt.Errorf("%s: %s is no level of a tree; write sandbox beside dir", file, f)
+				return m, fmt.Errorf("%s: %s cannot be a level of a tree; write sandbox beside dir", file, f)
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Ends)) {
 		e := m.Ends[name]
 		if !endName.MatchString(name) {
-			return m, fmt.Errorf("%s: %q is no end; write server or client, as the workload's roles are called", file, name)
+			return m, fmt.Errorf("%s: unknown end %q; write server or client, the workload's roles", file, name)
 		}
 		if e.Host == "" && e.Guest == "" {
 			return m, fmt.Errorf("%s: the end %s has no host and no guest; write the name of a machine as it is below tools-default", file, name)
@@ -104,5 +104,5 @@ func rate(text string) (float64, error) {
 			return v * scale, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no rate; write one such as 25Gbit/s", text)
+	return 0, fmt.Errorf("cannot read the rate %q; write one such as 25Gbit/s", text)
 }

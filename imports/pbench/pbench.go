@@ -8,13 +8,12 @@
 //	N-NAME/sampleM/fio-result.txt        what fio printed
 //	N-NAME/sampleM/tools-GROUP/HOST/TOOL/csv/*.csv
 //
-// The data path: 1. a tree, or a folder of trees, is walked in a fixed shape and
-// never left; 2. each sample of an iteration is a trial, and its parameters are
-// levels; 3. figures are computed from what the benchmark printed, else from the
-// streams' time series; 4. the tool's own figures, of the sample and of the
-// iteration, are checked against them, and a disagreement is a warning with both;
-// 5. what the tools on an end's machines said becomes the series and figures that
-// the collectors would have given, by the Mapping; 6. the trials are an imports.Set.
+// The data path: 1. a tree, or a folder of trees, is walked in a fixed shape, without leaving
+// it; 2. each sample of an iteration is a trial, and its parameters are levels; 3. figures are
+// computed from the benchmark's output, else from the streams' time series; 4. the tool's own
+// figures, of the sample and of the iteration, are checked against them, and a disagreement is
+// a warning with both; 5. with the Mapping, the output of the tools on an end's machines
+// becomes the series and figures of the collectors; 6. the trials are an imports.Set.
 package pbench
 
 import (
@@ -50,7 +49,7 @@ var (
 	sampleName    = regexp.MustCompile(`^sample(\d+)$`)
 )
 
-// reader is a tree while it is read.
+// reader is a tree that is being read.
 type reader struct {
 	f      *imports.Folder
 	set    *imports.Set
@@ -63,8 +62,7 @@ type reader struct {
 	figure []byte // the hashes of the files that the sample's figures are computed from
 }
 
-// Read makes a Set of trees. ends says whose the machines are that tools ran on; nil:
-// only names tell.
+// Read makes a Set of trees. ends maps the machines of the tools to ends; nil: use their names.
 func Read(trees []Tree, ends map[string]End) (*imports.Set, error) {
 	s := &imports.Set{Name: "pbench", Responses: map[string][]record.Response{}, Origin: imports.Origin{Tool: "pbench"}}
 	var names []string
@@ -105,7 +103,7 @@ func tree(s *imports.Set, t Tree, ends map[string]End, first *imports.First) err
 		}
 	}
 	if len(s.Trials) == before {
-		return errors.New("there is no iteration with samples (1-NAME/sample1) in it; give an unpacked Pbench result")
+		return errors.New("it has no iteration with samples (1-NAME/sample1); give an unpacked Pbench result")
 	}
 	return nil
 }
@@ -208,7 +206,7 @@ func (r *reader) iteration(dir, name string) error {
 	return nil
 }
 
-// result reads a result.json; nil where there is none.
+// result reads a result.json; nil if it is missing.
 func (r *reader) result(name string) (*result, error) {
 	text, err := r.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -270,7 +268,7 @@ func (r *reader) sample(dir, iteration string) (imports.Trial, error) {
 	return t, r.tools(&t, dir, res, params["benchmark_name"])
 }
 
-// kept are the parameters that are factors; others are facts.
+// kept lists the parameters that are factors. Others are facts.
 func kept() []string {
 	return []string{"protocol", "message_size_bytes", "instances", "bs", "rw", "iodepth", "numjobs", "direct", "ioengine", "sync"}
 }
@@ -282,7 +280,7 @@ func (r *reader) levels(t *imports.Trial, params map[string]string) {
 			w = "pbench"
 		}
 	}
-	if kind := params["test_type"]; kind != "" { // each has figures of its own: uperf-rr, uperf-stream
+	if kind := params["test_type"]; kind != "" { // each type has its own figures: uperf-rr, uperf-stream
 		w = imports.Name(w + "-" + kind)
 	}
 	t.Levels[study.FactorWorkload] = w
@@ -316,7 +314,7 @@ func (r *reader) levels(t *imports.Trial, params map[string]string) {
 	}
 }
 
-// text is a parameter's value; a list of equal ones, one for each client, is one.
+// text returns a parameter's value. A list of equal values, one for each client, is one value.
 func text(v any) string {
 	s := imports.Clean(fmt.Sprint(v))
 	if f, ok := v.(float64); ok {
@@ -354,7 +352,7 @@ func parseMetadata(text []byte) metadata {
 
 func (m metadata) get(section, key string) string { return m[section][key] }
 
-// iteration is what the metadata says of one, in a map of its own.
+// iteration returns the metadata of one iteration.
 func (m metadata) iteration(name string) map[string]string {
 	out := map[string]string{}
 	for k, v := range m["iterations/"+name] {
@@ -363,8 +361,7 @@ func (m metadata) iteration(name string) map[string]string {
 	return out
 }
 
-// moment is a time in milliseconds of Unix time; zero where it is an offset, as in
-// fio's logs.
+// moment converts milliseconds of Unix time; zero if it is an offset, as in fio's logs.
 func moment(ms float64) time.Time {
 	if ms < 1e12 || ms > 4e12 {
 		return time.Time{}

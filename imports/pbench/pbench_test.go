@@ -123,7 +123,7 @@ func TestSameTree(t *testing.T) {
 	}
 	for _, again := range []Tree{{Dir: "testdata/runc"}, {Dir: copied, Sandbox: "kata"}} {
 		_, err := Read([]Tree{{Dir: "testdata/runc"}, again}, nil)
-		if err == nil || !strings.Contains(err.Error(), again.Dir+"/1-tcp_rr-64B-1i/sample1: it is the same, byte for byte, as testdata/runc/1-tcp_rr-64B-1i/sample1") {
+		if err == nil || !strings.Contains(err.Error(), again.Dir+"/1-tcp_rr-64B-1i/sample1 has the same bytes as testdata/runc/1-tcp_rr-64B-1i/sample1") {
 			t.Errorf("%s: %v", again.Dir, err)
 		}
 	}
@@ -143,7 +143,7 @@ func TestHostile(t *testing.T) {
 	}
 	must(os.Symlink(filepath.Join(outside, "runc", "1-tcp_rr-64B-1i"), filepath.Join(dir, "1-linked")))
 	must(os.Symlink(filepath.Join(outside, "runc"), filepath.Join(dir, "iterations")))
-	if _, err := Read([]Tree{{Dir: dir}}, nil); err == nil || !strings.Contains(err.Error(), "there is no iteration with samples") {
+	if _, err := Read([]Tree{{Dir: dir}}, nil); err == nil || !strings.Contains(err.Error(), "it has no iteration with samples") {
 		t.Errorf("links were followed: %v", err)
 	}
 	sample := filepath.Join(dir, "1-x", "sample1")

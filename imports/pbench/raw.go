@@ -22,8 +22,8 @@ var (
 	uperfLine = regexp.MustCompile(`^timestamp_ms:(\d+(?:\.\d+)?)\s+name:Txn2\s+nr_bytes:(\d+)\s+nr_ops:(\d+)`)
 )
 
-// figures reads a sample's figures: of the streams first, corrected by what the
-// benchmark printed where that is there, and then checked against the tool's.
+// figures reads a sample's figures: from the streams, then corrected by the benchmark's output
+// if it exists, and checked against the tool's.
 func (r *reader) figures(t *imports.Trial, dir string, res *result, params map[string]string) error {
 	res.samples(t)
 	if err := r.uperf(t, dir, res, params); err != nil {
@@ -49,7 +49,7 @@ func (r *reader) figures(t *imports.Trial, dir string, res *result, params map[s
 	return nil
 }
 
-// counter is a line of uperf's: what was done up to then.
+// counter is a line of uperf's output: the totals up to then.
 type counter struct{ ms, bytes, ops float64 }
 
 // parseUperf reads the lines of the measured transaction, in order of time.
@@ -75,8 +75,8 @@ func parseUperf(text []byte) []counter {
 	return out
 }
 
-// uperf computes rates from uperf's counters: those in the stretch that the tool's own
-// series covers, or of all.
+// uperf computes rates from uperf's counters: those in the time that the tool's series covers,
+// or else all.
 func (r *reader) uperf(t *imports.Trial, dir string, res *result, params map[string]string) error {
 	files, _, err := r.f.List(dir)
 	if err != nil {
@@ -130,7 +130,7 @@ func (r *reader) uperf(t *imports.Trial, dir string, res *result, params map[str
 	if strings.Contains(params["test_type"], "rr") {
 		trans := ops / 2 // a write and a read
 		put(t, record.Sample{Name: "transactions", Unit: record.PerSecond, Kind: record.Value, Value: trans})
-		// Each instance waits for its answer, so that it has one transaction under way.
+		// Each instance waits for its answer, so it has one transaction in flight.
 		if k, err := strconv.ParseFloat(params["instances"], 64); err == nil && k > 0 && trans > 0 {
 			put(t, record.Sample{Name: "latency", Unit: record.Second, Kind: record.Value, Value: k * float64(n) / trans})
 		}
@@ -140,8 +140,8 @@ func (r *reader) uperf(t *imports.Trial, dir string, res *result, params map[str
 	return nil
 }
 
-// within are the readings of a window, and the one before it: a point of the tool's
-// series is the difference to the reading before.
+// within returns the readings of a window and the one before it: a point of the tool's series
+// is the difference to the last reading.
 func within(c []counter, w [2]float64) []counter {
 	var out []counter
 	for i := range c {
@@ -154,7 +154,7 @@ func within(c []counter, w [2]float64) []counter {
 	return out
 }
 
-// fio reads what fio printed; lines of progress stand before the JSON.
+// fio reads fio's output. Lines of progress precede the JSON.
 func (r *reader) fio(t *imports.Trial, dir string, res *result) error {
 	text, err := r.read(path.Join(dir, "fio-result.txt"))
 	if errors.Is(err, fs.ErrNotExist) {

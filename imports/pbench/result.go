@@ -47,7 +47,7 @@ type number64 float64
 func (n *number64) UnmarshalJSON(b []byte) error {
 	v, err := strconv.ParseFloat(strings.Trim(string(b), `"`), 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return fmt.Errorf("%.40q is no time", b)
+		return fmt.Errorf("cannot read the time %.40q", b)
 	}
 	*n = number64(v)
 	return nil
@@ -55,7 +55,7 @@ func (n *number64) UnmarshalJSON(b []byte) error {
 
 var _ json.Unmarshaler = (*number64)(nil)
 
-// metric is one figure of a result in terms of a response.
+// metric is one figure of a result, as a response.
 type metric struct {
 	tool    string // Pbench's name
 	name    string
@@ -65,7 +65,7 @@ type metric struct {
 	streams []stream
 }
 
-// units are Pbench's metrics that are read, with the factor to the base unit.
+// units lists Pbench's metrics that are read, with the factor to the base unit.
 func units() map[string]metric {
 	return map[string]metric{
 		"Gb_sec":    {name: "throughput", unit: record.BytesPerSecond, scale: 1e9 / 8},
@@ -80,7 +80,7 @@ func units() map[string]metric {
 	}
 }
 
-// metrics are those that are known, in order of names.
+// metrics returns the known metrics, in order of names.
 func (r *result) metrics() []metric {
 	var out []metric
 	known := units()
@@ -95,7 +95,7 @@ func (r *result) metrics() []metric {
 	return out
 }
 
-// unread names metrics that are not known.
+// unread returns the names of unknown metrics.
 func (r *result) unread() []string {
 	var out []string
 	known := units()
@@ -110,7 +110,7 @@ func (r *result) unread() []string {
 	return out
 }
 
-// aggregate is the stream of all clients, or the only one.
+// aggregate returns the stream of all clients, or the only one.
 func (m metric) aggregate() *stream {
 	for i := range m.streams {
 		if m.streams[i].all() {
@@ -123,7 +123,7 @@ func (m metric) aggregate() *stream {
 	return nil
 }
 
-// single are the streams that are not of all.
+// single returns the streams of single clients.
 func (m metric) single() []stream {
 	out := slices.DeleteFunc(slices.Clone(m.streams), func(s stream) bool { return s.all() })
 	if len(out) == 0 {
@@ -136,7 +136,7 @@ func (s *stream) all() bool { return s.Role == "aggregate" || s.Client == "all" 
 
 func (s *stream) key() string { return s.Client + " " + s.Server + " " + s.Port }
 
-// figure is the mean of the series, or the value where there is none.
+// figure returns the mean of the series, or the value if there is no series.
 func (s *stream) figure() (float64, bool) {
 	if len(s.Timeseries) > 0 {
 		sum := 0.0
@@ -167,8 +167,8 @@ func (r *result) span(t *imports.Trial) {
 	}
 }
 
-// offset is the time from one moment to a later one, both in milliseconds; 0 where it
-// cannot be.
+// offset returns the time from one moment to a later one, both in milliseconds; 0 if it is
+// invalid.
 func offset(ms, from float64) time.Duration {
 	d := ms - from
 	if !(d > 0) || d > 1e11 {
@@ -177,8 +177,8 @@ func offset(ms, from float64) time.Duration {
 	return time.Duration(math.Round(d * 1e6))
 }
 
-// samples computes the figures from the streams. A latency is weighted by the
-// stream's own throughput, since each operation counts once.
+// samples computes the figures from the streams. A latency is weighted by the stream's
+// throughput, so that each operation counts once.
 func (r *result) samples(t *imports.Trial) {
 	weights := map[string]float64{}
 	for _, m := range r.metrics() {
@@ -219,11 +219,11 @@ func (r *result) samples(t *imports.Trial) {
 		}
 	}
 	if left := r.unread(); len(left) > 0 {
-		t.Warnings = append(t.Warnings, record.Warning{Code: imports.CodeLeftOut, Text: "metrics of a unit that is not known are left out: " + strings.Join(left, ", ")})
+		t.Warnings = append(t.Warnings, record.Warning{Code: imports.CodeLeftOut, Text: "metrics of an unknown unit are left out: " + strings.Join(left, ", ")})
 	}
 }
 
-// put adds a figure, or corrects the one of its name.
+// put adds a figure, or replaces the one of its name.
 func put(t *imports.Trial, s record.Sample) {
 	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
 		return

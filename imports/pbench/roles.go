@@ -9,8 +9,7 @@ import (
 )
 
 // process is a column of pidstat's CSV: PID-COMMAND, or with threads PID:TID-COMMAND.
-// Of the command there are 40 characters, blanks as _; Pbench writes a QEMU's as
-// KVMguest--NAME.
+// The command has 40 characters, with _ for blanks. Pbench writes a QEMU's as KVMguest--NAME.
 type process struct {
 	pid, tid string // tid is "" for a whole process
 	command  string
@@ -26,7 +25,7 @@ func parseProcess(column string) (process, bool) {
 	return process{g[1], g[2], g[3]}, true
 }
 
-// program is the command's first word, without its folder.
+// program returns the command's first word, without its folder.
 func (p process) program() string {
 	word, _, _ := strings.Cut(p.command, "_-")
 	word, _, _ = strings.Cut(word, " ")
@@ -35,8 +34,8 @@ func (p process) program() string {
 
 var vhostName = regexp.MustCompile(`^vhost-(\d+)`)
 
-// role says whose thread or process it is; "" for one that is no part of a sandbox.
-// benchmark is the program of the workload.
+// role returns the thread role; "" for a process outside of sandboxes. benchmark is the
+// program of the workload.
 func (p process) role(benchmark string) record.ThreadRole {
 	name := p.program()
 	switch {
@@ -62,14 +61,14 @@ func (p process) role(benchmark string) record.ThreadRole {
 	return ""
 }
 
-// vmm tells a virtual machine monitor.
+// vmm reports whether it is a virtual machine monitor.
 func (p process) vmm() bool {
 	name := p.program()
 	return strings.HasPrefix(p.command, "KVMguest--") || strings.HasPrefix(name, "qemu") ||
 		strings.HasPrefix(name, "cloud-hypervis") || strings.HasPrefix(name, "firecracker")
 }
 
-// owner is the process that a vhost thread works for, "" for others.
+// owner returns the process that a vhost thread works for, "" for other threads.
 func (p process) owner() string {
 	if g := vhostName.FindStringSubmatch(p.command); g != nil {
 		return g[1]
@@ -77,5 +76,5 @@ func (p process) owner() string {
 	return ""
 }
 
-// single reports whether it is one thread: vhost's are kernel threads of their own.
+// single reports whether it is one thread. vhost's threads are separate kernel threads.
 func (p process) single(role record.ThreadRole) bool { return p.tid != "" || role == record.RoleVhost }

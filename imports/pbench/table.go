@@ -14,12 +14,12 @@ import (
 	"tare/record"
 )
 
-// table is a CSV of a tool: timestamp_ms, then a column a mode, processor, process
-// or device. Each row is of the time since the row before.
+// table is a CSV of a tool: timestamp_ms, then a column for each mode, processor, process or
+// device. Each row covers the time since the last row.
 type table struct {
 	ms    []float64 // Unix time
 	names []string
-	v     [][]float64 // by row; NaN for what is no number: a process that had ended
+	v     [][]float64 // by row; NaN if it is not a number: the process had ended
 }
 
 // maxCells bounds what is kept of one CSV.
@@ -43,7 +43,7 @@ func parseTable(text []byte) (*table, error) {
 		}
 		ms, err := strconv.ParseFloat(rec[0], 64)
 		if inside := math.Abs(ms) < 4e12; err != nil || !inside || ms < last {
-			return nil, fmt.Errorf("%.40q is no time after the one before", rec[0])
+			return nil, fmt.Errorf("the time %.40q is not after the last one", rec[0])
 		}
 		last = ms
 		if len(out.ms)*len(out.names) > maxCells {
@@ -59,7 +59,7 @@ func parseTable(text []byte) (*table, error) {
 	}
 }
 
-// begin is the trial's start in milliseconds, or the first row's where that is unknown.
+// begin returns the trial's start in milliseconds, or the first row's if that is unknown.
 func (t *table) begin(start time.Time) float64 {
 	if start.IsZero() && len(t.ms) > 0 {
 		return t.ms[0]
@@ -67,7 +67,7 @@ func (t *table) begin(start time.Time) float64 {
 	return float64(start.UnixMilli())
 }
 
-// gauge is one column, times scale, from the start on.
+// gauge returns one column, times scale, from the start on.
 func (t *table) gauge(s record.Series, column int, scale float64, start time.Time) record.Series {
 	from := t.begin(start)
 	for i, ms := range t.ms {
@@ -79,8 +79,8 @@ func (t *table) gauge(s record.Series, column int, scale float64, start time.Tim
 	return s
 }
 
-// counter sums columns up, times scale, over the time from the start on: rows are
-// rates since the row before, so that the first row of all says nothing.
+// counter sums columns, times scale, over the time from the start on. Rows are rates since the
+// last row, so the first row has no value.
 func (t *table) counter(s record.Series, columns []int, scale float64, start time.Time) record.Series {
 	from := t.begin(start)
 	s.Kind = record.Counter
@@ -103,7 +103,7 @@ func (t *table) counter(s record.Series, columns []int, scale float64, start tim
 			continue
 		}
 		for _, c := range columns {
-			if v := t.v[i][c]; v > 0 { // and no NaN
+			if v := t.v[i][c]; v > 0 { // and not NaN
 				sum += v * scale * dt
 			}
 		}
@@ -112,7 +112,7 @@ func (t *table) counter(s record.Series, columns []int, scale float64, start tim
 	return s
 }
 
-// top is a column's highest value from the start on; 0 where it has none.
+// top returns a column's highest value from the start on; 0 without values.
 func (t *table) top(column int, start time.Time) float64 {
 	out, from := 0.0, t.begin(start)
 	for i, ms := range t.ms {

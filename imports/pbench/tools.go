@@ -23,9 +23,8 @@ var (
 // once to have a series: a machine has hundreds that never do.
 const leastShown = 1
 
-// tools reads what ran beside a sample: of machines that are known to be an end's
-// the series and figures that the collectors would have given, of others series
-// under the names of the tools.
+// tools reads the tools that ran during a sample: for machines of a known end as the series and
+// figures of the collectors, for others as series with the tools' names.
 func (r *reader) tools(t *imports.Trial, dir string, res *result, benchmark string) error {
 	_, groups, err := r.f.List(dir)
 	if err != nil {
@@ -50,8 +49,8 @@ func (r *reader) tools(t *imports.Trial, dir string, res *result, benchmark stri
 	return nil
 }
 
-// endsOf is the mapping's word of where the ends were; without one, a tool whose
-// machine bears the name of the benchmark's server or client is that end's.
+// endsOf returns where the ends were, from the mapping. Without a mapping, a machine with the
+// name of the benchmark's server or client belongs to that end.
 func (r *reader) endsOf(res *result) map[string]End {
 	if len(r.ends) > 0 {
 		return r.ends
@@ -70,12 +69,12 @@ func (r *reader) endsOf(res *result) map[string]End {
 		}
 	}
 	if out["server"].Host == out["client"].Host {
-		return nil // what they use cannot be told apart
+		return nil // their usage cannot be separated
 	}
 	return out
 }
 
-// gathering is what the tools of one trial say.
+// gathering is the tools' output of one trial.
 type gathering struct {
 	*reader
 	t         *imports.Trial
@@ -87,7 +86,7 @@ type gathering struct {
 	whole     map[string][]record.Series // by end, of its host
 }
 
-// read is a tool's CSV; nil, and a warning, for one that cannot be read.
+// read returns a tool's CSV; nil and a warning if it cannot be read.
 func (x *gathering) read(at, file string) (*table, error) {
 	text, err := x.f.Read(path.Join(at, file), maxFile)
 	if err != nil {
@@ -105,7 +104,7 @@ func (x *gathering) warn(format string, args ...any) {
 	x.t.Warnings = append(x.t.Warnings, record.Warning{Code: imports.CodeLeftOut, Text: imports.Clean(fmt.Sprintf(format, args...))})
 }
 
-// tables reads the CSVs of a tool that are wanted, by their names.
+// tables returns the wanted CSVs of a tool, by name.
 func (x *gathering) tables(dir, tool string, wanted func(string) bool) (map[string]*table, error) {
 	at := path.Join(dir, tool, "csv")
 	files, _, err := x.f.List(at)
@@ -129,7 +128,7 @@ func (x *gathering) tables(dir, tool string, wanted func(string) bool) (map[stri
 
 // machine reads the tools of one machine.
 func (x *gathering) machine(dir, name string) error {
-	_, host, labelled := strings.Cut(name, ":") // a label of the tool group stands before it
+	_, host, labelled := strings.Cut(name, ":") // a label of the tool group may precede it
 	is := func(a string) bool { return a != "" && (a == name || labelled && a == host) }
 	known := false
 	for _, end := range slices.Sorted(maps.Keys(x.ends)) {
@@ -153,7 +152,7 @@ func (x *gathering) machine(dir, name string) error {
 	return x.unknown(dir, name)
 }
 
-// unknown keeps what mpstat and pidstat say of a machine that is no end's.
+// unknown keeps the output of mpstat and pidstat of a machine that belongs to no end.
 func (x *gathering) unknown(dir, name string) error {
 	cpus, err := x.tables(dir, "mpstat", cpuFile.MatchString)
 	if err != nil {
@@ -181,14 +180,14 @@ func (x *gathering) unknown(dir, name string) error {
 		}
 	}
 	if vmm {
-		x.warn("on %s ran a virtual machine, and no end of the workload is known to be in it, so that its CPU tells no cause; write ends: {server: {host: %s}} in a --map file", name, name)
+		x.warn("a virtual machine ran on %s, but it is not known which end of the workload was in it, so its CPU shows no cause; write ends: {server: {host: %s}} in a --map file", name, name)
 	}
 	return nil
 }
 
 func isPidstat(file string) bool { return file == "cpu_usage_percent_cpu.csv" }
 
-// keep adds series as long as there is room: figures are computed from all.
+// keep adds series while there is room. Figures are computed from all series.
 func (x *gathering) keep(s record.Series) {
 	switch {
 	case len(s.T) == 0 || x.full:
@@ -203,10 +202,10 @@ func (x *gathering) keep(s record.Series) {
 	x.t.Series = append(x.t.Series, s)
 }
 
-// finish turns what was gathered into the trial's series and figures.
+// finish turns the gathered output into the trial's series and figures.
 func (x *gathering) finish(quota float64) {
 	ends := slices.Sorted(maps.Keys(x.ends))
-	slices.Reverse(ends) // a host's own series have no end: the server's, where both were read
+	slices.Reverse(ends) // a host's series have no end: if both were read, keep the server's
 	for _, end := range ends {
 		if x.whole[end] != nil {
 			x.said = append(x.said, x.whole[end]...)
@@ -216,7 +215,7 @@ func (x *gathering) finish(quota float64) {
 	slices.Reverse(ends)
 	for _, end := range ends {
 		e := x.ends[end]
-		if x.vmm[end] || e.Host == "" { // else the tools inside saw the host's processors
+		if x.vmm[end] || e.Host == "" { // otherwise the tools inside read the host's processors
 			x.said = append(x.said, x.guests[end]...)
 		}
 		if e.Native {

@@ -177,7 +177,7 @@ ends: {server: {host: worker0, guest: inside, process: f20-1, cgroup: qemu-vm1, 
 			t.Error("a thread of the other machine is this one's")
 		}
 	}
-	if got := warnings(x); !strings.Contains(got, "on worker0-of-another-name-that-is-no-end's ran a virtual machine") || strings.Contains(got, "all of them count") {
+	if got := warnings(x); !strings.Contains(got, "a virtual machine ran on worker0-of-another-name-that-is-no-end's") || strings.Contains(got, "all of them count") {
 		t.Errorf("%s", got)
 	}
 }
@@ -240,12 +240,12 @@ func TestMappingErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"tree: []":                                              "m.yaml: unmarshal errors",
 		"trees: [{sandbox: x}]":                                 "m.yaml: tree 1 has no dir",
-		"trees: [{dir: x, quota: -1}]":                          "is no number of cores",
-		"trees: [{dir: x, levels: {sandbox: y}}]":               "sandbox is no level of a tree",
+		"trees: [{dir: x, quota: -1}]":                          "is not a number of cores",
+		"trees: [{dir: x, levels: {sandbox: y}}]":               "sandbox cannot be a level of a tree",
 		"ends: {server: {process: x}}":                          "the end server has no host and no guest",
-		"ends: {Server Side: {host: x}}":                        `"Server Side" is no end`,
-		"ends: {server: {host: x, link: 25 parsecs}}":           `"25 parsecs" is no rate`,
-		"ends: {server: {host: x, link: 25s}}":                  `"25s" is no rate`,
+		"ends: {Server Side: {host: x}}":                        `unknown end "Server Side"`,
+		"ends: {server: {host: x, link: 25 parsecs}}":           `cannot read the rate "25 parsecs"`,
+		"ends: {server: {host: x, link: 25s}}":                  `cannot read the rate "25s"`,
 		"trees: [{dir: x, levels: {'a b': '1'}}]":               `"a b" cannot name a factor`,
 		strings.Repeat("#", imports.MaxMapping) + "\ntrees: []": "write at most",
 	} {
