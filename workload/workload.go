@@ -1,7 +1,6 @@
-// Package workload is what runs inside a sandbox: the commands of its roles,
-// their readiness, and the parsing of what they print. A workload starts
-// nothing itself; run does. The workloads are folders below this one, listed in
-// all/.
+// Package workload is what runs inside a sandbox: the commands of its roles, their readiness, and
+// the parsing of their output. A workload does not start anything; run does. The workloads are
+// folders below this one, listed in all/.
 //
 // The data path: 1. the study's parameters are checked against Params; 2. run
 // asks Roles for the commands, puts each role into its sandbox and runs them in
@@ -27,30 +26,29 @@ type Workload interface {
 	About() string
 	// Params are its parameters; each can be a factor of a study.
 	Params() []param.Param
-	// Responses are the figures that Parse will return under these parameters,
-	// the most telling first: it is the one that stopping rules look at.
+	// Responses returns the figures that Parse returns with these parameters, the most important
+	// first: the stopping rule uses that one.
 	Responses(param.Values) []record.Response
-	// Roles says what to run. The values have passed param.Fill; what Fill
-	// cannot see (two parameters that exclude each other) is refused here, in
-	// words that name the parameters.
+	// Roles returns what to run. The values have passed param.Fill. Roles refuses what Fill
+	// cannot check (two parameters that exclude each other) with an error that names the
+	// parameters.
 	Roles(param.Values) ([]Role, error)
-	// Parse reads one role's standard output. It never trusts it: input may be
-	// of any length and content, and an error says what is wrong with it.
+	// Parse reads one role's standard output. It must not trust the output, which may have any
+	// length and content. An error says what is wrong.
 	//
 	// A series that follows a response within the trial has the label response=NAME
 	// (record.LabelResponse); a response has at most one. Its T are from the role's start;
-	// a point is the response's mean since the point before, or one event, such as
-	// a launch, that ended then. Points up to the role's Warmup are of the
-	// warm-up; after the measured time there are none. run tells by it whether the
-	// trial was steady.
+	// a point is the response's mean since the last point, or one event that ended then, such
+	// as a launch. Points up to the role's Warmup belong to the warm-up; there are no points
+	// after the measured time. With the series run decides whether the trial was steady.
 	Parse(role string, v param.Values, out io.Reader) (record.Reading, error)
 }
 
-// Counter is a workload whose counting trial (docs/structural-cost.md) has parameters
-// of its own, as where the program makes other calls for a while before its load begins.
+// Counter is a workload whose counting trial (docs/structural-cost.md) needs other parameters,
+// for example because the program makes other calls for a while before its load begins.
 type Counter interface {
-	// Counting returns the parameters of the counting trial of a cell that has these;
-	// these stay as they are. An operation must make the same calls under both.
+	// Counting returns the parameters of the counting trial for a cell's parameters, which it
+	// does not change. An operation must make the same calls with both.
 	Counting(param.Values) param.Values
 }
 
@@ -61,34 +59,32 @@ type Mode string
 const (
 	// Exec runs the command in a started sandbox.
 	Exec Mode = "exec"
-	// Launch makes the command the whole life of a sandbox, Count times, each
-	// first Whole and then Phased. run writes one LaunchLine each as the
-	// role's output.
+	// Launch runs the command as the only program of a sandbox, Count times, each first Whole
+	// and then Phased. run writes one LaunchLine for each as the role's output.
 	Launch Mode = "launch"
-	// Idle launches Count sandboxes with the command as the life of each and
-	// leaves them alone; the command says that it runs by a line that starts with
-	// "x". run writes one IdleLine after each as the role's output.
+	// Idle launches Count sandboxes, each with the command as its only program, and leaves them
+	// idle. The command prints a line that starts with "x" when it runs. run writes one IdleLine
+	// after each as the role's output.
 	Idle Mode = "idle"
-	// Checkpoint makes the command a sandbox's life, waits for the role's Probe,
-	// saves the sandbox, ends it, restores it and waits for the Probe again, Count
-	// times. run writes one CheckpointLine each as the role's output.
+	// Checkpoint runs the command as the only program of a sandbox, waits for the role's Probe,
+	// saves the sandbox, ends it, restores it and waits for the Probe again, Count times. run
+	// writes one CheckpointLine for each as the role's output.
 	Checkpoint Mode = "checkpoint"
 )
 
-// Probe asks a server in a sandbox, from outside and without any process
-// between, whether it answers yet: a TCP connection to Port, and where Path is
-// not "" a GET of it over HTTP/1.1 whose answer must have the status 200 and, if Size is
-// not 0, a body of that many bytes. A role with a Probe has a network, whatever its mode.
+// Probe checks from outside whether a server in a sandbox answers: with a TCP connection to Port
+// and, if Path is not "", a GET of it over HTTP/1.1. The answer must have the status 200 and, if
+// Size is not 0, a body of that many bytes. A role with a Probe has a network in every mode.
 type Probe struct {
 	Port int
 	Path string
 	Size int64
-	// Send and Want are for servers that do not speak HTTP: what is written after
-	// connecting, and how the answer must begin ("PING\r\n", "+PONG").
+	// Send and Want are for servers without HTTP: what to write after connecting, and how the
+	// answer must begin ("PING\r\n", "+PONG").
 	Send, Want string
 }
 
-// Role is one end of a workload.
+// Role is the part of a workload that one sandbox runs.
 type Role struct {
 	Name    string // server, client, main
 	Mode    Mode
@@ -104,25 +100,24 @@ type Role struct {
 	// Writable gives the role a root file system that it can write to: an overlay
 	// whose upper layer is on the disk to be measured and goes with the sandbox.
 	Writable bool
-	// Before is a command that runs to its end in the role's sandbox before any
-	// role is measured, as for laying files out; "" none. A Background role's runs before
-	// that role starts.
+	// Before is a command that runs to its end in the role's sandbox before any role is measured,
+	// for example to lay files out. That of a Background role runs before the role starts.
 	Before []string
 	// DropCaches asks run to write the host's page cache back and drop it after
 	// Before (proc(5), drop_caches). Where the host forbids it the trial has the
 	// warning caches-kept.
 	DropCaches bool
 
-	// Until ends the measured window when a line of the role's output starts with
-	// it, though the role goes on, as with a check of what it made; "" its end does. Of
-	// a role that is not in the background.
+	// Until ends the measured window when a line of the role's output starts with it, although
+	// the role goes on, for example to check what it made; "": the role's end does. It is for
+	// roles that are not in the background.
 	Until string
 
-	// Background roles are started in order before the others, and get SIGTERM
-	// when all others have ended; what they print then is parsed as well.
+	// Background roles are started in order before the others, and get SIGTERM when all others
+	// have ended. Output that they print then is parsed too.
 	Background bool
-	// Warmup is how long after its start the role's measuring begins, Expect
-	// how long it then measures (an estimate, for the plan and the timeout).
+	// Warmup is the time from the role's start to the start of measuring. Expect is the expected
+	// measured time, for the plan and the timeout.
 	Warmup, Expect time.Duration
 }
 
@@ -138,9 +133,8 @@ type LaunchLine struct {
 	Deleted     float64 `json:"deleted_s"`
 }
 
-// IdleLine is one line of JSON: the host's available memory (host/freemem)
-// with this many sandboxes idle. Count rises from 0 to N, and comes back to 0 for
-// the last line, which shows a leak.
+// IdleLine is one line of JSON: the host's available memory (host/freemem) with this many idle
+// sandboxes. Count rises from 0 to N, and is 0 again in the last line, which shows a leak.
 type IdleLine struct {
 	Count     int   `json:"count"`
 	Available int64 `json:"available_bytes"`
@@ -155,8 +149,8 @@ type CheckpointLine struct {
 	Bytes   int64   `json:"bytes"`     // of the image that was written
 }
 
-// Total is the time a set of roles is expected to take: the slowest role that
-// is not in the background.
+// Total returns the expected time of a set of roles: that of the slowest role that is not in the
+// background.
 func Total(roles []Role) time.Duration {
 	var d time.Duration
 	for _, r := range roles {

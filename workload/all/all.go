@@ -1,8 +1,8 @@
-// Package all is the explicit list of the workloads. A new one is a folder
-// beside this one, a line here, and a page in docs/workloads.
+// Package all is the explicit list of workloads. To add one, add a folder beside this one, a
+// line here, and a page in docs/workloads.
 //
-// The data path: cmd/tare takes the list and hands it to study (names and
-// parameters to check against) and to run (what to start).
+// The data path: cmd/tare passes the list to study, which checks names and parameters, and to
+// run, which starts the workloads.
 package all
 
 import (

@@ -1,14 +1,12 @@
-// Package checkpoint is the workload checkpoint: how long it takes to save a
-// sandbox to files and to restore it, until the server in it answers again, and
-// how that compares with starting the server cold.
+// Package checkpoint is the workload checkpoint: the time to save a sandbox to files and to
+// restore it until its server answers again, compared with a cold start of the server.
 //
-// The data path: 1. Roles asks run to make one server a sandbox's whole life, to
-// save it when it answers run's Probe, to end it, to restore it and to wait for its answer,
-// some times over; 2. run writes a workload.CheckpointLine each; 3. Parse takes
-// medians over them.
+// The data path: 1. Roles asks run to launch a sandbox with one server, to save it when the
+// server answers run's Probe, to end it, to restore it and to wait for its answer, several
+// times; 2. run writes a workload.CheckpointLine for each; 3. Parse takes their medians.
 //
 // The smallest server is /tare itself (server.go): it holds memory of a given size
-// that cannot be compressed, and refuses to answer when that did not come back as it was.
+// that cannot be compressed, and answers with an error if the memory was not restored intact.
 package checkpoint
 
 import (
@@ -32,10 +30,10 @@ func New() workload.Workload { return checkpoint{} }
 type checkpoint struct{}
 
 const (
-	// maxSeconds bounds a time: more than a day is no measurement.
+	// maxSeconds bounds a time: more than a day cannot be a measurement.
 	maxSeconds = 86400
-	// saveRate, in bytes a second, and perSave are low guesses of what one saving
-	// and restoring takes: they go into the expected time of a trial alone.
+	// saveRate, in bytes a second, and perSave are low guesses for one save and restore.
+	// They are used only for the expected time of a trial.
 	saveRate  = 200 << 20
 	perSave   = time.Second
 	perServer = 3 * time.Second // of an interpreter and its modules
@@ -93,7 +91,7 @@ func (checkpoint) Parse(_ string, v param.Values, out io.Reader) (record.Reading
 		return rd, fmt.Errorf("checkpoint: %w", err)
 	}
 	values := map[string][]float64{}
-	var ends []time.Duration // as if one followed the other at once
+	var ends []time.Duration // as if they followed each other without a pause
 	var end float64
 	for _, l := range lines {
 		end += l.Cold + l.Save + l.Restore
@@ -113,10 +111,10 @@ func (checkpoint) Parse(_ string, v param.Values, out io.Reader) (record.Reading
 	return rd, nil
 }
 
-// check refuses what cannot be. JSON knows no NaN.
+// check refuses impossible values. JSON has no NaN.
 func check(l workload.CheckpointLine) error {
 	for name, t := range map[string]float64{"save_s": l.Save, "restore_s": l.Restore, "cold_s": l.Cold} {
-		// A nanosecond is the finest that run writes.
+		// run writes whole nanoseconds.
 		if t < 1e-9 || t > maxSeconds {
 			return fmt.Errorf("the time %s = %g is out of range", name, t)
 		}

@@ -17,13 +17,12 @@ const (
 	page = 4096
 	// answerSize is the length of the server's answer, in bytes; every one has it.
 	answerSize = 21
-	// looked is how many pages an answer looks at: a few, since it is part of what is timed.
+	// looked is how many pages an answer checks: few, because the check is part of the measured time.
 	looked = 64
 )
 
-// Main is `/tare internal checkpoint PORT BYTES`: a web server that holds so much
-// memory. An answer says how many there were, and is 500 when the memory is not
-// what it was.
+// Main is `/tare internal checkpoint PORT BYTES`: a web server that holds so much memory. An
+// answer has the number of answers so far, and the status 500 if the memory has changed.
 func Main(args []string, stdout, stderr io.Writer) int {
 	err := serve(args, stdout)
 	_, _ = fmt.Fprintln(stderr, "tare internal checkpoint:", err)
@@ -48,14 +47,14 @@ func serve(args []string, stdout io.Writer) error {
 	return s.Serve(l)
 }
 
-// holder holds memory and knows what is in it.
+// holder holds memory with known content.
 type holder struct {
 	memory []byte
 	served atomic.Int64
 }
 
-// newHolder fills n bytes with what cannot be compressed; each page begins with
-// its own number.
+// newHolder fills n bytes with data that cannot be compressed. Each page begins with its
+// number.
 func newHolder(n int64) *holder {
 	h := &holder{memory: make([]byte, n)}
 	source := rand.NewChaCha8([32]byte{1})

@@ -1,10 +1,9 @@
-// Package child runs the programs that a workload's driver starts beside itself
-// inside a sandbox: redis-benchmark, wrk, an iperf3 server. None outlives its
-// driver.
+// Package child runs the programs that a workload's driver starts in its sandbox:
+// redis-benchmark, wrk, an iperf3 server. They never outlive the driver.
 //
-// The data path: 1. Command says what is to run and until when; 2. Run starts it
-// from a thread whose death the kernel tells it of, and waits; 3. when the context
-// is over the program is asked to end, and killed after Grace.
+// The data path: 1. Command describes the program and its context; 2. Run starts it from a
+// thread at whose death the kernel kills it, and waits; 3. when the context ends, the program
+// is asked to end, and killed after Grace.
 package child
 
 import (
@@ -16,8 +15,8 @@ import (
 	"time"
 )
 
-// Grace is how long a program may take to end after SIGTERM. It is then killed,
-// and so are the pipes to it that its own children hold.
+// Grace is how long a program may take to end after SIGTERM. Then it is killed, and the pipes
+// that its children hold are closed.
 const Grace = 5 * time.Second
 
 // Command is exec.CommandContext for Run: at the end of the context the program
@@ -26,16 +25,14 @@ func Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // words of the harness's own
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = Grace
-	// A driver that is killed has no time to end anything itself: the kernel does it
-	// (prctl(2), PR_SET_PDEATHSIG).
+	// If the driver is killed, the kernel kills the program (prctl(2), PR_SET_PDEATHSIG).
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
 }
 
-// Run runs cmd to its end; started, unless it is nil, gets the process as soon as
-// there is one. cmd.ProcessState is nil if it could not be started. The thread is kept for as
-// long: it is that thread's end, and not the process's, which the kernel sees as a
-// parent's death.
+// Run runs cmd to its end. started, unless nil, gets the process after its start.
+// cmd.ProcessState is nil if it could not be started. Run keeps its thread: the kernel takes
+// the end of that thread, not of the process, for the parent's death.
 func Run(cmd *exec.Cmd, started func(*os.Process)) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

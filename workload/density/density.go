@@ -2,21 +2,19 @@
 // idle sandbox takes.
 //
 // The data path: 1. Roles asks run for N sandboxes with a program that only
-// waits, for nothing or for requests (programs.go); 2. run starts one after
-// another, each when the one before does its work, and writes a
-// workload.IdleLine with the host's available memory after each, and one more
-// when all are gone; 3. Parse fits a line through the rising part: its slope is the memory of one
-// sandbox; what is not given back is the leak.
+// sleeps or waits for requests (programs.go); 2. run starts one after another, each when
+// the last one is ready, and writes a workload.IdleLine with the host's available memory
+// after each, and one more when all are gone; 3. Parse fits a line through the rising part:
+// its slope is the memory of one sandbox, and what is not freed at the end is the leak.
 //
-// The host's available memory, and not a sum over processes: only it has page
-// tables, kernel stacks, cgroups and network devices in it, and counts shared
-// pages once. It is a sum of pages (host/freemem) and not MemAvailable, which
-// leaves out what a CPU has just freed: behind a trial that gave back hundreds of
-// MB it did not fall with the next sandboxes. It is also where everything else on the host shows, so the fit is
-// the Theil-Sen estimator, the median of the slopes of all pairs of points,
-// which up to 29 % of bad points leave unmoved (P. K. Sen, "Estimates of the
-// regression coefficient based on Kendall's tau", JASA 63, 1968). The
-// difference of the ends rests on two points alone, least squares on the worst.
+// It uses the host's available memory, not a sum over processes: only that includes page
+// tables, kernel stacks, cgroups and network devices, and counts shared pages once. It is a
+// sum of pages (host/freemem), not MemAvailable, which leaves out what a CPU has just freed:
+// after a trial that freed hundreds of MB, MemAvailable did not fall with the next sandboxes.
+// Everything else on the host changes it too, so the fit is the Theil-Sen estimator, the
+// median of the slopes of all pairs of points, which tolerates up to 29 % of bad points (P. K.
+// Sen, "Estimates of the regression coefficient based on Kendall's tau", JASA 63, 1968). The
+// difference of the ends would depend on two points, least squares on the worst ones.
 package density
 
 import (
@@ -35,20 +33,20 @@ import (
 func New() workload.Workload { return density{hostMemory} }
 
 type density struct {
-	memory func() int64 // the host's, in bytes, as long as it runs the same; 0: not known
+	memory func() int64 // the host's whole memory, in bytes; 0: unknown
 }
 
 const (
-	// page is the least that a sandbox can take, and the floor of the result.
+	// page is the least memory of a sandbox, and the floor of the result.
 	page = 4096
-	// leakPart of a sandbox's memory, left behind by each, is worth a warning, if it is
-	// more than leakFloor in all: run takes the readings before and after as at rest
-	// when they keep within half of that, and the kernel gives cgroups back late.
+	// A leak of leakPart of a sandbox's memory, for each sandbox, gives a warning if it is more
+	// than leakFloor in total: run takes readings as settled when they stay within half of that,
+	// and the kernel frees cgroups late.
 	leakPart  = 0.1
 	leakFloor = 1 << 20
-	// maxBytes bounds what is believed of a host's memory.
+	// maxBytes is the largest host memory that is accepted.
 	maxBytes = int64(1) << 56
-	// response is what is compared, belowNoise the warning that it cannot be.
+	// response is the compared response, belowNoise the warning that it is below noise.
 	response   = "memory_per_sandbox"
 	belowNoise = record.BelowNoise + response
 )
@@ -92,7 +90,7 @@ func (d density) Parse(_ string, v param.Values, out io.Reader) (record.Reading,
 	if len(lines) != n+2 || lines[n+1].Count != 0 {
 		return rd, fmt.Errorf("density: %d readings of memory, want %d: before the first of %d sandboxes, after each, and after all are gone", len(lines), n+2, n)
 	}
-	y := make([]float64, n+1) // memory taken, by number of sandboxes
+	y := make([]float64, n+1) // memory used, by number of sandboxes
 	for i, l := range lines[:n+1] {
 		if l.Count != i {
 			return rd, fmt.Errorf("density: reading %d is of %d sandboxes, want %d", i+1, l.Count, i)
@@ -112,7 +110,7 @@ func (d density) Parse(_ string, v param.Values, out io.Reader) (record.Reading,
 	return rd, nil
 }
 
-// check refuses readings that cannot be.
+// check refuses impossible readings.
 func check(l workload.IdleLine) error {
 	if l.Available <= 0 || l.Available > maxBytes || l.Count < 0 {
 		return fmt.Errorf("%d bytes available with %d sandboxes is out of range", l.Available, l.Count)
@@ -142,22 +140,22 @@ func fit(y []float64) (slope, spread float64) {
 	return slope, 1.4826 * output.Median(rest)
 }
 
-// warnings says what to doubt.
+// warnings returns the doubts about a trial.
 func warnings(y []float64, slope, spread, leak float64) []record.Warning {
 	n := len(y) - 1
 	var out []record.Warning
 	add := func(code, format string, args ...any) {
 		out = append(out, record.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
 	}
-	// The standard error of a slope over 0..n with this spread: 12/(n(n+1)(n+2))
-	// is one over the sum of squares of the counts around their mean.
+	// The standard error of a slope over 0..n with this spread: 12/(n(n+1)(n+2)) is the inverse
+	// of the sum of squares of the counts around their mean.
 	k := float64(n)
 	noise := spread * math.Sqrt(12/(k*(k+1)*(k+2)))
 	switch {
 	case slope < page:
-		add(belowNoise, "the host's available memory did not fall with idle sandboxes (slope %.0f B), since others on it gave back as much meanwhile: the value is the floor of one page, not a measurement; use a larger count on a quiet host", slope)
+		add(belowNoise, "the host's available memory did not fall with idle sandboxes (slope %.0f B), because other programs freed as much meanwhile: the value is the floor of one page, not a measurement; use a larger count on a quiet host", slope)
 	case slope < 2*noise:
-		add(belowNoise, "memory_per_sandbox of %.0f B is not clear of the host's own changes (standard error %.0f B); use a larger count on a quiet host", slope, noise)
+		add(belowNoise, "memory_per_sandbox of %.0f B cannot be distinguished from the host's own changes (standard error %.0f B); use a larger count on a quiet host", slope, noise)
 	}
 	up := 0
 	for i := 1; i <= n; i++ {
@@ -168,8 +166,8 @@ func warnings(y []float64, slope, spread, leak float64) []record.Warning {
 	if up > 0 {
 		add("memory-not-monotone", "after %d of %d starts the host had more memory available than before: something else on it changed", up, n)
 	}
-	// A leak is a difference of two readings: within three spreads of a reading it
-	// is the host's own changes.
+	// A leak is a difference of two readings. Within three spreads of a reading it may be the
+	// host's own changes.
 	if leak > max(leakPart*k*max(slope, page), 3*spread, leakFloor) {
 		add("memory-leak", "%.0f B of the %.0f B that %d sandboxes took were not given back when they were gone", leak, k*max(slope, page), n)
 	}

@@ -21,9 +21,9 @@ const (
 	// itself: gVisor's first touch of memory is slow.
 	fillRate = 100 << 20
 
-	// A value with its header (sds, 6 bytes) fills a size class of redis's allocator,
-	// jemalloc, without a rest; a key with its entry takes about keyBytes more. So what is
-	// asked for is what the server then uses, to 1 %.
+	// A value with its header (sds, 6 bytes) exactly fills a size class of redis's allocator,
+	// jemalloc; a key with its entry takes about keyBytes more. So the server uses what was
+	// requested, to 1 %.
 	valueClass = 10240
 	valueBytes = valueClass - 6
 	keyBytes   = 100
@@ -32,8 +32,8 @@ const (
 	rounding = 1_000_000
 )
 
-// hostMemory is the host's whole memory. What is available just now was rejected as
-// the measure: it differs from trial to trial, and so would what they weigh.
+// hostMemory returns the host's whole memory. Available memory was rejected: it differs from
+// trial to trial, and so would the amount of data.
 func hostMemory() int64 {
 	var s unix.Sysinfo_t
 	if err := unix.Sysinfo(&s); err != nil {
@@ -42,7 +42,7 @@ func hostMemory() int64 {
 	return int64(s.Totalram) * int64(s.Unit) //nolint:gosec // far below 2^63
 }
 
-// role is what waits in each sandbox.
+// role returns the role of the program that waits in each sandbox.
 func (d density) role(v param.Values) (workload.Role, error) {
 	n := v.Int("count")
 	r := workload.Role{Name: "main", Mode: workload.Idle, Count: n}
@@ -52,8 +52,8 @@ func (d density) role(v param.Values) (workload.Role, error) {
 	}
 	switch v.Str("program") {
 	case "sleep":
-		// A shell says that it runs, and then is the sleep: nothing else stays. The time
-		// is the longest that every sleep(1) takes.
+		// A shell reports that it runs and then becomes the sleep, so only that process stays.
+		// The time is the longest that every sleep(1) accepts.
 		r.Args, r.Needs = []string{"/bin/sh", "-c", "echo x; exec sleep 2147483647"}, []string{"sh", "sleep"}
 	case "node", "ruby":
 		s, _ := servers.Find(v.Str("program"))
@@ -65,9 +65,9 @@ func (d density) role(v param.Values) (workload.Role, error) {
 		}
 		each += time.Duration(size * int64(time.Second) / fillRate)
 		s := servers.Redis(servers.RedisPort, "--enable-debug-command", "yes")
-		// The probe's question is what fills the server, and its answer comes when it is
-		// full: so there is no other program in the sandbox whose memory would count. Asked
-		// again it changes nothing, since DEBUG POPULATE leaves keys alone that are there.
+		// The probe's request fills the server, and its answer comes when the server is full. So
+		// the sandbox needs no other program, whose memory would count. Repeated requests change
+		// nothing, because DEBUG POPULATE keeps existing keys.
 		s.Probe.Send, s.Probe.Want = fmt.Sprintf("DEBUG POPULATE %d key %d\r\n", max(1, size/(valueClass+keyBytes)), valueBytes), "+OK"
 		r.Args, r.Image, r.Probe = s.Args, s.Image, &s.Probe
 	default:
@@ -77,7 +77,7 @@ func (d density) role(v param.Values) (workload.Role, error) {
 	return r, nil
 }
 
-// data is how much each redis-server holds, in bytes.
+// data returns how much each redis-server holds, in bytes.
 func (d density) data(v param.Values) (int64, error) {
 	total, n := d.memory(), int64(max(1, v.Int("count")))
 	if v.Str("data") == "auto" {
@@ -94,14 +94,14 @@ func (d density) data(v param.Values) (int64, error) {
 	return size, nil
 }
 
-// holds says how much data the sandboxes held, and whether that was seen.
+// holds adds how much data the sandboxes held, and a warning if the memory does not show it.
 func (d density) holds(rd *record.Reading, v param.Values, slope float64) {
 	if v.Str("program") != "redis" {
 		return
 	}
 	size, err := d.data(v)
 	if err != nil {
-		return // Roles has refused it
+		return // impossible: Roles refuses it
 	}
 	rd.Samples = append(rd.Samples, record.Sample{Name: "data", Unit: record.Byte, Kind: record.Value, Value: float64(size)})
 	warn := func(code, format string, args ...any) {

@@ -1,12 +1,11 @@
-// Package fault is a workload that misbehaves on purpose, so that everyone can
-// see what a study does when a sandbox dies, hangs, prints garbage, fills the
-// disk or is killed for memory, and when a server does not come up, crashes or
-// keeps its client waiting.
+// Package fault is a workload that misbehaves on purpose, to show what a study does when a
+// sandbox dies, hangs, prints garbage, fills the disk or is killed for lack of memory, and
+// when a server does not start, crashes or does not answer.
 //
 // The data path: 1. Roles runs `/tare internal fault --do=WORD` in the sandbox, and
-// for a server's faults a client beside it; 2. Main misbehaves as asked, within
-// bounds: no fault lasts, writes or allocates without an end; 3. Parse reads the one
-// line that only `none` and clients print, and calls everything else by its name.
+// for a server's faults also a client; 2. Main misbehaves as asked, within bounds of time,
+// disk and memory; 3. Parse reads the line that only `none` and clients print, and returns
+// an error for anything else.
 package fault
 
 import (
@@ -60,7 +59,7 @@ func servers() []string { return []string{doServe, doPort, doMute, doLost, doSta
 
 const maxAfter = time.Minute
 
-// report is the line of an honest end.
+// report is the line that a normal end prints.
 type report struct {
 	Elapsed int64 `json:"elapsed_ns"`
 }
@@ -102,14 +101,14 @@ func (fault) Roles(v param.Values) ([]workload.Role, error) {
 	return []workload.Role{r}, nil
 }
 
-// noProgram is what no distribution has.
+// noProgram is the name of a program that no distribution has.
 const noProgram = "tare-no-such-program"
 
 // serverRoles are a server, ready when it answers, and its client.
 func serverRoles(do string, args []string, after time.Duration) []workload.Role {
 	probe := &workload.Probe{Port: port, Path: "/", Size: int64(len(body))}
 	if do == doStall {
-		probe = &workload.Probe{Port: port} // it takes connections, and no more
+		probe = &workload.Probe{Port: port} // it only accepts connections
 	}
 	client := append(slices.Clone(args), "--ask={server}:"+strconv.Itoa(port))
 	return []workload.Role{

@@ -18,7 +18,7 @@ import (
 	"tare/workload/output"
 )
 
-// Bounds of the faults: the host must survive them even where no limit is set.
+// Bounds of the faults: the host must survive them even without limits.
 const (
 	maxFill   = 64 << 20
 	maxMemory = 2 << 30
@@ -34,13 +34,13 @@ const (
 	codeAsked  = 3 // by do=exit
 )
 
-// Main is `tare internal fault`: the program inside the sandbox. It returns the
-// exit code, if it comes to that.
+// Main is `tare internal fault`: the program inside the sandbox. It returns the exit code, if
+// it returns.
 func Main(args []string, stdout, stderr io.Writer) int {
 	return misbehaver{stdout: stdout, stderr: stderr, data: "/data", hang: maxHang, memory: maxMemory, port: port, asking: asking}.main(args)
 }
 
-// misbehaver carries what a test makes smaller.
+// misbehaver has the bounds, which tests make smaller.
 type misbehaver struct {
 	stdout, stderr io.Writer
 	data           string // where fill writes
@@ -120,8 +120,8 @@ func (m misbehaver) sleep() int {
 	return codeFailed
 }
 
-// garbage prints what a terminal, a JSON parser and a UTF-8 decoder dislike, and
-// ends well.
+// garbage prints bytes that are invalid for a terminal, a JSON parser and a UTF-8 decoder, and
+// exits with 0.
 func (m misbehaver) garbage() int {
 	b := make([]byte, 0, 8<<10)
 	x := uint32(1)
@@ -139,8 +139,7 @@ func (m misbehaver) garbage() int {
 	return 0
 }
 
-// fill writes to the data directory until it is full, and takes the file away
-// again: only the moment is wanted.
+// fill writes to the data directory until it is full, and removes the file again.
 func (m misbehaver) fill() int {
 	path := filepath.Join(m.data, "tare-fault")
 	f, err := os.Create(path) //nolint:gosec // the sandbox's own data directory
@@ -159,7 +158,7 @@ func (m misbehaver) fill() int {
 			return codeFailed
 		}
 	}
-	if err := f.Sync(); err != nil { // delayed allocation finds out late
+	if err := f.Sync(); err != nil { // with delayed allocation the error comes late
 		m.say("after %d bytes: %v", written, err)
 		return codeFailed
 	}
@@ -193,7 +192,7 @@ func (m misbehaver) oom() int {
 	return codeFailed
 }
 
-// flood prints more than any workload reads, and ends well.
+// flood prints more than any workload reads, and exits with 0.
 func (m misbehaver) flood() int {
 	chunk := bytes.Repeat([]byte("all work and no play makes a dull trial\n"), 1<<12)
 	for n := 0; n < maxFlood; n += len(chunk) {

@@ -22,7 +22,7 @@ const (
 	patience = time.Second
 )
 
-// serve is the server, good or bad. It ends by its fault or when it is told to.
+// serve is the server, good or faulty. It ends by its fault or by a signal.
 func (m misbehaver) serve(do string, after time.Duration) int {
 	if do == doMute {
 		m.say("not listening, as asked")
@@ -48,7 +48,7 @@ func (m misbehaver) serve(do string, after time.Duration) int {
 	return m.answer(ln, do, after)
 }
 
-// answer serves HTTP until it fails, or crashes some time after a client came.
+// answer serves HTTP until it fails, or crashes some time after the first client.
 func (m misbehaver) answer(ln net.Listener, do string, after time.Duration) int {
 	clients := make(chan struct{}, 1)
 	s := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -80,7 +80,7 @@ func (m misbehaver) answer(ln net.Listener, do string, after time.Duration) int 
 	return codeAsked
 }
 
-// ask is the client: it asks for a while, and does not put up with anything.
+// ask is the client: it asks for a while, and fails at the first error.
 func (m misbehaver) ask(addr string) int {
 	start := time.Now()
 	client := &http.Client{Timeout: patience}
@@ -118,7 +118,7 @@ func get(client *http.Client, url string) error {
 // gives them out from the lowest.
 const noCall = 4000
 
-// call asks for a system call that there is none of.
+// call makes a system call that does not exist.
 func (m misbehaver) call() int {
 	_, _, errno := syscall.RawSyscall(noCall, 0, 0, 0)
 	m.say("system call %d: %v", noCall, errno)

@@ -1,11 +1,11 @@
 // Package ffmpeg is the workload media.ffmpeg: a video is decoded and encoded
 // again by x264, as gVisor's performance guide does it.
 //
-// The data path: 1. Roles makes one command for the image ffmpeg, in which the
-// video lies that its recipe made; 2. package timed takes the time of the whole
-// run of ffmpeg, which tells its progress in lines of KEY=VALUE (-progress,
-// "Generic options" of ffmpeg(1)); 3. ffprobe then counts what is in the new file;
-// 4. Parse holds both against what was asked, and makes samples of the time.
+// The data path: 1. Roles makes one command for the image ffmpeg, which contains the video
+// that its recipe made; 2. package timed measures the whole run of ffmpeg, which prints its
+// progress in lines of KEY=VALUE (-progress, "Generic options" of ffmpeg(1)); 3. ffprobe then
+// counts the contents of the new file; 4. Parse compares both with what was requested, and
+// makes samples of the time.
 package ffmpeg
 
 import (
@@ -39,8 +39,8 @@ const (
 	auto = "auto"
 	// maxLine bounds a line of the progress in bytes; the longest is about 30.
 	maxLine = 4 << 10
-	// slack is how far the new file's length may be from the asked one: two
-	// packets of sound.
+	// slack is how far the new file's length may be from the requested one: two packets of
+	// sound.
 	slack = 0.1 // s
 )
 
@@ -84,7 +84,7 @@ func (ffmpeg) Responses(param.Values) []record.Response {
 	}
 }
 
-// frames is how many frames the values ask for.
+// frames returns how many frames the values request.
 func frames(v param.Values) int {
 	if v.Str("frames") == all {
 		return videoFrames
@@ -110,8 +110,8 @@ func (ffmpeg) Roles(v param.Values) ([]workload.Role, error) {
 	}
 	cmd := []string{"ffmpeg", "-hide_banner", "-loglevel", "warning", "-nostdin", "-y",
 		"-i", "/video.mp4",
-		// Of the new file, so that sound and picture end alike; -frames:v would let
-		// the sound go on to the end.
+		// The length of the new file, so that sound and picture end together; with -frames:v
+		// the sound would go on to the end.
 		"-t", seconds(frames(v)),
 		"-c:v", "libx264", "-preset", v.Str("preset")}
 	if v.Str("threads") != auto {
@@ -128,7 +128,7 @@ func seconds(frames int) string {
 	return strconv.FormatFloat(float64(frames)/videoRate, 'f', -1, 64)
 }
 
-// expect is how long it takes on two processors of 2023; a plan needs no more.
+// expect returns how long it takes on two processors of 2023, which is exact enough for a plan.
 func expect(preset string, frames int) time.Duration {
 	perSecond := map[string]float64{"ultrafast": 350, "veryfast": 150, "fast": 90, "medium": 70, "slow": 45, "veryslow": 15}[preset]
 	if perSecond == 0 {
@@ -146,7 +146,7 @@ type progress struct {
 }
 
 // parseProgress reads the blocks that -progress writes; each ends with a line
-// progress=continue or, once, progress=end. Other keys are passed over.
+// progress=continue or, once, progress=end. It ignores other keys.
 func parseProgress(text []byte) (progress, error) {
 	var p progress
 	sc := bufio.NewScanner(bytes.NewReader(text))
@@ -196,7 +196,7 @@ func parseProgress(text []byte) (progress, error) {
 	return p, nil
 }
 
-// probed is what ffprobe says of the new file, as JSON: numbers are strings there.
+// probed is ffprobe's JSON for the new file, where numbers are strings.
 type probed struct {
 	Streams []struct {
 		Codec    string `json:"codec_name"`
@@ -211,7 +211,7 @@ type probed struct {
 	} `json:"format"`
 }
 
-// check says what is wrong with the new file, "" when nothing is.
+// check returns what is wrong with the new file; "" if it is right.
 func (f probed) check(frames int) string {
 	size, err := strconv.ParseInt(f.Format.Size, 10, 64)
 	if err != nil || size <= 0 {
@@ -264,10 +264,10 @@ func (ffmpeg) Parse(_ string, v param.Values, out io.Reader) (record.Reading, er
 	}
 	var f probed
 	if err := json.Unmarshal(check, &f); err != nil {
-		return rd, fmt.Errorf("ffmpeg: what ffprobe says of the new file is no JSON: %w", err)
+		return rd, fmt.Errorf("ffmpeg: cannot read ffprobe's JSON for the new file: %w", err)
 	}
 	if bad := f.check(n); bad != "" {
-		return rd, errors.New("ffmpeg: the new file is not what was asked for: " + bad)
+		return rd, errors.New("ffmpeg: the new file is not the requested one: " + bad)
 	}
 	rd.Samples = []record.Sample{
 		{Name: "time", Unit: record.Second, Kind: record.Value, Value: whole.Seconds(), Original: whole.Original()},

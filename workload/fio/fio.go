@@ -1,5 +1,4 @@
 // Package fio is the workload fio: reading and writing files with the real fio
-// (3.0 and later).
 //
 // The data path: 1. Roles turns the parameters into a fio command that lays out the
 // files that are read (really written, not preallocated; read once where they are to be
@@ -9,9 +8,9 @@
 // shell its logs of the rate after that (log.go); 3. parse reads every job of it; 4. Parse
 // sums the jobs and merges their histograms, by direction, into samples.
 //
-// Latency is fio's lat: from handing a request over to its completion. Its clat
-// leaves the hand-over out, which is where an isolation's cost of a system call
-// is. Reference: fio(1), "Interpreting the output"; json+ in
+// Latency is fio's lat: from the submission of a request to its completion. fio's clat lacks
+// the submission, which has the isolation's cost of a system call. Reference: fio(1),
+// "Interpreting the output"; json+ in
 // https://fio.readthedocs.io/en/latest/fio_doc.html#json-output.
 package fio
 
@@ -95,8 +94,8 @@ type percentile struct {
 
 func percentiles() []percentile { return []percentile{{"p50", 50}, {"p99", 99}} }
 
-// latencyName keeps the directions of a mixed load apart: a percentile over
-// reads and writes together says nothing about either.
+// latencyName gives the directions of a mixed load separate names: a percentile over reads and
+// writes together describes neither.
 func latencyName(ds []string, direction, p string) string {
 	if len(ds) > 1 {
 		return direction + "_latency_" + p
@@ -131,7 +130,7 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 		Name: "main", Mode: workload.Exec, Needs: []string{"fio", "sh", "cat"},
 		Volumes: volumes(v), Writable: v.Str("target") == "root",
 		DropCaches: cold(v), Warmup: warmup, Expect: duration,
-		Until: "{", // its JSON begins: ending, and printing the logs, is no load
+		Until: "{", // the start of its JSON: what follows is not load
 	}
 	switch {
 	case writesOnly(v): // what is written alone is made by the load itself
@@ -148,31 +147,31 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 		"--iodepth="+v.Str("iodepth"),
 		"--ioengine="+engine,
 		"--direct="+flag(v.Str("cache") == "direct"),
-		// Left alone fio drops the files from the cache whenever it opens them, with
-		// every pass over them: a sandbox that ignores posix_fadvise(2) would read
-		// memory where others read the disk.
+		// By default fio drops the files from the cache whenever it opens them, with every
+		// pass: a sandbox that ignores posix_fadvise(2) would read memory where others read the
+		// disk.
 		"--invalidate="+flag(v.Str("cache") == "dropped"),
 		"--fsync="+v.Str("fsync"),
 		"--runtime="+millis(duration), "--ramp_time="+millis(warmup),
 		"--group_reporting=0", // each job reports; parse adds them up
-		// It would look through /sys for the disk's own counters, before the load and
-		// every 250 ms of it: calls that are nobody's, in sandboxes without that disk.
+		// It would search /sys for the disk's counters, before the load and every 250 ms. These
+		// calls do not belong to the load, and many sandboxes do not have that disk.
 		"--disk_util=0",
 		"--lat_percentiles=1", "--clat_percentiles=0", "--slat_percentiles=0",
 		"--write_iops_log="+logPrefix, "--log_avg_msec="+interval(duration), "--iopsavgtime="+interval(duration),
 		"--eta=never", "--output-format=json+")
 	if !cold(v) {
-		// A second pass over the files would find them in the page cache where the
-		// sandbox ignores the advice to drop them, so what is cold has one pass.
+		// A second pass over the files would find them in the page cache if the sandbox ignores
+		// the advice to drop them, so a cold load has one pass.
 		role.Args = append(role.Args, "--time_based")
 	}
 	return []workload.Role{role}, nil
 }
 
-// Counting implements workload.Counter. fio takes some 0.2 s to begin, more on a busy
-// machine, and makes a thousand calls in it: a warm-up that leaves that out, and a second
-// of load, give the calls of a request and no others. One pass over cold files would be
-// over too soon; a request makes the same calls wherever the kernel has the data.
+// Counting implements workload.Counter. fio takes some 0.2 s to start, more on a busy machine,
+// and makes a thousand calls meanwhile. A warm-up that leaves that out, and a second of load,
+// give only the calls of requests. One pass over cold files would end too soon, and a request
+// makes the same calls for cold and for cached data.
 func (fio) Counting(v param.Values) param.Values {
 	out := maps.Clone(v)
 	out["warmup"] = max(v.Duration("warmup"), countWarmup).String()
@@ -188,13 +187,12 @@ const (
 	countDuration = time.Second
 )
 
-// warmLayout lays the files out and reads them once. fio ends a layout with
-// posix_fadvise(2), POSIX_FADV_DONTNEED, whatever its option invalidate says: where that
-// is obeyed the page cache is empty after it. They are read in the sandbox, so that a
-// cache of its own is as warm as the host's.
+// warmLayout lays the files out and reads them once. fio ends a layout with posix_fadvise(2),
+// POSIX_FADV_DONTNEED, even with --invalidate=0, so the page cache may be empty after it. The
+// files are read in the sandbox, so that its own cache, if it has one, is warm too.
 const warmLayout = `dir=$1 && shift && fio "$@" && cat "$dir"/tare.*.* >/dev/null`
 
-// layout are the arguments that make fio lay the files out, and do nothing else.
+// layout returns the arguments that make fio only lay the files out.
 func layout(v param.Values) []string {
 	return append([]string{"--create_only=1", "--output=/dev/null"}, files(v)...)
 }
@@ -204,7 +202,7 @@ func directory(v param.Values) string {
 	return cmp.Or(map[string]string{"tmpfs": "/tmp", "root": "/"}[v.Str("target")], "/data")
 }
 
-// files is what the files and their layout depend on.
+// files returns the arguments that describe the files and their layout.
 func files(v param.Values) []string {
 	size := strconv.FormatInt(v.Size("size"), 10)
 	if isDevice(v) { // each job has a part of its own
@@ -261,11 +259,11 @@ func volumes(v param.Values) []volume.Volume {
 	}
 }
 
-// inMemory says that the files are never on a disk.
+// inMemory reports whether the files are never on a disk.
 func inMemory(v param.Values) bool { return v.Str("target") == "tmpfs" || v.Str("target") == "bind" }
 
-// cold: the host's page cache is dropped between laying out and the load, which so
-// starts cold also in a sandbox that ignores posix_fadvise(2).
+// cold reports whether the host's page cache is dropped between layout and load, so that the
+// load starts cold also in a sandbox that ignores posix_fadvise(2).
 func cold(v param.Values) bool { return v.Str("cache") == "dropped" && !inMemory(v) }
 
 func writesOnly(v param.Values) bool {
@@ -322,7 +320,7 @@ func (fio) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error
 		record.Sample{Name: "iops", Unit: record.PerSecond, Kind: record.Value, Value: iops})
 	rd.Samples = append(rd.Samples, latencies...)
 	if inMemory(v) && v.Str("cache") == "dropped" {
-		rd.Warnings = append(rd.Warnings, record.Warning{Code: "page-cache", Text: "cache = dropped has no effect with target = " + v.Str("target") + ": those files are memory and nothing else"})
+		rd.Warnings = append(rd.Warnings, record.Warning{Code: "page-cache", Text: "cache = dropped has no effect with target = " + v.Str("target") + ": those files are only in memory"})
 	}
 	if s, ok := series(o.logs, v); ok {
 		rd.Series = append(rd.Series, s)

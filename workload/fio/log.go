@@ -10,14 +10,13 @@ import (
 	"tare/record"
 )
 
-// fio's log of the rate is what tells whether a trial was steady. A helper thread
-// that fio has anyway takes it (with log_avg_msec the requests' own path is as
-// without), in memory until the end. --status-interval would print the whole
-// JSON each time, while the load runs.
+// fio's log of the rate shows whether a trial was steady. A helper thread that fio has anyway
+// takes it (with log_avg_msec the requests' path does not change), and keeps it in memory until
+// the end. --status-interval was rejected: it would print the whole JSON each time during the
+// load.
 const (
 	logPrefix = "/tmp/tare"
-	// script prints the logs after fio's output; a log that is missing costs the
-	// series, not the trial.
+	// script prints the logs after fio's output. Without a log the trial lacks only the series.
 	script = `fio "$@" || exit
 for f in ` + logPrefix + `_iops.*.log; do [ -f "$f" ] && echo "log $f" && cat "$f"; done; :`
 	// logPoints is how many points a log has at most, logStep the shortest interval.
@@ -31,11 +30,10 @@ func interval(duration time.Duration) string {
 	return strconv.FormatInt(step.Milliseconds(), 10)
 }
 
-// series adds the jobs' logs up into the first response. Each job has a file,
-// in which a line is "time in ms, requests a second, direction, ...", and a log
-// begins when the job's warm-up is over: "Log File Formats" of fio(1). The jobs
-// begin together, so that the lines of the same number belong together. Without
-// a log of each job there is no series: an old fio, or one that was cut off.
+// series sums the jobs' logs into the first response. Each job has a file with lines of "time
+// in ms, requests a second, direction, ...", which begins at the end of the job's warm-up: "Log
+// File Formats" of fio(1). The jobs begin together, so lines of the same number belong
+// together. If a log is missing (an old fio, or one that was cut off), there is no series.
 func series(logs []byte, v param.Values) (record.Series, bool) {
 	ds := directions(v.Str("rw"))
 	var files []logFile
@@ -70,7 +68,7 @@ func series(logs []byte, v param.Values) (record.Series, bool) {
 			at = max(at, f.points[i].at)
 			sum += f.points[i].rate
 		}
-		// The last interval may hold the end, and the next one only what came late.
+		// The last interval may contain the end, and the next one only late requests.
 		if at <= end+5*time.Millisecond {
 			out.T, out.V = append(out.T, warm+at), append(out.V, sum*each)
 		}
@@ -87,7 +85,7 @@ type logPoint struct {
 }
 
 // add takes one line. In a mixed load an interval has a line for each direction,
-// which become one point. It reports whether the line is sound.
+// which become one point. It reports whether the line is valid.
 func (f *logFile) add(text string, mixed bool) bool {
 	fields := strings.Split(text, ",")
 	if len(fields) < 3 {

@@ -20,22 +20,21 @@ import (
 )
 
 const (
-	// maxLatency bounds the histograms, in nanoseconds; fio's own bins end far below
-	// an hour.
+	// maxLatency bounds the histograms, in nanoseconds; fio's bins end far below an hour.
 	maxLatency = int64(time.Hour)
-	// maxCount keeps sums of counts exact and far from an overflow.
+	// maxCount keeps sums of counts exact and far below an overflow.
 	maxCount = int64(1) << 53
 	maxBytes = int64(1) << 56
 	// fewRequests: below it fewer than five requests are beyond the 99th percentile.
 	fewRequests = 500
-	// shortRun is how long a pass over cold files must take for its rate to mean
-	// something: fio counts milliseconds.
+	// shortRun is how long a pass over cold files must take for an exact rate: fio counts
+	// milliseconds.
 	shortRun = 50 * time.Millisecond
-	// noDisk is a latency that no disk reaches: the fastest there are answer
-	// in some 10 us, the way through the kernel included.
+	// noDisk is a latency that no disk reaches: the fastest disks answer in some 10 us,
+	// including the path through the kernel.
 	noDisk = 5 * time.Microsecond
-	// unevenJobs is how much longer one job may run than another before a rate of
-	// their sum means little.
+	// unevenJobs is how much longer one job may run than another; beyond it the rate of their
+	// sum has little meaning.
 	unevenJobs = 1.1
 )
 
@@ -105,7 +104,7 @@ func parse(in io.Reader) (parsed, error) {
 	return p, nil
 }
 
-// says quotes the start of what fio printed beside its JSON.
+// says quotes the start of fio's output before its JSON.
 func says(notes string) string {
 	const most = 500
 	notes = strings.ToValidUTF8(strings.TrimSpace(notes), "?")
@@ -123,13 +122,13 @@ type total struct {
 	bytes, ios       int64
 	runtime, fastest time.Duration // of the job that ran longest, and shortest
 	jobs             int
-	clat             bool // lat had no bins: the latencies are without the hand-over
+	clat             bool // lat had no bins: the latencies lack the submission
 	latency          *hdrhistogram.Histogram
 }
 
-// throughput and iops are over the longest job's time: jobs start together, so
-// that is the wall time in which the sum was done. Adding the jobs' own rates
-// would count time in which only some of them ran as if all had.
+// throughput and iops divide by the longest job's time: jobs start together, so that is the
+// wall time of the sum. The sum of the jobs' rates would count time in which only some of them
+// ran as if all had.
 func (t total) throughput() float64 { return float64(t.bytes) / t.runtime.Seconds() }
 func (t total) iops() float64       { return float64(t.ios) / t.runtime.Seconds() }
 
@@ -153,7 +152,7 @@ func sum(jobs []job, name string) (total, error) {
 		case d == nil:
 			return bad("nothing is reported")
 		case d.IOs == 0:
-			return bad("no request was completed; make duration longer, and files that are to be cold (cache: dropped) larger than what warmup takes")
+			return bad("no request was completed; make duration longer, and with cache: dropped make size larger than what warmup reads")
 		case d.Bytes < 0 || d.IOs < 0 || d.Bytes > maxBytes || d.IOs > maxCount:
 			return bad("io_bytes %d and total_ios %d are out of range", d.Bytes, d.IOs)
 		case d.Runtime <= 0 || d.Runtime > int64(1000*time.Hour/time.Millisecond):
@@ -190,7 +189,7 @@ func sum(jobs []job, name string) (total, error) {
 	return t, nil
 }
 
-// warnings are the doubts; once says that the load ends with its files.
+// warnings returns the doubts. once means that the load ends with its files.
 func (t total) warnings(name string, once bool) []record.Warning {
 	var out []record.Warning
 	if t.ios < fewRequests {
@@ -208,11 +207,11 @@ func (t total) warnings(name string, once bool) []record.Warning {
 	return out
 }
 
-// memory warns where requests were to go to the disk and a good part of them
-// cannot have: the tenth percentile, because a sandbox may be slow for its own
-// reasons in all the others. It misses a sandbox that is that slow in all. With
-// dropped only random reads of whole pages are judged: of others the kernel reads
-// ahead. Writes count with O_DIRECT alone: else the cache takes them by design.
+// memory warns if requests should have gone to the disk but a large part of them cannot have.
+// It judges the tenth percentile, because other requests of a sandbox may be slow for other
+// reasons. It misses a sandbox in which all requests are slow. With dropped it judges only
+// random reads of whole pages, because the kernel reads ahead for others. It judges writes only
+// with O_DIRECT, because otherwise they go to the cache.
 func (t total) memory(name string, v param.Values) []record.Warning {
 	cache, p10 := v.Str("cache"), time.Duration(t.latency.ValueAtQuantile(10))
 	why := "O_DIRECT had no effect"

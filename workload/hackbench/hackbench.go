@@ -1,13 +1,11 @@
-// Package hackbench is the workload hackbench: groups of tasks that send each
-// other small messages, with the real hackbench of rt-tests. It weighs what an
-// isolation costs the scheduler, pipes and local sockets: nothing in it computes,
-// and nothing leaves the machine.
+// Package hackbench is the workload hackbench: groups of tasks that send each other small
+// messages, with the real hackbench of rt-tests. It measures what an isolation costs the
+// scheduler, pipes and local sockets: the tasks compute nothing and use no network.
 //
 // The data path: 1. Roles turns the parameters into a shell loop that runs
-// hackbench some times, one after another; 2. hackbench prints what it runs and
-// how long that took, as text: it has no JSON nor any other form made for
-// machines; 3. Parse holds the first against what was asked, and makes the median
-// of the second.
+// hackbench several times, one after another; 2. hackbench prints what it runs and how long
+// that took, as text, because it has no machine-readable output; 3. Parse compares the first
+// with what was requested, and takes the median of the second.
 //
 // In a group each of so many senders sends every message to each of as many
 // receivers: groups x senders x receivers x loops messages in all.
@@ -54,12 +52,11 @@ func (hackbench) Responses(param.Values) []record.Response {
 		Help: "from letting all tasks of a run go to the end of the last; the median of the runs"}}
 }
 
-// script runs hackbench as often as its first argument says, and ends with the
-// first that fails.
+// script runs hackbench as often as its first argument says, and ends at the first failure.
 const script = `n=$0; while [ "$n" -gt 0 ]; do hackbench "$@" || exit; n=$((n-1)); done`
 
-// messageTime is a guess of the time of one message, for the expected time of a
-// trial alone: native ones take 1 us, gVisor's ten and more.
+// messageTime is a guess of the time of one message, used only for the expected time of a
+// trial: a native message takes 1 us, gVisor's 10 us and more.
 const messageTime = 10 * time.Microsecond
 
 // maxTasks keeps a study from exhausting the process IDs of a host.
@@ -82,14 +79,13 @@ func (hackbench) Roles(v param.Values) ([]workload.Role, error) {
 	} else {
 		args = append(args, "-P")
 	}
-	// In floating point, since the product of the largest values is no int.
+	// In floating point, because the product of the largest values overflows an int.
 	messages := float64(groups) * float64(senders) * float64(senders) * float64(v.Int("loops")) * float64(v.Int("repeats"))
 	expect := min(messages*float64(messageTime), float64(24*time.Hour))
 	return []workload.Role{{Name: "main", Mode: workload.Exec, Image: "hackbench", Args: args, Expect: time.Duration(expect)}}, nil
 }
 
-// coarse is the time, in seconds, below which a step of what hackbench prints,
-// a millisecond, is more than a tenth.
+// coarse is the time, in seconds, of which hackbench's resolution of a millisecond is a tenth.
 const coarse = 0.01
 
 func (hackbench) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {

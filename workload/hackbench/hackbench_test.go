@@ -93,7 +93,7 @@ func TestBadOutput(t *testing.T) {
 		{"other size", good, param.Values{"size": "200B"}, "of 100 bytes, not of"},
 		{"fewer runs", good, param.Values{"repeats": "4"}, "3 runs are reported, 4 were asked for"},
 		{"cut", good[:strings.LastIndex(good, "Time")], nil, "ends within a run"},
-		{"no head", good[strings.Index(good, "Time"):], nil, "without what it is of"},
+		{"no head", good[strings.Index(good, "Time"):], nil, "without the lines that describe its run"},
 		{"no number", strings.ReplaceAll(good, "Time: 0", "Time: x"), nil, "not a time"},
 	} {
 		r, err := parseAs(t, c.text, c.v)

@@ -18,7 +18,7 @@ const (
 	maxSeconds = 1e6
 )
 
-// run is what hackbench says of one run.
+// run is hackbench's output of one run.
 type run struct {
 	mode          string // process or thread
 	groups, tasks int
@@ -37,7 +37,7 @@ func (r run) String() string {
 //	Each sender will pass 100 messages of 100 bytes
 //	Time: 0.398
 //
-// Other lines are complaints, and an error quotes the first.
+// Other lines are error messages; an error quotes the first.
 func parse(in io.Reader) ([]run, error) {
 	b, err := output.Read(in)
 	if err != nil {
@@ -56,7 +56,7 @@ func parse(in io.Reader) ([]run, error) {
 		switch {
 		case timed:
 			if cur.mode == "" || cur.loops == 0 {
-				return nil, errors.New("hackbench: a time is printed without what it is of")
+				return nil, errors.New("hackbench: the output has a time without the lines that describe its run")
 			}
 			if cur.seconds, err = strconv.ParseFloat(text, 64); err != nil || !(cur.seconds >= 0 && cur.seconds <= maxSeconds) {
 				return nil, fmt.Errorf("hackbench: %q is not a time in seconds", text)
@@ -86,7 +86,7 @@ func parse(in io.Reader) ([]run, error) {
 	return runs, nil
 }
 
-// number is of digits that a pattern has bounded.
+// number converts digits whose number a pattern has bounded.
 func number(digits string) int {
 	n, _ := strconv.Atoi(digits)
 	return n

@@ -28,7 +28,7 @@ type closed struct {
 	threads     int
 	warmup      time.Duration
 	duration    time.Duration
-	every       bool // give each answer to the script
+	every       bool // the script checks each answer
 	stderr      io.Writer
 }
 
@@ -38,8 +38,8 @@ func (c *closed) run(ctx context.Context) (*report, error) {
 	if c.connections < 1 || c.threads < 1 || c.connections%c.threads != 0 {
 		return nil, fmt.Errorf("%w: --connections %d cannot be shared evenly by --threads %d", inside.ErrUsage, c.connections, c.threads)
 	}
-	// wrk inherits this and so survives a SIGINT that comes before it has its own
-	// handler, on a busy machine 100 ms after its start.
+	// wrk inherits this, so it survives a SIGINT that comes before it has installed its
+	// handler, which takes 100 ms on a busy machine.
 	signal.Ignore(syscall.SIGINT)
 	defer signal.Reset(syscall.SIGINT)
 	answer, err := c.target.exchange()
@@ -71,8 +71,8 @@ func (c *closed) run(ctx context.Context) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	// wrk says nothing of answers that it still waits for: a server that hangs
-	// has fewer, not wrong ones.
+	// wrk does not report answers that it still waits for: a server that hangs has fewer
+	// answers, but no wrong ones.
 	if _, err := c.target.exchange(); err != nil {
 		return nil, fmt.Errorf("after the load: %w", err)
 	}
@@ -90,11 +90,11 @@ func (c *closed) run(ctx context.Context) (*report, error) {
 	return r, nil
 }
 
-// look is how often wrk's threads look whether the time is over.
+// look is how often wrk's threads check whether the time is over.
 const look = 100 * time.Millisecond
 
-// wrk runs wrk once. It knows whole seconds only: other times are ended by
-// SIGINT, on which it prints its summary as at its own end.
+// wrk runs wrk once. wrk supports only whole seconds. Other times are ended by a SIGINT, at
+// which it prints its summary as usual.
 func (c *closed) wrk(ctx context.Context, lua string, d time.Duration, every bool) (summary, *os.ProcessState, error) {
 	whole := d.Truncate(time.Second)
 	if d != whole || d == 0 {
@@ -141,13 +141,12 @@ func (c *closed) wrk(ctx context.Context, lua string, d time.Duration, every boo
 	return s, cmd.ProcessState, err
 }
 
-// maxSummary bounds what wrk prints, in bytes: a latency of each microsecond takes
-// about ten, and a million different ones are more than seen in any run.
+// maxSummary bounds wrk's output, in bytes: each different latency, in microseconds, takes
+// about ten bytes, and no observed run had a million.
 const maxSummary = 16 << 20
 
-// interrupt sends SIGINT after d, and again, since one that comes before wrk has
-// a handler is lost, until wrk says that it sums up: then one more could cut off what
-// it prints.
+// interrupt sends SIGINT after d. It repeats the signal, because one that comes before wrk has
+// a handler is lost, until wrk announces its summary: another signal could cut that off.
 func interrupt(p *os.Process, d time.Duration, done, ended <-chan struct{}) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -164,7 +163,7 @@ func interrupt(p *os.Process, d time.Duration, done, ended <-chan struct{}) {
 	}
 }
 
-// announced keeps the end of what is written to it and tells when a line has come.
+// announced keeps the end of what is written to it, and closes a channel at a certain line.
 type announced struct {
 	output.Tail
 	line string
@@ -181,7 +180,7 @@ func (a *announced) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// text is what was written, without the line.
+// text returns what was written, without that line.
 func (a *announced) text() string {
 	return strings.TrimSpace(strings.Replace(a.String(), a.line, "", 1))
 }

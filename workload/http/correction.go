@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// uncorrect takes out of wrk's latencies what wrk puts in. For each latency L of
-// more than two expected intervals, wrk adds values L-i, L-2i, ... as a generator would
-// have seen that goes on sending (stats_correct in src/stats.c of wrk 4), with i the
-// mean time of a request on a connection. That is a guess at an open loop; here
-// the open loop is measured, and the closed one shows what the server took.
+// uncorrect removes the values that wrk adds to its latencies. For each latency L of more than
+// two expected intervals, wrk adds values L-i, L-2i, ... that a generator at a constant rate
+// would have seen (stats_correct in src/stats.c of wrk 4), with i the mean time of a request on
+// a connection. That estimates an open loop; here the open loop is measured, and the closed one
+// shows the server's time.
 //
-// wrk goes through the values upwards and counts for each only what was measured,
-// so going down from the largest finds the same numbers again. pairs are value in microseconds
-// and count, the values rising; interval is wrk's, in microseconds.
+// wrk goes through the values upwards and adds only for measured ones, so going down from the
+// largest finds the same numbers. pairs are values in microseconds, rising, and their counts;
+// interval is wrk's, in microseconds.
 func uncorrect(pairs [][2]int64, interval int64) ([][2]int64, error) {
 	if interval <= 0 {
 		return nil, errors.New("the mean time of a request is not above zero")
@@ -22,7 +22,7 @@ func uncorrect(pairs [][2]int64, interval int64) ([][2]int64, error) {
 	out := make([][2]int64, len(pairs))
 	for i, p := range pairs {
 		if p[0] < 0 || p[0] > maxLatency/1000 || p[1] <= 0 || i > 0 && p[0] <= pairs[i-1][0] {
-			return nil, fmt.Errorf("latency %d us, counted %d times, cannot be there", p[0], p[1])
+			return nil, fmt.Errorf("the latency %d us with a count of %d is out of range or out of order", p[0], p[1])
 		}
 		out[i], at[p[0]] = p, i
 	}
@@ -52,6 +52,6 @@ func uncorrect(pairs [][2]int64, interval int64) ([][2]int64, error) {
 	return kept, nil
 }
 
-// maxSteps bounds the work on an output that is not wrk's: 10 million added
-// values are those of an hour that was almost all stall.
+// maxSteps bounds the work on invalid output: only an hour with almost nothing but stalls has 10
+// million added values.
 const maxSteps = 10e6

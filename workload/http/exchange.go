@@ -12,7 +12,7 @@ import (
 	"tare/workload/inside"
 )
 
-// target is what is asked for and how the answer must be.
+// target is the request, and what the answer must be.
 type target struct {
 	url     *url.URL
 	body    int64 // bytes
@@ -30,26 +30,25 @@ func newTarget(raw string, body int64, timeout time.Duration) (target, error) {
 	return target{url: u, body: body, timeout: timeout}, nil
 }
 
-// exchange sends, byte for byte, the request that wrk sends, and returns the
-// length of the whole answer with its headers. It is an error if that is not as
-// it must be.
+// exchange sends the same bytes as a request of wrk, and returns the length of the whole answer
+// with its headers. A wrong answer is an error.
 func (t target) exchange() (int64, error) {
 	conn, err := net.DialTimeout("tcp", t.url.Host, t.timeout)
 	if err != nil {
-		return 0, fmt.Errorf("the server does not take a connection: %w", err)
+		return 0, fmt.Errorf("the server does not accept a connection: %w", err)
 	}
 	defer conn.Close() //nolint:errcheck // what counts has been read
 	if err := conn.SetDeadline(time.Now().Add(t.timeout)); err != nil {
 		return 0, err
 	}
 	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", t.url.RequestURI(), t.url.Host); err != nil {
-		return 0, fmt.Errorf("the server does not take a request: %w", err)
+		return 0, fmt.Errorf("the server does not accept a request: %w", err)
 	}
 	counted := &counter{r: conn}
 	r := bufio.NewReader(counted)
 	resp, err := http.ReadResponse(r, nil)
 	if err != nil {
-		return 0, fmt.Errorf("the server gives no answer: %w", err)
+		return 0, fmt.Errorf("the server does not answer: %w", err)
 	}
 	defer resp.Body.Close() //nolint:errcheck // as above
 	n, err := io.Copy(io.Discard, resp.Body)
@@ -59,7 +58,7 @@ func (t target) exchange() (int64, error) {
 	return counted.n - int64(r.Buffered()), nil
 }
 
-// judge says what is wrong with an answer, nil if nothing.
+// judge returns an error for a wrong answer.
 func (t target) judge(status int, body int64, err error) error {
 	switch {
 	case status != http.StatusOK:

@@ -130,7 +130,7 @@ func TestBadAnswers(t *testing.T) {
 		"closed without an answer": {cut(0, false),
 			map[string]string{"": "connection broke", "open": "EOF"}},
 		"too late": {func(w http.ResponseWriter) { time.Sleep(1500 * time.Millisecond); good(w) },
-			map[string]string{"": "after the load: the server gives no answer", "open": "timeout"}},
+			map[string]string{"": "after the load: the server does not answer", "open": "timeout"}},
 	} {
 		for load, flags := range all {
 			t.Run(name+"/"+load, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestFirstAnswer(t *testing.T) {
 	}
 	s.Close()
 	for _, load := range []string{"closed", "open"} {
-		if _, got := client(t, load, url, "--rate", "10"); !strings.Contains(got, "does not take a connection") {
+		if _, got := client(t, load, url, "--rate", "10"); !strings.Contains(got, "does not accept a connection") {
 			t.Errorf("%s: it says %q", load, got)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 )
 
 // Main is `tare internal http`: closed, open or file, by the first argument. It
-// returns the exit code: 0, 1 for a failed run, 2 for wrong arguments. The report
-// goes to stdout, what went wrong to stderr.
+// returns the exit code: 0, 1 for a failed run, 2 for wrong arguments. The report goes to
+// stdout, errors go to stderr.
 func Main(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -79,7 +79,7 @@ func load(ctx context.Context, what string, args []string, stdout, stderr io.Wri
 	return inside.Print(stdout, r)
 }
 
-// makeFile makes the file that is served: lines of text, always the same.
+// makeFile makes the served file: always the same lines of text.
 func makeFile(args []string, stderr io.Writer) error {
 	fs := flag.NewFlagSet("tare internal http file", flag.ContinueOnError)
 	fs.SetOutput(stderr)
@@ -92,7 +92,7 @@ func makeFile(args []string, stderr io.Writer) error {
 	if *path == "" || *size < 0 || *size > maxFile {
 		return fmt.Errorf("%w: --path is missing, or --size is not from 0 to %d", inside.ErrUsage, maxFile)
 	}
-	// The server gives up root before it reads.
+	// The server drops root before it reads.
 	if err := os.MkdirAll(filepath.Dir(*path), 0o755); err != nil { //nolint:gosec // see above
 		return fmt.Errorf("cannot make the file that is served: %w", err)
 	}
@@ -106,8 +106,8 @@ func makeFile(args []string, stderr io.Writer) error {
 	if err := os.WriteFile(*path, data, 0o644); err != nil { //nolint:gosec // see above
 		return fmt.Errorf("cannot make the file that is served: %w", err)
 	}
-	// Apache calls the ETag of a file that is younger than a second a weak one, by
-	// two more bytes; then not all answers would have one length.
+	// Apache marks the ETag of a file younger than a second as weak, which takes two more bytes.
+	// Then the answers would differ in length.
 	old := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	if err := os.Chtimes(*path, old, old); err != nil {
 		return fmt.Errorf("cannot make the file that is served: %w", err)

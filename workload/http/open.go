@@ -29,8 +29,8 @@ type open struct {
 // step is the length of the intervals of the series.
 const step = 100 * time.Millisecond
 
-// run sends the requests of warm-up and window in one go and keeps what was due
-// in the window. A wrong answer ends it.
+// run sends the requests of warm-up and window without a pause, and keeps those that were due
+// in the window. It ends at a wrong answer.
 func (o *open) run(ctx context.Context) (*report, error) {
 	if o.connections < 1 || !(o.rate > 0) || o.rate > maxRate {
 		return nil, fmt.Errorf("%w: --connections must be over 0, --rate over 0 and at most %g", inside.ErrUsage, float64(maxRate))
@@ -66,8 +66,8 @@ func (o *open) run(ctx context.Context) (*report, error) {
 	}
 }
 
-// client keeps connections open, and takes every answer that is not as it must
-// be for an error.
+// client returns a client that keeps connections open and treats every wrong answer as an
+// error.
 func (o *open) client() *http.Client {
 	d := net.Dialer{Timeout: o.target.timeout}
 	return &http.Client{
@@ -111,7 +111,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.n += int64(n)
 	why := err
 	if errors.Is(err, io.EOF) {
-		why = nil // as it should end
+		why = nil // the expected end
 	}
 	if err != nil {
 		if wrong := b.target.judge(http.StatusOK, b.n, why); wrong != nil {
@@ -121,15 +121,14 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tally sums the answers up. Its window is that of the requests that were due
-// in it.
+// tally sums the answers. A request belongs to the window in which it was due.
 type tally struct {
 	open    *open
 	pacer   *pacer
 	latency *hdrhistogram.Histogram // from due to the end of the answer
 	send    *hdrhistogram.Histogram // from due to sent
-	sent    uint64                  // in all
-	ended   int64                   // within the window, whenever they were due
+	sent    uint64                  // requests in total
+	ended   int64                   // answers that ended within the window, whenever they were due
 	done    []int64                 // answers by interval
 	cpu     cpuMark
 }
@@ -170,8 +169,7 @@ func (t *tally) report(answer int64) (*report, error) {
 		User: user.Seconds(), System: system.Seconds(),
 		SendDelay: spreadOf(t.send), WakeDelay: spreadOf(t.pacer.wake),
 	}
-	// Requests that the connections had no room for have waited until the end
-	// at least.
+	// Requests for which no connection was free have waited at least until the end.
 	for n := t.sent; n < t.pacer.total; n++ {
 		if due := t.pacer.due(n); due.Sub(t.pacer.start) >= o.warmup {
 			r.Unsent++

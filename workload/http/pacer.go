@@ -9,9 +9,9 @@ import (
 )
 
 // pacer says when each request is due: the n-th n intervals after the first. It
-// sleeps by nanosleep(2) on a thread of its own without timer slack, because the
-// runtime's timers may be late by a millisecond, and lets requests go at once when
-// they are late. vegeta calls it from one goroutine.
+// sleeps with nanosleep(2) on its own thread without timer slack, because the runtime's timers
+// may be late by a millisecond, and releases late requests at once. vegeta calls it from one
+// goroutine.
 type pacer struct {
 	interval float64 // nanoseconds
 	total    uint64  // requests
@@ -25,9 +25,9 @@ type pacer struct {
 // Pace implements vegeta.Pacer.
 func (p *pacer) Pace(elapsed time.Duration, hits uint64) (time.Duration, bool) {
 	if !p.locked {
-		// The thread goes with the goroutine, which stays locked to it.
+		// The thread ends with the goroutine, which stays locked to it.
 		runtime.LockOSThread()
-		// prctl(2): wake-ups are not put off to be taken together.
+		// prctl(2): do not delay wake-ups to combine them.
 		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 		p.locked, p.start = true, time.Now()
 	}
@@ -42,7 +42,7 @@ func (p *pacer) Pace(elapsed time.Duration, hits uint64) (time.Duration, bool) {
 		}
 		note(p.wake, time.Since(due))
 	} else if time.Since(p.start) > p.until {
-		return 0, true // what is not sent by the end is counted as unsent
+		return 0, true // requests that are not sent by the end count as unsent
 	}
 	return 0, false
 }
@@ -50,12 +50,12 @@ func (p *pacer) Pace(elapsed time.Duration, hits uint64) (time.Duration, bool) {
 // Rate implements vegeta.Pacer.
 func (p *pacer) Rate(time.Duration) float64 { return 1e9 / p.interval }
 
-// due is when the request with that number, from 0, should be sent.
+// due returns when the request with that number, from 0, should be sent.
 func (p *pacer) due(n uint64) time.Time {
 	return p.start.Add(time.Duration(float64(n) * p.interval))
 }
 
-// newHistogram tells latencies apart to three digits.
+// newHistogram returns a histogram with three significant digits.
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, maxLatency, 3) }
 
 func note(h *hdrhistogram.Histogram, d time.Duration) {

@@ -14,7 +14,7 @@ import (
 	"tare/workload/output"
 )
 
-// Parse reads the client's report. What the servers print is for people.
+// Parse reads the client's report. The servers' output is not parsed.
 func (w Workload) Parse(role string, v param.Values, out io.Reader) (record.Reading, error) {
 	var rd record.Reading
 	if role == "server" {
@@ -54,7 +54,7 @@ func (w Workload) Parse(role string, v param.Values, out io.Reader) (record.Read
 	return rd, nil
 }
 
-// sane refuses what no honest client can report.
+// sane refuses impossible reports.
 func (r *report) sane(v param.Values) error {
 	switch {
 	case r.Format != 1:
@@ -62,15 +62,15 @@ func (r *report) sane(v param.Values) error {
 	case r.Load != v.Str("load"):
 		return fmt.Errorf("its load is %q, the parameter load is %q", r.Load, v.Str("load"))
 	case !(r.Window > 1e-6 && r.Window < 1e6):
-		return fmt.Errorf("window_s = %g is no measured time", r.Window)
+		return fmt.Errorf("the measured time window_s = %g is out of range", r.Window)
 	case r.Requests <= 0 || r.Connections <= 0 || r.Requests > math.MaxInt32*1000:
-		return fmt.Errorf("%d requests over %d connections cannot be", r.Requests, r.Connections)
+		return fmt.Errorf("%d requests over %d connections are out of range", r.Requests, r.Connections)
 	case r.Bytes < 0 || r.Unsent < 0:
-		return fmt.Errorf("%d bytes and %d unsent requests cannot be", r.Bytes, r.Unsent)
+		return fmt.Errorf("%d bytes and %d unsent requests are out of range", r.Bytes, r.Unsent)
 	}
 	for _, x := range []float64{r.User, r.System, r.Rate, r.SendDelay.Mean, r.SendDelay.P99, r.WakeDelay.Mean, r.WakeDelay.P99} {
 		if x < 0 || x > 1e9 {
-			return fmt.Errorf("%g is no time and no rate", x)
+			return fmt.Errorf("the time or rate %g is out of range", x)
 		}
 	}
 	for _, n := range r.Warnings {
@@ -81,17 +81,17 @@ func (r *report) sane(v param.Values) error {
 	return nil
 }
 
-// histogram is the distribution of latencies, in nanoseconds.
+// histogram returns the distribution of latencies, in nanoseconds.
 func (r *report) histogram(rd *record.Reading) (*hdrhistogram.Histogram, error) {
 	if r.Load == "open" {
 		h, err := hdrhistogram.Decode([]byte(r.Histogram))
 		if err != nil {
 			return nil, err
 		}
-		// More than the longest run at the highest rate is no count, and would
-		// overflow sums.
+		// A count above that of the longest run at the highest rate is invalid, and would overflow
+		// sums.
 		if n := h.TotalCount(); n <= 0 || n > math.MaxInt64>>20 || h.Max() > 2*maxLatency {
-			return nil, fmt.Errorf("%d values up to %d ns cannot be", n, h.Max())
+			return nil, fmt.Errorf("%d values up to %d ns are out of range", n, h.Max())
 		}
 		return h, nil
 	}
@@ -107,14 +107,14 @@ func (r *report) histogram(rd *record.Reading) (*hdrhistogram.Histogram, error) 
 	h := newHistogram()
 	for _, p := range pairs {
 		if p[0] < 0 || p[1] <= 0 || p[1] > r.Requests {
-			return nil, fmt.Errorf("%d us counted %d times cannot be", p[0], p[1])
+			return nil, fmt.Errorf("%d us with a count of %d is out of range", p[0], p[1])
 		}
 		if err := h.RecordValues(max(1, p[0]*1000), p[1]); err != nil {
 			return nil, err
 		}
 	}
 	if n := h.TotalCount(); n != r.Requests {
-		return nil, fmt.Errorf("there are %d values, of %d requests", n, r.Requests)
+		return nil, fmt.Errorf("the latencies have %d values, but there were %d requests", n, r.Requests)
 	}
 	return h, nil
 }
@@ -126,7 +126,7 @@ func (r *report) counts() []record.Sample {
 	}
 	add("window", record.Second, r.Window)
 	add("requests", record.Count, float64(r.Requests))
-	add("errors", record.Count, 0) // one would have ended the trial
+	add("errors", record.Count, 0) // an error would have ended the trial
 	add("bytes", record.Byte, float64(r.Bytes))
 	add("cpu_user", record.Cores, r.User/r.Window)
 	add("cpu_system", record.Cores, r.System/r.Window)
@@ -140,8 +140,8 @@ func (r *report) counts() []record.Sample {
 	return out
 }
 
-// series is the progress; its offsets are from the first request, and so nearly
-// from the client's start.
+// series returns the progress. Its offsets are from the first request, which is nearly the
+// client's start.
 func (r *report) series() (record.Series, bool) {
 	if r.Series == nil || len(r.Series.T) == 0 || len(r.Series.T) != len(r.Series.V) {
 		return record.Series{}, false

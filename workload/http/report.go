@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// report is what the client says, as one line of JSON. Counts are of the
-// measured window.
+// report is the client's report, one line of JSON. Counts are of the measured window.
 type report struct {
 	Format      int    `json:"tare_http"` // 1
 	Load        string `json:"load"`      // closed, open
@@ -17,20 +16,20 @@ type report struct {
 
 	Window   float64 `json:"window_s"`
 	Requests int64   `json:"requests"` // good answers
-	Bytes    int64   `json:"bytes"`    // received; at the end some answers were under way
+	Bytes    int64   `json:"bytes"`    // received, including parts of answers in progress at the end
 	User     float64 `json:"cpu_user_s"`
 	System   float64 `json:"cpu_system_s"`
 
-	// Closed loop: value in microseconds and count, as wrk has them, with what
-	// it adds (correction.go).
+	// Closed loop: values in microseconds and counts from wrk, including those that wrk adds
+	// (correction.go).
 	Latency [][2]int64 `json:"latency_us,omitempty"`
 	// Open loop: HdrHistogram V2, nanoseconds from the time that each request
 	// was due.
 	Histogram string   `json:"latency_histogram,omitempty"`
-	Rate      float64  `json:"rate_per_s,omitempty"`  // asked for
+	Rate      float64  `json:"rate_per_s,omitempty"`  // requested
 	Unsent    int64    `json:"unsent,omitempty"`      // due in the window, not sent by its end
 	SendDelay spread   `json:"send_delay_s,omitzero"` // from due to sent
-	WakeDelay spread   `json:"wake_delay_s,omitzero"` // of the pacer, where it had to wait
+	WakeDelay spread   `json:"wake_delay_s,omitzero"` // of the pacer, when it had to wait
 	Series    *series  `json:"series,omitempty"`      // answers a second
 	Warnings  []notice `json:"warnings,omitempty"`
 }

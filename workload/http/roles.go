@@ -17,7 +17,7 @@ const (
 	file = "file.txt"
 )
 
-// Roles are the server in the background and a client.
+// Roles returns the server in the background and a client.
 func (w Workload) Roles(v param.Values) ([]workload.Role, error) {
 	if err := w.check(v); err != nil {
 		return nil, fmt.Errorf("workload %s: %w", w.Name(), err)
@@ -25,7 +25,7 @@ func (w Workload) Roles(v param.Values) ([]workload.Role, error) {
 	return []workload.Role{w.serverRole(v), w.clientRole(v)}, nil
 }
 
-// check refuses what cannot be run, or would measure something else.
+// check refuses parameters that cannot be run, or would measure something else.
 func (w Workload) check(v param.Values) error {
 	n, threads := v.Int("connections"), v.Int("threads")
 	switch {
@@ -36,21 +36,21 @@ func (w Workload) check(v param.Values) error {
 	case v.Str("load") == "closed" && v.Float("rate") > 0:
 		return errors.New("rate is for load open; leave rate at 0, or write load: open")
 	case v.Str("load") == "closed" && n%threads != 0:
-		// wrk gives each thread connections/threads of them, and forgets the rest.
+		// wrk gives each thread connections/threads of them, and drops the rest.
 		return fmt.Errorf("connections %d cannot be shared evenly by threads %d; wrk would leave %d of them out", n, threads, n%threads)
 	case v.Str("mpm") == "prefork" && v.Int("workers") < n:
-		return fmt.Errorf("mpm prefork serves one connection a process, so that workers %d leave %d of the connections %d without any answer; raise workers",
+		return fmt.Errorf("mpm prefork serves one connection a process, so workers %d leave %d of the connections %d without an answer; raise workers",
 			v.Int("workers"), n-v.Int("workers"), n)
 	case v.Str("mpm") == "event" && v.Int("server-threads") <= n:
-		// A worker whose threads are all busy closes the connections that it keeps, even
-		// while a request comes over one, and nothing says which worker gets how many.
+		// A worker whose threads are all busy closes its kept connections, even while a request
+		// comes over one, and the number of connections of each worker is not known.
 		return fmt.Errorf("server-threads %d must be more than connections %d: mpm event closes connections when all threads of a worker are busy; raise server-threads",
 			v.Int("server-threads"), n)
 	}
 	return nil
 }
 
-// path is what is asked for.
+// path returns the requested path.
 func (w Workload) path(v param.Values) string {
 	if w.server.renders() {
 		return "/"
@@ -58,14 +58,14 @@ func (w Workload) path(v param.Values) string {
 	return "/" + v.Str("files") + "/" + file
 }
 
-// Length of the page that both services render: what page.ejs and page.erb
-// have around the texts, and around each.
+// Length of the page that both services render: the parts of page.ejs and page.erb around all
+// texts, and around each text.
 const (
 	pageFrame = len("<!DOCTYPE html>\n<html>\n<body>\n") + len("</body>\n</html>\n")
 	pageText  = len("    <p>") + 1024 + len("</p>\n")
 )
 
-// body is the length that every answer's body must have.
+// body returns the length of every answer's body.
 func (w Workload) body(v param.Values) int64 {
 	if w.server.renders() {
 		return int64(pageFrame + v.Int("texts")*pageText)
@@ -101,8 +101,7 @@ func (w Workload) serverRole(v param.Values) workload.Role {
 	return r
 }
 
-// apache fixes the number of processes: no spare ones come and go while it is
-// measured.
+// apache fixes the number of processes, so that none start or end during the measurement.
 func apache(v param.Values) []string {
 	set := func(name string, n int) []string { return []string{"-c", name + " " + strconv.Itoa(n)} }
 	workers, threads := v.Int("workers"), v.Int("server-threads")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// summary is what wrk.lua prints after "TARE ".
+// summary is the JSON that wrk.lua prints after "TARE ".
 type summary struct {
 	Duration int64 `json:"duration_us"`
 	Requests int64 `json:"requests"`
@@ -28,7 +28,7 @@ type summary struct {
 
 const marker = "\nTARE "
 
-// readSummary finds the script's line behind what wrk prints for people.
+// readSummary finds the script's line after wrk's own output.
 func readSummary(out []byte) (summary, error) {
 	var s summary
 	i := bytes.LastIndex(out, []byte(marker))
@@ -45,8 +45,8 @@ func readSummary(out []byte) (summary, error) {
 	return s, nil
 }
 
-// judge says in a sentence what was wrong with the answers that wrk had, nil if
-// nothing. Each has this many bytes.
+// judge returns an error if some of wrk's answers were wrong. answer is the length of each, in
+// bytes.
 func (s *summary) judge(t target, answer int64, connections int) error {
 	e := s.Errors
 	path := t.url.RequestURI()
@@ -68,8 +68,8 @@ func (s *summary) judge(t target, answer int64, connections int) error {
 		return fmt.Errorf("no answer to GET %s within %s: the server hangs, or duration is too short", path,
 			time.Duration(s.Duration)*time.Microsecond)
 	}
-	// At the end at most one answer a connection is under way, and its bytes
-	// are counted without it.
+	// At the end each connection has at most one answer in progress, whose bytes count
+	// although the answer does not.
 	rest := s.Bytes - s.Requests*answer
 	if rest < 0 || rest > int64(connections)*answer {
 		return fmt.Errorf("%d answers to GET %s had %d B, which is not %d B each: some had another length", s.Requests, path, s.Bytes, answer)

@@ -1,14 +1,13 @@
 // Package httpload is the workloads http.node, http.ruby, http.httpd and
 // http.nginx: an HTTP server in one sandbox, a generator of load in another.
 //
-// The data path: 1. Roles writes the command line of the real server (roles.go)
-// and that of the client, which is this binary; 2. the client asks for one
-// answer and learns how long it is (exchange.go), then loads the server: closed
-// loop with wrk, started and watched by it (closed.go, wrk.lua), open loop with the
-// library of vegeta (open.go, pacer.go); 3. it judges every answer, ends with a
-// reason where one was wrong (verdict.go), and prints a report of one line of
-// JSON (report.go); 4. Parse reads that (parse.go) and takes from wrk's latencies what wrk
-// had put in (correction.go).
+// The data path: 1. Roles writes the command line of the real server (roles.go) and that of
+// the client, which is this binary; 2. the client requests one answer to find its length
+// (exchange.go), then loads the server: closed loop with wrk, which it starts and watches
+// (closed.go, wrk.lua), open loop with the library of vegeta (open.go, pacer.go); 3. it judges
+// every answer, fails with a reason if one was wrong (verdict.go), and prints a report of one
+// line of JSON (report.go); 4. Parse reads that (parse.go) and removes the values that wrk adds
+// to its latencies (correction.go).
 package httpload
 
 import (
@@ -17,7 +16,7 @@ import (
 	"tare/workload"
 )
 
-// Workload is one of the four. Make it by Node, Ruby, Httpd or Nginx.
+// Workload is one of the four. Make it with Node, Ruby, Httpd or Nginx.
 type Workload struct{ server server }
 
 var _ workload.Workload = Workload{}
@@ -34,7 +33,7 @@ func Httpd() Workload { return Workload{httpd} }
 // Nginx is http.nginx: nginx serves one file.
 func Nginx() Workload { return Workload{nginx} }
 
-// server is which program answers.
+// server names the program that answers.
 type server string
 
 const (
@@ -44,7 +43,7 @@ const (
 	nginx server = "nginx"
 )
 
-// renders says whether the server computes its answer; the others send a file.
+// renders reports whether the server computes its answer; the others send a file.
 func (s server) renders() bool { return s == node || s == ruby }
 
 // Name is "http." and the server.
@@ -114,8 +113,8 @@ func (w Workload) Params() []param.Param {
 			Help: "where the file lies: /tmp in the server's sandbox, or /data, a bind mount of the disk"})
 }
 
-// Responses are rate, throughput and latency. In the open loop the rate is given
-// and the tail is what tells, so that p99 comes first.
+// Responses returns rate, throughput and latency. In the open loop the rate is given and the
+// tail matters, so p99 comes first.
 func (Workload) Responses(v param.Values) []record.Response {
 	open := v.Str("load") == "open"
 	rate := record.Response{Name: "rate", Unit: record.PerSecond, Better: record.Higher, Operation: "request", Help: "good answers a second"}
@@ -125,7 +124,7 @@ func (Workload) Responses(v param.Values) []record.Response {
 	if open {
 		from = "from when the request was due to the end of its answer"
 		rate.Better, through.Better = record.Neither, record.Neither
-		rate.Operation, through.Operation = "", "" // a rate that was asked for says nothing of what one request costs
+		rate.Operation, through.Operation = "", "" // a requested rate does not show the cost of a request
 	}
 	lat := func(name, help string) record.Response {
 		return record.Response{Name: name, Unit: record.Second, Better: record.Lower, Help: help + ", " + from}

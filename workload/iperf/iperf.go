@@ -1,12 +1,11 @@
-// Package iperf is the workload iperf: TCP streams by the real iperf3, for
-// figures that can be held against others made with it. The workload net measures the
-// same with a driver of our own, finer.
+// Package iperf is the workload iperf: TCP streams with the real iperf3, for figures that can
+// be compared with published ones. The workload net measures the same in more detail with
+// tare's own driver.
 //
-// The data path: 1. Roles starts an iperf3 server, under a small keeper
-// (keeper.go), as one end and an iperf3 client as the other, both from the image
-// iperf3; 2. the client prints JSON, with the server's figures in it that it was
-// sent at the end; 3. parse.go checks it and adds up all streams; 4. Parse makes
-// samples and the series of it.
+// The data path: 1. Roles starts an iperf3 server, under a small keeper (keeper.go), and an
+// iperf3 client, both from the image iperf3; 2. the client prints JSON, which includes the
+// server's figures; 3. parse.go checks it and sums all streams; 4. Parse makes samples and
+// the series.
 //
 // Reference: iperf3(1), https://software.es.net/iperf/invoking.html; the JSON is
 // documented by its source alone (iperf_api.c, iperf_print_results).
@@ -33,7 +32,7 @@ type iperf struct{}
 const (
 	image   = "iperf3"
 	program = "/usr/bin/iperf3"
-	// ready is the line of the server that it prints after listen(2).
+	// ready starts the line that the server prints after listen(2).
 	ready = "Server listening on"
 	// shortest is the shortest interval that iperf3 reports, and points how many a
 	// trial has at most.
@@ -67,7 +66,7 @@ func (iperf) Roles(v param.Values) ([]workload.Role, error) {
 	duration, warmup := v.Duration("duration"), v.Duration("warmup")
 	for name, d := range map[string]time.Duration{"duration": duration, "warmup": warmup} {
 		if d%time.Second != 0 {
-			return nil, fmt.Errorf("%s = %s is not a whole number of seconds, and iperf3 takes no other", name, v.Str(name))
+			return nil, fmt.Errorf("%s = %s is not a whole number of seconds, which iperf3 needs", name, v.Str(name))
 		}
 	}
 	args := []string{
@@ -75,8 +74,7 @@ func (iperf) Roles(v param.Values) ([]workload.Role, error) {
 		"--parallel", v.Str("streams"), "--length", strconv.FormatInt(v.Size("length"), 10),
 		"--time", whole(duration), "--omit", whole(warmup),
 		"--interval", strconv.FormatFloat(max(shortest, (duration+warmup)/points).Seconds(), 'f', 1, 64),
-		// A server that does not answer is told within seconds, not by the trial's
-		// timeout.
+		// Report a server that does not answer within seconds, not by the trial's timeout.
 		"--connect-timeout", "5000",
 	}
 	if v.Str("direction") == "download" {
@@ -84,8 +82,8 @@ func (iperf) Roles(v param.Values) ([]workload.Role, error) {
 	}
 	return []workload.Role{
 		{
-			// A Probe would be a client to iperf3, of which it serves one at a time and
-			// complains of each that says nothing. So its own line tells when it is ready.
+			// iperf3 would take a Probe for a client. It serves one client at a time, and logs an
+			// error for each silent one. So its output line shows when it is ready.
 			Name: "server", Mode: workload.Exec, Background: true, Image: image, Ready: ready,
 			Args: []string{"/tare", "internal", "iperf", "--port", v.Str("port")},
 		},
@@ -95,8 +93,8 @@ func (iperf) Roles(v param.Values) ([]workload.Role, error) {
 
 func whole(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
 
-// Parse reads the client's JSON. The server's text is looked at for having served
-// at all: what it measured is in the client's.
+// Parse reads the client's JSON, which has the server's figures. The server's text only shows
+// that it was ready.
 func (iperf) Parse(role string, v param.Values, out io.Reader) (record.Reading, error) {
 	var rd record.Reading
 	if role == "server" {

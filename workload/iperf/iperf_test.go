@@ -121,11 +121,11 @@ func TestBad(t *testing.T) {
 		"other length":     {test("blksize", 1460), "1460 bytes"},
 		"other time":       {test("duration", 9), "ran for 9 s"},
 		"one stream only":  {func(d map[string]any) { d["end"].(map[string]any)["streams"] = streams(d)[:1] }, "1 ended"},
-		"first as the sum": {received("bytes", 3e6), "their sum is said to be"},
+		"first as the sum": {received("bytes", 3e6), "iperf3's sum is"},
 		"ended early":      {received("seconds", 0.5), "ended early"},
 		"no time":          {received("seconds", 0), "out of range"},
 		"no end":           {func(d map[string]any) { delete(d["end"].(map[string]any), "sum_received") }, "what arrived"},
-		"no receiver":      {func(d map[string]any) { delete(streams(d)[1].(map[string]any), "receiver") }, "stream 2 has no end"},
+		"no receiver":      {func(d map[string]any) { delete(streams(d)[1].(map[string]any), "receiver") }, "stream 2 lacks the figures"},
 	} {
 		_, err := New().Parse("client", workloadtest.Fill(t, New(), param.Values{"streams": "2"}), strings.NewReader(made(t, c.change)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -15,12 +15,11 @@ import (
 	"tare/workload/child"
 )
 
-// late is how much later a signal may be seen here than in the server.
+// late is how much later a signal may arrive here than in the server.
 const late = 200 * time.Millisecond
 
-// Main is `tare internal iperf`: it keeps an iperf3 server. iperf3 ends with the
-// exit code 1 when it is told to end, as it does when it fails; here the two are
-// kept apart. It returns the exit code.
+// Main is `tare internal iperf`: it runs an iperf3 server. iperf3 exits with 1 both when it is
+// told to end and when it fails; Main distinguishes the two. It returns the exit code.
 func Main(args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("iperf", flag.ContinueOnError)
 	fs.SetOutput(stderr)
@@ -31,8 +30,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	// Without its own reports, which would only be work; with every line written out
-	// at once, since the first is waited for.
+	// Without reports at intervals, which would only take time. Flush every line at once,
+	// because run waits for the first.
 	cmd := child.Command(ctx, *path, "--server", "--port", strconv.Itoa(*port), "--interval", "0", "--forceflush")
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	err := child.Run(cmd, nil)
@@ -43,7 +42,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	// A signal to the whole group may end the server before it is seen here.
 	select {
 	case <-ctx.Done():
-		return 0 // that it was told to end is why it did
+		return 0 // it ended because it was told to
 	case <-time.After(late):
 	}
 	var exit *exec.ExitError

@@ -14,10 +14,10 @@ import (
 	"tare/workload/output"
 )
 
-// report is what `iperf3 --client --json` prints, as far as it is used. Times are
-// in seconds, rates in bits a second.
+// report is the used part of the output of `iperf3 --client --json`. Times are in seconds,
+// rates in bits a second.
 type report struct {
-	Error string `json:"error"` // the exit code may be 0 all the same
+	Error string `json:"error"` // the exit code may be 0 even with an error
 	Start struct {
 		Version string `json:"version"`
 		Test    struct {
@@ -43,24 +43,23 @@ type report struct {
 	} `json:"end"`
 }
 
-// part is one stream, or the sum of them, over a stretch of time.
+// part is one stream, or the sum of all, over some time.
 type part struct {
 	Start       float64 `json:"start"`
 	End         float64 `json:"end"`
 	Seconds     float64 `json:"seconds"`
 	Bytes       float64 `json:"bytes"`
 	Omitted     bool    `json:"omitted"`
-	Retransmits *int64  `json:"retransmits"` // of a sender whose kernel tells
+	Retransmits *int64  `json:"retransmits"` // of a sender whose kernel counts them
 }
 
-// Bounds of what is believed, and how far figures that say the same may be apart.
+// Bounds of valid figures, and the tolerance between figures that should be equal.
 const (
 	maxSeconds = 1e5
 	maxBytes   = 1 << 60
 	agree      = 0.01
-	// early is the part of the asked time that must have been measured. The ends'
-	// clocks leave the warm-up out each for itself, which costs up to a tenth of a
-	// second.
+	// early is the part of the requested time that must have been measured. Each end leaves
+	// the warm-up out by its own clock, which costs up to a tenth of a second.
 	early = 0.5
 )
 
@@ -75,7 +74,7 @@ func read(out io.Reader) (*report, error) {
 	return &r, nil
 }
 
-// check holds the report against what was asked for.
+// check compares the report with what was requested.
 func (r *report) check(v param.Values) error {
 	t := r.Start.Test
 	reverse := 0
@@ -94,7 +93,7 @@ func (r *report) check(v param.Values) error {
 	case t.Duration != v.Duration("duration").Seconds() || t.Omit != v.Duration("warmup").Seconds():
 		return fmt.Errorf("it ran for %g s after %g s left out, not for %s after %s", t.Duration, t.Omit, v.Str("duration"), v.Str("warmup"))
 	case r.End.Received == nil:
-		return errors.New("the end has no sum_received: the server did not tell what arrived")
+		return errors.New("the end has no sum_received: the server did not report what arrived")
 	}
 	if err := r.End.Received.sane(); err != nil {
 		return fmt.Errorf("sum_received: %w", err)
@@ -112,8 +111,8 @@ func (p *part) sane() error {
 	return nil
 }
 
-// reading makes the samples. The throughput is the sum over the streams of what
-// arrived, over the receiving end's own time; iperf3's sum must say the same.
+// reading makes the samples. The throughput is the sum over the streams of what arrived,
+// divided by the receiving end's time; iperf3's sum must be equal.
 func (r *report) reading(rd *record.Reading) error {
 	add := func(name string, labels record.Labels, u record.Unit, x float64, original string) {
 		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: labels, Unit: u, Kind: record.Value, Value: x, Original: original})
@@ -124,7 +123,7 @@ func (r *report) reading(rd *record.Reading) error {
 	told, starved := true, 0
 	for i, s := range r.End.Streams {
 		if s.Receiver == nil || s.Sender == nil {
-			return fmt.Errorf("stream %d has no end: one of its ends is missing", i+1)
+			return fmt.Errorf("stream %d lacks the figures of one of its ends", i+1)
 		}
 		if err := s.Receiver.sane(); err != nil {
 			return fmt.Errorf("stream %d: %w", i+1, err)
@@ -146,7 +145,7 @@ func (r *report) reading(rd *record.Reading) error {
 	case bytes == 0:
 		return errors.New("nothing arrived in the measured time; make duration longer")
 	case math.Abs(bytes-total.Bytes) > agree*bytes:
-		return fmt.Errorf("the streams received %g bytes, their sum is said to be %g", bytes, total.Bytes)
+		return fmt.Errorf("the streams received %g bytes, but iperf3's sum is %g", bytes, total.Bytes)
 	case starved > 0:
 		rd.Warnings = append(rd.Warnings, record.Warning{Code: "starved-streams", Text: fmt.Sprintf("%d of %d streams carried nothing in the measured time", starved, len(r.End.Streams))})
 	}
@@ -166,10 +165,9 @@ func (r *report) reading(rd *record.Reading) error {
 	return r.series(rd)
 }
 
-// series is the progress in intervals, as the client sees it: what it handed to
-// its kernel, or received. With a warm-up left out iperf3 (3.12) starts its clock
-// anew, and tells the first interval after it with the bytes of one and the time of
-// two; that one is left out.
+// series adds the progress in intervals, as the client sees it: what it sent to its kernel, or
+// received. After a warm-up iperf3 (3.12) restarts its clock, and reports the first interval
+// with the bytes of one and the time of two; that interval is left out.
 func (r *report) series(rd *record.Reading) error {
 	s := record.Series{Name: "throughput", Labels: record.MakeLabels(record.LabelResponse, "throughput"), Unit: record.BytesPerSecond, Kind: record.Gauge}
 	omit, warming, last := r.Start.Test.Omit, r.Start.Test.Omit > 0, 0.0
@@ -186,7 +184,7 @@ func (r *report) series(rd *record.Reading) error {
 			t = omit + x.Sum.End
 		}
 		if t < last {
-			return fmt.Errorf("interval %d ends at %g s, before the one that precedes it", i+1, x.Sum.End)
+			return fmt.Errorf("interval %d ends at %g s, before the end of the last one", i+1, x.Sum.End)
 		}
 		last = t
 		s.T, s.V = append(s.T, time.Duration(t*1e9)), append(s.V, x.Sum.Bytes/x.Sum.Seconds)

@@ -50,8 +50,8 @@ func (b *bench) abandon() {
 	}
 }
 
-// join waits for the threads; after d they are abandoned. Errors that the
-// abandoning caused are told as such.
+// join waits for the threads, and abandons them after d. Errors that this causes are reported
+// as such.
 func (b *bench) join(ctx context.Context, d time.Duration) error {
 	done := make(chan struct{})
 	go func() {
@@ -90,19 +90,18 @@ func (b *bench) close() {
 	}
 }
 
-// interval of the series, and of the watch for stalls: twenty times a second,
-// often enough to judge a window of a second or two by, and rare enough to be
-// beyond the 99.9th percentile of the latencies that it may disturb.
+// interval of the series, and of the watch for stalls: 20 times a second is enough to judge a
+// window of a second or two, and disturbs fewer than 0.1 % of the latencies.
 const interval = 50 * time.Millisecond
 
-// watch ticks every interval until ctx ends: it takes the series, and abandons
-// the session when nothing moved for the timeout.
+// watch ticks every interval until ctx ends. It records the series, and abandons the session if
+// nothing moved for the timeout.
 func (b *bench) watch(ctx context.Context, s *series) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	last, base := b.mark(), b.clock.now()
 	moved := last.at
-	// An open loop may rest for as long as its schedule says.
+	// An open loop may pause as long as its schedule allows.
 	patience := int64(b.cfg.timeout())
 	if b.cfg.Rate > 0 {
 		patience += int64(float64(b.cfg.Connections) / b.cfg.Rate * 1e9)
@@ -158,5 +157,5 @@ func (b *bench) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// stopFlag is what the threads look at between operations.
+// stopFlag returns the flag that the threads check between operations.
 func (b *bench) stopFlag() *atomic.Bool { return &b.stop }

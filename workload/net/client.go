@@ -133,7 +133,7 @@ func (b *bench) drive(ctx context.Context, w *wire) (*report, error) {
 	cfg := b.cfg
 	r := &report{Format: 1, End: "client", Config: *cfg, Session: 1, Series: &series{}}
 	r.Config.Ports = nil
-	start := b.clock.now() + int64(time.Millisecond) // all threads are up by then
+	start := b.clock.now() + int64(time.Millisecond) // all threads run by then
 	begin := start + int64(seconds(cfg.Warmup))
 	loop := b.plan(start, begin)
 	watching, unwatch := context.WithCancel(ctx)
@@ -151,7 +151,7 @@ func (b *bench) drive(ctx context.Context, w *wire) (*report, error) {
 		to, err = b.window(ctx, w, begin)
 	}
 	unwatch()
-	watcher.Wait() // from here on the series is the report's
+	watcher.Wait() // from here on, only the report uses the series
 	if err != nil {
 		b.abandon()
 		return nil, errors.Join(err, b.join(ctx, handshake))
@@ -242,8 +242,7 @@ func (b *bench) window(ctx context.Context, w *wire, begin int64) (to mark, err 
 	return to, w.send(order{Op: opStop})
 }
 
-// latency merges the threads' histograms and takes the window from their
-// clocks.
+// latency merges the threads' histograms, and takes the window from their clocks.
 func (b *bench) latency(r *report, begin int64) error {
 	all, wake := newHistogram(), newHistogram()
 	finished := begin
@@ -258,8 +257,8 @@ func (b *bench) latency(r *report, begin int64) error {
 		}
 	}
 	if r.Config.Rate == 0 {
-		// An open loop that is overrun finishes operations in the window that
-		// were due before it, so there the counters between the marks stand.
+		// An overloaded open loop finishes operations in the window that were due before it, so
+		// it uses the counters between the marks.
 		r.Operations = all.TotalCount()
 		r.Bytes = r.Operations * int64(r.Config.Size+r.Config.replySize())
 		r.Window = r.Config.Duration

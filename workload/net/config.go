@@ -6,20 +6,19 @@ import (
 	"time"
 )
 
-// Bounds that both ends hold each other to.
+// Bounds that both ends check.
 const (
 	maxMessage     = 1 << 20
-	maxDatagram    = 65507 // of UDP over IPv4: 65535 less 20 and 8 bytes of headers
+	maxDatagram    = 65507 // of UDP over IPv4: 65535 minus 20 and 8 bytes of headers
 	maxConnections = 256
 	maxRate        = 1e6
 	maxTime        = time.Hour // warm-up and duration together
 	udpRetry       = 200 * time.Millisecond
 	maxSpin        = 10 * time.Millisecond
-	spinShare      = 0.25 // of a core: what all connections' spinning together may take
+	spinShare      = 0.25 // of a core: the most that spinning may take over all connections
 )
 
-// config is what the client asks of the server: the first line of the control
-// connection.
+// config is the client's request, the first line of the control connection.
 type config struct {
 	Version     int     `json:"version"`
 	Mode        string  `json:"mode"`     // stream, rr
@@ -30,7 +29,7 @@ type config struct {
 	Connections int     `json:"connections"`
 	Rate        float64 `json:"rate_per_s"`       // 0: closed loop
 	Count       int64   `json:"count"`            // operations in all; 0: by Duration
-	Spin        float64 `json:"spin_s,omitempty"` // open loop: the end of each wait that looks at the clock
+	Spin        float64 `json:"spin_s,omitempty"` // open loop: the last part of each wait, which polls the clock
 	NoDelay     bool    `json:"nodelay"`
 	Warmup      float64 `json:"warmup_s"`
 	Duration    float64 `json:"duration_s"`
@@ -57,8 +56,8 @@ func (c *config) download() bool         { return c.Direction == "download" }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// limit is the longest that a session may take: four minutes more than said, or
-// an hour by count, where the time is not known.
+// limit returns the longest time of a session: four minutes more than configured, or an hour
+// by count, because its time is unknown.
 func (c *config) limit() time.Duration {
 	if c.Count > 0 || c.Mode == modeProfile {
 		return maxTime
@@ -66,8 +65,8 @@ func (c *config) limit() time.Duration {
 	return seconds(c.Warmup) + seconds(c.Duration) + 4*time.Minute
 }
 
-// check refuses what cannot be run. The server calls it on what the network
-// brought, so it trusts nothing.
+// check refuses a config that cannot be run. The server calls it on input from the network,
+// which may be anything.
 func (c *config) check() error {
 	between := func(what string, v, lo, hi float64) error {
 		if v >= lo && v <= hi { // also false for NaN

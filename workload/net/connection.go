@@ -9,7 +9,7 @@ import (
 	"tare/workload/net/uperf"
 )
 
-// listening are the ports of one strand at one end; 0 where it accepts nothing.
+// listening are the ports of one strand at one end; 0 if it accepts nothing.
 type listening struct {
 	TCP int `json:"tcp,omitempty"`
 	UDP int `json:"udp,omitempty"`
@@ -64,8 +64,8 @@ func (s *strand) listen(local rawAddr) (l listening, o outcome) {
 	return l, done
 }
 
-// tune sets the options of a socket that must be there before it is connected.
-// The kernel bounds buffers by net.core.wmem_max and rmem_max; uperf only warns, too.
+// tune sets the options of a socket that must be set before it is connected. The kernel bounds
+// buffers by net.core.wmem_max and rmem_max; like uperf, tune ignores that.
 func (s *strand) tune(fd int, st *step) {
 	if st.Window > 0 {
 		_ = rawOption(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, st.Window)
@@ -112,8 +112,7 @@ func (s *strand) connect(st *step) outcome {
 		return s.fail("connect", e)
 	}
 	s.tune(fd, st)
-	// connect(2) waits as long as SO_SNDTIMEO says, at first: a tick, so that the end of
-	// the run is seen.
+	// connect(2) waits at most SO_SNDTIMEO: a tick, so that the strand sees the end of the run.
 	_ = rawPatience(fd, unix.SO_SNDTIMEO, int64(tick))
 	limit := s.clock.now() + int64(s.run.cfg.timeout())
 	for {
@@ -163,9 +162,9 @@ func (s *strand) accept(st *step) outcome {
 }
 
 // A UDP connection is two sockets that are connected to each other. The
-// connecting end sends a greeting to the other's known port, again every tick until it is
-// answered from the socket that the other opens for it. uperf sends one, unanswered,
-// and uses one socket for all.
+// connecting end sends a greeting to the other's known port, and repeats it every tick until
+// it gets an answer from the socket that the other end opens for it. uperf sends one greeting
+// without an answer, and uses one socket for all.
 const (
 	greeting     = "tare greets."
 	greetingSize = len(greeting) + 4 // with the connection's number
@@ -288,8 +287,8 @@ func (s *strand) linger(c *conn) {
 	}
 }
 
-// drainListeners throws away connections that came after the last accept: the
-// connecting end may have been one iteration ahead.
+// drainListeners closes connections that came after the last accept: the connecting end may
+// have been one iteration ahead.
 func (s *strand) drainListeners() {
 	for s.tcp >= 0 {
 		ready, e := rawPoll(s.tcp, unix.POLLIN, 0)

@@ -15,7 +15,7 @@ import (
 //	client: data connections, each beginning with a hello; server: answer when all are there
 //	client: begin, end, stop     server: report, after stop
 //
-// A data connection is told from a control connection by its first byte.
+// The first byte distinguishes a data connection from a control connection.
 
 const (
 	opBegin = "begin" // the warm-up is over
@@ -56,7 +56,7 @@ func newWire(c net.Conn, first []byte) *wire {
 	return &wire{c, json.NewEncoder(c), json.NewDecoder(io.LimitReader(r, controlMax))}
 }
 
-// byteReader gives back bytes that were read to look at.
+// byteReader returns bytes again that were read to inspect them.
 type byteReader struct{ b []byte }
 
 func (r *byteReader) Read(p []byte) (int, error) {
@@ -88,7 +88,7 @@ func (w *wire) receive(v any, within time.Duration) error {
 	return nil
 }
 
-// reply receives an answer and turns the server's error into one.
+// reply receives an answer. An answer with the server's error is an error.
 func (w *wire) reply(within time.Duration) (answer, error) {
 	var a answer
 	if err := w.receive(&a, within); err != nil {

@@ -91,7 +91,7 @@ func (s *strand) do(st *step, k int64) outcome {
 	return s.read(c, st, size)
 }
 
-// think waits, or burns, the step's time.
+// think sleeps, or uses the CPU, for the step's time.
 func (s *strand) think(st *step) outcome {
 	until := s.clock.now() + int64(st.Duration)
 	for {

@@ -12,16 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The hot loops. Each runs on an operating-system thread of its own, with
-// blocking RawSyscalls, and allocates nothing.
+// The hot loops. Each runs on its own operating-system thread, with blocking RawSyscalls, and
+// allocates nothing.
 //
-// RawSyscall, not syscall.Read: the latter tells the Go scheduler, whose
-// monitor then takes the processor away from each call that lasts over 20 us and,
-// because it has found something to do, polls every 20 us from then on. Measured
-// over the loopback of a busy two-core machine, medians of 12 interleaved pairs:
-// 1.29 times the round trips, 1.44 times the stream, 0.70 of the CPU. The price
-// of RawSyscall is that a blocked thread keeps its P: tune makes enough of them,
-// and the garbage collector, which would wait for a blocked thread, is off.
+// They use RawSyscall, not syscall.Read. The latter informs the Go scheduler, whose monitor then
+// takes the P from each call that lasts over 20 us, and polls every 20 us from then on. Measured
+// over the loopback of a busy two-core machine, medians of 12 interleaved pairs: 1.29 times the
+// round trips, 1.44 times the stream, 0.70 of the CPU. With RawSyscall a blocked thread keeps
+// its P: tune makes enough of them, and the garbage collector, which would wait for a blocked
+// thread, is off.
 
 // worker is one connection's thread. The padding keeps the counters of two
 // threads off one cache line.
@@ -39,7 +38,7 @@ type worker struct {
 	spin       int64 // open loop: the last part of a wait, spent looking at the clock
 
 	stop, measure *atomic.Bool
-	ordered       bool // a stream that ends before stop is set has broken
+	ordered       bool // a stream that ends before stop is set is an error
 
 	_    [64]byte
 	ops  atomic.Int64 // finished since the start, warm-up included
@@ -55,15 +54,15 @@ type worker struct {
 	err         error
 }
 
-// clock is nanoseconds since a base, from the monotonic clock. One reading is
-// one vDSO call of about 25 to 50 ns: 0.3 to 0.6 % of an 8 us round trip.
+// clock returns nanoseconds since a base, from the monotonic clock. One reading is one vDSO call
+// of about 25 to 50 ns: 0.3 to 0.6 % of an 8 us round trip.
 type clock struct{ base time.Time }
 
 func (c clock) now() int64 { return int64(time.Since(c.base)) }
 
 const (
-	// histogramMax is the longest latency that is told apart: longer ones count
-	// as this. A dead peer is given up sooner.
+	// histogramMax is the longest latency of a histogram; longer ones count as this. A dead
+	// peer is given up sooner.
 	histogramMax = int64(60 * time.Second)
 	// digits: three, so that a value is right to 0.1 %.
 	digits = 3
@@ -77,16 +76,15 @@ func (w *worker) note(ns int64) { _ = w.hist.RecordValue(max(1, min(ns, histogra
 func (w *worker) run(loop func(*worker) error) {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 	if w.period > 0 {
-		// Threads sleep up to 50 us longer than they ask for, so that wake-ups
-		// can be put together: PR_SET_TIMERSLACK(2const). A kernel that refuses
-		// leaves it there, and wake_delay shows it.
+		// By default threads sleep up to 50 us longer than requested, so that the kernel can combine
+		// wake-ups: PR_SET_TIMERSLACK(2const). If a kernel refuses to change it, wake_delay shows it.
 		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	}
 	w.err = loop(w)
 }
 
-// fail says what became of a connection. A deadline acts through shutdown, so
-// its errors are not the cause; the owner of the deadline adds that.
+// fail returns the error of a connection. A deadline acts through shutdown, so these errors are
+// not the cause; the owner of the deadline adds the cause.
 func (w *worker) fail(doing string, ended bool, e unix.Errno) error {
 	if ended {
 		return fmt.Errorf("connection %d to %s: %s: the other end closed it: %w", w.index, w.sock.peer, doing, errClosed)
@@ -172,14 +170,14 @@ func answerUDP(w *worker) error {
 		if w.stop.Load() {
 			return nil
 		}
-		if e == unix.ECONNREFUSED { // an ICMP error of an earlier reply: the client will tell
+		if e == unix.ECONNREFUSED { // an ICMP error of an earlier reply: the client reports it
 			continue
 		}
 		if e != 0 {
 			return w.fail("receiving a request", false, e)
 		}
 		if n != w.cfg.Size {
-			continue // not ours
+			continue // not a request of this session
 		}
 		copy(rep[:seq], req)
 		if _, e := rawWrite(w.sock.fd, rep); e != 0 && e != unix.ECONNREFUSED {
@@ -229,7 +227,7 @@ func ask(w *worker, trip func(seq uint64) error) error {
 			return err
 		}
 		if w.stop.Load() {
-			return nil // the trial is being given up; this round trip may not have been one
+			return nil // the session is being abandoned, so this round trip may be incomplete
 		}
 		t1 := w.clock.now()
 		ops++
@@ -245,9 +243,8 @@ func ask(w *worker, trip func(seq uint64) error) error {
 	}
 }
 
-// backlog notes the operations that were due in the window and never started:
-// each has waited at least until the window's end. Leaving them out would be
-// coordinated omission.
+// backlog records the operations that were due in the window and never started: each has waited
+// at least until the window's end. To leave them out would be coordinated omission.
 func (w *worker) backlog(scheduled int64) {
 	for ; scheduled < w.end; scheduled += w.period {
 		if scheduled >= w.begin {
@@ -257,11 +254,10 @@ func (w *worker) backlog(scheduled int64) {
 	}
 }
 
-// sleepUntil sleeps in steps of at most 50 ms, so that a stop is seen; false
-// means stopped. clock_nanosleep(2) rather than time.Sleep, whose wake-up goes
-// through the poller and another thread. An idle processor takes tens of
-// microseconds to come back, more in a virtual machine, and the wait would count
-// as latency: so the last stretch looks at the clock instead.
+// sleepUntil sleeps in steps of at most 50 ms, so that it sees a stop; then it returns false. It
+// uses clock_nanosleep(2), because the wake-up of time.Sleep goes through the poller and another
+// thread. An idle processor takes tens of microseconds to wake up, more in a virtual machine,
+// which would count as latency, so the last part of the wait polls the clock.
 func (w *worker) sleepUntil(t int64) bool {
 	const step = int64(50 * time.Millisecond)
 	for {
@@ -323,7 +319,7 @@ func askUDP(w *worker) error {
 				if e == unix.EAGAIN || e == unix.ECONNREFUSED {
 					w.lost++
 					if e == unix.ECONNREFUSED {
-						time.Sleep(udpRetry) // refused at once: no busy loop
+						time.Sleep(udpRetry) // it was refused at once: avoid a busy loop
 					}
 					break
 				}

@@ -17,9 +17,9 @@ import (
 	"tare/workload/inside"
 )
 
-// Main is `tare internal net`: server or client, by the first argument. It
-// returns the exit code: 0, 1 for a failed run, 2 for wrong arguments. The
-// report goes to stdout, what went wrong to stderr.
+// Main is `tare internal net`: server or client, by the first argument. It returns the exit
+// code: 0, 1 for a failed run, 2 for wrong arguments. The report goes to stdout, errors go to
+// stderr.
 func Main(args []string, stdout, stderr io.Writer) int {
 	// The collector would wait for threads that are blocked in RawSyscalls.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
@@ -121,7 +121,7 @@ func runClient(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	return inside.Print(stdout, r)
 }
 
-// readProfile reads the profile, if the session is of one, and checks it.
+// readProfile reads and checks the profile, if the session has one.
 func (c *config) readProfile(file string) error {
 	if file != "" {
 		f, err := os.Open(file) //nolint:gosec // the user names the file

@@ -17,9 +17,8 @@ import (
 	"tare/workload/output"
 )
 
-// Parse reads the report of one end. The client's gives the responses; both
-// give, labelled with their end, what they counted and the processor time they
-// used.
+// Parse reads the report of one end. The client's has the responses. Both have, labelled with
+// their end, their counts and the processor time that they used.
 func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Reading, error) {
 	var rd record.Reading
 	r, err := readReport(out)
@@ -64,7 +63,7 @@ func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Readin
 	return rd, r.latencies(&rd)
 }
 
-// readReport finds the line of JSON: the server prints a ready line before.
+// readReport finds the line of JSON. The server prints a ready line before it.
 func readReport(out io.Reader) (*report, error) {
 	b, err := output.Read(out)
 	if err != nil {
@@ -74,11 +73,11 @@ func readReport(out io.Reader) (*report, error) {
 		b = b[i:]
 	}
 	if bytes.HasPrefix(b, []byte(ready)) && bytes.Count(b, []byte("\n")) <= 1 {
-		return nil, errors.New("it began to listen and printed no report: it was killed, or no client finished; its standard error says more")
+		return nil, errors.New("it listened but printed no report: it was killed, or no client finished; see its standard error")
 	}
 	var r report
 	if err := json.Unmarshal(b, &r); err != nil {
-		return nil, fmt.Errorf("no JSON, or cut off: %w", err)
+		return nil, fmt.Errorf("cannot read its JSON; it may be cut off: %w", err)
 	}
 	if r.Format != 1 {
 		return nil, fmt.Errorf("its format is %d, this tare reads 1", r.Format)
@@ -86,7 +85,7 @@ func readReport(out io.Reader) (*report, error) {
 	return &r, nil
 }
 
-// sane refuses what no honest end can report.
+// sane refuses impossible reports.
 func (r *report) sane() error {
 	for p := r; p != nil; p = p.Peer {
 		for _, f := range []struct {
@@ -103,7 +102,7 @@ func (r *report) sane() error {
 			}
 		}
 		if p.Window < 1e-9 || p.Window > 1e6 {
-			return fmt.Errorf("window_s = %g is no measured time", p.Window)
+			return fmt.Errorf("the measured time window_s = %g is out of range", p.Window)
 		}
 	}
 	for _, n := range r.Warnings {
@@ -118,7 +117,7 @@ func plain(name string, u record.Unit, v float64) record.Sample {
 	return record.Sample{Name: name, Unit: u, Kind: record.Value, Value: v}
 }
 
-// counts are the samples that both ends give.
+// counts returns the samples that both ends have.
 func (r *report) counts() []record.Sample {
 	label := record.MakeLabels("end", r.End)
 	var out []record.Sample
@@ -144,8 +143,8 @@ func (r *report) counts() []record.Sample {
 	return out
 }
 
-// series is the progress in intervals; offsets are from the first message. What
-// came after the measured time is left out: the session was being ended.
+// series returns the progress in intervals; offsets are from the first message. It leaves out
+// points after the measured time, when the session was ending.
 func (r *report) series() (record.Series, bool) {
 	if r.Series == nil || len(r.Series.T) != len(r.Series.V) || len(r.Series.T) == 0 {
 		return record.Series{}, false
@@ -173,17 +172,17 @@ func (r *report) series() (record.Series, bool) {
 	return s, len(s.T) > 0
 }
 
-// latencies reads the histogram: all percentiles come from it, so that none can
-// disagree with what is kept.
+// latencies reads the histogram. All percentiles come from it, so they always agree with the
+// stored histogram.
 func (r *report) latencies(rd *record.Reading) error {
 	h, err := hdrhistogram.Decode([]byte(r.Latency))
 	if err != nil {
 		return fmt.Errorf("the latency histogram of the net client: %w", err)
 	}
-	// More than the longest run at the highest rate is no count, and would
-	// overflow the sums below.
+	// A count above that of the longest run at the highest rate is invalid, and would overflow
+	// the sums below.
 	if n := h.TotalCount(); n <= 0 || n > math.MaxInt64>>20 || h.Max() > 10*histogramMax {
-		return fmt.Errorf("the latency histogram of the net client holds %d values up to %d ns, which cannot be", n, h.Max())
+		return fmt.Errorf("the latency histogram of the net client has %d values up to %d ns, which is out of range", n, h.Max())
 	}
 	ns := func(name string, v float64) {
 		rd.Samples = append(rd.Samples, plain(name, record.Second, v*1e-9))

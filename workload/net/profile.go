@@ -22,8 +22,8 @@ import (
 //	client: finish n, with what its strands did and sent    server: what its strands sent
 //	client: stop                                            server: report
 //
-// The master's strands decide when a transaction ends; the peer's follow them, and
-// learn by "finish" that nothing more will come (see strand.ended, strand.settle).
+// The master's strands decide when a transaction ends. The peer's follow them, and "finish"
+// tells them that nothing more will come (see strand.ended, strand.settle).
 
 const (
 	opTransaction = "transaction"
@@ -52,7 +52,7 @@ type profileRun struct {
 
 	series *series // at the client
 	point  int64   // clock of the last point
-	level  int64   // of what the series follows, then
+	level  int64   // of the followed counter at point
 }
 
 // newProfileRun makes the strands and opens their listening sockets.
@@ -150,10 +150,10 @@ func (r *profileRun) begin(n int, begin int64) int {
 	return count
 }
 
-// settle brings the streams to the same place, after round n.
+// settle brings the streams to the same position, after round n.
 func (r *profileRun) settle(n int, peer []tally) (int, error) {
 	if len(peer) != len(r.strands) {
-		return 0, fmt.Errorf("the other end told of %d strands, there are %d", len(peer), len(r.strands))
+		return 0, fmt.Errorf("the other end reported %d strands; this end has %d", len(peer), len(r.strands))
 	}
 	count := 0
 	for i, s := range r.strands {
@@ -166,7 +166,7 @@ func (r *profileRun) settle(n int, peer []tally) (int, error) {
 	return count, nil
 }
 
-// tallies are what the strands did in round n, when they rest.
+// tallies returns what the strands did in round n, when they are idle.
 func (r *profileRun) tallies() []tally {
 	out := make([]tally, len(r.strands))
 	for i, s := range r.strands {
@@ -175,8 +175,8 @@ func (r *profileRun) tallies() []tally {
 	return out
 }
 
-// collect waits for n strands to do their jobs. fail brings what else ends the
-// session; tick is called every interval.
+// collect waits for n strands to do their jobs. fail gets other errors that end the session.
+// watch is called every interval.
 func (r *profileRun) collect(ctx context.Context, n int, within time.Duration, fail <-chan error, watch func() error) error {
 	t := time.NewTicker(interval)
 	defer t.Stop()

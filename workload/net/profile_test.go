@@ -388,7 +388,7 @@ func TestProfileRefused(t *testing.T) {
 		{profileText(groupText(1000, "|nop"), groupText(25, "|nop")), "", "more than 1024 strands"},
 		{profileText(groupText(1, "duration=3000s|nop", "duration=3000s|nop")), "", "at most 1h"},
 		{profileText(groupText(1, "|nop count=$n")), "", "line 3, column 33: the variable $n has no value"},
-		{profileText(groupText(1, "|nop")), "n=3", "no variable $n; it has none, so remove vars"},
+		{profileText(groupText(1, "|nop")), "n=3", "no variable $n; it has no variables, so remove vars"},
 		{profileText(groupText(1, "|nop count=$n")), "n=3 z=3", "no variable $z; it has n"},
 		{profileText(groupText(1, "|nop count=$n")), "n", "is not name=value"},
 		{profileText(groupText(1, "|nop count=$n")), "n=1 N=2", "there twice"},

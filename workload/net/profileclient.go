@@ -43,10 +43,10 @@ func profileClient(ctx context.Context, w *wire, cfg config) (*report, error) {
 	return r.drive(ctx, w)
 }
 
-// connectTo takes the peer's ports.
+// connectTo sets the peer's ports.
 func (r *profileRun) connectTo(ports []listening) error {
 	if len(ports) != len(r.strands) {
-		return fmt.Errorf("the other end listens for %d strands, there are %d", len(ports), len(r.strands))
+		return fmt.Errorf("the other end listens for %d strands; this end has %d", len(ports), len(r.strands))
 	}
 	for i, p := range ports {
 		if p.TCP < 0 || p.TCP > 65535 || p.UDP < 0 || p.UDP > 65535 {
@@ -69,14 +69,14 @@ func (r *profileRun) drive(ctx context.Context, w *wire) (*report, error) {
 			}
 			answers <- a
 			if a.Report != nil {
-				return // what follows is the end of the connection
+				return // only the end of the connection follows
 			}
 		}
 	}()
 	sc := newScore(r)
 	for n := range r.prog.rounds {
 		if err := r.round(ctx, w, n, sc, answers, broken); err != nil {
-			// The server may know better what happened.
+			// The server may have a more exact error.
 			select {
 			case told := <-broken:
 				return nil, errors.Join(err, told)
@@ -135,7 +135,7 @@ func (r *profileRun) round(ctx context.Context, w *wire, n int, sc *score, answe
 	}
 }
 
-// followed is the counter that the series follows.
+// followed returns the counter that the series follows.
 func (r *profileRun) followed() int64 {
 	if r.prog.oneWay() {
 		return r.sum(bytesOf)
@@ -143,7 +143,7 @@ func (r *profileRun) followed() int64 {
 	return r.sum(func(s *strand) int64 { return s.iterations.Load() })
 }
 
-// watchdog takes the series and ends the session when nothing moves.
+// watchdog records the series, and ends the session if nothing moves.
 func (r *profileRun) watchdog(measured bool) func() error {
 	last, moved := int64(-1), r.clock.now()
 	return func() error {

@@ -16,7 +16,7 @@ import (
 	"tare/workload/net/uperf"
 )
 
-// beside are the parameters that mean something beside a profile.
+// beside lists the parameters that have an effect with a profile.
 func beside() []string { return []string{"profile", "vars", "spin", "port", "timeout"} }
 
 // profileRoles are the two ends of a profile. The text goes with the client's
@@ -33,7 +33,7 @@ func profileRoles(v param.Values) ([]workload.Role, error) {
 		}
 	}
 	if len(wrong) > 0 {
-		return nil, fmt.Errorf("workload net: %s mean nothing beside profile, which says what is sent; remove them, or use a $variable of the profile",
+		return nil, fmt.Errorf("workload net: %s have no effect with a profile, which says what is sent; remove them, or use a $variable of the profile",
 			strings.Join(wrong, ", "))
 	}
 	port := strconv.Itoa(v.Int("port"))
@@ -49,12 +49,12 @@ func profileRoles(v param.Values) ([]workload.Role, error) {
 	}, nil
 }
 
-// profileResponses follow from what the measured transactions do: what is paced
-// is judged by its tail, a stream by its bytes, all else by its iterations.
+// profileResponses follow from the measured transactions: the tail if they are paced, the bytes
+// of a stream, otherwise the iterations.
 func profileResponses(v param.Values) []record.Response {
 	prog, err := newProgram(v.Str("profile"), v.Str("vars"))
 	if err != nil {
-		prog = &program{} // refused by Roles; a study of an older tare may still be read
+		prog = &program{} // Roles refuses it; a study of an older tare can still be read
 	}
 	lat := func(name, help string) record.Response {
 		return record.Response{Name: name, Unit: record.Second, Better: record.Lower, Help: help}
@@ -73,7 +73,7 @@ func profileResponses(v param.Values) []record.Response {
 		through := record.Response{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte",
 			Help: "payload that the client wrote and read"}
 		if prog.unheard() {
-			through.Help = "payload that the server read: what UDP lost is not in it"
+			through.Help = "payload that the server read, without what UDP lost"
 		}
 		if prog.paced {
 			through.Better = record.Neither
@@ -92,8 +92,8 @@ func profileResponses(v param.Values) []record.Response {
 	return append(rates, latencies...)
 }
 
-// profileSeries names the client's progress by the response that it is of. What a
-// client sends by UDP is none: the throughput is what arrives.
+// profileSeries names the client's progress after its response. What a client sends by UDP is
+// not a response: the throughput is what arrives.
 func profileSeries(v param.Values, s record.Series) record.Series {
 	prog, err := newProgram(v.Str("profile"), v.Str("vars"))
 	s.Name = "transactions"
@@ -112,7 +112,7 @@ func profileSeries(v param.Values, s record.Series) record.Series {
 func (r *report) profileReading(v param.Values, rd *record.Reading) error {
 	p := r.Profile
 	if p == nil || r.Peer == nil || r.Config.Mode != modeProfile {
-		return errors.New("the report of the net client is of no profile, or lacks the server's report inside")
+		return errors.New("the report of the net client has no profile, or lacks the server's report inside")
 	}
 	prog, err := newProgram(v.Str("profile"), v.Str("vars"))
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *report) profileReading(v param.Values, rd *record.Reading) error {
 		return errors.New("the report of the net client has negative counts of its profile")
 	}
 	if !(p.RunWindow >= 1e-9 && p.RunWindow < 1e6) {
-		return fmt.Errorf("the report of the net client: run_window_s = %g is no measured time", p.RunWindow)
+		return fmt.Errorf("the report of the net client: the measured time run_window_s = %g is out of range", p.RunWindow)
 	}
 	add := func(name string, u record.Unit, value float64, labels ...string) {
 		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: record.MakeLabels(labels...), Unit: u, Kind: record.Value, Value: value})
@@ -132,7 +132,7 @@ func (r *report) profileReading(v param.Values, rd *record.Reading) error {
 		through := float64(r.Bytes) / r.Window
 		if prog.unheard() {
 			add("sent", record.BytesPerSecond, through, "end", r.End)
-			if got := r.Peer.Profile; got != nil && got.Received != nil { // a server of an older tare does not tell
+			if got := r.Peer.Profile; got != nil && got.Received != nil { // a server of an older tare does not report it
 				if *got.Received < 0 {
 					return fmt.Errorf("the report of the net server: received is negative: %d", *got.Received)
 				}
@@ -153,7 +153,7 @@ func (r *report) profileReading(v param.Values, rd *record.Reading) error {
 	}
 	for _, t := range p.Transactions {
 		if !(t.Window >= 1e-9 && t.Window < 1e6) || t.Bytes < 0 || t.Operations < 0 || t.Iterations < 0 || t.N < 1 || t.N > 100 {
-			return fmt.Errorf("the report of the net client: transaction %d cannot be: %+v", t.N, t)
+			return fmt.Errorf("the report of the net client: transaction %d is out of range: %+v", t.N, t)
 		}
 		n := strconv.Itoa(t.N)
 		add("transaction_window", record.Second, t.Window, "transaction", n)
@@ -168,14 +168,14 @@ func (p *profileReport) flowops(rd *record.Reading) error {
 	for _, f := range p.Flowops {
 		op := uperf.Op(f.Op)
 		if op.Peer() == op && op != uperf.Disconnect {
-			return fmt.Errorf("the report of the net client has latencies of %q, which is no flowop that has any", f.Op)
+			return fmt.Errorf("the report of the net client has latencies of %q, which is not a flowop with latencies", f.Op)
 		}
 		h, err := hdrhistogram.Decode([]byte(f.Latency))
 		if err != nil {
 			return fmt.Errorf("the latency histogram of %s: %w", op, err)
 		}
 		if n := h.TotalCount(); n <= 0 || n > math.MaxInt64>>20 || h.Max() > 10*histogramMax {
-			return fmt.Errorf("the latency histogram of %s holds %d values up to %d ns, which cannot be", op, n, h.Max())
+			return fmt.Errorf("the latency histogram of %s has %d values up to %d ns, which is out of range", op, n, h.Max())
 		}
 		for _, q := range []struct {
 			name string

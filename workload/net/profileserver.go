@@ -43,7 +43,7 @@ func (s *server) profile(ctx context.Context, w *wire, cfg *config) (*report, er
 		for {
 			var o order
 			if err := w.receive(&o, cfg.limit()); err != nil {
-				broken <- fmt.Errorf("the client has gone: %w", err)
+				broken <- fmt.Errorf("the client is gone: %w", err)
 				return
 			}
 			select {
@@ -96,8 +96,7 @@ func (r *profileRun) follow(ctx context.Context, w *wire, orders <-chan order, b
 	}
 }
 
-// finish lets the strands end the round as the master has, and reads what it
-// has sent.
+// finish lets the strands end the round as the master has, and reads what the master sent.
 func (r *profileRun) finish(ctx context.Context, o order, busy int, broken <-chan error) error {
 	for i, s := range r.strands {
 		s.want.Store(o.Strands[i].Iterations)

@@ -29,7 +29,7 @@ type program struct {
 	uperf.Profile
 	vars     map[string]string
 	strands  []int  // the group of each strand
-	rounds   int    // transactions of the group that has most: transaction n of all groups runs in round n
+	rounds   int    // most transactions of a group; transaction n of all groups runs in round n
 	measured []bool // by round
 	ops      []uperf.Op
 	sends    bool // by the master, in a measured round
@@ -75,19 +75,19 @@ func inProfile(err error) error {
 	return &param.FileError{Param: "profile", Line: e.Line, Column: e.Column, What: what, Instead: instead}
 }
 
-// at puts a mistake at an option of a flowop, or at the flowop where it does not have that.
+// at returns a mistake at an option of a flowop, or at the flowop if it lacks that option.
 func at(f *uperf.Flowop, option, what, instead string) error {
 	p := f.Place(option)
 	return &param.FileError{Param: "profile", Line: p.Line, Column: p.Column, What: what, Instead: instead}
 }
 
-// inVars puts a mistake at the parameter vars.
+// inVars returns a mistake at the parameter vars.
 func inVars(err error) error { return &param.ValueError{Param: "vars", Err: err} }
 
-// hasVars says which variables there are to write.
+// hasVars lists the profile's variables, for an error.
 func hasVars(names []string) string {
 	if len(names) == 0 {
-		return "it has none, so remove vars"
+		return "it has no variables, so remove vars"
 	}
 	return "it has " + strings.Join(names, ", ")
 }
@@ -102,7 +102,7 @@ func parseVars(text string) (map[string]string, error) {
 			return nil, fmt.Errorf("vars: %q is not name=value; write vars: \"size=4k nthr=8\"", word)
 		}
 		if _, twice := out[name]; twice {
-			return nil, fmt.Errorf("vars: %s is there twice; names are lower-cased", name)
+			return nil, fmt.Errorf("vars: %s is given twice (names are lower-cased); remove one", name)
 		}
 		out[name] = value
 	}
@@ -193,8 +193,8 @@ func (p *program) describe() {
 	}
 }
 
-// expect is about how long the profile runs, and how long at least its measured
-// rounds; 50 us a flowop lies between a native one and an emulated one.
+// expect returns about how long the profile runs, and how long at least its measured rounds.
+// 50 us a flowop lies between native and emulated.
 func (p *program) expect() time.Duration {
 	var all time.Duration
 	for n := range p.rounds {
@@ -216,14 +216,14 @@ func (p *program) expect() time.Duration {
 	return min(all, maxTime)
 }
 
-// oneWay says whether the measured rounds move bytes in one direction only.
+// oneWay reports whether the measured rounds move bytes in only one direction.
 func (p *program) oneWay() bool { return p.sends != p.receives }
 
-// unheard says whether the measured rounds only send, and some of it by UDP: then the
-// client's counts are of what it sent, and the server alone knows what arrived.
+// unheard reports whether the measured rounds only send, and partly by UDP: then the client
+// counts what it sent, and only the server knows what arrived.
 func (p *program) unheard() bool { return p.sends && !p.receives && p.datagrams() }
 
-// datagrams says whether any connection is UDP.
+// datagrams reports whether any connection is UDP.
 func (p *program) datagrams() bool {
 	for gi := range p.Groups {
 		for _, t := range p.Groups[gi].Transactions {
@@ -235,7 +235,7 @@ func (p *program) datagrams() bool {
 	return false
 }
 
-// rateInAll is the highest rate that all strands together have, iterations a second.
+// rateInAll returns the highest rate of all strands together, in iterations a second.
 func (p *program) rateInAll() float64 {
 	most := 0.0
 	for n := range p.rounds {
@@ -250,7 +250,7 @@ func (p *program) rateInAll() float64 {
 	return most
 }
 
-// patience is how long a strand may rest with nothing wrong, beyond the timeout.
+// patience returns how long beyond the timeout a strand may be idle without an error.
 func (p *program) patience() time.Duration {
 	var most time.Duration
 	for gi := range p.Groups {
@@ -268,9 +268,8 @@ func (p *program) patience() time.Duration {
 	return most
 }
 
-// checkFlowops walks over a group's flowops in their order, and refuses a
-// connection that is not there, what does not fit a datagram, and a port that several
-// strands would listen on.
+// checkFlowops checks a group's flowops in their order. It refuses a missing connection, a size
+// that does not fit a datagram, and a port on which several strands would listen.
 func checkFlowops(g *uperf.Group, ports map[string]bool) error {
 	open := map[int]uperf.Protocol{}
 	for ti := range g.Transactions {

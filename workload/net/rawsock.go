@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// System calls of strands, which open and close connections in their hot loops:
-// without telling the Go scheduler and without allocating, for the reasons in hot.go.
+// System calls of strands, which open and close connections in their hot loops. They do not
+// inform the Go scheduler and do not allocate, for the reasons in hot.go.
 
 // rawAddr is a socket address of either family as the kernel wants it: ip(7), ipv6(7).
 type rawAddr struct {
@@ -35,7 +35,7 @@ func rawAddrOf(a netip.AddrPort) (r rawAddr) {
 
 func (r *rawAddr) family() uintptr { return uintptr(binary.NativeEndian.Uint16(r.b[0:])) }
 
-// setPort puts another port in.
+// setPort sets the port.
 func (r *rawAddr) setPort(p int) { binary.BigEndian.PutUint16(r.b[2:], uint16(p)) } //nolint:gosec // checked when it came
 
 func (r *rawAddr) port() int { return int(binary.BigEndian.Uint16(r.b[2:])) }
@@ -49,8 +49,8 @@ func rawSocket(family, kind uintptr) (int, unix.Errno) {
 	}
 }
 
-// rawConnect is connect(2). It goes on after a signal or after SO_SNDTIMEO: then the
-// error is EINPROGRESS, and a further call tells what became of it.
+// rawConnect is connect(2). After a signal or SO_SNDTIMEO the kernel continues to connect: then
+// the error is EINPROGRESS, and another call returns the result.
 func rawConnect(fd int, a *rawAddr) unix.Errno {
 	_, _, e := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&a.b)), uintptr(a.size)) //nolint:gosec // the system call's own interface
 	switch e {
@@ -91,8 +91,8 @@ func rawName(fd int, a *rawAddr) unix.Errno {
 	}
 }
 
-// waited turns an interruption into the end of a tick: a signal ends a wait that has a
-// time, whatever SA_RESTART says (signal(7)), and starting it anew could go on for ever.
+// waited turns an interruption into the end of a tick: a signal ends a wait with a timeout even
+// with SA_RESTART (signal(7)), and restarting it could go on forever.
 func waited(e unix.Errno) unix.Errno {
 	if e == unix.EINTR {
 		return unix.EAGAIN
@@ -128,8 +128,8 @@ func rawPatience(fd, name int, ns int64) unix.Errno {
 	}
 }
 
-// again tells an interrupted call that does not wait: it is called anew, since EAGAIN
-// would say of it that there is nothing, or no room.
+// again reports whether an interrupted call must be repeated: a call that does not wait, because
+// EAGAIN would mean that there is no data or no room.
 func again(e unix.Errno, flags int) bool { return e == unix.EINTR && flags&unix.MSG_DONTWAIT != 0 }
 
 func rawSend(fd int, p []byte, flags int) (int, unix.Errno) {
@@ -150,14 +150,14 @@ func rawRecv(fd int, p []byte, flags int) (int, unix.Errno) {
 	}
 }
 
-// rawRecvFrom is rawRecv that tells the sender.
+// rawRecvFrom is rawRecv that also returns the sender.
 func rawRecvFrom(fd int, p []byte, from *rawAddr) (int, unix.Errno) {
 	from.size = uint32(len(from.b))
 	n, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, uintptr(unsafe.Pointer(&from.b)), uintptr(unsafe.Pointer(&from.size))) //nolint:gosec // the system call's own interface
 	return int(n), waited(e)
 }
 
-// rawPoll waits for events on fd; false when the time is over, or after a signal.
+// rawPoll waits for events on fd; false when the time is over or after a signal.
 func rawPoll(fd int, events int16, ns int64) (bool, unix.Errno) {
 	p := unix.PollFd{Fd: int32(fd), Events: events} //nolint:gosec // a descriptor
 	ts := unix.NsecToTimespec(ns)

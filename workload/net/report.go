@@ -8,13 +8,13 @@ import (
 	"tare/workload/inside"
 )
 
-// report is what each end says of a session, as one line of JSON. Window means
-// the measured time, after the warm-up; totals include the warm-up.
+// report is each end's report of a session, one line of JSON. Window means the measured time,
+// after the warm-up; totals include the warm-up.
 type report struct {
 	Format  int    `json:"tare_net"` // 1
 	End     string `json:"end"`      // server, client
 	Config  config `json:"config"`
-	Session int    `json:"session"` // of the server's life, from 1
+	Session int    `json:"session"` // number of the server's session, from 1
 
 	Window     float64 `json:"window_s"`
 	Bytes      int64   `json:"bytes"`      // in the window: received at the receiving end, sent at the other; both in rr
@@ -85,8 +85,8 @@ func (r *report) warn(code, format string, args ...any) {
 	r.Warnings = append(r.Warnings, notice{code, fmt.Sprintf(format, args...)})
 }
 
-// compare holds the two ends' totals against each other. TCP loses nothing, so
-// every byte that one end sent must have arrived at the other.
+// compare compares the two ends' totals. TCP loses nothing, so every byte that one end sent must
+// have arrived at the other.
 func (r *report) compare(server *report) {
 	differ := func(what string, here, there int64) {
 		if here != there {
@@ -108,10 +108,9 @@ func (r *report) compare(server *report) {
 	}
 }
 
-// tune makes room for n threads that block without telling the Go scheduler:
-// each keeps its P, and the coordinator and the poller need some as well. It
-// collects garbage for the last time before them. Both stop the world, so no
-// such thread may be running.
+// tune prepares for n threads that block without informing the Go scheduler: each keeps its P,
+// and the coordinator and the poller need some too. It also runs the last garbage collection
+// before them. Both stop the world, so no such thread may be running.
 func tune(n int) {
 	runtime.GC()
 	if want := n + 4; runtime.GOMAXPROCS(0) < want {

@@ -11,13 +11,13 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// profileReport is what a report has besides, of a profile. Counts and windows of
-// the report itself are of the measured transactions.
+// profileReport is the additional part of a profile's report. Counts and windows of the report
+// itself are of the measured transactions.
 type profileReport struct {
 	Name       string  `json:"name"`
 	Strands    int     `json:"strands"`
 	Iterations int64   `json:"iterations"`         // of transactions, finished in the window
-	Errors     int64   `json:"errors"`             // of all transactions: failures under canfail
+	Errors     int64   `json:"errors"`             // of all transactions: failures that canfail allows
 	Cut        int64   `json:"cut,omitempty"`      // iterations that hung when their time was up
 	RunWindow  float64 `json:"run_window_s"`       // of all transactions, as uperf's Total
 	RunBytes   int64   `json:"run_bytes"`          // read and written
@@ -74,8 +74,8 @@ func (sc *score) begin(n int, now int64) {
 	sc.user0, sc.system0 = inside.CPU()
 }
 
-// end closes round n: when the strands of the master have ended; at the peer,
-// when it hears of that.
+// end closes round n: when the strands of the master have ended; at the peer, when the master
+// reports that.
 func (sc *score) end(n int, begin int64) {
 	r := sc.r
 	end := int64(0)
@@ -85,7 +85,7 @@ func (sc *score) end(n int, begin int64) {
 			continue
 		}
 		if s.master {
-			end = max(end, s.finished, s.deadline) // both are its own until the next job
+			end = max(end, s.finished, s.deadline) // the strand does not change them before its next job
 		}
 		t.Iterations += s.iterations.Load()
 	}
@@ -111,8 +111,8 @@ func (sc *score) end(n int, begin int64) {
 	sc.total.Iterations += t.Iterations
 }
 
-// arrived counts what the peer has read in round n, when its strands rest: of a
-// transaction by iterations also what was still under way when the master had ended it.
+// arrived counts what the peer has read in round n, when its strands are idle. In a transaction
+// by iterations that includes what was in flight when the master had ended.
 func (sc *score) arrived(n int) {
 	if !sc.r.prog.measured[n] {
 		return
@@ -150,7 +150,7 @@ func (sc *score) report(peer *report) (*report, error) {
 	return out, sc.latencies()
 }
 
-// complain turns what went wrong into warnings.
+// complain turns problems into warnings.
 func (sc *score) complain() {
 	out := &sc.out
 	if n := sc.total.Errors; n > 0 {
@@ -168,7 +168,7 @@ func (sc *score) complain() {
 	}
 }
 
-// compare holds the ends' totals against each other, where nothing may be lost.
+// compare compares the ends' totals, if nothing may be lost.
 func (sc *score) compare(peer *report) {
 	out := &sc.out
 	if sc.r.prog.datagrams() {

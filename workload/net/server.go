@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// server answers one session at a time; others are refused while it lasts, for
-// they would disturb the measurement.
+// server answers one session at a time. It refuses others meanwhile, because they would disturb
+// the measurement.
 type server struct {
 	ln     *net.TCPListener
 	maxN   int
@@ -37,8 +37,8 @@ type dataConn struct {
 	index int
 }
 
-// serve accepts until ctx ends, ends the running session, and returns the
-// report of the last one; nil when no client came.
+// serve accepts until ctx ends, ends the running session, and returns the report of the last one;
+// nil if no client came.
 func (s *server) serve(ctx context.Context) (*report, error) {
 	var wg sync.WaitGroup
 	stop := context.AfterFunc(ctx, func() { _ = s.ln.Close() })
@@ -56,7 +56,7 @@ func (s *server) serve(ctx context.Context) (*report, error) {
 		select {
 		case slots <- struct{}{}:
 		default:
-			_ = c.Close() // more unfinished handshakes than any client needs
+			_ = c.Close() // there are more unfinished handshakes than any client needs
 			continue
 		}
 		wg.Go(func() {
@@ -72,7 +72,7 @@ func (s *server) serve(ctx context.Context) (*report, error) {
 	return s.last, failed
 }
 
-// handle tells data from control by the first byte.
+// handle distinguishes data from control connections by the first byte.
 func (s *server) handle(ctx context.Context, c *net.TCPConn) error {
 	keep := false
 	defer func() {
@@ -86,7 +86,7 @@ func (s *server) handle(ctx context.Context, c *net.TCPConn) error {
 	hello := make([]byte, helloSize)
 	first := hello[:1]
 	if _, err := io.ReadFull(c, first); err != nil {
-		return fmt.Errorf("a connection from %s said nothing: %w", c.RemoteAddr(), err)
+		return fmt.Errorf("a connection from %s sent nothing: %w", c.RemoteAddr(), err)
 	}
 	if first[0] != helloMagic {
 		return s.control(ctx, newWire(c, first))
@@ -232,7 +232,7 @@ func (s *server) connectUDP(w *wire, ses *session) ([]*socket, error) {
 	a := answer{Token: ses.token}
 	for _, p := range ses.cfg.Ports {
 		if p < 1 || p > 65535 {
-			return socks, fmt.Errorf("%d is no UDP port", p)
+			return socks, fmt.Errorf("the UDP port %d is out of range", p)
 		}
 		c, err := net.ListenUDP("udp", &net.UDPAddr{IP: local.Addr().AsSlice()})
 		if err != nil {
@@ -282,7 +282,7 @@ func (s *server) session(ctx context.Context, w *wire, ses *session, socks []*so
 		if err := w.receive(&o, cfg.limit()); err != nil {
 			b.abandon()
 			_ = b.join(ctx, handshake)
-			return nil, fmt.Errorf("the client has gone: %w", err)
+			return nil, fmt.Errorf("the client is gone: %w", err)
 		}
 		switch o.Op {
 		case opBegin:
@@ -315,7 +315,7 @@ func (s *server) session(ctx context.Context, w *wire, ses *session, socks []*so
 	}
 }
 
-// share is connection i's part of count operations.
+// share returns connection i's part of count operations.
 func share(count int64, n, i int) int64 {
 	part := count / int64(n)
 	if int64(i) < count%int64(n) {
@@ -332,7 +332,7 @@ func addrOf(a net.Addr) (netip.AddrPort, error) {
 	case *net.UDPAddr:
 		ap = a.AddrPort()
 	default:
-		return ap, fmt.Errorf("%v is no TCP or UDP address", a)
+		return ap, fmt.Errorf("%v is not a TCP or UDP address", a)
 	}
 	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()), nil
 }

@@ -13,11 +13,10 @@ import (
 	"tare/workload/net/uperf"
 )
 
-// tick is how often a blocked strand looks whether its transaction is over:
-// SO_RCVTIMEO and SO_SNDTIMEO of every socket. uperf interrupts its strands by a signal,
-// which Go's run time would restart. A shutdown, as other modes have it, would end
-// connections that later transactions use. The price, a kernel timer, is paid only by
-// operations that block.
+// tick is how often a blocked strand checks whether its transaction is over: SO_RCVTIMEO and
+// SO_SNDTIMEO of every socket. uperf interrupts its strands by a signal, after which Go's runtime
+// would restart the call. A shutdown, as in other modes, would end connections that later
+// transactions use. Only operations that block have the cost, a kernel timer.
 const tick = 50 * time.Millisecond
 
 // outcome of an operation.
@@ -25,7 +24,7 @@ type outcome int
 
 const (
 	done   outcome = iota
-	over           // the transaction has ended, or the session is given up
+	over           // the transaction has ended, or the session is abandoned
 	failed         // see strand.why and strand.errno
 )
 
@@ -43,7 +42,7 @@ type strand struct {
 	clock  clock
 	peer   rawAddr // its address; the ports are below
 	ports  listening
-	tcp    int // listening sockets, -1 where there is none
+	tcp    int // listening socket, -1 if it has none
 	udp    int
 	greets uint32 // UDP connections made
 
@@ -79,7 +78,7 @@ type conn struct {
 	id             int // 0: without a name
 	fd             int
 	udp, nonblock  bool
-	loose          bool  // what is left unread at its end may be more than nothing
+	loose          bool  // data may be unread at its end
 	sent, received int64 // bytes, of TCP
 }
 
@@ -93,13 +92,13 @@ func (s *strand) find(id int) *conn {
 	return nil
 }
 
-// fail notes what went wrong; the text is made only when it is needed.
+// fail records an error; err makes its text only when needed.
 func (s *strand) fail(why string, e unix.Errno) outcome {
 	s.why, s.errno = why, e
 	return failed
 }
 
-// err is the last failure.
+// err returns the last failure.
 func (s *strand) err() error {
 	end := "server"
 	if s.master {
@@ -117,8 +116,8 @@ func (s *strand) err() error {
 	return fmt.Errorf("%s: %w", where, s.errno)
 }
 
-// ended says whether the present transaction is over for a strand that could go
-// on: asked between operations and every tick of a blocked one.
+// ended reports whether the present transaction is over, for a strand that could go on. It is
+// called between operations, and every tick of a blocked one.
 func (s *strand) ended() bool {
 	switch t := s.task; {
 	case s.run.stop.Load():
@@ -171,11 +170,11 @@ func (s *strand) work(t *task, begin int64, measured bool) error {
 		case failed:
 			return s.err()
 		case over:
-			for t.opens && !s.master && len(s.conns) > before { // of an iteration that the master did not begin
+			for t.opens && !s.master && len(s.conns) > before { // connections of an iteration that the master did not begin
 				rawClose(s.conns[len(s.conns)-1].fd)
 				s.conns = s.conns[:len(s.conns)-1]
 			}
-			if s.master && s.measured && s.now-s.due > int64(tick) { // it hung when time was up
+			if s.master && s.measured && s.now-s.due > int64(tick) { // it hung when the time was over
 				s.note(s.hist, s.now-s.due)
 				s.cut++
 			}
@@ -188,7 +187,7 @@ func (s *strand) work(t *task, begin int64, measured bool) error {
 		}
 	}
 	if period > 0 && s.master && s.deadline > 0 {
-		// Those that were due and did not start have waited until now.
+		// Iterations that were due and did not start have waited until now.
 		for ; due < s.deadline && s.measured; due += period {
 			s.note(s.hist, s.deadline-due)
 			s.unsent++
@@ -201,8 +200,8 @@ func (s *strand) note(h *hdrhistogram.Histogram, ns int64) {
 	_ = h.RecordValue(max(1, min(ns, histogramMax)))
 }
 
-// first says whether the strand's first transfer is a sending one: then a rate
-// paces the peer as well, which would else write ahead.
+// first reports whether the strand's first transfer sends. Then a rate paces the peer too, which
+// would otherwise write ahead.
 func (s *strand) first(t *task) bool {
 	for i := range t.steps {
 		switch t.steps[i].op {
@@ -233,13 +232,13 @@ func (s *strand) sleepUntil(t int64) bool {
 	}
 }
 
-// pin gives the strand a thread of its own, for good.
+// pin locks the strand to its own thread.
 func (s *strand) pin() {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // as for the open loop
 }
 
-// close closes what is open.
+// close closes all connections and sockets.
 func (s *strand) close() {
 	for _, c := range s.conns {
 		rawClose(c.fd)

@@ -8,7 +8,7 @@ type step struct {
 	op     uperf.Op
 	count  int64
 	size   int64 // of each of count, bytes
-	last   int64 // of the last of count; as size unless the peer's count divides badly
+	last   int64 // of the last of count; differs from size if the peer's count does not divide evenly
 	spread bool  // the peer's reads or writes of rsize go over the bounds of iterations
 }
 
@@ -19,11 +19,11 @@ type task struct {
 	iterations int64 // 0: until the master ends it
 	budget     int64 // bytes of a spread step in all; 0: until the master ends it
 	opens      bool  // it has connect, accept or disconnect: iterations are never cut
-	loose      bool  // how many operations the peer's part takes is not known before
+	loose      bool  // the number of the peer's operations is not known in advance
 }
 
-// tasks are what a strand of a group does: on the master's side what the profile
-// says, on the other the counterparts.
+// tasks returns what a strand of a group does: the profile's flowops at the master, their
+// counterparts at the peer.
 func tasks(g *uperf.Group, master bool) []*task {
 	var out []*task
 	protocols := map[int]uperf.Protocol{}

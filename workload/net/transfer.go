@@ -90,8 +90,8 @@ func (s *strand) write(c *conn, st *step, size int64) outcome {
 	return done
 }
 
-// sendDatagram sends one datagram. The kernel tells an earlier one's fate
-// (ECONNREFUSED) at the next: that is no failure of this one.
+// sendDatagram sends one datagram. The kernel reports the failure of an earlier one
+// (ECONNREFUSED) at the next, which is not a failure of this one.
 func (s *strand) sendDatagram(c *conn, st *step, size int) outcome {
 	flags, refused := 0, false
 	if st.NonBlock || c.nonblock {
@@ -120,15 +120,14 @@ func (s *strand) sendDatagram(c *conn, st *step, size int) outcome {
 	}
 }
 
-// receiveDatagram receives one datagram. One that was lost never comes: the
-// master fails after the workload's timeout, the peer gives it up when the master has
-// ended the transaction.
+// receiveDatagram receives one datagram. A lost one never comes: the master fails after the
+// workload's timeout, and the peer gives up when the master has ended the transaction.
 func (s *strand) receiveDatagram(c *conn, st *step) outcome {
 	flags, refused := 0, false
 	if st.NonBlock || c.nonblock {
 		flags = unix.MSG_DONTWAIT
 	}
-	limit := s.now + int64(s.run.cfg.timeout())*3/4 // before the whole session is given up
+	limit := s.now + int64(s.run.cfg.timeout())*3/4 // before the whole session is abandoned
 	for {
 		if st.Timeout > 0 && flags == 0 {
 			if o := s.wait(c, st, unix.POLLIN); o != done {
@@ -163,9 +162,9 @@ func (s *strand) receiveDatagram(c *conn, st *step) outcome {
 	}
 }
 
-// settle brings the streams of both ends to the same place after a transaction
-// that was cut: what the peer has sent and nobody has read is read, and counted in the
-// totals alone. sent is the peer's counts, by connection.
+// settle brings the streams of both ends to the same position after a transaction that was cut.
+// It reads what the peer has sent and nobody has read, and counts it only in the totals. sent has
+// the peer's counts, by connection.
 func (s *strand) settle(sent []int64) error {
 	s.drainListeners()
 	if len(sent) != len(s.conns) { // a connection failed at one end, with canfail
@@ -195,7 +194,7 @@ func (s *strand) settle(sent []int64) error {
 	return nil
 }
 
-// counts are the bytes sent, by connection.
+// counts returns the bytes sent, by connection.
 func (s *strand) counts() []int64 {
 	out := make([]int64, len(s.conns))
 	for i := range s.conns {

@@ -1,5 +1,5 @@
-// Package netload is the workload "net": our own network driver, in the static
-// binary at both ends, so that the same code runs under every isolation.
+// Package netload is the workload "net": tare's own network driver. Both ends use the static
+// binary, so the same code runs under every isolation.
 //
 // The data path: 1. Roles writes the command lines of a server and a client;
 // 2. the client tells the server the configuration over a control connection,
@@ -9,10 +9,9 @@
 // (report.go), the client's with the server's inside, after comparing the two
 // ends' counts; 5. Parse reads the reports (parse.go).
 //
-// With a profile of uperf the steps 2 and 3 are others: each end makes a program of
-// the text (program.go), the client leads its transactions one by one (profile.go,
-// profileserver.go), strands run the flowops (strand.go, transfer.go, connection.go), and
-// score.go adds up what they did.
+// With a profile of uperf, steps 2 and 3 differ: each end makes a program of the text
+// (program.go), the client leads its transactions one by one (profile.go, profileserver.go),
+// strands run the flowops (strand.go, transfer.go, connection.go), and score.go sums them.
 package netload
 
 import (
@@ -70,8 +69,8 @@ func (Workload) Params() []param.Param {
 	}
 }
 
-// Responses are throughput for a stream; rate and latency for rr. In the open
-// loop the rate is given and the tail is what tells, so p99 comes first.
+// Responses returns throughput for a stream, rate and latency for rr. In the open loop the rate
+// is given and the tail matters, so p99 comes first.
 func (Workload) Responses(v param.Values) []record.Response {
 	if v.Str("profile") != "" {
 		return profileResponses(v)
@@ -107,8 +106,8 @@ func (Workload) Roles(v param.Values) ([]workload.Role, error) {
 	}
 	measure := seconds(cfg.Duration)
 	if cfg.Count > 0 {
-		// By count the time is not known: 50 us an operation and connection is
-		// between a native round trip and an emulated one.
+		// By count the time is not known: 50 us an operation and connection is between a native and
+		// an emulated round trip.
 		per := 50 * time.Microsecond / time.Duration(cfg.Connections)
 		if cfg.Rate > 0 {
 			per = seconds(1 / cfg.Rate)
@@ -117,8 +116,8 @@ func (Workload) Roles(v param.Values) ([]workload.Role, error) {
 	}
 	port := strconv.Itoa(v.Int("port"))
 	num := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-	// A thread that Go interrupts every 10 ms to let others run would be seen
-	// in the tail; there are no others.
+	// Go interrupts a thread every 10 ms to let others run, which would show in the tail; there
+	// are no others.
 	env := []string{"GODEBUG=asyncpreemptoff=1"}
 	return []workload.Role{
 		serverRole(port, env),
@@ -142,8 +141,8 @@ func serverRole(port string, env []string) workload.Role {
 	}
 }
 
-// sizeOf resolves the word auto. A stream of small messages shows the price of a
-// system call and not what the network carries, so that it is not the default.
+// sizeOf resolves the word auto. A stream of small messages shows the cost of system calls, not
+// of the network, so it is not the default.
 func sizeOf(v param.Values) int {
 	switch {
 	case v.Str("size") != "auto":

@@ -1,14 +1,14 @@
-// Package noop is the workload noop: as good as nothing, to show what the
-// harness itself costs in each sandbox.
+// Package noop is the workload noop: almost no work, to show what the harness costs in each
+// sandbox.
 //
 // The data path: 1. Roles runs `/tare internal noop` in the sandbox; 2. Main
 // sleeps a few times for a short time, reading the clock around each sleep, and
 // prints one JSON line; 3. Parse makes samples of it. What the harness does
 // around it (start, exec, stop) is in the trial's phases.
 //
-// A sleep that lasts too long is the cost that every other workload pays when it
-// waits: the kernel's timer slack (50 us unless set, PR_SET_TIMERSLACK in
-// prctl(2)), the wake-up, and what the sandbox puts on top.
+// The overshoot of a sleep is a cost that every other workload has when it waits: the kernel's
+// timer slack (50 us by default, PR_SET_TIMERSLACK in prctl(2)), the wake-up, and the sandbox's
+// cost.
 package noop
 
 import (
@@ -39,7 +39,7 @@ type noop struct{}
 const (
 	maxSleeps = 10000
 	maxSleep  = time.Second
-	// maxTime bounds any time that is believed, in nanoseconds.
+	// maxTime is the longest valid time, in nanoseconds.
 	maxTime = int64(24 * time.Hour)
 )
 
@@ -113,8 +113,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// measure sleeps by clock_nanosleep on a thread of its own. time.Sleep would
-// measure Go's scheduler, which waits in epoll for whole milliseconds.
+// measure sleeps with clock_nanosleep on its own thread. time.Sleep would measure Go's scheduler,
+// which waits in epoll for whole milliseconds.
 func measure(n int, sleep time.Duration) (report, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -16,9 +16,8 @@ import (
 // about 200.
 const maxLine = 4 << 10
 
-// Lines reads lines of JSON, such as workload.LaunchLine, into Ts; what is the word
-// for one of them ("a launch"). Empty lines are passed over. check, which
-// gets each T, refuses those that cannot be believed.
+// Lines reads lines of JSON, such as workload.LaunchLine, into Ts. what names one of them in
+// errors ("a launch"). It skips empty lines. check refuses invalid Ts.
 func Lines[T any](r io.Reader, what string, check func(T) error) ([]T, error) {
 	b, err := Read(r)
 	if err != nil {
@@ -46,8 +45,8 @@ func Lines[T any](r io.Reader, what string, check func(T) error) ([]T, error) {
 	return out, nil
 }
 
-// Median returns the median of the values, of which there is at least one: of an
-// even number, the mean of the middle two. The values stay in their order.
+// Median returns the median of at least one value; of an even number, the mean of the middle
+// two. It does not reorder the values.
 func Median(values []float64) float64 {
 	s := slices.Sorted(slices.Values(values))
 	n := len(s)
@@ -57,9 +56,9 @@ func Median(values []float64) float64 {
 	return (s[n/2-1] + s[n/2]) / 2
 }
 
-// Repeats adds a response that a trial has several values of, at least one: a series of them,
-// each at the time when it ended, and as samples their median, which is
-// the response, the smallest (stat=min) and the largest (stat=max).
+// Repeats adds a response with one or more values in a trial: a series of them, each at the time
+// when it ended, and as samples their median, which is the response, the smallest (stat=min) and
+// the largest (stat=max).
 func Repeats(rd *record.Reading, name string, unit record.Unit, ends []time.Duration, values []float64) {
 	rd.Series = append(rd.Series, record.Series{Name: name, Labels: record.MakeLabels(record.LabelResponse, name),
 		Unit: unit, Kind: record.Gauge, T: ends, V: values})

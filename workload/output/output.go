@@ -1,11 +1,10 @@
-// Package output reads what a role printed, with a bound. Every workload's Parse
-// begins here, so that no sandbox can fill the harness's memory.
+// Package output reads a role's output, with a bound. Every workload's Parse uses it, so that a
+// sandbox cannot fill the harness's memory.
 //
-// The data path: 1. inside the sandbox, a driver keeps what its own child prints in a
-// Tail, and quotes the end of it when it failed; 2. Read takes a role's standard
-// output up to Limit, and Lines takes the lines of JSON that run wrote apart;
-// 3. the workload parses the bytes; 4. Repeats sums up what a trial did several
-// times.
+// The data path: 1. inside the sandbox, a driver keeps its child's output in a Tail, and quotes
+// its end if the child failed; 2. Read reads a role's standard output up to Limit, and Lines
+// parses the lines of JSON that run wrote; 3. the workload parses the bytes; 4. Repeats
+// summarises what a trial did several times.
 package output
 
 import (
@@ -16,19 +15,19 @@ import (
 	"io"
 )
 
-// Limit is the largest output, in bytes, that a workload parses. The largest
-// honest output seen, a minute of interval series of 64 connections, is under
-// 1 MiB; fio with full histograms a few MiB.
+// Limit is the largest output, in bytes, that a workload parses. The largest real output, a
+// minute of interval series of 64 connections, is under 1 MiB; fio's with full histograms is a
+// few MiB.
 const Limit = 64 << 20
 
-// ErrEmpty says that a role printed nothing but white space.
+// ErrEmpty: a role printed only white space.
 var ErrEmpty = errors.New("the output is empty: the program printed no report; its standard error says why")
 
-// ErrTooLong says that a role printed more than Limit.
-var ErrTooLong = fmt.Errorf("the output is longer than %d MiB: that is no report; read the raw output kept beside the trial", Limit>>20)
+// ErrTooLong: a role printed more than Limit.
+var ErrTooLong = fmt.Errorf("the output is longer than %d MiB, too long for a report; see the raw output that is kept with the trial", Limit>>20)
 
-// Read returns all of r. It never holds more than Limit bytes and one read
-// beyond; a longer output is ErrTooLong, one without a visible byte ErrEmpty.
+// Read returns all of r. It never holds more than Limit bytes and one read more. A longer output
+// is ErrTooLong, one with only white space ErrEmpty.
 func Read(r io.Reader) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, Limit+1))
 	if err != nil {

@@ -6,14 +6,13 @@ import (
 	"sync"
 )
 
-// tailSize is what a Tail keeps, in bytes, of a program that has no reason to
-// print much.
+// tailSize is how many bytes a Tail keeps by default, for programs that print little.
 const tailSize = 64 << 10
 
-// Tail keeps the last bytes of what a driver's child prints, so that none can fill
-// the driver's memory. The zero value keeps 64 KiB. It is safe for concurrent use.
+// Tail keeps the last bytes that a driver's child prints, so that the child cannot fill the
+// driver's memory. The zero value keeps 64 KiB. It is safe for concurrent use.
 type Tail struct {
-	Most int // bytes that are kept; 0: 64 KiB. Up to twice as many are held
+	Most int // bytes to keep; 0: 64 KiB. It holds up to twice as many
 
 	mu  sync.Mutex
 	buf []byte
@@ -34,21 +33,21 @@ func (t *Tail) Write(p []byte) (int, error) {
 	most := t.most()
 	t.buf = append(t.buf, p[max(0, len(p)-most):]...)
 	t.cut = t.cut || len(p) > most || len(t.buf) > most
-	// Not at each write, which would copy all of it for every byte more.
+	// Not at each write, which would copy everything for every byte.
 	if over := len(t.buf) - most; over > most {
 		t.buf = append(t.buf[:0], t.buf[over:]...)
 	}
 	return len(p), nil
 }
 
-// String returns what is kept.
+// String returns the kept bytes.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(t.buf[max(0, len(t.buf)-t.most()):])
 }
 
-// Whole returns everything that was printed, or ErrTooLong if that is not kept.
+// Whole returns everything that was printed, or ErrTooLong if some of it is lost.
 func (t *Tail) Whole() ([]byte, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// conn is a connection to the server that the driver fills and asks by, never
-// while redis-benchmark runs. Protocol: RESP2,
+// conn is the driver's connection to the server, to fill and query it, never used while
+// redis-benchmark runs. Protocol: RESP2,
 // https://redis.io/docs/latest/develop/reference/protocol-spec/.
 type conn struct {
 	c net.Conn
@@ -23,15 +23,15 @@ type conn struct {
 }
 
 const (
-	// patience bounds one request, such as freeing some millions of elements, and
-	// fillTime filling in as many, request by request.
+	// patience bounds one request, such as freeing some millions of elements. fillTime bounds
+	// filling in as many, request by request.
 	patience = 2 * time.Minute
 	fillTime = 5 * time.Minute
 	// maxReply bounds a reply's length in bytes; INFO has a few KB.
 	maxReply = 16 << 20
-	// batch is how many elements one filling request carries, and batchBytes what of
-	// values: enough that round trips do not matter, and few enough not to make the
-	// server's buffers grow.
+	// batch is how many elements one filling request has, and batchBytes how many bytes of
+	// values: enough that round trips do not matter, and so few that the server's buffers do
+	// not grow.
 	batch      = 500
 	batchBytes = 1 << 20
 )
@@ -47,8 +47,8 @@ func dial(ctx context.Context, addr string) (*conn, error) {
 
 func (c *conn) close() { _ = c.c.Close() }
 
-// do sends one request and returns the reply as text, the elements of none
-// being wanted by anybody here.
+// do sends one request and returns the reply as text. It does not return the elements of an
+// array, which no caller needs.
 func (c *conn) do(words ...string) (string, error) {
 	s, err := c.ask(words)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *conn) ask(words []string) (string, error) {
 	return reply(c.r)
 }
 
-// reply reads one: a line, an error, a number or a string.
+// reply reads one reply: a line, an error, a number or a string.
 func reply(r *bufio.Reader) (string, error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {
@@ -94,7 +94,7 @@ func reply(r *bufio.Reader) (string, error) {
 		if n < 0 { // nil
 			return "", nil
 		}
-		// Into a buffer that grows by what comes, not by what is announced.
+		// Use a buffer that grows with the received bytes, not with the announced length.
 		var b bytes.Buffer
 		if _, err := io.CopyN(&b, r, int64(n)+2); err != nil {
 			return "", fmt.Errorf("reading the server's reply: %w", err)
@@ -105,18 +105,18 @@ func reply(r *bufio.Reader) (string, error) {
 		}
 		return text, nil
 	default:
-		return "", fmt.Errorf("the server's reply %.80q is none of redis's protocol", text)
+		return "", fmt.Errorf("the server's reply %.80q is not in redis's protocol", text)
 	}
 }
 
-// prepare empties the database and fills in what a run of n requests needs. It
-// returns the key that must still be there afterwards, "" for none.
+// prepare empties the database and fills in what a run of n requests needs. It returns the key
+// that must still exist afterwards, "" if there is no such key.
 func (c *conn) prepare(t test, o options, n int64) (left string, err error) {
 	if _, err := c.do("FLUSHALL", "SYNC"); err != nil {
 		return "", err
 	}
 	value := strings.Repeat("x", o.size)
-	// Requests under way when the last is answered, one more to be left.
+	// Requests in flight when the last is answered, and one element that must be left.
 	spare := int64(o.clients*o.pipeline) + 1
 	const listElements = 1000 // more than LRANGE_600 reads
 	switch t.fill {
@@ -137,10 +137,10 @@ func (c *conn) prepare(t test, o options, n int64) (left string, err error) {
 	return "", nil
 }
 
-// batch is how many values one request carries.
+// batch returns how many values one request has.
 func (o options) batch() int64 { return max(1, min(batch, batchBytes/int64(o.size))) }
 
-// fill adds n elements, so many in a request.
+// fill adds n elements, each in a request.
 func (c *conn) fill(n, each int64, head []string, element func(int64) []string) error {
 	words := make([]string, 0, len(head)+2*int(each))
 	began := time.Now()
@@ -159,7 +159,7 @@ func (c *conn) fill(n, each int64, head []string, element func(int64) []string) 
 	return nil
 }
 
-// counts is what the server itself counted since the last CONFIG RESETSTAT.
+// counts are the server's own counts since the last CONFIG RESETSTAT.
 type counts struct {
 	calls, failed, hits, misses int64
 	version                     string

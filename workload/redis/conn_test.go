@@ -26,7 +26,7 @@ func TestReply(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"": "reading", "+PO": "reading", "\r\n": "empty", "-OOM no\r\n": "refuses: OOM no", "*1\r\n$1\r\nx\r\n": "none of redis's protocol",
+		"": "reading", "+PO": "reading", "\r\n": "empty", "-OOM no\r\n": "refuses: OOM no", "*1\r\n$1\r\nx\r\n": "not in redis's protocol",
 		"$99999999999\r\n": "bytes long", "$x\r\n": "bytes long", "$-2\r\n": "bytes long", "$3\r\nab": "reading", "$1\r\nabc\r\n": "does not end there",
 		"+" + strings.Repeat("x", 1<<16): "buffer full",
 	} {

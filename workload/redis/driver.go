@@ -19,27 +19,27 @@ import (
 	"tare/workload/output"
 )
 
-// program is where the image has it.
+// program is the path of redis-benchmark in the image.
 const program = "/usr/bin/redis-benchmark"
 
 // result is one line that Main prints.
 type result struct {
 	Test     string  `json:"test"`
-	Requests int64   `json:"requests"`    // asked of redis-benchmark in the measured run
+	Requests int64   `json:"requests"`    // requested from redis-benchmark in the measured run
 	WarmRate float64 `json:"warmup_rate"` // requests a second while warming up
 	WarmFor  float64 `json:"warmup_s"`
-	CSV      string  `json:"csv"` // as redis-benchmark printed it
+	CSV      string  `json:"csv"` // redis-benchmark's output
 
 	// What the server counted meanwhile.
 	Server string `json:"redis_version"`
 	Calls  int64  `json:"calls"`
 	Failed int64  `json:"failed"` // refused, or ended in an error
 	Hits   int64  `json:"hits"`   // lookups that found their key
-	Misses int64  `json:"misses"` // and that did not
+	Misses int64  `json:"misses"` // lookups that did not
 	Ran    bool   `json:"ran_empty"`
 }
 
-// options are Main's.
+// options are the options of Main.
 type options struct {
 	server                  string
 	tests                   []test
@@ -97,8 +97,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 
 var errTold = errors.New("it was told to stop")
 
-// drive runs the tests one after another, until the context is over: then what is
-// asked of the server at that moment ends too.
+// drive runs the tests one after another, until the context ends; then the present request to
+// the server ends too.
 func drive(ctx context.Context, o options, stdout io.Writer) error {
 	c, err := dial(ctx, o.server)
 	if err != nil {
@@ -112,7 +112,7 @@ func drive(ctx context.Context, o options, stdout io.Writer) error {
 	for _, t := range o.tests {
 		r, err := measure(ctx, c, o, t)
 		if ctx.Err() != nil {
-			err = errTold // not what it then met with
+			err = errTold // not the error that this caused
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
@@ -176,12 +176,12 @@ func (o options) warm(ctx context.Context, c *conn, t test, r *result) (int64, e
 			return 0, err
 		}
 		r.WarmRate, r.WarmFor = row.rate, float64(n)/row.rate
-		// A tenth short of it will do: a run more would cost ten times that.
+		// Nine tenths are enough: another run would cost ten times the rest.
 		if r.WarmFor >= 0.9*o.warmup.Seconds() || n >= maxRequests {
 			break
 		}
-		// By the rate so far, but not by more than tenfold: a run of milliseconds, all
-		// of it connections being made, tells little.
+		// By the rate so far, but at most tenfold: a run of milliseconds, mostly making
+		// connections, says little.
 		want := math.Min(float64(n)*10, math.Ceil(1.1*row.rate*o.warmup.Seconds()))
 		n = o.whole(math.Max(want, float64(n+1)))
 	}
@@ -216,7 +216,7 @@ func (o options) benchmark(ctx context.Context, t test, n int64) (string, error)
 	case err != nil:
 		return "", fmt.Errorf("redis-benchmark failed (%w): %s", err, output.Said(says))
 	case strings.Contains(says, "Error"):
-		// It goes on after some errors, and ends with 0.
+		// It continues after some errors, and exits with 0.
 		return "", fmt.Errorf("redis-benchmark says: %s", output.Said(says))
 	}
 	csv, err := out.Whole()

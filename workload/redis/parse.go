@@ -16,7 +16,7 @@ import (
 	"tare/workload/output"
 )
 
-// Bounds of what is believed.
+// Bounds of valid figures.
 const (
 	maxRate    = 1e12 // requests a second
 	maxSeconds = 1e5
@@ -31,8 +31,7 @@ type row struct {
 	all      map[string]float64 // every latency, by column without latency_ms
 }
 
-// Parse reads the driver's lines. The server's log is looked at for having served
-// at all.
+// Parse reads the driver's lines. The server's log only shows that it was ready.
 func (redis) Parse(role string, v param.Values, out io.Reader) (record.Reading, error) {
 	var rd record.Reading
 	b, err := output.Read(out)
@@ -101,8 +100,8 @@ func (r *result) add(rd *record.Reading, t test, alone bool) error {
 	return nil
 }
 
-// sane holds redis-benchmark's word against the server's: every request arrived
-// as the command that it should be, none failed, and none worked on nothing.
+// sane compares redis-benchmark's figures with the server's: every request arrived as the right
+// command, none failed, and each found its data.
 func (r *result) sane(t test) error {
 	for name, n := range map[string]int64{"requests": r.Requests, "calls": r.Calls, "failed": r.Failed, "hits": r.Hits, "misses": r.Misses} {
 		if n < 0 || n > maxCount {
@@ -117,14 +116,14 @@ func (r *result) sane(t test) error {
 	case r.Calls < r.Requests || r.Requests == 0:
 		return fmt.Errorf("the server saw %d requests of %d", r.Calls, r.Requests)
 	case r.Ran:
-		return errors.New("what was filled in ran out, so that requests were answered with nothing")
+		return errors.New("the filled-in elements ran out, so the last requests found nothing")
 	case t.fill == everyKey && r.Misses > 0:
 		return fmt.Errorf("%d of %d requests found no value", r.Misses, r.Calls)
 	}
 	return nil
 }
 
-// parseCSV finds a test in what `redis-benchmark --csv` printed:
+// parseCSV finds a test in the output of `redis-benchmark --csv`:
 //
 //	"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms",...
 //	"LPUSH (needed to benchmark LRANGE)","134228.19","0.210",...

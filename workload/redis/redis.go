@@ -1,18 +1,17 @@
-// Package redis is the workload redis: the real redis-server, asked by the real
-// redis-benchmark, one of its tests after the other.
+// Package redis is the workload redis: the real redis-server under the real redis-benchmark, one
+// test after the other.
 //
 // The data path: 1. Roles starts redis-server without persistence, from the image
-// redis, as one end, and `/tare internal redis` from the same image as the other;
-// 2. that program (driver.go) empties the database for each test, fills in what
-// the test needs, runs redis-benchmark for a short time to warm up and to learn
-// the rate, then with as many requests as fill the measured time, and looks into
-// the server's own counts; 3. it prints one line of JSON a test, with
-// redis-benchmark's CSV in it as it was printed; 4. Parse reads them (parse.go).
+// redis, as one end, and `/tare internal redis` from the same image as the other; 2. that
+// program (driver.go) empties the database for each test, fills in what the test needs, runs
+// redis-benchmark for a short time to warm up and to find the rate, then with as many requests
+// as fill the measured time, and reads the server's counts; 3. it prints one line of JSON for
+// each test, which contains redis-benchmark's CSV; 4. Parse reads them (parse.go).
 //
-// redis-benchmark knows a number of requests and no time. The same number in
-// every sandbox would take ten times as long in one as in another, and be too
-// short to tell anything in the fastest; so the number is made from the time. A
-// rate does not depend on it, since no request's cost grows with those before it.
+// redis-benchmark takes a number of requests, not a time. The same number in every sandbox would
+// take ten times as long in one as in another, and be too short in the fastest, so the number is
+// computed from the time. A rate does not depend on it, because the cost of a request does not
+// depend on earlier ones.
 //
 // Reference: redis-benchmark(1),
 // https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/benchmarks/.
@@ -34,11 +33,10 @@ func New() workload.Workload { return redis{} }
 type redis struct{}
 
 const (
-	// perTest is a guess of what a test takes beside its warm-up and measured time:
-	// emptying, filling, two starts of redis-benchmark.
+	// perTest is a guess of a test's time in addition to its warm-up and measured time: emptying,
+	// filling, two starts of redis-benchmark.
 	perTest = 400 * time.Millisecond
-	// slowRate, requests a second, is what a fixed number of requests is expected to
-	// take at the least.
+	// slowRate, requests a second, is the lowest expected rate, for a fixed number of requests.
 	slowRate = 10000
 	// maxRequests bounds one run of redis-benchmark, and so what is filled in for it.
 	maxRequests = 20_000_000
@@ -65,9 +63,8 @@ func (redis) Params() []param.Param {
 	}
 }
 
-// Responses are the rate of each test under its name; of one test alone, its rate
-// and latency under names that are the same for all tests, so that tests can
-// be a factor.
+// Responses returns the rate of each test under its name. A single test has its rate and latency
+// under names that are the same for all tests, so that tests can be a factor.
 func (redis) Responses(v param.Values) []record.Response {
 	ts, err := chosen(v.Str("tests"))
 	if err != nil {
@@ -77,7 +74,7 @@ func (redis) Responses(v param.Values) []record.Response {
 		return record.Response{Name: name, Unit: record.PerSecond, Better: record.Higher, Help: help + ", all connections together"}
 	}
 	if len(ts) == 1 {
-		// Only here can what happens in the trial be divided by its requests.
+		// Only with one test can the trial's figures be divided by its requests.
 		one := rate("rate", ts[0].about)
 		one.Operation = operation
 		return []record.Response{
@@ -103,8 +100,8 @@ func (redis) Roles(v param.Values) ([]workload.Role, error) {
 	if n := v.Int("requests"); n > 0 {
 		measured = time.Duration(n) * time.Second / slowRate
 	}
-	// Of several tests no time is free of warming up; of one, its measured run
-	// begins about then, which is what collectors go by.
+	// With several tests, no part of the time is free of warm-ups. With one test, the measured
+	// run begins about then, which collectors use.
 	before := 2*warmup + 100*time.Millisecond
 	expect := time.Duration(len(ts))*(perTest+before+measured) - before
 	return []workload.Role{

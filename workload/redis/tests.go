@@ -10,15 +10,14 @@ import (
 
 // test is one test of redis-benchmark.
 type test struct {
-	name    string // as in redis-benchmark, in small letters; the response's name
-	command string // what the server counts it as (INFO commandstats)
-	fill    fill   // what must be in the database before
+	name    string // as in redis-benchmark, in lower case; the response's name
+	command string // the server's name for it (INFO commandstats)
+	fill    fill   // what the database must contain before
 	about   string
 }
 
-// fill says what a test needs, so that its requests find what they are to work
-// on. redis-benchmark itself fills only for LRANGE: a GET alone would be answered
-// with nil, an LPOP alone would pop from an empty list.
+// fill is the data that a test's requests need. redis-benchmark fills only for LRANGE: a GET alone
+// would return nil, an LPOP alone would pop from an empty list.
 type fill string
 
 const (
@@ -30,8 +29,7 @@ const (
 	popZSet  fill = "zset" // myzset, likewise
 )
 
-// tests returns what redis-benchmark 7.0 has, GET and SET first: they are what
-// most of redis's users do most.
+// tests returns the tests of redis-benchmark 7.0, GET and SET first, the most common commands.
 func tests() []test {
 	return []test{
 		{"get", "get", everyKey, "GET of a random key that has a value"},
@@ -56,8 +54,7 @@ func tests() []test {
 	}
 }
 
-// later returns tests that only later versions have: they are run when named, and
-// are not part of all.
+// later returns tests that only later versions have. They run only if named.
 func later() []test {
 	return []test{{"xadd", "xadd", nothing, "XADD to one stream (redis-benchmark 7.2 or later)"}}
 }
@@ -79,8 +76,8 @@ func find(name string) (test, bool) {
 	return test{}, false
 }
 
-// chosen reads the parameter tests: all, or names joined by commas or blanks, in
-// any case of letters, in the order in which they are to run.
+// chosen reads the parameter tests: all, or names separated by commas or blanks, in upper or lower
+// case, in the order in which they run.
 func chosen(text string) ([]test, error) {
 	var out []test
 	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -99,7 +96,7 @@ func chosen(text string) ([]test, error) {
 	}
 	for i, t := range out {
 		if slices.Contains(names(out[:i]), t.name) {
-			return nil, fmt.Errorf("tests = %s: %s is there twice", text, t.name)
+			return nil, fmt.Errorf("tests = %s: %s is given twice; remove one", text, t.name)
 		}
 	}
 	return out, nil

@@ -1,9 +1,8 @@
-// Package servers says how the servers are started that more than one workload
-// runs: each is the same program of the same image wherever it is weighed.
+// Package servers describes the servers that more than one workload runs, so that each is the
+// same program of the same image in all of them.
 //
-// The data path: 1. a workload's Roles takes a Server, by its name in a study or
-// with more arguments; 2. it copies the fields into its role, and makes of the
-// Probe what it has to ask.
+// The data path: 1. a workload's Roles gets a Server, by its name in a study or with more
+// arguments; 2. it copies the fields into its role, and adapts the Probe.
 package servers
 
 import (
@@ -12,8 +11,7 @@ import (
 	"tare/workload"
 )
 
-// What the servers listen on where nobody chooses: each has a network of its own,
-// so that none is ever taken.
+// Default ports of the servers. Each has its own network, so they are never in use.
 const (
 	HTTPPort  = 8080
 	RedisPort = 6379
@@ -23,11 +21,10 @@ const (
 type Server struct {
 	Image string         // its root file system
 	Args  []string       // its command
-	Probe workload.Probe // asks it whether it answers yet
+	Probe workload.Probe // checks that it answers
 }
 
-// Find returns the server that a word of a study names, on its usual port: node,
-// ruby or redis.
+// Find returns the server of a name in a study, on its default port: node, ruby or redis.
 func Find(program string) (Server, bool) {
 	switch program {
 	case "node":
@@ -59,9 +56,9 @@ func pages(image string, port int, more []string, command ...string) Server {
 	}
 }
 
-// Redis is an empty redis-server; more are further options. Nothing is ever saved:
-// the disk is another workload's business. It listens beyond its own machine,
-// which is a network namespace of the study.
+// Redis is an empty redis-server; more are further options. It never saves to disk, which other
+// workloads measure. It listens on all addresses, which are those of the study's network
+// namespace.
 func Redis(port int, more ...string) Server {
 	return Server{
 		Image: "redis",

@@ -1,16 +1,14 @@
-// Package startup is the workload startup: how long a sandbox takes from the
-// call that makes it to the first instruction of a program in it, or a server's
-// first answer, and to its end.
+// Package startup is the workload startup: the time of a sandbox from the call that makes it to
+// the first instruction of its program, or a server's first answer, and to its end.
 //
-// The data path: 1. Roles asks run to make one program a sandbox's whole life,
-// some times over, each time once whole (as a user's `runc run`) and once in
-// phases; of a server the life is cut when it has answered run's Probe, which
-// asks it from outside in steps of a fraction of a millisecond; 2. run writes a
-// workload.LaunchLine each; 3. Parse takes medians over the launches of the trial.
+// The data path: 1. Roles asks run to launch a sandbox with one program, several times, each
+// time once whole (as a user's `runc run`) and once in phases; a server is ended when it has
+// answered run's Probe, which asks it from outside in steps of a fraction of a millisecond;
+// 2. run writes a workload.LaunchLine for each; 3. Parse takes the medians over the launches.
 //
-// The median, since the first launch of a trial finds cold caches, and one
-// number a trial is what the comparison between blocks needs; the smallest and
-// the largest are kept as samples labelled stat=min and stat=max.
+// It takes the median because the first launch of a trial finds cold caches, and a comparison
+// needs one number for each trial. The smallest and the largest are samples with the labels
+// stat=min and stat=max.
 package startup
 
 import (
@@ -33,10 +31,10 @@ func New() workload.Workload { return startup{} }
 type startup struct{}
 
 const (
-	// maxSeconds bounds a time of one launch: more than a day is no measurement.
+	// maxSeconds bounds the time of one launch: more than a day cannot be a measurement.
 	maxSeconds = 86400
-	// perLaunch is a guess of one whole and one phased launch together, for the
-	// plan: gVisor takes about a quarter of a second each.
+	// perLaunch is a guess of the time of one whole and one phased launch, for the plan: gVisor
+	// takes about a quarter of a second for each.
 	perLaunch = 500 * time.Millisecond
 	// perServer is the same of a server with its interpreter and modules.
 	perServer = 3 * time.Second
@@ -90,8 +88,8 @@ func (startup) Roles(v param.Values) ([]workload.Role, error) {
 		Expect: time.Duration(v.Int("repeats")) * perLaunch,
 	}
 	if v.Str("program") == "true" {
-		// The path, not the word: a runtime looks a word up in the sandbox's PATH,
-		// which is work that other programs of a bundle rarely ask for.
+		// Give the path: a runtime would search a name in the sandbox's PATH, which costs time that
+		// most programs of a bundle do not need.
 		r.Args, r.Needs = []string{"/bin/true"}, []string{"true"}
 	}
 	if s, ok := servers.Find(v.Str("program")); ok {
@@ -101,8 +99,8 @@ func (startup) Roles(v param.Values) ([]workload.Role, error) {
 	return []workload.Role{r}, nil
 }
 
-// Parse reads LaunchLines. A figure that the kind of sandbox does not have (a
-// process has no create) is left out.
+// Parse reads LaunchLines. It leaves out figures that the kind of sandbox lacks (a process has no
+// create).
 func (startup) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {
 	var rd record.Reading
 	_, serves := servers.Find(v.Str("program"))
@@ -111,7 +109,7 @@ func (startup) Parse(_ string, v param.Values, out io.Reader) (record.Reading, e
 		return rd, fmt.Errorf("startup: %w", err)
 	}
 	times := map[string][]float64{}
-	ends, end := map[string][]time.Duration{}, time.Duration(0) // of the launches, if one followed the other at once
+	ends, end := map[string][]time.Duration{}, time.Duration(0) // of the launches, as if they followed each other without a pause
 	whole, phased := 0, 0
 	for _, l := range lines {
 		if l.Mode == "whole" {
@@ -139,13 +137,13 @@ func (startup) Parse(_ string, v param.Values, out io.Reader) (record.Reading, e
 	return rd, nil
 }
 
-// check refuses times that cannot be.
+// check refuses impossible times.
 func check(l workload.LaunchLine, serves bool) error {
 	if l.Mode != "whole" && l.Mode != "phased" {
-		return fmt.Errorf("the mode %q is neither whole nor phased", l.Mode)
+		return fmt.Errorf("unknown mode %q; expected whole or phased", l.Mode)
 	}
 	for _, t := range []float64{l.Created, l.Started, l.Instruction, l.Answered, l.Exited, l.Deleted} {
-		if t < 0 || t > maxSeconds { // JSON knows no NaN
+		if t < 0 || t > maxSeconds { // JSON has no NaN
 			return fmt.Errorf("the time %g s is out of range", t)
 		}
 	}
@@ -155,10 +153,9 @@ func check(l workload.LaunchLine, serves bool) error {
 	if serves && l.Answered <= 0 {
 		return errors.New("the first answer (answered_s) is missing")
 	}
-	// The start call may return after the program has ended, so that these are
-	// the only two orders that must hold.
+	// The start call may return after the program has ended, so only these two orders must hold.
 	if l.Started > 0 && l.Started < l.Created || l.Deleted < max(l.Exited, l.Instruction, l.Answered) {
-		return errors.New("the steps go back in time")
+		return errors.New("the times of the steps are not in order")
 	}
 	return nil
 }
@@ -168,7 +165,7 @@ type step struct {
 	seconds float64
 }
 
-// served takes the launch of a server apart.
+// served returns the steps of a server's launch.
 func served(l workload.LaunchLine) []step {
 	if l.Mode == "whole" {
 		return []step{{"answer", l.Answered}}
@@ -187,8 +184,8 @@ func served(l workload.LaunchLine) []step {
 	return out
 }
 
-// lived takes one launch of a program that ends by itself apart. What is zero was
-// not seen, and has no step.
+// lived returns the steps of the launch of a program that ends by itself. A time of zero was not
+// seen, and has no step.
 func lived(l workload.LaunchLine, prints bool) []step {
 	var out []step
 	if l.Mode == "whole" {
@@ -204,8 +201,8 @@ func lived(l workload.LaunchLine, prints bool) []step {
 	if l.Started > 0 {
 		out = append(out, step{"start", l.Started - l.Created})
 	}
-	// The byte and the end arrive by two ways; when the end came first in a
-	// photo finish, this launch has no figure.
+	// The first byte and the end arrive by two ways. If the end was seen first, this launch has no
+	// figure.
 	if prints && l.Instruction > 0 && l.Exited > l.Instruction {
 		out = append(out, step{"exit", l.Exited - l.Instruction})
 	}

@@ -117,12 +117,12 @@ func TestServersAnswer(t *testing.T) {
 func TestBad(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"mode":"whole","deleted_s":1}`:                                      "5 of each",
-		`{"mode":"some","deleted_s":1}`:                                       "neither",
+		`{"mode":"some","deleted_s":1}`:                                       "unknown mode",
 		`{"mode":"whole"}`:                                                    "missing",
 		`{"mode":"whole","deleted_s":-1}`:                                     "out of range",
-		`{"mode":"phased","created_s":2,"started_s":1,"deleted_s":3}`:         "back in time",
-		`{"mode":"whole","exited_s":4,"deleted_s":3}`:                         "back in time",
-		`{"mode":"whole","answered_s":4,"deleted_s":3}`:                       "back in time",
+		`{"mode":"phased","created_s":2,"started_s":1,"deleted_s":3}`:         "not in order",
+		`{"mode":"whole","exited_s":4,"deleted_s":3}`:                         "not in order",
+		`{"mode":"whole","answered_s":4,"deleted_s":3}`:                       "not in order",
 		"runc: exec failed":                                                   "line 1",
 		`{"mode":"whole","deleted_s":1}` + "\n" + `{"mode":"whole","deleted_`: "line 2",
 	} {

@@ -30,8 +30,8 @@ type result struct {
 	reports   []report
 	intervals []interval
 	buckets   []bucket // of the latency, whichever came last
-	threads   float64  // that it started; 0 if it does not say
-	first     string   // the first line that looks like a complaint
+	threads   float64  // started threads; 0 if not printed
+	first     string   // the first line that looks like an error message
 }
 
 // report is one block "CPU speed" or "Total operations" to "Threads fairness".
@@ -62,8 +62,7 @@ type bucket struct {
 	count int64
 }
 
-// patterns are the regular expressions of the lines; made once a parse rather
-// than kept in package variables.
+// patterns are the regular expressions of the lines, made once a parse.
 type patterns struct{ ops, mib, pct, eps, rate, bar *regexp.Regexp }
 
 func compile() patterns {
@@ -79,8 +78,8 @@ func compile() patterns {
 	}
 }
 
-// parse reads sysbench's text. Unknown lines are passed over, so that later
-// versions may say more; known lines with impossible numbers are errors.
+// parse reads sysbench's text. It ignores unknown lines, so that later versions may print more.
+// Known lines with impossible numbers are errors.
 func parse(in io.Reader) (result, error) {
 	var o result
 	re := compile()
@@ -116,7 +115,7 @@ func parse(in io.Reader) (result, error) {
 	return o, nil
 }
 
-// line takes one line into the current report or the result.
+// line adds one line to the current report or the result.
 func (o *result) line(re patterns, cur *report, line string) error {
 	key, rest, _ := strings.Cut(line, ":")
 	rest = strings.TrimSpace(rest)
@@ -188,7 +187,7 @@ func (o *result) interval(re patterns, line string) error {
 	s, _ := strconv.Atoi(m[1]) // nine digits always fit
 	i.at = time.Duration(s) * time.Second
 	if n := len(o.intervals); n > 0 && i.at < o.intervals[n-1].at {
-		return fmt.Errorf("sysbench: the intervals go back in time at %q", line)
+		return fmt.Errorf("sysbench: the intervals are not in order at %q", line)
 	}
 	if err := number(line, m[2], into); err != nil {
 		return err
@@ -197,7 +196,7 @@ func (o *result) interval(re patterns, line string) error {
 	return nil
 }
 
-// number reads a printed number that cannot be negative or endless.
+// number reads a printed number, which must be finite and not negative.
 func number(line, text string, into *float64) error {
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) || x < 0 {
@@ -207,7 +206,7 @@ func number(line, text string, into *float64) error {
 	return nil
 }
 
-// hint is the end of an error message: what sysbench complained of, if it did.
+// hint returns the end of an error message: sysbench's first error message, if there is one.
 func (o result) hint() string {
 	if o.first == "" {
 		return ""
@@ -216,7 +215,7 @@ func (o result) hint() string {
 }
 
 // series makes the time series of a response from the intervals; offsets are from the role's
-// start. The warm-up is in it: T tells it from the rest.
+// start. It includes the warm-up.
 func (o result) series(name string, unit record.Unit, get func(interval) float64) (record.Series, bool) {
 	s := record.Series{Name: name, Labels: record.MakeLabels("source", "sysbench", record.LabelResponse, name), Unit: unit, Kind: record.Gauge}
 	for _, i := range o.intervals {
@@ -226,8 +225,8 @@ func (o result) series(name string, unit record.Unit, get func(interval) float64
 	return s, len(s.T) > 0
 }
 
-// histogram turns the printed buckets into an HdrHistogram of nanoseconds; nil
-// when none was printed. sysbench's own buckets are 1.8 % wide.
+// histogram turns the printed buckets into an HdrHistogram of nanoseconds; nil if there are no
+// buckets. sysbench's buckets are 1.8 % wide.
 func (o result) histogram() (*hdrhistogram.Histogram, error) {
 	if len(o.buckets) == 0 {
 		return nil, nil

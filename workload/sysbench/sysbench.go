@@ -1,16 +1,15 @@
-// Package sysbench gives two workloads made from the sysbench tool (1.0 and
-// later): cpu, which counts to a prime over and over, and memory, which reads
-// or writes a block over and over.
+// Package sysbench is two workloads with the tool sysbench (1.0 and later): cpu, which tests
+// numbers for primes, and memory, which reads or writes a block many times.
 //
 // The data path: 1. Roles turns the parameters into one sysbench command;
 // 2. sysbench prints plain text, since it has no JSON for these tests; 3. parse
 // reads the text into reports, intervals and a histogram; 4. Parse makes
 // samples of the last report.
 //
-// sysbench 1.0 has no warm-up option (--warmup-time came with 1.1). Its
-// --report-checkpoints does the same here: at the checkpoint it prints a whole
-// report and starts counting afresh, so that the last report covers only what
-// came after the warm-up. Reference: sysbench(1), "General command line options".
+// sysbench 1.0 has no warm-up option (--warmup-time came with 1.1). --report-checkpoints has the
+// same effect: at the checkpoint it prints a whole report and restarts its counters, so the last
+// report covers only the time after the warm-up. Reference: sysbench(1), "General command line
+// options".
 package sysbench
 
 import (
@@ -41,17 +40,17 @@ func common() []param.Param {
 	}
 }
 
-// all as the number of threads is what nproc says inside the sandbox: the
-// processors of its cpuset, as it sees them. A CPU limit does not change that.
+// all is the number of threads that nproc prints inside the sandbox: the processors of its
+// cpuset, as it sees them. A CPU limit does not change that.
 const all = "all"
 
-// role makes the command of one test. sysbench takes whole seconds only; a
-// fraction is refused rather than rounded, so that a study says what was run.
+// role makes the command of one test. sysbench takes only whole seconds. role refuses a fraction
+// and does not round it, so that the study says what was run.
 func role(v param.Values, test string, args ...string) ([]workload.Role, error) {
 	duration, warmup := v.Duration("duration"), v.Duration("warmup")
 	for _, name := range []string{"duration", "warmup"} {
 		if d := v.Duration(name); d%time.Second != 0 {
-			return nil, fmt.Errorf("%s = %s is not a whole number of seconds, and sysbench takes no other; write %ds", name, v.Str(name), int(math.Ceil(d.Seconds())))
+			return nil, fmt.Errorf("%s = %s is not a whole number of seconds, which sysbench needs; write %ds", name, v.Str(name), int(math.Ceil(d.Seconds())))
 		}
 	}
 	if duration <= 0 {
@@ -79,8 +78,7 @@ func role(v param.Values, test string, args ...string) ([]workload.Role, error) 
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
 
-// last parses the output and returns the report that counts: the one that no
-// checkpoint made.
+// last parses the output and returns the last report, which is not a checkpoint's.
 func last(v param.Values, out io.Reader) (result, report, error) {
 	o, err := parse(out)
 	if err != nil {
@@ -88,19 +86,19 @@ func last(v param.Values, out io.Reader) (result, report, error) {
 	}
 	n := len(o.reports)
 	if n == 0 {
-		return o, report{}, errors.New("sysbench: the output holds no complete report" + o.hint())
+		return o, report{}, errors.New("sysbench: the output has no complete report" + o.hint())
 	}
 	r := o.reports[n-1]
 	if r.checkpoint {
 		return o, r, errors.New("sysbench: the output ends after the warm-up; the measured part is missing")
 	}
 	if v.Duration("warmup") > 0 && n < 2 {
-		return o, r, errors.New("sysbench: there is no checkpoint report at the end of the warm-up, so the warm-up cannot be left out; this sysbench may be too old for --report-checkpoints")
+		return o, r, errors.New("sysbench: the output lacks a checkpoint report at the end of the warm-up, so the warm-up cannot be left out; this sysbench may be too old for --report-checkpoints")
 	}
 	return o, r, nil
 }
 
-// threads is the sample of how many threads worked, where the sandbox chose.
+// threads returns a sample of the number of threads, if the sandbox chose it.
 func threads(v param.Values, o result) []record.Sample {
 	if v.Str("threads") != all || o.threads <= 0 {
 		return nil
@@ -140,8 +138,8 @@ func (cpu) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error
 	}
 	rd.Samples = append(rd.Samples,
 		record.Sample{Name: "events", Unit: record.PerSecond, Kind: record.Value, Value: r.eventsPerSecond, Original: r.rateText},
-		// The printed mean has two decimals of a millisecond, which for an event of
-		// 0.4 ms is 2.5 %: the sum over the count is exact enough.
+		// The printed mean has two decimals of a millisecond, which is 2.5 % of an event of 0.4 ms.
+		// The sum divided by the count is exact enough.
 		record.Sample{Name: "latency_mean", Unit: record.Second, Kind: record.Value, Value: r.latencySum / r.events / 1e3, Original: r.sumText + " / " + strconv.FormatFloat(r.events, 'f', -1, 64)})
 	p99 := record.Sample{Name: "latency_p99", Unit: record.Second, Kind: record.Value, Value: r.percentile[99] / 1e3, Original: r.percentileText}
 	h, err := o.histogram()
@@ -188,11 +186,11 @@ func (memory) Responses(param.Values) []record.Response {
 func (memory) Roles(v param.Values) ([]workload.Role, error) {
 	size := v.Size("block-size")
 	if size <= 0 || size&(size-1) != 0 { // sysbench: "Invalid value for memory-block-size"
-		return nil, fmt.Errorf("block-size = %s is not a power of two, and sysbench takes no other", v.Str("block-size"))
+		return nil, fmt.Errorf("block-size = %s is not a power of two, which sysbench needs", v.Str("block-size"))
 	}
 	return role(v, "memory",
 		"--memory-block-size="+strconv.FormatInt(size, 10),
-		// One PiB: hours at any machine's speed, so that the time always ends first.
+		// One PiB takes hours on any machine, so the time always ends the test.
 		"--memory-total-size=1024T",
 		"--memory-oper="+v.Str("operation"),
 		"--memory-access-mode="+v.Str("access"),
@@ -208,8 +206,8 @@ func (memory) Parse(_ string, v param.Values, out io.Reader) (record.Reading, er
 	if r.operationsPerSecond <= 0 {
 		return rd, errors.New("sysbench: no block was transferred in the measured time; make duration longer or block-size smaller")
 	}
-	// The printed rate in MiB has two decimals, which for small blocks is coarse;
-	// operations times the block's size is the same figure undiminished.
+	// The printed rate in MiB has two decimals, which is coarse for small blocks. Operations times
+	// the block's size is exact.
 	size := float64(v.Size("block-size"))
 	if size <= 0 {
 		size = r.mibPerSecond * (1 << 20) / r.operationsPerSecond

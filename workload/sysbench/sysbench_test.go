@@ -119,7 +119,7 @@ func TestMemory(t *testing.T) {
 func TestBadOutput(t *testing.T) {
 	for _, c := range []struct{ file, want string }{
 		{"testdata/cpu-badoption.txt", "no complete report"},
-		{"testdata/cpu-plain.txt", "no checkpoint"},
+		{"testdata/cpu-plain.txt", "lacks a checkpoint"},
 	} {
 		if _, err := read(t, NewCPU(), c.file, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want an error with %q", c.file, err, c.want)

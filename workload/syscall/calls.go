@@ -9,21 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// call is one kind of system call: what it is for and how to prepare it.
+// call is one kind of system call, with what it does and how to prepare it.
 type call struct {
 	name string
 	help string
-	// open prepares one thread's own resources. op runs the call n times and
-	// returns the first error number; it does nothing else, so that the loop's
-	// own cost is a few instructions a call.
+	// open prepares one thread's resources. op runs the call n times and returns the first error
+	// number. It does nothing else, so the loop costs only a few instructions a call.
 	open func() (op func(n int) unix.Errno, closing func(), err error)
-	// each is the number of system calls in one operation; 0 where that is none, or
-	// not for us to say.
+	// each is the number of system calls in one operation; 0 if there is no call, or the number
+	// is not fixed.
 	each int
 }
 
-// calls are the kinds, from the barest entry into the kernel to those that
-// switch threads.
+// calls returns the kinds, from a bare entry into the kernel to those that switch threads.
 func calls() []call {
 	return []call{
 		{"getpid", "nothing but the way into the kernel and back", openGetpid, 1},
@@ -108,8 +106,8 @@ func openWriteNull() (func(int) unix.Errno, func(), error) {
 	return transfer("/dev/null", unix.O_WRONLY, unix.SYS_WRITE)
 }
 
-// target is a file that every sandbox has: this program itself, found through
-// its real path so that no symbolic link is in the measured lookup.
+// target returns a file that every sandbox has: this program, by its real path, so that the
+// measured lookup has no symbolic link.
 func target() (*byte, error) {
 	path, err := os.Executable()
 	if err == nil {
@@ -166,8 +164,8 @@ func openMmap() (func(int) unix.Errno, func(), error) {
 	size := uintptr(os.Getpagesize())
 	return func(n int) unix.Errno {
 		for range n {
-			// MAP_POPULATE touches the page inside the call: the fault is part of
-			// what is weighed, and no pointer into the mapping is needed.
+			// MAP_POPULATE touches the page inside the call: the fault is part of the operation, and
+			// no pointer into the mapping is needed.
 			addr, _, e := unix.RawSyscall6(unix.SYS_MMAP, 0, size, unix.PROT_READ|unix.PROT_WRITE,
 				unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE, ^uintptr(0), 0)
 			if e != 0 {

@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// batchTime is what a batch aims at: long beside the clock's 50 ns, short
-	// beside a scheduler's slice, so that most batches are undisturbed.
+	// batchTime is the time of a batch: long compared with the clock's 50 ns, short compared
+	// with a scheduler's slice, so that most batches are undisturbed.
 	batchTime   = 500 * time.Microsecond
 	step        = 20 * time.Millisecond // of the series, at least
 	mostSteps   = 500                   // of the measured time
@@ -109,9 +109,8 @@ func measure(ctx context.Context, name string, n int, warmup, duration time.Dura
 	case duration <= 0 || duration.Seconds() > maxSeconds || warmup < 0 || warmup.Seconds() > maxSeconds:
 		return nil, fmt.Errorf("%w: duration %v, warmup %v: use up to an hour each, and some duration", inside.ErrUsage, duration, warmup)
 	}
-	// RawSyscall does not tell the Go scheduler, so every thread (and its
-	// partner in a ping-pong) needs a processor of its own, and the garbage
-	// collector, which would wait for them, is off.
+	// RawSyscall does not inform the Go scheduler, so every thread (and its partner in a ping-pong)
+	// needs its own P, and the garbage collector, which would wait for them, is off.
 	if want := 2*n + 2; runtime.GOMAXPROCS(0) < want {
 		runtime.GOMAXPROCS(want)
 	}
@@ -145,8 +144,8 @@ const (
 	histogramUnit = 1e-12
 )
 
-// calibrate finds how many operations make a batch. Of three tries the fastest
-// counts: one interruption would make a batch of a few calls look long.
+// calibrate finds how many operations make a batch. The fastest of three tries counts, because
+// an interruption would make a batch of a few calls look long.
 func calibrate(op func(int) unix.Errno) (int, error) {
 	for n := 1; ; n *= 2 {
 		fastest := time.Duration(math.MaxInt64)
@@ -157,14 +156,13 @@ func calibrate(op func(int) unix.Errno) (int, error) {
 			}
 			fastest = min(fastest, time.Since(start))
 		}
-		if fastest >= batchTime/2 || n >= maxPerBatch { // doubling once more would be as far off
+		if fastest >= batchTime/2 || n >= maxPerBatch { // doubling again would not come nearer
 			return n, nil
 		}
 	}
 }
 
-// collect lets the threads run, takes the rate every interval, and puts the
-// report together.
+// collect lets the threads run, records the rate every interval, and makes the report.
 func collect(ctx context.Context, c call, ts []*thread, warmup, duration time.Duration) (*report, error) {
 	r := &report{Format: 1, Call: c.name, Threads: len(ts), Each: c.each, Batch: ts[0].batch}
 	var stop atomic.Bool
@@ -222,7 +220,7 @@ func collect(ctx context.Context, c call, ts []*thread, warmup, duration time.Du
 	}
 	r.Times = times(ts, interval)
 	if r.Batches = all.TotalCount(); r.Batches == 0 {
-		return nil, errors.New("not one batch ended in the measured time; measure for longer")
+		return nil, errors.New("no batch ended in the measured time; make duration longer")
 	}
 	r.Min, r.Median = float64(all.Min())*histogramUnit, float64(all.ValueAtPercentile(50))*histogramUnit
 	enc, err := all.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
@@ -233,9 +231,9 @@ func collect(ctx context.Context, c call, ts []*thread, warmup, duration time.Du
 	return r, nil
 }
 
-// loop runs batches. A batch counts when it began after the warm-up; the clock
-// is read once a batch. On a machine so busy that the thread did not run in the
-// window, it goes on to one batch.
+// loop runs batches. A batch counts if it began after the warm-up; the clock is read once a
+// batch. If the thread did not run in the window, on a very busy machine, loop continues until
+// one batch has ended.
 func (t *thread) loop(base time.Time, begin, end, interval time.Duration, stop *atomic.Bool) {
 	var ops int64
 	slot := 0
@@ -246,7 +244,7 @@ func (t *thread) loop(base time.Time, begin, end, interval time.Duration, stop *
 		now := time.Since(base)
 		ops += int64(t.batch)
 		t.ops.Store(ops)
-		// A microsecond each interval, in the time of the batch that follows.
+		// This takes a microsecond each interval, in the time of the next batch.
 		if k := int(now / interval); k != slot {
 			t.close(slot)
 			slot = k
@@ -271,7 +269,7 @@ func (t *thread) close(slot int) {
 	}
 }
 
-// times is the mean over the threads of each interval's median.
+// times returns the mean over the threads of each interval's median.
 func times(ts []*thread, interval time.Duration) series {
 	sums, counts := map[int]float64{}, map[int]float64{}
 	for _, t := range ts {

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These are the kinds in which ways of intercepting differ beyond the entry: what
-// the vDSO spares, page faults, memory maps, threads, processes, files in memory.
+// In these kinds the ways of interception differ beyond the entry into the kernel: the vDSO, page
+// faults, memory maps, threads, processes, files in memory.
 
-// openVDSO reads the clock as a program does: through the vDSO, without a call,
-// where the platform gives programs one that works.
+// openVDSO reads the clock as a program does: through the vDSO without a call, if the platform has
+// a vDSO that works.
 func openVDSO() (func(int) unix.Errno, func(), error) {
 	var last time.Time
 	return func(n int) unix.Errno {
@@ -79,8 +79,8 @@ func positioned(trap uintptr, fd int) (func(int) unix.Errno, func()) {
 	}, func() { _ = unix.Close(fd) }
 }
 
-// openSendRecv sends a byte to itself and takes it out again: what a socket costs
-// without a switch of threads.
+// openSendRecv sends a byte to itself and receives it: the cost of a socket without a switch of
+// threads.
 func openSendRecv() (func(int) unix.Errno, func(), error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -105,7 +105,7 @@ func openSendRecv() (func(int) unix.Errno, func(), error) {
 		}, nil
 }
 
-// faultPages is how many pages are touched for each call that gives them back.
+// faultPages is how many pages are touched for each call that releases them.
 const faultPages = 256
 
 func openFault() (func(int) unix.Errno, func(), error) {
@@ -114,7 +114,7 @@ func openFault() (func(int) unix.Errno, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("mapping memory: %w", err)
 	}
-	// One fault a page: the kernel must not give a large one at once.
+	// One fault a page: the kernel must not map huge pages.
 	if err := unix.Madvise(mem, unix.MADV_NOHUGEPAGE); err != nil && !errors.Is(err, unix.EINVAL) {
 		return nil, nil, errors.Join(fmt.Errorf("forbidding large pages: %w", err), unix.Munmap(mem))
 	}
@@ -133,8 +133,8 @@ func openFault() (func(int) unix.Errno, func(), error) {
 	}, func() { _ = unix.Munmap(mem) }, nil
 }
 
-// openFutexSwitch wakes another thread and waits until that wakes this one: what a
-// contended lock costs.
+// openFutexSwitch wakes another thread and waits until that wakes this one: the cost of a contended
+// lock.
 func openFutexSwitch() (func(int) unix.Errno, func(), error) {
 	const stop = -1
 	var word atomic.Int32 // even: ours, odd: the other's
@@ -188,8 +188,8 @@ func futex(word *atomic.Int32, op uintptr, v int32) unix.Errno {
 	return e
 }
 
-// openThread starts a thread and waits until it has run: the runtime gives a
-// goroutine that is locked to its thread, and ends so, a thread of its own.
+// openThread starts a thread and waits until it has run: the runtime makes a new thread for a
+// goroutine that is locked to its thread until its end.
 func openThread() (func(int) unix.Errno, func(), error) {
 	ran := make(chan struct{})
 	return func(n int) unix.Errno {
@@ -204,7 +204,7 @@ func openThread() (func(int) unix.Errno, func(), error) {
 	}, none, nil
 }
 
-// openForkExec runs the smallest program there is: /tare-hello in a sandbox.
+// openForkExec runs the smallest program: /tare-hello in a sandbox.
 func openForkExec() (func(int) unix.Errno, func(), error) {
 	path := ""
 	for _, p := range []string{"/tare-hello", "/bin/true", "/usr/bin/true"} {
@@ -214,7 +214,7 @@ func openForkExec() (func(int) unix.Errno, func(), error) {
 		}
 	}
 	if path == "" {
-		return nil, nil, errors.New("there is neither /tare-hello nor /bin/true to run")
+		return nil, nil, errors.New("cannot find /tare-hello or /bin/true to run; install coreutils")
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package syscalls is the workload "syscall": what one system call costs.
+// Package syscalls is the workload "syscall": the time of one system call.
 //
 // The data path: 1. Roles writes one command; 2. Main prepares the call
 // (calls.go, pingpong.go), finds how many make a batch of half a millisecond,
@@ -58,7 +58,7 @@ func (Workload) Responses(param.Values) []record.Response {
 func (Workload) Roles(v param.Values) ([]workload.Role, error) {
 	return []workload.Role{{
 		Name: "main", Mode: workload.Exec,
-		// Go's own interruption of long loops, every 10 ms, is of no use here.
+		// Go's interruption of long loops, every 10 ms, is not needed here.
 		Env: []string{"GODEBUG=asyncpreemptoff=1"},
 		Args: []string{"/tare", "internal", "syscall", "--call", v.Str("call"), "--threads", strconv.Itoa(v.Int("threads")),
 			"--warmup", v.Duration("warmup").String(), "--duration", v.Duration("duration").String()},
@@ -66,8 +66,8 @@ func (Workload) Roles(v param.Values) ([]workload.Role, error) {
 	}}, nil
 }
 
-// Parse reads the report. time_per_call comes from the histogram of the batch
-// means, so that it cannot disagree with what is kept.
+// Parse reads the report. time_per_call comes from the histogram of the batch means, so it always
+// agrees with the stored histogram.
 func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Reading, error) {
 	var rd record.Reading
 	r, err := output.JSON[report](out)
@@ -81,14 +81,14 @@ func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Readin
 		return rd, fmt.Errorf("the report of syscall (role %s) is of the call %q, the parameter call is %q", role, r.Call, v.Str("call"))
 	}
 	if r.Window < 1e-9 || r.Window > 1e6 || r.Operations < 1 || r.User < 0 || r.System < 0 {
-		return rd, fmt.Errorf("the report of syscall cannot be: %d operations in %g s, processor time %g and %g s", r.Operations, r.Window, r.User, r.System)
+		return rd, fmt.Errorf("the report of syscall is out of range: %d operations in %g s, processor time %g and %g s", r.Operations, r.Window, r.User, r.System)
 	}
 	h, err := hdrhistogram.Decode([]byte(r.Histogram))
 	if err != nil {
 		return rd, fmt.Errorf("the histogram of syscall: %w", err)
 	}
 	if n := h.TotalCount(); n < 1 || n > math.MaxInt32 || h.Max() > 2*histogramMax {
-		return rd, fmt.Errorf("the histogram of syscall holds %d batches up to %d ps, which cannot be", n, h.Max())
+		return rd, fmt.Errorf("the histogram of syscall has %d batches up to %d ps, which is out of range", n, h.Max())
 	}
 	add := func(name string, u record.Unit, labels record.Labels, value float64) {
 		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: labels, Unit: u, Kind: record.Value, Value: value})
@@ -112,8 +112,8 @@ func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Readin
 	return rd, nil
 }
 
-// record makes the series of a response, up to the end of measuring; none if it
-// cannot be.
+// record makes the series of a response, up to the end of measuring. It is empty if the data are
+// invalid.
 func (s series) record(response string, u record.Unit, end time.Duration) record.Series {
 	const late = 5 * time.Millisecond // that a tick may be
 	out := record.Series{Name: response, Labels: record.MakeLabels(record.LabelResponse, response), Unit: u, Kind: record.Gauge}

@@ -2,11 +2,11 @@
 // trained on the processor, from the start of Python to its end, as gVisor's
 // performance guide does it.
 //
-// The data path: 1. Roles makes one command for the image tensorflow, in which
-// /app/train.py lies (images/tensorflow); 2. package timed takes the time of the
-// whole run; 3. the script prints a line of JSON when TensorFlow is loaded, after
-// each step and at the end; 4. Parse holds the steps against what was asked, wants
-// the loss to be a number and to have fallen, and makes samples and a series.
+// The data path: 1. Roles makes one command for the image tensorflow, which has /app/train.py
+// (images/tensorflow); 2. package timed measures the whole run; 3. the script prints a line of
+// JSON when TensorFlow is loaded, after each step and at the end; 4. Parse compares the steps
+// with what was requested, checks that the loss is a number and has fallen, and makes samples and
+// a series.
 package tensorflow
 
 import (
@@ -34,10 +34,10 @@ const (
 	maxSteps = 100_000
 	// maxLine bounds a line of the script in bytes; the longest is about 150.
 	maxLine = 64 << 10
-	// ends is how many steps at the start and at the end the loss is the mean of:
-	// that of one batch scatters.
+	// ends is the number of steps at the start and at the end over which the loss is averaged,
+	// because that of one batch scatters.
 	ends = 5
-	// fallen is what the loss must come down to, of that at the start.
+	// fallen is the largest allowed loss at the end, as a part of that at the start.
 	fallen = 0.9
 	// classes is how many kinds of picture there are.
 	classes = 10
@@ -83,7 +83,7 @@ func (tensorflow) Roles(v param.Values) ([]workload.Role, error) {
 	return []workload.Role{{
 		Name: "main", Mode: workload.Exec, Image: "tensorflow", Args: timed.Args(cmd), Until: timed.Until,
 		Env: []string{
-			"HOME=/tmp",              // for what Keras writes down about itself
+			"HOME=/tmp",              // for Keras's own files
 			"PYTHONHASHSEED=0",       // the same order in every run
 			"TF_CPP_MIN_LOG_LEVEL=1", // warnings, no notes
 		},
@@ -102,7 +102,7 @@ type line struct {
 	Loss    float64 `json:"loss"`    // step: mean cross entropy of its batch, in nats
 	Steps   int     `json:"steps"`   // end
 	Batch   int     `json:"batch"`   // end
-	Right   float64 `json:"right"`   // end: share of pictures not trained with that are told right
+	Right   float64 `json:"right"`   // end: share of test pictures that are classified correctly
 }
 
 // trained is a whole output of the script.
@@ -111,8 +111,8 @@ type trained struct {
 	steps         []line
 }
 
-// parse reads the script's lines. Lines that are no JSON objects are passed
-// over: libraries print as they like.
+// parse reads the script's lines. It skips lines that are not JSON objects, which libraries may
+// print.
 func parse(text []byte) (trained, error) {
 	var t trained
 	sc := bufio.NewScanner(bytes.NewReader(text))
@@ -124,9 +124,9 @@ func parse(text []byte) (trained, error) {
 		}
 		var l line
 		if err := json.Unmarshal([]byte(s), &l); err != nil {
-			// Python writes what is no number as NaN, which JSON does not have.
+			// Python writes NaN, which JSON does not have.
 			if strings.Contains(s, "NaN") || strings.Contains(s, "Infinity") {
-				return t, fmt.Errorf("tensorflow: the training came to what is no number: %.200s", s)
+				return t, fmt.Errorf("tensorflow: a figure of the training is not a number: %.200s", s)
 			}
 			return t, fmt.Errorf("tensorflow: a line of its output is damaged: %.200q: %w", s, err)
 		}
@@ -135,11 +135,11 @@ func parse(text []byte) (trained, error) {
 			t.imported = &l
 		case "step":
 			if want := len(t.steps) + 1; l.N != want || want > maxSteps {
-				return t, fmt.Errorf("tensorflow: after step %d comes step %d", want-1, l.N)
+				return t, fmt.Errorf("tensorflow: step %d is followed by step %d", want-1, l.N)
 			}
 			if l.Seconds < 0 || l.Loss < 0 || l.At < 0 || l.At > timed.MaxTime.Seconds() ||
 				len(t.steps) > 0 && l.At < t.steps[len(t.steps)-1].At {
-				return t, fmt.Errorf("tensorflow: a step's line cannot be: negative, or times that go back: %.200q", s)
+				return t, fmt.Errorf("tensorflow: a step's line has a negative figure, or its time is out of order: %.200q", s)
 			}
 			t.steps = append(t.steps, l)
 		case "end":
@@ -152,20 +152,20 @@ func parse(text []byte) (trained, error) {
 	return t, nil
 }
 
-// check says what is wrong with a training of so many steps.
+// check returns an error for a training that is not the requested one, or did not learn.
 func (t trained) check(steps, batch int) error {
 	switch {
 	case t.imported == nil || t.imported.Seconds <= 0:
-		return errors.New("tensorflow: it does not say that it was loaded")
+		return errors.New("tensorflow: its output does not report that TensorFlow was loaded")
 	case t.end == nil:
-		return fmt.Errorf("tensorflow: the training did not come to an end, after %d steps of %d", len(t.steps), steps)
+		return fmt.Errorf("tensorflow: the output lacks the end of the training, after %d of %d steps", len(t.steps), steps)
 	case t.end.Steps != steps || len(t.steps) != steps || t.end.Batch != batch:
 		return fmt.Errorf("tensorflow: it trained %d steps of %d pictures and printed %d, where %d of %d were asked for", t.end.Steps, t.end.Batch, len(t.steps), steps, batch)
 	}
 	from, to := meanLoss(t.steps[:ends]), meanLoss(t.steps[steps-ends:])
-	// Who guesses has the loss ln(classes).
+	// A guess has the loss ln(classes).
 	if to > fallen*from || to > math.Log(classes) {
-		return fmt.Errorf("tensorflow: it did not learn: the loss was %.3g in the first %d steps and is %.3g in the last %d, where guessing has %.3g", from, ends, to, ends, math.Log(classes))
+		return fmt.Errorf("tensorflow: it did not learn: the loss was %.3g in the first %d steps and is %.3g in the last %d; guessing has %.3g", from, ends, to, ends, math.Log(classes))
 	}
 	return nil
 }
@@ -203,8 +203,8 @@ func (tensorflow) Parse(_ string, v param.Values, out io.Reader) (record.Reading
 	series := record.Series{Name: "step_time", Labels: record.MakeLabels("source", "tensorflow", record.LabelResponse, "step_time"), Unit: record.Second, Kind: record.Gauge}
 	for _, s := range t.steps[1:] {
 		times = append(times, s.Seconds)
-		// The script's clock begins with its first line, the role some tens of
-		// milliseconds before: what the whole run lasted longer is mostly that.
+		// The script's clock begins with its first line, some tens of milliseconds after the
+		// role's start. The whole run is longer mostly by that.
 		series.T = append(series.T, time.Duration(s.At*float64(time.Second)))
 		series.V = append(series.V, s.Seconds)
 	}

@@ -1,16 +1,15 @@
-// Package timed takes the time of a whole program inside a sandbox, from before it
-// is started to after it has ended: for workloads whose program cannot do that
-// itself, because it cannot see its own loading. It also runs a command
-// afterwards, untimed, that looks at what the program left.
+// Package timed measures the time of a whole program inside a sandbox, from before its start to
+// after its end. It is for workloads whose program cannot do that, because it cannot see its own
+// loading. Afterwards it runs commands, untimed, that check what the program has made.
 //
 // The data path: 1. a workload's role has the command Args(program, check);
 // 2. Main, which is `tare internal timed` in the sandbox, reads the clock, runs the
-// program, reads the clock again and prints a Report, one line of JSON;
-// 3. it runs the check; 4. the workload's Parse takes the output apart with Split:
-// what the program printed, the Report, what the check printed.
+// program, reads the clock again and prints a Report, one line of JSON; 3. it runs the check;
+// 4. the workload's Parse splits the output with Split: the program's output, the Report, the
+// check's output.
 //
-// The start of the sandbox is not in the time: the workload startup weighs that.
-// The clock is the sandbox's own (CLOCK_MONOTONIC, clock_gettime(2)).
+// The time excludes the start of the sandbox, which the workload startup measures. The clock is
+// the sandbox's (CLOCK_MONOTONIC, clock_gettime(2)).
 package timed
 
 import (
@@ -28,34 +27,33 @@ import (
 	"tare/workload/child"
 )
 
-// Separator is the word between two commands in the arguments of Main.
+// Separator separates two commands in the arguments of Main.
 const Separator = "++"
 
-// MaxTime bounds a time that is believed.
+// MaxTime is the longest valid time.
 const MaxTime = 7 * 24 * time.Hour
 
-// prefix is how a Report's line begins.
+// prefix begins a Report's line.
 const prefix = `{"timed_ns":`
 
-// Until is for the Role: the checks are not of its measured window.
+// Until is for the Role: its measured window excludes the checks.
 const Until = prefix
 
-// Report is the line that Main prints after the program has ended well. Times in
-// nanoseconds.
+// Report is the line that Main prints after the program has succeeded. Times are in nanoseconds.
 type Report struct {
 	Elapsed int64 `json:"timed_ns"`  // from before the start to after the end
 	User    int64 `json:"user_ns"`   // CPU time that the program was charged (wait4(2)); some sandboxes count it in ticks of 10 ms
 	System  int64 `json:"system_ns"` // likewise
 }
 
-// Seconds is the time of the whole program.
+// Seconds returns the time of the whole program.
 func (r Report) Seconds() float64 { return float64(r.Elapsed) / 1e9 }
 
-// Original is the time as printed.
+// Original returns the time as printed.
 func (r Report) Original() string { return fmt.Sprintf("%d ns", r.Elapsed) }
 
-// Args is a role's command: the program is timed, the checks run after it, in
-// order, until one fails.
+// Args returns a role's command: the program is timed, and the checks run after it, in order,
+// until one fails.
 func Args(program []string, checks ...[]string) []string {
 	out := append([]string{"/tare", "internal", "timed"}, program...)
 	for _, c := range checks {
@@ -64,11 +62,11 @@ func Args(program []string, checks ...[]string) []string {
 	return out
 }
 
-// Split takes the standard output of Main apart. An error says that there is no
-// Report in it, or none that can be believed.
+// Split splits the standard output of Main. It returns an error if the output lacks a valid
+// Report.
 func Split(out []byte) (program []byte, r Report, check []byte, err error) {
 	at := bytes.Index(out, []byte(prefix))
-	// What the program prints last may lack the end of its line.
+	// The program's last line may lack its newline.
 	for at > 0 && out[at-1] != '\n' {
 		next := bytes.Index(out[at+1:], []byte(prefix))
 		if next < 0 {
@@ -78,7 +76,7 @@ func Split(out []byte) (program []byte, r Report, check []byte, err error) {
 		at += 1 + next
 	}
 	if at < 0 {
-		return nil, r, nil, errors.New("the output has no line with the time of the whole run: it ends before the program did")
+		return nil, r, nil, errors.New("the output lacks the line with the time of the whole run: it ends before the program did")
 	}
 	line, check, ended := bytes.Cut(out[at:], []byte("\n"))
 	if err := json.Unmarshal(line, &r); err != nil || !ended {
@@ -86,7 +84,7 @@ func Split(out []byte) (program []byte, r Report, check []byte, err error) {
 	}
 	for _, ns := range []int64{r.Elapsed, r.User, r.System} {
 		if ns < 0 || ns > int64(MaxTime) {
-			return nil, r, nil, fmt.Errorf("a time in %.200q cannot be: it is negative or longer than %v", line, MaxTime)
+			return nil, r, nil, fmt.Errorf("a time in %.200q is negative or longer than %v", line, MaxTime)
 		}
 	}
 	if r.Elapsed == 0 {
@@ -95,8 +93,8 @@ func Split(out []byte) (program []byte, r Report, check []byte, err error) {
 	return out[:at], r, check, nil
 }
 
-// Main is `tare internal timed PROGRAM [ARG...] [++ CHECK [ARG...]]...`. It returns
-// the exit code: that of the first command that failed, as a shell would give it.
+// Main is `tare internal timed PROGRAM [ARG...] [++ CHECK [ARG...]]...`. It returns the exit code
+// of the first command that failed, as a shell would.
 func Main(args []string, stdout, stderr io.Writer) int {
 	var commands [][]string
 	for len(args) > 0 {
@@ -111,14 +109,14 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	if len(commands) == 0 || slices.ContainsFunc(commands, func(c []string) bool { return len(c) == 0 }) {
-		_, _ = fmt.Fprintf(stderr, "timed: the arguments are a program, and commands that check what it left, %s before each\n", Separator)
+		_, _ = fmt.Fprintf(stderr, "timed: give a program, and commands that check what it has made, with %s before each\n", Separator)
 		return 2
 	}
 	r, code := one(commands[0], stdout, stderr)
 	if code != 0 {
 		return code
 	}
-	// The line stands by itself, also where the program did not end its last one.
+	// The line is on its own, even if the program did not end its last line.
 	b, err := json.Marshal(r)
 	if err == nil {
 		_, err = fmt.Fprintf(stdout, "\n%s\n", b)
@@ -129,15 +127,15 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	for _, c := range commands[1:] {
 		if _, code := one(c, stdout, stderr); code != 0 {
-			_, _ = fmt.Fprintf(stderr, "timed: %s ended well, but %s, which looks at what it left, failed\n", commands[0][0], c[0])
+			_, _ = fmt.Fprintf(stderr, "timed: %s succeeded, but %s, which checks what it has made, failed\n", commands[0][0], c[0])
 			return code
 		}
 	}
 	return 0
 }
 
-// one runs a command to its end, and asks it to end when it is asked to itself; a
-// killed trial leaves no encoder at work.
+// one runs a command to its end. When timed is asked to end, it asks the command to end, so that a
+// killed trial leaves no program running.
 func one(args []string, stdout, stderr io.Writer) (Report, int) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

@@ -57,12 +57,12 @@ func TestExitCodes(t *testing.T) {
 		{"the program's own", bad, 7, "why"},
 		{"by signal", sh("kill -KILL $$"), 128 + 9, "killed"},
 		{"missing", []string{"/no/such"}, 127, "/no/such"},
-		{"the check's", Args(ok, bad)[3:], 7, "looks at what it left"},
-		{"the second check's", Args(ok, ok, bad)[3:], 7, "looks at what it left"},
+		{"the check's", Args(ok, bad)[3:], 7, "checks what it has made"},
+		{"the second check's", Args(ok, ok, bad)[3:], 7, "checks what it has made"},
 		{"the check is not run after a failure", Args(bad, sh("exit 9"))[3:], 7, "why"},
-		{"nothing", nil, 2, "arguments"},
-		{"an empty check", []string{"true", Separator}, 2, "arguments"},
-		{"no program", []string{Separator, "true"}, 2, "arguments"},
+		{"nothing", nil, 2, "give a program"},
+		{"an empty check", []string{"true", Separator}, 2, "give a program"},
+		{"no program", []string{Separator, "true"}, 2, "give a program"},
 	} {
 		var out, errs bytes.Buffer
 		if code := Main(c.args, &out, &errs); code != c.code || !strings.Contains(errs.String(), c.says) {
@@ -105,14 +105,14 @@ func TestTold(t *testing.T) {
 
 func TestSplitRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                     "no line",
-		"a{\"timed_ns\":5}\n":                  "no line", // not at a line's start
+		"":                                     "lacks the line",
+		"a{\"timed_ns\":5}\n":                  "lacks the line", // not at a line's start
 		`{"timed_ns":5`:                        "damaged",
 		`{"timed_ns":5}`:                       "damaged", // cut before the line's end
 		"{\"timed_ns\":\"5\"}\n":               "damaged",
 		"{\"timed_ns\":0}\n":                   "stands still",
-		"{\"timed_ns\":-1}\n":                  "cannot be",
-		"{\"timed_ns\":1000000000000000000}\n": "cannot be",
+		"{\"timed_ns\":-1}\n":                  "is negative or longer",
+		"{\"timed_ns\":1000000000000000000}\n": "is negative or longer",
 	} {
 		if _, _, _, err := Split([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want an error with %q", text, err, want)

@@ -23,8 +23,7 @@ var (
 	placeRE = regexp.MustCompile(`\{([a-z][a-z0-9-]*)\}`)
 )
 
-// reserved are the factors that tare itself knows (study.Factor...); a
-// parameter of that name could not be told from them in a study.
+// reserved are tare's own factors (study.Factor...), whose names a parameter must not have.
 //
 //nolint:gochecknoglobals // a table that nothing changes
 var reserved = []string{"workload", "sandbox", "isolate", "cpu-limit", "memory-limit", "cpus", "link-delay", "link-rate"}
@@ -56,7 +55,7 @@ func (s *suite) params() (bad []string) {
 			fail("the name is not lower-case words joined by a hyphen")
 		}
 		if seen[p.Name] {
-			fail("is there twice")
+			fail("is given twice")
 		}
 		seen[p.Name] = true
 		if slices.Contains(reserved, p.Name) {
@@ -81,8 +80,8 @@ func (s *suite) params() (bad []string) {
 	return bad
 }
 
-// documented wants the page to name, in backquotes, every parameter and every
-// response that a case shows: what is not written down is not found.
+// documented checks that the page names, in backquotes, every parameter, and every response of a
+// case.
 func (s *suite) documented() (bad []string) {
 	b, err := os.ReadFile(s.docs)
 	if err != nil {
@@ -135,13 +134,13 @@ func soundRoles(roles []workload.Role) (bad []string) {
 	names := map[string]workload.Role{}
 	for _, r := range roles {
 		if _, twice := names[r.Name]; twice || !nameRE.MatchString(r.Name) {
-			bad = append(bad, fmt.Sprintf("role %q: the name is not a word, or is there twice", r.Name))
+			bad = append(bad, fmt.Sprintf("role %q: the name is not a word, or is given twice", r.Name))
 		}
 		names[r.Name] = r
 		foreground = foreground || !r.Background
 	}
 	if !foreground {
-		bad = append(bad, "there is no role that ends by itself: the trial would never be over")
+		bad = append(bad, "no role ends by itself, so the trial would never end")
 	}
 	for _, r := range roles {
 		bad = append(bad, soundRole(r, names)...)
@@ -177,16 +176,16 @@ func soundRole(r workload.Role, names map[string]workload.Role) (bad []string) {
 		fail("runs %s, which Needs does not name, so it will not be in the root file system", prog)
 	}
 	if r.Image != "" && len(r.Needs) > 0 {
-		fail("Needs %v are of the tree without an Image; put them into the image %s", r.Needs, r.Image)
+		fail("Needs %v are for roles without an Image; put them into the image %s", r.Needs, r.Image)
 	}
 	if r.Background && r.Ready == "" && r.Probe == nil {
-		fail("is in the background without a Ready line or a Probe: nobody knows when to start the others")
+		fail("is in the background without a Ready line or a Probe, so run cannot know when to start the others")
 	}
 	if r.Until != "" && (r.Background || r.Mode != workload.Exec) {
-		fail("has Until %q, which is for a command of its own in the foreground", r.Until)
+		fail("has Until %q, which is for an Exec role in the foreground", r.Until)
 	}
 	if r.Mode == workload.Checkpoint && r.Probe == nil {
-		fail("is saved and restored without a Probe: nobody knows when it does its work")
+		fail("is saved and restored without a Probe, so run cannot know when it is ready")
 	}
 	if p := r.Probe; p != nil {
 		bad = append(bad, soundProbe(r.Name, *p)...)
@@ -214,20 +213,20 @@ func soundProbe(role string, p workload.Probe) (bad []string) {
 		bad = append(bad, fmt.Sprintf("role %s: Probe: ", role)+fmt.Sprintf(format, args...))
 	}
 	if p.Port < 1 || p.Port > 65535 {
-		fail("%d is no port", p.Port)
+		fail("the port %d is out of range", p.Port)
 	}
 	if p.Path != "" && (!strings.HasPrefix(p.Path, "/") || p.Send != "" || p.Want != "") {
 		fail("Path %q is for HTTP, begins with a slash and excludes Send and Want", p.Path)
 	}
 	if p.Size != 0 && p.Path == "" || p.Size < 0 {
-		fail("Size %d is of the body of a Path", p.Size)
+		fail("Size %d needs a Path, whose body it is", p.Size)
 	}
 	return bad
 }
 
 func soundResponses(rs []record.Response) (bad []string) {
 	if len(rs) == 0 {
-		return []string{"there is no response: nothing could be compared"}
+		return []string{"the workload has no response, so nothing can be compared"}
 	}
 	seen := map[string]bool{}
 	for i, r := range rs {
@@ -235,7 +234,7 @@ func soundResponses(rs []record.Response) (bad []string) {
 			bad = append(bad, fmt.Sprintf("response %q: ", r.Name)+fmt.Sprintf(format, args...))
 		}
 		if !nameRE.MatchString(r.Name) || seen[r.Name] {
-			fail("the name is not a word, or is there twice")
+			fail("the name is not a word, or is given twice")
 		}
 		seen[r.Name] = true
 		if !slices.Contains(units, r.Unit) {
@@ -275,15 +274,15 @@ func (s *suite) deterministic() (bad []string) {
 	return bad
 }
 
-// extremes sets one parameter at a time to each of its words and bounds. What
-// cannot be combined with the other defaults may be refused, by name.
+// extremes sets one parameter at a time to each of its words and bounds. A value that cannot be
+// combined with the other defaults may be refused, with the parameter's name.
 func (s *suite) extremes() (bad []string) {
 	ps := s.w.Params()
 	for _, p := range ps {
 		for _, text := range extremesOf(p) {
 			v, err := param.Fill(ps, param.Values{p.Name: text})
 			if err != nil {
-				bad = append(bad, fmt.Sprintf("parameter %s = %s, its own word or bound, does not pass: %v", p.Name, text, err))
+				bad = append(bad, fmt.Sprintf("parameter %s refuses %s, its own word or bound: %v", p.Name, text, err))
 				continue
 			}
 			roles, err := s.w.Roles(v)

@@ -19,8 +19,8 @@ import (
 	"tare/workload/output"
 )
 
-// responses wants, of each case, the roles' outputs together to give every
-// declared response once, in the declared unit.
+// responses checks, for each case, that the roles' outputs together give every declared response
+// once, in the declared unit.
 func (s *suite) responses() (bad []string) {
 	for _, c := range s.cases {
 		if c.Refused {
@@ -40,7 +40,7 @@ func (s *suite) responses() (bad []string) {
 			continue
 		}
 		for _, r := range roles {
-			// A server that a Probe finds ready may have nothing to say.
+			// A server with a Probe may print nothing.
 			silent := r.Background && r.Probe != nil
 			if _, ok := c.Outputs[r.Name]; !ok && !silent {
 				fail("the output of role %s is not given", r.Name)
@@ -71,16 +71,16 @@ func (s *suite) responses() (bad []string) {
 				}
 			}
 			if n != 1 {
-				fail("response %s is there %d times without labels, want once", want.Name, n)
+				fail("response %s occurs %d times without labels, want once", want.Name, n)
 			}
 		}
 	}
 	return bad
 }
 
-// following checks the series that follow a response (record.LabelResponse):
-// of one that is declared, in its unit, one each, and that the response lies among
-// the points of the measured time, which is what it was made of.
+// following checks the series that follow a response (record.LabelResponse): the response is
+// declared, has the same unit and only one series, and its value lies among the points of the
+// measured time.
 func following(declared []record.Response, roles []workload.Role, r record.Reading) (bad []string) {
 	seen := map[string]bool{}
 	var warmup time.Duration
@@ -98,7 +98,7 @@ func following(declared []record.Response, roles []workload.Role, r record.Readi
 		i := slices.IndexFunc(declared, func(d record.Response) bool { return d.Name == name })
 		switch {
 		case i < 0:
-			bad = append(bad, fmt.Sprintf("%s follows %s, which is no response", id, name))
+			bad = append(bad, fmt.Sprintf("%s follows %s, which is not a declared response", id, name))
 			continue
 		case seen[name]:
 			bad = append(bad, fmt.Sprintf("%s: another series follows %s", id, name))
@@ -125,7 +125,7 @@ func following(declared []record.Response, roles []workload.Role, r record.Readi
 	return bad
 }
 
-// soundReading checks what must hold of any reading, whatever it was read from.
+// soundReading checks what must hold for any reading.
 func soundReading(declared []record.Response, r record.Reading) (bad []string) {
 	for _, x := range r.Samples {
 		id := fmt.Sprintf("sample %s{%s}", x.Name, x.Labels)
@@ -154,7 +154,7 @@ func soundReading(declared []record.Response, r record.Reading) (bad []string) {
 			bad = append(bad, id+": the times fall")
 		}
 		if slices.ContainsFunc(x.V, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
-			bad = append(bad, id+" has a value that is no number")
+			bad = append(bad, id+" has a value that is not a number")
 		}
 	}
 	for _, x := range r.Histograms {
@@ -176,8 +176,7 @@ func soundReading(declared []record.Response, r record.Reading) (bad []string) {
 	return bad
 }
 
-// parse calls Parse and turns a panic, slowness or an unsound reading into
-// words.
+// parse calls Parse and reports a panic, slowness or an invalid reading.
 func (s *suite) parse(out captured, in io.Reader) (bad []string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -198,8 +197,7 @@ func (s *suite) parse(out captured, in io.Reader) (bad []string, err error) {
 	return bad, nil
 }
 
-// truncated cuts each output in 64 places, as a killed program or a full disk
-// would.
+// truncated cuts each output at 64 places, as a killed program or a full disk would.
 func (s *suite) truncated() (bad []string) {
 	for _, out := range s.outputs {
 		for i := 1; i < 64; i++ {
@@ -249,17 +247,17 @@ func (s *suite) empty() (bad []string) {
 			b, err := s.parse(out, strings.NewReader(text))
 			bad = append(bad, b...)
 			if err == nil {
-				bad = append(bad, fmt.Sprintf("%s: Parse of the empty output %q is no error", out.name, text))
+				bad = append(bad, fmt.Sprintf("%s: Parse returns no error for the empty output %q", out.name, text))
 			} else if len(strings.Fields(err.Error())) < 4 {
-				bad = append(bad, fmt.Sprintf("%s: the error for an empty output says too little: %q", out.name, err))
+				bad = append(bad, fmt.Sprintf("%s: the error for an empty output is not helpful: %q", out.name, err))
 			}
 		}
 	}
 	return bad
 }
 
-// repeating is an endless output. Reads of less than the whole text break it
-// apart, which is as good: only its length matters.
+// repeating is an endless output. Short reads may split the text, which does not matter: only the
+// length does.
 type repeating struct {
 	text []byte
 	read int64
@@ -274,8 +272,8 @@ func (r *repeating) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// endless gives an output without an end: an error is wanted, after a bounded
-// read (output.Read does that).
+// endless checks that an endless output gives an error after a bounded read (output.Read does
+// that).
 func (s *suite) endless() (bad []string) {
 	for i, text := range []string{"x", "[", "1\n"} {
 		out := s.outputs[i%len(s.outputs)]
@@ -283,7 +281,7 @@ func (s *suite) endless() (bad []string) {
 		b, err := s.parse(out, r)
 		bad = append(bad, b...)
 		if err == nil {
-			bad = append(bad, fmt.Sprintf("%s: an endless output of %q is no error", out.name, text))
+			bad = append(bad, fmt.Sprintf("%s: Parse returns no error for an endless output of %q", out.name, text))
 		}
 		if r.read > 2*output.Limit {
 			bad = append(bad, fmt.Sprintf("%s: Parse read %d bytes of an endless output, more than twice output.Limit", out.name, r.read))

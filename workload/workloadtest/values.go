@@ -19,8 +19,8 @@ func Fill(t testing.TB, w workload.Workload, v param.Values) param.Values {
 	return v
 }
 
-// Parse gives the text as a role's output to the workload and returns the samples by
-// name, and those with labels by "name{labels}".
+// Parse parses the text as a role's output and returns the samples by name, those with labels by
+// "name{labels}".
 func Parse(t testing.TB, w workload.Workload, role string, v param.Values, text string) (map[string]float64, error) {
 	t.Helper()
 	r, err := w.Parse(role, Fill(t, w, v), strings.NewReader(text))

@@ -5,11 +5,10 @@
 //	func TestContract(t *testing.T) { workloadtest.Run(t, Workload{}, cases...) }
 //	func FuzzParse(f *testing.F)    { workloadtest.Fuzz(f, Workload{}, cases...) }
 //
-// The data path: 1. the descriptions (Params, Responses) are checked by
-// themselves; 2. Roles is asked under the defaults, under each word and bound of
-// each parameter, and under each Case; 3. each Case's captured output goes
-// through Parse, whole, truncated, altered and endless; 4. every breach is one
-// sentence, and Run reports them all.
+// The data path: 1. the descriptions (Params, Responses) are checked; 2. Roles is called with the
+// defaults, with each word and bound of each parameter, and with each Case; 3. each Case's
+// captured output goes through Parse, whole, truncated, altered and endless; 4. Run reports every
+// violation as one sentence.
 package workloadtest
 
 import (
@@ -23,8 +22,7 @@ import (
 	"tare/workload"
 )
 
-// Case is one set of parameters with the output that every role really printed
-// under them.
+// Case is one set of parameters with the real output of every role.
 type Case struct {
 	Name    string
 	Params  param.Values      // only what differs from the defaults
@@ -35,8 +33,8 @@ type Case struct {
 	Refused bool
 }
 
-// Run runs the whole suite. It fails when there is no case with output: a
-// parser that was never shown real output is not tested.
+// Run runs the whole suite. It fails without a case with output, because a parser must be tested
+// with real output.
 func Run(t *testing.T, w workload.Workload, cases ...Case) {
 	t.Helper()
 	c, err := load(w, cases)
@@ -52,8 +50,8 @@ func Run(t *testing.T, w workload.Workload, cases ...Case) {
 	}
 }
 
-// Fuzz feeds Parse with alterations of the cases' outputs. Whatever the input,
-// Parse must return an error or a sound reading, and must not panic.
+// Fuzz feeds Parse with alterations of the cases' outputs. For every input, Parse must return an
+// error or a valid reading, and must not panic.
 func Fuzz(f *testing.F, w workload.Workload, cases ...Case) {
 	f.Helper()
 	c, err := load(w, cases)
@@ -66,8 +64,7 @@ func Fuzz(f *testing.F, w workload.Workload, cases ...Case) {
 		f.Add(i, []byte{})
 	}
 	f.Fuzz(func(t *testing.T, i int, data []byte) {
-		// The index chooses the role and the parameters that the input is parsed
-		// under; any integer is made to fit.
+		// The index selects the role and the parameters for the input; any integer is mapped to one.
 		out := c.outputs[int(uint(i)%uint(len(c.outputs)))]
 		r, err := c.w.Parse(out.role, out.values, bytes.NewReader(data))
 		if err != nil {
@@ -79,7 +76,7 @@ func Fuzz(f *testing.F, w workload.Workload, cases ...Case) {
 	})
 }
 
-// captured is one role's output with the values it was made under.
+// captured is one role's output with the values that produced it.
 type captured struct {
 	name   string // case and role, for messages
 	role   string

@@ -122,7 +122,7 @@ func TestBreachesAreSeen(t *testing.T) {
 		{name: "placeholder of nobody", want: "does not exist", spoil: func(f *fake) {
 			f.roles = oneRole(workload.Role{Name: "main", Mode: workload.Exec, Args: []string{"/tare", "{server}:1"}})
 		}},
-		{name: "never over", want: "never be over", spoil: func(f *fake) {
+		{name: "never over", want: "never end", spoil: func(f *fake) {
 			f.roles = oneRole(workload.Role{Name: "main", Mode: workload.Exec, Args: []string{"/tare"}, Background: true, Ready: "x"})
 		}},
 		{name: "no ready line", want: "without a Ready line", spoil: func(f *fake) {
@@ -131,14 +131,14 @@ func TestBreachesAreSeen(t *testing.T) {
 		{name: "tools beside an image", want: "put them into the image", spoil: func(f *fake) {
 			f.roles = oneRole(workload.Role{Name: "main", Mode: workload.Exec, Args: []string{"fio"}, Image: "fio", Needs: []string{"sh"}})
 		}},
-		{name: "checkpoint without a probe", want: "nobody knows when it does its work", spoil: func(f *fake) {
+		{name: "checkpoint without a probe", want: "cannot know when it is ready", spoil: func(f *fake) {
 			f.roles = oneRole(workload.Role{Name: "main", Mode: workload.Checkpoint, Count: 1, Args: []string{"/tare"}})
 		}},
 		{name: "probe of two kinds", want: "excludes Send and Want", spoil: func(f *fake) {
 			f.roles = oneRole(workload.Role{Name: "main", Mode: workload.Launch, Count: 1, Args: []string{"/tare"},
 				Probe: &workload.Probe{Port: 80, Path: "/", Want: "+PONG"}})
 		}},
-		{name: "probe of no port", want: "0 is no port", spoil: func(f *fake) {
+		{name: "probe of no port", want: "the port 0 is out of range", spoil: func(f *fake) {
 			f.roles = oneRole(workload.Role{Name: "main", Mode: workload.Launch, Count: 1, Args: []string{"/tare"}, Probe: &workload.Probe{}})
 		}},
 		{name: "undetermined roles", want: "differs between two calls", spoil: func(f *fake) {
@@ -147,7 +147,7 @@ func TestBreachesAreSeen(t *testing.T) {
 				return []workload.Role{{Name: "main", Mode: workload.Exec, Args: []string{"/tare", strings.Repeat("x", calls)}}}, nil
 			}
 		}},
-		{name: "response never parsed", want: "there 0 times", spoil: func(f *fake) {
+		{name: "response never parsed", want: "occurs 0 times", spoil: func(f *fake) {
 			f.responses = func() []record.Response {
 				return []record.Response{{Name: "delay", Unit: record.Second, Better: record.Lower}}
 			}
@@ -157,7 +157,7 @@ func TestBreachesAreSeen(t *testing.T) {
 				return []record.Response{{Name: "rate", Unit: record.Second, Better: record.Lower}}
 			}
 		}},
-		{name: "empty output accepted", want: "is no error", spoil: func(f *fake) {
+		{name: "empty output accepted", want: "returns no error", spoil: func(f *fake) {
 			f.parse = func(r io.Reader) (record.Reading, error) {
 				_, err := io.Copy(io.Discard, io.LimitReader(r, 1))
 				return record.Reading{}, err
@@ -172,7 +172,7 @@ func TestBreachesAreSeen(t *testing.T) {
 				return record.Reading{}, err
 			}
 		}},
-		{name: "series of nothing", want: "which is no response", spoil: follow("delay", record.PerSecond, 12)},
+		{name: "series of nothing", want: "which is not a declared response", spoil: follow("delay", record.PerSecond, 12)},
 		{name: "series in another unit", want: "its response in 1/s", spoil: follow("rate", record.Second, 12)},
 		{name: "series of something else", want: "goes from 3 to 4 in the measured time", spoil: follow("rate", record.PerSecond, 3, 4)},
 		{name: "negative", want: "is negative", spoil: func(f *fake) {

@@ -42,8 +42,8 @@ func (p *parser) flowop(t *tag) (Flowop, error) {
 	return f, f.check(t)
 }
 
-// opOf knows the flowops, and by name those that uperf has and this package
-// has not.
+// opOf returns the flowop of a name. Its error knows uperf's flowops that this package does not
+// support.
 func opOf(a attr, name string) (Op, error) {
 	ops := []Op{Connect, Accept, Read, Write, Send, Recv, Disconnect, Think, Nop}
 	if i := slices.Index(ops, Op(name)); i >= 0 {
@@ -63,8 +63,8 @@ func opOf(a attr, name string) (Op, error) {
 	return "", a.valueAt.bad(fmt.Sprintf(why, name) + "; known are " + strings.Join(known, ", "))
 }
 
-// options reads the words of the attribute: name or name=value, parted by
-// spaces. A rand(a, b) may have spaces in it.
+// options reads the words of the attribute: name or name=value, separated by spaces. rand(a, b)
+// may contain spaces.
 func (p *parser) options(f *Flowop, a attr) error {
 	rest, at := a.value, a.valueAt
 	for n := 0; ; n++ {
@@ -90,14 +90,14 @@ func (p *parser) options(f *Flowop, a attr) error {
 	}
 }
 
-// after is the place behind a text.
+// after returns the place after a text.
 func after(at place, text string) place {
 	s := scanner{text: text, at: at}
 	s.skip(len(text))
 	return s.at
 }
 
-// wordWithParens is the length of a word; spaces in parentheses belong to it.
+// wordWithParens returns the length of a word, including spaces in parentheses.
 func wordWithParens(s string) int {
 	depth := 0
 	for i := range len(s) {
@@ -142,7 +142,7 @@ func (p *parser) option(f *Flowop, o attr, hasValue bool) error {
 	}
 	f.Options[o.name] = Place{o.valueAt.line, o.valueAt.column}
 	if o.name == "remotehost" {
-		// Whose name it is does not matter, so that a $variable needs no value.
+		// The host does not matter, so a $variable needs no value.
 		f.RemoteHost = o.value
 		if v, err := p.value(o); err == nil {
 			f.RemoteHost = v
@@ -204,7 +204,7 @@ func (p *parser) size(o attr, v string) (Size, error) {
 	return Size{least, most}, err
 }
 
-// check refuses flowops that lack something, or have what excludes each other.
+// check refuses flowops that lack an option, or have options that exclude each other.
 func (f Flowop) check(t *tag) error {
 	opens := f.Op == Connect || f.Op == Accept
 	moves := slices.Contains([]Op{Read, Write, Send, Recv}, f.Op)

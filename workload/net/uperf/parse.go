@@ -106,7 +106,7 @@ func (p *parser) group(t *tag) (Group, error) {
 		case "name":
 			g.Name = a.value
 		case "nthreads", "nprocs":
-			// With both uperf makes processes, as many as the last one says.
+			// With both attributes uperf makes processes, as many as the last one says.
 			n, err := p.integer(a, 1, MaxStrands)
 			if err != nil {
 				return g, err
@@ -198,7 +198,7 @@ func (p *parser) transaction(t *tag) (Transaction, error) {
 	return x, nil
 }
 
-// value puts in the value of a $variable, which is always the whole of a value.
+// value replaces a $variable, which is always a whole value.
 func (p *parser) value(a attr) (string, error) {
 	name, ok := strings.CutPrefix(a.value, "$")
 	if !ok {

@@ -1,16 +1,15 @@
-// Package uperf reads profiles of the network tool uperf (uperf.org), so that
-// its users bring their own loads: groups of strands, transactions, flowops.
+// Package uperf reads profiles of the network tool uperf (uperf.org), so that its users can use
+// their loads: groups of strands, transactions, flowops.
 //
-// The data path: 1. scan takes the text apart into tags, as uperf's own reader
-// does (it is no XML parser); 2. Parse builds a Profile of them and puts the
-// values of $variables in; 3. check refuses what uperf itself would refuse, and
-// what this package does not know, by line and column; 4. workload net executes
-// the Profile.
+// The data path: 1. scan splits the text into tags, as uperf's own parser does (it does not
+// parse XML); 2. Parse builds a Profile from them and replaces $variables; 3. check refuses what
+// uperf would refuse and what this package does not support, with line and column; 4. workload
+// net executes the Profile.
 //
 // The semantics are uperf 1.0.8's, found in its source and not always in its
 // manual: names are lower-cased, K is 1024, "m" after a time means milliseconds,
-// a think runs on both ends, a write goes on until its whole size is written.
-// A remotehost, whichever, is the server: a trial has one.
+// a think runs on both ends, a write goes on until its whole size is written. Every remotehost
+// means the server, because a trial has one.
 // docs/workloads/uperf.md has the whole list.
 package uperf
 
@@ -23,14 +22,14 @@ import (
 type Profile struct {
 	Name    string
 	Groups  []Group
-	Ignored []string // line:column: what uperf reads and pays no attention to, and so do we
+	Ignored []string // line:column: what uperf reads and ignores, as does this package
 }
 
 // Group is a number of strands, which all run the same transactions.
 type Group struct {
 	Name         string
 	Strands      int  // threads or processes
-	Processes    bool // as the profile asks; here every strand is a thread
+	Processes    bool // the profile asks for processes; here every strand is a thread
 	Transactions []Transaction
 }
 
@@ -59,8 +58,8 @@ const (
 	Nop        Op = "nop"
 )
 
-// Peer returns what the other side does meanwhile. A disconnect, a think and a
-// nop are the same on both sides.
+// Peer returns the other side's counterpart. A disconnect, a think and a nop are the same on both
+// sides.
 func (o Op) Peer() Op {
 	switch o {
 	case Connect:
@@ -95,27 +94,26 @@ type Flowop struct {
 	Conn       int           // the connection's name, from 1; 0: the strand's anonymous one
 	Count      int           // repetitions, at least 1
 	Size       Size          // of Read, Write, Send, Recv
-	PeerSize   int           // rsize, bytes: the peer's own size where larger; 0: the same
+	PeerSize   int           // rsize, bytes: the peer's size if larger; 0: the same
 	Duration   time.Duration // of Think
 	Busy       bool          // Think burns CPU instead of sleeping
 	Protocol   Protocol      // of Connect and Accept
 	RemoteHost string        // of Connect and Accept, as written where its $variable has no value; always means the server
 	Port       int           // of Connect and Accept; 0: any
-	CanFail    bool          // an error is counted and no failure
+	CanFail    bool          // an error is counted, and does not fail the transaction
 	NonBlock   bool          // UDP
 	NoDelay    bool          // TCP_NODELAY
 	Window     int           // bytes of the socket's buffers; 0: the system's
 	Timeout    time.Duration // of waiting for the peer; 0: none
 	Line       int
 	Column     int
-	Options    map[string]Place // where the value of each option stands; flags are not in it
+	Options    map[string]Place // place of each option's value; without flags
 }
 
-// Place is where something stands in the text, from 1.
+// Place is a position in the text, from 1.
 type Place struct{ Line, Column int }
 
-// Place is that of an option's value, and the flowop's own where it does not have the
-// option.
+// Place returns the place of an option's value, or of the flowop if it lacks the option.
 func (f *Flowop) Place(option string) Place {
 	if p, ok := f.Options[option]; ok {
 		return p
@@ -131,11 +129,11 @@ type Size struct {
 // Random reports whether each operation draws its own size.
 func (s Size) Random() bool { return s.Min != s.Max }
 
-// Error is what is wrong with a profile, and where.
+// Error is a mistake in a profile, with its place.
 type Error struct {
 	Line, Column int
 	Text         string
 }
 
-// Error is line:column: text, to be preceded by the file's name.
+// Error returns line:column: text. The caller puts the file's name before it.
 func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Text) }

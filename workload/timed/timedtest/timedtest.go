@@ -1,10 +1,9 @@
-// Package timedtest runs a workload that package timed times in real sandboxes,
-// from its real image.
+// Package timedtest runs a workload that uses package timed in real sandboxes, with its real
+// image.
 //
-// The data path: 1. Main, in the package's TestMain, lets the test's own binary be
-// /tare in the sandbox; 2. Run builds the image or finds it in the host's cache,
-// takes the host's lock, starts a sandbox of each kind and runs the role in it;
-// 3. the workload parses what it printed.
+// The data path: 1. Main, in the package's TestMain, makes the test's binary /tare in the
+// sandbox; 2. Run builds the image or finds it in the host's cache, takes the host's lock, starts
+// a sandbox of each kind and runs the role in it; 3. the workload parses the output.
 package timedtest
 
 import (
@@ -55,9 +54,8 @@ func Main(run func() int) int {
 	return 2
 }
 
-// Run runs the workload's only role under the values in the baseline and in
-// gVisor, and gives each reading to check. What the host cannot do is skipped, and
-// said.
+// Run runs the workload's single role with the values in the baseline and in gVisor, and passes
+// each reading to check. It skips, with the reason, what the host cannot do.
 func Run(t *testing.T, w workload.Workload, v param.Values, check func(*testing.T, record.Reading)) {
 	t.Helper()
 	if testing.Short() {
