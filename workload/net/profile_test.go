@@ -391,7 +391,7 @@ func TestProfileRefused(t *testing.T) {
 		{profileText(groupText(1, "|nop")), "n=3", "no variable $n; it has no variables, so remove vars"},
 		{profileText(groupText(1, "|nop count=$n")), "n=3 z=3", "no variable $z; it has n"},
 		{profileText(groupText(1, "|nop count=$n")), "n", "is not name=value"},
-		{profileText(groupText(1, "|nop count=$n")), "n=1 N=2", "there twice"},
+		{profileText(groupText(1, "|nop count=$n")), "n=1 N=2", "given twice"},
 		{strings.Repeat(" ", maxProfileText+1), "", "at most 65536"},
 	} {
 		if _, err := newProgram(c.text, c.vars); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -402,7 +402,7 @@ func TestProfileRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Workload{}).Roles(v); err == nil || !strings.Contains(err.Error(), "connections, rate mean nothing beside profile") {
+	if _, err := (Workload{}).Roles(v); err == nil || !strings.Contains(err.Error(), "connections, rate have no effect with a profile") {
 		t.Errorf("%v", err)
 	}
 }
