@@ -11,18 +11,18 @@ import (
 // Isolation is where the workload runs.
 type Isolation string
 
-// The three paths. A sentry's workload threads run on the host's cores, and its
-// network stack in helper threads; natively there is neither guest nor helper.
+// The three paths. A sentry's workload threads run on the host's cores, and its network stack
+// in helper threads; natively there is no guest and no helper.
 const (
 	Native Isolation = "native"
 	VM     Isolation = "vm"
 	Sentry Isolation = "sentry"
 )
 
-// Mode is what the load does.
+// Mode is the kind of load.
 type Mode string
 
-// As the workload net's parameter mode.
+// Modes, as in the workload net's parameter mode.
 const (
 	RR     Mode = "rr"
 	Stream Mode = "stream"
@@ -47,7 +47,7 @@ type Load struct {
 	Mode        Mode
 	Connections int     // 1 to 256
 	Size        int     // of a message, and in mode rr of its reply: 1 B to 1 MiB
-	Rate        float64 // requests a second over all connections, mode rr; 0 is the closed loop
+	Rate        float64 // requests a second over all connections, mode rr; 0: closed loop
 	Threads     int     // of the workload; 0: one for each connection
 	Work        float64 // user CPU of a message
 	Window      int     // bursts in flight on a connection, mode stream
@@ -55,7 +55,7 @@ type Load struct {
 	Duration    float64 // measured
 }
 
-// Kernel is what a message costs where the workload runs, host or guest.
+// Kernel is the cost of a message in the kernel of the workload, host or guest.
 type Kernel struct {
 	PerMessage     float64 // mode rr: system calls and the socket's work, for a message and its reply
 	PerRead        float64 // mode stream: of a message
@@ -75,7 +75,7 @@ type Guest struct {
 	Factor     float64 // of the guest's costs over native: second page walk, virtio's driver
 	Exit       float64 // CPU on the host for a kick, or a halt and its wake-up
 	Wake       float64 // until a halted vCPU runs
-	HaltPoll   float64 // a vCPU stays on its core at most so long when idle
+	HaltPoll   float64 // the longest time that an idle vCPU polls on its core
 	VMM        float64 // cores that the VMM's other threads and virtiofsd use
 }
 
@@ -101,18 +101,18 @@ type Path struct {
 	PeerByte  float64
 }
 
-// Quota is the cgroup's CPU bandwidth. Cores 0 is none.
+// Quota is the cgroup's CPU bandwidth. Cores 0: no limit.
 type Quota struct {
 	Cores  float64
 	Period float64
-	Slice  float64 // what a thread takes from the period's share at a time
+	Slice  float64 // quota that a thread takes from the period at a time
 }
 
 // Host is the machine.
 type Host struct {
 	Cores      int
 	Wake       float64 // of an idle core
-	Contenders int     // threads of others that always want to run
+	Contenders int     // threads of others that are always runnable
 }
 
 // Noise is standard deviations of logarithms.
@@ -122,8 +122,8 @@ type Noise struct {
 	Op       float64 // from message to message
 }
 
-// Payload is the part of a link's rate that headers leave: 1448 of 1538 bytes, with
-// Ethernet's, IP's and TCP's at 1500 B.
+// Payload is the part of a link's rate without headers: 1448 of 1538 bytes, with the headers of
+// Ethernet, IP and TCP at 1500 B.
 const Payload = 0.941
 
 // Default is Kata's default machine (one vCPU, no limit) on 32 cores with 64
@@ -145,8 +145,8 @@ func Default() Config {
 	}
 }
 
-// Sized is c as Kata makes the machine of a pod: vCPUs at boot (0: the default,
-// negative: all of the host's) and a CPU limit in cores (0: none).
+// Sized returns c with the machine that Kata makes for a pod: vCPUs at boot (0: the default,
+// negative: all of the host's) and a CPU limit in cores (0: no limit).
 func (c Config) Sized(defaultVCPUs int, limit float64) (Config, error) {
 	s, err := sizing.Of(sizing.Pod{CPULimit: limit}, sizing.Runtime{VCPUs: defaultVCPUs, HostCPUs: c.Host.Cores})
 	if err != nil {
@@ -158,8 +158,8 @@ func (c Config) Sized(defaultVCPUs int, limit float64) (Config, error) {
 	return c, nil
 }
 
-// Native is c without a sandbox, with the pod's own CPU limit in cores (0: none):
-// the baseline's cell.
+// Native returns c without a sandbox, with the pod's CPU limit in cores (0: no limit): the
+// baseline's cell.
 func (c Config) Native(limit float64) Config {
 	c.Isolation = Native
 	c.Quota.Cores = limit
@@ -168,8 +168,8 @@ func (c Config) Native(limit float64) Config {
 	return c
 }
 
-// Check says which figure is out of bounds. The bounds are wide: they keep a
-// trial finite, not sensible.
+// Check returns an error for a figure that is out of bounds. The bounds are wide: they only keep
+// a trial finite.
 func (c Config) Check() error {
 	switch c.Isolation {
 	case Native, VM, Sentry:
@@ -198,7 +198,7 @@ func (c Config) Check() error {
 			return fmt.Errorf("%s %d: write %d to %d", f.name, f.v, f.min, f.max)
 		}
 	}
-	const second, perByte = 0.01, 1e-6 // a message that costs more is no network message
+	const second, perByte = 0.01, 1e-6 // no network message costs more
 	for _, f := range []struct {
 		name     string
 		v        float64
@@ -227,7 +227,7 @@ func (c Config) Check() error {
 		return fmt.Errorf("%d helper threads for %d vCPUs at boot: write at most one for each", c.Helper.Threads, c.Guest.Boot)
 	}
 	if q := c.Quota.Cores; math.IsNaN(q) || q < 0 || q > 4096 || q > 0 && q < 0.01 {
-		return fmt.Errorf("quota %g cores: write 0.01 to 4096, or 0 for none", q)
+		return fmt.Errorf("quota %g cores: write 0.01 to 4096, or 0 for no quota", q)
 	}
 	return nil
 }

@@ -8,10 +8,10 @@ import (
 	"tare/record"
 )
 
-// Draw makes a random Config with exactly one bottleneck, drawn evenly from
-// Causes: the ground truth for what names causes. Its steps: a shape and costs
-// around the defaults, with room everywhere; a short run, which says what rate
-// and CPU that has; then Plant. An error means a figure of Draw's own is wrong.
+// Draw makes a random Config with exactly one bottleneck, drawn evenly from Causes: the ground
+// truth for the rules of causes. Its steps: a shape and costs around the defaults, without any
+// bottleneck; a short run, to find its rate and CPU; then Plant. An error means a mistake in
+// Draw.
 func Draw(seed uint64) (Config, Cause, error) {
 	r := rand.New(rand.NewPCG(seed, 0x6472617700000001)) //nolint:gosec // seeded: a trial must be repeatable
 	all := Causes()
@@ -30,7 +30,7 @@ func DrawMild(seed uint64) (Config, Cause, error) {
 	return c, what, err
 }
 
-// DrawWith is Draw for a cause of one's choice.
+// DrawWith is Draw for a given cause.
 func DrawWith(seed uint64, what Cause) (Config, error) { return drawLeaving(seed, what, 0.3, 0.6) }
 
 // drawLeaving draws a Config whose bottleneck leaves lo to hi of the rate.
@@ -38,7 +38,7 @@ func drawLeaving(seed uint64, what Cause, lo, hi float64) (Config, error) {
 	r := rand.New(rand.NewPCG(seed, 0x6472617700000002)) //nolint:gosec // seeded: a trial must be repeatable
 	c := roomy(r, what)
 	switch {
-	case what == GuestOne: // natively the thread is as full: a guest that is dearer would be all that it costs
+	case what == GuestOne: // natively the thread is as full, so a more expensive guest would be its whole cost
 		c.Guest.Factor, c.Guest.Exit = 1, 0
 	case lo > 0.6 && (what == PathLength || what == Interception || what == Link): // what the sandbox costs besides would be greater than a mild cause
 		c.Path.Delay, c.Guest.Factor = 0, 1

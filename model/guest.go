@@ -2,7 +2,7 @@ package model
 
 import "math/bits"
 
-// doing is what a core's slice is.
+// doing is the kind of a core's slice.
 type doing uint8
 
 const (
@@ -12,8 +12,8 @@ const (
 	work          // a thread's
 )
 
-// core is a guest's vCPU, or natively one of the host's cores: soft interrupts
-// go first, then one thread after the other.
+// core is a guest's vCPU, or natively one of the host's cores. Soft interrupts run first, then
+// one thread after the other.
 type core struct {
 	entity
 	soft   fifo // messages
@@ -28,7 +28,7 @@ type core struct {
 	received              float64 // messages in soft interrupts
 }
 
-// thread is one of the workload.
+// thread is one thread of the workload.
 type thread struct {
 	inbox  fifo
 	parked bool  // on a run queue or running
@@ -51,7 +51,7 @@ const (
 	threadBatch = 8    // requests that a thread answers before others run
 	pollCatch   = 1e-6 // s until a polling vCPU runs
 	stealAfter  = 100 * us
-	shortTurn   = 10e3 // ns that are not worth waking another core for
+	shortTurn   = 10e3 // ns: a shorter turn does not wake another core
 )
 
 func (s *sim) hasWork(e *entity) bool {
@@ -92,7 +92,7 @@ func (s *sim) steal(c *core) bool {
 	return true
 }
 
-// choose picks e's next slice and says what CPU it takes, ns.
+// choose picks e's next slice and returns its CPU time, ns.
 func (s *sim) choose(e *entity) (float64, bool) {
 	if !s.hasWork(e) {
 		return 0, false
@@ -134,7 +134,7 @@ func (s *sim) choose(e *entity) (float64, bool) {
 	return x + kick, true
 }
 
-// coreDone is what follows from a core's slice.
+// coreDone handles the end of a core's slice.
 func (s *sim) coreDone(c *core) {
 	switch b := c.batch; c.doing {
 	case soft:
@@ -169,9 +169,8 @@ func (s *sim) coreDone(c *core) {
 	c.doing = nothing
 }
 
-// deliver gives a message to its thread, and the thread to a core: the one that
-// it ran on if that is free, the waker's own for a short turn, any idle one, or
-// the queue of the one that it ran on.
+// deliver gives a message to its thread, and the thread to a core: the last one if that is free,
+// the waker's for a short turn, any idle one, or else the queue of the last one.
 func (s *sim) deliver(m int32, at *core) {
 	id := m % int32(len(s.threads)) //nolint:gosec // few: Config.Check bounds it
 	t := &s.threads[id]
@@ -238,8 +237,8 @@ func (s *sim) inject(batch int32, core int) {
 	s.wakeCore(c)
 }
 
-// irqCore is the core that a connection's queue interrupts: there is one queue a
-// helper, and natively one a core.
+// irqCore returns the core that a connection's queue interrupts. There is one queue for each
+// helper, and natively for each core.
 func (s *sim) irqCore(m int32) int {
 	switch {
 	case s.Kernel.AllOnOne:

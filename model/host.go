@@ -13,9 +13,8 @@ const (
 	running
 )
 
-// entity is what the host schedules: a vCPU's thread or a helper; natively a core
-// with the threads that the host puts on it. It runs slice by slice, and a slice
-// is not interrupted.
+// entity is what the host schedules: a vCPU's thread or a helper; natively a core with the threads
+// that the host puts on it. It runs slice by slice, and a slice is not interrupted.
 type entity struct {
 	state  state
 	core   bool
@@ -56,7 +55,7 @@ type quotaState struct {
 	time    float64 // ns throttled, summed over entities
 }
 
-// What an idle entity keeps of its slice: min_cfs_rq_runtime in the kernel.
+// slack is what an idle entity keeps of its slice: min_cfs_rq_runtime in the kernel.
 const slack = 1e6
 
 func (s *sim) entity(id int32) *entity {
@@ -76,8 +75,7 @@ func (s *sim) setIdle(i int, is bool) {
 
 func (s *sim) charge(x float64) { s.used += x }
 
-// wakeUp makes an idle entity run after a delay, in seconds, with cpu (ns) to
-// pay first.
+// wakeUp makes an idle entity run after a delay, in seconds. It first uses cpu, in ns.
 func (s *sim) wakeUp(e *entity, delay, cpu float64) {
 	if e.state != idle {
 		return
@@ -120,8 +118,7 @@ func (s *sim) dispatch(e *entity) {
 	e.extra = 0
 	e.state, e.began = running, s.now
 	s.active++
-	// Others that always want to run share the cores evenly: a slice's speed is
-	// settled when it starts.
+	// Other runnable threads share the cores evenly. A slice's speed is fixed when it starts.
 	took := e.cost
 	if n := s.active + s.Host.Contenders; n > s.Host.Cores {
 		took /= float64(s.Host.Cores) / float64(n)
@@ -129,7 +126,7 @@ func (s *sim) dispatch(e *entity) {
 	s.push(s.now+max(1, int64(math.Ceil(took))), evFinish, e.id, 0)
 }
 
-// unpoll makes room beside vCPUs that poll, which yield to whatever can run.
+// unpoll frees cores of vCPUs that poll, which yield to any runnable thread.
 func (s *sim) unpoll() {
 	if n, last := s.pollers(); last >= 0 && s.active+n >= s.Host.Cores {
 		s.poll(&s.cores[last].entity)
@@ -137,8 +134,8 @@ func (s *sim) unpoll() {
 	}
 }
 
-// pollers counts the vCPUs that poll now, and names one. It does not look where
-// there is room for all of them.
+// pollers counts the vCPUs that poll now, and returns one. It does not count if there is room for
+// all of them.
 func (s *sim) pollers() (n, last int) {
 	last = -1
 	if s.Isolation != VM || s.Guest.HaltPoll == 0 || s.active+len(s.cores) < s.Host.Cores {
@@ -183,8 +180,8 @@ func (s *sim) finish(e *entity) {
 	}
 }
 
-// rest makes e idle: it gives most of its slice back, and a vCPU polls if the
-// host has nothing else to run (KVM's Documentation/virt/kvm/halt-polling.rst).
+// rest makes e idle: it returns most of its slice, and a vCPU polls if the host has nothing else
+// to run (KVM's Documentation/virt/kvm/halt-polling.rst).
 func (s *sim) rest(e *entity) {
 	e.state, e.since = idle, s.now
 	e.polled, e.until, e.warm = s.now, s.now, false
@@ -220,9 +217,9 @@ func (s *sim) poll(e *entity) {
 	}
 }
 
-// polls charges and adapts at a wake-up, and says whether the vCPU was polling.
-// As in the kernel: grow from 10 us by 2, and begin again after a wait that
-// polling could not have met.
+// polls charges and adapts the polling at a wake-up, and reports whether the vCPU was polling. As
+// in the kernel, the window grows from 10 us by a factor of 2, and starts again after a wait that
+// is too long to poll for.
 func (s *sim) polls(e *entity) bool {
 	s.poll(e)
 	most := int64(s.Guest.HaltPoll * 1e9)
@@ -248,8 +245,8 @@ func (s *sim) take(e *entity) bool {
 	return e.local > 0
 }
 
-// refill begins a period: the pool is full, and what is held gets its debt paid
-// first (Documentation/scheduler/sched-bwc.rst).
+// refill begins a period: the pool is full, and throttled entities get their debt paid first
+// (Documentation/scheduler/sched-bwc.rst).
 func (s *sim) refill() {
 	if s.used > s.quota.usedBy || len(s.quota.held) > 0 {
 		s.quota.periods++
@@ -296,7 +293,7 @@ func (s *sim) release() {
 	}
 }
 
-// settle brings counters up to now: polling and throttling under way.
+// settle updates the counters with polling and throttling in progress.
 func (s *sim) settle() {
 	for i := range s.cores {
 		if e := &s.cores[i].entity; e.state == idle {

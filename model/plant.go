@@ -25,8 +25,8 @@ func Causes() []Cause {
 	return []Cause{None, CPUQuota, HelperFull, GuestFull, GuestOne, HostFull, Link, PathLength, Saturation, Imbalance, Interception}
 }
 
-// Relieve takes one resource's bound away, and leaves all else as it is. The
-// response of a Config with a planted bottleneck improves most by relieving that.
+// Relieve removes one resource's bound, and changes nothing else. The response of a Config with a
+// planted bottleneck improves most if that is relieved.
 func Relieve(c Config, what Cause) Config {
 	switch what {
 	case CPUQuota:
@@ -54,11 +54,10 @@ func Relieve(c Config, what Cause) Config {
 	return c
 }
 
-// Plant puts one bottleneck into a Config that has room everywhere else. Rate is
-// what c reached without it, in bursts a second (messages in mode rr); cpu the
-// cores that it used; part, of 0.2 to 0.7, how much of that rate is to be left.
-// Where c's shape cannot show the bottleneck (one connection cannot be
-// imbalanced), the shape is changed too.
+// Plant adds one bottleneck to a Config without any. rate is what c reached without it, in bursts
+// a second (messages in mode rr); cpu is the cores that it used; part, from 0.2 to 0.7, is how
+// much of that rate should remain. If c's shape cannot show the bottleneck (one connection cannot
+// be imbalanced), Plant changes the shape too.
 func Plant(c Config, what Cause, rate, cpu, part float64) Config {
 	x, msgs, bytes := c.demand()
 	cycle := 1e9 * float64(c.Load.Connections) / rate // ns a connection needs for a burst
@@ -74,7 +73,7 @@ func Plant(c Config, what Cause, rate, cpu, part float64) Config {
 		c.Path.Peer += 40 * cycle * 1e-9
 		c.Path.PeerWrite += 10 * cycle / msgs * 1e-9
 	case CPUQuota:
-		// Whatever makes a message cheaper helps under a quota too: it must not help as much.
+		// A cheaper message also helps under a quota, but must help less.
 		h := trips * (x.helper + x.helperTail)
 		rest := thread + x.softirq + x.softTail
 		c.Quota.Cores = max(0.05, cpu*min(part, 0.75*rest/(rest+h)))
@@ -119,7 +118,7 @@ func Plant(c Config, what Cause, rate, cpu, part float64) Config {
 	return c
 }
 
-// ample makes the helpers so cheap that they are not half used at a rate.
+// ample makes the helpers so cheap that a rate uses less than half of them.
 func (c Config) ample(rate float64) Config {
 	x, _, _ := c.demand()
 	n := float64(min(c.Helper.Threads, c.Load.Connections))
@@ -130,7 +129,7 @@ func (c Config) ample(rate float64) Config {
 	return c
 }
 
-// shows says what a Config's shape must be for a bottleneck to show in it.
+// shows reports whether a bottleneck can show with an isolation.
 func (w Cause) shows(i Isolation) bool {
 	inGuest := []Cause{GuestFull, GuestOne, Imbalance}
 	return i == VM && w != Interception || i == Sentry && !slices.Contains(inGuest, w)

@@ -10,7 +10,7 @@ import (
 	"tare/record"
 )
 
-// totals is what counters say at one moment, ns.
+// totals are the counters at one moment, ns.
 type totals struct{ cpu, others float64 }
 
 func (s *sim) totals() totals {
@@ -18,13 +18,13 @@ func (s *sim) totals() totals {
 	return totals{cpu: s.used, others: s.rec.others}
 }
 
-// result puts the responses together as the workload net names them.
+// result makes the responses, with the names of the workload net.
 func (s *sim) result() *Result {
 	s.settle()
 	end := s.totals()
 	length := float64(s.end - s.begin)
 	area := s.area
-	for _, c := range s.conns { // requests still under way
+	for _, c := range s.conns { // requests in flight
 		if c.out {
 			area += float64(max(0, s.end-max(c.start, s.begin)))
 		}

@@ -14,14 +14,14 @@ const (
 	client   = "client"
 )
 
-// virtiofs is its part of Guest.VMM.
+// virtiofs is virtiofsd's part of Guest.VMM.
 const virtiofs = 0.1
 
-// track is a series being recorded; read says its value now.
+// track is a series being recorded; read returns its present value.
 type track struct {
 	series record.Series
 	read   func() float64
-	least  float64 // leave it out if it never rose to so much
+	least  float64 // leave the series out if it never reached this
 }
 
 type recorder struct {
@@ -29,7 +29,7 @@ type recorder struct {
 	response record.Series
 	last     float64
 	sampled  int64   // when the last sample was taken; -1 before the first
-	ours     float64 // ns that others' threads left us, at the last sample
+	ours     float64 // ns that other threads left to the sandbox, at the last sample
 	at       int64
 	others   float64 // ns of other load
 	total    float64 // ns of the host's cores
@@ -180,8 +180,8 @@ func (s *sim) byHelpers() float64 {
 	return x
 }
 
-// guest adds what the guest's kernel sees: its processors' modes, where time that
-// the host did not give is steal.
+// guest adds the series of the guest's kernel: its processors' modes. Time that the host did not
+// give is steal.
 func (r *recorder) guest(s *sim) {
 	for i := range s.cores {
 		c := &s.cores[i]
@@ -230,7 +230,7 @@ func waited(of []*entity) float64 {
 	return x
 }
 
-// sample reads every counter. Other load takes what we leave of the host's cores.
+// sample reads every counter. Other load uses the rest of the host's cores.
 func (r *recorder) sample(s *sim) {
 	r.settle(s)
 	r.sampled = s.now
@@ -259,7 +259,7 @@ func (r *recorder) progress(s *sim) {
 	r.last = v
 }
 
-// series are those of the trial that a collector would have listed.
+// series returns the series that a collector would have listed.
 func (r *recorder) series() []record.Series {
 	out := []record.Series{r.response}
 	for _, t := range r.tracks {

@@ -20,7 +20,7 @@ const (
 	histogramMax  = int64(1e12) // ns
 )
 
-// costs are Config's in nanoseconds, with the trial's noise in them.
+// costs are the Config's costs in nanoseconds, with the trial's noise.
 type costs struct {
 	message, call, work  float64 // of a thread, for one burst or request
 	softirq, softTail    float64
@@ -28,7 +28,7 @@ type costs struct {
 	exit, wakeCPU, swtch float64
 }
 
-// sim is one trial under way.
+// sim is one running trial.
 type sim struct {
 	Config
 	events
@@ -57,7 +57,7 @@ type sim struct {
 	inFree, outFree    int64   // when the link is free each way
 	toBytes, fromBytes float64 // handed to it each way
 	inside             int     // messages in the sandbox
-	gate               fifo    // that wait for a slot
+	gate               fifo    // messages that wait for a slot
 
 	batches [][]int32
 	free    []int32
@@ -75,8 +75,8 @@ type sim struct {
 
 // conn is a connection at the peer's end.
 type conn struct {
-	start    int64 // of the request under way: sent, or due in the open loop
-	out      bool  // it is under way
+	start    int64 // of the request in flight: sent, or due in the open loop
+	out      bool  // a request is in flight
 	peerFree int64 // when the peer's thread can write again
 }
 
@@ -107,8 +107,8 @@ func lognormal(rng *rand.Rand, sigma float64) float64 {
 
 func (s *sim) lognormal(sigma float64) float64 { return lognormal(s.rng, sigma) }
 
-// demand is what a burst costs each stage, without noise; a burst is one message
-// in mode rr.
+// demand returns the cost of a burst in each stage, without noise. In mode rr a burst is one
+// message.
 func (c Config) demand() (x costs, msgs, bytes float64) {
 	l, k, h := c.Load, c.Kernel, c.Helper
 	msgs, bytes = 1, float64(l.Size)
@@ -137,7 +137,7 @@ func (c Config) demand() (x costs, msgs, bytes float64) {
 	}, msgs, bytes
 }
 
-// price puts the trial's noise into the costs.
+// price applies the trial's noise to the costs.
 func (s *sim) price() {
 	s.costs, s.msgs, s.bytes = s.demand()
 	guest, helper := s.lognormal(s.Noise.Trial), s.lognormal(s.Noise.Trial)
@@ -199,7 +199,7 @@ func (s *sim) run() {
 		}
 	}
 	if s.quota.on {
-		s.push(s.rng.Int64N(s.quota.period), evPeriod, 0, 0) // periods know nothing of the trial's start
+		s.push(s.rng.Int64N(s.quota.period), evPeriod, 0, 0) // periods do not depend on the trial's start
 	}
 	if s.Isolation == VM {
 		s.push(minorEvery, evMinor, 0, 0)
@@ -256,7 +256,7 @@ func (s *sim) handle(e *event) {
 		}
 		s.push(s.now+minorEvery, evMinor, 0, 0)
 	case evMeasure:
-		s.read() // the window's edge has a point of its own, as in a real trial
+		s.read() // a point at the window's edge, as in a real trial
 		s.base = s.totals()
 	}
 }

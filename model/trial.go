@@ -7,16 +7,16 @@ import (
 	"tare/record"
 )
 
-// Phases of a modelled trial, as package run names those of a real one. The others
-// of a real trial take a model no time.
+// Phases of a modelled trial, with package run's names. Other phases of a real trial take no time
+// in the model.
 const (
 	PhaseWarmup = "warmup"
 	PhaseRun    = "run"
 )
 
-// Trial is the result as a trial that was run: its samples are the responses and
-// what the series say over the measured time, warm-up left out, reduced as those of
-// a measured trial are. Its Duration is the modelled time; its Start is not set.
+// Trial returns the result as a trial. Its samples are the responses and the series reduced over
+// the measured time, without the warm-up, as in a measured trial. Its Duration is the modelled
+// time; its Start is not set.
 func (r *Result) Trial(cell record.Cell, block, seq int) (*record.Trial, record.Evidence) {
 	w := r.Measured
 	t := &record.Trial{
@@ -32,7 +32,7 @@ func (r *Result) Trial(cell record.Cell, block, seq int) (*record.Trial, record.
 	}
 	lines := make([]*window.Series, 0, len(r.Reading.Series))
 	for i := range r.Reading.Series {
-		if s := &r.Reading.Series[i]; s.Labels.Get(record.LabelResponse) == "" { // that is the workload's own
+		if s := &r.Reading.Series[i]; s.Labels.Get(record.LabelResponse) == "" { // otherwise it is the workload's series
 			lines = append(lines, &window.Series{Series: *s})
 		}
 	}
@@ -40,14 +40,13 @@ func (r *Result) Trial(cell record.Cell, block, seq int) (*record.Trial, record.
 	return t, record.Evidence{Series: r.Reading.Series}
 }
 
-// nativeCall is the time of one system call that does nothing, of the kernel of
-// today with its mitigations, seconds: usual figure, docs/workloads/syscall.md.
+// nativeCall is a typical time of one system call that does nothing, in seconds, in a present
+// kernel with its mitigations: docs/workloads/syscall.md.
 const nativeCall = 0.15e-6
 
-// Call is what the workload syscall measures of a Config's sandbox, seconds a call:
-// the time that a call takes which does nothing, and how much of it the sandbox
-// adds. Both have the noise of one trial; added is 0 where calls are not
-// intercepted. A guest's kernel serves its calls itself, at its factor.
+// Call returns what the workload syscall measures in a Config's sandbox, in seconds: the time of a
+// call that does nothing, and the part that the sandbox adds. Both have the noise of one trial.
+// added is 0 if calls are not intercepted. A guest's kernel serves its calls itself, at its factor.
 func (c Config) Call() (took, added float64) {
 	rng := newRand(c.Seed, 0x63616c6c00000001)
 	n, x := nativeCall*lognormal(rng, c.Noise.Trial), c.Kernel.Price*lognormal(rng, c.Noise.Trial)

@@ -7,15 +7,15 @@ func (s *sim) helperOf(m int32) *helper {
 	return &s.helpers[int(m)%len(s.helpers)]
 }
 
-// peer is the other end: a reply came (or leave to send a burst), and the next
-// message goes to the link.
+// peer handles a reply at the other end (or the permission to send a burst), and sends the next
+// message to the link.
 func (s *sim) peer(m int32) {
 	c := &s.conns[m]
 	if s.Load.Mode == Stream {
 		at := max(s.now, c.peerFree)
 		c.peerFree = at + int64(s.msgs*s.Path.PeerWrite*1e9+s.bytes*s.Path.PeerByte*1e9)
 		if c.peerFree > s.now+us {
-			// The link is taken when the burst is written, not before: others' come between.
+			// Use the link when the burst is written, not before, because others may use it meanwhile.
 			s.push(c.peerFree, evArrive, 0, m|outside)
 			return
 		}
@@ -46,7 +46,7 @@ func (s *sim) toLink(m int32) {
 	s.push(s.inFree+int64(s.Path.LinkDelay*1e9), evArrive, 0, m)
 }
 
-// replied takes a request's time.
+// replied records a request's latency.
 func (s *sim) replied(c *conn) {
 	c.out = false
 	s.total++
@@ -63,7 +63,7 @@ func (s *sim) replied(c *conn) {
 	}
 }
 
-// arrive is a message at the sandbox's outer side.
+// arrive handles a message at the sandbox's outer side.
 func (s *sim) arrive(m int32) {
 	if m&outside != 0 {
 		s.toLink(m &^ outside)
@@ -110,7 +110,7 @@ func (s *sim) chooseHelper(h *helper) float64 {
 	return float64(n) * s.costs.helper * j
 }
 
-// helperDone passes on what a helper's slice held, inwards and outwards.
+// helperDone passes on the messages of a helper's slice, inwards and outwards.
 func (s *sim) helperDone(h *helper) {
 	if h.tail {
 		h.tail = false
@@ -140,7 +140,7 @@ func (s *sim) helperDone(h *helper) {
 	}
 }
 
-// answered is a message that its thread is done with.
+// answered handles a message that its thread has processed.
 func (s *sim) answered(m int32) {
 	if s.Load.Mode == Stream {
 		s.total += s.msgs
@@ -181,8 +181,8 @@ func (s *sim) exit() {
 	}
 }
 
-// waiting are the bytes that are not on the link yet, each way. What leaves the
-// sandbox counts as if the path's delay came after the link.
+// waiting returns the bytes that are not on the link yet, each way. For bytes from the sandbox, the
+// path's delay counts as if it came after the link.
 func (s *sim) waiting() (in, out float64) {
 	left := func(until int64, of float64) float64 {
 		return min(of, max(0, float64(until-s.now))*1e-9*s.Path.LinkRate)
