@@ -67,7 +67,7 @@ func FuzzMemberships(f *testing.F) {
 
 func TestLive(t *testing.T) {
 	var out, errs bytes.Buffer
-	l, err := Live(t.Context(), Options{}, exec.Command("/bin/sh", "-c", "echo out; echo err >&2; exit 3"), &out, &errs)
+	l, err := Run(t.Context(), Options{}, exec.Command("/bin/sh", "-c", "echo out; echo err >&2; exit 3"), &out, &errs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestLiveEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	begun := time.Now()
-	l, err := Live(ctx, Options{}, exec.Command("/bin/sh", "-c", "exec sleep 60"), nil, nil)
+	l, err := Run(ctx, Options{}, exec.Command("/bin/sh", "-c", "exec sleep 60"), nil, nil)
 	if !errors.Is(err, context.DeadlineExceeded) || l.Exit.Signal != "SIGKILL" {
 		t.Errorf("exit %+v, error %v", l.Exit, err)
 	}
@@ -103,10 +103,10 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestPipeHeldOpen: what a process leaves behind must not keep Live.
+// TestPipeHeldOpen: what a process leaves behind must not keep Run.
 func TestPipeHeldOpen(t *testing.T) {
 	begun := time.Now()
-	if _, err := Live(t.Context(), Options{}, exec.Command("/bin/sh", "-c", "sleep 20 & exit 0"), nil, nil); err != nil {
+	if _, err := Run(t.Context(), Options{}, exec.Command("/bin/sh", "-c", "sleep 20 & exit 0"), nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(begun); took > 15*time.Second {
@@ -135,7 +135,7 @@ func TestThreadIsThrownAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if _, err := Live(t.Context(), Options{Private: true}, exec.Command("readlink", "/proc/self/ns/mnt"), &out, nil); err != nil {
+	if _, err := Run(t.Context(), Options{Private: true}, exec.Command("readlink", "/proc/self/ns/mnt"), &out, nil); err != nil {
 		t.Fatal(err)
 	}
 	if strings.TrimSpace(out.String()) == mine {

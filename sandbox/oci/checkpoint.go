@@ -144,7 +144,7 @@ func (c *checkpoint) through(ctx context.Context, ready func(context.Context) er
 	}
 	save := c.command(append(append([]string{"checkpoint"}, c.where()...), c.spec.Name)...)
 	var said spawn.Tail
-	l, err := spawn.Live(ctx, c.options(""), save, &said, &said)
+	l, err := spawn.Run(ctx, c.options(""), save, &said, &said)
 	if err != nil {
 		return s, hung(ctx, save, l.Begun, err)
 	}

@@ -162,7 +162,7 @@ func (c *container) delete(ctx context.Context) error {
 	defer cancel()
 	var said spawn.Tail
 	del := c.command("delete", "--force", c.spec.Name)
-	life, err := spawn.Live(ctx, c.options(""), del, &said, &said)
+	life, err := spawn.Run(ctx, c.options(""), del, &said, &said)
 	switch {
 	case err != nil:
 		c.stuck = ctx.Err() != nil

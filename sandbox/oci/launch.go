@@ -39,7 +39,7 @@ func (c *container) launch(ctx context.Context, cmd sandbox.Command, mode sandbo
 		return c.phased(ctx, cmd, watch)
 	}
 	run := c.command("run", "--bundle", c.bundle, c.spec.Name)
-	life, err := spawn.Live(ctx, c.rooted(c.starts), run, cmd.Stdout, cmd.Stderr)
+	life, err := spawn.Run(ctx, c.rooted(c.starts), run, cmd.Stdout, cmd.Stderr)
 	l.Begun = life.Begun
 	if err != nil {
 		return l, hung(ctx, run, life.Begun, err)

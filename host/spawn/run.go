@@ -16,30 +16,30 @@ import (
 	"tare/sandbox"
 )
 
-// Life holds the times of one process, from its start to its end.
-type Life struct {
+// Times are the times of one process, from its start to its end.
+type Times struct {
 	Begun, Ready, Started time.Time // as in Process
 	First                 time.Time // the first byte of standard output arrived; zero if none did
 	Ended                 time.Time
 	Exit                  sandbox.Exit
 }
 
-// drain is how long Live waits for output after the end of a process: another process may
+// drain is how long Run waits for output after the end of a process: another process may
 // hold the pipe open forever.
 const drain = time.Second
 
-// Live runs a process to its end and records its times. It kills the process when ctx ends.
+// Run runs a process to its end and records its times. It kills the process when ctx ends.
 // A process that ran and failed is no error.
-func Live(ctx context.Context, o Options, cmd *exec.Cmd, stdout, stderr io.Writer) (Life, error) {
+func Run(ctx context.Context, o Options, cmd *exec.Cmd, stdout, stderr io.Writer) (Times, error) {
 	var first time.Time
 	outPipe, err := NewSink(stdout, func(at time.Time) { first = at })
 	if err != nil {
-		return Life{}, err
+		return Times{}, err
 	}
 	defer outPipe.Close()
 	errPipe, err := NewSink(stderr, nil)
 	if err != nil {
-		return Life{}, err
+		return Times{}, err
 	}
 	defer errPipe.Close()
 	cmd.Stdout, cmd.Stderr = outPipe.Child, errPipe.Child
@@ -47,7 +47,7 @@ func Live(ctx context.Context, o Options, cmd *exec.Cmd, stdout, stderr io.Write
 	outPipe.Started()
 	errPipe.Started()
 	if err != nil {
-		return Life{}, err
+		return Times{}, err
 	}
 	select {
 	case <-p.Done():
@@ -60,7 +60,7 @@ func Live(ctx context.Context, o Options, cmd *exec.Cmd, stdout, stderr io.Write
 	if first.After(ended) {
 		first = ended // the byte was seen late, because this process had to wait for a processor
 	}
-	l := Life{Begun: p.Begun, Ready: p.Ready, Started: p.Started, First: first, Ended: ended}
+	l := Times{Begun: p.Begun, Ready: p.Ready, Started: p.Started, First: first, Ended: ended}
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) {
 		return l, err
