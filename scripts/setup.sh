@@ -4,7 +4,7 @@
 # it says what to install.
 set -eu
 
-go_needed=1.26.8 # fetched where the host has none; any from 1.21 on will do
+go_needed=1.26.8 # fetched if the host has no Go from 1.21 on
 go_dir=/usr/local/lib/tare/go # where a Go that is fetched here goes; the Makefile looks there too
 # runsc comes from its Go module: the packaged one is years old. Pinned, so
 # that results can be compared.
@@ -13,7 +13,7 @@ runsc_dir=/usr/local/lib/tare/bin
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
-# install installs packages and removes none.
+# install installs packages, and removes no others.
 install() {
 	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-remove --no-install-recommends "$@" >/dev/null
 }
@@ -65,7 +65,7 @@ optional() {
 	fi
 }
 
-# lists fetches apt's lists when there are none, or none from the last day: images
+# lists fetches apt's lists if there are none from the last day: images
 # are made of what they name, and an archive forgets old versions.
 lists() {
 	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 || return 0

@@ -1,12 +1,11 @@
-// Command bench prints the figures of docs/performance.md, each beside its
-// target or beside the tool that users know for it, both measured in this run.
+// Command bench prints the figures of docs/performance.md, each with its target or with the
+// same figure of a well-known tool, both measured in this run.
 //
-// The data path: 1. each figure takes the host's lock, so that no study runs
-// beside it; 2. it measures ours and the other in turn, in rounds, so that a
-// machine that drifts changes both; 3. each round gives one pair, compare makes
-// a ratio or a difference of the pairs with an interval; 4. the rows are
-// printed as a table in Markdown, or as JSON. Nothing here fails for being slow:
-// these are measurements, not tests.
+// The data path: 1. each figure takes the host's lock, so that no study runs meanwhile; 2. it
+// measures tare and the tool in turn, in rounds, so that a machine that drifts changes both;
+// 3. each round gives one pair, and compare makes a ratio or a difference of the pairs with an
+// interval; 4. the rows are printed as a table in Markdown, or as JSON. A slow figure is not a
+// failure: these are measurements, not tests.
 package main
 
 import (

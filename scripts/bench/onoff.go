@@ -34,7 +34,7 @@ collect: {use: %s, rate: 10Hz}
 // trials vary by ten.
 const onOffRounds = 30
 
-// onOff runs the same small study with all collectors and with none, in turn,
+// onOff runs the same small study with all collectors and without collectors, in turn,
 // each time by the built tare, and compares the responses of each round.
 func (b *bench) onOff(ctx context.Context) ([]row, error) {
 	if os.Geteuid() != 0 {

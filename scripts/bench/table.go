@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// row is one line of the table. Values are in base units; zero means: none.
+// row is one line of the table. Values are in base units; zero means that there is no value.
 type row struct {
 	Group  string  `json:"group"`
 	Figure string  `json:"figure"`
@@ -68,27 +68,26 @@ func (r row) below(limit float64) row {
 	return r
 }
 
-// equal sets the target that a ratio is 1 within a margin: with its whole
-// interval, or with none of it.
+// equal sets the target that a ratio is 1 within a margin. It is met if the whole interval is
+// within, and missed if the whole interval is outside.
 func (r row) equal(margin float64) row {
 	r.Equal = margin
 	return r.decided(r.Low >= 1-margin && r.High <= 1+margin, r.High < 1-margin || r.Low > 1+margin)
 }
 
-// atLeast sets the target that a ratio is this or more: with its whole interval,
-// or with none of it.
+// atLeast sets the target that a ratio is this or more, judged by the whole interval.
 func (r row) atLeast(ratio float64) row {
 	r.Least = ratio
 	return r.decided(r.Low >= ratio, r.High < ratio)
 }
 
-// atMost sets the target that a ratio is this or less, likewise.
+// atMost sets the target that a ratio is this or less, judged by the whole interval.
 func (r row) atMost(ratio float64) row {
 	r.Most = ratio
 	return r.decided(r.High <= ratio, r.Low > ratio)
 }
 
-// decided notes what an interval says of a target; too few rounds have none.
+// decided records whether an interval meets a target. With too few rounds it is undecided.
 func (r row) decided(met, missed bool) row {
 	switch {
 	case r.Rounds < minRounds:

@@ -37,7 +37,7 @@ func ownRecipes() (fs.FS, error) { return fs.Sub(recipes, "recipe") }
 
 // errNotDebian says that the machine cannot be made from this host's packages. It boots
 // without an initramfs, and only Debian's cloud kernel has the drivers built in.
-var errNotDebian = errors.New("the machine needs Debian's packages, and this host has others; use Debian 12 or later")
+var errNotDebian = errors.New("the machine needs Debian's packages, but this host is not Debian; use Debian 12 or later")
 
 func debian() error {
 	b, err := os.ReadFile("/etc/os-release")
@@ -121,7 +121,7 @@ func removeOthers(dir, keep string) error {
 func format4(ctx context.Context, file, tree, size string) error {
 	mke2fs, ok := rootfs.Lookup("mke2fs")
 	if !ok {
-		return errors.New("there is no mke2fs; run scripts/setup.sh run, or install e2fsprogs")
+		return errors.New("cannot find mke2fs; run scripts/setup.sh run, or install e2fsprogs")
 	}
 	// No journal and no lazy initialisation: nobody writes to the file a second time.
 	args := []string{"-q", "-F", "-t", "ext4", "-O", "^has_journal", "-E", "lazy_itable_init=1,nodiscard", "-d", tree, file, size}

@@ -32,7 +32,7 @@ const (
 )
 
 // errNoQEMU says that this host cannot boot a machine.
-var errNoQEMU = errors.New("there is no qemu-system-x86_64; run scripts/setup.sh run, or install qemu-system-x86")
+var errNoQEMU = errors.New("cannot find qemu-system-x86_64; run scripts/setup.sh run, or install qemu-system-x86")
 
 // errNoKVM says that no kernel starts with KVM, although /dev/kvm can be opened.
 var errNoKVM = errors.New("no kernel starts with KVM")

@@ -47,7 +47,7 @@ func makeTools(ctx context.Context, module, work, file string, packages []string
 	}
 	runsc, ok := rootfs.Lookup("runsc")
 	if !ok {
-		return errors.New("there is no runsc; run scripts/setup.sh run")
+		return errors.New("cannot find runsc; run scripts/setup.sh run")
 	}
 	if err := copyFile(runsc, filepath.Join(tree, "runsc"), 0o755); err != nil {
 		return err

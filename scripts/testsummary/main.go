@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// maxAgain is how many tests may fail and be tried again. More is no noise.
+// maxAgain is how many tests may fail and be tried again. More failures are not noise.
 const maxAgain = 20
 
 // maxFlaky is how many of them may pass then. More is a fault of timing in the tests or
@@ -73,7 +73,7 @@ func summarise(r io.Reader, w io.Writer, status int, again func(packages []strin
 	return explained && len(res.failures) == 0 && len(res.flaky) <= maxFlaky && res.broken == 0 && res.passed+len(res.flaky) > 0
 }
 
-// again runs the tests of packages one after another, with nothing beside them.
+// again runs the tests of packages one after another, with nothing else running.
 func again(dir string) func([]string) (io.ReadCloser, error) {
 	return func(packages []string) (io.ReadCloser, error) {
 		cmd := exec.Command("go", append([]string{"test", "-p", "1", "-count", "1", "-timeout", "20m", "-json"}, packages...)...) //nolint:gosec // G204: packages are what the go command named

@@ -102,7 +102,7 @@ func (res *results) fail(pkg, test, how string, said []string) {
 	res.failures = append(res.failures, f)
 }
 
-// end is the end of a package that failed, with the tests that have none.
+// end records the end of a package that failed, with the tests that did not end.
 func (res *results) end(pkg string, said []string, open map[string][]string) {
 	for _, test := range slices.Sorted(maps.Keys(open)) {
 		res.fail(pkg, test, " has no end", open[test])

@@ -42,8 +42,8 @@ type figure struct {
 	promised   bool // outside fails the command
 }
 
-// spread is the standard error, or that of a share at the band's edge if it is larger: a share
-// of few that is 0 or 1 has none of its own.
+// spread is the standard error, or that of a share at the band's edge if it is larger: a share of 0
+// or 1 of a few has a standard error of zero.
 func (f *figure) spread(edge float64) float64 {
 	if edge <= 0 || edge >= 1 || f.number == 0 {
 		return f.err

@@ -45,7 +45,7 @@ type Bin struct {
 	Told     int
 	Right    int
 	Promised float64 // sum of confidences
-	// Of these, the findings that name a resource: neither other nor none.
+	// Of these, the findings that name a resource, so not other or none.
 	Named, NamedRight int
 }
 

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// A plant is one cause and how it gets into a world.
+// A plant is one cause, and how to put it into a world.
 type plant struct {
 	name    string
-	foreign bool // it is of no resource that has a name
+	foreign bool // its resource is not one of the named ones
 	draw    func(r *rand.Rand) world
 	// put sets the cause to a strength; the rate falls as x rises from lo to hi.
 	put    func(w *world, x float64)
@@ -33,7 +33,7 @@ func disk(places ...string) func(*rand.Rand) world {
 	}
 }
 
-// plants are the causes that have a name, and those that have none.
+// plants returns the named and the foreign causes.
 func plants() []plant {
 	return append(named(), foreigners()...)
 }

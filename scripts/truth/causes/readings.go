@@ -204,7 +204,7 @@ func (o *out) devices(w *world, x figures, n int) {
 		d := []string{"device", "sda"}
 		took := w.device / (1 - w.neighbour)
 		queue := x.rate * took
-		if work, soft, helper := w.cost(); w.lanes < n { // what waits before the disk is in none of the other places
+		if work, soft, helper := w.cost(); w.lanes < n { // requests that wait for the disk are not elsewhere
 			queue = max(queue, float64(n)-x.rate*(w.peer+work+soft+helper))
 		}
 		busy := 1 - math.Exp(-queue)
