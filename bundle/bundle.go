@@ -71,10 +71,10 @@ func (l Limits) allowed(size int64) int64 {
 	return l.Total
 }
 
-// ErrRefused: the bundle is at fault, not the machine that reads it.
+// ErrRefused means that the bundle is at fault, not the machine that reads it.
 var ErrRefused = errors.New("the bundle is refused")
 
-// ErrNewer: a later tare made the bundle, which may be valid.
+// ErrNewer means that a later tare made the bundle, which may be valid.
 var ErrNewer = errors.New("made by a later tare")
 
 func refuse(format string, args ...any) error {

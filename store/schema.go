@@ -28,7 +28,7 @@ var schema2SQL string
 // schemas are the steps from an empty file to each version of the schema.
 func schemas() []string { return []string{schemaSQL, schema2SQL} }
 
-// ErrNewer: a later tare wrote the folder in a schema that this one does not know.
+// ErrNewer means that a later tare wrote the folder in a schema that this one does not know.
 var ErrNewer = errors.New("written by a newer tare")
 
 // errUnfinished: Create died before its transaction; nothing is in the file.

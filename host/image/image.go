@@ -90,7 +90,7 @@ func (b *Builder) Names() ([]string, error) {
 	return out, nil
 }
 
-// ErrUnknown: no recipe has that name.
+// ErrUnknown means that no recipe has that name.
 var ErrUnknown = errors.New("there is no such image")
 
 // Recipe reads the recipe of an image.

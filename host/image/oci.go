@@ -186,7 +186,7 @@ func (b *Builder) Push(ctx context.Context, t Tree, ref string) (string, error) 
 	return pushed, nil
 }
 
-// ErrReference: the reference cannot be parsed.
+// ErrReference means that the reference cannot be parsed.
 var ErrReference = errors.New("cannot parse the image reference; write it as registry.example.org/tare/redis:latest")
 
 // pushError adds what to do to errors that users can correct.

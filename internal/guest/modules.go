@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OrderFile, in the folder of modules, lists the steps of loading, one on each line: when,
+// OrderFile lists, in the folder of modules, the steps of loading, one on each line: when,
 // and the modules in order.
 //
 //	always virtio_ring virtio virtio_console

@@ -29,7 +29,7 @@ const (
 	AnnotationMemory = "io.katacontainers.config.hypervisor.default_memory"
 )
 
-// ErrEmpty: the manifest is empty.
+// ErrEmpty means that the manifest is empty.
 var ErrEmpty = errors.New("1:1: the manifest is empty; write a Pod")
 
 // manifest is the part of a Kubernetes object that sizes depend on: a Pod, an

@@ -20,10 +20,10 @@ import (
 // few MiB.
 const Limit = 64 << 20
 
-// ErrEmpty: a role printed only white space.
+// ErrEmpty means that a role printed only white space.
 var ErrEmpty = errors.New("the output is empty: the program printed no report; its standard error says why")
 
-// ErrTooLong: a role printed more than Limit.
+// ErrTooLong means that a role printed more than Limit.
 var ErrTooLong = fmt.Errorf("the output is longer than %d MiB, too long for a report; see the raw output that is kept with the trial", Limit>>20)
 
 // Read returns all of r. It never holds more than Limit bytes and one read more. A longer output
