@@ -82,7 +82,7 @@ func Look(t []time.Duration, v []float64, tolerance float64) Verdict {
 		return s.rest(out, whole)
 	case unclear:
 		s.sum(&out)
-		out.TooShort, out.Why = true, "wanders so slowly that a drift cannot be told from chance"
+		out.TooShort, out.Why = true, "wanders so slowly that a drift cannot be distinguished from chance"
 		return out
 	}
 	half := s.from(len(s.v) / 2)
