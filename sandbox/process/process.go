@@ -130,26 +130,26 @@ func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 	}
 	cmd := exec.Command(c.Args[0], c.Args[1:]...) //nolint:gosec // running commands is what a sandbox is for
 	cmd.Env = append(spawn.Environment(spec), c.Env...)
-	life, err := spawn.Live(ctx, i.options(h), cmd, c.Stdout, c.Stderr)
-	l.Begun = life.Begun
+	times, err := spawn.Run(ctx, i.options(h), cmd, c.Stdout, c.Stderr)
+	l.Begun = times.Begun
 	// Of a life that was cut, the steps before that count as well.
-	if mode == sandbox.Phased && !life.Started.IsZero() {
-		l.Created, l.Started = life.Ready.Sub(life.Begun), life.Started.Sub(life.Begun)
+	if mode == sandbox.Phased && !times.Started.IsZero() {
+		l.Created, l.Started = times.Ready.Sub(times.Begun), times.Started.Sub(times.Begun)
 	}
 	if err != nil {
 		return l, err
 	}
-	l.Exit, l.Exited = life.Exit, life.Ended.Sub(life.Begun)
+	l.Exit, l.Exited = times.Exit, times.Ended.Sub(times.Begun)
 	if kills, err := group.OOMKills(); err == nil {
 		l.Exit.OOM = kills > 0
 	}
-	if !life.First.IsZero() {
-		l.Instruction = life.First.Sub(life.Begun)
+	if !times.First.IsZero() {
+		l.Instruction = times.First.Sub(times.Begun)
 	}
 	if err := i.destroy(ctx); err != nil {
 		return l, err
 	}
-	l.Deleted = time.Since(life.Begun)
+	l.Deleted = time.Since(times.Begun)
 	return l, nil
 }
 
