@@ -90,7 +90,7 @@ func TestPhasesFollowEachOther(t *testing.T) {
 	}) {
 		t.Errorf("no rate of the counter in %+v", trial.Samples)
 	}
-	if trial.Facts["server.runtime"] != "process" || trial.Facts["collector.meter"] != "a register" {
+	if trial.Facts["server.runtime"] != "process" || trial.Facts["server.family"] != "native" || trial.Facts["server.where"] != record.WhereNative || trial.Facts["collector.meter"] != "a register" {
 		t.Errorf("facts %v", trial.Facts)
 	}
 }

@@ -150,6 +150,16 @@ func Forget(cache string) error {
 	return nil
 }
 
+// Found returns what the last trial boot on this host has shown to run machines, and the boot
+// of the host, by its id, that this holds for; "" if none was tried. cache is Config.CacheDir.
+func Found(cache string) (accel, bootID string) {
+	v, ok := readVerdict(filepath.Join(cache, verdictFile))
+	if !ok {
+		return "", ""
+	}
+	return v.Accel, v.Boot
+}
+
 // maxVerdict bounds the file, in bytes.
 const maxVerdict = 64 << 10
 
