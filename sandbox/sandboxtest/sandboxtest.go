@@ -226,8 +226,8 @@ func (s *suite) described(t *testing.T) {
 	if s.traits.Family == "" || s.traits.Native == "" || min(s.traits.Settle, s.traits.Takes, s.traits.CheckWithin) < 0 {
 		t.Errorf("traits without a family or a native counterpart, or with a negative time: %+v", s.traits)
 	}
-	if (s.traits.Family == record.FamilyNative) != (s.traits.Native == s.kind.Name()) {
-		t.Errorf("%s is of family %s, and its native counterpart is %s", s.kind.Name(), s.traits.Family, s.traits.Native)
+	if s.traits.Family == record.FamilyNative && s.traits.Native != s.kind.Name() {
+		t.Errorf("%s is of family %s, but its native counterpart is %s; set another family, or Native: %q", s.kind.Name(), s.traits.Family, s.traits.Native, s.kind.Name())
 	}
 	if d, ok := s.kind.(sandbox.Definable); ok {
 		if word, about := d.Base(); word == "" || about == "" {
@@ -250,11 +250,11 @@ func (s *suite) whatItIs(t *testing.T) {
 	}
 	in := run(t.Context(), inst, "kernel").good(t).stdout
 	if s.traits.OwnKernel == record.Yes && in == here || s.traits.OwnKernel == record.No && in != here {
-		t.Errorf("traits: a kernel of its own: %q; the sandbox's kernel is %q, the host's %q", s.traits.OwnKernel, in, here)
+		t.Errorf("OwnKernel is %q, but the sandbox's kernel is %q and the host's is %q", s.traits.OwnKernel, in, here)
 	}
 	found := inst.Facts()[record.FactAccelerator]
 	if emulated := found == record.AcceleratorTCG; s.traits.Emulated == record.Yes && !emulated || s.traits.Emulated == record.No && emulated {
-		t.Errorf("traits: emulated: %q; the accelerator is %q", s.traits.Emulated, found)
+		t.Errorf("Emulated is %q, but the fact accelerator is %q", s.traits.Emulated, found)
 	}
 	if s.traits.Family == record.FamilyVM && found == "" {
 		t.Errorf("a virtual machine whose facts do not tell the %s", record.FactAccelerator)
