@@ -43,6 +43,7 @@ func RemoveHostLink(name string) error {
 	})
 }
 
+// own runs f with a netlink socket in the namespace of the calling thread.
 func own(f func(*netlink.Handle) error) error {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {

@@ -101,14 +101,7 @@ func create(path string) error {
 
 // within runs f with a netlink socket in the namespace behind path.
 func within(path string, f func(*netlink.Handle) error) error {
-	return Enter(path, func() error {
-		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-		if err != nil {
-			return fmt.Errorf("network: netlink: %w", err)
-		}
-		defer h.Close()
-		return f(h)
-	})
+	return Enter(path, func() error { return own(f) })
 }
 
 // Enter runs f on a thread that is in the network namespace behind path. What f

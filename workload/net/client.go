@@ -75,11 +75,7 @@ func connectAll(ctx context.Context, w *wire, cfg *config, addr string) (socks [
 }
 
 func connectUDPs(w *wire, cfg *config) (socks []*socket, err error) {
-	local, err := addrOf(w.conn.LocalAddr())
-	if err != nil {
-		return nil, err
-	}
-	remote, err := addrOf(w.conn.RemoteAddr())
+	local, remote, err := w.addrs()
 	if err != nil {
 		return nil, err
 	}

@@ -13,11 +13,7 @@ func profileClient(ctx context.Context, w *wire, cfg config) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	local, err := addrOf(w.conn.LocalAddr())
-	if err != nil {
-		return nil, err
-	}
-	remote, err := addrOf(w.conn.RemoteAddr())
+	local, remote, err := w.addrs()
 	if err != nil {
 		return nil, err
 	}

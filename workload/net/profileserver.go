@@ -15,11 +15,7 @@ func (s *server) profile(ctx context.Context, w *wire, cfg *config) (*report, er
 	if n := len(prog.strands); s.maxN < maxConnections && n > s.maxN {
 		return nil, fmt.Errorf("%d strands wanted, at most %d allowed (--max-connections)", n, s.maxN)
 	}
-	local, err := addrOf(w.conn.LocalAddr())
-	if err != nil {
-		return nil, err
-	}
-	remote, err := addrOf(w.conn.RemoteAddr())
+	local, remote, err := w.addrs()
 	if err != nil {
 		return nil, err
 	}

@@ -217,11 +217,7 @@ func prepareTCP(c *net.TCPConn, nodelay bool) (*socket, error) {
 // connectUDP opens a socket for each connection, towards the port that the
 // client named for it.
 func (s *server) connectUDP(w *wire, ses *session) ([]*socket, error) {
-	remote, err := addrOf(w.conn.RemoteAddr())
-	if err != nil {
-		return nil, err
-	}
-	local, err := addrOf(w.conn.LocalAddr())
+	local, remote, err := w.addrs()
 	if err != nil {
 		return nil, err
 	}
@@ -322,6 +318,15 @@ func share(count int64, n, i int) int64 {
 		part++
 	}
 	return part
+}
+
+// addrs are the two ends of the control connection.
+func (w *wire) addrs() (local, remote netip.AddrPort, err error) {
+	if local, err = addrOf(w.conn.LocalAddr()); err != nil {
+		return local, remote, err
+	}
+	remote, err = addrOf(w.conn.RemoteAddr())
+	return local, remote, err
 }
 
 func addrOf(a net.Addr) (netip.AddrPort, error) {
