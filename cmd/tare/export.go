@@ -138,6 +138,11 @@ func writeStoppable(ctx context.Context, file string, write func(context.Context
 // for a reader of the pipe.
 func writeWhole(ctx context.Context, path string, write func(io.Writer) error) error {
 	st, err := os.Stat(path)
+	if err != nil {
+		if _, lerr := os.Lstat(path); lerr == nil { // such as /dev/stdout without a standard output
+			return fmt.Errorf("cannot write %s: it is a link that leads nowhere: %w; name another file", path, err)
+		}
+	}
 	if err != nil || st.Mode().IsRegular() {
 		return replaceFile(path, write)
 	}

@@ -47,9 +47,20 @@ func TestWriteWhole(t *testing.T) {
 	if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o644 {
 		t.Errorf("%v, %v", st.Mode(), err)
 	}
+	// As /dev/stdout is of a program that was started without one.
+	broken := filepath.Join(dir, "broken")
+	if err := os.Symlink("none", broken); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeWhole(t.Context(), broken, say("new", nil)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a link to nothing: %v", err)
+	}
+	if to, err := os.Readlink(broken); err != nil || to != "none" {
+		t.Errorf("a link to nothing was replaced: %v", err)
+	}
 	left, err := os.ReadDir(dir)
-	if err != nil || len(left) != 2 {
-		t.Errorf("beside the file and the link: %v, %v", left, err)
+	if err != nil || len(left) != 3 {
+		t.Errorf("beside the file and the links: %v, %v", left, err)
 	}
 }
 
