@@ -10,6 +10,7 @@ import (
 	"tare/analyse"
 	"tare/analyse/stat"
 	"tare/record"
+	"tare/report/section"
 	"tare/report/words"
 	"tare/study"
 )
@@ -144,8 +145,15 @@ func (b *Builder) Document(in Input) *Document {
 		Sessions: in.Sessions, Cells: b.cells, Trials: b.columns(), Curves: b.distributions(), Notes: notes(in.Result), Answer: []Sentence{}}
 	d.Machines = words.Accelerators(in.Result)
 	d.Causes, d.Advice = b.causes(in.Result), b.advice(in.Result)
-	if in.Result != nil && in.Result.Modelled {
-		d.Modelled = words.ModelledAbout
+	if in.Result != nil {
+		hosts := make([]record.Host, len(in.Sessions))
+		for i := range in.Sessions {
+			hosts[i] = in.Sessions[i].Host
+		}
+		d.Sections, d.Plain = section.Page(in.Result, hosts), section.Plain(in.Result)
+		if in.Result.Modelled {
+			d.Modelled = words.ModelledAbout
+		}
 	}
 	for _, s := range words.Answer(in.Result, words.Options{}) {
 		d.Answer = append(d.Answer, Sentence{About: s.About, Tone: string(s.Tone), Text: s.Text})
@@ -274,8 +282,8 @@ func shorter(r *analyse.Result) *analyse.Result {
 		}
 		shortest(&c.Estimate)
 	}
-	out.Causes, out.Advice = nil, nil // Document has them, shorter
-	out.CPUCosts, out.Quotas = shorterCosts(r.CPUCosts), shorterQuotas(r.Quotas)
+	out.Causes, out.Advice = nil, nil                        // Document has them, shorter
+	out.CPUCosts, out.Quotas = shorterCosts(r.CPUCosts), nil // the sections have the quotas
 	if r.Published != nil {
 		p := *r.Published
 		p.Rows = slices.Clone(p.Rows)

@@ -1,22 +1,24 @@
 package document
 
 import (
+	"slices"
+
 	"tare/analyse"
-	"tare/analyse/advice"
 	"tare/analyse/cause"
+	"tare/report/section"
 	"tare/report/words"
 )
 
 // Causes are the findings of an analysis, with everything that repeats said once: a
 // study has thousands of cells, each with a dozen readings of the same names.
 type Causes struct {
-	Summary  string      `json:"summary"`           // counts, in words
-	Missing  []string    `json:"missing,omitempty"` // what was not read, each once
-	Doubtful float64     `json:"doubtful"`          // confidence below which a cause has a question mark
-	Kinds    []CauseKind `json:"kinds"`             // those that occur, in the order in which they are shown
-	Readings []Reading   `json:"readings"`
-	Findings []Finding   `json:"findings"`
-	Maps     []CauseMap  `json:"maps,omitempty"` // with the rows and columns of the summary tables
+	Summary  string             `json:"summary"`           // counts, in words
+	Missing  []string           `json:"missing,omitempty"` // what was not read, each once
+	Doubtful float64            `json:"doubtful"`          // confidence below which a cause has a question mark
+	Kinds    []CauseKind        `json:"kinds"`             // those that occur, in the order in which they are shown
+	Readings []Reading          `json:"readings"`
+	Findings []Finding          `json:"findings"`
+	Maps     []section.CauseMap `json:"maps,omitempty"` // with the rows and columns of the summary tables
 }
 
 // CauseKind is one kind of cause in words.
@@ -58,32 +60,15 @@ type Finding struct {
 	Added    *cause.Fit   `json:"added,omitempty"`
 	Factor   *cause.Fit   `json:"factor,omitempty"`
 	Price    string       `json:"price,omitempty"` // in words
+	Word     string       `json:"word"`            // what its cell of a map says
+	Below    string       `json:"below,omitempty"` // and below that
 }
 
-// CauseMap is a words.CauseMap; its cells are indices into Causes.Findings.
-type CauseMap struct {
-	Table   string     `json:"table"`
-	Title   string     `json:"title"`
-	Factors []string   `json:"factors"`
-	Column  string     `json:"column,omitempty"`
-	Columns []string   `json:"columns"`
-	Rows    []CauseRow `json:"rows"`
-}
-
-// CauseRow is one row of it.
-type CauseRow struct {
-	Name     string  `json:"name"`
-	Baseline bool    `json:"baseline,omitempty"`
-	Mean     bool    `json:"mean,omitempty"`
-	Cells    [][]int `json:"cells"`
-}
-
-// Advice is an advice.Item with its cells as indices into Document.Cells.
+// Advice is one setting, with its cells as indices into Document.Cells.
 type Advice struct {
-	advice.Item
-	For     string `json:"for"`               // the treatments that it is for, in words
-	Several bool   `json:"several,omitempty"` // it leads cells to several targets
-	Cells   []int  `json:"cells"`
+	section.Entry
+	Cause cause.Kind `json:"cause,omitempty"` // that it is against
+	Cells []int      `json:"cells"`
 }
 
 // causes makes them; nil where there are none.
@@ -91,22 +76,20 @@ func (b *Builder) causes(r *analyse.Result) *Causes {
 	if r == nil || len(r.Causes) == 0 {
 		return nil
 	}
+	known := *r // without findings of cells that the document does not know
+	known.Causes = slices.DeleteFunc(slices.Clone(r.Causes), func(f cause.Finding) bool { _, ok := b.index[f.Cell.Key()]; return !ok })
+	r = &known
 	out := &Causes{Summary: words.CausesSentence(r), Missing: words.CausesMissing(r), Doubtful: words.Doubtful, Readings: []Reading{}, Findings: make([]Finding, 0, len(r.Causes))}
 	seen := make(map[cause.Kind]bool)
 	at := make(map[string]int) // of Reading
-	place := make([]int, len(r.Causes))
 	for i := range r.Causes {
 		f := &r.Causes[i]
-		place[i] = -1
-		cell, ok := b.index[f.Cell.Key()]
-		if !ok {
-			continue // of no cell that the document knows
-		}
+		shown := section.CauseCell(r, []int{i})
 		seen[f.Cause] = true
 		for _, k := range f.Among {
 			seen[k] = true
 		}
-		x := Finding{Cell: cell, Response: f.Response.Name, Costs: f.Costs, Undecided: f.Undecided, Suspect: f.Suspect(), End: f.End, Cause: f.Cause, Role: f.Role, Among: f.Among, Missing: f.Missing,
+		x := Finding{Cell: b.index[f.Cell.Key()], Word: shown.First, Below: shown.Second, Response: f.Response.Name, Costs: f.Costs, Undecided: f.Undecided, Suspect: f.Suspect(), End: f.End, Cause: f.Cause, Role: f.Role, Among: f.Among, Missing: f.Missing,
 			Confidence: round(f.Confidence, 2), Trials: f.Trials, Text: f.Text, Added: shorterFit(f.Added), Factor: shorterFit(f.Factor), Price: words.CausePrice(f.Price)}
 		if f.Ratio != nil {
 			ratio := round(*f.Ratio, 4)
@@ -117,7 +100,6 @@ func (b *Builder) causes(r *analyse.Result) *Causes {
 			seen[q.About] = true
 			x.Readings = append(x.Readings, [5]float64{float64(out.reading(at, q)), says(q.Says), round(q.Value, 3), round(q.Lo, 3), round(q.Hi, 3)})
 		}
-		place[i] = len(out.Findings)
 		out.Findings = append(out.Findings, x)
 	}
 	for _, k := range cause.Kinds() {
@@ -132,9 +114,7 @@ func (b *Builder) causes(r *analyse.Result) *Causes {
 			delete(seen, k)
 		}
 	}
-	for _, m := range words.TableCauses(r) {
-		out.Maps = append(out.Maps, placed(m, place))
-	}
+	out.Maps = section.CauseMaps(r)
 	return out
 }
 
@@ -167,24 +147,6 @@ func says(s cause.Says) float64 {
 	return 0
 }
 
-// placed is a map whose cells point into Findings.
-func placed(m words.CauseMap, place []int) CauseMap {
-	out := CauseMap{Table: m.Table, Title: m.Title, Factors: m.Factors, Column: m.Column, Columns: m.Columns}
-	for _, row := range m.Rows {
-		x := CauseRow{Name: row.Name, Baseline: row.Baseline, Mean: row.Mean, Cells: make([][]int, len(row.Cells))}
-		for j, at := range row.Cells {
-			x.Cells[j] = []int{}
-			for _, k := range at {
-				if place[k] >= 0 {
-					x.Cells[j] = append(x.Cells[j], place[k])
-				}
-			}
-		}
-		out.Rows = append(out.Rows, x)
-	}
-	return out
-}
-
 func shorterFit(f *cause.Fit) *cause.Fit {
 	if f == nil {
 		return nil
@@ -209,14 +171,16 @@ func (b *Builder) advice(r *analyse.Result) []Advice {
 		return nil
 	}
 	var out []Advice
-	for _, item := range r.Advice {
-		x := Advice{Item: item, For: words.AdviceFor(r, &item), Several: len(item.Targets) > 1, Cells: []int{}}
-		for _, c := range item.Cells {
-			if i, ok := b.index[c.Key()]; ok {
-				x.Cells = append(x.Cells, i)
+	for i, block := range section.Entries(r, r.Advice).Blocks {
+		if block.Entry == nil {
+			break // it says why there is no advice
+		}
+		x := Advice{Entry: *block.Entry, Cause: cause.Kind(r.Advice[i].Cause), Cells: []int{}}
+		for _, c := range r.Advice[i].Cells {
+			if k, ok := b.index[c.Key()]; ok {
+				x.Cells = append(x.Cells, k)
 			}
 		}
-		x.Item.Cells, x.Targets = nil, nil // the text says them; their patches are tare advise's to print
 		out = append(out, x)
 	}
 	return out

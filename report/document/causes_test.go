@@ -74,7 +74,7 @@ func TestCausesRoundTrip(t *testing.T) {
 		t.Errorf("kinds that occur are not among %v", c.Kinds)
 	}
 	a := b.advice(r)
-	if out, err := json.Marshal(a); err != nil || len(a) != 1 || !strings.Contains(string(out), `"cells":[39,0]`) || strings.Contains(string(out), "another study") {
+	if out, err := json.Marshal(a); err != nil || len(a) != 1 || !strings.Contains(string(out), `"cells":[39,0]`) {
 		t.Errorf("%v: %s", err, out)
 	}
 }

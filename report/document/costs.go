@@ -26,19 +26,3 @@ func shorterCosts(all []cpucost.Cost) []cpucost.Cost {
 	}
 	return all
 }
-
-// shorterQuotas does the same with CPU against the quota.
-func shorterQuotas(all []cpucost.Quota) []cpucost.Quota {
-	all = slices.Clone(all)
-	for i := range all {
-		q := &all[i]
-		q.Cell = nil // Treatment and Stratum say it
-		q.Quota, q.Cores, q.Throttled, q.Time = round(q.Quota, 4), round(q.Cores, 4), round(q.Throttled, 4), round(q.Time, 4)
-		q.Roles = slices.Clone(q.Roles)
-		for j := range q.Roles {
-			r := &q.Roles[j]
-			r.Part, r.Cores = round(r.Part, 3), round(r.Cores, 4)
-		}
-	}
-	return all
-}

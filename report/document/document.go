@@ -17,6 +17,7 @@ package document
 import (
 	"tare/analyse"
 	"tare/record"
+	"tare/report/section"
 )
 
 // Version is the version of the JSON.
@@ -24,25 +25,27 @@ const Version = 1
 
 // Document is what one report shows.
 type Document struct {
-	Version   int             `json:"version"`
-	Tare      string          `json:"tare"`      // the version that wrote it
-	Generated string          `json:"generated"` // RFC 3339; of the last trial's end, so that the same results give the same file
-	Live      bool            `json:"live,omitempty"`
-	Dir       string          `json:"dir"` // name of the results folder, without its path
-	Study     Study           `json:"study"`
-	Answer    []Sentence      `json:"answer"`             // what was found, in words
-	Machines  string          `json:"machines,omitempty"` // what the names of virtual machines' levels mean
-	Result    *analyse.Result `json:"result"`             // what `tare report --json` prints, its figures to six digits, causes and advice left out
-	Sessions  []Session       `json:"sessions"`
-	Cells     []Cell          `json:"cells"`
-	Trials    Trials          `json:"trials"`
-	Causes    *Causes         `json:"causes,omitempty"`   // what bounds each cell: Result.Causes, in short
-	Advice    []Advice        `json:"advice,omitempty"`   // what to set: Result.Advice, in short
-	Modelled  string          `json:"modelled,omitempty"` // that no machine measured this, in words; "" of measured figures
-	Curves    []Curve         `json:"curves,omitempty"`
-	Series    []TrialSeries   `json:"series,omitempty"`
-	Omitted   string          `json:"omitted,omitempty"` // which series had no room, and where they are; "" when none
-	Notes     []Note          `json:"notes"`             // how each figure is computed, shown beside it
+	Version   int                `json:"version"`
+	Tare      string             `json:"tare"`      // the version that wrote it
+	Generated string             `json:"generated"` // RFC 3339; of the last trial's end, so that the same results give the same file
+	Live      bool               `json:"live,omitempty"`
+	Dir       string             `json:"dir"` // name of the results folder, without its path
+	Study     Study              `json:"study"`
+	Answer    []Sentence         `json:"answer"`             // what was found, in words
+	Machines  string             `json:"machines,omitempty"` // what the names of virtual machines' levels mean
+	Result    *analyse.Result    `json:"result"`             // what `tare report --json` prints, its figures to six digits, causes and advice left out
+	Sessions  []Session          `json:"sessions"`
+	Cells     []Cell             `json:"cells"`
+	Trials    Trials             `json:"trials"`
+	Causes    *Causes            `json:"causes,omitempty"`   // what bounds each cell: Result.Causes, in short
+	Advice    []Advice           `json:"advice,omitempty"`   // what to set: Result.Advice, in short
+	Sections  []*section.Section `json:"sections,omitempty"` // what the page shows as it is: section.Page
+	Plain     []*section.Section `json:"-"`                  // what the page without scripts shows: section.Plain
+	Modelled  string             `json:"modelled,omitempty"` // that no machine measured this, in words; "" of measured figures
+	Curves    []Curve            `json:"curves,omitempty"`
+	Series    []TrialSeries      `json:"series,omitempty"`
+	Omitted   string             `json:"omitted,omitempty"` // which series had no room, and where they are; "" when none
+	Notes     []Note             `json:"notes"`             // how each figure is computed, shown beside it
 
 	windows [][]float64 // by trial
 }

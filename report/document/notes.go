@@ -35,7 +35,7 @@ func notes(r *analyse.Result) []Note {
 		{"stop", "When a study stops", "A stratum ends at a declared look when the interval of each of its first responses is as narrow as asked, or as a part of a large effect; at the last look; or at the budget. It does not end because a difference is clear.",
 			"When a study stops"},
 		{"level", "The level of a cell", "The geometric mean over its good trials; the median where a value is not positive. Least and greatest are of the same trials.", "Levels and overheads"},
-		{"overhead", "What measuring costs", "Medians over good trials. noop is a whole trial that does nothing: the harness's own cost. The collectors' CPU is theirs, in cores.", "Levels and overheads"},
+		{"cost", "What measuring costs", "Medians over good trials. noop is a whole trial that does nothing: the harness's own cost. The collectors' CPU is theirs, in cores.", "Levels and overheads"},
 		{"curve", "A distribution", "The histograms of all good trials of a cell, merged event by event, also those of blocks that ran again. It is not a mean of percentiles; the ratio of a percentile is still made of one value a trial.",
 			"Levels and overheads"},
 		{"series", "Time series", "One trial, as sampled. Counters are shown as rates over each interval of sampling: seconds of CPU a second are cores. " +

@@ -11,12 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/analyse"
-	"tare/analyse/cause"
+	"tare/report/section"
 	"tare/report/words"
 )
 
 // TestCauseMap: every cell has the cause that was found, in words, with whether it costs;
-// tables of several cells have what words.Tally says.
+// tables of several cells have what section.CauseMaps says.
 func TestCauseMap(t *testing.T) {
 	var res *analyse.Result
 	d := shape{workloads: 3, sizes: 4, responses: []string{"latency"}, window: true, also: func(r *analyse.Result) {
@@ -30,12 +30,9 @@ func TestCauseMap(t *testing.T) {
 	var want []cell
 	for i := range res.Causes {
 		f := &res.Causes[i]
-		costs, word := "0", words.Tally([]*cause.Finding{f}).Word()
+		costs, word := "0", section.CauseCell(res, []int{i}).First
 		if f.Costs {
 			costs = "1"
-		}
-		if (f.Costs || f.Baseline) && f.Confidence > 0 && f.Confidence < words.Doubtful {
-			word += " ?"
 		}
 		want = append(want, cell{"cause|" + f.Cell.Key(), string(f.Cause), costs, word, words.CauseState(f)})
 	}
@@ -46,16 +43,22 @@ func TestCauseMap(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("every cell (-want +got):\n%s", diff)
 	}
-	m := words.TableCauses(res)
+	m := section.CauseMaps(res)
 	if len(m) != 1 {
 		t.Fatalf("%d maps", len(m))
 	}
 	var tally, shown [][]string
-	for _, row := range m[0].Rows {
+	for _, row := range m[0].Table.Rows {
 		line := []string{}
-		for _, at := range row.Cells {
-			if x := words.Tally(words.Findings(res, at)); len(at) > 0 && !row.Baseline {
-				line = append(line, fmt.Sprint(x.Word(), " ", x.Costs, " of ", x.Cells))
+		for _, c := range row[1:] {
+			if x := c.Cause; x != nil && !x.Baseline {
+				costs := 0
+				for _, at := range x.Findings {
+					if res.Causes[at].Costs {
+						costs++
+					}
+				}
+				line = append(line, fmt.Sprint(c.First, " ", costs, " of ", len(x.Findings)))
 			}
 		}
 		if len(line) > 0 {
@@ -63,7 +66,7 @@ func TestCauseMap(t *testing.T) {
 		}
 	}
 	shown = eval[[][]string](b, `[...document.querySelectorAll("#causes [data-causes] tbody tr")].slice(1).map((tr) => [...tr.querySelectorAll("td.heat")].map((td) =>
-		td.querySelector(".r").textContent.replace(/ \?$/, "") + " " + (/costs in (\d+ of \d+)/.exec(td.textContent)[1])))`)
+		td.querySelector(".r").textContent + " " + (/costs in (\d+ of \d+)/.exec(td.textContent)[1])))`)
 	if diff := cmp.Diff(tally, shown); diff != "" || len(tally) == 0 {
 		t.Errorf("the table (-want +got):\n%s", diff)
 	}
@@ -73,7 +76,7 @@ func TestCauseMap(t *testing.T) {
 	if n := eval[int](b, `document.querySelectorAll('#causes .causemap[aria-label="Causes of every cell"] td.heat').length`); n*3 != all {
 		t.Errorf("%d cells of %d pass a filter of one workload in three", n, all)
 	}
-	if n := eval[int](b, `document.querySelectorAll("#causes [data-causes] tbody tr").length`); n != len(m[0].Rows) {
+	if n := eval[int](b, `document.querySelectorAll("#causes [data-causes] tbody tr").length`); n != len(m[0].Table.Rows) {
 		t.Errorf("%d rows in the table", n)
 	}
 	b.quiet("file://")

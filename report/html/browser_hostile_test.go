@@ -14,6 +14,7 @@ import (
 
 	"tare/analyse/cause"
 	"tare/report/document"
+	"tare/report/section"
 )
 
 // hostile makes of each name one that does harm wherever it is taken for markup,
@@ -26,6 +27,7 @@ func TestHostileNamesDoNothing(t *testing.T) {
 	d := shape{workloads: 2, sizes: 2, name: hostile}.document(t)
 	d.Answer = append(d.Answer, document.Sentence{About: "__proto__", Tone: `x"><script>window.harmed=1</script>`, Text: hostile("answer")})
 	d.Result.Warnings[0].Text = hostile("warning")
+	d.Sections = section.Page(d.Result, nil)
 	d.Notes[0].Text = hostile("note")
 	b := browse(t)
 	b.show(d, "")

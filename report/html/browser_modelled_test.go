@@ -4,13 +4,16 @@ import (
 	"strings"
 	"testing"
 
+	"tare/analyse"
 	"tare/report/words"
 )
 
 // TestModelledIsMarked: at the top, below each table and each chart, in its description.
 func TestModelledIsMarked(t *testing.T) {
-	d := withCauses(t, true)
-	d.Modelled = words.ModelledAbout
+	d := shape{workloads: 3, sizes: 4, responses: []string{"latency", "throughput"}, window: true, also: func(r *analyse.Result) {
+		findings(nil, true)(r)
+		r.Modelled = true
+	}}.document(t)
 	b := browse(t)
 	b.show(d, "")
 	b.drawAll()

@@ -12,6 +12,7 @@ import (
 	"tare/analyse/structural"
 	"tare/record"
 	"tare/report/document"
+	"tare/report/section"
 	"tare/report/words"
 )
 
@@ -46,6 +47,7 @@ func withShares(t testing.TB) *document.Document {
 	if len(d.Result.Structural) <= len(costs) {
 		t.Fatalf("the small document has room for %d shares", len(d.Result.Structural))
 	}
+	d.Sections = section.Page(d.Result, nil)
 	d.Notes = append(d.Notes, document.Note{ID: "structural", Title: "Structural cost", Text: "How it is computed."})
 	return d
 }
@@ -63,15 +65,14 @@ func TestStructuralCost(t *testing.T) {
 			continue
 		}
 		v := func(x float64) string { return words.Value(x, record.Second) }
-		r := row{Extra: v(s.Extra.Value) + " (" + v(s.Extra.Lo) + " to " + v(s.Extra.Hi) + ")", Explained: v(s.Explained.Value), Rest: v(s.Rest), Part: "-"}
+		r := row{Extra: v(s.Extra.Value) + ", " + v(s.Extra.Lo) + " to " + v(s.Extra.Hi), Explained: v(s.Explained.Value), Rest: v(s.Rest), Part: "-"}
 		if p, ok := s.Part(); ok {
 			r.Part = words.Value(float64(int(100*p+0.5)), record.Count) + " %"
 		}
 		want = append(want, r)
 	}
-	eval[bool](b, `(document.querySelector('[data-fold="structural"]').open = true)`)
-	got := eval[[]row](b, `[...document.querySelectorAll("#structural tbody tr")].map((tr) => ({Extra: tr.cells[3].textContent,
-		Explained: tr.cells[6].textContent, Rest: tr.cells[7].textContent, Part: tr.cells[9].textContent}))`)
+	got := eval[[]row](b, `[...document.querySelectorAll("#structural tbody tr")].map((tr) => ({Extra: tr.cells[3].textContent + ", " + tr.cells[9].textContent,
+		Explained: tr.cells[6].textContent, Rest: tr.cells[7].textContent, Part: tr.cells[8].textContent}))`)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the table (-want +got):\n%s", diff)
 	}
@@ -114,6 +115,7 @@ func TestNoStructuralCost(t *testing.T) {
 func TestStructuralLooks(t *testing.T) {
 	d := withShares(t)
 	d.Result.Structural[0].Top[0].Name = "<img src=x onerror=alert(1)> {a|b}"
+	d.Sections = section.Page(d.Result, nil)
 	b := browse(t)
 	for _, scheme := range []string{"light", "dark"} {
 		b.media("", scheme)

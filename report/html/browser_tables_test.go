@@ -17,6 +17,7 @@ import (
 	"tare/analyse/summary"
 	"tare/record"
 	"tare/report/document"
+	"tare/report/section"
 	"tare/report/words"
 )
 
@@ -72,6 +73,7 @@ func withTables(t testing.TB) *document.Document {
 	r.Overheads = append(r.Overheads, analyse.Overhead{Sandbox: "runsc", Trials: 4, Agent: &agent})
 	r.Boots = []analyse.Boot{{Treatment: "sandbox=runsc", Starts: 4, Start: 4 * time.Second, Phases: []analyse.PhaseTime{{Name: "kernel", Trials: 4, Median: 3 * time.Second}}}}
 	d.Notes = append(d.Notes, document.Note{ID: "tables", Title: "Summary tables", Text: "How."}, document.Note{ID: "cpucost", Title: "CPU per unit of work", Text: "How."})
+	d.Sections, d.Plain = section.Page(r, nil), section.Plain(r)
 	return d
 }
 
@@ -82,7 +84,7 @@ func TestQuotaAndBoot(t *testing.T) {
 	b.show(d, "")
 	b.drawAll()
 	for id, want := range map[string][]string{
-		"quota": {"periods throttled", "80.0 %", "40.0 %", "125 ms/s", "vcpu 0.750, <b>vmm 0.250"},
+		"quota": {"throttled", "80 %", "40.0 %", "125 ms/s", "<b>vmm", "0.750", "0.250"},
 		"cost":  {"agent in guest", "3.40 %", "Steps of a sandbox's start", "kernel", "3.00 s"},
 	} {
 		got := eval[string](b, fmt.Sprintf(`document.getElementById(%q).textContent`, id))
@@ -207,13 +209,13 @@ func TestCPUCosts(t *testing.T) {
 		if c.Missing != "" {
 			continue
 		}
-		ratio := "-"
+		ratio := map[bool]string{true: "baseline", false: "-"}[c.Baseline]
 		if e := c.Estimate; !c.Baseline && e.Ratio > 0 {
-			ratio = words.Ratio(e.Ratio) + " (" + words.Ratio(e.Lo) + "–" + words.Ratio(e.Hi) + ")"
+			ratio = words.Ratio(e.Ratio) + " ▼ " + words.Ratio(e.Lo) + "–" + words.Ratio(e.Hi)
 		}
 		want = append(want, []string{words.Value(c.Value, record.Second) + " a GB", ratio})
 	}
-	got := eval[[][]string](b, `[...document.querySelectorAll("#cpucost tbody tr")].map((tr) => [tr.cells[2].textContent, tr.cells[3].textContent])`)
+	got := eval[[][]string](b, `[...document.querySelectorAll("#cpucost details tbody tr")].map((tr) => [tr.cells[2].textContent, tr.cells[3].textContent])`)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the table (-want +got):\n%s", diff)
 	}
@@ -304,7 +306,7 @@ func TestTablesWithoutScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []string{"<h3>bandwidth: throughput</h3>", `<th scope="row">runsc (TCG): geometric mean of 2</th>`, "<td>400 MB/s (0.40 x, slower)</td>", "<td>the &lt;b&gt;host&lt;/b&gt; has no KVM</td>", `<th scope="col">size=2KiB</th>`} {
+	for _, s := range []string{"<h3>bandwidth: throughput, geometric mean over workload (w0, w1)</h3>", `<th scope="row">runsc (TCG) geometric mean</th>`, "<td>400 MB/s 0.40 ▼ 0.38–0.42</td>", "the &lt;b&gt;host&lt;/b&gt; has no KVM", `<th scope="col">size 2KiB`} {
 		if !strings.Contains(string(text), s) {
 			t.Errorf("the file does not have %q", s)
 		}

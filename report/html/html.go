@@ -19,12 +19,15 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"reflect"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
 
 	"tare/report/document"
+	"tare/report/section"
 	"tare/report/terminal"
+	"tare/report/words"
 )
 
 //go:embed assets
@@ -32,15 +35,15 @@ var assets embed.FS
 
 // page is what template.html shows.
 type page struct {
-	Title         string
-	Modelled      string // of figures that no machine measured: that they are; else ""
-	Answer        []document.Sentence
-	NoscriptTable template.HTML
-	CSS           template.CSS
-	JS            template.JS
-	Policy        string        // of scripts: the hash of JS
-	Data          template.HTML // base64: nothing in it means anything to HTML
-	Live          string        // URL of the server's folder, ending in a slash; "" in a file
+	Title    string
+	Modelled string // of figures that no machine measured: that they are; else ""
+	Answer   []document.Sentence
+	Plain    []*section.Section
+	CSS      template.CSS
+	JS       template.JS
+	Policy   string        // of scripts: the hash of JS
+	Data     template.HTML // base64: nothing in it means anything to HTML
+	Live     string        // URL of the server's folder, ending in a slash; "" in a file
 }
 
 // Write writes a document as one HTML file.
@@ -49,7 +52,7 @@ func Write(w io.Writer, d *document.Document) error {
 	if err != nil {
 		return err
 	}
-	p.NoscriptTable = table(d)
+	p.Plain = d.Plain
 	var data strings.Builder
 	b64 := base64.NewEncoder(base64.StdEncoding, &data)
 	if err := Encode(b64, d); err != nil {
@@ -105,7 +108,7 @@ func newPage(d *document.Document) (*page, error) {
 }
 
 func (p *page) write(w io.Writer) error {
-	t, err := template.ParseFS(assets, "assets/template.html")
+	t, err := template.New("template.html").Funcs(template.FuncMap{"first": first, "more": more, "modelled": func() string { return words.Modelled }}).ParseFS(assets, "assets/template.html")
 	if err != nil {
 		return fmt.Errorf("the report's template: %w", err)
 	}
@@ -118,6 +121,18 @@ func (p *page) write(w io.Writer) error {
 	}
 	return nil
 }
+
+// maxPlain bounds the entries of a list and the rows of a table for browsers without
+// scripts: they stand uncompressed in the file.
+const maxPlain = 200
+
+// first are as many of a list as are shown, and more is how many are not.
+func first(list any) any {
+	v := reflect.ValueOf(list)
+	return v.Slice(0, min(v.Len(), maxPlain)).Interface()
+}
+
+func more(list any) int { return max(0, reflect.ValueOf(list).Len()-maxPlain) }
 
 // scripts joins the scripts in the order of order.txt; a line that begins with #
 // is a comment.

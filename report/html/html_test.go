@@ -17,6 +17,7 @@ import (
 	"tare/analyse/stat"
 	"tare/record"
 	"tare/report/document"
+	"tare/report/section"
 )
 
 const evil = `</script><script>alert(1)</script><!--'"` + "`${x}"
@@ -132,30 +133,37 @@ func TestScriptPolicyIsOfTheScripts(t *testing.T) {
 	}
 }
 
-// TestTableWithoutScripts says what the analysis says, in each cell.
-func TestTableWithoutScripts(t *testing.T) {
+// TestPlainSections: without scripts every section is there, its tables bounded.
+func TestPlainSections(t *testing.T) {
 	d := hostile()
+	plain := func() string {
+		d.Plain = section.Plain(d.Result)
+		_, s, _ := strings.Cut(write(t, d), "<noscript>")
+		s, _, _ = strings.Cut(s, "</noscript>")
+		return s
+	}
 	for i := range d.Result.Compared {
 		d.Result.Compared[i].Workload, d.Result.Compared[i].Response.Name = "rr", "latency"
 	}
-	s := string(table(d))
-	for _, want := range []string{`<th scope="row">rr</th><td>latency</td><td>2.00 ms</td><td>2.00 x (1.50 to 2.50), worse</td>`, `<th scope="col">process</th>`} {
+	s := plain()
+	for _, want := range []string{`<th scope="row">rr</th><th scope="row">latency</th><th scope="row">5</th><td>2.00 ms</td><td>2.00 ▼ 1.50–2.50</td>`, `<th scope="col">process</th>`, "▼ worse"} {
 		if !strings.Contains(s, want) {
-			t.Errorf("the table lacks %s:\n%s", want, s)
+			t.Errorf("the page lacks %s:\n%s", want, s)
 		}
 	}
 	row := d.Result.Compared
 	d.Result.Compared = nil
-	for i := range maxRows + 7 {
+	for i := range maxPlain + 7 {
 		for _, c := range row {
 			c.Stratum = strings.Repeat("s", i+1)
 			d.Result.Compared = append(d.Result.Compared, c)
 		}
 	}
-	if s := string(table(d)); strings.Count(s, "<tr>") != maxRows+1 || !strings.Contains(s, "7 more rows") {
+	if s := plain(); strings.Count(s, "<tr>") != maxPlain+1 || !strings.Contains(s, "7 more rows") {
 		t.Error("the table is not bounded, or does not say so")
 	}
-	if s := string(table(&document.Document{})); !strings.Contains(s, "Nothing") {
+	d.Result = &analyse.Result{}
+	if s := plain(); !strings.Contains(s, "Nothing has been measured.") {
 		t.Errorf("of nothing: %s", s)
 	}
 }

@@ -10,18 +10,9 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"tare/analyse/cause"
+	"tare/report/section"
 	"tare/report/words"
 )
-
-// Caused is what bounds a cell, of a cause map's mark.
-type Caused struct {
-	Kind       cause.Kind
-	Word       string // the cause in a word or two
-	Below      string // how many of the cell's strata have it, and the confidence; of one stratum: the ratio
-	Confidence float64
-	Costs      bool // isolation is known to cost there
-	Undecided  bool // it is not known to, and of a stratum at least nothing is decided
-}
 
 // mostCauseRows bounds the map of all strata: more are not read.
 const mostCauseRows = 120
@@ -31,17 +22,17 @@ const mostCauseRows = 120
 // study, as the tables' heat maps are.
 func (b *builder) causes() []Figure {
 	r := b.src.Result
-	if len(b.opt.By) > 0 || len(b.opt.Only) > 0 || len(b.opt.Responses) > 0 || b.opt.Value != "" || b.opt.Kind != "" && b.opt.Kind != Heat || !words.Known(r) {
+	if len(b.opt.By) > 0 || len(b.opt.Only) > 0 || len(b.opt.Responses) > 0 || b.opt.Value != "" || b.opt.Kind != "" && b.opt.Kind != Heat || !section.Known(r) {
 		return nil
 	}
-	maps := words.TableCauses(r)
+	maps := section.CauseMaps(r)
 	if len(maps) == 0 {
-		m := words.StrataCauses(r)
-		if len(m.Rows) > mostCauseRows {
-			b.notes = append(b.notes, fmt.Sprintf("the causes of %d strata are not drawn: `tare report --html` has a map of them", len(m.Rows)))
+		m := section.StrataCauses(r)
+		if n := len(m.Table.Rows); n > mostCauseRows {
+			b.notes = append(b.notes, fmt.Sprintf("the causes of %d strata are not drawn: `tare report --html` has a map of them", n))
 			return nil
 		}
-		maps = []words.CauseMap{m}
+		maps = []section.CauseMap{m}
 	}
 	var out []Figure
 	for i := range maps {
@@ -50,67 +41,34 @@ func (b *builder) causes() []Figure {
 	return out
 }
 
-func (b *builder) causeMap(m *words.CauseMap) Figure {
+func (b *builder) causeMap(m *section.CauseMap) Figure {
 	r := b.src.Result
-	f := Figure{Summary: m.Table, Kind: CauseMap, Value: Causes, Compare: r.Compare, Baseline: r.Baseline, Margin: r.Margin}
-	f.X = Axis{Factor: m.Column, Levels: m.Columns}
+	f := Figure{Summary: m.Name, Kind: CauseMap, Value: Causes, Compare: r.Compare, Baseline: r.Baseline, Margin: r.Margin}
+	f.X = Axis{Factor: m.Column, Levels: m.Levels}
 	if m.Column == "" {
 		f.X.Factor = "cause"
 	}
 	f.Colour = Axis{Factor: strings.Join(m.Factors, ", ")}
-	for i := range m.Columns {
+	for i := range m.Levels {
 		f.X.Index = append(f.X.Index, i)
 	}
-	for i := range m.Rows {
-		row := &m.Rows[i]
-		f.Colour.Levels, f.Colour.Index = append(f.Colour.Levels, row.Name), append(f.Colour.Index, i)
-		for j, at := range row.Cells {
-			if len(at) == 0 {
-				continue
+	for i, row := range m.Table.Rows {
+		f.Colour.Levels, f.Colour.Index = append(f.Colour.Levels, row[0].First), append(f.Colour.Index, i)
+		for j := range row[1:] {
+			c := &row[1+j]
+			if x := c.Cause; x != nil {
+				f.Marks = append(f.Marks, Mark{X: j, Colour: i, Cell: r.Causes[x.Findings[0]].Cell, N: len(x.Findings), Baseline: x.Baseline, Cause: c})
 			}
-			list := words.Findings(r, at)
-			f.Marks = append(f.Marks, Mark{X: j, Colour: i, Cell: list[0].Cell, N: len(at), Baseline: list[0].Baseline, Cause: caused(list)})
 		}
 	}
 	slices.SortStableFunc(f.Marks, func(x, y Mark) int { return x.X - y.X })
 	what := "What bounds each cell"
-	if m.Table != "" {
+	if m.Name != "" {
 		what = m.Title + ": what bounds each cell"
 	}
 	by := append(slices.Clone(m.Factors), m.Column)
 	f.Title = what + ", by " + words.List(slices.DeleteFunc(by, func(s string) bool { return s == "" }))
 	return f
-}
-
-// caused sums up the findings of a cell.
-func caused(list []*cause.Finding) *Caused {
-	t := words.Tally(list)
-	out := &Caused{Kind: t.Kind, Word: t.Word(), Confidence: t.Confidence, Costs: t.Costs > 0, Undecided: t.Costs == 0 && t.Undecided > 0}
-	var below []string
-	if len(list) == 1 && list[0].Ratio != nil && !t.Baseline {
-		below = append(below, words.Ratio(*list[0].Ratio)+" x")
-	}
-	if p := t.Part(); p != "" {
-		below = append(below, p)
-	}
-	told := t.Kind != cause.Unknown && t.Kind != cause.Untold && t.Confidence > 0
-	switch doubt := told && t.Confidence < words.Doubtful; {
-	case !t.Baseline && t.Costs == 0 && len(list) > 1: // the word is all: what bounds them may be many things
-		if !out.Undecided {
-			out.Kind = cause.None
-		}
-	case !t.Baseline && t.Costs == 0:
-		if t.Kind != cause.None && t.Kind != cause.Unknown {
-			below = append(below, words.CauseKind(t.Kind, t.Role))
-		}
-	case told:
-		below = append(below, fmt.Sprintf("%.0f %%", 100*t.Confidence))
-		if doubt {
-			out.Word += " ?"
-		}
-	}
-	out.Below = strings.Join(below, ", ")
-	return out
 }
 
 // describeCauses writes the words of a cause map.
@@ -126,16 +84,16 @@ func (b *builder) describeCauses(f *Figure) {
 	f.Alt = alt(f)
 }
 
-// spoken is a cause in words.
-func (c *Caused) spoken(baseline bool) string {
-	s := strings.TrimSpace(c.Word)
-	if c.Below != "" {
-		s += ", " + c.Below
+// spokenCause is a cell of a cause map in words.
+func spokenCause(c *section.Cell) string {
+	s := c.First
+	if c.Second != "" {
+		s += ", " + c.Second
 	}
 	switch {
-	case baseline:
+	case c.Cause.Baseline:
 		return s + ", the baseline"
-	case c.Costs:
+	case c.Cause.Costs:
 		return s + ", isolation costs"
 	}
 	return s
@@ -170,7 +128,7 @@ func causeColour(k cause.Kind) (c color.NRGBA, hatched, ok bool) {
 
 // causeBox draws a cause's ground and returns the colour of text on it. In greys, words
 // alone tell causes apart, and the shade says how sure they are.
-func (s *sheet) causeBox(r vg.Rectangle, c *Caused) color.NRGBA {
+func (s *sheet) causeBox(r vg.Rectangle, c *section.Cause) color.NRGBA {
 	hue, hatched, ok := causeColour(c.Kind)
 	if s.th.Shaded {
 		hue, hatched = s.th.High, false
@@ -213,28 +171,28 @@ func inset(r vg.Rectangle, by vg.Length) vg.Rectangle {
 func (s *sheet) causeCell(m *Mark, r vg.Rectangle) {
 	w, h := r.Max.X-r.Min.X, r.Max.Y-r.Min.Y
 	mid := vg.Point{X: (r.Min.X + r.Max.X) / 2, Y: (r.Min.Y + r.Max.Y) / 2}
-	ink := s.causeBox(r, m.Cause)
+	ink := s.causeBox(r, m.Cause.Cause)
 	fs := max(sizeLeast, min(8, float64(h)*0.7))
-	for fs > sizeLeast && s.width(m.Cause.Word, fs, false) > w-5 {
+	for fs > sizeLeast && s.width(m.Cause.First, fs, false) > w-5 {
 		fs -= 0.5
 	}
 	if h < sizeLeast {
 		return
 	}
 	up := -vg.Length(fs) * 0.35
-	if below := m.Cause.Below; below != "" && float64(h) >= fs*2.6 {
+	if below := m.Cause.Second; below != "" && float64(h) >= fs*2.6 {
 		s.text(vg.Point{X: mid.X, Y: mid.Y - vg.Length(fs)*0.95}, s.fit(below, fs*0.85, w-4), fs*0.85, false, ink, draw.XCenter, 0)
 		up = vg.Length(fs) * 0.15
 	}
-	s.text(vg.Point{X: mid.X, Y: mid.Y + up}, s.fit(m.Cause.Word, fs, w-4), fs, false, ink, draw.XCenter, 0)
+	s.text(vg.Point{X: mid.X, Y: mid.Y + up}, s.fit(m.Cause.First, fs, w-4), fs, false, ink, draw.XCenter, 0)
 }
 
 // causeKeys explain the causes that occur.
 func (s *sheet) causeKeys() group {
 	seen := make(map[cause.Kind]bool)
 	for i := range s.f.Marks {
-		if c := s.f.Marks[i].Cause; c != nil && c.Costs {
-			seen[c.Kind] = true
+		if c := s.f.Marks[i].Cause; c != nil && c.Cause.Costs {
+			seen[c.Cause.Kind] = true
 		}
 	}
 	var g group
@@ -244,7 +202,7 @@ func (s *sheet) causeKeys() group {
 			if about := words.CauseAbout(k); about != "" {
 				label += ": " + about
 			}
-			g.keys = append(g.keys, key{label, func(r vg.Rectangle) { s.causeBox(r, &Caused{Kind: k, Confidence: 1, Costs: true}) }})
+			g.keys = append(g.keys, key{label, func(r vg.Rectangle) { s.causeBox(r, &section.Cause{Kind: k, Confidence: 1, Costs: true}) }})
 		}
 	}
 	return g

@@ -70,7 +70,7 @@ func TestCauseMap(t *testing.T) {
 	for i := range f.Marks {
 		if f.place(&f.Marks[i]) == "4KiB, runsc" {
 			said = true
-			if m := f.Marks[i]; m.N != all || m.Cause.Costs != (costs > 0) {
+			if m := f.Marks[i]; m.N != all || m.Cause.Cause.Costs != (costs > 0) {
 				t.Errorf("4KiB, runsc: %d cells, %+v; want %d, of which %d cost", m.N, m.Cause, all, costs)
 			}
 		}
@@ -85,7 +85,7 @@ func TestCauseMap(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range f.Marks {
-			if w := f.Marks[i].Cause.Word; !strings.Contains(buf.String(), w) {
+			if w := f.Marks[i].Cause.First; !strings.Contains(buf.String(), w) {
 				t.Errorf("%s: the picture does not have %q", theme, w)
 			}
 		}
@@ -110,7 +110,7 @@ func TestCauseMapOfStrata(t *testing.T) {
 		t.Fatalf("figure %d of %d", i, len(figs))
 	}
 	for j := range figs[i].Marks {
-		if m := &figs[i].Marks[j]; m.N != 1 || !m.Baseline && m.Cause.Costs && m.Cause.Kind != cause.Untold && m.Cause.Kind != cause.Unknown && !strings.Contains(m.Cause.Below, "0.50 x, ") {
+		if m := &figs[i].Marks[j]; m.N != 1 || !m.Baseline && m.Cause.Cause.Costs && m.Cause.Cause.Kind != cause.Untold && m.Cause.Cause.Kind != cause.Unknown && !strings.Contains(m.Cause.Second, "0.50 x, ") {
 			t.Errorf("%s: %+v", figs[i].place(m), m.Cause)
 		}
 	}
@@ -157,24 +157,5 @@ func TestModelledFigures(t *testing.T) {
 	}
 	if err := index(&page, figs, files, src); err != nil || !strings.Contains(page.String(), "none of a machine") {
 		t.Errorf("%v: the page does not say it", err)
-	}
-}
-
-// TestUndecidedMap: the word of a cell is the tally's, of one finding and of several.
-func TestUndecidedMap(t *testing.T) {
-	ratio := 264.0
-	open := &cause.Finding{Undecided: true, Ratio: &ratio, Cause: cause.Quota, Confidence: 0.5}
-	free := &cause.Finding{Cause: cause.None, Confidence: 0.9}
-	for _, c := range []struct {
-		list        []*cause.Finding
-		word, below string
-	}{
-		{[]*cause.Finding{open}, "undecided", "264 x, quota"}, {[]*cause.Finding{open, free}, "undecided", "1 of 2"},
-		{[]*cause.Finding{open, open}, "undecided", "2 of 2"}, {[]*cause.Finding{free}, "no cost", ""}, {[]*cause.Finding{free, free}, "no cost", ""},
-	} {
-		got := caused(c.list)
-		if got.Word != c.word || got.Below != c.below || got.Costs || got.Undecided != (c.word == "undecided") {
-			t.Errorf("%d findings: %+v, want %q, %q", len(c.list), got, c.word, c.below)
-		}
 	}
 }

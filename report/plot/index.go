@@ -12,8 +12,8 @@ import (
 //go:embed index.html
 var indexPage string
 
-// section is a workload's graphs on the index page.
-type section struct {
+// chapter is a workload's graphs on the index page.
+type chapter struct {
 	Title   string
 	ID      string
 	Figures []indexed
@@ -36,7 +36,7 @@ func index(w io.Writer, figs []Figure, files []File, src Source) error {
 		Study, About, Compare, Baseline, Tare string
 		Trials                                int
 		Modelled                              string
-		Sections                              []section
+		Sections                              []chapter
 	}{Study: src.Result.Study, Compare: src.Result.Compare, Baseline: src.Result.Baseline, Tare: src.Tare, Trials: src.Result.Trials}
 	if src.Result.Modelled {
 		page.Modelled = words.ModelledAbout
@@ -55,7 +55,7 @@ func index(w io.Writer, figs []Figure, files []File, src Source) error {
 		if !ok {
 			k = len(page.Sections)
 			at[title] = k
-			page.Sections = append(page.Sections, section{Title: printable(title), ID: "s-" + f.Name})
+			page.Sections = append(page.Sections, chapter{Title: printable(title), ID: "s-" + f.Name})
 		}
 		x := indexed{File: files[i], ID: f.Name, Picture: !strings.HasSuffix(files[i].File, ".pdf"), Caption: f.Caption, Sub: f.Subtitle}
 		for j := range f.Marks {

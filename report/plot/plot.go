@@ -18,6 +18,7 @@ import (
 	"tare/analyse"
 	"tare/analyse/stat"
 	"tare/record"
+	"tare/report/section"
 	"tare/study"
 )
 
@@ -86,11 +87,11 @@ type Mark struct {
 	Lo, Hi           float64   // of the interval; zero without one
 	Points           []float64 // of single blocks, in the order of blocks
 	Verdict          stat.Verdict
-	Level            float64 // of a summary table's cell: the value that the ratio is of; 0 elsewhere
-	Baseline, Fewer  bool    // of such a cell: it is the baseline's; it is over fewer combinations than others
-	Cause            *Caused // of a cause map; else nil
-	Gap              string  // in a word why there is no value; "" where there is one
-	Why              string  // the same in a sentence
+	Level            float64       // of a summary table's cell: the value that the ratio is of; 0 elsewhere
+	Baseline, Fewer  bool          // of such a cell: it is the baseline's; it is over fewer combinations than others
+	Cause            *section.Cell // of a cause map; else nil
+	Gap              string        // in a word why there is no value; "" where there is one
+	Why              string        // the same in a sentence
 }
 
 // HasInterval reports whether there is one.

@@ -240,7 +240,7 @@ func (f *Figure) spoken(m *Mark) string {
 		return m.Gap + ", " + m.Why
 	}
 	if m.Cause != nil {
-		return m.Cause.spoken(m.Baseline)
+		return spokenCause(m.Cause)
 	}
 	write := func(v float64) string { return words.Value(v, m.Response.Unit) }
 	if f.Value == Ratio {

@@ -11,6 +11,7 @@ import (
 	"tare/analyse/advice"
 	"tare/analyse/cause"
 	"tare/record"
+	"tare/report/section"
 	"tare/report/words"
 )
 
@@ -63,8 +64,8 @@ func TestWriteAdvice(t *testing.T) {
 func TestAdviceInReport(t *testing.T) {
 	res := testAdvice()
 	var b strings.Builder
-	writeAdvice(&b, res, Options{Width: 200, Dir: "my results"})
-	for _, want := range []string{"\nadvice:\n", "vm (TCG) default_vcpus=1: Boot with 2 vCPUs", "Measured: throughput 1.95 (1.90–2.01) times that without, 12 blocks of 2 pairs of cells.", "tare advise 'my results'"} {
+	write(&b, section.Advice(res, "my results"), Options{Width: 200})
+	for _, want := range []string{"\nadvice:\n", "vm (TCG) default_vcpus=1: Boot with 2 vCPUs", "Measured: throughput 1.95 (1.90–2.01) times that with default_vcpus=1, 12 blocks of 2 pairs of cells.", "tare advise 'my results'"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}
@@ -72,15 +73,15 @@ func TestAdviceInReport(t *testing.T) {
 	if strings.Contains(b.String(), "more. All") || strings.Contains(b.String(), "annotations") {
 		t.Error(b.String())
 	}
-	for range maxAdvice {
+	for range 6 {
 		res.Advice = append(res.Advice, res.Advice[2])
 	}
 	b.Reset()
-	if writeAdvice(&b, res, Options{}); !strings.Contains(b.String(), fmt.Sprintf("And %d more.", 3)) {
+	if write(&b, section.Advice(res, ""), Options{}); !strings.Contains(b.String(), fmt.Sprintf("And %d more.", 3)) {
 		t.Error(b.String())
 	}
 	b.Reset()
-	if writeAdvice(&b, &analyse.Result{Advice: []advice.Item{{Rule: "read-more", Cause: string(cause.Unknown)}}}, Options{}); b.Len() > 0 {
+	if write(&b, section.Advice(&analyse.Result{Advice: []advice.Item{{Rule: "read-more", Cause: string(cause.Unknown)}}}, ""), Options{}); b.Len() > 0 {
 		t.Errorf("no advice, and yet %q", b.String())
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"tare/analyse"
 	"tare/analyse/cause"
 	"tare/record"
+	"tare/report/section"
 	"tare/report/words"
 )
 
@@ -60,7 +61,7 @@ func TestCausesGolden(t *testing.T) {
 				r.Tables, name = nil, "causes"
 			}
 			var b strings.Builder
-			writeCauses(&b, r, Options{Width: width})
+			write(&b, section.Causes(r), Options{Width: width})
 			fits(t, b.String(), width)
 			golden(t, fmt.Sprintf("%s-%d", name, width), []byte(b.String()))
 		}
@@ -72,7 +73,7 @@ func TestCausesGolden(t *testing.T) {
 func TestCausesSaidOnce(t *testing.T) {
 	r := causeResult()
 	var b strings.Builder
-	writeCauses(&b, r, Options{Width: 200})
+	write(&b, section.Causes(r), Options{Width: 200})
 	if n := strings.Count(b.String(), "write collectors: [guest]"); n != 1 || !strings.Contains(b.String(), "unknown in 3 cells") {
 		t.Errorf("%d times:\n%s", n, b.String())
 	}
@@ -80,7 +81,7 @@ func TestCausesSaidOnce(t *testing.T) {
 		r.Causes[i].Cause, r.Causes[i].Missing = cause.Unknown, "all"
 	}
 	b.Reset()
-	writeCauses(&b, r, Options{Width: 200})
+	write(&b, section.Causes(r), Options{Width: 200})
 	if lines := strings.Count(b.String(), "\n"); lines > 5 {
 		t.Errorf("%d lines say that nothing is known:\n%s", lines, b.String())
 	}
@@ -118,26 +119,10 @@ func TestModelledIsSaid(t *testing.T) {
 	}
 }
 
-// TestCauseStates: a cell says the same alone, in a table and in the mean of a table: a
-// cost has its cause; without one, what is not decided is never no cost.
-func TestCauseStates(t *testing.T) {
-	cost := &cause.Finding{Costs: true, Cause: cause.Quota, Confidence: 0.9}
-	open := &cause.Finding{Undecided: true, Cause: cause.None, Confidence: 0.6}
-	free := &cause.Finding{Cause: cause.None, Confidence: 0.9}
-	base := &cause.Finding{Baseline: true, Cause: cause.None, Confidence: 0.9}
-	for _, c := range []struct {
-		list []*cause.Finding
-		want string
-	}{
-		{[]*cause.Finding{cost}, "quota"}, {[]*cause.Finding{open}, "undecided"}, {[]*cause.Finding{free}, "no cost"}, {[]*cause.Finding{base}, "none"},
-		{[]*cause.Finding{open, open}, "undecided"}, {[]*cause.Finding{free, open}, "undecided 1 of 2"}, {[]*cause.Finding{free, free}, "no cost"},
-		{[]*cause.Finding{open, cost, free}, "quota 1 of 3"}, {nil, "-"},
-	} {
-		if got := words.Tally(c.list).Text(); got != c.want {
-			t.Errorf("%d findings: %q, want %q", len(c.list), got, c.want)
-		}
-	}
-	r := &analyse.Result{Causes: []cause.Finding{*open, *open}}
+// TestUndecidedIsNotFree: cells of which nothing is decided are not counted as free.
+func TestUndecidedIsNotFree(t *testing.T) {
+	open := cause.Finding{Undecided: true, Cause: cause.None, Confidence: 0.6}
+	r := &analyse.Result{Causes: []cause.Finding{open, open}}
 	if s := words.CausesSentence(r); strings.Contains(s, "no cost") || !strings.Contains(s, "In 2 nothing is decided") {
 		t.Errorf("all undecided: %s", s)
 	}

@@ -12,6 +12,7 @@ import (
 	"tare/analyse/compare"
 	"tare/analyse/stat"
 	"tare/record"
+	"tare/report/section"
 	"tare/report/words"
 )
 
@@ -31,19 +32,15 @@ const maxListed = 12
 // WriteCompare prints a comparison of two results.
 func WriteCompare(w io.Writer, res *compare.Result, opt CompareOptions) error {
 	var b strings.Builder
-	para := func(s string) { b.WriteString(wrap(s, opt.width(), "  ") + "\n") }
+	para := func(s string) { paragraph(&b, s, opt.Options) }
 	para(fmt.Sprintf("%s: B (%s, %s) compared with A (%s, %s)", res.Study, res.B.Name, words.Count(res.B.Trials, "trial"), res.A.Name, words.Count(res.A.Trials, "trial")))
-	l := list{b: &b, opt: opt.Options}
-	for _, s := range res.Warnings {
-		l.add(s)
-	}
-	l.end()
+	items(&b, opt.Options, res.Warnings)
 	writeDifferences(&b, res, opt.Options)
 	order := rowOrder(res, opt)
 	seen := make(map[string]bool)
 	for _, q := range []compare.Question{compare.Cost, compare.Level} {
-		g := changeGrid(res, order, q, seen)
-		if len(g.rows) == 0 {
+		t := changes(res, order, q, seen)
+		if len(t.Rows) == 0 {
 			continue
 		}
 		b.WriteString("\n")
@@ -52,11 +49,11 @@ func WriteCompare(w io.Writer, res *compare.Result, opt CompareOptions) error {
 		} else {
 			para("level: the value, in B by that in A; what the machine was like at both times is part of it")
 		}
-		b.WriteString(g.render(opt.Options))
+		writeTable(&b, t, opt.Options)
 	}
 	b.WriteString("\n")
 	if len(seen) > 0 {
-		b.WriteString(changeLegend(res, seen, opt.Options))
+		changeLegend(&b, res, seen, opt.Options)
 	}
 	para(counts(res, opt.All))
 	writeMissing(&b, res, opt.Options)
@@ -71,11 +68,11 @@ func writeDifferences(b *strings.Builder, res *compare.Result, opt Options) {
 		return
 	}
 	b.WriteString("\nwhat else is different:\n")
-	l := list{b: b, opt: opt}
-	for _, d := range res.Differences {
-		l.add(d.Field + ": " + d.A + " -> " + d.B)
+	lines := make([]string, len(res.Differences))
+	for i, d := range res.Differences {
+		lines[i] = d.Field + ": " + d.A + " -> " + d.B
 	}
-	l.end()
+	items(b, opt, lines)
 }
 
 // rowOrder chooses the rows and their order.
@@ -106,10 +103,11 @@ func rowOrder(res *compare.Result, opt CompareOptions) []int {
 	return out
 }
 
-func changeGrid(res *compare.Result, order []int, q compare.Question, seen map[string]bool) grid {
-	g := grid{keys: 3, header: []string{"workload", res.Compare, "response", "A", "B", "n", "B/A", "q"}}
+func changes(res *compare.Result, order []int, q compare.Question, seen map[string]bool) *section.Table {
+	t := newTable("workload", res.Compare, "response", "A", "B", "n", "B/A", "q")
+	t.Keys = 3
 	if q == compare.Cost {
-		g.header = append(g.header, "level B/A")
+		t.Columns = append(t.Columns, section.Column{Head: "level B/A"})
 	}
 	fixed := fixedIn(res)
 	for _, i := range order {
@@ -118,25 +116,25 @@ func changeGrid(res *compare.Result, order []int, q compare.Question, seen map[s
 			continue
 		}
 		c := r.Change()
-		row := []gridCell{{first: words.Stratum(nil, r.Workload, r.Shared, fixed)}, {first: words.Treatment(nil, r.Treatment)}, {first: r.Response.Name}}
+		row := []section.Cell{{First: words.Stratum(nil, r.Workload, r.Shared, fixed)}, {First: words.Treatment(nil, r.Treatment)}, {First: r.Response.Name}}
 		for _, m := range []*compare.Measured{r.A, r.B} {
 			v := words.Value(m.Level, r.Response.Unit)
 			if q == compare.Cost {
 				v = words.Ratio(m.Cost.Ratio)
 			}
-			row = append(row, gridCell{first: v})
+			row = append(row, section.Cell{First: v})
 		}
 		n := fmt.Sprintf("%d, %d", r.A.N, r.B.N)
 		if q == compare.Cost {
 			n = fmt.Sprintf("%d, %d", r.A.Cost.N, r.B.Cost.N)
 		}
-		row = append(row, gridCell{first: n}, changeCell(c, seen), gridCell{first: qValue(c)})
+		row = append(row, section.Cell{First: n}, changeCell(c, seen), section.Cell{First: qValue(c)})
 		if q == compare.Cost {
 			row = append(row, levelCell(r.Level, seen))
 		}
-		g.rows = append(g.rows, row)
+		t.Rows = append(t.Rows, row)
 	}
-	return g
+	return t
 }
 
 // fixedIn are the levels that all rows have.
@@ -153,35 +151,33 @@ func fixedIn(res *compare.Result) record.Cell {
 // changeMark is the sign of a change's verdict, in brackets where it is not sure
 // enough among so many rows.
 func changeMark(c *compare.Change) string {
-	s := signOf(c.Verdict).mark
+	s := section.SignOf(c.Verdict).Mark
 	if !c.Changed && c.Verdict.Decided() && c.Verdict != stat.Equivalent {
 		return "(" + s + ")"
 	}
 	return s
 }
 
-func changeCell(c *compare.Change, seen map[string]bool) gridCell {
-	mark := changeMark(c)
+func changeCell(c *compare.Change, seen map[string]bool) section.Cell {
+	sign, mark := section.SignOf(c.Verdict), changeMark(c)
 	seen[mark] = true
-	out := gridCell{first: words.Ratio(c.Ratio) + " " + mark}
-	if c.Changed || mark == signOf(c.Verdict).mark {
-		out.colour = signOf(c.Verdict).colour
+	out := section.Cell{First: words.Ratio(c.Ratio) + " " + mark, Second: fmt.Sprintf("need n≥%d", stat.MinN)}
+	if c.Changed || mark == sign.Mark {
+		out.Tone = sign.Tone
 	}
 	if c.HasInterval() {
-		out.second = words.Ratio(c.Lo) + "–" + words.Ratio(c.Hi)
-	} else {
-		out.second = fmt.Sprintf("need n≥%d", stat.MinN)
+		out.Second = words.Ratio(c.Lo) + "–" + words.Ratio(c.Hi)
 	}
 	return out
 }
 
-func levelCell(c *compare.Change, seen map[string]bool) gridCell {
+func levelCell(c *compare.Change, seen map[string]bool) section.Cell {
 	if c == nil || c.Undefined != "" {
-		return gridCell{first: "-"}
+		return section.Cell{First: "-"}
 	}
 	mark := changeMark(c)
 	seen[mark] = true
-	return gridCell{first: words.Ratio(c.Ratio) + " " + mark}
+	return section.Cell{First: words.Ratio(c.Ratio) + " " + mark}
 }
 
 func qValue(c *compare.Change) string {
@@ -194,31 +190,24 @@ func qValue(c *compare.Change) string {
 	return strconv.FormatFloat(*c.Q, 'g', 2, 64)
 }
 
-func changeLegend(res *compare.Result, seen map[string]bool, opt Options) string {
+func changeLegend(b *strings.Builder, res *compare.Result, seen map[string]bool, opt Options) {
 	pc := func(x float64) string { return strconv.FormatFloat(100*x, 'g', 4, 64) + " %" }
-	s := fmt.Sprintf("n: blocks of A, of B. B/A: ratio and its %s interval. q: rate of false discoveries at which a row just counts as changed; %s is asked.", pc(res.Confidence), pc(res.FDR))
-	lines := wrap(s, opt.width(), "") + "\n"
-	var signs []string
-	for _, v := range []stat.Verdict{stat.Faster, stat.Slower, stat.Higher, stat.Lower, stat.Equivalent, stat.Undecided} {
-		g := signOf(v)
-		word := string(v)
-		switch v {
-		case stat.Faster:
-			word = "better"
-		case stat.Slower:
-			word = "worse"
-		case stat.Equivalent:
-			word += " (within " + pc(res.Margin) + ")"
+	block(b, &section.Block{Note: fmt.Sprintf("n: blocks of A, of B. B/A: ratio and its %s interval. q: rate of false discoveries at which a row just counts as changed; %s is asked.", pc(res.Confidence), pc(res.FDR))}, opt)
+	signs := []section.Sign{}
+	for _, v := range section.Verdicts() {
+		g := section.SignOf(v)
+		if v == stat.Equivalent {
+			g.Text += " (within " + pc(res.Margin) + ")"
 		}
-		mark := paint(opt, g.colour, g.mark)
-		if seen[g.mark] {
-			signs = append(signs, mark+" "+word)
+		if seen[g.Mark] {
+			signs = append(signs, g)
 		}
-		if seen["("+g.mark+")"] {
-			signs = append(signs, "("+g.mark+") "+word+", but perhaps by chance")
+		if mark := "(" + g.Mark + ")"; seen[mark] {
+			signs = append(signs, section.Sign{Mark: mark, Text: g.Text + ", but perhaps by chance"})
 		}
 	}
-	return lines + wrapItems(signs, opt.width(), "") + "\n\n"
+	block(b, &section.Block{Signs: signs}, opt)
+	b.WriteString("\n")
 }
 
 // counts sums up the rows, those that are not printed as well.
@@ -256,16 +245,16 @@ func writeMissing(b *strings.Builder, res *compare.Result, opt Options) {
 		}
 		by[why] = append(by[why], r.Cell.Key()+" "+r.Response.Name)
 	}
-	l := list{b: b, opt: opt}
+	var lines []string
 	for _, why := range reasons {
 		rows := by[why]
 		s := strings.Join(rows[:min(len(rows), maxListed)], "; ")
 		if len(rows) > maxListed {
 			s += fmt.Sprintf("; and %d more", len(rows)-maxListed)
 		}
-		l.add(why + ": " + s)
+		lines = append(lines, why+": "+s)
 	}
-	l.end()
+	items(b, opt, lines)
 }
 
 func writeGates(b *strings.Builder, res *compare.Result, opt CompareOptions) {
@@ -273,7 +262,8 @@ func writeGates(b *strings.Builder, res *compare.Result, opt CompareOptions) {
 		return
 	}
 	if len(opt.Breaches) == 0 && res.Comparable() == 0 {
-		b.WriteString("\n" + wrap(NothingHeld(res), opt.width(), "  ") + "\n")
+		b.WriteString("\n")
+		paragraph(b, NothingHeld(res), opt.Options)
 		return
 	}
 	held := make(map[string]bool)
@@ -283,7 +273,8 @@ func writeGates(b *strings.Builder, res *compare.Result, opt CompareOptions) {
 	last := ""
 	for _, x := range opt.Breaches {
 		if x.Gate != last {
-			b.WriteString("\n" + wrap("gate broken: "+x.Gate, opt.width(), "  ") + "\n")
+			b.WriteString("\n")
+			paragraph(b, "gate broken: "+x.Gate, opt.Options)
 			last = x.Gate
 		}
 		delete(held, x.Gate)
@@ -294,7 +285,8 @@ func writeGates(b *strings.Builder, res *compare.Result, opt CompareOptions) {
 	for i := range opt.Doubts {
 		x := &opt.Doubts[i]
 		if x.Gate != last {
-			b.WriteString("\n" + wrap("gate cannot judge: "+x.Gate, opt.width(), "  ") + "\n")
+			b.WriteString("\n")
+			paragraph(b, "gate cannot judge: "+x.Gate, opt.Options)
 			last, shown = x.Gate, 0
 		}
 		delete(held, x.Gate)
@@ -306,7 +298,7 @@ func writeGates(b *strings.Builder, res *compare.Result, opt CompareOptions) {
 		}
 	}
 	if len(opt.Doubts) > 0 {
-		b.WriteString(wrap(Remedy(opt.Doubts)+".", opt.width(), "  ") + "\n")
+		paragraph(b, Remedy(opt.Doubts)+".", opt.Options)
 	}
 	if n := len(held); n > 0 {
 		fmt.Fprintf(b, "\n%s held.\n", words.Count(n, "gate"))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tare/analyse"
+	"tare/report/section"
 )
 
 func TestEnds(t *testing.T) {
@@ -12,13 +13,13 @@ func TestEnds(t *testing.T) {
 	one := analyse.Ends{Stratum: "workload=density", Ends: []analyse.End{{Role: "main", Sandboxed: true}}, Text: "in the sandbox"}
 	res.Ends = []analyse.Ends{one}
 	var b strings.Builder
-	if writeEnds(&b, res, Options{Width: 60}); b.Len() > 0 {
+	if write(&b, section.Ends(res), Options{Width: 60}); b.Len() > 0 {
 		t.Errorf("with one end there is no choice to tell of: %q", b.String())
 	}
 	res.Ends = []analyse.Ends{
 		{Stratum: "workload=net,size=64", Ends: []analyse.End{{Role: "server", Sandboxed: true}, {Role: "client"}}, Text: "server in the sandbox, client native"},
 		{Stratum: "workload=net,size=64K", Ends: []analyse.End{{Role: "server", Sandboxed: true}, {Role: "client"}}, Text: "server in the sandbox, client native"}, one}
-	writeEnds(&b, res, Options{Width: 60})
+	write(&b, section.Ends(res), Options{Width: 60})
 	want := "\nwhere each end ran (of process, all natively):\n  server in the sandbox, client native: net size=64, net\n    size=64K\n  in the sandbox: density\n"
 	if b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)

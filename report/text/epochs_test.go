@@ -8,6 +8,7 @@ import (
 	"tare/analyse"
 	"tare/plan"
 	"tare/record"
+	"tare/report/section"
 )
 
 func epochsResult(epochs ...analyse.Epoch) *analyse.Result {
@@ -30,11 +31,11 @@ func TestEpochsGolden(t *testing.T) {
 			analyse.Epoch{Seq: 150, After: 149, What: []string{plan.ChangedWait}, Ratio: 1.01},
 			analyse.Epoch{Seq: 180, After: 170, What: []string{plan.ChangedWait}, Ratio: 1.01, Blocks: []analyse.EpochBlock{left}}),
 	} {
-		writeEpochs(&b, r, Options{Width: 100})
+		write(&b, section.Epochs(r), Options{Width: 100})
 	}
 	few := epochsResult()
 	few.Sentinel.Points, few.Sentinel.Failed = few.Sentinel.Points[:3], 2
-	writeEpochs(&b, few, Options{Width: 100})
+	write(&b, section.Epochs(few), Options{Width: 100})
 	golden(t, "epochs", []byte(b.String()))
 	fits(t, b.String(), 100)
 }

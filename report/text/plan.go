@@ -12,6 +12,7 @@ import (
 	"tare/analyse"
 	"tare/plan"
 	"tare/record"
+	"tare/report/section"
 	"tare/report/words"
 	"tare/study"
 )
@@ -104,7 +105,8 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 		if watched {
 			first = "\nthe first pass, after the sentinel:\n"
 		}
-		b.WriteString(first + orderGrid(order).render(opt))
+		b.WriteString(first)
+		writeTable(&b, orderTable(order), opt)
 		if len(order) < can {
 			fmt.Fprintf(&b, "... and %d more\n", can-len(order))
 		}
@@ -120,8 +122,7 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 	if p.Need != nil {
 		writeNeed(&b, p.Need, opt)
 	}
-	opt.modelled = p.Rehearsal != nil
-	writeSkips(&b, cellsOnly, opt)
+	write(&b, section.Skips(cellsOnly, p.Rehearsal != nil), opt)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -130,26 +131,22 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 func writeNeed(b *strings.Builder, n *Need, opt Options) {
 	width := fmt.Sprintf("%.3g %%", 100*n.Width)
 	b.WriteString("\n" + wrap(fmt.Sprintf("blocks that an interval of %s either way takes, by the scatter in %s:", width, n.From), opt.width(), "    ") + "\n")
-	g := grid{keys: 1, header: []string{"cell", "scatter", "of", "last look", "blocks", "time"}}
+	t := newTable("cell", "scatter", "of", "last look", "blocks", "time")
 	for i := range n.Rows {
 		r := &n.Rows[i]
-		line := []string{r.Cell.String(), "-", "nothing known", "-", "-", "-"}
+		row := []section.Cell{{First: r.Cell.String()}, {First: "-"}, {First: "nothing known"}, {First: "-"}, {First: "-"}, {First: "-"}}
 		if r.Scatter > 0 {
-			line[1], line[2] = wide(math.Expm1(r.Scatter)), r.From
+			row[1].First, row[2].First = wide(math.Expm1(r.Scatter)), r.From
 			if r.Last > 0 {
-				line[3] = wide(r.Last)
+				row[3].First = wide(r.Last)
 			}
 			if r.Blocks > 0 {
-				line[4], line[5] = strconv.Itoa(r.Blocks), words.Duration(time.Duration(r.Blocks)*r.Block)
+				row[4].First, row[5].First = strconv.Itoa(r.Blocks), words.Duration(time.Duration(r.Blocks)*r.Block)
 			}
 		}
-		row := make([]gridCell, len(line))
-		for k, s := range line {
-			row[k].first = s
-		}
-		g.rows = append(g.rows, row)
+		t.Rows = append(t.Rows, row)
 	}
-	b.WriteString(g.render(opt))
+	writeTable(b, t, opt)
 	b.WriteString(wrap("all of it takes "+words.Duration(n.Time)+", with as many blocks for each stratum as its noisiest comparison takes. The scatter is that of a ratio from block to block; "+
 		"\"last look\" is the half-width that the study's last look reaches.", opt.width(), "    ") + "\n")
 	if n.Never > 0 {
@@ -182,8 +179,16 @@ func expected(r plan.Progress) string {
 	return s
 }
 
-func orderGrid(order []plan.Next) grid {
-	g := grid{keys: 1, left: true}
+// newTable begins a table whose first column names a row.
+func newTable(heads ...string) *section.Table {
+	t := &section.Table{Keys: 1}
+	for _, h := range heads {
+		t.Columns = append(t.Columns, section.Column{Head: h})
+	}
+	return t
+}
+
+func orderTable(order []plan.Next) *section.Table {
 	var factors []string
 	for _, n := range order {
 		for _, l := range n.Cell {
@@ -202,61 +207,18 @@ func orderGrid(order []plan.Next) grid {
 		}
 		return len(order) > 1
 	})
-	g.header = append([]string{"trial"}, factors...)
+	t := newTable(append([]string{"trial"}, factors...)...)
+	t.Words = true
 	for _, n := range order {
-		row := []gridCell{{first: strconv.Itoa(n.Seq)}}
+		row := []section.Cell{{First: strconv.Itoa(n.Seq)}}
 		for _, f := range factors {
 			v, ok := n.Cell.Get(f)
 			if !ok {
 				v = "-" // the factor does not apply to this cell
 			}
-			row = append(row, gridCell{first: v})
+			row = append(row, section.Cell{First: v})
 		}
-		g.rows = append(g.rows, row)
+		t.Rows = append(t.Rows, row)
 	}
-	return g
-}
-
-// writeSkips says what the host cannot run, cells of one reason together.
-func writeSkips(b *strings.Builder, skips []record.Skip, opt Options) {
-	if len(skips) == 0 {
-		return
-	}
-	if opt.modelled {
-		b.WriteString("\nwhat the model does not know:\n")
-	} else {
-		b.WriteString("\nnot possible on this host:\n")
-	}
-	var reasons []string
-	cells := make(map[string][]record.Cell)
-	for _, s := range skips {
-		if _, ok := cells[s.Reason]; !ok {
-			reasons = append(reasons, s.Reason)
-		}
-		cells[s.Reason] = append(cells[s.Reason], s.Cell)
-	}
-	for _, r := range reasons[:min(len(reasons), maxEntries)] {
-		line := fmt.Sprintf("  %s: %s", common(cells[r]), r)
-		b.WriteString("  " + wrap(line, opt.width()-2, "      ") + "\n")
-	}
-	if more := len(reasons) - maxEntries; more > 0 {
-		item(b, opt, fmt.Sprintf("and %d more", more))
-	}
-}
-
-// common names cells by the levels that all of them share.
-func common(cells []record.Cell) string {
-	if len(cells) == 1 {
-		return cells[0].Key()
-	}
-	var shared record.Cell
-	for _, l := range cells[0] {
-		if !slices.ContainsFunc(cells, func(c record.Cell) bool { v, ok := c.Get(l.Factor); return !ok || v != l.Value }) {
-			shared = append(shared, l)
-		}
-	}
-	if len(shared) == 0 {
-		return words.Count(len(cells), "cell")
-	}
-	return fmt.Sprintf("%s (%s)", shared.Key(), words.Count(len(cells), "cell"))
+	return t
 }

@@ -9,6 +9,7 @@ import (
 	"tare/analyse/published"
 	"tare/analyse/stat"
 	"tare/record"
+	"tare/report/section"
 )
 
 // publishedTable has a row of every agreement.
@@ -59,13 +60,13 @@ func TestPublished(t *testing.T) {
 // is measured yet.
 func TestPublishedNothing(t *testing.T) {
 	var b strings.Builder
-	writePublished(&b, testResult(), Options{})
+	write(&b, section.Published(testResult()), Options{})
 	if b.Len() > 0 {
 		t.Errorf("%q", b.String())
 	}
 	res := testResult()
 	res.Published = &published.Table{Title: "the guide", Summary: "None is measured yet."}
-	writePublished(&b, res, Options{})
+	write(&b, section.Published(res), Options{})
 	if s := b.String(); !strings.Contains(s, "None is measured yet.") || strings.Contains(s, "benchmark") {
 		t.Errorf("%q", s)
 	}

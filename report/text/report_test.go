@@ -19,6 +19,7 @@ import (
 	"tare/analyse/stat"
 	"tare/plan"
 	"tare/record"
+	"tare/report/section"
 	"tare/report/terminal"
 	"tare/store"
 	"tare/study"
@@ -239,6 +240,13 @@ func TestFixedLevels(t *testing.T) {
 	}
 }
 
+// laid is a section as it is printed.
+func laid(s *section.Section, opt Options) string {
+	var b strings.Builder
+	write(&b, s, opt)
+	return b.String()
+}
+
 // TestLegendOfWhatIsShown: a sign that only skipped cells would have is not
 // explained.
 func TestLegendOfWhatIsShown(t *testing.T) {
@@ -248,7 +256,7 @@ func TestLegendOfWhatIsShown(t *testing.T) {
 			c.Skipped = "no KVM"
 		}
 	}
-	if got := legend(r, Options{}); strings.Contains(got, "undecided") || !strings.Contains(got, "▲ better ▼ worse") {
+	if got := laid(section.Legend(r), Options{}); strings.Contains(got, "undecided") || !strings.Contains(got, "▲ better ▼ worse") {
 		t.Error(got)
 	}
 }
@@ -257,7 +265,7 @@ func TestLegendOfWhatIsShown(t *testing.T) {
 // many is marked, and the mark is explained only where it is.
 func TestDoubtfulRows(t *testing.T) {
 	r := testResult()
-	if got := legend(r, Options{}); !strings.Contains(got, "~ does not hold") {
+	if got := laid(section.Legend(r), Options{}); !strings.Contains(got, "~ does not hold") {
 		t.Errorf("the mark is not explained: %s", got)
 	}
 	var b bytes.Buffer
@@ -272,7 +280,7 @@ func TestDoubtfulRows(t *testing.T) {
 			r.Compared[i].Q = &q // just a discovery
 		}
 	}
-	if got := legend(r, Options{}); strings.Contains(got, "~") {
+	if got := laid(section.Legend(r), Options{}); strings.Contains(got, "~") {
 		t.Error(got)
 	}
 }
@@ -370,24 +378,6 @@ func TestPlanGolden(t *testing.T) {
 	}
 }
 
-// TestBelowNoiseCells: where there is no ratio for noise, the cell says so, and a
-// value that is clear of it is still shown.
-func TestBelowNoiseCells(t *testing.T) {
-	for name, c := range map[string]struct {
-		comparison analyse.Comparison
-		want       gridCell
-	}{
-		"own":      {analyse.Comparison{Level: analyse.Level{N: 2, Missing: 1, BelowNoise: 1}, Base: analyse.Level{N: 3}}, gridCell{first: "below noise"}},
-		"baseline": {analyse.Comparison{Baseline: true, Level: analyse.Level{Missing: 3, BelowNoise: 3}}, gridCell{first: "below noise"}},
-		"other side": {analyse.Comparison{Response: record.Response{Unit: record.Byte}, Level: analyse.Level{N: 3, Typical: 25 << 20},
-			Base: analyse.Level{Missing: 3, BelowNoise: 3}}, gridCell{first: "25.0 MiB", second: "no ratio"}},
-	} {
-		if d := cmp.Diff(c.want, comparisonCell(&c.comparison), cmp.AllowUnexported(gridCell{})); d != "" {
-			t.Errorf("%s: (-want +got)\n%s", name, d)
-		}
-	}
-}
-
 // TestManyStrataStop: a big study has a line a reason, not a line a stratum.
 func TestManyStrataStop(t *testing.T) {
 	r := testResult()
@@ -401,11 +391,7 @@ func TestManyStrataStop(t *testing.T) {
 			}
 		}
 	}
-	said := func() string {
-		var b strings.Builder
-		writeStops(&b, r, Options{Width: 200})
-		return b.String()
-	}
+	said := func() string { return laid(section.Stops(r), Options{Width: 200}) }
 	add(0, 1600, "decided")
 	if got, want := said(), "\nwhy measuring stopped:\n  all 1600 strata: after 3 blocks, decided\n"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)

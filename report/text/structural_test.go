@@ -8,6 +8,7 @@ import (
 	"tare/analyse"
 	"tare/analyse/structural"
 	"tare/record"
+	"tare/report/section"
 )
 
 // TestStructural: the section has each share's figures, fits the width, and says
@@ -28,7 +29,7 @@ func TestStructural(t *testing.T) {
 	}
 	for _, width := range []int{80, 120, 40} {
 		var b strings.Builder
-		writeStructural(&b, res, Options{Width: width})
+		write(&b, section.Structural(res), Options{Width: width})
 		for line := range strings.SplitSeq(b.String(), "\n") {
 			if n := utf8.RuneCountInString(line); n > width {
 				t.Errorf("%d columns in %d: %q", n, width, line)
@@ -41,7 +42,7 @@ func TestStructural(t *testing.T) {
 		}
 	}
 	var none strings.Builder
-	writeStructural(&none, &analyse.Result{}, Options{Width: 80})
+	write(&none, section.Structural(&analyse.Result{}), Options{Width: 80})
 	if none.Len() > 0 {
 		t.Error(none.String())
 	}

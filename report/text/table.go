@@ -6,6 +6,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"tare/report/section"
 	"tare/report/terminal"
 	"tare/report/words"
 )
@@ -13,17 +14,11 @@ import (
 // grid is a table before its layout is chosen. The first keys columns name a
 // row and are repeated when the others do not fit beside each other.
 type grid struct {
-	keys   int
-	header []string
-	rows   [][]gridCell
-	left   bool // align words to the left; numbers stand right
-}
-
-// gridCell is one cell: a first part and a second, which stand beside each other
-// or, in a narrow terminal, one above the other.
-type gridCell struct {
-	first, second string
-	colour        text.Colors
+	keys    int
+	header  []string
+	rows    [][]section.Cell
+	left    bool // align words to the left; numbers stand right
+	grouped bool // a first cell like that above is left out
 }
 
 // gap is between two columns.
@@ -31,23 +26,8 @@ const gap = 2
 
 // render lays a grid out in width columns: cells on one line; else on two; else
 // in several tables, each with as many columns as fit; else, when not one column
-// fits beside the keys, as a list. Below tables of modelled figures stands that they are.
+// fits beside the keys, as a list.
 func (g grid) render(o Options) string {
-	if o.modelled {
-		return g.lay(o) + words.Modelled + "\n"
-	}
-	return g.lay(o)
-}
-
-func (g grid) lay(o Options) string {
-	for i := range g.header {
-		g.header[i] = shorten(g.header[i], maxCell)
-	}
-	for _, r := range g.rows {
-		for i := range r {
-			r[i].first, r[i].second = shorten(r[i].first, maxCell), shorten(r[i].second, maxCell)
-		}
-	}
 	for _, stacked := range []bool{false, true} {
 		if sum(g.widths(stacked)) <= o.width() {
 			return g.table(o, stacked, all(len(g.header)))
@@ -96,7 +76,7 @@ func (g grid) widths(stacked bool) []int {
 	}
 	for _, r := range g.rows {
 		for i, c := range r {
-			a, b := text.StringWidthWithoutEscSequences(c.first), text.StringWidthWithoutEscSequences(c.second)
+			a, b := text.StringWidthWithoutEscSequences(c.First), text.StringWidthWithoutEscSequences(c.Second)
 			n := max(a, b)
 			if !stacked && b > 0 {
 				n = a + 1 + b
@@ -127,37 +107,34 @@ func (g grid) table(o Options, stacked bool, cols []int) string {
 	}
 	t.AppendHeader(head)
 	t.SetColumnConfigs(conf)
-	for _, r := range g.rows {
+	for k, r := range g.rows {
 		row := make(table.Row, len(cols))
 		for i, c := range cols {
-			row[i] = r[c].text(o, stacked)
+			row[i] = cellText(&r[c], o, stacked)
+		}
+		if g.grouped && k > 0 && r[0].First == g.rows[k-1][0].First {
+			row[0] = ""
 		}
 		t.AppendRow(row)
 	}
 	return trimLines(t.Render()) + "\n"
 }
 
-func (c gridCell) text(o Options, stacked bool) string {
-	s := c.first
-	if c.second != "" {
-		if stacked {
-			s += "\n" + c.second
-		} else {
-			s += " " + c.second
-		}
+func cellText(c *section.Cell, o Options, stacked bool) string {
+	switch {
+	case c.Second == "":
+		return paint(o, c.Tone, c.First)
+	case stacked:
+		return paint(o, c.Tone, c.First) + "\n" + paint(o, c.Tone, c.Second)
 	}
-	lines := strings.Split(s, "\n")
-	for i := range lines {
-		lines[i] = paint(o, c.colour, lines[i])
-	}
-	return strings.Join(lines, "\n")
+	return paint(o, c.Tone, c.First+" "+c.Second)
 }
 
 // paint colours s, which has no newline, if the caller wants colours.
-func paint(o Options, colours text.Colors, s string) string {
-	codes := make([]int, len(colours))
-	for i, c := range colours {
-		codes[i] = int(c)
+func paint(o Options, tone words.Tone, s string) string {
+	var codes []int
+	for _, c := range colours(tone) {
+		codes = append(codes, int(c))
 	}
 	return o.Ink.Paint(s, codes...)
 }
@@ -165,16 +142,14 @@ func paint(o Options, colours text.Colors, s string) string {
 // list writes one line for each cell: the layout of last resort.
 func (g grid) list(o Options) string {
 	var b strings.Builder
-	var names []string
 	for _, r := range g.rows {
-		for i := range g.keys {
-			if r[i].first != "" { // a key is left out when it is that of the row above
-				names = append(names[:min(i, len(names))], r[i].first)
-			}
+		var names []string
+		for _, c := range r[:g.keys] {
+			names = append(names, c.First)
 		}
 		b.WriteString(strings.Join(names, " ") + "\n")
 		for i := g.keys; i < len(r); i++ {
-			if v := r[i].text(o, false); v != "" {
+			if v := cellText(&r[i], o, false); v != "" {
 				b.WriteString("  " + g.header[i] + ": " + v + "\n")
 			}
 		}

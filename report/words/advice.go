@@ -25,7 +25,7 @@ func AdviceFor(r *analyse.Result, x *advice.Item) string {
 		names = append(names, level(r, x, t.Cell[0]))
 	}
 	if len(names) == 0 {
-		return TreatmentOf(r, x.Treatment, record.Cell{{Factor: r.Compare, Value: x.Treatment}})
+		return TreatmentOf(r, x.Treatment)
 	}
 	return strings.Join(names, "; ")
 }
@@ -111,28 +111,27 @@ func AdviceGains(r *analyse.Result, x *advice.Item) []string {
 	if len(gains) == 0 && x.Gain != nil {
 		gains = []advice.Gain{*x.Gain}
 	}
-	var out []string
-	for i := range gains {
-		out = append(out, AdviceGain(r, &gains[i]))
-	}
-	return out
-}
-
-// AdviceGain says what a setting is worth where it was measured.
-func AdviceGain(r *analyse.Result, g *advice.Gain) string {
 	verb := "Measured"
 	if r.Modelled {
 		verb = "Modelled"
 	}
-	than := g.Than
-	if than == "" {
-		than = "that without"
+	var out []string
+	for _, g := range gains {
+		than := g.Than
+		if than == "" {
+			than = "that without"
+			before := slices.DeleteFunc(slices.Clone(g.From), func(l record.Level) bool { return slices.Contains(g.To, l) })
+			if len(before) > 0 && len(x.Targets) < 2 { // else each target has its own levels
+				than = "that with " + Levels(r, before, " ")
+			}
+		}
+		s := fmt.Sprintf("%s: %s %s (%s–%s) times %s, %s", verb, g.Response, Ratio(g.Ratio), Ratio(g.Lo), Ratio(g.Hi), than, Count(g.Pairs, "block"))
+		if g.Cells > 1 {
+			s += fmt.Sprintf(" of %d pairs of cells", g.Cells)
+		}
+		out = append(out, s+".")
 	}
-	s := fmt.Sprintf("%s: %s %s (%s–%s) times %s, %s", verb, g.Response, Ratio(g.Ratio), Ratio(g.Lo), Ratio(g.Hi), than, Count(g.Pairs, "block"))
-	if g.Cells > 1 {
-		return fmt.Sprintf("%s of %d pairs of cells.", s, g.Cells)
-	}
-	return s + "."
+	return out
 }
 
 // AdviceBrief is the line that says all of an item of which a line is enough: the first

@@ -218,18 +218,13 @@ func (t CauseTally) Part() string {
 	if t.Costs == 0 {
 		n = t.Undecided
 	}
-	if n == 0 || t.Cells < 2 || t.Baseline {
+	switch {
+	case n == 0 || t.Cells < 2 || t.Baseline:
 		return ""
+	case n == t.Cells:
+		return fmt.Sprintf("all %d", n)
 	}
 	return fmt.Sprintf("%d of %d", n, t.Cells)
-}
-
-// Text is a tally in a few words: helper vhost 3 of 4.
-func (t CauseTally) Text() string {
-	if t.Costs > 0 && t.N == t.Cells || t.Costs == 0 && t.Undecided == t.Cells {
-		return t.Word()
-	}
-	return strings.TrimSpace(t.Word() + " " + t.Part())
 }
 
 // CauseState says whether a cell's isolation costs.
@@ -321,4 +316,9 @@ func CausesMissing(r *analyse.Result) []string {
 		order[i] = fmt.Sprintf("unknown in %s: %s", Count(n[s], "cell"), s)
 	}
 	return order
+}
+
+// CauseWhere names a finding's cell: its work and its treatment.
+func CauseWhere(r *analyse.Result, f *cause.Finding, fixed record.Cell) (work, in string) {
+	return Stratum(r, f.Workload, f.Shared, fixed), TreatmentOf(r, f.Treatment)
 }

@@ -11,14 +11,9 @@ import (
 	"tare/record"
 )
 
-// CPUCostsTitle heads what CPU a unit of work costs.
-func CPUCostsTitle(r *analyse.Result) string {
-	from := "threads by role"
-	if r.CPUCosts[0].Source == cpucost.FromCgroup {
-		from = "control groups"
-	}
-	return "CPU time a unit of work (" + from + ")"
-}
+// QuotasAbout explains the table.
+const QuotasAbout = "Means over the good trials, in the measured time. CPU: of all that the sandbox runs for the end on the host, without tare's agent, and its part of the quota. " +
+	"Throttled: of the quota's periods, those in which it was used up. Held back: the time that this took, summed over processors."
 
 // CountedEnds names the roles of the workloads whose CPU is counted.
 func CountedEnds(r *analyse.Result) string {

@@ -22,6 +22,17 @@ func Treatment(r *analyse.Result, c record.Cell) string {
 	return strings.TrimSpace(r.LevelName(c[0]) + " " + Levels(r, r.Distinct(c)[1:], " "))
 }
 
+// TreatmentOf names a treatment by its Treatment.Key; one that the result does not have is
+// called by the key.
+func TreatmentOf(r *analyse.Result, key string) string {
+	for i := range r.Treatments {
+		if r.Treatments[i].Key == key {
+			return Treatment(r, r.Treatments[i].Cell)
+		}
+	}
+	return key
+}
+
 // Levels writes levels with the names of their factors.
 func Levels(r *analyse.Result, c record.Cell, between string) string {
 	parts := make([]string, len(c))

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"tare/analyse"
-	"tare/analyse/stat"
 	"tare/record"
 )
 
@@ -50,42 +49,6 @@ func name(r *analyse.Result, c *analyse.Comparison, vary map[string][]string) st
 		if l.Factor != "workload" && slices.Contains(vary[c.Workload], l.Factor) {
 			s += " " + l.Factor + "=" + r.LevelName(l)
 		}
-	}
-	return s
-}
-
-func levelOf(c *analyse.Comparison, r *analyse.Result) string {
-	for _, t := range r.Treatments {
-		if t.Key == c.Treatment {
-			return Treatment(r, t.Cell)
-		}
-	}
-	return c.Treatment
-}
-
-// Cell says a comparison in a few words, for a table.
-func Cell(c *analyse.Comparison) string {
-	e := &c.Estimate
-	value := func() string { return Value(c.Level.Typical, c.Response.Unit) }
-	switch out := c.Outcome(); out {
-	case analyse.Baseline:
-		return value()
-	case analyse.NoRatio:
-		return value() + ", no ratio"
-	case analyse.HasRatio:
-	default:
-		return string(out)
-	}
-	word := map[stat.Verdict]string{stat.Slower: "worse", stat.Faster: "better"}[c.Verdict]
-	if word == "" {
-		word = string(c.Verdict)
-	}
-	s := Ratio(e.Ratio) + " x"
-	if e.HasInterval() {
-		s += " (" + Ratio(e.Lo) + " to " + Ratio(e.Hi) + ")"
-	}
-	if word != "" {
-		s += ", " + word
 	}
 	return s
 }

@@ -68,6 +68,9 @@ func prefixed(v, base float64, units []string) string {
 	return digits(v) + " " + units[i]
 }
 
+// PerOperation writes how many calls an operation makes.
+func PerOperation(n float64) string { return digits(n) }
+
 // digits writes three significant digits, and all digits before the point.
 func digits(v float64) string {
 	a := math.Abs(v)

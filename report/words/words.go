@@ -32,6 +32,7 @@ type Tone string
 const (
 	Worse     Tone = "worse"
 	Better    Tone = "better"
+	Differs   Tone = "differs" // without a better side; of cells
 	Equal     Tone = "equal"
 	Undecided Tone = "undecided"
 	Note      Tone = "note"
@@ -175,7 +176,7 @@ func Headline(r *analyse.Result) Sentence {
 		text += fmt.Sprintf(" Of the %d called different, %s at a false discovery rate of %s.", d.Called, holding(d), percent(d.Rate))
 	}
 	if worst != nil {
-		text += fmt.Sprintf(" The largest cost: in %s, %s.", levelOf(worst, r), phrase(worst, name(r, worst, varying(r))))
+		text += fmt.Sprintf(" The largest cost: in %s, %s.", TreatmentOf(r, worst.Treatment), phrase(worst, name(r, worst, varying(r))))
 	}
 	return Sentence{Tone: tone(n), Text: text}
 }
@@ -208,7 +209,7 @@ func Exaggerated(r *analyse.Result) string {
 			continue
 		}
 		if n++; n <= most {
-			named = append(named, fmt.Sprintf("%s %s %.3g instead of %.3g", Stratum(r, c.Workload, c.Shared, nil), TreatmentOf(r, c.Treatment, c.Cell), c.Estimate.Shrunk, c.Estimate.Ratio))
+			named = append(named, fmt.Sprintf("%s %s %.3g instead of %.3g", Stratum(r, c.Workload, c.Shared, nil), TreatmentOf(r, c.Treatment), c.Estimate.Shrunk, c.Estimate.Ratio))
 		}
 	}
 	if n == 0 {

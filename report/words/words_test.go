@@ -211,20 +211,6 @@ func TestPathIsOneWord(t *testing.T) {
 	}
 }
 
-func TestCell(t *testing.T) {
-	base := of("a", latency, 0.002, "")
-	base.Baseline = true
-	for want, c := range map[string]analyse.Comparison{
-		"2.00 ms":                           base,
-		"2.00 x (1.80 to 2.40), worse":      of("a", latency, 2, stat.Slower),
-		"1.00 x (0.90 to 1.20), equivalent": of("a", latency, 1, stat.Equivalent),
-	} {
-		if got := Cell(&c); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
 // TestExaggerated names the differences whose correction is more than a tenth of them.
 func TestExaggerated(t *testing.T) {
 	near, far, equal := of("a", latency, 2, stat.Slower), of("a", latency, 2, stat.Slower), of("a", latency, 1.01, stat.Equivalent)

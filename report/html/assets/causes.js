@@ -87,44 +87,14 @@
     if (hue[1]) node.classList.add("hatched");
   };
 
-  // tally says what several findings come to, as words.Tally does.
-  const tally = (list) => {
-    const costly = list.filter((f) => f.costs),
-      open = list.filter((f) => f.undecided && !f.costs),
-      among = costly.length ? costly : open.length ? open : list,
-      n = new Map();
-    for (const f of among) n.set(f.cause, (n.get(f.cause) || 0) + 1);
-    const kind = [...n.keys()].sort((a, b) => n.get(b) - n.get(a) || Tare.causeKind(a).at - Tare.causeKind(b).at)[0];
-    const with_ = among.filter((f) => f.cause === kind),
-      roles = new Set(with_.map((f) => f.role || ""));
-    return {
-      kind,
-      role: roles.size === 1 ? [...roles][0] : "",
-      n: with_.length,
-      of: among.length,
-      costs: costly.length,
-      undecided: open.length,
-      cells: list.length,
-      confidence: with_.reduce((s, f) => s + (f.confidence || 0), 0) / Math.max(1, with_.length),
-    };
-  };
-
-  // cellOf makes the cell of one finding or of several.
-  const cellOf = (list, key, baseline, says) => {
-    if (!list.length) return Tare.el("td", { class: "nothing" }, Tare.el("span", { class: "hidden" }, "no finding"));
-    const t = tally(list),
-      one = list.length === 1 ? list[0] : null,
-      doubt = sure(t.kind) && t.confidence < Tare.data.doc.causes.doubtful;
-    const word = `${Tare.causeKind(t.kind).word}${t.role ? ` ${t.role}` : ""}`,
-      named = t.costs > 0 || baseline, // else the word is whether it costs, and what bounds one cell stands below
-      first = named ? word + (doubt ? " ?" : "") : t.undecided ? "undecided" : "no cost",
-      second = [];
-    if (one && one.ratio > 0 && !baseline) second.push(`${Tare.ratio(one.ratio)} ×`);
-    const part = t.costs ? t.n : t.undecided;
-    if (!one && part && !baseline) second.push(part < t.cells ? `${part} of ${t.cells}` : `all ${t.cells}`);
-    if (one && !named && t.kind !== "none" && t.kind !== "unknown") second.push(word);
-    if (named && sure(t.kind) && t.confidence > 0) second.push(`${Math.round(100 * t.confidence)} %`);
-    const state = one ? Tare.causeState(one) : `isolation costs in ${t.costs} of ${t.cells}${t.undecided ? `, undecided in ${t.undecided}` : ""}`;
+  // cellOf makes a cell of a map: its words, and what they are of.
+  const cellOf = (c, list, key, says) => {
+    const x = c && c.cause;
+    if (!x || !list.length) return Tare.el("td", { class: "nothing" }, Tare.el("span", { class: "hidden" }, "no finding"));
+    const one = list.length === 1 ? list[0] : null,
+      costs = list.filter((f) => f.costs).length,
+      open = list.filter((f) => f.undecided && !f.costs).length;
+    const state = one ? Tare.causeState(one) : `isolation costs in ${costs} of ${list.length}${open ? `, undecided in ${open}` : ""}`;
     const td = Tare.el(
       "td",
       {
@@ -132,16 +102,16 @@
         tabindex: "-1",
         "data-open": key,
         "data-id": `c-${key}`,
-        "data-cause": t.kind,
-        "data-costs": t.costs ? "1" : "0",
-        "data-undecided": t.undecided ? "1" : "0",
+        "data-cause": x.kind,
+        "data-costs": x.costs ? "1" : "0",
+        "data-undecided": x.undecided ? "1" : "0",
         title: one ? one.text : null,
       },
-      Tare.el("span", { class: "r" }, first),
-      second.length ? Tare.el("span", { class: "iv" }, second.join(" · ")) : null,
+      Tare.el("span", { class: "r" }, c.a),
+      c.b ? Tare.el("span", { class: "iv" }, c.b) : null,
       Tare.el("span", { class: "hidden" }, ` ${says}: ${state}`),
     );
-    Tare.dressCause(td, !one && !named && !t.undecided ? "none" : t.kind, t.confidence, t.costs > 0);
+    Tare.dressCause(td, x.kind, x.confidence || 0, x.costs);
     return td;
   };
 
@@ -184,6 +154,8 @@
   // keyOfCell is what Tare.open takes for a finding.
   Tare.causeKey = (f) => `cause|${Tare.data.doc.cells[f.cell].key}`;
 
+  const findingsOf = (cell) => ((cell.cause && cell.cause.findings) || []).map((k) => Tare.causes().all[k]);
+
   const one = (m, at) =>
     Tare.el(
       "div",
@@ -194,14 +166,14 @@
         m.column || null,
         m.factors.join(", "),
         m.columns,
-        m.rows.map((row, r) =>
+        m.cells.rows.map(([name, ...cells], r) =>
           Tare.el(
             "tr",
-            { class: row.mean ? "mean" : null },
-            Tare.el("th", { scope: "row", class: "rowhead" }, Tare.el("span", { class: "stratum" }, row.name)),
-            row.cells.map((list, c) => {
-              const found = list.map((k) => Tare.causes().all[k]);
-              return cellOf(found, found.length === 1 ? Tare.causeKey(found[0]) : `cause-map|${at}|${r}|${c}`, row.baseline, `${row.name}, ${m.columns[c]}`);
+            { class: name.mean ? "mean" : null },
+            Tare.el("th", { scope: "row", class: "rowhead" }, Tare.el("span", { class: "stratum" }, name.a)),
+            cells.map((cell, c) => {
+              const found = findingsOf(cell);
+              return cellOf(cell, found, found.length === 1 ? Tare.causeKey(found[0]) : `cause-map|${at}|${r}|${c}`, `${name.a}, ${m.columns[c]}`);
             }),
           ),
         ),
@@ -211,10 +183,10 @@
   // causeCells are the findings of a cell of a map, and what it is called.
   Tare.causeCells = (at, r, c) => {
     const m = Tare.causes().maps[at],
-      row = m && m.rows[r],
-      list = row && row.cells[c];
-    if (!list) return null;
-    return { title: row.name, sub: `${m.title}${m.column ? `, ${m.column} ${m.columns[c]}` : ""}`, list: list.map((k) => Tare.causes().all[k]) };
+      row = m && m.cells.rows[r],
+      cell = row && c >= 0 && row[c + 1];
+    if (!cell) return null;
+    return { title: row[0].a, sub: `${m.title}${m.column ? `, ${m.column} ${m.columns[c]}` : ""}`, list: findingsOf(cell) };
   };
 
   Tare.renderCauses = () => {
@@ -258,7 +230,8 @@
         Tare.el("th", { scope: "row", class: "rowhead" }, Tare.el("span", { class: "stratum", title: row.name }, Tare.rowName(row))),
         V.columns.map(({ at, t }) => {
           const f = C.byPlace.get(`${row.stratum}\n${t.key}`),
-            td = cellOf(f ? [f] : [], f ? Tare.causeKey(f) : "", t.baseline, `${row.name}, ${Tare.treatmentName(t.cell)}`);
+            cell = f ? { a: f.word, b: f.below, cause: { kind: f.cause, confidence: f.confidence, costs: f.costs, undecided: f.undecided } } : null,
+            td = cellOf(cell, f ? [f] : [], f ? Tare.causeKey(f) : "", `${row.name}, ${Tare.treatmentName(t.cell)}`);
           if (!t.baseline && !shown.has(at)) td.classList.add("faded");
           if (t.baseline) td.dataset.baseline = "1";
           return td;

@@ -5,7 +5,7 @@
   "use strict";
 
   const size = 40; // bars on one page
-  let part, keyHost, draw, tableHost, pagerHost, rest;
+  let part, keyHost, draw, pagerHost, rest;
 
   Tare.cpuCostSection = () => {
     part = Tare.section("cpucost", "CPU per unit of work", ["cpucost", "interval"]);
@@ -14,9 +14,8 @@
     const chartHost = Tare.el("div", {});
     draw = Tare.pieces(chartHost, "cpu per unit of work", (n) => n * 26 + 60, build);
     pagerHost = Tare.el("div", {});
-    tableHost = Tare.el("div", {});
     rest = Tare.el("div", {});
-    Tare.put(part.body, lead, keyHost, chartHost, pagerHost, tableHost, rest);
+    Tare.put(part.body, lead, keyHost, chartHost, pagerHost, rest);
     return part;
   };
 
@@ -42,52 +41,7 @@
     const p = Tare.pageOf("cpucost", rows, size);
     draw(rows.slice(p.from, p.to), Tare.printing() ? 20 : size);
     Tare.fill(pagerHost, Tare.pager(p, "bars"));
-    Tare.fill(tableHost, rows.length ? Tare.folded("cpucost", `All figures (${rows.length})`, () => table(rows)) : null);
-    Tare.fill(rest, missing(all));
-  };
-
-  const table = (rows) =>
-    Tare.table(
-      "CPU per unit of work",
-      [
-        { head: "work" },
-        { head: "in" },
-        { head: "CPU", num: true },
-        { head: "ratio", num: true },
-        { head: "verdict" },
-        { head: "cores", num: true },
-        { head: "rate", num: true },
-        { head: "trials", num: true },
-        { head: "by role" },
-      ],
-      rows.map(({ c }) => {
-        const e = c.estimate || {};
-        const ratio = c.baseline || !(e.ratio > 0) ? "-" : { text: e.lo > 0 ? `${Tare.ratio(e.ratio)} (${Tare.ratio(e.lo)}–${Tare.ratio(e.hi)})` : Tare.ratio(e.ratio), value: e.ratio };
-        const kind = { faster: "better", slower: "worse" }[c.verdict] || c.verdict;
-        return [
-          stratum(c),
-          treatment(c),
-          { text: a(c.value, c), value: c.value },
-          ratio,
-          c.baseline ? "baseline" : Object.hasOwn(Tare.kinds, kind || "") ? Tare.badge(kind) : "-",
-          { text: Tare.digits(c.cores), value: c.cores },
-          { text: Tare.value(c.rate, c.response.unit), value: c.rate },
-          { text: c.trials, value: c.trials },
-          roles(c)
-            .map((x) => `${x.role} ${Math.round(100 * x.part)} %`)
-            .join(", "),
-        ];
-      }),
-    );
-
-  const missing = (all) => {
-    const by = new Map();
-    for (const c of all) {
-      if (!c.missing) continue;
-      if (!by.has(c.missing)) by.set(c.missing, new Set());
-      by.get(c.missing).add(`${stratum(c)} ${treatment(c)}`);
-    }
-    return Tare.reasons(by);
+    Tare.fill(rest, Tare.blocks("cpucost"));
   };
 
   const build = (width, rows, scale) => {

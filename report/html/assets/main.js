@@ -3,6 +3,8 @@
 (() => {
   "use strict";
 
+  // A name stands for a section that package section alone builds. Those that are not
+  // named here come before how figures are computed.
   const order = () => [
     Tare.heatSection,
     Tare.tablesSection,
@@ -10,7 +12,7 @@
     Tare.adviceSection,
     Tare.dotsSection,
     Tare.cpuCostSection,
-    Tare.quotaSection,
+    "quota",
     Tare.structuralSection,
     Tare.publishedSection,
     Tare.tableSection,
@@ -18,10 +20,10 @@
     Tare.seriesSection,
     Tare.orderSection,
     Tare.askedSection,
-    Tare.warningsSection,
+    "warnings",
     Tare.failuresSection,
     Tare.hostSection,
-    Tare.costSection,
+    "cost",
     Tare.methodSection,
   ];
   const every = 2000; // ms between two questions of a live page
@@ -30,7 +32,11 @@
 
   const build = () => {
     const app = document.getElementById("app");
-    sections = order().map((f) => f());
+    const own = Tare.ownParts(),
+      listed = order(),
+      rest = [...own.keys()].filter((id) => !listed.includes(id));
+    listed.splice(-1, 0, ...rest);
+    sections = listed.map((f) => (typeof f === "function" ? f : own.get(f))).filter(Boolean).map((f) => f());
     Tare.fill(
       app,
       sections.map((s) => s.node),
@@ -241,7 +247,7 @@
     const on = Tare.printing();
     if (on === printed) return false;
     printed = on;
-    for (const d of document.querySelectorAll("details.more[data-fold='study-file'], details.more[data-fold='endings']")) {
+    for (const d of document.querySelectorAll("details.more[data-fold='study-file'], details.more[data-fold='stops']")) {
       d.open = on;
       if (on) d.tareFill(); // its own event comes too late
     }

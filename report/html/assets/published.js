@@ -4,17 +4,15 @@
   "use strict";
 
   const step = 13; // px between the marks of one row
-  let part, lead, keyHost, draw, tableHost, rest;
+  let part, keyHost, draw, rest;
 
   Tare.publishedSection = () => {
     part = Tare.section("published", "Beside published figures", ["published"]);
-    lead = Tare.el("div", {});
     keyHost = Tare.el("div", { class: "keys treatments" });
     const chartHost = Tare.el("div", {});
     draw = Tare.pieces(chartHost, "published ratios", (n) => n * 40 + 54, build);
-    tableHost = Tare.el("div", {});
     rest = Tare.el("div", {});
-    Tare.put(part.body, lead, keyHost, chartHost, tableHost, rest);
+    Tare.put(part.body, keyHost, chartHost, rest);
     return part;
   };
 
@@ -30,99 +28,19 @@
     const rows = (t.rows || []).filter((r) => measured(r).length),
       names = [...new Set(rows.flatMap((r) => (r.measured || []).map((m) => m.name)))];
     Tare.fill(
-      lead,
-      Tare.el("p", { class: "strong", "data-id": "published-summary" }, t.summary),
-      Tare.el("p", { class: "quiet" }, `Published: ${t.source}, ${t.date}. All are ratios ${t.ratio}; n is the number of blocks.`),
-    );
-    Tare.fill(
       keyHost,
       rows.length
         ? [Tare.legendKey({ mark: "dot-cross", colour: Tare.css("--ink"), text: "published" }), ...names.map((n) => Tare.legendKey({ mark: `dot-${style(n).symbol}`, colour: style(n).colour, text: `${n} here` }))]
         : null,
     );
     draw(rows, Tare.printing() ? 10 : 40, { names });
-    Tare.fill(tableHost, rows.length ? table(t, rows, names) : null);
-    Tare.fill(rest, expected(t), missing(t));
+    Tare.fill(rest, Tare.blocks("published"));
   };
 
   // style is a level's own, as in all other charts.
   const style = (level) => {
     const at = Tare.data.treatments.findIndex((t) => Tare.treatmentName(t.cell) === level);
     return Tare.treatmentStyle(at < 0 ? 1 : at);
-  };
-
-  const words = {
-    agrees: ["=", "agrees"],
-    "same direction": ["≈", "same direction"],
-    disagrees: ["≠", "disagrees"],
-    undecided: ["?", "undecided"],
-    "not measured": ["", "not measured"],
-  };
-  const said = (a) => {
-    const [mark, word] = words[a] || ["", a];
-    return Tare.el("span", { class: "said" }, mark ? Tare.el("span", { "aria-hidden": "true" }, `${mark} `) : null, word);
-  };
-
-  const table = (t, rows, names) =>
-    Tare.table(
-      "Measured ratios beside published ones",
-      [
-        { head: "benchmark" },
-        { head: "published", num: true },
-        ...names.map((n) => ({ head: n, num: true })),
-        { head: "n", num: true },
-        { head: "agreement" },
-        { head: "why" },
-      ],
-      rows.map((r) => {
-        const by = new Map((r.measured || []).map((m) => [m.name, m]));
-        const compared = (r.measured || []).find((m) => m.compared);
-        return [
-          name(r),
-          { text: Tare.ratio(r.published_ratio), value: r.published_ratio },
-          ...names.map((n) => {
-            const m = by.get(n);
-            if (!m || !has(m)) return "-";
-            const e = m.estimate;
-            return { text: e.lo > 0 ? `${Tare.ratio(e.ratio)} (${Tare.ratio(e.lo)}–${Tare.ratio(e.hi)})` : `${Tare.ratio(e.ratio)} ?`, value: e.ratio };
-          }),
-          compared ? { text: compared.estimate.n, value: compared.estimate.n } : "-",
-          said(r.agreement),
-          r.why,
-        ];
-      }),
-    );
-
-  const expected = (t) => {
-    const by = new Map();
-    for (const r of t.rows || []) {
-      if (r.agreement !== "same direction" && r.agreement !== "disagrees") continue;
-      const why = (r.expected || []).join("; ") || "no reason is known beside what is other for all";
-      if (!by.has(why)) by.set(why, []);
-      by.get(why).push(name(r));
-    }
-    if (!by.size) return null;
-    return [
-      Tare.el("h3", {}, "Why they do not agree, as far as that is expected"),
-      Tare.el(
-        "ul",
-        {},
-        (t.notes || []).map((n) => Tare.el("li", {}, Tare.el("b", {}, "all"), `: ${n}`)),
-        [...by].map(([why, list]) => Tare.el("li", {}, Tare.el("b", {}, list.join(", ")), `: ${why}`)),
-      ),
-    ];
-  };
-
-  const missing = (t) => {
-    const list = (t.rows || []).filter((r) => r.agreement === "not measured");
-    if (!list.length) return null;
-    return Tare.folded("published-missing", `${Tare.plural(list.length, "published figure")} not measured`, () =>
-      Tare.el(
-        "ul",
-        {},
-        list.map((r) => Tare.el("li", {}, Tare.el("b", {}, name(r)), `: ${r.why}`)),
-      ),
-    );
   };
 
   const build = (width, rows, scale, { names }) => {

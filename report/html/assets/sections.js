@@ -101,6 +101,17 @@
     };
   };
 
+  // ownParts are the sections that have a part of the page of their own, by their ids.
+  Tare.ownParts = () =>
+    new Map(
+      (Tare.data.doc.sections || [])
+        .filter((s) => !s.in)
+        .map((s) => {
+          simple(s.id, s.title, [s.id], () => Tare.blocks(s.id));
+          return [s.id, Tare[`${s.id}Section`]];
+        }),
+    );
+
   Tare.renderPlain = () => {
     for (const p of Object.values(parts))
       Tare.guard(`“${p.title}”`, () => {
@@ -159,100 +170,15 @@
             Tare.el("pre", { tabindex: "0", "aria-label": "The study file" }, study.source),
           )
         : null,
-      ends(),
-      endings(),
+      Tare.blocks("asked"),
     ];
-  });
-
-  // ends says where each end of the workloads ran; with one end there is no choice.
-  const ends = () => {
-    const list = Tare.data.res.ends || [];
-    if (!list.some((e) => e.ends.length > 1)) return null;
-    const names = new Map(Tare.data.rows.map((r) => [r.stratum, r.name])),
-      by = new Map();
-    for (const e of list) {
-      if (!by.has(e.text)) by.set(e.text, []);
-      by.get(e.text).push(names.get(e.stratum) || e.stratum);
-    }
-    return [
-      Tare.el("h3", {}, "Where each end ran"),
-      Tare.el(
-        "ul",
-        { class: "ends" },
-        [...by].map(([text, strata]) => Tare.el("li", {}, Tare.el("b", {}, text), ": ", few(strata, 12))),
-        Tare.el("li", { class: "quiet" }, "Of process all ends are native, with the same files, limits and network."),
-      ),
-    ];
-  };
-
-  const endings = () => {
-    const by = new Map();
-    for (const row of Tare.data.rows) {
-      const e = row.items[0].c.ending;
-      const text = e ? `${e.text} (after ${Tare.plural(e.blocks, "block")})` : "not stopped yet";
-      if (!by.has(text)) by.set(text, new Set());
-      by.get(text).add(row.name);
-    }
-    if (!by.size) return null;
-    return Tare.folded("endings", "Why measuring stopped", () =>
-      Tare.el(
-        "ul",
-        {},
-        [...by].map(([text, names]) => Tare.el("li", {}, Tare.el("b", {}, few([...names], 12)), ": ", text)),
-      ),
-    );
-  };
-  const few = (list, n) => (list.length <= n ? list.join(", ") : `${list.slice(0, n).join(", ")} and ${list.length - n} more`);
-
-  simple("warnings", "Warnings", [], () => {
-    const D = Tare.data,
-      list = [];
-    for (const w of D.res.warnings || [])
-      list.push([
-        w.code,
-        w.text,
-        w.trials ? `${Tare.plural(w.trials, "trial")}${(w.cells || []).length ? ` of ${Tare.plural(w.cells.length, "cell")}` : ""}` : "",
-        w.cells || [],
-      ]);
-    const seen = new Set();
-    for (const s of D.doc.sessions)
-      for (const w of s.host.warnings || []) {
-        if (seen.has(w.code + w.text)) continue;
-        seen.add(w.code + w.text);
-        list.push([w.code, w.text, `host ${s.host.hostname}`, []]);
-      }
-    if (!list.length) return null;
-    return Tare.el(
-      "ul",
-      { class: "warnings" },
-      list.map(([code, text, where, cells], n) =>
-        Tare.el(
-          "li",
-          {},
-          Tare.el("span", { class: "code" }, code),
-          " ",
-          text,
-          where ? Tare.el("span", { class: "quiet" }, ` (${where})`) : null,
-          cells.length
-            ? Tare.folded(`warning-${n}-${code}`, "Cells", () =>
-                Tare.el(
-                  "ul",
-                  {},
-                  cells.slice(0, 200).map((k) => Tare.el("li", {}, Tare.el("code", {}, k))),
-                  cells.length > 200 ? Tare.el("li", {}, `and ${cells.length - 200} more`) : null,
-                ),
-              )
-            : null,
-        ),
-      ),
-    );
   });
 
   simple("failures", "Failures and skips", [], () => {
     const D = Tare.data,
       failures = D.res.failures || [],
-      skips = D.res.skips || [];
-    if (!failures.length && !skips.length) return null;
+      rest = Tare.blocks("failures");
+    if (!failures.length && !rest) return null;
     const few = 12,
       bound = 300;
     const list = (part, from) =>
@@ -291,22 +217,9 @@
               : null,
           ]
         : null,
-      skips.length ? [Tare.el("h3", {}, `${Tare.plural(skips.length, "cell")} skipped`), bySkip(skips)] : null,
+      rest,
     ];
   });
-
-  const bySkip = (skips) => {
-    const by = new Map();
-    for (const s of skips) {
-      if (!by.has(s.reason)) by.set(s.reason, []);
-      by.get(s.reason).push(Tare.levelsText(s.cell));
-    }
-    return Tare.el(
-      "ul",
-      {},
-      [...by].map(([reason, cells]) => Tare.el("li", {}, reason, " ", Tare.el("span", { class: "quiet" }, `(${few(cells, 3)})`))),
-    );
-  };
 
   simple("host", "Host", [], () => {
     const D = Tare.data,
@@ -357,116 +270,6 @@
         more("Mitigations", h.mitigations),
       ];
     });
-  });
-
-  const treatment = (key) => {
-    const t = Tare.data.treatments.find((x) => x.key === key);
-    return t ? Tare.treatmentName(t.cell) : key;
-  };
-
-  simple("quota", "CPU against the quota", ["quota"], () => {
-    const all = Tare.data.res.quotas || [];
-    if (!all.length) return null;
-    const share = (v) => ({ text: Tare.value(v, "1"), value: v });
-    const table = () =>
-      Tare.table(
-        "CPU against the quota",
-        [
-          { head: "work" },
-          { head: "end" },
-          { head: "in" },
-          { head: "quota (cores)", num: true },
-          { head: "CPU (cores)", num: true },
-          { head: "of the quota", num: true },
-          { head: "periods throttled", num: true },
-          { head: "held back", num: true },
-          { head: "trials", num: true },
-          { head: "cores by role" },
-        ],
-        all.map((q) => [
-          `${q.workload} ${Tare.levelsText(q.shared.filter((l) => l.factor !== "workload" && !Tare.data.fixed.some((f) => f.factor === l.factor)))}`.trim(),
-          q.end,
-          treatment(q.treatment),
-          { text: Tare.digits(q.quota), value: q.quota },
-          { text: Tare.digits(q.cores), value: q.cores },
-          share(q.cores / q.quota),
-          q.throttling_unread ? "-" : share(q.throttled_periods),
-          q.throttling_unread ? "-" : { text: `${Tare.value(q.throttled_time, "s")}/s`, value: q.throttled_time },
-          { text: q.trials, value: q.trials },
-          (q.roles || []).map((x) => `${x.role} ${Tare.digits(x.cores)}`).join(", "),
-        ]),
-      );
-    return [
-      Tare.el("p", { class: "quiet" }, "What the sandbox of each end with a CPU limit used on the host, and how often the limit held it back: means over the trials, tare's own agent left out; periods throttled are those of all periods while measured."),
-      all.length > 40 ? Tare.folded("quota", `All figures (${all.length})`, table) : table(),
-    ];
-  });
-
-  const boots = (list, time) => {
-    if (!list.length) return null;
-    const phases = [...new Set(list.flatMap((b) => b.phases.map((p) => p.name)))];
-    return [
-      Tare.el("h3", {}, "Steps of a sandbox's start"),
-      Tare.el("p", {}, "Medians. start is the whole, with what is in no step."),
-      Tare.table(
-        "Steps of a sandbox's start",
-        [{ head: "in" }, { head: "starts", num: true }, { head: "start", num: true }, ...phases.map((p) => ({ head: p, num: true }))],
-        list.map((b) => [
-          treatment(b.treatment),
-          { text: b.starts, value: b.starts },
-          b.starts ? time(b.start) : "-",
-          ...phases.map((p) => {
-            const x = b.phases.find((y) => y.name === p);
-            return x ? time(x.median) : "-";
-          }),
-        ]),
-      ),
-    ];
-  };
-
-  simple("cost", "What measuring costs", ["overhead"], () => {
-    const D = Tare.data,
-      list = D.res.overheads || [];
-    if (!list.length) return null;
-    const guests = list.some((o) => o.agent_in_guest !== undefined);
-    const phases = [...new Set(list.flatMap((o) => (o.phases || []).map((p) => p.name)))];
-    const collectors = [...new Set(list.flatMap((o) => (o.collectors || []).map((c) => c.name)))];
-    const time = (ns) => (ns === undefined || ns === null ? "-" : { text: Tare.value(ns / 1e9, "s"), value: ns / 1e9 });
-    return [
-      Tare.el(
-        "p",
-        {},
-        `Medians. noop is a whole trial that does nothing; CPU is of one core${guests ? ", on the host but for the agent's in a guest, as the guest counts it" : ""}.`,
-      ),
-      Tare.table(
-        "What measuring costs",
-        [
-          { head: D.res.compare },
-          { head: "trials", num: true },
-          { head: "trial", num: true },
-          { head: "noop", num: true },
-          ...phases.map((p) => ({ head: p, num: true })),
-          ...collectors.map((c) => ({ head: c + " CPU", num: true })),
-          ...(guests ? [{ head: "agent in guest", num: true }] : []),
-        ],
-        list.map((o) => [
-          Tare.levelName({ factor: "sandbox", value: o.sandbox }),
-          { text: o.trials, value: o.trials },
-          time(o.trial),
-          o.noop_trials ? time(o.noop) : "-",
-          ...phases.map((p) => {
-            const x = (o.phases || []).find((y) => y.name === p);
-            return x ? time(x.median) : "-";
-          }),
-          ...collectors.map((c) => {
-            const x = (o.collectors || []).find((y) => y.name === c);
-            return x ? { text: Tare.value(x.cores, "1"), value: x.cores } : "-";
-          }),
-          ...(guests ? [o.agent_in_guest === undefined ? "-" : { text: Tare.value(o.agent_in_guest, "1"), value: o.agent_in_guest }] : []),
-        ]),
-      ),
-      boots(D.res.boots || [], time),
-    ];
   });
 
   simple("method", "How each figure is computed", [], () => {

@@ -7,17 +7,15 @@
 
   const most = 2; // a bar ends here, as a multiple of the measured time
   const none = "no extra time"; // structural.NoExtra
-  let part, lead, keyHost, draw, tableHost, rest;
+  let part, keyHost, draw, rest;
 
   Tare.structuralSection = () => {
     part = Tare.section("structural", "Structural cost", ["structural"]);
-    lead = Tare.el("p", { class: "quiet" }, "How much of an operation's time in each sandbox is interception: its system calls, times what one that does nothing takes longer there.");
     keyHost = Tare.el("div", { class: "keys treatments" });
     const chartHost = Tare.el("div", {});
     draw = Tare.pieces(chartHost, "structural cost", (n) => n * 26 + 60, build);
-    tableHost = Tare.el("div", {});
     rest = Tare.el("div", {});
-    Tare.put(part.body, lead, keyHost, chartHost, tableHost, rest);
+    Tare.put(part.body, keyHost, chartHost, rest);
     return part;
   };
 
@@ -55,7 +53,6 @@
   };
   const name = (s) => `${app(s)}  ${treatment(s)}`;
   const seconds = (v) => Tare.value(v, "s");
-  const share = (s) => (s.finding === none || !(s.extra.value > 0) ? null : s.explained.value / s.extra.value);
 
   Tare.renderStructural = () => {
     const all = Tare.data.res.structural || [];
@@ -70,60 +67,7 @@
     // A bar says nothing where no extra time is told; the table has those too.
     const told = rows.filter((s) => s.finding !== none);
     draw(told, Tare.printing() ? 20 : 60);
-    Tare.fill(tableHost, rows.length ? Tare.folded("structural", `All figures (${told.length} of ${rows.length} with extra time)`, () => table(rows), !told.length) : null);
-    Tare.fill(rest, missing(all));
-  };
-
-  const table = (rows) =>
-    Tare.table(
-      "What system calls explain of each cost",
-      [
-        { head: "an operation" },
-        { head: "in" },
-        { head: "native", num: true },
-        { head: "extra", num: true },
-        { head: "calls", num: true },
-        { head: "cost of a call", num: true },
-        { head: "explained", num: true },
-        { head: "rest", num: true },
-        { head: "calls' own work", num: true },
-        { head: "part", num: true },
-        { head: "finding" },
-        { head: "most frequent calls" },
-      ],
-      rows.map((s) => {
-        const time = (v) => ({ text: seconds(v), value: v });
-        const span = (f) => ({ text: f.lo || f.hi ? `${seconds(f.value)} (${seconds(f.lo)} to ${seconds(f.hi)})` : seconds(f.value), value: f.value });
-        const p = share(s);
-        return [
-          `${app(s)}: ${s.operation}`,
-          treatment(s),
-          time(s.native),
-          span(s.extra),
-          { text: Tare.digits(s.calls) + (s.parallelism > 1.05 ? `, ${Tare.digits(s.parallelism)} at once` : ""), value: s.calls },
-          time(s.cost.value),
-          span(s.explained),
-          time(s.rest),
-          s.priced > 0 ? time(s.of_calls) : "-",
-          p === null ? "-" : { text: `${Math.round(100 * p)} %`, value: p },
-          s.finding,
-          (s.top || [])
-            .slice(0, 4)
-            .map((c) => `${c.name} ${Tare.digits(c.per_operation)}`)
-            .join(", "),
-        ];
-      }),
-    );
-
-  const missing = (all) => {
-    const by = new Map();
-    for (const s of all) {
-      if (!s.missing) continue;
-      if (!by.has(s.missing)) by.set(s.missing, { apps: new Set(), all: new Set() });
-      by.get(s.missing).apps.add(app(s));
-      by.get(s.missing).all.add(`${app(s)} ${treatment(s)}`);
-    }
-    return Tare.reasons(new Map([...by].map(([why, list]) => [why, list.all.size > 6 ? list.apps : list.all])));
+    Tare.fill(rest, Tare.blocks("structural"));
   };
 
   const build = (width, rows, scale) => {

@@ -172,9 +172,6 @@
       ),
     );
 
-  // reasons lists why something is so, each with what it is true of.
-  Tare.reasons = (by) => (by.size ? Tare.el("ul", {}, [...by].map(([why, list]) => Tare.el("li", {}, Tare.el("b", {}, [...list].join(", ")), `: ${why}`))) : null);
-
   // legendKey explains a mark in words; legendKeys are several in a row.
   Tare.legendKey = ({ text, colour, mark, image }) =>
     Tare.el(

@@ -1,0 +1,183 @@
+package section
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/analyse"
+	"tare/analyse/advice"
+	"tare/analyse/cause"
+	"tare/record"
+	"tare/report/words"
+	"tare/study"
+)
+
+// maxAdvice bounds the items in short; `tare advise` prints all of them.
+const maxAdvice = 6
+
+// maxGains bounds an item's there: of a setting in two responses, or of one with what it
+// loses elsewhere.
+const maxGains = 3
+
+// Advice says what to set, in short and without the patches. That no cause is known is
+// said where the causes are. dir is the results folder as the user named it, or "".
+func Advice(r *analyse.Result, dir string) *Section {
+	s := &Section{ID: "advice", Title: "Advice"}
+	items := slices.DeleteFunc(slices.Clone(r.Advice), func(x advice.Item) bool { return x.Cause == string(cause.Unknown) })
+	if len(items) == 0 {
+		return s
+	}
+	for i := range items[:min(len(items), maxAdvice)] {
+		x := &items[i]
+		text := x.Text
+		if x.Brief {
+			text = words.AdviceBrief(x)
+		} else if gains := words.AdviceGains(r, x); !x.Contradicted {
+			text = strings.Join(append([]string{text}, gains[:min(len(gains), maxGains)]...), " ")
+		}
+		s.item(words.AdviceFor(r, x), text)
+	}
+	all := "All of it, with cells, prices, sources and patches: tare advise " + folder(dir)
+	if more := len(items) - maxAdvice; more > 0 {
+		all = fmt.Sprintf("And %d more. ", more) + all
+	}
+	s.text(all)
+	return s
+}
+
+// folder names the results folder in a command.
+func folder(dir string) string {
+	if dir == "" {
+		return "DIR"
+	}
+	return words.Path(dir)
+}
+
+// Entries says at length what to set, an entry for each of these items of a result's
+// advice. Without items it says why there are none.
+func Entries(r *analyse.Result, items []advice.Item) *Section {
+	s := &Section{ID: "settings", Title: "What to set"}
+	for i := range items {
+		s.Blocks = append(s.Blocks, Block{Entry: entry(r, &items[i])})
+	}
+	switch {
+	case len(items) > 0:
+	case len(r.Compared) == 0:
+		s.text("Nothing has been measured, so there is nothing to advise on.")
+	case len(r.Causes) == 0:
+		s.text("No cause was looked for in these results, so there is nothing to advise on.")
+	case len(r.Advice) > 0:
+		s.text("No advice is about such cells.")
+	default:
+		s.text("Nothing is known to cost, and nothing was compared with a baseline: there is nothing to set.")
+	}
+	return s
+}
+
+// entry is one item. What was tried in vain has its figures in its text.
+func entry(r *analyse.Result, x *advice.Item) *Entry {
+	e := &Entry{Rule: x.Rule, Head: words.AdviceFor(r, x) + ": ", Brief: x.Brief || x.Contradicted, Patches: x.Patches}
+	if x.Contradicted {
+		e.Tone = words.Undecided
+	}
+	if e.Brief {
+		e.Head += words.AdviceBrief(x)
+		e.Facts = []Item{{"", adviceCells(r, x)}, {"rule", x.Rule}}
+		return e
+	}
+	e.Head += x.Text
+	if r.Modelled { // a patch says so wherever it is copied to
+		e.Patches = slices.Clone(x.Patches)
+		for i := range e.Patches {
+			e.Patches[i].Text = words.ModelledPatch + "\n" + e.Patches[i].Text
+		}
+	}
+	about := words.Count(len(x.Cells), "cell")
+	if x.Cause != "" {
+		about = "cause " + x.Cause + ", " + about
+	}
+	add := func(lead, text string) {
+		if text != "" {
+			e.Facts = append(e.Facts, Item{lead, text})
+		}
+	}
+	add("for", adviceCells(r, x)+" ("+about+")")
+	for _, g := range words.AdviceGains(r, x) {
+		add("gain", g)
+	}
+	add("not proven", x.Unproven)
+	add("price", x.Price)
+	add("take care", x.Warning)
+	add("rule", x.Rule+", from: "+x.Source)
+	if n := len(x.Targets); n > 1 && len(x.Patches) > 0 {
+		t := &x.Targets[0]
+		add("patches", fmt.Sprintf("from %s to %s, the costliest of %d targets; --json has all", words.Levels(r, t.From, " "), words.Levels(r, t.To, " "), n))
+	}
+	return e
+}
+
+// adviceCells lists an item's cells compactly: the workloads, then each factor with the
+// levels that occur. What all cells of the study have alike is left out, and what the
+// treatment's name says.
+func adviceCells(r *analyse.Result, x *advice.Item) string {
+	said := fixedLevels(r)
+	for i := range r.Treatments {
+		if t := &r.Treatments[i]; t.Key == x.Treatment || slices.Contains(x.Treatments, t.Key) {
+			said = append(slices.Clone(said), t.Cell...)
+		}
+	}
+	var factors []string
+	levels := make(map[string][]string)
+	combinations := 1
+	for _, c := range x.Cells {
+		for _, l := range c {
+			if slices.Contains(said, l) {
+				continue
+			}
+			if levels[l.Factor] == nil {
+				factors = append(factors, l.Factor)
+			}
+			if v := r.LevelName(l); !slices.Contains(levels[l.Factor], v) {
+				levels[l.Factor] = append(levels[l.Factor], v)
+			}
+		}
+	}
+	order := levelOrder(r)
+	var out []string
+	for _, f := range factors {
+		combinations *= len(levels[f])
+		slices.SortStableFunc(levels[f], func(x, y string) int {
+			return cmp.Compare(order[record.Level{Factor: f, Value: x}], order[record.Level{Factor: f, Value: y}])
+		})
+		s := strings.Join(levels[f], "|")
+		if f != study.FactorWorkload {
+			s = f + "=" + s
+		}
+		out = append(out, s)
+	}
+	s := strings.Join(out, " ")
+	switch {
+	case s == "":
+		return "all its cells"
+	case combinations*max(1, len(x.Treatments)) > len(x.Cells): // each in every treatment
+		s += ", " + strconv.Itoa(len(x.Cells)) + " of these combinations"
+	}
+	return s
+}
+
+// levelOrder is the place of each level, as shown, among those of its factor: the study's order.
+func levelOrder(r *analyse.Result) map[record.Level]int {
+	out := make(map[record.Level]int)
+	for i := range r.Causes {
+		for _, l := range r.Causes[i].Cell {
+			shown := record.Level{Factor: l.Factor, Value: r.LevelName(l)}
+			if _, ok := out[shown]; !ok {
+				out[shown] = len(out)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,228 @@
+package section
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"tare/analyse"
+	"tare/analyse/cause"
+	"tare/record"
+	"tare/report/words"
+)
+
+// maxGroups bounds the sentences that say by what a cause is known.
+const maxGroups = 8
+
+// Cause is what a cell of a map of causes shows beside its words.
+type Cause struct {
+	Kind       cause.Kind `json:"kind"`
+	Confidence float64    `json:"confidence,omitempty"`
+	Costs      bool       `json:"costs,omitempty"`
+	Undecided  bool       `json:"undecided,omitempty"` // none is known to cost, and one may
+	Baseline   bool       `json:"baseline,omitempty"`
+	Cells      int        `json:"cells"`              // that it is over
+	Findings   []int      `json:"findings,omitempty"` // indices into Result.Causes
+}
+
+// Causes says what bounds the cells whose isolation costs, and what the others.
+func Causes(r *analyse.Result) *Section {
+	s := &Section{ID: "causes", Title: "Causes"}
+	if len(r.Causes) == 0 {
+		return s
+	}
+	s.text(words.CausesSentence(r))
+	for _, m := range words.CausesMissing(r) {
+		s.item("", m)
+	}
+	if !Known(r) {
+		return s
+	}
+	maps := CauseMaps(r)
+	for i := range maps {
+		s.head(maps[i].Title + ", what bounds each cell")
+		t := *maps[i].Table // without the baseline's row: it costs nothing beside itself
+		t.Rows = slices.DeleteFunc(slices.Clone(t.Rows), func(row []Cell) bool {
+			return slices.ContainsFunc(row, func(c Cell) bool { return c.Cause != nil && c.Cause.Baseline })
+		})
+		s.table(&t)
+	}
+	if len(maps) > 0 {
+		s.note("The most frequent cause among those of a cell's strata that cost, in how many of all, and the mean confidence; ?: below " + percentOf(words.Doubtful) + ". " +
+			"undecided: none is known to cost, and in so many of all nothing is decided. no cost: all are as good as the baseline or better.")
+	}
+	groups := causeGroups(r)
+	if len(groups) == 0 {
+		return s
+	}
+	if len(r.Tables) == 0 {
+		s.head("cells that cost, or may cost")
+		s.table(costly(r))
+	}
+	s.head("by what each is known (the cell that loses most)")
+	for _, g := range groups[:min(len(groups), maxGroups)] {
+		s.item(sentence(r, g))
+	}
+	if more := len(groups) - maxGroups; more > 0 {
+		s.item("", fmt.Sprintf("and %d more: --csv --causes has all", more))
+	}
+	return s
+}
+
+// CauseCell is the cell of one finding or of several, by their indices in Result.Causes.
+func CauseCell(r *analyse.Result, at []int) Cell {
+	list := make([]*cause.Finding, len(at))
+	for i, k := range at {
+		list[i] = &r.Causes[k]
+	}
+	t := words.Tally(list)
+	c := &Cause{Kind: t.Kind, Confidence: math.Round(100*t.Confidence) / 100, Costs: t.Costs > 0, Undecided: t.Costs == 0 && t.Undecided > 0, Baseline: t.Baseline, Cells: len(at), Findings: at}
+	out := Cell{First: t.Word(), Cause: c}
+	if len(at) == 0 {
+		out.Cause = nil
+		return out
+	}
+	var second []string
+	one := len(list) == 1
+	if one && list[0].Ratio != nil && !t.Baseline {
+		second = append(second, words.Ratio(*list[0].Ratio)+" x")
+	}
+	if p := t.Part(); p != "" {
+		second = append(second, p)
+	}
+	named := t.Costs > 0 || t.Baseline // else the word says whether it costs
+	switch told := t.Kind != cause.Unknown && t.Kind != cause.Untold && t.Confidence > 0; {
+	case !named && one && t.Kind != cause.None && t.Kind != cause.Unknown:
+		second = append(second, words.CauseKind(t.Kind, t.Role))
+	case !named && !one && !c.Undecided:
+		c.Kind = cause.None // what bounds them may be many things
+	case named && told:
+		second = append(second, percentOf(t.Confidence))
+		if t.Confidence < words.Doubtful {
+			out.First += " ?"
+		}
+	}
+	out.Second = strings.Join(second, ", ")
+	switch {
+	case c.Undecided, c.Costs && (t.Kind == cause.Unknown || t.Kind == cause.Untold):
+		out.Tone = words.Undecided
+	case c.Costs:
+		out.Tone = words.Worse
+	}
+	return out
+}
+
+func percentOf(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }
+
+// causeGroups puts the findings of one treatment with one cause together. Those that cost
+// come first, what costs most in all before the rest; then those that may cost. In a
+// group the costliest comes first.
+func causeGroups(r *analyse.Result) [][]*cause.Finding {
+	at := make(map[[4]string]int)
+	var out [][]*cause.Finding
+	for i := range r.Causes {
+		f := &r.Causes[i]
+		if !words.Shown(f) || f.Cause == cause.Unknown {
+			continue
+		}
+		key := [4]string{f.Treatment, string(f.Cause), f.Role, words.CauseState(f)}
+		k, ok := at[key]
+		if !ok {
+			k = len(out)
+			at[key] = k
+			out = append(out, nil)
+		}
+		out[k] = append(out[k], f)
+	}
+	lost := func(g []*cause.Finding) (sum float64) {
+		for _, f := range g {
+			sum += loss(f)
+		}
+		return sum
+	}
+	for _, g := range out {
+		slices.SortStableFunc(g, func(a, b *cause.Finding) int { return cmp.Compare(loss(b), loss(a)) })
+	}
+	slices.SortStableFunc(out, func(a, b []*cause.Finding) int {
+		if a[0].Costs != b[0].Costs {
+			return map[bool]int{true: -1, false: 1}[a[0].Costs]
+		}
+		return cmp.Compare(lost(b), lost(a))
+	})
+	return out
+}
+
+// loss is the logarithm of what a cell loses.
+func loss(f *cause.Finding) float64 {
+	if f.Ratio == nil || !(*f.Ratio > 0) {
+		return 0
+	}
+	return math.Abs(math.Log(*f.Ratio))
+}
+
+// sentence says what decided the costliest of a group.
+func sentence(r *analyse.Result, g []*cause.Finding) (lead, text string) {
+	worst := g[0]
+	text, in := words.CauseWhere(r, worst, fixedCauses(r))
+	lead = in + ", " + seen(worst)
+	if n := len(g); n > 1 {
+		lead += fmt.Sprintf(" (%d cells)", n)
+	}
+	if worst.Ratio != nil {
+		text += fmt.Sprintf(", %s x the %s", words.Ratio(*worst.Ratio), worst.Response.Name)
+	}
+	if worst.Undecided {
+		text += " after " + words.Count(worst.Trials, "trial")
+	}
+	if c := words.CauseConfidence(worst); c != "-" {
+		text += ", confidence " + c
+	}
+	text += ". " + strings.TrimSuffix(worst.Text, ".") + "."
+	if p := words.CausePrice(worst.Price); p != "" {
+		text += " It takes " + p + "."
+	}
+	return lead, text
+}
+
+// seen is a finding's cause, and before it that nothing is decided.
+func seen(f *cause.Finding) string {
+	if f.Undecided {
+		return words.NotDecided + ", " + words.Cause(f)
+	}
+	return words.Cause(f)
+}
+
+// costly lists the cells that cost and those that may cost, one a row.
+func costly(r *analyse.Result) *Table {
+	t := table(1, "work", "in", "ratio", "cause, confidence")
+	t.Grouped, t.Words, t.All = true, true, "--csv --causes"
+	fixed := fixedCauses(r)
+	for i := range r.Causes {
+		f := &r.Causes[i]
+		if !words.Shown(f) {
+			continue
+		}
+		work, in := words.CauseWhere(r, f, fixed)
+		row := t.row(work, in, "-", seen(f))
+		if f.Ratio != nil {
+			row[2] = Cell{First: words.Ratio(*f.Ratio), Second: f.Response.Name}
+		}
+		if c := words.CauseConfidence(f); c != "-" {
+			row[3].Second = c
+		}
+	}
+	return t
+}
+
+// fixedCauses are the levels that every stratum with a finding has.
+func fixedCauses(r *analyse.Result) record.Cell {
+	return words.Fixed(func(yield func(record.Cell) bool) {
+		for i := range r.Causes {
+			if !yield(r.Causes[i].Shared) {
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,313 @@
+package section
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/analyse"
+	"tare/analyse/cpucost"
+	"tare/analyse/structural"
+	"tare/record"
+	"tare/report/words"
+)
+
+// CPUCosts says what CPU time a unit of work costs: a row for each stratum.
+func CPUCosts(r *analyse.Result) *Section {
+	s := &Section{ID: "cpucost", In: "cpucost", Title: "CPU time a unit of work"}
+	if len(r.CPUCosts) == 0 {
+		return s
+	}
+	s.About = source(r.CPUCosts[0].Source)
+	names, col := treatments(r)
+	t := table(2, append([]string{"work", "unit"}, names...)...)
+	t.All = "--csv --cpu"
+	fixed := fixedLevels(r)
+	at := make(map[string]int)
+	for i := range r.CPUCosts {
+		c := &r.CPUCosts[i]
+		k, ok := at[c.Stratum]
+		if !ok {
+			k = len(t.Rows)
+			at[c.Stratum] = k
+			t.row(words.Stratum(r, c.Workload, c.Shared, fixed), c.Unit)
+		}
+		if j, ok := col[c.Treatment]; ok {
+			t.Rows[k][2+j] = costCell(c)
+		}
+	}
+	s.table(t)
+	s.note(r.Baseline + ": CPU time a unit; others: ratio to it in the same block and its interval. Counted are " + words.CountedEnds(r) +
+		", each with all that the sandbox runs for it on the host; not tare's agent, nor the other end.")
+	for _, c := range words.CPUCosts(r) {
+		s.item("", c)
+	}
+	var missing groups
+	all := table(2, "work", "in", "CPU", "ratio", "cores", "rate", "trials", "by role")
+	all.Wide = "CPU time of each cell"
+	for i := range r.CPUCosts {
+		c := &r.CPUCosts[i]
+		work, in := words.Stratum(r, c.Workload, c.Shared, fixed), words.TreatmentOf(r, c.Treatment)
+		if c.Missing != "" {
+			missing.add(c.Missing, work+" "+in)
+			continue
+		}
+		var roles []string
+		for _, x := range c.Roles {
+			roles = append(roles, x.Role+" "+percentOf(x.Part))
+		}
+		row := all.row(work, in, words.Value(c.Value, record.Second)+" a "+c.Unit, "-", bare(c.Cores), words.Value(c.Rate, c.Response.Unit), strconv.Itoa(c.Trials), strings.Join(roles, ", "))
+		if c.Baseline {
+			row[3].First = "baseline"
+		} else if c.Estimate.N > 0 && c.Estimate.Undefined == "" {
+			row[3] = costCell(c)
+		}
+	}
+	s.table(all)
+	for _, why := range missing.names {
+		s.item(someOf(missing.members[why], len(r.CPUCosts)), why)
+	}
+	return s
+}
+
+// source says where the CPU time is read.
+func source(from string) string {
+	if from == cpucost.FromCgroup {
+		return "control groups"
+	}
+	return "threads by role"
+}
+
+func costCell(c *cpucost.Cost) Cell {
+	if e := &c.Estimate; c.Baseline || e.N == 0 || e.Undefined != "" {
+		return Cell{First: words.Value(c.Value, record.Second)}
+	}
+	return ratioCell(&c.Estimate, SignOf(c.Verdict))
+}
+
+// Quotas says what the ends with a CPU quota used of it, by role, and how often it held
+// them back.
+func Quotas(r *analyse.Result) *Section {
+	s := &Section{ID: "quota", Title: "CPU against the quota, in cores"}
+	if len(r.Quotas) == 0 {
+		return s
+	}
+	s.About = source(r.Quotas[0].Source)
+	t := table(2, "work", "in", "quota", "CPU", "throttled", "held back", "trials")
+	t.Grouped, t.All = true, "--json"
+	t.Columns[6].Wide = true
+	var roles []string
+	for i := range r.Quotas {
+		for _, x := range r.Quotas[i].Roles {
+			if x.Part >= 0.005 && !slices.Contains(roles, x.Role) {
+				roles = append(roles, x.Role)
+			}
+		}
+	}
+	slices.Sort(roles)
+	t.add(roles...)
+	fixed := fixedLevels(r)
+	for i := range r.Quotas {
+		q := &r.Quotas[i]
+		throttled, held := "-", "-"
+		if !q.Unread {
+			throttled, held = words.Value(q.Throttled, record.Fraction), words.Value(q.Time, record.Second)+"/s"
+		}
+		cells := []string{quotaEnd(q, words.Stratum(r, q.Workload, q.Shared, fixed)), words.TreatmentOf(r, q.Treatment), bare(q.Quota), bare(q.Cores), throttled, held, strconv.Itoa(q.Trials)}
+		for _, role := range roles {
+			k := slices.IndexFunc(q.Roles, func(x cpucost.Role) bool { return x.Role == role })
+			if k < 0 {
+				cells = append(cells, "-")
+				continue
+			}
+			cells = append(cells, bare(q.Roles[k].Cores))
+		}
+		t.row(cells...)[3].Second = percentOf(q.Used())
+	}
+	s.table(t)
+	s.note(words.QuotasAbout)
+	return s
+}
+
+// quotaEnd names an end of a stratum; one called main has no name of its own.
+func quotaEnd(q *cpucost.Quota, stratum string) string {
+	if q.End == "" || q.End == "main" {
+		return stratum
+	}
+	return stratum + " " + q.End
+}
+
+// bare is a number of cores without its unit.
+func bare(cores float64) string {
+	return strings.TrimSuffix(words.Value(cores, record.Cores), " cores")
+}
+
+// Structural says how much of each cost system calls explain.
+func Structural(r *analyse.Result) *Section {
+	s := &Section{ID: "structural", In: "structural", Title: "Structural cost", About: "system calls x what the sandbox adds to one that does nothing"}
+	fixed := fixedLevels(r)
+	t := table(2, "an operation of", "in", "native", "extra", "calls", "a call", "explained", "rest", "part",
+		"extra, interval", "explained, interval", "calls' own work", "calls at once", "finding", "most frequent calls")
+	t.Grouped = true
+	for i := 9; i < len(t.Columns); i++ {
+		t.Columns[i].Wide = true
+	}
+	var missing groups
+	untold := 0
+	for i := range r.Structural {
+		x := &r.Structural[i]
+		name := words.Stratum(r, x.Workload, x.Shared, fixed)
+		if x.Missing != "" {
+			missing.add(x.Missing, name)
+			continue
+		}
+		row := t.row(shareCells(x)...)
+		row[0].First, row[1].First = name+" ("+x.Operation+")", words.TreatmentOf(r, x.Treatment)
+		if x.Finding == structural.NoExtra {
+			untold++
+			row[0].Wide = true
+		}
+	}
+	if len(t.Rows) > 0 {
+		s.table(t)
+	}
+	if len(t.Rows) > untold {
+		s.note("Times are of one operation. extra: beside native; calls: system calls of the isolated end, counted natively; a call: what getpid takes more in the sandbox; " +
+			"explained: calls x a call, shared among the processors that make them; rest: extra less explained, the implementation's; part: explained of extra. " +
+			"A negative rest (part over 100 %) means that calls overlap with other work, or that the sandbox spares some.")
+	}
+	if untold > 0 {
+		s.item("", fmt.Sprintf("%d of %d show no extra time that could be told from none: left out here, not in --json", untold, len(t.Rows)))
+	}
+	for _, why := range missing.names {
+		s.item(someOf(missing.members[why], len(missing.members[why])), why)
+	}
+	return s
+}
+
+// shareCells are the cells of a share, the first two empty.
+func shareCells(x *structural.Share) []string {
+	seconds := func(v float64) string { return words.Value(v, record.Second) }
+	span := func(f structural.Figure) string {
+		if f.Lo == 0 && f.Hi == 0 {
+			return "-"
+		}
+		return seconds(f.Lo) + " to " + seconds(f.Hi)
+	}
+	part, own := "-", "-"
+	if p, ok := x.Part(); ok {
+		part = percentOf(p)
+	}
+	if x.Priced > 0 {
+		own = seconds(x.OfCalls)
+	}
+	var top []string
+	for _, c := range x.Top[:min(len(x.Top), 4)] {
+		top = append(top, c.Name+" "+words.PerOperation(c.PerOperation))
+	}
+	return []string{"", "", seconds(x.Native), seconds(x.Extra.Value), words.PerOperation(x.Calls), seconds(x.Cost.Value), seconds(x.Explained.Value), seconds(x.Rest), part,
+		span(x.Extra), span(x.Explained), own, words.PerOperation(x.Parallelism), string(x.Finding), strings.Join(top, ", ")}
+}
+
+// Boots shows the steps of the sandboxes' starts.
+func Boots(r *analyse.Result) *Section {
+	s := &Section{ID: "boots", In: "cost", Title: "Steps of a sandbox's start", About: "medians; start: the whole, with what is in no step"}
+	if len(r.Boots) == 0 {
+		return s
+	}
+	t := table(1, "in", "starts", "start")
+	var steps [][]analyse.PhaseTime
+	for _, x := range r.Boots {
+		steps = append(steps, x.Phases)
+	}
+	phases := t.phases(steps)
+	for _, x := range r.Boots {
+		t.row(append([]string{words.Treatment(r, x.Cell), strconv.Itoa(x.Starts), span(x.Start, x.Starts > 0)}, times(phases, x.Phases)...)...)
+	}
+	s.table(t)
+	return s
+}
+
+// Overheads shows what measuring costs beside the workloads.
+func Overheads(r *analyse.Result) *Section {
+	s := &Section{ID: "cost", Title: "What measuring costs", About: "medians; noop: a whole trial that does nothing; CPU of one core"}
+	if len(r.Overheads) == 0 {
+		return s
+	}
+	t := table(1, r.Compare, "trials", "trial", "noop")
+	var steps [][]analyse.PhaseTime
+	var collectors []string
+	for _, o := range r.Overheads {
+		steps = append(steps, o.Phases)
+		for _, c := range o.Collectors {
+			if !slices.Contains(collectors, c.Name) {
+				collectors = append(collectors, c.Name)
+			}
+		}
+	}
+	phases := t.phases(steps)
+	for _, c := range collectors {
+		t.add(c + " CPU")
+	}
+	guests := slices.ContainsFunc(r.Overheads, func(o analyse.Overhead) bool { return o.Agent != nil })
+	if guests {
+		t.add("agent in guest")
+		s.About += ", on the host but for the agent in a guest, as the guest counts it"
+	}
+	for _, o := range r.Overheads {
+		row := append([]string{r.LevelName(record.Level{Factor: r.Compare, Value: o.Sandbox}), strconv.Itoa(o.Trials), span(o.Trial, true), span(o.Noop, o.NoopTrials > 0)}, times(phases, o.Phases)...)
+		for _, name := range collectors {
+			k := slices.IndexFunc(o.Collectors, func(c analyse.CollectorCost) bool { return c.Name == name })
+			if k < 0 {
+				row = append(row, "-")
+				continue
+			}
+			row = append(row, words.Value(o.Collectors[k].Cores, record.Fraction))
+		}
+		switch {
+		case o.Agent != nil:
+			row = append(row, words.Value(*o.Agent, record.Fraction))
+		case guests:
+			row = append(row, "-")
+		}
+		t.row(row...)
+	}
+	s.table(t)
+	return s
+}
+
+// phases adds a column for each phase that occurs, and names them.
+func (t *Table) phases(lists [][]analyse.PhaseTime) []string {
+	var out []string
+	for _, list := range lists {
+		for _, p := range list {
+			if !slices.Contains(out, p.Name) {
+				out = append(out, p.Name)
+			}
+		}
+	}
+	t.add(out...)
+	return out
+}
+
+// times are the cells of these phases.
+func times(names []string, list []analyse.PhaseTime) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		k := slices.IndexFunc(list, func(p analyse.PhaseTime) bool { return p.Name == name })
+		out[i] = "-"
+		if k >= 0 {
+			out[i] = span(list[k].Median, true)
+		}
+	}
+	return out
+}
+
+func span(d time.Duration, known bool) string {
+	if !known {
+		return "-"
+	}
+	return words.Value(d.Seconds(), record.Second)
+}

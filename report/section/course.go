@@ -1,0 +1,275 @@
+package section
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/analyse"
+	"tare/plan"
+	"tare/record"
+	"tare/report/words"
+)
+
+// maxCells bounds how many cells a line names.
+const maxCells = 3
+
+// groups puts members under names, both in the order in which they come, each member once.
+type groups struct {
+	names   []string
+	members map[string][]string
+	seen    map[[2]string]bool
+}
+
+func (g *groups) add(name, member string) {
+	if g.seen == nil {
+		g.members, g.seen = make(map[string][]string), make(map[[2]string]bool)
+	}
+	if g.seen[[2]string{name, member}] {
+		return
+	}
+	g.seen[[2]string{name, member}] = true
+	if g.members[name] == nil {
+		g.names = append(g.names, name)
+	}
+	g.members[name] = append(g.members[name], member)
+}
+
+// Stops says how many blocks each stratum had and why it stopped, strata with the same
+// reason together.
+func Stops(r *analyse.Result) *Section {
+	s := &Section{ID: "stops", In: "asked", Folded: true, Title: "Why measuring stopped"}
+	var reasons groups
+	seen := make(map[string]bool)
+	fixed := fixedLevels(r)
+	for _, row := range r.Rows() {
+		c := row[0]
+		if seen[c.Stratum] {
+			continue // it has several responses
+		}
+		seen[c.Stratum] = true
+		reason := "not stopped yet"
+		if e := c.Ending; e != nil {
+			reason = strings.TrimSuffix(e.Text, ".")
+			if n := words.Count(e.Blocks, "block"); !strings.Contains(reason, n) { // else it is said already
+				reason = "after " + n + ", " + reason
+			}
+		}
+		reasons.add(reason, words.Stratum(r, c.Workload, c.Shared, fixed))
+	}
+	for _, reason := range reasons.names {
+		s.item(someOf(reasons.members[reason], len(seen)), reason)
+	}
+	return s
+}
+
+// Ends says where each end of the workloads ran, strata alike together. Where no
+// workload has two ends there is nothing to say.
+func Ends(r *analyse.Result) *Section {
+	s := &Section{ID: "ends", In: "asked", Title: "Where each end ran", About: "of process, all natively"}
+	if !slices.ContainsFunc(r.Ends, func(e analyse.Ends) bool { return len(e.Ends) > 1 }) {
+		return s
+	}
+	names := make(map[string]string)
+	fixed := fixedLevels(r)
+	for i := range r.Compared {
+		c := &r.Compared[i]
+		names[c.Stratum] = words.Stratum(r, c.Workload, c.Shared, fixed)
+	}
+	var texts groups
+	for _, e := range r.Ends {
+		texts.add(e.Text, names[e.Stratum])
+	}
+	for _, text := range texts.names {
+		s.item(text, someOf(texts.members[text], len(r.Ends)))
+	}
+	return s
+}
+
+// someOf names a few strata of all, and counts many.
+func someOf(names []string, all int) string {
+	switch n := len(names); {
+	case n <= 2*maxCells:
+		return strings.Join(names, ", ")
+	case n == all:
+		return fmt.Sprintf("all %d strata", n)
+	default:
+		return fmt.Sprintf("%d of %d strata (%s and %d more)", n, all, strings.Join(names[:maxCells], ", "), n-maxCells)
+	}
+}
+
+// Epochs says what the sentinel saw of the machine: that it stayed as it was, or where it
+// changed and which blocks ran again for that.
+func Epochs(r *analyse.Result) *Section {
+	s := &Section{ID: "epochs", Title: "The machine meanwhile"}
+	x := r.Sentinel
+	if x == nil || x.Skipped != "" && len(x.Points) == 0 {
+		return s // what the host cannot do is listed with the skips
+	}
+	seen := fmt.Sprintf("%s of the sentinel (%s %s, %s of the time", words.Count(len(x.Points), "trial"), x.Kind, x.Response.Name, share(x.Share))
+	if x.Scatter > 0 {
+		seen += ", scatter " + share(x.Scatter)
+	}
+	seen += ")"
+	if x.Failed > 0 {
+		seen += fmt.Sprintf(", and %d that failed", x.Failed)
+	}
+	switch {
+	case len(r.Epochs) > 1:
+		seen += " saw " + words.Count(len(r.Epochs), "epoch")
+	case len(x.Points) < analyse.MinSentinels:
+		seen += fmt.Sprintf(": too few to see a change, which takes %d", analyse.MinSentinels)
+	default:
+		seen += " saw no change"
+	}
+	s.item("", seen)
+	if busy := x.Busy(); busy != "" {
+		s.item("warning", busy)
+	}
+	for i := 1; i < len(r.Epochs); i++ {
+		s.item(change(&r.Epochs[i-1], &r.Epochs[i]))
+	}
+	return s
+}
+
+// change tells of one change, and what became of the blocks there.
+func change(before, e *analyse.Epoch) (lead, text string) {
+	var what []string
+	for _, w := range e.What {
+		switch w {
+		case plan.ChangedTime:
+			what = append(what, "sentinel x "+words.Ratio(e.Ratio))
+		case plan.ChangedWait:
+			what = append(what, fmt.Sprintf("run-queue wait %s, then %s of the time", share(before.Wait), share(e.Wait)))
+		}
+	}
+	again := 0
+	for _, x := range e.Blocks {
+		if x.Again {
+			again++
+		}
+	}
+	lead = fmt.Sprintf("it changed after trial %d and before %d (%s)", e.After, e.Seq, strings.Join(what, "; "))
+	switch {
+	case len(e.Blocks) == 0:
+		return lead, "no block lies there"
+	case again == len(e.Blocks):
+		return lead, words.Count(again, "block") + " ran again"
+	case again == 0:
+		return lead, words.Count(len(e.Blocks), "block") + " about it did not run again, for want of time"
+	}
+	return lead, fmt.Sprintf("%d of %d blocks ran again", again, len(e.Blocks))
+}
+
+func share(x float64) string { return strconv.FormatFloat(100*x, 'g', 2, 64) + " %" }
+
+// Failures lists what failed: once for each cell, not for each response.
+func Failures(r *analyse.Result) *Section {
+	s := &Section{ID: "failures", Title: "Failed trials"}
+	seen := make(map[string]bool)
+	for i := range r.Compared {
+		c := &r.Compared[i]
+		key := c.Cell.Key()
+		if seen[key] || c.Failed == 0 && c.GaveUp == "" {
+			continue
+		}
+		seen[key] = true
+		for _, f := range c.Failures {
+			where := f.Kind
+			if f.Phase != "" {
+				where += " in " + f.Phase
+			}
+			s.item(key, fmt.Sprintf("%d, %s: %s", f.Count, where, f.Text))
+		}
+		if c.GaveUp != "" {
+			s.item(key, "given up, "+c.GaveUp)
+		}
+	}
+	return s
+}
+
+// Steady says where a response had not come to rest within the trials: a line for each
+// response of a cell with such trials. Where all is steady, or too short to tell, there
+// is nothing to do and nothing is said; --json has the counts.
+func Steady(r *analyse.Result) *Section {
+	s := &Section{ID: "steady", In: "failures", Title: "Within the trials"}
+	for i := range r.Compared {
+		c := &r.Compared[i]
+		x := c.Steady
+		if x == nil || x.NotSteady == 0 {
+			continue
+		}
+		text := c.Response.Name
+		if x.Why != "" {
+			text += " " + x.Why
+			if x.NotSteady > 1 {
+				text += " (the first of them)"
+			}
+		}
+		s.item(fmt.Sprintf("no steady state in %d of %s of %s", x.NotSteady, words.Count(x.Trials, "trial"), c.Cell.Key()), text)
+	}
+	return s
+}
+
+// Warnings lists what was doubtful, but for what a section of its own tells. Those of
+// these hosts follow.
+func Warnings(r *analyse.Result, hosts []record.Host) *Section {
+	s := &Section{ID: "warnings", Title: "Warnings"}
+	for _, w := range r.Warnings {
+		if w.Code == record.NoSteadyState || w.Code == analyse.WarnBusy {
+			continue
+		}
+		text := w.Text
+		if w.Trials > 0 {
+			text += " (" + words.Count(w.Trials, "trial")
+			if n := len(w.Cells); n > 0 && n <= maxCells {
+				text += ": " + strings.Join(w.Cells, "; ")
+			} else if n > 0 {
+				text += fmt.Sprintf(" of %d cells", n)
+			}
+			text += ")"
+		}
+		s.item(w.Code, text)
+	}
+	s.Blocks = append(s.Blocks, hostWarnings(hosts)...)
+	return s
+}
+
+// Skips says what the host cannot run, or of what the model knows nothing, cells of one
+// reason together.
+func Skips(skips []record.Skip, modelled bool) *Section {
+	s := &Section{ID: "skips", In: "failures", Title: "Not possible on this host"}
+	if modelled {
+		s.Title = "What the model does not know"
+	}
+	var reasons []string
+	cells := make(map[string][]record.Cell)
+	for _, x := range skips {
+		if cells[x.Reason] == nil {
+			reasons = append(reasons, x.Reason)
+		}
+		cells[x.Reason] = append(cells[x.Reason], x.Cell)
+	}
+	for _, reason := range reasons {
+		s.item(common(cells[reason]), reason)
+	}
+	return s
+}
+
+// common names cells by the levels that all of them share.
+func common(cells []record.Cell) string {
+	if len(cells) == 1 {
+		return cells[0].Key()
+	}
+	var shared record.Cell
+	for _, l := range cells[0] {
+		if !slices.ContainsFunc(cells, func(c record.Cell) bool { v, ok := c.Get(l.Factor); return !ok || v != l.Value }) {
+			shared = append(shared, l)
+		}
+	}
+	if len(shared) == 0 {
+		return words.Count(len(cells), "cell")
+	}
+	return fmt.Sprintf("%s (%s)", shared.Key(), words.Count(len(cells), "cell"))
+}

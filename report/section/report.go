@@ -1,0 +1,148 @@
+package section
+
+import (
+	"fmt"
+	"strings"
+
+	"tare/analyse"
+	"tare/record"
+	"tare/report/words"
+)
+
+// maxTreatments bounds how many have a sentence above the table.
+const maxTreatments = 6
+
+// maxHosts bounds the machines that are described.
+const maxHosts = 100
+
+// Report lists the sections of the printed report in their order; those without blocks
+// have nothing to say. dir is the results folder as the user named it, or "".
+func Report(r *analyse.Result, hosts []record.Host, dir string) []*Section {
+	out := []*Section{Head(r, hosts)}
+	if len(r.Compared) > 0 {
+		out = append(out, Answer(r))
+	}
+	out = append(out, Results(r), Legend(r))
+	out = append(out, Tables(r)...)
+	return append(out, Causes(r), Advice(r, dir), CPUCosts(r), Quotas(r), Structural(r), Published(r), Ends(r), Stops(r), Epochs(r),
+		Failures(r), Steady(r), Warnings(r, nil), Skips(r.Skips, r.Modelled), Boots(r), Overheads(r), Ending(r, dir))
+}
+
+// Page lists the sections of the HTML page in their order, those without blocks too: a
+// live page may fill them later.
+func Page(r *analyse.Result, hosts []record.Host) []*Section {
+	return []*Section{CPUCosts(r), Quotas(r), Structural(r), Published(r), Ends(r), Stops(r), Steady(r), Warnings(r, hosts), Skips(r.Skips, r.Modelled), Overheads(r), Boots(r)}
+}
+
+// Plain lists the sections of the page without scripts, whose head and answer the page
+// has anyway.
+func Plain(r *analyse.Result) []*Section {
+	out := Report(r, nil, "")[1:]
+	if len(r.Compared) > 0 {
+		out = out[1:]
+	}
+	for i, s := range out {
+		if s.ID == "advice" && len(s.Blocks) > 0 {
+			out[i] = Entries(r, r.Advice)
+		}
+	}
+	return out
+}
+
+// Head says what was measured, where, and what is doubtful about the machines, each once.
+func Head(r *analyse.Result, hosts []record.Host) *Section {
+	s := &Section{ID: "head"}
+	title := fmt.Sprintf("%s: %s compared with %s, %s", r.Study, r.Compare, r.Baseline, words.Count(r.Trials, "trial"))
+	if r.Failed > 0 {
+		title += fmt.Sprintf(", %d of them failed", r.Failed)
+	}
+	s.text(title)
+	if r.Modelled {
+		s.text(strings.ToUpper(words.Modelled[:8]) + words.ModelledAbout[8:])
+	}
+	seen := make(map[string]bool)
+	for i := range hosts {
+		if line := host(&hosts[i]); !seen[line] && len(seen) < maxHosts {
+			seen[line] = true
+			s.text(line)
+		}
+	}
+	s.Blocks = append(s.Blocks, hostWarnings(hosts)...)
+	return s
+}
+
+// host describes a machine.
+func host(h *record.Host) string {
+	if h.CPUModel == "" && h.Cores == 0 && h.MemoryBytes == 0 { // imported results do not say
+		return "host " + strings.TrimSpace(h.Hostname+" (what it is, is not known)")
+	}
+	out := "host " + h.Hostname + ": " + h.CPUModel
+	memory := ""
+	if h.MemoryBytes > 0 { // a model has none
+		memory = words.Value(float64(h.MemoryBytes), record.Byte)
+	}
+	for _, part := range []struct{ name, value string }{
+		{"", words.Count(h.Cores, "core")}, {"", memory}, {"", h.OS}, {"Linux", h.Kernel}, {"cgroups", h.Cgroups},
+		{"virtualization", h.Virtualization}, {"KVM", h.KVM},
+	} {
+		if part.value != "" {
+			out += ", " + strings.TrimSpace(part.name+" "+part.value)
+		}
+	}
+	return out
+}
+
+func hostWarnings(hosts []record.Host) []Block {
+	var s Section
+	seen := make(map[record.Warning]bool)
+	for _, h := range hosts {
+		for _, w := range h.Warnings {
+			if !seen[w] {
+				seen[w] = true
+				s.item(w.Code, w.Text)
+			}
+		}
+	}
+	return s.Blocks
+}
+
+// Answer says in words what the table says: the headline, and what costs most in each
+// treatment. How far the study is stands at the end of the report.
+func Answer(r *analyse.Result) *Section {
+	s := &Section{ID: "answer"}
+	said := 0
+	for _, x := range words.Answer(r, words.Options{Items: 1}) {
+		switch {
+		case x.About == "" && x.Tone == words.Note && said > 0:
+		case x.About == "":
+			s.text(x.Text)
+		default:
+			if said++; said <= maxTreatments {
+				s.item("", x.Text)
+			}
+		}
+	}
+	if more := said - maxTreatments; more > 0 {
+		s.item("", fmt.Sprintf("and %d more in the table", more))
+	}
+	return s
+}
+
+// Ending says whether the study is finished and what can be done next.
+func Ending(r *analyse.Result, dir string) *Section {
+	s, dir := &Section{ID: "ending"}, folder(dir)
+	if r.Finished {
+		s.text(fmt.Sprintf("Finished: %s. All figures: tare report %s --json", strings.TrimSuffix(r.Reason, "."), dir))
+		return s
+	}
+	trials := words.Count(r.Left.AtMost, "trial")
+	if r.Left.AtLeast != r.Left.AtMost {
+		trials = fmt.Sprintf("%d to %d trials", r.Left.AtLeast, r.Left.AtMost)
+	}
+	left := "Not finished: " + trials + " left"
+	if r.Left.MostTime > 0 {
+		left += ", at most " + words.Duration(r.Left.MostTime)
+	}
+	s.text(fmt.Sprintf("%s. Go on: tare run %s. All figures: tare report %s --json", left, dir, dir))
+	return s
+}

@@ -1,0 +1,172 @@
+package section
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tare/analyse"
+	"tare/analyse/stat"
+	"tare/record"
+	"tare/report/words"
+)
+
+// Doubtful follows the sign of a row that is called different and does not hold among all
+// rows.
+const Doubtful = "~"
+
+// SignOf is how a verdict is shown.
+func SignOf(v stat.Verdict) Sign {
+	switch v { // more memory is not slower
+	case stat.Faster:
+		return Sign{"▲", "better", words.Better}
+	case stat.Slower:
+		return Sign{"▼", "worse", words.Worse}
+	case stat.Higher:
+		return Sign{"↑", "higher", words.Differs}
+	case stat.Lower:
+		return Sign{"↓", "lower", words.Differs}
+	case stat.Equivalent:
+		return Sign{"=", "equivalent", words.Equal}
+	}
+	return Sign{"?", "undecided", words.Undecided}
+}
+
+// Verdicts are all of them, in the order in which legends have them.
+func Verdicts() []stat.Verdict {
+	return []stat.Verdict{stat.Faster, stat.Slower, stat.Higher, stat.Lower, stat.Equivalent, stat.Undecided}
+}
+
+// Results is the table of all comparisons: a row for each stratum and response, a column
+// for each treatment.
+func Results(r *analyse.Result) *Section {
+	s := &Section{ID: "results"}
+	if len(r.Compared) == 0 {
+		s.text("Nothing has been measured.")
+		return s
+	}
+	fixed := fixedLevels(r)
+	s.text(words.With(r, fixed))
+	names, col := treatments(r)
+	t := table(3, append([]string{"workload", "response", "n"}, names...)...)
+	t.Grouped = true
+	for _, row := range r.Rows() {
+		cells := t.row(words.Stratum(r, row[0].Workload, row[0].Shared, fixed), row[0].Response.Name, blocks(row))
+		for i := range row {
+			if c, ok := col[row[i].Treatment]; ok {
+				cells[3+c] = comparison(&row[i])
+			}
+		}
+	}
+	s.table(t)
+	return s
+}
+
+// Legend explains the table of Results, with the signs that are in it, and says what else
+// must be known about its ratios.
+func Legend(r *analyse.Result) *Section {
+	s := &Section{ID: "legend"}
+	if len(r.Compared) == 0 {
+		return s
+	}
+	s.note(fmt.Sprintf("%s: the value. Others: ratio to it in the same block and its %s %% interval. n: blocks.", r.Baseline, perCent(r.Confidence)))
+	seen := make(map[stat.Verdict]bool)
+	doubts := false
+	for i := range r.Compared {
+		c := &r.Compared[i]
+		if cell := comparison(c).First; strings.HasSuffix(strings.TrimSuffix(cell, Doubtful), SignOf(c.Verdict).Mark) {
+			seen[c.Verdict] = true
+			doubts = doubts || strings.HasSuffix(cell, Doubtful)
+		}
+	}
+	var signs []Sign
+	for _, v := range Verdicts() {
+		if g := SignOf(v); seen[v] {
+			if v == stat.Equivalent {
+				g.Text += fmt.Sprintf(" (within %s %%)", perCent(r.Margin))
+			}
+			signs = append(signs, g)
+		}
+	}
+	if doubts {
+		signs = append(signs, Sign{Mark: Doubtful, Text: "does not hold among so many rows"})
+	}
+	if len(signs) > 0 {
+		s.Blocks = append(s.Blocks, Block{Signs: signs})
+	}
+	s.text(words.Discoveries(r))
+	s.text(words.Exaggerated(r))
+	s.text(words.Accelerators(r))
+	return s
+}
+
+func perCent(x float64) string { return strconv.FormatFloat(100*x, 'g', 4, 64) }
+
+// fixedLevels are the levels that every stratum has.
+func fixedLevels(r *analyse.Result) record.Cell {
+	return words.Fixed(func(yield func(record.Cell) bool) {
+		for i := range r.Compared {
+			if !yield(r.Compared[i].Shared) {
+				return
+			}
+		}
+	})
+}
+
+// blocks is n of a row: from the least to the most of its comparisons.
+func blocks(row []analyse.Comparison) string {
+	lo, hi := -1, 0
+	for i := range row {
+		if c := &row[i]; !c.Baseline && c.Skipped == "" {
+			n := c.Estimate.N
+			if lo < 0 || n < lo {
+				lo = n
+			}
+			hi = max(hi, n)
+		}
+	}
+	switch {
+	case lo < 0:
+		return "-"
+	case lo == hi:
+		return strconv.Itoa(lo)
+	}
+	return fmt.Sprintf("%d–%d", lo, hi)
+}
+
+func comparison(c *analyse.Comparison) Cell {
+	switch out := c.Outcome(); out {
+	case analyse.Skipped, analyse.BelowNoise, analyse.NoValue:
+		return Cell{First: string(out)}
+	case analyse.GivenUp, analyse.Failed:
+		return Cell{First: string(out), Tone: words.Worse}
+	case analyse.Baseline:
+		return Cell{First: words.Value(c.Level.Typical, c.Response.Unit)}
+	case analyse.NoRatio:
+		level := words.Value(c.Level.Typical, c.Response.Unit)
+		switch {
+		case c.Base.BelowNoise > 0:
+			return Cell{First: level, Second: "no ratio"}
+		case c.Estimate.N == 0:
+			return Cell{First: level} // without a baseline there is still something to say
+		}
+		return Cell{First: level + " ?", Second: "no ratio"}
+	}
+	out := ratioCell(&c.Estimate, SignOf(c.Verdict))
+	if c.Doubtful() {
+		out.First += Doubtful
+	}
+	return out
+}
+
+// ratioCell is a ratio with its sign, and its interval or how many blocks one needs.
+func ratioCell(e *stat.Estimate, g Sign) Cell {
+	return Cell{First: words.Ratio(e.Ratio) + " " + g.Mark, Second: interval(e), Tone: g.Tone}
+}
+
+func interval(e *stat.Estimate) string {
+	if !e.HasInterval() {
+		return fmt.Sprintf("need n≥%d", stat.MinN)
+	}
+	return words.Ratio(e.Lo) + "–" + words.Ratio(e.Hi)
+}

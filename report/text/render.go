@@ -1,0 +1,177 @@
+package text
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"tare/report/section"
+	"tare/report/terminal"
+	"tare/report/words"
+)
+
+// Bounds of what is printed. Somebody else's results may have a different reason for each
+// of a million trials.
+const (
+	maxEntries = 100 // of a list
+	maxRows    = 40  // of a table that says where all of it is
+)
+
+// write lays a section out; nothing of an empty one. A blank line stands before it.
+func write(b *strings.Builder, s *section.Section, opt Options) {
+	if len(s.Blocks) == 0 {
+		return
+	}
+	b.WriteString("\n")
+	if s.Title != "" {
+		title := s.Title
+		if s.About != "" {
+			title += " (" + s.About + ")"
+		}
+		paragraph(b, small(title)+":", opt)
+	}
+	for i := range s.Blocks {
+		block(b, &s.Blocks[i], opt)
+	}
+}
+
+// small begins a heading with a small letter, unless its first word is an abbreviation.
+func small(s string) string {
+	first, n := utf8.DecodeRuneInString(s)
+	if second, _ := utf8.DecodeRuneInString(s[n:]); unicode.IsUpper(second) {
+		return s
+	}
+	return string(unicode.ToLower(first)) + s[n:]
+}
+
+func paragraph(b *strings.Builder, s string, opt Options) {
+	b.WriteString(wrap(s, opt.width(), "  ") + "\n")
+}
+
+func block(b *strings.Builder, x *section.Block, opt Options) {
+	switch {
+	case x.Head != "":
+		b.WriteString("\n")
+		paragraph(b, x.Head+":", opt)
+	case x.Text != "":
+		paragraph(b, x.Text, opt)
+	case x.Note != "":
+		b.WriteString(wrap(x.Note, opt.width(), "") + "\n")
+	case x.Signs != nil:
+		signs := make([]string, len(x.Signs))
+		for i, s := range x.Signs {
+			signs[i] = paint(opt, s.Tone, s.Mark) + " " + s.Text
+		}
+		b.WriteString(wrapItems(signs, opt.width(), "") + "\n")
+	case x.List != nil:
+		items(b, opt, x.List)
+	case x.Table != nil && x.Table.Wide == "":
+		writeTable(b, x.Table, opt)
+	}
+}
+
+// items writes a list, up to as many entries as a person reads.
+func items[T any](b *strings.Builder, opt Options, list []T) {
+	for _, i := range list[:min(len(list), maxEntries)] {
+		item(b, opt, fmt.Sprint(i))
+	}
+	if more := len(list) - maxEntries; more > 0 {
+		item(b, opt, fmt.Sprintf("and %d more; --json has all", more))
+	}
+}
+
+// item writes one entry of a list.
+func item(b *strings.Builder, opt Options, s string) {
+	b.WriteString("  " + wrap(s, opt.width()-2, "    ") + "\n")
+}
+
+// writeTable prints a table, without the columns that only the page has room for, and
+// without the rows that are too many. Below a table of modelled figures stands that they
+// are.
+func writeTable(b *strings.Builder, t *section.Table, opt Options) {
+	g := grid{keys: t.Keys, left: t.Words, grouped: t.Grouped}
+	for _, c := range t.Columns {
+		if !c.Wide {
+			g.header = append(g.header, shorten(c.Head, maxCell))
+		}
+	}
+	more := 0
+	if t.All != "" {
+		more = len(t.Rows) - maxRows
+	}
+	for _, row := range t.Rows[:len(t.Rows)-max(0, more)] {
+		if row[0].Wide {
+			continue
+		}
+		cells := make([]section.Cell, 0, len(g.header))
+		for i, c := range row {
+			if !t.Columns[i].Wide {
+				c.First, c.Second = shorten(c.First, maxCell), shorten(c.Second, maxCell)
+				cells = append(cells, c)
+			}
+		}
+		g.rows = append(g.rows, cells)
+	}
+	if len(g.rows) == 0 {
+		return
+	}
+	b.WriteString(g.render(opt))
+	if opt.modelled {
+		b.WriteString(words.Modelled + "\n")
+	}
+	if more > 0 {
+		item(b, opt, fmt.Sprintf("%d more: %s has all", more, t.All))
+	}
+}
+
+// writeEntry prints the n-th setting: a line of one of which that is enough, else its
+// facts and patches too. Patches stand as they are: they are to be copied.
+func writeEntry(b *strings.Builder, n int, e *section.Entry, opt Options) {
+	head := fmt.Sprintf("%d. %s", n, e.Head)
+	tone := words.Equal // in bold
+	if e.Brief {
+		tone = e.Tone
+		facts := make([]string, len(e.Facts))
+		for i, f := range e.Facts {
+			facts[i] = strings.ReplaceAll(f.String(), ": ", " ")
+		}
+		head += " (" + strings.Join(facts, "; ") + ")"
+	}
+	for line := range strings.SplitSeq(wrap(head, opt.width(), "   "), "\n") {
+		b.WriteString(paint(opt, tone, line) + "\n")
+	}
+	if e.Brief {
+		return
+	}
+	fact := func(s string) { b.WriteString("   " + wrap(s, opt.width()-3, "     ") + "\n") }
+	for _, f := range e.Facts {
+		fact(f.String())
+	}
+	for _, p := range e.Patches {
+		fact("patch for " + p.For + ", " + p.File + ":")
+		for line := range strings.Lines(p.Text) {
+			b.WriteString("       " + terminal.Line(strings.TrimRight(line, "\n")) + "\n")
+		}
+	}
+}
+
+// colours go with a sign or a word, which are always there.
+func colours(t words.Tone) text.Colors {
+	switch t {
+	case words.Better:
+		return text.Colors{text.FgGreen}
+	case words.Worse:
+		return text.Colors{text.FgRed}
+	case words.Differs:
+		return text.Colors{text.FgCyan}
+	case words.Equal:
+		return text.Colors{text.Bold}
+	case words.Undecided:
+		return text.Colors{text.FgYellow}
+	case words.Note:
+	}
+	return nil
+}
