@@ -91,7 +91,7 @@ func slanted(r vg.Rectangle, step vg.Length, back bool) []segment {
 // box fills r, hatches it and outlines it.
 func (s *sheet) box(r vg.Rectangle, fill, line color.NRGBA, p pattern) {
 	s.c.SetColor(fill)
-	s.c.Fill(outline(r))
+	s.c.Fill(r.Path())
 	lines, centres := hatch(p, r)
 	for _, l := range lines {
 		s.line(line, 0.7, l.from, l.to)
@@ -100,16 +100,6 @@ func (s *sheet) box(r vg.Rectangle, fill, line color.NRGBA, p pattern) {
 	for _, c := range centres {
 		s.c.Fill(disc(c, dotRadius))
 	}
-}
-
-func outline(r vg.Rectangle) vg.Path {
-	var p vg.Path
-	p.Move(r.Min)
-	p.Line(vg.Point{X: r.Max.X, Y: r.Min.Y})
-	p.Line(r.Max)
-	p.Line(vg.Point{X: r.Min.X, Y: r.Max.Y})
-	p.Close()
-	return p
 }
 
 func disc(c vg.Point, r vg.Length) vg.Path {

@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/recorder"
 )
 
 // Style is how figures are drawn.
@@ -88,7 +89,7 @@ func (s *sheet) size() (w, h vg.Length) {
 	w, h = min(w, longestSide), min(h, longestSide)
 	// A dry run tells what legend and labels leave for the data.
 	for range 3 {
-		s.draw(draw.NewCanvas(blank{}, w, h))
+		s.draw(draw.NewCanvas(new(recorder.Canvas), w, h))
 		lacks := max(90, s.style.Height*0.4) - (s.area.Max.Y - s.area.Min.Y)
 		if lacks <= 0 || h >= longestSide {
 			break
@@ -178,7 +179,7 @@ func hollow(m *Mark) bool { return m.Verdict == "undecided" }
 
 func (s *sheet) fill(c color.NRGBA, r vg.Rectangle) {
 	s.c.SetColor(c)
-	s.c.Fill(outline(r))
+	s.c.Fill(r.Path())
 }
 
 func (s *sheet) line(c color.NRGBA, width vg.Length, pts ...vg.Point) {
@@ -189,18 +190,12 @@ func (s *sheet) dashed(c color.NRGBA, width vg.Length, dashes []vg.Length, pts .
 	if len(pts) < 2 {
 		return
 	}
-	s.c.SetLineStyle(draw.LineStyle{Color: c, Width: width, Dashes: dashes})
-	var p vg.Path
-	p.Move(pts[0])
-	for _, q := range pts[1:] {
-		p.Line(q)
-	}
-	s.c.Stroke(p)
+	s.c.StrokeLines(draw.LineStyle{Color: c, Width: width, Dashes: dashes}, pts)
 }
 
 func (s *sheet) frame(c color.NRGBA, width vg.Length, r vg.Rectangle) {
 	s.c.SetLineStyle(draw.LineStyle{Color: c, Width: width})
-	s.c.Stroke(outline(r))
+	s.c.Stroke(r.Path())
 }
 
 func (s *sheet) font(size float64, bold bool) text.Style {
