@@ -280,14 +280,20 @@ func (s *sheet) wrap(txt string, size float64, bold bool, room vg.Length, most i
 	return lines
 }
 
-// printable makes any text fit for one line of XML: no control or formatting
-// characters, and at most 1000 runes.
+// printable makes any text fit for one line of XML, at most 1000 runes of it.
 func printable(txt string) string {
 	n := 0
-	return strings.Map(func(r rune) rune {
+	for i := range txt {
 		if n++; n > 1000 {
-			return -1
+			return clean(txt[:i])
 		}
+	}
+	return clean(txt)
+}
+
+// clean takes control and formatting characters out.
+func clean(txt string) string {
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
 			return ' '

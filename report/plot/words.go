@@ -217,7 +217,7 @@ func alt(f *Figure) string {
 		}
 		fmt.Fprintf(&b, " %s: %s.", f.place(&f.Marks[i]), f.spoken(&f.Marks[i]))
 	}
-	return printableLong(b.String())
+	return clean(b.String())
 }
 
 // place is where a mark stands, in words: its levels.
@@ -263,21 +263,4 @@ func (f *Figure) spoken(m *Mark) string {
 		out += ", " + string(m.Verdict)
 	}
 	return out
-}
-
-// printableLong is printable without its bound.
-func printableLong(s string) string {
-	var b strings.Builder
-	for len(s) > 0 {
-		n := min(len(s), 900)
-		for n < len(s) && n > 0 && s[n]&0xC0 == 0x80 { // not within a character
-			n--
-		}
-		if n == 0 {
-			n = min(len(s), 900)
-		}
-		b.WriteString(printable(s[:n]))
-		s = s[n:]
-	}
-	return b.String()
 }
