@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"tare/analyse"
@@ -141,22 +140,21 @@ func (b *Builder) Settle(read ReadSeries) {
 // Document returns what was added, with its analysis. It may be called once.
 func (b *Builder) Document(in Input) *Document {
 	b.Settle(in.Series)
-	d := &Document{Version: Version, Tare: in.Tare, Live: in.Live, Dir: in.Dir, Study: b.asked(in.File), Result: shorter(in.Result),
-		Sessions: in.Sessions, Cells: b.cells, Trials: b.columns(), Curves: b.distributions(), Notes: notes(in.Result), Answer: []Sentence{}}
+	d := &Document{Version: Version, Tare: in.Tare, Live: in.Live, Dir: in.Dir, Study: b.asked(), Result: shorter(in.Result),
+		Sessions: in.Sessions, Cells: b.cells, Trials: b.columns(), Curves: b.distributions(), Notes: notes(in.Result), Answer: append([]Sentence{}, words.Answer(in.Result, words.Options{})...)}
 	d.Machines = words.Accelerators(in.Result)
 	d.Causes, d.Advice = b.causes(in.Result), b.advice(in.Result)
 	if in.Result != nil {
-		hosts := make([]record.Host, len(in.Sessions))
+		hosts, started := make([]record.Host, len(in.Sessions)), make([]string, len(in.Sessions))
 		for i := range in.Sessions {
-			hosts[i] = in.Sessions[i].Host
+			hosts[i], started[i] = in.Sessions[i].Host, in.Sessions[i].Started
 		}
-		d.Sections, d.Plain = section.Page(in.Result, hosts), section.Plain(in.Result)
+		whole := []*section.Section{section.Asked(in.Result, b.study, in.File), section.Hosts(hosts, started)}
+		d.Sections, d.Plain = append(whole, section.Page(in.Result, hosts)...), append(section.Plain(in.Result), whole...)
+		d.State = words.State(in.Result) + "."
 		if in.Result.Modelled {
 			d.Modelled = words.ModelledAbout
 		}
-	}
-	for _, s := range words.Answer(in.Result, words.Options{}) {
-		d.Answer = append(d.Answer, Sentence{About: s.About, Tone: string(s.Tone), Text: s.Text})
 	}
 	d.windows = make([][]float64, len(b.trials))
 	for i := range b.trials {
@@ -223,11 +221,9 @@ func (b *Builder) generated(sessions []Session) string {
 	return last.UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano)
 }
 
-func (b *Builder) asked(file string) Study {
+func (b *Builder) asked() Study {
 	st := b.study
-	out := Study{Name: st.Name, About: st.About, File: file, Source: string(st.Source), Overrides: st.Overrides,
-		Seed: strconv.FormatUint(st.Seed, 10), Compare: st.Compare, Baseline: st.Baseline, Factors: []Factor{},
-		Stop: words.Stop(st.Stop), Budget: words.Budget(st.Budget)}
+	out := Study{Name: st.Name, About: st.About, Factors: []Factor{}}
 	for _, f := range st.Factors {
 		out.Factors = append(out.Factors, Factor(f))
 	}
@@ -282,8 +278,9 @@ func shorter(r *analyse.Result) *analyse.Result {
 		}
 		shortest(&c.Estimate)
 	}
-	out.Causes, out.Advice = nil, nil                        // Document has them, shorter
-	out.CPUCosts, out.Quotas = shorterCosts(r.CPUCosts), nil // the sections have the quotas
+	out.Causes, out.Advice = nil, nil // Document has them, shorter; and its sections have these
+	out.Quotas, out.Warnings, out.Failures, out.Skips, out.Overheads, out.Boots, out.Ends = nil, nil, nil, nil, nil, nil, nil
+	out.CPUCosts = shorterCosts(r.CPUCosts)
 	if r.Published != nil {
 		p := *r.Published
 		p.Rows = slices.Clone(p.Rows)

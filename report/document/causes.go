@@ -15,17 +15,10 @@ type Causes struct {
 	Summary  string             `json:"summary"`           // counts, in words
 	Missing  []string           `json:"missing,omitempty"` // what was not read, each once
 	Doubtful float64            `json:"doubtful"`          // confidence below which a cause has a question mark
-	Kinds    []CauseKind        `json:"kinds"`             // those that occur, in the order in which they are shown
+	Kinds    []words.CauseName  `json:"kinds"`             // those that occur, in the order in which they are shown
 	Readings []Reading          `json:"readings"`
 	Findings []Finding          `json:"findings"`
 	Maps     []section.CauseMap `json:"maps,omitempty"` // with the rows and columns of the summary tables
-}
-
-// CauseKind is one kind of cause in words.
-type CauseKind struct {
-	ID    cause.Kind `json:"id"`
-	Word  string     `json:"word"`
-	About string     `json:"about,omitempty"`
 }
 
 // Reading is what readings of several cells have in common.
@@ -104,13 +97,13 @@ func (b *Builder) causes(r *analyse.Result) *Causes {
 	}
 	for _, k := range cause.Kinds() {
 		if seen[k] {
-			out.Kinds = append(out.Kinds, CauseKind{k, words.CauseKind(k, ""), words.CauseAbout(k)})
+			out.Kinds = append(out.Kinds, words.CauseNameOf(k))
 			delete(seen, k)
 		}
 	}
 	for i := range out.Findings { // those of a newer version, in the order in which they are met
 		if k := out.Findings[i].Cause; seen[k] {
-			out.Kinds = append(out.Kinds, CauseKind{ID: k, Word: words.CauseKind(k, "")})
+			out.Kinds = append(out.Kinds, words.CauseNameOf(k))
 			delete(seen, k)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"tare/analyse"
 	"tare/record"
 	"tare/report/section"
+	"tare/report/words"
 )
 
 // Version is the version of the JSON.
@@ -31,9 +32,10 @@ type Document struct {
 	Live      bool               `json:"live,omitempty"`
 	Dir       string             `json:"dir"` // name of the results folder, without its path
 	Study     Study              `json:"study"`
+	State     string             `json:"state"`              // how far the study is, in words
 	Answer    []Sentence         `json:"answer"`             // what was found, in words
 	Machines  string             `json:"machines,omitempty"` // what the names of virtual machines' levels mean
-	Result    *analyse.Result    `json:"result"`             // what `tare report --json` prints, its figures to six digits, causes and advice left out
+	Result    *analyse.Result    `json:"result"`             // what `tare report --json` prints, its figures to six digits; left out is what Causes, Advice and Sections have
 	Sessions  []Session          `json:"sessions"`
 	Cells     []Cell             `json:"cells"`
 	Trials    Trials             `json:"trials"`
@@ -59,19 +61,11 @@ func (d *Document) Window(trial int) []float64 {
 	return d.windows[trial]
 }
 
-// Study is what was asked.
+// Study is what was asked, in short: a section says it at length.
 type Study struct {
-	Name      string   `json:"name"`
-	About     string   `json:"about,omitempty"`
-	File      string   `json:"file"`
-	Source    string   `json:"source"` // the study file's text
-	Overrides []string `json:"overrides,omitempty"`
-	Seed      string   `json:"seed"` // decimal; JavaScript's numbers cannot hold it
-	Compare   string   `json:"compare"`
-	Baseline  string   `json:"baseline"`
-	Factors   []Factor `json:"factors"` // in the study's order
-	Stop      string   `json:"stop"`    // the stopping rule in a sentence
-	Budget    string   `json:"budget,omitempty"`
+	Name    string   `json:"name"`
+	About   string   `json:"about,omitempty"`
+	Factors []Factor `json:"factors"` // in the study's order
 }
 
 // Factor is what was varied.
@@ -80,13 +74,8 @@ type Factor struct {
 	Levels []string `json:"levels"`
 }
 
-// Sentence is one statement of the answer. About is a Treatment.Key or "" for
-// the study as a whole.
-type Sentence struct {
-	About string `json:"about,omitempty"`
-	Tone  string `json:"tone"` // worse, better, equal, undecided, note
-	Text  string `json:"text"`
-}
+// Sentence is one statement of the answer.
+type Sentence = words.Sentence
 
 // Session is one run that wrote to the folder.
 type Session struct {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"tare/plan"
 	"tare/record"
 	"tare/report/document"
+	"tare/report/section"
 	"tare/study"
 )
 
@@ -190,6 +192,17 @@ func made(tr *record.Trial, name func(string) string) []record.Series {
 		out = append(out, x)
 	}
 	return out
+}
+
+// rebuild makes the sections anew that are made of the analysis, after a test has changed it.
+func rebuild(d *document.Document) {
+	page := section.Page(d.Result, nil)
+	for _, s := range d.Sections {
+		if !slices.ContainsFunc(page, func(o *section.Section) bool { return o.ID == s.ID }) {
+			page = append(page, s)
+		}
+	}
+	d.Sections, d.Plain = page, section.Plain(d.Result)
 }
 
 // small is the document of most tests: every verdict, a failed and a skipped cell.

@@ -12,9 +12,9 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"tare/analyse"
 	"tare/analyse/cause"
 	"tare/report/document"
-	"tare/report/section"
 )
 
 // hostile makes of each name one that does harm wherever it is taken for markup,
@@ -24,10 +24,8 @@ func hostile(s string) string {
 }
 
 func TestHostileNamesDoNothing(t *testing.T) {
-	d := shape{workloads: 2, sizes: 2, name: hostile}.document(t)
+	d := shape{workloads: 2, sizes: 2, name: hostile, also: func(r *analyse.Result) { r.Warnings[0].Text = hostile("warning") }}.document(t)
 	d.Answer = append(d.Answer, document.Sentence{About: "__proto__", Tone: `x"><script>window.harmed=1</script>`, Text: hostile("answer")})
-	d.Result.Warnings[0].Text = hostile("warning")
-	d.Sections = section.Page(d.Result, nil)
 	d.Notes[0].Text = hostile("note")
 	b := browse(t)
 	b.show(d, "")

@@ -14,7 +14,6 @@ import (
 	"tare/analyse/published"
 	"tare/analyse/stat"
 	"tare/report/document"
-	"tare/report/section"
 	"tare/report/words"
 )
 
@@ -50,7 +49,7 @@ func withPublished(t testing.TB) *document.Document {
 			d.Result.Ends = append(d.Result.Ends, analyse.Ends{Stratum: c.Stratum, Ends: []analyse.End{{Role: "server", Sandboxed: true}, {Role: "client"}}, Text: "server in the sandbox, client native"})
 		}
 	}
-	d.Sections = section.Page(d.Result, nil)
+	rebuild(d)
 	d.Notes = append(d.Notes, document.Note{ID: "published", Title: "Beside published figures", Text: "How it is judged."})
 	return d
 }

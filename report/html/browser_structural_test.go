@@ -12,7 +12,6 @@ import (
 	"tare/analyse/structural"
 	"tare/record"
 	"tare/report/document"
-	"tare/report/section"
 	"tare/report/words"
 )
 
@@ -47,7 +46,7 @@ func withShares(t testing.TB) *document.Document {
 	if len(d.Result.Structural) <= len(costs) {
 		t.Fatalf("the small document has room for %d shares", len(d.Result.Structural))
 	}
-	d.Sections = section.Page(d.Result, nil)
+	rebuild(d)
 	d.Notes = append(d.Notes, document.Note{ID: "structural", Title: "Structural cost", Text: "How it is computed."})
 	return d
 }
@@ -115,7 +114,7 @@ func TestNoStructuralCost(t *testing.T) {
 func TestStructuralLooks(t *testing.T) {
 	d := withShares(t)
 	d.Result.Structural[0].Top[0].Name = "<img src=x onerror=alert(1)> {a|b}"
-	d.Sections = section.Page(d.Result, nil)
+	rebuild(d)
 	b := browse(t)
 	for _, scheme := range []string{"light", "dark"} {
 		b.media("", scheme)

@@ -17,7 +17,6 @@ import (
 	"tare/analyse/summary"
 	"tare/record"
 	"tare/report/document"
-	"tare/report/section"
 	"tare/report/words"
 )
 
@@ -73,7 +72,7 @@ func withTables(t testing.TB) *document.Document {
 	r.Overheads = append(r.Overheads, analyse.Overhead{Sandbox: "runsc", Trials: 4, Agent: &agent})
 	r.Boots = []analyse.Boot{{Treatment: "sandbox=runsc", Starts: 4, Start: 4 * time.Second, Phases: []analyse.PhaseTime{{Name: "kernel", Trials: 4, Median: 3 * time.Second}}}}
 	d.Notes = append(d.Notes, document.Note{ID: "tables", Title: "Summary tables", Text: "How."}, document.Note{ID: "cpucost", Title: "CPU per unit of work", Text: "How."})
-	d.Sections, d.Plain = section.Page(r, nil), section.Plain(r)
+	rebuild(d)
 	return d
 }
 

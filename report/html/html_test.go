@@ -38,7 +38,7 @@ func hostile() *document.Document {
 		r.Compared = append(r.Compared, c)
 	}
 	one := 1.5
-	return &document.Document{Version: 1, Dir: evil, Study: document.Study{Name: evil, Source: evil}, Result: r, Answer: []document.Sentence{{Tone: "worse", Text: evil}},
+	return &document.Document{Version: 1, Dir: evil, Study: document.Study{Name: evil}, Result: r, Answer: []document.Sentence{{Tone: "worse", Text: evil}},
 		Sessions: []document.Session{}, Cells: []document.Cell{{Key: evil, Responses: []string{evil}}},
 		Trials: document.Trials{Cell: []int{0}, Seq: []int{1}, Block: []int{1}, Attempt: []int{1}, Session: []int64{1}, OK: []int{1}, Start: []float64{0}, Duration: []float64{1}, Values: [][]*float64{{&one}}, Warnings: [][]string{nil}}}
 }

@@ -99,37 +99,11 @@ func spokenCause(c *section.Cell) string {
 	return s
 }
 
-// causeColour is a cause's colour: of Paul Tol's light scheme
-// (https://personal.sron.nl/~pault/), which people with any of the common deficiencies
-// tell apart. Kinds that are kin share one and are told apart by hatching.
-func causeColour(k cause.Kind) (c color.NRGBA, hatched, ok bool) {
-	switch k {
-	case cause.Quota:
-		return rgb(0xEE8866), false, true
-	case cause.Helper:
-		return rgb(0xEEDD88), false, true
-	case cause.Guest, cause.GuestOne:
-		return rgb(0x77AADD), k == cause.GuestOne, true
-	case cause.Host:
-		return rgb(0x99DDFF), false, true
-	case cause.Link, cause.Device:
-		return rgb(0x44BB99), k == cause.Device, true
-	case cause.Path:
-		return rgb(0xFFAABB), false, true
-	case cause.Saturation:
-		return rgb(0xBBCC33), false, true
-	case cause.Imbalance:
-		return rgb(0xAAAA00), false, true
-	case cause.Interception:
-		return rgb(0xC9A3E6), false, true
-	}
-	return color.NRGBA{}, false, false
-}
-
 // causeBox draws a cause's ground and returns the colour of text on it. In greys, words
 // alone tell causes apart, and the shade says how sure they are.
 func (s *sheet) causeBox(r vg.Rectangle, c *section.Cause) color.NRGBA {
-	hue, hatched, ok := causeColour(c.Kind)
+	name := words.CauseNameOf(c.Kind)
+	hue, hatched := rgb(name.Hue), name.Hatched
 	if s.th.Shaded {
 		hue, hatched = s.th.High, false
 	}
@@ -139,7 +113,7 @@ func (s *sheet) causeBox(r vg.Rectangle, c *section.Cause) color.NRGBA {
 		s.fill(s.th.Paper, r)
 		s.frame(s.th.Quiet, 0.9, inset(r, in))
 		return s.th.Ink
-	case !ok:
+	case name.Hue == 0:
 		s.fill(s.th.Paper, r)
 		s.frame(s.th.Faint, 0.6, r)
 		return s.th.Quiet
@@ -198,11 +172,8 @@ func (s *sheet) causeKeys() group {
 	var g group
 	for _, k := range cause.Kinds() {
 		if seen[k] {
-			label := words.CauseKind(k, "")
-			if about := words.CauseAbout(k); about != "" {
-				label += ": " + about
-			}
-			g.keys = append(g.keys, key{label, func(r vg.Rectangle) { s.causeBox(r, &section.Cause{Kind: k, Confidence: 1, Costs: true}) }})
+			name := words.CauseNameOf(k)
+			g.keys = append(g.keys, key{name.Word + ": " + name.About, func(r vg.Rectangle) { s.causeBox(r, &section.Cause{Kind: k, Confidence: 1, Costs: true}) }})
 		}
 	}
 	return g

@@ -38,13 +38,13 @@ func Advice(r *analyse.Result, dir string) *Section {
 		} else if gains := words.AdviceGains(r, x); !x.Contradicted {
 			text = strings.Join(append([]string{text}, gains[:min(len(gains), maxGains)]...), " ")
 		}
-		s.item(words.AdviceFor(r, x), text)
+		s.Item(words.AdviceFor(r, x), text)
 	}
 	all := "All of it, with cells, prices, sources and patches: tare advise " + folder(dir)
 	if more := len(items) - maxAdvice; more > 0 {
 		all = fmt.Sprintf("And %d more. ", more) + all
 	}
-	s.text(all)
+	s.Text(all)
 	return s
 }
 
@@ -66,13 +66,13 @@ func Entries(r *analyse.Result, items []advice.Item) *Section {
 	switch {
 	case len(items) > 0:
 	case len(r.Compared) == 0:
-		s.text("Nothing has been measured, so there is nothing to advise on.")
+		s.Text("Nothing has been measured, so there is nothing to advise on.")
 	case len(r.Causes) == 0:
-		s.text("No cause was looked for in these results, so there is nothing to advise on.")
+		s.Text("No cause was looked for in these results, so there is nothing to advise on.")
 	case len(r.Advice) > 0:
-		s.text("No advice is about such cells.")
+		s.Text("No advice is about such cells.")
 	default:
-		s.text("Nothing is known to cost, and nothing was compared with a baseline: there is nothing to set.")
+		s.Text("Nothing is known to cost, and nothing was compared with a baseline: there is nothing to set.")
 	}
 	return s
 }
@@ -85,7 +85,7 @@ func entry(r *analyse.Result, x *advice.Item) *Entry {
 	}
 	if e.Brief {
 		e.Head += words.AdviceBrief(x)
-		e.Facts = []Item{{"", adviceCells(r, x)}, {"rule", x.Rule}}
+		e.Facts = []Item{{Text: adviceCells(r, x)}, {Lead: "rule", Text: x.Rule}}
 		return e
 	}
 	e.Head += x.Text
@@ -101,7 +101,7 @@ func entry(r *analyse.Result, x *advice.Item) *Entry {
 	}
 	add := func(lead, text string) {
 		if text != "" {
-			e.Facts = append(e.Facts, Item{lead, text})
+			e.Facts = append(e.Facts, Item{Lead: lead, Text: text})
 		}
 	}
 	add("for", adviceCells(r, x)+" ("+about+")")

@@ -33,24 +33,24 @@ func Causes(r *analyse.Result) *Section {
 	if len(r.Causes) == 0 {
 		return s
 	}
-	s.text(words.CausesSentence(r))
+	s.Text(words.CausesSentence(r))
 	for _, m := range words.CausesMissing(r) {
-		s.item("", m)
+		s.Item("", m)
 	}
 	if !Known(r) {
 		return s
 	}
 	maps := CauseMaps(r)
 	for i := range maps {
-		s.head(maps[i].Title + ", what bounds each cell")
+		s.Head(maps[i].Title + ", what bounds each cell")
 		t := *maps[i].Table // without the baseline's row: it costs nothing beside itself
 		t.Rows = slices.DeleteFunc(slices.Clone(t.Rows), func(row []Cell) bool {
 			return slices.ContainsFunc(row, func(c Cell) bool { return c.Cause != nil && c.Cause.Baseline })
 		})
-		s.table(&t)
+		s.Table(&t)
 	}
 	if len(maps) > 0 {
-		s.note("The most frequent cause among those of a cell's strata that cost, in how many of all, and the mean confidence; ?: below " + percentOf(words.Doubtful) + ". " +
+		s.Note("The most frequent cause among those of a cell's strata that cost, in how many of all, and the mean confidence; ?: below " + percentOf(words.Doubtful) + ". " +
 			"undecided: none is known to cost, and in so many of all nothing is decided. no cost: all are as good as the baseline or better.")
 	}
 	groups := causeGroups(r)
@@ -58,15 +58,15 @@ func Causes(r *analyse.Result) *Section {
 		return s
 	}
 	if len(r.Tables) == 0 {
-		s.head("cells that cost, or may cost")
-		s.table(costly(r))
+		s.Head("cells that cost, or may cost")
+		s.Table(costly(r))
 	}
-	s.head("by what each is known (the cell that loses most)")
+	s.Head("by what each is known (the cell that loses most)")
 	for _, g := range groups[:min(len(groups), maxGroups)] {
-		s.item(sentence(r, g))
+		s.Item(sentence(r, g))
 	}
 	if more := len(groups) - maxGroups; more > 0 {
-		s.item("", fmt.Sprintf("and %d more: --csv --causes has all", more))
+		s.Item("", fmt.Sprintf("and %d more: --csv --causes has all", more))
 	}
 	return s
 }
@@ -196,7 +196,7 @@ func seen(f *cause.Finding) string {
 
 // costly lists the cells that cost and those that may cost, one a row.
 func costly(r *analyse.Result) *Table {
-	t := table(1, "work", "in", "ratio", "cause, confidence")
+	t := NewTable(1, "work", "in", "ratio", "cause, confidence")
 	t.Grouped, t.Words, t.All = true, true, "--csv --causes"
 	fixed := fixedCauses(r)
 	for i := range r.Causes {
@@ -205,7 +205,7 @@ func costly(r *analyse.Result) *Table {
 			continue
 		}
 		work, in := words.CauseWhere(r, f, fixed)
-		row := t.row(work, in, "-", seen(f))
+		row := t.Row(work, in, "-", seen(f))
 		if f.Ratio != nil {
 			row[2] = Cell{First: words.Ratio(*f.Ratio), Second: f.Response.Name}
 		}

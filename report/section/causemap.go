@@ -54,19 +54,19 @@ func (c *Cell) findings() []int {
 
 // newCauseMap makes a map without rows.
 func newCauseMap(name, title, column string, factors, levels []string) CauseMap {
-	t := table(1, strings.Join(factors, ", "))
+	t := NewTable(1, strings.Join(factors, ", "))
 	for _, l := range levels {
 		if column != "" && !strings.HasPrefix(l, "no ") && name != "" {
 			l = column + " " + l
 		}
-		t.add(l)
+		t.Add(l)
 	}
 	return CauseMap{Name: name, Title: title, Factors: factors, Column: column, Levels: levels, Table: t}
 }
 
 // fill adds a row of cells with these findings.
 func (m *CauseMap) fill(r *analyse.Result, name string, cells [][]int) {
-	row := m.Table.row(name)
+	row := m.Table.Row(name)
 	for j, at := range cells {
 		row[1+j] = CauseCell(r, at)
 	}

@@ -22,7 +22,7 @@ func CPUCosts(r *analyse.Result) *Section {
 	}
 	s.About = source(r.CPUCosts[0].Source)
 	names, col := treatments(r)
-	t := table(2, append([]string{"work", "unit"}, names...)...)
+	t := NewTable(2, append([]string{"work", "unit"}, names...)...)
 	t.All = "--csv --cpu"
 	fixed := fixedLevels(r)
 	at := make(map[string]int)
@@ -32,20 +32,20 @@ func CPUCosts(r *analyse.Result) *Section {
 		if !ok {
 			k = len(t.Rows)
 			at[c.Stratum] = k
-			t.row(words.Stratum(r, c.Workload, c.Shared, fixed), c.Unit)
+			t.Row(words.Stratum(r, c.Workload, c.Shared, fixed), c.Unit)
 		}
 		if j, ok := col[c.Treatment]; ok {
 			t.Rows[k][2+j] = costCell(c)
 		}
 	}
-	s.table(t)
-	s.note(r.Baseline + ": CPU time a unit; others: ratio to it in the same block and its interval. Counted are " + words.CountedEnds(r) +
+	s.Table(t)
+	s.Note(r.Baseline + ": CPU time a unit; others: ratio to it in the same block and its interval. Counted are " + words.CountedEnds(r) +
 		", each with all that the sandbox runs for it on the host; not tare's agent, nor the other end.")
 	for _, c := range words.CPUCosts(r) {
-		s.item("", c)
+		s.Item("", c)
 	}
 	var missing groups
-	all := table(2, "work", "in", "CPU", "ratio", "cores", "rate", "trials", "by role")
+	all := NewTable(2, "work", "in", "CPU", "ratio", "cores", "rate", "trials", "by role")
 	all.Wide = "CPU time of each cell"
 	for i := range r.CPUCosts {
 		c := &r.CPUCosts[i]
@@ -58,16 +58,16 @@ func CPUCosts(r *analyse.Result) *Section {
 		for _, x := range c.Roles {
 			roles = append(roles, x.Role+" "+percentOf(x.Part))
 		}
-		row := all.row(work, in, words.Value(c.Value, record.Second)+" a "+c.Unit, "-", bare(c.Cores), words.Value(c.Rate, c.Response.Unit), strconv.Itoa(c.Trials), strings.Join(roles, ", "))
+		row := all.Row(work, in, words.Value(c.Value, record.Second)+" a "+c.Unit, "-", bare(c.Cores), words.Value(c.Rate, c.Response.Unit), strconv.Itoa(c.Trials), strings.Join(roles, ", "))
 		if c.Baseline {
 			row[3].First = "baseline"
 		} else if c.Estimate.N > 0 && c.Estimate.Undefined == "" {
 			row[3] = costCell(c)
 		}
 	}
-	s.table(all)
+	s.Table(all)
 	for _, why := range missing.names {
-		s.item(someOf(missing.members[why], len(r.CPUCosts)), why)
+		s.Item(someOf(missing.members[why], len(r.CPUCosts)), why)
 	}
 	return s
 }
@@ -95,7 +95,7 @@ func Quotas(r *analyse.Result) *Section {
 		return s
 	}
 	s.About = source(r.Quotas[0].Source)
-	t := table(2, "work", "in", "quota", "CPU", "throttled", "held back", "trials")
+	t := NewTable(2, "work", "in", "quota", "CPU", "throttled", "held back", "trials")
 	t.Grouped, t.All = true, "--json"
 	t.Columns[6].Wide = true
 	var roles []string
@@ -107,7 +107,7 @@ func Quotas(r *analyse.Result) *Section {
 		}
 	}
 	slices.Sort(roles)
-	t.add(roles...)
+	t.Add(roles...)
 	fixed := fixedLevels(r)
 	for i := range r.Quotas {
 		q := &r.Quotas[i]
@@ -124,10 +124,10 @@ func Quotas(r *analyse.Result) *Section {
 			}
 			cells = append(cells, bare(q.Roles[k].Cores))
 		}
-		t.row(cells...)[3].Second = percentOf(q.Used())
+		t.Row(cells...)[3].Second = percentOf(q.Used())
 	}
-	s.table(t)
-	s.note(words.QuotasAbout)
+	s.Table(t)
+	s.Note(words.QuotasAbout)
 	return s
 }
 
@@ -148,7 +148,7 @@ func bare(cores float64) string {
 func Structural(r *analyse.Result) *Section {
 	s := &Section{ID: "structural", In: "structural", Title: "Structural cost", About: "system calls x what the sandbox adds to one that does nothing"}
 	fixed := fixedLevels(r)
-	t := table(2, "an operation of", "in", "native", "extra", "calls", "a call", "explained", "rest", "part",
+	t := NewTable(2, "an operation of", "in", "native", "extra", "calls", "a call", "explained", "rest", "part",
 		"extra, interval", "explained, interval", "calls' own work", "calls at once", "finding", "most frequent calls")
 	t.Grouped = true
 	for i := 9; i < len(t.Columns); i++ {
@@ -163,7 +163,7 @@ func Structural(r *analyse.Result) *Section {
 			missing.add(x.Missing, name)
 			continue
 		}
-		row := t.row(shareCells(x)...)
+		row := t.Row(shareCells(x)...)
 		row[0].First, row[1].First = name+" ("+x.Operation+")", words.TreatmentOf(r, x.Treatment)
 		if x.Finding == structural.NoExtra {
 			untold++
@@ -171,18 +171,18 @@ func Structural(r *analyse.Result) *Section {
 		}
 	}
 	if len(t.Rows) > 0 {
-		s.table(t)
+		s.Table(t)
 	}
 	if len(t.Rows) > untold {
-		s.note("Times are of one operation. extra: beside native; calls: system calls of the isolated end, counted natively; a call: what getpid takes more in the sandbox; " +
+		s.Note("Times are of one operation. extra: beside native; calls: system calls of the isolated end, counted natively; a call: what getpid takes more in the sandbox; " +
 			"explained: calls x a call, shared among the processors that make them; rest: extra less explained, the implementation's; part: explained of extra. " +
 			"A negative rest (part over 100 %) means that calls overlap with other work, or that the sandbox spares some.")
 	}
 	if untold > 0 {
-		s.item("", fmt.Sprintf("%d of %d show no extra time that could be told from none: left out here, not in --json", untold, len(t.Rows)))
+		s.Item("", fmt.Sprintf("%d of %d show no extra time that could be told from none: left out here, not in --json", untold, len(t.Rows)))
 	}
 	for _, why := range missing.names {
-		s.item(someOf(missing.members[why], len(missing.members[why])), why)
+		s.Item(someOf(missing.members[why], len(missing.members[why])), why)
 	}
 	return s
 }
@@ -217,16 +217,16 @@ func Boots(r *analyse.Result) *Section {
 	if len(r.Boots) == 0 {
 		return s
 	}
-	t := table(1, "in", "starts", "start")
+	t := NewTable(1, "in", "starts", "start")
 	var steps [][]analyse.PhaseTime
 	for _, x := range r.Boots {
 		steps = append(steps, x.Phases)
 	}
 	phases := t.phases(steps)
 	for _, x := range r.Boots {
-		t.row(append([]string{words.Treatment(r, x.Cell), strconv.Itoa(x.Starts), span(x.Start, x.Starts > 0)}, times(phases, x.Phases)...)...)
+		t.Row(append([]string{words.Treatment(r, x.Cell), strconv.Itoa(x.Starts), span(x.Start, x.Starts > 0)}, times(phases, x.Phases)...)...)
 	}
-	s.table(t)
+	s.Table(t)
 	return s
 }
 
@@ -236,7 +236,7 @@ func Overheads(r *analyse.Result) *Section {
 	if len(r.Overheads) == 0 {
 		return s
 	}
-	t := table(1, r.Compare, "trials", "trial", "noop")
+	t := NewTable(1, r.Compare, "trials", "trial", "noop")
 	var steps [][]analyse.PhaseTime
 	var collectors []string
 	for _, o := range r.Overheads {
@@ -249,11 +249,11 @@ func Overheads(r *analyse.Result) *Section {
 	}
 	phases := t.phases(steps)
 	for _, c := range collectors {
-		t.add(c + " CPU")
+		t.Add(c + " CPU")
 	}
 	guests := slices.ContainsFunc(r.Overheads, func(o analyse.Overhead) bool { return o.Agent != nil })
 	if guests {
-		t.add("agent in guest")
+		t.Add("agent in guest")
 		s.About += ", on the host but for the agent in a guest, as the guest counts it"
 	}
 	for _, o := range r.Overheads {
@@ -272,9 +272,9 @@ func Overheads(r *analyse.Result) *Section {
 		case guests:
 			row = append(row, "-")
 		}
-		t.row(row...)
+		t.Row(row...)
 	}
-	s.table(t)
+	s.Table(t)
 	return s
 }
 
@@ -288,7 +288,7 @@ func (t *Table) phases(lists [][]analyse.PhaseTime) []string {
 			}
 		}
 	}
-	t.add(out...)
+	t.Add(out...)
 	return out
 }
 

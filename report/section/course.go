@@ -59,7 +59,7 @@ func Stops(r *analyse.Result) *Section {
 		reasons.add(reason, words.Stratum(r, c.Workload, c.Shared, fixed))
 	}
 	for _, reason := range reasons.names {
-		s.item(someOf(reasons.members[reason], len(seen)), reason)
+		s.Item(someOf(reasons.members[reason], len(seen)), reason)
 	}
 	return s
 }
@@ -82,7 +82,7 @@ func Ends(r *analyse.Result) *Section {
 		texts.add(e.Text, names[e.Stratum])
 	}
 	for _, text := range texts.names {
-		s.item(text, someOf(texts.members[text], len(r.Ends)))
+		s.Item(text, someOf(texts.members[text], len(r.Ends)))
 	}
 	return s
 }
@@ -123,12 +123,12 @@ func Epochs(r *analyse.Result) *Section {
 	default:
 		seen += " saw no change"
 	}
-	s.item("", seen)
+	s.Item("", seen)
 	if busy := x.Busy(); busy != "" {
-		s.item("warning", busy)
+		s.Item("warning", busy)
 	}
 	for i := 1; i < len(r.Epochs); i++ {
-		s.item(change(&r.Epochs[i-1], &r.Epochs[i]))
+		s.Item(change(&r.Epochs[i-1], &r.Epochs[i]))
 	}
 	return s
 }
@@ -180,10 +180,10 @@ func Failures(r *analyse.Result) *Section {
 			if f.Phase != "" {
 				where += " in " + f.Phase
 			}
-			s.item(key, fmt.Sprintf("%d, %s: %s", f.Count, where, f.Text))
+			s.Item(key, fmt.Sprintf("%d, %s: %s", f.Count, where, f.Text))
 		}
 		if c.GaveUp != "" {
-			s.item(key, "given up, "+c.GaveUp)
+			s.Item(key, "given up, "+c.GaveUp)
 		}
 	}
 	return s
@@ -207,7 +207,7 @@ func Steady(r *analyse.Result) *Section {
 				text += " (the first of them)"
 			}
 		}
-		s.item(fmt.Sprintf("no steady state in %d of %s of %s", x.NotSteady, words.Count(x.Trials, "trial"), c.Cell.Key()), text)
+		s.Item(fmt.Sprintf("no steady state in %d of %s of %s", x.NotSteady, words.Count(x.Trials, "trial"), c.Cell.Key()), text)
 	}
 	return s
 }
@@ -230,7 +230,11 @@ func Warnings(r *analyse.Result, hosts []record.Host) *Section {
 			}
 			text += ")"
 		}
-		s.item(w.Code, text)
+		cells := ""
+		if len(w.Cells) > maxCells {
+			cells = strings.Join(w.Cells, "\n")
+		}
+		s.Fold(w.Code, text, cells)
 	}
 	s.Blocks = append(s.Blocks, hostWarnings(hosts)...)
 	return s
@@ -252,7 +256,7 @@ func Skips(skips []record.Skip, modelled bool) *Section {
 		cells[x.Reason] = append(cells[x.Reason], x.Cell)
 	}
 	for _, reason := range reasons {
-		s.item(common(cells[reason]), reason)
+		s.Item(common(cells[reason]), reason)
 	}
 	return s
 }

@@ -19,10 +19,10 @@ func Published(r *analyse.Result) *Section {
 		return s
 	}
 	s.Title, s.About = "Beside "+t.Title, t.Source+", "+t.Date
-	s.item("", t.Summary)
+	s.Item("", t.Summary)
 	if t.Judged() > 0 {
-		s.table(beside(t))
-		s.note(fmt.Sprintf("All are ratios %s, with the measured interval. same: the same direction. Agreement is of the platform that was published, the interval widened by a factor of %g; tare's documentation has the rest.",
+		s.Table(beside(t))
+		s.Note(fmt.Sprintf("All are ratios %s, with the measured interval. same: the same direction. Agreement is of the platform that was published, the interval widened by a factor of %g; tare's documentation has the rest.",
 			t.Ratio, t.Factor))
 	}
 	var reasons, missing groups
@@ -41,18 +41,18 @@ func Published(r *analyse.Result) *Section {
 		}
 	}
 	if len(reasons.names) > 0 {
-		s.head("why they do not agree, as far as that is expected")
+		s.Head("why they do not agree, as far as that is expected")
 		for _, n := range t.Notes {
-			s.item("all", n)
+			s.Item("all", n)
 		}
 		for _, why := range reasons.names {
-			s.item(strings.Join(reasons.members[why], ", "), why)
+			s.Item(strings.Join(reasons.members[why], ", "), why)
 		}
 	}
 	if len(missing.names) > 0 {
-		s.head("not measured")
+		s.Head("not measured")
 		for _, why := range missing.names {
-			s.item(strings.Join(missing.members[why], ", "), why)
+			s.Item(strings.Join(missing.members[why], ", "), why)
 		}
 	}
 	return s
@@ -60,7 +60,7 @@ func Published(r *analyse.Result) *Section {
 
 // beside has a row for each figure that is measured on any platform.
 func beside(t *published.Table) *Table {
-	out := table(1, "benchmark", "published")
+	out := NewTable(1, "benchmark", "published")
 	var names []string
 	for i := range t.Rows {
 		for _, m := range t.Rows[i].Measured {
@@ -69,8 +69,8 @@ func beside(t *published.Table) *Table {
 			}
 		}
 	}
-	out.add(names...)
-	out.add("n", "agreement", "why")
+	out.Add(names...)
+	out.Add("n", "agreement", "why")
 	n := len(names) + 2
 	out.Columns[n].Wide, out.Columns[n+2].Wide = true, true
 	for i := range t.Rows {
@@ -78,7 +78,7 @@ func beside(t *published.Table) *Table {
 		if !slices.ContainsFunc(r.Measured, func(m published.Measured) bool { return m.Estimate.N > 0 && m.Estimate.Undefined == "" }) {
 			continue
 		}
-		row := out.row(figure(r), words.Ratio(r.Ratio))
+		row := out.Row(figure(r), words.Ratio(r.Ratio))
 		row[n].First, row[n+1], row[n+2].First = "-", agreement(r.Agreement), r.Why
 		for j := range r.Measured {
 			m := &r.Measured[j]

@@ -31,7 +31,7 @@ func Report(r *analyse.Result, hosts []record.Host, dir string) []*Section {
 // Page lists the sections of the HTML page in their order, those without blocks too: a
 // live page may fill them later.
 func Page(r *analyse.Result, hosts []record.Host) []*Section {
-	return []*Section{CPUCosts(r), Quotas(r), Structural(r), Published(r), Ends(r), Stops(r), Steady(r), Warnings(r, hosts), Skips(r.Skips, r.Modelled), Overheads(r), Boots(r)}
+	return []*Section{CPUCosts(r), Quotas(r), Structural(r), Published(r), Ends(r), Stops(r), Steady(r), Warnings(r, hosts), FailedTrials(r), Skips(r.Skips, r.Modelled), Overheads(r), Boots(r)}
 }
 
 // Plain lists the sections of the page without scripts, whose head and answer the page
@@ -56,15 +56,15 @@ func Head(r *analyse.Result, hosts []record.Host) *Section {
 	if r.Failed > 0 {
 		title += fmt.Sprintf(", %d of them failed", r.Failed)
 	}
-	s.text(title)
+	s.Text(title)
 	if r.Modelled {
-		s.text(strings.ToUpper(words.Modelled[:8]) + words.ModelledAbout[8:])
+		s.Text(strings.ToUpper(words.Modelled[:8]) + words.ModelledAbout[8:])
 	}
 	seen := make(map[string]bool)
 	for i := range hosts {
 		if line := host(&hosts[i]); !seen[line] && len(seen) < maxHosts {
 			seen[line] = true
-			s.text(line)
+			s.Text(line)
 		}
 	}
 	s.Blocks = append(s.Blocks, hostWarnings(hosts)...)
@@ -99,7 +99,7 @@ func hostWarnings(hosts []record.Host) []Block {
 		for _, w := range h.Warnings {
 			if !seen[w] {
 				seen[w] = true
-				s.item(w.Code, w.Text)
+				s.Item(w.Code, w.Text)
 			}
 		}
 	}
@@ -115,34 +115,25 @@ func Answer(r *analyse.Result) *Section {
 		switch {
 		case x.About == "" && x.Tone == words.Note && said > 0:
 		case x.About == "":
-			s.text(x.Text)
+			s.Text(x.Text)
 		default:
 			if said++; said <= maxTreatments {
-				s.item("", x.Text)
+				s.Item("", x.Text)
 			}
 		}
 	}
 	if more := said - maxTreatments; more > 0 {
-		s.item("", fmt.Sprintf("and %d more in the table", more))
+		s.Item("", fmt.Sprintf("and %d more in the table", more))
 	}
 	return s
 }
 
 // Ending says whether the study is finished and what can be done next.
 func Ending(r *analyse.Result, dir string) *Section {
-	s, dir := &Section{ID: "ending"}, folder(dir)
-	if r.Finished {
-		s.text(fmt.Sprintf("Finished: %s. All figures: tare report %s --json", strings.TrimSuffix(r.Reason, "."), dir))
-		return s
+	s, next := &Section{ID: "ending"}, words.State(r)+". "
+	if !r.Finished {
+		next += "Go on: tare run " + folder(dir) + ". "
 	}
-	trials := words.Count(r.Left.AtMost, "trial")
-	if r.Left.AtLeast != r.Left.AtMost {
-		trials = fmt.Sprintf("%d to %d trials", r.Left.AtLeast, r.Left.AtMost)
-	}
-	left := "Not finished: " + trials + " left"
-	if r.Left.MostTime > 0 {
-		left += ", at most " + words.Duration(r.Left.MostTime)
-	}
-	s.text(fmt.Sprintf("%s. Go on: tare run %s. All figures: tare report %s --json", left, dir, dir))
+	s.Text(next + "All figures: tare report " + folder(dir) + " --json")
 	return s
 }

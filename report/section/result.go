@@ -42,23 +42,23 @@ func Verdicts() []stat.Verdict {
 func Results(r *analyse.Result) *Section {
 	s := &Section{ID: "results"}
 	if len(r.Compared) == 0 {
-		s.text("Nothing has been measured.")
+		s.Text("Nothing has been measured.")
 		return s
 	}
 	fixed := fixedLevels(r)
-	s.text(words.With(r, fixed))
+	s.Text(words.With(r, fixed))
 	names, col := treatments(r)
-	t := table(3, append([]string{"workload", "response", "n"}, names...)...)
+	t := NewTable(3, append([]string{"workload", "response", "n"}, names...)...)
 	t.Grouped = true
 	for _, row := range r.Rows() {
-		cells := t.row(words.Stratum(r, row[0].Workload, row[0].Shared, fixed), row[0].Response.Name, blocks(row))
+		cells := t.Row(words.Stratum(r, row[0].Workload, row[0].Shared, fixed), row[0].Response.Name, blocks(row))
 		for i := range row {
 			if c, ok := col[row[i].Treatment]; ok {
 				cells[3+c] = comparison(&row[i])
 			}
 		}
 	}
-	s.table(t)
+	s.Table(t)
 	return s
 }
 
@@ -69,7 +69,7 @@ func Legend(r *analyse.Result) *Section {
 	if len(r.Compared) == 0 {
 		return s
 	}
-	s.note(fmt.Sprintf("%s: the value. Others: ratio to it in the same block and its %s %% interval. n: blocks.", r.Baseline, perCent(r.Confidence)))
+	s.Note(fmt.Sprintf("%s: the value. Others: ratio to it in the same block and its %s %% interval. n: blocks.", r.Baseline, perCent(r.Confidence)))
 	seen := make(map[stat.Verdict]bool)
 	doubts := false
 	for i := range r.Compared {
@@ -94,9 +94,9 @@ func Legend(r *analyse.Result) *Section {
 	if len(signs) > 0 {
 		s.Blocks = append(s.Blocks, Block{Signs: signs})
 	}
-	s.text(words.Discoveries(r))
-	s.text(words.Exaggerated(r))
-	s.text(words.Accelerators(r))
+	s.Text(words.Discoveries(r))
+	s.Text(words.Exaggerated(r))
+	s.Text(words.Accelerators(r))
 	return s
 }
 

@@ -17,12 +17,13 @@ import (
 
 // Section is one part of the report.
 type Section struct {
-	ID     string  `json:"id"`               // a stable word, such as causes
-	Title  string  `json:"title,omitempty"`  // "" for a part that needs no heading
-	About  string  `json:"about,omitempty"`  // what the figures are, in a few words
-	In     string  `json:"in,omitempty"`     // the part of the HTML page that shows it; "": it has a part of its own
-	Folded bool    `json:"folded,omitempty"` // that part shows it when it is opened
-	Blocks []Block `json:"blocks"`
+	ID     string   `json:"id"`               // a stable word, such as causes
+	Title  string   `json:"title,omitempty"`  // "" for a part that needs no heading
+	About  string   `json:"about,omitempty"`  // what the figures are, in a few words
+	In     string   `json:"in,omitempty"`     // the part of the HTML page that shows it; "": it has a part of its own
+	Folded bool     `json:"folded,omitempty"` // that part shows it when it is opened
+	Notes  []string `json:"notes,omitempty"`  // of document.Notes, that the page shows beside its heading; none: the one of the ID
+	Blocks []Block  `json:"blocks"`
 }
 
 // Block is one piece of a section. Exactly one field is set.
@@ -40,6 +41,7 @@ type Block struct {
 type Item struct {
 	Lead string `json:"lead,omitempty"` // what it is about; "" for nothing
 	Text string `json:"text"`
+	More string `json:"more,omitempty"` // as it was written, such as output; the page shows it when it is asked for
 }
 
 func (i Item) String() string {
@@ -93,21 +95,23 @@ type Entry struct {
 	Patches []advice.Patch `json:"patches,omitempty"`
 }
 
-// table begins a table with these columns.
-func table(keys int, columns ...string) *Table {
+// NewTable begins a table; its first columns, keys of them, name a row.
+func NewTable(keys int, columns ...string) *Table {
 	t := &Table{Keys: keys}
-	t.add(columns...)
+	t.Add(columns...)
 	return t
 }
 
-func (t *Table) add(columns ...string) {
+// Add adds columns.
+func (t *Table) Add(columns ...string) {
 	for _, c := range columns {
 		t.Columns = append(t.Columns, Column{Head: c})
 	}
 }
 
-// row adds a row of plain cells.
-func (t *Table) row(cells ...string) []Cell {
+// Row adds a row that begins with these cells, the rest empty, and returns it to be
+// changed.
+func (t *Table) Row(cells ...string) []Cell {
 	row := make([]Cell, len(t.Columns))
 	for i, c := range cells {
 		row[i].First = c
@@ -116,30 +120,38 @@ func (t *Table) row(cells ...string) []Cell {
 	return row
 }
 
-// empty reports whether nothing is in a section.
-func (s *Section) empty() bool { return s == nil || len(s.Blocks) == 0 }
+// Head begins a part of the section.
+func (s *Section) Head(h string) { s.Blocks = append(s.Blocks, Block{Head: h}) }
 
-func (s *Section) head(h string)  { s.Blocks = append(s.Blocks, Block{Head: h}) }
-func (s *Section) table(t *Table) { s.Blocks = append(s.Blocks, Block{Table: t}) }
+// Table adds a table.
+func (s *Section) Table(t *Table) { s.Blocks = append(s.Blocks, Block{Table: t}) }
 
-// text and note add a paragraph; nothing of "".
-func (s *Section) text(t string) {
+// Text adds a paragraph, unless it is "".
+func (s *Section) Text(t string) {
 	if t != "" {
 		s.Blocks = append(s.Blocks, Block{Text: t})
 	}
 }
 
-func (s *Section) note(t string) {
+// Note adds what explains the block above, unless it is "".
+func (s *Section) Note(t string) {
 	if t != "" {
 		s.Blocks = append(s.Blocks, Block{Note: t})
 	}
 }
 
-// item adds to the list that the section ends with, or begins one.
-func (s *Section) item(lead, text string) {
+// Item adds to the list that the section ends with, or begins one.
+func (s *Section) Item(lead, text string) {
 	if n := len(s.Blocks); n == 0 || s.Blocks[n-1].List == nil {
 		s.Blocks = append(s.Blocks, Block{})
 	}
 	last := &s.Blocks[len(s.Blocks)-1]
-	last.List = append(last.List, Item{lead, text})
+	last.List = append(last.List, Item{Lead: lead, Text: text})
+}
+
+// Fold adds an item that opens to more.
+func (s *Section) Fold(lead, text, more string) {
+	s.Item(lead, text)
+	list := s.Blocks[len(s.Blocks)-1].List
+	list[len(list)-1].More = more
 }

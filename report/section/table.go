@@ -19,7 +19,7 @@ func Tables(r *analyse.Result) []*Section {
 		t := &r.Tables[i]
 		s := &Section{ID: "table-" + t.Name, Title: words.TableTitle(r, t)}
 		means, marked := means(r, t)
-		s.table(means)
+		s.Table(means)
 		about := "Each cell: the value, the ratio to " + r.Baseline + " in the same column and its interval, of the strata that both have."
 		if t.Column == "" {
 			about = "The value, the ratio to " + r.Baseline + " and its interval, of the strata that both have."
@@ -27,12 +27,12 @@ func Tables(r *analyse.Result) []*Section {
 		if marked {
 			about += " " + fewer + ": over fewer strata than the column has."
 		}
-		s.note(about)
+		s.Note(about)
 		for _, why := range lacking(t) {
-			s.item("-", why)
+			s.Item("-", why)
 		}
 		if said := words.TableSentence(r, t); said != "" {
-			s.item("", said)
+			s.Item("", said)
 		}
 		out = append(out, s)
 	}
@@ -54,17 +54,17 @@ func lacking(t *summary.Table) []string {
 
 // means is a summary table, and whether a cell of it is over fewer combinations.
 func means(r *analyse.Result, t *summary.Table) (out *Table, marked bool) {
-	out = table(1, strings.Join(t.Factors, ", "))
+	out = NewTable(1, strings.Join(t.Factors, ", "))
 	same := true
 	for _, c := range t.Columns {
 		same = same && c.Combinations == t.Columns[0].Combinations
 	}
 	for i := range t.Columns {
-		out.add(words.Column(t, i, !same))
+		out.Add(words.Column(t, i, !same))
 	}
 	for i := range t.Rows {
 		row := &t.Rows[i]
-		cells := out.row(words.Row(r, t, row))
+		cells := out.Row(words.Row(r, t, row))
 		cells[0].Mean = row.Mean
 		for j := range row.Cells {
 			c := &row.Cells[j]

@@ -32,10 +32,28 @@ const maxListed = 12
 // WriteCompare prints a comparison of two results.
 func WriteCompare(w io.Writer, res *compare.Result, opt CompareOptions) error {
 	var b strings.Builder
-	para := func(s string) { paragraph(&b, s, opt.Options) }
-	para(fmt.Sprintf("%s: B (%s, %s) compared with A (%s, %s)", res.Study, res.B.Name, words.Count(res.B.Trials, "trial"), res.A.Name, words.Count(res.A.Trials, "trial")))
-	items(&b, opt.Options, res.Warnings)
-	writeDifferences(&b, res, opt.Options)
+	for _, s := range comparison(res, opt) {
+		write(&b, s, opt.Options)
+	}
+	_, err := io.WriteString(w, strings.TrimPrefix(b.String(), "\n"))
+	return err
+}
+
+// comparison lists the sections of a comparison.
+func comparison(res *compare.Result, opt CompareOptions) []*section.Section {
+	head, differences := &section.Section{}, &section.Section{}
+	out := []*section.Section{head, differences}
+	head.Text(fmt.Sprintf("%s: B (%s, %s) compared with A (%s, %s)", res.Study, res.B.Name, words.Count(res.B.Trials, "trial"), res.A.Name, words.Count(res.A.Trials, "trial")))
+	for _, warning := range res.Warnings {
+		head.Item("", warning)
+	}
+	if len(res.Differences) == 0 {
+		head.Text("The descriptions of hosts, tools and studies are the same.")
+	}
+	for _, d := range res.Differences {
+		differences.Title = "What else is different"
+		differences.Item(d.Field, d.A+" -> "+d.B)
+	}
 	order := rowOrder(res, opt)
 	seen := make(map[string]bool)
 	for _, q := range []compare.Question{compare.Cost, compare.Level} {
@@ -43,36 +61,19 @@ func WriteCompare(w io.Writer, res *compare.Result, opt CompareOptions) error {
 		if len(t.Rows) == 0 {
 			continue
 		}
-		b.WriteString("\n")
+		s := &section.Section{}
 		if q == compare.Cost {
-			para(fmt.Sprintf("cost: the ratio to %s, in B by that in A", res.Baseline))
+			s.Text(fmt.Sprintf("cost: the ratio to %s, in B by that in A", res.Baseline))
 		} else {
-			para("level: the value, in B by that in A; what the machine was like at both times is part of it")
+			s.Text("level: the value, in B by that in A; what the machine was like at both times is part of it")
 		}
-		writeTable(&b, t, opt.Options)
+		s.Table(t)
+		out = append(out, s)
 	}
-	b.WriteString("\n")
-	if len(seen) > 0 {
-		changeLegend(&b, res, seen, opt.Options)
-	}
-	para(counts(res, opt.All))
-	writeMissing(&b, res, opt.Options)
-	writeGates(&b, res, opt)
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func writeDifferences(b *strings.Builder, res *compare.Result, opt Options) {
-	if len(res.Differences) == 0 {
-		b.WriteString("The descriptions of hosts, tools and studies are the same.\n")
-		return
-	}
-	b.WriteString("\nwhat else is different:\n")
-	lines := make([]string, len(res.Differences))
-	for i, d := range res.Differences {
-		lines[i] = d.Field + ": " + d.A + " -> " + d.B
-	}
-	items(b, opt, lines)
+	sums := &section.Section{}
+	sums.Text(counts(res, opt.All))
+	out = append(out, changeLegend(res, seen), sums, missing(res))
+	return append(out, gates(res, opt)...)
 }
 
 // rowOrder chooses the rows and their order.
@@ -104,10 +105,9 @@ func rowOrder(res *compare.Result, opt CompareOptions) []int {
 }
 
 func changes(res *compare.Result, order []int, q compare.Question, seen map[string]bool) *section.Table {
-	t := newTable("workload", res.Compare, "response", "A", "B", "n", "B/A", "q")
-	t.Keys = 3
+	t := section.NewTable(3, "workload", res.Compare, "response", "A", "B", "n", "B/A", "q")
 	if q == compare.Cost {
-		t.Columns = append(t.Columns, section.Column{Head: "level B/A"})
+		t.Add("level B/A")
 	}
 	fixed := fixedIn(res)
 	for _, i := range order {
@@ -116,23 +116,15 @@ func changes(res *compare.Result, order []int, q compare.Question, seen map[stri
 			continue
 		}
 		c := r.Change()
-		row := []section.Cell{{First: words.Stratum(nil, r.Workload, r.Shared, fixed)}, {First: words.Treatment(nil, r.Treatment)}, {First: r.Response.Name}}
-		for _, m := range []*compare.Measured{r.A, r.B} {
-			v := words.Value(m.Level, r.Response.Unit)
-			if q == compare.Cost {
-				v = words.Ratio(m.Cost.Ratio)
-			}
-			row = append(row, section.Cell{First: v})
-		}
-		n := fmt.Sprintf("%d, %d", r.A.N, r.B.N)
+		a, b, n := words.Value(r.A.Level, r.Response.Unit), words.Value(r.B.Level, r.Response.Unit), fmt.Sprintf("%d, %d", r.A.N, r.B.N)
 		if q == compare.Cost {
-			n = fmt.Sprintf("%d, %d", r.A.Cost.N, r.B.Cost.N)
+			a, b, n = words.Ratio(r.A.Cost.Ratio), words.Ratio(r.B.Cost.Ratio), fmt.Sprintf("%d, %d", r.A.Cost.N, r.B.Cost.N)
 		}
-		row = append(row, section.Cell{First: n}, changeCell(c, seen), section.Cell{First: qValue(c)})
+		row := t.Row(words.Stratum(nil, r.Workload, r.Shared, fixed), words.Treatment(nil, r.Treatment), r.Response.Name, a, b, n, "", qValue(c))
+		row[6] = changeCell(c, seen)
 		if q == compare.Cost {
-			row = append(row, levelCell(r.Level, seen))
+			row[8] = levelCell(r.Level, seen)
 		}
-		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
@@ -190,9 +182,13 @@ func qValue(c *compare.Change) string {
 	return strconv.FormatFloat(*c.Q, 'g', 2, 64)
 }
 
-func changeLegend(b *strings.Builder, res *compare.Result, seen map[string]bool, opt Options) {
+func changeLegend(res *compare.Result, seen map[string]bool) *section.Section {
+	s := &section.Section{}
+	if len(seen) == 0 {
+		return s
+	}
 	pc := func(x float64) string { return strconv.FormatFloat(100*x, 'g', 4, 64) + " %" }
-	block(b, &section.Block{Note: fmt.Sprintf("n: blocks of A, of B. B/A: ratio and its %s interval. q: rate of false discoveries at which a row just counts as changed; %s is asked.", pc(res.Confidence), pc(res.FDR))}, opt)
+	s.Note(fmt.Sprintf("n: blocks of A, of B. B/A: ratio and its %s interval. q: rate of false discoveries at which a row just counts as changed; %s is asked.", pc(res.Confidence), pc(res.FDR)))
 	signs := []section.Sign{}
 	for _, v := range section.Verdicts() {
 		g := section.SignOf(v)
@@ -206,8 +202,8 @@ func changeLegend(b *strings.Builder, res *compare.Result, seen map[string]bool,
 			signs = append(signs, section.Sign{Mark: mark, Text: g.Text + ", but perhaps by chance"})
 		}
 	}
-	block(b, &section.Block{Signs: signs}, opt)
-	b.WriteString("\n")
+	s.Blocks = append(s.Blocks, section.Block{Signs: signs})
+	return s
 }
 
 // counts sums up the rows, those that are not printed as well.
@@ -226,12 +222,9 @@ func counts(res *compare.Result, all bool) string {
 	return s + "."
 }
 
-// writeMissing names the rows that have no ratio.
-func writeMissing(b *strings.Builder, res *compare.Result, opt Options) {
-	if res.Counts.Missing == 0 {
-		return
-	}
-	b.WriteString("\nwithout a ratio:\n")
+// missing names the rows that have no ratio.
+func missing(res *compare.Result) *section.Section {
+	out := &section.Section{Title: "Without a ratio"}
 	var reasons []string
 	by := make(map[string][]string)
 	for i := range res.Rows {
@@ -243,66 +236,65 @@ func writeMissing(b *strings.Builder, res *compare.Result, opt Options) {
 		if by[why] == nil {
 			reasons = append(reasons, why)
 		}
-		by[why] = append(by[why], r.Cell.Key()+" "+r.Response.Name)
+		by[why] = append(by[why], name(r))
 	}
-	var lines []string
 	for _, why := range reasons {
 		rows := by[why]
 		s := strings.Join(rows[:min(len(rows), maxListed)], "; ")
 		if len(rows) > maxListed {
 			s += fmt.Sprintf("; and %d more", len(rows)-maxListed)
 		}
-		lines = append(lines, why+": "+s)
+		out.Item(why, s)
 	}
-	items(b, opt, lines)
+	return out
 }
 
-func writeGates(b *strings.Builder, res *compare.Result, opt CompareOptions) {
-	if len(opt.Gates) == 0 {
-		return
-	}
-	if len(opt.Breaches) == 0 && res.Comparable() == 0 {
-		b.WriteString("\n")
-		paragraph(b, NothingHeld(res), opt.Options)
-		return
+// gates says of each gate what broke it and what it cannot judge, and how many held.
+func gates(res *compare.Result, opt CompareOptions) []*section.Section {
+	end := &section.Section{}
+	switch {
+	case len(opt.Gates) == 0:
+		return nil
+	case len(opt.Breaches) == 0 && res.Comparable() == 0:
+		end.Text(NothingHeld(res))
+		return []*section.Section{end}
 	}
 	held := make(map[string]bool)
 	for _, g := range opt.Gates {
 		held[g] = true
 	}
-	last := ""
-	for _, x := range opt.Breaches {
-		if x.Gate != last {
-			b.WriteString("\n")
-			paragraph(b, "gate broken: "+x.Gate, opt.Options)
-			last = x.Gate
+	var out []*section.Section
+	var s *section.Section
+	last, shown := "", 0
+	begin := func(what, gate string) {
+		delete(held, gate)
+		if title := what + ": " + gate; title != last {
+			s, last, shown = &section.Section{}, title, 0
+			s.Text(title)
+			out = append(out, s)
 		}
-		delete(held, x.Gate)
-		item(b, opt.Options, ChangeLine(&res.Rows[x.Row]))
 	}
-	last = ""
-	shown := 0
+	for _, x := range opt.Breaches {
+		begin("gate broken", x.Gate)
+		s.Item("", ChangeLine(&res.Rows[x.Row]))
+	}
 	for i := range opt.Doubts {
 		x := &opt.Doubts[i]
-		if x.Gate != last {
-			b.WriteString("\n")
-			paragraph(b, "gate cannot judge: "+x.Gate, opt.Options)
-			last, shown = x.Gate, 0
-		}
-		delete(held, x.Gate)
+		begin("gate cannot judge", x.Gate)
 		switch shown++; {
 		case shown <= maxListed:
-			item(b, opt.Options, name(&res.Rows[x.Row])+": "+DoubtLine(x))
+			s.Item(name(&res.Rows[x.Row]), DoubtLine(x))
 		case i+1 == len(opt.Doubts) || opt.Doubts[i+1].Gate != x.Gate:
-			item(b, opt.Options, fmt.Sprintf("and %d more rows; --json has them all", shown-maxListed))
+			s.Item("", fmt.Sprintf("and %d more rows; --json has them all", shown-maxListed))
 		}
 	}
 	if len(opt.Doubts) > 0 {
-		paragraph(b, Remedy(opt.Doubts)+".", opt.Options)
+		s.Text(Remedy(opt.Doubts) + ".")
 	}
 	if n := len(held); n > 0 {
-		fmt.Fprintf(b, "\n%s held.\n", words.Count(n, "gate"))
+		end.Text(words.Count(n, "gate") + " held.")
 	}
+	return append(out, end)
 }
 
 // DoubtLine says why a gate cannot judge a row, and what would do.

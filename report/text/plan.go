@@ -131,10 +131,10 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 func writeNeed(b *strings.Builder, n *Need, opt Options) {
 	width := fmt.Sprintf("%.3g %%", 100*n.Width)
 	b.WriteString("\n" + wrap(fmt.Sprintf("blocks that an interval of %s either way takes, by the scatter in %s:", width, n.From), opt.width(), "    ") + "\n")
-	t := newTable("cell", "scatter", "of", "last look", "blocks", "time")
+	t := section.NewTable(1, "cell", "scatter", "of", "last look", "blocks", "time")
 	for i := range n.Rows {
 		r := &n.Rows[i]
-		row := []section.Cell{{First: r.Cell.String()}, {First: "-"}, {First: "nothing known"}, {First: "-"}, {First: "-"}, {First: "-"}}
+		row := t.Row(r.Cell.String(), "-", "nothing known", "-", "-", "-")
 		if r.Scatter > 0 {
 			row[1].First, row[2].First = wide(math.Expm1(r.Scatter)), r.From
 			if r.Last > 0 {
@@ -144,7 +144,6 @@ func writeNeed(b *strings.Builder, n *Need, opt Options) {
 				row[4].First, row[5].First = strconv.Itoa(r.Blocks), words.Duration(time.Duration(r.Blocks)*r.Block)
 			}
 		}
-		t.Rows = append(t.Rows, row)
 	}
 	writeTable(b, t, opt)
 	b.WriteString(wrap("all of it takes "+words.Duration(n.Time)+", with as many blocks for each stratum as its noisiest comparison takes. The scatter is that of a ratio from block to block; "+
@@ -179,15 +178,6 @@ func expected(r plan.Progress) string {
 	return s
 }
 
-// newTable begins a table whose first column names a row.
-func newTable(heads ...string) *section.Table {
-	t := &section.Table{Keys: 1}
-	for _, h := range heads {
-		t.Columns = append(t.Columns, section.Column{Head: h})
-	}
-	return t
-}
-
 func orderTable(order []plan.Next) *section.Table {
 	var factors []string
 	for _, n := range order {
@@ -207,18 +197,18 @@ func orderTable(order []plan.Next) *section.Table {
 		}
 		return len(order) > 1
 	})
-	t := newTable(append([]string{"trial"}, factors...)...)
+	t := section.NewTable(1, append([]string{"trial"}, factors...)...)
 	t.Words = true
 	for _, n := range order {
-		row := []section.Cell{{First: strconv.Itoa(n.Seq)}}
+		row := []string{strconv.Itoa(n.Seq)}
 		for _, f := range factors {
 			v, ok := n.Cell.Get(f)
 			if !ok {
 				v = "-" // the factor does not apply to this cell
 			}
-			row = append(row, section.Cell{First: v})
+			row = append(row, v)
 		}
-		t.Rows = append(t.Rows, row)
+		t.Row(row...)
 	}
 	return t
 }

@@ -67,19 +67,14 @@ func block(b *strings.Builder, x *section.Block, opt Options) {
 		}
 		b.WriteString(wrapItems(signs, opt.width(), "") + "\n")
 	case x.List != nil:
-		items(b, opt, x.List)
+		for _, i := range x.List[:min(len(x.List), maxEntries)] {
+			item(b, opt, i.String())
+		}
+		if more := len(x.List) - maxEntries; more > 0 {
+			item(b, opt, fmt.Sprintf("and %d more; --json has all", more))
+		}
 	case x.Table != nil && x.Table.Wide == "":
 		writeTable(b, x.Table, opt)
-	}
-}
-
-// items writes a list, up to as many entries as a person reads.
-func items[T any](b *strings.Builder, opt Options, list []T) {
-	for _, i := range list[:min(len(list), maxEntries)] {
-		item(b, opt, fmt.Sprint(i))
-	}
-	if more := len(list) - maxEntries; more > 0 {
-		item(b, opt, fmt.Sprintf("and %d more; --json has all", more))
 	}
 }
 

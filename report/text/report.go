@@ -59,7 +59,7 @@ func WriteAdvice(w io.Writer, res *analyse.Result, items []advice.Item, opt Opti
 			block(&b, &s.Blocks[i], opt)
 			continue
 		}
-		if i > 0 && !(x.Brief && s.Blocks[i-1].Entry.Brief) {
+		if i > 0 && (!x.Brief || !s.Blocks[i-1].Entry.Brief) {
 			b.WriteString("\n")
 		}
 		writeEntry(&b, i+1, x, opt)

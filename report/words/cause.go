@@ -25,53 +25,52 @@ const ModelledAbout = "Modelled, not measured: every figure here is of a model o
 // Doubtful is the confidence below which a cause has a question mark.
 const Doubtful = 0.75
 
+// CauseName is how reports show a kind of cause.
+type CauseName struct {
+	ID      cause.Kind `json:"id"`
+	Word    string     `json:"word"`              // or two, as maps have it
+	About   string     `json:"about,omitempty"`   // what it is; "" of one that is not known here
+	Hue     uint32     `json:"hue,omitempty"`     // 0xRRGGBB; 0: it has no colour
+	Hatched bool       `json:"hatched,omitempty"` // which tells it from its kin of the same hue
+}
+
+// CauseNameOf is the name of a kind. The hues are of Paul Tol's light scheme
+// (https://personal.sron.nl/~pault/), which people with any of the common deficiencies
+// tell apart; kinds that are kin share one.
+func CauseNameOf(k cause.Kind) CauseName {
+	n := map[cause.Kind]CauseName{
+		cause.Quota:        {"", "", "the cgroup's CPU quota holds it back", 0xEE8866, false},
+		cause.Helper:       {"", "", "threads beside the guest: one is full, or most of the time is theirs", 0xEEDD88, false},
+		cause.Guest:        {"", "guest CPU", "all processors that the sandbox may use are full", 0x77AADD, false},
+		cause.GuestOne:     {"", "one CPU", "one processor is full, by a workload of a single thread", 0x77AADD, true},
+		cause.Host:         {"", "host CPU", "the host's processors are full", 0x99DDFF, false},
+		cause.Steal:        {"", "hypervisor", "a hypervisor below the host takes its processors away", 0x882255, false},
+		cause.SoftIRQ:      {"", "host interrupts", "one of the host's processors is full of interrupts", 0x999933, false},
+		cause.Other:        {"", "something else", "something else; not one of the named resources", 0x777777, false},
+		cause.Link:         {"", "", "the network link is full", 0x44BB99, false},
+		cause.Device:       {"", "disk", "the disk is full", 0x44BB99, true},
+		cause.Path:         {"", "", "a longer way: a constant added time, whatever the size", 0xFFAABB, false},
+		cause.Saturation:   {"", "", "a constant factor under load, with no thread full", 0xBBCC33, false},
+		cause.Imbalance:    {"", "", "one of the guest's processors takes the interrupts", 0xAAAA00, false},
+		cause.Interception: {"", "", "system calls, each dearer in the sandbox", 0xC9A3E6, false},
+		cause.None:         {"", "", "nothing of the sandbox or its host bounds it", 0, false},
+		cause.Untold:       {"", "not told apart", "several causes would explain it", 0, false},
+		cause.Unknown:      {"", "", "what would tell was not read", 0, false},
+	}[k]
+	if n.ID = k; n.Word == "" {
+		n.Word = string(k) // some are whatever a newer version calls them
+	}
+	return n
+}
+
 // CauseKind is a cause in a word or two, as maps have it. The role is that of a full
 // helper, or "".
 func CauseKind(k cause.Kind, role string) string {
-	switch k {
-	case cause.Helper:
-		return strings.TrimSpace("helper " + role)
-	case cause.Guest:
-		return "guest CPU"
-	case cause.GuestOne:
-		return "one CPU"
-	case cause.Host:
-		return "host CPU"
-	case cause.Device:
-		return "disk"
-	case cause.Steal:
-		return "hypervisor"
-	case cause.SoftIRQ:
-		return "host interrupts"
-	case cause.Other:
-		return "something else"
-	case cause.Untold:
-		return "not told apart"
+	word := CauseNameOf(k).Word
+	if k == cause.Helper {
+		return strings.TrimSpace(word + " " + role)
 	}
-	return string(k) // some are whatever a newer version calls them
-}
-
-// CauseAbout says what a cause is; "" of one that is not known here.
-func CauseAbout(k cause.Kind) string {
-	return map[cause.Kind]string{
-		cause.Quota:        "the cgroup's CPU quota holds it back",
-		cause.Helper:       "threads beside the guest: one is full, or most of the time is theirs",
-		cause.Guest:        "all processors that the sandbox may use are full",
-		cause.GuestOne:     "one processor is full, by a workload of a single thread",
-		cause.Host:         "the host's processors are full",
-		cause.Steal:        "a hypervisor below the host takes its processors away",
-		cause.SoftIRQ:      "one of the host's processors is full of interrupts",
-		cause.Other:        "something else; not one of the named resources",
-		cause.Link:         "the network link is full",
-		cause.Device:       "the disk is full",
-		cause.Path:         "a longer way: a constant added time, whatever the size",
-		cause.Saturation:   "a constant factor under load, with no thread full",
-		cause.Imbalance:    "one of the guest's processors takes the interrupts",
-		cause.Interception: "system calls, each dearer in the sandbox",
-		cause.None:         "nothing of the sandbox or its host bounds it",
-		cause.Untold:       "several causes would explain it",
-		cause.Unknown:      "what would tell was not read",
-	}[k]
+	return word
 }
 
 // Cause is a finding's cause in a few words: of several that are not told apart, which.

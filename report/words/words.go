@@ -41,9 +41,9 @@ const (
 // Sentence is one statement. About is the Treatment.Key that it is about, "" for
 // the study as a whole.
 type Sentence struct {
-	About string
-	Tone  Tone
-	Text  string
+	About string `json:"about,omitempty"`
+	Tone  Tone   `json:"tone"`
+	Text  string `json:"text"`
 }
 
 // Options of the sentences.
@@ -254,19 +254,26 @@ func tone(n [kinds]int) Tone {
 	return Note
 }
 
+// State says how far the study is: why it is finished, or what is left.
+func State(r *analyse.Result) string {
+	if r.Finished {
+		return "Finished: " + strings.TrimSuffix(r.Reason, ".")
+	}
+	s := "Not finished: " + Count(r.Left.AtMost, "trial") + " left"
+	if r.Left.AtLeast != r.Left.AtMost {
+		s = fmt.Sprintf("Not finished: %d to %d trials left", r.Left.AtLeast, r.Left.AtMost)
+	}
+	if r.Left.MostTime > 0 {
+		s += ", at most " + Duration(r.Left.MostTime)
+	}
+	return s
+}
+
 // state says how far the study is, and what failed.
 func state(r *analyse.Result) string {
 	var out []string
 	if !r.Finished {
-		left := Count(r.Left.AtMost, "trial")
-		if r.Left.AtLeast != r.Left.AtMost {
-			left = fmt.Sprintf("%d to %s", r.Left.AtLeast, left)
-		}
-		s := "The study is not finished: " + left + " left"
-		if r.Left.MostTime > 0 {
-			s += ", at most " + Duration(r.Left.MostTime)
-		}
-		out = append(out, s+".")
+		out = append(out, "The study is n"+strings.TrimPrefix(State(r), "N")+".")
 	}
 	if r.Failed > 0 {
 		out = append(out, fmt.Sprintf("%d of %s failed.", r.Failed, Count(r.Trials, "trial")))

@@ -4,21 +4,22 @@
   "use strict";
 
   const bound = 40; // rows of a table that is not folded
-  const few = 100; // entries of a list that are not folded
+  const few = 20; // entries of a list that are not folded
 
   const table = (t, title, id) => {
     const columns = t.columns.map((c, i) => ({ head: c.head, num: !t.words && i >= t.keys }));
-    const cell = (c) => Tare.el("span", { class: c.tone ? `said tone-${c.tone}` : null }, [c.a, c.b].filter(Boolean).join(" "));
+    const cell = (c) => Tare.el("span", { class: c.tone ? "said" : null }, c.a, c.b ? Tare.el("span", { class: "quiet" }, `${c.a ? " " : ""}${c.b}`) : null);
     const make = () => Tare.table(t.wide || title, columns, (t.rows || []).map((row) => row.map(cell)));
     const n = (t.rows || []).length;
     return t.wide || n > bound ? Tare.folded(id, `${t.wide || "All figures"} (${n})`, make) : make();
   };
 
   const list = (items, id, kind) => {
-    const entries = (part) => part.map((i) => Tare.el("li", {}, i.lead ? [Tare.el("b", {}, i.lead), ": "] : null, i.text));
+    const more = (i, n) => (i.more ? Tare.folded(`${id}-${n}`, "More", () => Tare.el("pre", { tabindex: "0", "aria-label": i.lead }, i.more)) : null);
+    const entries = (part, from) => part.map((i, n) => Tare.el("li", {}, i.lead ? [Tare.el("b", {}, i.lead), ": "] : null, i.text, more(i, from + n)));
     return [
-      Tare.el("ul", { class: kind }, entries(items.slice(0, few))),
-      items.length > few ? Tare.folded(id, `${Tare.grouped(items.length - few)} more`, () => Tare.el("ul", {}, entries(items.slice(few, 20 * few)))) : null,
+      Tare.el("ul", { class: kind }, entries(items.slice(0, few), 0)),
+      items.length > few ? Tare.folded(id, `${Tare.grouped(items.length - few)} more`, () => Tare.el("ul", {}, entries(items.slice(few, 50 * few), few))) : null,
     ];
   };
 
@@ -37,7 +38,7 @@
   // blocks are what a part of the page shows: the section of that name, then those that
   // say that they belong in it. null: there are none.
   Tare.blocks = (part) => {
-    const all = (Tare.data.doc.sections || []).filter((s) => (s.blocks || []).length && (s.in || s.id) === part);
+    const all = (Tare.data.doc.sections || []).filter((s) => (s.blocks || []).length && (s.in || s.id) === part).sort((a, b) => (b.id === part) - (a.id === part));
     if (!all.length) return null;
     return all.flatMap((s) => {
       if (s.id === part) return content(s);

@@ -9,25 +9,6 @@
   let part, lead, legendHost, mapHost, allHost;
   let ix = null;
 
-  // After Paul Tol's light scheme (https://personal.sron.nl/~pault/), whose colours
-  // people with any of the common deficiencies tell apart; a pair that is kin shares one.
-  const hues = {
-    quota: ["#ee8866"],
-    helper: ["#eedd88"],
-    guest: ["#77aadd"],
-    "guest-one": ["#77aadd", true],
-    host: ["#99ddff"],
-    link: ["#44bb99"],
-    device: ["#44bb99", true],
-    path: ["#ffaabb"],
-    saturation: ["#bbcc33"],
-    imbalance: ["#aaaa00"],
-    steal: ["#882255"],
-    softirq: ["#999933"],
-    other: ["#777777"],
-    interception: ["#c9a3e6"],
-  };
-
   Tare.causesSection = () => {
     part = Tare.section("causes", "Causes", ["causes"]);
     lead = Tare.el("div", {});
@@ -43,7 +24,7 @@
     const doc = Tare.data.doc;
     if (!doc.causes) return null;
     if (ix && ix.doc === doc) return ix;
-    const kinds = new Map(doc.causes.kinds.map((k, at) => [k.id, { ...k, at }])),
+    const kinds = new Map(doc.causes.kinds.map((k, at) => [k.id, { ...k, at, hue: k.hue ? `#${k.hue.toString(16).padStart(6, "0")}` : "" }])),
       byPlace = new Map(),
       byKey = new Map();
     for (const f of doc.causes.findings) {
@@ -74,17 +55,17 @@
 
   // dress gives an element a cause's colours. What does not cost has its frame alone.
   Tare.dressCause = (node, kind, confidence, costs) => {
-    const hue = hues[kind];
-    node.classList.add("cause", `c-${Object.hasOwn(hues, kind) || !sure(kind) || kind === "none" ? kind : "other"}`);
+    const { hue, hatched } = Tare.causeKind(kind);
+    node.classList.add("cause", `c-${hue || !sure(kind) || kind === "none" ? kind : "other"}`);
     if (!hue) return;
     if (!costs) {
-      node.style.setProperty("box-shadow", `inset 0 0 0 2px ${mixed(hue[0], 0.8)}`);
+      node.style.setProperty("box-shadow", `inset 0 0 0 2px ${mixed(hue, 0.8)}`);
       return;
     }
-    const bg = mixed(hue[0], 0.3 + 0.7 * Math.min(1, Math.max(0, confidence)));
+    const bg = mixed(hue, 0.3 + 0.7 * Math.min(1, Math.max(0, confidence)));
     node.style.setProperty("background-color", bg);
     node.style.setProperty("color", Tare.ink(bg));
-    if (hue[1]) node.classList.add("hatched");
+    if (hatched) node.classList.add("hatched");
   };
 
   // cellOf makes a cell of a map: its words, and what they are of.
@@ -260,7 +241,7 @@
     }
     // framed is the key of those that are not known to cost, with a frame of a cause that occurs.
     const framed = (m, text) => {
-      const hue = Object.keys(hues).find((k) => m.has(k)) || "none";
+      const hue = ([...C.kinds.values()].find((k) => k.hue && m.has(k.id)) || { id: "none" }).id;
       return m.size ? key(hue, false, `${text} ${Tare.grouped([...m.values()].reduce((s, x) => s + x, 0))}`) : null;
     };
     const key = (k, costs, text) => {

@@ -87,19 +87,6 @@
   Tare.digits = digits;
   Tare.percent = (v) => `${Number((100 * v).toPrecision(3))} %`;
 
-  // duration writes seconds to the second and no finer: 4 min 10 s.
-  Tare.duration = (sec) => {
-    const t = Math.round(sec);
-    const h = Math.floor(t / 3600),
-      m = Math.floor(t / 60) % 60,
-      s = t % 60;
-    const parts = [];
-    if (h) parts.push(`${h} h`);
-    if (m) parts.push(`${m} min`);
-    if (s && !(h && m)) parts.push(`${s} s`);
-    return parts.join(" ") || "0 s";
-  };
-
   // halfWidth is the interval's relative half-width, as stat.Estimate.HalfWidth.
   Tare.halfWidth = (e) => (e.lo > 0 ? Math.sqrt(e.hi / e.lo) - 1 : Infinity);
 })();

@@ -19,10 +19,10 @@
     Tare.curvesSection,
     Tare.seriesSection,
     Tare.orderSection,
-    Tare.askedSection,
+    "asked",
     "warnings",
-    Tare.failuresSection,
-    Tare.hostSection,
+    "failures",
+    "host",
     "cost",
     Tare.methodSection,
   ];
@@ -247,7 +247,7 @@
     const on = Tare.printing();
     if (on === printed) return false;
     printed = on;
-    for (const d of document.querySelectorAll("details.more[data-fold='study-file'], details.more[data-fold='stops']")) {
+    for (const d of document.querySelectorAll("#asked details.more")) {
       d.open = on;
       if (on) d.tareFill(); // its own event comes too late
     }

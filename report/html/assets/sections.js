@@ -28,7 +28,7 @@
           .filter(Boolean)
           .flatMap((t, n) => [n ? Tare.el("i", { class: "between" }, " · ") : null, Tare.el("span", {}, t)]),
       ),
-      Tare.el("p", { class: r.finished ? "state done" : "state" }, r.finished ? "Finished: " + (r.reason || "") : stillLeft(r)),
+      Tare.el("p", { class: r.finished ? "state done" : "state" }, doc.state),
     );
   };
 
@@ -52,11 +52,6 @@
   const day = (t) => {
     const d = new Date(t);
     return Number.isNaN(d.getTime()) ? t : d.toISOString().slice(0, 16).replace("T", " ") + " UTC";
-  };
-  const stillLeft = (r) => {
-    const l = r.left || {};
-    const n = l.at_least === l.at_most ? Tare.plural(l.at_most || 0, "trial") : `${l.at_least} to ${Tare.plural(l.at_most, "trial")}`;
-    return `Not finished: ${n} left${l.most_time ? `, at most ${Tare.duration(l.most_time / 1e9)}` : ""}.`;
   };
 
   const tones = {
@@ -107,7 +102,7 @@
       (Tare.data.doc.sections || [])
         .filter((s) => !s.in)
         .map((s) => {
-          simple(s.id, s.title, [s.id], () => Tare.blocks(s.id));
+          simple(s.id, s.title, s.notes || [s.id], () => Tare.blocks(s.id));
           return [s.id, Tare[`${s.id}Section`]];
         }),
     );
@@ -121,156 +116,6 @@
         Tare.fill(p.body, content || null);
       });
   };
-
-  simple("asked", "What was asked", ["baseline", "response", "stop"], () => {
-    const { study } = Tare.data.doc,
-      r = Tare.data.res;
-    const rows = (study.factors || []).map((f) => [
-      f.name,
-      Tare.el(
-        "span",
-        { class: "levels-list" },
-        f.levels.map((l) =>
-          Tare.el(
-            "span",
-            { class: f.name === study.compare && l === study.baseline ? "level base" : "level" },
-            Tare.levelName({ factor: f.name, value: l }),
-            f.name === study.compare && l === study.baseline ? " (baseline)" : "",
-          ),
-        ),
-      ),
-    ]);
-    return [
-      Tare.el(
-        "p",
-        {},
-        `What does ${study.compare} cost beside ${study.baseline}?`,
-        study.about ? ` ${study.about}.`.replace("..", ".") : "",
-      ),
-      Tare.table("Factors and levels", [{ head: "factor" }, { head: "levels" }], rows),
-      Tare.el("dl", { class: "facts" }, [
-        study.stop ? [Tare.el("dt", {}, "stops"), Tare.el("dd", {}, study.stop)] : null,
-        study.budget ? [Tare.el("dt", {}, "budget"), Tare.el("dd", {}, study.budget)] : null,
-        [Tare.el("dt", {}, "seed"), Tare.el("dd", {}, study.seed)],
-        [Tare.el("dt", {}, "confidence"), Tare.el("dd", {}, `${Tare.percent(r.confidence)}, of all looks together`)],
-        [Tare.el("dt", {}, "margin"), Tare.el("dd", {}, Tare.percent(r.margin))],
-        study.overrides && study.overrides.length
-          ? [
-              Tare.el("dt", {}, "--set"),
-              Tare.el(
-                "dd",
-                {},
-                study.overrides.map((o) => Tare.el("code", {}, o)),
-              ),
-            ]
-          : null,
-      ]),
-      study.source
-        ? Tare.folded("study-file", `The study file${study.file ? `: ${study.file}` : ""}`, () =>
-            Tare.el("pre", { tabindex: "0", "aria-label": "The study file" }, study.source),
-          )
-        : null,
-      Tare.blocks("asked"),
-    ];
-  });
-
-  simple("failures", "Failures and skips", [], () => {
-    const D = Tare.data,
-      failures = D.res.failures || [],
-      rest = Tare.blocks("failures");
-    if (!failures.length && !rest) return null;
-    const few = 12,
-      bound = 300;
-    const list = (part, from) =>
-      Tare.el(
-        "ul",
-        { class: "failures" },
-        part.map((f, n) =>
-          Tare.el(
-            "li",
-            {},
-            Tare.el("b", {}, `trial ${f.seq}`),
-            ` (block ${f.block}${f.attempt > 1 ? `, attempt ${f.attempt}` : ""}) `,
-            Tare.el("span", { class: "quiet" }, Tare.levelsText(f.cell)),
-            Tare.el("br", {}),
-            `${f.failure.kind}${f.failure.phase ? ` in ${f.failure.phase}` : ""}${f.failure.role ? `, ${f.failure.role}` : ""}: ${f.failure.reason}`,
-            f.failure.tail
-              ? Tare.folded(`tail-${from + n}-${f.seq}`, "The end of its output", () =>
-                  Tare.el("pre", { tabindex: "0", "aria-label": `Output of trial ${f.seq}` }, f.failure.tail),
-                )
-              : null,
-          ),
-        ),
-      );
-    return [
-      failures.length
-        ? [
-            Tare.el("h3", {}, Tare.plural(failures.length, "failed trial")),
-            list(failures.slice(0, few), 0),
-            failures.length > few
-              ? Tare.folded("failures-more", `${Tare.grouped(failures.length - few)} more`, () => [
-                  list(failures.slice(few, bound), few),
-                  failures.length > bound
-                    ? Tare.el("p", { class: "quiet" }, `and ${Tare.grouped(failures.length - bound)} more; tare report --json has all`)
-                    : null,
-                ])
-              : null,
-          ]
-        : null,
-      rest,
-    ];
-  });
-
-  simple("host", "Host", [], () => {
-    const D = Tare.data,
-      seen = new Map();
-    for (const s of D.doc.sessions) {
-      const k = JSON.stringify({ ...s.host, warnings: null });
-      if (!seen.has(k)) seen.set(k, { host: s.host, sessions: [] });
-      seen.get(k).sessions.push(s);
-    }
-    if (!seen.size) return null;
-    return [...seen.values()].map(({ host: h, sessions }, n) => {
-      const rows = [
-        ["processor", `${h.cpu_model}${h.arch ? `, ${h.arch}` : ""}`],
-        [
-          "cores",
-          `${h.cores}${h.threads && h.threads !== h.cores ? `, ${h.threads} threads` : ""}${h.sockets > 1 ? `, ${h.sockets} sockets` : ""}`,
-        ],
-        ["memory", h.memory_bytes ? Tare.value(h.memory_bytes, "B") : ""],
-        ["system", h.os],
-        ["kernel", h.kernel],
-        ["cgroups", h.cgroups],
-        ["virtualization", h.virtualization],
-        ["KVM", h.kvm],
-        ["governor", h.governor],
-        ["clock", h.clocksource],
-        ["measured", sessions.map((s) => day(s.started)).join(", ")],
-      ].filter(([, v]) => v);
-      const more = (title, map) =>
-        map && Object.keys(map).length
-          ? Tare.folded(`host-${n}-${title}`, title, () =>
-              Tare.table(
-                title,
-                [{ head: "name" }, { head: "what" }],
-                Object.entries(map)
-                  .sort()
-                  .map(([k, v]) => [k, v]),
-              ),
-            )
-          : null;
-      return [
-        Tare.el("h3", {}, h.hostname || "a host"),
-        Tare.el(
-          "dl",
-          { class: "facts" },
-          rows.map(([k, v]) => [Tare.el("dt", {}, k), Tare.el("dd", {}, v)]),
-        ),
-        more("Versions of tools", h.tools),
-        more("Mitigations", h.mitigations),
-      ];
-    });
-  });
 
   simple("method", "How each figure is computed", [], () => {
     const notes = Tare.data.doc.notes || [];

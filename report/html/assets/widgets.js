@@ -148,7 +148,7 @@
           Tare.el(
             "tr",
             {},
-            columns.map((c) => Tare.el("th", { scope: "col", class: c.num ? "num" : null }, c.head)),
+            columns.map((c) => Tare.el("th", { scope: "col", class: c.num ? "num" : null, title: c.head }, c.head)),
           ),
         ),
         Tare.el(
