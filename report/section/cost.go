@@ -117,12 +117,7 @@ func Quotas(r *analyse.Result) *Section {
 		}
 		cells := []string{quotaEnd(q, words.Stratum(r, q.Workload, q.Shared, fixed)), words.TreatmentOf(r, q.Treatment), bare(q.Quota), bare(q.Cores), throttled, held, strconv.Itoa(q.Trials)}
 		for _, role := range roles {
-			k := slices.IndexFunc(q.Roles, func(x cpucost.Role) bool { return x.Role == role })
-			if k < 0 {
-				cells = append(cells, "-")
-				continue
-			}
-			cells = append(cells, bare(q.Roles[k].Cores))
+			cells = append(cells, written(q.Roles, func(x cpucost.Role) bool { return x.Role == role }, func(x cpucost.Role) string { return bare(x.Cores) }))
 		}
 		t.Row(cells...)[3].Second = percentOf(q.Used())
 	}
@@ -259,12 +254,7 @@ func Overheads(r *analyse.Result) *Section {
 	for _, o := range r.Overheads {
 		row := append([]string{r.LevelName(record.Level{Factor: r.Compare, Value: o.Sandbox}), strconv.Itoa(o.Trials), span(o.Trial, true), span(o.Noop, o.NoopTrials > 0)}, times(phases, o.Phases)...)
 		for _, name := range collectors {
-			k := slices.IndexFunc(o.Collectors, func(c analyse.CollectorCost) bool { return c.Name == name })
-			if k < 0 {
-				row = append(row, "-")
-				continue
-			}
-			row = append(row, words.Value(o.Collectors[k].Cores, record.Fraction))
+			row = append(row, written(o.Collectors, func(c analyse.CollectorCost) bool { return c.Name == name }, func(c analyse.CollectorCost) string { return words.Value(c.Cores, record.Fraction) }))
 		}
 		switch {
 		case o.Agent != nil:
@@ -296,13 +286,17 @@ func (t *Table) phases(lists [][]analyse.PhaseTime) []string {
 func times(names []string, list []analyse.PhaseTime) []string {
 	out := make([]string, len(names))
 	for i, name := range names {
-		k := slices.IndexFunc(list, func(p analyse.PhaseTime) bool { return p.Name == name })
-		out[i] = "-"
-		if k >= 0 {
-			out[i] = span(list[k].Median, true)
-		}
+		out[i] = written(list, func(p analyse.PhaseTime) bool { return p.Name == name }, func(p analyse.PhaseTime) string { return span(p.Median, true) })
 	}
 	return out
+}
+
+// written writes the one of a list that is meant; "-" if there is none.
+func written[T any](list []T, is func(T) bool, write func(T) string) string {
+	if k := slices.IndexFunc(list, is); k >= 0 {
+		return write(list[k])
+	}
+	return "-"
 }
 
 func span(d time.Duration, known bool) string {

@@ -27,10 +27,7 @@
   const cellOf = (f) => Tare.data.doc.cells[f.cell];
   const rowOf = (f) => Tare.data.rows.find((r) => r.stratum === cellOf(f).stratum);
   const workOf = (f) => (rowOf(f) ? rowOf(f).name : cellOf(f).stratum);
-  const treatmentOf = (f) => {
-    const t = Tare.data.treatments.find((x) => x.key === cellOf(f).treatment);
-    return t ? Tare.treatmentName(t.cell) : cellOf(f).treatment;
-  };
+  const treatmentOf = (f) => Tare.treatmentOf(cellOf(f).treatment);
   const badge = (f) => {
     const b = Tare.el("span", { class: "causebadge" }, Tare.causeWord(f));
     Tare.dressCause(b, f.cause, f.confidence || 0, f.costs);

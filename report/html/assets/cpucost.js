@@ -20,10 +20,7 @@
   };
 
   const stratum = (c) => `${c.workload} ${Tare.levelsText(c.shared.filter((l) => l.factor !== "workload" && !Tare.data.fixed.some((f) => f.factor === l.factor)))}`.trim();
-  const treatment = (c) => {
-    const t = Tare.data.treatments.find((x) => x.key === c.treatment);
-    return t ? Tare.treatmentName(t.cell) : c.treatment;
-  };
+  const treatment = (c) => Tare.treatmentOf(c.treatment);
   const name = (r) => `${stratum(r.c)}  ${treatment(r.c)}`;
   const a = (v, c) => `${Tare.value(v, "s")} a ${c.unit}`;
   const roles = (c) => (c.roles && c.roles.length ? c.roles.map((x) => ({ ...x, cores: x.part * c.cores, value: x.part * c.value })) : [{ role: "all", part: 1, cores: c.cores, value: c.value }]);

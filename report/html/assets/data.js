@@ -145,6 +145,12 @@
           .join("")
       : "";
 
+  // treatmentOf names the treatment of a key; one that there is not is called by the key.
+  Tare.treatmentOf = (key) => {
+    const t = Tare.data.treatments.find((x) => x.key === key);
+    return t ? Tare.treatmentName(t.cell) : key;
+  };
+
   // fixed are the levels that every stratum has: they are said once.
   const fixedLevels = (compared) => {
     let out = null;

@@ -26,8 +26,7 @@
   const cellName = (cell) => {
     if (!cell.stratum) return strayName(cell);
     const row = Tare.data.rows.find((r) => r.stratum === cell.stratum);
-    const t = Tare.data.treatments.find((x) => x.key === cell.treatment);
-    return `${row ? row.name : cell.stratum}: ${t ? Tare.treatmentName(t.cell) : cell.treatment}`;
+    return `${row ? row.name : cell.stratum}: ${Tare.treatmentOf(cell.treatment)}`;
   };
   const strayName = (cell) => {
     const s = Tare.data.res.sentinel;

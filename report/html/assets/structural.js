@@ -43,10 +43,7 @@
     return out;
   };
 
-  const treatment = (s) => {
-    const t = Tare.data.treatments.find((x) => x.key === s.treatment);
-    return t ? Tare.treatmentName(t.cell) : s.treatment;
-  };
+  const treatment = (s) => Tare.treatmentOf(s.treatment);
   const app = (s) => {
     const i = Tare.data.items.find((x) => x.c.stratum === s.stratum);
     return `${s.workload} ${Tare.levelsText(i ? i.row.rest : [])}`.trim();
