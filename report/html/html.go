@@ -3,9 +3,10 @@
 //
 // The data path: 1. a document.Document becomes JSON, gzip and base64, streamed
 // from one into the next; 2. the assets are joined: report.css, and the scripts
-// that order.txt names; 3. template.html takes both, the answer in words, and a
-// table for browsers without scripts; 4. in the browser, data.js unpacks the data
-// and the other scripts show them. A live page has no data in it: it fetches
+// that order.txt names; 3. template.html takes both, the answer in words, and the
+// sections (package section) for browsers without scripts; 4. in the browser,
+// data.js unpacks the data, blocks.js shows sections as they are, and the other
+// scripts add what a page alone can do. A live page has no data in it: it fetches
 // them from the server (package serve) that it names.
 //
 // The same document gives the same bytes.
