@@ -65,7 +65,7 @@ type analysis struct {
 // Analyse analyses a study. The order of trials does not matter. It changes
 // none of its arguments.
 func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts ...Option) *Result {
-	a := &analysis{study: st, rule: plan.Rule(st), plan: plan.New(st, skips), skips: skips,
+	a := &analysis{study: st, rule: plan.Rule(st), plan: plan.New(st, skips, nodesOf(trials)), skips: skips,
 		byCell: make(map[string][]*record.Trial), skipped: make(map[string]string)}
 	for _, o := range opts {
 		o(a)

@@ -85,7 +85,7 @@ func outcome(n plan.Next) record.Trial {
 
 func play(st *study.Study, skips []record.Skip, outcome func(plan.Next) record.Trial) []record.Trial {
 	var out []record.Trial
-	p := plan.New(st, skips)
+	p := plan.New(st, skips, nil)
 	for {
 		n, ok := p.Next()
 		if !ok {

@@ -16,8 +16,6 @@ import (
 // This file carries along what is not a comparison: failures, warnings and what
 // the measuring itself costs.
 
-const interrupted = "interrupted" // Failure.Kind of a trial that the user ended
-
 // sandboxName matches the name of a sandbox, RUN-TRIAL-ROLE as package run makes
 // it: every trial has others.
 var sandboxName = regexp.MustCompile(`\bt[0-9a-z]+-[0-9]+-[a-z]+[0-9]*\b`)
@@ -27,7 +25,7 @@ var sandboxName = regexp.MustCompile(`\bt[0-9a-z]+-[0-9]+-[a-z]+[0-9]*\b`)
 // the last of them stands for all.
 func reasons(trials []*record.Trial) (failed int, out []Reason) {
 	for _, t := range trials {
-		if t.Status == record.OK || t.Failure != nil && t.Failure.Kind == interrupted {
+		if t.Status == record.OK || t.Failure.Passing() {
 			continue
 		}
 		failed++

@@ -66,7 +66,7 @@ func play(t *testing.T, st *study.Study, cat study.Catalogue) (*store.Store, []r
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	e := &run.Engine{Session: p, Store: db}
-	if err := e.Run(context.Background(), plan.New(st, p.Preview().Skips)); err != nil {
+	if err := e.Run(context.Background(), plan.New(st, p.Preview().Skips, nil)); err != nil {
 		t.Fatal(err)
 	}
 	trials, err := db.Trials()

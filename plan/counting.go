@@ -59,7 +59,7 @@ func newCounting(st *study.Study, skips []record.Skip) countingState {
 
 // noteCounting notes a finished counting trial.
 func (p *Plan) noteCounting(stratum int, t *record.Trial) {
-	n := tryOf(t, p.strata[stratum].response)
+	n := p.tryOf(t, p.strata[stratum].response)
 	tries := p.counting.tries[stratum]
 	i, found := slices.BinarySearchFunc(tries, n.attempt, func(o try, a int) int { return o.attempt - a })
 	if found {
@@ -105,7 +105,7 @@ func (p *Plan) takeCounting(stratum int) bool {
 			if !t.ok {
 				s.uncounted = t.reason
 			}
-			p.walk.spent += spent
+			p.spend(p.walk.node, spent)
 			return true
 		}
 	}
@@ -145,7 +145,7 @@ func (p *Plan) remainingCounting(out *Progress, estimate func(record.Cell) time.
 
 // nextCounting returns the counting trial to make.
 func (p *Plan) nextCounting(stratum int) Next {
-	n := Next{Cell: p.study.Strata[stratum].Counting, Block: 1, Attempt: 1, Seq: p.seq + 1, Stratum: stratum, Counting: true}
+	n := Next{Cell: p.study.Strata[stratum].Counting, Block: 1, Attempt: 1, Seq: p.seq + 1, Stratum: stratum, Node: p.walk.node, Counting: true}
 	for _, t := range p.counting.tries[stratum] {
 		n.Attempt = t.attempt + 1
 	}

@@ -50,11 +50,11 @@ func TestCountingComesFirst(t *testing.T) {
 	plain.Strata[3].Baseline = 1
 	st := counted(plain, 2)
 	w := restless{world: world{noise: 0.05, duration: time.Second}, scatter: 0.02}
-	p := New(st, nil)
+	p := New(st, nil, nil)
 	preview := p.Preview(0)
 	order, trials := playOn(t, p, w.trial)
 	counting, rest := split(order)
-	without, _ := playOn(t, New(plain, nil), w.trial)
+	without, _ := playOn(t, New(plain, nil, nil), w.trial)
 	if d := cmp.Diff(keys(without), keys(rest)); d != "" {
 		t.Errorf("-without counting +with\n%s", d)
 	}
@@ -96,7 +96,7 @@ func TestCountingFails(t *testing.T) {
 	st := counted(makeStudy(2, 2))
 	st.Stop.Fixed, st.Retries = 4, 3
 	lost := st.Strata[1].Counting.Key()
-	p := New(st, nil)
+	p := New(st, nil, nil)
 	order, _ := play(t, p, world{noise: 0.05, always: func(n Next) bool { return n.Cell.Key() == lost }})
 	var attempts []int
 	for _, n := range order {
@@ -126,12 +126,12 @@ func TestCountingSkipped(t *testing.T) {
 	plain := makeStudy(3, 3)
 	st := counted(plain)
 	w := world{noise: 0.05}
-	without, _ := play(t, New(plain, nil), w)
-	order, _ := play(t, New(st, []record.Skip{{Cell: study.CountingAll(), Reason: "no BPF"}}), w)
+	without, _ := play(t, New(plain, nil, nil), w)
+	order, _ := play(t, New(st, []record.Skip{{Cell: study.CountingAll(), Reason: "no BPF"}}, nil), w)
 	if d := cmp.Diff(keys(without), keys(order)); d != "" {
 		t.Error(d)
 	}
-	order, _ = play(t, New(st, []record.Skip{{Cell: st.Strata[1].Cells[0], Reason: "not here"}}), w)
+	order, _ = play(t, New(st, []record.Skip{{Cell: st.Strata[1].Cells[0], Reason: "not here"}}, nil), w)
 	counting, _ := split(order)
 	if len(counting) != 2 || slices.ContainsFunc(counting, func(n Next) bool { return n.Stratum == 1 }) {
 		t.Errorf("%+v", counting)
@@ -146,9 +146,9 @@ func TestCountingBegunWithout(t *testing.T) {
 	plain.Stop.Fixed = 3
 	st := counted(plain)
 	w := world{noise: 0.05}
-	order, trials := play(t, New(plain, nil), w)
+	order, trials := play(t, New(plain, nil, nil), w)
 	for cut := range len(order) + 1 {
-		p := New(st, nil)
+		p := New(st, nil, nil)
 		begun := map[int]bool{}
 		for i := range trials[:cut] {
 			p.Done(trials[i])
@@ -176,10 +176,10 @@ func TestCountingResume(t *testing.T) {
 			st.Budget.Time = time.Duration(1+r.IntN(60)) * time.Second
 		}
 		w := restless{world: world{seed: seed, fail: []float64{0, 0.3}[r.IntN(2)]}, scatter: 0.02}
-		whole := New(st, nil)
+		whole := New(st, nil, nil)
 		order, trials := playOn(t, whole, w.trial)
 		for cut := range len(order) + 1 {
-			p := New(st, nil)
+			p := New(st, nil, nil)
 			part := slices.Clone(trials[:cut])
 			r.Shuffle(len(part), func(i, j int) { part[i], part[j] = part[j], part[i] })
 			for i, x := range part {
@@ -216,7 +216,7 @@ func TestCountingRemaining(t *testing.T) {
 	st := counted(makeStudy(3, 2))
 	st.Stop.Fixed = 2
 	second := func(record.Cell) time.Duration { return time.Second }
-	p := New(st, nil)
+	p := New(st, nil, nil)
 	if r := p.Remaining(second); r.Counting != 3 || r.AtMost != 15 || r.MostTime != 15*time.Second {
 		t.Errorf("%+v", r)
 	}

@@ -25,7 +25,7 @@ type watchful struct {
 // playWatched follows a plan to its end on the machine, with the sentinel if the
 // study has one. A trial takes a second, the sentinel 0.3.
 func (m *machine) playWatched(st *study.Study, s *watchful) {
-	p := New(st, nil)
+	p := New(st, nil, nil)
 	treatment := make(map[string]int)
 	for _, c := range st.Strata {
 		for k, cell := range c.Cells {

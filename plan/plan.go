@@ -20,6 +20,9 @@
 // the machine. The blocks around a change run again (sentinel.go). Of a block that ran again,
 // only the last round counts.
 //
+// Nodes. A block runs on one node, the strata visit the nodes in turn, and a block
+// whose node is lost begins again on another (nodes.go).
+//
 // Counting. Before a stratum's first block a trial may count its system calls
 // (counting.go).
 //
@@ -49,6 +52,7 @@ type Next struct {
 	Attempt int         `json:"attempt"` // from 1
 	Seq     int         `json:"seq"`     // place in the order of execution, from 1
 	Stratum int         `json:"stratum"` // index into Study.Strata; -1 for the sentinel
+	Node    string      `json:"node,omitempty"`
 
 	Sentinel bool `json:"sentinel,omitempty"` // a trial of the sentinel; nothing is compared with it
 	Counting bool `json:"counting,omitempty"` // it counts system calls; nothing is compared with it
@@ -102,7 +106,10 @@ type stratumState struct {
 type Plan struct {
 	study  *study.Study
 	rule   stat.Rule
-	last   int // pass
+	last   int      // pass
+	nodes  []string // that blocks can begin on, sorted; none: one node without a name
+	only   string   // the node of trials that name none
+	turns  []int    // by stratum: its turn to choose a node; nil for one node
 	cells  []cellState
 	strata []stratumState
 	index  map[string]int
@@ -116,9 +123,11 @@ type Plan struct {
 	walk     walk
 }
 
-// New plans a study. The cells in skips are not run.
-func New(st *study.Study, skips []record.Skip) *Plan {
+// New plans a study. The cells in skips are not run. The nodes, in any order, are
+// those that trials can run on; nil stands for one without a name.
+func New(st *study.Study, skips []record.Skip, nodes []string) *Plan {
 	p := &Plan{study: st, rule: Rule(st), last: lastPass(st)}
+	p.setNodes(nodes)
 	n := 0
 	for i := range st.Strata {
 		n += len(st.Strata[i].Cells)
@@ -144,7 +153,7 @@ func New(st *study.Study, skips []record.Skip) *Plan {
 		}
 	}
 	if s := st.Sentinel; s != nil && len(s.Workload.Responses) > 0 {
-		p.sentinel.study, p.sentinel.key = s, s.Cell.Key()
+		p.sentinel.study, p.sentinel.key, p.sentinel.passes = s, s.Cell.Key(), make(map[string][][]sentinelTry)
 	}
 	for _, s := range skips {
 		if p.sentinel.study != nil && s.Cell.Key() == p.sentinel.key {
@@ -207,6 +216,7 @@ func lastPass(st *study.Study) int {
 // Done records a finished trial. It changes no decision if the trial was recorded before, or
 // if the study does not have its cell or block.
 func (p *Plan) Done(t *record.Trial) {
+	late := t.Seq < p.seq // the walk may have left its node behind by what came after it
 	p.seq = max(p.seq, t.Seq)
 	inside := t.Block >= 1 && t.Block <= p.last
 	key := t.Cell.Key()
@@ -224,7 +234,7 @@ func (p *Plan) Done(t *record.Trial) {
 		return
 	}
 	c := &p.cells[id]
-	n := tryOf(t, p.strata[c.stratum].response)
+	n := p.tryOf(t, p.strata[c.stratum].response)
 	for len(c.blocks) < t.Block {
 		c.blocks = append(c.blocks, block{})
 	}
@@ -236,9 +246,9 @@ func (p *Plan) Done(t *record.Trial) {
 		b.tries = slices.Insert(b.tries, i, n)
 		p.fed++
 	}
-	// The walk can continue with the trial that it waits for. A decision already taken may
-	// depend on any other trial.
-	if w := p.walk.waiting; w.cell != id || w.block != t.Block || found || i+1 < len(b.tries) {
+	// What the walk waits for is news to it and nothing else; for any other
+	// trial, a decision already taken may depend on it.
+	if w := p.walk.waiting; w.cell != id || w.block != t.Block || found || i+1 < len(b.tries) || late || n.lost || n.node != p.walk.node {
 		p.stale = true
 	}
 	p.walk.waiting = waiting{cell: nobody}
@@ -254,12 +264,14 @@ func (p *Plan) Next() (Next, bool) {
 	if !ok {
 		return Next{}, false
 	}
-	n := Next{Block: at.block, Attempt: 1, Seq: p.seq + 1}
+	n := Next{Block: at.block, Attempt: 1, Seq: p.seq + 1, Node: p.walk.node}
 	if at.cell == sentinelCell {
 		n.Cell, n.Stratum, n.Sentinel = p.sentinel.study.Cell, -1, true
-		if at.block <= len(p.sentinel.passes) {
-			for _, t := range p.sentinel.passes[at.block-1] {
-				n.Attempt = t.attempt + 1
+		for _, passes := range p.sentinel.passes {
+			if at.block <= len(passes) {
+				for _, t := range passes[at.block-1] {
+					n.Attempt = max(n.Attempt, t.attempt+1)
+				}
 			}
 		}
 		return n, true

@@ -92,7 +92,7 @@ func play(t *testing.T, p *Plan, w world) (order []Next, trials []*record.Trial)
 
 func TestBlocksAreWhole(t *testing.T) {
 	st := makeStudy(5, 4)
-	order, _ := play(t, New(st, nil), world{noise: 1})
+	order, _ := play(t, New(st, nil, nil), world{noise: 1})
 	if len(order) != 5*4*16 {
 		t.Fatalf("%d trials, want all looks of everything", len(order))
 	}
@@ -116,13 +116,13 @@ func TestBlocksAreWhole(t *testing.T) {
 	}
 	other := *st
 	other.Seed = 2
-	if again, _ := play(t, New(&other, nil), world{noise: 1}); cmp.Equal(order, again) {
+	if again, _ := play(t, New(&other, nil, nil), world{noise: 1}); cmp.Equal(order, again) {
 		t.Error("the seed changes nothing")
 	}
-	if d := cmp.Diff(order[:20], New(st, nil).Preview(0)); d != "" {
+	if d := cmp.Diff(order[:20], New(st, nil, nil).Preview(0)); d != "" {
 		t.Errorf("preview differs:\n%s", d)
 	}
-	if got := New(st, nil).Preview(3); len(got) != 3 {
+	if got := New(st, nil, nil).Preview(3); len(got) != 3 {
 		t.Errorf("preview of 3 has %d", len(got))
 	}
 }
@@ -131,7 +131,7 @@ func TestBlocksAreWhole(t *testing.T) {
 // resume in another order.
 func TestOrderIsPinned(t *testing.T) {
 	var got []string
-	for _, n := range New(makeStudy(3, 3), nil).Preview(0) {
+	for _, n := range New(makeStudy(3, 3), nil, nil).Preview(0) {
 		w, _ := n.Cell.Get("workload")
 		b, _ := n.Cell.Get("sandbox")
 		got = append(got, w+b)
@@ -146,13 +146,13 @@ func TestSkipsDoNotReshuffle(t *testing.T) {
 	st := makeStudy(4, 4)
 	gone := st.Strata[2].Cells[3]
 	var want []string
-	for _, n := range New(st, nil).Preview(0) {
+	for _, n := range New(st, nil, nil).Preview(0) {
 		if n.Cell.Key() != gone.Key() {
 			want = append(want, n.Cell.Key())
 		}
 	}
 	var got []string
-	for _, n := range New(st, []record.Skip{{Cell: gone, Reason: "no"}, {Cell: record.Cell{{Factor: "x", Value: "y"}}}}).Preview(0) {
+	for _, n := range New(st, []record.Skip{{Cell: gone, Reason: "no"}, {Cell: record.Cell{{Factor: "x", Value: "y"}}}}, nil).Preview(0) {
 		got = append(got, n.Cell.Key())
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -182,11 +182,11 @@ func TestResume(t *testing.T) {
 			skips = []record.Skip{{Cell: s.Cells[r.IntN(len(s.Cells))], Reason: "not here"}}
 		}
 		w := world{seed: seed, fail: []float64{0, 0.05, 0.4}[r.IntN(3)]}
-		whole := New(st, skips)
+		whole := New(st, skips, nil)
 		order, trials := play(t, whole, w)
 		for range 6 {
 			cut := r.IntN(len(order) + 1)
-			p := New(st, skips)
+			p := New(st, skips, nil)
 			part := slices.Clone(trials[:cut])
 			r.Shuffle(len(part), func(i, j int) { part[i], part[j] = part[j], part[i] })
 			for i, trial := range part {
@@ -261,7 +261,7 @@ func TestEndings(t *testing.T) {
 			if c.skip {
 				skips = []record.Skip{{Cell: st.Strata[0].Cells[0]}, {Cell: st.Strata[1].Cells[0]}}
 			}
-			p := New(st, skips)
+			p := New(st, skips, nil)
 			play(t, p, c.w)
 			for i := range st.Strata {
 				e, ok := p.Ending(i)
@@ -285,14 +285,14 @@ func boxFails(names ...string) func(Next) bool {
 
 func TestSkippedStratum(t *testing.T) {
 	st := makeStudy(1, 2)
-	p := New(st, []record.Skip{{Cell: st.Strata[0].Cells[0]}, {Cell: st.Strata[0].Cells[1]}})
+	p := New(st, []record.Skip{{Cell: st.Strata[0].Cells[0]}, {Cell: st.Strata[0].Cells[1]}}, nil)
 	if n, ok := p.Next(); ok {
 		t.Errorf("%+v", n)
 	}
 	if e, _ := p.Ending(0); e.Code != EndSkipped {
 		t.Errorf("%+v", e)
 	}
-	empty := New(&study.Study{}, nil)
+	empty := New(&study.Study{}, nil, nil)
 	if _, ok := empty.Next(); ok || empty.Reason() == "" {
 		t.Errorf("a study of nothing: %q", empty.Reason())
 	}
@@ -301,7 +301,7 @@ func TestSkippedStratum(t *testing.T) {
 func TestRetriesAndGivingUp(t *testing.T) {
 	st := makeStudy(2, 3)
 	st.Retries = 1
-	p := New(st, nil)
+	p := New(st, nil, nil)
 	order, _ := play(t, p, world{noise: 2, always: func(n Next) bool {
 		w, _ := n.Cell.Get("workload")
 		return w == "w0" && boxFails("t2")(n)
@@ -331,7 +331,7 @@ func TestRetriesAndGivingUp(t *testing.T) {
 // TestFailureThatPasses: two blocks without a value, then a good one.
 func TestFailureThatPasses(t *testing.T) {
 	st := makeStudy(1, 2)
-	p := New(st, nil)
+	p := New(st, nil, nil)
 	order, _ := play(t, p, world{noise: 2, always: func(n Next) bool { return n.Block%3 != 0 && boxFails("t1")(n) }})
 	if len(order) != 32 || p.GaveUp(st.Strata[0].Cells[1]) != "" {
 		t.Errorf("%d trials, given up %q", len(order), p.GaveUp(st.Strata[0].Cells[1]))
@@ -353,7 +353,7 @@ func TestTimeBudget(t *testing.T) {
 	} {
 		st := makeStudy(4, 3)
 		st.Budget.Time = c.budget
-		p := New(st, nil)
+		p := New(st, nil, nil)
 		order, trials := play(t, p, world{noise: 2, duration: time.Second})
 		if len(order)%3 != 0 {
 			t.Errorf("%s: a block is cut", c.budget)
@@ -381,7 +381,7 @@ func TestTimeBudgetSaysBlocks(t *testing.T) {
 	for fixed, want := range map[int]string{2: "too short for 2 blocks of this", 16: "too short for 3 blocks of this"} {
 		st := makeStudy(4, 3)
 		st.Budget.Time, st.Stop.Fixed = 13*time.Second, fixed
-		p := New(st, nil)
+		p := New(st, nil, nil)
 		play(t, p, world{noise: 2, duration: time.Second})
 		e, ended := p.Ending(3)
 		if !ended || e.Code != EndBudgetTime || !strings.Contains(e.Text, want) {
@@ -392,7 +392,7 @@ func TestTimeBudgetSaysBlocks(t *testing.T) {
 
 func TestLateAndStrayResults(t *testing.T) {
 	st := makeStudy(2, 2)
-	p := New(st, nil)
+	p := New(st, nil, nil)
 	w := world{noise: 1}
 	order, trials := play(t, p, w)
 	// A result that fails a trial after all reopens its block.

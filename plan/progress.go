@@ -115,7 +115,7 @@ func (p *Plan) remainingAgain(out *Progress) {
 	if w.again {
 		add(w.block)
 	}
-	for _, q := range w.watch.queue {
+	for _, q := range w.queue {
 		b := q.epoch.blocks[q.index]
 		add(p.blockOrder(b.Block, b.Stratum, 0))
 	}
@@ -123,10 +123,26 @@ func (p *Plan) remainingAgain(out *Progress) {
 
 // remainingSentinels adds the trials of the sentinel: their share of the remaining time.
 func (p *Plan) remainingSentinels(out *Progress, blocks [2]int, estimate func(record.Cell) time.Duration) {
-	w, s := &p.walk.watch, p.sentinel.study
-	if !p.watching() || p.sentinel.skipped || w.off != "" {
+	if !p.watching() || p.sentinel.skipped {
 		return
 	}
+	// The blocks that are left fall to all nodes alike.
+	nodes := p.nodes
+	if len(nodes) == 0 {
+		nodes = []string{p.walk.node}
+	}
+	least, most, rest := out.LeastTime/time.Duration(len(nodes)), out.MostTime/time.Duration(len(nodes)), [2]int{blocks[0] / len(nodes), blocks[1] / len(nodes)}
+	for _, n := range nodes {
+		if w := p.watch(n); w.off == "" {
+			p.remainingOn(w, out, rest, least, most, estimate)
+		}
+	}
+}
+
+// remainingOn adds the trials of the sentinel on one node, where so many blocks and so
+// much time are left.
+func (p *Plan) remainingOn(w *watch, out *Progress, blocks [2]int, leastTime, mostTime time.Duration, estimate func(record.Cell) time.Duration) {
+	s := p.sentinel.study
 	var d time.Duration
 	if w.made > 0 {
 		d = w.time / time.Duration(w.made)
@@ -147,11 +163,11 @@ func (p *Plan) remainingSentinels(out *Progress, blocks [2]int, estimate func(re
 		}
 		return n
 	}
-	least, most := number(blocks[0], out.LeastTime), number(blocks[1], out.MostTime)
+	least, most := number(blocks[0], leastTime), number(blocks[1], mostTime)
 	if d == 0 {
 		out.Unknown += most
 	}
-	out.Sentinels = most
+	out.Sentinels += most
 	out.AtLeast, out.AtMost = out.AtLeast+least, out.AtMost+most
 	out.LeastTime, out.MostTime = out.LeastTime+time.Duration(least)*d, out.MostTime+time.Duration(most)*d
 }
@@ -196,20 +212,23 @@ func (p *Plan) Preview(n int) []Next {
 	var out []Next
 	full := func() bool { return n > 0 && len(out) == n }
 	watch := p.Watches()
-	sentinels := 0
-	for i, stratum := range p.passOrder(1) {
+	sentinels, blocks := 0, make(map[string]int)
+	for _, stratum := range p.passOrder(1) {
+		node := p.turn(1, stratum)
+		i := blocks[node]
+		blocks[node]++
 		if watch && !full() && (i == 0 || p.sentinel.study.Every > 0 && i%p.sentinel.study.Every == 0) {
 			sentinels++
-			out = append(out, Next{Cell: p.sentinel.study.Cell, Block: 1, Attempt: sentinels, Seq: len(out) + 1, Stratum: -1, Sentinel: true})
+			out = append(out, Next{Cell: p.sentinel.study.Cell, Block: 1, Attempt: sentinels, Seq: len(out) + 1, Stratum: -1, Node: node, Sentinel: true})
 		}
 		if !full() && p.countingDue(stratum) {
-			out = append(out, Next{Cell: p.study.Strata[stratum].Counting, Block: 1, Attempt: 1, Seq: len(out) + 1, Stratum: stratum, Counting: true})
+			out = append(out, Next{Cell: p.study.Strata[stratum].Counting, Block: 1, Attempt: 1, Seq: len(out) + 1, Stratum: stratum, Node: node, Counting: true})
 		}
 		for _, id := range p.blockOrder(1, stratum, 0) {
 			if full() {
 				return out
 			}
-			out = append(out, Next{Cell: p.cells[id].cell, Block: 1, Attempt: 1, Seq: len(out) + 1, Stratum: stratum})
+			out = append(out, Next{Cell: p.cells[id].cell, Block: 1, Attempt: 1, Seq: len(out) + 1, Stratum: stratum, Node: node})
 		}
 	}
 	return out

@@ -11,7 +11,7 @@ import (
 
 func TestRemaining(t *testing.T) {
 	st := makeStudy(3, 4)
-	p := New(st, nil)
+	p := New(st, nil, nil)
 	got := p.Remaining(nil)
 	if d := cmp.Diff(Progress{Pass: 1, Passes: 16, AtLeast: 36, AtMost: 192, Unknown: 192}, got); d != "" {
 		t.Error(d)
@@ -39,7 +39,7 @@ func TestRemaining(t *testing.T) {
 		p.Done(w.trial(n))
 	}
 	st.Budget.Time = 50 * time.Second
-	if r := New(st, nil).Remaining(func(record.Cell) time.Duration { return 10 * time.Second }); r.MostTime != 120*time.Second {
+	if r := New(st, nil, nil).Remaining(func(record.Cell) time.Duration { return 10 * time.Second }); r.MostTime != 120*time.Second {
 		t.Errorf("the first pass is always whole: %+v", r)
 	}
 }
@@ -48,7 +48,7 @@ func TestRemaining(t *testing.T) {
 func BenchmarkPlan100k(b *testing.B) {
 	st := makeStudy(20000, 5)
 	for b.Loop() {
-		p := New(st, nil)
+		p := New(st, nil, nil)
 		n := 0
 		for {
 			next, ok := p.Next()

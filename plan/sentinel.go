@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -11,10 +12,11 @@ import (
 	"tare/study"
 )
 
-// The sentinel is a workload that is always the same and runs between blocks. stat.Detector
-// watches its values as they come. At a change an epoch begins, and the blocks between the
-// last sentinel before the change and the first after it run again: one of them spans the
-// change, and which one cannot be found without looking at the values to be compared.
+// The sentinel is one workload that is always the same, run between blocks. What
+// it shows is watched by stat.Detector as it comes, on each node by itself; where it
+// changes, an epoch of that node begins, and the node's blocks between the last sentinel before the change and the
+// first after it run again: one of them straddles the change, and which it is
+// cannot be told without looking at what is to be compared.
 //
 // All of this is part of the walk, so it depends only on the study and the recorded results.
 // A study that was begun without a sentinel, by an older tare or on a host that could not run
@@ -44,6 +46,7 @@ const (
 
 // Epoch is the part of a study between two changes of the machine.
 type Epoch struct {
+	Node   string       // that changed
 	Seq    int          // of its first sentinel
 	After  int          // Seq of the last sentinel before the change; 0 for the first epoch
 	What   []string     // what changed: ChangedTime, ChangedWait
@@ -60,6 +63,7 @@ type Straddling struct {
 // Sentinel is one trial of the sentinel as the plan sees it.
 type Sentinel struct {
 	Seq   int
+	Node  string
 	Value float64 // of the response
 	Wait  float64 // run-queue wait, as a share of the time; NaN if it was not read
 }
@@ -70,7 +74,7 @@ type sentinelState struct {
 	key     string
 	skipped bool
 	fed     int
-	passes  [][]sentinelTry // by pass-1, by attempt
+	passes  map[string][][]sentinelTry // by node, by pass-1, by attempt
 }
 
 type sentinelTry struct {
@@ -78,20 +82,19 @@ type sentinelTry struct {
 	wait float64
 }
 
-// watch is the part of that state that belongs to the walk.
+// watch is the walk's part of it, for one node.
 type watch struct {
 	at      int // tries consumed of the pass
 	made    int
 	failing int
 	off     string // why there are no more sentinels
 	time    time.Duration
-	since   int           // blocks since the last sentinel
-	again   time.Duration // time of blocks that ran again
+	spent   time.Duration // on the node
+	since   int           // blocks since the last
 	points  []Sentinel
 	gap     []ref   // blocks since the last point
 	gaps    [][]ref // by point: the blocks before it
 	epochs  []*epochState
-	queue   []straddler
 	wall    stat.Detector // of the time
 	wait    stat.Detector
 }
@@ -99,6 +102,7 @@ type watch struct {
 type ref struct{ pass, stratum int }
 
 type epochState struct {
+	node   string
 	at     int // index of its first point
 	what   []string
 	blocks []Straddling
@@ -109,27 +113,41 @@ type straddler struct {
 	index int // in its blocks
 }
 
-func newWatch() watch {
-	return watch{wall: stat.Detector{Floor: timeFloor}, wait: stat.Detector{Floor: waitFloor}}
+// watch is what is seen of a node.
+func (p *Plan) watch(node string) *watch {
+	w := p.walk.watches[node]
+	if w == nil {
+		w = &watch{wall: stat.Detector{Floor: timeFloor}, wait: stat.Detector{Floor: waitFloor}}
+		p.walk.watches[node] = w
+	}
+	return w
+}
+
+// spend adds to the time that the study took, and took of a node.
+func (p *Plan) spend(node string, d time.Duration) {
+	p.walk.spent += d
+	p.watch(node).spent += d
 }
 
 // noteSentinel records a finished trial of the sentinel.
 func (p *Plan) noteSentinel(t *record.Trial) {
 	s := &p.sentinel
-	n := sentinelTry{try: tryOf(t, s.study.Workload.Responses[0]), wait: waitOf(t)}
-	for len(s.passes) < t.Block {
-		s.passes = append(s.passes, nil)
+	n := sentinelTry{try: p.tryOf(t, s.study.Workload.Responses[0]), wait: waitOf(t)}
+	passes := s.passes[n.node]
+	for len(passes) < t.Block {
+		passes = append(passes, nil)
 	}
-	tries := s.passes[t.Block-1]
+	s.passes[n.node] = passes
+	tries := passes[t.Block-1]
 	i, found := slices.BinarySearchFunc(tries, n.attempt, func(o sentinelTry, a int) int { return o.attempt - a })
 	if found {
 		tries[i] = n
 	} else {
-		s.passes[t.Block-1] = slices.Insert(tries, i, n)
+		passes[t.Block-1] = slices.Insert(tries, i, n)
 		s.fed++
 		p.fed++
 	}
-	if w := p.walk.waiting; w.cell != sentinelCell || w.block != t.Block || found || i+1 < len(s.passes[t.Block-1]) || s.fed == 1 {
+	if w := p.walk.waiting; w.cell != sentinelCell || w.block != t.Block || found || i+1 < len(passes[t.Block-1]) || s.fed == 1 || n.node != p.walk.node {
 		p.stale = true
 	}
 	p.walk.waiting = waiting{cell: nobody}
@@ -153,10 +171,10 @@ func (p *Plan) watching() bool {
 	return p.sentinel.study != nil && (p.sentinel.fed > 0 || p.fed == 0)
 }
 
-// sentinelDue decides before a block whether the sentinel runs first: at the beginning, and
-// whenever one more stays within its share of the time.
-func (p *Plan) sentinelDue() bool {
-	w, s := &p.walk.watch, p.sentinel.study
+// sentinelDue decides before a block whether the sentinel runs first on its node: at
+// the beginning, and whenever another one keeps within its share of the time there.
+func (p *Plan) sentinelDue(w *watch) bool {
+	s := p.sentinel.study
 	switch {
 	case !p.watching() || w.off != "":
 		return false
@@ -167,15 +185,16 @@ func (p *Plan) sentinelDue() bool {
 	case w.since == 0:
 		return false
 	}
-	return float64(w.time+w.time/time.Duration(w.made)) <= s.Share*float64(p.walk.spent)
+	return float64(w.time+w.time/time.Duration(w.made)) <= s.Share*float64(w.spent)
 }
 
-// takeSentinel continues the walk over the sentinel that is due; false if it is still to run.
-func (p *Plan) takeSentinel() bool {
-	w, s := &p.walk.watch, &p.sentinel
+// takeSentinel follows the walk over the sentinel that is due; false when it is
+// yet to run.
+func (p *Plan) takeSentinel(w *watch, node string) bool {
+	s := &p.sentinel
 	var tries []sentinelTry
-	if p.walk.pass <= len(s.passes) {
-		tries = s.passes[p.walk.pass-1]
+	if passes := s.passes[node]; p.walk.pass <= len(passes) {
+		tries = passes[p.walk.pass-1]
 	}
 	for w.at < len(tries) && tries[w.at].interrupted {
 		w.at++
@@ -192,7 +211,7 @@ func (p *Plan) takeSentinel() bool {
 	w.made++
 	w.since = 0
 	w.time += t.duration
-	p.walk.spent += t.duration
+	p.spend(node, t.duration)
 	if !t.ok || !t.has || !(t.value > 0) || math.IsInf(t.value, 0) {
 		if w.failing++; w.failing == giveUpAfter {
 			w.off = fmt.Sprintf("failed %d times running", giveUpAfter)
@@ -200,20 +219,20 @@ func (p *Plan) takeSentinel() bool {
 		return true
 	}
 	w.failing = 0
-	w.points = append(w.points, Sentinel{Seq: t.seq, Value: t.value, Wait: t.wait})
+	w.points = append(w.points, Sentinel{Seq: t.seq, Node: node, Value: t.value, Wait: t.wait})
 	w.gaps, w.gap = append(w.gaps, w.gap), nil
 	if k, changed := w.wall.Add(math.Log(t.value)); changed {
-		p.change(k, ChangedTime)
+		p.change(w, node, k, ChangedTime)
 	}
 	if k, changed := w.wait.Add(t.wait); changed {
-		p.change(k, ChangedWait)
+		p.change(w, node, k, ChangedWait)
 	}
 	return true
 }
 
-// change begins an epoch at a point, and queues the blocks before it to run again.
-func (p *Plan) change(k int, what string) {
-	w := &p.walk.watch
+// change begins an epoch of a node at a point and puts the blocks before it down to
+// run again.
+func (p *Plan) change(w *watch, node string, k int, what string) {
 	for _, e := range w.epochs {
 		if max(e.at-k, k-e.at) <= sameChange {
 			if !slices.Contains(e.what, what) {
@@ -222,11 +241,11 @@ func (p *Plan) change(k int, what string) {
 			return
 		}
 	}
-	e := &epochState{at: k, what: []string{what}}
+	e := &epochState{node: node, at: k, what: []string{what}}
 	for _, r := range w.gaps[k] {
 		if !slices.ContainsFunc(e.blocks, func(s Straddling) bool { return s.Stratum == r.stratum && s.Block == r.pass }) {
 			e.blocks = append(e.blocks, Straddling{Stratum: r.stratum, Block: r.pass})
-			w.queue = append(w.queue, straddler{e, len(e.blocks) - 1})
+			p.walk.queue = append(p.walk.queue, straddler{e, len(e.blocks) - 1})
 		}
 	}
 	w.epochs = append(w.epochs, e)
@@ -236,8 +255,8 @@ func (p *Plan) change(k int, what string) {
 // beginAgain begins the next block of the queue, if it may run again.
 func (p *Plan) beginAgain() {
 	w := &p.walk
-	next := w.watch.queue[0]
-	w.watch.queue = w.watch.queue[1:]
+	next := w.queue[0]
+	w.queue = w.queue[1:]
 	b := &next.epoch.blocks[next.index]
 	s := &p.strata[b.Stratum]
 	if s.baseline >= 0 && p.cells[s.baseline].gaveUp != "" || s.closed == 0 {
@@ -247,7 +266,7 @@ func (p *Plan) beginAgain() {
 	if budget := p.study.Budget.Time; budget > 0 && w.spent+cost > budget {
 		return
 	}
-	if float64(w.watch.again+cost) > againShare*float64(w.spent-w.watch.again) {
+	if float64(w.redone+cost) > againShare*float64(w.spent-w.redone) {
 		return
 	}
 	cells := p.blockOrder(b.Block, b.Stratum, 0)
@@ -266,36 +285,59 @@ func (p *Plan) beginAgain() {
 		}
 	}
 	b.Again = true
+	node := next.epoch.node
+	if !p.has(node) {
+		node = p.turn(b.Block, b.Stratum)
+	}
+	stay := p.stay(ref{b.Block, b.Stratum}, cells, node)
+	for ; stay.lost; stay = p.stay(ref{b.Block, b.Stratum}, cells, node) {
+		p.leave(b.Block, cells, stay)
+	}
+	w.node, w.until = stay.node, stay.until
 	w.block, w.of, w.again = p.blockOrder(b.Block, b.Stratum, round), ref{b.Block, b.Stratum}, true
 }
 
-// Epochs returns the parts between changes of the machine; nil if it did not change.
+// Epochs returns the stretches between changes of the machine, node by node; none of
+// a node that did not change.
 func (p *Plan) Epochs() []Epoch {
 	p.advance()
-	w := &p.walk.watch
-	if len(w.epochs) == 0 {
-		return nil
-	}
-	out := []Epoch{{Seq: w.points[0].Seq}}
-	for _, e := range w.epochs {
-		x := Epoch{Seq: w.points[e.at].Seq, What: e.what, Blocks: e.blocks}
-		if e.at > 0 {
-			x.After = w.points[e.at-1].Seq
+	var out []Epoch
+	for _, node := range slices.Sorted(maps.Keys(p.walk.watches)) {
+		w := p.walk.watches[node]
+		if len(w.epochs) == 0 {
+			continue
 		}
-		out = append(out, x)
+		out = append(out, Epoch{Node: node, Seq: w.points[0].Seq})
+		for _, e := range w.epochs {
+			x := Epoch{Node: node, Seq: w.points[e.at].Seq, What: e.what, Blocks: e.blocks}
+			if e.at > 0 {
+				x.After = w.points[e.at-1].Seq
+			}
+			out = append(out, x)
+		}
 	}
 	return out
 }
 
-// Sentinels returns the sentinel's values in the order in which they were read.
-func (p *Plan) Sentinels() []Sentinel {
+// Sentinels returns the sentinel's values, node by node, in the order in which they were
+// read.
+func (p *Plan) Sentinels() (out []Sentinel) {
 	p.advance()
-	return p.walk.watch.points
+	for _, node := range slices.Sorted(maps.Keys(p.walk.watches)) {
+		out = append(out, p.walk.watches[node].points...)
+	}
+	return out
 }
 
-// Watches reports whether the study uses a sentinel: it has one, was begun with it, and this
-// host can run it.
+// Watches reports whether the study goes on with a sentinel on a node: it has one, it
+// was begun with it, and this host can run it.
 func (p *Plan) Watches() bool {
 	p.advance()
-	return p.watching() && !p.sentinel.skipped && p.walk.watch.off == ""
+	off := 0
+	for _, w := range p.walk.watches {
+		if w.off != "" {
+			off++
+		}
+	}
+	return p.watching() && !p.sentinel.skipped && (off == 0 || off < max(len(p.nodes), len(p.walk.watches)))
 }

@@ -86,7 +86,7 @@ func TestBlocksRunAgain(t *testing.T) {
 	const step = 150
 	st := watched(4, 3, 2, 0)
 	st.Stop.Fixed = 20
-	p := New(st, nil)
+	p := New(st, nil, nil)
 	order, trials := playOn(t, p, restless{world: world{noise: 0.02, seed: 3, duration: time.Second}, scatter: 0.02, level: stepAt(step, 0.15)}.trial)
 	epochs := p.Epochs()
 	if len(epochs) != 2 || !slices.Equal(epochs[1].What, []string{ChangedTime}) {
@@ -151,7 +151,7 @@ func TestBlocksRunAgain(t *testing.T) {
 func TestSteadyMachine(t *testing.T) {
 	st := watched(3, 3, 0, 0.03)
 	w := restless{world: world{noise: 0.5, duration: time.Second}, scatter: 0.02}
-	p := New(st, nil)
+	p := New(st, nil, nil)
 	order, trials := playOn(t, p, w.trial)
 	if e := p.Epochs(); e != nil {
 		t.Errorf("%+v", e)
@@ -170,7 +170,7 @@ func TestSteadyMachine(t *testing.T) {
 	}
 	plain := *st
 	plain.Sentinel = nil
-	without, _ := playOn(t, New(&plain, nil), w.trial)
+	without, _ := playOn(t, New(&plain, nil, nil), w.trial)
 	var want []string
 	for _, n := range without {
 		want = append(want, n.Cell.Key())
@@ -194,9 +194,9 @@ func TestBegunWithout(t *testing.T) {
 	old := *st
 	old.Sentinel = nil
 	w := restless{world: world{noise: 0.5, duration: time.Second}, scatter: 0.02, level: stepAt(40, 0.5)}
-	order, trials := playOn(t, New(&old, nil), w.trial)
+	order, trials := playOn(t, New(&old, nil, nil), w.trial)
 	for _, cut := range []int{1, 2, 30, len(order) - 1} {
-		p := New(st, nil)
+		p := New(st, nil, nil)
 		for i := range trials[:cut] {
 			p.Done(trials[i])
 			p.Next()
@@ -213,7 +213,7 @@ func TestBegunWithout(t *testing.T) {
 
 func TestSentinelThatCannotRun(t *testing.T) {
 	st := watched(2, 2, 1, 0)
-	p := New(st, []record.Skip{{Cell: st.Sentinel.Cell, Reason: "needs root"}})
+	p := New(st, []record.Skip{{Cell: st.Sentinel.Cell, Reason: "needs root"}}, nil)
 	if p.Watches() {
 		t.Error("it watches")
 	}
@@ -225,7 +225,7 @@ func TestSentinelThatCannotRun(t *testing.T) {
 		t.Errorf("%d trials, want 16 blocks of 2 strata of 2 cells", len(order))
 	}
 	// One that fails is not repeated, and is given up after three.
-	p = New(st, nil)
+	p = New(st, nil, nil)
 	order, _ = playOn(t, p, restless{world: world{noise: 0.5}, broken: func(n Next) bool { return n.Sentinel }}.trial)
 	sentinels := 0
 	for _, n := range order {
@@ -247,7 +247,7 @@ func TestWaitAlone(t *testing.T) {
 	for _, step := range []float64{0, 0.3} {
 		st := watched(3, 2, 1, 0)
 		st.Stop.Fixed = 20
-		p := New(st, nil)
+		p := New(st, nil, nil)
 		w := restless{world: world{noise: 0.02, duration: time.Second}, scatter: 0.02, level: stepAt(100, step)}
 		_, trials := playOn(t, p, func(n Next) *record.Trial {
 			tr := w.trial(n)
@@ -280,7 +280,7 @@ func TestBlockThatFailsAgain(t *testing.T) {
 	st := watched(2, 2, 2, 0)
 	st.Stop.Fixed = 30
 	st.Retries = 1
-	p := New(st, nil)
+	p := New(st, nil, nil)
 	order, trials := playOn(t, p, restless{world: world{noise: 0.02, duration: time.Second}, scatter: 0.02, level: stepAt(70, 0.3),
 		broken: func(n Next) bool { return n.Again && boxFails("t1")(n) }}.trial)
 	failed := 0
@@ -313,7 +313,7 @@ func TestNeverRests(t *testing.T) {
 	st := watched(4, 3, 1, 0)
 	st.Stop.Fixed = 40
 	st.Budget.Time = 500 * time.Second
-	p := New(st, nil)
+	p := New(st, nil, nil)
 	level := func(i int) float64 { return 0.3 * float64(i/40%2) }
 	order, trials := playOn(t, p, restless{world: world{noise: 0.02, duration: time.Second}, scatter: 0.01, level: level}.trial)
 	times := map[string]int{}
@@ -364,7 +364,7 @@ func TestResumeWhileTheMachineChanges(t *testing.T) {
 			levels[i] = drift + 0.3*float64(i/every%2)
 		}
 		w := restless{world: world{seed: seed, noise: 0.05, fail: []float64{0, 0.05}[r.IntN(2)]}, scatter: 0.02, level: func(i int) float64 { return levels[i] }}
-		whole := New(st, nil)
+		whole := New(st, nil, nil)
 		order, trials := playOn(t, whole, w.trial)
 		for _, n := range order {
 			if n.Again {
@@ -373,7 +373,7 @@ func TestResumeWhileTheMachineChanges(t *testing.T) {
 		}
 		for range 8 {
 			cut := r.IntN(len(order) + 1)
-			p := New(st, nil)
+			p := New(st, nil, nil)
 			part := slices.Clone(trials[:cut])
 			r.Shuffle(len(part), func(i, j int) { part[i], part[j] = part[j], part[i] })
 			for _, trial := range part {
@@ -417,7 +417,7 @@ func TestResumeWhileTheMachineChanges(t *testing.T) {
 func TestProgressWithSentinel(t *testing.T) {
 	st := watched(3, 3, 0, 0.05)
 	st.Stop.Fixed = 12
-	p := New(st, nil)
+	p := New(st, nil, nil)
 	if r := p.Remaining(func(record.Cell) time.Duration { return time.Second }); r.Sentinels < 3 || r.Sentinels > 8 || r.AtMost != 108+r.Sentinels {
 		t.Errorf("%+v", r)
 	}
@@ -451,7 +451,7 @@ func TestCountsWhatThePlanDecidedBy(t *testing.T) {
 		if !c.sentinel {
 			st.Sentinel = nil
 		}
-		_, trials := playOn(t, New(st, nil), restless{world: world{noise: 0.02, seed: 3, duration: time.Second}, scatter: 0.02, level: c.level}.trial)
+		_, trials := playOn(t, New(st, nil, nil), restless{world: world{noise: 0.02, seed: 3, duration: time.Second}, scatter: 0.02, level: c.level}.trial)
 		// One more good attempt here and there, far off, as of somebody who put it there.
 		last := map[string]int{}
 		block := func(x *record.Trial) string { return fmt.Sprint(x.Cell.Key(), " ", x.Block) }
@@ -469,7 +469,7 @@ func TestCountsWhatThePlanDecidedBy(t *testing.T) {
 			more.Samples[0].Value *= 100
 			trials = append(trials, &more)
 		}
-		p := New(st, nil)
+		p := New(st, nil, nil)
 		for _, x := range trials {
 			p.Done(x)
 		}

@@ -74,7 +74,7 @@ type score struct {
 
 // follow follows the plan to its end on the machine, and counts the trials.
 func (m *machine) follow(st *study.Study) (p *Plan, trials int) {
-	p = New(st, nil)
+	p = New(st, nil, nil)
 	treatment := make(map[string]int)
 	for _, c := range st.Strata {
 		for k, cell := range c.Cells {

@@ -12,7 +12,9 @@ type try struct {
 	attempt     int
 	seq         int
 	ok          bool
-	interrupted bool
+	interrupted bool // by the user, or because its node was lost
+	lost        bool // its node was
+	node        string
 	has         bool
 	value       float64 // of the stopping response
 	duration    time.Duration
@@ -25,17 +27,18 @@ type block struct {
 
 	// of the walk:
 	from  int // tries before this belong to rounds that are over
+	left  int // tries before this were left behind on a lost node
 	again int // rounds begun after the first
 	good  int // 1 + index of the try that counts; 0: no try counts
 }
 
-// tryOf returns what the plan keeps of a trial.
-func tryOf(t *record.Trial, response string) try {
-	n := try{attempt: t.Attempt, seq: t.Seq, ok: t.Status == record.OK, duration: t.Duration}
+// tryOf is what the plan keeps of a trial.
+func (p *Plan) tryOf(t *record.Trial, response string) try {
+	n := try{node: p.named(t.Node), attempt: t.Attempt, seq: t.Seq, ok: t.Status == record.OK, duration: t.Duration}
 	n.value, n.has = t.Sample(response)
 	n.has = n.has && !t.BelowNoise(response)
 	if t.Failure != nil {
-		n.interrupted = t.Failure.Kind == "interrupted"
+		n.interrupted, n.lost = t.Failure.Passing(), t.Failure.Kind == record.NodeLost
 		n.reason = t.Failure.Reason
 	}
 	return n
@@ -59,14 +62,15 @@ func (c *cellState) value(pass int) float64 {
 	return math.NaN()
 }
 
-// settled reports whether a cell needs no more tries in the present round, where its tries
-// end, and whether the last of them was good.
-func (b *block) settled(retries int) (end int, ok, settled bool) {
+// settled reports whether a cell needs no more tries in the round under way, of which
+// those from the seq until on are not, where its tries end, and whether the last of
+// them was good.
+func (b *block) settled(retries, until int) (end int, ok, settled bool) {
 	if b == nil {
 		return 0, false, false
 	}
 	failed := 0
-	for i := b.from; i < len(b.tries); i++ {
+	for i := b.from; i < len(b.tries) && b.tries[i].seq < until; i++ {
 		switch t := &b.tries[i]; {
 		case t.ok:
 			return i + 1, true, true
@@ -101,10 +105,10 @@ func (p *Plan) Counts(t *record.Trial) bool {
 	}
 	b := p.cells[id].at(t.Block)
 	switch {
-	case b == nil || !p.watching():
+	case b == nil || !p.watching() && b.left == 0:
 		return true
 	case b.good > 0:
 		return t.Attempt == b.tries[b.good-1].attempt
 	}
-	return b.again == 0 // the walk has not come here: no decision depends on it yet
+	return b.again == 0 && b.left == 0 // the walk has not come here: no decision is taken by it
 }

@@ -19,10 +19,14 @@ type walk struct {
 	block   []int // cells of the block that has begun, nil between blocks
 	of      ref   // that block
 	again   bool  // it runs again
+	until   int   // seq that the round under way ends before
+	node    string
 	cost    time.Duration
 	spent   time.Duration
 	waiting waiting
-	watch   watch
+	watches map[string]*watch // by node
+	queue   []straddler
+	redone  time.Duration // that blocks took which ran again
 	ended   bool
 }
 
@@ -38,12 +42,13 @@ const (
 
 func (p *Plan) rewind() {
 	p.stale = false
-	p.walk = walk{watch: newWatch(), waiting: waiting{cell: nobody}}
+	p.walk = walk{watches: make(map[string]*watch), waiting: waiting{cell: nobody}}
 	for i := range p.cells {
 		c := &p.cells[i]
 		c.failing, c.gaveUp = 0, ""
 		for j := range c.blocks {
-			c.blocks[j].from, c.blocks[j].again, c.blocks[j].good = 0, 0, 0
+			b := &c.blocks[j]
+			b.from, b.left, b.again, b.good = 0, 0, 0, 0
 		}
 	}
 	for i := range p.strata {
@@ -70,7 +75,7 @@ func (p *Plan) advance() (at waiting, ok bool) {
 			}
 			p.closeBlock()
 			continue
-		case len(w.watch.queue) > 0:
+		case len(w.queue) > 0:
 			p.beginAgain()
 			continue
 		case w.pos == len(w.order):
@@ -82,7 +87,10 @@ func (p *Plan) advance() (at waiting, ok bool) {
 				continue
 			}
 			w.pass++
-			w.order, w.pos, w.watch.at = p.passOrder(w.pass), 0, 0
+			w.order, w.pos = p.passOrder(w.pass), 0
+			for _, x := range w.watches {
+				x.at = 0
+			}
 			continue
 		}
 		stratum := w.order[w.pos]
@@ -90,18 +98,27 @@ func (p *Plan) advance() (at waiting, ok bool) {
 			w.pos++
 			continue
 		}
-		if p.sentinelDue() {
-			if !p.takeSentinel() {
+		cells := p.blockOrder(w.pass, stratum, 0)
+		stay := p.stay(ref{w.pass, stratum}, cells, p.turn(w.pass, stratum))
+		w.node, w.until = stay.node, stay.until
+		if watch := p.watch(stay.node); p.sentinelDue(watch) {
+			if p.takeSentinel(watch, stay.node) {
+				continue
+			}
+			if !stay.lost {
 				w.waiting = waiting{sentinelCell, w.pass}
 				return w.waiting, true
 			}
+		}
+		if stay.lost {
+			p.leave(w.pass, cells, stay)
 			continue
 		}
 		if w.pass == 1 && !p.takeCounting(stratum) {
 			w.waiting = waiting{countingCell - stratum, w.pass}
 			return w.waiting, true
 		}
-		w.block, w.of, w.again = p.blockOrder(w.pass, stratum, 0), ref{w.pass, stratum}, false
+		w.block, w.of, w.again = cells, ref{w.pass, stratum}, false
 	}
 	return waiting{cell: nobody}, false
 }
@@ -115,7 +132,7 @@ func (p *Plan) follow() (cell int, missing bool) {
 			continue
 		}
 		b := c.at(w.of.pass)
-		end, ok, settled := b.settled(p.study.Retries)
+		end, ok, settled := b.settled(p.study.Retries, w.until)
 		if !settled {
 			return w.block[0], true
 		}
@@ -169,11 +186,12 @@ func (p *Plan) affordable(stratum int) bool {
 // closeBlock counts a block that is complete.
 func (p *Plan) closeBlock() {
 	w := &p.walk
-	w.watch.since++
-	w.watch.gap = append(w.watch.gap, w.of)
-	w.spent += w.cost
+	watch := p.watch(w.node)
+	watch.since++
+	watch.gap = append(watch.gap, w.of)
+	p.spend(w.node, w.cost)
 	if w.again {
-		w.watch.again += w.cost
+		w.redone += w.cost
 	} else {
 		s := &p.strata[w.of.stratum]
 		s.closed = w.of.pass

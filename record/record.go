@@ -143,11 +143,21 @@ const (
 // Failure says why a trial failed.
 type Failure struct {
 	Phase  string `json:"phase"`          // the phase it failed in
-	Kind   string `json:"kind"`           // died, hung, garbage, memory, disk, unsupported, start, stop, interrupted, other
+	Kind   string `json:"kind"`           // died, hung, garbage, memory, disk, unsupported, start, stop, interrupted, node-lost, other
 	Reason string `json:"reason"`         // a sentence a user can act on
 	Tail   string `json:"tail,omitempty"` // the end of its output, at most 4 KiB
 	Role   string `json:"role,omitempty"` // the workload's role that failed
 }
+
+// Kinds of Failure that say nothing of the cell.
+const (
+	Interrupted = "interrupted" // the user ended the trial
+	NodeLost    = "node-lost"   // the node that it ran on is gone
+)
+
+// Passing reports whether the trial failed by no fault of its cell: it counts as if it had
+// not been made.
+func (f *Failure) Passing() bool { return f != nil && (f.Kind == Interrupted || f.Kind == NodeLost) }
 
 // Phase is one stretch of a trial's life. Offset is from the trial's start.
 type Phase struct {
@@ -162,6 +172,7 @@ type Trial struct {
 	Block      int               `json:"block"`             // the pass it belongs to, from 1
 	Attempt    int               `json:"attempt"`           // from 1; a retry counts up
 	Session    int64             `json:"session,omitempty"` // the run that stored it; 0 before it is stored
+	Node       string            `json:"node,omitempty"`    // Node.Name of the machine it ran on; "" where results have one node without a name
 	Cell       Cell              `json:"cell"`
 	Status     Status            `json:"status"`
 	Failure    *Failure          `json:"failure,omitempty"`

@@ -69,7 +69,7 @@ func TestRunKeepsEveryTrialAndEndsWhenThePlanDoes(t *testing.T) {
 	st, kept := small(), &memory{}
 	var events []EventKind
 	e := &Engine{Session: &session{}, Store: kept, Observe: func(ev Event) { events = append(events, ev.Kind) }}
-	if err := e.Run(t.Context(), plan.New(st, nil)); err != nil {
+	if err := e.Run(t.Context(), plan.New(st, nil, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if len(kept.trials) != 4 || len(events) != 8 || events[0] != TrialStarts || events[1] != TrialEnds {
@@ -81,7 +81,7 @@ func TestRunKeepsEveryTrialAndEndsWhenThePlanDoes(t *testing.T) {
 func TestFailedTrialIsKeptAndTriedAgain(t *testing.T) {
 	st, kept := small(), &memory{}
 	e := &Engine{Session: &session{bad: func(n plan.Next) bool { return n.Seq == 2 }}, Store: kept}
-	if err := e.Run(t.Context(), plan.New(st, nil)); err != nil {
+	if err := e.Run(t.Context(), plan.New(st, nil, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if len(kept.trials) != 5 || kept.trials[1].Status != record.Failed || kept.trials[2].Attempt != 2 || kept.trials[2].Cell.Key() != kept.trials[1].Cell.Key() {
@@ -93,14 +93,14 @@ func TestInterruptedTrialIsNotKept(t *testing.T) {
 	st, kept := small(), &memory{}
 	ctx, cancel := context.WithCancel(t.Context())
 	e := &Engine{Session: &session{block: true}, Store: kept, Observe: func(Event) { time.AfterFunc(10*time.Millisecond, cancel) }}
-	if err := e.Run(ctx, plan.New(st, nil)); !errors.Is(err, site.ErrInterrupted) || len(kept.trials) != 0 {
+	if err := e.Run(ctx, plan.New(st, nil, nil)); !errors.Is(err, site.ErrInterrupted) || len(kept.trials) != 0 {
 		t.Errorf("error %v, %d trials kept", err, len(kept.trials))
 	}
 }
 
 func TestFullDiskEndsTheStudy(t *testing.T) {
 	e := &Engine{Session: &session{}, Store: &memory{most: 1}}
-	if err := e.Run(t.Context(), plan.New(small(), nil)); !errors.Is(err, errFull) {
+	if err := e.Run(t.Context(), plan.New(small(), nil, nil)); !errors.Is(err, errFull) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -250,7 +250,7 @@ func (p *place) DropCaches() error {
 // all makes the trials that the plan asks for.
 func all(t *testing.T, e *Maker, skips []record.Skip) (trials []record.Trial) {
 	t.Helper()
-	p := plan.New(e.Study, skips)
+	p := plan.New(e.Study, skips, nil)
 	for next, more := p.Next(); more; next, more = p.Next() {
 		trial, _ := e.Trial(t.Context(), next)
 		trials = append(trials, *trial)

@@ -47,7 +47,7 @@ func gather(st *study.Study, trials []*record.Trial) []stratum {
 // add takes in a counting trial; of several good ones the last counts.
 func (s *stratum) add(t *record.Trial) {
 	if t.Status != record.OK {
-		if t.Failure != nil && t.Failure.Kind != "interrupted" && t.Seq >= s.seq {
+		if t.Failure != nil && !t.Failure.Passing() && t.Seq >= s.seq {
 			s.failed, s.seq = t.Failure.Reason, t.Seq
 		}
 		return

@@ -342,7 +342,7 @@ func TestHostileRun(t *testing.T) {
 		for _, terminals := range []bool{false, true} {
 			var out bytes.Buffer
 			a := newApp(&out, &out)
-			p := plan.New(st, nil)
+			p := plan.New(st, nil, nil)
 			a.announce(st, modelled.Site{}.About(), told{known: site.Preview{Skips: skips, Pace: time.Second}}, p, evil, 0)
 			prog := newProgress(a.stderr, asJSON, 0, func(record.Cell) time.Duration { return time.Second })
 			prog.terminal = terminals

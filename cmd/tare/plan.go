@@ -141,7 +141,7 @@ func planView(st *study.Study, cat study.Catalogue, known site.Preview) (text.Pl
 	if err != nil {
 		return text.Plan{}, err
 	}
-	p := plan.New(st, known.Skips)
+	p := plan.New(st, known.Skips, nil)
 	view := text.Plan{Study: st, Skips: known.Skips, Progress: p.Remaining(takes), Order: p.Preview(maxPreview)}
 	if known.Pace > 0 {
 		view.Rehearsal = &text.Rehearsal{Least: time.Duration(view.Progress.AtLeast) * known.Pace, Most: time.Duration(view.Progress.AtMost) * known.Pace}

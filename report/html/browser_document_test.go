@@ -98,7 +98,7 @@ func (s shape) document(t testing.TB) *document.Document {
 			st.Strata = append(st.Strata, x)
 		}
 	}
-	p := plan.New(st, skips)
+	p := plan.New(st, skips, nil)
 	b := document.New(st)
 	var trials []record.Trial
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

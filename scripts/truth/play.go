@@ -88,7 +88,7 @@ type playedTable struct {
 func (p *player) play(w *world, seed uint64) (*played, error) {
 	st := *p.study
 	st.Seed = seed
-	pl := plan.New(&st, nil)
+	pl := plan.New(&st, nil, nil)
 	var trials []record.Trial
 	for {
 		n, ok := pl.Next()
