@@ -90,25 +90,7 @@ func (a *analysis) epochs(r *Result) {
 	w := a.study.Sentinel.Workload
 	s := &Sentinel{Cell: a.study.Sentinel.Cell, Kind: w.Kind, Skipped: a.skipped[a.sentinel]}
 	s.Response = a.responses(w)[0]
-	starts := make(map[int]time.Time)
-	var all time.Duration
-	for _, t := range a.trials {
-		all += t.Duration
-		if !a.isSentinel(t.Cell) {
-			continue
-		}
-		s.Time += t.Duration
-		starts[t.Seq] = t.Start
-		if t.Status != record.OK && !t.Failure.Passing() {
-			s.Failed++
-		}
-		if s.Response.Unit == "" {
-			s.Response.Unit = unitOf(t, s.Response.Name)
-		}
-	}
-	if all > 0 {
-		s.Share = float64(s.Time) / float64(all)
-	}
+	starts := a.sentinels(s)
 	epochs := a.plan.Epochs()
 	at := 0
 	for _, p := range a.plan.Sentinels() {
@@ -180,7 +162,7 @@ func (a *analysis) sentinels(s *Sentinel) map[int]time.Time {
 		}
 		s.Time += t.Duration
 		starts[t.Seq] = t.Start
-		if t.Status != record.OK && (t.Failure == nil || t.Failure.Kind != interrupted) {
+		if t.Status != record.OK && !t.Failure.Passing() {
 			s.Failed++
 		}
 		if s.Response.Unit == "" {
