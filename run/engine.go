@@ -3,11 +3,13 @@
 //
 // The data path: 1. the plan names the next cell; 2. the session makes the trial (package
 // trial on this host, package modelled on the model); 3. the store keeps the trial before
-// the plan hears of it; 4. the plan decides, until it has nothing more to ask.
+// the plan hears of it; 4. the plan decides, until it has nothing more to ask. A trial
+// that says that its node is lost makes the plan go on without that node.
 package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"tare/plan"
@@ -46,10 +48,23 @@ type Event struct {
 	Plan  *plan.Plan
 }
 
+// ErrNoNode says that the last node was lost. What was finished is kept.
+var ErrNoNode = errors.New("no node is left to run trials on; bring one back and give the same command again: it goes on from here")
+
+// Nodes are the names of a session's nodes, as plan.New takes them.
+func Nodes(s site.Session) []string {
+	var out []string
+	for _, n := range s.Nodes() {
+		out = append(out, n.Name)
+	}
+	return out
+}
+
 // Run makes the trials that the plan asks for until the plan is content. A failed trial
 // is stored and told to the plan; only a failing store, or the end of ctx, ends
-// the study early. The error is site.ErrInterrupted if ctx ended: what was finished is
-// stored, and the study can go on later.
+// the study early, or the loss of its last node (ErrNoNode). The error is
+// site.ErrInterrupted if ctx ended: what was finished is stored, and the study can go on
+// later.
 func (e *Engine) Run(ctx context.Context, p *plan.Plan) error {
 	for {
 		if ctx.Err() != nil {
@@ -65,12 +80,16 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan) error {
 			// It failed because we were told to stop: it says nothing of the cell.
 			return site.ErrInterrupted
 		}
+		trial.Node = next.Node
 		// A finished trial is kept even if the user interrupts just now.
 		if err := e.Store.Append(context.WithoutCancel(ctx), trial, evidence); err != nil {
 			return fmt.Errorf("cannot keep trial %d: %w", trial.Seq, err)
 		}
 		p.Done(trial)
 		e.observe(Event{Kind: TrialEnds, Next: next, Trial: trial, Plan: p})
+		if f := trial.Failure; f != nil && f.Kind == record.NodeLost && !p.Lost(trial.Node) {
+			return fmt.Errorf("%s: %w", f.Reason, ErrNoNode)
+		}
 	}
 }
 

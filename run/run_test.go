@@ -13,13 +13,24 @@ import (
 )
 
 // session is a site in memory. Every trial takes a second and ends well, unless bad says
-// otherwise.
+// otherwise, or that its node is gone.
 type session struct {
+	nodes []string // nil: one
+	gone  func(plan.Next) bool
 	bad   func(plan.Next) bool
+	value func(plan.Next) float64
 	block bool // trials last until their context ends
 }
 
-func (*session) Nodes() []record.Node               { return []record.Node{{Name: "a"}} }
+func (s *session) Nodes() (out []record.Node) {
+	for _, n := range s.nodes {
+		out = append(out, record.Node{Name: n, Host: record.Host{Hostname: n}})
+	}
+	if out == nil {
+		out = []record.Node{{Name: "a"}}
+	}
+	return out
+}
 func (*session) Preview() site.Preview              { return site.Preview{} }
 func (*session) Expected(record.Cell) time.Duration { return time.Second }
 func (*session) Close() error                       { return nil }
@@ -27,6 +38,13 @@ func (*session) Close() error                       { return nil }
 func (s *session) Trial(ctx context.Context, next plan.Next) (*record.Trial, record.Evidence) {
 	t := &record.Trial{Seq: next.Seq, Block: next.Block, Attempt: next.Attempt, Cell: next.Cell, Status: record.OK, Duration: time.Second,
 		Samples: []record.Sample{{Name: "answer", Unit: record.Count, Value: 42}}}
+	if s.value != nil {
+		t.Samples[0].Value = s.value(next)
+	}
+	if s.gone != nil && s.gone(next) {
+		t.Status, t.Failure = record.Failed, &record.Failure{Kind: record.NodeLost, Reason: "node " + next.Node + " does not answer"}
+		return t, record.Evidence{}
+	}
 	if s.block {
 		<-ctx.Done()
 	}

@@ -70,8 +70,9 @@ type Session interface {
 	Preview() Preview
 	// Expected is how long a trial of the cell takes, before any has run.
 	Expected(record.Cell) time.Duration
-	// Trial runs one cell once, within ctx. It always returns a trial; what went wrong is
-	// in its Failure.
+	// Trial runs one cell once, on the node that next names, within ctx. It always returns
+	// a trial; what went wrong is in its Failure. If the node is gone, that is of the kind
+	// record.NodeLost: then no trial is asked of it any more.
 	Trial(context.Context, plan.Next) (*record.Trial, record.Evidence)
 	// Close takes away what Open made, and gives the place back. What it cannot remove is
 	// found by `tare clean`.

@@ -105,7 +105,7 @@ func (a *app) keepAndMeasure(ctx context.Context, st *study.Study, at site.About
 // measure runs the trials that are still wanted and prints the report.
 func (a *app) measure(ctx context.Context, st *study.Study, at site.About, s site.Session, db *store.Store, f runFlags) error {
 	skips, each := s.Preview().Skips, s.Preview().Pace
-	p := plan.New(st, skips, nil)
+	p := plan.New(st, skips, run.Nodes(s))
 	done, err := db.Trials()
 	if err != nil {
 		return err
