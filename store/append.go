@@ -121,9 +121,9 @@ func insertTrial(ctx context.Context, c *sql.Conn, session int64, name string, t
 		f = [5]any{t.Failure.Phase, t.Failure.Kind, t.Failure.Reason, t.Failure.Tail, t.Failure.Role}
 	}
 	res, err := c.ExecContext(ctx, `INSERT INTO trials (name, session, seq, block, attempt, cell, status, start, duration_ns,
-		failure_phase, failure_kind, failure_reason, failure_tail, failure_role) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+		failure_phase, failure_kind, failure_reason, failure_tail, failure_role, node) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
 		name, session, t.Seq, t.Block, t.Attempt, t.Cell.Key(), string(t.Status), timeText(t.Start), int64(t.Duration),
-		f[0], f[1], f[2], f[3], f[4])
+		f[0], f[1], f[2], f[3], f[4], t.Node)
 	if err != nil {
 		return 0, err
 	}

@@ -10,24 +10,27 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 	parquetzstd "github.com/parquet-go/parquet-go/compress/zstd"
+
+	"tare/record"
 )
 
 var update = flag.Bool("update", false, "rewrite the testdata of this schema: only before its release")
 
-// goldenTrials are in testdata/v1 and v2, which the programs of those schemas wrote.
+// goldenTrials are in testdata/v1 to v3, which the programs of those schemas wrote.
 const goldenTrials = 8
 
 // TestGolden reads results of every schema there ever was, and goes on with
 // them.
 func TestGolden(t *testing.T) {
-	golden := func(v int) string { return filepath.Join("testdata", fmt.Sprint("v", v)) }
+	folder := func(v int) string { return filepath.Join("testdata", fmt.Sprint("v", v)) }
 	if *update {
-		if err := os.RemoveAll(golden(SchemaVersion)); err != nil {
+		if err := os.RemoveAll(folder(SchemaVersion)); err != nil {
 			t.Fatal(err)
 		}
-		s, err := Create(golden(SchemaVersion), testMeta())
+		s, err := Create(folder(SchemaVersion), testMeta())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,20 +39,22 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, extra := range []string{"lock", dbName + "-wal", dbName + "-shm"} {
-			_ = os.Remove(filepath.Join(golden(SchemaVersion), extra))
+			_ = os.Remove(filepath.Join(folder(SchemaVersion), extra))
 		}
 	}
 	for v := 1; v <= SchemaVersion; v++ {
 		t.Run(fmt.Sprint("v", v), func(t *testing.T) {
-			dir := t.TempDir()
-			if err := os.CopyFS(dir, os.DirFS(golden(v))); err != nil {
-				t.Fatal(err)
-			}
+			dir := golden(t, fmt.Sprint("v", v))
 			r, err := OpenReadOnly(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkTrials(t, r, goldenTrials)
+			old := 0
+			if v < 3 {
+				old = goldenTrials
+			}
+			checkOldTrials(t, r, old, goldenTrials)
+			checkNodes(t, r, v)
 			damage, err := r.Damage(t.Context())
 			if unchecked := len(damage) == 1 && damage[0].Kind == Unchecked; err != nil || unchecked != (v == 1) || v > 1 && len(damage) > 0 {
 				t.Errorf("before a writer: %v, %v", damage, err)
@@ -61,7 +66,8 @@ func TestGolden(t *testing.T) {
 			}
 			defer func() { _ = s.Close() }()
 			appendN(t, s, goldenTrials+1, goldenTrials+1)
-			checkTrials(t, s, goldenTrials+1)
+			checkOldTrials(t, s, old, goldenTrials+1)
+			checkNodes(t, s, v)
 			if _, err := s.Meta(); err != nil {
 				t.Error(err)
 			}
@@ -69,6 +75,22 @@ func TestGolden(t *testing.T) {
 				t.Errorf("after a writer: %v, %v", damage, err)
 			}
 		})
+	}
+}
+
+// checkNodes checks the nodes of the first session, which a program of schema v stored.
+func checkNodes(t *testing.T, s *Store, v int) {
+	t.Helper()
+	want := testMeta().Nodes
+	if v < 3 {
+		want = []record.Node{{Host: testMeta().Host}}
+	}
+	got, err := s.Sessions()
+	if err != nil || len(got) != 1 {
+		t.Fatalf("%d sessions, %v", len(got), err)
+	}
+	if d := cmp.Diff(want, got[0].Nodes); d != "" {
+		t.Errorf("nodes (-want +got):\n%s", d)
 	}
 }
 
@@ -91,7 +113,7 @@ func readAll(s *Store) {
 }
 
 func FuzzOpen(f *testing.F) {
-	b, err := os.ReadFile(filepath.Join("testdata", "v2", dbName))
+	b, err := os.ReadFile(filepath.Join("testdata", "v3", dbName))
 	if err != nil {
 		f.Fatal(err)
 	}

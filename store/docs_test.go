@@ -16,8 +16,8 @@ import (
 // sqlite3 where that is installed: each must give rows.
 func TestDocumentedQueries(t *testing.T) {
 	queries := blocks(t, "sql")
-	if len(queries) != 5 {
-		t.Fatalf("%d queries are documented, want 5", len(queries))
+	if len(queries) != 6 {
+		t.Fatalf("%d queries are documented, want 6", len(queries))
 	}
 	s := newStore(t)
 	appendN(t, s, 1, 12)

@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -84,15 +83,6 @@ func TestPipeInTheFolder(t *testing.T) {
 // TestUpgradeOfSparseIDs: what an upgrade does depends on what there is, not on the numbers
 // that somebody gave it.
 func TestUpgradeOfSparseIDs(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("testdata/v1")); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, dbName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.SetMaxOpenConns(1)
 	statements := []string{"PRAGMA foreign_keys = OFF", "UPDATE sessions SET id = id + (1 << 60)", "UPDATE trials SET id = id * (1 << 50), session = session + (1 << 60)"}
 	for _, table := range []string{"levels", "samples", "histograms", "phases", "warnings", "facts", "evidence"} {
 		statements = append(statements, "UPDATE "+table+" SET trial = trial * (1 << 50)")
@@ -100,14 +90,7 @@ func TestUpgradeOfSparseIDs(t *testing.T) {
 	for _, table := range []string{"host", "host_details", "host_warnings"} {
 		statements = append(statements, "UPDATE "+table+" SET session = session + (1 << 60)")
 	}
-	for _, q := range statements {
-		if _, err := db.ExecContext(t.Context(), q); err != nil {
-			t.Fatalf("%s: %v", q, err)
-		}
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	dir := golden(t, "v1", statements...)
 	within(t, func() {
 		s, err := Open(dir)
 		if err != nil {

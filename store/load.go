@@ -72,7 +72,7 @@ func (s *Store) Some(ctx context.Context, pick Pick) iter.Seq2[record.Trial, err
 		for w := range loaded {
 			loaded[w] = make(chan batch)
 			loading.Go(func() {
-				l := newLoader(pick)
+				l := s.newLoader(pick)
 				for i := w; i+1 < len(bounds); i += len(loaded) {
 					trials, err := s.loadBatch(ctx, bounds[i], bounds[i+1], l)
 					select {

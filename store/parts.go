@@ -39,7 +39,7 @@ const (
 // newLoader lists the tables in the order of the checksum. It skips a row of a trial that
 // is not in the batch. Only a damaged database has one, and the trial that lacks the row
 // does not verify.
-func newLoader(pick Pick) *loader {
+func (s *Store) newLoader(pick Pick) *loader {
 	l := &loader{same: once{}}
 	samples, facts := l.samples, l.facts
 	if !pick.All {
@@ -52,9 +52,13 @@ func newLoader(pick Pick) *loader {
 	if !pick.All && pick.NoHistograms {
 		histograms = func(r fields, _ *record.Trial) { r.histogram() }
 	}
+	node := "" // a column since schema 3; the checksums of an older one do not have it
+	if s.version >= 3 {
+		node = ", node"
+	}
 	l.parts = []part{
 		{`SELECT id, name, session, seq, block, attempt, cell, status, start, duration_ns, failure_phase, failure_kind, failure_reason,
-			failure_tail, failure_role FROM trials NOT INDEXED WHERE id > ? AND id <= ? ORDER BY id`, l.trial},
+			failure_tail, failure_role` + node + ` FROM trials NOT INDEXED WHERE id > ? AND id <= ? ORDER BY id`, l.trial},
 		{"SELECT trial, ord, factor, level FROM levels" + between + inOrder, l.levels},
 		{"SELECT trial, ord, name || char(31) || labels || char(31) || unit || char(31) || kind || char(31) || original, value FROM samples" +
 			between + inOrder, samples},
@@ -117,6 +121,9 @@ func (l *loader) trial(r fields, t *record.Trial) {
 		t.Cell = l.cell(cell)
 	}
 	t.Status, t.Duration = record.Status(l.same.text(r.text(7))), time.Duration(r.int(9))
+	if len(r.row) > 15 {
+		t.Node = l.same.text(r.text(15))
+	}
 	var err error
 	if t.Start, err = time.Parse(time.RFC3339Nano, r.text(8)); err != nil || r.text(1) != TrialName(t) {
 		*r.bad = true

@@ -14,7 +14,7 @@ import (
 
 // SchemaVersion is the version of results.db that this program writes. It reads
 // this one and every older one.
-const SchemaVersion = 2
+const SchemaVersion = 3
 
 // applicationID marks the file as ours (PRAGMA application_id): "TARE".
 const applicationID = 0x54415245
@@ -25,8 +25,11 @@ var schemaSQL string
 //go:embed schema2.sql
 var schema2SQL string
 
+//go:embed schema3.sql
+var schema3SQL string
+
 // schemas are the steps from an empty file to each version of the schema.
-func schemas() []string { return []string{schemaSQL, schema2SQL} }
+func schemas() []string { return []string{schemaSQL, schema2SQL, schema3SQL} }
 
 // ErrNewer means that a later tare wrote the folder in a schema that this one does not know.
 var ErrNewer = errors.New("written by a newer tare")
@@ -48,7 +51,8 @@ func createSchema(ctx context.Context, c *sql.Conn, from int) error {
 }
 
 // upgrade converts an older database to this schema, in one transaction. Its trials get
-// checksums of their present state, which show later damage, not earlier damage.
+// checksums of their present state: they show later damage. What is damaged already, as
+// far as the older schema shows it, was refused before.
 func (s *Store) upgrade(ctx context.Context) error {
 	if s.version == SchemaVersion {
 		return nil
@@ -57,8 +61,13 @@ func (s *Store) upgrade(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	from := s.version
+	s.version = SchemaVersion // what is sealed below is read as this schema has it
 	err = s.transact(ctx, func(ctx context.Context, c *sql.Conn) error {
-		if err := createSchema(ctx, c, s.version); err != nil {
+		if err := createSchema(ctx, c, from); err != nil {
+			return err
+		}
+		if _, err := c.ExecContext(ctx, "DELETE FROM checksums"); err != nil {
 			return err
 		}
 		if _, err := c.ExecContext(ctx, "UPDATE meta SET value = ? WHERE key = 'schema'", strconv.Itoa(SchemaVersion)); err != nil {
@@ -74,8 +83,8 @@ func (s *Store) upgrade(ctx context.Context) error {
 		}
 		return err
 	})
-	if err == nil {
-		s.version = SchemaVersion
+	if err != nil {
+		s.version = from
 	}
 	return err
 }

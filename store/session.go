@@ -16,16 +16,16 @@ import (
 	"tare/record"
 )
 
-// BeginSession records another run that adds to these results, with its machine and version.
-// Trials appended from now on belong to it.
-func (s *Store) BeginSession(ctx context.Context, started time.Time, version string, host record.Host) error {
+// BeginSession records that another run goes on with these results, on which nodes (one
+// at least) and with which version. Trials appended from now on belong to it.
+func (s *Store) BeginSession(ctx context.Context, started time.Time, version string, nodes []record.Node) error {
 	if !s.writable {
 		return ErrReadOnly
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.transact(ctx, func(ctx context.Context, c *sql.Conn) error {
-		id, err := insertSession(ctx, c, Session{Started: started, TareVersion: version, Host: host})
+		id, err := insertSession(ctx, c, started, version, nodes)
 		if err != nil {
 			return err
 		}
@@ -40,8 +40,8 @@ func (s *Store) BeginSession(ctx context.Context, started time.Time, version str
 	return nil
 }
 
-func insertSession(ctx context.Context, c *sql.Conn, x Session) (int64, error) {
-	res, err := c.ExecContext(ctx, "INSERT INTO sessions (started, tare_version) VALUES (?, ?)", timeText(x.Started), x.TareVersion)
+func insertSession(ctx context.Context, c *sql.Conn, started time.Time, version string, nodes []record.Node) (int64, error) {
+	res, err := c.ExecContext(ctx, "INSERT INTO sessions (started, tare_version) VALUES (?, ?)", timeText(started), version)
 	if err != nil {
 		return 0, err
 	}
@@ -49,7 +49,7 @@ func insertSession(ctx context.Context, c *sql.Conn, x Session) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	h := x.Host
+	h := nodes[0].Host
 	w := inserter{ctx: ctx, c: c}
 	w.into("host", "?,?,?,?,?,?,?,?,?,?,?,?,?,?,?")
 	w.row(id, h.Hostname, h.OS, h.Kernel, h.Arch, h.CPUModel, h.Sockets, h.Cores, h.Threads, h.MemoryBytes,
@@ -64,6 +64,14 @@ func insertSession(ctx context.Context, c *sql.Conn, x Session) (int64, error) {
 	w.into("host_warnings", "?,?,?,?")
 	for i, x := range h.Warnings {
 		w.row(id, i, x.Code, x.Text)
+	}
+	w.into("nodes", "?,?,?,?")
+	for i, n := range nodes {
+		text, err := json.Marshal(n.Host)
+		if err != nil {
+			return 0, err
+		}
+		w.row(id, i, n.Name, string(text))
 	}
 	return id, w.close()
 }
@@ -185,11 +193,46 @@ func (s *Store) Sessions() ([]Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the host's warnings in %s: %w", s.dir, err)
 	}
+	if err := s.readNodes(ctx, out, index); err != nil {
+		return nil, fmt.Errorf("read the nodes in %s: %w", s.dir, err)
+	}
 	return out, nil
 }
 
-// Meta returns the study of the folder. It reads the database, not the copy in study.yaml,
-// which a user may have edited.
+// readNodes adds the nodes of sessions; index has the places of their ids.
+func (s *Store) readNodes(ctx context.Context, sessions []Session, index map[int64]int) error {
+	if s.version >= 3 {
+		err := s.each(ctx, "SELECT session, name, host FROM nodes ORDER BY session, ord", nil, func(r *sql.Rows) error {
+			var id int64
+			var n record.Node
+			var host string
+			if err := r.Scan(&id, &n.Name, &host); err != nil {
+				return err
+			}
+			i, ok := index[id]
+			if !ok {
+				return nil
+			}
+			if err := json.Unmarshal([]byte(host), &n.Host); err != nil {
+				return err
+			}
+			sessions[i].Nodes = append(sessions[i].Nodes, n)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for i := range sessions {
+		if x := &sessions[i]; len(x.Nodes) == 0 { // of an earlier schema
+			x.Nodes = []record.Node{{Host: x.Host}}
+		}
+	}
+	return nil
+}
+
+// Meta returns what the folder is about. It reads the database, not the copy in
+// study.yaml, which a user may have edited.
 func (s *Store) Meta() (Meta, error) {
 	var m Meta
 	kv := make(map[string]string)
@@ -221,7 +264,7 @@ func (s *Store) Meta() (Meta, error) {
 		return m, err
 	}
 	if len(all) > 0 {
-		m.Host, m.TareVersion, m.Started = all[0].Host, all[0].TareVersion, all[0].Started
+		m.Nodes, m.Host, m.TareVersion, m.Started = all[0].Nodes, all[0].Host, all[0].TareVersion, all[0].Started
 	}
 	return m, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,7 +19,25 @@ func altered(t *testing.T, statements ...string) string {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(s.Dir(), dbName))
+	alter(t, s.Dir(), statements...)
+	return s.Dir()
+}
+
+// golden is a copy of what the program of a schema wrote, in which somebody ran a few SQL
+// statements.
+func golden(t *testing.T, version string, statements ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", version))); err != nil {
+		t.Fatal(err)
+	}
+	alter(t, dir, statements...)
+	return dir
+}
+
+func alter(t *testing.T, dir string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, dbName))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +48,6 @@ func altered(t *testing.T, statements ...string) string {
 			t.Fatalf("%s: %v", q, err)
 		}
 	}
-	return s.Dir()
 }
 
 // within runs f, which must end soon.

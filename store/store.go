@@ -53,14 +53,15 @@ const (
 // modelledKey is a key of the table meta in folders of modelled trials.
 const modelledKey = "modelled"
 
-// Meta describes the study of a results folder. Host, TareVersion and Started belong to the
-// first session; Sessions has the others.
+// Meta is what a results folder is about. Nodes, Host, TareVersion and Started belong
+// to the first session; Sessions has the others.
 type Meta struct {
 	StudySource []byte   // the text of the study
 	StudyFile   string   // the name it was read from
 	Overrides   []string // the --set arguments
 	Seed        uint64
-	Host        record.Host
+	Nodes       []record.Node // for Create: none stands for one without a name, which Host describes
+	Host        record.Host   // of the first node
 	TareVersion string
 	Started     time.Time
 	// Modelled: the trials come from the model, not from a machine. A folder never has both;
@@ -73,7 +74,15 @@ type Session struct {
 	ID          int64
 	Started     time.Time
 	TareVersion string
-	Host        record.Host
+	Host        record.Host   // of the first node
+	Nodes       []record.Node // at least one
+}
+
+func (m *Meta) nodes() []record.Node {
+	if len(m.Nodes) > 0 {
+		return m.Nodes
+	}
+	return []record.Node{{Host: m.Host}}
 }
 
 // ErrNoResults is wrapped by the errors of Open and OpenReadOnly for a path that is not a
@@ -180,7 +189,7 @@ func create(dir string, meta Meta) (_ *Store, err error) {
 				return err
 			}
 		}
-		if s.session, err = insertSession(ctx, c, Session{Started: meta.Started, TareVersion: meta.TareVersion, Host: meta.Host}); err != nil {
+		if s.session, err = insertSession(ctx, c, meta.Started, meta.TareVersion, meta.nodes()); err != nil {
 			return err
 		}
 		return errors.Join(s.seal(ctx, c, sumMeta, 0), s.seal(ctx, c, sumSkips, 0), s.seal(ctx, c, sumSession, s.session))

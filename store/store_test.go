@@ -19,7 +19,7 @@ import (
 )
 
 func testMeta() Meta {
-	return Meta{
+	m := Meta{
 		StudySource: []byte("name: first\n"),
 		StudyFile:   "studies/first.yaml",
 		Overrides:   []string{"sandbox=process,runc"},
@@ -35,13 +35,15 @@ func testMeta() Meta {
 			Warnings:    []record.Warning{{Code: "smt", Text: "the threads share cores"}, {Code: "drift", Text: "no fixed clock"}},
 		},
 	}
+	m.Nodes = []record.Node{{Name: "h1", Host: m.Host}, {Name: "h2", Host: record.Host{Hostname: "h2", Cores: 8}}}
+	return m
 }
 
 // testTrial makes trial seq with everything a trial can have; every seventh
 // failed.
 func testTrial(seq int) (*record.Trial, record.Evidence) {
 	t := &record.Trial{
-		Seq: seq, Block: (seq-1)/3 + 1, Attempt: 1,
+		Seq: seq, Block: (seq-1)/3 + 1, Attempt: 1, Node: []string{"h1", "h2"}[(seq-1)/3%2],
 		Cell:   record.Cell{{Factor: "workload", Value: "net"}, {Factor: "size", Value: `a,b=c\d`}, {Factor: "sandbox", Value: []string{"process", "runc", "crun"}[seq%3]}},
 		Status: record.OK,
 		Start:  testMeta().Started.Add(time.Duration(seq) * time.Second), Duration: 5*time.Second + 1,
@@ -95,6 +97,12 @@ func appendN(t testing.TB, s *Store, from, to int) {
 // checkTrials compares everything that is stored with testTrial 1..n.
 func checkTrials(t *testing.T, s *Store, n int) {
 	t.Helper()
+	checkOldTrials(t, s, 0, n)
+}
+
+// checkOldTrials is checkTrials where the first ones were stored before nodes were known.
+func checkOldTrials(t *testing.T, s *Store, old, n int) {
+	t.Helper()
 	got, err := s.Trials()
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +115,9 @@ func checkTrials(t *testing.T, s *Store, n int) {
 		if got[i].Session < 1 {
 			t.Fatalf("trial %d is of session %d", i+1, got[i].Session)
 		}
-		want.Session = got[i].Session
+		if want.Session = got[i].Session; i < old {
+			want.Node = ""
+		}
 		if d := cmp.Diff(*want, got[i], cmpopts.EquateEmpty()); d != "" {
 			t.Fatalf("trial %d is not what was stored (-want +got):\n%s", i+1, d)
 		}
@@ -190,7 +200,8 @@ func TestSessions(t *testing.T) {
 	other := testMeta().Host
 	other.Hostname, other.Tools, other.Warnings = "h2", nil, nil
 	at := testMeta().Started.Add(time.Hour)
-	if err := s.BeginSession(t.Context(), at, "0.2.0", other); err != nil {
+	nodes := []record.Node{{Name: "h2", Host: other}}
+	if err := s.BeginSession(t.Context(), at, "0.2.0", nodes); err != nil {
 		t.Fatal(err)
 	}
 	appendN(t, s, 2, 2)
@@ -199,7 +210,7 @@ func TestSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := testMeta()
-	want := []Session{{1, m.Started, m.TareVersion, m.Host}, {2, at, "0.2.0", other}}
+	want := []Session{{1, m.Started, m.TareVersion, m.Host, m.Nodes}, {2, at, "0.2.0", other, nodes}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("sessions (-want +got):\n%s", d)
 	}

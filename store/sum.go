@@ -89,14 +89,18 @@ func (s *Store) scan(ctx context.Context, c *sql.Conn, query string, args []any,
 func (s *Store) sumOf(ctx context.Context, c *sql.Conn, kind string, id int64) (uint32, error) {
 	var crc uint32
 	var buf []byte
-	for i, query := range map[string][]string{
+	queries := map[string][]string{
 		sumMeta:  {"SELECT key, value FROM meta WHERE ?1 = 0 ORDER BY key"},
 		sumSkips: {"SELECT ord, cell, reason FROM skips WHERE ?1 = 0 ORDER BY ord"},
 		sumSession: {"SELECT * FROM sessions WHERE id = ?1", "SELECT * FROM host WHERE session = ?1",
 			"SELECT * FROM host_details WHERE session = ?1 ORDER BY kind, name", "SELECT * FROM host_warnings WHERE session = ?1 ORDER BY ord"},
-	}[kind] {
+	}[kind]
+	if kind == sumSession && s.version >= 3 {
+		queries = append(queries, "SELECT * FROM nodes WHERE session = ?1 ORDER BY ord")
+	}
+	for i, query := range queries {
 		if err := s.scan(ctx, c, query, []any{id}, func(row []driver.Value) error {
-			crc, buf = rowSum(crc, buf, byte(i), row) //nolint:gosec // there are four queries
+			crc, buf = rowSum(crc, buf, byte(i), row) //nolint:gosec // there are five queries
 			return nil
 		}); err != nil {
 			return 0, err
@@ -117,7 +121,7 @@ func (s *Store) seal(ctx context.Context, c *sql.Conn, kind string, id int64) er
 // sealTrials writes the checksums of the trials after the id first and up to last, from the
 // rows as they are read back.
 func (s *Store) sealTrials(ctx context.Context, c *sql.Conn, first, last int64) error {
-	l := newLoader(Pick{All: true})
+	l := s.newLoader(Pick{All: true})
 	marks, err := s.loadRows(ctx, c, first, last, l)
 	if err != nil {
 		return err

@@ -105,7 +105,7 @@ func stored(t *testing.T) string {
 	t.Helper()
 	s := newStore(t)
 	appendN(t, s, 1, 9)
-	if err := s.BeginSession(t.Context(), testMeta().Started, "0.2.0", testMeta().Host); err != nil {
+	if err := s.BeginSession(t.Context(), testMeta().Started, "0.2.0", testMeta().Nodes); err != nil {
 		t.Fatal(err)
 	}
 	appendN(t, s, 10, 12)

@@ -64,7 +64,7 @@ func openStore(dir, file string, st *study.Study, at site.About, nodes []record.
 	if errors.Is(err, store.ErrNoResults) {
 		return store.Create(dir, store.Meta{
 			StudySource: st.Source, StudyFile: file, Overrides: st.Overrides, Seed: st.Seed,
-			Host: nodes[0].Host, TareVersion: versionText(), Started: now, Modelled: at.Modelled,
+			Nodes: nodes, TareVersion: versionText(), Started: now, Modelled: at.Modelled,
 		})
 	}
 	if err != nil {
@@ -79,7 +79,7 @@ func openStore(dir, file string, st *study.Study, at site.About, nodes []record.
 			"`%s` goes on with that one, --fresh or --results starts a new folder", dir, goOn(dir, at))
 	}
 	if err == nil {
-		err = db.BeginSession(context.Background(), now, versionText(), nodes[0].Host)
+		err = db.BeginSession(context.Background(), now, versionText(), nodes)
 	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close())

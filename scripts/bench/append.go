@@ -39,7 +39,7 @@ func (b *bench) append(ctx context.Context) (_ []row, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := s.BeginSession(ctx, time.Now(), "bench", record.Host{}); err != nil {
+	if err := s.BeginSession(ctx, time.Now(), "bench", []record.Node{{}}); err != nil {
 		return nil, err
 	}
 	bare, err := os.Create(filepath.Join(b.work, "bare"))
