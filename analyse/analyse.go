@@ -49,6 +49,7 @@ type analysis struct {
 	rule        stat.Rule
 	trials      []*record.Trial // in order
 	sentinel    string          // key of its cell; "" for none
+	several     bool            // there are several nodes
 	byCell      map[string][]*record.Trial
 	kinds       map[string]record.Traits          // what the sandboxes are, by name
 	counting    map[string]map[int]*record.Trial  // by Cell.Key and block
@@ -65,7 +66,8 @@ type analysis struct {
 // Analyse analyses a study. The order of trials does not matter. It changes
 // none of its arguments.
 func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts ...Option) *Result {
-	a := &analysis{study: st, rule: plan.Rule(st), plan: plan.New(st, skips, nodesOf(trials)), skips: skips,
+	nodes := nodesOf(trials)
+	a := &analysis{study: st, rule: plan.Rule(st), plan: plan.New(st, skips, nodes), several: len(nodes) > 1, skips: skips,
 		byCell: make(map[string][]*record.Trial), skipped: make(map[string]string)}
 	for _, o := range opts {
 		o(a)
@@ -96,6 +98,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	r := &Result{Study: st.Name, Compare: st.Compare, Baseline: st.Baseline, Trials: len(trials), Skips: ofCells(skips),
 		Confidence: a.rule.Confidence, Level: a.rule.Level(), Margin: a.rule.Margin, Superseded: superseded(a.plan, a.trials)}
 	a.counting = r.Counting(trials)
+	r.Nodes = a.nodes()
 	r.Treatments = a.treatments()
 	r.Common = common(r.Treatments)
 	r.Compared = a.compare()

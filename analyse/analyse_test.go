@@ -83,15 +83,16 @@ func outcome(n plan.Next) record.Trial {
 	return t
 }
 
-func play(st *study.Study, skips []record.Skip, outcome func(plan.Next) record.Trial) []record.Trial {
+func play(st *study.Study, skips []record.Skip, outcome func(plan.Next) record.Trial, nodes ...string) []record.Trial {
 	var out []record.Trial
-	p := plan.New(st, skips, nil)
+	p := plan.New(st, skips, nodes)
 	for {
 		n, ok := p.Next()
 		if !ok {
 			return out
 		}
 		t := outcome(n)
+		t.Node = n.Node
 		p.Done(&t)
 		out = append(out, t)
 	}

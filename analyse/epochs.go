@@ -30,15 +30,17 @@ type Sentinel struct {
 // SentinelPoint is one good trial of the sentinel.
 type SentinelPoint struct {
 	Seq   int       `json:"seq"`
+	Node  string    `json:"node,omitempty"` // where there are several
 	Start time.Time `json:"start"`
 	Value float64   `json:"value"`
 	Wait  float64   `json:"wait"`  // run-queue wait: share of the time in which threads waited for a processor; 0 when it was not read
-	Epoch int       `json:"epoch"` // from 1
+	Epoch int       `json:"epoch"` // of the node, from 1
 }
 
-// Epoch is a stretch of the study in which the machine stayed as it was, as far
+// Epoch is a stretch of the study in which a machine stayed as it was, as far
 // as the sentinel shows.
 type Epoch struct {
+	Node   string       `json:"node,omitempty"`  // where there are several
 	Seq    int          `json:"seq"`             // of its first sentinel
 	Start  time.Time    `json:"start"`           // of that trial
 	After  int          `json:"after"`           // the last sentinel before it; the change lies between the two. 0 for the first epoch
@@ -91,17 +93,28 @@ func (a *analysis) epochs(r *Result) {
 	s := &Sentinel{Cell: a.study.Sentinel.Cell, Kind: w.Kind, Skipped: a.skipped[a.sentinel]}
 	s.Response = a.responses(w)[0]
 	starts := a.sentinels(s)
-	epochs := a.plan.Epochs()
-	at := 0
+	epochs := map[string][]plan.Epoch{}
+	for _, e := range a.plan.Epochs() {
+		epochs[e.Node] = append(epochs[e.Node], e)
+	}
+	var nodes []string // that the sentinel ran on
+	points := map[string][]SentinelPoint{}
 	for _, p := range a.plan.Sentinels() {
-		for at+1 < len(epochs) && p.Seq >= epochs[at+1].Seq {
-			at++
+		if points[p.Node] == nil {
+			nodes = append(nodes, p.Node)
 		}
-		x := SentinelPoint{Seq: p.Seq, Start: starts[p.Seq], Value: p.Value, Epoch: at + 1}
+		x := SentinelPoint{Seq: p.Seq, Node: a.node(p.Node), Start: starts[p.Seq], Value: p.Value, Epoch: 1}
+		for x.Epoch < len(epochs[p.Node]) && p.Seq >= epochs[p.Node][x.Epoch].Seq {
+			x.Epoch++
+		}
 		if !math.IsNaN(p.Wait) && !math.IsInf(p.Wait, 0) {
 			x.Wait = p.Wait
 		}
+		points[p.Node] = append(points[p.Node], x)
 		s.Points = append(s.Points, x)
+	}
+	if a.several {
+		slices.SortStableFunc(s.Points, func(x, y SentinelPoint) int { return cmp.Compare(x.Seq, y.Seq) })
 	}
 	if len(s.Points) == 0 && s.Skipped == "" && s.Failed == 0 {
 		return // begun without one
@@ -119,36 +132,53 @@ func (a *analysis) epochs(r *Result) {
 			Text: busy + "; ratios hold for a machine that is shared like this one, and other load is what to stop before measuring again"})
 	}
 	var deviations []float64
-	for i := range max(len(epochs), 1) {
-		var v, logs, waits []float64
-		for _, p := range s.Points {
-			if p.Epoch == i+1 {
-				v, logs, waits = append(v, p.Value), append(logs, math.Log(p.Value)), append(waits, p.Wait)
+	for _, n := range nodes {
+		first := len(r.Epochs)
+		for i := range max(len(epochs[n]), 1) {
+			var v, logs, waits []float64
+			for _, p := range points[n] {
+				if p.Epoch == i+1 {
+					v, logs, waits = append(v, p.Value), append(logs, math.Log(p.Value)), append(waits, p.Wait)
+				}
+			}
+			if len(v) == 0 {
+				continue
+			}
+			m := stat.Median(logs)
+			for _, x := range logs {
+				deviations = append(deviations, math.Abs(x-m))
+			}
+			if len(epochs[n]) > 0 {
+				r.Epochs = append(r.Epochs, a.epoch(epochs[n][i], starts, stat.Median(v), stat.Median(waits)))
 			}
 		}
-		if len(v) == 0 {
-			continue
-		}
-		m := stat.Median(logs)
-		for _, x := range logs {
-			deviations = append(deviations, math.Abs(x-m))
-		}
-		if len(epochs) > 0 {
-			r.Epochs = append(r.Epochs, a.epoch(epochs[i], starts, stat.Median(v), stat.Median(waits)))
+		own := r.Epochs[first:]
+		for i := 1; i < len(own); i++ {
+			own[i].Ratio = own[i].Level / own[i-1].Level
+			for _, b := range own[i].Blocks {
+				if b.Again {
+					s.Again++
+				}
+			}
 		}
 	}
 	if len(deviations) > 1 {
 		s.Scatter = 1.4826 * stat.Median(deviations)
 	}
-	for i := 1; i < len(r.Epochs); i++ {
-		r.Epochs[i].Ratio = r.Epochs[i].Level / r.Epochs[i-1].Level
-		for _, b := range r.Epochs[i].Blocks {
-			if b.Again {
-				s.Again++
-			}
-		}
+	for _, own := range r.EpochsByNode() {
+		a.interaction(r, own)
 	}
-	a.interaction(r)
+}
+
+// EpochsByNode parts the epochs by the nodes that they are of.
+func (r *Result) EpochsByNode() (out [][]Epoch) {
+	for i := range r.Epochs {
+		if i == 0 || r.Epochs[i].Node != r.Epochs[i-1].Node {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], r.Epochs[i])
+	}
+	return out
 }
 
 // sentinels adds up what the sentinel's trials took, and returns when each began, by Seq.
@@ -176,7 +206,7 @@ func (a *analysis) sentinels(s *Sentinel) map[int]time.Time {
 }
 
 func (a *analysis) epoch(e plan.Epoch, starts map[int]time.Time, level, wait float64) Epoch {
-	out := Epoch{Seq: e.Seq, Start: starts[e.Seq], After: e.After, What: slices.Clone(e.What), Level: level, Wait: wait}
+	out := Epoch{Node: a.node(e.Node), Seq: e.Seq, Start: starts[e.Seq], After: e.After, What: slices.Clone(e.What), Level: level, Wait: wait}
 	for _, b := range e.Blocks {
 		out.Blocks = append(out.Blocks, EpochBlock{Stratum: a.study.Strata[b.Stratum].Key, Block: b.Block, Again: b.Again})
 	}

@@ -26,17 +26,17 @@ type differing struct {
 // epochRate is the false discovery rate at which a ratio is said to differ.
 const epochRate = 0.05
 
-// interaction warns of comparisons whose ratio differs between epochs: one-way
-// analysis of variance of the log-ratios by epoch, Benjamini and Hochberg over
+// interaction warns of comparisons whose ratio differs between the epochs of one node:
+// one-way analysis of variance of the log-ratios by epoch, Benjamini and Hochberg over
 // the comparisons.
-func (a *analysis) interaction(r *Result) {
-	if len(r.Epochs) < 2 {
+func (a *analysis) interaction(r *Result, epochs []Epoch) {
+	if len(epochs) < 2 {
 		return
 	}
 	var all []differing
 	var p []float64
 	for i := range r.Compared {
-		if d, ok := a.byEpoch(r, &r.Compared[i]); ok {
+		if d, ok := a.byEpoch(epochs, &r.Compared[i]); ok {
 			all, p = append(all, d), append(p, d.p)
 		}
 	}
@@ -59,8 +59,12 @@ func (a *analysis) interaction(r *Result) {
 	for i, x := range all[most].ratios {
 		ratios[i] = fmt.Sprintf("%.3g", x)
 	}
-	w := Warning{Code: "epoch-ratio", Text: fmt.Sprintf("the ratio differs between epochs in %d of %d comparisons, most in %s of %s: %s (false discovery rate %.2g); "+
-		"what is printed is a mean over different states of the machine", len(found), len(all), all[most].response, all[most].cell,
+	of := "epochs"
+	if a.several {
+		of += " of node " + epochs[0].Node
+	}
+	w := Warning{Code: "epoch-ratio", Text: fmt.Sprintf("the ratio differs between %s in %d of %d comparisons, most in %s of %s: %s (false discovery rate %.2g); "+
+		"what is printed is a mean over different states of the machine", of, len(found), len(all), all[most].response, all[most].cell,
 		strings.Join(ratios, ", then "), q[most])}
 	for _, d := range found {
 		if !slices.Contains(w.Cells, d.cell) {
@@ -71,20 +75,20 @@ func (a *analysis) interaction(r *Result) {
 }
 
 // byEpoch tests one comparison; false when there are too few blocks for it.
-func (a *analysis) byEpoch(r *Result, c *Comparison) (differing, bool) {
+func (a *analysis) byEpoch(epochs []Epoch, c *Comparison) (differing, bool) {
 	if c.Baseline || !c.Estimate.HasInterval() {
 		return differing{}, false
 	}
 	base := a.counting[a.baselineOf(c)]
-	groups := make([][]float64, len(r.Epochs))
+	groups := make([][]float64, len(epochs))
 	for block, t := range a.counting[c.Cell.Key()] {
 		b := base[block]
-		if b == nil {
+		if b == nil || a.node(b.Node) != epochs[0].Node {
 			continue
 		}
 		x, y := value(b, c.Response.Name), value(t, c.Response.Name)
-		at := r.epochOf(b.Seq)
-		if at < 0 || at != r.epochOf(t.Seq) || !(x > 0) || !(y > 0) {
+		at := epochOf(epochs, b.Seq)
+		if at < 0 || at != epochOf(epochs, t.Seq) || !(x > 0) || !(y > 0) {
 			continue
 		}
 		groups[at] = append(groups[at], math.Log(y)-math.Log(x))
@@ -123,12 +127,12 @@ func value(t *record.Trial, response string) float64 {
 
 // epochOf returns the index of the epoch that a trial surely lies in; -1 for one
 // between the last sentinel of an epoch and the first of the next.
-func (r *Result) epochOf(seq int) int {
+func epochOf(epochs []Epoch, seq int) int {
 	at := 0
-	for i := 1; i < len(r.Epochs); i++ {
-		if seq >= r.Epochs[i].Seq {
+	for i := 1; i < len(epochs); i++ {
+		if seq >= epochs[i].Seq {
 			at = i
-		} else if seq > r.Epochs[i].After {
+		} else if seq > epochs[i].After {
 			return -1
 		}
 	}

@@ -37,8 +37,9 @@ type Result struct {
 	Finished   bool          `json:"finished"`
 	Left       plan.Progress `json:"left"` // what is left when it is not
 
+	Nodes    []Node    `json:"nodes,omitempty"`    // that trials ran on, sorted by name; nil when there is one
 	Sentinel *Sentinel `json:"sentinel,omitempty"` // nil when the study has none
-	Epochs   []Epoch   `json:"epochs,omitempty"`   // two or more; nil while the machine did not change
+	Epochs   []Epoch   `json:"epochs,omitempty"`   // node by node; two or more of each that changed, nil while none did
 
 	// Structural says, where system calls were to be counted, how much of each cost
 	// they explain: one entry for each treatment of such a stratum.

@@ -2,6 +2,7 @@ package section
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,10 +116,15 @@ func Epochs(r *analyse.Result) *Section {
 	if x.Failed > 0 {
 		seen += fmt.Sprintf(", and %d that failed", x.Failed)
 	}
+	most := make(map[string]int) // points of a node
+	for _, p := range x.Points {
+		most[p.Node]++
+	}
+	changed := r.EpochsByNode()
 	switch {
-	case len(r.Epochs) > 1:
-		seen += " saw " + words.Count(len(r.Epochs), "epoch")
-	case len(x.Points) < analyse.MinSentinels:
+	case len(changed) > 0:
+		seen += " saw " + strings.Join(epochCounts(changed), ", ")
+	case len(x.Points) == 0 || slices.Max(slices.Collect(maps.Values(most))) < analyse.MinSentinels:
 		seen += fmt.Sprintf(": too few to see a change, which takes %d", analyse.MinSentinels)
 	default:
 		seen += " saw no change"
@@ -127,10 +133,24 @@ func Epochs(r *analyse.Result) *Section {
 	if busy := x.Busy(); busy != "" {
 		s.Item("warning", busy)
 	}
-	for i := 1; i < len(r.Epochs); i++ {
-		s.Item(change(&r.Epochs[i-1], &r.Epochs[i]))
+	for _, own := range changed {
+		for i := 1; i < len(own); i++ {
+			s.Item(change(&own[i-1], &own[i]))
+		}
 	}
 	return s
+}
+
+// epochCounts says how many epochs each node had.
+func epochCounts(byNode [][]analyse.Epoch) (out []string) {
+	for _, own := range byNode {
+		n := words.Count(len(own), "epoch")
+		if own[0].Node != "" {
+			n += " on node " + own[0].Node
+		}
+		out = append(out, n)
+	}
+	return out
 }
 
 // change tells of one change, and what became of the blocks there.
@@ -150,7 +170,11 @@ func change(before, e *analyse.Epoch) (lead, text string) {
 			again++
 		}
 	}
-	lead = fmt.Sprintf("it changed after trial %d and before %d (%s)", e.After, e.Seq, strings.Join(what, "; "))
+	subject := "it"
+	if e.Node != "" {
+		subject = "node " + e.Node
+	}
+	lead = fmt.Sprintf("%s changed after trial %d and before %d (%s)", subject, e.After, e.Seq, strings.Join(what, "; "))
 	switch {
 	case len(e.Blocks) == 0:
 		return lead, "no block lies there"

@@ -1,6 +1,7 @@
 package section
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -67,8 +68,20 @@ func Head(r *analyse.Result, hosts []record.Host) *Section {
 			s.Text(line)
 		}
 	}
+	if len(r.Nodes) > 0 {
+		s.Text(nodes(r.Nodes))
+	}
 	s.Blocks = append(s.Blocks, hostWarnings(hosts)...)
 	return s
+}
+
+// nodes says which nodes there were, and how many blocks each had.
+func nodes(list []analyse.Node) string {
+	var out []string
+	for _, n := range list {
+		out = append(out, fmt.Sprintf("%s (%s)", cmp.Or(n.Name, "one without a name"), words.Count(n.Blocks, "block")))
+	}
+	return "nodes " + strings.Join(out, ", ")
 }
 
 // host describes a machine.

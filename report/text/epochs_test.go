@@ -40,6 +40,26 @@ func TestEpochsGolden(t *testing.T) {
 	fits(t, b.String(), 100)
 }
 
+// TestNodesAreInTheReport: with several nodes, what each had and whose the epochs are.
+func TestNodesAreInTheReport(t *testing.T) {
+	r := epochsResult(analyse.Epoch{Node: "b", Seq: 1, Level: 1}, analyse.Epoch{Node: "b", Seq: 97, After: 84, What: []string{plan.ChangedTime}, Ratio: 0.91},
+		analyse.Epoch{Node: "c", Seq: 2, Level: 1}, analyse.Epoch{Node: "c", Seq: 99, After: 80, What: []string{plan.ChangedTime}, Ratio: 1.2})
+	r.Nodes = []analyse.Node{{Name: "b", Blocks: 12}, {Name: "c", Blocks: 1}, {Blocks: 3}}
+	var b bytes.Buffer
+	if err := Write(&b, r, nil, Options{Width: 200}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"nodes b (12 blocks), c (1 block), one without a name (3 blocks)\n", " saw 2 epochs on node b, 2 epochs on node c\n",
+		"node b changed after trial 84 and before 97 (sentinel x 0.91)", "node c changed after trial 80 and before 99"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, b.String())
+		}
+	}
+	if n := strings.Count(b.String(), " changed after"); n != 2 {
+		t.Errorf("%d changes are told", n)
+	}
+}
+
 // TestEpochsAreInTheReport: the section is there with a sentinel, and not without.
 func TestEpochsAreInTheReport(t *testing.T) {
 	for _, r := range []*analyse.Result{epochsResult(), testResult()} {
