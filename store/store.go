@@ -78,6 +78,18 @@ type Session struct {
 	Nodes       []record.Node // at least one
 }
 
+// Hosts describes the session's nodes.
+func (s *Session) Hosts() []record.Host {
+	if len(s.Nodes) == 0 {
+		return []record.Host{s.Host}
+	}
+	out := make([]record.Host, len(s.Nodes))
+	for i := range s.Nodes {
+		out[i] = s.Nodes[i].Host
+	}
+	return out
+}
+
 func (m *Meta) nodes() []record.Node {
 	if len(m.Nodes) > 0 {
 		return m.Nodes

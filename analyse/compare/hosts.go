@@ -83,11 +83,15 @@ func describeSide(side []Folder) *described {
 }
 
 func (d *described) folder(s Folder) {
+	machines := 0
 	for i := range s.Sessions {
 		d.add("tare", s.Sessions[i].TareVersion)
-		d.host(&s.Sessions[i].Host)
+		for _, h := range s.Sessions[i].Hosts() {
+			d.host(&h)
+			machines++
+		}
 	}
-	d.facts(s)
+	d.facts(s, machines)
 	st := s.Study
 	if st.Stop.Fixed > 0 {
 		d.add("study: stop", "fixed: "+strconv.Itoa(st.Stop.Fixed))
@@ -133,7 +137,7 @@ func (d *described) host(h *record.Host) {
 
 // facts are what the trials say of the sandboxes that they ran in. Those that
 // are other in each trial describe none of them.
-func (d *described) facts(s Folder) {
+func (d *described) facts(s Folder, machines int) {
 	trials := slices.Clone(s.Trials)
 	slices.SortStableFunc(trials, func(a, b record.Trial) int { return a.Seq - b.Seq })
 	own := &described{values: make(map[string][]string)}
@@ -145,7 +149,7 @@ func (d *described) facts(s Folder) {
 	}
 	slices.Sort(own.order)
 	for _, f := range own.order {
-		if v := own.values[f]; len(v) <= max(1, len(s.Sessions)) {
+		if v := own.values[f]; len(v) <= max(1, machines) {
 			for _, x := range v {
 				d.add(f, x)
 			}

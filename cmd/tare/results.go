@@ -109,7 +109,7 @@ func (r results) load(ctx context.Context, k kept, pick store.Pick, take func(*r
 
 func (c *content) hosts() (out []record.Host) {
 	for _, s := range c.sessions {
-		out = append(out, s.Host)
+		out = append(out, s.Hosts()...)
 	}
 	return out
 }
@@ -177,7 +177,11 @@ func (r results) read(ctx context.Context, want extent, opts ...analyse.Option) 
 func (r *analysed) document(live bool) *document.Document {
 	in := document.Input{Tare: versionText(), Dir: folderName(r.dir), File: filepath.Base(r.meta.StudyFile), Live: live, Result: r.result}
 	for _, s := range r.sessions {
-		in.Sessions = append(in.Sessions, document.Session{ID: s.ID, Started: s.Started.UTC().Format(time.RFC3339), Tare: s.TareVersion, Host: s.Host})
+		x := document.Session{ID: s.ID, Started: s.Started.UTC().Format(time.RFC3339), Tare: s.TareVersion, Host: s.Host}
+		if len(s.Nodes) > 1 {
+			x.Nodes = s.Nodes
+		}
+		in.Sessions = append(in.Sessions, x)
 	}
 	if !live { // a live report fetches them one by one
 		in.Series = r.series

@@ -79,10 +79,11 @@ type Sentence = words.Sentence
 
 // Session is one run that wrote to the folder.
 type Session struct {
-	ID      int64       `json:"id"`
-	Started string      `json:"started"`
-	Tare    string      `json:"tare"`
-	Host    record.Host `json:"host"`
+	ID      int64         `json:"id"`
+	Started string        `json:"started"`
+	Tare    string        `json:"tare"`
+	Host    record.Host   `json:"host"`
+	Nodes   []record.Node `json:"nodes,omitempty"` // where there are several; Host is of the first
 }
 
 // Cell is one cell, as Trials and Curves point to it.

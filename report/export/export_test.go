@@ -81,7 +81,7 @@ func TestCSV(t *testing.T) {
 func TestTrialsCSV(t *testing.T) {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 5, time.UTC)
 	trials := []record.Trial{
-		{Seq: 1, Block: 1, Attempt: 1, Status: record.OK, Start: at, Duration: 1500 * time.Millisecond,
+		{Seq: 1, Block: 1, Attempt: 1, Node: "n1", Status: record.OK, Start: at, Duration: 1500 * time.Millisecond,
 			Cell:    record.Cell{{Factor: "workload", Value: "net"}, {Factor: "sandbox", Value: "vm"}, {Factor: "vcpus", Value: "2"}},
 			Samples: []record.Sample{{Name: "latency", Unit: record.Second, Value: 1e-5}, {Name: "x", Labels: "cpu=1", Unit: record.Count, Value: math.NaN()}}},
 		{Seq: 2, Block: 1, Attempt: 1, Status: record.Failed, Start: at, Cell: record.Cell{{Factor: "workload", Value: "net"}, {Factor: "sandbox", Value: "runc"}},
@@ -91,10 +91,10 @@ func TestTrialsCSV(t *testing.T) {
 	if err := TrialsCSV(&b, sequence(trials)); err != nil {
 		t.Fatal(err)
 	}
-	const want = `seq,block,attempt,status,start,seconds,factor:workload,factor:sandbox,factor:vcpus,response,labels,unit,value,failure,accelerator
-1,1,1,ok,2026-11-20T10:00:00.000000005Z,1.5,net,vm,2,latency,,s,1e-05,,
-1,1,1,ok,2026-11-20T10:00:00.000000005Z,1.5,net,vm,2,x,cpu=1,count,,,
-2,1,1,failed,2026-11-20T10:00:00.000000005Z,0,net,runc,,,,,,it died,tcg
+	const want = `seq,block,attempt,status,start,seconds,factor:workload,factor:sandbox,factor:vcpus,response,labels,unit,value,failure,accelerator,node
+1,1,1,ok,2026-11-20T10:00:00.000000005Z,1.5,net,vm,2,latency,,s,1e-05,,,n1
+1,1,1,ok,2026-11-20T10:00:00.000000005Z,1.5,net,vm,2,x,cpu=1,count,,,,n1
+2,1,1,failed,2026-11-20T10:00:00.000000005Z,0,net,runc,,,,,,it died,tcg,
 `
 	if d := cmp.Diff(want, b.String()); d != "" {
 		t.Error(d)

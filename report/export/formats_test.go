@@ -83,7 +83,7 @@ func TestParquet(t *testing.T) {
 	for _, c := range f.Schema().Columns() {
 		names = append(names, strings.Join(c, "."))
 	}
-	want := strings.Fields("seq block attempt status start seconds factor:workload factor:sandbox factor:vcpus response labels unit kind value failure accelerator")
+	want := strings.Fields("seq block attempt status start seconds factor:workload factor:sandbox factor:vcpus response labels unit kind value failure accelerator node")
 	if d := cmp.Diff(want, names); d != "" {
 		t.Errorf("columns:\n%s", d)
 	}

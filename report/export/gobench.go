@@ -46,7 +46,7 @@ func GoBench(w io.Writer, b Bench, trials Trials) error {
 		config(buf, "accelerator", accel)
 	}
 	b.units(buf)
-	last, n := -1, 0
+	last, n := place{session: -1}, 0
 	for _, base := range []bool{true, false} {
 		for t, err := range trials {
 			if err == nil {
@@ -101,9 +101,13 @@ func accelerators(trials Trials) (string, error) {
 	return strings.Join(levels, " "), nil
 }
 
+// place is where a trial ran: the index of its session, -1 for none, and of the node
+// there.
+type place struct{ session, node int }
+
 // line writes a trial, after its machine if that is not the last one's, and
-// returns its session.
-func (b *Bench) line(w io.Writer, t *record.Trial, last int) int {
+// returns its place.
+func (b *Bench) line(w io.Writer, t *record.Trial, last place) place {
 	var values strings.Builder
 	workload, _ := t.Cell.Get("workload")
 	for _, r := range b.Responses[workload] {
@@ -114,11 +118,11 @@ func (b *Bench) line(w io.Writer, t *record.Trial, last int) int {
 	if values.Len() == 0 {
 		return last
 	}
-	s := b.session(t)
+	s := b.place(t)
 	if s != last {
 		h := record.Host{} // unknown: the keys are unset
-		if s >= 0 {
-			h = b.Sessions[s].Host
+		if s.session >= 0 {
+			h = b.Sessions[s.session].Hosts()[s.node]
 		}
 		machine(w, &h)
 	}
@@ -126,10 +130,13 @@ func (b *Bench) line(w io.Writer, t *record.Trial, last int) int {
 	return s
 }
 
-// session returns the index of the session that stored a trial; -1 for a trial of
-// none of them.
-func (b *Bench) session(t *record.Trial) int {
-	return slices.IndexFunc(b.Sessions, func(s store.Session) bool { return s.ID == t.Session })
+// place finds a trial's. A node that its session does not name is the first.
+func (b *Bench) place(t *record.Trial) place {
+	p := place{session: slices.IndexFunc(b.Sessions, func(s store.Session) bool { return s.ID == t.Session })}
+	if p.session >= 0 {
+		p.node = max(0, slices.IndexFunc(b.Sessions[p.session].Nodes, func(n record.Node) bool { return n.Name == t.Node }))
+	}
+	return p
 }
 
 // units tells benchstat which direction is better, where that is the same in

@@ -68,11 +68,24 @@ func OpenMetrics(w io.Writer, res *analyse.Result) error {
 			fmt.Fprintf(buf, "} %s\n", number(v))
 		}
 	}
+	nodeBlocks(buf, res)
 	fmt.Fprintln(buf, "# EOF")
 	if err := buf.Flush(); err != nil {
 		return fmt.Errorf("write OpenMetrics: %w", err)
 	}
 	return nil
+}
+
+// nodeBlocks writes what each node had, where there are several. A comparison is over
+// all of them, so its figures have no such label.
+func nodeBlocks(w io.Writer, res *analyse.Result) {
+	if len(res.Nodes) == 0 {
+		return
+	}
+	fmt.Fprint(w, "# TYPE tare_node_blocks gauge\n# HELP tare_node_blocks Blocks that count and ran on a node.\n")
+	for _, n := range res.Nodes {
+		fmt.Fprintf(w, "tare_node_blocks{study=\"%s\",node=\"%s\"} %d\n", labelValue(res.Study), labelValue(n.Name), n.Blocks)
+	}
 }
 
 // labelNames gives each factor a label's name, no two the same: letters, digits

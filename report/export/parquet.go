@@ -77,6 +77,9 @@ func columns(factors []string) []column {
 			how := accelerator(t)
 			return text(how, how != "")
 		}},
+		column{"node", parquet.Optional(word), func(t *record.Trial, _ *record.Sample) (parquet.Value, bool) {
+			return text(t.Node, t.Node != "")
+		}},
 	)
 }
 

@@ -70,7 +70,7 @@ func TrialsCSV(w io.Writer, trials Trials) error {
 	for _, f := range names {
 		head = append(head, "factor:"+f)
 	}
-	_ = c.Write(append(head, "response", "labels", "unit", "value", "failure", "accelerator")) // errors here and below are kept for Error
+	_ = c.Write(append(head, "response", "labels", "unit", "value", "failure", "accelerator", "node")) // errors here and below are kept for Error
 	for t, err := range first(n, trials) {
 		if err == nil {
 			err = c.Error() // ends a large export soon where nobody reads it
@@ -78,7 +78,7 @@ func TrialsCSV(w io.Writer, trials Trials) error {
 		if err != nil {
 			return fmt.Errorf("write CSV: %w", err)
 		}
-		row := make([]string, len(head), len(head)+6)
+		row := make([]string, len(head), len(head)+7)
 		copy(row, []string{strconv.Itoa(t.Seq), strconv.Itoa(t.Block), strconv.Itoa(t.Attempt), string(t.Status),
 			t.Start.UTC().Format(time.RFC3339Nano), number(t.Duration.Seconds())})
 		for _, l := range t.Cell {
@@ -86,10 +86,10 @@ func TrialsCSV(w io.Writer, trials Trials) error {
 		}
 		how := accelerator(&t)
 		if t.Failure != nil {
-			_ = c.Write(append(row, "", "", "", "", t.Failure.Reason, how))
+			_ = c.Write(append(row, "", "", "", "", t.Failure.Reason, how, t.Node))
 		}
 		for _, s := range t.Samples {
-			_ = c.Write(append(row, s.Name, string(s.Labels), string(s.Unit), number(s.Value), "", how))
+			_ = c.Write(append(row, s.Name, string(s.Labels), string(s.Unit), number(s.Value), "", how, t.Node))
 		}
 	}
 	c.Flush()
@@ -118,6 +118,7 @@ type trialLine struct {
 	Seq      int               `json:"seq"`
 	Block    int               `json:"block"`
 	Attempt  int               `json:"attempt"`
+	Node     string            `json:"node,omitempty"`
 	Status   record.Status     `json:"status"`
 	Start    time.Time         `json:"start"`
 	Seconds  float64           `json:"seconds"`
@@ -183,7 +184,7 @@ func JSONLines(w io.Writer, trials Trials) error {
 }
 
 func lineOf(t *record.Trial) trialLine {
-	l := trialLine{Seq: t.Seq, Block: t.Block, Attempt: t.Attempt, Status: t.Status, Start: t.Start.UTC(), Seconds: t.Duration.Seconds(),
+	l := trialLine{Seq: t.Seq, Block: t.Block, Attempt: t.Attempt, Node: t.Node, Status: t.Status, Start: t.Start.UTC(), Seconds: t.Duration.Seconds(),
 		Cell: cellObject(t.Cell), Samples: make([]sampleObject, 0, len(t.Samples)), Failure: t.Failure, Warnings: t.Warnings, Facts: t.Facts}
 	for _, s := range t.Samples {
 		o := sampleObject{Name: s.Name, Labels: s.Labels, Unit: s.Unit, Kind: s.Kind}

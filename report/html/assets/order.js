@@ -107,11 +107,18 @@
     const D = Tare.data,
       w = D.res.sentinel;
     if (!w || !w.points || !w.points.length) return [];
-    const sorted = w.points.map((p) => p.value).sort((a, b) => a - b),
-      middle = sorted[sorted.length >> 1];
+    const middle = {}; // by node
+    for (const { node } of w.points) {
+      if (node in middle) continue;
+      const sorted = w.points
+        .filter((p) => p.node === node)
+        .map((p) => p.value)
+        .sort((a, b) => a - b);
+      middle[node] = sorted[sorted.length >> 1];
+    }
     return w.points
-      .filter((p) => p.value > 0 && middle > 0)
-      .map((p) => ({ at: timeOf(p.seq), rel: p.value / middle, p }))
+      .filter((p) => p.value > 0 && middle[p.node] > 0)
+      .map((p) => ({ at: timeOf(p.seq), rel: p.value / middle[p.node], p }))
       .filter((p) => p.at !== null);
   };
   const timeOf = (seq) => {
@@ -123,9 +130,8 @@
   // epochs: where the sentinel says that the machine changed.
   const epochs = () =>
     (Tare.data.res.epochs || [])
-      .slice(1)
-      .map((e, n) => ({ e, n: n + 2, at: timeOf(e.seq) }))
-      .filter((e) => e.at !== null);
+      .map((e, i, all) => ({ e, n: 1 + all.slice(0, i).filter((o) => o.node === e.node).length, at: timeOf(e.seq) }))
+      .filter((e) => e.n > 1 && e.at !== null);
 
   const fewest = 11; // analyse.MinSentinels, below which no change can be seen
 
@@ -152,7 +158,7 @@
               Tare.el(
                 "li",
                 {},
-                Tare.el("b", {}, `Epoch ${n}`),
+                Tare.el("b", {}, `Epoch ${n}${e.node ? ` of node ${e.node}` : ""}`),
                 ` began ${clock(at)} after the first trial, before trial ${e.seq}`,
                 `: ${changed(e)}`,
                 (e.blocks || []).length

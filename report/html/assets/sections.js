@@ -3,6 +3,9 @@
 (() => {
   "use strict";
 
+  // hostsOf describes the nodes of a session.
+  const hostsOf = (s) => (s.nodes ? s.nodes.map((n) => n.host) : [s.host]);
+
   Tare.renderHead = () => {
     const D = Tare.data,
       doc = D.doc,
@@ -10,7 +13,7 @@
     document.title = Tare.clean(`${doc.study.name || "tare"} – tare`);
     document.querySelector("h1").textContent = Tare.clean(doc.study.name || "tare");
     modelled(doc.modelled);
-    const hosts = [...new Set(doc.sessions.map((s) => s.host.hostname).filter(Boolean))];
+    const hosts = [...new Set(doc.sessions.flatMap(hostsOf).map((h) => h.hostname).filter(Boolean))];
     const when = [doc.sessions[0] && doc.sessions[0].started, doc.generated].map((t) => (t ? day(t) : "")).filter(Boolean);
     Tare.fill(
       document.getElementById("meta"),
@@ -22,6 +25,7 @@
           `${r.compare} compared with ${r.baseline}`,
           `${Tare.plural(r.trials, "trial")}${r.failed ? `, ${r.failed} failed` : ""}`,
           hosts.length ? `host ${hosts.join(", ")}` : null,
+          r.nodes ? `nodes ${r.nodes.map((n) => `${n.name || "one without a name"} (${Tare.plural(n.blocks, "block")})`).join(", ")}` : null,
           when.length > 1 && when[0] !== when[1] ? `${when[0]} to ${when[1]}` : when[0],
           doc.tare ? `tare ${doc.tare}` : null,
         ]
