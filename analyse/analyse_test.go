@@ -28,7 +28,7 @@ func makeStudy() *study.Study {
 			{Label: "stream", Kind: "net", Responses: []string{"throughput"}},
 			{Label: "noop", Kind: "noop", Responses: []string{"time"}},
 		},
-		Stop: study.Stop{Looks: []int{3, 4, 6}, Confidence: 0.95, Width: 0.03, Margin: 0.03}}
+		Stop: study.Stop{Looks: []int{3, 4, 6}, Confidence: 0.95, Width: 0.02, Margin: 0.03}}
 	for i, w := range st.Workloads {
 		l := record.Level{Factor: "workload", Value: w.Label}
 		s := study.Stratum{Key: record.Cell{l}.Key(), Shared: record.Cell{l}, Workload: i}

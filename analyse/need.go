@@ -5,6 +5,9 @@ import (
 	"slices"
 	"time"
 
+	gonum "gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"tare/analyse/stat"
 	"tare/plan"
 	"tare/record"
@@ -20,6 +23,8 @@ type Need struct {
 	From     string        `json:"from,omitempty"`    // where the scatter comes from: one of the constants below
 	Last     float64       `json:"last,omitempty"`    // relative half-width after the study's last look
 	Blocks   int           `json:"blocks,omitempty"`  // number that the wanted width takes; 0: more than can be measured, or not known
+	Fewest   int           `json:"fewest,omitempty"`  // with Most: the range that holds the number in 80 % of cases, as little as the scatter is known
+	Most     int           `json:"most,omitempty"`    // 0: more than can be measured, or not known
 	Block    time.Duration `json:"block"`             // time of one block of the stratum
 	stratum  int
 }
@@ -37,7 +42,7 @@ const (
 // study, of a similar one, or of a pilot of a few blocks. trials are the earlier result's;
 // expected gives the time of a trial that was never run.
 func Needs(st *study.Study, width float64, earlier *Result, trials []record.Trial, expected func(record.Cell) time.Duration) []Need {
-	n := &needs{rule: plan.Rule(st), width: width, own: map[string]float64{}, workload: map[string][]float64{}, took: map[string][]float64{}}
+	n := &needs{rule: plan.Rule(st), width: width, own: map[string]scatter{}, workload: map[string][]scatter{}, took: map[string][]float64{}}
 	n.read(st, earlier, trials)
 	var out []Need
 	for i := range st.Strata {
@@ -61,16 +66,16 @@ func Needs(st *study.Study, width float64, earlier *Result, trials []record.Tria
 	return out
 }
 
-// NeedTime returns the time that all of them take, with as many blocks for each stratum as
-// the comparison that needs most. It leaves out those that no number of blocks decides,
-// and counts them.
+// NeedTime returns the time that all of them take by the upper ends of their ranges, with as
+// many blocks for each stratum as the comparison that needs most. It leaves out those that
+// no number of blocks decides, and counts them.
 func NeedTime(of []Need) (sum time.Duration, never int) {
 	most := map[int]time.Duration{}
 	for i := range of {
-		if of[i].Blocks == 0 {
+		if of[i].Most == 0 {
 			never++
 		}
-		most[of[i].stratum] = max(most[of[i].stratum], time.Duration(of[i].Blocks)*of[i].Block)
+		most[of[i].stratum] = max(most[of[i].stratum], time.Duration(of[i].Most)*of[i].Block)
 	}
 	for _, t := range most {
 		sum += t
@@ -78,13 +83,39 @@ func NeedTime(of []Need) (sum time.Duration, never int) {
 	return sum, never
 }
 
+// scatter is a standard deviation of logarithms, and how many degrees of freedom know it.
+type scatter struct{ sd, df float64 }
+
+// span is the range of the true standard deviation in 80 % of cases.
+func (s scatter) span() (lo, hi float64) {
+	chi := distuv.ChiSquared{K: math.Min(s.df, 1e6)}
+	return s.sd * math.Sqrt(chi.K/chi.Quantile(0.9)), s.sd * math.Sqrt(chi.K/chi.Quantile(0.1))
+}
+
+// typical is what several scatters let expect of another one: their geometric mean, and the
+// range of 80 % of them. One alone is as little known as itself.
+func typical(of []scatter) (mid, lo, hi float64) {
+	if len(of) == 1 {
+		lo, hi = of[0].span()
+		return of[0].sd, lo, hi
+	}
+	logs := make([]float64, len(of))
+	for i, s := range of {
+		logs[i] = math.Log(s.sd)
+	}
+	mean, sd := gonum.MeanStdDev(logs, nil)
+	n := float64(len(of))
+	half := stat.Student(n-1).Quantile(0.9) * sd * math.Sqrt(1+1/n)
+	return math.Exp(mean), math.Exp(mean - half), math.Exp(mean + half)
+}
+
 type needs struct {
 	rule     stat.Rule
 	width    float64
-	own      map[string]float64 // by Comparison.key
-	workload map[string][]float64
-	all      []float64
-	sentinel float64
+	own      map[string]scatter // by Comparison.key
+	workload map[string][]scatter
+	all      []scatter
+	sentinel scatter
 	took     map[string][]float64 // seconds of good trials, by cell
 }
 
@@ -95,10 +126,11 @@ func (n *needs) read(st *study.Study, earlier *Result, trials []record.Trial) {
 		if !c.Estimate.HasInterval() || !(sd > 0) {
 			continue
 		}
-		n.own[c.key()] = sd
+		own := scatter{sd, c.Estimate.DF}
+		n.own[c.key()] = own
 		if c.First {
-			n.workload[c.Workload] = append(n.workload[c.Workload], sd)
-			n.all = append(n.all, sd)
+			n.workload[c.Workload] = append(n.workload[c.Workload], own)
+			n.all = append(n.all, own)
 		}
 	}
 	var watched []stat.Pair
@@ -116,7 +148,7 @@ func (n *needs) read(st *study.Study, earlier *Result, trials []record.Trial) {
 		}
 	}
 	if s := stat.Summarise(watched); s.Undefined == "" && s.N >= stat.MinN {
-		n.sentinel = math.Sqrt(2 * s.Var) // a ratio has the noise of two trials
+		n.sentinel = scatter{math.Sqrt(2 * s.Var), float64(s.N - 1)} // a ratio has the noise of two trials
 	}
 }
 
@@ -129,18 +161,21 @@ func (n *needs) time(cell record.Cell, expected func(record.Cell) time.Duration)
 
 func (n *needs) fill(x *Need) {
 	key := (&Comparison{Cell: x.Cell, Response: record.Response{Name: x.Response}}).key()
+	var of []scatter
 	switch {
-	case n.own[key] > 0:
-		x.Scatter, x.From = n.own[key], FromItself
+	case n.own[key].sd > 0:
+		x.From, of = FromItself, []scatter{n.own[key]}
 	case len(n.workload[x.Workload]) > 0:
-		x.Scatter, x.From = stat.GeoMean(n.workload[x.Workload]), FromWorkload
+		x.From, of = FromWorkload, n.workload[x.Workload]
 	case len(n.all) > 0:
-		x.Scatter, x.From = stat.GeoMean(n.all), FromAll
-	case n.sentinel > 0:
-		x.Scatter, x.From = n.sentinel, FromSentinel
+		x.From, of = FromAll, n.all
+	case n.sentinel.sd > 0:
+		x.From, of = FromSentinel, []scatter{n.sentinel}
 	default:
 		return
 	}
+	var lo, hi float64
+	x.Scatter, lo, hi = typical(of)
 	last := n.rule.Fixed
 	if len(n.rule.Looks) > 0 {
 		last = slices.Max(n.rule.Looks)
@@ -148,5 +183,5 @@ func (n *needs) fill(x *Need) {
 	if w := n.rule.HalfWidth(x.Scatter, last); !math.IsInf(w, 0) {
 		x.Last = w
 	}
-	x.Blocks = n.rule.Blocks(x.Scatter, n.width)
+	x.Blocks, x.Fewest, x.Most = n.rule.Blocks(x.Scatter, n.width), n.rule.Blocks(lo, n.width), n.rule.Blocks(hi, n.width)
 }

@@ -2,6 +2,7 @@ package analyse
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -50,10 +51,37 @@ func TestNeeds(t *testing.T) {
 	if from[FromItself] != 6 || from[FromWorkload] != 1 || from[FromAll] != 1 {
 		t.Errorf("scatter is from %v", from)
 	}
+	for _, n := range got {
+		if n.Fewest > n.Blocks || n.Most < n.Blocks || n.From == FromItself && n.Fewest == n.Most && n.Blocks > 3 {
+			t.Errorf("%s: %d blocks, from %d to %d", n.Cell, n.Blocks, n.Fewest, n.Most)
+		}
+	}
 	if sum, never := NeedTime(got); sum < 3*(11+10)*time.Second || never != 0 {
 		t.Errorf("%s in all, %d never", sum, never)
 	}
 	if none := Needs(more, 0.01, &Result{}, nil, func(record.Cell) time.Duration { return time.Second }); none[0].Blocks != 0 || none[0].From != "" || math.IsNaN(none[0].Scatter) {
 		t.Errorf("nothing is known: %+v", none[0])
+	}
+}
+
+// TestNeedRange: the range of the scatter holds the true one in 80 % of pilots, however few
+// their blocks.
+func TestNeedRange(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, df := range []float64{2, 4, 15} {
+		hits, n := 0, 2000
+		for range n {
+			chi := 0.0
+			for range int(df) {
+				z := r.NormFloat64()
+				chi += z * z
+			}
+			if lo, hi := (scatter{math.Sqrt(chi / df), df}).span(); lo <= 1 && 1 <= hi {
+				hits++
+			}
+		}
+		if f := float64(hits) / float64(n); math.Abs(f-0.8) > 0.04 {
+			t.Errorf("df %g: %.3f", df, f)
+		}
 	}
 }

@@ -87,7 +87,7 @@ func (b *builder) undecided(of []*cause.Finding) Item {
 	out.Brief = false
 	looks := ""
 	if worst != nil {
-		looks = fmt.Sprintf(" The worst of them has a ratio of %s of %s, which is large but rests on %s.", short(*worst.Ratio), worst.Response.Name, count(worst.Trials, "trial"))
+		looks = fmt.Sprintf(" The worst: `%s` is %s times the baseline, but from %s only.", worst.Response.Name, short(*worst.Ratio), count(worst.Trials, "trial"))
 	}
 	more := " These results are imported: no more trials can be had of them."
 	if !b.in.Imported {

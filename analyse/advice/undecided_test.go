@@ -27,7 +27,7 @@ func TestUndecided(t *testing.T) {
 	if !slices.Equal(x.Treatments, []string{"sandbox=vm"}) || len(x.Cells) != 1 || x.Cells[0].Key() != f.Cell.Key() || len(x.Patches) > 0 {
 		t.Errorf("%+v", x)
 	}
-	for _, w := range []string{"Undecided in 1 of 2 cells", "0.00379 of throughput", "rests on 1 trial.", "tare run STUDY --set sandbox=process,vm --set workload=w --set stop.fixed=8."} {
+	for _, w := range []string{"Undecided in 1 of 2 cells", "`throughput` is 0.00379 times the baseline", "from 1 trial only.", "tare run STUDY --set sandbox=process,vm --set workload=w --set stop.fixed=8."} {
 		if !strings.Contains(x.Text, w) {
 			t.Errorf("%q is not in %q", w, x.Text)
 		}
@@ -37,11 +37,11 @@ func TestUndecided(t *testing.T) {
 	}
 
 	f.Trials = 6
-	if s := Build(l.in)[0].Text; !strings.Contains(s, "rests on 6 trials.") || !strings.Contains(s, "stop.fixed=24") {
+	if s := Build(l.in)[0].Text; !strings.Contains(s, "from 6 trials only.") || !strings.Contains(s, "stop.fixed=24") {
 		t.Errorf("of six trials: %q", s)
 	}
 	l.in.Imported = true
-	if s := Build(l.in)[0].Text; strings.Contains(s, "tare run") || !strings.Contains(s, "rests on 6 trials.") || !strings.Contains(s, "no more trials can be had") {
+	if s := Build(l.in)[0].Text; strings.Contains(s, "tare run") || !strings.Contains(s, "from 6 trials only.") || !strings.Contains(s, "no more trials can be had") {
 		t.Errorf("imported: %q", s)
 	}
 	better := 3.0

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -60,7 +61,7 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 	case Device:
 		return fmt.Sprintf("The disk: it has a request %s of the time, and %s of its bytes are the workload's.", pct(own.or(fDeviceBusy, 0)), pct(diskPart(f)))
 	case Path:
-		return fmt.Sprintf("A longer way: %.3g us of an operation's time were added in which nothing was busy, %s of it.", 1e6*f.added(), pct(w))
+		return fmt.Sprintf("A longer way: %s of an operation's time were added in which nothing was busy, %s of it.", duration(f.added()), pct(w))
 	case Saturation:
 		return fmt.Sprintf("Saturation under load: %s of an operation's time is waiting that comes with load, and no thread is full.", pct(w))
 	case Imbalance:
@@ -102,4 +103,17 @@ func elseText(f *facts, v *verdict, part string) string {
 		return none + "the disk serves others."
 	}
 	return none + "the greatest part of the added time is " + part + " of an operation's time."
+}
+
+// duration writes seconds with three digits: 13 ms, 1.25 s, 104 us.
+func duration(s float64) string {
+	for _, u := range []struct {
+		name string
+		of   float64
+	}{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}} {
+		if s >= 0.9995*u.of {
+			return fmt.Sprintf("%.*f %s", max(0, 2-int(math.Floor(math.Log10(s/u.of*1.0005)))), s/u.of, u.name)
+		}
+	}
+	return fmt.Sprintf("%.3g us", 1e6*s)
 }

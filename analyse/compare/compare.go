@@ -21,6 +21,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"tare/analyse"
 	"tare/analyse/stat"
@@ -96,7 +97,9 @@ type About struct {
 	Failed   int    `json:"failed"`
 	Finished bool   `json:"finished"`
 
-	Results []About `json:"results,omitempty"` // each result, where the side has several; then the fields above are totals
+	Began   time.Time `json:"began,omitzero"`    // when its first trial did; zero if no trial knows
+	Days    int       `json:"days,omitempty"`    // of several results: groups that began twelve hours or more after one another; 0: not known
+	Results []About   `json:"results,omitempty"` // each result, where the side has several; then the fields above are totals
 }
 
 // Counts are of the rows by what came of them. Every row is in one of them.
@@ -188,7 +191,8 @@ func Compare(a, b []Folder, opt Options) (*Result, error) {
 	if len(a) == 0 || len(b) == 0 {
 		return nil, refuse("each side needs a result")
 	}
-	if err := distinct(slices.Concat(a, b)); err != nil {
+	alike, err := distinct(slices.Concat(a, b))
+	if err != nil {
 		return nil, err
 	}
 	for i, side := range [][]Folder{a, b} {
@@ -211,6 +215,7 @@ func Compare(a, b []Folder, opt Options) (*Result, error) {
 		}
 		res.Margin = math.Min(res.Margin, x.r.Margin)
 	}
+	res.Warnings = alike
 	c.warn(res)
 	if opt.Margin != nil {
 		res.Margin = *opt.Margin
@@ -277,6 +282,10 @@ func (c *comparing) warn(res *Result) {
 	case len(c.sides[0])+len(c.sides[1]) == 3:
 		say("three results leave one degree of freedom for how results of one side differ, so intervals are wide; give two results a side, or better three")
 	}
+	if !res.Modelled {
+		sameDay(&res.A, "A", say)
+		sameDay(&res.B, "B", say)
+	}
 	for _, x := range c.all() {
 		if n := stoppedAtVerdict(x.r, x.Study); n > 0 {
 			say("%s has %d rows that look different and are less precise than the study asks; older versions stopped there, and such costs are overstated; continue that study, or measure again with `fixed: N`", x.Name, n)
@@ -324,7 +333,7 @@ func (c *comparing) about(side int) About {
 	var names []string
 	out := About{Finished: true}
 	for i, x := range c.sides[side] {
-		o := About{Name: x.Name, Study: x.Study.Name, Trials: x.r.Trials, Failed: x.r.Failed, Finished: x.r.Finished}
+		o := About{Name: x.Name, Study: x.Study.Name, Trials: x.r.Trials, Failed: x.r.Failed, Finished: x.r.Finished, Began: x.firstTrial()}
 		each, names = append(each, o), append(names, x.Name)
 		if i == 0 {
 			out.Study = o.Study
@@ -333,9 +342,9 @@ func (c *comparing) about(side int) About {
 		out.Failed += o.Failed
 		out.Finished = out.Finished && o.Finished
 	}
-	out.Name = strings.Join(names, ", ")
+	out.Name, out.Began = strings.Join(names, ", "), each[0].Began
 	if len(each) > 1 {
-		out.Results = each
+		out.Results, out.Days, out.Began = each, daysOf(each), time.Time{}
 	}
 	return out
 }

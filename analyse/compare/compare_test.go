@@ -241,6 +241,11 @@ func TestCopies(t *testing.T) {
 	if _, err := Compare([]Folder{a}, []Folder{chance}, Options{Describe: describe}); err != nil {
 		t.Errorf("one trial of the same value, of results that know no times: %v", err)
 	}
+	nearly := stamped(a, "nearly", 0, day)
+	nearly.Trials[0].Samples = []record.Sample{{Name: "time", Unit: record.Second, Value: 1.2345}}
+	if res := mustCompare(t, a, nearly, Options{}); len(res.Warnings) == 0 || !strings.Contains(res.Warnings[0], "agree in 71 trials (of 72 and 72)") {
+		t.Errorf("a copy with one value changed: %q", res.Warnings)
+	}
 }
 
 // TestShuffledAndTurned: the order of trials says nothing; A and B exchanged turn

@@ -9,9 +9,9 @@ import (
 	"tare/record"
 )
 
-// distinct refuses results that share trials. A copy says nothing about a change,
-// and a partial copy claims to know more than was measured.
-func distinct(folders []Folder) error {
+// distinct refuses results that share trials, and warns where they look alike. A copy says
+// nothing about a change, and a partial copy claims to know more than was measured.
+func distinct(folders []Folder) (warnings []string, err error) {
 	seed := maphash.MakeSeed()
 	ids := make([]map[uint64]bool, len(folders)) // of the trials; true: with a time
 	for i := range folders {
@@ -22,18 +22,23 @@ func distinct(folders []Folder) error {
 			}
 		}
 		for j := range i {
-			if err := distinctPair(&folders[j], &folders[i], ids[j], ids[i]); err != nil {
-				return err
+			warning, err := distinctPair(&folders[j], &folders[i], ids[j], ids[i])
+			if err != nil {
+				return nil, err
+			}
+			if warning != "" {
+				warnings = append(warnings, warning)
 			}
 		}
 	}
-	return nil
+	return warnings, nil
 }
 
 // distinctPair counts the trials that two results share. One trial that began at the same
 // moment is enough to refuse them. Imported results may not know when a trial began, and
-// a few of their values may agree by chance. So all of those trials must agree.
-func distinctPair(a, b *Folder, inA, inB map[uint64]bool) error {
+// a few of their values may agree by chance. So all of those trials must agree, and it
+// warns from half of them on.
+func distinctPair(a, b *Folder, inA, inB map[uint64]bool) (warning string, err error) {
 	same, timed := 0, 0
 	for id, hasTime := range inA {
 		if _, ok := inB[id]; ok {
@@ -45,15 +50,18 @@ func distinctPair(a, b *Folder, inA, inB map[uint64]bool) error {
 	}
 	switch {
 	case same > 0 && a.Name == b.Name:
-		return &Refusal{Copy: true, Text: fmt.Sprintf("%s is given twice, so there is nothing to compare; give two results that were measured apart", a.Name)}
+		return "", &Refusal{Copy: true, Text: fmt.Sprintf("%s is given twice, so there is nothing to compare; give two results that were measured apart", a.Name)}
 	case same > 0 && same == len(inA) && same == len(inB):
-		return &Refusal{Copy: true, Text: fmt.Sprintf("%s and %s hold the same trials: this is one result twice, so there is nothing to compare; "+
+		return "", &Refusal{Copy: true, Text: fmt.Sprintf("%s and %s hold the same trials: this is one result twice, so there is nothing to compare; "+
 			"measure the other side with `tare run STUDY --results NEW`", a.Name, b.Name)}
 	case timed > 0, same > 0 && same == min(len(inA), len(inB)):
-		return &Refusal{Copy: true, Text: fmt.Sprintf("%s and %s share %d trials (of %d and %d), so the two were not measured apart and cannot be compared; "+
+		return "", &Refusal{Copy: true, Text: fmt.Sprintf("%s and %s share %d trials (of %d and %d), so the two were not measured apart and cannot be compared; "+
 			"measure the other side with `tare run STUDY --results NEW`", a.Name, b.Name, same, len(inA), len(inB))}
+	case same > 0 && 2*same >= min(len(inA), len(inB)):
+		return fmt.Sprintf("%s and %s agree in %d trials (of %d and %d) to the last digit: one is probably a changed copy of the other, which says nothing about a change; "+
+			"compare results that were measured apart", a.Name, b.Name, same, len(inA), len(inB)), nil
 	}
-	return nil
+	return "", nil
 }
 
 // identity is what two trials do not share by chance: the cell, the place,

@@ -141,11 +141,20 @@ func (r *Result) Comparable() int {
 // Check returns the rows that break a gate, gate by gate, in the order of the
 // rows. Where a row has no figure it is not a number, and no comparison with it
 // is true: who wants to fail on what is missing writes `missing`.
+//
+// It refuses a gate whose limit lies within the margin: there, nothing counts as changed,
+// so that nothing could break the gate. Which of the two is meant, only the user knows.
 func (r *Result) Check(gates []*Gate) ([]Breach, error) {
 	out := []Breach{}
 	names := r.factors()
 	for _, g := range gates {
 		for i := range r.Rows {
+			if t := r.trial(g, i, 0, names); r.Rows[i].Change() != nil {
+				if l := t.hidden(); l > 0 {
+					return nil, fmt.Errorf("the gate %q has its limit at %.4g, within the margin of %.3g %%: changes within the margin count as none, so this gate would miss some; "+
+						"give a --margin of %.3g%% or less, or a limit beyond the margin", g.Text, l, 100*r.Margin, 100*math.Floor(1e4*math.Expm1(math.Abs(math.Log(l)))+1e-3)/1e4)
+				}
+			}
 			v, err := expr.Run(g.program, environment(&r.Rows[i], names))
 			if err != nil {
 				return nil, fmt.Errorf("the gate %q cannot be evaluated for %s, %s: %w", g.Text, r.Rows[i].Cell, r.Rows[i].Response.Name, err)

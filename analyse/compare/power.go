@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/expr-lang/expr"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -17,8 +18,9 @@ type Doubt struct {
 	Row     int     `json:"row"` // index into Result.Rows
 	Why     string  `json:"why"`
 	Limit   float64 `json:"limit,omitempty"`   // the ratio B/A from which the gate is broken; 0: the row has no interval
-	Power   float64 `json:"power,omitempty"`   // probability that a change of this size would be found
-	Blocks  int     `json:"blocks,omitempty"`  // as many a side find it with the wanted power; 0: no number that can be measured does
+	Power   float64 `json:"power,omitempty"`   // probability that a true change a third above the limit breaks the gate
+	Breaks  float64 `json:"breaks,omitempty"`  // true ratio B/A that breaks the gate with the wanted power; 0: none does
+	Blocks  int     `json:"blocks,omitempty"`  // as many a side have the wanted power; 0: no number that can be measured does
 	Width   float64 `json:"width,omitempty"`   // a study with this width makes as many; 0: no width makes so many for this row
 	Results int     `json:"results,omitempty"` // as many results a side are enough, where sides have several
 }
@@ -29,15 +31,29 @@ const (
 	mostResults = 50
 )
 
+// Held is what a gate that held promises.
+type Held struct {
+	Gate   string  `json:"gate"`
+	Power  float64 `json:"power"`            // the wanted one
+	Breaks float64 `json:"breaks,omitempty"` // a true change of this ratio or more, either way, breaks the gate in any row with at least this probability; 0: no such ratio is known
+}
+
+// above is the size of the change, in limits by logarithms, that a gate must be able to
+// find. A change of the limit's own size breaks a gate in half of the cases only, however
+// precise the row is, because the estimate must exceed the limit too.
+// One that asks for the whole interval must find a change of twice the limit.
+const above, aboveSurely = 4. / 3, 2.
+
 // Unjudged lists the rows that a gate cannot judge, gate by gate. A gate can judge a row
 // that does not break it when either
 //
 //   - the interval is within its limit: neither end of it would break the gate; or
-//   - it has the wanted power: if the true ratio were the first that breaks the gate,
-//     the row would be found changed, among so many rows, with at least this
-//     probability. Power 0 asks for an interval alone.
+//   - it has the wanted power: a true change a third above the limit (twice the limit for
+//     "surely worse") would break it with at least this probability: the row would be
+//     found changed, among so many rows, and its estimate would exceed the limit.
+//     Power 0 asks for an interval alone.
 //
-// That ratio is found by trial: the gate is evaluated for the same row with other
+// That limit is found by trial: the gate is evaluated for the same row with other
 // ratios that are known exactly. So a gate that does not use the ratio judges every
 // row. Rows that only one study has, and those without a figure on both sides, are
 // left to gates that name them.
@@ -46,17 +62,16 @@ func (r *Result) Unjudged(gates []*Gate, breaches []Breach, power float64) ([]Do
 	for _, b := range breaches {
 		broken[b] = true
 	}
-	out := []Doubt{}
-	names := r.factors()
+	out, names := []Doubt{}, r.factors()
 	for _, g := range gates {
 		for i := range r.Rows {
 			if broken[Breach{Gate: g.Text, Row: i}] {
 				continue
 			}
-			t := trial{res: r, row: &r.Rows[i], gate: g, names: names, power: power}
+			t := r.trial(g, i, power, names)
 			d, doubt := t.judge()
 			if t.err != nil {
-				return nil, fmt.Errorf("the gate %q cannot be evaluated for %s, %s: %w", g.Text, t.row.Cell, t.row.Response.Name, t.err)
+				return nil, t.err
 			}
 			if doubt {
 				d.Gate, d.Row = g.Text, i
@@ -67,6 +82,42 @@ func (r *Result) Unjudged(gates []*Gate, breaches []Breach, power float64) ([]Do
 	return out, nil
 }
 
+// Promises says what each gate promises that nothing broke and that could judge all rows.
+func (r *Result) Promises(gates []*Gate, breaches []Breach, doubts []Doubt, power float64) ([]Held, error) {
+	out, names := []Held{}, r.factors()
+	for _, g := range gates {
+		if slices.ContainsFunc(breaches, func(b Breach) bool { return b.Gate == g.Text }) || slices.ContainsFunc(doubts, func(d Doubt) bool { return d.Gate == g.Text }) {
+			continue
+		}
+		h, worst := Held{Gate: g.Text, Power: power}, 0.0
+		for i := range r.Rows {
+			c := r.Rows[i].Change()
+			if !c.HasInterval() || power == 0 {
+				continue
+			}
+			const far = 1e9
+			t := r.trial(g, i, power, names)
+			for _, end := range []float64{far, 1 / far} {
+				if t.breaks(end) {
+					worst = math.Max(worst, math.Abs(math.Log(t.breaking(t.asks(end), c))))
+				}
+			}
+			if t.err != nil {
+				return nil, t.err
+			}
+		}
+		if worst > 0 && !math.IsInf(worst, 0) {
+			h.Breaks = math.Exp(worst)
+		}
+		out = append(out, h)
+	}
+	return out, nil
+}
+
+func (r *Result) trial(g *Gate, row int, power float64, names []string) *trial {
+	return &trial{res: r, row: &r.Rows[row], gate: g, names: names, power: power, margin: r.Margin}
+}
+
 // trial tries a gate on a row.
 type trial struct {
 	res   *Result
@@ -74,7 +125,9 @@ type trial struct {
 	gate  *Gate
 	names []string
 	power float64
-	err   error
+
+	margin float64 // of the verdicts
+	err    error
 }
 
 func (t *trial) judge() (Doubt, bool) {
@@ -91,18 +144,19 @@ func (t *trial) judge() (Doubt, bool) {
 		const far = 1e9
 		return Doubt{Why: why}, !nothing && (t.breaks(far) || t.breaks(1/far))
 	}
-	worst, found := Doubt{Power: 1}, false
+	worst, found, by := Doubt{Power: 1}, false, asked{}
 	for _, end := range []float64{c.Lo, c.Hi} {
 		if t.power == 0 || !t.breaks(end) {
 			continue
 		}
-		d := Doubt{Limit: t.limit(end)}
-		if d.Power = t.powerAt(d.Limit, c.SE, c.DF, c.N); d.Power < t.power && d.Power <= worst.Power {
-			worst, found = d, true
+		asked := t.asks(end)
+		d := Doubt{Limit: asked.limit}
+		if d.Power = t.powerAt(asked, asked.wanted(), c.SE, c.DF, c.N); d.Power < t.power && d.Power <= worst.Power {
+			worst, found, by = d, true, asked
 		}
 	}
 	if found {
-		t.advise(&worst)
+		t.advise(&worst, by)
 	}
 	return worst, found
 }
@@ -117,9 +171,15 @@ func (m *Measured) figure(q Question) bool {
 
 // breaks reports whether the gate would be broken if the row's ratio were exactly this.
 func (t *trial) breaks(ratio float64) bool {
-	row, zero := *t.row, 0.0
+	zero := 0.0
 	c := &Change{Ratio: ratio, Lo: ratio, Hi: ratio, N: mostBlocks, P: &zero, Q: &zero}
-	c.judge(t.res.rule(), row.Response.Better, 1)
+	c.judge(stat.NewRule(t.res.Confidence, 0, t.margin, nil, 1), t.row.Response.Better, 1)
+	return t.brokenBy(c)
+}
+
+// brokenBy reports whether the gate would be broken if this had become of the row.
+func (t *trial) brokenBy(c *Change) bool {
+	row := *t.row
 	if row.Question == Cost {
 		row.Cost = c
 	} else {
@@ -127,11 +187,62 @@ func (t *trial) breaks(ratio float64) bool {
 	}
 	v, err := expr.Run(t.gate.program, environment(&row, t.names))
 	if err != nil {
-		t.err = err
+		t.err = fmt.Errorf("the gate %q cannot be evaluated for %s, %s: %w", t.gate.Text, row.Cell, row.Response.Name, err)
 		return false
 	}
 	b, _ := v.(bool)
 	return b
+}
+
+// hidden returns the limit of a gate that lies within the margin, where nothing counts as
+// changed, so that the gate cannot be broken there; 0 if there is none. A gate without a
+// limit of its own, such as `changed`, has the margin for one.
+func (t *trial) hidden() float64 {
+	free := *t
+	free.margin = 0
+	for _, end := range []float64{1 + t.margin, 1 / (1 + t.margin)} {
+		inside := math.Pow(end, 0.999)
+		if !free.breaks(inside) || t.breaks(inside) {
+			continue
+		}
+		if l := free.limit(inside); math.Abs(math.Log(l)) > 1e-6 {
+			return l
+		}
+	}
+	return 0
+}
+
+// asked is what a gate asks of an estimate to be broken.
+type asked struct {
+	limit   float64 // ratio that it must exceed
+	changed bool    // the row must be found changed
+	surely  bool    // the end of the interval must exceed the limit too
+}
+
+// wanted is the true ratio that the gate must be able to find.
+func (a asked) wanted() float64 {
+	if a.surely {
+		return math.Pow(a.limit, aboveSurely)
+	}
+	return math.Pow(a.limit, above)
+}
+
+// asks finds out by trial what the gate asks of a row that changed towards the given end.
+func (t *trial) asks(end float64) asked {
+	out := asked{limit: t.limit(end)}
+	past := math.Exp(math.Copysign(1.5*math.Abs(math.Log(out.limit))+1e-9, math.Log(end)))
+	one, zero := 1.0, 0.0
+	interval := func(c Change, near, far float64) *Change {
+		c.Ratio, c.N, c.Lo, c.Hi = past, mostBlocks, min(near, far), max(near, far)
+		return &c
+	}
+	out.changed = !t.brokenBy(interval(Change{P: &one, Q: &one, Verdict: stat.Undecided}, past, past))
+	sure := &Change{}
+	*sure = *interval(Change{P: &zero, Q: &zero}, past, past)
+	sure.judge(stat.NewRule(t.res.Confidence, 0, t.margin, nil, 1), t.row.Response.Better, 1)
+	near := math.Sqrt(out.limit)
+	out.surely = out.limit != 1 && !t.brokenBy(interval(Change{P: &zero, Q: &zero, Verdict: sure.Verdict, Changed: sure.Changed}, near, past*past/near))
+	return out
 }
 
 // limit is the ratio nearest to 1, towards the given end, that breaks the gate.
@@ -150,58 +261,98 @@ func (t *trial) limit(end float64) float64 {
 	return math.Exp(out)
 }
 
-// powerAt is the probability that a row with this true ratio is found changed, with
-// the false discovery rate controlled over the family's rows and the number of others
-// that changed. The noncentral t distribution is the approximation 26.7.10 of
-// Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964).
-func (t *trial) powerAt(ratio, se, df float64, n int) float64 {
+// powerAt is the probability that a row with this true ratio breaks the gate: that its
+// estimate exceeds the limit and, where the gate asks for it, that the row is found changed,
+// with the false discovery rate controlled over the family's rows and the number of others
+// that changed. The estimate is normal. How much the standard error varies is
+// averaged over quantiles of chi-square (E. B. Wilson, M. M. Hilferty, PNAS 17 (1931) 684).
+func (t *trial) powerAt(a asked, ratio, se, df float64, n int) float64 {
 	d := math.Abs(math.Log(ratio))
-	half := stat.Student(df).Quantile(0.5+t.res.Confidence/2) * se
+	limit := math.Abs(math.Log(a.limit))
+	plain := stat.Student(df).Quantile(0.5 + t.res.Confidence/2)
+	half := plain * se
 	noisy, _ := t.res.rule().Judge(stat.Estimate{Ratio: stat.Exp(d), Lo: stat.Exp(d - half), Hi: stat.Exp(d + half), N: n}, t.row.Response.Better)
 	switch {
-	case d == 0, d > half && noisy == stat.Undecided: // so few blocks with so much scatter are never called
+	case d == 0, a.changed && d > half && noisy == stat.Undecided: // so few blocks with so much scatter are never called
 		return 0
 	case se == 0:
-		return 1
+		return float64(count(d > limit))
 	}
-	asked, changed := 0, 0 // in the row's family
+	crit := 0.0
+	if a.changed {
+		crit = stat.Student(df).Quantile(1 - t.level()/2)
+	}
+	const points = 24
+	out := 0.0
+	for i := range points {
+		z := distuv.UnitNormal.Quantile((float64(i) + 0.5) / points)
+		w := se * math.Pow(math.Max(0, 1-2/(9*df)+z*math.Sqrt(2/(9*df))), 1.5) // a standard error that may come out
+		least := math.Max(limit, crit*w)
+		if a.surely {
+			least = math.Max(least, limit+plain*w)
+		}
+		out += distuv.UnitNormal.CDF((d-least)/se) / points
+	}
+	return out
+}
+
+// level is the p-value that the row needs to be a discovery, given those that there are.
+func (t *trial) level() float64 {
+	rows, changed := 0, 0 // in the row's family
 	for i := range t.res.Rows {
 		if c := t.res.Rows[i].Change(); c.HasInterval() && t.res.Rows[i].Question == t.row.Question {
-			asked++
-			if c.Changed && &t.res.Rows[i] != t.row {
-				changed++
-			}
+			rows++
+			changed += count(c.Changed && &t.res.Rows[i] != t.row)
 		}
 	}
-	level := math.Min(1-t.res.Confidence, t.res.FDR*float64(changed+1)/float64(asked))
-	crit := stat.Student(df).Quantile(1 - level/2)
-	return distuv.UnitNormal.Survival((crit*(1-1/(4*df)) - d/se) / math.Sqrt(1+crit*crit/(2*df)))
+	return math.Min(1-t.res.Confidence, t.res.FDR*float64(changed+1)/float64(rows))
+}
+
+// breaking is the true ratio from which the row breaks the gate with the wanted power,
+// as precise as it is; infinite, or 0 towards lower ratios, if there is none.
+func (t *trial) breaking(a asked, c *Change) float64 {
+	lo, hi := math.Abs(math.Log(a.limit)), 20.0
+	if t.powerAt(a, math.Exp(hi), c.SE, c.DF, c.N) < t.power {
+		return math.Inf(1)
+	}
+	for range 40 {
+		if mid := (lo + hi) / 2; t.powerAt(a, math.Exp(mid), c.SE, c.DF, c.N) < t.power {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return math.Exp(math.Copysign(hi, math.Log(a.limit)))
 }
 
 // advise says what would have the wanted power, and why this row does not have it.
-func (t *trial) advise(d *Doubt) {
+func (t *trial) advise(d *Doubt, a asked) {
 	c := t.row.Change()
-	d.Why = fmt.Sprintf("the interval reaches the limit, %.6g, and a change of that size would be found in %.0f %%", d.Limit, 100*d.Power)
 	if d.Limit == 1 {
-		d.Why = "the interval reaches ratios at which the gate is broken"
+		d.Why = "this gate is broken by any change, however small; give it a limit"
 		return
+	}
+	d.Why = fmt.Sprintf("the interval reaches the limit, %.6g, and a true change of %.4g would break the gate in %.0f %% only", d.Limit, a.wanted(), 100*d.Power)
+	if b := t.breaking(a, c); b > 0 && !math.IsInf(b, 0) {
+		d.Breaks = b
+		d.Why += fmt.Sprintf(", one of %.3g in %.0f %%", b, 100*t.power)
 	}
 	if k := t.row.A.Results + t.row.B.Results; k > 0 {
 		each := float64(k) / 2
 		for n := int(math.Ceil(each)); n <= mostResults; n++ {
-			if t.powerAt(d.Limit, c.SE*math.Sqrt(each/float64(n)), math.Max(c.DF, float64(2*n-2)), c.N*n) >= t.power {
+			if t.powerAt(a, a.wanted(), c.SE*math.Sqrt(each/float64(n)), math.Max(c.DF, float64(2*n-2)), c.N*n) >= t.power {
 				d.Results = n
 				return
 			}
 		}
 		return
 	}
-	a, b := float64(t.row.A.blocks(t.row.Question)), float64(t.row.B.blocks(t.row.Question))
-	each := 2 / (1/a + 1/b)
-	for n := int(math.Ceil(each)); n <= mostBlocks; n++ {
+	na, nb := float64(t.row.A.blocks(t.row.Question)), float64(t.row.B.blocks(t.row.Question))
+	each := 2 / (1/na + 1/nb)
+	for n := int(math.Ceil(each)); n <= mostBlocks; n += 1 + n/100 {
 		more := float64(n) / each
 		se, df := c.SE/math.Sqrt(more), c.DF*more
-		if t.powerAt(d.Limit, se, df, n) >= t.power {
+		if t.powerAt(a, a.wanted(), se, df, n) >= t.power {
 			d.Blocks = n
 			// A study's width is for its costs; for a large cost, a share of it is enough.
 			width := math.Expm1(stat.Student(df/2).Quantile(0.5+t.res.Confidence/2) * se / math.Sqrt2)
@@ -211,6 +362,13 @@ func (t *trial) advise(d *Doubt) {
 			return
 		}
 	}
+}
+
+func count(of bool) int {
+	if of {
+		return 1
+	}
+	return 0
 }
 
 func (m *Measured) blocks(q Question) int {

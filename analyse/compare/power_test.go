@@ -137,7 +137,7 @@ func TestPower(t *testing.T) {
 			found += count(r.Cost.Changed)
 			n++
 			tr := trial{res: res, row: r}
-			said += tr.powerAt(1.08, r.Cost.SE, r.Cost.DF, r.Cost.N)
+			said += tr.powerAt(asked{limit: 1, changed: true}, 1.08, r.Cost.SE, r.Cost.DF, r.Cost.N)
 		}
 	}
 	if s, f := said/float64(n), float64(found)/float64(n); math.Abs(s-f) > 0.08 || f < 0.3 || f > 0.97 {
@@ -155,9 +155,107 @@ func TestNoisyCall(t *testing.T) {
 		res := mustCompare(t, a, b, Options{Question: Cost})
 		for i := range res.Rows {
 			c, row := res.Rows[i].Cost, trial{res: res, row: &res.Rows[i]}
-			if got := row.powerAt(2, c.SE, c.DF, c.N) > 0; c.Changed != want || got != want || strings.Contains(c.Why, "holds 1") != (c.Lo < 1) {
+			if got := row.powerAt(asked{limit: 1, changed: true}, 2, c.SE, c.DF, c.N) > 0; c.Changed != want || got != want || strings.Contains(c.Why, "holds 1") != (c.Lo < 1) {
 				t.Errorf("%d blocks, %s: %+v, power for twice %v", blocks, res.Rows[i].Cell, c, got)
 			}
 		}
+	}
+}
+
+// TestGatePower: as many rows break a gate as it says, for changes at and beyond its
+// limit. A change of the limit's own size breaks it in half of the cases at most.
+func TestGatePower(t *testing.T) {
+	for _, c := range []struct {
+		gate       string
+		limit      float64
+		a          asked
+		noise, by  float64
+		least, top float64
+	}{
+		{"worse than 5%", 1.05, asked{changed: true}, 0.01, 1.05, 0.4, 0.6},
+		{"worse than 5%", 1.05, asked{changed: true}, 0.02, 1.0672, 0.6, 0.99},
+		{"worse > 1.05", 1.05, asked{}, 0.04, 1.1, 0.7, 0.99},
+		{"surely worse than 5%", 1.05, asked{changed: true, surely: true}, 0.02, 1.09, 0.4, 0.99},
+	} {
+		said, broke, n := 0.0, 0, 0
+		for seed := range uint64(30) {
+			a, b := equal(seed, c.noise, 8, c.by)
+			res := mustCompare(t, a, b, Options{Question: Cost})
+			g, err := NewGate("--gate", c.gate, a.Study, b.Study)
+			if err != nil {
+				t.Fatal(err)
+			}
+			br, err := res.Check([]*Gate{g})
+			if err != nil {
+				t.Fatal(err)
+			}
+			broke += len(br)
+			n += len(res.Rows)
+			for i := range res.Rows {
+				x, tr := res.Rows[i].Cost, res.trial(g, i, 0.8, res.factors())
+				asks := tr.asks(1e9)
+				c.a.limit = asks.limit
+				if asks != c.a || math.Abs(asks.limit-c.limit) > 1e-6 {
+					t.Fatalf("%s asks %+v, want %+v", c.gate, asks, c.a)
+				}
+				said += tr.powerAt(asks, c.by, x.SE, x.DF, x.N)
+			}
+		}
+		s, f := said/float64(n), float64(broke)/float64(n)
+		t.Logf("%s, a true change of %g: said %.2f, broke %.2f", c.gate, c.by, s, f)
+		if math.Abs(s-f) > 0.08 || f < c.least || f > c.top {
+			t.Errorf("%s, a true change of %g: said %.2f, broke %.2f", c.gate, c.by, s, f)
+		}
+	}
+}
+
+// TestHeld: a gate that held says which change would have broken it, and it would have.
+func TestHeld(t *testing.T) {
+	a, b := equal(1, 0.02, 12, 1)
+	res := mustCompare(t, a, b, Options{Question: Cost})
+	var gates []*Gate
+	for _, text := range []string{"worse than 5%", "changed", "missing"} {
+		g, err := NewGate("--gate", text, a.Study, b.Study)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gates = append(gates, g)
+	}
+	held, err := res.Promises(gates, nil, nil, 0.8)
+	if err != nil || len(held) != 3 || held[0].Breaks < 1.055 || held[0].Breaks > 1.08 || held[1].Breaks < 1.03 || held[2].Breaks != 0 {
+		t.Fatalf("%+v, %v", held, err)
+	}
+	if got, err := res.Promises(gates, []Breach{{Gate: "changed"}}, []Doubt{{Gate: "missing"}}, 0.8); err != nil || len(got) != 1 {
+		t.Errorf("broken and doubted gates are not held: %+v, %v", got, err)
+	}
+	broke, n := 0, 0
+	for seed := range uint64(10) {
+		a, b := equal(100+seed, 0.02, 12, held[0].Breaks)
+		br, err := mustCompare(t, a, b, Options{Question: Cost}).Check(gates[:1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		broke, n = broke+len(br), n+10
+	}
+	if f := float64(broke) / float64(n); f < 0.75 {
+		t.Errorf("a true change of %.4g broke %.2f", held[0].Breaks, f)
+	}
+}
+
+// TestHiddenGate: a gate whose limit the margin hides is refused, and so never held in silence.
+func TestHiddenGate(t *testing.T) {
+	a, b := equal(1, 0.005, 8, 1.1)
+	for text, margin := range map[string]float64{"worse than 5%": 0.2, "surely worse than 5%": 0.2, "changed and ratio > 1.02": 0.03, "changed and ratio < 0.95": 0.1} {
+		res := mustCompare(t, a, b, Options{Question: Cost, Margin: &margin})
+		g, err := NewGate("--gate", text, a.Study, b.Study)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := res.Check([]*Gate{g}); err == nil || !strings.Contains(err.Error(), "within the margin") {
+			t.Errorf("%s with a margin of %g: %v", text, margin, err)
+		}
+	}
+	for text, margin := range map[string]float64{"worse than 5%": 0.05, "changed": 0.2, "worse > 1.05": 0.2, "surely worse than 5%": 0.03, `verdict == "worse"`: 0.2, "missing": 0.5, "p < 0.01 and worse > 1.01": 0.2} {
+		doubts(t, mustCompare(t, a, b, Options{Question: Cost, Margin: &margin}), a, b, text, 0)
 	}
 }

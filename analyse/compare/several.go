@@ -4,9 +4,57 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"tare/analyse/stat"
 )
+
+// apart is how long after one another two results begin that tell anything of days.
+const apart = 12 * time.Hour
+
+// firstTrial is when a result's first trial began; zero if no trial knows. An imported
+// result has a session, of the import.
+func (s *Folder) firstTrial() time.Time {
+	var first time.Time
+	for i := range s.Trials {
+		if t := s.Trials[i].Start; !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	return first
+}
+
+// daysOf counts the groups of results that began apart; 0 if that of one is not known.
+func daysOf(of []About) int {
+	began := make([]time.Time, len(of))
+	for i := range of {
+		if began[i] = of[i].Began; began[i].IsZero() {
+			return 0
+		}
+	}
+	slices.SortFunc(began, time.Time.Compare)
+	n, last := 1, began[0]
+	for _, t := range began {
+		if t.Sub(last) >= apart {
+			n, last = n+1, t
+		}
+	}
+	return n
+}
+
+// sameDay warns of results of one side that were measured on one day.
+func sameDay(x *About, side string, say func(string, ...any)) {
+	switch {
+	case x.Days == 0 || x.Days == len(x.Results):
+	case x.Days > 1:
+		say("the %d results of %s are of %d days only: results that begin less than 12 hours apart count as one day, so the interval may be too narrow; measure each on a day of its own", len(x.Results), side, x.Days)
+	default:
+		by := func(a, b About) int { return a.Began.Compare(b.Began) }
+		span := slices.MaxFunc(x.Results, by).Began.Sub(slices.MinFunc(x.Results, by).Began)
+		say("the %d results of %s began within %.2g hours of each other, so they tell nothing of how days differ: if days move the figures, the interval is too narrow, "+
+			"and nobody can tell an upgrade from a different day; measure each on a day of its own, 12 hours apart or more", len(x.Results), side, math.Ceil(span.Hours()*100)/100)
+	}
+}
 
 // repeated is one row where a side has several results. Each result is one value: the
 // row's mean of logarithms in it. How these differ within a side includes every error:

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -144,5 +145,59 @@ func TestSimulatedDays(t *testing.T) {
 			}
 			t.Log(line + " |")
 		})
+	}
+}
+
+// TestSameDay: several results of one day tell nothing of days, and the comparison says so.
+func TestSameDay(t *testing.T) {
+	start := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name string
+		at   [4]time.Duration // when two results of A and two of B began
+		want []string
+	}{
+		{"seconds", [4]time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second}, []string{"2 results of A began within 0.01 hours", "2 results of B began within 0.01 hours"}},
+		{"B within hours", [4]time.Duration{0, 24 * time.Hour, 48 * time.Hour, 51 * time.Hour}, []string{"2 results of B began within 3 hours"}},
+		{"days", [4]time.Duration{0, 24 * time.Hour, 48 * time.Hour, 72 * time.Hour}, nil},
+		{"not known", [4]time.Duration{-1, -1, -1, -1}, nil},
+	} {
+		sc := scenery{noise: 0.02, second: 1, strata: 2, treats: 1, fixed: [2]int{4, 4}}
+		r := rand.New(rand.NewPCG(3, 4))
+		tr := sc.truth(r, true)
+		var sides [2][]Folder
+		for k, at := range c.at {
+			st := makeStudy(sc.strata, sc.treats)
+			st.Stop.Fixed = 4
+			f := Folder{Name: fmt.Sprint(k), Study: st, Trials: sc.measure(r, tr, st, k > 1)}
+			for i := range f.Trials {
+				f.Trials[i].Start = time.Time{}
+				if at >= 0 {
+					f.Trials[i].Start = start.Add(at + time.Duration(i)*time.Millisecond)
+				}
+			}
+			sides[k/2] = append(sides[k/2], f)
+		}
+		res, err := Compare(sides[0], sides[1], Options{Describe: describe, Question: Cost})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, w := range res.Warnings {
+			if strings.Contains(w, "began within") {
+				got = append(got, w)
+			}
+		}
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+			continue
+		}
+		for i := range got {
+			if !strings.Contains(got[i], c.want[i]) {
+				t.Errorf("%s: %q, want %q", c.name, got[i], c.want[i])
+			}
+		}
+		if want := map[bool]int{true: 0, false: 2 - len(c.want)/2}[c.at[0] < 0]; c.name != "B within hours" && res.A.Days != want {
+			t.Errorf("%s: A has %d days, want %d", c.name, res.A.Days, want)
+		}
 	}
 }

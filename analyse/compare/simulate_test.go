@@ -121,13 +121,6 @@ func (s *score) note(p *played, pick func(*Row) *Change) {
 	to.hits, to.of = append(to.hits, share), append(to.of, 1)
 }
 
-func count(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // mannWhitney is the exact two-sided p-value of the rank test that benchstat makes
 // (H. B. Mann and D. R. Whitney, Ann. Math. Stat. 18 (1947) 50). No ties.
 func mannWhitney(a, b []float64) float64 {

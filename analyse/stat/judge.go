@@ -156,7 +156,7 @@ func (r Rule) Judge(e Estimate, better record.Better) (v Verdict, why string) {
 	case e.Lo >= 1/(1+r.Margin) && e.Hi <= 1+r.Margin:
 		return Equivalent, fmt.Sprintf("the whole interval is within %s of 1", percent(r.Margin))
 	case (e.Lo > 1 || e.Hi < 1) && r.tooFew(e):
-		return Undecided, fmt.Sprintf("the interval leaves out 1, but %d blocks with so much scatter exaggerate; %d blocks would be enough", e.N, callFrom)
+		return Undecided, fmt.Sprintf("too few blocks (%d) for so much scatter; no verdict before %d blocks", e.N, callFrom)
 	case e.Lo > 1:
 		return direction(better, true), "the whole interval is above 1"
 	case e.Hi < 1:

@@ -19,6 +19,7 @@ import (
 	"tare/report/export"
 	"tare/report/junit"
 	"tare/report/text"
+	"tare/report/words"
 	"tare/store"
 	"tare/study"
 )
@@ -53,9 +54,11 @@ includes how much results of one side differ.
 
 A gate says what must not be true of any row. The exit code is 6 if it is true of
 one. It is 7 if a gate cannot judge a row: the row's interval reaches the limit, and
-a change of that size would be found with a probability below --power. The output
-says how many blocks would be enough. It is 7 also if two results are the same or
-share trials. A gate is "worse than 5%", "surely worse than 5%", or an expression of:
+a true change a third above the limit (twice the limit for "surely worse") would
+break the gate with a probability below --power. The output says how many blocks
+would be enough, and of a gate that held which change would have broken it. It is 7
+also if two results are the same or share trials. The limit must not lie within the
+margin. A gate is "worse than 5%", "surely worse than 5%", or an expression of:
 
 ` + gateHelp(),
 		Example: `  tare compare results/before results/after
@@ -81,7 +84,7 @@ share trials. A gate is "worse than 5%", "surely worse than 5%", or an expressio
 	}
 	fl.StringVar(&f.question, "question", string(compare.Auto), "what is compared: auto, cost, level")
 	fl.StringArrayVar(&f.gates, "gate", nil, "fail (exit 6) if this is true of any row; may be repeated")
-	fl.StringVar(&f.power, "power", "80%", "the probability that a gate must have of finding a change of its limit; below it, the gate cannot judge (exit 7)")
+	fl.StringVar(&f.power, "power", "80%", "the probability with which a true change a third above a gate's limit must break it; below it, the gate cannot judge (exit 7)")
 	fl.StringVar(&f.junit, "junit", "", "write JUnit XML to this file, a test case for each row")
 	fl.StringVar(&f.margin, "margin", "", "changes within it are equivalent, such as 3% (default: the study's)")
 	fl.StringVar(&f.fdr, "fdr", "5%", "share of false ones among the changed rows")
@@ -169,6 +172,9 @@ func (a *app) compare(ctx context.Context, dirsA, dirsB []string, f *compareFlag
 	if said.Breaches, err = res.Check(gates); err == nil {
 		said.Doubts, err = res.Unjudged(gates, said.Breaches, said.Power)
 	}
+	if err == nil && res.Comparable() > 0 {
+		said.Held, err = res.Promises(gates, said.Breaches, said.Doubts, said.Power)
+	}
 	if err != nil {
 		return coded(exitUsage, "%w", err)
 	}
@@ -191,7 +197,7 @@ func (a *app) printCompare(res *compare.Result, f *compareFlags, said *export.Ga
 		err = export.CompareCSV(a.stdout, res, said)
 	default:
 		err = text.WriteCompare(a.stdout, res, text.CompareOptions{Options: a.textOptions(""), All: f.all, Study: f.sort == "study",
-			Gates: f.gates, Breaches: said.Breaches, Doubts: said.Doubts})
+			Gates: f.gates, Breaches: said.Breaches, Doubts: said.Doubts, Held: said.Held})
 	}
 	if err != nil {
 		return err
@@ -216,7 +222,7 @@ func (a *app) printCompare(res *compare.Result, f *compareFlags, said *export.Ga
 	case len(f.gates) > 0 && res.Comparable() == 0:
 		return coded(exitUnjudged, "%s", text.NothingHeld(res))
 	case len(doubted) > 0:
-		return coded(exitUnjudged, "%d of %d rows cannot be judged by a gate; %s", len(doubted), len(res.Rows), text.Remedy(said.Doubts))
+		return coded(exitUnjudged, "a gate cannot judge %d of %s; %s", len(doubted), words.Count(len(res.Rows), "row"), text.Remedy(said.Doubts))
 	}
 	return nil
 }

@@ -30,7 +30,10 @@ func (r results) damage(ctx context.Context) ([]analyse.Warning, error) {
 		case store.LostRow:
 			lost = append(lost, d.Name)
 		case store.Unchecked:
-			out = append(out, analyse.Warning{Code: "no-checksums", Text: d.Why}, olderRule())
+			out = append(out, analyse.Warning{Code: "no-checksums", Text: d.Why})
+			if k, err := r.kept(); err != nil || k.study.Stop.Fixed == 0 { // a fixed number never stopped on a difference
+				out = append(out, olderRule())
+			}
 		default:
 			out = append(out, analyse.Warning{Code: "damaged", Text: strings.TrimSpace(d.Kind+" "+d.Name) + ": " + d.Why})
 		}
@@ -50,8 +53,8 @@ func (r results) damage(ctx context.Context) ([]analyse.Warning, error) {
 // olderRule is said of results that are older than the rule of stopping by precision,
 // which came with the checksums.
 func olderRule() analyse.Warning {
-	return analyse.Warning{Code: "older-rule", Text: "an older tare measured this: it stopped where a difference was clear, and there chance exaggerates. " +
-		"The verdicts follow the present rule, but large effects from few blocks are overstated; continue with tare run on the folder to measure what the present rule asks for"}
+	return analyse.Warning{Code: "older-rule", Text: "an older tare measured this: it stopped where a difference was clear, so its large effects are likely overstated. " +
+		"The verdicts follow the present rule; continue with tare run on the folder to measure what the present rule asks for"}
 }
 
 func was(n int) string {

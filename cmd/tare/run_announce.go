@@ -3,6 +3,7 @@ package main
 import (
 	"strconv"
 
+	"tare/analyse/stat"
 	"tare/plan"
 	"tare/record"
 	"tare/report/words"
@@ -34,8 +35,10 @@ func (a *app) announce(st *study.Study, at site.About, s site.Session, p *plan.P
 	if st.Sentinel != nil && !p.Watches() {
 		a.say("no sentinel watches the machine: %s", withoutSentinel(st, at, skips))
 	}
-	if w := st.Stop.Wide(); w != "" {
-		a.say("%s", w)
+	for _, w := range []string{st.Stop.Wide(), st.Bare(stat.MinN)} {
+		if w != "" {
+			a.say("%s", w)
+		}
 	}
 	for _, s := range skips {
 		if study.IsCounting(s.Cell) {

@@ -15,6 +15,7 @@ type Gated struct {
 	Power    float64          `json:"power"` // that a gate needs to judge a row
 	Breaches []compare.Breach `json:"breaches"`
 	Doubts   []compare.Doubt  `json:"doubts"` // rows that a gate cannot judge
+	Held     []compare.Held   `json:"held"`   // gates that nothing broke and that could judge all rows
 }
 
 // CompareDocument is what CompareJSON writes: the comparison's fields at the top,
@@ -33,6 +34,7 @@ func CompareJSON(w io.Writer, res *compare.Result, said *Gated) error {
 	doc.Gates = append([]string{}, doc.Gates...) // [] rather than null
 	doc.Breaches = append([]compare.Breach{}, doc.Breaches...)
 	doc.Doubts = append([]compare.Doubt{}, doc.Doubts...)
+	doc.Held = append([]compare.Held{}, doc.Held...)
 	if err := e.Encode(doc); err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}

@@ -186,7 +186,12 @@ func change(before, e *analyse.Epoch) (lead, text string) {
 	return lead, fmt.Sprintf("%d of %d blocks ran again", again, len(e.Blocks))
 }
 
-func share(x float64) string { return strconv.FormatFloat(100*x, 'g', 2, 64) + " %" }
+func share(x float64) string {
+	if 100*x >= 99.5 {
+		return strconv.FormatFloat(100*x, 'f', 0, 64) + " %"
+	}
+	return strconv.FormatFloat(100*x, 'g', 2, 64) + " %"
+}
 
 // Failures lists what failed: once for each cell, not for each response.
 func Failures(r *analyse.Result) *Section {

@@ -87,7 +87,7 @@ func nodes(list []analyse.Node) string {
 // host describes a machine.
 func host(h *record.Host) string {
 	if h.CPUModel == "" && h.Cores == 0 && h.MemoryBytes == 0 { // imported results do not say
-		return "host " + strings.TrimSpace(h.Hostname+" (what it is, is not known)")
+		return strings.TrimSpace("host "+h.Hostname) + ": unknown"
 	}
 	out := "host " + h.Hostname + ": " + h.CPUModel
 	memory := ""

@@ -24,6 +24,7 @@ type CompareOptions struct {
 	Gates    []string         // that were checked
 	Breaches []compare.Breach // what broke them
 	Doubts   []compare.Doubt  // what they cannot judge
+	Held     []compare.Held   // what those promise that held
 }
 
 // maxListed bounds the lists of rows without a ratio.
@@ -188,7 +189,7 @@ func changeLegend(res *compare.Result, seen map[string]bool) *section.Section {
 		return s
 	}
 	pc := func(x float64) string { return strconv.FormatFloat(100*x, 'g', 4, 64) + " %" }
-	s.Note(fmt.Sprintf("n: blocks of A, of B. B/A: ratio and its %s interval. q: rate of false discoveries at which a row just counts as changed; %s is asked.", pc(res.Confidence), pc(res.FDR)))
+	s.Note(fmt.Sprintf("n: blocks of A, of B. B/A: ratio and its %s interval. q: a row counts as changed if this is %s or less.", pc(res.Confidence), pc(res.FDR)))
 	signs := []section.Sign{}
 	for _, v := range section.Verdicts() {
 		g := section.SignOf(v)
@@ -285,7 +286,7 @@ func gates(res *compare.Result, opt CompareOptions) []*section.Section {
 		case shown <= maxListed:
 			s.Item(name(&res.Rows[x.Row]), DoubtLine(x))
 		case i+1 == len(opt.Doubts) || opt.Doubts[i+1].Gate != x.Gate:
-			s.Item("", fmt.Sprintf("and %d more rows; --json has them all", shown-maxListed))
+			s.Item("", "and "+words.Count(shown-maxListed, "more row")+"; --json has them all")
 		}
 	}
 	if len(opt.Doubts) > 0 {
@@ -293,6 +294,11 @@ func gates(res *compare.Result, opt CompareOptions) []*section.Section {
 	}
 	if n := len(held); n > 0 {
 		end.Text(words.Count(n, "gate") + " held.")
+	}
+	for _, h := range opt.Held {
+		if h.Breaks > 1 {
+			end.Text(fmt.Sprintf("%s: a true change of %.3g %% or more would break it with a probability of %.0f %% or more, in each row.", h.Gate, 100*(h.Breaks-1), 100*h.Power))
+		}
 	}
 	return append(out, end)
 }
@@ -310,7 +316,7 @@ func DoubtLine(d *compare.Doubt) string {
 
 // Remedy says what would let gates judge all rows.
 func Remedy(doubts []compare.Doubt) string {
-	blocks, results, width, none, far := 0, 0, 1.0, false, false
+	blocks, results, width, none, far, any := 0, 0, 1.0, false, false, false
 	for i := range doubts {
 		d := &doubts[i]
 		blocks, results = max(blocks, d.Blocks), max(results, d.Results)
@@ -319,6 +325,8 @@ func Remedy(doubts []compare.Doubt) string {
 			width = math.Min(width, d.Width) // 0 where no width asks for so many
 		case d.Limit == 0:
 			none = true
+		case d.Limit == 1:
+			any = true
 		case d.Results == 0:
 			far = true
 		}
@@ -337,10 +345,16 @@ func Remedy(doubts []compare.Doubt) string {
 	if far {
 		do = append(do, "some rows are too noisy for any number of blocks: leave them out with --only or --responses")
 	}
+	if any {
+		do = append(do, "this gate is broken by any change, however small; give it a limit")
+	}
 	if none {
 		do = append(do, "find out why rows have no interval, or leave them out with --only or --responses")
 	}
-	return strings.Join(append(do, "or ask for less with a wider limit or a lower --power"), "; ")
+	if blocks > 0 || results > 0 || far {
+		do = append(do, "or ask for less with a wider limit or a lower --power")
+	}
+	return strings.Join(do, "; ")
 }
 
 // NothingHeld says why gates that nothing broke are not held either: no row has

@@ -58,6 +58,7 @@ func TestWriteCompare(t *testing.T) {
 		res, broken := testComparison()
 		if len(opt.Gates) > 0 {
 			opt.Breaches = broken
+			opt.Held = []compare.Held{{Gate: "worse than 20%", Power: 0.8, Breaks: 1.268}}
 			opt.Doubts = []compare.Doubt{
 				{Gate: "worse than 5%", Row: 6, Why: "need n >= 3 on both sides, have 2 and 8"},
 				{Gate: "surely worse than 5%", Row: 5, Why: "the interval reaches the limit, 0.9524, and a change of that size would be found in 7 %", Limit: 1 / 1.05, Power: 0.07, Blocks: 96, Width: 0.021},

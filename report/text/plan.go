@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tare/analyse"
+	"tare/analyse/stat"
 	"tare/plan"
 	"tare/record"
 	"tare/report/section"
@@ -34,7 +35,7 @@ type Need struct {
 	From  string         `json:"from"`  // folder of the results that the scatter is of
 	Width float64        `json:"width"` // wanted relative half-width
 	Rows  []analyse.Need `json:"rows"`
-	Time  time.Duration  `json:"time"`            // of all rows that have blocks
+	Time  time.Duration  `json:"time"`            // of all rows that have blocks, by the upper ends of their ranges
 	Never int            `json:"never,omitempty"` // rows that no number of blocks decides, or of which nothing is known
 }
 
@@ -86,8 +87,10 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 	if x := p.Rehearsal; x != nil {
 		b.WriteString(wrap("rehearsal: "+fromTo(words.Duration(x.Least), words.Duration(x.Most))+" on this machine, about; its figures are modelled", opt.width(), "    ") + "\n")
 	}
-	if w := st.Stop.Wide(); w != "" {
-		b.WriteString(wrap("warning: "+w, opt.width(), "    ") + "\n")
+	for _, w := range []string{st.Stop.Wide(), st.Bare(stat.MinN)} {
+		if w != "" {
+			b.WriteString(wrap("warning: "+w, opt.width(), "    ") + "\n")
+		}
 	}
 	fmt.Fprintf(&b, "seed: %d\n", st.Seed)
 	watched := slices.ContainsFunc(p.Order, func(n plan.Next) bool { return n.Sentinel })
@@ -120,7 +123,7 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 		}
 	}
 	if p.Need != nil {
-		writeNeed(&b, p.Need, opt)
+		writeNeed(&b, p.Need, st.Stop, opt)
 	}
 	write(&b, section.Skips(cellsOnly, p.Rehearsal != nil), opt)
 	_, err := io.WriteString(w, b.String())
@@ -128,7 +131,7 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 }
 
 // writeNeed prints how many blocks each comparison takes.
-func writeNeed(b *strings.Builder, n *Need, opt Options) {
+func writeNeed(b *strings.Builder, n *Need, study study.Stop, opt Options) {
 	width := fmt.Sprintf("%.3g %%", 100*n.Width)
 	b.WriteString("\n" + wrap(fmt.Sprintf("blocks that an interval of %s either way takes, by the scatter in %s:", width, n.From), opt.width(), "    ") + "\n")
 	t := section.NewTable(1, "cell", "scatter", "of", "last look", "blocks", "time")
@@ -142,12 +145,23 @@ func writeNeed(b *strings.Builder, n *Need, opt Options) {
 			}
 			if r.Blocks > 0 {
 				row[4].First, row[5].First = strconv.Itoa(r.Blocks), words.Duration(time.Duration(r.Blocks)*r.Block)
+				switch {
+				case r.Most == 0:
+					row[4].First += fmt.Sprintf(" (%d or more)", r.Fewest)
+				case r.Fewest < r.Most:
+					row[4].First += fmt.Sprintf(" (%d to %d)", r.Fewest, r.Most)
+				}
 			}
 		}
 	}
 	writeTable(b, t, opt)
-	b.WriteString(wrap("all of it takes "+words.Duration(n.Time)+", with as many blocks for each stratum as its noisiest comparison takes. The scatter is that of a ratio from block to block; "+
-		"\"last look\" is the half-width that the study's last look reaches.", opt.width(), "    ") + "\n")
+	if n.Time > 0 {
+		b.WriteString(wrap("all of it takes up to "+words.Duration(n.Time)+", by the upper ends of the ranges, with as many blocks for each stratum as its noisiest comparison takes. The scatter is that of a ratio from block to block. "+
+			"The range holds the number in 80 % of cases: a few blocks say little about their scatter. \"last look\" is the half-width that the study's last look reaches.", opt.width(), "    ") + "\n")
+	}
+	if w := study.WideAt(n.Width); w != "" {
+		b.WriteString(wrap("warning: "+w, opt.width(), "    ") + "\n")
+	}
 	if n.Never > 0 {
 		b.WriteString(wrap(words.Count(n.Never, "comparison")+" without a number of blocks: the results say nothing of the scatter, or it is too large to be measured; the time leaves them out", opt.width(), "    ") + "\n")
 	}

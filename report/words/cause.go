@@ -103,7 +103,7 @@ func CausePrice(p *cause.Price) string {
 	if p.Lo > 0 && p.Hi > 0 {
 		s += fmt.Sprintf(" (%s to %s)", Ratio(p.Lo), Ratio(p.Hi))
 	}
-	return s + fmt.Sprintf(" the CPU time a %s: %s against %s", p.Unit, Value(p.Cores, record.Cores), Value(p.Base, record.Cores))
+	return s + fmt.Sprintf(" the CPU time per %s: %s against %s", p.Unit, Value(p.Cores, record.Cores), Value(p.Base, record.Cores))
 }
 
 // CauseTally is what several findings come to.
@@ -278,7 +278,7 @@ func CausesSentence(r *analyse.Result) string {
 	if len(costs) > 0 {
 		parts = append(parts, fmt.Sprintf("Isolation costs in %d of %s. Of those: %s.", len(costs), Count(all, "cell"), list(costs)))
 	} else {
-		parts = append(parts, fmt.Sprintf("In none of %s isolation is known to cost.", Count(all, "cell")))
+		parts = append(parts, "No cell is known to be slowed by isolation.")
 	}
 	if len(open) > 0 {
 		s := fmt.Sprintf("In %d nothing is decided: too few blocks, or the interval holds 1.", len(open))
