@@ -80,6 +80,9 @@ func (a *app) advise(ctx context.Context, dir string, f adviseFlags) error {
 	if f.verify && f.patch != "" {
 		return coded(exitUsage, "--verify and --patch exclude each other; give one of them")
 	}
+	if !f.verify && (f.blocks != stat.MinN || f.budget != defaultVerify || f.wait) {
+		return coded(exitUsage, "--blocks, --budget and --wait need --verify; without it nothing runs")
+	}
 	if f.dry && !f.verify {
 		return coded(exitUsage, "--dry-run needs --verify; without it nothing runs anyway")
 	}

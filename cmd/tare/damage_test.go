@@ -111,6 +111,12 @@ func TestOlderResultsAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if text := report(); strings.Contains(text, "older-rule") || !strings.Contains(text, "no-checksums") {
+		t.Errorf("a fixed number of blocks never stopped at a difference: %s", text)
+	}
+	if _, err := raw.ExecContext(t.Context(), "UPDATE meta SET value = replace(value, 'fixed: 4', 'looks: [3, 4, 6]')"); err != nil {
+		t.Fatal(err)
+	}
 	_ = raw.Close()
 	text := report()
 	for _, want := range []string{"older-rule: an older tare measured this: it stopped where a difference was clear", "process", "fake"} {

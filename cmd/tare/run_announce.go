@@ -14,7 +14,7 @@ import (
 // announce says what is about to happen, or that nothing is left to do.
 func (a *app) announce(st *study.Study, at site.About, s site.Session, p *plan.Plan, dir string, done int) {
 	if _, more := p.Next(); !more {
-		a.say("the study in %s is finished; --fresh runs it again in a new folder", dir)
+		a.say("the study in %s is finished; `tare run` with --fresh runs it again in a new folder", dir)
 		return
 	}
 	r := p.Remaining(s.Expected)

@@ -32,17 +32,30 @@ type verification struct {
 	Relief    record.Cell `json:"relief,omitempty"`  // what is set
 	Results   string      `json:"results,omitempty"` // folder of its trials
 	Sets      []string    `json:"sets,omitempty"`    // overrides of the study
-	Outcome   string      `json:"outcome"`           // confirmed, not confirmed, cannot be relieved here, planned
+	Outcome   string      `json:"outcome"`           // one of the outcomes below
 	Why       string      `json:"why,omitempty"`
 	Response  string      `json:"response,omitempty"`
 	// Gain is the response with the relief to that without, turned so that above 1 is better.
 	Gain *stat.Estimate `json:"gain,omitempty"`
+	Cost *relievedCost  `json:"cost,omitempty"` // of a cell that costs more than its baseline
+
+	costs bool // the cause is named for a cost, not for a level
+}
+
+// relievedCost is what the relief does to a cost: to the response divided by the baseline's,
+// with the relief on both or on neither.
+type relievedCost struct {
+	Before float64        `json:"before"`
+	After  float64        `json:"after"`
+	Gain   *stat.Estimate `json:"gain"` // of the cost, turned so that above 1 is better
 }
 
 // Outcomes.
 const (
 	outcomeConfirmed = "confirmed"
 	outcomeNot       = "not confirmed"
+	outcomeUndecided = "undecided"
+	outcomeNotRun    = "not run"
 	outcomeCannot    = "cannot be relieved here"
 	outcomePlanned   = "planned"
 )
@@ -55,6 +68,9 @@ func (a *app) verify(ctx context.Context, dir string, r *analysed, items []advic
 	}
 	if err := refuseImported(r.study.Source, dir); err != nil {
 		return err
+	}
+	if f.budget <= 0 {
+		return coded(exitUsage, "--budget %s is no time to measure in; write one such as --budget 10m", f.budget)
 	}
 	if f.blocks < stat.MinN {
 		return coded(exitUsage, "--blocks %d: an interval needs %d blocks; write %d or more", f.blocks, stat.MinN, stat.MinN)
@@ -71,8 +87,8 @@ func (a *app) verify(ctx context.Context, dir string, r *analysed, items []advic
 		if v.Outcome != "" {
 			continue
 		}
-		v.Results = filepath.Clean(dir) + "-verify-" + plainName(v.Rule+"-"+v.Treatment)
 		v.Sets = v.overrides(r.study, f)
+		v.Results = ownFolder(filepath.Clean(dir)+"-verify-"+plainName(v.Rule+"-"+v.Treatment), v.Sets)
 		if f.dry {
 			v.Outcome = outcomePlanned
 			continue
@@ -111,7 +127,7 @@ func relieved(r *analysed, x *advice.Item) (verification, bool) {
 			lost = math.Abs(math.Log(*c.Ratio))
 		}
 		if lost > costs {
-			v.Cell, v.Response, v.Treatment, costs = c.Cell, c.Response.Name, c.Treatment, lost
+			v.Cell, v.Response, v.Treatment, costs, v.costs = c.Cell, c.Response.Name, c.Treatment, lost, c.Costs
 		}
 	}
 	switch x.Cause {
@@ -212,8 +228,11 @@ func (a *app) relieve(ctx context.Context, dir string, r *analysed, v *verificat
 	var bad study.Errors
 	switch {
 	case err == nil, errors.As(err, &c) && c.code == exitTrials:
-	case errors.As(err, &c) && (c.code == exitHost || c.code == exitUsage), errors.As(err, &bad):
+	case errors.As(err, &c) && c.code == exitHost, errors.As(err, &bad):
 		v.Outcome, v.Why = outcomeCannot, err.Error()
+		return nil
+	case errors.As(err, &c) && c.code == exitUsage:
+		v.Outcome, v.Why = outcomeNotRun, err.Error()
 		return nil
 	default:
 		return err
@@ -221,53 +240,159 @@ func (a *app) relieve(ctx context.Context, dir string, r *analysed, v *verificat
 	return judge(ctx, v)
 }
 
-// judge holds the relieved cell against the cell as it is.
+// ownFolder is the first of the folders NAME, NAME-2, NAME-3 and so on that is free or that was
+// measured with the same overrides. So more blocks, or another budget, start a new folder,
+// and the same command goes on with its own.
+func ownFolder(name string, sets []string) string {
+	for n, dir := 2, name; ; n++ {
+		if !store.Exists(dir) {
+			return dir
+		}
+		meta, err := inResults(dir, func(r results) (store.Meta, error) { return r.Meta() })
+		if err != nil || slices.Equal(meta.Overrides, sets) { // after an error, the run says why
+			return dir
+		}
+		dir = fmt.Sprintf("%s-%d", name, n)
+	}
+}
+
+// judge holds the relieved cell against the cell as it is, and their costs against each other.
 func judge(ctx context.Context, v *verification) error {
 	r, err := analyseResults(ctx, v.Results, figures)
 	if err != nil {
 		return err
 	}
-	before := with(v.Cell, v.From)
-	after := with(v.Cell, v.Relief)
-	base, other := map[int]float64{}, map[int]float64{}
-	for _, blocks := range r.result.Counting(r.trials) {
-		for block, t := range blocks {
-			x, ok := t.Sample(v.Response)
-			switch {
-			case !ok || t.BelowNoise(v.Response):
-			case includes(t.Cell, after):
-				other[block] = x
-			case includes(t.Cell, before):
-				base[block] = x
-			}
-		}
+	before, after := with(v.Cell, v.From), with(v.Cell, v.Relief)
+	base := record.Cell{{Factor: r.study.Compare, Value: r.study.Baseline}}
+	native := func(t, c record.Cell) bool { // factors of the treatment alone are not the baseline's
+		return includes(t, base) && !slices.ContainsFunc(with(c, base), func(l record.Level) bool {
+			x, ok := t.Get(l.Factor)
+			return ok && x != l.Value
+		})
 	}
-	if !v.higher(r) {
-		base, other = other, base
+	logs := append(v.logs(r, includes, before, after), v.logs(r, native, before, after)...)
+	if _, ok := v.Relief.Get(r.study.Compare); ok { // the relieved cell is another treatment
+		logs[3] = logs[2]
 	}
-	pairs := stat.Pairs(base, other)
-	e := stat.Summarise(pairs).Estimate(stat.Prior{}, r.study.Stop.Confidence)
-	switch {
-	case len(pairs) == 0:
+	sign := -1.0
+	if v.higher(r) {
+		sign = 1
+	}
+	e := estimated(difference(logs[1], logs[0]), sign, r)
+	if e.N == 0 {
 		v.Outcome, v.Why = outcomeCannot, "the host ran no block with both cells"
 		if s := r.skipped(after); s != "" {
 			v.Why = s
 		}
 		return nil
-	case e.Undefined != "":
-		v.Outcome, v.Why = outcomeNot, "the ratio is undefined: "+e.Undefined
-		return nil
-	case !e.HasInterval():
-		v.Outcome, v.Why = outcomeNot, fmt.Sprintf("%s have both cells, too few for an interval; give a larger --budget", words.Count(len(pairs), "block"))
-	case e.Lo > 1:
-		v.Outcome = outcomeConfirmed
-	case e.Hi < 1:
-		v.Outcome, v.Why = outcomeNot, "the cell gets worse"
-	default:
-		v.Outcome, v.Why = outcomeNot, "the interval holds 1: no improvement is proven"
 	}
 	v.Gain = &e
+	was, now := difference(logs[0], logs[2]), difference(logs[1], logs[3])
+	if change := difference(now, was); v.costs && len(change) > 0 {
+		c := estimated(change, sign, r)
+		v.Cost = &relievedCost{Before: geoMean(was), After: geoMean(now), Gain: &c}
+	}
+	v.decide(r.study.Stop.Confidence)
 	return nil
+}
+
+// logs are the logarithms of the response in trials of each cell, by block.
+func (v *verification) logs(r *analysed, of func(trial, cell record.Cell) bool, cells ...record.Cell) []map[int]float64 {
+	out := make([]map[int]float64, len(cells))
+	for i := range out {
+		out[i] = map[int]float64{}
+	}
+	for _, blocks := range r.result.Counting(r.trials) {
+		for block, t := range blocks {
+			x, ok := t.Sample(v.Response)
+			if !ok || x <= 0 || t.BelowNoise(v.Response) {
+				continue
+			}
+			for i, c := range cells {
+				if of(t.Cell, c) {
+					out[i][block] = math.Log(x)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// difference is a - b in the blocks that have both.
+func difference(a, b map[int]float64) map[int]float64 {
+	out := map[int]float64{}
+	for block, x := range a {
+		if y, ok := b[block]; ok {
+			out[block] = x - y
+		}
+	}
+	return out
+}
+
+// estimated is the ratio of which these are the logarithms; its reciprocal with sign -1.
+func estimated(logs map[int]float64, sign float64, r *analysed) stat.Estimate {
+	one, other := map[int]float64{}, map[int]float64{}
+	for block, x := range logs {
+		one[block], other[block] = 1, math.Exp(sign*x)
+	}
+	return stat.Summarise(stat.Pairs(one, other)).Estimate(stat.Prior{}, r.study.Stop.Confidence)
+}
+
+func geoMean(logs map[int]float64) float64 {
+	sum := 0.0
+	for _, x := range logs {
+		sum += x
+	}
+	return math.Exp(sum / float64(len(logs)))
+}
+
+// decide says whether the measured gain confirms the cause. The cause of a cost must be why
+// the cell is slower than its baseline: the cost has to get smaller too. If the relief helps
+// the baseline as much, the resource bounds both, and explains nothing of the cost.
+func (v *verification) decide(confidence float64) {
+	e := v.Gain
+	more := func(e *stat.Estimate) string {
+		return fmt.Sprintf("run more blocks: --blocks %d", moreBlocks(e, confidence))
+	}
+	switch {
+	case !e.HasInterval():
+		v.Outcome, v.Why = outcomeUndecided, fmt.Sprintf("%s have both cells, too few for an interval; give a larger --budget", words.Count(e.N, "block"))
+		return
+	case e.Hi < 1:
+		v.Outcome, v.Why = outcomeNot, "the cell gets worse"
+		return
+	case e.Lo <= 1:
+		v.Outcome, v.Why = outcomeUndecided, "not clear yet (interval includes 1); "+more(e)
+		return
+	case v.Cost == nil:
+		v.Outcome = outcomeConfirmed
+		return
+	}
+	c := v.Cost.Gain
+	half := math.Exp(math.Abs(math.Log(v.Cost.Before)) / 2)
+	switch {
+	case !c.HasInterval():
+		v.Outcome, v.Why = outcomeUndecided, fmt.Sprintf("%s have all cells and their baselines, too few for an interval of the cost; give a larger --budget", words.Count(c.N, "block"))
+	case c.Hi < 1:
+		v.Outcome, v.Why = outcomeNot, "the cell gets faster, but its baseline more so: the resource bounds both, and it is not why the cell costs"
+	case c.Hi < half:
+		v.Outcome, v.Why = outcomeNot, "the cell gets faster, but so does its baseline: the resource bounds both, and it explains less than half of the cost"
+	case c.Lo > 1:
+		v.Outcome = outcomeConfirmed
+	default:
+		v.Outcome, v.Why = outcomeUndecided, "the cell gets faster; whether it costs less than before is not clear yet (interval includes 1); "+more(c)
+	}
+}
+
+// moreBlocks is how many blocks would put the interval clear of 1, if the ratio and the scatter
+// stay as they are: at least twice as many, at most ten times.
+func moreBlocks(e *stat.Estimate, confidence float64) int {
+	sd := e.SE * math.Sqrt(float64(e.N))
+	n := stat.NewRule(confidence, 0, 0, nil, 1).Blocks(sd, math.Expm1(math.Abs(math.Log(e.Ratio))))
+	if n == 0 || n > 10*e.N {
+		return 10 * e.N
+	}
+	return max(2*e.N, n)
 }
 
 // higher says whether more of the response is better.
@@ -356,7 +481,14 @@ func (a *app) printVerified(all []verification, dir string, modelled, asJSON boo
 			fmt.Fprintf(&b, "   relief: %s, of %s\n", v.moves(), v.Cell)
 		}
 		if e := v.Gain; e != nil && e.HasInterval() {
-			fmt.Fprintf(&b, "   gain: %s %.3g (%.3g–%.3g) times as good, %s\n", v.Response, e.Ratio, e.Lo, e.Hi, words.Count(e.N, "block"))
+			fmt.Fprintf(&b, "   gain: %s %s (%s–%s) times as good, %s\n", v.Response, words.Ratio(e.Ratio), words.Ratio(e.Lo), words.Ratio(e.Hi), words.Count(e.N, "block"))
+		}
+		if c := v.Cost; c != nil {
+			fmt.Fprintf(&b, "   cost: %s of the baseline's %s before, %s after", words.Ratio(c.Before), v.Response, words.Ratio(c.After))
+			if c.Gain.HasInterval() {
+				fmt.Fprintf(&b, ": %s (%s–%s) times as good", words.Ratio(c.Gain.Ratio), words.Ratio(c.Gain.Lo), words.Ratio(c.Gain.Hi))
+			}
+			b.WriteString("\n")
 		}
 		if v.Why != "" {
 			fmt.Fprintf(&b, "   why: %s\n", v.Why)
