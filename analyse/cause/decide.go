@@ -45,7 +45,7 @@ func decide(all []rule, f *facts) verdict {
 	// But it makes no link carry more bytes.
 	beside := f.besideHost(v.weights, limit)
 	for _, k := range []Kind{Quota, Steal, Host} {
-		if there(k) && !(v.weights[Link] >= linkFull) && (k != Host || !beside) {
+		if there(k) && !(v.weights[Link] >= linkFull) && (k != Host || !beside) && !f.alike(k) {
 			return v.clear(k, v.weights[k], v.weights[k]/limit[k]-1)
 		}
 	}
@@ -54,7 +54,7 @@ func decide(all []rule, f *facts) verdict {
 	}
 	var full []Kind
 	for i := range all {
-		if all[i].full && there(all[i].kind) && (all[i].kind != Host || !beside) {
+		if all[i].full && there(all[i].kind) && (all[i].kind != Host || !beside) && !f.alike(all[i].kind) {
 			full = append(full, all[i].kind)
 		}
 	}
@@ -96,6 +96,40 @@ func (f *facts) besideHost(weights, limit map[Kind]float64) bool {
 	}
 	s := &f.own
 	return weights[Interception] >= most || s.or(fHelperBusy, 0) >= limit[Helper] || s.has(fGuestCPUs) && s[fGuest] >= limit[Guest]*s[fGuestCPUs]
+}
+
+// alike says that a resource of the host, which others fill too, does not explain the cost:
+// it is as full in the baseline, or nearly so, and an operation hardly takes more of it. Where
+// the processors are missing for w of the time, what is done takes 1/(1-w) as long. It is
+// the cost's cause if that, and what more processor time an operation takes, explain
+// half of the cost, by logarithms.
+func (f *facts) alike(k Kind) bool {
+	slower := f.slower()
+	if !f.costs || f.baseline || !(slower > 1.03) {
+		return false
+	}
+	w, w0 := math.NaN(), math.NaN()
+	base := facts{own: f.base, base: blank(), load: f.load}
+	switch k {
+	case Host:
+		w, w0 = f.waits(), base.waits()
+	case Steal:
+		w, w0 = f.own[fHostSteal], f.base[fHostSteal]
+	case SoftIRQ:
+		return f.base[fHostSoft] > 0.95*f.own[fHostSoft]
+	}
+	if math.IsNaN(w) || math.IsNaN(w0) {
+		return false
+	}
+	fuller := math.Log((1 - w0) / (1 - w))
+	if w0 > near*w { // trials differ by as much
+		fuller = min(0, fuller)
+	}
+	more := math.Log((tasks(&f.own) + f.own.or(fHelperCPU, 0)) / f.own.unit() / ((tasks(&f.base) + f.base.or(fHelperCPU, 0)) / f.base.unit()))
+	if math.IsNaN(more) || math.IsInf(more, 0) || -math.Log(1-min(0.99, f.intercepted()/(1-f.lag()))) >= math.Log(slower)/2 { // then calls take it, and wait for it
+		more = 0
+	}
+	return fuller+max(0, more) < math.Log(slower)/2
 }
 
 // slower is the ratio of an operation's time to the baseline's, or that of the

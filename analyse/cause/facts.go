@@ -130,6 +130,16 @@ func (f *facts) waits() float64 {
 	return min(1, out)
 }
 
+// lag is the part of the time of threads that want to run in which they have no processor.
+func (f *facts) lag() float64 {
+	s := &f.own
+	w, c := unthrottled(s), s.or(fHelperCPU, 0)+s.or(fVCPU, 0)+s.or(fWork, 0)
+	if !(w+c > 0) {
+		return 0
+	}
+	return min(0.99, w/(w+c))
+}
+
 // unthrottled is what the end's threads waited for a processor in s/s, the quota left
 // out. The kernel counts a thread that is throttled as one that waits, and its
 // throttled time once for each processor, however many threads are held up there.
@@ -139,8 +149,9 @@ func unthrottled(s *sheet) float64 {
 	return max(0, s.or(fWait, 0)-s.or(fThrottledTime, 0)) * (1 - s.or(fThrottled, 0))
 }
 
-// occupied is how busy the busiest thread was, its waits included. One of which nothing
-// is known had at most what all of them had.
+// occupied is how busy the busiest thread was, its waits included. If nothing is known of
+// single threads, because each ran too little to be named, the work is shared out among as
+// many as in the baseline. If that is not known either, one had at most what all had.
 func (f *facts) occupied(share, all float64) float64 {
 	s := &f.own
 	top := 0.0
@@ -150,6 +161,9 @@ func (f *facts) occupied(share, all float64) float64 {
 		}
 	}
 	if top == 0 {
+		if b := &f.base; b.has(fWork, fWorkBusy) && b[fWorkBusy] > 0 {
+			return all / max(1, b[fWork]/b[fWorkBusy])
+		}
 		return all
 	}
 	return min(top, all)

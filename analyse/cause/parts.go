@@ -81,6 +81,9 @@ func (v *verdict) parts(f *facts) (out map[Kind]float64, total float64) {
 	for k, x := range own.at {
 		out[k] = max(0, x-base.at[k]) / t
 	}
+	if f.alike(Host) { // what takes more of the processors waits for them longer
+		f.hand(out, Host)
+	}
 	all, constant := f.addedPart()
 	all = min(all, added/t)
 	if more := max(0, own.work-base.work); more > 0 {
@@ -105,6 +108,23 @@ func (v *verdict) parts(f *facts) (out map[Kind]float64, total float64) {
 	}
 	v.name(f, out)
 	return out, added / t
+}
+
+// hand gives the part of a resource that is as full natively to what takes more
+// processor time, in proportion.
+func (f *facts) hand(parts map[Kind]float64, k Kind) {
+	sum := 0.0
+	by := []Kind{Interception, Helper, GuestOne, Imbalance}
+	for _, x := range by {
+		sum += parts[x]
+	}
+	if !(sum > 0) {
+		return
+	}
+	for _, x := range by {
+		parts[x] *= 1 + parts[k]/sum
+	}
+	delete(parts, k)
 }
 
 // name gives what waits for the workload's own processor time its name.
@@ -150,7 +170,7 @@ func (v verdict) unseen(all []rule, limit map[Kind]float64, f *facts, best Kind)
 		return v
 	}
 	for _, k := range []Kind{Quota, Host, Steal} { // so do queues before threads that are held up at times
-		if v.weights[k] >= 0.5*limit[k] {
+		if v.weights[k] >= 0.5*limit[k] && !f.alike(k) {
 			v.cause, v.among = Untold, []Kind{best, k}
 			return v
 		}

@@ -18,6 +18,7 @@ import (
 	"tare/record"
 	"tare/report/terminal"
 	"tare/report/words"
+	"tare/store"
 	"tare/study"
 )
 

@@ -14,6 +14,7 @@
 package causes
 
 import (
+	"cmp"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -33,9 +34,11 @@ type Report struct {
 	Known, Right, Wrong int // of causes with a name, 75 to 95 % of the rate left
 	Full, FullRight     int // of these, in studies with all that tells causes apart
 	Foreign, Withheld   int // of causes without, 60 to 90 % left: other, untold or unknown
-	Bins                []Bin
-	Rows                []Row
-	Cases               []Case
+	// Causes beside a host that neighbours fill, in the baseline as well.
+	Crowded, CrowdedRight, CrowdedWrong int
+	Bins                                []Bin
+	Rows                                []Row
+	Cases                               []Case
 }
 
 // Bin is a part of the reliability curve: of the findings with a confidence from From to
@@ -60,7 +63,9 @@ type Row struct {
 type Case struct {
 	Seed    uint64
 	Planted string
+	Cause   string // that should be named
 	Foreign bool
+	Crowded bool // neighbours fill the host, in the baseline as well
 	Left    float64
 	// Full: the study had the cell with fewer operations under way, the operation in the
 	// middle, prices of calls, and three blocks or more.
@@ -73,7 +78,7 @@ func (c *Case) right() bool {
 	if c.Foreign {
 		return c.Finding.Cause == cause.Other
 	}
-	return string(c.Finding.Cause) == c.Planted
+	return string(c.Finding.Cause) == c.Cause
 }
 
 // told reports whether a finding names anything.
@@ -87,18 +92,22 @@ func Run(w io.Writer, seed uint64, n int) (Report, error) {
 	return rep, rep.write(w, seed)
 }
 
-// Cases plants n causes with a name and n without, and has them judged.
+// Cases plants n causes with a name, n without, and n/2 beside a host that neighbours fill,
+// and has them judged.
 func Cases(seed uint64, n int) []Case {
-	out := make([]Case, 2*n)
+	out := make([]Case, 2*n+n/2)
 	var wg sync.WaitGroup
 	next := make(chan int)
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for i := range next {
-				if i < n {
+				switch {
+				case i < n:
 					out[i] = judged(draw(seed<<20+uint64(i), named(), 0.75, 0.95)) //nolint:gosec // i is not negative
-				} else {
+				case i < 2*n:
 					out[i] = judged(draw(seed<<20+uint64(i), foreigners(), 0.6, 0.9)) //nolint:gosec // i is not negative
+				default:
+					out[i] = judged(draw(seed<<20+uint64(i), crowds(), 0.75, 0.95)) //nolint:gosec // i is not negative
 				}
 			}
 		})
@@ -125,12 +134,12 @@ func judged(d drawn) Case {
 		}
 	}
 	seq := 0
-	priced := d.plant.name == "interception" || r.IntN(5) > 0
+	priced := d.plant.cause == "interception" || d.plant.name == "interception" || r.IntN(5) > 0
 	var strata []cause.Stratum
 	for _, n := range loads {
 		strata = append(strata, stratum(r, &d, n, &seq, reader, priced))
 	}
-	out := Case{Seed: d.seed, Planted: d.plant.name, Foreign: d.plant.foreign, Left: d.left, Full: d.family && d.median && d.blocks > 2 && (priced || d.world.place != sentry)}
+	out := Case{Seed: d.seed, Planted: d.plant.name, Cause: cmp.Or(d.plant.cause, d.plant.name), Foreign: d.plant.foreign, Crowded: d.world.crowded, Left: d.left, Full: d.family && d.median && d.blocks > 2 && (priced || d.world.place != sentry)}
 	for _, f := range cause.Build(0.95, reader, strata) {
 		if !f.Baseline && f.Stratum == strata[0].Stratum {
 			out.Finding = f

@@ -9,7 +9,9 @@ import (
 // A plant is one cause, and how to put it into a world.
 type plant struct {
 	name    string
-	foreign bool // its resource is not one of the named ones
+	cause   string // what a finding should name; "": name
+	foreign bool   // its resource is not one of the named ones
+	deep    bool   // it leaves a hundredth to a half of the rate
 	draw    func(r *rand.Rand) world
 	// put sets the cause to a strength; the rate falls as x rises from lo to hi.
 	put    func(w *world, x float64)
@@ -27,6 +29,15 @@ func anyNet(least, most int, places ...string) func(*rand.Rand) world {
 	}
 }
 
+// crowded has neighbours that take the host's processors, beside the native path too.
+func crowded(draw func(*rand.Rand) world) func(*rand.Rand) world {
+	return func(r *rand.Rand) world {
+		w := draw(r)
+		w.crowded, w.others, w.wait = true, 1, 0.25+0.4*r.Float64()
+		return w
+	}
+}
+
 func disk(places ...string) func(*rand.Rand) world {
 	return func(r *rand.Rand) world {
 		return plain(r, places[r.IntN(len(places))], true, false, 1, 16)
@@ -35,7 +46,7 @@ func disk(places ...string) func(*rand.Rand) world {
 
 // plants returns the named and the foreign causes.
 func plants() []plant {
-	return append(named(), foreigners()...)
+	return slices.Concat(named(), crowds(), foreigners())
 }
 
 func named() []plant {
@@ -93,6 +104,17 @@ func named() []plant {
 	}
 }
 
+// crowds are causes beside neighbours that fill the host, in the baseline as well. The host is
+// not why the cell costs.
+func crowds() []plant {
+	return []plant{
+		{name: "busy host and a path", cause: "path", draw: crowded(net(vm, 1, 4)), put: func(w *world, x float64) { w.path += x }, lo: 1e-8, hi: 1},
+		{name: "busy host and a long path", cause: "path", deep: true, draw: crowded(net(vm, 1, 16)), put: func(w *world, x float64) { w.path += x }, lo: 1e-8, hi: 10},
+		{name: "busy host and interception", cause: "interception", draw: crowded(net(sentry, 1, 8)), put: func(w *world, x float64) { w.price += x }, lo: 1e-9, hi: 1e-2},
+		{name: "busy host and a link", cause: "link", draw: crowded(anyNet(24, 48, vm, container)), put: func(w *world, x float64) { w.link /= x }, lo: 0.5, hi: 1e5},
+	}
+}
+
 func foreigners() []plant {
 	pauses := func(w *world, x float64) { w.pause = min(0.9, x) }
 	return []plant{
@@ -147,6 +169,10 @@ func draw(seed uint64, all []plant, lo, hi float64) drawn {
 	for try := uint64(0); ; try++ {
 		r := rand.New(rand.NewPCG(seed, 0x63617573<<8|try)) //nolint:gosec // seeded: a trial must be repeatable
 		p := all[r.IntN(len(all))]
+		lo, hi := lo, hi
+		if p.deep {
+			lo, hi = 0.01, 0.5
+		}
 		d := drawn{plant: p, world: p.draw(r), left: lo + (hi-lo)*r.Float64(), seed: seed, loose: spread(r, 0.018, 3), blocks: 2 + r.IntN(7), family: r.IntN(5) > 0, median: r.IntN(5) > 0}
 		if p.hi == 0 { // nothing is planted: the other end is slow
 			d.left = 1
@@ -199,7 +225,7 @@ func saturate(d *drawn) bool {
 // not the cause, serve side by side with few operations, so their time is scaled. False
 // where that is not possible.
 func (d *drawn) excess(p plant) bool {
-	own := []string{"link", "guest-one", "device", "none"} // the native path has it too, or has room instead
+	own := []string{"link", "busy host and a link", "guest-one", "device", "none"} // the native path has it too, or has room instead
 	least := math.Pow(d.left, 0.25)
 	if slices.Contains(own, p.name) {
 		least = 0.985
@@ -223,11 +249,11 @@ func undo(w *world, p plant) {
 	switch p.name {
 	case "quota":
 		w.quota = 0
-	case "path":
+	case "path", "busy host and a path", "busy host and a long path":
 		w.path = 0
 	case "host", "steal":
 		w.wait, w.steal = 0, 0
-	case "interception":
+	case "interception", "busy host and interception":
 		w.price = 0
 	case "softirq":
 		w.hostSoft = 0

@@ -47,6 +47,7 @@ type world struct {
 	inflation      float64 // of all CPU of the sandbox, by memory; 1 is none
 	guestInflation float64 // of the guest's alone
 	others         float64 // part of the host's processors that others use
+	crowded        bool    // the host is as full beside the native path: wait is there as well
 	c2             float64 // squared coefficient of variation of services
 }
 
@@ -101,7 +102,9 @@ func (w world) native() world {
 	w.place = "native"
 	w.helper, w.path, w.price, w.slots, w.quota, w.lock, w.pause, w.drops, w.peerCPU = 0, 0, 0, 0, 0, 0, 0, 0, 0
 	w.inflation, w.guestInflation, w.polling, w.hostSoft, w.neighbour = 1, 1, false, 0, 0
-	w.wait, w.steal = w.wait/4, w.steal/4 // what fills the host is mostly the sandbox's own need of it
+	if !w.crowded {
+		w.wait, w.steal = w.wait/4, w.steal/4 // what fills the host is mostly the sandbox's own need of it
+	}
 	w.cpus, w.queues = w.host, w.host/2
 	return w
 }
