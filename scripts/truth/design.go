@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -126,8 +127,26 @@ func (s shape) study(r rule) (*study.Study, error) {
 	return study.Parse(s.String()+", "+r.name, s.text(r), catalogue(s), nil)
 }
 
-// usualRules are tare's own and two that users choose.
-func usualRules() []rule { return []rule{ownRule(), fixed("5"), fixed("3")} }
+// usualRules are tare's own, two that users choose, and tare's own ended by a budget, as
+// that of studies/first.yaml ends most strata.
+func usualRules() []rule { return []rule{ownRule(), fixed("5"), fixed("3"), budgeted("4")} }
+
+// budgeted is tare's own rule in a study whose budget ends after so many blocks.
+func budgeted(blocks string) rule {
+	return rule{"budget of " + blocks, "{margin: 3%}\nbudget: {blocks: " + blocks + "}"}
+}
+
+// most is the number of blocks that a stratum of a study may have.
+func most(st *study.Study) int {
+	n := st.Stop.Fixed
+	if n == 0 {
+		n = slices.Max(st.Stop.Looks)
+	}
+	if st.Budget.Blocks > 0 {
+		n = min(n, st.Budget.Blocks)
+	}
+	return n
+}
 
 // shippedRules are the sections stop of the study files in root/studies, without those that
 // another file or usualRules have already.

@@ -6,7 +6,6 @@ import (
 	"hash/fnv"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -130,13 +129,11 @@ func (l *lab) all(ctx context.Context, units []unit) ([]unit, []*total, error) {
 		if !l.only.MatchString(units[i].name()) {
 			continue
 		}
-		stop, err := units[i].rule.parsed()
+		st, err := units[i].shape.study(units[i].rule)
 		if err != nil {
 			return nil, nil, err
 		}
-		if units[i].most = stop.Fixed; stop.Fixed == 0 {
-			units[i].most = slices.Max(stop.Looks)
-		}
+		units[i].most = most(st)
 		t, err := l.run(ctx, &units[i])
 		if err != nil {
 			return nil, nil, err
