@@ -28,7 +28,7 @@ func makeStudy() *study.Study {
 			{Label: "stream", Kind: "net", Responses: []string{"throughput"}},
 			{Label: "noop", Kind: "noop", Responses: []string{"time"}},
 		},
-		Stop: study.Stop{Looks: []int{3, 4, 6}, Confidence: 0.95, Width: 0.02, Margin: 0.03}}
+		Stop: study.Stop{Looks: []int{3, 4, 6}, Confidence: 0.95, Width: 0.03, Margin: 0.03}}
 	for i, w := range st.Workloads {
 		l := record.Level{Factor: "workload", Value: w.Label}
 		s := study.Stratum{Key: record.Cell{l}.Key(), Shared: record.Cell{l}, Workload: i}
@@ -145,7 +145,7 @@ func TestAnalyse(t *testing.T) {
 	if d := cmp.Diff([]string{"rr p50 3", "rr p99 3", "stream throughput 3", "noop time 3"}, rows); d != "" {
 		t.Error(d)
 	}
-	if len(r.Warnings) != 1 || r.Warnings[0].Trials < 3 || len(r.Warnings[0].Cells) != 1 {
+	if len(r.Warnings) != 2 || r.Warnings[0].Trials < 3 || len(r.Warnings[0].Cells) != 1 || r.Warnings[1].Code != "wide" {
 		t.Errorf("warnings: %+v", r.Warnings)
 	}
 	o := r.Overheads[2]
