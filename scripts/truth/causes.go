@@ -29,7 +29,6 @@ func causesSection(_ context.Context, l *lab, w io.Writer) ([]figure, error) {
 	}
 	share("mild causes named right, where the study has all that tells them apart", r.FullRight, r.Full, atLeast(0.95))
 	share("mild causes named right, in all studies", r.Right, r.Known, atLeast(0.95))
-	share("causes beside a full host named wrong", r.CrowdedWrong, r.Crowded, atMost(0.1))
 	share("mild causes named wrong", r.Wrong, r.Known, atMost(0.02))
 	share("foreign causes other or left untold", r.Withheld, r.Foreign, atLeast(0.9))
 	return out, nil
