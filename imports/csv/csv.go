@@ -244,7 +244,7 @@ func (r *reader) row() error {
 func (r *reader) known(workload, name string, of reading, unit record.Unit) error {
 	was, known := r.units[workload+"\x00"+name]
 	if known && was != unit {
-		return r.bad(roleUnit, "%s is in %s in a row before, and in %s here; give each response one kind of unit", of.name, was, unit)
+		return r.bad(roleUnit, "%s is in %s in an earlier row, and in %s here; give each response one kind of unit", of.name, was, unit)
 	}
 	r.units[workload+"\x00"+name] = unit
 	if of.labels == "" && !known {

@@ -58,3 +58,12 @@ func TestCauseCell(t *testing.T) {
 		t.Errorf("of nothing: %+v", got)
 	}
 }
+
+// TestShare: shares near 1 are no powers of ten.
+func TestShare(t *testing.T) {
+	for v, want := range map[float64]string{1: "100 %", 0.996: "100 %", 0.82: "82 %", 0.055: "5.5 %", 0: "0 %"} {
+		if got := share(v); got != want {
+			t.Errorf("%g: %q, want %q", v, got, want)
+		}
+	}
+}

@@ -45,12 +45,12 @@ func (s *suite) volumes(t *testing.T) {
 	}
 	if !s.opts.OwnDisks { // otherwise the files are in a disk
 		for name, at := range map[string]string{"data": spec.Mounts[0].Source, "scratch": scratch} {
-			if b, err := os.ReadFile(filepath.Join(at, name)); err != nil || string(b) != "written\n" {
+			if b, err := os.ReadFile(filepath.Join(at, name)); err != nil || string(b) != "written\n" { //nolint:gosec // the test's own file
 				t.Errorf("volume %s has %q on the host: %v", name, b, err)
 			}
 		}
 	}
-	if b, err := os.ReadFile(disk); err != nil || s.opts.NoBlock == "" && !bytes.HasPrefix(b, []byte("written\n")) || len(b) != 1<<20 {
+	if b, err := os.ReadFile(disk); err != nil || s.opts.NoBlock == "" && !bytes.HasPrefix(b, []byte("written\n")) || len(b) != 1<<20 { //nolint:gosec // the test's own file
 		t.Errorf("the disk begins with %.20q: %v", b, err)
 	}
 	again := s.spec(t)

@@ -7,15 +7,6 @@ import (
 	"tare/analyse/compare"
 )
 
-// TestShare: shares near 1 are no powers of ten.
-func TestShare(t *testing.T) {
-	for v, want := range map[float64]string{1: "100 %", 0.996: "100 %", 0.82: "82 %", 0.055: "5.5 %", 0: "0 %"} {
-		if got := share(v); got != want {
-			t.Errorf("%g: %q, want %q", v, got, want)
-		}
-	}
-}
-
 // TestRemedy: what is advised is what would help.
 func TestRemedy(t *testing.T) {
 	for _, c := range []struct {
