@@ -198,7 +198,7 @@ func (h *session) close() {
 // own data, so that `tare clean` finds it.
 func (h *session) openDirs() (err error) {
 	d, p := h.site.Dirs, h.place
-	make := func(dir *string, of func() (string, func() error, error)) {
+	add := func(dir *string, of func() (string, func() error, error)) {
 		if err != nil {
 			return
 		}
@@ -207,11 +207,11 @@ func (h *session) openDirs() (err error) {
 			h.later(remove)
 		}
 	}
-	make(&p.State, func() (string, func() error, error) { return state.MakeRun(d.Run, h.ID) })
-	make(&p.Data, func() (string, func() error, error) { return state.MakeData(d.Notes, d.Data, h.ID) })
+	add(&p.State, func() (string, func() error, error) { return state.MakeRun(d.Run, h.ID) })
+	add(&p.Data, func() (string, func() error, error) { return state.MakeData(d.Notes, d.Data, h.ID) })
 	// Without root, no sandbox that runs something works.
 	if base := memoryBase(memoryPlaces()...); base != "" && root() {
-		make(&p.Memory, func() (string, func() error, error) { return state.MakeData(d.Notes, base, h.ID+"-memory") })
+		add(&p.Memory, func() (string, func() error, error) { return state.MakeData(d.Notes, base, h.ID+"-memory") })
 	}
 	return err
 }
