@@ -106,7 +106,16 @@ func TestOlderResultsAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, change := range []string{"DROP TABLE checksums", "ALTER TABLE evidence DROP COLUMN sha256", "UPDATE meta SET value = '1' WHERE key = 'schema'", "PRAGMA user_version = 1"} {
+	var views []string // without the column of schema 3
+	for _, name := range []string{"responses", "failures"} {
+		var text string
+		if err := raw.QueryRowContext(t.Context(), "SELECT sql FROM sqlite_master WHERE name = ?", name).Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		views = append(views, strings.ReplaceAll(text, ", t.node", ""))
+	}
+	for _, change := range []string{"DROP VIEW responses", "DROP VIEW failures", "ALTER TABLE trials DROP COLUMN node", "DROP TABLE nodes", views[0], views[1],
+		"DROP TABLE checksums", "ALTER TABLE evidence DROP COLUMN sha256", "UPDATE meta SET value = '1' WHERE key = 'schema'", "PRAGMA user_version = 1"} {
 		if _, err := raw.ExecContext(t.Context(), change); err != nil {
 			t.Fatal(err)
 		}
