@@ -17,8 +17,8 @@ import (
 )
 
 // tagRoot is the tag of the share, and the serial of the disk, that is the root. Those of the
-// volumes have their names.
-const tagRoot = "tare-root"
+// volumes are the volumes' names, so no volume is called root.
+const tagRoot = "root"
 
 // virtiofsd is the daemon that this host has. There are two: QEMU's own in C, until
 // QEMU 7.2, and its successor in Rust, with other arguments.
