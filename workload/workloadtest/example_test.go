@@ -45,7 +45,7 @@ func (Count) Parse(_ string, _ param.Values, out io.Reader) (record.Reading, err
 	}
 	n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 63)
 	if err != nil {
-		return record.Reading{}, fmt.Errorf("the output of wc is no number: %w", err)
+		return record.Reading{}, fmt.Errorf("cannot read a number from the output of wc: %w", err)
 	}
 	return record.Reading{Samples: []record.Sample{{Name: "copied", Unit: record.Byte, Value: float64(n)}}}, nil
 }
