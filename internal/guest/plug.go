@@ -129,11 +129,11 @@ func memTotal(meminfo string) (int64, error) {
 		if !ok {
 			continue
 		}
-		kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 53)
+		kib, err := strconv.ParseUint(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 53)
 		if err != nil {
 			return 0, fmt.Errorf("meminfo: %q: %w", line, err)
 		}
-		return kib << 10, nil
+		return int64(kib) << 10, nil //nolint:gosec // 53 bits
 	}
 	return 0, errors.New("meminfo has no MemTotal")
 }
