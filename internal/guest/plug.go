@@ -133,7 +133,7 @@ func memTotal(meminfo string) (int64, error) {
 		if err != nil {
 			return 0, fmt.Errorf("meminfo: %q: %w", line, err)
 		}
-		return int64(kib) << 10, nil //nolint:gosec // 53 bits
+		return int64(kib) << 10, nil
 	}
 	return 0, errors.New("meminfo has no MemTotal")
 }
