@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"tare/host/freemem"
 	"tare/host/network"
 	"tare/host/probe"
+	"tare/host/rootfs"
 	"tare/param"
 	"tare/sandbox"
 	"tare/trial"
@@ -142,8 +144,8 @@ func (p *Place) Prepare(ctx context.Context, want sandbox.Want) (sandbox.Spec, e
 	return spec, nil
 }
 
-// provide makes a volume where there is none yet, and returns its directory, file or device. At
-// is a path below the directories for data.
+// provide makes a volume, unless the trial has it already, and returns its directory, file or
+// device. The path at is below the directories for data.
 func (p *Place) provide(ctx context.Context, v volume.Volume, at string) (source string, err error) {
 	if v.Medium == volume.Device {
 		return v.Device, given(v)
@@ -176,8 +178,9 @@ func (p *Place) provide(ctx context.Context, v volume.Volume, at string) (source
 	return file, errors.Join(f.Truncate(v.Size), f.Close())
 }
 
-// given refuses a device that something else uses: what it holds is lost. open(2): O_EXCL on a
-// block device fails with EBUSY while it is mounted or part of another device.
+// given refuses a device that is in use, or that holds something: what it holds would be lost.
+// open(2): O_EXCL on a block device fails with EBUSY while it is mounted or part of another
+// device.
 func given(v volume.Volume) error {
 	if v.Mode != volume.Block {
 		return fmt.Errorf("%s would get a new file system; use it as a block volume", v.Device)
@@ -196,7 +199,26 @@ func given(v volume.Volume) error {
 	if err != nil {
 		return err
 	}
-	return f.Close()
+	return errors.Join(f.Close(), empty(v.Device))
+}
+
+// empty refuses a device with a file system, a partition table or the like, as blkid(8) finds
+// them: it exits with 2 if it finds nothing.
+func empty(device string) error {
+	blkid, ok := rootfs.Lookup("blkid")
+	if !ok {
+		return fmt.Errorf("cannot tell whether %s holds data: this host has no blkid; apt-get install util-linux", device)
+	}
+	out, err := exec.Command(blkid, "--probe", "--output", "export", device).Output() //nolint:gosec // the user's own device
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return fmt.Errorf("%s holds data (%s); if that may be lost, run `wipefs --all %s` first, or name another device",
+			device, strings.Join(strings.Fields(string(out)), " "), device)
+	case errors.As(err, &exit) && exit.ExitCode() == 2:
+		return nil
+	}
+	return fmt.Errorf("cannot tell whether %s holds data: blkid: %w", device, err)
 }
 
 // mostRetired is how many networks of sandboxes that are gone a trial keeps: the kernel takes

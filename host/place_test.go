@@ -1,11 +1,16 @@
 package host
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"tare/host/ext4"
+	"tare/host/loop"
 	"tare/sandbox"
 	"tare/trial"
 	"tare/volume"
@@ -84,4 +89,52 @@ func TestPrepareAndRelease(t *testing.T) {
 	if _, err := p.Prepare(t.Context(), sandbox.Want{Trial: "t-2", Role: "main", Name: "t-2-main", Networked: true}); err == nil || !strings.Contains(err.Error(), "run as root") {
 		t.Errorf("a network without a bridge: %v", err)
 	}
+}
+
+// TestGivenDevice: a device that holds something, or is in use, is refused before anything of it
+// is lost.
+func TestGivenDevice(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root has loop devices")
+	}
+	file := filepath.Join(t.TempDir(), "disk.raw")
+	if err := ext4.Make(t.Context(), file, "", 16<<20); err != nil {
+		t.Fatal(err)
+	}
+	d, err := loop.Attach(file, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	refused := func(v volume.Volume, why string) {
+		t.Helper()
+		v.Name, v.Medium = "data", volume.Device
+		if err := place(t).Check(trial.Demand{Volumes: []volume.Volume{v}}); (err == nil) != (why == "") || err != nil && !strings.Contains(err.Error(), why) {
+			t.Errorf("%+v: %v, want %q", v, err, why)
+		}
+	}
+	disk := volume.Volume{Mode: volume.Block, Device: d.Path}
+	refused(disk, "holds data (DEVNAME="+d.Path)
+	refused(volume.Volume{Device: d.Path}, "use it as a block volume")
+	refused(volume.Volume{Mode: volume.Block, Device: file}, "is not a block device")
+	refused(volume.Volume{Mode: volume.Block, Device: "/dev/nothing"}, "there is no device /dev/nothing")
+	at := t.TempDir()
+	if err := unix.Mount(d.Path, at, "ext4", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	refused(disk, "is in use")
+	if err := unix.Unmount(at, 0); err != nil {
+		t.Fatal(err)
+	}
+	blank, err := os.OpenFile(d.Path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := blank.Write(make([]byte, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(blank.Sync(), blank.Close()); err != nil {
+		t.Fatal(err)
+	}
+	refused(disk, "")
 }
