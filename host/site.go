@@ -95,7 +95,7 @@ func (s *Site) session(r site.Request) *session {
 // each kind.
 func (s *Site) Preview(ctx context.Context, r site.Request) (out site.Preview, err error) {
 	h := s.session(r)
-	defer h.close()
+	defer h.Close()
 	lock, err := s.Hold(ctx, "plan of "+r.Study.Name, r.Wait)
 	if err != nil {
 		return out, err
@@ -103,7 +103,7 @@ func (s *Site) Preview(ctx context.Context, r site.Request) (out site.Preview, e
 	h.later(lock.Release)
 	h.later(func() error { s.SweepIfEnded(ctx); return nil })
 	if root() { // as a run has it, where nothing is put yet
-		h.place.Memory = memoryBase(memoryPlaces()...)
+		h.place.Memory = memoryBase()
 	}
 	if err := h.openKinds(ctx); err != nil {
 		return out, err
@@ -129,7 +129,7 @@ func (s *Site) Open(ctx context.Context, r site.Request) (_ site.Session, err er
 	h := s.session(r)
 	defer func() {
 		if err != nil {
-			h.close()
+			h.Close()
 		}
 	}()
 	lock, err := s.Hold(ctx, "study "+r.Study.Name, r.Wait)
@@ -176,18 +176,12 @@ func (h *session) Nodes() []record.Node { return []record.Node{h.node} }
 // Preview is of site.Session. Trials take what they say, so there is no pace.
 func (h *session) Preview() site.Preview { return site.Preview{Skips: h.skips} }
 
-// Close is of site.Session.
-func (h *session) Close() error {
-	h.close()
-	return nil
-}
-
 // later has f called when the session closes, before what was asked for earlier.
 func (h *session) later(f func() error) { h.closes = append(h.closes, f) }
 
-// close takes away what was made, last things first. What stays is found by `tare clean` and
-// by the next run.
-func (h *session) close() {
+// Close is of site.Session. It takes away what was made last first; the sweep, one of the
+// last steps, names what stays.
+func (h *session) Close() {
 	for i := len(h.closes) - 1; i >= 0; i-- {
 		_ = h.closes[i]()
 	}
@@ -210,7 +204,7 @@ func (h *session) openDirs() (err error) {
 	add(&p.State, func() (string, func() error, error) { return state.MakeRun(d.Run, h.ID) })
 	add(&p.Data, func() (string, func() error, error) { return state.MakeData(d.Notes, d.Data, h.ID) })
 	// Without root, no sandbox that runs something works.
-	if base := memoryBase(memoryPlaces()...); base != "" && root() {
+	if base := memoryBase(); base != "" && root() {
 		add(&p.Memory, func() (string, func() error, error) { return state.MakeData(d.Notes, base, h.ID+"-memory") })
 	}
 	return err
@@ -328,13 +322,10 @@ func buildRoot(ctx context.Context, d Dirs, tools []string) (rootfs.Tree, error)
 	return rootfs.Build(ctx, filepath.Join(d.Cache, "rootfs"), binary, tools)
 }
 
-// memoryPlaces are where memory file systems are mounted.
-func memoryPlaces() []string { return []string{"/dev/shm", "/run"} }
-
-// memoryBase returns the first of the directories that a tmpfs is mounted on or
-// over, "" if none is.
-func memoryBase(dirs ...string) string {
-	for _, dir := range dirs {
+// memoryBase returns a directory of a memory file system, "" if this host mounts none where
+// hosts do.
+func memoryBase() string {
+	for _, dir := range []string{"/dev/shm", "/run"} {
 		var st unix.Statfs_t
 		if err := unix.Statfs(dir, &st); err == nil && st.Type == unix.TMPFS_MAGIC {
 			return dir

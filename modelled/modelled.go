@@ -105,7 +105,7 @@ func (p *Player) Preview() site.Preview { return p.preview }
 func (p *Player) Expected(c record.Cell) time.Duration { return p.takes(c) }
 
 // Close is of site.Session.
-func (*Player) Close() error { return nil }
+func (*Player) Close() {}
 
 // Trial models the trial that the plan asks for. It is of site.Session.
 func (p *Player) Trial(ctx context.Context, next plan.Next) (*record.Trial, record.Evidence) {

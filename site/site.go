@@ -74,9 +74,9 @@ type Session interface {
 	// a trial; what went wrong is in its Failure. If the node is gone, that is of the kind
 	// record.NodeLost: then no trial is asked of it any more.
 	Trial(context.Context, plan.Next) (*record.Trial, record.Evidence)
-	// Close takes away what Open made, and gives the place back. What it cannot remove is
-	// found by `tare clean`.
-	Close() error
+	// Close takes away what Open made, and gives the place back. It tells the user what it
+	// cannot remove; `tare clean` finds that.
+	Close()
 }
 
 // ErrInterrupted says that a context ended while a command waited or ran trials. What was

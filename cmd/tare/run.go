@@ -76,7 +76,7 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	t := a.newTries(ctx, f.json)
 	s, err := where.Open(ctx, site.Request{Study: st, Catalogue: cat, Wait: f.wait, Trying: t.begin})
 	if err == nil {
-		defer func() { _ = s.Close() }()
+		defer s.Close()
 	}
 	if err := t.interrupted(err); err != nil {
 		return err
@@ -85,12 +85,7 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 		a.printSkips(s.Preview().Skips)
 		return coded(exitHost, "%s", where.About().Nothing)
 	}
-	return a.keepAndMeasure(ctx, st, where.About(), s, dir, arg, f)
-}
-
-// keepAndMeasure runs the trials that are still wanted into a results folder.
-func (a *app) keepAndMeasure(ctx context.Context, st *study.Study, at site.About, s site.Session, dir, arg string, f runFlags) error {
-	db, err := openStore(dir, arg, st, at, s.Nodes())
+	db, err := openStore(dir, arg, st, where.About(), s.Nodes())
 	if err != nil {
 		return err
 	}
@@ -99,7 +94,7 @@ func (a *app) keepAndMeasure(ctx context.Context, st *study.Study, at site.About
 	if err := db.SetSkips(context.WithoutCancel(ctx), s.Preview().Skips); err != nil {
 		return err
 	}
-	return a.measure(ctx, st, at, s, db, f)
+	return a.measure(ctx, st, where.About(), s, db, f)
 }
 
 // measure runs the trials that are still wanted and prints the report.
