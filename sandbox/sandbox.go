@@ -190,6 +190,7 @@ func MountsAtData(dir string) []Mount {
 // where this host puts it. Zero values mean: none, or no limit.
 type Want struct {
 	Trial       string            // the trial's name, unique at the site
+	Node        string            // of the site, to run on; "" where there is one
 	Role        string            // of the workload: server, client
 	Name        string            // unique at the site; cgroups, containers, pods and directories bear it
 	Image       string            // root file system; "" for the tree with the study's tools

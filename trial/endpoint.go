@@ -44,7 +44,7 @@ func (t *trial) prepare(ctx context.Context) error {
 }
 
 func (t *trial) prepareRole(ctx context.Context, role workload.Role) error {
-	ep := &endpoint{role: role, want: sandbox.Want{Trial: t.name, Role: role.Name, Name: t.name + "-" + role.Name, Image: role.Image, Volumes: role.Volumes}}
+	ep := &endpoint{role: role, want: sandbox.Want{Trial: t.name, Node: t.node, Role: role.Name, Name: t.name + "-" + role.Name, Image: role.Image, Volumes: role.Volumes}}
 	kind, isolated := t.kindOf(role)
 	if ep.kind = t.maker.Kinds[kind]; ep.kind == nil {
 		return fmt.Errorf("there is no sandbox %q", kind)

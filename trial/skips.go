@@ -14,9 +14,9 @@ import (
 	"tare/workload"
 )
 
-// Skips says which cells this host cannot run, and why, by trying each sandbox
-// that the study names; the sentinel's cell comes after the study's, and last why
-// nothing is counted.
+// Skips says which cells cannot run here, and why. It tries each sandbox that the study
+// names. The sentinel's cell comes after the study's. The reason why nothing is counted, if
+// there is one, comes last.
 func (m *Maker) Skips(ctx context.Context) ([]record.Skip, error) {
 	c := &checker{maker: m, kinds: map[string]error{}, savers: map[string]error{}}
 	var out []record.Skip

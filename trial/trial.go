@@ -39,6 +39,7 @@ type trial struct {
 	rec       *record.Trial
 	evidence  record.Evidence
 	name      string // unique at the site; begins the names of its sandboxes
+	node      string // that it is made on
 	endpoints []*endpoint
 	sampler   *sampler
 	outputs   []*output
@@ -51,7 +52,7 @@ type trial struct {
 // Trial runs one cell once. It always returns a trial; what went wrong is in
 // its Failure. Nothing of the trial is left on the host, or a warning says what.
 func (m *Maker) Trial(ctx context.Context, next plan.Next) (*record.Trial, record.Evidence) {
-	t := &trial{maker: m, rec: &record.Trial{
+	t := &trial{maker: m, node: next.Node, rec: &record.Trial{
 		Seq: next.Seq, Block: next.Block, Attempt: next.Attempt, Cell: next.Cell,
 		Status: record.OK, Start: time.Now(), Facts: map[string]string{},
 	}}
