@@ -12,13 +12,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/volume"
 )
 
 // tree is where the root of the commands is mounted in the initramfs.
 const tree = "/tree"
-
-// volumes is where the volumes are that are not at /data: volume.Root.
-const volumes = "/volumes"
 
 // setUp is OpSetUp. What fails leaves the machine half made: the host gives it up.
 func (m *machine) setUp(body json.RawMessage) (any, error) {
@@ -64,9 +63,9 @@ func (m *machine) setUp(body json.RawMessage) (any, error) {
 	if err := fill(path.Join(tree, "dev")); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(s.Volumes, func(v Volume) bool { return strings.HasPrefix(v.Target, volumes+"/") }) {
+	if slices.ContainsFunc(s.Volumes, func(v Volume) bool { return strings.HasPrefix(v.Target, volume.Root+"/") }) {
 		// The root may have no folders for them.
-		if err := mountAll(tree, []mount{{"tmpfs", volumes[1:], "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=755,size=64k"}}); err != nil {
+		if err := mountAll(tree, []mount{{"tmpfs", volume.Root[1:], "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=755,size=64k"}}); err != nil {
 			return nil, err
 		}
 	}
