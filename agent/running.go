@@ -17,7 +17,7 @@ type running struct {
 	cmd   sandbox.Command
 	gone  bool               // the gate was opened
 	clock sandbox.Clock      // the estimate by which it was opened
-	fresh chan sandbox.Clock // gets an estimate taken after the moment; closed if there is none
+	fresh chan sandbox.Clock // gets an estimate taken after the moment; closed without one if the estimate fails
 }
 
 // passed is the result of the wait at a gate.

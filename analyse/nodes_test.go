@@ -86,6 +86,6 @@ func TestOneNodeSaysNothing(t *testing.T) {
 		t.Error(d)
 	}
 	if len(want.Epochs) < 2 {
-		t.Error("there are no epochs: this shows little")
+		t.Error("want epochs to look at, have none")
 	}
 }

@@ -308,8 +308,8 @@ func (t *trial) level() float64 {
 	return math.Min(1-t.res.Confidence, t.res.FDR*float64(changed+1)/float64(rows))
 }
 
-// breaking is the true ratio from which the row breaks the gate with the wanted power,
-// as precise as it is; infinite, or 0 towards lower ratios, if there is none.
+// breaking is the true ratio from which the row breaks the gate with the wanted power, if it
+// stays as precise as it is; infinite if no ratio does.
 func (t *trial) breaking(a asked, c *Change) float64 {
 	lo, hi := math.Abs(math.Log(a.limit)), 20.0
 	if t.powerAt(a, math.Exp(hi), c.SE, c.DF, c.N) < t.power {
