@@ -107,8 +107,16 @@ func (p *Player) Expected(c record.Cell) time.Duration { return p.takes(c) }
 // Close is of site.Session.
 func (*Player) Close() {}
 
-// Trial models the trial that the plan asks for. It is of site.Session.
-func (p *Player) Trial(ctx context.Context, next plan.Next) (*record.Trial, record.Evidence) {
+// Trials models the trials that the plan asks for. It is of site.Session.
+func (p *Player) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
+	out := make([]record.Made, len(nexts))
+	for i, n := range nexts {
+		out[i].Trial, out[i].Evidence = p.trial(ctx, n)
+	}
+	return out
+}
+
+func (p *Player) trial(ctx context.Context, next plan.Next) (*record.Trial, record.Evidence) {
 	began := p.now()
 	j := p.job(next)
 	var err error

@@ -249,7 +249,7 @@ func TestInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, _ := p.Trial(ctx, plan.Next{Cell: st.Strata[0].Cells[0], Block: 1, Attempt: 1, Seq: 1, Stratum: 0})
+	tr := p.Trials(ctx, []plan.Next{{Cell: st.Strata[0].Cells[0], Block: 1, Attempt: 1, Seq: 1, Stratum: 0}})[0]
 	if tr.Status != record.Failed && tr.Facts["server.accelerator"] != model.Accelerator {
 		t.Errorf("%+v", tr)
 	}

@@ -281,12 +281,33 @@ func (p *Plan) Next() (Next, bool) {
 	}
 	c := &p.cells[at.cell]
 	n.Cell, n.Stratum, n.Again = c.cell, c.stratum, p.walk.again
-	if b := c.at(at.block); b != nil {
-		for _, t := range b.tries {
-			n.Attempt = max(n.Attempt, t.attempt+1)
-		}
-	}
+	n.Attempt = c.at(at.block).next()
 	return n, true
+}
+
+// Together returns the trials to make now: the rest of the block under way if the study weighs
+// in turns, and otherwise that of Next. It returns none if the study is finished.
+func (p *Plan) Together() []Next {
+	first, ok := p.Next()
+	if !ok {
+		return nil
+	}
+	out := []Next{first}
+	if p.study.Turns < 2 || first.Sentinel || first.Counting {
+		return out
+	}
+	w := &p.walk
+	for _, id := range w.block[1:] {
+		c := &p.cells[id]
+		b := c.at(first.Block)
+		if _, _, settled := b.settled(p.study.Retries, w.until); settled || c.gaveUp != "" {
+			continue
+		}
+		n := first
+		n.Cell, n.Seq, n.Attempt = c.cell, first.Seq+len(out), b.next()
+		out = append(out, n)
+	}
+	return out
 }
 
 // Ending returns why a stratum has ended; false if it has not.

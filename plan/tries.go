@@ -62,6 +62,14 @@ func (c *cellState) value(pass int) float64 {
 	return math.NaN()
 }
 
+// next is the number of the next try.
+func (b *block) next() int {
+	if b == nil || len(b.tries) == 0 {
+		return 1
+	}
+	return b.tries[len(b.tries)-1].attempt + 1
+}
+
 // settled reports whether a cell needs no more tries in the round under way, of which
 // those from the seq until on are not, where its tries end, and whether the last of
 // them was good.

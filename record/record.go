@@ -213,6 +213,12 @@ type Evidence struct {
 	Raw    []Raw
 }
 
+// Made is a finished trial and its evidence.
+type Made struct {
+	*Trial
+	Evidence Evidence
+}
+
 // Skip is a cell that this host cannot run, and why.
 type Skip struct {
 	Cell   Cell   `json:"cell"`

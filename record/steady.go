@@ -5,6 +5,7 @@ package record
 // towards n.
 const (
 	LabelResponse    = "response"
+	LabelTurn        = "turn"              // of a response's value in one of a trial's turns, from 1
 	SteadyPoints     = "steady_points"     // points of the series in the measured time; always present
 	EffectiveSamples = "effective_samples" // independent values that they are worth; missing if too short to decide
 	SteadyFrom       = "steady_from"       // s into the measured time, where the steady part begins; missing if there is none

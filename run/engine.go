@@ -70,25 +70,30 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan) error {
 		if ctx.Err() != nil {
 			return site.ErrInterrupted
 		}
-		next, more := p.Next()
-		if !more {
+		nexts := p.Together()
+		if len(nexts) == 0 {
 			return nil
 		}
-		e.observe(Event{Kind: TrialStarts, Next: next, Plan: p})
-		trial, evidence := e.Session.Trial(ctx, next)
-		if ctx.Err() != nil && trial.Status == record.Failed {
-			// It failed because we were told to stop: it says nothing of the cell.
-			return site.ErrInterrupted
+		for _, n := range nexts {
+			e.observe(Event{Kind: TrialStarts, Next: n, Plan: p})
 		}
-		trial.Node = next.Node
-		// A finished trial is kept even if the user interrupts just now.
-		if err := e.Store.Append(context.WithoutCancel(ctx), trial, evidence); err != nil {
-			return fmt.Errorf("cannot keep trial %d: %w", trial.Seq, err)
-		}
-		p.Done(trial)
-		e.observe(Event{Kind: TrialEnds, Next: next, Trial: trial, Plan: p})
-		if f := trial.Failure; f != nil && f.Kind == record.NodeLost && !p.Lost(trial.Node) {
-			return fmt.Errorf("%s: %w", f.Reason, ErrNoNode)
+		made := e.Session.Trials(ctx, nexts)
+		interrupted := ctx.Err() != nil
+		for i, m := range made {
+			if interrupted && m.Status == record.Failed {
+				// It failed because we were told to stop: it says nothing of the cell.
+				continue
+			}
+			m.Node = nexts[i].Node
+			// A finished trial is kept even if the user interrupts just now.
+			if err := e.Store.Append(context.WithoutCancel(ctx), m.Trial, m.Evidence); err != nil {
+				return fmt.Errorf("cannot keep trial %d: %w", m.Seq, err)
+			}
+			p.Done(m.Trial)
+			e.observe(Event{Kind: TrialEnds, Next: nexts[i], Trial: m.Trial, Plan: p})
+			if f := m.Failure; f != nil && f.Kind == record.NodeLost && !p.Lost(m.Node) {
+				return fmt.Errorf("%s: %w", f.Reason, ErrNoNode)
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,7 +20,8 @@ type session struct {
 	gone  func(plan.Next) bool
 	bad   func(plan.Next) bool
 	value func(plan.Next) float64
-	block bool // trials last until their context ends
+	block bool  // trials last until their context ends
+	asked []int // how many trials at once
 }
 
 func (s *session) Nodes() (out []record.Node) {
@@ -35,7 +37,16 @@ func (*session) Preview() site.Preview              { return site.Preview{} }
 func (*session) Expected(record.Cell) time.Duration { return time.Second }
 func (*session) Close()                             {}
 
-func (s *session) Trial(ctx context.Context, next plan.Next) (*record.Trial, record.Evidence) {
+func (s *session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
+	s.asked = append(s.asked, len(nexts))
+	out := make([]record.Made, len(nexts))
+	for i, n := range nexts {
+		out[i].Trial, out[i].Evidence = s.trial(ctx, n)
+	}
+	return out
+}
+
+func (s *session) trial(ctx context.Context, next plan.Next) (*record.Trial, record.Evidence) {
 	t := &record.Trial{Seq: next.Seq, Block: next.Block, Attempt: next.Attempt, Cell: next.Cell, Status: record.OK, Duration: time.Second,
 		Samples: []record.Sample{{Name: "answer", Unit: record.Count, Value: 42}}}
 	if s.value != nil {
@@ -120,5 +131,25 @@ func TestFullDiskEndsTheStudy(t *testing.T) {
 	e := &Engine{Session: &session{}, Store: &memory{most: 1}}
 	if err := e.Run(t.Context(), plan.New(small(), nil, nil)); !errors.Is(err, errFull) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestTurns: the cells of a block are asked for together, and one that failed once more, alone.
+func TestTurns(t *testing.T) {
+	st, kept := small(), &memory{}
+	st.Turns = 3
+	s := &session{bad: func(n plan.Next) bool { return n.Seq == 1 }}
+	if err := (&Engine{Session: s, Store: kept}).Run(t.Context(), plan.New(st, nil, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if want := []int{2, 1, 2}; !slices.Equal(s.asked, want) {
+		t.Errorf("%v trials were asked for at once, want %v", s.asked, want)
+	}
+	var seqs, attempts []int
+	for _, tr := range kept.trials {
+		seqs, attempts = append(seqs, tr.Seq), append(attempts, tr.Attempt)
+	}
+	if !slices.Equal(seqs, []int{1, 2, 3, 4, 5}) || !slices.Equal(attempts, []int{1, 1, 2, 1, 1}) {
+		t.Errorf("seqs %v, attempts %v", seqs, attempts)
 	}
 }

@@ -62,7 +62,7 @@ type Preview struct {
 	Pace time.Duration
 }
 
-// Session makes the trials of one study. Only Trial may take long.
+// Session makes the trials of one study. Only Trials may take long.
 type Session interface {
 	// Nodes are the machines that trials run on. There is at least one.
 	Nodes() []record.Node
@@ -70,10 +70,11 @@ type Session interface {
 	Preview() Preview
 	// Expected is how long a trial of the cell takes, before any has run.
 	Expected(record.Cell) time.Duration
-	// Trial runs one cell once, on the node that next names, within ctx. It always returns
-	// a trial; what went wrong is in its Failure. If the node is gone, that is of the kind
-	// record.NodeLost: then no trial is asked of it any more.
-	Trial(context.Context, plan.Next) (*record.Trial, record.Evidence)
+	// Trials makes the trials that plan.Plan.Together asks for, within ctx: one, or those of a
+	// block, weighed in turns. It returns a trial of each, in the same order; what went wrong
+	// is in its Failure. If the node is gone, that is of the kind record.NodeLost: then no
+	// trial is asked of it any more.
+	Trials(context.Context, []plan.Next) []record.Made
 	// Close takes away what Open made, and gives the place back. It tells the user what it
 	// cannot remove; `tare clean` finds that.
 	Close()

@@ -25,7 +25,7 @@ const maxEntries = 1000 // of include, exclude, workloads, sandboxes, zip, apply
 // The keys of the file and of its sections, in the order of the documentation.
 func rootKeys() []string {
 	return []string{"study", "about", "seed", "compare", "baseline", "sandboxes", "factors", "workloads", "zip",
-		"include", "exclude", "apply", "stop", "budget", "collect", "sentinel", "calls", "published", "tables", "retries", "timeout", "files"}
+		"include", "exclude", "apply", "stop", "budget", "collect", "sentinel", "calls", "published", "tables", "turns", "retries", "timeout", "files"}
 }
 
 // workloadKeys are the keys of a workload that are not parameters.
@@ -194,6 +194,7 @@ func (d *draft) scalars(root *yaml.Node, keys map[string]pair) {
 		s.Seed = v
 	}
 	d.count(keys["retries"].val, "retries", 0, 100, &s.Retries)
+	d.count(keys["turns"].val, "turns", 1, 100, &s.Turns)
 	d.duration(keys["timeout"].val, "timeout", time.Second, &s.Timeout)
 }
 

@@ -35,6 +35,7 @@ type Study struct {
 	Calls     bool                     // system calls are counted; see Stratum.Counting
 	Published string                   // the published figures that the results are set beside, one of PublishedSets; "" none
 	Tables    []Table                  // summary tables of the report
+	Turns     int                      // in which the cells of a block are weighed in turn; 0 or 1: one after another, each for its whole time
 	Retries   int                      // of a failed trial
 	Timeout   time.Duration            // of one trial; 0: four times what it is expected to take, and a minute
 	Sandboxes []Sandbox                // defined by the study itself

@@ -208,7 +208,7 @@ func TestCountingParams(t *testing.T) {
 		if got := e.Expected(c).Truncate(time.Hour); got != want {
 			t.Errorf("counting %v: a trial takes %v, want %v", counting, got, want)
 		}
-		tr := &trial{maker: e, rec: &record.Trial{Cell: c}}
+		tr := e.begin(plan.Next{Cell: c})
 		if err := tr.resolve(); err != nil {
 			t.Fatal(err)
 		}

@@ -91,7 +91,7 @@ func (t *trial) prepareSandbox(ctx context.Context, want sandbox.Want) (sandbox.
 // prepareNth prepares the i-th sandbox of a role that launches several.
 func (t *trial) prepareNth(ctx context.Context, ep *endpoint, i int, what string) (sandbox.Spec, error) {
 	want := ep.want
-	want.Name += "-" + strconv.Itoa(i) + what
+	want.Name += "-" + strconv.Itoa((t.turn-1)*ep.role.Count+i) + what
 	want.Writable, want.Networked = ep.role.Writable, networked(t.roles, ep.role)
 	return t.prepareSandbox(ctx, want)
 }

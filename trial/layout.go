@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"tare/record"
 	"tare/sandbox"
@@ -11,20 +12,13 @@ import (
 
 // laysOut tells whether something is to be done before anything is measured.
 func (t *trial) laysOut() bool {
-	for i := range t.roles {
-		if len(t.roles[i].Before) > 0 || t.roles[i].DropCaches {
-			return true
-		}
-	}
-	return false
+	return t.dropsCaches() || slices.ContainsFunc(t.roles, func(r workload.Role) bool { return len(r.Before) > 0 })
 }
 
 // layOut runs the commands that roles want done before, one after another, and
 // then drops the caches of what they wrote.
 func (t *trial) layOut(ctx context.Context) error {
-	drop := false
 	for _, ep := range t.endpoints {
-		drop = drop || ep.role.DropCaches
 		if len(ep.role.Before) == 0 {
 			continue
 		}
@@ -32,15 +26,23 @@ func (t *trial) layOut(ctx context.Context) error {
 			return err
 		}
 	}
-	if !drop {
-		return nil
+	if t.dropsCaches() {
+		t.dropCaches()
 	}
+	return nil
+}
+
+// dropsCaches tells whether the workload is measured without what the host has cached.
+func (t *trial) dropsCaches() bool {
+	return slices.ContainsFunc(t.roles, func(r workload.Role) bool { return r.DropCaches })
+}
+
+func (t *trial) dropCaches() {
 	if err := t.maker.Place.DropCaches(); err != nil {
 		t.rec.Warnings = append(t.rec.Warnings, record.Warning{
 			Code: "caches-kept", Text: fmt.Sprintf("the host's page cache was not dropped, so that reads may come from memory: %v", err),
 		})
 	}
-	return nil
 }
 
 // before runs a role's Before to its end: in its sandbox, or, of a role that

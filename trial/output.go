@@ -99,20 +99,22 @@ func (t *trial) newOutputs(role, ready string) (stdout, stderr *output) {
 	return stdout, stderr
 }
 
-// keepOutputs moves what was printed into the evidence.
-func (t *trial) keepOutputs() {
+// keepOutputs moves what was printed into the evidence. The turn, "" for a trial's only one, ends
+// the names of the files.
+func (t *trial) keepOutputs(turn string) {
 	for _, o := range t.outputs {
 		data := o.bytes()
 		if len(data) == 0 {
 			continue
 		}
-		t.evidence.Raw = append(t.evidence.Raw, record.Raw{Name: o.role + "." + o.stream, Data: data})
+		t.evidence.Raw = append(t.evidence.Raw, record.Raw{Name: o.role + "." + o.stream + turn, Data: data})
 		if o.dropped > 0 {
 			t.rec.Warnings = append(t.rec.Warnings, record.Warning{
 				Code: "output-cut", Text: "the " + o.stream + " of " + o.role + " was cut at 64 MiB",
 			})
 		}
 	}
+	t.outputs = nil
 }
 
 func firstLine(err error) string {

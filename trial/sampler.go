@@ -38,6 +38,10 @@ type seriesKey struct {
 	labels record.Labels
 }
 
+func (k seriesKey) compare(o seriesKey) int {
+	return cmp.Or(cmp.Compare(k.name, o.name), cmp.Compare(k.labels, o.labels))
+}
+
 // openSampler opens the collectors over all sandboxes of the trial. One that
 // fails to open is a warning: the trial's responses do not depend on it.
 func (t *trial) openSampler(ctx context.Context) {
@@ -180,9 +184,7 @@ func (t *trial) closeSampler() {
 			Code: "collector", Text: fmt.Sprintf("collector %s: %v", name, s.failed[name]),
 		})
 	}
-	keys := slices.SortedFunc(maps.Keys(s.series), func(a, b seriesKey) int {
-		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.labels, b.labels))
-	})
+	keys := slices.SortedFunc(maps.Keys(s.series), seriesKey.compare)
 	lines := make([]*window.Series, len(keys))
 	for i, k := range keys {
 		lines[i] = s.series[k]

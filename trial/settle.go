@@ -3,6 +3,8 @@ package trial
 import (
 	"context"
 	"time"
+
+	"tare/record"
 )
 
 // settle waits until every sandbox is as old as its kind says that it must be
@@ -23,4 +25,13 @@ func (t *trial) settle(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// settles is how long the sandboxes of a cell settle.
+func (m *Maker) settles(c record.Cell) time.Duration {
+	res, err := m.Study.Resolve(m.Catalogue, c)
+	if k := m.Kinds[res.Sandbox]; err == nil && k != nil {
+		return k.Traits(res.Options).Settle
+	}
+	return 0
 }

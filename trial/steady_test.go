@@ -63,9 +63,11 @@ func TestSteadySamplesAndWarnings(t *testing.T) {
 			want: map[string]float64{record.EffectiveSamples: -1, record.SteadyPoints: 50}, code: record.NoSteadyState, warning: "rate still falls"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tr := &trial{rec: &record.Trial{}, roles: []workload.Role{{Name: "client", Warmup: time.Second}},
+			tr := &trial{rec: &record.Trial{}, set: set{
+				roles: []workload.Role{{Name: "client", Warmup: time.Second}},
 				maker: &Maker{Study: &study.Study{Stop: study.Stop{Margin: 0.03}}},
-				res:   study.Resolved{Params: c.params, Workload: study.Workload{Responses: []string{"rate", "second"}}}}
+				res:   study.Resolved{Params: c.params, Workload: study.Workload{Responses: []string{"rate", "second"}}},
+			}}
 			tr.steady(&output{role: "client", began: 3 * time.Second}, c.series)
 			got := map[string]float64{}
 			for _, s := range tr.rec.Samples {

@@ -30,41 +30,72 @@ const (
 	PhaseCleanup = "cleanup" // network, directories
 )
 
-// trial is the state of one trial under way.
-type trial struct {
+// set is the sandboxes of a trial. They start once; what runs in them may be weighed several
+// times, in turns (turns.go).
+type set struct {
 	maker     *Maker
 	res       study.Resolved
 	load      workload.Workload
 	roles     []workload.Role
-	rec       *record.Trial
-	evidence  record.Evidence
 	name      string // unique at the site; begins the names of its sandboxes
-	node      string // that it is made on
+	node      string // that it is on
 	endpoints []*endpoint
-	sampler   *sampler
-	outputs   []*output
-	window    window.Span
-	gate      *sandbox.Gate // of foreground roles that start together; nil: none
+	turn      int // under way, from 1
+}
+
+// trial is the state of one trial under way.
+type trial struct {
+	set
+	rec      *record.Trial
+	evidence record.Evidence
+	sampler  *sampler
+	outputs  []*output
+	window   window.Span
+	gate     *sandbox.Gate // of foreground roles that start together; nil: none
+	readings []reading     // of the turns so far, where there are several
 
 	mu sync.Mutex // roles warn at the same time
 }
 
-// Trial runs one cell once. It always returns a trial; what went wrong is in
-// its Failure. Nothing of the trial is left on the host, or a warning says what.
+// Trial runs one cell once, in sandboxes of its own. It always returns a trial; what went
+// wrong is in its Failure. Nothing of the trial is left on the host, or a warning says what.
 func (m *Maker) Trial(ctx context.Context, next plan.Next) (*record.Trial, record.Evidence) {
-	t := &trial{maker: m, node: next.Node, rec: &record.Trial{
-		Seq: next.Seq, Block: next.Block, Attempt: next.Attempt, Cell: next.Cell,
-		Status: record.OK, Start: time.Now(), Facts: map[string]string{},
-	}}
-	t.name = m.ID + "-" + strconv.Itoa(next.Seq)
+	t := m.begin(next)
+	t.attempt(ctx, func(ctx context.Context) error {
+		if err := t.open(ctx); err != nil {
+			return err
+		}
+		return t.weigh(ctx)
+	})
+	return t.finish(ctx, next)
+}
 
-	err := t.resolve()
-	if err == nil {
-		limited, cancel := context.WithTimeoutCause(ctx, t.timeout(), errTimeout)
-		err = t.measure(limited)
-		cancel()
+// begin is a trial of which nothing is made yet.
+func (m *Maker) begin(next plan.Next) *trial {
+	return &trial{
+		set: set{maker: m, node: next.Node, name: m.ID + "-" + strconv.Itoa(next.Seq), turn: 1},
+		rec: &record.Trial{
+			Seq: next.Seq, Block: next.Block, Attempt: next.Attempt, Cell: next.Cell,
+			Status: record.OK, Start: time.Now(), Facts: map[string]string{},
+		},
 	}
-	t.fail(err)
+}
+
+// attempt does a part of the trial within the trial's time, and notes the first failure.
+func (t *trial) attempt(ctx context.Context, part func(context.Context) error) {
+	if t.load == nil {
+		if err := t.resolve(); err != nil {
+			t.fail(err)
+			return
+		}
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, t.timeout(), errTimeout)
+	defer cancel()
+	t.fail(part(limited))
+}
+
+// finish takes the sandboxes away and completes the record.
+func (t *trial) finish(ctx context.Context, next plan.Next) (*record.Trial, record.Evidence) {
 	t.end(ctx)
 	if next.Sentinel {
 		t.keepWait()
@@ -73,7 +104,7 @@ func (m *Maker) Trial(ctx context.Context, next plan.Next) (*record.Trial, recor
 		t.keepCounts()
 	}
 	t.rec.Duration = t.elapsed()
-	t.keepOutputs()
+	t.keepOutputs("")
 	return t.rec, t.evidence
 }
 
@@ -112,19 +143,23 @@ func (t *trial) timeout() time.Duration {
 // layOutTime is how long laying files out may take beyond the rest.
 const layOutTime = 2 * time.Minute
 
-// measure is the part of a trial that may fail. Its order is pinned by a test.
-func (t *trial) measure(ctx context.Context) error {
+// open makes the sandboxes and lays out what the workload needs. The order of a trial's parts
+// is pinned by a test.
+func (t *trial) open(ctx context.Context) error {
 	if err := t.phase(PhasePrepare, func() error { return t.prepare(ctx) }); err != nil {
 		return err
 	}
 	if err := t.phase(PhaseStart, func() error { return t.start(ctx) }); err != nil {
 		return err
 	}
-	if t.laysOut() {
-		if err := t.phase(PhaseLayOut, func() error { return t.layOut(ctx) }); err != nil {
-			return err
-		}
+	if !t.laysOut() {
+		return nil
 	}
+	return t.phase(PhaseLayOut, func() error { return t.layOut(ctx) })
+}
+
+// weigh runs the workload in the sandboxes, from its warm-up to its end.
+func (t *trial) weigh(ctx context.Context) error {
 	t.openSampler(ctx)
 	background := &group{}
 	if err := t.phase(PhaseReady, func() error { return t.ready(ctx, background) }); err != nil {

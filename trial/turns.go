@@ -1,0 +1,251 @@
+package trial
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/plan"
+	"tare/record"
+)
+
+// Trials makes one trial of each cell: a single one as Trial does, those of a block in turns. Their sandboxes start together. Then they are
+// weighed in turns: each cell for a short time, as often as the study says, in the given order and in
+// the reverse order alternately, so that a drift of the host falls on all alike. A trial's figures
+// are those of its turns together. A trial that fails ends, and the others go on.
+func (m *Maker) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
+	turns := m.Study.Turns
+	if len(nexts) == 1 && (turns < 2 || nexts[0].Sentinel || nexts[0].Counting) {
+		t, evidence := m.Trial(ctx, nexts[0])
+		return []record.Made{{Trial: t, Evidence: evidence}}
+	}
+	out := make([]record.Made, len(nexts))
+	running := make([]*trial, len(nexts))
+	spent := make([]time.Duration, len(nexts)) // by each trial alone
+	// part does a part of a trial. A failed one is over.
+	part := func(i int, f func(t *trial)) {
+		t := running[i]
+		if t == nil {
+			return
+		}
+		began := time.Now()
+		f(t)
+		over := t.rec.Status == record.Failed || len(t.readings) == turns
+		if over {
+			t.combine()
+			out[i].Trial, out[i].Evidence = t.finish(ctx, nexts[i])
+			running[i] = nil
+		}
+		spent[i] += time.Since(began)
+		if over {
+			out[i].Duration = spent[i]
+		}
+	}
+	order := make([]int, len(nexts))
+	for i, n := range nexts {
+		order[i] = i
+		running[i] = m.begin(n)
+	}
+	// What settles longest starts first: it settles while the others start.
+	starting := slices.SortedStableFunc(slices.Values(order), func(a, b int) int {
+		return cmp.Compare(m.settles(nexts[b].Cell), m.settles(nexts[a].Cell))
+	})
+	for _, i := range starting {
+		part(i, func(t *trial) { t.attempt(ctx, t.open) })
+	}
+	for turn := 1; turn <= turns; turn++ {
+		for _, i := range order {
+			part(i, func(t *trial) { t.take(ctx, turn) })
+		}
+		slices.Reverse(order)
+	}
+	return out
+}
+
+// reading is what one turn gave.
+type reading struct {
+	samples    []record.Sample
+	histograms []record.Histogram
+}
+
+// take takes one turn: it weighs what runs in the sandboxes once more.
+func (t *trial) take(ctx context.Context, turn int) {
+	started, measured, warned := len(t.rec.Samples), len(t.rec.Histograms), len(t.rec.Warnings)
+	t.turn = turn
+	t.attempt(ctx, func(ctx context.Context) error {
+		if err := t.refresh(ctx); err != nil {
+			return err
+		}
+		return t.weigh(ctx)
+	})
+	t.closeSampler()
+	t.keepOutputs(fmt.Sprintf(".%d", turn))
+	t.gate = nil
+	t.readings = append(t.readings, reading{slices.Clone(t.rec.Samples[started:]), slices.Clone(t.rec.Histograms[measured:])})
+	t.rec.Samples, t.rec.Histograms = t.rec.Samples[:started], t.rec.Histograms[:measured]
+	known := t.rec.Warnings[:warned:warned] // one warning of a kind is enough
+	for _, w := range t.rec.Warnings[warned:] {
+		if !slices.ContainsFunc(known[:warned], func(k record.Warning) bool { return k.Code == w.Code }) {
+			known = append(known, w)
+		}
+	}
+	t.rec.Warnings = known
+}
+
+// refresh drops the caches again for a workload that is measured without them.
+func (t *trial) refresh(ctx context.Context) error {
+	if t.turn == 1 || !t.dropsCaches() {
+		return nil
+	}
+	return t.phase(PhaseLayOut, func() error { t.dropCaches(); return nil })
+}
+
+// combine makes one trial of its turns. docs/method.md, "Turns", says how each figure is had.
+func (t *trial) combine() {
+	if t.rec.Status != record.OK {
+		return
+	}
+	merged := t.mergeHistograms()
+	responses := map[string]bool{}
+	for _, r := range t.load.Responses(t.res.Params) {
+		responses[r.Name] = true
+	}
+	var order []seriesKey
+	values := map[seriesKey][]record.Sample{}
+	for _, r := range t.readings {
+		for _, s := range r.samples {
+			k := seriesKey{s.Name, s.Labels}
+			if values[k] == nil {
+				order = append(order, k)
+			}
+			values[k] = append(values[k], s)
+		}
+	}
+	for _, k := range order {
+		s, of := values[k][0], values[k]
+		switch v, ok := merged.quantile(k); {
+		case ok:
+			s.Value = v
+		case k.labels == "" && responses[k.name]:
+			s.Value = geometric(of)
+		case strings.HasSuffix(k.name, "_max"):
+			s.Value = slices.MaxFunc(of, func(a, b record.Sample) int { return cmp.Compare(a.Value, b.Value) }).Value
+		default:
+			s.Value = mean(of)
+		}
+		if len(of) > 1 {
+			s.Original = ""
+		}
+		t.rec.Samples = append(t.rec.Samples, s)
+		if k.labels == "" && responses[k.name] {
+			for i, one := range of {
+				one.Labels = record.MakeLabels(record.LabelTurn, strconv.Itoa(i+1))
+				t.rec.Samples = append(t.rec.Samples, one)
+			}
+		}
+	}
+	t.mergeSeries()
+}
+
+func mean(of []record.Sample) float64 {
+	sum := 0.0
+	for _, s := range of {
+		sum += s.Value
+	}
+	return sum / float64(len(of))
+}
+
+// geometric is the geometric mean, as comparisons are made by ratios; the arithmetic one if a
+// value has no logarithm.
+func geometric(of []record.Sample) float64 {
+	sum := 0.0
+	for _, s := range of {
+		if !(s.Value > 0) {
+			return mean(of)
+		}
+		sum += math.Log(s.Value)
+	}
+	return math.Exp(sum / float64(len(of)))
+}
+
+// histograms are those of all turns, added up.
+type histograms map[seriesKey]*merged
+
+type merged struct {
+	record.Histogram
+	sum *hdrhistogram.Histogram
+}
+
+// mergeHistograms adds those of the turns up and puts the sums into the record. One that cannot be
+// read stays as it is, from the first turn: then percentiles are means.
+func (t *trial) mergeHistograms() histograms {
+	all := histograms{}
+	for _, r := range t.readings {
+		for _, h := range r.histograms {
+			k := seriesKey{h.Name, h.Labels}
+			if all[k] == nil {
+				all[k] = &merged{Histogram: h}
+			}
+			all[k].add(h)
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(all), seriesKey.compare) {
+		m := all[k]
+		if m.sum != nil {
+			if b, err := m.sum.Encode(hdrhistogram.V2CompressedEncodingCookieBase); err == nil {
+				m.Encoded = b
+			}
+		}
+		t.rec.Histograms = append(t.rec.Histograms, m.Histogram)
+	}
+	return all
+}
+
+func (m *merged) add(h record.Histogram) {
+	x, err := hdrhistogram.Decode(h.Encoded)
+	switch {
+	case err != nil:
+	case m.sum == nil:
+		m.sum = x
+	default:
+		m.sum.Merge(x)
+	}
+}
+
+// quantile is the value of a response such as latency_p999, from the histogram latency.
+func (all histograms) quantile(k seriesKey) (float64, bool) {
+	name, digits, ok := strings.Cut(k.name, "_p")
+	m := all[seriesKey{name, k.labels}]
+	if !ok || m == nil || m.sum == nil || len(digits) < 2 {
+		return 0, false
+	}
+	p, err := strconv.ParseFloat(digits[:2]+"."+digits[2:]+"0", 64)
+	if err != nil {
+		return 0, false
+	}
+	return float64(m.sum.ValueAtQuantile(p)) * m.Scale, true
+}
+
+// mergeSeries puts the points of a series that several turns have one behind the other.
+func (t *trial) mergeSeries() {
+	at := map[seriesKey]int{}
+	out := t.evidence.Series[:0]
+	for _, s := range t.evidence.Series {
+		k := seriesKey{s.Name, s.Labels}
+		if i, ok := at[k]; ok {
+			out[i].T, out[i].V = append(out[i].T, s.T...), append(out[i].V, s.V...)
+			continue
+		}
+		at[k] = len(out)
+		out = append(out, s)
+	}
+	t.evidence.Series = out
+}
