@@ -47,7 +47,8 @@ type Place struct {
 
 // Image is a root file system that roles ask for by name.
 type Image struct {
-	Root    string // of the unpacked tree
+	Root    string   // of the unpacked tree
+	Shown   []string // directories of this host that are on top of it
 	Digest  string
 	Missing string // why this host does not have it, in words a user can act on; "" when it does
 }
@@ -67,6 +68,11 @@ func (p *Place) Check(d trial.Demand) error {
 	for _, v := range d.Volumes {
 		if v.Medium == volume.Device {
 			if err := given(v); err != nil {
+				return err
+			}
+		}
+		if v.Medium == volume.Bind {
+			if err := directory(v); err != nil {
 				return err
 			}
 		}
@@ -110,7 +116,7 @@ func (p *Place) medium(m volume.Medium) (string, error) {
 func (p *Place) Prepare(ctx context.Context, want sandbox.Want) (sandbox.Spec, error) {
 	spec := sandbox.Spec{Want: want, Dir: filepath.Join(p.State, want.Trial, want.Name), Root: p.Root}
 	if want.Image != "" {
-		spec.Root = p.Images[want.Image].Root
+		spec.Root, spec.Shown = p.Images[want.Image].Root, p.Images[want.Image].Shown
 	}
 	if err := os.MkdirAll(spec.Dir, 0o700); err != nil {
 		return spec, fmt.Errorf("cannot make the sandbox's directory: %w", err)
@@ -150,6 +156,9 @@ func (p *Place) provide(ctx context.Context, v volume.Volume, at string) (source
 	if v.Medium == volume.Device {
 		return v.Device, given(v)
 	}
+	if v.Medium == volume.Bind {
+		return v.Host, directory(v)
+	}
 	base, err := p.medium(v.Medium)
 	if err != nil {
 		return "", err
@@ -176,6 +185,18 @@ func (p *Place) provide(ctx context.Context, v volume.Volume, at string) (source
 		return "", err
 	}
 	return file, errors.Join(f.Truncate(v.Size), f.Close())
+}
+
+// directory says what is wrong with a directory that the user gave.
+func directory(v volume.Volume) error {
+	st, err := os.Stat(v.Host)
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot mount %s at %s: %w", v.Host, v.Path(), err)
+	case !st.IsDir():
+		return fmt.Errorf("cannot mount %s at %s: it is not a directory; give the directory that it is in", v.Host, v.Path())
+	}
+	return nil
 }
 
 // given refuses a device that is in use, or that holds something: what it holds would be lost.

@@ -29,6 +29,7 @@ import (
 	"tare/site"
 	"tare/study"
 	"tare/trial"
+	"tare/volume"
 	"tare/workload"
 )
 
@@ -108,7 +109,7 @@ func (s *Site) Preview(ctx context.Context, r site.Request) (out site.Preview, e
 	if err := h.openKinds(ctx); err != nil {
 		return out, err
 	}
-	if err := h.findImages(); err != nil {
+	if err := h.findImages(ctx); err != nil {
 		return out, err
 	}
 	needs, err := h.Needs()
@@ -229,8 +230,8 @@ func (h *session) openKinds(ctx context.Context) error {
 }
 
 // findImages says which images this host could not build, without building any.
-func (h *session) findImages() error {
-	return h.eachImage(func(b *image.Builder, name string) (Image, error) {
+func (h *session) findImages(ctx context.Context) error {
+	return h.eachImage(ctx, func(b *image.Builder, name string) (Image, error) {
 		t, built, err := b.Find(name)
 		switch {
 		case err != nil:
@@ -250,7 +251,7 @@ func (h *session) openImages(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot find tare's own binary: %w", err)
 	}
-	return h.eachImage(func(b *image.Builder, name string) (Image, error) {
+	return h.eachImage(ctx, func(b *image.Builder, name string) (Image, error) {
 		if err := ctx.Err(); err != nil {
 			return Image{}, err
 		}
@@ -269,17 +270,25 @@ func (h *session) openImages(ctx context.Context) error {
 	})
 }
 
-func (h *session) eachImage(get func(*image.Builder, string) (Image, error)) error {
+func (h *session) eachImage(ctx context.Context, get func(*image.Builder, string) (Image, error)) error {
 	names, err := h.NeedsImages()
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	b, err := h.site.Images()
-	if err != nil {
-		return err
-	}
 	h.place.Images = map[string]Image{}
+	var b *image.Builder
 	for _, n := range names {
+		if n == volume.HostRoot {
+			if h.place.Images[n], err = h.hostRoot(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if b == nil {
+			if b, err = h.site.Images(); err != nil {
+				return err
+			}
+		}
 		if h.place.Images[n], err = get(b, n); err != nil {
 			return err
 		}

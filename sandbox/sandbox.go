@@ -165,11 +165,12 @@ type Launch struct {
 // Spec is a sandbox that this host has made room for.
 type Spec struct {
 	Want
-	Dir     string  // an existing, empty directory for the sandbox's own files; the place removes it
-	Root    string  // root file system tree, used read-only; /tare in it is this binary
-	Upper   string  // existing, empty directory for what is written to the root (overlayfs); "": the root is read-only
-	Mounts  []Mount // of the Volumes
-	Network Network // where the sandbox sits on the study's bridge
+	Dir     string   // an existing, empty directory for the sandbox's own files; the place removes it
+	Root    string   // root file system tree, used read-only; /tare in it is this binary
+	Upper   string   // existing, empty directory for what is written to the root (overlayfs); "": the root is read-only
+	Shown   []string // directories of this host that the root shows, read-only, at the same paths; Root has folders for them
+	Mounts  []Mount  // of the Volumes
+	Network Network  // where the sandbox sits on the study's bridge
 }
 
 // Mount is a volume that this host has made room for.

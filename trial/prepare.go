@@ -15,7 +15,7 @@ import (
 // in an image is not looked for on the host. The cells must resolve, which Parse
 // has checked.
 func (m *Maker) Needs() ([]string, error) {
-	return m.wanted(func(r workload.Role) []string {
+	return m.Wanted(func(r workload.Role) []string {
 		if r.Image != "" {
 			return nil
 		}
@@ -25,7 +25,7 @@ func (m *Maker) Needs() ([]string, error) {
 
 // NeedsImages lists the images that the study's workloads run from, sorted.
 func (m *Maker) NeedsImages() ([]string, error) {
-	return m.wanted(func(r workload.Role) []string {
+	return m.Wanted(func(r workload.Role) []string {
 		if r.Image == "" {
 			return nil
 		}
@@ -50,8 +50,8 @@ func (m *Maker) NeedsNetwork() (bool, error) {
 	return false, nil
 }
 
-// wanted collects what the roles of all cells ask for, each thing once, sorted.
-func (m *Maker) wanted(of func(workload.Role) []string) ([]string, error) {
+// Wanted collects what the roles of all cells ask for, each thing once, sorted.
+func (m *Maker) Wanted(of func(workload.Role) []string) ([]string, error) {
 	found := map[string]bool{}
 	for _, cell := range slices.Concat(m.cells()...) {
 		_, roles, err := m.rolesOf(cell)

@@ -57,7 +57,7 @@ func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []worklo
 		}
 	}
 	if k, ok := c.maker.Kinds[res.Sandbox].(sandbox.Chooser); ok {
-		spec := sandbox.Spec{Want: sandbox.Want{CPULimit: res.CPULimit, MemoryLimit: res.MemoryLimit, CPUs: res.CPUs, Options: res.Options, Volumes: volumesOf(roles)}}
+		spec := sandbox.Spec{Want: sandbox.Want{CPULimit: res.CPULimit, MemoryLimit: res.MemoryLimit, CPUs: res.CPUs, Options: res.Options, Volumes: volumesOf(roles), Image: imageOf(roles)}}
 		done := c.maker.trying(res.Sandbox, 0)
 		err := k.CheckHere(ctx, spec)
 		done()
@@ -72,6 +72,14 @@ func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []worklo
 		if err := c.checkSaver(ctx, res.Sandbox); err != nil {
 			return named(res.Sandbox, strings.TrimSpace(err.Error()))
 		}
+	}
+	return ""
+}
+
+// imageOf is volume.HostRoot if a role runs from it: not every sandbox can have that.
+func imageOf(roles []workload.Role) string {
+	if slices.ContainsFunc(roles, func(r workload.Role) bool { return r.Image == volume.HostRoot }) {
+		return volume.HostRoot
 	}
 	return ""
 }

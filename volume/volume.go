@@ -11,6 +11,11 @@ type Volume struct {
 	Medium Medium
 	Size   int64  // bytes; of a Block volume or an Image
 	Device string // path of the given device, of the medium Device
+
+	// Of the medium Bind:
+	Host     string // the user's directory, an absolute path on the host
+	At       string // where the sandbox has it, an absolute path; "": as for other volumes
+	ReadOnly bool
 }
 
 // Mode is how a sandbox sees a volume.
@@ -31,6 +36,7 @@ const (
 	Memory Medium = "memory" // the same on a memory file system
 	Image  Medium = "image"  // a file on the disk with a file system of its own (ext4)
 	Device Medium = "device" // a block device that the user gives; its contents are lost
+	Bind   Medium = "bind"   // a directory that the user gives; it stays
 )
 
 // Data is the name of the volume that most workloads use.
@@ -39,10 +45,15 @@ const Data = "data"
 // Root is where the sandbox has the volumes that are not Data.
 const Root = "/volumes"
 
-// Path is where the sandbox has the volume: /data for the volume of that name, else a
-// directory in /volumes; a device in /dev.
+// HostRoot is the name of the image that is the host's own root file system, read-only.
+const HostRoot = "host"
+
+// Path is where the sandbox has the volume: At if that is set, /data for the volume of that
+// name, else a directory in /volumes; a device in /dev.
 func (v Volume) Path() string {
 	switch {
+	case v.At != "":
+		return v.At
 	case v.Mode == Block:
 		return "/dev/" + v.Name
 	case v.Name == Data:

@@ -70,6 +70,11 @@ func base(l *list, binary string) error {
 	} {
 		l.put(name, entry{mode: 0o644, data: []byte(text)})
 	}
+	return programs(l, binary)
+}
+
+// programs adds this binary and the smallest programs.
+func programs(l *list, binary string) error {
 	binary, err := filepath.EvalSymlinks(binary)
 	if err != nil {
 		return err

@@ -113,16 +113,22 @@ func build(ctx context.Context, cacheDir, binary string, tools []string) (Tree, 
 	if t.Digest, err = l.digest(ctx); err != nil {
 		return Tree{}, err
 	}
+	err = store(ctx, cacheDir, l, &t)
+	return t, err
+}
+
+// store makes the tree in the cache, unless it is there, and sets its path.
+func store(ctx context.Context, cacheDir string, l *list, t *Tree) error {
 	t.Path = filepath.Join(cacheDir, t.Digest)
 	if err := os.MkdirAll(cacheDir, 0o755); err != nil { //nolint:gosec // sandboxes with other users read it
-		return Tree{}, err
+		return err
 	}
 	unlock, err := lock(ctx, filepath.Join(cacheDir, "lock"))
 	if err != nil {
-		return Tree{}, err
+		return err
 	}
 	defer unlock()
-	return t, ensure(ctx, l, t.Path, cacheDir)
+	return ensure(ctx, l, t.Path, cacheDir)
 }
 
 // ensure makes the tree at path unless it exists. The caller holds the lock.

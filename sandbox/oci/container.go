@@ -79,7 +79,7 @@ func (c *container) options(group string) spawn.Options {
 // would be one over the same upper layer, which overlayfs forbids.
 func (c *container) rooted(group string) spawn.Options {
 	o := c.options(group)
-	if c.spec.Upper == "" && len(c.images()) == 0 {
+	if c.spec.Upper == "" && len(c.spec.Shown) == 0 && len(c.images()) == 0 {
 		return o
 	}
 	before := o.Prepare
@@ -90,10 +90,10 @@ func (c *container) rooted(group string) spawn.Options {
 				return err
 			}
 		}
-		if err := c.mountImages(); err != nil || c.spec.Upper == "" {
+		if err := c.mountImages(); err != nil || c.spec.Upper == "" && len(c.spec.Shown) == 0 {
 			return err
 		}
-		return spawn.MountOverlay(c.spec.Root, c.spec.Upper)
+		return spawn.MountRoot(c.spec)
 	}
 	return o
 }

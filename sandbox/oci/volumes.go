@@ -53,6 +53,14 @@ func (c *container) addVolumes(to *specs.Spec) error {
 			}
 			continue
 		}
+		if m.Medium == volume.Bind {
+			access := "rw"
+			if m.ReadOnly {
+				access = "ro"
+			}
+			to.Mounts = append(to.Mounts, specs.Mount{Destination: m.Path(), Type: "bind", Source: m.Source, Options: []string{"rbind", access}})
+			continue
+		}
 		if m.Name != volume.Data && !folders {
 			folders = true
 			to.Mounts = append(to.Mounts, specs.Mount{Destination: volume.Root, Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "mode=755", "size=64k"}})

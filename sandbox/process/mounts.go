@@ -26,7 +26,7 @@ func enter(spec sandbox.Spec, disks loop.Volumes) error {
 	if err != nil {
 		return err
 	}
-	if err := mountRoot(root, spec.Upper); err != nil {
+	if err := spawn.MountRoot(spec); err != nil {
 		return err
 	}
 	if err := mountAll(root); err != nil {
@@ -54,15 +54,6 @@ func enterNetwork(path string) error {
 		return fmt.Errorf("cannot enter network namespace %s: %w", path, err)
 	}
 	return nil
-}
-
-// mountRoot puts on the tree at root what the sandbox sees of it: itself, to be
-// read only, or an overlay that keeps what is written below upper.
-func mountRoot(root, upper string) error {
-	if upper != "" {
-		return spawn.MountOverlay(root, upper)
-	}
-	return spawn.MountReadOnly(root)
 }
 
 // mountAll makes the tree at root what oci's config.json makes of it: the same
@@ -105,6 +96,12 @@ func mountVolumes(root string, mounts []sandbox.Mount, disks loop.Volumes) error
 			}
 			continue
 		}
+		if m.Medium == volume.Bind {
+			if err := bind(root, m); err != nil {
+				return fmt.Errorf("mount %s: %w", m.Path(), err)
+			}
+			continue
+		}
 		if m.Name != volume.Data {
 			if !folders {
 				folders = true
@@ -125,6 +122,29 @@ func mountVolumes(root string, mounts []sandbox.Mount, disks loop.Volumes) error
 		}
 	}
 	return nil
+}
+
+// bind mounts a directory that the user gave.
+func bind(root string, m sandbox.Mount) error {
+	dir, err := spawn.MountPoint(root, m.Path())
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // nothing is written to it
+	at := fmt.Sprintf("/proc/self/fd/%d", dir.Fd())
+	if err := unix.Mount(m.Source, at, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("mounting %s: %w", m.Source, err)
+	}
+	if !m.ReadOnly {
+		return nil
+	}
+	// The open directory is the one below the mount.
+	top, err := spawn.MountPoint(root, m.Path())
+	if err != nil {
+		return err
+	}
+	defer top.Close() //nolint:errcheck // nothing is written to it
+	return spawn.ReadOnly(fmt.Sprintf("/proc/self/fd/%d", top.Fd()))
 }
 
 // fill makes what is in dev: devices, links, and shared memory.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"tare/sandbox"
+	"tare/volume"
 )
 
 // CheckOptions implements sandbox.Chooser.
@@ -23,6 +24,9 @@ func (k *Kind) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 	}
 	if err := o.checkVolumes(spec.Volumes); err != nil {
 		return err
+	}
+	if spec.Image == volume.HostRoot && o.rootfs == rootBlock {
+		return fmt.Errorf("%s = %s: a disk cannot show the host's own root file system; set %s = %s, or give an image", paramRootfs, rootBlock, paramRootfs, rootVirtiofs)
 	}
 	if o.rootfs == rootVirtiofs {
 		if _, err := k.findVirtiofsd(ctx); err != nil {

@@ -111,10 +111,7 @@ func (i *instance) serveRoot(ctx context.Context, h *hardware) error {
 	}
 	i.root = guest.Mount{Kind: guest.MountVirtiofs, Source: tagRoot, Writable: i.spec.Upper != ""}
 	h.shared = true
-	view := func() error { return spawn.MountReadOnly(i.spec.Root) }
-	if i.spec.Upper != "" {
-		view = func() error { return spawn.MountOverlay(i.spec.Root, i.spec.Upper) }
-	}
+	view := func() error { return spawn.MountRoot(i.spec) }
 	if err := i.share(h, tagRoot, i.spec.Root, view); err != nil {
 		return err
 	}

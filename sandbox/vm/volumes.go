@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"tare/host/ext4"
+	"tare/host/spawn"
 	"tare/internal/guest"
 	"tare/sandbox"
 	"tare/volume"
@@ -24,6 +25,9 @@ func (o *options) isDisk(v volume.Volume) bool {
 func (o *options) checkVolumes(volumes []volume.Volume) error {
 	disks := 0
 	for _, v := range volumes {
+		if v.Medium == volume.Bind && o.rootfs == rootBlock {
+			return fmt.Errorf("%s = %s: a machine with disks alone cannot have the host's directory %s; set %s = %s", paramRootfs, rootBlock, v.Host, paramRootfs, rootVirtiofs)
+		}
 		if o.isDisk(v) {
 			disks++
 		}
@@ -38,14 +42,18 @@ func (o *options) checkVolumes(volumes []volume.Volume) error {
 func (i *instance) serveVolumes(ctx context.Context, h *hardware) error {
 	disks := 0
 	for _, m := range i.spec.Mounts {
-		v := guest.Volume{Mount: guest.Mount{Kind: guest.MountVirtiofs, Source: m.Name, Writable: true}, Target: m.Path(), Device: m.Mode == volume.Block}
+		v := guest.Volume{Mount: guest.Mount{Kind: guest.MountVirtiofs, Source: m.Name, Writable: !m.ReadOnly}, Target: m.Path(), Device: m.Mode == volume.Block}
 		var err error
 		if i.o.isDisk(m.Volume) {
 			v.Kind = guest.MountBlock
 			err = i.serveDisk(ctx, h, m, disks)
 			disks++
 		} else {
-			err = i.share(h, m.Name, m.Source, nil)
+			var view func() error
+			if m.ReadOnly {
+				view = func() error { return spawn.MountReadOnly(m.Source) }
+			}
+			err = i.share(h, m.Name, m.Source, view)
 		}
 		if err != nil {
 			return fmt.Errorf("volume %s: %w", m.Name, err)
