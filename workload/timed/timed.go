@@ -82,13 +82,8 @@ func Split(out []byte) (program []byte, r Report, check []byte, err error) {
 	if err := json.Unmarshal(line, &r); err != nil || !ended {
 		return nil, r, nil, fmt.Errorf("the line with the time of the whole run is damaged: %.200q", line)
 	}
-	for _, ns := range []int64{r.Elapsed, r.User, r.System} {
-		if ns < 0 || ns > int64(MaxTime) {
-			return nil, r, nil, fmt.Errorf("a time in %.200q is negative or longer than %v", line, MaxTime)
-		}
-	}
-	if r.Elapsed == 0 {
-		return nil, r, nil, fmt.Errorf("the time of the whole run is 0 in %.200q: the sandbox's clock stands still", line)
+	if err := r.check(); err != nil {
+		return nil, r, nil, fmt.Errorf("%.200q: %w", line, err)
 	}
 	return out[:at], r, check, nil
 }
@@ -96,6 +91,9 @@ func Split(out []byte) (program []byte, r Report, check []byte, err error) {
 // Main is `tare internal timed PROGRAM [ARG...] [++ CHECK [ARG...]]...`. It returns the exit code
 // of the first command that failed, as a shell would.
 func Main(args []string, stdout, stderr io.Writer) int {
+	if len(args) == 2 && args[0] == runsFlag {
+		return mainRuns(args[1], stdout, stderr)
+	}
 	var commands [][]string
 	for len(args) > 0 {
 		i := slices.Index(args, Separator)

@@ -1,0 +1,310 @@
+package timed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/workload/child"
+	"tare/workload/output"
+)
+
+// Runs is a program that is run several times, each run timed, and what is done around it.
+type Runs struct {
+	Command []string      `json:"command"`
+	Prepare []string      `json:"prepare,omitempty"` // before each run, untimed
+	Env     []string      `json:"env,omitempty"`     // NAME=VALUE, beside the sandbox's own
+	Dir     string        `json:"dir,omitempty"`     // working directory; "" the present one
+	Input   string        `json:"input,omitempty"`   // file for standard input; "" /dev/null
+	Repeats int           `json:"repeats"`           // at least so many runs
+	Fill    time.Duration `json:"fill_ns,omitempty"` // and more until they have taken so long together
+	Limit   time.Duration `json:"limit_ns"`          // of one run
+	Exit    []int         `json:"exit,omitempty"`    // exit codes that are no failure; none: all are
+	Keep    int           `json:"keep,omitempty"`    // bytes at the end of each standard output that are in its Run; 0: it goes to /dev/null
+	Quiet   bool          `json:"quiet,omitempty"`   // no Run is printed
+}
+
+// Run is one line that Main prints for each run of Runs. Times are in nanoseconds.
+type Run struct {
+	Report
+	End    int64  `json:"end_ns"`                 // of the run, from the start of the first
+	Memory int64  `json:"peak_memory_bytes"`      // of its largest process (ru_maxrss of wait4(2)); 0: unknown
+	Stdout string `json:"stdout,omitempty"`       // as much as Runs.Keep
+	Cut    bool   `json:"stdout_is_cut,omitempty"` // its beginning is lost
+}
+
+// MaxRuns bounds the runs of a trial.
+const MaxRuns = 10_000
+
+// runsFlag is the first argument of Main for Runs, which follow as JSON.
+const runsFlag = "--runs"
+
+// Args is a role's command: `tare internal timed --runs JSON`.
+func (r Runs) Args() ([]string, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("timed: %w", err)
+	}
+	return []string{"/tare", "internal", "timed", runsFlag, string(b)}, nil
+}
+
+// ReadRuns reads the lines that Main prints for Runs. An impossible time is an error.
+func ReadRuns(r io.Reader) ([]Run, error) {
+	b, err := output.Read(r)
+	if err != nil {
+		return nil, err
+	}
+	var out []Run
+	end := int64(0)
+	for line := range strings.Lines(string(b)) {
+		var run Run
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(line), &run); err != nil {
+			return nil, fmt.Errorf("line %d is not the report of a run, or is cut: %.200q: %w", len(out)+1, line, err)
+		}
+		if err := run.check(); err != nil {
+			return nil, fmt.Errorf("the report of run %d: %w", len(out)+1, err)
+		}
+		if run.End < end || run.End > int64(MaxTime) || run.Memory < 0 || len(out) == MaxRuns {
+			return nil, fmt.Errorf("the report of run %d is out of order or range: it ends at %d ns, after %d ns", len(out)+1, run.End, end)
+		}
+		end = run.End
+		out = append(out, run)
+	}
+	if len(out) == 0 {
+		return nil, output.ErrEmpty
+	}
+	return out, nil
+}
+
+// check refuses impossible times.
+func (r Report) check() error {
+	for _, ns := range []int64{r.Elapsed, r.User, r.System} {
+		if ns < 0 || ns > int64(MaxTime) {
+			return fmt.Errorf("a time in %+v is negative or longer than %v", r, MaxTime)
+		}
+	}
+	if r.Elapsed == 0 {
+		return errors.New("the time of the whole run is 0: the sandbox's clock stands still")
+	}
+	return nil
+}
+
+// mainRuns is `tare internal timed --runs JSON`. It returns the exit code of the run that failed.
+func mainRuns(text string, stdout, stderr io.Writer) int {
+	var r Runs
+	if err := json.Unmarshal([]byte(text), &r); err != nil || len(r.Command) == 0 {
+		_, _ = fmt.Fprintf(stderr, "timed: %s needs the runs as JSON: %v\n", runsFlag, err)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	// The kernel kills a program at the end of the thread that started it (package child).
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for _, e := range r.Env { // for the search of the program
+		if path, ok := strings.CutPrefix(e, "PATH="); ok {
+			_ = os.Setenv("PATH", path)
+		}
+	}
+	prepare := r
+	prepare.Input, prepare.Exit = "", []int{0}
+	enc := json.NewEncoder(stdout)
+	enc.SetEscapeHTML(false)
+	start, spent := time.Now(), time.Duration(0)
+	for n := 1; n <= MaxRuns && (n <= r.Repeats || spent < r.Fill); n++ {
+		if len(r.Prepare) > 0 {
+			if _, f := prepare.once(ctx, r.Prepare, 0); f != nil {
+				return f.tell(stderr, fmt.Sprintf("the command that prepares run %d", n))
+			}
+		}
+		run, f := r.once(ctx, r.Command, r.Keep)
+		run.End = time.Since(start).Nanoseconds()
+		spent += time.Duration(run.Elapsed)
+		if f != nil {
+			return f.tell(stderr, fmt.Sprintf("run %d", n))
+		}
+		if r.Quiet {
+			continue
+		}
+		if err := enc.Encode(run); err != nil {
+			_, _ = fmt.Fprintf(stderr, "timed: %v\n", err)
+			return 1
+		}
+	}
+	return 0
+}
+
+// failed is how a run failed.
+type failed struct {
+	code int
+	how  string
+	said string
+}
+
+// tell prints what failed, and then what the program said about it: a reader of the end finds
+// the program's own last line.
+func (f *failed) tell(stderr io.Writer, what string) int {
+	_, _ = fmt.Fprintf(stderr, "timed: %s %s\n%s", what, f.how, f.said)
+	return f.code
+}
+
+// tailKept is how much of what a program printed is shown if it fails, in bytes.
+const tailKept = 3 << 10
+
+// once runs a command to its end, and ends the processes that it left in its group.
+func (r *Runs) once(ctx context.Context, args []string, keep int) (Run, *failed) {
+	limited, cancel := context.WithTimeout(ctx, r.Limit)
+	defer cancel()
+	cmd := child.Command(limited, args...)
+	cmd.SysProcAttr.Setpgid = true
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGTERM) }
+	cmd.Dir, cmd.Env = r.Dir, append(os.Environ(), r.Env...)
+	var taken taken
+	defer taken.close()
+	err := r.connect(cmd, &taken, keep)
+	start := time.Now()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return Run{}, &failed{code: 127, how: fmt.Sprintf("cannot start: %v", err)}
+	}
+	taken.started()
+	// The process stays a zombie, so that its id is not reused before its group is killed.
+	for {
+		if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	elapsed := time.Since(start)
+	_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+	_ = cmd.Wait() // the state says more
+	taken.end()
+	st := cmd.ProcessState
+	run := Run{Report: Report{Elapsed: int64(elapsed), User: int64(st.UserTime()), System: int64(st.SystemTime())}}
+	if u, ok := st.SysUsage().(*syscall.Rusage); ok {
+		run.Memory = u.Maxrss << 10
+	}
+	if keep > 0 {
+		run.Stdout = taken.out.String()
+		_, err := taken.out.Whole()
+		run.Cut = err != nil
+	}
+	if f := r.judge(limited, ctx, st); f != nil {
+		if f.said = taken.err.String(); strings.TrimSpace(f.said) == "" {
+			f.said = last(taken.out.String(), tailKept)
+		}
+		return run, f
+	}
+	return run, nil
+}
+
+// judge says how a run failed, nil if it did not.
+func (r *Runs) judge(limited, told context.Context, st *os.ProcessState) *failed {
+	code, how := st.ExitCode(), ""
+	if ws, ok := st.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		code, how = 128+int(ws.Signal()), "was killed by "+unix.SignalName(ws.Signal())
+	}
+	switch {
+	case told.Err() != nil:
+		return &failed{code: code, how: "was told to end"}
+	case limited.Err() != nil:
+		return &failed{code: 124, how: fmt.Sprintf("did not end within %s; raise timeout if it needs more", r.Limit)} // as timeout(1)
+	case len(r.Exit) == 0 && how == "", slices.Contains(r.Exit, code):
+		return nil
+	case how == "":
+		how = fmt.Sprintf("ended with exit code %d", code)
+	}
+	if code == 0 {
+		return &failed{code: 1, how: how + ", which is not one of the expected ones"}
+	}
+	return &failed{code: code, how: how}
+}
+
+func last(s string, most int) string { return s[max(0, len(s)-most):] }
+
+// taken is what a program prints, taken from pipes with a bound.
+type taken struct {
+	out, err output.Tail
+	ours     []*os.File
+	theirs   []*os.File
+	copies   sync.WaitGroup
+}
+
+// connect gives a command its standard input, output and error.
+func (r *Runs) connect(cmd *exec.Cmd, t *taken, keep int) error {
+	if r.Input != "" {
+		f, err := os.Open(r.Input)
+		if err != nil {
+			return fmt.Errorf("its input: %w", err)
+		}
+		t.theirs = append(t.theirs, f)
+		cmd.Stdin = f
+	}
+	t.err.Most, t.out.Most = tailKept, keep
+	w, err := t.pipe(&t.err)
+	if err != nil {
+		return err
+	}
+	cmd.Stderr = w
+	if keep > 0 {
+		if w, err = t.pipe(&t.out); err != nil {
+			return err
+		}
+		cmd.Stdout = w
+	}
+	return nil
+}
+
+func (t *taken) pipe(to io.Writer) (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	t.ours, t.theirs = append(t.ours, r), append(t.theirs, w)
+	t.copies.Go(func() { _, _ = io.Copy(to, r) })
+	return w, nil
+}
+
+// started closes the ends that the program has.
+func (t *taken) started() {
+	for _, f := range t.theirs {
+		_ = f.Close()
+	}
+	t.theirs = nil
+}
+
+// end waits for the rest of the output. Processes that left the program's group may hold the
+// pipes; they are waited for only as long as holdOn.
+func (t *taken) end() {
+	for _, f := range t.ours {
+		_ = f.SetReadDeadline(time.Now().Add(holdOn))
+	}
+	t.copies.Wait()
+}
+
+const holdOn = time.Second
+
+func (t *taken) close() {
+	t.started()
+	for _, f := range t.ours {
+		_ = f.Close()
+	}
+	t.copies.Wait()
+}
