@@ -30,7 +30,7 @@ type endpoint struct {
 
 // networked tells whether a role's sandboxes have a place on the bridge.
 func networked(roles []workload.Role, r workload.Role) bool {
-	return r.Probe != nil || len(roles) > 1 && r.Mode == workload.Exec
+	return r.Networked || r.Probe != nil || len(roles) > 1 && r.Mode == workload.Exec
 }
 
 // prepare makes the places that the sandboxes need.

@@ -133,6 +133,9 @@ func (t *trial) timeout() time.Duration {
 	}
 	d := 4*workload.Total(t.roles) + time.Minute
 	for i := range t.roles {
+		d = max(d, t.roles[i].Within+time.Minute)
+	}
+	for i := range t.roles {
 		if len(t.roles[i].Before) > 0 {
 			d += layOutTime
 		}

@@ -119,6 +119,12 @@ type Role struct {
 	// Warmup is the time from the role's start to the start of measuring. Expect is the expected
 	// measured time, for the plan and the timeout.
 	Warmup, Expect time.Duration
+	// Within is how long the role may take at most, if that is longer than what its Expect
+	// suggests.
+	Within time.Duration
+
+	// Networked gives the role a place on the study's bridge though it is alone.
+	Networked bool
 }
 
 // LaunchLine is one line of JSON: one launched sandbox. Times in seconds from

@@ -36,6 +36,7 @@ import (
 	sandboxall "tare/sandbox/all"
 	"tare/study"
 	"tare/trial"
+	"tare/volume"
 	"tare/workload"
 )
 
@@ -86,7 +87,8 @@ func New(t *testing.T, w workload.Workload, values ...param.Values) *Bench {
 		t.Skip("trials in real sandboxes are too long for -short")
 	}
 	b := &Bench{w: w, kinds: map[string]sandbox.Kind{}, place: &host.Place{Images: map[string]host.Image{}}, state: t.TempDir()}
-	var needs []string
+	var needs, points []string
+	whole := false // the host's own root is wanted
 	for _, v := range values {
 		v, err := param.Fill(w.Params(), v)
 		if err != nil {
@@ -98,12 +100,25 @@ func New(t *testing.T, w workload.Workload, values ...param.Values) *Bench {
 		}
 		for i := range roles {
 			needs = append(needs, roles[i].Needs...)
+			for _, v := range roles[i].Volumes {
+				points = append(points, v.Path())
+			}
+			if whole = whole || roles[i].Image == volume.HostRoot; roles[i].Image == volume.HostRoot {
+				continue
+			}
 			if name := roles[i].Image; name != "" && b.place.Images[name].Root == "" {
 				b.place.Images[name] = host.Image{Root: imagetest.Tree(t, name), Digest: name} // may take a minute, so before the lock
 			}
 		}
 	}
 	b.place.Root = root(t, needs)
+	if whole {
+		img, err := host.HostImage(t.Context(), t.TempDir(), points)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.place.Images[volume.HostRoot] = img
+	}
 	statetest.HostLock(t)
 	statetest.Unchanged(t, fmt.Sprintf("trial%d-", os.Getpid()))
 	for _, k := range sandboxall.Kinds(sandboxall.Env{StateDir: b.state}) {

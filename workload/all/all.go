@@ -8,6 +8,7 @@ package all
 import (
 	"tare/workload"
 	"tare/workload/checkpoint"
+	"tare/workload/command"
 	"tare/workload/density"
 	"tare/workload/fault"
 	"tare/workload/ffmpeg"
@@ -41,6 +42,7 @@ func Workloads() []workload.Workload {
 		httpload.Ruby(),
 		httpload.Httpd(),
 		httpload.Nginx(),
+		command.New(),
 		startup.New(),
 		checkpoint.New(),
 		density.New(),
