@@ -40,9 +40,9 @@ type Runs struct {
 // Run is one line that Main prints for each run of Runs. Times are in nanoseconds.
 type Run struct {
 	Report
-	End    int64  `json:"end_ns"`                 // of the run, from the start of the first
-	Memory int64  `json:"peak_memory_bytes"`      // of its largest process (ru_maxrss of wait4(2)); 0: unknown
-	Stdout string `json:"stdout,omitempty"`       // as much as Runs.Keep
+	End    int64  `json:"end_ns"`                  // of the run, from the start of the first
+	Memory int64  `json:"peak_memory_bytes"`       // of its largest process (ru_maxrss of wait4(2)); 0: unknown
+	Stdout string `json:"stdout,omitempty"`        // as much as Runs.Keep
 	Cut    bool   `json:"stdout_is_cut,omitempty"` // its beginning is lost
 }
 
