@@ -246,7 +246,7 @@ func (c *Client) Run(ctx context.Context, cmd sandbox.Command) (sandbox.Exit, er
 	if cmd.Gate != nil {
 		defer cmd.Gate.Fail() // other commands must not wait for one that ended before its start
 	}
-	if err := c.send(ctx, frameStart, id, startBody{Args: cmd.Args, Env: cmd.Env, Gate: cmd.Gate != nil}); err != nil {
+	if err := c.send(ctx, frameStart, id, startBody{Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir, User: cmd.User, Gate: cmd.Gate != nil}); err != nil {
 		return sandbox.Exit{}, fmt.Errorf("cannot start %q in the sandbox: %w", cmd.Args, err)
 	}
 	r := &running{c: c, id: id, p: p, cmd: cmd}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/sandbox"
 )
 
 // command is a command that runs, waits at its gate, or has ended with output for which
@@ -95,6 +97,17 @@ func newOutput(out *outbox, id uint32) (_ *output, err error) {
 		}
 	}
 	return o, nil
+}
+
+// owned gives the command's ends of the pipes to its user, who could not open /dev/stdout
+// otherwise. Where that cannot be (EPERM in a user namespace), only /dev/stdout does not work.
+func (o *output) owned(u sandbox.User) {
+	if u.Root() {
+		return
+	}
+	for _, f := range o.theirs {
+		_ = f.Chown(int(u.UID), int(u.GID))
+	}
 }
 
 // started must be called when the command has its ends of the pipes, or has failed to start.

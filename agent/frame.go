@@ -9,11 +9,13 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"tare/sandbox"
 )
 
 // version of the protocol. Both sides send it in their hello and refuse any other: both
 // come from one build, so they never need to negotiate.
-const version = 4
+const version = 5
 
 // maxPayload bounds one frame, so that a hostile or faulty peer cannot make the other side
 // allocate more. maxSmall bounds the frames of short types, and maxText each text that a
@@ -72,9 +74,11 @@ type helloBody struct {
 }
 
 type startBody struct {
-	Args []string `json:"args"`
-	Env  []string `json:"env,omitempty"`
-	Gate bool     `json:"gate,omitempty"` // get ready, say so, and wait for frameGo
+	Args []string     `json:"args"`
+	Env  []string     `json:"env,omitempty"`
+	Dir  string       `json:"dir,omitempty"`
+	User sandbox.User `json:"user,omitzero"`
+	Gate bool         `json:"gate,omitempty"` // get ready, say so, and wait for frameGo
 }
 
 // goBody says when a gated command starts, by the sandbox's clock.

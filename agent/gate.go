@@ -138,12 +138,10 @@ type gated struct {
 	done chan struct{} // closed when the child has executed its program, or ended
 }
 
-// gateCommand returns the command line that executes b's command at the gate, and the gate.
-// The caller closes the child's end of the socket after the start.
-func gateCommand(b startBody) (cmd *exec.Cmd, g *gated, child *os.File, err error) {
-	// As without a gate, the agent's own PATH applies.
-	path, err := exec.LookPath(b.Args[0])
-	if err != nil {
+// gateCommand returns the command line that executes the program at path at the gate, and the
+// gate. The caller closes the child's end of the socket after the start.
+func gateCommand(path string, b startBody) (cmd *exec.Cmd, g *gated, child *os.File, err error) {
+	if _, err := exec.LookPath(path); err != nil {
 		return nil, nil, nil, err
 	}
 	self := "/proc/self/exe" // exists even if the agent's root directory does not hold its program

@@ -31,6 +31,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/internal/held"
+	"tare/sandbox"
 )
 
 // maxCommands bounds how many commands one sandbox runs at once.
@@ -224,10 +225,20 @@ func (s *server) begin(id uint32, b startBody) (err error) {
 	if len(b.Args) == 0 {
 		return errors.New("no command given")
 	}
-	c := &command{Cmd: exec.Command(b.Args[0], b.Args[1:]...)} //nolint:gosec // running the client's commands is what an agent is for
+	env := append(os.Environ(), b.Env...)
+	path, err := sandbox.Find(b.Args, env, b.Dir)
+	if err != nil {
+		return err
+	}
+	if b.Dir != "" { // a command with a user fails with a message about the program instead
+		if st, err := os.Stat(b.Dir); err != nil || !st.IsDir() {
+			return fmt.Errorf("the sandbox has no working directory %s; make it, or give another", b.Dir)
+		}
+	}
+	c := &command{Cmd: &exec.Cmd{Path: path, Args: b.Args}}
 	if b.Gate {
 		var child *os.File
-		if c.Cmd, c.gate, child, err = gateCommand(b); err != nil {
+		if c.Cmd, c.gate, child, err = gateCommand(path, b); err != nil {
 			return err
 		}
 		defer child.Close() //nolint:errcheck // the child has its own
@@ -237,13 +248,14 @@ func (s *server) begin(id uint32, b startBody) (err error) {
 			}
 		}()
 	}
-	c.Env = append(os.Environ(), b.Env...)
+	c.Env, c.Dir = env, b.Dir
 	if c.output, err = newOutput(s.out, id); err != nil {
 		return err
 	}
 	c.Stdout, c.Stderr = c.output.theirs[0], c.output.theirs[1]
 	// Its own process group, so that a signal reaches its children too.
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: b.User.Credential()}
+	c.output.owned(b.User)
 	if g := s.group(); g != nil {
 		c.SysProcAttr.UseCgroupFD, c.SysProcAttr.CgroupFD = true, int(g.Fd())
 	}

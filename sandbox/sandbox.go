@@ -218,10 +218,23 @@ type Link struct {
 	Rate  int64         // bytes a second that each way carries, headers of Ethernet included
 }
 
+// User is who a command runs as, by number: setuid(2), setgid(2), setgroups(2). The zero value
+// is root without further groups.
+type User struct {
+	UID    uint32   `json:"uid,omitempty"`
+	GID    uint32   `json:"gid,omitempty"`
+	Groups []uint32 `json:"groups,omitempty"` // beside GID
+}
+
+// Root reports whether the user has root's numbers.
+func (u User) Root() bool { return u.UID == 0 && u.GID == 0 && len(u.Groups) == 0 }
+
 // Command is a program to run in a sandbox.
 type Command struct {
-	Args   []string
-	Env    []string
+	Args   []string // a name without a slash is looked up in the PATH of Env, or in the sandbox's own
+	Env    []string // NAME=VALUE; of two values the last counts, and each counts before the sandbox's own
+	Dir    string   // working directory, absolute; "": /
+	User   User
 	Stdout io.Writer // nil discards
 	Stderr io.Writer
 	Gate   *Gate // nil: it starts at once; else together with the gate's other commands

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -164,10 +165,20 @@ func CheckLimits(spec sandbox.Spec) error {
 	return h.Check(Limits(spec))
 }
 
-// Environment is what every process in a sandbox starts with.
-func Environment(spec sandbox.Spec) []string {
-	return []string{
+// Environment is what a process in a sandbox starts with, and then over. Each name is in it
+// once, with its last value: runtimes and C libraries differ in which of two they take.
+func Environment(spec sandbox.Spec, over ...string) []string {
+	out := []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root",
 		Marker + "=" + spec.Name,
 	}
+	for _, e := range over {
+		name, _, _ := strings.Cut(e, "=")
+		if i := slices.IndexFunc(out, func(o string) bool { return strings.HasPrefix(o, name+"=") }); i >= 0 {
+			out[i] = e
+		} else {
+			out = append(out, e)
+		}
+	}
+	return out
 }

@@ -43,6 +43,10 @@ func Run(ctx context.Context, o Options, cmd *exec.Cmd, stdout, stderr io.Writer
 	}
 	defer errPipe.Close()
 	cmd.Stdout, cmd.Stderr = outPipe.Child, errPipe.Child
+	if cmd.SysProcAttr != nil && cmd.SysProcAttr.Credential != nil {
+		c := cmd.SysProcAttr.Credential // who could not open /dev/stdout otherwise
+		_, _ = outPipe.Child.Chown(int(c.Uid), int(c.Gid)), errPipe.Child.Chown(int(c.Uid), int(c.Gid))
+	}
 	p, err := Start(o, cmd)
 	outPipe.Started()
 	errPipe.Started()

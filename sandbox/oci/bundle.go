@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,15 +43,15 @@ func (c *container) writeBundle(cmd sandbox.Command) error {
 // refuse these (CAP_SYS_RESOURCE). There is no seccomp filter, as in `runc
 // spec`; engines add theirs.
 func config(s sandbox.Spec, root, group string, cmd sandbox.Command) *specs.Spec {
-	caps := capabilities()
 	return &specs.Spec{
 		Version:  "1.0.2", // what the oldest runtimes in distributions know
 		Hostname: "tare",
 		Root:     &specs.Root{Path: root, Readonly: s.Upper == ""},
 		Process: &specs.Process{
-			Args: cmd.Args, Cwd: "/", NoNewPrivileges: true,
-			Env:          append(spawn.Environment(s), cmd.Env...),
-			Capabilities: &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps},
+			Args: cmd.Args, Cwd: cmp.Or(cmd.Dir, "/"), NoNewPrivileges: true,
+			User:         specs.User{UID: cmd.User.UID, GID: cmd.User.GID, AdditionalGids: cmd.User.Groups},
+			Env:          spawn.Environment(s, cmd.Env...),
+			Capabilities: capabilitiesOf(cmd.User),
 		},
 		Mounts: mounts(),
 		Linux: &specs.Linux{
@@ -75,6 +76,16 @@ func capabilities() []string {
 		"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETGID",
 		"CAP_SETUID", "CAP_SETFCAP", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT", "CAP_KILL", "CAP_AUDIT_WRITE",
 	}
+}
+
+// capabilitiesOf leaves other users none but the bound, as execve(2) does in a sandbox whose
+// agent changes the user, and as Docker does.
+func capabilitiesOf(u sandbox.User) *specs.LinuxCapabilities {
+	caps := capabilities()
+	if u.UID != 0 {
+		return &specs.LinuxCapabilities{Bounding: caps}
+	}
+	return &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps}
 }
 
 func mounts() []specs.Mount {

@@ -22,6 +22,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"tare/host/cgroup"
@@ -128,9 +129,16 @@ func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 	if i.devices, err = loop.Open(spec.Mounts); err != nil {
 		return l, err
 	}
-	cmd := exec.Command(c.Args[0], c.Args[1:]...) //nolint:gosec // running commands is what a sandbox is for
-	cmd.Env = append(spawn.Environment(spec), c.Env...)
-	times, err := spawn.Run(ctx, i.options(h), cmd, c.Stdout, c.Stderr)
+	cmd := &exec.Cmd{Args: c.Args, Env: spawn.Environment(spec, c.Env...), Dir: c.Dir, SysProcAttr: &syscall.SysProcAttr{Credential: c.User.Credential()}}
+	o := i.options(h)
+	o.Prepare = func() (err error) {
+		if err := enter(spec, i.devices); err != nil {
+			return err
+		}
+		cmd.Path, err = sandbox.Find(c.Args, cmd.Env, c.Dir) // in the sandbox's root
+		return err
+	}
+	times, err := spawn.Run(ctx, o, cmd, c.Stdout, c.Stderr)
 	l.Begun = times.Begun
 	// Of a life that was cut, the steps before that count as well.
 	if mode == sandbox.Phased && !times.Started.IsZero() {

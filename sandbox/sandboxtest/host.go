@@ -101,6 +101,8 @@ func try(what string, args []string, stdout, stderr io.Writer) int {
 			return fail(err)
 		}
 		_, _ = fmt.Fprint(stdout, text)
+	case "whoami": // in numbers, and where, on the standard output by its name
+		return whoami(stderr)
 	case "spin": // for a time, then say how much CPU time it got
 		d, err := time.ParseDuration(arg)
 		if err != nil {

@@ -1,6 +1,7 @@
 package sandboxtest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -22,6 +23,23 @@ func kernel() (string, error) {
 	}
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return fmt.Sprintf("%s %s %s", unix.ByteSliceToString(u.Release[:]), unix.ByteSliceToString(u.Version[:]), strings.TrimSpace(string(boot))), nil
+}
+
+// whoami writes to /dev/stdout: user, group, further groups, directory, $GIVEN and effective
+// capabilities.
+func whoami(stderr io.Writer) int {
+	groups, err := os.Getgroups()
+	dir, derr := os.Getwd()
+	out, oerr := os.OpenFile("/dev/stdout", os.O_WRONLY, 0)
+	status, serr := os.ReadFile("/proc/self/status")
+	if err := errors.Join(err, derr, oerr, serr); err != nil {
+		_, _ = fmt.Fprintln(stderr, err)
+		return 1
+	}
+	_, caps, _ := strings.Cut(string(status), "CapEff:")
+	caps, _, _ = strings.Cut(caps, "\n")
+	_, _ = fmt.Fprintln(out, os.Getuid(), os.Getgid(), groups, dir, os.Getenv("GIVEN"), strings.Trim(caps, " \t0") == "")
+	return 0
 }
 
 // spin uses one core for d, and prints the CPU time that it was given, in

@@ -77,6 +77,7 @@ func Run(t *testing.T, kind sandbox.Kind, opts Options) {
 		{"StopIsIdempotent", false, (*suite).stop},
 		{"StartHonoursContext", false, (*suite).startContext},
 		{"Exec", true, (*suite).exec},
+		{"UserAndDirectory", true, (*suite).user},
 		{"Streams", true, (*suite).streams},
 		{"Files", true, (*suite).files},
 		{"Volumes", true, (*suite).volumes},

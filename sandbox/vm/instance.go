@@ -51,7 +51,7 @@ func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, e
 	if len(c.Args) == 0 {
 		return sandbox.Exit{}, errors.New("no command given")
 	}
-	c.Env = slices.Concat(spawn.Environment(i.spec), c.Env)
+	c.Env = spawn.Environment(i.spec, c.Env...)
 	exit, err := i.machine.client.Run(ctx, c)
 	if err != nil {
 		return exit, fmt.Errorf("%s %s: %w", i.kind.Name(), i.spec.Name, i.explain(err))
