@@ -47,17 +47,21 @@ type Place struct {
 
 // Image is a root file system that roles ask for by name.
 type Image struct {
+	trial.Image
 	Root    string   // of the unpacked tree
 	Shown   []string // directories of this host that are on top of it
-	Digest  string
-	Missing string // why this host does not have it, in words a user can act on; "" when it does
+	Missing string   // why this host does not have it, in words a user can act on; "" when it does
 }
 
 // Check is of trial.Place.
 func (p *Place) Check(d trial.Demand) error {
 	if d.Image != "" {
-		if _, err := p.Image(d.Image); err != nil {
+		img, err := p.Image(d.Image)
+		if err != nil {
 			return err
+		}
+		if d.Own && img.Problem != "" {
+			return fmt.Errorf("image %s: %s", d.Image, img.Problem)
 		}
 	}
 	for _, tool := range d.Tools {
@@ -90,15 +94,15 @@ func (p *Place) Check(d trial.Demand) error {
 }
 
 // Image is of trial.Place.
-func (p *Place) Image(name string) (digest string, err error) {
+func (p *Place) Image(name string) (trial.Image, error) {
 	img, ok := p.Images[name]
 	switch {
 	case !ok:
-		return "", fmt.Errorf("image %s was not prepared; `tare image build %s` says why", name, name)
+		return img.Image, fmt.Errorf("image %s was not prepared; `tare image build %s` says why", name, name)
 	case img.Missing != "":
-		return "", fmt.Errorf("image %s: %s", name, img.Missing)
+		return img.Image, fmt.Errorf("image %s: %s", name, img.Missing)
 	}
-	return img.Digest, nil
+	return img.Image, nil
 }
 
 // medium is the directory for volumes on a medium.

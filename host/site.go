@@ -237,7 +237,7 @@ func (h *session) findImages(ctx context.Context) error {
 		case err != nil:
 			return Image{Missing: err.Error()}, nil
 		case built:
-			return Image{Root: t.Path, Digest: t.Digest}, nil
+			return unpacked(t), nil
 		}
 		return Image{}, nil
 	})
@@ -266,8 +266,16 @@ func (h *session) openImages(ctx context.Context) error {
 		if err := image.Dress(t.Path, self); err != nil {
 			return Image{}, fmt.Errorf("image %s: %w", name, err)
 		}
-		return Image{Root: t.Path, Digest: t.Digest}, nil
+		return unpacked(t), nil
 	})
+}
+
+func unpacked(t image.Tree) Image {
+	img := trial.Image{Digest: t.Digest, Command: t.Command, Env: t.Env}
+	if len(t.Command) == 0 {
+		img.Problem = "it names no command of its own; give one"
+	}
+	return Image{Image: img, Root: t.Path}
 }
 
 func (h *session) eachImage(ctx context.Context, get func(*image.Builder, string) (Image, error)) error {

@@ -31,7 +31,7 @@ func (t *trial) checkpoint(ctx context.Context, ep *endpoint, stdout, stderr *ou
 			_, err := t.answered(ctx, ep, spec, nil, nil, said, stderr)
 			return err
 		}
-		got, err := c.Checkpoint(ctx, spec, ep.command(said, stderr), ready)
+		got, err := c.Checkpoint(ctx, spec, ep.command(ep.role.Args, said, stderr), ready)
 		if err != nil {
 			return ep.saveFailed(ctx, err, said, stderr)
 		}

@@ -1,10 +1,12 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 // endpoint is one role's sandbox, or the pattern of the sandboxes that it makes.
 type endpoint struct {
 	role    workload.Role
+	image   Image // of the role; zero if it has none
 	kind    sandbox.Kind
 	want    sandbox.Want
 	spec    sandbox.Spec
@@ -54,13 +57,13 @@ func (t *trial) prepareRole(ctx context.Context, role workload.Role) error {
 	maps.Copy(t.rec.Facts, traits.Facts(role.Name))
 	t.rec.Facts[role.Name+record.FactWhere] = record.Where(kind, traits)
 	if role.Image != "" {
-		digest, err := t.maker.Place.Image(role.Image)
-		if err != nil {
+		var err error
+		if ep.image, err = t.maker.Place.Image(role.Image); err != nil {
 			return &failure{kind: "start", role: role.Name, err: err}
 		}
 		t.rec.Facts[role.Name+".image"] = role.Image
-		if digest != "" {
-			t.rec.Facts[role.Name+".image_digest"] = digest
+		if ep.image.Digest != "" {
+			t.rec.Facts[role.Name+".image_digest"] = ep.image.Digest
 		}
 	}
 	if isolated {
@@ -109,8 +112,24 @@ func notLaunchable(kind string) string {
 	return fmt.Sprintf("sandbox %s cannot be launched with a command as its whole life", kind)
 }
 
-func (ep *endpoint) command(stdout, stderr *output) sandbox.Command {
-	return sandbox.Command{Args: ep.role.Args, Env: ep.role.Env, Stdout: stdout, Stderr: stderr}
+// command is a command in the role's sandbox: in its image's environment and directory, as its
+// image's user.
+func (ep *endpoint) command(args []string, stdout, stderr *output) sandbox.Command {
+	var words []string
+	for _, a := range args {
+		switch a {
+		case workload.ImageCommand:
+			words = slices.Concat(words, ep.image.Entrypoint, ep.image.Command)
+		case workload.ImageEntrypoint:
+			words = append(words, ep.image.Entrypoint...)
+		default:
+			words = append(words, a)
+		}
+	}
+	return sandbox.Command{
+		Args: words, Env: slices.Concat(ep.image.Env, ep.role.Env), Dir: cmp.Or(ep.role.Dir, ep.image.Dir), User: ep.image.User,
+		Stdout: stdout, Stderr: stderr,
+	}
 }
 
 // kindOf says where a role runs and whether that is the isolated end; the other

@@ -177,7 +177,8 @@ func (p *meterProbe) Close() error { p.m.j.note("close collectors"); return nil 
 type place struct {
 	j         *journal
 	lacks     error // what Check says
-	images    error // what Image says
+	image     Image // what Image says
+	images    error // likewise
 	caches    error // what DropCaches says
 	link      error // what Shape says
 	available func() int64
@@ -188,8 +189,8 @@ type place struct {
 	retired  []string
 }
 
-func (p *place) Check(Demand) error           { return p.lacks }
-func (p *place) Image(string) (string, error) { return "digest", p.images }
+func (p *place) Check(Demand) error          { return p.lacks }
+func (p *place) Image(string) (Image, error) { return p.image, p.images }
 
 func (p *place) Prepare(_ context.Context, want sandbox.Want) (sandbox.Spec, error) {
 	p.mu.Lock()

@@ -33,7 +33,7 @@ func startLaunch(ctx context.Context, l sandbox.Launcher, ep *endpoint, spec san
 	ctx, v.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(v.ended)
-		v.got, v.err = l.Launch(ctx, spec, ep.command(v.stdout, stderr), mode)
+		v.got, v.err = l.Launch(ctx, spec, ep.command(ep.role.Args, v.stdout, stderr), mode)
 		v.gone = time.Now()
 	}()
 	return v

@@ -51,7 +51,7 @@ func (t *trial) before(ctx context.Context, ep *endpoint) error {
 	out := newOutput(ep.role.Name, "before", "") // no stdout: it is not the role's, and not parsed
 	out.began = t.elapsed()
 	t.outputs = append(t.outputs, out)
-	cmd := sandbox.Command{Args: ep.role.Before, Env: ep.role.Env, Stdout: out, Stderr: out}
+	cmd := ep.command(ep.role.Before, out, out)
 	var exit sandbox.Exit
 	var err error
 	if ep.role.Mode == workload.Exec {

@@ -16,9 +16,9 @@ type Place interface {
 	// Check says why the place cannot meet a demand, in words that a user can act on; nil
 	// if it can. It leaves nothing behind.
 	Check(Demand) error
-	// Image returns the digest of a root file system, "" if it has none. The error says
-	// why the place does not have the image.
-	Image(name string) (digest string, err error)
+	// Image returns what a root file system is. The error says why the place does not have
+	// the image.
+	Image(name string) (Image, error)
 	// Prepare makes the directories, volumes and network that a sandbox asks for. The
 	// volumes of a role are the same for all its sandboxes.
 	Prepare(context.Context, sandbox.Want) (sandbox.Spec, error)
@@ -39,10 +39,22 @@ type Place interface {
 	DropCaches() error
 }
 
+// Image is a root file system as a place has it, and how its programs are to run.
+type Image struct {
+	Digest     string   // of the image's content; "" if it is not known
+	Entrypoint []string // of its own command
+	Command    []string // arguments of the entrypoint, or the whole command
+	Env        []string // NAME=VALUE
+	Dir        string   // working directory; "": /
+	User       sandbox.User
+	Problem    string // why its own command cannot run; "" if it can
+}
+
 // Demand is what a cell asks of a place beside its sandboxes.
 type Demand struct {
 	Tools   []string // programs in the root file system, of a role without an Image
 	Image   string   // root file system; "" for the tree with the study's Tools
+	Own     bool     // the image's own command is to run
 	Volumes []volume.Volume
 	CPUs    string // processors to pin to, such as 0-1; "" for any
 	Link    sandbox.Link

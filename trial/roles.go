@@ -212,7 +212,7 @@ func (t *trial) do(ctx context.Context, ep *endpoint, stdout, stderr *output) er
 // exec runs a role's command in its started sandbox and judges its exit. A
 // background role is told to end, and how it then does is no failure of it.
 func (t *trial) exec(ctx context.Context, ep *endpoint, stdout, stderr *output, background bool) error {
-	cmd := sandbox.Command{Args: t.addressed(ep.role.Args), Env: ep.role.Env, Stdout: stdout, Stderr: stderr}
+	cmd := ep.command(t.addressed(ep.role.Args), stdout, stderr)
 	if !background {
 		cmd.Gate = t.gate
 	}

@@ -84,15 +84,25 @@ type Probe struct {
 	Send, Want string
 }
 
+// Words of Role.Args that become words of the role's Image, or none: the entrypoint and the
+// arguments that it names; the entrypoint alone, for a role that has arguments of its own. An image
+// that cannot run its own command, because it names none or a program that it does not have, is a
+// reason to skip the cell.
+const (
+	ImageCommand    = "{image}"
+	ImageEntrypoint = "{entrypoint}"
+)
+
 // Role is the part of a workload that one sandbox runs.
 type Role struct {
 	Name    string // server, client, main
 	Mode    Mode
-	Args    []string // "{server}" in a word becomes the address of the role of that name
-	Env     []string
+	Args    []string        // "{server}" in a word becomes the address of the role of that name; see also ImageCommand
+	Env     []string        // NAME=VALUE, over the image's
+	Dir     string          // working directory; "": the image's, or /
 	Ready   string          // the role is ready when a line of its output starts with this; "" at once
 	Probe   *Probe          // or when this succeeds from outside
-	Image   string          // the image (`tare image list`) that is its root file system; "" the tree with the study's Needs
+	Image   string          // its root file system: the name of an image, or where to find one (docs/images.md); "" the tree with the study's Needs
 	Needs   []string        // host programs that must be in the root file system; of roles without an Image
 	Volumes []volume.Volume // storage beside the root file system
 	Count   int             // sandboxes, for Launch and Idle; times, for Checkpoint

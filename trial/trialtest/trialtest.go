@@ -107,7 +107,7 @@ func New(t *testing.T, w workload.Workload, values ...param.Values) *Bench {
 				continue
 			}
 			if name := roles[i].Image; name != "" && b.place.Images[name].Root == "" {
-				b.place.Images[name] = host.Image{Root: imagetest.Tree(t, name), Digest: name} // may take a minute, so before the lock
+				b.place.Images[name] = host.Image{Root: imagetest.Tree(t, name), Image: trial.Image{Digest: name}} // may take a minute, so before the lock
 			}
 		}
 	}
