@@ -9,9 +9,8 @@
 // the names of the collectors proc, cgroup, guest and system, and at the end the responses, with
 // those of the workload net.
 //
-// Planted bottlenecks are transformations of a Config: Plant adds one, Relieve removes one, Draw
-// makes a random Config with exactly one. Config.Seed determines everything random: the same
-// Config gives exactly the same Result.
+// Config.Seed determines everything random: the same Config gives exactly the same Result. The
+// tests plant bottlenecks in Configs, relieve them, and ask package cause to name them.
 //
 // docs/model.md has the picture, each figure's source, and what is approximated.
 package model

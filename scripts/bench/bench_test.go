@@ -224,7 +224,7 @@ func TestDuring(t *testing.T) {
 	}
 }
 
-// TestTruthLines: what the test of analyse/cause prints.
+// TestTruthLines: what the test of package model prints.
 func TestTruthLines(t *testing.T) {
 	out := "    truth_test.go:48: 1000 configurations from TARE_SEED=42 on\n    truth_test.go:222: 1000 configurations, 96.3 % right, 0.9 % wrong\n" +
 		"        planted         quota helper\n        quota            90      1\n        confidence, named, right: 0.9: 3 3;\n--- PASS\n"

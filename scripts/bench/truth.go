@@ -28,12 +28,12 @@ func (b *bench) truth(ctx context.Context) ([]row, error) {
 		return nil, err
 	}
 	defer release()
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=60m", "-run", "^TestTruth$", "-v", "./analyse/cause")
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=60m", "-run", "^TestTruth$", "-v", "./model")
 	cmd.Dir, cmd.Env = b.root, append(os.Environ(), "TARE_TRUTH="+strconv.Itoa(truthTrials))
 	out, failed := cmd.CombinedOutput()
 	t, err := parseTruth(string(out))
 	if err != nil { // where the figures are there, the test fails by what they say
-		return nil, fmt.Errorf("go test ./analyse/cause: %w: %w: %s", failed, err, tail(out))
+		return nil, fmt.Errorf("go test ./model: %w: %w: %s", failed, err, tail(out))
 	}
 	_, _ = fmt.Fprintf(b.stderr, "bench: TARE_SEED=%s: %s", t.seed, t.grid)
 	what := fmt.Sprintf("of %d random configurations of the model with one planted bottleneck: the cause is named", t.n)

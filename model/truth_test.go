@@ -1,4 +1,4 @@
-package cause
+package model_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"tare/analyse/cause"
 	"tare/model"
 	"tare/record"
 )
@@ -21,16 +22,16 @@ type planted struct {
 	seed    uint64
 	truth   model.Cause
 	config  model.Config
-	finding Finding
+	finding cause.Finding
 }
 
 const truthTrials = 3
 
-// TestTruth plants one bottleneck in each of many random configurations, runs what a
-// small study of it would, and asks for the cause. TARE_TRUTH is how many
-// configurations (1000 is what is promised of), TARE_SEED the first one's seed. Every
-// other one leaves 75 to 95 % of the rate, the rest 30 to 60 %; with TARE_MILD=1 all are
-// mild, with TARE_MILD=0 none.
+// TestTruth is a test of package cause. It plants one bottleneck in each of many random
+// configurations, runs what a small study of it would, and asks for the cause. TARE_TRUTH is how
+// many configurations (1000 is what is promised of), TARE_SEED the first one's seed. Every other
+// one leaves 75 to 95 % of the rate, the rest 30 to 60 %; with TARE_MILD=1 all are mild, with
+// TARE_MILD=0 none.
 func TestTruth(t *testing.T) {
 	n := 120
 	if testing.Short() {
@@ -86,10 +87,10 @@ func tryOne(t *testing.T, seed uint64) planted {
 		return planted{seed: seed}
 	}
 	p := planted{seed: seed, truth: truth, config: c}
-	r := new(Reader)
+	r := new(cause.Reader)
 	strata := studyOf(t, c, r)
-	found := Build(0.95, r, strata)
-	i := slices.IndexFunc(found, func(f Finding) bool { return !f.Baseline && f.Stratum == strata[0].Stratum })
+	found := cause.Build(0.95, r, strata)
+	i := slices.IndexFunc(found, func(f cause.Finding) bool { return !f.Baseline && f.Stratum == strata[0].Stratum })
 	if i < 0 {
 		t.Errorf("seed %d: nothing was found of the cell", seed)
 		return p
@@ -100,7 +101,7 @@ func tryOne(t *testing.T, seed uint64) planted {
 
 // studyOf runs the cell and its baseline, and both at other sizes and numbers of
 // connections: what a study with these two factors has.
-func studyOf(t *testing.T, c model.Config, r *Reader) []Stratum {
+func studyOf(t *testing.T, c model.Config, r *cause.Reader) []cause.Stratum {
 	t.Helper()
 	c.Load.Warmup, c.Load.Duration = 0.1, 0.3
 	shapes := [][2]int{{c.Load.Size, c.Load.Connections}}
@@ -117,7 +118,7 @@ func studyOf(t *testing.T, c model.Config, r *Reader) []Stratum {
 	} else {
 		add(c.Load.Size, 1) // with less load a thread that works is told from one that polls
 	}
-	var out []Stratum
+	var out []cause.Stratum
 	seq := 0
 	for n, shape := range shapes {
 		c := c
@@ -127,7 +128,7 @@ func studyOf(t *testing.T, c model.Config, r *Reader) []Stratum {
 			trials = 2
 		}
 		shared := record.Cell{{Factor: "workload", Value: "net"}, {Factor: "size", Value: strconv.Itoa(shape[0])}, {Factor: "connections", Value: strconv.Itoa(shape[1])}}
-		s := Stratum{Finding: Finding{Workload: "net", Stratum: shared.Key(), Shared: shared}, Ends: []string{"server"}, Load: float64(shape[1])}
+		s := cause.Stratum{Finding: cause.Finding{Workload: "net", Stratum: shared.Key(), Shared: shared}, Ends: []string{"server"}, Load: float64(shape[1])}
 		s.Responses = []record.Response{{Name: "rate", Unit: record.PerSecond, Better: record.Higher, Operation: "request"}, {Name: "latency_mean", Unit: record.Second, Better: record.Lower, Operation: "request"}}
 		if c.Load.Mode == model.Stream {
 			s.Responses = []record.Response{{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte"}}
@@ -139,7 +140,7 @@ func studyOf(t *testing.T, c model.Config, r *Reader) []Stratum {
 				x = c.Native(0)
 			}
 			cell := append(record.Cell{{Factor: "sandbox", Value: name}}, shared...)
-			y := Cell{Finding: Finding{Treatment: name, Cell: cell, Baseline: k == 0}, Trials: map[int]*record.Trial{}}
+			y := cause.Cell{Finding: cause.Finding{Treatment: name, Cell: cell, Baseline: k == 0}, Trials: map[int]*record.Trial{}}
 			for block := 1; block <= trials; block++ {
 				seq++
 				x.Seed = c.Seed*31 + uint64(seq)
@@ -154,12 +155,12 @@ func studyOf(t *testing.T, c model.Config, r *Reader) []Stratum {
 			s.Cells = append(s.Cells, y)
 		}
 		_, cost := c.Call()
-		calls := callsPerUnit(&s, r)
+		calls := callsPerUnit(&s)
 		rate, _ := s.Cells[1].Trials[1].Sample(s.Response.Name)
 		if s.Response.Unit == record.BytesPerSecond {
 			rate /= 1e6
 		}
-		s.Cells[1].Calls = &Calls{Each: calls, Rate: rate, Cost: cost, Parallelism: 1}
+		s.Cells[1].Calls = &cause.Calls{Each: calls, Rate: rate, Cost: cost, Parallelism: 1}
 		ratio := 1.0
 		for block := 1; block <= trials; block++ {
 			base, _ := s.Cells[0].Trials[block].Sample(s.Response.Name)
@@ -173,31 +174,36 @@ func studyOf(t *testing.T, c model.Config, r *Reader) []Stratum {
 }
 
 // callsPerUnit are counted natively, as a counting trial does.
-func callsPerUnit(s *Stratum, r *Reader) float64 {
+func callsPerUnit(s *cause.Stratum) float64 {
 	t := s.Cells[0].Trials[1]
-	x, _ := r.sheet(t, "server", s.Ends)
+	calls := 0.0
+	for _, x := range t.Samples {
+		if x.Name == record.SystemCalls+record.RateSuffix && x.Labels.Get(record.LabelEnd) == "server" {
+			calls += x.Value
+		}
+	}
 	v, _ := t.Sample(s.Response.Name)
 	if s.Response.Unit == record.BytesPerSecond {
 		v /= 1e6
 	}
-	return x[fCalls] / v
+	return calls / v
 }
 
 // judgeTruth counts, and prints who was taken for what.
 func judgeTruth(t *testing.T, all []planted) {
 	t.Helper()
 	right, wrong := 0, 0
-	matrix := map[model.Cause]map[Kind]int{}
+	matrix := map[model.Cause]map[cause.Kind]int{}
 	type bin struct{ n, right int }
 	bins := map[int]bin{}
 	var notes []string
 	for _, p := range all {
 		if matrix[p.truth] == nil {
-			matrix[p.truth] = map[Kind]int{}
+			matrix[p.truth] = map[cause.Kind]int{}
 		}
 		k := p.finding.Cause
 		matrix[p.truth][k]++
-		named := k != Untold && k != Unknown
+		named := k != cause.Untold && k != cause.Unknown
 		ok := string(k) == string(p.truth)
 		if ok {
 			right++
@@ -221,12 +227,12 @@ func judgeTruth(t *testing.T, all []planted) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d configurations, %.1f %% right, %.1f %% wrong\n%-13s", len(all), 100*float64(right)/float64(len(all)), 100*float64(wrong)/float64(len(all)), "planted")
-	for _, k := range Kinds() {
+	for _, k := range cause.Kinds() {
 		fmt.Fprintf(&b, " %6.6s", k)
 	}
 	for _, m := range model.Causes() {
 		fmt.Fprintf(&b, "\n%-13s", m)
-		for _, k := range Kinds() {
+		for _, k := range cause.Kinds() {
 			fmt.Fprintf(&b, " %6d", matrix[m][k])
 		}
 	}
@@ -252,7 +258,7 @@ func judgeTruth(t *testing.T, all []planted) {
 	}
 }
 
-func weightsOf(f *Finding) string {
+func weightsOf(f *cause.Finding) string {
 	var b strings.Builder
 	for _, r := range f.Readings {
 		fmt.Fprintf(&b, "%s %s: %.3g; ", r.About, r.Name, r.Value)
