@@ -16,6 +16,8 @@ VERSION   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 FUZZ_TIME ?= 5s
 LINT_VER  := v2.15.0
 LINT      := .cache/tools/golangci-lint-$(LINT_VER)/golangci-lint
+SUM_VER   := v1.13.0
+SUM       := .cache/tools/gotestsum-$(SUM_VER)/gotestsum
 
 export CGO_ENABLED = 0
 # A Go of the distribution may be too old: scripts/setup.sh then puts one there.
@@ -38,8 +40,8 @@ test: setup setup-test build lint unit
 lint: $(LINT)
 	$(LINT) run ./...
 
-unit:
-	scripts/test.sh
+unit: $(SUM)
+	scripts/test.sh $(SUM)
 
 # The race detector needs a C compiler, so it is not part of `make test`.
 race: setup-go
@@ -81,6 +83,9 @@ setup-test:
 
 $(LINT): | setup-go
 	GOBIN=$(abspath $(dir $(LINT))) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VER)
+
+$(SUM): | setup-go
+	GOBIN=$(abspath $(dir $(SUM))) $(GO) install gotest.tools/gotestsum@$(SUM_VER)
 
 clean:
 	rm -rf bin .cache sandbox/vm/boot/guest-init

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Runs every test and prints what was skipped and why, so that a green run
-# cannot hide a gap.
-set -u
-out=$(mktemp)
-trap 'rm -f "$out"' EXIT
-# Two packages at a time, however many processors there are. Tests that use the
-# host's bridge and cgroups take turns by the host's lock, for which they wait no
-# longer than five minutes; and times under many busy neighbours fail for no reason. On
-# such a host cmd/tare, which has the host for itself most of the time, takes 20 minutes.
-go test -p 2 -timeout 40m -json ./... >"$out"
-status=$?
-# Tests that failed run once more, alone: see scripts/testsummary.
-go run ./scripts/testsummary -status "$status" <"$out"
+# Runs every test: test.sh GOTESTSUM. It prints each package's result and, at the end, the output
+# of what failed and the reason of what was skipped, so that a green run cannot hide a gap.
+#
+# Two packages at a time, however many processors there are. Tests that use the host's bridge
+# and cgroups take turns by the host's lock, for which they wait no longer than five minutes; and
+# times under many busy neighbours fail for no reason. On such a host cmd/tare, which has the host
+# for itself most of the time, takes 20 minutes.
+#
+# A busy host fails a test now and then, so a test that fails runs once more, alone. More than
+# five failures are a fault of timing in the tests or in what they test, not a busy host. After a
+# crash or a data race nothing runs again.
+exec "$1" --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
+	--packages ./... -- -p 2 -timeout 40m
