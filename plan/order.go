@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 )
 
 // The order is drawn anew for each pass and each block, from PCG (math/rand/v2)
@@ -35,13 +37,18 @@ func shuffled(n int, seed uint64, pass int, text string) []int {
 	return out
 }
 
-// passOrder returns the strata of a pass in order.
+// passOrder returns the strata of a pass in order: at random, and after the first look of a
+// study whose time is limited those with the widest intervals first.
 func (p *Plan) passOrder(pass int) []int {
-	return shuffled(len(p.strata), p.study.Seed, pass, "")
+	order := shuffled(len(p.strata), p.study.Seed, pass, "")
+	if p.study.Budget.Time > 0 {
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p.strata[b].width, p.strata[a].width) })
+	}
+	return order
 }
 
 // blockOrder returns the cells (indices into p.cells) of a stratum's block in order, without
-// those that the host cannot run.
+// those that the host cannot run, and those that needed no more blocks before.
 func (p *Plan) blockOrder(pass, stratum, again int) []int {
 	s := &p.strata[stratum]
 	text := p.study.Strata[stratum].Key
@@ -51,7 +58,7 @@ func (p *Plan) blockOrder(pass, stratum, again int) []int {
 	order := shuffled(len(s.cells), p.study.Seed, pass, text)
 	out := order[:0]
 	for _, i := range order {
-		if id := s.cells[i]; !p.cells[id].skipped {
+		if id := s.cells[i]; !p.cells[id].skipped && !p.cells[id].over(pass) {
 			out = append(out, id)
 		}
 	}

@@ -30,6 +30,10 @@
 // cost. If the rest of the time is too short for three blocks of every stratum, whole strata
 // stay at one block, starting with the last in the study, because two blocks of everything
 // would decide nothing. After that, blocks that no longer fit are left out.
+//
+// Time goes where it narrows an interval. A treatment whose interval is narrow enough has no
+// part in later blocks, and a stratum ends when that is true of all its treatments. After the
+// first look the widest strata come first in a pass, so the last time of a budget goes to them.
 package plan
 
 import (
@@ -87,7 +91,12 @@ type cellState struct {
 	// of the walk:
 	failing int    // blocks in a row without a value
 	gaveUp  string // why
+	enough  int    // pass after which its comparison needed no more blocks; 0: none yet
 }
+
+// over reports whether the cell has no part in a pass, because its comparison was narrow enough
+// before.
+func (c *cellState) over(pass int) bool { return c.enough > 0 && pass > c.enough }
 
 type stratumState struct {
 	cells    []int // indices into Plan.cells
@@ -96,9 +105,10 @@ type stratumState struct {
 
 	// of the walk:
 	ending    *Ending
-	counted   bool   // its counting trial is done, or it has no counting trial
-	uncounted string // why its counting trials failed
-	closed    int    // blocks that are complete
+	counted   bool    // its counting trial is done, or it has no counting trial
+	uncounted string  // why its counting trials failed
+	closed    int     // blocks that are complete
+	width     float64 // half-width of its widest comparison at the last look
 	time      time.Duration
 }
 
@@ -293,7 +303,7 @@ func (p *Plan) Together() []Next {
 		return nil
 	}
 	out := []Next{first}
-	if p.study.Turns < 2 || first.Sentinel || first.Counting {
+	if first.Sentinel || first.Counting || p.study.WorkloadOf(first.Stratum).Turns < 2 {
 		return out
 	}
 	w := &p.walk

@@ -276,6 +276,51 @@ func TestEndings(t *testing.T) {
 	}
 }
 
+// TestNarrowTreatmentDropsOut: what is narrow enough has no part in later blocks, and the last
+// time goes to what is wide. It does not matter where the study is interrupted.
+func TestNarrowTreatmentDropsOut(t *testing.T) {
+	st := makeStudy(3, 3)
+	st.Budget.Time = time.Hour
+	quiet := func(n Next) *record.Trial {
+		tr := world{noise: 0.0005, duration: time.Second}.trial(n)
+		if box, _ := n.Cell.Get("sandbox"); box == "t2" {
+			tr.Samples[0].Value *= world{noise: 0.1 * math.Pow(10, float64(n.Stratum))}.trial(n).Samples[0].Value
+		}
+		return tr
+	}
+	p := New(st, nil, nil)
+	var order []Next
+	for n, ok := p.Next(); ok; n, ok = p.Next() {
+		order = append(order, n)
+		p.Done(quiet(n))
+		resumed := New(st, nil, nil)
+		for _, o := range order {
+			resumed.Done(quiet(o))
+		}
+		a, more := p.Next()
+		b, too := resumed.Next()
+		if more != too || !cmp.Equal(a, b) {
+			t.Fatalf("after %d trials: %+v, resumed %+v", len(order), a, b)
+		}
+	}
+	last := map[string]int{}
+	for _, n := range order {
+		last[n.Cell.Key()] = n.Block
+	}
+	for i := range st.Strata {
+		for k, want := range []int{16, 3, 16} {
+			if got := last[st.Strata[i].Cells[k].Key()]; got != want {
+				t.Errorf("%s: last in block %d, want %d", st.Strata[i].Cells[k].Key(), got, want)
+			}
+		}
+	}
+	for i := 3 * 3 * 3; i < len(order); i += 6 {
+		if a, b, c := order[i].Stratum, order[i+2].Stratum, order[i+4].Stratum; a < b || b < c {
+			t.Fatalf("block %d begins with %d, %d, %d; want the widest first", order[i].Block, a, b, c)
+		}
+	}
+}
+
 func boxFails(names ...string) func(Next) bool {
 	return func(n Next) bool {
 		s, _ := n.Cell.Get("sandbox")

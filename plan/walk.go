@@ -45,7 +45,7 @@ func (p *Plan) rewind() {
 	p.walk = walk{watches: make(map[string]*watch), waiting: waiting{cell: nobody}}
 	for i := range p.cells {
 		c := &p.cells[i]
-		c.failing, c.gaveUp = 0, ""
+		c.failing, c.gaveUp, c.enough = 0, "", 0
 		for j := range c.blocks {
 			b := &c.blocks[j]
 			b.from, b.left, b.again, b.good = 0, 0, 0, 0
@@ -53,7 +53,7 @@ func (p *Plan) rewind() {
 	}
 	for i := range p.strata {
 		s := &p.strata[i]
-		s.ending, s.counted, s.uncounted, s.closed, s.time = nil, false, "", 0, 0
+		s.ending, s.counted, s.uncounted, s.closed, s.time, s.width = nil, false, "", 0, 0, 0
 		if !slices.ContainsFunc(s.cells, func(id int) bool { return !p.cells[id].skipped }) {
 			s.ending = &Ending{Code: EndSkipped, Text: "this host cannot run any of its cells"}
 		}
@@ -228,7 +228,7 @@ func (p *Plan) judge(s *stratumState, pass int, look bool, sums map[int]stat.Sum
 		return EndGaveUp, "the baseline " + p.cells[s.baseline].gaveUp
 	}
 	treatments, alive := 0, 0
-	stop := true
+	stop, width := true, 0.0
 	for _, id := range s.cells {
 		c := &p.cells[id]
 		if id == s.baseline || c.skipped {
@@ -239,9 +239,17 @@ func (p *Plan) judge(s *stratumState, pass int, look bool, sums map[int]stat.Sum
 			continue
 		}
 		alive++
-		if look && s.baseline >= 0 {
-			stop = stop && p.rule.Enough(sums[id], priors[id])
+		if look && s.baseline >= 0 && c.enough == 0 {
+			if p.rule.Enough(sums[id], priors[id]) {
+				c.enough = pass
+			} else {
+				width = max(width, p.rule.Estimate(sums[id], priors[id]).HalfWidth())
+			}
 		}
+		stop = stop && c.enough > 0
+	}
+	if look {
+		s.width = width
 	}
 	comparable := s.baseline >= 0 && treatments > 0 && s.response != ""
 	switch {

@@ -137,7 +137,7 @@ func TestFullDiskEndsTheStudy(t *testing.T) {
 // TestTurns: the cells of a block are asked for together, and one that failed once more, alone.
 func TestTurns(t *testing.T) {
 	st, kept := small(), &memory{}
-	st.Turns = 3
+	st.Workloads[0].Turns = 3
 	s := &session{bad: func(n plan.Next) bool { return n.Seq == 1 }}
 	if err := (&Engine{Session: s, Store: kept}).Run(t.Context(), plan.New(st, nil, nil)); err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package study
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -29,7 +30,7 @@ func rootKeys() []string {
 }
 
 // workloadKeys are the keys of a workload that are not parameters.
-func workloadKeys() []string { return []string{"kind", "responses"} }
+func workloadKeys() []string { return []string{"kind", "responses", "turns"} }
 
 // labelPattern is of workloads: a dot parts a family's kinds, as in http.node.
 var labelPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$`)
@@ -49,6 +50,7 @@ func defaultStop() Stop {
 const (
 	defaultInterval = 100 * time.Millisecond
 	defaultRetries  = 1
+	maxTurns        = 100
 	defaultSeed     = 1
 )
 
@@ -61,6 +63,7 @@ type draft struct {
 	options map[string]bool // combinations of sandboxes' parameters: whether they are possible
 	relaxed bool            // --set changed levels: entries of the file that match nothing now are not mistakes
 	given   map[string]bool // factors whose levels --set gave; include brings no others
+	turns   int             // of workloads that do not say theirs
 
 	loads    []*load
 	factors  []*factor // the order of levels in a cell; 0 is the workload
@@ -156,7 +159,7 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 func (d *draft) finish() {
 	for _, w := range d.loads {
 		d.study.Workloads = append(d.study.Workloads, Workload{
-			Label: w.label, Kind: w.kind, Params: w.fixed, Responses: w.responses, Line: w.at.Line,
+			Label: w.label, Kind: w.kind, Params: w.fixed, Responses: w.responses, Turns: cmp.Or(w.turns, d.turns), Line: w.at.Line,
 		})
 	}
 	for _, f := range d.factors {
@@ -194,7 +197,7 @@ func (d *draft) scalars(root *yaml.Node, keys map[string]pair) {
 		s.Seed = v
 	}
 	d.count(keys["retries"].val, "retries", 0, 100, &s.Retries)
-	d.count(keys["turns"].val, "turns", 1, 100, &s.Turns)
+	d.count(keys["turns"].val, "turns", 1, maxTurns, &d.turns)
 	d.duration(keys["timeout"].val, "timeout", time.Second, &s.Timeout)
 }
 

@@ -284,7 +284,8 @@ func workloadsSchema(cat Catalogue) *jsonschema.Schema {
 }
 
 func workloadSchema(kind string, info WorkloadInfo) *jsonschema.Schema {
-	ps := props{{"kind", words([]string{kind})}, {"responses", oneOrMore(text("What is compared, the first deciding when to stop; all that have a better direction unless said."))}}
+	ps := props{{"kind", words([]string{kind})}, {"responses", oneOrMore(text("What is compared, the first deciding when to stop; all that have a better direction unless said."))},
+		{"turns", whole("Turns in which the cells of a block of this workload are weighed; the study's unless said.", 1)}}
 	for _, p := range info.Params {
 		ps = append(ps, prop{p.Name, oneOrMore(value(p))})
 	}

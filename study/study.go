@@ -35,7 +35,6 @@ type Study struct {
 	Calls     bool                     // system calls are counted; see Stratum.Counting
 	Published string                   // the published figures that the results are set beside, one of PublishedSets; "" none
 	Tables    []Table                  // summary tables of the report
-	Turns     int                      // in which the cells of a block are weighed in turn; 0 or 1: one after another, each for its whole time
 	Retries   int                      // of a failed trial
 	Timeout   time.Duration            // of one trial; 0: four times what it is expected to take, and a minute
 	Sandboxes []Sandbox                // defined by the study itself
@@ -65,6 +64,7 @@ type Workload struct {
 	Kind      string // workload.Workload's Name
 	Params    param.Values
 	Responses []string // compared, the first decides when to stop
+	Turns     int      // in which the cells of a block are weighed; 0 or 1: one cell after another
 	Line      int      // in the study file
 }
 

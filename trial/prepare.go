@@ -101,7 +101,7 @@ func (m *Maker) Expected(cell record.Cell) time.Duration {
 	if err != nil {
 		return overhead
 	}
-	took := overhead + workload.Total(roles)*time.Duration(max(1, m.Study.Turns))
+	took := overhead + workload.Total(roles)*time.Duration(max(1, res.Workload.Turns))
 	if k := m.Kinds[res.Sandbox]; k != nil {
 		takes := k.Traits(res.Options).Takes
 		took += takes

@@ -22,8 +22,11 @@ import (
 // the reverse order alternately, so that a drift of the host falls on all alike. A trial's figures
 // are those of its turns together. A trial that fails ends, and the others go on.
 func (m *Maker) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
-	turns := m.Study.Turns
-	if len(nexts) == 1 && (turns < 2 || nexts[0].Sentinel || nexts[0].Counting) {
+	turns := 1
+	if n := nexts[0]; !n.Sentinel && !n.Counting {
+		turns = m.Study.WorkloadOf(n.Stratum).Turns
+	}
+	if turns < 2 {
 		t, evidence := m.Trial(ctx, nexts[0])
 		return []record.Made{{Trial: t, Evidence: evidence}}
 	}

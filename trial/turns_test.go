@@ -72,7 +72,7 @@ func turning(e *Maker) {
 	s := &e.Study.Strata[0]
 	s.Cells = append(s.Cells, record.Cell{{Factor: "workload", Value: "w"}, {Factor: "sandbox", Value: "other"}})
 	e.Study.Factors[1].Levels = []string{"process", "other"}
-	e.Study.Turns = 3
+	e.Study.Workloads[0].Turns = 3
 }
 
 // TestTurnsTakeTurns: all sandboxes start before anything is weighed, and the order turns round.
@@ -141,7 +141,7 @@ func TestTurnsThatFail(t *testing.T) {
 // TestCombine: three turns of 1, 4 and 16.
 func TestCombine(t *testing.T) {
 	e, j := engine(t, "")
-	e.Study.Turns = 3
+	e.Study.Workloads[0].Turns = 3
 	e.Workloads["load"] = &counter{load: load{j: j}}
 	m := e.Trials(t.Context(), of(t, e))[0]
 	if m.Status != record.OK {

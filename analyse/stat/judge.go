@@ -54,6 +54,8 @@ const (
 	// when to stop. Before firstFrom blocks the effect is not considered.
 	relative, relativeFrom   = 0.25, 6
 	relativeFirst, firstFrom = 0.1, 4
+	// widest is the half-width that is too wide for any effect, however large.
+	widest = 0.2
 	// callFrom is the number of blocks below which a noisy comparison has no verdict. It
 	// is noisy if its interval is wider than noisy, and wider than a quarter of the effect.
 	// The means of three such blocks that exclude 1 are mostly exaggerated.
@@ -136,7 +138,7 @@ func (r Rule) enough(s Summary, e Estimate) bool {
 	case e.N >= firstFrom:
 		part = relativeFirst
 	}
-	return e.HalfWidth() <= math.Max(r.Width, math.Expm1(part*math.Abs(s.first())))
+	return e.HalfWidth() <= math.Max(r.Width, math.Min(widest, math.Expm1(part*math.Abs(s.first()))))
 }
 
 // Judge gives the verdict on an estimate made by r and the reason in words. A
