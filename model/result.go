@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
@@ -37,25 +36,21 @@ func (s *sim) result() *Result {
 		res.Totals.Latency = s.latency / s.done * 1e-9
 	}
 	rd := &res.Reading
-	add := func(name string, u record.Unit, v float64, labels ...string) {
-		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: record.MakeLabels(labels...), Unit: u, Kind: record.Value, Value: v})
-	}
 	if s.Load.Mode == Stream {
-		add("throughput", record.BytesPerSecond, s.doneBytes/(length*1e-9))
+		rd.Value("throughput", record.BytesPerSecond, s.doneBytes/(length*1e-9))
 	} else {
 		s.latencies(rd)
-		add("latency_mean", record.Second, res.Totals.Latency)
-		add("rate", record.PerSecond, s.done/(length*1e-9))
+		rd.Value("latency_mean", record.Second, res.Totals.Latency)
+		rd.Value("rate", record.PerSecond, s.done/(length*1e-9))
 		if s.Load.Rate > 0 && s.done < 0.95*s.Load.Rate*length*1e-9 {
-			rd.Warnings = append(rd.Warnings, record.Warning{Code: "net-overload",
-				Text: fmt.Sprintf("of %g requests a second that were due, %.4g were answered", s.Load.Rate, s.done/(length*1e-9))})
+			rd.Warn("net-overload", "of %g requests a second that were due, %.4g were answered", s.Load.Rate, s.done/(length*1e-9))
 		}
 	}
 	for _, e := range []string{client, isolated} {
-		add("window", record.Second, length*1e-9, record.LabelEnd, e)
-		add("bytes", record.Byte, s.doneBytes, record.LabelEnd, e)
-		add("operations", record.Count, s.done, record.LabelEnd, e)
-		add("throughput", record.BytesPerSecond, s.doneBytes/(length*1e-9), record.LabelEnd, e)
+		rd.Value("window", record.Second, length*1e-9, record.LabelEnd, e)
+		rd.Value("bytes", record.Byte, s.doneBytes, record.LabelEnd, e)
+		rd.Value("operations", record.Count, s.done, record.LabelEnd, e)
+		rd.Value("throughput", record.BytesPerSecond, s.doneBytes/(length*1e-9), record.LabelEnd, e)
 	}
 	rd.Series = s.rec.series()
 	return res
@@ -67,7 +62,7 @@ func (s *sim) latencies(rd *record.Reading) {
 		name string
 		at   float64
 	}{{"latency_p50", 50}, {"latency_p99", 99}, {"latency_p999", 99.9}} {
-		rd.Samples = append(rd.Samples, record.Sample{Name: p.name, Unit: record.Second, Kind: record.Value, Value: float64(h.ValueAtPercentile(p.at)) * 1e-9})
+		rd.Value(p.name, record.Second, float64(h.ValueAtPercentile(p.at))*1e-9)
 	}
 	if b, err := h.Encode(hdr.V2CompressedEncodingCookieBase); err == nil {
 		rd.Histograms = append(rd.Histograms, record.Histogram{Name: "latency", Unit: record.Second, Scale: 1e-9, Encoded: b})

@@ -49,9 +49,7 @@ func calls(c model.Config, res study.Resolved) *model.Result {
 		cores = min(busy, quota)
 	}
 	rate := cores / took
-	value := func(name string, u record.Unit, v float64, labels ...string) record.Sample {
-		return record.Sample{Name: name, Labels: record.MakeLabels(labels...), Unit: u, Kind: record.Value, Value: v}
-	}
+	value := record.NewValue
 	out := &model.Result{
 		Measured: window.Span{To: time.Second},
 		Reading: record.Reading{Samples: []record.Sample{
@@ -107,15 +105,11 @@ func (r part) counted(t *record.Trial, end string) {
 		}
 	}
 	w := r.result.Measured
-	for _, s := range []record.Sample{
-		{Name: plan.CoresSample, Unit: record.Cores, Value: cores},
-		{Name: plan.ActiveSample, Unit: record.Fraction, Value: 1},
-		{Name: plan.WindowSample, Unit: record.Second, Value: (w.To - w.From).Seconds()},
-		{Name: plan.IsolatedSample, Unit: record.Count, Value: 1, Labels: record.MakeLabels(record.LabelEnd, end, record.LabelSandbox, r.res.Sandbox)},
-	} {
-		s.Kind = record.Value
-		t.Samples = append(t.Samples, s)
-	}
+	t.Samples = append(t.Samples,
+		record.NewValue(plan.CoresSample, record.Cores, cores),
+		record.NewValue(plan.ActiveSample, record.Fraction, 1),
+		record.NewValue(plan.WindowSample, record.Second, (w.To-w.From).Seconds()),
+		record.NewValue(plan.IsolatedSample, record.Count, 1, record.LabelEnd, end, record.LabelSandbox, r.res.Sandbox))
 }
 
 // skips names the cells that the model does not know, the sentinel's last, and why.

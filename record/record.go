@@ -7,6 +7,7 @@
 package record
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -117,6 +118,21 @@ func (r *Reading) Add(o Reading) {
 	r.Histograms = append(r.Histograms, o.Histograms...)
 	r.Series = append(r.Series, o.Series...)
 	r.Warnings = append(r.Warnings, o.Warnings...)
+}
+
+// Value adds a value of the whole trial. labels are pairs of a name and a text.
+func (r *Reading) Value(name string, u Unit, v float64, labels ...string) {
+	r.Samples = append(r.Samples, NewValue(name, u, v, labels...))
+}
+
+// Warn adds a warning.
+func (r *Reading) Warn(code, format string, args ...any) {
+	r.Warnings = append(r.Warnings, Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+}
+
+// NewValue is a sample of the whole trial. labels are pairs of a name and a text.
+func NewValue(name string, u Unit, v float64, labels ...string) Sample {
+	return Sample{Name: name, Labels: MakeLabels(labels...), Unit: u, Kind: Value, Value: v}
 }
 
 // Warning is a reason to doubt results. It is stored with the data and shown in the report.

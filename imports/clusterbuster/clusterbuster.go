@@ -59,7 +59,6 @@ type report struct {
 		Kata         string  `json:"kata_version"`
 		KataOperator string  `json:"kata_containers_version"`
 		CNV          string  `json:"cnv_version"`
-		Version      any     `json:"version"`
 		Started      float64 `json:"controller_second_start_timestamp"` // Unix time
 		Kubernetes   struct {
 			Openshift string `json:"openshiftVersion"`

@@ -20,8 +20,6 @@ type uperfResult struct {
 		Ops   float64 `json:"nops"`
 	} `json:"timeseries"`
 	Summary struct {
-		Bytes   float64 `json:"nbytes"`
-		Ops     float64 `json:"nops"`
 		Elapsed float64 `json:"elapsed_time"` // seconds
 		Raw     float64 `json:"raw_elapsed_time"`
 		BytesPS float64 `json:"avg_bytes_sec"`
@@ -79,11 +77,9 @@ func (r *report) uperf(base imports.Trial) ([]imports.Trial, error) {
 			t.Series = append(t.Series, u.series(w, n)...)
 		}
 		if t.Failure == nil {
-			t.Samples = append(t.Samples, record.Sample{Name: "throughput", Unit: record.BytesPerSecond, Kind: record.Value, Value: rate},
-				record.Sample{Name: "operations", Unit: record.PerSecond, Kind: record.Value, Value: ops})
+			t.Samples = append(t.Samples, record.NewValue("throughput", record.BytesPerSecond, rate), record.NewValue("operations", record.PerSecond, ops))
 			if weight > 0 {
-				t.Samples = append(t.Samples, record.Sample{Name: "latency", Unit: record.Second, Kind: record.Value, Value: latency / weight},
-					record.Sample{Name: "latency_max", Unit: record.Second, Kind: record.Value, Value: worst})
+				t.Samples = append(t.Samples, record.NewValue("latency", record.Second, latency/weight), record.NewValue("latency_max", record.Second, worst))
 			}
 		}
 		out = append(out, t)

@@ -21,10 +21,8 @@ func Ops() []string { return []string{"read", "write", "trim"} }
 
 // Latency is one of fio's latency objects, in nanoseconds.
 type Latency struct {
-	Min  float64            `json:"min"`
 	Max  float64            `json:"max"`
 	Mean float64            `json:"mean"`
-	N    float64            `json:"N"`
 	Bins map[string]float64 `json:"bins"`
 }
 
@@ -40,11 +38,10 @@ type Direction struct {
 
 // Job is one of jobs or client_stats.
 type Job struct {
-	Name     string    `json:"jobname"`
-	Hostname string    `json:"hostname"`
-	Read     Direction `json:"read"`
-	Write    Direction `json:"write"`
-	Trim     Direction `json:"trim"`
+	Name  string    `json:"jobname"`
+	Read  Direction `json:"read"`
+	Write Direction `json:"write"`
+	Trim  Direction `json:"trim"`
 }
 
 func (j *Job) direction(op string) *Direction {
@@ -59,10 +56,9 @@ func (j *Job) direction(op string) *Direction {
 
 // Output is what fio printed.
 type Output struct {
-	Version   string `json:"fio version"`
-	Timestamp int64  `json:"timestamp"` // seconds of Unix time
-	Jobs      []Job  `json:"jobs"`
-	Clients   []Job  `json:"client_stats"`
+	Version string `json:"fio version"`
+	Jobs    []Job  `json:"jobs"`
+	Clients []Job  `json:"client_stats"`
 }
 
 // All returns the jobs, without fio's sum over its clients, which would count twice.
@@ -148,14 +144,13 @@ func finite(vs ...float64) bool {
 // Samples returns the figures as samples. Each direction has its own names.
 func (f Figures) Samples(op string) []record.Sample {
 	out := []record.Sample{
-		{Name: op + "_iops", Unit: record.PerSecond, Kind: record.Value, Value: f.IOPS},
-		{Name: op + "_throughput", Unit: record.BytesPerSecond, Kind: record.Value, Value: f.Rate},
-		{Name: op + "_latency", Unit: record.Second, Kind: record.Value, Value: f.Mean},
-		{Name: op + "_latency_max", Unit: record.Second, Kind: record.Value, Value: f.Max},
+		record.NewValue(op+"_iops", record.PerSecond, f.IOPS),
+		record.NewValue(op+"_throughput", record.BytesPerSecond, f.Rate),
+		record.NewValue(op+"_latency", record.Second, f.Mean),
+		record.NewValue(op+"_latency_max", record.Second, f.Max),
 	}
 	if finite(f.P50, f.P99) {
-		out = append(out, record.Sample{Name: op + "_clat_p50", Unit: record.Second, Kind: record.Value, Value: f.P50},
-			record.Sample{Name: op + "_clat_p99", Unit: record.Second, Kind: record.Value, Value: f.P99})
+		out = append(out, record.NewValue(op+"_clat_p50", record.Second, f.P50), record.NewValue(op+"_clat_p99", record.Second, f.P99))
 	}
 	return out
 }

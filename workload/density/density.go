@@ -96,17 +96,16 @@ func (d density) Parse(_ string, v param.Values, out io.Reader) (record.Reading,
 			return rd, fmt.Errorf("density: reading %d is of %d sandboxes, want %d", i+1, l.Count, i)
 		}
 		y[i] = float64(lines[0].Available - l.Available)
-		rd.Samples = append(rd.Samples, record.Sample{Name: "available", Labels: record.MakeLabels("sandboxes", strconv.Itoa(i)),
-			Unit: record.Byte, Kind: record.Value, Value: float64(l.Available)})
+		rd.Value("available", record.Byte, float64(l.Available), "sandboxes", strconv.Itoa(i))
 	}
 	slope, spread := fit(y)
 	leak := float64(lines[0].Available - lines[n+1].Available)
-	rd.Warnings = warnings(y, slope, spread, leak)
+	warn(&rd, y, slope, spread, leak)
 	d.holds(&rd, v, slope)
 	rd.Samples = append(rd.Samples,
 		record.Sample{Name: response, Unit: record.Byte, Kind: record.Value, Value: max(slope, page),
 			Original: fmt.Sprintf("slope %.0f B, spread %.0f B", slope, spread)},
-		record.Sample{Name: "leak", Unit: record.Byte, Kind: record.Value, Value: leak})
+		record.NewValue("leak", record.Byte, leak))
 	return rd, nil
 }
 
@@ -140,22 +139,18 @@ func fit(y []float64) (slope, spread float64) {
 	return slope, 1.4826 * output.Median(rest)
 }
 
-// warnings returns the doubts about a trial.
-func warnings(y []float64, slope, spread, leak float64) []record.Warning {
+// warn adds the doubts about a trial.
+func warn(rd *record.Reading, y []float64, slope, spread, leak float64) {
 	n := len(y) - 1
-	var out []record.Warning
-	add := func(code, format string, args ...any) {
-		out = append(out, record.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
-	}
 	// The standard error of a slope over 0..n with this spread: 12/(n(n+1)(n+2)) is the inverse
 	// of the sum of squares of the counts around their mean.
 	k := float64(n)
 	noise := spread * math.Sqrt(12/(k*(k+1)*(k+2)))
 	switch {
 	case slope < page:
-		add(belowNoise, "the host's available memory did not fall with idle sandboxes (slope %.0f B), because other programs freed as much meanwhile: the value is the floor of one page, not a measurement; use a larger count on a quiet host", slope)
+		rd.Warn(belowNoise, "the host's available memory did not fall with idle sandboxes (slope %.0f B), because other programs freed as much meanwhile: the value is the floor of one page, not a measurement; use a larger count on a quiet host", slope)
 	case slope < 2*noise:
-		add(belowNoise, "memory_per_sandbox of %.0f B cannot be distinguished from the host's own changes (standard error %.0f B); use a larger count on a quiet host", slope, noise)
+		rd.Warn(belowNoise, "memory_per_sandbox of %.0f B cannot be distinguished from the host's own changes (standard error %.0f B); use a larger count on a quiet host", slope, noise)
 	}
 	up := 0
 	for i := 1; i <= n; i++ {
@@ -164,12 +159,11 @@ func warnings(y []float64, slope, spread, leak float64) []record.Warning {
 		}
 	}
 	if up > 0 {
-		add("memory-not-monotone", "after %d of %d starts the host had more memory available than before: something else on it changed", up, n)
+		rd.Warn("memory-not-monotone", "after %d of %d starts the host had more memory available than before: something else on it changed", up, n)
 	}
 	// A leak is a difference of two readings. Within three spreads of a reading it may be the
 	// host's own changes.
 	if leak > max(leakPart*k*max(slope, page), 3*spread, leakFloor) {
-		add("memory-leak", "%.0f B of the %.0f B that %d sandboxes took were not given back when they were gone", leak, k*max(slope, page), n)
+		rd.Warn("memory-leak", "%.0f B of the %.0f B that %d sandboxes took were not given back when they were gone", leak, k*max(slope, page), n)
 	}
-	return out
 }

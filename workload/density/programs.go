@@ -103,14 +103,11 @@ func (d density) holds(rd *record.Reading, v param.Values, slope float64) {
 	if err != nil {
 		return // impossible: Roles refuses it
 	}
-	rd.Samples = append(rd.Samples, record.Sample{Name: "data", Unit: record.Byte, Kind: record.Value, Value: float64(size)})
-	warn := func(code, format string, args ...any) {
-		rd.Warnings = append(rd.Warnings, record.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
-	}
+	rd.Value("data", record.Byte, float64(size))
 	if v.Str("data") == "auto" && size < wanted {
-		warn("data-scaled", "each redis-server held %.0f MB instead of 1 GB, so that %s of them fit into half of this host's memory", float64(size)/1e6, v.Str("count"))
+		rd.Warn("data-scaled", "each redis-server held %.0f MB instead of 1 GB, so that %s of them fit into half of this host's memory", float64(size)/1e6, v.Str("count"))
 	}
 	if slope < float64(size)/2 {
-		warn("data-unseen", "each redis-server held %.0f MB and took only %.0f MB of the host's memory: others on it gave memory back meanwhile (see the readings, samples 'available'), or it merges, compresses or swaps out memory (KSM, zram, swap)", float64(size)/1e6, slope/1e6)
+		rd.Warn("data-unseen", "each redis-server held %.0f MB and took only %.0f MB of the host's memory: others on it gave memory back meanwhile (see the readings, samples 'available'), or it merges, compresses or swaps out memory (KSM, zram, swap)", float64(size)/1e6, slope/1e6)
 	}
 }

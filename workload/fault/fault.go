@@ -133,6 +133,6 @@ func (fault) Parse(role string, _ param.Values, out io.Reader) (record.Reading, 
 	if r.Elapsed <= 0 || r.Elapsed > int64(time.Hour) {
 		return rd, fmt.Errorf("fault: elapsed = %d ns is out of range", r.Elapsed)
 	}
-	rd.Samples = []record.Sample{{Name: "elapsed", Unit: record.Second, Kind: record.Value, Value: float64(r.Elapsed) * 1e-9}}
+	rd.Value("elapsed", record.Second, float64(r.Elapsed)*1e-9)
 	return rd, nil
 }

@@ -9,8 +9,6 @@
 package ffmpeg
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +22,6 @@ import (
 	"tare/record"
 	"tare/volume"
 	"tare/workload"
-	"tare/workload/output"
 	"tare/workload/timed"
 )
 
@@ -37,8 +34,6 @@ const (
 const (
 	all  = "all"
 	auto = "auto"
-	// maxLine bounds a line of the progress in bytes; the longest is about 30.
-	maxLine = 4 << 10
 	// slack is how far the new file's length may be from the requested one: two packets of
 	// sound.
 	slack = 0.1 // s
@@ -139,7 +134,7 @@ func expect(preset string, frames int) time.Duration {
 
 // progress is the last report of ffmpeg.
 type progress struct {
-	frame   int
+	frame   int64
 	outTime float64 // s of film
 	size    int64   // bytes written
 	ended   bool
@@ -149,50 +144,24 @@ type progress struct {
 // progress=continue or, once, progress=end. It ignores other keys.
 func parseProgress(text []byte) (progress, error) {
 	var p progress
-	sc := bufio.NewScanner(bytes.NewReader(text))
-	sc.Buffer(nil, maxLine)
-	for sc.Scan() {
-		line := strings.TrimSpace(sc.Text())
-		key, value, ok := strings.Cut(line, "=")
-		if !ok {
-			continue
-		}
-		var into *int64
-		var frame, us int64
-		switch key {
-		case "frame":
-			into = &frame
-		case "out_time_us":
-			into = &us
-		case "total_size":
-			into = &p.size
-		case "progress":
+	var us int64
+	numbers := map[string]*int64{"frame": &p.frame, "out_time_us": &us, "total_size": &p.size}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		key, value, _ := strings.Cut(line, "=")
+		if key == "progress" {
 			p.ended = value == "end"
-			continue
-		default:
+		}
+		into := numbers[key]
+		if into == nil || value == "N/A" { // before the first packet
 			continue
 		}
-		if value == "N/A" { // before the first packet
-			continue
-		}
-		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil {
+		var err error
+		if *into, err = strconv.ParseInt(value, 10, 64); err != nil {
 			return p, fmt.Errorf("ffmpeg: %q is not a number in the progress line %.200q", value, line)
 		}
-		*into = n
-		switch key {
-		case "frame":
-			if n < 0 || n > math.MaxInt32 {
-				return p, fmt.Errorf("ffmpeg: there cannot be %d frames", n)
-			}
-			p.frame = int(n)
-		case "out_time_us":
-			p.outTime = float64(us) / 1e6
-		}
 	}
-	if err := sc.Err(); err != nil {
-		return p, fmt.Errorf("ffmpeg: reading its progress: %w", err)
-	}
+	p.outTime = float64(us) / 1e6
 	return p, nil
 }
 
@@ -241,11 +210,7 @@ func (f probed) check(frames int) string {
 
 func (ffmpeg) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {
 	var rd record.Reading
-	text, err := output.Read(out)
-	if err != nil {
-		return rd, fmt.Errorf("ffmpeg: %w", err)
-	}
-	said, whole, check, err := timed.Split(text)
+	said, whole, check, err := timed.Read(out)
 	if err != nil {
 		return rd, fmt.Errorf("ffmpeg: %w", err)
 	}
@@ -257,7 +222,7 @@ func (ffmpeg) Parse(_ string, v param.Values, out io.Reader) (record.Reading, er
 	switch {
 	case !p.ended:
 		return rd, errors.New("ffmpeg: its progress does not come to an end, so it did not finish the file")
-	case p.frame != n:
+	case p.frame != int64(n):
 		return rd, fmt.Errorf("ffmpeg: it transcoded %d frames, not %d", p.frame, n)
 	case !(math.Abs(p.outTime-float64(n)/videoRate) <= slack):
 		return rd, fmt.Errorf("ffmpeg: the new film lasts %g s by its progress, not %s", p.outTime, seconds(n))
@@ -269,10 +234,8 @@ func (ffmpeg) Parse(_ string, v param.Values, out io.Reader) (record.Reading, er
 	if bad := f.check(n); bad != "" {
 		return rd, errors.New("ffmpeg: the new file is not the requested one: " + bad)
 	}
-	rd.Samples = []record.Sample{
-		{Name: "time", Unit: record.Second, Kind: record.Value, Value: whole.Seconds(), Original: whole.Original()},
-		{Name: "frame_rate", Unit: record.PerSecond, Kind: record.Value, Value: float64(n) / whole.Seconds(), Original: fmt.Sprintf("%d frames in %d ns", n, whole.Elapsed)},
-		{Name: "output_size", Labels: record.MakeLabels("source", "ffprobe"), Unit: record.Byte, Kind: record.Value, Value: float64(p.size)},
-	}
+	whole.Sample(&rd)
+	rd.Samples = append(rd.Samples, record.Sample{Name: "frame_rate", Unit: record.PerSecond, Kind: record.Value, Value: float64(n) / whole.Seconds(), Original: fmt.Sprintf("%d frames in %d ns", n, whole.Elapsed)})
+	rd.Value("output_size", record.Byte, float64(p.size), "source", "ffprobe")
 	return rd, nil
 }

@@ -28,6 +28,7 @@ import (
 	"tare/record"
 	"tare/volume"
 	"tare/workload"
+	"tare/workload/output"
 )
 
 // New returns the workload.
@@ -297,30 +298,25 @@ func (fio) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error
 		if err != nil {
 			return rd, err
 		}
-		label := record.MakeLabels("direction", d)
 		throughput += s.throughput()
 		iops += s.iops()
 		rd.Samples = append(rd.Samples,
-			record.Sample{Name: "throughput", Labels: label, Unit: record.BytesPerSecond, Kind: record.Value, Value: s.throughput(), Original: s.text(s.bytes, "bytes")},
-			record.Sample{Name: "iops", Labels: label, Unit: record.PerSecond, Kind: record.Value, Value: s.iops(), Original: s.text(s.ios, "requests")})
+			record.Sample{Name: "throughput", Labels: record.MakeLabels("direction", d), Unit: record.BytesPerSecond, Kind: record.Value, Value: s.throughput(), Original: s.text(s.bytes, "bytes")},
+			record.Sample{Name: "iops", Labels: record.MakeLabels("direction", d), Unit: record.PerSecond, Kind: record.Value, Value: s.iops(), Original: s.text(s.ios, "requests")})
 		for _, p := range percentiles() {
-			latencies = append(latencies, record.Sample{Name: latencyName(ds, d, p.name), Unit: record.Second, Kind: record.Value,
-				Value: float64(s.latency.ValueAtQuantile(p.quantile)) * 1e-9})
+			latencies = append(latencies, record.NewValue(latencyName(ds, d, p.name), record.Second, float64(s.latency.ValueAtQuantile(p.quantile))*1e-9))
 		}
-		h, err := encode("latency", label, s.latency)
-		if err != nil {
-			return rd, err
+		if err := output.Histogram(&rd, "latency", s.latency, "direction", d); err != nil {
+			return rd, fmt.Errorf("fio: %w", err)
 		}
-		rd.Histograms = append(rd.Histograms, h)
-		rd.Warnings = append(rd.Warnings, s.warnings(d, cold(v))...)
-		rd.Warnings = append(rd.Warnings, s.memory(d, v)...)
+		s.warn(&rd, d, cold(v))
+		s.memory(&rd, d, v)
 	}
-	rd.Samples = append(rd.Samples,
-		record.Sample{Name: "throughput", Unit: record.BytesPerSecond, Kind: record.Value, Value: throughput},
-		record.Sample{Name: "iops", Unit: record.PerSecond, Kind: record.Value, Value: iops})
+	rd.Value("throughput", record.BytesPerSecond, throughput)
+	rd.Value("iops", record.PerSecond, iops)
 	rd.Samples = append(rd.Samples, latencies...)
 	if inMemory(v) && v.Str("cache") == "dropped" {
-		rd.Warnings = append(rd.Warnings, record.Warning{Code: "page-cache", Text: "cache = dropped has no effect with target = " + v.Str("target") + ": those files are only in memory"})
+		rd.Warn("page-cache", "cache = dropped has no effect with target = %s: those files are only in memory", v.Str("target"))
 	}
 	if s, ok := series(o.logs, v); ok {
 		rd.Series = append(rd.Series, s)

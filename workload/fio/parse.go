@@ -189,22 +189,20 @@ func sum(jobs []job, name string) (total, error) {
 	return t, nil
 }
 
-// warnings returns the doubts. once means that the load ends with its files.
-func (t total) warnings(name string, once bool) []record.Warning {
-	var out []record.Warning
+// warn adds the doubts. once means that the load ends with its files.
+func (t total) warn(rd *record.Reading, name string, once bool) {
 	if t.ios < fewRequests {
-		out = append(out, record.Warning{Code: "few-requests", Text: fmt.Sprintf("fio completed only %d requests (%s): the 99th percentile rests on fewer than five; make duration longer", t.ios, name)})
+		rd.Warn("few-requests", "fio completed only %d requests (%s): the 99th percentile rests on fewer than five; make duration longer", t.ios, name)
 	}
 	if float64(t.runtime) > unevenJobs*float64(t.fastest) {
-		out = append(out, record.Warning{Code: "uneven-jobs", Text: fmt.Sprintf("fio's jobs ran from %s to %s (%s): they did not work all at the same time", t.fastest, t.runtime, name)})
+		rd.Warn("uneven-jobs", "fio's jobs ran from %s to %s (%s): they did not work all at the same time", t.fastest, t.runtime, name)
 	}
 	if once && t.runtime < shortRun {
-		out = append(out, record.Warning{Code: "short-run", Text: fmt.Sprintf("the files were read once, in %s (%s); make size larger", t.runtime, name)})
+		rd.Warn("short-run", "the files were read once, in %s (%s); make size larger", t.runtime, name)
 	}
 	if t.clat {
-		out = append(out, record.Warning{Code: "completion-latency", Text: "fio printed no histogram of the whole latency; the time to hand requests over is missing from the percentiles (" + name + ")"})
+		rd.Warn("completion-latency", "fio printed no histogram of the whole latency; the time to hand requests over is missing from the percentiles (%s)", name)
 	}
-	return out
 }
 
 // memory warns if requests should have gone to the disk but a large part of them cannot have.
@@ -212,24 +210,16 @@ func (t total) warnings(name string, once bool) []record.Warning {
 // reasons. It misses a sandbox in which all requests are slow. With dropped it judges only
 // random reads of whole pages, because the kernel reads ahead for others. It judges writes only
 // with O_DIRECT, because otherwise they go to the cache.
-func (t total) memory(name string, v param.Values) []record.Warning {
+func (t total) memory(rd *record.Reading, name string, v param.Values) {
 	cache, p10 := v.Str("cache"), time.Duration(t.latency.ValueAtQuantile(10))
 	why := "O_DIRECT had no effect"
 	switch {
 	case p10 >= noDisk || inMemory(v) || cache == "warm":
-		return nil
+		return
 	case cache == "dropped" && (name == "write" || !strings.HasPrefix(v.Str("rw"), "rand") || v.Size("bs") < 4096):
-		return nil
+		return
 	case cache == "dropped":
 		why = "the files were to be dropped from the page cache before the load; either the host did not allow it, or the sandbox has a cache of its own"
 	}
-	return []record.Warning{{Code: "page-cache", Text: fmt.Sprintf("the sandbox answered from memory: %s (a tenth of the %ss took %s or less, which no disk does); do not compare it with one that went to the disk, use cache: warm", why, name, p10)}}
-}
-
-func encode(name string, labels record.Labels, h *hdrhistogram.Histogram) (record.Histogram, error) {
-	enc, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	if err != nil {
-		return record.Histogram{}, fmt.Errorf("fio: encoding the histogram: %w", err)
-	}
-	return record.Histogram{Name: name, Labels: labels, Unit: record.Second, Scale: 1e-9, Encoded: enc}, nil
+	rd.Warn("page-cache", "the sandbox answered from memory: %s (a tenth of the %ss took %s or less, which no disk does); do not compare it with one that went to the disk, use cache: warm", why, name, p10)
 }

@@ -114,10 +114,9 @@ func (hackbench) Parse(_ string, v param.Values, out io.Reader) (record.Reading,
 		times, ends = append(times, r.seconds), append(ends, time.Duration(end*1e9))
 	}
 	output.Repeats(&rd, "time", record.Second, ends, times)
-	rd.Samples = append(rd.Samples, record.Sample{Name: record.Runs, Unit: record.Count, Kind: record.Value, Value: float64(len(times))})
+	rd.Value(record.Runs, record.Count, float64(len(times)))
 	if m := output.Median(times); m < coarse {
-		rd.Warnings = append(rd.Warnings, record.Warning{Code: "coarse-time",
-			Text: fmt.Sprintf("a run of hackbench took %g s, and it prints whole milliseconds: a step is %.0f %%; make loops larger", m, 0.1/m)})
+		rd.Warn("coarse-time", "a run of hackbench took %g s, and it prints whole milliseconds: a step is %.0f %%; make loops larger", m, 0.1/m)
 	}
 	return rd, nil
 }

@@ -1,8 +1,6 @@
 package hackbench
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -13,10 +11,7 @@ import (
 	"tare/workload/output"
 )
 
-const (
-	maxLine    = 1 << 10 // bytes; the longest that hackbench prints has about 90
-	maxSeconds = 1e6
-)
+const maxSeconds = 1e6
 
 // run is hackbench's output of one run.
 type run struct {
@@ -48,10 +43,8 @@ func parse(in io.Reader) ([]run, error) {
 	var runs []run
 	var cur run
 	var said string
-	sc := bufio.NewScanner(bytes.NewReader(b))
-	sc.Buffer(nil, maxLine)
-	for sc.Scan() {
-		line := strings.TrimSpace(sc.Text())
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimSpace(line)
 		text, timed := strings.CutPrefix(line, "Time: ")
 		switch {
 		case timed:
@@ -71,9 +64,6 @@ func parse(in io.Reader) ([]run, error) {
 		case line != "" && said == "":
 			said = line
 		}
-	}
-	if err := sc.Err(); err != nil {
-		return nil, fmt.Errorf("hackbench: reading its output: %w", err)
 	}
 	switch {
 	case len(runs) == 0 && said != "":

@@ -197,7 +197,7 @@ func TestCounts(t *testing.T) {
 			if r.Window < 0.59 || r.Answer <= pageSize || r.Bytes < r.Requests*r.Answer {
 				t.Errorf("window %g s, answers of %d B, %d B in all for %d requests", r.Window, r.Answer, r.Bytes, r.Requests)
 			}
-			h, err := r.histogram(nil)
+			h, err := r.histogram()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,31 +27,23 @@ func (w Workload) Parse(role string, v param.Values, out io.Reader) (record.Read
 	if err := r.sane(v); err != nil {
 		return rd, fmt.Errorf("the report of the http client: %w", err)
 	}
-	h, err := r.histogram(&rd)
-	if err != nil {
-		return rd, fmt.Errorf("the latencies of the http client: %w", err)
-	}
-	enc, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	h, err := r.histogram()
 	if err != nil {
 		return rd, fmt.Errorf("the latencies of the http client: %w", err)
 	}
 	for _, n := range r.Warnings {
 		rd.Warnings = append(rd.Warnings, record.Warning(n))
 	}
-	add := func(name string, u record.Unit, x float64) {
-		rd.Samples = append(rd.Samples, record.Sample{Name: name, Unit: u, Kind: record.Value, Value: x})
-	}
-	add("rate", record.PerSecond, float64(r.Requests)/r.Window)
-	add("latency_p50", record.Second, float64(h.ValueAtPercentile(50))*1e-9)
-	add("latency_p99", record.Second, float64(h.ValueAtPercentile(99))*1e-9)
-	add("latency_mean", record.Second, math.Max(0, h.Mean())*1e-9)
-	add("throughput", record.BytesPerSecond, float64(r.Bytes)/r.Window)
-	rd.Samples = append(rd.Samples, r.counts()...)
-	rd.Histograms = append(rd.Histograms, record.Histogram{Name: "latency", Unit: record.Second, Scale: 1e-9, Encoded: enc})
+	rd.Value("rate", record.PerSecond, float64(r.Requests)/r.Window)
+	rd.Value("latency_p50", record.Second, float64(h.ValueAtPercentile(50))*1e-9)
+	rd.Value("latency_p99", record.Second, float64(h.ValueAtPercentile(99))*1e-9)
+	rd.Value("latency_mean", record.Second, math.Max(0, h.Mean())*1e-9)
+	rd.Value("throughput", record.BytesPerSecond, float64(r.Bytes)/r.Window)
+	r.counts(&rd)
 	if s, ok := r.series(); ok {
 		rd.Series = append(rd.Series, s)
 	}
-	return rd, nil
+	return rd, output.Histogram(&rd, "latency", h)
 }
 
 // sane refuses impossible reports.
@@ -82,7 +74,7 @@ func (r *report) sane(v param.Values) error {
 }
 
 // histogram returns the distribution of latencies, in nanoseconds.
-func (r *report) histogram(rd *record.Reading) (*hdrhistogram.Histogram, error) {
+func (r *report) histogram() (*hdrhistogram.Histogram, error) {
 	if r.Load == "open" {
 		h, err := hdrhistogram.Decode([]byte(r.Histogram))
 		if err != nil {
@@ -119,11 +111,8 @@ func (r *report) histogram(rd *record.Reading) (*hdrhistogram.Histogram, error) 
 	return h, nil
 }
 
-func (r *report) counts() []record.Sample {
-	var out []record.Sample
-	add := func(name string, u record.Unit, x float64) {
-		out = append(out, record.Sample{Name: name, Labels: record.MakeLabels("end", "client"), Unit: u, Kind: record.Value, Value: x})
-	}
+func (r *report) counts(rd *record.Reading) {
+	add := func(name string, u record.Unit, x float64) { rd.Value(name, u, x, "end", "client") }
 	add("window", record.Second, r.Window)
 	add("requests", record.Count, float64(r.Requests))
 	add("errors", record.Count, 0) // an error would have ended the trial
@@ -137,7 +126,6 @@ func (r *report) counts() []record.Sample {
 		add("wake_delay_mean", record.Second, r.WakeDelay.Mean)
 		add("wake_delay_p99", record.Second, r.WakeDelay.P99)
 	}
-	return out
 }
 
 // series returns the progress. Its offsets are from the first request, which is nearly the

@@ -38,7 +38,7 @@ func TestSummary(t *testing.T) {
 		}
 	}
 	r := report{Load: "closed", Window: float64(s.Duration) * 1e-6, Requests: s.Requests, Connections: 4, Latency: s.Latency}
-	h, err := r.histogram(nil)
+	h, err := r.histogram()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func FuzzSummary(f *testing.F) {
 		}
 		if s.Requests > 0 && s.Duration > 0 {
 			r := report{Load: "closed", Window: float64(s.Duration) * 1e-6, Requests: s.Requests, Connections: 4, Latency: s.Latency}
-			if h, err := r.histogram(nil); err == nil && h.TotalCount() != s.Requests {
+			if h, err := r.histogram(); err == nil && h.TotalCount() != s.Requests {
 				t.Errorf("%d latencies of %d requests", h.TotalCount(), s.Requests)
 			}
 		}

@@ -19,8 +19,7 @@ import (
 type report struct {
 	Error string `json:"error"` // the exit code may be 0 even with an error
 	Start struct {
-		Version string `json:"version"`
-		Test    struct {
+		Test struct {
 			Protocol string  `json:"protocol"`
 			Streams  int     `json:"num_streams"`
 			Length   int64   `json:"blksize"`
@@ -39,13 +38,11 @@ type report struct {
 		} `json:"streams"`
 		Received *part              `json:"sum_received"`
 		CPU      map[string]float64 `json:"cpu_utilization_percent"` // of one processor
-		Sender   string             `json:"sender_tcp_congestion"`
 	} `json:"end"`
 }
 
 // part is one stream, or the sum of all, over some time.
 type part struct {
-	Start       float64 `json:"start"`
 	End         float64 `json:"end"`
 	Seconds     float64 `json:"seconds"`
 	Bytes       float64 `json:"bytes"`
@@ -114,8 +111,9 @@ func (p *part) sane() error {
 // reading makes the samples. The throughput is the sum over the streams of what arrived,
 // divided by the receiving end's time; iperf3's sum must be equal.
 func (r *report) reading(rd *record.Reading) error {
-	add := func(name string, labels record.Labels, u record.Unit, x float64, original string) {
-		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: labels, Unit: u, Kind: record.Value, Value: x, Original: original})
+	add := func(name string, u record.Unit, x float64, original string, labels ...string) {
+		rd.Value(name, u, x, labels...)
+		rd.Samples[len(rd.Samples)-1].Original = original
 	}
 	total := r.End.Received
 	var bytes float64
@@ -129,7 +127,7 @@ func (r *report) reading(rd *record.Reading) error {
 			return fmt.Errorf("stream %d: %w", i+1, err)
 		}
 		bytes += s.Receiver.Bytes
-		add("throughput", record.MakeLabels("stream", strconv.Itoa(i+1)), record.BytesPerSecond, s.Receiver.Bytes/total.Seconds, "")
+		rd.Value("throughput", record.BytesPerSecond, s.Receiver.Bytes/total.Seconds, "stream", strconv.Itoa(i+1))
 		if s.Receiver.Bytes == 0 {
 			starved++
 		}
@@ -147,11 +145,11 @@ func (r *report) reading(rd *record.Reading) error {
 	case math.Abs(bytes-total.Bytes) > agree*bytes:
 		return fmt.Errorf("the streams received %g bytes, but iperf3's sum is %g", bytes, total.Bytes)
 	case starved > 0:
-		rd.Warnings = append(rd.Warnings, record.Warning{Code: "starved-streams", Text: fmt.Sprintf("%d of %d streams carried nothing in the measured time", starved, len(r.End.Streams))})
+		rd.Warn("starved-streams", "%d of %d streams carried nothing in the measured time", starved, len(r.End.Streams))
 	}
-	add("throughput", "", record.BytesPerSecond, bytes/total.Seconds, fmt.Sprintf("%.0f bytes in %g s", bytes, total.Seconds))
+	add("throughput", record.BytesPerSecond, bytes/total.Seconds, fmt.Sprintf("%.0f bytes in %g s", bytes, total.Seconds))
 	if told {
-		add("retransmits", "", record.Count, float64(retransmits), "")
+		rd.Value("retransmits", record.Count, float64(retransmits))
 	}
 	for _, x := range []struct{ column, name, end string }{
 		{"host_user", "cpu_user", "client"}, {"host_system", "cpu_system", "client"},
@@ -159,7 +157,7 @@ func (r *report) reading(rd *record.Reading) error {
 	} {
 		percent, ok := r.End.CPU[x.column]
 		if ok && percent >= 0 && percent < 1e6 {
-			add(x.name, record.MakeLabels("end", x.end), record.Cores, percent/100, strconv.FormatFloat(percent, 'f', 2, 64)+" %")
+			add(x.name, record.Cores, percent/100, strconv.FormatFloat(percent, 'f', 2, 64)+" %", "end", x.end)
 		}
 	}
 	return r.series(rd)

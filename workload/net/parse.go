@@ -31,7 +31,7 @@ func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Readin
 	if err := r.sane(); err != nil {
 		return rd, fmt.Errorf("the report of the net %s: %w", role, err)
 	}
-	rd.Samples = r.counts()
+	r.counts(&rd)
 	for _, n := range r.Warnings {
 		rd.Warnings = append(rd.Warnings, record.Warning(n))
 	}
@@ -57,7 +57,7 @@ func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Readin
 				return rd, errors.New("the report of the net client lacks the server's report inside")
 			}
 		}
-		rd.Samples = append(rd.Samples, plain("throughput", record.BytesPerSecond, float64(got.Bytes)/got.Window))
+		rd.Value("throughput", record.BytesPerSecond, float64(got.Bytes)/got.Window)
 		return rd, nil
 	}
 	return rd, r.latencies(&rd)
@@ -113,17 +113,9 @@ func (r *report) sane() error {
 	return nil
 }
 
-func plain(name string, u record.Unit, v float64) record.Sample {
-	return record.Sample{Name: name, Unit: u, Kind: record.Value, Value: v}
-}
-
-// counts returns the samples that both ends have.
-func (r *report) counts() []record.Sample {
-	label := record.MakeLabels("end", r.End)
-	var out []record.Sample
-	add := func(name string, u record.Unit, v float64) {
-		out = append(out, record.Sample{Name: name, Labels: label, Unit: u, Kind: record.Value, Value: v})
-	}
+// counts adds the samples that both ends have.
+func (r *report) counts(rd *record.Reading) {
+	add := func(name string, u record.Unit, v float64) { rd.Value(name, u, v, "end", r.End) }
 	add("window", record.Second, r.Window)
 	add("bytes", record.Byte, float64(r.Bytes))
 	add("operations", record.Count, float64(r.Operations))
@@ -140,7 +132,6 @@ func (r *report) counts() []record.Sample {
 		add("wake_delay_mean", record.Second, r.WakeDelay)
 		add("wake_delay_p99", record.Second, r.WakeDelayP99)
 	}
-	return out
 }
 
 // series returns the progress in intervals; offsets are from the first message. It leaves out
@@ -175,23 +166,28 @@ func (r *report) series() (record.Series, bool) {
 // latencies reads the histogram. All percentiles come from it, so they always agree with the
 // stored histogram.
 func (r *report) latencies(rd *record.Reading) error {
-	h, err := hdrhistogram.Decode([]byte(r.Latency))
+	h, err := percentiles(rd, "latency", r.Latency)
 	if err != nil {
 		return fmt.Errorf("the latency histogram of the net client: %w", err)
 	}
-	// A count above that of the longest run at the highest rate is invalid, and would overflow
-	// the sums below.
-	if n := h.TotalCount(); n <= 0 || n > math.MaxInt64>>20 || h.Max() > 10*histogramMax {
-		return fmt.Errorf("the latency histogram of the net client has %d values up to %d ns, which is out of range", n, h.Max())
-	}
-	ns := func(name string, v float64) {
-		rd.Samples = append(rd.Samples, plain(name, record.Second, v*1e-9))
-	}
-	ns("latency_p50", float64(h.ValueAtPercentile(50)))
-	ns("latency_p99", float64(h.ValueAtPercentile(99)))
-	ns("latency_p999", float64(h.ValueAtPercentile(99.9)))
-	ns("latency_mean", math.Max(0, h.Mean()))
-	rd.Samples = append(rd.Samples, plain("rate", record.PerSecond, float64(r.Operations)/r.Window))
+	rd.Value("latency_mean", record.Second, math.Max(0, h.Mean())*1e-9)
+	rd.Value("rate", record.PerSecond, float64(r.Operations)/r.Window)
 	rd.Histograms = append(rd.Histograms, record.Histogram{Name: "latency", Unit: record.Second, Scale: 1e-9, Encoded: []byte(r.Latency)})
 	return nil
+}
+
+// percentiles adds those of an encoded histogram, which it returns.
+func percentiles(rd *record.Reading, name, encoded string, labels ...string) (*hdrhistogram.Histogram, error) {
+	h, err := hdrhistogram.Decode([]byte(encoded))
+	if err != nil {
+		return nil, err
+	}
+	// A count above that of the longest run at the highest rate is invalid, and would overflow sums.
+	if n := h.TotalCount(); n <= 0 || n > math.MaxInt64>>20 || h.Max() > 10*histogramMax {
+		return nil, fmt.Errorf("%d values up to %d ns are out of range", n, h.Max())
+	}
+	rd.Value(name+"_p50", record.Second, float64(h.ValueAtPercentile(50))*1e-9, labels...)
+	rd.Value(name+"_p99", record.Second, float64(h.ValueAtPercentile(99))*1e-9, labels...)
+	rd.Value(name+"_p999", record.Second, float64(h.ValueAtPercentile(99.9))*1e-9, labels...)
+	return h, nil
 }

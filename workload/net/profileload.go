@@ -3,12 +3,9 @@ package netload
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"tare/param"
 	"tare/record"
@@ -124,14 +121,11 @@ func (r *report) profileReading(v param.Values, rd *record.Reading) error {
 	if !(p.RunWindow >= 1e-9 && p.RunWindow < 1e6) {
 		return fmt.Errorf("the report of the net client: the measured time run_window_s = %g is out of range", p.RunWindow)
 	}
-	add := func(name string, u record.Unit, value float64, labels ...string) {
-		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: record.MakeLabels(labels...), Unit: u, Kind: record.Value, Value: value})
-	}
-	add("transactions", record.PerSecond, float64(p.Iterations)/r.Window)
+	rd.Value("transactions", record.PerSecond, float64(p.Iterations)/r.Window)
 	if prog.sends || prog.receives {
 		through := float64(r.Bytes) / r.Window
 		if prog.unheard() {
-			add("sent", record.BytesPerSecond, through, "end", r.End)
+			rd.Value("sent", record.BytesPerSecond, through, "end", r.End)
 			if got := r.Peer.Profile; got != nil && got.Received != nil { // a server of an older tare does not report it
 				if *got.Received < 0 {
 					return fmt.Errorf("the report of the net server: received is negative: %d", *got.Received)
@@ -139,15 +133,15 @@ func (r *report) profileReading(v param.Values, rd *record.Reading) error {
 				through = float64(*got.Received) / r.Peer.Window
 			}
 		}
-		add("throughput", record.BytesPerSecond, through)
+		rd.Value("throughput", record.BytesPerSecond, through)
 	}
 	if err := r.latencies(rd); err != nil { // and the rate
 		return err
 	}
-	add("strands", record.Count, float64(p.Strands))
-	add("errors", record.Count, float64(p.Errors))
-	add("uperf_throughput", record.BytesPerSecond, float64(p.RunBytes)/p.RunWindow)
-	add("uperf_rate", record.PerSecond, float64(p.RunOps)/p.RunWindow)
+	rd.Value("strands", record.Count, float64(p.Strands))
+	rd.Value("errors", record.Count, float64(p.Errors))
+	rd.Value("uperf_throughput", record.BytesPerSecond, float64(p.RunBytes)/p.RunWindow)
+	rd.Value("uperf_rate", record.PerSecond, float64(p.RunOps)/p.RunWindow)
 	if len(p.Transactions) > 100 || len(p.Flowops) > 9 {
 		return errors.New("the report of the net client has more transactions or flowops than a profile")
 	}
@@ -156,9 +150,9 @@ func (r *report) profileReading(v param.Values, rd *record.Reading) error {
 			return fmt.Errorf("the report of the net client: transaction %d is out of range: %+v", t.N, t)
 		}
 		n := strconv.Itoa(t.N)
-		add("transaction_window", record.Second, t.Window, "transaction", n)
-		add("transaction_bytes", record.Byte, float64(t.Bytes), "transaction", n)
-		add("transaction_operations", record.Count, float64(t.Operations), "transaction", n)
+		rd.Value("transaction_window", record.Second, t.Window, "transaction", n)
+		rd.Value("transaction_bytes", record.Byte, float64(t.Bytes), "transaction", n)
+		rd.Value("transaction_operations", record.Count, float64(t.Operations), "transaction", n)
 	}
 	return p.flowops(rd)
 }
@@ -170,19 +164,8 @@ func (p *profileReport) flowops(rd *record.Reading) error {
 		if op.Peer() == op && op != uperf.Disconnect {
 			return fmt.Errorf("the report of the net client has latencies of %q, which is not a flowop with latencies", f.Op)
 		}
-		h, err := hdrhistogram.Decode([]byte(f.Latency))
-		if err != nil {
+		if _, err := percentiles(rd, "flowop", f.Latency, "flowop", f.Op); err != nil {
 			return fmt.Errorf("the latency histogram of %s: %w", op, err)
-		}
-		if n := h.TotalCount(); n <= 0 || n > math.MaxInt64>>20 || h.Max() > 10*histogramMax {
-			return fmt.Errorf("the latency histogram of %s has %d values up to %d ns, which is out of range", op, n, h.Max())
-		}
-		for _, q := range []struct {
-			name string
-			at   float64
-		}{{"flowop_p50", 50}, {"flowop_p99", 99}, {"flowop_p999", 99.9}} {
-			rd.Samples = append(rd.Samples, record.Sample{Name: q.name, Labels: record.MakeLabels("flowop", f.Op), Unit: record.Second,
-				Kind: record.Value, Value: float64(h.ValueAtPercentile(q.at)) * 1e-9})
 		}
 	}
 	return nil

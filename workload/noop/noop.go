@@ -12,7 +12,6 @@
 package noop
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -28,6 +27,7 @@ import (
 	"tare/param"
 	"tare/record"
 	"tare/workload"
+	"tare/workload/inside"
 	"tare/workload/output"
 )
 
@@ -95,22 +95,17 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	fs.SetOutput(stderr)
 	sleeps := fs.Int("sleeps", 100, "how often to sleep")
 	sleep := fs.Duration("sleep", time.Millisecond, "how long each time")
-	if err := fs.Parse(args); err != nil {
-		return 2
+	err := inside.Parse(fs, args)
+	if err == nil && (*sleeps < 0 || *sleeps > maxSleeps || *sleep < 0 || *sleep > maxSleep) {
+		err = fmt.Errorf("%w: --sleeps must be 0 to %d, --sleep 0s to %s", inside.ErrUsage, maxSleeps, maxSleep)
 	}
-	if fs.NArg() > 0 || *sleeps < 0 || *sleeps > maxSleeps || *sleep < 0 || *sleep > maxSleep {
-		_, _ = fmt.Fprintf(stderr, "noop: --sleeps must be 0 to %d, --sleep 0s to %s, and nothing else is taken\n", maxSleeps, maxSleep)
-		return 2
-	}
-	r, err := measure(*sleeps, *sleep)
 	if err == nil {
-		err = json.NewEncoder(stdout).Encode(r)
+		var r report
+		if r, err = measure(*sleeps, *sleep); err == nil {
+			err = inside.Print(stdout, r)
+		}
 	}
-	if err != nil {
-		_, _ = fmt.Fprintf(stderr, "noop: %v\n", err)
-		return 1
-	}
-	return 0
+	return inside.Exit(stderr, "noop", err)
 }
 
 // measure sleeps with clock_nanosleep on its own thread. time.Sleep would measure Go's scheduler,
@@ -155,11 +150,11 @@ func (noop) Parse(_ string, v param.Values, out io.Reader) (record.Reading, erro
 	if r.Elapsed <= 0 || r.Elapsed > maxTime || r.CPU < 0 || r.CPU > maxTime {
 		return rd, fmt.Errorf("noop: elapsed %d ns and CPU %d ns are out of range", r.Elapsed, r.CPU)
 	}
-	value := func(name string, labels record.Labels, ns int64) {
-		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: labels, Unit: record.Second, Kind: record.Value, Value: float64(ns) * 1e-9})
+	value := func(name string, ns int64, labels ...string) {
+		rd.Value(name, record.Second, float64(ns)*1e-9, labels...)
 	}
-	value("elapsed", "", r.Elapsed)
-	value("cpu", "", r.CPU)
+	value("elapsed", r.Elapsed)
+	value("cpu", r.CPU)
 	if len(r.Overshoot) == 0 {
 		return rd, nil
 	}
@@ -180,13 +175,8 @@ func (noop) Parse(_ string, v param.Values, out io.Reader) (record.Reading, erro
 		}
 	}
 	slices.Sort(r.Overshoot)
-	value("sleep_overshoot", "", r.Overshoot[len(r.Overshoot)/2])
-	value("sleep_overshoot", record.MakeLabels("stat", "max"), r.Overshoot[len(r.Overshoot)-1])
-	enc, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	if err != nil {
-		return rd, fmt.Errorf("noop: encoding the histogram: %w", err)
-	}
+	value("sleep_overshoot", r.Overshoot[len(r.Overshoot)/2])
+	value("sleep_overshoot", r.Overshoot[len(r.Overshoot)-1], "stat", "max")
 	rd.Series = []record.Series{each}
-	rd.Histograms = []record.Histogram{{Name: "sleep_overshoot", Unit: record.Second, Scale: 1e-9, Encoded: enc}}
-	return rd, nil
+	return rd, output.Histogram(&rd, "sleep_overshoot", h)
 }

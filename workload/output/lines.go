@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"tare/record"
 )
 
@@ -45,6 +47,16 @@ func Lines[T any](r io.Reader, what string, check func(T) error) ([]T, error) {
 	return out, nil
 }
 
+// Histogram adds a distribution of times in nanoseconds.
+func Histogram(rd *record.Reading, name string, h *hdrhistogram.Histogram, labels ...string) error {
+	enc, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return fmt.Errorf("encoding the histogram: %w", err)
+	}
+	rd.Histograms = append(rd.Histograms, record.Histogram{Name: name, Labels: record.MakeLabels(labels...), Unit: record.Second, Scale: 1e-9, Encoded: enc})
+	return nil
+}
+
 // Median returns the median of at least one value; of an even number, the mean of the middle
 // two. It does not reorder the values.
 func Median(values []float64) float64 {
@@ -62,10 +74,7 @@ func Median(values []float64) float64 {
 func Repeats(rd *record.Reading, name string, unit record.Unit, ends []time.Duration, values []float64) {
 	rd.Series = append(rd.Series, record.Series{Name: name, Labels: record.MakeLabels(record.LabelResponse, name),
 		Unit: unit, Kind: record.Gauge, T: ends, V: values})
-	add := func(labels record.Labels, x float64) {
-		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: labels, Unit: unit, Kind: record.Value, Value: x})
-	}
-	add("", Median(values))
-	add(record.MakeLabels("stat", "min"), slices.Min(values))
-	add(record.MakeLabels("stat", "max"), slices.Max(values))
+	rd.Value(name, unit, Median(values))
+	rd.Value(name, unit, slices.Min(values), "stat", "min")
+	rd.Value(name, unit, slices.Max(values), "stat", "max")
 }

@@ -76,26 +76,22 @@ func (r *result) add(rd *record.Reading, t test, alone bool) error {
 	if err := r.sane(t); err != nil {
 		return err
 	}
-	label := record.MakeLabels("test", t.name)
-	sample := func(name string, labels record.Labels, u record.Unit, x float64, original string) {
-		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: labels, Unit: u, Kind: record.Value, Value: x, Original: original})
-	}
 	rate := t.name
 	if alone {
 		rate = "rate"
-		sample("latency_p50", "", record.Second, got.p50, "")
-		sample("latency_p99", "", record.Second, got.p99, "")
+		rd.Value("latency_p50", record.Second, got.p50)
+		rd.Value("latency_p99", record.Second, got.p99)
 	}
-	sample(rate, "", record.PerSecond, got.rate, got.rateText+" requests/s")
+	rd.Samples = append(rd.Samples, record.Sample{Name: rate, Unit: record.PerSecond, Kind: record.Value, Value: got.rate, Original: got.rateText + " requests/s"})
 	for _, stat := range []string{"avg", "min", "p50", "p95", "p99", "max"} {
 		if x, ok := got.all[stat]; ok {
-			sample("latency", record.MakeLabels("stat", stat, "test", t.name), record.Second, x, "")
+			rd.Value("latency", record.Second, x, "stat", stat, "test", t.name)
 		}
 	}
-	sample("requests", label, record.Count, float64(r.Requests), "")
-	sample("warmup_rate", label, record.PerSecond, r.WarmRate, "")
+	rd.Value("requests", record.Count, float64(r.Requests), "test", t.name)
+	rd.Value("warmup_rate", record.PerSecond, r.WarmRate, "test", t.name)
 	if t.fill == everyKey || t.fill == longList {
-		sample("found", label, record.Fraction, float64(r.Hits)/float64(max(1, r.Hits+r.Misses)), "")
+		rd.Value("found", record.Fraction, float64(r.Hits)/float64(max(1, r.Hits+r.Misses)), "test", t.name)
 	}
 	return nil
 }

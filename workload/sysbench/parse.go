@@ -1,8 +1,6 @@
 package sysbench
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -17,13 +15,9 @@ import (
 	"tare/workload/output"
 )
 
-const (
-	// maxLine bounds a line in bytes; sysbench's longest is about 80.
-	maxLine = 4 << 10
-	// maxHistogram, in nanoseconds, is the longest latency that sysbench's
-	// histogram can hold: 100 000 ms.
-	maxHistogram = int64(100e9)
-)
+// maxHistogram, in nanoseconds, is the longest latency that sysbench's histogram can hold:
+// 100 000 ms.
+const maxHistogram = int64(100e9)
 
 // result is a whole sysbench output.
 type result struct {
@@ -88,10 +82,8 @@ func parse(in io.Reader) (result, error) {
 	if err != nil {
 		return o, fmt.Errorf("sysbench: %w", err)
 	}
-	sc := bufio.NewScanner(bytes.NewReader(text))
-	sc.Buffer(nil, maxLine)
-	for sc.Scan() {
-		line := strings.TrimSpace(sc.Text())
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
 		// The first interval and the checkpoint share a line: "[ 1s ] Checkpoint report:".
 		if strings.HasSuffix(line, "Checkpoint report:") {
 			cur.checkpoint = true
@@ -108,9 +100,6 @@ func parse(in io.Reader) (result, error) {
 			o.reports = append(o.reports, cur)
 			cur = report{percentile: map[int]float64{}}
 		}
-	}
-	if err := sc.Err(); err != nil {
-		return o, fmt.Errorf("sysbench: reading its output: %w", err)
 	}
 	return o, nil
 }
@@ -214,15 +203,17 @@ func (o result) hint() string {
 	return "; it says: " + o.first
 }
 
-// series makes the time series of a response from the intervals; offsets are from the role's
+// series adds the time series of a response from the intervals; offsets are from the role's
 // start. It includes the warm-up.
-func (o result) series(name string, unit record.Unit, get func(interval) float64) (record.Series, bool) {
+func (o result) series(rd *record.Reading, name string, unit record.Unit, get func(interval) float64) {
 	s := record.Series{Name: name, Labels: record.MakeLabels("source", "sysbench", record.LabelResponse, name), Unit: unit, Kind: record.Gauge}
 	for _, i := range o.intervals {
 		s.T = append(s.T, i.at)
 		s.V = append(s.V, get(i))
 	}
-	return s, len(s.T) > 0
+	if len(s.T) > 0 {
+		rd.Series = append(rd.Series, s)
+	}
 }
 
 // histogram turns the printed buckets into an HdrHistogram of nanoseconds; nil if there are no
@@ -249,12 +240,4 @@ func (o result) histogram() (*hdrhistogram.Histogram, error) {
 		return nil, nil
 	}
 	return h, nil
-}
-
-func encode(name string, h *hdrhistogram.Histogram) (record.Histogram, error) {
-	enc, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	if err != nil {
-		return record.Histogram{}, fmt.Errorf("sysbench: encoding the histogram: %w", err)
-	}
-	return record.Histogram{Name: name, Unit: record.Second, Scale: 1e-9, Encoded: enc}, nil
 }

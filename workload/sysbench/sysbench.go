@@ -23,6 +23,7 @@ import (
 	"tare/param"
 	"tare/record"
 	"tare/workload"
+	"tare/workload/output"
 )
 
 // NewCPU returns the workload cpu.
@@ -98,12 +99,11 @@ func last(v param.Values, out io.Reader) (result, report, error) {
 	return o, r, nil
 }
 
-// threads returns a sample of the number of threads, if the sandbox chose it.
-func threads(v param.Values, o result) []record.Sample {
-	if v.Str("threads") != all || o.threads <= 0 {
-		return nil
+// threads adds the number of threads, if the sandbox chose it.
+func threads(rd *record.Reading, v param.Values, o result) {
+	if v.Str("threads") == all && o.threads > 0 {
+		rd.Value("threads", record.Count, o.threads, "of", "sysbench")
 	}
-	return []record.Sample{{Name: "threads", Labels: record.MakeLabels("of", "sysbench"), Unit: record.Count, Kind: record.Value, Value: o.threads}}
 }
 
 type cpu struct{}
@@ -148,21 +148,17 @@ func (cpu) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error
 	}
 	if h != nil {
 		p99.Value = float64(h.ValueAtQuantile(99)) * 1e-9
-		enc, err := encode("latency", h)
-		if err != nil {
-			return rd, err
+		if err := output.Histogram(&rd, "latency", h); err != nil {
+			return rd, fmt.Errorf("sysbench: %w", err)
 		}
-		rd.Histograms = append(rd.Histograms, enc)
 	}
 	if p99.Value > 0 {
 		rd.Samples = append(rd.Samples, p99)
 	} else {
-		rd.Warnings = append(rd.Warnings, record.Warning{Code: "no-percentile", Text: "sysbench printed neither a histogram nor a 99th percentile of the latency"})
+		rd.Warn("no-percentile", "sysbench printed neither a histogram nor a 99th percentile of the latency")
 	}
-	rd.Samples = append(rd.Samples, threads(v, o)...)
-	if s, ok := o.series("events", record.PerSecond, func(i interval) float64 { return i.events }); ok {
-		rd.Series = append(rd.Series, s)
-	}
+	threads(&rd, v, o)
+	o.series(&rd, "events", record.PerSecond, func(i interval) float64 { return i.events })
 	return rd, nil
 }
 
@@ -217,9 +213,7 @@ func (memory) Parse(_ string, v param.Values, out io.Reader) (record.Reading, er
 	}
 	rd.Samples = append(rd.Samples, record.Sample{
 		Name: "throughput", Unit: record.BytesPerSecond, Kind: record.Value, Value: r.operationsPerSecond * size, Original: r.rateText})
-	rd.Samples = append(rd.Samples, threads(v, o)...)
-	if s, ok := o.series("throughput", record.BytesPerSecond, func(i interval) float64 { return i.mib * (1 << 20) }); ok {
-		rd.Series = append(rd.Series, s)
-	}
+	threads(&rd, v, o)
+	o.series(&rd, "throughput", record.BytesPerSecond, func(i interval) float64 { return i.mib * (1 << 20) })
 	return rd, nil
 }

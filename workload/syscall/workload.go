@@ -90,18 +90,15 @@ func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Readin
 	if n := h.TotalCount(); n < 1 || n > math.MaxInt32 || h.Max() > 2*histogramMax {
 		return rd, fmt.Errorf("the histogram of syscall has %d batches up to %d ps, which is out of range", n, h.Max())
 	}
-	add := func(name string, u record.Unit, labels record.Labels, value float64) {
-		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: labels, Unit: u, Kind: record.Value, Value: value})
-	}
 	at := func(p float64) float64 { return float64(h.ValueAtPercentile(p)) * histogramUnit }
-	add("time_per_call", record.Second, "", at(50))
-	add("rate", record.PerSecond, "", float64(r.Operations)/r.Window)
-	add("time_per_call", record.Second, record.MakeLabels("of", "min"), float64(h.Min())*histogramUnit)
-	add("time_per_call", record.Second, record.MakeLabels("of", "p90"), at(90))
-	add("time_per_call", record.Second, record.MakeLabels("of", "mean"), math.Max(0, h.Mean())*histogramUnit)
-	add("batches", record.Count, "", float64(h.TotalCount()))
-	add("cpu_user", record.Cores, "", r.User/r.Window)
-	add("cpu_system", record.Cores, "", r.System/r.Window)
+	rd.Value("time_per_call", record.Second, at(50))
+	rd.Value("rate", record.PerSecond, float64(r.Operations)/r.Window)
+	rd.Value("time_per_call", record.Second, float64(h.Min())*histogramUnit, "of", "min")
+	rd.Value("time_per_call", record.Second, at(90), "of", "p90")
+	rd.Value("time_per_call", record.Second, math.Max(0, h.Mean())*histogramUnit, "of", "mean")
+	rd.Value("batches", record.Count, float64(h.TotalCount()))
+	rd.Value("cpu_user", record.Cores, r.User/r.Window)
+	rd.Value("cpu_system", record.Cores, r.System/r.Window)
 	rd.Histograms = []record.Histogram{{Name: "batch_mean", Unit: record.Second, Scale: histogramUnit, Encoded: []byte(r.Histogram)}}
 	end := v.Duration("warmup") + v.Duration("duration")
 	for _, s := range []record.Series{r.Series.record("rate", record.PerSecond, end), r.Times.record("time_per_call", record.Second, end)} {

@@ -10,8 +10,6 @@
 package tensorflow
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,8 +30,6 @@ const (
 	auto     = "auto"
 	minSteps = 20
 	maxSteps = 100_000
-	// maxLine bounds a line of the script in bytes; the longest is about 150.
-	maxLine = 64 << 10
 	// ends is the number of steps at the start and at the end over which the loss is averaged,
 	// because that of one batch scatters.
 	ends = 5
@@ -102,7 +98,6 @@ type line struct {
 	Loss    float64 `json:"loss"`    // step: mean cross entropy of its batch, in nats
 	Steps   int     `json:"steps"`   // end
 	Batch   int     `json:"batch"`   // end
-	Right   float64 `json:"right"`   // end: share of test pictures that are classified correctly
 }
 
 // trained is a whole output of the script.
@@ -115,10 +110,8 @@ type trained struct {
 // print.
 func parse(text []byte) (trained, error) {
 	var t trained
-	sc := bufio.NewScanner(bytes.NewReader(text))
-	sc.Buffer(nil, maxLine)
-	for sc.Scan() {
-		s := strings.TrimSpace(sc.Text())
+	for s := range strings.Lines(string(text)) {
+		s = strings.TrimSpace(s)
 		if !strings.HasPrefix(s, "{") {
 			continue
 		}
@@ -145,9 +138,6 @@ func parse(text []byte) (trained, error) {
 		case "end":
 			t.end = &l
 		}
-	}
-	if err := sc.Err(); err != nil {
-		return t, fmt.Errorf("tensorflow: reading its output: %w", err)
 	}
 	return t, nil
 }
@@ -180,11 +170,7 @@ func meanLoss(steps []line) float64 {
 
 func (tensorflow) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {
 	var rd record.Reading
-	text, err := output.Read(out)
-	if err != nil {
-		return rd, fmt.Errorf("tensorflow: %w", err)
-	}
-	said, whole, _, err := timed.Split(text)
+	said, whole, _, err := timed.Read(out)
 	if err != nil {
 		return rd, fmt.Errorf("tensorflow: %w", err)
 	}
@@ -209,18 +195,11 @@ func (tensorflow) Parse(_ string, v param.Values, out io.Reader) (record.Reading
 		series.V = append(series.V, s.Seconds)
 	}
 	rate := float64(len(t.steps)-1) / (last.At - first.At)
-	value := func(name string, unit record.Unit, x float64) record.Sample {
-		return record.Sample{Name: name, Unit: unit, Kind: record.Value, Value: x}
-	}
-	rd.Samples = []record.Sample{
-		{Name: "time", Unit: record.Second, Kind: record.Value, Value: whole.Seconds(), Original: whole.Original()},
-		value("import_time", record.Second, t.imported.Seconds),
-		value("step_time", record.Second, output.Median(times)),
-		value("step_rate", record.PerSecond, rate),
-	}
-	compiled := value("first_step", record.Second, first.Seconds)
-	compiled.Labels = record.MakeLabels("source", "tensorflow")
-	rd.Samples = append(rd.Samples, compiled)
+	whole.Sample(&rd)
+	rd.Value("import_time", record.Second, t.imported.Seconds)
+	rd.Value("step_time", record.Second, output.Median(times))
+	rd.Value("step_rate", record.PerSecond, rate)
+	rd.Value("first_step", record.Second, first.Seconds, "source", "tensorflow")
 	rd.Series = []record.Series{series}
 	return rd, nil
 }

@@ -5,7 +5,7 @@
 // The data path: 1. a workload's role has the command Args(program, check);
 // 2. Main, which is `tare internal timed` in the sandbox, reads the clock, runs the
 // program, reads the clock again and prints a Report, one line of JSON; 3. it runs the check;
-// 4. the workload's Parse splits the output with Split: the program's output, the Report, the
+// 4. the workload's Parse splits the output with Read: the program's output, the Report, the
 // check's output.
 //
 // The time excludes the start of the sandbox, which the workload startup measures. The clock is
@@ -24,7 +24,9 @@ import (
 	"syscall"
 	"time"
 
+	"tare/record"
 	"tare/workload/child"
+	"tare/workload/output"
 )
 
 // Separator separates two commands in the arguments of Main.
@@ -49,8 +51,10 @@ type Report struct {
 // Seconds returns the time of the whole program.
 func (r Report) Seconds() float64 { return float64(r.Elapsed) / 1e9 }
 
-// Original returns the time as printed.
-func (r Report) Original() string { return fmt.Sprintf("%d ns", r.Elapsed) }
+// Sample adds the time of the whole program.
+func (r Report) Sample(rd *record.Reading) {
+	rd.Samples = append(rd.Samples, record.Sample{Name: "time", Unit: record.Second, Kind: record.Value, Value: r.Seconds(), Original: fmt.Sprintf("%d ns", r.Elapsed)})
+}
 
 // Args returns a role's command: the program is timed, and the checks run after it, in order,
 // until one fails.
@@ -62,9 +66,13 @@ func Args(program []string, checks ...[]string) []string {
 	return out
 }
 
-// Split splits the standard output of Main. It returns an error if the output lacks a valid
-// Report.
-func Split(out []byte) (program []byte, r Report, check []byte, err error) {
+// Read reads the standard output of Main and splits it. It returns an error if the output lacks a
+// valid Report.
+func Read(in io.Reader) (program []byte, r Report, check []byte, err error) {
+	out, err := output.Read(in)
+	if err != nil {
+		return nil, r, nil, err
+	}
 	at := bytes.Index(out, []byte(prefix))
 	// The program's last line may lack its newline.
 	for at > 0 && out[at-1] != '\n' {

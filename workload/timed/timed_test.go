@@ -22,7 +22,7 @@ func TestArgs(t *testing.T) {
 	}
 }
 
-// TestWhole: what Main prints, Split takes apart again, and the time is that of
+// TestWhole: what Main prints, Read takes apart again, and the time is that of
 // the program alone.
 func TestWhole(t *testing.T) {
 	var out, errs bytes.Buffer
@@ -33,7 +33,7 @@ func TestWhole(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, &errs)
 	}
 	all := time.Since(start)
-	program, r, check, err := Split(out.Bytes())
+	program, r, check, err := Read(bytes.NewReader(out.Bytes()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestExitCodes(t *testing.T) {
 		if code := Main(c.args, &out, &errs); code != c.code || !strings.Contains(errs.String(), c.says) {
 			t.Errorf("%s: exit code %d and %q, want %d and %q", c.name, code, &errs, c.code, c.says)
 		}
-		if _, _, _, err := Split(out.Bytes()); err == nil && !strings.HasPrefix(c.name, "the check's") && !strings.HasPrefix(c.name, "the second") {
+		if _, _, _, err := Read(bytes.NewReader(out.Bytes())); err == nil && !strings.HasPrefix(c.name, "the check's") && !strings.HasPrefix(c.name, "the second") {
 			t.Errorf("%s: there is a time of a run that failed: %q", c.name, &out)
 		}
 	}
@@ -103,9 +103,9 @@ func TestTold(t *testing.T) {
 	}
 }
 
-func TestSplitRefuses(t *testing.T) {
+func TestReadRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                     "lacks the line",
+		"":                                     "is empty",
 		"a{\"timed_ns\":5}\n":                  "lacks the line", // not at a line's start
 		`{"timed_ns":5`:                        "damaged",
 		`{"timed_ns":5}`:                       "damaged", // cut before the line's end
@@ -114,21 +114,21 @@ func TestSplitRefuses(t *testing.T) {
 		"{\"timed_ns\":-1}\n":                  "is negative or longer",
 		"{\"timed_ns\":1000000000000000000}\n": "is negative or longer",
 	} {
-		if _, _, _, err := Split([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want an error with %q", text, err, want)
 		}
 	}
-	program, r, check, err := Split([]byte("x{\"timed_ns\":1}\n{\"timed_ns\":2,\"user_ns\":3,\"system_ns\":4}\n{\"timed_ns\":9}\n"))
+	program, r, check, err := Read(strings.NewReader("x{\"timed_ns\":1}\n{\"timed_ns\":2,\"user_ns\":3,\"system_ns\":4}\n{\"timed_ns\":9}\n"))
 	if err != nil || r != (Report{Elapsed: 2, User: 3, System: 4}) || string(program) != "x{\"timed_ns\":1}\n" || string(check) != "{\"timed_ns\":9}\n" {
 		t.Errorf("%q, %+v, %q, %v", program, r, check, err)
 	}
 }
 
-func FuzzSplit(f *testing.F) {
+func FuzzRead(f *testing.F) {
 	f.Add([]byte("frame=1\n\n{\"timed_ns\":2462123340,\"user_ns\":3944411000,\"system_ns\":105080000}\n{}\n"))
 	f.Add([]byte("x{\"timed_ns\":1}\n{\"timed_ns\":"))
 	f.Fuzz(func(t *testing.T, out []byte) {
-		program, r, check, err := Split(out)
+		program, r, check, err := Read(bytes.NewReader(out))
 		if err != nil {
 			return
 		}
