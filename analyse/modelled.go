@@ -1,6 +1,7 @@
 package analyse
 
 import (
+	"slices"
 	"strings"
 
 	"tare/record"
@@ -10,12 +11,7 @@ import (
 // folder then are. Published figures are of machines: modelled ones are not set
 // beside them.
 func (a *analysis) modelled(r *Result) {
-	for _, t := range a.trials {
-		if modelledTrial(t) {
-			r.Modelled = true
-			break
-		}
-	}
+	r.Modelled = slices.ContainsFunc(a.trials, modelledTrial)
 	if r.Modelled && r.Published != nil {
 		r.Published = nil
 		r.Warnings = append(r.Warnings, Warning{Code: "modelled", Text: "published figures are left out: these are modelled, and only measured ones are set beside them"})

@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -305,9 +306,7 @@ func (d *draft) expand(keys map[string]pair) {
 // values returns a workload's parameters in a cell, filled, with the texts of files.
 func (w *load) values(s *Study, cell record.Cell) (param.Values, error) {
 	v := make(param.Values, len(w.info.Params))
-	for name, t := range w.fixed {
-		v[name] = t
-	}
+	maps.Copy(v, w.fixed)
 	for _, l := range cell {
 		if w.has(l.Factor) {
 			v[l.Factor] = l.Value

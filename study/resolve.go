@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"maps"
 
 	"tare/param"
 	"tare/record"
@@ -39,9 +40,7 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 		out.Isolate = isolateDefault
 	}
 	values := make(param.Values, len(info.Params))
-	for k, v := range out.Workload.Params {
-		values[k] = v
-	}
+	maps.Copy(values, out.Workload.Params)
 	box := s.sandbox(cat, out.Sandbox)
 	options := param.Values{}
 	for _, l := range cell {

@@ -25,13 +25,13 @@ func Schema(cat Catalogue) ([]byte, error) {
 		{"sandboxes", mapOf("Sandboxes that this study defines.", sandboxSchema(cat))},
 		{"factors", factorsSchema(cat)},
 		{"workloads", workloadsSchema(cat)},
-		{"zip", &jsonschema.Schema{Description: "Groups of factors whose levels move together.", Type: "array", Items: &jsonschema.Schema{Type: "array", MinItems: jsonschema.Ptr(2), Items: text("A factor.")}}},
+		{"zip", &jsonschema.Schema{Description: "Groups of factors whose levels move together.", Type: "array", Items: &jsonschema.Schema{Type: "array", MinItems: new(2), Items: text("A factor.")}}},
 		{"include", picksSchema("Cells beside the cross product; factors that an entry does not name have their usual levels.")},
 		{"exclude", picksSchema("Cells of the cross product that are left out: those with all the levels of an entry.")},
 		{"apply", mapOf("Factors that apply only under some levels of others.", mapOf("Another factor and its levels.", oneOrMore(scalar(""))))},
 		{"stop", section("When a stratum has enough blocks: fixed, or at the first look at which the answer is clear.", props{
 			{"fixed", whole("Blocks, whatever they show.", 1)},
-			{"looks", &jsonschema.Schema{Description: "Numbers of blocks after which to look, rising; [3, 4, 6, 8, 12, 16] unless said.", Type: "array", MinItems: jsonschema.Ptr(1), Items: whole("", 2)}},
+			{"looks", &jsonschema.Schema{Description: "Numbers of blocks after which to look, rising; [3, 4, 6, 8, 12, 16] unless said.", Type: "array", MinItems: new(1), Items: whole("", 2)}},
 			{"confidence", fraction("Confidence of the intervals; 95% unless said.")},
 			{"width", fraction("Relative half-width of an interval that is narrow enough; half the margin unless said.")},
 			{"margin", fraction("Ratios this near to 1 are equivalent; 3% unless said.")},
@@ -129,7 +129,7 @@ func words(ws []string) *jsonschema.Schema {
 
 func oneOrMore(s *jsonschema.Schema) *jsonschema.Schema {
 	return &jsonschema.Schema{Description: s.Description, AnyOf: []*jsonschema.Schema{
-		s, {Type: "array", MinItems: jsonschema.Ptr(1), Items: s.CloneSchemas()},
+		s, {Type: "array", MinItems: new(1), Items: s.CloneSchemas()},
 	}}
 }
 
@@ -261,7 +261,7 @@ func workloadsSchema(cat Catalogue) *jsonschema.Schema {
 	names := sortedKeys(cat.Workloads)
 	entry := orNull(&jsonschema.Schema{Description: "A workload: its kind, parameters and responses. A list makes a parameter a factor of this workload.", Type: "object"})
 	entry.Properties = map[string]*jsonschema.Schema{"kind": words(names)}
-	s := &jsonschema.Schema{Description: "The workloads, by the name that the report shows.", Type: "object", MinProperties: jsonschema.Ptr(1),
+	s := &jsonschema.Schema{Description: "The workloads, by the name that the report shows.", Type: "object", MinProperties: new(1),
 		Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: entry, PropertyOrder: names}
 	for _, k := range names {
 		// Required is what makes an entry without a kind escape the condition.
@@ -316,6 +316,6 @@ func sentinelSchema(cat Catalogue) *jsonschema.Schema {
 
 func picksSchema(help string) *jsonschema.Schema {
 	return &jsonschema.Schema{Description: help, Types: []string{"array", "null"}, Items: &jsonschema.Schema{
-		Type: "object", MinProperties: jsonschema.Ptr(1), AdditionalProperties: oneOrMore(scalar("A level, or several.")),
+		Type: "object", MinProperties: new(1), AdditionalProperties: oneOrMore(scalar("A level, or several.")),
 	}}
 }

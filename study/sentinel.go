@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -141,9 +142,7 @@ func (d *draft) fillSentinel(s *Sentinel) error {
 		return fmt.Errorf("this tare has no sandbox that isolates nothing")
 	}
 	v := param.Values{}
-	for name, t := range s.Workload.Params {
-		v[name] = t
-	}
+	maps.Copy(v, s.Workload.Params)
 	v, err := param.Fill(info.Params, v)
 	d.study.embed(v)
 	if err == nil && info.Check != nil {

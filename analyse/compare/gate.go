@@ -226,13 +226,11 @@ func environment(r *Row, factors []string) map[string]any {
 		b = &Measured{}
 	}
 	// After the factors: a factor with one of these names is in `factor` alone.
-	for name, v := range map[string]any{
+	maps.Copy(env, map[string]any{
 		"worse": worse, "worse_lo": worseLo, "worse_hi": worseHi, "ratio": ratio, "lo": lo, "hi": hi, "p": p, "q": q,
 		"changed": changed, "verdict": verdict, "question": string(r.Question), "baseline": r.Baseline,
 		"workload": r.Workload, "response": r.Response.Name, "missing": r.Missing() != "", "only_in": r.OnlyIn,
 		"failed_a": a.Failed, "failed_b": b.Failed, "n_a": a.N, "n_b": b.N, "factor": level,
-	} {
-		env[name] = v
-	}
+	})
 	return env
 }

@@ -40,12 +40,7 @@ func find(st *study.Study, m mapping) []int {
 }
 
 func compares(w *study.Workload, response string) bool {
-	for _, r := range w.Responses {
-		if r == response {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(w.Responses, response)
 }
 
 // suits reports whether a stratum has the mapping's parameters. A parameter is a level of the

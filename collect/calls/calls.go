@@ -177,7 +177,7 @@ func descendants(pids []int) []int {
 		out = append(out, queue[0])
 		for _, t := range tasks {
 			b, _ := os.ReadFile(filepath.Join(dir, t.Name(), "children")) //nolint:gosec // of a process; CONFIG_PROC_CHILDREN
-			for _, w := range strings.Fields(string(b)) {
+			for w := range strings.FieldsSeq(string(b)) {
 				if pid, err := strconv.Atoi(w); err == nil {
 					queue = append(queue, pid)
 				}

@@ -140,7 +140,7 @@ func virtualization(h hints) string {
 		{"Apple Virtualization", "apple"},
 	}
 	flag := false
-	for _, f := range strings.Fields(first(h.cpuinfo, "flags")) {
+	for f := range strings.FieldsSeq(first(h.cpuinfo, "flags")) {
 		flag = flag || f == "hypervisor"
 	}
 	if h.hypervisor != "" {

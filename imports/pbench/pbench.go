@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -299,9 +300,7 @@ func (r *reader) levels(t *imports.Trial, params map[string]string) {
 			t.Facts["imported."+k] = v
 		}
 	}
-	for k, v := range r.tree.Levels {
-		t.Levels[k] = v
-	}
+	maps.Copy(t.Levels, r.tree.Levels)
 	for fact, v := range map[string]string{"imported.controller": r.meta.get("run", "controller"), "imported.start_run": r.meta.get("run", "start_run"),
 		"imported.agent": r.meta.get("pbench", "rpm-version"), "imported.config": r.meta.get("pbench", "config")} {
 		if v != "" {
@@ -355,9 +354,7 @@ func (m metadata) get(section, key string) string { return m[section][key] }
 // iteration returns the metadata of one iteration.
 func (m metadata) iteration(name string) map[string]string {
 	out := map[string]string{}
-	for k, v := range m["iterations/"+name] {
-		out[k] = v
-	}
+	maps.Copy(out, m["iterations/"+name])
 	return out
 }
 

@@ -95,7 +95,7 @@ func hasVars(names []string) string {
 // parseVars reads "name=value name=value".
 func parseVars(text string) (map[string]string, error) {
 	out := map[string]string{}
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		name, value, ok := strings.Cut(word, "=")
 		name = strings.ToLower(strings.TrimPrefix(name, "$"))
 		if !ok || name == "" || value == "" {

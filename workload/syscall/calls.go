@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -15,7 +16,7 @@ type call struct {
 	help string
 	// open prepares one thread's resources. op runs the call n times and returns the first error
 	// number. It does nothing else, so the loop costs only a few instructions a call.
-	open func() (op func(n int) unix.Errno, closing func(), err error)
+	open func() (op operation, closing func(), err error)
 	// each is the number of system calls in one operation; 0 if there is no call, or the number
 	// is not fixed.
 	each int
@@ -60,49 +61,51 @@ func find(name string) (call, error) {
 
 func none() {}
 
-func openGetpid() (func(int) unix.Errno, func(), error) {
-	return func(n int) unix.Errno {
-		for range n {
-			_, _, _ = unix.RawSyscall(unix.SYS_GETPID, 0, 0, 0)
-		}
-		return 0
-	}, none, nil
-}
+// operation makes a number of calls, or of pairs of them.
+type operation = func(n int) unix.Errno
 
-func openClock() (func(int) unix.Errno, func(), error) {
-	ts := new(unix.Timespec)
+// repeated makes the same call again and again; keep is what its arguments point to.
+func repeated(keep any, trap uintptr, args ...uintptr) operation {
+	var a [6]uintptr
+	copy(a[:], args)
 	return func(n int) unix.Errno {
 		for range n {
-			if _, _, e := unix.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(ts)), 0); e != 0 { //nolint:gosec // the system call's own interface
+			if _, _, e := unix.RawSyscall6(trap, a[0], a[1], a[2], a[3], a[4], a[5]); e != 0 {
 				return e
 			}
 		}
+		runtime.KeepAlive(keep)
 		return 0
-	}, none, nil
+	}
+}
+
+// address is a pointer as a call's argument. What it points to must be kept alive, on the heap.
+func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) } //nolint:gosec // the system call's own interface
+
+func openGetpid() (operation, func(), error) { return repeated(nil, unix.SYS_GETPID), none, nil }
+
+func openYield() (operation, func(), error) { return repeated(nil, unix.SYS_SCHED_YIELD), none, nil }
+
+func openClock() (operation, func(), error) {
+	ts := new(unix.Timespec)
+	return repeated(ts, unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, address(ts)), none, nil
 }
 
 // transfer makes an operation of read or write of one byte on a device.
-func transfer(path string, flags int, trap uintptr) (func(int) unix.Errno, func(), error) {
+func transfer(path string, flags int, trap uintptr) (operation, func(), error) {
 	fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening %s: %w", path, err)
 	}
 	b := new([8]byte)
-	return func(n int) unix.Errno {
-		for range n {
-			if _, _, e := unix.RawSyscall(trap, uintptr(fd), uintptr(unsafe.Pointer(b)), 1); e != 0 { //nolint:gosec // the system call's own interface
-				return e
-			}
-		}
-		return 0
-	}, func() { _ = unix.Close(fd) }, nil
+	return repeated(b, trap, uintptr(fd), address(b), 1), func() { _ = unix.Close(fd) }, nil
 }
 
-func openReadZero() (func(int) unix.Errno, func(), error) {
+func openReadZero() (operation, func(), error) {
 	return transfer("/dev/zero", unix.O_RDONLY, unix.SYS_READ)
 }
 
-func openWriteNull() (func(int) unix.Errno, func(), error) {
+func openWriteNull() (operation, func(), error) {
 	return transfer("/dev/null", unix.O_WRONLY, unix.SYS_WRITE)
 }
 
@@ -125,23 +128,16 @@ func atCWD() uintptr {
 	return uintptr(fd)
 }
 
-func openStat() (func(int) unix.Errno, func(), error) {
+func openStat() (operation, func(), error) {
 	path, err := target()
 	if err != nil {
 		return nil, nil, err
 	}
 	st := new(unix.Stat_t)
-	return func(n int) unix.Errno {
-		for range n {
-			if _, _, e := unix.RawSyscall6(sysStat, atCWD(), uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(st)), 0, 0, 0); e != 0 { //nolint:gosec // the system call's own interface
-				return e
-			}
-		}
-		return 0
-	}, none, nil
+	return repeated([]any{path, st}, sysStat, atCWD(), address(path), address(st), 0), none, nil
 }
 
-func openOpenClose() (func(int) unix.Errno, func(), error) {
+func openOpenClose() (operation, func(), error) {
 	path, err := target()
 	if err != nil {
 		return nil, nil, err
@@ -160,7 +156,7 @@ func openOpenClose() (func(int) unix.Errno, func(), error) {
 	}, none, nil
 }
 
-func openMmap() (func(int) unix.Errno, func(), error) {
+func openMmap() (operation, func(), error) {
 	size := uintptr(os.Getpagesize())
 	return func(n int) unix.Errno {
 		for range n {
@@ -179,31 +175,16 @@ func openMmap() (func(int) unix.Errno, func(), error) {
 	}, none, nil
 }
 
-func openFutex() (func(int) unix.Errno, func(), error) {
-	const wakePrivate = 1 | 128 // FUTEX_WAKE | FUTEX_PRIVATE_FLAG of linux/futex.h
+func openFutex() (operation, func(), error) {
 	word := new(uint32)
-	return func(n int) unix.Errno {
-		for range n {
-			if _, _, e := unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), wakePrivate, 1, 0, 0, 0); e != 0 { //nolint:gosec // the system call's own interface
-				return e
-			}
-		}
-		return 0
-	}, none, nil
+	return repeated(word, unix.SYS_FUTEX, address(word), futexWake, 1), none, nil
 }
 
-func openEpoll() (func(int) unix.Errno, func(), error) {
+func openEpoll() (operation, func(), error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making an epoll set: %w", err)
 	}
 	ev := new([4]unix.EpollEvent)
-	return func(n int) unix.Errno {
-		for range n {
-			if _, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(fd), uintptr(unsafe.Pointer(ev)), 4, 0, 0, 0); e != 0 { //nolint:gosec // the system call's own interface
-				return e
-			}
-		}
-		return 0
-	}, func() { _ = unix.Close(fd) }, nil
+	return repeated(ev, unix.SYS_EPOLL_PWAIT, uintptr(fd), address(ev), 4), func() { _ = unix.Close(fd) }, nil
 }

@@ -18,7 +18,7 @@ import (
 
 // openVDSO reads the clock as a program does: through the vDSO without a call, if the platform has
 // a vDSO that works.
-func openVDSO() (func(int) unix.Errno, func(), error) {
+func openVDSO() (operation, func(), error) {
 	var last time.Time
 	return func(n int) unix.Errno {
 		for range n {
@@ -31,20 +31,9 @@ func openVDSO() (func(int) unix.Errno, func(), error) {
 	}, none, nil
 }
 
-func openYield() (func(int) unix.Errno, func(), error) {
-	return func(n int) unix.Errno {
-		for range n {
-			if _, _, e := unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0); e != 0 {
-				return e
-			}
-		}
-		return 0
-	}, none, nil
-}
-
 const block = 4096 // bytes of an operation on a file
 
-func openPread() (func(int) unix.Errno, func(), error) {
+func openPread() (operation, func(), error) {
 	path, err := os.Executable()
 	if err != nil {
 		return nil, nil, fmt.Errorf("finding a file to read: %w", err)
@@ -53,35 +42,26 @@ func openPread() (func(int) unix.Errno, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening %s: %w", path, err)
 	}
-	op, closing := positioned(unix.SYS_PREAD64, fd)
-	return op, closing, nil
+	return positioned(unix.SYS_PREAD64, fd)
 }
 
-func openPwrite() (func(int) unix.Errno, func(), error) {
+func openPwrite() (operation, func(), error) {
 	fd, err := unix.MemfdCreate("tare", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a file in memory: %w", err)
 	}
-	op, closing := positioned(unix.SYS_PWRITE64, fd)
-	return op, closing, nil
+	return positioned(unix.SYS_PWRITE64, fd)
 }
 
 // positioned reads or writes the first block of a file.
-func positioned(trap uintptr, fd int) (func(int) unix.Errno, func()) {
+func positioned(trap uintptr, fd int) (operation, func(), error) {
 	b := new([block]byte)
-	return func(n int) unix.Errno {
-		for range n {
-			if _, _, e := unix.RawSyscall6(trap, uintptr(fd), uintptr(unsafe.Pointer(b)), block, 0, 0, 0); e != 0 { //nolint:gosec // the system call's own interface
-				return e
-			}
-		}
-		return 0
-	}, func() { _ = unix.Close(fd) }
+	return repeated(b, trap, uintptr(fd), address(b), block, 0), func() { _ = unix.Close(fd) }, nil
 }
 
 // openSendRecv sends a byte to itself and receives it: the cost of a socket without a switch of
 // threads.
-func openSendRecv() (func(int) unix.Errno, func(), error) {
+func openSendRecv() (operation, func(), error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a pair of sockets: %w", err)
@@ -108,7 +88,7 @@ func openSendRecv() (func(int) unix.Errno, func(), error) {
 // faultPages is how many pages are touched for each call that releases them.
 const faultPages = 256
 
-func openFault() (func(int) unix.Errno, func(), error) {
+func openFault() (operation, func(), error) {
 	page := os.Getpagesize()
 	mem, err := unix.Mmap(-1, 0, faultPages*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -135,7 +115,7 @@ func openFault() (func(int) unix.Errno, func(), error) {
 
 // openFutexSwitch wakes another thread and waits until that wakes this one: the cost of a contended
 // lock.
-func openFutexSwitch() (func(int) unix.Errno, func(), error) {
+func openFutexSwitch() (operation, func(), error) {
 	const stop = -1
 	var word atomic.Int32 // even: ours, odd: the other's
 	gone := make(chan struct{})
@@ -190,7 +170,7 @@ func futex(word *atomic.Int32, op uintptr, v int32) unix.Errno {
 
 // openThread starts a thread and waits until it has run: the runtime makes a new thread for a
 // goroutine that is locked to its thread until its end.
-func openThread() (func(int) unix.Errno, func(), error) {
+func openThread() (operation, func(), error) {
 	ran := make(chan struct{})
 	return func(n int) unix.Errno {
 		for range n {
@@ -205,7 +185,7 @@ func openThread() (func(int) unix.Errno, func(), error) {
 }
 
 // openForkExec runs the smallest program: /tare-hello in a sandbox.
-func openForkExec() (func(int) unix.Errno, func(), error) {
+func openForkExec() (operation, func(), error) {
 	path := ""
 	for _, p := range []string{"/tare-hello", "/bin/true", "/usr/bin/true"} {
 		if _, err := os.Stat(p); err == nil {
@@ -245,8 +225,7 @@ func openForkExec() (func(int) unix.Errno, func(), error) {
 }
 
 func errnoOf(err error) unix.Errno {
-	var e unix.Errno
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[unix.Errno](err); ok {
 		return e
 	}
 	return unix.EIO

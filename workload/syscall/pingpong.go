@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func openPipe() (func(int) unix.Errno, func(), error) {
+func openPipe() (operation, func(), error) {
 	var there, back [2]int
 	if err := unix.Pipe2(there[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, fmt.Errorf("making a pipe: %w", err)
@@ -18,17 +18,15 @@ func openPipe() (func(int) unix.Errno, func(), error) {
 		_ = unix.Close(there[1])
 		return nil, nil, fmt.Errorf("making a pipe: %w", err)
 	}
-	op, closing := pingPong(end{back[0], there[1]}, end{there[0], back[1]})
-	return op, closing, nil
+	return pingPong(end{back[0], there[1]}, end{there[0], back[1]})
 }
 
-func openSocketpair() (func(int) unix.Errno, func(), error) {
+func openSocketpair() (operation, func(), error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a pair of sockets: %w", err)
 	}
-	op, closing := pingPong(end{fds[0], fds[0]}, end{fds[1], fds[1]})
-	return op, closing, nil
+	return pingPong(end{fds[0], fds[0]}, end{fds[1], fds[1]})
 }
 
 // end is one thread's side of a ping-pong.
@@ -43,7 +41,7 @@ func (e end) close() {
 
 // pingPong starts the thread that answers. It ends when its input does, after
 // closing has closed the asking side.
-func pingPong(ask, answer end) (op func(int) unix.Errno, closing func()) {
+func pingPong(ask, answer end) (op operation, closing func(), err error) {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -67,7 +65,7 @@ func pingPong(ask, answer end) (op func(int) unix.Errno, closing func()) {
 		}, func() {
 			ask.close()
 			<-gone
-		}
+		}, nil
 }
 
 // one transfers one byte; an end of input is EPIPE.
