@@ -41,11 +41,16 @@ func TestTrials(t *testing.T) {
 				if wall <= 0 || wall > 60 {
 					t.Errorf("wall = %g s", wall)
 				}
+				if memory < 100<<10 || memory > 8<<20 && name == "true" {
+					t.Errorf("peak_memory = %g B", memory)
+				}
+				if name == "write" {
+					if err := os.Remove(filepath.Join(dir, "is")); err != nil {
+						t.Errorf("the program has not written to the directory of the host: %v", err)
+					}
+				}
 			})
 		})
-	}
-	if _, err := os.Stat(filepath.Join(dir, "is")); err != nil {
-		t.Errorf("a program has not written to the directory of the host: %v", err)
 	}
 }
 

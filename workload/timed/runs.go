@@ -1,6 +1,7 @@
 package timed
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,6 +36,8 @@ type Runs struct {
 	Exit    []int         `json:"exit,omitempty"`    // exit codes that are no failure; none: all are
 	Keep    int           `json:"keep,omitempty"`    // bytes at the end of each standard output that are in its Run; 0: it goes to /dev/null
 	Quiet   bool          `json:"quiet,omitempty"`   // no Run is printed
+
+	launcher launcher
 }
 
 // Run is one line that Main prints for each run of Runs. Times are in nanoseconds.
@@ -122,6 +125,10 @@ func mainRuns(text string, stdout, stderr io.Writer) int {
 			_ = os.Setenv("PATH", path)
 		}
 	}
+	if l, err := newLauncher(); err == nil {
+		defer l.Close() //nolint:errcheck // it ends with this program
+		r.launcher = l
+	}
 	prepare := r
 	prepare.Input, prepare.Exit = "", []int{0}
 	enc := json.NewEncoder(stdout)
@@ -171,42 +178,20 @@ const tailKept = 3 << 10
 func (r *Runs) once(ctx context.Context, args []string, keep int) (Run, *failed) {
 	limited, cancel := context.WithTimeout(ctx, r.Limit)
 	defer cancel()
-	cmd := child.Command(limited, args...)
-	cmd.SysProcAttr.Setpgid = true
-	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGTERM) }
-	cmd.Dir, cmd.Env = r.Dir, append(os.Environ(), r.Env...)
 	var taken taken
 	defer taken.close()
-	err := r.connect(cmd, &taken, keep)
-	start := time.Now()
-	if err == nil {
-		err = cmd.Start()
-	}
+	e, err := r.start(limited, args, &taken, keep)
 	if err != nil {
-		return Run{}, &failed{code: 127, how: fmt.Sprintf("cannot start: %v", err)}
+		return Run{}, &failed{code: 127, how: fmt.Sprintf("cannot start %s: %v", args[0], err)}
 	}
-	taken.started()
-	// The process stays a zombie, so that its id is not reused before its group is killed.
-	for {
-		if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	elapsed := time.Since(start)
-	_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
-	_ = cmd.Wait() // the state says more
 	taken.end()
-	st := cmd.ProcessState
-	run := Run{Report: Report{Elapsed: int64(elapsed), User: int64(st.UserTime()), System: int64(st.SystemTime())}}
-	if u, ok := st.SysUsage().(*syscall.Rusage); ok {
-		run.Memory = u.Maxrss << 10
-	}
+	run := Run{Report: Report{Elapsed: int64(e.elapsed), User: e.usage.Utime.Nano(), System: e.usage.Stime.Nano()}, Memory: e.usage.Maxrss << 10}
 	if keep > 0 {
 		run.Stdout = taken.out.String()
 		_, err := taken.out.Whole()
 		run.Cut = err != nil
 	}
-	if f := r.judge(limited, ctx, st); f != nil {
+	if f := r.judge(limited, ctx, e.status); f != nil {
 		if f.said = taken.err.String(); strings.TrimSpace(f.said) == "" {
 			f.said = last(taken.out.String(), tailKept)
 		}
@@ -215,11 +200,60 @@ func (r *Runs) once(ctx context.Context, args []string, keep int) (Run, *failed)
 	return run, nil
 }
 
+// start runs a command to its end. An error says why it cannot start.
+func (r *Runs) start(ctx context.Context, args []string, taken *taken, keep int) (e ended, err error) {
+	cmd := child.Command(ctx, args...)
+	cmd.SysProcAttr.Setpgid = true
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGTERM) }
+	cmd.Dir, cmd.Env = r.Dir, append(os.Environ(), r.Env...)
+	if cmd.Err != nil {
+		return e, cmd.Err
+	}
+	if err := r.connect(cmd, taken, keep); err != nil {
+		return e, err
+	}
+	var report bytes.Buffer
+	if r.launcher.File != nil {
+		theirs, err := taken.pipe(&report)
+		if err != nil {
+			return e, err
+		}
+		r.launcher.wrap(cmd, theirs)
+	}
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return e, err
+	}
+	taken.started()
+	// The process stays a zombie, so that its id is not reused before its group is killed.
+	for {
+		if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	elapsed := time.Since(began)
+	_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+	_ = cmd.Wait() // the state says more
+	taken.end()
+	if r.launcher.File != nil {
+		if e, ok, err := readEnded(report.Bytes()); ok || err != nil {
+			return e, err
+		}
+	}
+	e.elapsed = elapsed
+	e.status, _ = cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		e.usage = *u
+		e.usage.Maxrss = 0 // that of this program, which is larger than most
+	}
+	return e, nil
+}
+
 // judge says how a run failed, nil if it did not.
-func (r *Runs) judge(limited, told context.Context, st *os.ProcessState) *failed {
-	code, how := st.ExitCode(), ""
-	if ws, ok := st.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		code, how = 128+int(ws.Signal()), "was killed by "+unix.SignalName(ws.Signal())
+func (r *Runs) judge(limited, told context.Context, st syscall.WaitStatus) *failed {
+	code, how := st.ExitStatus(), ""
+	if st.Signaled() {
+		code, how = 128+int(st.Signal()), "was killed by "+unix.SignalName(st.Signal())
 	}
 	switch {
 	case told.Err() != nil:
@@ -249,6 +283,9 @@ type taken struct {
 
 // connect gives a command its standard input, output and error.
 func (r *Runs) connect(cmd *exec.Cmd, t *taken, keep int) error {
+	if _, err := os.Stat(r.Dir); r.Dir != "" && err != nil {
+		return fmt.Errorf("its working directory: %w", err)
+	}
 	if r.Input != "" {
 		f, err := os.Open(r.Input)
 		if err != nil {
