@@ -75,7 +75,8 @@ func TestNoisyGate(t *testing.T) {
 			t.Errorf("%s: no row has a width", gate)
 		}
 	}
-	if got := doubts(t, res, a, b, "worse than 50%", 0.8); len(got) > 0 {
+	six, more := equal(1, 0.08, 6, 1)
+	if got := doubts(t, mustCompare(t, six, more, Options{Question: Cost}), six, more, "worse than 50%", 0.8); len(got) > 0 {
 		t.Errorf("50 %% cannot be judged: %+v", got)
 	}
 	if got := doubts(t, res, a, b, "worse than 5%", 0); len(got) > 0 {
@@ -151,7 +152,7 @@ func TestPower(t *testing.T) {
 // not, and no gate counts on it.
 func TestNoisyCall(t *testing.T) {
 	for blocks, want := range map[int]bool{4: false, 12: true} {
-		a, b := equal(5, 0.12, blocks, 1.5)
+		a, b := equal(5, 0.15, blocks, 1.5)
 		res := mustCompare(t, a, b, Options{Question: Cost})
 		for i := range res.Rows {
 			c, row := res.Rows[i].Cost, trial{res: res, row: &res.Rows[i]}

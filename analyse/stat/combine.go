@@ -32,7 +32,7 @@ func Combine(of []Estimate) Estimate {
 	}
 	var out Estimate
 	var base, value []float64
-	var mean, variance, fourth, plain, best float64
+	var mean, variance, fourth, plain, best, miss, level float64
 	whole := len(of) > 0
 	k := float64(len(of))
 	for _, e := range of {
@@ -49,7 +49,8 @@ func Combine(of []Estimate) Estimate {
 			fourth += v * v / e.DF
 			plain += float64(e.N - 1)
 			best = math.Max(best, e.DF)
-			out.Confidence = e.Confidence
+			miss += v * (1 - e.Confidence)
+			level = math.Max(level, e.Confidence)
 		}
 	}
 	if len(of) == 0 {
@@ -58,12 +59,11 @@ func Combine(of []Estimate) Estimate {
 	}
 	out.Base, out.Value, out.Ratio = GeoMean(base), GeoMean(value), Exp(mean)
 	if !whole {
-		out.Confidence = 0
 		return out
 	}
-	out.SE, out.DF = math.Sqrt(variance), math.Max(best, plain)
+	out.SE, out.DF, out.Confidence = math.Sqrt(variance), math.Max(best, plain), level
 	if fourth > 0 { // otherwise nothing varies, or too little for a float64
-		out.DF = math.Min(out.DF, variance*variance/fourth)
+		out.DF, out.Confidence = math.Min(out.DF, variance*variance/fourth), 1-miss/variance
 	}
 	out.interval(mean)
 	return out

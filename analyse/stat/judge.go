@@ -106,12 +106,14 @@ func (r Rule) Estimate(s Summary, prior Prior) Estimate {
 // Part is the estimate that goes into a mean over several comparisons. It leaves out the
 // first block where that may have decided how many blocks there are. Its variance is not
 // moderated: moderation shrinks the noisiest comparisons, which make up most of the error
-// of a mean. Together, the variances have as many degrees of freedom as a mean needs.
-func (r Rule) Part(s Summary) Estimate {
+// of a mean. Together, the variances have as many degrees of freedom as a mean needs. Its
+// level is that of the comparison's own interval.
+func (r Rule) Part(s Summary, prior Prior) Estimate {
+	level := r.Estimate(s, prior).Confidence
 	if r.adaptive() && s.N >= firstFrom {
 		s = s.withoutFirst()
 	}
-	return s.Estimate(Prior{}, r.Level())
+	return s.Estimate(Prior{}, level)
 }
 
 // Enough reports whether a comparison needs no more blocks: its interval is no wider

@@ -9,7 +9,8 @@ import (
 )
 
 // Prior is what the comparisons of a study predict for the variance of one: it is worth DF
-// degrees of freedom at the variance Var. The zero Prior predicts nothing.
+// degrees of freedom at the variance Var. Posterior says how much of that counts. The zero
+// Prior predicts nothing.
 type Prior struct {
 	DF  float64 // may be +Inf: the variance is known
 	Var float64
@@ -201,15 +202,35 @@ func (p *pool) prior(all, group sums) Prior {
 	return prior
 }
 
-// Posterior returns the moderated variance and its degrees of freedom.
+// Constants of Posterior. With them, intervals contain the truth about as often for the
+// noisiest quarter of comparisons as for the quietest, also with few blocks. With s2, the
+// interval of Student's t is the only one that covers equally often for every true variance
+// (s2 is complete), so how much to learn from others is a trade. Drawn with the spread of
+// real trials (ln σ² of variance 3) and three to five blocks, full weight covered 88 to 91 %
+// of the noisiest quarter and 99.2 to 99.9 % of the quietest. Now both have 95 %, and
+// intervals are 3 to 28 % wider in the mean. Where comparisons scatter alike, the others still
+// save much: with a spread of 0.1, 100 comparisons and three blocks, intervals are about 1.2
+// times as wide as with known scatter, instead of 1.95 times.
+const (
+	// ignored is the number of degrees of freedom up to which a prior counts for nothing:
+	// then the others are too unlike to say anything.
+	ignored = 4
+	// share is the part of what a prior is worth beyond that by which it moves a variance.
+	share = 1. / 4
+)
+
+// Posterior returns the moderated variance and its degrees of freedom: those that F. E.
+// Satterthwaite (1946, see Combine) gives a weighted mean of s2 and the prior.
 func (p Prior) Posterior(s2, df float64) (v, d float64) {
+	weight := share * (p.DF - ignored)
 	switch {
-	case p.DF <= 0:
+	case !(weight > 0):
 		return s2, df
-	case math.IsInf(p.DF, 1):
-		v, d = p.Var, p.DF
+	case math.IsInf(weight, 1):
+		v, d = p.Var, weight
 	default:
-		v, d = (p.DF*p.Var+df*s2)/(p.DF+df), p.DF+df
+		all := weight + df
+		v, d = (weight*p.Var+df*s2)/all, all*all/(df+weight*weight/p.DF)
 	}
 	return v, math.Max(df, math.Min(d, p.Cap))
 }

@@ -81,7 +81,7 @@ func (sc scene) play(r *rand.Rand, rule Rule, t *tally) {
 				e := rule.Estimate(s, priors[i*sc.treatments+k])
 				v, _ := rule.Judge(e, record.Lower)
 				t.comparisons++
-				t.parts = append(t.parts, rule.Part(s))
+				t.parts = append(t.parts, rule.Part(s, priors[i*sc.treatments+k]))
 				if v == Faster || v == Slower {
 					t.different++
 				}

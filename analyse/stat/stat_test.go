@@ -290,7 +290,8 @@ func TestPart(t *testing.T) {
 	pairs := []Pair{{1, 4}, {2, 2.2}, {3, 3.1}, {4, 4.1}, {5, 5.6}, {6, 6.3}, {7, 7.7}}
 	same := func(r Rule, of, want []Pair) {
 		t.Helper()
-		got, e := r.Part(Summarise(of)), Summarise(want).Estimate(Prior{}, r.Level())
+		got := r.Part(Summarise(of), Prior{})
+		e := Summarise(want).Estimate(Prior{}, got.Confidence)
 		near(t, "ratio", got.Ratio, e.Ratio, 1e-9)
 		near(t, "low end", got.Lo, e.Lo, 1e-9)
 		near(t, "base", got.Base, e.Base, 1e-9)
@@ -304,6 +305,82 @@ func TestPart(t *testing.T) {
 	same(looks, pairs[:4], pairs[1:4])
 	same(looks, pairs[:3], pairs[:3])
 	same(NewRule(0.95, 0, 0.03, nil, 7), pairs, pairs)
+
+	// Its level is that of the comparison's own interval, whose scatter decides.
+	for _, of := range [][]Pair{{{1, 1}, {1, 1.001}, {1, 1.002}, {1, 1}}, {{1, 1}, {1, 2}, {1, 3}, {1, 4}}} {
+		s := Summarise(of)
+		near(t, "level", looks.Part(s, Prior{}).Confidence, looks.Estimate(s, Prior{}).Confidence, 0)
+	}
+}
+
+// TestCombineLevels: a mean of intervals with different levels has the level of those that
+// make up its error.
+func TestCombineLevels(t *testing.T) {
+	noisy := Estimate{Ratio: 1, Lo: 0.9, Hi: 1.1, N: 5, SE: 0.1, DF: 4, Confidence: 0.95}
+	quiet := Estimate{Ratio: 1, Lo: 0.999, Hi: 1.001, N: 5, SE: 0.001, DF: 4, Confidence: 0.99}
+	near(t, "noisy and quiet", Combine([]Estimate{noisy, quiet}).Confidence, 0.95, 1e-5)
+	noisy.Confidence = 0.97
+	quiet.SE = 0.1
+	near(t, "alike", Combine([]Estimate{noisy, quiet}).Confidence, 0.98, 1e-12)
+	noisy.SE, quiet.SE = 0, 0
+	near(t, "no scatter", Combine([]Estimate{noisy, quiet}).Confidence, 0.99, 1e-12)
+}
+
+// TestPosterior: the others move a variance by a quarter of what they are worth beyond four
+// degrees of freedom.
+func TestPosterior(t *testing.T) {
+	for _, c := range []struct{ prior, v, df float64 }{
+		{3, 9, 4}, {4, 9, 4}, {20, 5, 64. / (4 + 16./20)}, {math.Inf(1), 1, 80},
+	} {
+		v, df := Prior{DF: c.prior, Var: 1, Cap: 80}.Posterior(9, 4)
+		near(t, "variance", v, c.v, 1e-12)
+		near(t, "degrees of freedom", df, c.df, 1e-12)
+	}
+}
+
+// TestQuarters: with few blocks, the intervals of the comparisons that scatter most hold the
+// truth as often as those of the comparisons that scatter least. The spread is that of real
+// trials.
+func TestQuarters(t *testing.T) {
+	const rows = 60
+	r := rand.New(rand.NewPCG(8, 9))
+	for _, n := range []int{3, 5} {
+		var hits [2]float64
+		const studies = 100
+		for range studies {
+			sd := make([]float64, rows)
+			for i := range sd {
+				sd[i] = math.Exp(1.7 / 2 * r.NormFloat64())
+			}
+			slices.Sort(sd)
+			var vs []Variance
+			var means []float64
+			for i := range sd {
+				d := make([]float64, n)
+				for j := range d {
+					d[j] = sd[i] * r.NormFloat64()
+				}
+				mean, v := meanVar(d)
+				means, vs = append(means, mean), append(vs, Variance{S2: v, DF: float64(n - 1)})
+			}
+			for i, prior := range Moderate(vs) {
+				v, df := prior.Posterior(vs[i].S2, vs[i].DF)
+				if math.Abs(means[i]) > Student(df).Quantile(0.975)*math.Sqrt(v/float64(n)) {
+					continue
+				}
+				switch quarter := 4 * i / rows; quarter {
+				case 0, 3:
+					hits[quarter/3]++
+				}
+			}
+		}
+		for k, name := range []string{"quietest", "noisiest"} {
+			share := hits[k] / (studies * rows / 4)
+			if chance := 3 * math.Sqrt(0.95*0.05/(studies*rows/4)); share < 0.94-chance || share > 0.97+chance {
+				t.Errorf("%d blocks: %.1f %% of the %s quarter are covered", n, 100*share, name)
+			}
+		}
+	}
 }
 
 // TestBlocks: as many blocks as the table of Student's t says, and no fewer do.

@@ -79,7 +79,7 @@ func (b *builder) gather(x *row, in []entry, combinations int) (Cell, []part) {
 				cells[i] = list[i].Cell
 			}
 			if sum := b.values(e.s.Base.Cell, cells, b.response.Name); sum.Undefined == "" {
-				parts = append(parts, part{alone: b.rule.Estimate(sum, e.s.Prior), inMean: b.rule.Part(sum)})
+				parts = append(parts, part{alone: b.rule.Estimate(sum, e.s.Prior), inMean: b.rule.Part(sum, e.s.Prior)})
 			} else if why == "" {
 				why = sum.Undefined
 			}
