@@ -213,6 +213,7 @@ func (a *analysis) compare() []Comparison {
 			prior := priors[c.First][at[i]]
 			c.Estimate = a.rule.Estimate(sums[i], prior)
 			c.Verdict, c.Why = a.rule.Judge(c.Estimate, c.Response.Better)
+			c.Estimate.Bound = a.rule.Bound(c.Estimate, c.Response.Better, c.Verdict)
 			a.priors[c.key()], a.parts[c.key()] = prior, a.rule.Part(sums[i], prior)
 			a.explain(c)
 		}

@@ -94,6 +94,7 @@ func Build(rule stat.Rule, r *Reader, strata []Stratum) []Cost {
 		if c := &out[i]; !c.Baseline {
 			c.Estimate = rule.Estimate(sums[i], priors[i])
 			c.Verdict, _ = rule.Judge(c.Estimate, record.Lower)
+			c.Estimate.Bound = rule.Bound(c.Estimate, record.Lower, c.Verdict)
 		}
 	}
 	return out

@@ -21,7 +21,18 @@ const (
 	Lower      Verdict = "lower"
 	Equivalent Verdict = "equivalent"
 	Undecided  Verdict = "undecided"
+
+	// Bounded is how reports show an undecided estimate that has a Bound. No analysis has it.
+	Bounded Verdict = "bounded"
 )
+
+// Shown returns how reports show a verdict on e: as itself, or as Bounded.
+func (e Estimate) Shown(v Verdict) Verdict {
+	if v == Undecided && e.Bound > 0 {
+		return Bounded
+	}
+	return v
+}
 
 // Decided reports whether v needs no more blocks.
 func (v Verdict) Decided() bool { return v != Undecided && v != "" }
@@ -174,6 +185,23 @@ func (r Rule) Judge(e Estimate, better record.Better) (v Verdict, why string) {
 		why += ", as narrow as asked (" + percent(r.Width) + ")"
 	}
 	return Undecided, why
+}
+
+// bounded is the largest cost whose absence is worth saying, as a share of the baseline.
+const bounded = 0.1
+
+// Bound returns the share of the baseline above which an undecided estimate surely costs
+// nothing: the upper end of the interval, taken as a cost. It returns 0 if the estimate is
+// decided, if more is neither better nor worse, and if the bound is above a tenth or rests
+// on too few blocks of a noisy comparison.
+func (r Rule) Bound(e Estimate, better record.Better, v Verdict) float64 {
+	if v != Undecided || better != record.Higher && better != record.Lower || !e.HasInterval() || r.tooFew(e) {
+		return 0
+	}
+	if _, _, hi := e.Cost(better); hi > 1 && hi <= 1+bounded {
+		return hi - 1
+	}
+	return 0
 }
 
 // tooFew reports whether a difference rests on too few blocks of a noisy comparison.

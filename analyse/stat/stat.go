@@ -19,6 +19,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"tare/record"
 )
 
 // MinN is the number of pairs below which there is no interval. Two pairs have one degree of
@@ -202,10 +204,26 @@ type Estimate struct {
 	Confidence float64 `json:"confidence,omitempty"` // nominal, of this interval alone; see Rule
 	Shrunk     float64 `json:"shrunk,omitempty"`     // the ratio corrected for having been called; 0 if the interval contains 1
 	Undefined  string  `json:"undefined,omitempty"`  // why there is no ratio
+
+	// Bound is the share of the baseline above which there is surely no cost, of an
+	// undecided estimate for which that is worth saying; 0 otherwise. See Rule.Bound.
+	Bound float64 `json:"no_cost_above,omitempty"`
 }
 
 // HasInterval reports whether the estimate has an interval.
 func (e Estimate) HasInterval() bool { return e.Lo > 0 }
+
+// Cost returns the ratio and its interval as costs, of which more is worse: for what is
+// better when it is higher, such as a rate, these are the inverse ratios.
+func (e Estimate) Cost(better record.Better) (cost, lo, hi float64) {
+	if better != record.Higher || !(e.Ratio > 0) {
+		return e.Ratio, e.Lo, e.Hi
+	}
+	if e.HasInterval() {
+		lo, hi = 1/e.Hi, 1/e.Lo
+	}
+	return 1 / e.Ratio, lo, hi
+}
 
 // HalfWidth returns the interval's relative half-width: 0.05 is 5 % either way. It is +Inf
 // without an interval.

@@ -114,6 +114,7 @@ func (b *builder) finish(c *Cell, parts []part) {
 	}
 	c.Estimate = stat.Combine(estimates)
 	c.Verdict, c.Why = b.rule.Judge(c.Estimate, b.response.Better)
+	c.Estimate.Bound = b.rule.Bound(c.Estimate, b.response.Better, c.Verdict)
 	if short > 0 && len(parts) > 1 {
 		c.Why = fmt.Sprintf("%d of %d combinations have fewer than %d blocks with values of both", short, len(parts), stat.MinN)
 	}
