@@ -25,7 +25,8 @@ type Item struct {
 	Treatments []string      `json:"treatments,omitempty"`
 	Cells      []record.Cell `json:"cells"`              // those whose cause it cures
 	Cause      string        `json:"cause"`              // cause.Kind
-	Text       string        `json:"text"`               // what to set, to what, and why, in a sentence or two
+	Change     string        `json:"change,omitempty"`   // what to set, to what, in a clause; "" where Contradicted
+	Text       string        `json:"text"`               // Change, and why, in a sentence or two
 	Gain       *Gain         `json:"gain,omitempty"`     // the best of Gains
 	Gains      []Gain        `json:"gains,omitempty"`    // one of each response, the best first
 	Targets    []Target      `json:"targets,omitempty"`  // what to set where, the costliest first: Sets and Patches are the first's
@@ -55,15 +56,17 @@ type Target struct {
 // Gain is what the setting is worth where the study measured it: the ratio of the
 // response with it to that without it, over the blocks that have both.
 type Gain struct {
-	Response string      `json:"response"`
-	Than     string      `json:"than,omitempty"` // what the ratio is to, in words; "": the same without the setting
-	From     record.Cell `json:"from"`
-	To       record.Cell `json:"to"`
-	Ratio    float64     `json:"ratio"`
-	Lo       float64     `json:"lo"`
-	Hi       float64     `json:"hi"`
-	Pairs    int         `json:"pairs"`
-	Cells    int         `json:"cells"` // pairs of cells that it is the geometric mean of
+	Response string        `json:"response"`
+	Better   record.Better `json:"better,omitempty"` // side of the response
+	With     string        `json:"with,omitempty"`   // the setting, in words; "": the item's
+	Than     string        `json:"than,omitempty"`   // what the ratio is to, in words: "with" or "under" something; "": the same without the setting
+	From     record.Cell   `json:"from"`
+	To       record.Cell   `json:"to"`
+	Ratio    float64       `json:"ratio"`
+	Lo       float64       `json:"lo"`
+	Hi       float64       `json:"hi"`
+	Pairs    int           `json:"pairs"`
+	Cells    int           `json:"cells"` // pairs of cells that it is the geometric mean of
 }
 
 // Patch is the setting as it is written.

@@ -122,7 +122,8 @@ func (b *builder) bothOf(cells map[string][]*subject, native map[string]record.C
 	out.Treatments = unique(out.Treatments)
 	out.Treatment, out.Weight = out.Treatments[0], weight(g.list)
 	slices.SortStableFunc(g.list, func(x, y *subject) int { return byNumber(x.level(study.FactorCPULimit), y.level(study.FactorCPULimit)) })
-	out.Text, out.Price = f.text(rule.Text), f.text(rule.Price)
+	out.Change, out.Price = f.text(rule.Change), f.text(rule.Price)
+	out.Text = sentence(out.Change, f.text(rule.Why))
 	return &out
 }
 
@@ -152,15 +153,15 @@ func told(free *group, beside, worst *trial, limit string) []Gain {
 	fewest, best := free.list[0].level(factorVCPUs), free.chosen.to[0].Value
 	var out []Gain
 	for _, x := range []struct {
-		t    *trial
-		than string
+		t          *trial
+		with, than string
 	}{
-		{free.chosen, fmt.Sprintf("that of default_vcpus=%s, with default_vcpus=%s and no limit", fewest, best)},
-		{beside, fmt.Sprintf("the baseline's, with default_vcpus=%s and no limit", best)},
-		{worst, fmt.Sprintf("that of default_vcpus=%s, with default_vcpus=%s under cpu-limit=%s", fewest, worst.to[0].Value, limit)},
+		{free.chosen, fmt.Sprintf("default_vcpus=%s and no limit", best), "with default_vcpus=" + fewest},
+		{beside, fmt.Sprintf("default_vcpus=%s and no limit", best), "the baseline's"},
+		{worst, fmt.Sprintf("cpu-limit=%s and default_vcpus=%s", limit, worst.to[0].Value), "with default_vcpus=" + fewest},
 	} {
 		if g := x.t.gain(x.t.response); g != nil {
-			g.Than = x.than
+			g.With, g.Than = x.with, x.than
 			out = append(out, *g)
 		}
 	}

@@ -105,6 +105,11 @@ func (f *filler) fill(text string) string {
 // text fills a template of running text.
 func (f *filler) text(text string) string { return strings.Join(strings.Fields(f.fill(text)), " ") }
 
+// sentence joins what to do and why.
+func sentence(change, why string) string {
+	return strings.TrimSpace(change + ". " + why)
+}
+
 // patches are those that fit the group's family and conditions.
 func (f *filler) patches() []Patch {
 	s := f.g.list[0]

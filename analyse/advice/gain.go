@@ -129,7 +129,7 @@ func (t *trial) proven() bool { return t.verdict == stat.Faster }
 // gain is nil where no ratio exists, and where there is no interval yet.
 func (t *trial) gain(response string) *Gain {
 	if e := t.estimate; e.HasInterval() && finite(e.Lo, e.Hi, e.Ratio) {
-		return &Gain{Response: response, From: t.pairs[0].from, To: t.pairs[0].to, Ratio: e.Ratio, Lo: e.Lo, Hi: e.Hi, Pairs: e.N, Cells: len(t.pairs)}
+		return &Gain{Response: response, Better: t.better, From: t.pairs[0].from, To: t.pairs[0].to, Ratio: e.Ratio, Lo: e.Lo, Hi: e.Hi, Pairs: e.N, Cells: len(t.pairs)}
 	}
 	return nil
 }

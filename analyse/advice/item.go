@@ -101,7 +101,7 @@ func (b *builder) item(m *merged, prior stat.Prior) Item {
 	for _, t := range trials {
 		if g := t.gain(t.response); g != nil {
 			if slices.ContainsFunc(rule.Set, func(s Setting) bool { return s.Factor == study.FactorCPULimit }) {
-				g.Than = "that under today's limit" // "without" would be without the limit
+				g.Than = "under today's limit" // "without" would be without the limit
 			}
 			out.Gains = append(out.Gains, *g)
 		}
@@ -119,14 +119,15 @@ func (b *builder) item(m *merged, prior stat.Prior) Item {
 	}
 	out.Contradicted = m.first.chosen != nil && m.first.chosen.against()
 	if out.Contradicted {
-		out.Text = words.text(rule.Does) + " (" + words.all() + "): " + b.inVain(m, trials)
+		out.Text = fmt.Sprintf("Leave out %s (%s). The readings point to it, but the study %s it and found %s.", words.text(rule.Does), words.all(), b.measured(), inVain(m))
 	} else {
-		out.Text, out.Warning = words.text(rule.Text), words.text(rule.Warning)
+		out.Change, out.Warning = words.text(rule.Change), words.text(rule.Warning)
+		out.Text = sentence(out.Change, words.text(rule.Why))
 		switch {
 		case m.there == 1:
-			out.Text += " One more cell has that already, and the same cause; --only with its levels says what may help it further."
+			out.Text += " One more case has that already, and the same cause; --only with its levels says what may help it further."
 		case m.there > 1:
-			out.Text += fmt.Sprintf(" %d more cells have that already, and the same cause; --only with their levels says what may help them further.", m.there)
+			out.Text += fmt.Sprintf(" %d more cases have that already, and the same cause; --only with their levels says what may help them further.", m.there)
 		}
 		if h := b.harms(m, prior); h != "" {
 			out.Warning = strings.TrimSpace(out.Warning + " " + h)
@@ -251,25 +252,19 @@ func (b *builder) left(m *merged, x *Item) string {
 }
 
 // inVain says what was measured against a rule.
-func (b *builder) inVain(m *merged, trials []*trial) string {
+func inVain(m *merged) string {
 	loss, same := false, false
 	for _, g := range m.groups {
 		loss = loss || g.chosen.verdict == stat.Slower
 		same = same || g.chosen.verdict == stat.Equivalent
 	}
-	what := "no gain"
 	switch {
 	case loss && same:
-		what = "no gain or a loss"
+		return "no gain or a loss"
 	case loss:
-		what = "a loss"
+		return "a loss"
 	}
-	out := make([]string, len(trials))
-	for i, t := range trials {
-		e := t.estimate
-		out[i] = fmt.Sprintf("%s with it is %s (%s–%s) times that without", t.response, digits(e.Ratio), digits(e.Lo), digits(e.Hi))
-	}
-	return fmt.Sprintf("the readings point to it, but the study %s it and found %s: %s. Leave it.", b.measured(), what, strings.Join(out, ", "))
+	return "no gain"
 }
 
 // weight is what the cells lose together: the summed logarithm of their ratios.

@@ -60,7 +60,7 @@ func TestMerged(t *testing.T) {
 	if len(x.Targets) != 2 || x.Targets[0].From.Key() != "cpu-limit=1" || x.Targets[0].To.Key() != "cpu-limit=8" || len(x.Targets[0].Cells) != 1 || !slices.Equal(x.Targets[1].Responses, []string{"throughput", "latency_mean"}) {
 		t.Errorf("targets: %+v", x.Targets)
 	}
-	if !strings.HasPrefix(x.Text, "Raise the CPU limit to 8 cores: ") || !strings.Contains(patch(x, "pod"), `cpu: "8"`) || x.Unproven != "" || patch(x, "study") != "" {
+	if !strings.HasPrefix(x.Text, "Raise the CPU limit to 8 cores. ") || !strings.Contains(patch(x, "pod"), `cpu: "8"`) || x.Unproven != "" || patch(x, "study") != "" {
 		t.Errorf("%+v", x)
 	}
 }
@@ -73,7 +73,7 @@ func TestTargetsByPresentLevel(t *testing.T) {
 		vcpus(l.finds(cause.Guest, "", at("vm", "default_vcpus", n)))
 	}
 	x := l.advice(t, "guest-vcpus")
-	if !strings.HasPrefix(x.Text, "Boot with 2–8 vCPUs (from 1: 2, from 2: 4, from 4: 8): ") || len(x.Targets) != 3 {
+	if !strings.HasPrefix(x.Text, "Boot with 2–8 vCPUs (from 1: 2, from 2: 4, from 4: 8). ") || len(x.Targets) != 3 {
 		t.Fatalf("%s\n%+v", x.Text, x.Targets)
 	}
 	for _, to := range x.Targets {
@@ -82,7 +82,7 @@ func TestTargetsByPresentLevel(t *testing.T) {
 			t.Errorf("%s: no patch with %s: %+v", to.From, want, to.Patches)
 		}
 	}
-	for _, w := range []string{"Remove the CPU limit, or raise it (cores, from 1: 2; from 8: 17): "} {
+	for _, w := range []string{"Remove the CPU limit, or raise it (cores, from 1: 2; from 8: 17). "} {
 		l := newLab("net", map[string]string{"connections": "16"})
 		for limit, cores := range map[string]float64{"1": 1.5, "8": 17} {
 			c := at("runsc-systrap", "cpu-limit", limit)
@@ -107,7 +107,7 @@ func TestVainApart(t *testing.T) {
 	l.measures(two, 2e9)
 	l.measures(at("vm", "default_vcpus", "4"), 1.5e9)
 	items := Build(l.in)
-	if len(items) != 2 || items[0].Contradicted || !items[1].Contradicted || !strings.Contains(items[1].Text, "(default_vcpus from 2 to 4): the readings point to it, but the study measured it and found a loss: throughput with it is 0.75") {
+	if len(items) != 2 || items[0].Contradicted || !items[1].Contradicted || !strings.Contains(items[1].Text, "(default_vcpus from 2 to 4). The readings point to it, but the study measured it and found a loss.") {
 		t.Errorf("%+v", items)
 	}
 }
@@ -160,7 +160,7 @@ func TestBoth(t *testing.T) {
 		if !c.said {
 			continue
 		}
-		if len(x.Cells) != 2 || len(x.Gains) != 3 || len(x.Patches) > 0 || len(x.Sets) > 0 || !strings.Contains(x.Text, "without a limit 2 vCPUs") || !strings.Contains(x.Text, "under a limit of 1 more") {
+		if len(x.Cells) != 2 || len(x.Gains) != 3 || len(x.Patches) > 0 || len(x.Sets) > 0 || !strings.Contains(x.Text, "Without a limit 2 vCPUs") || !strings.Contains(x.Text, "Under a limit of 1 more") {
 			t.Fatalf("%s: %+v", name, x)
 		}
 		for i, want := range []float64{1.9, 1.9 / 2.5, 5. / 8} {

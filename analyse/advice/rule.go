@@ -17,17 +17,18 @@ import (
 //go:embed rules.yaml
 var rulesFile []byte
 
-// Rule is one piece of advice as data. Text, Price, Warning and the patches are
+// Rule is one piece of advice as data. Change, Why, Price, Warning and the patches are
 // templates (fill.go).
 type Rule struct {
 	Name    string          `yaml:"name"`
-	Causes  []cause.Kind    `yaml:"cause"` // one of these; none: of treatments where nothing costs
-	Roles   []string        `yaml:"roles"` // of the thread that is full, where the cause is a helper; none: any
-	In      []string        `yaml:"in"`    // families of sandboxes; none: any
-	When    []string        `yaml:"when"`  // conditions, which must all hold
-	Set     []Setting       `yaml:"set"`   // factors that it changes
-	Does    string          `yaml:"does"`  // what it sets, as a noun
-	Text    string          `yaml:"text"`
+	Causes  []cause.Kind    `yaml:"cause"`  // one of these; none: of treatments where nothing costs
+	Roles   []string        `yaml:"roles"`  // of the thread that is full, where the cause is a helper; none: any
+	In      []string        `yaml:"in"`     // families of sandboxes; none: any
+	When    []string        `yaml:"when"`   // conditions, which must all hold
+	Set     []Setting       `yaml:"set"`    // factors that it changes
+	Does    string          `yaml:"does"`   // what it sets, as a noun
+	Change  string          `yaml:"change"` // what to do, as a clause that begins with a verb
+	Why     string          `yaml:"why"`    // sentences
 	Price   string          `yaml:"price"`
 	Warning string          `yaml:"warning"`
 	NotWith []string        `yaml:"not-with"` // rules whose settings must not stand beside its own
@@ -113,8 +114,8 @@ func readRules(b []byte) (table, error) {
 func (r *Rule) check(names []string) error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if r.Name == "" || r.Text == "" || r.Does == "" {
-		bad("it needs a name, does and text")
+	if r.Name == "" || r.Change == "" || r.Does == "" {
+		bad("it needs a name, does and change")
 	}
 	if len(r.Source) == 0 {
 		bad("it has no source")

@@ -169,14 +169,14 @@ func TestBadRules(t *testing.T) {
 	if _, err := embedded(); err != nil {
 		t.Fatal(err)
 	}
-	good := "{name: a, cause: [quota], does: d, text: t, source: [s]%s}"
+	good := "{name: a, cause: [quota], does: d, change: t, source: [s]%s}"
 	for add, want := range map[string]string{
 		", when: [sometimes]": `no condition "sometimes"`,
 		", in: [lxc]":         `no family "lxc"`,
 		", not-with: [b]":     `no rule "b"`,
 		", patches: [{for: me, file: f, text: t}]": `a patch is for "me"`,
 		", sorce: [x]": "sorce",
-		"}, {name: a, cause: [bad], does: d, text: t": "is there twice",
+		"}, {name: a, cause: [bad], does: d, change: t": "is there twice",
 	} {
 		if _, err := readRules([]byte("rules: [" + fmt.Sprintf(good, add) + "]")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", add, err, want)
@@ -197,7 +197,7 @@ func TestTemplates(t *testing.T) {
 		b.in = l.in
 		s := b.subject(0)
 		f := b.filler(&group{rule: &r, list: []*subject{s}}, b.computed(&r, []*subject{s}))
-		texts := []string{r.Text, r.Price, r.Warning, r.Does}
+		texts := []string{r.Change, r.Why, r.Price, r.Warning, r.Does}
 		for _, p := range r.Patches {
 			texts = append(texts, p.Text)
 		}

@@ -93,7 +93,7 @@ func TestProvenFirst(t *testing.T) {
 	l.measures(low, 1e9)
 	l.measures(high, 1.6e9)
 	x := l.advice(t, "quota-limit")
-	if v, _ := x.Sets.Get("cpu-limit"); v != "3" || x.Unproven != "" || x.Gain == nil || patch(x, "study") != "" || !strings.Contains(patch(x, "pod"), `cpu: "3"`) || !strings.HasPrefix(x.Text, "Raise the CPU limit to 3 cores: ") {
+	if v, _ := x.Sets.Get("cpu-limit"); v != "3" || x.Unproven != "" || x.Gain == nil || patch(x, "study") != "" || !strings.Contains(patch(x, "pod"), `cpu: "3"`) || !strings.HasPrefix(x.Text, "Raise the CPU limit to 3 cores. ") {
 		t.Errorf("%+v", x)
 	}
 	l.in.Only = func(c record.Cell) bool { return c.Key() == high.Key() }
@@ -112,9 +112,9 @@ func TestInterruptsAreNoWorkers(t *testing.T) {
 		"vCPUs":       {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 1.4, "guest-vcpus", "interrupts want some"},
 		"limit":       {at("vm", "default_vcpus", "1", "cpu-limit", "1"), at("vm", "default_vcpus", "1", "cpu-limit", "2"), 1.4, "guest-limit", "to 2 cores"},
 		"vhost":       {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 1.4, "vhost-queues", "Boot with 2"},
-		"no gain":     {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 1, "guest-enough-vcpus", "Nothing measured shows"},
-		"a loss":      {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 0.8, "guest-enough-vcpus", "Nothing measured shows"},
-		"not of both": {at("vm", "default_vcpus", "1"), nil, 0, "guest-enough-vcpus", "Nothing measured shows"},
+		"no gain":     {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 1, "guest-enough-vcpus", "No measurement shows"},
+		"a loss":      {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 0.8, "guest-enough-vcpus", "No measurement shows"},
+		"not of both": {at("vm", "default_vcpus", "1"), nil, 0, "guest-enough-vcpus", "No measurement shows"},
 	} {
 		l := newLab("net", map[string]string{"connections": "1"})
 		f := l.finds(cause.Guest, "", c.cell)

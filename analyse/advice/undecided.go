@@ -57,7 +57,7 @@ func (b *builder) unneeded() []Item {
 // nothing is an item of a rule that sets nothing.
 func (b *builder) nothing(name string, of []*cause.Finding) Item {
 	rule := b.rule(name)
-	out := Item{Rule: rule.Name, Source: sources(rule.Source), Text: rule.Text, Brief: true}
+	out := Item{Rule: rule.Name, Source: sources(rule.Source), Change: rule.Change, Text: sentence(rule.Change, rule.Why), Brief: true}
 	for _, f := range of {
 		out.Cells, out.Treatments = append(out.Cells, f.Cell), append(out.Treatments, f.Treatment)
 	}
@@ -87,14 +87,14 @@ func (b *builder) undecided(of []*cause.Finding) Item {
 	out.Brief = false
 	looks := ""
 	if worst != nil {
-		looks = fmt.Sprintf(" The worst: `%s` is %s times the baseline, but from %s only.", worst.Response.Name, short(*worst.Ratio), count(worst.Trials, "trial"))
+		looks = fmt.Sprintf(" The worst: %s × the baseline's cost in `%s`, but from %s only.", short(math.Exp(math.Abs(math.Log(*worst.Ratio)))), worst.Response.Name, count(worst.Trials, "trial"))
 	}
-	more := " These results are imported: no more trials can be had of them."
+	more := " These results are imported, so nothing more can be measured."
 	if !b.in.Imported {
 		// Four times the blocks halve an interval.
 		more = " More blocks decide it: " + b.again(open, max(leastBlocks, 4*trials)) + "."
 	}
-	out.Text = fmt.Sprintf("Undecided in %d of %s. %s%s%s", len(open), count(len(of), "cell"), out.Text, looks, more)
+	out.Text = fmt.Sprintf("Too noisy or too few to say in %d of %s.%s%s", len(open), count(len(of), "case"), looks, more)
 	return out
 }
 

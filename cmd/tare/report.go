@@ -23,18 +23,24 @@ import (
 func (a *app) reportVerb() *cobra.Command {
 	var f struct {
 		json, csv, trials, tables, cpu, causes, html bool
+		full, markdown                               bool
 		file                                         string
 	}
 	cmd := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Print what a results folder says",
-		Long: `Analyse a results folder and print its table: a row for each workload and
-response, a column for each sandbox, with the ratio to the baseline, its interval
-and a verdict. It works on any machine and while the study still runs.
+		Long: `Print what a results folder says, in at most 40 lines: the warnings that matter,
+a sentence for each sandbox, a table of costs in which more is always worse, and
+the settings most worth making. It works on any machine, and while the study runs.
+
+--full prints the rest: each ratio to the baseline with its interval and verdict,
+causes, CPU time, why measuring stopped, and what measuring itself cost.
 
 With --html it is one file with charts that needs no network: to look at, to send
 around, to print. A file is there once it is whole.`,
 		Example: `  tare report results/first
+  tare report results/first --full
+  tare report results/first --markdown > comment.md
   tare report results/first --html -o first.html
   tare report results/first --json | jq '.comparisons[] | select(.verdict == "slower")'
   tare report results/first --csv             a line a comparison
@@ -44,8 +50,8 @@ around, to print. A file is there once it is whole.`,
   tare report results/first --csv --causes    what bounds each cell, a line a cell`,
 		Args: exactly(1, "one results folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if n := btoi(f.json) + btoi(f.csv) + btoi(f.html); n > 1 {
-				return coded(exitUsage, "write one of --json, --csv and --html")
+			if n := btoi(f.json) + btoi(f.csv) + btoi(f.html) + btoi(f.full) + btoi(f.markdown); n > 1 {
+				return coded(exitUsage, "write one of --full, --markdown, --json, --csv and --html")
 			}
 			if n := btoi(f.trials) + btoi(f.tables) + btoi(f.cpu) + btoi(f.causes); n > 1 || n > 0 && !f.csv {
 				return coded(exitUsage, "write one of --trials, --tables, --cpu and --causes, with --csv")
@@ -86,10 +92,19 @@ around, to print. A file is there once it is whole.`,
 			case f.csv:
 				return export.CSV(a.stdout, x.result)
 			}
-			return x.text(a.stdout, a.textOptions(a.given(args[0])))
+			opt := a.textOptions(a.given(args[0]))
+			switch {
+			case f.full:
+				return x.text(a.stdout, opt)
+			case f.markdown:
+				return text.WriteMarkdown(a.stdout, x.result, x.hosts(), opt)
+			}
+			return text.WriteShort(a.stdout, x.result, x.hosts(), opt)
 		},
 	}
 	fl := cmd.Flags()
+	fl.BoolVar(&f.full, "full", false, "print everything: each ratio with its interval, causes, CPU time, what measuring cost")
+	fl.BoolVar(&f.markdown, "markdown", false, "print the answer as Markdown, for an issue or a chat")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	fl.BoolVar(&f.csv, "csv", false, "print CSV, a line a comparison")
 	fl.BoolVar(&f.trials, "trials", false, "with --csv: a line a trial and response")
@@ -173,7 +188,7 @@ func (a *app) finishReport(ctx context.Context, db *store.Store, asJSON bool) er
 		_, err := line.WriteTo(a.stdout)
 		return err
 	}
-	if err := r.text(a.stdout, a.textOptions(db.Dir())); err != nil {
+	if err := text.WriteShort(a.stdout, r.result, r.hosts(), a.textOptions(db.Dir())); err != nil {
 		return err
 	}
 	fmt.Fprintln(a.stdout)

@@ -83,7 +83,7 @@ func TestCauseOpens(t *testing.T) {
 	b.do(`document.querySelector("dialog").close()`)
 	b.wait("them to close", `!Tare.state.open`)
 	// Fits are drawn, with what the fit says in words and as a table.
-	for kind, say := range map[cause.Kind]string{cause.Path: "Constant 30.0 us (28.0 us to 32.0 us)", cause.Saturation: "Constant 1.60 (0.90 to 2.30)"} {
+	for kind, say := range map[cause.Kind]string{cause.Path: "Constant 30.0 µs (28.0 µs to 32.0 µs)", cause.Saturation: "Constant 1.60 (0.90 to 2.30)"} {
 		b.do(fmt.Sprintf(`Tare.open(%s)`, quote(key(t, d, kind))))
 		b.do(`document.querySelector('dialog [data-chart^="fit"]').scrollIntoView()`)
 		b.wait("the fit", `document.querySelector('dialog [data-chart^="fit"] canvas')`)

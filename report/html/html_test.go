@@ -146,7 +146,7 @@ func TestPlainSections(t *testing.T) {
 		d.Result.Compared[i].Workload, d.Result.Compared[i].Response.Name = "rr", "latency"
 	}
 	s := plain()
-	for _, want := range []string{`<th scope="row">rr</th><th scope="row">latency</th><th scope="row">5</th><td>2.00 ms</td><td>2.00 ▼ 1.50–2.50</td>`, `<th scope="col">process</th>`, "▼ worse"} {
+	for _, want := range []string{`<th scope="row">rr</th><th scope="row">latency</th><th scope="row">5</th><td>2.00 ms</td><td>2.00 ▼ 1.50–2.50</td>`, `<th scope="col">process</th>`, "▼ costs more"} {
 		if !strings.Contains(s, want) {
 			t.Errorf("the page lacks %s:\n%s", want, s)
 		}

@@ -44,11 +44,11 @@ func findings(name func(string) string, tables bool) func(*analyse.Result) {
 			}
 		}
 		r.Advice = []advice.Item{{Rule: "more-queues", Source: name("the size of a sandbox"), Treatment: r.Treatments[len(r.Treatments)-1].Key, Cells: cells, Cause: "helper",
-			Text:  name("Boot two vCPUs: each has a network queue of its own, and the one vhost thread is full."),
-			Gain:  &advice.Gain{Response: "latency", From: record.Cell{{Factor: "default_vcpus", Value: "1"}}, To: record.Cell{{Factor: "default_vcpus", Value: "2"}}, Ratio: 0.61, Lo: 0.55, Hi: 0.68, Pairs: 12, Cells: 3},
+			Change: name("Boot two vCPUs"), Text: name("Boot two vCPUs. Each has a network queue of its own, and the one vhost thread is full."),
+			Gain:  &advice.Gain{Response: "latency", Better: record.Lower, From: record.Cell{{Factor: "default_vcpus", Value: "1"}}, To: record.Cell{{Factor: "default_vcpus", Value: "2"}}, Ratio: 0.61, Lo: 0.55, Hi: 0.68, Pairs: 12, Cells: 3},
 			Price: name("2.5 times the CPU a request"), Warning: name("with a low CPU limit it makes latency worse"),
 			Patches: []advice.Patch{{For: "pod", File: name("pod manifest"), Text: "metadata:\n  annotations:\n    io.katacontainers.config.hypervisor.default_vcpus: \"2\"\n" + name("")}}},
-			{Rule: "unproven", Source: "a measurement", Treatment: r.Treatments[0].Key, Cells: cells[:1], Cause: "quota", Text: "Raise the limit.", Unproven: "no cell with another limit was measured"}}
+			{Rule: "unproven", Source: "a measurement", Treatment: r.Treatments[0].Key, Cells: cells[:1], Cause: "quota", Change: "Raise the limit", Text: "Raise the limit.", Unproven: "no cell with another limit was measured"}}
 		if tables {
 			r.Tables = causeTable(r, name)
 		}

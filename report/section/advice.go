@@ -34,9 +34,11 @@ func Advice(r *analyse.Result, dir string) *Section {
 		x := &items[i]
 		text := x.Text
 		if x.Brief {
-			text = words.AdviceBrief(x)
-		} else if gains := words.AdviceGains(r, x); !x.Contradicted {
-			text = strings.Join(append([]string{text}, gains[:min(len(gains), maxGains)]...), " ")
+			text = words.AdviceBrief(r, x)
+		} else if leads, gains := words.AdviceGains(r, x); !x.Contradicted {
+			for k := range gains[:min(len(gains), maxGains)] {
+				text += " " + strings.ToUpper(leads[k][:1]) + leads[k][1:] + ": " + gains[k]
+			}
 		}
 		s.Item(words.AdviceFor(r, x), text)
 	}
@@ -84,33 +86,36 @@ func entry(r *analyse.Result, x *advice.Item) *Entry {
 		e.Tone = words.Undecided
 	}
 	if e.Brief {
-		e.Head += words.AdviceBrief(x)
+		e.Head += words.AdviceBrief(r, x)
 		e.Facts = []Item{{Text: adviceCells(r, x)}, {Lead: "rule", Text: x.Rule}}
 		return e
 	}
-	e.Head += x.Text
+	e.Head += words.AdviceBrief(r, x)
 	if r.Modelled { // a patch says so wherever it is copied to
+		e.Head += " (" + words.Modelled + ")"
 		e.Patches = slices.Clone(x.Patches)
 		for i := range e.Patches {
 			e.Patches[i].Text = words.ModelledPatch + "\n" + e.Patches[i].Text
 		}
-	}
-	about := words.Count(len(x.Cells), "cell")
-	if x.Cause != "" {
-		about = "cause " + x.Cause + ", " + about
 	}
 	add := func(lead, text string) {
 		if text != "" {
 			e.Facts = append(e.Facts, Item{Lead: lead, Text: text})
 		}
 	}
-	add("for", adviceCells(r, x)+" ("+about+")")
-	for _, g := range words.AdviceGains(r, x) {
-		add("gain", g)
+	leads, gains := words.AdviceGains(r, x)
+	for i := range gains {
+		add(leads[i], gains[i])
 	}
 	add("not proven", x.Unproven)
 	add("price", x.Price)
 	add("take care", x.Warning)
+	add("why", strings.TrimPrefix(strings.TrimPrefix(x.Text, x.Change), ". "))
+	about := words.Count(len(x.Cells), "case")
+	if x.Cause != "" {
+		about = "cause " + x.Cause + ", " + about
+	}
+	add("for", adviceCells(r, x)+" ("+about+")")
 	add("rule", x.Rule+", from: "+x.Source)
 	if n := len(x.Targets); n > 1 && len(x.Patches) > 0 {
 		t := &x.Targets[0]

@@ -84,7 +84,7 @@ func costCell(c *cpucost.Cost) Cell {
 	if e := &c.Estimate; c.Baseline || e.N == 0 || e.Undefined != "" {
 		return Cell{First: words.Value(c.Value, record.Second)}
 	}
-	return ratioCell(&c.Estimate, SignOf(c.Verdict))
+	return ratioCell(&c.Estimate, c.Verdict)
 }
 
 // Quotas says what the ends with a CPU quota used of it, by role, and how often it held

@@ -53,11 +53,7 @@ func Plain(r *analyse.Result) []*Section {
 // Head says what was measured, where, and what is doubtful about the machines, each once.
 func Head(r *analyse.Result, hosts []record.Host) *Section {
 	s := &Section{ID: "head"}
-	title := fmt.Sprintf("%s: %s compared with %s, %s", r.Study, r.Compare, r.Baseline, words.Count(r.Trials, "trial"))
-	if r.Failed > 0 {
-		title += fmt.Sprintf(", %d of them failed", r.Failed)
-	}
-	s.Text(title)
+	s.Text(title(r))
 	if r.Modelled {
 		s.Text(strings.ToUpper(words.Modelled[:8]) + words.ModelledAbout[8:])
 	}
@@ -124,7 +120,7 @@ func hostWarnings(hosts []record.Host) []Block {
 func Answer(r *analyse.Result) *Section {
 	s := &Section{ID: "answer"}
 	said := 0
-	for _, x := range words.Answer(r, words.Options{Items: 1}) {
+	for _, x := range words.Answer(r, words.Options{}) {
 		switch {
 		case x.About == "" && x.Tone == words.Note && said > 0:
 		case x.About == "":
@@ -136,7 +132,7 @@ func Answer(r *analyse.Result) *Section {
 		}
 	}
 	if more := said - maxTreatments; more > 0 {
-		s.Item("", fmt.Sprintf("and %d more in the table", more))
+		s.Item("", fmt.Sprintf("and %d more; --full has all", more))
 	}
 	return s
 }

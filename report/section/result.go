@@ -11,30 +11,32 @@ import (
 	"tare/report/words"
 )
 
-// Doubtful follows the sign of a row that is called different and does not hold among all
-// rows.
+// Doubtful follows the sign of a row that is called different and does not survive
+// correction for multiple comparisons.
 const Doubtful = "~"
 
 // SignOf is how a verdict is shown.
 func SignOf(v stat.Verdict) Sign {
 	switch v { // more memory is not slower
 	case stat.Faster:
-		return Sign{"▲", "better", words.Better}
+		return Sign{"▲", "costs less", words.Better}
 	case stat.Slower:
-		return Sign{"▼", "worse", words.Worse}
+		return Sign{"▼", "costs more", words.Worse}
 	case stat.Higher:
 		return Sign{"↑", "higher", words.Differs}
 	case stat.Lower:
 		return Sign{"↓", "lower", words.Differs}
 	case stat.Equivalent:
-		return Sign{"=", "equivalent", words.Equal}
+		return Sign{"=", "free", words.Equal}
+	case stat.Bounded:
+		return Sign{"≤", "surely no cost above this", words.Bounded}
 	}
-	return Sign{"?", "undecided", words.Undecided}
+	return Sign{"?", "too noisy to say", words.Undecided}
 }
 
 // Verdicts are all of them, in the order in which legends have them.
 func Verdicts() []stat.Verdict {
-	return []stat.Verdict{stat.Faster, stat.Slower, stat.Higher, stat.Lower, stat.Equivalent, stat.Undecided}
+	return []stat.Verdict{stat.Faster, stat.Slower, stat.Higher, stat.Lower, stat.Equivalent, stat.Bounded, stat.Undecided}
 }
 
 // Results is the table of all comparisons: a row for each stratum and response, a column
@@ -69,13 +71,14 @@ func Legend(r *analyse.Result) *Section {
 	if len(r.Compared) == 0 {
 		return s
 	}
-	s.Note(fmt.Sprintf("%s: the value. Others: ratio to it in the same block and its %s %% interval. n: blocks.", r.Baseline, perCent(r.Confidence)))
+	s.Note(fmt.Sprintf("%s: the value. Others: ratio to it in the same block and its %s %% interval. n: blocks, each a run of all sandboxes.", r.Baseline, perCent(r.Confidence)))
 	seen := make(map[stat.Verdict]bool)
 	doubts := false
 	for i := range r.Compared {
 		c := &r.Compared[i]
-		if cell := comparison(c).First; strings.HasSuffix(strings.TrimSuffix(cell, Doubtful), SignOf(c.Verdict).Mark) {
-			seen[c.Verdict] = true
+		v := c.Estimate.Shown(c.Verdict)
+		if cell := comparison(c).First; strings.HasSuffix(strings.TrimSuffix(cell, Doubtful), SignOf(v).Mark) {
+			seen[v] = true
 			doubts = doubts || strings.HasSuffix(cell, Doubtful)
 		}
 	}
@@ -89,7 +92,7 @@ func Legend(r *analyse.Result) *Section {
 		}
 	}
 	if doubts {
-		signs = append(signs, Sign{Mark: Doubtful, Text: "does not hold among so many rows"})
+		signs = append(signs, Sign{Mark: Doubtful, Text: "fails correction for many comparisons"})
 	}
 	if len(signs) > 0 {
 		s.Blocks = append(s.Blocks, Block{Signs: signs})
@@ -152,7 +155,7 @@ func comparison(c *analyse.Comparison) Cell {
 		}
 		return Cell{First: level + " ?", Second: "no ratio"}
 	}
-	out := ratioCell(&c.Estimate, SignOf(c.Verdict))
+	out := ratioCell(&c.Estimate, c.Verdict)
 	if c.Doubtful() {
 		out.First += Doubtful
 	}
@@ -160,7 +163,8 @@ func comparison(c *analyse.Comparison) Cell {
 }
 
 // ratioCell is a ratio with its sign, and its interval or how many blocks one needs.
-func ratioCell(e *stat.Estimate, g Sign) Cell {
+func ratioCell(e *stat.Estimate, v stat.Verdict) Cell {
+	g := SignOf(e.Shown(v))
 	return Cell{First: words.Ratio(e.Ratio) + " " + g.Mark, Second: interval(e), Tone: g.Tone}
 }
 

@@ -59,6 +59,7 @@ type Table struct {
 	Grouped bool     `json:"grouped,omitempty"` // rows with the same first cell stand together: it is written once
 	Words   bool     `json:"words,omitempty"`   // the cells are words; else they are figures
 	All     string   `json:"all,omitempty"`     // says where all rows are; then a terminal shows the first only
+	Sparing bool     `json:"-"`                 // a terminal without room leaves out second parts, then the second column
 	Wide    string   `json:"wide,omitempty"`    // what it is called on the page, which alone has room for it; "": it is not such a table
 }
 

@@ -28,12 +28,12 @@ func testAdvice() *analyse.Result {
 	one, two := res.Treatments[0].Key, res.Treatments[1].Key
 	res.Advice = []advice.Item{
 		{Rule: "vhost-queues", Source: "a publication", Treatment: one, Cause: "helper", Cells: []record.Cell{cell("1", "4"), cell("1", "16")},
-			Text: "Boot with 2 vCPUs: one vhost thread is full.", Price: "a vhost thread more", Warning: "Not both.", Weight: 1.4,
-			Gain:    &advice.Gain{Response: "throughput", From: cell("1", "4"), To: cell("2", "4"), Ratio: 1.95, Lo: 1.9, Hi: 2.01, Pairs: 12, Cells: 2},
+			Change: "Boot with 2 vCPUs", Text: "Boot with 2 vCPUs. One vhost thread is full.", Price: "a vhost thread more", Warning: "Not both.", Weight: 1.4,
+			Gain:    &advice.Gain{Response: "throughput", Better: record.Higher, From: cell("1", "4"), To: cell("2", "4"), Ratio: 1.95, Lo: 1.9, Hi: 2.01, Pairs: 12, Cells: 2},
 			Patches: []advice.Patch{{For: "pod", File: "pod manifest", Text: "metadata:\n  annotations:\n    default_vcpus: \"2\"\n"}, {For: "shell", File: "shell", Text: "echo \x1b[31mred\n"}}},
 		{Rule: "guest-vcpus", Source: "another", Treatment: two, Cause: "guest", Cells: []record.Cell{cell("2", "16")}, Contradicted: true,
-			Text: "more vCPUs at boot: the readings point to it, but the study measured it and found a loss.",
-			Gain: &advice.Gain{Response: "throughput", Ratio: 0.8, Lo: 0.75, Hi: 0.86, Pairs: 6, Cells: 1}},
+			Text: "Leave out more vCPUs at boot. The readings point to it, but the study measured it and found a loss.",
+			Gain: &advice.Gain{Response: "throughput", Better: record.Higher, Ratio: 0.8, Lo: 0.75, Hi: 0.86, Pairs: 6, Cells: 1}},
 		{Rule: "link", Source: "a third", Treatment: two, Cause: "link", Cells: []record.Cell{cell("2", "4")}, Text: "The link\x1b[2J is full.", Unproven: "not measured; these cells would tell: tare run STUDY --set default_vcpus=2,4"},
 	}
 	return res
@@ -65,7 +65,7 @@ func TestAdviceInReport(t *testing.T) {
 	res := testAdvice()
 	var b strings.Builder
 	write(&b, section.Advice(res, "my results"), Options{Width: 200})
-	for _, want := range []string{"\nadvice:\n", "vm (TCG) default_vcpus=1: Boot with 2 vCPUs", "Measured: throughput 1.95 (1.90–2.01) times that with default_vcpus=1, 12 blocks of 2 pairs of cells.", "tare advise 'my results'"} {
+	for _, want := range []string{"\nadvice:\n", "vm (TCG) default_vcpus=1: Boot with 2 vCPUs. ", "Gain: throughput is 95 % higher (90 to 101 %) than with default_vcpus=1, 12 blocks of 2 combinations.", "tare advise 'my results'"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}

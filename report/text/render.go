@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -48,7 +49,22 @@ func small(s string) string {
 }
 
 func paragraph(b *strings.Builder, s string, opt Options) {
-	b.WriteString(wrap(s, opt.width(), "  ") + "\n")
+	b.WriteString(opt.cut(wrap(s, opt.width(), "  ")) + "\n")
+}
+
+// cut leaves the lines that a paragraph may take, and says that there are more.
+func (o Options) cut(s string) string {
+	lines := strings.Split(s, "\n")
+	if o.lines == 0 || len(lines) <= o.lines {
+		return s
+	}
+	last := []rune(lines[o.lines-1])
+	last = last[:min(len(last), o.width()-6)] // an entry of a list is indented
+	if i := strings.LastIndex(string(last), " "); i > len(string(last))/2 {
+		last = []rune(string(last)[:i])
+	}
+	lines[o.lines-1] = strings.TrimRight(string(last), " ,;.") + " ..."
+	return strings.Join(lines[:o.lines], "\n")
 }
 
 func block(b *strings.Builder, x *section.Block, opt Options) {
@@ -80,14 +96,14 @@ func block(b *strings.Builder, x *section.Block, opt Options) {
 
 // item writes one entry of a list.
 func item(b *strings.Builder, opt Options, s string) {
-	b.WriteString("  " + wrap(s, opt.width()-2, "    ") + "\n")
+	b.WriteString("  " + opt.cut(wrap(s, opt.width()-2, "    ")) + "\n")
 }
 
 // writeTable prints a table, without the columns that only the page has room for, and
 // without the rows that are too many. Below a table of modelled figures stands that they
 // are.
 func writeTable(b *strings.Builder, t *section.Table, opt Options) {
-	g := grid{keys: t.Keys, left: t.Words, grouped: t.Grouped}
+	g := grid{keys: t.Keys, left: t.Words, grouped: t.Grouped, sparing: t.Sparing}
 	for _, c := range t.Columns {
 		if !c.Wide {
 			g.header = append(g.header, shorten(c.Head, maxCell))
@@ -95,7 +111,7 @@ func writeTable(b *strings.Builder, t *section.Table, opt Options) {
 	}
 	more := 0
 	if t.All != "" {
-		more = len(t.Rows) - maxRows
+		more = len(t.Rows) - cmp.Or(opt.rows, maxRows)
 	}
 	for _, row := range t.Rows[:len(t.Rows)-max(0, more)] {
 		if row[0].Wide {
@@ -114,7 +130,7 @@ func writeTable(b *strings.Builder, t *section.Table, opt Options) {
 		return
 	}
 	b.WriteString(g.render(opt))
-	if opt.modelled {
+	if opt.modelled && opt.lines == 0 {
 		b.WriteString(words.Modelled + "\n")
 	}
 	if more > 0 {
@@ -162,6 +178,8 @@ func colours(t words.Tone) text.Colors {
 		return text.Colors{text.FgRed}
 	case words.Differs:
 		return text.Colors{text.FgCyan}
+	case words.Bounded:
+		return text.Colors{text.FgHiCyan}
 	case words.Equal:
 		return text.Colors{text.Bold}
 	case words.Undecided:

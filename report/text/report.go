@@ -25,6 +25,8 @@ type Options struct {
 	Dir   string       // the results folder, named in the next steps; "" for none
 
 	modelled bool // tables say so below
+	lines    int  // that a paragraph or an entry of a list may take; 0: all
+	rows     int  // that a table may take; 0: those of it that a terminal shows
 }
 
 func (o Options) width() int {
@@ -43,6 +45,37 @@ func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) e
 		write(&b, s, opt)
 	}
 	_, err := io.WriteString(w, strings.TrimPrefix(b.String(), "\n"))
+	return err
+}
+
+// screen is how many lines the short answer has at most, at 80 columns or more. It leaves
+// room for the line of `tare run` that names the page.
+const screen = 38
+
+// WriteShort prints the answer that fits a screen of 40 lines of 80 columns.
+func WriteShort(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) error {
+	opt.Width = min(opt.width(), 80)
+	sections := section.Short(res, hosts, opt.Dir)
+	var text string
+	for _, tight := range []struct{ answer, head, advice, rows int }{{3, 3, 3, 12}, {2, 2, 2, 12}, {2, 1, 2, 12}, {2, 1, 1, 10}, {1, 1, 1, 8}, {1, 1, 1, 4}} {
+		var b strings.Builder
+		opt.rows = tight.rows
+		for _, s := range sections {
+			lines := tight.advice
+			switch s.ID {
+			case "answer":
+				lines = tight.answer
+			case "head":
+				lines = tight.head
+			}
+			opt.lines = (80*lines + opt.Width - 1) / opt.Width
+			write(&b, s, opt)
+		}
+		if text = strings.TrimPrefix(b.String(), "\n"); strings.Count(text, "\n") <= screen {
+			break
+		}
+	}
+	_, err := io.WriteString(w, text)
 	return err
 }
 

@@ -256,7 +256,7 @@ func TestLegendOfWhatIsShown(t *testing.T) {
 			c.Skipped = "no KVM"
 		}
 	}
-	if got := laid(section.Legend(r), Options{}); strings.Contains(got, "undecided") || !strings.Contains(got, "▲ better ▼ worse") {
+	if got := laid(section.Legend(r), Options{}); strings.Contains(got, "noisy") || !strings.Contains(got, "▲ costs less ▼ costs more") {
 		t.Error(got)
 	}
 }
@@ -265,7 +265,7 @@ func TestLegendOfWhatIsShown(t *testing.T) {
 // many is marked, and the mark is explained only where it is.
 func TestDoubtfulRows(t *testing.T) {
 	r := testResult()
-	if got := laid(section.Legend(r), Options{}); !strings.Contains(got, "~ does not hold") {
+	if got := laid(section.Legend(r), Options{}); !strings.Contains(got, "~ fails correction") {
 		t.Errorf("the mark is not explained: %s", got)
 	}
 	var b bytes.Buffer

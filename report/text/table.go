@@ -1,6 +1,8 @@
 package text
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -19,6 +21,7 @@ type grid struct {
 	rows    [][]section.Cell
 	left    bool // align words to the left; numbers stand right
 	grouped bool // a first cell like that above is left out
+	sparing bool // without room, second parts are left out, then the second column, then the last
 }
 
 // gap is between two columns.
@@ -28,6 +31,15 @@ const gap = 2
 // in several tables, each with as many columns as fit; else, when not one column
 // fits beside the keys, as a list.
 func (g grid) render(o Options) string {
+	if g.sparing && sum(g.widths(false)) > o.width() {
+		bare := g.bare(o)
+		bare.sparing = false
+		out := bare.render(o)
+		if more := len(g.header) - 1 - len(bare.header); more > 0 {
+			out += fmt.Sprintf("  %d more columns: --full has all\n", more)
+		}
+		return out
+	}
 	for _, stacked := range []bool{false, true} {
 		if sum(g.widths(stacked)) <= o.width() {
 			return g.table(o, stacked, all(len(g.header)))
@@ -50,6 +62,31 @@ func (g grid) render(o Options) string {
 		parts = append(parts, g.table(o, true, cols))
 	}
 	return strings.Join(parts, "\n")
+}
+
+// bare leaves out what there is no room for: the last columns too.
+func (g grid) bare(o Options) grid {
+	rows := make([][]section.Cell, len(g.rows))
+	for i, r := range g.rows {
+		rows[i] = slices.Clone(r)
+		for k := range rows[i] {
+			rows[i][k].Second = ""
+		}
+	}
+	g.rows = rows
+	if sum(g.widths(false)) > o.width() {
+		g.header = slices.Delete(slices.Clone(g.header), 1, 2)
+		for i := range g.rows {
+			g.rows[i] = slices.Delete(g.rows[i], 1, 2)
+		}
+	}
+	for len(g.header) > g.keys+1 && sum(g.widths(false)) > o.width() {
+		g.header = g.header[:len(g.header)-1]
+		for i := range g.rows {
+			g.rows[i] = g.rows[i][:len(g.header)]
+		}
+	}
+	return g
 }
 
 func all(n int) []int {

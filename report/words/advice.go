@@ -2,6 +2,7 @@ package words
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,42 +106,90 @@ func ranges(levels, study []string) string {
 	return strings.Join(out, "|")
 }
 
-// AdviceGains say what a setting is worth, for each response.
-func AdviceGains(r *analyse.Result, x *advice.Item) []string {
+// AdviceGains say what a setting was measured to bring, for each response: gains as
+// gains, and losses as losses. The lead of each is which of these it is.
+func AdviceGains(r *analyse.Result, x *advice.Item) (leads, texts []string) {
 	gains := x.Gains
 	if len(gains) == 0 && x.Gain != nil {
 		gains = []advice.Gain{*x.Gain}
 	}
-	verb := "Measured"
-	if r.Modelled {
-		verb = "Modelled"
-	}
-	var out []string
-	for _, g := range gains {
-		than := g.Than
-		if than == "" {
-			than = "that without"
-			before := slices.DeleteFunc(slices.Clone(g.From), func(l record.Level) bool { return slices.Contains(g.To, l) })
-			if len(before) > 0 && len(x.Targets) < 2 { // else each target has its own levels
-				than = "that with " + Levels(r, before, " ")
-			}
-		}
-		s := fmt.Sprintf("%s: %s %s (%s–%s) times %s, %s", verb, g.Response, Ratio(g.Ratio), Ratio(g.Lo), Ratio(g.Hi), than, Count(g.Pairs, "block"))
+	for i := range gains {
+		g := &gains[i]
+		lead, text := gain(r, x, g)
+		text += ", " + Count(g.Pairs, "block")
 		if g.Cells > 1 {
-			s += fmt.Sprintf(" of %d pairs of cells", g.Cells)
+			text += fmt.Sprintf(" of %d combinations", g.Cells)
 		}
-		out = append(out, s+".")
+		leads, texts = append(leads, lead), append(texts, text+".")
 	}
-	return out
+	return leads, texts
 }
 
-// AdviceBrief is the line that says all of an item of which a line is enough: the first
-// sentence of its text.
-func AdviceBrief(x *advice.Item) string {
-	if first, _, ok := strings.Cut(x.Text, ". "); ok && !x.Contradicted {
-		return first + "."
+// gain says what a setting brings in one response.
+func gain(r *analyse.Result, x *advice.Item, g *advice.Gain) (lead, text string) {
+	switch up := g.Better == record.Higher; {
+	case g.Lo <= 1 && g.Hi >= 1:
+		lead = "not sure"
+	case (g.Lo > 1) == up:
+		lead = "gain"
+	default:
+		lead = "loss"
 	}
-	return x.Text
+	than := g.Than
+	if than == "" {
+		than = "without"
+		before := slices.DeleteFunc(slices.Clone(g.From), func(l record.Level) bool { return slices.Contains(g.To, l) })
+		if len(before) > 0 && len(x.Targets) < 2 { // else each target has its own levels
+			than = "with " + Levels(r, before, " ")
+		}
+	}
+	text = g.Response + " is " + amount(g) + " than " + than
+	if g.With != "" {
+		text = "with " + g.With + ", " + text
+	}
+	return lead, text
+}
+
+// amount writes a change: in per cent where it is less than a factor of two.
+func amount(g *advice.Gain) string {
+	per := func(v float64) string { return strconv.FormatFloat(100*math.Abs(v-1), 'g', 3, 64) }
+	switch {
+	case g.Ratio >= 2:
+		return fmt.Sprintf("%s × higher (%s to %s)", Ratio(g.Ratio), Ratio(g.Lo), Ratio(g.Hi))
+	case g.Ratio <= 0.5:
+		return fmt.Sprintf("%s × lower (%s to %s)", Ratio(1/g.Ratio), Ratio(1/g.Hi), Ratio(1/g.Lo))
+	case g.Lo <= 1 && g.Hi >= 1:
+		return fmt.Sprintf("%s %% %s (%s %% lower to %s %% higher)", per(g.Ratio), map[bool]string{true: "higher", false: "lower"}[g.Ratio >= 1], per(g.Lo), per(g.Hi))
+	case g.Ratio > 1:
+		return fmt.Sprintf("%s %% higher (%s to %s %%)", per(g.Ratio), per(g.Lo), per(g.Hi))
+	}
+	return fmt.Sprintf("%s %% lower (%s to %s %%)", per(g.Ratio), per(g.Hi), per(g.Lo))
+}
+
+// AdviceShort is the change that an item advises, and what it brings in the response that
+// gains most.
+func AdviceShort(r *analyse.Result, x *advice.Item) string {
+	if x.Gain == nil {
+		return x.Change + ". What it brings was not measured."
+	}
+	lead, text := gain(r, x, x.Gain)
+	return x.Change + ". " + strings.ToUpper(lead[:1]) + lead[1:] + ": " + text + "."
+}
+
+// AdviceBrief is the line that says all of an item of which a line is enough: the change,
+// or the first sentence of its text.
+func AdviceBrief(r *analyse.Result, x *advice.Item) string {
+	switch {
+	case x.Contradicted && x.Gain != nil:
+		lead, text := gain(r, x, x.Gain)
+		return fmt.Sprintf("%s %s%s: %s.", x.Text, strings.ToUpper(lead[:1]), lead[1:], text)
+	case x.Contradicted:
+		return x.Text
+	case x.Change != "":
+		return x.Change + "."
+	}
+	first, _, _ := strings.Cut(x.Text, ". ")
+	return strings.TrimSuffix(first, ".") + "."
 }
 
 // within reports whether a cell has all of some levels.

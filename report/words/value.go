@@ -10,7 +10,7 @@ import (
 )
 
 // Value writes a value in base units as people read it, with three significant
-// digits: seconds and rates with SI prefixes (9.4 us, 1.9 GB/s, 12.3 k/s), bytes
+// digits: seconds and rates with SI prefixes (9.4 µs, 1.9 GB/s, 12.3 k/s), bytes
 // with IEC prefixes (25.0 MiB), fractions in per cent.
 func Value(v float64, u record.Unit) string {
 	switch {
@@ -49,7 +49,7 @@ func seconds(v float64) string {
 	case a < 0.9995e-6:
 		return digits(v*1e9) + " ns"
 	case a < 0.9995e-3:
-		return digits(v*1e6) + " us"
+		return digits(v*1e6) + " µs"
 	case a < 0.9995:
 		return digits(v*1e3) + " ms"
 	}

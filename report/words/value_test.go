@@ -14,7 +14,7 @@ func TestValue(t *testing.T) {
 		u    record.Unit
 		want string
 	}{
-		{9.4e-6, record.Second, "9.40 us"},
+		{9.4e-6, record.Second, "9.40 µs"},
 		{0.00099999, record.Second, "1.00 ms"},
 		{42e-9, record.Second, "42.0 ns"},
 		{0, record.Second, "0 s"},

@@ -1,22 +1,20 @@
 // Package words says in sentences what an analysis found, for people who read no
 // table, and writes figures as people read them.
 //
-// The data path: 1. each comparison is sorted into what may be said of it (kind):
-// worse, better, equal, differing without a better side, undecided, or not
-// compared and why; 2. for each treatment, those of the same workload and
-// response are put together where there are many; 3. clauses are joined into one
-// sentence a treatment, first responses and the greatest costs first, the rest
-// counted; 4. a headline counts over all.
+// The data path: 1. each comparison is sorted into what may be said of it (kind): worse,
+// better, equal, without a cost above some bound, too noisy to say, or not compared and
+// why; 2. those of the same workload and response are put together (weigh.go); 3. clauses
+// are joined into one sentence a sandbox, the greatest costs first, the rest counted; 4. a
+// headline counts over all.
 //
-// What is said is never more than the verdict: a ratio without a verdict is "not
-// decided", and equal is only said of what lies within the margin.
+// Ratios are said as costs: more is always worse, so that a third of the throughput is 3 ×
+// the cost. What is said is never more than the verdict.
 package words
 
 import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -34,12 +32,13 @@ const (
 	Better    Tone = "better"
 	Differs   Tone = "differs" // without a better side; of cells
 	Equal     Tone = "equal"
+	Bounded   Tone = "bounded" // surely no cost above some bound
 	Undecided Tone = "undecided"
 	Note      Tone = "note"
 )
 
-// Sentence is one statement. About is the Treatment.Key that it is about, "" for
-// the study as a whole.
+// Sentence is one statement. About is the Treatment.Key that it is about, the first where
+// it is about several, "" for the study as a whole.
 type Sentence struct {
 	About string `json:"about,omitempty"`
 	Tone  Tone   `json:"tone"`
@@ -48,34 +47,43 @@ type Sentence struct {
 
 // Options of the sentences.
 type Options struct {
-	Items int // how many comparisons a clause names before it counts the rest; 0: 4
+	Items int // how many workloads a clause names before it counts the rest; 0: 3
 }
 
 func (o Options) items() int {
 	if o.Items <= 0 {
-		return 4
+		return 3
 	}
 	return o.Items
 }
 
-// Answer says what was found: the headline, a sentence for each treatment, and
-// what must be known beside them.
+// Answer says what was found: the headline, a sentence for each level of the compared
+// factor, such as a sandbox, and what must be known beside them.
 func Answer(r *analyse.Result, opt Options) []Sentence {
 	if r == nil {
 		return nil
 	}
 	out := []Sentence{Headline(r)}
-	by := make(map[string][]*analyse.Comparison)
+	by := make(map[record.Level][]*analyse.Comparison) // by level of the compared factor
+	about := make(map[string]record.Level)
+	for _, t := range r.Treatments {
+		if len(t.Cell) > 0 {
+			about[t.Key] = t.Cell[0]
+		}
+	}
 	for i := range r.Compared {
 		if c := &r.Compared[i]; !c.Baseline {
-			by[c.Treatment] = append(by[c.Treatment], c)
+			by[about[c.Treatment]] = append(by[about[c.Treatment]], c)
 		}
 	}
 	for _, t := range r.Treatments {
-		if len(by[t.Key]) > 0 {
-			tone, text := treatment(by[t.Key], r, opt)
-			out = append(out, Sentence{t.Key, tone, Treatment(r, t.Cell) + ": " + text})
+		l := about[t.Key]
+		if len(by[l]) == 0 {
+			continue
 		}
+		tone, text := costs(by[l], opt.items())
+		out = append(out, Sentence{t.Key, tone, cmp.Or(r.LevelName(l), t.Key) + ": " + text})
+		delete(by, l)
 	}
 	if p := r.Published; p != nil && p.Judged() > 0 {
 		out = append(out, Sentence{Tone: Note, Text: p.Summary})
@@ -93,8 +101,9 @@ const (
 	worse kind = iota
 	better
 	differs // without a better side
-	equal
 	undecided
+	bounded
+	equal
 	noRatio
 	belowNoise
 	failed
@@ -126,20 +135,18 @@ func kindOf(c *analyse.Comparison) kind {
 	case stat.Equivalent:
 		return equal
 	}
+	if c.Estimate.Bound > 0 {
+		return bounded
+	}
 	return undecided
 }
 
-// cost is how many times worse a comparison is: of a throughput the inverse
-// ratio.
+// cost is how many times the baseline's a comparison costs; 1 where there is no ratio.
 func cost(c *analyse.Comparison) float64 {
-	switch ratio := c.Estimate.Ratio; {
-	case !(ratio > 0):
-		return 1
-	case c.Response.Better == record.Higher:
-		return 1 / ratio
-	default:
-		return ratio
+	if x, _, _ := c.Estimate.Cost(c.Response.Better); x > 0 {
+		return x
 	}
+	return 1
 }
 
 // Headline sums up the study in a sentence or two.
@@ -163,9 +170,12 @@ func Headline(r *analyse.Result) Sentence {
 		return Sentence{Tone: Note, Text: "Nothing has been compared with " + r.Baseline + "."}
 	}
 	var parts []string
-	for k, say := range said(r) {
+	for _, k := range told() {
 		if n[k] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n[k], say))
+			parts = append(parts, fmt.Sprintf("%d %s", n[k], said()[k]))
+			if k == equal {
+				parts[len(parts)-1] += " within " + percent(r.Margin)
+			}
 		}
 	}
 	text := fmt.Sprintf("Of %s with %s: %s.", Count(total, "comparison"), r.Baseline, List(parts))
@@ -173,27 +183,41 @@ func Headline(r *analyse.Result) Sentence {
 		text = "So far, of" + strings.TrimPrefix(text, "Of")
 	}
 	if d := r.Discoveries; d != nil && d.Hold < d.Called {
-		text += fmt.Sprintf(" Of the %d called different, %s at a false discovery rate of %s.", d.Called, holding(d), percent(d.Rate))
+		text += " " + survivors(d) + "."
 	}
 	if worst != nil {
-		text += fmt.Sprintf(" The largest cost: in %s, %s.", TreatmentOf(r, worst.Treatment), phrase(worst, name(r, worst, varying(r))))
+		x, lo, hi := worst.Estimate.Cost(worst.Response.Better)
+		text += fmt.Sprintf(" The largest cost: %s in %s, %s", TreatmentOf(r, worst.Treatment), name(r, worst, varying(r)), Times(x))
+		if hi > 0 {
+			text += fmt.Sprintf(" (%s to %s)", Ratio(lo), Ratio(hi))
+		}
+		text += " the " + r.Baseline + "'s."
 	}
 	return Sentence{Tone: tone(n), Text: text}
 }
 
-// Discoveries says how many of the rows that are called different hold among all
-// rows; "" when none is called different.
+// Discoveries says how many of the rows that are called different survive among all rows;
+// "" when none is called different.
 func Discoveries(r *analyse.Result) string {
-	d := r.Discoveries
-	if d == nil || d.Called == 0 {
-		return ""
+	if d := r.Discoveries; d != nil && d.Called > 0 {
+		return fmt.Sprintf("%s (Benjamini-Hochberg over %s, at most %s of them false).", survivors(d), Count(d.Rows, "row"), percent(d.Rate))
 	}
-	is := "are"
-	if d.Called == 1 {
-		is = "is"
+	return ""
+}
+
+func survivors(d *analyse.Discoveries) string {
+	s := fmt.Sprintf("%d of the %d differences survive", d.Hold, d.Called)
+	switch {
+	case d.Called == 1 && d.Hold == 1:
+		s = "The one difference survives"
+	case d.Called == 1:
+		s = "The one difference does not survive"
+	case d.Hold == d.Called:
+		s = fmt.Sprintf("All %d differences survive", d.Called)
+	case d.Hold == 0:
+		s = fmt.Sprintf("None of the %d differences survives", d.Called)
 	}
-	return fmt.Sprintf("%s %s called different; %s at a false discovery rate of %s (Benjamini-Hochberg over %s).",
-		Count(d.Called, "row"), is, holding(d), percent(d.Rate), Count(d.Rows, "row"))
+	return s + " correction for multiple comparisons"
 }
 
 // Exaggerated names the differences whose ratio is likely too far from 1, because of all
@@ -218,26 +242,19 @@ func Exaggerated(r *analyse.Result) string {
 	if n > most {
 		named = append(named, fmt.Sprintf("%d more (in --json)", n-most))
 	}
-	return fmt.Sprintf("%s likely too far from 1, because differences that come out large are called more often. Corrected: %s.",
+	return fmt.Sprintf("%s probably exaggerated, because noise that makes a difference larger also makes it more likely to be seen. Corrected: %s.",
 		map[bool]string{true: "One ratio is", false: Count(n, "ratio") + " are"}[n == 1], strings.Join(named, "; "))
 }
 
-func holding(d *analyse.Discoveries) string {
-	switch d.Hold {
-	case 0:
-		return "none holds"
-	case 1:
-		return "1 holds"
-	case d.Called:
-		return "all hold"
-	}
-	return strconv.Itoa(d.Hold) + " hold"
+// said is how each kind is called where comparisons are counted.
+func said() []string {
+	return []string{worse: "cost more", better: "cost less", differs: "different", equal: "free", bounded: "surely without a large cost",
+		undecided: "too noisy to say", noRatio: "without a ratio", belowNoise: "below noise", failed: "failed", noValue: "not measured", skipped: "skipped"}
 }
 
-// said is how each kind is called where comparisons are counted.
-func said(r *analyse.Result) []string {
-	return []string{worse: "worse", better: "better", differs: "different", equal: "equal within " + percent(r.Margin),
-		undecided: "not decided", noRatio: "without a ratio", belowNoise: "below noise", failed: "failed", noValue: "not measured", skipped: "skipped"}
+// told is the order in which kinds are told: what is known before what is not.
+func told() []kind {
+	return []kind{worse, better, differs, equal, bounded, undecided, noRatio, belowNoise, failed, noValue, skipped}
 }
 
 func tone(n [kinds]int) Tone {
@@ -248,6 +265,8 @@ func tone(n [kinds]int) Tone {
 		return Better
 	case n[undecided] > 0:
 		return Undecided
+	case n[bounded] > 0:
+		return Bounded
 	case n[equal] > 0:
 		return Equal
 	}
@@ -279,62 +298,6 @@ func state(r *analyse.Result) string {
 		out = append(out, fmt.Sprintf("%d of %s failed.", r.Failed, Count(r.Trials, "trial")))
 	}
 	return strings.Join(out, " ")
-}
-
-// treatment says what was found of one.
-func treatment(all []*analyse.Comparison, r *analyse.Result, opt Options) (Tone, string) {
-	var n [kinds]int
-	var by [kinds][]*analyse.Comparison
-	for _, c := range all {
-		k := kindOf(c)
-		n[k]++
-		by[k] = append(by[k], c)
-	}
-	if n[skipped] == len(all) {
-		return Note, "skipped, " + all[0].Skipped
-	}
-	if groups := group(all); len(all) > 12 && len(groups) < len(all) {
-		return tone(n), grouped(groups, r, opt)
-	}
-	vary := varying(r)
-	var clauses []string
-	// What costs needs no word: "takes 2.1 x as long" says it.
-	for k, head := range []string{worse: "", better: "better: ", differs: "", equal: "equal within " + percent(r.Margin) + ": ", undecided: "not decided: ",
-		noRatio: "no ratio: ", belowNoise: "below noise: ", failed: "failed: ", noValue: "not measured: ", skipped: "skipped: "} {
-		list := by[k]
-		if len(list) == 0 {
-			continue
-		}
-		slices.SortStableFunc(list, func(a, b *analyse.Comparison) int {
-			if a.First != b.First {
-				return map[bool]int{true: -1, false: 1}[a.First]
-			}
-			return cmp.Compare(math.Abs(math.Log(cost(b))), math.Abs(math.Log(cost(a))))
-		})
-		var items []string
-		for _, c := range list[:min(len(list), opt.items())] {
-			s := name(r, c, vary)
-			switch kind(k) {
-			case worse, better, differs:
-				s = phrase(c, s)
-			case undecided:
-				s += " " + c.Response.Name
-				if e := c.Estimate; e.HasInterval() {
-					s += fmt.Sprintf(" (%s to %s x)", Ratio(e.Lo), Ratio(e.Hi))
-				} else {
-					s += fmt.Sprintf(" (n = %d)", e.N)
-				}
-			default:
-				s += " " + c.Response.Name
-			}
-			items = append(items, s)
-		}
-		if more := len(list) - len(items); more > 0 {
-			items = append(items, fmt.Sprintf("%d more", more))
-		}
-		clauses = append(clauses, head+List(items))
-	}
-	return tone(n), strings.Join(clauses, "; ") + "."
 }
 
 func percent(x float64) string { return strconv.FormatFloat(100*x, 'g', 3, 64) + " %" }

@@ -32,6 +32,11 @@ func of(w string, r record.Response, ratio float64, v stat.Verdict, levels ...st
 		Level: analyse.Level{N: 6, Typical: ratio}, Base: analyse.Level{N: 6, Typical: 1}, Estimate: stat.Estimate{Ratio: ratio, Lo: ratio * 0.9, Hi: ratio * 1.2, N: 6}}
 }
 
+func atMost(c analyse.Comparison, above float64) analyse.Comparison {
+	c.Estimate.Bound = above
+	return c
+}
+
 func result(c ...analyse.Comparison) *analyse.Result {
 	return &analyse.Result{Study: "s", Compare: "sandbox", Baseline: "process", Margin: 0.03, Confidence: 0.95, Trials: 12, Finished: true, Reason: "done", Compared: c,
 		Treatments: []analyse.Treatment{{Key: "sandbox=process", Cell: record.Cell{{Factor: "sandbox", Value: "process"}}, Baseline: true},
@@ -50,22 +55,23 @@ func about(t *testing.T, r *analyse.Result) Sentence {
 	return Sentence{}
 }
 
-// TestDirections: a time takes longer, a throughput is so many times; and what is
-// better and worse follows the response's own better side, as the verdict does.
+// TestDirections: a cost is said so that more is worse, whatever the better side of the
+// response: a third of the throughput costs three times as much.
 func TestDirections(t *testing.T) {
 	for _, c := range []struct {
 		comparison analyse.Comparison
 		tone       Tone
 		want       string
 	}{
-		{of("a", latency, 2.1, stat.Slower), Worse, "runc: a latency takes 2.10 x as long (1.89 to 2.52)."},
-		{of("a", latency, 0.5, stat.Faster), Better, "runc: better: a latency takes 0.50 x as long (0.45 to 0.60)."},
-		{of("a", throughput, 0.31, stat.Slower), Worse, "runc: a has 0.31 x the throughput (0.28 to 0.37)."},
-		{of("a", throughput, 1.5, stat.Faster), Better, "runc: better: a has 1.50 x the throughput (1.35 to 1.80)."},
-		{of("a", memory, 7.9, stat.Slower), Worse, "runc: a has 7.90 x the memory (7.11 to 9.48)."},
-		{of("a", size, 2, stat.Higher), Note, "runc: a has 2.00 x the size (1.80 to 2.40)."},
-		{of("a", latency, 1.001, stat.Equivalent), Equal, "runc: equal within 3 %: a latency."},
-		{of("a", latency, 1.1, stat.Undecided), Undecided, "runc: not decided: a latency (0.99 to 1.32 x)."},
+		{of("a", latency, 2.1, stat.Slower), Worse, "runc: 2.10 × the cost in a."},
+		{of("a", latency, 0.5, stat.Faster), Better, "runc: 2.00 × faster in a."},
+		{of("a", throughput, 0.31, stat.Slower), Worse, "runc: 3.23 × the cost in a."},
+		{of("a", throughput, 1.5, stat.Faster), Better, "runc: 1.50 × faster in a."},
+		{of("a", memory, 7.9, stat.Slower), Worse, "runc: 7.90 × the cost in a."},
+		{of("a", size, 2, stat.Higher), Note, "runc: 2.00 × the size in a."},
+		{of("a", latency, 1.001, stat.Equivalent), Equal, "runc: free: a."},
+		{atMost(of("a", latency, 0.9, stat.Undecided), 0.035), Bounded, "runc: no cost above 4 % in a."},
+		{of("a", latency, 1.1, stat.Undecided), Undecided, "runc: too noisy to say in a."},
 	} {
 		if s := about(t, result(c.comparison)); s.Text != c.want || s.Tone != c.tone {
 			t.Errorf("got %s: %s\nwant %s: %s", s.Tone, s.Text, c.tone, c.want)
@@ -83,16 +89,16 @@ func TestHonest(t *testing.T) {
 		return c
 	}
 	for want, c := range map[string]analyse.Comparison{
-		"skipped, no KVM":                change(func(c *analyse.Comparison) { c.Skipped = "no KVM"; c.Level.N = 0 }),
-		"failed: a latency":              change(func(c *analyse.Comparison) { c.Failed = 3; c.Level.N = 0 }),
-		"below noise: a":                 change(func(c *analyse.Comparison) { c.Level.BelowNoise = 2 }),
-		"no ratio: a":                    change(func(c *analyse.Comparison) { c.Estimate.Undefined = "zero" }),
-		"not measured: a":                change(func(c *analyse.Comparison) { c.Level.N = 0 }),
-		"not decided: a latency (n = 2)": change(func(c *analyse.Comparison) { c.Estimate = stat.Estimate{Ratio: 1.4, N: 2} }),
+		"skipped: no KVM":       change(func(c *analyse.Comparison) { c.Skipped = "no KVM"; c.Level.N = 0 }),
+		"failed: a":             change(func(c *analyse.Comparison) { c.Failed = 3; c.Level.N = 0 }),
+		"below noise: a":        change(func(c *analyse.Comparison) { c.Level.BelowNoise = 2 }),
+		"without a ratio: a":    change(func(c *analyse.Comparison) { c.Estimate.Undefined = "zero" }),
+		"not measured: a":       change(func(c *analyse.Comparison) { c.Level.N = 0 }),
+		"too noisy to say in a": change(func(c *analyse.Comparison) { c.Estimate = stat.Estimate{Ratio: 1.4, N: 2} }),
 	} {
 		r := result(c)
 		for _, s := range []Sentence{about(t, r), Headline(r)} {
-			if s.Tone == Worse || s.Tone == Better || s.Tone == Equal || strings.Contains(s.Text, "equal") || strings.Contains(s.Text, "as long") {
+			if s.Tone == Worse || s.Tone == Better || s.Tone == Equal || strings.Contains(s.Text, "free") || strings.Contains(s.Text, "×") {
 				t.Errorf("%s: it says %s: %s", want, s.Tone, s.Text)
 			}
 		}
@@ -117,7 +123,7 @@ func TestHonest(t *testing.T) {
 // and so do the items of the sentence and what it counts as more.
 func TestEveryComparisonIsCounted(t *testing.T) {
 	verdicts := []stat.Verdict{stat.Slower, stat.Faster, stat.Equivalent, stat.Undecided, stat.Higher}
-	numbers := regexp.MustCompile(`(\d+) (?:worse|better|equal|not decided|different)`)
+	numbers := regexp.MustCompile(`(\d+) (?:cost more|cost less|free|too noisy|different)`)
 	for n := 1; n <= 12; n++ {
 		var c []analyse.Comparison
 		for i := range n {
@@ -134,7 +140,7 @@ func TestEveryComparisonIsCounted(t *testing.T) {
 			t.Errorf("%d comparisons, counted as %d: %s", n, sum, h.Text)
 		}
 		text := about(t, result(c...)).Text
-		named := len(regexp.MustCompile(`\bw\d+ latency`).FindAllString(text, -1))
+		named := len(regexp.MustCompile(`\bw\d+\b`).FindAllString(text, -1))
 		for _, m := range regexp.MustCompile(`(\d+) more`).FindAllStringSubmatch(text, -1) {
 			var k int
 			_, _ = fmt.Sscan(m[1], &k)
@@ -146,7 +152,8 @@ func TestEveryComparisonIsCounted(t *testing.T) {
 	}
 }
 
-// TestManyStrataAreSummedUp: range, count and the worst cell by its levels.
+// TestManyStrataAreSummedUp: the largest cost, how many have one, and in the headline the
+// worst by its levels.
 func TestManyStrataAreSummedUp(t *testing.T) {
 	var c []analyse.Comparison
 	for i := range 48 {
@@ -160,11 +167,11 @@ func TestManyStrataAreSummedUp(t *testing.T) {
 		c = append(c, of("rr", throughput, ratio, v, fmt.Sprintf("size=%dB", i+1), "mode=rr"))
 	}
 	s := about(t, result(c...))
-	want := "runc: rr throughput: worse in 40 of 48 cells, 0.51 to 0.90 x (worst: size=40B), equal within 3 % in 3, not decided in 5."
+	want := "runc: up to 1.96 × the cost in rr (40 of 48)."
 	if s.Text != want || s.Tone != Worse {
 		t.Errorf("got  %s\nwant %s", s.Text, want)
 	}
-	if h := Headline(result(c...)); !strings.Contains(h.Text, "in runc, rr size=40B has 0.51 x the throughput") {
+	if h := Headline(result(c...)); !strings.Contains(h.Text, "runc in rr size=40B, 1.96 × (1.63 to 2.18) the process's.") {
 		t.Errorf("the headline: %s", h.Text)
 	}
 }
@@ -172,11 +179,11 @@ func TestManyStrataAreSummedUp(t *testing.T) {
 // TestWorstIsByCost: of a throughput the least ratio costs most.
 func TestWorstIsByCost(t *testing.T) {
 	h := Headline(result(of("a", latency, 3, stat.Slower), of("b", throughput, 0.1, stat.Slower), of("c", memory, 5, stat.Slower)))
-	if !strings.Contains(h.Text, "b has 0.100 x the throughput") {
+	if !strings.Contains(h.Text, "runc in b, 10.0 ×") {
 		t.Errorf("the largest cost is said to be: %s", h.Text)
 	}
 	s := about(t, result(of("a", latency, 3, stat.Slower), of("b", throughput, 0.1, stat.Slower), of("c", memory, 5, stat.Slower)))
-	if a, b, c := strings.Index(s.Text, "a latency"), strings.Index(s.Text, "b has"), strings.Index(s.Text, "c has"); b > c || c > a {
+	if a, b, c := strings.Index(s.Text, "in a"), strings.Index(s.Text, "in b"), strings.Index(s.Text, "in c"); b > c || c > a {
 		t.Errorf("not by cost: %s", s.Text)
 	}
 }
@@ -218,7 +225,7 @@ func TestExaggerated(t *testing.T) {
 	if got := Exaggerated(result(near, equal)); got != "" {
 		t.Error(got)
 	}
-	if got := Exaggerated(result(near, far)); !strings.HasPrefix(got, "One ratio is likely too far from 1") || !strings.Contains(got, "1.6 instead of 2") {
+	if got := Exaggerated(result(near, far)); !strings.HasPrefix(got, "One ratio is probably exaggerated") || !strings.Contains(got, "1.6 instead of 2") {
 		t.Error(got)
 	}
 	if got := Exaggerated(result(far, far, far, far, far, far)); !strings.HasPrefix(got, "6 ratios are ") || !strings.HasSuffix(got, "; 2 more (in --json).") {
@@ -233,11 +240,11 @@ func TestDiscoveries(t *testing.T) {
 		headline string // in it; "" for nothing of it
 	}{
 		{analyse.Discoveries{Rate: 0.05, Rows: 44, Called: 22, Hold: 21},
-			"22 rows are called different; 21 hold at a false discovery rate of 5 % (Benjamini-Hochberg over 44 rows).",
-			" Of the 22 called different, 21 hold at a false discovery rate of 5 %. "},
-		{analyse.Discoveries{Rate: 0.05, Rows: 44, Called: 2, Hold: 2}, "2 rows are called different; all hold at ", ""},
-		{analyse.Discoveries{Rate: 0.05, Rows: 1, Called: 1, Hold: 1}, "1 row is called different; 1 holds at a false discovery rate of 5 % (Benjamini-Hochberg over 1 row).", ""},
-		{analyse.Discoveries{Rate: 0.05, Rows: 9, Called: 3}, "3 rows are called different; none holds at ", "none holds"},
+			"21 of the 22 differences survive correction for multiple comparisons (Benjamini-Hochberg over 44 rows, at most 5 % of them false).",
+			" 21 of the 22 differences survive correction for multiple comparisons. "},
+		{analyse.Discoveries{Rate: 0.05, Rows: 44, Called: 2, Hold: 2}, "All 2 differences survive ", ""},
+		{analyse.Discoveries{Rate: 0.05, Rows: 1, Called: 1, Hold: 1}, "The one difference survives correction for multiple comparisons (Benjamini-Hochberg over 1 row, at most 5 % of them false).", ""},
+		{analyse.Discoveries{Rate: 0.05, Rows: 9, Called: 3}, "None of the 3 differences survives ", "None of the 3"},
 		{analyse.Discoveries{Rate: 0.05, Rows: 9}, "", ""},
 	} {
 		r := result(of("a", latency, 2, stat.Slower))
@@ -245,7 +252,7 @@ func TestDiscoveries(t *testing.T) {
 		if got := Discoveries(r); !strings.HasPrefix(got, c.line) || got != "" && c.line == "" {
 			t.Errorf("got  %s\nwant %s", got, c.line)
 		}
-		if got := Headline(r).Text; !strings.Contains(got, c.headline) || c.headline == "" && strings.Contains(got, "discovery") {
+		if got := Headline(r).Text; !strings.Contains(got, c.headline) || c.headline == "" && strings.Contains(got, "multiple") {
 			t.Errorf("the headline: %s", got)
 		}
 	}

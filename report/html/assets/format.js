@@ -56,7 +56,7 @@
     const a = Math.abs(v);
     if (v === 0) return "0 s";
     if (a < 0.9995e-6) return `${digits(v * 1e9)} ns`;
-    if (a < 0.9995e-3) return `${digits(v * 1e6)} us`;
+    if (a < 0.9995e-3) return `${digits(v * 1e6)} µs`;
     if (a < 0.9995) return `${digits(v * 1e3)} ms`;
     return `${digits(v)} s`;
   };

@@ -1,0 +1,200 @@
+package section
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/analyse"
+	"tare/analyse/advice"
+	"tare/analyse/stat"
+	"tare/record"
+	"tare/report/words"
+)
+
+// Bounds of the answer that fits a screen.
+const (
+	shortWarnings = 4
+	shortRows     = 10
+	shortAdvice   = 3
+)
+
+// Short lists the sections of the answer that fits a screen: what to beware of, a sentence
+// for each sandbox, a table of costs, the settings most worth making, and where the rest is.
+// dir is the results folder as the user named it, or "".
+func Short(r *analyse.Result, hosts []record.Host, dir string) []*Section {
+	head := &Section{ID: "head"}
+	head.Text(title(r))
+	warnings := matters(r, hosts)
+	for _, w := range warnings[:min(len(warnings), shortWarnings)] {
+		head.Item(w.Lead, w.Text)
+	}
+	if more := len(warnings) - shortWarnings; more > 0 {
+		head.Item("", fmt.Sprintf("and %s; --full has all", words.Count(more, "more warning")))
+	}
+	return []*Section{head, Answer(r), Costs(r), Settings(r), ended(r, dir)}
+}
+
+// title says what was measured.
+func title(r *analyse.Result) string {
+	s := fmt.Sprintf("%s: what each %s costs compared with %s, %s", r.Study, r.Compare, r.Baseline, words.Count(r.Trials, "trial"))
+	if r.Failed > 0 {
+		s += fmt.Sprintf(", %d of them failed", r.Failed)
+	}
+	return s
+}
+
+// matters are the warnings that change what the figures are worth, the gravest first.
+func matters(r *analyse.Result, hosts []record.Host) []Item {
+	var out []Item
+	add := func(lead, text string) {
+		if i := (Item{Lead: lead, Text: text}); !slices.Contains(out, i) {
+			out = append(out, i)
+		}
+	}
+	if r.Modelled {
+		add("MODELLED", strings.TrimPrefix(words.ModelledAbout, "Modelled, not measured: "))
+	}
+	if r.Sentinel != nil {
+		if busy := r.Sentinel.Busy(); busy != "" {
+			add("busy host", busy)
+		}
+	}
+	if len(r.Epochs) > 0 {
+		add("changing host", "the host changed while the study ran; blocks from before and after a change are not mixed")
+	}
+	for _, b := range slices.Concat(Failures(r).Blocks, Warnings(r, hosts).Blocks) {
+		for _, i := range b.List {
+			add(i.Lead, i.Text)
+		}
+	}
+	if c := words.Accelerators(r); strings.HasPrefix(c, "TCG") {
+		add("", c)
+	}
+	return out
+}
+
+// Costs is the table of costs: a row for each workload, a column for each level of the
+// compared factor. Of several combinations of other factors it has the range.
+func Costs(r *analyse.Result) *Section {
+	s := &Section{ID: "costs"}
+	var levels []record.Level
+	by := make(map[string]record.Level)
+	for _, t := range r.Treatments {
+		if len(t.Cell) == 0 {
+			continue
+		}
+		by[t.Key] = t.Cell[0]
+		if !t.Baseline && !slices.Contains(levels, t.Cell[0]) {
+			levels = append(levels, t.Cell[0])
+		}
+	}
+	rows := make(map[string]map[record.Level]*words.Group) // by workload and response
+	base := make(map[string]string)
+	var order []string
+	for i := range r.Compared {
+		if c := &r.Compared[i]; c.Baseline && c.Level.N > 0 {
+			k := c.Workload + " " + c.Response.Name
+			if v := words.Value(c.Level.Typical, c.Response.Unit); base[k] == "" {
+				base[k] = v
+			} else {
+				base[k] = "-" // several: none is the one
+			}
+		}
+	}
+	for _, l := range levels {
+		var list []*analyse.Comparison
+		for i := range r.Compared {
+			c := &r.Compared[i]
+			if !c.Baseline && by[c.Treatment] == l {
+				list = append(list, c)
+			}
+		}
+		for _, g := range words.Groups(list) {
+			k := g.All[0].Workload + " " + g.All[0].Response.Name
+			if rows[k] == nil {
+				rows[k] = make(map[record.Level]*words.Group)
+				order = append(order, k)
+			}
+			rows[k][l] = g
+		}
+	}
+	if len(order) == 0 {
+		return s
+	}
+	t := NewTable(1, "workload", r.Baseline)
+	t.Sparing, t.All = true, "--full"
+	for _, l := range levels {
+		t.Add(r.LevelName(l))
+	}
+	seen := make(map[stat.Verdict]bool)
+	for _, k := range order {
+		row := t.Row(k, cmp.Or(base[k], "-"))
+		for i, l := range levels {
+			if g := rows[k][l]; g != nil {
+				var v stat.Verdict
+				row[2+i], v = costsCell(g)
+				seen[v] = true
+			} else {
+				row[2+i].First = "-"
+			}
+		}
+	}
+	s.Table(t)
+	signs := []Sign{{Mark: "×", Text: r.Baseline + "'s cost (more is worse)"}}
+	for _, v := range Verdicts() {
+		if seen[v] {
+			signs = append(signs, SignOf(v))
+		}
+	}
+	s.Blocks = append(s.Blocks, Block{Signs: signs})
+	return s
+}
+
+// costsCell is a group's cell, and the verdict that its sign stands for.
+func costsCell(g *words.Group) (Cell, stat.Verdict) {
+	first, second, v := g.Cost()
+	if v == "" {
+		return Cell{First: first}, v
+	}
+	sign := SignOf(v)
+	if !strings.HasPrefix(first, sign.Mark) {
+		first += " " + sign.Mark
+	}
+	return Cell{First: first, Second: second, Tone: sign.Tone}, v
+}
+
+// Settings are the few settings most worth making.
+func Settings(r *analyse.Result) *Section {
+	s := &Section{ID: "advice", Title: "Most worth setting"}
+	n := 0
+	for i := range r.Advice {
+		if x := &r.Advice[i]; worthSetting(x) {
+			if n++; n <= shortAdvice {
+				s.Item(words.AdviceFor(r, x), words.AdviceShort(r, x))
+			}
+		}
+	}
+	return s
+}
+
+// worthSetting reports whether an item is a change that can be made.
+func worthSetting(x *advice.Item) bool {
+	return !x.Contradicted && !x.Brief && (len(x.Sets) > 0 || len(x.Patches) > 0)
+}
+
+// ended says how far the study is and where the rest of the report is.
+func ended(r *analyse.Result, dir string) *Section {
+	s := &Section{ID: "ending"}
+	next := words.State(r) + "."
+	if !r.Finished {
+		next += " Go on: tare run " + folder(dir) + "."
+	}
+	s.Text(next)
+	s.Text("All tables and reasons: tare report " + folder(dir) + " --full")
+	if n := len(r.Advice); n > 0 {
+		s.Text(fmt.Sprintf("%s, with patches: tare advise %s", words.Count(n, "setting"), folder(dir)))
+	}
+	return s
+}
