@@ -303,7 +303,7 @@ func (p *Plan) Together() []Next {
 		return nil
 	}
 	out := []Next{first}
-	if first.Sentinel || first.Counting || p.study.WorkloadOf(first.Stratum).Turns < 2 {
+	if first.Sentinel || first.Counting || p.study.WorkloadOf(first.Stratum).Turns < 1 {
 		return out
 	}
 	w := &p.walk

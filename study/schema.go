@@ -48,7 +48,7 @@ func Schema(cat Catalogue) ([]byte, error) {
 		{"calls", callsSchema()},
 		{"published", published()},
 		{"tables", tablesSchema()},
-		{"turns", whole("Turns in which the cells of a block are weighed, in sandboxes that start once; 1 unless said: one cell after another.", 1)},
+		{"turns", whole("Turns in which the cells of a block are weighed, in sandboxes that start together; unless said, one cell after another.", 1)},
 		{"retries", whole("Retries of a failed trial; 1 unless said.", 0)},
 		{"timeout", value(param.Param{Type: param.Duration, Help: "Longest time of a trial; four times what it is expected to take and a minute unless said."})},
 	})

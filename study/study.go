@@ -64,7 +64,7 @@ type Workload struct {
 	Kind      string // workload.Workload's Name
 	Params    param.Values
 	Responses []string // compared, the first decides when to stop
-	Turns     int      // in which the cells of a block are weighed; 0 or 1: one cell after another
+	Turns     int      // in which the cells of a block are weighed, in sandboxes that start together; 0: one cell after another
 	Line      int      // in the study file
 }
 

@@ -22,11 +22,11 @@ import (
 // the reverse order alternately, so that a drift of the host falls on all alike. A trial's figures
 // are those of its turns together. A trial that fails ends, and the others go on.
 func (m *Maker) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
-	turns := 1
+	turns := 0
 	if n := nexts[0]; !n.Sentinel && !n.Counting {
 		turns = m.Study.WorkloadOf(n.Stratum).Turns
 	}
-	if turns < 2 {
+	if turns < 1 {
 		t, evidence := m.Trial(ctx, nexts[0])
 		return []record.Made{{Trial: t, Evidence: evidence}}
 	}
