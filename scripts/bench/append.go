@@ -21,7 +21,7 @@ const appends = 1000
 // the same disk and flushes it: what the disk alone takes.
 func (b *bench) append(ctx context.Context) (_ []row, err error) {
 	if b.results == "" { // -only: the study has not run yet
-		if err := b.runStudy(ctx, new(int64)); err != nil {
+		if _, err := b.runStudy(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -13,43 +12,17 @@ import (
 	"time"
 
 	"github.com/u-root/u-root/pkg/cpio"
+
+	"tare/internal/tinyelf"
 )
 
-// bareInit is the least that a kernel can start as /init: a program of two system
-// calls that says bareWord on the console and then sleeps.
-func bareInit() []byte {
-	code := []byte{
-		0xb8, 1, 0, 0, 0, // mov eax, 1 (write)
-		0xbf, 1, 0, 0, 0, // mov edi, 1
-		0x48, 0x8d, 0x35, 16, 0, 0, 0, // lea rsi, [rip+16]: the word behind the code
-		0xba, byte(len(bareWord)), 0, 0, 0, // mov edx, its length
-		0x0f, 0x05, // syscall
-		0xb8, 34, 0, 0, 0, // mov eax, 34 (pause)
-		0x0f, 0x05, // syscall
-	}
-	code = append(append(code, 0xeb, 0xf7), bareWord...) // jmp to the pause
-	// elf(5): a header of 64 bytes, one segment that is the whole file.
-	const base, headers = 0x400000, 64 + 56
-	var b bytes.Buffer
-	b.WriteString("\x7fELF\x02\x01\x01")
-	b.Write(make([]byte, 9))
-	for _, v := range []any{
-		uint16(2), uint16(62), uint32(1), uint64(base + headers), uint64(64), uint64(0), uint32(0), // EXEC, x86-64
-		uint16(64), uint16(56), uint16(1), uint16(64), uint16(0), uint16(0),
-		uint32(1), uint32(5), uint64(0), uint64(base), uint64(base), // LOAD, read and execute
-		uint64(headers + len(code)), uint64(headers + len(code)), uint64(4096),
-	} {
-		_ = binary.Write(&b, binary.LittleEndian, v) // a buffer takes all
-	}
-	b.Write(code)
-	return b.Bytes()
-}
-
-// bareWord is what the init says.
-const bareWord = "tare: bare init\n"
-
-// writeBare writes the initramfs that holds nothing else.
+// writeBare writes the initramfs that holds the least that a kernel can start as /init: a program
+// of two system calls that prints a line and then sleeps.
 func writeBare(file string) (err error) {
+	program, err := tinyelf.Pause()
+	if err != nil {
+		return err
+	}
 	f, err := os.Create(file) //nolint:gosec // in our own directory
 	if err != nil {
 		return err
@@ -57,7 +30,7 @@ func writeBare(file string) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	w := cpio.Newc.Writer(f)
 	for i, r := range []cpio.Record{
-		cpio.Directory("dev", 0o755), cpio.CharDev("dev/console", 0o600, 5, 1), cpio.StaticFile("init", string(bareInit()), 0o755),
+		cpio.Directory("dev", 0o755), cpio.CharDev("dev/console", 0o600, 5, 1), cpio.StaticFile("init", string(program), 0o755),
 	} {
 		r.Ino, r.NLink = uint64(i+1), 1
 		if err := w.WriteRecord(r); err != nil {
@@ -92,7 +65,7 @@ func bareBoot(ctx context.Context, qemu string, args []string) (_ float64, err e
 	buf := make([]byte, 4096)
 	for {
 		n, err := out.Read(buf)
-		if console = append(console, buf[:n]...); bytes.Contains(console, []byte(bareWord[:len(bareWord)-1])) {
+		if console = append(console, buf[:n]...); bytes.Contains(append([]byte("\n"), console...), []byte("\nx\r")) {
 			return time.Since(begun).Seconds(), nil
 		}
 		if err != nil {

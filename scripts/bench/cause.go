@@ -10,7 +10,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -57,13 +56,8 @@ func (b *bench) causes(ctx context.Context) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	release, err := b.hold(ctx, "causes")
-	if err != nil {
-		return nil, err
-	}
-	defer release()
 	// Results that do not fit their study would be shown quickly, and empty.
-	if out, err := exec.CommandContext(ctx, b.tare, "report", "--json", dir).Output(); err != nil || !bytes.Contains(out, []byte(`"finished": true`)) || !bytes.Contains(out, []byte(`"cause": "helper"`)) { //nolint:gosec // the binary under test
+	if out, err := b.printed(ctx, "report", "--json", dir); err != nil || !bytes.Contains(out, []byte(`"finished": true`)) || !bytes.Contains(out, []byte(`"cause": "helper"`)) {
 		return nil, fmt.Errorf("the synthetic results do not make a finished study with causes: %w; %.300s", err, out)
 	}
 	page := filepath.Join(b.work, "causes.html")
@@ -74,7 +68,7 @@ func (b *bench) causes(ctx context.Context) ([]row, error) {
 	}{{"`tare report`", nil}, {"`tare report --html`", []string{"--html", "-o", page}}} {
 		var took, peak, cpu []float64
 		for range b.wants(3) {
-			u, err := b.used(ctx, append(append([]string{"report"}, form.args...), dir)...)
+			u, err := b.used(ctx, nil, append(append([]string{"report"}, form.args...), dir)...)
 			if err != nil {
 				return nil, err
 			}
@@ -94,48 +88,15 @@ func (b *bench) causes(ctx context.Context) ([]row, error) {
 		row{Figure: "`tare report` with causes", Note: "each cell as the model has it, its five trials apart by noise; the series of the last block are files of their own, and the earlier blocks' are links to those"}), nil
 }
 
-// usage is what one call of tare took: seconds, seconds of CPU, bytes at most.
-type usage struct{ seconds, cpu, peak float64 }
-
-// used calls tare. Its peak memory is VmHWM, read every 10 ms: getrusage(2) would
-// give that of this process where it is the larger one, since a new program's
-// count begins with that of the one that it was forked from.
-func (b *bench) used(ctx context.Context, args ...string) (u usage, err error) {
-	cmd := exec.CommandContext(ctx, b.tare, args...) //nolint:gosec // the binary under test
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	begun := time.Now()
-	if err := cmd.Start(); err != nil {
-		return u, err
-	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case err := <-done:
-			if err != nil {
-				return u, fmt.Errorf("tare %s: %w: %s", args[0], err, tail(said.Bytes()))
-			}
-			u.seconds = time.Since(begun).Seconds()
-			u.cpu = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
-			return u, nil
-		case <-tick.C:
-			u.peak = max(u.peak, float64(peakMemory(cmd.Process.Pid)))
-		}
-	}
-}
-
 // e1Cells are the cells of e1Study, as the binary under test plans them.
 func (b *bench) e1Cells(ctx context.Context) ([]record.Cell, error) {
 	file := filepath.Join(b.work, "e1.yaml")
 	if err := os.WriteFile(file, []byte(e1Study), 0o600); err != nil {
 		return nil, err
 	}
-	out, err := exec.CommandContext(ctx, b.tare, "plan", "--no-check", "--json", file).Output() //nolint:gosec // the binary under test
+	out, err := b.printed(ctx, "plan", "--no-check", "--json", file)
 	if err != nil {
-		return nil, fmt.Errorf("tare plan: %w", err)
+		return nil, err
 	}
 	var plan struct {
 		Study struct {

@@ -28,11 +28,6 @@ type sampled func(ctx context.Context, every time.Duration, n int) (float64, err
 // benchmark in a loop this samples at the real rate, so caches are as cold as
 // they are in a study.
 func (b *bench) collect(ctx context.Context) (_ []row, err error) {
-	release, err := b.hold(ctx, "collect")
-	if err != nil {
-		return nil, err
-	}
-	defer release()
 	stop, err := sleepers(threads)
 	if err != nil {
 		return nil, err

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -20,19 +18,17 @@ const suiteStudy = "studies/gvisor-guide-small.yaml"
 // suite runs one block of the whole suite and reads tare's peak memory, as
 // memory does. Images that are not in the cache are built in it.
 func (b *bench) suite(ctx context.Context) ([]row, error) {
-	var peak int64
-	begun := time.Now()
 	dir := filepath.Join(b.work, "suite")
-	study := filepath.Join(b.root, suiteStudy)
-	if err := b.watched(ctx, []string{study, "--set", "stop.fixed=1", "-o", dir}, func(pid int) { peak = max(peak, peakMemory(pid)) }); err != nil {
+	u, err := b.block(ctx, filepath.Join(b.root, suiteStudy), dir)
+	if err != nil {
 		return nil, err
 	}
 	trials, err := trialsOf(dir)
 	if err != nil {
 		return nil, err
 	}
-	r := row{Figure: "peak memory of tare during one block of the whole suite, " + filepath.Base(suiteStudy), Unit: "B", Tare: float64(peak)}.below(150e6)
-	r.Note = fmt.Sprintf("VmHWM of the tare process alone, over %d trials in %.0f s", len(trials), time.Since(begun).Seconds())
+	r := row{Figure: "peak memory of tare during one block of the whole suite, " + filepath.Base(suiteStudy), Unit: "B", Tare: u.peak}.below(150e6)
+	r.Note = fmt.Sprintf("VmHWM of the tare process alone, over %d trials in %.0f s", len(trials), u.seconds)
 	return []row{r}, nil
 }
 
@@ -61,23 +57,12 @@ type moment struct {
 // nothing runs: its CPU clock (clock_getcpuclockid(3)) read every 50 ms, held
 // against each trial's run phase. Beside it what its collectors say of themselves.
 func (b *bench) harness(ctx context.Context) ([]row, error) {
-	if os.Geteuid() != 0 {
-		return nil, errors.New("needs root; run it with sudo")
-	}
-	study, dir := filepath.Join(b.work, "harness.yaml"), filepath.Join(b.work, "harness")
-	if err := os.WriteFile(study, []byte(harnessStudy), 0o600); err != nil {
-		return nil, err
-	}
 	var moments []moment
-	err := b.watched(ctx, []string{study, "-o", dir}, func(pid int) {
+	trials, _, err := b.small(ctx, "harness", harnessStudy, func(pid int) {
 		if cpu, err := processCPU(pid); err == nil {
 			moments = append(moments, moment{time.Now(), cpu})
 		}
 	})
-	if err != nil {
-		return nil, err
-	}
-	trials, err := trialsOf(dir)
 	if err != nil {
 		return nil, err
 	}

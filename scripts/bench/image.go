@@ -1,16 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"tare/host/image"
@@ -29,11 +26,6 @@ const (
 // image builds every image from a warm package cache into an empty cache of
 // trees, and then once more, when nothing has changed.
 func (b *bench) image(ctx context.Context) (_ []row, err error) {
-	release, err := b.hold(ctx, "image")
-	if err != nil {
-		return nil, err
-	}
-	defer release()
 	names, err := (&image.Builder{Cache: hostImages}).Names()
 	if err != nil {
 		return nil, err
@@ -83,17 +75,14 @@ func (b *bench) oneImage(ctx context.Context, name, cache string) ([]row, error)
 }
 
 func (b *bench) buildImage(ctx context.Context, name, cache string) (image.Tree, float64, error) {
-	cmd := exec.CommandContext(ctx, b.tare, "image", "build", name, "--cache", cache, "--json") //nolint:gosec // the binary under test
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
 	begun := time.Now()
-	err := cmd.Run()
+	out, err := b.printed(ctx, "image", "build", name, "--cache", cache, "--json")
 	took := time.Since(begun).Seconds()
 	if err != nil {
-		return image.Tree{}, 0, fmt.Errorf("%w: %s", err, strings.TrimSpace(said.String()))
+		return image.Tree{}, 0, err
 	}
 	var trees []image.Tree
-	if err := json.Unmarshal(out.Bytes(), &trees); err != nil || len(trees) != 1 {
+	if err := json.Unmarshal(out, &trees); err != nil || len(trees) != 1 {
 		return image.Tree{}, 0, fmt.Errorf("tare image build printed %d images: %w", len(trees), err)
 	}
 	return trees[0], took, nil

@@ -1,7 +1,8 @@
 package main
 
 import (
-	"bufio"
+	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,20 +10,17 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	about "tare/collect/host"
 	"tare/host/rootfs"
 )
 
 // machine says where and when, in lines: figures without it mean nothing.
 func machine(tare string) []string {
-	var u unix.Utsname
-	_ = unix.Uname(&u)
 	load, _ := os.ReadFile("/proc/loadavg")
+	h := about.Describe(context.Background(), "/", nil)
 	lines := []string{
-		fmt.Sprintf("Measured %s on %s, %d CPUs, Linux %s, %s; load average at the end %s.",
-			time.Now().UTC().Format("2006-01-02 15:04 UTC"), cpuModel(), runtime.NumCPU(),
-			unix.ByteSliceToString(u.Release[:]), runtime.Version(), firstWord(string(load))),
+		fmt.Sprintf("Measured %s on %s, %d CPUs, Linux %s, %s; load average at the end %.4s.",
+			time.Now().UTC().Format("2006-01-02 15:04 UTC"), cmp.Or(h.CPUModel, "an unknown processor"), runtime.NumCPU(), h.Kernel, runtime.Version(), load),
 	}
 	var versions []string
 	for _, c := range [][]string{{tare, "version"}, {"runc", "--version"}, {"hyperfine", "--version"}, {"iperf3", "--version"}, {"qperf", "--version"}} {
@@ -33,26 +31,4 @@ func machine(tare string) []string {
 		}
 	}
 	return append(lines, "Versions: "+strings.Join(versions, ", ")+".")
-}
-
-func firstWord(s string) string {
-	f := strings.Fields(s)
-	if len(f) == 0 {
-		return "unknown"
-	}
-	return f[0]
-}
-
-func cpuModel() string {
-	f, err := os.Open("/proc/cpuinfo")
-	if err != nil {
-		return "an unknown processor"
-	}
-	defer func() { _ = f.Close() }()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if name, value, ok := strings.Cut(s.Text(), ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "a processor of " + runtime.GOARCH
 }

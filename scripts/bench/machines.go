@@ -48,11 +48,7 @@ sentinel: off
 // agent is the CPU that sampling a virtual machine takes: the agent's in the guest, by
 // the guest's account, and that of telling the roles of its threads on the host.
 func (b *bench) agent(ctx context.Context) ([]row, error) {
-	dir, err := b.small(ctx, "agent", agentStudy, nil)
-	if err != nil {
-		return nil, err
-	}
-	trials, err := trialsOf(dir)
+	trials, _, err := b.small(ctx, "agent", agentStudy, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -85,38 +81,34 @@ func (b *bench) agent(ctx context.Context) ([]row, error) {
 
 // sixteen is tare's peak memory while sixteen machines are up.
 func (b *bench) sixteen(ctx context.Context) ([]row, error) {
-	var peak int64
-	begun := time.Now()
-	dir, err := b.small(ctx, "sixteen", sixteenStudy, func(pid int) { peak = max(peak, peakMemory(pid)) })
-	if err != nil {
-		return nil, err
-	}
-	trials, err := trialsOf(dir)
+	trials, u, err := b.small(ctx, "sixteen", sixteenStudy, nil)
 	if err != nil {
 		return nil, err
 	}
 	if len(trials) == 0 || trials[len(trials)-1].Status != record.OK {
 		return nil, errors.New("the sixteen did not all come up")
 	}
-	r := row{Figure: "peak memory of tare with 16 virtual machines", Unit: "B", Tare: float64(peak)}.below(150e6)
-	r.Note = fmt.Sprintf("VmHWM of the tare process alone, guests of 256 MiB, %.0f s", time.Since(begun).Seconds())
+	r := row{Figure: "peak memory of tare with 16 virtual machines", Unit: "B", Tare: u.peak}.below(150e6)
+	r.Note = fmt.Sprintf("VmHWM of the tare process alone, guests of 256 MiB, %.0f s", u.seconds)
 	return []row{r}, nil
 }
 
-// small runs a study of this program's own.
-func (b *bench) small(ctx context.Context, name, text string, see func(pid int)) (dir string, err error) {
+// small runs a study of this program's own and reads its trials.
+func (b *bench) small(ctx context.Context, name, text string, see func(pid int)) ([]record.Trial, usage, error) {
 	if os.Geteuid() != 0 {
-		return "", errors.New("needs root; run it with sudo")
+		return nil, usage{}, errors.New("needs root; run it with sudo")
 	}
 	study := filepath.Join(b.work, name+".yaml")
 	if err := os.WriteFile(study, []byte(text), 0o600); err != nil {
-		return "", err
+		return nil, usage{}, err
 	}
-	if see == nil {
-		see = func(int) {}
+	dir := filepath.Join(b.work, name)
+	u, err := b.used(ctx, see, "run", "--wait", "--fresh", study, "-o", dir)
+	if err != nil {
+		return nil, u, err
 	}
-	dir = filepath.Join(b.work, name)
-	return dir, b.watched(ctx, []string{study, "-o", dir}, see)
+	trials, err := trialsOf(dir)
+	return trials, u, err
 }
 
 // accelerated finds which accelerator the machines had.
@@ -143,16 +135,9 @@ type host struct {
 }
 
 // machines makes it; release takes it away.
-func (b *bench) machines(ctx context.Context, what string) (_ *host, release func() error, err error) {
-	unlock, err := b.hold(ctx, what)
-	if err != nil {
-		return nil, nil, err
-	}
+func (b *bench) machines(ctx context.Context) (_ *host, release func() error, err error) {
 	h := &host{bench: b, name: "bench" + strconv.FormatInt(int64(os.Getpid()), 36)}
-	release = func() error {
-		defer unlock()
-		return (state.Dirs{Base: state.RunDir}).Remove(h.name)
-	}
+	release = func() error { return (state.Dirs{Base: state.RunDir}).Remove(h.name) }
 	if err := h.open(ctx); err != nil {
 		return nil, nil, errors.Join(err, release())
 	}
@@ -196,7 +181,7 @@ func (h *host) start(ctx context.Context) (sandbox.Instance, error) {
 // boot is the time from the call until a machine's agent is ready, beside the same QEMU,
 // kernel, memory and vCPU with an init of two system calls and no devices.
 func (b *bench) boot(ctx context.Context) (_ []row, err error) {
-	h, release, err := b.machines(ctx, "boot")
+	h, release, err := b.machines(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +238,7 @@ func (b *bench) boot(ctx context.Context) (_ []row, err error) {
 
 // skew is how far apart two machines start a command at one gate.
 func (b *bench) skew(ctx context.Context) (_ []row, err error) {
-	h, release, err := b.machines(ctx, "skew")
+	h, release, err := b.machines(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -41,28 +41,29 @@ type bench struct {
 type figure struct {
 	name, about string
 	measure     func(*bench, context.Context) ([]row, error)
+	studies     bool // it runs studies, which take the host's lock themselves
 }
 
 func figures() []figure {
 	return []figure{
-		{"plan", "planning 100,000 cells", (*bench).plan},
-		{"memory", "peak memory of tare in a study", (*bench).memory},
-		{"suite", "peak memory of tare in the gVisor guide's suite", (*bench).suite},
-		{"harness", "CPU of tare during a trial that does nothing", (*bench).harness},
-		{"append", "storing one trial", (*bench).append},
-		{"startup", "a container's life, beside hyperfine", (*bench).startup},
-		{"net", "network driver, beside iperf3 and qperf", (*bench).net},
-		{"collect", "CPU that sampling takes, beside pidstat and top", (*bench).collect},
-		{"onoff", "responses with collectors on and off", (*bench).onOff},
-		{"report", "the HTML report of 3,000 cells x 10 trials", (*bench).report},
-		{"causes", "the report with causes, 1,200 cells x 5 trials x 240,000 readings", (*bench).causes},
-		{"matrix", "the model on the published network experiment", (*bench).matrix},
-		{"truth", "planted bottlenecks that are named", (*bench).truth},
-		{"image", "building images from a warm package cache", (*bench).image},
-		{"boot", "boot of a virtual machine, beside QEMU with a bare init", (*bench).boot},
-		{"skew", "start of commands in two virtual machines", (*bench).skew},
-		{"agent", "CPU of sampling a virtual machine", (*bench).agent},
-		{"sixteen", "peak memory of tare with 16 virtual machines", (*bench).sixteen},
+		{"plan", "planning 100,000 cells", (*bench).plan, false},
+		{"memory", "peak memory of tare in a study", (*bench).memory, true},
+		{"suite", "peak memory of tare in the gVisor guide's suite", (*bench).suite, true},
+		{"harness", "CPU of tare during a trial that does nothing", (*bench).harness, true},
+		{"append", "storing one trial", (*bench).append, true},
+		{"startup", "a container's life, beside hyperfine", (*bench).startup, false},
+		{"net", "network driver, beside iperf3 and qperf", (*bench).net, false},
+		{"collect", "CPU that sampling takes, beside pidstat and top", (*bench).collect, false},
+		{"onoff", "responses with collectors on and off", (*bench).onOff, true},
+		{"report", "the HTML report of 3,000 cells x 10 trials", (*bench).report, false},
+		{"causes", "the report with causes, 1,200 cells x 5 trials x 240,000 readings", (*bench).causes, false},
+		{"matrix", "the model on the published network experiment", (*bench).matrix, false},
+		{"truth", "planted bottlenecks that are named", (*bench).truth, false},
+		{"image", "building images from a warm package cache", (*bench).image, false},
+		{"boot", "boot of a virtual machine, beside QEMU with a bare init", (*bench).boot, false},
+		{"skew", "start of commands in two virtual machines", (*bench).skew, false},
+		{"agent", "CPU of sampling a virtual machine", (*bench).agent, true},
+		{"sixteen", "peak memory of tare with 16 virtual machines", (*bench).sixteen, true},
 	}
 }
 
@@ -97,7 +98,7 @@ func run(stdout, stderr io.Writer, args []string) int {
 	code, rows := 0, []row(nil)
 	for _, f := range chosen {
 		begun := time.Now()
-		got, err := f.measure(b, ctx)
+		got, err := b.one(ctx, f)
 		if err != nil {
 			code = 1
 			got = append(got, row{Figure: f.about, Note: "not measured: " + err.Error()})
@@ -122,6 +123,18 @@ func run(stdout, stderr io.Writer, args []string) int {
 		return 1
 	}
 	return code
+}
+
+// one measures a figure, holding the host unless studies do that.
+func (b *bench) one(ctx context.Context, f figure) ([]row, error) {
+	if !f.studies {
+		release, err := b.hold(ctx, f.name)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+	}
+	return f.measure(b, ctx)
 }
 
 func names() string {

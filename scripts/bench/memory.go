@@ -18,54 +18,78 @@ import (
 // process, not of its children: VmHWM in /proc/PID/status (proc_pid_status(5)).
 // getrusage(2) would give the largest of the children too.
 func (b *bench) memory(ctx context.Context) ([]row, error) {
-	var peak int64
-	begun := time.Now()
-	if err := b.runStudy(ctx, &peak); err != nil {
+	u, err := b.runStudy(ctx)
+	if err != nil {
 		return nil, err
 	}
-	r := row{Figure: "peak memory of tare during one block of " + filepath.Base(b.study), Unit: "B", Tare: float64(peak)}.below(100e6)
-	r.Note = fmt.Sprintf("VmHWM of the tare process alone, the last of readings every 50 ms for %.0f s", time.Since(begun).Seconds())
+	r := row{Figure: "peak memory of tare during one block of " + filepath.Base(b.study), Unit: "B", Tare: u.peak}.below(100e6)
+	r.Note = fmt.Sprintf("VmHWM of the tare process alone, the last of readings every 50 ms for %.0f s", u.seconds)
 	return []row{r}, nil
 }
 
 // runStudy runs one block of the study into b.results.
-func (b *bench) runStudy(ctx context.Context, peak *int64) error {
+func (b *bench) runStudy(ctx context.Context) (usage, error) {
 	dir := filepath.Join(b.work, "results")
-	err := b.watched(ctx, []string{b.study, "--set", "stop.fixed=1", "-o", dir}, func(pid int) { *peak = max(*peak, peakMemory(pid)) })
+	u, err := b.block(ctx, b.study, dir)
 	if err == nil {
 		b.results = dir
 	}
-	return err
+	return u, err
 }
 
-// watched runs a study by the built tare, and calls see with the process's id
-// every 50 ms. The study takes the host's lock itself.
-func (b *bench) watched(ctx context.Context, args []string, see func(pid int)) error {
-	cmd := exec.Command(b.tare, append([]string{"run", "--wait", "--fresh"}, args...)...) //nolint:gosec,noctx // the binary under test, interrupted below
+// block runs one block of a study into a new results folder. The study takes the host's lock
+// itself.
+func (b *bench) block(ctx context.Context, study, dir string) (usage, error) {
+	return b.used(ctx, nil, "run", "--wait", "--fresh", study, "--set", "stop.fixed=1", "-o", dir)
+}
+
+// usage is what one call of tare took: seconds, seconds of CPU, bytes at most.
+type usage struct{ seconds, cpu, peak float64 }
+
+// used calls the built tare. Its peak memory is VmHWM, read every 50 ms: getrusage(2) would give
+// that of this process where it is the larger one, since a new program's count begins with that
+// of the one that it was forked from. see, unless nil, gets the process's id each time.
+func (b *bench) used(ctx context.Context, see func(pid int), args ...string) (u usage, err error) {
+	cmd := exec.CommandContext(ctx, b.tare, args...)                        //nolint:gosec // the binary under test
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it cleans up
 	var said bytes.Buffer
 	cmd.Stderr = &said
+	begun := time.Now()
 	if err := cmd.Start(); err != nil {
-		return err
+		return u, err
 	}
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	interrupt := ctx.Done()
 	for {
 		select {
 		case err := <-done:
 			if err != nil {
-				return fmt.Errorf("tare run %s: %w: %s", args[0], err, tail(said.Bytes()))
+				return u, fmt.Errorf("tare %s: %w: %s", args[0], err, tail(said.Bytes()))
 			}
-			return nil
-		case <-interrupt:
-			interrupt = nil
-			_ = cmd.Process.Signal(syscall.SIGINT) // it cleans up
+			u.seconds = time.Since(begun).Seconds()
+			u.cpu = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+			return u, nil
 		case <-tick.C:
-			see(cmd.Process.Pid)
+			u.peak = max(u.peak, float64(peakMemory(cmd.Process.Pid)))
+			if see != nil {
+				see(cmd.Process.Pid)
+			}
 		}
 	}
+}
+
+// printed is what a call of tare prints.
+func (b *bench) printed(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, b.tare, args...) //nolint:gosec // the binary under test
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("tare %s: %w: %s", args[0], err, tail(said.Bytes()))
+	}
+	return out, err
 }
 
 // peakMemory is the largest resident set of a process so far, 0 if it has ended.

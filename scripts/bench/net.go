@@ -30,11 +30,6 @@ const warm, measured = 1, 1
 // trips) between two namespaces on tare's bridge, as two sandboxes of the kind
 // process have them. TCP_NODELAY is set on both sides.
 func (b *bench) net(ctx context.Context) (_ []row, err error) {
-	release, err := b.hold(ctx, "net")
-	if err != nil {
-		return nil, err
-	}
-	defer release()
 	bridge, err := network.Open(ctx)
 	if err != nil {
 		return nil, err

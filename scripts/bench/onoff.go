@@ -1,18 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
-	"time"
 
 	"tare/record"
-	"tare/store"
 )
 
 // onOffStudy is one block of three short workloads. The two ends of the round
@@ -58,7 +53,7 @@ func (b *bench) onOff(ctx context.Context) ([]row, error) {
 		got := map[string]map[string]float64{}
 		for _, side := range [][]string{{"on", "off"}, {"off", "on"}}[i%2] {
 			var err error
-			if got[side], err = b.block(ctx, studies[side]); err != nil {
+			if got[side], err = b.first(ctx, studies[side]); err != nil {
 				return nil, fmt.Errorf("collectors %s: %w", side, err)
 			}
 		}
@@ -74,28 +69,18 @@ func (b *bench) onOff(ctx context.Context) ([]row, error) {
 	return out, nil
 }
 
-// block runs a study of one block afresh and returns the first response of each
+// first runs a study of one block afresh and returns the first response of each
 // workload. The study takes the host's lock itself.
-func (b *bench) block(ctx context.Context, study string) (map[string]float64, error) {
+func (b *bench) first(ctx context.Context, study string) (map[string]float64, error) {
 	dir, err := os.MkdirTemp(b.work, "block-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	cmd := exec.CommandContext(ctx, b.tare, "run", study, "--wait", "--fresh", "-o", filepath.Join(dir, "results")) //nolint:gosec // the binary under test
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }                                         // it cleans up
-	cmd.WaitDelay = time.Minute
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("tare run: %w: %s", err, tail(said.Bytes()))
-	}
-	s, err := store.OpenReadOnly(filepath.Join(dir, "results"))
-	if err != nil {
+	if _, err := b.used(ctx, nil, "run", study, "--wait", "--fresh", "-o", filepath.Join(dir, "results")); err != nil {
 		return nil, err
 	}
-	defer func() { _ = s.Close() }()
-	trials, err := s.Trials()
+	trials, err := trialsOf(filepath.Join(dir, "results"))
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -9,16 +8,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // plan measures the planner alone and the verb `tare plan` as a user calls it.
 func (b *bench) plan(ctx context.Context) ([]row, error) {
-	release, err := b.hold(ctx, "plan")
-	if err != nil {
-		return nil, err
-	}
-	defer release()
 	n := b.wants(6)
 	pure, err := b.goBench(ctx, "./plan", "BenchmarkPlan100k", n)
 	if err != nil {
@@ -30,14 +23,11 @@ func (b *bench) plan(ctx context.Context) ([]row, error) {
 	}
 	var verb []float64
 	for range n {
-		cmd := exec.CommandContext(ctx, b.tare, "plan", "--no-check", file) //nolint:gosec // the binary under test
-		var said bytes.Buffer
-		cmd.Stderr = &said
-		begun := time.Now()
-		if err := cmd.Run(); err != nil {
-			return nil, fmt.Errorf("tare plan: %w: %s", err, strings.TrimSpace(said.String()))
+		u, err := b.used(ctx, nil, "plan", "--no-check", file)
+		if err != nil {
+			return nil, err
 		}
-		verb = append(verb, time.Since(begun).Seconds())
+		verb = append(verb, u.seconds)
 	}
 	return []row{
 		row{Figure: "plan of 100,000 cells: ordering and following one pass", Unit: "s", Tare: median(pure) / 1e9, Rounds: n}.below(1),

@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -30,32 +29,23 @@ const (
 // report measures `tare report --html` of 3,000 cells x 10 trials, as a user
 // calls it: the whole process, from results on disk to the file.
 func (b *bench) report(ctx context.Context) ([]row, error) {
-	release, err := b.hold(ctx, "report")
-	if err != nil {
-		return nil, err
-	}
-	defer release()
 	dir := filepath.Join(b.work, "big")
 	n, err := bigResults(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
 	// Results that do not fit their study would be shown quickly, and empty.
-	if out, err := exec.CommandContext(ctx, b.tare, "report", "--json", dir).Output(); err != nil || !bytes.Contains(out, []byte(`"finished": true`)) { //nolint:gosec // the binary under test
+	if out, err := b.printed(ctx, "report", "--json", dir); err != nil || !bytes.Contains(out, []byte(`"finished": true`)) {
 		return nil, fmt.Errorf("the synthetic results do not make a finished study: %w; %.300s", err, out)
 	}
 	page := filepath.Join(b.work, "big.html")
 	var took, peak []float64
 	for range b.wants(6) {
-		cmd := exec.CommandContext(ctx, b.tare, "report", "--html", "-o", page, dir) //nolint:gosec // the binary under test
-		var said strings.Builder
-		cmd.Stderr = &said
-		begun := time.Now()
-		if err := cmd.Run(); err != nil {
-			return nil, fmt.Errorf("tare report --html: %w: %s", err, strings.TrimSpace(said.String()))
+		u, err := b.used(ctx, nil, "report", "--html", "-o", page, dir)
+		if err != nil {
+			return nil, err
 		}
-		took = append(took, time.Since(begun).Seconds())
-		peak = append(peak, maxRSS(cmd.ProcessState))
+		took, peak = append(took, u.seconds), append(peak, u.peak)
 	}
 	st, err := os.Stat(page)
 	if err != nil {

@@ -26,11 +26,6 @@ const lives = 5
 // startup times it, beside hyperfine on `runc run` of an equal bundle. A second
 // hyperfine in each round shows what difference the machine makes by itself.
 func (b *bench) startup(ctx context.Context) (_ []row, err error) {
-	release, err := b.hold(ctx, "startup")
-	if err != nil {
-		return nil, err
-	}
-	defer release()
 	l := life{bench: b, name: "bench" + strconv.FormatInt(int64(os.Getpid()), 36)}
 	defer func() { err = errors.Join(err, l.close()) }()
 	if err := l.open(ctx); err != nil {
