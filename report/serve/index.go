@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"fmt"
 	"html/template"
 	"io"
@@ -14,6 +15,9 @@ import (
 	"tare/analyse"
 	"tare/report/words"
 )
+
+//go:embed index.html
+var indexTemplate string
 
 // indexTime is how long the index waits for folders that are not read yet; those
 // come with its next look.
@@ -145,43 +149,3 @@ func leftOf(least, most int) string {
 	}
 	return fmt.Sprintf("%d to %d trials left", least, most)
 }
-
-const indexTemplate = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-{{if .Again}}<meta http-equiv="refresh" content="{{.Again}}">
-{{end}}<title>tare: results in {{.Dir}}</title>
-<style>
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 70rem; margin: 1rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; vertical-align: top; padding: .4rem .8rem .4rem 0; border-bottom: 1px solid #8886; }
-td.n { white-space: nowrap; }
-.error { color: #b3261e; }
-@media (prefers-color-scheme: dark) { .error { color: #ff8a80; } }
-@media (max-width: 40rem) { thead { display: none; } td, tr { display: block; border: 0; padding: 0; } tr { border-bottom: 1px solid #8886; padding: .6rem 0; } }
-</style>
-</head>
-<body>
-<main>
-<h1>Results in {{.Dir}}</h1>
-{{if .Rows}}<table>
-<thead><tr><th scope="col">results</th><th scope="col">study</th><th scope="col">state</th><th scope="col">trials</th><th scope="col">answer</th></tr></thead>
-<tbody>
-{{range .Rows}}<tr>
-<td>{{if .Error}}{{.Name}}{{else}}<a href="{{.URL}}">{{.Name}}</a>{{end}}</td>
-<td>{{.Study}}</td>
-<td class="n">{{.State}}</td>
-<td class="n">{{.Trials}}</td>
-<td>{{if .Error}}<span class="error">{{.Error}}</span>{{else}}{{.Answer}}{{end}}</td>
-</tr>
-{{end}}</tbody>
-</table>
-{{if .More}}<p>There are more results here: the first {{len .Rows}} are listed, by name. Another one is at <code>/r/NAME/</code>, or <code>tare serve {{.Dir}}/NAME</code> shows it.</p>
-{{end}}{{else}}<p>There are no results here yet. <code>tare run STUDY --results {{.Dir}}/NAME</code> makes some, and they appear.</p>
-{{end}}</main>
-</body>
-</html>
-`

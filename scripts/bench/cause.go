@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,24 +30,9 @@ const (
 
 // e1Study is the published network experiment with one sandbox beside the
 // baseline: the cells that the publication has.
-const e1Study = `study: big-causes
-baseline: process
-sentinel: off
-factors:
-  sandbox: [process, vm]
-  isolate: [server]
-  default_vcpus: [1, 2, 3, 4, 5, 7, 8, 9, all]
-  connections: [1, 4, 16]
-  size: [16B, 256B, 4KiB, 64KiB]
-  cpu-limit: [none, 1, 2, 4, 8]
-workloads:
-  bandwidth: {kind: net, mode: stream, warmup: 200ms, duration: 120s, responses: [throughput]}
-  latency: {kind: net, mode: rr, warmup: 200ms, duration: 120s, responses: [latency_mean, latency_p99, rate]}
-tables:
-  throughput-4096B: {response: throughput, workload: bandwidth, rows: [sandbox, default_vcpus], columns: cpu-limit, where: {size: 4KiB}}
-  latency-16B: {response: latency_mean, workload: latency, rows: [sandbox, default_vcpus], columns: cpu-limit, where: {size: 16B}}
-stop: {fixed: 5}
-`
+//
+//go:embed studies/e1.yaml
+var e1Study string
 
 // causes measures `tare report` and `tare report --html` of 1,200 cells x 5 trials
 // x 240,000 readings, as a user calls them.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -34,14 +35,9 @@ func (b *bench) suite(ctx context.Context) ([]row, error) {
 
 // harnessStudy does nothing for six seconds in each trial, with all collectors at the
 // usual rate.
-const harnessStudy = `study: harness
-factors: {sandbox: [process, runc, runsc-systrap]}
-workloads:
-  noop: {sleeps: 60, sleep: 100ms}
-stop: {fixed: 3}
-sentinel: off
-collect: {use: [proc, cgroup, system], rate: 10Hz}
-`
+//
+//go:embed studies/harness.yaml
+var harnessStudy string
 
 // edge is left out at both ends of a trial's run: starting and stopping are no
 // part of what a measurement suffers from.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -23,26 +24,11 @@ import (
 
 // Studies of virtual machines, small ones: the first samples one that does nothing, the
 // second has sixteen at a time.
-const (
-	agentStudy = `study: agent
-baseline: vm
-factors: {sandbox: [vm], default_memory: [256]}
-workloads:
-  noop: {sleeps: 60, sleep: 100ms}
-stop: {fixed: 3}
-sentinel: off
-collect: {use: [proc, cgroup, system, guest], rate: 10Hz}
-`
-	sixteenStudy = `study: sixteen
-baseline: vm
-factors: {sandbox: [vm], default_memory: [256]}
-workloads:
-  density: {count: 16}
-stop: {fixed: 1}
-retries: 0
-timeout: 20m
-sentinel: off
-`
+var (
+	//go:embed studies/agent.yaml
+	agentStudy string
+	//go:embed studies/sixteen.yaml
+	sixteenStudy string
 )
 
 // agent is the CPU that sampling a virtual machine takes: the agent's in the guest, by

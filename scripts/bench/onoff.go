@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -13,17 +14,9 @@ import (
 // onOffStudy is one block of three short workloads. The two ends of the round
 // trips are on one processor, or one would measure where the scheduler puts them
 // (see net.go); the other two go where it likes.
-const onOffStudy = `study: on-off
-factors: {sandbox: [process], cpus: ["0"]}
-apply: {cpus: {workload: rr}}
-workloads:
-  getpid: {kind: syscall, call: getpid, duration: 500ms, responses: [time_per_call]}
-  rr: {kind: net, mode: rr, size: 1B, duration: 500ms, responses: [rate]}
-  stream: {kind: net, mode: stream, size: 64KiB, duration: 500ms, responses: [throughput]}
-stop: {fixed: 1}
-sentinel: off
-collect: {use: %s, rate: 10Hz}
-`
+//
+//go:embed studies/on-off.yaml
+var onOffStudy string
 
 // onOffRounds is enough for an interval of a few percent on a machine whose
 // trials vary by ten.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,16 +19,9 @@ type host struct {
 // lookScript prints a line for each leftover of tare, and for each control group that belongs
 // to no unit of systemd. Lock files may stay: a process that waits for a lock has its file
 // open.
-const lookScript = `
-find /sys/fs/cgroup -mindepth 1 -type d ! -path '*/systemd-udevd.service/*' ! -name '*.service' ! -name '*.mount' ! -name '*.socket' ! -name '*.slice' ! -name init.scope ! -name 'session-*' -printf 'control group %p\n'
-grep -e /run/tare -e /var/lib/tare /proc/self/mountinfo | sed 's/^/mount /' || true
-ls /run/netns 2>/dev/null | sed 's/^/netns /' || true
-ls /sys/class/net | grep tare | sed 's/^/link /' || true
-grep -lz ^TARE_SANDBOX= /proc/[0-9]*/environ 2>/dev/null | sed 's/^/process /' || true
-find /run/tare /var/lib/tare -mindepth 1 ! -name lock ! -name '*.lock' -printf 'file %p\n' 2>/dev/null || true
-find /dev/shm -name 'tare-*' -printf 'file %p\n'
-systemctl list-units --all --plain --no-legend '*tare*' | sed 's/^/unit /'
-`
+//
+//go:embed guest/look.sh
+var lookScript string
 
 func (l *lab) look(ctx context.Context) (host, error) {
 	out, err := l.sh(ctx, lookScript)
@@ -66,31 +60,14 @@ func (l *lab) nothingLeft(ctx context.Context) error {
 	}
 }
 
-const killStudy = `study: kill
-baseline: %[1]s
-factors: {sandbox: [%[1]s]}
-workloads:
-  rr: {kind: net, mode: rr, duration: 60s, warmup: 0s, responses: [rate]}
-stop: {fixed: 1}
-sentinel: off
-calls: off
-timeout: 3m
-`
+//go:embed guest/kill.yaml
+var killStudy string
 
 // killScript runs a study, kills it once one of its sandboxes has a process, and prints the
 // study's process id.
-const killScript = `
-tare run /root/kill.yaml --results /root/kill-%[1]s & pid=$!
-n=0
-until grep -lz ^TARE_SANDBOX= /proc/[0-9]*/environ >/dev/null 2>&1 && [ -n "$(ls /run/netns 2>/dev/null)" ]; do
-	kill -0 $pid
-	n=$((n+1)); [ $n -lt 600 ]
-	sleep 0.1
-done
-sleep 1
-kill -9 $pid
-wait $pid || [ $? = 137 ]
-`
+//
+//go:embed guest/kill.sh
+var killScript string
 
 // kill kills a study in each kind of sandbox. It must see what is left, and clean must remove
 // all of it.
@@ -127,14 +104,8 @@ func (l *lab) killOne(ctx context.Context, kind string) error {
 	return l.nothingLeft(ctx)
 }
 
-const ordinaryStudy = `study: ordinary
-baseline: "1"
-compare: slowdown
-factors: {sandbox: [fake], slowdown: [1, 1.5]}
-workloads:
-  noop: {sleeps: 5}
-stop: {fixed: 3}
-`
+//go:embed guest/ordinary.yaml
+var ordinaryStudy string
 
 // ordinary tests a user without any rights, in a login session: a study on fake, one that
 // needs root, and clean.

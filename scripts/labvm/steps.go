@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -160,15 +161,9 @@ func skipped(out string, except []string) []string {
 }
 
 // smallStudy reads a disk; a full one has a workload with two ends as well.
-const smallStudy = `study: small
-factors: {sandbox: [%s]}
-workloads:
-%s  disk: {kind: fio, rw: randread, bs: 4KiB, size: 4MiB, cache: dropped, duration: 500ms, warmup: 0s, responses: [iops]}
-stop: {fixed: 1}
-sentinel: off
-calls: off
-retries: 0
-`
+//
+//go:embed guest/small.yaml
+var smallStudy string
 
 // write puts a text into a file in the machine.
 func (l *lab) write(ctx context.Context, file, text string) error {

@@ -1,5 +1,7 @@
 // Package sysnames names the 64-bit system calls of the architecture that this program was
-// built for.
+// built for. Its table, in a file for each architecture, has the numbers of include/uapi and arch
+// of Linux, as golang.org/x/sys/unix gives them (zsysnum_linux_amd64.go): each word is the name of
+// the number after the one before, a number sets where to go on.
 package sysnames
 
 import (
