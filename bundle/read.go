@@ -24,25 +24,7 @@ const maxTrailer = 1 << 20
 // nowhere else. After an error dir may have some members; the caller removes dir. Errors wrap
 // ErrRefused if the bundle is at fault.
 func Unpack(ctx context.Context, file, dir string, l Limits) (*Manifest, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = root.Close() }()
-	sink := rootSink{root: root, dir: dir}
-	m, err := read(ctx, file, l, &sink)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	for _, d := range []string{"series", "raw"} { // also if no trial has such files
-		if err := root.MkdirAll(d, 0o700); err != nil {
-			return nil, err
-		}
-	}
-	if err := genuine(ctx, dir, m); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return m, nil
+	return unpack(ctx, file, dir, l, "")
 }
 
 // Check reads a whole bundle and returns the same as Unpack. It leaves no files.
@@ -52,12 +34,22 @@ func Check(ctx context.Context, file string, l Limits) (_ *Manifest, err error) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	return unpack(ctx, file, dir, l, dbName)
+}
+
+// unpack writes the members, or only one of them, and checks the database.
+func unpack(ctx context.Context, file, dir string, l Limits, only string) (*Manifest, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	m, err := read(ctx, file, l, &rootSink{root: root, dir: dir, only: dbName})
+	m, err := read(ctx, file, l, &rootSink{root: root, dir: dir, only: only})
+	for _, d := range []string{"series", "raw"} { // also if no trial has such files
+		if err == nil {
+			err = root.MkdirAll(d, 0o700)
+		}
+	}
 	if err == nil {
 		err = genuine(ctx, dir, m)
 	}
