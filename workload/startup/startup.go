@@ -118,11 +118,7 @@ func (startup) Parse(_ string, v param.Values, out io.Reader) (record.Reading, e
 			phased++
 		}
 		end += time.Duration(l.Deleted * 1e9)
-		found := lived(l, v.Str("program") == "hello")
-		if serves {
-			found = served(l)
-		}
-		for _, s := range found {
+		for _, s := range steps(l, v.Str("program") == "hello", serves) {
 			times[s.name], ends[s.name] = append(times[s.name], s.seconds), append(ends[s.name], end)
 		}
 	}
@@ -165,49 +161,32 @@ type step struct {
 	seconds float64
 }
 
-// served returns the steps of a server's launch.
-func served(l workload.LaunchLine) []step {
-	if l.Mode == "whole" {
+// steps returns the steps of a launch: of a server, or of a program that ends by itself. A time of
+// zero was not seen, and has no step.
+func steps(l workload.LaunchLine, prints, serves bool) []step {
+	out := []step{{"create", l.Created}, {"start", l.Started - l.Created}}
+	switch {
+	case l.Mode == "whole" && serves:
 		return []step{{"answer", l.Answered}}
-	}
-	out := []step{{"delete", l.Deleted - l.Answered}}
-	if l.Created > 0 {
-		out = append(out, step{"create", l.Created})
-	}
-	if l.Started > 0 {
-		out = append(out, step{"start", l.Started - l.Created})
-		// A service can answer before the call that started it has returned.
-		if l.Answered > l.Started {
-			out = append(out, step{"ready", l.Answered - l.Started})
-		}
-	}
-	return out
-}
-
-// lived returns the steps of the launch of a program that ends by itself. A time of zero was not
-// seen, and has no step.
-func lived(l workload.LaunchLine, prints bool) []step {
-	var out []step
-	if l.Mode == "whole" {
-		out = append(out, step{"total", l.Deleted})
-		if prints && l.Instruction > 0 {
+	case l.Mode == "whole":
+		out = []step{{"total", l.Deleted}}
+		if prints {
 			out = append(out, step{"instruction", l.Instruction})
 		}
-		return out
+	case serves:
+		out = append(out, step{"delete", l.Deleted - l.Answered})
+		if l.Started > 0 { // a service can answer before the call that started it has returned
+			out = append(out, step{"ready", l.Answered - l.Started})
+		}
+	default:
+		// The first byte and the end arrive by two ways. If the end was seen first, this launch has
+		// no figure.
+		if prints && l.Instruction > 0 {
+			out = append(out, step{"exit", l.Exited - l.Instruction})
+		}
+		if l.Exited > 0 {
+			out = append(out, step{"delete", l.Deleted - l.Exited})
+		}
 	}
-	if l.Created > 0 {
-		out = append(out, step{"create", l.Created})
-	}
-	if l.Started > 0 {
-		out = append(out, step{"start", l.Started - l.Created})
-	}
-	// The first byte and the end arrive by two ways. If the end was seen first, this launch has no
-	// figure.
-	if prints && l.Instruction > 0 && l.Exited > l.Instruction {
-		out = append(out, step{"exit", l.Exited - l.Instruction})
-	}
-	if l.Exited > 0 {
-		out = append(out, step{"delete", l.Deleted - l.Exited})
-	}
-	return out
+	return slices.DeleteFunc(out, func(s step) bool { return s.seconds <= 0 })
 }

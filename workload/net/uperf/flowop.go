@@ -10,6 +10,9 @@ import (
 // flowop reads <flowop type=... options="..."/>.
 func (p *parser) flowop(t *tag) (Flowop, error) {
 	f := Flowop{Count: 1, Line: t.at.line, Column: t.at.column, Options: map[string]Place{}}
+	if !t.empty {
+		return f, t.at.bad("a flowop ends with />")
+	}
 	var options *attr
 	for i, a := range t.attrs {
 		switch a.name {
@@ -161,16 +164,16 @@ func (p *parser) option(f *Flowop, o attr, hasValue bool) error {
 	case "wndsz":
 		f.Window, err = p.bytes(o, v)
 	case "count", "repeat":
-		f.Count, err = p.integer(o, 1, 1<<30)
+		f.Count, err = p.integer(o, 1<<30)
 	case "conn":
-		f.Conn, err = p.integer(o, 1, 1<<16)
+		f.Conn, err = p.integer(o, 1<<16)
 	case "port":
-		f.Port, err = p.integer(o, 1, 65535)
+		f.Port, err = p.integer(o, 65535)
 	case "duration":
 		f.Duration, err = p.time(o)
 	case "timeout":
 		var ms int
-		ms, err = p.integer(o, 1, 1<<30)
+		ms, err = p.integer(o, 1<<30)
 		f.Timeout = time.Duration(ms) * time.Millisecond
 	case "protocol":
 		f.Protocol = Protocol(v)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,22 +32,35 @@ type parser struct {
 	ignored []string
 }
 
-// opened returns the next opening tag inside of an element; nil when the element ends.
-func (p *parser) opened(in *tag, want ...string) (*tag, error) {
-	t, err := p.scan.next()
-	switch {
-	case err != nil:
-		return nil, err
-	case t == nil:
-		return nil, in.at.bad(fmt.Sprintf("<%s> is not ended by </%s>", in.name, in.name))
-	case t.close && t.name == in.name:
-		return nil, nil
-	case t.close:
-		return nil, t.at.bad(fmt.Sprintf("</%s> ends nothing here; <%s> is open", t.name, in.name))
-	case !slices.Contains(want, t.name):
-		return nil, t.at.bad(fmt.Sprintf("<%s> has no place in <%s>; write <%s>", t.name, in.name, strings.Join(want, "> or <")))
+// inside reads all elements of a name inside of another one: at least one, and at most so many.
+func inside[T any](p *parser, in *tag, name string, most int, read func(*tag) (T, error)) ([]T, error) {
+	var out []T
+	for !in.empty {
+		t, err := p.scan.next()
+		switch {
+		case err != nil:
+			return nil, err
+		case t == nil:
+			return nil, in.at.bad(fmt.Sprintf("<%s> is not ended by </%s>", in.name, in.name))
+		case t.close && t.name != in.name:
+			return nil, t.at.bad(fmt.Sprintf("</%s> ends nothing here; <%s> is open", t.name, in.name))
+		case t.close && len(out) > 0:
+			return out, nil
+		case t.close:
+			in.empty = true
+			continue
+		case t.name != name:
+			return nil, t.at.bad(fmt.Sprintf("<%s> has no place in <%s>; write <%s>", t.name, in.name, name))
+		case len(out) == most:
+			return nil, t.at.bad(fmt.Sprintf("a %s has at most %d %ss here", in.name, most, name))
+		}
+		x, err := read(t)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, x)
 	}
-	return t, nil
+	return nil, in.at.bad(fmt.Sprintf("the %s has no %s", in.name, name))
 }
 
 func (p *parser) profile() (Profile, error) {
@@ -66,25 +78,8 @@ func (p *parser) profile() (Profile, error) {
 		}
 		out.Name = a.value
 	}
-	for {
-		g, err := p.opened(t, "group")
-		if err != nil {
-			return out, err
-		}
-		if g == nil {
-			break
-		}
-		if len(out.Groups) == maxGroups {
-			return out, g.at.bad(fmt.Sprintf("a profile has at most %d groups", maxGroups))
-		}
-		group, err := p.group(g)
-		if err != nil {
-			return out, err
-		}
-		out.Groups = append(out.Groups, group)
-	}
-	if len(out.Groups) == 0 {
-		return out, t.at.bad("the profile has no group")
+	if out.Groups, err = inside(p, t, "group", maxGroups, p.group); err != nil {
+		return out, err
 	}
 	if more, err := p.scan.next(); err != nil || more != nil {
 		if err == nil {
@@ -107,7 +102,7 @@ func (p *parser) group(t *tag) (Group, error) {
 			g.Name = a.value
 		case "nthreads", "nprocs":
 			// With both attributes uperf makes processes, as many as the last one says.
-			n, err := p.integer(a, 1, MaxStrands)
+			n, err := p.integer(a, MaxStrands)
 			if err != nil {
 				return g, err
 			}
@@ -116,30 +111,9 @@ func (p *parser) group(t *tag) (Group, error) {
 			return g, unknown(t, a, "nthreads", "nprocs", "name")
 		}
 	}
-	if t.empty {
-		return g, t.at.bad("the group has no transaction")
-	}
-	for {
-		x, err := p.opened(t, "transaction")
-		if err != nil {
-			return g, err
-		}
-		if x == nil {
-			break
-		}
-		if len(g.Transactions) == maxTransactions {
-			return g, x.at.bad(fmt.Sprintf("a group has at most %d transactions", maxTransactions))
-		}
-		tx, err := p.transaction(x)
-		if err != nil {
-			return g, err
-		}
-		g.Transactions = append(g.Transactions, tx)
-	}
-	if len(g.Transactions) == 0 {
-		return g, t.at.bad("the group has no transaction")
-	}
-	return g, nil
+	var err error
+	g.Transactions, err = inside(p, t, "transaction", maxTransactions, p.transaction)
+	return g, err
 }
 
 func (p *parser) transaction(t *tag) (Transaction, error) {
@@ -149,13 +123,13 @@ func (p *parser) transaction(t *tag) (Transaction, error) {
 		var err error
 		switch a.name {
 		case "iterations":
-			x.Iterations, err = p.integer(a, 1, math.MaxInt32)
+			x.Iterations, err = p.integer(a, math.MaxInt32)
 		case "duration":
 			x.Duration, err = p.time(a)
 		case "rate":
 			rate = &t.attrs[i]
 			var n int
-			n, err = p.integer(a, 1, 1e9)
+			n, err = p.integer(a, 1e9)
 			x.Rate = float64(n)
 		default:
 			err = unknown(t, a, "iterations", "duration", "rate")
@@ -170,32 +144,9 @@ func (p *parser) transaction(t *tag) (Transaction, error) {
 	if rate != nil && x.Duration == 0 {
 		return x, rate.at.bad("a rate needs a duration beside it; write duration=30s")
 	}
-	if !t.empty {
-		for {
-			f, err := p.opened(t, "flowop")
-			if err != nil {
-				return x, err
-			}
-			if f == nil {
-				break
-			}
-			if !f.empty {
-				return x, f.at.bad("a flowop ends with />")
-			}
-			if len(x.Flowops) == maxFlowops {
-				return x, f.at.bad(fmt.Sprintf("a transaction has at most %d flowops here", maxFlowops))
-			}
-			op, err := p.flowop(f)
-			if err != nil {
-				return x, err
-			}
-			x.Flowops = append(x.Flowops, op)
-		}
-	}
-	if len(x.Flowops) == 0 {
-		return x, t.at.bad("the transaction has no flowop")
-	}
-	return x, nil
+	var err error
+	x.Flowops, err = inside(p, t, "flowop", maxFlowops, p.flowop)
+	return x, err
 }
 
 // value replaces a $variable, which is always a whole value.
@@ -214,14 +165,14 @@ func (p *parser) value(a attr) (string, error) {
 	return strings.ToLower(v), nil
 }
 
-func (p *parser) integer(a attr, least, most int) (int, error) {
+func (p *parser) integer(a attr, most int) (int, error) {
 	v, err := p.value(a)
 	if err != nil {
 		return 0, err
 	}
 	n, err := strconv.Atoi(v)
-	if err != nil || n < least || n > most {
-		return 0, a.valueAt.bad(fmt.Sprintf("%s=%q is not a whole number from %d to %d", a.name, v, least, most))
+	if err != nil || n < 1 || n > most {
+		return 0, a.valueAt.bad(fmt.Sprintf("%s=%q is not a whole number from 1 to %d", a.name, v, most))
 	}
 	return n, nil
 }

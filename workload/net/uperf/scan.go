@@ -149,7 +149,6 @@ func (s *scanner) attr() (attr, error) {
 	s.spaces()
 	a.valueAt = s.at
 	r := s.rest()
-	n := 0
 	switch {
 	case strings.HasPrefix(r, `"`):
 		end := strings.IndexByte(r[1:], '"')
@@ -163,7 +162,8 @@ func (s *scanner) attr() (attr, error) {
 	case strings.HasPrefix(r, "'"):
 		return a, a.valueAt.bad("a value stands in double quotes, not in single ones")
 	default:
-		if n = word(r); n == 0 {
+		n := word(r)
+		if n == 0 {
 			return a, a.valueAt.bad("the attribute " + a.name + " has no value")
 		}
 		a.value = s.skip(n)
