@@ -70,42 +70,38 @@ func (m *Mapping) note(name string) {
 
 // Column adds "ROLE=COLUMN", or "FACTOR=COLUMN".
 func (m *Mapping) Column(pair string) error {
-	k, v, ok := strings.Cut(pair, "=")
-	if !ok || k == "" || v == "" {
+	k, ok := add(&m.Columns, pair)
+	if !ok || m.Columns[k] == "" {
 		return fmt.Errorf("cannot read the mapping %q; write ROLE=COLUMN or FACTOR=COLUMN, with one of the roles %s", pair, strings.Join(roles(), ", "))
 	}
-	if m.Columns == nil {
-		m.Columns = map[string]string{}
-	}
-	m.Columns[k] = v
 	m.note(k)
 	return nil
 }
 
 // Constant adds "ROLE=TEXT", or "FACTOR=LEVEL".
 func (m *Mapping) Constant(pair string) error {
-	k, v, ok := strings.Cut(pair, "=")
-	if !ok || k == "" || v == "" {
+	if k, ok := add(&m.Constants, pair); !ok || m.Constants[k] == "" {
 		return fmt.Errorf("cannot read the constant %q; write ROLE=TEXT or FACTOR=LEVEL", pair)
 	}
-	if m.Constants == nil {
-		m.Constants = map[string]string{}
-	}
-	m.Constants[k] = v
 	return nil
 }
 
 // Direction adds "RESPONSE=higher", lower or neither.
 func (m *Mapping) Direction(pair string) error {
-	k, v, ok := strings.Cut(pair, "=")
-	if !ok || k == "" {
+	if _, ok := add(&m.Better, pair); !ok {
 		return fmt.Errorf("cannot read the direction %q; write RESPONSE=higher, lower or neither", pair)
 	}
-	if m.Better == nil {
-		m.Better = map[string]record.Better{}
-	}
-	m.Better[k] = record.Better(v)
 	return nil
+}
+
+// add puts "KEY=VALUE" into a map.
+func add[V ~string](to *map[string]V, pair string) (key string, ok bool) {
+	k, v, ok := strings.Cut(pair, "=")
+	if *to == nil {
+		*to = map[string]V{}
+	}
+	(*to)[k] = V(v)
+	return k, ok && k != ""
 }
 
 // check finds what the mapping lacks.
