@@ -129,7 +129,7 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 	d.excludes = d.picks(keys["exclude"].val, "exclude", false)
 	d.zipsOf(keys["zip"].val)
 	d.apply(keys["apply"].val)
-	d.compared(root, keys)
+	d.compared(keys)
 	d.sentinel(keys["sentinel"])
 	d.calls(keys["calls"])
 	d.published(keys["published"])

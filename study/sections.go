@@ -350,7 +350,7 @@ func (d *draft) apply(n *yaml.Node) {
 }
 
 // compared reads compare and baseline.
-func (d *draft) compared(root *yaml.Node, keys map[string]pair) {
+func (d *draft) compared(keys map[string]pair) {
 	s := d.study
 	s.Compare, s.Baseline = FactorSandbox, ""
 	if t, ok := d.text(keys["compare"].val, "compare"); ok {

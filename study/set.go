@@ -59,7 +59,7 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (changed s
 		r.choose(root, arg, values)
 		return key
 	case dotted:
-		_, w := lookup(find(root, "workloads"), section)
+		w := find(find(root, "workloads"), section)
 		if w == nil {
 			r.bad(arg, param.Suggest(key, slices.Concat(settable(), labels(root))), "%q is neither a setting nor a workload of this study and its parameter", key)
 			return ""
@@ -176,20 +176,15 @@ func remove(n *yaml.Node, keys ...string) {
 }
 
 func find(n *yaml.Node, key string) *yaml.Node {
-	_, v := lookup(n, key)
-	return v
-}
-
-func lookup(n *yaml.Node, key string) (k, v *yaml.Node) {
 	if n == nil || n.Kind != yaml.MappingNode {
-		return nil, nil
+		return nil
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
-			return n.Content[i], n.Content[i+1]
+			return n.Content[i+1]
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 func labels(root *yaml.Node) []string {

@@ -2,6 +2,7 @@ package study
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -89,10 +90,7 @@ func (r *reader) err() error {
 		if (a.Line == 0) != (b.Line == 0) {
 			return b.Line - a.Line // arguments after the file
 		}
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Column - b.Column
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
 	})
 	if r.extra > 0 {
 		return append(r.errs, &Error{File: r.file, What: fmt.Sprintf("and %d more", r.extra), Instead: "correct the ones above first"})

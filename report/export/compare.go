@@ -1,12 +1,10 @@
 package export
 
 import (
-	"fmt"
 	"io"
 	"strconv"
 
 	"tare/analyse/compare"
-	"tare/report/terminal"
 )
 
 // Gated is what gates say of a comparison.
@@ -28,17 +26,12 @@ type CompareDocument struct {
 
 // CompareJSON writes a comparison of two results, indented.
 func CompareJSON(w io.Writer, res *compare.Result, said *Gated) error {
-	e := terminal.JSON(w)
-	e.SetIndent("", "  ")
 	doc := CompareDocument{Schema: Schema, Result: res, Gated: *said}
 	doc.Gates = append([]string{}, doc.Gates...) // [] rather than null
 	doc.Breaches = append([]compare.Breach{}, doc.Breaches...)
 	doc.Doubts = append([]compare.Doubt{}, doc.Doubts...)
 	doc.Held = append([]compare.Held{}, doc.Held...)
-	if err := e.Encode(doc); err != nil {
-		return fmt.Errorf("write JSON: %w", err)
-	}
-	return nil
+	return encode(w, doc)
 }
 
 // CompareCSV writes one line for each row and question that it has an answer to;

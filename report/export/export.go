@@ -38,12 +38,13 @@ type Document struct {
 
 // JSON writes a result with the hosts that measured it, indented.
 func JSON(w io.Writer, res *analyse.Result, hosts []record.Host) error {
+	return encode(w, Document{Schema: Schema, Hosts: append([]record.Host{}, hosts...), Result: res})
+}
+
+func encode(w io.Writer, document any) error {
 	e := terminal.JSON(w)
 	e.SetIndent("", "  ")
-	if hosts == nil {
-		hosts = []record.Host{}
-	}
-	if err := e.Encode(Document{Schema: Schema, Hosts: hosts, Result: res}); err != nil {
+	if err := e.Encode(document); err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}
 	return nil

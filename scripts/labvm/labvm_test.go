@@ -159,9 +159,9 @@ func TestPlay(t *testing.T) {
 
 func TestJournalKeepsTheEnd(t *testing.T) {
 	j := &journal{}
-	j.printf("%s", strings.Repeat("x", kept))
+	j.printf("%s", strings.Repeat("x", 1<<20))
 	j.printf("the end\n")
-	if got := j.String(); len(got) > kept+10 || !strings.HasSuffix(got, "xthe end\n") || !strings.HasPrefix(got, "[...]") {
+	if got := j.String(); len(got) > 1<<17 || !strings.HasSuffix(got, "xthe end\n") {
 		t.Errorf("%d bytes, from %.10q to %q", len(got), got, got[len(got)-10:])
 	}
 }
