@@ -85,7 +85,8 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (_ collect.P
 	if err != nil {
 		return nil, fmt.Errorf("calls collector: %w", err)
 	}
-	p := &probe{reader: metered.New(Word), counter: n}
+	p := &probe{counter: n}
+	p.Reader = metered.New(Word, p.take)
 	for i := range scopes {
 		e := end{scope: &scopes[i], name: scopes[i].End, lost: record.MakeLabels(record.LabelEnd, scopes[i].End)}
 		if e.name == "" {
@@ -108,9 +109,9 @@ type end struct {
 }
 
 type probe struct {
+	metered.Reader
 	counter *callcount.Counter
 	ends    []end
-	reader  metered.Reader
 }
 
 // follow adds the existing processes, and repeats the search until it finds no more: a
@@ -187,11 +188,6 @@ func descendants(pids []int) []int {
 	return out
 }
 
-// Read implements collect.Probe.
-func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
-	return p.reader.Read(dst, p.take)
-}
-
 func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	got, err := p.counter.Read()
 	if err != nil {
@@ -222,7 +218,7 @@ func (e *end) label(nr int) record.Labels {
 
 // Close implements collect.Probe.
 func (p *probe) Close() error {
-	p.reader.Close()
+	p.Reader.Close()
 	c := p.counter
 	p.counter = nil
 	return c.Close()

@@ -105,7 +105,8 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Pro
 	if c.held > 0 {
 		budget = held.NewBudget(c.held)
 	}
-	p := &probe{reader: metered.New("cgroup"), buf: make([]byte, 4096)}
+	p := &probe{buf: make([]byte, 4096)}
+	p.Reader = metered.New("cgroup", p.take)
 	for _, e := range ends(scopes) {
 		if len(e.outer) == 0 {
 			continue

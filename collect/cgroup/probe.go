@@ -35,10 +35,10 @@ type series struct {
 }
 
 type probe struct {
+	metered.Reader
 	files  []*file
 	series []series
 	buf    []byte
-	reader metered.Reader
 }
 
 // add opens one end's files.
@@ -138,11 +138,7 @@ func (p *probe) open(path string, b *held.Budget) (*file, error) {
 	return f, nil
 }
 
-// Read takes every file once and appends a sample for each series.
-func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
-	return p.reader.Read(dst, p.take)
-}
-
+// take reads every file once and appends a sample for each series.
 func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	for _, f := range p.files {
 		var err error
@@ -202,7 +198,7 @@ func (r *reading) value() (float64, bool) {
 
 // Close releases every descriptor. It is idempotent.
 func (p *probe) Close() error {
-	p.reader.Close()
+	p.Reader.Close()
 	var err error
 	for _, f := range p.files {
 		err = errors.Join(err, f.Close())

@@ -100,7 +100,8 @@ func (c *Collector) Open(context.Context, []sandbox.Scope) (collect.Probe, error
 	if err != nil {
 		return nil, fmt.Errorf("disk collector: %w", err)
 	}
-	p := &probe{reader: metered.New("disk"), buf: make([]byte, 16384)}
+	p := &probe{buf: make([]byte, 16384)}
+	p.Reader = metered.New("disk", p.take)
 	for _, n := range names {
 		p.disks = append(p.disks, device{name: n, labels: record.MakeLabels(record.LabelDevice, n)})
 	}
@@ -119,17 +120,13 @@ type device struct {
 }
 
 type probe struct {
-	file   *held.File
-	disks  []device
-	buf    []byte
-	reader metered.Reader
+	metered.Reader
+	file  *held.File
+	disks []device
+	buf   []byte
 }
 
-// Read takes the file once. A disk that was removed keeps its last figures.
-func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
-	return p.reader.Read(dst, p.take)
-}
-
+// take reads the file once. A disk that was removed keeps its last figures.
 func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	b, err := p.file.Read(&p.buf)
 	if err != nil {
@@ -158,6 +155,6 @@ func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 
 // Close releases the descriptor. It is idempotent.
 func (p *probe) Close() error {
-	p.reader.Close()
+	p.Reader.Close()
 	return p.file.Close()
 }

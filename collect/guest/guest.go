@@ -64,7 +64,8 @@ func (*Collector) Check() error { return nil }
 
 // Open picks the guests. Without any the probe reads nothing.
 func (*Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Probe, error) {
-	p := &probe{reader: metered.New("guest")}
+	p := &probe{}
+	p.Reader = metered.New("guest", p.take)
 	for _, s := range scopes {
 		if s.Guest == nil {
 			continue
@@ -145,9 +146,9 @@ func (e *end) cpu(number int) *processor {
 }
 
 type probe struct {
-	ends   []*end
-	times  []time.Time
-	reader metered.Reader
+	metered.Reader
+	ends  []*end
+	times []time.Time
 }
 
 var _ collect.Stamped = (*probe)(nil)
@@ -155,11 +156,7 @@ var _ collect.Stamped = (*probe)(nil)
 // Times implements collect.Stamped.
 func (p *probe) Times() []time.Time { return p.times }
 
-// Read takes the readings that have arrived and asks for the next.
-func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
-	return p.reader.Read(dst, p.take)
-}
-
+// take returns the readings that have arrived and asks for the next.
 func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	p.times = p.times[:0]
 	for _, e := range p.ends {
@@ -211,7 +208,7 @@ func (e *end) append(dst []record.Sample, r *sandbox.GuestReading) []record.Samp
 // Close is idempotent. It does not close the guest, which belongs to the sandbox. Its error
 // reports failed answers: Read does not return them, because that would end the series.
 func (p *probe) Close() (err error) {
-	if !p.reader.Close() {
+	if !p.Reader.Close() {
 		return nil
 	}
 	for _, e := range p.ends {

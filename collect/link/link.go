@@ -67,7 +67,8 @@ func (*Collector) Check() error {
 // Open finds the ports of the scopes. Without ports, as with a workload of one role, the
 // probe reads nothing.
 func (*Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Probe, error) {
-	p := &probe{reader: metered.New("link")}
+	p := &probe{}
+	p.Reader = metered.New("link", p.take)
 	where := ""
 	for i := range scopes {
 		if at, ok := network.PortOf(scopes[i].Network); ok {
@@ -89,17 +90,13 @@ func (*Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Probe
 }
 
 type probe struct {
+	metered.Reader
 	handle *netlink.Handle // in the bridge's namespace; nil without ports
 	ports  []port
-	reader metered.Reader
 }
 
-// Read sends two requests for any number of ports. A port that is gone keeps its last
+// take sends two requests for any number of ports. A port that is gone keeps its last
 // figures.
-func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
-	return p.reader.Read(dst, p.take)
-}
-
 func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	if p.handle != nil {
 		if err := p.ask(); err != nil {
@@ -139,7 +136,7 @@ func (p *probe) ask() error {
 
 // Close releases the socket. It is idempotent.
 func (p *probe) Close() error {
-	if p.reader.Close() && p.handle != nil {
+	if p.Reader.Close() && p.handle != nil {
 		p.handle.Close()
 	}
 	return nil

@@ -38,7 +38,7 @@ func BenchmarkRead500(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			perRead := p.reader.Seconds() / float64(b.N)
+			perRead := p.Reader.Seconds() / float64(b.N)
 			b.ReportMetric(perRead*1e6, "cpu-us/read")
 			b.ReportMetric(perRead*10*100, "%core@10Hz")
 		})

@@ -99,6 +99,7 @@ type listing struct {
 }
 
 type probe struct {
+	metered.Reader
 	o          Options
 	scopes     []sandbox.Scope
 	budget     *held.Budget
@@ -116,7 +117,6 @@ type probe struct {
 	coverOrder []*cover
 	buf        []byte
 	text       []byte
-	reader     metered.Reader
 	gen        int
 	lastFind   time.Duration
 	cost       time.Duration  // CPU of a search, smoothed
@@ -151,11 +151,7 @@ func labels(k sumKey, more ...string) record.Labels {
 	return record.MakeLabels(pairs...)
 }
 
-// Read appends sums by role, then single threads, then its own cost.
-func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
-	return p.reader.Read(dst, p.appendAll)
-}
-
+// appendAll appends sums by role, then single threads, then its own cost.
 func (p *probe) appendAll(dst []record.Sample) ([]record.Sample, error) {
 	p.charge()
 	if err := p.refreshAll(); err != nil {
@@ -331,7 +327,7 @@ func (p *probe) unlist(t *thread) {
 
 // Close releases every descriptor. It is idempotent.
 func (p *probe) Close() error {
-	p.reader.Close()
+	p.Reader.Close()
 	err := p.tasks.Close()
 	for _, t := range p.order {
 		err = errors.Join(err, t.file.Close())

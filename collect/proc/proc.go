@@ -177,8 +177,7 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Pro
 		return nil, err
 	}
 	p := &probe{
-		reader: metered.New("proc"),
-		tasks:  tasks, why: why,
+		tasks: tasks, why: why,
 		o: o, scopes: scopes, budget: budget,
 		threads: map[threadID]*thread{},
 		procs:   map[int]*process{},
@@ -187,6 +186,7 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Pro
 		claimed: map[int]bool{},
 		buf:     make([]byte, 4096),
 	}
+	p.Reader = metered.New("proc", p.appendAll)
 	p.openCovers(o.Paths)
 	p.find()
 	if p.tasks != nil {

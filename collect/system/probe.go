@@ -113,6 +113,7 @@ type pressure struct {
 }
 
 type probe struct {
+	metered.Reader
 	stat, meminfo *held.File
 	pressure      []pressure
 	high          [nModes]uint64
@@ -120,14 +121,9 @@ type probe struct {
 	before        []uint64        // the same when the probe was opened
 	labels        []record.Labels // of processors, made on first use
 	buf           []byte
-	reader        metered.Reader
 }
 
-// Read takes each file once.
-func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
-	return p.reader.Read(dst, p.take)
-}
-
+// take reads each file once.
 func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	b, err := p.stat.Read(&p.buf)
 	if err != nil {
@@ -221,7 +217,7 @@ func (p *probe) appendInterrupts(dst []record.Sample, now []uint64) []record.Sam
 
 // Close releases every descriptor. It is idempotent.
 func (p *probe) Close() error {
-	p.reader.Close()
+	p.Reader.Close()
 	err := errors.Join(p.stat.Close(), p.meminfo.Close())
 	for i := range p.pressure {
 		err = errors.Join(err, p.pressure[i].file.Close())

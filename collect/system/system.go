@@ -91,7 +91,8 @@ func (c *Collector) Check() error {
 
 // Open opens the files. It leaves out pressure on kernels without it (CONFIG_PSI, or psi=0).
 func (c *Collector) Open(context.Context, []sandbox.Scope) (collect.Probe, error) {
-	p := &probe{reader: metered.New("system"), buf: make([]byte, 16384)}
+	p := &probe{buf: make([]byte, 16384)}
+	p.Reader = metered.New("system", p.take)
 	b := held.DefaultBudget()
 	var err error
 	if p.stat, err = held.Open(c.root+"/stat", b); err != nil {
