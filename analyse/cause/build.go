@@ -231,13 +231,13 @@ func (b *builder) find(i, j int, fam []family) Finding {
 		out.Text = sentence(&out, nil, nil)
 		return out
 	}
+	each, _ := b.each(s, &s.Cells[j], cr.blocks, out.End)
+	out.Confidence = b.confident(&f, &v, each)
 	out.Cause, out.Among, out.Missing = v.cause, v.among, v.missing
 	if out.Cause == Helper {
 		out.Role = f.helper
 	}
-	each, _ := b.each(s, &s.Cells[j], cr.blocks, out.End)
 	out.Readings = b.readings(&f, &v, each)
-	out.Confidence = b.confident(&f, &v, each)
 	if out.Suspect() { // the slowness itself is not sure
 		out.Confidence *= unsure
 	}

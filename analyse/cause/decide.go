@@ -10,6 +10,7 @@ import (
 type verdict struct {
 	cause   Kind
 	among   []Kind
+	because string           // of Untold: what keeps them from being told apart
 	missing string           // of Unknown
 	weights map[Kind]float64 // of each rule; NaN: not read
 	part    float64          // the weight that decided: of a resource that is not full, its part of an operation's time
@@ -45,17 +46,30 @@ func decide(all []rule, f *facts) verdict {
 	// But it makes no link carry more bytes.
 	beside := f.besideHost(v.weights, limit)
 	for _, k := range []Kind{Quota, Steal, Host} {
-		if there(k) && !(v.weights[Link] >= linkFull) && (k != Host || !beside) && !f.alike(k) {
+		if !there(k) || v.weights[Link] >= linkFull || k == Host && beside {
+			continue
+		}
+		if !f.alike(k) {
 			return v.clear(k, v.weights[k], v.weights[k]/limit[k]-1)
 		}
+		if k == Host && f.slower() < fargone {
+			return v.resource(all, limit, f, true).or(Host, "the host is as full beside the baseline")
+		}
 	}
+	return v.resource(all, limit, f, beside)
+}
+
+// resource chooses where nothing holds everything up. beside says that the host is full, and
+// that this is not what the cell costs.
+func (v verdict) resource(all []rule, limit map[Kind]float64, f *facts, beside bool) verdict {
 	if beside && v.weights[Interception] >= most {
 		return v.clear(Interception, v.weights[Interception], v.weights[Interception]/most-1)
 	}
 	var full []Kind
 	for i := range all {
-		if all[i].full && there(all[i].kind) && (all[i].kind != Host || !beside) && !f.alike(all[i].kind) {
-			full = append(full, all[i].kind)
+		k := all[i].kind
+		if all[i].full && v.weights[k] >= limit[k] && (k != Host || !beside) && !f.alike(k) { // false of NaN
+			full = append(full, k)
 		}
 	}
 	one := slices.Contains(full, GuestOne)
@@ -72,6 +86,23 @@ func decide(all []rule, f *facts) verdict {
 		return v.fullest(f, full)
 	}
 	return v.greatest(all, limit, f)
+}
+
+// or is the verdict where another cause may explain the cell as well.
+func (v verdict) or(k Kind, because string) verdict {
+	switch {
+	case v.cause == Unknown || v.cause == k || slices.Contains(v.among, k):
+		return v
+	case v.cause == Untold:
+		return v.untold(v.because, append(slices.Clone(v.among), k)...)
+	}
+	return v.untold(because, v.cause, k)
+}
+
+// untold is the verdict where several causes would explain the cell, the likelier first.
+func (v verdict) untold(because string, among ...Kind) verdict {
+	v.cause, v.among, v.because = Untold, among, because
+	return v
 }
 
 // most is the part of the time, or of what fills a thread, from which calls explain it
@@ -98,10 +129,10 @@ func (f *facts) besideHost(weights, limit map[Kind]float64) bool {
 	return weights[Interception] >= most || s.or(fHelperBusy, 0) >= limit[Helper] || s.has(fGuestCPUs) && s[fGuest] >= limit[Guest]*s[fGuestCPUs]
 }
 
-// fargone is how many times as long operations must take before a full host can be alike.
-// Waiting for processors explains less. Below that, the sandbox's threads need the processors
-// more often than native ones, and a host that is as full is the cause of it: among modelled
-// machines, 7 % of causes were named wrongly without this limit, and 2 % with it.
+// fargone is how many times as long operations must take before a host that is as full
+// natively is ruled out. Waiting for processors explains less. Below that, the sandbox's
+// threads may need the processors more often than native ones, and the host is one of
+// several causes that the readings do not tell apart.
 const fargone = 8
 
 // alike says that a resource of the host, which others fill too, does not explain the cost:
@@ -111,9 +142,10 @@ const fargone = 8
 // half of the cost, by logarithms.
 func (f *facts) alike(k Kind) bool {
 	slower := f.slower()
-	if !f.costs || f.baseline || !(slower > 1.03) || k == Host && slower < fargone {
+	if f.baseline || !(f.costs && slower > 1.03 || f.undecided) {
 		return false
 	}
+	cost := math.Log(max(slower, 1.03))
 	w, w0 := math.NaN(), math.NaN()
 	base := facts{own: f.base, base: blank(), load: f.load}
 	switch k {
@@ -128,14 +160,14 @@ func (f *facts) alike(k Kind) bool {
 		return false
 	}
 	fuller := math.Log((1 - w0) / (1 - w))
-	if w0 > near*w { // trials differ by as much
+	if w0 > 0.7*w { // few trials of two cells differ by as much
 		fuller = min(0, fuller)
 	}
 	more := math.Log((tasks(&f.own) + f.own.or(fHelperCPU, 0)) / f.own.unit() / ((tasks(&f.base) + f.base.or(fHelperCPU, 0)) / f.base.unit()))
-	if math.IsNaN(more) || math.IsInf(more, 0) || -math.Log(1-min(0.99, f.intercepted()/(1-f.lag()))) >= math.Log(slower)/2 { // then calls take it, and wait for it
+	if math.IsNaN(more) || math.IsInf(more, 0) || -math.Log(1-min(0.99, f.intercepted()/(1-f.lag()))) >= cost/2 { // then calls take it, and wait for it
 		more = 0
 	}
-	return fuller+max(0, more) < math.Log(slower)/2
+	return fuller+max(0, more) < cost/2
 }
 
 // slower is the ratio of an operation's time to the baseline's, or that of the
@@ -201,12 +233,10 @@ func (v verdict) fullest(f *facts, full []Kind) verdict {
 		return v.clear(Interception, w, w)
 	}
 	if len(full) > 1 && v.weights[full[1]] > 0.95*v.weights[top] {
-		v.cause, v.among = Untold, full
-		return v
+		return v.untold("they are equally full", full...)
 	}
 	if top == Helper && f.own.or(fHelperBusy, 0) >= 0.95 && !f.works() {
-		v.cause, v.among = Untold, []Kind{Helper, Other}
-		return v
+		return v.untold("nothing tells a thread that works from one that polls; add the cell with less load", Helper, Other)
 	}
 	margin := v.weights[top] - 0.7
 	if len(full) > 1 {
@@ -226,17 +256,35 @@ func (v verdict) none(all []rule, f *facts) verdict {
 		return v.clear(Other, 0, 0.5)
 	}
 	if f.costs { // and yet it is slower: what is left are the causes that no reading of a resource shows
-		v.cause, v.among = Untold, []Kind{Path, Saturation}
+		among := []Kind{Path, Saturation}
 		if math.IsNaN(v.weights[Interception]) {
-			v.among = append(v.among, Interception)
+			among = append(among, Interception)
 		}
-		return v
+		return v.untold("nothing that was read is full, and no part of an operation's time stands out", among...)
 	}
 	if f.worse { // and nothing is decided: that nothing bounds it is as little sure as that something does
-		v.cause, v.among = Untold, []Kind{Other, None}
-		return v
+		return v.untold("the cell looks slower, and too few blocks decide whether it is", Other, None)
+	}
+	if k := v.nearly(all, f); k != None {
+		return v.untold("it is nearly full, and the cell is no slower than the baseline", k, None)
 	}
 	return v.clear(None, 0, 1)
+}
+
+// nearly is the resource that is nearest to its limit, if it has three quarters of it: so full
+// it may hold operations up, and may not. Otherwise it is None.
+func (v verdict) nearly(all []rule, f *facts) Kind {
+	out, most := None, 0.75
+	for i := range all {
+		use := v.weights[all[i].kind] / all[i].limit
+		if all[i].kind == Device && diskPart(f) >= 0.5 && ownDisk(&f.own) {
+			use = max(use, f.own[fDeviceBusy]/alwaysBusy)
+		}
+		if all[i].full && use >= most { // false of NaN
+			out, most = all[i].kind, use
+		}
+	}
+	return out
 }
 
 // unread is Unknown where something was not read that might be full. Links, devices

@@ -184,7 +184,7 @@ func (f *facts) threads() (n float64, known bool) {
 		n, known = s[fWork]/s[fWorkBusy], true
 	}
 	ready := f.own[fGuestReady]
-	if ready > 0 && ready <= 1 && s.or(fWorkBusy, 0) >= 0.5 {
+	if ready > 0 && ready < 1.5 && s.or(fWorkBusy, 0) >= 0.5 {
 		return 1, true // one that is busy natively, and none is ever ready beside it
 	}
 	if ready > 0 && !(n <= ready+0.5) {

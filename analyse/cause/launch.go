@@ -57,8 +57,8 @@ func (v verdict) launch(f *facts) verdict {
 	}
 	part := runtime / (runtime + program)
 	if part < 0.5 {
-		v.cause, v.among, v.part = Untold, []Kind{GuestOne, Interception}, 1-part
-		return v
+		v.part = 1 - part
+		return v.untold("", GuestOne, Interception)
 	}
 	return v.clear(Path, part, part-0.5)
 }

@@ -32,8 +32,10 @@ func (v verdict) greatest(all []rule, limit map[Kind]float64, f *facts) verdict 
 	case best == None || total == 1 && share < 0.25:
 		return v.none(all, f)
 	case next != None && parts[next] > near*parts[best]:
-		v.cause, v.among = Untold, []Kind{best, next}
-		return v
+		if best == Path && next == Saturation || best == Saturation && next == Path {
+			return v.untold("the study has no cell with few enough operations under way", best, next)
+		}
+		return v.untold("they take about the same part of an operation's time", best, next)
 	case best == Device && f.costs && ownDisk(&f.own) && diskPart(f) < 0.9*diskPart(f.baseFacts()):
 		v.why = whyNeighbour
 		return v.clear(Other, v.part, 1)
@@ -42,8 +44,7 @@ func (v verdict) greatest(all []rule, limit map[Kind]float64, f *facts) verdict 
 			return w
 		}
 	case (best == Other || best == Helper) && !f.inGuest() && math.IsNaN(v.weights[Interception]) && f.own.has(fHelperCPU):
-		v.cause, v.among = Untold, []Kind{best, Interception} // what catches calls takes the callers' time
-		return v
+		return v.untold(unpriced, best, Interception) // what catches calls takes the callers' time
 	}
 	if best == Path || best == Saturation {
 		share = (parts[Path] + parts[Saturation]) / total
@@ -153,6 +154,8 @@ func (v verdict) other(f *facts) verdict {
 	return v
 }
 
+const unpriced = "the price of a system call was not measured"
+
 // unseen looks at time in which nothing was busy before it is called a path or a
 // saturation: what else leaves such time.
 func (v verdict) unseen(all []rule, limit map[Kind]float64, f *facts, best Kind) verdict {
@@ -166,13 +169,11 @@ func (v verdict) unseen(all []rule, limit map[Kind]float64, f *facts, best Kind)
 		return w
 	}
 	if math.IsNaN(v.weights[Interception]) && !f.inGuest() {
-		v.cause, v.among = Untold, []Kind{best, Interception} // many calls at once add up as well, and nobody counted them
-		return v
+		return v.untold(unpriced, best, Interception) // many calls at once add up as well
 	}
 	for _, k := range []Kind{Quota, Host, Steal} { // so do queues before threads that are held up at times
 		if v.weights[k] >= 0.5*limit[k] && !f.alike(k) {
-			v.cause, v.among = Untold, []Kind{best, k}
-			return v
+			return v.untold("threads are held up at times", best, k)
 		}
 	}
 	v.cause = best

@@ -43,11 +43,14 @@ func deviceRule() rule {
 	return rule{kind: Device, limit: 0.6, full: true, needs: []string{"disk"},
 		weight: deviceUse,
 		shows: []gauge{
-			{name: "busiest device, share of the time with a request", unit: record.Fraction, limit: 0.85, get: plain(fDeviceBusy), series: []string{record.DeviceBusy}},
+			{name: "busiest device, share of the time with a request", unit: record.Fraction, limit: alwaysBusy, get: plain(fDeviceBusy), series: []string{record.DeviceBusy}},
 			{name: "requests in it", unit: record.Count, get: plain(fDeviceQueue), series: []string{record.DeviceQueue}},
 			{name: "its bytes that are the workload's", unit: record.Fraction, limit: 0.5, get: diskPart, series: []string{"cgroup_io_read", "cgroup_io_written"}},
 		}}
 }
+
+// alwaysBusy is the part of the time from which a disk always has a request.
+const alwaysBusy = 0.85
 
 func deviceUse(f *facts) float64 {
 	s := &f.own
@@ -62,7 +65,7 @@ func deviceUse(f *facts) float64 {
 		n = 1
 	}
 	part := min(1, own*s.or(fDeviceQueue, 0)/n)
-	if s[fDeviceBusy] > 0.85 && own >= 0.5 {
+	if s[fDeviceBusy] > alwaysBusy && own >= 0.5 {
 		part = max(part, s[fDeviceBusy])
 	}
 	return part

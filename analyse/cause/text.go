@@ -84,7 +84,7 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 		for _, k := range out.Among {
 			names = append(names, string(k))
 		}
-		return "Not told apart: " + strings.Join(names, ", ") + "."
+		return "Cannot tell " + strings.Join(names, " from ") + ": " + v.because + "."
 	}
 	return "What bounds it is not known; what is missing: " + out.Missing + "."
 }
