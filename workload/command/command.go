@@ -16,6 +16,7 @@ import (
 	"tare/record"
 	"tare/volume"
 	"tare/workload"
+	"tare/workload/figures"
 	"tare/workload/output"
 	"tare/workload/timed"
 )
@@ -26,6 +27,9 @@ func New() workload.Workload { return command{} }
 type command struct{}
 
 const operation = "run"
+
+// kept is how much of a run's standard output figures are looked for in, in bytes: its end.
+const kept = 1 << 20
 
 func (command) Name() string { return "command" }
 
@@ -44,10 +48,28 @@ func (command) Params() []param.Param {
 		{Name: "expect", Type: param.Duration, Default: "1s", Min: 0, Max: 86400, Help: "about how long one run takes, for the plan"},
 		{Name: "timeout", Type: param.Duration, Default: "1m", Min: 0.01, Max: 86400, Help: "a run that takes longer fails the trial"},
 		{Name: "exit", Type: param.String, Default: "0", Help: "exit codes that are no failure, joined by commas, or any"},
-	}, surroundings()...)
+	}, append(surroundings(), figures.Params()...)...)
 }
 
-func (command) Responses(param.Values) []record.Response {
+func (command) Responses(v param.Values) []record.Response {
+	f, err := figures.Parse(v, taken()...)
+	if err != nil {
+		return own() // Roles says what is wrong
+	}
+	return append(own(), f.Responses()...)
+}
+
+// taken are the names that a figure must not have.
+func taken() []string {
+	var out []string
+	for _, r := range own() {
+		out = append(out, r.Name)
+	}
+	return append(out, record.Runs)
+}
+
+// own are the responses of every command.
+func own() []record.Response {
 	return []record.Response{
 		{Name: "wall", Unit: record.Second, Better: record.Lower, Operation: operation, Help: "time of a run, from before its start to after its end; the start of the sandbox is not in it"},
 		{Name: "user", Unit: record.Second, Better: record.Lower, Help: "processor time of a run in its own code, as the kernel that it runs on counts it"},
@@ -72,6 +94,13 @@ func (command) Roles(v param.Values) ([]workload.Role, error) {
 	if err := surround(v, &r, &p); err != nil {
 		return nil, err
 	}
+	f, err := figures.Parse(v, taken()...)
+	if err != nil {
+		return nil, err
+	}
+	if !f.Empty() {
+		p.Keep = kept
+	}
 	if r.Args, err = p.Args(); err != nil {
 		return nil, err
 	}
@@ -93,7 +122,7 @@ func (command) Roles(v param.Values) ([]workload.Role, error) {
 // CONFIG_VIRT_CPU_ACCOUNTING.
 const tick = 10 * time.Millisecond
 
-func (command) Parse(_ string, _ param.Values, out io.Reader) (record.Reading, error) {
+func (command) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {
 	var rd record.Reading
 	runs, err := timed.ReadRuns(out)
 	if err != nil {
@@ -116,7 +145,28 @@ func (command) Parse(_ string, _ param.Values, out io.Reader) (record.Reading, e
 		value(&rd, "peak_memory", record.Byte, output.Median(memory))
 	}
 	value(&rd, record.Runs, record.Count, float64(len(runs)))
-	return rd, nil
+	return rd, find(&rd, v, runs, ends)
+}
+
+// find adds the user's figures.
+func find(rd *record.Reading, v param.Values, runs []timed.Run, ends []time.Duration) error {
+	f, err := figures.Parse(v, taken()...)
+	if err != nil || f.Empty() {
+		return err
+	}
+	var found []figures.Found
+	for i, r := range runs {
+		one, err := f.Read(r.Stdout)
+		if err != nil && r.Cut {
+			err = fmt.Errorf("%w; only the last %d KiB of the output are looked at", err, kept>>10)
+		}
+		if err != nil {
+			return fmt.Errorf("command: run %d: %w", i+1, err)
+		}
+		found = append(found, one)
+	}
+	f.Add(rd, ends, found)
+	return nil
 }
 
 // processor adds the mean of processor times: their median would be one of few multiples of the

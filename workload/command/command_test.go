@@ -19,6 +19,9 @@ func cases() []workloadtest.Case {
 	return []workloadtest.Case{
 		{Name: "grep", Params: param.Values{"command": "grep -c root /etc/passwd", "repeats": "3", "env": "A=1 'B=x y'"},
 			Outputs: map[string]string{"main": "testdata/grep.txt"}},
+		{Name: "gobench", Params: param.Values{"format": "gobench"}, Outputs: map[string]string{"main": "testdata/gobench.txt"}},
+		{Name: "figures", Params: param.Values{"figures": "rate[ns]='arm64.* ([0-9.]+) MB' time=([0-9]+)"}, Outputs: map[string]string{"main": "testdata/gobench.txt"}},
+		refused("figures", "x"), refused("figures", "wall=x"),
 		refused("command", " "), refused("command", `a "b`), refused("command", `"" a`), refused("command", "a | b"),
 		refused("exit", "0,x"), refused("exit", "256"), refused("env", "A"), refused("env", "=1"), refused("cwd", "here"),
 		refused("input", "file"), refused("mounts", "/a"), refused("mounts", "a:/b"), refused("mounts", "/a:/b:wo"), refused("mounts", "/a:/"),

@@ -52,6 +52,9 @@ type Run struct {
 // MaxRuns bounds the runs of a trial.
 const MaxRuns = 10_000
 
+// mostKept ends the runs of Runs.Fill: so many bytes of output are enough.
+const mostKept = 16 << 20
+
 // runsFlag is the first argument of Main for Runs, which follow as JSON.
 const runsFlag = "--runs"
 
@@ -133,8 +136,8 @@ func mainRuns(text string, stdout, stderr io.Writer) int {
 	prepare.Input, prepare.Exit = "", []int{0}
 	enc := json.NewEncoder(stdout)
 	enc.SetEscapeHTML(false)
-	start, spent := time.Now(), time.Duration(0)
-	for n := 1; n <= MaxRuns && (n <= r.Repeats || spent < r.Fill); n++ {
+	start, spent, kept := time.Now(), time.Duration(0), 0
+	for n := 1; n <= MaxRuns && (n <= r.Repeats || spent < r.Fill && kept < mostKept); n++ {
 		if len(r.Prepare) > 0 {
 			if _, f := prepare.once(ctx, r.Prepare, 0); f != nil {
 				return f.tell(stderr, fmt.Sprintf("the command that prepares run %d", n))
@@ -142,6 +145,7 @@ func mainRuns(text string, stdout, stderr io.Writer) int {
 		}
 		run, f := r.once(ctx, r.Command, r.Keep)
 		run.End = time.Since(start).Nanoseconds()
+		kept += len(run.Stdout)
 		spent += time.Duration(run.Elapsed)
 		if f != nil {
 			return f.tell(stderr, fmt.Sprintf("run %d", n))
