@@ -114,6 +114,7 @@ func TestSuggest(t *testing.T) {
 		"rnuc":         `did you mean "runc"?`, // a transposition
 		"prcess":       `did you mean "process"?`,
 		"runsc-systap": `did you mean "runsc-systrap"?`,
+		"runsc":        "did you mean one of runsc-systrap?",
 		"kubernetes":   "write one of process, runc, crun, runsc-systrap",
 		"":             "write one of process, runc, crun, runsc-systrap",
 	} {

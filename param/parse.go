@@ -114,6 +114,10 @@ func ParseCPUs(text string) ([]int, error) {
 // Suggest returns the end of an error message: the word nearest to a mistyped one, or a list of
 // all words.
 func Suggest(typo string, words []string) string {
+	// The name of a family alone, such as runsc for runsc-systrap.
+	if members := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return typo == "" || !strings.HasPrefix(w, typo+"-") }); len(members) > 0 {
+		return "did you mean one of " + strings.Join(members, ", ") + "?"
+	}
 	best, dist := "", len(typo)/2+1
 	for _, w := range words {
 		if d := editDistance(strings.ToLower(typo), strings.ToLower(w)); d < dist {

@@ -68,6 +68,7 @@ func TestErrors(t *testing.T) {
 		{name: "factor", src: strings.Replace(head, "cpu-limit", "cpu-limits", 1), want: `t.yaml:2:41: there is no factor "cpu-limits"; did you mean "cpu-limit"?`},
 		{name: "workload as factor", src: strings.Replace(head, "cpu-limit", "workload", 1), want: `t.yaml:2:41: the levels of "workload" are not written here; list the workloads in the section workloads`},
 		{name: "sandbox", src: strings.Replace(head, "runc", "rucn", 1), want: `t.yaml:2:30: "rucn" is not a level of sandbox; did you mean "runc"?`},
+		{name: "sandbox family", src: strings.Replace(head, "runc", "runsc", 1), want: `t.yaml:2:30: "runsc" is not a level of sandbox; did you mean one of runsc-systrap?`},
 		{name: "sandbox oci", src: strings.Replace(head, "runc", "oci", 1), want: `t.yaml:2:30: "oci" is not a level of sandbox; write one of crun, process, runc, runsc-systrap, vm`},
 		{name: "factor of no workload", src: strings.Replace(head, "cpu-limit: [none, 1, 2]", "threads: [1]", 1) + "exclude: [{workload: cpu}]\n", want: `t.yaml:2:41: the factor "threads" applies to no cell; remove it, or change what it applies to`},
 		{name: "parameter of no workload", src: "study: x\nfactors: {sandbox: [process], threads: [1]}\nworkloads: {net: {}}\n", want: `t.yaml:2:31: no workload of this study has the parameter "threads"; remove it, or add a workload of kind cpu`},
@@ -100,6 +101,8 @@ func TestErrors(t *testing.T) {
 		{name: "exclude nothing", src: head + "exclude: [{workload: cpu, sandbox: vm}, {workload: cpu, sandbox: crun}]\n", want: `t.yaml:4:66: "crun" is not a level of sandbox in this study; did you mean "runc"?`},
 		{name: "exclude never both", src: strings.Replace(head, "}\n", ", vcpus: [1, 2]}\n", 1) + "exclude: [{sandbox: runc, vcpus: 1}]\n", want: `t.yaml:4:11: this entry of exclude matches no cell; correct its levels or remove it`},
 		{name: "exclude all", src: head + "exclude: [{sandbox: [process, runc, vm]}]\n", want: `t.yaml:4:1: no cell is left; exclude less`},
+		{name: "exclude what is compared", src: head + "exclude: [{sandbox: [runc, vm]}]\n", want: `t.yaml:4:1: nothing is left to compare: no cell of the baseline "process" has another beside it; exclude less, or compare another level with the baseline`},
+		{name: "exclude the baseline", src: head + "exclude: [{sandbox: process}]\n", want: `t.yaml:4:1: nothing is left to compare: no cell of the baseline "process" has another beside it; exclude less, or compare another level with the baseline`},
 		{name: "exclude unknown", src: head + "exclude: [{sandbx: runc}]\n", want: `t.yaml:4:12: "sandbx" is not a factor of this study; did you mean "sandbox"?`},
 		{name: "exclude empty", src: head + "exclude: [{}]\n", want: `t.yaml:4:11: an entry of exclude is empty; name factors and levels: {sandbox: runc}`},
 

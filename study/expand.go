@@ -290,6 +290,10 @@ func (d *draft) expand(keys map[string]pair) {
 		d.bad(at, "exclude less", "no cell is left")
 		return
 	}
+	if len(d.excludes) > 0 && !d.relaxed && !d.cat.Stored && !compares(b.strata) {
+		d.bad(keys["exclude"].key, "exclude less, or compare another level with the baseline", "nothing is left to compare: no cell of the baseline %q has another beside it", d.study.Baseline)
+		return
+	}
 	for _, p := range d.excludes {
 		if !p.matched && !d.relaxed {
 			d.bad(p.at, "correct its levels or remove it", "this entry of exclude matches no cell")

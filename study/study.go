@@ -175,11 +175,15 @@ func (s Stop) WideAt(width float64) string {
 // Bare says that no row of a study can have an interval, and what to write; "" if rows can,
 // or if the study compares nothing. least is the number of blocks that an interval takes.
 func (s *Study) Bare(least int) string {
-	compares := slices.ContainsFunc(s.Strata, func(x Stratum) bool { return x.Baseline >= 0 && len(x.Cells) > 1 })
-	if !compares || s.Stop.Fixed == 0 || s.Stop.Fixed >= least {
+	if !compares(s.Strata) || s.Stop.Fixed == 0 || s.Stop.Fixed >= least {
 		return ""
 	}
 	return fmt.Sprintf("fixed: %d gives no interval and no verdict, which take %d blocks; write fixed: %d or more", s.Stop.Fixed, least, least)
+}
+
+// compares reports whether anything has the baseline beside it.
+func compares(strata []Stratum) bool {
+	return slices.ContainsFunc(strata, func(s Stratum) bool { return s.Baseline >= 0 && len(s.Cells) > 1 })
 }
 
 // Budget bounds a study. Zero: no bound.

@@ -123,6 +123,19 @@ func readStudy(file string, sets []string) (*study.Study, study.Catalogue, error
 	return st, cat, err
 }
 
+// studiesIn says what to give instead of a directory: its study files, if it has some.
+func studiesIn(dir string) string {
+	some, _ := filepath.Glob(filepath.Join(dir, "*.yaml")) // the pattern is good; a directory that cannot be read has none
+	if len(some) == 0 {
+		return "a study file, such as studies/first.yaml, or a results folder to go on with"
+	}
+	more := ""
+	if len(some) > 3 {
+		more = fmt.Sprintf(" or one of %d more", len(some)-3)
+	}
+	return "a study file, such as " + strings.Join(some[:min(len(some), 3)], ", ") + more
+}
+
 // studyPatience is how long the writer of a pipe may take to write a study.
 const studyPatience = 30 * time.Second
 
@@ -136,7 +149,7 @@ func readSource(file string, patience time.Duration) ([]byte, error) {
 	case err != nil:
 		return nil, err //nolint:wrapcheck // it names the file
 	case at.IsDir():
-		return nil, fmt.Errorf("cannot read %s: it is a directory without results; give a study file", file)
+		return nil, fmt.Errorf("cannot read %s: it is a directory without results; give %s", file, studiesIn(file))
 	case !at.Mode().IsRegular() && at.Mode()&os.ModeNamedPipe == 0:
 		return nil, fmt.Errorf("cannot read %s: it is a device; give a study file", file)
 	}

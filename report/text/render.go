@@ -179,7 +179,7 @@ func colours(t words.Tone) text.Colors {
 	case words.Differs:
 		return text.Colors{text.FgCyan}
 	case words.Bounded:
-		return text.Colors{text.FgHiCyan}
+		return text.Colors{text.FgCyan}
 	case words.Equal:
 		return text.Colors{text.Bold}
 	case words.Undecided:
