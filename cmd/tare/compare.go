@@ -146,17 +146,9 @@ func (a *app) compare(ctx context.Context, dirsA, dirsB []string, f *compareFlag
 			sides[i], studies = append(sides[i], x), append(studies, x.Study)
 		}
 	}
-	var gates []*compare.Gate
-	for i, g := range f.gates {
-		name := "--gate"
-		if len(f.gates) > 1 {
-			name += "[" + strconv.Itoa(i+1) + "]"
-		}
-		gate, err := compare.NewGate(name, g, studies...)
-		if err != nil {
-			return coded(exitUsage, "%w", err)
-		}
-		gates = append(gates, gate)
+	gates, err := newGates(f.gates, studies...)
+	if err != nil {
+		return err
 	}
 	res, err := compare.Compare(sides[0], sides[1], opt)
 	var refusal *compare.Refusal
@@ -165,18 +157,9 @@ func (a *app) compare(ctx context.Context, dirsA, dirsB []string, f *compareFlag
 	} else if err != nil {
 		return coded(exitUsage, "%w", err)
 	}
-	said := export.Gated{Gates: f.gates}
-	if said.Power, err = share("power", f.power); err != nil {
-		return err
-	}
-	if said.Breaches, err = res.Check(gates); err == nil {
-		said.Doubts, err = res.Unjudged(gates, said.Breaches, said.Power)
-	}
-	if err == nil && res.Comparable() > 0 {
-		said.Held, err = res.Promises(gates, said.Breaches, said.Doubts, said.Power)
-	}
+	said, err := gated(res, f.gates, gates, f.power)
 	if err != nil {
-		return coded(exitUsage, "%w", err)
+		return err
 	}
 	if f.junit != "" {
 		if err := writeWhole(ctx, f.junit, func(w io.Writer) error {
@@ -202,6 +185,46 @@ func (a *app) printCompare(res *compare.Result, f *compareFlags, said *export.Ga
 	if err != nil {
 		return err
 	}
+	return gateError(res, said, f.json || f.csv, "measure both sides")
+}
+
+// newGates reads gates over what these studies have.
+func newGates(texts []string, studies ...*study.Study) (out []*compare.Gate, err error) {
+	for i, g := range texts {
+		name := "--gate"
+		if len(texts) > 1 {
+			name += "[" + strconv.Itoa(i+1) + "]"
+		}
+		gate, err := compare.NewGate(name, g, studies...)
+		if err != nil {
+			return nil, coded(exitUsage, "%w", err)
+		}
+		out = append(out, gate)
+	}
+	return out, nil
+}
+
+// gated says what gates say of a comparison.
+func gated(res *compare.Result, texts []string, gates []*compare.Gate, power string) (said export.Gated, err error) {
+	said.Gates = texts
+	if said.Power, err = share("power", power); err != nil {
+		return said, err
+	}
+	if said.Breaches, err = res.Check(gates); err == nil {
+		said.Doubts, err = res.Unjudged(gates, said.Breaches, said.Power)
+	}
+	if err == nil && res.Comparable() > 0 {
+		said.Held, err = res.Promises(gates, said.Breaches, said.Doubts, said.Power)
+	}
+	if err != nil {
+		return said, coded(exitUsage, "%w", err)
+	}
+	return said, nil
+}
+
+// gateError is the error of what gates say, if they say one. It names the rows if list is
+// set, and what to do to judge more.
+func gateError(res *compare.Result, said *export.Gated, list bool, do string) error {
 	rows := make(map[int]bool)
 	for _, b := range said.Breaches {
 		rows[b.Row] = true
@@ -213,16 +236,16 @@ func (a *app) printCompare(res *compare.Result, f *compareFlags, said *export.Ga
 	switch {
 	case len(rows) > 0:
 		msg := fmt.Sprintf("%d of %d rows break a gate", len(rows), len(res.Rows))
-		if f.json || f.csv { // else it is printed already
+		if list { // else it is printed already
 			for _, b := range said.Breaches {
 				msg += fmt.Sprintf("\n  %s: %s", b.Gate, text.ChangeLine(&res.Rows[b.Row]))
 			}
 		}
 		return coded(exitGate, "%s", msg)
-	case len(f.gates) > 0 && res.Comparable() == 0:
+	case len(said.Gates) > 0 && res.Comparable() == 0:
 		return coded(exitUnjudged, "%s", text.NothingHeld(res))
 	case len(doubted) > 0:
-		return coded(exitUnjudged, "a gate cannot judge %d of %s; %s", len(doubted), words.Count(len(res.Rows), "row"), text.Remedy(said.Doubts))
+		return coded(exitUnjudged, "a gate cannot judge %d of %s; %s", len(doubted), words.Count(len(res.Rows), "row"), text.Remedy(said.Doubts, do))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/analyse/compare"
 	"tare/param"
 	"tare/record"
 	"tare/report/export"
@@ -24,7 +25,8 @@ func (a *app) reportVerb() *cobra.Command {
 	var f struct {
 		json, csv, trials, tables, cpu, causes, html bool
 		full, markdown                               bool
-		file                                         string
+		file, power                                  string
+		gates                                        []string
 	}
 	cmd := &cobra.Command{
 		Use:   "report DIR",
@@ -42,6 +44,7 @@ around, to print. A file is there once it is whole.`,
   tare report results/first --full
   tare report results/first --markdown > comment.md
   tare report results/first --html -o first.html
+  tare report results/first --gate 'surely worse than 20%'
   tare report results/first --json | jq '.comparisons[] | select(.verdict == "slower")'
   tare report results/first --csv             a line a comparison
   tare report results/first --csv --trials    a line a trial and response
@@ -55,6 +58,9 @@ around, to print. A file is there once it is whole.`,
 			}
 			if n := btoi(f.trials) + btoi(f.tables) + btoi(f.cpu) + btoi(f.causes); n > 1 || n > 0 && !f.csv {
 				return coded(exitUsage, "write one of --trials, --tables, --cpu and --causes, with --csv")
+			}
+			if len(f.gates) > 0 && (f.html || f.trials) {
+				return coded(exitUsage, "--gate does not go with --html and --trials; ask for it in a call of its own")
 			}
 			if f.file != "" && !f.html {
 				return coded(exitUsage, "-o FILE goes with --html; send other forms to a file with > FILE")
@@ -80,26 +86,38 @@ around, to print. A file is there once it is whole.`,
 			if err != nil {
 				return err
 			}
-			switch {
-			case f.json:
-				return export.JSON(a.stdout, x.result, x.hosts())
-			case f.tables:
-				return export.TablesCSV(a.stdout, x.result)
-			case f.cpu:
-				return export.CPUCSV(a.stdout, x.result)
-			case f.causes:
-				return export.CausesCSV(a.stdout, x.result)
-			case f.csv:
-				return export.CSV(a.stdout, x.result)
+			gates, err := newGates(f.gates, x.study)
+			if err != nil {
+				return err
 			}
 			opt := a.textOptions(a.given(args[0]))
 			switch {
+			case f.json:
+				err = export.JSON(a.stdout, x.result, x.hosts())
+			case f.tables:
+				err = export.TablesCSV(a.stdout, x.result)
+			case f.cpu:
+				err = export.CPUCSV(a.stdout, x.result)
+			case f.causes:
+				err = export.CausesCSV(a.stdout, x.result)
+			case f.csv:
+				err = export.CSV(a.stdout, x.result)
 			case f.full:
-				return x.text(a.stdout, opt)
+				err = x.text(a.stdout, opt)
 			case f.markdown:
-				return text.WriteMarkdown(a.stdout, x.result, x.hosts(), opt)
+				err = text.WriteMarkdown(a.stdout, x.result, x.hosts(), opt)
+			default:
+				err = text.WriteShort(a.stdout, x.result, x.hosts(), opt)
 			}
-			return text.WriteShort(a.stdout, x.result, x.hosts(), opt)
+			if err != nil || len(gates) == 0 {
+				return err
+			}
+			res := compare.Beside(x.result, a.given(args[0]))
+			said, err := gated(res, f.gates, gates, f.power)
+			if err != nil {
+				return err
+			}
+			return gateError(res, &said, true, "measure again")
 		},
 	}
 	fl := cmd.Flags()
@@ -109,9 +127,11 @@ around, to print. A file is there once it is whole.`,
 	fl.BoolVar(&f.csv, "csv", false, "print CSV, a line a comparison")
 	fl.BoolVar(&f.trials, "trials", false, "with --csv: a line a trial and response")
 	fl.BoolVar(&f.tables, "tables", false, "with --csv: the summary tables, a line a cell")
-	fl.BoolVar(&f.cpu, "cpu", false, "with --csv: CPU time a unit of work, a line a stratum and sandbox")
+	fl.BoolVar(&f.cpu, "cpu", false, "with --csv: CPU time a unit of work, a line a workload variant and sandbox")
 	fl.BoolVar(&f.causes, "causes", false, "with --csv: what bounds each cell, a line a cell")
 	fl.BoolVar(&f.html, "html", false, "write one HTML file, complete in itself")
+	fl.StringArrayVar(&f.gates, "gate", nil, "fail (exit 6) if this is true of any cost, such as 'worse than 20%'; may be repeated; see tare compare --help")
+	fl.StringVar(&f.power, "power", "80%", "the probability with which a true cost a third above a gate's limit must break it; below it, the gate cannot judge (exit 7)")
 	fl.StringVarP(&f.file, "output", "o", "", "with --html: write this file instead of standard output")
 	return cmd
 }

@@ -290,7 +290,7 @@ func gates(res *compare.Result, opt CompareOptions) []*section.Section {
 		}
 	}
 	if len(opt.Doubts) > 0 {
-		s.Text(Remedy(opt.Doubts) + ".")
+		s.Text(Remedy(opt.Doubts, "measure both sides") + ".")
 	}
 	if n := len(held); n > 0 {
 		end.Text(words.Count(n, "gate") + " held.")
@@ -315,7 +315,7 @@ func DoubtLine(d *compare.Doubt) string {
 }
 
 // Remedy says what would let gates judge all rows.
-func Remedy(doubts []compare.Doubt) string {
+func Remedy(doubts []compare.Doubt, measure string) string {
 	blocks, results, width, none, far, any := 0, 0, 1.0, false, false, false
 	for i := range doubts {
 		d := &doubts[i]
@@ -333,7 +333,7 @@ func Remedy(doubts []compare.Doubt) string {
 	}
 	var do []string
 	if blocks > 0 {
-		s := fmt.Sprintf("measure both sides with `fixed: %d`", blocks)
+		s := fmt.Sprintf("%s with `fixed: %d`", measure, blocks)
 		if width > 0 {
 			s += fmt.Sprintf(", or `width: %.2g%%` and looks up to %d", 100*width, blocks)
 		}
@@ -381,9 +381,13 @@ func ChangeLine(r *compare.Row) string {
 		return name(r) + ": no ratio: " + why
 	}
 	c := r.Change()
-	s := fmt.Sprintf("%s: %s %s x", name(r), r.Question, words.Ratio(c.Ratio))
+	x := stat.Estimate{Ratio: c.Ratio, Lo: c.Lo, Hi: c.Hi}
+	if r.Question == compare.Cost { // more is worse
+		x.Ratio, x.Lo, x.Hi = x.Cost(r.Response.Better)
+	}
+	s := fmt.Sprintf("%s: %s %s", name(r), r.Question, words.Times(x.Ratio))
 	if c.HasInterval() {
-		s += fmt.Sprintf(" (%s–%s), q %s", words.Ratio(c.Lo), words.Ratio(c.Hi), qValue(c))
+		s += fmt.Sprintf(" (%s–%s), q %s", words.Ratio(x.Lo), words.Ratio(x.Hi), qValue(c))
 	}
 	switch s += ", " + string(c.Verdict); {
 	case c.Verdict == stat.Undecided:

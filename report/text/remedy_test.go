@@ -19,7 +19,7 @@ func TestRemedy(t *testing.T) {
 		{compare.Doubt{Limit: 1.05}, "too noisy for any number of blocks", "however small"},
 		{compare.Doubt{Limit: 1.05, Blocks: 12}, "`fixed: 12`", "noisy"},
 	} {
-		if got := Remedy([]compare.Doubt{c.of}); !strings.Contains(got, c.want) || strings.Contains(got, c.never) {
+		if got := Remedy([]compare.Doubt{c.of}, "measure both sides"); !strings.Contains(got, c.want) || strings.Contains(got, c.never) {
 			t.Errorf("%+v: %q", c.of, got)
 		}
 	}
