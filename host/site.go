@@ -235,7 +235,7 @@ func (h *session) findImages(ctx context.Context) error {
 		t, built, err := b.Find(name)
 		switch {
 		case err != nil:
-			return Image{Missing: err.Error()}, nil
+			return missing(err), nil
 		case built:
 			return unpacked(t), nil
 		}
@@ -257,10 +257,7 @@ func (h *session) openImages(ctx context.Context) error {
 		}
 		t, release, err := b.Use(ctx, name)
 		if err != nil {
-			if inner := errors.Unwrap(err); inner != nil {
-				err = inner // the place says which image
-			}
-			return Image{Missing: err.Error()}, nil
+			return missing(err), nil
 		}
 		h.later(func() error { release(); return nil }) // when the study ends
 		if err := image.Dress(t.Path, self); err != nil {
@@ -271,11 +268,17 @@ func (h *session) openImages(ctx context.Context) error {
 }
 
 func unpacked(t image.Tree) Image {
-	img := trial.Image{Digest: t.Digest, Command: t.Command, Env: t.Env}
-	if len(t.Command) == 0 {
-		img.Problem = "it names no command of its own; give one"
+	return Image{Root: t.Path, Image: trial.Image{
+		Digest: t.Identity(), Entrypoint: t.Entrypoint, Command: t.Command, Env: t.Env, Dir: t.Dir, User: t.User, Problem: t.Unable(),
+	}}
+}
+
+// missing is an image that this host does not have. The place says which one.
+func missing(err error) Image {
+	if inner := errors.Unwrap(err); inner != nil {
+		err = inner
 	}
-	return Image{Image: img, Root: t.Path}
+	return Image{Missing: err.Error()}
 }
 
 func (h *session) eachImage(ctx context.Context, get func(*image.Builder, string) (Image, error)) error {

@@ -174,6 +174,16 @@ func (a *app) imageListVerb(f *imageFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			own, err := b.Own()
+			if err != nil {
+				return err
+			}
+			for _, t := range own {
+				lines = append(lines, imageLine{
+					Name: t.Name, About: "taken at " + t.Built.Format(time.DateTime), Built: true,
+					Digest: strings.TrimPrefix(t.Identity(), "sha256:"), Path: t.Path, Bytes: t.Bytes, Seconds: t.Seconds,
+				})
+			}
 			if f.json {
 				return a.printJSON(lines)
 			}
@@ -324,6 +334,9 @@ func (a *app) send(cmd *cobra.Command, f imageFlags, name, what string, to func(
 	b, err := a.builder(f)
 	if err != nil {
 		return err
+	}
+	if _, err := b.Recipe(name); err != nil { // what came from elsewhere is there already, with its own layers
+		return unknown(err)
 	}
 	t, release, err := b.Use(cmd.Context(), name)
 	if err != nil {

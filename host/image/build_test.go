@@ -190,7 +190,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"lists", "packages: [sh]", "program", "programs: [no-such-program-here]", "file", "files: [{from: b.txt, to: /b}]")}
 	for name, want := range map[string]string{
 		"lists": "run apt-get update", "program": "apt-get install no-such-program-here", "file": "there is no b.txt beside image.yaml",
-		"nosuch": "there are file, lists, program",
+		"nosuch": "write one of file, lists, program",
 	} {
 		if name == "lists" {
 			if err := (apt{}).check(); err != nil {

@@ -51,6 +51,17 @@ func (c *cache) building(name string) (string, error) {
 	return dir, os.Chmod(dir, 0o755) //nolint:gosec // sandboxes with other users read it
 }
 
+// layer is the file of a fetched layer, as the registry has it.
+func (c *cache) layer(digest string) string { return filepath.Join(c.dir, "layers", digest) }
+
+// recordName begins the names of an image's records.
+func recordName(image string) string {
+	if nameRE.MatchString(image) {
+		return image
+	}
+	return label(image)
+}
+
 func (c *cache) record(name, key string) string {
 	return filepath.Join(c.dir, "built", name+"-"+key[:16]+".json")
 }
@@ -111,11 +122,16 @@ func (c *cache) note(dir string, t Tree) error {
 	if err != nil {
 		return err
 	}
+	return c.write(t)
+}
+
+// write records a tree that is in its place.
+func (c *cache) write(t Tree) error {
 	b, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {
 		return err
 	}
-	rec := c.record(t.Name, t.Key)
+	rec := c.record(recordName(t.Name), t.Key)
 	if err := os.WriteFile(rec+".new", append(b, '\n'), 0o644); err != nil { //nolint:gosec // no secret
 		return err
 	}
@@ -123,8 +139,11 @@ func (c *cache) note(dir string, t Tree) error {
 }
 
 // hold marks a tree as used until release is called.
-func (c *cache) hold(digest string) (release func(), err error) {
-	f, err := os.OpenFile(filepath.Join(c.dir, "locks", treeLock(digest)), os.O_CREATE|os.O_RDWR, 0o600)
+func (c *cache) hold(digest string) (release func(), err error) { return c.share(treeLock(digest)) }
+
+// share takes a shared flock(2) of that name, which keeps Prune off.
+func (c *cache) share(name string) (release func(), err error) {
+	f, err := os.OpenFile(filepath.Join(c.dir, "locks", name), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // our own cache
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +154,7 @@ func (c *cache) hold(digest string) (release func(), err error) {
 	}
 	if err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("cannot hold the image's tree: %w", err)
+		return nil, fmt.Errorf("cannot hold a part of the image cache: %w", err)
 	}
 	return func() { _ = f.Close() }, nil
 }

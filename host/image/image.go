@@ -19,6 +19,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,13 +33,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/images"
+	"tare/sandbox"
 )
 
 // Tree is an image on this host.
 type Tree struct {
 	Name     string    `json:"name"`
 	Path     string    `json:"path"`     // absolute; users must not write to it
-	Digest   string    `json:"digest"`   // SHA-256 of names, modes, links and contents, in hexadecimal
+	Digest   string    `json:"digest"`   // SHA-256 in hexadecimal: of names, modes, links and contents; of a user's image, of its config
 	Bytes    int64     `json:"bytes"`    // of all files
 	Files    int       `json:"files"`    // entries of any kind
 	Packages []string  `json:"packages"` // NAME=VERSION, sorted
@@ -46,8 +48,22 @@ type Tree struct {
 	Key      string    `json:"key"`      // SHA-256 of the inputs
 	Built    time.Time `json:"built"`
 	Seconds  float64   `json:"seconds"` // duration of the build
-	Command  []string  `json:"command,omitempty"`
-	Env      []string  `json:"env,omitempty"` // NAME=VALUE, sorted
+
+	// How its programs are to run.
+	Entrypoint []string     `json:"entrypoint,omitempty"`
+	Command    []string     `json:"command,omitempty"`
+	Env        []string     `json:"env,omitempty"` // NAME=VALUE, sorted
+	Dir        string       `json:"dir,omitempty"` // working directory; "": /
+	User       sandbox.User `json:"user,omitzero"`
+	Problem    string       `json:"problem,omitempty"` // its own command is not in it; see Unable
+
+	Manifest string `json:"manifest,omitempty"` // digest of a user's image, if it has one
+}
+
+// Identity is the digest by which others know the image: of the manifest, as a registry has it, or
+// of the tree.
+func (t Tree) Identity() string {
+	return cmp.Or(t.Manifest, t.Digest)
 }
 
 // Builder builds images into a cache. All fields except Cache are optional: the defaults
@@ -58,6 +74,7 @@ type Builder struct {
 	Say     func(string, ...any) // gets a message for each step
 	Limit   int64                // bytes of the cache
 	lists   string               // apt's, for tests
+	stall   time.Duration        // how long a registry may say nothing; 0: stallTime
 }
 
 // DefaultLimit bounds the cache in bytes.
@@ -125,16 +142,26 @@ func (b *Builder) Build(ctx context.Context, name string) (Tree, error) {
 // Use is Build for callers that use the tree for a while: Prune does not remove it until
 // release is called or the process ends.
 func (b *Builder) Use(ctx context.Context, name string) (t Tree, release func(), err error) {
-	recipe, err := b.Recipe(name)
+	s, err := b.source(name)
 	if err != nil {
-		return Tree{}, nil, err
+		return Tree{}, nil, fmt.Errorf("image %s: %w", name, err)
 	}
-	t, release, err = b.build(ctx, recipe)
+	verb := "build"
+	if s != nil {
+		verb = "take"
+		t, release, err = b.own(ctx, name, s)
+	} else {
+		var recipe Recipe
+		if recipe, err = b.Recipe(name); err != nil {
+			return Tree{}, nil, err
+		}
+		t, release, err = b.build(ctx, recipe)
+	}
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		err = fmt.Errorf("the disk is full; free space (tare image prune), or give another --cache: %w", err)
 	}
 	if err != nil {
-		return Tree{}, nil, fmt.Errorf("cannot build the image %s: %w", name, err)
+		return Tree{}, nil, fmt.Errorf("cannot %s the image %s: %w", verb, name, err)
 	}
 	return t, release, nil
 }
@@ -182,11 +209,19 @@ func (b *Builder) build(ctx context.Context, r Recipe) (_ Tree, release func(), 
 // Find returns the image if the cache has it for the present inputs. The error says why
 // this host cannot build it.
 func (b *Builder) Find(name string) (t Tree, built bool, err error) {
-	recipe, err := b.Recipe(name)
+	s, err := b.source(name)
+	if err != nil {
+		return Tree{}, false, fmt.Errorf("image %s: %w", name, err)
+	}
+	c, err := openCache(b.Cache)
 	if err != nil {
 		return Tree{}, false, err
 	}
-	c, err := openCache(b.Cache)
+	if s != nil {
+		t, built = c.latest(name) // whether it is the newest is not asked before it is used
+		return t, built, nil
+	}
+	recipe, err := b.Recipe(name)
 	if err != nil {
 		return Tree{}, false, err
 	}

@@ -67,7 +67,7 @@ func makeLayer(ctx context.Context, tree, file string) (_ v1.Layer, err error) {
 		return nil, err
 	}
 	t := tar.NewWriter(io.MultiWriter(z, plain))
-	if err := writeTree(ctx, tree, t); err != nil {
+	if err := writeTree(ctx, tree, func(p, rel string, d fs.DirEntry) error { return writeEntry(t, p, rel, d) }); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(t.Close(), z.Close()); err != nil {
@@ -84,7 +84,8 @@ func asHash(h hash.Hash) v1.Hash {
 	return v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(h.Sum(nil))}
 }
 
-func writeTree(ctx context.Context, tree string, t *tar.Writer) error {
+// writeTree calls write for every entry but the root and what Dress put in, in order.
+func writeTree(ctx context.Context, tree string, write func(p, rel string, d fs.DirEntry) error) error {
 	return filepath.WalkDir(tree, func(p string, d fs.DirEntry, err error) error {
 		if err == nil {
 			err = ctx.Err()
@@ -96,7 +97,7 @@ func writeTree(ctx context.Context, tree string, t *tar.Writer) error {
 		if err != nil || rel == "." || slices.Contains(dressed(), rel) {
 			return err
 		}
-		return writeEntry(t, p, rel, d)
+		return write(p, rel, d)
 	})
 }
 
@@ -124,6 +125,10 @@ func writeEntry(t *tar.Writer, p, rel string, d fs.DirEntry) error {
 	if err := t.WriteHeader(h); err != nil {
 		return err
 	}
+	return copyInto(t, p, rel)
+}
+
+func copyInto(t *tar.Writer, p, rel string) error {
 	f, err := os.Open(p) //nolint:gosec // inside the tree
 	if err != nil {
 		return err

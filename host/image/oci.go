@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -178,7 +177,7 @@ func (b *Builder) Push(ctx context.Context, t Tree, ref string) (string, error) 
 		}
 		pushed = to.Context().Digest(h.String()).String()
 		b.say("%s: pushing to %s", t.Name, to)
-		return remote.Write(to, img, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+		return remote.Write(to, img, remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain()))
 	})
 	if err != nil {
 		return "", fmt.Errorf("cannot push the image %s to %s: %w", t.Name, to, pushError(to, err))

@@ -15,7 +15,7 @@ import (
 
 // Entry is one item of the cache.
 type Entry struct {
-	Kind  string    `json:"kind"` // tree, package, wheel
+	Kind  string    `json:"kind"` // tree, package, wheel, layer
 	Name  string    `json:"name"` // of the image, or the file
 	Path  string    `json:"path"`
 	Bytes int64     `json:"bytes"`
@@ -31,6 +31,7 @@ const (
 	KindTree    = "tree"
 	KindPackage = "package"
 	KindWheel   = "wheel"
+	KindLayer   = "layer" // of a registry's images
 )
 
 // Hold marks a tree as used until release is called or the process ends, so that Prune does
@@ -52,6 +53,8 @@ func (b *Builder) Hold(t Tree) (release func(), err error) {
 }
 
 func treeLock(digest string) string { return "tree-" + digest }
+
+func layerLock(digest string) string { return "layer-" + digest }
 
 // PruneOptions say what to remove.
 type PruneOptions struct {
@@ -101,7 +104,7 @@ func (b *Builder) Prune(ctx context.Context, o PruneOptions) ([]Entry, error) {
 }
 
 // drop removes an entry unless it is in use: a tree while somebody holds it,
-// packages and wheels while any build fetches or unpacks some.
+// layers likewise, packages and wheels while any build fetches or unpacks some.
 func (c *cache) drop(e Entry, dry bool) (bool, error) {
 	lock := treeLock(e.digest)
 	switch e.Kind {
@@ -109,6 +112,8 @@ func (c *cache) drop(e Entry, dry bool) (bool, error) {
 		lock = aptLock
 	case KindWheel:
 		lock = wheelLock
+	case KindLayer:
+		lock = layerLock(e.Name)
 	}
 	unlock, free, err := c.tryLock(lock)
 	if err != nil || !free {
@@ -144,7 +149,7 @@ func (c *cache) entries() ([]Entry, error) {
 		return nil, err
 	}
 	out := trees
-	for _, k := range []struct{ kind, pattern string }{{KindPackage, "apt/debs/*.deb"}, {KindWheel, "wheels/*"}} {
+	for _, k := range []struct{ kind, pattern string }{{KindPackage, "apt/debs/*.deb"}, {KindWheel, "wheels/*"}, {KindLayer, "layers/*"}} {
 		found, err := filepath.Glob(filepath.Join(c.dir, k.pattern))
 		if err != nil {
 			return nil, err

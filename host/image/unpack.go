@@ -59,10 +59,9 @@ func (u *unpacker) base() error {
 	return nil
 }
 
-// defaults makes the mount points, and the few files that C libraries look for if no
-// package and no recipe has them.
+// defaults makes the mount points, and basics if no package and no recipe has them.
 func (u *unpacker) defaults() error {
-	for _, d := range []string{"/proc", "/sys", "/dev", "/data", "/run", "/etc", "/root", "/var/tmp"} {
+	for _, d := range append(mountPoints(), "run", "etc", "root", "var/tmp") {
 		if err := u.mkdir(d, 0o755); err != nil {
 			return err
 		}
@@ -70,6 +69,14 @@ func (u *unpacker) defaults() error {
 	if err := u.mkdir("/tmp", 0o777|fs.ModeSticky); err != nil {
 		return err
 	}
+	return u.basics()
+}
+
+// mountPoints are where sandboxes mount something.
+func mountPoints() []string { return []string{"proc", "sys", "dev", "data", "tmp"} }
+
+// basics makes the files that C libraries look for, unless they are there.
+func (u *unpacker) basics() error {
 	for _, f := range []struct{ name, text string }{
 		{"/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"},
 		{"/etc/group", "root:x:0:\nnogroup:x:65534:\n"},
@@ -86,14 +93,21 @@ func (u *unpacker) defaults() error {
 	return nil
 }
 
+func checkName(name string) error {
+	if strings.ContainsRune(name, 0) {
+		return fmt.Errorf("the name %q contains a zero byte", name)
+	}
+	if slices.Contains(strings.Split(name, "/"), "..") {
+		return fmt.Errorf("the name %q leads out of the tree", name)
+	}
+	return nil
+}
+
 // place checks a member's name and returns it relative to the root, through the
 // merged /usr.
 func place(name string) (string, error) {
-	if strings.ContainsRune(name, 0) {
-		return "", fmt.Errorf("the name %q contains a zero byte", name)
-	}
-	if slices.Contains(strings.Split(name, "/"), "..") {
-		return "", fmt.Errorf("the name %q leads out of the tree", name)
+	if err := checkName(name); err != nil {
+		return "", err
 	}
 	name = strings.TrimPrefix(path.Clean("/"+name), "/")
 	if name == "" {
@@ -109,7 +123,7 @@ func (u *unpacker) count(n int64) error {
 	u.files++
 	u.bytes += n
 	if u.files > maxFiles || u.bytes > maxBytes {
-		return fmt.Errorf("the tree has more than %d entries or %d GiB, which is too large for the image of an application; give fewer packages", maxFiles, maxBytes>>30)
+		return fmt.Errorf("the tree has more than %d entries or %d GiB, which is too large for the image of an application", maxFiles, maxBytes>>30)
 	}
 	return nil
 }

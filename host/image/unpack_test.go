@@ -167,6 +167,12 @@ func unpacked(t *testing.T, top string, data []byte) {
 	}
 	defer u.close()
 	_ = u.tar(bytes.NewReader(data))
+	unharmed(t, top, dir)
+}
+
+// unharmed checks that the tree is all that is below top, and that it has no dangerous mode.
+func unharmed(t *testing.T, top, dir string) {
+	t.Helper()
 	beside, err := os.ReadDir(top)
 	if err != nil || len(beside) != 1 {
 		t.Fatalf("beside the tree: %v, %v", beside, err)
