@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -209,7 +210,7 @@ func (p *pulled) get(ctx context.Context, c *cache, l v1.Layer, file string) (er
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // as the rest of the cache
 		return err
 	}
-	tmp, err := os.CreateTemp(c.dir, buildingPrefix+label(p.name)+"~layer-")
+	tmp, err := os.CreateTemp(c.dir, buildingPrefix+layerLock(filepath.Base(file))+"~") // of the lock that fetch has
 	if err != nil {
 		return err
 	}
@@ -240,7 +241,8 @@ func (p *pulled) explain(ctx context.Context, err error) error {
 	}
 	at := p.ref.Context().RegistryStr()
 	var t *transport.Error
-	var n net.Error
+	var failed *url.Error
+	var broken *net.OpError
 	switch {
 	case errors.As(err, &t):
 		switch t.StatusCode {
@@ -251,7 +253,7 @@ func (p *pulled) explain(ctx context.Context, err error) error {
 		case http.StatusTooManyRequests:
 			return fmt.Errorf("the registry %s allows no more pulls for now; wait, or log in with docker login %s: %w", at, at, err)
 		}
-	case errors.As(err, &n), errors.Is(err, errStalled):
+	case errors.As(err, &failed), errors.As(err, &broken), errors.Is(err, errStalled):
 		return fmt.Errorf("%w %s; check its name and the network, or give an archive of `docker save`: %w", errNoAnswer, at, err)
 	}
 	return err
