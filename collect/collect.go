@@ -24,7 +24,7 @@ type Collector interface {
 	Series() []record.Response
 	// Check returns why this host lacks the source; nil if it has it.
 	Check() error
-	Open(context.Context, []sandbox.Scope) (Probe, error)
+	Open(context.Context, []sandbox.LocalScope) (Probe, error)
 }
 
 // Sourced is a Collector or Probe that can read in more than one way.

@@ -4,7 +4,7 @@
 // The data path of one trial: 1. run asks the Kind for an Instance (Start);
 // 2. the workload's commands run inside it (Exec), or, for workloads that weigh
 // the sandbox's own life, a command is the whole life of a sandbox (Launch);
-// 3. collectors read the processes and cgroups that Scope names; 4. Stop takes
+// 3. collectors read the processes and cgroups of its LocalScope; 4. Stop takes
 // everything away again.
 package sandbox
 
@@ -207,8 +207,8 @@ type Want struct {
 // Network is a prepared network namespace. Path "" means: none is wanted, and
 // the sandbox gets an empty namespace of its own.
 type Network struct {
-	Path string       // of the namespace, such as /run/netns/tare-x
-	Addr netip.Prefix // of the interface in it
+	Path string       `json:"path,omitempty"` // of the namespace, such as /run/netns/tare-x
+	Addr netip.Prefix `json:"addr,omitzero"`  // of the interface in it
 }
 
 // Link is what the network between the ends of a workload is to be like. Zero values mean:
@@ -271,8 +271,9 @@ type Instance interface {
 	// Addr is the sandbox's address on the bridge; the zero Addr when it has no
 	// network.
 	Addr() netip.Addr
-	// Scope tells collectors where the sandbox is found on the host.
-	Scope() Scope
+	// Scope tells collectors on the sandbox's node what belongs to it there. The caller fills
+	// in the Scope that it embeds, and Network.
+	Scope() LocalScope
 	// Facts are what this instance really was: runtime version, platform,
 	// accelerator.
 	Facts() map[string]string
@@ -281,15 +282,24 @@ type Instance interface {
 	Stop(context.Context) error
 }
 
-// Scope names what belongs to one sandbox on the host.
+// Scope names a sandbox whose figures are read. It means the same at every site.
 type Scope struct {
-	End     string   // the workload's role that runs in it: server, client
-	Cgroups []string // paths relative to the cgroup root, the outermost first; each includes its descendants
-	Limited string   // the one of Cgroups (or a child) that carries the limits and so the throttling; "" for none
-	Pids    []int    // processes that belong to it and may be in no cgroup of its own; descendants included
-	Roles   RoleOf   // nil: every thread is Workload
-	Guest   Guest    // nil unless the sandbox has a kernel of its own whose figures can be read
-	Network Network  // its place on the study's bridge; run fills it in
+	Node    string `json:"node,omitempty"`    // of the site; "" where there is one
+	Sandbox string `json:"sandbox,omitempty"` // its name, unique at the site: Want.Name
+	Kind    string `json:"kind,omitempty"`    // the kind's name
+	End     string `json:"end,omitempty"`     // the workload's role that runs in it: server, client
+}
+
+// LocalScope is a Scope with what belongs to the sandbox on its node. It means something on
+// that node alone: in this process and, sent as JSON without the Guest, in another one.
+type LocalScope struct {
+	Scope
+	Cgroups []string    `json:"cgroups,omitempty"` // paths relative to the cgroup root, the outermost first; each includes its descendants
+	Limited string      `json:"limited,omitempty"` // the one of Cgroups (or a child) that carries the limits and so the throttling; "" for none
+	Pids    []int       `json:"pids,omitempty"`    // processes that belong to it and may be in no cgroup of its own; descendants included
+	Roles   ThreadRoles `json:"roles,omitempty"`   // nil: every thread is Workload
+	Network Network     `json:"network,omitzero"`  // its place on the study's bridge
+	Guest   Guest       `json:"-"`                 // nil unless the sandbox has a kernel of its own whose figures can be read
 }
 
 // Guest reads the kernel inside a sandbox, through its agent. It is safe for
@@ -353,13 +363,3 @@ type BootPhase struct {
 	Name string // process, kernel, agent, plug
 	Took time.Duration
 }
-
-// Thread is what a role is told from.
-type Thread struct {
-	Pid, Tid int
-	Comm     string   // of the thread
-	Args     []string // of the process
-}
-
-// RoleOf tells a thread's role. It is pure and cheap, and called once a thread.
-type RoleOf func(Thread) record.ThreadRole

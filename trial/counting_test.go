@@ -35,7 +35,7 @@ func (c *tally) Check() error {
 	return nil
 }
 
-func (c *tally) Open(context.Context, []sandbox.Scope) (collect.Probe, error) {
+func (c *tally) Open(context.Context, []sandbox.LocalScope) (collect.Probe, error) {
 	c.opened++
 	if c.bad == "open" {
 		return nil, errors.New("no room")
@@ -226,10 +226,10 @@ type steps struct {
 	reads int
 }
 
-func (c *steps) Name() string                                                 { return "steps" }
-func (c *steps) Check() error                                                 { return nil }
-func (c *steps) Open(context.Context, []sandbox.Scope) (collect.Probe, error) { return c, nil }
-func (c *steps) Close() error                                                 { return nil }
+func (c *steps) Name() string                                                      { return "steps" }
+func (c *steps) Check() error                                                      { return nil }
+func (c *steps) Open(context.Context, []sandbox.LocalScope) (collect.Probe, error) { return c, nil }
+func (c *steps) Close() error                                                      { return nil }
 
 func (c *steps) add(n float64) {
 	c.mu.Lock()

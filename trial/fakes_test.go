@@ -99,7 +99,7 @@ func (i *instance) Addr() netip.Addr {
 	}
 	return netip.MustParseAddr("198.18.0.3")
 }
-func (*instance) Scope() sandbox.Scope { return sandbox.Scope{} }
+func (*instance) Scope() sandbox.LocalScope { return sandbox.LocalScope{} }
 func (i *instance) Facts() map[string]string {
 	return map[string]string{"runtime": i.k.name}
 }
@@ -151,7 +151,7 @@ func (*meter) Name() string              { return "meter" }
 func (*meter) About() string             { return "test" }
 func (*meter) Series() []record.Response { return nil }
 func (*meter) Check() error              { return nil }
-func (m *meter) Open(_ context.Context, s []sandbox.Scope) (collect.Probe, error) {
+func (m *meter) Open(_ context.Context, s []sandbox.LocalScope) (collect.Probe, error) {
 	ends := make([]string, len(s))
 	for i := range s {
 		ends[i] = s[i].End

@@ -38,7 +38,7 @@ type machine struct {
 	end    io.Closer
 }
 
-func (m *machine) Scope() sandbox.Scope { return sandbox.Scope{Guest: m.client.Guest()} }
+func (m *machine) Scope() sandbox.LocalScope { return sandbox.LocalScope{Guest: m.client.Guest()} }
 func (*machine) Facts() map[string]string {
 	return map[string]string{record.FactAccelerator: record.AcceleratorTCG}
 }

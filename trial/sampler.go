@@ -45,11 +45,12 @@ func (k seriesKey) compare(o seriesKey) int {
 // openSampler opens the collectors over all sandboxes of the trial. One that
 // fails to open is a warning: the trial's responses do not depend on it.
 func (t *trial) openSampler(ctx context.Context) {
-	var scopes []sandbox.Scope
+	var scopes []sandbox.LocalScope
 	for _, ep := range t.endpoints {
 		if ep.inst != nil {
 			sc := ep.inst.Scope()
-			sc.End, sc.Network = ep.role.Name, ep.spec.Network
+			sc.Scope = sandbox.Scope{Node: t.node, Sandbox: ep.want.Name, Kind: ep.kind.Name(), End: ep.role.Name}
+			sc.Network = ep.spec.Network
 			scopes = append(scopes, sc)
 		}
 	}

@@ -19,7 +19,7 @@ type presser struct {
 	labels record.Labels
 }
 
-func (p *presser) Open(context.Context, []sandbox.Scope) (collect.Probe, error) {
+func (p *presser) Open(context.Context, []sandbox.LocalScope) (collect.Probe, error) {
 	return &pressProbe{p: p}, nil
 }
 

@@ -49,11 +49,11 @@ func TestContractInARealCgroup(t *testing.T) {
 		t.Run(c.Name(), func(t *testing.T) {
 			collecttest.Run(t, collecttest.Subject{
 				Collector: c,
-				Scopes: func(t *testing.T, pid int) []sandbox.Scope {
+				Scopes: func(t *testing.T, pid int) []sandbox.LocalScope {
 					if err := g.Add(pid); err != nil {
 						t.Fatal(err)
 					}
-					return []sandbox.Scope{{End: "server", Cgroups: []string{g.Rel()}, Limited: g.Rel()}}
+					return []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{g.Rel()}, Limited: g.Rel()}}
 				},
 				Partial: "which files are there depends on the kernel",
 			})
@@ -93,7 +93,7 @@ func TestCollectorsAgree(t *testing.T) {
 			t.Fatalf("the shell said %q, %v", line, err)
 		}
 	}
-	scopes := []sandbox.Scope{{End: "server", Cgroups: []string{g.Rel()}, Limited: g.Rel()}}
+	scopes := []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{g.Rel()}, Limited: g.Rel()}}
 	var probes []collect.Probe
 	for _, c := range Collectors() {
 		p, err := c.Open(context.Background(), scopes)

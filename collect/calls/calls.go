@@ -77,7 +77,7 @@ func (c *Collector) Check() error {
 
 // Open follows the scopes' processes. A cgroup that cannot be read is gone, with its
 // processes.
-func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (_ collect.Probe, err error) {
+func (c *Collector) Open(_ context.Context, scopes []sandbox.LocalScope) (_ collect.Probe, err error) {
 	if len(scopes) > callcount.MaxEnds {
 		return nil, fmt.Errorf("calls collector: the trial has %d sandboxes; the collector can count in %d", len(scopes), callcount.MaxEnds)
 	}
@@ -102,7 +102,7 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (_ collect.P
 
 // end is one scope.
 type end struct {
-	scope  *sandbox.Scope
+	scope  *sandbox.LocalScope
 	name   string
 	lost   record.Labels
 	labels [len(callcount.Counts{}.Calls)]record.Labels // by number, once called
@@ -152,7 +152,7 @@ func (p *probe) follow() error {
 }
 
 // counts reports whether a process is not the harness's.
-func counts(s *sandbox.Scope, pid int) bool {
+func counts(s *sandbox.LocalScope, pid int) bool {
 	if s.Roles == nil {
 		return true
 	}
@@ -163,7 +163,7 @@ func counts(s *sandbox.Scope, pid int) bool {
 	if len(args) == 0 {
 		words = nil
 	}
-	return s.Roles(sandbox.Thread{Pid: pid, Tid: pid, Comm: strings.TrimSpace(string(comm)), Args: words}) != record.RoleHarness
+	return s.Roles.Of(sandbox.Thread{Pid: pid, Tid: pid, Comm: strings.TrimSpace(string(comm)), Args: words}) != record.RoleHarness
 }
 
 // descendants returns the live processes among pids, and their descendants.

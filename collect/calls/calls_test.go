@@ -61,7 +61,7 @@ func TestShortLived(t *testing.T) {
 	if err := c.Check(); err != nil {
 		t.Skip(err)
 	}
-	cmd := exec.Command("/proc/self/exe")
+	cmd := exec.Command("/proc/self/exe", "agent")
 	cmd.Env = append(os.Environ(), childMode+"=agent")
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -86,14 +86,9 @@ func TestShortLived(t *testing.T) {
 		}
 	}
 	say("ready")
-	p, err := c.Open(context.Background(), []sandbox.Scope{
-		{End: "client"},
-		{End: "server", Pids: []int{cmd.Process.Pid}, Roles: func(th sandbox.Thread) record.ThreadRole {
-			if th.Pid == cmd.Process.Pid && len(th.Args) > 0 {
-				return record.RoleHarness
-			}
-			return record.RoleWorkload
-		}},
+	p, err := c.Open(context.Background(), []sandbox.LocalScope{
+		{Scope: sandbox.Scope{End: "client"}},
+		{Scope: sandbox.Scope{End: "server"}, Pids: []int{cmd.Process.Pid}, Roles: sandbox.ThreadRoles{{Role: record.RoleHarness, Args: []string{"agent"}}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +134,7 @@ func value(t *testing.T, p collect.Probe, name string, labels record.Labels) flo
 
 // TestTooMany: more sandboxes than there is room for are refused.
 func TestTooMany(t *testing.T) {
-	if _, err := New().Open(context.Background(), make([]sandbox.Scope, 5)); err == nil {
+	if _, err := New().Open(context.Background(), make([]sandbox.LocalScope, 5)); err == nil {
 		t.Error("5 scopes pass")
 	}
 }

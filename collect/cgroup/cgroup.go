@@ -96,7 +96,7 @@ func (c *Collector) find() (Paths, error) {
 
 // Open opens the files of the scopes' cgroups. It leaves out files that this kernel lacks,
 // and their series. An end without any cgroup is an error.
-func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Probe, error) {
+func (c *Collector) Open(_ context.Context, scopes []sandbox.LocalScope) (collect.Probe, error) {
 	paths, err := c.find()
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ type end struct {
 	limited []string // those that carry limits
 }
 
-func ends(scopes []sandbox.Scope) []end {
+func ends(scopes []sandbox.LocalScope) []end {
 	var out []end
 	for _, s := range scopes {
 		l := record.Labels("")

@@ -73,8 +73,8 @@ func v1(t *testing.T) *tree {
 	return w
 }
 
-func server(*testing.T, int) []sandbox.Scope {
-	return []sandbox.Scope{{End: "server", Cgroups: []string{"tare/a"}, Limited: "tare/a"}}
+func server(*testing.T, int) []sandbox.LocalScope {
+	return []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"tare/a"}, Limited: "tare/a"}}
 }
 
 func TestContractV2(t *testing.T) {
@@ -94,8 +94,8 @@ func TestContractNotHeld(t *testing.T) {
 func TestContractHere(t *testing.T) {
 	collecttest.Run(t, collecttest.Subject{
 		Collector: New(),
-		Scopes: func(*testing.T, int) []sandbox.Scope {
-			return []sandbox.Scope{{End: "server", Cgroups: []string{"/"}, Limited: "/"}}
+		Scopes: func(*testing.T, int) []sandbox.LocalScope {
+			return []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"/"}, Limited: "/"}}
 		},
 		Partial: "the root cgroup does not have every file",
 	})
@@ -148,10 +148,10 @@ func TestEndsAddUp(t *testing.T) {
 		w.file("unified", rel, "memory.current", usec+"\n")
 		w.file("unified", rel, "memory.events", "oom_kill 1\n")
 	}
-	scopes := []sandbox.Scope{
-		{End: "server", Cgroups: []string{"tare/a", "tare/a/in"}, Limited: "tare/a/in"},
-		{End: "server", Cgroups: []string{"/tare/b/"}},
-		{End: "client", Cgroups: []string{"tare/c"}},
+	scopes := []sandbox.LocalScope{
+		{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"tare/a", "tare/a/in"}, Limited: "tare/a/in"},
+		{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"/tare/b/"}},
+		{Scope: sandbox.Scope{End: "client"}, Cgroups: []string{"tare/c"}},
 	}
 	read := collecttest.Figures(t, NewWith(w, 0), scopes...)
 	want := map[string]float64{
@@ -201,7 +201,7 @@ func TestQuota(t *testing.T) {
 				w.file("unified", g, "pids.current", "1\n")
 			}
 			figures := collecttest.Figures(t, NewWith(w, 0),
-				sandbox.Scope{End: "server", Cgroups: []string{"tare/a"}, Limited: "tare/a"}, sandbox.Scope{End: "server", Cgroups: []string{"tare/b"}, Limited: "tare/b"})
+				sandbox.LocalScope{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"tare/a"}, Limited: "tare/a"}, sandbox.LocalScope{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"tare/b"}, Limited: "tare/b"})
 			read := func() (float64, bool) {
 				v, ok := figures()[quota]
 				return v, ok

@@ -33,7 +33,7 @@ type Subject struct {
 	Collector collect.Collector
 	// Scopes returns the scopes to open it on; nil: a scope of the end "server" with the
 	// process id of the restless child.
-	Scopes func(t *testing.T, pid int) []sandbox.Scope
+	Scopes func(t *testing.T, pid int) []sandbox.LocalScope
 	// Partial says why some described series are missing here; "": all are required.
 	Partial string
 }
@@ -138,8 +138,8 @@ func Run(t *testing.T, s Subject) {
 		t.Skipf("this host lacks the source: %v", err)
 	}
 	if s.Scopes == nil {
-		s.Scopes = func(_ *testing.T, pid int) []sandbox.Scope {
-			return []sandbox.Scope{{End: "server", Pids: []int{pid}}}
+		s.Scopes = func(_ *testing.T, pid int) []sandbox.LocalScope {
+			return []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Pids: []int{pid}}}
 		}
 	}
 	t.Run("series", func(t *testing.T) { series(t, s) })
@@ -230,7 +230,7 @@ func stamps(t *testing.T, p collect.Probe, samples []record.Sample) []time.Time 
 	return times
 }
 
-func open(t *testing.T, c collect.Collector, scopes []sandbox.Scope) collect.Probe {
+func open(t *testing.T, c collect.Collector, scopes []sandbox.LocalScope) collect.Probe {
 	t.Helper()
 	p, err := c.Open(context.Background(), scopes)
 	if err != nil {
@@ -375,7 +375,8 @@ func closing(t *testing.T, s Subject) {
 // nothing checks that a probe can be opened and read in a trial without sandboxes, and with
 // a sandbox that has just died.
 func nothing(t *testing.T, c collect.Collector) {
-	for _, scopes := range [][]sandbox.Scope{nil, {{End: "server"}}, {{End: "server", Pids: []int{1 << 22}}}} {
+	server := sandbox.Scope{End: "server"}
+	for _, scopes := range [][]sandbox.LocalScope{nil, {{Scope: server}}, {{Scope: server, Pids: []int{1 << 22}}}} {
 		p, err := c.Open(context.Background(), scopes)
 		if err != nil {
 			t.Errorf("Open(%v): %v", scopes, err)

@@ -34,7 +34,7 @@ func (e Entropy) Check() error {
 	return nil
 }
 
-func (e Entropy) Open(context.Context, []sandbox.Scope) (collect.Probe, error) {
+func (e Entropy) Open(context.Context, []sandbox.LocalScope) (collect.Probe, error) {
 	f, err := os.Open(e.Path)
 	if err != nil {
 		return nil, fmt.Errorf("entropy: %w", err)

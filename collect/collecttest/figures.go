@@ -10,7 +10,7 @@ import (
 
 // Figures opens a collector for the rest of the test. It returns a function that reads it
 // once: values by NAME{LABELS}, without the reader's own cost.
-func Figures(t *testing.T, c collect.Collector, scopes ...sandbox.Scope) func() map[string]float64 {
+func Figures(t *testing.T, c collect.Collector, scopes ...sandbox.LocalScope) func() map[string]float64 {
 	t.Helper()
 	p := open(t, c, scopes)
 	return func() map[string]float64 {

@@ -95,7 +95,7 @@ func (c *Collector) disks() ([]string, error) {
 
 // Open lists the disks and opens the file. It ignores the scopes, because all share the
 // disks.
-func (c *Collector) Open(context.Context, []sandbox.Scope) (collect.Probe, error) {
+func (c *Collector) Open(context.Context, []sandbox.LocalScope) (collect.Probe, error) {
 	names, err := c.disks()
 	if err != nil {
 		return nil, fmt.Errorf("disk collector: %w", err)

@@ -1,7 +1,7 @@
 // Package guest is the collector of figures of the kernel in a virtual machine: its
 // processors, run queue, soft interrupts, memory, and the cost of the agent there.
 //
-// The data path: 1. Open picks the scopes with their own kernel (sandbox.Scope.Guest);
+// The data path: 1. Open picks the scopes with their own kernel (sandbox.LocalScope.Guest);
 // 2. each Read takes the readings that have arrived since the last one, asks for the next,
 // and does not wait for it; 3. every figure is a sample with the time of its reading by
 // this host's clock (collect.Stamped); 4. counters that the kernel may decrease (idle and
@@ -63,7 +63,7 @@ func (*Collector) Series() []record.Response {
 func (*Collector) Check() error { return nil }
 
 // Open picks the guests. Without any the probe reads nothing.
-func (*Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Probe, error) {
+func (*Collector) Open(_ context.Context, scopes []sandbox.LocalScope) (collect.Probe, error) {
 	p := &probe{}
 	p.Reader = metered.New("guest", p.take)
 	for _, s := range scopes {

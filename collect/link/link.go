@@ -66,7 +66,7 @@ func (*Collector) Check() error {
 
 // Open finds the ports of the scopes. Without ports, as with a workload of one role, the
 // probe reads nothing.
-func (*Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Probe, error) {
+func (*Collector) Open(_ context.Context, scopes []sandbox.LocalScope) (collect.Probe, error) {
 	p := &probe{}
 	p.Reader = metered.New("link", p.take)
 	where := ""

@@ -48,8 +48,8 @@ func TestContract(t *testing.T) {
 	if err := b.Rate(server, 1e6); err != nil {
 		t.Fatal(err)
 	}
-	collecttest.Run(t, collecttest.Subject{Collector: link.New(), Scopes: func(*testing.T, int) []sandbox.Scope {
-		return []sandbox.Scope{{End: "server", Network: server}}
+	collecttest.Run(t, collecttest.Subject{Collector: link.New(), Scopes: func(*testing.T, int) []sandbox.LocalScope {
+		return []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Network: server}}
 	}})
 }
 
@@ -89,7 +89,7 @@ func burst(server sandbox.Network, n int) error {
 // and what it holds up waits or is dropped.
 func TestFigures(t *testing.T) {
 	b, server, client := bridge(t)
-	read := collecttest.Figures(t, link.New(), sandbox.Scope{End: "server", Network: server}, sandbox.Scope{End: "client", Network: client})
+	read := collecttest.Figures(t, link.New(), sandbox.LocalScope{Scope: sandbox.Scope{End: "server"}, Network: server}, sandbox.LocalScope{Scope: sandbox.Scope{End: "client"}, Network: client})
 	// The first finds out where the server is, which takes a moment.
 	for begin := time.Now(); read()["link_received{end=server}"] < 1000; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 10*time.Second {

@@ -213,10 +213,7 @@ func (p *probe) classify(t *thread, comm string, args []string) {
 	role, end := record.RoleHarness, ""
 	if t.scope != self {
 		s := &p.scopes[t.scope]
-		role, end = record.RoleWorkload, s.End
-		if s.Roles != nil {
-			role = s.Roles(sandbox.Thread{Pid: t.id.pid, Tid: t.id.tid, Comm: comm, Args: args})
-		}
+		role, end = s.Roles.Of(sandbox.Thread{Pid: t.id.pid, Tid: t.id.tid, Comm: comm, Args: args}), s.End
 	}
 	if t.sum != nil && t.comm == comm && t.role == role {
 		return

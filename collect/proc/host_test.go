@@ -64,7 +64,7 @@ func addUp(t *testing.T, way proc.Way, script string, seen float64) {
 	} else {
 		start = shell(t, g, script)
 	}
-	p, err := collector.Open(context.Background(), []sandbox.Scope{{End: "server", Cgroups: []string{g.Rel()}}})
+	p, err := collector.Open(context.Background(), []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{g.Rel()}}})
 	if err != nil && way == proc.BPF {
 		t.Skip(err)
 	}
@@ -136,7 +136,7 @@ func shell(t *testing.T, g *cgroup.Group, script string) (start func()) {
 // charged is the CPU time of a cgroup in seconds, by the kernel.
 func charged(t *testing.T, rel string) float64 {
 	t.Helper()
-	p, err := collectcgroup.New().Open(context.Background(), []sandbox.Scope{{Cgroups: []string{rel}}})
+	p, err := collectcgroup.New().Open(context.Background(), []sandbox.LocalScope{{Cgroups: []string{rel}}})
 	if err != nil {
 		t.Fatal(err)
 	}

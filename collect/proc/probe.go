@@ -101,7 +101,7 @@ type listing struct {
 type probe struct {
 	metered.Reader
 	o          Options
-	scopes     []sandbox.Scope
+	scopes     []sandbox.LocalScope
 	budget     *held.Budget
 	threads    map[threadID]*thread
 	order      []*thread // the same, in the order found

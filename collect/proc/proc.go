@@ -151,12 +151,12 @@ func (c *Collector) Check() error {
 
 // Open finds the scopes' threads and opens their files. It fails only if the proc file system
 // or the cgroups cannot be read at all.
-func (c *Collector) Open(_ context.Context, scopes []sandbox.Scope) (collect.Probe, error) {
+func (c *Collector) Open(_ context.Context, scopes []sandbox.LocalScope) (collect.Probe, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	o := c.o
-	if (o.Members == nil || o.Paths == nil) && slices.ContainsFunc(scopes, func(s sandbox.Scope) bool { return len(s.Cgroups) > 0 }) {
+	if (o.Members == nil || o.Paths == nil) && slices.ContainsFunc(scopes, func(s sandbox.LocalScope) bool { return len(s.Cgroups) > 0 }) {
 		h, err := cgroup.Detect()
 		if err != nil {
 			return nil, fmt.Errorf("proc collector: find cgroups: %w", err)

@@ -94,7 +94,7 @@ func (w *world) kill(name string) {
 	}
 }
 
-func (w *world) open(o Options, scopes ...sandbox.Scope) collect.Probe {
+func (w *world) open(o Options, scopes ...sandbox.LocalScope) collect.Probe {
 	w.t.Helper()
 	o.Root, o.Now = w.root, func() time.Duration { return w.now }
 	if o.Self == 0 {
@@ -156,16 +156,12 @@ func want(t *testing.T, got map[string]int, key string, value int) {
 	}
 }
 
-func byComm(t sandbox.Thread) record.ThreadRole {
-	switch {
-	case t.Comm == "runsc-sandbox":
-		return record.RoleSentry
-	case t.Comm == "CPU 0/KVM":
-		return record.RoleVCPU
-	case len(t.Args) > 1 && t.Args[1] == "gofer":
-		return record.RoleGofer
+func byComm() sandbox.ThreadRoles {
+	return sandbox.ThreadRoles{
+		{Role: record.RoleSentry, Comm: "runsc-sandbox"},
+		{Role: record.RoleVCPU, Comm: "CPU 0/KVM"},
+		{Role: record.RoleGofer, Args: []string{"gofer"}},
 	}
-	return record.RoleWorkload
 }
 
 func TestRolesAndEnds(t *testing.T) {
@@ -180,8 +176,8 @@ func TestRolesAndEnds(t *testing.T) {
 		return map[string][]int{"tare/a": {10, 20}, "tare/b": {30}}[cg], nil
 	}
 	p := w.open(Options{Self: 99, Members: members},
-		sandbox.Scope{End: "server", Cgroups: []string{"tare/a"}, Pids: []int{10}, Roles: byComm},
-		sandbox.Scope{End: "client", Cgroups: []string{"tare/b"}})
+		sandbox.LocalScope{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"tare/a"}, Pids: []int{10}, Roles: byComm()},
+		sandbox.LocalScope{Scope: sandbox.Scope{End: "client"}, Cgroups: []string{"tare/b"}})
 	got := read(t, p)
 	want(t, got, "cpu_time{end=server,role=sentry}", 130)
 	want(t, got, "run_wait{end=server,role=sentry}", 10)
@@ -201,7 +197,7 @@ func TestThreadsComeAndGo(t *testing.T) {
 	w := newWorld(t)
 	w.thread(10, 10, "a", 20, 0)
 	w.thread(10, 11, "b", 30, 3)
-	p := w.open(Options{}, sandbox.Scope{Pids: []int{10}})
+	p := w.open(Options{}, sandbox.LocalScope{Pids: []int{10}})
 	const sum = "cpu_time{role=workload}"
 	want(t, read(t, p), sum, 50)
 
@@ -232,7 +228,7 @@ func TestSearchesBackOff(t *testing.T) {
 		w := newWorld(t)
 		w.thread(10, 10, "a", 20, 0)
 		var spent time.Duration
-		p := w.open(Options{Spent: func() time.Duration { spent += c.cost; return spent }}, sandbox.Scope{Pids: []int{10}})
+		p := w.open(Options{Spent: func() time.Duration { spent += c.cost; return spent }}, sandbox.LocalScope{Pids: []int{10}})
 		for range 50 { // until the smoothed cost is the true one
 			w.now += time.Second
 			read(t, p)
@@ -263,7 +259,7 @@ func TestRemainder(t *testing.T) {
 			Paths: func(controller, rel string) (string, bool) {
 				return filepath.Join(w.root, "cg"), controller == v.controller && rel == "tare/a"
 			},
-		}, sandbox.Scope{End: "server", Cgroups: []string{"tare/a"}, Pids: []int{30}})
+		}, sandbox.LocalScope{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"tare/a"}, Pids: []int{30}})
 		step := func(ms, seen, rest int) {
 			t.Helper()
 			charged(ms)
@@ -291,7 +287,7 @@ func TestNumberUsedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.thread(10, 10, "a", 100, 10)
 	w.thread(10, 11, "b", 200, 20)
-	p := w.open(Options{Held: 1}, sandbox.Scope{Pids: []int{10}})
+	p := w.open(Options{Held: 1}, sandbox.LocalScope{Pids: []int{10}})
 	want(t, read(t, p), "cpu_time{role=workload}", 300)
 	w.thread(10, 10, "a", 1, 1)
 	w.thread(10, 11, "b", 2, 2)
@@ -317,7 +313,7 @@ func TestExecChangesRole(t *testing.T) {
 	w := newWorld(t)
 	w.thread(10, 10, "runc:[2:INIT]", 15, 0)
 	w.file("10/cmdline", "runc\x00gofer\x00")
-	p := w.open(Options{}, sandbox.Scope{Pids: []int{10}, Roles: byComm})
+	p := w.open(Options{}, sandbox.LocalScope{Pids: []int{10}, Roles: byComm()})
 	want(t, read(t, p), "cpu_time{role=gofer}", 15)
 	w.thread(10, 10, "runsc-sandbox", 40, 0)
 	w.file("10/cmdline", "runsc-sandbox\x00boot\x00")
@@ -356,7 +352,7 @@ func TestDescendants(t *testing.T) {
 				w.file("40/stat", "40 (p) S 1 1 1 0")
 				w.thread(10, 11, "q", 16, 0)
 			}
-			p := w.open(Options{}, sandbox.Scope{Pids: []int{10}})
+			p := w.open(Options{}, sandbox.LocalScope{Pids: []int{10}})
 			got := read(t, p)
 			want(t, got, "cpu_time{role=workload}", 1+2+4+16) // not 40's
 			want(t, got, "threads{role=workload}", 4)
@@ -370,7 +366,7 @@ func TestListingIsBounded(t *testing.T) {
 		w.thread(10, 10+i, "worker", 10, 0)
 		w.thread(5000, 5000+i, "CPU 0/KVM", 9, 0)
 	}
-	p := w.open(Options{}, sandbox.Scope{Pids: []int{10, 5000}, Roles: byComm})
+	p := w.open(Options{}, sandbox.LocalScope{Pids: []int{10, 5000}, Roles: byComm()})
 	n := 0
 	for k := range read(t, p) {
 		if strings.HasPrefix(k, "thread_cpu_time{") {
@@ -380,7 +376,7 @@ func TestListingIsBounded(t *testing.T) {
 	if n != listWorkload {
 		t.Errorf("%d threads are listed, want %d", n, listWorkload)
 	}
-	if got := read(t, w.open(Options{NoTids: true}, sandbox.Scope{Pids: []int{10}})); len(got) != 3 {
+	if got := read(t, w.open(Options{NoTids: true}, sandbox.LocalScope{Pids: []int{10}})); len(got) != 3 {
 		t.Errorf("NoTids gives %v", got)
 	}
 }

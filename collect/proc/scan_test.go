@@ -24,7 +24,7 @@ func scanned(t *testing.T, pids ...int) *probe {
 	o := NewWith(Options{Root: w.root, Now: func() time.Duration { return w.now }}).o
 	p := &probe{
 		o: o, tasks: &taskiter.Iter{}, threads: map[threadID]*thread{}, procs: map[int]*process{}, sums: map[sumKey]*sum{},
-		listed: map[record.Labels]*listing{}, claimed: map[int]bool{}, scopes: []sandbox.Scope{{Roles: byComm}},
+		listed: map[record.Labels]*listing{}, claimed: map[int]bool{}, scopes: []sandbox.LocalScope{{Roles: byComm()}},
 	}
 	for _, pid := range pids {
 		w.file(fmt.Sprintf("%d/cmdline", pid), "x\x00")
@@ -141,7 +141,7 @@ func TestBothWaysAgree(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	open := func(w Way) collect.Probe {
-		p, err := NewWith(Options{Way: w, Self: -1}).Open(context.Background(), []sandbox.Scope{{Pids: []int{cmd.Process.Pid}}})
+		p, err := NewWith(Options{Way: w, Self: -1}).Open(context.Background(), []sandbox.LocalScope{{Pids: []int{cmd.Process.Pid}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,8 +196,8 @@ func TestExecOnHost(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
-			roles := func(th sandbox.Thread) record.ThreadRole { return record.ThreadRole(th.Comm + "+" + th.Args[0]) }
-			p, err := NewWith(Options{Way: way, Self: -1}).Open(context.Background(), []sandbox.Scope{{Pids: []int{cmd.Process.Pid}, Roles: roles}})
+			roles := sandbox.ThreadRoles{{Role: "sh+sh", Comm: "sh", Program: "sh"}, {Role: "cat+cat", Comm: "cat", Program: "cat"}}
+			p, err := NewWith(Options{Way: way, Self: -1}).Open(context.Background(), []sandbox.LocalScope{{Pids: []int{cmd.Process.Pid}, Roles: roles}})
 			if err != nil {
 				t.Fatal(err)
 			}

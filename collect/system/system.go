@@ -90,7 +90,7 @@ func (c *Collector) Check() error {
 }
 
 // Open opens the files. It leaves out pressure on kernels without it (CONFIG_PSI, or psi=0).
-func (c *Collector) Open(context.Context, []sandbox.Scope) (collect.Probe, error) {
+func (c *Collector) Open(context.Context, []sandbox.LocalScope) (collect.Probe, error) {
 	p := &probe{buf: make([]byte, 16384)}
 	p.Reader = metered.New("system", p.take)
 	b := held.DefaultBudget()

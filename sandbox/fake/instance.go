@@ -79,7 +79,7 @@ func (i *instance) exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, e
 func (i *instance) Addr() netip.Addr { return i.spec.Network.Addr.Addr() }
 
 // Scope implements sandbox.Instance: there is nothing on the host.
-func (i *instance) Scope() sandbox.Scope { return sandbox.Scope{} }
+func (i *instance) Scope() sandbox.LocalScope { return sandbox.LocalScope{} }
 
 // Facts implements sandbox.Instance.
 func (i *instance) Facts() map[string]string { return map[string]string{"sandbox": i.kind.Name()} }

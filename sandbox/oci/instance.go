@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
-	"slices"
 
 	"tare/host/spawn"
 	"tare/param"
@@ -60,8 +59,8 @@ func (i *instance) LimitReached() bool {
 func (i *instance) Addr() netip.Addr { return i.spec.Network.Addr.Addr() }
 
 // Scope implements sandbox.Instance.
-func (i *instance) Scope() sandbox.Scope {
-	return sandbox.Scope{
+func (i *instance) Scope() sandbox.LocalScope {
+	return sandbox.LocalScope{
 		Cgroups: []string{i.group.Rel(), i.cgroup()}, Limited: i.cgroup(), Roles: rolesFor(i.binary),
 	}
 }
@@ -70,22 +69,12 @@ func (i *instance) Scope() sandbox.Scope {
 // runtime's own name watches over the container. gVisor renames its processes
 // runsc-sandbox and runsc-gofer, and runs the user's code in children of the
 // sentry that have no arguments (systrap and ptrace).
-func rolesFor(binary string) sandbox.RoleOf {
-	return func(t sandbox.Thread) record.ThreadRole {
-		if len(t.Args) == 0 {
-			return record.RoleWorkload
-		}
-		switch name := filepath.Base(t.Args[0]); {
-		case name == "runsc-sandbox":
-			return record.RoleSentry
-		case name == "runsc-gofer":
-			return record.RoleGofer
-		case name == filepath.Base(binary):
-			return record.RoleShim
-		case len(t.Args) >= 3 && name == "tare" && slices.Equal(t.Args[1:3], []string{"internal", "agent"}):
-			return record.RoleHarness
-		}
-		return record.RoleWorkload
+func rolesFor(binary string) sandbox.ThreadRoles {
+	return sandbox.ThreadRoles{
+		{Role: record.RoleSentry, Program: "runsc-sandbox"},
+		{Role: record.RoleGofer, Program: "runsc-gofer"},
+		{Role: record.RoleShim, Program: filepath.Base(binary)},
+		sandbox.AgentRule(),
 	}
 }
 

@@ -191,7 +191,7 @@ func TestDeleteHangs(t *testing.T) {
 }
 
 func TestRoles(t *testing.T) {
-	role := rolesFor("/usr/sbin/runc")
+	roles := rolesFor("/usr/sbin/runc")
 	for _, c := range []struct {
 		args []string
 		want record.ThreadRole
@@ -205,7 +205,7 @@ func TestRoles(t *testing.T) {
 		{[]string{"/tare", "internal", "net"}, record.RoleWorkload},
 		{[]string{"fio", "--name=x"}, record.RoleWorkload},
 	} {
-		if got := role(sandbox.Thread{Comm: "exe", Args: c.args}); got != c.want {
+		if got := roles.Of(sandbox.Thread{Comm: "exe", Args: c.args}); got != c.want {
 			t.Errorf("%q is %s, want %s", c.args, got, c.want)
 		}
 	}

@@ -21,7 +21,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -193,16 +192,8 @@ func (i *instance) LimitReached() bool {
 func (i *instance) Addr() netip.Addr { return i.spec.Network.Addr.Addr() }
 
 // Scope implements sandbox.Instance.
-func (i *instance) Scope() sandbox.Scope {
-	return sandbox.Scope{Cgroups: []string{i.group.Rel()}, Limited: i.group.Rel(), Roles: roleOf}
-}
-
-// roleOf knows the agent; everything else in the group is the workload's.
-func roleOf(t sandbox.Thread) record.ThreadRole {
-	if len(t.Args) >= 3 && filepath.Base(t.Args[0]) == "tare" && t.Args[1] == "internal" && t.Args[2] == "agent" {
-		return record.RoleHarness
-	}
-	return record.RoleWorkload
+func (i *instance) Scope() sandbox.LocalScope {
+	return sandbox.LocalScope{Cgroups: []string{i.group.Rel()}, Limited: i.group.Rel(), Roles: sandbox.ThreadRoles{sandbox.AgentRule()}}
 }
 
 // Facts implements sandbox.Instance.

@@ -260,10 +260,7 @@ func (s *suite) scope(t *testing.T) {
 	threads := threadsOf(t, scope)
 	roles := map[record.ThreadRole]int{}
 	for _, th := range threads {
-		role := record.RoleWorkload
-		if scope.Roles != nil {
-			role = scope.Roles(th)
-		}
+		role := scope.Roles.Of(th)
 		roles[role]++
 		t.Logf("%-8s %d/%d %s %.60q", role, th.Pid, th.Tid, th.Comm, th.Args)
 	}

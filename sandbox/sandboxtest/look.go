@@ -15,7 +15,7 @@ import (
 
 // hostCPU is the CPU time that the host charged to a sandbox, in seconds:
 // cpuacct.usage (version 1, nanoseconds) or usage_usec of cpu.stat (version 2).
-func hostCPU(t testing.TB, h *cgroup.Hierarchy, s sandbox.Scope) float64 {
+func hostCPU(t testing.TB, h *cgroup.Hierarchy, s sandbox.LocalScope) float64 {
 	t.Helper()
 	if dir, ok := h.Path("cpuacct", s.Cgroups[0]); ok {
 		b, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage")) //nolint:gosec // a cgroup file
@@ -41,7 +41,7 @@ func hostCPU(t testing.TB, h *cgroup.Hierarchy, s sandbox.Scope) float64 {
 }
 
 // threadsOf lists the threads of a sandbox's control groups.
-func threadsOf(t testing.TB, s sandbox.Scope) []sandbox.Thread {
+func threadsOf(t testing.TB, s sandbox.LocalScope) []sandbox.Thread {
 	t.Helper()
 	h, err := cgroup.Detect()
 	if err != nil {

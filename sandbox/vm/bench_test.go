@@ -89,7 +89,7 @@ func BenchmarkGuestReading(b *testing.B) {
 	inst := several(b, kind(b), 1, map[string]string{paramMemory: "256"})[0]
 	scope := inst.Scope()
 	scope.End = "main"
-	p, err := guest.New().Open(b.Context(), []sandbox.Scope{scope})
+	p, err := guest.New().Open(b.Context(), []sandbox.LocalScope{scope})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -75,9 +75,9 @@ func (i *instance) explain(err error) error {
 func (i *instance) Addr() netip.Addr { return i.spec.Network.Addr.Addr() }
 
 // Scope implements sandbox.Instance.
-func (i *instance) Scope() sandbox.Scope {
-	return sandbox.Scope{
-		Cgroups: []string{i.group.Rel()}, Limited: i.group.Rel(), Roles: roleOf, Guest: i.machine.client.Guest(),
+func (i *instance) Scope() sandbox.LocalScope {
+	return sandbox.LocalScope{
+		Cgroups: []string{i.group.Rel()}, Limited: i.group.Rel(), Roles: threadRoles(), Guest: i.machine.client.Guest(),
 	}
 }
 
