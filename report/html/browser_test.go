@@ -37,31 +37,76 @@ type browser struct {
 	requests []string
 }
 
-// browse starts a Chromium that is gone when the test ends.
+// shared is the one Chromium of all tests here. A start costs more than most tests do.
+var shared chromium
+
+// TestMain ends the Chromium after the last test.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	shared.end()
+	os.Exit(code)
+}
+
+// chromium is a headless browser that the first test starts, and a later one starts again if
+// it has ended meanwhile.
+type chromium struct {
+	mu   sync.Mutex
+	ctx  context.Context // with a browser while it runs
+	stop func()          // ends it
+}
+
+// running returns the context of the browser.
+func (c *chromium) running(path string) (context.Context, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx != nil && c.ctx.Err() == nil {
+		return c.ctx, nil
+	}
+	c.end()
+	dir, err := os.MkdirTemp("", "tare-test-chromium")
+	if err != nil {
+		return nil, err
+	}
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.DisableGPU, chromedp.UserDataDir(dir))
+	if os.Geteuid() == 0 {
+		opts = append(opts, chromedp.NoSandbox) // it refuses its own sandbox as root
+	}
+	ctx, release := chromedp.NewExecAllocator(context.Background(), opts...)
+	ctx, cancel := chromedp.NewContext(ctx)
+	c.ctx, c.stop = ctx, func() {
+		// Waits until the browser is gone: else it still writes into the directory.
+		if err := chromedp.Cancel(ctx); err != nil {
+			fmt.Fprintf(os.Stderr, "closing the browser: %v\n", err)
+		}
+		cancel()
+		release()
+		_ = os.RemoveAll(dir)
+	}
+	return ctx, chromedp.Do(ctx) // starts it
+}
+
+// end ends the browser, if a test has started it.
+func (c *chromium) end() {
+	if c.stop != nil {
+		c.stop()
+	}
+}
+
+// browse opens a tab that shares nothing with those of other tests, and closes it at the end.
 func browse(t *testing.T) *browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("chromium is not installed: scripts/setup.sh test installs it")
 	}
-	dir := t.TempDir()
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.DisableGPU, chromedp.UserDataDir(dir))
-	if os.Geteuid() == 0 {
-		opts = append(opts, chromedp.NoSandbox) // it refuses its own sandbox as root
+	parent, err := shared.running(path)
+	if err != nil {
+		t.Fatalf("starting the browser: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := chromedp.NewContext(parent, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, opts...)
+	ctx, cancel = context.WithTimeout(ctx, 4*time.Minute)
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(func() {
-		// Waits until it is gone: else it still writes into the directory that the
-		// test removes next.
-		if err := chromedp.Cancel(ctx); err != nil {
-			t.Logf("closing the browser: %v", err)
-		}
-		cancel()
-	})
 	b := &browser{t: t, ctx: ctx}
 	b.must(chromedp.Listen(ctx, b.note))
 	call(b, network.Enable, network.EnableParams{})
