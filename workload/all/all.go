@@ -43,6 +43,7 @@ func Workloads() []workload.Workload {
 		httpload.Httpd(),
 		httpload.Nginx(),
 		command.New(),
+		command.NewService(),
 		startup.New(),
 		checkpoint.New(),
 		density.New(),

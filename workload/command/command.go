@@ -128,17 +128,15 @@ func (command) Parse(_ string, v param.Values, out io.Reader) (record.Reading, e
 	if err != nil {
 		return rd, fmt.Errorf("command: %w", err)
 	}
-	var ends []time.Duration
-	var wall, memory []float64
+	var memory []float64
 	var user, system []time.Duration
 	for _, r := range runs {
-		ends, wall = append(ends, time.Duration(r.End)), append(wall, r.Seconds())
 		user, system = append(user, time.Duration(r.User)), append(system, time.Duration(r.System))
 		if r.Memory > 0 {
 			memory = append(memory, float64(r.Memory))
 		}
 	}
-	output.Repeats(&rd, "wall", record.Second, ends, wall)
+	ends := wall(&rd, runs)
 	processor(&rd, "user", user)
 	processor(&rd, "system", system)
 	if len(memory) > 0 {
@@ -146,6 +144,16 @@ func (command) Parse(_ string, v param.Values, out io.Reader) (record.Reading, e
 	}
 	value(&rd, record.Runs, record.Count, float64(len(runs)))
 	return rd, find(&rd, v, runs, ends)
+}
+
+// wall adds the times of the runs, and returns when they ended.
+func wall(rd *record.Reading, runs []timed.Run) (ends []time.Duration) {
+	var times []float64
+	for _, r := range runs {
+		ends, times = append(ends, time.Duration(r.End)), append(times, r.Seconds())
+	}
+	output.Repeats(rd, "wall", record.Second, ends, times)
+	return ends
 }
 
 // find adds the user's figures.

@@ -20,8 +20,8 @@ import (
 func words(v param.Values, name string) ([]string, error) {
 	text := v.Str(name)
 	if strings.TrimSpace(text) == "" {
-		if name == "command" {
-			return nil, errors.New("command is empty; write a program and its arguments")
+		if name == "command" || name == serverRole {
+			return nil, fmt.Errorf("%s is empty; write a program and its arguments", name)
 		}
 		return nil, nil
 	}

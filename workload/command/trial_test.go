@@ -9,11 +9,12 @@ import (
 	"tare/param"
 	"tare/record"
 	"tare/trial/trialtest"
+	httpload "tare/workload/http"
 	"tare/workload/timed"
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(trialtest.Main(m.Run, map[string]trialtest.Program{"timed": timed.Main}))
+	os.Exit(trialtest.Main(m.Run, map[string]trialtest.Program{"timed": timed.Main, "http": httpload.Main}))
 }
 
 // TestTrials runs programs of the host that need much of its files, in each sandbox.

@@ -15,7 +15,7 @@ import (
 // target is the request, and what the answer must be.
 type target struct {
 	url     *url.URL
-	body    int64 // bytes
+	body    int64 // bytes, or anyBody
 	timeout time.Duration
 }
 
@@ -24,7 +24,7 @@ func newTarget(raw string, body int64, timeout time.Duration) (target, error) {
 	if err != nil || u.Scheme != "http" || u.Port() == "" {
 		return target{}, fmt.Errorf("%w: --url %q must be http://HOST:PORT/PATH", inside.ErrUsage, raw)
 	}
-	if body < 0 || timeout <= 0 {
+	if body < anyBody || timeout <= 0 {
 		return target{}, fmt.Errorf("%w: --size and --timeout must not be negative", inside.ErrUsage)
 	}
 	return target{url: u, body: body, timeout: timeout}, nil
@@ -65,7 +65,7 @@ func (t target) judge(status int, body int64, err error) error {
 		return fmt.Errorf("GET %s answers with status %d, want 200", t.url.RequestURI(), status)
 	case err != nil:
 		return fmt.Errorf("the answer to GET %s ends after %d of %d B: %w", t.url.RequestURI(), body, t.body, err)
-	case body != t.body:
+	case body != t.body && t.body != anyBody:
 		return fmt.Errorf("the answer to GET %s has a body of %d B, want %d", t.url.RequestURI(), body, t.body)
 	}
 	return nil

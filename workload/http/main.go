@@ -30,12 +30,12 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		what, args = args[0], args[1:]
 	}
 	switch what {
-	case "closed", "open":
+	case "closed", "open", "loop":
 		return load(ctx, what, args, stdout, stderr)
 	case "file":
 		return makeFile(args, stderr)
 	}
-	return fmt.Errorf("%w: write closed, open or file first", inside.ErrUsage)
+	return fmt.Errorf("%w: write closed, open, loop or file first", inside.ErrUsage)
 }
 
 func load(ctx context.Context, what string, args []string, stdout, stderr io.Writer) error {
@@ -50,7 +50,8 @@ func load(ctx context.Context, what string, args []string, stdout, stderr io.Wri
 	threads := fs.Int("threads", 1, "closed: threads of wrk")
 	check := fs.String("check", "totals", "closed: totals or every")
 	wrk := fs.String("wrk", "/usr/bin/wrk", "closed: the `program` wrk")
-	rate := fs.Float64("rate", 0, "open: requests a second")
+	rate := fs.Float64("rate", 0, "open, loop: requests a second; loop: 0 for a closed loop")
+	keep := fs.Bool("keep-alive", true, "open, loop: a connection serves many requests")
 	if err := inside.Parse(fs, args); err != nil {
 		return err
 	}
@@ -62,10 +63,13 @@ func load(ctx context.Context, what string, args []string, stdout, stderr io.Wri
 		return fmt.Errorf("%w: --duration must be over 0, --warmup not negative", inside.ErrUsage)
 	}
 	var r *report
-	if what == "open" {
-		o := open{target: t, connections: *connections, rate: *rate, warmup: *warmup, duration: *duration}
+	o := open{target: t, connections: *connections, rate: *rate, warmup: *warmup, duration: *duration, keepAlive: *keep}
+	switch {
+	case what == "open", what == "loop" && *rate > 0:
 		r, err = o.run(ctx)
-	} else {
+	case what == "loop":
+		r, err = o.runClosed(ctx)
+	default:
 		if *check != "totals" && *check != "every" {
 			return fmt.Errorf("%w: --check %q must be totals or every", inside.ErrUsage, *check)
 		}

@@ -24,6 +24,12 @@ type open struct {
 	rate        float64
 	warmup      time.Duration
 	duration    time.Duration
+	keepAlive   bool
+}
+
+// request is what is sent.
+func (o *open) request() vegeta.Target {
+	return vegeta.Target{Method: http.MethodGet, URL: o.target.url.String()}
 }
 
 // step is the length of the intervals of the series.
@@ -46,7 +52,7 @@ func (o *open) run(ctx context.Context) (*report, error) {
 		total: uint64(math.Ceil(o.rate * all.Seconds()))}
 	a := vegeta.NewAttacker(vegeta.Client(o.client()), vegeta.MaxBody(0), // bodies are read, counted and not kept
 		vegeta.Workers(uint64(o.connections)), vegeta.MaxWorkers(uint64(o.connections)))
-	results := a.Attack(vegeta.NewStaticTargeter(vegeta.Target{Method: http.MethodGet, URL: o.target.url.String()}), p, 0, "")
+	results := a.Attack(vegeta.NewStaticTargeter(o.request()), p, 0, "")
 	defer a.Stop()
 
 	t := &tally{open: o, pacer: p, latency: newHistogram(), send: newHistogram(),
@@ -73,7 +79,7 @@ func (o *open) client() *http.Client {
 	return &http.Client{
 		Timeout: o.target.timeout,
 		Transport: checking{o.target, &http.Transport{
-			DialContext: d.DialContext, DisableCompression: true,
+			DialContext: d.DialContext, DisableCompression: true, DisableKeepAlives: !o.keepAlive,
 			MaxConnsPerHost: o.connections, MaxIdleConnsPerHost: o.connections, MaxIdleConns: o.connections,
 			ReadBufferSize: 64 << 10,
 		}},
@@ -134,16 +140,29 @@ type tally struct {
 }
 
 func (t *tally) add(r *vegeta.Result) error {
+	if _, err := t.see(r); err != nil {
+		return err
+	}
+	due := t.pacer.due(r.Seq)
+	if due.Sub(t.pacer.start) < t.open.warmup {
+		return nil
+	}
+	note(t.latency, r.End().Sub(due))
+	note(t.send, r.Timestamp.Sub(due))
+	return nil
+}
+
+// see counts an answer, and returns when it ended, from the first request on.
+func (t *tally) see(r *vegeta.Result) (at time.Duration, err error) {
 	if r.Error != "" {
 		var timeout string
 		if r.Latency >= t.open.target.timeout {
 			timeout = fmt.Sprintf(" (longer than the timeout %s)", t.open.target.timeout)
 		}
-		return fmt.Errorf("answer %d is wrong%s: %s", r.Seq+1, timeout, r.Error)
+		return 0, fmt.Errorf("answer %d is wrong%s: %s", r.Seq+1, timeout, r.Error)
 	}
 	t.sent++
-	end := r.End()
-	at := end.Sub(t.pacer.start)
+	at = r.End().Sub(t.pacer.start)
 	t.cpu.see(at)
 	if i := int(at / step); i >= 0 && i < len(t.done) {
 		t.done[i]++
@@ -151,13 +170,7 @@ func (t *tally) add(r *vegeta.Result) error {
 	if at > t.open.warmup && at <= t.open.warmup+t.open.duration {
 		t.ended++
 	}
-	due := t.pacer.due(r.Seq)
-	if due.Sub(t.pacer.start) < t.open.warmup {
-		return nil
-	}
-	note(t.latency, end.Sub(due))
-	note(t.send, r.Timestamp.Sub(due))
-	return nil
+	return at, nil
 }
 
 func (t *tally) report(answer int64) (*report, error) {

@@ -24,7 +24,13 @@ func (w Workload) Parse(role string, v param.Values, out io.Reader) (record.Read
 	if err != nil {
 		return rd, fmt.Errorf("the report of the http client: %w", err)
 	}
-	if err := r.sane(v); err != nil {
+	return r.reading(v.Str("load"))
+}
+
+// reading makes samples of the report of such a load.
+func (r *report) reading(load string) (record.Reading, error) {
+	var rd record.Reading
+	if err := r.sane(load); err != nil {
 		return rd, fmt.Errorf("the report of the http client: %w", err)
 	}
 	h, err := r.histogram()
@@ -47,12 +53,12 @@ func (w Workload) Parse(role string, v param.Values, out io.Reader) (record.Read
 }
 
 // sane refuses impossible reports.
-func (r *report) sane(v param.Values) error {
+func (r *report) sane(load string) error {
 	switch {
 	case r.Format != 1:
 		return fmt.Errorf("its format is %d, this tare reads 1", r.Format)
-	case r.Load != v.Str("load"):
-		return fmt.Errorf("its load is %q, the parameter load is %q", r.Load, v.Str("load"))
+	case r.Load != load:
+		return fmt.Errorf("its load is %q, and %q was asked for", r.Load, load)
 	case !(r.Window > 1e-6 && r.Window < 1e6):
 		return fmt.Errorf("the measured time window_s = %g is out of range", r.Window)
 	case r.Requests <= 0 || r.Connections <= 0 || r.Requests > math.MaxInt32*1000:
@@ -75,7 +81,7 @@ func (r *report) sane(v param.Values) error {
 
 // histogram returns the distribution of latencies, in nanoseconds.
 func (r *report) histogram() (*hdrhistogram.Histogram, error) {
-	if r.Load == "open" {
+	if r.Histogram != "" {
 		h, err := hdrhistogram.Decode([]byte(r.Histogram))
 		if err != nil {
 			return nil, err

@@ -26,16 +26,17 @@ import (
 // Runs is a program that is run several times, each run timed, and what is done around it.
 type Runs struct {
 	Command []string      `json:"command"`
-	Prepare []string      `json:"prepare,omitempty"` // before each run, untimed
-	Env     []string      `json:"env,omitempty"`     // NAME=VALUE, beside the sandbox's own
-	Dir     string        `json:"dir,omitempty"`     // working directory; "" the present one
-	Input   string        `json:"input,omitempty"`   // file for standard input; "" /dev/null
-	Repeats int           `json:"repeats"`           // at least so many runs
-	Fill    time.Duration `json:"fill_ns,omitempty"` // and more until they have taken so long together
-	Limit   time.Duration `json:"limit_ns"`          // of one run
-	Exit    []int         `json:"exit,omitempty"`    // exit codes that are no failure; none: all are
-	Keep    int           `json:"keep,omitempty"`    // bytes at the end of each standard output that are in its Run; 0: it goes to /dev/null
-	Quiet   bool          `json:"quiet,omitempty"`   // no Run is printed
+	Prepare []string      `json:"prepare,omitempty"`   // before each run, untimed
+	Env     []string      `json:"env,omitempty"`       // NAME=VALUE, beside the sandbox's own
+	Dir     string        `json:"dir,omitempty"`       // working directory; "" the present one
+	Input   string        `json:"input,omitempty"`     // file for standard input; "" /dev/null
+	Repeats int           `json:"repeats"`             // at least so many runs
+	Fill    time.Duration `json:"fill_ns,omitempty"`   // and more until they have taken so long together
+	Warmup  time.Duration `json:"warmup_ns,omitempty"` // runs that begin before it is over are not printed
+	Limit   time.Duration `json:"limit_ns"`            // of one run
+	Exit    []int         `json:"exit,omitempty"`      // exit codes that are no failure; none: all are
+	Keep    int           `json:"keep,omitempty"`      // bytes at the end of each standard output that are in its Run; 0: it goes to /dev/null
+	Quiet   bool          `json:"quiet,omitempty"`     // no Run is printed
 
 	launcher launcher
 }
@@ -65,6 +66,68 @@ func (r Runs) Args() ([]string, error) {
 		return nil, fmt.Errorf("timed: %w", err)
 	}
 	return []string{"/tare", "internal", "timed", runsFlag, string(b)}, nil
+}
+
+// insteadFlag is the first argument of Main for a program that takes its place.
+const insteadFlag = "--instead"
+
+// Instead is the command of a role that is the program itself, once, in its directory, with its
+// environment and input: `tare internal timed --instead JSON`.
+func (r Runs) Instead() ([]string, error) {
+	args, err := r.Args()
+	if err == nil {
+		args[3] = insteadFlag
+	}
+	return args, err
+}
+
+// mainInstead is that command. It returns only if the program cannot start.
+func mainInstead(text string, stderr io.Writer) int {
+	var r Runs
+	err := json.Unmarshal([]byte(text), &r)
+	if err == nil && len(r.Command) == 0 {
+		err = errors.New("no command")
+	}
+	if err == nil {
+		r.searchPath()
+		err = r.become()
+	}
+	_, _ = fmt.Fprintf(stderr, "timed: cannot start %q: %v\n", r.Command, err)
+	return 127
+}
+
+// become replaces this program.
+func (r *Runs) become() error {
+	if r.Dir != "" {
+		if err := os.Chdir(r.Dir); err != nil {
+			return fmt.Errorf("its working directory: %w", err)
+		}
+	}
+	path, err := exec.LookPath(r.Command[0])
+	if err != nil {
+		return err
+	}
+	in := os.DevNull
+	if r.Input != "" {
+		in = r.Input
+	}
+	f, err := os.Open(in)
+	if err != nil {
+		return fmt.Errorf("its input: %w", err)
+	}
+	if err := unix.Dup3(int(f.Fd()), 0, 0); err != nil {
+		return fmt.Errorf("its input: %w", err)
+	}
+	return unix.Exec(path, r.Command, append(os.Environ(), r.Env...))
+}
+
+// searchPath makes the program's PATH the one in which it is looked for.
+func (r *Runs) searchPath() {
+	for _, e := range r.Env {
+		if path, ok := strings.CutPrefix(e, "PATH="); ok {
+			_ = os.Setenv("PATH", path)
+		}
+	}
 }
 
 // ReadRuns reads the lines that Main prints for Runs. An impossible time is an error.
@@ -123,11 +186,7 @@ func mainRuns(text string, stdout, stderr io.Writer) int {
 	// The kernel kills a program at the end of the thread that started it (package child).
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for _, e := range r.Env { // for the search of the program
-		if path, ok := strings.CutPrefix(e, "PATH="); ok {
-			_ = os.Setenv("PATH", path)
-		}
-	}
+	r.searchPath()
 	if l, err := newLauncher(); err == nil {
 		defer l.Close() //nolint:errcheck // it ends with this program
 		r.launcher = l
@@ -136,6 +195,11 @@ func mainRuns(text string, stdout, stderr io.Writer) int {
 	prepare.Input, prepare.Exit = "", []int{0}
 	enc := json.NewEncoder(stdout)
 	enc.SetEscapeHTML(false)
+	for begun := time.Now(); time.Since(begun) < r.Warmup; {
+		if _, f := r.once(ctx, r.Command, 0); f != nil {
+			return f.tell(stderr, "a run before the first that is measured")
+		}
+	}
 	start, spent, kept := time.Now(), time.Duration(0), 0
 	for n := 1; n <= MaxRuns && (n <= r.Repeats || spent < r.Fill && kept < mostKept); n++ {
 		if len(r.Prepare) > 0 {

@@ -102,6 +102,9 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 2 && args[0] == runsFlag {
 		return mainRuns(args[1], stdout, stderr)
 	}
+	if len(args) == 2 && args[0] == insteadFlag {
+		return mainInstead(args[1], stderr)
+	}
 	var commands [][]string
 	for len(args) > 0 {
 		i := slices.Index(args, Separator)

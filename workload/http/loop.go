@@ -1,0 +1,170 @@
+package httpload
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+
+	"tare/record"
+	"tare/workload/inside"
+	"tare/workload/output"
+)
+
+// Kinds of load.
+const (
+	Closed = "closed"
+	Open   = "open"
+)
+
+// Bounds of a Loop.
+const (
+	MaxConnections = maxConnections
+	MaxRate        = maxRate
+)
+
+// anyBody stands for answers whose length is not known beforehand.
+const anyBody = -1
+
+// Loop is load on a server of any kind, by the library of vegeta: it needs no program in the
+// client's sandbox but this one. Each answer must have the status 200.
+type Loop struct {
+	Kind        string // Closed or Open
+	URL         string // http://HOST:PORT/PATH
+	Connections int
+	Rate        float64 // requests a second; Open
+	KeepAlive   bool
+	Warmup      time.Duration
+	Duration    time.Duration
+	Timeout     time.Duration // of one answer
+}
+
+// Args is the client's command.
+func (l Loop) Args() []string {
+	args := []string{"/tare", "internal", "http", "loop", "--url", l.URL, "--size", strconv.Itoa(anyBody),
+		"--connections", strconv.Itoa(l.Connections), "--keep-alive=" + strconv.FormatBool(l.KeepAlive),
+		"--warmup", l.Warmup.String(), "--duration", l.Duration.String(), "--timeout", l.Timeout.String()}
+	if l.Kind == Open {
+		args = append(args, "--rate", strconv.FormatFloat(l.Rate, 'f', -1, 64))
+	}
+	return args
+}
+
+// throughput is not known where answers differ in length.
+const throughput = "throughput"
+
+// LoopResponses are the responses of a Loop of that kind.
+func LoopResponses(kind string) []record.Response {
+	all := Workload{}.Responses(map[string]string{"load": kind})
+	return slices.DeleteFunc(all, func(r record.Response) bool { return r.Name == throughput })
+}
+
+// ParseLoop reads what the client of a Loop of that kind printed.
+func ParseLoop(kind string, out io.Reader) (record.Reading, error) {
+	r, err := output.JSON[report](out)
+	if err != nil {
+		return record.Reading{}, fmt.Errorf("the report of the http client: %w", err)
+	}
+	rd, err := r.reading(kind)
+	rd.Samples = slices.DeleteFunc(rd.Samples, func(s record.Sample) bool { return s.Name == throughput || s.Name == "bytes" })
+	return rd, err
+}
+
+// run loads the server in a closed loop.
+func (o *open) runClosed(ctx context.Context) (*report, error) {
+	if o.connections < 1 {
+		return nil, fmt.Errorf("%w: --connections must be over 0", inside.ErrUsage)
+	}
+	answer, err := o.target.exchange()
+	if err != nil {
+		return nil, err
+	}
+	all := o.warmup + o.duration
+	a := vegeta.NewAttacker(vegeta.Client(o.client()), vegeta.MaxBody(0),
+		vegeta.Workers(uint64(o.connections)), vegeta.MaxWorkers(uint64(o.connections)))
+	p := &flood{until: all}
+	results := a.Attack(vegeta.NewStaticTargeter(o.request()), p, 0, "")
+	defer a.Stop()
+	t := &tally{open: o, pacer: &pacer{wake: newHistogram()}, latency: newHistogram(), send: newHistogram(),
+		done: make([]int64, int(all/step)+1), cpu: cpuMark{at: o.warmup}}
+	for {
+		select {
+		case r, ok := <-results:
+			if !ok {
+				return t.closed(answer)
+			}
+			t.pacer.start = p.begun()
+			if err := t.addClosed(r); err != nil {
+				return nil, err
+			}
+		case <-ctx.Done():
+			return nil, fmt.Errorf("told to end: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// flood is a vegeta.Pacer that never waits: the number of workers bounds what is under way.
+type flood struct {
+	until time.Duration
+	mu    sync.Mutex
+	start time.Time
+}
+
+// Pace implements vegeta.Pacer.
+func (f *flood) Pace(time.Duration, uint64) (time.Duration, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.start.IsZero() {
+		f.start = time.Now()
+	}
+	return 0, time.Since(f.start) > f.until
+}
+
+// Rate implements vegeta.Pacer.
+func (*flood) Rate(time.Duration) float64 { return math.Inf(1) }
+
+func (f *flood) begun() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.start
+}
+
+// addClosed counts an answer in the window in which it ended.
+func (t *tally) addClosed(r *vegeta.Result) error {
+	at, err := t.see(r)
+	if err == nil && at > t.open.warmup && at <= t.open.warmup+t.open.duration {
+		note(t.latency, r.Latency)
+	}
+	return err
+}
+
+// closed reports a closed loop.
+func (t *tally) closed(answer int64) (*report, error) {
+	o := t.open
+	if t.ended == 0 {
+		return nil, fmt.Errorf("no answer to GET %s ended within the duration %s; raise duration", o.target.url.RequestURI(), o.duration)
+	}
+	user, system := t.cpu.used()
+	r := &report{
+		Format: 1, Load: Closed, Connections: o.connections, Body: o.target.body, Answer: answer,
+		Window: o.duration.Seconds(), Requests: t.ended, Bytes: t.ended * answer,
+		User: user.Seconds(), System: system.Seconds(),
+	}
+	if busy := (r.User + r.System) / r.Window / float64(runtime.NumCPU()); busy > 0.9 {
+		r.warn("http-client-busy", "the client used %.0f%% of the processors: it may be what limits the rate", busy*100)
+	}
+	enc, err := t.latency.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the latencies: %w", err)
+	}
+	r.Histogram, r.Series = string(enc), t.series()
+	return r, nil
+}
