@@ -81,6 +81,7 @@ func Run(t *testing.T, kind sandbox.Kind, opts Options) {
 		{"Streams", true, (*suite).streams},
 		{"Files", true, (*suite).files},
 		{"Volumes", true, (*suite).volumes},
+		{"HostRoot", true, (*suite).hostRoot},
 		{"WritableRoot", true, (*suite).writableRoot},
 		{"Gate", true, (*suite).gate},
 		{"Cancel", true, (*suite).cancel},

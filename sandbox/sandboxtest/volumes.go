@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"tare/host/ext4"
+	"tare/host/rootfs"
 	"tare/sandbox"
 	"tare/volume"
 )
@@ -67,5 +69,56 @@ func (s *suite) volumes(t *testing.T) {
 	}
 	if err := inst.Stop(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// hostRoot: a sandbox runs programs of the host from its own root file system and from directories
+// that the user gives, and changes nothing but those that it may write to.
+func (s *suite) hostRoot(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const in, out = "/tmp/given/in", "/tmp/given/out"
+	tree, shown, err := rootfs.Whole(t.Context(), filepath.Join(os.TempDir(), "tare-test-rootfs"), self, []string{in, out, "/given/deep"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("given\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spec := s.spec(t)
+	spec.Root, spec.Shown = tree.Path, shown
+	for name, v := range map[string]volume.Volume{"out": {At: out}, "in": {At: in, ReadOnly: true}, "deep": {At: "/given/deep", ReadOnly: true}} {
+		v.Name, v.Medium, v.Host = name, volume.Bind, dir
+		spec.Mounts = append(spec.Mounts, sandbox.Mount{Volume: v, Source: dir})
+	}
+	if s.opts.OwnDisks {
+		inst, err := s.kind.Start(t.Context(), spec)
+		if err == nil {
+			_ = inst.Stop(t.Context())
+			t.Fatal("a sandbox with disks of its own starts with directories of the host")
+		}
+		if !strings.Contains(err.Error(), "cannot have the host's directory") {
+			t.Error(err)
+		}
+		return
+	}
+	inst := s.start(t, spec)
+	const script = `cat /tmp/given/in/file /given/deep/file
+grep -c ^root: /etc/passwd
+echo written > /tmp/given/out/written && echo x > /tmp/own && rm /tmp/own
+for f in /tmp/given/in/x /given/deep/x /usr/x /etc/x /x; do ( : > $f ) 2>/dev/null && echo $f can be written to; done
+exit 0`
+	r := command(t.Context(), inst, nil, "/bin/sh", "-c", script).good(t)
+	if want := "given\ngiven\n1\n"; r.stdout != want {
+		t.Errorf("printed %q, want %q; %s", r.stdout, want, r.stderr)
+	}
+	if err := inst.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "written")); err != nil || string(b) != "written\n" { //nolint:gosec // the test's own file
+		t.Errorf("the host has %q: %v", b, err)
 	}
 }

@@ -36,6 +36,9 @@ const upperDisk = "root.qcow2"
 
 // serveRootDisk gives the machine its root as a virtio disk.
 func (i *instance) serveRootDisk(ctx context.Context, h *hardware) error {
+	if len(i.spec.Shown) > 0 {
+		return i.o.noDirectories("/")
+	}
 	looked := time.Now()
 	image, err := i.kind.image(ctx, i.spec.Root)
 	i.began = i.began.Add(time.Since(looked)) // once for a tree, so no part of a start

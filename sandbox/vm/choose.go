@@ -26,7 +26,7 @@ func (k *Kind) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 		return err
 	}
 	if spec.Image == volume.HostRoot && o.rootfs == rootBlock {
-		return fmt.Errorf("%s = %s: a disk cannot show the host's own root file system; set %s = %s, or give an image", paramRootfs, rootBlock, paramRootfs, rootVirtiofs)
+		return o.noDirectories("/")
 	}
 	if o.rootfs == rootVirtiofs {
 		if _, err := k.findVirtiofsd(ctx); err != nil {

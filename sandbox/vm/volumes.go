@@ -26,7 +26,7 @@ func (o *options) checkVolumes(volumes []volume.Volume) error {
 	disks := 0
 	for _, v := range volumes {
 		if v.Medium == volume.Bind && o.rootfs == rootBlock {
-			return fmt.Errorf("%s = %s: a machine with disks alone cannot have the host's directory %s; set %s = %s", paramRootfs, rootBlock, v.Host, paramRootfs, rootVirtiofs)
+			return o.noDirectories(v.Host)
 		}
 		if o.isDisk(v) {
 			disks++
@@ -38,10 +38,18 @@ func (o *options) checkVolumes(volumes []volume.Volume) error {
 	return nil
 }
 
+// noDirectories refuses a directory of the host, which disks cannot show.
+func (o *options) noDirectories(dir string) error {
+	return fmt.Errorf("%s = %s: a machine with disks alone cannot have the host's directory %s; set %s = %s", paramRootfs, rootBlock, dir, paramRootfs, rootVirtiofs)
+}
+
 // serveVolumes gives the machine its volumes, each as a disk or as a share.
 func (i *instance) serveVolumes(ctx context.Context, h *hardware) error {
 	disks := 0
 	for _, m := range i.spec.Mounts {
+		if m.Medium == volume.Bind && i.o.rootfs == rootBlock {
+			return i.o.noDirectories(m.Source) // a disk would be a file in it
+		}
 		v := guest.Volume{Mount: guest.Mount{Kind: guest.MountVirtiofs, Source: m.Name, Writable: !m.ReadOnly}, Target: m.Path(), Device: m.Mode == volume.Block}
 		var err error
 		if i.o.isDisk(m.Volume) {
