@@ -24,12 +24,12 @@ func (h *session) hostRoot(ctx context.Context) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	return HostImage(ctx, filepath.Join(h.site.Dirs.Cache, "rootfs"), points)
+	return WholeRoot(ctx, filepath.Join(h.site.Dirs.Cache, "rootfs"), points)
 }
 
-// HostImage makes the image that is this host's own root file system, read-only. The tree below
+// WholeRoot makes the image that is this host's own root file system, read-only. The tree below
 // it, with this binary, is in a cache; points are directories that it must have.
-func HostImage(ctx context.Context, cache string, points []string) (Image, error) {
+func WholeRoot(ctx context.Context, cache string, points []string) (Image, error) {
 	binary, err := os.Executable()
 	if err != nil {
 		return Image{}, fmt.Errorf("cannot find tare's own binary: %w", err)

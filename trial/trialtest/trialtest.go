@@ -113,7 +113,7 @@ func New(t *testing.T, w workload.Workload, values ...param.Values) *Bench {
 	}
 	b.place.Root = root(t, needs)
 	if whole {
-		img, err := host.HostImage(t.Context(), t.TempDir(), points)
+		img, err := host.WholeRoot(t.Context(), t.TempDir(), points)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -32,11 +35,11 @@ func newLauncher() (launcher, error) {
 	}
 	defer unix.Close(low) //nolint:errcheck // the other one stays
 	// Where it is executed, 3 is the report's.
-	fd, err := unix.FcntlInt(uintptr(low), unix.F_DUPFD_CLOEXEC, 10) //nolint:gosec // a file descriptor
+	fd, err := unix.FcntlInt(uintptr(low), unix.F_DUPFD_CLOEXEC, 10)
 	if err != nil {
 		return launcher{}, err
 	}
-	f := os.NewFile(uintptr(fd), "tare-run") //nolint:gosec // a file descriptor
+	f := os.NewFile(uintptr(fd), "tare-run")
 	if _, err := f.Write(code); err != nil {
 		_ = f.Close()
 		return launcher{}, err
@@ -75,4 +78,34 @@ func readEnded(b []byte) (e ended, ok bool, err error) {
 	e.elapsed = time.Duration(clock[2]-clock[0])*time.Second + time.Duration(clock[3]-clock[1])
 	e.status = syscall.WaitStatus(binary.NativeEndian.Uint32(b[tinyelf.RunStatus:]))
 	return e, true, binary.Read(bytes.NewReader(b[tinyelf.RunUsage:]), binary.NativeEndian, &e.usage)
+}
+
+// endOrphans ends the processes that a run has left in other groups or sessions, so that they do
+// not load the next run. They are children of this process, and so become theirs when they end.
+// A kernel that does not list children (proc_tid_children(5)) leaves them to the agent, which ends
+// them with the last run.
+func endOrphans() {
+	for range 1000 {
+		lists, err := filepath.Glob("/proc/self/task/*/children")
+		if err != nil {
+			return
+		}
+		found := false
+		for _, list := range lists {
+			b, err := os.ReadFile(list)
+			if err != nil {
+				continue
+			}
+			for field := range strings.FieldsSeq(string(b)) {
+				if pid, err := strconv.Atoi(field); err == nil {
+					found = true
+					_ = unix.Kill(pid, unix.SIGKILL)
+					_, _ = unix.Wait4(pid, nil, 0, nil)
+				}
+			}
+		}
+		if !found {
+			return
+		}
+	}
 }

@@ -111,7 +111,7 @@ func (r *Runs) become() error {
 	if r.Input != "" {
 		in = r.Input
 	}
-	f, err := os.Open(in)
+	f, err := os.Open(in) //nolint:gosec // the file that the user named
 	if err != nil {
 		return fmt.Errorf("its input: %w", err)
 	}
@@ -187,6 +187,8 @@ func mainRuns(text string, stdout, stderr io.Writer) int {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	r.searchPath()
+	// Processes that a run leaves behind become children of this one, see endOrphans.
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	if l, err := newLauncher(); err == nil {
 		defer l.Close() //nolint:errcheck // it ends with this program
 		r.launcher = l
@@ -302,6 +304,7 @@ func (r *Runs) start(ctx context.Context, args []string, taken *taken, keep int)
 	elapsed := time.Since(began)
 	_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
 	_ = cmd.Wait() // the state says more
+	endOrphans()
 	taken.end()
 	if r.launcher.File != nil {
 		if e, ok, err := readEnded(report.Bytes()); ok || err != nil {
