@@ -60,6 +60,7 @@ func figures() []figure {
 		{"matrix", "the model on the published network experiment", (*bench).matrix, false},
 		{"truth", "planted bottlenecks that are named", (*bench).truth, false},
 		{"image", "building images from a warm package cache", (*bench).image, false},
+		{"pull", "taking a user's image, beside skopeo", (*bench).pull, false},
 		{"boot", "boot of a virtual machine, beside QEMU with a bare init", (*bench).boot, false},
 		{"skew", "start of commands in two virtual machines", (*bench).skew, false},
 		{"agent", "CPU of sampling a virtual machine", (*bench).agent, true},
