@@ -31,15 +31,17 @@ func (a *app) imageVerb() *cobra.Command {
 		Use:   "image",
 		Short: "Build, keep and export the root file systems of applications",
 		Long: `Build the root file systems that workloads run in, from the distribution's
-packages, Python wheels, this host's programs and files, without any registry. A
-study builds what it needs by itself; these verbs look at it, do it beforehand, or
-take an image elsewhere.
+packages, Python wheels, this host's programs and files, without any registry; or
+take an image of your own from a registry, an archive of docker save, an OCI layout
+or a folder. A study builds what it needs by itself; these verbs look at it, do it
+beforehand, or take an image elsewhere.
 
-The same inputs give the same tree, named by its digest. Trees and fetched
-packages are kept in a cache of at most 8 GiB; what was not used for longest goes,
+The same inputs give the same tree, named by its digest. Trees and what was fetched
+for them are kept in a cache of at most 8 GiB; what was not used for longest goes,
 never what is in use. --limit or ` + limitVariable + ` sets another size.`,
 		Example: `  tare image list
   tare image build redis
+  tare image build docker.io/library/redis:7 ./app.tar
   tare image export redis /tmp/layout
   tare image push redis localhost:5000/tare/redis:latest
   tare image prune`,
@@ -103,11 +105,13 @@ func (a *app) imageBuildVerb(f *imageFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "build NAME...",
 		ValidArgsFunction: imageNames,
-		Short:             "Build images, unless they are there",
+		Short:             "Build or pull images, unless they are there",
 		Long: `Build images and print the path of each tree and its digest. An image that was
 built of the same inputs is not built again: the same recipe, files and host
-programs, and the same lists of packages (apt-get update brings newer ones).`,
-		Example: "  tare image build redis\n  tare image build --all\n  tare image build redis --json",
+programs, and the same lists of packages (apt-get update brings newer ones). An
+image of your own is a reference with a tag or digest, or a path that begins with /
+or ./ of an archive, an OCI layout or a root file system.`,
+		Example: "  tare image build redis\n  tare image build ghcr.io/me/app:1 ./app.tar.gz\n  tare image build --all\n  tare image build redis --json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if all == (len(args) > 0) {
 				return coded(exitUsage, "tare image build takes names of images, or --all; see `tare image list`")

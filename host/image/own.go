@@ -280,9 +280,14 @@ func (c *cache) recorded(pattern string, fits func(Tree) bool) (out Tree, ok boo
 func (b *Builder) onDisk(name string) (source, error) {
 	at, tag := name, ""
 	st, err := os.Stat(at)
-	if i := strings.LastIndex(name, ":"); errors.Is(err, fs.ErrNotExist) && i > strings.LastIndex(name, "/") {
-		at, tag = name[:i], name[i+1:]
-		st, err = os.Stat(at)
+	for i, c := range name { // the first colon after something that is there: both parts may have others
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if c == ':' {
+			at, tag = name[:i], name[i+1:]
+			st, err = os.Stat(at)
+		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: there is no such file or folder", ErrUnknown)

@@ -168,7 +168,7 @@ func TestOwnImageInEveryForm(t *testing.T) {
 		}
 	}
 	cache := t.TempDir()
-	for _, n := range []string{d + ":v1", file("oci.tar:v1"), file("docker.tar"), file("docker.tar:v1"), file("docker.tar.gz"), file("docker.tar.zst")} {
+	for _, n := range []string{d + ":v1", file("oci.tar:v1"), file("docker.tar"), file("docker.tar:v1"), file("docker.tar:app:v1"), file("docker.tar.gz"), file("docker.tar.zst")} {
 		unpacked := 0
 		b := &Builder{Cache: cache, Say: func(string, ...any) { unpacked++ }}
 		tree, err := b.Build(t.Context(), n)

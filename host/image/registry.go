@@ -133,6 +133,13 @@ func (p *pulled) fetch(ctx context.Context) (_ *found, done func(), err error) {
 	if f.config, err = p.image.RawConfigFile(); err != nil {
 		return nil, nil, err
 	}
+	conf, err := p.image.ConfigFile()
+	if err == nil {
+		err = fits(conf.Architecture, conf.OS) // before layers are fetched
+	}
+	if err != nil {
+		return nil, nil, err
+	}
 	layers, err := p.image.Layers()
 	if err != nil {
 		return nil, nil, err

@@ -182,6 +182,11 @@ func TestPullForThisMachine(t *testing.T) {
 		mutate.IndexAddendum{Add: imageOf(t, v1.Config{}), Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "unknown", Architecture: "unknown"}}},
 		mutate.IndexAddendum{Add: far, Descriptor: at(other)}, mutate.IndexAddendum{Add: here, Descriptor: at(runtime.GOARCH)})
 	others := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: far, Descriptor: at(other)})
+	alone, err := mutate.ConfigFile(far, &v1.ConfigFile{Architecture: other, OS: "linux"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.push(t, "alone:1", alone)
 	for to, index := range map[string]v1.ImageIndex{"all:1": all, "others:1": others} {
 		if err := remote.WriteIndex(h.ref(t, to), index); err != nil {
 			t.Fatal(err)
@@ -192,8 +197,10 @@ func TestPullForThisMachine(t *testing.T) {
 	if d, err := here.Digest(); err != nil || tree.Manifest != d.String() {
 		t.Errorf("manifest %s, want %s", tree.Manifest, d)
 	}
-	if _, err := b.Build(t.Context(), h.at+"/others:1"); err == nil || !strings.Contains(err.Error(), "it is for linux/"+other+": this host runs linux/"+runtime.GOARCH) {
-		t.Error(err)
+	for _, n := range []string{"/others:1", "/alone:1"} {
+		if _, err := b.Build(t.Context(), h.at+n); err == nil || !strings.Contains(err.Error(), "it is for linux/"+other+": this host runs linux/"+runtime.GOARCH) {
+			t.Errorf("%s: %v", n, err)
+		}
 	}
 }
 
