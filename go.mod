@@ -16,6 +16,7 @@ require (
 	github.com/jstemmer/go-junit-report/v2 v2.1.0
 	github.com/kballard/go-shellquote v0.0.0-20180428030007-95032a82bc51
 	github.com/klauspost/compress v1.20.3
+	github.com/klauspost/readahead v1.4.0
 	github.com/moby/sys/mountinfo v0.7.3
 	github.com/moby/sys/user v0.4.0
 	github.com/opencontainers/runtime-spec v1.3.0

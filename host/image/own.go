@@ -21,6 +21,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"github.com/klauspost/readahead"
 
 	"tare/param"
 )
@@ -199,7 +200,8 @@ func (a *applier) from(ctx context.Context, open func() (io.ReadCloser, error)) 
 	if err != nil {
 		return "", err
 	}
-	ahead := readAhead(ctx, plain)
+	sum := sha256.New()
+	ahead := readAhead(ctx, io.TeeReader(plain, sum))
 	defer ahead.Close() //nolint:errcheck // likewise
 	if err := a.layer(ahead); err != nil {
 		return "", err
@@ -207,8 +209,24 @@ func (a *applier) from(ctx context.Context, open func() (io.ReadCloser, error)) 
 	if n, err := io.Copy(io.Discard, io.LimitReader(ahead, maxPadding)); err != nil || n == maxPadding {
 		return "", errors.Join(err, errors.New("something follows the end of its archive"))
 	}
-	return ahead.sum(), nil
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
+
+// readAhead reads in a goroutine of its own, so that to decompress and to write take two
+// processors. It fails when ctx has ended.
+func readAhead(ctx context.Context, r io.Reader) io.ReadCloser {
+	return readahead.NewReader(readFunc(func(p []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return r.Read(p)
+	}))
+}
+
+// readFunc is a function as an io.Reader.
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
 const maxPadding = 1 << 20 // bytes after the end of an archive
 

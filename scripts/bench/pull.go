@@ -1,7 +1,6 @@
 package main
 
 import (
-	"archive/tar"
 	"context"
 	"encoding/json"
 	"errors"
@@ -164,12 +163,7 @@ func pushHostFiles(ctx context.Context, dir, to string) (bytes int64, err error)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return 0, err
 	}
-	var layers []*layerFile
-	defer func() {
-		for _, l := range layers {
-			err = errors.Join(err, l.Close())
-		}
-	}()
+	var lists [pullLayers]strings.Builder // names of files, for tar
 	walked := filepath.WalkDir("/usr", func(p string, d fs.DirEntry, err error) error {
 		if err != nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
@@ -178,33 +172,32 @@ func pushHostFiles(ctx context.Context, dir, to string) (bytes int64, err error)
 		if err != nil || info.Size() > pullBytes/pullLayers {
 			return err
 		}
-		if want := int(bytes * pullLayers / pullBytes); want >= len(layers) {
-			if want == pullLayers {
-				return fs.SkipAll
-			}
-			l, err := newLayerFile(filepath.Join(dir, "layer-"+strconv.Itoa(want)))
-			if err != nil {
-				return err
-			}
-			layers = append(layers, l)
+		n := bytes * pullLayers / pullBytes
+		if n >= pullLayers {
+			return fs.SkipAll
 		}
 		if info.Mode().IsRegular() {
 			bytes += info.Size()
 		}
-		return layers[len(layers)-1].add(p, info)
+		lists[n].WriteString(strings.TrimPrefix(p, "/") + "\n")
+		return nil
 	})
 	if walked != nil {
 		return 0, walked
 	}
-	for _, l := range layers {
-		if err := l.Writer.Close(); err != nil {
+	for i := range lists {
+		list, packed := filepath.Join(dir, "list"), filepath.Join(dir, "layer-"+strconv.Itoa(i))
+		if err := os.WriteFile(list, []byte(lists[i].String()), 0o600); err != nil {
 			return 0, err
 		}
-		packed, err := tarball.LayerFromFile(l.Name())
+		if err := quiet(ctx, "tar", "-C", "/", "-cf", packed, "--no-recursion", "--verbatim-files-from", "-T", list); err != nil {
+			return 0, err
+		}
+		l, err := tarball.LayerFromFile(packed)
 		if err != nil {
 			return 0, err
 		}
-		if img, err = mutate.AppendLayers(img, packed); err != nil {
+		if img, err = mutate.AppendLayers(img, l); err != nil {
 			return 0, err
 		}
 	}
@@ -213,46 +206,4 @@ func pushHostFiles(ctx context.Context, dir, to string) (bytes int64, err error)
 		return 0, err
 	}
 	return bytes, remote.Write(ref, img, remote.WithContext(ctx))
-}
-
-// layerFile is an archive of files of this host.
-type layerFile struct {
-	*os.File
-	*tar.Writer
-}
-
-func newLayerFile(path string) (*layerFile, error) {
-	f, err := os.Create(path) //nolint:gosec // in the bench's own folder
-	return &layerFile{f, tar.NewWriter(f)}, err
-}
-
-// Close is of io.Closer.
-func (l *layerFile) Close() error { return l.File.Close() }
-
-// Write is of the archive.
-func (l *layerFile) Write(p []byte) (int, error) { return l.Writer.Write(p) }
-
-func (l *layerFile) add(p string, info fs.FileInfo) error {
-	to := ""
-	if info.Mode()&fs.ModeSymlink != 0 {
-		var err error
-		if to, err = os.Readlink(p); err != nil {
-			return err
-		}
-	}
-	h, err := tar.FileInfoHeader(info, to)
-	if err != nil {
-		return err
-	}
-	h.Name = strings.TrimPrefix(p, "/")
-	if err := l.WriteHeader(h); err != nil || h.Typeflag != tar.TypeReg {
-		return err
-	}
-	f, err := os.Open(p) //nolint:gosec // a program of the distribution
-	if err != nil {
-		return err
-	}
-	defer f.Close() //nolint:errcheck // read only
-	_, err = io.Copy(l.Writer, f)
-	return err
 }
