@@ -43,7 +43,7 @@ func (b *builder) confident(f *facts, v *verdict, each []sheet) float64 {
 		}
 	}
 	if because == "" {
-		because = fmt.Sprintf("of %d trials, %d say so alone", len(each), of[v.cause])
+		because = fmt.Sprintf("of %d trials, those that say so when judged alone: %d", len(each), of[v.cause])
 	}
 	*v = v.or(next, because)
 	most, _ = v.atBest(f)

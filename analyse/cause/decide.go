@@ -160,7 +160,7 @@ func (f *facts) alike(k Kind) bool {
 		return false
 	}
 	fuller := math.Log((1 - w0) / (1 - w))
-	if w0 > 0.7*w { // few trials of two cells differ by as much
+	if w0 > 0.6*w { // few trials of two cells differ by as much
 		fuller = min(0, fuller)
 	}
 	more := math.Log((tasks(&f.own) + f.own.or(fHelperCPU, 0)) / f.own.unit() / ((tasks(&f.base) + f.base.or(fHelperCPU, 0)) / f.base.unit()))

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -62,6 +63,7 @@ func TestDecide(t *testing.T) {
 		{"the guest's one core", with(fGuestCPUs, 1.0, fGuest, 0.97, fGuestTask, 0.8), native(), Guest, nil},
 		{"all four", with(fGuest, 3.8, fGuestTask, 3.0, fGuestReady, 9.0), native(fWork, 3.0, fWorkBusy, 0.4), Guest, nil},
 		{"one thread on four", with(fGuest, 1.1, fGuestTask, 0.97, fGuestTop, 0.3), native(fWork, 1.1, fWorkBusy, 0.98), GuestOne, nil},
+		{"one thread that moves about, and soft interrupts", with(fGuest, 1.1, fGuestTask, 0.97, fGuestTop, 0.13, fGuestReady, 1.01), native(fWork, 1.7, fWorkBusy, 0.98), GuestOne, nil},
 		{"many threads on four", with(fGuest, 1.1, fGuestTask, 0.97, fGuestReady, 7.0), native(fWork, 1.1, fWorkBusy, 0.1), None, nil},
 		{"one thread, soft interrupts beside it natively", with(fGuest, 1.1, fGuestTask, 0.97, fGuestTop, 0.9, fGuestReady, 1.0), native(fWork, 1.9, fWorkBusy, 0.98), GuestOne, nil},
 		{"many threads, none seen beside another", with(fGuest, 1.1, fGuestTask, 0.97, fGuestReady, 1.0), native(fWork, 1.1, fWorkBusy, 0.1), None, nil},
@@ -76,10 +78,15 @@ func TestDecide(t *testing.T) {
 		{"a host that is 87 % busy, and threads wait for 40 % of the time", with(fHostBusy, 0.87, fWait, 5.0, fTime, 300e-6), native(fHostBusy, 0.6), Host, func(f *facts) { f.low = &point{load: 1, added: 1e-6} }},
 		{"a host that is 82 % busy, and threads wait", with(fHostBusy, 0.82, fWait, 5.0, fTime, 300e-6), native(fHostBusy, 0.6), Untold, func(f *facts) { f.low = &point{load: 1, added: 1e-6} }},
 		{"host busy, nobody waits", with(fHostBusy, 1.0, fWait, 0.1), native(), None, nil},
+		{"others have the host, natively too, and calls take longer", native(fHostBusy, 1.0, fWork, 0.6, fWait, 0.4, fRate, 1e4, fTime, 1e-4), native(fHostBusy, 1.0, fWork, 0.6, fWait, 0.38, fRate, 1.2e4, fTime, 83e-6),
+			Untold, func(f *facts) { f.calls, f.costs = &Calls{Each: 1, Cost: 15e-6}, true }},
+		{"others have the host, natively a quarter as much", native(fHostBusy, 1.0, fWork, 0.6, fWait, 0.4, fRate, 1e4, fTime, 1e-4), native(fHostBusy, 1.0, fWork, 0.6, fWait, 0.07, fRate, 1.4e4, fTime, 70e-6),
+			Host, func(f *facts) { f.calls, f.costs = &Calls{Each: 1, Cost: 1e-9}, true }},
 		{"95 % of the link, and others have the host", native(fLinkIn, 0.95e9, fHostBusy, 1.0, fWork, 0.014, fWorkBusy, nan, fWait, 0.33, fRate, nan, fTime, nan), native(), Link, nil},
 		{"half of the link, and others have the host", native(fLinkIn, 0.5e9, fHostBusy, 1.0, fWork, 0.014, fWorkBusy, nan, fWait, 0.33, fRate, nan, fTime, nan), native(fWorkBusy, 0.5), Host, nil},
 		{"95 % of the link", with(fLinkIn, 0.95e9), native(), Link, nil},
 		{"a disk that is never idle", with(fDeviceBusy, 0.99, fDeviceQueue, 4.0, fDeviceBytes, 4e8, fDisk, 4e8), native(), Device, nil},
+		{"a disk that is nearly never idle", with(fDeviceBusy, 0.8, fDeviceQueue, 1.0, fDeviceBytes, 4e8, fDisk, 4e8), native(), Untold, nil},
 		{"a disk of too few bytes", with(fDeviceBusy, 0.99, fDeviceQueue, 4.0, fDeviceBytes, 1e5, fDisk, 1e5), native(), None, nil},
 		{"somebody else's disk", with(fDeviceBusy, 0.99, fDeviceQueue, 10.0, fDeviceBytes, 4e8, fDisk, 6e7), native(), None, nil},
 		{"a disk that is shared", with(fDeviceBusy, 0.99, fDeviceQueue, 10.0, fDeviceBytes, 4e8, fDisk, 3e8), native(), Device, nil},
@@ -111,6 +118,30 @@ func TestDecide(t *testing.T) {
 		}
 		if got := decide(rules(), &f); got.cause != c.want {
 			t.Errorf("%s: %s %v, want %s; weights %v", c.name, got.cause, got.among, c.want, got.weights)
+		}
+	}
+}
+
+// TestHalf: a verdict that would be wrong as often as right is left open, and says why.
+func TestHalf(t *testing.T) {
+	path := with(fTime, 160e-6, fMedian, 155e-6)
+	calm := with(fTime, 76e-6, fMedian, 74e-6, fGuest, 4.0)
+	for _, c := range []struct {
+		name string
+		each []sheet
+		want Kind
+		says string
+	}{
+		{"all trials agree", []sheet{path, path, path}, Path, "longer way"},
+		{"few do", []sheet{path, calm, calm, calm, calm}, Untold, "of 5 trials, those that say so when judged alone: 1"},
+		{"no median latency", []sheet{with(fTime, 160e-6), with(fTime, 160e-6), with(fTime, 160e-6)}, Untold, "Cannot tell path from other: no median latency"},
+	} {
+		b := builder{rules: rules()}
+		f := facts{own: c.each[0], base: native(fMedian, 73e-6), load: math.NaN(), low: &point{load: 1, added: 80e-6}}
+		v := decide(b.rules, &f)
+		sure := b.confident(&f, &v, c.each)
+		if text := sentence(&Finding{Cause: v.cause, Among: v.among}, &f, &v); v.cause != c.want || !strings.Contains(text, c.says) || (sure >= half) != (v.cause != Untold) {
+			t.Errorf("%s: %s %v, confidence %.2f: %s", c.name, v.cause, v.among, sure, text)
 		}
 	}
 }

@@ -31,14 +31,27 @@ import (
 
 // Report counts the verdicts on planted causes.
 type Report struct {
-	Known, Right, Wrong int // of causes with a name, 75 to 95 % of the rate left
-	Full, FullRight     int // of these, in studies with all that tells causes apart
-	Foreign, Withheld   int // of causes without, 60 to 90 % left: other, untold or unknown
-	// Causes beside a host that neighbours fill, in the baseline as well.
-	Crowded, CrowdedRight, CrowdedWrong int
-	Bins                                []Bin
-	Rows                                []Row
-	Cases                               []Case
+	Known   Group // causes with a name, 75 to 95 % of the rate left
+	Full    Group // of these, in studies with all that tells causes apart
+	Crowded Group // causes beside a host that neighbours fill, in the baseline as well
+	Foreign Group // causes without a name, 60 to 90 % left: other is right
+	Bins    []Bin
+	Rows    []Row
+	Cases   []Case
+}
+
+// Group counts the verdicts on the planted causes of one kind. The rest is untold, unknown or
+// other, and names no resource.
+type Group struct{ N, Right, Wrong int }
+
+func (g *Group) count(c *Case) {
+	g.N++
+	switch k := c.Finding.Cause; {
+	case c.right():
+		g.Right++
+	case told(k) && k != cause.Other:
+		g.Wrong++
+	}
 }
 
 // Bin is a part of the reliability curve: of the findings with a confidence from From to

@@ -32,10 +32,10 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: %.1f %% of %d, want %.0f %%", what, 100*share, of, 100*least)
 		}
 	}
-	hold("named rightly, where all was read", rep.FullRight, rep.Full, 0.95)
-	hold("not named wrongly", rep.Known-rep.Wrong, rep.Known, 0.98)
-	hold("not named wrongly on a busy host", rep.Crowded-rep.CrowdedWrong, rep.Crowded, 0.8)
-	hold("foreign causes withheld", rep.Withheld, rep.Foreign, 0.9)
+	hold("named rightly, where all was read", rep.Full.Right, rep.Full.N, 0.95)
+	hold("not named wrongly", rep.Known.N-rep.Known.Wrong, rep.Known.N, 0.99)
+	hold("not named wrongly on a busy host", rep.Crowded.N-rep.Crowded.Wrong, rep.Crowded.N, 0.95)
+	hold("foreign causes withheld", rep.Foreign.N-rep.Foreign.Wrong, rep.Foreign.N, 0.98)
 	for _, x := range rep.Bins {
 		if x.From >= 0.75 && x.Told >= 20 {
 			hold(fmt.Sprintf("right of those told with %.2f", x.From), x.Right, x.Told, x.Promised/float64(x.Told))

@@ -27,30 +27,14 @@ func (rep *Report) count() {
 		rep.Rows[row].Found[k]++
 		switch {
 		case c.Foreign:
-			rep.Foreign++
-			if !told(k) || k == cause.Other {
-				rep.Withheld++
-			}
+			rep.Foreign.count(c)
 		case c.Crowded:
-			rep.Crowded++
-			if c.right() {
-				rep.CrowdedRight++
-			} else if told(k) && k != cause.Other {
-				rep.CrowdedWrong++
-			}
+			rep.Crowded.count(c)
 			continue // the curve is of hosts with room: these are too many
 		default:
-			rep.Known++
+			rep.Known.count(c)
 			if c.Full {
-				rep.Full++
-				if c.right() {
-					rep.FullRight++
-				}
-			}
-			if c.right() {
-				rep.Right++
-			} else if told(k) && k != cause.Other {
-				rep.Wrong++
+				rep.Full.count(c)
 			}
 		}
 		if !told(k) {
@@ -76,13 +60,18 @@ func (rep *Report) count() {
 func (rep *Report) write(w io.Writer, seed uint64) error {
 	var b strings.Builder
 	pct := func(n, of int) float64 { return 100 * float64(n) / float64(max(1, of)) }
-	fmt.Fprintf(&b, "causes, seed %d\n\n| planted | n | nominal | achieved |\n|---|---|---|---|\n", seed)
-	fmt.Fprintf(&b, "| a named cause, 75 to 95 %% of the rate left: named correctly | %d | >= 95 %% | %.1f %% |\n", rep.Known, pct(rep.Right, rep.Known))
-	fmt.Fprintf(&b, "| of these, in studies with everything that tells causes apart: named correctly | %d | >= 95 %% | %.1f %% |\n", rep.Full, pct(rep.FullRight, rep.Full))
-	fmt.Fprintf(&b, "| a named cause: another one named | %d | < 2 %% | %.1f %% |\n", rep.Known, pct(rep.Wrong, rep.Known))
-	fmt.Fprintf(&b, "| a foreign cause, 60 to 90 %% left: `other`, or not told apart | %d | >= 90 %% | %.1f %% |\n", rep.Foreign, pct(rep.Withheld, rep.Foreign))
-	fmt.Fprintf(&b, "| a named cause beside neighbours that fill the host, natively too: named correctly | %d | | %.1f %% |\n", rep.Crowded, pct(rep.CrowdedRight, rep.Crowded))
-	fmt.Fprintf(&b, "| the same: another one named | %d | | %.1f %% |\n", rep.Crowded, pct(rep.CrowdedWrong, rep.Crowded))
+	fmt.Fprintf(&b, "causes, seed %d\n\n| planted | n | named correctly | left open | named wrongly |\n|---|---|---|---|---|\n", seed)
+	for _, g := range []struct {
+		name string
+		Group
+	}{
+		{"a named cause, 75 to 95 % of the rate left", rep.Known},
+		{"of these, in studies with everything that tells causes apart", rep.Full},
+		{"a named cause beside neighbours that fill the host, natively too", rep.Crowded},
+		{"a foreign cause, 60 to 90 % left; `other` is correct", rep.Foreign},
+	} {
+		fmt.Fprintf(&b, "| %s | %d | %.1f %% | %.1f %% | %.1f %% |\n", g.name, g.N, pct(g.Right, g.N), pct(g.N-g.Right-g.Wrong, g.N), pct(g.Wrong, g.N))
+	}
 	fmt.Fprintf(&b, "\n| confidence | findings | nominal (mean confidence) | achieved (right) | of these, a resource is named | achieved |\n|---|---|---|---|---|---|\n")
 	for _, x := range rep.Bins {
 		if x.Told > 0 {
