@@ -41,7 +41,7 @@ func TestMethodSaysWhatIsDrawn(t *testing.T) {
 		panel, series string
 		few, enough   float64
 	}{
-		{"trials repeat to 2 %", "5 % slower", 3, 4},
+		{"trials repeat to 2 %", "5 % slower", 4, 6},
 		{"trials repeat to 5 %", "10 % slower", 4, 6},
 		{"trials repeat to 2 %", "2 % slower", 16, math.Inf(1)},
 		{"trials repeat to 5 %", "5 % slower", 16, math.Inf(1)},
