@@ -33,11 +33,11 @@ func Of(s Summary, group string) Variance {
 }
 
 // minPooled is the number of comparisons below which variances are not moderated. Smyth's
-// estimate of the spread of variances is rough with a few: at full weight (see Posterior), with
-// four to six comparisons of mixed scatter (e^1; 60,000 drawn), 4.8 to 5.1 % of equal things would be called different
-// with it, and 3.4 to 5.0 % of A/A studies have a false discovery. Without it, the figures are
-// 3.4 to 3.6 % and 1.6 to 2.1 %, at a cost of 4 % more blocks. With ten comparisons they are
-// 4.7 and 2.2 %.
+// estimate of the spread of variances is rough with a few: at full weight (see Posterior),
+// with four to six comparisons of mixed scatter (e^1; 60,000 drawn), 4.8 to 5.1 % of equal
+// things would be called different with it, and 3.4 to 5.0 % of A/A studies have a false
+// discovery. Without it, the figures are 3.4 to 3.6 % and 1.6 to 2.1 %, at a cost of 4 % more
+// blocks. With ten comparisons they are 4.7 and 2.2 %.
 const minPooled = 10
 
 // Moderate returns what the other comparisons of a study say about the variance of each,
