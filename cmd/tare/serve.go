@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -81,7 +83,18 @@ func summary(ctx context.Context, dir string) (*serve.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &serve.Summary{Study: r.study.Name, Result: r.result}, nil
+	out := &serve.Summary{Study: r.study.Name, Result: r.result}
+	if len(r.sessions) > 0 {
+		out.Began = r.sessions[0].Started
+	}
+	var names []string
+	for _, h := range r.hosts() {
+		if h.Hostname != "" && !slices.Contains(names, h.Hostname) {
+			names = append(names, h.Hostname)
+		}
+	}
+	out.Host = strings.Join(names[:min(len(names), 3)], ", ")
+	return out, nil
 }
 
 // liveDocument is the report of a results folder, without series.

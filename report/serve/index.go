@@ -26,6 +26,8 @@ const indexTime = 1500 * time.Millisecond
 // Summary is what the index shows of a results folder.
 type Summary struct {
 	Study  string
+	Began  time.Time // when its first session did; zero if nobody knows
+	Host   string    // names of the machines that measured
 	Result *analyse.Result
 }
 
@@ -33,6 +35,9 @@ type Summary struct {
 type summary struct {
 	version  string
 	study    string
+	began    string
+	host     string
+	modelled bool
 	headline words.Sentence
 	trials   int
 	failed   int
@@ -46,9 +51,12 @@ func (s *Server) summarise(ctx context.Context, f folder, version string) (*summ
 	if err != nil {
 		return nil, err
 	}
-	out := &summary{version: version, study: cmp.Or(x.Study, f.name)}
+	out := &summary{version: version, study: cmp.Or(x.Study, f.name), host: x.Host}
+	if !x.Began.IsZero() {
+		out.began = x.Began.UTC().Format("2006-01-02 15:04")
+	}
 	if r := x.Result; r != nil {
-		out.headline, out.trials, out.failed, out.finished = words.Headline(r), r.Trials, r.Failed, r.Finished
+		out.headline, out.trials, out.failed, out.finished, out.modelled = words.Headline(r), r.Trials, r.Failed, r.Finished, r.Modelled
 		if !r.Finished {
 			out.left = leftOf(r.Left.AtLeast, r.Left.AtMost)
 		}
@@ -58,7 +66,8 @@ func (s *Server) summarise(ctx context.Context, f folder, version string) (*summ
 
 // indexRow is one results folder in the index.
 type indexRow struct {
-	Name, URL, Study, State, Trials, Answer, Error string
+	Name, URL, Study, Began, Host, State, Trials, Answer, Error string
+	Modelled                                                    bool
 }
 
 // index lists the folders with their state and headline. It reads itself again
@@ -125,7 +134,7 @@ func (s *Server) row(ctx context.Context, f folder) (row indexRow, settled bool)
 		row.State, row.Error = "damaged", err.Error()
 		return row, !late
 	}
-	row.Study, row.Trials, row.Answer = x.study, fmt.Sprint(x.trials), x.headline.Text
+	row.Study, row.Began, row.Host, row.Trials, row.Answer, row.Modelled = x.study, x.began, x.host, fmt.Sprint(x.trials), x.headline.Text, x.modelled
 	if x.failed > 0 {
 		row.Trials += fmt.Sprintf(", %d failed", x.failed)
 	}

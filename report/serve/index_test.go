@@ -28,6 +28,9 @@ func TestIndexBuildsNoDocument(t *testing.T) {
 	}
 	r := start(t, dir)
 	r.patiently("being read")
+	if body := r.come(); strings.Count(body, "2026-11-20 10:00") != folders || strings.Count(body, "lab1") != folders || strings.Count(body, ">modelled, not measured<") != 1 {
+		t.Errorf("each has its date and host, and one is modelled:\n%s", body)
+	}
 	if n := r.builds.Load(); n != 0 {
 		t.Errorf("the index built %d documents", n)
 	}
