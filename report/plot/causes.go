@@ -105,7 +105,7 @@ func (s *sheet) causeBox(r vg.Rectangle, c *section.Cause) color.NRGBA {
 	name := words.CauseNameOf(c.Kind)
 	hue, hatched := rgb(name.Hue), name.Hatched
 	if s.th.Shaded {
-		hue, hatched = s.th.High, false
+		hue, hatched = s.th.High[1], false
 	}
 	line, in := vg.Length(1.6), vg.Length(1.4)
 	switch {

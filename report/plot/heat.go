@@ -65,11 +65,11 @@ func (s *sheet) shade(sh shade, t float64) color.NRGBA {
 	t = math.Max(-1, math.Min(1, t))
 	switch {
 	case !sh.ratio:
-		return mix(mix(s.th.Paper, s.th.High, 0.06), s.th.High, t)
+		return along(s.th.High, 0.06+0.94*t)
 	case t < 0:
-		return mix(s.th.Paper, s.th.Low, -t)
+		return along(s.th.Low, -t)
 	}
-	return mix(s.th.Paper, s.th.High, t)
+	return along(s.th.High, t)
 }
 
 // heat is a table of coloured cells: x to the right, the other factors down.
@@ -180,7 +180,7 @@ func (s *sheet) heatCell(m *Mark, sh shade, r vg.Rectangle) {
 	ink := over(fill)
 	value := words.Value(m.Value, m.Response.Unit)
 	if sh.ratio {
-		value = words.Ratio(m.Value)
+		value = words.Times(m.cost().Ratio)
 		switch {
 		case !known:
 			value, ink = value+" ?", s.th.Quiet
@@ -196,7 +196,7 @@ func (s *sheet) heatCell(m *Mark, sh shade, r vg.Rectangle) {
 	case m.Level > 0:
 		value, interval = m.summaryText(known)
 	case m.HasInterval() && sh.ratio:
-		interval = words.Ratio(m.Lo) + "–" + words.Ratio(m.Hi)
+		interval = words.Ratio(m.cost().Lo) + "–" + words.Ratio(m.cost().Hi)
 	}
 	for _, small := range []float64{0.85, 0.7} {
 		if interval == "" || float64(h) < fs*2.6 || s.width(interval, fs*small, false) > w-3 {
@@ -207,6 +207,12 @@ func (s *sheet) heatCell(m *Mark, sh shade, r vg.Rectangle) {
 		return
 	}
 	s.text(vg.Point{X: mid.X, Y: mid.Y - vg.Length(fs)*0.35}, s.fit(value, fs, w-1), fs, false, ink, draw.XCenter, 0)
+}
+
+// cost is a mark's ratio as a cost, of which more is worse.
+func (m *Mark) cost() (e stat.Estimate) {
+	e.Ratio, e.Lo, e.Hi = stat.Estimate{Ratio: m.Value, Lo: m.Lo, Hi: m.Hi}.Cost(m.Response.Better)
+	return e
 }
 
 // lowFrame marks what is better where a theme has no colour for it: greys alone
@@ -254,7 +260,7 @@ func (s *sheet) shadeScale(sh shade) {
 		case sh.ratio && t == 0:
 			label = "1"
 		case sh.ratio:
-			label = words.Ratio(math.Exp(math.Abs(t)*sh.hi)) + " x"
+			label = words.Times(math.Exp(math.Abs(t) * sh.hi))
 		case sh.log:
 			label = words.Value(sh.lo*math.Exp(t*math.Log(sh.hi/sh.lo)), unit)
 		default:
@@ -264,7 +270,7 @@ func (s *sheet) shadeScale(sh shade) {
 		s.text(vg.Point{X: x + 11, Y: max(top-tall, min(y-2.3, top-6))}, s.fit(label, 7, 50), 7, false, s.th.Ink, draw.XLeft, 0)
 	}
 	if sh.ratio {
-		up, down := "worse", "better"
+		up, down := "costs more", "costs less"
 		if s.neither() {
 			up, down = "more", "less"
 		}

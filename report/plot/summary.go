@@ -89,7 +89,7 @@ func (m *Mark) summaryText(known bool) (value, ratio string) {
 	if m.Baseline {
 		return value, ""
 	}
-	ratio = words.Ratio(m.Value) + " x"
+	ratio = words.Times(m.cost().Ratio)
 	switch {
 	case !known:
 		ratio += " ?"
@@ -112,7 +112,7 @@ func (b *builder) describeTable(f *Figure) {
 		sub = append(sub, string(t.Response.Better)+" is better")
 	}
 	f.Subtitle = strings.Join(sub, "; ")
-	parts := []string{"Value, and ratio to " + f.Baseline + " in the same column, which the colour is of"}
+	parts := []string{"Value, and cost as a multiple of " + f.Baseline + "'s in the same column, which the colour is of"}
 	if len(t.Over) > 0 {
 		var over []string
 		for _, l := range t.Over {

@@ -54,7 +54,7 @@ func TestSummaryTableAsHeat(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	for _, s := range []string{"geometric means over connections 1, 16", "†: over fewer", "figures of runc (TCG) are not", "Value, and ratio to process"} {
+	for _, s := range []string{"geometric means over connections 1, 16", "†: over fewer", "figures of runc (TCG) are not", "Value, and cost as a multiple of process's"} {
 		if !strings.Contains(f.Caption, s) {
 			t.Errorf("the caption does not say %q: %s", s, f.Caption)
 		}
@@ -64,7 +64,7 @@ func TestSummaryTableAsHeat(t *testing.T) {
 	if err := Render(&buf, &f, Output{Format: "svg", Style: Style{Theme: th, Width: 8 * vg.Inch, Height: 5 * vg.Inch}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []string{"420 /s", "0.42 x", "500 /s†", "1.00 x =", "no value", "runc (TCG)"} {
+	for _, s := range []string{"420 /s", "2.38 ×", "500 /s†", "1.00 × =", "no value", "runc (TCG)"} {
 		if !strings.Contains(buf.String(), s) {
 			t.Errorf("the picture does not have %q", s)
 		}
