@@ -104,6 +104,19 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
+// TestRedraw: a table takes the place of the last one, and data in it cannot leave it.
+func TestRedraw(t *testing.T) {
+	var b strings.Builder
+	w := New(&b)
+	w.Redraw("a", w.Ink().Paint("b", 31), "c\x1b[2J")
+	w.Redraw("d")
+	w.Redraw()
+	want := "\r\x1b[J" + "a\n\x1b[31mb\x1b[0m\n" + `c\x1b[2J` + "\r\x1b[2A\x1b[J" + "d" + "\r\x1b[J"
+	if b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+}
+
 // TestJSON: a reader gets back what was written, and nothing controls a terminal.
 func TestJSON(t *testing.T) {
 	for in := range shown() {

@@ -21,8 +21,9 @@ type Writer struct {
 	out  io.Writer
 	mark []byte // how marks of its Ink begin
 
-	mu   sync.Mutex
-	rest []byte // the end of the last Write, which the next one may complete
+	mu    sync.Mutex
+	rest  []byte // the end of the last Write, which the next one may complete
+	drawn int    // lines of the last Redraw above the cursor's
 }
 
 // New makes the Writer of an output. It panics if the system has no random numbers.
@@ -177,6 +178,35 @@ func (w *Writer) Rewrite(line string) {
 	if w.flush() == nil { // otherwise nobody reads any more
 		_, _ = io.WriteString(w.out, erase+Line(line))
 	}
+}
+
+// Redraw replaces the lines of the last Redraw, and cuts each new one to the width of the terminal.
+// Without lines it takes the last ones away. Nothing else may be written in between. The lines may
+// have Ink.
+func (w *Writer) Redraw(lines ...string) {
+	width, ok := w.Terminal()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.flush() != nil { // nobody reads any more
+		return
+	}
+	up := "\r"
+	if w.drawn > 0 {
+		up += csi + strconv.Itoa(w.drawn) + "A"
+	}
+	_, _ = io.WriteString(w.out, up+csi+"J")
+	for i, line := range lines {
+		if ok {
+			line = fit(line, width-1)
+		}
+		if i > 0 {
+			line = "\n" + line
+		}
+		if w.pass([]byte(line), true) != nil {
+			return
+		}
+	}
+	w.drawn = max(0, len(lines)-1)
 }
 
 // fit cuts a line to this many columns. Wide characters take two, and some others are
