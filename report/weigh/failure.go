@@ -1,0 +1,21 @@
+package weigh
+
+import (
+	"strings"
+
+	"tare/record"
+)
+
+// Failure says how a command failed, such as "ended with exit code 2", and what it printed last.
+// The program that ran it (package timed) says the first on the line above the second.
+func Failure(f *record.Failure) (how, said string) {
+	how, said = f.Reason, strings.TrimSpace(f.Tail)
+	first, rest, _ := strings.Cut(said, "\n")
+	if text, ok := strings.CutPrefix(first, "timed: "); ok {
+		how, said = text, strings.TrimSpace(rest)
+		if run, is := strings.CutPrefix(text, "run "); is {
+			_, how, _ = strings.Cut(run, " ")
+		}
+	}
+	return how, said
+}

@@ -1,0 +1,132 @@
+// Package weigh shows what `tare weigh` found: few lines, the answer in words, for the commands of
+// one study in each sandbox.
+//
+// The data path: 1. Of makes a Row of each command in each sandbox from an analysis; 2. Cost says
+// in words what a row's time comes to, where more is always worse; 3. Text, Live and Markdown lay
+// the rows out.
+package weigh
+
+import (
+	"slices"
+	"strings"
+
+	"tare/analyse"
+	"tare/analyse/cause"
+	"tare/analyse/stat"
+	"tare/record"
+	"tare/study"
+)
+
+// Row is one command in one sandbox. A figure that is not known is 0.
+type Row struct {
+	Command  string // "" where there is one command only
+	Sandbox  string
+	Baseline bool
+
+	Wall, User, System float64 // seconds of a run
+	Memory             float64 // bytes
+	Start              float64 // seconds that the sandbox takes to start, apart from the work
+
+	Estimate stat.Estimate // of the first response, to the baseline's
+	Better   record.Better // of the first response
+	Verdict  stat.Verdict
+	Called   bool   // the verdict is a difference
+	Cause    string // of a cost, in half a sentence; "" where it is not known
+	Failure  string // why there is no figure; "" where there is one
+	N        int    // blocks
+}
+
+// Of makes the rows, in the study's order: command by command, sandbox by sandbox.
+func Of(r *analyse.Result) []Row {
+	starts := map[string]float64{}
+	for _, o := range r.Overheads {
+		starts[o.Sandbox] = o.Start.Seconds()
+	}
+	var out []Row
+	at := map[string]int{} // by cell
+	for i := range r.Compared {
+		c := &r.Compared[i]
+		if c.Skipped != "" {
+			continue // it was said before the first trial
+		}
+		key := c.Cell.Key()
+		n, known := at[key]
+		if !known {
+			n = len(out)
+			at[key] = n
+			sandbox, _ := c.Cell.Get(study.FactorSandbox)
+			command, _ := c.Shared.Get("command")
+			out = append(out, Row{Command: command, Sandbox: sandbox, Baseline: c.Baseline, Start: starts[sandbox]})
+		}
+		out[n].take(r, c)
+	}
+	return out
+}
+
+// take adds what a comparison says.
+func (w *Row) take(r *analyse.Result, c *analyse.Comparison) {
+	figure := map[string]*float64{"wall": &w.Wall, "user": &w.User, "system": &w.System, "peak_memory": &w.Memory}[c.Response.Name]
+	if figure != nil && c.Level.N > 0 {
+		*figure = c.Level.Typical
+	}
+	if !c.First {
+		return
+	}
+	w.Estimate, w.Verdict, w.Called, w.Better, w.N = c.Estimate, c.Verdict, c.Called(), c.Response.Better, c.Level.N
+	if c.Level.N == 0 {
+		w.Failure = failure(r, c)
+	}
+	i := slices.IndexFunc(r.Causes, func(f cause.Finding) bool { return f.Cell.Key() == c.Cell.Key() })
+	if i >= 0 && r.Causes[i].Costs {
+		w.Cause = because(&r.Causes[i])
+	}
+}
+
+// failure says how the last trial of a cell failed, with what the command printed last.
+func failure(r *analyse.Result, c *analyse.Comparison) string {
+	key := c.Cell.Key()
+	for i := len(r.Failures) - 1; i >= 0; i-- {
+		if f := &r.Failures[i]; f.Cell.Key() == key {
+			how, said := Failure(&f.Failure)
+			if last := said[strings.LastIndex(said, "\n")+1:]; last != "" {
+				how += ": " + last
+			}
+			return how
+		}
+	}
+	return ""
+}
+
+// because says a cause in half a sentence; "" where none is known.
+func because(f *cause.Finding) string {
+	switch f.Cause {
+	case cause.Helper:
+		return strings.TrimSpace("a thread of the sandbox is full: " + f.Role)
+	case cause.Untold:
+		var among []string
+		for _, k := range f.Among {
+			if s := short(k); s != "" {
+				among = append(among, s)
+			}
+		}
+		return strings.Join(among, ", or ")
+	}
+	return short(f.Cause)
+}
+
+func short(k cause.Kind) string {
+	return map[cause.Kind]string{
+		cause.Quota:        "its CPU limit holds it back",
+		cause.Guest:        "its processors are full",
+		cause.GuestOne:     "one processor is full",
+		cause.Host:         "the host is busy",
+		cause.Steal:        "a hypervisor takes processor time",
+		cause.SoftIRQ:      "interrupts fill a processor",
+		cause.Link:         "the network is full",
+		cause.Device:       "the disk is full",
+		cause.Path:         "the way to the kernel is longer",
+		cause.Saturation:   "its threads wait for each other",
+		cause.Imbalance:    "one processor takes all interrupts",
+		cause.Interception: "system calls cost more",
+	}[k]
+}

@@ -1,0 +1,108 @@
+package weigh
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"tare/analyse"
+	"tare/analyse/cause"
+	"tare/analyse/stat"
+	"tare/record"
+	"tare/report/terminal"
+)
+
+func estimate(ratio, lo, hi float64) stat.Estimate {
+	return stat.Estimate{Ratio: ratio, Lo: lo, Hi: hi, N: 4}
+}
+
+// TestCost: more is always worse, and no sentence says more than the verdict.
+func TestCost(t *testing.T) {
+	for want, w := range map[string]Row{
+		"2.90 x the cost (2.80 to 3.00)":                             {Estimate: estimate(2.9, 2.8, 3), Verdict: stat.Slower, Called: true},
+		"3.00 x the cost (2.50 to 4.00)":                             {Estimate: estimate(1/3., 0.25, 0.4), Verdict: stat.Slower, Called: true, Better: record.Higher},
+		"1.25 x faster (1.11 to 1.43)":                               {Estimate: estimate(0.8, 0.7, 0.9), Verdict: stat.Faster, Called: true},
+		"1.50 x faster (1.40 to 1.60)":                               {Estimate: estimate(1.5, 1.4, 1.6), Verdict: stat.Faster, Called: true, Better: record.Higher},
+		"no cost above 2.1 %":                                        {Estimate: estimate(1.001, 0.98, 1.021), Verdict: stat.Equivalent},
+		"no cost above 8 %":                                          {Estimate: estimate(1.01, 0.9, 1.08), Verdict: stat.Undecided},
+		"no cost":                                                    {Estimate: estimate(0.99, 0.98, 0.999), Verdict: stat.Equivalent},
+		"too noisy to say: between 0.70 and 1.53 x":                  {Estimate: estimate(1.03, 0.7, 1.53), Verdict: stat.Undecided},
+		"too noisy to say: between 1.02 and 1.90 x":                  {Estimate: estimate(1.4, 1.02, 1.9), Verdict: stat.Undecided},
+		"1.40 x the cost so far; an interval takes 3 blocks":         {Estimate: stat.Estimate{Ratio: 1.4, N: 2}, Verdict: stat.Undecided},
+		"does not work: ended with exit code 1: no such system call": {Failure: "ended with exit code 1: no such system call"},
+		"not measured":                                               {},
+	} {
+		if w.Better == "" {
+			w.Better = record.Lower
+		}
+		if got := w.Cost(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// comparisons are those of one command in a sandbox.
+func comparisons(command, sandbox string, e stat.Estimate, verdict stat.Verdict) []analyse.Comparison {
+	cell := record.Cell{{Factor: "command", Value: command}, {Factor: "sandbox", Value: sandbox}}
+	var out []analyse.Comparison
+	for i, name := range []string{"wall", "user", "system", "peak_memory"} {
+		out = append(out, analyse.Comparison{Cell: cell, Shared: cell[:1], Baseline: sandbox == "process", First: i == 0,
+			Response: record.Response{Name: name, Better: record.Lower}, Level: analyse.Level{N: 4, Typical: 0.0123}, Estimate: e, Verdict: verdict})
+	}
+	return out
+}
+
+// TestLines: six sandboxes fit in 15 lines of 80 columns with the line of the results, and what a
+// command printed cannot change a terminal or the table.
+func TestLines(t *testing.T) {
+	r := &analyse.Result{}
+	for i, k := range []string{"process", "runc", "crun", "runsc-systrap", "runsc-ptrace", "vm"} {
+		e, v := estimate(1+float64(i), 0.9+float64(i), 1.1+float64(i)), stat.Slower
+		if k == "process" {
+			e, v = stat.Estimate{}, ""
+		}
+		r.Compared = append(r.Compared, comparisons("a|b \x1b[2J", k, e, v)...)
+	}
+	failing := &r.Compared[len(r.Compared)-4]
+	failing.Level = analyse.Level{}
+	failing.Failures = []analyse.Reason{{Text: "main ended"}}
+	r.Failures = []analyse.FailedTrial{{Cell: failing.Cell, Failure: record.Failure{Reason: "main ended",
+		Tail: "timed: run 1 ended with exit code 3\nfirst\n\x1b[2Jlast " + strings.Repeat("words ", 30)}}}
+	r.Causes = []cause.Finding{{Cell: r.Compared[12].Cell, Costs: true, Cause: cause.Interception}}
+	rows := Of(r)
+	lines := Text(rows, terminal.Ink{})
+	all := strings.Join(lines, "\n")
+	if len(lines) > 14 {
+		t.Errorf("%d lines", len(lines))
+	}
+	for _, l := range append(lines, Live(rows)...) {
+		if utf8.RuneCountInString(l) > Width || strings.Contains(l, "\x1b") {
+			t.Errorf("%d columns: %q", utf8.RuneCountInString(l), l)
+		}
+	}
+	for _, want := range []string{"does not work: ended with exit code 3: \\x1b[2Jlast", "4.00 x the cost (3.90 to 4.10): system calls cost more"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in\n%s", want, all)
+		}
+	}
+	md := strings.Join(Markdown(rows), "\n")
+	if !strings.Contains(md, `| `+"`a\\|b \\x1b[2J`"+` | crun | 12.3 ms |`) || strings.Count(md, "\n") != 7 {
+		t.Errorf("%s", md)
+	}
+}
+
+func TestFailure(t *testing.T) {
+	for in, want := range map[record.Failure]string{
+		{Reason: "main did not end", Tail: ""}:                                             "main did not end//",
+		{Reason: "x", Tail: "timed: run 2 was killed by SIGSEGV\n"}:                        "was killed by SIGSEGV//",
+		{Reason: "x", Tail: "timed: run 12 ended with exit code 2\na\nb\n"}:                "ended with exit code 2//a\nb",
+		{Reason: "x", Tail: "timed: the command that prepares run 1 ended with exit 1\nq"}: "the command that prepares run 1 ended with exit 1//q",
+		{Reason: "x", Tail: "sh: timed: out"}:                                              "x//sh: timed: out",
+	} {
+		how, said := Failure(&in)
+		if got := fmt.Sprintf("%s//%s", how, said); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
