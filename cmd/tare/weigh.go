@@ -1,0 +1,314 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/plan"
+	"tare/record"
+	"tare/report/export"
+	"tare/report/terminal"
+	"tare/report/weigh"
+	"tare/report/words"
+	"tare/run"
+	"tare/site"
+	"tare/store"
+	"tare/study"
+)
+
+type weighFlags struct {
+	in                         []string
+	within, timeout            string
+	prepare, input, cwd, shell string
+	env, mounts                []string
+	cpus, memory, image        string
+	save, results              string
+	warmup                     int
+	network, ignore            bool
+	json, markdown, wait       bool
+}
+
+func (a *app) weighVerb() *cobra.Command {
+	var f weighFlags
+	cmd := &cobra.Command{
+		Use:   "weigh [flags] -- COMMAND [ARGUMENT]...",
+		Short: "Say what sandboxes cost your own program",
+		Long: `Run a command natively and in every sandbox that works here, in turn, and say what
+each sandbox costs it: time, memory, and the start of the sandbox apart from the
+work. It needs no study file. On a terminal a table shows the costs while their
+intervals narrow. It ends when all are narrow, or after --for.
+
+The sandboxes see this host's files read-only, at the same paths. The command can
+write to /tmp, which is empty and in memory, and to what --mount names.
+
+Several commands are weighed side by side: put -- between them. A command that is
+one word with spaces in it is split as a shell splits it; --shell has a shell run
+it, with pipes and variables.`,
+		Example: `  tare weigh -- python3 -c 'import json'
+  tare weigh --in runc,runsc-systrap --for 20s -- gzip -kc /usr/bin/perl
+  tare weigh -- 'gzip -c /usr/bin/perl' -- 'xz -0 -c /usr/bin/perl'
+  tare weigh --shell -- 'find /usr/include | wc -l'
+  tare weigh --mount . --prepare 'rm -f prog' -- gcc -O2 -o prog main.c
+  tare weigh --save study.yaml -- true       a study to change and to run again`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.weigh(cmd.Context(), args, f)
+		},
+	}
+	fl := cmd.Flags()
+	fl.SetInterspersed(false) // what follows the first word is the command's own
+	fl.StringSliceVar(&f.in, "in", nil, "sandboxes, such as runc,runsc-systrap,vm (default all that work here)")
+	fl.StringVar(&f.within, "for", "60s", "time to measure for, at most")
+	fl.StringVar(&f.prepare, "prepare", "", "command before each run; it is not timed")
+	fl.IntVar(&f.warmup, "warmup", -1, "runs before the timed ones of each turn (default 1 of a short command, else 0)")
+	fl.Lookup("warmup").DefValue = "0" // the text says what the default is
+	fl.StringVar(&f.input, "input", "", "file that is standard input (default none)")
+	fl.StringArrayVar(&f.env, "env", nil, "environment: NAME=VALUE, or NAME for its value here (repeatable)")
+	fl.StringVar(&f.cwd, "cwd", "", "working directory in the sandbox (default the present one; with --image /)")
+	fl.StringArrayVar(&f.mounts, "mount", nil, "directory to write to: HOST[:GUEST][:ro] (repeatable)")
+	fl.StringVar(&f.cpus, "cpus", "", "processor time that the command may use, in cores, such as 1.5")
+	fl.StringVar(&f.memory, "memory", "", "memory that the sandbox may use, such as 512MiB")
+	fl.BoolVar(&f.network, "network", false, "give the sandbox a network interface; it reaches nothing outside this host")
+	fl.StringVar(&f.shell, "shell", "", "have /bin/sh run the command, or --shell=bash that shell")
+	fl.Lookup("shell").NoOptDefVal = "true"
+	fl.StringVar(&f.image, "image", "", "root file system: an image's name (default this host's files, read-only)")
+	fl.StringVar(&f.timeout, "timeout", "1m", "a run that takes longer has failed")
+	fl.BoolVar(&f.ignore, "ignore-failure", false, "weigh a command that ends with another exit code than 0 all the same")
+	fl.StringVar(&f.save, "save", "", "write the study that is run to this file")
+	fl.StringVarP(&f.results, "results", "o", "", "results folder, a new one (default one that the last line names)")
+	fl.BoolVar(&f.wait, "wait", false, waitHelp)
+	fl.BoolVar(&f.json, "json", false, "print the whole analysis as JSON, as report --json does")
+	fl.BoolVar(&f.markdown, "markdown", false, "print a table for an issue")
+	cmd.MarkFlagsMutuallyExclusive("json", "markdown")
+	_ = cmd.RegisterFlagCompletionFunc("in", completeKinds)
+	return cmd
+}
+
+// weigh runs the whole verb: 1. a first look natively says how long a run takes; 2. the study is
+// made by that, and run as any other; 3. what it says is printed.
+func (a *app) weigh(ctx context.Context, args []string, f weighFlags) error {
+	cat, err := offered()
+	if err != nil {
+		return err
+	}
+	_, kinds, err := kindsFrom("", nil, nil)
+	if err != nil {
+		return err
+	}
+	w, err := f.weighing(args, kinds, cat)
+	if err != nil {
+		return err
+	}
+	within, err := duration("for", f.within)
+	if err != nil {
+		return err
+	}
+	ctx, stop := a.interruptible(ctx)
+	defer stop()
+	t := a.newTries(ctx, f.json)
+	run, err := a.firstLook(ctx, w, cat, f, t)
+	if err := t.interrupted(err); err != nil {
+		return err
+	}
+	text := w.study(w.paced(run, within))
+	st, err := parsed(text, cat)
+	if err != nil {
+		return err
+	}
+	if f.save != "" {
+		if err := replaceFile(f.save, func(out io.Writer) error { _, err := io.WriteString(out, text); return err }); err != nil {
+			return err
+		}
+	}
+	where := a.host()
+	s, err := where.Open(ctx, site.Request{Study: st, Catalogue: cat, Wait: true, Trying: t.begin})
+	if err == nil {
+		defer s.Close()
+	}
+	if err := t.interrupted(err); err != nil {
+		return err
+	}
+	skips := s.Preview().Skips
+	if !f.json {
+		a.tellMissing(w, skips, len(f.in) > 0)
+	}
+	if onlyBaselines(st, skips) {
+		return coded(exitHost, "no sandbox works here, so nothing can be weighed; `tare doctor` says what is missing")
+	}
+	db, err := f.store(w, st, where.About(), s, time.Now())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	if err := db.SetSkips(context.WithoutCancel(ctx), skips); err != nil {
+		return err
+	}
+	return a.weighed(ctx, st, cat, s, db, f)
+}
+
+// firstLook runs each command natively and says how long the longest takes. A command that fails is
+// told as a shell tells it, before anything is measured.
+func (a *app) firstLook(ctx context.Context, w *weighing, cat study.Catalogue, f weighFlags, t *tries) (time.Duration, error) {
+	native := *w
+	native.sandboxes = w.sandboxes[:1]
+	if _, err := parsed(w.study(w.pilot()), cat); err != nil { // with all sandboxes, for its mistakes
+		return 0, err
+	}
+	st, err := parsed(native.study(w.pilot()), cat)
+	if err != nil {
+		return 0, err
+	}
+	s, err := a.host().Open(ctx, site.Request{Study: st, Catalogue: cat, Wait: f.wait, Trying: t.begin})
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	if skips := s.Preview().Skips; len(skips) > 0 {
+		return 0, coded(exitHost, "%s", skips[0].Reason)
+	}
+	var kept firstTrials
+	if err := (&run.Engine{Session: s, Store: &kept}).Run(ctx, plan.New(st, nil, run.Nodes(s))); err != nil {
+		return 0, err
+	}
+	longest := time.Duration(0)
+	for _, tr := range kept {
+		if tr.Failure != nil {
+			return 0, coded(exitTrials, "%s", failedNatively(tr, w.commands))
+		}
+		wall, _ := tr.Sample("wall")
+		longest = max(longest, time.Duration(wall*float64(time.Second)))
+	}
+	return longest, nil
+}
+
+// firstTrials keeps the trials of a first look.
+type firstTrials []*record.Trial
+
+// Append is of run.Store.
+func (m *firstTrials) Append(_ context.Context, t *record.Trial, _ record.Evidence) error {
+	*m = append(*m, t)
+	return nil
+}
+
+// failedNatively says how a command fails where nothing isolates it.
+func failedNatively(t *record.Trial, commands []string) string {
+	command, several := t.Cell.Get("command")
+	if !several {
+		command = commands[0]
+	}
+	how, said := weigh.Failure(t.Failure)
+	s := fmt.Sprintf("%s: fails natively: %s", command, how)
+	switch {
+	case strings.Contains(said, "Read-only file system"):
+		s += "; a command sees this host's files read-only: let it write to a directory with --mount DIR"
+	case strings.Contains(how, "exit code"):
+		s += "; --ignore-failure weighs it all the same"
+	}
+	if said != "" {
+		s += "\n" + said
+	}
+	return s
+}
+
+// tellMissing says in a line what does not work here: why, of what the user named.
+func (a *app) tellMissing(w *weighing, skips []record.Skip, named bool) {
+	if named {
+		a.printSkips(skips)
+		return
+	}
+	if len(w.unproven) > 0 {
+		name := words.List(w.unproven)
+		a.say("without %s: no machine has started with KVM since this host did; `tare doctor` tries it, --in %s weighs it all the same", name, w.unproven[0])
+	}
+	var missing []string
+	for _, s := range skips {
+		if k, ok := s.Cell.Get(study.FactorSandbox); ok && !slices.Contains(missing, k) {
+			missing = append(missing, k)
+		}
+	}
+	if len(missing) > 0 {
+		a.say("without %s: not possible here; `tare doctor` says why", words.List(missing))
+	}
+}
+
+// store makes the results folder.
+func (f *weighFlags) store(w *weighing, st *study.Study, at site.About, s site.Session, now time.Time) (*store.Store, error) {
+	dir := f.results
+	if dir == "" {
+		var err error
+		if dir, err = newWeighFolder(w.label, now); err != nil {
+			return nil, err
+		}
+	}
+	if store.Exists(dir) {
+		return nil, coded(exitUsage, "%s holds results already; name a new folder with -o", dir)
+	}
+	return openStore(dir, "weigh.yaml", st, at, s.Nodes())
+}
+
+// weighed runs the trials and prints what they say.
+func (a *app) weighed(ctx context.Context, st *study.Study, cat study.Catalogue, s site.Session, db *store.Store, f weighFlags) error {
+	skips := s.Preview().Skips
+	p := plan.New(st, skips, run.Nodes(s))
+	live := newLive(a, st, cat, skips, once(s.Expected), f.json)
+	runErr := (&run.Engine{Session: s, Store: db, Observe: live.observe}).Run(ctx, p)
+	live.close()
+	if runErr != nil && !errors.Is(runErr, site.ErrInterrupted) {
+		return runErr
+	}
+	x, err := results{db}.read(context.WithoutCancel(ctx), figures)
+	if err != nil {
+		return err
+	}
+	rows := weigh.Of(x.result)
+	switch {
+	case f.json:
+		err = export.JSON(a.stdout, x.result, x.hosts())
+	case f.markdown:
+		a.lines(weigh.Markdown(rows))
+	default:
+		a.lines(weigh.Text(rows, a.textOptions("").Ink))
+		a.line("results: %s (`tare report` shows all of them)", db.Dir())
+	}
+	switch {
+	case err != nil:
+		return err
+	case runErr != nil:
+		return coded(exitInterrupted, "interrupted: this is what is known so far")
+	}
+	if n := failedForGood(st, p, x.trials); n > 0 {
+		return coded(exitTrials, "%s failed", words.Count(n, "sandbox"))
+	}
+	return nil
+}
+
+// lines prints lines that are laid out.
+func (a *app) lines(list []string) {
+	for _, l := range list {
+		fmt.Fprintln(a.stdout, l)
+	}
+}
+
+// parsed checks the study. Its mistakes are the command line's: they have no place.
+func parsed(text string, cat study.Catalogue) (*study.Study, error) {
+	st, err := study.Parse("weigh.yaml", []byte(text), cat, nil)
+	var bad study.Errors
+	if !errors.As(err, &bad) {
+		return st, err
+	}
+	var said []string
+	for _, e := range bad {
+		s := e.What
+		if e.Instead != "" {
+			s += "; " + e.Instead
+		}
+		said = append(said, strings.ReplaceAll(s, "write shell: true", "give --shell"))
+	}
+	return nil, coded(exitUsage, "%s", terminal.Lines(said))
+}

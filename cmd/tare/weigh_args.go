@@ -1,0 +1,209 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kballard/go-shellquote"
+	"github.com/spf13/cobra"
+
+	"tare/host"
+	"tare/record"
+	"tare/sandbox/vm"
+	"tare/study"
+)
+
+// completeKinds completes a list of sandboxes.
+func completeKinds(_ *cobra.Command, _ []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	cat, err := offered()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	before, last := "", toComplete
+	if i := strings.LastIndex(toComplete, ","); i >= 0 {
+		before, last = toComplete[:i+1], toComplete[i+1:]
+	}
+	var out []cobra.Completion
+	for name, info := range cat.Sandboxes {
+		if isolates(info) && strings.HasPrefix(name, last) && !slices.Contains(strings.Split(before, ","), name) {
+			out = append(out, before+name)
+		}
+	}
+	slices.Sort(out)
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// isolates reports whether a sandbox is one to weigh: neither the baseline nor the fake one.
+func isolates(info study.SandboxInfo) bool {
+	if info.Traits == nil {
+		return false
+	}
+	f := info.Traits(nil).Family
+	return f != record.FamilyNative && f != record.FamilyFake
+}
+
+// weighing makes the parts of a study of the flags and the command line.
+func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue) (*weighing, error) {
+	w := &weighing{sandboxes: []string{cat.Native}, warmup: f.warmup}
+	var err error
+	if w.timeout, err = duration("timeout", f.timeout); err != nil {
+		return nil, err
+	}
+	if err := f.commands(w, args); err != nil {
+		return nil, err
+	}
+	add := func(name, value string) {
+		if value != "" {
+			w.params = append(w.params, [2]string{name, value})
+		}
+	}
+	add("shell", f.shell)
+	add("prepare", f.prepare)
+	if f.input != "" {
+		if f.input, err = filepath.Abs(f.input); err != nil {
+			return nil, err //nolint:wrapcheck // it says that there is no present directory
+		}
+		if _, err := os.Stat(f.input); err != nil {
+			return nil, coded(exitUsage, "--input: %w", err)
+		}
+	}
+	add("input", f.input)
+	add("env", shellquote.Join(mapped(f.env, environment)...))
+	if f.cwd == "" && f.image == "" {
+		if f.cwd, err = os.Getwd(); err != nil {
+			return nil, err //nolint:wrapcheck // it says what is missing
+		}
+	}
+	add("cwd", f.cwd)
+	add("image", f.image)
+	mounts := make([]string, len(f.mounts))
+	for i, m := range f.mounts {
+		if mounts[i], err = mount(m); err != nil {
+			return nil, err
+		}
+	}
+	add("mounts", shellquote.Join(mounts...))
+	if f.network {
+		add("network", "true")
+	}
+	if f.ignore {
+		add("exit", "any")
+	}
+	if f.cpus != "" {
+		w.limits = append(w.limits, [2]string{study.FactorCPULimit, f.cpus})
+	}
+	if f.memory != "" {
+		w.limits = append(w.limits, [2]string{study.FactorMemoryLimit, f.memory})
+	}
+	for _, k := range f.in {
+		if k = strings.TrimSpace(k); !slices.Contains(w.sandboxes, k) {
+			w.sandboxes = append(w.sandboxes, k)
+		}
+	}
+	if len(f.in) == 0 {
+		for _, k := range kinds {
+			switch info := cat.Sandboxes[k]; {
+			case !isolates(info):
+			case info.Traits(nil).Family == record.FamilyVM && !provenKVM():
+				w.unproven = append(w.unproven, k)
+			default:
+				w.sandboxes = append(w.sandboxes, k)
+			}
+		}
+	}
+	if len(w.sandboxes) == 1 {
+		return nil, coded(exitUsage, "--in %s leaves no sandbox to weigh; name one, such as runc", strings.Join(f.in, ","))
+	}
+	return w, nil
+}
+
+// provenKVM reports whether a machine has been booted with KVM since the host started. Without it
+// machines are emulated: they take seconds to start, and their ratios are those of an emulator.
+func provenKVM() bool {
+	accel, boot := vm.Found(filepath.Join(host.DefaultDirs().Cache, "vm"))
+	return accel == record.AcceleratorKVM && boot != "" && boot == thisBoot()
+}
+
+// commands cuts the arguments at each --.
+func (f *weighFlags) commands(w *weighing, args []string) error {
+	var groups [][]string
+	for _, arg := range args {
+		switch {
+		case arg == "--":
+			groups = append(groups, nil)
+		case len(groups) == 0:
+			groups = [][]string{{arg}}
+		default:
+			groups[len(groups)-1] = append(groups[len(groups)-1], arg)
+		}
+	}
+	if len(groups) == 0 {
+		return coded(exitUsage, "write the command to weigh behind --: tare weigh -- gzip -k FILE; see `tare weigh --help`")
+	}
+	for i, g := range groups {
+		if len(g) == 0 || strings.TrimSpace(g[0]) == "" {
+			return coded(exitUsage, "command %d is empty; write a program and its arguments", i+1)
+		}
+		text := g[0]
+		if len(g) > 1 || f.shell == "" && !strings.ContainsAny(text, " \t\n") {
+			text = shellquote.Join(g...)
+		}
+		if slices.Contains(w.commands, text) {
+			return coded(exitUsage, "the command %s is there twice; leave one out", text)
+		}
+		w.commands = append(w.commands, text)
+	}
+	w.label = "commands"
+	if len(groups) == 1 {
+		w.label = label(strings.Fields(w.commands[0]))
+	}
+	return nil
+}
+
+// environment completes NAME with its value here.
+func environment(text string) string {
+	if strings.Contains(text, "=") {
+		return text
+	}
+	return text + "=" + os.Getenv(text)
+}
+
+// weighFolder holds the results that the user gave no folder.
+func weighFolder() string {
+	return filepath.Join(host.DefaultDirs().Cache, "weigh")
+}
+
+// weighKept is how many results without a folder of their own are kept.
+const weighKept = 20
+
+// newWeighFolder names the folder of new results and removes the oldest of those that nobody named.
+func newWeighFolder(label string, now time.Time) (string, error) {
+	base := weighFolder()
+	if err := os.MkdirAll(base, 0o700); err != nil {
+		return "", fmt.Errorf("cannot make the folder for results: %w; name another with -o", err)
+	}
+	entries, err := os.ReadDir(base)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the folder for results: %w; name another with -o", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() && len(e.Name()) > len(weighStamp) {
+			if _, err := time.Parse(weighStamp, e.Name()[:len(weighStamp)]); err == nil {
+				names = append(names, e.Name())
+			}
+		}
+	}
+	slices.Sort(names)
+	for len(names) >= weighKept {
+		_ = os.RemoveAll(filepath.Join(base, names[0])) // what stays is tried again by the next one
+		names = names[1:]
+	}
+	return freeName(filepath.Join(base, now.Format(weighStamp)+"-"+label)), nil
+}
+
+const weighStamp = "2006-01-02-150405"

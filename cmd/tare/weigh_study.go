@@ -1,0 +1,174 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/param"
+)
+
+// weighing is what `tare weigh` is asked for, as the parts of a study.
+type weighing struct {
+	label     string
+	commands  []string    // texts that the workload splits into words, or gives to a shell
+	params    [][2]string // of the workload, beside the command and what timing says
+	limits    [][2]string // factors with one level
+	sandboxes []string    // the baseline first
+	unproven  []string    // sandboxes that are left out because nothing shows that KVM works
+	timeout   time.Duration
+	warmup    int // -1: as timing says
+}
+
+// timing is how the time of a weighing is used.
+type timing struct {
+	fixed  int           // blocks, 0: as many as are needed
+	turns  int           // of a block
+	fill   time.Duration // of a turn
+	expect time.Duration // of a run
+	limit  time.Duration // of a run
+	warmup int           // runs before each turn
+	budget time.Duration // of all trials
+}
+
+// study is the text of the study. All words of the user are in quotes, as YAML and JSON have them.
+func (w *weighing) study(p timing) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("# Made by `tare weigh`. `tare run` with this file weighs the same again.")
+	line("study: weigh")
+	line("baseline: %s", w.sandboxes[0])
+	line("factors:")
+	line("  sandbox: [%s]", strings.Join(w.sandboxes, ", "))
+	for _, f := range w.limits {
+		line("  %s: [%s]", f[0], quoted(f[1]))
+	}
+	line("workloads:")
+	line("  %s:", quoted(w.label))
+	line("    kind: command")
+	command := quoted(w.commands[0])
+	if len(w.commands) > 1 {
+		command = "[" + strings.Join(mapped(w.commands, quoted), ", ") + "]"
+	}
+	line("    command: %s", command)
+	for _, f := range w.params {
+		line("    %s: %s", f[0], quoted(f[1]))
+	}
+	line("    warmup: %d", p.warmup)
+	line("    fill: %s # more runs in each turn, until they have taken this long", p.fill)
+	line("    expect: %s # of one run, as the first one took natively", p.expect)
+	line("    timeout: %s", p.limit)
+	if p.turns > 1 {
+		line("turns: %d # sandboxes start once a block and are weighed in turn", p.turns)
+	}
+	line("retries: 0")
+	line("sentinel: off")
+	if p.fixed > 0 {
+		line("stop: {fixed: %d}", p.fixed)
+		return b.String()
+	}
+	line("stop: {looks: [3, 4, 6, 8, 12, 16, 24, 32], width: 2%%, margin: 3%%}")
+	line("budget: {time: %s}", p.budget)
+	return b.String()
+}
+
+// quoted is a text as JSON, and so YAML, writes it.
+func quoted(s string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string can always be written
+	return strings.TrimSpace(b.String())
+}
+
+func mapped[T, U any](in []T, f func(T) U) []U {
+	out := make([]U, len(in))
+	for i, x := range in {
+		out[i] = f(x)
+	}
+	return out
+}
+
+// turnTime is how long a turn measures at least: long enough that starting a turn, some
+// milliseconds, does not matter, and short enough that a block has several.
+const (
+	turnTime = 200 * time.Millisecond
+	maxTurns = 4
+)
+
+// pilot is the timing of the first look, natively: one run, or several short ones.
+func (w *weighing) pilot() timing {
+	return timing{fixed: 1, turns: 1, fill: turnTime / 4, expect: time.Second, limit: w.timeout, warmup: max(0, w.warmup)}
+}
+
+// paced uses what the pilot has shown: how long a run takes natively.
+func (w *weighing) paced(run, budget time.Duration) timing {
+	p := timing{turns: 1, fill: turnTime, expect: run.Round(10 * time.Microsecond), warmup: w.warmup, budget: budget.Round(time.Second)}
+	switch { // an even number: a block goes through its sandboxes in both directions
+	case run <= turnTime:
+		p.turns = maxTurns
+	case run <= 5*turnTime:
+		p.turns = 2
+	}
+	if w.warmup < 0 {
+		p.warmup = 0
+		if run <= turnTime {
+			p.warmup = 1
+		}
+	}
+	// A sandbox that is fifty times slower is still weighed; one that hangs must not take all the time.
+	p.limit = min(w.timeout, max(10*time.Second, 50*run).Round(time.Second))
+	p.expect = max(p.expect, 10*time.Microsecond)
+	return p
+}
+
+var unfit = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+
+// label names a command in tables and folders: its program.
+func label(args []string) string {
+	s := strings.Trim(unfit.ReplaceAllString(filepath.Base(args[0]), "-"), "-_")
+	if len(s) > 20 {
+		s = s[:20]
+	}
+	if s == "" || s == "sentinel" {
+		return "command"
+	}
+	if _, err := strconv.ParseFloat(s, 64); err == nil {
+		return "command"
+	}
+	return strings.ToLower(s)
+}
+
+// mount completes HOST:GUEST[:ro]; HOST alone is seen under the same path.
+func mount(text string) (string, error) {
+	parts := strings.Split(text, ":")
+	mode := ""
+	if n := len(parts); n > 1 && (parts[n-1] == "ro" || parts[n-1] == "rw") {
+		mode, parts = ":"+parts[n-1], parts[:n-1]
+	}
+	if len(parts) > 2 || parts[0] == "" {
+		return "", coded(exitUsage, "--mount %s: write HOST:GUEST or HOST:GUEST:ro", text)
+	}
+	host, err := filepath.Abs(parts[0])
+	if err != nil {
+		return "", err //nolint:wrapcheck // it says that there is no present directory
+	}
+	guest := host
+	if len(parts) == 2 {
+		guest = parts[1]
+	}
+	return host + ":" + guest + mode, nil
+}
+
+// duration is a flag's time.
+func duration(flag, text string) (time.Duration, error) {
+	d, err := param.ParseDuration(text)
+	if err != nil {
+		return 0, coded(exitUsage, "--%s %w", flag, err)
+	}
+	return d, nil
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// weighingOf parses a command line as the verb does.
+func weighingOf(t *testing.T, f weighFlags, args ...string) (*weighing, error) {
+	t.Helper()
+	cat, err := offered()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.timeout = "1m"
+	return f.weighing(args, []string{"process", "runc", "fake"}, cat)
+}
+
+// TestWeighStudy: what the user writes reaches the workload as it was written, whatever is in it.
+func TestWeighStudy(t *testing.T) {
+	cat, err := offered()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hostile := "a 'b' \"c\" # \\ {x}: [y], é"
+	for name, c := range map[string]struct {
+		f        weighFlags
+		args     []string
+		commands []string
+		params   map[string]string
+		label    string
+	}{
+		"words":   {args: []string{"/usr/bin/gzip", "-k", "a file"}, commands: []string{"/usr/bin/gzip -k 'a file'"}, label: "gzip"},
+		"text":    {args: []string{"gzip -k f"}, commands: []string{"gzip -k f"}, label: "gzip"},
+		"two":     {args: []string{"gzip f", "--", "zstd", "f"}, commands: []string{"gzip f", "zstd f"}, label: "commands"},
+		"shell":   {f: weighFlags{shell: "bash -e"}, args: []string{"a | b"}, commands: []string{"a | b"}, params: map[string]string{"shell": "bash -e"}, label: "a"},
+		"yaml":    {f: weighFlags{shell: "true"}, args: []string{hostile}, commands: []string{hostile}, label: "a"},
+		"boolean": {args: []string{"true"}, commands: []string{"true"}, label: "true"},
+		"env": {f: weighFlags{env: []string{"A=x y", "B='"}, cpus: "1.5", memory: "64MiB", network: true, ignore: true, cwd: "/usr"}, args: []string{"env"},
+			commands: []string{"env"}, params: map[string]string{"env": `'A=x y' B=\'`, "network": "true", "exit": "any", "cwd": "/usr", "cpu-limit": "1.5", "memory-limit": "64MiB"}},
+		"mount": {f: weighFlags{mounts: []string{"/a b:/c:ro", "/d"}}, args: []string{"ls"}, commands: []string{"ls"}, params: map[string]string{"mounts": "'/a b:/c:ro' /d:/d"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, err := weighingOf(t, c.f, c.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			st, err := parsed(w.study(w.paced(3*time.Millisecond, time.Minute)), cat)
+			if err != nil {
+				t.Fatalf("%v in\n%s", err, w.study(w.paced(3*time.Millisecond, time.Minute)))
+			}
+			var got []string
+			for i := range st.Strata {
+				r := st.WorkloadOf(i)
+				got = append(got, r.Params["command"])
+				for k, v := range c.params {
+					if r.Params[k] != v {
+						t.Errorf("%s = %q, want %q", k, r.Params[k], v)
+					}
+				}
+				if c.label != "" && r.Label != c.label {
+					t.Errorf("label %q", r.Label)
+				}
+			}
+			if !slices.Equal(got, c.commands) || st.Turns != maxTurns || st.Sentinel != nil || st.Budget.Time != time.Minute {
+				t.Errorf("commands %q of %+v", got, st)
+			}
+		})
+	}
+}
+
+// TestWeighUsage: a mistake ends with code 2, and says what to write without places in a study
+// that nobody wrote.
+func TestWeighUsage(t *testing.T) {
+	cat, err := offered()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		f    weighFlags
+		args []string
+		want string
+	}{
+		{args: nil, want: "write the command to weigh behind --"},
+		{args: []string{"a", "--"}, want: "command 2 is empty"},
+		{args: []string{"a b", "--", "a", "b"}, want: "is there twice"},
+		{f: weighFlags{mounts: []string{"a:b:c"}}, args: []string{"a"}, want: "HOST:GUEST:ro"},
+		{f: weighFlags{in: []string{"process"}}, args: []string{"a"}, want: "leaves no sandbox"},
+		{f: weighFlags{in: []string{"runcc"}}, args: []string{"a"}, want: "runc"},
+		{f: weighFlags{input: "/no/such/file"}, args: []string{"a"}, want: "/no/such/file"},
+		{f: weighFlags{cpus: "many"}, args: []string{"a"}, want: "cpu-limit"},
+		{args: []string{"a | b"}, want: "--shell"},
+	} {
+		w, err := weighingOf(t, c.f, c.args...)
+		if err == nil {
+			_, err = parsed(w.study(w.pilot()), cat)
+		}
+		var coded *codedError
+		if !errors.As(err, &coded) || coded.code != exitUsage || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), ":1") {
+			t.Errorf("%q %+v: %v, want %q", c.args, c.f, err, c.want)
+		}
+	}
+}
+
+// TestWeighTiming: a long command has few turns, and one that is slower in a sandbox is not cut off.
+func TestWeighTiming(t *testing.T) {
+	w := &weighing{timeout: time.Minute, warmup: -1}
+	for run, want := range map[time.Duration]timing{
+		0:                      {turns: 4, fill: turnTime, warmup: 1, limit: 10 * time.Second, expect: 10 * time.Microsecond, budget: time.Minute},
+		time.Millisecond:       {turns: 4, fill: turnTime, warmup: 1, limit: 10 * time.Second, expect: time.Millisecond, budget: time.Minute},
+		500 * time.Millisecond: {turns: 2, fill: turnTime, limit: 25 * time.Second, expect: 500 * time.Millisecond, budget: time.Minute},
+		30 * time.Second:       {turns: 1, fill: turnTime, limit: time.Minute, expect: 30 * time.Second, budget: time.Minute},
+	} {
+		if got := w.paced(run, time.Minute); got != want {
+			t.Errorf("%s: %+v, want %+v", run, got, want)
+		}
+	}
+}
