@@ -24,15 +24,16 @@ import (
 )
 
 type weighFlags struct {
-	in                         []string
-	within, timeout            string
-	prepare, input, cwd, shell string
-	env, mounts                []string
-	cpus, memory, image        string
-	save, results              string
-	warmup                     int
-	network, ignore            bool
-	json, markdown, wait       bool
+	in                                []string
+	within, timeout                   string
+	prepare, input, cwd, shell        string
+	env, mounts, figures, jsonFigures []string
+	format                            string
+	cpus, memory, image               string
+	save, results                     string
+	warmup                            int
+	network, ignore                   bool
+	json, markdown, wait              bool
 }
 
 func (a *app) weighVerb() *cobra.Command {
@@ -78,6 +79,9 @@ it, with pipes and variables.`,
 	fl.StringVar(&f.shell, "shell", "", "have /bin/sh run the command, or --shell=bash that shell")
 	fl.Lookup("shell").NoOptDefVal = "true"
 	fl.StringVar(&f.image, "image", "", "root file system: an image's name (default this host's files, read-only)")
+	fl.StringArrayVar(&f.figures, "figure", nil, "number in the output: NAME[UNIT,BETTER]=REGEX, such as 'rate[1/s]=GET: ([0-9.]+)' (repeatable)")
+	fl.StringArrayVar(&f.jsonFigures, "figure-json", nil, "number in output that is JSON: NAME[UNIT,BETTER]=PATH (repeatable)")
+	fl.StringVar(&f.format, "format", "", "what the command prints: gobench, jmh, pytest-benchmark, google-benchmark or fio-json")
 	fl.StringVar(&f.timeout, "timeout", "1m", "a run that takes longer has failed")
 	fl.BoolVar(&f.ignore, "ignore-failure", false, "weigh a command that ends with another exit code than 0 all the same")
 	fl.StringVar(&f.save, "save", "", "write the study that is run to this file")
@@ -273,7 +277,7 @@ func (a *app) weighed(ctx context.Context, st *study.Study, cat study.Catalogue,
 	case f.markdown:
 		a.lines(weigh.Markdown(rows))
 	default:
-		a.lines(weigh.Text(rows, a.textOptions("").Ink))
+		a.lines(weigh.Text(rows, weigh.Beside(plan.Rule(st), rows, x.trials), a.textOptions("").Ink))
 		a.line("results: %s (`tare report` shows all of them)", db.Dir())
 	}
 	switch {

@@ -87,6 +87,11 @@ func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue
 		}
 	}
 	add("mounts", shellquote.Join(mounts...))
+	words := f.figureWords(w)
+	add("figures", strings.Join(words, " "))
+	if add("format", f.format); f.format != "" && len(words) == 0 {
+		w.figures = []string{"benchmark"}
+	}
 	if f.network {
 		add("network", "true")
 	}
@@ -119,6 +124,20 @@ func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue
 		return nil, coded(exitUsage, "--in %s leaves no sandbox to weigh; name one, such as runc", strings.Join(f.in, ","))
 	}
 	return w, nil
+}
+
+// figureWords are those of the parameter figures. The weighing gets their names.
+func (f *weighFlags) figureWords(w *weighing) []string {
+	var out []string
+	add := func(texts []string, kind string) {
+		for _, t := range texts {
+			name, word := figure(t, kind)
+			w.figures, out = append(w.figures, name), append(out, word)
+		}
+	}
+	add(f.figures, "")
+	add(f.jsonFigures, "json:")
+	return out
 }
 
 // provenKVM reports whether a machine has been booted with KVM since the host started. Without it

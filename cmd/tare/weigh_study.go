@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kballard/go-shellquote"
+
 	"tare/param"
 )
 
@@ -18,6 +20,7 @@ type weighing struct {
 	commands  []string    // texts that the workload splits into words, or gives to a shell
 	params    [][2]string // of the workload, beside the command and what timing says
 	limits    [][2]string // factors with one level
+	figures   []string    // names of responses that the user asks for; the first decides when to stop
 	sandboxes []string    // the baseline first
 	unproven  []string    // sandboxes that are left out because nothing shows that KVM works
 	timeout   time.Duration
@@ -58,12 +61,15 @@ func (w *weighing) study(p timing) string {
 	for _, f := range w.params {
 		line("    %s: %s", f[0], quoted(f[1]))
 	}
+	if len(w.figures) > 0 {
+		line("    responses: [%s, wall, user, system, peak_memory]", strings.Join(mapped(w.figures, quoted), ", "))
+	}
 	line("    warmup: %d", p.warmup)
 	line("    fill: %s # more runs in each turn, until they have taken this long", p.fill)
 	line("    expect: %s # of one run, as the first one took natively", p.expect)
 	line("    timeout: %s", p.limit)
-	if p.turns > 1 {
-		line("turns: %d # sandboxes start once a block and are weighed in turn", p.turns)
+	if p.turns > 0 {
+		line("turns: %d # sandboxes start together and are weighed in turn", p.turns)
 	}
 	line("retries: 0")
 	line("sentinel: off")
@@ -96,13 +102,13 @@ func mapped[T, U any](in []T, f func(T) U) []U {
 // turnTime is how long a turn measures at least: long enough that starting a turn, some
 // milliseconds, does not matter, and short enough that a block has several.
 const (
-	turnTime = 200 * time.Millisecond
-	maxTurns = 4
+	turnTime  = 200 * time.Millisecond
+	mostTurns = 4
 )
 
 // pilot is the timing of the first look, natively: one run, or several short ones.
 func (w *weighing) pilot() timing {
-	return timing{fixed: 1, turns: 1, fill: turnTime / 4, expect: time.Second, limit: w.timeout, warmup: max(0, w.warmup)}
+	return timing{fixed: 1, fill: turnTime / 4, expect: time.Second, limit: w.timeout, warmup: max(0, w.warmup)}
 }
 
 // paced uses what the pilot has shown: how long a run takes natively.
@@ -110,7 +116,7 @@ func (w *weighing) paced(run, budget time.Duration) timing {
 	p := timing{turns: 1, fill: turnTime, expect: run.Round(10 * time.Microsecond), warmup: w.warmup, budget: budget.Round(time.Second)}
 	switch { // an even number: a block goes through its sandboxes in both directions
 	case run <= turnTime:
-		p.turns = maxTurns
+		p.turns = mostTurns
 	case run <= 5*turnTime:
 		p.turns = 2
 	}
@@ -141,6 +147,19 @@ func label(args []string) string {
 		return "command"
 	}
 	return strings.ToLower(s)
+}
+
+// figureName is what may stand before the pattern of a figure.
+var figureName = regexp.MustCompile(`^([a-z0-9][a-z0-9_-]*)(\[[^\]]*\])?=`)
+
+// figure makes a word of the parameter figures of NAME[UNIT,BETTER]=PATTERN; the name may be left
+// out. It returns the name, too.
+func figure(text, kind string) (name, word string) {
+	m := figureName.FindStringSubmatch(text)
+	if m == nil {
+		m = []string{"", "figure", ""}
+	}
+	return m[1], m[1] + m[2] + "=" + shellquote.Join(kind+text[len(m[0]):])
 }
 
 // mount completes HOST:GUEST[:ro]; HOST alone is seen under the same path.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -32,6 +33,7 @@ func TestWeighStudy(t *testing.T) {
 		commands []string
 		params   map[string]string
 		label    string
+		first    string // response, "" for wall
 	}{
 		"words":   {args: []string{"/usr/bin/gzip", "-k", "a file"}, commands: []string{"/usr/bin/gzip -k 'a file'"}, label: "gzip"},
 		"text":    {args: []string{"gzip -k f"}, commands: []string{"gzip -k f"}, label: "gzip"},
@@ -41,7 +43,10 @@ func TestWeighStudy(t *testing.T) {
 		"boolean": {args: []string{"true"}, commands: []string{"true"}, label: "true"},
 		"env": {f: weighFlags{env: []string{"A=x y", "B='"}, cpus: "1.5", memory: "64MiB", network: true, ignore: true, cwd: "/usr"}, args: []string{"env"},
 			commands: []string{"env"}, params: map[string]string{"env": `'A=x y' B=\'`, "network": "true", "exit": "any", "cwd": "/usr", "cpu-limit": "1.5", "memory-limit": "64MiB"}},
-		"mount": {f: weighFlags{mounts: []string{"/a b:/c:ro", "/d"}}, args: []string{"ls"}, commands: []string{"ls"}, params: map[string]string{"mounts": "'/a b:/c:ro' /d:/d"}},
+		"figures": {f: weighFlags{figures: []string{"rate[1/s]=GET: ([0-9.]+)", "x=y=([0-9]+)", "is (.*)"}, jsonFigures: []string{"iops=jobs.0.read.iops"}}, args: []string{"b"}, commands: []string{"b"},
+			params: map[string]string{"figures": `rate[1/s]='GET: ([0-9.]+)' x=y=\(\[0-9]+\) figure='is (.*)' iops=json:jobs.0.read.iops`}, first: "rate"},
+		"format": {f: weighFlags{format: "gobench"}, args: []string{"b"}, commands: []string{"b"}, params: map[string]string{"format": "gobench"}, first: "benchmark"},
+		"mount":  {f: weighFlags{mounts: []string{"/a b:/c:ro", "/d"}}, args: []string{"ls"}, commands: []string{"ls"}, params: map[string]string{"mounts": "'/a b:/c:ro' /d:/d"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, err := weighingOf(t, c.f, c.args...)
@@ -61,11 +66,14 @@ func TestWeighStudy(t *testing.T) {
 						t.Errorf("%s = %q, want %q", k, r.Params[k], v)
 					}
 				}
+				if first := cmp.Or(c.first, "wall"); r.Responses[0] != first || !slices.Contains(r.Responses, "peak_memory") {
+					t.Errorf("responses %q, want %s first", r.Responses, first)
+				}
 				if c.label != "" && r.Label != c.label {
 					t.Errorf("label %q", r.Label)
 				}
 			}
-			if !slices.Equal(got, c.commands) || st.Turns != maxTurns || st.Sentinel != nil || st.Budget.Time != time.Minute {
+			if !slices.Equal(got, c.commands) || st.Workloads[0].Turns != mostTurns || st.Sentinel != nil || st.Budget.Time != time.Minute {
 				t.Errorf("commands %q of %+v", got, st)
 			}
 		})

@@ -3,6 +3,7 @@ package weigh
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"tare/record"
 	"tare/report/terminal"
@@ -12,18 +13,20 @@ import (
 // Width is how many columns the lines have at most.
 const Width = 80
 
-// Text lays the rows out for a person: a table of figures, then a sentence for each sandbox. With
-// more than one command there is such a part for each.
-func Text(rows []Row, ink terminal.Ink) []string {
+// Text lays the rows out for a person: a table of figures, then a sentence for each sandbox. Of
+// several commands each has a line a sandbox; beside says how they compare natively.
+func Text(rows []Row, beside []string, ink terminal.Ink) []string {
 	var out []string
-	for _, of := range byCommand(rows) {
-		if of[0].Command != "" {
-			out = append(out, cut(terminal.Line(of[0].Command)))
+	commands := byCommand(rows)
+	for _, of := range commands {
+		if len(commands) > 1 {
+			out = append(out, briefly(of, ink)...)
+			continue
 		}
 		out = append(out, table(of)...)
 		out = append(out, sentences(of, ink)...)
 	}
-	return out
+	return append(out, beside...)
 }
 
 // byCommand cuts rows where the command changes.
@@ -38,25 +41,79 @@ func byCommand(rows []Row) [][]Row {
 	return out
 }
 
-const figure = "%-*s  %9s  %9s  %9s  %9s  %9s"
+// columns are the figures that a table shows, by name: those that the user asked for, then those of
+// every command, as many as there is room for.
+func columns(rows []Row) []string {
+	const most = 4
+	var own, rest []string
+	for _, f := range rows[0].Figures {
+		switch name := f.Response.Name; name {
+		case Wall, "user", "system", "peak_memory":
+			rest = append(rest, name)
+		default:
+			own = append(own, name)
+		}
+	}
+	own = own[:min(len(own), most-1)]
+	if len(own) > 0 { // the time of a run stands beside them
+		rest = []string{Wall, "peak_memory"}
+	}
+	return append(own, rest[:min(len(rest), most-len(own))]...)
+}
+
+// head names a column as a person does.
+func head(name string) string {
+	if name == "peak_memory" {
+		return "memory"
+	}
+	return name
+}
+
+const columnWidth = 9
 
 func table(rows []Row) []string {
-	n := nameWidth(rows)
-	out := []string{strings.TrimRight(fmt.Sprintf(figure, n, "", "wall", "user", "system", "memory", "start-up"), " ")}
+	n, show := nameWidth(rows), columns(rows)
+	line := func(name string, cells ...string) string {
+		for _, c := range cells {
+			if len(c) > columnWidth {
+				c = c[:columnWidth]
+			}
+			name += "  " + strings.Repeat(" ", max(0, columnWidth-utf8.RuneCountInString(c))) + c
+		}
+		return name
+	}
+	heads := append(mapped(show, head), "start-up")
+	out := []string{line(strings.Repeat(" ", n), heads...)}
 	for i := range rows {
-		if w := &rows[i]; w.Wall > 0 {
-			out = append(out, fmt.Sprintf(figure, n, terminal.Line(w.Sandbox), value(w.Wall, record.Second), value(w.User, record.Second),
-				value(w.System, record.Second), value(w.Memory, record.Byte), value(w.Start, record.Second)))
+		if w := &rows[i]; w.first().Value > 0 {
+			out = append(out, line(fmt.Sprintf("%-*s", n, terminal.Line(w.Sandbox)), w.cells(show)...))
 		}
 	}
 	return out
 }
 
-func value(v float64, u record.Unit) string {
-	if !(v > 0) {
-		return "-"
+func mapped(in []string, f func(string) string) []string {
+	out := make([]string, len(in))
+	for i, s := range in {
+		out[i] = f(s)
 	}
-	return words.Value(v, u)
+	return out
+}
+
+// cells are the values of columns, and how long the sandbox takes to start.
+func (w *Row) cells(show []string) []string {
+	var out []string
+	for _, name := range show {
+		s := "-"
+		if f := w.figure(name); f != nil && f.Value > 0 {
+			s = words.Value(f.Value, f.Response.Unit)
+		}
+		out = append(out, s)
+	}
+	if w.Start > 0 {
+		return append(out, words.Value(w.Start, record.Second))
+	}
+	return append(out, "-")
 }
 
 func nameWidth(rows []Row) int {
@@ -67,7 +124,8 @@ func nameWidth(rows []Row) int {
 	return n
 }
 
-// sentences say what each sandbox costs. Those that come to the same are said together.
+// sentences say what each sandbox costs: the first figure, then as many others as there is room
+// for, and the cause.
 func sentences(rows []Row, ink terminal.Ink) []string {
 	var out []string
 	n := nameWidth(rows)
@@ -76,23 +134,31 @@ func sentences(rows []Row, ink terminal.Ink) []string {
 		if w.Baseline && w.Failure == "" {
 			continue
 		}
-		s := w.Cost()
-		if w.Cause != "" && n+4+len(s)+len(w.Cause) <= Width {
-			s += ": " + w.Cause
+		s := fmt.Sprintf("%-*s  %s", n, terminal.Line(w.Sandbox), terminal.Line(w.Cost()))
+		if w.Cause != "" {
+			s = fitting(s, ": "+w.Cause)
 		}
-		line := cut(fmt.Sprintf("%-*s  %s", n, terminal.Line(w.Sandbox), terminal.Line(s)))
-		out = append(out, ink.Paint(line, w.colour()...))
+		out = append(out, ink.Paint(cut(s), w.colour()...))
 	}
 	return out
+}
+
+// fitting adds more to a line if there is room.
+func fitting(line, more string) string {
+	if utf8.RuneCountInString(line+more) > Width {
+		return line
+	}
+	return line + more
 }
 
 // colour is red for a cost or a failure, green for the opposite, and none for the rest.
 func (w *Row) colour() []int {
 	const red, green = 31, 32
-	switch cost, _, _ := w.worse(); {
-	case w.Failure != "", w.Called && cost > 1:
+	f := w.first()
+	switch cost, _, _ := f.Estimate.Cost(f.Response.Better); {
+	case w.Failure != "", f.Called && cost > 1:
 		return []int{red}
-	case w.Called:
+	case f.Called:
 		return []int{green}
 	}
 	return nil
@@ -100,23 +166,36 @@ func (w *Row) colour() []int {
 
 // Live is one line a row, for as long as the weighing goes on.
 func Live(rows []Row) []string {
+	var out []string
+	for _, of := range byCommand(rows) {
+		out = append(out, briefly(of, terminal.Ink{})...)
+	}
+	return out
+}
+
+// briefly is one line for each sandbox of a command.
+func briefly(rows []Row, ink terminal.Ink) []string {
 	n := nameWidth(rows)
 	var out []string
+	if c := rows[0].Command; c != "" {
+		out = append(out, cut(terminal.Line(c)))
+	}
 	for i := range rows {
 		w := &rows[i]
-		if i == 0 || w.Command != rows[i-1].Command {
-			if w.Command != "" {
-				out = append(out, cut(terminal.Line(w.Command)))
-			}
-		}
 		s := w.Cost()
 		switch {
 		case w.Baseline && w.Failure == "":
-			s = "the baseline"
+			s = "natively"
 		case w.N == 0 && w.Failure == "":
 			s = "..."
 		}
-		out = append(out, cut(fmt.Sprintf("%-*s  %9s  %s", n, terminal.Line(w.Sandbox), value(w.Wall, record.Second), terminal.Line(s))))
+		f := w.first()
+		value := "-"
+		if f.Value > 0 {
+			value = words.Value(f.Value, f.Response.Unit)
+		}
+		value = strings.Repeat(" ", max(0, columnWidth-utf8.RuneCountInString(value))) + value
+		out = append(out, ink.Paint(cut(fmt.Sprintf("%-*s  %s  %s", n, terminal.Line(w.Sandbox), value, terminal.Line(s))), w.colour()...))
 	}
 	return out
 }
@@ -132,7 +211,19 @@ func cut(s string) string {
 
 // Markdown is a table for an issue or a chat.
 func Markdown(rows []Row) []string {
-	out := []string{"| command | sandbox | wall | user | system | memory | start-up | cost |", "|---|---|--:|--:|--:|--:|--:|---|"}
+	if len(rows) == 0 {
+		return nil
+	}
+	show := columns(rows)
+	heads := append(append([]string{"command", "sandbox"}, mapped(show, head)...), "start-up", "cost")
+	rules := []string{"---", "---"}
+	for range len(show) + 1 {
+		rules = append(rules, "--:")
+	}
+	out := []string{bar(heads), bar(append(rules, "---"))}
+	if rows[0].Command == "" {
+		out = []string{bar(heads[1:]), bar(append(rules[1:], "---"))}
+	}
 	for i := range rows {
 		w := &rows[i]
 		cost := w.Cost()
@@ -142,18 +233,19 @@ func Markdown(rows []Row) []string {
 		if w.Cause != "" {
 			cost += ": " + w.Cause
 		}
-		cells := []string{code(w.Command), w.Sandbox, value(w.Wall, record.Second), value(w.User, record.Second), value(w.System, record.Second),
-			value(w.Memory, record.Byte), value(w.Start, record.Second), escape(cost)}
-		out = append(out, "| "+strings.Join(cells, " | ")+" |")
+		cells := append([]string{w.Sandbox}, append(w.cells(show), escape(cost))...)
+		if w.Command != "" {
+			cells = append([]string{code(w.Command)}, cells...)
+		}
+		out = append(out, bar(cells))
 	}
 	return out
 }
 
+func bar(cells []string) string { return "| " + strings.Join(cells, " | ") + " |" }
+
 // code is a command as Markdown shows it, word for word.
 func code(s string) string {
-	if s == "" {
-		return ""
-	}
 	fence := "`"
 	for strings.Contains(s, fence) {
 		fence += "`"

@@ -17,26 +17,49 @@ import (
 	"tare/study"
 )
 
-// Row is one command in one sandbox. A figure that is not known is 0.
+// Row is one command in one sandbox.
 type Row struct {
 	Command  string // "" where there is one command only
 	Sandbox  string
 	Baseline bool
-
-	Wall, User, System float64 // seconds of a run
-	Memory             float64 // bytes
-	Start              float64 // seconds that the sandbox takes to start, apart from the work
-
-	Estimate stat.Estimate // of the first response, to the baseline's
-	Better   record.Better // of the first response
-	Verdict  stat.Verdict
-	Called   bool   // the verdict is a difference
-	Cause    string // of a cost, in half a sentence; "" where it is not known
-	Failure  string // why there is no figure; "" where there is one
-	N        int    // blocks
+	Figures  []Figure // those that the user asked for first, then those of every command
+	Start    float64  // seconds that the sandbox takes to start, apart from the work; 0: not known
+	Cause    string   // of a cost, in half a sentence; "" where it is not known
+	Failure  string   // why there is no figure; "" where there is one
+	N        int      // blocks with a value of the first figure
 }
 
-// Of makes the rows, in the study's order: command by command, sandbox by sandbox.
+// Figure is what was measured of a command, or read from what it printed.
+type Figure struct {
+	Response record.Response
+	Value    float64 // in the unit of Response; 0: not known
+	Estimate stat.Estimate
+	Verdict  stat.Verdict
+	Called   bool // the verdict is a difference
+}
+
+// Wall is the name of the figure that every command has: the time of a run.
+const Wall = "wall"
+
+// first is the figure that decides.
+func (w *Row) first() *Figure {
+	if len(w.Figures) == 0 {
+		return &Figure{}
+	}
+	return &w.Figures[0]
+}
+
+// figure returns the one of that name, nil if there is none.
+func (w *Row) figure(name string) *Figure {
+	i := slices.IndexFunc(w.Figures, func(f Figure) bool { return f.Response.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &w.Figures[i]
+}
+
+// Of makes the rows, in the study's order: command by command, sandbox by sandbox. What cannot run
+// here has none.
 func Of(r *analyse.Result) []Row {
 	starts := map[string]float64{}
 	for _, o := range r.Overheads {
@@ -47,7 +70,7 @@ func Of(r *analyse.Result) []Row {
 	for i := range r.Compared {
 		c := &r.Compared[i]
 		if c.Skipped != "" {
-			continue // it was said before the first trial
+			continue
 		}
 		key := c.Cell.Key()
 		n, known := at[key]
@@ -65,14 +88,15 @@ func Of(r *analyse.Result) []Row {
 
 // take adds what a comparison says.
 func (w *Row) take(r *analyse.Result, c *analyse.Comparison) {
-	figure := map[string]*float64{"wall": &w.Wall, "user": &w.User, "system": &w.System, "peak_memory": &w.Memory}[c.Response.Name]
-	if figure != nil && c.Level.N > 0 {
-		*figure = c.Level.Typical
+	f := Figure{Response: c.Response, Estimate: c.Estimate, Verdict: c.Verdict, Called: c.Called()}
+	if c.Level.N > 0 {
+		f.Value = c.Level.Typical
 	}
+	w.Figures = append(w.Figures, f)
 	if !c.First {
 		return
 	}
-	w.Estimate, w.Verdict, w.Called, w.Better, w.N = c.Estimate, c.Verdict, c.Called(), c.Response.Better, c.Level.N
+	w.N = c.Level.N
 	if c.Level.N == 0 {
 		w.Failure = failure(r, c)
 	}

@@ -19,24 +19,23 @@ func estimate(ratio, lo, hi float64) stat.Estimate {
 
 // TestCost: more is always worse, and no sentence says more than the verdict.
 func TestCost(t *testing.T) {
-	for want, w := range map[string]Row{
-		"2.90 x the cost (2.80 to 3.00)":                             {Estimate: estimate(2.9, 2.8, 3), Verdict: stat.Slower, Called: true},
-		"3.00 x the cost (2.50 to 4.00)":                             {Estimate: estimate(1/3., 0.25, 0.4), Verdict: stat.Slower, Called: true, Better: record.Higher},
-		"1.25 x faster (1.11 to 1.43)":                               {Estimate: estimate(0.8, 0.7, 0.9), Verdict: stat.Faster, Called: true},
-		"1.50 x faster (1.40 to 1.60)":                               {Estimate: estimate(1.5, 1.4, 1.6), Verdict: stat.Faster, Called: true, Better: record.Higher},
-		"no cost above 2.1 %":                                        {Estimate: estimate(1.001, 0.98, 1.021), Verdict: stat.Equivalent},
-		"no cost above 8 %":                                          {Estimate: estimate(1.01, 0.9, 1.08), Verdict: stat.Undecided},
-		"no cost":                                                    {Estimate: estimate(0.99, 0.98, 0.999), Verdict: stat.Equivalent},
-		"too noisy to say: between 0.70 and 1.53 x":                  {Estimate: estimate(1.03, 0.7, 1.53), Verdict: stat.Undecided},
-		"too noisy to say: between 1.02 and 1.90 x":                  {Estimate: estimate(1.4, 1.02, 1.9), Verdict: stat.Undecided},
-		"1.40 x the cost so far; an interval takes 3 blocks":         {Estimate: stat.Estimate{Ratio: 1.4, N: 2}, Verdict: stat.Undecided},
-		"does not work: ended with exit code 1: no such system call": {Failure: "ended with exit code 1: no such system call"},
-		"not measured":                                               {},
+	for want, f := range map[string]Figure{
+		"2.90 × the cost (2.80 to 3.00)":                     {Estimate: estimate(2.9, 2.8, 3), Verdict: stat.Slower, Called: true},
+		"3.00 × the cost (2.50 to 4.00)":                     {Estimate: estimate(1/3., 0.25, 0.4), Verdict: stat.Slower, Called: true, Response: record.Response{Better: record.Higher}},
+		"1.25 × faster (1.11 to 1.43)":                       {Estimate: estimate(0.8, 0.7, 0.9), Verdict: stat.Faster, Called: true},
+		"1.50 × faster (1.40 to 1.60)":                       {Estimate: estimate(1.5, 1.4, 1.6), Verdict: stat.Faster, Called: true, Response: record.Response{Better: record.Higher}},
+		"1.50 × natively (1.40 to 1.60)":                     {Estimate: estimate(1.5, 1.4, 1.6), Verdict: stat.Higher, Called: true, Response: record.Response{Better: record.Neither}},
+		"no cost above 2.1 %":                                {Estimate: estimate(1.001, 0.98, 1.021), Verdict: stat.Equivalent},
+		"no cost above 8 %":                                  {Estimate: stat.Estimate{Ratio: 1.01, Lo: 0.9, Hi: 1.08, Bound: 0.08, N: 4}, Verdict: stat.Undecided},
+		"no cost":                                            {Estimate: estimate(0.99, 0.98, 0.999), Verdict: stat.Equivalent},
+		"too noisy to say: between 0.70 and 1.53 ×":          {Estimate: estimate(1.03, 0.7, 1.53), Verdict: stat.Undecided},
+		"1.40 × the cost so far; an interval takes 3 blocks": {Estimate: stat.Estimate{Ratio: 1.4, N: 2}, Verdict: stat.Undecided},
+		"not measured":                                       {},
 	} {
-		if w.Better == "" {
-			w.Better = record.Lower
+		if f.Response.Better == "" {
+			f.Response.Better = record.Lower
 		}
-		if got := w.Cost(); got != want {
+		if got := f.Cost(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -48,7 +47,7 @@ func comparisons(command, sandbox string, e stat.Estimate, verdict stat.Verdict)
 	var out []analyse.Comparison
 	for i, name := range []string{"wall", "user", "system", "peak_memory"} {
 		out = append(out, analyse.Comparison{Cell: cell, Shared: cell[:1], Baseline: sandbox == "process", First: i == 0,
-			Response: record.Response{Name: name, Better: record.Lower}, Level: analyse.Level{N: 4, Typical: 0.0123}, Estimate: e, Verdict: verdict})
+			Response: record.Response{Name: name, Unit: record.Second, Better: record.Lower}, Level: analyse.Level{N: 4, Typical: 0.0123}, Estimate: e, Verdict: verdict})
 	}
 	return out
 }
@@ -71,7 +70,7 @@ func TestLines(t *testing.T) {
 		Tail: "timed: run 1 ended with exit code 3\nfirst\n\x1b[2Jlast " + strings.Repeat("words ", 30)}}}
 	r.Causes = []cause.Finding{{Cell: r.Compared[12].Cell, Costs: true, Cause: cause.Interception}}
 	rows := Of(r)
-	lines := Text(rows, terminal.Ink{})
+	lines := Text(rows, nil, terminal.Ink{})
 	all := strings.Join(lines, "\n")
 	if len(lines) > 14 {
 		t.Errorf("%d lines", len(lines))
@@ -81,7 +80,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("%d columns: %q", utf8.RuneCountInString(l), l)
 		}
 	}
-	for _, want := range []string{"does not work: ended with exit code 3: \\x1b[2Jlast", "4.00 x the cost (3.90 to 4.10): system calls cost more"} {
+	for _, want := range []string{"does not work: ended with exit code 3: \\x1b[2Jlast", "4.00 × the cost (3.90 to 4.10): system calls cost more"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in\n%s", want, all)
 		}
@@ -89,6 +88,30 @@ func TestLines(t *testing.T) {
 	md := strings.Join(Markdown(rows), "\n")
 	if !strings.Contains(md, `| `+"`a\\|b \\x1b[2J`"+` | crun | 12.3 ms |`) || strings.Count(md, "\n") != 7 {
 		t.Errorf("%s", md)
+	}
+}
+
+// TestBeside: commands are compared natively by the blocks that both have.
+func TestBeside(t *testing.T) {
+	r := &analyse.Result{Compared: append(comparisons("a", "process", stat.Estimate{}, ""), comparisons("b", "process", stat.Estimate{}, "")...)}
+	var trials []record.Trial
+	for block := 1; block <= 6; block++ {
+		drift := float64(block)
+		for command, x := range map[string]float64{"a": 2, "b": 1 + 0.001*float64(block%2)} {
+			if command == "b" && block == 3 {
+				continue
+			}
+			trials = append(trials, record.Trial{Block: block, Status: record.OK, Cell: record.Cell{{Factor: "command", Value: command}, {Factor: "sandbox", Value: "process"}},
+				Samples: []record.Sample{{Name: "wall", Unit: record.Second, Kind: record.Value, Value: x * drift}}})
+		}
+	}
+	rows := Of(r)
+	got := Beside(stat.NewRule(0.95, 0.02, 0.03, []int{3, 6}, 0), rows, trials)
+	if len(got) != 1 || !strings.HasPrefix(got[0], "b natively, beside the first: 2.00 × faster (") {
+		t.Errorf("%q", got)
+	}
+	if got := Beside(stat.Rule{}, rows[:1], trials); got != nil {
+		t.Errorf("of one command: %q", got)
 	}
 }
 
