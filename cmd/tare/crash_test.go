@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -97,8 +98,8 @@ func killsOf(t *testing.T, variable string, few int) int {
 }
 
 func TestKillAtAnyMomentOnFake(t *testing.T) {
-	n := killsOf(t, fakeKills, 50)
-	crash(t, fmt.Sprintf(fakeStudy, max(25, n/2)), n, 30*time.Millisecond, 500*time.Millisecond)
+	n := killsOf(t, fakeKills, 20)
+	crash(t, killing{study: fmt.Sprintf(fakeStudy, max(15, n/2)), kills: n, events: 12, after: 100 * time.Millisecond, by: ordinary(t), whole: true})
 }
 
 func TestKillAtAnyMomentForReal(t *testing.T) {
@@ -108,9 +109,13 @@ func TestKillAtAnyMomentForReal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	n := killsOf(t, realKills, 5)
-	crash(t, fmt.Sprintf(realStudy, max(3, n/4)), n, 500*time.Millisecond, 5*time.Second)
+	n := killsOf(t, realKills, 3)
+	crash(t, killing{study: fmt.Sprintf(realStudy, max(1, n/4)), kills: n, events: 6, after: 2 * time.Second, whole: long(realKills)})
 }
+
+// long tells whether `make kills` runs the test: it then also runs the study once without a
+// kill. In each test run the study on fake alone does so.
+func long(variable string) bool { return os.Getenv(variable) != "" }
 
 // TestInterruptLeavesNothing sends one SIGINT at random moments: the run ends by itself, and
 // leaves nothing on the host, without `tare clean`.
@@ -134,8 +139,9 @@ func TestInterruptLeavesNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	for n := range killsOf(t, realKills, 4) {
 		before := snapshot(t)
-		out, pid, err := endAt(t, syscall.SIGINT, time.Duration(r.Int64N(int64(3*time.Second))),
-			"run", file, "-o", filepath.Join(dir, strconv.Itoa(n)), "--wait")
+		// The time starts when it holds the host: others may hold it first.
+		out, pid, err := endAt(t, tareBy{}.command("run", file, "-o", filepath.Join(dir, strconv.Itoa(n)), "--wait"), syscall.SIGINT,
+			func(pid int, _ string) bool { return holds(pid) }, time.Duration(r.Int64N(int64(3*time.Second))))
 		var exit *exec.ExitError
 		if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != exitInterrupted) {
 			t.Fatalf("%v\n%s", err, out)
@@ -155,11 +161,11 @@ func TestInterruptLeavesNothing(t *testing.T) {
 	}
 }
 
-// endAt runs the binary and sends it a signal some time after it holds the host.
-func endAt(t *testing.T, sig syscall.Signal, after time.Duration, args ...string) (out string, pid int, err error) {
+// endAt runs a command and sends it a signal some time after it is as it shall be by its process
+// and what it printed.
+func endAt(t *testing.T, cmd *exec.Cmd, sig syscall.Signal, is func(pid int, out string) bool, after time.Duration) (out string, pid int, err error) {
 	t.Helper()
-	cmd := exec.Command(bin, args...)
-	var said bytes.Buffer
+	var said locked
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -167,14 +173,34 @@ func endAt(t *testing.T, sig syscall.Signal, after time.Duration, args ...string
 	pid = cmd.Process.Pid
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	// The time starts when it holds the host: others may hold it first.
-	for held := false; !held && len(ended) == 0; time.Sleep(5 * time.Millisecond) {
-		held = holds(pid)
+	for len(ended) == 0 && !is(pid, said.String()) {
+		time.Sleep(5 * time.Millisecond)
 	}
-	time.Sleep(after)
-	_ = cmd.Process.Signal(sig)
-	err = <-ended
+	select {
+	case err = <-ended:
+	case <-time.After(after):
+		_ = cmd.Process.Signal(sig)
+		err = <-ended
+	}
 	return said.String(), pid, err
+}
+
+// locked is a buffer that is read while it is written.
+type locked struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
 }
 
 func TestKillAtAnyMomentOfTheSuite(t *testing.T) {
@@ -184,7 +210,8 @@ func TestKillAtAnyMomentOfTheSuite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	for _, pid := range crash(t, suiteStudy, 6, 300*time.Millisecond, 6*time.Second) {
+	n := killsOf(t, realKills, 3)
+	for _, pid := range crash(t, killing{study: suiteStudy, kills: n, events: 10, after: 2 * time.Second, whole: long(realKills)}) {
 		if left := inMemory(pid); len(left) > 0 {
 			t.Errorf("`tare clean` left %v", left)
 		}
@@ -200,35 +227,47 @@ func inMemory(pid int) (left []string) {
 	return left
 }
 
-// mostLater bounds the moments that are added while no trial has finished, each twice as late as
-// the one before.
-const mostLater = 4
+// killing is a study that is killed, and when.
+type killing struct {
+	study  string
+	kills  int
+	events int                // a kill comes after so many at most, and not before the first
+	after  time.Duration      // at most so long after the event
+	at     func(pid int) bool // instead of events: what a kill comes after
+	by     tareBy
+	whole  bool // the study is resumed, and compared with one that ran without a kill
+}
 
 // crash runs a study, kills it with SIGKILL at random moments, and holds that
 // every trial announced as finished is stored, that the study resumes to the
 // order it would have had, and that `tare clean` leaves the host as it was. It returns
-// the killed processes.
-func crash(t *testing.T, text string, kills int, shortest, longest time.Duration) (pids []int) {
+// the killed processes. The moments are counted in what the run has announced, so a busy host
+// gets the same ones.
+func crash(t *testing.T, k killing) (pids []int) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "study.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(k.study), 0o644); err != nil { //nolint:gosec // another user reads it
 		t.Fatal(err)
 	}
+	k.by.own(t, dir)
 	seed := rand.Uint64()
 	t.Logf("moments from seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 
-	before := snapshot(t)
+	before := k.by.snapshot(t)
 	results := filepath.Join(dir, "results")
 	announced := map[int]bool{}
 	late := 0 // runs that had ended before their moment
-	// On a busy host the checks before the first trial may outlast all moments: then later ones follow.
-	for n := 0; n < kills || len(announced) == 0 && n < kills+mostLater; n++ {
-		if n >= kills {
-			shortest, longest = longest, 2*longest
+	for n := range k.kills {
+		events := 1 + r.IntN(k.events)
+		if n == k.kills-1 && len(announced) == 0 {
+			events = max(events, 3) // of a trial's two, whatever the order
 		}
-		out, pid, err := endAt(t, syscall.SIGKILL, shortest+time.Duration(r.Int64N(int64(longest-shortest))),
-			"run", file, "-o", results, "--json", "--wait")
+		is := func(_ int, out string) bool { return strings.Count(out, `"event":`) >= events }
+		if k.at != nil {
+			is = func(pid int, _ string) bool { return k.at(pid) }
+		}
+		out, pid, err := endAt(t, k.by.command("run", file, "-o", results, "--json", "--wait"), syscall.SIGKILL, is, time.Duration(r.Int64N(int64(k.after))))
 		pids = append(pids, pid)
 		if err == nil {
 			late++
@@ -250,19 +289,22 @@ func crash(t *testing.T, text string, kills int, shortest, longest time.Duration
 		}
 	}
 	t.Logf("%d runs, %d of them over before they were killed; %d trials announced, none lost", len(pids), late, len(announced))
-	clean(t, pids...)
-	for name := range snapshot(t) {
+	k.by.clean(t, pids...)
+	for name := range k.by.snapshot(t) {
 		if !before[name] && oursOf(name, pids...) {
 			t.Errorf("`tare clean` left %s", name)
 		}
 	}
-	if len(announced) == 0 {
+	if len(announced) == 0 && k.at == nil {
 		t.Error("no trial ever finished: the moments are too early to show anything")
 	}
+	if !k.whole {
+		return pids
+	}
 
-	tare(t, "run", file, "-o", results, "--wait")
+	k.by.run(t, "run", file, "-o", results, "--wait")
 	whole := filepath.Join(dir, "whole")
-	tare(t, "run", file, "-o", whole, "--wait")
+	k.by.run(t, "run", file, "-o", whole, "--wait")
 	if got, want := order(load(t, results)), order(load(t, whole)); !slices.Equal(got, want) {
 		t.Errorf("the resumed study ran\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -324,46 +366,5 @@ func order(trials []record.Trial) []string {
 			out = append(out, tr.Cell.Key())
 		}
 	}
-	return out
-}
-
-// tare runs the binary to its end, again while another test holds the host.
-func tare(t *testing.T, args ...string) string {
-	t.Helper()
-	for {
-		out, err := exec.Command(bin, args...).CombinedOutput()
-		if err == nil {
-			return string(out)
-		}
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != exitHeld {
-			t.Fatalf("tare %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
-
-// clean is `tare clean`; after it no directory of these runs may exist.
-func clean(t *testing.T, pids ...int) {
-	t.Helper()
-	tare(t, "clean")
-	d := host.DefaultDirs()
-	for _, pid := range pids {
-		for _, base := range []string{d.Run, d.Data} {
-			if left, _ := filepath.Glob(filepath.Join(base, host.RunID(pid)+"*")); len(left) > 0 {
-				t.Errorf("`tare clean` left %v", left)
-			}
-		}
-	}
-}
-
-// snapshot is taken while nobody else uses the host.
-func snapshot(t *testing.T) map[string]bool {
-	t.Helper()
-	var out map[string]bool
-	t.Run("snapshot", func(t *testing.T) {
-		statetest.HostLock(t)
-		out = statetest.Snapshot(t)
-	})
 	return out
 }

@@ -36,6 +36,10 @@ func build(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "cannot build tare: %v\n%s", err, out)
 		return 1
 	}
+	if err := makeAsUser(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return m.Run()
 }
 
