@@ -58,7 +58,7 @@ func TestBundleKeeps(t *testing.T) {
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, code := shell(t, dir, "tare bundle "+results+" -o x"+bundle.Suffix)
+	out, code := shell(t, dir, "tare bundle "+results+" -o x"+bundle.Suffix, true)
 	if b, err := os.ReadFile(file); code != exitUsage || !strings.Contains(out, "is there already; name a new file with -o FILE") || err != nil || string(b) != "mine" {
 		t.Errorf("%d: %s\n%q %v", code, out, b, err)
 	}
@@ -74,7 +74,7 @@ func TestBundleKeeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, verb := range []string{"report", "bundle --check", "bundle --unpack"} {
-		if out, code := shell(t, dir, "tare "+verb+" x"+bundle.Suffix); code != exitUsage || !strings.Contains(out, "it is in format 99") {
+		if out, code := shell(t, dir, "tare "+verb+" x"+bundle.Suffix, true); code != exitUsage || !strings.Contains(out, "it is in format 99") {
 			t.Errorf("%s: %d: %s", verb, code, out)
 		}
 	}

@@ -110,15 +110,21 @@ func rewrite(t *testing.T, name string, b block, text string) {
 	}
 }
 
-// shell runs one line of a page, again while another tare holds the host.
-func shell(t *testing.T, dir, line string) (out string, code int) {
+// shell runs one line of a page in a directory as an ordinary user, to whom the directory is
+// given, or as root. It runs the line again while another tare holds the host.
+func shell(t *testing.T, dir, line string, asRoot bool) (out string, code int) {
 	t.Helper()
+	env := append(os.Environ(), "PATH="+filepath.Dir(bin)+":"+os.Getenv("PATH"), "NO_COLOR=1")
+	if !asRoot {
+		tareBy{dir}.own(t, dir)
+		env = append(env, append(ownState(dir), "PATH="+asUser()+":"+os.Getenv("PATH"))...)
+	}
 	deadline := time.Now().Add(5 * time.Minute)
 	for {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		cmd := exec.CommandContext(ctx, "sh", "-c", line)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(bin)+":"+os.Getenv("PATH"), "NO_COLOR=1")
+		cmd.Env = env
 		b, err := cmd.CombinedOutput()
 		late := ctx.Err()
 		cancel()

@@ -135,7 +135,7 @@ func play(t *testing.T, dir string, p page, b block) {
 			want, _ = strconv.Atoi(m[1])
 			cmd = strings.TrimSuffix(cmd, m[0])
 		}
-		out, code := shell(t, dir, cmd)
+		out, code := shell(t, dir, cmd, b.has("root"))
 		if code != want {
 			t.Errorf("%s:%d: $ %s\nended with %d, not %d:\n%s", p.name, b.line+i, cmd, code, want, out)
 		}
@@ -163,10 +163,7 @@ func play(t *testing.T, dir string, p page, b block) {
 func furnished(t *testing.T, p page, results string) string {
 	t.Helper()
 	dir := t.TempDir()
-	studies, err := filepath.Abs(filepath.Join(top, "studies"))
-	if err == nil {
-		err = os.Symlink(studies, filepath.Join(dir, "studies"))
-	}
+	err := os.CopyFS(filepath.Join(dir, "studies"), os.DirFS(filepath.Join(top, "studies")))
 	if err == nil && !strings.Contains(strings.Join(p.lines, "\n"), "```yaml rehearsal.yaml") {
 		err = os.CopyFS(filepath.Join(dir, "results", "rehearsal"), os.DirFS(results))
 	}
@@ -192,7 +189,7 @@ func rehearsed(t *testing.T) string {
 			}
 		}
 	}
-	if out, code := shell(t, dir, "tare run rehearsal.yaml"); code != 0 {
+	if out, code := shell(t, dir, "tare run rehearsal.yaml", false); code != 0 {
 		t.Fatalf("the rehearsal ended with %d:\n%s", code, out)
 	}
 	return filepath.Join(dir, "results", "rehearsal")

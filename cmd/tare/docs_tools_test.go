@@ -134,7 +134,7 @@ func TestDocsToolsDuckDB(t *testing.T) {
 			blocks = append(blocks, b.text)
 		case b.is("sh", "tools"):
 			for line := range strings.Lines(b.text) {
-				if out, code := shell(t, dir, line); code != 0 {
+				if out, code := shell(t, dir, line, true); code != 0 {
 					t.Fatalf("docs/tools.md:%d: %s: %d\n%s", b.line, line, code, out)
 				}
 			}

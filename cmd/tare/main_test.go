@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -36,25 +38,45 @@ func build(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "cannot build tare: %v\n%s", err, out)
 		return 1
 	}
-	if err := makeAsUser(); err != nil {
+	if err := errors.Join(makeAsUser(), os.CopyFS(filepath.Join(dir, "studies"), os.DirFS("../../studies"))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()
 }
 
-// TestScripts runs the stories in testdata/script: what a user types and sees.
+// TestScripts runs the stories in testdata/script: what a user types and sees. An ordinary user
+// runs them, without a real sandbox, so that they wait for nobody.
 func TestScripts(t *testing.T) {
-	studies, err := filepath.Abs("../../studies")
-	if err != nil {
-		t.Fatal(err)
-	}
+	scripts(t, "testdata/script", func(env *testscript.Env) error {
+		env.Setenv("PATH", asUser()+":"+os.Getenv("PATH"))
+		for _, v := range ownState(env.WorkDir) {
+			name, value, _ := strings.Cut(v, "=")
+			env.Setenv(name, value)
+		}
+		return give(env.WorkDir)
+	})
+}
+
+// TestHostScripts runs those that root runs: they have real sandboxes, and take turns.
+func TestHostScripts(t *testing.T) {
+	scripts(t, "testdata/host", func(env *testscript.Env) error {
+		env.Setenv("PATH", filepath.Dir(bin)+":"+os.Getenv("PATH"))
+		return nil
+	})
+}
+
+func scripts(t *testing.T, dir string, by func(*testscript.Env) error) {
+	t.Helper()
+	studies := filepath.Join(filepath.Dir(bin), "studies") // a copy, since others may not read the tree
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir: dir,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("PATH", filepath.Dir(bin)+":"+os.Getenv("PATH"))
 			env.Setenv("STUDIES", studies)
 			env.Setenv("NO_COLOR", "1")
+			if err := by(env); err != nil {
+				return err
+			}
 			return os.Chmod(filepath.Dir(env.WorkDir), 0o755) // as above
 		},
 		Condition: func(cond string) (bool, error) {
