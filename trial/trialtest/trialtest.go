@@ -158,7 +158,20 @@ func root(t *testing.T, needs []string) string {
 // skipped.
 func (b *Bench) Each(t *testing.T, v param.Values, isolate string, check func(*testing.T, *record.Trial)) {
 	t.Helper()
-	for _, kind := range []string{"process", "runc", "runsc-systrap"} {
+	b.In(t, Kinds(), v, isolate, check)
+}
+
+// Kinds are the sandboxes of Each: the baseline, runc and gVisor.
+func Kinds() []string { return []string{"process", "runc", GVisor} }
+
+// GVisor is the kind that differs most from the baseline. A case that does not depend on the
+// kind runs in it alone.
+const GVisor = "runsc-systrap"
+
+// In is Each for some kinds of sandbox.
+func (b *Bench) In(t *testing.T, kinds []string, v param.Values, isolate string, check func(*testing.T, *record.Trial)) {
+	t.Helper()
+	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			if err := b.kinds[kind].Check(t.Context()); err != nil {
 				t.Skip(err)
