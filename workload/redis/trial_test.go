@@ -14,13 +14,13 @@ func TestMain(m *testing.M) {
 	os.Exit(trialtest.Main(m.Run, map[string]trialtest.Program{"redis": Main}))
 }
 
-// TestTrials: the real server in each sandbox, from its image, and the client.
+// TestTrials: the real server in each sandbox, from its image, and the client in one.
 func TestTrials(t *testing.T) {
 	v := param.Values{"tests": "get,lpop,lrange_600,mset", "duration": "50ms", "warmup": "20ms"}
 	b := trialtest.New(t, New(), v)
-	for _, isolate := range []string{"server", "client"} {
+	for isolate, kinds := range map[string][]string{"server": trialtest.Kinds(), "client": {trialtest.GVisor}} {
 		t.Run(isolate, func(t *testing.T) {
-			b.Each(t, v, isolate, func(t *testing.T, tr *record.Trial) {
+			b.In(t, kinds, v, isolate, func(t *testing.T, tr *record.Trial) {
 				for name := range strings.SplitSeq(v["tests"], ",") {
 					if rate, ok := tr.Sample(name); !ok || rate < 1 {
 						t.Errorf("%s = %g", name, rate)
