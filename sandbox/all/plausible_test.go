@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,67 +120,96 @@ func median(xs []float64) float64 {
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
-// TestComputingCostsNothing: what runs in user space alone is as fast in a
-// container as natively, within 5 %, in gVisor too: by the median of the turns' ratios,
-// or by the fastest turn of each, which is the one that neighbours disturbed least.
-// Where the native turns among themselves are not within that, more is allowed.
+// TestComputingCostsNothing: what runs in user space alone takes as much CPU time in a
+// container as natively, within 5 %, and in gVisor within 20 %: by the median of the turns'
+// ratios, or by the cheapest turn of each, which is the one that neighbours disturbed least.
+// The CPU time is what the kernel charges to the sandbox, so that waiting for a processor does
+// not count, less what a run takes that computes nothing. On a busy host gVisor is charged
+// a tenth more: it works at each switch to another program. Where the native turns among
+// themselves are not within that, more is allowed.
 func TestComputingCostsNothing(t *testing.T) {
-	const within, atLeast, atMost = 0.05, 6, 40
-	sandboxes := []string{"runc", "runsc-systrap"}
+	const atLeast, atMost = 3, 8
+	sandboxes, within := []string{"runc", "runsc-systrap"}, map[string]float64{"runc": 0.05, "runsc-systrap": 0.2}
 	h := take(t, append([]string{"process"}, sandboxes...), "sysbench")
 	insts := map[string]sandbox.Instance{}
 	for name := range h.kinds {
 		insts[name] = h.start(t, name)
 	}
-	pattern := regexp.MustCompile(`events per second: +([0-9.]+)`)
-	rate := func(name string) float64 {
-		out := output(t, insts[name], "sysbench", "cpu", "--threads=1", "--cpu-max-prime=10000", "--events=400", "--time=0", "run")
-		m := pattern.FindStringSubmatch(out)
-		if m == nil {
-			t.Fatalf("no rate in %s", out)
-		}
-		x, err := strconv.ParseFloat(m[1], 64)
-		if err != nil || x <= 0 {
-			t.Fatalf("%q is not a rate: %v", m[1], err)
-		}
-		return x
+	run := func(name string, events int) float64 {
+		group := insts[name].Scope().Cgroups[0]
+		before := used(t, group)
+		output(t, insts[name], "sysbench", "cpu", "--threads=1", "--cpu-max-prime=10000", "--events="+strconv.Itoa(events), "--time=0", "run")
+		return used(t, group) - before
 	}
-	ratios, rates := map[string][]float64{}, map[string][]float64{}
+	cost := func(name string) float64 {
+		nothing := run(name, 1)
+		return run(name, 1500) - nothing
+	}
+	ratios, costs := map[string][]float64{}, map[string][]float64{}
 	near := func(ratio, by float64) bool { return ratio >= 1-by && ratio <= 1+by }
-	good := func(by float64) bool {
+	good := func(least float64) bool {
 		for _, name := range sandboxes {
-			if !near(median(ratios[name]), by) && !near(slices.Max(rates[name])/slices.Max(rates["process"]), by) {
+			by := max(least, within[name])
+			if !near(median(ratios[name]), by) && !near(slices.Min(costs[name])/slices.Min(costs["process"]), by) {
 				return false
 			}
 		}
 		return true
 	}
 	turns := 0
-	for turns < atLeast || turns < atMost && !good(within) {
-		// Each ratio is of neighbours, and the order turns round.
-		for i := range sandboxes {
-			name := sandboxes[(i+turns)%len(sandboxes)]
-			pair := []string{"process", name}
-			if turns%2 == 1 {
-				slices.Reverse(pair)
-			}
-			got := map[string]float64{}
-			for _, p := range pair {
-				got[p] = rate(p)
-				rates[p] = append(rates[p], got[p])
-			}
+	for turns < atLeast || turns < atMost && !good(0) {
+		// The order turns round.
+		order := append([]string{"process"}, sandboxes...)
+		if turns%2 == 1 {
+			slices.Reverse(order)
+		}
+		got := map[string]float64{}
+		for _, name := range order {
+			got[name] = cost(name)
+			costs[name] = append(costs[name], got[name])
+		}
+		for _, name := range sandboxes {
 			ratios[name] = append(ratios[name], got[name]/got["process"])
 		}
 		turns++
 	}
 	for _, name := range sandboxes {
-		t.Logf("%s computes at %.3f of the native rate (median of %d turns: %.3f)", name, median(ratios[name]), turns, ratios[name])
+		t.Logf("%s computes in %.3f of the native CPU time (median of %d turns: %.3f)", name, median(ratios[name]), turns, ratios[name])
 	}
-	native := slices.Sorted(slices.Values(rates["process"]))
+	native := slices.Sorted(slices.Values(costs["process"]))
 	spread := (native[len(native)*3/4] - native[len(native)/4]) / median(native)
-	if !good(max(within, min(spread, 0.5))) {
-		t.Errorf("after %d turns not within %g %%; native turns spread by %.0f %%: %.0f", turns, within*100, spread*100, native)
+	if !good(min(spread, 0.5)) {
+		t.Errorf("after %d turns not within %v; native turns spread by %.0f %%: %.3f s", turns, within, spread*100, native)
 	}
+}
+
+// used reads the CPU time that is charged to a control group, in seconds: cpuacct.usage (cgroup
+// version 1) or usage_usec of cpu.stat (2).
+func used(t *testing.T, rel string) float64 {
+	t.Helper()
+	h, err := cgroup.Detect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dir, ok := h.Path("cpuacct", rel); ok {
+		if b, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage")); err == nil {
+			ns, err := strconv.ParseFloat(strings.TrimSpace(string(b)), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ns / 1e9
+		}
+	}
+	if dir, ok := h.Path("", rel); ok {
+		if b, err := os.ReadFile(filepath.Join(dir, "cpu.stat")); err == nil {
+			var us float64
+			if _, err := fmt.Sscanf(string(b), "usage_usec %g", &us); err == nil {
+				return us / 1e6
+			}
+		}
+	}
+	t.Skip("this host does not say how much CPU time a control group has used")
+	return 0
 }
 
 // TestCallsCost: a system call is far dearer under gVisor than natively, on each
