@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -105,4 +106,23 @@ func read(in io.Reader, name string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s is larger than %d bytes, the most that tare reads", name, limit)
 	}
 	return b, nil
+}
+
+// First detects input that is read twice: an execution that counts as two trials would make
+// intervals too narrow.
+type First struct {
+	names map[[sha256.Size]byte]string
+}
+
+// Same refuses content that was read before, under any name.
+func (f *First) Same(name string, content []byte) error {
+	sum := sha256.Sum256(content)
+	if was, ok := f.names[sum]; ok {
+		return fmt.Errorf("%s has the same bytes as %s, which was given before; one execution is one trial, so give each once", name, was)
+	}
+	if f.names == nil {
+		f.names = map[[sha256.Size]byte]string{}
+	}
+	f.names[sum] = name
+	return nil
 }

@@ -327,12 +327,21 @@ func traits(level string) record.Traits {
 	return record.Traits{}
 }
 
-// Disagrees is the warning that a tool's own figure is not what its raw data say,
-// or ok when they agree within tolerance, a relative difference.
-func Disagrees(what string, own, raw, tolerance float64) (w record.Warning, ok bool) {
-	if math.Abs(own-raw) <= tolerance*max(math.Abs(own), math.Abs(raw)) {
-		return w, true
+// LeftOut warns that something could not be read.
+func (t *Trial) LeftOut(format string, args ...any) {
+	t.Warnings = append(t.Warnings, record.Warning{Code: CodeLeftOut, Text: fmt.Sprintf(format, args...)})
+}
+
+// Compare warns where a tool's own figure is not what its raw data say, within a tolerance, which is
+// a relative difference.
+func (t *Trial) Compare(what string, own, raw, tolerance float64) {
+	if !Agree(own, raw, tolerance) {
+		t.Warnings = append(t.Warnings, record.Warning{Code: CodeDisagrees, Text: fmt.Sprintf("%s: the tool's own summary says %s, its raw data say %s; the raw data are used",
+			what, strconv.FormatFloat(own, 'g', 6, 64), strconv.FormatFloat(raw, 'g', 6, 64))})
 	}
-	return record.Warning{Code: CodeDisagrees, Text: fmt.Sprintf("%s: the tool's own summary says %s, its raw data say %s; the raw data are used",
-		what, strconv.FormatFloat(own, 'g', 6, 64), strconv.FormatFloat(raw, 'g', 6, 64))}, false
+}
+
+// Agree reports whether two figures differ by no more than a tolerance, which is relative.
+func Agree(a, b, tolerance float64) bool {
+	return math.Abs(a-b) <= tolerance*max(math.Abs(a), math.Abs(b))
 }

@@ -36,7 +36,7 @@ func (r *report) fio(base imports.Trial) ([]imports.Trial, error) {
 		for _, w := range r.Results.Workers {
 			raw, ok := w.Results[job]
 			if !ok {
-				t.Warnings = append(t.Warnings, record.Warning{Code: imports.CodeLeftOut, Text: "the pod " + imports.Clean(w.Pod) + " has no result of " + imports.Clean(job)})
+				t.LeftOut("the pod %s has no result of %s", imports.Clean(w.Pod), imports.Clean(job))
 				continue
 			}
 			var f fioResult
@@ -66,16 +66,11 @@ func (r *report) fio(base imports.Trial) ([]imports.Trial, error) {
 			}{
 				{"_throughput in B/s", o.DataRate, f.Rate, 1}, {"_iops", o.IORate, f.IOPS, 1}, {"_latency in seconds", o.Lat.Mean, f.Mean, 1e-9},
 			} {
-				if c.own == nil {
-					continue
-				}
-				if w, ok := imports.Disagrees(op+c.what, *c.own*c.one, c.raw, 0.02); !ok {
-					t.Warnings = append(t.Warnings, w)
+				if c.own != nil {
+					t.Compare(op+c.what, *c.own*c.one, c.raw, 0.02)
 				}
 			}
-			if w, wrong := summed(op, f); wrong {
-				t.Warnings = append(t.Warnings, w)
-			}
+			summed(&t, op, f)
 		}
 		if cpu > 0 && len(t.Samples) > 0 {
 			t.Samples = append(t.Samples, record.Sample{Name: "client_cpu", Unit: record.Second, Kind: record.Value, Value: cpu})
@@ -88,16 +83,14 @@ func (r *report) fio(base imports.Trial) ([]imports.Trial, error) {
 	return out, nil
 }
 
-// summed returns a warning if ClusterBuster's latency is wrong: the sum of the means of all
-// jobs.
-func summed(op string, f fio.Figures) (record.Warning, bool) {
+// summed warns if ClusterBuster's latency is wrong: the sum of the means of all jobs.
+func summed(t *imports.Trial, op string, f fio.Figures) {
 	sum := 0.0
 	for _, m := range f.Means {
 		sum += m
 	}
-	if _, ok := imports.Disagrees("", sum, f.Mean, 0.02); ok {
-		return record.Warning{}, false
+	if !imports.Agree(sum, f.Mean, 0.02) {
+		t.Warnings = append(t.Warnings, record.Warning{Code: "clusterbuster-latency", Text: fmt.Sprintf(
+			"ClusterBuster's report has %.4g s for the %s latency, the sum of the means of %d jobs; weighted by I/Os it is %.4g s, and that is used", sum, op, len(f.Means), f.Mean)})
 	}
-	return record.Warning{Code: "clusterbuster-latency", Text: fmt.Sprintf(
-		"ClusterBuster's report has %.4g s for the %s latency, the sum of the means of %d jobs; weighted by I/Os it is %.4g s, and that is used", sum, op, len(f.Means), f.Mean)}, true
 }

@@ -64,9 +64,8 @@ func (r *report) uperf(base imports.Trial) ([]imports.Trial, error) {
 				t.Failure = &record.Failure{Phase: "run", Kind: "other", Reason: "uperf failed in pod " + imports.Clean(w.Pod) + ": " + imports.Clean(u.Status.Message)}
 				continue
 			}
-			b, o, warnings := u.rates(w.Pod, job)
+			b, o := u.rates(&t, w.Pod, job)
 			rate, ops = rate+b, ops+o
-			t.Warnings = append(t.Warnings, warnings...)
 			if m := u.Summary.Total.Mean; m != nil {
 				latency, weight = latency+*m*o, weight+o
 			}
@@ -89,7 +88,7 @@ func (r *report) uperf(base imports.Trial) ([]imports.Trial, error) {
 
 // rates returns a client's bytes and operations a second, from the points in the time that
 // ClusterBuster kept: without the ramps, whose length follows from its summary's elapsed time.
-func (u *uperfResult) rates(pod, job string) (bytes, ops float64, warnings []record.Warning) {
+func (u *uperfResult) rates(t *imports.Trial, pod, job string) (bytes, ops float64) {
 	ramp := 0.0
 	if u.Summary.Raw >= 10 {
 		ramp = max(0, (u.Summary.Raw-u.Summary.Elapsed)/2)
@@ -102,18 +101,19 @@ func (u *uperfResult) rates(pod, job string) (bytes, ops float64, warnings []rec
 		}
 	}
 	if d <= 0 {
-		return u.Summary.BytesPS, u.Summary.OpsPS, []record.Warning{{Code: imports.CodeLeftOut, Text: "the client " + imports.Clean(pod) + " has no time series of " + imports.Clean(job) + "; its summary is used unchecked"}}
+		t.LeftOut("the client %s has no time series of %s; its summary is used unchecked", imports.Clean(pod), imports.Clean(job))
+		return u.Summary.BytesPS, u.Summary.OpsPS
 	}
 	bytes, ops = b/d, o/d
 	for _, c := range []struct {
 		what     string
 		own, raw float64
 	}{{"bytes per second", u.Summary.BytesPS, bytes}, {"operations per second", u.Summary.OpsPS, ops}} {
-		if w, ok := imports.Disagrees(imports.Clean(pod)+": "+c.what, c.own, c.raw, 0.03); !ok && c.own > 0 {
-			warnings = append(warnings, w)
+		if c.own > 0 {
+			t.Compare(imports.Clean(pod)+": "+c.what, c.own, c.raw, 0.03)
 		}
 	}
-	return bytes, ops, warnings
+	return bytes, ops
 }
 
 // series returns a client's rates over time.

@@ -200,9 +200,7 @@ func (r *reader) iteration(dir, name string) error {
 			continue
 		}
 		// Two per cent: the tool keeps four digits, and trims its series otherwise.
-		if w, ok := imports.Disagrees(fmt.Sprintf("%s of iteration %s, mean of %d samples, %s", m.name, imports.Clean(name), n, m.unit), *all.Mean*m.scale, sum/float64(n), 0.02); !ok {
-			trials[len(trials)-1].Warnings = append(trials[len(trials)-1].Warnings, w)
-		}
+		trials[len(trials)-1].Compare(fmt.Sprintf("%s of iteration %s, mean of %d samples, %s", m.name, imports.Clean(name), n, m.unit), *all.Mean*m.scale, sum/float64(n), 0.02)
 	}
 	return nil
 }

@@ -41,9 +41,7 @@ func (r *reader) figures(t *imports.Trial, dir string, res *result, params map[s
 			if p.Name != m.name || p.Labels != "" {
 				continue
 			}
-			if w, ok := imports.Disagrees(fmt.Sprintf("%s of %s, %s", m.name, imports.Clean(dir), m.unit), *all.Value*m.scale, p.Value, 0.02); !ok {
-				t.Warnings = append(t.Warnings, w)
-			}
+			t.Compare(fmt.Sprintf("%s of %s, %s", m.name, imports.Clean(dir), m.unit), *all.Value*m.scale, p.Value, 0.02)
 		}
 	}
 	return nil
@@ -110,7 +108,7 @@ func (r *reader) uperf(t *imports.Trial, dir string, res *result, params map[str
 			c = within(c, w)
 		}
 		if len(c) < 2 {
-			t.Warnings = append(t.Warnings, record.Warning{Code: imports.CodeLeftOut, Text: imports.Clean(name) + " has no two readings of uperf's counters; the tool's own series are used"})
+			t.LeftOut("%s has no two readings of uperf's counters; the tool's own series are used", imports.Clean(name))
 			return nil
 		}
 		a, z := c[0], c[len(c)-1]
@@ -170,7 +168,7 @@ func (r *reader) fio(t *imports.Trial, dir string, res *result) error {
 	}
 	o, err := fio.Parse(text)
 	if err != nil {
-		t.Warnings = append(t.Warnings, record.Warning{Code: imports.CodeLeftOut, Text: "fio-result.txt is not fio's JSON; the tool's own series are used"})
+		t.LeftOut("fio-result.txt is not fio's JSON; the tool's own series are used")
 		return nil
 	}
 	if o.Version != "" {
@@ -180,7 +178,7 @@ func (r *reader) fio(t *imports.Trial, dir string, res *result) error {
 		latency := func(name string) bool { return strings.HasSuffix(name, "latency") }
 		t.Samples = slices.DeleteFunc(t.Samples, func(p record.Sample) bool { return latency(p.Name) })
 		t.Series = slices.DeleteFunc(t.Series, func(p record.Series) bool { return latency(p.Name) })
-		t.Warnings = append(t.Warnings, record.Warning{Code: imports.CodeLeftOut, Text: "the latencies in logs of " + imports.Clean(o.Version) + " have a unit that is not said; they are left out"})
+		t.LeftOut("the latencies in logs of %s have a unit that is not said; they are left out", imports.Clean(o.Version))
 	}
 	iops := 0.0
 	for _, op := range fio.Ops() {
@@ -194,9 +192,7 @@ func (r *reader) fio(t *imports.Trial, dir string, res *result) error {
 	for _, m := range res.metrics() {
 		if all := m.aggregate(); m.name == "iops" && all != nil && all.Value != nil && iops > 0 {
 			// Five per cent: the logs leave the first and last seconds out.
-			if w, ok := imports.Disagrees("iops of "+imports.Clean(dir)+", by fio's own result", *all.Value, iops, 0.05); !ok {
-				t.Warnings = append(t.Warnings, w)
-			}
+			t.Compare("iops of "+imports.Clean(dir)+", by fio's own result", *all.Value, iops, 0.05)
 		}
 	}
 	return nil

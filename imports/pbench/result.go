@@ -219,7 +219,7 @@ func (r *result) samples(t *imports.Trial) {
 		}
 	}
 	if left := r.unread(); len(left) > 0 {
-		t.Warnings = append(t.Warnings, record.Warning{Code: imports.CodeLeftOut, Text: "metrics of an unknown unit are left out: " + strings.Join(left, ", ")})
+		t.LeftOut("metrics of an unknown unit are left out: %s", strings.Join(left, ", "))
 	}
 }
 

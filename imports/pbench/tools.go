@@ -101,7 +101,7 @@ func (x *gathering) read(at, file string) (*table, error) {
 }
 
 func (x *gathering) warn(format string, args ...any) {
-	x.t.Warnings = append(x.t.Warnings, record.Warning{Code: imports.CodeLeftOut, Text: imports.Clean(fmt.Sprintf(format, args...))})
+	x.t.LeftOut("%s", imports.Clean(fmt.Sprintf(format, args...)))
 }
 
 // tables returns the wanted CSVs of a tool, by name.
