@@ -81,7 +81,7 @@ func TestCauseMap(t *testing.T) {
 	for _, theme := range Themes() {
 		th, _ := NewTheme(theme)
 		var buf bytes.Buffer
-		if err := Render(&buf, &f, Output{Format: "svg", Style: Style{Theme: th, Width: 8 * vg.Inch, Height: 5 * vg.Inch}}); err != nil {
+		if err := render(&buf, &f, Output{Format: "svg", Style: Style{Theme: th, Width: 8 * vg.Inch, Height: 5 * vg.Inch}}, newFonts()); err != nil {
 			t.Fatal(err)
 		}
 		for i := range f.Marks {
@@ -130,7 +130,7 @@ func TestModelledFigures(t *testing.T) {
 			all++
 			th, _ := NewTheme("light")
 			var buf bytes.Buffer
-			if err := Render(&buf, &f, Output{Format: "svg", Style: Style{Theme: th, Width: 8 * vg.Inch, Height: 5 * vg.Inch}}); err != nil {
+			if err := render(&buf, &f, Output{Format: "svg", Style: Style{Theme: th, Width: 8 * vg.Inch, Height: 5 * vg.Inch}}, newFonts()); err != nil {
 				t.Fatal(err)
 			}
 			if f.entry("svg").Modelled && strings.Contains(buf.String(), "MODELLED, NOT MEASURED") && strings.HasPrefix(f.Alt, "Modelled, not measured. ") {

@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -83,15 +84,7 @@ func newAxis(factor string, levels, all []string) Axis {
 			}
 			return math.Inf(1)
 		}
-		slices.SortStableFunc(levels, func(x, y string) int {
-			switch kx, ky := key(x), key(y); {
-			case kx < ky:
-				return -1
-			case kx > ky:
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(levels, func(x, y string) int { return cmp.Compare(key(x), key(y)) })
 		a.Numbers = make([]float64, len(levels))
 		for i, l := range levels {
 			a.Numbers[i] = at[l]

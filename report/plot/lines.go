@@ -144,35 +144,26 @@ func (s *sheet) glyph(at vg.Point, c, h int, fill color.NRGBA, empty bool) {
 
 const shapes = 7
 
-// shape is an outline around a point.
+// shape is an outline around a point: a circle, or a polygon.
 func shape(i int, at vg.Point, r vg.Length) vg.Path {
-	corners := func(n int, turn float64, r vg.Length) vg.Path {
-		var p vg.Path
-		for k := range n {
-			a := turn + 2*math.Pi*float64(k)/float64(n)
-			q := vg.Point{X: at.X + r*vg.Length(math.Cos(a)), Y: at.Y + r*vg.Length(math.Sin(a))}
-			if k == 0 {
-				p.Move(q)
-			} else {
-				p.Line(q)
-			}
+	if i%shapes == 0 {
+		return disc(at, r)
+	}
+	of := [shapes]struct {
+		corners int
+		turn    float64
+		size    vg.Length
+	}{1: {4, math.Pi / 4, 1.25}, {3, math.Pi / 2, 1.35}, {4, 0, 1.35}, {3, -math.Pi / 2, 1.35}, {5, math.Pi / 2, 1.25}, {6, 0, 1.2}}[i%shapes]
+	var p vg.Path
+	for k := range of.corners {
+		a := of.turn + 2*math.Pi*float64(k)/float64(of.corners)
+		q := vg.Point{X: at.X + r*of.size*vg.Length(math.Cos(a)), Y: at.Y + r*of.size*vg.Length(math.Sin(a))}
+		if k == 0 {
+			p.Move(q)
+		} else {
+			p.Line(q)
 		}
-		p.Close()
-		return p
 	}
-	switch i % shapes {
-	case 1:
-		return corners(4, math.Pi/4, r*1.25) // a square
-	case 2:
-		return corners(3, math.Pi/2, r*1.35)
-	case 3:
-		return corners(4, 0, r*1.35) // a diamond
-	case 4:
-		return corners(3, -math.Pi/2, r*1.35)
-	case 5:
-		return corners(5, math.Pi/2, r*1.25)
-	case 6:
-		return corners(6, 0, r*1.2)
-	}
-	return disc(at, r)
+	p.Close()
+	return p
 }

@@ -136,7 +136,7 @@ func TestLabelsDoNotOverlap(t *testing.T) {
 func TestSVGIsWhole(t *testing.T) {
 	each(t, func(t *testing.T, f *Figure, st Style) {
 		var b bytes.Buffer
-		if err := Render(&b, f, Output{Format: "svg", Style: st}); err != nil {
+		if err := render(&b, f, Output{Format: "svg", Style: st}, newFonts()); err != nil {
 			t.Fatal(err)
 		}
 		dec := xml.NewDecoder(bytes.NewReader(b.Bytes()))
@@ -260,7 +260,7 @@ func TestWriteStopsAndFails(t *testing.T) {
 	if _, err := Write(context.Background(), figs, Output{Dir: t.TempDir(), Format: "bmp", Style: light()}, src); err == nil {
 		t.Error("a format that there is not")
 	}
-	if err := Render(io.Discard, &figs[0], Output{Format: "png", DPI: 100000, Style: light()}); err == nil || !strings.Contains(err.Error(), "--dpi") {
+	if err := render(io.Discard, &figs[0], Output{Format: "png", DPI: 100000, Style: light()}, newFonts()); err == nil || !strings.Contains(err.Error(), "--dpi") {
 		t.Error(err)
 	}
 }

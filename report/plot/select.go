@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -297,10 +298,8 @@ func (b *builder) fill(f *Figure, items []item, by []string) {
 	axes := []*Axis{&f.X, &f.Colour, &f.Hatch}
 	for i, factor := range by {
 		var levels []string
-		seen := make(map[string]bool)
 		for _, it := range items {
-			if l, _ := it.place.Get(factor); !seen[l] {
-				seen[l] = true
+			if l, _ := it.place.Get(factor); !slices.Contains(levels, l) {
 				levels = append(levels, l)
 			}
 		}
@@ -330,14 +329,7 @@ func (b *builder) fill(f *Figure, items []item, by []string) {
 		}
 		f.Marks = append(f.Marks, m)
 	}
-	slices.SortStableFunc(f.Marks, func(x, y Mark) int {
-		for _, d := range []int{x.X - y.X, x.Colour - y.Colour, x.Hatch - y.Hatch} {
-			if d != 0 {
-				return d
-			}
-		}
-		return 0
-	})
+	slices.SortStableFunc(f.Marks, func(x, y Mark) int { return cmp.Or(x.X-y.X, x.Colour-y.Colour, x.Hatch-y.Hatch) })
 	if f.Kind == "" {
 		f.Kind = Bar
 		if count(f.X.Numbers) >= 3 {

@@ -61,7 +61,7 @@ func TestSummaryTableAsHeat(t *testing.T) {
 	}
 	th, _ := NewTheme("light")
 	var buf bytes.Buffer
-	if err := Render(&buf, &f, Output{Format: "svg", Style: Style{Theme: th, Width: 8 * vg.Inch, Height: 5 * vg.Inch}}); err != nil {
+	if err := render(&buf, &f, Output{Format: "svg", Style: Style{Theme: th, Width: 8 * vg.Inch, Height: 5 * vg.Inch}}, newFonts()); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []string{"420 /s", "2.38 ×", "500 /s†", "1.00 × =", "no value", "runc (TCG)"} {

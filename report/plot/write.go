@@ -168,10 +168,8 @@ func replace(path string, data []byte) (err error) {
 	return nil
 }
 
-// Render draws one figure: format is svg, png (with dpi pixels an inch) or pdf.
+// render draws one figure: format is svg, png (with dpi pixels an inch) or pdf.
 // The same figure gives the same bytes.
-func Render(w io.Writer, f *Figure, out Output) error { return render(w, f, out, newFonts()) }
-
 func render(w io.Writer, f *Figure, out Output, fonts text.Handler) error {
 	s := newSheet(f, out.Style, fonts)
 	s.thin = out.Format == "pdf"
