@@ -151,16 +151,14 @@ func (r *reader) levels() (map[string]string, string, error) {
 	var cell strings.Builder
 	for _, f := range append([]string{study.FactorWorkload, study.FactorSandbox}, r.m.order...) {
 		v := strings.Clone(r.field(f))
-		if v == "" {
-			if f == study.FactorWorkload && !r.has(f) {
-				v = "imported"
-			} else if r.has(f) && f != study.FactorWorkload && f != study.FactorSandbox {
-				continue // the factor does not apply to this row
-			} else if r.has(f) {
-				return nil, "", r.bad(f, "the %s is empty", f)
-			} else {
-				continue
-			}
+		switch own := f != study.FactorWorkload && f != study.FactorSandbox; {
+		case v != "":
+		case f == study.FactorWorkload && !r.has(f):
+			v = "imported"
+		case own || !r.has(f):
+			continue // the factor does not apply to this row
+		default:
+			return nil, "", r.bad(f, "the %s is empty", f)
 		}
 		if len(v) > maxText {
 			return nil, "", r.bad(f, "the level of %s has %d bytes; write at most %d", f, len(v), maxText)

@@ -35,9 +35,6 @@ func (x *gathering) host(dir, name, end string, e End) error {
 	if err != nil {
 		return err
 	}
-	if x.whole == nil {
-		x.whole = map[string][]record.Series{}
-	}
 	if whole = append(whole, devices...); len(whole) > 0 {
 		x.whole[end] = whole
 	}
@@ -63,7 +60,7 @@ func (x *gathering) processes(p *table, name, end string, e End) {
 		x.warn("%d virtual machines ran on %s, and all of them count as the %s's; name one with process: in the --map file", len(mine), name, end)
 	}
 	if len(mine) > 0 {
-		x.set1(&x.vmm, end)
+		x.vmm[end] = true
 	}
 	columns := map[record.ThreadRole][]int{} // by role
 	for i, one := range procs {
@@ -96,13 +93,6 @@ func (x *gathering) processes(p *table, name, end string, e End) {
 	if len(all) > 0 {
 		x.said = append(x.said, p.counter(record.Series{Name: record.CgroupCPU, Unit: record.Second, Labels: record.MakeLabels(record.LabelEnd, end)}, all, 0.01, x.t.Start))
 	}
-}
-
-func (x *gathering) set1(m *map[string]bool, end string) {
-	if *m == nil {
-		*m = map[string]bool{}
-	}
-	(*m)[end] = true
 }
 
 // cgroup takes the CPU of a sandbox's cgroup, the one with the shortest matching name, in
@@ -156,9 +146,6 @@ func (x *gathering) guest(dir, end string) error {
 				out = append(out, t.counter(record.Series{Name: name, Unit: record.Byte, Labels: record.MakeLabels(record.LabelEnd, end)}, columns, 1e6/8, x.t.Start))
 			}
 		}
-	}
-	if x.guests == nil {
-		x.guests = map[string][]record.Series{}
 	}
 	x.guests[end] = out
 	return nil

@@ -247,7 +247,8 @@ func (r *reader) sample(dir, iteration string) (imports.Trial, error) {
 	if res == nil {
 		res = new(result)
 	}
-	params := r.meta.iteration(iteration)
+	params := map[string]string{}
+	maps.Copy(params, r.meta["iterations/"+iteration])
 	if b := res.Parameters["benchmark"]; len(b) > 0 {
 		for k, v := range b[0] {
 			switch v.(type) {
@@ -348,13 +349,6 @@ func parseMetadata(text []byte) metadata {
 }
 
 func (m metadata) get(section, key string) string { return m[section][key] }
-
-// iteration returns the metadata of one iteration.
-func (m metadata) iteration(name string) map[string]string {
-	out := map[string]string{}
-	maps.Copy(out, m["iterations/"+name])
-	return out
-}
 
 // moment converts milliseconds of Unix time; zero if it is an offset, as in fio's logs.
 func moment(ms float64) time.Time {

@@ -30,7 +30,8 @@ func (r *reader) tools(t *imports.Trial, dir string, res *result, benchmark stri
 	if err != nil {
 		return err
 	}
-	x := &gathering{reader: r, t: t, benchmark: benchmark, ends: r.endsOf(res)}
+	x := &gathering{reader: r, t: t, benchmark: benchmark, ends: r.endsOf(res),
+		vmm: map[string]bool{}, guests: map[string][]record.Series{}, whole: map[string][]record.Series{}}
 	for _, g := range groups {
 		if !strings.HasPrefix(g, "tools-") {
 			continue

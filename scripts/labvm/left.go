@@ -98,7 +98,7 @@ func (l *lab) killOne(ctx context.Context, kind string) error {
 	if len(h.left) == 0 {
 		return errors.New("a killed run left nothing: it was killed at the wrong moment")
 	}
-	if _, err := l.tare(ctx, 0, "clean"); err != nil {
+	if _, err := l.tare(ctx, "clean"); err != nil {
 		return err
 	}
 	return l.nothingLeft(ctx)

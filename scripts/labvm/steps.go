@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -70,7 +73,7 @@ systemctl is-system-running || systemctl --failed`)
 
 // doctor must find every sandbox except those that need KVM or machines.
 func doctor(ctx context.Context, l *lab) error {
-	out, err := l.tare(ctx, 0, "doctor", "--json")
+	out, err := l.tare(ctx, "doctor", "--json")
 	if err != nil {
 		return err
 	}
@@ -182,7 +185,7 @@ func small(ctx context.Context, l *lab) error {
 	if err := l.write(ctx, "/root/small.yaml", fmt.Sprintf(smallStudy, strings.Join(sandboxes, ", "), more)); err != nil {
 		return err
 	}
-	if _, err := l.tare(ctx, 0, "run", "/root/small.yaml", "--results", "/root/small"); err != nil {
+	if _, err := l.tare(ctx, "run", "/root/small.yaml", "--results", "/root/small"); err != nil {
 		return err
 	}
 	trials, err := l.trials(ctx, "/root/small")
@@ -207,7 +210,7 @@ type trial struct {
 
 func (l *lab) trials(ctx context.Context, results string) ([]trial, error) {
 	quiet := &lab{vm: l.vm, log: &journal{}} // it is long
-	out, err := quiet.tare(ctx, 0, "export", results, "--format", "jsonl")
+	out, err := quiet.tare(ctx, "export", results, "--format", "jsonl")
 	if err != nil {
 		l.log.printf("%s", quiet.log)
 		return nil, err
@@ -286,7 +289,7 @@ func first(ctx context.Context, l *lab) error {
 	if l.budget != "" {
 		args = append(args, "--set", "budget.time="+l.budget)
 	}
-	if _, err := l.tare(ctx, 0, args...); err != nil {
+	if _, err := l.tare(ctx, args...); err != nil {
 		return err
 	}
 	trials, err := l.trials(ctx, "/root/first")
@@ -297,4 +300,52 @@ func first(ctx context.Context, l *lab) error {
 		return err
 	}
 	return l.nothingLeft(ctx)
+}
+
+// captured are the files that collect/cgroup reads from one control group.
+func captured() []string {
+	return []string{
+		"cpu.stat", "cpu.max", "cpu.pressure", "memory.current", "memory.peak", "memory.stat", "memory.events", "memory.pressure",
+		"pids.current", "io.stat", "io.pressure",
+	}
+}
+
+// captureScript loads a control group that has every controller, 0.2 cores and 64 MiB. Its
+// processes read and write two disks past the page cache, ask for more memory than the limit,
+// and two are always busy, one of them with 20 MiB. It prints the files as JSON while these
+// run.
+//
+//go:embed guest/capture.sh
+var captureScript string
+
+// capture reads the files of a busy control group for the tests of collect/cgroup, exactly
+// as the kernel writes them.
+func capture(ctx context.Context, l *lab) error {
+	out, err := l.sh(ctx, fmt.Sprintf(captureScript, strings.Join(captured(), " ")))
+	if err != nil {
+		return err
+	}
+	files := map[string][]byte{}
+	var text map[string]string
+	if err := json.Unmarshal([]byte(out), &text); err != nil {
+		return fmt.Errorf("cannot read the captured files: %w", err)
+	}
+	for name, coded := range text {
+		if files[name], err = base64.StdEncoding.DecodeString(coded); err != nil {
+			return fmt.Errorf("cannot read the captured %s: %w", name, err)
+		}
+		l.log.printf("%s:\n%s", name, files[name])
+	}
+	for _, n := range captured() {
+		if len(files[n]) == 0 {
+			return fmt.Errorf("%s is empty", n)
+		}
+		if l.capture == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(l.capture, n), files[n], 0o644); err != nil { //nolint:gosec // no secret
+			return err
+		}
+	}
+	return nil
 }

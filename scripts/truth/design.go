@@ -169,7 +169,12 @@ func shippedRules(root string) ([]rule, error) {
 		if err := yaml.Unmarshal(src, &s); err != nil {
 			return nil, fmt.Errorf("cannot read %s: %w", file, err)
 		}
-		r := rule{strings.TrimSuffix(filepath.Base(file), ".yaml"), flow(&s.Stop)}
+		s.Stop.Style = yaml.FlowStyle
+		stop, err := yaml.Marshal(&s.Stop)
+		if err != nil {
+			return nil, err
+		}
+		r := rule{strings.TrimSuffix(filepath.Base(file), ".yaml"), strings.TrimSpace(string(stop))}
 		own, err := r.parsed()
 		if err != nil {
 			return nil, err
@@ -196,23 +201,4 @@ func (r rule) parsed() (study.Stop, error) {
 		return study.Stop{}, fmt.Errorf("cannot read the rule of %s: %w", r.name, err)
 	}
 	return st.Stop, nil
-}
-
-// flow writes a mapping of scalars and lists of them in one line.
-func flow(n *yaml.Node) string {
-	var words []string
-	for _, c := range n.Content {
-		words = append(words, flow(c))
-	}
-	switch n.Kind {
-	case yaml.SequenceNode:
-		return "[" + strings.Join(words, ", ") + "]"
-	case yaml.MappingNode:
-		var pairs []string
-		for i := 0; i+1 < len(words); i += 2 {
-			pairs = append(pairs, words[i]+": "+words[i+1])
-		}
-		return "{" + strings.Join(pairs, ", ") + "}"
-	}
-	return n.Value
 }
