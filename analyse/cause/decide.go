@@ -136,7 +136,8 @@ func (f *facts) besideHost(weights, limit map[Kind]float64) bool {
 const fargone = 8
 
 // alike says that a resource of the host, which others fill too, does not explain the cost:
-// it is as full in the baseline, or nearly so, and an operation hardly takes more of it. Where
+// it is as full in the baseline, or nearly so, and an operation hardly takes more of it. Of a
+// host that is as full there, a cost that is not extreme is never its own. Where
 // the processors are missing for w of the time, what is done takes 1/(1-w) as long. It is
 // the cost's cause if that, and what more processor time an operation takes, explain
 // half of the cost, by logarithms.
@@ -151,6 +152,9 @@ func (f *facts) alike(k Kind) bool {
 	switch k {
 	case Host:
 		w, w0 = f.waits(), base.waits()
+		if lag := f.lag(); slower < fargone && lag > 0 && base.lag() > near*lag {
+			return true // its threads wait longer because they run longer
+		}
 	case Steal:
 		w, w0 = f.own[fHostSteal], f.base[fHostSteal]
 	case SoftIRQ:
@@ -160,7 +164,7 @@ func (f *facts) alike(k Kind) bool {
 		return false
 	}
 	fuller := math.Log((1 - w0) / (1 - w))
-	if w0 > 0.6*w { // few trials of two cells differ by as much
+	if w0 > near*w { // trials differ by as much
 		fuller = min(0, fuller)
 	}
 	more := math.Log((tasks(&f.own) + f.own.or(fHelperCPU, 0)) / f.own.unit() / ((tasks(&f.base) + f.base.or(fHelperCPU, 0)) / f.base.unit()))

@@ -80,6 +80,8 @@ func TestDecide(t *testing.T) {
 		{"host busy, nobody waits", with(fHostBusy, 1.0, fWait, 0.1), native(), None, nil},
 		{"others have the host, natively too, and calls take longer", native(fHostBusy, 1.0, fWork, 0.6, fWait, 0.4, fRate, 1e4, fTime, 1e-4), native(fHostBusy, 1.0, fWork, 0.6, fWait, 0.38, fRate, 1.2e4, fTime, 83e-6),
 			Untold, func(f *facts) { f.calls, f.costs = &Calls{Each: 1, Cost: 15e-6}, true }},
+		{"others have the host, natively too, and the sandbox's threads run twice as long", native(fHostBusy, 1.0, fWork, 0.6, fWait, 0.4, fRate, 1e4, fTime, 1e-4), native(fHostBusy, 1.0, fWork, 0.3, fWait, 0.19, fRate, 1.2e4, fTime, 83e-6),
+			Untold, func(f *facts) { f.calls, f.costs = &Calls{Each: 1, Cost: 15e-6}, true }},
 		{"others have the host, natively a quarter as much", native(fHostBusy, 1.0, fWork, 0.6, fWait, 0.4, fRate, 1e4, fTime, 1e-4), native(fHostBusy, 1.0, fWork, 0.6, fWait, 0.07, fRate, 1.4e4, fTime, 70e-6),
 			Host, func(f *facts) { f.calls, f.costs = &Calls{Each: 1, Cost: 1e-9}, true }},
 		{"95 % of the link, and others have the host", native(fLinkIn, 0.95e9, fHostBusy, 1.0, fWork, 0.014, fWorkBusy, nan, fWait, 0.33, fRate, nan, fTime, nan), native(), Link, nil},
