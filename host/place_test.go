@@ -27,10 +27,12 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 	for want, d := range map[string]trial.Demand{
 		"":                                      {Tools: []string{"sh"}, Image: "nginx", Volumes: volume.AtData(volume.Memory), CPUs: "0"},
 		"wrk is not installed; apt-get install": {Tools: []string{"wrk"}},
-		"image redis: no package redis; run apt-get update": {Image: "redis"},
-		"image hello: it names no command":                  {Image: "hello", Own: true},
-		"image squid was not prepared":                      {Image: "squid"},
-		"cpus 0,4095: this host has the processors 0-":      {CPUs: "0,4095"},
+		"image redis: no package redis; run apt-get update":             {Image: "redis"},
+		"image hello: it names no command":                              {Image: "hello", Own: true},
+		"image squid was not prepared":                                  {Image: "squid"},
+		"cpus 0,4095: this host has the processors 0-":                  {CPUs: "0,4095"},
+		"cannot mount /no-such at /given: stat /no-such: no such file":  {Volumes: []volume.Volume{{Name: "x", Medium: volume.Bind, Host: "/no-such", At: "/given"}}},
+		"cannot mount /etc/passwd at /volumes/x: it is not a directory": {Volumes: []volume.Volume{{Name: "x", Medium: volume.Bind, Host: "/etc/passwd"}}},
 	} {
 		err := place(t).Check(d)
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {

@@ -105,7 +105,7 @@ func (r *Runs) become() error {
 	}
 	path, err := exec.LookPath(r.Command[0])
 	if err != nil {
-		return err
+		return missing(err)
 	}
 	in := os.DevNull
 	if r.Input != "" {
@@ -118,7 +118,20 @@ func (r *Runs) become() error {
 	if err := unix.Dup3(int(f.Fd()), 0, 0); err != nil {
 		return fmt.Errorf("its input: %w", err)
 	}
-	return unix.Exec(path, r.Command, append(os.Environ(), r.Env...))
+	return missing(unix.Exec(path, r.Command, append(os.Environ(), r.Env...)))
+}
+
+// missing says what to do about a program that is not found, or that the kernel cannot execute.
+func missing(err error) error {
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("it is not in PATH, which is %s; install it, write its path, or give another PATH in env, an image or a mount that has it", os.Getenv("PATH"))
+	case errors.Is(err, unix.ENOENT):
+		return fmt.Errorf("%w: it, its interpreter or its loader is not in the sandbox; give an image or a mount that has it", err)
+	case errors.Is(err, unix.ENOEXEC):
+		return fmt.Errorf("%w: it is neither a program of this processor nor a script with #!; write shell: true for a script without", err)
+	}
+	return err
 }
 
 // searchPath makes the program's PATH the one in which it is looked for.
@@ -277,7 +290,7 @@ func (r *Runs) start(ctx context.Context, args []string, taken *taken, keep int)
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGTERM) }
 	cmd.Dir, cmd.Env = r.Dir, append(os.Environ(), r.Env...)
 	if cmd.Err != nil {
-		return e, cmd.Err
+		return e, missing(cmd.Err)
 	}
 	if err := r.connect(cmd, taken, keep); err != nil {
 		return e, err
@@ -292,7 +305,7 @@ func (r *Runs) start(ctx context.Context, args []string, taken *taken, keep int)
 	}
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
-		return e, err
+		return e, missing(err)
 	}
 	taken.started()
 	// The process stays a zombie, so that its id is not reused before its group is killed.
@@ -308,7 +321,7 @@ func (r *Runs) start(ctx context.Context, args []string, taken *taken, keep int)
 	taken.end()
 	if r.launcher.File != nil {
 		if e, ok, err := readEnded(report.Bytes()); ok || err != nil {
-			return e, err
+			return e, missing(err)
 		}
 	}
 	e.elapsed = elapsed

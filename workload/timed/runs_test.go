@@ -87,6 +87,13 @@ func TestFill(t *testing.T) {
 
 func TestRunsFail(t *testing.T) {
 	ok := []int{0}
+	script := func(text string) string {
+		path := filepath.Join(t.TempDir(), "script")
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+		return path
+	}
 	for _, c := range []struct {
 		name string
 		runs Runs
@@ -99,9 +106,11 @@ func TestRunsFail(t *testing.T) {
 		{"any", Runs{Command: shell("exit 77")}, 0, ""},
 		{"success where a failure is expected", Runs{Command: shell("exit 0"), Exit: []int{1}}, 1, "exit code 0, which is not one of the expected ones"},
 		{"signal", Runs{Command: shell("kill -SEGV $$")}, 139, "run 1 was killed by SIGSEGV"},
-		{"missing", Runs{Command: []string{"no-such-program"}}, 127, "cannot start no-such-program"},
+		{"missing", Runs{Command: []string{"no-such-program"}}, 127, "cannot start no-such-program: it is not in PATH"},
+		{"no interpreter", Runs{Command: []string{script("#!/no/such/interpreter\n")}}, 127, "its interpreter or its loader is not in the sandbox"},
+		{"no format", Runs{Command: []string{script("nothing\n")}}, 127, "neither a program of this processor nor a script"},
 		{"not a program", Runs{Command: []string{"/dev/null"}}, 127, "cannot start /dev/null: "},
-		{"no directory", Runs{Command: []string{"true"}, Dir: "/no/such"}, 127, "/no/such"},
+		{"no directory", Runs{Command: []string{"true"}, Dir: "/no/such"}, 127, "cannot start true: its working directory: stat /no/such: no such file or directory\n"},
 		{"no input", Runs{Command: []string{"true"}, Input: "/no/such"}, 127, "its input: open /no/such"},
 		{"preparing", Runs{Command: []string{"true"}, Prepare: shell("exit 4")}, 4, "the command that prepares run 1 ended with exit code 4"},
 		{"hangs", Runs{Command: []string{"sleep", "1000"}, Limit: 50 * time.Millisecond}, 124, "did not end within 50ms"},
