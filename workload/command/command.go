@@ -202,7 +202,7 @@ func surroundings() []param.Param {
 	return []param.Param{
 		{Name: "shell", Type: param.String, Default: "none", Help: "true: /bin/sh runs the command, or the shell of that name; none: there is no shell"},
 		{Name: "env", Type: param.String, Help: "environment: words NAME=VALUE, quoted as in a shell"},
-		{Name: "cwd", Type: param.String, Default: "/", Help: "working directory, an absolute path in the sandbox"},
+		{Name: "cwd", Type: param.String, Help: "working directory, an absolute path in the sandbox; empty: the image's, or /"},
 		{Name: "image", Type: param.String, Default: volume.HostRoot, Help: "root file system: host, this machine's own, read-only; or an image's name"},
 		{Name: "writable", Type: param.Bool, Default: "false", Help: "the program may write to the root file system of an image; what it writes goes with the trial"},
 		{Name: "mounts", Type: param.String, Help: "directories of the host: words HOST:GUEST or HOST:GUEST:ro, absolute paths, quoted as in a shell"},

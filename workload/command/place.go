@@ -96,7 +96,7 @@ func surround(v param.Values, r *workload.Role, p *timed.Runs) (err error) {
 			return fmt.Errorf("env: %q is not NAME=VALUE", e)
 		}
 	}
-	if p.Dir = v.Str("cwd"); !path.IsAbs(p.Dir) {
+	if p.Dir = v.Str("cwd"); p.Dir != "" && !path.IsAbs(p.Dir) {
 		return fmt.Errorf("cwd: %q is not an absolute path", p.Dir)
 	}
 	if r.Volumes, err = binds(v.Str("mounts")); err != nil {

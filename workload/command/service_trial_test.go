@@ -27,6 +27,7 @@ func TestServices(t *testing.T) {
 		}
 		return v
 	}
+	b := trialtest.New(t, NewService(), redis())
 	for name, v := range map[string]param.Values{
 		"redis": redis(),
 		"ready": {"server": redis()["server"] + " --loglevel notice", "ready": "output:* Ready", "shell": "sh", "warmup": "0s",
@@ -39,7 +40,7 @@ func TestServices(t *testing.T) {
 			if name == "ready" { // redis-server has the time and its number before the text
 				v["server"] += " | while read -r pid role rest; do echo \"${rest#*'* '}\"; case $rest in *Ready*) echo '* Ready';; esac; done"
 			}
-			trialtest.New(t, NewService(), v).Each(t, v, serverRole, func(t *testing.T, tr *record.Trial) {
+			b.Each(t, v, serverRole, func(t *testing.T, tr *record.Trial) {
 				rate, _ := tr.Sample("rate")
 				t.Logf("rate %.0f/s", rate)
 				if rate < 1 {
@@ -59,6 +60,7 @@ func TestServiceFailures(t *testing.T) {
 		}
 		return v
 	}
+	b := trialtest.New(t, NewService(), redis())
 	for name, c := range map[string]struct {
 		v    param.Values
 		says string
@@ -70,7 +72,6 @@ func TestServiceFailures(t *testing.T) {
 		"refused": {with("load", "redis-benchmark -h {server} -p 6401 -q -t get -n 10"), "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := trialtest.New(t, NewService(), c.v)
 			for _, kind := range []string{"process", "runsc-systrap"} {
 				tr := b.Trial(t, c.v, kind, serverRole)
 				if tr.Failure == nil || !strings.Contains(strings.ToLower(tr.Failure.Reason+tr.Failure.Tail), c.says) {

@@ -1,9 +1,11 @@
 package command
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +28,7 @@ func TestTrials(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh := func(text string) param.Values { return param.Values{"shell": "true", "command": text} }
-	for name, v := range map[string]param.Values{
+	programs := map[string]param.Values{
 		"true":                   {"repeats": "3", "warmup": "2"},
 		"gcc":                    {"command": "gcc -O1 -o /tmp/one one.c", "cwd": dir},
 		"python3":                {"command": `/usr/bin/python3 -c "import json, sys; sys.exit(json.loads('3'))"`, "exit": "3"},
@@ -34,7 +36,9 @@ func TestTrials(t *testing.T) {
 		"busybox":                {"command": "busybox seq 1 3", "figures": "last=([0-9]+)"}, // linked statically
 		"a file as input":        {"command": "grep -q main", "input": source, "prepare": "rm -f /tmp/nothing"},
 		"a file that is written": {"command": "touch /there/is", "mounts": dir + ":/there"},
-	} {
+	}
+	b := trialtest.New(t, New(), slices.Collect(maps.Values(programs))...)
+	for name, v := range programs {
 		t.Run(name, func(t *testing.T) {
 			if _, err := exec.LookPath(name); err != nil && !strings.HasPrefix(name, "a file") {
 				t.Skipf("%s is not installed", name)
@@ -43,7 +47,7 @@ func TestTrials(t *testing.T) {
 			if name == "gcc" {
 				kinds = trialtest.Kinds()
 			}
-			trialtest.New(t, New(), v).In(t, kinds, v, "", func(t *testing.T, tr *record.Trial) {
+			b.In(t, kinds, v, "", func(t *testing.T, tr *record.Trial) {
 				wall, _ := tr.Sample("wall")
 				memory, _ := tr.Sample("peak_memory")
 				user, _ := tr.Sample("user")
@@ -67,6 +71,7 @@ func TestTrials(t *testing.T) {
 // TestBadLuck: programs that leave daemons, or write without end, are measured all the same, and
 // one that fails in one sandbox only says there why.
 func TestBadLuck(t *testing.T) {
+	b := trialtest.New(t, New(), nil)
 	for name, c := range map[string]struct {
 		v    param.Values
 		says map[string]string // failure by kind
@@ -77,7 +82,6 @@ func TestBadLuck(t *testing.T) {
 		"no terminal": {v: param.Values{"command": "tty"}, says: map[string]string{"process": "not a tty", "runc": "not a tty", "runsc-systrap": "not a tty"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := trialtest.New(t, New(), c.v)
 			for _, kind := range []string{"process", "runc", "runsc-systrap"} {
 				tr := b.Trial(t, c.v, kind, "")
 				switch want := c.says[kind]; {
@@ -93,6 +97,7 @@ func TestBadLuck(t *testing.T) {
 
 // TestFailures: how a program failed is told with its own last words.
 func TestFailures(t *testing.T) {
+	b := trialtest.New(t, New(), nil)
 	for name, c := range map[string]struct {
 		v    param.Values
 		says string
@@ -104,7 +109,6 @@ func TestFailures(t *testing.T) {
 		"write":   {param.Values{"command": "touch /usr/tare-was-here"}, "Read-only file system"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := trialtest.New(t, New(), c.v)
 			for _, kind := range []string{"process", "runc", "runsc-systrap"} {
 				tr := b.Trial(t, c.v, kind, "")
 				if tr.Failure == nil || !strings.Contains(tr.Failure.Reason, c.says) {

@@ -25,7 +25,7 @@ import (
 
 // Runs is a program that is run several times, each run timed, and what is done around it.
 type Runs struct {
-	Command []string      `json:"command"`
+	Command []string      `json:"-"`                   // the words behind the JSON
 	Prepare []string      `json:"prepare,omitempty"`   // before each run, untimed
 	Env     []string      `json:"env,omitempty"`       // NAME=VALUE, beside the sandbox's own
 	Dir     string        `json:"dir,omitempty"`       // working directory; "" the present one
@@ -59,20 +59,21 @@ const mostKept = 16 << 20
 // runsFlag is the first argument of Main for Runs, which follow as JSON.
 const runsFlag = "--runs"
 
-// Args is a role's command: `tare internal timed --runs JSON`.
+// Args is a role's command: `tare internal timed --runs JSON COMMAND...`. The words of the command
+// are those of the role's Args, so that they may stand for an image's own.
 func (r Runs) Args() ([]string, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("timed: %w", err)
 	}
-	return []string{"/tare", "internal", "timed", runsFlag, string(b)}, nil
+	return append([]string{"/tare", "internal", "timed", runsFlag, string(b)}, r.Command...), nil
 }
 
 // insteadFlag is the first argument of Main for a program that takes its place.
 const insteadFlag = "--instead"
 
 // Instead is the command of a role that is the program itself, once, in its directory, with its
-// environment and input: `tare internal timed --instead JSON`.
+// environment and input: `tare internal timed --instead JSON COMMAND...`.
 func (r Runs) Instead() ([]string, error) {
 	args, err := r.Args()
 	if err == nil {
@@ -81,13 +82,21 @@ func (r Runs) Instead() ([]string, error) {
 	return args, err
 }
 
-// mainInstead is that command. It returns only if the program cannot start.
-func mainInstead(text string, stderr io.Writer) int {
-	var r Runs
-	err := json.Unmarshal([]byte(text), &r)
-	if err == nil && len(r.Command) == 0 {
-		err = errors.New("no command")
+// readSelf reads the arguments behind the first: JSON and a command.
+func readSelf(args []string) (r Runs, err error) {
+	if len(args) < 2 {
+		return r, fmt.Errorf("write %s or %s, JSON, and a command", runsFlag, insteadFlag)
 	}
+	if err := json.Unmarshal([]byte(args[0]), &r); err != nil {
+		return r, fmt.Errorf("the runs: %w", err)
+	}
+	r.Command = args[1:]
+	return r, nil
+}
+
+// mainInstead is that command. It returns only if the program cannot start.
+func mainInstead(args []string, stderr io.Writer) int {
+	r, err := readSelf(args)
 	if err == nil {
 		r.searchPath()
 		err = r.become()
@@ -187,11 +196,11 @@ func (r Report) check() error {
 	return nil
 }
 
-// mainRuns is `tare internal timed --runs JSON`. It returns the exit code of the run that failed.
-func mainRuns(text string, stdout, stderr io.Writer) int {
-	var r Runs
-	if err := json.Unmarshal([]byte(text), &r); err != nil || len(r.Command) == 0 {
-		_, _ = fmt.Fprintf(stderr, "timed: %s needs the runs as JSON: %v\n", runsFlag, err)
+// mainRuns is `tare internal timed --runs JSON COMMAND...`. It returns the exit code of the run that failed.
+func mainRuns(args []string, stdout, stderr io.Writer) int {
+	r, err := readSelf(args)
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "timed: %v\n", err)
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)

@@ -99,11 +99,11 @@ func Read(in io.Reader) (program []byte, r Report, check []byte, err error) {
 // Main is `tare internal timed PROGRAM [ARG...] [++ CHECK [ARG...]]...`. It returns the exit code
 // of the first command that failed, as a shell would.
 func Main(args []string, stdout, stderr io.Writer) int {
-	if len(args) == 2 && args[0] == runsFlag {
-		return mainRuns(args[1], stdout, stderr)
+	if len(args) > 0 && args[0] == runsFlag {
+		return mainRuns(args[1:], stdout, stderr)
 	}
-	if len(args) == 2 && args[0] == insteadFlag {
-		return mainInstead(args[1], stderr)
+	if len(args) > 0 && args[0] == insteadFlag {
+		return mainInstead(args[1:], stderr)
 	}
 	var commands [][]string
 	for len(args) > 0 {
