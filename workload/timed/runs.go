@@ -287,6 +287,9 @@ func (r *Runs) once(ctx context.Context, args []string, keep int) (Run, *failed)
 		if f.said = taken.err.String(); strings.TrimSpace(f.said) == "" {
 			f.said = last(taken.out.String(), tailKept)
 		}
+		if strings.TrimSpace(f.said) == "" {
+			f.how += ", and printed nothing on standard error"
+		}
 		return run, f
 	}
 	return run, nil

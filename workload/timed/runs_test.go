@@ -102,6 +102,7 @@ func TestRunsFail(t *testing.T) {
 	}{
 		{"exit", Runs{Command: shell("echo why >&2; exit 3"), Exit: ok}, 3, "run 1 ended with exit code 3\nwhy\n"},
 		{"its standard output is shown where it said nothing else", Runs{Command: shell("echo why; exit 3"), Exit: ok, Keep: 100}, 3, "exit code 3\nwhy\n"},
+		{"silent", Runs{Command: shell("exit 3"), Exit: ok}, 3, "exit code 3, and printed nothing on standard error\n"},
 		{"expected", Runs{Command: shell("exit 3"), Exit: []int{2, 3}}, 0, ""},
 		{"any", Runs{Command: shell("exit 77")}, 0, ""},
 		{"success where a failure is expected", Runs{Command: shell("exit 0"), Exit: []int{1}}, 1, "exit code 0, which is not one of the expected ones"},
