@@ -156,7 +156,7 @@ func (a *applier) walk(name string, create bool) (at string, st fs.FileInfo, err
 		}
 		if st, err = a.root.Lstat(next); errors.Is(err, fs.ErrNotExist) && create {
 			if err = errors.Join(a.count(0), a.root.Mkdir(next, 0o755)); err == nil {
-				err = a.root.Chmod(next, 0o755) //nolint:gosec // whatever the umask, as other unpackers make it
+				err = a.root.Chmod(next, 0o755) // whatever the umask, as other unpackers make it
 			}
 			if err == nil {
 				st, err = a.root.Lstat(next)

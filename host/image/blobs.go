@@ -70,7 +70,7 @@ func openPacked(file *os.File) (*packed, error) {
 			}
 			a.at[name] = io.NewSectionReader(file, at, h.Size)
 		case tar.TypeSymlink:
-			a.links[name] = path.Join(path.Dir(name), h.Linkname)
+			a.links[name] = path.Join(path.Dir(name), h.Linkname) //nolint:gosec // a key of a map
 		}
 	}
 }
@@ -148,7 +148,7 @@ func inLayout(b blobs, tag string) (*found, error) {
 		}
 		return f, nil
 	}
-	return nil, errors.New("its indexes list each other")
+	return nil, errLoop
 }
 
 // saved finds an image in an archive of `docker save` without an index.

@@ -89,35 +89,38 @@ func (p *pulled) look(ctx context.Context) (err error) {
 		p.image, err = d.Image()
 	} else {
 		var index v1.ImageIndex
-		if index, err = d.ImageIndex(); err != nil {
-			return err
+		if index, err = d.ImageIndex(); err == nil {
+			p.image, err = forHere(index)
 		}
-		for range 4 {
-			text, err := index.RawManifest()
-			if err != nil {
-				return err
-			}
-			one, err := choose(text, "")
-			if err != nil {
-				return err
-			}
-			if !one.MediaType.IsIndex() {
-				p.image, err = index.Image(one.Digest)
-				break
-			}
-			if index, err = index.ImageIndex(one.Digest); err != nil {
-				return err
-			}
-		}
-	}
-	if err == nil && p.image == nil {
-		err = errors.New("its indexes list each other")
 	}
 	if err == nil {
 		p.digest, err = p.image.Digest()
 	}
 	return err
 }
+
+// forHere is the image of an index for this host's processor.
+func forHere(index v1.ImageIndex) (v1.Image, error) {
+	for range 4 { // an index may list others
+		text, err := index.RawManifest()
+		if err != nil {
+			return nil, err
+		}
+		one, err := choose(text, "")
+		if err != nil {
+			return nil, err
+		}
+		if !one.MediaType.IsIndex() {
+			return index.Image(one.Digest)
+		}
+		if index, err = index.ImageIndex(one.Digest); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errLoop
+}
+
+var errLoop = errors.New("its indexes list each other; give the digest of one image")
 
 func (p *pulled) find(ctx context.Context) (*found, func(), error) {
 	if err := p.look(ctx); err != nil {

@@ -204,6 +204,30 @@ func TestPullForThisMachine(t *testing.T) {
 	}
 }
 
+// TestPullOfAHole: an index may list what the registry no longer has.
+func TestPullOfAHole(t *testing.T) {
+	h := newHub(t)
+	here := app(t)
+	d, err := here.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: here, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: runtime.GOARCH}}})
+	if err := remote.WriteIndex(h.ref(t, "hole:1"), index); err != nil {
+		t.Fatal(err)
+	}
+	h.behave(func(w http.ResponseWriter, r *http.Request) bool {
+		gone := strings.Contains(r.URL.Path, d.Hex)
+		if gone {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		return gone
+	})
+	if _, err := (&Builder{Cache: t.TempDir()}).Build(t.Context(), h.at+"/hole:1"); err == nil || !strings.Contains(err.Error(), "has no such image") {
+		t.Error(err)
+	}
+}
+
 // TestPullRefused: what a registry refuses is said with what to do.
 func TestPullRefused(t *testing.T) {
 	h := newHub(t)
