@@ -77,6 +77,31 @@ func Documents(items []Item, compare, kind string) (docs []Document, left map[in
 	return docs, left, nil
 }
 
+// Together returns the items that may be set together, in their order, and says of each
+// other one, by index, why it may not stand beside an earlier one: it is for the same level
+// of the compared factor.
+func Together(items []Item, compare string) (kept []Item, left map[int]string) {
+	left = make(map[int]string)
+	with := make(map[string][]Item)
+	for i := range items {
+		x := &items[i]
+		of := ""
+		if len(x.Cells) > 0 {
+			of, _ = x.Cells[0].Get(compare)
+		}
+		sets := !x.Contradicted && (len(x.Sets) > 0 || len(x.Patches) > 0)
+		if by := barred(x, with[of]); sets && by != "" {
+			left[i] = by
+			continue
+		}
+		if sets {
+			with[of] = append(with[of], *x)
+		}
+		kept = append(kept, *x)
+	}
+	return kept, left
+}
+
 // barred says why an item must not stand beside those taken; "" if it may.
 func barred(x *Item, taken []Item) string {
 	for i := range taken {

@@ -88,3 +88,22 @@ func TestNoInventedMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestTogether: of two settings that must not be made together, the second is left out,
+// and only for the same sandbox.
+func TestTogether(t *testing.T) {
+	cell := func(box string) []record.Cell { return []record.Cell{{{Factor: "sandbox", Value: box}}} }
+	limit := func(v string) record.Cell { return record.Cell{{Factor: "cpu-limit", Value: v}} }
+	items := []Item{
+		{Rule: "quota-limit", Cells: cell("vm"), Sets: limit("4"), NotWith: []string{"vhost-queues"}},
+		{Rule: "vhost-queues", Cells: cell("vm"), Sets: record.Cell{{Factor: "default_vcpus", Value: "2"}}},
+		{Rule: "vhost-queues", Cells: cell("other"), Sets: record.Cell{{Factor: "default_vcpus", Value: "2"}}},
+		{Rule: "guest-limit", Cells: cell("vm"), Sets: limit("2")},
+		{Rule: "path-batch", Cells: cell("vm")},
+		{Rule: "vhost-queues", Cells: cell("vm"), Sets: limit("2"), Contradicted: true},
+	}
+	kept, left := Together(items, "sandbox")
+	if len(kept) != 4 || kept[1].Cells[0][0].Value != "other" || !strings.Contains(left[1], "beside quota-limit") || !strings.Contains(left[3], "cpu-limit") {
+		t.Errorf("kept %+v, left %v", kept, left)
+	}
+}
