@@ -356,7 +356,7 @@ func (p *Plan) Reason() string {
 	if len(codes) == 0 {
 		return "the study has no cells"
 	}
-	if len(codes) == 1 && count[codes[0]] == 1 {
+	if len(codes) == 1 {
 		return text[codes[0]]
 	}
 	out := ""
@@ -364,7 +364,7 @@ func (p *Plan) Reason() string {
 		if i > 0 {
 			out += "; "
 		}
-		out += fmt.Sprintf("%d of %d strata: %s", count[c], len(p.strata), text[c])
+		out += fmt.Sprintf("%d of %d workload variants: %s", count[c], len(p.strata), text[c])
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"tare/analyse/stat"
@@ -179,8 +180,16 @@ func (p *Plan) affordable(stratum int) bool {
 		return true
 	}
 	s.ending = &Ending{Code: EndBudgetTime, Blocks: s.closed,
-		Text: fmt.Sprintf("the budget of %s left no time for another block", budget)}
+		Text: fmt.Sprintf("the budget of %s left no time for another block", plain(budget))}
 	return false
+}
+
+// plain writes a duration; whole minutes without their seconds.
+func plain(d time.Duration) string {
+	if s, ok := strings.CutSuffix(d.String(), "m0s"); ok {
+		return s + "m"
+	}
+	return d.String()
 }
 
 // closeBlock counts a block that is complete.

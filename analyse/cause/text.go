@@ -61,18 +61,18 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 	case Device:
 		return fmt.Sprintf("The disk: it has a request %s of the time, and %s of its bytes are the workload's.", pct(own.or(fDeviceBusy, 0)), pct(diskPart(f)))
 	case Path:
-		return fmt.Sprintf("A longer way: %s of an operation's time were added in which nothing was busy, %s of it.", duration(f.added()), pct(w))
+		return fmt.Sprintf("Every round trip gains a fixed delay of %s, %s of an operation's time, in which nothing is busy.", duration(f.added()), pct(w))
 	case Saturation:
-		return fmt.Sprintf("Saturation under load: %s of an operation's time is waiting that comes with load, and no thread is full.", pct(w))
+		return fmt.Sprintf("Saturation under load: an operation waits %s of its time in queues that grow with the load, and no thread is saturated.", pct(w))
 	case Imbalance:
 		return fmt.Sprintf("One of the guest's processors takes the interrupts: they fill %s of it.", pct(own.or(fGuestSoft, 0)))
 	case Interception:
 		return fmt.Sprintf("System calls: intercepting them is %s of an operation's time.", pct(w))
 	case None:
 		if own.or(fOther, 0) >= 0.7 {
-			return fmt.Sprintf("Nothing of the sandbox or its host bounds it: a thread of the other end is busy for %s of the time.", pct(own[fOther]))
+			return fmt.Sprintf("Nothing of the sandbox or its host limits it: a thread of the other end is busy for %s of the time.", pct(own[fOther]))
 		}
-		return "Nothing of the sandbox or its host bounds it: the load itself does."
+		return "Nothing of the sandbox or its host limits it: the load itself does."
 	case Other:
 		return elseText(f, v, pct(w))
 	case Steal:
@@ -86,12 +86,12 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 		}
 		return "Cannot tell " + strings.Join(names, " from ") + ": " + v.because + "."
 	}
-	return "What bounds it is not known; what is missing: " + out.Missing + "."
+	return "What limits it is not known; what is missing: " + out.Missing + "."
 }
 
 // elseText says what is known about a cause that has no name.
 func elseText(f *facts, v *verdict, part string) string {
-	const none = "Something else; not one of the named resources: "
+	const none = "None of the resources that were read explains it: "
 	switch v.why {
 	case whyWork:
 		return none + fmt.Sprintf("the same work takes %.3g times the processor time. Nested page tables, memory bandwidth and the kernel's own work do that.", f.took())
@@ -102,18 +102,18 @@ func elseText(f *facts, v *verdict, part string) string {
 	case whyNeighbour:
 		return none + "the disk serves others."
 	}
-	return none + "the greatest part of the added time is " + part + " of an operation's time."
+	return none + "the largest part of the added time is " + part + " of an operation's time."
 }
 
-// duration writes seconds with three digits: 13 ms, 1.25 s, 104 us.
+// duration writes seconds with three digits: 13 ms, 1.25 s, 104 µs.
 func duration(s float64) string {
 	for _, u := range []struct {
 		name string
 		of   float64
-	}{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}} {
+	}{{"s", 1}, {"ms", 1e-3}, {"µs", 1e-6}} {
 		if s >= 0.9995*u.of {
 			return fmt.Sprintf("%.*f %s", max(0, 2-int(math.Floor(math.Log10(s/u.of*1.0005)))), s/u.of, u.name)
 		}
 	}
-	return fmt.Sprintf("%.3g us", 1e6*s)
+	return fmt.Sprintf("%.3g µs", 1e6*s)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tare/analyse"
+	"tare/analyse/advice"
 	"tare/analyse/cause"
 	"tare/report/section"
 	"tare/report/words"
@@ -164,12 +165,13 @@ func (b *Builder) advice(r *analyse.Result) []Advice {
 		return nil
 	}
 	var out []Advice
-	for i, block := range section.Entries(r, r.Advice).Blocks {
+	kept, _ := advice.Together(r.Advice, r.Compare)
+	for i, block := range section.Entries(r, kept).Blocks {
 		if block.Entry == nil {
 			break // it says why there is no advice
 		}
-		x := Advice{Entry: *block.Entry, Cause: cause.Kind(r.Advice[i].Cause), Cells: []int{}}
-		for _, c := range r.Advice[i].Cells {
+		x := Advice{Entry: *block.Entry, Cause: cause.Kind(kept[i].Cause), Cells: []int{}}
+		for _, c := range kept[i].Cells {
 			if k, ok := b.index[c.Key()]; ok {
 				x.Cells = append(x.Cells, k)
 			}

@@ -12,10 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/analyse"
-	"tare/analyse/stat"
 	"tare/record"
 	"tare/report/document"
-	"tare/report/text"
+	"tare/report/section"
 	"tare/report/words"
 )
 
@@ -101,9 +100,10 @@ func TestFiguresEqualTheDocument(t *testing.T) {
 		if hasRatio(c) {
 			ratios++
 			levels, have = []float64{e.Base, e.Value}, []bool{true, true}
-			ratio, num, interval = words.Ratio(e.Ratio), number(e.Ratio), "need n≥3"
+			x, lo, hi := e.Cost(c.Response.Better)
+			ratio, num, interval = words.Times(x), number(x), "need n≥3"
 			if e.HasInterval() {
-				interval = words.Ratio(e.Lo) + "–" + words.Ratio(e.Hi)
+				interval = words.Ratio(lo) + "–" + words.Ratio(hi)
 			}
 		}
 		var exp []cell
@@ -119,7 +119,8 @@ func TestFiguresEqualTheDocument(t *testing.T) {
 		}
 		exp = append(exp, cell{ratio, num}, cell{interval, ""}, cell{strconv.Itoa(e.N), strconv.Itoa(e.N)}, cell{verdictWord(c), ""})
 		if e.HasInterval() && hasRatio(c) {
-			exp[7].Value = number(e.Lo)
+			_, lo, _ := e.Cost(c.Response.Better)
+			exp[7].Value = number(lo)
 		}
 		if diff := cmp.Diff(exp, r.Cells); diff != "" {
 			t.Errorf("%s:\n%s", r.Key, diff)
@@ -151,38 +152,32 @@ func verdictWord(c *analyse.Comparison) string {
 	case c.Level.BelowNoise > 0:
 		return "below noise"
 	}
-	return map[stat.Verdict]string{stat.Faster: "▲ better", stat.Slower: "▼ worse", stat.Higher: "↑ higher", stat.Lower: "↓ lower",
-		stat.Equivalent: "= equivalent", stat.Undecided: "? undecided"}[c.Verdict]
+	g := section.SignOf(c.Estimate.Shown(c.Verdict))
+	return g.Mark + " " + g.Text
 }
 
-// heat compares the heat map with what the text report prints for the same study.
+// heat compares the heat map with the document: costs, of which more is worse.
 func heat(t *testing.T, b *browser, d *document.Document) {
 	t.Helper()
 	got := eval[map[string]string](b, `Object.fromEntries([...document.querySelectorAll("td.heat")].map((td) => [td.dataset.key, [...td.querySelectorAll('.r, .iv')].map((x) => x.textContent).join(" ")]))`)
 	if len(got) != len(d.Result.Compared) {
 		t.Errorf("the heat map has %d cells, want %d", len(got), len(d.Result.Compared))
 	}
-	var plain strings.Builder
-	if err := text.Write(&plain, d.Result, nil, text.Options{Width: 400}); err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(plain.String(), "\n")
-	for _, row := range d.Result.Rows() {
-		// The row of the text report holds the same words in the same order.
-		var want []string
-		for _, tr := range d.Result.Treatments {
-			for i := range row {
-				if row[i].Treatment == tr.Key {
-					want = append(want, strings.Fields(got[keyOf(&row[i])])...)
-				}
-			}
+	for i := range d.Result.Compared {
+		c := &d.Result.Compared[i]
+		if !hasRatio(c) || c.Baseline || c.Level.BelowNoise > 0 {
+			continue
 		}
-		found := false
-		for _, l := range lines {
-			found = found || strings.HasSuffix(strings.Join(strings.Fields(l), " "), strings.Join(want, " "))
+		x, lo, hi := c.Estimate.Cost(c.Response.Better)
+		want := words.Times(x) + " " + section.SignOf(c.Verdict).Mark
+		if c.Estimate.Bound > 0 {
+			want = fmt.Sprintf("≤ %.0f %%", math.Ceil(100*c.Estimate.Bound-1e-9))
 		}
-		if !found || len(want) == 0 {
-			t.Errorf("no row of the text report reads %q", want)
+		if c.Estimate.HasInterval() {
+			want += " " + words.Ratio(lo) + "–" + words.Ratio(hi)
+		}
+		if got[keyOf(c)] != want {
+			t.Errorf("%s reads %q, want %q", keyOf(c), got[keyOf(c)], want)
 		}
 	}
 	// Verdicts are told apart by more than colour: each decided cell has its sign.
@@ -265,7 +260,7 @@ func TestDetailsShowWhatTheRatioIsMadeOf(t *testing.T) {
 			if got := math.Exp(sum / float64(len(ratios))); len(ratios) != c.Estimate.N || math.Abs(got/c.Estimate.Ratio-1) > 1e-5 {
 				t.Errorf("%s: blocks %v make %v, want %v of %d", key, ratios, got, c.Estimate.Ratio, c.Estimate.N)
 			}
-			for _, s := range []string{words.Ratio(c.Estimate.Ratio), fmt.Sprintf("n = %d blocks", c.Estimate.N), words.Ratio(c.Estimate.Lo) + "–" + words.Ratio(c.Estimate.Hi)} {
+			for _, s := range []string{words.Ratio(c.Estimate.Ratio), fmt.Sprintf("n = %d blocks", c.Estimate.N), words.Ratio(c.Estimate.Lo) + " to " + words.Ratio(c.Estimate.Hi)} {
 				if !strings.Contains(said, s) {
 					t.Errorf("%s does not say %q: %s", key, s, said)
 				}

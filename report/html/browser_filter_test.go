@@ -144,7 +144,7 @@ func TestSort(t *testing.T) {
 		key  func(*analyse.Comparison) float64
 		desc bool // at the first click
 	}{
-		{"ratio", ratio(func(c *analyse.Comparison) float64 { return c.Estimate.Ratio }), true},
+		{"ratio", ratio(func(c *analyse.Comparison) float64 { x, _, _ := c.Estimate.Cost(c.Response.Better); return x }), true},
 		{"width", ratio(func(c *analyse.Comparison) float64 { return c.Estimate.HalfWidth() }), true},
 		{"f.sandbox", func(c *analyse.Comparison) float64 { s, _ := c.Cell.Get("sandbox"); return float64(order[s]) }, false},
 		{"f.size", func(c *analyse.Comparison) float64 {
@@ -179,11 +179,11 @@ func TestSort(t *testing.T) {
 			}
 		}
 	}
-	// The heat map follows: its rows by their greatest ratio.
+	// The heat map follows: its rows by their greatest cost.
 	b.do(`Tare.set("sort", (s) => { s.sort = "ratio"; s.desc = true; })`)
-	got := eval[[]float64](b, `[...document.querySelectorAll(".heatmap tbody tr")].map((tr) => Math.max(...[...tr.querySelectorAll("td[data-ratio]")].map((td) => Number(td.dataset.ratio))))`)
+	got := eval[[]float64](b, `[...document.querySelectorAll(".heatmap tbody tr")].map((tr) => Math.max(...[...tr.querySelectorAll("td[data-cost]")].map((td) => Number(td.dataset.cost))))`)
 	if !slices.IsSortedFunc(got, func(x, y float64) int { return cmp.Compare(y, x) }) || len(got) != 16 {
-		t.Errorf("the heat map's rows have the greatest ratios %v", got)
+		t.Errorf("the heat map's rows have the greatest costs %v", got)
 	}
 	b.quiet("file://")
 }

@@ -215,13 +215,13 @@ func TestWhatHoldsAmongManyRows(t *testing.T) {
 	if got := eval[int](b, `[...document.querySelectorAll("#table .badge")].filter((e) => e.textContent.includes("~")).length`); got != 1 {
 		t.Errorf("%d rows of the table are marked, want one", got)
 	}
-	want := fmt.Sprintf("%d of %d called different hold at a false discovery rate of 5 %%.", called-1, called)
-	if s := eval[string](b, `document.querySelector("#summary .legend").innerText`); !strings.Contains(s, want) || !strings.Contains(s, "~\ncalled different") {
+	want := fmt.Sprintf("%d of the %d differences survive correction for multiple comparisons.", called-1, called)
+	if s := eval[string](b, `document.querySelector("#summary .legend").innerText`); !strings.Contains(s, want) || !strings.Contains(s, "~\na difference that fails") {
 		t.Errorf("the legend is %q, want %q in it", s, want)
 	}
 	b.do(`document.querySelector("td.heat:has(.r)") && [...document.querySelectorAll("td.heat")].find((e) => e.textContent.includes("~")).click()`)
 	b.wait("the details", `document.querySelector("dialog[open]")`)
-	if s := eval[string](b, `document.querySelector("dialog").innerText`); !strings.Contains(s, "0.210: the false discovery rate") {
+	if s := eval[string](b, `document.querySelector("dialog").innerText`); !strings.Contains(s, "0.210: the share of false differences") {
 		t.Errorf("the details do not say q: %q", s)
 	}
 	for i := range d.Result.Compared {

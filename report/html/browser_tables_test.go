@@ -17,6 +17,7 @@ import (
 	"tare/analyse/summary"
 	"tare/record"
 	"tare/report/document"
+	"tare/report/section"
 	"tare/report/words"
 )
 
@@ -115,8 +116,8 @@ func TestSummaryTables(t *testing.T) {
 				text += "†"
 			}
 			if c.Estimate.Ratio > 0 {
-				mark := map[stat.Verdict]string{stat.Faster: "▲", stat.Slower: "▼", stat.Equivalent: "=", stat.Undecided: "?"}[c.Verdict]
-				text += "|" + words.Ratio(c.Estimate.Ratio) + " " + mark
+				x, _, _ := c.Estimate.Cost(tab.Response.Better)
+				text += "|" + words.Times(x) + " " + section.SignOf(c.Verdict).Mark
 			}
 			line = append(line, text)
 		}
@@ -140,7 +141,7 @@ func TestSummaryTables(t *testing.T) {
 	b.press(kb.ArrowDown)
 	b.press(kb.ArrowRight)
 	says := eval[string](b, `document.querySelector("#tables .says").textContent`)
-	if want := "runsc (TCG) default_vcpus=1, size 2KiB: 400 MB/s against 1.00 GB/s; ratio 0.50, interval 0.47 to 0.53, worse; 2 combinations, fewer than there are, n 12."; says != want {
+	if want := "runsc (TCG) default_vcpus=1, size 2KiB: 400 MB/s against 1.00 GB/s; 2.00 × the cost, interval 1.90 to 2.11, costs more; raw ratio 0.50; 2 combinations, fewer than there are, n 12."; says != want {
 		t.Errorf("it says %q, want %q", says, want)
 	}
 	if s := eval[string](b, `document.activeElement.querySelector(".hidden").textContent.trim()`); s != says {

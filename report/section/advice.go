@@ -26,7 +26,8 @@ const maxGains = 3
 // said where the causes are. dir is the results folder as the user named it, or "".
 func Advice(r *analyse.Result, dir string) *Section {
 	s := &Section{ID: "advice", Title: "Advice"}
-	items := slices.DeleteFunc(slices.Clone(r.Advice), func(x advice.Item) bool { return x.Cause == string(cause.Unknown) })
+	items, _ := advice.Together(r.Advice, r.Compare)
+	items = slices.DeleteFunc(items, func(x advice.Item) bool { return x.Cause == string(cause.Unknown) })
 	if len(items) == 0 {
 		return s
 	}
@@ -62,8 +63,14 @@ func folder(dir string) string {
 // advice. Without items it says why there are none.
 func Entries(r *analyse.Result, items []advice.Item) *Section {
 	s := &Section{ID: "settings", Title: "What to set"}
+	kept, left := advice.Together(items, r.Compare)
+	for i := range kept {
+		s.Blocks = append(s.Blocks, Block{Entry: entry(r, &kept[i])})
+	}
 	for i := range items {
-		s.Blocks = append(s.Blocks, Block{Entry: entry(r, &items[i])})
+		if why, ok := left[i]; ok {
+			s.Item("left out", fmt.Sprintf("%s for %s: it %s; --from says what you run today", strings.TrimSuffix(words.AdviceBrief(r, &items[i]), "."), words.AdviceFor(r, &items[i]), why))
+		}
 	}
 	switch {
 	case len(items) > 0:

@@ -42,7 +42,7 @@ func Causes(r *analyse.Result) *Section {
 	}
 	maps := CauseMaps(r)
 	for i := range maps {
-		s.Head(maps[i].Title + ", what bounds each cell")
+		s.Head(maps[i].Title + ", what causes the cost of each")
 		t := *maps[i].Table // without the baseline's row: it costs nothing beside itself
 		t.Rows = slices.DeleteFunc(slices.Clone(t.Rows), func(row []Cell) bool {
 			return slices.ContainsFunc(row, func(c Cell) bool { return c.Cause != nil && c.Cause.Baseline })
@@ -50,18 +50,18 @@ func Causes(r *analyse.Result) *Section {
 		s.Table(&t)
 	}
 	if len(maps) > 0 {
-		s.Note("The most frequent cause among those of a cell's strata that cost, in how many of all, and the mean confidence; ?: below " + percentOf(words.Doubtful) + ". " +
-			"undecided: none is known to cost, and in so many of all nothing is decided. no cost: all are as good as the baseline or better.")
+		s.Note("The most frequent cause among those that cost, in how many of all, and the mean confidence; ?: below " + percentOf(words.Doubtful) + ". " +
+			words.NotDecided + ": none is known to cost, and so many of all are too noisy to say. no cost: all are as good as the baseline or better.")
 	}
 	groups := causeGroups(r)
 	if len(groups) == 0 {
 		return s
 	}
 	if len(r.Tables) == 0 {
-		s.Head("cells that cost, or may cost")
+		s.Head("what costs, or may cost")
 		s.Table(costly(r))
 	}
-	s.Head("by what each is known (the cell that loses most)")
+	s.Head("how each is known, with the case that costs most")
 	for _, g := range groups[:min(len(groups), maxGroups)] {
 		s.Item(sentence(r, g))
 	}
@@ -87,7 +87,7 @@ func CauseCell(r *analyse.Result, at []int) Cell {
 	var second []string
 	one := len(list) == 1
 	if one && list[0].Ratio != nil && !t.Baseline {
-		second = append(second, words.Ratio(*list[0].Ratio)+" x")
+		second = append(second, words.CauseCost(list[0]))
 	}
 	if p := t.Part(); p != "" {
 		second = append(second, p)
@@ -168,10 +168,10 @@ func sentence(r *analyse.Result, g []*cause.Finding) (lead, text string) {
 	text, in := words.CauseWhere(r, worst, fixedCauses(r))
 	lead = in + ", " + seen(worst)
 	if n := len(g); n > 1 {
-		lead += fmt.Sprintf(" (%d cells)", n)
+		lead += fmt.Sprintf(" (%d cases)", n)
 	}
 	if worst.Ratio != nil {
-		text += fmt.Sprintf(", %s x the %s", words.Ratio(*worst.Ratio), worst.Response.Name)
+		text += fmt.Sprintf(", %s the cost (%s)", words.CauseCost(worst), worst.Response.Name)
 	}
 	if worst.Undecided {
 		text += " after " + words.Count(worst.Trials, "trial")
@@ -196,7 +196,7 @@ func seen(f *cause.Finding) string {
 
 // costly lists the cells that cost and those that may cost, one a row.
 func costly(r *analyse.Result) *Table {
-	t := NewTable(1, "work", "in", "ratio", "cause, confidence")
+	t := NewTable(1, "work", "in", "cost", "cause, confidence")
 	t.Grouped, t.Words, t.All = true, true, "--csv --causes"
 	fixed := fixedCauses(r)
 	for i := range r.Causes {
@@ -207,7 +207,7 @@ func costly(r *analyse.Result) *Table {
 		work, in := words.CauseWhere(r, f, fixed)
 		row := t.Row(work, in, "-", seen(f))
 		if f.Ratio != nil {
-			row[2] = Cell{First: words.Ratio(*f.Ratio), Second: f.Response.Name}
+			row[2] = Cell{First: words.CauseCost(f), Second: f.Response.Name}
 		}
 		if c := words.CauseConfidence(f); c != "-" {
 			row[3].Second = c

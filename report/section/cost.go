@@ -141,7 +141,7 @@ func bare(cores float64) string {
 
 // Structural says how much of each cost system calls explain.
 func Structural(r *analyse.Result) *Section {
-	s := &Section{ID: "structural", In: "structural", Title: "Structural cost", About: "system calls x what the sandbox adds to one that does nothing"}
+	s := &Section{ID: "structural", In: "structural", Title: "Structural cost", About: "system calls × what the sandbox adds to one that does nothing"}
 	fixed := fixedLevels(r)
 	t := NewTable(2, "an operation of", "in", "native", "extra", "calls", "a call", "explained", "rest", "part",
 		"extra, interval", "explained, interval", "calls' own work", "calls at once", "finding", "most frequent calls")
@@ -170,8 +170,8 @@ func Structural(r *analyse.Result) *Section {
 	}
 	if len(t.Rows) > untold {
 		s.Note("Times are of one operation. extra: beside native; calls: system calls of the isolated end, counted natively; a call: what getpid takes more in the sandbox; " +
-			"explained: calls x a call, shared among the processors that make them; rest: extra less explained, the implementation's; part: explained of extra. " +
-			"A negative rest (part over 100 %) means that calls overlap with other work, or that the sandbox spares some.")
+			"explained: calls × a call, shared among the processors that make them; rest: extra less explained, the implementation's; part: explained of extra. " +
+			"A negative rest (part over 100 %) means that calls overlap with other work, or that the sandbox makes fewer.")
 	}
 	if untold > 0 {
 		s.Item("", fmt.Sprintf("%d of %d show no extra time that could be told from none: left out here, not in --json", untold, len(t.Rows)))

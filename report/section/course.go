@@ -94,9 +94,9 @@ func someOf(names []string, all int) string {
 	case n <= 2*maxCells:
 		return strings.Join(names, ", ")
 	case n == all:
-		return fmt.Sprintf("all %d strata", n)
+		return fmt.Sprintf("all %d variants", n)
 	default:
-		return fmt.Sprintf("%d of %d strata (%s and %d more)", n, all, strings.Join(names[:maxCells], ", "), n-maxCells)
+		return fmt.Sprintf("%d of %d variants (%s and %d more)", n, all, strings.Join(names[:maxCells], ", "), n-maxCells)
 	}
 }
 

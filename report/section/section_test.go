@@ -42,7 +42,7 @@ func TestCauseCell(t *testing.T) {
 		costs        bool
 	}{
 		{[]cause.Finding{cost}, "quota", "90 %", true}, {[]cause.Finding{open, cost, free}, "quota", "1 of 3, 90 %", true}, {[]cause.Finding{base}, "none ?", "70 %", false},
-		{[]cause.Finding{open}, "undecided", "264 x, quota", false}, {[]cause.Finding{open, free}, "undecided", "1 of 2", false},
+		{[]cause.Finding{open}, "undecided", "264 ×, quota", false}, {[]cause.Finding{open, free}, "undecided", "1 of 2", false},
 		{[]cause.Finding{open, open}, "undecided", "all 2", false}, {[]cause.Finding{free}, "no cost", "", false}, {[]cause.Finding{free, free}, "no cost", "", false},
 	} {
 		at := make([]int, len(c.list))

@@ -54,7 +54,7 @@ func matters(r *analyse.Result, hosts []record.Host) []Item {
 		}
 	}
 	if r.Modelled {
-		add("MODELLED", strings.TrimPrefix(words.ModelledAbout, "Modelled, not measured: "))
+		add("MODELLED, not measured", strings.TrimPrefix(words.ModelledAbout, "Modelled, not measured: "))
 	}
 	if r.Sentinel != nil {
 		if busy := r.Sentinel.Busy(); busy != "" {
@@ -169,8 +169,9 @@ func costsCell(g *words.Group) (Cell, stat.Verdict) {
 func Settings(r *analyse.Result) *Section {
 	s := &Section{ID: "advice", Title: "Most worth setting"}
 	n := 0
-	for i := range r.Advice {
-		if x := &r.Advice[i]; worthSetting(x) {
+	items, _ := advice.Together(r.Advice, r.Compare)
+	for i := range items {
+		if x := &items[i]; worthSetting(x) {
 			if n++; n <= shortAdvice {
 				s.Item(words.AdviceFor(r, x), words.AdviceShort(r, x))
 			}

@@ -74,7 +74,7 @@ func TestCausesSaidOnce(t *testing.T) {
 	r := causeResult()
 	var b strings.Builder
 	write(&b, section.Causes(r), Options{Width: 200})
-	if n := strings.Count(b.String(), "write collectors: [guest]"); n != 1 || !strings.Contains(b.String(), "unknown in 3 cells") {
+	if n := strings.Count(b.String(), "write collectors: [guest]"); n != 1 || !strings.Contains(b.String(), "unknown in 3 cases") {
 		t.Errorf("%d times:\n%s", n, b.String())
 	}
 	for i := range r.Causes {
@@ -123,7 +123,7 @@ func TestModelledIsSaid(t *testing.T) {
 func TestUndecidedIsNotFree(t *testing.T) {
 	open := cause.Finding{Undecided: true, Cause: cause.None, Confidence: 0.6}
 	r := &analyse.Result{Causes: []cause.Finding{open, open}}
-	if s := words.CausesSentence(r); strings.Contains(s, "no cost") || !strings.Contains(s, "In 2 nothing is decided") {
+	if s := words.CausesSentence(r); strings.Contains(s, "no cost") || !strings.Contains(s, "2 are too noisy or too few to say") {
 		t.Errorf("all undecided: %s", s)
 	}
 }

@@ -393,11 +393,11 @@ func TestManyStrataStop(t *testing.T) {
 	}
 	said := func() string { return laid(section.Stops(r), Options{Width: 200}) }
 	add(0, 1600, "decided")
-	if got, want := said(), "\nwhy measuring stopped:\n  all 1600 strata: after 3 blocks, decided\n"; got != want {
+	if got, want := said(), "\nwhy measuring stopped:\n  all 1600 variants: after 3 blocks, decided\n"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	add(1600, 1602, "no time")
-	want := "\nwhy measuring stopped:\n  1600 of 1602 strata (w0, w1, w2 and 1597 more): after 3 blocks, decided\n  w1600, w1601: after 3 blocks, no time\n"
+	want := "\nwhy measuring stopped:\n  1600 of 1602 variants (w0, w1, w2 and 1597 more): after 3 blocks, decided\n  w1600, w1601: after 3 blocks, no time\n"
 	if got := said(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"tare/analyse"
 	"tare/analyse/cause"
+	"tare/analyse/stat"
 	"tare/record"
 )
 
@@ -40,21 +41,21 @@ type CauseName struct {
 func CauseNameOf(k cause.Kind) CauseName {
 	n := map[cause.Kind]CauseName{
 		cause.Quota:        {"", "", "the cgroup's CPU quota holds it back", 0xEE8866, false},
-		cause.Helper:       {"", "", "threads beside the guest: one is full, or most of the time is theirs", 0xEEDD88, false},
-		cause.Guest:        {"", "guest CPU", "all processors that the sandbox may use are full", 0x77AADD, false},
-		cause.GuestOne:     {"", "one CPU", "one processor is full, by a workload of a single thread", 0x77AADD, true},
-		cause.Host:         {"", "host CPU", "the host's processors are full", 0x99DDFF, false},
+		cause.Helper:       {"", "", "a thread beside the program, of the sandbox itself, is saturated or takes most of the time", 0xEEDD88, false},
+		cause.Guest:        {"", "guest CPU", "all processors that the sandbox may use are busy", 0x77AADD, false},
+		cause.GuestOne:     {"", "one CPU", "one processor is busy with a workload of a single thread", 0x77AADD, true},
+		cause.Host:         {"", "host CPU", "the host's processors are all busy", 0x99DDFF, false},
 		cause.Steal:        {"", "hypervisor", "a hypervisor below the host takes its processors away", 0x882255, false},
-		cause.SoftIRQ:      {"", "host interrupts", "one of the host's processors is full of interrupts", 0x999933, false},
-		cause.Other:        {"", "something else", "something else; not one of the named resources", 0x777777, false},
-		cause.Link:         {"", "", "the network link is full", 0x44BB99, false},
-		cause.Device:       {"", "disk", "the disk is full", 0x44BB99, true},
-		cause.Path:         {"", "", "a longer way: a constant added time, whatever the size", 0xFFAABB, false},
-		cause.Saturation:   {"", "", "a constant factor under load, with no thread full", 0xBBCC33, false},
+		cause.SoftIRQ:      {"", "host interrupts", "one of the host's processors is busy with interrupts", 0x999933, false},
+		cause.Other:        {"", "something else", "none of the resources that were read explains it", 0x777777, false},
+		cause.Link:         {"", "", "the network link is at its limit", 0x44BB99, false},
+		cause.Device:       {"", "disk", "the disk is at its limit", 0x44BB99, true},
+		cause.Path:         {"", "", "every round trip gains a fixed delay; no thread is saturated", 0xFFAABB, false},
+		cause.Saturation:   {"", "", "requests wait in queues under load, with no thread saturated", 0xBBCC33, false},
 		cause.Imbalance:    {"", "", "one of the guest's processors takes the interrupts", 0xAAAA00, false},
-		cause.Interception: {"", "", "system calls, each dearer in the sandbox", 0xC9A3E6, false},
-		cause.None:         {"", "", "nothing of the sandbox or its host bounds it", 0, false},
-		cause.Untold:       {"", "not told apart", "several causes would explain it", 0, false},
+		cause.Interception: {"", "", "system calls: the sandbox catches each, which takes time", 0xC9A3E6, false},
+		cause.None:         {"", "", "nothing of the sandbox or its host limits it", 0, false},
+		cause.Untold:       {"", "not told apart", "several causes would explain it equally well", 0, false},
 		cause.Unknown:      {"", "", "what would tell was not read", 0, false},
 	}[k]
 	if n.ID = k; n.Word == "" {
@@ -94,12 +95,21 @@ func CauseConfidence(f *cause.Finding) string {
 	return strconv.FormatFloat(100*f.Confidence, 'f', 0, 64) + " %"
 }
 
+// CauseCost writes a finding's cost as a multiple of the baseline's; "" without a ratio.
+func CauseCost(f *cause.Finding) string {
+	if f.Ratio == nil || !(*f.Ratio > 0) {
+		return ""
+	}
+	x, _, _ := stat.Estimate{Ratio: *f.Ratio}.Cost(f.Response.Better)
+	return Times(x)
+}
+
 // CausePrice says what the work costs in CPU; "" where nothing says.
 func CausePrice(p *cause.Price) string {
 	if p == nil || !(p.Ratio > 0) {
 		return ""
 	}
-	s := Ratio(p.Ratio) + " x"
+	s := Times(p.Ratio)
 	if p.Lo > 0 && p.Hi > 0 {
 		s += fmt.Sprintf(" (%s to %s)", Ratio(p.Lo), Ratio(p.Hi))
 	}
@@ -276,19 +286,19 @@ func CausesSentence(r *analyse.Result) string {
 	}
 	var parts []string
 	if len(costs) > 0 {
-		parts = append(parts, fmt.Sprintf("Isolation costs in %d of %s. Of those: %s.", len(costs), Count(all, "cell"), list(costs)))
+		parts = append(parts, fmt.Sprintf("Isolation costs in %d of %s. What causes it, and in how many: %s.", len(costs), Count(all, "case"), list(costs)))
 	} else {
-		parts = append(parts, "No cell is known to be slowed by isolation.")
+		parts = append(parts, "No case is known to be slowed by isolation.")
 	}
 	if len(open) > 0 {
-		s := fmt.Sprintf("In %d nothing is decided: too few blocks, or the interval holds 1.", len(open))
+		s := fmt.Sprintf("%d are too noisy or too few to say.", len(open))
 		if suspect > 0 {
-			s += fmt.Sprintf(" Of these %d %s worse by more than a tenth.", suspect, plural(suspect, "looks", "look"))
+			s += fmt.Sprintf(" Of these, %d %s worse by more than a tenth.", suspect, plural(suspect, "looks", "look"))
 		}
-		parts = append(parts, s+" What bounds them, as far as was seen: "+list(open)+".")
+		parts = append(parts, s+" What limits their speed, as far as was seen: "+list(open)+".")
 	}
 	if len(rest) > 0 {
-		parts = append(parts, fmt.Sprintf("In %d there is no cost. What bounds them: %s.", len(rest), list(rest)))
+		parts = append(parts, fmt.Sprintf("%d cost nothing. What limits their speed: %s.", len(rest), list(rest)))
 	}
 	return strings.Join(parts, " ")
 }
@@ -312,7 +322,7 @@ func CausesMissing(r *analyse.Result) []string {
 		}
 	}
 	for i, s := range order {
-		order[i] = fmt.Sprintf("unknown in %s: %s", Count(n[s], "cell"), s)
+		order[i] = fmt.Sprintf("unknown in %s: %s", Count(n[s], "case"), s)
 	}
 	return order
 }

@@ -61,7 +61,7 @@ func CPUCosts(r *analyse.Result) []string {
 		}
 		s := Treatment(r, t.Cell) + ": "
 		if len(ratios) > 1 {
-			s += fmt.Sprintf("median of %d strata %s x the CPU time a unit of work, most ", len(ratios), Ratio(stat.Median(ratios)))
+			s += fmt.Sprintf("median of %d variants %s the CPU time a unit of work, most ", len(ratios), Times(stat.Median(ratios)))
 		}
 		out = append(out, s+costOf(r, worst, base[worst.Stratum], vary))
 	}
@@ -70,7 +70,7 @@ func CPUCosts(r *analyse.Result) []string {
 
 // costOf says one: its ratio, cores against cores, the work's ratio, and roles.
 func costOf(r *analyse.Result, c, base *cpucost.Cost, vary map[string][]string) string {
-	s := Ratio(c.Estimate.Ratio) + " x"
+	s := Times(c.Estimate.Ratio)
 	if e := &c.Estimate; e.HasInterval() {
 		s += fmt.Sprintf(" (%s to %s)", Ratio(e.Lo), Ratio(e.Hi))
 	}
@@ -80,7 +80,7 @@ func costOf(r *analyse.Result, c, base *cpucost.Cost, vary map[string][]string) 
 			where += " " + l.Factor + "=" + r.LevelName(l)
 		}
 	}
-	s += fmt.Sprintf(" in %s: %s against %s for %s x the %s", where, Value(c.Cores, record.Cores), strings.TrimSuffix(Value(base.Cores, record.Cores), " cores"),
+	s += fmt.Sprintf(" in %s: %s against %s for %s × the %s", where, Value(c.Cores, record.Cores), strings.TrimSuffix(Value(base.Cores, record.Cores), " cores"),
 		Ratio(c.Rate/base.Rate), c.Response.Name)
 	var roles []string
 	for _, x := range c.Roles {

@@ -46,7 +46,7 @@ func Column(t *summary.Table, i int, count bool) string {
 		s = "no " + t.Column
 	}
 	if count {
-		s += fmt.Sprintf(" (%d strata)", c.Combinations)
+		s += fmt.Sprintf(" (%d variants)", c.Combinations)
 	}
 	return s
 }
@@ -81,30 +81,30 @@ func TableSentence(r *analyse.Result, t *summary.Table) string {
 		lo, hi := math.Inf(1), 0.0
 		var from, to string
 		for j := range row.Cells {
-			e := &row.Cells[j].Estimate
-			if !(e.Ratio > 0) {
+			x, _, _ := row.Cells[j].Estimate.Cost(t.Response.Better)
+			if !(x > 0) {
 				continue
 			}
-			if e.Ratio < lo {
-				lo, from = e.Ratio, t.Columns[j].Level
+			if x < lo {
+				lo, from = x, t.Columns[j].Level
 			}
-			if e.Ratio > hi {
-				hi, to = e.Ratio, t.Columns[j].Level
+			if x > hi {
+				hi, to = x, t.Columns[j].Level
 			}
 		}
 		if hi == 0 {
 			continue
 		}
-		s := fmt.Sprintf("%s %s x", r.LevelName(row.Cell[0]), Ratio(lo))
+		s := fmt.Sprintf("%s %s", r.LevelName(row.Cell[0]), Times(lo))
 		if Ratio(lo) != Ratio(hi) {
-			s = fmt.Sprintf("%s %s x (%s %s) to %s x (%s %s)", r.LevelName(row.Cell[0]), Ratio(lo), t.Column, from, Ratio(hi), t.Column, to)
+			s = fmt.Sprintf("%s %s (%s %s) to %s (%s %s)", r.LevelName(row.Cell[0]), Times(lo), t.Column, from, Times(hi), t.Column, to)
 		}
 		parts = append(parts, s)
 	}
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s, in the geometric mean, compared with %s: %s.", t.Response.Name, r.Baseline, strings.Join(parts, "; "))
+	return fmt.Sprintf("Cost in %s, in the geometric mean, as a multiple of %s: %s.", t.Response.Name, r.Baseline, strings.Join(parts, "; "))
 }
 
 // Accelerators says what the names of virtual machines' levels mean; "" without any.

@@ -190,8 +190,8 @@ func TestWorstIsByCost(t *testing.T) {
 
 func TestStopAndBudget(t *testing.T) {
 	for want, got := range map[string]string{
-		"5 blocks of each stratum, whatever they show; intervals of 95 %.": Stop(study.Stop{Fixed: 5, Confidence: 0.95}),
-		"Look after 3, 4 and 6 blocks; a stratum ends when each first response has an interval within 5 % either way, or within a part of a large effect. Ratios within 3 % are equal. Intervals of 95 %, whenever the study stopped.": Stop(study.Stop{Looks: []int{3, 4, 6}, Confidence: 0.95, Width: 0.05, Margin: 0.03}),
+		"5 blocks of each workload variant, whatever they show; intervals of 95 %.": Stop(study.Stop{Fixed: 5, Confidence: 0.95}),
+		"Look after 3, 4 and 6 blocks; a workload variant ends when each first figure has an interval within 5 % either way, or within a part of a large effect. Costs within 3 % are called free. Intervals of 95 %, whenever the study stopped.": Stop(study.Stop{Looks: []int{3, 4, 6}, Confidence: 0.95, Width: 0.05, Margin: 0.03}),
 		"": Budget(study.Budget{}),
 		"At most 3 blocks and 4 min of measuring.": Budget(study.Budget{Blocks: 3, Time: 4 * time.Minute}),
 	} {

@@ -2,6 +2,7 @@
 (() => {
   "use strict";
 
+  const first = 3; // shown at once
   let part, host;
 
   Tare.adviceSection = () => {
@@ -19,7 +20,10 @@
     Tare.fill(
       host,
       Tare.el("p", { class: "quiet" }, `The most worthwhile first. A gain is of cells that this study ${Tare.data.doc.modelled ? "modelled" : "measured"}, within blocks; where it did not, that is said.`),
-      all.map((a, n) => Tare.adviceItem(a, `s${n}`, true)),
+      all.slice(0, first).map((a, n) => Tare.adviceItem(a, `s${n}`, true)),
+      all.length > first
+        ? Tare.folded("advice-more", `${Tare.plural(all.length - first, "more setting")}`, () => all.slice(first).map((a, n) => Tare.adviceItem(a, `s${first + n}`, true)))
+        : null,
     );
   };
 

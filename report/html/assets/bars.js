@@ -196,6 +196,6 @@
   const tip = (i, unit) => {
     const e = i.c.estimate,
       own = `${Tare.short(i.row.name, 70)}\n${Tare.short(Tare.treatmentName(Tare.data.treatments[i.column].cell), 60)}: ${Tare.value(i.hasRatio ? e.value : i.c.level.typical, unit)}`;
-    return i.hasRatio ? `${own}\n${Tare.ratio(e.ratio)}${e.lo > 0 ? `  (${Tare.ratio(e.lo)}–${Tare.ratio(e.hi)})` : ""} of the baseline, ${Tare.kinds[i.kind].word}` : own;
+    return i.hasRatio ? `${own}\n${Tare.times(i.cost.x)}${e.lo > 0 ? `  (${Tare.ratio(i.cost.lo)}–${Tare.ratio(i.cost.hi)})` : ""} the baseline's cost, ${Tare.kinds[i.kind].word}` : own;
   };
 })();

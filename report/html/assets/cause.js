@@ -45,7 +45,7 @@
 
   const cost = (f) => {
     if (Tare.causeBaseline(f)) return "the baseline";
-    const ratio = f.ratio > 0 ? `${Tare.ratio(f.ratio)} × the ${f.response}` : "";
+    const ratio = f.ratio > 0 ? `raw ratio of the ${f.response} ${Tare.ratio(f.ratio)}` : "";
     return [ratio, Tare.causeState(f)].filter(Boolean).join(": ");
   };
 

@@ -1,6 +1,6 @@
-// CPU time a unit of work costs in each sandbox, with its helpers on the host: bars
-// by role as multiples of what the baseline takes in the same stratum, and the same
-// figures as a table.
+// CPU time a unit of work costs in each sandbox, with its helpers on the host, as multiples
+// of what the baseline takes for the same: bars by role, or dots on a logarithmic axis where
+// the multiples span decades, and the same figures as a table.
 (() => {
   "use strict";
 
@@ -26,6 +26,9 @@
   const roles = (c) => (c.roles && c.roles.length ? c.roles.map((x) => ({ ...x, cores: x.part * c.cores, value: x.part * c.value })) : [{ role: "all", part: 1, cores: c.cores, value: c.value }]);
   const colour = (role) => (role === "all" ? Tare.lineColours()[0] : Tare.lineColour({ name: "cpu", labels: `role=${role}` }, true));
 
+  const times = (r) => r.c.value / r.base.value;
+  const far = (rows) => rows.length > 0 && Math.max(...rows.map(times)) > 20 * Math.min(...rows.map(times));
+
   Tare.renderCPUCost = () => {
     const all = Tare.data.res.cpu_costs || [];
     part.node.hidden = !all.length;
@@ -34,18 +37,31 @@
     const base = new Map(all.filter((c) => c.baseline && c.value > 0).map((c) => [`${c.stratum}\n${c.response.name}`, c]));
     const rows = all.filter((c) => c.value > 0 && base.has(`${c.stratum}\n${c.response.name}`)).map((c) => ({ c, base: base.get(`${c.stratum}\n${c.response.name}`) }));
     const there = [...new Set(rows.flatMap((r) => roles(r.c).map((x) => x.role)))];
-    Tare.fill(keyHost, rows.length ? Tare.legendKeys(there.map((role) => ({ text: role, colour: colour(role) }))) : null);
+    Tare.fill(keyHost, rows.length && !far(rows) ? Tare.legendKeys(there.map((role) => ({ text: role, colour: colour(role) }))) : null);
     const p = Tare.pageOf("cpucost", rows, size);
     draw(rows.slice(p.from, p.to), Tare.printing() ? 20 : size);
     Tare.fill(pagerHost, Tare.pager(p, "bars"));
     Tare.fill(rest, Tare.blocks("cpucost"));
   };
 
+  const baseline = () => Tare.short(Tare.data.res.baseline || "the baseline", 30);
+
   const build = (width, rows, scale) => {
     const narrow = Tare.narrow(width),
       left = Tare.rowRoom(scale.map(name), width);
     const end = 1.03 * Math.max(1, ...scale.map((r) => r.c.value / r.base.value)),
-      ticks = Tare.niceTicks(0, end, 8);
+      ticks = Tare.niceTicks(0, end, 8),
+      log = far(scale);
+    const lo = 0.8 * Math.min(1, ...scale.map(times)),
+      lnTicks = Tare.ratioTicks(lo, 1.3 * end, Math.max(3, Math.floor((width - left) / 70))).map(Math.log);
+    const dots = {
+      type: "scatter",
+      symbolSize: 9,
+      data: rows.map((r, n) => {
+        const st = Tare.treatmentStyle(Math.max(0, Tare.data.treatments.findIndex((t) => t.key === r.c.treatment)));
+        return { value: [Math.log(times(r)), n], symbol: st.symbol, itemStyle: { color: st.colour }, r, x: { role: "all roles", part: 1, value: r.c.value } };
+      }),
+    };
     const there = [...new Set(scale.flatMap((r) => roles(r.c).map((x) => x.role)))];
     const series = there.map((role) => ({
       type: "bar",
@@ -70,13 +86,15 @@
         (rows.length > 4 ? "; more in the table" : ""),
       option: {
         grid: { left, right: 18, top: 8, bottom: 46 },
-        xAxis: Tare.axis({ min: 0, max: end, ticks, label: (v) => `${v}×`, name: `times ${Tare.short(Tare.data.res.baseline || "the baseline", 30)} in the same stratum` }),
+        xAxis: log
+          ? Tare.axis({ min: Math.log(lo), max: Math.log(1.3 * end), ticks: lnTicks, label: (v) => `${Tare.tickRatio(Math.exp(v))}×`, name: `times ${baseline()}'s CPU time (logarithmic)` })
+          : Tare.axis({ min: 0, max: end, ticks, label: (v) => `${v}×`, name: `times ${baseline()}'s CPU time` }),
         yAxis: Tare.rowAxis(rows.map(name), width, left),
         tooltip: { trigger: "item", formatter: (q) => (q.data && q.data.x ? tip(q.data) : "") },
         series: [
-          ...series,
-          { type: "line", data: [], silent: true, markLine: Tare.rules("xAxis", ticks) },
-          { type: "line", data: [], silent: true, markLine: { ...Tare.rules("xAxis", [1]), lineStyle: { color: Tare.css("--ink-2"), type: "solid", width: 1.5 }, z: 4 } },
+          ...(log ? [dots] : series),
+          { type: "line", data: [], silent: true, markLine: Tare.rules("xAxis", log ? lnTicks : ticks) },
+          { type: "line", data: [], silent: true, markLine: { ...Tare.rules("xAxis", [log ? 0 : 1]), lineStyle: { color: Tare.css("--ink-2"), type: "solid", width: 1.5 }, z: 4 } },
         ],
       },
     };

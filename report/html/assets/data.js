@@ -68,17 +68,18 @@
       case "equivalent":
         return c.verdict;
     }
-    return "undecided";
+    return e.no_cost_above > 0 ? "bounded" : "undecided";
   };
 
   // Signs and words of each kind: the signs of the text report.
   Tare.kinds = {
-    better: { mark: "▲", word: "better" },
-    worse: { mark: "▼", word: "worse" },
+    better: { mark: "▲", word: "costs less" },
+    worse: { mark: "▼", word: "costs more" },
     higher: { mark: "↑", word: "higher" },
     lower: { mark: "↓", word: "lower" },
-    equivalent: { mark: "=", word: "equivalent" },
-    undecided: { mark: "?", word: "undecided" },
+    equivalent: { mark: "=", word: "free" },
+    bounded: { mark: "≤", word: "surely no cost above this" },
+    undecided: { mark: "?", word: "too noisy to say" },
     "no-ratio": { mark: "", word: "no ratio" },
     "below-noise": { mark: "", word: "below noise" },
     "no-value": { mark: "", word: "no value" },
@@ -96,7 +97,7 @@
     return !!d && typeof c.q === "number" && c.q > d.rate && ["better", "worse", "higher", "lower"].includes(Tare.kindOf(c));
   };
 
-  // cellText is what the text report writes for a comparison: two lines.
+  // cellText is what is written for a comparison: its cost, and the interval of that.
   Tare.cellText = (c) => {
     const kind = Tare.kindOf(c),
       e = c.estimate,
@@ -114,7 +115,11 @@
         if (e.undefined) return [`${value()} ?`, "no ratio"];
         return [value(), c.base.below_noise > 0 ? "no ratio" : ""];
     }
-    return [`${Tare.ratio(e.ratio)} ${Tare.kinds[kind].mark}${Tare.doubtful(c) ? Tare.doubt : ""}`, e.lo > 0 ? `${Tare.ratio(e.lo)}–${Tare.ratio(e.hi)}` : "need n≥3"];
+    const cost = Tare.costOf(e, c.response.better);
+    return [
+      kind === "bounded" ? `≤ ${Tare.bound(e.no_cost_above)}` : `${Tare.times(cost.x)} ${Tare.kinds[kind].mark}${Tare.doubtful(c) ? Tare.doubt : ""}`,
+      e.lo > 0 ? `${Tare.ratio(cost.lo)}–${Tare.ratio(cost.hi)}` : "need n≥3",
+    ];
   };
 
   Tare.keyOf = (cell) => cell.map((l) => [l.factor, l.value].map((s) => s.replace(/[\\,=]/g, "\\$&")).join("=")).join(",");
@@ -215,7 +220,8 @@
         hasRatio,
         column: treatmentAt.has(c.treatment) ? treatmentAt.get(c.treatment) : -1,
         key: [c.stratum, c.treatment, c.response.name].join("|"),
-        ln: hasRatio ? Math.log(e.ratio) : NaN,
+        cost: Tare.costOf(e, c.response.better),
+        ln: hasRatio ? Math.log(Tare.costOf(e, c.response.better).x) : NaN,
         width: hasRatio ? Tare.halfWidth(e) : Infinity,
         words: null,
       };

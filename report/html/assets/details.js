@@ -86,7 +86,7 @@
         Tare.el(
           "div",
           { class: `verdict v-${item.kind}` },
-          item.hasRatio ? Tare.el("span", { class: "big" }, Tare.ratio(e.ratio)) : Tare.el("span", { class: "big" }, first),
+          item.hasRatio ? Tare.el("span", { class: "big" }, Tare.times(item.cost.x)) : Tare.el("span", { class: "big" }, first),
           Tare.el(
             "span",
             { class: "beside" },
@@ -106,6 +106,7 @@
     if (why) out.push(Tare.el("p", {}, why.charAt(0).toUpperCase() + why.slice(1) + (/[.!?]$/.test(why) ? "" : ".")));
     out.push(Tare.causeLine(c));
     const list = [];
+    if (item.hasRatio) list.push(term("raw ratio to the baseline", `${Tare.ratio(e.ratio)}${e.lo > 0 ? `, interval ${Tare.ratio(e.lo)} to ${Tare.ratio(e.hi)}` : ""}`));
     if (item.hasRatio) list.push(term("in the paired blocks", `${Tare.value(e.value, unit)} against ${Tare.value(e.base, unit)}`));
     list.push(term(name, levelLine(c.level, unit)));
     if (!c.baseline) list.push(term(D.res.baseline || "baseline", levelLine(c.base, unit)));
@@ -129,7 +130,7 @@
       list.push(
         term(
           "q",
-          `${Tare.digits(c.q)}: the false discovery rate at which it just holds among all rows` +
+          `${Tare.digits(c.q)}: the share of false differences (false discovery rate) at which it is just called one among all rows` +
             (Tare.doubtful(c) ? `, more than the ${Tare.percent(D.res.discoveries.rate)} wanted: it may be chance among so many` : ""),
         ),
       );

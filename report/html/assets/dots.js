@@ -9,7 +9,7 @@
   let charts = [];
 
   Tare.dotsSection = () => {
-    part = Tare.section("ratios", "Ratios with intervals", ["interval", "verdict"]);
+    part = Tare.section("ratios", "Costs with intervals", ["interval", "verdict"]);
     keyHost = Tare.el("div", { class: "keys treatments" });
     pagerHost = Tare.el("div", {});
     chartHost = Tare.el("div", {});
@@ -31,7 +31,7 @@
       Tare.el(
         "p",
         { class: "quiet" },
-        `The band is the margin of ${Tare.percent(Tare.data.res.margin || 0)}; an open mark is undecided. The figures are in the table below.`,
+        `The band is the margin of ${Tare.percent(Tare.data.res.margin || 0)}; an open mark is not decided. The figures are in the table below.`,
       ),
     );
     // In print in pieces, since a chart cannot go on over the edge of a page.
@@ -95,9 +95,15 @@
     pen.font = `12.5px ${getComputedStyle(document.body).fontFamily}`;
     return pen.measureText(s).width;
   };
-  // cutTo cuts out of the middle: workloads differ at the start, levels at the end.
+  // cutTo leaves out whole levels in the middle: workloads differ at the start, levels at
+  // the end. It cuts within one only where not even the last fits.
   const cutTo = (s, room) => {
     if (textWidth(s) <= room) return s;
+    const words = s.split(" ");
+    for (let left = words.length - 1; left > 1; left--) {
+      const some = [words[0], "…", ...words.slice(words.length - left + 1)].join(" ");
+      if (textWidth(some) <= room) return some;
+    }
     let n = s.length;
     const cut = () => `${s.slice(0, Math.floor(n / 3))}…${s.slice(s.length - Math.ceil((2 * n) / 3))}`;
     while (n > 4 && textWidth(cut()) > room) n--;
@@ -130,9 +136,9 @@
       hi = 1 + D.res.margin;
     for (const r of scale)
       for (const i of r.items) {
-        const e = i.c.estimate;
-        lo = Math.min(lo, e.lo > 0 ? Math.max(e.lo, e.ratio / 30) : e.ratio);
-        hi = Math.max(hi, e.hi > 0 ? Math.min(e.hi, e.ratio * 30) : e.ratio);
+        const e = i.cost;
+        lo = Math.min(lo, e.lo > 0 ? Math.max(e.lo, e.x / 30) : e.x);
+        hi = Math.max(hi, e.hi > 0 ? Math.min(e.hi, e.x * 30) : e.x);
       }
     const pad = Math.max(1.01, (hi / lo) ** 0.04);
     lo /= pad;
@@ -149,13 +155,13 @@
       rows.forEach((r, n) => {
         for (const i of r.items) {
           if (i.column !== column) continue;
-          const e = i.c.estimate;
+          const e = i.cost;
           data.push({
             value: [
-              Math.log(e.ratio),
+              Math.log(e.x),
               y(n, column),
-              e.lo > 0 ? Math.log(e.lo) : Math.log(e.ratio),
-              e.lo > 0 ? Math.log(e.hi) : Math.log(e.ratio),
+              e.lo > 0 ? Math.log(e.lo) : Math.log(e.x),
+              e.lo > 0 ? Math.log(e.hi) : Math.log(e.x),
             ],
             key: i.key,
             item: i.at,
@@ -171,7 +177,7 @@
         z: 3,
         renderItem: (params, api) => {
           const i = D.items[data[params.dataIndex].item],
-            open = i.kind === "undecided";
+            open = i.kind === "undecided" || i.kind === "bounded";
           const c = api.coord([api.value(0), api.value(1)]),
             a = api.coord([api.value(2), api.value(1)]),
             b = api.coord([api.value(3), api.value(1)]);
@@ -262,13 +268,13 @@
     return {
       height: rows.length * rowHeight + bottom + 8,
       label:
-        `Ratios to ${D.res.baseline} with intervals, ${rows.length} rows: ` +
+        `Costs beside ${D.res.baseline} with intervals, ${rows.length} rows: ` +
         rows
           .slice(0, 3)
           .map(
             (r) =>
               `${r.row.name} ${r.row.response.name}: ` +
-              r.items.map((i) => `${Tare.treatmentName(D.treatments[i.column].cell)} ${Tare.ratio(i.c.estimate.ratio)}`).join(", "),
+              r.items.map((i) => `${Tare.treatmentName(D.treatments[i.column].cell)} ${Tare.times(i.cost.x)}`).join(", "),
           )
           .join("; ") +
         (rows.length > 3 ? "; more in the table" : ""),
@@ -279,7 +285,7 @@
           max: Math.log(hi),
           ticks: lnTicks,
           label: (v) => Tare.tickRatio(Math.exp(v)),
-          name: `ratio to ${Tare.short(D.res.baseline, 30)} (logarithmic)`,
+          name: `times ${Tare.short(D.res.baseline, 30)}'s cost (logarithmic), more is worse`,
         }),
         yAxis: { type: "value", inverse: true, min: 0, max: Math.max(1, rows.length * rowHeight), show: false },
         tooltip: {
@@ -301,7 +307,7 @@
     const e = i.c.estimate,
       [, second] = Tare.cellText(i.c);
     return (
-      `${Tare.short(i.row.name, 70)}  ${Tare.plain(i.c.response.name)}\n${Tare.short(Tare.treatmentName(Tare.data.treatments[i.column].cell), 60)}: ${Tare.ratio(e.ratio)}  (${second})  n=${e.n}\n` +
+      `${Tare.short(i.row.name, 70)}  ${Tare.plain(i.c.response.name)}\n${Tare.short(Tare.treatmentName(Tare.data.treatments[i.column].cell), 60)}: ${Tare.times(i.cost.x)}  (${second})  n=${e.n}\n` +
       `${Tare.value(e.value, i.c.response.unit)} against ${Tare.value(e.base, i.c.response.unit)}\n${Tare.kinds[i.kind].mark} ${Tare.kinds[i.kind].word}`
     );
   };

@@ -63,7 +63,7 @@
   const sorts = () => [
     ["study", "the study"],
     ["harm", "how much worse"],
-    ["ratio", "ratio"],
+    ["ratio", "cost"],
     ["width", "interval's width"],
     ["n", "n"],
     ["verdict", "verdict"],

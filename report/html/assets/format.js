@@ -83,6 +83,11 @@
     return `${digits(v)} ${unit || ""}`.trim();
   };
 
+  // costOf is an estimate as a cost, of which more is worse (stat.Estimate.Cost).
+  Tare.costOf = (e, better) => (better === "higher" && e.ratio > 0 ? { x: 1 / e.ratio, lo: e.lo > 0 ? 1 / e.hi : 0, hi: e.lo > 0 ? 1 / e.lo : 0 } : { x: e.ratio, lo: e.lo, hi: e.hi });
+  Tare.times = (v) => `${Tare.ratio(v)} ×`;
+  // bound is a bound in per cent, rounded up.
+  Tare.bound = (v) => `${Math.ceil(100 * v - 1e-9)} %`;
   Tare.ratio = (v) => (v >= 0.1995 && v < 0.9995 ? fixed(v, 2) : digits(v));
   Tare.digits = digits;
   Tare.percent = (v) => `${Number((100 * v).toPrecision(3))} %`;

@@ -8,7 +8,7 @@
   let part, host, strip, legendHost;
 
   Tare.heatSection = () => {
-    part = Tare.section("summary", "Summary", ["ratio", "interval", "verdict"]);
+    part = Tare.section("summary", "What each costs", ["ratio", "interval", "verdict"]);
     legendHost = Tare.el("div", { class: "legend" });
     host = Tare.el("div", {});
     strip = Tare.chart({ name: "overview", room: 100, build: overview });
@@ -35,6 +35,7 @@
         "data-key": i.key,
         "data-id": "h-" + i.key,
         "data-ratio": i.hasRatio ? i.c.estimate.ratio : null,
+        "data-cost": i.hasRatio ? i.cost.x : null,
         "data-lo": i.c.estimate.lo,
         "data-hi": i.c.estimate.hi,
         "data-kind": i.kind,
@@ -42,7 +43,7 @@
       },
       Tare.el("span", { class: "r" }, first),
       i.hasRatio
-        ? Tare.el("span", { class: "hidden" }, ` ${Tare.kinds[i.kind].word}${Tare.doubtful(i.c) ? ", does not hold among so many rows" : ""} `)
+        ? Tare.el("span", { class: "hidden" }, ` ${Tare.kinds[i.kind].word}${Tare.doubtful(i.c) ? ", fails correction for many comparisons" : ""} `)
         : null,
       second ? Tare.el("span", { class: "iv" }, second) : null,
     );
@@ -67,10 +68,18 @@
       Tare.el(
         "span",
         { class: "resp", title: r.response.help || null },
-        r.response.name,
+        r.response.name.split(/(?<=_)/).map((w, n) => [n ? Tare.el("wbr", {}) : null, w]), // a long name breaks between its words
         r.first ? null : Tare.el("span", { class: "hidden" }, " (a further response)"),
       ),
     );
+
+  // inOrder are the columns; on a phone with room for few the costliest come first.
+  const inOrder = (V) => {
+    if (innerWidth > 700 || V.columns.length < 6) return V.columns;
+    const worst = new Map();
+    for (const { row } of V.rows) for (const i of row.items) if (i.hasRatio) worst.set(i.column, Math.max(worst.get(i.column) ?? -Infinity, Tare.harm(i) || 0));
+    return [...V.columns].sort((a, b) => Number(b.t.baseline) - Number(a.t.baseline) || (worst.get(b.at) ?? -Infinity) - (worst.get(a.at) ?? -Infinity));
+  };
 
   Tare.renderHeat = () => {
     const D = Tare.data,
@@ -87,14 +96,15 @@
       );
       return;
     }
-    const p = Tare.pageOf("heat", V.rows, size);
+    const p = Tare.pageOf("heat", V.rows, size),
+      columns = inOrder(V);
     let last = null,
       any = false;
     const body = V.rows.slice(p.from, p.to).map(({ row, shown }) => {
       const again = row.stratum === last;
       last = row.stratum;
       const at = new Map(row.items.map((i) => [i.column, i]));
-      const cells = V.columns.map(({ at: c, t }) => {
+      const cells = columns.map(({ at: c, t }) => {
         const i = at.get(c);
         if (!i) return Tare.el("td", { class: "nothing" }, Tare.el("span", { class: "hidden" }, "not in this stratum"));
         const tab = !any && !t.baseline;
@@ -114,7 +124,7 @@
     });
     const table = Tare.el(
       "table",
-      { class: V.columns.length > 6 ? "heatmap tight" : "heatmap", role: "grid", "aria-label": "Ratios to the baseline" },
+      { class: V.columns.length > 6 ? "heatmap tight" : V.columns.length > 5 ? "heatmap many" : "heatmap", role: "grid", "aria-label": "Costs beside the baseline" },
       Tare.el(
         "thead",
         {},
@@ -123,7 +133,7 @@
           {},
           Tare.el("th", { scope: "col", class: "rowhead" }, "workload, response"),
           Tare.el("th", { scope: "col", class: "num", title: "blocks" }, "n"),
-          V.columns.map(({ t }) =>
+          columns.map(({ t }) =>
             Tare.el(
               "th",
               { scope: "col", class: t.baseline ? "col base" : "col", title: Tare.treatmentName(t.cell) },
@@ -163,14 +173,14 @@
     new ResizeObserver(look).observe(scroll); // ends with the node
   };
 
-  // found says how many of the rows that are called different hold among all.
+  // found says how many of the differences survive among all rows.
   const found = () => {
     const d = Tare.data.res.discoveries;
     if (!d || !d.called) return null;
     return Tare.el(
       "p",
       { class: "found" },
-      `${Tare.grouped(d.hold)} of ${Tare.grouped(d.called)} called different ${d.hold === 1 ? "holds" : "hold"} at a false discovery rate of ${Tare.percent(d.rate)}.`,
+      `${Tare.grouped(d.hold)} of the ${Tare.grouped(d.called)} differences ${d.hold === 1 ? "survives" : "survive"} correction for multiple comparisons.`,
     );
   };
 
@@ -191,12 +201,12 @@
         Tare.el(
           "span",
           { class: "scale" },
-          Tare.el("b", {}, "▲ better"),
+          Tare.el("b", {}, "▲ costs less"),
           ` ${Tare.tickRatio(cap)}×`,
           bar("better"),
           bar("worse"),
           `${Tare.tickRatio(cap)}× `,
-          Tare.el("b", {}, "▼ worse"),
+          Tare.el("b", {}, "▼ costs more"),
         ),
       );
     if (has("higher") || has("lower"))
@@ -219,23 +229,24 @@
         "p",
         {},
         Tare.el("b", {}, D.res.baseline || "baseline"),
-        ": the value. Others: the ratio to it in the same block, and its ",
-        `${Number(((D.res.confidence || 0) * 100).toPrecision(4))} % interval.`,
+        ": the value. Others: times its cost, of which more is worse, and the ",
+        `${Number(((D.res.confidence || 0) * 100).toPrecision(4))} % interval. Choose a cell for the raw ratio.`,
         Tare.withText([...D.fixed, ...Tare.view.same]),
       ),
       Tare.el(
         "div",
         { class: "keys" },
         Tare.heatScale(has, cap),
-        key("equivalent", `equivalent (within ${pct})`),
-        key("undecided", "undecided"),
+        key("equivalent", `free (within ${pct})`),
+        key("bounded", "surely no cost above this"),
+        key("undecided", "too noisy to say"),
         key("failed", "failed"),
         key("gave-up", "given up"),
         key("skipped", "skipped: this host cannot"),
         key("below-noise", "below noise"),
         key("no-ratio", "no ratio"),
         D.items.some((i) => Tare.doubtful(i.c))
-          ? Tare.el("span", { class: "key" }, Tare.el("b", {}, Tare.doubt), " called different, but does not hold among so many rows")
+          ? Tare.el("span", { class: "key" }, Tare.el("b", {}, Tare.doubt), " a difference that fails correction for many comparisons")
           : null,
       ),
       found(),

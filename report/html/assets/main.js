@@ -8,9 +8,9 @@
   const order = () => [
     Tare.heatSection,
     Tare.tablesSection,
-    Tare.causesSection,
     Tare.adviceSection,
     Tare.dotsSection,
+    Tare.causesSection,
     Tare.cpuCostSection,
     "quota",
     Tare.structuralSection,

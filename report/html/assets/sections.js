@@ -11,13 +11,12 @@
       doc = D.doc,
       r = D.res;
     document.title = Tare.clean(`${doc.study.name || "tare"} – tare`);
-    document.querySelector("h1").textContent = Tare.clean(doc.study.name || "tare");
+    Tare.fill(document.querySelector("h1"), Tare.clean(doc.study.name || "tare"), doc.study.about ? Tare.el("span", { class: "about" }, ` ${doc.study.about}`) : null);
     modelled(doc.modelled);
     const hosts = [...new Set(doc.sessions.flatMap(hostsOf).map((h) => h.hostname).filter(Boolean))];
     const when = [doc.sessions[0] && doc.sessions[0].started, doc.generated].map((t) => (t ? day(t) : "")).filter(Boolean);
     Tare.fill(
       document.getElementById("meta"),
-      doc.study.about ? Tare.el("p", { class: "about" }, doc.study.about) : null,
       Tare.el(
         "p",
         {},
@@ -28,11 +27,13 @@
           r.nodes ? `nodes ${r.nodes.map((n) => `${n.name || "one without a name"} (${Tare.plural(n.blocks, "block")})`).join(", ")}` : null,
           when.length > 1 && when[0] !== when[1] ? `${when[0]} to ${when[1]}` : when[0],
           doc.tare ? `tare ${doc.tare}` : null,
+          r.finished ? doc.state : null,
         ]
           .filter(Boolean)
           .flatMap((t, n) => [n ? Tare.el("i", { class: "between" }, " · ") : null, Tare.el("span", {}, t)]),
       ),
-      Tare.el("p", { class: r.finished ? "state done" : "state" }, doc.state),
+      r.finished ? null : Tare.el("p", { class: "state" }, doc.state),
+      doc.busy ? Tare.el("p", { class: "busy", role: "note" }, `The host was busy: ${doc.busy}`) : null,
     );
   };
 
@@ -59,10 +60,11 @@
   };
 
   const tones = {
-    worse: ["▼", "worse"],
-    better: ["▲", "better"],
-    equal: ["=", "equivalent"],
-    undecided: ["?", "undecided"],
+    worse: ["▼", "costs more"],
+    better: ["▲", "costs less"],
+    equal: ["=", "free"],
+    bounded: ["≤", "no large cost"],
+    undecided: ["?", "too noisy to say"],
     note: ["", ""],
   };
 
@@ -78,7 +80,7 @@
       (D.doc.answer || []).map((s) => {
         const [mark, word] = tones[s.tone] || tones.note,
           at = s.about ? colour(s.about) : null;
-        const name = at !== null ? Tare.treatmentName(D.treatments[at].cell) : "";
+        const name = at !== null && D.treatments[at].cell.length ? Tare.levelName(D.treatments[at].cell[0]) : "";
         const named = name && s.text.startsWith(name + ":");
         return Tare.el(
           "li",

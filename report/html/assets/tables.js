@@ -30,7 +30,9 @@
     else if (row.baseline) kind = "baseline";
     else if (!(e.ratio > 0) || e.undefined) kind = "no-ratio";
     else if (!Object.hasOwn(Tare.kinds, kind || "")) kind = "undecided";
-    return { kind, ln: e.ratio > 0 ? Math.log(e.ratio) : NaN, c: { response: table.response } };
+    if (kind === "undecided" && e.no_cost_above > 0) kind = "bounded";
+    const cost = Tare.costOf(e, table.response.better);
+    return { kind, cost, ln: e.ratio > 0 ? Math.log(cost.x) : NaN, c: { response: table.response } };
   };
 
   const cells = (t) => t.rows.flatMap((row) => row.cells.map((cell) => ({ row, cell, item: item(t, row, cell) })));
@@ -46,7 +48,7 @@
       Tare.el(
         "p",
         {},
-        "Each cell: the geometric mean over what is not in the table, and its ratio to ",
+        "Each cell: the geometric mean over what is not in the table, and its cost beside that of ",
         Tare.el("b", {}, Tare.data.res.baseline || "the baseline"),
         " in the same column, which the colour is of. All of the study, whatever the filter.",
       ),
@@ -54,8 +56,9 @@
         "div",
         { class: "keys" },
         Tare.heatScale((k) => has(k), cap(all)),
-        key("equivalent", `equivalent (within ${Tare.percent(Tare.data.res.margin || 0)})`),
-        key("undecided", "undecided"),
+        key("equivalent", `free (within ${Tare.percent(Tare.data.res.margin || 0)})`),
+        key("bounded", "surely no cost above this"),
+        key("undecided", "too noisy to say"),
         key("no-value", "no value"),
         list.some((x) => x.cell.fewer) ? Tare.el("span", { class: "key" }, Tare.el("b", {}, fewer), " over fewer combinations than its column or row has") : null,
       ),
@@ -79,8 +82,8 @@
     if (!cell.combinations) return `${at}: no value${cell.why ? `, ${cell.why}` : ""}.`;
     const over = `${Tare.plural(cell.combinations, "combination")}${cell.fewer ? `${row.mean && cell.rows < row.of ? ` and ${cell.rows} of ${row.of} rows` : ""}, fewer than there are` : ""}`;
     if (row.baseline) return `${at}: ${Tare.value(e.value, unit)}, the baseline; ${over}, n ${e.n}.`;
-    const span = e.lo > 0 ? `, interval ${Tare.ratio(e.lo)} to ${Tare.ratio(e.hi)}` : ", no interval";
-    const ratio = e.ratio > 0 ? `ratio ${Tare.ratio(e.ratio)}${span}, ${Tare.kinds[it.kind].word}` : "no ratio";
+    const span = e.lo > 0 ? `, interval ${Tare.ratio(it.cost.lo)} to ${Tare.ratio(it.cost.hi)}` : ", no interval";
+    const ratio = e.ratio > 0 ? `${Tare.times(it.cost.x)} the cost${span}, ${Tare.kinds[it.kind].word}; raw ratio ${Tare.ratio(e.ratio)}` : "no ratio";
     const base = e.ratio > 0 && e.base > 0 ? ` against ${Tare.value(e.base, unit)}` : "";
     return `${at}: ${Tare.value(e.value, unit)}${base}; ${ratio}; ${over}, n ${e.n}.${cell.why ? ` ${cell.why.replace(/\.?$/, ".")}` : ""}`;
   };
@@ -91,7 +94,7 @@
       bg = Tare.heat(it, most),
       says = made(t, row, column, cell, it);
     const value = cell.combinations ? Tare.value(e.value, t.response.unit) : "–";
-    const ratio = !row.baseline && e.ratio > 0 ? `${Tare.ratio(e.ratio)} ${Tare.kinds[it.kind].mark}`.trim() : "";
+    const ratio = !row.baseline && e.ratio > 0 ? it.kind === "bounded" ? `≤ ${Tare.bound(e.no_cost_above)}` : `${Tare.times(it.cost.x)} ${Tare.kinds[it.kind].mark}`.trim() : "";
     const td = Tare.el(
       "td",
       { class: `heat told k-${it.kind}`, tabindex: first ? "0" : "-1", "data-kind": it.kind, "data-value": cell.combinations ? e.value : null, "data-ratio": e.ratio > 0 ? e.ratio : null, "data-says": says },

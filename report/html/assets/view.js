@@ -36,13 +36,7 @@
 
   // harm is how much worse than the baseline: positive is worse.
   const harm = (i) => {
-    switch (i.c.response.better) {
-      case "higher":
-        return -i.ln;
-      case "lower":
-        return i.ln;
-    }
-    return NaN;
+    return ["higher", "lower"].includes(i.c.response.better) ? i.ln : NaN;
   };
   Tare.harm = harm;
 

@@ -218,11 +218,11 @@
   Tare.badge = (kind, doubtful) =>
     Tare.el(
       "span",
-      { class: `badge k-${kind}`, title: doubtful ? "does not hold among so many rows" : null },
+      { class: `badge k-${kind}`, title: doubtful ? "fails correction for many comparisons" : null },
       Tare.kinds[kind].mark
         ? Tare.el("span", { "aria-hidden": "true" }, `${Tare.kinds[kind].mark}${doubtful ? Tare.doubt : ""} `)
         : null,
       Tare.kinds[kind].word,
-      doubtful ? Tare.el("span", { class: "hidden" }, ", does not hold among so many rows") : null,
+      doubtful ? Tare.el("span", { class: "hidden" }, ", fails correction for many comparisons") : null,
     );
 })();
