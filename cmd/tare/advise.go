@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +25,9 @@ type adviseFlags struct {
 	json  bool
 	patch string
 	only  []string
+	from  []string
+
+	container string
 
 	verify, dry, wait bool
 	blocks            int
@@ -52,6 +57,7 @@ goes on where it was interrupted.`,
 		Example: `  tare advise results/first
   tare advise results/first --only sandbox=vm
   tare advise results/first --patch pod --only sandbox=vm > patch.yaml && kubectl patch deployment web --patch-file patch.yaml
+  tare advise results/first --from default_vcpus=1,cpu-limit=1 --container web --patch pod
   tare advise results/first --patch study
   tare advise results/first --verify --dry-run
   tare advise results/first --verify --only sandbox=vm --budget 5m
@@ -63,6 +69,8 @@ goes on where it was interrupted.`,
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	fl.StringVar(&f.patch, "patch", "", "print the patches for this alone: "+strings.Join(advice.PatchesFor(), ", "))
 	fl.StringArrayVar(&f.only, "only", nil, "advice on cells with these levels alone: "+onlyHelp)
+	fl.StringSliceVar(&f.from, "from", nil, "advice for who runs with these levels today, such as default_vcpus=1,cpu-limit=1")
+	fl.StringVar(&f.container, "container", "", "name of the container in patches of pods, instead of APP")
 	fl.BoolVar(&f.verify, "verify", false, "relieve each named cause on this host and say whether the cell improves")
 	fl.BoolVar(&f.dry, "dry-run", false, "with --verify: say what would run, and run nothing")
 	fl.IntVar(&f.blocks, "blocks", stat.MinN, "with --verify: blocks of each cell")
@@ -89,23 +97,31 @@ func (a *app) advise(ctx context.Context, dir string, f adviseFlags) error {
 	if f.patch != "" && !slices.Contains(advice.PatchesFor(), f.patch) {
 		return coded(exitUsage, "--patch: there are none for %q; write one of %s", f.patch, strings.Join(advice.PatchesFor(), ", "))
 	}
+	if f.container != "" && !containerName.MatchString(f.container) {
+		return coded(exitUsage, "--container %q is not a container's name; it has at most 63 small letters, digits and hyphens", f.container)
+	}
 	only, err := onlyLevels(f.only)
 	if err != nil {
 		return err
 	}
+	from, err := fromLevels(f.from)
+	if err != nil {
+		return err
+	}
+	chosen := having(only)
 	var some []advice.Item
-	r, err := analyseResults(ctx, dir, figures, analyse.AdviceOn(having(only), &some))
+	r, err := analyseResults(ctx, dir, figures, analyse.AdviceOn(func(c record.Cell) bool { return chosen(c) && startsFrom(c, from) }, &some))
 	if err != nil {
 		return err
 	}
 	a.tellDamage(dir, r.damage)
-	if err := r.known(only); err != nil {
+	if err := cmp.Or(r.known(only, "--only"), r.known(from, "--from")); err != nil {
 		return err
 	}
 	if f.verify {
 		return a.verify(ctx, dir, r, some, f)
 	}
-	items := a.commands(dir, r, some)
+	items := a.commands(dir, r, withContainer(some, f.container))
 	switch {
 	case f.json:
 		if items == nil {
@@ -122,15 +138,60 @@ func (a *app) advise(ctx context.Context, dir string, f adviseFlags) error {
 	return text.WriteAdvice(a.stdout, r.result, items, a.textOptions(a.given(dir)))
 }
 
+// containerName is what Kubernetes takes (RFC 1123, a label).
+var containerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// withContainer returns items whose patches name the user's container; "" leaves them as they are.
+func withContainer(items []advice.Item, container string) []advice.Item {
+	if container == "" {
+		return items
+	}
+	rename := func(list []advice.Patch) []advice.Patch {
+		list = slices.Clone(list)
+		for i := range list {
+			list[i].Text = strings.ReplaceAll(strings.ReplaceAll(list[i].Text, "name: APP # the container's own name", "name: APP"), "name: APP", "name: "+container)
+		}
+		return list
+	}
+	for i := range items {
+		items[i].Patches = rename(items[i].Patches)
+		items[i].Targets = slices.Clone(items[i].Targets)
+		for k := range items[i].Targets {
+			items[i].Targets[k].Patches = rename(items[i].Targets[k].Patches)
+		}
+	}
+	return items
+}
+
+// fromLevels reads --from.
+func fromLevels(list []string) (out []record.Level, err error) {
+	for _, s := range list {
+		factor, level, ok := strings.Cut(s, "=")
+		if !ok {
+			return nil, coded(exitUsage, "--from %q is not understood; write FACTOR=LEVEL, such as cpu-limit=1", s)
+		}
+		out = append(out, record.Level{Factor: factor, Value: level})
+	}
+	return out, nil
+}
+
+// startsFrom reports whether a cell has these levels, of the factors that it has.
+func startsFrom(c record.Cell, from []record.Level) bool {
+	return !slices.ContainsFunc(from, func(l record.Level) bool {
+		v, ok := c.Get(l.Factor)
+		return ok && v != l.Value
+	})
+}
+
 // known refuses levels that the study has not: nothing could be about them.
-func (r *analysed) known(only []record.Level) error {
+func (r *analysed) known(only []record.Level, flag string) error {
 	for _, l := range only {
 		levels := levelsOf(r.study, l.Factor)
 		if levels == nil {
-			return coded(exitUsage, "--only: the study has no factor %q; it has %s", l.Factor, strings.Join(factorsOf(r.study), ", "))
+			return coded(exitUsage, "%s: the study has no factor %q; it has %s", flag, l.Factor, strings.Join(factorsOf(r.study), ", "))
 		}
 		if !slices.Contains(levels, l.Value) {
-			return coded(exitUsage, "--only: %s has no level %q; it has %s", l.Factor, l.Value, strings.Join(levels, ", "))
+			return coded(exitUsage, "%s: %s has no level %q; it has %s", flag, l.Factor, l.Value, strings.Join(levels, ", "))
 		}
 	}
 	return nil
