@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -211,7 +210,6 @@ func (a *app) finishReport(ctx context.Context, db *store.Store, asJSON bool) er
 	if err := text.WriteShort(a.stdout, r.result, r.hosts(), a.textOptions(db.Dir())); err != nil {
 		return err
 	}
-	fmt.Fprintln(a.stdout)
 	a.line("report: %s", page)
 	return nil
 }

@@ -32,7 +32,7 @@ func notes(r *analyse.Result) []Note {
 		{"verdict", "A verdict", fmt.Sprintf("Equivalent: the whole interval lies between 1/(1+m) and 1+m, m = %s %%. Else better or worse (faster, slower): it lies "+
 			"wholly on one side of 1, by the response's better side; higher or lower where it has none. Anything else is undecided, which is not the same as equal. So is a difference that rests on fewer than five blocks and whose interval is wider than 10 %%.",
 			percent(margin)), "A verdict"},
-		{"stop", "When a study stops", "A stratum ends at a declared look when the interval of each of its first responses is as narrow as asked, or as a part of a large effect; at the last look; or at the budget. It does not end because a difference is clear.",
+		{"stop", "When a study stops", "A workload variant ends at a declared look when the interval of each of its first responses is as narrow as asked, or as a part of a large effect; at the last look; or at the budget. It does not end because a difference is clear.",
 			"When a study stops"},
 		{"level", "The level of a cell", "The geometric mean over its good trials; the median where a value is not positive. Least and greatest are of the same trials.", "Levels and overheads"},
 		{"cost", "What measuring costs", "Medians over good trials. noop is a whole trial that does nothing: the harness's own cost. The collectors' CPU is theirs, in cores.", "Levels and overheads"},
@@ -55,7 +55,7 @@ func notes(r *analyse.Result) []Note {
 			p.Ratio, p.Factor, percent(p.Widest)), "Beside published figures"})
 	}
 	if r != nil && len(r.Tables) > 0 {
-		out = append(out, Note{"tables", "Summary tables", "A cell is the geometric mean over all levels that are not in the table. Its ratio is combined of those of its strata, each made within blocks, over the strata in which both have values; " +
+		out = append(out, Note{"tables", "Summary tables", "A cell is the geometric mean over all levels that are not in the table. Its ratio is combined of those of its variants, each made within blocks, over the variants in which both have values; " +
 			"it has an interval and a verdict like any ratio. The colour is the ratio to the baseline's cell of the same column. The bars below are single comparisons.", ""})
 	}
 	if r != nil && len(r.Causes) > 0 {

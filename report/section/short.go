@@ -123,7 +123,7 @@ func Costs(r *analyse.Result) *Section {
 	if len(order) == 0 {
 		return s
 	}
-	t := NewTable(1, "workload", r.Baseline)
+	t := NewTable(1, "times "+r.Baseline+"'s cost", r.Baseline)
 	t.Sparing, t.All = true, "--full"
 	for _, l := range levels {
 		t.Add(r.LevelName(l))
@@ -142,13 +142,15 @@ func Costs(r *analyse.Result) *Section {
 		}
 	}
 	s.Table(t)
-	signs := []Sign{{Mark: "×", Text: r.Baseline + "'s cost (more is worse)"}}
+	var signs []Sign
 	for _, v := range Verdicts() {
 		if seen[v] {
 			signs = append(signs, SignOf(v))
 		}
 	}
-	s.Blocks = append(s.Blocks, Block{Signs: signs})
+	if len(signs) > 0 {
+		s.Blocks = append(s.Blocks, Block{Signs: signs})
+	}
 	return s
 }
 

@@ -50,7 +50,7 @@ func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) e
 
 // screen is how many lines the short answer has at most, at 80 columns or more. It leaves
 // room for the line of `tare run` that names the page.
-const screen = 38
+const screen = 39
 
 // WriteShort prints the answer that fits a screen of 40 lines of 80 columns.
 func WriteShort(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) error {

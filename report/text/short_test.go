@@ -68,7 +68,7 @@ func TestShortFitsAScreen(t *testing.T) {
 			if err := WriteShort(&b, res, testHosts(), Options{Width: width, Dir: "results/first"}); err != nil {
 				t.Fatal(err)
 			}
-			if lines := strings.Count(b.String(), "\n"); lines > 38 {
+			if lines := strings.Count(b.String(), "\n"); lines > 39 {
 				t.Errorf("%v: %d lines:\n%s", n, lines, b.String())
 			}
 			fits(t, b.String(), 80)

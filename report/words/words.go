@@ -187,11 +187,11 @@ func Headline(r *analyse.Result) Sentence {
 	}
 	if worst != nil {
 		x, lo, hi := worst.Estimate.Cost(worst.Response.Better)
-		text += fmt.Sprintf(" The largest cost: %s in %s, %s", TreatmentOf(r, worst.Treatment), name(r, worst, varying(r)), Times(x))
+		text += fmt.Sprintf(" The largest: %s in %s, %s", TreatmentOf(r, worst.Treatment), name(r, worst, varying(r)), Times(x))
 		if hi > 0 {
 			text += fmt.Sprintf(" (%s to %s)", Ratio(lo), Ratio(hi))
 		}
-		text += " the " + r.Baseline + "'s."
+		text += "."
 	}
 	return Sentence{Tone: tone(n), Text: text}
 }

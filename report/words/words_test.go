@@ -171,7 +171,7 @@ func TestManyStrataAreSummedUp(t *testing.T) {
 	if s.Text != want || s.Tone != Worse {
 		t.Errorf("got  %s\nwant %s", s.Text, want)
 	}
-	if h := Headline(result(c...)); !strings.Contains(h.Text, "runc in rr size=40B, 1.96 × (1.63 to 2.18) the process's.") {
+	if h := Headline(result(c...)); !strings.Contains(h.Text, "runc in rr size=40B, 1.96 × (1.63 to 2.18).") {
 		t.Errorf("the headline: %s", h.Text)
 	}
 }
