@@ -46,16 +46,49 @@ func (c *Client) call(ctx context.Context, op string, body, result any) (time.Ti
 	id := c.expect(func(r returnBody, at time.Time) { replies <- reply{r, at} })
 	defer c.forgetCall(id)
 	if err := c.send(ctx, frameCall, id, callBody{Op: op, Body: raw}); err != nil {
-		return time.Time{}, fmt.Errorf("cannot ask the agent in the sandbox for %s: %w", op, err)
+		return time.Time{}, fmt.Errorf("cannot ask the agent in the %s for %s: %w", c.place, op, err)
 	}
 	select {
 	case got := <-replies:
-		return got.at, got.r.into(op, result)
+		return got.at, got.r.into(c.place, op, result)
 	case <-c.gone:
-		return time.Time{}, fmt.Errorf("while calling %s: %w", op, c.why())
+		return time.Time{}, fmt.Errorf("while calling %s: %w", op, c.Err())
 	case <-ctx.Done():
-		return time.Time{}, fmt.Errorf("the agent in the sandbox did not answer %s: %w", op, context.Cause(ctx))
+		return time.Time{}, fmt.Errorf("the agent in the %s did not answer %s: %w", c.place, op, context.Cause(ctx))
 	}
+}
+
+// Answer is what Ask got: the operation's result as JSON, or an error. The times are by this
+// host's clock.
+type Answer struct {
+	Body      json.RawMessage
+	Err       error
+	Asked, At time.Time
+}
+
+// Ask asks the agent for an operation and returns at once. took gets the answer, on the
+// client's reading goroutine; it must be quick. Ask returns false if it could not ask, because
+// the agent reads slowly. If the stream ends first (see Err), took is not called.
+func (c *Client) Ask(op string, body any, took func(Answer)) bool {
+	asked := time.Now()
+	return c.ask(op, body, func(r returnBody, at time.Time) {
+		a := Answer{Asked: asked, At: at}
+		a.Err = r.into(c.place, op, &a.Body)
+		took(a)
+	})
+}
+
+func (c *Client) ask(op string, body any, f answer) bool {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return false
+	}
+	id := c.expect(f)
+	if !c.trySend(frameCall, id, callBody{Op: op, Body: raw}) {
+		c.forgetCall(id)
+		return false
+	}
+	return true
 }
 
 // expect returns the number of a new call. f gets its answer, once.
@@ -90,9 +123,9 @@ func (c *Client) returned(f frame) error {
 	return nil
 }
 
-func (r returnBody) into(op string, result any) error {
+func (r returnBody) into(place, op string, result any) error {
 	if r.Error != "" {
-		return fmt.Errorf("%s in the sandbox: %s", op, text(r.Error))
+		return fmt.Errorf("%s in the %s: %s", op, place, text(r.Error))
 	}
 	if result == nil {
 		return nil

@@ -33,6 +33,7 @@ const (
 // Client talks to one agent. It is safe for concurrent use. No method waits for the agent
 // after its context is done: callers put frames in a queue, and a goroutine writes them.
 type Client struct {
+	place   string // of the agent, in messages
 	clock   *clock
 	guest   *guest
 	queue   chan []byte
@@ -52,6 +53,12 @@ type Client struct {
 // Option is a setting of Connect.
 type Option func(*Client)
 
+// placeSandbox is where an agent is unless Place says otherwise.
+const placeSandbox = "sandbox"
+
+// Place is what messages call the place of the agent: "collector process".
+func Place(name string) Option { return func(c *Client) { c.place = name } }
+
 // WithSecret makes both ends prove that they know the secret; nil requires nothing.
 func WithSecret(secret []byte) Option { return func(c *Client) { c.secret = secret } }
 
@@ -60,11 +67,11 @@ func WithSecret(secret []byte) Option { return func(c *Client) { c.secret = secr
 // breaks, or ctx ends; r and w stay owned by goroutines that end with the stream.
 func Connect(ctx context.Context, r io.Reader, w io.Writer, options ...Option) (*Client, error) {
 	c := &Client{
-		clock: newClock(), queue: make(chan []byte, queued), trusted: make(chan struct{}),
+		place: placeSandbox, clock: newClock(), queue: make(chan []byte, queued), trusted: make(chan struct{}),
 		cmds: map[uint32]*pending{}, asks: map[uint32]answer{}, gone: make(chan struct{}),
 	}
 	c.guest = &guest{c: c}
-	c.guard.expired = func() { c.fail(fmt.Errorf("the agent in the sandbox has read nothing for %s", deaf)) }
+	c.guard.expired = func() { c.fail(fmt.Errorf("the agent in the %s has read nothing for %s", c.place, deaf)) }
 	for _, option := range options {
 		option(c)
 	}
@@ -87,7 +94,7 @@ func Connect(ctx context.Context, r io.Reader, w io.Writer, options ...Option) (
 			return nil, err
 		}
 	case <-ctx.Done():
-		return nil, fmt.Errorf("the agent in the sandbox said nothing: %w", ctx.Err())
+		return nil, fmt.Errorf("the agent in the %s said nothing: %w", c.place, ctx.Err())
 	}
 	if c.secret == nil {
 		return c, nil
@@ -96,9 +103,9 @@ func Connect(ctx context.Context, r io.Reader, w io.Writer, options ...Option) (
 	case <-c.trusted:
 		return c, nil
 	case <-c.gone:
-		return nil, c.why()
+		return nil, c.Err()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("the agent in the sandbox said hello, but has not proved that it knows the secret: %w", ctx.Err())
+		return nil, fmt.Errorf("the agent in the %s said hello, but has not proved that it knows the secret: %w", c.place, ctx.Err())
 	}
 }
 
@@ -114,7 +121,7 @@ func (c *Client) write(w io.Writer) {
 				select {
 				case <-c.gone:
 				case <-t.C:
-					c.fail(fmt.Errorf("the agent in the sandbox does not listen: %w", err))
+					c.fail(fmt.Errorf("the agent in the %s does not listen: %w", c.place, err))
 				}
 				return
 			}
@@ -135,9 +142,9 @@ func (c *Client) send(ctx context.Context, t frameType, id uint32, body any) err
 	case c.queue <- b:
 		return nil
 	case <-c.gone:
-		return c.why()
+		return c.Err()
 	case <-ctx.Done():
-		return fmt.Errorf("the agent in the sandbox does not listen: %w", context.Cause(ctx))
+		return fmt.Errorf("the agent in the %s does not listen: %w", c.place, context.Cause(ctx))
 	}
 }
 
@@ -208,7 +215,7 @@ func (c *Client) take(f frame) error {
 // fail ends the client. It keeps the first reason.
 func (c *Client) fail(err error) {
 	if err == nil || errors.Is(err, io.EOF) {
-		err = errors.New("the sandbox ended")
+		err = fmt.Errorf("the %s ended", c.place)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,8 +225,8 @@ func (c *Client) fail(err error) {
 	}
 }
 
-// why returns why the stream ended, once gone is closed.
-func (c *Client) why() error {
+// Err returns why the stream ended, or nil while it goes on.
+func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
@@ -285,7 +292,7 @@ func (r *running) lost() (sandbox.Exit, error) {
 		return r.exit(e), nil
 	default:
 	}
-	return sandbox.Exit{}, fmt.Errorf("while running %s: %w", brief(r.cmd.Args), r.c.why())
+	return sandbox.Exit{}, fmt.Errorf("while running %s: %w", brief(r.cmd.Args), r.c.Err())
 }
 
 // brief returns the start of a command line, quoted. A long script must not hide the rest

@@ -104,6 +104,31 @@ func (c *clock) hostTime(at int64, e sandbox.Clock) time.Time {
 	return c.base.Add(time.Duration(at + int64(e.Offset) - c.baseNano))
 }
 
+// between converts times by the sandbox's clock to this host's. They are known to be between
+// two moments, which bounds the error of the kept estimate.
+func (c *clock) between(first, last time.Time, nanos []int64) []time.Time {
+	e := c.now()
+	out := make([]time.Time, len(nanos))
+	for i, n := range nanos {
+		out[i] = c.hostTime(n, e)
+		if out[i].Before(first) {
+			out[i] = first
+		}
+		if out[i].After(last) {
+			out[i] = last
+		}
+	}
+	return out
+}
+
+// HostTimes converts times by the agent's clock (CLOCK_MONOTONIC, nanoseconds) that came with
+// an answer, and were taken since a moment. now is that clock when the agent answered: one
+// more round trip for the estimate.
+func (c *Client) HostTimes(since time.Time, a Answer, now int64, nanos []int64) []time.Time {
+	c.clock.learn(c.clock.round(a.Asked, a.At, now, now), a.At)
+	return c.clock.between(since, a.At, nanos)
+}
+
 // Clock estimates the sandbox's clock anew, by several round trips, until ctx is done. One
 // answer is enough.
 func (c *Client) Clock(ctx context.Context) (sandbox.Clock, error) {
@@ -124,7 +149,7 @@ func (c *Client) estimate(ctx context.Context, most int) (sandbox.Clock, error) 
 			if i > 0 {
 				break
 			}
-			return best, fmt.Errorf("cannot read the sandbox's clock: %w", err)
+			return best, fmt.Errorf("cannot read the clock of the %s: %w", c.place, err)
 		}
 		e := c.clock.round(asked, answered, b.Now, b.Now)
 		c.clock.learn(e, answered)

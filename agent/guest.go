@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -59,15 +58,7 @@ func (g *guest) Ask() {
 		return
 	}
 	a := g.wants()
-	body, err := json.Marshal(a)
-	if err != nil {
-		return // impossible: the body is two numbers
-	}
-	id := g.c.expect(func(r returnBody, at time.Time) { g.answered(r, a.Count, now, at) })
-	g.asked = g.c.trySend(frameCall, id, callBody{Op: opSample, Body: body})
-	if !g.asked {
-		g.c.forgetCall(id)
-	}
+	g.asked = g.c.ask(opSample, a, func(r returnBody, at time.Time) { g.answered(r, a.Count, now, at) })
 }
 
 // wants returns what to ask for. An extra call at the edge of the measured time splits one
@@ -107,17 +98,8 @@ func (g *guest) stamp(readings []sandbox.GuestReading, nanos []int64, asked, at 
 		return fmt.Errorf("%w: the readings span %s, but the answer took only %s", errFrame, time.Duration(last-first), at.Sub(asked))
 	}
 	g.c.clock.learn(e, at)
-	now := g.c.clock.now()
-	for i := range readings {
-		// The readings were taken between the question and the answer. This bounds an error of
-		// the clock's estimate.
-		t := g.c.clock.hostTime(nanos[i], now)
-		if t.Before(asked) {
-			t = asked
-		}
-		if t.After(at) {
-			t = at
-		}
+	// The readings were taken between the question and the answer.
+	for i, t := range g.c.clock.between(asked, at, nanos) {
 		readings[i].At = t
 	}
 	return nil
@@ -142,7 +124,7 @@ func parseSamples(r returnBody, most int) (readings []sandbox.GuestReading, nano
 	if len(r.Body) > maxSample {
 		return nil, nil, fmt.Errorf("%w: an answer of %d bytes is too long", errFrame, len(r.Body))
 	}
-	if err := r.into(opSample, &b); err != nil {
+	if err := r.into(placeSandbox, opSample, &b); err != nil {
 		return nil, nil, err
 	}
 	if len(b.Readings) == 0 || len(b.Readings) > most {

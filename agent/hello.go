@@ -153,7 +153,7 @@ func (s *server) greeted(r io.Reader) error {
 func (c *Client) hello(r io.Reader) ([]byte, error) {
 	f, err := readFrame(r)
 	if err != nil {
-		return nil, fmt.Errorf("the agent in the sandbox did not say hello: %w", withNoise(err, r))
+		return nil, fmt.Errorf("the agent in the %s did not say hello: %w", c.place, withNoise(err, r))
 	}
 	var h helloBody
 	if f.typ != frameHello {
@@ -164,11 +164,11 @@ func (c *Client) hello(r io.Reader) ([]byte, error) {
 	}
 	switch {
 	case h.Version != version:
-		return nil, fmt.Errorf("the agent in the sandbox speaks version %d, this tare %d; use the same binary", h.Version, version)
+		return nil, fmt.Errorf("the agent in the %s speaks version %d, this tare %d; use the same binary", c.place, h.Version, version)
 	case c.secret == nil && h.Nonce != nil:
-		return nil, errors.New("the agent in the sandbox asks for a secret, and this tare has none; give both the same secret")
+		return nil, fmt.Errorf("the agent in the %s asks for a secret, and this tare has none; give both the same secret", c.place)
 	case c.secret != nil && len(h.Nonce) != nonceSize:
-		return nil, errors.New("the agent in the sandbox does not ask for the secret: it is another agent, or was started without the secret; start it with the same secret")
+		return nil, fmt.Errorf("the agent in the %s does not ask for the secret: it is another agent, or was started without the secret; start it with the same secret", c.place)
 	}
 	mine := helloBody{Version: version}
 	if c.secret != nil {
@@ -186,10 +186,10 @@ func (c *Client) accepted(f frame) error {
 		return err
 	}
 	if h.Error != "" {
-		return fmt.Errorf("the agent in the sandbox refuses this tare: %s", text(h.Error))
+		return fmt.Errorf("the agent in the %s refuses this tare: %s", c.place, text(h.Error))
 	}
 	if c.secret == nil || c.isTrusted() || !h.proves(c.secret, proverAgent, c.nonces[0], c.nonces[1]) {
-		return errors.New("the agent in the sandbox has not proved that it knows the secret; give both the same secret")
+		return fmt.Errorf("the agent in the %s has not proved that it knows the secret; give both the same secret", c.place)
 	}
 	close(c.trusted)
 	return nil

@@ -50,6 +50,9 @@ func OwnKernel(s *server) { s.own = true }
 // end the session.
 func OwnProcess(s *server) { s.alone = true }
 
+// NoCommands says that the agent only answers calls: it starts nothing.
+func NoCommands(s *server) { s.answers = true }
+
 // Secret is what the client and the agent must prove to know. nil requires nothing.
 func Secret(secret []byte) Trait { return func(s *server) { s.secret = secret } }
 
@@ -133,6 +136,7 @@ type server struct {
 	out     *outbox
 	ops     Operations
 	own     bool // the sandbox has its own kernel
+	answers bool // calls alone: no commands
 	alone   bool // the process is only the agent
 	secret  []byte
 	nonce   []byte // said in the hello; nil without a secret
@@ -222,6 +226,9 @@ func (s *server) start(id uint32, b startBody) {
 func (s *server) say(t frameType, id uint32, body any) { _ = s.out.say(t, id, body) }
 
 func (s *server) begin(id uint32, b startBody) (err error) {
+	if s.answers {
+		return errors.New("this agent starts no commands, it only answers calls")
+	}
 	if len(b.Args) == 0 {
 		return errors.New("no command given")
 	}
