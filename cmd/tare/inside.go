@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"tare/agent"
+	collectall "tare/collect/all"
+	"tare/collect/remote"
 	"tare/internal/guest"
 	"tare/workload/checkpoint"
 	"tare/workload/fault"
@@ -29,16 +31,20 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	}
 	name, rest := args[0], args[1:]
 	switch name {
-	case "agent":
-		// The agent outlives a Ctrl-C at the terminal: its client decides. SIGTERM and SIGHUP
-		// end it and its commands (agent.OwnProcess).
+	case "agent", "collect":
+		// Both outlive a Ctrl-C at the terminal: their client decides. SIGTERM and SIGHUP end
+		// the agent and its commands (agent.OwnProcess).
 		signal.Ignore(syscall.SIGINT)
 		secret, err := agent.SecretFromEnv()
-		if err == nil {
+		switch {
+		case err != nil:
+		case name == "agent":
 			err = agent.Serve(ctx, os.Stdin, stdout, nil, agent.OwnProcess, agent.Secret(secret))
+		default:
+			err = remote.Serve(ctx, os.Stdin, stdout, append(collectall.Collectors(), collectall.Counting()), agent.Secret(secret))
 		}
 		if err != nil {
-			fmt.Fprintln(stderr, "tare internal agent:", err)
+			fmt.Fprintf(stderr, "tare internal %s: %v\n", name, err)
 			return exitFailed
 		}
 		return exitOK

@@ -46,10 +46,14 @@ const (
 	children = "COLLECTTEST_RESTLESS"
 )
 
-// Main runs the tests, or the restless child. Call it from TestMain and exit with its result.
-func Main(m *testing.M) int {
-	if os.Getenv(children) == "" {
+// Main runs the tests, or the restless child, or the process that reads one of the collectors
+// for Elsewhere. Call it from TestMain and exit with its result.
+func Main(m *testing.M, collectors ...collect.Collector) int {
+	switch os.Getenv(children) {
+	case "":
 		return m.Run()
+	case elsewhere:
+		return serve(collectors)
 	}
 	restless(os.Stdin, os.Stdout)
 	return 0
