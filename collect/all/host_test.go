@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,7 +19,7 @@ import (
 	"tare/sandbox"
 )
 
-func TestMain(m *testing.M) { os.Exit(collecttest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(collecttest.Main(m, append(Collectors(), Counting())...)) }
 
 // group makes a cgroup with a limit for the test.
 func group(t *testing.T, l cgroup.Limits) *cgroup.Group {
@@ -42,11 +44,19 @@ func group(t *testing.T, l cgroup.Limits) *cgroup.Group {
 }
 
 // TestContractInARealCgroup tries every collector on threads that come and go
-// in a limited cgroup of this host.
+// in a limited cgroup of this host, in this process and in another one.
 func TestContractInARealCgroup(t *testing.T) {
 	g := group(t, cgroup.Limits{CPU: 0.3, Memory: 256 << 20})
+	all := map[string]collect.Collector{}
 	for _, c := range append(Collectors(), Counting()) {
-		t.Run(c.Name(), func(t *testing.T) {
+		all[c.Name()] = c
+		if c.Name() != "guest" { // it reads a stream of this process
+			all[c.Name()+" elsewhere"] = collecttest.Elsewhere(c, 50*time.Millisecond)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		t.Run(name, func(t *testing.T) {
+			c := all[name]
 			collecttest.Run(t, collecttest.Subject{
 				Collector: c,
 				Scopes: func(t *testing.T, pid int) []sandbox.LocalScope {

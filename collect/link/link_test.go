@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/collect"
 	"tare/collect/collecttest"
 	"tare/collect/link"
 	"tare/host/network"
@@ -15,7 +16,7 @@ import (
 	"tare/sandbox"
 )
 
-func TestMain(m *testing.M) { os.Exit(collecttest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(collecttest.Main(m, link.New())) }
 
 // bridge is one with two sandboxes attached.
 func bridge(t *testing.T) (b *network.Bridge, server, client sandbox.Network) {
@@ -48,9 +49,13 @@ func TestContract(t *testing.T) {
 	if err := b.Rate(server, 1e6); err != nil {
 		t.Fatal(err)
 	}
-	collecttest.Run(t, collecttest.Subject{Collector: link.New(), Scopes: func(*testing.T, int) []sandbox.LocalScope {
-		return []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Network: server}}
-	}})
+	for name, c := range map[string]collect.Collector{"here": link.New(), "elsewhere": collecttest.Elsewhere(link.New(), 50*time.Millisecond)} {
+		t.Run(name, func(t *testing.T) {
+			collecttest.Run(t, collecttest.Subject{Collector: c, Scopes: func(*testing.T, int) []sandbox.LocalScope {
+				return []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Network: server}}
+			}})
+		})
+	}
 }
 
 // flood has the client send n datagrams of 1000 bytes; the kernel may drop them at the server.
