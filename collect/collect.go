@@ -1,10 +1,9 @@
 // Package collect reads figures of the machine while a trial runs. A collector is a folder
 // below this one, listed in all/.
 //
-// The data path: 1. run opens each collector once a trial, with the scopes of
-// all its sandboxes; 2. run alone owns the clock and calls Read at the study's
-// rate; 3. run appends the samples to series and records the CPU that reading
-// them took.
+// The data path: 1. package trial opens each collector once a trial, with the scopes of
+// all its sandboxes; 2. it alone owns the clock and calls Read at the study's rate; 3. it
+// appends the samples to series. Package remote does the same from another process.
 package collect
 
 import (
@@ -24,6 +23,7 @@ type Collector interface {
 	Series() []record.Response
 	// Check returns why this host lacks the source; nil if it has it.
 	Check() error
+	// Open prepares to read what belongs to the sandboxes on this machine.
 	Open(context.Context, []sandbox.LocalScope) (Probe, error)
 }
 
