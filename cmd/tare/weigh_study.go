@@ -99,11 +99,13 @@ func mapped[T, U any](in []T, f func(T) U) []U {
 	return out
 }
 
-// turnTime is how long a turn measures at least: long enough that starting a turn, some
-// milliseconds, does not matter, and short enough that a block has several.
+// Constants of the timing. A turn is long enough that starting it, some milliseconds, does not
+// matter, and short enough that a block has several.
 const (
-	turnTime  = 200 * time.Millisecond
-	mostTurns = 4
+	turnTime    = 200 * time.Millisecond
+	mostTurns   = 4
+	wantBlocks  = 6                      // with less than 3 there is no interval, and 6 make it a third as wide
+	sandboxTime = 700 * time.Millisecond // that a sandbox takes in a block beside its turns, about
 )
 
 // pilot is the timing of the first look, natively: one run, or several short ones.
@@ -113,12 +115,20 @@ func (w *weighing) pilot() timing {
 
 // paced uses what the pilot has shown: how long a run takes natively.
 func (w *weighing) paced(run, budget time.Duration) timing {
-	p := timing{turns: 1, fill: turnTime, expect: run.Round(10 * time.Microsecond), warmup: w.warmup, budget: budget.Round(time.Second)}
+	p := timing{turns: 1, fill: turnTime, expect: max(10*time.Microsecond, run.Round(10*time.Microsecond)), warmup: w.warmup, budget: max(time.Second, budget.Round(time.Second))}
 	switch { // an even number: a block goes through its sandboxes in both directions
 	case run <= turnTime:
 		p.turns = mostTurns
 	case run <= 5*turnTime:
 		p.turns = 2
+	}
+	// Many sandboxes, or little time: blocks are worth more than turns.
+	each := budget/time.Duration(wantBlocks*len(w.sandboxes)*len(w.commands)) - sandboxTime
+	if p.turns == mostTurns && each < mostTurns*turnTime {
+		p.turns = 2
+	}
+	if each < 2*turnTime {
+		p.fill = turnTime / 2
 	}
 	if w.warmup < 0 {
 		p.warmup = 0
@@ -128,7 +138,6 @@ func (w *weighing) paced(run, budget time.Duration) timing {
 	}
 	// A sandbox that is fifty times slower is still weighed; one that hangs must not take all the time.
 	p.limit = min(w.timeout, max(10*time.Second, 50*run).Round(time.Second))
-	p.expect = max(p.expect, 10*time.Microsecond)
 	return p
 }
 

@@ -115,7 +115,7 @@ func TestWeighUsage(t *testing.T) {
 
 // TestWeighTiming: a long command has few turns, and one that is slower in a sandbox is not cut off.
 func TestWeighTiming(t *testing.T) {
-	w := &weighing{timeout: time.Minute, warmup: -1}
+	w := &weighing{timeout: time.Minute, warmup: -1, commands: []string{"a"}, sandboxes: []string{"process", "runc"}}
 	for run, want := range map[time.Duration]timing{
 		0:                      {turns: 4, fill: turnTime, warmup: 1, limit: 10 * time.Second, expect: 10 * time.Microsecond, budget: time.Minute},
 		time.Millisecond:       {turns: 4, fill: turnTime, warmup: 1, limit: 10 * time.Second, expect: time.Millisecond, budget: time.Minute},
@@ -125,5 +125,9 @@ func TestWeighTiming(t *testing.T) {
 		if got := w.paced(run, time.Minute); got != want {
 			t.Errorf("%s: %+v, want %+v", run, got, want)
 		}
+	}
+	w.sandboxes = []string{"process", "a", "b", "c", "d"}
+	if got := w.paced(time.Millisecond, 20*time.Second); got.turns != 2 || got.fill != turnTime/2 {
+		t.Errorf("five sandboxes in 20 s: %+v", got)
 	}
 }

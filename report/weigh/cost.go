@@ -28,7 +28,7 @@ func (f *Figure) Cost() string {
 	}
 	switch {
 	case !f.Estimate.HasInterval():
-		return fmt.Sprintf("%s the cost so far; an interval takes %d blocks", words.Times(cost), stat.MinN)
+		return fmt.Sprintf("about %s the cost; an interval takes %d blocks", words.Times(cost), stat.MinN)
 	case f.Called && cost >= 1:
 		return fmt.Sprintf("%s the cost (%s)", words.Times(cost), span(lo, hi))
 	case f.Called:
@@ -48,4 +48,11 @@ func span(lo, hi float64) string { return words.Ratio(lo) + " to " + words.Ratio
 // percent rounds up to a tenth: it is the end of a bound.
 func percent(x float64) string {
 	return strconv.FormatFloat(math.Ceil(1000*x-1e-9)/10, 'f', -1, 64) + " %"
+}
+
+// Wide reports whether more time would say more of a row: it has no interval, or one that says too
+// little.
+func (w *Row) Wide() bool {
+	f := w.first()
+	return !w.Baseline && w.Failure == "" && f.Verdict == stat.Undecided && !(f.Estimate.Bound > 0)
 }
