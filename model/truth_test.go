@@ -33,7 +33,7 @@ const truthTrials = 3
 // one leaves 75 to 95 % of the rate, the rest 30 to 60 %; with TARE_MILD=1 all are mild, with
 // TARE_MILD=0 none.
 func TestTruth(t *testing.T) {
-	n := 120
+	n := 60
 	if testing.Short() {
 		n = 33
 	}
