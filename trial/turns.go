@@ -155,7 +155,40 @@ func (t *trial) combine() {
 			}
 		}
 	}
+	t.keepIdle()
 	t.mergeSeries()
+}
+
+// idleMost is how much of a processor a sandbox may use between its turns without a word about it.
+const idleMost = 0.02
+
+// keepIdle says what the sandboxes of each end used between their turns, where they were to be
+// idle. Others were weighed meanwhile.
+func (t *trial) keepIdle() {
+	last := map[record.Labels]record.Series{}
+	used, passed := map[string]float64{}, map[string]time.Duration{}
+	for _, s := range t.evidence.Series {
+		if s.Name != record.CgroupCPU || len(s.T) == 0 {
+			continue
+		}
+		if was, ok := last[s.Labels]; ok {
+			end, n := s.Labels.Get(record.LabelEnd), len(was.T)-1
+			used[end] += s.V[0] - was.V[n]
+			passed[end] += s.T[0] - was.T[n]
+		}
+		last[s.Labels] = s
+	}
+	for _, end := range slices.Sorted(maps.Keys(used)) {
+		if passed[end] <= 0 {
+			continue
+		}
+		cores := used[end] / passed[end].Seconds()
+		t.rec.Samples = append(t.rec.Samples, record.Sample{Name: record.IdleCPU, Labels: record.MakeLabels(record.LabelEnd, end), Unit: record.Cores, Kind: record.Value, Value: cores})
+		if cores > idleMost {
+			t.rec.Warnings = append(t.rec.Warnings, record.Warning{Code: "idle", Text: fmt.Sprintf(
+				"the sandbox of %s used %.2g cores between its turns, while others were weighed; compare without turns", end, cores)})
+		}
+	}
 }
 
 func mean(of []record.Sample) float64 {

@@ -138,6 +138,23 @@ func TestTurnsThatFail(t *testing.T) {
 	}
 }
 
+// TestIdleCPU: two turns of a second each, and between them half a second of CPU in ten.
+func TestIdleCPU(t *testing.T) {
+	at := record.MakeLabels(record.LabelEnd, "server")
+	turn := func(from time.Duration, v float64) record.Series {
+		return record.Series{Name: record.CgroupCPU, Labels: at, Unit: record.Second, Kind: record.Counter, T: []time.Duration{from, from + time.Second}, V: []float64{v, v + 1}}
+	}
+	tr := &trial{rec: &record.Trial{}, evidence: record.Evidence{Series: []record.Series{turn(0, 3), turn(11*time.Second, 4.5)}}}
+	tr.keepIdle()
+	want := []record.Sample{{Name: record.IdleCPU, Labels: at, Unit: record.Cores, Kind: record.Value, Value: 0.05}}
+	if d := cmp.Diff(want, tr.rec.Samples); d != "" {
+		t.Error(d)
+	}
+	if len(tr.rec.Warnings) != 1 || !strings.Contains(tr.rec.Warnings[0].Text, "used 0.05 cores") {
+		t.Errorf("warnings %v", tr.rec.Warnings)
+	}
+}
+
 // TestCombine: three turns of 1, 4 and 16.
 func TestCombine(t *testing.T) {
 	e, j := engine(t, "")
