@@ -92,7 +92,7 @@ func endOrphans() {
 		}
 		found := false
 		for _, list := range lists {
-			b, err := os.ReadFile(list)
+			b, err := os.ReadFile(list) //nolint:gosec // of proc(5)
 			if err != nil {
 				continue
 			}

@@ -89,7 +89,7 @@ func TestRunsFail(t *testing.T) {
 	ok := []int{0}
 	script := func(text string) string {
 		path := filepath.Join(t.TempDir(), "script")
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		return path
