@@ -173,7 +173,7 @@ test)
 	setup_go
 	packages sqlite3:sqlite3 iperf3:iperf3 qperf:qperf hyperfine:hyperfine hackbench:rt-tests pidstat:sysstat chromium:chromium skopeo:skopeo
 	# Other tools for tests: to save sandboxes, leave containers behind, and load images.
-	optional redis-server:redis-server redis-benchmark:redis-tools busybox:busybox-static criu:criu podman:podman containerd:containerd
+	optional gcc:gcc git:git redis-server:redis-server redis-benchmark:redis-tools busybox:busybox-static criu:criu podman:podman containerd:containerd
 	setup_python
 	;;
 *)
