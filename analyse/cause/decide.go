@@ -136,8 +136,7 @@ func (f *facts) besideHost(weights, limit map[Kind]float64) bool {
 const fargone = 8
 
 // alike says that a resource of the host, which others fill too, does not explain the cost:
-// it is as full in the baseline, or nearly so, and an operation hardly takes more of it. Of a
-// host that is as full there, a cost that is not extreme is never its own. Where
+// it is as full in the baseline, or nearly so, and an operation hardly takes more of it. Where
 // the processors are missing for w of the time, what is done takes 1/(1-w) as long. It is
 // the cost's cause if that, and what more processor time an operation takes, explain
 // half of the cost, by logarithms.
@@ -152,9 +151,6 @@ func (f *facts) alike(k Kind) bool {
 	switch k {
 	case Host:
 		w, w0 = f.waits(), base.waits()
-		if lag := f.lag(); slower < fargone && lag > 0 && base.lag() > near*lag {
-			return true // its threads wait longer because they run longer
-		}
 	case Steal:
 		w, w0 = f.own[fHostSteal], f.base[fHostSteal]
 	case SoftIRQ:
@@ -164,11 +160,15 @@ func (f *facts) alike(k Kind) bool {
 		return false
 	}
 	fuller := math.Log((1 - w0) / (1 - w))
-	if w0 > near*w { // trials differ by as much
+	if w0 > 0.7*w { // few trials of two cells differ by as much
 		fuller = min(0, fuller)
 	}
 	more := math.Log((tasks(&f.own) + f.own.or(fHelperCPU, 0)) / f.own.unit() / ((tasks(&f.base) + f.base.or(fHelperCPU, 0)) / f.base.unit()))
-	if math.IsNaN(more) || math.IsInf(more, 0) || -math.Log(1-min(0.99, f.intercepted()/(1-f.lag()))) >= cost/2 { // then calls take it, and wait for it
+	calls := -math.Log(1-min(0.99, f.intercepted()/(1-f.lag()))) >= cost/2 // they take it, and wait for it
+	if calls && k == Host && slower < fargone && base.lag() > near*f.lag() {
+		return true // threads wait longer because they run longer, for the calls
+	}
+	if math.IsNaN(more) || math.IsInf(more, 0) || calls {
 		more = 0
 	}
 	return fuller+max(0, more) < cost/2

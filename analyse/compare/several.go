@@ -155,7 +155,7 @@ func (x *repeated) settle(confidence float64, prior stat.Prior, tau2 float64) {
 	}
 	v, df := x.s2, x.df
 	if scale := x.within + tau2; scale > 0 && prior.DF > 0 {
-		v, df = prior.Posterior(x.s2/scale, x.df)
+		v, df = prior.Whole(x.s2/scale, x.df)
 		v *= scale
 	}
 	x.change.SE, x.change.DF = math.Sqrt(v*x.by), math.Min(1e9, df)

@@ -222,7 +222,14 @@ const (
 // Posterior returns the moderated variance and its degrees of freedom: those that F. E.
 // Satterthwaite (1946, see Combine) gives a weighted mean of s2 and the prior.
 func (p Prior) Posterior(s2, df float64) (v, d float64) {
-	weight := share * (p.DF - ignored)
+	return p.weighted(share*(p.DF-ignored), s2, df)
+}
+
+// Whole is Posterior at full weight, for variances that were divided by what is expected of
+// each: none of them is known to be noisier than the rest.
+func (p Prior) Whole(s2, df float64) (v, d float64) { return p.weighted(p.DF, s2, df) }
+
+func (p Prior) weighted(weight, s2, df float64) (v, d float64) {
 	switch {
 	case !(weight > 0):
 		return s2, df

@@ -336,6 +336,9 @@ func TestPosterior(t *testing.T) {
 		near(t, "variance", v, c.v, 1e-12)
 		near(t, "degrees of freedom", df, c.df, 1e-12)
 	}
+	v, df := Prior{DF: 12, Var: 1, Cap: 80}.Whole(9, 4)
+	near(t, "whole variance", v, 3, 1e-12)
+	near(t, "whole degrees of freedom", df, 16, 1e-12)
 }
 
 // TestQuarters: with few blocks, the intervals of the comparisons that scatter most hold the
