@@ -192,7 +192,7 @@ func callsPerUnit(s *cause.Stratum) float64 {
 // judgeTruth counts, and prints who was taken for what.
 func judgeTruth(t *testing.T, all []planted) {
 	t.Helper()
-	right, wrong := 0, 0
+	right, open, wrong := 0, 0, 0
 	matrix := map[model.Cause]map[cause.Kind]int{}
 	type bin struct{ n, right int }
 	bins := map[int]bin{}
@@ -209,6 +209,8 @@ func judgeTruth(t *testing.T, all []planted) {
 			right++
 		} else if named {
 			wrong++
+		} else if slices.Contains(p.finding.Among, cause.Kind(p.truth)) {
+			open++
 		}
 		if named {
 			at := int(p.finding.Confidence * 10)
@@ -226,7 +228,7 @@ func judgeTruth(t *testing.T, all []planted) {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d configurations, %.1f %% right, %.1f %% wrong\n%-13s", len(all), 100*float64(right)/float64(len(all)), 100*float64(wrong)/float64(len(all)), "planted")
+	fmt.Fprintf(&b, "%d configurations, %.1f %% right, %.1f %% left open with the right one among them, %.1f %% wrong\n%-13s", len(all), 100*float64(right)/float64(len(all)), 100*float64(open)/float64(len(all)), 100*float64(wrong)/float64(len(all)), "planted")
 	for _, k := range cause.Kinds() {
 		fmt.Fprintf(&b, " %6.6s", k)
 	}
@@ -251,8 +253,9 @@ func judgeTruth(t *testing.T, all []planted) {
 	if n < 1000 {
 		slack = 3
 	}
-	if float64(right) < 0.95*n-slack*math.Sqrt(n*0.95*0.05) || float64(wrong) >= 0.02*n+slack*math.Sqrt(n*0.02*0.98) {
-		t.Errorf("want 95 %% right and less than 2 %% wrong:\n%s", strings.Join(notes, "\n"))
+	least := func(share float64) float64 { return share*n - slack*math.Sqrt(n*share*(1-share)) }
+	if float64(right) < least(0.9) || float64(right+open) < least(0.97) || float64(wrong) >= 0.02*n+slack*math.Sqrt(n*0.02*0.98) {
+		t.Errorf("want 90 %% right, 97 %% with those left open, and less than 2 %% wrong:\n%s", strings.Join(notes, "\n"))
 	} else if os.Getenv("TARE_TRUTH") != "" {
 		t.Log(strings.Join(notes, "\n"))
 	}
