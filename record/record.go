@@ -26,6 +26,10 @@ const (
 	Fraction       Unit = "1"
 )
 
+// BitsPerSecond is how people read a network's rate: Value of package words writes bytes a
+// second so. No value is in it.
+const BitsPerSecond Unit = "b/s"
+
 // Better says which direction of a response is an improvement.
 type Better string
 
@@ -47,9 +51,20 @@ type Response struct {
 	// other figures, such as a percentile. A rate x means 1/x seconds an operation.
 	Operation string `json:"operation,omitempty"`
 
+	// Network says that the bytes of the response go over a network.
+	Network bool `json:"network,omitempty"`
+
 	// Step says whose work the response times, if it is a part of the operation's time: the
 	// runtime's or the program's. It is "" for other responses.
 	Step Step `json:"step,omitempty"`
+}
+
+// Shown is the unit that reports write the response's values in.
+func (r Response) Shown() Unit {
+	if r.Network && r.Unit == BytesPerSecond {
+		return BitsPerSecond
+	}
+	return r.Unit
 }
 
 // Step says whose work a part of a launch is.

@@ -56,7 +56,7 @@ func (b *builder) price(m *merged, trials []*trial, f *filler) string {
 	}
 	if len(trials) == 0 || len(out) == 0 {
 		if p := m.first.list[0].f.Price; p != nil && p.Ratio > 0 && len(rule.Set) > 0 {
-			out = append(out, fmt.Sprintf("a %s costs %s times the baseline's CPU today (%s cores used, %s by the baseline)",
+			out = append(out, fmt.Sprintf("a %s costs %s × the baseline's CPU today (%s cores used, %s by the baseline)",
 				p.Unit, digits(p.Ratio), digits(p.Cores), digits(p.Base)))
 		}
 	}
@@ -86,9 +86,9 @@ func (b *builder) measuredPrice(t *trial) string {
 		return ""
 	}
 	mean := func(sum, n float64) string { return digits(math.Exp(sum / n)) }
-	s := fmt.Sprintf("%s: a %s takes %s times the CPU that it takes without, %s cores instead of %s", b.measured(), unit, mean(with, n), mean(cores, n), mean(was, n))
+	s := fmt.Sprintf("%s: a %s takes %s × the CPU that it takes without, %s cores instead of %s", b.measured(), unit, mean(with, n), mean(cores, n), mean(was, n))
 	if natives > 0 {
-		s += fmt.Sprintf("; %s times the baseline's CPU", mean(native, natives))
+		s += fmt.Sprintf("; %s × the baseline's CPU", mean(native, natives))
 	}
 	return s
 }

@@ -49,7 +49,7 @@ func TestCauseOpens(t *testing.T) {
 	b.wait("the details", `document.querySelector("dialog[open] .readings")`)
 	text := eval[string](b, `document.querySelector("dialog").innerText`)
 	for _, s := range []string{"helper vhost", "confidence 60 %: doubtful", "One vhost thread is busy 88 % of its time", "Supports it", "Neither: near the limit", "Excludes other causes",
-		"vhost thread, share of a core", "88.0 % (85.0 % to 90.0 %); limit 80.0 %", "2.40 GB/s", "2.50 x (2.40 to 2.60) the CPU time per request", "One trial in time"} {
+		"vhost thread, share of a core", "88.0 % (85.0 % to 90.0 %); limit 80.0 %", "2.40 GB/s", "2.50 × (2.40 to 2.60) the CPU time per request", "One trial in time"} {
 		if !strings.Contains(text, s) {
 			t.Errorf("the details lack %q", s)
 		}

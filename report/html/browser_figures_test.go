@@ -195,7 +195,7 @@ func heat(t *testing.T, b *browser, d *document.Document) {
 // TestValuesReadAsInTheTextReport compares the page's way of writing figures with
 // report/text on many values, among them those that lie between two roundings.
 func TestValuesReadAsInTheTextReport(t *testing.T) {
-	units := []record.Unit{record.Second, record.Byte, record.BytesPerSecond, record.PerSecond, record.Cores, record.Count, record.Fraction, "events/s", ""}
+	units := []record.Unit{record.Second, record.Byte, record.BytesPerSecond, record.BitsPerSecond, record.PerSecond, record.Cores, record.Count, record.Fraction, "events/s", ""}
 	values := []float64{0, 1, 2.5, 0.5, 12.25, 12.35, 0.0625, 99.95, 9.995, 0.9995, 999.5, 1e7, 12250000, 12350000, 1e21, 5e-324, 1.25e-9, 0.000125, 0.0001235, 1024, 1023.5, 999.4999, -3.25, -0.0004}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {

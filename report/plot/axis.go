@@ -158,11 +158,13 @@ func prefix(largest float64, unit record.Unit) (per float64, name string) {
 	var steps []step
 	switch unit {
 	case record.Second:
-		steps = []step{{1e-9, "ns"}, {1e-6, "us"}, {1e-3, "ms"}, {1, "s"}}
+		steps = []step{{1e-9, "ns"}, {1e-6, "µs"}, {1e-3, "ms"}, {1, "s"}}
 	case record.Byte:
 		steps = []step{{1, "B"}, {1 << 10, "KiB"}, {1 << 20, "MiB"}, {1 << 30, "GiB"}, {1 << 40, "TiB"}}
 	case record.BytesPerSecond:
 		steps = []step{{1, "B/s"}, {1e3, "kB/s"}, {1e6, "MB/s"}, {1e9, "GB/s"}, {1e12, "TB/s"}}
+	case record.BitsPerSecond:
+		steps = []step{{1. / 8, "b/s"}, {1e3 / 8, "kb/s"}, {1e6 / 8, "Mb/s"}, {1e9 / 8, "Gb/s"}, {1e12 / 8, "Tb/s"}}
 	case record.PerSecond:
 		steps = []step{{1, "/s"}, {1e3, "k/s"}, {1e6, "M/s"}, {1e9, "G/s"}}
 	case record.Fraction:
@@ -184,7 +186,7 @@ func prefix(largest float64, unit record.Unit) (per float64, name string) {
 }
 
 // logTicks marks powers of ten, and 2 and 5 times those on a short axis. Each
-// says its own unit: 10 us, 1 ms.
+// says its own unit: 10 µs, 1 ms.
 func (s *scale) logTicks(unit record.Unit, v Value) {
 	decades := math.Log10(s.hi / s.lo)
 	every := max(1, int(math.Ceil(decades/8)))
@@ -230,9 +232,9 @@ func short(s string) string {
 // unit is that of the values of a figure.
 func (f *Figure) unit() record.Unit {
 	for i := range f.Marks {
-		if u := f.Marks[i].Response.Unit; u != "" {
+		if u := f.Marks[i].Response.Shown(); u != "" {
 			return u
 		}
 	}
-	return f.Response.Unit
+	return f.Response.Shown()
 }

@@ -110,7 +110,7 @@ func TestCauseMapOfStrata(t *testing.T) {
 		t.Fatalf("figure %d of %d", i, len(figs))
 	}
 	for j := range figs[i].Marks {
-		if m := &figs[i].Marks[j]; m.N != 1 || !m.Baseline && m.Cause.Cause.Costs && m.Cause.Cause.Kind != cause.Untold && m.Cause.Cause.Kind != cause.Unknown && !strings.Contains(m.Cause.Second, "0.50 x, ") {
+		if m := &figs[i].Marks[j]; m.N != 1 || !m.Baseline && m.Cause.Cause.Costs && m.Cause.Cause.Kind != cause.Untold && m.Cause.Cause.Kind != cause.Unknown && !strings.Contains(m.Cause.Second, "2.00 ×, ") {
 			t.Errorf("%s: %+v", figs[i].place(m), m.Cause)
 		}
 	}

@@ -178,7 +178,7 @@ func (s *sheet) heatCell(m *Mark, sh shade, r vg.Rectangle) {
 		s.lowFrame(r)
 	}
 	ink := over(fill)
-	value := words.Value(m.Value, m.Response.Unit)
+	value := words.Value(m.Value, m.Response.Shown())
 	if sh.ratio {
 		value = words.Times(m.cost().Ratio)
 		switch {

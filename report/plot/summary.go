@@ -82,7 +82,7 @@ func cellMark(c *summary.Cell, row *summary.Row, response record.Response) Mark 
 
 // summaryText is what stands in such a cell: the value, and below it the ratio.
 func (m *Mark) summaryText(known bool) (value, ratio string) {
-	value = words.Value(m.Level, m.Response.Unit)
+	value = words.Value(m.Level, m.Response.Shown())
 	if m.Fewer {
 		value += fewer
 	}

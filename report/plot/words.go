@@ -242,7 +242,7 @@ func (f *Figure) spoken(m *Mark) string {
 	if m.Cause != nil {
 		return spokenCause(m.Cause)
 	}
-	write := func(v float64) string { return words.Value(v, m.Response.Unit) }
+	write := func(v float64) string { return words.Value(v, m.Response.Shown()) }
 	if f.Value == Ratio {
 		write = words.Ratio
 	}

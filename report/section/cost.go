@@ -58,7 +58,7 @@ func CPUCosts(r *analyse.Result) *Section {
 		for _, x := range c.Roles {
 			roles = append(roles, x.Role+" "+percentOf(x.Part))
 		}
-		row := all.Row(work, in, words.Value(c.Value, record.Second)+" a "+c.Unit, "-", bare(c.Cores), words.Value(c.Rate, c.Response.Unit), strconv.Itoa(c.Trials), strings.Join(roles, ", "))
+		row := all.Row(work, in, words.Value(c.Value, record.Second)+" a "+c.Unit, "-", bare(c.Cores), words.Value(c.Rate, c.Response.Shown()), strconv.Itoa(c.Trials), strings.Join(roles, ", "))
 		if c.Baseline {
 			row[3].First = "baseline"
 		} else if c.Estimate.N > 0 && c.Estimate.Undefined == "" {

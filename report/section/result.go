@@ -144,9 +144,9 @@ func comparison(c *analyse.Comparison) Cell {
 	case analyse.GivenUp, analyse.Failed:
 		return Cell{First: string(out), Tone: words.Worse}
 	case analyse.Baseline:
-		return Cell{First: words.Value(c.Level.Typical, c.Response.Unit)}
+		return Cell{First: words.Value(c.Level.Typical, c.Response.Shown())}
 	case analyse.NoRatio:
-		level := words.Value(c.Level.Typical, c.Response.Unit)
+		level := words.Value(c.Level.Typical, c.Response.Shown())
 		switch {
 		case c.Base.BelowNoise > 0:
 			return Cell{First: level, Second: "no ratio"}

@@ -96,7 +96,7 @@ func Costs(r *analyse.Result) *Section {
 	for i := range r.Compared {
 		if c := &r.Compared[i]; c.Baseline && c.Level.N > 0 {
 			k := c.Workload + " " + c.Response.Name
-			if v := words.Value(c.Level.Typical, c.Response.Unit); base[k] == "" {
+			if v := words.Value(c.Level.Typical, c.Response.Shown()); base[k] == "" {
 				base[k] = v
 			} else {
 				base[k] = "-" // several: none is the one

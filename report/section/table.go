@@ -79,7 +79,7 @@ func meanCell(t *summary.Table, row *summary.Row, c *summary.Cell) Cell {
 	if c.Combinations == 0 {
 		return Cell{First: "-"}
 	}
-	out := Cell{First: words.Value(c.Estimate.Value, t.Response.Unit)}
+	out := Cell{First: words.Value(c.Estimate.Value, t.Response.Shown())}
 	if c.Fewer {
 		out.First += fewer
 	}

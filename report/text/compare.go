@@ -117,7 +117,7 @@ func changes(res *compare.Result, order []int, q compare.Question, seen map[stri
 			continue
 		}
 		c := r.Change()
-		a, b, n := words.Value(r.A.Level, r.Response.Unit), words.Value(r.B.Level, r.Response.Unit), fmt.Sprintf("%d, %d", r.A.N, r.B.N)
+		a, b, n := words.Value(r.A.Level, r.Response.Shown()), words.Value(r.B.Level, r.Response.Shown()), fmt.Sprintf("%d, %d", r.A.N, r.B.N)
 		if q == compare.Cost {
 			a, b, n = words.Ratio(r.A.Cost.Ratio), words.Ratio(r.B.Cost.Ratio), fmt.Sprintf("%d, %d", r.A.Cost.N, r.B.Cost.N)
 		}

@@ -26,6 +26,8 @@ func Value(v float64, u record.Unit) string {
 		return prefixed(v, 1024, []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"})
 	case record.BytesPerSecond:
 		return prefixed(v, 1000, []string{"B/s", "kB/s", "MB/s", "GB/s", "TB/s"})
+	case record.BitsPerSecond:
+		return prefixed(8*v, 1000, []string{"b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s"})
 	case record.PerSecond:
 		return prefixed(v, 1000, []string{"/s", "k/s", "M/s", "G/s"})
 	case record.Cores:

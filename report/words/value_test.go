@@ -20,6 +20,7 @@ func TestValue(t *testing.T) {
 		{0, record.Second, "0 s"},
 		{1234.5, record.Second, "1234 s"},
 		{1.9e9, record.BytesPerSecond, "1.90 GB/s"},
+		{1.9e9, record.BitsPerSecond, "15.2 Gb/s"},
 		{25 << 20, record.Byte, "25.0 MiB"},
 		{1023.9, record.Byte, "1.00 KiB"},
 		{512, record.Byte, "512 B"},

@@ -118,7 +118,7 @@ func (w Workload) Params() []param.Param {
 func (Workload) Responses(v param.Values) []record.Response {
 	open := v.Str("load") == "open"
 	rate := record.Response{Name: "rate", Unit: record.PerSecond, Better: record.Higher, Operation: "request", Help: "good answers a second"}
-	through := record.Response{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte",
+	through := record.Response{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Network: true, Operation: "byte",
 		Help: "bytes of answers received, with their headers"}
 	from := "from the request's sending to the end of its answer"
 	if open {

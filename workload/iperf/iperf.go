@@ -58,7 +58,7 @@ func (iperf) Params() []param.Param {
 }
 
 func (iperf) Responses(param.Values) []record.Response {
-	return []record.Response{{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte",
+	return []record.Response{{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Network: true, Operation: "byte",
 		Help: "payload that arrived at the receiving end, all streams together"}}
 }
 

@@ -67,7 +67,7 @@ func profileResponses(v param.Values) []record.Response {
 		lat("latency_p999", "99.9th percentile"), lat("latency_mean", "mean iteration")}
 	rates := []record.Response{per("transactions", "transaction", "iterations of transactions, over all strands")}
 	if prog.sends || prog.receives {
-		through := record.Response{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte",
+		through := record.Response{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Network: true, Operation: "byte",
 			Help: "payload that the client wrote and read"}
 		if prog.unheard() {
 			through.Help = "payload that the server read, without what UDP lost"

@@ -76,7 +76,7 @@ func (Workload) Responses(v param.Values) []record.Response {
 		return profileResponses(v)
 	}
 	if v.Str("mode") == "stream" {
-		return []record.Response{{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte",
+		return []record.Response{{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Network: true, Operation: "byte",
 			Help: "payload that arrived at the receiving end"}}
 	}
 	rate := record.Response{Name: "rate", Unit: record.PerSecond, Better: record.Higher, Operation: "request", Help: "round trips over all connections"}

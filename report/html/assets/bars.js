@@ -112,7 +112,7 @@
     const groups = hatched || !column ? x.levels.map((v) => [v, null]) : x.levels.flatMap((v) => seconds.map((c) => [v, c]));
     const slots = hatched ? treatments.flatMap((tr) => seconds.map((c) => [tr, c])) : treatments.map((tr) => [tr, null]);
     const of = new Map(bars.map((i) => [JSON.stringify([Tare.levelOf(i.c.cell, x.name), column ? Tare.levelOf(i.c.cell, column.name) ?? null : null, i.column]), i]));
-    const unit = t.response.unit;
+    const unit = Tare.unitOf(t.response);
     const value = (i) => (i.hasRatio ? i.c.estimate.value : i.c.level.typical);
     const ends = (i) => (i.hasRatio && i.c.estimate.lo > 0 ? [i.c.estimate.base * i.c.estimate.lo, i.c.estimate.base * i.c.estimate.hi] : null);
     let most = 0;

@@ -101,7 +101,7 @@
   Tare.cellText = (c) => {
     const kind = Tare.kindOf(c),
       e = c.estimate,
-      value = () => Tare.value(c.level.typical, c.response.unit);
+      value = () => Tare.value(c.level.typical, Tare.unitOf(c.response));
     switch (kind) {
       case "skipped":
       case "failed":

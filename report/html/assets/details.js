@@ -76,7 +76,7 @@
     const D = Tare.data,
       c = item.c,
       e = c.estimate,
-      unit = c.response.unit;
+      unit = Tare.unitOf(c.response);
     const name = item.column >= 0 ? Tare.treatmentName(D.treatments[item.column].cell) : c.treatment;
     const better = { higher: "higher is better", lower: "lower is better" }[c.response.better] || "no side is better";
     const [first, second] = Tare.cellText(c);
@@ -176,7 +176,7 @@
 
   const pairsPart = (item, name) => {
     const D = Tare.data,
-      unit = item.c.response.unit,
+      unit = Tare.unitOf(item.c.response),
       pairs = Tare.pairs(item);
     if (!pairs.length) return [];
     const side = (x) =>

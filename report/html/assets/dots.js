@@ -308,7 +308,7 @@
       [, second] = Tare.cellText(i.c);
     return (
       `${Tare.short(i.row.name, 70)}  ${Tare.plain(i.c.response.name)}\n${Tare.short(Tare.treatmentName(Tare.data.treatments[i.column].cell), 60)}: ${Tare.times(i.cost.x)}  (${second})  n=${e.n}\n` +
-      `${Tare.value(e.value, i.c.response.unit)} against ${Tare.value(e.base, i.c.response.unit)}\n${Tare.kinds[i.kind].mark} ${Tare.kinds[i.kind].word}`
+      `${Tare.value(e.value, Tare.unitOf(i.c.response))} against ${Tare.value(e.base, Tare.unitOf(i.c.response))}\n${Tare.kinds[i.kind].mark} ${Tare.kinds[i.kind].word}`
     );
   };
 

@@ -70,6 +70,8 @@
         return prefixed(v, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]);
       case "B/s":
         return prefixed(v, 1000, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]);
+      case "b/s":
+        return prefixed(8 * v, 1000, ["b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s"]);
       case "1/s":
         return prefixed(v, 1000, ["/s", "k/s", "M/s", "G/s"]);
       case "cores":
@@ -82,6 +84,9 @@
     }
     return `${digits(v)} ${unit || ""}`.trim();
   };
+
+  // unitOf is the unit that a response's values are written in: bits of a network.
+  Tare.unitOf = (r) => (r.network && r.unit === "B/s" ? "b/s" : r.unit);
 
   // costOf is an estimate as a cost, of which more is worse (stat.Estimate.Cost).
   Tare.costOf = (e, better) => (better === "higher" && e.ratio > 0 ? { x: 1 / e.ratio, lo: e.lo > 0 ? 1 / e.hi : 0, hi: e.lo > 0 ? 1 / e.lo : 0 } : { x: e.ratio, lo: e.lo, hi: e.hi });

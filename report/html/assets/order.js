@@ -62,7 +62,7 @@
     for (const i of D.items) {
       if (!i.c.first) continue;
       const cell = D.cellOf.get(Tare.keyOf(i.c.cell));
-      if (cell !== undefined) out.set(cell, { name: i.c.response.name, unit: i.c.response.unit, typical: i.c.level.typical });
+      if (cell !== undefined) out.set(cell, { name: i.c.response.name, unit: Tare.unitOf(i.c.response), typical: i.c.level.typical });
     }
     return out;
   };

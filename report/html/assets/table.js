@@ -18,7 +18,7 @@
     const fixed = new Set(D.fixed.map((l) => l.factor));
     const nested = new Set(D.treatments.flatMap((t) => t.cell.map((l) => l.factor)));
     const factors = D.factors.filter((f) => f.name !== "workload" && f.name !== compare && !fixed.has(f.name) && !nested.has(f.name));
-    const unit = (i) => i.c.response.unit;
+    const unit = (i) => Tare.unitOf(i.c.response);
     return [
       { head: "workload", sort: "f.workload", text: (i) => i.c.workload },
       ...factors.map((f) => ({

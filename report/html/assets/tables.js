@@ -77,7 +77,7 @@
   // made says in words what a cell is.
   const made = (t, row, column, cell, it) => {
     const e = cell.estimate || {},
-      unit = t.response.unit,
+      unit = Tare.unitOf(t.response),
       at = `${named(t, row)}${column.level !== "" ? `, ${t.column_factor} ${column.level}` : ""}`;
     if (!cell.combinations) return `${at}: no value${cell.why ? `, ${cell.why}` : ""}.`;
     const over = `${Tare.plural(cell.combinations, "combination")}${cell.fewer ? `${row.mean && cell.rows < row.of ? ` and ${cell.rows} of ${row.of} rows` : ""}, fewer than there are` : ""}`;
@@ -93,7 +93,7 @@
       e = cell.estimate || {},
       bg = Tare.heat(it, most),
       says = made(t, row, column, cell, it);
-    const value = cell.combinations ? Tare.value(e.value, t.response.unit) : "–";
+    const value = cell.combinations ? Tare.value(e.value, Tare.unitOf(t.response)) : "–";
     const ratio = !row.baseline && e.ratio > 0 ? it.kind === "bounded" ? `≤ ${Tare.bound(e.no_cost_above)}` : `${Tare.times(it.cost.x)} ${Tare.kinds[it.kind].mark}`.trim() : "";
     const td = Tare.el(
       "td",
