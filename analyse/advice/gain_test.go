@@ -28,7 +28,7 @@ func TestGain(t *testing.T) {
 	if x.Contradicted || x.Unproven != "" || patch(x, "pod") == "" {
 		t.Errorf("%+v", x)
 	}
-	for _, w := range []string{"1.5 times the CPU", "4.5 cores instead of 1.8", "2.5 times the baseline's"} {
+	for _, w := range []string{"1.5 × the CPU", "4.5 cores instead of 1.8", "2.5 × the baseline's"} {
 		if !strings.Contains(x.Price, w) {
 			t.Errorf("price %q has no %q", x.Price, w)
 		}
