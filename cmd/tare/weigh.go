@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,8 @@ type weighFlags struct {
 	cpus, memory, image               string
 	save, results                     string
 	warmup                            int
+	server, ready, load, http         string
+	rate, connections                 string
 	network, ignore                   bool
 	json, markdown, wait              bool
 }
@@ -58,6 +61,7 @@ it, with pipes and variables.`,
   tare weigh -- 'gzip -c /usr/bin/perl' -- 'xz -0 -c /usr/bin/perl'
   tare weigh --shell -- 'find /usr/include | wc -l'
   tare weigh --mount . --prepare 'rm -f prog' -- gcc -O2 -o prog main.c
+  tare weigh --server 'python3 -m http.server 8080' --http 8080/
   tare weigh --save study.yaml -- true       a study to change and to run again`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.weigh(cmd.Context(), args, f)
@@ -83,6 +87,12 @@ it, with pipes and variables.`,
 	fl.StringArrayVar(&f.figures, "figure", nil, "number in the output: NAME[UNIT,BETTER]=REGEX, such as 'rate[1/s]=GET: ([0-9.]+)' (repeatable)")
 	fl.StringArrayVar(&f.jsonFigures, "figure-json", nil, "number in output that is JSON: NAME[UNIT,BETTER]=PATH (repeatable)")
 	fl.StringVar(&f.format, "format", "", "what the command prints: gobench, jmh, pytest-benchmark, google-benchmark or fio-json")
+	fl.StringVar(&f.server, "server", "", "weigh this server in place of a command")
+	fl.StringVar(&f.ready, "ready", "", "with --server: it is ready at tcp:PORT, http:PORT/PATH or output:TEXT (with --http: when that answers)")
+	fl.StringVar(&f.load, "load", "", "with --server: the command that loads it; {server} is its address")
+	fl.StringVar(&f.http, "http", "", "with --server: what the built-in client asks for, PORT/PATH or a URL")
+	fl.StringVar(&f.rate, "rate", "", "with --http: requests a second, whatever the answers do (default as fast as answers come)")
+	fl.StringVar(&f.connections, "connections", "", "with --http: connections at a time (default 10)")
 	fl.StringVar(&f.timeout, "timeout", "1m", "a run that takes longer has failed")
 	fl.BoolVar(&f.ignore, "ignore-failure", false, "weigh a command that ends with another exit code than 0 all the same")
 	fl.StringVar(&f.save, "save", "", "write the study that is run to this file")
@@ -184,7 +194,7 @@ func (a *app) firstLook(ctx context.Context, w *weighing, cat study.Catalogue, f
 	longest := time.Duration(0)
 	for _, tr := range kept {
 		if tr.Failure != nil {
-			return 0, coded(exitTrials, "%s", failedNatively(tr, w.commands))
+			return 0, coded(exitTrials, "%s", failedNatively(tr, cmp.Or(w.server, strings.Join(w.commands, "; "))))
 		}
 		wall, _ := tr.Sample("wall")
 		longest = max(longest, time.Duration(wall*float64(time.Second)))
@@ -202,10 +212,10 @@ func (m *firstTrials) Append(_ context.Context, t *record.Trial, _ record.Eviden
 }
 
 // failedNatively says how a command fails where nothing isolates it.
-func failedNatively(t *record.Trial, commands []string) string {
+func failedNatively(t *record.Trial, what string) string {
 	command, several := t.Cell.Get("command")
 	if !several {
-		command = commands[0]
+		command = what
 	}
 	how, said := weigh.Failure(t.Failure)
 	s := fmt.Sprintf("%s: fails natively: %s", command, how)

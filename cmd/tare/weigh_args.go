@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,13 +55,18 @@ func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue
 	if w.timeout, err = duration("timeout", f.timeout); err != nil {
 		return nil, err
 	}
-	if err := f.commands(w, args); err != nil {
-		return nil, err
-	}
 	add := func(name, value string) {
 		if value != "" {
 			w.params = append(w.params, [2]string{name, value})
 		}
+	}
+	if f.server != "" {
+		err = f.service(w, args, add)
+	} else {
+		err = f.commands(w, args)
+	}
+	if err != nil {
+		return nil, err
 	}
 	add("shell", f.shell)
 	add("prepare", f.prepare)
@@ -92,7 +99,7 @@ func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue
 	if add("format", f.format); f.format != "" && len(words) == 0 {
 		w.figures = []string{"benchmark"}
 	}
-	if f.network {
+	if f.network && f.server == "" { // a service has one
 		add("network", "true")
 	}
 	if f.ignore {
@@ -179,6 +186,45 @@ func (f *weighFlags) commands(w *weighing, args []string) error {
 	w.label = "commands"
 	if len(groups) == 1 {
 		w.label = label(strings.Fields(w.commands[0]))
+	}
+	return nil
+}
+
+// service makes the parts of a server with its load.
+func (f *weighFlags) service(w *weighing, args []string, add func(name, value string)) error {
+	switch {
+	case len(args) > 0:
+		return coded(exitUsage, "--server weighs a server, and %s is a command besides; leave one of them out", args[0])
+	case (f.load == "") == (f.http == ""):
+		return coded(exitUsage, "write what loads the server: --load with a command, or --http with an address such as 8080/")
+	case f.load != "" && f.ready == "":
+		return coded(exitUsage, "write when the server is ready: --ready tcp:PORT, http:PORT/PATH or output:TEXT")
+	case f.prepare != "" || f.input != "" || f.warmup >= 0:
+		return coded(exitUsage, "--prepare, --input and --warmup are for a command, not for a server; leave them out")
+	}
+	words := strings.Fields(f.server)
+	if len(words) == 0 {
+		return coded(exitUsage, "--server is empty; write a program and its arguments")
+	}
+	w.server, w.label, w.builtIn = f.server, label(words), f.http != ""
+	address := f.http
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		port := cmp.Or(u.Port(), "80")
+		address = port + "/" + strings.TrimPrefix(u.RequestURI(), "/")
+		if u.Scheme != "http" {
+			return coded(exitUsage, "--http %s: the built-in client speaks HTTP without TLS; write http://, or a client of your own with --load", f.http)
+		}
+	}
+	if w.builtIn && f.ready == "" {
+		f.ready = "http:" + address
+	}
+	add("ready", f.ready)
+	add("load", f.load)
+	add("http", address)
+	add("connections", f.connections)
+	if f.rate != "" {
+		add("loop", "open")
+		add("rate", f.rate)
 	}
 	return nil
 }

@@ -17,6 +17,8 @@ import (
 // weighing is what `tare weigh` is asked for, as the parts of a study.
 type weighing struct {
 	label     string
+	server    string      // text of a server; then there is no command
+	builtIn   bool        // the built-in client loads the server
 	commands  []string    // texts that the workload splits into words, or gives to a shell
 	params    [][2]string // of the workload, beside the command and what timing says
 	limits    [][2]string // factors with one level
@@ -52,21 +54,35 @@ func (w *weighing) study(p timing) string {
 	}
 	line("workloads:")
 	line("  %s:", quoted(w.label))
-	line("    kind: command")
-	command := quoted(w.commands[0])
-	if len(w.commands) > 1 {
-		command = "[" + strings.Join(mapped(w.commands, quoted), ", ") + "]"
+	if w.server != "" {
+		line("    kind: service")
+		line("    server: %s", quoted(w.server))
+	} else {
+		line("    kind: command")
+		command := quoted(w.commands[0])
+		if len(w.commands) > 1 {
+			command = "[" + strings.Join(mapped(w.commands, quoted), ", ") + "]"
+		}
+		line("    command: %s", command)
 	}
-	line("    command: %s", command)
 	for _, f := range w.params {
 		line("    %s: %s", f[0], quoted(f[1]))
 	}
-	if len(w.figures) > 0 {
+	if len(w.figures) > 0 && w.server == "" {
 		line("    responses: [%s, wall, user, system, peak_memory]", strings.Join(mapped(w.figures, quoted), ", "))
 	}
-	line("    warmup: %d", p.warmup)
-	line("    fill: %s # more runs in each turn, until they have taken this long", p.fill)
-	line("    expect: %s # of one run, as the first one took natively", p.expect)
+	switch {
+	case w.builtIn:
+		line("    warmup: %s", p.fill)
+		line("    duration: %s # of each turn", 2*p.fill)
+	case w.server != "":
+		line("    warmup: %s", p.fill)
+		line("    expect: %s # of one run of the load, as the first one took natively", p.expect)
+	default:
+		line("    warmup: %d", p.warmup)
+		line("    fill: %s # more runs in each turn, until they have taken this long", p.fill)
+		line("    expect: %s # of one run, as the first one took natively", p.expect)
+	}
 	line("    timeout: %s", p.limit)
 	if p.turns > 0 {
 		line("turns: %d # sandboxes start together and are weighed in turn", p.turns)
@@ -123,7 +139,7 @@ func (w *weighing) paced(run, budget time.Duration) timing {
 		p.turns = 2
 	}
 	// Many sandboxes, or little time: blocks are worth more than turns.
-	each := budget/time.Duration(wantBlocks*len(w.sandboxes)*len(w.commands)) - sandboxTime
+	each := budget/time.Duration(wantBlocks*len(w.sandboxes)*max(1, len(w.commands))) - sandboxTime
 	if p.turns == mostTurns && each < mostTurns*turnTime {
 		p.turns = 2
 	}

@@ -113,6 +113,56 @@ func TestWeighUsage(t *testing.T) {
 	}
 }
 
+// TestWeighService: a server with a load of its own, and with the built-in client.
+func TestWeighService(t *testing.T) {
+	cat, err := offered()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		f      weighFlags
+		params map[string]string
+		first  string
+		usage  string
+	}{
+		"load": {f: weighFlags{server: "redis-server --save ''", ready: "tcp:6379", load: "redis-benchmark -h {server} -q", figures: []string{"rate[1/s]=GET: ([0-9.]+)"}},
+			params: map[string]string{"server": "redis-server --save ''", "load": "redis-benchmark -h {server} -q"}, first: "rate"},
+		"url":   {f: weighFlags{server: "x", http: "http://localhost:80/a?b"}, params: map[string]string{"http": "80/a?b", "ready": "http:80/a?b"}, first: "rate"},
+		"open":  {f: weighFlags{server: "x", http: "8080/", rate: "50"}, params: map[string]string{"loop": "open", "rate": "50"}, first: "latency_p99"},
+		"tls":   {f: weighFlags{server: "x", http: "https://localhost/"}, usage: "without TLS"},
+		"alone": {f: weighFlags{server: "x"}, usage: "--load"},
+		"never": {f: weighFlags{server: "x", load: "y"}, usage: "--ready tcp:PORT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.f.warmup = -1
+			w, err := weighingOf(t, c.f)
+			if c.usage != "" {
+				if err == nil || !strings.Contains(err.Error(), c.usage) {
+					t.Errorf("%v, want %q", err, c.usage)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := w.study(w.paced(time.Second, time.Minute))
+			st, err := parsed(text, cat)
+			if err != nil {
+				t.Fatalf("%v in\n%s", err, text)
+			}
+			r := st.WorkloadOf(0)
+			for k, v := range c.params {
+				if r.Params[k] != v {
+					t.Errorf("%s = %q, want %q", k, r.Params[k], v)
+				}
+			}
+			if r.Kind != "service" || r.Responses[0] != c.first {
+				t.Errorf("%s with %q", r.Kind, r.Responses)
+			}
+		})
+	}
+}
+
 // TestWeighTiming: a long command has few turns, and one that is slower in a sandbox is not cut off.
 func TestWeighTiming(t *testing.T) {
 	w := &weighing{timeout: time.Minute, warmup: -1, commands: []string{"a"}, sandboxes: []string{"process", "runc"}}

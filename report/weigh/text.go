@@ -2,6 +2,7 @@ package weigh
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -56,7 +57,7 @@ func columns(rows []Row) []string {
 	}
 	own = own[:min(len(own), most-1)]
 	if len(own) > 0 { // the time of a run stands beside them
-		rest = []string{Wall, "peak_memory"}
+		rest = slices.DeleteFunc(rest, func(name string) bool { return name == "user" || name == "system" })
 	}
 	return append(own, rest[:min(len(rest), most-len(own))]...)
 }
