@@ -43,7 +43,7 @@ func enterNetwork(path string) error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("cannot make a network namespace: %w", err)
 		}
-		return nil
+		return upLoopback()
 	}
 	f, err := os.Open(path) //nolint:gosec // the namespace that run prepared
 	if err != nil {
@@ -52,6 +52,25 @@ func enterNetwork(path string) error {
 	defer f.Close() //nolint:errcheck // read only
 	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("cannot enter network namespace %s: %w", path, err)
+	}
+	return nil
+}
+
+// upLoopback brings up lo, which is down in a new namespace, as container runtimes do
+// (netdevice(7)).
+func upLoopback() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("cannot bring up lo: %w", err)
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	lo, err := unix.NewIfreq("lo")
+	if err == nil {
+		lo.SetUint16(unix.IFF_UP)
+		err = unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot bring up lo: %w", err)
 	}
 	return nil
 }

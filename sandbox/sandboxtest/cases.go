@@ -282,6 +282,12 @@ func (s *suite) scope(t *testing.T) {
 	}
 }
 
+// loopback: a sandbox without a network has 127.0.0.1.
+func (s *suite) loopback(t *testing.T) {
+	inst, _ := s.any(t)
+	run(t.Context(), inst, "alone").good(t)
+}
+
 func (s *suite) network(t *testing.T) {
 	bridge, err := network.Open(t.Context())
 	if err != nil {

@@ -140,6 +140,8 @@ func try(what string, args []string, stdout, stderr io.Writer) int {
 		return listen(arg, stdout, stderr)
 	case "count":
 		return count(arg, stdout, stderr)
+	case "alone":
+		return alone(stderr)
 	case "dial":
 		return dial(arg, stdout, stderr)
 	}

@@ -103,6 +103,23 @@ func dial(addr string, stdout, stderr io.Writer) int {
 	return 0
 }
 
+// alone connects to itself on the loopback address.
+func alone(stderr io.Writer) int {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		defer l.Close() //nolint:errcheck // the process ends
+		var c net.Conn
+		if c, err = net.DialTimeout("tcp", l.Addr().String(), 5*time.Second); err == nil {
+			err = c.Close()
+		}
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, err)
+		return 1
+	}
+	return 0
+}
+
 // count answers each connection with how many there were.
 func count(addr string, stdout, stderr io.Writer) int {
 	l, err := net.Listen("tcp", addr)

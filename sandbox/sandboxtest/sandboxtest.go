@@ -90,6 +90,7 @@ func Run(t *testing.T, kind sandbox.Kind, opts Options) {
 		{"CPULimit", true, (*suite).cpuLimit},
 		{"MemoryLimit", true, (*suite).memoryLimit},
 		{"Scope", true, (*suite).scope},
+		{"Loopback", true, (*suite).loopback},
 		{"Network", true, (*suite).network},
 		{"Launch", true, (*suite).launch},
 		{"Checkpoint", true, (*suite).checkpoint},
