@@ -11,7 +11,10 @@ import (
 
 // Cost says what isolation costs a row, with its interval: "2.90 × the cost (2.80 to 3.00)".
 func (w *Row) Cost() string {
-	if w.Failure != "" {
+	switch {
+	case w.Failure != "" && w.Said != "":
+		return "does not work: " + w.Failure + ": " + w.Said
+	case w.Failure != "":
 		return "does not work: " + w.Failure
 	}
 	return w.first().Cost()

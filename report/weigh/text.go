@@ -139,6 +139,11 @@ func sentences(rows []Row, ink terminal.Ink) []string {
 		if w.Cause != "" {
 			s = fitting(s, ": "+w.Cause)
 		}
+		if w.Said != "" && utf8.RuneCountInString(s) > Width { // the last words matter most
+			s = fmt.Sprintf("%-*s  does not work: %s:", n, terminal.Line(w.Sandbox), terminal.Line(w.Failure))
+			out = append(out, ink.Paint(cut(s), w.colour()...))
+			s = "  " + terminal.Line(w.Said)
+		}
 		out = append(out, ink.Paint(cut(s), w.colour()...))
 	}
 	return out
@@ -187,8 +192,8 @@ func briefly(rows []Row, ink terminal.Ink) []string {
 		switch {
 		case w.Baseline && w.Failure == "":
 			s = "natively"
-		case w.N == 0 && w.Failure == "":
-			s = "..."
+		case w.first().Estimate.N == 0 && w.Failure == "":
+			s = "..." // the baseline of its block, or it itself, is still to come
 		}
 		f := w.first()
 		value := "-"

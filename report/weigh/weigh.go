@@ -25,7 +25,8 @@ type Row struct {
 	Figures  []Figure // those that the user asked for first, then those of every command
 	Start    float64  // seconds that the sandbox takes to start, apart from the work; 0: not known
 	Cause    string   // of a cost, in half a sentence; "" where it is not known
-	Failure  string   // why there is no figure; "" where there is one
+	Failure  string   // how it failed, where there is no figure; "" where there is one
+	Said     string   // the last line that it then printed
 	N        int      // blocks with a value of the first figure
 }
 
@@ -98,7 +99,7 @@ func (w *Row) take(r *analyse.Result, c *analyse.Comparison) {
 	}
 	w.N = c.Level.N
 	if c.Level.N == 0 {
-		w.Failure = failure(r, c)
+		w.Failure, w.Said = failure(r, c)
 	}
 	i := slices.IndexFunc(r.Causes, func(f cause.Finding) bool { return f.Cell.Key() == c.Cell.Key() })
 	if i >= 0 && r.Causes[i].Costs {
@@ -106,19 +107,16 @@ func (w *Row) take(r *analyse.Result, c *analyse.Comparison) {
 	}
 }
 
-// failure says how the last trial of a cell failed, with what the command printed last.
-func failure(r *analyse.Result, c *analyse.Comparison) string {
+// failure says how the last trial of a cell failed, and the last line that the command printed.
+func failure(r *analyse.Result, c *analyse.Comparison) (how, last string) {
 	key := c.Cell.Key()
 	for i := len(r.Failures) - 1; i >= 0; i-- {
 		if f := &r.Failures[i]; f.Cell.Key() == key {
 			how, said := Failure(&f.Failure)
-			if last := said[strings.LastIndex(said, "\n")+1:]; last != "" {
-				how += ": " + last
-			}
-			return how
+			return how, said[strings.LastIndex(said, "\n")+1:]
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // because says a cause in half a sentence; "" where none is known.

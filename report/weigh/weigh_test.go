@@ -80,7 +80,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("%d columns: %q", utf8.RuneCountInString(l), l)
 		}
 	}
-	for _, want := range []string{"does not work: ended with exit code 3: \\x1b[2Jlast", "4.00 × the cost (3.90 to 4.10): system calls cost more"} {
+	for _, want := range []string{"does not work: ended with exit code 3:\n  \\x1b[2Jlast words", "4.00 × the cost (3.90 to 4.10): system calls cost more"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in\n%s", want, all)
 		}
