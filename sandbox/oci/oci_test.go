@@ -27,6 +27,8 @@ func kind(name, runtime string, args ...string) *Kind {
 	})
 }
 
+// TestContract: crun is driven as runc, and gVisor alike on both platforms. The second of each has
+// the brief suite, or with TARE_CONTRACT=all, as `make lab-vm` has it, the whole one.
 func TestContract(t *testing.T) {
 	for _, k := range []*Kind{
 		kind("runc", "runc"),
@@ -39,7 +41,10 @@ func TestContract(t *testing.T) {
 			if k.gvisor() {
 				noBlock = "gVisor has no block devices of the host"
 			}
-			sandboxtest.Run(t, k, sandboxtest.Options{NoBlock: noBlock})
+			sandboxtest.Run(t, k, sandboxtest.Options{
+				NoBlock: noBlock,
+				Brief:   slices.Contains([]string{"crun", "runsc-ptrace"}, k.Name()) && os.Getenv("TARE_CONTRACT") != "all",
+			})
 			if left, _ := filepath.Glob(filepath.Join(RootDir, k.Name(), "*")); len(left) > 0 {
 				t.Errorf("left in the runtime's directory: %v", left)
 			}

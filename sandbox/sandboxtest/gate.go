@@ -47,7 +47,7 @@ type Passed struct {
 
 // Through runs a command in each sandbox, all through one gate.
 func Through(ctx context.Context, in []sandbox.Instance, commands ...[]string) []Passed {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	gate := sandbox.NewGate(len(in))
 	out := make([]Passed, len(in))

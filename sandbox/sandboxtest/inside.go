@@ -91,7 +91,7 @@ func listen(addr string, stdout, stderr io.Writer) int {
 
 // dial prints what a listener says.
 func dial(addr string, stdout, stderr io.Writer) int {
-	c, err := net.DialTimeout("tcp", addr, 5*time.Second) //nolint:gosec // the test names its other sandbox
+	c, err := net.DialTimeout("tcp", addr, time.Minute) //nolint:gosec // the test names its other sandbox
 	if err == nil {
 		_, err = io.Copy(stdout, io.LimitReader(c, 1<<10))
 		_ = c.Close()

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,9 @@ type Options struct {
 	OwnDisks bool
 	// Params are the kind's options in every Spec.
 	Params map[string]string
+	// Brief leaves out what does not depend on the kind, for one that shares its code with
+	// another kind that has the whole suite.
+	Brief bool
 	// FreshNames makes names that no sandbox on the host has; nil: from the test's.
 	FreshNames func() string
 }
@@ -95,6 +99,9 @@ func Run(t *testing.T, kind sandbox.Kind, opts Options) {
 		{"Launch", true, (*suite).launch},
 		{"Checkpoint", true, (*suite).checkpoint},
 	} {
+		if opts.Brief && !slices.Contains(brief(), test.name) {
+			continue
+		}
 		t.Run(test.name, func(t *testing.T) {
 			if test.real && s.fake {
 				t.Skip("runs nothing")
@@ -102,6 +109,11 @@ func Run(t *testing.T, kind sandbox.Kind, opts Options) {
 			test.run(s, t)
 		})
 	}
+}
+
+// brief are the tests of a brief suite: what the runtime itself does.
+func brief() []string {
+	return []string{"Described", "Traits", "CheckLeavesNothing", "Exec", "WritableRoot", "CPULimit", "MemoryLimit", "Network", "Launch", "Checkpoint"}
 }
 
 // name makes a new name.
@@ -167,14 +179,14 @@ func (s *suite) modes() []sandbox.LaunchMode {
 // start starts a sandbox that is stopped with the test.
 func (s *suite) start(t *testing.T, spec sandbox.Spec) sandbox.Instance {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	inst, err := s.kind.Start(ctx, spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		if err := inst.Stop(ctx); err != nil {
 			t.Error(err)
@@ -196,7 +208,7 @@ func run(ctx context.Context, inst sandbox.Instance, args ...string) result {
 }
 
 func command(ctx context.Context, inst sandbox.Instance, env []string, args ...string) result {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	var out, errs bytes.Buffer
 	var r result
@@ -275,9 +287,7 @@ func (s *suite) check(t *testing.T) {
 }
 
 func (s *suite) twice(t *testing.T) {
-	spec := s.spec(t)
-	s.start(t, spec)
-	other := spec
+	_, other := s.any(t)
 	other.Dir = t.TempDir()
 	if inst, err := s.kind.Start(t.Context(), other); err == nil {
 		_ = inst.Stop(t.Context())
@@ -303,7 +313,7 @@ func (s *suite) stop(t *testing.T) {
 			if err == nil {
 				t.Error("the command in a stopped sandbox ended without an error")
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("the command in a stopped sandbox does not end")
 		}
 	}
