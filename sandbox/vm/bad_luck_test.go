@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -193,14 +194,10 @@ func TestQEMUIsKilled(t *testing.T) {
 }
 
 func TestVirtiofsdIsKilled(t *testing.T) {
-	k := host(t)
-	for n, tag := range []string{tagRoot, "data"} {
-		t.Run(tag, func(t *testing.T) {
-			i := startVM(t, k, spec(t))
-			begun, err := killed(t, i, i.shares[n].proc.Pid)
-			tells(t, begun, err, "virtiofsd for "+tag+" has ended (signal: killed)")
-		})
-	}
+	i := startVM(t, host(t), spec(t))
+	// The first is that of the root: the commands that are to end it need it.
+	begun, err := killed(t, i, i.shares[1].proc.Pid)
+	tells(t, begun, err, "virtiofsd for data has ended (signal: killed)")
 }
 
 // TestBootFails: machines that never get as far as the agent.
@@ -216,7 +213,7 @@ func TestBootFails(t *testing.T) {
 	}{
 		// A script cannot be run without a shell: the kernel finds no init.
 		{"panics", "#!/bin/sh\n", "", []string{"kernel panicked (No working init found."}},
-		{"hangs", hangs(), "", []string{"had not started after 15s", "its console ends with: still here", "; the guest's kernel was " + good.Origin()}},
+		{"hangs", hangs(), "", []string{"had not started after %v", "; the guest's kernel was " + good.Origin(), "its console ends with: still here"}},
 		{"is none", "", "no kernel at all", []string{"kernel", "/boot/vmlinuz-1, as " + boot.KernelVariable + " names it"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -232,13 +229,21 @@ func TestBootFails(t *testing.T) {
 				}
 			}
 			k := New(Config{Boot: given(bad), StateDir: k.cfg.StateDir, CacheDir: k.cfg.CacheDir})
-			k.within = 15 * time.Second
-			begun := time.Now()
-			i, err := k.Start(t.Context(), spec(t))
-			if err == nil {
-				_ = i.Stop(context.Background())
+			var begun time.Time
+			var err error
+			// A busy host may need longer until the kernel has started its first program.
+			for k.within = 4 * time.Second; k.within < soon; k.within *= 3 {
+				begun = time.Now()
+				var i sandbox.Instance
+				if i, err = k.Start(t.Context(), spec(t)); err == nil {
+					_ = i.Stop(context.Background())
+				} else if strings.Contains(err.Error(), c.says[len(c.says)-1]) {
+					break
+				}
 			}
-			tells(t, begun, err, c.says...)
+			says := slices.Clone(c.says)
+			says[0] = strings.Replace(says[0], "%v", k.within.String(), 1)
+			tells(t, begun, err, says...)
 		})
 	}
 }
