@@ -32,7 +32,7 @@ func TestGuestReadings(t *testing.T) {
 	g.Ask()
 	g.Ask() // does nothing: the first is not answered, or one more reading comes
 	var got []sandbox.GuestReading
-	for end := time.Now().Add(5 * time.Second); len(got) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); len(got) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		got, _ = g.Take()
 	}
 	if len(got) == 0 {
@@ -72,7 +72,7 @@ func TestGuestReadsInBatches(t *testing.T) {
 	defer tick.Stop()
 	var got []sandbox.GuestReading
 	most := 0
-	for end := time.Now().Add(20 * time.Second); most < 4 && time.Now().Before(end); <-tick.C {
+	for end := time.Now().Add(time.Minute); most < 4 && time.Now().Before(end); <-tick.C {
 		some, err := g.Take()
 		if err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func TestGuestReadsInBatches(t *testing.T) {
 	c.guest.gaps, c.guest.seen = [nGaps]time.Duration{time.Second / 10}, 1000
 	asked := c.guest.asked
 	c.guest.mu.Unlock()
-	for end := time.Now().Add(10 * time.Second); asked && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); asked && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		c.guest.mu.Lock()
 		asked = c.guest.asked
 		c.guest.mu.Unlock()

@@ -34,7 +34,7 @@ func group(t *testing.T, l cgroup.Limits) *cgroup.Group {
 		t.Skipf("cgroups cannot be made here: %v", err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := g.Destroy(ctx); err != nil {
 			t.Error(err)

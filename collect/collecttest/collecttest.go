@@ -368,7 +368,7 @@ func closing(t *testing.T, s Subject) {
 	}
 	// The other end of a connection may close its descriptor a moment later.
 	after := descriptors(t)
-	for end := time.Now().Add(10 * time.Second); after > before && time.Now().Before(end); after = descriptors(t) {
+	for end := time.Now().Add(time.Minute); after > before && time.Now().Before(end); after = descriptors(t) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if after > before {

@@ -50,7 +50,7 @@ func addUp(t *testing.T, way proc.Way, script string, seen float64) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := g.Destroy(ctx); err != nil {
 			t.Error(err)

@@ -39,7 +39,7 @@ func TestAttach(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if b, err := os.ReadFile(backing); err != nil || strings.TrimSpace(string(b)) != path {
 			break
 		}

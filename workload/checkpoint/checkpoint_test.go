@@ -159,7 +159,7 @@ func TestMainServes(t *testing.T) {
 	if err != nil {
 		t.Fatal(line, err)
 	}
-	c := http.Client{Timeout: 10 * time.Second}
+	c := http.Client{Timeout: time.Minute}
 	resp, err := c.Get("http://127.0.0.1:" + port + roles[0].Probe.Path)
 	if err != nil {
 		t.Fatal(err)

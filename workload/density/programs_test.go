@@ -159,7 +159,7 @@ func TestRedisIsFilled(t *testing.T) {
 func ask(t *testing.T, socket, line, end string) string {
 	t.Helper()
 	var c net.Conn
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		var err error
 		if c, err = net.Dial("unix", socket); err == nil {
 			break

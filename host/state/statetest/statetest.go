@@ -23,7 +23,7 @@ import (
 // wait bounds how long a test waits for the host, and tidyWait how long it waits until
 // another test has removed what a killed run left.
 const (
-	wait     = 5 * time.Minute
+	wait     = 20 * time.Minute
 	tidyWait = 30 * time.Second
 )
 
