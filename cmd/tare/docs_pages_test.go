@@ -119,9 +119,9 @@ func shell(t *testing.T, dir, line string, asRoot bool) (out string, code int) {
 		tareBy{dir}.own(t, dir)
 		env = append(env, append(ownState(dir), "PATH="+asUser()+":"+os.Getenv("PATH"))...)
 	}
-	deadline := time.Now().Add(5 * time.Minute)
+	deadline := time.Now().Add(20 * time.Minute)
 	for {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		cmd := exec.CommandContext(ctx, "sh", "-c", line)
 		cmd.Dir = dir
 		cmd.Env = env
@@ -131,7 +131,7 @@ func shell(t *testing.T, dir, line string, asRoot bool) (out string, code int) {
 		var exit *exec.ExitError
 		switch {
 		case late != nil:
-			t.Fatalf("$ %s\ntook more than a minute\n%s", line, b)
+			t.Fatalf("$ %s\ntook more than five minutes\n%s", line, b)
 		case err != nil && !errors.As(err, &exit):
 			t.Fatalf("$ %s\n%v", line, err)
 		case exit != nil && exit.ExitCode() == exitHeld && time.Now().Before(deadline):

@@ -247,7 +247,7 @@ func TestHostileOutput(t *testing.T) {
 		if c.in == "" {
 			root.SetIn(strings.NewReader(""))
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		code := exitCode(root.ExecuteContext(ctx), a.stderr)
 		cancel()
 		if err := errors.Join(a.stdout.Flush(), a.stderr.Flush()); err != nil {
