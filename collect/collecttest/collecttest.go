@@ -248,7 +248,7 @@ func open(t *testing.T, c collect.Collector, scopes []sandbox.LocalScope) collec
 	return p
 }
 
-// series reads for two seconds, in which threads come, go and are found.
+// series reads for a second, in which threads come, go and are found.
 func series(t *testing.T, s Subject) {
 	p := open(t, s.Collector, s.Scopes(t, Restless(t)))
 	described := map[string]record.Response{}
@@ -279,7 +279,7 @@ func series(t *testing.T, s Subject) {
 			}
 			last[at] = x.Value
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond)
 	}
 	if fastest > longest {
 		t.Errorf("the fastest of %d reads took %v, more than %v", reads, fastest, longest)
