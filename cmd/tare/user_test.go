@@ -28,10 +28,10 @@ func makeAsUser() error {
 	if os.Geteuid() == 0 {
 		script = "#!/bin/sh\nexec setpriv --reuid " + nobody + " --regid " + nobody + " --clear-groups " + bin + ` "$@"` + "\n"
 	}
-	if err := os.Mkdir(asUser(), 0o755); err != nil { //nolint:gosec // another user runs what is in it
+	if err := os.Mkdir(asUser(), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(asUser(), "tare"), []byte(script), 0o755) //nolint:gosec // as above
+	return os.WriteFile(filepath.Join(asUser(), "tare"), []byte(script), 0o755)
 }
 
 // ownState is the variables that give a user's tare a lock and directories of its own in home.
@@ -73,7 +73,7 @@ func (b tareBy) own(t *testing.T, dir string) {
 		return
 	}
 	// Above t.TempDir is one that only root can read.
-	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), give(dir)); err != nil { //nolint:gosec // another user uses it
+	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), give(dir)); err != nil {
 		t.Fatal(err)
 	}
 }
