@@ -194,7 +194,7 @@ func (a *app) firstLook(ctx context.Context, w *weighing, cat study.Catalogue, f
 	longest := time.Duration(0)
 	for _, tr := range kept {
 		if tr.Failure != nil {
-			return 0, coded(exitTrials, "%s", failedNatively(tr, cmp.Or(w.server, strings.Join(w.commands, "; "))))
+			return 0, coded(exitTrials, "%s", failedNatively(tr, cmp.Or(w.server, strings.Join(w.commands, "; ")), f))
 		}
 		wall, _ := tr.Sample("wall")
 		longest = max(longest, time.Duration(wall*float64(time.Second)))
@@ -212,16 +212,19 @@ func (m *firstTrials) Append(_ context.Context, t *record.Trial, _ record.Eviden
 }
 
 // failedNatively says how a command fails where nothing isolates it.
-func failedNatively(t *record.Trial, what string) string {
+func failedNatively(t *record.Trial, what string, f weighFlags) string {
 	command, several := t.Cell.Get("command")
 	if !several {
 		command = what
 	}
 	how, said := weigh.Failure(t.Failure)
+	how = strings.ReplaceAll(how, "raise timeout", "raise --timeout")
 	s := fmt.Sprintf("%s: fails natively: %s", command, how)
 	switch {
 	case strings.Contains(said, "Read-only file system"):
 		s += "; a command sees this host's files read-only: let it write to a directory with --mount DIR"
+	case strings.Contains(how, "SIGKILL") && f.memory != "":
+		s += "; it may have needed more than --memory " + f.memory
 	case strings.Contains(how, "exit code"):
 		s += "; --ignore-failure weighs it all the same"
 	}

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kballard/go-shellquote"
 	"github.com/spf13/cobra"
 
 	"tare/host"
 	"tare/record"
+	"tare/report/words"
 	"tare/sandbox/vm"
 	"tare/study"
 )
@@ -79,7 +79,7 @@ func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue
 		}
 	}
 	add("input", f.input)
-	add("env", shellquote.Join(mapped(f.env, environment)...))
+	add("env", words.Shell(mapped(f.env, environment)...))
 	if f.cwd == "" && f.image == "" {
 		if f.cwd, err = os.Getwd(); err != nil {
 			return nil, err //nolint:wrapcheck // it says what is missing
@@ -93,10 +93,10 @@ func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue
 			return nil, err
 		}
 	}
-	add("mounts", shellquote.Join(mounts...))
-	words := f.figureWords(w)
-	add("figures", strings.Join(words, " "))
-	if add("format", f.format); f.format != "" && len(words) == 0 {
+	add("mounts", words.Shell(mounts...))
+	list := f.figureWords(w)
+	add("figures", strings.Join(list, " "))
+	if add("format", f.format); f.format != "" && len(list) == 0 {
 		w.figures = []string{"benchmark"}
 	}
 	if f.network && f.server == "" { // a service has one
@@ -176,7 +176,7 @@ func (f *weighFlags) commands(w *weighing, args []string) error {
 		}
 		text := g[0]
 		if len(g) > 1 || f.shell == "" && !strings.ContainsAny(text, " \t\n") {
-			text = shellquote.Join(g...)
+			text = words.Shell(g...)
 		}
 		if slices.Contains(w.commands, text) {
 			return coded(exitUsage, "the command %s is there twice; leave one out", text)
@@ -202,11 +202,11 @@ func (f *weighFlags) service(w *weighing, args []string, add func(name, value st
 	case f.prepare != "" || f.input != "" || f.warmup >= 0:
 		return coded(exitUsage, "--prepare, --input and --warmup are for a command, not for a server; leave them out")
 	}
-	words := strings.Fields(f.server)
-	if len(words) == 0 {
+	fields := strings.Fields(f.server)
+	if len(fields) == 0 {
 		return coded(exitUsage, "--server is empty; write a program and its arguments")
 	}
-	w.server, w.label, w.builtIn = f.server, label(words), f.http != ""
+	w.server, w.label, w.builtIn = f.server, label(fields), f.http != ""
 	address := f.http
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		port := cmp.Or(u.Port(), "80")

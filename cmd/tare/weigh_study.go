@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kballard/go-shellquote"
-
 	"tare/param"
+	"tare/report/words"
 )
 
 // weighing is what `tare weigh` is asked for, as the parts of a study.
@@ -184,7 +183,7 @@ func figure(text, kind string) (name, word string) {
 	if m == nil {
 		m = []string{"", "figure", ""}
 	}
-	return m[1], m[1] + m[2] + "=" + shellquote.Join(kind+text[len(m[0]):])
+	return m[1], m[1] + m[2] + "=" + words.Shell(kind+text[len(m[0]):])
 }
 
 // mount completes HOST:GUEST[:ro]; HOST alone is seen under the same path.

@@ -36,15 +36,16 @@ func TestWeighStudy(t *testing.T) {
 		first    string // response, "" for wall
 	}{
 		"words":   {args: []string{"/usr/bin/gzip", "-k", "a file"}, commands: []string{"/usr/bin/gzip -k 'a file'"}, label: "gzip"},
+		"quotes":  {args: []string{"sh", "-c", `x="it's $A"`}, commands: []string{`sh -c 'x="it'\''s $A"'`}, label: "sh"},
 		"text":    {args: []string{"gzip -k f"}, commands: []string{"gzip -k f"}, label: "gzip"},
 		"two":     {args: []string{"gzip f", "--", "zstd", "f"}, commands: []string{"gzip f", "zstd f"}, label: "commands"},
 		"shell":   {f: weighFlags{shell: "bash -e"}, args: []string{"a | b"}, commands: []string{"a | b"}, params: map[string]string{"shell": "bash -e"}, label: "a"},
 		"yaml":    {f: weighFlags{shell: "true"}, args: []string{hostile}, commands: []string{hostile}, label: "a"},
 		"boolean": {args: []string{"true"}, commands: []string{"true"}, label: "true"},
 		"env": {f: weighFlags{env: []string{"A=x y", "B='"}, cpus: "1.5", memory: "64MiB", network: true, ignore: true, cwd: "/usr"}, args: []string{"env"},
-			commands: []string{"env"}, params: map[string]string{"env": `'A=x y' B=\'`, "network": "true", "exit": "any", "cwd": "/usr", "cpu-limit": "1.5", "memory-limit": "64MiB"}},
+			commands: []string{"env"}, params: map[string]string{"env": `'A=x y' 'B='\'''`, "network": "true", "exit": "any", "cwd": "/usr", "cpu-limit": "1.5", "memory-limit": "64MiB"}},
 		"figures": {f: weighFlags{figures: []string{"rate[1/s]=GET: ([0-9.]+)", "x=y=([0-9]+)", "is (.*)"}, jsonFigures: []string{"iops=jobs.0.read.iops"}}, args: []string{"b"}, commands: []string{"b"},
-			params: map[string]string{"figures": `rate[1/s]='GET: ([0-9.]+)' x=y=\(\[0-9]+\) figure='is (.*)' iops=json:jobs.0.read.iops`}, first: "rate"},
+			params: map[string]string{"figures": `rate[1/s]='GET: ([0-9.]+)' x='y=([0-9]+)' figure='is (.*)' iops=json:jobs.0.read.iops`}, first: "rate"},
 		"format": {f: weighFlags{format: "gobench"}, args: []string{"b"}, commands: []string{"b"}, params: map[string]string{"format": "gobench"}, first: "benchmark"},
 		"mount":  {f: weighFlags{mounts: []string{"/a b:/c:ro", "/d"}}, args: []string{"ls"}, commands: []string{"ls"}, params: map[string]string{"mounts": "'/a b:/c:ro' /d:/d"}},
 	} {

@@ -67,7 +67,7 @@ func head(name string) string {
 	if name == "peak_memory" {
 		return "memory"
 	}
-	return name
+	return strings.TrimPrefix(name, "latency_") // p99
 }
 
 const columnWidth = 9

@@ -94,13 +94,21 @@ func Path(p string) string {
 	if strings.HasPrefix(p, "-") {
 		p = "./" + p
 	}
+	return Shell(p)
+}
+
+// Shell writes words as a shell takes them in a command: quoted where they have to be.
+func Shell(words ...string) string {
 	special := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_./,:@%+-=", r)
 	}
-	if p != "" && !strings.ContainsFunc(p, special) {
-		return p
+	out := make([]string, len(words))
+	for i, w := range words {
+		if out[i] = w; w == "" || strings.ContainsFunc(w, special) {
+			out[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
 	}
-	return "'" + strings.ReplaceAll(p, "'", `'\''`) + "'"
+	return strings.Join(out, " ")
 }
 
 // List joins words: a, b and c.
