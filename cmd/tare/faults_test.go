@@ -35,12 +35,18 @@ func TestMisfortunes(t *testing.T) {
 		t.Skip("needs root: control groups and namespaces")
 	}
 	if testing.Short() {
-		t.Skip("takes a minute")
+		t.Skip("runs real sandboxes for some seconds")
 	}
-	var kinds []string
-	for kind, program := range map[string]string{"process": "", "runc": "runc", "runsc-systrap": "runsc"} {
-		if _, ok := rootfs.Lookup(program); program == "" || ok {
+	kinds := []string{"process"}
+	for kind, program := range map[string]string{"runc": "runc", "runsc-systrap": "runsc"} {
+		if _, ok := rootfs.Lookup(program); ok {
 			kinds = append(kinds, kind)
+		}
+	}
+	var hung []string
+	for do, m := range misfortunes {
+		if m.kind == "hung" {
+			hung = append(hung, do)
 		}
 	}
 	var text strings.Builder
@@ -48,7 +54,14 @@ func TestMisfortunes(t *testing.T) {
 	for do := range misfortunes {
 		fmt.Fprintf(&text, "  %s: {kind: fault, do: %s, after: 50ms}\n", do, do)
 	}
-	text.WriteString("  missing: {kind: fault, do: missing}\nstop: {fixed: 1}\nretries: 0\ntimeout: 4s\nsentinel: off\n")
+	// What waits for the timeout does so in one kind: the harness bounds it alike in all.
+	text.WriteString("  missing: {kind: fault, do: missing}\nexclude:\n")
+	for _, kind := range kinds[1:] {
+		for _, do := range hung {
+			fmt.Fprintf(&text, "  - {sandbox: %s, workload: %s}\n", kind, do)
+		}
+	}
+	text.WriteString("stop: {fixed: 1}\nretries: 0\ntimeout: 4s\nsentinel: off\n")
 	dir := t.TempDir()
 	file, results := filepath.Join(dir, "misfortunes.yaml"), filepath.Join(dir, "r")
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
@@ -66,7 +79,7 @@ func TestMisfortunes(t *testing.T) {
 		t.Errorf("the missing program is not told:\n%s", out)
 	}
 	trials := load(t, results)
-	if want := len(kinds) * len(misfortunes); len(trials) != want {
+	if want := len(kinds)*len(misfortunes) - (len(kinds)-1)*len(hung); len(trials) != want {
 		t.Errorf("%d trials, want %d", len(trials), want)
 	}
 	for i := range trials {
