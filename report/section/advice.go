@@ -115,7 +115,11 @@ func entry(r *analyse.Result, x *advice.Item) *Entry {
 		add(leads[i], gains[i])
 	}
 	add("not proven", x.Unproven)
-	add("price", x.Price)
+	price := x.Price
+	if r.Modelled { // the head says so
+		price = strings.ReplaceAll(price, "modelled: ", "")
+	}
+	add("price", price)
 	add("take care", x.Warning)
 	add("why", strings.TrimPrefix(strings.TrimPrefix(x.Text, x.Change), ". "))
 	about := words.Count(len(x.Cells), "case")
