@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tare/param"
 	"tare/plan"
 	"tare/record"
 	"tare/report/export"
@@ -292,8 +291,8 @@ func (a *app) weighed(ctx context.Context, st *study.Study, cat study.Catalogue,
 		a.lines(weigh.Markdown(rows))
 	default:
 		a.lines(weigh.Text(rows, weigh.Beside(plan.Rule(st), rows, x.trials), a.textOptions("").Ink))
-		if within, err := param.ParseDuration(f.within); err == nil && runErr == nil && slices.ContainsFunc(rows, func(r weigh.Row) bool { return r.Wide() }) {
-			a.line("More time, or a machine that does nothing else, says more: --for %s", strings.TrimSuffix((4*within).String(), "0s"))
+		if runErr == nil && slices.ContainsFunc(rows, func(r weigh.Row) bool { return r.Wide() }) {
+			a.line("More time, or a machine that does nothing else, says more: --for %s", moreTime(st.Budget.Time, x.trials))
 		}
 		a.line("results: %s (`tare report` shows all of them)", db.Dir())
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"tare/param"
+	"tare/record"
 	"tare/report/words"
 )
 
@@ -154,6 +156,21 @@ func (w *weighing) paced(run, budget time.Duration) timing {
 	// A sandbox that is fifty times slower is still weighed; one that hangs must not take all the time.
 	p.limit = min(w.timeout, max(10*time.Second, 50*run).Round(time.Second))
 	return p
+}
+
+// moreTime is a --for that says more than one of within did: four times as much, which makes intervals
+// half as wide, and enough for the blocks that are wanted at least.
+func moreTime(within time.Duration, trials []record.Trial) string {
+	spent, blocks := time.Duration(0), 1
+	for i := range trials {
+		spent += trials[i].Duration
+		blocks = max(blocks, trials[i].Block)
+	}
+	more := max(4*within, spent/time.Duration(blocks)*wantBlocks)
+	if more > 2*time.Minute {
+		return strconv.Itoa(int(math.Ceil(more.Minutes()))) + "m"
+	}
+	return strconv.Itoa(int(math.Ceil(more.Seconds()))) + "s"
 }
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9_-]+`)

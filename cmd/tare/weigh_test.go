@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tare/record"
 )
 
 // weighingOf parses a command line as the verb does.
@@ -180,5 +182,22 @@ func TestWeighTiming(t *testing.T) {
 	w.sandboxes = []string{"process", "a", "b", "c", "d"}
 	if got := w.paced(time.Millisecond, 20*time.Second); got.turns != 2 || got.fill != turnTime/2 {
 		t.Errorf("five sandboxes in 20 s: %+v", got)
+	}
+}
+
+// TestWeighMoreTime: what is proposed can be given to --for, and is enough for a long block.
+func TestWeighMoreTime(t *testing.T) {
+	long := []record.Trial{{Block: 1, Duration: 40 * time.Second}, {Block: 1, Duration: 24 * time.Second}}
+	for _, c := range []struct {
+		within time.Duration
+		trials []record.Trial
+		want   string
+	}{
+		{20 * time.Second, nil, "80s"}, {time.Minute, nil, "4m"}, {20 * time.Second, long, "7m"}, {5 * time.Second, long[:0], "20s"},
+	} {
+		got := moreTime(c.within, c.trials)
+		if d, err := duration("for", got); got != c.want || err != nil || d < 4*c.within {
+			t.Errorf("%s after %s, want %s", got, c.within, c.want)
+		}
 	}
 }
