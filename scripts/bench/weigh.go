@@ -15,23 +15,10 @@ import (
 // weigh is the start-up that `tare weigh -- true` tells of runc, beside hyperfine on `runc run` of a
 // container whose command is true. Tare's is the time until a command can run in the sandbox;
 // hyperfine's has the end of the container in it too.
-func (b *bench) weigh(ctx context.Context) (_ []row, err error) {
+func (b *bench) weigh(ctx context.Context) ([]row, error) {
 	hyperfine, ok := rootfs.Lookup("hyperfine")
 	if !ok {
 		return nil, errors.New("hyperfine is not installed; apt-get install hyperfine")
-	}
-	l := life{bench: b, name: "bench" + strconv.FormatInt(int64(os.Getpid()), 36)}
-	held := func(f func() error) error {
-		release, err := b.hold(ctx, "weigh")
-		if err != nil {
-			return err
-		}
-		defer release()
-		return f()
-	}
-	defer func() { err = errors.Join(err, l.close()) }()
-	if err := held(func() error { return l.open(ctx) }); err != nil {
-		return nil, err
 	}
 	var pairs []pair
 	for i := range b.wants(6) {
@@ -43,8 +30,8 @@ func (b *bench) weigh(ctx context.Context) (_ []row, err error) {
 		if err != nil {
 			return nil, err
 		}
-		var theirs float64
-		if err := held(func() error { theirs, err = l.theirs(ctx, hyperfine); return err }); err != nil {
+		theirs, err := b.lifeAlone(ctx, hyperfine)
+		if err != nil {
 			return nil, err
 		}
 		pairs = append(pairs, pair{ours, theirs})
@@ -52,6 +39,22 @@ func (b *bench) weigh(ctx context.Context) (_ []row, err error) {
 	r := row{Figure: "start-up of runc, as `tare weigh -- true` tells it", Unit: "s"}.beside("difference", "hyperfine", pairs).below(5e-4)
 	r.Note = fmt.Sprintf("a round is the median of a weighing of 5 s, beside that of %d lives", lives)
 	return []row{r}, nil
+}
+
+// lifeAlone is hyperfine's figure, with all that it needs made and taken away: a study in between
+// would remove it as what an earlier run left.
+func (b *bench) lifeAlone(ctx context.Context, hyperfine string) (x float64, err error) {
+	release, err := b.hold(ctx, "weigh")
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	l := life{bench: b, name: "bench" + strconv.FormatInt(int64(os.Getpid()), 36)}
+	defer func() { err = errors.Join(err, l.close()) }()
+	if err := l.open(ctx); err != nil {
+		return 0, err
+	}
+	return l.theirs(ctx, hyperfine)
 }
 
 // starts is the median start of runc's sandboxes in results.
