@@ -3,9 +3,9 @@
 # of what failed and the reason of what was skipped, so that a green run cannot hide a gap.
 #
 # Two packages at a time, however many processors there are. Tests that use the host's bridge
-# and cgroups take turns by the host's lock, for which they wait no longer than five minutes; and
-# times under many busy neighbours fail for no reason. On such a host cmd/tare, which has the host
-# for itself most of the time, takes 20 minutes.
+# and cgroups take turns by the host's lock, for which they wait no longer than 20 minutes; and
+# times under many busy neighbours fail for no reason. The sum of the times under that lock is
+# how long the whole takes: a test that needs nothing real runs without it (cmd/tare/user_test.go).
 #
 # A busy host fails a test now and then, so a test that fails runs once more, alone. More than
 # five failures are a fault of timing in the tests or in what they test, not a busy host. After a
