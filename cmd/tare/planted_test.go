@@ -41,15 +41,15 @@ stop: {%s}
 collect: {use: [cgroup], rate: 10Hz}
 `
 
-// TestPlantedQuota: a quota that takes 10 % is called slower, with an interval
+// TestPlantedQuota: a quota that takes 20 % is called slower, with an interval
 // that holds what the kernel took; no quota is not. At 99.9 %, so that chance
 // fails it once in a thousand runs.
 func TestPlantedQuota(t *testing.T) {
 	needPlants(t)
 	if testing.Short() {
-		t.Skip("takes half a minute")
+		t.Skip("takes some seconds")
 	}
-	study := fmt.Sprintf(plantedStudy, 1, "process", `"2", "0.9"`, "fixed: 9, confidence: 99.9%, margin: 3%")
+	study := fmt.Sprintf(plantedStudy, 1, "process", `"2", "0.8"`, "fixed: 6, confidence: 99.9%, margin: 3%")
 	for _, p := range plant(t, study) {
 		t.Logf("%s", p)
 		e := p.Estimate
@@ -59,12 +59,12 @@ func TestPlantedQuota(t *testing.T) {
 		switch limit, _ := p.Cell.Get("cpu-limit"); {
 		case limit == "2" && (p.Verdict == stat.Slower || p.Verdict == stat.Faster):
 			t.Errorf("%s: no quota is called different", p)
-		case limit == "0.9" && math.Abs(p.taken-0.9) > 0.03:
-			t.Skipf("this host was too busy to plant a quota: the kernel charged %.3f of the CPU time without one, not 0.9", p.taken)
-		case limit == "0.9" && p.Verdict != stat.Slower && e.HalfWidth() > 0.07:
-			t.Skipf("this host repeats too badly to see 10 %%: %s", p)
-		case limit == "0.9" && p.Verdict != stat.Slower:
-			t.Errorf("%s: a slowdown of 10 %% is not found", p)
+		case limit == "0.8" && math.Abs(p.taken-0.8) > 0.05:
+			t.Skipf("this host was too busy to plant a quota: the kernel charged %.3f of the CPU time without one, not 0.8", p.taken)
+		case limit == "0.8" && p.Verdict != stat.Slower && e.HalfWidth() > 0.15:
+			t.Skipf("this host repeats too badly to see 20 %%: %s", p)
+		case limit == "0.8" && p.Verdict != stat.Slower:
+			t.Errorf("%s: a slowdown of 20 %% is not found", p)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func plant(t *testing.T, study string) []plantedResult {
 	if err := os.WriteFile(file, []byte(study), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 	defer cancel()
 	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, bin, "run", file, "--results", results, "--wait")
