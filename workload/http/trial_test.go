@@ -51,9 +51,10 @@ func (c changed) Roles(v param.Values) ([]workload.Role, error) {
 	return roles, err
 }
 
-// short gives the values the times of these trials.
+// short gives the values the times of these trials. A busy host answers its first request late,
+// and the load gives up after half of the warm-up.
 func short(v param.Values) param.Values {
-	out := param.Values{"warmup": "200ms", "duration": "400ms"}
+	out := param.Values{"warmup": "600ms", "duration": "400ms"}
 	for name, x := range v {
 		out[name] = x
 	}
