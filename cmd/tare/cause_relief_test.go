@@ -36,7 +36,7 @@ workloads:
   loop: {kind: cpu, threads: 1, duration: 1s, warmup: 0s}`},
 		{cause.Link, 2, `compare: link-rate
 baseline: none
-factors: {sandbox: [runc], link-rate: [none, 100Mbit]}
+factors: {sandbox: [runc], link-rate: [none, 10Mbit]} # a busy host has more than twice that too
 workloads:
   stream: {kind: net, mode: stream, size: 64KiB, connections: 4, duration: 1s, warmup: 200ms}`},
 		{cause.Path, 2, `compare: link-delay
@@ -46,7 +46,7 @@ workloads:
   rr: {kind: net, mode: rr, duration: 1s, warmup: 200ms}`},
 	} {
 		t.Run(string(c.cause), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 			defer cancel()
 			dir := t.TempDir()
 			file, results := filepath.Join(dir, "relief.yaml"), filepath.Join(dir, "r")
@@ -65,6 +65,12 @@ workloads:
 			cmd := exec.CommandContext(ctx, bin, "advise", results, "--verify", "--json", "--wait")
 			cmd.Stderr = &said
 			out, err := cmd.Output()
+			// As where causes are made: others who have the host are the cause then, or hide it, and
+			// no setting relieves that.
+			unnamed := cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == exitHost || !strings.Contains(string(out), `"outcome"`)
+			if others := mostOthers(t, results); unnamed && others > otherLoad {
+				t.Skipf("no cause is named that a setting relieves: others used %.1f cores of this host meanwhile", others)
+			}
 			if err != nil {
 				t.Fatalf("tare advise --verify: %v\n%s\n%s", err, out, &said)
 			}
@@ -89,6 +95,16 @@ workloads:
 			t.Errorf("%s is not confirmed with a gain of %g at least:\n%s\n%s", c.cause, c.least, seen, &said)
 		})
 	}
+}
+
+// mostOthers is the CPU that others used during the busiest trial, in cores.
+func mostOthers(t *testing.T, results string) float64 {
+	t.Helper()
+	most := 0.0
+	for _, tr := range load(t, results) {
+		most = max(most, elsewhere(&tr))
+	}
+	return most
 }
 
 // TestRelievedHost relieves a busy host. No setting does that, so the test ends the programs
