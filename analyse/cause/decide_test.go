@@ -134,7 +134,7 @@ func TestHalf(t *testing.T) {
 		want Kind
 		says string
 	}{
-		{"all trials agree", []sheet{path, path, path}, Path, "longer way"},
+		{"all trials agree", []sheet{path, path, path}, Path, "gains a fixed delay"},
 		{"few do", []sheet{path, calm, calm, calm, calm}, Untold, "of 5 trials, those that say so when judged alone: 1"},
 		{"no median latency", []sheet{with(fTime, 160e-6), with(fTime, 160e-6), with(fTime, 160e-6)}, Untold, "Cannot tell path from other: no median latency"},
 	} {

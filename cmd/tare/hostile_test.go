@@ -223,6 +223,8 @@ func calls(t *testing.T) []call {
 	say("version", "--json")
 	say("list", "--json")
 	say("completion", "bash")
+	say("weigh", "--in", evil, "--", evil)
+	say("weigh", "--figure", evil, "--mount", evil, evil)
 	say(evil)
 	say("--" + evil)
 	say("run", "--on", evil, good)
