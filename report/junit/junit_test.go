@@ -97,7 +97,7 @@ func TestWrite(t *testing.T) {
 	if first.Name != "sandbox=runc p99" || !strings.HasPrefix(first.Class, "tare.x_y ") || !strings.HasSuffix(first.Class, ".rr") {
 		t.Errorf("name %q, class %q", first.Name, first.Class)
 	}
-	if f := first.Failure; f == nil || !strings.Contains(f.Message, "1.20 x (1.10–1.30)") || !strings.Contains(f.Text, "broken: worse > 1.05") ||
+	if f := first.Failure; f == nil || !strings.Contains(f.Message, "1.20 × (1.10–1.30)") || !strings.Contains(f.Text, "broken: worse > 1.05") ||
 		!strings.Contains(f.Text, `<a href='x'>&amp; ]]> \x00\x1b[31m "q" \xff ü`) {
 		t.Errorf("failure: %+v", f)
 	}
