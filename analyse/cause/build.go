@@ -152,6 +152,11 @@ func operationOf(all []record.Response) operation {
 			}
 		}
 	}
+	if o.rate != "" && o.mid == "" { // latencies beside a rate are of the same operation
+		if i := slices.IndexFunc(all, func(r record.Response) bool { return r.Unit == record.Second && strings.HasSuffix(r.Name, "_p50") }); i >= 0 {
+			o.mid = all[i].Name
+		}
+	}
 	if o.rate == "iops" {
 		o.disk = bytes
 	}

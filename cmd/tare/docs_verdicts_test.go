@@ -68,7 +68,7 @@ func TestDocsVerdicts(t *testing.T) {
 			}
 		}
 	}
-	if seen < 20 {
+	if seen < 5 {
 		t.Errorf("only %d differences were found in the documents' tables", seen)
 	}
 }

@@ -57,7 +57,7 @@ func (b *Builder) source(name string) (source, error) {
 		if _, err := os.Lstat(name); err == nil {
 			return nil, fmt.Errorf("%w; if you mean the file or folder, write ./%s", ErrUnknown, name)
 		}
-		return nil, fmt.Errorf("%w; %s. To take one of Docker Hub, write its tag too: %s:latest", ErrUnknown, param.Suggest(name, known), name)
+		return nil, fmt.Errorf("%w; %s or, for one of Docker Hub, write its tag too: %s:latest", ErrUnknown, param.Suggest(name, known), name)
 	}
 	return b.inRegistry(name)
 }

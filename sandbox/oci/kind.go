@@ -137,11 +137,18 @@ func (k *Kind) binary() (string, error) {
 // of the sentry's, where natively and in other containers the host's is written.
 // To compare like with like it is turned off, unless the user's own arguments say
 // something about it.
+//
+// Its network takes the interfaces of the namespace that are up. In a new namespace lo is
+// down, so that a sandbox without a network would not even reach itself. Its network "none"
+// has a loopback of its own.
 func (k *Kind) args(c *container) []string {
 	args := slices.Clone(k.cfg.Args)
 	own := slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(strings.TrimLeft(a, "-"), "overlay") })
 	if c.spec.Upper != "" && isRunsc(c.binary) && !own {
 		args = append(args, "--overlay2=none")
+	}
+	if c.spec.Network.Path == "" && slices.Contains(args, sandboxNetwork) {
+		args = append(args, "--network=none") // the last one counts
 	}
 	return args
 }

@@ -11,13 +11,16 @@ import (
 	"tare/sandbox"
 )
 
+// sandboxNetwork has gVisor's own network stack use the interfaces of the namespace.
+const sandboxNetwork = "--network=sandbox"
+
 // Known returns the kinds of the runtimes that tare knows, in the order of documentation.
 // Their checks make trees below stateDir.
 func Known(stateDir string) []sandbox.Kind {
 	runsc := func(platform, about string) Config {
 		return Config{
 			Name: "runsc-" + platform, About: about, Runtime: "runsc",
-			Args:    []string{"--platform=" + platform, "--network=sandbox"},
+			Args:    []string{"--platform=" + platform, sandboxNetwork},
 			Install: "run `make setup` in tare's source, or see https://gvisor.dev/docs/user_guide/install/",
 		}
 	}
