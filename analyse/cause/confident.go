@@ -50,6 +50,9 @@ func (b *builder) confident(f *facts, v *verdict, each []sheet) float64 {
 	return most
 }
 
+// queued is how many threads to a guest's processor are many: most of them wait.
+const queued = 4
+
 // atBest is how sure a verdict is where all trials agree. It is never more than 0.95:
 // there are causes that nobody has simulated. because says why where it is below half.
 func (v *verdict) atBest(f *facts) (sure float64, because string) {
@@ -66,7 +69,8 @@ func (v *verdict) atBest(f *facts) (sure float64, because string) {
 			return 0.45, "no median latency was read, and few operations that take very long look the same"
 		}
 	case Guest, GuestOne:
-		if f.costs && f.took() > 1.03 && f.moreWork() {
+		// More work fills processors too. Where many threads wait for them, more of them help anyway.
+		if f.costs && f.took() > 1.03 && f.moreWork() && !(v.cause == Guest && f.own[fGuestRunnable] >= queued*f.own[fGuestCPUs]) {
 			return 0.45, fmt.Sprintf("the same work takes %.3g times the processor time", f.took())
 		}
 	case Helper:
