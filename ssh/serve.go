@@ -1,0 +1,254 @@
+package ssh
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"tare/host/state"
+	"tare/record"
+	"tare/site"
+	"tare/study"
+)
+
+// Served is what Serve offers.
+type Served struct {
+	Facts Facts
+	Site  func(say io.Writer) site.Site // what it tells the user goes there, a Write a message
+	Parse func(source []byte, overrides []string) (*study.Study, study.Catalogue, error)
+}
+
+// Serve answers a Machine's questions until r ends, nothing comes for silence, or ctx is done.
+// Then it ends what runs and takes away what it opened; after endWithin it returns all the same.
+func Serve(ctx context.Context, r io.Reader, w io.Writer, s Served) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	v := &server{out: w, parse: s.Parse}
+	v.site = s.Site(sayer{v})
+	if err := v.send(answer{Facts: &s.Facts}); err != nil {
+		return err
+	}
+	jobs := make(chan job)
+	go func() {
+		cancel(messages(r, maxQuestion, silence, func(q question) error { return v.take(ctx, q, jobs) }))
+	}()
+	go v.beats(ctx)
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		v.work(ctx, jobs)
+	}()
+	<-ctx.Done()
+	select {
+	case <-closed:
+	case <-time.After(endWithin):
+		return fmt.Errorf("the session did not end within %s; `tare clean` removes what it left", endWithin)
+	}
+	if err := context.Cause(ctx); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+type server struct {
+	site  site.Site
+	parse func([]byte, []string) (*study.Study, study.Catalogue, error)
+
+	mu  sync.Mutex // of out
+	out io.Writer
+
+	stop    func()       // ends the question under way; of the reading goroutine
+	session site.Session // nil: none is open; of the working goroutine
+}
+
+// job is a question and how long it may take.
+type job struct {
+	question
+	ctx context.Context //nolint:containedctx // it goes from one goroutine to another
+}
+
+// take gives a question to the working goroutine.
+func (v *server) take(ctx context.Context, q question, jobs chan<- job) error {
+	switch q.Op {
+	case opAlive:
+	case opStop:
+		if v.stop != nil {
+			v.stop()
+		}
+	default:
+		j := job{question: q}
+		j.ctx, v.stop = context.WithCancel(ctx)
+		select {
+		case jobs <- j:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+func (v *server) work(ctx context.Context, jobs <-chan job) {
+	defer v.close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case j := <-jobs:
+			err := v.answer(j.ctx, j.question)
+			if ctx.Err() != nil { // nobody asks any more
+				return
+			}
+			_ = v.send(answer{Done: done(err)}) // the reader meets the end of the stream
+		}
+	}
+}
+
+func (v *server) answer(ctx context.Context, q question) error {
+	switch q.Op {
+	case opPreview, opOpen:
+		return v.open(ctx, q)
+	case opTrials:
+		if v.session == nil {
+			return errors.New("no study is open")
+		}
+		for _, m := range v.session.Trials(ctx, q.Nexts) {
+			if err := v.sendTrial(m); err != nil {
+				return err
+			}
+		}
+	case opClose:
+		v.close()
+	default:
+		return fmt.Errorf("there is no question %.100q", q.Op)
+	}
+	return nil
+}
+
+func (v *server) open(ctx context.Context, q question) error {
+	if q.Study == nil || v.session != nil {
+		return errors.New("no study is named, or one is open already")
+	}
+	st, cat, err := v.parse(q.Study.Source, q.Study.Overrides)
+	if err != nil {
+		return err
+	}
+	st.Collect.Names = q.Study.Collect
+	r := site.Request{Study: st, Catalogue: cat, Wait: q.Wait, Trying: func(kind string, within time.Duration) func() {
+		_ = v.send(answer{Trying: &tryingBody{kind, int64(within)}}) // the reader meets the end of the stream
+		return func() { _ = v.send(answer{Tried: true}) }
+	}}
+	var o opened
+	if q.Op == opPreview {
+		p, err := v.site.Preview(ctx, r)
+		if err != nil {
+			return err
+		}
+		o.Skips = p.Skips
+	} else {
+		if v.session, err = v.site.Open(ctx, r); err != nil {
+			v.session = nil
+			return err
+		}
+		o.Skips, o.Nodes = v.session.Preview().Skips, v.session.Nodes()
+	}
+	return v.send(answer{Opened: &o})
+}
+
+// sendTrial sends a trial; of one that is too large, why.
+func (v *server) sendTrial(m record.Made) error {
+	err := v.send(answer{Made: &m})
+	if !errors.Is(err, errTooLarge) {
+		return err
+	}
+	t := *m.Trial
+	t.Samples, t.Histograms, t.Status = nil, nil, record.Failed
+	t.Failure = &record.Failure{Phase: "stopping", Kind: "garbage", Reason: fmt.Sprintf("what was measured cannot be sent: %v", err)}
+	return v.send(answer{Made: &record.Made{Trial: &t}})
+}
+
+func (v *server) close() {
+	if v.session != nil {
+		v.session.Close()
+		v.session = nil
+	}
+}
+
+func (v *server) send(a answer) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return write(v.out, a, maxAnswer)
+}
+
+// beats says that this side is there.
+func (v *server) beats(ctx context.Context) {
+	t := time.NewTicker(beat)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			_ = v.send(answer{}) // the reader meets the end of the stream
+		}
+	}
+}
+
+// done makes an answer of an error.
+func done(err error) *doneBody {
+	var unable *site.UnableError
+	var held *state.HeldError
+	switch {
+	case err == nil:
+		return &doneBody{}
+	case errors.As(err, &held):
+		return &doneBody{Kind: kindHeld, Holder: held.Holder}
+	case errors.Is(err, site.ErrInterrupted), errors.Is(err, context.Canceled):
+		return &doneBody{Kind: kindInterrupted}
+	case errors.As(err, &unable):
+		return &doneBody{Kind: kindUnable, Error: err.Error()}
+	}
+	return &doneBody{Kind: kindOther, Error: err.Error()}
+}
+
+// sayer sends what is written to it to the user.
+type sayer struct{ v *server }
+
+func (s sayer) Write(p []byte) (int, error) {
+	if t := string(bytes.TrimSpace(bytes.TrimPrefix(p, []byte("tare: ")))); t != "" {
+		_ = s.v.send(answer{Say: t}) // the reader meets the end of the stream
+	}
+	return len(p), nil
+}
+
+// kept is how many copies of tare stay on a machine: those that were used last.
+const kept = 5
+
+var copies = regexp.MustCompile(`^tare-[0-9a-f]{64}(\.[0-9]+)?$`) // with a number: one that did not arrive
+
+// Tidy removes the oldest copies of tare beside this one, if this is one.
+func Tidy(self string) {
+	dir := filepath.Dir(self)
+	if !copies.MatchString(filepath.Base(self)) {
+		return
+	}
+	_ = os.Chtimes(self, time.Now(), time.Now())
+	entries, _ := os.ReadDir(dir) // what cannot be read now is tidied by the next one
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !copies.MatchString(e.Name()) })
+	used := func(e os.DirEntry) time.Time {
+		if i, err := e.Info(); err == nil {
+			return i.ModTime()
+		}
+		return time.Time{}
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return used(b).Compare(used(a)) })
+	for _, e := range entries[min(kept, len(entries)):] {
+		_ = os.Remove(filepath.Join(dir, e.Name()))
+	}
+}

@@ -1,0 +1,226 @@
+// Package ssh is another machine as a site: trials run there, and results are kept here.
+//
+// The data path: 1. Parse reads ssh://user@machine:port; 2. Dial runs the system's ssh once. A
+// fixed script there looks for this program by its hash, takes a copy if there is none, and
+// becomes `tare internal site`, which is Serve; 3. Serve opens the machine's own site and makes
+// the trials that it is asked for, one line of JSON for each question and answer; 4. Machine
+// checks what comes back, and is a site.Site for the caller, who stores trials as ever.
+//
+// Nothing of a command line is in what the other machine's shell reads: questions go through
+// standard input. Whoever loses the other ends what runs: see silence and endWithin.
+// docs/design/0030-another-machine.md says why.
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"tare/host/state"
+	"tare/plan"
+	"tare/record"
+	"tare/site"
+)
+
+// Machine is another machine as a site. Its methods may be called by one goroutine at a time.
+type Machine struct {
+	Address
+	Facts Facts // what the machine says of itself
+	takes Takes
+	link  *link
+	way   way
+}
+
+// way is what a connection goes over.
+type way interface {
+	kill()               // at once
+	close() error        // after what was sent
+	why(err error) error // that it ended
+}
+
+// connect takes the machine's facts. Serve is the other side.
+func connect(at Address, r io.Reader, w io.Writer, by way, takes Takes, heard func(string)) (*Machine, error) {
+	l := &link{out: w, in: make(chan answer, 1), facts: make(chan Facts, 1), gone: make(chan struct{}), end: by.kill}
+	m := &Machine{Address: at, takes: takes, link: l, way: by}
+	go l.read(r, heard)
+	go l.beats()
+	select {
+	case m.Facts = <-l.facts:
+		return m, nil
+	case <-l.gone:
+		return nil, errors.Join(&site.UnableError{Err: m.lost(l.err)}, by.close())
+	}
+}
+
+// Takes says how long the trials of a study take on any machine.
+type Takes func(site.Request) (func(record.Cell) time.Duration, error)
+
+// About is of site.Site.
+func (m *Machine) About() site.About {
+	return site.About{
+		Flag:    "--host " + m.URL(),
+		Cannot:  m.String() + " cannot run",
+		Nothing: m.String() + " can run no cell of the study; `tare doctor` there says what is missing",
+	}
+}
+
+// Preview is of site.Site.
+func (m *Machine) Preview(ctx context.Context, r site.Request) (site.Preview, error) {
+	o, err := m.open(ctx, opPreview, r)
+	return site.Preview{Skips: o.Skips}, err
+}
+
+// Open is of site.Site.
+func (m *Machine) Open(ctx context.Context, r site.Request) (site.Session, error) {
+	takes, err := m.takes(r)
+	if err != nil {
+		return nil, err
+	}
+	o, err := m.open(ctx, opOpen, r)
+	if err != nil {
+		return nil, err
+	}
+	return &session{m, o, takes}, nil
+}
+
+// Close ends the connection, and what runs there.
+func (m *Machine) Close() error {
+	err := m.way.close()
+	m.link.fail(errClosed)
+	return err
+}
+
+// open asks for one of the questions that have a study.
+func (m *Machine) open(ctx context.Context, op string, r site.Request) (opened, error) {
+	var out opened
+	tried := func() {}
+	err := m.ask(ctx, question{Op: op, Wait: r.Wait, Study: &studyBody{Source: r.Study.Source, Overrides: r.Study.Overrides, Collect: r.Study.Collect.Names}}, func(a answer) error {
+		switch {
+		case a.Trying != nil && r.Trying != nil:
+			tried = r.Trying(text(a.Trying.Kind), time.Duration(a.Trying.Within))
+		case a.Tried:
+			tried()
+			tried = func() {}
+		case a.Opened != nil:
+			out = *a.Opened
+		}
+		return nil
+	})
+	if ctx.Err() == nil {
+		tried()
+	}
+	if err == nil {
+		err = out.check(op)
+	}
+	if err != nil {
+		return opened{}, err
+	}
+	return out, nil
+}
+
+// session is a study that is open on the machine.
+type session struct {
+	m      *Machine
+	opened opened
+	takes  func(record.Cell) time.Duration
+}
+
+// Nodes is of site.Session.
+func (s *session) Nodes() []record.Node { return s.opened.Nodes }
+
+// Preview is of site.Session.
+func (s *session) Preview() site.Preview { return site.Preview{Skips: s.opened.Skips} }
+
+// Expected is of site.Session.
+func (s *session) Expected(c record.Cell) time.Duration { return s.takes(c) }
+
+// Trials is of site.Session. If the connection is lost, the trials that have not come failed
+// with that, as those of a lost node.
+func (s *session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
+	out := make([]record.Made, 0, len(nexts))
+	err := s.m.ask(ctx, question{Op: opTrials, Nexts: nexts}, func(a answer) error {
+		if a.Made == nil {
+			return nil
+		}
+		if len(out) == len(nexts) {
+			return impossible("more trials than were asked for")
+		}
+		if err := checkMade(a.Made, nexts[len(out)]); err != nil {
+			return err
+		}
+		out = append(out, *a.Made)
+		return nil
+	})
+	if err == nil && len(out) < len(nexts) {
+		err = impossible("%d trials of %d", len(out), len(nexts))
+	}
+	for _, n := range nexts[len(out):] {
+		out = append(out, record.Made{Trial: &record.Trial{
+			Seq: n.Seq, Block: n.Block, Attempt: n.Attempt, Cell: n.Cell, Start: time.Now(), Status: record.Failed,
+			Failure: &record.Failure{Kind: record.NodeLost, Reason: err.Error()},
+		}})
+	}
+	return out
+}
+
+// Close is of site.Session.
+func (s *session) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
+	defer cancel()
+	_ = s.m.ask(ctx, question{Op: opClose}, func(answer) error { return nil }) // if it is lost, Serve closes
+}
+
+// ask sends a question and hands what is answered to take, until all of it is. When ctx ends it
+// asks the machine to stop, and goes on until that is done.
+func (m *Machine) ask(ctx context.Context, q question, take func(answer) error) error {
+	if err := m.link.send(q); err != nil {
+		m.link.fail(err)
+		return m.lost(m.link.err) // the first reason
+	}
+	end := context.AfterFunc(ctx, func() {
+		_ = m.link.send(question{Op: opStop}) // a link that fails ends the loop below
+	})
+	defer end()
+	for {
+		a, err := m.link.next(ctx)
+		switch {
+		case err != nil:
+			return m.lost(err)
+		case a.Done != nil:
+			return m.said(a.Done)
+		}
+		if err := take(a); err != nil {
+			m.link.fail(err)
+			return m.lost(err)
+		}
+	}
+}
+
+// lost says that nothing more will come.
+func (m *Machine) lost(err error) error {
+	var bad *impossibleError
+	if errors.As(err, &bad) {
+		return fmt.Errorf("%s sent an invalid answer (%w); tare has closed the connection", m, err)
+	}
+	return fmt.Errorf("the connection to %s is lost (%w); what runs there ends within a minute", m, m.way.why(err))
+}
+
+// said is the error that the machine tells.
+func (m *Machine) said(d *doneBody) error {
+	err := errors.New(text(d.Error))
+	switch d.Kind {
+	case "":
+		return nil
+	case kindHeld:
+		h := d.Holder
+		h.What = text(h.What)
+		return fmt.Errorf("%s: %w", m, &state.HeldError{Holder: h})
+	case kindInterrupted:
+		return site.ErrInterrupted
+	case kindUnable:
+		return &site.UnableError{Err: fmt.Errorf("%s: %w", m, err)}
+	}
+	return fmt.Errorf("%s: %w", m, err)
+}
