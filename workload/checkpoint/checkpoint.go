@@ -103,7 +103,7 @@ func (checkpoint) Parse(_ string, v param.Values, out io.Reader) (record.Reading
 		}
 	}
 	if want := v.Int("repeats"); len(ends) != want {
-		return rd, fmt.Errorf("checkpoint: %d checkpoints are reported, %d were asked for (repeats)", len(ends), want)
+		return rd, fmt.Errorf("checkpoint: the report has %d checkpoints, but %d were requested (repeats)", len(ends), want)
 	}
 	for _, r := range (checkpoint{}).Responses(v) {
 		output.Repeats(&rd, r.Name, r.Unit, ends, values[r.Name])

@@ -100,7 +100,7 @@ func TestBadOutput(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", l, err, c.want)
 		}
 	}
-	if _, err := parse(t, line(good), nil); err == nil || !strings.Contains(err.Error(), "1 checkpoints are reported, 3 were asked for") {
+	if _, err := parse(t, line(good), nil); err == nil || !strings.Contains(err.Error(), "the report has 1 checkpoints, but 3 were requested") {
 		t.Errorf("too few: %v", err)
 	}
 }

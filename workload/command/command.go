@@ -140,9 +140,9 @@ func (command) Parse(_ string, v param.Values, out io.Reader) (record.Reading, e
 	processor(&rd, "user", user)
 	processor(&rd, "system", system)
 	if len(memory) > 0 {
-		value(&rd, "peak_memory", record.Byte, output.Median(memory))
+		rd.Value("peak_memory", record.Byte, output.Median(memory))
 	}
-	value(&rd, record.Runs, record.Count, float64(len(runs)))
+	rd.Value(record.Runs, record.Count, float64(len(runs)))
 	return rd, find(&rd, v, runs, ends)
 }
 
@@ -186,15 +186,10 @@ func processor(rd *record.Reading, name string, times []time.Duration) {
 		sum += t
 		ticks = ticks && t%tick == 0
 	}
-	value(rd, name, record.Second, sum.Seconds()/float64(len(times)))
+	rd.Value(name, record.Second, sum.Seconds()/float64(len(times)))
 	if sum == 0 || ticks && sum < 10*tick {
-		rd.Warnings = append(rd.Warnings, record.Warning{Code: record.BelowNoise + name,
-			Text: fmt.Sprintf("the %s time of %d runs is %s in all, and the sandbox counts it in steps of %s", name, len(times), sum, tick)})
+		rd.Warn(record.BelowNoise+name, "the %s time of %d runs is %s in all, and the sandbox counts it in steps of %s", name, len(times), sum, tick)
 	}
-}
-
-func value(rd *record.Reading, name string, unit record.Unit, x float64) {
-	rd.Samples = append(rd.Samples, record.Sample{Name: name, Unit: unit, Kind: record.Value, Value: x})
 }
 
 // surroundings are the parameters of where a program runs.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -55,7 +56,7 @@ func words(v param.Values, name string) ([]string, error) {
 func split(name, text string) ([]string, error) {
 	out, err := shellquote.Split(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %q cannot be split into words: %w; close the quotes, or write a \\ before a quote that is meant as such", name, text, err)
+		return nil, fmt.Errorf("%s: %q cannot be split into words: %w; close the quotes, or escape a literal quote with \\", name, text, err)
 	}
 	return out, nil
 }
@@ -68,23 +69,33 @@ func exits(text string) (out []int, err error) {
 	for w := range strings.SplitSeq(text, ",") {
 		n, err := strconv.ParseUint(strings.TrimSpace(w), 10, 8)
 		if err != nil {
-			return nil, fmt.Errorf("exit: %q is not an exit code; write numbers from 0 to 255 joined by commas, or any", w)
+			return nil, fmt.Errorf("exit: %q is not an exit code; write numbers from 0 to 255 separated by commas, or any", w)
 		}
 		out = append(out, int(n))
 	}
 	return out, nil
 }
 
-// inputVolume is the volume with the directory of the file for standard input. The file itself
-// cannot be mounted in a virtual machine.
-const inputVolume = "input"
+// Volumes with the directory of a file: that for standard input, and the certificates to trust.
+const (
+	inputVolume = "input"
+	trustVolume = "trust"
+)
+
+// beneath mounts the directory of a file, because the file itself cannot be mounted in a virtual
+// machine, and returns the file's path there. name is the parameter's and the volume's.
+func beneath(name, file string, r *workload.Role) (string, error) {
+	if !path.IsAbs(file) || strings.HasSuffix(file, "/") {
+		return "", fmt.Errorf("%s: %q is not the absolute path of a file", name, file)
+	}
+	v := volume.Volume{Name: name, Medium: volume.Bind, Host: path.Dir(file), At: "/tmp/.tare-" + name, ReadOnly: true}
+	r.Volumes = append(r.Volumes, v)
+	return path.Join(v.Path(), path.Base(file)), nil
+}
 
 // surround sets what the parameters of surroundings say.
 func surround(v param.Values, r *workload.Role, p *timed.Runs) (err error) {
-	r.Image, r.Writable, r.Networked = v.Str("image"), v.Bool("writable"), v.Bool("network")
-	if r.Image == "" {
-		r.Image = volume.HostRoot
-	}
+	r.Image, r.Writable, r.Networked = cmp.Or(v.Str("image"), volume.HostRoot), v.Bool("writable"), v.Bool("network")
 	if r.Writable && r.Image == volume.HostRoot {
 		return errors.New("writable is for an image: the host's own root file system stays read-only; give a directory to write to with mounts, or write to /tmp")
 	}
@@ -103,12 +114,9 @@ func surround(v param.Values, r *workload.Role, p *timed.Runs) (err error) {
 		return err
 	}
 	if in := v.Str("input"); in != "" {
-		if !path.IsAbs(in) || strings.HasSuffix(in, "/") {
-			return fmt.Errorf("input: %q is not the absolute path of a file", in)
+		if p.Input, err = beneath(inputVolume, in, r); err != nil {
+			return err
 		}
-		vol := volume.Volume{Name: inputVolume, Medium: volume.Bind, Host: path.Dir(in), At: "/tmp/.tare-input", ReadOnly: true}
-		r.Volumes = append(r.Volumes, vol)
-		p.Input = path.Join(vol.Path(), path.Base(in))
 	}
 	if r.Image == volume.HostRoot {
 		r.Volumes = append(r.Volumes, hidden(p, r.Volumes)...)
@@ -140,7 +148,7 @@ func binds(text string) ([]volume.Volume, error) {
 			return nil, fmt.Errorf("mounts: a directory cannot be mounted at %s; choose another path in the sandbox", v.At)
 		}
 		if slices.ContainsFunc(out, func(o volume.Volume) bool { return o.At == v.At }) {
-			return nil, fmt.Errorf("mounts: two directories are to be mounted at %s", v.At)
+			return nil, fmt.Errorf("mounts: two directories would be mounted at %s", v.At)
 		}
 		out = append(out, v)
 	}

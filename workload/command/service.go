@@ -24,6 +24,13 @@ func NewService() workload.Workload { return service{} }
 
 type service struct{}
 
+// Levels of the parameter tls.
+const (
+	tlsNone   = "none"
+	tlsFull   = "full"
+	tlsResume = "resume"
+)
+
 // Names of the roles.
 const (
 	serverRole = "server"
@@ -46,6 +53,9 @@ func (service) Params() []param.Param {
 		{Name: "connections", Type: param.Int, Default: "10", Min: 1, Max: httpload.MaxConnections, Help: "built-in: at a time"},
 		{Name: "rate", Type: param.Float, Default: "100", Min: 0.1, Max: httpload.MaxRate, Help: "built-in, open loop: requests a second over all connections"},
 		{Name: "keep-alive", Type: param.Bool, Default: "true", Help: "built-in: a connection serves many requests; false: each has its own"},
+		{Name: "tls", Type: param.Enum, Default: tlsNone, Words: []string{tlsNone, tlsFull, tlsResume}, Help: "built-in: none, plain HTTP; full, each connection makes a whole TLS handshake; resume, new connections resume a session"},
+		{Name: "trust", Type: param.String, Default: httpload.TrustSystem, Help: "with tls: system, the authorities that this host trusts; the absolute path of a PEM file of certificates; any, no check"},
+		{Name: "server-name", Type: param.String, Default: "localhost", Help: "with tls: the name in the server's certificate"},
 		{Name: "duration", Type: param.Duration, Default: "3s", Min: 0.1, Max: 3000, Help: "built-in: measured time"},
 		{Name: "warmup", Type: param.Duration, Default: "500ms", Min: 0, Max: 600, Help: "load before measuring begins; of a program, whole runs until it is over"},
 		{Name: "repeats", Type: param.Int, Default: "1", Min: 1, Max: timed.MaxRuns, Help: "measured runs of load; the trial's figures are their medians"},
@@ -67,7 +77,7 @@ func (service) Params() []param.Param {
 // loop.
 func (service) Responses(v param.Values) []record.Response {
 	if v.Str("load") == "" {
-		return httpload.LoopResponses(v.Str("loop"))
+		return httpload.LoopResponses(v.Str("loop"), v.Str("tls") != tlsNone)
 	}
 	wall := own()[0]
 	wall.Help = "time of a run of load, from before its start to after its end"
@@ -103,7 +113,14 @@ func (service) server(v param.Values) (workload.Role, error) {
 	if r.Args, err = p.Instead(); err != nil {
 		return r, err
 	}
-	return r, ready(v.Str("ready"), &r)
+	if err := ready(v.Str("ready"), &r); err != nil {
+		return r, err
+	}
+	// The probe has no TLS: a server that takes connections must do.
+	if port, _, err := portPath(v.Str("http")); err == nil && v.Str("tls") != tlsNone && r.Probe != nil && r.Probe.Port == port {
+		r.Probe.Path = ""
+	}
+	return r, nil
 }
 
 // ready reads the parameter of that name.
@@ -158,20 +175,46 @@ func (service) client(v param.Values) (workload.Role, error) {
 	warmup, limit := v.Duration("warmup"), v.Duration("timeout")
 	if v.Str("load") == "" {
 		if v.Str(figures.ParamFigures) != "" || v.Str(figures.ParamFormat) != "none" {
-			return r, errors.New("figures and format are of the output of load; write load, or leave them out")
+			return r, errors.New("figures and format read the output of load; write load, or leave them out")
 		}
 		port, path, err := portPath(v.Str("http"))
 		if err != nil {
 			return r, fmt.Errorf("http: %w", err)
 		}
-		r.Args = httpload.Loop{
+		l := httpload.Loop{
 			Kind: v.Str("loop"), URL: "http://{server}:" + strconv.Itoa(port) + path, Connections: v.Int("connections"), Rate: v.Float("rate"),
 			KeepAlive: v.Bool("keep-alive"), Warmup: warmup, Duration: v.Duration("duration"), Timeout: limit,
-		}.Args()
+		}
+		if v.Str("tls") != tlsNone {
+			if l.TLS, err = secure(v, &r); err != nil {
+				return r, err
+			}
+			l.URL = "https" + strings.TrimPrefix(l.URL, "http")
+		}
+		r.Args = l.Args()
 		r.Warmup, r.Expect = warmup, v.Duration("duration")
 		return r, nil
 	}
 	return r, loadRole(v, &r)
+}
+
+// secure reads what the parameters say of TLS, and gives the client the certificates to trust.
+func secure(v param.Values, r *workload.Role) (*httpload.TLS, error) {
+	t := &httpload.TLS{Resume: v.Str("tls") == tlsResume, Trust: v.Str("trust"), Name: v.Str("server-name")}
+	if t.Name == "" {
+		return nil, errors.New("server-name is empty; write the name that the server's certificate has")
+	}
+	switch t.Trust {
+	case httpload.TrustAny:
+	case httpload.TrustSystem:
+		r.Image = volume.HostRoot
+	default:
+		var err error
+		if t.Trust, err = beneath(trustVolume, t.Trust, r); err != nil {
+			return nil, fmt.Errorf("%w; or write system or any", err)
+		}
+	}
+	return t, nil
 }
 
 // loadRole sets the role of the load program.
@@ -214,13 +257,13 @@ func (service) Parse(role string, v param.Values, out io.Reader) (record.Reading
 		return rd, nil
 	}
 	if v.Str("load") == "" {
-		return httpload.ParseLoop(v.Str("loop"), out)
+		return httpload.ParseLoop(v.Str("loop"), v.Str("tls") != tlsNone, out)
 	}
 	runs, err := timed.ReadRuns(out)
 	if err != nil {
 		return rd, fmt.Errorf("service: %w", err)
 	}
 	ends := wall(&rd, runs)
-	value(&rd, record.Runs, record.Count, float64(len(runs)))
+	rd.Value(record.Runs, record.Count, float64(len(runs)))
 	return rd, find(&rd, v, runs, ends)
 }

@@ -21,10 +21,12 @@ func serviceCases() []workloadtest.Case {
 	return []workloadtest.Case{
 		{Name: "redis", Params: redis(), Outputs: map[string]string{"client": "testdata/redis.txt"}},
 		{Name: "closed", Outputs: map[string]string{"client": "testdata/closed.json"}},
+		{Name: "tls", Params: param.Values{"tls": "resume", "keep-alive": "false", "trust": "/tmp/ca.pem"}, Outputs: map[string]string{"client": "testdata/tls.json"}},
 		{Name: "open", Params: param.Values{"loop": "open"}, Outputs: map[string]string{"client": "testdata/open.json"}},
 		refused("server", " "), refused("server", "'"), refused("server", "a | b"), refused("load", "a > b"), refused("load", "true", "exit", "-1"),
 		refused("ready", "8080"), refused("ready", "tcp:x"), refused("ready", "tcp:0"), refused("ready", "http:/"), refused("ready", "http:80/a b"), refused("ready", "output:"),
 		refused("http", "x/"), refused("http", "80/{client}"), refused("figures", "a=x"), refused("format", "jmh"), refused("load", "true", "figures", "wall=x"),
+		refused("tls", "full", "trust", "ca.pem"), refused("tls", "full", "server-name", ""),
 		refused("image", "x", "load", "true", "mounts", "x"), refused("cwd", "."),
 	}
 }

@@ -1,6 +1,12 @@
 package command
 
 import (
+	"crypto/x509"
+	"encoding/pem"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +41,7 @@ func TestServices(t *testing.T) {
 		"closed":     http(),
 		"open":       http("loop", "open", "rate", "50"),
 		"keep-alive": http("keep-alive", "false"),
+		"tls":        secureServer(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "ready" { // redis-server has the time and its number before the text
@@ -46,9 +53,39 @@ func TestServices(t *testing.T) {
 				if rate < 1 {
 					t.Errorf("rate = %g", rate)
 				}
+				took, has := tr.Sample("handshake_p50")
+				resumed := slices.ContainsFunc(tr.Samples, func(s record.Sample) bool { return s.Name == "resumed" && s.Value >= 1 })
+				if has != (name == "tls") || has && (took <= 0 || !resumed) {
+					t.Errorf("handshakes of %g s, resumed: %v", took, resumed)
+				}
 			})
 		})
 	}
+}
+
+// secureServer is one of files with TLS, whose key and certificate are mounted.
+func secureServer(t *testing.T) param.Values {
+	const program = "import http.server, ssl\n" +
+		"s = http.server.ThreadingHTTPServer(('0.0.0.0', 8443), http.server.SimpleHTTPRequestHandler)\n" +
+		"c = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER); c.load_cert_chain('/srv/cert.pem', '/srv/key.pem')\n" +
+		"s.socket = c.wrap_socket(s.socket, server_side=True); s.serve_forever()\n"
+	s := httptest.NewTLSServer(nil)
+	s.Close()
+	dir := t.TempDir()
+	key, err := x509.MarshalPKCS8PrivateKey(s.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{
+		"server.py": []byte(program), "key.pem": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+		"cert.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return param.Values{"server": "/usr/bin/python3 /srv/server.py", "cwd": "/srv", "mounts": dir + ":/srv:ro", "ready": "http:8443/", "http": "8443/server.py",
+		"tls": "resume", "keep-alive": "false", "trust": filepath.Join(dir, "cert.pem"), "server-name": "example.com", "duration": "300ms", "warmup": "100ms", "connections": "2"}
 }
 
 // TestServiceFailures: a server that ends, or is never ready, and load that fails.

@@ -9,6 +9,7 @@
 package ffmpeg
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -126,9 +127,7 @@ func seconds(frames int) string {
 // expect returns how long it takes on two processors of 2023, which is exact enough for a plan.
 func expect(preset string, frames int) time.Duration {
 	perSecond := map[string]float64{"ultrafast": 350, "veryfast": 150, "fast": 90, "medium": 70, "slow": 45, "veryslow": 15}[preset]
-	if perSecond == 0 {
-		perSecond = 15
-	}
+	perSecond = cmp.Or(perSecond, 15)
 	return time.Duration(float64(frames) / perSecond * float64(time.Second)).Round(100 * time.Millisecond)
 }
 
@@ -221,18 +220,18 @@ func (ffmpeg) Parse(_ string, v param.Values, out io.Reader) (record.Reading, er
 	n := frames(v)
 	switch {
 	case !p.ended:
-		return rd, errors.New("ffmpeg: its progress does not come to an end, so it did not finish the file")
+		return rd, errors.New("ffmpeg: its progress has no end, so it did not finish the file")
 	case p.frame != int64(n):
 		return rd, fmt.Errorf("ffmpeg: it transcoded %d frames, not %d", p.frame, n)
 	case !(math.Abs(p.outTime-float64(n)/videoRate) <= slack):
-		return rd, fmt.Errorf("ffmpeg: the new film lasts %g s by its progress, not %s", p.outTime, seconds(n))
+		return rd, fmt.Errorf("ffmpeg: its progress says that the new video is %g s long, not %s", p.outTime, seconds(n))
 	}
 	var f probed
 	if err := json.Unmarshal(check, &f); err != nil {
 		return rd, fmt.Errorf("ffmpeg: cannot read ffprobe's JSON for the new file: %w", err)
 	}
 	if bad := f.check(n); bad != "" {
-		return rd, errors.New("ffmpeg: the new file is not the requested one: " + bad)
+		return rd, errors.New("ffmpeg: the new file is not as requested: " + bad)
 	}
 	whole.Sample(&rd)
 	rd.Samples = append(rd.Samples, record.Sample{Name: "frame_rate", Unit: record.PerSecond, Kind: record.Value, Value: float64(n) / whole.Seconds(), Original: fmt.Sprintf("%d frames in %d ns", n, whole.Elapsed)})

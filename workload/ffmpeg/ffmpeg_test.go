@@ -70,7 +70,7 @@ func TestRefused(t *testing.T) {
 		{"progress too short", "frame=150\n", "frame=149\n", "149 frames"},
 		{"no number", "frame=150\n", "frame=many\n", `"many"`},
 		{"too many frames", "frame=150\n", "frame=99999999999\n", "it transcoded"},
-		{"film too long", "out_time_us=6016000", "out_time_us=7016000", "lasts 7.016 s"},
+		{"film too long", "out_time_us=6016000", "out_time_us=7016000", "7.016 s long"},
 		{"cut before the time", `{"timed_ns"`, `{"x"`, "lacks the line with the time"},
 		{"no check", "\"streams\"", "", "cannot read ffprobe's JSON"},
 		{"frames missing in the file", `"nb_read_packets": "150"`, `"nb_read_packets": "149"`, `"149" frames`},

@@ -1,6 +1,7 @@
 package figures
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -220,10 +221,7 @@ func readPytest(doc string) ([]Entry, error) {
 	}
 	var b bag
 	for _, r := range in.Benchmarks {
-		name := r.Name
-		if name == "" {
-			name = r.Short
-		}
+		name := cmp.Or(r.Name, r.Short)
 		for k, v := range r.Stats {
 			x, ok := v.(float64)
 			switch {

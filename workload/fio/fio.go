@@ -288,7 +288,7 @@ func (fio) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error
 		return rd, err
 	}
 	if want := v.Int("jobs"); len(o.jobs) != want {
-		return rd, fmt.Errorf("fio: the output has %d jobs, %d were asked for", len(o.jobs), want)
+		return rd, fmt.Errorf("fio: the output has %d jobs, but %d were requested", len(o.jobs), want)
 	}
 	ds := directions(v.Str("rw"))
 	var throughput, iops float64

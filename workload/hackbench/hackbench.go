@@ -65,7 +65,7 @@ const maxTasks = 4000
 func (hackbench) Roles(v param.Values) ([]workload.Role, error) {
 	groups, senders := v.Int("groups"), v.Int("senders")
 	if n := groups * senders * 2; n > maxTasks {
-		return nil, fmt.Errorf("groups = %d and senders = %d make %d tasks, and at most %d are allowed", groups, senders, n, maxTasks)
+		return nil, fmt.Errorf("groups = %d and senders = %d make %d tasks, but at most %d are allowed", groups, senders, n, maxTasks)
 	}
 	args := []string{"sh", "-c", script, v.Str("repeats"),
 		// hackbench 2.4 misreads the long form of -s.
@@ -95,7 +95,7 @@ func (hackbench) Parse(_ string, v param.Values, out io.Reader) (record.Reading,
 		return rd, err
 	}
 	if want := v.Int("repeats"); len(runs) != want {
-		return rd, fmt.Errorf("hackbench: %d runs are reported, %d were asked for (repeats)", len(runs), want)
+		return rd, fmt.Errorf("hackbench: the report has %d runs, but %d were requested (repeats)", len(runs), want)
 	}
 	want := run{mode: v.Str("tasks"), groups: v.Int("groups"), tasks: 2 * v.Int("senders") * v.Int("groups"), loops: v.Int("loops"), size: v.Size("size")}
 	var times []float64
@@ -108,7 +108,7 @@ func (hackbench) Parse(_ string, v param.Values, out io.Reader) (record.Reading,
 			return rd, fmt.Errorf("hackbench: run %d was of %s, not of %s as asked", i+1, got, want)
 		}
 		if r.seconds <= 0 {
-			return rd, fmt.Errorf("hackbench: run %d took less than a millisecond, which is as fine as it prints; make loops larger", i+1)
+			return rd, fmt.Errorf("hackbench: run %d took less than a millisecond, which is the finest time that it prints; increase loops", i+1)
 		}
 		end += r.seconds
 		times, ends = append(times, r.seconds), append(ends, time.Duration(end*1e9))

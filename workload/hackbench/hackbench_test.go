@@ -87,11 +87,11 @@ func TestBadOutput(t *testing.T) {
 	}{
 		{"files", capture(t, "too-many-files.txt"), nil, "Too many open files"},
 		{"option", capture(t, "bad-option.txt"), nil, "requires an integer"},
-		{"too short", capture(t, "too-short.txt"), param.Values{"groups": "1", "senders": "2", "loops": "100"}, "make loops larger"},
+		{"too short", capture(t, "too-short.txt"), param.Values{"groups": "1", "senders": "2", "loops": "100"}, "increase loops"},
 		{"coarse", strings.ReplaceAll(good, "Time: 0.0", "Time: 0.00"), nil, ""},
 		{"other mode", good, param.Values{"tasks": "thread"}, "not of 2 groups with 40 tasks (thread)"},
 		{"other size", good, param.Values{"size": "200B"}, "of 100 bytes, not of"},
-		{"fewer runs", good, param.Values{"repeats": "4"}, "3 runs are reported, 4 were asked for"},
+		{"fewer runs", good, param.Values{"repeats": "4"}, "the report has 3 runs, but 4 were requested"},
 		{"cut", good[:strings.LastIndex(good, "Time")], nil, "ends within a run"},
 		{"no head", good[strings.Index(good, "Time"):], nil, "without the lines that describe its run"},
 		{"no number", strings.ReplaceAll(good, "Time: 0", "Time: x"), nil, "not a time"},

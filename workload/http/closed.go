@@ -48,12 +48,12 @@ func (c *closed) run(ctx context.Context) (*report, error) {
 	}
 	dir, err := os.MkdirTemp("", "tare-wrk-")
 	if err != nil {
-		return nil, fmt.Errorf("no place for wrk's script: %w", err)
+		return nil, fmt.Errorf("cannot store wrk's script: %w", err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // /tmp goes with the sandbox
 	lua := dir + "/wrk.lua"
 	if err := os.WriteFile(lua, script, 0o600); err != nil {
-		return nil, fmt.Errorf("no place for wrk's script: %w", err)
+		return nil, fmt.Errorf("cannot store wrk's script: %w", err)
 	}
 	if c.warmup > 0 {
 		s, _, err := c.wrk(ctx, lua, max(c.warmup-look, c.warmup/2), true)

@@ -2,9 +2,9 @@ package httpload
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -14,28 +14,33 @@ import (
 
 // target is the request, and what the answer must be.
 type target struct {
-	url     *url.URL
-	body    int64 // bytes, or anyBody
-	timeout time.Duration
+	url  *url.URL
+	body int64 // bytes, or anyBody
+	dialer
 }
 
-func newTarget(raw string, body int64, timeout time.Duration) (target, error) {
+// newTarget reads a URL. security is of one with https.
+func newTarget(raw string, body int64, timeout time.Duration, security TLS) (target, error) {
 	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "http" || u.Port() == "" {
-		return target{}, fmt.Errorf("%w: --url %q must be http://HOST:PORT/PATH", inside.ErrUsage, raw)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Port() == "" {
+		return target{}, fmt.Errorf("%w: --url %q must be http://HOST:PORT/PATH or https://HOST:PORT/PATH", inside.ErrUsage, raw)
 	}
 	if body < anyBody || timeout <= 0 {
 		return target{}, fmt.Errorf("%w: --size and --timeout must not be negative", inside.ErrUsage)
 	}
-	return target{url: u, body: body, timeout: timeout}, nil
+	t := target{url: u, body: body, dialer: dialer{timeout: timeout}}
+	if u.Scheme == "https" {
+		t.tls, err = security.config()
+	}
+	return t, err
 }
 
 // exchange sends the same bytes as a request of wrk, and returns the length of the whole answer
 // with its headers. A wrong answer is an error.
 func (t target) exchange() (int64, error) {
-	conn, err := net.DialTimeout("tcp", t.url.Host, t.timeout)
+	conn, _, err := t.dial(context.Background(), t.url.Host)
 	if err != nil {
-		return 0, fmt.Errorf("the server does not accept a connection: %w", err)
+		return 0, err
 	}
 	defer conn.Close() //nolint:errcheck // what counts has been read
 	if err := conn.SetDeadline(time.Now().Add(t.timeout)); err != nil {

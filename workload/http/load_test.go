@@ -120,9 +120,9 @@ func TestBadAnswers(t *testing.T) {
 		"503 with the right length": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable); good(w) },
 			map[string]string{"": "status of 400 or above", "every": "status 503", "open": "status 503"}},
 		"redirect": {func(w http.ResponseWriter) { w.Header().Set("Location", "/"); w.WriteHeader(http.StatusFound) },
-			map[string]string{"": "another length", "every": "status 302", "open": "status 302"}},
+			map[string]string{"": "a different length", "every": "status 302", "open": "status 302"}},
 		"short page": {func(w http.ResponseWriter) { _, _ = w.Write([]byte("oops")) },
-			map[string]string{"": "another length", "every": "a body of 4 B, want 200 and 5000", "open": "a body of 4 B, want 5000"}},
+			map[string]string{"": "a different length", "every": "a body of 4 B, want 200 and 5000", "open": "a body of 4 B, want 5000"}},
 		"cut off": {cut(100, false),
 			map[string]string{"": "connection broke", "open": "ends after 100 of 5000 B"}},
 		"reset": {cut(100, true),
@@ -272,7 +272,7 @@ func TestOverload(t *testing.T) {
 
 func TestWrongArguments(t *testing.T) {
 	for _, args := range []string{"", "both", "open --rate 0 --url http://a:1/", "open --rate 1 --url ftp://a/", "closed --url http://a:1/ --check some",
-		"closed --url http://a:1/ --connections 5 --threads 2", "closed --url http://a:1/ --duration 0s", "file", "file --path x --size -1", "closed word"} {
+		"closed --url http://a:1/ --connections 5 --threads 2", "closed --url https://a:1/", "loop --url https://a:1/ --trust /dev/null", "closed --url http://a:1/ --duration 0s", "file", "file --path x --size -1", "closed word"} {
 		var out, errs bytes.Buffer
 		if code := Main(strings.Fields(args), &out, &errs); code != 2 || errs.Len() == 0 || out.Len() > 0 {
 			t.Errorf("%q: exit code %d, %q", args, code, &errs)

@@ -2,6 +2,7 @@ package httpload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -38,13 +39,14 @@ const anyBody = -1
 // client's sandbox but this one. Each answer must have the status 200.
 type Loop struct {
 	Kind        string // Closed or Open
-	URL         string // http://HOST:PORT/PATH
+	URL         string // http://HOST:PORT/PATH, or https:// with TLS
 	Connections int
 	Rate        float64 // requests a second; Open
 	KeepAlive   bool
 	Warmup      time.Duration
 	Duration    time.Duration
 	Timeout     time.Duration // of one answer
+	TLS         *TLS          // nil: plain HTTP
 }
 
 // Args is the client's command.
@@ -55,23 +57,32 @@ func (l Loop) Args() []string {
 	if l.Kind == Open {
 		args = append(args, "--rate", strconv.FormatFloat(l.Rate, 'f', -1, 64))
 	}
+	if l.TLS != nil {
+		args = append(args, "--resume="+strconv.FormatBool(l.TLS.Resume), "--trust", l.TLS.Trust, "--server-name", l.TLS.Name)
+	}
 	return args
 }
 
 // throughput is not known where answers differ in length.
 const throughput = "throughput"
 
-// LoopResponses are the responses of a Loop of that kind.
-func LoopResponses(kind string) []record.Response {
+// LoopResponses are the responses of a Loop of that kind, with TLS or without.
+func LoopResponses(kind string, secure bool) []record.Response {
 	all := Workload{}.Responses(map[string]string{"load": kind})
+	if secure {
+		all = append(all, handshake())
+	}
 	return slices.DeleteFunc(all, func(r record.Response) bool { return r.Name == throughput })
 }
 
 // ParseLoop reads what the client of a Loop of that kind printed.
-func ParseLoop(kind string, out io.Reader) (record.Reading, error) {
+func ParseLoop(kind string, secure bool, out io.Reader) (record.Reading, error) {
 	r, err := output.JSON[report](out)
 	if err != nil {
 		return record.Reading{}, fmt.Errorf("the report of the http client: %w", err)
+	}
+	if secure != (r.TLS != nil) {
+		return record.Reading{}, errors.New("the report of the http client: its handshakes are not those of the load that was asked for")
 	}
 	rd, err := r.reading(kind)
 	rd.Samples = slices.DeleteFunc(rd.Samples, func(s record.Sample) bool { return s.Name == throughput || s.Name == "bytes" })
@@ -165,6 +176,5 @@ func (t *tally) closed(answer int64) (*report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the latencies: %w", err)
 	}
-	r.Histogram, r.Series = string(enc), t.series()
-	return r, nil
+	return t.finish(r, string(enc)), nil
 }

@@ -41,7 +41,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 func load(ctx context.Context, what string, args []string, stdout, stderr io.Writer) error {
 	fs := flag.NewFlagSet("tare internal http "+what, flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	raw := fs.String("url", "", "what to ask for: http://HOST:PORT/PATH")
+	raw := fs.String("url", "", "what to ask for: http://HOST:PORT/PATH; loop: https:// too")
 	size := fs.Int64("size", 0, "`bytes` that the body of every answer must have")
 	connections := fs.Int("connections", 1, "connections, kept open")
 	warmup := fs.Duration("warmup", time.Second, "load before measuring")
@@ -52,18 +52,26 @@ func load(ctx context.Context, what string, args []string, stdout, stderr io.Wri
 	wrk := fs.String("wrk", "/usr/bin/wrk", "closed: the `program` wrk")
 	rate := fs.Float64("rate", 0, "open, loop: requests a second; loop: 0 for a closed loop")
 	keep := fs.Bool("keep-alive", true, "open, loop: a connection serves many requests")
+	var security TLS
+	fs.BoolVar(&security.Resume, "resume", false, "loop, https: new connections resume a session")
+	fs.StringVar(&security.Trust, "trust", TrustSystem, "loop, https: system, any, or a `file` of certificates")
+	fs.StringVar(&security.Name, "server-name", "localhost", "loop, https: the name in the certificate")
 	if err := inside.Parse(fs, args); err != nil {
 		return err
 	}
-	t, err := newTarget(*raw, *size, *timeout)
+	t, err := newTarget(*raw, *size, *timeout, security)
 	if err != nil {
 		return err
+	}
+	if t.tls != nil && what != "loop" {
+		return fmt.Errorf("%w: --url %q: %s load has no TLS", inside.ErrUsage, *raw, what)
 	}
 	if *duration <= 0 || *warmup < 0 {
 		return fmt.Errorf("%w: --duration must be over 0, --warmup not negative", inside.ErrUsage)
 	}
 	var r *report
-	o := open{target: t, connections: *connections, rate: *rate, warmup: *warmup, duration: *duration, keepAlive: *keep}
+	o := open{target: t, connections: *connections, rate: *rate, warmup: *warmup, duration: *duration, keepAlive: *keep,
+		resume: security.Resume, handshakes: handshakes{took: newHistogram()}}
 	switch {
 	case what == "open", what == "loop" && *rate > 0:
 		r, err = o.run(ctx)

@@ -25,6 +25,8 @@ type open struct {
 	warmup      time.Duration
 	duration    time.Duration
 	keepAlive   bool
+	resume      bool // TLS sessions
+	handshakes  handshakes
 }
 
 // request is what is sent.
@@ -75,11 +77,15 @@ func (o *open) run(ctx context.Context) (*report, error) {
 // client returns a client that keeps connections open and treats every wrong answer as an
 // error.
 func (o *open) client() *http.Client {
-	d := net.Dialer{Timeout: o.target.timeout}
+	dial := func(ctx context.Context, _, address string) (net.Conn, error) {
+		conn, took, err := o.target.dial(ctx, address)
+		o.handshakes.note(conn, took)
+		return conn, err
+	}
 	return &http.Client{
 		Timeout: o.target.timeout,
 		Transport: checking{o.target, &http.Transport{
-			DialContext: d.DialContext, DisableCompression: true, DisableKeepAlives: !o.keepAlive,
+			DialContext: dial, DialTLSContext: dial, DisableCompression: true, DisableKeepAlives: !o.keepAlive,
 			MaxConnsPerHost: o.connections, MaxIdleConnsPerHost: o.connections, MaxIdleConns: o.connections,
 			ReadBufferSize: 64 << 10,
 		}},
@@ -200,8 +206,16 @@ func (t *tally) report(answer int64) (*report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the latencies: %w", err)
 	}
-	r.Histogram, r.Series = string(enc), t.series()
-	return r, nil
+	return t.finish(r, string(enc)), nil
+}
+
+// finish adds what the reports of both loops have.
+func (t *tally) finish(r *report, latency string) *report {
+	r.Histogram, r.Series = latency, t.series()
+	if t.open.target.tls != nil {
+		t.open.handshakes.tell(r, t.open.resume)
+	}
+	return r
 }
 
 func (t *tally) series() *series {

@@ -45,6 +45,9 @@ func (r *report) reading(load string) (record.Reading, error) {
 	rd.Value("latency_p99", record.Second, float64(h.ValueAtPercentile(99))*1e-9)
 	rd.Value("latency_mean", record.Second, math.Max(0, h.Mean())*1e-9)
 	rd.Value("throughput", record.BytesPerSecond, float64(r.Bytes)/r.Window)
+	if r.TLS != nil {
+		rd.Value(handshake().Name, record.Second, r.TLS.P50)
+	}
 	r.counts(&rd)
 	if s, ok := r.series(); ok {
 		rd.Series = append(rd.Series, s)
@@ -58,7 +61,7 @@ func (r *report) sane(load string) error {
 	case r.Format != 1:
 		return fmt.Errorf("its format is %d, this tare reads 1", r.Format)
 	case r.Load != load:
-		return fmt.Errorf("its load is %q, and %q was asked for", r.Load, load)
+		return fmt.Errorf("its load is %q, but %q was requested", r.Load, load)
 	case !(r.Window > 1e-6 && r.Window < 1e6):
 		return fmt.Errorf("the measured time window_s = %g is out of range", r.Window)
 	case r.Requests <= 0 || r.Connections <= 0 || r.Requests > math.MaxInt32*1000:
@@ -75,6 +78,9 @@ func (r *report) sane(load string) error {
 		if n.Code == "" || n.Text == "" {
 			return errors.New("a warning lacks its code or its text")
 		}
+	}
+	if r.TLS != nil {
+		return r.TLS.sane()
 	}
 	return nil
 }
@@ -131,6 +137,11 @@ func (r *report) counts(rd *record.Reading) {
 		add("send_delay_p99", record.Second, r.SendDelay.P99)
 		add("wake_delay_mean", record.Second, r.WakeDelay.Mean)
 		add("wake_delay_p99", record.Second, r.WakeDelay.P99)
+	}
+	if r.TLS != nil {
+		add("handshakes", record.Count, float64(r.TLS.Handshakes))
+		add("resumed", record.Count, float64(r.TLS.Resumed))
+		add("handshake_p99", record.Second, r.TLS.P99)
 	}
 }
 

@@ -31,6 +31,7 @@ type report struct {
 	SendDelay spread   `json:"send_delay_s,omitzero"` // from due to sent
 	WakeDelay spread   `json:"wake_delay_s,omitzero"` // of the pacer, when it had to wait
 	Series    *series  `json:"series,omitempty"`      // answers a second
+	TLS       *shaken  `json:"tls,omitempty"`         // of a Loop with TLS
 	Warnings  []notice `json:"warnings,omitempty"`
 }
 

@@ -60,7 +60,7 @@ func (s *summary) judge(t target, answer int64, connections int) error {
 		return fmt.Errorf("%d of %d answers to GET %s took longer than the timeout %s; ask for fewer connections, or raise timeout",
 			e.Timeout, s.Requests, path, t.timeout)
 	case e.Connect > 0:
-		return fmt.Errorf("%d connections to the server were refused: it ended, or has room for fewer than %d connections", e.Connect, connections)
+		return fmt.Errorf("%d connections to the server were refused: it ended, or cannot serve %d connections", e.Connect, connections)
 	case e.Read > 0 || e.Write > 0:
 		return fmt.Errorf("%d times a connection broke while an answer was read, %d times while a request was written: the server closed it or crashed",
 			e.Read, e.Write)
@@ -72,7 +72,7 @@ func (s *summary) judge(t target, answer int64, connections int) error {
 	// although the answer does not.
 	rest := s.Bytes - s.Requests*answer
 	if rest < 0 || rest > int64(connections)*answer {
-		return fmt.Errorf("%d answers to GET %s had %d B, which is not %d B each: some had another length", s.Requests, path, s.Bytes, answer)
+		return fmt.Errorf("%d answers to GET %s had %d B, which is not %d B each: some had a different length", s.Requests, path, s.Bytes, answer)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func TestSummary(t *testing.T) {
 // TestTotals: a byte too few is found, and so is more than can be under way.
 func TestTotals(t *testing.T) {
 	const answer, connections, requests = 1000, 4, 50
-	tg, err := newTarget("http://a:1/x", 900, time.Second)
+	tg, err := newTarget("http://a:1/x", 900, time.Second, TLS{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestTotals(t *testing.T) {
 
 func FuzzSummary(f *testing.F) {
 	b := captured(f)
-	tg, err := newTarget("http://a:1/x", 900, time.Second)
+	tg, err := newTarget("http://a:1/x", 900, time.Second, TLS{})
 	if err != nil {
 		f.Fatal(err)
 	}

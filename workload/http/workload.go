@@ -3,7 +3,7 @@
 //
 // The data path: 1. Roles writes the command line of the real server (roles.go) and that of
 // the client, which is this binary; 2. the client requests one answer to find its length
-// (exchange.go), then loads the server: closed loop with wrk, which it starts and watches
+// (exchange.go, tls.go), then loads the server: closed loop with wrk, which it starts and watches
 // (closed.go, wrk.lua), open loop with the library of vegeta (open.go, pacer.go); 3. it judges
 // every answer, fails with a reason if one was wrong (verdict.go), and prints a report of one
 // line of JSON (report.go); 4. Parse reads that (parse.go) and removes the values that wrk adds

@@ -84,7 +84,7 @@ func (r *report) check(v param.Values) error {
 	case t.Reverse != reverse:
 		return fmt.Errorf("reverse is %d, which is not direction = %s", t.Reverse, v.Str("direction"))
 	case t.Streams != v.Int("streams") || len(r.End.Streams) != t.Streams:
-		return fmt.Errorf("%d streams began and %d ended, %s were asked for (streams)", t.Streams, len(r.End.Streams), v.Str("streams"))
+		return fmt.Errorf("%d streams began and %d ended, but %s were requested (streams)", t.Streams, len(r.End.Streams), v.Str("streams"))
 	case t.Length != v.Size("length"):
 		return fmt.Errorf("a length of %d bytes was used, not %s", t.Length, v.Str("length"))
 	case t.Duration != v.Duration("duration").Seconds() || t.Omit != v.Duration("warmup").Seconds():
@@ -141,7 +141,7 @@ func (r *report) reading(rd *record.Reading) error {
 	}
 	switch {
 	case bytes == 0:
-		return errors.New("nothing arrived in the measured time; make duration longer")
+		return errors.New("nothing arrived in the measured time; increase duration")
 	case math.Abs(bytes-total.Bytes) > agree*bytes:
 		return fmt.Errorf("the streams received %g bytes, but iperf3's sum is %g", bytes, total.Bytes)
 	case starved > 0:

@@ -32,9 +32,7 @@ func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Readin
 		return rd, fmt.Errorf("the report of the net %s: %w", role, err)
 	}
 	r.counts(&rd)
-	for _, n := range r.Warnings {
-		rd.Warnings = append(rd.Warnings, record.Warning(n))
-	}
+	rd.Warnings = append(rd.Warnings, r.Warnings...)
 	if role == "server" {
 		return rd, nil
 	}
@@ -45,7 +43,7 @@ func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Readin
 		return rd, r.profileReading(v, &rd)
 	}
 	if r.Config.Mode != v.Str("mode") {
-		return rd, fmt.Errorf("the report of the net client is of mode %q, the parameter mode is %q", r.Config.Mode, v.Str("mode"))
+		return rd, fmt.Errorf("the report of the net client is for mode %q, but the parameter mode is %q", r.Config.Mode, v.Str("mode"))
 	}
 	if s, ok := r.series(); ok {
 		rd.Series = append(rd.Series, s)

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"tare/record"
 	"tare/workload/inside"
 )
 
@@ -26,21 +27,16 @@ type report struct {
 	TotalReceived   int64 `json:"total_received_bytes"`
 	TotalOperations int64 `json:"total_operations"`
 
-	Lost         int64          `json:"lost,omitempty"`
-	Stale        int64          `json:"stale,omitempty"`
-	Unsent       int64          `json:"unsent,omitempty"`
-	WakeDelay    float64        `json:"wake_delay_mean_s,omitempty"`
-	WakeDelayP99 float64        `json:"wake_delay_p99_s,omitempty"`
-	Latency      string         `json:"latency_histogram,omitempty"` // HdrHistogram V2, nanoseconds
-	Series       *series        `json:"series,omitempty"`
-	Profile      *profileReport `json:"profile,omitempty"`
-	Peer         *report        `json:"peer,omitempty"` // at the client: what the server reported
-	Warnings     []notice       `json:"warnings,omitempty"`
-}
-
-type notice struct {
-	Code string `json:"code"`
-	Text string `json:"text"`
+	Lost         int64            `json:"lost,omitempty"`
+	Stale        int64            `json:"stale,omitempty"`
+	Unsent       int64            `json:"unsent,omitempty"`
+	WakeDelay    float64          `json:"wake_delay_mean_s,omitempty"`
+	WakeDelayP99 float64          `json:"wake_delay_p99_s,omitempty"`
+	Latency      string           `json:"latency_histogram,omitempty"` // HdrHistogram V2, nanoseconds
+	Series       *series          `json:"series,omitempty"`
+	Profile      *profileReport   `json:"profile,omitempty"`
+	Peer         *report          `json:"peer,omitempty"` // at the client: what the server reported
+	Warnings     []record.Warning `json:"warnings,omitempty"`
 }
 
 // series is the progress in intervals of 50 ms from the first message on,
@@ -82,7 +78,7 @@ func (r *report) between(from, to, last mark) {
 }
 
 func (r *report) warn(code, format string, args ...any) {
-	r.Warnings = append(r.Warnings, notice{code, fmt.Sprintf(format, args...)})
+	r.Warnings = append(r.Warnings, record.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
 }
 
 // compare compares the two ends' totals. TCP loses nothing, so every byte that one end sent must

@@ -145,7 +145,7 @@ func (noop) Parse(_ string, v param.Values, out io.Reader) (record.Reading, erro
 		return rd, fmt.Errorf("noop: %w", err)
 	}
 	if n := v.Int("sleeps"); len(r.Overshoot) != n {
-		return rd, fmt.Errorf("noop: %d sleeps are reported, %d were asked for", len(r.Overshoot), n)
+		return rd, fmt.Errorf("noop: the report has %d sleeps, but %d were requested", len(r.Overshoot), n)
 	}
 	if r.Elapsed <= 0 || r.Elapsed > maxTime || r.CPU < 0 || r.CPU > maxTime {
 		return rd, fmt.Errorf("noop: elapsed %d ns and CPU %d ns are out of range", r.Elapsed, r.CPU)

@@ -87,7 +87,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		return o, err
 	}
 	if fs.NArg() > 0 || o.clients < 1 || o.pipeline < 1 || o.size < 1 || o.keys < 1 || o.requests < 0 || o.requests > maxRequests {
-		return o, fmt.Errorf("a number is out of range, or a word too many: %q", args)
+		return o, fmt.Errorf("a number is out of range, or there is one word too many: %q", args)
 	}
 	o.server = net.JoinHostPort(*server, strconv.Itoa(*port))
 	var err error

@@ -112,7 +112,7 @@ func (r *result) sane(t test) error {
 	case r.Calls < r.Requests || r.Requests == 0:
 		return fmt.Errorf("the server saw %d requests of %d", r.Calls, r.Requests)
 	case r.Ran:
-		return errors.New("the filled-in elements ran out, so the last requests found nothing")
+		return errors.New("the elements that were filled in ran out, so the last requests found nothing")
 	case t.fill == everyKey && r.Misses > 0:
 		return fmt.Errorf("%d of %d requests found no value", r.Misses, r.Calls)
 	}

@@ -123,7 +123,7 @@ func (startup) Parse(_ string, v param.Values, out io.Reader) (record.Reading, e
 		}
 	}
 	if want := v.Int("repeats"); whole != want || phased > want {
-		return rd, fmt.Errorf("startup: %d whole and %d phased launches are reported, %d of each were asked for (repeats)", whole, phased, want)
+		return rd, fmt.Errorf("startup: the report has %d whole and %d phased launches, but %d of each were requested (repeats)", whole, phased, want)
 	}
 	for _, r := range (startup{}).Responses(v) {
 		if ts := times[r.Name]; len(ts) > 0 {

@@ -1,6 +1,7 @@
 package sysbench
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -124,9 +125,7 @@ func (o *result) line(re patterns, cur *report, line string) error {
 		cur.sumText = rest + " ms"
 		return number(line, rest, &cur.latencySum)
 	case "FATAL", "ERROR", "WARNING", "invalid option", "sysbench":
-		if o.first == "" {
-			o.first = line
-		}
+		o.first = cmp.Or(o.first, line)
 		return nil
 	}
 	switch {

@@ -134,7 +134,7 @@ func (cpu) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error
 		return rd, err
 	}
 	if r.eventsPerSecond <= 0 || r.events <= 0 {
-		return rd, errors.New("sysbench: no event was finished in the measured time; make duration longer or max-prime smaller")
+		return rd, errors.New("sysbench: no event finished in the measured time; increase duration or lower max-prime")
 	}
 	rd.Samples = append(rd.Samples,
 		record.Sample{Name: "events", Unit: record.PerSecond, Kind: record.Value, Value: r.eventsPerSecond, Original: r.rateText},
@@ -200,7 +200,7 @@ func (memory) Parse(_ string, v param.Values, out io.Reader) (record.Reading, er
 		return rd, err
 	}
 	if r.operationsPerSecond <= 0 {
-		return rd, errors.New("sysbench: no block was transferred in the measured time; make duration longer or block-size smaller")
+		return rd, errors.New("sysbench: no block was transferred in the measured time; increase duration or lower block-size")
 	}
 	// The printed rate in MiB has two decimals, which is coarse for small blocks. Operations times
 	// the block's size is exact.

@@ -220,7 +220,7 @@ func collect(ctx context.Context, c call, ts []*thread, warmup, duration time.Du
 	}
 	r.Times = times(ts, interval)
 	if r.Batches = all.TotalCount(); r.Batches == 0 {
-		return nil, errors.New("no batch ended in the measured time; make duration longer")
+		return nil, errors.New("no batch ended in the measured time; increase duration")
 	}
 	r.Min, r.Median = float64(all.Min())*histogramUnit, float64(all.ValueAtPercentile(50))*histogramUnit
 	enc, err := all.Encode(hdrhistogram.V2CompressedEncodingCookieBase)

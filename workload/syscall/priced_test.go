@@ -32,7 +32,7 @@ func TestPriced(t *testing.T) {
 		}
 	}
 	priced := false
-	for _, k := range structural.Kinds() {
+	for _, k := range structural.PricedCalls() {
 		priced = priced || k.Name == study.PriceLevel
 		i := slices.IndexFunc(calls(), func(c call) bool { return c.name == k.Name })
 		if i < 0 {

@@ -78,7 +78,7 @@ func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Readin
 		return rd, fmt.Errorf("the report of syscall has the format %d, this tare reads 1", r.Format)
 	}
 	if role != "main" || r.Call != v.Str("call") {
-		return rd, fmt.Errorf("the report of syscall (role %s) is of the call %q, the parameter call is %q", role, r.Call, v.Str("call"))
+		return rd, fmt.Errorf("the report of syscall (role %s) is for the call %q, but the parameter call is %q", role, r.Call, v.Str("call"))
 	}
 	if r.Window < 1e-9 || r.Window > 1e6 || r.Operations < 1 || r.User < 0 || r.System < 0 {
 		return rd, fmt.Errorf("the report of syscall is out of range: %d operations in %g s, processor time %g and %g s", r.Operations, r.Window, r.User, r.System)

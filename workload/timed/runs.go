@@ -191,7 +191,7 @@ func (r Report) check() error {
 		}
 	}
 	if r.Elapsed == 0 {
-		return errors.New("the time of the whole run is 0: the sandbox's clock stands still")
+		return errors.New("the time of the whole run is 0: the sandbox's clock does not advance")
 	}
 	return nil
 }

@@ -175,7 +175,7 @@ func TestReadRunsRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                           "empty",
 		"x":                          "line 1 is not the report of a run",
-		`{"timed_ns":0}`:             "stands still",
+		`{"timed_ns":0}`:             "does not advance",
 		`{"timed_ns":-1}`:            "is negative or longer",
 		`{"timed_ns":1,"end_ns":-1}`: "out of order",
 		`{"timed_ns":1,"end_ns":2}` + "\n" + `{"timed_ns":1,"end_ns":1}`: "out of order",

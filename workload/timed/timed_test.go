@@ -110,7 +110,7 @@ func TestReadRefuses(t *testing.T) {
 		`{"timed_ns":5`:                        "damaged",
 		`{"timed_ns":5}`:                       "damaged", // cut before the line's end
 		"{\"timed_ns\":\"5\"}\n":               "damaged",
-		"{\"timed_ns\":0}\n":                   "stands still",
+		"{\"timed_ns\":0}\n":                   "does not advance",
 		"{\"timed_ns\":-1}\n":                  "is negative or longer",
 		"{\"timed_ns\":1000000000000000000}\n": "is negative or longer",
 	} {

@@ -1,12 +1,15 @@
 package workloadtest_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"tare/param"
 	"tare/record"
@@ -17,48 +20,61 @@ import (
 
 // begin
 
-// Count is the workload: it counts the bytes that cat reads from /dev/zero.
-type Count struct{}
+// New returns the workload: dd reads zeros and throws them away.
+func New() workload.Workload { return zeros{} }
 
-func (Count) Name() string  { return "example" }
-func (Count) About() string { return "bytes that a shell pipeline copies" }
+type zeros struct{}
 
-func (Count) Params() []param.Param {
-	return []param.Param{{Name: "size", Type: param.Size, Default: "1MiB", Min: 1, Max: 1 << 30, Help: "bytes to copy"}}
+func (zeros) Name() string  { return "example" }
+func (zeros) About() string { return "dd reads zeros: shows what an isolation costs large reads" }
+
+func (zeros) Params() []param.Param {
+	return []param.Param{{Name: "size", Type: param.Size, Default: "4GiB", Min: 1 << 20, Max: 1 << 40, Help: "bytes to read"}}
 }
 
-func (Count) Responses(param.Values) []record.Response {
-	return []record.Response{{Name: "copied", Unit: record.Byte, Better: record.Higher}}
+func (zeros) Responses(param.Values) []record.Response {
+	return []record.Response{{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte"}}
 }
 
-func (Count) Roles(v param.Values) ([]workload.Role, error) {
+func (zeros) Roles(v param.Values) ([]workload.Role, error) {
+	dd := fmt.Sprintf("dd if=/dev/zero of=/dev/null bs=64K iflag=count_bytes count=%d 2>&1", v.Size("size"))
 	return []workload.Role{{
-		Name: "main", Mode: workload.Exec, Needs: []string{"sh", "head", "wc"},
-		Args: []string{"sh", "-c", fmt.Sprintf("head -c %d /dev/zero | wc -c", v.Size("size"))},
+		Name: "main", Mode: workload.Exec, Expect: time.Second,
+		Needs: []string{"sh", "dd"}, Args: []string{"sh", "-c", dd}, Env: []string{"LC_ALL=C"},
 	}}, nil
 }
 
-func (Count) Parse(_ string, _ param.Values, out io.Reader) (record.Reading, error) {
+// 4294967296 bytes (4.3 GB, 4.0 GiB) copied, 0.476647 s, 9.0 GB/s
+var copied = regexp.MustCompile(`(?m)^(\d+) bytes .*copied, ([0-9.]+) s`)
+
+func (zeros) Parse(_ string, _ param.Values, out io.Reader) (record.Reading, error) {
 	b, err := output.Read(out)
 	if err != nil {
 		return record.Reading{}, err
 	}
-	n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 63)
-	if err != nil {
-		return record.Reading{}, fmt.Errorf("cannot read a number from the output of wc: %w", err)
+	m := copied.FindSubmatch(b)
+	if m == nil {
+		return record.Reading{}, errors.New("dd did not say how much it copied in what time")
 	}
-	return record.Reading{Samples: []record.Sample{{Name: "copied", Unit: record.Byte, Value: float64(n)}}}, nil
-}
-
-func TestContract(t *testing.T) { workloadtest.Run(t, Count{}, cases...) }
-
-func FuzzParse(f *testing.F) { workloadtest.Fuzz(f, Count{}, cases...) }
-
-var cases = []workloadtest.Case{
-	{Name: "default", Outputs: map[string]string{"main": "testdata/wc.txt"}},
+	size, err1 := strconv.ParseUint(string(m[1]), 10, 63)
+	seconds, err2 := strconv.ParseFloat(string(m[2]), 64)
+	if err := errors.Join(err1, err2); err != nil || seconds < 1e-6 {
+		return record.Reading{}, fmt.Errorf("cannot read a throughput from dd's output %q", m[0])
+	}
+	var r record.Reading
+	r.Value("throughput", record.BytesPerSecond, float64(size)/seconds)
+	return r, nil
 }
 
 // end
+
+func TestContract(t *testing.T) { workloadtest.Run(t, New(), cases...) }
+
+func FuzzParse(f *testing.F) { workloadtest.Fuzz(f, New(), cases...) }
+
+var cases = []workloadtest.Case{
+	{Name: "default", Outputs: map[string]string{"main": "testdata/dd.txt"}},
+}
 
 // TestPageShowsThisCode keeps the example in the documentation one that passes
 // the suite.

@@ -20,7 +20,7 @@ func Parse(in io.Reader, lookup func(name string) (string, bool)) (Profile, erro
 	if len(b) > maxText {
 		return Profile{}, place{1, 1}.bad(fmt.Sprintf("the profile is over %d bytes", maxText))
 	}
-	p := &parser{scan: newScanner(string(b)), lookup: lookup}
+	p := &parser{scan: &scanner{text: string(b), at: place{1, 1}}, lookup: lookup}
 	out, err := p.profile()
 	out.Ignored = p.ignored
 	return out, err

@@ -46,8 +46,6 @@ type scanner struct {
 	at   place
 }
 
-func newScanner(text string) *scanner { return &scanner{text: text, at: place{1, 1}} }
-
 func (s *scanner) rest() string { return s.text[s.pos:] }
 
 // skip moves n bytes on.
