@@ -69,7 +69,7 @@ func (d Dirs) Own() error {
 		{d.Run, "XDG_RUNTIME_DIR"}, {d.Cache, "XDG_CACHE_HOME"},
 	} {
 		if err := state.Own(p.dir); err != nil {
-			return &site.UnableError{Err: fmt.Errorf("%w; or set %s to a directory of your own: "+
+			return &site.UnableError{Err: fmt.Errorf("%w; or set %s to your own directory: "+
 				"tare keeps its files where nobody else can change them", err, p.variable)}
 		}
 	}

@@ -67,12 +67,12 @@ func (s *Site) SweepIfEnded(ctx context.Context) {
 }
 
 // Clean removes what killed runs left, or lists it if dry: all of it as root, else this
-// user's directories, which is all that such runs make. The caller holds the host.
+// user's processes, containers and directories. The caller holds the host.
 func (s *Site) Clean(ctx context.Context, dry bool) ([]state.Leftover, error) {
 	if root() {
 		return state.Clean(ctx, dry)
 	}
-	return state.CleanDirectories(ctx, s.Dirs.Run, s.Dirs.Data, dry)
+	return state.CleanOwn(ctx, s.Dirs.Run, s.Dirs.Data, dry)
 }
 
 // Groups prepares the place of the sandboxes' control groups. It returns where that is, and a

@@ -22,6 +22,7 @@ import (
 	"tare/host/network"
 	"tare/host/probe"
 	"tare/host/rootfs"
+	"tare/internal/rootless"
 	"tare/param"
 	"tare/sandbox"
 	"tare/trial"
@@ -59,6 +60,9 @@ func (p *Place) Check(d trial.Demand) error {
 		img, err := p.Image(d.Image)
 		if err != nil {
 			return err
+		}
+		if rootless.Is() && !img.User.Root() {
+			return fmt.Errorf("image %s: its user is %d, and without root a sandbox has no user but its root; run tare with sudo", d.Image, img.User.UID)
 		}
 		if d.Own && img.Problem != "" {
 			return fmt.Errorf("image %s: %s", d.Image, img.Problem)
@@ -175,7 +179,7 @@ func (p *Place) provide(ctx context.Context, v volume.Volume, at string) (source
 		return dir, nil
 	}
 	if v.Size <= 0 {
-		return "", errors.New("it is a disk without a size; set one")
+		return "", errors.New("the disk has no size; set one")
 	}
 	file := filepath.Join(dir, "disk.raw")
 	if _, err := os.Stat(file); err == nil {
@@ -208,7 +212,7 @@ func directory(v volume.Volume) error {
 // device.
 func given(v volume.Volume) error {
 	if v.Mode != volume.Block {
-		return fmt.Errorf("%s would get a new file system; use it as a block volume", v.Device)
+		return fmt.Errorf("tare would create a new file system on %s; use it as a block volume", v.Device)
 	}
 	var st unix.Stat_t
 	switch err := unix.Stat(v.Device, &st); {
@@ -238,7 +242,7 @@ func empty(device string) error {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return fmt.Errorf("%s holds data (%s); if that may be lost, run `wipefs --all %s` first, or name another device",
+		return fmt.Errorf("%s holds data (%s); if you can lose them, run `wipefs --all %s` first, or name another device",
 			device, strings.Join(strings.Fields(string(out)), " "), device)
 	case errors.As(err, &exit) && exit.ExitCode() == 2:
 		return nil

@@ -24,6 +24,7 @@ import (
 	"tare/host/network"
 	"tare/host/rootfs"
 	"tare/host/state"
+	"tare/internal/rootless"
 	"tare/record"
 	"tare/sandbox"
 	"tare/site"
@@ -55,7 +56,10 @@ func (*Site) About() site.About {
 	}
 }
 
-func root() bool { return os.Geteuid() == 0 }
+func root() bool { return rootless.Root() }
+
+// real reports whether sandboxes that run something may work.
+func real() bool { return root() || rootless.Is() }
 
 // runPrefix begins the name of a run on the host, and so of its directories.
 const runPrefix = "t"
@@ -103,7 +107,7 @@ func (s *Site) Preview(ctx context.Context, r site.Request) (out site.Preview, e
 	}
 	h.later(lock.Release)
 	h.later(func() error { s.SweepIfEnded(ctx); return nil })
-	if root() { // as a run has it, where nothing is put yet
+	if real() { // as a run has it, where nothing is put yet
 		h.place.Memory = memoryBase()
 	}
 	if err := h.openKinds(ctx); err != nil {
@@ -204,8 +208,7 @@ func (h *session) openDirs() (err error) {
 	}
 	add(&p.State, func() (string, func() error, error) { return state.MakeRun(d.Run, h.ID) })
 	add(&p.Data, func() (string, func() error, error) { return state.MakeData(d.Notes, d.Data, h.ID) })
-	// Without root, no sandbox that runs something works.
-	if base := memoryBase(); base != "" && root() {
+	if base := memoryBase(); base != "" && real() {
 		add(&p.Memory, func() (string, func() error, error) { return state.MakeData(d.Notes, base, h.ID+"-memory") })
 	}
 	return err
@@ -321,7 +324,7 @@ func (h *session) openCollectors() {
 // openNetwork makes the bridge if a workload has two ends or is asked from outside.
 func (h *session) openNetwork(ctx context.Context) error {
 	wanted, err := h.NeedsNetwork()
-	if err != nil || !wanted || !root() {
+	if err != nil || !wanted || !real() {
 		return err
 	}
 	bridge, err := network.Open(ctx)
@@ -342,12 +345,12 @@ func buildRoot(ctx context.Context, d Dirs, tools []string) (rootfs.Tree, error)
 	return rootfs.Build(ctx, filepath.Join(d.Cache, "rootfs"), binary, tools)
 }
 
-// memoryBase returns a directory of a memory file system, "" if this host mounts none where
-// hosts do.
+// memoryBase returns a directory of a memory file system, "" if this user can write to none where
+// hosts mount them.
 func memoryBase() string {
 	for _, dir := range []string{"/dev/shm", "/run"} {
 		var st unix.Statfs_t
-		if err := unix.Statfs(dir, &st); err == nil && st.Type == unix.TMPFS_MAGIC {
+		if err := unix.Statfs(dir, &st); err == nil && st.Type == unix.TMPFS_MAGIC && unix.Access(dir, unix.W_OK) == nil {
 			return dir
 		}
 	}

@@ -27,7 +27,7 @@ func NewGate(n int) *Gate { return &Gate{left: n, open: make(chan struct{})} }
 
 // ErrGate is what Arrive says to the others when a command cannot start; the
 // reason is that command's own.
-var ErrGate = errors.New("another command of the same start failed before it began")
+var ErrGate = errors.New("another command that was to start at the same time failed before it began")
 
 // Opened is closed when the moment is set, or when there will be none.
 func (g *Gate) Opened() <-chan struct{} { return g.open }

@@ -2,10 +2,10 @@
 // kind of isolation fulfils; the kinds are folders below it, listed in all/.
 //
 // The data path of one trial: 1. run asks the Kind for an Instance (Start);
-// 2. the workload's commands run inside it (Exec), or, for workloads that weigh
-// the sandbox's own life, a command is the whole life of a sandbox (Launch);
-// 3. collectors read the processes and cgroups of its LocalScope; 4. Stop takes
-// everything away again.
+// 2. the workload's commands run inside it (Exec), or, for workloads that measure
+// the start of sandboxes, each sandbox starts and ends with one command (Launch);
+// 3. collectors read the processes and cgroups of its LocalScope; 4. Stop removes
+// everything.
 package sandbox
 
 import (
@@ -44,8 +44,8 @@ type Kind interface {
 	Start(context.Context, Spec) (Instance, error)
 }
 
-// Launcher is a Kind that can make one command a sandbox's whole life, which is
-// what the startup and density workloads weigh. When ctx ends so does the
+// Launcher is a Kind that can start a sandbox for one command and end it with that
+// command, which the workloads startup and density measure. When ctx ends, so does the
 // sandbox; then the error says nothing else, unless something is left behind.
 type Launcher interface {
 	Kind
@@ -124,7 +124,7 @@ func Flags(args []string) []string {
 type Preparer interface {
 	Kind
 	// Prepare makes or finds those that a Start of the Spec needs, so that no
-	// sandbox is weighed with them. It is idempotent.
+	// sandbox's figures include that work. It is idempotent.
 	Prepare(context.Context, Spec) error
 }
 

@@ -17,7 +17,7 @@ func (t *trial) checkpoint(ctx context.Context, ep *endpoint, stdout, stderr *ou
 		return &failure{kind: "start", role: ep.role.Name, err: errors.New(notSaveable(ep.kind.Name()))}
 	}
 	if ep.role.Probe == nil {
-		return fmt.Errorf("the role %s has the mode checkpoint and no probe that says when it is ready", ep.role.Name)
+		return fmt.Errorf("the role %s has the mode checkpoint, but no probe to tell when it is ready", ep.role.Name)
 	}
 	enc := json.NewEncoder(stdout)
 	for i := range ep.role.Count {

@@ -38,15 +38,42 @@ func networked(roles []workload.Role, r workload.Role) bool {
 
 // prepare makes the places that the sandboxes need.
 func (t *trial) prepare(ctx context.Context) error {
+	apart := t.apart()
 	for i := range t.roles {
-		if err := t.prepareRole(ctx, t.roles[i]); err != nil {
+		if err := t.prepareRole(ctx, t.roles[i], apart[t.roles[i].Name]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *trial) prepareRole(ctx context.Context, role workload.Role) error {
+// apart is the processors of each role that meets another over the network, where the cell
+// asks for ends apart. A place that has too few lets the scheduler place them, and says so.
+func (t *trial) apart() map[string]string {
+	var names []string
+	for i := range t.roles {
+		if t.roles[i].Mode == workload.Exec && networked(t.roles, t.roles[i]) {
+			names = append(names, t.roles[i].Name)
+		}
+	}
+	if !t.res.Apart || len(names) < 2 {
+		return nil
+	}
+	lists, err := t.maker.Place.Apart(len(names))
+	if err != nil {
+		t.rec.Warnings = append(t.rec.Warnings, record.Warning{Code: "not-apart", Text: "the ends share processors: " + err.Error()})
+		return nil
+	}
+	out := map[string]string{}
+	for i, name := range names {
+		out[name] = lists[i]
+	}
+	return out
+}
+
+// prepareRole prepares a role's sandbox. The list cpus is what it is pinned to; "" for what the
+// cell says.
+func (t *trial) prepareRole(ctx context.Context, role workload.Role, cpus string) error {
 	ep := &endpoint{role: role, want: sandbox.Want{Trial: t.name, Node: t.node, Role: role.Name, Name: t.name + "-" + role.Name, Image: role.Image, Volumes: role.Volumes}}
 	kind, isolated := t.kindOf(role)
 	if ep.kind = t.maker.Kinds[kind]; ep.kind == nil {
@@ -69,9 +96,12 @@ func (t *trial) prepareRole(ctx context.Context, role workload.Role) error {
 	if isolated {
 		ep.want.CPULimit, ep.want.MemoryLimit, ep.want.CPUs = t.res.CPULimit, t.res.MemoryLimit, t.res.CPUs
 		ep.want.Options = t.res.Options
-		if t.res.CPUs != "" {
-			t.rec.Facts[role.Name+".cpus"] = t.res.CPUs // pinned to
-		}
+	}
+	if cpus != "" {
+		ep.want.CPUs = cpus
+	}
+	if ep.want.CPUs != "" {
+		t.rec.Facts[role.Name+record.FactCPUs] = ep.want.CPUs
 	}
 	t.endpoints = append(t.endpoints, ep)
 	if role.Mode == workload.Exec { // otherwise each of its sandboxes has its own

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -182,6 +183,7 @@ type place struct {
 	caches    error // what DropCaches says
 	link      error // what Shape says
 	available func() int64
+	cores     int // that Apart splits
 
 	mu       sync.Mutex
 	wants    []sandbox.Want
@@ -203,6 +205,17 @@ func (p *place) Prepare(_ context.Context, want sandbox.Want) (sandbox.Spec, err
 		spec.Network = sandbox.Network{Path: "/run/netns/" + want.Name, Addr: netip.MustParsePrefix("127.0.0.1/8")}
 	}
 	return spec, nil
+}
+
+func (p *place) Apart(n int) ([]string, error) {
+	if p.cores < n {
+		return nil, fmt.Errorf("this place has %d cores for %d ends", p.cores, n)
+	}
+	out := make([]string, n)
+	for i := range out {
+		out[i] = strconv.Itoa(i)
+	}
+	return out, nil
 }
 
 func (p *place) Retire(name string) error {

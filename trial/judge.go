@@ -61,7 +61,7 @@ func (ep *endpoint) withMemoryLimit(err error) error {
 	if !ok || ep.spec.MemoryLimit == 0 || !in.LimitReached() {
 		return err
 	}
-	return fmt.Errorf("%w; its memory was at the limit of %s: if it needs more than that it crawls, so raise the limit", err, param.FormatSize(ep.spec.MemoryLimit))
+	return fmt.Errorf("%w; its memory was at the limit of %s: if it needs more, it slows down, so raise the limit", err, param.FormatSize(ep.spec.MemoryLimit))
 }
 
 func limited(limit int64) string {

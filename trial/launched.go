@@ -175,7 +175,7 @@ func (t *trial) launchServer(ctx context.Context, l sandbox.Launcher, ep *endpoi
 	v := startLaunch(ctx, l, ep, spec, mode, "", stderr)
 	at, err := v.up(ctx, t)
 	if kerr := v.kill(); err == nil && kerr != nil {
-		err = &failure{kind: "stop", role: ep.role.Name, err: fmt.Errorf("it answered, and then could not be ended: %w", kerr)}
+		err = &failure{kind: "stop", role: ep.role.Name, err: fmt.Errorf("it answered, but then could not be stopped: %w", kerr)}
 	}
 	if err != nil {
 		return line, err

@@ -22,6 +22,9 @@ type Place interface {
 	// Prepare makes the directories, volumes and network that a sandbox asks for. The
 	// volumes of a role are the same for all its sandboxes.
 	Prepare(context.Context, sandbox.Want) (sandbox.Spec, error)
+	// Apart splits the processors into n lists of whole cores, as even as they come. The error
+	// says why the place cannot.
+	Apart(n int) ([]string, error)
 	// Retire tells the place that nothing is left of a sandbox: the place may take its
 	// network away before the trial ends.
 	Retire(name string) error

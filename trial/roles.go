@@ -101,13 +101,13 @@ func (t *trial) background(ctx context.Context, g *group, ep *endpoint) error {
 		return early()
 	case <-ctx.Done():
 		return &failure{kind: "hung", role: ep.role.Name, tail: stderr.tail(),
-			err: ep.withMemoryLimit(withCause(ctx, fmt.Errorf("%s did not become ready: no line %q", ep.role.Name, ep.role.Ready)))}
+			err: ep.withMemoryLimit(withCause(ctx, fmt.Errorf("%s did not become ready: it printed no line %q", ep.role.Name, ep.role.Ready)))}
 	}
 	if ep.role.Probe == nil {
 		return nil
 	}
 	within := cmp.Or(t.maker.serverTime, serverTime)
-	asking, stop := context.WithTimeoutCause(ctx, within, fmt.Errorf("a server has %s to come up", within))
+	asking, stop := context.WithTimeoutCause(ctx, within, fmt.Errorf("a server must be ready within %s", within))
 	defer stop()
 	_, err := t.answered(asking, ep, ep.spec, ended, early, stdout, stderr)
 	return err

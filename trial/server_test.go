@@ -97,7 +97,7 @@ func TestServerThatNeverListens(t *testing.T) {
 	trial, _, _, _ := serve(t, script{"serve": server(port, time.Hour, page), "call": ends(0, "")}, func(e *Maker, _ *serving) {
 		e.Study.Timeout, e.serverTime = time.Hour, 100*time.Millisecond
 	}, two(port)...)
-	failed(t, trial, PhaseReady, "hung", "server did not answer on port", "refused", "a server has 100ms to come up")
+	failed(t, trial, PhaseReady, "hung", "server did not answer on port", "refused", "a server must be ready within 100ms")
 	if strings.Contains(trial.Failure.Reason, "timeout") {
 		t.Errorf("the reason speaks of the trial's timeout: %s", trial.Failure.Reason)
 	}

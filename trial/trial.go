@@ -30,8 +30,8 @@ const (
 	PhaseCleanup = "cleanup" // network, directories
 )
 
-// set is the sandboxes of a trial. They start once; what runs in them may be weighed several
-// times, in turns (turns.go).
+// set is the sandboxes of a trial. They start once; what runs in them may be measured
+// several times, in turns (turns.go).
 type set struct {
 	maker     *Maker
 	res       study.Resolved
@@ -253,7 +253,7 @@ func (t *trial) end(ctx context.Context) {
 	})
 }
 
-// withCause adds why ctx ended, so that a timeout is told as one.
+// withCause adds why ctx ended, so that a timeout is reported as one.
 func withCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && err != nil {
 		return fmt.Errorf("%w (%w)", err, cause)

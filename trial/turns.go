@@ -17,10 +17,11 @@ import (
 	"tare/record"
 )
 
-// Trials makes one trial of each cell: a single one as Trial does, those of a block in turns. Their sandboxes start together. Then they are
-// weighed in turns: each cell for a short time, as often as the study says, in the given order and in
-// the reverse order alternately, so that a drift of the host falls on all alike. A trial's figures
-// are those of its turns together. A trial that fails ends, and the others go on.
+// Trials makes one trial of each cell: a single one as Trial does, those of a block in turns.
+// Their sandboxes start together. Then each cell is weighed for a short time, as often as the study
+// says, in the given order and in the reverse order alternately, so that a drift of the host falls
+// on all alike. A trial's figures are those of its turns together. A trial that fails ends, and the
+// others go on.
 func (m *Maker) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 	turns := 0
 	if n := nexts[0]; !n.Sentinel && !n.Counting {
@@ -111,7 +112,7 @@ func (t *trial) refresh(ctx context.Context) error {
 	return t.phase(PhaseLayOut, func() error { t.dropCaches(); return nil })
 }
 
-// combine makes one trial of its turns. docs/method.md, "Turns", says how each figure is had.
+// combine makes one trial of its turns. docs/method/stopping.md, "Turns", says how each figure is had.
 func (t *trial) combine() {
 	if t.rec.Status != record.OK {
 		return

@@ -102,7 +102,7 @@ func (h *Hierarchy) moveAll(from, to string) error {
 			return last
 		}
 	}
-	return fmt.Errorf("processes keep starting in %s; end the program that forks there", from)
+	return fmt.Errorf("processes keep starting in %s; stop the program that forks there", from)
 }
 
 // comeBack moves the processes in Aside back and removes it.

@@ -153,7 +153,7 @@ func (h *Hierarchy) Lacks() []Lack {
 		{"pids", "pids", "cgroup_tasks is not read"},
 		{"cpuset", "cpuset", "sandboxes cannot be bound to CPUs"},
 	} {
-		if _, ok := h.Path(c.v1, ""); ok {
+		if _, ok := h.Path(c.v1, ""); ok || h.Version == None { // all are missing, which is told once
 			continue
 		}
 		if _, ok := h.Path(c.v2, ""); !ok {

@@ -58,7 +58,7 @@ func checkName(p string) error {
 	for i, c := range []byte(p) {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 		if !letter && (i == 0 || !strings.ContainsRune("_.-", rune(c))) {
-			return fmt.Errorf("name %q may hold letters, digits and, after the first, . _ -", p)
+			return fmt.Errorf("name %q may contain letters, digits and, after the first character, . _ -", p)
 		}
 	}
 	return nil
@@ -112,6 +112,9 @@ func (h *Hierarchy) Check(l Limits) error {
 		return err
 	}
 	for controller, wanted := range l.controllers() {
+		if wanted && h.Version == None {
+			return fmt.Errorf("cgroup: without root a sandbox has no limits of CPU, memory or processors; leave them out of the study, or run tare with sudo")
+		}
 		if _, ok := h.Path(controller, ""); wanted && !ok {
 			return fmt.Errorf("cgroup: the %s controller is not available on this host (cgroup %s), so that limit cannot be set; leave the limit out of the study, or see `tare doctor`", controller, h.Version)
 		}
@@ -152,7 +155,7 @@ func (h *Hierarchy) tryMakeDirs(t tree, rel string, l Limits) error {
 		case errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS):
 			return fmt.Errorf("cgroup: making %s: %w; %s", dir, err, refusal(err))
 		case errors.Is(err, fs.ErrExist) && last:
-			return fmt.Errorf("cgroup: %s is there already: %w; a run that was killed leaves such groups, tare clean removes them", dir, err)
+			return fmt.Errorf("cgroup: %s exists already: %w; a killed run leaves such groups, and tare clean removes them", dir, err)
 		case err != nil && !errors.Is(err, fs.ErrExist):
 			return fmt.Errorf("cgroup: making %s: %w", dir, err)
 		}

@@ -109,6 +109,9 @@ func (g *Group) killOne(pid int) {
 // begins at this process's cgroup namespace, or at the real root, so rel may follow a
 // prefix.
 func (g *Group) holds(pid int) bool {
+	if g.h.Version == None {
+		return g.marks(pid)
+	}
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {
 		return false
@@ -124,6 +127,12 @@ func (g *Group) holds(pid int) bool {
 
 // remove removes the directories, children first. It tries all and returns the first error.
 func (g *Group) remove() error {
+	if g.h.Version == None {
+		if left, err := g.marked(); err != nil || len(left) > 0 {
+			return errors.Join(err, unix.EBUSY)
+		}
+		return nil
+	}
 	var failed error
 	for _, t := range g.h.trees {
 		var dirs []string

@@ -67,6 +67,9 @@ func addHint(err error) string {
 // and in rising order. A group that does not exist has no processes. Zombies can be in the
 // list on version 1, not on version 2.
 func (g *Group) Procs() ([]int, error) {
+	if g.h.Version == None {
+		return g.marked()
+	}
 	var out []int
 	for _, t := range g.h.trees {
 		err := g.h.walk(t, g.rel, func(dir string) error {

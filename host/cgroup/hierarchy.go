@@ -28,6 +28,8 @@ import (
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
+
+	"tare/internal/rootless"
 )
 
 // Versions of a Hierarchy.
@@ -35,6 +37,7 @@ const (
 	V1     = "v1"     // every controller in a version 1 tree
 	V2     = "v2"     // one unified tree
 	Hybrid = "hybrid" // version 1 trees beside a version 2 tree
+	None   = "none"   // none is this user's: package rootless. Groups have processes, by their marker, and nothing else
 )
 
 // tree is one mounted hierarchy.
@@ -76,6 +79,9 @@ func used() []string {
 
 // Detect finds the control groups of this host in /proc/self/mountinfo.
 func Detect() (*Hierarchy, error) {
+	if rootless.Is() {
+		return &Hierarchy{Version: None}, nil
+	}
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return nil, fmt.Errorf("cgroup: reading the mount table: %w; is /proc mounted?", err)
@@ -203,8 +209,11 @@ func (h *Hierarchy) dir(t tree, rel string) string {
 }
 
 // Absolute is the path of the group rel from the root of the mounted tree, with a
-// leading slash. OCI runtimes take it as cgroupsPath.
+// leading slash; "" without trees. OCI runtimes take it as cgroupsPath.
 func (h *Hierarchy) Absolute(rel string) string {
+	if h.Version == None {
+		return ""
+	}
 	return "/" + filepath.Join(h.scope, rel)
 }
 

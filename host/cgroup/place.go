@@ -169,7 +169,7 @@ type keeper struct {
 }
 
 // errInUse says that a scope exists already.
-var errInUse = errors.New("an earlier run's processes are still there; run `tare clean`")
+var errInUse = errors.New("processes of an earlier run are still there; run `tare clean`")
 
 // Time limits for systemd.
 const (
@@ -209,7 +209,7 @@ func startScope(ctx context.Context, dir string) (*keeper, error) {
 		case <-k.done:
 			return nil, errors.Join(fmt.Errorf("systemd-run ended: %s", bytes.TrimSpace(said.Bytes())), k.end())
 		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("systemd-run made no scope within %s: %w", scopeWithin, ctx.Err()), k.end())
+			return nil, errors.Join(fmt.Errorf("systemd-run did not create a scope within %s: %w", scopeWithin, ctx.Err()), k.end())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

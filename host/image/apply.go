@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/rootless"
 )
 
 // applier puts the layers of an image over each other, as the OCI's image specification says
@@ -34,28 +36,18 @@ func newApplier(dir string) (*applier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &applier{unpacker: u, owners: os.Geteuid() == 0, times: map[string]time.Time{}}, nil
+	return &applier{unpacker: u, owners: rootless.Root(), times: map[string]time.Time{}}, nil
 }
 
 // layer unpacks one layer over what is there.
 func (a *applier) layer(r io.Reader) error {
 	a.fresh = map[string]bool{}
-	t := tar.NewReader(r)
-	for {
-		h, err := t.Next()
-		if errors.Is(err, io.EOF) {
+	return eachMember(r, func(h *tar.Header, r io.Reader) error {
+		if h.Typeflag == tar.TypeXGlobalHeader {
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-		if h.Typeflag == tar.TypeXGlobalHeader {
-			continue
-		}
-		if err := a.member(h, t); err != nil {
-			return fmt.Errorf("member %q: %w", h.Name, err)
-		}
-	}
+		return a.member(h, r)
+	})
 }
 
 func (a *applier) member(h *tar.Header, r io.Reader) error {
@@ -68,7 +60,7 @@ func (a *applier) member(h *tar.Header, r io.Reader) error {
 		return a.hidden(dir, hidden)
 	}
 	if h.Uid < 0 || h.Gid < 0 || h.Uid > math.MaxUint32 || h.Gid > math.MaxUint32 {
-		return fmt.Errorf("its owner %d:%d is not a number of a user and a group", h.Uid, h.Gid)
+		return fmt.Errorf("its owner %d:%d is not a user ID and a group ID", h.Uid, h.Gid)
 	}
 	if dir, err = a.folder(dir); err != nil {
 		return err
@@ -78,7 +70,7 @@ func (a *applier) member(h *tar.Header, r io.Reader) error {
 		if dir == "dev" {
 			return nil // a sandbox has a /dev of its own
 		}
-		return errors.New("it is a device or a pipe, which an image may have in /dev only")
+		return errors.New("it is a device or a pipe, which an image may contain only in /dev")
 	}
 	if err := a.count(0); err != nil {
 		return err
@@ -193,7 +185,7 @@ func (a *applier) walk(name string, create bool) (at string, st fs.FileInfo, err
 // hidden is a whiteout in dir: of everything below it from lower layers, or of one name.
 func (a *applier) hidden(dir, name string) error {
 	if name == "" || name == "." || name == ".." {
-		return errors.New("it hides a folder that it is in")
+		return errors.New("it hides a folder that contains it")
 	}
 	at, st, err := a.walk(dir, false)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
@@ -332,7 +324,7 @@ func (a *applier) hardlink(name, target string) error {
 		return nil
 	}
 	if st, err := a.root.Lstat(target); err != nil || st.IsDir() {
-		return fmt.Errorf("it is a link to %s, which is no file of the image", target)
+		return fmt.Errorf("it is a link to %s, which is not a file of the image", target)
 	}
 	if err := a.clear(name); err != nil {
 		return err
@@ -350,7 +342,7 @@ func (a *applier) finish() error {
 	// Sandboxes mount there, some from outside of the tree: a link would lead them elsewhere.
 	for _, name := range append(mountPoints(), dressed()[3]) {
 		if st, err := a.root.Lstat(name); err == nil && !st.IsDir() {
-			return fmt.Errorf("its /%s is not a folder, so nothing can be mounted there; make it one", name)
+			return fmt.Errorf("its /%s is not a folder, so nothing can be mounted there; make it a folder", name)
 		}
 	}
 	for _, name := range mountPoints() {

@@ -187,19 +187,19 @@ func TestLayersRefuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, members := range map[string][]tar.Header{
-		`"../evil" leads out`:                  {reg("../evil", "x")},
-		`"a/../../evil" leads out`:             {reg("a/../../evil", "x")},
-		"it is a link to ":                     {link("l", "")},
-		"it is a link to etc/passwd":           {hard("h", "/etc/passwd")},
-		`"../../../../etc/passwd" leads out`:   {hard("h", "../../../../etc/passwd")},
-		"it is a link to d, which is no file":  {dir("d"), hard("h", "d")},
-		"it is a device":                       {member("sda", tar.TypeBlock, "")},
-		"which an image may have in /dev only": {member("dev/x/p", tar.TypeFifo, "")},
-		"too many levels of symbolic links":    {link("a", "b"), link("b", "a"), reg("a/x", "")},
-		"/f is not a folder":                   {reg("f", ""), reg("f/x", "")},
-		"its owner":                            {reg("f", "", owned(1<<40, 0, 0))},
-		"a folder that it is in":               {reg("d/.wh...", "")},
-		"unknown type":                         {member("f", 'Z', "")},
+		`"../evil" points outside`:                            {reg("../evil", "x")},
+		`"a/../../evil" points outside`:                       {reg("a/../../evil", "x")},
+		"it is a link to ":                                    {link("l", "")},
+		"it is a link to etc/passwd":                          {hard("h", "/etc/passwd")},
+		`"../../../../etc/passwd" points outside`:             {hard("h", "../../../../etc/passwd")},
+		"it is a link to d, which is not a file of the image": {dir("d"), hard("h", "d")},
+		"it is a device":                                      {member("sda", tar.TypeBlock, "")},
+		"which an image may contain only in /dev":             {member("dev/x/p", tar.TypeFifo, "")},
+		"too many levels of symbolic links":                   {link("a", "b"), link("b", "a"), reg("a/x", "")},
+		"/f is not a folder":                                  {reg("f", ""), reg("f/x", "")},
+		"its owner":                                           {reg("f", "", owned(1<<40, 0, 0))},
+		"a folder that contains it":                           {reg("d/.wh...", "")},
+		"unknown type":                                        {member("f", 'Z', "")},
 	} {
 		if _, err := applied(t, archive(t, members...)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -189,7 +189,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	b := &Builder{Cache: t.TempDir(), lists: t.TempDir(), Recipes: recipes(
 		"lists", "packages: [sh]", "program", "programs: [no-such-program-here]", "file", "files: [{from: b.txt, to: /b}]")}
 	for name, want := range map[string]string{
-		"lists": "run apt-get update", "program": "apt-get install no-such-program-here", "file": "there is no b.txt beside image.yaml",
+		"lists": "run apt-get update", "program": "apt-get install no-such-program-here", "file": "there is no b.txt next to image.yaml",
 		"nosuch": "write one of file, lists, program",
 	} {
 		if name == "lists" {

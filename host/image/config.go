@@ -19,7 +19,7 @@ import (
 )
 
 // errPlatform says what to do about an image for other machines.
-var errPlatform = fmt.Errorf("this host runs linux/%s; give an image that is built for it, such as one of `docker pull --platform linux/%s` and `docker save`", runtime.GOARCH, runtime.GOARCH)
+var errPlatform = fmt.Errorf("this host runs linux/%s; give an image that is built for it, for example from `docker pull --platform linux/%s` and `docker save`", runtime.GOARCH, runtime.GOARCH)
 
 // fits says why programs of an image cannot run here.
 func fits(arch, system string) error {
@@ -35,7 +35,7 @@ func fits(arch, system string) error {
 func (a *applier) adopt(t *Tree, c v1.Config) error {
 	t.Entrypoint, t.Command, t.Env, t.Dir = c.Entrypoint, c.Cmd, c.Env, path.Join("/", c.WorkingDir)
 	if _, st, err := a.walk(t.Dir, true); err != nil || !st.IsDir() {
-		return fmt.Errorf("its working directory %s cannot be made: %w", t.Dir, errors.Join(err, unix.ENOTDIR))
+		return fmt.Errorf("cannot create its working directory %s: %w", t.Dir, errors.Join(err, unix.ENOTDIR))
 	}
 	passwd, err := a.read("/etc/passwd")
 	if err != nil {

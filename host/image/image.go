@@ -167,11 +167,7 @@ func (b *Builder) Use(ctx context.Context, name string) (t Tree, release func(),
 }
 
 func (b *Builder) job(c *cache, r Recipe) *job {
-	j := &job{builder: b, cache: c, recipe: r, apt: apt{dir: filepath.Join(c.dir, "apt"), host: b.lists}}
-	if j.apt.host == "" {
-		j.apt.host = hostLists
-	}
-	return j
+	return &job{builder: b, cache: c, recipe: r, apt: apt{dir: filepath.Join(c.dir, "apt"), host: cmp.Or(b.lists, hostLists)}}
 }
 
 func (b *Builder) build(ctx context.Context, r Recipe) (_ Tree, release func(), err error) {

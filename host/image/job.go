@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"tare/host/rootfs"
+	"tare/internal/rootless"
 )
 
 // format is part of every key. Increase it when the same inputs give another tree.
@@ -51,7 +52,7 @@ func (j *job) computeKey() (string, error) {
 	for _, f := range j.recipe.Files {
 		b, err := fs.ReadFile(j.builder.recipes(), path.Join(j.recipe.Name, f.From))
 		if errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("files: there is no %s beside %s", f.From, RecipeFile)
+			return "", fmt.Errorf("files: there is no %s next to %s", f.From, RecipeFile)
 		}
 		if err != nil {
 			return "", err
@@ -93,7 +94,7 @@ func (j *job) able() error {
 			return err
 		}
 	}
-	if (len(j.recipe.Run) > 0 || len(j.recipe.Wheels) > 0) && os.Geteuid() != 0 {
+	if (len(j.recipe.Run) > 0 || len(j.recipe.Wheels) > 0) && !rootless.Root() {
 		return errNeedsRoot
 	}
 	return nil
@@ -302,8 +303,8 @@ func names[V any](m map[string]V) string {
 }
 
 func hashPath(file string) (string, error) {
-	sum, err := hashFile(file)
-	return hex.EncodeToString([]byte(sum)), err
+	sum, err := rootfs.HashFile(file)
+	return hex.EncodeToString(sum), err
 }
 
 func hashOf(r io.Reader) (string, error) {

@@ -57,7 +57,7 @@ func (b *Builder) source(name string) (source, error) {
 		if _, err := os.Lstat(name); err == nil {
 			return nil, fmt.Errorf("%w; if you mean the file or folder, write ./%s", ErrUnknown, name)
 		}
-		return nil, fmt.Errorf("%w; %s or, for one of Docker Hub, write its tag too: %s:latest", ErrUnknown, param.Suggest(name, known), name)
+		return nil, fmt.Errorf("%w; %s or, for an image from Docker Hub, add its tag: %s:latest", ErrUnknown, param.Suggest(name, known), name)
 	}
 	return b.inRegistry(name)
 }
@@ -207,7 +207,7 @@ func (a *applier) from(ctx context.Context, open func() (io.ReadCloser, error)) 
 		return "", err
 	}
 	if n, err := io.Copy(io.Discard, io.LimitReader(ahead, maxPadding)); err != nil || n == maxPadding {
-		return "", errors.Join(err, errors.New("something follows the end of its archive"))
+		return "", errors.Join(err, errors.New("there is data after the end of its archive"))
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
@@ -247,7 +247,7 @@ func decompress(raw io.Reader) (io.ReadCloser, error) {
 		}
 		return z.IOReadCloser(), nil
 	case bytes.HasPrefix(head, []byte("BZh")), bytes.HasPrefix(head, []byte{0xfd, '7', 'z', 'X'}):
-		return nil, errors.New("it is compressed with bzip2 or xz; compress it with gzip or zstd, or not at all")
+		return nil, errors.New("it is compressed with bzip2 or xz; use gzip, zstd or no compression")
 	}
 	return io.NopCloser(r), nil
 }
@@ -326,7 +326,7 @@ func (b *Builder) onDisk(name string) (source, error) {
 		return file{path: at, tag: tag, temp: b.Cache}, nil
 	}
 	if cache, err := filepath.Abs(b.Cache); err != nil || strings.HasPrefix(cache+"/", strings.TrimSuffix(at, "/")+"/") {
-		return nil, errors.Join(err, fmt.Errorf("%w: tare's cache %s is in that folder; give one with the files of an image alone", ErrUnknown, cache))
+		return nil, errors.Join(err, fmt.Errorf("%w: tare's cache %s is in that folder; give a folder that contains only the files of the image", ErrUnknown, cache))
 	}
 	return rootFolder(at), nil
 }
@@ -409,7 +409,7 @@ func (f file) plain(ctx context.Context, raw *os.File) (_ *os.File, err error) {
 	if err = os.Remove(out.Name()); err == nil { // only this process has it
 		var n int64
 		if n, err = io.Copy(out, io.LimitReader(ahead, maxBytes+1)); err == nil && n > maxBytes {
-			err = fmt.Errorf("the archive has more than %d GiB", maxBytes>>30)
+			err = fmt.Errorf("the archive is larger than %d GiB", maxBytes>>30)
 		}
 	}
 	if err == nil {

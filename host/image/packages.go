@@ -95,7 +95,7 @@ func (a apt) prepare() error {
 	return nil
 }
 
-var errNoLists = errors.New("apt knows no packages on this host; run apt-get update, then again")
+var errNoLists = errors.New("apt has no package lists on this host; run apt-get update, then try again")
 
 // lists returns the host's lists of the distribution itself. Packages of other archives
 // with the same names, such as a vendor's newer nodejs, would make images differ from host
@@ -120,7 +120,7 @@ func (a apt) lists() ([]string, error) {
 	}
 	switch {
 	case !found && others:
-		return nil, fmt.Errorf("apt knows no packages for this processor, %s, only for another; run dpkg --add-architecture %s and apt-get update, then again", runtime.GOARCH, runtime.GOARCH)
+		return nil, fmt.Errorf("apt's package lists are for another processor, not for %s; run dpkg --add-architecture %s and apt-get update, then try again", runtime.GOARCH, runtime.GOARCH)
 	case !found:
 		return nil, errNoLists
 	}
@@ -287,7 +287,7 @@ func aptError(said string, err error) error {
 	case has("enough free space", "No space left", "Disk quota"):
 		return fmt.Errorf("the disk is full; free space (tare image prune), or give another --cache: %s", text)
 	case has("404  Not Found", "Hash Sum mismatch", "File has unexpected size"):
-		return fmt.Errorf("the archive no longer has a version that apt's lists name; run apt-get update, then again: %s", text)
+		return fmt.Errorf("the archive no longer has a version that apt's lists name; run apt-get update, then try again: %s", text)
 	case has("Failed to fetch", "Could not resolve", "Could not connect", "Temporary failure"):
 		return fmt.Errorf("cannot fetch packages; check that this host reaches its package archive: %s", text)
 	case has("unmet dependencies", "broken packages", "held broken"):

@@ -38,10 +38,10 @@ func TestAptError(t *testing.T) {
 	for said, want := range map[string]string{
 		"E: Unable to locate package nosuch":                                                             "apt-get update, or correct the list packages",
 		"E: Package 'x' has no installation candidate":                                                   "no such package",
-		"E: Failed to fetch http://d/x.deb  404  Not Found [IP: ::1 80]":                                 "run apt-get update, then again",
+		"E: Failed to fetch http://d/x.deb  404  Not Found [IP: ::1 80]":                                 "run apt-get update, then try again",
 		"E: Failed to fetch http://d/x.deb  Temporary failure resolving 'd'":                             "reaches its package archive",
 		"E: Failed to fetch http://d/x_4.404.deb  Could not connect to d:80":                             "reaches its package archive",
-		"E: Failed to fetch http://d/x.deb  Hash Sum mismatch":                                           "run apt-get update, then again",
+		"E: Failed to fetch http://d/x.deb  Hash Sum mismatch":                                           "run apt-get update, then try again",
 		"E: Failed to fetch http://d/x.deb  Error writing to file - write (28: No space left on device)": "the disk is full",
 		"E: You don't have enough free space in /var/cache/apt/archives/.":                               "the disk is full",
 		"E: Unable to correct problems, you have held broken packages.":                                  "cannot be installed together",
@@ -113,7 +113,7 @@ func TestListsOfTheDistribution(t *testing.T) {
 	if err := os.WriteFile(dir+"/d.org_dists_a_main_binary-vax_Packages", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (apt{host: dir}).lists(); err == nil || !strings.Contains(err.Error(), "for this processor, "+runtime.GOARCH) {
+	if _, err := (apt{host: dir}).lists(); err == nil || !strings.Contains(err.Error(), "not for "+runtime.GOARCH) {
 		t.Errorf("the lists are of another processor: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,9 +72,7 @@ func (b *Builder) Prune(ctx context.Context, o PruneOptions) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Limit == 0 {
-		o.Limit = DefaultLimit
-	}
+	o.Limit = cmp.Or(o.Limit, DefaultLimit)
 	entries, err := c.entries()
 	if err != nil {
 		return nil, err

@@ -119,7 +119,7 @@ func (b *body) resume(broken error) error {
 		if whole || rest {
 			return nil
 		}
-		return fmt.Errorf("the rest of it cannot be had (%s): %w", resp.Status, broken)
+		return fmt.Errorf("cannot fetch the rest (%s): %w", resp.Status, broken)
 	}
 	return broken
 }

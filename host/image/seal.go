@@ -5,13 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"tare/host/rootfs"
 )
 
 // sealTime is the time of every entry, in seconds since 1970: 1 January 2020.
@@ -49,9 +50,11 @@ func seal(ctx context.Context, dir string) (Tree, error) {
 				return err
 			}
 		case info.Mode().IsRegular():
-			if fields[3], err = hashFile(p); err != nil {
+			sum, err := rootfs.HashFile(p)
+			if err != nil {
 				return err
 			}
+			fields[3] = string(sum)
 			t.Bytes += info.Size()
 		default:
 			return fmt.Errorf("%s is not a file, folder or link", rel)
@@ -84,17 +87,4 @@ func settle(p string) error {
 		return fmt.Errorf("cannot set the time of %s: %w", p, err)
 	}
 	return nil
-}
-
-func hashFile(p string) (string, error) {
-	f, err := os.Open(p) //nolint:gosec // inside the new tree
-	if err != nil {
-		return "", err
-	}
-	defer f.Close() //nolint:errcheck // read only
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return string(h.Sum(nil)), nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"tare/host/spawn"
 	"tare/internal/devices"
+	"tare/internal/rootless"
 )
 
 const (
@@ -41,7 +42,7 @@ var errNeedsRoot = errors.New("its commands run in their own namespaces, which n
 // capability (capabilities(7)) with which it could leave. Its mounts are in a namespace
 // that ends with it, so nothing remains even if this program is killed.
 func (u *unpacker) step(ctx context.Context, args []string) error {
-	if os.Geteuid() != 0 {
+	if !rootless.Root() {
 		return errNeedsRoot
 	}
 	program, err := u.find(args[0])
@@ -92,7 +93,7 @@ func (u *unpacker) find(name string) (string, error) {
 			return path.Join(dir, name), nil
 		}
 	}
-	return "", fmt.Errorf("run: the tree has no %s; add the package that brings it to the list packages", name)
+	return "", fmt.Errorf("run: the tree has no %s; add the package that contains it to the list packages", name)
 }
 
 // enterTree makes the tree the root of the calling thread, which has a private mount

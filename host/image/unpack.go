@@ -98,7 +98,7 @@ func checkName(name string) error {
 		return fmt.Errorf("the name %q contains a zero byte", name)
 	}
 	if slices.Contains(strings.Split(name, "/"), "..") {
-		return fmt.Errorf("the name %q leads out of the tree", name)
+		return fmt.Errorf("the name %q points outside the tree", name)
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func (u *unpacker) symlink(name, target string) error {
 		return err
 	}
 	if !inside(name, target) {
-		return fmt.Errorf("the link %s -> %s leads out of the tree", name, target)
+		return fmt.Errorf("the link %s -> %s points outside the tree", name, target)
 	}
 	if st, err := u.root.Lstat(name); err == nil && st.IsDir() {
 		// The package replaces a folder with a link; dpkg keeps the folder.
@@ -285,6 +285,17 @@ func slim(name string) bool {
 
 // tar unpacks a package's members.
 func (u *unpacker) tar(r io.Reader) error {
+	return eachMember(r, func(h *tar.Header, r io.Reader) error {
+		name, err := place(h.Name)
+		if err != nil || slim(name) {
+			return err
+		}
+		return u.member(h, name, r)
+	})
+}
+
+// eachMember calls do for each member of an archive, and stops at the first error.
+func eachMember(r io.Reader, do func(*tar.Header, io.Reader) error) error {
 	t := tar.NewReader(r)
 	for {
 		h, err := t.Next()
@@ -294,15 +305,8 @@ func (u *unpacker) tar(r io.Reader) error {
 		if err != nil {
 			return err
 		}
-		name, err := place(h.Name)
-		if err != nil {
-			return err
-		}
-		if slim(name) {
-			continue
-		}
-		if err := u.member(h, name, t); err != nil {
-			return fmt.Errorf("member %s: %w", h.Name, err)
+		if err := do(h, t); err != nil {
+			return fmt.Errorf("member %q: %w", h.Name, err)
 		}
 	}
 }
@@ -322,7 +326,7 @@ func (u *unpacker) member(h *tar.Header, name string, r io.Reader) error {
 	case tar.TypeLink:
 		return u.hardlink(name, h.Linkname)
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
-		return errors.New("it is a device or a pipe, which an image cannot have")
+		return errors.New("it is a device or a pipe, which an image must not contain")
 	}
 	return fmt.Errorf("it has the unknown type %q", h.Typeflag)
 }

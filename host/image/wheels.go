@@ -261,7 +261,7 @@ func listWheel(r io.ReaderAt, size int64, site string) ([]wheelMember, error) {
 			continue // folders are made for their files
 		}
 		if f.Name == "." || !fs.ValidPath(f.Name) || strings.ContainsAny(f.Name, "\\\x00") {
-			return nil, fmt.Errorf("the member %q leads out of the tree", f.Name)
+			return nil, fmt.Errorf("the member %q points outside the tree", f.Name)
 		}
 		if !f.Mode().IsRegular() {
 			return nil, fmt.Errorf("the member %s is not a regular file", f.Name)

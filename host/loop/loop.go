@@ -61,7 +61,7 @@ func Attach(path string, direct bool) (*Device, error) {
 			return nil, fmt.Errorf("cannot make %s a block device: %w", path, err)
 		}
 	}
-	return nil, errors.New("no loop device stays free; end what takes them")
+	return nil, errors.New("no loop device stays free; stop the programs that take them")
 }
 
 // Close gives the device back. It stays while a sandbox has it open.

@@ -33,20 +33,27 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"tare/internal/rootless"
 	"tare/sandbox"
 )
 
 const (
-	// Dir is where named network namespaces are, as for `ip netns`.
-	Dir = "/run/netns"
 	// Prefix begins the name of each namespace and link that tare makes.
 	Prefix = "tare"
 
 	bridgeLink = "tare0"
 	bridgeName = "bridge"
 	subnet     = "198.18.0.0/16"
-	lockFile   = "/run/tare/bridge.lock"
 )
+
+// Dir is where named network namespaces are, as for `ip netns`; in a user namespace, a folder of
+// the user's.
+func Dir() string {
+	if rootless.Is() {
+		return filepath.Join(rootless.RunDir(), "netns")
+	}
+	return "/run/netns"
+}
 
 // Bridge is the bridge and the namespaces attached to it. It is safe for
 // concurrent use.
@@ -64,12 +71,12 @@ type Bridge struct {
 }
 
 // Open makes the bridge. One process at a time has it, until it closes the bridge or dies.
-// Open replaces what a dead process left. It needs root.
+// Open replaces what a dead process left. It needs root, of the machine or of a user namespace.
 func Open(ctx context.Context) (*Bridge, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	lock, err := takeLock(lockFile)
+	lock, err := takeLock(filepath.Join(rootless.RunDir(), "bridge.lock"))
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +99,7 @@ func takeLock(path string) (*os.File, error) {
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("network: another process has the bridge %s%s: %w; wait until it ends", Prefix+"-", bridgeName, err)
+		return nil, fmt.Errorf("network: another process uses the bridge %s%s: %w; wait until it ends", Prefix+"-", bridgeName, err)
 	}
 	return f, nil
 }
@@ -395,6 +402,10 @@ func (b *Bridge) Close() error {
 	for _, n := range names {
 		errs = append(errs, b.Detach(n))
 	}
-	errs = append(errs, Remove(Prefix+"-"+bridgeName), lock.Close())
+	errs = append(errs, Remove(Prefix+"-"+bridgeName))
+	if rootless.Is() {
+		_ = os.Remove(Dir()) // it is tare's alone; what stays in it was told
+	}
+	errs = append(errs, lock.Close())
 	return errors.Join(errs...)
 }

@@ -152,7 +152,7 @@ const allProtocols = unix.ETH_P_ALL << 8
 func (d *detour) close() error {
 	one := []byte{1, 0, 0, 0, 0, 0, 0, 0}
 	if _, err := unix.Write(d.quit, one); err != nil {
-		return fmt.Errorf("network: cannot end a detour: %w", err)
+		return fmt.Errorf("network: cannot stop a delayed link: %w", err)
 	}
 	return errors.Join(<-d.done, d.release())
 }

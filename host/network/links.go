@@ -32,12 +32,12 @@ func HostLinks() ([]string, error) {
 // links of types that tare never makes, such as a real network card with such a name.
 func RemoveHostLink(name string) error {
 	if !strings.HasPrefix(name, Prefix) {
-		return fmt.Errorf("network: tare gives no link the name %q", name)
+		return fmt.Errorf("network: %q is not the name of a link of tare", name)
 	}
 	return own(func(h *netlink.Handle) error {
 		link, err := h.LinkByName(name)
 		if err == nil && !slices.Contains([]string{"veth", "bridge", "tuntap", "tun", "dummy"}, link.Type()) {
-			return fmt.Errorf("network: link %s is of type %s, which tare never makes; tare keeps it", name, link.Type())
+			return fmt.Errorf("network: link %s has the type %s, which tare never creates; tare keeps it", name, link.Type())
 		}
 		return removeLink(h, name)
 	})

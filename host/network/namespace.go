@@ -14,6 +14,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"tare/internal/rootless"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 	maxLink = unix.IFNAMSIZ - 1 // 15 characters and the ending zero
 )
 
-func nsPath(name string) string { return filepath.Join(Dir, Prefix+"-"+name) }
+func nsPath(name string) string { return filepath.Join(Dir(), Prefix+"-"+name) }
 
 // linkName is the name of the bridge's end of a sandbox's veth pair, or of its tap: the
 // sandbox's name if it fits, else a hash of it.
@@ -44,7 +46,7 @@ func checkName(name string) error {
 	for i, c := range []byte(name) {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 		if !letter && (i == 0 || !strings.ContainsRune("_.-", rune(c))) {
-			return fmt.Errorf("network: name %q may hold letters, digits and, after the first, . _ -", name)
+			return fmt.Errorf("network: name %q may contain letters, digits and, after the first character, . _ -", name)
 		}
 	}
 	return nil
@@ -78,7 +80,7 @@ func create(path string) error {
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE|os.O_EXCL, 0o400) //nolint:gosec // the name was checked
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("network: %s is there already: %w; a run that was killed leaves such names, tare clean removes them", path, err)
+		return fmt.Errorf("network: %s exists already: %w; a killed run leaves such names, and tare clean removes them", path, err)
 	}
 	if err != nil {
 		return fmt.Errorf("network: %w; run as root", err)
@@ -122,7 +124,7 @@ func Enter(path string, f func() error) error {
 
 // List lists tare's network namespaces, the bridge's last: all files tare-* in /run/netns.
 func List() ([]string, error) {
-	entries, err := os.ReadDir(Dir)
+	entries, err := os.ReadDir(Dir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -149,9 +151,9 @@ func List() ([]string, error) {
 // its mounts, then its file. It is idempotent.
 func Remove(name string) error {
 	if !strings.HasPrefix(name, Prefix+"-") || strings.ContainsRune(name, '/') {
-		return fmt.Errorf("network: tare gives no namespace the name %q", name)
+		return fmt.Errorf("network: %q is not the name of a namespace of tare", name)
 	}
-	path := filepath.Join(Dir, name)
+	path := filepath.Join(Dir(), name)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -180,7 +182,11 @@ func isHost(path string) (bool, error) {
 	if err := unix.Stat(path, &file); err != nil {
 		return false, err
 	}
-	for _, p := range []string{"/proc/self/ns/net", "/proc/1/ns/net"} {
+	first := "/proc/1/ns/net"
+	if rootless.Is() {
+		first = "/proc/self/ns/net" // the other cannot be read, and its links not be removed
+	}
+	for _, p := range []string{"/proc/self/ns/net", first} {
 		var own unix.Stat_t
 		if err := unix.Stat(p, &own); err != nil {
 			return false, err
@@ -214,15 +220,12 @@ func tried(f func(*netlink.Handle) error) error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("network: cannot make a network namespace: %w; run as root (CAP_SYS_ADMIN)", err)
 		}
-		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-		if err != nil {
-			return fmt.Errorf("network: netlink: %w", err)
-		}
-		defer h.Close()
-		if err := addBridge(h, bridgeLink); err != nil {
-			return err
-		}
-		return f(h)
+		return own(func(h *netlink.Handle) error {
+			if err := addBridge(h, bridgeLink); err != nil {
+				return err
+			}
+			return f(h)
+		})
 	})
 }
 

@@ -232,7 +232,7 @@ func TestLeftoverIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What a killed run leaves: a file, here not even mounted.
-	path := filepath.Join(network.Dir, "tare-bridge")
+	path := filepath.Join(network.Dir(), "tare-bridge")
 	if err := os.WriteFile(path, nil, 0o400); err != nil {
 		t.Fatal(err)
 	}

@@ -165,7 +165,7 @@ func inUse(name string) error {
 	if pid, comm := holder("/proc", name); pid != "" {
 		who = fmt.Sprintf("process %s (%s)", pid, comm)
 	}
-	return fmt.Errorf("network: tap %s is in use by %s: %w; end that process, or let tare clean do it", name, who, unix.EBUSY)
+	return fmt.Errorf("network: tap %s is in use by %s: %w; stop that process, or run tare clean", name, who, unix.EBUSY)
 }
 
 // holder finds a process that has a tap open: /proc/PID/fdinfo/N has a line

@@ -19,7 +19,7 @@ import (
 	"tare/sandbox"
 )
 
-const bridgePath = network.Dir + "/tare-bridge"
+const bridgePath = "/run/netns/tare-bridge"
 
 func tap(t *testing.T, n sandbox.Network, queues int) *network.TapLink {
 	t.Helper()
@@ -203,7 +203,7 @@ func TestTapRefuses(t *testing.T) {
 			t.Errorf("a tap of %d queues: %+v", queues, link)
 		}
 	}
-	for _, path := range []string{"", "/proc/self/ns/net", bridgePath, network.Dir + "/tare-../x"} {
+	for _, path := range []string{"", "/proc/self/ns/net", bridgePath, "/run/netns/tare-../x"} {
 		if link, err := network.Tap(sandbox.Network{Path: path, Addr: n.Addr}, 1); err == nil {
 			t.Errorf("a tap for %q: %+v", path, link)
 		}

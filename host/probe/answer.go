@@ -74,7 +74,7 @@ func (a *answer) http(p workload.Probe, ended bool) (bool, error) {
 			case ended:
 				return false, fmt.Errorf("it closed the connection after %s", a.soFar())
 			case len(a.buf) > maxHead:
-				return false, fmt.Errorf("it answered %s, and no header of HTTP ends within %d KiB", a.soFar(), maxHead>>10)
+				return false, fmt.Errorf("it answered %s, and its HTTP header does not end within %d KiB", a.soFar(), maxHead>>10)
 			}
 			return false, nil
 		}
@@ -86,7 +86,7 @@ func (a *answer) http(p workload.Probe, ended bool) (bool, error) {
 	body := int64(len(a.buf) - a.head)
 	switch {
 	case a.code != http.StatusOK:
-		return false, fmt.Errorf("GET %s is answered %d %s, not 200", p.Path, a.code, http.StatusText(a.code))
+		return false, fmt.Errorf("GET %s returned %d %s, not 200", p.Path, a.code, http.StatusText(a.code))
 	case p.Size == 0:
 		return true, nil
 	case a.many:
@@ -96,7 +96,7 @@ func (a *answer) http(p workload.Probe, ended bool) (bool, error) {
 			return false, err
 		}
 		if !done && body == p.Size {
-			return false, fmt.Errorf("GET %s is answered with a body in chunks that was cut before the last one", p.Path)
+			return false, fmt.Errorf("GET %s returned a chunked body that was cut before its last chunk", p.Path)
 		}
 	case a.size >= 0 && a.size != p.Size:
 		body = a.size // wrong already
@@ -104,7 +104,7 @@ func (a *answer) http(p workload.Probe, ended bool) (bool, error) {
 		return false, nil
 	}
 	if body != p.Size {
-		return false, fmt.Errorf("GET %s is answered with a body of %d bytes, not %d", p.Path, body, p.Size)
+		return false, fmt.Errorf("GET %s returned a body of %d bytes, not %d", p.Path, body, p.Size)
 	}
 	return true, nil
 }
@@ -112,7 +112,7 @@ func (a *answer) http(p workload.Probe, ended bool) (bool, error) {
 func (a *answer) header() error {
 	r, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(a.buf)), nil)
 	if err != nil {
-		return fmt.Errorf("it answered %s, which is no HTTP: %w", a.soFar(), err)
+		return fmt.Errorf("it answered %s, which is not HTTP: %w", a.soFar(), err)
 	}
 	_ = r.Body.Close()
 	a.code, a.size, a.many = r.StatusCode, r.ContentLength, len(r.TransferEncoding) > 0

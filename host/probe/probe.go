@@ -59,7 +59,7 @@ func Wait(ctx context.Context, socket Socket, addr netip.Addr, p workload.Probe)
 
 func ask(ctx context.Context, socket Socket, addr netip.Addr, p workload.Probe, patience time.Duration) (time.Time, error) {
 	if !addr.Is4() || p.Port < 1 || p.Port > 65535 {
-		return time.Time{}, fmt.Errorf("the probe's address %s:%d is none", addr, p.Port)
+		return time.Time{}, fmt.Errorf("the probe's address %s:%d is not valid", addr, p.Port)
 	}
 	w := &waiter{
 		socket: socket, want: p, ask: question(addr, p), begun: time.Now(), patience: patience,
@@ -304,7 +304,7 @@ func (w *waiter) close() {
 	}
 }
 
-var errSilent = errors.New("nothing answered, not even with a refusal")
+var errSilent = errors.New("nothing answered, and no connection was refused")
 
 // gaveUp says what was heard of the server.
 func (w *waiter) gaveUp() error {

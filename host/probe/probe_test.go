@@ -107,16 +107,16 @@ func TestBadAnswers(t *testing.T) {
 		p    workload.Probe
 		want string
 	}{
-		"not found":     {"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", workload.Probe{Path: "/x"}, "GET /x is answered 404 Not Found, not 200"},
+		"not found":     {"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", workload.Probe{Path: "/x"}, "GET /x returned 404 Not Found, not 200"},
 		"short":         {ok("hell"), workload.Probe{Path: "/", Size: 5}, "a body of 4 bytes, not 5"},
 		"cut":           {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", workload.Probe{Path: "/", Size: 5}, "a body of 3 bytes, not 5"},
 		"cut chunks":    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n", workload.Probe{Path: "/", Size: 5}, "a body of 3 bytes, not 5"},
-		"no last chunk": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", workload.Probe{Path: "/", Size: 5}, "cut before the last one"},
-		"no trailer":    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n", workload.Probe{Path: "/", Size: 5}, "cut before the last one"},
+		"no last chunk": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", workload.Probe{Path: "/", Size: 5}, "cut before its last chunk"},
+		"no trailer":    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n", workload.Probe{Path: "/", Size: 5}, "cut before its last chunk"},
 		"long chunks":   {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n3\r\nlo!\r\n", workload.Probe{Path: "/", Size: 5}, "longer than 5 bytes"},
 		"wrong chunks":  {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n", workload.Probe{Path: "/", Size: 5}, "longer than its size"},
-		"no header":     {strings.Repeat("x", maxHead+1), workload.Probe{Path: "/"}, "no header of HTTP ends within 64 KiB"},
-		"no HTTP":       {"-ERR\r\n\r\n", workload.Probe{Path: "/"}, `"-ERR", which is no HTTP`},
+		"no header":     {strings.Repeat("x", maxHead+1), workload.Probe{Path: "/"}, "its HTTP header does not end within 64 KiB"},
+		"no HTTP":       {"-ERR\r\n\r\n", workload.Probe{Path: "/"}, `"-ERR", which is not HTTP`},
 		"closes":        {"", workload.Probe{Path: "/"}, "closed the connection after nothing"},
 		"another word":  {"-LOADING\r\n", workload.Probe{Send: "PING\r\n", Want: "+PONG"}, `"-LOADING", not "+PONG"`},
 		"half the word": {"+PO", workload.Probe{Send: "PING\r\n", Want: "+PONG"}, `closed the connection after "+PO"`},

@@ -110,7 +110,7 @@ func (l *list) digest(ctx context.Context) (string, error) {
 		e := l.entries[name]
 		content := e.data
 		if e.source != "" {
-			sum, err := hashFile(e.source)
+			sum, err := HashFile(e.source)
 			if err != nil {
 				return "", err
 			}
@@ -123,7 +123,8 @@ func (l *list) digest(ctx context.Context) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func hashFile(path string) ([]byte, error) {
+// HashFile returns the SHA-256 of a file.
+func HashFile(path string) ([]byte, error) {
 	f, err := os.Open(path) //nolint:gosec // a host tool, opened for reading
 	if err != nil {
 		return nil, err

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/rootless"
 )
 
 // MountOverlay mounts an overlay over the tree at root. Writes go to the directory upper,
@@ -29,6 +31,9 @@ func MountOverlay(root, upper string) error {
 		}
 	}
 	options := "lowerdir=" + escape(root) + ",upperdir=" + escape(layer) + ",workdir=" + escape(work)
+	if rootless.Is() {
+		options += ",userxattr" // overlayfs.rst: the marks of removed folders, without trusted.*
+	}
 	if err := unix.Mount("overlay", root, "overlay", 0, options); err != nil {
 		return fmt.Errorf("cannot mount an overlay of %s and %s: %w; the second must be on a file system that overlayfs can write to (ext4, xfs, btrfs or tmpfs, not overlayfs or NFS): choose it with --data", root, upper, err)
 	}
@@ -38,7 +43,11 @@ func MountOverlay(root, upper string) error {
 // MountReadOnly puts a read-only view of a tree over it, for a process as in MountOverlay.
 func MountReadOnly(root string) error {
 	err := unix.Mount(root, root, "", unix.MS_BIND|unix.MS_REC, "")
-	if err == nil {
+	switch {
+	case err != nil:
+	case rootless.Is(): // the host's flags are locked there
+		err = ReadOnly(root)
+	default: // a tree may be where the host has noexec
 		err = unix.Mount("", root, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
 	}
 	if err != nil {

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"tare/host/cgroup"
+	"tare/internal/rootless"
 	"tare/internal/tinyelf"
 	"tare/sandbox"
+	"tare/volume"
 )
 
 // ProbeTime bounds one start of the smallest program. With gVisor a start takes 0.2 s on a
@@ -79,7 +81,7 @@ func hello(ctx context.Context, l sandbox.Launcher, spec sandbox.Spec) error {
 	got, err := l.Launch(ctx, spec, sandbox.Command{Args: []string{"/tare-hello"}, Stdout: &stdout, Stderr: &stderr}, sandbox.Whole)
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("%s does not work on this host: its test program had not ended after %s: %w%s; %sleave %s out of the study",
+		return fmt.Errorf("%s does not work on this host: its test program did not end within %s: %w%s; %sleave %s out of the study",
 			l.Name(), time.Since(began).Round(time.Second), err, Says(&stderr), byHand(err), l.Name())
 	case err != nil:
 		return fmt.Errorf("%s does not work on this host: %w%s", l.Name(), err, Says(&stderr))
@@ -140,6 +142,9 @@ func Group(name string, l cgroup.Limits) (*cgroup.Group, *cgroup.Hierarchy, erro
 		return nil, nil, err
 	}
 	rel := "tare/" + name
+	if left, err := h.Open(rel).Procs(); h.Version == cgroup.None && (err != nil || len(left) > 0) {
+		return nil, nil, errors.Join(err, fmt.Errorf("sandbox %s exists already; if no run is active, `tare clean` removes it", name))
+	}
 	for _, controller := range []string{"memory", "cpu", "pids", ""} {
 		if dir, ok := h.Path(controller, rel); ok {
 			if _, err := os.Stat(dir); err == nil {
@@ -156,8 +161,14 @@ func Limits(spec sandbox.Spec) cgroup.Limits {
 	return cgroup.Limits{CPU: spec.CPULimit, Memory: spec.MemoryLimit, CPUs: spec.CPUs}
 }
 
-// CheckLimits returns an error that names the limits of a sandbox that this host cannot set.
+// CheckLimits returns an error that names the limits or disks of a sandbox that this host
+// cannot give it.
 func CheckLimits(spec sandbox.Spec) error {
+	for _, v := range spec.Volumes {
+		if rootless.Is() && (v.Mode == volume.Block || v.Medium == volume.Image) {
+			return fmt.Errorf("without root, volume %s cannot be a disk; use a directory, or run tare with sudo", v.Name)
+		}
+	}
 	h, err := cgroup.Detect()
 	if err != nil {
 		return err

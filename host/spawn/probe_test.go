@@ -28,7 +28,7 @@ func (s stuck) Launch(ctx context.Context, _ sandbox.Spec, _ sandbox.Command, _ 
 // known is told in any case.
 func TestProbeOfWhatHangs(t *testing.T) {
 	const console = "the guest had not started; its console ends with: Booting the kernel"
-	for says, byHand := range map[string]bool{console: false, "`runc run --bundle x` had not ended": true} {
+	for says, byHand := range map[string]bool{console: false, "`runc run --bundle x` did not finish within 1s": true} {
 		err := ProbeWithin(t.Context(), 10*time.Millisecond, stuck{says: says}, t.TempDir()+"/state", nil)
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "leave stuck out of the study") {
 			t.Errorf("%v", err)

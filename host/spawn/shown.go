@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/internal/rootless"
 	"tare/sandbox"
 )
 
@@ -48,9 +49,15 @@ func ReadOnly(at string) error {
 }
 
 // show mounts a directory of the host read-only, without the file systems that are mounted
-// below it.
+// below it. In a user namespace the kernel has them come along: mount_namespaces(7).
 func show(root, dir string) error {
 	at := filepath.Join(root, dir)
+	if rootless.Is() {
+		if err := unix.Mount(dir, at, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return err
+		}
+		return unix.MountSetattr(unix.AT_FDCWD, at, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	}
 	if err := unix.Mount(dir, at, "", unix.MS_BIND, ""); err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ import (
 )
 
 // Marker is the environment variable by which `tare clean` finds tare's processes.
-const Marker = "TARE_SANDBOX"
+const Marker = cgroup.Marker
 
 // Options say how to start a process.
 type Options struct {

@@ -66,6 +66,7 @@ func (c *cleaner) clean(ctx context.Context) ([]Leftover, error) {
 type cleaner struct {
 	run, lib string
 	dry      bool
+	own      bool                         // of what an ordinary user's runs left
 	spare    func(kind, name string) bool // in tests: what is not the test's
 	found    []Leftover
 	unseen   []error
@@ -196,11 +197,14 @@ func destroy(ctx context.Context, g *cgroup.Group) error {
 	return g.Destroy(ctx)
 }
 
-// CleanDirectories is Clean for a user without root, whose runs leave only directories. run
-// and lib belong to this user.
-func CleanDirectories(ctx context.Context, run, lib string, dryRun bool) ([]Leftover, error) {
-	c := &cleaner{run: run, lib: lib, dry: dryRun}
-	c.directories(ctx)
+// CleanOwn is Clean for a user without root, whose mounts and network namespaces ended with the
+// run. run and lib belong to this user. In the user namespace of another run, the processes of
+// the dead one cannot be told.
+func CleanOwn(ctx context.Context, run, lib string, dryRun bool) ([]Leftover, error) {
+	c := &cleaner{run: run, lib: lib, dry: dryRun, own: true}
+	for _, step := range []func(context.Context){c.processes, c.containers, c.directories} {
+		step(ctx)
+	}
 	return c.found, errors.Join(c.unseen...)
 }
 
@@ -233,6 +237,10 @@ func (c *cleaner) below(ctx context.Context, b *base, path string) {
 		if path == c.run && (name == lockName || name == bridgeLock) {
 			continue
 		}
+		if path == c.run && name == namespacesName && e.IsDir() {
+			c.item(ctx, KindDirectory, full, func(context.Context) error { return b.root.RemoveAll(name) })
+			continue
+		}
 		if path == c.run && name == runtimesName && e.IsDir() {
 			c.item(ctx, KindDirectory, full, func(context.Context) error { return b.removeRuntimes() })
 			continue
@@ -260,6 +268,9 @@ func (c *cleaner) below(ctx context.Context, b *base, path string) {
 
 // bridgeLock is host/network's lock in RunDir.
 const bridgeLock = "bridge.lock"
+
+// namespacesName is where host/network has the files of an ordinary user's network namespaces.
+const namespacesName = "netns"
 
 // removeRuntimes removes the state directories of OCI runtimes, and then their parent.
 func (b *base) removeRuntimes() error {

@@ -77,7 +77,7 @@ func (d Dirs) Remove(name string) error {
 
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || len(name) > 200 || strings.ContainsAny(name, "/\x00") {
-		return fmt.Errorf("%q is not a name for a directory", name)
+		return fmt.Errorf("%q cannot name a directory", name)
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func private(path string, strict bool) error {
 	case int(st.Uid) != os.Geteuid():
 		return fmt.Errorf("%s belongs to user %d, not to user %d; ask its owner or root to remove it", path, st.Uid, os.Geteuid())
 	case st.Mode&0o022 != 0 && (strict || st.Mode&unix.S_ISVTX == 0):
-		return fmt.Errorf("%s can be written by other users; look at what is in it, then chmod go-w it", path)
+		return fmt.Errorf("%s can be written by other users; inspect its contents, then run chmod go-w on it", path)
 	case strict && st.Mode&0o077 != 0:
 		if err := os.Chmod(path, 0o700); err != nil { //nolint:gosec // a directory needs x
 			return fmt.Errorf("directory %s: %w", path, err)

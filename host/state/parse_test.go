@@ -5,7 +5,10 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+
+	"tare/host/cgroup"
 )
 
 // statSamples are real lines: cp's own, and one of a program with parentheses
@@ -17,6 +20,26 @@ func statSamples(t testing.TB) []string {
 		t.Fatal(err)
 	}
 	return strings.Split(strings.TrimSpace(string(b)), "\n")
+}
+
+// TestFindOthers: what another user runs may be in use.
+func TestFindOthers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to be another user")
+	}
+	cmd := exec.Command("sleep", "60")
+	cmd.Env = append(os.Environ(), Marker+"another")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65531, Gid: 65531}}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
+	ours, _ := find("/proc", false)
+	for _, p := range ours {
+		if p.pid == cmd.Process.Pid {
+			t.Error("the process of another user is ours")
+		}
+	}
 }
 
 func TestParseStat(t *testing.T) {
@@ -79,8 +102,8 @@ func TestMarked(t *testing.T) {
 		"TARE_SANDBOX=a\x00": true, "A=b\x00TARE_SANDBOX=a\x00": true,
 		"": false, "TARE_SANDBOX=\x00": false, "A=TARE_SANDBOX=a\x00": false, "XTARE_SANDBOX=a": false, "TARE_SANDBOXES=a": false,
 	} {
-		if got := marked([]byte(env)); got != want {
-			t.Errorf("marked(%q) = %v", env, got)
+		if got := cgroup.Marked([]byte(env), ""); got != want {
+			t.Errorf("Marked(%q) = %v", env, got)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +17,7 @@ import (
 )
 
 // Marker begins the environment variable of every process that was started for a sandbox.
-const Marker = "TARE_SANDBOX="
+const Marker = cgroup.Marker + "="
 
 // process is a process that may be tare's. start distinguishes it from a later process with
 // the same number.
@@ -34,12 +33,12 @@ type process struct {
 // searches again after killing, because one may have forked meanwhile.
 func (c *cleaner) processes(ctx context.Context) {
 	const rounds = 5
-	if h, err := cgroup.Detect(); err == nil && !c.dry {
+	if h, err := cgroup.Detect(); err == nil && !c.dry && !c.own {
 		h.Open(cgroup.Top).Thaw()
 	}
 	reported := map[process]bool{}
 	for range rounds {
-		ours, unread := find("/proc")
+		ours, unread := find("/proc", c.own)
 		fresh := 0
 		for _, p := range ours {
 			if reported[p] {
@@ -50,7 +49,7 @@ func (c *cleaner) processes(ctx context.Context) {
 			c.item(ctx, KindProcess, fmt.Sprintf("%d (%s)", p.pid, p.comm), func(ctx context.Context) error { return p.kill(ctx) })
 		}
 		if c.dry || fresh == 0 {
-			if unread > 0 && os.Geteuid() != 0 {
+			if unread > 0 && !c.own && os.Geteuid() != 0 {
 				c.miss(fmt.Errorf("cannot inspect %d processes of other users; run as root", unread))
 			}
 			return
@@ -59,10 +58,12 @@ func (c *cleaner) processes(ctx context.Context) {
 }
 
 // find lists tare's processes in the order of their numbers, without this process and those
-// that started it. unread counts the processes whose environment it may not read.
-func find(proc string) (ours []process, unread int) {
+// that started it. unread counts the processes whose environment it may not read. Those of
+// an ordinary user are found by the marker alone, since the control groups are root's; and by
+// that user alone, since root does not see whether their run is alive.
+func find(proc string, own bool) (ours []process, unread int) {
 	member := map[int]bool{}
-	if h, err := cgroup.Detect(); err == nil {
+	if h, err := cgroup.Detect(); err == nil && !own {
 		for _, h := range h.Everywhere() {
 			pids, _ := h.Open(cgroup.Top).Procs() // read errors are reported with the groups
 			for _, pid := range pids {
@@ -85,23 +86,13 @@ func find(proc string) (ours []process, unread int) {
 		if errors.Is(err, fs.ErrPermission) {
 			unread++
 		}
-		if member[pid] || marked(env) {
+		at, err := e.Info()
+		if member[pid] || err == nil && uidOf(at) == os.Geteuid() && cgroup.Marked(env, "") {
 			ours = append(ours, p)
 		}
 	}
 	slices.SortFunc(ours, func(a, b process) int { return a.pid - b.pid })
 	return ours, unread
-}
-
-// marked reports whether an environ file has the marker as a variable, not only as text
-// within another.
-func marked(env []byte) bool {
-	for v := range bytes.SplitSeq(env, []byte{0}) {
-		if bytes.HasPrefix(v, []byte(Marker)) && len(v) > len(Marker) {
-			return true
-		}
-	}
-	return false
 }
 
 // lineage lists this process and those that started it, up to the first.
@@ -178,7 +169,7 @@ func (p process) kill(ctx context.Context) error {
 			return fmt.Errorf("waiting for its end: %w", err)
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("it does not end after SIGKILL: %w; it waits in the kernel, or is frozen (see its cgroup)", ctx.Err())
+			return fmt.Errorf("it does not end after SIGKILL: %w; it hangs in the kernel, or is frozen (see its cgroup)", ctx.Err())
 		}
 	}
 }

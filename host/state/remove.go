@@ -21,7 +21,7 @@ const recordName = ".made-by-tare"
 
 var (
 	// errForeign marks a directory without tare's record, or of another user.
-	errForeign = errors.New("tare may not have made it; look at it, then remove it by hand")
+	errForeign = errors.New("tare may not have made it; inspect it, then remove it by hand")
 	errInUse   = errors.New("in use by a run")
 )
 
@@ -85,7 +85,7 @@ func openOwn(path string) (*base, error) {
 		err = ownedBy(at, path)
 	}
 	if err == nil && at.Mode().Perm()&0o022 != 0 {
-		err = fmt.Errorf("%s can be written by other users; chmod go-w it", path)
+		err = fmt.Errorf("other users can write to %s; run chmod go-w on it", path)
 	}
 	if err != nil {
 		b.close()

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -29,16 +28,20 @@ func victim(t *testing.T) (dir string, survives func()) {
 	}
 }
 
+// cleanIn cleans two directories as CleanOwn does. It leaves the processes alone, since those
+// of tests that run beside it have the marker, too.
 func cleanIn(t *testing.T, run, lib string) []Leftover {
 	t.Helper()
-	dry, err := CleanDirectories(context.Background(), run, lib, true)
-	if err != nil {
-		t.Fatal(err)
+	clean := func(dry bool) []Leftover {
+		c := &cleaner{run: run, lib: lib, dry: dry, own: true}
+		c.containers(t.Context())
+		c.directories(t.Context())
+		if err := errors.Join(c.unseen...); err != nil {
+			t.Fatal(err)
+		}
+		return c.found
 	}
-	done, err := CleanDirectories(context.Background(), run, lib, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dry, done := clean(true), clean(false)
 	if len(dry) != len(done) {
 		t.Errorf("the dry run lists %v, the real one %v", dry, done)
 	}
@@ -77,8 +80,8 @@ func TestCleanTakesOnlyRecorded(t *testing.T) {
 		}
 	}
 	if len(got) != 4 || got["tkilled"] != "removed" || got["tempty"] != "removed" ||
-		got["thesis"] != "it has no record (.made-by-tare), so tare may not have made it; look at it, then remove it by hand" ||
-		got["todo"] != "it is not a directory, so tare may not have made it; look at it, then remove it by hand" {
+		got["thesis"] != "it has no record (.made-by-tare), so tare may not have made it; inspect it, then remove it by hand" ||
+		got["todo"] != "it is not a directory, so tare may not have made it; inspect it, then remove it by hand" {
 		t.Errorf("clean says %v", got)
 	}
 	for path, there := range map[string]bool{killed: false, lib + "/tempty": false, living: true, lib + "/thesis/chapter": true, lib + "/todo": true} {

@@ -68,7 +68,7 @@ func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, 
 	}
 	k.mu.Unlock()
 	if taken {
-		return nil, fmt.Errorf("fake: there is a sandbox %s already", spec.Name)
+		return nil, fmt.Errorf("fake: the sandbox %s exists already", spec.Name)
 	}
 	if err := i.step(ctx); err != nil {
 		k.forget(i)

@@ -55,7 +55,7 @@ func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, e
 func (i *instance) exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, error) {
 	err := i.step(ctx)
 	if i.stopped() {
-		return sandbox.Exit{}, fmt.Errorf("fake %s: the sandbox was stopped before or while %q ran", i.spec.Name, c.Args)
+		return sandbox.Exit{}, fmt.Errorf("fake %s: the sandbox was stopped before %q ended", i.spec.Name, c.Args)
 	}
 	if err != nil {
 		return sandbox.Exit{Code: 143, Signal: "SIGTERM"}, nil

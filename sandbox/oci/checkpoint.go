@@ -29,7 +29,7 @@ func (k *Kind) CheckCheckpoint(ctx context.Context) error {
 		return err
 	}
 	if _, there := rootfs.Lookup("criu"); !there && !isRunsc(binary) {
-		return fmt.Errorf("%s saves containers with the program criu, which this host does not have; apt-get install criu", k.cfg.Name)
+		return fmt.Errorf("%s needs the program criu to save containers, and this host does not have it; apt-get install criu", k.cfg.Name)
 	}
 	if err := spawn.ProbeWith(ctx, k.cfg.Name, k.cfg.StateDir, k.tryCheckpoint); err != nil {
 		return fmt.Errorf("%s cannot save and restore a container on this host: %w", k.cfg.Name, err)
@@ -215,7 +215,7 @@ func (c *checkpoint) live(ctx context.Context, ready func(context.Context) error
 		l.stderr.Drain(time.Second)
 		return 0, fmt.Errorf("%s %s ended before it was ready%s%s", c.kind.cfg.Runtime, verb, how(died), c.says(&l.said, "restore.log"))
 	}
-	return 0, fmt.Errorf("%s %s: it did not get ready: %w%s", c.kind.cfg.Runtime, verb, err, spawn.Says(&l.said))
+	return 0, fmt.Errorf("%s %s: it did not become ready: %w%s", c.kind.cfg.Runtime, verb, err, spawn.Says(&l.said))
 }
 
 func how(err error) string {
@@ -334,11 +334,11 @@ func readdress(n sandbox.Network) error {
 				continue
 			}
 			if err := h.AddrReplace(l, addr); err != nil {
-				return fmt.Errorf("network: giving %s to %s again: %w", n.Addr, l.Attrs().Name, err)
+				return fmt.Errorf("network: setting %s on %s again: %w", n.Addr, l.Attrs().Name, err)
 			}
 			return nil
 		}
-		return fmt.Errorf("network: there is no interface left in %s", n.Path)
+		return fmt.Errorf("network: no interface is left in %s", n.Path)
 	})
 }
 

@@ -30,9 +30,9 @@ func TestCheckpointFails(t *testing.T) {
 		want             []string
 	}{
 		{"checkpoint fails", "checkpoint", "echo no room >&2; exit 1", []string{"checkpoint: exit code 1", "no room"}},
-		{"checkpoint hangs", "checkpoint", "exec sleep 1000", []string{"checkpoint --image-path", "had not ended after"}},
+		{"checkpoint hangs", "checkpoint", "exec sleep 1000", []string{"checkpoint --image-path", "did not finish within"}},
 		{"restore fails", "restore", "echo no luck >&2; exit 3", []string{"restore ended before it was ready", "no luck"}},
-		{"restore hangs", "restore", "exec sleep 1000", []string{"restore: it did not get ready"}},
+		{"restore hangs", "restore", "exec sleep 1000", []string{"restore: it did not become ready"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Cleanup(func() {

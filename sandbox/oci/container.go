@@ -19,6 +19,7 @@ import (
 	"tare/host/loop"
 	"tare/host/rootfs"
 	"tare/host/spawn"
+	"tare/internal/rootless"
 	"tare/sandbox"
 )
 
@@ -98,12 +99,26 @@ func (c *container) rooted(group string) spawn.Options {
 	return o
 }
 
+// tree is what hide takes away: the version 2 tree, or all of them.
+func (c *container) tree() (string, bool) {
+	if rootless.Is() {
+		return "/sys/fs/cgroup", true
+	}
+	return c.hierarchy.Path("", "")
+}
+
 func (c *container) hide() error {
-	tree, ok := c.hierarchy.Path("", "")
+	tree, ok := c.tree()
 	if !ok {
 		return nil
 	}
-	if err := unix.Unmount(tree, unix.MNT_DETACH); err != nil {
+	var err error
+	if rootless.Is() { // a user namespace may not unmount what it has from outside
+		err = unix.Mount("tmpfs", tree, "tmpfs", 0, "")
+	} else {
+		err = unix.Unmount(tree, unix.MNT_DETACH)
+	}
+	if err != nil {
 		return fmt.Errorf("hiding %s from %s: %w", tree, c.kind.cfg.Runtime, err)
 	}
 	return nil
@@ -197,7 +212,7 @@ func readVersion(runtime string) string {
 func readPid(path string) (int, error) {
 	b, err := os.ReadFile(path) //nolint:gosec // in our own directory
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, errors.New("the runtime wrote no pid file")
+		return 0, errors.New("the runtime did not write a pid file")
 	}
 	if err != nil {
 		return 0, err

@@ -46,7 +46,7 @@ func (c *container) outOfMemory(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("the kernel killed the sandbox for memory, its limit is %s: %w", param.FormatSize(c.spec.MemoryLimit), err)
+	return fmt.Errorf("the kernel killed the sandbox because it ran out of memory (its limit is %s): %w", param.FormatSize(c.spec.MemoryLimit), err)
 }
 
 // LimitReached implements sandbox.Limited.

@@ -18,7 +18,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,13 +28,14 @@ import (
 	"tare/host/loop"
 	"tare/host/rootfs"
 	"tare/host/spawn"
+	"tare/internal/rootless"
 	"tare/param"
 	"tare/sandbox"
 	"tare/volume"
 )
 
 // RootDir holds a state directory for each kind; `tare clean` looks here.
-const RootDir = "/run/tare/oci"
+func RootDir() string { return filepath.Join(rootless.RunDir(), "oci") }
 
 // Config says how to use one runtime.
 type Config struct {
@@ -93,8 +93,8 @@ func (k *Kind) Check(ctx context.Context) error {
 	if _, err := k.binary(); err != nil {
 		return err
 	}
-	if os.Geteuid() != 0 {
-		return fmt.Errorf("%s: needs root for containers; run tare with sudo", k.cfg.Name)
+	if err := rootless.Check(); err != nil {
+		return fmt.Errorf("%s: %w", k.cfg.Name, err)
 	}
 	k.mu.Lock()
 	k.known = false // look again: the host may have changed
@@ -130,6 +130,20 @@ func (k *Kind) binary() (string, error) {
 	return path, nil
 }
 
+// global are the arguments of every call. In a user namespace no control group is the
+// runtime's: runc finds that out, others are told.
+func (k *Kind) global() []string {
+	args := slices.Clone(k.cfg.Args)
+	switch {
+	case !rootless.Is():
+	case k.gvisor():
+		args = append(args, "--ignore-cgroups")
+	case filepath.Base(k.cfg.Runtime) == "crun":
+		args = append(args, "--cgroup-manager=disabled")
+	}
+	return args
+}
+
 // args are the runtime's global arguments for a container.
 //
 // gVisor puts an overlay of its own over a root that can be written, and keeps
@@ -142,7 +156,7 @@ func (k *Kind) binary() (string, error) {
 // down, so that a sandbox without a network would not even reach itself. Its network "none"
 // has a loopback of its own.
 func (k *Kind) args(c *container) []string {
-	args := slices.Clone(k.cfg.Args)
+	args := k.global()
 	own := slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(strings.TrimLeft(a, "-"), "overlay") })
 	if c.spec.Upper != "" && isRunsc(c.binary) && !own {
 		args = append(args, "--overlay2=none")
@@ -157,7 +171,8 @@ func (k *Kind) args(c *container) []string {
 // crun refuses ("cgroups in hybrid mode not supported") when a controller sits
 // on the version 2 tree; it works where it does not see that tree. Any runtime
 // that fails with a word about cgroups gets that second try. Without must the
-// attempt is left out on hosts that are not hybrid.
+// attempt is left out on hosts that are not hybrid. In a user namespace it does not see
+// any tree.
 func (k *Kind) variant(ctx context.Context, must bool) (hidden bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -168,11 +183,12 @@ func (k *Kind) variant(ctx context.Context, must bool) (hidden bool, err error) 
 	if err != nil {
 		return false, err
 	}
-	if h.Version != cgroup.Hybrid && !must {
+	mixed := h.Version == cgroup.Hybrid || h.Version == cgroup.None
+	if !mixed && !must {
 		return false, nil
 	}
 	err = spawn.ProbeWithin(ctx, k.within, probe{k, false}, k.cfg.StateDir, nil)
-	if err != nil && h.Version == cgroup.Hybrid && strings.Contains(strings.ToLower(err.Error()), "cgroup") {
+	if err != nil && mixed && strings.Contains(strings.ToLower(err.Error()), "cgroup") {
 		if spawn.ProbeWithin(ctx, k.within, probe{k, true}, k.cfg.StateDir, nil) == nil {
 			k.known, k.hidden = true, true
 			return true, nil
@@ -273,7 +289,7 @@ func (k *Kind) prepare(ctx context.Context, spec sandbox.Spec, c sandbox.Command
 	}
 	ctr := &container{
 		kind: k, spec: spec, binary: binary, hidden: hidden,
-		state: filepath.Join(RootDir, k.cfg.Name), bundle: filepath.Join(spec.Dir, "bundle"),
+		state: filepath.Join(RootDir(), k.cfg.Name), bundle: filepath.Join(spec.Dir, "bundle"),
 	}
 	// Without limits: they are the container's own, as with any user of the
 	// runtime, and so seen by a runtime that scales itself by them.

@@ -90,7 +90,7 @@ func (*Kind) Keys() []param.Param {
 func (k *Kind) Define(name string, keys param.Values) (sandbox.Kind, error) {
 	c := Config{Name: name, Runtime: keys.Str(sandbox.KeyRuntime), Args: keys.List(sandbox.KeyArgs), StateDir: k.cfg.StateDir}
 	if c.Runtime == "" {
-		return nil, errors.New("runtime is missing; write runtime: and the name or path of an OCI runtime, such as youki")
+		return nil, errors.New("runtime is missing; write runtime: NAME with the name or path of an OCI runtime, such as youki")
 	}
 	c.About = "a container by " + strings.Join(append([]string{c.Runtime}, c.Args...), " ") + ", as the study defines it"
 	return New(c), nil

@@ -113,7 +113,7 @@ func (c *container) phased(ctx context.Context, cmd sandbox.Command, watch *life
 	}
 	l.Started = ended.Sub(begun)
 	if err := awaitEnd(ctx, fd); err != nil {
-		return l, fmt.Errorf("waiting for the end of the container's first process: %w", err)
+		return l, fmt.Errorf("waiting for the container's first process to end: %w", err)
 	}
 	l.Exited = time.Since(begun)
 	l.Exit.OOM = watch.soFar()
@@ -155,7 +155,7 @@ func hung(ctx context.Context, cmd *exec.Cmd, begun time.Time, err error) error 
 	if ctx.Err() == nil {
 		return err
 	}
-	return fmt.Errorf("`%s` had not ended after %s and was killed: %w",
+	return fmt.Errorf("`%s` did not finish within %s and was killed: %w",
 		strings.Join(cmd.Args, " "), time.Since(begun).Round(100*time.Millisecond), err)
 }
 

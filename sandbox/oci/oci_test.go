@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tare/host/state/statetest"
+	"tare/internal/rootless"
 	"tare/internal/tinyelf"
 	"tare/record"
 	"tare/sandbox"
@@ -23,9 +24,19 @@ func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m.Run)) }
 func kind(name, runtime string, args ...string) *Kind {
 	return New(Config{
 		Name: name, About: "a runtime under test", Runtime: runtime, Args: args,
-		Install: "apt-get install " + runtime, StateDir: "/var/lib/tare/test-oci",
+		Install: "apt-get install " + runtime, StateDir: stateDir(),
 	})
 }
+
+// stateDir is on a disk: /run may be mounted noexec.
+func stateDir() string {
+	if rootless.Is() {
+		return filepath.Join(os.TempDir(), "test-oci")
+	}
+	return "/var/lib/tare/test-oci"
+}
+
+func TestOrdinaryUser(t *testing.T) { sandboxtest.AsOrdinary(t, "TestContract") }
 
 // TestContract: crun is driven as runc, and gVisor alike on both platforms. The second of each has
 // the brief suite, or with TARE_CONTRACT=all, as `make lab-vm` has it, the whole one.
@@ -45,7 +56,7 @@ func TestContract(t *testing.T) {
 				NoBlock: noBlock,
 				Brief:   slices.Contains([]string{"crun", "runsc-ptrace"}, k.Name()) && os.Getenv("TARE_CONTRACT") != "all",
 			})
-			if left, _ := filepath.Glob(filepath.Join(RootDir, k.Name(), "*")); len(left) > 0 {
+			if left, _ := filepath.Glob(filepath.Join(RootDir(), k.Name(), "*")); len(left) > 0 {
 				t.Errorf("left in the runtime's directory: %v", left)
 			}
 		})
@@ -67,7 +78,8 @@ func TestKVM(t *testing.T) {
 	if !strings.Contains(err.Error(), "runsc-kvm does not work on this host") {
 		t.Errorf("got %v", err)
 	}
-	if took := time.Since(begun); took > 30*time.Second {
+	// Some hypervisors let it open /dev/kvm and then hang; the check gives up after 30 s.
+	if took := time.Since(begun); took > time.Minute {
 		t.Errorf("took %v", took)
 	}
 	t.Log(err)
@@ -114,7 +126,7 @@ func TestBadRuntimes(t *testing.T) {
 			if files, _ := os.ReadDir(spec.Dir); len(left)+len(files) > 0 {
 				t.Errorf("left: %v %v", left, files)
 			}
-			_ = os.RemoveAll(filepath.Join(RootDir, "bad"))
+			_ = os.RemoveAll(filepath.Join(RootDir(), "bad"))
 		})
 	}
 }
@@ -127,7 +139,7 @@ func TestCheckSaysWhatHung(t *testing.T) {
 		text      string
 		want, not []string
 	}{
-		"hangs":  {"exec sleep 1000\n", []string{"run --bundle", "had not ended after ", "was killed", "by hand"}, []string{"it says"}},
+		"hangs":  {"exec sleep 1000\n", []string{"run --bundle", "did not finish within ", "was killed", "by hand"}, []string{"it says"}},
 		"silent": {"exit 0\n", []string{"did not answer"}, []string{"it says", "standard output"}},
 		"quits":  {"exit 7\n", []string{"did not answer, exit code 7"}, []string{"it says"}},
 		"talks":  {"echo I am no runtime; echo no luck >&2\n", []string{`its standard output was "I am no runtime\n"`, "it says: no luck"}, nil},
@@ -182,7 +194,7 @@ func TestDeleteHangs(t *testing.T) {
 	begun := time.Now()
 	spec := sandbox.Spec{Want: sandbox.Want{Name: "bad-delete"}, Dir: dir, Root: root}
 	_, err = k.Launch(ctx, spec, sandbox.Command{Args: []string{"/tare-hello"}}, sandbox.Phased)
-	if err == nil || !strings.Contains(err.Error(), "delete --force bad-delete` had not ended after") {
+	if err == nil || !strings.Contains(err.Error(), "delete --force bad-delete` did not finish within") {
 		t.Errorf("got %v", err)
 	}
 	if took := time.Since(begun); took > 20*time.Second { // of the 1000 s that the runtime sleeps
@@ -192,7 +204,7 @@ func TestDeleteHangs(t *testing.T) {
 	if files, _ := os.ReadDir(dir); len(left)+len(files) > 0 {
 		t.Errorf("left: %v %v", left, files)
 	}
-	_ = os.RemoveAll(filepath.Join(RootDir, "bad"))
+	_ = os.RemoveAll(filepath.Join(RootDir(), "bad"))
 }
 
 func TestRoles(t *testing.T) {

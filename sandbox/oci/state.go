@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/host/rootfs"
+	"tare/internal/rootless"
 )
 
 const (
@@ -55,7 +56,7 @@ func (k *Kind) closeState(c *container) error {
 	for unix.Unmount(null, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) == nil {
 	}
 	if err := os.Remove(null); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing what the runtime left: %w; `tare clean` tries again", err)
+		return fmt.Errorf("removing the runtime's leftovers: %w; `tare clean` tries again", err)
 	}
 	var left, others []string
 	for _, name := range entriesOf(c.state) {
@@ -111,14 +112,23 @@ func (c *container) writeState() error {
 	if err := os.MkdirAll(c.state, 0o711); err != nil { //nolint:gosec // as runtimes make theirs
 		return fmt.Errorf("cannot make the runtime's state directory: %w; run as root", err)
 	}
-	f := runtimeFile{Binary: c.binary, Args: c.kind.cfg.Args}
-	if tree, ok := c.hierarchy.Path("", ""); ok && c.hidden {
-		// As options does it, in the words of util-linux; without that package
-		// clean kills by control group.
-		if unshare, ok := rootfs.Lookup("unshare"); ok {
-			f.Args = append([]string{"-m", "sh", "-c", `umount "$0"; exec "$@"`, tree, c.binary}, f.Args...)
-			f.Binary = unshare
+	f := runtimeFile{Binary: c.binary, Args: c.kind.global()}
+	// As Enter and hide do it, in the words of util-linux; without that package
+	// clean kills by control group.
+	var before []string
+	if rootless.Is() {
+		before = []string{"-U", "-r"}
+	}
+	if tree, ok := c.tree(); ok && c.hidden {
+		hide := `umount "$0"; exec "$@"`
+		if rootless.Is() {
+			hide = `mount -t tmpfs none "$0"; exec "$@"`
 		}
+		before = append(before, "-m", "sh", "-c", hide, tree)
+	}
+	if unshare, ok := rootfs.Lookup("unshare"); ok && len(before) > 0 {
+		f.Args = slices.Concat(before, []string{c.binary}, f.Args)
+		f.Binary = unshare
 	}
 	b, err := json.Marshal(f)
 	if err != nil {

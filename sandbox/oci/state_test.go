@@ -51,7 +51,7 @@ func TestRuntimeKilledHalfWay(t *testing.T) {
 			text := strings.NewReplacer("EXTRA", c.extra, "$BUNDLE/ready", ready).Replace(dying)
 			k := kind("half", script(t, text))
 			k.known = true // no probing
-			dir := filepath.Join(RootDir, "half")
+			dir := filepath.Join(RootDir(), "half")
 			t.Cleanup(func() { _ = os.RemoveAll(dir) })
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()

@@ -11,14 +11,15 @@ import (
 	"tare/host/loop"
 	"tare/host/spawn"
 	"tare/internal/devices"
+	"tare/internal/rootless"
 	"tare/sandbox"
 	"tare/volume"
 )
 
-// enter gives the calling thread the sandbox's network namespace and root. The
+// enter gives the calling thread the sandbox's network namespace and, by last, its root. The
 // thread already has a private mount namespace, with which all mounts made here
 // vanish.
-func enter(spec sandbox.Spec, disks loop.Volumes) error {
+func enter(spec sandbox.Spec, disks loop.Volumes, last func(root string) error) error {
 	if err := enterNetwork(spec.Network.Path); err != nil {
 		return err
 	}
@@ -35,7 +36,7 @@ func enter(spec sandbox.Spec, disks loop.Volumes) error {
 	if err := mountVolumes(root, spec.Mounts, disks); err != nil {
 		return err
 	}
-	return spawn.PivotRoot(root)
+	return last(root)
 }
 
 func enterNetwork(path string) error {
@@ -91,7 +92,11 @@ func mountAll(root string) error {
 		{"tmpfs", at("tmp"), "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=1777"},
 	}
 	for _, m := range mounts {
-		if err := unix.Mount(m.source, m.target, m.fstype, m.flags, m.options); err != nil {
+		err := unix.Mount(m.source, m.target, m.fstype, m.flags, m.options)
+		if rootless.Is() && errors.Is(err, unix.EPERM) { // the process ID namespace is the host's
+			err = unix.Mount("/"+filepath.Base(m.target), m.target, "", unix.MS_BIND|unix.MS_REC, "")
+		}
+		if err != nil {
 			return fmt.Errorf("mounting %s: %w", m.target, err)
 		}
 	}

@@ -12,6 +12,8 @@
 // There is no process ID, user, IPC or UTS namespace and no seccomp filter: the
 // baseline is native. Nothing is left to be told apart by a process ID
 // namespace, because the control group finds every descendant.
+//
+// Like makes a kind that is the same but for the last step into the root, such as a chroot.
 package process
 
 import (
@@ -19,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -27,38 +28,59 @@ import (
 	"tare/host/cgroup"
 	"tare/host/loop"
 	"tare/host/spawn"
+	"tare/internal/rootless"
 	"tare/param"
 	"tare/record"
 	"tare/sandbox"
 )
 
-// Kind is the kind `process`.
-type Kind struct{ stateDir string }
+// Kind is the kind `process`, or one like it.
+type Kind struct {
+	cfg      Config
+	stateDir string
+}
 
-// New returns the kind. Check makes a tree below stateDir, so stateDir must not be mounted
-// noexec.
-func New(stateDir string) *Kind { return &Kind{stateDir: stateDir} }
+// Config is a kind whose sandboxes are processes of this host with something around them,
+// such as a chroot, a filter of system calls or Landlock.
+type Config struct {
+	Name, About string
+	Family      record.Family
+	// Enter makes the tree at root, a mount point with all mounts in it, the root of the
+	// calling thread. What it does to the thread besides, every program in the sandbox
+	// inherits.
+	Enter func(root string) error
+}
+
+// New returns the kind `process`. Check makes a tree below stateDir, so stateDir must not be
+// mounted noexec.
+func New(stateDir string) *Kind {
+	return Like(Config{
+		Name: sandbox.Native, About: "plain processes with a control group and a network namespace: the baseline",
+		Family: record.FamilyNative, Enter: spawn.PivotRoot,
+	}, stateDir)
+}
+
+// Like returns a kind of the caller's own.
+func Like(cfg Config, stateDir string) *Kind { return &Kind{cfg, stateDir} }
 
 // Name implements sandbox.Kind.
-func (*Kind) Name() string { return sandbox.Native }
+func (k *Kind) Name() string { return k.cfg.Name }
 
 // About implements sandbox.Kind.
-func (*Kind) About() string {
-	return "plain processes with a control group and a network namespace: the baseline"
-}
+func (k *Kind) About() string { return k.cfg.About }
 
 // Params implements sandbox.Kind; there are none.
 func (*Kind) Params() []param.Param { return nil }
 
 // Traits implements sandbox.Kind.
-func (*Kind) Traits(map[string]string) sandbox.Traits {
-	return sandbox.Traits{Traits: record.Traits{Family: record.FamilyNative, OwnKernel: record.No, Emulated: record.No, Native: sandbox.Native}}
+func (k *Kind) Traits(map[string]string) sandbox.Traits {
+	return sandbox.Traits{Traits: record.Traits{Family: k.cfg.Family, OwnKernel: record.No, Emulated: record.No, Native: sandbox.Native}}
 }
 
 // Check runs a ten-instruction program as Launch does.
 func (k *Kind) Check(ctx context.Context) error {
-	if os.Geteuid() != 0 {
-		return errors.New("process: needs root for control groups and namespaces; run tare with sudo")
+	if err := rootless.Check(); err != nil {
+		return fmt.Errorf("%s: %w", k.cfg.Name, err)
 	}
 	return spawn.Probe(ctx, k, k.stateDir)
 }
@@ -73,7 +95,7 @@ func (*Kind) CheckHere(_ context.Context, spec sandbox.Spec) error { return spaw
 func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
 	i, err := k.start(ctx, spec)
 	if err != nil {
-		return nil, fmt.Errorf("process %s: %w", spec.Name, err)
+		return nil, fmt.Errorf("%s %s: %w", k.cfg.Name, spec.Name, err)
 	}
 	return i, nil
 }
@@ -83,7 +105,7 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{spec: spec, group: group}
+	i := &instance{kind: k.cfg, spec: spec, group: group}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
@@ -103,7 +125,7 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 func (i *instance) options(h *cgroup.Hierarchy) spawn.Options {
 	return spawn.Options{
 		Hierarchy: h, Group: i.group.Rel(), Private: true,
-		Prepare: func() error { return enter(i.spec, i.devices) },
+		Prepare: func() error { return enter(i.spec, i.devices, i.kind.Enter) },
 	}
 }
 
@@ -113,7 +135,7 @@ func (i *instance) options(h *cgroup.Hierarchy) spawn.Options {
 func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("process %s: %w", spec.Name, err)
+			err = fmt.Errorf("%s %s: %w", k.cfg.Name, spec.Name, err)
 		}
 	}()
 	if len(c.Args) == 0 {
@@ -123,7 +145,7 @@ func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 	if err != nil {
 		return l, err
 	}
-	i := &instance{spec: spec, group: group}
+	i := &instance{kind: k.cfg, spec: spec, group: group}
 	defer func() { err = errors.Join(err, i.Stop(context.WithoutCancel(ctx))) }()
 	if i.devices, err = loop.Open(spec.Mounts); err != nil {
 		return l, err
@@ -131,7 +153,7 @@ func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 	cmd := &exec.Cmd{Args: c.Args, Env: spawn.Environment(spec, c.Env...), Dir: c.Dir, SysProcAttr: &syscall.SysProcAttr{Credential: c.User.Credential()}}
 	o := i.options(h)
 	o.Prepare = func() (err error) {
-		if err := enter(spec, i.devices); err != nil {
+		if err := enter(spec, i.devices, k.cfg.Enter); err != nil {
 			return err
 		}
 		cmd.Path, err = sandbox.Find(c.Args, cmd.Env, c.Dir) // in the sandbox's root
@@ -162,6 +184,7 @@ func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 
 // instance is one running sandbox.
 type instance struct {
+	kind  Config
 	spec  sandbox.Spec
 	group *cgroup.Group
 	agent *spawn.Agent
@@ -177,7 +200,7 @@ func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, e
 		exit.OOM = after > before
 	}
 	if err != nil {
-		return exit, fmt.Errorf("process %s: %w", i.spec.Name, err)
+		return exit, fmt.Errorf("%s %s: %w", i.kind.Name, i.spec.Name, err)
 	}
 	return exit, nil
 }
@@ -198,7 +221,7 @@ func (i *instance) Scope() sandbox.LocalScope {
 
 // Facts implements sandbox.Instance.
 func (i *instance) Facts() map[string]string {
-	return map[string]string{"sandbox": sandbox.Native}
+	return map[string]string{"sandbox": i.kind.Name}
 }
 
 // Stop implements sandbox.Instance. The mount namespace goes with the last
@@ -209,7 +232,7 @@ func (i *instance) Stop(ctx context.Context) error {
 		err = spawn.EmptyOverlay(i.spec.Upper)
 	}
 	if err != nil {
-		return fmt.Errorf("stopping process %s: %w; `tare clean` tries again", i.spec.Name, err)
+		return fmt.Errorf("stopping %s %s: %w; `tare clean` tries again", i.kind.Name, i.spec.Name, err)
 	}
 	return nil
 }

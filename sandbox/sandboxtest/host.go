@@ -30,6 +30,7 @@ func Main(run func() int) int {
 	if len(os.Args) > 2 && os.Args[1] == "internal" {
 		return inside(os.Args[2], os.Args[3:])
 	}
+	enter(os.Stderr)
 	return run()
 }
 
@@ -50,7 +51,11 @@ func inside(name string, args []string) int {
 		if len(args) == 0 {
 			return 2
 		}
-		return try(args[0], args[1:], os.Stdout, os.Stderr)
+		if err := try(args[0], strings.Join(args[1:], " "), os.Stdout); err != nil {
+			_, _ = fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
 	}
 	return 2
 }
@@ -84,68 +89,41 @@ func leftOf(t testing.TB, name string) []string {
 }
 
 // try is a program inside the sandbox.
-func try(what string, args []string, stdout, stderr io.Writer) int {
-	fail := func(err error) int {
-		_, _ = fmt.Fprintln(stderr, err)
-		return 1
-	}
-	arg := strings.Join(args, " ")
+func try(what, arg string, stdout io.Writer) error {
 	switch what {
 	case "write": // a file
-		if err := writeFile(arg); err != nil {
-			return fail(err)
-		}
+		return writeFile(arg)
 	case "kernel": // say which one it is
 		text, err := kernel()
-		if err != nil {
-			return fail(err)
-		}
 		_, _ = fmt.Fprint(stdout, text)
+		return err
 	case "whoami": // in numbers, and where, on the standard output by its name
-		return whoami(stderr)
+		return whoami()
 	case "spin": // for a time, then say how much CPU time it got
-		d, err := time.ParseDuration(arg)
-		if err != nil {
-			return fail(err)
-		}
-		return spin(d, stdout)
+		return spin(arg, stdout)
 	case "eat": // memory, as many MiB
-		var n int
-		if _, err := fmt.Sscan(arg, &n); err != nil {
-			return fail(err)
-		}
-		var kept [][]byte
-		for range n {
-			b := make([]byte, 1<<20)
-			for i := 0; i < len(b); i += 4096 {
-				b[i] = 1
-			}
-			kept = append(kept, b)
-		}
-		_, _ = fmt.Fprintln(stdout, len(kept))
+		return eat(arg, stdout)
 	case "stubborn": // ignores SIGTERM
 		signal.Ignore(syscall.SIGTERM)
 		_, _ = fmt.Fprintln(stdout, "deaf")
 		time.Sleep(time.Minute)
 	case "drip": // a line, and after a time the end
 		d, err := time.ParseDuration(arg)
-		if err != nil {
-			return fail(err)
-		}
 		_, _ = fmt.Fprintln(stdout, "ready")
 		time.Sleep(d)
+		return err
 	case "leave": // a process in its own session, and print its process id
-		return leave(stdout, stderr)
+		return leave(stdout)
 	case "listen":
-		return listen(arg, stdout, stderr)
+		return listen(arg, stdout)
 	case "count":
-		return count(arg, stdout, stderr)
+		return count(arg, stdout)
 	case "alone":
-		return alone(stderr)
+		return alone()
 	case "dial":
-		return dial(arg, stdout, stderr)
+		return dial(arg, stdout)
 	}
-	return 0
+	return nil
 }
 
 // writeFile writes a file to its disk: a machine that is stopped writes nothing more.

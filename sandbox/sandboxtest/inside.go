@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -27,112 +28,122 @@ func kernel() (string, error) {
 
 // whoami writes to /dev/stdout: user, group, further groups, directory, $GIVEN and effective
 // capabilities.
-func whoami(stderr io.Writer) int {
+func whoami() error {
 	groups, err := os.Getgroups()
 	dir, derr := os.Getwd()
 	out, oerr := os.OpenFile("/dev/stdout", os.O_WRONLY, 0)
 	status, serr := os.ReadFile("/proc/self/status")
 	if err := errors.Join(err, derr, oerr, serr); err != nil {
-		_, _ = fmt.Fprintln(stderr, err)
-		return 1
+		return err
 	}
 	_, caps, _ := strings.Cut(string(status), "CapEff:")
 	caps, _, _ = strings.Cut(caps, "\n")
-	_, _ = fmt.Fprintln(out, os.Getuid(), os.Getgid(), groups, dir, os.Getenv("GIVEN"), strings.Trim(caps, " \t0") == "")
-	return 0
+	_, err = fmt.Fprintln(out, os.Getuid(), os.Getgid(), groups, dir, os.Getenv("GIVEN"), strings.Trim(caps, " \t0") == "")
+	return err
 }
 
-// spin uses one core for d, and prints the CPU time that it was given, in
+// spin uses one core for a time, and prints the CPU time that it was given, in
 // milliseconds.
-func spin(d time.Duration, stdout io.Writer) int {
+func spin(text string, stdout io.Writer) error {
+	d, err := time.ParseDuration(text)
 	for end := time.Now().Add(d); time.Now().Before(end); {
 	}
 	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		return 1
+	if err := errors.Join(err, unix.Getrusage(unix.RUSAGE_SELF, &u)); err != nil {
+		return err
 	}
-	_, _ = fmt.Fprintln(stdout, (u.Utime.Nano()+u.Stime.Nano())/1e6)
-	return 0
+	_, err = fmt.Fprintln(stdout, (u.Utime.Nano()+u.Stime.Nano())/1e6)
+	return err
+}
+
+// eat touches as many MiB of memory, and prints how many it got.
+func eat(mebibytes string, stdout io.Writer) error {
+	n, err := strconv.Atoi(mebibytes)
+	if err != nil {
+		return err
+	}
+	var kept [][]byte
+	for range n {
+		b := make([]byte, 1<<20)
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+		kept = append(kept, b)
+	}
+	_, err = fmt.Fprintln(stdout, len(kept))
+	return err
 }
 
 // leave starts a process that ignores SIGTERM, in its own session and without its parent's
 // output, and prints its process id.
-func leave(stdout, stderr io.Writer) int {
+func leave(stdout io.Writer) error {
 	cmd := exec.Command("/tare", "internal", "try", "stubborn")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		_, _ = fmt.Fprintln(stderr, err)
-		return 1
+		return err
 	}
-	_, _ = fmt.Fprintln(stdout, cmd.Process.Pid)
-	return 0
+	_, err := fmt.Fprintln(stdout, cmd.Process.Pid)
+	return err
+}
+
+// ready listens, and says so.
+func ready(addr string, stdout io.Writer) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err == nil {
+		_, _ = fmt.Fprintln(stdout, "ready")
+	}
+	return l, err
 }
 
 // listen answers one connection with a line.
-func listen(addr string, stdout, stderr io.Writer) int {
-	l, err := net.Listen("tcp", addr)
+func listen(addr string, stdout io.Writer) error {
+	l, err := ready(addr, stdout)
 	if err != nil {
-		_, _ = fmt.Fprintln(stderr, err)
-		return 1
+		return err
 	}
 	defer l.Close() //nolint:errcheck // the process ends
-	_, _ = fmt.Fprintln(stdout, "ready")
 	c, err := l.Accept()
 	if err == nil {
 		_, err = io.WriteString(c, "hello from the other sandbox\n")
 		_ = c.Close()
 	}
-	if err != nil {
-		_, _ = fmt.Fprintln(stderr, err)
-		return 1
-	}
-	return 0
+	return err
 }
 
 // dial prints what a listener says.
-func dial(addr string, stdout, stderr io.Writer) int {
+func dial(addr string, stdout io.Writer) error {
 	c, err := net.DialTimeout("tcp", addr, time.Minute) //nolint:gosec // the test names its other sandbox
 	if err == nil {
 		_, err = io.Copy(stdout, io.LimitReader(c, 1<<10))
 		_ = c.Close()
 	}
-	if err != nil {
-		_, _ = fmt.Fprintln(stderr, err)
-		return 1
-	}
-	return 0
+	return err
 }
 
 // alone connects to itself on the loopback address.
-func alone(stderr io.Writer) int {
+func alone() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err == nil {
-		defer l.Close() //nolint:errcheck // the process ends
-		var c net.Conn
-		if c, err = net.DialTimeout("tcp", l.Addr().String(), 5*time.Second); err == nil {
-			err = c.Close()
-		}
-	}
 	if err != nil {
-		_, _ = fmt.Fprintln(stderr, err)
-		return 1
+		return err
 	}
-	return 0
+	defer l.Close() //nolint:errcheck // the process ends
+	c, err := net.DialTimeout("tcp", l.Addr().String(), 5*time.Second)
+	if err != nil {
+		return err
+	}
+	return c.Close()
 }
 
 // count answers each connection with how many there were.
-func count(addr string, stdout, stderr io.Writer) int {
-	l, err := net.Listen("tcp", addr)
+func count(addr string, stdout io.Writer) error {
+	l, err := ready(addr, stdout)
 	if err != nil {
-		_, _ = fmt.Fprintln(stderr, err)
-		return 1
+		return err
 	}
-	_, _ = fmt.Fprintln(stdout, "ready")
 	for n := 1; ; n++ {
 		c, err := l.Accept()
 		if err != nil {
-			_, _ = fmt.Fprintln(stderr, err)
-			return 1
+			return err
 		}
 		_, _ = fmt.Fprintln(c, n)
 		_ = c.Close()

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"tare/host/state/statetest"
+	"tare/internal/rootless"
 	"tare/record"
 	"tare/sandbox"
 )
@@ -64,7 +65,7 @@ func Run(t *testing.T, kind sandbox.Kind, opts Options) {
 	if !s.fake {
 		statetest.HostLock(t)
 		if err := kind.Check(t.Context()); err != nil {
-			t.Skipf("this host lacks something: %v", err)
+			t.Skipf("this host lacks a requirement: %v", err)
 		}
 		s.root = Root(t)
 		s.share(t)
@@ -105,6 +106,10 @@ func Run(t *testing.T, kind sandbox.Kind, opts Options) {
 		t.Run(test.name, func(t *testing.T) {
 			if test.real && s.fake {
 				t.Skip("runs nothing")
+			}
+			if rootless.Is() && slices.Contains(refused(), test.name) {
+				s.refuses(t)
+				t.Skipf("without root, this machine's user cannot have what %s needs; see docs/without-root.md", test.name)
 			}
 			test.run(s, t)
 		})

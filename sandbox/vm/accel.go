@@ -41,11 +41,11 @@ func (v verdict) of(w verdict) bool {
 
 // errNoKVM is a trial in which QEMU gave up by itself: the one failure that says
 // something about KVM.
-var errNoKVM = errors.New("no machine boots with KVM")
+var errNoKVM = errors.New("no virtual machine boots with KVM")
 
 // errNoAnswer is a trial that had no end in its time. A busy host does that as well, so
 // that it holds for this process only.
-var errNoAnswer = errors.New("the trial boot had no end")
+var errNoAnswer = errors.New("the trial boot did not end")
 
 // accelerator returns kvm or tcg for a wish. /dev/kvm may be there and start no
 // machine, as inside of many clouds' machines, so that only a boot tells. The answer is
@@ -57,7 +57,7 @@ func (k *Kind) accelerator(ctx context.Context, wish string, q qemu, f boot.File
 	}
 	accel, err := k.found(ctx, q, f)
 	if err == nil && accel == accelTCG && q.vmm == cloudHypervisor {
-		return "", fmt.Errorf("cloud-hypervisor needs KVM, and emulates no processor: %s; leave it out on this host", k.why)
+		return "", fmt.Errorf("cloud-hypervisor needs KVM and cannot emulate a processor: %s; leave it out on this host", k.why)
 	}
 	return accel, err
 }
@@ -121,7 +121,7 @@ func (v verdict) judge(ctx context.Context, said error) (_ verdict, keep bool, e
 		v.Accel, v.Why = accelTCG, said.Error()
 		return v, false, nil
 	}
-	return v, false, fmt.Errorf("finding out whether KVM works: %w", said)
+	return v, false, fmt.Errorf("checking whether KVM works: %w", said)
 }
 
 // haveKVM says whether /dev/kvm is there and may be used. Too many open files say

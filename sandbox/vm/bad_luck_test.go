@@ -213,7 +213,7 @@ func TestBootFails(t *testing.T) {
 	}{
 		// A script cannot be run without a shell: the kernel finds no init.
 		{"panics", "#!/bin/sh\n", "", []string{"kernel panicked (No working init found."}},
-		{"hangs", hangs(), "", []string{"had not started after %v", "; the guest's kernel was " + good.Origin(), "its console ends with: still here"}},
+		{"hangs", hangs(), "", []string{"did not start within %v", "; the guest's kernel was " + good.Origin(), "its console ends with: still here"}},
 		{"is none", "", "no kernel at all", []string{"kernel", "/boot/vmlinuz-1, as " + boot.KernelVariable + " names it"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestTapIsInUse(t *testing.T) {
 	}
 	begun := time.Now()
 	_, err = k.Start(t.Context(), s)
-	tells(t, begun, err, "is in use by process", "end that process")
+	tells(t, begun, err, "is in use by process", "stop that process")
 	if err := taken.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestTapIsInUse(t *testing.T) {
 func TestQEMUThatIsNone(t *testing.T) {
 	for name, c := range map[string]struct{ script, says string }{
 		"old":    {"echo 'QEMU emulator version 4.2.1 (Debian 1:4.2-3)'", "QEMU 4.2.1 (Debian 1:4.2-3) is too old"},
-		"other":  {"echo hello", "its --version is not QEMU's"},
+		"other":  {"echo hello", "its --version is neither QEMU's"},
 		"broken": {"echo no such library >&2; exit 127", "no such library"},
 		"silent": {"sleep 60", "no answer within 5s"},
 	} {

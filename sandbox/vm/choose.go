@@ -62,7 +62,7 @@ func (k *Kind) kvmHere(ctx context.Context, q qemu) error {
 		return err
 	}
 	if !here {
-		return fmt.Errorf("%s = %s: /dev/kvm is not there, or not to be used; %s", paramAccel, accelKVM, instead)
+		return fmt.Errorf("%s = %s: /dev/kvm does not exist or must not be used; %s", paramAccel, accelKVM, instead)
 	}
 	f, err := k.files(ctx)
 	if err != nil {

@@ -70,7 +70,7 @@ func TestParseVersionCLH(t *testing.T) {
 		t.Errorf("%+v, %v", q, err)
 	}
 	for text, want := range map[string]string{
-		"cloud-hypervisor v41.0\n": "too old", "Firecracker v1.13.1\n": "no machines are made with Firecracker", "cloud-hypervisor-static": "not QEMU's",
+		"cloud-hypervisor v41.0\n": "too old", "Firecracker v1.13.1\n": "not supported: Firecracker", "cloud-hypervisor-static": "neither QEMU's",
 	} {
 		if _, err := parseVersion(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)

@@ -28,7 +28,7 @@ const secret = "secret,id=key0,data=tare" //nolint:gosec // it guards nothing: a
 func (k *Kind) encrypted(ctx context.Context) (string, error) {
 	tool, ok := rootfs.Lookup("qemu-img")
 	if !ok {
-		return "", fmt.Errorf("this host has no qemu-img, which %s = %s needs; apt-get install qemu-utils", paramDisk, diskLUKS)
+		return "", fmt.Errorf("%s = %s needs qemu-img, which this host lacks; apt-get install qemu-utils", paramDisk, diskLUKS)
 	}
 	c := files{dir: filepath.Join(k.cfg.CacheDir, "disks"), most: mostImages}
 	return c.get(ctx, "data-1.luks", func(path string) error {

@@ -21,7 +21,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -30,6 +29,7 @@ import (
 	"time"
 
 	"tare/host/spawn"
+	"tare/internal/rootless"
 	"tare/param"
 	"tare/record"
 	"tare/sandbox"
@@ -85,7 +85,7 @@ func (k *Kind) Check(ctx context.Context) error {
 	switch {
 	case runtime.GOARCH != "amd64":
 		return fmt.Errorf("%s: machines are made for x86-64 only, this host is %s; leave it out of the study", k.Name(), runtime.GOARCH)
-	case os.Geteuid() != 0:
+	case !rootless.Root():
 		return fmt.Errorf("%s: needs root for control groups and mounts; run tare with sudo", k.Name())
 	}
 	k.toolMu.Lock()
@@ -220,7 +220,7 @@ func (k *Kind) Define(name string, keys param.Values) (sandbox.Kind, error) {
 // files are what the machines boot from.
 func (k *Kind) files(ctx context.Context) (boot.Files, error) {
 	if k.cfg.Boot == nil {
-		return boot.Files{}, errors.New("there is no source of a guest kernel")
+		return boot.Files{}, errors.New("no source of a guest kernel is set")
 	}
 	f, ok, err := k.cfg.Boot.Find()
 	if err == nil && !ok {

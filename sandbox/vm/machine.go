@@ -177,7 +177,7 @@ func (m *machine) explain(err error) error {
 		m.console.drain(endsSoon)
 		switch {
 		case m.reset.Load():
-			err = fmt.Errorf("%w; the guest has reset itself, and was ended", err)
+			err = fmt.Errorf("%w; the guest reset itself and was stopped", err)
 		case m.cmd.ProcessState.Success():
 			err = fmt.Errorf("%w; the machine has been switched off", err)
 		default:
@@ -227,11 +227,11 @@ func (m *machine) off(ctx context.Context) error {
 	select {
 	case <-m.proc.Done():
 		if !m.cmd.ProcessState.Success() {
-			return errors.New("the machine did not end by itself")
+			return errors.New("the virtual machine did not shut down")
 		}
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("the guest does not switch itself off: %w", ctx.Err())
+		return fmt.Errorf("the guest does not power off: %w", ctx.Err())
 	}
 }
 

@@ -119,7 +119,7 @@ func (k *Kind) read(spec sandbox.Spec, hostCPUs int) (options, error) {
 	}
 	o := options{accel: v.Str(paramAccel), rootfs: v.Str(paramRootfs), snapshot: v.Str(paramStart) == startSnapshot}
 	if o.snapshot && o.rootfs != rootBlock {
-		return o, fmt.Errorf("a machine with virtiofs cannot be saved, so that start = %s needs rootfs = %s", startSnapshot, rootBlock)
+		return o, fmt.Errorf("a virtual machine with virtiofs cannot be saved, so start = %s needs rootfs = %s", startSnapshot, rootBlock)
 	}
 	o.threads, o.luks = v.Int(paramThreads), v.Str(paramDisk) == diskLUKS
 	if o.cache = v.Str(paramCache); o.cache == cacheHost {
@@ -146,7 +146,7 @@ func (k *Kind) read(spec sandbox.Spec, hostCPUs int) (options, error) {
 		r.VCPUs = min(hostCPUs, o.bound)
 	}
 	if r.VCPUs == 0 {
-		return o, fmt.Errorf("%s = 0: a machine boots with one vCPU at least; write 1 or more, or %s", paramVCPUs, all)
+		return o, fmt.Errorf("%s = 0: a virtual machine boots with at least one vCPU; write 1 or more, or %s", paramVCPUs, all)
 	}
 	// Clamped it would be another row's machine under this one's name.
 	if r.VCPUs > o.bound {
@@ -173,10 +173,10 @@ func (o *options) checkDisk() error {
 		return nil
 	}
 	if o.rootfs != rootBlock {
-		return fmt.Errorf("%s: with %s = %s /data is no disk; write %s: %s", named, paramRootfs, o.rootfs, paramRootfs, rootBlock)
+		return fmt.Errorf("%s: with %s = %s, /data is not a disk; write %s: %s", named, paramRootfs, o.rootfs, paramRootfs, rootBlock)
 	}
 	if o.snapshot {
-		return fmt.Errorf("%s: a machine with such a disk is not saved; write %s: %s", named, paramStart, startBoot)
+		return fmt.Errorf("%s: a virtual machine with such a disk cannot be saved; write %s: %s", named, paramStart, startBoot)
 	}
 	return nil
 }

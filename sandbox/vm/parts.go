@@ -27,7 +27,7 @@ func Parts(ctx context.Context, source boot.Source, cache string) []Part {
 	if f, err := os.OpenFile("/dev/vhost-net", os.O_RDWR, 0); err == nil {
 		_ = f.Close()
 	} else {
-		vhost.Err = fmt.Errorf("QEMU moves a machine's packets itself, and each queue costs more: %w; modprobe vhost_net where the kernel has it", err)
+		vhost.Err = fmt.Errorf("QEMU handles the packets of a virtual machine itself, and each queue costs more: %w; run modprobe vhost_net if the kernel has it", err)
 	}
 	out = append(out, vhost)
 	d, err := findVirtiofsd(ctx)
@@ -55,12 +55,12 @@ func kvmPart(cache string) Part {
 	v, known := readVerdict(filepath.Join(cache, verdictFile))
 	switch _, err := os.Stat("/dev/kvm"); {
 	case errors.Is(err, fs.ErrNotExist):
-		p.Err = errors.New("there is no /dev/kvm: no hardware virtualization here, or modprobe kvm_intel or kvm_amd" + slower)
+		p.Err = errors.New("/dev/kvm does not exist: this host has no hardware virtualization, or needs modprobe kvm_intel or kvm_amd" + slower)
 	case !known:
-		p.Err = errors.New("not known: no machine was tried with it, or none had answered in time; where one is tried and does not answer, machines are emulated (TCG)")
+		p.Err = errors.New("not known: no virtual machine was tried with it, or none answered in time; if a trial boot does not answer, virtual machines are emulated (TCG)")
 	case v.Accel != accelKVM:
 		why, _, _ := strings.Cut(v.Why, "\n")
-		p.Err = errors.New("/dev/kvm is there, but no machine boots with it: " + why + slower)
+		p.Err = errors.New("/dev/kvm exists, but no virtual machine boots with it: " + why + slower)
 	}
 	return p
 }

@@ -44,7 +44,7 @@ func TestKVMPart(t *testing.T) {
 	dir := t.TempDir()
 	for text, want := range map[string]string{
 		`{"accelerator": "kvm"}`: "",
-		`{"accelerator": "tcg", "why": "the guest said nothing\nconsole: x"}`: "no machine boots with it: the guest said nothing; machines are emulated",
+		`{"accelerator": "tcg", "why": "the guest said nothing\nconsole: x"}`: "no virtual machine boots with it: the guest said nothing; machines are emulated",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, verdictFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -61,7 +61,7 @@ func (m *machine) plug(ctx context.Context, o options, shared bool) error {
 func pick(slots []slot, n int) ([]slot, error) {
 	free := slices.DeleteFunc(slices.Clone(slots), func(s slot) bool { return s.Path != "" })
 	if len(free) < n {
-		return nil, fmt.Errorf("QEMU has %d free places for vCPUs, %d are needed", len(free), n)
+		return nil, fmt.Errorf("QEMU has %d free slots for vCPUs, %d are needed", len(free), n)
 	}
 	slices.SortFunc(free, func(a, b slot) int {
 		for _, name := range []string{"socket-id", "die-id", "core-id", "thread-id"} {
@@ -74,7 +74,7 @@ func pick(slots []slot, n int) ([]slot, error) {
 	free = free[:n]
 	for _, s := range free {
 		if s.Type == "" || len(s.Props) == 0 || slices.Contains(slices.Collect(maps.Keys(s.Props)), "driver") {
-			return nil, errors.New("QEMU's list of places for vCPUs is not to be understood")
+			return nil, errors.New("QEMU's list of slots for vCPUs cannot be parsed")
 		}
 	}
 	return free, nil

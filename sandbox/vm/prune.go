@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,9 +50,7 @@ type PruneOptions struct {
 // What was used within ten minutes stays, for a machine may be about to start from it, and what
 // is being made. cache is Config.CacheDir of the kind vm; those that studies defined are in it.
 func Prune(ctx context.Context, cache string, o PruneOptions) (gone []Cached, err error) {
-	if o.Limit == 0 {
-		o.Limit = MostCached
-	}
+	o.Limit = cmp.Or(o.Limit, MostCached)
 	all, err := cached(cache)
 	if err != nil {
 		return nil, err

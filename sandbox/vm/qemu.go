@@ -112,11 +112,11 @@ func parseVersion(text string) (qemu, error) {
 		return q, err
 	}
 	if strings.HasPrefix(text, "Firecracker ") {
-		return qemu{}, errors.New("no machines are made with Firecracker: it plugs in no processors and shares no directories; QEMU and cloud-hypervisor are driven")
+		return qemu{}, errors.New("not supported: Firecracker cannot hot-plug processors or share directories; use QEMU or cloud-hypervisor")
 	}
 	m := versionLine.FindStringSubmatch(text)
 	if m == nil {
-		return qemu{}, fmt.Errorf("its --version is not QEMU's, nor cloud-hypervisor's, and no other machine monitor is driven: %.60q", text)
+		return qemu{}, fmt.Errorf("its --version is neither QEMU's nor cloud-hypervisor's, and tare supports no other virtual machine monitor: %.60q", text)
 	}
 	q := qemu{vmm: theQEMU}
 	var errs [2]error

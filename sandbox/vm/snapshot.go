@@ -200,7 +200,7 @@ func (m *machine) until(ctx context.Context, command string, done func(migration
 		select {
 		case <-time.After(look):
 		case <-ctx.Done():
-			return fmt.Errorf("QEMU is not done with its state: %w", ctx.Err())
+			return fmt.Errorf("QEMU did not finish saving its state: %w", ctx.Err())
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 			err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
 		}
 	}()
-	ctx, cancel := context.WithTimeoutCause(ctx, k.within, fmt.Errorf("it had not started after %s", k.within))
+	ctx, cancel := context.WithTimeoutCause(ctx, k.within, fmt.Errorf("it did not start within %s", k.within))
 	defer cancel()
 	h, err := i.build(ctx)
 	if err != nil {

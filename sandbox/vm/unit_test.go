@@ -62,7 +62,7 @@ func TestRead(t *testing.T) {
 		{name: "bound above the host", spec: sandbox.Spec{Want: sandbox.Want{CPULimit: 4}}, options: map[string]string{paramMaxVCPUs: "8", paramVCPUs: "3"}, host: 2, want: "3+4 2048+0 q3 of 8"},
 		{name: "queues", options: map[string]string{paramQueues: "4", paramMemory: "512"}, host: 2, want: "1+0 512+0 q4 of 2"},
 		{name: "large host", host: 512, want: "1+0 2048+0 q1 of 240"},
-		{name: "none", options: map[string]string{paramVCPUs: "0"}, host: 2, err: "one vCPU at least"},
+		{name: "none", options: map[string]string{paramVCPUs: "0"}, host: 2, err: "at least one vCPU"},
 		{name: "little memory", options: map[string]string{paramMemory: "16"}, host: 2, err: "out of range"},
 		{name: "unknown", options: map[string]string{"vcpus": "1"}, host: 2, err: "there is no parameter"},
 	} {
@@ -138,7 +138,7 @@ func TestParseVersion(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"QEMU emulator version 5.2.0\n": "too old", "QEMU emulator version 6.1.9\n": "too old", "": "not QEMU's", "qemu-kvm: not found": "not QEMU's",
+		"QEMU emulator version 5.2.0\n": "too old", "QEMU emulator version 6.1.9\n": "too old", "": "neither QEMU's", "qemu-kvm: not found": "neither QEMU's",
 	} {
 		if _, err := parseVersion(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
@@ -185,7 +185,7 @@ func TestPick(t *testing.T) {
 	if err != nil || len(got) != 2 || got[0].Props["socket-id"] != 1 || got[1].Props["socket-id"] != 2 {
 		t.Errorf("%v, %v", got, err)
 	}
-	if _, err := pick(slots, 4); err == nil || !strings.Contains(err.Error(), "3 free places") {
+	if _, err := pick(slots, 4); err == nil || !strings.Contains(err.Error(), "3 free slots") {
 		t.Error(err)
 	}
 	if _, err := pick([]slot{{Props: map[string]int{"driver": 1}, Type: "x"}}, 1); err == nil {

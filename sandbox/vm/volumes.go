@@ -33,7 +33,7 @@ func (o *options) checkVolumes(volumes []volume.Volume) error {
 		}
 	}
 	if disks > 0 && o.threads > disks {
-		return fmt.Errorf("%s = %d: a disk is served by one thread, and the machine has %d; write %d", paramThreads, o.threads, disks, disks)
+		return fmt.Errorf("%s = %d: a disk is served by one thread, and the virtual machine has %d; write %d", paramThreads, o.threads, disks, disks)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"tare/host/network"
 	"tare/host/state"
+	"tare/internal/rootless"
 )
 
 // wait bounds how long a test waits for the host, and tidyWait how long it waits until
@@ -40,7 +41,7 @@ func HostLock(t testing.TB) {
 	}
 	var untidy time.Time // when only remains began to hinder
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		l, err := state.Hold(state.RunDir, "test "+t.Name())
+		l, err := state.Hold(rootless.RunDir(), "test "+t.Name())
 		if err == nil && remains(t) {
 			if untidy.IsZero() {
 				untidy = time.Now()
@@ -147,7 +148,7 @@ func Snapshot(t testing.TB) map[string]bool {
 			t.Fatal(err)
 		}
 	}
-	for kind, dir := range map[string]string{"netns": network.Dir, "link": "/sys/class/net"} {
+	for kind, dir := range map[string]string{"netns": network.Dir(), "link": "/sys/class/net"} {
 		entries, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
@@ -164,7 +165,7 @@ func Snapshot(t testing.TB) map[string]bool {
 func ours(t testing.TB, out map[string]bool) {
 	t.Helper()
 	for _, depth := range []string{"/*", "/oci/*", "/oci/*/*"} {
-		files, err := filepath.Glob(state.RunDir + depth)
+		files, err := filepath.Glob(rootless.RunDir() + depth)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -136,7 +136,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	empty := t.TempDir()
 	for kernel, want := range map[string]string{
 		filepath.Join(empty, "none"): "no such file",
-		empty:                        "there is no boot/vmlinuz-VERSION",
+		empty:                        "does not contain boot/vmlinuz-VERSION",
 		c.Self:                       "name the file vmlinuz-VERSION",
 	} {
 		_, err := (&Cache{Dir: c.Dir, Self: c.Self, Kernel: kernel}).Get(t.Context())

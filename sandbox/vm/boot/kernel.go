@@ -50,7 +50,7 @@ func treeKernel(tree string) (kernel, error) {
 		return kernel{}, err
 	}
 	if len(images) == 0 {
-		return kernel{}, errors.New("there is no boot/vmlinuz-VERSION in it")
+		return kernel{}, errors.New("it does not contain boot/vmlinuz-VERSION")
 	}
 	slices.Sort(images)
 	return beside(images[len(images)-1])

@@ -117,7 +117,7 @@ func (l *library) chain(name string) ([]string, error) {
 			return nil
 		}
 		if visiting[name] {
-			return fmt.Errorf("the module %s needs itself", name)
+			return fmt.Errorf("the module %s depends on itself", name)
 		}
 		visiting[name] = true
 		m, ok := l.read[name]
@@ -205,11 +205,11 @@ func unpack(file string, r io.Reader) ([]byte, error) {
 		}
 		r = z
 	default:
-		return nil, fmt.Errorf("a module compressed as %s is not understood; give a kernel whose modules are .ko, .ko.xz, .ko.zst or .ko.gz", ext)
+		return nil, fmt.Errorf("tare cannot read a module compressed as %s; give a kernel whose modules are .ko, .ko.xz, .ko.zst or .ko.gz", ext)
 	}
 	b, err := io.ReadAll(io.LimitReader(r, maxModule+1))
 	if err == nil && len(b) > maxModule {
-		err = fmt.Errorf("the module has more than %d MiB", maxModule>>20)
+		err = fmt.Errorf("the module is larger than %d MiB", maxModule>>20)
 	}
 	return b, err
 }
@@ -218,7 +218,7 @@ func unpack(file string, r io.Reader) ([]byte, error) {
 // host that packages are unpacked on has the program.
 func unxz(r io.Reader) ([]byte, error) {
 	if _, err := exec.LookPath("xz"); err != nil {
-		return nil, errors.New("the kernel's modules are compressed by xz, which this host lacks; apt-get install xz-utils")
+		return nil, errors.New("the kernel's modules are compressed with xz, and this host lacks that program; apt-get install xz-utils")
 	}
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command("xz", "--decompress", "--stdout", "--memlimit-decompress=256MiB")
@@ -242,7 +242,7 @@ func readInfo(code []byte) (info, error) {
 	}
 	s := f.Section(".modinfo")
 	if s == nil || s.Size > maxModule {
-		return info{}, errors.New("it is no module: the section .modinfo is missing")
+		return info{}, errors.New("it is not a kernel module: the section .modinfo is missing")
 	}
 	b, err := s.Data()
 	if err != nil {

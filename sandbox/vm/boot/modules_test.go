@@ -139,7 +139,7 @@ func TestModulesInACircle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.chain("a"); err == nil || !strings.Contains(err.Error(), "needs itself") {
+	if _, err := l.chain("a"); err == nil || !strings.Contains(err.Error(), "depends on itself") {
 		t.Errorf("%v", err)
 	}
 }

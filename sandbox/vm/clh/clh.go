@@ -56,7 +56,7 @@ func Connect(ctx context.Context, conn net.Conn) (*Client, error) {
 	}
 	err := c.do(ctx, http.MethodGet, "vmm.ping", nil, &pong)
 	if err == nil && pong.Version == "" {
-		err = errors.New("cloud-hypervisor does not tell its version")
+		err = errors.New("cloud-hypervisor does not print its version")
 	}
 	if err != nil {
 		return nil, errors.Join(err, ignoreClosed(conn.Close()))
@@ -134,14 +134,14 @@ func (c *Client) do(ctx context.Context, method, action string, body, answer any
 	case err != nil:
 		return fmt.Errorf("cloud-hypervisor's answer to %s: %w", action, err)
 	case len(b) > maxAnswer:
-		return fmt.Errorf("cloud-hypervisor's answer to %s has more than %d bytes", action, maxAnswer)
+		return fmt.Errorf("cloud-hypervisor's answer to %s is longer than %d bytes", action, maxAnswer)
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return &Refusal{Action: action, Status: resp.Status, Says: said(b)}
 	case answer == nil:
 		return nil
 	}
 	if err := json.Unmarshal(b, answer); err != nil {
-		return fmt.Errorf("cloud-hypervisor's answer to %s is not to be understood: %w", action, err)
+		return fmt.Errorf("cloud-hypervisor's answer to %s cannot be parsed: %w", action, err)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func Connect(ctx context.Context, conn net.Conn, events func(Event)) (*Client, e
 	select {
 	case err = <-greeted:
 	case <-ctx.Done():
-		err = fmt.Errorf("QEMU does not greet on its control socket: %w", ctx.Err())
+		err = fmt.Errorf("QEMU does not send its greeting on the control socket: %w", ctx.Err())
 	}
 	if err == nil {
 		err = c.Run(ctx, "qmp_capabilities", nil, nil)
@@ -125,7 +125,7 @@ func Connect(ctx context.Context, conn net.Conn, events func(Event)) (*Client, e
 func (c *Client) greeting(s *bufio.Scanner) error {
 	m, err := next(s)
 	if err != nil {
-		return fmt.Errorf("QEMU did not greet on its control socket: %w", err)
+		return fmt.Errorf("QEMU did not send its greeting on the control socket: %w", err)
 	}
 	if m.Greeting == nil {
 		return errors.New("QEMU's control socket did not begin with a greeting")
@@ -144,7 +144,7 @@ func next(s *bufio.Scanner) (message, error) {
 		}
 		var m message
 		if err := json.Unmarshal(line, &m); err != nil {
-			return m, fmt.Errorf("a line of QEMU's control socket is no message: %w: %.100q", err, line)
+			return m, fmt.Errorf("a line of QEMU's control socket is not a message: %w: %.100q", err, line)
 		}
 		return m, nil
 	}
@@ -302,7 +302,7 @@ func (c *Client) put(line []byte, f *os.File) error {
 	}
 	u, ok := c.conn.(*net.UnixConn)
 	if !ok {
-		return errors.New("files go over unix sockets only")
+		return errors.New("file descriptors can only be sent over unix sockets")
 	}
 	_, _, err := u.WriteMsgUnix(line, unix.UnixRights(int(f.Fd())), nil)
 	return err

@@ -128,8 +128,8 @@ func TestTalk(t *testing.T) {
 func TestConnectFails(t *testing.T) {
 	long := `{"QMP": "` + strings.Repeat("x", maxLine) + "\"}\n"
 	for name, c := range map[string]struct{ said, want string }{
-		"nothing":     {"", "did not greet"},
-		"other":       {"HTTP/1.1 400 Bad Request\n", "no message"},
+		"nothing":     {"", "did not send its greeting"},
+		"other":       {"HTTP/1.1 400 Bad Request\n", "not a message"},
 		"no greeting": {"{\"return\": {}}\n", "did not begin with a greeting"},
 		"too long":    {long, "too long"},
 		"ends":        {"{\"QMP\": {\"version\": {\"qemu\": {\"major\": 7}}}}\n", "has closed its control socket"},
@@ -177,7 +177,7 @@ func TestRunIsBounded(t *testing.T) {
 	if err := c.Run(ctx, "query-status", nil, nil); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "query-status") {
 		t.Error(err)
 	}
-	if err := c.SendFile(t.Context(), "x", os.Stdin); err == nil || !strings.Contains(err.Error(), "unix sockets only") {
+	if err := c.SendFile(t.Context(), "x", os.Stdin); err == nil || !strings.Contains(err.Error(), "only be sent over unix sockets") {
 		t.Error(err)
 	}
 }
