@@ -13,8 +13,8 @@ import (
 // Causes, CPUCosts and Quotas are there.
 func (a *analysis) advise(r *Result) []advice.Item { return a.adviseOn(r, nil) }
 
-// AdviceOn gives besides, in to, what there is to set for some cells alone: gains, targets
-// and texts are of these.
+// AdviceOn also stores, in to, the advice for some cells only: gains, targets and texts
+// are computed from these.
 func AdviceOn(cells func(record.Cell) bool, to *[]advice.Item) Option {
 	return func(a *analysis) {
 		a.advised = func(r *Result) { *to = a.adviseOn(r, cells) }

@@ -1,6 +1,8 @@
 package analyse
 
 import (
+	"cmp"
+
 	"tare/analyse/cause"
 	"tare/analyse/cpucost"
 	"tare/analyse/stat"
@@ -10,9 +12,9 @@ import (
 	"tare/study"
 )
 
-// Causes gives what causes are told by and was taken out of the trials, and tells the
-// parameters of a workload with those that its study does not name; nil for params:
-// those that it names.
+// Causes sets the reader of the samples from which causes are found, and the function
+// that completes the parameters of a workload with defaults. If params is nil, only the
+// parameters that the study names are used.
 func Causes(r *cause.Reader, params func(study.Workload) param.Values) Option {
 	return func(a *analysis) { a.causeReader, a.params = r, params }
 }
@@ -60,7 +62,7 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 		x.Responses = a.rates(w, s)
 		for j, c := range s.Cells {
 			k := at{s.Key, a.study.Treatment(i, c).Key()}
-			cell := cause.Cell{Trials: a.counting[c.Key()], Pinned: pinned(c)}
+			cell := cause.Cell{Trials: a.counting[c.Key()], Pinned: pinned(c, a.counting[c.Key()], x.Ends)}
 			cell.Finding = cause.Finding{Treatment: k.treatment, Cell: c, Baseline: j == s.Baseline}
 			m := first[k]
 			cell.Undecided = j != s.Baseline && (m == nil || !m.Verdict.Decided())
@@ -91,13 +93,16 @@ func (a *analysis) load(w study.Workload) float64 {
 	return cause.LoadOf(func(name string) string { return params[name] })
 }
 
-// pinned is the number of processors that a cell may use; 0: any.
-func pinned(c record.Cell) float64 {
-	text, ok := c.Get(study.FactorCPUs)
-	if !ok {
-		return 0
+// pinned is the number of processors that the sandboxes of a cell may use; 0: any. The trials
+// say it; of a model, which records no such fact, the cell does.
+func pinned(c record.Cell, trials map[int]*record.Trial, ends []string) float64 {
+	said, _ := c.Get(study.FactorCPUs)
+	for _, t := range trials {
+		for _, end := range ends {
+			said = cmp.Or(t.Facts[end+record.FactCPUs], said)
+		}
 	}
-	cpus, err := param.ParseCPUs(text)
+	cpus, err := param.ParseCPUs(said)
 	if err != nil {
 		return 0 // any
 	}

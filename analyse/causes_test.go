@@ -81,11 +81,15 @@ func TestCauses(t *testing.T) {
 
 func TestPinned(t *testing.T) {
 	for text, want := range map[string]float64{"any": 0, "0": 1, "0-3": 4, "0,2": 2} {
-		if got := pinned(record.Cell{{Factor: study.FactorCPUs, Value: text}}); got != want {
+		if got := pinned(record.Cell{{Factor: study.FactorCPUs, Value: text}}, nil, nil); got != want {
 			t.Errorf("%s: %g processors, want %g", text, got, want)
 		}
 	}
-	if got := pinned(nil); got != 0 {
+	apart := map[int]*record.Trial{1: {Facts: map[string]string{"server.cpus": "0-2", "client.cpus": "3"}}}
+	if got := pinned(record.Cell{{Factor: study.FactorCPUs, Value: study.ApartCPUs}}, apart, []string{"server"}); got != 3 {
+		t.Errorf("a server with processors of its own: %g, want 3", got)
+	}
+	if got := pinned(nil, nil, nil); got != 0 {
 		t.Errorf("a cell without: %g", got)
 	}
 }

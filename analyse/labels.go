@@ -13,8 +13,7 @@ func LabelNames() []string {
 	return []string{"collector", record.LabelSandbox, record.LabelResponse, record.LabelCall}
 }
 
-// SampleNames are the names of samples that Analyse looks at whatever labels they
-// have.
+// SampleNames are the names of the samples that Analyse reads with any labels.
 func SampleNames() []string {
 	return append(append(cpucost.SampleNames(), cause.SampleNames()...), agentCPU)
 }

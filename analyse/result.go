@@ -79,7 +79,7 @@ type Treatment struct {
 	Baseline bool        `json:"baseline"`
 }
 
-// Comparison is one response of one treatment in one stratum, beside the
+// Comparison is one response of one treatment in one stratum, compared with the
 // baseline's. The baseline itself is listed too, with Baseline set, its Level,
 // and no ratio or verdict.
 type Comparison struct {
@@ -144,8 +144,8 @@ type Warning struct {
 	Cells  []string `json:"cells,omitempty"`  // Cell.Key of each, once
 }
 
-// Overhead is what measuring in one sandbox costs beside the workload: medians
-// over its good trials.
+// Overhead is what measuring in one sandbox costs in addition to the workload:
+// medians over its good trials.
 type Overhead struct {
 	Sandbox    string          `json:"sandbox"` // level of the compared factor
 	Trials     int             `json:"trials"`

@@ -65,7 +65,7 @@ func at(sandbox string, levels ...string) record.Cell {
 }
 
 // finds adds a finding of a cost and returns it.
-func (l *lab) finds(k cause.Kind, role string, c record.Cell) *cause.Finding {
+func (l *lab) finds(k cause.Name, role string, c record.Cell) *cause.Finding {
 	ratio := 0.5
 	level, _ := c.Get("sandbox")
 	l.in.Findings = append(l.in.Findings, cause.Finding{Workload: "w", Stratum: "workload=w", Treatment: "sandbox=" + level, Cell: c,
@@ -114,7 +114,7 @@ func TestEachRule(t *testing.T) {
 	net, many := "net", map[string]string{"connections": "16"}
 	for _, c := range []struct {
 		rule   string
-		k      cause.Kind
+		k      cause.Name
 		role   string
 		cell   record.Cell
 		kind   string
@@ -122,7 +122,7 @@ func TestEachRule(t *testing.T) {
 		cores  float64
 		want   []string // in the text or a patch
 	}{
-		{"quota-limit", cause.Quota, "", at("vm", "default_vcpus", "1", "cpu-limit", "1"), net, many, 1.23, []string{"limit to 2 cores", `cpu: "2"`, "Not together with more default_vcpus", "cpu-limit=1,2"}},
+		{"quota-limit", cause.Quota, "", at("vm", "default_vcpus", "1", "cpu-limit", "1"), net, many, 1.23, []string{"limit to 2 cores", `cpu: "2"`, "Do not combine this with more default_vcpus", "cpu-limit=1,2"}},
 		{"quota-elsewhere", cause.Quota, "", at("runc"), net, many, 0, []string{"cpu.stat"}},
 		{"vhost-queues", cause.Helper, "vhost", at("vm", "default_vcpus", "1"), net, many, 2, []string{"Boot with 2 vCPUs", `default_vcpus: "2"`, "not both", "sockets: 2", "default_vcpus=1,2"}},
 		{"vhost-queues", cause.Helper, "vhost", at("vm", "default_vcpus", "1", "cpu-limit", "8"), net, many, 2.2, []string{`default_vcpus: "2"`}},
@@ -161,17 +161,17 @@ func TestEachRule(t *testing.T) {
 		{"interception-systrap", cause.Interception, "", at("runsc-ptrace"), "syscall", nil, 1, []string{`platform = "systrap"`, "sandbox=process,runsc-ptrace,runsc-systrap"}},
 		{"interception-kvm", cause.Interception, "", at("runsc-systrap"), "syscall", nil, 1, []string{`platform = "kvm"`, "Nested"}},
 		{"interception-calls", cause.Interception, "", at("runsc-systrap"), "syscall", nil, 1, []string{"fewer system calls"}},
-		{"steal-host", cause.Steal, "", at("vm"), net, many, 1, []string{"processors of its own"}},
+		{"steal-host", cause.Steal, "", at("vm"), net, many, 1, []string{"dedicated processors"}},
 		{"softirq-rps", cause.SoftIRQ, "", at("vm"), net, many, 1, []string{"rps_cpus"}},
 		{"other-cause", cause.Other, "", at("vm"), net, many, 1, []string{"no setting is known"}},
 		{"load", cause.None, "", at("runc"), net, nil, 0, []string{"load itself"}},
 		{"tell-apart", cause.Untold, "", at("runc"), net, nil, 0, []string{"(helper, path)"}},
-		{"read-more", cause.Unknown, "", at("runc"), net, nil, 0, []string{"was not read: no series; write collect."}},
+		{"read-more", cause.Unknown, "", at("runc"), net, nil, 0, []string{"are missing: no series; write collect."}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			l := newLab(c.kind, c.params)
 			f := l.finds(c.k, c.role, c.cell)
-			f.Among, f.Missing = []cause.Kind{cause.Helper, cause.Path}, "no series; write collect."
+			f.Among, f.Missing = []cause.Name{cause.Helper, cause.Path}, "no series; write collect."
 			if c.cores > 0 {
 				f.Price = &cause.Price{Unit: "GB", Cores: c.cores}
 			}

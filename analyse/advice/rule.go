@@ -21,7 +21,7 @@ var rulesFile []byte
 // templates (fill.go).
 type Rule struct {
 	Name    string          `yaml:"name"`
-	Causes  []cause.Kind    `yaml:"cause"`  // one of these; none: of treatments where nothing costs
+	Causes  []cause.Name    `yaml:"cause"`  // one of these; none: of treatments where nothing costs
 	Roles   []string        `yaml:"roles"`  // of the thread that is full, where the cause is a helper; none: any
 	In      []string        `yaml:"in"`     // families of sandboxes; none: any
 	When    []string        `yaml:"when"`   // conditions, which must all hold
@@ -121,7 +121,7 @@ func (r *Rule) check(names []string) error {
 		bad("it has no source")
 	}
 	for _, c := range r.Causes {
-		if !slices.Contains(cause.Kinds(), c) {
+		if !slices.Contains(cause.Names(), c) {
 			bad("there is no cause %q", c)
 		}
 	}

@@ -88,7 +88,7 @@ func TestNeverBoth(t *testing.T) {
 			if slices.ContainsFunc(l.in.Findings, func(f cause.Finding) bool { return f.Cell.Key() == c.Key() }) {
 				continue // a cell has one finding
 			}
-			f := l.finds(cause.Kinds()[r.IntN(len(cause.Kinds()))], pick("vhost", "vmm", "iothread", "virtiofsd"), c)
+			f := l.finds(cause.Names()[r.IntN(len(cause.Names()))], pick("vhost", "vmm", "iothread", "virtiofsd"), c)
 			f.Treatment = "vcpus " + level(c, "default_vcpus") // as a study has it
 			if r.IntN(3) > 0 {
 				f.Price = &cause.Price{Cores: 5 * r.Float64(), Base: r.Float64(), Ratio: 4 * r.Float64()}

@@ -11,7 +11,7 @@ import (
 // BenchmarkBuild advises on as many cells as the published matrix has, all of them dear.
 func BenchmarkBuild(b *testing.B) {
 	l := newLab("net", map[string]string{"connections": "16"})
-	kinds := cause.Kinds()
+	kinds := cause.Names()
 	for i := range 1200 {
 		c := at("vm", "default_vcpus", l.in.Factors[2].Levels[i%4], "cpu-limit", l.in.Factors[3].Levels[i/4%4], "size", strconv.Itoa(i/16))
 		l.finds(kinds[i%len(kinds)], "vhost", c).Treatment = l.in.Factors[2].Levels[i%4]

@@ -30,7 +30,7 @@ func TestSplit(t *testing.T) {
 				harms++
 			case c.Key() == two.Key() && !x.Contradicted && x.Gain != nil && x.Gain.Cells == 1 && x.Gain.Lo > 1.8:
 				helps++
-				if !strings.Contains(x.Warning, "default_vcpus") || !strings.Contains(x.Warning, "no vCPUs are plugged in") {
+				if !strings.Contains(x.Warning, "default_vcpus") || !strings.Contains(x.Warning, "no vCPUs are hot-plugged") {
 					t.Errorf("the vCPUs that go with the limit are not warned of: %s", x.Warning)
 				}
 			default:
@@ -109,7 +109,7 @@ func TestInterruptsAreNoWorkers(t *testing.T) {
 		times      float64
 		rule, want string
 	}{
-		"vCPUs":       {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 1.4, "guest-vcpus", "interrupts want some"},
+		"vCPUs":       {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 1.4, "guest-vcpus", "interrupts need processors"},
 		"limit":       {at("vm", "default_vcpus", "1", "cpu-limit", "1"), at("vm", "default_vcpus", "1", "cpu-limit", "2"), 1.4, "guest-limit", "to 2 cores"},
 		"vhost":       {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 1.4, "vhost-queues", "Boot with 2"},
 		"no gain":     {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 1, "guest-enough-vcpus", "No measurement shows"},

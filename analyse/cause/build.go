@@ -152,7 +152,7 @@ func operationOf(all []record.Response) operation {
 			}
 		}
 	}
-	if o.rate != "" && o.mid == "" { // latencies beside a rate are of the same operation
+	if o.rate != "" && o.mid == "" { // next to a rate, latencies describe the same operation
 		if i := slices.IndexFunc(all, func(r record.Response) bool { return r.Unit == record.Second && strings.HasSuffix(r.Name, "_p50") }); i >= 0 {
 			o.mid = all[i].Name
 		}

@@ -193,9 +193,9 @@ func TestDamaged(t *testing.T) {
 
 // TestRules: each has a name of its own, a limit, and something to show.
 func TestRules(t *testing.T) {
-	seen := map[Kind]bool{}
+	seen := map[Name]bool{}
 	for _, r := range rules() {
-		if seen[r.kind] || !slices.Contains(Kinds(), r.kind) || !(r.limit > 0) || len(r.shows) == 0 || r.full && len(r.needs) == 0 {
+		if seen[r.kind] || !slices.Contains(Names(), r.kind) || !(r.limit > 0) || len(r.shows) == 0 || r.full && len(r.needs) == 0 {
 			t.Errorf("rule %+v", r)
 		}
 		seen[r.kind] = true
@@ -205,7 +205,7 @@ func TestRules(t *testing.T) {
 			}
 		}
 	}
-	for _, k := range Kinds() {
+	for _, k := range Names() {
 		if !seen[k] && k != None && k != Other && k != Untold && k != Unknown {
 			t.Errorf("%s has no rule", k)
 		}

@@ -14,33 +14,33 @@ package cause
 
 import "tare/record"
 
-// Kind names a cause.
-type Kind string
+// Name is the name of a cause.
+type Name string
 
 // Causes. Those that a model can plant are spelled as in package model.
 const (
-	None         Kind = "none"         // nothing of the sandbox or its host bounds the cell: the load itself does
-	Quota        Kind = "quota"        // the cgroup's CPU quota
-	Helper       Kind = "helper"       // one thread beside the guest is full: vhost, I/O thread, VMM's main loop, sentry, virtiofsd
-	Guest        Kind = "guest"        // all processors of the guest, or all that the sandbox may use, are full
-	GuestOne     Kind = "guest-one"    // one is: a workload of a single thread
-	Host         Kind = "host"         // the host's processors are full
-	Steal        Kind = "steal"        // a hypervisor below the host takes its processors away
-	SoftIRQ      Kind = "softirq"      // one of the host's processors is full of interrupts
-	Link         Kind = "link"         // the network link
-	Device       Kind = "device"       // the disk
-	Path         Kind = "path"         // a longer way: a constant added time, whatever the size
-	Saturation   Kind = "saturation"   // a constant factor under load, and no thread is full: places in a queue
-	Imbalance    Kind = "imbalance"    // one of the guest's processors takes the interrupts
-	Interception Kind = "interception" // system calls x what the sandbox adds to one
-	Other        Kind = "other"        // something else: no cause that has a name explains it
-	Untold       Kind = "untold"       // several would explain it; Finding.Among lists them
-	Unknown      Kind = "unknown"      // what would tell was not read; Finding.Missing says what
+	None         Name = "none"         // nothing of the sandbox or its host bounds the cell: the load itself does
+	Quota        Name = "quota"        // the cgroup's CPU quota
+	Helper       Name = "helper"       // one thread beside the guest is full: vhost, I/O thread, VMM's main loop, sentry, virtiofsd
+	Guest        Name = "guest"        // all processors of the guest, or all that the sandbox may use, are full
+	GuestOne     Name = "guest-one"    // one is: a workload of a single thread
+	Host         Name = "host"         // the host's processors are full
+	Steal        Name = "steal"        // a hypervisor below the host takes its processors away
+	SoftIRQ      Name = "softirq"      // one of the host's processors is full of interrupts
+	Link         Name = "link"         // the network link
+	Device       Name = "device"       // the disk
+	Path         Name = "path"         // a longer way: a constant added time, whatever the size
+	Saturation   Name = "saturation"   // a constant factor under load, and no thread is full: places in a queue
+	Imbalance    Name = "imbalance"    // one of the guest's processors takes the interrupts
+	Interception Name = "interception" // system calls x what the sandbox adds to one
+	Other        Name = "other"        // something else: no cause that has a name explains it
+	Untold       Name = "untold"       // several would explain it; Finding.Among lists them
+	Unknown      Name = "unknown"      // what would tell was not read; Finding.Missing says what
 )
 
-// Kinds lists all of them, in the order in which they are shown.
-func Kinds() []Kind {
-	return []Kind{Quota, Helper, Guest, GuestOne, Host, Steal, SoftIRQ, Link, Device, Path, Saturation, Imbalance, Interception, None, Other, Untold, Unknown}
+// Names lists all of them, in the order in which they are shown.
+func Names() []Name {
+	return []Name{Quota, Helper, Guest, GuestOne, Host, Steal, SoftIRQ, Link, Device, Path, Saturation, Imbalance, Interception, None, Other, Untold, Unknown}
 }
 
 // Finding is what bounds one cell. Nothing in it is NaN or infinite.
@@ -59,9 +59,9 @@ type Finding struct {
 	Undecided bool `json:"undecided,omitempty"`
 
 	End        string  `json:"end,omitempty"` // role of the workload whose readings decide: server, client
-	Cause      Kind    `json:"cause"`
+	Cause      Name    `json:"cause"`
 	Role       string  `json:"role,omitempty"`       // of the thread that is full: vhost, vmm, sentry; of Helper
-	Among      []Kind  `json:"among,omitempty"`      // of Untold: the likelier first
+	Among      []Name  `json:"among,omitempty"`      // of Untold: the likelier first
 	Missing    string  `json:"missing,omitempty"`    // of Unknown: what was not read, and what to write to read it
 	Confidence float64 `json:"confidence,omitempty"` // 0 to 1, that the cause is this and no other; docs/cause.md
 	Trials     int     `json:"trials"`               // good ones that were read
@@ -105,7 +105,7 @@ func (f *Finding) looksWorse(than float64) bool {
 
 // Reading is one figure that a finding rests on.
 type Reading struct {
-	About Kind        `json:"about"` // the cause that it speaks for or against
+	About Name        `json:"about"` // the cause that it speaks for or against
 	Says  Says        `json:"says"`
 	Name  string      `json:"name"` // in words: vhost thread, share of a core
 	Value float64     `json:"value"`

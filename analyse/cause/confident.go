@@ -18,7 +18,7 @@ func (b *builder) confident(f *facts, v *verdict, each []sheet) float64 {
 	if v.cause == Unknown || len(each) == 0 {
 		return 0
 	}
-	of := map[Kind]int{}
+	of := map[Name]int{}
 	one := *f
 	for i := range each {
 		one.own = each[i]
@@ -37,7 +37,7 @@ func (b *builder) confident(f *facts, v *verdict, each []sheet) float64 {
 		return out
 	}
 	next := Other
-	for _, k := range Kinds() { // what most of the other trials say
+	for _, k := range Names() { // what most of the other trials say
 		if k != v.cause && k != Untold && k != Unknown && of[k] > of[next] {
 			next = k
 		}

@@ -8,11 +8,11 @@ import (
 
 // verdict is what one decision came to.
 type verdict struct {
-	cause   Kind
-	among   []Kind
+	cause   Name
+	among   []Name
 	because string           // of Untold: what keeps them from being told apart
 	missing string           // of Unknown
-	weights map[Kind]float64 // of each rule; NaN: not read
+	weights map[Name]float64 // of each rule; NaN: not read
 	part    float64          // the weight that decided: of a resource that is not full, its part of an operation's time
 	cycle   bool             // that it is
 	why     why              // of Other
@@ -30,22 +30,22 @@ const linkFull = 0.9
 // decide names the cause. It is a pure function, and looks at no name of a sandbox
 // or workload.
 func decide(all []rule, f *facts) verdict {
-	v := verdict{weights: make(map[Kind]float64, len(all))}
-	limit := make(map[Kind]float64, len(all))
+	v := verdict{weights: make(map[Name]float64, len(all))}
+	limit := make(map[Name]float64, len(all))
 	for i := range all {
 		v.weights[all[i].kind], limit[all[i].kind] = all[i].weight(f), all[i].limit
 	}
 	if f.own.has(fRuntime) {
 		return v.launch(f)
 	}
-	there := func(k Kind) bool { return v.weights[k] >= limit[k] } // false of NaN
+	there := func(k Name) bool { return v.weights[k] >= limit[k] } // false of NaN
 	if there(Quota) && f.besideQuota(v.weights[Interception]) {
 		return v.clear(Interception, v.weights[Interception], v.weights[Interception]/most-1)
 	}
 	// What holds a thread up makes everything behind it look busy or slow: it goes first.
 	// But it makes no link carry more bytes.
 	beside := f.besideHost(v.weights, limit)
-	for _, k := range []Kind{Quota, Steal, Host} {
+	for _, k := range []Name{Quota, Steal, Host} {
 		if !there(k) || v.weights[Link] >= linkFull || k == Host && beside {
 			continue
 		}
@@ -61,11 +61,11 @@ func decide(all []rule, f *facts) verdict {
 
 // resource chooses where nothing holds everything up. beside says that the host is full, and
 // that this is not what the cell costs.
-func (v verdict) resource(all []rule, limit map[Kind]float64, f *facts, beside bool) verdict {
+func (v verdict) resource(all []rule, limit map[Name]float64, f *facts, beside bool) verdict {
 	if beside && v.weights[Interception] >= most {
 		return v.clear(Interception, v.weights[Interception], v.weights[Interception]/most-1)
 	}
-	var full []Kind
+	var full []Name
 	for i := range all {
 		k := all[i].kind
 		if all[i].full && v.weights[k] >= limit[k] && (k != Host || !beside) && !f.alike(k) { // false of NaN
@@ -73,7 +73,7 @@ func (v verdict) resource(all []rule, limit map[Kind]float64, f *facts, beside b
 		}
 	}
 	one := slices.Contains(full, GuestOne)
-	full = slices.DeleteFunc(full, func(k Kind) bool { return f.dearer(k, v.weights[k]) })
+	full = slices.DeleteFunc(full, func(k Name) bool { return f.dearer(k, v.weights[k]) })
 	if len(full) > 0 && f.costs && f.stalls() {
 		v.why = whyStalls
 		return v.clear(Other, 1, 1)
@@ -89,7 +89,7 @@ func (v verdict) resource(all []rule, limit map[Kind]float64, f *facts, beside b
 }
 
 // or is the verdict where another cause may explain the cell as well.
-func (v verdict) or(k Kind, because string) verdict {
+func (v verdict) or(k Name, because string) verdict {
 	switch {
 	case v.cause == Unknown || v.cause == k || slices.Contains(v.among, k):
 		return v
@@ -100,7 +100,7 @@ func (v verdict) or(k Kind, because string) verdict {
 }
 
 // untold is the verdict where several causes would explain the cell, the likelier first.
-func (v verdict) untold(because string, among ...Kind) verdict {
+func (v verdict) untold(because string, among ...Name) verdict {
 	v.cause, v.among, v.because = Untold, among, because
 	return v
 }
@@ -115,7 +115,7 @@ const most = 0.5
 // everything waits, and a call that takes a hundred times as long is not that.
 // Waiting w of the time makes what is done 1/(1-w) as long; it is the cost's cause if
 // that explains half of it, by logarithms.
-func (f *facts) besideHost(weights, limit map[Kind]float64) bool {
+func (f *facts) besideHost(weights, limit map[Name]float64) bool {
 	slower := f.slower()
 	if !f.costs || !(slower > 1.15) || !(weights[Host] > 0) {
 		return false
@@ -140,7 +140,7 @@ const fargone = 8
 // the processors are missing for w of the time, what is done takes 1/(1-w) as long. It is
 // the cost's cause if that, and what more processor time an operation takes, explain
 // half of the cost, by logarithms.
-func (f *facts) alike(k Kind) bool {
+func (f *facts) alike(k Name) bool {
 	slower := f.slower()
 	if f.baseline || !(f.costs && slower > 1.03 || f.undecided) {
 		return false
@@ -186,7 +186,7 @@ func (f *facts) slower() float64 {
 
 // dearer reports whether a resource is as full as in the baseline, or less. Then it does not
 // distinguish the two: what differs is how much of it, or of others, an operation takes.
-func (f *facts) dearer(k Kind, use float64) bool {
+func (f *facts) dearer(k Name, use float64) bool {
 	if !f.costs || !(f.slower() > 1.03) {
 		return false
 	}
@@ -211,7 +211,7 @@ func (f *facts) took() float64 {
 	return (tasks(&f.own) / f.own.unit()) / (tasks(&f.base) / f.base.unit())
 }
 
-func (v verdict) clear(k Kind, part, margin float64) verdict {
+func (v verdict) clear(k Name, part, margin float64) verdict {
 	v.cause, v.part, v.margin = k, part, max(0, margin)
 	return v
 }
@@ -219,8 +219,8 @@ func (v verdict) clear(k Kind, part, margin float64) verdict {
 // fullest chooses among resources that are full: the one with most weight, the first
 // of those that are equal. A thread that is full of intercepted calls is full
 // because of them.
-func (v verdict) fullest(f *facts, full []Kind) verdict {
-	slices.SortStableFunc(full, func(a, b Kind) int {
+func (v verdict) fullest(f *facts, full []Name) verdict {
+	slices.SortStableFunc(full, func(a, b Name) int {
 		switch {
 		case v.weights[a] > v.weights[b]:
 			return -1
@@ -260,24 +260,24 @@ func (v verdict) none(all []rule, f *facts) verdict {
 		return v.clear(Other, 0, 0.5)
 	}
 	if f.costs { // and yet it is slower: what is left are the causes that no reading of a resource shows
-		among := []Kind{Path, Saturation}
+		among := []Name{Path, Saturation}
 		if math.IsNaN(v.weights[Interception]) {
 			among = append(among, Interception)
 		}
-		return v.untold("nothing that was read is full, and no part of an operation's time stands out", among...)
+		return v.untold("no resource that was read is full, and no part of an operation's time stands out", among...)
 	}
 	if f.worse { // and nothing is decided: that nothing bounds it is as little sure as that something does
-		return v.untold("the cell looks slower, and too few blocks decide whether it is", Other, None)
+		return v.untold("the cell looks slower, but there are too few blocks to decide", Other, None)
 	}
 	if k := v.nearly(all, f); k != None {
-		return v.untold("it is nearly full, and the cell is no slower than the baseline", k, None)
+		return v.untold("this resource is nearly full, although the cell is no slower than the baseline", k, None)
 	}
 	return v.clear(None, 0, 1)
 }
 
 // nearly is the resource that is nearest to its limit, if it has three quarters of it: so full
 // it may hold operations up, and may not. Otherwise it is None.
-func (v verdict) nearly(all []rule, f *facts) Kind {
+func (v verdict) nearly(all []rule, f *facts) Name {
 	out, most := None, 0.75
 	for i := range all {
 		use := v.weights[all[i].kind] / all[i].limit

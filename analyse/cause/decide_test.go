@@ -44,7 +44,7 @@ func TestDecide(t *testing.T) {
 		name string
 		own  sheet
 		base sheet
-		want Kind
+		want Name
 		more func(*facts)
 	}{
 		{"room everywhere", with(), native(), None, nil},
@@ -131,10 +131,10 @@ func TestHalf(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		each []sheet
-		want Kind
+		want Name
 		says string
 	}{
-		{"all trials agree", []sheet{path, path, path}, Path, "gains a fixed delay"},
+		{"all trials agree", []sheet{path, path, path}, Path, "has a fixed extra delay"},
 		{"few do", []sheet{path, calm, calm, calm, calm}, Untold, "of 5 trials, those that say so when judged alone: 1"},
 		{"no median latency", []sheet{with(fTime, 160e-6), with(fTime, 160e-6), with(fTime, 160e-6)}, Untold, "Cannot tell path from other: no median latency"},
 	} {

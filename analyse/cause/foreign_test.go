@@ -14,7 +14,7 @@ func TestForeign(t *testing.T) {
 		name      string
 		own, base sheet
 		low       *point
-		want      Kind
+		want      Name
 		says      string
 	}{
 		{"nested paging: one thread, as full natively, and its work takes 1.6 times as long",
@@ -35,10 +35,10 @@ func TestForeign(t *testing.T) {
 		{"few operations take very long",
 			with(fTime, 160e-6, fMedian, 76e-6, fRate, 5e4), native(fTime, 80e-6, fMedian, 74e-6), &point{load: 1, added: 80e-6}, Other, "few operations"},
 		{"a thread of the other end, for this sandbox alone",
-			with(fTime, 160e-6, fRate, 5e4, fOther, 0.97), native(fTime, 80e-6, fOther, 0.4), &point{load: 1, added: 40e-6}, Other, "other end"},
+			with(fTime, 160e-6, fRate, 5e4, fOther, 0.97), native(fTime, 80e-6, fOther, 0.4), &point{load: 1, added: 40e-6}, Other, "on the other side"},
 		{"the disk serves others",
 			with(fGuest, 0.01, fTime, 4e-3, fRate, 1e3, fDisk, 4e6, fDeviceBytes, 12e6, fDeviceBusy, 0.8, fDeviceQueue, 9.0),
-			native(fWork, 0.02, fTime, 2e-3, fRate, 2e3, fDisk, 8e6, fDeviceBytes, 8e6, fDeviceBusy, 0.6, fDeviceQueue, 4.0), &point{load: 1, added: 1e-3}, Other, "disk serves others"},
+			native(fWork, 0.02, fTime, 2e-3, fRate, 2e3, fDisk, 8e6, fDeviceBytes, 8e6, fDeviceBusy, 0.6, fDeviceQueue, 4.0), &point{load: 1, added: 1e-3}, Other, "disk serves other processes"},
 	} {
 		f := facts{own: c.own, base: c.base, load: nan, helper: "iothread", costs: true, low: c.low}
 		f.polling = f.polls()

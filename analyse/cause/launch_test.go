@@ -19,7 +19,7 @@ func TestLaunch(t *testing.T) {
 		name      string
 		own, base sheet
 		costs     bool
-		want      Kind
+		want      Name
 		text      string
 	}{
 		{"a container", steps(0.040, 0.034, 0.003), steps(0.0045, 0.002, 0.002), true, Path, "32 ms longer than natively, 97 %"},

@@ -5,13 +5,13 @@ import "math"
 // greatest chooses where nothing is full. In a closed loop of few operations, no resource
 // ever is. Then the greatest part of an operation's time is the cause, or of the added
 // time, where the cell is slower than its baseline.
-func (v verdict) greatest(all []rule, limit map[Kind]float64, f *facts) verdict {
+func (v verdict) greatest(all []rule, limit map[Name]float64, f *facts) verdict {
 	parts, total := v.parts(f)
 	if total == 0 {
 		return v.none(all, f)
 	}
 	best, next := None, None
-	for _, k := range Kinds() {
+	for _, k := range Names() {
 		switch p, ok := parts[k]; {
 		case !ok || math.IsNaN(p) || k == None:
 		case p > parts[best]:
@@ -58,13 +58,13 @@ func (v verdict) greatest(all []rule, limit map[Kind]float64, f *facts) verdict 
 
 // parts are those of an operation's added time where the cell costs, and otherwise those of
 // all its time. total is what they are parts of, in the same unit.
-func (v *verdict) parts(f *facts) (out map[Kind]float64, total float64) {
+func (v *verdict) parts(f *facts) (out map[Name]float64, total float64) {
 	own, ok := f.stays()
 	if !ok {
 		return nil, 0
 	}
 	t := f.time()
-	out = map[Kind]float64{}
+	out = map[Name]float64{}
 	base, is := f.baseStays()
 	added := t - f.baseFacts().time()
 	if !is || !f.costs && !(added > 0.13*t) {
@@ -113,9 +113,9 @@ func (v *verdict) parts(f *facts) (out map[Kind]float64, total float64) {
 
 // hand gives the part of a resource that is as full natively to what takes more
 // processor time, in proportion.
-func (f *facts) hand(parts map[Kind]float64, k Kind) {
+func (f *facts) hand(parts map[Name]float64, k Name) {
 	sum := 0.0
-	by := []Kind{Interception, Helper, GuestOne, Imbalance}
+	by := []Name{Interception, Helper, GuestOne, Imbalance}
 	for _, x := range by {
 		sum += parts[x]
 	}
@@ -129,7 +129,7 @@ func (f *facts) hand(parts map[Kind]float64, k Kind) {
 }
 
 // name gives what waits for the workload's own processor time its name.
-func (v *verdict) name(f *facts, parts map[Kind]float64) {
+func (v *verdict) name(f *facts, parts map[Name]float64) {
 	if v.weights[Guest] > v.weights[GuestOne] || f.own.or(fGuestCPUs, 2) < 2 {
 		parts[Guest] = parts[GuestOne]
 		delete(parts, GuestOne)
@@ -158,7 +158,7 @@ const unpriced = "the price of a system call was not measured"
 
 // unseen looks at time in which nothing was busy before it is called a path or a
 // saturation: what else leaves such time.
-func (v verdict) unseen(all []rule, limit map[Kind]float64, f *facts, best Kind) verdict {
+func (v verdict) unseen(all []rule, limit map[Name]float64, f *facts, best Name) verdict {
 	switch {
 	case f.inFlight() <= alone:
 		v.cause = best
@@ -171,7 +171,7 @@ func (v verdict) unseen(all []rule, limit map[Kind]float64, f *facts, best Kind)
 	if math.IsNaN(v.weights[Interception]) && !f.inGuest() {
 		return v.untold(unpriced, best, Interception) // many calls at once add up as well
 	}
-	for _, k := range []Kind{Quota, Host, Steal} { // so do queues before threads that are held up at times
+	for _, k := range []Name{Quota, Host, Steal} { // so do queues before threads that are held up at times
 		if v.weights[k] >= 0.5*limit[k] && !f.alike(k) {
 			return v.untold("threads are held up at times", best, k)
 		}

@@ -50,7 +50,7 @@ func (b *builder) readings(f *facts, v *verdict, each []sheet) []Reading {
 }
 
 // is says whether a cause is the verdict, or one of those that it cannot tell apart.
-func (v *verdict) is(k Kind) bool { return v.cause == k || slices.Contains(v.among, k) }
+func (v *verdict) is(k Name) bool { return v.cause == k || slices.Contains(v.among, k) }
 
 // reading is one figure, and its lowest and highest trial.
 func (b *builder) reading(f *facts, g *gauge, each []sheet) (Reading, bool) {

@@ -6,7 +6,7 @@ import "tare/record"
 // takes: of a resource the part of it that is used, or the part of an operation's
 // time that goes there. At 1 nothing goes beside it.
 type rule struct {
-	kind   Kind
+	kind   Name
 	limit  float64              // the weight from which the cause is taken to be there
 	full   bool                 // at its limit a resource is full, and queues before it are its doing
 	needs  []string             // collectors that read it

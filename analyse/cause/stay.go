@@ -26,7 +26,7 @@ func stay(demand, use, n, servers float64) float64 {
 // waits for it; Imbalance is the part of both that is in the interrupts of one processor.
 // What is left is in no resource that was read.
 type stays struct {
-	at   map[Kind]float64
+	at   map[Name]float64
 	work float64
 	left float64
 	peer float64 // at the busiest thread of an end that is not sandboxed; part of what is left
@@ -41,7 +41,7 @@ func (f *facts) stays() (out stays, ok bool) {
 	n, rate := f.inFlight(), s[fRate]
 	stolen := s.or(fHostSteal, 0)
 	run, help := tasks(s)*(1-stolen)/rate, s.or(fHelperCPU, 0)*(1-stolen)/rate
-	out.at = map[Kind]float64{
+	out.at = map[Name]float64{
 		Steal: (tasks(s) + s.or(fHelperCPU, 0)) * stolen / rate,
 		Quota: s.or(fThrottledTime, 0) / rate,
 		Host:  unthrottled(s) / rate,
@@ -77,7 +77,7 @@ func (f *facts) stays() (out stays, ok bool) {
 	}
 	out.peer = stay(s.or(fOther, 0)/rate, s.or(fOther, 0), n, 1)
 	out.left = t - out.work
-	for _, k := range Kinds() { // in their order, so that sums are the same to the last bit
+	for _, k := range Names() { // in their order, so that sums are the same to the last bit
 		out.at[k] = min(out.at[k], t)
 		out.left -= out.at[k]
 	}

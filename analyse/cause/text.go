@@ -10,7 +10,7 @@ import (
 // nothing could be looked at.
 func sentence(out *Finding, f *facts, v *verdict) string {
 	if f == nil {
-		return "What bounds it is not known: " + out.Missing + "."
+		return "The cause is not known: " + out.Missing + "."
 	}
 	pct := func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }
 	own := &f.own
@@ -21,9 +21,9 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 	if v.cycle {
 		switch out.Cause {
 		case Helper:
-			return fmt.Sprintf("The %s threads: %s of an operation's time is theirs, and nothing is full.", out.Role, pct(w))
+			return fmt.Sprintf("The %s threads: they take %s of an operation's time, and nothing is full.", out.Role, pct(w))
 		case Guest, GuestOne:
-			return fmt.Sprintf("The workload's own processor time: %s of an operation's time, and nothing is full.", pct(w))
+			return fmt.Sprintf("The workload's own processor time: it is %s of an operation's time, and nothing is full.", pct(w))
 		case Link:
 			return fmt.Sprintf("The link: %s of an operation's time is spent on it.", pct(w))
 		}
@@ -31,7 +31,7 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 	switch out.Cause {
 	case Quota:
 		if !own.has(fThrottled) {
-			return fmt.Sprintf("The CPU quota: %.3g of %.3g cores are used; how often it held threads back was not read.", own.or(fCgroup, 0), own[fQuota])
+			return fmt.Sprintf("The CPU quota: %.3g of %.3g cores are used; how often it throttled them was not read.", own.or(fCgroup, 0), own[fQuota])
 		}
 		return fmt.Sprintf("The CPU quota: %.3g of %.3g cores are used, and %s of its periods are throttled.", own.or(fCgroup, 0), own[fQuota], pct(own.or(fThrottled, 0)))
 	case Helper:
@@ -53,24 +53,24 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 	case Host:
 		others := ""
 		if own.has(fHostOthers) {
-			others = fmt.Sprintf(" (%.2g cores by others than this trial)", own[fHostOthers])
+			others = fmt.Sprintf(" (%.2g cores by processes outside this trial)", own[fHostOthers])
 		}
 		return fmt.Sprintf("The host's processors: %s are in use%s, and threads wait for one %s of the time.", pct(own.or(fHostBusy, 0)), others, pct(f.waits()))
 	case Link:
 		return fmt.Sprintf("The link: %s of its rate is used.", pct(w))
 	case Device:
-		return fmt.Sprintf("The disk: it has a request %s of the time, and %s of its bytes are the workload's.", pct(own.or(fDeviceBusy, 0)), pct(diskPart(f)))
+		return fmt.Sprintf("The disk: it has a request %s of the time, and %s of its bytes belong to the workload.", pct(own.or(fDeviceBusy, 0)), pct(diskPart(f)))
 	case Path:
-		return fmt.Sprintf("Every round trip gains a fixed delay of %s, %s of an operation's time, in which nothing is busy.", duration(f.added()), pct(w))
+		return fmt.Sprintf("Every round trip has a fixed extra delay of %s (%s of an operation's time), in which nothing is busy.", duration(f.added()), pct(w))
 	case Saturation:
-		return fmt.Sprintf("Saturation under load: an operation waits %s of its time in queues that grow with the load, and no thread is saturated.", pct(w))
+		return fmt.Sprintf("Saturation under load: an operation spends %s of its time in queues that grow with the load, and no thread is full.", pct(w))
 	case Imbalance:
-		return fmt.Sprintf("One of the guest's processors takes the interrupts: they fill %s of it.", pct(own.or(fGuestSoft, 0)))
+		return fmt.Sprintf("One of the guest's processors handles the interrupts: they take %s of its time.", pct(own.or(fGuestSoft, 0)))
 	case Interception:
-		return fmt.Sprintf("System calls: intercepting them is %s of an operation's time.", pct(w))
+		return fmt.Sprintf("System calls: intercepting them takes %s of an operation's time.", pct(w))
 	case None:
 		if own.or(fOther, 0) >= 0.7 {
-			return fmt.Sprintf("Nothing of the sandbox or its host limits it: a thread of the other end is busy for %s of the time.", pct(own[fOther]))
+			return fmt.Sprintf("Nothing of the sandbox or its host limits it: a thread on the other side is busy for %s of the time.", pct(own[fOther]))
 		}
 		return "Nothing of the sandbox or its host limits it: the load itself does."
 	case Other:
@@ -78,7 +78,7 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 	case Steal:
 		return fmt.Sprintf("A hypervisor below the host: it takes %s of the processor time that the host wants.", pct(own.or(fHostSteal, 0)))
 	case SoftIRQ:
-		return fmt.Sprintf("One of the host's processors: interrupts fill %s of it.", pct(own.or(fHostSoft, 0)))
+		return fmt.Sprintf("One of the host's processors: interrupts take %s of its time.", pct(own.or(fHostSoft, 0)))
 	case Untold:
 		var names []string
 		for _, k := range out.Among {
@@ -86,7 +86,7 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 		}
 		return "Cannot tell " + strings.Join(names, " from ") + ": " + v.because + "."
 	}
-	return "What limits it is not known; what is missing: " + out.Missing + "."
+	return "The cause is not known. Missing:  " + out.Missing + "."
 }
 
 // elseText says what is known about a cause that has no name.
@@ -94,13 +94,13 @@ func elseText(f *facts, v *verdict, part string) string {
 	const none = "None of the resources that were read explains it: "
 	switch v.why {
 	case whyWork:
-		return none + fmt.Sprintf("the same work takes %.3g times the processor time. Nested page tables, memory bandwidth and the kernel's own work do that.", f.took())
+		return none + fmt.Sprintf("the same work takes %.3g times the processor time. Possible reasons are nested page tables, memory bandwidth and the kernel's own work.", f.took())
 	case whyStalls:
-		return none + "few operations take very long, and the median one hardly longer than natively. Lost packets, memory reclaim and pauses of a runtime do that."
+		return none + "few operations take very long, and the median one hardly longer than natively. Possible reasons are lost packets, memory reclaim and pauses of a runtime."
 	case whyPeer:
-		return none + fmt.Sprintf("a thread of the other end is busy for %.0f %% of the time.", 100*f.own[fOther])
+		return none + fmt.Sprintf("a thread on the other side is busy for %.0f %% of the time.", 100*f.own[fOther])
 	case whyNeighbour:
-		return none + "the disk serves others."
+		return none + "the disk serves other processes."
 	}
 	return none + "the largest part of the added time is " + part + " of an operation's time."
 }

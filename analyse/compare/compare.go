@@ -17,6 +17,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -178,16 +179,18 @@ type Change struct {
 	Undefined string       `json:"undefined,omitempty"`
 }
 
+// Cost is the change and its interval as a multiple of A's cost: more is worse.
+func (c *Change) Cost(better record.Better) (cost, lo, hi float64) {
+	return stat.Estimate{Ratio: c.Ratio, Lo: c.Lo, Hi: c.Hi}.Cost(better)
+}
+
 // HasInterval reports whether there is one.
 func (c *Change) HasInterval() bool { return c != nil && c.Lo > 0 }
 
 // Compare compares two sides. The order of trials does not matter. The order of a
 // side's results matters only for the order of rows. Errors are a *Refusal.
 func Compare(a, b []Folder, opt Options) (*Result, error) {
-	c := &comparing{opt: opt, fdr: opt.FDR, fixed: true}
-	if c.fdr == 0 {
-		c.fdr = 0.05
-	}
+	c := &comparing{opt: opt, fdr: cmp.Or(opt.FDR, 0.05), fixed: true}
 	if len(a) == 0 || len(b) == 0 {
 		return nil, refuse("each side needs a result")
 	}
@@ -206,9 +209,7 @@ func Compare(a, b []Folder, opt Options) (*Result, error) {
 	first := c.sides[0][0]
 	res := &Result{Study: first.Study.Name, Compare: first.Study.Compare, Baseline: first.Study.Baseline, Question: opt.Question, FDR: c.fdr,
 		Confidence: c.confidence, Margin: first.r.Margin, A: c.about(0), B: c.about(1), Differences: Differences(a, b)}
-	if res.Question == "" {
-		res.Question = Auto
-	}
+	res.Question = cmp.Or(res.Question, Auto)
 	for _, x := range c.all() {
 		if err := sameKind(first, x); err != nil {
 			return nil, err

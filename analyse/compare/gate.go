@@ -40,15 +40,15 @@ type Variable struct{ Name, Help string }
 // written _ there (cpu_limit), and whose levels are text.
 func Variables() []Variable {
 	return []Variable{
-		{"worse", "the change turned so that more than 1 is worse: 1.05 is 5 % worse; of a response without a better side not a number"},
+		{"worse", "the change as a ratio in which more than 1 is worse: 1.05 is 5 % worse; not a number for a response without a better side"},
 		{"worse_lo", "the end of its interval that is nearer to better: above 1.05, it is surely 5 % worse"},
 		{"worse_hi", "the other end: above 1.05, it may be 5 % worse"},
-		{"ratio", "B by A, as it stands in the table"},
+		{"ratio", "B by A, not turned: above 1 is more, as in --json and --csv"},
 		{"lo", "lower end of its interval"},
 		{"hi", "upper end of its interval"},
 		{"p", "p-value, two-sided"},
-		{"q", "false discovery rate at which the row just counts as changed"},
-		{"changed", "true: surely different, among so many rows too"},
+		{"q", "lowest false discovery rate at which the row counts as changed"},
+		{"changed", "true: different, also after the correction for the number of rows"},
 		{"verdict", `"worse" or "slower", "better" or "faster", "higher", "lower", "equivalent", "undecided"`},
 		{"question", `what the ratio is of: "cost" or "level"`},
 		{"baseline", "true: a cell of the baseline"},
@@ -82,7 +82,7 @@ const maxGate = 4096
 // `changed and worse_lo > 1.05`.
 func NewGate(name, text string, studies ...*study.Study) (*Gate, error) {
 	if len(text) > maxGate {
-		return nil, fmt.Errorf("%s:1:1: an expression has at most %d characters", name, maxGate)
+		return nil, fmt.Errorf("%s:1:1: an expression may have at most %d characters", name, maxGate)
 	}
 	code := text
 	if m := short.FindStringSubmatch(text); m != nil {
@@ -92,7 +92,7 @@ func NewGate(name, text string, studies ...*study.Study) (*Gate, error) {
 		}
 		x, err := strconv.ParseFloat(by, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%s:1:1: %q is no number: %w", name, by, err)
+			return nil, fmt.Errorf("%s:1:1: %q is not a number: %w", name, by, err)
 		}
 		code = fmt.Sprintf("changed and %s > %s", of, strconv.FormatFloat(1+x/100, 'f', -1, 64))
 	}

@@ -21,7 +21,7 @@ func TestGateErrors(t *testing.T) {
 		"worse than 5":              `write it as worse than 5%`,
 		"surely worse than -5%":     `write it as worse than 5%`,
 		"better than 5%":            `write it as worse than 5%`,
-		strings.Repeat("(", 5000):   `--gate:1:1: an expression has at most`,
+		strings.Repeat("(", 5000):   `--gate:1:1: an expression may have at most`,
 		"ratio > 1 &&\n nosuch":     `--gate:2:2: there is no "nosuch"`,
 		`factor["x"] > 2`:           `--gate:1:13: `,
 	} {

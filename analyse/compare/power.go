@@ -332,7 +332,11 @@ func (t *trial) advise(d *Doubt, a asked) {
 		d.Why = "this gate is broken by any change, however small; give it a limit"
 		return
 	}
-	d.Why = fmt.Sprintf("the interval reaches the limit, %.6g, and a true change of %.4g would break the gate in %.0f %% only", d.Limit, a.wanted(), 100*d.Power)
+	cost := func(ratio float64) float64 { // as the table has it
+		x, _, _ := stat.Estimate{Ratio: ratio}.Cost(t.row.Response.Better)
+		return x
+	}
+	d.Why = fmt.Sprintf("the interval reaches the limit, %.6g, and a true change of %.4g would break the gate in %.0f %% only", cost(d.Limit), cost(a.wanted()), 100*d.Power)
 	if b := t.breaking(a, c); b > 0 && !math.IsInf(b, 0) {
 		d.Breaks = b
 		d.Why += fmt.Sprintf(", one of %.3g in %.0f %%", b, 100*t.power)

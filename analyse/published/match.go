@@ -32,15 +32,11 @@ func find(st *study.Study, m mapping) []int {
 		if s.Workload < 0 || s.Workload >= len(st.Workloads) {
 			continue
 		}
-		if w := &st.Workloads[s.Workload]; w.Kind == m.kind && compares(w, m.response) && m.suits(s, w) {
+		if w := &st.Workloads[s.Workload]; w.Kind == m.kind && slices.Contains(w.Responses, m.response) && m.suits(s, w) {
 			out = append(out, i)
 		}
 	}
 	return out
-}
-
-func compares(w *study.Workload, response string) bool {
-	return slices.Contains(w.Responses, response)
 }
 
 // suits reports whether a stratum has the mapping's parameters. A parameter is a level of the

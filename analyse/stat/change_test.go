@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// These simulations hold what docs/method.md says of the detector. Each draws some
+// These simulations hold what docs/method/drift.md says of the detector. Each draws some
 // hundred sequences and fails for what chance does not explain; with
 // TARE_SIMULATE=2000 in the environment it draws so many and prints the table.
 func sequences(t *testing.T, n int) int {

@@ -57,7 +57,7 @@ type Rule struct {
 	Fixed      int     // number of blocks, without looks in between; 0: the looks decide
 }
 
-// Constants of the rule. docs/method.md says what they cost and what they gain.
+// Constants of the rule. docs/method/stopping.md says what they cost and what they gain.
 const (
 	// relative is the half-width, as a part of the effect, that is narrow enough for a
 	// large effect: for a ratio of 2, an interval from 1.68 to 2.38 is enough. Before

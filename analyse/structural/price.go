@@ -89,17 +89,17 @@ func priceFor(prices []price, call string, c *Row) (price, bool) {
 	return prices[best], true
 }
 
-// Kind is a kind of the workload syscall that prices calls.
-type Kind struct {
+// PricedCall is a call that the workload syscall can make, and the calls that its price is of.
+type PricedCall struct {
 	Name  string
 	Calls float64  // that one of its operations makes
 	Of    []string // the calls that it stands for
 }
 
-// Kinds are those kinds. Kinds that switch threads are not among them: what the
+// PricedCalls are all of them. Calls that switch threads are not among them: what the
 // switch costs cannot be told from the call.
-func Kinds() []Kind {
-	return []Kind{
+func PricedCalls() []PricedCall {
+	return []PricedCall{
 		{"getpid", 1, []string{"getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid"}},
 		{"clock_gettime", 1, []string{"clock_gettime", "gettimeofday", "time"}},
 		{"sched_yield", 1, []string{"sched_yield"}},
@@ -124,7 +124,7 @@ func Words() (responses, params []string) {
 
 // callsIn is the number of calls in an operation of a kind.
 func callsIn(kind string) float64 {
-	for _, k := range Kinds() {
+	for _, k := range PricedCalls() {
 		if k.Name == kind {
 			return k.Calls
 		}
@@ -134,7 +134,7 @@ func callsIn(kind string) float64 {
 
 // kindOf finds the price of the kind that stands for a call.
 func kindOf(prices []price, name string, c *Row) (price, bool) {
-	for _, k := range Kinds() {
+	for _, k := range PricedCalls() {
 		if slices.Contains(k.Of, name) {
 			return priceFor(prices, k.Name, c)
 		}

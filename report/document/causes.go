@@ -24,7 +24,7 @@ type Causes struct {
 
 // Reading is what readings of several cells have in common.
 type Reading struct {
-	About  cause.Kind `json:"about"`
+	About  cause.Name `json:"about"`
 	Name   string     `json:"name"`
 	Unit   string     `json:"unit"`
 	Limit  float64    `json:"limit,omitempty"`
@@ -41,9 +41,9 @@ type Finding struct {
 	Undecided  bool         `json:"undecided,omitempty"`
 	Suspect    bool         `json:"suspect,omitempty"` // undecided, and looks worse
 	End        string       `json:"end,omitempty"`
-	Cause      cause.Kind   `json:"cause"`
+	Cause      cause.Name   `json:"cause"`
 	Role       string       `json:"role,omitempty"`
-	Among      []cause.Kind `json:"among,omitempty"`
+	Among      []cause.Name `json:"among,omitempty"`
 	Missing    string       `json:"missing,omitempty"`
 	Confidence float64      `json:"confidence,omitempty"`
 	Trials     int          `json:"trials"`
@@ -61,7 +61,7 @@ type Finding struct {
 // Advice is one setting, with its cells as indices into Document.Cells.
 type Advice struct {
 	section.Entry
-	Cause cause.Kind `json:"cause,omitempty"` // that it is against
+	Cause cause.Name `json:"cause,omitempty"` // that it is against
 	Cells []int      `json:"cells"`
 }
 
@@ -74,7 +74,7 @@ func (b *Builder) causes(r *analyse.Result) *Causes {
 	known.Causes = slices.DeleteFunc(slices.Clone(r.Causes), func(f cause.Finding) bool { _, ok := b.index[f.Cell.Key()]; return !ok })
 	r = &known
 	out := &Causes{Summary: words.CausesSentence(r), Missing: words.CausesMissing(r), Doubtful: words.Doubtful, Readings: []Reading{}, Findings: make([]Finding, 0, len(r.Causes))}
-	seen := make(map[cause.Kind]bool)
+	seen := make(map[cause.Name]bool)
 	at := make(map[string]int) // of Reading
 	for i := range r.Causes {
 		f := &r.Causes[i]
@@ -96,7 +96,7 @@ func (b *Builder) causes(r *analyse.Result) *Causes {
 		}
 		out.Findings = append(out.Findings, x)
 	}
-	for _, k := range cause.Kinds() {
+	for _, k := range cause.Names() {
 		if seen[k] {
 			out.Kinds = append(out.Kinds, words.CauseNameOf(k))
 			delete(seen, k)
@@ -170,7 +170,7 @@ func (b *Builder) advice(r *analyse.Result) []Advice {
 		if block.Entry == nil {
 			break // it says why there is no advice
 		}
-		x := Advice{Entry: *block.Entry, Cause: cause.Kind(kept[i].Cause), Cells: []int{}}
+		x := Advice{Entry: *block.Entry, Cause: cause.Name(kept[i].Cause), Cells: []int{}}
 		for _, c := range kept[i].Cells {
 			if k, ok := b.index[c.Key()]; ok {
 				x.Cells = append(x.Cells, k)

@@ -25,10 +25,10 @@ func manyFindings(n int) (*Builder, *analyse.Result) {
 		b.addCell(Cell{Key: cell.Key(), Levels: cell, Stratum: shared.Key(), Treatment: "sandbox=vm"})
 		ratio := 0.3 + rnd.Float64()
 		f := cause.Finding{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=vm", Cell: cell, Ratio: &ratio, Costs: i%3 > 0, Trials: 5,
-			Cause: cause.Kinds()[i%12], Confidence: rnd.Float64(), Text: fmt.Sprintf("The helper: it is busy for %.1f %% of the time.", 100*rnd.Float64())}
+			Cause: cause.Names()[i%12], Confidence: rnd.Float64(), Text: fmt.Sprintf("The helper: it is busy for %.1f %% of the time.", 100*rnd.Float64())}
 		for k := range 14 {
 			v := rnd.Float64()
-			f.Readings = append(f.Readings, cause.Reading{About: cause.Kinds()[k%11], Says: []cause.Says{cause.Supports, cause.Excludes, cause.Silent}[k%3], Name: fmt.Sprintf("reading %d, share of a core", k),
+			f.Readings = append(f.Readings, cause.Reading{About: cause.Names()[k%11], Says: []cause.Says{cause.Supports, cause.Excludes, cause.Silent}[k%3], Name: fmt.Sprintf("reading %d, share of a core", k),
 				Value: v, Lo: v * 0.9, Hi: v * 1.1, Unit: record.Fraction, Limit: 0.7 + float64(k)/100, Series: []string{"cpu_time", "thread_cpu_time"}, Roles: []string{"vhost"}})
 		}
 		r.Causes = append(r.Causes, f)
@@ -40,7 +40,7 @@ func manyFindings(n int) (*Builder, *analyse.Result) {
 // TestCausesRoundTrip: nothing but digits is lost of a finding.
 func TestCausesRoundTrip(t *testing.T) {
 	b, r := manyFindings(40)
-	r.Causes[3].Cause, r.Causes[3].Among = cause.Untold, []cause.Kind{cause.Quota, cause.Device}
+	r.Causes[3].Cause, r.Causes[3].Among = cause.Untold, []cause.Name{cause.Quota, cause.Device}
 	r.Causes[4].Cell = record.Cell{{Factor: "of", Value: "another study"}}
 	c := b.causes(r)
 	if len(c.Findings) != 39 || len(c.Readings) != 14 {
@@ -63,7 +63,7 @@ func TestCausesRoundTrip(t *testing.T) {
 			}
 		}
 	}
-	known := make(map[cause.Kind]bool)
+	known := make(map[cause.Name]bool)
 	for _, k := range c.Kinds {
 		if known[k.ID] || k.Word == "" {
 			t.Errorf("%+v twice, or without a word", k)

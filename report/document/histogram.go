@@ -47,7 +47,7 @@ type decoder struct {
 	spare   []count
 }
 
-var errHistogram = errors.New("this is no HdrHistogram in the V2 compressed encoding")
+var errHistogram = errors.New("this is not an HdrHistogram in the V2 compressed encoding")
 
 // The encoding (https://github.com/HdrHistogram/HdrHistogram, EncodableHistogram
 // and Histogram.encodeIntoByteBuffer): base64 of a cookie, a length and a zlib
@@ -68,7 +68,7 @@ func (d *decoder) decode(encoded []byte) (geometry, []count, error) {
 	}
 	var err error
 	if d.binary, err = base64.StdEncoding.AppendDecode(d.binary[:0], encoded); err != nil || len(d.binary) < 8 {
-		return g, nil, fmt.Errorf("%w: it is no base64 of 8 bytes or more", errHistogram)
+		return g, nil, fmt.Errorf("%w: it is not base64 of 8 bytes or more", errHistogram)
 	}
 	b := d.binary
 	if n := binary.BigEndian.Uint32(b[4:]); binary.BigEndian.Uint32(b)&cookieMask != cookieV2Compressed || int64(n) > int64(len(b)-8) {

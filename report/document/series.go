@@ -137,14 +137,14 @@ func (b *Builder) readSeries(trials []int, read ReadSeries) []reading {
 func omitted(shown, left, late, lost int) string {
 	var parts []string
 	if left > 0 {
-		parts = append(parts, fmt.Sprintf("Time series of %s are here, of %d more there is no room; `tare serve DIR` shows them all", words.Count(shown, "trial"), left))
+		parts = append(parts, fmt.Sprintf("This page has the time series of %s, and no room for %d more; `tare serve DIR` shows them all", words.Count(shown, "trial"), left))
 	}
 	if late > 0 {
 		parts = append(parts, fmt.Sprintf("The time series of %s are left out, because reading took too long; `tare serve DIR` shows those of one trial at a time", words.Count(late, "trial")))
 	}
 	switch {
 	case lost > 0 && shown == 0 && left == 0:
-		parts = append(parts, fmt.Sprintf("The time series of %s are on record and cannot be read, so that there is none to show", words.Count(lost, "trial")))
+		parts = append(parts, fmt.Sprintf("The time series of %s are stored but cannot be read, so none is shown", words.Count(lost, "trial")))
 	case lost > 0 && left == 0:
 		parts = append(parts, fmt.Sprintf("The time series of %s cannot be read", words.Count(lost, "more trial")))
 	case lost > 0:

@@ -131,11 +131,11 @@ type trialLine struct {
 
 // sampleObject is a sample whose value may be missing: JSON has no NaN.
 type sampleObject struct {
-	Name   string        `json:"name"`
-	Labels record.Labels `json:"labels"`
-	Unit   record.Unit   `json:"unit"`
-	Kind   record.Kind   `json:"kind"`
-	Value  *float64      `json:"value"`
+	Name   string            `json:"name"`
+	Labels record.Labels     `json:"labels"`
+	Unit   record.Unit       `json:"unit"`
+	Kind   record.SampleType `json:"kind"`
+	Value  *float64          `json:"value"`
 }
 
 // cellObject is a cell as an object, its factors in the study's order.

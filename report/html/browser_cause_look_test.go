@@ -58,7 +58,7 @@ func TestCauseLooks(t *testing.T) {
 		look(name)
 		shot("causes-"+name, "#causes")
 		shot("advice-"+name, "#advice")
-		for _, k := range []cause.Kind{cause.Helper, cause.Path} {
+		for _, k := range []cause.Name{cause.Helper, cause.Path} {
 			b.do(fmt.Sprintf(`Tare.open(%s)`, quote(key(t, d, k))))
 			b.wait("the details", `document.querySelector("dialog[open] .readings")`)
 			look(name + ", details")

@@ -12,7 +12,7 @@ import (
 )
 
 // key is what opens the first finding of a kind that costs, or any.
-func key(t *testing.T, d *document.Document, k cause.Kind) string {
+func key(t *testing.T, d *document.Document, k cause.Name) string {
 	t.Helper()
 	out := ""
 	for i := range d.Causes.Findings {
@@ -83,7 +83,7 @@ func TestCauseOpens(t *testing.T) {
 	b.do(`document.querySelector("dialog").close()`)
 	b.wait("them to close", `!Tare.state.open`)
 	// Fits are drawn, with what the fit says in words and as a table.
-	for kind, say := range map[cause.Kind]string{cause.Path: "Constant 30.0 µs (28.0 µs to 32.0 µs)", cause.Saturation: "Constant 1.60 (0.90 to 2.30)"} {
+	for kind, say := range map[cause.Name]string{cause.Path: "Constant 30.0 µs (28.0 µs to 32.0 µs)", cause.Saturation: "Constant 1.60 (0.90 to 2.30)"} {
 		b.do(fmt.Sprintf(`Tare.open(%s)`, quote(key(t, d, kind))))
 		b.do(`document.querySelector('dialog [data-chart^="fit"]').scrollIntoView()`)
 		b.wait("the fit", `document.querySelector('dialog [data-chart^="fit"] canvas')`)

@@ -143,7 +143,7 @@ func TestWithoutScripts(t *testing.T) {
 func TestHostileCauses(t *testing.T) {
 	d := shape{workloads: 2, sizes: 3, name: hostile, window: true, also: findings(hostile, true)}.document(t)
 	d.Modelled = hostile("m")
-	d.Causes.Kinds[0].Word, d.Causes.Findings[2].Role, d.Causes.Findings[1].Cause = hostile("word"), hostile("role"), cause.Kind(hostile("__proto__"))
+	d.Causes.Kinds[0].Word, d.Causes.Findings[2].Role, d.Causes.Findings[1].Cause = hostile("word"), hostile("role"), cause.Name(hostile("__proto__"))
 	b := browse(t)
 	b.show(d, "")
 	b.drawAll()

@@ -204,8 +204,8 @@ func TestSentinelAndEpochsAreShown(t *testing.T) {
 	d.Result.Epochs = nil
 	all := s.Points
 	for n, want := range map[int]string{
-		analyse.MinSentinels - 1: fmt.Sprintf("too few to see a change of the machine, which takes %d.", analyse.MinSentinels),
-		analyse.MinSentinels:     "It saw no change of the machine.",
+		analyse.MinSentinels - 1: fmt.Sprintf("too few to detect a change of the machine, which needs %d.", analyse.MinSentinels),
+		analyse.MinSentinels:     "It detected no change of the machine.",
 	} {
 		s.Points = all[:n]
 		b.show(d, "")

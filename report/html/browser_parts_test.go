@@ -144,7 +144,7 @@ func TestLostSeriesAreSaid(t *testing.T) {
 		good += ok
 	}
 	b.show(d, "")
-	want := fmt.Sprintf("The time series of %d trials are on record and cannot be read", good)
+	want := fmt.Sprintf("The time series of %d trials are stored but cannot be read", good)
 	if s := eval[string](b, `document.getElementById("series").hidden ? "" : document.getElementById("series").innerText`); !strings.Contains(s, want) {
 		t.Errorf("the part says %q, want %q in it", s, want)
 	}

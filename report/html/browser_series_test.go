@@ -19,7 +19,7 @@ func vmSeries(cores int, quota float64) document.ReadSeries {
 	return func(tr *record.Trial) ([]record.Series, error) {
 		const n = 41
 		var out []record.Series
-		at := func(name string, unit record.Unit, kind record.Kind, v func(i int) float64, labels ...string) {
+		at := func(name string, unit record.Unit, kind record.SampleType, v func(i int) float64, labels ...string) {
 			x := record.Series{Name: name, Labels: record.MakeLabels(labels...), Unit: unit, Kind: kind}
 			for i := range n {
 				x.T, x.V = append(x.T, time.Duration(i)*50*time.Millisecond), append(x.V, v(i))

@@ -32,7 +32,7 @@ func findings(name func(string) string, tables bool) func(*analyse.Result) {
 				ratio := c.Estimate.Ratio
 				f.Ratio, f.Costs = &ratio, c.Verdict == stat.Slower
 				f.Undecided = !f.Costs && n%3 > 0 // of the others, some are as good
-				give(&f, cause.Kinds()[n%len(cause.Kinds())], name)
+				give(&f, cause.Names()[n%len(cause.Names())], name)
 				n++
 			}
 			r.Causes = append(r.Causes, f)
@@ -56,14 +56,14 @@ func findings(name func(string) string, tables bool) func(*analyse.Result) {
 }
 
 // give makes a finding one of a kind.
-func give(f *cause.Finding, k cause.Kind, name func(string) string) {
+func give(f *cause.Finding, k cause.Name, name func(string) string) {
 	f.Cause, f.Confidence = k, 0.97
 	role := ""
 	switch k {
 	case cause.Helper:
 		f.Role, role, f.Confidence = "vhost", "vhost ", 0.6
 	case cause.Untold:
-		f.Among, f.Confidence = []cause.Kind{cause.Quota, cause.Helper}, 0
+		f.Among, f.Confidence = []cause.Name{cause.Quota, cause.Helper}, 0
 	case cause.Unknown:
 		f.Missing, f.Confidence = name("the guest's processors; write collectors: [guest]"), 0
 	case cause.Path:

@@ -67,7 +67,7 @@ func newScale(f *Figure, points bool) scale {
 			}
 		}
 	}
-	if f.Value == Ratio {
+	if f.Value == Cost {
 		see(&values, 1/(1+f.Margin))
 		see(&values, 1+f.Margin)
 	}
@@ -81,14 +81,14 @@ func newScale(f *Figure, points bool) scale {
 		s.cut = wide[0] < from || wide[1] > to
 		s.lo, s.hi = from/1.5, to*1.35
 		s.base = s.lo
-		if f.Value == Ratio {
+		if f.Value == Cost {
 			s.base = 1
 		}
 		s.logTicks(f.unit(), f.Value)
 		return s
 	}
 	span := max(hi-min(lo, 0), math.Abs(hi)*1e-9)
-	if f.Value == Ratio {
+	if f.Value == Cost {
 		span = hi - lo
 		s.base = 1
 	}
@@ -101,10 +101,10 @@ func newScale(f *Figure, points bool) scale {
 	}
 	s.cut = wide[0] < from || wide[1] > to
 	s.lo, s.hi = from, to+(to-from)*0.1
-	if from < 0 || f.Value == Ratio {
+	if from < 0 || f.Value == Cost {
 		s.lo = from - (to-from)*0.1
 	}
-	if f.Value == Ratio {
+	if f.Value == Cost {
 		s.lo = max(s.lo, 0)
 	}
 	s.linearTicks(f.unit(), f.Value)
@@ -114,7 +114,7 @@ func newScale(f *Figure, points bool) scale {
 // linearTicks marks round numbers in one unit for the whole axis.
 func (s *scale) linearTicks(unit record.Unit, v Value) {
 	per := 1.0
-	if v == Ratio {
+	if v == Cost {
 		s.unit = ""
 	} else {
 		per, s.unit = prefix(max(math.Abs(s.lo), math.Abs(s.hi)), unit)
@@ -191,7 +191,7 @@ func (s *scale) logTicks(unit record.Unit, v Value) {
 	decades := math.Log10(s.hi / s.lo)
 	every := max(1, int(math.Ceil(decades/8)))
 	label := func(x float64) string {
-		if v == Ratio {
+		if v == Cost {
 			return strconv.FormatFloat(x, 'g', 6, 64)
 		}
 		return short(words.Value(x, unit))

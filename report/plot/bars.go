@@ -11,7 +11,7 @@ import (
 )
 
 // bars draws a group of bars at each level of x: colour by colour, within a colour
-// one for each hatching. Those of ratios stand on 1.
+// one for each hatching. Those of costs stand on 1.
 func (s *sheet) bars() {
 	s.parity()
 	for i := range s.f.Marks {

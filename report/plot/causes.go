@@ -78,7 +78,7 @@ func (b *builder) describeCauses(f *Figure) {
 	if f.Summary != "" {
 		parts = append(parts, "the most frequent cause among a cell's strata that cost, in how many of all, and the mean confidence")
 	} else {
-		parts = append(parts, "ratio to "+f.Baseline+" and confidence")
+		parts = append(parts, "times "+f.Baseline+"'s cost, and confidence")
 	}
 	f.Caption = b.withTail(f, parts)
 	f.Alt = alt(f)
@@ -163,14 +163,14 @@ func (s *sheet) causeCell(m *Mark, r vg.Rectangle) {
 
 // causeKeys explain the causes that occur.
 func (s *sheet) causeKeys() group {
-	seen := make(map[cause.Kind]bool)
+	seen := make(map[cause.Name]bool)
 	for i := range s.f.Marks {
 		if c := s.f.Marks[i].Cause; c != nil && c.Cause.Costs {
 			seen[c.Cause.Kind] = true
 		}
 	}
 	var g group
-	for _, k := range cause.Kinds() {
+	for _, k := range cause.Names() {
 		if seen[k] {
 			name := words.CauseNameOf(k)
 			g.keys = append(g.keys, key{name.Word + ": " + name.About, func(r vg.Rectangle) { s.causeBox(r, &section.Cause{Kind: k, Confidence: 1, Costs: true}) }})

@@ -27,7 +27,7 @@ func withFindings(src Source) Source {
 		f := cause.Finding{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Cell: c.Cell, Baseline: c.Baseline, Response: c.Response, Cause: cause.None, Confidence: 0.9}
 		if !c.Baseline {
 			half := 0.5
-			f.Ratio, f.Costs, f.Cause, f.Confidence = &half, n%3 != 2, cause.Kinds()[n%len(cause.Kinds())], 0.97
+			f.Ratio, f.Costs, f.Cause, f.Confidence = &half, n%3 != 2, cause.Names()[n%len(cause.Names())], 0.97
 			if f.Cause == cause.Helper {
 				f.Role, f.Confidence = "vhost", 0.6
 			}
@@ -93,7 +93,7 @@ func TestCauseMap(t *testing.T) {
 	if f.entry("svg").Kind != CauseMap || !strings.HasPrefix(f.Alt, "Cause map. bandwidth: what bounds each cell") {
 		t.Errorf("%+v", f.entry("svg"))
 	}
-	for name, opt := range map[string]Options{"levels": {Value: Level}, "ratios": {Value: Ratio}, "only": {Only: []record.Level{{Factor: "size", Value: "1B"}}}, "by": {By: []string{"size"}}, "bars": {Kind: Bar}, "responses": {Responses: []string{"latency"}}} {
+	for name, opt := range map[string]Options{"levels": {Value: Level}, "ratios": {Value: Cost}, "only": {Only: []record.Level{{Factor: "size", Value: "1B"}}}, "by": {By: []string{"size"}}, "bars": {Kind: Bar}, "responses": {Responses: []string{"latency"}}} {
 		if slices.ContainsFunc(build(t, src, opt), isCauses) {
 			t.Errorf("%s: the causes of the whole study are there", name)
 		}
@@ -155,7 +155,7 @@ func TestModelledFigures(t *testing.T) {
 	for i := range figs {
 		files[i] = figs[i].entry("svg")
 	}
-	if err := index(&page, figs, files, src); err != nil || !strings.Contains(page.String(), "none of a machine") {
+	if err := index(&page, figs, files, src); err != nil || !strings.Contains(page.String(), "none from a real machine") {
 		t.Errorf("%v: the page does not say it", err)
 	}
 }

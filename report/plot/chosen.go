@@ -15,7 +15,7 @@ const (
 	mostRows   = 48 // more are not read
 )
 
-// chosen is what is drawn when no factor was named: an overview of all ratios, and
+// chosen is what is drawn when no factor was named: an overview of all costs, and
 // for each workload its responses over the first factor with numbers.
 func (b *builder) chosen(items []item) []Figure {
 	out := b.overview(items)
@@ -66,7 +66,7 @@ func (b *builder) by(workload string) []string {
 	return out
 }
 
-// overview is one figure of all ratios, when there are not too many.
+// overview is one figure of all costs, when there are not too many.
 func (b *builder) overview(items []item) []Figure {
 	if b.opt.Value == Level {
 		return nil
@@ -92,7 +92,7 @@ func (b *builder) overview(items []item) []Figure {
 	if len(order) < 2 || len(order) > mostRows {
 		return nil
 	}
-	f := Figure{Kind: b.opt.Kind, Value: Ratio, Fixed: fixed}
+	f := Figure{Kind: b.opt.Kind, Value: Cost, Fixed: fixed}
 	by := []string{factorWhat, b.src.Result.Compare}
 	if f.Kind == "" && len(order) > manyRows {
 		f.Kind, by = Heat, []string{b.src.Result.Compare, factorWhat}

@@ -190,7 +190,7 @@ func TestBarsAreAsHighAsTheirValues(t *testing.T) {
 
 func TestBarsOfRatiosStandOnOne(t *testing.T) {
 	src := sizes().source()
-	f := build(t, src, Options{By: []string{"size", "sandbox"}, Kind: Bar, Value: Ratio, Responses: []string{"latency"}})[0]
+	f := build(t, src, Options{By: []string{"size", "sandbox"}, Kind: Bar, Value: Cost, Responses: []string{"latency"}})[0]
 	d := recordFigure(t, &f, light())
 	value := axisOf(t, d, number, false)
 	n := 0
@@ -329,15 +329,15 @@ func TestHatchedBars(t *testing.T) {
 
 func TestLegendsAndLabels(t *testing.T) {
 	src := sizes().source()
-	for _, kind := range []Kind{Bar, Line, Dot, Heat} {
-		for _, v := range []Value{Level, Ratio} {
+	for _, kind := range []Graph{Bar, Line, Dot, Heat} {
+		for _, v := range []Value{Level, Cost} {
 			f := build(t, src, Options{By: []string{"size", "sandbox", "connections"}, Kind: kind, Value: v, Responses: []string{"rate"}})[0]
 			var all []string
 			for _, w := range recordFigure(t, &f, light()).texts {
 				all = append(all, w.text)
 			}
 			page := strings.Join(all, "\n")
-			want := []string{"runc", "runsc", "1B", "4KiB", "64KiB", "size", "16", "rate", "Imagined 1 GHz", "tare v1", "process", "n = 4 blocks", "higher is better"}
+			want := []string{"runc", "runsc", "1B", "4KiB", "64KiB", "size", "16", "rate", "Imagined 1 GHz", "tare v1", "process", "n = 4 blocks", map[Value]string{Level: "higher is better", Cost: "more is worse"}[v]}
 			if kind != Heat {
 				want = append(want, "sandbox:", "connections:")
 			}

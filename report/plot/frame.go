@@ -30,7 +30,7 @@ func (s *sheet) axes(numeric bool) {
 
 	s.text(vg.Point{X: s.area.Min.X - wide - 14, Y: (s.area.Min.Y + s.area.Max.Y) / 2}, s.fit(s.nameY(), sizeText, s.area.Max.Y-s.area.Min.Y+30),
 		sizeText, false, s.th.Ink, draw.XCenter, math.Pi/2)
-	if f.Value == Ratio {
+	if f.Value == Cost {
 		s.fill(s.th.Band, vg.Rectangle{Min: vg.Point{X: s.area.Min.X, Y: s.at(1 / (1 + f.Margin))}, Max: vg.Point{X: s.area.Max.X, Y: s.at(1 + f.Margin)}})
 	}
 	for _, t := range s.y.ticks {
@@ -55,7 +55,7 @@ func (s *sheet) axes(numeric bool) {
 
 // parity is the line at the baseline, over bars so that they stand on it.
 func (s *sheet) parity() {
-	if s.f.Value == Ratio {
+	if s.f.Value == Cost {
 		y := s.at(1)
 		s.line(s.th.Ink, 1.2, vg.Point{X: s.area.Min.X, Y: y}, vg.Point{X: s.area.Max.X, Y: y})
 	}
@@ -63,10 +63,8 @@ func (s *sheet) parity() {
 
 func (s *sheet) nameY() string {
 	name := s.f.what()
-	if s.f.Value == Ratio {
-		if name = strings.TrimSpace(name + " as a ratio to " + s.f.Baseline); s.f.Response.Name == "" {
-			name = "ratio to " + s.f.Baseline
-		}
+	if s.f.Value == Cost {
+		name = s.f.times()
 	} else if s.y.unit != "" {
 		name = strings.TrimSpace(name + " (" + s.y.unit + ")")
 	}

@@ -8,32 +8,31 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"tare/analyse/stat"
-	"tare/record"
 	"tare/report/words"
 )
 
 // shade is how a heat map turns values into colours.
 type shade struct {
-	ratio  bool
+	cost   bool
 	log    bool
-	lo, hi float64 // levels, or the logarithm of the largest ratio in hi
+	lo, hi float64 // levels, or the logarithm of the largest cost in hi
 }
 
 func newShade(f *Figure) shade {
-	sh := shade{ratio: f.Value == Ratio, lo: math.Inf(1), hi: math.Inf(-1)}
+	sh := shade{cost: f.Value == Cost, lo: math.Inf(1), hi: math.Inf(-1)}
 	for i := range f.Marks {
 		m := &f.Marks[i]
-		if m.Gap != "" || sh.ratio && m.Value <= 0 {
+		if m.Gap != "" || sh.cost && m.Value <= 0 {
 			continue
 		}
 		v := m.Value
-		if sh.ratio {
+		if sh.cost {
 			v = math.Abs(math.Log(v))
 		}
 		sh.lo, sh.hi = min(sh.lo, v), max(sh.hi, v)
 	}
 	switch {
-	case sh.ratio:
+	case sh.cost:
 		sh.hi = max(sh.hi, math.Log(1.25)) // a study without effects stays pale
 	case math.IsInf(sh.lo, 0):
 		sh.lo, sh.hi = 0, 1
@@ -43,16 +42,12 @@ func newShade(f *Figure) shade {
 	return sh
 }
 
-// part is -1..1 for ratios: above 0 is worse, or more where nothing is better;
+// part is -1..1 for costs: above 0 is worse, or more where nothing is better;
 // 0..1 for levels.
-func (sh shade) part(v float64, better record.Better) float64 {
+func (sh shade) part(v float64) float64 {
 	switch {
-	case sh.ratio:
-		t := math.Log(v) / sh.hi
-		if better == record.Higher {
-			t = -t
-		}
-		return t
+	case sh.cost:
+		return math.Log(v) / sh.hi
 	case sh.hi <= sh.lo:
 		return 0.5
 	case sh.log:
@@ -64,7 +59,7 @@ func (sh shade) part(v float64, better record.Better) float64 {
 func (s *sheet) shade(sh shade, t float64) color.NRGBA {
 	t = math.Max(-1, math.Min(1, t))
 	switch {
-	case !sh.ratio:
+	case !sh.cost:
 		return along(s.th.High, 0.06+0.94*t)
 	case t < 0:
 		return along(s.th.Low, -t)
@@ -166,9 +161,9 @@ func (s *sheet) heatCell(m *Mark, sh shade, r vg.Rectangle) {
 		s.text(vg.Point{X: mid.X, Y: mid.Y - vg.Length(fs)*0.35}, s.fit(m.Gap, fs, w-2), fs, false, s.th.Quiet, draw.XCenter, 0)
 		return
 	}
-	t := sh.part(m.Value, m.Response.Better)
+	t := sh.part(m.Value)
 	fill := s.shade(sh, t)
-	known := !sh.ratio || m.Baseline || !hollow(m) && !m.single()
+	known := !sh.cost || m.Baseline || !hollow(m) && !m.single()
 	if !known {
 		fill = s.th.Paper
 	}
@@ -179,8 +174,8 @@ func (s *sheet) heatCell(m *Mark, sh shade, r vg.Rectangle) {
 	}
 	ink := over(fill)
 	value := words.Value(m.Value, m.Response.Shown())
-	if sh.ratio {
-		value = words.Times(m.cost().Ratio)
+	if sh.cost {
+		value = words.Times(m.Value)
 		switch {
 		case !known:
 			value, ink = value+" ?", s.th.Quiet
@@ -195,8 +190,8 @@ func (s *sheet) heatCell(m *Mark, sh shade, r vg.Rectangle) {
 	switch {
 	case m.Level > 0:
 		value, interval = m.summaryText(known)
-	case m.HasInterval() && sh.ratio:
-		interval = words.Ratio(m.cost().Lo) + "–" + words.Ratio(m.cost().Hi)
+	case m.HasInterval() && sh.cost:
+		interval = words.Ratio(m.Lo) + "–" + words.Ratio(m.Hi)
 	}
 	for _, small := range []float64{0.85, 0.7} {
 		if interval == "" || float64(h) < fs*2.6 || s.width(interval, fs*small, false) > w-3 {
@@ -207,12 +202,6 @@ func (s *sheet) heatCell(m *Mark, sh shade, r vg.Rectangle) {
 		return
 	}
 	s.text(vg.Point{X: mid.X, Y: mid.Y - vg.Length(fs)*0.35}, s.fit(value, fs, w-1), fs, false, ink, draw.XCenter, 0)
-}
-
-// cost is a mark's ratio as a cost, of which more is worse.
-func (m *Mark) cost() (e stat.Estimate) {
-	e.Ratio, e.Lo, e.Hi = stat.Estimate{Ratio: m.Value, Lo: m.Lo, Hi: m.Hi}.Cost(m.Response.Better)
-	return e
 }
 
 // lowFrame marks what is better where a theme has no colour for it: greys alone
@@ -239,7 +228,7 @@ func (s *sheet) shadeScale(sh shade) {
 		tall = 40
 	}
 	from, unit := 0.0, s.f.unit()
-	if sh.ratio {
+	if sh.cost {
 		from = -1
 	}
 	for i := range steps {
@@ -248,7 +237,7 @@ func (s *sheet) shadeScale(sh shade) {
 		s.fill(s.shade(sh, t), vg.Rectangle{Min: vg.Point{X: x, Y: y}, Max: vg.Point{X: x + 8, Y: y + tall/steps + 0.2}})
 	}
 	s.frame(s.th.Ink, 0.5, vg.Rectangle{Min: vg.Point{X: x, Y: top - tall}, Max: vg.Point{X: x + 8, Y: top}})
-	if sh.ratio {
+	if sh.cost {
 		s.lowFrame(vg.Rectangle{Min: vg.Point{X: x, Y: top - tall}, Max: vg.Point{X: x + 8, Y: top - tall/2}})
 	}
 	for _, t := range []float64{-1, -0.5, 0, 0.5, 1} {
@@ -257,9 +246,9 @@ func (s *sheet) shadeScale(sh shade) {
 		}
 		label := ""
 		switch {
-		case sh.ratio && t == 0:
+		case sh.cost && t == 0:
 			label = "1"
-		case sh.ratio:
+		case sh.cost:
 			label = words.Times(math.Exp(math.Abs(t) * sh.hi))
 		case sh.log:
 			label = words.Value(sh.lo*math.Exp(t*math.Log(sh.hi/sh.lo)), unit)
@@ -269,21 +258,12 @@ func (s *sheet) shadeScale(sh shade) {
 		y := top - tall + tall*vg.Length((t-from)/(1-from))
 		s.text(vg.Point{X: x + 11, Y: max(top-tall, min(y-2.3, top-6))}, s.fit(label, 7, 50), 7, false, s.th.Ink, draw.XLeft, 0)
 	}
-	if sh.ratio {
+	if sh.cost {
 		up, down := "costs more", "costs less"
-		if s.neither() {
+		if !s.f.judged() {
 			up, down = "more", "less"
 		}
 		s.text(vg.Point{X: x, Y: top + 3}, up, 7, true, s.th.Ink, draw.XLeft, 0)
 		s.text(vg.Point{X: x, Y: top - tall - 9}, down, 7, true, s.th.Ink, draw.XLeft, 0)
 	}
-}
-
-func (s *sheet) neither() bool {
-	for i := range s.f.Marks {
-		if s.f.Marks[i].Response.Better != record.Neither {
-			return false
-		}
-	}
-	return true
 }

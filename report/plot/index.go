@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"tare/analyse/stat"
 	"tare/report/words"
 )
 
@@ -28,7 +29,8 @@ type indexed struct {
 	Rows    []indexRow
 }
 
-type indexRow struct{ Place, Value string }
+// indexRow is one cell; Ratio is the one that a cost was made of, "" elsewhere.
+type indexRow struct{ Place, Value, Ratio string }
 
 // index writes the page of all graphs. It needs nothing but the graphs beside it.
 func index(w io.Writer, figs []Figure, files []File, src Source) error {
@@ -60,7 +62,12 @@ func index(w io.Writer, figs []Figure, files []File, src Source) error {
 		x := indexed{File: files[i], ID: f.Name, Picture: !strings.HasSuffix(files[i].File, ".pdf"), Caption: f.Caption, Sub: f.Subtitle}
 		for j := range f.Marks {
 			m := &f.Marks[j]
-			x.Rows = append(x.Rows, indexRow{printable(f.place(m)), printable(f.spoken(m))})
+			row := indexRow{Place: printable(f.place(m)), Value: printable(f.spoken(m))}
+			if f.Value == Cost && m.Gap == "" && !m.Baseline {
+				ratio, _, _ := stat.Estimate{Ratio: m.Value}.Cost(m.Response.Better) // the inverse of an inverse
+				row.Ratio = "ratio " + words.Ratio(ratio)
+			}
+			x.Rows = append(x.Rows, row)
 		}
 		page.Sections[k].Figures = append(page.Sections[k].Figures, x)
 	}

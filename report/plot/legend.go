@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"tare/analyse/stat"
+	"tare/report/section"
 )
 
 // key is an entry of a legend: a small picture, drawn at its left end in a room of
@@ -52,7 +53,7 @@ func (s *sheet) legend() legend {
 		return append(l, s.causeKeys())
 	}
 	var signs group
-	if f.Value == Ratio {
+	if f.Value == Cost {
 		if !heat {
 			signs.keys = append(signs.keys, key{f.Baseline + " (1)", func(r vg.Rectangle) {
 				y := (r.Min.Y + r.Max.Y) / 2
@@ -69,7 +70,7 @@ func (s *sheet) legend() legend {
 			signs.keys = append(signs.keys, key{"undecided", func(r vg.Rectangle) { s.undecidedSample(r) }})
 		}
 		if equal {
-			signs.keys = append(signs.keys, key{"equivalent (within " + strconv.FormatFloat(100*f.Margin, 'g', 3, 64) + " %)", func(r vg.Rectangle) {
+			signs.keys = append(signs.keys, key{section.SignOf(stat.Equivalent).Text + " (within " + strconv.FormatFloat(100*f.Margin, 'g', 3, 64) + " %)", func(r vg.Rectangle) {
 				s.equals(vg.Point{X: (r.Min.X + r.Max.X) / 2, Y: (r.Min.Y + r.Max.Y) / 2}, 5, s.th.Ink)
 			}})
 		}

@@ -40,18 +40,19 @@ func (r readings) mark(c *analyse.Comparison, base record.Cell, v Value) Mark {
 	if m.Gap, m.Why = gap(c, v); m.Gap != "" {
 		return m
 	}
-	if v == Ratio {
-		e := &c.Estimate
-		m.N, m.Value, m.Lo, m.Hi = e.N, e.Ratio, e.Lo, e.Hi
+	if v == Cost {
+		m.N = c.Estimate.N
+		m.Value, m.Lo, m.Hi = c.Estimate.Cost(c.Response.Better)
 		theirs := r.of(base, c.Response.Name)
 		for _, b := range slices.Sorted(maps.Keys(own)) {
 			if x, ok := theirs[b]; ok && x > 0 {
-				m.Points = append(m.Points, own[b]/x)
+				v, _, _ := stat.Estimate{Ratio: own[b] / x}.Cost(c.Response.Better)
+				m.Points = append(m.Points, v)
 			}
 		}
 		return m
 	}
-	m.Verdict = "" // it is the ratio's
+	m.Verdict = "" // it is the cost's
 	m.N, m.Value = c.Level.N, c.Level.Typical
 	var pairs []stat.Pair
 	for _, b := range slices.Sorted(maps.Keys(own)) {

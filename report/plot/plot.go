@@ -10,7 +10,7 @@
 // lines.go, heat.go), hatched within their outlines (hatch.go); 4. Write does
 // that for all figures in parallel and writes the index (write.go, index.go).
 //
-// What is drawn is what `tare report` prints: no figure computes a ratio or a
+// What is drawn is what `tare report` prints: no figure computes a cost or a
 // verdict of its own. A cell without a value is a labelled gap.
 package plot
 
@@ -31,26 +31,27 @@ type Source struct {
 	Tare   string // version
 }
 
-// Kind is a manner of drawing.
-type Kind string
+// Graph is a manner of drawing.
+type Graph string
 
 // Kinds of graph.
 const (
-	Bar  Kind = "bar"
-	Line Kind = "line"
-	Heat Kind = "heat"
-	Dot  Kind = "dot"
+	Bar  Graph = "bar"
+	Line Graph = "line"
+	Heat Graph = "heat"
+	Dot  Graph = "dot"
 
-	CauseMap Kind = "causes" // what bounds each cell
+	CauseMap Graph = "causes" // what bounds each cell
 )
 
 // Value says which figure of a cell is drawn.
 type Value string
 
-// What can be drawn: the level in base units, or the ratio to the baseline.
+// What can be drawn: the level in base units, or the cost as a multiple of the
+// baseline's, of which more is worse.
 const (
 	Level Value = "level"
-	Ratio Value = "ratio"
+	Cost  Value = "cost"
 
 	Causes Value = "causes" // of a cause map
 )
@@ -58,8 +59,8 @@ const (
 // Options choose what is drawn.
 type Options struct {
 	By        []string       // factors of x axis, colour and hatching; none: chosen by the data
-	Kind      Kind           // "": lines where x has three numbers or more, else bars
-	Value     Value          // "": levels; ratios where units differ
+	Kind      Graph          // "": lines where x has three numbers or more, else bars
+	Value     Value          // "": levels; costs where units differ
 	Only      []record.Level // levels to draw; of one factor any, of several all must hold
 	Responses []string       // by name; none: all
 }
@@ -87,7 +88,7 @@ type Mark struct {
 	Lo, Hi           float64   // of the interval; zero without one
 	Points           []float64 // of single blocks, in the order of blocks
 	Verdict          stat.Verdict
-	Level            float64       // of a summary table's cell: the value that the ratio is of; 0 elsewhere
+	Level            float64       // of a summary table's cell: the value that the cost is of; 0 elsewhere
 	Baseline, Fewer  bool          // of such a cell: it is the baseline's; it is over fewer combinations than others
 	Cause            *section.Cell // of a cause map; else nil
 	Gap              string        // in a word why there is no value; "" where there is one
@@ -105,7 +106,7 @@ func (m *Mark) single() bool { return m.Gap == "" && m.N < stat.MinN }
 type Figure struct {
 	Name     string // of its file, without extension
 	Summary  string // name of the summary table that it shows; "": none
-	Kind     Kind
+	Kind     Graph
 	Value    Value
 	Workload string          // "" where several are in it
 	Response record.Response // of a figure of several: what they have in common

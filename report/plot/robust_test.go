@@ -66,8 +66,8 @@ func each(t *testing.T, do func(t *testing.T, f *Figure, st Style)) {
 		src := l.source()
 		f1, f2, f3 := l.factors[0].Name, l.factors[1].Name, l.factors[2].Name
 		for _, by := range [][]string{nil, {f2, f1, f3}, {f1}, {f3, f2}, {FactorResponse, f1}} {
-			for _, kind := range []Kind{Bar, Line, Dot, Heat} {
-				for _, v := range []Value{"", Ratio} {
+			for _, kind := range []Graph{Bar, Line, Dot, Heat} {
+				for _, v := range []Value{"", Cost} {
 					if testing.Short() && (name == "wide" || kind == Dot) {
 						continue
 					}
@@ -81,7 +81,7 @@ func each(t *testing.T, do func(t *testing.T, f *Figure, st Style)) {
 					}
 					st := light()
 					st.Points = kind == Dot
-					if v == Ratio {
+					if v == Cost {
 						st.Width, st.Height = 4*vg.Inch, 3*vg.Inch
 					}
 					for i := range figs[:min(1, len(figs))] { // the others are like it

@@ -236,9 +236,9 @@ func (b *builder) figures(items []item, by []string) ([]Figure, error) {
 		g := groups[key]
 		f := Figure{Kind: b.opt.Kind, Value: b.opt.Value, Fixed: g[0].place.Without(append([]string{study.FactorWorkload, FactorResponse}, by...)...)}
 		if mixed := units(g) > 1; mixed && f.Value == Level {
-			return nil, &UsageError{"the responses have several units, which one axis cannot show; use --value ratio, or name responses with --only response=NAME"}
+			return nil, &UsageError{"the responses have several units, which one axis cannot show; use --value cost, or name responses with --only response=NAME"}
 		} else if mixed {
-			f.Value = Ratio
+			f.Value = Cost
 		}
 		b.fill(&f, g, by)
 		if err := f.limits(); err != nil {
@@ -289,7 +289,7 @@ func (b *builder) fill(f *Figure, items []item, by []string) {
 		f.Value = Level
 	}
 	f.Compare, f.Baseline, f.Margin = b.src.Result.Compare, b.src.Result.Baseline, b.src.Result.Margin
-	if f.Value == Ratio {
+	if f.Value == Cost {
 		items = slices.DeleteFunc(slices.Clone(items), func(it item) bool { return it.Baseline })
 	}
 	if len(items) == 0 {
@@ -344,7 +344,7 @@ func (f *Figure) limits() error {
 	if f.Kind == Heat || !f.Hatch.used() {
 		return nil
 	}
-	most := map[Kind]int{Bar: mostHatched, Line: mostDashed, Dot: shapes}[f.Kind]
+	most := map[Graph]int{Bar: mostHatched, Line: mostDashed, Dot: shapes}[f.Kind]
 	if len(f.Hatch.Levels) > most {
 		return &UsageError{fmt.Sprintf("%s has %d levels, and hatching tells %d apart (--kind %s); put it on the x axis, or leave it out of --by", f.Hatch.Factor, len(f.Hatch.Levels), most, f.Kind)}
 	}

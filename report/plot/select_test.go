@@ -68,11 +68,14 @@ func TestMarksAreTheTrials(t *testing.T) {
 			}
 		}
 	}
-	for _, f := range build(t, src, Options{By: []string{"size", "sandbox", "connections"}, Value: Ratio}) {
+	for _, f := range build(t, src, Options{By: []string{"size", "sandbox", "connections"}, Value: Cost}) {
 		if len(f.Marks) != 12 {
-			t.Fatalf("%d marks of ratios", len(f.Marks))
+			t.Fatalf("%d marks of costs", len(f.Marks))
 		}
 		for _, m := range f.Marks {
+			if m.Value > 0.9 {
+				t.Errorf("%s: rates are higher and latencies lower than the baseline's, and %s costs %v", m.Cell, m.Response.Name, m.Value)
+			}
 			if x, _, _ := mean(m.Points); !near(m.Value, x, 1e-12) || len(m.Points) != 4 || m.Verdict == "" {
 				t.Errorf("%s: %v is not the mean of %v (%s)", m.Cell, m.Value, m.Points, m.Verdict)
 			}
@@ -126,7 +129,7 @@ func TestChosenFactors(t *testing.T) {
 	for _, f := range figs {
 		got = append(got, f.Name+": "+f.X.Factor+"/"+f.Colour.Factor+"/"+f.Hatch.Factor)
 	}
-	want := []string{"all-ratio: " + factorWhat + "/sandbox/", "rr-rate: size/sandbox/connections", "rr-latency: size/sandbox/connections"}
+	want := []string{"all-cost: " + factorWhat + "/sandbox/", "rr-rate: size/sandbox/connections", "rr-latency: size/sandbox/connections"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -160,13 +163,13 @@ func TestWrongRequests(t *testing.T) {
 			t.Errorf("%+v: %v", opt, err)
 		}
 	}
-	figs, notes, err := Build(src, Options{Only: []record.Level{{Factor: "sandbox", Value: "process"}}, Value: Ratio})
+	figs, notes, err := Build(src, Options{Only: []record.Level{{Factor: "sandbox", Value: "process"}}, Value: Cost})
 	if err != nil || len(figs) != 0 || len(notes) == 0 {
 		t.Error(figs, notes, err)
 	}
 	figs, _, err = Build(src, Options{By: []string{"response", "sandbox"}})
-	if err != nil || figs[0].Value != Ratio {
-		t.Error("responses of several units on one axis are not ratios:", err)
+	if err != nil || figs[0].Value != Cost {
+		t.Error("responses of several units on one axis are not costs:", err)
 	}
 }
 
@@ -226,7 +229,7 @@ func TestNamesOfFiles(t *testing.T) {
 		{Workload: "a", Response: record.Response{Name: "b"}, Fixed: record.Cell{{Factor: "f", Value: long + "2"}}},
 		{Workload: "a", Response: record.Response{Name: "b"}, Fixed: record.Cell{{Factor: "f", Value: "\x00/<&"}}},
 		{Workload: "-rf", Response: record.Response{Name: ".."}},
-		{Value: Ratio},
+		{Value: Cost},
 	}
 	name(figs, func(string) bool { return true })
 	seen := map[string]bool{}

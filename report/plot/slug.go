@@ -31,7 +31,7 @@ func name(figs []Figure, varies func(factor string) bool) {
 		}
 		if f.Response.Name == "" {
 			parts[1] = string(f.Value)
-		} else if f.Value == Ratio {
+		} else if f.Value == Cost {
 			parts = append(parts, string(f.Value))
 		}
 		for _, l := range f.Fixed {

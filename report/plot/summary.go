@@ -35,7 +35,7 @@ func (b *builder) tables() []Figure {
 
 func (b *builder) table(t *summary.Table) Figure {
 	r := b.src.Result
-	f := Figure{Summary: t.Name, Kind: Heat, Value: Ratio, Response: t.Response, Fixed: t.Fixed.Without(study.FactorWorkload), Compare: r.Compare, Baseline: r.Baseline, Margin: r.Margin}
+	f := Figure{Summary: t.Name, Kind: Heat, Value: Cost, Response: t.Response, Fixed: t.Fixed.Without(study.FactorWorkload), Compare: r.Compare, Baseline: r.Baseline, Margin: r.Margin}
 	f.Workload, _ = t.Fixed.Get(study.FactorWorkload)
 	f.X = Axis{Factor: t.Column}
 	for i, c := range t.Columns {
@@ -63,10 +63,11 @@ func (b *builder) table(t *summary.Table) Figure {
 	return f
 }
 
-// cellMark is a cell with its ratio, and the value that the ratio is of.
+// cellMark is a cell with its cost, and the value that the cost is of.
 func cellMark(c *summary.Cell, row *summary.Row, response record.Response) Mark {
 	e := &c.Estimate
-	m := Mark{Cell: row.Cell, Response: response, N: e.N, Value: e.Ratio, Lo: e.Lo, Hi: e.Hi, Verdict: c.Verdict, Level: e.Value, Baseline: row.Baseline, Fewer: c.Fewer}
+	m := Mark{Cell: row.Cell, Response: response, N: e.N, Verdict: c.Verdict, Level: e.Value, Baseline: row.Baseline, Fewer: c.Fewer}
+	m.Value, m.Lo, m.Hi = e.Cost(response.Better)
 	switch {
 	case c.Combinations == 0:
 		m.Gap, m.Why = "no value", c.Why
@@ -80,8 +81,8 @@ func cellMark(c *summary.Cell, row *summary.Row, response record.Response) Mark 
 	return m
 }
 
-// summaryText is what stands in such a cell: the value, and below it the ratio.
-func (m *Mark) summaryText(known bool) (value, ratio string) {
+// summaryText is what stands in such a cell: the value, and below it the cost.
+func (m *Mark) summaryText(known bool) (value, cost string) {
 	value = words.Value(m.Level, m.Response.Shown())
 	if m.Fewer {
 		value += fewer
@@ -89,14 +90,14 @@ func (m *Mark) summaryText(known bool) (value, ratio string) {
 	if m.Baseline {
 		return value, ""
 	}
-	ratio = words.Times(m.cost().Ratio)
+	cost = words.Times(m.Value)
 	switch {
 	case !known:
-		ratio += " ?"
+		cost += " ?"
 	case m.Verdict == stat.Equivalent:
-		ratio += " ="
+		cost += " ="
 	}
-	return value, ratio
+	return value, cost
 }
 
 // describeTable writes the words of a summary table's figure.

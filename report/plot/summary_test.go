@@ -37,20 +37,20 @@ func withTable() Source {
 	return src
 }
 
-// TestSummaryTableAsHeat: a cell has its value and ratio; words say what it is.
+// TestSummaryTableAsHeat: a cell has its value and cost; words say what it is.
 func TestSummaryTableAsHeat(t *testing.T) {
 	src := withTable()
 	figs := build(t, src, Options{})
 	f := figs[0]
-	if f.Name != "table-bandwidth-rate-ratio" || f.Kind != Heat || f.Title != "bandwidth: rate by sandbox and size" || len(f.Marks) != 6 {
+	if f.Name != "table-bandwidth-rate-cost" || f.Kind != Heat || f.Title != "bandwidth: rate by sandbox and size" || len(f.Marks) != 6 {
 		t.Fatalf("%s: %s, %s, %d marks", f.Name, f.Title, f.Kind, len(f.Marks))
 	}
 	var got []string
 	for i := range f.Marks {
 		got = append(got, f.place(&f.Marks[i])+": "+f.spoken(&f.Marks[i]))
 	}
-	want := []string{"1B, process: 1.00 k/s, the baseline", "1B, runc (TCG): 420 /s, ratio 0.42 (0.38 to 0.46), slower", "1B, runsc: 1.00 k/s, ratio 1.00 (0.90 to 1.10), equivalent",
-		"4KiB, process: 1.00 k/s, the baseline", "4KiB, runc (TCG): 500 /s†, ratio 0.50 (0.45 to 0.55), slower", "4KiB, runsc: no value, no KVM"}
+	want := []string{"1B, process: 1.00 k/s, the baseline", "1B, runc (TCG): 420 /s, 2.38 × the cost (2.16 to 2.65), slower", "1B, runsc: 1.00 k/s, 1.00 × the cost (0.91 to 1.11), equivalent",
+		"4KiB, process: 1.00 k/s, the baseline", "4KiB, runc (TCG): 500 /s†, 2.00 × the cost (1.82 to 2.22), slower", "4KiB, runsc: no value, no KVM"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -12,7 +12,7 @@ type Theme struct {
 	Ink     color.NRGBA   // text, axes, whiskers
 	Quiet   color.NRGBA   // captions, gaps
 	Faint   color.NRGBA   // grid
-	Band    color.NRGBA   // the margin in which ratios are equivalent
+	Band    color.NRGBA   // the margin in which costs are free
 	Colours []color.NRGBA // of the second factor's levels, in order
 	Shaded  bool          // colours are greys: hatching tells them apart as well
 	Low     []color.NRGBA // heat maps: from the middle to what is best

@@ -29,7 +29,9 @@ func (b *builder) describe(f *Figure) {
 		}
 	}
 	what := f.what()
-	if f.Value == Ratio {
+	if f.Value == Cost && f.judged() {
+		what = "cost in " + what
+	} else if f.Value == Cost {
 		what += " as a ratio to " + f.Baseline
 	} else if u := f.unit(); u != "" {
 		what += " (" + string(u) + ")"
@@ -42,10 +44,11 @@ func (b *builder) describe(f *Figure) {
 	if len(f.Fixed) > 0 {
 		sub = append(sub, words.Levels(b.src.Result, f.Fixed, ", "))
 	}
-	switch f.Response.Better {
-	case record.Higher, record.Lower:
-		sub = append(sub, string(f.Response.Better)+" is better")
-	case record.Neither:
+	switch better := f.Response.Better; {
+	case f.Value == Cost && f.judged():
+		sub = append(sub, "more is worse")
+	case better != record.Neither && better != "":
+		sub = append(sub, string(better)+" is better")
 	}
 	f.Subtitle = strings.Join(sub, "; ")
 	f.Caption = b.caption(f)
@@ -72,7 +75,25 @@ func (f *Figure) what() string {
 	return words.List(names)
 }
 
-// overview reports whether the figure is that of all ratios.
+// judged reports whether a response of the figure has a better side, so that its
+// ratios are costs.
+func (f *Figure) judged() bool {
+	return slices.ContainsFunc(f.Marks, func(m Mark) bool { return m.judged() })
+}
+
+func (m *Mark) judged() bool {
+	return m.Response.Better == record.Higher || m.Response.Better == record.Lower
+}
+
+// times says what a figure's costs are multiples of.
+func (f *Figure) times() string {
+	if f.judged() {
+		return "times " + f.Baseline + "'s cost"
+	}
+	return "ratio to " + f.Baseline
+}
+
+// overview reports whether the figure is that of all costs.
 func (f *Figure) overview() bool { return f.X.Factor == factorWhat || f.Colour.Factor == factorWhat }
 
 func (b *builder) caption(f *Figure) string {
@@ -102,8 +123,8 @@ func (b *builder) caption(f *Figure) string {
 		parts = append(parts, fmt.Sprintf("n = %d to %d blocks", lo, hi))
 	}
 	of := "the geometric mean over blocks"
-	if f.Value == Ratio {
-		of = "the ratio within blocks"
+	if f.Value == Cost {
+		of = "the cost within blocks"
 	}
 	if whiskers && f.Kind == Heat && f.Value == Level {
 		whiskers = false
@@ -129,8 +150,8 @@ func (b *builder) caption(f *Figure) string {
 	if gaps > 0 {
 		parts = append(parts, fmt.Sprintf("%s without a value: %s", cells(gaps), reasons(f)))
 	}
-	if f.Value == Ratio && f.Kind != Heat {
-		parts = append(parts, fmt.Sprintf("band: ratios within %s %% are equivalent", strconv.FormatFloat(100*f.Margin, 'g', 3, 64)))
+	if f.Value == Cost && f.Kind != Heat {
+		parts = append(parts, fmt.Sprintf("band: free, within %s %%", strconv.FormatFloat(100*f.Margin, 'g', 3, 64)))
 	}
 	return b.withTail(f, parts)
 }
@@ -204,7 +225,7 @@ func hosts(hs []record.Host) []string {
 const mostSpoken = 40
 
 func alt(f *Figure) string {
-	kind := map[Kind]string{Bar: "Bar graph", Line: "Line graph", Heat: "Heat map", Dot: "Dot graph", CauseMap: "Cause map"}[f.Kind]
+	kind := map[Graph]string{Bar: "Bar graph", Line: "Line graph", Heat: "Heat map", Dot: "Dot graph", CauseMap: "Cause map"}[f.Kind]
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s. %s.", kind, f.Title)
 	if f.Subtitle != "" {
@@ -243,16 +264,19 @@ func (f *Figure) spoken(m *Mark) string {
 		return spokenCause(m.Cause)
 	}
 	write := func(v float64) string { return words.Value(v, m.Response.Shown()) }
-	if f.Value == Ratio {
-		write = words.Ratio
-	}
 	out := write(m.Value)
+	if f.Value == Cost {
+		write = words.Ratio
+		if out = words.Times(m.Value); m.judged() {
+			out += " the cost"
+		}
+	}
 	if m.Level > 0 {
 		value, _ := m.summaryText(true)
 		if m.Baseline {
 			return value + ", the baseline"
 		}
-		out = value + ", ratio " + out
+		out = value + ", " + out
 	}
 	if m.HasInterval() {
 		out += " (" + write(m.Lo) + " to " + write(m.Hi) + ")"

@@ -3,6 +3,7 @@ package plot
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ func twoWorkloads() Source {
 
 func TestSameResponseOfSeveralWorkloads(t *testing.T) {
 	small := []record.Level{{Factor: "size", Value: "1B"}}
-	figs := build(t, twoWorkloads(), Options{By: []string{"workload", "sandbox"}, Kind: Bar, Value: Ratio, Only: small})
+	figs := build(t, twoWorkloads(), Options{By: []string{"workload", "sandbox"}, Kind: Bar, Value: Cost, Only: small})
 	got := map[string]string{}
 	for _, f := range figs {
 		got[f.Name] = f.Title + "; " + f.Subtitle
@@ -41,16 +42,15 @@ func TestSameResponseOfSeveralWorkloads(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"all-rate-ratio-size-1B":    "rate as a ratio to process by workload and sandbox; size=1B; higher is better",
-		"all-latency-ratio-size-1B": "latency as a ratio to process by workload and sandbox; size=1B; lower is better",
+		"all-rate-cost-size-1B":    "cost in rate by workload and sandbox; size=1B; more is worse",
+		"all-latency-cost-size-1B": "cost in latency by workload and sandbox; size=1B; more is worse",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	// The response on an axis is named in the title all the same, and nothing is
-	// said of a direction that only some have.
+	// The response on an axis is named in the title all the same.
 	f := build(t, twoWorkloads(), Options{By: []string{"response", "sandbox"}, Only: small})[0]
-	if f.Title != "rr: rate and latency as a ratio to process by response and sandbox" || f.Subtitle != "size=1B" {
+	if f.Title != "rr: cost in rate and latency by response and sandbox" || f.Subtitle != "size=1B; more is worse" {
 		t.Errorf("%q %q", f.Title, f.Subtitle)
 	}
 }
@@ -96,8 +96,8 @@ func TestHeatMapsNameTheirFactors(t *testing.T) {
 // In greys what is better has a frame, so that it is neither paper nor worse.
 func TestBetterInPrint(t *testing.T) {
 	for _, theme := range []string{"light", "print"} {
-		f := build(t, sizes().source(), Options{By: []string{"size", "sandbox", "connections"}, Kind: Heat, Value: Ratio, Responses: []string{"rate"}})[0]
-		f.Marks[0].Value, f.Marks[0].Verdict = 0.4, stat.Slower
+		f := build(t, sizes().source(), Options{By: []string{"size", "sandbox", "connections"}, Kind: Heat, Value: Cost, Responses: []string{"rate"}})[0]
+		f.Marks[0].Value, f.Marks[0].Verdict = 2.5, stat.Slower
 		f.Marks[1].Verdict = stat.Equivalent
 		st := light()
 		st.Theme, _ = NewTheme(theme)
@@ -109,8 +109,8 @@ func TestBetterInPrint(t *testing.T) {
 			}
 		}
 		want := 0
-		for _, m := range f.Marks { // higher is better
-			if theme == "print" && m.Value > 1 && m.Verdict != stat.Equivalent && !hollow(&m) {
+		for _, m := range f.Marks {
+			if theme == "print" && m.Value < 1 && m.Verdict != stat.Equivalent && !hollow(&m) {
 				want++
 			}
 		}
@@ -140,6 +140,13 @@ func TestHeadingsOfTheIndex(t *testing.T) {
 		}
 		if strings.Contains(string(page), "Several workloads") != several {
 			t.Errorf("the index of %v is headed otherwise", src.Result.Study)
+		}
+		if !several {
+			continue
+		}
+		// The ratio of a rate that rose by 1.3 stands beside what it costs.
+		if m := regexp.MustCompile(`>([0-9.]+) × the cost \([^)]*\), faster</td><td>ratio ([0-9.]+)<`).FindStringSubmatch(string(page)); m == nil || !strings.HasPrefix(m[1], "0.7") || !strings.HasPrefix(m[2], "1.3") {
+			t.Errorf("no cost with its ratio in the index: %q", m)
 		}
 	}
 }

@@ -35,7 +35,7 @@ type File struct {
 	Workload string      `json:"workload,omitempty"`
 	Response string      `json:"response,omitempty"`
 	Unit     record.Unit `json:"unit,omitempty"`
-	Kind     Kind        `json:"kind"`
+	Kind     Graph       `json:"kind"`
 	Value    Value       `json:"value"`
 	X        string      `json:"x"`
 	Colour   string      `json:"colour,omitempty"`
@@ -52,7 +52,7 @@ type File struct {
 // all. Other files in the directory stay as they are; Others lists them.
 func Write(ctx context.Context, figs []Figure, out Output, src Source) ([]File, error) {
 	if err := os.MkdirAll(out.Dir, 0o755); err != nil { //nolint:gosec // results are meant to be read by others
-		return nil, fmt.Errorf("cannot make a directory for the graphs: %w", err)
+		return nil, fmt.Errorf("cannot create a directory for the graphs: %w", err)
 	}
 	fonts := newFonts()
 	next := make(chan int)
@@ -182,7 +182,7 @@ func render(w io.Writer, f *Figure, out Output, fonts text.Handler) error {
 	case "pdf":
 		return renderPDF(w, s, width, height)
 	}
-	return fmt.Errorf("no format %q; there are svg, png, pdf", out.Format)
+	return fmt.Errorf("there is no format %q; write svg, png or pdf", out.Format)
 }
 
 // mostPixels bounds a picture's memory: 400 MB with four bytes a pixel.

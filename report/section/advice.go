@@ -69,19 +69,19 @@ func Entries(r *analyse.Result, items []advice.Item) *Section {
 	}
 	for i := range items {
 		if why, ok := left[i]; ok {
-			s.Item("left out", fmt.Sprintf("%s for %s: it %s; --from says what you run today", strings.TrimSuffix(words.AdviceBrief(r, &items[i]), "."), words.AdviceFor(r, &items[i]), why))
+			s.Item("left out", fmt.Sprintf("%s for %s: it %s; set --from to what you run today", strings.TrimSuffix(words.AdviceBrief(r, &items[i]), "."), words.AdviceFor(r, &items[i]), why))
 		}
 	}
 	switch {
 	case len(items) > 0:
 	case len(r.Compared) == 0:
-		s.Text("Nothing has been measured, so there is nothing to advise on.")
+		s.Text("Nothing has been measured, so there is no advice.")
 	case len(r.Causes) == 0:
-		s.Text("No cause was looked for in these results, so there is nothing to advise on.")
+		s.Text("These results were not searched for causes, so there is no advice.")
 	case len(r.Advice) > 0:
-		s.Text("No advice is about such cells.")
+		s.Text("There is no advice about such cells.")
 	default:
-		s.Text("Nothing is known to cost, and nothing was compared with a baseline: there is nothing to set.")
+		s.Text("No cost is known, and nothing was compared with a baseline: there is nothing to set.")
 	}
 	return s
 }

@@ -18,7 +18,7 @@ const maxGroups = 8
 
 // Cause is what a cell of a map of causes shows beside its words.
 type Cause struct {
-	Kind       cause.Kind `json:"kind"`
+	Kind       cause.Name `json:"kind"`
 	Confidence float64    `json:"confidence,omitempty"`
 	Costs      bool       `json:"costs,omitempty"`
 	Undecided  bool       `json:"undecided,omitempty"` // none is known to cost, and one may
@@ -50,18 +50,18 @@ func Causes(r *analyse.Result) *Section {
 		s.Table(&t)
 	}
 	if len(maps) > 0 {
-		s.Note("The most frequent cause among those that cost, in how many of all, and the mean confidence; ?: below " + percentOf(words.Doubtful) + ". " +
-			words.NotDecided + ": none is known to cost, and so many of all are too noisy to say. no cost: all are as good as the baseline or better.")
+		s.Note("The most frequent cause among the variants with a cost, how many of all have it, and the mean confidence; ?: below " + percentOf(words.Doubtful) + ". " +
+			words.NotDecided + ": none is known to have a cost, and this many of all are too noisy to say. no cost: all are as good as the baseline or better.")
 	}
 	groups := causeGroups(r)
 	if len(groups) == 0 {
 		return s
 	}
 	if len(r.Tables) == 0 {
-		s.Head("what costs, or may cost")
+		s.Head("which cells cost, or may cost")
 		s.Table(costly(r))
 	}
-	s.Head("how each is known, with the case that costs most")
+	s.Head("the evidence for each, from the case that costs most")
 	for _, g := range groups[:min(len(groups), maxGroups)] {
 		s.Item(sentence(r, g))
 	}

@@ -16,7 +16,7 @@ import (
 
 // CPUCosts says what CPU time a unit of work costs: a row for each stratum.
 func CPUCosts(r *analyse.Result) *Section {
-	s := &Section{ID: "cpucost", In: "cpucost", Title: "CPU time a unit of work"}
+	s := &Section{ID: "cpucost", In: "cpucost", Title: "CPU time per unit of work"}
 	if len(r.CPUCosts) == 0 {
 		return s
 	}
@@ -39,8 +39,8 @@ func CPUCosts(r *analyse.Result) *Section {
 		}
 	}
 	s.Table(t)
-	s.Note(r.Baseline + ": CPU time a unit; others: ratio to it in the same block and its interval. Counted are " + words.CountedEnds(r) +
-		", each with all that the sandbox runs for it on the host; not tare's agent, nor the other end.")
+	s.Note(r.Baseline + ": CPU time per unit; others: ratio to it in the same block and its interval. Included are " + words.CountedEnds(r) +
+		", each with everything that the sandbox runs for it on the host, but not tare's agent or the other side.")
 	for _, c := range words.CPUCosts(r) {
 		s.Item("", c)
 	}
@@ -141,7 +141,7 @@ func bare(cores float64) string {
 
 // Structural says how much of each cost system calls explain.
 func Structural(r *analyse.Result) *Section {
-	s := &Section{ID: "structural", In: "structural", Title: "Structural cost", About: "system calls × what the sandbox adds to one that does nothing"}
+	s := &Section{ID: "structural", In: "structural", Title: "Structural cost", About: "system calls × what the sandbox adds to an empty call"}
 	fixed := fixedLevels(r)
 	t := NewTable(2, "an operation of", "in", "native", "extra", "calls", "a call", "explained", "rest", "part",
 		"extra, interval", "explained, interval", "calls' own work", "calls at once", "finding", "most frequent calls")
@@ -169,12 +169,12 @@ func Structural(r *analyse.Result) *Section {
 		s.Table(t)
 	}
 	if len(t.Rows) > untold {
-		s.Note("Times are of one operation. extra: beside native; calls: system calls of the isolated end, counted natively; a call: what getpid takes more in the sandbox; " +
-			"explained: calls × a call, shared among the processors that make them; rest: extra less explained, the implementation's; part: explained of extra. " +
+		s.Note("Times are for one operation. extra: more than natively; calls: system calls of the isolated side, counted natively; a call: what getpid takes more in the sandbox; " +
+			"explained: calls × a call, divided by the processors that make them; rest: extra minus explained, due to the implementation; part: explained / extra. " +
 			"A negative rest (part over 100 %) means that calls overlap with other work, or that the sandbox makes fewer.")
 	}
 	if untold > 0 {
-		s.Item("", fmt.Sprintf("%d of %d show no extra time that could be told from none: left out here, not in --json", untold, len(t.Rows)))
+		s.Item("", fmt.Sprintf("%d of %d have no extra time that differs from zero; --json has them", untold, len(t.Rows)))
 	}
 	for _, why := range missing.names {
 		s.Item(someOf(missing.members[why], len(missing.members[why])), why)
@@ -208,7 +208,7 @@ func shareCells(x *structural.Share) []string {
 
 // Boots shows the steps of the sandboxes' starts.
 func Boots(r *analyse.Result) *Section {
-	s := &Section{ID: "boots", In: "cost", Title: "Steps of a sandbox's start", About: "medians; start: the whole, with what is in no step"}
+	s := &Section{ID: "boots", In: "cost", Title: "Steps of a sandbox's start", About: "medians; start: the whole, including what is in no step"}
 	if len(r.Boots) == 0 {
 		return s
 	}
@@ -249,7 +249,7 @@ func Overheads(r *analyse.Result) *Section {
 	guests := slices.ContainsFunc(r.Overheads, func(o analyse.Overhead) bool { return o.Agent != nil })
 	if guests {
 		t.Add("agent in guest")
-		s.About += ", on the host but for the agent in a guest, as the guest counts it"
+		s.About += ", on the host, except for the agent in a guest, which the guest counts"
 	}
 	for _, o := range r.Overheads {
 		row := append([]string{r.LevelName(record.Level{Factor: r.Compare, Value: o.Sandbox}), strconv.Itoa(o.Trials), span(o.Trial, true), span(o.Noop, o.NoopTrials > 0)}, times(phases, o.Phases)...)

@@ -125,7 +125,7 @@ func Epochs(r *analyse.Result) *Section {
 	case len(changed) > 0:
 		seen += " saw " + strings.Join(epochCounts(changed), ", ")
 	case len(x.Points) == 0 || slices.Max(slices.Collect(maps.Values(most))) < analyse.MinSentinels:
-		seen += fmt.Sprintf(": too few to see a change, which takes %d", analyse.MinSentinels)
+		seen += fmt.Sprintf(": too few to detect a change, which needs %d", analyse.MinSentinels)
 	default:
 		seen += " saw no change"
 	}
@@ -181,7 +181,7 @@ func change(before, e *analyse.Epoch) (lead, text string) {
 	case again == len(e.Blocks):
 		return lead, words.Count(again, "block") + " ran again"
 	case again == 0:
-		return lead, words.Count(len(e.Blocks), "block") + " about it did not run again, for want of time"
+		return lead, words.Count(len(e.Blocks), "block") + " around it did not run again, for lack of time"
 	}
 	return lead, fmt.Sprintf("%d of %d blocks ran again", again, len(e.Blocks))
 }
@@ -274,7 +274,7 @@ func Warnings(r *analyse.Result, hosts []record.Host) *Section {
 func Skips(skips []record.Skip, modelled bool) *Section {
 	s := &Section{ID: "skips", In: "failures", Title: "Not possible on this host"}
 	if modelled {
-		s.Title = "What the model does not know"
+		s.Title = "What the model does not cover"
 	}
 	var reasons []string
 	cells := make(map[string][]record.Cell)

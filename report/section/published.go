@@ -1,6 +1,7 @@
 package section
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -22,7 +23,7 @@ func Published(r *analyse.Result) *Section {
 	s.Item("", t.Summary)
 	if t.Judged() > 0 {
 		s.Table(beside(t))
-		s.Note(fmt.Sprintf("All are ratios %s, with the measured interval. same: the same direction. Agreement is of the platform that was published, the interval widened by a factor of %g; tare's documentation has the rest.",
+		s.Note(fmt.Sprintf("All are ratios %s, with the measured interval. same: the same direction. Agreement is judged for the published platform, with the interval widened by a factor of %g; see tare's documentation.",
 			t.Ratio, t.Factor))
 	}
 	var reasons, missing groups
@@ -32,16 +33,12 @@ func Published(r *analyse.Result) *Section {
 		case published.NotMeasured:
 			missing.add(row.Why, figure(row))
 		case published.SameDirection, published.Disagrees:
-			why := strings.Join(row.Expected, "; ")
-			if why == "" {
-				why = "no reason is known beside what is other for all"
-			}
-			reasons.add(why, figure(row))
+			reasons.add(cmp.Or(strings.Join(row.Expected, "; "), "no reason is known beyond the differences that affect all"), figure(row))
 		case published.Agrees, published.Undecided:
 		}
 	}
 	if len(reasons.names) > 0 {
-		s.Head("why they do not agree, as far as that is expected")
+		s.Head("expected reasons why they do not agree")
 		for _, n := range t.Notes {
 			s.Item("all", n)
 		}

@@ -29,7 +29,7 @@ func SignOf(v stat.Verdict) Sign {
 	case stat.Equivalent:
 		return Sign{"=", "free", words.Equal}
 	case stat.Bounded:
-		return Sign{"≤", "surely no cost above this", words.Bounded}
+		return Sign{"≤", "no cost above this", words.Bounded}
 	}
 	return Sign{"?", "too noisy to say", words.Undecided}
 }

@@ -16,7 +16,6 @@ import (
 // Bounds of the answer that fits a screen.
 const (
 	shortWarnings = 4
-	shortRows     = 10
 	shortAdvice   = 3
 )
 

@@ -20,7 +20,7 @@ const maxFailed = 300
 // Asked says what a study asks; file is the name of its file.
 func Asked(r *analyse.Result, st *study.Study, file string) *Section {
 	s := &Section{ID: "asked", Title: "What was asked", Notes: []string{"baseline", "response", "stop"}}
-	s.Text(fmt.Sprintf("What does %s cost beside %s?", st.Compare, st.Baseline))
+	s.Text(fmt.Sprintf("What does %s cost compared with %s?", st.Compare, st.Baseline))
 	t := NewTable(1, "factor", "levels")
 	t.Words = true
 	for _, f := range st.Factors {

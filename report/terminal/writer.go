@@ -23,7 +23,7 @@ type Writer struct {
 
 	mu    sync.Mutex
 	rest  []byte // the end of the last Write, which the next one may complete
-	drawn int    // lines of the last Redraw above the cursor's
+	drawn int    // lines of the last Redraw, the cursor in the last one; 0: none are shown
 }
 
 // New makes the Writer of an output. It panics if the system has no random numbers.
@@ -75,6 +75,9 @@ func (k Ink) Paint(s string, codes ...int) string {
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.drawn > 0 {
+		w.erase()
+	}
 	in := p
 	if len(w.rest) > 0 {
 		in = append(w.rest, p...)
@@ -181,8 +184,7 @@ func (w *Writer) Rewrite(line string) {
 }
 
 // Redraw replaces the lines of the last Redraw, and cuts each new one to the width of the terminal.
-// Without lines it takes the last ones away. Nothing else may be written in between. The lines may
-// have Ink.
+// Without lines it takes the last ones away, as Write does. The lines may have Ink.
 func (w *Writer) Redraw(lines ...string) {
 	width, ok := w.Terminal()
 	w.mu.Lock()
@@ -190,11 +192,7 @@ func (w *Writer) Redraw(lines ...string) {
 	if w.flush() != nil { // nobody reads any more
 		return
 	}
-	up := "\r"
-	if w.drawn > 0 {
-		up += csi + strconv.Itoa(w.drawn) + "A"
-	}
-	_, _ = io.WriteString(w.out, up+csi+"J")
+	w.erase()
 	for i, line := range lines {
 		if ok {
 			line = fit(line, width-1)
@@ -206,7 +204,17 @@ func (w *Writer) Redraw(lines ...string) {
 			return
 		}
 	}
-	w.drawn = max(0, len(lines)-1)
+	w.drawn = len(lines)
+}
+
+// erase takes the lines of the last Redraw away.
+func (w *Writer) erase() {
+	up := "\r"
+	if w.drawn > 1 {
+		up += csi + strconv.Itoa(w.drawn-1) + "A"
+	}
+	w.drawn = 0
+	_, _ = io.WriteString(w.out, up+csi+"J") // who reads no more needs no clean line
 }
 
 // fit cuts a line to this many columns. Wide characters take two, and some others are

@@ -89,11 +89,11 @@ func TestAdviceInReport(t *testing.T) {
 func TestNoAdvice(t *testing.T) {
 	compared := []analyse.Comparison{{}}
 	for want, res := range map[string]*analyse.Result{
-		"Nothing has been measured":  {},
-		"No cause was looked for":    {Compared: compared},
-		"Nothing is known to cost":   {Compared: compared, Causes: []cause.Finding{{}}},
-		"No advice is about such":    {Compared: compared, Causes: []cause.Finding{{}}, Advice: []advice.Item{{}}},
-		"Modelled, not measured: ev": {Modelled: true},
+		"Nothing has been measured":                  {},
+		"These results were not searched for causes": {Compared: compared},
+		"No cost is known":                           {Compared: compared, Causes: []cause.Finding{{}}},
+		"There is no advice about such":              {Compared: compared, Causes: []cause.Finding{{}}, Advice: []advice.Item{{}}},
+		"Modelled, not measured: ev":                 {Modelled: true},
 	} {
 		var b bytes.Buffer
 		if err := WriteAdvice(&b, res, nil, Options{}); err != nil || !strings.HasPrefix(b.String(), want) {

@@ -31,7 +31,7 @@ func causeResult() *analyse.Result {
 				case f.Undecided && i == 2:
 					f.Cause, f.Confidence, f.Trials, f.Text = cause.Quota, 0.5, 1, "0.9 of 1 cores"
 				case j == 2 && limit == "1" && i == 1:
-					f.Cause, f.Confidence, f.Among, f.Text = cause.Untold, 0, []cause.Kind{cause.Quota, cause.Helper}, "Both the quota and the helper are full"
+					f.Cause, f.Confidence, f.Among, f.Text = cause.Untold, 0, []cause.Name{cause.Quota, cause.Helper}, "Both the quota and the helper are full"
 				case j == 2 && limit != "none":
 					f.Cause, f.Confidence, f.Text = cause.Quota, 0.97, "1.23 of 1.25 cores, throttled in 83 % of its periods"
 				case j == 2:
@@ -123,7 +123,7 @@ func TestModelledIsSaid(t *testing.T) {
 func TestUndecidedIsNotFree(t *testing.T) {
 	open := cause.Finding{Undecided: true, Cause: cause.None, Confidence: 0.6}
 	r := &analyse.Result{Causes: []cause.Finding{open, open}}
-	if s := words.CausesSentence(r); strings.Contains(s, "no cost") || !strings.Contains(s, "2 are too noisy or too few to say") {
+	if s := words.CausesSentence(r); strings.Contains(s, "no cost") || !strings.Contains(s, "2 are undecided: too noisy") {
 		t.Errorf("all undecided: %s", s)
 	}
 }

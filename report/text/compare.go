@@ -64,9 +64,9 @@ func comparison(res *compare.Result, opt CompareOptions) []*section.Section {
 		}
 		s := &section.Section{}
 		if q == compare.Cost {
-			s.Text(fmt.Sprintf("cost: the ratio to %s, in B by that in A", res.Baseline))
+			s.Text(fmt.Sprintf("cost: times %s's, in A and in B; level: the same of the value itself", res.Baseline))
 		} else {
-			s.Text("level: the value, in B by that in A; what the machine was like at both times is part of it")
+			s.Text("level: the value, in A and in B; what the machine was like at both times is part of it")
 		}
 		s.Table(t)
 		out = append(out, s)
@@ -106,9 +106,9 @@ func rowOrder(res *compare.Result, opt CompareOptions) []int {
 }
 
 func changes(res *compare.Result, order []int, q compare.Question, seen map[string]bool) *section.Table {
-	t := section.NewTable(3, "workload", res.Compare, "response", "A", "B", "n", "B/A", "q")
+	t := section.NewTable(3, "workload", res.Compare, "response", "A", "B", "n", "B costs", "q")
 	if q == compare.Cost {
-		t.Add("level B/A")
+		t.Add("level")
 	}
 	fixed := fixedIn(res)
 	for _, i := range order {
@@ -119,12 +119,12 @@ func changes(res *compare.Result, order []int, q compare.Question, seen map[stri
 		c := r.Change()
 		a, b, n := words.Value(r.A.Level, r.Response.Shown()), words.Value(r.B.Level, r.Response.Shown()), fmt.Sprintf("%d, %d", r.A.N, r.B.N)
 		if q == compare.Cost {
-			a, b, n = words.Ratio(r.A.Cost.Ratio), words.Ratio(r.B.Cost.Ratio), fmt.Sprintf("%d, %d", r.A.Cost.N, r.B.Cost.N)
+			a, b, n = sideCost(r.A, r.Response), sideCost(r.B, r.Response), fmt.Sprintf("%d, %d", r.A.Cost.N, r.B.Cost.N)
 		}
 		row := t.Row(words.Stratum(nil, r.Workload, r.Shared, fixed), words.Treatment(nil, r.Treatment), r.Response.Name, a, b, n, "", qValue(c))
-		row[6] = changeCell(c, seen)
+		row[6] = changeCell(c, r.Response.Better, seen)
 		if q == compare.Cost {
-			row[8] = levelCell(r.Level, seen)
+			row[8] = levelCell(r.Level, r.Response.Better, seen)
 		}
 	}
 	return t
@@ -141,6 +141,12 @@ func fixedIn(res *compare.Result) record.Cell {
 	})
 }
 
+// sideCost is what a side says of a cost, as a multiple of its baseline's.
+func sideCost(m *compare.Measured, response record.Response) string {
+	x, _, _ := m.Cost.Cost(response.Better)
+	return words.Ratio(x)
+}
+
 // changeMark is the sign of a change's verdict, in brackets where it is not sure
 // enough among so many rows.
 func changeMark(c *compare.Change) string {
@@ -151,26 +157,28 @@ func changeMark(c *compare.Change) string {
 	return s
 }
 
-func changeCell(c *compare.Change, seen map[string]bool) section.Cell {
+func changeCell(c *compare.Change, better record.Better, seen map[string]bool) section.Cell {
 	sign, mark := section.SignOf(c.Verdict), changeMark(c)
 	seen[mark] = true
-	out := section.Cell{First: words.Ratio(c.Ratio) + " " + mark, Second: fmt.Sprintf("need n≥%d", stat.MinN)}
+	cost, lo, hi := c.Cost(better)
+	out := section.Cell{First: words.Times(cost) + " " + mark, Second: fmt.Sprintf("need n≥%d", stat.MinN)}
 	if c.Changed || mark == sign.Mark {
 		out.Tone = sign.Tone
 	}
 	if c.HasInterval() {
-		out.Second = words.Ratio(c.Lo) + "–" + words.Ratio(c.Hi)
+		out.Second = words.Ratio(lo) + "–" + words.Ratio(hi)
 	}
 	return out
 }
 
-func levelCell(c *compare.Change, seen map[string]bool) section.Cell {
+func levelCell(c *compare.Change, better record.Better, seen map[string]bool) section.Cell {
 	if c == nil || c.Undefined != "" {
 		return section.Cell{First: "-"}
 	}
 	mark := changeMark(c)
 	seen[mark] = true
-	return section.Cell{First: words.Ratio(c.Ratio) + " " + mark}
+	cost, _, _ := c.Cost(better)
+	return section.Cell{First: words.Times(cost) + " " + mark}
 }
 
 func qValue(c *compare.Change) string {
@@ -189,7 +197,7 @@ func changeLegend(res *compare.Result, seen map[string]bool) *section.Section {
 		return s
 	}
 	pc := func(x float64) string { return strconv.FormatFloat(100*x, 'g', 4, 64) + " %" }
-	s.Note(fmt.Sprintf("n: blocks of A, of B. B/A: ratio and its %s interval. q: a row counts as changed if this is %s or less.", pc(res.Confidence), pc(res.FDR)))
+	s.Note(fmt.Sprintf("n: blocks of A, of B. B costs: times A's, with its %s interval; more is worse. q: a row counts as changed if this is %s or less.", pc(res.Confidence), pc(res.FDR)))
 	signs := []section.Sign{}
 	for _, v := range section.Verdicts() {
 		g := section.SignOf(v)
@@ -381,19 +389,16 @@ func ChangeLine(r *compare.Row) string {
 		return name(r) + ": no ratio: " + why
 	}
 	c := r.Change()
-	x := stat.Estimate{Ratio: c.Ratio, Lo: c.Lo, Hi: c.Hi}
-	if r.Question == compare.Cost { // more is worse
-		x.Ratio, x.Lo, x.Hi = x.Cost(r.Response.Better)
-	}
-	s := fmt.Sprintf("%s: %s %s", name(r), r.Question, words.Times(x.Ratio))
+	cost, lo, hi := c.Cost(r.Response.Better)
+	s := fmt.Sprintf("%s: %s %s", name(r), r.Question, words.Times(cost))
 	if c.HasInterval() {
-		s += fmt.Sprintf(" (%s–%s), q %s", words.Ratio(x.Lo), words.Ratio(x.Hi), qValue(c))
+		s += fmt.Sprintf(" (%s–%s), q %s", words.Ratio(lo), words.Ratio(hi), qValue(c))
 	}
 	switch s += ", " + string(c.Verdict); {
 	case c.Verdict == stat.Undecided:
 		return s + ": " + c.Why
 	case c.Verdict != stat.Equivalent && !c.Changed:
-		return s + ", but not surely among so many"
+		return s + ", but perhaps by chance among so many"
 	}
 	return s
 }

@@ -75,12 +75,12 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 		fmt.Fprintf(&b, "trials done: %d\n", r.Done)
 	}
 	if r.AtLeast == r.AtMost {
-		fmt.Fprintf(&b, "trials to do: %d", r.AtMost)
+		fmt.Fprintf(&b, "trials to run: %d", r.AtMost)
 	} else {
-		fmt.Fprintf(&b, "trials to do: %d to %d, depending on what they show", r.AtLeast, r.AtMost)
+		fmt.Fprintf(&b, "trials to run: %d to %d, depending on the results", r.AtLeast, r.AtMost)
 	}
 	if r.Sentinels > 0 {
-		fmt.Fprintf(&b, ", up to %d of them the sentinel's", r.Sentinels)
+		fmt.Fprintf(&b, ", up to %d of them for the sentinel", r.Sentinels)
 	}
 	b.WriteString("\n")
 	b.WriteString(wrap(expected(r), opt.width(), "    ") + "\n")
@@ -97,10 +97,10 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 	if watched {
 		b.WriteString(wrap("sentinel: "+st.Sentinel.String(), opt.width(), "    ") + "\n")
 	} else if st.Sentinel != nil && p.Rehearsal == nil {
-		b.WriteString("sentinel: none, since this host cannot run it\n")
+		b.WriteString("sentinel: none, because this host cannot run it\n")
 	}
 	if n := r.Counting; n > 0 {
-		b.WriteString(wrap("calls: "+words.Count(n, "trial")+" more "+map[bool]string{true: "counts", false: "count"}[n == 1]+" system calls, each before the first block of a stratum", opt.width(), "    ") + "\n")
+		b.WriteString(wrap("calls: "+words.Count(n, "trial")+" more "+map[bool]string{true: "counts", false: "count"}[n == 1]+" system calls, each before the first block of a workload variant", opt.width(), "    ") + "\n")
 	}
 	order := slices.DeleteFunc(slices.Clone(p.Order), func(n plan.Next) bool { return n.Sentinel || n.Counting })
 	if len(order) > 0 {
@@ -133,7 +133,7 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 // writeNeed prints how many blocks each comparison takes.
 func writeNeed(b *strings.Builder, n *Need, study study.Stop, opt Options) {
 	width := fmt.Sprintf("%.3g %%", 100*n.Width)
-	b.WriteString("\n" + wrap(fmt.Sprintf("blocks that an interval of %s either way takes, by the scatter in %s:", width, n.From), opt.width(), "    ") + "\n")
+	b.WriteString("\n" + wrap(fmt.Sprintf("blocks needed for an interval of %s either way, from the scatter in %s:", width, n.From), opt.width(), "    ") + "\n")
 	t := section.NewTable(1, "cell", "scatter", "of", "last look", "blocks", "time")
 	for i := range n.Rows {
 		r := &n.Rows[i]
@@ -156,14 +156,14 @@ func writeNeed(b *strings.Builder, n *Need, study study.Stop, opt Options) {
 	}
 	writeTable(b, t, opt)
 	if n.Time > 0 {
-		b.WriteString(wrap("all of it takes up to "+words.Duration(n.Time)+", by the upper ends of the ranges, with as many blocks for each stratum as its noisiest comparison takes. The scatter is that of a ratio from block to block. "+
-			"The range holds the number in 80 % of cases: a few blocks say little about their scatter. \"last look\" is the half-width that the study's last look reaches.", opt.width(), "    ") + "\n")
+		b.WriteString(wrap("all of it takes up to "+words.Duration(n.Time)+", from the upper ends of the ranges, with as many blocks for each workload variant as its noisiest comparison needs. The scatter is that of a ratio from block to block. "+
+			"The range contains the number in 80 % of cases, because a few blocks say little about their scatter. \"last look\" is the half-width at the study's last look.", opt.width(), "    ") + "\n")
 	}
 	if w := study.WideAt(n.Width); w != "" {
 		b.WriteString(wrap("warning: "+w, opt.width(), "    ") + "\n")
 	}
 	if n.Never > 0 {
-		b.WriteString(wrap(words.Count(n.Never, "comparison")+" without a number of blocks: the results say nothing of the scatter, or it is too large to be measured; the time leaves them out", opt.width(), "    ") + "\n")
+		b.WriteString(wrap(words.Count(n.Never, "comparison")+" without a number of blocks: the results say nothing about the scatter, or it is too large to measure; the time excludes them", opt.width(), "    ") + "\n")
 	}
 }
 
@@ -187,7 +187,7 @@ func fromTo(least, most string) string {
 func expected(r plan.Progress) string {
 	s := "time: " + fromTo(words.Duration(r.LeastTime), words.Duration(r.MostTime))
 	if r.Unknown > 0 {
-		s += fmt.Sprintf(", and %s of which no duration is known", words.Count(r.Unknown, "trial"))
+		s += fmt.Sprintf(", and %s of unknown duration", words.Count(r.Unknown, "trial"))
 	}
 	return s
 }

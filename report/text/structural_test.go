@@ -35,7 +35,7 @@ func TestStructural(t *testing.T) {
 				t.Errorf("%d columns in %d: %q", n, width, line)
 			}
 		}
-		for _, want := range []string{"20.0 µs", "40.0 µs", "30.0 µs", "10.0 µs", "75 %", "250 %", "-60.0 µs", "1 of 3 show no extra time", "x, y: not counted: no BPF"} {
+		for _, want := range []string{"20.0 µs", "40.0 µs", "30.0 µs", "10.0 µs", "75 %", "250 %", "-60.0 µs", "1 of 3 have no extra time", "x, y: not counted: no BPF"} {
 			if !strings.Contains(strings.Join(strings.Fields(b.String()), " "), want) {
 				t.Errorf("%d columns: nothing of %q in\n%s", width, want, b.String())
 			}

@@ -2,8 +2,6 @@ package weigh
 
 import (
 	"fmt"
-	"math"
-	"strconv"
 
 	"tare/analyse/stat"
 	"tare/report/words"
@@ -37,21 +35,16 @@ func (f *Figure) Cost() string {
 	case f.Called:
 		return fmt.Sprintf("%s faster (%s)", words.Times(1/cost), span(1/hi, 1/lo))
 	case f.Verdict == stat.Equivalent && hi <= 1:
-		return "no cost"
+		return words.Free
 	case f.Verdict == stat.Equivalent:
-		return "no cost above " + percent(hi-1)
+		return words.Free + ": " + words.NoCostAbove(hi-1)
 	case f.Estimate.Bound > 0:
-		return "no cost above " + percent(f.Estimate.Bound)
+		return words.NoCostAbove(f.Estimate.Bound)
 	}
 	return fmt.Sprintf("too noisy to say: between %s and %s", words.Ratio(lo), words.Times(hi))
 }
 
 func span(lo, hi float64) string { return words.Ratio(lo) + " to " + words.Ratio(hi) }
-
-// percent rounds up to a tenth: it is the end of a bound.
-func percent(x float64) string {
-	return strconv.FormatFloat(math.Ceil(1000*x-1e-9)/10, 'f', -1, 64) + " %"
-}
 
 // Wide reports whether more time would say more of a row: it has no interval, or one that says too
 // little.

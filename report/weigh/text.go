@@ -14,8 +14,12 @@ import (
 // Width is how many columns the lines have at most.
 const Width = 80
 
-// Text lays the rows out for a person: a table of figures, then a sentence for each sandbox. Of
-// several commands each has a line a sandbox; beside says how they compare natively.
+// mostLines is how many lines one command has at most: two more say how to go on.
+const mostLines = 13
+
+// Text lays the rows out for a person: a table of figures, then a sentence for each sandbox; where
+// these are too many lines, the sentences stand in the table. Of several commands each has a line a
+// sandbox; beside says how they compare natively.
 func Text(rows []Row, beside []string, ink terminal.Ink) []string {
 	var out []string
 	commands := byCommand(rows)
@@ -24,10 +28,41 @@ func Text(rows []Row, beside []string, ink terminal.Ink) []string {
 			out = append(out, briefly(of, ink)...)
 			continue
 		}
-		out = append(out, table(of)...)
-		out = append(out, sentences(of, ink)...)
+		lines := append(table(of), sentences(of, ink)...)
+		if len(lines) > mostLines {
+			lines = together(of, ink)
+		}
+		out = append(out, lines...)
 	}
 	return append(out, beside...)
+}
+
+// together is a table of the first figure, the start and the sentence of each sandbox.
+func together(rows []Row, ink terminal.Ink) []string {
+	show := columns(rows)[:1]
+	out := []string{cells("", nameWidth(rows), append(mapped(show, head), "start-up")...)}
+	for i := range rows {
+		w := &rows[i]
+		s := cells(w.Sandbox, nameWidth(rows), w.cells(show)...)
+		if !w.Baseline || w.Failure != "" {
+			s += "  " + terminal.Line(w.Cost())
+		}
+		if w.Cause != "" {
+			s = fitting(s, ": "+w.Cause)
+		}
+		out = append(out, ink.Paint(cut(s), w.colour()...))
+	}
+	return out
+}
+
+// cells is a line of a table: the name, padded to n columns, and the cells.
+func cells(name string, n int, values ...string) string {
+	s := fmt.Sprintf("%-*s", n, terminal.Line(name))
+	for _, c := range values {
+		r := []rune(c)
+		s += "  " + fmt.Sprintf("%*s", columnWidth, string(r[:min(len(r), columnWidth)]))
+	}
+	return s
 }
 
 // byCommand cuts rows where the command changes.
@@ -74,20 +109,10 @@ const columnWidth = 9
 
 func table(rows []Row) []string {
 	n, show := nameWidth(rows), columns(rows)
-	line := func(name string, cells ...string) string {
-		for _, c := range cells {
-			if len(c) > columnWidth {
-				c = c[:columnWidth]
-			}
-			name += "  " + strings.Repeat(" ", max(0, columnWidth-utf8.RuneCountInString(c))) + c
-		}
-		return name
-	}
-	heads := append(mapped(show, head), "start-up")
-	out := []string{line(strings.Repeat(" ", n), heads...)}
+	out := []string{cells("", n, append(mapped(show, head), "start-up")...)}
 	for i := range rows {
 		if w := &rows[i]; w.first().Value > 0 {
-			out = append(out, line(fmt.Sprintf("%-*s", n, terminal.Line(w.Sandbox)), w.cells(show)...))
+			out = append(out, cells(w.Sandbox, n, w.cells(show)...))
 		}
 	}
 	return out
@@ -200,8 +225,7 @@ func briefly(rows []Row, ink terminal.Ink) []string {
 		if f.Value > 0 {
 			value = words.Value(f.Value, f.Response.Unit)
 		}
-		value = strings.Repeat(" ", max(0, columnWidth-utf8.RuneCountInString(value))) + value
-		out = append(out, ink.Paint(cut(fmt.Sprintf("%-*s  %s  %s", n, terminal.Line(w.Sandbox), value, terminal.Line(s))), w.colour()...))
+		out = append(out, ink.Paint(cut(cells(w.Sandbox, n, value)+"  "+terminal.Line(s)), w.colour()...))
 	}
 	return out
 }

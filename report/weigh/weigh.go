@@ -136,8 +136,8 @@ func because(f *cause.Finding) string {
 	return short(f.Cause)
 }
 
-func short(k cause.Kind) string {
-	return map[cause.Kind]string{
+func short(k cause.Name) string {
+	return map[cause.Name]string{
 		cause.Quota:        "its CPU limit holds it back",
 		cause.Guest:        "its processors are full",
 		cause.GuestOne:     "one processor is full",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"tare/analyse"
@@ -25,9 +26,10 @@ func TestCost(t *testing.T) {
 		"1.25 × faster (1.11 to 1.43)":                      {Estimate: estimate(0.8, 0.7, 0.9), Verdict: stat.Faster, Called: true},
 		"1.50 × faster (1.40 to 1.60)":                      {Estimate: estimate(1.5, 1.4, 1.6), Verdict: stat.Faster, Called: true, Response: record.Response{Better: record.Higher}},
 		"1.50 × natively (1.40 to 1.60)":                    {Estimate: estimate(1.5, 1.4, 1.6), Verdict: stat.Higher, Called: true, Response: record.Response{Better: record.Neither}},
-		"no cost above 2.1 %":                               {Estimate: estimate(1.001, 0.98, 1.021), Verdict: stat.Equivalent},
+		"free: no cost above 3 %":                           {Estimate: estimate(1.001, 0.98, 1.021), Verdict: stat.Equivalent},
 		"no cost above 8 %":                                 {Estimate: stat.Estimate{Ratio: 1.01, Lo: 0.9, Hi: 1.08, Bound: 0.08, N: 4}, Verdict: stat.Undecided},
-		"no cost":                                           {Estimate: estimate(0.99, 0.98, 0.999), Verdict: stat.Equivalent},
+		"free: no cost above 0.4 %":                         {Estimate: estimate(1.001, 0.998, 1.0031), Verdict: stat.Equivalent},
+		"free":                                              {Estimate: estimate(0.99, 0.98, 0.999), Verdict: stat.Equivalent},
 		"too noisy to say: between 0.70 and 1.53 ×":         {Estimate: estimate(1.03, 0.7, 1.53), Verdict: stat.Undecided},
 		"about 1.40 × the cost; an interval takes 3 blocks": {Estimate: stat.Estimate{Ratio: 1.4, N: 2}, Verdict: stat.Undecided},
 		"not measured":                                      {},
@@ -91,6 +93,29 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// TestManySandboxes: whatever the number of sandboxes, the answer has 15 lines at most, and each
+// sandbox its cost and its start.
+func TestManySandboxes(t *testing.T) {
+	for n := 2; n <= 12; n++ {
+		r := &analyse.Result{Compared: comparisons("a", "process", stat.Estimate{}, "")}
+		for i := 1; i < n; i++ {
+			kind := fmt.Sprintf("runsc-kind-%d", i)
+			r.Compared = append(r.Compared, comparisons("a", kind, estimate(float64(i)+1, float64(i)+0.9, float64(i)+1.1), stat.Slower)...)
+			r.Overheads = append(r.Overheads, analyse.Overhead{Sandbox: kind, Start: time.Duration(i) * time.Second})
+		}
+		lines := Text(Of(r), nil, terminal.Ink{})
+		all := strings.Join(lines, "\n")
+		if len(lines) > mostLines {
+			t.Errorf("%d sandboxes have %d lines:\n%s", n, len(lines), all)
+		}
+		for i := 1; i < min(n, 9); i++ {
+			if !strings.Contains(all, fmt.Sprintf("  %d.00 × the cost (%d.90 to %d.10)", i+1, i, i+1)) || !strings.Contains(all, fmt.Sprintf(" %d.00 s", i)) {
+				t.Errorf("of %d sandboxes the cost or the start of number %d is missing:\n%s", n, i, all)
+			}
+		}
+	}
+}
+
 // TestBeside: commands are compared natively by the blocks that both have.
 func TestBeside(t *testing.T) {
 	r := &analyse.Result{Compared: append(comparisons("a", "process", stat.Estimate{}, ""), comparisons("b", "process", stat.Estimate{}, "")...)}
@@ -117,11 +142,12 @@ func TestBeside(t *testing.T) {
 
 func TestFailure(t *testing.T) {
 	for in, want := range map[record.Failure]string{
-		{Reason: "main did not end", Tail: ""}:                                             "main did not end//",
-		{Reason: "x", Tail: "timed: run 2 was killed by SIGSEGV\n"}:                        "was killed by SIGSEGV//",
-		{Reason: "x", Tail: "timed: run 12 ended with exit code 2\na\nb\n"}:                "ended with exit code 2//a\nb",
-		{Reason: "x", Tail: "timed: the command that prepares run 1 ended with exit 1\nq"}: "the command that prepares run 1 ended with exit 1//q",
-		{Reason: "x", Tail: "sh: timed: out"}:                                              "x//sh: timed: out",
+		{Reason: "main did not end", Tail: ""}:                                                     "main did not end//",
+		{Reason: "x", Tail: "timed: run 2 was killed by SIGSEGV\n"}:                                "was killed by SIGSEGV//",
+		{Reason: "x", Tail: "timed: run 12 ended with exit code 2\na\nb\n"}:                        "ended with exit code 2//a\nb",
+		{Reason: "x", Tail: "timed: the command that prepares run 1 ended with exit 1\nq"}:         "the command that prepares run 1 ended with exit 1//q",
+		{Reason: "x", Tail: "timed: run 1 did not end within 10s; raise timeout if it needs more"}: "did not end within 10s; give it more with --timeout//",
+		{Reason: "x", Tail: "sh: timed: out"}:                                                      "x//sh: timed: out",
 	} {
 		how, said := Failure(&in)
 		if got := fmt.Sprintf("%s//%s", how, said); got != want {

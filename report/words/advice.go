@@ -170,7 +170,7 @@ func amount(g *advice.Gain) string {
 // gains most.
 func AdviceShort(r *analyse.Result, x *advice.Item) string {
 	if x.Gain == nil {
-		return x.Change + ". What it brings was not measured."
+		return x.Change + ". Its gain was not measured."
 	}
 	lead, text := gain(r, x, x.Gain)
 	return x.Change + ". " + strings.ToUpper(lead[:1]) + lead[1:] + ": " + text + "."

@@ -21,14 +21,14 @@ const Modelled = "modelled, not measured"
 const ModelledPatch = "# from a model, not measured"
 
 // ModelledAbout says it at length, once.
-const ModelledAbout = "Modelled, not measured: every figure here is of a model of the sandbox path, none of a machine. It rehearses a study; it says nothing about a host."
+const ModelledAbout = "Modelled, not measured: every figure here comes from a model of the sandbox path, none from a real machine. It rehearses a study; it says nothing about a host."
 
 // Doubtful is the confidence below which a cause has a question mark.
 const Doubtful = 0.75
 
 // CauseName is how reports show a kind of cause.
 type CauseName struct {
-	ID      cause.Kind `json:"id"`
+	ID      cause.Name `json:"id"`
 	Word    string     `json:"word"`              // or two, as maps have it
 	About   string     `json:"about,omitempty"`   // what it is; "" of one that is not known here
 	Hue     uint32     `json:"hue,omitempty"`     // 0xRRGGBB; 0: it has no colour
@@ -38,10 +38,10 @@ type CauseName struct {
 // CauseNameOf is the name of a kind. The hues are of Paul Tol's light scheme
 // (https://personal.sron.nl/~pault/), which people with any of the common deficiencies
 // tell apart; kinds that are kin share one.
-func CauseNameOf(k cause.Kind) CauseName {
-	n := map[cause.Kind]CauseName{
+func CauseNameOf(k cause.Name) CauseName {
+	n := map[cause.Name]CauseName{
 		cause.Quota:        {"", "", "the cgroup's CPU quota holds it back", 0xEE8866, false},
-		cause.Helper:       {"", "", "a thread beside the program, of the sandbox itself, is saturated or takes most of the time", 0xEEDD88, false},
+		cause.Helper:       {"", "", "a helper thread of the sandbox is saturated or takes most of the time", 0xEEDD88, false},
 		cause.Guest:        {"", "guest CPU", "all processors that the sandbox may use are busy", 0x77AADD, false},
 		cause.GuestOne:     {"", "one CPU", "one processor is busy with a workload of a single thread", 0x77AADD, true},
 		cause.Host:         {"", "host CPU", "the host's processors are all busy", 0x99DDFF, false},
@@ -50,13 +50,13 @@ func CauseNameOf(k cause.Kind) CauseName {
 		cause.Other:        {"", "something else", "none of the resources that were read explains it", 0x777777, false},
 		cause.Link:         {"", "", "the network link is at its limit", 0x44BB99, false},
 		cause.Device:       {"", "disk", "the disk is at its limit", 0x44BB99, true},
-		cause.Path:         {"", "", "every round trip gains a fixed delay; no thread is saturated", 0xFFAABB, false},
+		cause.Path:         {"", "", "every round trip has a fixed extra delay; no thread is saturated", 0xFFAABB, false},
 		cause.Saturation:   {"", "", "requests wait in queues under load, with no thread saturated", 0xBBCC33, false},
-		cause.Imbalance:    {"", "", "one of the guest's processors takes the interrupts", 0xAAAA00, false},
-		cause.Interception: {"", "", "system calls: the sandbox catches each, which takes time", 0xC9A3E6, false},
+		cause.Imbalance:    {"", "", "one of the guest's processors handles the interrupts", 0xAAAA00, false},
+		cause.Interception: {"", "", "system calls: the sandbox intercepts each, which takes time", 0xC9A3E6, false},
 		cause.None:         {"", "", "nothing of the sandbox or its host limits it", 0, false},
 		cause.Untold:       {"", "not told apart", "several causes would explain it equally well", 0, false},
-		cause.Unknown:      {"", "", "what would tell was not read", 0, false},
+		cause.Unknown:      {"", "", "readings are missing", 0, false},
 	}[k]
 	if n.ID = k; n.Word == "" {
 		n.Word = string(k) // some are whatever a newer version calls them
@@ -66,7 +66,7 @@ func CauseNameOf(k cause.Kind) CauseName {
 
 // CauseKind is a cause in a word or two, as maps have it. The role is that of a full
 // helper, or "".
-func CauseKind(k cause.Kind, role string) string {
+func CauseKind(k cause.Name, role string) string {
 	word := CauseNameOf(k).Word
 	if k == cause.Helper {
 		return strings.TrimSpace(word + " " + role)
@@ -118,7 +118,7 @@ func CausePrice(p *cause.Price) string {
 
 // CauseTally is what several findings come to.
 type CauseTally struct {
-	Kind       cause.Kind // the most frequent of those that cost; where none does, of the undecided; else of all
+	Kind       cause.Name // the most frequent of those that cost; where none does, of the undecided; else of all
 	Role       string     // of Helper, where all of that kind have the same
 	N          int        // cells with it
 	Of         int        // cells that it was counted among: those that cost, the undecided, or all
@@ -172,13 +172,13 @@ func Tally(list []*cause.Finding) CauseTally {
 
 // CauseCount is how many cells have a cause.
 type CauseCount struct {
-	Kind cause.Kind
+	Kind cause.Name
 	N    int
 }
 
 // CauseCounts counts, the most frequent first.
 func CauseCounts(list []*cause.Finding) []CauseCount {
-	n := make(map[cause.Kind]int)
+	n := make(map[cause.Name]int)
 	var out []CauseCount
 	for _, f := range list {
 		if n[f.Cause]++; n[f.Cause] == 1 {
@@ -188,11 +188,11 @@ func CauseCounts(list []*cause.Finding) []CauseCount {
 	for i := range out {
 		out[i].N = n[out[i].Kind]
 	}
-	rank := func(k cause.Kind) int {
-		if i := slices.Index(cause.Kinds(), k); i >= 0 {
+	rank := func(k cause.Name) int {
+		if i := slices.Index(cause.Names(), k); i >= 0 {
 			return i
 		}
-		return len(cause.Kinds())
+		return len(cause.Names())
 	}
 	slices.SortStableFunc(out, func(a, b CauseCount) int {
 		return cmp.Or(b.N-a.N, rank(a.Kind)-rank(b.Kind), cmp.Compare(a.Kind, b.Kind))
@@ -288,14 +288,14 @@ func CausesSentence(r *analyse.Result) string {
 	if len(costs) > 0 {
 		parts = append(parts, fmt.Sprintf("Isolation costs in %d of %s. What causes it, and in how many: %s.", len(costs), Count(all, "case"), list(costs)))
 	} else {
-		parts = append(parts, "No case is known to be slowed by isolation.")
+		parts = append(parts, "No case is known to be slower because of isolation.")
 	}
 	if len(open) > 0 {
-		s := fmt.Sprintf("%d are too noisy or too few to say.", len(open))
+		s := fmt.Sprintf("%d are undecided: too noisy, or too few blocks.", len(open))
 		if suspect > 0 {
 			s += fmt.Sprintf(" Of these, %d %s worse by more than a tenth.", suspect, plural(suspect, "looks", "look"))
 		}
-		parts = append(parts, s+" What limits their speed, as far as was seen: "+list(open)+".")
+		parts = append(parts, s+" What limits their speed, as far as known: "+list(open)+".")
 	}
 	if len(rest) > 0 {
 		parts = append(parts, fmt.Sprintf("%d cost nothing. What limits their speed: %s.", len(rest), list(rest)))

@@ -12,8 +12,8 @@ import (
 )
 
 // QuotasAbout explains the table.
-const QuotasAbout = "Means over the good trials, in the measured time. CPU: of all that the sandbox runs for the end on the host, without tare's agent, and its part of the quota. " +
-	"Throttled: of the quota's periods, those in which it was used up. Held back: the time that this took, summed over processors."
+const QuotasAbout = "Means over the good trials, in the measured time. CPU: everything that the sandbox runs on the host for this side, without tare's agent, and its part of the quota. " +
+	"Throttled: the share of the quota's periods in which it was used up. Held back: the time lost to this, summed over processors."
 
 // CountedEnds names the roles of the workloads whose CPU is counted.
 func CountedEnds(r *analyse.Result) string {
@@ -27,9 +27,9 @@ func CountedEnds(r *analyse.Result) string {
 		return "the workload"
 	}
 	if len(all) > 3 {
-		return "the ends that are in the sandbox"
+		return "the isolated sides"
 	}
-	return "the ends in the sandbox (" + strings.Join(all, "; ") + ")"
+	return "the isolated sides (" + strings.Join(all, "; ") + ")"
 }
 
 // CPUCosts says of each treatment what the same work costs: the median over the
@@ -61,7 +61,7 @@ func CPUCosts(r *analyse.Result) []string {
 		}
 		s := Treatment(r, t.Cell) + ": "
 		if len(ratios) > 1 {
-			s += fmt.Sprintf("median of %d variants %s the CPU time a unit of work, most ", len(ratios), Times(stat.Median(ratios)))
+			s += fmt.Sprintf("median of %d variants %s the CPU time per unit of work, most ", len(ratios), Times(stat.Median(ratios)))
 		}
 		out = append(out, s+costOf(r, worst, base[worst.Stratum], vary))
 	}

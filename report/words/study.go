@@ -11,13 +11,13 @@ import (
 // Stop says a stopping rule.
 func Stop(s study.Stop) string {
 	if s.Fixed > 0 {
-		return fmt.Sprintf("%s of each workload variant, whatever they show; intervals of %s.", Count(s.Fixed, "block"), percent(s.Confidence))
+		return fmt.Sprintf("%s of each workload variant, whatever the results; intervals of %s.", Count(s.Fixed, "block"), percent(s.Confidence))
 	}
 	looks := make([]string, len(s.Looks))
 	for i, k := range s.Looks {
 		looks[i] = strconv.Itoa(k)
 	}
-	return fmt.Sprintf("Look after %s blocks; a workload variant ends when each first figure has an interval within %s either way, or within a part of a large effect. "+
+	return fmt.Sprintf("Look after %s blocks; a workload variant ends when the interval of each first figure is within %s either way, or within a part of a large effect. "+
 		"Costs within %s are called free. Intervals of %s, whenever the study stopped.", List(looks), percent(s.Width), percent(s.Margin), percent(s.Confidence))
 }
 

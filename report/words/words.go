@@ -3,7 +3,7 @@
 //
 // The data path: 1. each comparison is sorted into what may be said of it (kind): worse,
 // better, equal, without a cost above some bound, too noisy to say, or not compared and
-// why; 2. those of the same workload and response are put together (weigh.go); 3. clauses
+// why; 2. those of the same workload and response are put together (costs.go); 3. clauses
 // are joined into one sentence a sandbox, the greatest costs first, the rest counted; 4. a
 // headline counts over all.
 //
@@ -242,13 +242,13 @@ func Exaggerated(r *analyse.Result) string {
 	if n > most {
 		named = append(named, fmt.Sprintf("%d more (in --json)", n-most))
 	}
-	return fmt.Sprintf("%s probably exaggerated, because noise that makes a difference larger also makes it more likely to be seen. Corrected: %s.",
+	return fmt.Sprintf("%s probably exaggerated, because a difference that noise makes larger is more likely to be detected. Corrected: %s.",
 		map[bool]string{true: "One ratio is", false: Count(n, "ratio") + " are"}[n == 1], strings.Join(named, "; "))
 }
 
 // said is how each kind is called where comparisons are counted.
 func said() []string {
-	return []string{worse: "cost more", better: "cost less", differs: "different", equal: "free", bounded: "surely without a large cost",
+	return []string{worse: "cost more", better: "cost less", differs: "different", equal: Free, bounded: "surely without a large cost",
 		undecided: "too noisy to say", noRatio: "without a ratio", belowNoise: "below noise", failed: "failed", noValue: "not measured", skipped: "skipped"}
 }
 

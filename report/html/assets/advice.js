@@ -29,7 +29,7 @@
 
   // adviceItem shows one entry; id tells it from the same elsewhere in the page.
   Tare.adviceItem = (a, id, cells) =>
-    Tare.entry(a, id, cells && Tare.causes() ? Tare.folded(`advice-${id}`, `Its cells (${a.cells.length})`, () => cellList(a.cells, id)) : null);
+    Tare.entry(a, id, cells && Tare.causes() ? Tare.folded(`advice-${id}`, `Affected cells (${a.cells.length})`, () => cellList(a.cells, id)) : null);
 
   const most = 100;
   const cellList = (list, id) =>

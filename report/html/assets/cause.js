@@ -6,7 +6,7 @@
 
   const groups = [
     [1, "Supports it", "✓"],
-    [0, "Neither: near the limit, or nothing by itself", "~"],
+    [0, "Neither: near the limit, or inconclusive", "~"],
     [-1, "Excludes other causes", "✗"],
   ];
 
@@ -111,7 +111,7 @@
     if (!all.length) return null;
     return [
       Tare.el("h3", {}, "Readings"),
-      Tare.el("p", { class: "quiet" }, "Means over the measured time. The thin line: from the lowest to the highest trial. The upright line: the limit beyond which the cause is taken to be there."),
+      Tare.el("p", { class: "quiet" }, "Means over the measured time. The horizontal line: from the lowest to the highest trial. The vertical line: the limit above which the reading supports the cause."),
       groups.map(([says, title, mark]) => {
         const list = all.filter((r) => r.says === says);
         return list.length
@@ -151,7 +151,7 @@
 
   const fits = (f) =>
     [
-      [f.added, "Time that the sandbox adds", "a longer way adds a constant, whatever the size"],
+      [f.added, "Time that the sandbox adds", "a longer path adds a constant, whatever the size"],
       [f.factor, "Times the baseline's time", "a full queue is a constant factor under load"],
     ].map(([fit, title, says]) => (fit && fit.x.length ? [Tare.el("h3", {}, `${title}, over ${fit.over}`), Tare.el("p", { class: "quiet" }, `${fitted(fit)}: ${says}.`), fitChart(title, fit).node, fitTable(title, fit)] : null));
 

@@ -224,9 +224,9 @@
       C.maps.length ? Tare.el("h3", {}, "Every cell") : null,
       list.length
         ? grid("Causes of every cell", null, "workload", V.columns.map(({ t }) => Tare.treatmentName(t.cell)), rows)
-        : Tare.el("p", { class: "quiet" }, "No cell passes the filter."),
+        : Tare.el("p", { class: "quiet" }, "No cell matches the filter."),
       Tare.pager(p, "rows"),
-      Tare.el("p", { class: "quiet hint" }, "Choose a cell for its readings and what to set. Arrow keys move, Enter opens, Escape closes."),
+      Tare.el("p", { class: "quiet hint" }, "Choose a cell for its readings and settings. Arrow keys move, Enter opens, Escape closes."),
     );
   };
 
@@ -254,8 +254,8 @@
       Tare.el(
         "p",
         {},
-        "Filled: isolation costs there, by this cause; the paler, the less sure. Framed, by what bounds the cell: it is not known to cost. Undecided: too few blocks, or the interval holds 1. No cost: as good as the baseline, or better. ",
-        C.maps.length ? "A cell of the tables has the most frequent cause among its strata that cost, in how many of all, and the mean confidence. " : "",
+        "Filled: isolation has a cost here, with this cause; the paler, the lower the confidence. Framed, in the colour of the cause: no cost is known. Undecided: too few blocks, or the interval holds 1. No cost: as good as the baseline, or better. ",
+        C.maps.length ? "A cell of the tables has the most frequent cause among its variants with a cost, how many of all have it, and the mean confidence. " : "",
         `?: a confidence below ${Tare.percent(C.doc.causes.doubtful)}.`,
       ),
       Tare.el(

@@ -40,7 +40,7 @@
       chart(title, cores, trial).node,
       Tare.legendKeys([
         ...there.map((m) => ({ text: says[m], colour: colours()[m] })),
-        ...(trial.window ? [{ text: "outside of the measured window", colour: Tare.css("--line") }] : []),
+        ...(trial.window ? [{ text: "outside the measured window", colour: Tare.css("--line") }] : []),
       ]),
       Tare.folded(`series-${trial.where}-cores-${end}`, "Figures", () =>
         Tare.table(

@@ -31,7 +31,7 @@
     const most = Math.max(...sum.v, 0),
       allowed = quota ? Math.max(...quota.v) : 0;
     const near = allowed > 0 && allowed <= far * most;
-    const title = end === undefined ? (of > 1 ? "CPU outside of the sandboxes by role" : "CPU by role") : `CPU by role: ${end}`;
+    const title = end === undefined ? (of > 1 ? "CPU outside the sandboxes by role" : "CPU by role") : `CPU by role: ${end}`;
     const rows = [...lines, ...(lines.length > 1 ? [sum] : []), ...(quota ? [{ ...quota, labels: "quota" }] : [])];
     // As in the table of quotas, tare's own agent does not count as use.
     const own = lines.filter((l) => Tare.labelOf(l, "role") !== "harness");
@@ -46,7 +46,7 @@
         ...lines.map((l) => ({ text: Tare.labelOf(l, "role") || Tare.lineLabel(l), colour: Tare.lineColour(l, true) })),
         ...(lines.length > 1 ? [{ text: "sum", colour: Tare.css("--ink"), mark: "line-solid" }] : []),
         ...(near ? [{ text: `quota of the cgroup: ${Tare.value(allowed, "cores")}`, colour: Tare.css("--fail"), mark: "line-dashed" }] : []),
-        ...(trial.window ? [{ text: "outside of the measured window", colour: Tare.css("--line") }] : []),
+        ...(trial.window ? [{ text: "outside the measured window", colour: Tare.css("--line") }] : []),
       ]),
       quota || throttled ? Tare.el("p", { class: "quiet quota" }, said(quota, allowed, near, used, throttled, trial)) : null,
       Tare.lineTable(title, rows, trial, `series-${trial.where}-cpu-${end}`),

@@ -9,7 +9,7 @@
 
   Tare.cpuCostSection = () => {
     part = Tare.section("cpucost", "CPU per unit of work", ["cpucost", "interval"]);
-    const lead = Tare.el("p", { class: "quiet" }, "What a byte, request or call costs in processor time on the host, all helpers of the sandbox included, beside the baseline.");
+    const lead = Tare.el("p", { class: "quiet" }, "Processor time on the host for each byte, request or call, including all helpers of the sandbox, compared with the baseline.");
     keyHost = Tare.el("div", {});
     const chartHost = Tare.el("div", {});
     draw = Tare.pieces(chartHost, "cpu per unit of work", (n) => n * 26 + 60, build);

@@ -71,7 +71,7 @@
     });
     Tare.fill(
       host,
-      boxes.length ? Tare.el("div", { class: "smalls" }, boxes) : Tare.el("p", { class: "quiet" }, "No distribution of what is shown."),
+      boxes.length ? Tare.el("div", { class: "smalls" }, boxes) : Tare.el("p", { class: "quiet" }, "No distribution for the selected cells."),
       Tare.printing() ? null : Tare.pager(p, "charts"),
     );
   };

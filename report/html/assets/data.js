@@ -18,7 +18,7 @@
       stream = new Blob([bytesOf(script.textContent)]).stream().pipeThrough(new DecompressionStream("gzip"));
       return JSON.parse(await new Response(stream).text());
     } catch (err) {
-      throw new Error(`the data in this file are damaged (${err.message}); fetch the file again`, { cause: err });
+      throw new Error(`the data in this file is damaged (${err.message}); fetch the file again`, { cause: err });
     }
   };
 
@@ -43,7 +43,7 @@
   Tare.load = async () => {
     if (Tare.live() !== null) return Tare.get("doc");
     const script = document.getElementById("tare-data");
-    if (!script || !script.textContent.trim()) throw new Error("there are no data in this file");
+    if (!script || !script.textContent.trim()) throw new Error("there is no data in this file");
     return unpacked(script);
   };
 
@@ -78,7 +78,7 @@
     higher: { mark: "↑", word: "higher" },
     lower: { mark: "↓", word: "lower" },
     equivalent: { mark: "=", word: "free" },
-    bounded: { mark: "≤", word: "surely no cost above this" },
+    bounded: { mark: "≤", word: "no cost above this" },
     undecided: { mark: "?", word: "too noisy to say" },
     "no-ratio": { mark: "", word: "no ratio" },
     "below-noise": { mark: "", word: "below noise" },

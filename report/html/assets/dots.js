@@ -178,19 +178,7 @@
         renderItem: (params, api) => {
           const i = D.items[data[params.dataIndex].item],
             open = i.kind === "undecided" || i.kind === "bounded";
-          const c = api.coord([api.value(0), api.value(1)]),
-            a = api.coord([api.value(2), api.value(1)]),
-            b = api.coord([api.value(3), api.value(1)]);
-          const line = (x1, y1, x2, y2) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: st.colour, lineWidth: 1.8 } });
-          return {
-            type: "group",
-            children: [
-              line(a[0], a[1], b[0], b[1]),
-              line(a[0], a[1] - 3, a[0], a[1] + 3),
-              line(b[0], b[1] - 3, b[0], b[1] + 3),
-              Tare.drawMark(st.symbol, c, 4.4, st.colour, open),
-            ],
-          };
+          return Tare.drawInterval(api, st, open);
         },
       };
     });
@@ -268,7 +256,7 @@
     return {
       height: rows.length * rowHeight + bottom + 8,
       label:
-        `Costs beside ${D.res.baseline} with intervals, ${rows.length} rows: ` +
+        `Costs compared with ${D.res.baseline}, with intervals, ${rows.length} rows: ` +
         rows
           .slice(0, 3)
           .map(
@@ -310,6 +298,22 @@
       `${Tare.short(i.row.name, 70)}  ${Tare.plain(i.c.response.name)}\n${Tare.short(Tare.treatmentName(Tare.data.treatments[i.column].cell), 60)}: ${Tare.times(i.cost.x)}  (${second})  n=${e.n}\n` +
       `${Tare.value(e.value, Tare.unitOf(i.c.response))} against ${Tare.value(e.base, Tare.unitOf(i.c.response))}\n${Tare.kinds[i.kind].mark} ${Tare.kinds[i.kind].word}`
     );
+  };
+
+  // drawInterval draws the mark of a style at a row's value 0, and the interval from value 2 to
+  // value 3; value 1 is the row.
+  Tare.drawInterval = (api, st, open) => {
+    const [c, a, b] = [0, 2, 3].map((i) => api.coord([api.value(i), api.value(1)]));
+    const line = (x1, y1, x2, y2) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: st.colour, lineWidth: 1.8 } });
+    return {
+      type: "group",
+      children: [
+        line(a[0], a[1], b[0], b[1]),
+        line(a[0], a[1] - 3, a[0], a[1] + 3),
+        line(b[0], b[1] - 3, b[0], b[1] + 3),
+        Tare.drawMark(st.symbol, c, 4.4, st.colour, open),
+      ],
+    };
   };
 
   // drawMark draws one symbol; open ones are undecided.

@@ -92,7 +92,7 @@
     if (!V.rows.length) {
       Tare.fill(
         host,
-        Tare.el("p", { class: "quiet" }, D.items.length ? "No comparison passes the filter." : "Nothing has been measured yet."),
+        Tare.el("p", { class: "quiet" }, D.items.length ? "No comparison matches the filter." : "Nothing has been measured yet."),
       );
       return;
     }
@@ -124,7 +124,7 @@
     });
     const table = Tare.el(
       "table",
-      { class: V.columns.length > 6 ? "heatmap tight" : V.columns.length > 5 ? "heatmap many" : "heatmap", role: "grid", "aria-label": "Costs beside the baseline" },
+      { class: V.columns.length > 6 ? "heatmap tight" : V.columns.length > 5 ? "heatmap many" : "heatmap", role: "grid", "aria-label": "Costs compared with the baseline" },
       Tare.el(
         "thead",
         {},
@@ -165,7 +165,7 @@
         "p",
         { class: "quiet hint" },
         "Choose a cell for its details. Arrow keys move, Enter opens, Escape closes. ",
-        Tare.el("span", { class: "sideways" }, "The table goes on to the right: scroll it sideways."),
+        Tare.el("span", { class: "sideways" }, "The table continues to the right: scroll it sideways."),
       ),
     );
     const look = () => host.classList.toggle("cut", scroll.scrollWidth - scroll.clientWidth - scroll.scrollLeft > 1);
@@ -238,11 +238,11 @@
         { class: "keys" },
         Tare.heatScale(has, cap),
         key("equivalent", `free (within ${pct})`),
-        key("bounded", "surely no cost above this"),
+        key("bounded", "no cost above this"),
         key("undecided", "too noisy to say"),
         key("failed", "failed"),
         key("gave-up", "given up"),
-        key("skipped", "skipped: this host cannot"),
+        key("skipped", "skipped: this host cannot run it"),
         key("below-noise", "below noise"),
         key("no-ratio", "no ratio"),
         D.items.some((i) => Tare.doubtful(i.c))

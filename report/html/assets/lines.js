@@ -83,7 +83,7 @@
     const by = new Map();
     for (const l of lines) if (l.by) by.set(l.by, Math.max(by.get(l.by) || 0, l.of));
     if (!by.size) return null;
-    const says = { mean: "CPU and processors: the mean of each stretch of time", extremes: "other lines: the least and the greatest of each stretch" };
+    const says = { mean: "CPU and processors: the mean of each stretch of time", extremes: "other lines: the minimum and maximum of each stretch" };
     return Tare.el(
       "p",
       { class: "quiet thinned" },

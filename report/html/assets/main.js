@@ -255,7 +255,7 @@
   };
 
   const use = (doc) => {
-    if (!doc || !doc.result || !doc.trials || !doc.cells || !doc.study) throw new Error("these are not the data of a report");
+    if (!doc || !doc.result || !doc.trials || !doc.cells || !doc.study) throw new Error("this is not the data of a report");
     if (doc.version > 1) Tare.problem(`This page is older than its data (version ${doc.version}); some of it may be missing.`);
     doc.sessions = doc.sessions || [];
     Tare.data = Tare.index(doc);
@@ -291,7 +291,7 @@
       } catch (err) {
         lost = true;
         Tare.problem(
-          `The server of this report does not answer (${err.message}). What is shown is what it last said; the page goes on asking.`,
+          `The server of this report does not answer (${err.message}). The page shows its last answer and keeps trying.`,
         );
       }
       setTimeout(ask, every);

@@ -146,8 +146,8 @@
         (changes.length
           ? ""
           : (w.points || []).length < fewest
-            ? `Those are too few to see a change of the machine, which takes ${fewest}.`
-            : "It saw no change of the machine.");
+            ? `These are too few to detect a change of the machine, which needs ${fewest}.`
+            : "It detected no change of the machine.");
     return [
       Tare.el("p", {}, text),
       changes.length
@@ -175,7 +175,7 @@
   // changed says what the sentinel saw at the beginning of an epoch.
   const changed = (e) =>
     (e.what || [])
-      .map((w) => (w === "time" ? `the sentinel took ${Tare.ratio(e.ratio)} × as long as before` : "threads waited more or less for a processor"))
+      .map((w) => (w === "time" ? `the sentinel took ${Tare.ratio(e.ratio)} × as long as before` : "threads waited longer or shorter for a processor"))
       .join(" and ") || "a change";
 
   const clock = (s) => {
@@ -342,7 +342,7 @@
         ? Tare.el(
             "p",
             { class: "quiet" },
-            `The first ${most} of ${Tare.grouped(all.length)}; a filter chooses others, tare export writes all.`,
+            `The first ${most} of ${Tare.grouped(all.length)}; use a filter to see others; tare export writes all.`,
           )
         : null,
     ];

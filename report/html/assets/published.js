@@ -85,21 +85,7 @@
         encode: { x: [0, 2, 3], y: 1 },
         clip: true,
         z: 3,
-        renderItem: (params, api) => {
-          const c = api.coord([api.value(0), api.value(1)]),
-            a = api.coord([api.value(2), api.value(1)]),
-            b = api.coord([api.value(3), api.value(1)]);
-          const line = (x1, y1, x2, y2) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: st.colour, lineWidth: 1.8 } });
-          return {
-            type: "group",
-            children: [
-              line(a[0], a[1], b[0], b[1]),
-              line(a[0], a[1] - 3, a[0], a[1] + 3),
-              line(b[0], b[1] - 3, b[0], b[1] + 3),
-              Tare.drawMark(st.symbol, c, 4.4, st.colour, !(data[params.dataIndex].m.estimate.lo > 0)),
-            ],
-          };
-        },
+        renderItem: (params, api) => Tare.drawInterval(api, st, !(data[params.dataIndex].m.estimate.lo > 0)),
       };
     });
     // Published ratios: a cross, and a line from it down through the marks of the row.

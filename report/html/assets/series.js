@@ -156,7 +156,7 @@
     Tare.fill(
       node,
       Tare.thinned(chosen),
-      wanted && !chosen.length ? Tare.el("p", { class: "quiet" }, "The series that the readings are of are not here.") : null,
+      wanted && !chosen.length ? Tare.el("p", { class: "quiet" }, "The series of these readings are not in this file.") : null,
       figures(chosen, trial),
       chosen.length < s.lines.length ? Tare.folded(`series-${where}-whole`, "All of this trial", () => figures(s.lines, { ...trial, where: `${where}-whole` })) : null,
     );

@@ -92,7 +92,7 @@
     if (!V.items.length) {
       Tare.fill(
         host,
-        Tare.el("p", { class: "quiet" }, Tare.data.items.length ? "No comparison passes the filter." : "Nothing has been measured yet."),
+        Tare.el("p", { class: "quiet" }, Tare.data.items.length ? "No comparison matches the filter." : "Nothing has been measured yet."),
       );
       return;
     }

@@ -48,7 +48,7 @@
       Tare.el(
         "p",
         {},
-        "Each cell: the geometric mean over what is not in the table, and its cost beside that of ",
+        "Each cell: the geometric mean over all levels that are not in the table, and its cost compared with that of ",
         Tare.el("b", {}, Tare.data.res.baseline || "the baseline"),
         " in the same column, which the colour is of. All of the study, whatever the filter.",
       ),
@@ -57,7 +57,7 @@
         { class: "keys" },
         Tare.heatScale((k) => has(k), cap(all)),
         key("equivalent", `free (within ${Tare.percent(Tare.data.res.margin || 0)})`),
-        key("bounded", "surely no cost above this"),
+        key("bounded", "no cost above this"),
         key("undecided", "too noisy to say"),
         key("no-value", "no value"),
         list.some((x) => x.cell.fewer) ? Tare.el("span", { class: "key" }, Tare.el("b", {}, fewer), " over fewer combinations than its column or row has") : null,
@@ -124,7 +124,7 @@
         }),
       ),
     );
-    const says = Tare.el("p", { class: "says quiet", "aria-hidden": "true" }, "Point at a cell for what it is made of.");
+    const says = Tare.el("p", { class: "says quiet", "aria-hidden": "true" }, "Point at a cell for its parts.");
     const table = Tare.el(
       "table",
       { class: "heatmap tight", role: "grid", "aria-label": `${t.name}: ${t.response.name}` },

@@ -69,7 +69,7 @@
   };
   Tare.pager = (p, what) => {
     if (p.cut)
-      return Tare.el("p", { class: "quiet" }, `The first ${p.to} of ${Tare.grouped(p.n)} ${what} are printed; a filter chooses others.`);
+      return Tare.el("p", { class: "quiet" }, `The first ${p.to} of ${Tare.grouped(p.n)} ${what} are printed; use a filter for others.`);
     if (p.pages < 2) return null;
     const go = (n) =>
       Tare.set(`page:${p.name}`, (s) => {

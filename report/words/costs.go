@@ -88,7 +88,7 @@ func (g *Group) Cost() (first, second string, v stat.Verdict) {
 		}
 		return first + " ×", second, v
 	case equal:
-		return "free", "", v
+		return Free, "", v
 	case bounded:
 		return "≤ " + ceil(bound(list)), "", v
 	case undecided:
@@ -105,8 +105,20 @@ func bound(list []*analyse.Comparison) (most float64) {
 	return most
 }
 
-// ceil writes a bound in per cent, rounded up: 4 %.
-func ceil(x float64) string { return fmt.Sprintf("%.0f %%", math.Ceil(100*x-1e-9)) }
+// Free is said of what costs as much as the baseline, within the margin.
+const Free = "free"
+
+// NoCostAbove says that a cost is surely below a share of the baseline's.
+func NoCostAbove(share float64) string { return "no cost above " + ceil(share) }
+
+// ceil writes a bound in per cent, rounded up: 4 %, and below 1 % to a tenth.
+func ceil(share float64) string {
+	step := 1.0
+	if share < 0.01 {
+		step = 0.1
+	}
+	return strconv.FormatFloat(math.Ceil(100*share/step-1e-9)*step, 'g', 3, 64) + " %"
+}
 
 // noise is the range that the intervals of what is undecided span.
 func noise(list []*analyse.Comparison) string {
@@ -209,13 +221,13 @@ func clause(k kind, list []*Group, names int) string {
 	head := ""
 	switch k {
 	case equal:
-		head = "free: "
+		head = Free + ": "
 	case bounded:
 		most := 0.0
 		for _, g := range list {
 			most = max(most, bound(g.by[k]))
 		}
-		head = "no cost above " + ceil(most) + " in "
+		head = NoCostAbove(most) + " in "
 	case undecided:
 		head = "too noisy to say in "
 	case noRatio, belowNoise, failed, noValue, skipped:

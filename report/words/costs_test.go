@@ -1,0 +1,79 @@
+package words
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"tare/analyse"
+	"tare/analyse/stat"
+)
+
+// TestDirections: a cost is said so that more is worse, whatever the better side of the
+// response: a third of the throughput costs three times as much.
+func TestDirections(t *testing.T) {
+	for _, c := range []struct {
+		comparison analyse.Comparison
+		tone       Tone
+		want       string
+	}{
+		{of("a", latency, 2.1, stat.Slower), Worse, "runc: 2.10 × the cost in a."},
+		{of("a", latency, 0.5, stat.Faster), Better, "runc: 2.00 × faster in a."},
+		{of("a", throughput, 0.31, stat.Slower), Worse, "runc: 3.23 × the cost in a."},
+		{of("a", throughput, 1.5, stat.Faster), Better, "runc: 1.50 × faster in a."},
+		{of("a", memory, 7.9, stat.Slower), Worse, "runc: 7.90 × the cost in a."},
+		{of("a", size, 2, stat.Higher), Note, "runc: 2.00 × the size in a."},
+		{of("a", latency, 1.001, stat.Equivalent), Equal, "runc: free: a."},
+		{atMost(of("a", latency, 0.9, stat.Undecided), 0.035), Bounded, "runc: no cost above 4 % in a."},
+		{of("a", latency, 1.1, stat.Undecided), Undecided, "runc: too noisy to say in a."},
+	} {
+		if s := about(t, result(c.comparison)); s.Text != c.want || s.Tone != c.tone {
+			t.Errorf("got %s: %s\nwant %s: %s", s.Tone, s.Text, c.tone, c.want)
+		}
+	}
+}
+
+// TestManyStrataAreSummedUp: the largest cost, how many have one, and in the headline the
+// worst by its levels.
+func TestManyStrataAreSummedUp(t *testing.T) {
+	var c []analyse.Comparison
+	for i := range 48 {
+		v, ratio := stat.Slower, 0.9-float64(i)/100
+		switch {
+		case i >= 45:
+			v, ratio = stat.Equivalent, 1
+		case i >= 40:
+			v, ratio = stat.Undecided, 1.1
+		}
+		c = append(c, of("rr", throughput, ratio, v, fmt.Sprintf("size=%dB", i+1), "mode=rr"))
+	}
+	s := about(t, result(c...))
+	want := "runc: up to 1.96 × the cost in rr (40 of 48)."
+	if s.Text != want || s.Tone != Worse {
+		t.Errorf("got  %s\nwant %s", s.Text, want)
+	}
+	if h := Headline(result(c...)); !strings.Contains(h.Text, "runc in rr size=40B, 1.96 × (1.63 to 2.18).") {
+		t.Errorf("the headline: %s", h.Text)
+	}
+}
+
+// TestWorstIsByCost: of a throughput the least ratio costs most.
+func TestWorstIsByCost(t *testing.T) {
+	h := Headline(result(of("a", latency, 3, stat.Slower), of("b", throughput, 0.1, stat.Slower), of("c", memory, 5, stat.Slower)))
+	if !strings.Contains(h.Text, "runc in b, 10.0 ×") {
+		t.Errorf("the largest cost is said to be: %s", h.Text)
+	}
+	s := about(t, result(of("a", latency, 3, stat.Slower), of("b", throughput, 0.1, stat.Slower), of("c", memory, 5, stat.Slower)))
+	if a, b, c := strings.Index(s.Text, "in a"), strings.Index(s.Text, "in b"), strings.Index(s.Text, "in c"); b > c || c > a {
+		t.Errorf("not by cost: %s", s.Text)
+	}
+}
+
+// TestCeil: a bound is never written smaller than it is, nor much larger.
+func TestCeil(t *testing.T) {
+	for share, want := range map[float64]string{0.035: "4 %", 0.04: "4 %", 0.0401: "5 %", 0.0151: "2 %", 0.01: "1 %", 0.0031: "0.4 %", 0.003: "0.3 %", 0.0995: "10 %"} {
+		if got := ceil(share); got != want {
+			t.Errorf("%g: %s, want %s", share, got, want)
+		}
+	}
+}
