@@ -38,22 +38,22 @@ func (a *app) adviseVerb() *cobra.Command {
 	var f adviseFlags
 	cmd := &cobra.Command{
 		Use:   "advise DIR",
-		Short: "Say what to set, and how it is written",
-		Long: `Say what to set so that the isolation costs less: from what bounds each cell to a
-setting, with the gain where the study measured it, the price in CPU, and the
-setting as it is written: a pod's annotation or limit, a KubeVirt field, a flag of
-the runtime, a line of shell, or a ` + "`tare run`" + ` that measures it first.
+		Short: "Say which settings to change, with patches",
+		Long: `Say which settings make the isolation cost less. Each item goes from the cause of
+a cost to a setting, with the gain if the study measured it, the price in CPU, and
+a patch: a pod's annotation or limit, a KubeVirt field, a flag of the runtime, a
+shell command, or a ` + "`tare run`" + ` that measures the setting first.
 
-What was measured goes before what a rule says: a setting that the study tried
-and that gained nothing is not advised. The costliest comes first.
+Measurements take precedence over rules: a setting that the study tried without a
+gain is not advised. The costliest item comes first.
 
---patch prints the patches of one kind alone, ready for a file. Those that must
-not be set together are not printed together; what is left out is said on
-standard error.
+--patch prints the patches of one kind, ready for a file. It never prints patches
+that must not be applied together, and names those that it leaves out on standard
+error.
 
---verify relieves each named cause on this host and says whether the cell improves:
-it runs the cell, its baseline and the cell with the setting for a few blocks, and
-goes on where it was interrupted.`,
+--verify removes each named cause on this host and says whether the cell improves.
+It runs the cell, its baseline and the cell with the setting for a few blocks. If
+it was interrupted, it resumes.`,
 		Example: `  tare advise results/first
   tare advise results/first --only sandbox=vm
   tare advise results/first --patch pod --only sandbox=vm > patch.yaml && kubectl patch deployment web --patch-file patch.yaml
@@ -67,12 +67,12 @@ goes on where it was interrupted.`,
 	}
 	fl := cmd.Flags()
 	fl.BoolVar(&f.json, "json", false, "print JSON")
-	fl.StringVar(&f.patch, "patch", "", "print the patches for this alone: "+strings.Join(advice.PatchesFor(), ", "))
-	fl.StringArrayVar(&f.only, "only", nil, "advice on cells with these levels alone: "+onlyHelp)
-	fl.StringSliceVar(&f.from, "from", nil, "advice for who runs with these levels today, such as default_vcpus=1,cpu-limit=1")
+	fl.StringVar(&f.patch, "patch", "", "print only the patches for this target: "+strings.Join(advice.PatchesFor(), ", "))
+	fl.StringArrayVar(&f.only, "only", nil, "advice only on cells with these levels: "+onlyHelp)
+	fl.StringSliceVar(&f.from, "from", nil, "advice for those who run with these levels today, such as default_vcpus=1,cpu-limit=1")
 	fl.StringVar(&f.container, "container", "", "name of the container in patches of pods, instead of APP")
-	fl.BoolVar(&f.verify, "verify", false, "relieve each named cause on this host and say whether the cell improves")
-	fl.BoolVar(&f.dry, "dry-run", false, "with --verify: say what would run, and run nothing")
+	fl.BoolVar(&f.verify, "verify", false, "remove each named cause on this host and say whether the cell improves")
+	fl.BoolVar(&f.dry, "dry-run", false, "with --verify: show what would run, without running it")
 	fl.IntVar(&f.blocks, "blocks", stat.MinN, "with --verify: blocks of each cell")
 	fl.DurationVar(&f.budget, "budget", defaultVerify, "with --verify: the most time that one cause may take")
 	fl.BoolVar(&f.wait, "wait", false, "with --verify: "+waitHelp)
@@ -168,7 +168,7 @@ func fromLevels(list []string) (out []record.Level, err error) {
 	for _, s := range list {
 		factor, level, ok := strings.Cut(s, "=")
 		if !ok {
-			return nil, coded(exitUsage, "--from %q is not understood; write FACTOR=LEVEL, such as cpu-limit=1", s)
+			return nil, coded(exitUsage, "cannot read --from %q; write FACTOR=LEVEL, such as cpu-limit=1", s)
 		}
 		out = append(out, record.Level{Factor: factor, Value: level})
 	}
@@ -265,7 +265,7 @@ func (a *app) patches(r *analysed, items []advice.Item, kind string) error {
 	}
 	for i := range docs {
 		for _, clash := range docs[i].Clash {
-			a.note("two items want different things of %s: %s", docs[i].File, clash)
+			a.note("two items need conflicting settings of %s: %s", docs[i].File, clash)
 		}
 	}
 	if len(docs) == 0 {
@@ -288,7 +288,7 @@ func kindsOf(items []advice.Item) string {
 		}
 	}
 	if len(out) == 0 {
-		return "it has none at all; without --patch it says why"
+		return "it has no patches; without --patch it says why"
 	}
 	return "it has some for " + strings.Join(out, ", ")
 }

@@ -145,7 +145,7 @@ func readSource(file string, patience time.Duration) ([]byte, error) {
 	at, err := os.Stat(file)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("there is no study file %s; check the path", file)
+		return nil, fmt.Errorf("the study file %s does not exist; check the path", file)
 	case err != nil:
 		return nil, err //nolint:wrapcheck // it names the file
 	case at.IsDir():
@@ -173,11 +173,11 @@ func readSource(file string, patience time.Duration) ([]byte, error) {
 	src, err := io.ReadAll(io.LimitReader(f, study.MaxSource+1))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, fmt.Errorf("cannot read %s: its writer did not end within %v; give a study file", file, patience)
+		return nil, fmt.Errorf("cannot read %s: the program that writes to it did not finish within %v; give a study file", file, patience)
 	case err != nil:
 		return nil, err //nolint:wrapcheck // it names the file
 	case len(src) > study.MaxSource:
-		return nil, fmt.Errorf("%s is larger than %s, the most that a study may have; give a study file", file, strings.TrimSpace(param.FormatSize(study.MaxSource)))
+		return nil, fmt.Errorf("%s is larger than %s, the limit for a study; give a study file", file, strings.TrimSpace(param.FormatSize(study.MaxSource)))
 	case len(src) == 0 && !at.Mode().IsRegular():
 		return nil, fmt.Errorf("cannot read %s: it is empty; give a study file", file)
 	}

@@ -28,18 +28,18 @@ func (a *app) bundleVerb() *cobra.Command {
 	var f bundleFlags
 	cmd := &cobra.Command{
 		Use:   "bundle DIR | --check FILE | --unpack FILE",
-		Short: "Make one file of a results folder, to send or to keep",
-		Long: `Make one file of a results folder: its database, the time series, what the tools
-printed and the study, with a SHA-256 of each. The folder may be one that a study
-still writes to, or that a killed run left: what is in the file is whole. The same
+		Short: "Pack a results folder into one file, to send or to keep",
+		Long: `Pack a results folder into one file: its database, the time series, the output of
+the programs and the study, with a SHA-256 of each. A study may still be writing to
+the folder, or a run may have been killed: the contents are consistent. The same
 folder gives the same bytes.
 
-report, compare, plot, serve and export take such a file where they take a folder,
-on any machine and without root. They unpack it to a private place (TMPDIR) and
-remove that at their end. A file that is damaged, or made to do harm, is refused.
+report, compare, plot, serve and export accept such a file instead of a folder,
+on any machine and without root. They unpack it to a private directory (in TMPDIR)
+and remove that when they end. They refuse a file that is damaged or malicious.
 
---check reads a file to its end and says whether it is good. --unpack makes a
-folder of it again, which "tare run" goes on with.`,
+--check reads the whole file and says whether it is intact. --unpack turns it back
+into a folder, which "tare run" can resume.`,
 		Example: `  tare bundle results/first                    first.tar.zst
   tare bundle results/first -o kata-2026.tar.zst
   tare bundle --check first.tar.zst
@@ -71,8 +71,8 @@ folder of it again, which "tare run" goes on with.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&f.output, "output", "o", "", "write this file (default NAME"+bundle.Suffix+"); with --unpack: make this folder (default results/NAME)")
-	fl.BoolVar(&f.check, "check", false, "say whether a bundle is good")
-	fl.BoolVar(&f.unpack, "unpack", false, "make a results folder of a bundle")
+	fl.BoolVar(&f.check, "check", false, "say whether a bundle is intact")
+	fl.BoolVar(&f.unpack, "unpack", false, "unpack a bundle into a results folder")
 	fl.StringVar(&f.limit, "limit", "", "with --check and --unpack: refuse what unpacks to more (default 16GiB, and 200 times the file)")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	cmd.MarkFlagsMutuallyExclusive("check", "unpack")
@@ -137,7 +137,7 @@ func (a *app) bundle(ctx context.Context, dir string, f bundleFlags) error {
 	if st, err := os.Stat(file); err == nil && st.IsDir() {
 		return coded(exitUsage, "%s is a directory; name a file with -o FILE", file)
 	} else if err == nil && st.Mode().IsRegular() { // it may be all that is left of other results
-		return coded(exitUsage, "%s is there already; name a new file with -o FILE, or remove it first", file)
+		return coded(exitUsage, "%s already exists; name a new file with -o FILE, or remove it first", file)
 	}
 	var m *bundle.Manifest
 	h := sha256.New()
@@ -190,7 +190,7 @@ func unpackTo(ctx context.Context, file, dir string, l bundle.Limits) (_ *bundle
 	if dir == "" {
 		beside = "results"
 	} else if _, err := os.Lstat(dir); err == nil {
-		return nil, "", coded(exitUsage, "%s is there already; name a new folder with -o DIR", dir)
+		return nil, "", coded(exitUsage, "%s already exists; name a new folder with -o DIR", dir)
 	}
 	if err := os.MkdirAll(beside, 0o755); err != nil { //nolint:gosec // results are meant to be read by others
 		return nil, "", err
@@ -207,7 +207,7 @@ func unpackTo(ctx context.Context, file, dir string, l bundle.Limits) (_ *bundle
 	if dir == "" {
 		dir = filepath.Join(beside, m.Folder)
 		if _, err := os.Lstat(dir); err == nil {
-			return nil, "", coded(exitUsage, "%s is there already; name a new folder with -o DIR", dir)
+			return nil, "", coded(exitUsage, "%s already exists; name a new folder with -o DIR", dir)
 		}
 	}
 	if err := readable(tmp); err != nil {

@@ -59,7 +59,7 @@ func TestBundleKeeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, code := shell(t, dir, "tare bundle "+results+" -o x"+bundle.Suffix, true)
-	if b, err := os.ReadFile(file); code != exitUsage || !strings.Contains(out, "is there already; name a new file with -o FILE") || err != nil || string(b) != "mine" {
+	if b, err := os.ReadFile(file); code != exitUsage || !strings.Contains(out, "already exists; name a new file with -o FILE") || err != nil || string(b) != "mine" {
 		t.Errorf("%d: %s\n%q %v", code, out, b, err)
 	}
 	later := `{"format":"tare bundle","version":99,"tare":"9.0","folder":"x","trials":0,"members":[]}`

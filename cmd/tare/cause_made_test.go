@@ -34,8 +34,8 @@ type madeCause struct {
 // wanted is what the findings must say of cells with these levels.
 type wanted struct {
 	levels map[string]string // factor to level
-	cause  cause.Kind
-	or     cause.Kind // as good
+	cause  cause.Name
+	or     cause.Name // as good
 	role   string     // of a helper
 	check  func(*testing.T, *cause.Finding)
 }
@@ -102,7 +102,7 @@ func (w *wanted) judge(t *testing.T, got *made) (text string, excused bool) {
 		return "", false
 	}
 	others := got.others[f.Cell.Key()]
-	if others > otherLoad && slices.Contains([]cause.Kind{cause.Host, cause.None, cause.Untold}, f.Cause) {
+	if others > otherLoad && slices.Contains([]cause.Name{cause.Host, cause.None, cause.Untold}, f.Cause) {
 		return fmt.Sprintf("%s: %s, want %s: others used %.1f of this host's %d cores meanwhile", f.Cell, f.Cause, w.cause, others, runtime.NumCPU()), true
 	}
 	text = fmt.Sprintf("%s: %s %s among %v, want %s %s (others used %.1f cores): %s", f.Cell, f.Cause, f.Role, f.Among, w.cause, w.role, others, f.Text)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tare/analyse/cause"
+	"tare/analyse/stat"
 )
 
 // TestRelieved makes causes on purpose in real sandboxes, has each relieved by `tare advise
@@ -25,7 +26,7 @@ func TestRelieved(t *testing.T) {
 		t.Skip("runs real sandboxes for a minute")
 	}
 	for _, c := range []struct {
-		cause cause.Kind
+		cause cause.Name
 		least float64 // times as good as before
 		study string
 	}{
@@ -46,65 +47,84 @@ workloads:
   rr: {kind: net, mode: rr, duration: 1s, warmup: 200ms}`},
 	} {
 		t.Run(string(c.cause), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
-			defer cancel()
-			dir := t.TempDir()
-			file, results := filepath.Join(dir, "relief.yaml"), filepath.Join(dir, "r")
-			text := "study: relief\nseed: 1\n" + c.study + "\nstop: {fixed: 3}\nsentinel: off\n"
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			run := exec.CommandContext(ctx, bin, "run", file, "--results", results, "--wait")
-			if out, err := run.CombinedOutput(); err != nil {
-				if run.ProcessState != nil && run.ProcessState.ExitCode() == exitHost {
-					t.Skipf("this host can run nothing of it: %s", out)
-				}
-				t.Fatalf("tare run: %v\n%s", err, out)
-			}
-			var said strings.Builder
-			cmd := exec.CommandContext(ctx, bin, "advise", results, "--verify", "--json", "--wait")
-			cmd.Stderr = &said
-			out, err := cmd.Output()
-			// As where causes are made: others who have the host are the cause then, or hide it, and
-			// no setting relieves that.
-			unnamed := cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == exitHost || !strings.Contains(string(out), `"outcome"`)
-			if others := mostOthers(t, results); unnamed && others > otherLoad {
-				t.Skipf("no cause is named that a setting relieves: others used %.1f cores of this host meanwhile", others)
-			}
-			if err != nil {
-				t.Fatalf("tare advise --verify: %v\n%s\n%s", err, out, &said)
-			}
-			var doc struct {
-				Verified []verification `json:"verified"`
-			}
-			if err := json.Unmarshal(out, &doc); err != nil {
-				t.Fatal(err)
-			}
-			seen := ""
-			for _, v := range doc.Verified {
-				line := fmt.Sprintf("%s, %s: %s %s", v.Cause, v.moves(), v.Outcome, v.Why)
-				if v.Gain != nil {
-					line += fmt.Sprintf(", %.3g (%.3g to %.3g) times as good", v.Gain.Ratio, v.Gain.Lo, v.Gain.Hi)
-				}
-				t.Log(line)
-				seen += line + "\n"
-				if v.Cause == string(c.cause) && v.Outcome == outcomeConfirmed && v.Gain.Ratio >= c.least {
+			const tries = 3
+			for try := 1; ; try++ {
+				wrong, others := relieve(t, c.study, c.cause, c.least)
+				switch {
+				case wrong == "":
 					return
+				case try < tries:
+					t.Logf("once more: %s", wrong)
+				case others > otherLoad:
+					t.Skipf("%s: others used %.1f cores of this host meanwhile", wrong, others)
+				default:
+					t.Fatalf("in %d tries, the last time: %s", tries, wrong)
 				}
 			}
-			t.Errorf("%s is not confirmed with a gain of %g at least:\n%s\n%s", c.cause, c.least, seen, &said)
 		})
 	}
 }
 
-// mostOthers is the CPU that others used during the busiest trial, in cores.
-func mostOthers(t *testing.T, results string) float64 {
+// relieve runs a study and has its causes relieved. wrong says what is not as it should be. others
+// is the CPU that others used in half of the trials at least, in cores, if no cause was named that a
+// setting relieves: those who have the host are the cause then, or hide it. A wrong outcome of a
+// cause is wrong on a busy host too.
+func relieve(t *testing.T, study string, made cause.Name, least float64) (wrong string, others float64) {
 	t.Helper()
-	most := 0.0
-	for _, tr := range load(t, results) {
-		most = max(most, elsewhere(&tr))
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	file, results := filepath.Join(dir, "relief.yaml"), filepath.Join(dir, "r")
+	text := "study: relief\nseed: 1\n" + study + "\nstop: {fixed: 3}\nsentinel: off\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	return most
+	run := exec.CommandContext(ctx, bin, "run", file, "--results", results, "--wait")
+	if out, err := run.CombinedOutput(); err != nil {
+		if run.ProcessState != nil && run.ProcessState.ExitCode() == exitHost {
+			t.Skipf("this host can run nothing of it: %s", out)
+		}
+		t.Fatalf("tare run: %v\n%s", err, out)
+	}
+	var said strings.Builder
+	cmd := exec.CommandContext(ctx, bin, "advise", results, "--verify", "--json", "--wait")
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == exitHost || !strings.Contains(string(out), `"outcome"`) {
+		return fmt.Sprintf("no cause is named that a setting relieves: %v\n%s\n%s", err, out, &said), usualOthers(t, results)
+	}
+	if err != nil {
+		t.Fatalf("tare advise --verify: %v\n%s\n%s", err, out, &said)
+	}
+	var doc struct {
+		Verified []verification `json:"verified"`
+	}
+	if err := json.Unmarshal(out, &doc); err != nil {
+		t.Fatal(err)
+	}
+	seen := ""
+	for _, v := range doc.Verified {
+		line := fmt.Sprintf("%s, %s: %s %s", v.Cause, v.moves(), v.Outcome, v.Why)
+		if v.Gain != nil {
+			line += fmt.Sprintf(", %.3g (%.3g to %.3g) times as good", v.Gain.Ratio, v.Gain.Lo, v.Gain.Hi)
+		}
+		t.Log(line)
+		seen += line + "\n"
+		if v.Cause == string(made) && v.Outcome == outcomeConfirmed && v.Gain.Ratio >= least {
+			return "", 0
+		}
+	}
+	return fmt.Sprintf("%s is not confirmed with a gain of %g at least:\n%s\n%s", made, least, seen, &said), 0
+}
+
+// usualOthers is the CPU that others used during the middle trial, in cores.
+func usualOthers(t *testing.T, results string) float64 {
+	t.Helper()
+	var all []float64
+	for _, tr := range load(t, results) {
+		all = append(all, elsewhere(&tr))
+	}
+	return stat.Median(all)
 }
 
 // TestRelievedHost relieves a busy host. No setting does that, so the test ends the programs

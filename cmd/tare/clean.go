@@ -19,9 +19,9 @@ func (a *app) cleanVerb() *cobra.Command {
 		Long: `Remove what a run that was killed left behind: processes, containers, mounts,
 network namespaces, links, cgroups and directories. Each is found by its name,
 and a directory is removed only if it has tare's record, so nothing of another
-program is touched. Runs without root leave only directories, which clean
-without root removes. While a study runs, clean refuses: what is there is in
-use. Results are never removed.`,
+program is touched. Clean without root removes what this user's runs left,
+and root's clean leaves that alone. While a study runs, clean refuses: what is
+there is in use. Results are never removed.`,
 		Example: "  tare clean --dry-run    list what would be removed\n  tare clean",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {

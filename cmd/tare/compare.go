@@ -37,14 +37,15 @@ func (a *app) compareVerb() *cobra.Command {
 		Use:   "compare A B | --a DIR... --b DIR...",
 		Short: "Compare results of the same study: before and after",
 		Long: `Compare results of the same study: before (A) and after (B) an upgrade, or of
-two hosts. Cells that both sides have are matched. Each gives a ratio B/A
-with an interval, a false discovery rate over all cells, and a verdict.
+two hosts. Cells that both sides have are matched. Each tells what B costs as a
+multiple of A, with an interval, a false discovery rate over all cells, and a
+verdict. More is worse; --json and --csv have the raw ratios.
 
-One result a side cannot tell an upgrade from a different day. Measure each side
-on two or three days and give all results, with --a and --b. Then the interval
-includes how much results of one side differ.
+With one result on each side, an upgrade looks the same as a different day. Measure
+each side on two or three days and give all results, with --a and --b. Then the
+interval includes the differences between results of one side.
 
---question chooses what is asked:
+--question chooses what to compare:
 
   cost    the ratio to the baseline in B, divided by that in A. The state of the
           machine cancels, since each side has its own baseline.
@@ -52,13 +53,14 @@ includes how much results of one side differ.
           is part of it.
   auto    treatments by cost; the baseline's cells, which have none, by level
 
-A gate says what must not be true of any row. The exit code is 6 if it is true of
-one. It is 7 if a gate cannot judge a row: the row's interval reaches the limit, and
-a true change a third above the limit (twice the limit for "surely worse") would
-break the gate with a probability below --power. The output says how many blocks
-would be enough, and of a gate that held which change would have broken it. It is 7
-also if two results are the same or share trials. The limit must not lie within the
-margin. A gate is "worse than 5%", "surely worse than 5%", or an expression of:
+A gate states what must not be true of any row. The exit code is 6 if it is true of
+a row. It is 7 if a gate cannot judge a row. That is so if the row's interval reaches
+the limit, and a true change a third above the limit (twice the limit for "surely
+worse") would fail the gate with a probability below --power. The output says how
+many blocks would be enough, and for a gate that passed, which change would have
+failed it. The exit code is also 7 if two results are the same or share trials. The
+limit must not lie within the margin. A gate is "worse than 5%", "surely worse than
+5%", or an expression of:
 
 ` + gateHelp(),
 		Example: `  tare compare results/before results/after
@@ -78,22 +80,22 @@ margin. A gate is "worse than 5%", "surely worse than 5%", or an expression of:
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd, slices.Concat(f.a, f.b, args)) }
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.a, "a", nil, "a results folder of side A; repeat it for results of other days")
-	fl.StringArrayVar(&f.b, "b", nil, "a results folder of side B; repeat it likewise")
+	fl.StringArrayVar(&f.b, "b", nil, "a results folder of side B; repeat it for results of other days")
 	for _, side := range []string{"a", "b"} {
 		_ = cmd.MarkFlagDirname(side) // fails for a flag that is not there
 	}
 	fl.StringVar(&f.question, "question", string(compare.Auto), "what is compared: auto, cost, level")
 	fl.StringArrayVar(&f.gates, "gate", nil, "fail (exit 6) if this is true of any row; may be repeated")
-	fl.StringVar(&f.power, "power", "80%", "the probability with which a true change a third above a gate's limit must break it; below it, the gate cannot judge (exit 7)")
+	fl.StringVar(&f.power, "power", "80%", "how likely a gate must be to fail at a true change a third above its limit; if it is less likely, the gate cannot judge (exit 7)")
 	fl.StringVar(&f.junit, "junit", "", "write JUnit XML to this file, a test case for each row")
-	fl.StringVar(&f.margin, "margin", "", "changes within it are equivalent, such as 3% (default: the study's)")
-	fl.StringVar(&f.fdr, "fdr", "5%", "share of false ones among the changed rows")
-	fl.StringSliceVar(&f.responses, "responses", nil, "compare these alone")
-	fl.StringArrayVar(&f.only, "only", nil, "compare cells with these levels alone: "+onlyHelp)
+	fl.StringVar(&f.margin, "margin", "", "changes up to this are equivalent, such as 3% (default: the study's)")
+	fl.StringVar(&f.fdr, "fdr", "5%", "accepted share of false discoveries among the changed rows")
+	fl.StringSliceVar(&f.responses, "responses", nil, "compare only these responses")
+	fl.StringArrayVar(&f.only, "only", nil, "compare only cells with these levels: "+onlyHelp)
 	fl.BoolVar(&f.all, "all", false, "print rows that did not change too")
 	fl.StringVar(&f.sort, "sort", "effect", "order of the rows printed: effect, study")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
-	fl.BoolVar(&f.csv, "csv", false, "print CSV, a line a row and question")
+	fl.BoolVar(&f.csv, "csv", false, "print CSV, a line for each row and question")
 	for flag, words := range map[string][]string{"question": {"auto", "cost", "level"}, "sort": {"effect", "study"}} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
 	}
@@ -257,7 +259,7 @@ func (f *compareFlags) options() (compare.Options, error) {
 		return opt, coded(exitUsage, "write either --json or --csv")
 	}
 	if !slices.Contains(compare.Questions(), opt.Question) {
-		return opt, coded(exitUsage, "--question is auto, cost or level, not %q", f.question)
+		return opt, coded(exitUsage, "--question must be auto, cost or level, not %q", f.question)
 	}
 	if f.sort != "effect" && f.sort != "study" {
 		return opt, coded(exitUsage, "--sort is effect or study, not %q", f.sort)
@@ -267,7 +269,7 @@ func (f *compareFlags) options() (compare.Options, error) {
 		return opt, err
 	}
 	if opt.FDR == 0 {
-		return opt, coded(exitUsage, "--fdr 0 would let nothing be changed; 5%% is usual")
+		return opt, coded(exitUsage, "with --fdr 0, no row could count as changed; 5%% is usual")
 	}
 	if f.margin != "" {
 		m, err := share("margin", f.margin)
@@ -292,7 +294,7 @@ func share(flag, s string) (float64, error) {
 	}
 	v, err := strconv.ParseFloat(strings.TrimSpace(n), 64)
 	if v /= by; err != nil || math.IsNaN(v) || v < 0 || v >= 1 {
-		return 0, coded(exitUsage, "--%s is a share from 0 to under 100%%, such as 5%% or 0.05, not %q", flag, s)
+		return 0, coded(exitUsage, "--%s must be a share from 0 to under 100%%, such as 5%% or 0.05, not %q", flag, s)
 	}
 	return v, nil
 }

@@ -55,7 +55,7 @@ func toolsFolder(t *testing.T) (dir string, ratios map[string]float64) {
 				var e record.Evidence
 				for i := range 2 {
 					s := record.Series{Name: [2]string{"cgroup_cpu", "cgroup_memory"}[i], Labels: "end=main", Unit: [2]record.Unit{record.Second, record.Byte}[i],
-						Kind: [2]record.Kind{record.Counter, record.Gauge}[i]}
+						Kind: [2]record.SampleType{record.Counter, record.Gauge}[i]}
 					for n := range 10 {
 						s.T, s.V = append(s.T, time.Duration(n)*100*time.Millisecond), append(s.V, [2]float64{0.09 * float64(n), 1e6 + float64(n)}[i])
 					}

@@ -18,6 +18,7 @@ import (
 	"tare/host/cgroup"
 	"tare/host/network"
 	"tare/host/rootfs"
+	"tare/internal/rootless"
 	"tare/param"
 	"tare/record"
 	"tare/sandbox/vm"
@@ -39,9 +40,9 @@ func (a *app) doctorVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what this host can and cannot do, and what to install",
-		Long: `Try every sandbox with a real container, look for every tool a workload needs
-and every source a collector reads. What is missing is told with the step that
-mends it; a study skips it and says so in its report.
+		Long: `Try every sandbox with a real container, and look for every tool that a workload
+needs and every source that a collector reads. For each thing that is missing, doctor
+prints how to install it. A study skips what is missing, and its report says so.
 
 The exit code is 0 when the baseline and at least one other sandbox work, else 3.`,
 		Example: "  tare doctor\n  tare doctor --json",
@@ -90,11 +91,16 @@ func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h 
 		}
 		out = append(out, f)
 	}
-	here := a.host()
+	here := a.sandboxes()
 	h = collecthost.Describe(ctx, "/", collecthost.Tools())
-	if os.Geteuid() != 0 {
-		add("host", "root", "", fmt.Errorf("tare runs as user %d: sandboxes, cgroups and networks need root; run it with sudo. Plans, reports and the sandbox fake work as they are", os.Geteuid()))
-	} else {
+	if !rootless.Root() {
+		err := rootless.Check()
+		if err == nil {
+			err = errors.New(rootless.Limits)
+		}
+		add("host", "root", "", err)
+	}
+	if os.Geteuid() == 0 {
 		// The checks start real containers: a running study must not feel them.
 		lock, err := here.Hold(ctx, "doctor", wait)
 		if err != nil {
@@ -102,9 +108,11 @@ func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h 
 		}
 		defer func() { _ = lock.Release() }()
 		defer here.SweepIfEnded(ctx)
-		where, release, err := here.Groups(ctx)
-		defer func() { _ = release() }()
-		add("host", "control groups", where, err)
+		if rootless.Root() {
+			where, release, err := here.Groups(ctx)
+			defer func() { _ = release() }()
+			add("host", "control groups", where, err)
+		}
 	}
 	lacks(add)
 	add("host", "network", "a bridge in a namespace of its own", network.Check())

@@ -22,7 +22,7 @@ func TestInterrupted(t *testing.T) {
 	cancel()
 	for _, err := range []error{nil, ctx.Err(), broken} {
 		var said strings.Builder
-		if code := exitCode(tried.interrupted(err), &said); code != exitInterrupted || !strings.Contains(said.String(), "begins again") {
+		if code := exitCode(tried.interrupted(err), &said); code != exitInterrupted || !strings.Contains(said.String(), "starts again") {
 			t.Errorf("%v: %d, %s", err, code, &said)
 		}
 	}

@@ -63,16 +63,16 @@ func (a *app) exportVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export DIR --format FORMAT",
 		Short: "Write results for other programs",
-		Long: `Write what a results folder holds in a format that other programs read:
+		Long: `Write a results folder in a format that other programs read:
 
-  csv          a row a trial and figure: spreadsheets, R, pandas
-  jsonl        JSON lines, one a trial: jq, DuckDB
-  parquet      a row a trial and figure, with types: DuckDB, pandas, polars
-  gobench      the Go benchmark format, a line a good trial: benchstat
+  csv          a row for each trial and figure: spreadsheets, R, pandas
+  jsonl        a JSON line for each trial: jq, DuckDB
+  parquet      a row for each trial and figure, with types: DuckDB, pandas, polars
+  gobench      the Go benchmark format, a line for each good trial: benchstat
   openmetrics  values, ratios and intervals of all comparisons: Prometheus
 
-It works on any machine and while the study still runs. A file is there once it
-is whole; until then the old one stays.`,
+It works on any machine and while the study still runs. The file is replaced only
+when the new one is complete.`,
 		Example: `  tare export results/first --format parquet -o first.parquet
   tare export results/first --format jsonl | jq 'select(.status == "failed") | .failure.reason'
   tare export results/first --format gobench -o first.bench && benchstat -col /sandbox first.bench`,
@@ -91,14 +91,14 @@ is whole; until then the old one stays.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&name, "format", "", strings.Join(names, ", "))
-	fl.StringVarP(&file, "output", "o", "", "write this file instead of standard output")
+	fl.StringVarP(&file, "output", "o", "", "write to this file instead of standard output")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
 	return cmd
 }
 
 func (a *app) export(ctx context.Context, dir string, f format, file string) error {
 	if _, ok := a.stdout.Terminal(); ok && f.binary && file == "" {
-		return coded(exitUsage, "%s is no text for a terminal; name a file with -o FILE", f.name)
+		return coded(exitUsage, "%s is not for a terminal; name a file with -o FILE", f.name)
 	}
 	r, err := openResults(dir)
 	if err != nil {
@@ -140,7 +140,7 @@ func writeWhole(ctx context.Context, path string, write func(io.Writer) error) e
 	st, err := os.Stat(path)
 	if err != nil {
 		if _, lerr := os.Lstat(path); lerr == nil { // such as /dev/stdout without a standard output
-			return fmt.Errorf("cannot write %s: it is a link that leads nowhere: %w; name another file", path, err)
+			return fmt.Errorf("cannot write %s: it is a dangling link: %w; name another file", path, err)
 		}
 	}
 	if err != nil || st.Mode().IsRegular() {

@@ -105,7 +105,7 @@ func hostileFolder(t *testing.T, dir string, overrides ...string) string {
 			}
 			tr := &record.Trial{Seq: seq, Block: block + 1, Attempt: 1, Status: record.OK, Start: time.Unix(int64(seq), int64(filepath.Base(dir)[0])), Duration: time.Second, Cell: cell,
 				Samples: []record.Sample{{Name: "elapsed", Unit: record.Second, Value: float64(level+1) * (1 + 0.01*float64(block))},
-					{Name: evil, Unit: record.Unit(evil), Kind: record.Kind(evil), Labels: record.MakeLabels(evil, evil), Value: 1}},
+					{Name: evil, Unit: record.Unit(evil), Kind: record.SampleType(evil), Labels: record.MakeLabels(evil, evil), Value: 1}},
 				Warnings: []record.Warning{{Code: evil, Text: evil}},
 				Facts:    map[string]string{"fake.accelerator": evil, evil: evil}}
 			if level == 2 {
@@ -224,6 +224,7 @@ func calls(t *testing.T) []call {
 	say("list", "--json")
 	say("completion", "bash")
 	say("weigh", "--in", evil, "--", evil)
+	say("init", "--command", evil, "--in", "runc"+evil, "-o", "study"+evil)
 	say("weigh", "--figure", evil, "--mount", evil, evil)
 	say(evil)
 	say("--" + evil)

@@ -30,15 +30,14 @@ func (a *app) imageVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
 		Short: "Build, keep and export the root file systems of applications",
-		Long: `Build the root file systems that workloads run in, from the distribution's
-packages, Python wheels, this host's programs and files, without any registry; or
-take an image of your own from a registry, an archive of docker save, an OCI layout
-or a folder. A study builds what it needs by itself; these verbs look at it, do it
-beforehand, or take an image elsewhere.
+		Long: `Build the root file systems that workloads run in. Recipes need no registry: they use
+the distribution's packages, Python wheels, this host's programs and files. Your own
+images come from a registry, an archive of docker save, an OCI layout or a folder. A
+study builds what it needs; these commands list, build, export and remove images.
 
-The same inputs give the same tree, named by its digest. Trees and what was fetched
-for them are kept in a cache of at most 8 GiB; what was not used for longest goes,
-never what is in use. --limit or ` + limitVariable + ` sets another size.`,
+The same inputs give the same tree, named by its digest. Trees and downloads are kept
+in a cache of at most 8 GiB. When it is full, the least recently used entries are
+removed, but never those in use. --limit or ` + limitVariable + ` sets another size.`,
 		Example: `  tare image list
   tare image build redis
   tare image build docker.io/library/redis:7 ./app.tar
@@ -59,7 +58,7 @@ never what is in use. --limit or ` + limitVariable + ` sets another size.`,
 	}
 	fl := cmd.PersistentFlags()
 	fl.StringVar(&f.cache, "cache", "", "folder of the cache (default /var/cache/tare/images, for root)")
-	fl.StringVar(&f.limit, "limit", "", "most that the cache holds, such as 8GiB")
+	fl.StringVar(&f.limit, "limit", "", "largest size of the cache, such as 8GiB")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	cmd.AddCommand(a.imageListVerb(&f), a.imageBuildVerb(&f), a.imagePruneVerb(&f), a.imageExportVerb(&f), a.imagePushVerb(&f))
 	return cmd
@@ -105,12 +104,12 @@ func (a *app) imageBuildVerb(f *imageFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "build NAME...",
 		ValidArgsFunction: imageNames,
-		Short:             "Build or pull images, unless they are there",
-		Long: `Build images and print the path of each tree and its digest. An image that was
-built of the same inputs is not built again: the same recipe, files and host
-programs, and the same lists of packages (apt-get update brings newer ones). An
-image of your own is a reference with a tag or digest, or a path that begins with /
-or ./ of an archive, an OCI layout or a root file system.`,
+		Short:             "Build or pull images that the cache lacks",
+		Long: `Build images and print the path of each tree and its digest. An image is built
+again only if its inputs changed: the recipe, files, host programs, or the package
+lists (apt-get update brings newer ones). Your own image is a reference with a tag or
+digest, or a path (starting with / or ./) of an archive, an OCI layout or a root file
+system.`,
 		Example: "  tare image build redis\n  tare image build ghcr.io/me/app:1 ./app.tar.gz\n  tare image build --all\n  tare image build redis --json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if all == (len(args) > 0) {
@@ -147,7 +146,7 @@ or ./ of an archive, an OCI layout or a root file system.`,
 			return failed
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "build every image there is a recipe for")
+	cmd.Flags().BoolVar(&all, "all", false, "build every image that has a recipe")
 	return cmd
 }
 
@@ -166,7 +165,7 @@ type imageLine struct {
 func (a *app) imageListVerb(f *imageFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
-		Short:   "Name the images, and what is built",
+		Short:   "List the images, and which are built",
 		Example: "  tare image list\n  tare image list --json",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {

@@ -24,13 +24,13 @@ import (
 func (a *app) importVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FORMAT SOURCE... --results DIR",
-		Short: "Make a results folder of what another tool measured",
-		Long: `Read results of another tool and keep them as a results folder: report, compare,
-plot, export and serve work on it as on measured ones.
+		Short: "Import the results of another tool",
+		Long: `Read results of another tool and store them as a results folder. report, compare,
+plot, export and serve handle it like measured results.
 
-Figures are computed from the raw data, in base units; where the tool's own summary
-says otherwise, that is a warning with both. The results are marked as imported, and
-never mixed with measured ones.`,
+Figures are computed from the raw data, in base units. If the tool's own summary
+differs, a warning shows both. The results are marked as imported, and never mixed
+with measured ones.`,
 		Example: `  tare import csv old.csv --map sandbox=runtime,response=metric,value=value,unit=unit --results results/old
   tare import pbench runc=uperf_runc_2023 kata=uperf_kata_2023 --results results/old
   tare import clusterbuster runc/clusterbuster-report.json kata/clusterbuster-report.json --results results/old`,
@@ -78,13 +78,13 @@ func (a *app) importCSV() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "csv FILE --map ROLE=COLUMN,... --results DIR",
-		Short: "Import a CSV file in long form, a row a figure",
-		Long: `Import a CSV file in long form: a row a figure, its factors beside it.
+		Short: "Import a CSV file in long form, a row for each figure",
+		Long: `Import a CSV file in long form: a row for each figure, with its factors.
 
---map says what the columns are, as ROLE=COLUMN. Roles are value, response, unit,
-workload, trial, block, time, time-unit, labels and kind; every other name is a factor, and sandbox
-the one that is compared unless --compare says otherwise. --map FILE.yaml reads it all
-from a file.`,
+--map assigns the columns, as ROLE=COLUMN. Roles are value, response, unit,
+workload, trial, block, time, time-unit, labels and kind. Every other name is a factor.
+The factor sandbox is compared, unless --compare names another. --map FILE.yaml reads
+the mapping from a file.`,
 		Example: `  tare import csv old.csv --map sandbox=runtime,threads=threads,response=metric,value=value,unit=unit,trial=run --results results/old
   tare import csv old.csv --map old.yaml --results results/old`,
 		Args: exactly(1, "one CSV file"),

@@ -26,10 +26,17 @@ import (
 // inside runs the programs that tare itself starts in a sandbox. They are no verbs: their arguments may change at any time.
 func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	if len(args) == 0 {
-		fmt.Fprintln(stderr, "tare internal: for tare's own use in a sandbox")
+		fmt.Fprintln(stderr, "tare internal: tare uses this inside sandboxes")
 		return exitUsage
 	}
 	name, rest := args[0], args[1:]
+	programs := map[string]func(args []string, stdout, stderr io.Writer) int{
+		"net": netload.Main, "http": httpload.Main, "syscall": syscalls.Main, "noop": noop.Main, "iperf": iperf.Main,
+		"redis": redis.Main, "timed": timed.Main, "checkpoint": checkpoint.Main, "fault": fault.Main,
+	}
+	if program := programs[name]; program != nil {
+		return program(rest, stdout, stderr)
+	}
 	switch name {
 	case "agent", "collect":
 		// Both outlive a Ctrl-C at the terminal: their client decides. SIGTERM and SIGHUP end
@@ -48,29 +55,13 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 			return exitFailed
 		}
 		return exitOK
+	case "site":
+		return served(ctx, stdout, stderr)
 	case "guest":
 		guest.Main() // which does not return
 		return exitFailed
 	case "gate":
 		return agent.Gate(rest, stderr)
-	case "net":
-		return netload.Main(rest, stdout, stderr)
-	case "http":
-		return httpload.Main(rest, stdout, stderr)
-	case "syscall":
-		return syscalls.Main(rest, stdout, stderr)
-	case "noop":
-		return noop.Main(rest, stdout, stderr)
-	case "iperf":
-		return iperf.Main(rest, stdout, stderr)
-	case "redis":
-		return redis.Main(rest, stdout, stderr)
-	case "timed":
-		return timed.Main(rest, stdout, stderr)
-	case "checkpoint":
-		return checkpoint.Main(rest, stdout, stderr)
-	case "fault":
-		return fault.Main(rest, stdout, stderr)
 	}
 	fmt.Fprintf(stderr, "tare internal: there is no %q\n", name)
 	return exitUsage

@@ -22,7 +22,7 @@ func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 			return
 		}
 		fmt.Fprintln(a.stderr) // below the line of progress
-		a.say("ending what runs and cleaning up; interrupt again to stop at once")
+		a.say("stopping what runs and cleaning up; interrupt again to stop at once")
 		cancel()
 		select {
 		case <-sigs:

@@ -12,6 +12,7 @@ import (
 	"os"
 
 	"tare/internal/guest"
+	"tare/internal/rootless"
 	"tare/report/terminal"
 )
 
@@ -21,17 +22,22 @@ func main() {
 		args = []string{"internal", "guest"}
 	}
 	log.SetOutput(terminal.New(os.Stderr)) // net/http logs text from peers
-	os.Exit(execute(context.Background(), os.Stdout, os.Stderr, args))
+	os.Exit(program(context.Background(), os.Stdout, os.Stderr, args, rootless.Enter))
 }
 
-// execute is the whole program, so that tests can call it.
+// execute is the whole program but for Enter, so that tests can call it.
 func execute(ctx context.Context, stdout, stderr io.Writer, args []string) int {
+	return program(ctx, stdout, stderr, args, nil)
+}
+
+func program(ctx context.Context, stdout, stderr io.Writer, args []string, enter func(string)) int {
 	// What runs inside a sandbox starts many times in a trial: it must not pay
 	// for building the command tree.
 	if len(args) > 0 && args[0] == "internal" {
 		return inside(ctx, stdout, stderr, args[1:])
 	}
 	a := newApp(stdout, stderr)
+	a.enter = enter
 	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetOut(a.stdout)

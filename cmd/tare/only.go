@@ -3,7 +3,7 @@ package main
 import "tare/record"
 
 // onlyHelp is what --only takes, in all verbs that have it.
-const onlyHelp = "FACTOR=LEVEL,...; of one factor any, of several all"
+const onlyHelp = "FACTOR=LEVEL,...; several levels of one factor are alternatives, several factors must all match"
 
 // onlyLevels reads the values of --only, which may be repeated.
 func onlyLevels(values []string) ([]record.Level, error) {
@@ -15,7 +15,7 @@ func onlyLevels(values []string) ([]record.Level, error) {
 		}
 		for _, p := range pairs {
 			if p[0] == "" || p[1] == "" {
-				return nil, coded(exitUsage, "--only %s is not understood; write FACTOR=LEVEL,... such as workload=rr,sandbox=runc", v)
+				return nil, coded(exitUsage, "cannot read --only %s; write FACTOR=LEVEL,... such as workload=rr,sandbox=runc", v)
 			}
 			out = append(out, record.Level{Factor: p[0], Value: p[1]})
 		}

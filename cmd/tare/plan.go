@@ -21,23 +21,24 @@ func (a *app) planVerb() *cobra.Command {
 		dry  bool
 		wait bool
 		on   string
+		host string
 		from string
 		want string
 	}
 	cmd := &cobra.Command{
 		Use:   "plan STUDY",
-		Short: "Say what a study would do, without doing it",
-		Long: `Check a study file and say what running it would do: its cells, its trials at
-least and at most, the order of the first pass, the time it should take, and what
-this host cannot do. Sandboxes are tried for a moment, no workload is run.
+		Short: "Show what a study would do, without running it",
+		Long: `Check a study file and show what running it would do: its cells, the least and the
+most trials, the order of the first pass, the expected time, and what this host
+cannot run. Each sandbox is started for a moment; no workload runs.
 
-With --from it says how many blocks each comparison takes until its interval is as
-narrow as the study (or --width) asks, and how long that takes. It reads the scatter
+With --from it shows how many blocks each comparison needs until its interval is as
+narrow as the study (or --width) asks, and how long that takes. It takes the scatter
 from an earlier result, of this study or another. To get one, run a few blocks with
 "tare run STUDY --set stop.fixed=3 --results pilot".
 
-With --on model it says what the model does not know, and, beside the time that
-measuring would take, the time of the rehearsal on this machine. Nothing is tried.`,
+With --on model it shows what the model does not cover, the time that measuring
+would take, and the time of the rehearsal on this machine. No sandbox is started.`,
 		Example: `  tare plan studies/first.yaml
   tare plan studies/first.yaml --set sandbox=process,runc --json
   tare plan studies/first.yaml --no-check     on a machine that will not run it
@@ -49,16 +50,15 @@ measuring would take, the time of the rehearsal on this machine. Nothing is trie
 			if err != nil {
 				return err
 			}
-			at, err := a.siteOn(f.on, "")
-			if err != nil {
+			if err := checkNeed(f.from, f.want, f.on); err != nil {
 				return err
 			}
-			if err := checkNeed(f.from, f.want, f.on); err != nil {
+			if _, err := a.siteHere(f.on, ""); err != nil {
 				return err
 			}
 			var known site.Preview
 			if !f.dry {
-				if known, err = a.preview(cmd.Context(), at, site.Request{Study: st, Catalogue: cat, Wait: f.wait}, f.json); err != nil {
+				if known, err = a.preview(cmd.Context(), f.on, f.host, site.Request{Study: st, Catalogue: cat, Wait: f.wait}, f.json); err != nil {
 					return err
 				}
 			}
@@ -80,10 +80,11 @@ measuring would take, the time of the rehearsal on this machine. Nothing is trie
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.sets, "set", nil, "override the study: factor=level,... (repeatable)")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
-	fl.BoolVar(&f.dry, "no-check", false, "do not try what this host can do")
+	fl.BoolVar(&f.dry, "no-check", false, "do not check what this host can run")
 	fl.BoolVar(&f.wait, "wait", false, waitHelp)
 	fl.StringVar(&f.on, "on", "", onHelp)
-	fl.StringVar(&f.from, "from", "", "say how many blocks are needed, by the scatter in this results `folder`")
+	hostFlag(cmd, &f.host)
+	fl.StringVar(&f.from, "from", "", "say how many blocks are needed, from the scatter in this results `folder`")
 	fl.StringVar(&f.want, "width", "", "with --from: the wanted half-width of intervals, such as 5% (default: the study's)")
 	return cmd
 }
@@ -92,7 +93,7 @@ measuring would take, the time of the rehearsal on this machine. Nothing is trie
 func checkNeed(from, width, on string) error {
 	switch {
 	case from == "" && width != "":
-		return coded(exitUsage, "--width needs the results that tell the scatter; add --from DIR")
+		return coded(exitUsage, "--width needs results to take the scatter from; add --from DIR")
 	case from != "" && on == onModel:
 		return coded(exitUsage, "--from and --on model exclude each other: the model has no scatter of its own")
 	}
@@ -126,9 +127,14 @@ func (a *app) need(ctx context.Context, st *study.Study, cat study.Catalogue, fr
 }
 
 // preview asks the site what it cannot run, and tells what takes long.
-func (a *app) preview(ctx context.Context, at site.Site, r site.Request, asJSON bool) (site.Preview, error) {
+func (a *app) preview(ctx context.Context, on, host string, r site.Request, asJSON bool) (site.Preview, error) {
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
+	at, leave, err := a.siteOn(ctx, on, host, "")
+	if err != nil {
+		return site.Preview{}, err
+	}
+	defer leave()
 	t := a.newTries(ctx, asJSON)
 	r.Trying = t.begin
 	known, err := at.Preview(ctx, r)

@@ -36,21 +36,22 @@ func (a *app) plotVerb() *cobra.Command {
 		Use:   "plot DIR [--by FACTOR...]",
 		Short: "Draw every graph of a study at once",
 		Long: `Draw every graph of a results folder into DIR/plots, with a page index.html that
-shows them all. --by names up to three factors: of the x axis, of the colour and
-of the hatching (in lines: of the dashes). Every combination of what it does not
-name - the other factors, the workload, the response - is a graph of its own.
-The response can be named like a factor.
+shows them all. --by names up to three factors: for the x axis, the colour and
+the hatching (in line graphs: the dashes). Each combination of everything else (the
+other factors, the workload, the response) gets its own graph. The response can be
+named like a factor.
 
 Without --by there is a heat map of each summary table that the study asks for,
-beside it a map of what bounds its cells, an overview of all ratios, and for each
+beside it a map of what bounds its cells, an overview of all costs, and for each
 workload a graph over its first factor with more than two numbers, coloured by
 what is compared.
 
-What is drawn is what ` + "`tare report`" + ` prints: whiskers are its intervals, a hollow
-bar or mark is undecided, = is equivalent, and a cell without a value is a gap
-that says why. Axes over values far apart (20 times) are logarithmic.`,
+What is drawn is what ` + "`tare report`" + ` prints: costs, of which more is worse, with
+whiskers that are its intervals. A hollow bar or mark is undecided, = is free, and
+a cell without a value is a gap that says why. Axes over values far apart (20
+times) are logarithmic.`,
 		Example: `  tare plot results/sizes --by size sandbox connections
-  tare plot results/sizes --by size sandbox --value ratio --kind line
+  tare plot results/sizes --by size sandbox --value cost --kind line
   tare plot results/kata --by size,default_vcpus,cpu-limit --kind bar
   tare plot results/first --by workload sandbox --only response=latency_p99
   tare plot results/first --kind heat --format png --dpi 200 -o pictures`,
@@ -67,17 +68,17 @@ that says why. Axes over values far apart (20 times) are logarithmic.`,
 	fl := cmd.Flags()
 	fl.StringSliceVar(&f.by, "by", nil, "factors of x axis, colour and hatching: --by size sandbox connections")
 	fl.StringVar(&f.kind, "kind", "", "bar, line, heat or dot (default: line where x has three numbers or more, else bar)")
-	fl.StringVar(&f.value, "value", "", "level or ratio (default: level, ratio where units differ)")
-	fl.StringArrayVar(&f.only, "only", nil, "draw these levels alone: "+onlyHelp)
-	fl.StringSliceVar(&f.responses, "responses", nil, "draw these responses alone")
-	fl.BoolVar(&f.points, "points", false, "show single blocks as dots too")
+	fl.StringVar(&f.value, "value", "", "level or cost (default: level, cost where units differ)")
+	fl.StringArrayVar(&f.only, "only", nil, "draw only these levels: "+onlyHelp)
+	fl.StringSliceVar(&f.responses, "responses", nil, "draw only these responses")
+	fl.BoolVar(&f.points, "points", false, "also show each block as a dot")
 	fl.StringVar(&f.format, "format", "svg", "svg, png or pdf")
-	fl.StringVar(&f.size, "size", "8x5in", "of a graph, in in, cm or mm; one with many cells grows")
-	fl.IntVar(&f.dpi, "dpi", 150, "pixels an inch, of png")
+	fl.StringVar(&f.size, "size", "8x5in", "size of a graph, in in, cm or mm; a graph with many cells grows")
+	fl.IntVar(&f.dpi, "dpi", 150, "pixels per inch, for png")
 	fl.StringVar(&f.theme, "theme", "light", strings.Join(plot.Themes(), ", ")+" (greys and hatching)")
 	fl.StringVarP(&f.output, "output", "o", "", "write to this directory (default DIR/plots)")
 	fl.BoolVar(&f.json, "json", false, "print what was written, and what each file shows")
-	for flag, words := range map[string][]string{"kind": {"bar", "line", "heat", "dot"}, "value": {"level", "ratio"}, "format": {"svg", "png", "pdf"}, "theme": plot.Themes()} {
+	for flag, words := range map[string][]string{"kind": {"bar", "line", "heat", "dot"}, "value": {"level", "cost"}, "format": {"svg", "png", "pdf"}, "theme": plot.Themes()} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
 	}
 	for flag, complete := range map[string]cobra.CompletionFunc{"by": a.completeBy(nil), "only": a.completeOnly(plot.FactorResponse), "responses": a.completeResponses()} {
@@ -152,7 +153,7 @@ func (a *app) plot(ctx context.Context, dir string, f plotFlags) error {
 		return a.printJSON(map[string]any{"dir": out.Dir, "index": "index.html", "files": files, "others": append([]string{}, others...), "notes": append([]string{}, notes...)})
 	}
 	if len(others) > 0 {
-		notes = append(notes, fmt.Sprintf("%s in %s: not of this call, and not in its index; --json lists them", words.Count(len(others), "other picture"), out.Dir))
+		notes = append(notes, fmt.Sprintf("%s in %s: from an earlier call, and not in this call's index; --json lists them", words.Count(len(others), "other picture"), out.Dir))
 	}
 	for _, n := range notes {
 		a.note("%s", n)
@@ -163,13 +164,13 @@ func (a *app) plot(ctx context.Context, dir string, f plotFlags) error {
 
 // options reads the flags.
 func (f *plotFlags) options() (plot.Options, plot.Output, error) {
-	opt := plot.Options{By: f.by, Kind: plot.Kind(f.kind), Value: plot.Value(f.value), Responses: f.responses}
+	opt := plot.Options{By: f.by, Kind: plot.Graph(f.kind), Value: plot.Value(f.value), Responses: f.responses}
 	out := plot.Output{Format: f.format, DPI: f.dpi, Style: plot.Style{Points: f.points}}
 	for _, c := range []struct {
 		flag, value string
 		words       []string
 	}{
-		{"kind", f.kind, []string{"bar", "line", "heat", "dot"}}, {"value", f.value, []string{"level", "ratio"}},
+		{"kind", f.kind, []string{"bar", "line", "heat", "dot"}}, {"value", f.value, []string{"level", "cost"}},
 		{"format", f.format, []string{"svg", "png", "pdf"}}, {"theme", f.theme, plot.Themes()},
 	} {
 		if !slices.Contains(c.words, c.value) && (c.value != "" || c.flag == "format" || c.flag == "theme") {
@@ -194,7 +195,7 @@ var sizePattern = regexp.MustCompile(`^([0-9.]+) *x *([0-9.]+) *(in|cm|mm)$`)
 func paperSize(text string) (w, h vg.Length, err error) {
 	m := sizePattern.FindStringSubmatch(text)
 	if m == nil {
-		return 0, 0, coded(exitUsage, "--size %s is not understood; write width, height and unit, such as 8x5in or 16x10cm", text)
+		return 0, 0, coded(exitUsage, "cannot read --size %s; write width, height and unit, such as 8x5in or 16x10cm", text)
 	}
 	unit := map[string]vg.Length{"in": vg.Inch, "cm": vg.Centimeter, "mm": vg.Millimeter}[m[3]]
 	x, err1 := strconv.ParseFloat(m[1], 64)

@@ -47,7 +47,7 @@ func (p *progress) observe(ev run.Event) {
 	case p.terminal && ev.Kind == run.TrialStarts:
 		text := fmt.Sprintf("%s%d done, %s left: %s", p.pace.mark(), p.done, left, short(ev.Next.Cell))
 		if ev.Next.Again {
-			text += " (again: the machine changed about this block)"
+			text += " (again: the machine changed around this block)"
 		}
 		p.out.Rewrite(text)
 	case p.terminal && ev.Trial != nil && ev.Trial.Failure != nil:

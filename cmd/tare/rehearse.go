@@ -17,7 +17,7 @@ import (
 // take.
 func (a *app) announceRehearsal(each time.Duration, r plan.Progress) {
 	p := pace{each: each}
-	a.say("a rehearsal on the model, in about %s: its figures are modelled, not measured; the next line says how long the study takes on a machine", p.left(r))
+	a.say("a rehearsal on the model, in about %s: its figures are modelled, not measured; the next line says how long the study takes on a real machine", p.left(r))
 }
 
 // goOn is the command that goes on with a results folder at a site.
@@ -34,7 +34,7 @@ func otherKind(meta store.Meta, dir string, at site.About) error {
 	if meta.Modelled {
 		has, wants, flag = wants, has, modelled.Site{}.About().Flag
 	}
-	return coded(exitUsage, "%s holds %s results, and %s ones are never mixed with them; `%s` goes on with those, --results names another folder for these",
+	return coded(exitUsage, "%s holds %s results, and they are never mixed with %s ones; `%s` resumes those, --results names another folder for these",
 		dir, has, wants, goOn(dir, site.About{Flag: flag}))
 }
 

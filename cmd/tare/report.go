@@ -29,27 +29,27 @@ func (a *app) reportVerb() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "report DIR",
-		Short: "Print what a results folder says",
-		Long: `Print what a results folder says, in at most 40 lines: the warnings that matter,
-a sentence for each sandbox, a table of costs in which more is always worse, and
-the settings most worth making. It works on any machine, and while the study runs.
+		Short: "Summarize a results folder",
+		Long: `Summarize a results folder in at most 40 lines: the warnings that matter, a
+sentence for each sandbox, a table of costs in which more is always worse, and
+the settings that gain most. It works on any machine, and while the study runs.
 
 --full prints the rest: each ratio to the baseline with its interval and verdict,
 causes, CPU time, why measuring stopped, and what measuring itself cost.
 
-With --html it is one file with charts that needs no network: to look at, to send
-around, to print. A file is there once it is whole.`,
+With --html it writes one file with charts that needs no network: to read, send or
+print. The file appears only when it is complete.`,
 		Example: `  tare report results/first
   tare report results/first --full
   tare report results/first --markdown > comment.md
   tare report results/first --html -o first.html
   tare report results/first --gate 'surely worse than 20%'
   tare report results/first --json | jq '.comparisons[] | select(.verdict == "slower")'
-  tare report results/first --csv             a line a comparison
-  tare report results/first --csv --trials    a line a trial and response
-  tare report results/first --csv --tables    the summary tables, a line a cell
-  tare report results/first --csv --cpu       CPU time a unit of work
-  tare report results/first --csv --causes    what bounds each cell, a line a cell`,
+  tare report results/first --csv             a line for each comparison
+  tare report results/first --csv --trials    a line for each trial and response
+  tare report results/first --csv --tables    the summary tables, a line for each cell
+  tare report results/first --csv --cpu       CPU time per unit of work
+  tare report results/first --csv --causes    the cause of each cell, a line for each`,
 		Args: exactly(1, "one results folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if n := btoi(f.json) + btoi(f.csv) + btoi(f.html) + btoi(f.full) + btoi(f.markdown); n > 1 {
@@ -59,13 +59,13 @@ around, to print. A file is there once it is whole.`,
 				return coded(exitUsage, "write one of --trials, --tables, --cpu and --causes, with --csv")
 			}
 			if len(f.gates) > 0 && (f.html || f.trials) {
-				return coded(exitUsage, "--gate does not go with --html and --trials; ask for it in a call of its own")
+				return coded(exitUsage, "--gate does not go with --html and --trials; run it as a separate command")
 			}
 			if f.file != "" && !f.html {
-				return coded(exitUsage, "-o FILE goes with --html; send other forms to a file with > FILE")
+				return coded(exitUsage, "-o FILE needs --html; write other formats to a file with > FILE")
 			}
 			if _, ok := a.stdout.Terminal(); ok && f.html && f.file == "" {
-				return coded(exitUsage, "HTML is no text for a terminal; name a file with -o FILE")
+				return coded(exitUsage, "HTML is not for a terminal; name a file with -o FILE")
 			}
 			if f.trials {
 				return a.export(cmd.Context(), args[0], formats()[0], "")
@@ -123,15 +123,15 @@ around, to print. A file is there once it is whole.`,
 	fl.BoolVar(&f.full, "full", false, "print everything: each ratio with its interval, causes, CPU time, what measuring cost")
 	fl.BoolVar(&f.markdown, "markdown", false, "print the answer as Markdown, for an issue or a chat")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
-	fl.BoolVar(&f.csv, "csv", false, "print CSV, a line a comparison")
-	fl.BoolVar(&f.trials, "trials", false, "with --csv: a line a trial and response")
-	fl.BoolVar(&f.tables, "tables", false, "with --csv: the summary tables, a line a cell")
-	fl.BoolVar(&f.cpu, "cpu", false, "with --csv: CPU time a unit of work, a line a workload variant and sandbox")
-	fl.BoolVar(&f.causes, "causes", false, "with --csv: what bounds each cell, a line a cell")
-	fl.BoolVar(&f.html, "html", false, "write one HTML file, complete in itself")
+	fl.BoolVar(&f.csv, "csv", false, "print CSV, a line for each comparison")
+	fl.BoolVar(&f.trials, "trials", false, "with --csv: a line for each trial and response")
+	fl.BoolVar(&f.tables, "tables", false, "with --csv: the summary tables, a line for each cell")
+	fl.BoolVar(&f.cpu, "cpu", false, "with --csv: CPU time per unit of work, a line for each workload variant and sandbox")
+	fl.BoolVar(&f.causes, "causes", false, "with --csv: the cause of each cell, a line for each")
+	fl.BoolVar(&f.html, "html", false, "write one self-contained HTML file")
 	fl.StringArrayVar(&f.gates, "gate", nil, "fail (exit 6) if this is true of any cost, such as 'worse than 20%'; may be repeated; see tare compare --help")
-	fl.StringVar(&f.power, "power", "80%", "the probability with which a true cost a third above a gate's limit must break it; below it, the gate cannot judge (exit 7)")
-	fl.StringVarP(&f.file, "output", "o", "", "with --html: write this file instead of standard output")
+	fl.StringVar(&f.power, "power", "80%", "how likely a gate must be to fail at a true cost a third above its limit; if it is less likely, the gate cannot judge (exit 7)")
+	fl.StringVarP(&f.file, "output", "o", "", "with --html: write to this file instead of standard output")
 	return cmd
 }
 

@@ -14,6 +14,7 @@ import (
 type app struct {
 	stdout, stderr *terminal.Writer // the only way to a person; nothing else may print
 	private        private          // unpacked bundles
+	enter          func(string)     // goes on in a user namespace, with this directory for runs; nil in tests
 }
 
 // newApp wraps the outputs in Writers, which escape what passes.
@@ -68,7 +69,7 @@ func newRoot(a *app) *cobra.Command {
 		return coded(exitUsage, "%w; see `%s --help`", err, cmd.CommandPath())
 	})
 	root.AddCommand(
-		a.runVerb(), a.weighVerb(), a.planVerb(), a.takesBundles(a.reportVerb()), a.takesBundles(a.serveVerb()), a.compareVerb(),
+		a.runVerb(), a.weighVerb(), a.initVerb(), a.planVerb(), a.takesBundles(a.reportVerb()), a.takesBundles(a.serveVerb()), a.compareVerb(),
 		a.takesBundles(a.exportVerb()), a.takesBundles(a.plotVerb()), a.takesBundles(a.adviseVerb()), a.bundleVerb(), a.importVerb(), a.doctorVerb(), a.listVerb(), a.sizeVerb(), a.imageVerb(), a.cleanVerb(), a.schemaVerb(), a.versionVerb(),
 	)
 	// The name `completion` is cobra's own verb: bash, zsh, fish, powershell.

@@ -23,20 +23,24 @@ type runFlags struct {
 	wait    bool
 	json    bool
 	on      string
+	host    string
 }
 
 func (a *app) runVerb() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "run STUDY",
-		Short: "Run a study, or go on with one that was interrupted",
+		Short: "Run a study, or resume an interrupted one",
 		Long: `Run the trials of a study, interleaved, until its stopping rule or budget is
-met, then print the report. STUDY is a study file, or a results folder whose
-study goes on.
+met. Then print the report. STUDY is a study file, or a results folder whose
+study is to be resumed.
 
-Every finished trial is kept at once. Ctrl-C ends the running trial, cleans up
-and keeps the rest: the same command goes on from there. A second Ctrl-C is
-obeyed at once; then ` + "`tare clean`" + ` removes what is left.
+Every finished trial is stored at once. Ctrl-C stops the running trial, cleans up
+and keeps the rest; the same command resumes from there. A second Ctrl-C stops
+tare at once; then ` + "`tare clean`" + ` removes what is left.
+
+With --host another machine makes the trials, over ssh, and needs no tare. They are
+kept here as they come: after a lost connection the same command goes on.
 
 With --on model it is a rehearsal: a model plays host, sandboxes and workload, so
 that the plan, the progress and the report can be seen before machines are taken
@@ -45,6 +49,7 @@ modelled everywhere, and kept apart: in results/NAME-modelled.`,
 		Example: `  tare run studies/first.yaml
   tare run studies/first.yaml --set sandbox=process,runc --set budget.time=1m
   tare run results/first           go on where it stopped
+  tare run studies/first.yaml --host ssh://root@db1:2222
   tare run studies/kata-network.yaml --on model`,
 		Args: exactly(1, "one study file or results folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,25 +59,27 @@ modelled everywhere, and kept apart: in results/NAME-modelled.`,
 	fl := cmd.Flags()
 	fl.StringVarP(&f.results, "results", "o", "", "results folder (default results/NAME of the study, with --on model results/NAME-modelled)")
 	fl.StringVar(&f.on, "on", "", onHelp)
+	hostFlag(cmd, &f.host)
 	fl.StringArrayVar(&f.sets, "set", nil, "override the study: factor=level,... (repeatable)")
-	fl.StringVar(&f.data, "data", "", "directory on the disk to be measured (default "+host.DefaultDirs().Data+")")
-	fl.BoolVar(&f.fresh, "fresh", false, "start again in a new folder instead of going on")
+	fl.StringVar(&f.data, "data", "", "directory on the disk to measure (default "+host.DefaultDirs().Data+")")
+	fl.BoolVar(&f.fresh, "fresh", false, "start again in a new folder instead of resuming")
 	fl.BoolVar(&f.wait, "wait", false, waitHelp)
-	fl.BoolVar(&f.json, "json", false, "print progress as JSON lines, the report as the last of them")
+	fl.BoolVar(&f.json, "json", false, "print progress as JSON lines; the last line is the report")
 	return cmd
 }
 
 func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
-	where, err := a.siteOn(f.on, f.data)
+	ctx, stop := a.interruptible(ctx)
+	defer stop()
+	where, leave, err := a.siteOn(ctx, f.on, f.host, f.data)
 	if err != nil {
 		return err
 	}
+	defer leave()
 	st, cat, dir, err := a.open(arg, where.About(), f)
 	if err != nil {
 		return err
 	}
-	ctx, stop := a.interruptible(ctx)
-	defer stop()
 	t := a.newTries(ctx, f.json)
 	s, err := where.Open(ctx, site.Request{Study: st, Catalogue: cat, Wait: f.wait, Trying: t.begin})
 	if err == nil {
@@ -132,10 +139,10 @@ func (a *app) measure(ctx context.Context, st *study.Study, at site.About, s sit
 		return err
 	}
 	if n := failedForGood(st, p, trials); n > 0 {
-		return coded(exitTrials, "%s failed for good; the report says why", words.Count(n, "cell"))
+		return coded(exitTrials, "%s failed after all retries; the report says why", words.Count(n, "cell"))
 	}
 	if onlyBaselines(st, skips) && !at.Modelled {
-		return coded(exitHost, "nothing but the baseline could run on this host, so that nothing is compared; `tare doctor` says what is missing")
+		return coded(exitHost, "only the baseline could run on this host, so nothing is compared; `tare doctor` says what is missing")
 	}
 	return nil
 }

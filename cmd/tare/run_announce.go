@@ -54,7 +54,7 @@ func withoutSentinel(st *study.Study, at site.About, skips []record.Skip) string
 			return at.Cannot + " it: " + s.Reason
 		}
 	}
-	return "the study was begun without, or it failed again and again"
+	return "the study was started without it, or it failed repeatedly"
 }
 
 // span is a range, or its one value.

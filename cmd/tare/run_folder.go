@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,10 +31,7 @@ func (a *app) open(arg string, at site.About, f runFlags) (*study.Study, study.C
 	if err != nil {
 		return nil, cat, "", err
 	}
-	dir := f.results
-	if dir == "" {
-		dir = filepath.Join("results", st.Name) + at.Suffix
-	}
+	dir := cmp.Or(f.results, filepath.Join("results", st.Name)+at.Suffix)
 	if f.fresh {
 		dir = freeName(dir)
 	}
@@ -76,7 +74,7 @@ func openStore(dir, file string, st *study.Study, at site.About, nodes []record.
 	}
 	if err == nil && (string(meta.StudySource) != string(st.Source) || !slices.Equal(meta.Overrides, st.Overrides)) {
 		err = coded(exitUsage, "%s holds results of another version of this study; "+
-			"`%s` goes on with that one, --fresh or --results starts a new folder", dir, goOn(dir, at))
+			"`%s` resumes that one, --fresh or --results starts a new folder", dir, goOn(dir, at))
 	}
 	if err == nil {
 		err = db.BeginSession(context.Background(), now, versionText(), nodes)

@@ -29,17 +29,18 @@ func (a *app) serveVerb() *cobra.Command {
 		Use:   "serve DIR",
 		Short: "Show reports in a browser, live during a run",
 		Long: `Serve the reports of all results folders in DIR, or of DIR itself, to a browser
-on this machine. A report follows its study while that runs. Ctrl-C ends it.
+on this machine. While a study runs, its report is updated live. Ctrl-C stops the
+server.
 
-The address that it prints has a token in it: whoever has the address may read,
-nobody else. It starts nothing and changes nothing.`,
+The address that it prints contains a token: only those who have the address can
+read. The server starts nothing and changes nothing.`,
 		Example: `  tare serve results
   tare serve results/first --listen 127.0.0.1:8080
   ssh -L 8080:127.0.0.1:8080 host      then open the same address here`,
 		Args: exactly(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if st, err := os.Stat(args[0]); err != nil || !st.IsDir() {
-				return coded(exitUsage, "%s is no directory; name a results folder, or a directory of them", args[0])
+				return coded(exitUsage, "%s is not a directory; name a results folder, or a directory that contains results folders", args[0])
 			}
 			keepBelow(serveMemory)
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -50,19 +51,19 @@ nobody else. It starts nothing and changes nothing.`,
 			}
 			l, url, err := s.Listen(ctx, f.listen, f.remote)
 			if errors.Is(err, serve.ErrRemote) {
-				return coded(exitUsage, "%s: %w; --allow-remote says that this is meant", f.listen, err)
+				return coded(exitUsage, "%s: %w; add --allow-remote if you want this", f.listen, err)
 			}
 			if err != nil {
 				return coded(exitUsage, "%w; --listen 127.0.0.1:0 takes any free port", err)
 			}
 			if f.remote {
-				a.say("other machines can reach this address without TLS; anyone who reads the token on the network can read the results")
+				a.say("other machines can reach this address without TLS; anyone who sees the token on the network can read the results")
 			}
 			if f.json {
 				err = terminal.JSON(a.stdout).Encode(map[string]string{"url": url})
 			} else {
 				_, err = fmt.Fprintf(a.stdout, "%s\n", url)
-				a.say("open this address in a browser; Ctrl-C ends the server")
+				a.say("open this address in a browser; Ctrl-C stops the server")
 			}
 			if err != nil {
 				return errors.Join(err, l.Close())
@@ -72,7 +73,7 @@ nobody else. It starts nothing and changes nothing.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "address and port of this machine; port 0: any free one")
-	fl.BoolVar(&f.remote, "allow-remote", false, "let --listen be an address that other machines can reach")
+	fl.BoolVar(&f.remote, "allow-remote", false, "allow --listen to use an address that other machines can reach")
 	fl.BoolVar(&f.json, "json", false, "print the address as JSON")
 	return cmd
 }
@@ -110,7 +111,7 @@ func trialSeries(ctx context.Context, dir string, t record.Trial) ([]record.Seri
 	return inResults(dir, func(r results) ([]record.Series, error) {
 		out, err := r.SeriesOf(ctx, &t, document.Wanted)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("the series of trial %d-%d were kept and are gone: %w", t.Seq, t.Attempt, err)
+			return nil, fmt.Errorf("the series of trial %d-%d were stored but are missing: %w", t.Seq, t.Attempt, err)
 		}
 		return out, err
 	})

@@ -20,14 +20,29 @@ import (
 // onModel is the one value of --on: what plays host and sandboxes.
 const onModel = "model"
 
-const onHelp = "model: rehearse on a model, without sandboxes; left out: this host"
+const onHelp = "model: rehearse on a simulated machine, without sandboxes (default: this host)"
 
-// siteOn returns the site that --on names. data is where the disk to be measured is, "" for
-// the site's own choice.
-func (a *app) siteOn(on, data string) (site.Site, error) {
+// siteOn returns the site that --on or --host names, and what ends it. data is where the disk
+// to be measured is, "" for the site's own choice.
+func (a *app) siteOn(ctx context.Context, on, host, data string) (site.Site, func(), error) {
+	if host == "" {
+		s, err := a.siteHere(on, data)
+		return s, func() {}, err
+	}
+	if on != "" || data != "" {
+		return nil, nil, coded(exitUsage, "--host goes without --on and --data; leave one of them out")
+	}
+	m, err := a.machine(ctx, host)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m, func() { _ = m.Close() }, nil
+}
+
+func (a *app) siteHere(on, data string) (site.Site, error) {
 	switch on {
 	case "":
-		s := a.host()
+		s := a.sandboxes()
 		if data == "" {
 			return s, nil
 		}
@@ -36,11 +51,21 @@ func (a *app) siteOn(on, data string) (site.Site, error) {
 		return s, err
 	case onModel:
 		if data != "" {
-			return nil, coded(exitUsage, "--data names a disk to be measured, and --on model measures none; leave one of them out")
+			return nil, coded(exitUsage, "--data names a disk to measure, and --on model measures no disk; leave one of them out")
 		}
 		return modelled.Site{Takes: expected}, nil
 	}
 	return nil, coded(exitUsage, "--on %s: write --on model for a rehearsal, or leave it out to measure this host", on)
+}
+
+// sandboxes is host for a verb that starts sandboxes. An ordinary user's goes on in a user
+// namespace, from its first line.
+func (a *app) sandboxes() *host.Site {
+	s := a.host()
+	if a.enter != nil && s.Dirs.Own() == nil {
+		a.enter(s.Dirs.Run)
+	}
+	return s
 }
 
 // host is this host as a site.

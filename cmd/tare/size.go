@@ -27,13 +27,13 @@ func (a *app) sizeVerb() *cobra.Command {
 	var f sizeFlags
 	cmd := &cobra.Command{
 		Use:   "size [-]",
-		Short: "Say how large a virtual machine around a pod becomes",
-		Long: `Say how many vCPUs, how much memory, which CPU quota and how many network
-threads a pod gets when it runs in a virtual machine as Kata Containers makes
-it, and by which rule. The pod is given by flags, or as a Kubernetes manifest (a
-Pod, or what has a pod template) on standard input; its annotations
-default_vcpus and default_memory count. Standard input is read with "-", and without a
-flag of the pod where it is a file or a pipe.`,
+		Short: "Show how large the virtual machine around a pod becomes",
+		Long: `Show how many vCPUs, how much memory, which CPU quota and how many network threads
+a pod gets in a virtual machine of Kata Containers, and by which rule. Describe the
+pod with flags, or as a Kubernetes manifest (a Pod, or anything with a pod template)
+on standard input. The manifest's annotations default_vcpus and default_memory
+count. Standard input is read if the argument is "-". It is also read if it is a
+file or a pipe and no flag describes the pod.`,
 		Example: `  tare size --cpu-limit 2500m --memory-limit 8Gi
   tare size --cpu-limit none --default-vcpus 2 --json
   tare size < pod.yaml
@@ -48,11 +48,11 @@ flag of the pod where it is a file or a pipe.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.cpuLimit, "cpu-limit", "none", "CPU limit of the pod in cores: 2, 2500m or none")
-	fl.StringVar(&f.cpuRequest, "cpu-request", "none", "CPU request; it is disregarded, and said to be")
+	fl.StringVar(&f.cpuRequest, "cpu-request", "none", "CPU request; tare ignores it, and says so")
 	fl.StringVar(&f.memoryLimit, "memory-limit", "none", "memory limit of the pod: 8Gi or none")
 	fl.StringVar(&f.vcpus, "default-vcpus", strconv.Itoa(sizing.DefaultVCPUs), "vCPUs at boot; all, or -1, for as many as --host-cpus")
 	fl.IntVar(&f.memory, "default-memory", sizing.DefaultMemoryMiB, "memory at boot in MiB")
-	fl.IntVar(&f.hostCPUs, "host-cpus", 0, "processors of the host, which bound the vCPUs (default: no bound)")
+	fl.IntVar(&f.hostCPUs, "host-cpus", 0, "processors of the host, which limit the vCPUs (default: no limit)")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	return cmd
 }
@@ -76,7 +76,7 @@ func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
 		case manifest || !errors.Is(err, sizing.ErrEmpty): // an empty file or pipe is no pod, unless it was asked for
 			return coded(exitUsage, "stdin:%w", err)
 		case isPipe(cmd.InOrStdin()): // what was to write the manifest may have failed
-			a.note("standard input was empty, so the size is that of the flags; give - to refuse an empty one")
+			a.note("standard input was empty, so the size follows the flags; write - to make that an error")
 		}
 	default:
 		if pods[0].Pod, err = podOf(f); err != nil {
@@ -150,7 +150,7 @@ func (f sizeFlags) runtime() (sizing.Runtime, error) {
 		return r, coded(exitUsage, "--default-memory: %d is not possible; write MiB, %d to %d", f.memory, sizing.LeastMemoryMiB, sizing.MostMemoryMiB)
 	}
 	if f.hostCPUs < 0 {
-		return r, coded(exitUsage, "--host-cpus: %d is not possible; write how many the host has, or 0 for no bound", f.hostCPUs)
+		return r, coded(exitUsage, "--host-cpus: %d is not possible; write how many the host has, or 0 for no limit", f.hostCPUs)
 	}
 	if r.VCPUs < 0 && f.hostCPUs == 0 {
 		return r, coded(exitUsage, "--default-vcpus %s stands for all of the host's processors: say how many with --host-cpus", f.vcpus)
@@ -176,7 +176,7 @@ func (a *app) piped(in io.Reader) bool {
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}} //nolint:gosec // G115: a descriptor
 	n, err := unix.Poll(fds, int(pipePatience.Milliseconds()))
 	if n == 0 && err == nil {
-		a.note("standard input gave nothing within %v, so the size is that of the flags; give - to wait for a manifest", pipePatience)
+		a.note("standard input sent nothing within %v, so the size follows the flags; write - to wait for a manifest", pipePatience)
 	}
 	return n > 0
 }

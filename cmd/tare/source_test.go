@@ -48,7 +48,7 @@ func TestReadSource(t *testing.T) {
 	write("open", "study: x\n")
 	for name, want := range map[string]string{
 		"/dev/zero": "it is a device; give a study file", at("large"): "is larger than 1MiB", at("silent"): "nothing was written to it within 50ms",
-		at("open"): "its writer did not end within 50ms", dir: "it is a directory without results; give a study file, such as ", at("none"): "there is no study file",
+		at("open"): "the program that writes to it did not finish within 50ms", dir: "it is a directory without results; give a study file, such as ", at("none"): "does not exist; check the path",
 	} {
 		if src, err := readSource(name, 50*time.Millisecond); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %d bytes, %v; want %q", name, len(src), err, want)

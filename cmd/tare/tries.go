@@ -76,5 +76,5 @@ func (t *tries) interrupted(err error) error {
 	if t.now != "" {
 		while = " while trying " + t.now + ","
 	}
-	return coded(exitInterrupted, "interrupted%s before anything was measured; the same command begins again", while)
+	return coded(exitInterrupted, "interrupted%s before anything was measured; the same command starts again", while)
 }

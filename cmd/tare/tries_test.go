@@ -47,7 +47,7 @@ func TestTriesTellOfWhatTakesLong(t *testing.T) {
 		if strings.Count(said.String(), "\n") > 2 {
 			t.Errorf("after the interrupt: %q", said.String())
 		}
-		want := "interrupted while trying vm-hang, before anything was measured; the same command begins again"
+		want := "interrupted while trying vm-hang, before anything was measured; the same command starts again"
 		if err := told.interrupted(errors.New("vm-hang: context canceled")); err == nil || err.Error() != want {
 			t.Errorf("%v, want %q", err, want)
 		}

@@ -157,7 +157,7 @@ func relieved(r *analysed, x *advice.Item) (verification, bool) {
 		v.Relief[i].Value = level
 	}
 	if len(v.Relief) == 0 {
-		v.Outcome, v.Why = outcomeCannot, "no factor of a study makes this setting: "+x.Text
+		v.Outcome, v.Why = outcomeCannot, "no factor of a study changes this setting: "+x.Text
 	}
 	return v, true
 }
@@ -166,7 +166,7 @@ func relieved(r *analysed, x *advice.Item) (verification, bool) {
 // setting of its own: nobody could set a link to be faster, but a study can.
 func (v *verification) lift() {
 	for _, l := range []struct {
-		cause         cause.Kind
+		cause         cause.Name
 		factor, level string
 	}{{cause.Link, "link-rate", "none"}, {cause.Path, "link-delay", "none"}, {cause.Quota, study.FactorCPULimit, "none"}, {cause.Guest, study.FactorCPUs, "any"}, {cause.Host, study.FactorCPUs, "any"}} {
 		if now, ok := v.Cell.Get(l.factor); ok && string(l.cause) == v.Cause && now != l.level {
@@ -375,9 +375,9 @@ func (v *verification) decide(confidence float64) {
 	case !c.HasInterval():
 		v.Outcome, v.Why = outcomeUndecided, fmt.Sprintf("%s have all cells and their baselines, too few for an interval of the cost; give a larger --budget", words.Count(c.N, "block"))
 	case c.Hi < 1:
-		v.Outcome, v.Why = outcomeNot, "the cell gets faster, but its baseline more so: the resource bounds both, and it is not why the cell costs"
+		v.Outcome, v.Why = outcomeNot, "the cell gets faster, but its baseline more so: the resource limits both, so it is not why the cell costs"
 	case c.Hi < half:
-		v.Outcome, v.Why = outcomeNot, "the cell gets faster, but so does its baseline: the resource bounds both, and it explains less than half of the cost"
+		v.Outcome, v.Why = outcomeNot, "the cell gets faster, but so does its baseline: the resource limits both, and explains less than half of the cost"
 	case c.Lo > 1:
 		v.Outcome = outcomeConfirmed
 	default:
@@ -470,7 +470,7 @@ func (a *app) printVerified(all []verification, dir string, modelled, asJSON boo
 	}
 	var b strings.Builder
 	if modelled {
-		b.WriteString("Modelled, not measured: the model relieves what it was told.\n")
+		b.WriteString("Modelled, not measured: the model removes the cause that it was given.\n")
 	}
 	if len(all) == 0 {
 		b.WriteString("No cell has a named cause, so nothing can be relieved. `tare report` says what bounds each cell.\n")

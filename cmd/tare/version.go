@@ -27,7 +27,7 @@ func (a *app) versionVerb() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "Say which tare this is",
+		Short:   "Print the version",
 		Example: "  tare version\n  tare version --json",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {

@@ -30,12 +30,13 @@ type weighFlags struct {
 	prepare, input, cwd, shell        string
 	env, mounts, figures, jsonFigures []string
 	format                            string
-	cpus, memory, image               string
+	cpus, cpuset, memory, image       string
 	save, results                     string
 	warmup                            int
-	server, ready, load, http         string
+	server, ready, load, http, cacert string
 	rate, connections                 string
-	network, ignore                   bool
+	network, ignore, insecure         bool
+	host                              string
 	json, markdown, wait              bool
 }
 
@@ -52,6 +53,9 @@ intervals narrow. It ends when all are narrow, or after --for.
 The sandboxes see this host's files read-only, at the same paths. The command can
 write to /tmp, which is empty and in memory, and to what --mount names.
 
+With --host another machine does it, over ssh: no tare has to be there. Files, images
+and sandboxes are those of that machine; the answer and the results are here.
+
 Several commands are weighed side by side: put -- between them. A command that is
 one word with spaces in it is split as a shell splits it; --shell has a shell run
 it, with pipes and variables.`,
@@ -61,6 +65,7 @@ it, with pipes and variables.`,
   tare weigh --shell -- 'find /usr/include | wc -l'
   tare weigh --mount . --prepare 'rm -f prog' -- gcc -O2 -o prog main.c
   tare weigh --server 'python3 -m http.server 8080' --http 8080/
+  tare weigh --host ssh://root@db1 --for 20s -- gzip -kc /usr/bin/perl
   tare weigh --save study.yaml -- true       a study to change and to run again`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.weigh(cmd.Context(), args, f)
@@ -69,6 +74,7 @@ it, with pipes and variables.`,
 	fl := cmd.Flags()
 	fl.SetInterspersed(false) // what follows the first word is the command's own
 	fl.StringSliceVar(&f.in, "in", nil, "sandboxes, such as runc,runsc-systrap,vm (default all that work here)")
+	hostFlag(cmd, &f.host)
 	fl.StringVar(&f.within, "for", "60s", "time to measure for, at most")
 	fl.StringVar(&f.prepare, "prepare", "", "command before each run; it is not timed")
 	fl.IntVar(&f.warmup, "warmup", -1, "runs before the timed ones of each turn (default 1 of a short command, else 0)")
@@ -78,11 +84,12 @@ it, with pipes and variables.`,
 	fl.StringVar(&f.cwd, "cwd", "", "working directory in the sandbox (default the present one; with --image /)")
 	fl.StringArrayVar(&f.mounts, "mount", nil, "directory to write to: HOST[:GUEST][:ro] (repeatable)")
 	fl.StringVar(&f.cpus, "cpus", "", "processor time that the command may use, in cores, such as 1.5")
+	fl.StringVar(&f.cpuset, "cpuset", "", "processors of the sandbox, such as 0-1, or any; apart (default with --server) gives server and load their own cores")
 	fl.StringVar(&f.memory, "memory", "", "memory that the sandbox may use, such as 512MiB")
 	fl.BoolVar(&f.network, "network", false, "give the sandbox a network interface; it reaches nothing outside this host")
 	fl.StringVar(&f.shell, "shell", "", "have /bin/sh run the command, or --shell=bash that shell")
 	fl.Lookup("shell").NoOptDefVal = "true"
-	fl.StringVar(&f.image, "image", "", "root file system: an image's name (default this host's files, read-only)")
+	fl.StringVar(&f.image, "image", "", "root file system, in virtual machines too: an image's name, archive or folder (default this host's files, read-only)")
 	fl.StringArrayVar(&f.figures, "figure", nil, "number in the output: NAME[UNIT,BETTER]=REGEX, such as 'rate[1/s]=GET: ([0-9.]+)' (repeatable)")
 	fl.StringArrayVar(&f.jsonFigures, "figure-json", nil, "number in output that is JSON: NAME[UNIT,BETTER]=PATH (repeatable)")
 	fl.StringVar(&f.format, "format", "", "what the command prints: gobench, jmh, pytest-benchmark, google-benchmark or fio-json")
@@ -90,9 +97,11 @@ it, with pipes and variables.`,
 	fl.StringVar(&f.ready, "ready", "", "with --server: it is ready at tcp:PORT, http:PORT/PATH or output:TEXT (with --http: when that answers)")
 	fl.StringVar(&f.load, "load", "", "with --server: the command that loads it; {server} is its address")
 	fl.StringVar(&f.http, "http", "", "with --server: what the built-in client asks for, PORT/PATH or a URL")
+	fl.StringVar(&f.cacert, "cacert", "", "with --http https://...: PEM file of the authority that signed the server's certificate (default those that this host trusts)")
+	fl.BoolVar(&f.insecure, "insecure", false, "with --http https://...: do not check the server's certificate")
 	fl.StringVar(&f.rate, "rate", "", "with --http: requests a second, whatever the answers do (default as fast as answers come)")
 	fl.StringVar(&f.connections, "connections", "", "with --http: connections at a time (default 10)")
-	fl.StringVar(&f.timeout, "timeout", "1m", "a run that takes longer has failed")
+	fl.StringVar(&f.timeout, "timeout", "", "a run that takes longer has failed (default 50 times as long as natively, and from 10s to 1m)")
 	fl.BoolVar(&f.ignore, "ignore-failure", false, "weigh a command that ends with another exit code than 0 all the same")
 	fl.StringVar(&f.save, "save", "", "write the study that is run to this file")
 	fl.StringVarP(&f.results, "results", "o", "", "results folder, a new one (default one that the last line names)")
@@ -111,22 +120,19 @@ func (a *app) weigh(ctx context.Context, args []string, f weighFlags) error {
 	if err != nil {
 		return err
 	}
-	_, kinds, err := kindsFrom("", nil, nil)
-	if err != nil {
-		return err
-	}
-	w, err := f.weighing(args, kinds, cat)
-	if err != nil {
-		return err
-	}
 	within, err := duration("for", f.within)
 	if err != nil {
 		return err
 	}
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
+	where, w, leave, err := a.weighAt(ctx, args, &f, cat)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	t := a.newTries(ctx, f.json)
-	run, err := a.firstLook(ctx, w, cat, f, t)
+	run, err := a.firstLook(ctx, where, w, cat, f, t)
 	if err := t.interrupted(err); err != nil {
 		return err
 	}
@@ -140,7 +146,8 @@ func (a *app) weigh(ctx context.Context, args []string, f weighFlags) error {
 			return err
 		}
 	}
-	where := a.host()
+	// The first look has let the host go: if another tare has taken it since, this one waits even
+	// without --wait, because it has told the user that it begins.
 	s, err := where.Open(ctx, site.Request{Study: st, Catalogue: cat, Wait: true, Trying: t.begin})
 	if err == nil {
 		defer s.Close()
@@ -153,7 +160,7 @@ func (a *app) weigh(ctx context.Context, args []string, f weighFlags) error {
 		a.tellMissing(w, skips, len(f.in) > 0)
 	}
 	if onlyBaselines(st, skips) {
-		return coded(exitHost, "no sandbox works here, so nothing can be weighed; `tare doctor` says what is missing")
+		return coded(exitHost, "no sandbox works %s, so nothing can be weighed; `tare doctor` there says what is missing", w.at)
 	}
 	db, err := f.store(w, st, where.About(), s, time.Now())
 	if err != nil {
@@ -168,7 +175,7 @@ func (a *app) weigh(ctx context.Context, args []string, f weighFlags) error {
 
 // firstLook runs each command natively and says how long the longest takes. A command that fails is
 // told as a shell tells it, before anything is measured.
-func (a *app) firstLook(ctx context.Context, w *weighing, cat study.Catalogue, f weighFlags, t *tries) (time.Duration, error) {
+func (a *app) firstLook(ctx context.Context, where site.Site, w *weighing, cat study.Catalogue, f weighFlags, t *tries) (time.Duration, error) {
 	native := *w
 	native.sandboxes = w.sandboxes[:1]
 	if _, err := parsed(w.study(w.pilot()), cat); err != nil { // with all sandboxes, for its mistakes
@@ -178,7 +185,8 @@ func (a *app) firstLook(ctx context.Context, w *weighing, cat study.Catalogue, f
 	if err != nil {
 		return 0, err
 	}
-	s, err := a.host().Open(ctx, site.Request{Study: st, Catalogue: cat, Wait: f.wait, Trying: t.begin})
+	st.Collect.Names = nil // the command's own figures will do; what is missing is told with the study
+	s, err := where.Open(ctx, site.Request{Study: st, Catalogue: cat, Wait: f.wait, Trying: t.begin})
 	if err != nil {
 		return 0, err
 	}
@@ -217,7 +225,6 @@ func failedNatively(t *record.Trial, what string, f weighFlags) string {
 		command = what
 	}
 	how, said := weigh.Failure(t.Failure)
-	how = strings.ReplaceAll(how, "raise timeout", "raise --timeout")
 	s := fmt.Sprintf("%s: fails natively: %s", command, how)
 	switch {
 	case strings.Contains(said, "Read-only file system"):
@@ -239,18 +246,20 @@ func (a *app) tellMissing(w *weighing, skips []record.Skip, named bool) {
 		a.printSkips(skips)
 		return
 	}
-	if len(w.unproven) > 0 {
-		name := words.List(w.unproven)
-		a.say("without %s: no machine has started with KVM since this host did; `tare doctor` tries it, --in %s weighs it all the same", name, w.unproven[0])
-	}
-	var missing []string
+	var missing, without []string
 	for _, s := range skips {
 		if k, ok := s.Cell.Get(study.FactorSandbox); ok && !slices.Contains(missing, k) {
 			missing = append(missing, k)
 		}
 	}
 	if len(missing) > 0 {
-		a.say("without %s: not possible here; `tare doctor` says why", words.List(missing))
+		without = append(without, fmt.Sprintf("%s: not possible %s, and `tare doctor` there says why", words.List(missing), w.at))
+	}
+	if len(w.unproven) > 0 {
+		without = append(without, fmt.Sprintf("%s: no virtual machine has started with KVM %s since the last boot; `tare doctor` there tries it, --in %s weighs it all the same", words.List(w.unproven), w.at, w.unproven[0]))
+	}
+	if len(without) > 0 {
+		a.say("without %s", strings.Join(without, "; without "))
 	}
 }
 
@@ -276,7 +285,8 @@ func (a *app) weighed(ctx context.Context, st *study.Study, cat study.Catalogue,
 	live := newLive(a, st, cat, skips, once(s.Expected), f.json)
 	runErr := (&run.Engine{Session: s, Store: db, Observe: live.observe}).Run(ctx, p)
 	live.close()
-	if runErr != nil && !errors.Is(runErr, site.ErrInterrupted) {
+	lost := errors.Is(runErr, run.ErrNoNode)
+	if runErr != nil && !lost && !errors.Is(runErr, site.ErrInterrupted) {
 		return runErr
 	}
 	x, err := results{db}.read(context.WithoutCancel(ctx), figures)
@@ -299,6 +309,8 @@ func (a *app) weighed(ctx context.Context, st *study.Study, cat study.Catalogue,
 	switch {
 	case err != nil:
 		return err
+	case lost:
+		return coded(exitFailed, "%s; what was measured before is in %s", x.trials[len(x.trials)-1].Failure.Reason, db.Dir())
 	case runErr != nil:
 		return coded(exitInterrupted, "interrupted: this is what is known so far")
 	}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +18,8 @@ import (
 	"tare/record"
 	"tare/report/words"
 	"tare/sandbox/vm"
+	"tare/site"
+	"tare/ssh"
 	"tare/study"
 )
 
@@ -25,13 +29,24 @@ func completeKinds(_ *cobra.Command, _ []string, toComplete string) ([]cobra.Com
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
+	var names []string
+	for name, info := range cat.Sandboxes {
+		if isolates(info) {
+			names = append(names, name)
+		}
+	}
+	return completeList(names, toComplete)
+}
+
+// completeList completes the last name of a list with commas; none is offered twice.
+func completeList(names []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	before, last := "", toComplete
 	if i := strings.LastIndex(toComplete, ","); i >= 0 {
 		before, last = toComplete[:i+1], toComplete[i+1:]
 	}
 	var out []cobra.Completion
-	for name, info := range cat.Sandboxes {
-		if isolates(info) && strings.HasPrefix(name, last) && !slices.Contains(strings.Split(before, ","), name) {
+	for _, name := range names {
+		if strings.HasPrefix(name, last) && !slices.Contains(strings.Split(before, ","), name) {
 			out = append(out, before+name)
 		}
 	}
@@ -49,11 +64,13 @@ func isolates(info study.SandboxInfo) bool {
 }
 
 // weighing makes the parts of a study of the flags and the command line.
-func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue) (*weighing, error) {
-	w := &weighing{sandboxes: []string{cat.Native}, warmup: f.warmup}
+func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue, at surroundings) (*weighing, error) {
+	w := &weighing{at: at.name, sandboxes: []string{cat.Native}, warmup: f.warmup}
 	var err error
-	if w.timeout, err = duration("timeout", f.timeout); err != nil {
-		return nil, err
+	if f.timeout != "" {
+		if w.timeout, err = duration("timeout", f.timeout); err != nil {
+			return nil, err
+		}
 	}
 	add := func(name, value string) {
 		if value != "" {
@@ -71,25 +88,25 @@ func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue
 	add("shell", f.shell)
 	add("prepare", f.prepare)
 	if f.input != "" {
-		if f.input, err = filepath.Abs(f.input); err != nil {
-			return nil, err //nolint:wrapcheck // it says that there is no present directory
+		if f.input, err = at.abs(f.input); err != nil {
+			return nil, err
 		}
-		if _, err := os.Stat(f.input); err != nil {
+		if err := at.exists(f.input); err != nil {
 			return nil, coded(exitUsage, "--input: %w", err)
 		}
 	}
 	add("input", f.input)
 	add("env", words.Shell(mapped(f.env, environment)...))
 	if f.cwd == "" && f.image == "" {
-		if f.cwd, err = os.Getwd(); err != nil {
-			return nil, err //nolint:wrapcheck // it says what is missing
+		if f.cwd, err = at.abs("."); err != nil {
+			return nil, err
 		}
 	}
 	add("cwd", f.cwd)
 	add("image", f.image)
 	mounts := make([]string, len(f.mounts))
 	for i, m := range f.mounts {
-		if mounts[i], err = mount(m); err != nil {
+		if mounts[i], err = mount(m, at.abs); err != nil {
 			return nil, err
 		}
 	}
@@ -108,6 +125,12 @@ func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue
 	if f.cpus != "" {
 		w.limits = append(w.limits, [2]string{study.FactorCPULimit, f.cpus})
 	}
+	if f.cpuset == "" && f.server != "" {
+		f.cpuset = study.ApartCPUs
+	}
+	if f.cpuset != "" {
+		w.limits = append(w.limits, [2]string{study.FactorCPUs, f.cpuset})
+	}
 	if f.memory != "" {
 		w.limits = append(w.limits, [2]string{study.FactorMemoryLimit, f.memory})
 	}
@@ -120,7 +143,7 @@ func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue
 		for _, k := range kinds {
 			switch info := cat.Sandboxes[k]; {
 			case !isolates(info):
-			case info.Traits(nil).Family == record.FamilyVM && !provenKVM():
+			case info.Traits(nil).Family == record.FamilyVM && !at.kvm():
 				w.unproven = append(w.unproven, k)
 			default:
 				w.sandboxes = append(w.sandboxes, k)
@@ -131,6 +154,59 @@ func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue
 		return nil, coded(exitUsage, "--in %s leaves no sandbox to weigh; name one, such as runc", strings.Join(f.in, ","))
 	}
 	return w, nil
+}
+
+// surroundings are what a command line means by relative paths, and what else it needs to know of
+// the machine that it is for.
+type surroundings struct {
+	name   string                       // in messages: here
+	abs    func(string) (string, error) // a path there
+	exists func(path string) error
+	kvm    func() bool // see provenKVM
+}
+
+func here() surroundings {
+	return surroundings{"here", filepath.Abs, func(path string) error { _, err := os.Stat(path); return err }, provenKVM}
+}
+
+// there are those of another machine: relative paths begin where a connection does, and files are
+// looked for by the trials.
+func there(m *ssh.Machine) surroundings {
+	abs := func(p string) (string, error) {
+		if !path.IsAbs(p) {
+			p = path.Join(m.Facts.Home, p)
+		}
+		return path.Clean(p), nil
+	}
+	return surroundings{"on " + m.String(), abs, func(string) error { return nil }, func() bool { return m.Facts.KVM }}
+}
+
+// weighAt is where to weigh, and what. A mistake in the command line is found before another
+// machine is asked anything.
+func (a *app) weighAt(ctx context.Context, args []string, f *weighFlags, cat study.Catalogue) (where site.Site, w *weighing, leave func(), err error) {
+	_, kinds, err := kindsFrom("", nil, nil)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if f.host == "" {
+		if w, err = f.weighing(args, kinds, cat, here()); err != nil {
+			return nil, nil, nil, err
+		}
+		return a.sandboxes(), w, func() {}, nil
+	}
+	m := &ssh.Machine{Facts: ssh.Facts{Home: "/"}}
+	tried := *f
+	if w, err = tried.weighing(args, kinds, cat, there(m)); err == nil {
+		_, err = parsed(w.study(w.pilot()), cat)
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if m, err = a.machine(ctx, f.host); err != nil {
+		return nil, nil, nil, err
+	}
+	w, err = f.weighing(args, kinds, cat, there(m))
+	return m, w, func() { _ = m.Close() }, err
 }
 
 // figureWords are those of the parameter figures. The weighing gets their names.
@@ -208,12 +284,20 @@ func (f *weighFlags) service(w *weighing, args []string, add func(name, value st
 	}
 	w.server, w.label, w.builtIn = f.server, label(fields), f.http != ""
 	address := f.http
+	secure := false
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
-		port := cmp.Or(u.Port(), "80")
-		address = port + "/" + strings.TrimPrefix(u.RequestURI(), "/")
-		if u.Scheme != "http" {
-			return coded(exitUsage, "--http %s: the built-in client speaks HTTP without TLS; write http://, or a client of your own with --load", f.http)
+		port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+		if port == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return coded(exitUsage, "--http %s: the built-in client speaks HTTP; write http:// or https://, or a client of your own with --load", f.http)
 		}
+		address = port + "/" + strings.TrimPrefix(u.RequestURI(), "/")
+		if secure = u.Scheme == "https"; secure {
+			add("tls", "full")
+			add("server-name", u.Hostname())
+		}
+	}
+	if err := f.trust(secure, add); err != nil {
+		return err
 	}
 	if w.builtIn && f.ready == "" {
 		f.ready = "http:" + address
@@ -226,6 +310,30 @@ func (f *weighFlags) service(w *weighing, args []string, add func(name, value st
 		add("loop", "open")
 		add("rate", f.rate)
 	}
+	return nil
+}
+
+// trust says which certificates a client with TLS takes.
+func (f *weighFlags) trust(secure bool, add func(name, value string)) error {
+	switch {
+	case f.cacert == "" && !f.insecure:
+		return nil
+	case !secure:
+		return coded(exitUsage, "--cacert and --insecure are for --http https://...; leave them out")
+	case f.cacert != "" && f.insecure:
+		return coded(exitUsage, "--cacert checks the server's certificate, and --insecure does not; leave one of them out")
+	case f.insecure:
+		add("trust", "any")
+		return nil
+	}
+	file, err := filepath.Abs(f.cacert)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(file); err != nil {
+		return coded(exitUsage, "--cacert: %w; write the path of a PEM file", err)
+	}
+	add("trust", file)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -13,21 +14,30 @@ import (
 	"tare/param"
 	"tare/record"
 	"tare/report/words"
+	"tare/workload"
 )
 
 // weighing is what `tare weigh` is asked for, as the parts of a study.
 type weighing struct {
+	at        string // in messages: here, or on which machine
+	draft     *draft // nil: it is run as it is
 	label     string
-	server    string      // text of a server; then there is no command
-	builtIn   bool        // the built-in client loads the server
-	commands  []string    // texts that the workload splits into words, or gives to a shell
-	params    [][2]string // of the workload, beside the command and what timing says
-	limits    [][2]string // factors with one level
-	figures   []string    // names of responses that the user asks for; the first decides when to stop
-	sandboxes []string    // the baseline first
-	unproven  []string    // sandboxes that are left out because nothing shows that KVM works
-	timeout   time.Duration
-	warmup    int // -1: as timing says
+	server    string        // command line of a server; "" where commands are weighed
+	builtIn   bool          // the built-in client loads the server
+	commands  []string      // texts that the workload splits into words, or gives to a shell
+	params    [][2]string   // of the workload, beside the command and what timing says
+	limits    [][2]string   // factors with one level
+	figures   []string      // names of responses that the user asks for; the first decides when to stop
+	sandboxes []string      // the baseline first
+	unproven  []string      // sandboxes that are left out because nothing shows that KVM works
+	timeout   time.Duration // that the user gave; 0: none
+	warmup    int           // -1: as timing says
+}
+
+// draft is what `tare init` adds to a study, which is to be changed.
+type draft struct {
+	file    string
+	shipped []workload.Workload // in place of a command or a server
 }
 
 // timing is how the time of a weighing is used.
@@ -45,15 +55,34 @@ type timing struct {
 func (w *weighing) study(p timing) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("# Made by `tare weigh`. `tare run` with this file weighs the same again.")
-	line("study: weigh")
-	line("baseline: %s", w.sandboxes[0])
-	line("factors:")
+	name := "weigh"
+	if w.draft == nil {
+		line("# Made by `tare weigh`. `tare run` with this file weighs the same again.")
+	} else {
+		name = w.label
+		line("# Made by `tare init`, to be changed. What each key means: docs/study.md, `tare schema`.")
+		line("#   tare plan %s    what it does, and how long it takes", words.Path(w.draft.file))
+		line("#   tare run %s     do it", words.Path(w.draft.file))
+	}
+	line("study: %s", name)
+	line("baseline: %s # what the other sandboxes are compared with", w.sandboxes[0])
+	line("factors: # every combination of their levels is measured")
 	line("  sandbox: [%s]", strings.Join(w.sandboxes, ", "))
 	for _, f := range w.limits {
 		line("  %s: [%s]", f[0], quoted(f[1]))
 	}
+	if w.draft != nil && len(w.limits) == 0 {
+		line("  # cpu-limit: [none, 1] # cores")
+		line("  # memory-limit: [none, 512MiB]")
+	}
 	line("workloads:")
+	if w.draft != nil && len(w.draft.shipped) > 0 {
+		for _, x := range w.draft.shipped {
+			shipped(line, x)
+		}
+		line("budget: {time: %s} # at most; it ends before, once the intervals are narrow", written(p.budget))
+		return b.String()
+	}
 	line("  %s:", quoted(w.label))
 	if w.server != "" {
 		line("    kind: service")
@@ -73,6 +102,8 @@ func (w *weighing) study(p timing) string {
 		line("    responses: [%s, wall, user, system, peak_memory]", strings.Join(mapped(w.figures, quoted), ", "))
 	}
 	switch {
+	case w.draft != nil:
+		draftTiming(line, w, p)
 	case w.builtIn:
 		line("    warmup: %s", p.fill)
 		line("    duration: %s # of each turn", 2*p.fill)
@@ -84,9 +115,14 @@ func (w *weighing) study(p timing) string {
 		line("    fill: %s # more runs in each turn, until they have taken this long", p.fill)
 		line("    expect: %s # of one run, as the first one took natively", p.expect)
 	}
-	line("    timeout: %s", p.limit)
+	line("    timeout: %s", written(p.limit))
 	if p.turns > 0 {
 		line("turns: %d # sandboxes start together and are weighed in turn", p.turns)
+	}
+	if w.draft != nil {
+		line("stop: {width: 2%%, margin: 3%%} # ends when intervals are this narrow; a cost within the margin counts as free")
+		line("budget: {time: %s} # at most", written(p.budget))
+		return b.String()
 	}
 	line("retries: 0")
 	line("sentinel: off")
@@ -95,8 +131,38 @@ func (w *weighing) study(p timing) string {
 		return b.String()
 	}
 	line("stop: {looks: [3, 4, 6, 8, 12, 16, 24, 32], width: 2%%, margin: 3%%}")
-	line("budget: {time: %s}", p.budget)
+	line("budget: {time: %s}", written(p.budget))
 	return b.String()
+}
+
+// draftTiming has the parameters that say how long a workload runs.
+func draftTiming(line func(string, ...any), w *weighing, p timing) {
+	switch {
+	case w.builtIn:
+		line("    duration: %s # of each turn", 2*p.fill)
+	case w.server != "":
+		line("    # expect: 2s # how long one run of the load takes, for the plan")
+	default:
+		line("    warmup: %d # runs before the timed ones of each turn", p.warmup)
+		line("    fill: %s # more runs in each turn, until they have taken this long", p.fill)
+		line("    # expect: 1s # how long one run takes, for the plan")
+		line("    # responses: [wall, peak_memory] # what is compared; the first decides when it ends")
+	}
+}
+
+// shipped has a workload of tare's own. Its parameters are there as comments, with their defaults.
+func shipped(line func(string, ...any), x workload.Workload) {
+	line("  %s: # %s", x.Name(), x.About())
+	line("    kind: %s", x.Name())
+	for _, p := range x.Params() {
+		line("    # %s: %s # %s", p.Name, quoted(p.Default), p.Help)
+	}
+}
+
+// written is a duration without parts that are zero.
+func written(d time.Duration) string {
+	s := strings.Replace(d.String(), "m0s", "m", 1)
+	return strings.Replace(s, "h0m", "h", 1)
 }
 
 // quoted is a text as JSON, and so YAML, writes it.
@@ -121,13 +187,14 @@ func mapped[T, U any](in []T, f func(T) U) []U {
 const (
 	turnTime    = 200 * time.Millisecond
 	mostTurns   = 4
+	longestRun  = time.Minute            // unless the user says otherwise
 	wantBlocks  = 6                      // with less than 3 there is no interval, and 6 make it a third as wide
 	sandboxTime = 700 * time.Millisecond // that a sandbox takes in a block beside its turns, about
 )
 
 // pilot is the timing of the first look, natively: one run, or several short ones.
 func (w *weighing) pilot() timing {
-	return timing{fixed: 1, fill: turnTime / 4, expect: time.Second, limit: w.timeout, warmup: max(0, w.warmup)}
+	return timing{fixed: 1, fill: turnTime / 4, expect: time.Second, limit: cmp.Or(w.timeout, longestRun), warmup: max(0, w.warmup)}
 }
 
 // paced uses what the pilot has shown: how long a run takes natively.
@@ -154,7 +221,7 @@ func (w *weighing) paced(run, budget time.Duration) timing {
 		}
 	}
 	// A sandbox that is fifty times slower is still weighed; one that hangs must not take all the time.
-	p.limit = min(w.timeout, max(10*time.Second, 50*run).Round(time.Second))
+	p.limit = cmp.Or(w.timeout, min(longestRun, max(10*time.Second, 50*run).Round(time.Second)))
 	return p
 }
 
@@ -204,7 +271,7 @@ func figure(text, kind string) (name, word string) {
 }
 
 // mount completes HOST:GUEST[:ro]; HOST alone is seen under the same path.
-func mount(text string) (string, error) {
+func mount(text string, abs func(string) (string, error)) (string, error) {
 	parts := strings.Split(text, ":")
 	mode := ""
 	if n := len(parts); n > 1 && (parts[n-1] == "ro" || parts[n-1] == "rw") {
@@ -213,9 +280,9 @@ func mount(text string) (string, error) {
 	if len(parts) > 2 || parts[0] == "" {
 		return "", coded(exitUsage, "--mount %s: write HOST:GUEST or HOST:GUEST:ro", text)
 	}
-	host, err := filepath.Abs(parts[0])
+	host, err := abs(parts[0])
 	if err != nil {
-		return "", err //nolint:wrapcheck // it says that there is no present directory
+		return "", err
 	}
 	guest := host
 	if len(parts) == 2 {

@@ -18,8 +18,7 @@ func weighingOf(t *testing.T, f weighFlags, args ...string) (*weighing, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.timeout = "1m"
-	return f.weighing(args, []string{"process", "runc", "fake"}, cat)
+	return f.weighing(args, []string{"process", "runc", "fake"}, cat, here())
 }
 
 // TestWeighStudy: what the user writes reaches the workload as it was written, whatever is in it.
@@ -130,11 +129,17 @@ func TestWeighService(t *testing.T) {
 	}{
 		"load": {f: weighFlags{server: "redis-server --save ''", ready: "tcp:6379", load: "redis-benchmark -h {server} -q", figures: []string{"rate[1/s]=GET: ([0-9.]+)"}},
 			params: map[string]string{"server": "redis-server --save ''", "load": "redis-benchmark -h {server} -q"}, first: "rate"},
-		"url":   {f: weighFlags{server: "x", http: "http://localhost:80/a?b"}, params: map[string]string{"http": "80/a?b", "ready": "http:80/a?b"}, first: "rate"},
-		"open":  {f: weighFlags{server: "x", http: "8080/", rate: "50"}, params: map[string]string{"loop": "open", "rate": "50"}, first: "latency_p99"},
-		"tls":   {f: weighFlags{server: "x", http: "https://localhost/"}, usage: "without TLS"},
-		"alone": {f: weighFlags{server: "x"}, usage: "--load"},
-		"never": {f: weighFlags{server: "x", load: "y"}, usage: "--ready tcp:PORT"},
+		"url":  {f: weighFlags{server: "x", http: "http://localhost:80/a?b"}, params: map[string]string{"http": "80/a?b", "ready": "http:80/a?b"}, first: "rate"},
+		"open": {f: weighFlags{server: "x", http: "8080/", rate: "50"}, params: map[string]string{"loop": "open", "rate": "50"}, first: "latency_p99"},
+		"tls": {f: weighFlags{server: "x", http: "https://a.example/b", insecure: true},
+			params: map[string]string{"http": "443/b", "tls": "full", "server-name": "a.example", "trust": "any"}, first: "rate"},
+		"authority":    {f: weighFlags{server: "x", http: "https://a.example:8443/", cacert: "/dev/null"}, params: map[string]string{"http": "8443/", "trust": "/dev/null"}, first: "rate"},
+		"no authority": {f: weighFlags{server: "x", http: "https://a.example/", cacert: "/no/such"}, usage: "--cacert: "},
+		"no TLS":       {f: weighFlags{server: "x", http: "80/", insecure: true}, usage: "for --http https://"},
+		"both":         {f: weighFlags{server: "x", http: "https://a/", insecure: true, cacert: "/dev/null"}, usage: "leave one of them out"},
+		"ftp":          {f: weighFlags{server: "x", http: "ftp://localhost/"}, usage: "write http:// or https://"},
+		"alone":        {f: weighFlags{server: "x"}, usage: "--load"},
+		"never":        {f: weighFlags{server: "x", load: "y"}, usage: "--ready tcp:PORT"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.f.warmup = -1
@@ -168,7 +173,7 @@ func TestWeighService(t *testing.T) {
 
 // TestWeighTiming: a long command has few turns, and one that is slower in a sandbox is not cut off.
 func TestWeighTiming(t *testing.T) {
-	w := &weighing{timeout: time.Minute, warmup: -1, commands: []string{"a"}, sandboxes: []string{"process", "runc"}}
+	w := &weighing{warmup: -1, commands: []string{"a"}, sandboxes: []string{"process", "runc"}}
 	for run, want := range map[time.Duration]timing{
 		0:                      {turns: 4, fill: turnTime, warmup: 1, limit: 10 * time.Second, expect: 10 * time.Microsecond, budget: time.Minute},
 		time.Millisecond:       {turns: 4, fill: turnTime, warmup: 1, limit: 10 * time.Second, expect: time.Millisecond, budget: time.Minute},
@@ -182,6 +187,10 @@ func TestWeighTiming(t *testing.T) {
 	w.sandboxes = []string{"process", "a", "b", "c", "d"}
 	if got := w.paced(time.Millisecond, 20*time.Second); got.turns != 2 || got.fill != turnTime/2 {
 		t.Errorf("five sandboxes in 20 s: %+v", got)
+	}
+	w.timeout = 3 * time.Minute // what the user gave holds
+	if got := w.paced(time.Millisecond, time.Minute).limit; got != w.timeout || w.pilot().limit != w.timeout {
+		t.Errorf("the limit is %s and %s, not %s", got, w.pilot().limit, w.timeout)
 	}
 }
 
