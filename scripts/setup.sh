@@ -56,7 +56,9 @@ optional() {
 		fi
 		(packages "$pair") || say "${pair#*:} could not be installed; the tests that need ${pair%%:*} are skipped"
 		if command -v systemctl >/dev/null 2>&1; then
-			systemctl disable -q "${pair#*:}.service" "${pair#*:}.socket" 2>/dev/null || true
+			service=${pair#*:}
+			[ "$service" != openssh-server ] || service=ssh
+			systemctl disable -q "$service.service" "$service.socket" 2>/dev/null || true
 		fi
 	done
 	if [ -n "$made" ]; then
@@ -173,7 +175,7 @@ test)
 	setup_go
 	packages sqlite3:sqlite3 iperf3:iperf3 qperf:qperf hyperfine:hyperfine hackbench:rt-tests pidstat:sysstat chromium:chromium skopeo:skopeo
 	# Other tools for tests: to save sandboxes, leave containers behind, and load images.
-	optional gcc:gcc git:git redis-server:redis-server redis-benchmark:redis-tools busybox:busybox-static criu:criu podman:podman containerd:containerd
+	optional gcc:gcc git:git redis-server:redis-server redis-benchmark:redis-tools busybox:busybox-static criu:criu podman:podman containerd:containerd sshd:openssh-server
 	setup_python
 	;;
 *)

@@ -254,3 +254,17 @@ func TestConfigOf(t *testing.T) {
 		t.Error("many connections")
 	}
 }
+
+func TestSharpness(t *testing.T) {
+	var s sharpness
+	err := s.add([]byte(`{"comparisons": [{"baseline": true, "verdict": ""},
+		{"verdict": "slower", "estimate": {"ratio": 0.5, "lo": 0.45, "hi": 0.55}},
+		{"verdict": "undecided", "estimate": {"ratio": 1, "lo": 0.6, "hi": 1.6}},
+		{"verdict": "undecided"}]}`))
+	if err != nil || s.rows != 3 || s.decided != 1 || s.wide != 2 || len(s.widths) != 2 || math.Abs(s.widths[0]-0.1) > 1e-9 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if s.add([]byte("{")) == nil {
+		t.Error("half a report is taken for one")
+	}
+}

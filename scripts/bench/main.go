@@ -29,6 +29,7 @@ func main() { os.Exit(run(os.Stdout, os.Stderr, os.Args[1:])) }
 // bench is one run of this program.
 type bench struct {
 	tare    string // path of the binary under test
+	before  string // path of an older one; "" if there is none to compare with
 	root    string // path of the source
 	work    string // directory of this run, on the disk to be measured
 	study   string
@@ -47,6 +48,7 @@ type figure struct {
 func figures() []figure {
 	return []figure{
 		{"plan", "planning 100,000 cells", (*bench).plan, false},
+		{"first", "rows that the first study decides", (*bench).firstStudy, true},
 		{"memory", "peak memory of tare in a study", (*bench).memory, true},
 		{"suite", "peak memory of tare in the gVisor guide's suite", (*bench).suite, true},
 		{"harness", "CPU of tare during a trial that does nothing", (*bench).harness, true},
@@ -74,7 +76,8 @@ func run(stdout, stderr io.Writer, args []string) int {
 	fs.SetOutput(stderr)
 	b := &bench{stderr: stderr}
 	fs.StringVar(&b.tare, "tare", "bin/tare", "the binary under test")
-	fs.StringVar(&b.study, "study", "studies/first.yaml", "the study whose memory is measured, one block of it")
+	fs.StringVar(&b.before, "before", "", "an older binary, to run the first study beside")
+	fs.StringVar(&b.study, "study", "studies/first.yaml", "the study whose rows are counted, and whose memory is measured in one block")
 	fs.IntVar(&b.rounds, "rounds", 0, "rounds of each comparison; 0: what each figure wants")
 	dir := fs.String("dir", os.TempDir(), "directory on the disk to be measured")
 	only := fs.String("only", "", "these figures alone, with commas: "+names())
@@ -168,7 +171,10 @@ func choose(only string) ([]figure, error) {
 
 // prepare makes paths absolute and the directory of this run.
 func (b *bench) prepare(dir string) (err error) {
-	for _, p := range []*string{&b.tare, &b.study, &dir} {
+	for _, p := range []*string{&b.tare, &b.before, &b.study, &dir} {
+		if *p == "" {
+			continue
+		}
 		if *p, err = filepath.Abs(*p); err != nil {
 			return err
 		}

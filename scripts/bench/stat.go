@@ -64,11 +64,7 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-func median(v []float64) float64 {
-	s := slices.Clone(v)
-	slices.Sort(s)
-	return quantile(s, 0.5)
-}
+func median(v []float64) float64 { return quantile(slices.Sorted(slices.Values(v)), 0.5) }
 
 // sides takes the pairs apart, each sorted.
 func sides(pairs []pair) (ours, peer []float64) {

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -148,7 +149,7 @@ func readResults(ctx context.Context, dir string) ([]*measured, error) {
 		}
 	}
 	var out []*measured
-	for _, key := range sortedKeys(byName) {
+	for _, key := range slices.Sorted(maps.Keys(byName)) {
 		out = append(out, byName[key])
 	}
 	return out, nil
@@ -161,15 +162,6 @@ func slower(t *record.Trial, name string) float64 {
 		}
 	}
 	return 1
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	var out []string
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // componentsOf computes them, response by response.

@@ -69,7 +69,7 @@ type Bin struct {
 type Row struct {
 	Planted string
 	Foreign bool
-	Found   map[cause.Kind]int
+	Found   map[cause.Name]int
 }
 
 // Case is one planted cause and the verdict on it.
@@ -95,7 +95,7 @@ func (c *Case) right() bool {
 }
 
 // told reports whether a finding names anything.
-func told(k cause.Kind) bool { return k != cause.Untold && k != cause.Unknown }
+func told(k cause.Name) bool { return k != cause.Untold && k != cause.Unknown }
 
 // Run plants n causes with a name and n without, by seed, and writes nominal beside
 // achieved. An error is one of writing.

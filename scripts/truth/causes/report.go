@@ -18,7 +18,7 @@ func (rep *Report) count() {
 		rep.Bins = append(rep.Bins, Bin{From: from, To: 1.01})
 	}
 	for _, p := range plants() {
-		rep.Rows = append(rep.Rows, Row{Planted: p.name, Foreign: p.foreign, Found: map[cause.Kind]int{}})
+		rep.Rows = append(rep.Rows, Row{Planted: p.name, Foreign: p.foreign, Found: map[cause.Name]int{}})
 	}
 	for i := range rep.Cases {
 		c := &rep.Cases[i]
@@ -81,7 +81,7 @@ func (rep *Report) write(w io.Writer, seed uint64) error {
 	fmt.Fprintf(&b, "\n| planted | found |\n|---|---|\n")
 	for _, r := range rep.Rows {
 		var found []string
-		for _, k := range cause.Kinds() {
+		for _, k := range cause.Names() {
 			if n := r.Found[k]; n > 0 {
 				found = append(found, fmt.Sprintf("%s %d", k, n))
 			}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"tare/analyse/stat"
+)
+
+// wide is the half-width above which an interval is of little use.
+const wide = 0.25
+
+// firstStudy is what the study that `make run` runs tells in its time: how many of its rows are decided,
+// and how wide their intervals are. With -before PATH an older tare runs the study in turn; the
+// tare under test reports on both, by the same rules.
+func (b *bench) firstStudy(ctx context.Context) ([]row, error) {
+	binaries := []string{b.tare}
+	if b.before != "" {
+		binaries = append(binaries, b.before)
+	}
+	told := make([]sharpness, len(binaries))
+	for i := range b.wants(1) {
+		for j, binary := range binaries {
+			dir := filepath.Join(b.work, "first"+strconv.Itoa(i)+"-"+strconv.Itoa(j))
+			old := *b
+			old.tare = binary
+			if _, err := old.used(ctx, nil, "run", b.study, "--wait", "--results", dir); err != nil {
+				return nil, err
+			}
+			out, err := exec.CommandContext(ctx, b.tare, "report", dir, "--json").Output() //nolint:gosec // the binary under test
+			if err != nil {
+				return nil, fmt.Errorf("tare report --json: %w", err)
+			}
+			if err := told[j].add(out); err != nil {
+				return nil, err
+			}
+		}
+	}
+	now := told[0]
+	rows := []row{
+		{Figure: fmt.Sprintf("rows of %s that are decided, of %d", filepath.Base(b.study), now.rows), Tare: float64(now.decided), Rounds: b.wants(1)},
+		row{Figure: "the same: median half-width of an interval", Unit: "%", Tare: 100 * median(now.widths), Rounds: b.wants(1)}.below(5),
+	}
+	rows[1].Note = fmt.Sprintf("%d rows are wider than 25 %% either way", now.wide)
+	if b.before != "" {
+		was := told[1]
+		rows[1].Note += fmt.Sprintf("; before %d", was.wide)
+		for i, v := range []float64{float64(was.decided), 100 * median(was.widths)} {
+			rows[i].Peer, rows[i].PeerValue = "tare before", v
+		}
+	}
+	return rows, nil
+}
+
+// sharpness counts the rows of reports: ratios to the baseline.
+type sharpness struct {
+	rows, decided, wide int
+	widths              []float64 // half-widths, relative to the ratio
+}
+
+// add takes in what `report --json` printed.
+func (s *sharpness) add(report []byte) error {
+	var r struct {
+		Comparisons []struct {
+			Baseline bool
+			Verdict  stat.Verdict
+			Estimate *struct{ Ratio, Lo, Hi float64 }
+		}
+	}
+	if err := json.Unmarshal(report, &r); err != nil {
+		return fmt.Errorf("tare report --json: %w", err)
+	}
+	for _, c := range r.Comparisons {
+		if c.Baseline {
+			continue
+		}
+		s.rows++
+		if c.Verdict.Decided() {
+			s.decided++
+		}
+		if e := c.Estimate; e == nil || !(e.Ratio > 0) || (e.Hi-e.Lo)/2/e.Ratio > wide {
+			s.wide++
+		}
+		if e := c.Estimate; e != nil && e.Ratio > 0 {
+			s.widths = append(s.widths, (e.Hi-e.Lo)/2/e.Ratio)
+		}
+	}
+	return nil
+}
