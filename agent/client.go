@@ -279,7 +279,7 @@ func (r *running) end() (sandbox.Exit, error) {
 		case <-kill.C:
 			signal(syscall.SIGKILL)
 		case <-ctx.Done():
-			return sandbox.Exit{}, fmt.Errorf("the sandbox was told to end %q and did not within %s", r.cmd.Args, killAfter+answerWithin)
+			return sandbox.Exit{}, fmt.Errorf("the sandbox was told to stop %q, but did not within %s", r.cmd.Args, killAfter+answerWithin)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (s *sampler) read(into *sampleBody) error {
 		return fmt.Errorf("agent: %w", err)
 	}
 	if !parseStat(b, into) {
-		return fmt.Errorf("agent: %s lists no processors", s.stat.path)
+		return fmt.Errorf("agent: %s does not list any processors", s.stat.path)
 	}
 	if s.softirqs != nil {
 		if b, err = s.softirqs.read(&s.buf); err != nil {

@@ -227,7 +227,7 @@ func (s *server) say(t frameType, id uint32, body any) { _ = s.out.say(t, id, bo
 
 func (s *server) begin(id uint32, b startBody) (err error) {
 	if s.answers {
-		return errors.New("this agent starts no commands, it only answers calls")
+		return errors.New("this agent does not start commands, it only answers calls")
 	}
 	if len(b.Args) == 0 {
 		return errors.New("no command given")

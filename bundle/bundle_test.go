@@ -202,7 +202,7 @@ func TestWriteRefuses(t *testing.T) {
 		}, "not a regular file"},
 		"trigger": {func(t *testing.T, dir string) error {
 			return alter(t, dir, "CREATE TRIGGER mine AFTER INSERT ON trials BEGIN SELECT 1; END")
-		}, "trigger mine, which tare does not make"},
+		}, "trigger mine, which tare did not create"},
 		"path": {func(t *testing.T, dir string) error {
 			return alter(t, dir, "UPDATE evidence SET file = '../../etc/passwd' WHERE kind = 'raw'")
 		}, "does not belong to its trial"},

@@ -166,10 +166,10 @@ func TestHostile(t *testing.T) {
 			f.m.Members, f.pieces = f.m.Members[2:], f.pieces[2:]
 			f.add(dbName, []byte("hello"))
 		}, want: "its results.db"},
-		"trigger":            {changes: []string{"CREATE TRIGGER x AFTER INSERT ON trials BEGIN DELETE FROM trials; END"}, want: "the trigger x, which tare does not make"},
+		"trigger":            {changes: []string{"CREATE TRIGGER x AFTER INSERT ON trials BEGIN DELETE FROM trials; END"}, want: "the trigger x, which tare did not create"},
 		"view":               {changes: []string{"CREATE VIEW x AS SELECT 1"}, want: "the view x"},
 		"table":              {changes: []string{"CREATE TABLE x (a)"}, want: "the table x"},
-		"virtual table":      {changes: []string{"CREATE VIRTUAL TABLE x USING fts5(a)"}, want: "which tare does not make"},
+		"virtual table":      {changes: []string{"CREATE VIRTUAL TABLE x USING fts5(a)"}, want: "which tare did not create"},
 		"a view for a table": {changes: []string{"DROP TABLE skips", "CREATE VIEW skips AS SELECT 1 AS ord, 'a' AS cell, 'b' AS reason"}, want: "the view skips"},
 		"another view":       {changes: []string{"DROP VIEW cells", "CREATE VIEW cells AS SELECT load_extension('x') AS cell"}, want: "its view cells differs"},
 		"index on code":      {changes: []string{"CREATE INDEX x ON trials (abs(seq))"}, want: "the index x"},

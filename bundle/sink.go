@@ -39,7 +39,7 @@ func (s *rootSink) begin(m *Manifest) error {
 		return nil //nolint:nilerr // then a full disk is found when it is full
 	}
 	if room := st.Bavail * uint64(st.Bsize); need > 0 && uint64(need) > room { //nolint:gosec // sizes are not negative
-		return fmt.Errorf("it unpacks to %s, but %s has room for %s; free some space, or give another place with TMPDIR=",
+		return fmt.Errorf("it unpacks to %s, but %s has only %s free; free some space, or name another directory with TMPDIR=",
 			size(need), filepath.Dir(s.dir), size(int64(min(room, 1<<62))))
 	}
 	return nil

@@ -151,7 +151,7 @@ func sum(ctx context.Context, root *os.Root, name string) (Member, error) {
 func plain(root *os.Root, name string) (*os.File, error) {
 	st, err := root.Lstat(filepath.FromSlash(name))
 	if err == nil && !st.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file; move it away", name)
+		err = fmt.Errorf("%s is not a regular file; move it elsewhere", name)
 	}
 	if err != nil {
 		return nil, err

@@ -118,7 +118,7 @@ type First struct {
 func (f *First) Same(name string, content []byte) error {
 	sum := sha256.Sum256(content)
 	if was, ok := f.names[sum]; ok {
-		return fmt.Errorf("%s has the same bytes as %s, which was given before; one execution is one trial, so give each once", name, was)
+		return fmt.Errorf("%s has the same content as %s, which was already given; give each result once", name, was)
 	}
 	if f.names == nil {
 		f.names = map[[sha256.Size]byte]string{}

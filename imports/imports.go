@@ -167,7 +167,7 @@ func keep(ctx context.Context, dir string, meta store.Meta, st *study.Study, tri
 // check refuses what a results folder cannot hold.
 func (s *Set) check() error {
 	if len(s.Trials) == 0 {
-		return errors.New("it has no trials; give a file or folder with results")
+		return errors.New("it contains no trials; give a file or folder with results")
 	}
 	if len(s.Trials) > MaxTrials {
 		return fmt.Errorf("it has %d trials; tare reads at most %d; import it in parts", len(s.Trials), MaxTrials)

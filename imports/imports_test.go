@@ -54,13 +54,13 @@ func TestOrder(t *testing.T) {
 func TestRefused(t *testing.T) {
 	in := map[string][3]int{"runc": {0, 20, 50}, "kata": {10, 30, 40}}
 	for want, change := range map[string]func(*Set){
-		"it has no trials":          func(s *Set) { s.Trials = nil },
-		"is not a number":           func(s *Set) { s.Trials[0].Samples[0].Value = math.NaN() },
-		"not a name for a workload": func(s *Set) { s.Trials[0].Levels[study.FactorWorkload] = "../x" },
-		"cannot name a factor":      func(s *Set) { s.Factors = []string{"kind"} },
-		"is not a level of":         func(s *Set) { s.Trials[0].Levels[study.FactorSandbox] = "a\nb" },
-		"the baseline":              func(s *Set) { s.Baseline = "crun" },
-		"no factor \"threads\"":     func(s *Set) { s.Compare = "threads" },
+		"it contains no trials":  func(s *Set) { s.Trials = nil },
+		"is not a number":        func(s *Set) { s.Trials[0].Samples[0].Value = math.NaN() },
+		"cannot name a workload": func(s *Set) { s.Trials[0].Levels[study.FactorWorkload] = "../x" },
+		"cannot name a factor":   func(s *Set) { s.Factors = []string{"kind"} },
+		"is not a level of":      func(s *Set) { s.Trials[0].Levels[study.FactorSandbox] = "a\nb" },
+		"the baseline":           func(s *Set) { s.Baseline = "crun" },
+		"no factor \"threads\"":  func(s *Set) { s.Compare = "threads" },
 	} {
 		s, dir := set(in), t.TempDir()
 		change(s)

@@ -2,6 +2,7 @@ package imports
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,7 +87,7 @@ func (s *Set) text() ([]byte, error) {
 		}
 		w := l[study.FactorWorkload]
 		if !workloadName.MatchString(w) || len(w) > 63 || w == study.SentinelLabel {
-			return nil, fmt.Errorf("%q is not a name for a workload; use letters, digits, - and _, at most 63", w)
+			return nil, fmt.Errorf("%q cannot name a workload; use letters, digits, - and _, at most 63", w)
 		}
 		if params[w] == nil {
 			params[w] = map[string][]string{}
@@ -98,7 +99,7 @@ func (s *Set) text() ([]byte, error) {
 			case v == "" || len(v) > 512 || v != strings.TrimSpace(v) || strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd }):
 				return nil, fmt.Errorf("%q is not a level of %s; write text of at most 512 bytes on one line", v, f)
 			case f == study.FactorSandbox && len(v) > 63:
-				return nil, fmt.Errorf("%q is not a name for a sandbox; name it otherwise", v)
+				return nil, fmt.Errorf("%q cannot name a sandbox; choose another name", v)
 			}
 			if !slices.Contains(levels[f], v) {
 				levels[f] = append(levels[f], v)
@@ -124,10 +125,7 @@ func (s *Set) text() ([]byte, error) {
 		cat.Workloads[w] = info
 		works.Content = append(works.Content, word(w), body)
 	}
-	compare, baseline := s.Compare, s.Baseline
-	if compare == "" {
-		compare = study.FactorSandbox
-	}
+	compare, baseline := cmp.Or(s.Compare, study.FactorSandbox), s.Baseline
 	if len(levels[compare]) == 0 {
 		return nil, fmt.Errorf("there is no factor %q to compare; %s", compare, param.Suggest(compare, slices.Sorted(maps.Keys(levels))))
 	}
@@ -182,10 +180,7 @@ func (s *Set) own() map[string][]string {
 	all := map[string]int{}
 	for i := range s.Trials {
 		l := s.Trials[i].Levels
-		sandbox := l[study.FactorSandbox]
-		if sandbox == "" {
-			sandbox = unknown
-		}
+		sandbox := cmp.Or(l[study.FactorSandbox], unknown)
 		all[sandbox]++
 		for f, v := range l {
 			if v == "" || f == study.FactorWorkload || slices.Contains(tareFactors(), f) {

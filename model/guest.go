@@ -47,11 +47,10 @@ type helper struct {
 }
 
 const (
-	softBatch   = 64   // NAPI's weight
-	threadBatch = 8    // requests that a thread answers before others run
-	pollCatch   = 1e-6 // s until a polling vCPU runs
-	stealAfter  = 100 * us
-	shortTurn   = 10e3 // ns: a shorter turn does not wake another core
+	softBatch  = 64   // NAPI's weight
+	pollCatch  = 1e-6 // s until a polling vCPU runs
+	stealAfter = 100 * us
+	shortTurn  = 10e3 // ns: a shorter turn does not wake another core
 )
 
 func (s *sim) hasWork(e *entity) bool {

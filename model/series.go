@@ -35,7 +35,7 @@ type recorder struct {
 	total    float64 // ns of the host's cores
 }
 
-func (r *recorder) add(name string, u record.Unit, k record.Kind, read func() float64, labels ...string) *track {
+func (r *recorder) add(name string, u record.Unit, k record.SampleType, read func() float64, labels ...string) *track {
 	r.tracks = append(r.tracks, track{series: record.Series{Name: name, Labels: record.MakeLabels(labels...), Unit: u, Kind: k}, read: read})
 	return &r.tracks[len(r.tracks)-1]
 }

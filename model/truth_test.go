@@ -194,13 +194,13 @@ func judgeTruth(t *testing.T, all []planted) {
 	t.Helper()
 	right, open, wrong := 0, 0, 0
 	clear, others := 0, 0 // right, of those that are not a full host
-	matrix := map[model.Cause]map[cause.Kind]int{}
+	matrix := map[model.Cause]map[cause.Name]int{}
 	type bin struct{ n, right int }
 	bins := map[int]bin{}
 	var notes []string
 	for _, p := range all {
 		if matrix[p.truth] == nil {
-			matrix[p.truth] = map[cause.Kind]int{}
+			matrix[p.truth] = map[cause.Name]int{}
 		}
 		k := p.finding.Cause
 		matrix[p.truth][k]++
@@ -216,7 +216,7 @@ func judgeTruth(t *testing.T, all []planted) {
 			right++
 		} else if named {
 			wrong++
-		} else if slices.Contains(p.finding.Among, cause.Kind(p.truth)) {
+		} else if slices.Contains(p.finding.Among, cause.Name(p.truth)) {
 			open++
 		}
 		if named {
@@ -236,12 +236,12 @@ func judgeTruth(t *testing.T, all []planted) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d configurations, %.1f %% right, %.1f %% left open with the right one among them, %.1f %% wrong\n%-13s", len(all), 100*float64(right)/float64(len(all)), 100*float64(open)/float64(len(all)), 100*float64(wrong)/float64(len(all)), "planted")
-	for _, k := range cause.Kinds() {
+	for _, k := range cause.Names() {
 		fmt.Fprintf(&b, " %6.6s", k)
 	}
 	for _, m := range model.Causes() {
 		fmt.Fprintf(&b, "\n%-13s", m)
-		for _, k := range cause.Kinds() {
+		for _, k := range cause.Names() {
 			fmt.Fprintf(&b, " %6d", matrix[m][k])
 		}
 	}

@@ -76,25 +76,25 @@ const (
 	ProgramStep Step = "program" // from the program's first instruction to its answer or its end
 )
 
-// Kind says how a sample develops in time, and so how it is reduced.
-type Kind string
+// SampleType says how a sample develops in time, and so how it is reduced.
+type SampleType string
 
-// Kinds of sample.
+// Types of sample.
 const (
-	Value   Kind = "value"   // one reading of the whole trial
-	Counter Kind = "counter" // only rises; reduced to a rate
-	Gauge   Kind = "gauge"   // a state; reduced to its mean and maximum
+	Value   SampleType = "value"   // one reading of the whole trial
+	Counter SampleType = "counter" // only rises; reduced to a rate
+	Gauge   SampleType = "gauge"   // a state; reduced to its mean and maximum
 )
 
 // Sample is one value. As part of a trial it is a response or another value of the whole
 // trial; from a collector it is one point of a series.
 type Sample struct {
-	Name     string  `json:"name"`
-	Labels   Labels  `json:"labels,omitempty"`
-	Unit     Unit    `json:"unit"`
-	Kind     Kind    `json:"kind,omitempty"`
-	Value    float64 `json:"value"`
-	Original string  `json:"original,omitempty"` // the value and unit as the tool printed it, if other
+	Name     string     `json:"name"`
+	Labels   Labels     `json:"labels,omitempty"`
+	Unit     Unit       `json:"unit"`
+	Kind     SampleType `json:"kind,omitempty"`
+	Value    float64    `json:"value"`
+	Original string     `json:"original,omitempty"` // the value and unit as the tool printed it, if other
 }
 
 // Series is a sample followed over time. T[i] is the offset of V[i] from the
@@ -103,7 +103,7 @@ type Series struct {
 	Name   string          `json:"name"`
 	Labels Labels          `json:"labels,omitempty"`
 	Unit   Unit            `json:"unit"`
-	Kind   Kind            `json:"kind"`
+	Kind   SampleType      `json:"kind"`
 	T      []time.Duration `json:"t"`
 	V      []float64       `json:"v"`
 }
@@ -180,7 +180,7 @@ type Failure struct {
 	Role   string `json:"role,omitempty"` // the workload's role that failed
 }
 
-// Kinds of Failure that say nothing of the cell.
+// Kinds of Failure that say nothing about the cell.
 const (
 	Interrupted = "interrupted" // the user ended the trial
 	NodeLost    = "node-lost"   // the node that it ran on is gone
@@ -238,7 +238,7 @@ type Raw struct {
 	Data []byte
 }
 
-// Evidence is the large data of a trial, stored beside it.
+// Evidence is the large data of a trial, stored in files next to the database.
 type Evidence struct {
 	Series []Series
 	Raw    []Raw

@@ -41,10 +41,11 @@ type Traits struct {
 	Native    string   `json:"native,omitempty"`     // the kind that runs what is not to be isolated, beside such a sandbox
 }
 
-// FactWhere ends the name of a trial's fact ROLE.where: WhereNative, or the name of the
-// sandbox that the role ran in.
+// These end the names of a trial's facts about a role. ROLE.where is WhereNative, or the name of
+// the sandbox that the role ran in; ROLE.cpus is the list of processors that it was pinned to.
 const (
 	FactWhere   = ".where"
+	FactCPUs    = ".cpus"
 	WhereNative = "native"
 )
 

@@ -70,10 +70,10 @@ type Session interface {
 	Preview() Preview
 	// Expected is how long a trial of the cell takes, before any has run.
 	Expected(record.Cell) time.Duration
-	// Trials makes the trials that plan.Plan.Together asks for, within ctx: one, or those of a
-	// block, weighed in turns. It returns a trial of each, in the same order; what went wrong
-	// is in its Failure. If the node is gone, that is of the kind record.NodeLost: then no
-	// trial is asked of it any more.
+	// Trials makes the trials that plan.Plan.Together returns, within ctx: one, or those of a
+	// block, measured in turns. It returns one trial for each, in the same order. If one went
+	// wrong, its Failure says how. If the node is gone, the Failure has the kind
+	// record.NodeLost, and no more trials are requested on that node.
 	Trials(context.Context, []plan.Next) []record.Made
 	// Close takes away what Open made, and gives the place back. It tells the user what it
 	// cannot remove; `tare clean` finds that.

@@ -182,7 +182,7 @@ func (x *seriesReader) take(id identity, t []int64, v []float64) error {
 		at = -1
 		if x.kept += perKept; x.want == nil || x.want(text(0), record.Labels(text(1))) {
 			at = len(x.out)
-			x.out = append(x.out, record.Series{Name: text(0), Labels: record.Labels(text(1)), Unit: record.Unit(text(2)), Kind: record.Kind(text(3))})
+			x.out = append(x.out, record.Series{Name: text(0), Labels: record.Labels(text(1)), Unit: record.Unit(text(2)), Kind: record.SampleType(text(3))})
 		}
 		x.index[id] = at
 	}

@@ -112,7 +112,7 @@ func (w *evidenceWriter) raw(raws []record.Raw) error {
 			return err
 		}
 		if seen[r.Name] {
-			return fmt.Errorf("raw output %q is there twice", r.Name)
+			return fmt.Errorf("raw output %q occurs twice", r.Name)
 		}
 		if len(r.Data) > maxRaw {
 			return fmt.Errorf("raw output %q has %d bytes, more than the %d that can be read back", r.Name, len(r.Data), maxRaw)
@@ -325,7 +325,7 @@ func digestOf(b []byte) string {
 }
 
 // errNoRow: the database has no row of a trial, or of one of its files.
-var errNoRow = errors.New("the results have no row for it; the database may be damaged")
+var errNoRow = errors.New("the database has no row for it; the database may be damaged")
 
 // fileDigest is the SHA-256 of a file of a trial; "" if it was stored without one.
 func (s *Store) fileDigest(t *record.Trial, kind, name string) (string, error) {

@@ -241,7 +241,7 @@ func (s *Store) one(ctx context.Context, query string, args []any, into ...any) 
 }
 
 // errLate: a query took longer than any query takes on a database of tare.
-var errLate = fmt.Errorf("a query did not end in time: %s is damaged, or made to keep its readers busy; do not use these results", dbName)
+var errLate = fmt.Errorf("a query did not end in time: %s is damaged, or was built to block its readers; do not use these results", dbName)
 
 // late returns errLate if the query's deadline has ended it, else err.
 func late(whole, limited context.Context, err error) error {

@@ -164,7 +164,7 @@ func (l *loader) samples(r fields, t *record.Trial) {
 		return
 	}
 	t.Samples = append(t.Samples, record.Sample{Name: l.same.text(p[0]), Labels: record.Labels(l.same.text(p[1])), Unit: record.Unit(l.same.text(p[2])),
-		Kind: record.Kind(l.same.text(p[3])), Value: r.number(3), Original: l.same.text(p[4])})
+		Kind: record.SampleType(l.same.text(p[3])), Value: r.number(3), Original: l.same.text(p[4])})
 }
 
 // someSamples keeps samples without labels, those with a label that Pick names, and those with
@@ -192,7 +192,7 @@ func (l *loader) kind(text string, pick Pick) *sampleKind {
 	k := l.kinds[text]
 	if k == nil {
 		p := append(strings.Split(text, "\x1f"), "", "", "")
-		k = &sampleKind{sample: record.Sample{Name: p[0], Labels: record.Labels(p[1]), Unit: record.Unit(p[2]), Kind: record.Kind(p[3])}}
+		k = &sampleKind{sample: record.Sample{Name: p[0], Labels: record.Labels(p[1]), Unit: record.Unit(p[2]), Kind: record.SampleType(p[3])}}
 		k.wanted = p[1] == "" || slices.Contains(pick.Names, p[0]) || slices.ContainsFunc(pick.Labels, func(n string) bool { return k.sample.Labels.Get(n) != "" })
 		if len(l.kinds) > 1<<14 {
 			clear(l.kinds) // the labels do not repeat

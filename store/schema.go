@@ -35,7 +35,7 @@ func schemas() []string { return []string{schemaSQL, schema2SQL, schema3SQL} }
 var ErrNewer = errors.New("written by a newer tare")
 
 // errUnfinished: Create died before its transaction; nothing is in the file.
-var errUnfinished = fmt.Errorf("the folder was never completed, nothing was stored in it: %w", ErrNoResults)
+var errUnfinished = fmt.Errorf("the folder was never completed, and nothing was stored in it: %w", ErrNoResults)
 
 // createSchema makes the tables that a version lacks; 0 is an empty file. It runs inside
 // Create's transaction, which includes user_version and application_id, so that a database has

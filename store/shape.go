@@ -27,13 +27,13 @@ func (s *Store) checkShape(ctx context.Context) error {
 		_, ours := want["table "+table]
 		_, taken := want["table "+name]
 		if kind == "trigger" || kind == "index" && ours || taken {
-			return fmt.Errorf("%s has the %s, which tare does not make; if it is yours, drop it first", dbName, k)
+			return fmt.Errorf("%s has the %s, which tare did not create; if it is yours, drop it first", dbName, k)
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(want)) {
 		text, ok := got[k]
 		if !ok {
-			return fmt.Errorf("%s lacks the %s: the file is damaged, or tare did not make it; restore the results from a copy or a bundle", dbName, k)
+			return fmt.Errorf("%s lacks the %s: the file is damaged, or tare did not create it; restore the results from a copy or a bundle", dbName, k)
 		}
 		if text != want[k] {
 			return fmt.Errorf("the schema of %s is not tare's: its %s differs; do not use these results", dbName, k)
@@ -53,7 +53,7 @@ func (s *Store) Genuine(ctx context.Context) error {
 	}
 	for _, k := range slices.Sorted(maps.Keys(got)) {
 		if _, ok := want[k]; !ok { // checkShape has checked the others
-			return fmt.Errorf("%s has the %s, which tare does not make; if it is yours, drop it first", dbName, k)
+			return fmt.Errorf("%s has the %s, which tare did not create; if it is yours, drop it first", dbName, k)
 		}
 	}
 	if err := s.checkFiles(ctx); err != nil {

@@ -85,7 +85,7 @@ func unpriced(s *Study, file string, src []byte, cat Catalogue, sets []string) s
 	}
 	for i := range whole.Workloads {
 		if w := &whole.Workloads[i]; w.Kind == PriceKind && !slices.ContainsFunc(s.Workloads, func(x Workload) bool { return x.Label == w.Label }) {
-			return "no workload of those chosen with --set says what a call costs, so no part of a cost is told to be structural; choose " + w.Label + " as well"
+			return "no workload that --set selects measures the cost of a call, so no structural cost can be computed; choose " + w.Label + " as well"
 		}
 	}
 	return ""
@@ -111,11 +111,11 @@ func pricesCalls(w *load) bool {
 	return false
 }
 
-// countingCells gives each stratum the cell of its counting trial: of the baseline, or of
-// another cell whose calls the host sees where the baseline has a kernel of its
-// own. Workloads that make sandboxes of their own have none: what they weigh is
-// no call. Nor have those whose first response counts no operations. Stratum.Uncounted
-// says so.
+// countingCells gives each stratum the cell of its counting trial: the baseline, or,
+// if the baseline has its own kernel, another cell whose calls the host sees.
+// Workloads that create their own sandboxes have none, because they do not measure
+// calls. Neither have those whose first response counts no operations.
+// Stratum.Uncounted gives the reason.
 func (d *draft) countingCells() {
 	if !d.study.Calls {
 		return
@@ -129,7 +129,7 @@ func (d *draft) countingCells() {
 		c := d.countable(s)
 		switch {
 		case w.info.Launches:
-			s.Uncounted = "calls are not counted: it makes sandboxes of its own, and what it weighs is no call"
+			s.Uncounted = "calls are not counted: it creates its own sandboxes, and what it measures is not a call"
 		case c == nil:
 			s.Uncounted = "calls are not counted: none of its sandboxes is known to use the host's kernel, as these do: " + strings.Join(d.hostKernel(), ", ")
 		default:

@@ -91,7 +91,7 @@ func TestCalls(t *testing.T) {
 		"a runtime of its own": {src: file("[runsc-ptrace, mine]", app, "calls: on\nbaseline: runsc-ptrace\nsandboxes: {mine: {kind: oci, runtime: /opt/youki}}\n"), want: []string{"workload=app,sandbox=mine,counting=calls"}},
 		"one that is unknown":  {src: file("[runsc-ptrace, mine]", app, "calls: on\nbaseline: runsc-ptrace\nsandboxes: {mine: {kind: oci, runtime: /opt/kata}}\n"), why: "as these do: process, runc"},
 		"nothing to compare":   {src: file("[process]", app, "calls: on\n")},
-		"launches":             {src: file("[process, runc]", "up: {kind: startup}", "calls: on\n"), why: "it makes sandboxes of its own"},
+		"launches":             {src: file("[process, runc]", "up: {kind: startup}", "calls: on\n"), why: "it creates its own sandboxes"},
 		"no operations":        {src: file("[process, runc]", "no: {kind: noop}", "calls: on\n"), why: "elapsed, its first response, is neither a rate"},
 		"a part":               {src: file("[process, runc]", "x: {kind: part}", "calls: on\n"), why: "get, its first response, is the rate of a part"},
 		"a percentile":         {src: file("[process, runc]", "x: {kind: tail}", "calls: on\n"), why: "latency_p99, its first response, is neither a rate"},

@@ -17,7 +17,7 @@ type Catalogue struct {
 	Native     string                 // the kind that isolates nothing: the baseline unless said
 	Collectors []string
 	// Stored accepts what a study of results may have: combinations of options that are
-	// refused since, and sandboxes that only another tare knows.
+	// refused since, and sandboxes and collectors that only another tare knows.
 	Stored bool
 	// ReadFile reads a file that a study names (param.File): the path is as written,
 	// relative to the study file, the error fit for a user. Nil: studies have only the files in
@@ -85,17 +85,17 @@ type WorkloadInfo struct {
 func Factors() []param.Param {
 	return []param.Param{
 		{Name: FactorIsolate, Type: param.Enum, Default: isolateDefault, Words: []string{"server", "client", Both},
-			Help: "which end of a workload with two ends is in the sandbox; the other is in the process kind"},
+			Help: "which side of a client-server workload is in the sandbox; the other side is a native process"},
 		{Name: FactorCPULimit, Type: param.Float, Default: "none", Min: param.LeastCPULimit, Max: param.MostCPULimit, Words: []string{"none"},
-			Help: "CPU time the sandbox may use, in cores"},
+			Help: "CPU time that the sandbox may use, in cores"},
 		{Name: FactorMemoryLimit, Type: param.Size, Default: "none", Min: 1 << 20, Max: 1 << 46, Words: []string{"none"},
 			Help: "memory the sandbox may use"},
-		{Name: FactorCPUs, Type: param.CPUs, Default: "any", Words: []string{"any"},
-			Help: "processors the sandbox is pinned to, such as 0-1"},
+		{Name: FactorCPUs, Type: param.CPUs, Default: AnyCPU, Words: []string{AnyCPU, ApartCPUs},
+			Help: "processors the sandbox is pinned to, such as 0-1; apart gives each end of a workload that has several its own cores"},
 		{Name: FactorLinkDelay, Type: param.Duration, Default: "none", Min: 50e-6, Max: 1, Words: []string{"none"},
-			Help: "time that every packet between the two ends of a workload takes longer, each way"},
+			Help: "delay added to every packet between the two sides of a workload, each way"},
 		{Name: FactorLinkRate, Type: param.Rate, Default: "none", Min: 8000, Max: 12.5e9, Words: []string{"none"},
-			Help: "what the link between the two ends carries each way, such as 100Mbit"},
+			Help: "rate of the link between the two sides, each way, such as 100Mbit"},
 	}
 }
 

@@ -44,8 +44,8 @@ func TestErrors(t *testing.T) {
 		{name: "timeout short", src: head + "timeout: 1ms\n", want: `t.yaml:4:10: timeout "1ms" is too short; write at least 1s`},
 		{name: "no value", src: head + "timeout:\n", want: `t.yaml:4:9: timeout has no value; write a value, or remove the key`},
 		{name: "not one value", src: head + "seed: [1]\n", want: `t.yaml:4:7: seed is a list or a mapping; write one value`},
-		{name: "stop both", src: head + "stop: {fixed: 5, looks: [3]}\n", want: `t.yaml:4:18: looks has no meaning beside fixed (line 4); remove looks or fixed`},
-		{name: "looks fall", src: head + "stop: {looks: [3, 2]}\n", want: `t.yaml:4:19: look 2 does not come after 3; write rising numbers of blocks from 2, such as [3, 4, 6, 8]`},
+		{name: "stop both", src: head + "stop: {fixed: 5, looks: [3]}\n", want: `t.yaml:4:18: looks has no effect together with fixed (line 4); remove looks or fixed`},
+		{name: "looks fall", src: head + "stop: {looks: [3, 2]}\n", want: `t.yaml:4:19: look 2 does not come after 3; write increasing numbers of blocks, 2 or more, such as [3, 4, 6, 8]`},
 		{name: "no looks", src: head + "stop: {looks: []}\n", want: `t.yaml:4:8: looks has no numbers of blocks; write looks: [3, 4, 6, 8]`},
 		{name: "confidence", src: head + "stop: {confidence: 95}\n", want: `t.yaml:4:20: confidence "95" is not possible; write a value between 50% and 100%`},
 		{name: "width NaN", src: head + "stop: {width: NaN}\n", want: `t.yaml:4:15: width "NaN" is not possible; write a value between 0% and 100%`},
@@ -72,7 +72,7 @@ func TestErrors(t *testing.T) {
 		{name: "sandbox oci", src: strings.Replace(head, "runc", "oci", 1), want: `t.yaml:2:30: "oci" is not a level of sandbox; write one of crun, process, runc, runsc-systrap, vm`},
 		{name: "factor of no workload", src: strings.Replace(head, "cpu-limit: [none, 1, 2]", "threads: [1]", 1) + "exclude: [{workload: cpu}]\n", want: `t.yaml:2:41: the factor "threads" applies to no cell; remove it, or change what it applies to`},
 		{name: "parameter of no workload", src: "study: x\nfactors: {sandbox: [process], threads: [1]}\nworkloads: {net: {}}\n", want: `t.yaml:2:31: no workload of this study has the parameter "threads"; remove it, or add a workload of kind cpu`},
-		{name: "parameter said by all", src: "study: x\nfactors: {sandbox: [process], threads: [1]}\nworkloads: {cpu: {threads: 2}}\n", want: `t.yaml:2:31: every workload that has the parameter "threads" gives it a value itself; remove it here or there`},
+		{name: "parameter said by all", src: "study: x\nfactors: {sandbox: [process], threads: [1]}\nworkloads: {cpu: {threads: 2}}\n", want: `t.yaml:2:31: every workload with the parameter "threads" sets it itself; remove it here or there`},
 		{name: "parameter of no sandbox", src: "study: x\nfactors: {sandbox: [process], vcpus: [1]}\nworkloads: {cpu: {}}\n", want: `t.yaml:2:31: no sandbox of this study has the parameter "vcpus"; remove it, or add one of vm`},
 		{name: "no levels", src: strings.Replace(head, "[none, 1, 2]", "[]", 1), want: `t.yaml:2:52: cpu-limit has no levels; write a list: [a, b]`},
 		{name: "level twice", src: strings.Replace(head, "[none, 1, 2]", "[1, 2, 1]", 1), want: `t.yaml:2:59: level "1" of cpu-limit is there twice; remove one`},
@@ -80,7 +80,7 @@ func TestErrors(t *testing.T) {
 		{name: "isolate nothing", src: "study: x\nfactors: {sandbox: [process], isolate: [server]}\nworkloads: {cpu: {}}\n", want: `t.yaml:2:31: the factor "isolate" applies to no cell; remove it, or change what it applies to`},
 		{name: "limit unit", src: strings.Replace(head, "cpu-limit: [none, 1, 2]", "memory-limit: [1X]", 1), want: `t.yaml:2:56: memory-limit: "1X" is not a size; write a number and a unit, such as 64KiB, 4k or 1GiB`},
 
-		{name: "own sandbox", src: head + "sandboxes:\n  runc: {runtime: x}\n  k: {kind: pod, runtim: y}\n  m: {kind: vm}\n", want: `t.yaml:5:3: sandbox "runc" is there already; choose another name` + "\n" +
+		{name: "own sandbox", src: head + "sandboxes:\n  runc: {runtime: x}\n  k: {kind: pod, runtim: y}\n  m: {kind: vm}\n", want: `t.yaml:5:3: sandbox "runc" already exists; choose another name` + "\n" +
 			`t.yaml:6:13: "pod" is not a kind that a study can define; write oci or vm`},
 		{name: "own sandbox without runtime", src: head + "sandboxes:\n  k: {}\n", want: `t.yaml:5:3: sandbox "k": runtime is missing; write the path of one`},
 		{name: "key of another base", src: head + "sandboxes:\n  k: {runtime: x, firmware: uefi}\n", want: `t.yaml:5:19: unknown key "firmware" in sandbox k; write one of kind, runtime, args`},
@@ -89,31 +89,31 @@ func TestErrors(t *testing.T) {
 		{name: "argument in lines", src: head + "sandboxes:\n  k: {runtime: x, args: [\"a\\nb\"]}\n", want: `t.yaml:5:26: an element of args has control characters in it; write one line of plain text`},
 
 		{name: "zip lengths", src: head + "zip: [[sandbox, cpu-limit]]\n", want: ""},
-		{name: "zip unequal", src: strings.Replace(head, "none, 1, 2", "none, 1", 1) + "zip: [[sandbox, cpu-limit]]\n", want: `t.yaml:4:7: factors that move together need equally many levels, but sandbox has 3, cpu-limit has 2; give them equally many`},
-		{name: "zip alone", src: head + "zip: [[cpu-limit]]\n", want: `t.yaml:4:7: this entry of zip moves nothing together; name at least two factors: [cpu-limit, memory-limit]`},
+		{name: "zip unequal", src: strings.Replace(head, "none, 1, 2", "none, 1", 1) + "zip: [[sandbox, cpu-limit]]\n", want: `t.yaml:4:7: factors that move together need the same number of levels, but sandbox has 3, cpu-limit has 2; give them equally many`},
+		{name: "zip alone", src: head + "zip: [[cpu-limit]]\n", want: `t.yaml:4:7: this entry of zip has fewer than two factors; name at least two factors: [cpu-limit, memory-limit]`},
 		{name: "zip flat", src: head + "zip: [cpu-limit, sandbox]\n", want: `t.yaml:4:6: zip is not a list of lists; write a list of lists: [[cpu-limit, memory-limit]]`},
 		{name: "zip unknown", src: head + "zip: [[cpu-limit, sandbx]]\n", want: `t.yaml:4:19: "sandbx" is not a factor of this study; did you mean "sandbox"?`},
 		{name: "zip workload", src: head + "zip: [[cpu-limit, workload]]\n", want: `t.yaml:4:19: the factor workload cannot move with others; give each workload its levels in its own section`},
 
 		{name: "include nothing new", src: head + "include: [{sandbox: runc, cpu-limit: 1}]\n", want: `t.yaml:4:11: this entry of include adds no cell; correct its levels or remove it`},
-		{name: "include wrong workload", src: head + "include: [{workload: cpu, message: 1B}]\n", want: `t.yaml:4:27: nothing that this entry is about has the parameter "message"; remove it, or name a workload or sandbox that has it`},
+		{name: "include wrong workload", src: head + "include: [{workload: cpu, message: 1B}]\n", want: `t.yaml:4:27: nothing that this entry selects has the parameter "message"; remove it, or name a workload or sandbox that has it`},
 		{name: "include half a zip", src: strings.Replace(head, "2]", "2], memory-limit: [none, 1G, 2G]", 1) + "zip: [[cpu-limit, memory-limit]]\ninclude: [{cpu-limit: 4}]\n", want: `t.yaml:5:11: this entry of include names cpu-limit, which moves together with memory-limit; name memory-limit as well`},
 		{name: "exclude nothing", src: head + "exclude: [{workload: cpu, sandbox: vm}, {workload: cpu, sandbox: crun}]\n", want: `t.yaml:4:66: "crun" is not a level of sandbox in this study; did you mean "runc"?`},
 		{name: "exclude never both", src: strings.Replace(head, "}\n", ", vcpus: [1, 2]}\n", 1) + "exclude: [{sandbox: runc, vcpus: 1}]\n", want: `t.yaml:4:11: this entry of exclude matches no cell; correct its levels or remove it`},
 		{name: "exclude all", src: head + "exclude: [{sandbox: [process, runc, vm]}]\n", want: `t.yaml:4:1: no cell is left; exclude less`},
-		{name: "exclude what is compared", src: head + "exclude: [{sandbox: [runc, vm]}]\n", want: `t.yaml:4:1: nothing is left to compare: no cell of the baseline "process" has another beside it; exclude less, or compare another level with the baseline`},
-		{name: "exclude the baseline", src: head + "exclude: [{sandbox: process}]\n", want: `t.yaml:4:1: nothing is left to compare: no cell of the baseline "process" has another beside it; exclude less, or compare another level with the baseline`},
+		{name: "exclude what is compared", src: head + "exclude: [{sandbox: [runc, vm]}]\n", want: `t.yaml:4:1: nothing is left to compare: no cell of the baseline "process" has another cell to compare with; exclude less, or compare another level with the baseline`},
+		{name: "exclude the baseline", src: head + "exclude: [{sandbox: process}]\n", want: `t.yaml:4:1: nothing is left to compare: no cell of the baseline "process" has another cell to compare with; exclude less, or compare another level with the baseline`},
 		{name: "exclude unknown", src: head + "exclude: [{sandbx: runc}]\n", want: `t.yaml:4:12: "sandbx" is not a factor of this study; did you mean "sandbox"?`},
 		{name: "exclude empty", src: head + "exclude: [{}]\n", want: `t.yaml:4:11: an entry of exclude is empty; name factors and levels: {sandbox: runc}`},
 
 		{name: "apply unknown", src: head + "apply: {cpu-limt: {sandbox: runc}}\n", want: `t.yaml:4:9: "cpu-limt" is not a factor of this study; did you mean "cpu-limit"?`},
 		{name: "apply level", src: head + "apply: {cpu-limit: {sandbox: rnc}}\n", want: `t.yaml:4:30: "rnc" is not a level of sandbox in this study; did you mean "runc"?`},
-		{name: "apply circle", src: strings.Replace(head, "2]", "2], cpus: [any]", 1) + "apply: {cpu-limit: {cpus: any}, cpus: {cpu-limit: 1}}\n", want: `t.yaml:4:1: the conditions of cpu-limit, cpus go round in a circle; remove one of the conditions`},
+		{name: "apply circle", src: strings.Replace(head, "2]", "2], cpus: [any]", 1) + "apply: {cpu-limit: {cpus: any}, cpus: {cpu-limit: 1}}\n", want: `t.yaml:4:1: the conditions of cpu-limit, cpus depend on each other in a circle; remove one of the conditions`},
 		{name: "apply itself", src: head + "apply: {cpu-limit: {cpu-limit: 1}}\n", want: `t.yaml:4:21: "cpu-limit" is not another factor of this study; write one of workload, sandbox`},
 
 		{name: "compare", src: head + "compare: sandbx\n", want: `t.yaml:4:10: "sandbx" is not a factor of this study; did you mean "sandbox"?`},
 		{name: "compare workloads", src: head + "compare: workload\n", want: `t.yaml:4:10: workloads are not compared with each other; compare one of the workloads' parameters`},
-		{name: "compare what some lack", src: strings.Replace(head, "2]", "2], message: [1B]", 1) + "compare: message\n", want: `t.yaml:3:34: workload "cpu" has cells without a level of message, which is compared; remove the workload, or compare another factor`},
+		{name: "compare what some lack", src: strings.Replace(head, "2]", "2], message: [1B]", 1) + "compare: message\n", want: `t.yaml:3:34: workload "cpu" has cells without a level of the compared factor message; remove the workload, or compare another factor`},
 		{name: "baseline", src: head + "baseline: crun\n", want: `t.yaml:4:11: the baseline "crun" is not a level of sandbox; write baseline: and one of process, runc, vm, or add it to the levels`},
 		{name: "no baseline", src: strings.Replace(head, "process, ", "", 1), want: `t.yaml:2:11: the baseline "process" is not a level of sandbox; write baseline: and one of runc, vm, or add it to the levels`},
 
@@ -184,10 +184,10 @@ func TestManyCellsAreRefused(t *testing.T) {
 		workloads += fmt.Sprintf("  w%d: {kind: cpu}\n", i)
 	}
 	for name, c := range map[string]struct{ src, want string }{
-		"one workload": {manyCells(1000, 1001), `t.yaml:3:13: the study has more than 200000 cells (those of exclude count too): workload "cpu" has 1001 of cpu-limit x 1000 of threads; use fewer levels, zip, or split the study`},
-		"many":         {workloads, `t.yaml:404:3: the study has more than 200000 cells (those of exclude count too): workload "w400" has 500 of cpu-limit; use fewer levels, zip, or split the study`},
+		"one workload": {manyCells(1000, 1001), `t.yaml:3:13: the study has more than 200000 cells (including those that exclude removes): workload "cpu" has 1001 of cpu-limit x 1000 of threads; use fewer levels, zip, or split the study`},
+		"many":         {workloads, `t.yaml:404:3: the study has more than 200000 cells (including those that exclude removes): workload "w400" has 500 of cpu-limit; use fewer levels, zip, or split the study`},
 		"include": {"study: x\nfactors: {sandbox: [process]}\nworkloads: {cpu: {}}\ninclude: [{cpu-limit: [" + numbers(1000) + "], threads: [" + numbers(1000) + "]}]\n",
-			`t.yaml:4:11: the study has more than 200000 cells (those of exclude count too): workload "cpu" has 1000 of cpu-limit x 1000 of threads; use fewer levels, zip, or split the study`},
+			`t.yaml:4:11: the study has more than 200000 cells (including those that exclude removes): workload "cpu" has 1000 of cpu-limit x 1000 of threads; use fewer levels, zip, or split the study`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats

@@ -36,6 +36,9 @@ func (d *draft) suits(w *load, i int) bool {
 		return w.has(f.name)
 	case f.name == FactorIsolate, f.name == FactorLinkDelay, f.name == FactorLinkRate:
 		return w.info.Ends > 1
+	case f.name == FactorCPUs && w.info.Ends < 2:
+		// One end cannot be apart: those levels are all the same to it.
+		return slices.ContainsFunc(f.base, func(l string) bool { return l != AnyCPU && l != ApartCPUs })
 	}
 	return true
 }
@@ -113,7 +116,7 @@ func (d *draft) order(apply *yaml.Node) {
 				}
 			}
 		}
-		d.bad(apply, "remove one of the conditions", "the conditions of %s go round in a circle", strings.Join(names, ", "))
+		d.bad(apply, "remove one of the conditions", "the conditions of %s depend on each other in a circle", strings.Join(names, ", "))
 	}
 }
 
@@ -266,7 +269,7 @@ func (e *expander) product() string {
 
 // expand makes the strata and their cells.
 func (d *draft) expand(keys map[string]pair) {
-	b := newBuilder(d)
+	b := &builder{d: d}
 	for wi, w := range d.loads { // before any cell is made
 		if !b.count(wi, w, nil) {
 			return
@@ -291,7 +294,7 @@ func (d *draft) expand(keys map[string]pair) {
 		return
 	}
 	if len(d.excludes) > 0 && !d.relaxed && !d.cat.Stored && !compares(b.strata) {
-		d.bad(keys["exclude"].key, "exclude less, or compare another level with the baseline", "nothing is left to compare: no cell of the baseline %q has another beside it", d.study.Baseline)
+		d.bad(keys["exclude"].key, "exclude less, or compare another level with the baseline", "nothing is left to compare: no cell of the baseline %q has another cell to compare with", d.study.Baseline)
 		return
 	}
 	for _, p := range d.excludes {

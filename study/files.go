@@ -144,7 +144,7 @@ func (d *draft) carry() {
 		Files map[string]string `yaml:"files"`
 	}
 	if err := yaml.Unmarshal(src, &back); err != nil || len(back.Files) != len(d.texts) {
-		d.bad(nil, "write its outermost keys without braces, each on a line", "the study names files, and a section cannot be put behind its text")
+		d.bad(nil, "write its outermost keys without braces, one on each line", "the study names files, and a section cannot be put behind its text")
 		return
 	}
 	for path, text := range d.texts {

@@ -9,16 +9,19 @@ import (
 	"tare/record"
 )
 
-// TestStoredStudies: a study of results is read where a sandbox of it is not known, and where a
+// TestStoredStudies: a study of results is read where a sandbox or collector of it is not known, and where a
 // combination of options is refused since.
 func TestStoredStudies(t *testing.T) {
 	cat := testCatalogue()
 	vm := cat.Sandboxes["vm"]
 	vm.CheckOptions = func(param.Values) error { return errors.New("vcpus: never") }
 	cat.Sandboxes["vm"] = vm
-	src := []byte("study: s\nfactors: {sandbox: [process, vm, chroot], vcpus: [1]}\nworkloads: {cpu: {}}\n")
-	if _, err := Parse("x.yaml", src, cat, nil); err == nil {
-		t.Error("the study is accepted before it has results")
+	src := []byte("study: s\nfactors: {sandbox: [process, vm, chroot], vcpus: [1]}\nworkloads: {cpu: {}}\ncollect: {use: [forks]}\n")
+	_, err := Parse("x.yaml", src, cat, nil)
+	for _, want := range []string{`"chroot"`, `"forks"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("before there are results, %s is accepted: %v", want, err)
+		}
 	}
 	cat.Stored = true
 	s, err := Parse("x.yaml", src, cat, nil)

@@ -258,7 +258,7 @@ func (d *draft) stop(n *yaml.Node) {
 	if p, ok := keys["fixed"]; ok {
 		for _, k := range []string{"looks", "width"} {
 			if q, both := keys[k]; both {
-				d.bad(q.key, "remove "+k+" or fixed", "%s has no meaning beside fixed (line %d)", k, p.key.Line)
+				d.bad(q.key, "remove "+k+" or fixed", "%s has no effect together with fixed (line %d)", k, p.key.Line)
 			}
 		}
 		s.Looks, s.Width = nil, 0
@@ -272,7 +272,7 @@ func (d *draft) stop(n *yaml.Node) {
 			}
 			d.count(e, "look", 1, 100_000, &look)
 			if look > 0 && look <= last {
-				d.bad(e, "write rising numbers of blocks from 2, such as [3, 4, 6, 8]", "look %d does not come after %d", look, last)
+				d.bad(e, "write increasing numbers of blocks, 2 or more, such as [3, 4, 6, 8]", "look %d does not come after %d", look, last)
 			} else if look > 0 {
 				s.Looks = append(s.Looks, look)
 			}
@@ -313,7 +313,7 @@ func (d *draft) collect(n *yaml.Node) {
 	if p, ok := keys["use"]; ok {
 		names, nodes := d.words(p.val, "use")
 		for i, name := range names {
-			if !slices.Contains(d.cat.Collectors, name) {
+			if !d.cat.Stored && !slices.Contains(d.cat.Collectors, name) {
 				d.bad(nodes[i], param.Suggest(name, d.cat.Collectors), "there is no collector %q", name)
 			}
 		}
@@ -338,7 +338,7 @@ func (d *draft) sandboxesOf(n *yaml.Node) {
 		if !namePattern.MatchString(name) {
 			d.bad(p.key, "write letters, digits, - and _, at most 63", "%q is not a name for a sandbox", name)
 		} else if _, taken := d.cat.Sandboxes[name]; taken {
-			d.bad(p.key, "choose another name", "sandbox %q is there already", name)
+			d.bad(p.key, "choose another name", "sandbox %q already exists", name)
 		}
 		d.define(name, p)
 	}

@@ -24,7 +24,7 @@ func TestPublished(t *testing.T) {
 		{"unknown", file(both, "published: gvisor-gude\n"), `p.yaml:4:12: there are no published figures "gvisor-gude"; did you mean "gvisor-guide"?`},
 		{"a list", file(both, "published: [gvisor-guide]\n"), "p.yaml:4:12: "},
 		{"no runc", file("[process, runsc-systrap]", "published: gvisor-guide\n"), "p.yaml:4:1: the published figures are ratios to runc, which this study does not measure; add runc"},
-		{"no runsc", file("[process, runc]", "published: gvisor-guide\n"), "p.yaml:4:1: the published figures are of runsc, which this study does not measure; add runsc-ptrace"},
+		{"no runsc", file("[process, runc]", "published: gvisor-guide\n"), "p.yaml:4:1: the published figures are for runsc, which this study does not measure; add runsc-ptrace"},
 		{"another factor", file(both, "compare: cpu-limit\nbaseline: none\npublished: gvisor-guide\n"), "the published figures compare sandboxes"},
 	} {
 		src := c.src

@@ -223,3 +223,33 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestApartNeedsTwoEnds: a workload with one end has no level of cpus where all are the same to it.
+func TestApartNeedsTwoEnds(t *testing.T) {
+	for levels, want := range map[string]string{
+		"apart": `workload=net,cpus=apart [net] baseline 0: sandbox=process; sandbox=runc;
+workload=cpu [cpu] baseline 0: sandbox=process; sandbox=runc;
+`,
+		"any, apart": `workload=net,cpus=any [net] baseline 0: sandbox=process; sandbox=runc;
+workload=net,cpus=apart [net] baseline 0: sandbox=process; sandbox=runc;
+workload=cpu [cpu] baseline 0: sandbox=process; sandbox=runc;
+`,
+		`apart, "0"`: `workload=net,cpus=apart [net] baseline 0: sandbox=process; sandbox=runc;
+workload=net,cpus=0 [net] baseline 0: sandbox=process; sandbox=runc;
+workload=cpu,cpus=apart [cpu] baseline 0: sandbox=process; sandbox=runc;
+workload=cpu,cpus=0 [cpu] baseline 0: sandbox=process; sandbox=runc;
+`,
+	} {
+		s := mustParse(t, "study: s\nfactors: {sandbox: [process, runc], cpus: ["+levels+"]}\nworkloads: {net: {}, cpu: {}}\n")
+		if d := cmp.Diff(want, outline(s)); d != "" {
+			t.Errorf("%s (-want +got)\n%s", levels, d)
+		}
+		for i := range s.Strata {
+			res, err := s.Resolve(testCatalogue(), s.Strata[i].Cells[1])
+			cpus, _ := s.Strata[i].Cells[1].Get(FactorCPUs)
+			if err != nil || res.Apart != (cpus == ApartCPUs && res.Workload.Kind == "net") || res.CPUs != "" && res.CPUs != "0" {
+				t.Errorf("%s: %+v, %v", s.Strata[i].Key, res, err)
+			}
+		}
+	}
+}

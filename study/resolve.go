@@ -53,7 +53,11 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 		case FactorMemoryLimit:
 			out.MemoryLimit = param.Values{"": l.Value}.Size("")
 		case FactorCPUs:
-			if l.Value != "any" {
+			switch l.Value {
+			case AnyCPU:
+			case ApartCPUs:
+				out.Apart = info.Ends > 1
+			default:
 				out.CPUs = l.Value
 			}
 		case FactorLinkDelay:

@@ -16,40 +16,40 @@ import (
 // accepts some files that Parse refuses (levels that do not exist together), and
 // refuses odd spellings that Parse takes (a seed in quotes).
 func Schema(cat Catalogue) ([]byte, error) {
-	root := object("A study: what to weigh, in what sandboxes, how precisely.", props{
+	root := object("A study: what to measure, in which sandboxes, how precisely.", props{
 		{"study", pattern("Name of the study.", namePattern.String())},
 		{"about", text("What the study is for.")},
-		{"seed", whole("Seed of the random order of trials; 1 unless said.", 0)},
-		{"compare", text("The compared factor; sandbox unless said.")},
+		{"seed", whole("Seed of the random order of trials. Default: 1.", 0)},
+		{"compare", text("The compared factor. Default: sandbox.")},
 		{"baseline", scalar("The level that the others are compared with; " + cat.Native + " unless said, or the first level of another compared factor.")},
 		{"sandboxes", mapOf("Sandboxes that this study defines.", sandboxSchema(cat))},
 		{"factors", factorsSchema(cat)},
 		{"workloads", workloadsSchema(cat)},
 		{"zip", &jsonschema.Schema{Description: "Groups of factors whose levels move together.", Type: "array", Items: &jsonschema.Schema{Type: "array", MinItems: new(2), Items: text("A factor.")}}},
-		{"include", picksSchema("Cells beside the cross product; factors that an entry does not name have their usual levels.")},
-		{"exclude", picksSchema("Cells of the cross product that are left out: those with all the levels of an entry.")},
+		{"include", picksSchema("Cells in addition to the cross product. Factors that an entry does not name have their defaults.")},
+		{"exclude", picksSchema("Cells of the cross product to leave out: those with all the levels of an entry.")},
 		{"apply", mapOf("Factors that apply only under some levels of others.", mapOf("Another factor and its levels.", oneOrMore(scalar(""))))},
-		{"stop", section("When a stratum has enough blocks: fixed, or at the first look at which the answer is clear.", props{
+		{"stop", section("When a stratum (a workload with one choice of all factors but the compared one) has enough blocks: fixed, or at the first look at which its intervals are narrow.", props{
 			{"fixed", whole("Blocks, whatever they show.", 1)},
-			{"looks", &jsonschema.Schema{Description: "Numbers of blocks after which to look, rising; [3, 4, 6, 8, 12, 16] unless said.", Type: "array", MinItems: new(1), Items: whole("", 2)}},
-			{"confidence", fraction("Confidence of the intervals; 95% unless said.")},
-			{"width", fraction("Relative half-width of an interval that is narrow enough; half the margin unless said.")},
-			{"margin", fraction("Ratios this near to 1 are equivalent; 3% unless said.")},
+			{"looks", &jsonschema.Schema{Description: "Increasing numbers of blocks after which to look. Default: [3, 4, 6, 8, 12, 16].", Type: "array", MinItems: new(1), Items: whole("", 2)}},
+			{"confidence", fraction("Confidence of the intervals. Default: 95%.")},
+			{"width", fraction("Relative half-width at which an interval is narrow enough. Default: half the margin.")},
+			{"margin", fraction("Ratios this near to 1 are equivalent. Default: 3%.")},
 		})},
 		{"budget", section("Bounds of the whole study.", props{
-			{"blocks", whole("At most so many blocks of each stratum.", 1)},
+			{"blocks", whole("Most blocks of each stratum.", 1)},
 			{"time", value(param.Param{Type: param.Duration, Help: "At most so long."})},
 		})},
 		{"collect", section("What is read from the host meanwhile.", props{
-			{"use", &jsonschema.Schema{Description: "Collectors; all unless said, [] for none.", AnyOf: []*jsonschema.Schema{words(cat.Collectors), {Type: "array", Items: words(cat.Collectors), UniqueItems: true}}}},
+			{"use", &jsonschema.Schema{Description: "Collectors; [] for none. Default: all.", AnyOf: []*jsonschema.Schema{words(cat.Collectors), {Type: "array", Items: words(cat.Collectors), UniqueItems: true}}}},
 			{"rate", pattern("How often, such as 10Hz.", `^\s*[0-9.eE+-]+\s*Hz$`)},
 		})},
 		{"sentinel", sentinelSchema(cat)},
 		{"calls", callsSchema()},
 		{"published", published()},
 		{"tables", tablesSchema()},
-		{"turns", whole("Turns in which the cells of a block are weighed, in sandboxes that start together; unless said, one cell after another.", 1)},
-		{"retries", whole("Retries of a failed trial; 1 unless said.", 0)},
+		{"turns", whole("Turns in which the cells of a block are measured, in sandboxes that start together. Default: one cell after another.", 1)},
+		{"retries", whole("Retries of a failed trial. Default: 1.", 0)},
 		{"timeout", value(param.Param{Type: param.Duration, Help: "Longest time of a trial; four times what it is expected to take and a minute unless said."})},
 	})
 	root.Schema = "https://json-schema.org/draft/2020-12/schema"
@@ -252,7 +252,7 @@ func factorsSchema(cat Catalogue) *jsonschema.Schema {
 			ps = append(ps, prop{name, oneOrMore(s)})
 		}
 	}
-	return section("The factors and their levels; their cross product is what is measured.", ps)
+	return section("The factors and their levels. Their cross product is measured.", ps)
 }
 
 // workloadsSchema describes each kind's parameters under the kind that the
@@ -284,8 +284,8 @@ func workloadsSchema(cat Catalogue) *jsonschema.Schema {
 }
 
 func workloadSchema(kind string, info WorkloadInfo) *jsonschema.Schema {
-	ps := props{{"kind", words([]string{kind})}, {"responses", oneOrMore(text("What is compared, the first deciding when to stop; all that have a better direction unless said."))},
-		{"turns", whole("Turns in which the cells of a block of this workload are weighed; the study's unless said.", 1)}}
+	ps := props{{"kind", words([]string{kind})}, {"responses", oneOrMore(text("The compared responses; the first decides when to stop. Default: all that have a better direction."))},
+		{"turns", whole("Turns in which the cells of a block of this workload are measured. Default: the study's.", 1)}}
 	for _, p := range info.Params {
 		ps = append(ps, prop{p.Name, oneOrMore(value(p))})
 	}
@@ -300,7 +300,7 @@ func sentinelSchema(cat Catalogue) *jsonschema.Schema {
 	for _, k := range names {
 		ps := props{{"kind", words([]string{k})},
 			{"every", whole("Blocks from one to the next.", 1)},
-			{"share", fraction("Of the measuring time that all of them may take, at most a half; 3% unless said.")}}
+			{"share", fraction("The share of the measuring time that all sentinel trials may take, at most a half. Default: 3%.")}}
 		for _, p := range cat.Workloads[k].Params {
 			ps = append(ps, prop{p.Name, value(p)})
 		}
@@ -310,7 +310,7 @@ func sentinelSchema(cat Catalogue) *jsonschema.Schema {
 		}
 		own.AllOf = append(own.AllOf, &jsonschema.Schema{If: is, Then: object("", ps)})
 	}
-	return &jsonschema.Schema{Description: "What watches whether the machine changes: off, on, or the workload that does it; on unless all sandboxes are fake.",
+	return &jsonschema.Schema{Description: "What detects changes of the machine: off, on, or the workload that does it. Default: on, unless all sandboxes are fake.",
 		AnyOf: []*jsonschema.Schema{words([]string{"on", "off"}), own}}
 }
 

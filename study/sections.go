@@ -101,7 +101,7 @@ func (d *draft) factorLevels(f *factor, q pair) {
 			d.bad(q.key, "remove it, or add a workload of kind "+strings.Join(d.kindsWith(f.name), ", "), "no workload of this study has the parameter %q", f.name)
 			return
 		default:
-			d.bad(q.key, "remove it here or there", "every workload that has the parameter %q gives it a value itself", f.name)
+			d.bad(q.key, "remove it here or there", "every workload with the parameter %q sets it itself", f.name)
 			return
 		}
 	case ofSandbox:
@@ -210,7 +210,7 @@ func (d *draft) pickOne(q pair, loads []*load, isNew bool) (condition, bool) {
 	ps := d.paramsOf(f, loads)
 	if len(ps) == 0 {
 		if !d.relaxed {
-			d.bad(q.key, "remove it, or name a workload or sandbox that has it", "nothing that this entry is about has the parameter %q", name)
+			d.bad(q.key, "remove it, or name a workload or sandbox that has it", "nothing that this entry selects has the parameter %q", name)
 		}
 		return condition{}, false
 	}
@@ -281,7 +281,7 @@ func (d *draft) zipsOf(n *yaml.Node) {
 			}
 		}
 		if len(names) < 2 {
-			d.bad(e, "name at least two factors: [cpu-limit, memory-limit]", "this entry of zip moves nothing together")
+			d.bad(e, "name at least two factors: [cpu-limit, memory-limit]", "this entry of zip has fewer than two factors")
 		}
 		if len(z.members) == len(names) {
 			d.sameLength(z)
@@ -302,7 +302,7 @@ func (d *draft) sameLength(z zip) {
 			}
 		}
 		if len(lengths) > 1 {
-			d.bad(z.at, "give them equally many", "factors that move together need equally many levels, but %s", strings.Join(said, ", "))
+			d.bad(z.at, "give them equally many", "factors that move together need the same number of levels, but %s", strings.Join(said, ", "))
 			return
 		}
 	}

@@ -111,7 +111,7 @@ func (d *draft) sentinelKeys(s *Sentinel, body []pair) bool {
 		}
 	}
 	if every != nil && share != nil {
-		d.bad(share, "remove share or every", "share has no meaning beside every (line %d)", every.Line)
+		d.bad(share, "remove share or every", "share has no effect together with every (line %d)", every.Line)
 	}
 	info, known := d.cat.Workloads[s.Workload.Kind]
 	for _, q := range rest {
@@ -136,10 +136,10 @@ func (d *draft) sentinelKeys(s *Sentinel, body []pair) bool {
 func (d *draft) fillSentinel(s *Sentinel) error {
 	info, ok := d.cat.Workloads[s.Workload.Kind]
 	if !ok {
-		return fmt.Errorf("this tare has no workload %s", s.Workload.Kind)
+		return fmt.Errorf("this version of tare has no workload %s", s.Workload.Kind)
 	}
 	if _, ok := d.cat.Sandboxes[d.cat.Native]; !ok {
-		return fmt.Errorf("this tare has no sandbox that isolates nothing")
+		return fmt.Errorf("this version of tare has no native sandbox")
 	}
 	v := param.Values{}
 	maps.Copy(v, s.Workload.Params)

@@ -114,7 +114,7 @@ func TestSentinelErrors(t *testing.T) {
 		{"factor", "{call: [getpid, open_close]}\n", `t.yaml:4:18: the sentinel is always the same, and call is a list; write one value`},
 		{"every", "{every: 0}\n", `t.yaml:4:19: every "0" is not possible; write a whole number from 1 to 100000`},
 		{"share", "{share: 60%}\n", `t.yaml:4:19: share "60%" is not possible; write a value between 0% and 50%`},
-		{"both", "{every: 3, share: 1%}\n", `t.yaml:4:22: share has no meaning beside every (line 4); remove share or every`},
+		{"both", "{every: 3, share: 1%}\n", `t.yaml:4:22: share has no effect together with every (line 4); remove share or every`},
 		{"refused", "{warmup: 1m}\n", `t.yaml:4:1: the sentinel is not possible: warmup is longer than duration; write a shorter one`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestSentinelErrors(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	_, err = Parse("t.yaml", []byte(head+"sentinel: on\n"), testCatalogue(), nil)
-	if err == nil || !strings.Contains(err.Error(), "t.yaml:4:1: the sentinel is not possible: this tare has no workload syscall") {
+	if err == nil || !strings.Contains(err.Error(), "t.yaml:4:1: the sentinel is not possible: this version of tare has no workload syscall") {
 		t.Errorf("%v", err)
 	}
 	s := compiled(t, watchCatalogue())

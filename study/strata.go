@@ -22,8 +22,6 @@ type builder struct {
 	arena   []record.Level  // cells are cut from large pieces: one allocation in thousands
 }
 
-func newBuilder(d *draft) *builder { return &builder{d: d} }
-
 func (b *builder) expander(wi int, w *load, p *pick) *expander {
 	d := b.d
 	e := &expander{d: d, w: w, wi: wi, vals: make([]string, len(d.factors)), has: make([]bool, len(d.factors)), open: func() {}}
@@ -41,7 +39,7 @@ func (b *builder) count(wi int, w *load, p *pick) bool {
 	}
 	e.emit = func() bool {
 		if b.counted++; b.counted > b.d.limit {
-			b.d.bad(at, "use fewer levels, zip, or split the study", "the study has more than %d cells (those of exclude count too): workload %q has %s", b.d.limit, w.label, e.product())
+			b.d.bad(at, "use fewer levels, zip, or split the study", "the study has more than %d cells (including those that exclude removes): workload %q has %s", b.d.limit, w.label, e.product())
 			return false
 		}
 		return true
@@ -62,7 +60,7 @@ func (b *builder) load(wi int, w *load, p *pick) bool {
 	e.open = func() { current, check = -1, true }
 	e.emit = func() bool {
 		if !e.has[d.compare] {
-			d.bad(w.at, "remove the workload, or compare another factor", "workload %q has cells without a level of %s, which is compared", w.label, d.study.Compare)
+			d.bad(w.at, "remove the workload, or compare another factor", "workload %q has cells without a level of the compared factor %s", w.label, d.study.Compare)
 			return false
 		}
 		if p == nil && b.excluded(e) {

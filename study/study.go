@@ -129,7 +129,8 @@ type Resolved struct {
 	Isolate     string        // server, client or both
 	CPULimit    float64       // cores; 0 none
 	MemoryLimit int64         // bytes; 0 none
-	CPUs        string        // "" any
+	CPUs        string        // of the sandbox, as a cpuset list; "" any
+	Apart       bool          // each end of a workload with several has processors of its own
 	LinkDelay   time.Duration // that packets between two ends take longer, each way
 	LinkRate    int64         // bytes a second each way; 0 none
 	Options     param.Values  // of the kind
@@ -178,10 +179,10 @@ func (s *Study) Bare(least int) string {
 	if !compares(s.Strata) || s.Stop.Fixed == 0 || s.Stop.Fixed >= least {
 		return ""
 	}
-	return fmt.Sprintf("fixed: %d gives no interval and no verdict, which take %d blocks; write fixed: %d or more", s.Stop.Fixed, least, least)
+	return fmt.Sprintf("fixed: %d gives no interval and no verdict, because they need %d blocks; write fixed: %d or more", s.Stop.Fixed, least, least)
 }
 
-// compares reports whether anything has the baseline beside it.
+// compares reports whether any stratum has a baseline and another cell.
 func compares(strata []Stratum) bool {
 	return slices.ContainsFunc(strata, func(s Stratum) bool { return s.Baseline >= 0 && len(s.Cells) > 1 })
 }
@@ -225,10 +226,10 @@ const Both = "both"
 // isolateDefault is the end that is isolated where FactorIsolate has no level.
 const isolateDefault = "server"
 
-// Isolated reports whether a role is in the sandbox under a level of FactorIsolate,
-// of a workload with so many roles. One role alone, whatever its name, always is; a
-// workload that has two only under some parameters knows no such factor ("", Both),
-// and is isolated whole.
+// Isolated reports whether a role of a workload is in the sandbox under a level of
+// FactorIsolate. A single role always is, whatever its name. A workload that has two
+// roles only under some parameters does not have the factor ("", Both), and all of it
+// is isolated.
 func Isolated(isolate, role string, roles int) bool {
 	return roles == 1 || isolate == Both || isolate == "" || isolate == role
 }
@@ -253,4 +254,10 @@ const (
 	FactorCPUs        = "cpus"
 	FactorLinkDelay   = "link-delay"
 	FactorLinkRate    = "link-rate"
+)
+
+// Levels of the factor cpus that are no list.
+const (
+	AnyCPU    = "any"   // where the scheduler likes
+	ApartCPUs = "apart" // each end of a workload that has several on cores of its own
 )

@@ -52,7 +52,7 @@ func (d *draft) tables(n *yaml.Node) {
 		before := len(d.errs) + d.extra
 		keys := d.keys(p.val, "table "+t.Name, tableKeys()...)
 		if q, ok := keys["response"]; !ok {
-			d.bad(p.key, "write response: and one that a workload of this study has", "table %q has no response", t.Name)
+			d.bad(p.key, "write response: and the name of a response of this study", "table %q has no response", t.Name)
 		} else if t.Response, ok = d.text(q.val, "response"); ok {
 			t.response = q.val
 		}
@@ -133,7 +133,7 @@ func (d *draft) tableFactors(t *asked) bool {
 			at = t.rows[0]
 		}
 		rest := slices.DeleteFunc(slices.Clone(t.Rows), func(name string) bool { return name == d.study.Compare })
-		d.bad(at, "write rows: ["+strings.Join(append([]string{d.study.Compare}, rest...), ", ")+"]", "the rows of table %q do not begin with %s, which is compared", t.Name, d.study.Compare)
+		d.bad(at, "write rows: ["+strings.Join(append([]string{d.study.Compare}, rest...), ", ")+"]", "the rows of table %q must begin with the compared factor %s", t.Name, d.study.Compare)
 		return false
 	}
 	if t.Columns == "" {
@@ -143,7 +143,7 @@ func (d *draft) tableFactors(t *asked) bool {
 	case slices.Contains(t.Rows, t.Columns):
 		d.bad(t.columns, "choose another factor", "%q is a factor of the rows already", t.Columns)
 	case f.treats:
-		d.bad(t.columns, "write it among the rows", "%q varies with %s, so that the baseline has no such column", t.Columns, d.study.Compare)
+		d.bad(t.columns, "write it among the rows", "%q varies with %s, so the baseline has no such column", t.Columns, d.study.Compare)
 	default:
 		return true
 	}
@@ -172,9 +172,9 @@ func (d *draft) tableCells(t *asked) bool {
 	switch {
 	case d.relaxed:
 	case !some:
-		d.bad(t.at, "correct its workload and where", "table %q is about no cell of this study", t.Name)
+		d.bad(t.at, "correct its workload and where", "table %q matches no cell of this study", t.Name)
 	default:
-		d.bad(t.response, param.Suggest(t.Response, others), "no workload that table %q is about compares a response %q", t.Name, t.Response)
+		d.bad(t.response, param.Suggest(t.Response, others), "no workload of table %q compares a response %q", t.Name, t.Response)
 	}
 	return false
 }
@@ -182,10 +182,10 @@ func (d *draft) tableCells(t *asked) bool {
 func tablesSchema() *jsonschema.Schema {
 	level := oneOrMore(scalar("A level, or several."))
 	t := object("A summary table.", props{
-		{"response", text("The response, one that the workloads compare.")},
-		{"workload", oneOrMore(text("Workloads; all that have the response unless said."))},
-		{"rows", oneOrMore(text("Factors whose levels are rows: the compared one, and others; the compared one and those nested under it unless said."))},
-		{"columns", text("The factor whose levels are columns; one column unless said.")},
+		{"response", text("A response that the workloads compare.")},
+		{"workload", oneOrMore(text("Workloads. Default: all that have the response."))},
+		{"rows", oneOrMore(text("Factors whose levels are rows: the compared one, and others. Default: the compared one and those nested under it."))},
+		{"columns", text("The factor whose levels are columns. Default: one column.")},
 		{"where", mapOf("Only cells with these levels: factor and levels.", level)},
 	})
 	t.Required = []string{"response"}

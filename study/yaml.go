@@ -73,10 +73,7 @@ func (r *reader) add1(e *Error) {
 // refuse records an error whose text may itself end in "; what to write".
 func (r *reader) refuse(n *yaml.Node, prefix string, err error, instead string) {
 	what, hint, _ := strings.Cut(err.Error(), "; ")
-	if hint == "" {
-		hint = instead
-	}
-	r.bad(n, hint, "%s%s", prefix, what)
+	r.bad(n, cmp.Or(hint, instead), "%s%s", prefix, what)
 }
 
 // err returns everything found, nil when all is well.
@@ -148,7 +145,7 @@ func (r *reader) syntax(err error) {
 			at.Line = n
 		}
 	}
-	r.bad(at, "check the indentation, brackets and quotes about here", "not YAML: %s", text)
+	r.bad(at, "check the indentation, brackets and quotes around here", "not YAML: %s", text)
 }
 
 // plain refuses what makes YAML surprising: aliases (which also multiply without

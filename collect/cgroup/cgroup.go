@@ -91,6 +91,9 @@ func (c *Collector) find() (Paths, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cgroup collector: %w; mount a cgroup file system, or leave the collector cgroup out of the study", err)
 	}
+	if h.Version == cgroup.None {
+		return nil, errors.New("cgroup collector: without root a sandbox has no control group of its own; run tare with sudo")
+	}
 	return h, nil
 }
 

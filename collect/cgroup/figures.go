@@ -33,7 +33,7 @@ type figure struct {
 	name    string
 	unit    record.Unit
 	better  record.Better
-	kind    record.Kind
+	kind    record.SampleType
 	help    string
 	sources []source
 	whole   bool // it is valid only if every cgroup that is read has it

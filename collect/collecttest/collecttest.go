@@ -255,7 +255,7 @@ func series(t *testing.T, s Subject) {
 	for _, r := range s.Collector.Series() {
 		described[r.Name] = r
 	}
-	last, kinds, seen := map[point]float64{}, map[string]record.Kind{}, map[string]bool{}
+	last, kinds, seen := map[point]float64{}, map[string]record.SampleType{}, map[string]bool{}
 	var dst []record.Sample
 	fastest := time.Duration(math.MaxInt64)
 	for range reads {
@@ -291,7 +291,7 @@ func series(t *testing.T, s Subject) {
 	}
 }
 
-func check(t *testing.T, x record.Sample, described map[string]record.Response, kinds map[string]record.Kind) {
+func check(t *testing.T, x record.Sample, described map[string]record.Response, kinds map[string]record.SampleType) {
 	t.Helper()
 	r, ok := described[x.Name]
 	if !ok {

@@ -15,27 +15,30 @@ import (
 
 // docs:begin
 
-// Entropy is the collector; it keeps no state.
-type Entropy struct{ Path string } // "/proc/sys/kernel/random/entropy_avail" but in tests
+// New returns the collector: bits in the kernel's pool of entropy.
+func New() collect.Collector { return entropy{"/proc/sys/kernel/random/entropy_avail"} }
 
-func (Entropy) Name() string { return "entropy" }
-func (Entropy) About() string {
+// entropy keeps no state. A test gives a path of its own.
+type entropy struct{ path string }
+
+func (entropy) Name() string { return "entropy" }
+func (entropy) About() string {
 	return "bits in the kernel's entropy pool (Documentation/admin-guide/sysctl/kernel.rst)"
 }
 
-func (Entropy) Series() []record.Response {
+func (entropy) Series() []record.Response {
 	return []record.Response{{Name: "entropy", Unit: record.Count, Better: record.Neither, Help: "bits available"}}
 }
 
-func (e Entropy) Check() error {
-	if _, err := os.Stat(e.Path); err != nil {
+func (e entropy) Check() error {
+	if _, err := os.Stat(e.path); err != nil {
 		return fmt.Errorf("entropy: %w; leave the collector entropy out of the study", err)
 	}
 	return nil
 }
 
-func (e Entropy) Open(context.Context, []sandbox.LocalScope) (collect.Probe, error) {
-	f, err := os.Open(e.Path)
+func (e entropy) Open(context.Context, []sandbox.LocalScope) (collect.Probe, error) {
+	f, err := os.Open(e.path)
 	if err != nil {
 		return nil, fmt.Errorf("entropy: %w", err)
 	}
@@ -82,8 +85,6 @@ func parse(b []byte) (float64, error) {
 
 // docs:end
 
-var _ collect.Collector = Entropy{}
-
 // TestDocsShowThisCode keeps docs/add-a-collector.md and the code above equal.
 func TestDocsShowThisCode(t *testing.T) {
 	src, err := os.ReadFile("entropy_test.go")
@@ -102,7 +103,7 @@ func TestDocsShowThisCode(t *testing.T) {
 }
 
 func TestEntropy(t *testing.T) {
-	e := Entropy{"/proc/sys/kernel/random/entropy_avail"}
+	e := New()
 	if err := e.Check(); err != nil {
 		t.Skip(err)
 	}

@@ -92,6 +92,7 @@ func TestWarnings(t *testing.T) {
 		"load":      {"proc/loadavg": "1.01 0.20 0.18 1/94 9453\n"},
 		"clock":     {"sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet\n"},
 		"throttled": {cpu + "cpu1/thermal_throttle/core_throttle_count": "3\n"},
+		"rootless":  {"proc/self/uid_map": "         0       1000          1\n"},
 		"steal":     {"proc/stat": "cpu  1000 0 0 198676 393 0 0 11 0 0\n"},
 	} {
 		t.Run(code, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"tare/internal/rootless"
 	"tare/record"
 )
 
@@ -49,6 +50,9 @@ func (t tree) warnings(h *record.Host) []record.Warning {
 	}
 	if v := h.Virtualization; v != "" && v != "none" {
 		add("virtual", "this host is itself a virtual machine (%s): ratios can be trusted, absolute times less, and VMs in it are slower than on hardware", v)
+	}
+	if rootless.Single(t.text("proc/self/uid_map")) {
+		add("rootless", "tare ran without root, so sandboxes were in a user namespace and had no limits; run as root for figures to compare with those of other hosts")
 	}
 	for _, m := range h.Mitigations {
 		if strings.HasPrefix(m, "Vulnerable") {

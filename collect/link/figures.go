@@ -62,7 +62,7 @@ func (p *port) samples(dst []record.Sample) []record.Sample {
 	if !p.seen {
 		return dst
 	}
-	add := func(name string, u record.Unit, k record.Kind, v uint64) {
+	add := func(name string, u record.Unit, k record.SampleType, v uint64) {
 		dst = append(dst, record.Sample{Name: name, Labels: p.labels, Unit: u, Kind: k, Value: float64(v)})
 	}
 	add(record.LinkReceived, record.Byte, record.Counter, p.received)

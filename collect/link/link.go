@@ -24,6 +24,7 @@ import (
 	"tare/collect"
 	"tare/collect/internal/metered"
 	"tare/host/network"
+	"tare/internal/rootless"
 	"tare/record"
 	"tare/sandbox"
 )
@@ -58,7 +59,7 @@ func (*Collector) Series() []record.Response {
 
 // Check returns why this host cannot have ports.
 func (*Collector) Check() error {
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 && rootless.Check() != nil {
 		return errors.New("link collector: the bridge needs root; run tare with sudo, or leave the collector out of the study")
 	}
 	return nil

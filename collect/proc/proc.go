@@ -28,6 +28,7 @@
 package proc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,21 +90,15 @@ func New() *Collector { return NewWith(Options{}) }
 
 // NewWith makes a collector with some parts replaced.
 func NewWith(o Options) *Collector {
-	if o.Root == "" {
-		o.Root = "/proc"
-	}
-	if o.Rescan == 0 {
-		o.Rescan = time.Second
-	}
+	o.Root = cmp.Or(o.Root, "/proc")
+	o.Rescan = cmp.Or(o.Rescan, time.Second)
 	if o.Now == nil {
 		o.Now = held.Monotonic
 	}
 	if o.Spent == nil {
 		o.Spent = held.ThreadCPU
 	}
-	if o.Self == 0 {
-		o.Self = os.Getpid()
-	}
+	o.Self = cmp.Or(o.Self, os.Getpid())
 	return &Collector{o, &taskiter.Loader{}}
 }
 

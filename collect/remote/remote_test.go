@@ -151,7 +151,7 @@ func TestItsOwnRate(t *testing.T) {
 func TestFails(t *testing.T) {
 	for want, c := range map[string]collect.Collector{
 		"no kernel file": &turns{check: errors.New("no kernel file")}, "the register is gone": &turns{fails: 1},
-		"come from elsewhere": &elsewhere{}, "more than 2048 series": &turns{gauges: maxSeries},
+		"already come from another process": &elsewhere{}, "more than 2048 series": &turns{gauges: maxSeries},
 	} {
 		_, err := New(c, time.Second, serving(t, c)).Open(t.Context(), nil)
 		if err == nil || !strings.Contains(err.Error(), "open in the collector process: ") || !strings.Contains(err.Error(), want) {
@@ -210,7 +210,7 @@ func TestNoCommands(t *testing.T) {
 	}
 	var said bytes.Buffer
 	exit, err := client.Run(t.Context(), sandbox.Command{Args: []string{"true"}, Stderr: &said})
-	if err != nil || exit.Code != 127 || !strings.Contains(said.String(), "starts no commands") {
+	if err != nil || exit.Code != 127 || !strings.Contains(said.String(), "does not start commands") {
 		t.Errorf("%+v, %v: %s", exit, err, &said)
 	}
 }

@@ -57,10 +57,10 @@ type readingBody struct {
 }
 
 type seriesBody struct {
-	Name   string        `json:"name"`
-	Labels record.Labels `json:"labels,omitempty"`
-	Unit   record.Unit   `json:"unit"`
-	Kind   record.Kind   `json:"kind"`
+	Name   string            `json:"name"`
+	Labels record.Labels     `json:"labels,omitempty"`
+	Unit   record.Unit       `json:"unit"`
+	Kind   record.SampleType `json:"kind"`
 }
 
 func (s *seriesBody) sample() record.Sample {
@@ -107,7 +107,7 @@ func (s *server) open(body json.RawMessage) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.probe != nil || s.closed {
-		return nil, errors.New("a stream opens one collector, once")
+		return nil, errors.New("a stream can open only one collector, and only once")
 	}
 	if err := s.collectors[i].Check(); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (s *server) open(body json.RawMessage) (any, error) {
 		return nil, err
 	}
 	if _, ok := p.(collect.Stamped); ok {
-		return nil, errors.Join(fmt.Errorf("the readings of the collector %s come from elsewhere already; open it where its stream ends", b.Collector), p.Close())
+		return nil, errors.Join(fmt.Errorf("the readings of the collector %s already come from another process; open it at the end of its stream", b.Collector), p.Close())
 	}
 	s.probe, s.every = p, every
 	if s.take(); s.failed != nil {

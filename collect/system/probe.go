@@ -169,7 +169,7 @@ func (p *probe) appendStat(dst []record.Sample, s *stat) []record.Sample {
 		p.high[i] = max(p.high[i], s.cpu[i])
 		dst = append(dst, record.Sample{Name: cpuName, Labels: l, Unit: record.Second, Kind: record.Counter, Value: float64(p.high[i]) * tick})
 	}
-	count := func(has bool, name string, l record.Labels, k record.Kind, n uint64) {
+	count := func(has bool, name string, l record.Labels, k record.SampleType, n uint64) {
 		if has {
 			dst = append(dst, record.Sample{Name: name, Labels: l, Unit: record.Count, Kind: k, Value: float64(n)})
 		}

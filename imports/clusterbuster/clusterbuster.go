@@ -177,7 +177,7 @@ func unpacked(data []byte) ([]byte, error) {
 	}
 	out, err := io.ReadAll(io.LimitReader(z, MaxFile+1))
 	if err == nil && len(out) > MaxFile {
-		err = fmt.Errorf("unpacked it has more than %d bytes, the most that tare reads", MaxFile)
+		err = fmt.Errorf("unpacked, it is larger than %d bytes, the most that tare reads", MaxFile)
 	}
 	return out, err
 }

@@ -98,7 +98,7 @@ func TestHostile(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"bomb":     {bomb.Bytes(), "unpacked it has more than"},
+		"bomb":     {bomb.Bytes(), "unpacked, it is larger than"},
 		"deep":     {[]byte(strings.Repeat(`{"a":`, 1000)), "nested deeper"},
 		"other":    {[]byte(`{"metadata":{"kind":"x"}}`), "not clusterbusterResults"},
 		"no JSON":  {[]byte("hello"), "not a ClusterBuster report"},
@@ -117,7 +117,7 @@ func TestSameReport(t *testing.T) {
 	files := load(t, "fio-runc.json", "fio-kata.json", "fio-runc.json")
 	files[2].Name, files[2].Sandbox = "copy.json", "other"
 	_, err := Read(files)
-	if want := "copy.json has the same bytes as fio-runc.json, which was given before"; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := "copy.json has the same content as fio-runc.json, which was already given"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

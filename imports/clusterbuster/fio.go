@@ -73,7 +73,7 @@ func (r *report) fio(base imports.Trial) ([]imports.Trial, error) {
 			summed(&t, op, f)
 		}
 		if cpu > 0 && len(t.Samples) > 0 {
-			t.Samples = append(t.Samples, record.Sample{Name: "client_cpu", Unit: record.Second, Kind: record.Value, Value: cpu})
+			t.Samples = append(t.Samples, record.NewValue("client_cpu", record.Second, cpu))
 		}
 		if len(t.Samples) == 0 {
 			t.Failure = &record.Failure{Phase: "run", Kind: "other", Reason: "fio did no I/O in " + imports.Clean(job)}

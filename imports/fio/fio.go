@@ -7,6 +7,7 @@
 package fio
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"math"
@@ -94,11 +95,7 @@ func Merge(jobs []Job, op string) (Figures, bool) {
 		if !(d.IOs > 0) || !(d.Runtime > 0) {
 			continue
 		}
-		b := d.Bytes
-		if b == 0 {
-			b = 1024 * d.KBytes
-		}
-		bytes += b
+		bytes += cmp.Or(d.Bytes, 1024*d.KBytes)
 		f.IOs += d.IOs
 		longest = max(longest, d.Runtime/1e3)
 		weighted += d.Lat.Mean * 1e-9 * d.IOs
@@ -133,12 +130,7 @@ func quantile(bins map[float64]float64, total, q float64) float64 {
 }
 
 func finite(vs ...float64) bool {
-	for _, v := range vs {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(vs, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }
 
 // Samples returns the figures as samples. Each direction has its own names.

@@ -123,7 +123,7 @@ func TestSameTree(t *testing.T) {
 	}
 	for _, again := range []Tree{{Dir: "testdata/runc"}, {Dir: copied, Sandbox: "kata"}} {
 		_, err := Read([]Tree{{Dir: "testdata/runc"}, again}, nil)
-		if err == nil || !strings.Contains(err.Error(), again.Dir+"/1-tcp_rr-64B-1i/sample1 has the same bytes as testdata/runc/1-tcp_rr-64B-1i/sample1") {
+		if err == nil || !strings.Contains(err.Error(), again.Dir+"/1-tcp_rr-64B-1i/sample1 has the same content as testdata/runc/1-tcp_rr-64B-1i/sample1") {
 			t.Errorf("%s: %v", again.Dir, err)
 		}
 	}

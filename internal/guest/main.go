@@ -149,4 +149,4 @@ func powerOff() {
 	select {} // until the machine is off
 }
 
-var errOnce = errors.New("this machine is set up already")
+var errOnce = errors.New("this virtual machine is set up already")

@@ -77,7 +77,7 @@ func waitLink(h *netlink.Handle, name string, within time.Duration) (netlink.Lin
 		}
 		if time.Now().After(deadline) {
 			if gone := (netlink.LinkNotFoundError{}); errors.As(err, &gone) {
-				err = errors.New("the machine lacks a network device, or its kernel lacks virtio_net")
+				err = errors.New("the virtual machine lacks a network device, or its kernel lacks virtio_net")
 			}
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}

@@ -100,7 +100,7 @@ func Of(p Pod, r Runtime) (Size, error) {
 		return Size{}, fmt.Errorf("default_memory %d is not possible; write MiB, %d to %d", r.MemoryMiB, LeastMemoryMiB, MostMemoryMiB)
 	}
 	if r.HostCPUs < 0 {
-		return Size{}, fmt.Errorf("a host of %d processors is not possible; write how many it has, or 0 for no bound", r.HostCPUs)
+		return Size{}, fmt.Errorf("a host of %d processors is not possible; write how many it has, or 0 for no limit", r.HostCPUs)
 	}
 	if r.VCPUs < 0 && r.HostCPUs == 0 {
 		return Size{}, errors.New("default_vcpus below zero means all of the host's processors; give their number")

@@ -237,7 +237,7 @@ func TestSimulatedPlace(t *testing.T) {
 }
 
 // simulations is how many to play: TARE_SIMULATE, for the tables of
-// docs/method.md, or as many as a test may take.
+// docs/method/trial.md, or as many as a test may take.
 func simulations(t *testing.T, usual int) int {
 	if n, err := strconv.Atoi(os.Getenv("TARE_SIMULATE")); err == nil && n > 0 {
 		return n

@@ -1,6 +1,9 @@
 package tinyelf
 
-import "runtime"
+import (
+	"runtime"
+	"slices"
+)
 
 // RunReport is the length of what the program of Run writes, in bytes: two times of clock_gettime(2)
 // with CLOCK_MONOTONIC (before fork and after wait4), and the status and the rusage of wait4(2),
@@ -78,7 +81,7 @@ func RunFor(arch string) ([]byte, error) {
 			0x0f, 0x05, // syscall
 		}), nil
 	case "arm64": // made by Go's assembler
-		return wrap(arm64, words(
+		return wrap(arm64, slices.Concat(words(
 			0x910003f3, // mov x19, sp
 			0xd10403ff, // sub sp, sp, #256
 			0xb24003e0, // mov x0, #1 (CLOCK_MONOTONIC)
@@ -108,14 +111,10 @@ func RunFor(arch string) ([]byte, error) {
 			0x910043e1, // add x1, sp, #16
 			0xd2800e28, // mov x8, #113 (clock_gettime)
 			0xd4000001, // svc #0
-			0xb24007e0, // mov x0, #3
-			0x910003e1, // mov x1, sp
+		), report(
 			0xb27a07e2, // mov x2, #192
-			0xb27a03e8, // mov x8, #64 (write)
-			0xd4000001, // svc #0
 			0xaa1f03e0, // mov x0, #0
-			0xd2800ba8, // mov x8, #93 (exit)
-			0xd4000001, // svc #0
+		), words(
 			0xb24007e0, // child: mov x0, #3
 			0xb27f03e1, // mov x1, #2 (F_SETFD)
 			0xb24003e2, // mov x2, #1 (FD_CLOEXEC)
@@ -128,15 +127,25 @@ func RunFor(arch string) ([]byte, error) {
 			0xd2801ba8, // mov x8, #221 (execve)
 			0xd4000001, // svc #0
 			0xf90003e0, // fail: str x0, [sp]
-			0xb24007e0, // mov x0, #3
-			0x910003e1, // mov x1, sp
+		), report(
 			0xb27d03e2, // mov x2, #8
-			0xb27a03e8, // mov x8, #64 (write)
-			0xd4000001, // svc #0
 			0xb2401be0, // mov x0, #127
-			0xd2800ba8, // mov x8, #93 (exit)
-			0xd4000001, // svc #0
-		)), nil
+		))), nil
 	}
 	return nil, unsupported(arch)
+}
+
+// report is the code for arm64 that writes what lies on the stack to descriptor 3 and exits. length
+// moves the length to x2, code the exit code to x0.
+func report(length, code uint32) []byte {
+	return words(
+		0xb24007e0, // mov x0, #3
+		0x910003e1, // mov x1, sp
+		length,
+		0xb27a03e8, // mov x8, #64 (write)
+		0xd4000001, // svc #0
+		code,
+		0xd2800ba8, // mov x8, #93 (exit)
+		0xd4000001, // svc #0
+	)
 }

@@ -25,6 +25,8 @@ import (
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"tare/collect/internal/ktype"
 )
 
 // Loader loads the programs. It caches the kernel's types. The zero value is ready; it is
@@ -93,14 +95,14 @@ func (c *Counter) try() error {
 		_, _, _ = unix.RawSyscall(unix.SYS_GETPPID, 0, 0, 0)
 	}
 	if err := c.parts.Maps[endsName].Delete(uint32(os.Getpid())); err != nil { //nolint:gosec // a process number
-		return errors.New("BPF sees other process numbers than this process: this is a PID namespace of its own, such as a container's")
+		return errors.New("BPF sees different process IDs: this process is in its own PID namespace, such as a container's")
 	}
 	got, err := c.Read()
 	if err != nil {
 		return err
 	}
 	if n := got[end].Calls[unix.SYS_GETPPID]; n == 0 {
-		return errors.New("BPF sees other process numbers than this process: this is a PID namespace of its own, such as a container's")
+		return errors.New("BPF sees different process IDs: this process is in its own PID namespace, such as a container's")
 	} else if n < made {
 		return fmt.Errorf("BPF counted %d of %d calls of getppid", n, made)
 	}
@@ -126,14 +128,10 @@ func (c *Counter) clear() error {
 
 // explain adds the usual causes to an error.
 func explain(err error) error {
-	switch {
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return fmt.Errorf("the kernel does not let this process load BPF programs (CAP_BPF and CAP_PERFMON, or root; a seccomp filter, or lockdown): %w", err)
-	case errors.Is(err, unix.ENOSYS):
-		return fmt.Errorf("the kernel has no bpf(2): %w", err)
-	case errors.Is(err, btf.ErrNotSupported):
-		return fmt.Errorf("the kernel does not describe its types in /sys/kernel/btf (CONFIG_DEBUG_INFO_BTF): %w", err)
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ebpf.ErrNotSupported):
+	if told := ktype.Refused(err, btf.ErrNotSupported); told != nil {
+		return told
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ebpf.ErrNotSupported) {
 		return fmt.Errorf("the kernel has no tracepoint of system calls that BPF can use (CONFIG_FTRACE_SYSCALLS, Linux 4.17; CONFIG_DEBUG_INFO_BTF): %w", err)
 	}
 	return err

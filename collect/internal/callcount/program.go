@@ -93,14 +93,7 @@ func out() asm.Instructions {
 //	u64 nr = ctx->args[1] < SLOTS - 2 ? ctx->args[1] : LOST;
 //	counts[0][*end >> 1][nr]++;
 func counter() asm.Instructions {
-	ins := asm.Instructions{
-		asm.Mov.Reg(asm.R6, asm.R1),
-		asm.FnGetCurrentPidTgid.Call(),
-		asm.RSh.Imm(asm.R0, 32),
-		asm.StoreMem(asm.RFP, atKey, asm.R0, asm.Word),
-	}
-	ins = append(ins, lookup(endsName, atKey)...)
-	ins = append(ins,
+	ins := append(current(),
 		asm.JEq.Imm(asm.R0, 0, "out"),
 		asm.LoadMem(asm.R7, asm.R0, 0, asm.Word),
 		asm.Mov.Reg(asm.R1, asm.R7),
@@ -161,6 +154,16 @@ func forker(l layout) asm.Instructions {
 	return append(append(ins, add()...), out()...)
 }
 
+// current looks the process that runs up in the ends, as lookup does, and keeps the context in R6.
+func current() asm.Instructions {
+	return append(asm.Instructions{
+		asm.Mov.Reg(asm.R6, asm.R1),
+		asm.FnGetCurrentPidTgid.Call(),
+		asm.RSh.Imm(asm.R0, 32),
+		asm.StoreMem(asm.RFP, atKey, asm.R0, asm.Word),
+	}, lookup(endsName, atKey)...)
+}
+
 // leaver runs when a thread ends (raw tracepoint sched_process_exit: the task), and removes
 // the process with its last thread, because its number may be used again.
 //
@@ -175,14 +178,7 @@ func leaver(l layout) asm.Instructions {
 			asm.JNE.Imm(asm.R0, 0, "out"),
 		}
 	}
-	ins := asm.Instructions{
-		asm.Mov.Reg(asm.R6, asm.R1),
-		asm.FnGetCurrentPidTgid.Call(),
-		asm.RSh.Imm(asm.R0, 32),
-		asm.StoreMem(asm.RFP, atKey, asm.R0, asm.Word),
-	}
-	ins = append(ins, lookup(endsName, atKey)...)
-	ins = append(ins,
+	ins := append(current(),
 		asm.JEq.Imm(asm.R0, 0, "out"), // not followed, as nearly all processes
 		asm.LoadMem(asm.R3, asm.R6, 0, asm.DWord),
 		asm.Add.Imm(asm.R3, int32(l.signal)))

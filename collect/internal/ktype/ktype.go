@@ -1,14 +1,31 @@
 // Package ktype finds the offset of a field in the running kernel's structs, from the
 // kernel's description of its types (Documentation/bpf/btf.rst), so that a program assembled
-// here fits that kernel.
+// here fits that kernel, and says why a kernel refuses such a program.
 package ktype
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
 )
+
+// Refused adds to an error why no program with the kernel's types can be loaded here, whatever it
+// does; nil if that is not why. untyped are the errors of a kernel that does not describe them.
+func Refused(err error, untyped ...error) error {
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return fmt.Errorf("the kernel does not let this process load BPF programs (CAP_BPF and CAP_PERFMON, or root; a seccomp filter, or lockdown): %w", err)
+	case errors.Is(err, unix.ENOSYS):
+		return fmt.Errorf("the kernel has no bpf(2): %w", err)
+	case slices.ContainsFunc(untyped, func(e error) bool { return errors.Is(err, e) }):
+		return fmt.Errorf("the kernel does not describe its types in /sys/kernel/btf (CONFIG_DEBUG_INFO_BTF): %w", err)
+	}
+	return nil
+}
 
 // Offset returns the offset of a field of the given size, through nested structs.
 func Offset(spec *btf.Spec, owner string, path []string, size uint32) (int16, error) {

@@ -27,6 +27,8 @@ import (
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"tare/collect/internal/ktype"
 )
 
 // Loader loads the program. It caches the kernel's types, about 4 MB, which take 60 ms of CPU
@@ -120,14 +122,10 @@ func nameless(err error) error {
 
 // explain adds the usual causes to an error.
 func explain(err error) error {
-	switch {
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return fmt.Errorf("the kernel does not let this process load BPF programs (CAP_BPF and CAP_PERFMON, or root; a seccomp filter, or lockdown): %w", err)
-	case errors.Is(err, unix.ENOSYS):
-		return fmt.Errorf("the kernel has no bpf(2): %w", err)
-	case errors.Is(err, btf.ErrNotSupported), errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("the kernel does not describe its types in /sys/kernel/btf (CONFIG_DEBUG_INFO_BTF): %w", err)
-	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, btf.ErrNotFound):
+	if told := ktype.Refused(err, btf.ErrNotSupported, fs.ErrNotExist); told != nil {
+		return told
+	}
+	if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, btf.ErrNotFound) {
 		return fmt.Errorf("the kernel has no BPF task iterator (Linux 5.8): %w", err)
 	}
 	return err

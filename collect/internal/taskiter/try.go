@@ -37,7 +37,7 @@ func (it *Iter) try() error {
 	}
 	i := slices.IndexFunc(got, func(r Record) bool { return r.Tid == tid && r.Pid == pid })
 	if i < 0 {
-		return errors.New("BPF sees other process numbers than /proc: this is a PID namespace of its own, such as a container's")
+		return errors.New("BPF and /proc show different process IDs: this process is in its own PID namespace, such as a container's")
 	}
 	it.Forget()
 	one, err := it.ScanProcess(nil, pid)
