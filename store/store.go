@@ -391,6 +391,12 @@ func harden(ctx context.Context, db *sql.DB, connections int) error {
 				return err
 			}
 		}
+		// SQLite opens the log by its name at a connection's first read. Reading now lets the
+		// folder be moved later.
+		var version int
+		if err := c.QueryRowContext(ctx, "PRAGMA schema_version").Scan(&version); err != nil {
+			return err
+		}
 	}
 	return nil
 }
