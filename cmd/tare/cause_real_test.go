@@ -51,7 +51,7 @@ func TestCauseIOThread(t *testing.T) {
 baseline: raw
 factors: {sandbox: [vm], disk: [raw, luks], io_threads: [1], rootfs: [block], default_memory: [256]}
 workloads:
-  read: {kind: fio, rw: randread, bs: 1MiB, size: 64MiB, engine: libaio, iodepth: 16, cache: direct, duration: 1s, warmup: 500ms}`,
+  read: {kind: fio, rw: randread, bs: 1MiB, size: 64MiB, engine: libaio, iodepth: 16, cache: direct, duration: 4s, warmup: 500ms} # fio takes half a second to start in an emulated machine`,
 		wants: []wanted{{levels: map[string]string{"disk": "luks"}, cause: cause.Helper, role: "iothread"}},
 	}
 	m.run(t)
