@@ -109,7 +109,7 @@ func TestInterruptsAreNoWorkers(t *testing.T) {
 		times      float64
 		rule, want string
 	}{
-		"vCPUs":       {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 1.4, "guest-vcpus", "interrupts need processors"},
+		"vCPUs":       {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 1.4, "guest-vcpus", "interrupts need processor time"},
 		"limit":       {at("vm", "default_vcpus", "1", "cpu-limit", "1"), at("vm", "default_vcpus", "1", "cpu-limit", "2"), 1.4, "guest-limit", "to 2 cores"},
 		"vhost":       {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 1.4, "vhost-queues", "Boot with 2"},
 		"no gain":     {at("vm", "default_vcpus", "1"), at("vm", "default_vcpus", "2"), 1, "guest-enough-vcpus", "No measurement shows"},
