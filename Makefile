@@ -5,6 +5,7 @@
 # make kills  kill runs at 1,000 moments on fake and at 50 on real sandboxes
 # make truth  simulate studies whose truth is known, and print what is achieved beside what is promised
 # make lab-vm test it all in a virtual machine with systemd and only cgroup v2
+# make lab    start a real Kubernetes cluster on this machine, for tests; make lab-down removes it
 # make bench  print the figures of docs/performance.md
 #
 # Both install into the system with apt-get (as root) and into .cache/.
@@ -23,7 +24,7 @@ export CGO_ENABLED = 0
 # A Go of the distribution may be too old: scripts/setup.sh then puts one there.
 export PATH := /usr/local/lib/tare/go/bin:/usr/local/go/bin:$(PATH)
 
-.PHONY: all run build test lint unit fuzz race truth lab-vm bench kills setup setup-test clean
+.PHONY: all run build test lint unit fuzz race truth lab-vm lab lab-down bench kills setup setup-test clean
 
 all: build
 
@@ -54,6 +55,13 @@ truth: setup-go
 # LABVM="-steps doctor,study -v" runs some steps and shows them; -list prints their names.
 lab-vm: setup build
 	$(GO) run ./scripts/labvm $(LABVM)
+
+# LAB="-simulated 100 -check" adds simulated nodes, and checks it with pods; docs/lab.md.
+lab: setup
+	$(GO) run ./scripts/lab up $(LAB)
+
+lab-down: setup-go
+	$(GO) run ./scripts/lab down
 
 bench: setup setup-test build
 	scripts/bench.sh

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"text/template"
+)
+
+// Addresses. All are in network namespaces of the lab, except the forwarder's.
+const (
+	controlAddress = "10.77.0.1"
+	nodeNetwork    = "10.77.0.0/24"
+	apiPort        = "6443"
+	services       = "10.96.0.0/16"
+	firstService   = "10.96.0.1" // the API server's, in pods
+	simulatedPods  = "10.78.0.0/16"
+	usualPort      = "16443" // of the forwarder on the host's loopback
+)
+
+// Names that everything outside of the lab's folder has, so that down finds it.
+const (
+	groupName = "lab-k8s" // the control group; its children are the nodes and control
+	control   = "control"
+)
+
+// node is one real node.
+type node struct {
+	name    string
+	address string
+	pods    string // network of its pods
+	gateway string // of its pods: the node's end of the bridge
+}
+
+func nodes() []node {
+	return []node{
+		{"node1", "10.77.0.11", "10.77.1.0/24", "10.77.1.1"},
+		{"node2", "10.77.0.12", "10.77.2.0/24", "10.77.2.1"},
+	}
+}
+
+// Where a node sees its own files: node.go mounts them there.
+const (
+	nodeBin  = "/run/lab/bin"
+	nodeEtc  = "/run/lab/etc"
+	criSock  = "/run/containerd/containerd.sock"
+	usualBin = "/usr/local/lib/tare/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+)
+
+// templates are the configuration files of a node, and the objects of the cluster.
+//
+//go:embed config/*
+var templates embed.FS
+
+// facts are what the templates ask for.
+type facts struct {
+	Name, Address, Pods, Gateway string
+	Bin, Etc, Sock               string
+	Group                        string // the node's control group, as the kubelet sees it
+	Runc                         string
+	Snapshotter                  string
+	Pause                        string
+	Arch                         string // of the processor, as Go names it
+}
+
+// render fills in one of the templates.
+func render(name string, f facts) ([]byte, error) {
+	t, err := template.New(name).Option("missingkey=error").ParseFS(templates, "config/"+name)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = t.Execute(&out, f)
+	return out.Bytes(), err
+}
+
+// makeConfig writes a node's configuration.
+func (l *lab) makeConfig(n node, runc, snapshotter, group string) error {
+	f := facts{
+		Name: n.name, Address: n.address, Pods: n.pods, Gateway: n.gateway,
+		Bin: nodeBin, Etc: nodeEtc, Sock: criSock,
+		Group: group, Runc: runc, Snapshotter: snapshotter, Pause: pauseImage,
+	}
+	for _, name := range []string{"containerd.toml", "runsc.toml", "kubelet.yaml", "cni/10-lab.conflist"} {
+		content, err := render(filepath.Base(name), f)
+		if err != nil {
+			return err
+		}
+		if err := writeFile(l.node(n, "etc", name), content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// controlPlane are the commands of the control plane, in the order that they start in.
+func (p places) controlPlane() []daemon {
+	config := func(name string) string { return "--kubeconfig=" + p.pki(name+".conf") }
+	return []daemon{
+		{name: "etcd", args: []string{
+			"--data-dir=" + filepath.Join(p.run, "etcd"), "--name=lab", "--unsafe-no-fsync",
+			"--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
+			"--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
+			"--initial-cluster=lab=http://127.0.0.1:2380",
+		}},
+		{name: "kube-apiserver", args: []string{
+			"--etcd-servers=http://127.0.0.1:2379",
+			"--bind-address=" + controlAddress, "--advertise-address=" + controlAddress, "--secure-port=" + apiPort,
+			"--tls-cert-file=" + p.pki("apiserver.crt"), "--tls-private-key-file=" + p.pki("apiserver.key"),
+			"--client-ca-file=" + p.pki("ca.crt"),
+			"--service-account-issuer=https://kubernetes.default.svc",
+			"--service-account-key-file=" + p.pki("accounts.crt"), "--service-account-signing-key-file=" + p.pki("accounts.key"),
+			"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
+			"--kubelet-certificate-authority=" + p.pki("ca.crt"),
+			"--kubelet-client-certificate=" + p.pki("kubelet-client.crt"), "--kubelet-client-key=" + p.pki("kubelet-client.key"),
+			"--kubelet-preferred-address-types=InternalIP",
+			"--service-cluster-ip-range=" + services, "--allow-privileged=true", "--profiling=false",
+			"--max-requests-inflight=1000", "--max-mutating-requests-inflight=500",
+		}},
+		{name: "kube-controller-manager", args: []string{
+			config("controller-manager"), "--bind-address=127.0.0.1", "--leader-elect=false",
+			"--use-service-account-credentials=true",
+			"--service-account-private-key-file=" + p.pki("accounts.key"), "--root-ca-file=" + p.pki("ca.crt"),
+			"--cluster-signing-cert-file=" + p.pki("ca.crt"), "--cluster-signing-key-file=" + p.pki("ca.key"),
+			"--service-cluster-ip-range=" + services,
+			"--kube-api-qps=300", "--kube-api-burst=600", "--profiling=false",
+		}},
+		{name: "kube-scheduler", args: []string{
+			config("scheduler"), "--bind-address=127.0.0.1", "--leader-elect=false",
+			"--kube-api-qps=300", "--kube-api-burst=600", "--profiling=false",
+		}},
+		{name: "provisioner", args: []string{"-kubeconfig", p.pki("tools.conf"), "-run", p.run}},
+	}
+}
+
+// kwok is the command that plays the simulated nodes. It knows them by an annotation.
+func (p places) kwok() daemon {
+	return daemon{name: "kwok", args: []string{
+		"--kubeconfig=" + p.pki("tools.conf"), "--config=" + p.program(stagesFile),
+		"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=" + simulatedMark,
+		"--cidr=" + simulatedPods, "--node-ip=" + controlAddress, "--server-address=127.0.0.1:10247",
+	}}
+}
+
+const simulatedMark = "kwok.x-k8s.io/node=fake"
+
+// simulatedNodes are the objects of n simulated nodes, as one list. Their taint keeps away
+// pods that do not ask for them.
+func simulatedNodes(n int, arch string) ([]byte, error) {
+	object, err := render("simulated.json", facts{Arch: arch})
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	out.WriteString(`{"apiVersion":"v1","kind":"List","items":[`)
+	for i := range n {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString(strings.ReplaceAll(string(object), "NAME", simulatedName(i)))
+	}
+	out.WriteString("]}")
+	return out.Bytes(), nil
+}
+
+func simulatedName(i int) string { return fmt.Sprintf("simulated-%04d", i) }

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// lockFile is held while a cluster starts or is removed. The names of groups and namespaces
+// are one set for the machine, so the lock is too.
+const lockFile = "/run/lock/" + groupName
+
+// takeLock waits for the lock. Daemons inherit it until they have recorded themselves.
+func (l *lab) takeLock(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(lockFile), 0o755); err != nil { //nolint:gosec // the mode that it has everywhere
+		return nil, err
+	}
+	err = until(ctx, stopWithin, nil, func(context.Context) (err error) {
+		l.lock, err = openLock(lockFile)
+		return err
+	})
+	return func() { _ = l.lock.Close() }, err
+}
+
+// openLock opens and locks a file. down removes the file while it has the lock, so what was
+// locked may not be there any more.
+func openLock(path string) (_ *os.File, err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the lab's own
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+		}
+	}()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, fmt.Errorf("another up or down holds %s: %w; wait until it ends", path, err)
+	}
+	held, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if there, err := os.Stat(path); err != nil || !os.SameFile(held, there) {
+		return nil, fmt.Errorf("%s was removed just now", path)
+	}
+	return f, nil
+}
+
+// down removes the cluster.
+func (l *lab) down(ctx context.Context) error {
+	if os.Geteuid() != 0 {
+		return errors.New("the cluster is root's; run with sudo")
+	}
+	unlock, err := l.takeLock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := l.remove(ctx); err != nil {
+		return err
+	}
+	if err := os.Remove(lockFile); err != nil {
+		return err
+	}
+	l.done("nothing of the lab is left; the programs stay in %s", l.bin)
+	return nil
+}
+
+// remove removes all that up made: by the records, and by the names that up gives, so that it
+// also works if up was killed at any moment, or the folder is gone.
+func (l *lab) remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	defer cancel()
+	records, err := l.recorded()
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		if err := r.kill(); err != nil {
+			return err
+		}
+	}
+	g, err := findGroups()
+	if err != nil {
+		return err
+	}
+	if g.exist() {
+		if err := g.destroy(ctx); err != nil {
+			return err
+		}
+	}
+	if err := removeNetwork(); err != nil {
+		return err
+	}
+	if err := l.detach(ctx); err != nil {
+		return err
+	}
+	if err := unmountBelow(l.run); err != nil {
+		return err
+	}
+	return l.removeFolder(ctx)
+}
+
+// detach gives back the loop devices of volumes.
+func (l *lab) detach(ctx context.Context) error {
+	files, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f) //nolint:gosec // of the kernel
+		if err != nil {
+			continue // detached meanwhile
+		}
+		device := "/dev/" + filepath.Base(filepath.Dir(filepath.Dir(f)))
+		// A device of a device of a volume is the kubelet's.
+		back := strings.TrimSpace(string(b))
+		if !below(strings.TrimSuffix(back, " (deleted)"), l.run) {
+			continue
+		}
+		if _, err := output(exec.CommandContext(ctx, "losetup", "--detach", device)); err != nil { //nolint:gosec // a device
+			return err
+		}
+	}
+	return nil
+}
+
+// unmountBelow unmounts what is mounted in the lab's folder, on the host. Nothing should be: the
+// nodes have mounts of their own.
+func unmountBelow(dir string) error {
+	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(dir))
+	if err != nil {
+		return err
+	}
+	for i := len(mounts) - 1; i >= 0; i-- {
+		if err := unix.Unmount(mounts[i].Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			return fmt.Errorf("cannot unmount %s: %w", mounts[i].Mountpoint, err)
+		}
+	}
+	return nil
+}
+
+// removeFolder removes the folder of the cluster. Mounts of a node that has just ended may
+// need a moment to go.
+func (l *lab) removeFolder(ctx context.Context) error {
+	for {
+		err := os.RemoveAll(l.run)
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

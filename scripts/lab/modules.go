@@ -1,0 +1,282 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// module is a folder below modules/ whose go.mod pins what is built.
+type module struct {
+	name    string
+	main    string            // the module that has the version worth knowing
+	rename  map[string]string // the program's name, where it is not the end of its path
+	ldflags string
+	patch   *patch                                          // nil: none
+	extra   func(ctx context.Context, dir, to string) error // other files to keep; nil: none
+}
+
+// modules are all of them, the fastest to build first.
+func modules() []module {
+	return []module{
+		{name: "etcd", main: "go.etcd.io/etcd/server/v3", rename: map[string]string{"v3": "etcd"}},
+		{name: "cni", main: "github.com/containernetworking/plugins"},
+		{name: "gvisor", main: "gvisor.dev/gvisor", rename: map[string]string{"shim": "containerd-shim-runsc-v1"}, patch: killableShim()},
+		{name: "containerd", main: "github.com/containerd/containerd/v2"},
+		{name: "provisioner", main: "sigs.k8s.io/sig-storage-lib-external-provisioner/v13"},
+		{name: "kubernetes", main: "k8s.io/kubernetes", ldflags: versionFlags("1.34.4")},
+		{name: "kwok", main: "sigs.k8s.io/kwok", extra: stages},
+	}
+}
+
+// versionFlags tell the programs of Kubernetes their version. Without it kubectl and the API
+// server call themselves v0.0.0-master and refuse what newer servers have.
+func versionFlags(version string) string {
+	var out strings.Builder
+	part := strings.Split(version, ".")
+	for _, p := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		fmt.Fprintf(&out, " -X %[1]s.gitVersion=v%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s -X %[1]s.gitTreeState=clean",
+			p, version, part[0], part[1])
+	}
+	return out.String()
+}
+
+// pins is a go.mod, as `go mod edit -json` prints it.
+type pins struct {
+	Require []struct{ Path, Version string }
+	Tool    []struct{ Path string }
+}
+
+// pins reads the go.mod of a module.
+func (m module) pins(ctx context.Context, dir string) (pins, error) {
+	var p pins
+	text, err := goTool(ctx, filepath.Join(dir, m.name), "mod", "edit", "-json")
+	if err != nil {
+		return p, err
+	}
+	return p, json.Unmarshal([]byte(text), &p)
+}
+
+// programs are the packages that a go.mod names as tools, and the names of their files.
+func (m module) programs(p pins) (pkgs, files []string) {
+	for _, t := range p.Tool {
+		name := path.Base(t.Path)
+		if n, ok := m.rename[name]; ok {
+			name = n
+		}
+		pkgs, files = append(pkgs, t.Path), append(files, name)
+	}
+	return pkgs, files
+}
+
+// version is the version of the module that the programs are from.
+func (m module) version(p pins) string {
+	for _, r := range p.Require {
+		if r.Path == m.main {
+			return r.Version
+		}
+	}
+	return "?"
+}
+
+// list prints a line for each module: its version and its programs.
+func list(ctx context.Context, out io.Writer, dir string) error {
+	for _, m := range modules() {
+		p, err := m.pins(ctx, dir)
+		if err != nil {
+			return err
+		}
+		_, files := m.programs(p)
+		fmt.Fprintf(out, "%s %s: %s\n", m.main, m.version(p), strings.Join(files, " "))
+	}
+	return nil
+}
+
+// versionsKey is a digest of everything that the programs are built from, and of how.
+func versionsKey(dir string) (string, error) {
+	sum := sha256.New()
+	for _, m := range modules() {
+		fmt.Fprintf(sum, "%s %q %+v\n", m.name, m.ldflags, m.patch)
+		files, err := filepath.Glob(filepath.Join(dir, m.name, "*"))
+		if err != nil {
+			return "", err
+		}
+		if len(files) == 0 {
+			return "", fmt.Errorf("there is no %s; run this program in the project's folder", filepath.Join(dir, m.name))
+		}
+		for _, f := range files {
+			b, err := os.ReadFile(f) //nolint:gosec // a file of this project
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(sum, "%s %x\n", filepath.Base(f), sha256.Sum256(b))
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:12], nil
+}
+
+// built says whether all programs are there.
+func (p places) built() bool {
+	_, err := os.Stat(p.program("complete"))
+	return err == nil
+}
+
+// build builds what is missing, one program at a time: other work shares the processors.
+func (l *lab) build(ctx context.Context) error {
+	if l.built() {
+		return nil
+	}
+	if err := os.MkdirAll(l.bin, 0o755); err != nil { //nolint:gosec // nodes run the programs
+		return err
+	}
+	for _, m := range modules() {
+		if err := l.buildModule(ctx, m); err != nil {
+			return fmt.Errorf("cannot build %s: %w", m.name, err)
+		}
+	}
+	return os.WriteFile(l.program("complete"), nil, 0o600)
+}
+
+func (l *lab) buildModule(ctx context.Context, m module) error {
+	p, err := m.pins(ctx, moduleDir)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(moduleDir, m.name)
+	tmp, err := os.MkdirTemp(l.cache, "build-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	args := []string{"build", "-p", "1", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w" + m.ldflags}
+	pkgs, files := m.programs(p)
+	if m.patch != nil {
+		if dir, err = m.patch.apply(ctx, dir, tmp); err != nil {
+			return err
+		}
+		args = append(args, "-mod=vendor")
+	}
+	fresh := 0
+	for i, pkg := range pkgs {
+		if _, err := os.Stat(l.program(files[i])); err == nil {
+			continue
+		}
+		fresh++
+		out := filepath.Join(tmp, files[i])
+		if _, err := goTool(ctx, dir, append(args[:len(args):len(args)], "-o", out, pkg)...); err != nil {
+			return err
+		}
+		if err := os.Rename(out, l.program(files[i])); err != nil {
+			return err
+		}
+	}
+	if m.extra != nil {
+		if err := m.extra(ctx, dir, l.bin); err != nil {
+			return err
+		}
+	}
+	if fresh > 0 {
+		l.done("built %s %s", strings.Join(files, ", "), m.version(p))
+	}
+	return nil
+}
+
+// goTool runs the Go tool in a module's folder and returns what it prints.
+func goTool(ctx context.Context, dir string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // a fixed list
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w: %s", args[0], err, bytes.TrimSpace(said.Bytes()))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// sourceOf returns the folder of a module's source, after fetching it.
+func sourceOf(ctx context.Context, dir, module string) (string, error) {
+	if _, err := goTool(ctx, dir, "mod", "download", module); err != nil {
+		return "", err
+	}
+	return goTool(ctx, dir, "list", "-m", "-f", "{{.Dir}}", module)
+}
+
+// patch is one change to a module's source.
+type patch struct{ file, old, replacement string }
+
+// killableShim makes gVisor's shim leave its out-of-memory score alone. It fails to start a
+// pod if it cannot lower it, which needs CAP_SYS_RESOURCE; many containers lack that.
+// containerd's own shim goes on.
+func killableShim() *patch {
+	return &patch{"vendor/gvisor.dev/gvisor/pkg/shim/v1/manager.go", "oomScoreMax = -999", "oomScoreMax = 0"}
+}
+
+// apply makes a copy of a module with its dependencies in a vendor folder, and changes the one
+// file there. (An overlay of go build may not replace files of the module cache.)
+func (p patch) apply(ctx context.Context, dir, tmp string) (string, error) {
+	for _, name := range []string{"go.mod", "go.sum"} {
+		b, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // a file of this project
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(filepath.Join(tmp, name), b, 0o600); err != nil {
+			return "", err
+		}
+	}
+	if _, err := goTool(ctx, tmp, "mod", "vendor"); err != nil {
+		return "", err
+	}
+	file := filepath.Join(tmp, p.file)
+	text, err := os.ReadFile(file) //nolint:gosec // of a module that go.sum pins
+	if err != nil {
+		return "", err
+	}
+	if strings.Count(string(text), p.old) != 1 {
+		return "", fmt.Errorf("%s does not have %q once; look how that version does it, and change killableShim", p.file, p.old)
+	}
+	return tmp, os.WriteFile(file, bytes.Replace(text, []byte(p.old), []byte(p.replacement), 1), 0o600)
+}
+
+// stages keeps what kwok needs to know: how a simulated node and pod become ready. Its
+// module has that as files.
+func stages(ctx context.Context, dir, to string) error {
+	source, err := sourceOf(ctx, dir, "sigs.k8s.io/kwok")
+	if err != nil {
+		return err
+	}
+	var all []byte
+	for _, part := range []string{"node/fast", "node/heartbeat-with-lease", "pod/fast"} {
+		files, err := filepath.Glob(filepath.Join(source, "kustomize", "stage", part, "*.yaml"))
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if filepath.Base(f) == "kustomization.yaml" {
+				continue
+			}
+			b, err := os.ReadFile(f) //nolint:gosec // of a module that go.sum pins
+			if err != nil {
+				return err
+			}
+			all = append(append(all, "\n---\n"...), b...)
+		}
+	}
+	if len(all) == 0 {
+		return errors.New("the module of kwok has no stages")
+	}
+	return os.WriteFile(filepath.Join(to, stagesFile), all, 0o600)
+}
+
+const stagesFile = "kwok-stages.yaml"
