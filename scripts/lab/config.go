@@ -61,7 +61,7 @@ type facts struct {
 	Group                        string // the node's control group, as the kubelet sees it
 	Runc                         string
 	Snapshotter                  string
-	Pause                        string
+	Pause, Probe                 string // images
 	Arch                         string // of the processor, as Go names it
 }
 

@@ -28,7 +28,28 @@ func (l *lab) takeLock(ctx context.Context) (unlock func(), err error) {
 		l.lock, err = openLock(lockFile)
 		return err
 	})
-	return func() { _ = l.lock.Close() }, err
+	if err != nil {
+		return nil, err
+	}
+	if err := l.own(); err != nil {
+		_ = l.lock.Close()
+		return nil, err
+	}
+	return func() { _ = l.lock.Close() }, nil
+}
+
+// own writes this lab's folder into the lock file. It refuses if another clone's cluster is
+// there: its files would be left, and its user surprised.
+func (l *lab) own() error {
+	b, err := os.ReadFile(lockFile)
+	if err != nil {
+		return err
+	}
+	owner := strings.TrimSpace(string(b))
+	if _, err := os.Stat(owner); owner != "" && owner != l.run && err == nil {
+		return fmt.Errorf("a cluster of another clone is there, in %s; run make lab-down in that clone", owner)
+	}
+	return os.WriteFile(lockFile, []byte(l.run+"\n"), 0o600)
 }
 
 // openLock opens and locks a file. down removes the file while it has the lock, so what was

@@ -18,12 +18,12 @@ import (
 
 // module is a folder below modules/ whose go.mod pins what is built.
 type module struct {
-	name    string
-	main    string            // the module that has the version worth knowing
-	rename  map[string]string // the program's name, where it is not the end of its path
-	ldflags string
-	patch   *patch                                          // nil: none
-	extra   func(ctx context.Context, dir, to string) error // other files to keep; nil: none
+	name   string
+	main   string                                          // the module that has the version worth knowing
+	rename map[string]string                               // the program's name, where it is not the end of its path
+	flags  func(version string) string                     // more for the linker; nil: none
+	patch  *patch                                          // nil: none
+	extra  func(ctx context.Context, dir, to string) error // other files to keep; nil: none
 }
 
 // modules are all of them, the fastest to build first.
@@ -34,7 +34,7 @@ func modules() []module {
 		{name: "gvisor", main: "gvisor.dev/gvisor", rename: map[string]string{"shim": "containerd-shim-runsc-v1"}, patch: killableShim()},
 		{name: "containerd", main: "github.com/containerd/containerd/v2"},
 		{name: "provisioner", main: "sigs.k8s.io/sig-storage-lib-external-provisioner/v13"},
-		{name: "kubernetes", main: "k8s.io/kubernetes", ldflags: versionFlags("1.34.4")},
+		{name: "kubernetes", main: "k8s.io/kubernetes", flags: versionFlags},
 		{name: "kwok", main: "sigs.k8s.io/kwok", extra: stages},
 	}
 }
@@ -43,9 +43,9 @@ func modules() []module {
 // server call themselves v0.0.0-master and refuse what newer servers have.
 func versionFlags(version string) string {
 	var out strings.Builder
-	part := strings.Split(version, ".")
+	part := strings.Split(strings.TrimPrefix(version, "v"), ".")
 	for _, p := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-		fmt.Fprintf(&out, " -X %[1]s.gitVersion=v%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s -X %[1]s.gitTreeState=clean",
+		fmt.Fprintf(&out, " -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s -X %[1]s.gitTreeState=clean",
 			p, version, part[0], part[1])
 	}
 	return out.String()
@@ -86,7 +86,21 @@ func (m module) version(p pins) string {
 			return r.Version
 		}
 	}
-	return "?"
+	return "v?.?.?"
+}
+
+// linkerFlags leave out what only a debugger reads.
+func (m module) linkerFlags(p pins) string {
+	const small = "-s -w"
+	if m.flags == nil {
+		return small
+	}
+	return small + m.flags(m.version(p))
+}
+
+// buildArgs build one package at a time: other work shares the processors.
+func buildArgs(flags string) []string {
+	return []string{"build", "-p", "1", "-trimpath", "-buildvcs=false", "-ldflags", flags}
 }
 
 // list prints a line for each module: its version and its programs.
@@ -106,7 +120,7 @@ func list(ctx context.Context, out io.Writer, dir string) error {
 func versionsKey(dir string) (string, error) {
 	sum := sha256.New()
 	for _, m := range modules() {
-		fmt.Fprintf(sum, "%s %q %+v\n", m.name, m.ldflags, m.patch)
+		fmt.Fprintln(sum, m.name, buildArgs(m.linkerFlags(pins{})), m.patch)
 		files, err := filepath.Glob(filepath.Join(dir, m.name, "*"))
 		if err != nil {
 			return "", err
@@ -131,7 +145,7 @@ func (p places) built() bool {
 	return err == nil
 }
 
-// build builds what is missing, one program at a time: other work shares the processors.
+// build builds what is missing.
 func (l *lab) build(ctx context.Context) error {
 	if l.built() {
 		return nil
@@ -158,7 +172,7 @@ func (l *lab) buildModule(ctx context.Context, m module) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
-	args := []string{"build", "-p", "1", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w" + m.ldflags}
+	args := buildArgs(m.linkerFlags(p))
 	pkgs, files := m.programs(p)
 	if m.patch != nil {
 		if dir, err = m.patch.apply(ctx, dir, tmp); err != nil {

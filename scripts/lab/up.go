@@ -281,8 +281,9 @@ func (l *lab) simulate(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
+	var kwok *started // nil: it has run before
 	if !slices.ContainsFunc(all, func(r record) bool { return r.Name == "kwok" && r.alive() }) {
-		if _, err := l.start(l.kwok(), entry{Groups: g.procs(daemons(control)), Net: namespace(control), Env: l.environ()}); err != nil {
+		if kwok, err = l.start(l.kwok(), entry{Groups: g.procs(daemons(control)), Net: namespace(control), Env: l.environ()}); err != nil {
 			return err
 		}
 	}
@@ -293,7 +294,7 @@ func (l *lab) simulate(ctx context.Context, n int) error {
 	if _, err := l.kubectl(ctx, objects, "apply", "--server-side", "-f", "-"); err != nil {
 		return err
 	}
-	err = until(ctx, time.Minute+time.Duration(n)*100*time.Millisecond, nil, func(ctx context.Context) error {
+	err = until(ctx, time.Minute+time.Duration(n)*100*time.Millisecond, kwok, func(ctx context.Context) error {
 		out, err := l.kubectl(ctx, nil, "get", "nodes", "-l", "type=simulated", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`)
 		if ready := strings.Count(out, "True"); err == nil && ready < n {
 			err = fmt.Errorf("%d of %d simulated nodes are ready", ready, n)

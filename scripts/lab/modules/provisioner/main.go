@@ -57,10 +57,10 @@ func (l *local) folder(node string) string {
 
 // Provision makes the volume on the node that the scheduler chose for the claim's first pod.
 func (l *local) Provision(_ context.Context, o controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
-	if o.SelectedNode == nil {
+	if o.SelectedNodeName == "" {
 		return nil, controller.ProvisioningFinished, fmt.Errorf("the claim %s has no node yet", o.PVC.Name)
 	}
-	node, mode := o.SelectedNode.Name, v1.PersistentVolumeFilesystem
+	node, mode := o.SelectedNodeName, v1.PersistentVolumeFilesystem
 	if o.PVC.Spec.VolumeMode != nil {
 		mode = *o.PVC.Spec.VolumeMode
 	}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestMain lets the test binary be the program too: daemons start by way of it, and a test
+// kills one.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "enter", "forward", "up":
+			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+			defer stop()
+			os.Exit(command(ctx, os.Args[1:], os.Stdout, os.Stderr))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// lines is a writer to a test's log.
+type lines struct{ t *testing.T }
+
+func (l lines) Write(p []byte) (int, error) {
+	l.t.Log(strings.TrimRight(string(p), "\n"))
+	return len(p), nil
+}
+
+// inModule goes to the module's folder, where the program is run.
+func inModule(t *testing.T) {
+	t.Helper()
+	t.Chdir("../..")
+}
+
+// TestLab starts the cluster, checks it, and removes it; then it kills starts half way, and
+// nothing may be left after down.
+func TestLab(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a cluster, which takes a minute")
+	}
+	inModule(t)
+	p, err := newPlaces(cacheDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{places: p, out: lines{t}, begun: time.Now()}
+	switch {
+	case !p.built():
+		t.Skip("the cluster's programs are not built; run make lab, which takes long the first time")
+	case os.Geteuid() != 0:
+		t.Skip("a cluster needs root")
+	case len(left(t, l)) > 0:
+		t.Skip("a cluster is there already: " + strings.Join(left(t, l), ", ") + "; run make lab-down")
+	}
+	t.Cleanup(func() {
+		if err := l.down(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if found := left(t, l); len(found) > 0 {
+			t.Errorf("left after down: %v", found)
+		}
+	})
+	if err := l.up(t.Context(), options{check: true, simulated: 3}); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	if err := l.up(t.Context(), options{}); err != nil || time.Since(begun) > 10*time.Second {
+		t.Errorf("up on a running cluster took %s: %v", time.Since(begun), err)
+	}
+	if err := l.down(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, after := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, 7 * time.Second} {
+		killed(t, after)
+		if err := l.down(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if found := left(t, l); len(found) > 0 {
+			t.Fatalf("left by a start that was killed after %s: %v", after, found)
+		}
+	}
+}
+
+// killed kills a start of the cluster.
+func killed(t *testing.T, after time.Duration) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "up")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(after)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+}
+
+// left lists what is on the host of a cluster.
+func left(t *testing.T, l *lab) []string {
+	t.Helper()
+	out, err := leftNamespaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{l.run, lockFile} {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			out = append(out, path)
+		}
+	}
+	g, err := findGroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.exist() {
+		out = append(out, "control group "+g.top)
+	}
+	for _, pattern := range []string{"/sys/block/loop*/loop/backing_file", "/proc/[0-9]*/mounts", "/proc/[0-9]*/cmdline"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			// A process may end while it is looked at.
+			if b, err := os.ReadFile(f); err == nil && strings.Contains(string(b), l.run+"/") {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+func TestUsage(t *testing.T) {
+	inModule(t)
+	for _, args := range [][]string{nil, {"frobnicate"}, {"up", "more"}, {"load"}, {"up", "-simulated", "x"}} {
+		var said strings.Builder
+		if code := command(t.Context(), args, io.Discard, &said); code != 2 || !strings.Contains(said.String(), "usage:") {
+			t.Errorf("lab %v: exit status %d, %q", args, code, said.String())
+		}
+	}
+}
