@@ -1,3 +1,11 @@
+// Package ssh brings another machine as a site, over the system's ssh.
+//
+// The data path: 1. Parse reads ssh://user@machine:port; 2. Dial runs ssh once. A fixed script there
+// looks for this program by its hash, takes a copy if there is none, and becomes `tare internal
+// site`, which is remote.Serve; 3. remote.Machine asks it for trials.
+//
+// Nothing of a command line is in what the other machine's shell reads: questions go through
+// standard input. docs/design/0030-another-machine.md says why.
 package ssh
 
 import (
@@ -15,11 +23,12 @@ import (
 	"strings"
 
 	"tare/site"
+	"tare/site/remote"
 )
 
 // Setup is what Dial needs beside an address.
 type Setup struct {
-	Takes Takes
+	Takes remote.Takes
 	Say   func(string) // tells the user
 	Heard func(string) // tells the user what ssh or the machine said: any characters
 }
@@ -38,7 +47,7 @@ const script = `umask 022; d=/var/cache/tare; [ "$(id -u)" = 0 ] || { umask 077;
 
 // Dial connects to a machine and has this program serve there. ctx bounds Dial alone. ssh asks
 // for passwords at the terminal itself.
-func Dial(ctx context.Context, at Address, s Setup) (*Machine, error) {
+func Dial(ctx context.Context, at Address, s Setup) (*remote.Machine, error) {
 	self, hash, err := own()
 	if err != nil {
 		return nil, err
@@ -47,23 +56,30 @@ func Dial(ctx context.Context, at Address, s Setup) (*Machine, error) {
 	if _, err := exec.LookPath("ssh"); err != nil {
 		return nil, &site.UnableError{Err: errors.New("cannot find ssh on this machine; install OpenSSH's client (openssh-client)")}
 	}
-	heard := bounded(s.Heard)
+	heard := remote.Bounded(s.Heard)
 	p, err := start(at, hash, heard)
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, p.kill)
+	stop := context.AfterFunc(ctx, p.Kill)
 	in := bufio.NewReader(p)
 	err = p.begin(in, at, hash, self, s.Say)
 	if !stop() || ctx.Err() != nil {
-		p.kill()
+		p.Kill()
 		return nil, site.ErrInterrupted
 	}
 	if err != nil {
-		p.kill()
+		p.Kill()
 		return nil, &site.UnableError{Err: err}
 	}
-	return connect(at, in, p.in, p, s.Takes, heard)
+	return remote.Connect(in, p.in, p, remote.Setup{
+		Name: at.String(), Takes: s.Takes, Heard: heard,
+		About: site.About{
+			Flag:    "--host " + at.URL(),
+			Cannot:  at.String() + " cannot run",
+			Nothing: at.String() + " can run no cell of the study; `tare doctor` there says what is missing",
+		},
+	})
 }
 
 // own opens this program's file, and says its SHA-256 in hexadecimal digits.
@@ -86,7 +102,7 @@ func mark(hash string) string { return "tare-" + hash[:16] }
 func (p *process) begin(in *bufio.Reader, at Address, hash string, self io.Reader, say func(string)) error {
 	words, err := marked(in, mark(hash))
 	if err != nil {
-		return fmt.Errorf("cannot reach %s: %w; does `%s true` work?", at, p.why(err), at.command())
+		return fmt.Errorf("cannot reach %s: %w; does `%s true` work?", at, p.Why(err), at.command())
 	}
 	if len(words) != 3 {
 		return fmt.Errorf("%s says %.300q of itself, and not its system and processor", at, words)
@@ -100,7 +116,7 @@ func (p *process) begin(in *bufio.Reader, at Address, hash string, self io.Reade
 		}
 	}
 	if _, err := marked(in, mark(hash)); err != nil {
-		return fmt.Errorf("cannot start tare on %s: %w", at, p.why(err))
+		return fmt.Errorf("cannot start tare on %s: %w", at, p.Why(err))
 	}
 	return nil
 }
@@ -154,7 +170,7 @@ func (p *process) carry(at Address, self io.Reader, say func(string)) error {
 	}
 	say(fmt.Sprintf("copying tare to %s, %d MiB; it stays there for the next time", at, b.Len()>>20))
 	if _, err := fmt.Fprintf(p.in, "%d\n%s", b.Len(), b.String()); err != nil {
-		return fmt.Errorf("cannot copy tare to %s: %w", at, p.why(err))
+		return fmt.Errorf("cannot copy tare to %s: %w", at, p.Why(err))
 	}
 	return nil
 }

@@ -8,10 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"tare/site/remote"
 )
 
 // process is ssh.
@@ -73,9 +74,9 @@ func (p *process) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// kill ends ssh. By SIGTERM it gives the terminal and the socket of a master connection back.
+// Kill ends ssh. By SIGTERM it gives the terminal and the socket of a master connection back.
 // Once the other side is over, ssh ends by itself, or is the master of other connections.
-func (p *process) kill() {
+func (p *process) Kill() {
 	if p.over.Load() {
 		return
 	}
@@ -85,17 +86,17 @@ func (p *process) kill() {
 	}
 }
 
-// close ends the other side.
-func (p *process) close() error {
+// Close ends the other side.
+func (p *process) Close() error {
 	_ = p.in.Close()
 	if !p.within(3 * time.Second) {
-		p.kill()
+		p.Kill()
 	}
 	return p.out.Close()
 }
 
-// why is how ssh ended, if that is why a stream failed.
-func (p *process) why(err error) error {
+// Why is how ssh ended, if that is why a stream failed.
+func (p *process) Why(err error) error {
 	const failed = 255 // ssh(1): otherwise the code is the command's
 	if p.within(time.Second) {
 		switch code := p.cmd.ProcessState.ExitCode(); {
@@ -118,35 +119,12 @@ func (l *lines) Write(p []byte) (int, error) {
 	l.rest = append(l.rest, p...)
 	for {
 		line, rest, whole := bytes.Cut(l.rest, []byte("\n"))
-		if !whole && len(l.rest) <= maxText {
+		if !whole && len(l.rest) <= remote.MaxText {
 			return len(p), nil
 		}
 		if s := strings.TrimSuffix(string(line), "\r"); s != "" {
 			l.heard(s)
 		}
 		l.rest = append([]byte(nil), rest...)
-	}
-}
-
-// maxHeard bounds all that a machine may say to a person, in bytes.
-const maxHeard = 1 << 20
-
-// bounded hands on texts until there are too many of them.
-func bounded(heard func(string)) func(string) {
-	var mu sync.Mutex
-	left := maxHeard
-	return func(s string) {
-		mu.Lock()
-		defer mu.Unlock()
-		s = text(s)
-		switch {
-		case left < 0:
-		case left < len(s):
-			heard("it says more; the rest is not shown")
-			left = -1
-		default:
-			heard(s)
-			left -= len(s)
-		}
 	}
 }

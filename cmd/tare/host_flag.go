@@ -14,6 +14,7 @@ import (
 	"tare/internal/rootless"
 	"tare/report/terminal"
 	"tare/site"
+	"tare/site/remote"
 	"tare/ssh"
 	"tare/study"
 )
@@ -29,7 +30,7 @@ func hostFlag(cmd *cobra.Command, value *string) {
 }
 
 // machine connects to another machine as a site.
-func (a *app) machine(ctx context.Context, url string) (*ssh.Machine, error) {
+func (a *app) machine(ctx context.Context, url string) (*remote.Machine, error) {
 	at, err := ssh.Parse(url)
 	if err != nil {
 		return nil, coded(exitUsage, "--host: %w", err)
@@ -72,8 +73,8 @@ func served(ctx context.Context, stdout, stderr io.Writer) int {
 	if err != nil {
 		return fail(err)
 	}
-	err = ssh.Serve(ctx, os.Stdin, stdout, ssh.Served{
-		Facts: ssh.Facts{Root: rootless.Root(), Home: home, KVM: provenKVM()},
+	err = remote.Serve(ctx, os.Stdin, stdout, remote.Served{
+		Facts: remote.Facts{Root: rootless.Root(), Home: home, KVM: provenKVM()},
 		Site:  func(say io.Writer) site.Site { return newApp(say, say).host() },
 		Parse: func(source []byte, overrides []string) (*study.Study, study.Catalogue, error) {
 			cat, err := offered()

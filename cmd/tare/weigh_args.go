@@ -19,7 +19,7 @@ import (
 	"tare/report/words"
 	"tare/sandbox/vm"
 	"tare/site"
-	"tare/ssh"
+	"tare/site/remote"
 	"tare/study"
 )
 
@@ -171,7 +171,7 @@ func here() surroundings {
 
 // there are those of another machine: relative paths begin where a connection does, and files are
 // looked for by the trials.
-func there(m *ssh.Machine) surroundings {
+func there(m *remote.Machine) surroundings {
 	abs := func(p string) (string, error) {
 		if !path.IsAbs(p) {
 			p = path.Join(m.Facts.Home, p)
@@ -194,7 +194,7 @@ func (a *app) weighAt(ctx context.Context, args []string, f *weighFlags, cat stu
 		}
 		return a.sandboxes(), w, func() {}, nil
 	}
-	m := &ssh.Machine{Facts: ssh.Facts{Home: "/"}}
+	m := &remote.Machine{Facts: remote.Facts{Home: "/"}}
 	tried := *f
 	if w, err = tried.weighing(args, kinds, cat, there(m)); err == nil {
 		_, err = parsed(w.study(w.pilot()), cat)

@@ -1,10 +1,11 @@
-package ssh
+package remote
 
 import (
 	"fmt"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"tare/plan"
 	"tare/record"
@@ -19,24 +20,25 @@ func impossible(format string, args ...any) error {
 	return &impossibleError{fmt.Errorf(format, args...)}
 }
 
-// maxText bounds a text of the machine that is shown, in bytes; maxNodes and maxName what it is.
+// MaxText bounds a text of the machine that is shown, in bytes; maxNodes and maxName bound what
+// it says of itself.
 const (
-	maxText  = 4 << 10
-	maxNodes = 16
+	MaxText  = 4 << 10
+	maxNodes = 4096
 	maxName  = 256
 )
 
 // text is the part of the machine's text that may be shown. Who prints it makes it harmless.
 func text(s string) string {
-	if len(s) > maxText {
-		s = strings.ToValidUTF8(s[:maxText], "") + " [cut]"
+	if len(s) > MaxText {
+		s = strings.ToValidUTF8(s[:MaxText], "") + " [cut]"
 	}
 	return s
 }
 
 // check checks what a machine says of itself.
 func (f *Facts) check() error {
-	if !path.IsAbs(f.Home) || len(f.Home) > maxText {
+	if !path.IsAbs(f.Home) || len(f.Home) > MaxText {
 		return impossible("the home directory %.300q", f.Home)
 	}
 	return nil
@@ -82,4 +84,27 @@ func checkMade(m *record.Made, n plan.Next) error {
 		}
 	}
 	return nil
+}
+
+// maxHeard bounds all that a machine may say to a person, in bytes.
+const maxHeard = 1 << 20
+
+// Bounded hands on texts until there are too many of them.
+func Bounded(heard func(string)) func(string) {
+	var mu sync.Mutex
+	left := maxHeard
+	return func(s string) {
+		mu.Lock()
+		defer mu.Unlock()
+		s = text(s)
+		switch {
+		case left < 0:
+		case left < len(s):
+			heard("it says more; the rest is not shown")
+			left = -1
+		default:
+			heard(s)
+			left -= len(s)
+		}
+	}
 }

@@ -1,15 +1,13 @@
-// Package ssh is another machine as a site: trials run there, and results are kept here.
+// Package remote is a site behind a stream: trials are made at the other end, and results are
+// kept here. Packages ssh and cluster bring the stream.
 //
-// The data path: 1. Parse reads ssh://user@machine:port; 2. Dial runs the system's ssh once. A
-// fixed script there looks for this program by its hash, takes a copy if there is none, and
-// becomes `tare internal site`, which is Serve; 3. Serve opens the machine's own site and makes
-// the trials that it is asked for, one line of JSON for each question and answer; 4. Machine
-// checks what comes back, and is a site.Site for the caller, who stores trials as ever.
+// The data path: 1. Serve, at the other end, opens its own site and makes the trials that it is
+// asked for, one line of JSON for each question and answer; 2. Machine checks what comes back,
+// and is a site.Site for the caller, who stores trials as ever.
 //
-// Nothing of a command line is in what the other machine's shell reads: questions go through
-// standard input. Whoever loses the other ends what runs: see silence and endWithin.
+// Whoever loses the other ends what runs: see silence and endWithin.
 // docs/design/0030-another-machine.md says why.
-package ssh
+package remote
 
 import (
 	"context"
@@ -24,47 +22,54 @@ import (
 	"tare/site"
 )
 
-// Machine is another machine as a site. Its methods may be called by one goroutine at a time.
+// Machine is another machine, or a cluster, as a site. Its methods may be called by one goroutine
+// at a time.
 type Machine struct {
-	Address
 	Facts Facts // what the machine says of itself
+	about site.About
+	name  string
 	takes Takes
 	link  *link
-	way   way
+	way   Way
 }
 
-// way is what a connection goes over.
-type way interface {
-	kill()               // at once
-	close() error        // after what was sent
-	why(err error) error // that it ended
+// Way is what a connection goes over.
+type Way interface {
+	Kill()               // at once
+	Close() error        // after what was sent
+	Why(err error) error // that it ended
 }
 
-// connect takes the machine's facts. Serve is the other side.
-func connect(at Address, r io.Reader, w io.Writer, by way, takes Takes, heard func(string)) (*Machine, error) {
-	l := &link{out: w, in: make(chan answer, 1), facts: make(chan Facts, 1), gone: make(chan struct{}), end: by.kill}
-	m := &Machine{Address: at, takes: takes, link: l, way: by}
-	go l.read(r, heard)
+// Setup is what Connect needs beside a stream.
+type Setup struct {
+	Name  string // of the machine, in messages
+	About site.About
+	Takes Takes
+	Heard func(string) // tells the user what the machine said: any characters
+}
+
+// Connect takes the machine's facts. Serve is the other side.
+func Connect(r io.Reader, w io.Writer, by Way, s Setup) (*Machine, error) {
+	l := &link{out: w, in: make(chan answer, 1), facts: make(chan Facts, 1), gone: make(chan struct{}), end: by.Kill}
+	m := &Machine{name: s.Name, about: s.About, takes: s.Takes, link: l, way: by}
+	go l.read(r, s.Heard)
 	go l.beats()
 	select {
 	case m.Facts = <-l.facts:
 		return m, nil
 	case <-l.gone:
-		return nil, errors.Join(&site.UnableError{Err: m.lost(l.err)}, by.close())
+		return nil, errors.Join(&site.UnableError{Err: m.lost(l.err)}, by.Close())
 	}
 }
 
 // Takes says how long the trials of a study take on any machine.
 type Takes func(site.Request) (func(record.Cell) time.Duration, error)
 
+// String is how messages call the machine.
+func (m *Machine) String() string { return m.name }
+
 // About is of site.Site.
-func (m *Machine) About() site.About {
-	return site.About{
-		Flag:    "--host " + m.URL(),
-		Cannot:  m.String() + " cannot run",
-		Nothing: m.String() + " can run no cell of the study; `tare doctor` there says what is missing",
-	}
-}
+func (m *Machine) About() site.About { return m.about }
 
 // Preview is of site.Site.
 func (m *Machine) Preview(ctx context.Context, r site.Request) (site.Preview, error) {
@@ -87,7 +92,7 @@ func (m *Machine) Open(ctx context.Context, r site.Request) (site.Session, error
 
 // Close ends the connection, and what runs there.
 func (m *Machine) Close() error {
-	err := m.way.close()
+	err := m.way.Close()
 	m.link.fail(errClosed)
 	return err
 }
@@ -204,7 +209,7 @@ func (m *Machine) lost(err error) error {
 	if errors.As(err, &bad) {
 		return fmt.Errorf("%s sent an invalid answer (%w); tare has closed the connection", m, err)
 	}
-	return fmt.Errorf("the connection to %s is lost (%w); what runs there ends within a minute", m, m.way.why(err))
+	return fmt.Errorf("the connection to %s is lost (%w); what runs there ends within a minute", m, m.way.Why(err))
 }
 
 // said is the error that the machine tells.

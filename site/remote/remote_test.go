@@ -1,4 +1,4 @@
-package ssh
+package remote
 
 import (
 	"context"
@@ -67,9 +67,9 @@ func good(n plan.Next) record.Made {
 // pipes are a way between two sides in this process.
 type pipes struct{ r, w io.Closer }
 
-func (p pipes) kill()             { _ = p.close() }
-func (p pipes) close() error      { return errors.Join(p.r.Close(), p.w.Close()) }
-func (pipes) why(err error) error { return err }
+func (p pipes) Kill()             { _ = p.Close() }
+func (p pipes) Close() error      { return errors.Join(p.r.Close(), p.w.Close()) }
+func (pipes) Why(err error) error { return err }
 
 // connected is a machine that Serve answers, and what it said. served ends with Serve.
 func connected(t *testing.T, f *far) (m *Machine, heard *[]string, served chan error) {
@@ -92,11 +92,13 @@ func connected(t *testing.T, f *far) (m *Machine, heard *[]string, served chan e
 		served <- err
 	}()
 	var err error
-	m, err = connect(Address{User: "root", Host: "db1"}, ar, qw, pipes{ar, qw},
-		func(site.Request) (func(record.Cell) time.Duration, error) {
+	m, err = Connect(ar, qw, pipes{ar, qw}, Setup{
+		Name: "root@db1",
+		Takes: func(site.Request) (func(record.Cell) time.Duration, error) {
 			return func(record.Cell) time.Duration { return time.Second }, nil
 		},
-		func(s string) { *heard = append(*heard, s) })
+		Heard: func(s string) { *heard = append(*heard, s) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,13 +204,13 @@ func TestMachineLost(t *testing.T) {
 		cut  func(m *Machine)
 		hang bool // the trial there does not end
 	}{
-		"closed": {cut: func(m *Machine) { m.way.kill() }},
+		"closed": {cut: func(m *Machine) { m.way.Kill() }},
 		"here silent": {cut: func(m *Machine) { // nothing arrives any more, and nothing is closed
 			m.link.mu.Lock()
 			defer m.link.mu.Unlock()
 			m.link.out = io.Discard
 		}},
-		"hung": {cut: func(m *Machine) { m.way.kill() }, hang: true},
+		"hung": {cut: func(m *Machine) { m.way.Kill() }, hang: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -274,7 +276,7 @@ func TestHostileMachine(t *testing.T) {
 			if name == "ends" {
 				_ = end.Close()
 			}
-			m, err := connect(Address{Host: "db1"}, io.MultiReader(strings.NewReader(c[0]), more), io.Discard, pipes{more, end}, nil, func(string) {})
+			m, err := Connect(io.MultiReader(strings.NewReader(c[0]), more), io.Discard, pipes{more, end}, Setup{Name: "db1", Heard: func(string) {}})
 			if err == nil {
 				s := &session{m: m}
 				switch got := s.Trials(t.Context(), []plan.Next{next(1)}); {
@@ -290,7 +292,7 @@ func TestHostileMachine(t *testing.T) {
 		})
 	}
 	var said []string
-	say := bounded(func(s string) { said = append(said, s) })
+	say := Bounded(func(s string) { said = append(said, s) })
 	for range maxHeard / 1024 * 2 {
 		say(strings.Repeat("x", 1024))
 	}
