@@ -107,7 +107,12 @@ func offered() (study.Catalogue, error) {
 
 // readStudy reads and checks a study file.
 func readStudy(file string, sets []string) (*study.Study, study.Catalogue, error) {
-	cat, err := offered()
+	return readStudyOf(offered, file, sets)
+}
+
+// readStudyOf is readStudy where a study can be made of other things.
+func readStudyOf(offers func() (study.Catalogue, error), file string, sets []string) (*study.Study, study.Catalogue, error) {
+	cat, err := offers()
 	if err != nil {
 		return nil, cat, err
 	}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"tare/host"
 	"tare/host/image"
+	"tare/host/rootfs"
 	"tare/param"
 	"tare/sandbox/vm"
 )
@@ -321,10 +324,14 @@ func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
 		ValidArgsFunction: imageNames,
 		Short:             "Send an image to a registry",
 		Long: `Send an image, built if need be, to a registry, and print its reference by
-digest. The credentials are those of docker login or podman login.`,
-		Example: "  tare image push redis registry.example.org/tare/redis:latest",
+digest. The credentials are those of docker login or podman login. The image tare is this
+program with the tools of its workloads: studies on a cluster run from it.`,
+		Example: "  tare image push redis registry.example.org/tare/redis:latest\n  tare image push tare registry.example.org/tare/tare:latest",
 		Args:    exactly(2, "the name of an image and a reference"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] == image.Program {
+				return a.pushProgram(cmd.Context(), *f, args[1])
+			}
 			return a.send(cmd, *f, args[0], "reference", func(b *image.Builder, t image.Tree) (string, error) {
 				return b.Push(cmd.Context(), t, args[1])
 			})
@@ -352,6 +359,49 @@ func (a *app) send(cmd *cobra.Command, f imageFlags, name, what string, to func(
 	}
 	if f.json {
 		return a.printJSON(map[string]string{"name": t.Name, "digest": t.Digest, what: said})
+	}
+	a.line("%s", said)
+	return nil
+}
+
+// pushProgram sends the root file system of sandboxes without an image of their own.
+func (a *app) pushProgram(ctx context.Context, f imageFlags, ref string) error {
+	b, err := a.builder(f)
+	if err != nil {
+		return err
+	}
+	var tools []string
+	for _, w := range workloads() {
+		v, err := param.Fill(w.Params(), nil)
+		if err != nil {
+			continue // it has no defaults, and so no tools of its own
+		}
+		if roles, err := w.Roles(v); err == nil {
+			for i := range roles {
+				if roles[i].Image == "" {
+					tools = append(tools, roles[i].Needs...)
+				}
+			}
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("cannot find tare's own binary: %w", err)
+	}
+	slices.Sort(tools)
+	t, err := rootfs.Build(ctx, filepath.Join(host.DefaultDirs().Cache, "rootfs"), self, slices.Compact(tools))
+	if err != nil {
+		return err
+	}
+	if len(t.Missing) > 0 {
+		a.say("without %s, which this host does not have", strings.Join(t.Missing, ", "))
+	}
+	said, err := b.PushProgram(ctx, t.Path, t.Digest, ref)
+	if err != nil {
+		return unknown(err)
+	}
+	if f.json {
+		return a.printJSON(map[string]string{"name": image.Program, "digest": t.Digest, "reference": said})
 	}
 	a.line("%s", said)
 	return nil

@@ -57,6 +57,16 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		return exitOK
 	case "site":
 		return served(ctx, stdout, stderr)
+	case "pod", "coordinator":
+		run := podAgent
+		if name == "coordinator" {
+			run = coordinate
+		}
+		if err := run(ctx); err != nil {
+			fmt.Fprintf(stderr, "tare internal %s: %v\n", name, err)
+			return exitFailed
+		}
+		return exitOK
 	case "guest":
 		guest.Main() // which does not return
 		return exitFailed

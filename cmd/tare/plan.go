@@ -130,7 +130,7 @@ func (a *app) need(ctx context.Context, st *study.Study, cat study.Catalogue, fr
 func (a *app) preview(ctx context.Context, on, host string, r site.Request, asJSON bool) (site.Preview, error) {
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
-	at, leave, err := a.siteOn(ctx, on, host, "")
+	at, leave, err := a.siteOn(ctx, on, host, "", clusterFlags{})
 	if err != nil {
 		return site.Preview{}, err
 	}

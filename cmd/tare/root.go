@@ -8,18 +8,20 @@ import (
 
 	"tare/param"
 	"tare/report/terminal"
+	"tare/study"
 )
 
 // app is what the verbs share.
 type app struct {
-	stdout, stderr *terminal.Writer // the only way to a person; nothing else may print
-	private        private          // unpacked bundles
-	enter          func(string)     // goes on in a user namespace, with this directory for runs; nil in tests
+	stdout, stderr *terminal.Writer                // the only way to a person; nothing else may print
+	private        private                         // unpacked bundles
+	enter          func(string)                    // goes on in a user namespace, with this directory for runs; nil in tests
+	offers         func() (study.Catalogue, error) // what a study can be made of, at the site
 }
 
 // newApp wraps the outputs in Writers, which escape what passes.
 func newApp(stdout, stderr io.Writer) *app {
-	return &app{stdout: terminal.New(stdout), stderr: terminal.New(stderr)}
+	return &app{stdout: terminal.New(stdout), stderr: terminal.New(stderr), offers: offered}
 }
 
 // say prints something on standard error, apart from the verb's own output.

@@ -24,6 +24,7 @@ type runFlags struct {
 	json    bool
 	on      string
 	host    string
+	cluster clusterFlags
 }
 
 func (a *app) runVerb() *cobra.Command {
@@ -60,6 +61,7 @@ modelled everywhere, and kept apart: in results/NAME-modelled.`,
 	fl.StringVarP(&f.results, "results", "o", "", "results folder (default results/NAME of the study, with --on model results/NAME-modelled)")
 	fl.StringVar(&f.on, "on", "", onHelp)
 	hostFlag(cmd, &f.host)
+	f.cluster.add(fl)
 	fl.StringArrayVar(&f.sets, "set", nil, "override the study: factor=level,... (repeatable)")
 	fl.StringVar(&f.data, "data", "", "directory on the disk to measure (default "+host.DefaultDirs().Data+")")
 	fl.BoolVar(&f.fresh, "fresh", false, "start again in a new folder instead of resuming")
@@ -71,7 +73,7 @@ modelled everywhere, and kept apart: in results/NAME-modelled.`,
 func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
-	where, leave, err := a.siteOn(ctx, f.on, f.host, f.data)
+	where, leave, err := a.siteOn(ctx, f.on, f.host, f.data, f.cluster)
 	if err != nil {
 		return err
 	}

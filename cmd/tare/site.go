@@ -20,11 +20,14 @@ import (
 // onModel is the one value of --on: what plays host and sandboxes.
 const onModel = "model"
 
-const onHelp = "model: rehearse on a simulated machine, without sandboxes (default: this host)"
+const onHelp = "model: rehearse on a simulated machine, without sandboxes; k8s: measure in pods of a Kubernetes cluster (default: this host)"
 
 // siteOn returns the site that --on or --host names, and what ends it. data is where the disk
 // to be measured is, "" for the site's own choice.
-func (a *app) siteOn(ctx context.Context, on, host, data string) (site.Site, func(), error) {
+func (a *app) siteOn(ctx context.Context, on, host, data string, k clusterFlags) (site.Site, func(), error) {
+	if on == onCluster && host == "" && data == "" {
+		return a.cluster(ctx, k)
+	}
 	if host == "" {
 		s, err := a.siteHere(on, data)
 		return s, func() {}, err
@@ -49,13 +52,15 @@ func (a *app) siteHere(on, data string) (site.Site, error) {
 		var err error
 		s.Dirs.Data, err = filepath.Abs(data)
 		return s, err
+	case onCluster:
+		return nil, coded(exitUsage, "--on k8s is for `tare run`, without --host and --data")
 	case onModel:
 		if data != "" {
 			return nil, coded(exitUsage, "--data names a disk to measure, and --on model measures no disk; leave one of them out")
 		}
 		return modelled.Site{Takes: expected}, nil
 	}
-	return nil, coded(exitUsage, "--on %s: write --on model for a rehearsal, or leave it out to measure this host", on)
+	return nil, coded(exitUsage, "--on %s: write --on model for a rehearsal, --on k8s for a cluster, or leave it out to measure this host", on)
 }
 
 // sandboxes is host for a verb that starts sandboxes. An ordinary user's goes on in a user

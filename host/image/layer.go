@@ -52,10 +52,11 @@ func (l *layer) Size() (int64, error) { return l.size, nil }
 // MediaType says that the layer is a compressed archive.
 func (l *layer) MediaType() (types.MediaType, error) { return types.OCILayer, nil }
 
-// makeLayer writes the tree as an archive to the file and returns it as a layer.
+// makeLayer writes the tree, except the names in without, as an archive to the file and returns it
+// as a layer.
 // Names are in order, owners are root, times are sealTime, so the same tree gives the same
 // bytes. It uses gzip because every registry and runtime reads it.
-func makeLayer(ctx context.Context, tree, file string) (_ v1.Layer, err error) {
+func makeLayer(ctx context.Context, tree, file string, without []string) (_ v1.Layer, err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // our own cache
 	if err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func makeLayer(ctx context.Context, tree, file string) (_ v1.Layer, err error) {
 		return nil, err
 	}
 	t := tar.NewWriter(io.MultiWriter(z, plain))
-	if err := writeTree(ctx, tree, func(p, rel string, d fs.DirEntry) error { return writeEntry(t, p, rel, d) }); err != nil {
+	if err := writeTree(ctx, tree, without, func(p, rel string, d fs.DirEntry) error { return writeEntry(t, p, rel, d) }); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(t.Close(), z.Close()); err != nil {
@@ -84,8 +85,8 @@ func asHash(h hash.Hash) v1.Hash {
 	return v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(h.Sum(nil))}
 }
 
-// writeTree calls write for every entry but the root and what Dress put in, in order.
-func writeTree(ctx context.Context, tree string, write func(p, rel string, d fs.DirEntry) error) error {
+// writeTree calls write for every entry in order, except the root and the names in without.
+func writeTree(ctx context.Context, tree string, without []string, write func(p, rel string, d fs.DirEntry) error) error {
 	return filepath.WalkDir(tree, func(p string, d fs.DirEntry, err error) error {
 		if err == nil {
 			err = ctx.Err()
@@ -94,7 +95,7 @@ func writeTree(ctx context.Context, tree string, write func(p, rel string, d fs.
 			return err
 		}
 		rel, err := filepath.Rel(tree, p)
-		if err != nil || rel == "." || slices.Contains(dressed(), rel) {
+		if err != nil || rel == "." || slices.Contains(without, rel) {
 			return err
 		}
 		return write(p, rel, d)

@@ -38,19 +38,24 @@ const (
 
 // withOCI makes an OCI image of the tree and calls use with it. The image has one layer, in
 // a temporary file.
-func (b *Builder) withOCI(ctx context.Context, t Tree, use func(v1.Image) error) (err error) {
+func (b *Builder) withOCI(ctx context.Context, t Tree, use func(v1.Image) error) error {
 	release, err := b.Hold(t)
 	if err != nil {
 		return err
 	}
 	defer release()
+	return b.packed(ctx, t, dressed(), use)
+}
+
+// packed is withOCI for a tree that nobody can remove meanwhile.
+func (b *Builder) packed(ctx context.Context, t Tree, without []string, use func(v1.Image) error) error {
 	file, err := os.CreateTemp(b.Cache, buildingPrefix+"~layer-")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
+	defer func() { _, _ = file.Close(), os.Remove(file.Name()) }()
 	b.say("%s: packing %d MiB", t.Name, t.Bytes>>20)
-	l, err := makeLayer(ctx, t.Path, file.Name())
+	l, err := makeLayer(ctx, t.Path, file.Name(), without)
 	if err != nil {
 		return err
 	}
@@ -165,12 +170,30 @@ func openLayout(dir string) (layout.Path, error) {
 // the credentials of docker or podman, and returns the reference by digest. It uses no TLS
 // for registries on this host.
 func (b *Builder) Push(ctx context.Context, t Tree, ref string) (string, error) {
+	return b.push(ctx, t, ref, b.withOCI)
+}
+
+// PushProgram is Push for tare itself: a root file system of package rootfs, which no cache of
+// images has.
+func (b *Builder) PushProgram(ctx context.Context, path, digest, ref string) (string, error) {
+	return b.push(ctx, Tree{Name: Program, Path: path, Digest: digest}, ref, func(ctx context.Context, t Tree, use func(v1.Image) error) error {
+		if err := os.MkdirAll(b.Cache, 0o700); err != nil {
+			return err
+		}
+		return b.packed(ctx, t, nil, use)
+	})
+}
+
+// Program is the name of the image that is tare itself.
+const Program = "tare"
+
+func (b *Builder) push(ctx context.Context, t Tree, ref string, with func(context.Context, Tree, func(v1.Image) error) error) (string, error) {
 	to, err := name.ParseReference(ref)
 	if err != nil {
 		return "", fmt.Errorf("%w: %q: %w", ErrReference, ref, err)
 	}
 	var pushed string
-	err = b.withOCI(ctx, t, func(img v1.Image) error {
+	err = with(ctx, t, func(img v1.Image) error {
 		h, err := img.Digest()
 		if err != nil {
 			return err

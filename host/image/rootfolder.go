@@ -32,7 +32,7 @@ func (r rootFolder) walk(ctx context.Context, visit func(p, rel string, info fs.
 	if err != nil {
 		return err
 	}
-	return writeTree(ctx, string(r), func(p, rel string, d fs.DirEntry) error {
+	return writeTree(ctx, string(r), dressed(), func(p, rel string, d fs.DirEntry) error {
 		info, err := d.Info()
 		if err != nil {
 			return err

@@ -1,0 +1,186 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of a connection that has not said who it is: seconds, bytes, and how many at once.
+const (
+	greetWithin = 10 * time.Second
+	maxGreeting = 512
+	maxNew      = 1024
+)
+
+// Hub accepts the connections of a study in the coordinator's pod. It is safe for concurrent use.
+type Hub struct {
+	config *tls.Config
+	user   func(net.Conn)
+
+	mu       sync.Mutex
+	expected map[string]*guest // by the sandbox's name
+}
+
+// guest is an agent that is expected.
+type guest struct {
+	token string
+	conn  chan net.Conn // has room for one
+}
+
+// NewHub makes the hub. user takes over each connection of a user and closes it.
+func NewHub(id Identity, user func(net.Conn)) (*Hub, error) {
+	c, err := id.config()
+	if err != nil {
+		return nil, err
+	}
+	return &Hub{config: c, user: user, expected: map[string]*guest{}}, nil
+}
+
+// Serve accepts connections until the listener is closed.
+func (h *Hub) Serve(l net.Listener) error {
+	room := make(chan struct{}, maxNew)
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		room <- struct{}{}
+		go func() {
+			t := tls.Server(conn, h.config)
+			serve, err := h.greet(t)
+			<-room
+			if err != nil {
+				_ = t.Close()
+				return
+			}
+			serve()
+		}()
+	}
+}
+
+// greet finds out who has come, and returns what is to be done with the connection.
+func (h *Hub) greet(t *tls.Conn) (func(), error) {
+	if err := t.SetDeadline(time.Now().Add(greetWithin)); err != nil {
+		return nil, err
+	}
+	if err := t.Handshake(); err != nil {
+		return nil, err
+	}
+	var who string
+	for _, c := range t.ConnectionState().PeerCertificates[:1] {
+		who = c.Subject.CommonName
+	}
+	switch who {
+	case User:
+		return func() { h.user(t) }, t.SetDeadline(time.Time{})
+	case Agent:
+		name, token, err := readGreeting(t)
+		if err != nil {
+			return nil, err
+		}
+		return func() { h.arrive(name, token, t) }, t.SetDeadline(time.Time{})
+	}
+	return nil, fmt.Errorf("the certificate is for %.100q", who)
+}
+
+// readGreeting reads a line with the sandbox's name and its token, and no byte more.
+func readGreeting(r io.Reader) (name, token string, err error) {
+	var line []byte
+	for b := make([]byte, 1); len(line) < maxGreeting; line = append(line, b[0]) {
+		if _, err := io.ReadFull(r, b); err != nil {
+			return "", "", err
+		}
+		if b[0] == '\n' {
+			name, token, ok := strings.Cut(string(line), " ")
+			if !ok {
+				return "", "", errors.New("the greeting has no token")
+			}
+			return name, token, nil
+		}
+	}
+	return "", "", errors.New("the greeting is too long")
+}
+
+// arrive hands an agent's connection to who expects it.
+func (h *Hub) arrive(name, token string, conn net.Conn) {
+	h.mu.Lock()
+	g := h.expected[name]
+	known := g != nil && subtle.ConstantTimeCompare([]byte(g.token), []byte(token)) == 1
+	if known {
+		delete(h.expected, name)
+	}
+	h.mu.Unlock()
+	if !known {
+		_ = conn.Close()
+		return
+	}
+	g.conn <- conn
+}
+
+// Expect prepares for the agent of a sandbox. The agent must say the token. forget ends it: a
+// connection that nobody took is closed.
+func (h *Hub) Expect(name string) (token string, arrived <-chan net.Conn, forget func()) {
+	g := &guest{token: rand.Text(), conn: make(chan net.Conn, 1)}
+	h.mu.Lock()
+	h.expected[name] = g
+	h.mu.Unlock()
+	return g.token, g.conn, func() {
+		h.mu.Lock()
+		if h.expected[name] == g {
+			delete(h.expected, name)
+		}
+		h.mu.Unlock()
+		select {
+		case c := <-g.conn:
+			_ = c.Close()
+		default:
+		}
+	}
+}
+
+// Dial connects the agent of a sandbox to the coordinator. A pod's network may come up after its
+// first process, so it tries until ctx ends.
+func Dial(ctx context.Context, id Identity, address, name, token string) (net.Conn, error) {
+	c, err := id.config()
+	if err != nil {
+		return nil, err
+	}
+	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: 2 * time.Second}, Config: c}
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
+		conn, err := d.DialContext(ctx, "tcp", address)
+		if err == nil {
+			_, err = fmt.Fprintf(conn, "%s %s\n", name, token)
+			if err == nil {
+				return conn, nil
+			}
+			_ = conn.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("cannot reach the coordinator at %s: %w; does a network policy forbid it?", address, err)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// Join makes a connection to the coordinator, such as a forwarded port, that of a user.
+func Join(ctx context.Context, id Identity, conn net.Conn) (net.Conn, error) {
+	c, err := id.config()
+	if err != nil {
+		return nil, err
+	}
+	t := tls.Client(conn, c)
+	if err := t.HandshakeContext(ctx); err != nil {
+		return nil, fmt.Errorf("the coordinator does not prove who it is: %w", err)
+	}
+	return t, nil
+}

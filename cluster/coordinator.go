@@ -1,0 +1,182 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tare/cluster/control"
+	"tare/cluster/kube"
+	"tare/cluster/pod"
+	"tare/record"
+	"tare/sandbox"
+	"tare/site"
+	"tare/trial"
+	"tare/workload"
+)
+
+// Brief is what the user's tare tells the coordinator: a file in its Secret.
+type Brief struct {
+	ID, Namespace string
+	Image         string
+	Classes       []pod.Class
+	Nodes         []record.Node
+	Secret        string // with the agents' identity
+}
+
+// Coordinator makes a study's trials, in a pod of the cluster.
+type Coordinator struct {
+	Workloads map[string]workload.Workload
+	// Answer serves a user's connection with the site, until it ends.
+	Answer func(ctx context.Context, conn net.Conn, b Brief, s func(say func(string, ...any)) site.Site) error
+}
+
+// Where the coordinator finds what it was given, and listens.
+const (
+	briefFile = "brief.json"
+	port      = 7777
+)
+
+// lonely is how long a coordinator waits for a user who does not come, or come back.
+const lonely = 2 * time.Minute
+
+// Run coordinates until the user has left.
+func (c *Coordinator) Run(ctx context.Context) error {
+	var b Brief
+	text, err := os.ReadFile(filepath.Join(pod.IdentityDir, briefFile))
+	if err == nil {
+		err = json.Unmarshal(text, &b)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the study's brief: %w", err)
+	}
+	id, err := control.ReadIdentity(pod.IdentityDir)
+	if err != nil {
+		return err
+	}
+	api, err := kube.Inside(b.Namespace)
+	if err != nil {
+		return err
+	}
+	self, err := c.self(ctx, api)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	left := time.AfterFunc(lonely, func() { cancel(errLonely) })
+	s := &insideSite{brief: b, api: api, loads: c.Workloads, owner: self}
+	s.hub, err = control.NewHub(id, func(conn net.Conn) {
+		left.Stop()
+		err := c.Answer(ctx, conn, b, func(say func(string, ...any)) site.Site { s.say = say; return s })
+		cancel(errors.Join(errLeft, err, conn.Close()))
+	})
+	if err != nil {
+		return err
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", fmt.Sprintf(":%d", port))
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, func() { _ = l.Close() })
+	err = s.hub.Serve(l)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errLeft) {
+		return cause
+	} else if cause == nil {
+		return err
+	}
+	return nil
+}
+
+var (
+	errLeft   = errors.New("the user has left")
+	errLonely = fmt.Errorf("no user came within %s", lonely)
+)
+
+// self reads the coordinator's own pod, once it has an address.
+func (c *Coordinator) self(ctx context.Context, api *kube.Client) (*corev1.Pod, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	var out *corev1.Pod
+	err = api.WatchPod(ctx, api.Namespace, name, func(p *corev1.Pod) (bool, error) {
+		if p == nil {
+			return true, fmt.Errorf("cannot find the coordinator's own pod, %s", name)
+		}
+		out = p
+		return p.Status.PodIP != "", nil
+	})
+	return out, err
+}
+
+// insideSite is the cluster as a site, seen from a pod in it.
+type insideSite struct {
+	brief Brief
+	api   *kube.Client
+	hub   *control.Hub
+	loads map[string]workload.Workload
+	owner *corev1.Pod
+	say   func(string, ...any)
+}
+
+// About is of site.Site. The user's tare says what the site is.
+func (*insideSite) About() site.About { return site.About{} }
+
+func (s *insideSite) session(r site.Request) *insideSession {
+	yes := true
+	st := &pod.Study{
+		ID: s.brief.ID, Namespace: s.brief.Namespace, Image: s.brief.Image, Secret: s.brief.Secret,
+		Coordinator: net.JoinHostPort(s.owner.Status.PodIP, fmt.Sprint(port)),
+		Owner:       &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: s.owner.Name, UID: s.owner.UID, BlockOwnerDeletion: &yes},
+	}
+	kinds := map[string]sandbox.Kind{}
+	for _, c := range s.brief.Classes {
+		kinds[c.Name] = pod.New(c, s.api, s.hub, st)
+	}
+	return &insideSession{nodes: s.brief.Nodes, Maker: trial.Maker{
+		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Place: place{}, Trying: r.Trying,
+	}}
+}
+
+// Preview is of site.Site.
+func (s *insideSite) Preview(ctx context.Context, r site.Request) (out site.Preview, err error) {
+	out.Skips, err = s.session(r).Skips(ctx)
+	return out, err
+}
+
+// Open is of site.Site.
+func (s *insideSite) Open(ctx context.Context, r site.Request) (site.Session, error) {
+	h := s.session(r)
+	var err error
+	if h.skips, err = h.Skips(ctx); err != nil {
+		return nil, err
+	}
+	s.say("no collector reads pods yet: the report has no causes")
+	return h, nil
+}
+
+// insideSession is an open study. Its maker makes the trials.
+type insideSession struct {
+	trial.Maker
+	nodes []record.Node
+	skips []record.Skip
+}
+
+// Nodes is of site.Session.
+func (h *insideSession) Nodes() []record.Node { return h.nodes }
+
+// Preview is of site.Session.
+func (h *insideSession) Preview() site.Preview { return site.Preview{Skips: h.skips} }
+
+// Close is of site.Session. Each trial has deleted its pods.
+func (*insideSession) Close() {}

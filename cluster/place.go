@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/host/probe"
+	"tare/sandbox"
+	"tare/trial"
+	"tare/volume"
+	"tare/workload"
+)
+
+// place is a cluster as a trial.Place: a pod brings its directories and its network.
+type place struct{}
+
+// Check is of trial.Place.
+func (place) Check(d trial.Demand) error {
+	switch {
+	case d.Image != "":
+		return fmt.Errorf("image %s: on a cluster, tare runs the programs of its own image only", d.Image)
+	case d.CPUs != "":
+		return fmt.Errorf("cpus %s: on a cluster, the kubelet's CPU manager chooses processors", d.CPUs)
+	case d.Link != sandbox.Link{}:
+		return errors.New("the link between pods cannot be shaped")
+	}
+	for _, v := range d.Volumes {
+		if v.Mode == volume.Block || v.Medium != volume.Disk && v.Medium != volume.Memory {
+			return fmt.Errorf("volume %s: on a cluster, a volume is a directory of the node's disk or memory (emptyDir)", v.Name)
+		}
+	}
+	return nil
+}
+
+// Image is of trial.Place.
+func (place) Image(name string) (trial.Image, error) {
+	return trial.Image{}, fmt.Errorf("image %s: on a cluster, tare runs the programs of its own image only", name)
+}
+
+// Prepare is of trial.Place.
+func (place) Prepare(_ context.Context, want sandbox.Want) (sandbox.Spec, error) {
+	return sandbox.Spec{Want: want}, nil
+}
+
+// Apart is of trial.Place.
+func (place) Apart(int) ([]string, error) {
+	return nil, errors.New("on a cluster, the kubelet's CPU manager chooses processors")
+}
+
+// Retire is of trial.Place.
+func (place) Retire(string) error { return nil }
+
+// Release is of trial.Place. A pod takes with it what it brought.
+func (place) Release(context.Context, string) []error { return nil }
+
+// Shape is of trial.Place.
+func (place) Shape(l sandbox.Link, _ []sandbox.Network) error {
+	if l != (sandbox.Link{}) {
+		return errors.New("the link between pods cannot be shaped")
+	}
+	return nil
+}
+
+// Probe is of trial.Place: from the coordinator's pod.
+func (place) Probe(ctx context.Context, at netip.Addr, p workload.Probe) (time.Time, error) {
+	return probe.Wait(ctx, func() (int, error) {
+		return unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	}, at, p)
+}
+
+// Available is of trial.Place.
+func (place) Available() (int64, error) {
+	return 0, errors.New("the free memory of a node is not read yet")
+}
+
+// DropCaches is of trial.Place.
+func (place) DropCaches() error { return errors.New("the caches of a node cannot be dropped") }

@@ -1,0 +1,137 @@
+package pod
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"tare/sandbox"
+	"tare/volume"
+)
+
+// Labels of all that tare makes on a cluster.
+const (
+	LabelManaged = "app.kubernetes.io/managed-by" // Managed
+	LabelStudy   = "tare/study"
+	LabelTrial   = "tare/trial"
+	LabelRole    = "tare/role"
+	Managed      = "tare"
+)
+
+// User is who runs in pods, by number: nobody in particular, and not root, as the restricted
+// Pod Security Standard wants it.
+const User = 65532
+
+// Variables of a pod's environment, for tare's first process in it.
+const (
+	EnvCoordinator = "TARE_COORDINATOR" // host:port
+	EnvName        = "TARE_SANDBOX_NAME"
+	EnvToken       = "TARE_SANDBOX_TOKEN" //nolint:gosec // the name of a variable
+)
+
+// IdentityDir is where the Secret with the study's certificates is in a pod.
+const IdentityDir = "/run/tare"
+
+// ends is how long a pod may exist: one that nobody deletes ends by itself.
+const ends = 2 * time.Hour
+
+// Study is what the pods of a study have in common.
+type Study struct {
+	ID, Namespace string
+	Image         string // of tare, with its tools
+	Coordinator   string // host:port
+	Secret        string // with the agents' identity
+	Owner         *metav1.OwnerReference
+}
+
+// basic is a pod of tare's image, as the restricted Pod Security Standard wants it
+// (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
+func basic(meta metav1.ObjectMeta, image, secret string) *corev1.Pod {
+	seconds := int64(ends.Seconds())
+	no, yes, user := false, true, int64(User)
+	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: meta,
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: &seconds,
+			AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: &yes, RunAsUser: &user, RunAsGroup: &user, FSGroup: &user,
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name: "tare", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
+				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+				VolumeMounts:    []corev1.VolumeMount{{Name: "identity", MountPath: IdentityDir, ReadOnly: true}, {Name: "tmp", MountPath: "/tmp"}},
+			}},
+			Volumes: []corev1.Volume{
+				{Name: "identity", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}}},
+				{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			},
+		},
+	}
+}
+
+// manifest is the pod of a sandbox.
+func (k *Kind) manifest(want *sandbox.Want, token string) *corev1.Pod {
+	s := k.study
+	p := basic(metav1.ObjectMeta{
+		Name: want.Name, Namespace: s.Namespace,
+		Labels: map[string]string{LabelManaged: Managed, LabelStudy: s.ID, LabelTrial: want.Trial, LabelRole: want.Role},
+	}, s.Image, s.Secret)
+	if s.Owner != nil {
+		p.OwnerReferences = []metav1.OwnerReference{*s.Owner}
+	}
+	if k.class != "" {
+		p.Spec.RuntimeClassName = &k.class
+	}
+	if want.Node != "" {
+		p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: want.Node}
+	}
+	c := &p.Spec.Containers[0]
+	c.Command = []string{"/tare", "internal", "pod"}
+	c.Env = []corev1.EnvVar{{Name: EnvCoordinator, Value: s.Coordinator}, {Name: EnvName, Value: want.Name}, {Name: EnvToken, Value: token}}
+	c.Resources = resources(want)
+	for _, v := range want.Volumes {
+		dir := &corev1.EmptyDirVolumeSource{}
+		if v.Medium == volume.Memory {
+			dir.Medium = corev1.StorageMediumMemory
+		}
+		if v.Size > 0 {
+			dir.SizeLimit = resource.NewQuantity(v.Size, resource.BinarySI)
+		}
+		name := "volume-" + strings.ToLower(v.Name)
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: dir}})
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: v.Path()})
+	}
+	return p
+}
+
+// Coordinator is the pod of the program that makes a study's trials. Its Secret has its identity and
+// its brief.
+func Coordinator(meta metav1.ObjectMeta, image, secret string, port int32) *corev1.Pod {
+	p := basic(meta, image, secret)
+	p.Spec.ServiceAccountName = meta.Name
+	p.Spec.AutomountServiceAccountToken = nil
+	c := &p.Spec.Containers[0]
+	c.Command = []string{"/tare", "internal", "coordinator"}
+	c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}}
+	return p
+}
+
+// resources are the limits, requested as well: what runs is to have them. Without limits there
+// are none: other pods' requests do not bound what a node's idle processors do.
+func resources(spec *sandbox.Want) corev1.ResourceRequirements {
+	l := corev1.ResourceList{}
+	if spec.CPULimit > 0 {
+		l[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(math.Round(spec.CPULimit*1000)), resource.DecimalSI)
+	}
+	if spec.MemoryLimit > 0 {
+		l[corev1.ResourceMemory] = *resource.NewQuantity(spec.MemoryLimit, resource.BinarySI)
+	}
+	return corev1.ResourceRequirements{Limits: l, Requests: l}
+}

@@ -1,0 +1,276 @@
+// Package pod is the sandbox of a cluster: a pod of a RuntimeClass, with tare's agent as its
+// first process.
+//
+// The data path: 1. Start creates the pod and waits until its agent has dialled the coordinator
+// (package control), or the pod's status says why it never will; 2. commands go to the agent;
+// 3. Stop deletes the pod and waits until it is gone.
+package pod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tare/agent"
+	"tare/cluster/control"
+	"tare/cluster/kube"
+	"tare/param"
+	"tare/record"
+	"tare/sandbox"
+)
+
+// Class is a RuntimeClass, or the cluster's default runtime under the name of the baseline.
+type Class struct {
+	Name    string `json:"name"`    // of the level in a study
+	Class   string `json:"class"`   // RuntimeClass; "" for the cluster's default
+	Handler string `json:"handler"` // what the node's container runtime calls it
+}
+
+// Kind makes pods of one RuntimeClass.
+type Kind struct {
+	name, class, handler string
+
+	api   *kube.Client
+	hub   *control.Hub
+	study *Study
+}
+
+// New returns the kind of a class. Without a study it describes, and starts nothing.
+func New(c Class, api *kube.Client, hub *control.Hub, study *Study) *Kind {
+	return &Kind{name: c.Name, class: c.Class, handler: c.Handler, api: api, hub: hub, study: study}
+}
+
+// Name implements sandbox.Kind.
+func (k *Kind) Name() string { return k.name }
+
+// About implements sandbox.Kind.
+func (k *Kind) About() string {
+	if k.class == "" {
+		return "a pod of the cluster's default runtime: the baseline"
+	}
+	return fmt.Sprintf("a pod of RuntimeClass %s (handler %s)", k.class, k.handler)
+}
+
+// Params implements sandbox.Kind; there are none yet.
+func (*Kind) Params() []param.Param { return nil }
+
+// About how long a pod takes to start and to go: two polls of its kubelet.
+const takes = 3 * time.Second
+
+// checkWithin bounds Check: an image may have to be pulled first.
+const checkWithin = 2 * time.Minute
+
+// Traits implements sandbox.Kind. Handlers have no fixed names, but those that the projects'
+// documentation uses tell what is behind them.
+func (k *Kind) Traits(map[string]string) sandbox.Traits {
+	t := sandbox.Traits{Takes: takes, CheckWithin: checkWithin, Traits: record.Traits{
+		Family: record.FamilyContainer, Runtime: k.handler, OwnKernel: record.No, Emulated: record.No, Native: sandbox.Native,
+	}}
+	switch {
+	case k.class == "":
+		t.Family = record.FamilyNative
+	case strings.HasPrefix(k.handler, "runsc") || strings.Contains(k.handler, "gvisor"):
+		t.Family, t.OwnKernel = record.FamilyGVisor, record.Yes
+	case strings.HasPrefix(k.handler, "kata"):
+		t.Family, t.OwnKernel, t.Emulated = record.FamilyVM, record.Yes, record.Unknown
+	}
+	return t
+}
+
+// Check starts a pod and runs the smallest program in it.
+func (k *Kind) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	name := k.study.ID + "-check-" + k.name
+	i, err := k.Start(ctx, sandbox.Spec{Want: sandbox.Want{Name: name, Trial: name}})
+	if err != nil {
+		return err
+	}
+	exit, err := i.Exec(ctx, sandbox.Command{Args: []string{"/tare", "internal", "noop"}})
+	if err == nil && exit.Code != 0 {
+		err = fmt.Errorf("the smallest program ends with code %d", exit.Code)
+	}
+	return errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
+}
+
+// Start implements sandbox.Kind.
+func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
+	i, err := k.start(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", k.name, spec.Name, err)
+	}
+	return i, nil
+}
+
+func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err error) {
+	token, arrived, forget := k.hub.Expect(spec.Name)
+	defer forget()
+	i := &instance{kind: k, spec: spec, pod: k.manifest(&spec.Want, token)}
+	if err := k.api.Create(ctx, i.pod); err != nil {
+		return nil, fmt.Errorf("cannot create the pod: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
+		}
+	}()
+	conn, err := k.agentOf(ctx, i.pod, arrived)
+	if err != nil {
+		return nil, err
+	}
+	if i.client, err = agent.Connect(ctx, conn, conn, agent.Place("pod")); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	i.conn = conn
+	if err := k.api.Get(ctx, i.pod); err != nil {
+		return nil, fmt.Errorf("cannot read the pod's status: %w", err)
+	}
+	return i, nil
+}
+
+// agentOf waits for the pod's agent, and watches meanwhile whether it can still come.
+func (k *Kind) agentOf(ctx context.Context, pod *corev1.Pod, arrived <-chan net.Conn) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hopeless := make(chan error, 1)
+	go func() {
+		hopeless <- k.api.WatchPod(ctx, pod.Namespace, pod.Name, func(p *corev1.Pod) (bool, error) {
+			if p == nil {
+				return true, errors.New("the pod was deleted")
+			}
+			return false, WhyNot(p)
+		})
+	}()
+	select {
+	case c := <-arrived:
+		return c, nil
+	case err := <-hopeless:
+		select {
+		case c := <-arrived:
+			return c, nil
+		default:
+			return nil, err
+		}
+	case <-ctx.Done():
+		return nil, fmt.Errorf("the agent in the pod did not answer: %w", context.Cause(ctx))
+	}
+}
+
+// maxReason bounds a text of the API server, in bytes.
+const maxReason = 500
+
+// WhyNot says why a pod will not run, in the words of its status; nil while it may.
+func WhyNot(p *corev1.Pod) error {
+	say := func(reason, message string) error {
+		if len(message) > maxReason {
+			message = strings.ToValidUTF8(message[:maxReason], "") + " [cut]"
+		}
+		return fmt.Errorf("the pod cannot run: %s: %s", reason, message)
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return say(c.Reason, c.Message)
+		}
+	}
+	for _, s := range p.Status.ContainerStatuses {
+		if w := s.State.Waiting; w != nil {
+			switch w.Reason {
+			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+				return say(w.Reason, w.Message)
+			}
+		}
+		if t := s.State.Terminated; t != nil {
+			return say(t.Reason, fmt.Sprintf("tare's agent ended with code %d: %s", t.ExitCode, t.Message))
+		}
+	}
+	if p.Status.Phase == corev1.PodFailed {
+		return say(p.Status.Reason, p.Status.Message)
+	}
+	return nil
+}
+
+// instance is one pod.
+type instance struct {
+	kind   *Kind
+	spec   sandbox.Spec
+	pod    *corev1.Pod
+	conn   net.Conn
+	client *agent.Client
+}
+
+// Exec implements sandbox.Instance.
+func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, error) {
+	c.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp"}, c.Env...)
+	exit, err := i.client.Run(ctx, c)
+	if err != nil {
+		return exit, fmt.Errorf("%s %s: %w", i.kind.name, i.spec.Name, i.explain(ctx, err))
+	}
+	return exit, nil
+}
+
+// explain adds what became of the pod.
+func (i *instance) explain(ctx context.Context, err error) error {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: i.pod.Namespace, Name: i.pod.Name}}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if gerr := i.kind.api.Get(ctx, p); kube.IsGone(gerr) {
+		return fmt.Errorf("%w (the pod was deleted)", err)
+	} else if gerr != nil {
+		return err
+	}
+	if why := WhyNot(p); why != nil {
+		return fmt.Errorf("%w (%w)", err, why)
+	}
+	return err
+}
+
+// Addr implements sandbox.Instance.
+func (i *instance) Addr() netip.Addr {
+	a, _ := netip.ParseAddr(i.pod.Status.PodIP)
+	return a
+}
+
+// Scope implements sandbox.Instance. Nothing reads a pod's figures on its node yet.
+func (*instance) Scope() sandbox.LocalScope { return sandbox.LocalScope{} }
+
+// Facts implements sandbox.Instance.
+func (i *instance) Facts() map[string]string {
+	out := map[string]string{"sandbox": i.kind.name, "node": i.pod.Spec.NodeName, "pod": string(i.pod.UID), "runtime_class": i.kind.class}
+	for _, s := range i.pod.Status.ContainerStatuses {
+		out["image"] = s.ImageID
+	}
+	return out
+}
+
+// grace is how long the agent has to end with its commands. stopWithin bounds Stop.
+const (
+	grace      = time.Second
+	stopWithin = 40 * time.Second
+)
+
+// Stop implements sandbox.Instance.
+func (i *instance) Stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	defer cancel()
+	if i.client != nil {
+		_ = i.client.Close() // the agent ends, and with it the pod
+		_ = i.conn.Close()
+	}
+	if err := i.kind.api.Delete(ctx, i.pod, grace); err != nil {
+		return fmt.Errorf("cannot delete the pod: %w", err)
+	}
+	err := i.kind.api.WatchPod(ctx, i.pod.Namespace, i.pod.Name, func(p *corev1.Pod) (bool, error) {
+		return p == nil || p.UID != i.pod.UID, nil
+	})
+	if err != nil {
+		return fmt.Errorf("the pod is not gone: %w", err)
+	}
+	return nil
+}

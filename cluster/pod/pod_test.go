@@ -1,0 +1,84 @@
+package pod
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"tare/record"
+	"tare/sandbox"
+	"tare/volume"
+)
+
+func kind(c Class) *Kind {
+	return New(c, nil, nil, &Study{ID: "t1", Namespace: "tare-t1", Image: "registry/tare@sha256:1", Coordinator: "10.0.0.1:7777", Secret: "agent"})
+}
+
+// TestManifest: a sandbox's wishes are what its pod says, and nothing in it needs a privilege.
+func TestManifest(t *testing.T) {
+	p := kind(Class{Name: "gvisor", Class: "gvisor", Handler: "runsc"}).manifest(&sandbox.Want{
+		Trial: "t1-4", Role: "server", Name: "t1-4-server", Node: "worker-1", CPULimit: 1.5, MemoryLimit: 256 << 20,
+		Volumes: []volume.Volume{{Name: volume.Data, Medium: volume.Memory, Size: 64 << 20}},
+	}, "secret")
+	c := p.Spec.Containers[0]
+	for what, ok := range map[string]bool{
+		"class":      *p.Spec.RuntimeClassName == "gvisor",
+		"node":       p.Spec.NodeSelector[corev1.LabelHostname] == "worker-1",
+		"cpu":        c.Resources.Limits.Cpu().MilliValue() == 1500 && c.Resources.Requests.Cpu().MilliValue() == 1500,
+		"memory":     c.Resources.Limits.Memory().Value() == 256<<20,
+		"volume":     p.Spec.Volumes[2].EmptyDir.Medium == corev1.StorageMediumMemory && c.VolumeMounts[2].MountPath == "/data",
+		"ends":       *p.Spec.ActiveDeadlineSeconds > 0 && p.Spec.RestartPolicy == corev1.RestartPolicyNever,
+		"labels":     p.Labels[LabelStudy] == "t1" && p.Labels[LabelManaged] == Managed,
+		"restricted": *p.Spec.SecurityContext.RunAsNonRoot && !*c.SecurityContext.AllowPrivilegeEscalation && len(c.SecurityContext.Capabilities.Add) == 0,
+		"no API":     !*p.Spec.AutomountServiceAccountToken,
+	} {
+		if !ok {
+			t.Errorf("%s: %+v", what, p.Spec)
+		}
+	}
+	free := kind(Class{Name: sandbox.Native}).manifest(&sandbox.Want{Name: "t1-5-main"}, "x")
+	if r := free.Spec.Containers[0].Resources; len(r.Limits)+len(r.Requests) != 0 || free.Spec.RuntimeClassName != nil || free.Spec.NodeSelector != nil {
+		t.Errorf("without a wish: %+v", free.Spec)
+	}
+}
+
+// TestWhyNot: what a pod's status says of a pod that will not run becomes the reason; what may
+// still pass does not.
+func TestWhyNot(t *testing.T) {
+	status := func(s corev1.PodStatus) *corev1.Pod { return &corev1.Pod{Status: s} }
+	waiting := func(reason string) *corev1.Pod {
+		return status(corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "because"}}}}})
+	}
+	for _, c := range []struct {
+		pod  *corev1.Pod
+		want string // "": it may still run
+	}{
+		{status(corev1.PodStatus{Phase: corev1.PodPending}), ""},
+		{waiting("ContainerCreating"), ""},
+		{waiting("ImagePullBackOff"), "ImagePullBackOff: because"},
+		{waiting("CreateContainerError"), "CreateContainerError: because"},
+		{status(corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes"}}}), "Unschedulable: 0/2 nodes"},
+		{status(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: strings.Repeat("x", 10_000)}), "Evicted: x"},
+		{status(corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}}}), "OOMKilled: tare's agent ended with code 137"},
+	} {
+		err := WhyNot(c.pod)
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || len(err.Error()) > 2*maxReason) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
+// TestTraits: analysis reads the family of a class, which its handler tells.
+func TestTraits(t *testing.T) {
+	for c, want := range map[Class]record.Family{
+		{Name: sandbox.Native}:                                   record.FamilyNative,
+		{Name: "runc", Class: "runc", Handler: "runc"}:           record.FamilyContainer,
+		{Name: "gvisor", Class: "gvisor", Handler: "runsc"}:      record.FamilyGVisor,
+		{Name: "kata", Class: "kata-qemu", Handler: "kata-qemu"}: record.FamilyVM,
+	} {
+		if got := kind(c).Traits(nil).Family; got != want {
+			t.Errorf("%s is %s, want %s", c.Name, got, want)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"tare/agent"
+	"tare/catalogue"
+	"tare/cluster"
+	"tare/cluster/control"
+	"tare/cluster/kube"
+	"tare/cluster/pod"
+	collectall "tare/collect/all"
+	"tare/sandbox"
+	"tare/site"
+	"tare/site/remote"
+	"tare/study"
+	workloadall "tare/workload/all"
+)
+
+// onCluster is a value of --on: a Kubernetes cluster.
+const onCluster = "k8s"
+
+// clusterFlags choose a cluster, by the names of kubectl's flags.
+type clusterFlags struct {
+	kube.Where
+	image string
+}
+
+func (f *clusterFlags) add(fl *pflag.FlagSet) {
+	fl.StringVar(&f.Kubeconfig, "kubeconfig", "", "with --on k8s: the kubeconfig (default $KUBECONFIG, then ~/.kube/config)")
+	fl.StringVar(&f.Context, "context", "", "with --on k8s: the kubeconfig's context (default its current one)")
+	fl.StringVar(&f.image, "image", "", "with --on k8s: tare's image, as `tare image push tare REFERENCE` prints it")
+}
+
+// cluster connects to a cluster as a site. From then on studies are read with its sandboxes.
+func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, func(), error) {
+	if f.image == "" {
+		return nil, nil, coded(exitUsage, "--on k8s needs --image; `tare image push tare REGISTRY/NAME:TAG` sends tare's image to a registry that the cluster pulls from, and prints what to give")
+	}
+	c, err := cluster.Discover(ctx, f.Where)
+	if err != nil {
+		return nil, nil, err
+	}
+	a.offers = func() (study.Catalogue, error) { return offeredIn(c.Kinds()), nil }
+	m, remove, err := c.Connect(ctx, cluster.Setup{Image: f.image, Takes: expected, Heard: func(s string) { a.note("%s", s) }})
+	if err != nil {
+		return nil, nil, err
+	}
+	return m, func() {
+		_ = m.Close()
+		if err := remove(); err != nil {
+			a.say("%v", err)
+		}
+	}, nil
+}
+
+// offeredIn is what a study can be made of where these are the sandboxes.
+func offeredIn(kinds []sandbox.Kind) study.Catalogue {
+	return catalogue.Of(workloadall.Workloads(), kinds, collectall.Collectors())
+}
+
+// coordinate makes a study's trials in a pod of the cluster, until the user leaves.
+func coordinate(ctx context.Context) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
+	defer stop()
+	c := &cluster.Coordinator{Workloads: workloads(), Answer: func(ctx context.Context, conn net.Conn, b cluster.Brief, of func(func(string, ...any)) site.Site) error {
+		kinds := []sandbox.Kind{}
+		for _, k := range b.Classes {
+			kinds = append(kinds, pod.New(k, nil, nil, nil))
+		}
+		return remote.Serve(ctx, conn, conn, remote.Served{
+			Facts: remote.Facts{Root: true, Home: "/"},
+			Site: func(say io.Writer) site.Site {
+				return of(func(format string, args ...any) { fmt.Fprintf(say, format, args...) })
+			},
+			Parse: func(source []byte, overrides []string) (*study.Study, study.Catalogue, error) {
+				cat := offeredIn(kinds)
+				cat.Stored = true // the user's tare has checked it
+				st, err := study.Parse("study.yaml", source, cat, overrides)
+				return st, cat, err
+			},
+		})
+	}}
+	return c.Run(ctx)
+}
+
+// podAgent is the agent of a pod, which dials the coordinator.
+func podAgent(ctx context.Context) error {
+	signal.Ignore(syscall.SIGINT)
+	id, err := control.ReadIdentity(pod.IdentityDir)
+	if err != nil {
+		return err
+	}
+	var at [3]string
+	for i, name := range []string{pod.EnvCoordinator, pod.EnvName, pod.EnvToken} {
+		at[i] = os.Getenv(name)
+		if err := os.Unsetenv(name); err != nil {
+			return err
+		}
+	}
+	conn, err := control.Dial(ctx, id, at[0], at[1], at[2])
+	if err != nil {
+		return err
+	}
+	return agent.Serve(ctx, conn, conn, nil, agent.OwnProcess)
+}
