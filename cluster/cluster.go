@@ -134,7 +134,7 @@ func (c *Cluster) Connect(ctx context.Context, s Setup) (m *remote.Machine, remo
 	}()
 	ctx, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", upWithin))
 	defer cancel()
-	user, err := d.create(ctx, Brief{ID: d.id, Namespace: d.namespace, Image: s.Image, Classes: c.Classes, Nodes: c.Nodes, Secret: agentSecret})
+	user, err := d.create(ctx, Brief{ID: d.id, Namespace: d.namespace, Image: s.Image, Classes: c.Classes, Nodes: c.Nodes, Agents: agentSecret})
 	if err != nil {
 		return nil, remove, &site.UnableError{Err: err}
 	}
@@ -159,7 +159,7 @@ func (c *Cluster) Connect(ctx context.Context, s Setup) (m *remote.Machine, remo
 // way is a forwarded connection as remote.Way.
 type way struct{ io.Closer }
 
-func (w way) Kill()           { _ = w.Closer.Close() }
+func (w way) Kill()           { _ = w.Close() }
 func (way) Why(e error) error { return e }
 
 // Names of what a study's namespace has.

@@ -29,7 +29,7 @@ type Brief struct {
 	Image         string
 	Classes       []pod.Class
 	Nodes         []record.Node
-	Secret        string // with the agents' identity
+	Agents        string // name of the Secret with their identity
 }
 
 // Coordinator makes a study's trials, in a pod of the cluster.
@@ -135,7 +135,7 @@ func (*insideSite) About() site.About { return site.About{} }
 func (s *insideSite) session(r site.Request) *insideSession {
 	yes := true
 	st := &pod.Study{
-		ID: s.brief.ID, Namespace: s.brief.Namespace, Image: s.brief.Image, Secret: s.brief.Secret,
+		ID: s.brief.ID, Namespace: s.brief.Namespace, Image: s.brief.Image, Secret: s.brief.Agents,
 		Coordinator: net.JoinHostPort(s.owner.Status.PodIP, fmt.Sprint(port)),
 		Owner:       &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: s.owner.Name, UID: s.owner.UID, BlockOwnerDeletion: &yes},
 	}

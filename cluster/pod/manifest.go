@@ -31,7 +31,7 @@ const User = 65532
 const (
 	EnvCoordinator = "TARE_COORDINATOR" // host:port
 	EnvName        = "TARE_SANDBOX_NAME"
-	EnvToken       = "TARE_SANDBOX_TOKEN" //nolint:gosec // the name of a variable
+	EnvToken       = "TARE_SANDBOX_TOKEN"
 )
 
 // IdentityDir is where the Secret with the study's certificates is in a pod.
