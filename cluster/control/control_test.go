@@ -64,12 +64,16 @@ func TestAgent(t *testing.T) {
 	h, at, agent, _, _ := study(t)
 	token, arrived, forget := h.Expect("t1-server")
 	defer forget()
-	c, err := Dial(within(t), agent, at, "t1-server", token)
+	c, err := Dial(within(t), agent, at, "t1-server", token, "10.1.2.3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	echo(t, c, <-arrived)
-	again, err := Dial(within(t), agent, at, "t1-server", token)
+	there := <-arrived
+	if there.Addr.String() != "10.1.2.3" {
+		t.Error(there.Addr)
+	}
+	echo(t, c, there)
+	again, err := Dial(within(t), agent, at, "t1-server", token, "10.1.2.3")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +86,7 @@ func TestStrangers(t *testing.T) {
 	token, arrived, forget := h.Expect("a")
 	defer forget()
 	for _, who := range [][2]string{{"a", "guess"}, {"b", token}, {"a", ""}, {"", token}, {strings.Repeat("a", maxGreeting), token}} {
-		c, err := Dial(within(t), agent, at, who[0], who[1])
+		c, err := Dial(within(t), agent, at, who[0], who[1], "10.1.2.3")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +170,7 @@ func TestForgotten(t *testing.T) {
 	h, at, agent, _, _ := study(t)
 	token, _, forget := h.Expect("late")
 	forget()
-	c, err := Dial(within(t), agent, at, "late", token)
+	c, err := Dial(within(t), agent, at, "late", token, "10.1.2.3")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,14 +179,14 @@ func TestForgotten(t *testing.T) {
 
 // FuzzGreeting: a greeting is a name and a token, or an error, and no byte after it is read.
 func FuzzGreeting(f *testing.F) {
-	for _, s := range []string{"a b\nrest", "a\n", "\n", " \n", "a b c\n", strings.Repeat("x", 2*maxGreeting)} {
+	for _, s := range []string{"a b 10.0.0.1\nrest", "a b\n", "a\n", "\n", " \n", "a b c\n", "a b ::1\n", strings.Repeat("x", 2*maxGreeting)} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		r := bytes.NewReader(in)
-		name, token, err := readGreeting(r)
-		if err == nil && (!bytes.HasPrefix(in, []byte(name+" "+token+"\n")) || r.Len() != len(in)-len(name)-len(token)-2) {
-			t.Errorf("%q: %q %q, %d bytes left", in, name, token, r.Len())
+		name, token, addr, err := readGreeting(r)
+		if line, _, _ := bytes.Cut(in, []byte("\n")); err == nil && (!bytes.HasPrefix(line, []byte(name+" "+token+" ")) || !addr.IsValid() || r.Len() != len(in)-len(line)-1) {
+			t.Errorf("%q: %q %q %s, %d bytes left", in, name, token, addr, r.Len())
 		}
 		if len(in)-r.Len() > maxGreeting {
 			t.Errorf("%d bytes were read", len(in)-r.Len())

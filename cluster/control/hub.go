@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -33,7 +34,13 @@ type Hub struct {
 // guest is an agent that is expected.
 type guest struct {
 	token string
-	conn  chan net.Conn // has room for one
+	conn  chan Arrival // has room for one
+}
+
+// Arrival is an agent that has come, and the address that its pod has by its own word.
+type Arrival struct {
+	net.Conn
+	Addr netip.Addr
 }
 
 // NewHub makes the hub. user takes over each connection of a user and closes it.
@@ -83,35 +90,38 @@ func (h *Hub) greet(t *tls.Conn) (func(), error) {
 	case User:
 		return func() { h.user(t) }, t.SetDeadline(time.Time{})
 	case Agent:
-		name, token, err := readGreeting(t)
+		name, token, addr, err := readGreeting(t)
 		if err != nil {
 			return nil, err
 		}
-		return func() { h.arrive(name, token, t) }, t.SetDeadline(time.Time{})
+		return func() { h.arrive(name, token, Arrival{t, addr}) }, t.SetDeadline(time.Time{})
 	}
 	return nil, fmt.Errorf("the certificate is for %.100q", who)
 }
 
-// readGreeting reads a line with the sandbox's name and its token, and no byte more.
-func readGreeting(r io.Reader) (name, token string, err error) {
+// readGreeting reads a line with the sandbox's name, its token and the pod's address, and no byte
+// more.
+func readGreeting(r io.Reader) (name, token string, addr netip.Addr, err error) {
 	var line []byte
 	for b := make([]byte, 1); len(line) < maxGreeting; line = append(line, b[0]) {
 		if _, err := io.ReadFull(r, b); err != nil {
-			return "", "", err
+			return "", "", addr, err
 		}
-		if b[0] == '\n' {
-			name, token, ok := strings.Cut(string(line), " ")
-			if !ok {
-				return "", "", errors.New("the greeting has no token")
-			}
-			return name, token, nil
+		if b[0] != '\n' {
+			continue
 		}
+		words := strings.Split(string(line), " ")
+		if len(words) != 3 {
+			return "", "", addr, errors.New("the greeting is not a name, a token and an address")
+		}
+		addr, err = netip.ParseAddr(words[2])
+		return words[0], words[1], addr, err
 	}
-	return "", "", errors.New("the greeting is too long")
+	return "", "", addr, errors.New("the greeting is too long")
 }
 
 // arrive hands an agent's connection to who expects it.
-func (h *Hub) arrive(name, token string, conn net.Conn) {
+func (h *Hub) arrive(name, token string, conn Arrival) {
 	h.mu.Lock()
 	g := h.expected[name]
 	known := g != nil && subtle.ConstantTimeCompare([]byte(g.token), []byte(token)) == 1
@@ -128,8 +138,8 @@ func (h *Hub) arrive(name, token string, conn net.Conn) {
 
 // Expect prepares for the agent of a sandbox. The agent must say the token. forget ends it: a
 // connection that nobody took is closed.
-func (h *Hub) Expect(name string) (token string, arrived <-chan net.Conn, forget func()) {
-	g := &guest{token: rand.Text(), conn: make(chan net.Conn, 1)}
+func (h *Hub) Expect(name string) (token string, arrived <-chan Arrival, forget func()) {
+	g := &guest{token: rand.Text(), conn: make(chan Arrival, 1)}
 	h.mu.Lock()
 	h.expected[name] = g
 	h.mu.Unlock()
@@ -147,9 +157,9 @@ func (h *Hub) Expect(name string) (token string, arrived <-chan net.Conn, forget
 	}
 }
 
-// Dial connects the agent of a sandbox to the coordinator. A pod's network may come up after its
-// first process, so it tries until ctx ends.
-func Dial(ctx context.Context, id Identity, address, name, token string) (net.Conn, error) {
+// Dial connects the agent of a sandbox, whose pod has the address own, to the coordinator. A pod's
+// network may come up after its first process, so it tries until ctx ends.
+func Dial(ctx context.Context, id Identity, address, name, token, own string) (net.Conn, error) {
 	c, err := id.config()
 	if err != nil {
 		return nil, err
@@ -158,7 +168,7 @@ func Dial(ctx context.Context, id Identity, address, name, token string) (net.Co
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
 		conn, err := d.DialContext(ctx, "tcp", address)
 		if err == nil {
-			_, err = fmt.Fprintf(conn, "%s %s\n", name, token)
+			_, err = fmt.Fprintf(conn, "%s %s %s\n", name, token, own)
 			if err == nil {
 				return conn, nil
 			}

@@ -32,6 +32,7 @@ const (
 	EnvCoordinator = "TARE_COORDINATOR" // host:port
 	EnvName        = "TARE_SANDBOX_NAME"
 	EnvToken       = "TARE_SANDBOX_TOKEN"
+	EnvAddress     = "TARE_POD_ADDRESS"
 )
 
 // IdentityDir is where the Secret with the study's certificates is in a pod.
@@ -94,7 +95,8 @@ func (k *Kind) manifest(want *sandbox.Want, token string) *corev1.Pod {
 	}
 	c := &p.Spec.Containers[0]
 	c.Command = []string{"/tare", "internal", "pod"}
-	c.Env = []corev1.EnvVar{{Name: EnvCoordinator, Value: s.Coordinator}, {Name: EnvName, Value: want.Name}, {Name: EnvToken, Value: token}}
+	c.Env = []corev1.EnvVar{{Name: EnvCoordinator, Value: s.Coordinator}, {Name: EnvName, Value: want.Name}, {Name: EnvToken, Value: token},
+		{Name: EnvAddress, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}}
 	c.Resources = resources(want)
 	for _, v := range want.Volumes {
 		dir := &corev1.EmptyDirVolumeSource{}

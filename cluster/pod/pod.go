@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"strings"
 	"time"
@@ -129,14 +128,14 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 		return nil, errors.Join(err, conn.Close())
 	}
 	i.conn = conn
-	if err := k.api.Get(ctx, i.pod); err != nil {
+	if err := k.api.Get(ctx, i.pod); err != nil { // the node that it is on
 		return nil, fmt.Errorf("cannot read the pod's status: %w", err)
 	}
 	return i, nil
 }
 
 // agentOf waits for the pod's agent, and watches meanwhile whether it can still come.
-func (k *Kind) agentOf(ctx context.Context, pod *corev1.Pod, arrived <-chan net.Conn) (net.Conn, error) {
+func (k *Kind) agentOf(ctx context.Context, pod *corev1.Pod, arrived <-chan control.Arrival) (control.Arrival, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	hopeless := make(chan error, 1)
@@ -156,10 +155,10 @@ func (k *Kind) agentOf(ctx context.Context, pod *corev1.Pod, arrived <-chan net.
 		case c := <-arrived:
 			return c, nil
 		default:
-			return nil, err
+			return control.Arrival{}, err
 		}
 	case <-ctx.Done():
-		return nil, fmt.Errorf("the agent in the pod did not answer: %w", context.Cause(ctx))
+		return control.Arrival{}, fmt.Errorf("the agent in the pod did not answer: %w", context.Cause(ctx))
 	}
 }
 
@@ -201,7 +200,7 @@ type instance struct {
 	kind   *Kind
 	spec   sandbox.Spec
 	pod    *corev1.Pod
-	conn   net.Conn
+	conn   control.Arrival
 	client *agent.Client
 }
 
@@ -232,21 +231,14 @@ func (i *instance) explain(ctx context.Context, err error) error {
 }
 
 // Addr implements sandbox.Instance.
-func (i *instance) Addr() netip.Addr {
-	a, _ := netip.ParseAddr(i.pod.Status.PodIP)
-	return a
-}
+func (i *instance) Addr() netip.Addr { return i.conn.Addr }
 
 // Scope implements sandbox.Instance. Nothing reads a pod's figures on its node yet.
 func (*instance) Scope() sandbox.LocalScope { return sandbox.LocalScope{} }
 
 // Facts implements sandbox.Instance.
 func (i *instance) Facts() map[string]string {
-	out := map[string]string{"sandbox": i.kind.name, "node": i.pod.Spec.NodeName, "pod": string(i.pod.UID), "runtime_class": i.kind.class}
-	for _, s := range i.pod.Status.ContainerStatuses {
-		out["image"] = s.ImageID
-	}
-	return out
+	return map[string]string{"sandbox": i.kind.name, "node": i.pod.Spec.NodeName, "pod": string(i.pod.UID), "runtime_class": i.kind.class, "image": i.pod.Spec.Containers[0].Image}
 }
 
 // grace is how long the agent has to end with its commands. stopWithin bounds Stop.

@@ -40,26 +40,17 @@ func (f *clusterFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.image, "image", "", "with --on k8s: tare's image, as `tare image push tare REFERENCE` prints it")
 }
 
-// cluster connects to a cluster as a site. From then on studies are read with its sandboxes.
-func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, func(), error) {
+// cluster is a cluster as a site. From then on studies are read with its sandboxes.
+func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, error) {
 	if f.image == "" {
-		return nil, nil, coded(exitUsage, "--on k8s needs --image; `tare image push tare REGISTRY/NAME:TAG` sends tare's image to a registry that the cluster pulls from, and prints what to give")
+		return nil, coded(exitUsage, "--on k8s needs --image; `tare image push tare REGISTRY/NAME:TAG` sends tare's image to a registry that the cluster pulls from, and prints what to give")
 	}
-	c, err := cluster.Discover(ctx, f.Where)
-	if err != nil {
-		return nil, nil, err
+	s := &cluster.Site{Image: f.image, Takes: expected, Say: a.say, Heard: func(text string) { a.note("%s", text) }}
+	if err := s.Discover(ctx, f.Where); err != nil {
+		return nil, err
 	}
-	a.offers = func() (study.Catalogue, error) { return offeredIn(c.Kinds()), nil }
-	m, remove, err := c.Connect(ctx, cluster.Setup{Image: f.image, Takes: expected, Heard: func(s string) { a.note("%s", s) }})
-	if err != nil {
-		return nil, nil, err
-	}
-	return m, func() {
-		_ = m.Close()
-		if err := remove(); err != nil {
-			a.say("%v", err)
-		}
-	}, nil
+	a.offers = func() (study.Catalogue, error) { return offeredIn(s.Kinds()), nil }
+	return s, nil
 }
 
 // offeredIn is what a study can be made of where these are the sandboxes.
@@ -99,14 +90,14 @@ func podAgent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var at [3]string
-	for i, name := range []string{pod.EnvCoordinator, pod.EnvName, pod.EnvToken} {
+	var at [4]string
+	for i, name := range []string{pod.EnvCoordinator, pod.EnvName, pod.EnvToken, pod.EnvAddress} {
 		at[i] = os.Getenv(name)
 		if err := os.Unsetenv(name); err != nil {
 			return err
 		}
 	}
-	conn, err := control.Dial(ctx, id, at[0], at[1], at[2])
+	conn, err := control.Dial(ctx, id, at[0], at[1], at[2], at[3])
 	if err != nil {
 		return err
 	}

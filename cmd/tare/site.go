@@ -26,7 +26,8 @@ const onHelp = "model: rehearse on a simulated machine, without sandboxes; k8s: 
 // to be measured is, "" for the site's own choice.
 func (a *app) siteOn(ctx context.Context, on, host, data string, k clusterFlags) (site.Site, func(), error) {
 	if on == onCluster && host == "" && data == "" {
-		return a.cluster(ctx, k)
+		s, err := a.cluster(ctx, k)
+		return s, func() {}, err
 	}
 	if host == "" {
 		s, err := a.siteHere(on, data)
