@@ -45,31 +45,35 @@ type Site struct {
 }
 
 // About is of site.Site.
-func (*Site) About() site.About {
+func (s *Site) About() site.About {
 	return site.About{
-		Flag: "--on k8s", Suffix: "-k8s", Cannot: "the cluster cannot run",
+		Flag: "--on k8s --image " + s.Image, Suffix: "-k8s", Cannot: "the cluster cannot run",
 		Nothing: "the cluster can run no cell of the study; the reasons are above",
 	}
 }
 
-// Discover reads the cluster's RuntimeClasses, and its nodes that are ready and take pods. The other
-// methods need it.
-func (s *Site) Discover(ctx context.Context, w kube.Where) error {
-	api, err := kube.FromKubeconfig(w)
-	if err != nil {
+// Reach finds the cluster. The other methods need it.
+func (s *Site) Reach(w kube.Where) (err error) {
+	if s.api, err = kube.FromKubeconfig(w); err != nil {
 		return &site.UnableError{Err: err}
 	}
-	s.api, s.classes = api, []pod.Class{{Name: sandbox.Native}}
+	return nil
+}
+
+// Discover reads the cluster's RuntimeClasses, and its nodes that are ready and take pods. Preview and
+// Open need it.
+func (s *Site) Discover(ctx context.Context) error {
+	s.classes = []pod.Class{{Name: sandbox.Native}}
 	var classes nodev1.RuntimeClassList
-	if err := api.List(ctx, "", "", &classes); err != nil {
-		return &site.UnableError{Err: fmt.Errorf("cannot list the RuntimeClasses of %s: %w", api.Server(), err)}
+	if err := s.api.List(ctx, "", "", &classes); err != nil {
+		return &site.UnableError{Err: fmt.Errorf("cannot list the RuntimeClasses of %s: %w", s.api.Server(), err)}
 	}
 	for _, k := range classes.Items {
 		s.classes = append(s.classes, pod.Class{Name: k.Name, Class: k.Name, Handler: k.Handler})
 	}
 	var nodes corev1.NodeList
-	if err := api.List(ctx, "", "", &nodes); err != nil {
-		return &site.UnableError{Err: fmt.Errorf("cannot list the nodes of %s: %w", api.Server(), err)}
+	if err := s.api.List(ctx, "", "", &nodes); err != nil {
+		return &site.UnableError{Err: fmt.Errorf("cannot list the nodes of %s: %w", s.api.Server(), err)}
 	}
 	for i := range nodes.Items {
 		if n := &nodes.Items[i]; usable(n) {
@@ -78,7 +82,7 @@ func (s *Site) Discover(ctx context.Context, w kube.Where) error {
 	}
 	slices.SortFunc(s.nodes, func(a, b record.Node) int { return cmp.Compare(a.Name, b.Name) })
 	if len(s.nodes) == 0 {
-		return &site.UnableError{Err: fmt.Errorf("none of the %d nodes of %s is ready and takes pods; `kubectl get nodes` says more", len(nodes.Items), api.Server())}
+		return &site.UnableError{Err: fmt.Errorf("none of the %d nodes of %s is ready and takes pods; `kubectl get nodes` says more", len(nodes.Items), s.api.Server())}
 	}
 	return nil
 }

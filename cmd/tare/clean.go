@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 
@@ -13,6 +14,8 @@ import (
 
 func (a *app) cleanVerb() *cobra.Command {
 	var dry, asJSON bool
+	var on string
+	var k clusterFlags
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove what a killed run left on this host",
@@ -21,19 +24,22 @@ network namespaces, links, cgroups and directories. Each is found by its name,
 and a directory is removed only if it has tare's record, so nothing of another
 program is touched. Clean without root removes what this user's runs left,
 and root's clean leaves that alone. While a study runs, clean refuses: what is
-there is in use. Results are never removed.`,
-		Example: "  tare clean --dry-run    list what would be removed\n  tare clean",
+there is in use. Results are never removed.
+
+With --on k8s it removes what studies left on a Kubernetes cluster: the namespaces
+with tare's label whose coordinator has ended.`,
+		Example: "  tare clean --dry-run    list what would be removed\n  tare clean\n  tare clean --on k8s --context lab",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			here := a.host()
-			lock, err := here.Hold(cmd.Context(), "clean", false)
-			if err != nil {
-				return err
+			clean := a.cleanHere
+			switch on {
+			case "":
+			case onCluster:
+				clean = k.clean
+			default:
+				return coded(exitUsage, "--on %s: write --on k8s to clean a cluster, or leave it out to clean this host", on)
 			}
-			defer func() { _ = lock.Release() }()
-			found, err := here.Clean(cmd.Context(), dry)
-			images, ierr := cleanImages(here.Dirs.Cache, dry)
-			found, err = append(found, images...), errors.Join(err, ierr)
+			found, err := clean(cmd.Context(), dry)
 			if asJSON {
 				return errors.Join(a.printJSON(asRemovals(found, dry)), err)
 			}
@@ -56,7 +62,22 @@ there is in use. Results are never removed.`,
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "list only")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().StringVar(&on, "on", "", "k8s: clean a Kubernetes cluster (default: this host)")
+	k.choose(cmd.Flags())
 	return cmd
+}
+
+// cleanHere cleans this host.
+func (a *app) cleanHere(ctx context.Context, dry bool) ([]state.Leftover, error) {
+	here := a.host()
+	lock, err := here.Hold(ctx, "clean", false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = lock.Release() }()
+	found, err := here.Clean(ctx, dry)
+	images, ierr := cleanImages(here.Dirs.Cache, dry)
+	return append(found, images...), errors.Join(err, ierr)
 }
 
 // cleanImages removes what killed builds of images left in the cache.

@@ -18,6 +18,7 @@ import (
 	"tare/cluster/kube"
 	"tare/cluster/pod"
 	collectall "tare/collect/all"
+	"tare/host/state"
 	"tare/sandbox"
 	"tare/site"
 	"tare/site/remote"
@@ -34,10 +35,16 @@ type clusterFlags struct {
 	image string
 }
 
+// add adds the flags of a verb that measures.
 func (f *clusterFlags) add(fl *pflag.FlagSet) {
+	f.choose(fl)
+	fl.StringVar(&f.image, "image", "", "with --on k8s: tare's image, as `tare image push tare REFERENCE` prints it")
+}
+
+// choose adds the flags that choose a cluster.
+func (f *clusterFlags) choose(fl *pflag.FlagSet) {
 	fl.StringVar(&f.Kubeconfig, "kubeconfig", "", "with --on k8s: the kubeconfig (default $KUBECONFIG, then ~/.kube/config)")
 	fl.StringVar(&f.Context, "context", "", "with --on k8s: the kubeconfig's context (default its current one)")
-	fl.StringVar(&f.image, "image", "", "with --on k8s: tare's image, as `tare image push tare REFERENCE` prints it")
 }
 
 // cluster is a cluster as a site. From then on studies are read with its sandboxes.
@@ -46,11 +53,23 @@ func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, error) {
 		return nil, coded(exitUsage, "--on k8s needs --image; `tare image push tare REGISTRY/NAME:TAG` sends tare's image to a registry that the cluster pulls from, and prints what to give")
 	}
 	s := &cluster.Site{Image: f.image, Takes: expected, Say: a.say, Heard: func(text string) { a.note("%s", text) }}
-	if err := s.Discover(ctx, f.Where); err != nil {
+	if err := s.Reach(f.Where); err != nil {
+		return nil, err
+	}
+	if err := s.Discover(ctx); err != nil {
 		return nil, err
 	}
 	a.offers = func() (study.Catalogue, error) { return offeredIn(s.Kinds()), nil }
 	return s, nil
+}
+
+// clean cleans a cluster.
+func (f *clusterFlags) clean(ctx context.Context, dry bool) ([]state.Leftover, error) {
+	var s cluster.Site
+	if err := s.Reach(f.Where); err != nil {
+		return nil, err
+	}
+	return s.Clean(ctx, dry)
 }
 
 // offeredIn is what a study can be made of where these are the sandboxes.

@@ -16,12 +16,12 @@ type app struct {
 	stdout, stderr *terminal.Writer                // the only way to a person; nothing else may print
 	private        private                         // unpacked bundles
 	enter          func(string)                    // goes on in a user namespace, with this directory for runs; nil in tests
-	offers         func() (study.Catalogue, error) // what a study can be made of, at the site
+	offers         func() (study.Catalogue, error) // what a study can be made of at a cluster; nil: what this host offers
 }
 
 // newApp wraps the outputs in Writers, which escape what passes.
 func newApp(stdout, stderr io.Writer) *app {
-	return &app{stdout: terminal.New(stdout), stderr: terminal.New(stderr), offers: offered}
+	return &app{stdout: terminal.New(stdout), stderr: terminal.New(stderr)}
 }
 
 // say prints something on standard error, apart from the verb's own output.

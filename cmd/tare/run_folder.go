@@ -27,7 +27,11 @@ func (a *app) open(arg string, at site.About, f runFlags) (*study.Study, study.C
 		}
 		return k.study, k.cat, arg, err
 	}
-	st, cat, err := readStudyOf(a.offers, arg, f.sets)
+	offers := a.offers
+	if offers == nil {
+		offers = offered
+	}
+	st, cat, err := readStudyOf(offers, arg, f.sets)
 	if err != nil {
 		return nil, cat, "", err
 	}
