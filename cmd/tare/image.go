@@ -329,9 +329,6 @@ program with the tools of its workloads: studies on a cluster run from it.`,
 		Example: "  tare image push redis registry.example.org/tare/redis:latest\n  tare image push tare registry.example.org/tare/tare:latest",
 		Args:    exactly(2, "the name of an image and a reference"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if args[0] == image.Program {
-				return a.pushProgram(cmd.Context(), *f, args[1])
-			}
 			return a.send(cmd, *f, args[0], "reference", func(b *image.Builder, t image.Tree) (string, error) {
 				return b.Push(cmd.Context(), t, args[1])
 			})
@@ -345,14 +342,21 @@ func (a *app) send(cmd *cobra.Command, f imageFlags, name, what string, to func(
 	if err != nil {
 		return err
 	}
-	if _, err := b.Recipe(name); err != nil { // what came from elsewhere is there already, with its own layers
-		return unknown(err)
+	var t image.Tree
+	if name == image.Program {
+		if t, err = a.program(cmd.Context()); err != nil {
+			return err
+		}
+	} else {
+		if _, err := b.Recipe(name); err != nil { // what came from elsewhere is there already, with its own layers
+			return unknown(err)
+		}
+		var release func()
+		if t, release, err = b.Use(cmd.Context(), name); err != nil {
+			return unknown(err)
+		}
+		defer release()
 	}
-	t, release, err := b.Use(cmd.Context(), name)
-	if err != nil {
-		return unknown(err)
-	}
-	defer release()
 	said, err := to(b, t)
 	if err != nil {
 		return unknown(err)
@@ -364,12 +368,9 @@ func (a *app) send(cmd *cobra.Command, f imageFlags, name, what string, to func(
 	return nil
 }
 
-// pushProgram sends the root file system of sandboxes without an image of their own.
-func (a *app) pushProgram(ctx context.Context, f imageFlags, ref string) error {
-	b, err := a.builder(f)
-	if err != nil {
-		return err
-	}
+// program is the root file system of sandboxes without an image of their own, with the programs of
+// all workloads.
+func (a *app) program(ctx context.Context) (image.Tree, error) {
 	var tools []string
 	for _, w := range workloads() {
 		v, err := param.Fill(w.Params(), nil)
@@ -386,25 +387,14 @@ func (a *app) pushProgram(ctx context.Context, f imageFlags, ref string) error {
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("cannot find tare's own binary: %w", err)
+		return image.Tree{}, fmt.Errorf("cannot find tare's own binary: %w", err)
 	}
 	slices.Sort(tools)
 	t, err := rootfs.Build(ctx, filepath.Join(host.DefaultDirs().Cache, "rootfs"), self, slices.Compact(tools))
-	if err != nil {
-		return err
-	}
 	if len(t.Missing) > 0 {
 		a.say("without %s, which this host does not have", strings.Join(t.Missing, ", "))
 	}
-	said, err := b.PushProgram(ctx, t.Path, t.Digest, ref)
-	if err != nil {
-		return unknown(err)
-	}
-	if f.json {
-		return a.printJSON(map[string]string{"name": image.Program, "digest": t.Digest, "reference": said})
-	}
-	a.line("%s", said)
-	return nil
+	return image.Tree{Name: image.Program, Path: t.Path, Digest: t.Digest}, err
 }
 
 // imageSize is a size for people: whole MiB from one on.

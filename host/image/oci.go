@@ -36,9 +36,18 @@ const (
 	annotationContainerd = "io.containerd.image.name" // the name that `ctr images import` gives it
 )
 
+// Program is the name of the image that is tare itself: a tree of package rootfs.
+const Program = "tare"
+
 // withOCI makes an OCI image of the tree and calls use with it. The image has one layer, in
 // a temporary file.
 func (b *Builder) withOCI(ctx context.Context, t Tree, use func(v1.Image) error) error {
+	if t.Name == Program { // it is in another cache, and nothing in it was put in by Dress
+		if err := os.MkdirAll(b.Cache, 0o700); err != nil {
+			return err
+		}
+		return b.packed(ctx, t, nil, use)
+	}
 	release, err := b.Hold(t)
 	if err != nil {
 		return err
@@ -170,30 +179,12 @@ func openLayout(dir string) (layout.Path, error) {
 // the credentials of docker or podman, and returns the reference by digest. It uses no TLS
 // for registries on this host.
 func (b *Builder) Push(ctx context.Context, t Tree, ref string) (string, error) {
-	return b.push(ctx, t, ref, b.withOCI)
-}
-
-// PushProgram is Push for tare itself: a root file system of package rootfs, which no cache of
-// images has.
-func (b *Builder) PushProgram(ctx context.Context, path, digest, ref string) (string, error) {
-	return b.push(ctx, Tree{Name: Program, Path: path, Digest: digest}, ref, func(ctx context.Context, t Tree, use func(v1.Image) error) error {
-		if err := os.MkdirAll(b.Cache, 0o700); err != nil {
-			return err
-		}
-		return b.packed(ctx, t, nil, use)
-	})
-}
-
-// Program is the name of the image that is tare itself.
-const Program = "tare"
-
-func (b *Builder) push(ctx context.Context, t Tree, ref string, with func(context.Context, Tree, func(v1.Image) error) error) (string, error) {
 	to, err := name.ParseReference(ref)
 	if err != nil {
 		return "", fmt.Errorf("%w: %q: %w", ErrReference, ref, err)
 	}
 	var pushed string
-	err = with(ctx, t, func(img v1.Image) error {
+	err = b.withOCI(ctx, t, func(img v1.Image) error {
 		h, err := img.Digest()
 		if err != nil {
 			return err

@@ -13,9 +13,9 @@ import (
 const (
 	controlAddress = "10.77.0.1"
 	nodeNetwork    = "10.77.0.0/24"
-	apiPort        = "6443"
+	apiPort        = "443" // that of its service, since nothing translates addresses
 	services       = "10.96.0.0/16"
-	firstService   = "10.96.0.1" // the API server's, in pods
+	firstService   = "10.96.0.1" // where the API server listens, and pods look for it
 	simulatedPods  = "10.78.0.0/16"
 	usualPort      = "16443" // of the forwarder on the host's loopback
 )
@@ -107,7 +107,7 @@ func (p places) controlPlane() []daemon {
 		}},
 		{name: "kube-apiserver", args: []string{
 			"--etcd-servers=http://127.0.0.1:2379",
-			"--bind-address=" + controlAddress, "--advertise-address=" + controlAddress, "--secure-port=" + apiPort,
+			"--bind-address=" + firstService, "--advertise-address=" + controlAddress, "--endpoint-reconciler-type=none", "--secure-port=" + apiPort,
 			"--tls-cert-file=" + p.pki("apiserver.crt"), "--tls-private-key-file=" + p.pki("apiserver.key"),
 			"--client-ca-file=" + p.pki("ca.crt"),
 			"--service-account-issuer=https://kubernetes.default.svc",

@@ -82,7 +82,8 @@ func makeBridge() error {
 	if err := netlink.LinkAdd(bridge); err != nil {
 		return err
 	}
-	if err := giveAddress(bridgeName, controlAddress+"/24"); err != nil {
+	// Pods find the API server at its service's address.
+	if err := errors.Join(giveAddress(bridgeName, controlAddress+"/24"), giveAddress(bridgeName, firstService+"/32")); err != nil {
 		return err
 	}
 	for _, n := range nodes() {
@@ -123,6 +124,9 @@ func connect(n node) error {
 		}
 		// Of this network namespace alone: pods of other nodes reach those of this one.
 		if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600); err != nil {
+			return err
+		}
+		if err := route(firstService+"/32", controlAddress); err != nil {
 			return err
 		}
 		for _, other := range nodes() {

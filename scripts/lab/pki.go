@@ -138,7 +138,7 @@ func (l *lab) makePKI(now time.Time, server string) error {
 	}
 	files := map[string][]byte{l.pki("ca.crt"): ca.pem, l.pki("ca.key"): caKey}
 	const masters = "system:masters"
-	inside := "https://" + controlAddress + ":" + apiPort
+	inside := "https://" + firstService + ":" + apiPort
 	all := []struct {
 		name   string // of its .crt and .key; "": none
 		config string // path of its kubeconfig; "": none

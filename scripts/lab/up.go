@@ -162,7 +162,7 @@ func (l *lab) startForwarder(g *groups, listener *net.TCPListener) error {
 	if err := os.WriteFile(path, content, 0o700); err != nil { //nolint:gosec // a program
 		return err
 	}
-	_, err = l.start(daemon{name: "forwarder", path: path, args: []string{"forward", namespace(control), controlAddress + ":" + apiPort}},
+	_, err = l.start(daemon{name: "forwarder", path: path, args: []string{"forward", namespace(control), firstService + ":" + apiPort}},
 		entry{Groups: g.procs(daemons(control)), Env: os.Environ()}, f)
 	return err
 }
