@@ -59,7 +59,7 @@ type facts struct {
 	Name, Address, Pods, Gateway string
 	Bin, Etc, Sock               string
 	Group                        string // the node's control group, as the kubelet sees it
-	Runc                         string
+	Runc, Runsc                  string // paths of the host's
 	Snapshotter                  string
 	Pause, Probe                 string // images
 	Arch                         string // of the processor, as Go names it
@@ -76,13 +76,11 @@ func render(name string, f facts) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// makeConfig writes a node's configuration.
-func (l *lab) makeConfig(n node, runc, snapshotter, group string) error {
-	f := facts{
-		Name: n.name, Address: n.address, Pods: n.pods, Gateway: n.gateway,
-		Bin: nodeBin, Etc: nodeEtc, Sock: criSock,
-		Group: group, Runc: runc, Snapshotter: snapshotter, Pause: pauseImage,
-	}
+// makeConfig writes a node's configuration. It knows most of the facts itself, but not Group,
+// Runc, Runsc and Snapshotter.
+func (l *lab) makeConfig(n node, f facts) error {
+	f.Name, f.Address, f.Pods, f.Gateway = n.name, n.address, n.pods, n.gateway
+	f.Bin, f.Etc, f.Sock, f.Pause = nodeBin, nodeEtc, criSock, pauseImage
 	for _, name := range []string{"containerd.toml", "runsc.toml", "kubelet.yaml", "cni/10-lab.conflist"} {
 		content, err := render(filepath.Base(name), f)
 		if err != nil {

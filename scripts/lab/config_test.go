@@ -57,7 +57,7 @@ func TestAddresses(t *testing.T) {
 func TestMakeConfig(t *testing.T) {
 	l := &lab{places: places{run: t.TempDir()}}
 	n := nodes()[0]
-	if err := l.makeConfig(n, "/usr/bin/runc", "native", "/lab-k8s/node1"); err != nil {
+	if err := l.makeConfig(n, facts{Runc: "/usr/bin/runc", Runsc: "/x/runsc", Snapshotter: "native", Group: "/lab-k8s/node1"}); err != nil {
 		t.Fatal(err)
 	}
 	read := func(name string) []byte {
@@ -79,6 +79,9 @@ func TestMakeConfig(t *testing.T) {
 	}
 	if err := json.Unmarshal(read("cni/10-lab.conflist"), &cni); err != nil || cni.Plugins[0].Type != "bridge" {
 		t.Errorf("10-lab.conflist: %v, %v", cni, err)
+	}
+	if !strings.HasPrefix(string(read("runsc.toml")), "binary_name = \"/x/runsc\"\n") {
+		t.Errorf("runsc.toml: %s", read("runsc.toml"))
 	}
 	for _, line := range []string{`BinaryName = "/usr/bin/runc"`, `snapshotter = "native"`, `sandbox = "` + pauseImage + `"`} {
 		if !strings.Contains(string(read("containerd.toml")), line) {

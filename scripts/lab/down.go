@@ -46,7 +46,7 @@ func (l *lab) own() error {
 		return err
 	}
 	owner := strings.TrimSpace(string(b))
-	if _, err := os.Stat(owner); owner != "" && owner != l.run && err == nil {
+	if _, err := os.Stat(owner); owner != "" && owner != l.run && err == nil { //nolint:gosec // root wrote it
 		return fmt.Errorf("a cluster of another clone is there, in %s; run make lab-down in that clone", owner)
 	}
 	return os.WriteFile(lockFile, []byte(l.run+"\n"), 0o600)

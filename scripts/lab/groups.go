@@ -127,7 +127,7 @@ func inherit(dir string) error {
 		if own, err := os.ReadFile(at); err != nil || len(strings.TrimSpace(string(own))) > 0 { //nolint:gosec // as above
 			continue // version 2 needs none
 		}
-		if err := os.WriteFile(at, above, 0o600); err != nil {
+		if err := os.WriteFile(at, above, 0o600); err != nil { //nolint:gosec // of the kernel
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func (g *groups) passOn() error {
 		}
 	}
 	for _, c := range have {
-		if err := os.WriteFile(filepath.Join(top, "cgroup.subtree_control"), []byte("+"+c), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(top, "cgroup.subtree_control"), []byte("+"+c), 0o600); err != nil { //nolint:gosec // of the kernel
 			return fmt.Errorf("cannot pass on the controller %s: %w", c, err)
 		}
 	}
@@ -159,7 +159,7 @@ func (g *groups) passOn() error {
 // touches nothing below. The unit lives as long as it has processes: cat, until release.
 func (g *groups) scope(ctx context.Context) (release func(), err error) {
 	cmd := exec.CommandContext(ctx, "systemd-run", "--scope", "--quiet", "--collect", "--slice=-.slice",
-		"--unit="+scopeName, "-p", "Delegate=yes", "--", "cat") //nolint:gosec // no input of anybody
+		"--unit="+scopeName, "-p", "Delegate=yes", "--", "cat")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -167,40 +167,58 @@ func (l *lab) buildModule(ctx context.Context, m module) error {
 		return err
 	}
 	dir := filepath.Join(moduleDir, m.name)
+	if m.extra != nil {
+		if err := m.extra(ctx, dir, l.bin); err != nil {
+			return err
+		}
+	}
+	missing := map[string]string{} // packages by the names of their programs
+	pkgs, files := m.programs(p)
+	for i, pkg := range pkgs {
+		if _, err := os.Stat(l.program(files[i])); err != nil {
+			missing[files[i]] = pkg
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
 	tmp, err := os.MkdirTemp(l.cache, "build-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
 	args := buildArgs(m.linkerFlags(p))
-	pkgs, files := m.programs(p)
 	if m.patch != nil {
 		if dir, err = m.patch.apply(ctx, dir, tmp); err != nil {
 			return err
 		}
 		args = append(args, "-mod=vendor")
 	}
-	fresh := 0
-	for i, pkg := range pkgs {
-		if _, err := os.Stat(l.program(files[i])); err == nil {
-			continue
-		}
-		fresh++
-		out := filepath.Join(tmp, files[i])
+	for name, pkg := range missing {
+		out := filepath.Join(tmp, name)
 		if _, err := goTool(ctx, dir, append(args[:len(args):len(args)], "-o", out, pkg)...); err != nil {
 			return err
 		}
-		if err := os.Rename(out, l.program(files[i])); err != nil {
+		if err := os.Rename(out, l.program(name)); err != nil {
 			return err
 		}
+		l.done("built %s of %s %s", name, m.main, m.version(p))
 	}
-	if m.extra != nil {
-		if err := m.extra(ctx, dir, l.bin); err != nil {
-			return err
+	return nil
+}
+
+// prune removes the programs of other versions, and builds that were killed. No cluster runs.
+func (l *lab) prune() error {
+	entries, err := os.ReadDir(l.cache)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if path := filepath.Join(l.cache, e.Name()); path != l.bin && path != l.run {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
 		}
-	}
-	if fresh > 0 {
-		l.done("built %s %s", strings.Join(files, ", "), m.version(p))
 	}
 	return nil
 }
@@ -245,7 +263,7 @@ func (p patch) apply(ctx context.Context, dir, tmp string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if err := os.WriteFile(filepath.Join(tmp, name), b, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(tmp, name), b, 0o600); err != nil { //nolint:gosec // our own folder
 			return "", err
 		}
 	}
@@ -260,7 +278,7 @@ func (p patch) apply(ctx context.Context, dir, tmp string) (string, error) {
 	if strings.Count(string(text), p.old) != 1 {
 		return "", fmt.Errorf("%s does not have %q once; look how that version does it, and change killableShim", p.file, p.old)
 	}
-	return tmp, os.WriteFile(file, bytes.Replace(text, []byte(p.old), []byte(p.replacement), 1), 0o600)
+	return tmp, os.WriteFile(file, bytes.Replace(text, []byte(p.old), []byte(p.replacement), 1), 0o600) //nolint:gosec // our own folder
 }
 
 // stages keeps what kwok needs to know: how a simulated node and pod become ready. Its
@@ -290,7 +308,7 @@ func stages(ctx context.Context, dir, to string) error {
 	if len(all) == 0 {
 		return errors.New("the module of kwok has no stages")
 	}
-	return os.WriteFile(filepath.Join(to, stagesFile), all, 0o600)
+	return os.WriteFile(filepath.Join(to, stagesFile), all, 0o600) //nolint:gosec // our own folder
 }
 
 const stagesFile = "kwok-stages.yaml"

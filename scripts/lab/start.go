@@ -59,7 +59,7 @@ func (l *lab) start(d daemon, e entry, files ...*os.File) (*started, error) {
 		return nil, err
 	}
 	defer func() { _ = out.Close() }()
-	cmd := exec.Command("/proc/self/exe", "enter") //nolint:gosec // this program
+	cmd := exec.Command("/proc/self/exe", "enter")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), out, out
 	cmd.ExtraFiles = append([]*os.File{l.lock}, files...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -80,7 +80,7 @@ func (l *lab) inside(ctx context.Context, e entry, stdin []byte, command ...stri
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", "enter") //nolint:gosec // this program
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", "enter")
 	cmd.Stdin = bytes.NewReader(append(head, stdin...))
 	return output(cmd)
 }

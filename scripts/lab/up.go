@@ -35,10 +35,6 @@ func (l *lab) up(ctx context.Context, o options) error {
 	if err := os.MkdirAll(l.cache, 0o755); err != nil { //nolint:gosec // nodes run the programs
 		return err
 	}
-	if err := l.build(ctx); err != nil {
-		return err
-	}
-	l.begun = time.Now()
 	if err := l.cluster(ctx, o); err != nil {
 		return err
 	}
@@ -49,18 +45,26 @@ func (l *lab) up(ctx context.Context, o options) error {
 	return nil
 }
 
-// cluster starts the cluster and the simulated nodes. It holds the lock meanwhile.
+// cluster builds what is missing and starts the cluster and the simulated nodes. It holds the
+// lock meanwhile.
 func (l *lab) cluster(ctx context.Context, o options) error {
 	unlock, err := l.takeLock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	if err := l.build(ctx); err != nil {
+		return err
+	}
+	l.begun = time.Now()
 	if l.mustRun() == nil {
 		l.done("the cluster runs already")
 	} else {
 		if err := l.remove(ctx); err != nil {
 			return fmt.Errorf("an earlier cluster is in the way: %w", err)
+		}
+		if err := l.prune(); err != nil {
+			return err
 		}
 		if err := l.startAll(ctx); err != nil {
 			return fmt.Errorf("%w; the logs are in %s; down removes what has started", err, filepath.Join(l.run, "log"))
@@ -196,11 +200,14 @@ func (l *lab) startControl(ctx context.Context, g *groups) error {
 
 // startNode starts containerd and the kubelet of a node, which has its images before pods come.
 func (l *lab) startNode(ctx context.Context, g *groups, n node, images []byte) (*started, error) {
-	runc, ok := rootfs.Lookup("runc")
-	if !ok {
-		return nil, errors.New("cannot find runc; run scripts/setup.sh run")
+	f := facts{Group: g.kubeletRoot(n.name), Snapshotter: l.snapshotter()}
+	for name, path := range map[string]*string{"runc": &f.Runc, "runsc": &f.Runsc} {
+		var ok bool
+		if *path, ok = rootfs.Lookup(name); !ok {
+			return nil, fmt.Errorf("cannot find %s; run scripts/setup.sh run", name)
+		}
 	}
-	if err := l.makeConfig(n, runc, l.snapshotter(), g.kubeletRoot(n.name)); err != nil {
+	if err := l.makeConfig(n, f); err != nil {
 		return nil, err
 	}
 	t := layout{Dir: l.node(n), Bin: l.bin, Unified: g.unified}
