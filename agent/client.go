@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -214,7 +216,8 @@ func (c *Client) take(f frame) error {
 
 // fail ends the client. It keeps the first reason.
 func (c *Client) fail(err error) {
-	if err == nil || errors.Is(err, io.EOF) {
+	// A stream that its owner closed, having seen the end, says as little.
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed) {
 		err = fmt.Errorf("the %s ended", c.place)
 	}
 	c.mu.Lock()

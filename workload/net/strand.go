@@ -152,6 +152,7 @@ func (s *strand) work(t *task, begin int64, measured bool) error {
 		period = int64(1e9 / t.Rate)
 		due += period * int64(s.nth) / int64(s.of) // strands take turns
 	}
+iterations:
 	for n := int64(0); t.iterations == 0 || n < t.iterations; n++ {
 		s.now = s.clock.now()
 		if s.ended() || s.deadline > 0 && s.now >= s.deadline {
@@ -178,7 +179,7 @@ func (s *strand) work(t *task, begin int64, measured bool) error {
 				s.note(s.hist, s.now-s.due)
 				s.cut++
 			}
-			return nil
+			break iterations
 		case done:
 		}
 		s.iterations.Store(n + 1)
