@@ -123,7 +123,7 @@ func (l *lab) remove(ctx context.Context) error {
 	if err := removeNetwork(); err != nil {
 		return err
 	}
-	if err := l.detach(ctx); err != nil {
+	if err := detach(ctx, l.run); err != nil {
 		return err
 	}
 	if err := unmountBelow(l.run); err != nil {
@@ -132,8 +132,9 @@ func (l *lab) remove(ctx context.Context) error {
 	return l.removeFolder(ctx)
 }
 
-// detach gives back the loop devices of volumes.
-func (l *lab) detach(ctx context.Context) error {
+// detach gives back the loop devices of volumes, whose files are below dir. A kubelet puts a
+// second loop device on a volume, to hold it: that one first.
+func detach(ctx context.Context, dir string) error {
 	files, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	if err != nil {
 		return err
@@ -143,14 +144,18 @@ func (l *lab) detach(ctx context.Context) error {
 		if err != nil {
 			continue // detached meanwhile
 		}
-		device := "/dev/" + filepath.Base(filepath.Dir(filepath.Dir(f)))
-		// A device of a device of a volume is the kubelet's.
-		back := strings.TrimSpace(string(b))
-		if !below(strings.TrimSuffix(back, " (deleted)"), l.run) {
+		if !below(strings.TrimSuffix(strings.TrimSpace(string(b)), " (deleted)"), dir) {
 			continue
 		}
-		if _, err := output(exec.CommandContext(ctx, "losetup", "--detach", device)); err != nil { //nolint:gosec // a device
+		device := "/dev/" + filepath.Base(filepath.Dir(filepath.Dir(f)))
+		on, err := output(exec.CommandContext(ctx, "losetup", "--noheadings", "--output", "NAME", "--associated", device)) //nolint:gosec // a device
+		if err != nil {
 			return err
+		}
+		for _, d := range append(strings.Fields(on), device) {
+			if _, err := output(exec.CommandContext(ctx, "losetup", "--detach", d)); err != nil { //nolint:gosec // a device
+				return err
+			}
 		}
 	}
 	return nil

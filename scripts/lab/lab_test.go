@@ -82,7 +82,7 @@ func TestLab(t *testing.T) {
 	if err := l.down(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, after := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, 7 * time.Second} {
+	for _, after := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, 7 * time.Second, 22 * time.Second} {
 		killed(t, after)
 		if err := l.down(t.Context()); err != nil {
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func killed(t *testing.T, after time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, "up")
+	cmd := exec.Command(self, "up", "-check")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +141,39 @@ func left(t *testing.T, l *lab) []string {
 		}
 	}
 	return out
+}
+
+// A loop device that is in use stays, whatever losetup says: here by another on top of it.
+func TestDetach(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("loop devices need root")
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "node1", "volume")
+	if err := writeFile(file, make([]byte, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	on := file
+	for range 2 {
+		device, err := output(exec.Command("losetup", "--find", "--show", on))
+		if err != nil {
+			t.Skipf("this host gives no loop device: %v", err)
+		}
+		t.Cleanup(func() {
+			if t.Failed() { // else the device may be another's by now
+				_ = exec.Command("losetup", "--detach", device).Run()
+			}
+		})
+		on = device
+	}
+	if err := detach(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{file, on} {
+		if found, err := output(exec.Command("losetup", "--associated", f)); err != nil || found != "" {
+			t.Errorf("left: %s, %v", found, err)
+		}
+	}
 }
 
 func TestUsage(t *testing.T) {

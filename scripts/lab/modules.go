@@ -228,13 +228,11 @@ func goTool(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // a fixed list
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.Output()
+	out, err := output(cmd)
 	if err != nil {
-		return "", fmt.Errorf("go %s: %w: %s", args[0], err, bytes.TrimSpace(said.Bytes()))
+		return "", fmt.Errorf("%s: %w", args[0], err)
 	}
-	return strings.TrimSpace(string(out)), nil
+	return out, nil
 }
 
 // sourceOf returns the folder of a module's source, after fetching it.

@@ -85,10 +85,13 @@ func (l *lab) inside(ctx context.Context, e entry, stdin []byte, command ...stri
 	return output(cmd)
 }
 
-// output runs a command and returns its standard output; an error has what it said.
+// output runs a command and returns its standard output; an error has what it said. The command
+// dies with this program, or else kubectl would go on waiting after a kill. (It dies with the
+// thread that started it; only network.go ends threads, and never while a command runs.)
 func output(cmd *exec.Cmd) (string, error) {
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Run(); err != nil {
 		return out.String(), fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Args[0]), err, strings.TrimSpace(said.String()+" "+out.String()))
 	}
