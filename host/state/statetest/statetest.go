@@ -87,7 +87,7 @@ func remains(t testing.TB) bool {
 
 // Unchanged compares the host at the end of the test with now. Call it after HostLock and
 // before the test makes anything, so that it compares last. Other programs make and remove
-// control groups and mounts all the time, so only Ours count. names are the names of the
+// such things all the time, so only Ours count. names are the names of the
 // test's containers, for which a runtime may make groups elsewhere.
 func Unchanged(t testing.TB, names ...string) {
 	t.Helper()
@@ -110,11 +110,11 @@ func Unchanged(t testing.TB, names ...string) {
 	})
 }
 
-// Ours reports whether an item of a Snapshot may be tare's. A control group or mount is
-// tare's if its name or path contains "tare" or one of the names: what a runtime makes
-// elsewhere has the container's name. Every other item counts as tare's.
+// Ours reports whether an item of a Snapshot may be tare's. A control group, mount, network
+// namespace or link is tare's if its name or path contains "tare" or one of the names: what a
+// runtime makes elsewhere has the container's name. Every other item counts as tare's.
 func Ours(thing string, names ...string) bool {
-	if !strings.HasPrefix(thing, "cgroup ") && !strings.HasPrefix(thing, "mount ") {
+	if kind, _, _ := strings.Cut(thing, " "); !slices.Contains([]string{"cgroup", "mount", "netns", "link"}, kind) {
 		return true
 	}
 	return slices.ContainsFunc(append(names, "tare"), func(name string) bool { return strings.Contains(thing, name) })

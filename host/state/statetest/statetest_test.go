@@ -18,8 +18,10 @@ func TestOurs(t *testing.T) {
 		"mount /run/runsc/trial7-1-3-main of / (tmpfs)":                 true,
 		"mount /var/lib/docker/overlay2/0123/merged of / (overlay)":     false,
 		"mount /run/user/0 of / (tmpfs)":                                false,
-		"netns someone":                                                 true,
-		"link veth0":                                                    true,
+		"netns lab-k8s-node1":                                           false,
+		"netns tare-trial7-1-server":                                    true,
+		"link veth0":                                                    false,
+		"link tare0123456789":                                           true,
 		"file /run/tare/oci/runc":                                       true,
 		"process /proc/12 of trial8-1-3-main":                           true,
 	} {
