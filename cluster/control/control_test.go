@@ -64,13 +64,22 @@ func TestAgent(t *testing.T) {
 	h, at, agent, _, _ := study(t)
 	token, arrived, forget := h.Expect("t1-server")
 	defer forget()
-	c, err := Dial(within(t), agent, at, "t1-server", token, "10.1.2.3")
+	c, err := Dial(within(t), agent, at, "t1-server", token, "127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	there := <-arrived
-	if there.Addr.String() != "10.1.2.3" {
+	if there.Addr.String() != "127.0.0.1" {
 		t.Error(there.Addr)
+	}
+	echo(t, c, there)
+	token, arrived, forget = h.Expect("t1-client")
+	defer forget()
+	if c, err = Dial(within(t), agent, at, "t1-client", token, "10.1.2.3"); err != nil {
+		t.Fatal(err)
+	}
+	if there = <-arrived; there.Addr.IsValid() {
+		t.Errorf("an address is believed that nothing comes from: %s", there.Addr)
 	}
 	echo(t, c, there)
 	again, err := Dial(within(t), agent, at, "t1-server", token, "10.1.2.3")

@@ -37,7 +37,8 @@ type guest struct {
 	conn  chan Arrival // has room for one
 }
 
-// Arrival is an agent that has come, and the address that its pod has by its own word.
+// Arrival is an agent that has come. Addr is its pod's address; not valid if only the API server
+// knows it.
 type Arrival struct {
 	net.Conn
 	Addr netip.Addr
@@ -94,7 +95,7 @@ func (h *Hub) greet(t *tls.Conn) (func(), error) {
 		if err != nil {
 			return nil, err
 		}
-		return func() { h.arrive(name, token, Arrival{t, addr}) }, t.SetDeadline(time.Time{})
+		return func() { h.arrive(name, token, Arrival{t, seen(t, addr)}) }, t.SetDeadline(time.Time{})
 	}
 	return nil, fmt.Errorf("the certificate is for %.100q", who)
 }
@@ -118,6 +119,15 @@ func readGreeting(r io.Reader) (name, token string, addr netip.Addr, err error) 
 		return words[0], words[1], addr, err
 	}
 	return "", "", addr, errors.New("the greeting is too long")
+}
+
+// seen is the address that an agent says it has, if its connection comes from there: an agent's word
+// alone must not direct another sandbox's traffic. A network may hide a pod behind its node.
+func seen(c net.Conn, said netip.Addr) netip.Addr {
+	if from, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil && from.Addr().Unmap() == said.Unmap() {
+		return said
+	}
+	return netip.Addr{}
 }
 
 // arrive hands an agent's connection to who expects it.

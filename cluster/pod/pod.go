@@ -128,7 +128,17 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 		return nil, errors.Join(err, conn.Close())
 	}
 	i.conn = conn
-	if err := k.api.Get(ctx, i.pod); err != nil { // the node that it is on
+	err = k.api.WatchPod(ctx, i.pod.Namespace, i.pod.Name, func(p *corev1.Pod) (bool, error) {
+		if p == nil {
+			return true, errors.New("the pod was deleted")
+		}
+		i.pod = p // which knows its node now
+		if a, err := netip.ParseAddr(p.Status.PodIP); err == nil && !i.conn.Addr.IsValid() {
+			i.conn.Addr = a
+		}
+		return i.conn.Addr.IsValid(), nil
+	})
+	if err != nil {
 		return nil, fmt.Errorf("cannot read the pod's status: %w", err)
 	}
 	return i, nil
