@@ -79,7 +79,7 @@ const (
 	EndBudgetTime   = "budget-time"   // Budget.Time
 	EndNoComparison = "no-comparison" // there is no baseline, or no treatment
 	EndGaveUp       = "gave-up"       // the baseline, or every treatment, was given up
-	EndSkipped      = "skipped"       // this host cannot run any of its cells
+	EndSkipped      = "skipped"       // none of its cells can run here
 )
 
 type cellState struct {

@@ -56,7 +56,7 @@ func (p *Plan) rewind() {
 		s := &p.strata[i]
 		s.ending, s.counted, s.uncounted, s.closed, s.time, s.width = nil, false, "", 0, 0, 0
 		if !slices.ContainsFunc(s.cells, func(id int) bool { return !p.cells[id].skipped }) {
-			s.ending = &Ending{Code: EndSkipped, Text: "this host cannot run any of its cells"}
+			s.ending = &Ending{Code: EndSkipped, Text: "none of its cells can run here"}
 		}
 	}
 }

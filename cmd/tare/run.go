@@ -144,7 +144,7 @@ func (a *app) measure(ctx context.Context, st *study.Study, at site.About, s sit
 		return coded(exitTrials, "%s failed after all retries; the report says why", words.Count(n, "cell"))
 	}
 	if onlyBaselines(st, skips) && !at.Modelled {
-		return coded(exitHost, "only the baseline could run on this host, so nothing is compared; `tare doctor` says what is missing")
+		return coded(exitHost, "only the baseline could run, so nothing is compared; the skipped cells have the reasons")
 	}
 	return nil
 }
