@@ -123,11 +123,11 @@ func causes() []cause {
 		{says: regexp.MustCompile(`(?i)address (is )?already in use|\bEADDRINUSE\b|port \d+ is (already )?in use`), kind: "died",
 			is: "the port is in use", do: "another program in its sandbox has it; choose another port, or end that program"},
 		{says: regexp.MustCompile(`(?i)function not implemented|\bENOSYS\b|kernel doesn't support io_uring|bad system call|unsupported (system call|syscall)|(system call|syscall) not (implemented|supported)`), signal: "SIGSYS", kind: "unsupported",
-			is: "it asked for a system call that there is none of here", do: "see whether {kind} has the call, or set the program to do without"},
+			is: "it made a system call that this sandbox does not have", do: "see whether {kind} has the call, or set the program to do without"},
 		{says: regexp.MustCompile(`(?i)timed out|deadline exceeded|i/o timeout|no answer within|\bETIMEDOUT\b`), kind: "hung",
-			is: "it waited in vain", do: "see what the other end printed, or give it more time"},
+			is: "it timed out", do: "see what the other end printed, or give it more time"},
 		{says: regexp.MustCompile(`(?i)cannot allocate memory|out of memory|\bENOMEM\b`), kind: "memory",
-			is: "it got no more memory", do: "raise the memory limit or ask for less"},
+			is: "it could not get more memory", do: "raise the memory limit or ask for less"},
 	}
 }
 
