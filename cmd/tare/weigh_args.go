@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -153,7 +154,21 @@ func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue
 	if len(w.sandboxes) == 1 {
 		return nil, coded(exitUsage, "--in %s leaves no sandbox to weigh; name one, such as runc", strings.Join(f.in, ","))
 	}
-	return w, nil
+	return w, w.writable()
+}
+
+// writable refuses a text that a study file cannot hold as it is.
+func (w *weighing) writable() error {
+	texts := append([]string{w.server}, w.commands...)
+	for _, p := range w.params {
+		texts = append(texts, p[1])
+	}
+	for _, t := range texts {
+		if !utf8.ValidString(t) || strings.ContainsRune(t, 0) {
+			return coded(exitUsage, "%q: a study file holds UTF-8 text without NUL bytes; put the command into a script, and give the script", t)
+		}
+	}
+	return nil
 }
 
 // surroundings are what a command line means by relative paths, and what else it needs to know of

@@ -103,6 +103,7 @@ func TestWeighUsage(t *testing.T) {
 		{f: weighFlags{input: "/no/such/file"}, args: []string{"a"}, want: "/no/such/file"},
 		{f: weighFlags{cpus: "many"}, args: []string{"a"}, want: "cpu-limit"},
 		{args: []string{"a | b"}, want: "--shell"},
+		{args: []string{"a\xff"}, want: "UTF-8"},
 	} {
 		w, err := weighingOf(t, c.f, c.args...)
 		if err == nil {
