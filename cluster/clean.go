@@ -28,7 +28,7 @@ func (s *Site) Clean(ctx context.Context, dry bool) ([]state.Leftover, error) {
 	var out []state.Leftover
 	for i := range all.Items {
 		n := &all.Items[i]
-		used, err := s.used(ctx, n.Name)
+		used, err := s.used(ctx, namespace(n.Labels[pod.LabelStudy]))
 		switch {
 		case err != nil:
 		case used:

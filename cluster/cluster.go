@@ -34,10 +34,11 @@ import (
 
 // Site is a cluster. Its fields are set before it is used.
 type Site struct {
-	Image string // of tare
-	Takes remote.Takes
-	Say   func(format string, args ...any) // tells the user
-	Heard func(string)                     // tells the user what the coordinator said: any characters
+	Image   string // of tare
+	Observe bool   // read the pods' figures on their nodes
+	Takes   remote.Takes
+	Say     func(format string, args ...any) // tells the user
+	Heard   func(string)                     // tells the user what the coordinator said: any characters
 
 	api     *kube.Client
 	classes []pod.Class
@@ -46,8 +47,12 @@ type Site struct {
 
 // About is of site.Site.
 func (s *Site) About() site.About {
+	flag := "--on k8s --image " + s.Image
+	if s.Observe {
+		flag += " --observe"
+	}
 	return site.About{
-		Flag: "--on k8s --image " + s.Image, Suffix: "-k8s", Cannot: "the cluster cannot run",
+		Flag: flag, Suffix: "-k8s", Cannot: "the cluster cannot run",
 		Nothing: "the cluster can run no cell of the study; the reasons are above",
 	}
 }
@@ -186,7 +191,7 @@ const upWithin = 3 * time.Minute
 // connect starts a coordinator and connects to it.
 func (s *Site) connect(ctx context.Context) (_ *connection, err error) {
 	id := "t" + strings.ToLower(rand.Text()[:8])
-	c := &connection{say: s.Say, made: deployment{api: s.api, id: id, namespace: "tare-" + id}}
+	c := &connection{say: s.Say, made: deployment{api: s.api, id: id, namespace: namespace(id)}}
 	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", upWithin))
 	defer cancel()
 	defer func() {
@@ -200,7 +205,11 @@ func (s *Site) connect(ctx context.Context) (_ *connection, err error) {
 			err = &site.UnableError{Err: err}
 		}
 	}()
-	user, err := c.made.create(limited, Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: s.nodes, Agents: agentSecret})
+	b := Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: s.nodes, Agents: agentSecret}
+	if s.Observe {
+		b.Observers = rand.Text()
+	}
+	user, err := c.made.create(limited, b)
 	if err != nil {
 		return nil, err
 	}

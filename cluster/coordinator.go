@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,9 @@ import (
 
 	"tare/cluster/control"
 	"tare/cluster/kube"
+	"tare/cluster/observer"
 	"tare/cluster/pod"
+	"tare/collect"
 	"tare/record"
 	"tare/sandbox"
 	"tare/site"
@@ -30,11 +33,13 @@ type Brief struct {
 	Classes       []pod.Class
 	Nodes         []record.Node
 	Agents        string // name of the Secret with their identity
+	Observers     string // the token of the nodes' observers; "": there are none
 }
 
 // Coordinator makes a study's trials, in a pod of the cluster.
 type Coordinator struct {
-	Workloads map[string]workload.Workload
+	Workloads  map[string]workload.Workload
+	Collectors func(names []string) []collect.Collector
 	// Answer serves a user's connection with the site, until it ends.
 	Answer func(ctx context.Context, conn net.Conn, b Brief, s func(say func(string, ...any)) site.Site) error
 }
@@ -73,7 +78,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	left := time.AfterFunc(lonely, func() { cancel(errLonely) })
-	s := &insideSite{brief: b, api: api, loads: c.Workloads, owner: self}
+	s := &insideSite{brief: b, api: api, loads: c.Workloads, collectors: c.Collectors, owner: self}
 	s.hub, err = control.NewHub(id, func(conn net.Conn) {
 		left.Stop()
 		err := c.Answer(ctx, conn, b, func(say func(string, ...any)) site.Site { s.say = say; return s })
@@ -81,6 +86,12 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	if b.Observers != "" {
+		s.nodes = observer.Nodes{}
+		for _, n := range b.Nodes {
+			s.nodes[n.Name] = s.hub.Await(observer.Name(n.Name), b.Observers, observer.Waiting)
+		}
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", fmt.Sprintf(":%d", port))
@@ -121,12 +132,14 @@ func (c *Coordinator) self(ctx context.Context, api *kube.Client) (*corev1.Pod, 
 
 // insideSite is the cluster as a site, seen from a pod in it.
 type insideSite struct {
-	brief Brief
-	api   *kube.Client
-	hub   *control.Hub
-	loads map[string]workload.Workload
-	owner *corev1.Pod
-	say   func(string, ...any)
+	brief      Brief
+	api        *kube.Client
+	hub        *control.Hub
+	nodes      observer.Nodes // nil: there are no observers
+	loads      map[string]workload.Workload
+	collectors func(names []string) []collect.Collector
+	owner      *corev1.Pod
+	say        func(string, ...any)
 }
 
 // About is of site.Site. The user's tare says what the site is.
@@ -141,10 +154,20 @@ func (s *insideSite) session(r site.Request) *insideSession {
 	}
 	kinds := map[string]sandbox.Kind{}
 	for _, c := range s.brief.Classes {
-		kinds[c.Name] = pod.New(c, s.api, s.hub, st)
+		k := pod.New(c, s.api, s.hub, st)
+		k.Nodes = s.nodes
+		kinds[c.Name] = k
 	}
-	return &insideSession{nodes: s.brief.Nodes, Maker: trial.Maker{
-		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Place: place{}, Trying: r.Trying,
+	var collectors []collect.Collector
+	if s.nodes != nil {
+		for _, c := range s.collectors(r.Study.Collect.Names) {
+			if !slices.Contains([]string{"guest", "link"}, c.Name()) { // a guest's stream and a bridge are no node's
+				collectors = append(collectors, s.nodes.Collector(c, r.Study.Collect.Interval))
+			}
+		}
+	}
+	return &insideSession{nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
+		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: place{}, Trying: r.Trying,
 	}}
 }
 
@@ -161,8 +184,28 @@ func (s *insideSite) Open(ctx context.Context, r site.Request) (site.Session, er
 	if h.skips, err = h.Skips(ctx); err != nil {
 		return nil, err
 	}
-	s.say("no collector reads pods yet: the report has no causes")
+	for i := range h.nodes {
+		if s.nodes != nil {
+			if err := s.describe(ctx, &h.nodes[i]); err != nil {
+				return nil, &site.UnableError{Err: err}
+			}
+		}
+	}
+	if s.nodes == nil {
+		s.say("nothing reads the nodes: the report has no causes; --observe adds them (docs/cluster.md)")
+	}
 	return h, nil
+}
+
+// describe adds to what the API server says of a node what its observer sees.
+func (s *insideSite) describe(ctx context.Context, n *record.Node) error {
+	seen, err := s.nodes.Host(ctx, n.Name)
+	if err != nil {
+		return fmt.Errorf("cannot read node %s: %w", n.Name, err)
+	}
+	seen.Hostname, seen.OS, seen.Tools = n.Host.Hostname, n.Host.OS, n.Host.Tools
+	n.Host = seen
+	return nil
 }
 
 // insideSession is an open study. Its maker makes the trials.

@@ -81,6 +81,11 @@ const (
 	// FactAccelerator ends the name of a trial's fact ROLE.accelerator: what ran the
 	// processors of the role's sandbox.
 	FactAccelerator = "accelerator"
+	// FactNode, FactCPULimit and FactMemoryLimit end the names of a trial's facts: the node that a
+	// role's sandbox was on, and the limits that were in force there, in cores and bytes, or "none".
+	FactNode        = "node"
+	FactCPULimit    = "cpu_limit_in_force"
+	FactMemoryLimit = "memory_limit_in_force"
 	// Values of that fact: the host's processors, QEMU's emulation of some, and the model.
 	AcceleratorKVM   = "kvm"
 	AcceleratorTCG   = "tcg"

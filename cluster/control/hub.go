@@ -34,7 +34,8 @@ type Hub struct {
 // guest is an agent that is expected.
 type guest struct {
 	token string
-	conn  chan Arrival // has room for one
+	conn  chan Arrival // has room for as many as may wait
+	stays bool         // it may come again
 }
 
 // Arrival is an agent that has come. Addr is its pod's address; not valid if only the API server
@@ -135,15 +136,28 @@ func (h *Hub) arrive(name, token string, conn Arrival) {
 	h.mu.Lock()
 	g := h.expected[name]
 	known := g != nil && subtle.ConstantTimeCompare([]byte(g.token), []byte(token)) == 1
-	if known {
+	if known && !g.stays {
 		delete(h.expected, name)
 	}
 	h.mu.Unlock()
-	if !known {
-		_ = conn.Close()
-		return
+	if known {
+		select {
+		case g.conn <- conn:
+			return
+		default: // no more of them may wait
+		}
 	}
-	g.conn <- conn
+	_ = conn.Close()
+}
+
+// Await prepares for connections that come again and again under a name and say the token, of
+// which so many may wait. The hub never forgets the name.
+func (h *Hub) Await(name, token string, waiting int) <-chan Arrival {
+	g := &guest{token: token, conn: make(chan Arrival, waiting), stays: true}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.expected[name] = g
+	return g.conn
 }
 
 // Expect prepares for the agent of a sandbox. The agent must say the token. forget ends it: a

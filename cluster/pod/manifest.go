@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"tare/cluster/observer"
 	"tare/sandbox"
 	"tare/volume"
 )
@@ -95,8 +96,7 @@ func (k *Kind) manifest(want *sandbox.Want, token string) *corev1.Pod {
 	}
 	c := &p.Spec.Containers[0]
 	c.Command = []string{"/tare", "internal", "pod"}
-	c.Env = []corev1.EnvVar{{Name: EnvCoordinator, Value: s.Coordinator}, {Name: EnvName, Value: want.Name}, {Name: EnvToken, Value: token},
-		{Name: EnvAddress, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}}
+	c.Env = []corev1.EnvVar{{Name: EnvCoordinator, Value: s.Coordinator}, {Name: EnvName, Value: want.Name}, {Name: EnvToken, Value: token}, own()}
 	c.Resources = resources(want)
 	for _, v := range want.Volumes {
 		dir := &corev1.EmptyDirVolumeSource{}
@@ -117,12 +117,40 @@ func (k *Kind) manifest(want *sandbox.Want, token string) *corev1.Pod {
 // its brief.
 func Coordinator(meta metav1.ObjectMeta, image, secret string, port int32) *corev1.Pod {
 	p := basic(meta, image, secret)
+	p.Spec.ActiveDeadlineSeconds = nil // a study may take days; without a user, the coordinator ends
 	p.Spec.ServiceAccountName = meta.Name
 	p.Spec.AutomountServiceAccountToken = nil
 	c := &p.Spec.Containers[0]
 	c.Command = []string{"/tare", "internal", "coordinator"}
 	c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}}
 	return p
+}
+
+// Observer is the privileged pod that reads the figures of one node's pods (package observer). It
+// sees the node's processes and control groups, and changes nothing. CAP_SYS_PTRACE is for
+// /proc/PID/io and the memory maps of other users' processes (proc_pid_io(5)).
+func Observer(meta metav1.ObjectMeta, node string, s Study, token string) *corev1.Pod {
+	p := basic(meta, s.Image, s.Secret)
+	no, yes, root := false, true, int64(0)
+	p.Spec.HostPID = true
+	p.Spec.ActiveDeadlineSeconds = nil // it ends when the coordinator is gone
+	p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	p.Spec.SecurityContext.RunAsNonRoot, p.Spec.SecurityContext.RunAsUser, p.Spec.SecurityContext.RunAsGroup = &no, &root, &root
+	c := &p.Spec.Containers[0]
+	c.Command = []string{"/tare", "internal", "observer"}
+	c.Env = []corev1.EnvVar{{Name: EnvCoordinator, Value: s.Coordinator}, {Name: EnvName, Value: observer.Name(node)}, {Name: EnvToken, Value: token}, own()}
+	c.SecurityContext.Capabilities.Add = []corev1.Capability{"SYS_PTRACE"}
+	c.SecurityContext.ReadOnlyRootFilesystem = &yes
+	const groups = "/sys/fs/cgroup"
+	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "cgroup", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: groups}}})
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "cgroup", MountPath: groups, ReadOnly: true})
+	return p
+}
+
+// own is the variable with the pod's address.
+func own() corev1.EnvVar {
+	return corev1.EnvVar{Name: EnvAddress, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}
 }
 
 // resources are the limits, requested as well: what runs is to have them. Without limits there

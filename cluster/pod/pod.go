@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,9 +21,12 @@ import (
 	"tare/agent"
 	"tare/cluster/control"
 	"tare/cluster/kube"
+	"tare/cluster/observer"
 	"tare/param"
 	"tare/record"
 	"tare/sandbox"
+	"tare/sandbox/oci"
+	"tare/sandbox/vm"
 )
 
 // Class is a RuntimeClass, or the cluster's default runtime under the name of the baseline.
@@ -39,6 +43,9 @@ type Kind struct {
 	api   *kube.Client
 	hub   *control.Hub
 	study *Study
+
+	// Nodes are the observers. nil: a pod's control groups and limits stay unknown.
+	Nodes observer.Nodes
 }
 
 // New returns the kind of a class. Without a study it describes, and starts nothing.
@@ -141,6 +148,11 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the pod's status: %w", err)
 	}
+	if k.Nodes != nil && spec.Node != "" {
+		if i.found, err = k.Nodes.Find(ctx, spec.Node, string(i.pod.UID)); err != nil {
+			return nil, err
+		}
+	}
 	return i, nil
 }
 
@@ -212,6 +224,7 @@ type instance struct {
 	pod    *corev1.Pod
 	conn   control.Arrival
 	client *agent.Client
+	found  observer.Found
 }
 
 // Exec implements sandbox.Instance.
@@ -243,12 +256,46 @@ func (i *instance) explain(ctx context.Context, err error) error {
 // Addr implements sandbox.Instance.
 func (i *instance) Addr() netip.Addr { return i.conn.Addr }
 
-// Scope implements sandbox.Instance. Nothing reads a pod's figures on its node yet.
-func (*instance) Scope() sandbox.LocalScope { return sandbox.LocalScope{} }
+// Scope implements sandbox.Instance.
+func (i *instance) Scope() sandbox.LocalScope {
+	if i.found.Cgroup == "" {
+		return sandbox.LocalScope{}
+	}
+	return sandbox.LocalScope{Cgroups: []string{i.found.Cgroup}, Limited: i.found.Limited, Roles: i.kind.roles()}
+}
 
-// Facts implements sandbox.Instance.
+// roles are those of the threads in a pod's control groups. A pod's first container only waits.
+func (k *Kind) roles() sandbox.ThreadRoles {
+	if k.Traits(nil).Family == record.FamilyVM {
+		return vm.ThreadRoles()
+	}
+	return append(sandbox.ThreadRoles{
+		{Role: record.RoleShim, Program: "pause"},
+		{Role: record.RoleHarness, Program: "tare", Args: []string{"internal", "pod"}},
+	}, oci.ThreadRoles("runsc")...)
+}
+
+// Facts implements sandbox.Instance. Limits that are in force are read on the node.
 func (i *instance) Facts() map[string]string {
-	return map[string]string{"sandbox": i.kind.name, "node": i.pod.Spec.NodeName, "pod": string(i.pod.UID), "runtime_class": i.kind.class, "image": i.pod.Spec.Containers[0].Image}
+	c := i.pod.Spec.Containers[0]
+	f := map[string]string{"sandbox": i.kind.name, record.FactNode: i.pod.Spec.NodeName, "pod": string(i.pod.UID), "runtime_class": i.kind.class, "image": c.Image}
+	for _, s := range i.pod.Status.ContainerStatuses {
+		if s.ImageID != "" {
+			f["image_digest"] = s.ImageID
+		}
+	}
+	if i.found.Cgroup != "" {
+		f[record.FactCPULimit], f[record.FactMemoryLimit] = noneOr(i.found.CPU), noneOr(float64(i.found.Memory))
+	}
+	return f
+}
+
+// noneOr is a limit as facts have it.
+func noneOr(n float64) string {
+	if n == 0 {
+		return "none"
+	}
+	return strconv.FormatFloat(n, 'f', -1, 64)
 }
 
 // grace is how long the agent has to end with its commands. stopWithin bounds Stop.

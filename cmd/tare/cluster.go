@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -16,6 +17,7 @@ import (
 	"tare/cluster"
 	"tare/cluster/control"
 	"tare/cluster/kube"
+	"tare/cluster/observer"
 	"tare/cluster/pod"
 	collectall "tare/collect/all"
 	"tare/host/state"
@@ -32,13 +34,15 @@ const onCluster = "k8s"
 // clusterFlags choose a cluster, by the names of kubectl's flags.
 type clusterFlags struct {
 	kube.Where
-	image string
+	image   string
+	observe bool
 }
 
 // add adds the flags of a verb that measures.
 func (f *clusterFlags) add(fl *pflag.FlagSet) {
 	f.choose(fl)
 	fl.StringVar(&f.image, "image", "", "with --on k8s: tare's image, as `tare image push tare REFERENCE` prints it")
+	fl.BoolVar(&f.observe, "observe", false, "with --on k8s: read processors, memory and threads of the pods on their nodes, by privileged pods, so that the report has causes")
 }
 
 // choose adds the flags that choose a cluster.
@@ -52,7 +56,7 @@ func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, error) {
 	if f.image == "" {
 		return nil, coded(exitUsage, "--on k8s needs --image; `tare image push tare REGISTRY/NAME:TAG` sends tare's image to a registry that the cluster pulls from, and prints what to give")
 	}
-	s := &cluster.Site{Image: f.image, Takes: expected, Say: a.say, Heard: func(text string) { a.note("%s", text) }}
+	s := &cluster.Site{Image: f.image, Observe: f.observe, Takes: expected, Say: a.say, Heard: func(text string) { a.note("%s", text) }}
 	if err := s.Reach(f.Where); err != nil {
 		return nil, err
 	}
@@ -81,7 +85,7 @@ func offeredIn(kinds []sandbox.Kind) study.Catalogue {
 func coordinate(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
-	c := &cluster.Coordinator{Workloads: workloads(), Answer: func(ctx context.Context, conn net.Conn, b cluster.Brief, of func(func(string, ...any)) site.Site) error {
+	c := &cluster.Coordinator{Workloads: workloads(), Collectors: collectors, Answer: func(ctx context.Context, conn net.Conn, b cluster.Brief, of func(func(string, ...any)) site.Site) error {
 		kinds := []sandbox.Kind{}
 		for _, k := range b.Classes {
 			kinds = append(kinds, pod.New(k, nil, nil, nil))
@@ -105,20 +109,44 @@ func coordinate(ctx context.Context) error {
 // podAgent is the agent of a pod, which dials the coordinator.
 func podAgent(ctx context.Context) error {
 	signal.Ignore(syscall.SIGINT)
-	id, err := control.ReadIdentity(pod.IdentityDir)
+	dial, err := podDial()
 	if err != nil {
 		return err
+	}
+	conn, err := dial(ctx)
+	if err != nil {
+		return err
+	}
+	return agent.Serve(ctx, conn, conn, nil, agent.OwnProcess)
+}
+
+// observe reads the figures of a node's pods for the coordinator.
+func observe(ctx context.Context) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
+	defer stop()
+	dial, err := podDial()
+	if err != nil {
+		return err
+	}
+	return observer.Serve(ctx, func(ctx context.Context) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		return dial(ctx)
+	}, collectall.Collectors())
+}
+
+// podDial reads what a pod's manifest says of the coordinator, and takes it out of the environment.
+func podDial() (observer.Dial, error) {
+	id, err := control.ReadIdentity(pod.IdentityDir)
+	if err != nil {
+		return nil, err
 	}
 	var at [4]string
 	for i, name := range []string{pod.EnvCoordinator, pod.EnvName, pod.EnvToken, pod.EnvAddress} {
 		at[i] = os.Getenv(name)
 		if err := os.Unsetenv(name); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	conn, err := control.Dial(ctx, id, at[0], at[1], at[2], at[3])
-	if err != nil {
-		return err
-	}
-	return agent.Serve(ctx, conn, conn, nil, agent.OwnProcess)
+	return func(ctx context.Context) (net.Conn, error) { return control.Dial(ctx, id, at[0], at[1], at[2], at[3]) }, nil
 }

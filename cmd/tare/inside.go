@@ -48,7 +48,7 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		case name == "agent":
 			err = agent.Serve(ctx, os.Stdin, stdout, nil, agent.OwnProcess, agent.Secret(secret))
 		default:
-			err = remote.Serve(ctx, os.Stdin, stdout, append(collectall.Collectors(), collectall.Counting()), agent.Secret(secret))
+			err = remote.Serve(ctx, os.Stdin, stdout, append(collectall.Collectors(), collectall.Counting()), nil, agent.Secret(secret))
 		}
 		if err != nil {
 			fmt.Fprintf(stderr, "tare internal %s: %v\n", name, err)
@@ -57,12 +57,9 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		return exitOK
 	case "site":
 		return served(ctx, stdout, stderr)
-	case "pod", "coordinator":
-		run := podAgent
-		if name == "coordinator" {
-			run = coordinate
-		}
-		if err := run(ctx); err != nil {
+	case "pod", "coordinator", "observer":
+		run := map[string]func(context.Context) error{"pod": podAgent, "coordinator": coordinate, "observer": observe}
+		if err := run[name](ctx); err != nil {
 			fmt.Fprintf(stderr, "tare internal %s: %v\n", name, err)
 			return exitFailed
 		}

@@ -31,7 +31,7 @@ func Dial(context.Context) (io.ReadWriteCloser, error) {
 }
 
 func serve(collectors []collect.Collector) int {
-	if err := remote.Serve(context.Background(), os.Stdin, os.Stdout, collectors); err != nil {
+	if err := remote.Serve(context.Background(), os.Stdin, os.Stdout, collectors, nil); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -95,7 +95,7 @@ func dial(t testing.TB, serve func(r io.Reader, w io.Writer) error) Dial {
 }
 
 func serving(t testing.TB, collectors ...collect.Collector) Dial {
-	return dial(t, func(r io.Reader, w io.Writer) error { return Serve(context.Background(), r, w, collectors) })
+	return dial(t, func(r io.Reader, w io.Writer) error { return Serve(context.Background(), r, w, collectors, nil) })
 }
 
 func open(t *testing.T, c *Collector, scopes ...sandbox.LocalScope) collect.Stamped {

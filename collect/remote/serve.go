@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -68,10 +69,12 @@ func (s *seriesBody) sample() record.Sample {
 }
 
 // Serve opens the collector that the client names and reads it until r ends, the client stops
-// reading, or ctx is done. It starts no commands.
-func Serve(ctx context.Context, r io.Reader, w io.Writer, collectors []collect.Collector, traits ...agent.Trait) error {
+// reading, or ctx is done. It starts no commands. Further operations may be given.
+func Serve(ctx context.Context, r io.Reader, w io.Writer, collectors []collect.Collector, further agent.Operations, traits ...agent.Trait) error {
 	s := &server{collectors: collectors, numbers: map[seriesBody]int{}, stop: make(chan struct{})}
-	err := agent.Serve(ctx, r, w, agent.Operations{opOpen: s.open, opRead: s.read}, append(traits, agent.NoCommands)...)
+	ops := agent.Operations{opOpen: s.open, opRead: s.read}
+	maps.Copy(ops, further)
+	err := agent.Serve(ctx, r, w, ops, append(traits, agent.NoCommands)...)
 	return errors.Join(err, s.close())
 }
 

@@ -61,15 +61,15 @@ func (i *instance) Addr() netip.Addr { return i.spec.Network.Addr.Addr() }
 // Scope implements sandbox.Instance.
 func (i *instance) Scope() sandbox.LocalScope {
 	return sandbox.LocalScope{
-		Cgroups: []string{i.group.Rel(), i.cgroup()}, Limited: i.cgroup(), Roles: rolesFor(i.binary),
+		Cgroups: []string{i.group.Rel(), i.cgroup()}, Limited: i.cgroup(), Roles: ThreadRoles(i.binary),
 	}
 }
 
-// rolesFor tells the roles of the threads of a container. What runs under the
+// ThreadRoles tells the roles of the threads of a container. What runs under the
 // runtime's own name watches over the container. gVisor renames its processes
 // runsc-sandbox and runsc-gofer, and runs the user's code in children of the
 // sentry that have no arguments (systrap and ptrace).
-func rolesFor(binary string) sandbox.ThreadRoles {
+func ThreadRoles(binary string) sandbox.ThreadRoles {
 	return sandbox.ThreadRoles{
 		{Role: record.RoleSentry, Program: "runsc-sandbox"},
 		{Role: record.RoleGofer, Program: "runsc-gofer"},

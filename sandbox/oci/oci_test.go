@@ -208,7 +208,7 @@ func TestDeleteHangs(t *testing.T) {
 }
 
 func TestRoles(t *testing.T) {
-	roles := rolesFor("/usr/sbin/runc")
+	roles := ThreadRoles("/usr/sbin/runc")
 	for _, c := range []struct {
 		args []string
 		want record.ThreadRole

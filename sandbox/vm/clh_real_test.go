@@ -130,7 +130,7 @@ func devicesCLH(t *testing.T, k *Kind, s sandbox.Spec) {
 			continue
 		}
 		t.Logf("%s", comm)
-		roles[threadRoles().Of(sandbox.Thread{Comm: strings.TrimSpace(string(comm))})]++
+		roles[ThreadRoles().Of(sandbox.Thread{Comm: strings.TrimSpace(string(comm))})]++
 	}
 	if roles[record.RoleVCPU] != 3 {
 		t.Errorf("%d threads of processors, want 2 and one plugged in", roles[record.RoleVCPU])

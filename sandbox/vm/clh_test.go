@@ -100,7 +100,7 @@ func TestRolesCLH(t *testing.T) {
 		"cloud-hyperviso": record.RoleVMM, "vmm": record.RoleVMM, "http-server": record.RoleVMM, "event-monitor": record.RoleVMM, "vmm_signal_hand": record.RoleVMM,
 		"vcpu0": record.RoleVCPU, "vcpu11": record.RoleVCPU, "_net2_qp0": record.RoleIOThread, "_disk0_q0": record.RoleIOThread,
 	} {
-		if got := threadRoles().Of(sandbox.Thread{Comm: comm, Args: args}); got != want {
+		if got := ThreadRoles().Of(sandbox.Thread{Comm: comm, Args: args}); got != want {
 			t.Errorf("%q is %s, want %s", comm, got, want)
 		}
 	}

@@ -77,7 +77,7 @@ func (i *instance) Addr() netip.Addr { return i.spec.Network.Addr.Addr() }
 // Scope implements sandbox.Instance.
 func (i *instance) Scope() sandbox.LocalScope {
 	return sandbox.LocalScope{
-		Cgroups: []string{i.group.Rel()}, Limited: i.group.Rel(), Roles: threadRoles(), Guest: i.machine.client.Guest(),
+		Cgroups: []string{i.group.Rel()}, Limited: i.group.Rel(), Roles: ThreadRoles(), Guest: i.machine.client.Guest(),
 	}
 }
 

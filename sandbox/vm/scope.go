@@ -5,13 +5,13 @@ import (
 	"tare/sandbox"
 )
 
-// threadRoles tells the threads of a machine apart. QEMU names its own with
+// ThreadRoles tells the threads of a machine apart. QEMU names its own with
 // debug-threads=on: "CPU 0/KVM" or "CPU 0/TCG", "IO iothread0"; the main loop and the
 // threads that read and write files for it are the VMM's. The kernel names vhost's
 // threads after the process that they work for: vhost-1234. cloud-hypervisor names a thread
 // of its own for each queue of a device: "_net0_qp0" (two queues: in and out), "_disk0_q0";
 // "vcpu0" is a processor, "vmm" the main loop.
-func threadRoles() sandbox.ThreadRoles {
+func ThreadRoles() sandbox.ThreadRoles {
 	return sandbox.ThreadRoles{
 		{Role: record.RoleVhost, Comm: "vhost-"},
 		{Role: record.RoleVirtiofsd, Program: "virtiofsd"},

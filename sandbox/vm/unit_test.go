@@ -38,7 +38,7 @@ func TestRoles(t *testing.T) {
 		{"vhost-1234", nil, record.RoleVhost},  // a kernel thread until Linux 6.3
 		{"vhost-1234", qemu, record.RoleVhost}, // a thread of QEMU's since
 	} {
-		if got := threadRoles().Of(sandbox.Thread{Comm: c.comm, Args: c.args}); got != c.want {
+		if got := ThreadRoles().Of(sandbox.Thread{Comm: c.comm, Args: c.args}); got != c.want {
 			t.Errorf("%q of %q is %s, want %s", c.comm, c.args, got, c.want)
 		}
 	}

@@ -1,0 +1,198 @@
+// Package observer reads what the node of a pod knows of it: the figures that collectors read on a
+// host, and the limits that are in force. It runs in a privileged pod on each node of a study.
+//
+// The data path: 1. Serve, on the node, keeps connections to the coordinator open; 2. the
+// coordinator takes one when it needs it: Find asks for a pod's control groups, Collector opens a
+// collector on them; 3. Serve replaces the connection that was taken.
+//
+// docs/design/0032-observers.md says why.
+package observer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"tare/agent"
+	"tare/cluster/control"
+	"tare/collect"
+	collecthost "tare/collect/host"
+	"tare/collect/remote"
+	"tare/host/cgroup"
+	"tare/record"
+	"tare/sandbox"
+)
+
+// Waiting is how many unused connections an observer keeps: a trial opens one for each collector,
+// and a lost round trip costs little.
+const Waiting = 4
+
+// Name is what the observer of a node says that it is.
+func Name(node string) string { return "observer/" + node }
+
+// Found is what a node knows of a pod.
+type Found struct {
+	Cgroup  string  `json:"cgroup"`            // the pod's group; see sandbox.LocalScope.Cgroups
+	Limited string  `json:"limited,omitempty"` // see sandbox.LocalScope.Limited
+	CPU     float64 `json:"cpu,omitempty"`     // cores that the CPU quota in force allows; 0: there is none
+	Memory  int64   `json:"memory,omitempty"`  // bytes that the limit in force allows; 0: there is none
+}
+
+// Operations of an observer, beside those of its collectors.
+const (
+	opFind = "find" // body: a pod's UID; answer: Found
+	opHost = "host" // no body; answer: record.Host
+)
+
+// host describes the node, but for what a pod does not see: the node's programs and devices.
+func host(json.RawMessage) (any, error) {
+	h := collecthost.Describe(context.Background(), "/", nil)
+	h.KVM = ""
+	return h, nil
+}
+
+// find reads the control groups of this node. The kubelet names a pod's group after the pod's UID,
+// with underscores where systemd makes the groups. The limits are those of the container with
+// the most threads: a pod's first container only waits.
+func find(body json.RawMessage) (any, error) {
+	var uid string
+	if err := json.Unmarshal(body, &uid); err != nil || uid == "" {
+		return nil, errors.New("no pod is named")
+	}
+	h, err := cgroup.Detect()
+	if err != nil {
+		return nil, err
+	}
+	plain, systemd := "pod"+uid, "pod"+strings.ReplaceAll(uid, "-", "_")
+	pod, err := h.Find(func(name string) bool {
+		return strings.HasSuffix(strings.TrimSuffix(name, ".slice"), plain) || strings.HasSuffix(strings.TrimSuffix(name, ".slice"), systemd)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the control group of pod %.100s: %w", uid, err)
+	}
+	busiest, err := pod.Busiest()
+	if err != nil {
+		return nil, err
+	}
+	l, limited, err := busiest.InForce(pod)
+	if err != nil {
+		return nil, err
+	}
+	if limited == "" {
+		limited = busiest.Rel()
+	}
+	return Found{Cgroup: pod.Rel(), Limited: limited, CPU: l.CPU, Memory: l.Memory}, nil
+}
+
+// Dial connects to the coordinator, or returns an error after some time.
+type Dial func(context.Context) (net.Conn, error)
+
+// Serve keeps Waiting connections to the coordinator until one cannot be made, which means that the
+// coordinator is gone, or ctx ends.
+func Serve(ctx context.Context, dial Dial, collectors []collect.Collector) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	room := make(chan struct{}, Waiting)
+	for {
+		select {
+		case room <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		go func() {
+			conn, err := dial(ctx)
+			if err != nil {
+				cancel(err)
+				return
+			}
+			first := &firstRead{Conn: conn, then: sync.OnceFunc(func() { <-room })}
+			_ = remote.Serve(ctx, first, conn, collectors, agent.Operations{opFind: find, opHost: host}) // who reads hears of errors
+			_ = conn.Close()
+			first.then()
+		}()
+	}
+}
+
+// firstRead calls then when something has come, or nothing will.
+type firstRead struct {
+	net.Conn
+	then func()
+}
+
+func (f *firstRead) Read(p []byte) (int, error) {
+	n, err := f.Conn.Read(p)
+	f.then()
+	return n, err
+}
+
+// Nodes are the observers of a study, seen from the coordinator.
+type Nodes map[string]<-chan control.Arrival
+
+// within bounds how long a node's connection may be awaited.
+const within = 10 * time.Second
+
+// take takes a connection of a node's observer.
+func (n Nodes) take(ctx context.Context, node string) (io.ReadWriteCloser, error) {
+	select {
+	case c := <-n[node]:
+		return c, nil
+	case <-ctx.Done():
+	case <-time.After(within):
+	}
+	return nil, fmt.Errorf("the observer on node %s does not answer", node)
+}
+
+// Find asks a node for a pod.
+func (n Nodes) Find(ctx context.Context, node, uid string) (f Found, err error) {
+	return f, n.ask(ctx, node, opFind, uid, &f)
+}
+
+// Host asks a node for its description.
+func (n Nodes) Host(ctx context.Context, node string) (h record.Host, err error) {
+	return h, n.ask(ctx, node, opHost, nil, &h)
+}
+
+func (n Nodes) ask(ctx context.Context, node, op string, body, into any) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	c, err := n.take(ctx, node)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	client, err := agent.Connect(ctx, c, c, agent.Place("observer"))
+	if err != nil {
+		return err
+	}
+	return client.Call(ctx, op, body, into)
+}
+
+// Collector is the counterpart of a collector, which the observer of a trial's node reads every so
+// often.
+func (n Nodes) Collector(c collect.Collector, every time.Duration) collect.Collector {
+	return &collector{c, every, n}
+}
+
+type collector struct {
+	collect.Collector
+	every time.Duration
+	nodes Nodes
+}
+
+// Check is of collect.Collector: Open finds out what the node can read.
+func (*collector) Check() error { return nil }
+
+// Open is of collect.Collector.
+func (c *collector) Open(ctx context.Context, scopes []sandbox.LocalScope) (collect.Probe, error) {
+	if len(scopes) == 0 {
+		return nil, errors.New("no sandbox runs yet whose node could be read")
+	}
+	dial := func(ctx context.Context) (io.ReadWriteCloser, error) { return c.nodes.take(ctx, scopes[0].Node) }
+	return remote.New(c.Collector, c.every, dial).Open(ctx, scopes)
+}
