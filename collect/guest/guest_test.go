@@ -42,7 +42,13 @@ func served(t testing.TB) sandbox.Guest {
 		_ = fromClient.Close()
 		<-done
 	})
-	return c.Guest()
+	g := c.Guest()
+	// The agent opens its files at the first question, and keeps them.
+	for g.Ask(); ; time.Sleep(time.Millisecond) {
+		if got, err := g.Take(); err != nil || len(got) > 0 {
+			return g
+		}
+	}
 }
 
 func TestContract(t *testing.T) {
