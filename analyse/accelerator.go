@@ -28,7 +28,11 @@ const AcceleratorFact = "." + record.FactAccelerator
 // FactNames are the ends of the names of all facts that Analyse looks at. Whoever
 // loads trials for an analysis alone may leave the others out.
 func FactNames() []string {
-	return append(record.TraitFacts(), record.FactWhere, AcceleratorFact, toolFact)
+	out := append(record.TraitFacts(), record.FactWhere, AcceleratorFact, toolFact)
+	for _, x := range terms() {
+		out = append(out, "."+x.fact)
+	}
+	return out
 }
 
 // accelerators asks the good trials of each level of the factor sandbox, in the

@@ -104,6 +104,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	r.Compared = a.compare()
 	r.Discoveries = discoveries(a.rule, r.Compared)
 	r.Ends = a.ends()
+	r.Certificates = a.certificates()
 	r.Published = published.Compare(st, a.rule, a.summary, a.kinds)
 	r.Structural = a.shares(r)
 	r.Tables = a.tables(r)

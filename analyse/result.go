@@ -49,6 +49,9 @@ type Result struct {
 
 	Ends []Ends `json:"ends,omitempty"` // where each end of the workloads ran, by stratum
 
+	// Certificates say what both sides of each comparison shared, where their trials tell; sorted.
+	Certificates []Certificate `json:"certificates,omitempty"`
+
 	Published *published.Table `json:"published,omitempty"` // beside published figures; nil when the study asks for none
 
 	Accelerators []Accelerator `json:"accelerators,omitempty"` // of the levels of the factor sandbox that are virtual machines

@@ -86,6 +86,8 @@ const (
 	FactNode        = "node"
 	FactCPULimit    = "cpu_limit_in_force"
 	FactMemoryLimit = "memory_limit_in_force"
+	// FactImageDigest ends the name of the fact with the digest of the image that a role's sandbox ran.
+	FactImageDigest = "image_digest"
 	// Values of that fact: the host's processors, QEMU's emulation of some, and the model.
 	AcceleratorKVM   = "kvm"
 	AcceleratorTCG   = "tcg"

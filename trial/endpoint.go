@@ -90,7 +90,7 @@ func (t *trial) prepareRole(ctx context.Context, role workload.Role, cpus string
 		}
 		t.rec.Facts[role.Name+".image"] = role.Image
 		if ep.image.Digest != "" {
-			t.rec.Facts[role.Name+".image_digest"] = ep.image.Digest
+			t.rec.Facts[role.Name+"."+record.FactImageDigest] = ep.image.Digest
 		}
 	}
 	if isolated {

@@ -279,15 +279,30 @@ func (k *Kind) roles() sandbox.ThreadRoles {
 func (i *instance) Facts() map[string]string {
 	c := i.pod.Spec.Containers[0]
 	f := map[string]string{"sandbox": i.kind.name, record.FactNode: i.pod.Spec.NodeName, "pod": string(i.pod.UID), "runtime_class": i.kind.class, "image": c.Image}
-	for _, s := range i.pod.Status.ContainerStatuses {
-		if s.ImageID != "" {
-			f["image_digest"] = s.ImageID
-		}
+	if _, digest, pinned := strings.Cut(c.Image, "@"); pinned {
+		f[record.FactImageDigest] = digest
 	}
 	if i.found.Cgroup != "" {
 		f[record.FactCPULimit], f[record.FactMemoryLimit] = noneOr(i.found.CPU), noneOr(float64(i.found.Memory))
 	}
 	return f
+}
+
+// Doubts implements sandbox.Doubter: the limits that were asked for are not those in force.
+func (i *instance) Doubts() []record.Warning {
+	if i.found.Cgroup == "" {
+		return nil
+	}
+	var out []record.Warning
+	for _, l := range []struct{ what, asked, found string }{
+		{"a CPU limit of %s cores", noneOr(i.spec.CPULimit), noneOr(i.found.CPU)},
+		{"a memory limit of %s bytes", noneOr(float64(i.spec.MemoryLimit)), noneOr(float64(i.found.Memory))},
+	} {
+		if l.asked != l.found && l.asked != "none" {
+			out = append(out, record.Warning{Code: "limit-not-in-force", Text: fmt.Sprintf(l.what+" was asked for; on the node, %s is in force for this pod", l.asked, l.found)})
+		}
+	}
+	return out
 }
 
 // noneOr is a limit as facts have it.

@@ -15,6 +15,9 @@ import (
 // correction for multiple comparisons.
 const Doubtful = "~"
 
+// Unequal follows the sign of a row whose sides differed in more than the compared factor.
+const Unequal = "≠"
+
 // SignOf is how a verdict is shown.
 func SignOf(v stat.Verdict) Sign {
 	switch v { // more memory is not slower
@@ -56,7 +59,7 @@ func Results(r *analyse.Result) *Section {
 		cells := t.Row(words.Stratum(r, row[0].Workload, row[0].Shared, fixed), row[0].Response.Name, blocks(row))
 		for i := range row {
 			if c, ok := col[row[i].Treatment]; ok {
-				cells[3+c] = comparison(&row[i])
+				cells[3+c] = comparison(r, &row[i])
 			}
 		}
 	}
@@ -73,13 +76,14 @@ func Legend(r *analyse.Result) *Section {
 	}
 	s.Note(fmt.Sprintf("%s: the value. Others: ratio to it in the same block and its %s %% interval. n: blocks, each a run of all sandboxes.", r.Baseline, perCent(r.Confidence)))
 	seen := make(map[stat.Verdict]bool)
-	doubts := false
+	doubts, unequal := false, false
 	for i := range r.Compared {
 		c := &r.Compared[i]
 		v := c.Estimate.Shown(c.Verdict)
-		if cell := comparison(c).First; strings.HasSuffix(strings.TrimSuffix(cell, Doubtful), SignOf(v).Mark) {
+		cell := comparison(r, c).First
+		if cell, bare := strings.CutSuffix(cell, Unequal); strings.HasSuffix(strings.TrimSuffix(cell, Doubtful), SignOf(v).Mark) {
 			seen[v] = true
-			doubts = doubts || strings.HasSuffix(cell, Doubtful)
+			doubts, unequal = doubts || strings.HasSuffix(cell, Doubtful), unequal || bare
 		}
 	}
 	var signs []Sign
@@ -93,6 +97,9 @@ func Legend(r *analyse.Result) *Section {
 	}
 	if doubts {
 		signs = append(signs, Sign{Mark: Doubtful, Text: "fails correction for many comparisons"})
+	}
+	if unequal {
+		signs = append(signs, Sign{Mark: Unequal, Text: "differs in more than the " + r.Compare + ", see below"})
 	}
 	if len(signs) > 0 {
 		s.Blocks = append(s.Blocks, Block{Signs: signs})
@@ -137,7 +144,7 @@ func blocks(row []analyse.Comparison) string {
 	return fmt.Sprintf("%d–%d", lo, hi)
 }
 
-func comparison(c *analyse.Comparison) Cell {
+func comparison(r *analyse.Result, c *analyse.Comparison) Cell {
 	switch out := c.Outcome(); out {
 	case analyse.Skipped, analyse.BelowNoise, analyse.NoValue:
 		return Cell{First: string(out)}
@@ -158,6 +165,9 @@ func comparison(c *analyse.Comparison) Cell {
 	out := ratioCell(&c.Estimate, c.Verdict)
 	if c.Doubtful() {
 		out.First += Doubtful
+	}
+	if r.Unequal(c) {
+		out.First += Unequal
 	}
 	return out
 }

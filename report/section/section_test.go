@@ -22,7 +22,7 @@ func TestBelowNoiseCells(t *testing.T) {
 		"other side": {analyse.Comparison{Response: record.Response{Unit: record.Byte}, Level: analyse.Level{N: 3, Typical: 25 << 20},
 			Base: analyse.Level{Missing: 3, BelowNoise: 3}}, Cell{First: "25.0 MiB", Second: "no ratio"}},
 	} {
-		if d := cmp.Diff(c.want, comparison(&c.comparison)); d != "" {
+		if d := cmp.Diff(c.want, comparison(&analyse.Result{}, &c.comparison)); d != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, d)
 		}
 	}

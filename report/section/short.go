@@ -63,6 +63,13 @@ func matters(r *analyse.Result, hosts []record.Host) []Item {
 	if len(r.Epochs) > 0 {
 		add("changing host", "the host changed while the study ran; blocks from before and after a change are not mixed")
 	}
+	for _, i := range Fair(r).Blocks {
+		for _, x := range i.List {
+			if x.Lead != "" {
+				add("not alike", x.Lead)
+			}
+		}
+	}
 	for _, b := range slices.Concat(Failures(r).Blocks, Warnings(r, hosts).Blocks) {
 		for _, i := range b.List {
 			add(i.Lead, i.Text)

@@ -1,0 +1,141 @@
+package analyse
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/param"
+	"tare/record"
+	"tare/study"
+)
+
+// Certificate says whether a treatment and its baseline were alike in all but the compared factor,
+// by what was in force on their nodes. Both sides of a block are compared.
+type Certificate struct {
+	Stratum   string   `json:"stratum"`   // Stratum.Key
+	Treatment string   `json:"treatment"` // Treatment.Key
+	Blocks    int      `json:"blocks"`    // that have both
+	Same      []string `json:"same,omitempty"`
+	Differ    []string `json:"differ,omitempty"` // "CPU limit 0.5 cores, none natively"
+}
+
+// term is a fact that both sides of a comparison should share.
+type term struct {
+	fact   string // ends the name of a trial's fact: ROLE.fact
+	name   string
+	factor string // that may make it differ; "" for none
+	show   func(string) string
+}
+
+func terms() []term {
+	plain := func(v string) string { return v }
+	return []term{
+		{record.FactNode, "node", "", plain},
+		{record.FactCPULimit, "CPU limit in force", study.FactorCPULimit, unlessNone(func(n float64) string { return strconv.FormatFloat(n, 'g', 4, 64) + " cores" })},
+		{record.FactMemoryLimit, "memory limit in force", study.FactorMemoryLimit, unlessNone(func(n float64) string { return param.FormatSize(int64(n)) })},
+		{record.FactImageDigest, "image", "", plain},
+	}
+}
+
+func unlessNone(show func(float64) string) func(string) string {
+	return func(v string) string {
+		n, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			return v
+		}
+		return show(n)
+	}
+}
+
+// certificates are those of all comparisons whose trials tell what was in force, sorted by stratum
+// and treatment.
+func (a *analysis) certificates() []Certificate {
+	var out []Certificate
+	for i := range a.study.Strata {
+		s := &a.study.Strata[i]
+		if s.Baseline < 0 || s.Baseline >= len(s.Cells) {
+			continue
+		}
+		base := a.counting[s.Cells[s.Baseline].Key()]
+		for j, cell := range s.Cells {
+			if j == s.Baseline {
+				continue
+			}
+			c := Certificate{Stratum: s.Key, Treatment: a.study.Treatment(i, cell).Key()}
+			c.compare(base, a.counting[cell.Key()], s.Cells[s.Baseline], cell)
+			if len(c.Same)+len(c.Differ) > 0 {
+				out = append(out, c)
+			}
+		}
+	}
+	slices.SortFunc(out, func(x, y Certificate) int {
+		return cmp.Or(cmp.Compare(x.Stratum, y.Stratum), cmp.Compare(x.Treatment, y.Treatment))
+	})
+	return out
+}
+
+// compare compares the trials of each block that has both.
+func (c *Certificate) compare(base, own map[int]*record.Trial, baseCell, cell record.Cell) {
+	differ, seen := map[string]string{}, map[string]bool{}
+	for _, block := range slices.Sorted(maps.Keys(own)) {
+		t, b := own[block], base[block]
+		if b == nil {
+			continue
+		}
+		c.Blocks++
+		for _, x := range terms() {
+			x.compare(b, t, seen, differ)
+		}
+	}
+	for _, x := range terms() {
+		was, _ := baseCell.Get(x.factor)
+		is, _ := cell.Get(x.factor)
+		switch {
+		case !seen[x.name] || was != is: // what is compared may differ
+		case differ[x.name] != "":
+			c.Differ = append(c.Differ, differ[x.name])
+		default:
+			c.Same = append(c.Same, x.name)
+		}
+	}
+}
+
+// compare notes that both trials have the fact, and the first difference.
+func (x *term) compare(base, own *record.Trial, seen map[string]bool, differ map[string]string) {
+	for name, v := range own.Facts {
+		role, is := strings.CutSuffix(name, "."+x.fact)
+		was, both := base.Facts[name]
+		if !is || !both {
+			continue
+		}
+		seen[x.name] = true
+		text := fmt.Sprintf("%s %s, in the baseline %s", x.name, x.show(v), x.show(was))
+		if role != "main" {
+			text = role + ": " + text
+		}
+		if was != v && (differ[x.name] == "" || text < differ[x.name]) {
+			differ[x.name] = text
+		}
+	}
+}
+
+// Certificate returns that of a comparison; nil if its trials do not tell what was in force.
+func (r *Result) Certificate(c *Comparison) *Certificate {
+	i, found := slices.BinarySearchFunc(r.Certificates, c, func(x Certificate, c *Comparison) int {
+		return cmp.Or(cmp.Compare(x.Stratum, c.Stratum), cmp.Compare(x.Treatment, c.Treatment))
+	})
+	if !found {
+		return nil
+	}
+	return &r.Certificates[i]
+}
+
+// Unequal reports whether more than the compared factor is known to have differed.
+func (r *Result) Unequal(c *Comparison) bool {
+	x := r.Certificate(c)
+	return x != nil && len(x.Differ) > 0
+}

@@ -1,0 +1,53 @@
+package analyse
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/record"
+	"tare/study"
+)
+
+// TestCertificates: what both sides of each block shared is told from what differed, and a limit
+// that the study compares may differ.
+func TestCertificates(t *testing.T) {
+	shared := record.Cell{{Factor: "workload", Value: "rr"}}
+	st := &study.Study{Compare: "sandbox", Baseline: "process", Traits: native(),
+		Workloads: []study.Workload{{Label: "rr", Kind: "rr", Responses: []string{"x"}}}}
+	s := study.Stratum{Key: shared.Key(), Shared: shared}
+	facts := map[string]map[string]string{
+		"process": {"server.node": "n1", "server.cpu_limit_in_force": "0.5", "server.memory_limit_in_force": "none"},
+		"runc":    {"server.node": "n1", "server.cpu_limit_in_force": "0.5", "server.memory_limit_in_force": "none", "client.node": "n2"},
+		"gvisor":  {"server.node": "n2", "server.cpu_limit_in_force": "none", "server.memory_limit_in_force": "268435456"},
+		"silent":  nil,
+	}
+	var trials []record.Trial
+	for _, box := range []string{"process", "runc", "gvisor", "silent"} {
+		cell := append(shared[:1:1], record.Level{Factor: "sandbox", Value: box})
+		s.Cells = append(s.Cells, cell)
+		for block := range 2 {
+			trials = append(trials, record.Trial{Seq: len(trials) + 1, Block: block + 1, Attempt: 1, Cell: cell, Status: record.OK, Facts: facts[box],
+				Samples: []record.Sample{{Name: "x", Value: 1}}})
+		}
+	}
+	st.Strata = []study.Stratum{s}
+	r := Analyse(st, trials, nil)
+	want := []Certificate{
+		{Stratum: "workload=rr", Treatment: "sandbox=gvisor", Blocks: 2, Differ: []string{
+			"server: node n2, in the baseline n1",
+			"server: CPU limit in force none, in the baseline 0.5 cores",
+			"server: memory limit in force 256MiB, in the baseline none",
+		}},
+		{Stratum: "workload=rr", Treatment: "sandbox=runc", Blocks: 2, Same: []string{"node", "CPU limit in force", "memory limit in force"}},
+	}
+	if d := cmp.Diff(want, r.Certificates); d != "" {
+		t.Error(d)
+	}
+	for i := range r.Compared {
+		c := &r.Compared[i]
+		if box, _ := c.Cell.Get("sandbox"); r.Unequal(c) != (box == "gvisor") {
+			t.Errorf("%s: %v", box, r.Certificate(c))
+		}
+	}
+}
