@@ -234,6 +234,7 @@ func FuzzLayers(f *testing.F) {
 	f.Add(byte(tar.TypeSymlink), "l", "/", byte(tar.TypeReg), "l/evil", "", byte(tar.TypeReg), "l/.wh.evil", "", int64(0o4755))
 	f.Add(byte(tar.TypeSymlink), "a/l", "../../x", byte(tar.TypeDir), "a/l/evil/", "", byte(tar.TypeReg), ".wh..wh..opq", "", int64(0o1777))
 	f.Add(byte(tar.TypeReg), "a", "", byte(tar.TypeLink), "h", "a", byte(tar.TypeSymlink), "a", "h/../..", int64(0o2000))
+	f.Add(byte(tar.TypeDir), "var/mail/", "", byte(tar.TypeReg), "var/mail/x", "", byte(tar.TypeDir), "var/", "", int64(0o2775)) // as Debian has it
 	top := f.TempDir()
 	f.Fuzz(func(t *testing.T, type1 byte, name1, link1 string, type2 byte, name2, link2 string, type3 byte, name3, link3 string, mode int64) {
 		var layers [2]bytes.Buffer
