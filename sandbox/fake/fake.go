@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"sync"
 	"time"
@@ -95,15 +94,13 @@ func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 	}
 	defer func() { err = errors.Join(err, inst.Stop(context.WithoutCancel(ctx))) }()
 	created := time.Since(begun)
-	first := &firstWriter{to: c.Stdout}
+	first := &sandbox.FirstWrite{To: c.Stdout}
 	c.Stdout = first
 	if l.Exit, err = inst.Exec(ctx, c); err != nil {
 		return l, err
 	}
 	l.Exited = time.Since(begun)
-	if !first.at.IsZero() {
-		l.Instruction = first.at.Sub(begun)
-	}
+	l.Instruction = first.Since(begun)
 	if err = inst.Stop(ctx); err != nil {
 		return l, err
 	}
@@ -125,23 +122,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// firstWriter notes when it was first written to.
-type firstWriter struct {
-	to io.Writer
-	at time.Time
-}
-
-// Write passes on.
-func (w *firstWriter) Write(p []byte) (int, error) {
-	if w.at.IsZero() && len(p) > 0 {
-		w.at = time.Now()
-	}
-	if w.to == nil {
-		return len(p), nil
-	}
-	return w.to.Write(p)
 }
 
 var _ sandbox.Launcher = (*Kind)(nil)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"sync"
 	"time"
 
 	"tare/sandbox"
@@ -35,7 +33,7 @@ func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 	l.Begun = begun
 	defer func() { err = errors.Join(err, i.Stop(context.WithoutCancel(ctx))) }()
 	created := time.Since(begun)
-	first := &firstWrite{to: c.Stdout}
+	first := &sandbox.FirstWrite{To: c.Stdout}
 	c.Stdout = first
 	i.machine.sent.note()
 	l.Exit, err = i.Exec(ctx, c)
@@ -46,9 +44,7 @@ func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 			l.Started = told.Sub(begun)
 		}
 	}
-	if at := first.seen(); !at.IsZero() {
-		l.Instruction = at.Sub(begun)
-	}
+	l.Instruction = first.Since(begun)
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -66,30 +62,4 @@ func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 	}
 	l.Deleted = time.Since(begun)
 	return l, nil
-}
-
-// firstWrite notes when the first byte came.
-type firstWrite struct {
-	to io.Writer
-	mu sync.Mutex
-	at time.Time
-}
-
-// Write never fails.
-func (f *firstWrite) Write(p []byte) (int, error) {
-	f.mu.Lock()
-	if f.at.IsZero() && len(p) > 0 {
-		f.at = time.Now()
-	}
-	f.mu.Unlock()
-	if f.to != nil {
-		_, _ = f.to.Write(p)
-	}
-	return len(p), nil
-}
-
-func (f *firstWrite) seen() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.at
 }
