@@ -324,7 +324,7 @@ func (p *Place) Probe(ctx context.Context, addr netip.Addr, ask workload.Probe) 
 }
 
 // Available is of trial.Place.
-func (*Place) Available() (int64, error) { return freemem.Read() }
+func (*Place) Available(context.Context, string) (int64, error) { return freemem.Read() }
 
 // DropCaches is of trial.Place. It writes back what is not yet on the disk of Data, and
 // drops the host's clean page cache, directory entries and inodes: proc_sys_vm(5),

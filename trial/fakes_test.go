@@ -249,7 +249,7 @@ func (*place) Probe(ctx context.Context, addr netip.Addr, ask workload.Probe) (t
 	}, addr, ask)
 }
 
-func (p *place) Available() (int64, error) {
+func (p *place) Available(context.Context, string) (int64, error) {
 	if p.available == nil {
 		return 1e9, nil
 	}

@@ -111,7 +111,7 @@ func (t *trial) settled(ctx context.Context, calm bool) (int64, error) {
 		if err := sleep(ctx, idleStep); err != nil {
 			return 0, withCause(ctx, err)
 		}
-		now, err := t.maker.Place.Available()
+		now, err := t.maker.Place.Available(ctx, t.node)
 		if err != nil {
 			return 0, fmt.Errorf("cannot read the available memory: %w", err)
 		}

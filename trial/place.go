@@ -37,7 +37,7 @@ type Place interface {
 	// Probe asks a server until it answers and returns when it did.
 	Probe(context.Context, netip.Addr, workload.Probe) (time.Time, error)
 	// Available is the available memory, in bytes, where the sandboxes run.
-	Available() (int64, error)
+	Available(ctx context.Context, node string) (int64, error)
 	// DropCaches writes back what trials wrote, and drops the page cache.
 	DropCaches() error
 }

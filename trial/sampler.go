@@ -54,6 +54,9 @@ func (t *trial) openSampler(ctx context.Context) {
 			scopes = append(scopes, sc)
 		}
 	}
+	if len(scopes) == 0 { // the sandboxes are made while the trial runs: the node's own figures are left
+		scopes = append(scopes, sandbox.LocalScope{Scope: sandbox.Scope{Node: t.node}})
+	}
 	s := &sampler{
 		start: t.rec.Start, series: map[seriesKey]*window.Series{}, failed: map[string]error{},
 		marks: make(chan chan time.Duration), stop: make(chan struct{}), done: make(chan struct{}),
