@@ -93,6 +93,11 @@ func (c *Coordinator) Run(ctx context.Context) error {
 			s.nodes[n.Name] = s.hub.Await(observer.Name(n.Name), b.Observers, observer.Waiting)
 		}
 	}
+	go func() {
+		if err := s.steps.Watch(ctx, api, b.Namespace); err != nil && ctx.Err() == nil {
+			cancel(fmt.Errorf("cannot hear the events of the study's pods: %w", err))
+		}
+	}()
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", fmt.Sprintf(":%d", port))
 	if err != nil {
@@ -139,6 +144,7 @@ type insideSite struct {
 	loads      map[string]workload.Workload
 	collectors func(names []string) []collect.Collector
 	owner      *corev1.Pod
+	steps      pod.Steps
 	say        func(string, ...any)
 }
 
@@ -155,7 +161,7 @@ func (s *insideSite) session(r site.Request) *insideSession {
 	kinds := map[string]sandbox.Kind{}
 	for _, c := range s.brief.Classes {
 		k := pod.New(c, s.api, s.hub, st)
-		k.Nodes = s.nodes
+		k.Nodes, k.Steps = s.nodes, &s.steps
 		kinds[c.Name] = k
 	}
 	var collectors []collect.Collector
@@ -167,7 +173,7 @@ func (s *insideSite) session(r site.Request) *insideSession {
 		}
 	}
 	return &insideSession{nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
-		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: place{}, Trying: r.Trying,
+		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: place{s.nodes}, Trying: r.Trying,
 	}}
 }
 

@@ -58,6 +58,7 @@ func (d *deployment) create(ctx context.Context, b Brief) (control.Identity, err
 		&corev1.ServiceAccount{ObjectMeta: d.meta(coordinatorPod)},
 		&rbacv1.Role{ObjectMeta: d.meta(coordinatorPod), Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"create", "get", "watch", "delete"}},
+			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"watch"}},
 		}},
 		&rbacv1.RoleBinding{ObjectMeta: d.meta(coordinatorPod),
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: coordinatorPod, Namespace: d.namespace}},

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/cluster/observer"
 	"tare/host/probe"
 	"tare/sandbox"
 	"tare/trial"
@@ -17,7 +18,7 @@ import (
 )
 
 // place is a cluster as a trial.Place: a pod brings its directories and its network.
-type place struct{}
+type place struct{ nodes observer.Nodes }
 
 // Check is of trial.Place.
 func (place) Check(d trial.Demand) error {
@@ -74,8 +75,11 @@ func (place) Probe(ctx context.Context, at netip.Addr, p workload.Probe) (time.T
 }
 
 // Available is of trial.Place.
-func (place) Available() (int64, error) {
-	return 0, errors.New("the free memory of a node is not read yet")
+func (p place) Available(ctx context.Context, node string) (int64, error) {
+	if p.nodes == nil {
+		return 0, errors.New("only an observer can read the free memory of a node; add --observe")
+	}
+	return p.nodes.Available(ctx, node)
 }
 
 // DropCaches is of trial.Place.

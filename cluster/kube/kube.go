@@ -106,6 +106,8 @@ func resource(obj runtime.Object) (schema.GroupVersion, string) {
 		return corev1.SchemeGroupVersion, "namespaces"
 	case *corev1.Node, *corev1.NodeList:
 		return corev1.SchemeGroupVersion, "nodes"
+	case *corev1.Event, *corev1.EventList:
+		return corev1.SchemeGroupVersion, "events"
 	case *corev1.Pod, *corev1.PodList:
 		return corev1.SchemeGroupVersion, "pods"
 	case *corev1.Secret, *corev1.SecretList:
@@ -185,6 +187,27 @@ func (c *Client) WatchPod(ctx context.Context, namespace, name string, see func(
 		done, err := follow(ctx, w, see)
 		if done || err != nil {
 			return err
+		}
+	}
+}
+
+// WatchEvents reports the events of a namespace to see, until ctx ends. A watch that the server ends
+// begins again, so an event may be reported twice.
+func (c *Client) WatchEvents(ctx context.Context, namespace string, see func(*corev1.Event)) error {
+	for {
+		w, err := c.groups[corev1.SchemeGroupVersion].Get().Namespace(namespace).Resource("events").
+			VersionedParams(&metav1.ListOptions{Watch: true}, c.params).Watch(ctx)
+		if err != nil {
+			return err
+		}
+		for e := range w.ResultChan() {
+			if event, is := e.Object.(*corev1.Event); is {
+				see(event)
+			}
+		}
+		w.Stop()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 	}
 }

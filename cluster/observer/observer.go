@@ -16,7 +16,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
 	"tare/agent"
@@ -25,6 +24,7 @@ import (
 	collecthost "tare/collect/host"
 	"tare/collect/remote"
 	"tare/host/cgroup"
+	"tare/host/freemem"
 	"tare/record"
 	"tare/sandbox"
 )
@@ -48,7 +48,10 @@ type Found struct {
 const (
 	opFind = "find" // body: a pod's UID; answer: Found
 	opHost = "host" // no body; answer: record.Host
+	opFree = "free" // no body; answer: bytes of memory that are available
 )
+
+func free(json.RawMessage) (any, error) { return freemem.Read() }
 
 // host describes the node, but for what a pod does not see: the node's programs and devices.
 func host(json.RawMessage) (any, error) {
@@ -111,24 +114,15 @@ func Serve(ctx context.Context, dial Dial, collectors []collect.Collector) error
 				cancel(err)
 				return
 			}
-			first := &firstRead{Conn: conn, then: sync.OnceFunc(func() { <-room })}
-			_ = remote.Serve(ctx, first, conn, collectors, agent.Operations{opFind: find, opHost: host}) // who reads hears of errors
-			_ = conn.Close()
-			first.then()
+			defer func() { _ = conn.Close() }()
+			_, err = io.ReadFull(conn, make([]byte, len(wake))) // the protocol's deadlines count from here
+			<-room
+			if err == nil {
+				_ = remote.Serve(ctx, conn, conn, collectors,
+					agent.Operations{opFind: find, opHost: host, opFree: free}) // who asks hears of errors
+			}
 		}()
 	}
-}
-
-// firstRead calls then when something has come, or nothing will.
-type firstRead struct {
-	net.Conn
-	then func()
-}
-
-func (f *firstRead) Read(p []byte) (int, error) {
-	n, err := f.Conn.Read(p)
-	f.then()
-	return n, err
 }
 
 // Nodes are the observers of a study, seen from the coordinator.
@@ -137,13 +131,24 @@ type Nodes map[string]<-chan control.Arrival
 // within bounds how long a node's connection may be awaited.
 const within = 10 * time.Second
 
+// wake is what the coordinator writes to a connection that it takes. The agent's protocol follows.
+const wake = "!"
+
 // take takes a connection of a node's observer.
 func (n Nodes) take(ctx context.Context, node string) (io.ReadWriteCloser, error) {
-	select {
-	case c := <-n[node]:
-		return c, nil
-	case <-ctx.Done():
-	case <-time.After(within):
+	late := time.After(within)
+	for {
+		select {
+		case c := <-n[node]:
+			if _, err := io.WriteString(c, wake); err == nil {
+				return c, nil
+			}
+			_ = c.Close() // it broke while it waited
+			continue
+		case <-ctx.Done():
+		case <-late:
+		}
+		break
 	}
 	return nil, fmt.Errorf("the observer on node %s does not answer", node)
 }
@@ -156,6 +161,11 @@ func (n Nodes) Find(ctx context.Context, node, uid string) (f Found, err error) 
 // Host asks a node for its description.
 func (n Nodes) Host(ctx context.Context, node string) (h record.Host, err error) {
 	return h, n.ask(ctx, node, opHost, nil, &h)
+}
+
+// Available asks a node how many bytes of its memory are available.
+func (n Nodes) Available(ctx context.Context, node string) (b int64, err error) {
+	return b, n.ask(ctx, node, opFree, nil, &b)
 }
 
 func (n Nodes) ask(ctx context.Context, node, op string, body, into any) (err error) {
@@ -190,9 +200,6 @@ func (*collector) Check() error { return nil }
 
 // Open is of collect.Collector.
 func (c *collector) Open(ctx context.Context, scopes []sandbox.LocalScope) (collect.Probe, error) {
-	if len(scopes) == 0 {
-		return nil, errors.New("no sandbox runs yet whose node could be read")
-	}
 	dial := func(ctx context.Context) (io.ReadWriteCloser, error) { return c.nodes.take(ctx, scopes[0].Node) }
 	return remote.New(c.Collector, c.every, dial).Open(ctx, scopes)
 }

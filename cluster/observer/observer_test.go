@@ -67,6 +67,7 @@ func TestObserver(t *testing.T) {
 		}
 	})
 	nodes, leave, ended := observed(t)
+	time.Sleep(50 * time.Millisecond) // connections that wait are as good as new ones
 	ctx := t.Context()
 	sleep := exec.CommandContext(ctx, "sleep", "60")
 	if err := sleep.Start(); err != nil {

@@ -46,6 +46,8 @@ type Kind struct {
 
 	// Nodes are the observers. nil: a pod's control groups and limits stay unknown.
 	Nodes observer.Nodes
+	// Steps hears of the pods' starts.
+	Steps *Steps
 }
 
 // New returns the kind of a class. Without a study it describes, and starts nothing.
@@ -118,10 +120,11 @@ func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, 
 func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err error) {
 	token, arrived, forget := k.hub.Expect(spec.Name)
 	defer forget()
-	i := &instance{kind: k, spec: spec, pod: k.manifest(&spec.Want, token)}
+	i := &instance{kind: k, spec: spec, pod: k.manifest(&spec.Want, token), begun: time.Now()}
 	if err := k.api.Create(ctx, i.pod); err != nil {
 		return nil, fmt.Errorf("cannot create the pod: %w", err)
 	}
+	admitted := time.Now()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
@@ -131,6 +134,7 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 	if err != nil {
 		return nil, err
 	}
+	arrival := time.Now()
 	if i.client, err = agent.Connect(ctx, conn, conn, agent.Place("pod")); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -153,7 +157,56 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 			return nil, err
 		}
 	}
+	if k.Steps != nil {
+		i.heard = k.Steps.take(i.pod.UID)
+	}
+	i.phases = phases(i.begun, admitted, arrival, i.heard)
 	return i, nil
+}
+
+// Launch implements sandbox.Launcher: the start of a pod, a command of its agent, and its end. The
+// steps Created and Started are those of the pod's container, by the kubelet's events.
+func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s %s: %w", k.name, spec.Name, err)
+		}
+	}()
+	l.Begun = time.Now()
+	i, err := k.start(ctx, spec)
+	if err != nil {
+		return l, err
+	}
+	defer func() { err = errors.Join(err, i.Stop(context.WithoutCancel(ctx))) }()
+	l.Begun = i.begun
+	if mode == sandbox.Phased {
+		l.Created, l.Started = since(i.begun, i.heard[eventCreated]), since(i.begun, i.heard[eventStarted])
+	}
+	first := &sandbox.FirstWrite{To: c.Stdout}
+	c.Stdout = first
+	l.Exit, err = i.Exec(ctx, c)
+	exited := time.Since(i.begun)
+	l.Instruction = first.Since(i.begun)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return l, err
+	}
+	l.Exited = exited
+	if err := i.Stop(ctx); err != nil {
+		return l, err
+	}
+	l.Deleted = time.Since(i.begun)
+	return l, nil
+}
+
+// since is the time from a moment to another; zero if that is not known.
+func since(from, to time.Time) time.Duration {
+	if to.IsZero() {
+		return 0
+	}
+	return to.Sub(from)
 }
 
 // agentOf waits for the pod's agent, and watches meanwhile whether it can still come.
@@ -225,7 +278,14 @@ type instance struct {
 	conn   control.Arrival
 	client *agent.Client
 	found  observer.Found
+
+	begun  time.Time // Start was called
+	heard  map[string]time.Time
+	phases []sandbox.BootPhase
 }
+
+// Boot implements sandbox.Booter.
+func (i *instance) Boot() []sandbox.BootPhase { return i.phases }
 
 // Exec implements sandbox.Instance.
 func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, error) {

@@ -1,0 +1,125 @@
+package pod
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"tare/cluster/kube"
+	"tare/sandbox"
+)
+
+// Steps hears of what happens to the pods of a namespace. The time of a step is when its event
+// arrives here: events themselves have stamps of whole seconds. The scheduler and the kubelet send
+// an event as soon as the step is done, so it is some milliseconds late.
+type Steps struct {
+	mu   sync.Mutex
+	seen map[types.UID]map[string]time.Time // by pod and the event's reason: the first one
+	news chan struct{}                      // closed at the next event
+}
+
+// Watch hears events until ctx ends.
+func (s *Steps) Watch(ctx context.Context, api *kube.Client, namespace string) error {
+	return api.WatchEvents(ctx, namespace, func(e *corev1.Event) { s.note(e.InvolvedObject.UID, e.Reason, time.Now()) })
+}
+
+func (s *Steps) note(uid types.UID, reason string, at time.Time) {
+	switch reason {
+	case eventScheduled, eventPulling, eventPulled, eventCreated, eventStarted:
+	default:
+		return // such as Killing, which comes after take
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen == nil {
+		s.seen = map[types.UID]map[string]time.Time{}
+	}
+	if s.seen[uid] == nil {
+		s.seen[uid] = map[string]time.Time{}
+	}
+	if _, known := s.seen[uid][reason]; !known {
+		s.seen[uid][reason] = at
+	}
+	if s.news != nil {
+		close(s.news)
+		s.news = nil
+	}
+}
+
+// heardWithin bounds how long the last event of a start is awaited. The agent's connection may
+// arrive before it.
+const heardWithin = 500 * time.Millisecond
+
+// take returns the steps of a pod, once it has started, and forgets them.
+func (s *Steps) take(uid types.UID) map[string]time.Time {
+	late := time.After(heardWithin)
+	for {
+		s.mu.Lock()
+		seen := s.seen[uid]
+		if _, started := seen[eventStarted]; started {
+			delete(s.seen, uid)
+			s.mu.Unlock()
+			return seen
+		}
+		if s.news == nil {
+			s.news = make(chan struct{})
+		}
+		news := s.news
+		s.mu.Unlock()
+		select {
+		case <-news:
+		case <-late:
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.seen, uid)
+			return seen
+		}
+	}
+}
+
+// Reasons of the events of a start, by the scheduler and the kubelet
+// (https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/events/event.go).
+const (
+	eventScheduled = "Scheduled"
+	eventPulling   = "Pulling"
+	eventPulled    = "Pulled"
+	eventCreated   = "Created"
+	eventStarted   = "Started"
+)
+
+// phases are the steps of a start, from begun to when the agent arrived. A step whose event was not
+// heard is part of the next one.
+func phases(begun, admitted, arrived time.Time, seen map[string]time.Time) []sandbox.BootPhase {
+	var out []sandbox.BootPhase
+	last := begun
+	for _, p := range []struct {
+		name string
+		at   time.Time
+	}{
+		{"admit", admitted}, {"schedule", seen[eventScheduled]}, {"sandbox", earlier(seen[eventPulling], seen[eventPulled])}, {"pull", seen[eventPulled]},
+		{"create", seen[eventCreated]}, {"start", seen[eventStarted]}, {"agent", arrived},
+	} {
+		if p.at.IsZero() {
+			continue
+		}
+		if p.at.After(arrived) { // the event came later than what it tells
+			p.at = arrived
+		}
+		out = append(out, sandbox.BootPhase{Name: p.name, Took: max(0, p.at.Sub(last))})
+		if p.at.After(last) {
+			last = p.at
+		}
+	}
+	return out
+}
+
+// earlier is the earlier of two times, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

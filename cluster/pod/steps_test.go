@@ -1,0 +1,56 @@
+package pod
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestPhases: each step has the time until its event, and their sum is the time until the agent
+// came, whatever was not heard or heard late.
+func TestPhases(t *testing.T) {
+	begun := time.Now()
+	at := func(ms int) time.Time { return begun.Add(time.Duration(ms) * time.Millisecond) }
+	for name, c := range map[string]struct {
+		seen map[string]time.Time
+		want map[string]int // ms
+	}{
+		"cold":    {map[string]time.Time{eventScheduled: at(20), eventPulling: at(500), eventPulled: at(900), eventCreated: at(920), eventStarted: at(1000)}, map[string]int{"admit": 10, "schedule": 10, "sandbox": 480, "pull": 400, "create": 20, "start": 80, "agent": 100}},
+		"warm":    {map[string]time.Time{eventScheduled: at(20), eventPulled: at(500), eventCreated: at(520), eventStarted: at(600)}, map[string]int{"admit": 10, "schedule": 10, "sandbox": 480, "create": 20, "start": 80, "agent": 500}},
+		"late":    {map[string]time.Time{eventScheduled: at(5), eventPulled: at(1050), eventCreated: at(1200)}, map[string]int{"admit": 10, "sandbox": 1040, "create": 50}},
+		"unheard": {nil, map[string]int{"admit": 10, "agent": 1090}},
+	} {
+		got, sum := map[string]int{}, time.Duration(0)
+		for _, p := range phases(begun, at(10), at(1100), c.seen) {
+			if sum += p.Took; p.Took > 0 {
+				got[p.Name] = int(p.Took.Milliseconds())
+			}
+		}
+		if d := cmp.Diff(c.want, got); d != "" || sum != 1100*time.Millisecond {
+			t.Errorf("%s: sum %s, %s", name, sum, d)
+		}
+	}
+}
+
+// TestSteps: an event counts once, and the last one of a start is awaited.
+func TestSteps(t *testing.T) {
+	var s Steps
+	begun := time.Now()
+	s.note("a", eventScheduled, begun.Add(1))
+	s.note("a", eventScheduled, begun.Add(2))
+	s.note("b", eventStarted, begun)
+	go func() {
+		time.Sleep(10 * time.Millisecond)
+		s.note("a", eventStarted, begun.Add(3))
+	}()
+	if got := s.take("a"); !got[eventScheduled].Equal(begun.Add(1)) || !got[eventStarted].Equal(begun.Add(3)) {
+		t.Error(got)
+	}
+	if got := s.take("a"); len(got) != 0 {
+		t.Errorf("after it was taken: %v", got)
+	}
+	if len(s.seen) != 1 {
+		t.Errorf("pods that are kept: %v", s.seen)
+	}
+}
