@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"tare/cluster/kube"
 	"tare/cluster/pod"
@@ -19,8 +22,11 @@ const goneWithin = time.Minute
 
 // Clean deletes the namespaces of studies that have ended, and waits until they are gone; with dry
 // it only lists them. Only namespaces with tare's label count. One whose coordinator still runs is
-// in use: a coordinator without a user ends by itself.
+// in use: a coordinator without a user ends by itself. In Site.Namespace it deletes what studies made there.
 func (s *Site) Clean(ctx context.Context, dry bool) ([]state.Leftover, error) {
+	if s.Namespace != "" {
+		return s.cleanShared(ctx, dry)
+	}
 	var all corev1.NamespaceList
 	if err := s.api.List(ctx, "", pod.LabelManaged+"="+pod.Managed, &all); err != nil {
 		return nil, fmt.Errorf("cannot list the namespaces of %s: %w", s.api.Server(), err)
@@ -28,12 +34,8 @@ func (s *Site) Clean(ctx context.Context, dry bool) ([]state.Leftover, error) {
 	var out []state.Leftover
 	for i := range all.Items {
 		n := &all.Items[i]
-		used, err := s.used(ctx, namespace(n.Labels[pod.LabelStudy]))
-		switch {
-		case err != nil:
-		case used:
-			err = errors.New("a study uses it; its coordinator ends when nobody is connected")
-		case !dry:
+		err := s.unused(ctx, n.Labels[pod.LabelStudy], namespace(n.Labels[pod.LabelStudy]), n.CreationTimestamp.Time)
+		if err == nil && !dry {
 			err = s.delete(ctx, n)
 		}
 		out = append(out, state.Leftover{Kind: KindNamespace, Name: n.Name, Err: err})
@@ -41,20 +43,54 @@ func (s *Site) Clean(ctx context.Context, dry bool) ([]state.Leftover, error) {
 	return out, nil
 }
 
+// cleanShared cleans a namespace that is not tare's own. A study is known by its service
+// account, which it makes before its pods, or by its pods.
+func (s *Site) cleanShared(ctx context.Context, dry bool) ([]state.Leftover, error) {
+	studies := map[string]time.Time{}
+	var accounts corev1.ServiceAccountList
+	var pods corev1.PodList
+	for _, list := range []runtime.Object{&accounts, &pods} {
+		if err := s.api.List(ctx, s.Namespace, pod.LabelManaged+"="+pod.Managed, list); err != nil {
+			return nil, fmt.Errorf("cannot list what is in namespace %s of %s: %w", s.Namespace, s.api.Server(), err)
+		}
+	}
+	for i := range accounts.Items {
+		studies[accounts.Items[i].Labels[pod.LabelStudy]] = accounts.Items[i].CreationTimestamp.Time
+	}
+	for i := range pods.Items {
+		studies[pods.Items[i].Labels[pod.LabelStudy]] = pods.Items[i].CreationTimestamp.Time
+	}
+	var out []state.Leftover
+	for _, id := range slices.Sorted(maps.Keys(studies)) {
+		err := s.unused(ctx, id, s.Namespace, studies[id])
+		if err == nil && !dry {
+			d := deployment{api: s.api, id: id, namespace: s.Namespace, shared: true}
+			err = d.remove(ctx)
+		}
+		out = append(out, state.Leftover{Kind: "study", Name: id, Err: err})
+	}
+	return out, nil
+}
+
 // KindNamespace is what Clean calls a namespace of the cluster.
 const KindNamespace = "namespace"
 
-// used reports whether the coordinator of a study's namespace has not ended.
-func (s *Site) used(ctx context.Context, namespace string) (bool, error) {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: coordinatorPod}}
+// unused returns why a study that began at a time may be in use; nil if it has ended.
+func (s *Site) unused(ctx context.Context, id, namespace string, begun time.Time) error {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: coordinatorName(id)}}
 	switch err := s.api.Get(ctx, p); {
+	case kube.IsGone(err) && time.Since(begun) < upWithin: // its coordinator may be about to be made
+		return fmt.Errorf("it may be a study that is starting; try again in %s", upWithin)
 	case kube.IsGone(err):
-		return false, nil
+		return nil
 	case err != nil:
-		return false, fmt.Errorf("cannot read its coordinator: %w", err)
+		return fmt.Errorf("cannot read its coordinator: %w", err)
 	}
 	ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-	return !ended && p.DeletionTimestamp == nil, nil
+	if !ended && p.DeletionTimestamp == nil {
+		return errors.New("a study uses it; its coordinator ends when nobody is connected")
+	}
+	return nil
 }
 
 func (s *Site) delete(ctx context.Context, n *corev1.Namespace) error {

@@ -34,11 +34,12 @@ import (
 
 // Site is a cluster. Its fields are set before it is used.
 type Site struct {
-	Image   string // of tare
-	Observe bool   // read the pods' figures on their nodes
-	Takes   remote.Takes
-	Say     func(format string, args ...any) // tells the user
-	Heard   func(string)                     // tells the user what the coordinator said: any characters
+	Image     string // of tare
+	Observe   bool   // read the pods' figures on their nodes
+	Namespace string // an existing one for everything; "": each study makes one of its own
+	Takes     remote.Takes
+	Say       func(format string, args ...any) // tells the user
+	Heard     func(string)                     // tells the user what the coordinator said: any characters
 
 	api     *kube.Client
 	classes []pod.Class
@@ -48,6 +49,9 @@ type Site struct {
 // About is of site.Site.
 func (s *Site) About() site.About {
 	flag := "--on k8s --image " + s.Image
+	if s.Namespace != "" {
+		flag += " -n " + s.Namespace
+	}
 	if s.Observe {
 		flag += " --observe"
 	}
@@ -191,7 +195,7 @@ const upWithin = 3 * time.Minute
 // connect starts a coordinator and connects to it.
 func (s *Site) connect(ctx context.Context) (_ *connection, err error) {
 	id := "t" + strings.ToLower(rand.Text()[:8])
-	c := &connection{say: s.Say, made: deployment{api: s.api, id: id, namespace: namespace(id)}}
+	c := &connection{say: s.Say, made: deployment{api: s.api, id: id, namespace: cmp.Or(s.Namespace, namespace(id)), shared: s.Namespace != ""}}
 	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", upWithin))
 	defer cancel()
 	defer func() {
@@ -205,7 +209,7 @@ func (s *Site) connect(ctx context.Context) (_ *connection, err error) {
 			err = &site.UnableError{Err: err}
 		}
 	}()
-	b := Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: s.nodes, Agents: agentSecret}
+	b := Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: s.nodes, Agents: agentSecret(id)}
 	if s.Observe {
 		b.Observers = rand.Text()
 	}
@@ -213,7 +217,7 @@ func (s *Site) connect(ctx context.Context) (_ *connection, err error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := s.api.Forward(c.made.namespace, coordinatorPod, port)
+	raw, err := s.api.Forward(c.made.namespace, coordinatorName(id), port)
 	if err != nil {
 		return nil, err
 	}

@@ -9,33 +9,42 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"tare/cluster/control"
 	"tare/cluster/kube"
 	"tare/cluster/pod"
+	"tare/record"
 )
 
-// Names of what a study's namespace has.
-const (
-	coordinatorPod    = "coordinator"
-	coordinatorSecret = "coordinator"
-	agentSecret       = "agent"
-)
-
-// deployment is what a connection makes on a cluster.
+// deployment is what a connection makes on a cluster: in a namespace of its own or, with shared, in one
+// that exists.
 type deployment struct {
 	api           *kube.Client
 	id, namespace string
+	shared        bool
 	made          []string // namespaces
 }
 
-// namespace is the name of the namespace of a study.
-func namespace(id string) string { return "tare-" + id }
+// Names of what a study has on a cluster. A namespace may have several studies.
+func namespace(id string) string       { return "tare-" + id }
+func coordinatorName(id string) string { return "tare-" + id + "-coordinator" } // pod, Secret, service account, role
+func agentSecret(id string) string     { return "tare-" + id + "-agent" }
+
+// observerPod is the name of the observer's pod on the i-th node.
+func observerPod(id string, i int) string { return fmt.Sprintf("tare-%s-observer-%d", id, i) }
 
 // nodesNamespace has the observers, which may do more than the pods that are measured.
-func (d *deployment) nodesNamespace() string { return d.namespace + "-nodes" }
+func (d *deployment) nodesNamespace() string {
+	if d.shared {
+		return d.namespace
+	}
+	return d.namespace + "-nodes"
+}
 
 // create makes the namespace and starts the coordinator in it. It returns the user's identity.
 func (d *deployment) create(ctx context.Context, b Brief) (control.Identity, error) {
@@ -49,62 +58,105 @@ func (d *deployment) create(ctx context.Context, b Brief) (control.Identity, err
 	}
 	given := coordinator.Files()
 	given[briefFile] = brief
-	if err := d.makeNamespace(ctx, d.namespace, "restricted"); err != nil {
-		return user, err
+	if !d.shared {
+		if err := d.makeNamespace(ctx, d.namespace, "restricted"); err != nil {
+			return user, err
+		}
+		quota := &corev1.ResourceQuota{ObjectMeta: d.meta("tare"), Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+			corev1.ResourcePods: *resource.NewQuantity(int64(podsANode*len(b.Nodes)+1), resource.DecimalSI),
+		}}}
+		if err := d.createAll(ctx, quota); err != nil {
+			return user, err
+		}
+	}
+	name := coordinatorName(d.id)
+	var rules []rbacv1.PolicyRule
+	for _, r := range CoordinatorRules() {
+		rules = append(rules, r.PolicyRule)
 	}
 	err = d.createAll(ctx,
-		&corev1.Secret{ObjectMeta: d.meta(coordinatorSecret), Data: given},
-		&corev1.Secret{ObjectMeta: d.meta(agentSecret), Data: agent.Files()},
-		&corev1.ServiceAccount{ObjectMeta: d.meta(coordinatorPod)},
-		&rbacv1.Role{ObjectMeta: d.meta(coordinatorPod), Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"create", "get", "watch", "delete"}},
-			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"watch"}},
-		}},
-		&rbacv1.RoleBinding{ObjectMeta: d.meta(coordinatorPod),
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: coordinatorPod, Namespace: d.namespace}},
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: coordinatorPod}},
-		pod.Coordinator(d.meta(coordinatorPod), b.Image, coordinatorSecret, port),
+		d.policy(),
+		&corev1.Secret{ObjectMeta: d.meta(name), Data: given},
+		&corev1.Secret{ObjectMeta: d.meta(agentSecret(d.id)), Data: agent.Files()},
+		&corev1.ServiceAccount{ObjectMeta: d.meta(name)},
+		&rbacv1.Role{ObjectMeta: d.meta(name), Rules: rules},
+		&rbacv1.RoleBinding{ObjectMeta: d.meta(name),
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: d.namespace}},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}},
+		elsewhere(pod.Coordinator(d.meta(name), b.Image, name, port), b.Nodes),
 	)
 	if err != nil {
 		return user, err
 	}
-	at, err := d.ready(ctx, d.namespace, coordinatorPod, "the coordinator")
+	at, err := d.ready(ctx, d.namespace, name, "the coordinator")
 	if err != nil || b.Observers == "" {
 		return user, err
 	}
 	return user, d.observe(ctx, b, at, agent)
 }
 
+// elsewhere has a pod run on a node that the study does not measure, if there is one.
+func elsewhere(p *corev1.Pod, measured []record.Node) *corev1.Pod {
+	var names []string
+	for _, n := range measured {
+		names = append(names, n.Name)
+	}
+	p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+		Weight: 100, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
+			Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: names,
+		}}},
+	}}}}
+	return p
+}
+
+// podsANode is more than a kubelet takes by default, so that the quota stops only a study that runs wild.
+const podsANode = 150
+
+// policy lets only pods of the study reach its pods, where the network honours policies.
+func (d *deployment) policy() *networkingv1.NetworkPolicy {
+	ours := metav1.LabelSelector{MatchLabels: map[string]string{pod.LabelManaged: pod.Managed, pod.LabelStudy: d.id}}
+	return &networkingv1.NetworkPolicy{ObjectMeta: d.meta("tare-" + d.id), Spec: networkingv1.NetworkPolicySpec{
+		PodSelector: ours, PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+		Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{
+			PodSelector: &ours, NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+				Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: []string{d.namespace, d.nodesNamespace()},
+			}}},
+		}}}},
+	}}
+}
+
 // observe starts an observer on each node. They are pods of the study and no DaemonSet, which would
 // run on nodes that the study leaves out.
 func (d *deployment) observe(ctx context.Context, b Brief, coordinator string, id control.Identity) error {
 	ns := d.nodesNamespace()
-	if err := d.makeNamespace(ctx, ns, "privileged"); err != nil {
-		return err
+	objects := []kube.Object{}
+	if !d.shared {
+		if err := d.makeNamespace(ctx, ns, "privileged"); err != nil {
+			return err
+		}
+		m := d.meta(agentSecret(d.id))
+		m.Namespace = ns
+		objects = append(objects, &corev1.Secret{ObjectMeta: m, Data: id.Files()})
 	}
 	in := func(name string) metav1.ObjectMeta {
 		m := d.meta(name)
 		m.Namespace = ns
 		return m
 	}
-	objects := []kube.Object{&corev1.Secret{ObjectMeta: in(agentSecret), Data: id.Files()}}
-	s := pod.Study{Image: b.Image, Secret: agentSecret, Coordinator: net.JoinHostPort(coordinator, fmt.Sprint(port))}
+	s := pod.Study{Image: b.Image, Secret: agentSecret(d.id), Coordinator: net.JoinHostPort(coordinator, fmt.Sprint(port))}
 	for i, n := range b.Nodes {
-		objects = append(objects, pod.Observer(in(observerPod(i)), n.Name, s, b.Observers))
+		objects = append(objects, pod.Observer(in(observerPod(d.id, i)), n.Name, s, b.Observers))
 	}
 	if err := d.createAll(ctx, objects...); err != nil {
 		return err
 	}
 	for i, n := range b.Nodes {
-		if _, err := d.ready(ctx, ns, observerPod(i), "the observer on node "+n.Name); err != nil {
+		if _, err := d.ready(ctx, ns, observerPod(d.id, i), "the observer on node "+n.Name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// observerPod is the name of the observer's pod on the i-th node.
-func observerPod(i int) string { return fmt.Sprintf("observer-%d", i) }
 
 func (d *deployment) createAll(ctx context.Context, objects ...kube.Object) error {
 	for _, obj := range objects {
@@ -148,9 +200,24 @@ func (d *deployment) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: d.namespace, Labels: map[string]string{pod.LabelManaged: pod.Managed, pod.LabelStudy: d.id}}
 }
 
-// remove deletes the namespaces and all that is in them.
+// kinds are the types of what a study makes in a namespace, the pods first.
+func kinds() []runtime.Object {
+	return []runtime.Object{
+		&corev1.PodList{}, &corev1.SecretList{}, &rbacv1.RoleBindingList{}, &rbacv1.RoleList{}, &corev1.ServiceAccountList{}, &networkingv1.NetworkPolicyList{},
+	}
+}
+
+// remove deletes what the study made: its namespaces and all that is in them, or what bears its label.
 func (d *deployment) remove(ctx context.Context) error {
 	var all []error
+	if d.shared {
+		labels := pod.LabelManaged + "=" + pod.Managed + "," + pod.LabelStudy + "=" + d.id
+		for _, list := range kinds() {
+			if err := d.api.DeleteAll(ctx, d.namespace, labels, list); err != nil {
+				all = append(all, fmt.Errorf("cannot delete what study %s made in namespace %s: %w; `tare clean --on k8s -n %s` tries again", d.id, d.namespace, err, d.namespace))
+			}
+		}
+	}
 	for _, name := range d.made {
 		if err := d.api.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, 0); err != nil {
 			all = append(all, fmt.Errorf("cannot delete the namespace %s: %w; delete it with kubectl", name, err))

@@ -62,7 +62,12 @@ func (h *Hub) Serve(l net.Listener) error {
 		if err != nil {
 			return err
 		}
-		room <- struct{}{}
+		select {
+		case room <- struct{}{}:
+		default: // who floods the port must not keep others out for long: agents try again
+			_ = conn.Close()
+			continue
+		}
 		go func() {
 			t := tls.Server(conn, h.config)
 			serve, err := h.greet(t)

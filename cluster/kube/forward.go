@@ -25,7 +25,8 @@ const protocol = "portforward.k8s.io"
 
 // Forward connects to a port of a pod through the API server and the pod's node.
 func (c *Client) Forward(namespace, pod string, port int) (net.Conn, error) {
-	at := c.groups[corev1.SchemeGroupVersion].Post().Namespace(namespace).Resource("pods").Name(pod).SubResource("portforward").URL()
+	pods, _ := c.of(&corev1.Pod{})
+	at := pods.Post().Namespace(namespace).Resource("pods").Name(pod).SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(c.config)
 	if err != nil {
 		return nil, err

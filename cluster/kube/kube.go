@@ -9,11 +9,17 @@ package kube
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,18 +33,24 @@ import (
 type Client struct {
 	Namespace string // of the kubeconfig's context, or of this pod
 	config    *rest.Config
+	scheme    *runtime.Scheme
 	params    runtime.ParameterCodec
 	groups    map[schema.GroupVersion]*rest.RESTClient
 }
 
 // Where selects a cluster, as kubectl's flags do; empty fields are kubectl's defaults.
-type Where struct{ Kubeconfig, Context, Namespace string }
+type Where struct {
+	Kubeconfig, Context, Namespace string
+	As                             string  // the user to impersonate
+	QPS                            float32 // requests a second at most; 0: requestRate
+}
 
 // FromKubeconfig reads a kubeconfig as kubectl does: the flag, $KUBECONFIG, ~/.kube/config.
 func FromKubeconfig(w Where) (*Client, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = w.Kubeconfig
 	over := &clientcmd.ConfigOverrides{CurrentContext: w.Context}
+	over.AuthInfo.Impersonate = w.As
 	over.Context.Namespace = w.Namespace
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, over)
 	cfg, err := loaded.ClientConfig()
@@ -52,6 +64,7 @@ func FromKubeconfig(w Where) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the kubeconfig's namespace: %w", err)
 	}
+	cfg.QPS, cfg.Burst = w.QPS, int(2*w.QPS)
 	return newClient(cfg, ns)
 }
 
@@ -72,16 +85,20 @@ const (
 
 func newClient(cfg *rest.Config, namespace string) (*Client, error) {
 	scheme := runtime.NewScheme()
-	c := &Client{Namespace: namespace, config: cfg, groups: map[schema.GroupVersion]*rest.RESTClient{}}
+	c := &Client{Namespace: namespace, config: cfg, scheme: scheme, groups: map[schema.GroupVersion]*rest.RESTClient{}}
 	c.params = runtime.NewParameterCodec(scheme)
 	codecs := serializer.NewCodecFactory(scheme)
-	cfg.QPS, cfg.Burst, cfg.UserAgent = requestRate, requestBurst, "tare"
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, nodev1.AddToScheme, rbacv1.AddToScheme} {
+	if cfg.UserAgent = "tare"; cfg.QPS == 0 {
+		cfg.QPS, cfg.Burst = requestRate, requestBurst
+	}
+	for _, add := range []func(*runtime.Scheme) error{
+		authorizationv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, nodev1.AddToScheme, rbacv1.AddToScheme, storagev1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
 	}
-	for _, gv := range []schema.GroupVersion{corev1.SchemeGroupVersion, nodev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion} {
+	for _, gv := range scheme.PrioritizedVersionsAllGroups() {
 		metav1.AddToGroupVersion(scheme, gv)
 		of := rest.CopyConfig(cfg)
 		of.GroupVersion, of.NegotiatedSerializer = &gv, codecs.WithoutConversion()
@@ -99,29 +116,15 @@ func newClient(cfg *rest.Config, namespace string) (*Client, error) {
 // Server is the address of the API server.
 func (c *Client) Server() string { return c.config.Host }
 
-// resource is where the API server has a type: its group, and its name in paths.
-func resource(obj runtime.Object) (schema.GroupVersion, string) {
-	switch obj.(type) {
-	case *corev1.Namespace, *corev1.NamespaceList:
-		return corev1.SchemeGroupVersion, "namespaces"
-	case *corev1.Node, *corev1.NodeList:
-		return corev1.SchemeGroupVersion, "nodes"
-	case *corev1.Event, *corev1.EventList:
-		return corev1.SchemeGroupVersion, "events"
-	case *corev1.Pod, *corev1.PodList:
-		return corev1.SchemeGroupVersion, "pods"
-	case *corev1.Secret, *corev1.SecretList:
-		return corev1.SchemeGroupVersion, "secrets"
-	case *corev1.ServiceAccount:
-		return corev1.SchemeGroupVersion, "serviceaccounts"
-	case *nodev1.RuntimeClassList:
-		return nodev1.SchemeGroupVersion, "runtimeclasses"
-	case *rbacv1.Role:
-		return rbacv1.SchemeGroupVersion, "roles"
-	case *rbacv1.RoleBinding:
-		return rbacv1.SchemeGroupVersion, "rolebindings"
+// of is the client of a type's group, and the type's name in paths.
+func (c *Client) of(obj runtime.Object) (*rest.RESTClient, string) {
+	kinds, _, err := c.scheme.ObjectKinds(obj)
+	if err != nil {
+		panic(fmt.Sprintf("kube: %v", err)) // a mistake in this program: the type is not in the scheme
 	}
-	panic(fmt.Sprintf("kube: no resource is known for %T", obj)) // a mistake in this program
+	kind := kinds[0].GroupVersion().WithKind(strings.TrimSuffix(kinds[0].Kind, "List"))
+	plural, _ := meta.UnsafeGuessKindToResource(kind) // it is right for all types of Kubernetes
+	return c.groups[kind.GroupVersion()], plural.Resource
 }
 
 // Object is a Kubernetes object with a name.
@@ -132,29 +135,37 @@ type Object interface {
 
 // Create makes obj and fills it in with what the server made of it.
 func (c *Client) Create(ctx context.Context, obj Object) error {
-	gv, name := resource(obj)
-	return c.groups[gv].Post().NamespaceIfScoped(obj.GetNamespace(), obj.GetNamespace() != "").Resource(name).Body(obj).Do(ctx).Into(obj)
+	group, name := c.of(obj)
+	return group.Post().NamespaceIfScoped(obj.GetNamespace(), obj.GetNamespace() != "").Resource(name).Body(obj).Do(ctx).Into(obj)
+}
+
+// Try has the API server judge obj as if it were to be created: validation, defaults, admission.
+// Nothing is made.
+func (c *Client) Try(ctx context.Context, obj Object) error {
+	group, name := c.of(obj)
+	return group.Post().NamespaceIfScoped(obj.GetNamespace(), obj.GetNamespace() != "").Resource(name).
+		VersionedParams(&metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}, c.params).Body(obj).Do(ctx).Error()
 }
 
 // Get reads the object with obj's name and namespace into obj.
 func (c *Client) Get(ctx context.Context, obj Object) error {
-	gv, name := resource(obj)
-	return c.groups[gv].Get().NamespaceIfScoped(obj.GetNamespace(), obj.GetNamespace() != "").Resource(name).Name(obj.GetName()).Do(ctx).Into(obj)
+	group, name := c.of(obj)
+	return group.Get().NamespaceIfScoped(obj.GetNamespace(), obj.GetNamespace() != "").Resource(name).Name(obj.GetName()).Do(ctx).Into(obj)
 }
 
 // List reads the objects with the labels, of a namespace or, with "", of the cluster.
 func (c *Client) List(ctx context.Context, namespace, labels string, into runtime.Object) error {
-	gv, name := resource(into)
-	return c.groups[gv].Get().NamespaceIfScoped(namespace, namespace != "").Resource(name).
+	group, name := c.of(into)
+	return group.Get().NamespaceIfScoped(namespace, namespace != "").Resource(name).
 		VersionedParams(&metav1.ListOptions{LabelSelector: labels}, c.params).Do(ctx).Into(into)
 }
 
 // Delete removes the object with obj's name, after grace. It is no error if it is gone.
 func (c *Client) Delete(ctx context.Context, obj Object, grace time.Duration) error {
-	gv, name := resource(obj)
+	group, name := c.of(obj)
 	seconds := int64(grace.Seconds())
 	background := metav1.DeletePropagationBackground
-	err := c.groups[gv].Delete().NamespaceIfScoped(obj.GetNamespace(), obj.GetNamespace() != "").Resource(name).Name(obj.GetName()).
+	err := group.Delete().NamespaceIfScoped(obj.GetNamespace(), obj.GetNamespace() != "").Resource(name).Name(obj.GetName()).
 		Body(&metav1.DeleteOptions{GracePeriodSeconds: &seconds, PropagationPolicy: &background}).Do(ctx).Error()
 	if IsGone(err) {
 		return nil
@@ -162,11 +173,19 @@ func (c *Client) Delete(ctx context.Context, obj Object, grace time.Duration) er
 	return err
 }
 
+// DeleteAll removes the objects of a list's type that have the labels, in a namespace, without grace.
+func (c *Client) DeleteAll(ctx context.Context, namespace, labels string, list runtime.Object) error {
+	group, name := c.of(list)
+	none, background := int64(0), metav1.DeletePropagationBackground
+	return group.Delete().Namespace(namespace).Resource(name).VersionedParams(&metav1.ListOptions{LabelSelector: labels}, c.params).
+		Body(&metav1.DeleteOptions{GracePeriodSeconds: &none, PropagationPolicy: &background}).Do(ctx).Error()
+}
+
 // WatchPod reports each state of a pod to see, from the present one on, until see returns true or
 // an error, or ctx ends. see gets nil once the pod is gone. A watch that the server ends begins
 // again.
 func (c *Client) WatchPod(ctx context.Context, namespace, name string, see func(*corev1.Pod) (bool, error)) error {
-	pods := c.groups[corev1.SchemeGroupVersion]
+	pods, _ := c.of(&corev1.Pod{})
 	for {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 		switch err := c.Get(ctx, pod); {
@@ -194,8 +213,9 @@ func (c *Client) WatchPod(ctx context.Context, namespace, name string, see func(
 // WatchEvents reports the events of a namespace to see, until ctx ends. A watch that the server ends
 // begins again, so an event may be reported twice.
 func (c *Client) WatchEvents(ctx context.Context, namespace string, see func(*corev1.Event)) error {
+	events, _ := c.of(&corev1.Event{})
 	for {
-		w, err := c.groups[corev1.SchemeGroupVersion].Get().Namespace(namespace).Resource("events").
+		w, err := events.Get().Namespace(namespace).Resource("events").
 			VersionedParams(&metav1.ListOptions{Watch: true}, c.params).Watch(ctx)
 		if err != nil {
 			return err

@@ -49,6 +49,9 @@ func (f *clusterFlags) add(fl *pflag.FlagSet) {
 func (f *clusterFlags) choose(fl *pflag.FlagSet) {
 	fl.StringVar(&f.Kubeconfig, "kubeconfig", "", "with --on k8s: the kubeconfig (default $KUBECONFIG, then ~/.kube/config)")
 	fl.StringVar(&f.Context, "context", "", "with --on k8s: the kubeconfig's context (default its current one)")
+	fl.StringVarP(&f.Namespace, "namespace", "n", "", "with --on k8s: an existing namespace to work in (default: each study makes one and removes it)")
+	fl.StringVar(&f.As, "as", "", "with --on k8s: the user to impersonate")
+	fl.Float32Var(&f.QPS, "kube-api-qps", 0, "with --on k8s: requests a second to the API server at most (default 50)")
 }
 
 // cluster is a cluster as a site. From then on studies are read with its sandboxes.
@@ -56,7 +59,7 @@ func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, error) {
 	if f.image == "" {
 		return nil, coded(exitUsage, "--on k8s needs --image; `tare image push tare REGISTRY/NAME:TAG` sends tare's image to a registry that the cluster pulls from, and prints what to give")
 	}
-	s := &cluster.Site{Image: f.image, Observe: f.observe, Takes: expected, Say: a.say, Heard: func(text string) { a.note("%s", text) }}
+	s := &cluster.Site{Image: f.image, Observe: f.observe, Namespace: f.Namespace, Takes: expected, Say: a.say, Heard: func(text string) { a.note("%s", text) }}
 	if err := s.Reach(f.Where); err != nil {
 		return nil, err
 	}
@@ -69,7 +72,7 @@ func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, error) {
 
 // clean cleans a cluster.
 func (f *clusterFlags) clean(ctx context.Context, dry bool) ([]state.Leftover, error) {
-	var s cluster.Site
+	s := cluster.Site{Namespace: f.Namespace}
 	if err := s.Reach(f.Where); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,58 @@
+package cluster
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// Rule is a right that tare needs, and why.
+type Rule struct {
+	rbacv1.PolicyRule
+	Whole bool // of the whole cluster, not of the study's namespace
+	Why   string
+}
+
+func rule(why, group string, resources []string, verbs ...string) Rule {
+	return Rule{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}, Why: why}
+}
+
+func whole(r Rule) Rule {
+	r.Whole = true
+	return r
+}
+
+// CoordinatorRules are the rights of a study's coordinator, in the study's namespace.
+func CoordinatorRules() []Rule {
+	return []Rule{
+		rule("start a pod for each sandbox, wait for it, remove it", "", []string{"pods"}, "create", "get", "watch", "delete"),
+		rule("time the steps of a pod's start", "", []string{"events"}, "watch"),
+	}
+}
+
+// UserRules are the rights of whoever runs studies. own: each study gets a namespace of its own; else
+// the rights are those in an existing namespace.
+func UserRules(own bool) []Rule {
+	out := []Rule{
+		whole(rule("find the nodes that take pods", "", []string{"nodes"}, "list")),
+		whole(rule("find the classes to compare", "node.k8s.io", []string{"runtimeclasses"}, "list")),
+	}
+	if own {
+		out = append(out,
+			whole(rule("make a namespace for each study, and remove it with all that is in it", "", []string{"namespaces"}, "create", "get", "list", "delete")),
+			rule("bound how many pods a study can have", "", []string{"resourcequotas"}, "create"))
+	}
+	removes, finds := []string{"create"}, []string{"create"}
+	if !own {
+		removes = append(removes, "deletecollection")
+		finds = append(removes, "list") // `tare clean` finds studies by them
+	}
+	return append(out,
+		rule("give the coordinator and the agents their certificates", "", []string{"secrets"}, removes...),
+		rule("give the coordinator an identity", "", []string{"serviceaccounts"}, finds...),
+		rule("give the coordinator the rights below, which nobody can give who does not have them", rbacv1.GroupName, []string{"roles", "rolebindings"}, removes...),
+		rule("let only the study's pods reach each other", "networking.k8s.io", []string{"networkpolicies"}, removes...),
+		rule("start, watch and remove the coordinator and its pods", "", []string{"pods"}, append(slices.Clone(removes), "get", "list", "watch", "delete")...),
+		rule("speak to the coordinator", "", []string{"pods/portforward"}, "create"),
+		rule("the coordinator's: time the steps of a pod's start", "", []string{"events"}, "watch"))
+}
