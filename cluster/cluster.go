@@ -141,9 +141,12 @@ func (s *Site) Preview(ctx context.Context, r site.Request) (site.Preview, error
 	return c.coordinator.Preview(ctx, r)
 }
 
-// Open is of site.Site.
+// Open is of site.Site. It returns to the session of the request's ticket, if that is still there.
 func (s *Site) Open(ctx context.Context, r site.Request) (site.Session, error) {
-	c, err := s.connect(ctx)
+	c, err := s.reconnect(ctx, r.Ticket)
+	if err == nil && c == nil {
+		c, err = s.connect(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -152,25 +155,14 @@ func (s *Site) Open(ctx context.Context, r site.Request) (site.Session, error) {
 		c.close()
 		return nil, err
 	}
-	return &session{open, c}, nil
-}
-
-// session is an open study, whose end takes the coordinator away.
-type session struct {
-	site.Session
-	connection *connection
-}
-
-// Close is of site.Session.
-func (s *session) Close() {
-	s.Session.Close()
-	s.connection.close()
+	return &session{Session: open, connection: c, site: s, request: r}, nil
 }
 
 // connection is a coordinator on the cluster, and what was made for it.
 type connection struct {
 	coordinator *remote.Machine
 	made        deployment
+	user        control.Identity
 	say         func(string, ...any)
 }
 
@@ -213,22 +205,26 @@ func (s *Site) connect(ctx context.Context) (_ *connection, err error) {
 	if s.Observe {
 		b.Observers = rand.Text()
 	}
-	user, err := c.made.create(limited, b)
-	if err != nil {
+	if c.user, err = c.made.create(limited, b); err != nil {
 		return nil, err
 	}
-	raw, err := s.api.Forward(c.made.namespace, coordinatorName(id), port)
+	return c, s.dial(limited, c)
+}
+
+// dial connects to a coordinator that runs.
+func (s *Site) dial(ctx context.Context, c *connection) error {
+	raw, err := s.api.Forward(c.made.namespace, coordinatorName(c.made.id), port)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	conn, err := control.Join(limited, user, raw)
+	conn, err := control.Join(ctx, c.user, raw)
 	if err != nil {
-		return nil, errors.Join(err, raw.Close())
+		return errors.Join(err, raw.Close())
 	}
 	c.coordinator, err = remote.Connect(conn, conn, way{conn}, remote.Setup{
 		Name: "the coordinator in " + c.made.namespace, Takes: s.Takes, Heard: remote.Bounded(s.Heard),
 	})
-	return c, err
+	return err
 }
 
 // way is a forwarded connection as remote.Way.

@@ -22,6 +22,7 @@ import (
 	"tare/record"
 	"tare/sandbox"
 	"tare/site"
+	"tare/site/ahead"
 	"tare/trial"
 	"tare/workload"
 )
@@ -50,8 +51,15 @@ const (
 	port      = 7777
 )
 
-// lonely is how long a coordinator waits for a user who does not come, or come back.
-const lonely = 2 * time.Minute
+// lonely is how long a coordinator waits for a user who does not come, or come back; lonelyAfter, if
+// it has made trials meanwhile that nobody has taken.
+const (
+	lonely      = 3 * time.Minute
+	lonelyAfter = 24 * time.Hour
+)
+
+// keptDir is where it keeps such trials: in the pod's /tmp, which is a directory of the node.
+const keptDir = "/tmp/trials"
 
 // Run coordinates until the user has left.
 func (c *Coordinator) Run(ctx context.Context) error {
@@ -77,12 +85,17 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	left := time.AfterFunc(lonely, func() { cancel(errLonely) })
+	if err := os.MkdirAll(keptDir, 0o700); err != nil {
+		return err
+	}
 	s := &insideSite{brief: b, api: api, loads: c.Workloads, collectors: c.Collectors, owner: self}
+	users := make(chan net.Conn)
 	s.hub, err = control.NewHub(id, func(conn net.Conn) {
-		left.Stop()
-		err := c.Answer(ctx, conn, b, func(say func(string, ...any)) site.Site { s.say = say; return s })
-		cancel(errors.Join(errLeft, err, conn.Close()))
+		select {
+		case users <- conn:
+		case <-ctx.Done():
+			_ = conn.Close()
+		}
 	})
 	if err != nil {
 		return err
@@ -104,6 +117,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		return err
 	}
 	context.AfterFunc(ctx, func() { _ = l.Close() })
+	go func() { cancel(c.serve(ctx, s, users)) }()
 	err = s.hub.Serve(l)
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errLeft) {
 		return cause
@@ -113,10 +127,67 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	return nil
 }
 
-var (
-	errLeft   = errors.New("the user has left")
-	errLonely = fmt.Errorf("no user came within %s", lonely)
-)
+var errLeft = errors.New("the user has left")
+
+// serve serves one user's connection after another until a user closes the session, or none comes for
+// too long. A new connection ends the one before: its user may not know yet that it is lost.
+func (c *Coordinator) serve(ctx context.Context, s *insideSite, users <-chan net.Conn) error {
+	patience := lonely
+	for {
+		conn, err := s.await(ctx, users, patience)
+		if err != nil {
+			return err
+		}
+		ended := make(chan error, 1)
+		for conn != nil {
+			now := conn
+			go func() {
+				err := c.Answer(ctx, now, s.brief, func(say func(string, ...any)) site.Site { s.say = say; return s })
+				ended <- errors.Join(err, now.Close())
+			}()
+			select {
+			case conn = <-users:
+				_ = now.Close()
+				<-ended
+			case err = <-ended:
+				conn = nil
+			}
+		}
+		if s.open == nil {
+			return errors.Join(errLeft, err)
+		}
+		if making, _ := s.open.Making(); making {
+			patience = lonelyAfter
+		}
+	}
+}
+
+// await waits for a user's connection while trials are made, and for patience afterwards.
+func (s *insideSite) await(ctx context.Context, users <-chan net.Conn, patience time.Duration) (net.Conn, error) {
+	for {
+		var changed <-chan struct{}
+		making := false
+		if s.open != nil {
+			making, changed = s.open.Making()
+		}
+		var late <-chan time.Time
+		if !making {
+			late = time.After(patience)
+		}
+		select {
+		case conn := <-users:
+			return conn, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-late:
+			if s.open != nil {
+				s.open.Close()
+			}
+			return nil, fmt.Errorf("no user came within %s", patience)
+		case <-changed:
+		}
+	}
+}
 
 // self reads the coordinator's own pod, once it has an address.
 func (c *Coordinator) self(ctx context.Context, api *kube.Client) (*corev1.Pod, error) {
@@ -146,6 +217,9 @@ type insideSite struct {
 	owner      *corev1.Pod
 	steps      pod.Steps
 	say        func(string, ...any)
+
+	open   *ahead.Session // nil: none is
+	source string         // of its study, with the overrides
 }
 
 // About is of site.Site. The user's tare says what the site is.
@@ -183,8 +257,16 @@ func (s *insideSite) Preview(ctx context.Context, r site.Request) (out site.Prev
 	return out, err
 }
 
-// Open is of site.Site.
+// Open is of site.Site. A session that is open already is returned to.
 func (s *insideSite) Open(ctx context.Context, r site.Request) (site.Session, error) {
+	source := fmt.Sprintf("%s\n%q", r.Study.Source, r.Study.Overrides)
+	switch {
+	case s.open == nil:
+	case s.source != source:
+		return nil, &site.UnableError{Err: errors.New("another study is open here; end it with `tare clean --on k8s`")}
+	default:
+		return openSession{s.open, s}, nil
+	}
 	h := s.session(r)
 	var err error
 	if h.skips, err = h.Skips(ctx); err != nil {
@@ -200,7 +282,20 @@ func (s *insideSite) Open(ctx context.Context, r site.Request) (site.Session, er
 	if s.nodes == nil {
 		s.say("nothing reads the nodes: the report has no causes; --observe adds them (docs/cluster.md)")
 	}
-	return h, nil
+	s.open, s.source = ahead.New(h, r.Study, keptDir), source
+	return openSession{s.open, s}, nil
+}
+
+// openSession is the open session, until it is closed.
+type openSession struct {
+	*ahead.Session
+	site *insideSite
+}
+
+// Close is of site.Session.
+func (o openSession) Close() {
+	o.Session.Close()
+	o.site.open = nil
 }
 
 // describe adds to what the API server says of a node what its observer sees.

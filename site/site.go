@@ -49,6 +49,8 @@ type Request struct {
 	Study     *study.Study
 	Catalogue study.Catalogue
 	Wait      bool // wait for another tare that has the place
+	// Ticket is a Returning's, of an earlier session of the study that may still be there.
+	Ticket []byte
 	// Trying hears of each sandbox that is about to be tried, and for how long at most, 0
 	// if that is not known. What it returns is called at the end of the try.
 	Trying func(kind string, within time.Duration) (done func())
@@ -79,6 +81,27 @@ type Session interface {
 	// cannot remove; `tare clean` finds that.
 	Close()
 }
+
+// Lasting is a Session that can go on without whoever asks it for trials.
+type Lasting interface {
+	Session
+	// GoOn makes the trials that the study's plan asks for after those that are done. They are kept
+	// for Trials.
+	GoOn(done []record.Trial) error
+	// Leave is called in the place of Close if the session is to go on.
+	Leave()
+}
+
+// Returning is a Lasting whose session another process can return to.
+type Returning interface {
+	Lasting
+	// Ticket is a secret, with which Open returns to the session; nil after a Close that has ended it.
+	Ticket() []byte
+}
+
+// ErrLeft is the cause with which the context of Trials ends if whoever asks is gone. Any other end
+// is a wish to stop.
+var ErrLeft = errors.New("whoever asked is gone")
 
 // ErrInterrupted says that a context ended while a command waited or ran trials. What was
 // finished is kept.

@@ -22,6 +22,7 @@ type runFlags struct {
 	fresh   bool
 	wait    bool
 	json    bool
+	detach  bool
 	on      string
 	host    string
 	cluster clusterFlags
@@ -66,6 +67,7 @@ modelled everywhere, and kept apart: in results/NAME-modelled.`,
 	fl.StringVar(&f.data, "data", "", "directory on the disk to measure (default "+host.DefaultDirs().Data+")")
 	fl.BoolVar(&f.fresh, "fresh", false, "start again in a new folder instead of resuming")
 	fl.BoolVar(&f.wait, "wait", false, waitHelp)
+	fl.BoolVar(&f.detach, "detach", false, "with --on k8s: leave the study to the cluster; the same command returns to it and fetches what is measured")
 	fl.BoolVar(&f.json, "json", false, "print progress as JSON lines; the last line is the report")
 	return cmd
 }
@@ -83,9 +85,15 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 		return err
 	}
 	t := a.newTries(ctx, f.json)
-	s, err := where.Open(ctx, site.Request{Study: st, Catalogue: cat, Wait: f.wait, Trying: t.begin})
+	card, err := readTicket(dir)
+	if err != nil {
+		return err
+	}
+	s, err := where.Open(ctx, site.Request{Study: st, Catalogue: cat, Wait: f.wait, Trying: t.begin, Ticket: card})
+	end := func() {}
 	if err == nil {
-		defer s.Close()
+		end = s.Close
+		defer func() { end() }()
 	}
 	if err := t.interrupted(err); err != nil {
 		return err
@@ -102,6 +110,22 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	a.tellAside(db)
 	if err := db.SetSkips(context.WithoutCancel(ctx), s.Preview().Skips); err != nil {
 		return err
+	}
+	if r, is := s.(site.Returning); is {
+		if err := writeTicket(dir, r.Ticket()); err != nil {
+			return err
+		}
+		end = func() {
+			if s.Close(); r.Ticket() == nil {
+				removeTicket(dir)
+			}
+		}
+		if f.detach {
+			end = r.Leave
+			return a.detach(r, where.About(), db)
+		}
+	} else if f.detach {
+		return coded(exitUsage, "--detach goes with --on k8s; this site makes trials only while tare runs")
 	}
 	return a.measure(ctx, st, where.About(), s, db, f)
 }

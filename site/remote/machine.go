@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"tare/host/state"
@@ -97,6 +98,16 @@ func (m *Machine) Close() error {
 	return err
 }
 
+// Lost reports whether the connection has ended.
+func (m *Machine) Lost() bool {
+	select {
+	case <-m.link.gone:
+		return true
+	default:
+		return false
+	}
+}
+
 // open asks for one of the questions that have a study.
 func (m *Machine) open(ctx context.Context, op string, r site.Request) (opened, error) {
 	var out opened
@@ -169,6 +180,18 @@ func (s *session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 	}
 	return out
 }
+
+// GoOn is of site.Lasting. The plan looks at neither histograms nor evidence.
+func (s *session) GoOn(done []record.Trial) error {
+	done = slices.Clone(done)
+	for i := range done {
+		done[i].Histograms = nil
+	}
+	return s.m.ask(context.Background(), question{Op: opGoOn, Trials: done}, func(answer) error { return nil })
+}
+
+// Leave is of site.Lasting: the end of the connection tells it.
+func (*session) Leave() {}
 
 // Close is of site.Session.
 func (s *session) Close() {

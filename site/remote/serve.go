@@ -23,7 +23,8 @@ type Served struct {
 }
 
 // Serve answers a Machine's questions until r ends, nothing comes for silence, or ctx is done.
-// Then it ends what runs and takes away what it opened; after endWithin it returns all the same.
+// Then it ends what runs and takes away what it opened, but for a site.Lasting; after endWithin it
+// returns all the same.
 func Serve(ctx context.Context, r io.Reader, w io.Writer, s Served) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -34,7 +35,8 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, s Served) error {
 	}
 	jobs := make(chan job)
 	go func() {
-		cancel(messages(r, maxQuestion, silence, func(q question) error { return v.take(ctx, q, jobs) }))
+		err := messages(r, maxQuestion, silence, func(q question) error { return v.take(ctx, q, jobs) })
+		cancel(fmt.Errorf("%w: %w", site.ErrLeft, err))
 	}()
 	go v.beats(ctx)
 	closed := make(chan struct{})
@@ -91,7 +93,7 @@ func (v *server) take(ctx context.Context, q question, jobs chan<- job) error {
 }
 
 func (v *server) work(ctx context.Context, jobs <-chan job) {
-	defer v.close()
+	defer v.leave()
 	for {
 		select {
 		case <-ctx.Done():
@@ -119,6 +121,12 @@ func (v *server) answer(ctx context.Context, q question) error {
 				return err
 			}
 		}
+	case opGoOn:
+		s, is := v.session.(site.Lasting)
+		if !is {
+			return errors.New("this machine makes trials only while it is asked for them")
+		}
+		return s.GoOn(q.Trials)
 	case opClose:
 		v.close()
 	default:
@@ -167,6 +175,15 @@ func (v *server) sendTrial(m record.Made) error {
 	t.Samples, t.Histograms, t.Status = nil, nil, record.Failed
 	t.Failure = &record.Failure{Phase: "stopping", Kind: "garbage", Reason: fmt.Sprintf("what was measured cannot be sent: %v", err)}
 	return v.send(answer{Made: &record.Made{Trial: &t}})
+}
+
+// leave ends the server's part in a session whose asker is gone.
+func (v *server) leave() {
+	if s, is := v.session.(site.Lasting); is {
+		s.Leave()
+		return
+	}
+	v.close()
 }
 
 func (v *server) close() {

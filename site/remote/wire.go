@@ -21,6 +21,7 @@ const (
 	opPreview = "preview" // with a study; answers: trying, tried, opened
 	opOpen    = "open"    // with a study; answers: trying, tried, opened
 	opTrials  = "trials"  // answers: made, one for each of nexts
+	opGoOn    = "go-on"   // with the trials that are done: makes the others without being asked
 	opClose   = "close"   // closes what opOpen has opened
 	opStop    = "stop"    // ends the question under way; has no answer of its own
 	opAlive   = "alive"   // nothing: the asker is there
@@ -31,6 +32,8 @@ type question struct {
 	Study *studyBody  `json:"study,omitempty"`
 	Wait  bool        `json:"wait,omitempty"`
 	Nexts []plan.Next `json:"nexts,omitempty"`
+
+	Trials []record.Trial `json:"trials,omitempty"` // that are done
 }
 
 // studyBody is all that is needed to read a study again.

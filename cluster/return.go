@@ -1,0 +1,143 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"tare/cluster/control"
+	"tare/plan"
+	"tare/record"
+	"tare/site"
+)
+
+// session is an open study, whose end takes the coordinator away. A connection that is lost is made
+// again: the coordinator keeps what it has measured meanwhile.
+type session struct {
+	site.Session
+	connection *connection
+	site       *Site
+	request    site.Request
+	closed     bool
+}
+
+// againMost is how often a connection may be lost within one question: who sends what no coordinator
+// sends is not asked for ever.
+const againMost = 3
+
+// Trials is of site.Session.
+func (s *session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
+	for try := 0; ; try++ {
+		made := s.Session.Trials(ctx, nexts)
+		if ctx.Err() != nil || !s.connection.coordinator.Lost() || try == againMost {
+			return made
+		}
+		s.site.Say("the connection to the cluster is lost; trying again for %s", lonely)
+		if err := s.again(ctx); err != nil {
+			return made
+		}
+		s.site.Say("connected again")
+	}
+}
+
+// againEvery is the pause between two tries to connect.
+const againEvery = 2 * time.Second
+
+// again connects again, for as long as the coordinator waits.
+func (s *session) again(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lonely)
+	defer cancel()
+	for {
+		err := s.site.dial(ctx, s.connection)
+		if err == nil {
+			var open site.Session
+			if open, err = s.connection.coordinator.Open(ctx, s.request); err == nil {
+				s.Session = open
+				return nil
+			}
+			_ = s.connection.coordinator.Close() // for the next try
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-time.After(againEvery):
+		}
+	}
+}
+
+// GoOn is of site.Lasting.
+func (s *session) GoOn(done []record.Trial) error {
+	l, is := s.Session.(site.Lasting)
+	if !is {
+		return errors.New("the coordinator cannot go on by itself")
+	}
+	return l.GoOn(done)
+}
+
+// Leave is of site.Lasting: the coordinator stays.
+func (s *session) Leave() { _ = s.connection.coordinator.Close() }
+
+// Close is of site.Session. A coordinator that cannot be reached may have trials that nobody has: it
+// stays.
+func (s *session) Close() {
+	c := s.connection
+	if c.coordinator.Lost() {
+		ctx, cancel := context.WithTimeout(context.Background(), returnWithin)
+		defer cancel()
+		if s.site.unused(ctx, c.made.id, c.made.namespace, time.Time{}) != nil {
+			c.say("namespace %s stays on the cluster: its coordinator cannot be reached; the same command returns to it", c.made.namespace)
+			return
+		}
+	}
+	s.Session.Close()
+	c.close()
+	s.closed = true
+}
+
+// ticket is what it takes to return to a coordinator.
+type ticket struct {
+	ID        string           `json:"id"`
+	Namespace string           `json:"namespace"`
+	Shared    bool             `json:"shared,omitempty"`
+	Made      []string         `json:"made,omitempty"`
+	User      control.Identity `json:"user"`
+}
+
+// Ticket is of site.Returning.
+func (s *session) Ticket() []byte {
+	if s.closed {
+		return nil
+	}
+	d := &s.connection.made
+	text, err := json.Marshal(ticket{d.id, d.namespace, d.shared, d.made, s.connection.user})
+	if err != nil {
+		return nil // it has only strings and bytes
+	}
+	return text
+}
+
+// returnWithin bounds a try to return to a coordinator.
+const returnWithin = 20 * time.Second
+
+// reconnect returns to the coordinator of a ticket; nil without an error if it has ended. What is left
+// of that one is then removed.
+func (s *Site) reconnect(ctx context.Context, text []byte) (*connection, error) {
+	var t ticket
+	if len(text) == 0 || json.Unmarshal(text, &t) != nil || t.ID == "" {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, returnWithin)
+	defer cancel()
+	c := &connection{say: s.Say, user: t.User, made: deployment{api: s.api, id: t.ID, namespace: t.Namespace, shared: t.Shared, made: t.Made}}
+	err := s.dial(ctx, c)
+	if err == nil {
+		s.Say("returning to the study in namespace %s", t.Namespace)
+		return c, nil
+	}
+	if used := s.unused(ctx, t.ID, t.Namespace, time.Time{}); used != nil {
+		return nil, &site.UnableError{Err: fmt.Errorf("the study goes on in namespace %s, which cannot be reached: %w; try again, or end it with `kubectl delete namespace %[1]s`", t.Namespace, err)}
+	}
+	return nil, c.made.remove(ctx)
+}
