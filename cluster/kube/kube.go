@@ -19,6 +19,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -136,7 +137,15 @@ type Object interface {
 // Create makes obj and fills it in with what the server made of it.
 func (c *Client) Create(ctx context.Context, obj Object) error {
 	group, name := c.of(obj)
-	return group.Post().NamespaceIfScoped(obj.GetNamespace(), obj.GetNamespace() != "").Resource(name).Body(obj).Do(ctx).Into(obj)
+	again := false
+	return c.persist(ctx, func() error {
+		err := group.Post().NamespaceIfScoped(obj.GetNamespace(), obj.GetNamespace() != "").Resource(name).Body(obj).Do(ctx).Into(obj)
+		if again && apierrors.IsAlreadyExists(err) { // the first try had arrived; names of a study are its own
+			return c.Get(ctx, obj)
+		}
+		again = true
+		return err
+	})
 }
 
 // Try has the API server judge obj as if it were to be created: validation, defaults, admission.
@@ -150,7 +159,9 @@ func (c *Client) Try(ctx context.Context, obj Object) error {
 // Get reads the object with obj's name and namespace into obj.
 func (c *Client) Get(ctx context.Context, obj Object) error {
 	group, name := c.of(obj)
-	return group.Get().NamespaceIfScoped(obj.GetNamespace(), obj.GetNamespace() != "").Resource(name).Name(obj.GetName()).Do(ctx).Into(obj)
+	return c.persist(ctx, func() error {
+		return group.Get().NamespaceIfScoped(obj.GetNamespace(), obj.GetNamespace() != "").Resource(name).Name(obj.GetName()).Do(ctx).Into(obj)
+	})
 }
 
 // List reads the objects with the labels, of a namespace or, with "", of the cluster.
@@ -165,8 +176,10 @@ func (c *Client) Delete(ctx context.Context, obj Object, grace time.Duration) er
 	group, name := c.of(obj)
 	seconds := int64(grace.Seconds())
 	background := metav1.DeletePropagationBackground
-	err := group.Delete().NamespaceIfScoped(obj.GetNamespace(), obj.GetNamespace() != "").Resource(name).Name(obj.GetName()).
-		Body(&metav1.DeleteOptions{GracePeriodSeconds: &seconds, PropagationPolicy: &background}).Do(ctx).Error()
+	err := c.persist(ctx, func() error {
+		return group.Delete().NamespaceIfScoped(obj.GetNamespace(), obj.GetNamespace() != "").Resource(name).Name(obj.GetName()).
+			Body(&metav1.DeleteOptions{GracePeriodSeconds: &seconds, PropagationPolicy: &background}).Do(ctx).Error()
+	})
 	if IsGone(err) {
 		return nil
 	}
@@ -200,6 +213,9 @@ func (c *Client) WatchPod(ctx context.Context, namespace, name string, see func(
 		w, err := pods.Get().Namespace(namespace).Resource("pods").VersionedParams(&metav1.ListOptions{
 			Watch: true, FieldSelector: "metadata.name=" + name, ResourceVersion: pod.ResourceVersion,
 		}, c.params).Watch(ctx)
+		if passing(err) {
+			continue // Get waits for the server
+		}
 		if err != nil {
 			return err
 		}
@@ -215,8 +231,11 @@ func (c *Client) WatchPod(ctx context.Context, namespace, name string, see func(
 func (c *Client) WatchEvents(ctx context.Context, namespace string, see func(*corev1.Event)) error {
 	events, _ := c.of(&corev1.Event{})
 	for {
-		w, err := events.Get().Namespace(namespace).Resource("events").
-			VersionedParams(&metav1.ListOptions{Watch: true}, c.params).Watch(ctx)
+		var w watch.Interface
+		err := c.persist(ctx, func() (err error) {
+			w, err = events.Get().Namespace(namespace).Resource("events").VersionedParams(&metav1.ListOptions{Watch: true}, c.params).Watch(ctx)
+			return err
+		})
 		if err != nil {
 			return err
 		}
