@@ -10,6 +10,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/netip"
 	"strings"
@@ -253,6 +254,9 @@ type Exit struct {
 	Start       time.Time
 	StartWithin time.Duration
 }
+
+// ErrNodeLost says that an Instance is gone because its node is.
+var ErrNodeLost = errors.New("the cluster does not reach the node any more")
 
 // Limited is an Instance that knows whether its memory, caches included, was at its limit
 // at some time: what runs in it may then crawl, and not be killed.

@@ -204,6 +204,9 @@ func (t *trial) fail(err error) {
 		f.Kind, f.Role, f.Tail = known.kind, known.role, known.tail
 		f.Reason = firstLine(known.err)
 	}
+	if errors.Is(err, sandbox.ErrNodeLost) {
+		f.Kind = record.NodeLost
+	}
 	if errors.Is(err, errTimeout) {
 		f.Kind = "hung"
 		f.Reason = fmt.Sprintf("no end after %s (the timeout): %s", t.timeout().Round(time.Second), f.Reason)

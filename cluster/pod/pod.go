@@ -16,7 +16,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tare/agent"
 	"tare/cluster/control"
@@ -297,20 +296,33 @@ func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, e
 	return exit, nil
 }
 
-// explain adds what became of the pod.
+// lostWithin is how long the cluster may take to see that a node is lost: 50 s by default
+// (--node-monitor-grace-period of kube-controller-manager).
+const lostWithin = 75 * time.Second
+
+// explain adds what became of a pod whose agent does not answer: a pod that is not ready and has not
+// ended is on a node that is lost.
 func (i *instance) explain(ctx context.Context, err error) error {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: i.pod.Namespace, Name: i.pod.Name}}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lostWithin)
 	defer cancel()
-	if gerr := i.kind.api.Get(ctx, p); kube.IsGone(gerr) {
-		return fmt.Errorf("%w (the pod was deleted)", err)
-	} else if gerr != nil {
+	why := i.kind.api.WatchPod(ctx, i.pod.Namespace, i.pod.Name, func(p *corev1.Pod) (bool, error) {
+		if p == nil {
+			return true, errors.New("the pod was deleted")
+		}
+		if why := WhyNot(p); why != nil {
+			return true, why
+		}
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue {
+				return true, fmt.Errorf("node %s: %w", p.Spec.NodeName, sandbox.ErrNodeLost)
+			}
+		}
+		return false, nil
+	})
+	if why == nil || ctx.Err() != nil {
 		return err
 	}
-	if why := WhyNot(p); why != nil {
-		return fmt.Errorf("%w (%w)", err, why)
-	}
-	return err
+	return fmt.Errorf("%w (%w)", err, why)
 }
 
 // Addr implements sandbox.Instance.
