@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"tare/internal/sizing"
 	"tare/record"
+	"tare/sizing"
 )
 
 // Isolation is where the workload runs.
@@ -145,10 +145,16 @@ func Default() Config {
 	}
 }
 
-// Sized returns c with the machine that Kata makes for a pod: vCPUs at boot (0: the default,
+// Sized returns c with the machine that Kata's runtime in Go makes for a pod: vCPUs at boot (0: the default,
 // negative: all of the host's) and a CPU limit in cores (0: no limit).
 func (c Config) Sized(defaultVCPUs int, limit float64) (Config, error) {
-	s, err := sizing.Of(sizing.Pod{CPULimit: limit}, sizing.Runtime{VCPUs: defaultVCPUs, HostCPUs: c.Host.Cores})
+	return c.SizedBy(sizing.Pod{CPULimit: limit}, sizing.Runtime{VCPUs: defaultVCPUs})
+}
+
+// SizedBy is Sized for any pod and any of Kata's runtimes.
+func (c Config) SizedBy(p sizing.Pod, r sizing.Runtime) (Config, error) {
+	r.HostCPUs = c.Host.Cores
+	s, err := sizing.Of(p, r)
 	if err != nil {
 		return c, fmt.Errorf("model: %w", err)
 	}

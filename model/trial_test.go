@@ -10,6 +10,7 @@ import (
 
 	"tare/model"
 	"tare/record"
+	"tare/sizing"
 	"tare/trial"
 )
 
@@ -26,6 +27,14 @@ func sample(t *testing.T, tr *record.Trial, name string, labels record.Labels) f
 		t.Fatalf("%d samples %s{%s}", n, name, labels)
 	}
 	return v
+}
+
+// TestSizedBy: the rule of runtime-rs is one machine for limit and overhead, with one queue.
+func TestSizedBy(t *testing.T) {
+	c, err := model.Default().SizedBy(sizing.Pod{CPULimit: 2, MemoryLimit: 1 << 30}, sizing.Runtime{Flavour: sizing.RS, VCPUs: 4, OverheadVCPUs: 0.2})
+	if err != nil || c.Guest.Boot != 3 || c.Guest.Hotplugged != 0 || c.Helper.Threads != 1 || c.Quota.Cores != 2.25 || c.Check() != nil {
+		t.Errorf("%+v %+v %+v, %v", c.Guest, c.Helper, c.Quota, err)
+	}
 }
 
 func TestTrial(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"tare/model"
 	"tare/param"
 	"tare/record"
+	"tare/sizing"
 	"tare/study"
 )
 
@@ -179,15 +180,19 @@ func sized(c model.Config, res study.Resolved) (model.Config, error) {
 	if v.Str("default_vcpus") != all {
 		boot = v.Int("default_vcpus")
 	}
-	out, err := c.Sized(boot, res.CPULimit)
+	r := sizing.Runtime{VCPUs: boot, Flavour: sizing.Go}
+	if f := v.Str("sizing"); f == string(sizing.RS) {
+		r.Flavour, r.OverheadVCPUs, r.OverheadMiB = sizing.RS, v.Float("overhead_vcpus"), v.Int("overhead_memory")
+	}
+	out, err := c.SizedBy(sizing.Pod{CPULimit: res.CPULimit, MemoryLimit: res.MemoryLimit}, r)
 	if err != nil {
 		return c, err //nolint:wrapcheck // it names the figure
 	}
-	if most := v.Int("max_vcpus"); most > 0 {
+	if most := v.Int("max_vcpus"); most > 0 && r.Flavour == sizing.Go {
 		out.Guest.Boot = min(out.Guest.Boot, most)
 		out.Guest.Hotplugged = min(out.Guest.Hotplugged, most-out.Guest.Boot)
 	}
-	out.Helper.Threads = out.Guest.Boot
+	out.Helper.Threads = min(out.Helper.Threads, out.Guest.Boot)
 	if v.Str("network_queues") != auto {
 		out.Helper.Threads = min(out.Guest.Boot, v.Int("network_queues"))
 	}

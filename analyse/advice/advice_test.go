@@ -128,6 +128,8 @@ func TestEachRule(t *testing.T) {
 		{"vhost-queues", cause.Helper, "vhost", at("vm", "default_vcpus", "1", "cpu-limit", "8"), net, many, 2.2, []string{`default_vcpus: "2"`}},
 		{"vhost-queues", cause.Helper, "vhost", at("vm", "default_vcpus", "2"), net, map[string]string{"connections": "3"}, 2, []string{`default_vcpus: "3"`}},
 		{"vhost-limited", cause.Helper, "vhost", at("vm", "default_vcpus", "1", "cpu-limit", "2"), net, many, 2, []string{"Remove the CPU limit, then", "cpu: null", `default_vcpus: "2"`}},
+		{"vhost-queues-apart", cause.Helper, "vhost", at("vm", "sizing", "rs", "default_vcpus", "1", "cpu-limit", "8", "network_queues", "1"), net, many, 2.2, []string{`network_queues: "2"`, "network_queues = 2", "2 pairs"}},
+		{"helper-other", cause.Helper, "vhost", at("vm", "sizing", "rs", "default_vcpus", "1", "cpu-limit", "1"), net, many, 2, []string{"One vhost thread"}}, // its quota is full, and vCPUs bring no queues
 		{"vhost-one-worker", cause.Helper, "vhost", at("vm", "default_vcpus", "1"), net, nil, 2, []string{"more connections"}},
 		{"vmm-vhost-net", cause.Helper, "vmm", at("vm"), net, many, 2, []string{"modprobe vhost_net", `disable_vhost_net: "false"`}},
 		{"iothread-pool", cause.Helper, "iothread", at("vm"), "fio", map[string]string{"jobs": "16"}, 2, []string{"ioThreadsPolicy: supplementalPool", "supplementalPoolThreadCount: 8", "rarely gains beyond 1"}},

@@ -14,6 +14,7 @@ import (
 
 	"tare/analyse/cause"
 	"tare/record"
+	"tare/sizing"
 )
 
 // valid holds a patch to what it is written in.
@@ -157,7 +158,7 @@ func neverBoth(t *testing.T, l *lab, rule string, to *Target) (both int) {
 		have, _ := strconv.ParseFloat(own, 64)
 		now, _ := strconv.ParseFloat(level(c, "default_vcpus"), 64)
 		then, _ := strconv.ParseFloat(vcpus, 64)
-		if have+overhead < f.Price.Cores*then/now {
+		if have+sizing.Overhead < f.Price.Cores*then/now {
 			t.Fatalf("%s: default_vcpus %s in the place of %g under the limit %s of %.2f cores used", rule, vcpus, now, own, f.Price.Cores)
 		}
 	}

@@ -2,13 +2,13 @@ package advice
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"tare/analyse/cause"
 	"tare/record"
+	"tare/sizing"
 	"tare/study"
 )
 
@@ -23,6 +23,9 @@ const (
 	factorVCPUs  = "default_vcpus"
 	factorRootfs = "rootfs"
 	factorQueues = "network_queues"
+	factorSizing = "sizing"
+	// factorOverhead is what sizing rs adds to a limit.
+	factorOverhead = "overhead_vcpus"
 )
 
 const (
@@ -30,7 +33,6 @@ const (
 	anyCPU      = "any"
 	all         = "all"      // of the host's processors
 	virtiofs    = "virtiofs" // of rootfs, unless said
-	overhead    = 0.25       // cores that Kata's RuntimeClass adds to a limited pod's quota
 	platform    = "platform="
 	hostNetwork = "network=host"
 	ptrace      = "ptrace"
@@ -46,10 +48,11 @@ type subject struct {
 	path    string   // network, disk, launch, none; "" unknown
 	limit   float64  // cores; 0 none
 	vcpus   int      // at boot; 0 all of the host's
-	queues  int      // pairs of the network card's
-	workers int      // 0 unknown
-	cores   float64  // used; 0 unknown
-	gains   bool     // measured: more processors surely serve its own cell better, whatever the workers
+	kata    sizing.Runtime
+	queues  int     // pairs of the network card's
+	workers int     // 0 unknown
+	cores   float64 // used; 0 unknown
+	gains   bool    // measured: more processors surely serve its own cell better, whatever the workers
 }
 
 func (b *builder) subject(i int) *subject {
@@ -64,7 +67,11 @@ func (b *builder) subject(i int) *subject {
 			s.vcpus = 0
 		}
 	}
+	s.kata = b.kata(s)
 	s.queues = s.vcpus
+	if s.static() {
+		s.queues = 1
+	}
 	if v, ok := f.Cell.Get(factorQueues); ok && v != "auto" {
 		s.queues, _ = strconv.Atoi(v)
 	}
@@ -160,16 +167,36 @@ func (s *subject) further(now int) int {
 // room reports whether the CPU quota has room for twice the vCPUs at boot: the use grows
 // at most as they do.
 func (s *subject) room() bool {
-	return s.limit == 0 || s.cores > 0 && s.vcpus > 0 && s.limit+overhead >= 2*s.cores
+	return s.limit == 0 || s.cores > 0 && s.vcpus > 0 && s.limit+sizing.Overhead >= 2*s.cores
 }
 
-// processors are a machine's: those that it boots with and those that its limit plugs in
-// (docs/verbs/size.md); 0 where it boots with all of the host's.
+// kata is the runtime whose rule sized a subject's machine.
+func (b *builder) kata(s *subject) sizing.Runtime {
+	r := sizing.Runtime{VCPUs: s.vcpus, OverheadVCPUs: sizing.DefaultOverheadVCPUs, OverheadMiB: sizing.DefaultOverheadMiB}
+	if v, ok := s.f.Cell.Get(factorSizing); ok {
+		r.Flavour = sizing.Flavour(v)
+	}
+	if v, ok := s.f.Cell.Get(factorOverhead); ok {
+		r.OverheadVCPUs, _ = strconv.ParseFloat(v, 64)
+	}
+	return r
+}
+
+// static reports whether the machine boots with all that it has: vCPUs bring no queues then,
+// and under a limit default_vcpus counts for nothing.
+func (s *subject) static() bool { return s.kata.Flavour == sizing.RS }
+
+// processors are a machine's, at boot and plugged in (docs/verbs/size.md); 0 where it boots
+// with all of the host's.
 func (s *subject) processors() int {
-	if s.vcpus == 0 {
+	if s.vcpus == 0 && !(s.static() && s.limit > 0) {
 		return 0
 	}
-	return s.vcpus + int(math.Ceil(s.limit))
+	size, err := sizing.Of(sizing.Pod{CPULimit: s.limit}, s.kata)
+	if err != nil {
+		return s.vcpus
+	}
+	return size.VCPUsTotal
 }
 
 // moreWorkers reports whether further processors would have something to do: a worker
@@ -181,6 +208,8 @@ func (s *subject) moreWorkers() bool {
 	now := s.vcpus
 	if s.family != record.FamilyVM {
 		now = int(s.limit) // 0: any
+	} else if s.static() && s.limit > 0 {
+		return s.workers == 0 || s.workers > s.processors()
 	} else if s.limit > 0 && s.f.Cause == cause.Guest {
 		now += int(s.limit)
 	}
@@ -204,6 +233,8 @@ func conditions() map[string]func(*subject) bool {
 		"more-workers":    (*subject).moreWorkers,
 		"no-more-workers": func(s *subject) bool { return !s.moreWorkers() },
 		"fewer-queues":    func(s *subject) bool { return s.queues < s.processors() },
+		"queue-each":      func(s *subject) bool { return !s.static() },
+		"queues-apart":    (*subject).static,
 		"network":         func(s *subject) bool { return s.path == "network" },
 		"not-network":     func(s *subject) bool { return s.path != "network" },
 		"launch":          func(s *subject) bool { return s.path == "launch" },

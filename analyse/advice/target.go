@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tare/record"
+	"tare/sizing"
 	"tare/study"
 )
 
@@ -82,7 +83,7 @@ func (b *builder) enough(list []*subject) int {
 			need = min(max(p.Cores, p.Base*p.Ratio), 8*s.limit)
 		}
 		if s.family == record.FamilyVM {
-			need -= overhead
+			need -= sizing.Overhead
 		}
 		// Held back it was, so that its own limit is not enough, whatever was used elsewhere.
 		out = max(out, int(math.Ceil(need)), int(math.Floor(s.limit))+1)

@@ -13,13 +13,16 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"tare/internal/sizing"
+	"tare/sizing"
 )
 
 type sizeFlags struct {
 	cpuLimit, cpuRequest, memoryLimit string
 	vcpus                             string
 	memory, hostCPUs                  int
+	flavour                           string
+	overVCPUs                         float64
+	overMemory                        int
 	json                              bool
 }
 
@@ -35,6 +38,7 @@ on standard input. The manifest's annotations default_vcpus and default_memory
 count. Standard input is read if the argument is "-". It is also read if it is a
 file or a pipe and no flag describes the pod.`,
 		Example: `  tare size --cpu-limit 2500m --memory-limit 8Gi
+  tare size --runtime rs --cpu-limit 2500m --memory-limit 8Gi
   tare size --cpu-limit none --default-vcpus 2 --json
   tare size < pod.yaml
   kubectl get deployment web -o yaml | tare size -`,
@@ -53,6 +57,9 @@ file or a pipe and no flag describes the pod.`,
 	fl.StringVar(&f.vcpus, "default-vcpus", strconv.Itoa(sizing.DefaultVCPUs), "vCPUs at boot; all, or -1, for as many as --host-cpus")
 	fl.IntVar(&f.memory, "default-memory", sizing.DefaultMemoryMiB, "memory at boot in MiB")
 	fl.IntVar(&f.hostCPUs, "host-cpus", 0, "processors of the host, which limit the vCPUs (default: no limit)")
+	fl.StringVar(&f.flavour, "runtime", string(sizing.Go), "Kata's runtime: go, or rs (runtime-rs, the default since Kata 4)")
+	fl.Float64Var(&f.overVCPUs, "overhead-vcpus", sizing.DefaultOverheadVCPUs, "with --runtime rs: vCPUs in addition to a CPU limit")
+	fl.IntVar(&f.overMemory, "overhead-memory", sizing.DefaultOverheadMiB, "with --runtime rs: MiB in addition to a memory limit")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	return cmd
 }
@@ -138,7 +145,10 @@ func (a *app) printSizes(pods []sizing.Object, asJSON bool) error {
 
 // runtime reads the flags that describe the runtime and its host.
 func (f sizeFlags) runtime() (sizing.Runtime, error) {
-	r := sizing.Runtime{MemoryMiB: f.memory, HostCPUs: f.hostCPUs, VCPUs: -1}
+	r := sizing.Runtime{Flavour: sizing.Flavour(f.flavour), MemoryMiB: f.memory, HostCPUs: f.hostCPUs, VCPUs: -1, OverheadVCPUs: f.overVCPUs, OverheadMiB: f.overMemory}
+	if r.Flavour != sizing.Go && r.Flavour != sizing.RS {
+		return r, coded(exitUsage, "--runtime: %q is not possible; write %s or %s", f.flavour, sizing.Go, sizing.RS)
+	}
 	if f.vcpus != "all" {
 		n, err := strconv.Atoi(f.vcpus)
 		if err != nil || n == 0 {

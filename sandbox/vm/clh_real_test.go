@@ -15,10 +15,10 @@ import (
 	"tare/host/spawn"
 	"tare/host/state/statetest"
 	"tare/internal/guest"
-	"tare/internal/sizing"
 	"tare/record"
 	"tare/sandbox"
 	"tare/sandbox/sandboxtest"
+	"tare/sizing"
 )
 
 // clhKind is a kind over this host's cloud-hypervisor.

@@ -88,7 +88,7 @@ func (i *instance) Boot() []sandbox.BootPhase { return slices.Clone(i.phases) }
 // but the host's processors bound them.
 func (i *instance) Doubts() []record.Warning {
 	want, got := int(math.Ceil(i.spec.CPULimit-1e-9)), i.o.size.VCPUsHotplugged
-	if got >= want {
+	if got >= want || i.o.static {
 		return nil
 	}
 	return []record.Warning{{Code: "vcpus-bound", Text: fmt.Sprintf(

@@ -3,13 +3,14 @@ package vm
 import (
 	"fmt"
 	"runtime"
+	"strconv"
 
-	"tare/internal/sizing"
 	"tare/param"
 	"tare/sandbox"
+	"tare/sizing"
 )
 
-// Names of the parameters. The first two and the bound are Kata's, by its names.
+// Names of the parameters. The first two, the bound and the overheads are Kata's, by its names.
 const (
 	paramVCPUs    = "default_vcpus"
 	paramMemory   = "default_memory"
@@ -23,6 +24,9 @@ const (
 	paramCache    = "disk_cache"
 	paramAIO      = "disk_aio"
 	paramDiskQ    = "disk_queues"
+	paramSizing   = "sizing"
+	paramOverCPU  = "overhead_vcpus"
+	paramOverMem  = "overhead_memory"
 )
 
 // Words of the parameters.
@@ -81,6 +85,12 @@ func (k *Kind) Params() []param.Param {
 			Help: "how QEMU reads and writes the volumes' disks: threads, a pool of them; native, io_submit, which needs disk_cache none; io_uring"},
 		{Name: paramDiskQ, Type: param.Int, Default: auto, Min: 1, Max: mostVCPUs, Words: []string{auto},
 			Help: "queues of each of the volumes' disks; auto is one for each vCPU at boot"},
+		{Name: paramSizing, Type: param.Enum, Default: string(sizing.Go), Words: []string{string(sizing.Go), string(sizing.RS)},
+			Help: "whose rule makes the size: go, Kata's runtime in Go, which plugs the limits in; rs, runtime-rs, the default since Kata 4, which boots limits and overhead, and takes default_vcpus and default_memory only without limits"},
+		{Name: paramOverCPU, Type: param.Float, Default: strconv.FormatFloat(sizing.DefaultOverheadVCPUs, 'g', -1, 64), Min: 0, Max: mostVCPUs,
+			Help: "with sizing rs: vCPUs that a limit does not count; their sum is rounded up"},
+		{Name: paramOverMem, Type: param.Int, Default: strconv.Itoa(sizing.DefaultOverheadMiB), Min: 0, Max: sizing.MostMemoryMiB,
+			Help: "with sizing rs: MiB of memory in addition to a memory limit"},
 	}
 }
 
@@ -92,6 +102,7 @@ type options struct {
 	size     sizing.Size
 	bound    int // of the vCPUs, for -smp maxcpus
 	plug     int64
+	static   bool   // the size is runtime-rs's: nothing is plugged in
 	accel    string // auto, kvm or tcg
 	rootfs   string
 	snapshot bool
@@ -152,15 +163,40 @@ func (k *Kind) read(spec sandbox.Spec, hostCPUs int) (options, error) {
 	if r.VCPUs > o.bound {
 		return o, fmt.Errorf("%s = %d: %s; write %d or less, or %s", paramVCPUs, r.VCPUs, mostHere(v.Int(paramMaxVCPUs), o.bound), o.bound, all)
 	}
-	if o.size, err = sizing.Of(sizing.Pod{CPULimit: spec.CPULimit, MemoryLimit: spec.MemoryLimit}, r); err != nil {
+	r.Flavour, r.OverheadVCPUs, r.OverheadMiB = sizing.Flavour(v.Str(paramSizing)), v.Float(paramOverCPU), v.Int(paramOverMem)
+	pod := sizing.Pod{CPULimit: spec.CPULimit, MemoryLimit: spec.MemoryLimit}
+	if o.size, err = sizing.Of(pod, r); err != nil {
 		return o, err
 	}
-	o.plug = (spec.MemoryLimit + blockSize - 1) / blockSize * blockSize
-	o.queues = o.size.VCPUsBoot
+	if o.static = r.Flavour == sizing.RS; o.static {
+		o.bound = o.size.VCPUsTotal // Kata's runtime-rs sets default_maxvcpus to it as well
+		err = o.bootable(pod, r.OverheadMiB)
+	} else {
+		o.plug = (spec.MemoryLimit + blockSize - 1) / blockSize * blockSize
+	}
+	if err != nil {
+		return o, err
+	}
+	o.queues = o.size.NetworkThreads
 	if n := v.Int(paramQueues); n > 0 {
 		o.queues = n
 	}
 	return o, nil
+}
+
+// bootable says whether a machine of runtime-rs's size boots: limits alone make it.
+func (o *options) bootable(p sizing.Pod, overheadMiB int) error {
+	switch mib := o.size.MemoryBoot >> 20; {
+	case o.size.VCPUsTotal > mostVCPUs:
+		return fmt.Errorf("a CPU limit of %g and %s make %d vCPUs; a machine has %d at most", p.CPULimit, paramOverCPU, o.size.VCPUsTotal, mostVCPUs)
+	case mib >= leastMemoryMiB:
+		return nil
+	case p.MemoryLimit == 0:
+		return fmt.Errorf("%s = %s: with a CPU limit and no memory limit the machine has only %s, %d MiB, and boots in %d at least; set a memory-limit, such as 512MiB",
+			paramSizing, sizing.RS, paramOverMem, mib, leastMemoryMiB)
+	default:
+		return fmt.Errorf("%s = %s: the memory limit and %s %d make a machine of %d MiB, and it boots in %d at least; raise memory-limit", paramSizing, sizing.RS, paramOverMem, overheadMiB, mib, leastMemoryMiB)
+	}
 }
 
 // checkDisk says what the parameters of the disk of /data need.

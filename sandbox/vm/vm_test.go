@@ -8,9 +8,9 @@ import (
 	"tare/host/image"
 	"tare/host/image/imagetest"
 	"tare/internal/guest"
-	"tare/internal/sizing"
 	"tare/sandbox/sandboxtest"
 	"tare/sandbox/vm/boot"
+	"tare/sizing"
 )
 
 func TestMain(m *testing.M) {

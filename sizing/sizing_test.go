@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tare/internal/sizing"
+	"tare/sizing"
 )
 
 // fromManifest is the pod of a manifest that has one.
@@ -92,6 +92,45 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestRS has the examples of Kata's docs/how-to/how-to-size-sandbox-overhead-runtime-rs.md (1 to 4), and
+// the cases of its initial_size.rs.
+func TestRS(t *testing.T) {
+	const mib = 1 << 20
+	doc := sizing.Runtime{Flavour: sizing.RS, VCPUs: 2, MemoryMiB: 1024, OverheadVCPUs: 0.5, OverheadMiB: 128}
+	zero := sizing.Runtime{Flavour: sizing.RS, VCPUs: 2, MemoryMiB: 1024}
+	usual := sizing.Runtime{Flavour: sizing.RS, OverheadVCPUs: sizing.DefaultOverheadVCPUs, OverheadMiB: sizing.DefaultOverheadMiB}
+	for name, c := range map[string]struct {
+		pod   sizing.Pod
+		rt    sizing.Runtime
+		vcpus int
+		mib   int64
+		quota float64
+		rule  string // of the vCPUs
+	}{
+		"1, both limits":     {sizing.Pod{CPULimit: 1.5, MemoryLimit: 600 * mib}, doc, 2, 728, 1.75, "CPU limit 1.5 cores and overhead_vcpus 0.5"},
+		"2A, memory only":    {sizing.Pod{MemoryLimit: 512 * mib}, doc, 1, 640, 0, "no CPU limit: overhead_vcpus 0.5"},
+		"2B, CPU only":       {sizing.Pod{CPULimit: 1.5}, doc, 2, 128, 1.75, "CPU limit 1.5"},
+		"3A, no overhead":    {sizing.Pod{CPULimit: 1.5, MemoryLimit: 600 * mib}, zero, 2, 600, 1.75, "overhead_vcpus 0,"},
+		"3B, 4, no limits":   {sizing.Pod{}, doc, 2, 1024, 0, "since the pod has no limit"},
+		"a host's bound":     {sizing.Pod{CPULimit: 4, MemoryLimit: 512 * mib}, sizing.Runtime{Flavour: sizing.RS, HostCPUs: 2, OverheadMiB: 32}, 4, 544, 4.25, "CPU limit 4 cores"},
+		"in 32 bits":         {sizing.Pod{CPULimit: 1.8, MemoryLimit: 512 * mib}, usual, 2, 544, 2.05, "CPU limit 1.8"},
+		"pages of 2 MiB":     {sizing.Pod{CPULimit: 0.5, MemoryLimit: 301*mib + 5}, usual, 1, 334, 0.75, "CPU limit 0.5"},
+		"the request is not": {sizing.Pod{CPURequest: 3}, usual, 1, 2048, 0, "default_vcpus"},
+	} {
+		got, err := sizing.Of(c.pod, c.rt)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if d := cmp.Diff(sizing.Size{c.vcpus, 0, c.vcpus, c.mib * mib, c.mib * mib, c.quota, 1}, got); d != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, d)
+		}
+		if r := sizing.Rules(c.pod, c.rt, got)[0].Rule; !strings.Contains(r, c.rule) {
+			t.Errorf("%s: %q, want %q", name, r, c.rule)
+		}
+	}
+}
+
 // TestRules: what bounds a figure, and whose it is, is said.
 func TestRules(t *testing.T) {
 	for want, rt := range map[string]sizing.Runtime{
@@ -116,6 +155,10 @@ func TestRefused(t *testing.T) {
 		rt  sizing.Runtime
 	}{
 		"negative":     {pod: sizing.Pod{CPULimit: -1}},
+		"no runtime":   {rt: sizing.Runtime{Flavour: "c"}},
+		"no memory":    {pod: sizing.Pod{CPULimit: 1}, rt: sizing.Runtime{Flavour: sizing.RS}}, // as runtime-rs refuses it
+		"overhead":     {rt: sizing.Runtime{OverheadVCPUs: math.NaN()}},
+		"overhead MiB": {rt: sizing.Runtime{OverheadMiB: -1}},
 		"no number":    {pod: sizing.Pod{CPULimit: math.NaN()}},
 		"endless":      {pod: sizing.Pod{CPURequest: math.Inf(1)}},
 		"all of what?": {rt: sizing.Runtime{VCPUs: -1}},

@@ -5,10 +5,14 @@
 // Kubernetes manifest), a Runtime what the runtime's configuration adds; 2. Of
 // turns both into a Size; 3. Rules explains where each figure comes from.
 //
-// The rules are those of Kata Containers 2 and later: its design document
-// docs/design/vcpu-handling-runtime-go.md ("the number of vCPUs at boot plus the
-// ceiling of the containers' CPU limits"), and the sandbox cgroup of
-// docs/design/host-cgroups.md with the pod overhead of its RuntimeClass.
+// Kata Containers has two runtimes, and each has a rule of its own (Flavour). The runtime in
+// Go boots default_vcpus and default_memory and plugs the limits in: its design document
+// docs/design/vcpu-handling-runtime-go.md ("the number of vCPUs at boot plus the ceiling of
+// the containers' CPU limits"). runtime-rs, the default since Kata 4, boots what the limits
+// and a fixed overhead come to, and default_* count only without limits:
+// docs/how-to/how-to-size-sandbox-overhead-runtime-rs.md, and InitialSizeManager in
+// src/runtime-rs/crates/resource/src/cpu_mem/initial_size.rs. The sandbox cgroup of both is
+// that of docs/design/host-cgroups.md with the pod overhead of its RuntimeClass.
 package sizing
 
 import (
@@ -27,6 +31,23 @@ const (
 	DefaultVCPUs     = 1
 	DefaultMemoryMiB = 2048
 	Overhead         = 0.25
+)
+
+// Flavour is a runtime of Kata's, by which rule it sizes a machine.
+type Flavour string
+
+// Flavours. "" is Go.
+const (
+	Go Flavour = "go" // boots the default and plugs the limits in
+	RS Flavour = "rs" // runtime-rs: boots limits and overhead, and plugs nothing in
+)
+
+// runtime-rs's overheads in a guest with QEMU (src/runtime-rs/Makefile, DEFOVERHEADVCPUS_QEMU
+// and DEFOVERHEADMEMSZ_QEMU of 4.1), and the queues of its network card (DEFNETQUEUES).
+const (
+	DefaultOverheadVCPUs = 0.2
+	DefaultOverheadMiB   = 32
+	queuesRS             = 1
 )
 
 const (
@@ -51,9 +72,14 @@ type Pod struct {
 
 // Runtime is the runtime's configuration.
 type Runtime struct {
+	Flavour   Flavour
 	VCPUs     int // at boot; 0 for DefaultVCPUs, negative for all of the host's
 	MemoryMiB int // at boot; 0 for DefaultMemoryMiB
-	HostCPUs  int // the host's processors bound the vCPUs; 0 for no bound
+	HostCPUs  int // the host's processors bound the vCPUs, but not those that RS gives for a limit; 0 for no bound
+
+	// overhead_vcpus and overhead_memory: what RS adds to the limits in the guest. 0 adds nothing.
+	OverheadVCPUs float64
+	OverheadMiB   int
 
 	// Overhead is what the pod's RuntimeClass adds to the CPU quota of its sandbox, in cores
 	// (spec.overhead), if OverheadGiven. Otherwise the constant Overhead is added.
@@ -105,6 +131,9 @@ func Of(p Pod, r Runtime) (Size, error) {
 	if r.VCPUs < 0 && r.HostCPUs == 0 {
 		return Size{}, errors.New("default_vcpus below zero means all of the host's processors; give their number")
 	}
+	if err := r.checkFlavour(); err != nil {
+		return Size{}, err
+	}
 	s := Size{VCPUsBoot: r.VCPUs, MemoryBoot: int64(r.MemoryMiB) << 20}
 	switch {
 	case r.VCPUs == 0:
@@ -115,18 +144,60 @@ func Of(p Pod, r Runtime) (Size, error) {
 	if r.MemoryMiB == 0 {
 		s.MemoryBoot = DefaultMemoryMiB << 20
 	}
-	s.VCPUsHotplugged = int(math.Ceil(p.CPULimit - 1e-9)) // a sum of floats of 2.0000000001 means 2
 	if r.HostCPUs > 0 {
 		s.VCPUsBoot = min(s.VCPUsBoot, r.HostCPUs)
+	}
+	if r.Flavour == RS {
+		return r.booted(p, s)
+	}
+	s.VCPUsHotplugged = int(math.Ceil(p.CPULimit - 1e-9)) // a sum of floats of 2.0000000001 means 2
+	if r.HostCPUs > 0 {
 		s.VCPUsHotplugged = min(s.VCPUsHotplugged, r.HostCPUs-s.VCPUsBoot)
 	}
 	s.VCPUsTotal = s.VCPUsBoot + s.VCPUsHotplugged
 	s.MemoryBytes = s.MemoryBoot + p.MemoryLimit
-	if p.CPULimit > 0 && !p.Unbounded {
-		s.CPUQuotaCores = p.CPULimit + r.overhead()
-	}
+	s.CPUQuotaCores = r.quota(p)
 	s.NetworkThreads = s.VCPUsBoot
 	return s, nil
+}
+
+// booted is the machine of runtime-rs, which boots with all that it gets. s has the defaults.
+func (r Runtime) booted(p Pod, s Size) (Size, error) {
+	if p.Limited() {
+		// In 32 bits, as runtime-rs adds: 1.8 and 0.2 are 2 there.
+		s.VCPUsBoot = max(1, int(math.Ceil(float64(float32(r.OverheadVCPUs)+float32(p.CPULimit)))))
+		s.MemoryBoot = (p.MemoryLimit>>20 + p.MemoryLimit>>20&1 + int64(r.OverheadMiB)) << 20 // of a limit, whole pages of 2 MiB
+	}
+	if s.MemoryBoot == 0 {
+		return Size{}, errors.New("a CPU limit without a memory limit and overhead_memory 0 make a machine without memory; set a memory limit")
+	}
+	s.VCPUsTotal, s.MemoryBytes = s.VCPUsBoot, s.MemoryBoot
+	s.CPUQuotaCores, s.NetworkThreads = r.quota(p), queuesRS
+	return s, nil
+}
+
+// Limited reports whether the pod has a limit: RS takes the defaults only where it has none.
+func (p Pod) Limited() bool { return p.CPULimit > 0 || p.MemoryLimit > 0 }
+
+// checkFlavour refuses what no runtime has.
+func (r Runtime) checkFlavour() error {
+	switch {
+	case r.Flavour != "" && r.Flavour != Go && r.Flavour != RS:
+		return fmt.Errorf("there is no runtime %q; write %s or %s", r.Flavour, Go, RS)
+	case math.IsNaN(r.OverheadVCPUs) || r.OverheadVCPUs < 0 || r.OverheadVCPUs > maxVCPUs:
+		return fmt.Errorf("overhead_vcpus %g is not possible; write 0 to %d", r.OverheadVCPUs, maxVCPUs)
+	case r.OverheadMiB < 0 || r.OverheadMiB > MostMemoryMiB:
+		return fmt.Errorf("overhead_memory %d is not possible; write MiB, 0 to %d", r.OverheadMiB, MostMemoryMiB)
+	}
+	return nil
+}
+
+// quota is that of the cgroup around the sandbox: both runtimes leave it to the kubelet.
+func (r Runtime) quota(p Pod) float64 {
+	if p.CPULimit == 0 || p.Unbounded {
+		return 0
+	}
+	return p.CPULimit + r.overhead()
 }
 
 // overhead returns the cores that are added to a CPU limit.
@@ -146,22 +217,7 @@ type Rule struct {
 
 // Rules explains a size, figure by figure, in the order of Size's fields.
 func Rules(p Pod, r Runtime, s Size) []Rule {
-	hot := "no CPU limit, so none"
-	switch {
-	case p.CPULimit > 0 && float64(s.VCPUsHotplugged) < p.CPULimit:
-		hot = fmt.Sprintf("CPU limit %s rounded up, bound by the host's %d", cores(p.CPULimit), r.HostCPUs)
-	case p.CPULimit > 0:
-		hot = fmt.Sprintf("CPU limit %s, rounded up", cores(p.CPULimit))
-	}
-	if p.CPURequest > 0 {
-		hot += "; the request is disregarded"
-	}
-	memory := named("default_memory", r.MemoryAnnotated)
-	if p.MemoryLimit > 0 {
-		memory += fmt.Sprintf(" %s and memory limit %s", amount(s.MemoryBoot), amount(p.MemoryLimit))
-	} else {
-		memory += "; no memory limit adds to it"
-	}
+	first, hot, memory, network := r.why(p, s)
 	quota, quotaRule := "none", "no CPU limit, so no quota"
 	switch {
 	case s.CPUQuotaCores > 0:
@@ -175,13 +231,61 @@ func Rules(p Pod, r Runtime, s Size) []Rule {
 		quotaRule = "a container has no CPU limit, so no quota"
 	}
 	return []Rule{
-		{"vCPUs at boot", strconv.Itoa(s.VCPUsBoot), boot(r)},
+		{"vCPUs at boot", strconv.Itoa(s.VCPUsBoot), first},
 		{"vCPUs plugged in", strconv.Itoa(s.VCPUsHotplugged), hot},
 		{"vCPUs in all", strconv.Itoa(s.VCPUsTotal), "at boot and plugged in"},
 		{"memory", amount(s.MemoryBytes), memory},
 		{"CPU quota", quota, quotaRule},
-		{"network threads", strconv.Itoa(s.NetworkThreads), "a vhost thread for each vCPU at boot only"},
+		{"network threads", strconv.Itoa(s.NetworkThreads), network},
 	}
+}
+
+// why explains the machine: its vCPUs at boot and plugged in, its memory, its network threads.
+func (r Runtime) why(p Pod, s Size) (first, hot, memory, network string) {
+	if r.Flavour == RS {
+		return r.whyBooted(p, s)
+	}
+	hot = "no CPU limit, so none"
+	switch {
+	case p.CPULimit > 0 && float64(s.VCPUsHotplugged) < p.CPULimit:
+		hot = fmt.Sprintf("CPU limit %s rounded up, bound by the host's %d", cores(p.CPULimit), r.HostCPUs)
+	case p.CPULimit > 0:
+		hot = fmt.Sprintf("CPU limit %s, rounded up", cores(p.CPULimit))
+	}
+	if p.CPURequest > 0 {
+		hot += "; the request is disregarded"
+	}
+	memory = named("default_memory", r.MemoryAnnotated)
+	if p.MemoryLimit > 0 {
+		memory += fmt.Sprintf(" %s and memory limit %s", amount(s.MemoryBoot), amount(p.MemoryLimit))
+	} else {
+		memory += "; no memory limit adds to it"
+	}
+	return boot(r), hot, memory, "a vhost thread for each vCPU at boot only"
+}
+
+// whyBooted is why for runtime-rs.
+func (r Runtime) whyBooted(p Pod, s Size) (first, hot, memory, network string) {
+	hot, network = "runtime-rs plugs in none", "network_queues, whatever the vCPUs"
+	if !p.Limited() {
+		return boot(r) + ", since the pod has no limit", hot, named("default_memory", r.MemoryAnnotated) + ", since the pod has no limit", network
+	}
+	first = fmt.Sprintf("CPU limit %s and overhead_vcpus %g, rounded up", cores(p.CPULimit), r.OverheadVCPUs)
+	if p.CPULimit == 0 {
+		first = fmt.Sprintf("no CPU limit: overhead_vcpus %g, rounded up, and 1 at least", r.OverheadVCPUs)
+	}
+	if p.CPURequest > 0 {
+		first += "; the request is disregarded"
+	}
+	over := amount(int64(r.OverheadMiB) << 20)
+	memory = fmt.Sprintf("memory limit %s and overhead_memory %s", amount(p.MemoryLimit), over)
+	if p.MemoryLimit == 0 {
+		memory = "no memory limit: overhead_memory alone"
+	}
+	if s.MemoryBytes < LeastMemoryMiB<<20 {
+		memory += fmt.Sprintf(". Few kernels boot in that: set a memory limit that makes it %d MiB", LeastMemoryMiB)
+	}
+	return first, hot, memory, network
 }
 
 // boot explains where the vCPUs at boot come from, and what bounds them.
