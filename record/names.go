@@ -9,11 +9,14 @@ const (
 	// LabelSandbox is the kind of sandbox that an end is in.
 	LabelSandbox = "sandbox"
 
-	SystemCalls     = "system_calls"      // counter of the collector calls; labels LabelCall and LabelEnd
-	SystemCallsLost = "system_calls_lost" // counter of calls without a name; label LabelEnd
-	CPUTime         = "cpu_time"          // counter of the collector proc; labels LabelEnd and LabelRole
-	CgroupCPU       = "cgroup_cpu"        // counter of the collector cgroup; label LabelEnd
-	IdleCPU         = "idle_cpu"          // sample, cores: what a sandbox used between the turns of a trial; label LabelEnd
+	SystemCalls     = "system_calls"         // counter of the collector calls; labels LabelCall and LabelEnd
+	SystemCallsLost = "system_calls_lost"    // counter of calls without a name; label LabelEnd
+	CPUTime         = "cpu_time"             // counter of the collector proc; labels LabelEnd and LabelRole
+	CgroupCPU       = "cgroup_cpu"           // counter of the collector cgroup; label LabelEnd
+	CgroupAnon      = "cgroup_memory_anon"   // gauges of the collector cgroup; label LabelEnd
+	CgroupShmem     = "cgroup_memory_shmem"  //
+	CgroupKernel    = "cgroup_memory_kernel" //
+	IdleCPU         = "idle_cpu"             // sample, cores: what a sandbox used between the turns of a trial; label LabelEnd
 
 	// ThreadBusiest is a sample of the measured time: the CPU, in cores, of the busiest thread
 	// of a role. ThreadBusiestWait is the time that it waited for a processor, in seconds a

@@ -108,6 +108,7 @@ func TestFiguresV2(t *testing.T) {
 		"cgroup_cpu{end=server}": 3.535269, "cgroup_cpu_user{end=server}": 0.769776, "cgroup_cpu_system{end=server}": 2.765493,
 		"cgroup_periods{end=server}": 179, "cgroup_throttled_periods{end=server}": 167, "cgroup_throttled_time{end=server}": 18.189536, "cpu_quota{end=server}": 0.2,
 		"cgroup_memory{end=server}": 21409792, "cgroup_memory_peak{end=server}": 67108864, "cgroup_memory_anon{end=server}": 21188608,
+		"cgroup_memory_shmem{end=server}": 0, "cgroup_memory_kernel{end=server}": 184320,
 		"cgroup_oom_kills{end=server}": 1, "cgroup_tasks{end=server}": 2,
 		"cgroup_cpu_pressure{end=server}": 13.989872, "cgroup_memory_pressure{end=server}": 0.688999, "cgroup_io_pressure{end=server}": 0.11394,
 		"cgroup_io_read{end=server}": 1048576 + 4374528, "cgroup_io_written{end=server}": 4194304,
@@ -122,7 +123,7 @@ func TestFiguresV1(t *testing.T) {
 	want := map[string]float64{
 		"cgroup_cpu{end=server}": 0.419592207, "cgroup_cpu_user{end=server}": 0.479961644, "cgroup_cpu_system{end=server}": 0.036,
 		"cgroup_periods{end=server}": 22, "cgroup_throttled_periods{end=server}": 20, "cgroup_throttled_time{end=server}": 3.448500846, "cpu_quota{end=server}": 0.2,
-		"cgroup_memory{end=server}": 311296, "cgroup_memory_peak{end=server}": 2097152, "cgroup_memory_anon{end=server}": 0,
+		"cgroup_memory{end=server}": 311296, "cgroup_memory_peak{end=server}": 2097152, "cgroup_memory_anon{end=server}": 0, "cgroup_memory_shmem{end=server}": 0,
 		"cgroup_oom_kills{end=server}": 0, "cgroup_tasks{end=server}": 0,
 		"cgroup_io_read{end=server}": 1459200, "cgroup_io_written{end=server}": 314773504,
 	}

@@ -81,8 +81,16 @@ func figures() []figure {
 			[]source{{"memory", "memory.max_usage_in_bytes", outer, 1, bare, false, ""}, {"", "memory.peak", outer, 1, bare, false, ""}}, false,
 		},
 		{
-			"cgroup_memory_anon", record.Byte, record.Lower, record.Gauge, "memory that no file backs: heaps and stacks",
+			record.CgroupAnon, record.Byte, record.Lower, record.Gauge, "memory that no file backs: heaps and stacks",
 			[]source{{"memory", "memory.stat", outer, 1, key("total_rss"), false, ""}, {"", "memory.stat", outer, 1, key("anon"), false, ""}}, false,
+		},
+		{
+			record.CgroupShmem, record.Byte, record.Lower, record.Gauge, "shared memory and tmpfs; the memory of a guest that QEMU shares with virtiofsd",
+			[]source{{"memory", "memory.stat", outer, 1, key("total_shmem"), false, ""}, {"", "memory.stat", outer, 1, key("shmem"), false, ""}}, false,
+		},
+		{
+			record.CgroupKernel, record.Byte, record.Lower, record.Gauge, "memory of the kernel for it: page tables, stacks, sockets",
+			[]source{{"memory", "memory.kmem.usage_in_bytes", outer, 1, bare, false, ""}, {"", "memory.stat", outer, 1, key("kernel"), false, ""}}, false,
 		},
 		{
 			"cgroup_oom_kills", record.Count, record.Lower, record.Counter, "processes killed for memory",
