@@ -24,6 +24,7 @@ type sizeFlags struct {
 	overVCPUs                         float64
 	overMemory                        int
 	json                              bool
+	measure                           measureFlags
 }
 
 func (a *app) sizeVerb() *cobra.Command {
@@ -41,7 +42,8 @@ file or a pipe and no flag describes the pod.`,
   tare size --runtime rs --cpu-limit 2500m --memory-limit 8Gi
   tare size --cpu-limit none --default-vcpus 2 --json
   tare size < pod.yaml
-  kubectl get deployment web -o yaml | tare size -`,
+  kubectl get deployment web -o yaml | tare size -
+  tare size --measure --sizes 512,2048 --repeat 4      overheads of this host's sandboxes, as patches`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && args[0] != "-" {
 				return coded(exitUsage, "tare size takes flags, or - for a manifest on standard input")
@@ -61,20 +63,26 @@ file or a pipe and no flag describes the pod.`,
 	fl.Float64Var(&f.overVCPUs, "overhead-vcpus", sizing.DefaultOverheadVCPUs, "with --runtime rs: vCPUs in addition to a CPU limit")
 	fl.IntVar(&f.overMemory, "overhead-memory", sizing.DefaultOverheadMiB, "with --runtime rs: MiB in addition to a memory limit")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
+	f.measure.add(cmd)
 	return cmd
 }
 
 func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
+	if f.measure.on {
+		if manifest {
+			return coded(exitUsage, "--measure takes no manifest: it measures sandboxes on this host")
+		}
+		return a.measureOverhead(cmd.Context(), f.measure, f.json)
+	}
 	rt, err := f.runtime()
 	if err != nil {
 		return err
 	}
 	pods := []sizing.Object{{Runtime: rt}}
-	podFlags := []string{"cpu-limit", "cpu-request", "memory-limit"}
-	given := slices.IndexFunc(podFlags, cmd.Flags().Changed)
+	given := slices.IndexFunc(podFlags(), cmd.Flags().Changed)
 	switch {
 	case manifest && given >= 0:
-		return coded(exitUsage, "--%s and a manifest exclude each other: the pod's limits are in the manifest", podFlags[given])
+		return coded(exitUsage, "--%s and a manifest exclude each other: the pod's limits are in the manifest", podFlags()[given])
 	case manifest || given < 0 && a.piped(cmd.InOrStdin()):
 		got, err := sizing.FromManifest(cmd.InOrStdin(), rt)
 		switch {
@@ -92,6 +100,9 @@ func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
 	}
 	return a.printSizes(pods, f.json)
 }
+
+// podFlags are the flags that describe a pod.
+func podFlags() []string { return []string{"cpu-limit", "cpu-request", "memory-limit"} }
 
 // podSize is a pod's size as JSON; of several each says which it is.
 type podSize struct {

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"tare/analyse/overhead"
+	"tare/record"
+)
+
+// TestMeasureStudy: the hidden study is one that tare accepts, with as many cells as it says.
+func TestMeasureStudy(t *testing.T) {
+	cat, err := offered()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := measureFlags{in: []string{"vm", "runsc-systrap"}, sizes: []int{256, 512}, repeat: 4}
+	st, err := parsed(f.study(cat), cat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st.Baseline != cat.Native || st.Stop.Fixed != 4 {
+		t.Errorf("%+v", st)
+	}
+	gvisor := measureFlags{in: []string{"runsc-systrap"}, sizes: f.sizes, repeat: 1}
+	if _, err := parsed(gvisor.study(cat), cat); err != nil {
+		t.Errorf("without a machine: %v", err)
+	}
+	f.sizes = []int{16}
+	if _, err := parsed(f.study(cat), cat); err == nil || !strings.Contains(err.Error(), "192") {
+		t.Errorf("a machine of 16 MiB: %v", err)
+	}
+}
+
+// TestPrintOverheads: patches are those of the largest size, and each line stands at the margin.
+func TestPrintOverheads(t *testing.T) {
+	var out strings.Builder
+	a := newApp(&out, io.Discard)
+	small := overhead.Row{Sandbox: "vm", Family: record.FamilyVM, Size: 256 << 20, Emulated: true, GuestMemory: &overhead.Figure{Value: 64 << 20, N: 2},
+		HostMemory: overhead.Figure{Value: 1 << 20, N: 2}, Patches: []overhead.Patch{{File: "f", Text: "small: 1\n"}}}
+	large := small
+	large.Size, large.Patches = 512<<20, []overhead.Patch{{File: "f", Text: "large:\n  memory: 1\n"}}
+	a.printOverheads([]overhead.Row{small, large})
+	got := out.String()
+	for _, want := range []string{"vm (TCG)  256MiB   64.0 ", "TCG: software", "--repeat 3", "# vm: f\nlarge:\n  memory: 1\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "small") {
+		t.Error(got)
+	}
+}
