@@ -74,18 +74,41 @@ func encodeSeries(codec *zstd.Codec, all []record.Series) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// MaxReading is how many series files a process reads at the same time. A hostile one takes up
+// to 300 MB until its readings are used.
+const MaxReading = 2
+
+// reading has an element for each file that is being read, whichever store reads it.
+var reading = make(chan struct{}, MaxReading) //nolint:gochecknoglobals // the memory is the process's
+
 // Series returns a trial's time series in the order in which they were stored. A trial without
 // series is no error.
-func (s *Store) Series(t *record.Trial) ([]record.Series, error) {
-	return s.SeriesOf(context.Background(), t, nil)
+func (s *Store) Series(t *record.Trial) (out []record.Series, err error) {
+	err = s.SeriesOf(context.Background(), t, nil, func(all []record.Series) { out = all })
+	return out, err
 }
 
-// SeriesOf is Series for the wanted ones; the others take no memory. It checks ctx between
-// pages and row groups.
-func (s *Store) SeriesOf(ctx context.Context, t *record.Trial, want Want) ([]record.Series, error) {
+// SeriesOf gives use the wanted series; the others take no memory. It first waits until fewer than
+// MaxReading files are being read; a file is being read until use returns. It checks ctx while
+// it waits, and between pages and row groups.
+func (s *Store) SeriesOf(ctx context.Context, t *record.Trial, want Want, use func([]record.Series)) error {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
+	select {
+	case reading <- struct{}{}:
+		defer func() { <-reading }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	out, err := s.series(ctx, t, want)
+	if err == nil {
+		use(out)
+	}
+	return err
+}
+
+func (s *Store) series(ctx context.Context, t *record.Trial, want Want) ([]record.Series, error) {
 	f, size, err := s.evidence(t, "series", "", seriesDir+"/"+TrialName(t)+".parquet")
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, derr := s.fileDigest(t, "series", ""); errors.Is(derr, errNoRow) {

@@ -216,18 +216,18 @@ const seriesTime = 30 * time.Second
 // of time together, the rest are left out.
 func seriesOf(ctx context.Context, db *store.Store, most time.Duration) document.ReadSeries {
 	var spent atomic.Int64
-	return func(t *record.Trial) ([]record.Series, error) {
+	return func(t *record.Trial, use func([]record.Series)) error {
 		began, left := time.Now(), most-time.Duration(spent.Load())
 		if left <= 0 {
-			return nil, document.ErrNoTime
+			return document.ErrNoTime
 		}
 		limited, cancel := context.WithTimeoutCause(ctx, left, document.ErrNoTime)
 		defer cancel()
-		out, err := db.SeriesOf(limited, t, document.Wanted)
+		err := db.SeriesOf(limited, t, document.Wanted, use)
 		spent.Add(int64(time.Since(began)))
 		if err != nil && limited.Err() != nil {
 			err = context.Cause(limited)
 		}
-		return out, err //nolint:wrapcheck // it names the trial
+		return err //nolint:wrapcheck // it names the trial
 	}
 }

@@ -107,12 +107,13 @@ func liveDocument(ctx context.Context, dir string) (*document.Document, error) {
 	return r.document(true), nil
 }
 
-func trialSeries(ctx context.Context, dir string, t record.Trial) ([]record.Series, error) {
-	return inResults(dir, func(r results) ([]record.Series, error) {
-		out, err := r.SeriesOf(ctx, &t, document.Wanted)
+func trialSeries(ctx context.Context, dir string, t record.Trial, use func([]record.Series)) error {
+	_, err := inResults(dir, func(r results) (none struct{}, err error) {
+		err = r.SeriesOf(ctx, &t, document.Wanted, use)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("the series of trial %d-%d were stored but are missing: %w", t.Seq, t.Attempt, err)
+			err = fmt.Errorf("the series of trial %d-%d were stored but are missing: %w", t.Seq, t.Attempt, err)
 		}
-		return out, err
+		return none, err
 	})
+	return err
 }

@@ -113,7 +113,7 @@ func TestSeriesOfAReportEnd(t *testing.T) {
 		most time.Duration
 		want error
 	}{{t.Context(), time.Hour, nil}, {stopped, time.Hour, context.Canceled}, {t.Context(), 1, document.ErrNoTime}, {t.Context(), 0, document.ErrNoTime}} {
-		if _, err := seriesOf(c.ctx, db, c.most)(&record.Trial{Seq: 1, Attempt: 1}); !errors.Is(err, c.want) {
+		if err := seriesOf(c.ctx, db, c.most)(&record.Trial{Seq: 1, Attempt: 1}, func([]record.Series) {}); !errors.Is(err, c.want) {
 			t.Errorf("got %v, want %v", err, c.want)
 		}
 	}

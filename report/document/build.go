@@ -53,10 +53,10 @@ type Input struct {
 	Series   ReadSeries // nil: no series are wanted
 }
 
-// ReadSeries reads what was sampled in a trial, of which only Seq and Attempt are
+// ReadSeries gives use what was sampled in a trial, of which only Seq and Attempt are
 // set. It is called from several goroutines at once. A series that cannot be read
 // is left out and counted in Omitted: a damaged file must not hide the report.
-type ReadSeries func(*record.Trial) ([]record.Series, error)
+type ReadSeries func(t *record.Trial, use func([]record.Series)) error
 
 // New begins the document of a study.
 func New(st *study.Study) *Builder {

@@ -81,7 +81,7 @@ func testTrials(t testing.TB, st *study.Study) []record.Trial {
 	return out
 }
 
-func build(t testing.TB, st *study.Study, trials []record.Trial, read func(*record.Trial) ([]record.Series, error)) *Document {
+func build(t testing.TB, st *study.Study, trials []record.Trial, read ReadSeries) *Document {
 	t.Helper()
 	b := New(st)
 	for i := range trials {
@@ -162,8 +162,8 @@ func TestResultIsTheAnalysis(t *testing.T) {
 
 func abs(x float64) float64 { return max(x, -x) }
 
-func fakeSeries(lines, points int) func(*record.Trial) ([]record.Series, error) {
-	return func(t *record.Trial) ([]record.Series, error) {
+func fakeSeries(lines, points int) ReadSeries {
+	return func(t *record.Trial, use func([]record.Series)) error {
 		r := rand.New(rand.NewPCG(uint64(t.Seq), uint64(t.Attempt)))
 		var out []record.Series
 		for i := range lines {
@@ -175,7 +175,8 @@ func fakeSeries(lines, points int) func(*record.Trial) ([]record.Series, error) 
 			}
 			out = append(out, s)
 		}
-		return out, nil
+		use(out)
+		return nil
 	}
 }
 
@@ -229,7 +230,7 @@ func TestSeriesOfEachStratumFirst(t *testing.T) {
 	if all := len(order); shown == 0 || shown > all || shown == all != (big.Omitted == "") {
 		t.Errorf("%d of %d are shown, and it says %q", shown, all, big.Omitted)
 	}
-	damaged := build(t, st, trials, func(*record.Trial) ([]record.Series, error) { return nil, errors.New("damaged") })
+	damaged := build(t, st, trials, func(*record.Trial, func([]record.Series)) error { return errors.New("damaged") })
 	if !strings.Contains(damaged.Omitted, "cannot be read") {
 		t.Errorf("of damaged series it says %q", damaged.Omitted)
 	}
@@ -239,11 +240,11 @@ func TestSeriesOfEachStratumFirst(t *testing.T) {
 func TestSeriesOutOfTime(t *testing.T) {
 	st := testStudy(t)
 	var read atomic.Int64
-	d := build(t, st, testTrials(t, st), func(x *record.Trial) ([]record.Series, error) {
+	d := build(t, st, testTrials(t, st), func(x *record.Trial, use func([]record.Series)) error {
 		if read.Add(1) > 1 {
-			return nil, fmt.Errorf("trial: %w", ErrNoTime)
+			return fmt.Errorf("trial: %w", ErrNoTime)
 		}
-		return fakeSeries(1, 10)(x)
+		return fakeSeries(1, 10)(x, use)
 	})
 	if len(d.Series) != 1 || !strings.Contains(d.Omitted, "are left out, because reading took too long") {
 		t.Errorf("%d shown, %q", len(d.Series), d.Omitted)
@@ -259,13 +260,14 @@ func TestRates(t *testing.T) {
 		}
 		return out
 	}
-	s, err := Lines(&record.Trial{}, func(*record.Trial) ([]record.Series, error) {
-		return []record.Series{
+	s, err := Lines(&record.Trial{}, func(_ *record.Trial, use func([]record.Series)) error {
+		use([]record.Series{
 			{Name: "cpu_time", Labels: "end=server,role=sentry", Unit: record.Second, Kind: record.Counter, T: sec(1, 2, 4, 5, 6), V: []float64{0, 0.5, 2.5, 1, 2}},
 			{Name: "thread_cpu_time", Labels: "role=x,tid=5", Unit: record.Second, Kind: record.Counter, T: sec(1, 2), V: []float64{0, 1}},
 			{Name: "cgroup_memory", Labels: "end=server", Unit: record.Byte, Kind: record.Gauge, T: sec(0, 1), V: []float64{5, 6}},
 			{Name: "cgroup_oom_kills", Unit: record.Count, Kind: record.Counter, T: sec(0, 1, 2), V: []float64{0, 0, 0}},
-		}, nil
+		})
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)

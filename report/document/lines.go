@@ -42,11 +42,12 @@ func Wanted(name string, labels record.Labels) bool {
 // and end, what the kernel charges to the cgroups, the processors of guests, the
 // workload's own figures and the whole machine. Counters become rates. It takes
 // the series that are Wanted. It does not set Trial and Window.
-func Lines(t *record.Trial, read ReadSeries) (TrialSeries, error) {
-	all, err := read(t)
-	if err != nil {
-		return TrialSeries{}, err
-	}
+func Lines(t *record.Trial, read ReadSeries) (out TrialSeries, err error) {
+	err = read(t, func(all []record.Series) { out = linesOf(all) })
+	return out, err
+}
+
+func linesOf(all []record.Series) TrialSeries {
 	out := TrialSeries{Lines: append(throttled(all), cores(all)...)}
 	derived := len(out.Lines)
 	for i := range all {
@@ -67,7 +68,7 @@ func Lines(t *record.Trial, read ReadSeries) (TrialSeries, error) {
 			l.T[j], l.V[j] = math.Round(l.T[j]*1000)/1000, round(l.V[j], 3)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // line is one series, at most maxPoints of it.

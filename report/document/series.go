@@ -105,8 +105,8 @@ type reading struct {
 	err    error
 }
 
-// maxReaders bounds the files that are read at the same time: a hostile one takes up to
-// 300 MB while it is read.
+// maxReaders is how many files are read side by side: package store lets no more be read at
+// the same time.
 const maxReaders = 2
 
 // ErrNoTime of a ReadSeries: the series of this report have taken too long together. This

@@ -143,7 +143,7 @@ func (s shape) document(t testing.TB) *document.Document {
 	if !s.plain {
 		in.Series = s.series
 		if in.Series == nil {
-			in.Series = func(tr *record.Trial) ([]record.Series, error) { return made(tr, name), nil }
+			in.Series = func(tr *record.Trial, use func([]record.Series)) error { use(made(tr, name)); return nil }
 		}
 	}
 	return b.Document(in)

@@ -51,7 +51,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		var seq, attempt int
 		if _, err = fmt.Sscanf(r.URL.Query().Get("trial"), "%d-%d", &seq, &attempt); err == nil {
 			var lines document.TrialSeries
-			lines, err = document.Lines(&record.Trial{Seq: seq, Attempt: attempt}, func(tr *record.Trial) ([]record.Series, error) { return made(tr, strings.ToUpper), nil })
+			lines, err = document.Lines(&record.Trial{Seq: seq, Attempt: attempt}, func(tr *record.Trial, use func([]record.Series)) error { use(made(tr, strings.ToUpper)); return nil })
 			if err == nil {
 				err = json.NewEncoder(w).Encode(lines)
 			}

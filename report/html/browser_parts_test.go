@@ -138,7 +138,7 @@ func TestSentinelHasItsNameAndComesLast(t *testing.T) {
 // counted, all of them too.
 func TestLostSeriesAreSaid(t *testing.T) {
 	b := browse(t)
-	d := shape{workloads: 1, sizes: 1, series: func(*record.Trial) ([]record.Series, error) { return nil, errors.New("junk") }}.document(t)
+	d := shape{workloads: 1, sizes: 1, series: func(*record.Trial, func([]record.Series)) error { return errors.New("junk") }}.document(t)
 	good := 0
 	for _, ok := range d.Trials.OK {
 		good += ok

@@ -16,7 +16,7 @@ import (
 // vmSeries is what a trial in a virtual machine has: roles of the host's threads,
 // a quota that is nearly used up, and the guest's processors. cores is how many.
 func vmSeries(cores int, quota float64) document.ReadSeries {
-	return func(tr *record.Trial) ([]record.Series, error) {
+	return func(tr *record.Trial, use func([]record.Series)) error {
 		const n = 41
 		var out []record.Series
 		at := func(name string, unit record.Unit, kind record.SampleType, v func(i int) float64, labels ...string) {
@@ -48,7 +48,8 @@ func vmSeries(cores int, quota float64) document.ReadSeries {
 		}
 		at(record.GuestRunnable, record.Count, record.Gauge, func(i int) float64 { return float64(1 + i%3) }, "end", "server")
 		at(record.GuestMemory, record.Byte, record.Gauge, func(i int) float64 { return 1.5e9 - 1e6*float64(i) }, "end", "server")
-		return out, nil
+		use(out)
+		return nil
 	}
 }
 

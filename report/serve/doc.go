@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	"tare/record"
 	"tare/report/document"
@@ -59,18 +58,18 @@ func (s *Server) document(ctx context.Context, f folder) (*entry, error) {
 	return e, err
 }
 
-// slot waits for its turn to read series. The caller then frees its place in s.slots.
-func (s *Server) slot(ctx context.Context) error {
-	late := time.NewTimer(s.patience)
-	defer late.Stop()
-	select {
-	case s.slots <- struct{}{}:
-		return nil
-	case <-late.C:
-		return errBusy
-	case <-ctx.Done():
-		return ctx.Err()
+// lines reads the series of a trial. What the source has not read in time, while others read or
+// from a file that takes long, ends.
+func (s *Server) lines(ctx context.Context, f folder, t *record.Trial) (document.TrialSeries, error) {
+	limited, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	out, err := document.Lines(t, func(t *record.Trial, use func([]record.Series)) error {
+		return s.source.Series(limited, f.path, *t, use)
+	})
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = errBusy
 	}
+	return out, err
 }
 
 func (s *Server) page(w http.ResponseWriter, r *http.Request, f folder) {
@@ -133,12 +132,7 @@ func (s *Server) series(w http.ResponseWriter, r *http.Request, f folder) {
 		http.Error(w, "there is no such trial", http.StatusNotFound)
 		return
 	}
-	if err := s.slot(r.Context()); err != nil {
-		fail(w, err)
-		return
-	}
-	defer func() { <-s.slots }()
-	out, err := document.Lines(&t, func(t *record.Trial) ([]record.Series, error) { return s.source.Series(r.Context(), f.path, *t) })
+	out, err := s.lines(r.Context(), f, &t)
 	if err != nil {
 		fail(w, err)
 		return

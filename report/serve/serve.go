@@ -45,9 +45,9 @@ type Source struct {
 	Summary func(ctx context.Context, dir string) (*Summary, error)
 	// Document builds the report of a results folder, without series.
 	Document func(ctx context.Context, dir string) (*document.Document, error)
-	// Series reads what was sampled in one trial; fs.ErrNotExist: there is no such
-	// trial.
-	Series func(ctx context.Context, dir string, trial record.Trial) ([]record.Series, error)
+	// Series gives use what was sampled in one trial; fs.ErrNotExist: there is no such
+	// trial. It bounds how many trials' series are in memory at once.
+	Series func(ctx context.Context, dir string, trial record.Trial, use func([]record.Series)) error
 }
 
 // Server serves the results below one directory.
@@ -63,8 +63,7 @@ type Server struct {
 	states    *states
 	summaries *cache[summary]
 	documents *cache[entry]
-	slots     chan struct{} // has one element for each trial whose series are being read
-	patience  time.Duration // how long a request waits for others
+	patience  time.Duration // how long a request waits for others, and for the series of a trial
 }
 
 // Limits of a request. A document may take long to build and to send.
@@ -76,11 +75,10 @@ const (
 	shutdownTime = 3 * time.Second
 )
 
-// Bounds on what runs at once, because a hostile folder may cost 300 MB for each trial: the
-// series of this many trials, one document and one line of the index (cache). A request that
-// has waited this long is asked to come back, before a proxy gives up.
+// One document and one line of the index are built at once (cache), and Source.Series bounds the
+// series: a hostile folder may cost 300 MB for each trial. A request that has waited this long
+// is asked to come back, before a proxy gives up.
 const (
-	maxReading = 1
 	waitTime   = 45 * time.Second
 	retryAfter = 10 // seconds
 )
@@ -102,7 +100,7 @@ func New(dir string, source Source) (*Server, error) {
 		// Charts set styles of elements, so styles cannot be named by hash.
 		policy: "default-src 'none'; script-src " + scripts + "; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; " +
 			"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}
-	s.slots, s.patience = make(chan struct{}, maxReading), waitTime
+	s.patience = waitTime
 	s.states = newStates(readState)
 	s.summaries = newCache(maxFolders, s.states.version, s.summarise)
 	s.documents = newCache(maxKept, s.states.version, s.entry)

@@ -85,14 +85,14 @@ func source(builds, reads, series *atomic.Int64) Source {
 			}
 			return b.Document(document.Input{Result: analyse.Analyse(st, trials, nil)}), nil
 		},
-		Series: func(_ context.Context, dir string, t record.Trial) ([]record.Series, error) {
+		Series: func(ctx context.Context, dir string, t record.Trial, use func([]record.Series)) error {
 			series.Add(1)
 			db, err := store.OpenReadOnly(dir)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			defer db.Close()
-			return db.Series(&t)
+			return db.SeriesOf(ctx, &t, nil, use)
 		},
 	}
 }
