@@ -27,7 +27,8 @@ import (
 // cannot be used again or sent back as the answer. It authenticates the other end but does
 // not protect what follows: a stream over a network must be in TLS.
 
-// helloWithin is how long the client has for its hello, after the agent's.
+// helloWithin is how long the client has for its hello, after the agent's, and how long it may
+// take to read the agent's from a network.
 const helloWithin = 30 * time.Second
 
 // nonceSize is the length of a nonce; leastSecret and mostSecret bound the length of a

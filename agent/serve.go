@@ -22,11 +22,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -93,9 +95,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, ops Operations, traits
 		s.killAll()
 		err = errors.Join(err, s.samples.close())
 	}()
-	// There is no deadline: a saved machine waits here until the host resumes it, and nothing
-	// runs yet.
-	if _, err := w.Write(hello); err != nil {
+	if err := greet(w, hello); err != nil {
 		return fmt.Errorf("agent: cannot say hello: %w", err)
 	}
 	// From here on, commands may run. Until now a signal had its usual effect, because the
@@ -116,6 +116,22 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, ops Operations, traits
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// greet writes the agent's hello. On a network it has a deadline. On a machine's port it has none: a
+// saved machine waits here until the host resumes it, and nothing runs yet.
+func greet(w io.Writer, hello []byte) error {
+	conn, network := w.(net.Conn)
+	if network {
+		if err := conn.SetWriteDeadline(time.Now().Add(helloWithin)); err != nil {
+			return err
+		}
+	}
+	_, err := w.Write(hello)
+	if network && err == nil {
+		err = conn.SetWriteDeadline(time.Time{})
+	}
+	return err
 }
 
 // notify asks for the signals that end a session. One that is ignored stays so: after nohup,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -131,6 +132,30 @@ func TestSilentClient(t *testing.T) {
 			t.Errorf("after %s: %v", time.Since(begun), err)
 		}
 		_ = r.to.Close()
+	})
+}
+
+// TestHelloThatNobodyReads: on a network, nobody can keep an agent in its hello. On other streams it
+// waits: a saved machine does.
+func TestHelloThatNobodyReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		defer func() { _, _ = here.Close(), there.Close() }()
+		begun := time.Now()
+		if err := Serve(t.Context(), here, here, nil); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) != helloWithin {
+			t.Errorf("after %s: %v", time.Since(begun), err)
+		}
+		r, w := io.Pipe()
+		served := make(chan error, 1)
+		go func() { served <- Serve(t.Context(), r, w, nil) }()
+		time.Sleep(10 * helloWithin)
+		select {
+		case err := <-served:
+			t.Errorf("a saved machine: %v", err)
+		default:
+		}
+		_ = r.Close()
+		<-served
 	})
 }
 
