@@ -13,11 +13,12 @@ import (
 // lab is the machine and the state that its steps share.
 type lab struct {
 	vm      *vm
-	log     *journal // of the current step
-	full    bool     // all steps: make lab-vm
-	budget  string   // for the first study; "": the study's own
-	capture string   // folder on this host for the control groups' files; "": none
-	fresh   host     // the state of the machine before tare first ran in it
+	boot    func(ctx context.Context, line string) (*vm, error) // another machine, with more on the kernel's command line
+	log     *journal                                            // of the current step
+	full    bool                                                // all steps: make lab-vm
+	budget  string                                              // for the first study; "": the study's own
+	capture string                                              // folder on this host for the control groups' files; "": none
+	fresh   host                                                // the state of the machine before tare first ran in it
 }
 
 // step is one test in the machine.

@@ -50,17 +50,17 @@ type vm struct {
 
 // boot starts a machine from two disks and waits until it accepts commands. It uses KVM if a
 // kernel starts with it. Only a try can show that; cache keeps the answer until this host
-// boots again.
-func boot(ctx context.Context, cache string, d disk, tools string) (*vm, error) {
+// boots again. line is added to the kernel's command line.
+func boot(ctx context.Context, cache string, d disk, tools, line string) (*vm, error) {
 	accel, remember := known(cache)
 	if accel == tcg {
-		return start(ctx, tcg, d, tools)
+		return start(ctx, tcg, d, tools, line)
 	}
-	m, err := start(ctx, kvm, d, tools)
+	m, err := start(ctx, kvm, d, tools, line)
 	if !errors.Is(err, errNoKVM) {
 		return m, err
 	}
-	if m, err = start(ctx, tcg, d, tools); err == nil {
+	if m, err = start(ctx, tcg, d, tools, line); err == nil {
 		err = remember()
 	}
 	return m, err
@@ -83,10 +83,13 @@ func known(cache string) (accel string, remember func() error) {
 
 // arguments are those of QEMU. The disks are NVMe: Debian's cloud kernel has that driver
 // built in, so no initramfs is needed.
-func arguments(accel, dir string, d disk, tools string) []string {
+func arguments(accel, dir string, d disk, tools, more string) []string {
 	cpu, line := "host", "root=/dev/nvme0n1 rw console=ttyS0 panic=-1 net.ifnames=0"
 	// A fixed identity: without it systemd takes this for the first boot of an installation.
 	line += " systemd.machine_id=7a7265000000400080006c61626c6162 systemd.firstboot=off systemd.show_status=no"
+	if more != "" {
+		line += " " + more
+	}
 	if accel == tcg {
 		cpu = "max"
 		line += " quiet mitigations=off tsc=reliable no_timer_check"
@@ -102,7 +105,7 @@ func arguments(accel, dir string, d disk, tools string) []string {
 		"-device", "nvme,id=disks,serial=lab", "-device", "nvme-ns,bus=disks,nsid=1,drive=root", "-device", "nvme-ns,bus=disks,nsid=2,drive=tools")
 }
 
-func start(ctx context.Context, accel string, d disk, tools string) (_ *vm, err error) {
+func start(ctx context.Context, accel string, d disk, tools, more string) (_ *vm, err error) {
 	qemu, ok := rootfs.Lookup("qemu-system-x86_64")
 	if !ok {
 		return nil, errNoQEMU
@@ -117,7 +120,7 @@ func start(ctx context.Context, accel string, d disk, tools string) (_ *vm, err 
 			m.off()
 		}
 	}()
-	m.cmd = &exec.Cmd{Path: qemu, Args: append([]string{qemu}, arguments(accel, m.dir, d, tools)...), Stdout: &m.said, Stderr: &m.said}
+	m.cmd = &exec.Cmd{Path: qemu, Args: append([]string{qemu}, arguments(accel, m.dir, d, tools, more)...), Stdout: &m.said, Stderr: &m.said}
 	if m.proc, err = spawn.Start(spawn.Options{}, m.cmd); err != nil {
 		return nil, err
 	}

@@ -111,12 +111,13 @@ func (o options) run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	lap("disks")
-	m, err := boot(ctx, cache, d, tools)
+	start := func(ctx context.Context, line string) (*vm, error) { return boot(ctx, cache, d, tools, line) }
+	m, err := start(ctx, "")
 	if err != nil {
 		return err
 	}
 	defer m.off()
 	lap("boot, accelerator " + m.accel)
-	l := &lab{vm: m, full: !o.brief, budget: o.budget, capture: o.capture}
+	l := &lab{vm: m, boot: start, full: !o.brief, budget: o.budget, capture: o.capture}
 	return l.play(ctx, steps, out, o.live)
 }

@@ -38,9 +38,13 @@ func allSteps() []step {
 	return append(out,
 		step{"capture", false, 2 * time.Minute, capture},
 		step{"study", true, 10 * time.Minute, small},
+		step{"container", true, 10 * time.Minute, container},
+		step{"protected", true, time.Minute, protected},
 		step{"kill", true, 10 * time.Minute, kill},
 		step{"ordinary user", false, 3 * time.Minute, ordinary},
+		step{"no controllers", false, 5 * time.Minute, withoutControllers},
 		step{"first study", false, 40 * time.Minute, first},
+		step{"first study in a container", false, 40 * time.Minute, firstInContainer},
 	)
 }
 
@@ -77,11 +81,9 @@ func doctor(ctx context.Context, l *lab) error {
 	if err != nil {
 		return err
 	}
-	var report struct {
-		Findings []struct{ Area, Name, Problem string }
-	}
-	if err := json.Unmarshal([]byte(out), &report); err != nil {
-		return fmt.Errorf("cannot read the output of doctor --json: %w", err)
+	report, err := readDoctor(out)
+	if err != nil {
+		return err
 	}
 	problem := map[string]string{}
 	for _, f := range report.Findings {
@@ -174,16 +176,22 @@ func (l *lab) write(ctx context.Context, file, text string) error {
 	return err
 }
 
-// small runs a study. All its trials must be good, and all sandboxes must have the same
-// control group figures.
-func small(ctx context.Context, l *lab) error {
+// writeSmall writes the small study, and returns its sandboxes.
+func (l *lab) writeSmall(ctx context.Context) ([]string, error) {
 	// gVisor starts slowly on an emulated processor; its contract suite runs in each case.
 	sandboxes, more := []string{"process", "runc"}, ""
 	if l.full {
 		sandboxes = append(sandboxes, "crun", "runsc-systrap")
 		more = "  rr: {kind: net, mode: rr, duration: 1s, warmup: 0s, responses: [rate]}\n"
 	}
-	if err := l.write(ctx, "/root/small.yaml", fmt.Sprintf(smallStudy, strings.Join(sandboxes, ", "), more)); err != nil {
+	return sandboxes, l.write(ctx, "/root/small.yaml", fmt.Sprintf(smallStudy, strings.Join(sandboxes, ", "), more))
+}
+
+// small runs a study. All its trials must be good, and all sandboxes must have the same
+// control group figures.
+func small(ctx context.Context, l *lab) error {
+	sandboxes, err := l.writeSmall(ctx)
+	if err != nil {
 		return err
 	}
 	if _, err := l.tare(ctx, "run", "/root/small.yaml", "--results", "/root/small"); err != nil {
@@ -193,10 +201,19 @@ func small(ctx context.Context, l *lab) error {
 	if err != nil {
 		return err
 	}
-	if err := good(trials, sandboxes); err != nil {
+	if err := sameFigures(trials); err != nil {
 		return err
 	}
-	if err := sameFigures(trials); err != nil {
+	return l.done(ctx, "/root/small", sandboxes)
+}
+
+// done checks that each sandbox has good trials, and that nothing is left in the machine.
+func (l *lab) done(ctx context.Context, results string, sandboxes []string) error {
+	trials, err := l.trials(ctx, results)
+	if err != nil {
+		return err
+	}
+	if err := good(trials, sandboxes); err != nil {
 		return err
 	}
 	return l.nothingLeft(ctx)
@@ -286,21 +303,18 @@ func sameFigures(trials []trial) error {
 
 // first does what `make run` does once everything is installed.
 func first(ctx context.Context, l *lab) error {
-	args := []string{"run", "/lab/studies/first.yaml", "--results", "/root/first", "--wait"}
+	if _, err := l.tare(ctx, l.firstStudy("/root/first")...); err != nil {
+		return err
+	}
+	return l.done(ctx, "/root/first", compared())
+}
+
+func (l *lab) firstStudy(results string) []string {
+	args := []string{"run", "/lab/studies/first.yaml", "--results", results, "--wait"}
 	if l.budget != "" {
 		args = append(args, "--set", "budget.time="+l.budget)
 	}
-	if _, err := l.tare(ctx, args...); err != nil {
-		return err
-	}
-	trials, err := l.trials(ctx, "/root/first")
-	if err != nil {
-		return err
-	}
-	if err := good(trials, compared()); err != nil {
-		return err
-	}
-	return l.nothingLeft(ctx)
+	return args
 }
 
 // captured are the files that collect/cgroup reads from one control group.
