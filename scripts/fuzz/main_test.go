@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +103,45 @@ func module(t *testing.T, files map[string]string) string {
 		}
 	}
 	return dir
+}
+
+// TestSlow: a slow target fails where it has had the time, unless the list has it.
+func TestSlow(t *testing.T) {
+	for _, c := range []struct {
+		each    time.Duration
+		r       result
+		tooSlow bool
+	}{
+		{enough, result{name: "x FuzzA", executions: slow - 1, cpu: time.Second}, true},
+		{enough, result{name: "x FuzzA", executions: slow, cpu: time.Second}, false},
+		{enough, result{name: "x FuzzA", executions: slow, cpu: 2 * time.Second}, true},
+		{enough - 1, result{name: "x FuzzA", executions: 1, cpu: time.Second}, false},
+		{enough, result{name: "x FuzzA", failed: "it hangs", cpu: time.Second}, false},
+		{enough, result{name: "tare/store FuzzOpen", executions: 240, cpu: time.Second}, false},
+	} {
+		if got := (&fuzzer{each: c.each}).tooSlow(c.r); got != c.tooSlow {
+			t.Errorf("%v, %+v: too slow is %v", c.each, c.r, got)
+		}
+		if said := c.r.String(); c.r.failed == "" && strings.HasPrefix(said, "slow ") != (c.r.rate() < slow) {
+			t.Error(said)
+		}
+	}
+	f := &fuzzer{dir: "../..", only: regexp.MustCompile(".")}
+	packages, err := f.list(t.Context(), []string{"./..."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, p := range packages {
+		for _, target := range p.targets {
+			all = append(all, p.path+" "+target)
+		}
+	}
+	for name := range mayBeSlow() {
+		if !slices.Contains(all, name) {
+			t.Errorf("mayBeSlow has %s, which is not there", name)
+		}
+	}
 }
 
 // TestExecutions reads what a target prints.

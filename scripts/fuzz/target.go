@@ -16,9 +16,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slow is the rate, in executions for each second of CPU time, below which a
-// target is marked.
+// slow is the rate, in executions for each second of CPU time, below which a target fails unless
+// mayBeSlow has it.
 const slow = 1000
+
+// enough is how long targets must run for their rate to be judged: the start takes much of a
+// shorter time.
+const enough = 5 * time.Second
+
+// mayBeSlow has the targets that may be slow, with the reason.
+func mayBeSlow() map[string]string {
+	return map[string]string{
+		"tare/cmd/tare FuzzInitCommand": "each execution writes a study and checks it against everything that tare offers",
+		"tare/plan FuzzLivesWithNodes":  "each execution is the whole life of a study, with a plan that is made again before each trial",
+		"tare/store FuzzOpen":           "SQLite opens files by name: each execution opens one twice, reads all of it and appends a trial",
+	}
+}
 
 // fewest is how many executions a target must do in each second that it has. The number is
 // low enough for a busy host. A target below it waits or hangs.
@@ -120,14 +133,23 @@ func (r result) String() string {
 	return fmt.Sprintf("%s%-60s %10d executions %9.0f a second of CPU time\n", mark, r.name, r.executions, r.rate())
 }
 
-// target runs one target. A target with too few executions gets a second run of ten times
-// the time: on a busy host, a large program may need the whole of the first run to start.
+// target runs one target. A target with too few executions, or one that fails for being slow, gets
+// a second run of ten times the time: on a busy host, a large program may need the whole of the
+// first run to start.
 func (f *fuzzer) target(ctx context.Context, p pack, name, program string) result {
 	r := f.once(ctx, p, name, program, f.each)
-	if r.few {
+	if r.few || f.tooSlow(r) {
 		r = f.once(ctx, p, name, program, 10*f.each)
 	}
+	if f.tooSlow(r) {
+		r.failed = fmt.Sprintf("it did %.0f executions in a second of CPU time, fewer than %d; make it faster, or give the reason in mayBeSlow", r.rate(), slow)
+	}
 	return r
+}
+
+// tooSlow reports whether a target must be faster.
+func (f *fuzzer) tooSlow(r result) bool {
+	return f.each >= enough && r.failed == "" && r.rate() < slow && mayBeSlow()[r.name] == ""
 }
 
 // once runs one target in the folder of its package. It minimises inputs by one step only:
