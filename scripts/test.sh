@@ -9,6 +9,6 @@
 #
 # A busy host fails a test now and then, so a test that fails runs once more, alone. More than
 # five failures are a fault of timing in the tests or in what they test, not a busy host. After a
-# crash or a data race nothing runs again.
+# crash or a data race nothing runs again. docs/tests.md lists the skips that are accepted.
 exec "$1" --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
 	--packages ./... -- -p 2 -timeout 40m

@@ -80,6 +80,7 @@ func (m *madeCause) run(t *testing.T) {
 			return
 		case attempt == 1:
 			t.Logf("once more: %s", strings.Join(append(wrong, busy...), "\n"))
+			calm(t)
 		case len(wrong) > 0:
 			t.Fatal(strings.Join(wrong, "\n"))
 		default:

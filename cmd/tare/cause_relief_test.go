@@ -55,6 +55,7 @@ workloads:
 					return
 				case try < tries:
 					t.Logf("once more: %s", wrong)
+					calm(t)
 				case others > otherLoad:
 					t.Skipf("%s: others used %.1f cores of this host meanwhile", wrong, others)
 				default:

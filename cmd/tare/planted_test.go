@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,6 +50,23 @@ func TestPlantedQuota(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
+	const tries = 3
+	for try := 1; ; try++ {
+		busy := plantedQuota(t)
+		if busy == "" {
+			return
+		}
+		if try == tries {
+			t.Skip(busy)
+		}
+		t.Logf("once more: %s", busy)
+		calm(t)
+	}
+}
+
+// plantedQuota says what on a busy host hid the quota; "" for nothing.
+func plantedQuota(t *testing.T) (busy string) {
+	t.Helper()
 	study := fmt.Sprintf(plantedStudy, 1, "process", `"2", "0.8"`, "fixed: 6, confidence: 99.9%, margin: 3%")
 	for _, p := range plant(t, study) {
 		t.Logf("%s", p)
@@ -60,12 +78,42 @@ func TestPlantedQuota(t *testing.T) {
 		case limit == "2" && (p.Verdict == stat.Slower || p.Verdict == stat.Faster):
 			t.Errorf("%s: no quota is called different", p)
 		case limit == "0.8" && math.Abs(p.taken-0.8) > 0.05:
-			t.Skipf("this host was too busy to plant a quota: the kernel charged %.3f of the CPU time without one, not 0.8", p.taken)
+			busy = fmt.Sprintf("this host was too busy to plant a quota: the kernel charged %.3f of the CPU time without one, not 0.8", p.taken)
 		case limit == "0.8" && p.Verdict != stat.Slower && e.HalfWidth() > 0.15:
-			t.Skipf("this host repeats too badly to see 20 %%: %s", p)
+			busy = fmt.Sprintf("this host repeats too badly to see 20 %%: %s", p)
 		case limit == "0.8" && p.Verdict != stat.Slower:
 			t.Errorf("%s: a slowdown of 20 %% is not found", p)
 		}
+	}
+	return busy
+}
+
+// calm waits until others leave most of this host alone, so that a test that a busy host hid can
+// run again. It waits for two minutes at most.
+func calm(t *testing.T) {
+	t.Helper()
+	var before []float64
+	for late := time.Now().Add(2 * time.Minute); time.Now().Before(late) && t.Context().Err() == nil; time.Sleep(2 * time.Second) {
+		text, err := os.ReadFile("/proc/stat") // proc_stat(5): "cpu", then ticks in user, nice, system, idle and iowait
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, _, _ := strings.Cut(string(text), "\n")
+		var now []float64
+		for _, word := range strings.Fields(line)[1:6] {
+			n, err := strconv.ParseFloat(word, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now = append(now, n)
+		}
+		if before != nil {
+			busy := now[0] + now[1] + now[2] - before[0] - before[1] - before[2]
+			if idle := now[3] + now[4] - before[3] - before[4]; busy/(busy+idle)*float64(runtime.NumCPU()) < otherLoad {
+				return
+			}
+		}
+		before = now
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"tare/param"
 	"tare/record"
@@ -38,6 +39,7 @@ func TestTrials(t *testing.T) {
 					if tries == 4 {
 						break
 					}
+					time.Sleep(10 * time.Second) // until what others began with it has ended
 					kind, _ := tr.Cell.Get("sandbox")
 					if tr = b.Trial(t, v, kind, ""); tr.Status != record.OK {
 						t.Fatalf("%+v", tr.Failure)
