@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,7 +42,7 @@ const turned = "a\u202eEVIL"
 // tabs only, apart from tare's own sequences on a terminal.
 func harmless(t *testing.T, what, out string, lines bool) {
 	t.Helper()
-	for _, own := range []string{"\r\x1b[K", "\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m"} {
+	for _, own := range []string{"\r\x1b[K", "\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m", "\r\x1b[2A", "\r\x1b[J", "\x1b[J"} {
 		if strings.Contains(out, own+"EVIL") {
 			t.Errorf("%s: data forged %q", what, own)
 		}
@@ -268,6 +269,7 @@ func TestHostileOutput(t *testing.T) {
 			t.Errorf("no call of tare %s; add one", verb.Name())
 		}
 	}
+	// TestHostileWeigh does so for weigh, which needs the host.
 	for _, verb := range []string{"report", "compare", "export", "plot", "bundle", "plan", "run", "size", "import"} {
 		if !shown[verb] { // it would be no test of what the verb prints
 			t.Errorf("no call of tare %s went well and printed what an enemy wrote", verb)
@@ -296,6 +298,12 @@ func TestHostileTerminal(t *testing.T) {
 // onTerminal returns what a command prints on a terminal.
 func onTerminal(t *testing.T, args ...string) string {
 	t.Helper()
+	return atTerminal(t, func(tty *os.File) { execute(t.Context(), tty, tty, args) })
+}
+
+// atTerminal returns what run prints on the terminal that it gets.
+func atTerminal(t *testing.T, run func(*os.File)) string {
+	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Skipf("this machine gives no terminals: %v", err)
@@ -320,11 +328,54 @@ func onTerminal(t *testing.T, args ...string) string {
 		b, _ := io.ReadAll(master) // EIO once nobody has the terminal open
 		read <- string(b)
 	}()
-	execute(t.Context(), slave, slave, args)
+	run(slave)
 	if err := slave.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return <-read
+}
+
+// TestHostileWeigh weighs a command that prints evil and fails in one sandbox only, so that its words
+// are part of the answer. A sandbox has a PID namespace of its own.
+func TestHostileWeigh(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: control groups and namespaces")
+	}
+	t.Setenv("NO_COLOR", "")
+	t.Setenv("TERM", "xterm")
+	native, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	for _, b := range []byte(evil + "\n" + strings.TrimSuffix(evil, "\r\nFORGED")) { // the last line is told
+		said += fmt.Sprintf("\\%03o", b)
+	}
+	script := fmt.Sprintf("test $(readlink /proc/self/ns/pid) = %s || { for to in 1 2; do printf '%s' >&$to; done; exit 9; }", native, said)
+	args := []string{"weigh", "--wait", "--shell", "--for", "1s", "--in", "runc", script}
+	for what, more := range map[string][]string{"piped": nil, "as JSON": {"--json"}, "as Markdown": {"--markdown"}} {
+		cmd := exec.CommandContext(t.Context(), bin, slices.Insert(slices.Clone(args), 1, more...)...)
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		err := cmd.Run()
+		if cmd.ProcessState.ExitCode() == exitHost {
+			t.Skipf("this host has no runc: %s", &errs)
+		}
+		if cmd.ProcessState.ExitCode() != exitTrials || !strings.Contains(out.String(), "EVIL") {
+			t.Errorf("%s: %v, and what the command says must be printed:\n%s\n%s", what, err, &out, &errs)
+		}
+		harmless(t, what, out.String(), true)
+		harmless(t, what+", standard error", errs.String(), true)
+	}
+	out := atTerminal(t, func(tty *os.File) {
+		cmd := exec.CommandContext(t.Context(), bin, args...)
+		cmd.Stdout, cmd.Stderr = tty, tty
+		_ = cmd.Run()
+	})
+	if !strings.Contains(out, "\x1b[") || !strings.Contains(out, "EVIL") {
+		t.Errorf("on a terminal: %q", out)
+	}
+	harmless(t, "terminal: weigh", out, true)
 }
 
 // told is a session that only says what it knows.
