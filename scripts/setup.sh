@@ -10,6 +10,7 @@ go_dir=/usr/local/lib/tare/go # where a Go that is fetched here goes; the Makefi
 # that results can be compared.
 runsc_version=v0.0.0-20260905035102-160fafc42237
 runsc_dir=/usr/local/lib/tare/bin
+vsock_version=0.3.0
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -162,6 +163,19 @@ setup_python() {
 	fi
 }
 
+# The daemon of a test of virtual machines, which no distribution has. The Rust of Debian 12 is too
+# old to build it; the host may have a newer one.
+setup_vsock() {
+	command -v vhost-device-vsock >/dev/null 2>&1 && return 0
+	if [ "$(id -u)" != 0 ] || ! command -v cargo >/dev/null 2>&1; then
+		say "vhost-device-vsock cannot be built without root and cargo; the test that needs it is skipped"
+		return 0
+	fi
+	say "building vhost-device-vsock (a minute)"
+	cargo install --quiet --locked --root /usr/local --version "$vsock_version" vhost-device-vsock >/dev/null 2>&1 ||
+		say "vhost-device-vsock could not be built; the test that needs it is skipped"
+}
+
 case ${1:-} in
 go) setup_go ;;
 run)
@@ -176,6 +190,7 @@ test)
 	packages sqlite3:sqlite3 iperf3:iperf3 qperf:qperf hyperfine:hyperfine hackbench:rt-tests pidstat:sysstat chromium:chromium skopeo:skopeo
 	# Other tools for tests: to save sandboxes, leave containers behind, and load images.
 	optional gcc:gcc git:git redis-server:redis-server redis-benchmark:redis-tools busybox:busybox-static criu:criu podman:podman containerd:containerd sshd:openssh-server
+	setup_vsock
 	setup_python
 	;;
 *)
