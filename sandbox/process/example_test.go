@@ -2,34 +2,13 @@ package process_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"tare/host/state/statetest"
-	"tare/record"
 	"tare/sandbox/process"
 )
-
-// begin
-
-// New returns a kind whose sandboxes are processes in a chroot(2).
-func New(stateDir string) *process.Kind {
-	return process.Like(process.Config{
-		Name: "chroot", About: "processes in a chroot", Family: record.FamilyContainer,
-		Enter: func(root string) error {
-			if err := unix.Chroot(root); err != nil {
-				return fmt.Errorf("chroot to %s: %w", root, err)
-			}
-			return unix.Chdir("/")
-		},
-	}, stateDir)
-}
-
-// end
 
 // TestLike: a kind of one's own works in the root that it enters, and fails under its own name.
 func TestLike(t *testing.T) {
@@ -44,9 +23,9 @@ func TestLike(t *testing.T) {
 	}
 }
 
-// TestDocsShowThisCode keeps docs/add-a-sandbox.md and the code above equal.
+// TestDocsShowThisCode keeps docs/add-a-sandbox.md and chroot_test.go equal.
 func TestDocsShowThisCode(t *testing.T) {
-	src, err := os.ReadFile("example_test.go")
+	src, err := os.ReadFile("chroot_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,9 +33,8 @@ func TestDocsShowThisCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, code, _ := strings.Cut(string(src), "\n// begin\n")
-	code, _, ok := strings.Cut(code, "\n// end\n")
-	if !ok || !strings.Contains(string(page), "```go\n"+strings.TrimSpace(code)+"\n```") {
-		t.Error("docs/add-a-sandbox.md does not hold the code between begin and end of example_test.go; copy it there")
+	_, code, _ := strings.Cut(string(src), "\n")
+	if !strings.Contains(string(page), "\npackage chroot\n"+code+"```\n") {
+		t.Error("docs/add-a-sandbox.md does not hold the code of chroot_test.go; copy it there")
 	}
 }
