@@ -1,10 +1,10 @@
-// Package site is the contract of a place where trials are made: this host, a model of
-// one, and later a cluster.
+// Package site is the contract of a place where trials are made: this host, another
+// machine, a cluster, or the model.
 //
 // The data path: 1. a command chooses a Site; 2. Open takes the place, cleans it, tries
 // what the study needs and returns a Session; 3. package run asks the session for one
-// trial after another; 4. Close gives the place back. docs/design/0022-site.md shows how
-// a cluster fits.
+// trial after another; 4. Close gives the place back. docs/design/0022-site.md
+// compares the sites.
 package site
 
 import (
