@@ -74,19 +74,11 @@ const takes = 3 * time.Second
 // checkWithin bounds Check: an image may have to be pulled first.
 const checkWithin = 2 * time.Minute
 
-// Traits implements sandbox.Kind. Handlers have no fixed names, but those that the projects'
-// documentation uses tell what is behind them.
+// Traits implements sandbox.Kind.
 func (k *Kind) Traits(map[string]string) sandbox.Traits {
-	t := sandbox.Traits{Takes: takes, CheckWithin: checkWithin, Traits: record.Traits{
-		Family: record.FamilyContainer, Runtime: k.handler, OwnKernel: record.No, Emulated: record.No, Native: sandbox.Native,
-	}}
-	switch {
-	case k.class == "":
-		t.Family = record.FamilyNative
-	case strings.HasPrefix(k.handler, "runsc") || strings.Contains(k.handler, "gvisor"):
-		t.Family, t.OwnKernel = record.FamilyGVisor, record.Yes
-	case strings.HasPrefix(k.handler, "kata"):
-		t.Family, t.OwnKernel, t.Emulated = record.FamilyVM, record.Yes, record.Unknown
+	t := sandbox.Traits{Takes: takes, CheckWithin: checkWithin, Traits: oci.TraitsOf(k.handler)}
+	if k.class == "" {
+		t.Family, t.OwnKernel, t.Emulated = record.FamilyNative, record.No, record.No
 	}
 	return t
 }

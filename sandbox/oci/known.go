@@ -47,19 +47,30 @@ func Known(stateDir string) []sandbox.Kind {
 // isRunsc tells gVisor by its program's name.
 func isRunsc(binary string) bool { return strings.HasPrefix(filepath.Base(binary), "runsc") }
 
-// Traits implements sandbox.Kind. What a runtime is follows from its program's name: it may
-// not be installed. gVisor's clock is calibrated by two readings a second apart
+// TraitsOf tells what a runtime is by its program's name, for it may not be installed. A
+// Kubernetes handler is read likewise: its name is free, but projects document these.
+func TraitsOf(program string) record.Traits {
+	t := record.Traits{Family: record.FamilyContainer, Runtime: program, Native: sandbox.Native}
+	switch name := strings.ToLower(program); {
+	case isRunsc(name), strings.Contains(name, "gvisor"):
+		t.Family, t.OwnKernel, t.Emulated = record.FamilyGVisor, record.Yes, record.No
+	case strings.HasPrefix(name, "kata"), strings.HasPrefix(name, "containerd-shim-kata"):
+		t.Family, t.OwnKernel = record.FamilyVM, record.Yes
+	case slices.Contains([]string{"runc", "crun", "youki"}, name):
+		t.OwnKernel, t.Emulated = record.No, record.No
+	}
+	return t
+}
+
+// Traits implements sandbox.Kind. gVisor's clock is calibrated by two readings a second apart
 // (pkg/sentry/time, ApproxUpdateInterval). Until then programs read it by a system call each
 // instead of through the vDSO: 170 times as slow as natively, then 1.3 times. A trial of a
 // second would weigh little else.
 func (k *Kind) Traits(options map[string]string) sandbox.Traits {
-	program := strings.ToLower(filepath.Base(k.cfg.Runtime))
-	t := sandbox.Traits{Traits: record.Traits{
-		Family: record.FamilyContainer, Runtime: filepath.Base(k.cfg.Runtime), Flags: sandbox.Flags(k.cfg.Args), Native: sandbox.Native,
-	}}
-	switch {
-	case isRunsc(program):
-		t.Family, t.OwnKernel, t.Emulated, t.Platform = record.FamilyGVisor, record.Yes, record.No, "systrap"
+	t := sandbox.Traits{Traits: TraitsOf(filepath.Base(k.cfg.Runtime))}
+	t.Flags = sandbox.Flags(k.cfg.Args)
+	if t.Family == record.FamilyGVisor {
+		t.Platform = "systrap"
 		for _, f := range t.Flags {
 			if p, ok := strings.CutPrefix(f, "platform="); ok {
 				t.Platform = p
@@ -70,10 +81,6 @@ func (k *Kind) Traits(options map[string]string) sandbox.Traits {
 			v, _ = param.Fill(k.Params(), nil) // the study was checked; defaults always fill
 		}
 		t.Settle = v.Duration(paramSettle)
-	case strings.HasPrefix(program, "kata"), strings.HasPrefix(program, "containerd-shim-kata"):
-		t.Family, t.OwnKernel = record.FamilyVM, record.Yes
-	case slices.Contains([]string{"runc", "crun", "youki"}, program):
-		t.OwnKernel, t.Emulated = record.No, record.No
 	}
 	return t
 }

@@ -72,7 +72,7 @@ func Run(t *testing.T, w workload.Workload, v param.Values, check func(*testing.
 	root := imagetest.Tree(t, roles[0].Image) // may take a minute, so before the lock
 	statetest.HostLock(t)
 	for _, k := range sandboxes.Kinds(sandboxes.Env{StateDir: "/run/tare/test-timed"}) {
-		if k.Name() != "process" && k.Name() != "runsc-systrap" {
+		if t := k.Traits(nil); t.Family != record.FamilyNative && t.Platform != "systrap" {
 			continue
 		}
 		t.Run(k.Name(), func(t *testing.T) {
