@@ -77,9 +77,8 @@ func guestFiles(say func(string, ...any)) (*boot.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find tare's own binary: %w", err)
 	}
-	d := host.DefaultDirs()
 	return &boot.Cache{
-		Images: &image.Builder{Cache: filepath.Join(d.Cache, "images"), Say: say}, Dir: filepath.Join(d.Cache, "vm", "boot"),
+		Images: &image.Builder{Cache: filepath.Join(host.DefaultDirs().Cache, "images"), Say: say}, Dir: filepath.Join(machineCache(), "boot"),
 		Self: self, Kernel: os.Getenv(boot.KernelVariable),
 	}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"tare/collect"
 	collectall "tare/collect/all"
 	collecthost "tare/collect/host"
+	"tare/host"
 	"tare/host/cgroup"
 	"tare/host/network"
 	"tare/host/rootfs"
@@ -33,6 +33,16 @@ type finding struct {
 	Family  record.Family `json:"family,omitempty"` // of a sandbox
 	Detail  string        `json:"detail,omitempty"`
 	Problem string        `json:"problem,omitempty"`
+}
+
+type findings []finding
+
+func (f *findings) add(area, name, detail string, err error) {
+	x := finding{Area: area, Name: name, Detail: detail}
+	if err != nil {
+		x.Problem = strings.TrimSpace(err.Error())
+	}
+	*f = append(*f, x)
 }
 
 func (a *app) doctorVerb() *cobra.Command {
@@ -79,18 +89,12 @@ func enough(found []finding) bool {
 	return base && others
 }
 
-func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h record.Host, err error) {
+func (a *app) examine(ctx context.Context, wait, asJSON bool) (out findings, h record.Host, err error) {
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
 	t := a.newTries(ctx, asJSON)
 	defer func() { err = t.interrupted(err) }()
-	add := func(area, name, detail string, err error) {
-		f := finding{Area: area, Name: name, Detail: detail}
-		if err != nil {
-			f.Problem = strings.TrimSpace(err.Error())
-		}
-		out = append(out, f)
-	}
+	add := out.add
 	here := a.sandboxes()
 	h = collecthost.Describe(ctx, "/", collecthost.Tools())
 	if !rootless.Root() {
@@ -116,35 +120,10 @@ func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h 
 	}
 	lacks(add)
 	add("host", "network", "a bridge in a namespace of its own", network.Check())
-
-	checks, remove, err := here.MakeChecks()
-	if err != nil {
+	if err := out.sandboxes(ctx, here, t); err != nil {
 		return nil, h, err
 	}
-	defer func() { _ = remove() }()
-	machines, err := guestFiles(nil)
-	if err != nil {
-		return nil, h, err
-	}
-	machines.Local = true // looking at a host downloads nothing
-	ks, names, err := kindsFrom(checks, nil, machines)
-	if err != nil {
-		return nil, h, err
-	}
-	machineCache := filepath.Join(here.Dirs.Cache, "vm")
-	if err := vm.Forget(machineCache); err != nil {
-		return nil, h, fmt.Errorf("cannot try KVM again: %w", err)
-	}
-	for _, n := range names {
-		done := t.begin(n, ks[n].Traits(nil).CheckWithin)
-		add("sandbox", n, ks[n].About(), ks[n].Check(ctx))
-		out[len(out)-1].Family = ks[n].Traits(nil).Family
-		done()
-	}
-	for _, p := range vm.Parts(ctx, machines, machineCache) {
-		add("machine", p.Name, p.Detail, p.Err)
-	}
-	h = proven(h, machineCache, thisBoot())
+	h = proven(h, machineCache(), thisBoot())
 	if err := a.examineImages(add); err != nil {
 		return nil, h, err
 	}
@@ -159,6 +138,38 @@ func (a *app) examine(ctx context.Context, wait, asJSON bool) (out []finding, h 
 		add("collector", c.Name(), about, err)
 	}
 	return out, h, nil
+}
+
+// sandboxes tries each sandbox, and looks for what virtual machines are made of.
+func (f *findings) sandboxes(ctx context.Context, here *host.Site, t *tries) error {
+	checks, remove, err := here.MakeChecks()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = remove() }()
+	machines, err := guestFiles(nil)
+	if err != nil {
+		return err
+	}
+	machines.Local = true // looking at a host downloads nothing
+	ks, names, err := kindsFrom(checks, nil, machines)
+	if err != nil {
+		return err
+	}
+	if err := vm.Forget(machineCache()); err != nil {
+		return fmt.Errorf("cannot try KVM again: %w", err)
+	}
+	for _, n := range names {
+		traits := ks[n].Traits(nil)
+		done := t.begin(n, traits.CheckWithin)
+		f.add("sandbox", n, ks[n].About(), ks[n].Check(ctx))
+		(*f)[len(*f)-1].Family = traits.Family
+		done()
+	}
+	for _, p := range vm.Parts(ctx, machines, machineCache()) {
+		f.add("machine", p.Name, p.Detail, p.Err)
+	}
+	return nil
 }
 
 // lacks adds what the kernel cannot count or limit here. Studies run without it; the text

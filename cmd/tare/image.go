@@ -264,7 +264,7 @@ folder of images is pruned.`,
 			var machines []vm.Cached
 			if f.cache == "" {
 				var failed error
-				machines, failed = vm.Prune(cmd.Context(), filepath.Join(host.DefaultDirs().Cache, "vm"), vm.PruneOptions{Limit: b.Limit, All: all, Dry: dry})
+				machines, failed = vm.Prune(cmd.Context(), machineCache(), vm.PruneOptions{Limit: b.Limit, All: all, Dry: dry})
 				err = errors.Join(err, failed)
 			}
 			if f.json {

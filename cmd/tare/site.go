@@ -89,7 +89,7 @@ func (a *app) host() *host.Site {
 		},
 		Images: func() (*image.Builder, error) { return a.builder(imageFlags{}) },
 		Describe: func(ctx context.Context) record.Host {
-			return proven(collecthost.Describe(ctx, "/", collecthost.Tools()), filepath.Join(d.Cache, "vm"), thisBoot())
+			return proven(collecthost.Describe(ctx, "/", collecthost.Tools()), machineCache(), thisBoot())
 		},
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"tare/host"
 	"tare/record"
 	"tare/report/words"
-	"tare/sandbox/vm"
 	"tare/site"
 	"tare/site/remote"
 	"tare/study"
@@ -73,6 +72,18 @@ func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue
 			return nil, err
 		}
 	}
+	if err := f.program(w, args, at); err != nil {
+		return nil, err
+	}
+	f.limits(w)
+	if err := f.choose(w, kinds, cat, at); err != nil {
+		return nil, err
+	}
+	return w, w.writable()
+}
+
+// program makes the parameters that say what is weighed, and in which surroundings it runs.
+func (f *weighFlags) program(w *weighing, args []string, at surroundings) (err error) {
 	add := func(name, value string) {
 		if value != "" {
 			w.params = append(w.params, [2]string{name, value})
@@ -84,23 +95,23 @@ func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue
 		err = f.commands(w, args)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	add("shell", f.shell)
 	add("prepare", f.prepare)
 	if f.input != "" {
 		if f.input, err = at.abs(f.input); err != nil {
-			return nil, err
+			return err
 		}
 		if err := at.exists(f.input); err != nil {
-			return nil, coded(exitUsage, "--input: %w", err)
+			return coded(exitUsage, "--input: %w", err)
 		}
 	}
 	add("input", f.input)
 	add("env", words.Shell(mapped(f.env, environment)...))
 	if f.cwd == "" && f.image == "" {
 		if f.cwd, err = at.abs("."); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	add("cwd", f.cwd)
@@ -108,7 +119,7 @@ func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue
 	mounts := make([]string, len(f.mounts))
 	for i, m := range f.mounts {
 		if mounts[i], err = mount(m, at.abs); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	add("mounts", words.Shell(mounts...))
@@ -123,6 +134,11 @@ func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue
 	if f.ignore {
 		add("exit", "any")
 	}
+	return nil
+}
+
+// limits makes the factors that bound what is weighed.
+func (f *weighFlags) limits(w *weighing) {
 	if f.cpus != "" {
 		w.limits = append(w.limits, [2]string{study.FactorCPULimit, f.cpus})
 	}
@@ -135,6 +151,10 @@ func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue
 	if f.memory != "" {
 		w.limits = append(w.limits, [2]string{study.FactorMemoryLimit, f.memory})
 	}
+}
+
+// choose finds the sandboxes to weigh: those that are named, else all that isolate.
+func (f *weighFlags) choose(w *weighing, kinds []string, cat study.Catalogue, at surroundings) error {
 	for _, k := range f.in {
 		if k = strings.TrimSpace(k); !slices.Contains(w.sandboxes, k) {
 			w.sandboxes = append(w.sandboxes, k)
@@ -152,9 +172,9 @@ func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue
 		}
 	}
 	if len(w.sandboxes) == 1 {
-		return nil, coded(exitUsage, "--in %s leaves no sandbox to weigh; name one, such as runc", strings.Join(f.in, ","))
+		return coded(exitUsage, "--in %s leaves no sandbox to weigh; name one, such as runc", strings.Join(f.in, ","))
 	}
-	return w, w.writable()
+	return nil
 }
 
 // writable refuses a text that a study file cannot hold as it is.
@@ -236,13 +256,6 @@ func (f *weighFlags) figureWords(w *weighing) []string {
 	add(f.figures, "")
 	add(f.jsonFigures, "json:")
 	return out
-}
-
-// provenKVM reports whether a machine has been booted with KVM since the host started. Without it
-// machines are emulated: they take seconds to start, and their ratios are those of an emulator.
-func provenKVM() bool {
-	accel, boot := vm.Found(filepath.Join(host.DefaultDirs().Cache, "vm"))
-	return accel == record.AcceleratorKVM && boot != "" && boot == thisBoot()
 }
 
 // commands cuts the arguments at each --.
