@@ -93,29 +93,7 @@ func (a *analysis) epochs(r *Result) {
 	s := &Sentinel{Cell: a.study.Sentinel.Cell, Kind: w.Kind, Skipped: a.skipped[a.sentinel]}
 	s.Response = a.responses(w)[0]
 	starts := a.sentinels(s)
-	epochs := map[string][]plan.Epoch{}
-	for _, e := range a.plan.Epochs() {
-		epochs[e.Node] = append(epochs[e.Node], e)
-	}
-	var nodes []string // that the sentinel ran on
-	points := map[string][]SentinelPoint{}
-	for _, p := range a.plan.Sentinels() {
-		if points[p.Node] == nil {
-			nodes = append(nodes, p.Node)
-		}
-		x := SentinelPoint{Seq: p.Seq, Node: a.node(p.Node), Start: starts[p.Seq], Value: p.Value, Epoch: 1}
-		for x.Epoch < len(epochs[p.Node]) && p.Seq >= epochs[p.Node][x.Epoch].Seq {
-			x.Epoch++
-		}
-		if !math.IsNaN(p.Wait) && !math.IsInf(p.Wait, 0) {
-			x.Wait = p.Wait
-		}
-		points[p.Node] = append(points[p.Node], x)
-		s.Points = append(s.Points, x)
-	}
-	if a.several {
-		slices.SortStableFunc(s.Points, func(x, y SentinelPoint) int { return cmp.Compare(x.Seq, y.Seq) })
-	}
+	nodes := a.watched(s, starts)
 	if len(s.Points) == 0 && s.Skipped == "" && s.Failed == 0 {
 		return // begun without one
 	}
@@ -133,29 +111,10 @@ func (a *analysis) epochs(r *Result) {
 	}
 	var deviations []float64
 	for _, n := range nodes {
-		first := len(r.Epochs)
-		for i := range max(len(epochs[n]), 1) {
-			var v, logs, waits []float64
-			for _, p := range points[n] {
-				if p.Epoch == i+1 {
-					v, logs, waits = append(v, p.Value), append(logs, math.Log(p.Value)), append(waits, p.Wait)
-				}
-			}
-			if len(v) == 0 {
-				continue
-			}
-			m := stat.Median(logs)
-			for _, x := range logs {
-				deviations = append(deviations, math.Abs(x-m))
-			}
-			if len(epochs[n]) > 0 {
-				r.Epochs = append(r.Epochs, a.epoch(epochs[n][i], starts, stat.Median(v), stat.Median(waits)))
-			}
-		}
-		own := r.Epochs[first:]
-		for i := 1; i < len(own); i++ {
-			own[i].Ratio = own[i].Level / own[i-1].Level
-			for _, b := range own[i].Blocks {
+		own, from := a.levels(n, starts)
+		r.Epochs, deviations = append(r.Epochs, own...), append(deviations, from...)
+		for _, e := range own[min(1, len(own)):] {
+			for _, b := range e.Blocks {
 				if b.Again {
 					s.Again++
 				}
@@ -168,6 +127,69 @@ func (a *analysis) epochs(r *Result) {
 	for _, own := range r.EpochsByNode() {
 		a.interaction(r, own)
 	}
+}
+
+// watchedNode is a node that the sentinel ran on.
+type watchedNode struct {
+	epochs []plan.Epoch
+	points []SentinelPoint
+}
+
+// watched adds the sentinel's points, and returns them by node.
+func (a *analysis) watched(s *Sentinel, starts map[int]time.Time) []*watchedNode {
+	epochs := map[string][]plan.Epoch{}
+	for _, e := range a.plan.Epochs() {
+		epochs[e.Node] = append(epochs[e.Node], e)
+	}
+	var nodes []*watchedNode
+	byName := map[string]*watchedNode{}
+	for _, p := range a.plan.Sentinels() {
+		n := byName[p.Node]
+		if n == nil {
+			n = &watchedNode{epochs: epochs[p.Node]}
+			byName[p.Node], nodes = n, append(nodes, n)
+		}
+		x := SentinelPoint{Seq: p.Seq, Node: a.node(p.Node), Start: starts[p.Seq], Value: p.Value, Epoch: 1}
+		for x.Epoch < len(n.epochs) && p.Seq >= n.epochs[x.Epoch].Seq {
+			x.Epoch++
+		}
+		if !math.IsNaN(p.Wait) && !math.IsInf(p.Wait, 0) {
+			x.Wait = p.Wait
+		}
+		n.points = append(n.points, x)
+		s.Points = append(s.Points, x)
+	}
+	if a.several {
+		slices.SortStableFunc(s.Points, func(x, y SentinelPoint) int { return cmp.Compare(x.Seq, y.Seq) })
+	}
+	return nodes
+}
+
+// levels returns a node's epochs, with what the sentinel took in each, and how far its
+// points were from the level of their epoch, as logarithms.
+func (a *analysis) levels(n *watchedNode, starts map[int]time.Time) (out []Epoch, deviations []float64) {
+	for i := range max(len(n.epochs), 1) {
+		var v, logs, waits []float64
+		for _, p := range n.points {
+			if p.Epoch == i+1 {
+				v, logs, waits = append(v, p.Value), append(logs, math.Log(p.Value)), append(waits, p.Wait)
+			}
+		}
+		if len(v) == 0 {
+			continue
+		}
+		m := stat.Median(logs)
+		for _, x := range logs {
+			deviations = append(deviations, math.Abs(x-m))
+		}
+		if len(n.epochs) > 0 {
+			out = append(out, a.epoch(n.epochs[i], starts, stat.Median(v), stat.Median(waits)))
+		}
+	}
+	for i := 1; i < len(out); i++ {
+		out[i].Ratio = out[i].Level / out[i-1].Level
+	}
+	return out, deviations
 }
 
 // EpochsByNode parts the epochs by the nodes that they are of.

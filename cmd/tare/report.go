@@ -20,13 +20,15 @@ import (
 	"tare/study"
 )
 
+type reportFlags struct {
+	json, csv, trials, tables, cpu, causes, html bool
+	full, markdown                               bool
+	file, power                                  string
+	gates                                        []string
+}
+
 func (a *app) reportVerb() *cobra.Command {
-	var f struct {
-		json, csv, trials, tables, cpu, causes, html bool
-		full, markdown                               bool
-		file, power                                  string
-		gates                                        []string
-	}
+	var f reportFlags
 	cmd := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Summarize a results folder",
@@ -52,71 +54,10 @@ print. The file appears only when it is complete.`,
   tare report results/first --csv --causes    the cause of each cell, a line for each`,
 		Args: exactly(1, "one results folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if n := btoi(f.json) + btoi(f.csv) + btoi(f.html) + btoi(f.full) + btoi(f.markdown); n > 1 {
-				return coded(exitUsage, "write one of --full, --markdown, --json, --csv and --html")
-			}
-			if n := btoi(f.trials) + btoi(f.tables) + btoi(f.cpu) + btoi(f.causes); n > 1 || n > 0 && !f.csv {
-				return coded(exitUsage, "write one of --trials, --tables, --cpu and --causes, with --csv")
-			}
-			if len(f.gates) > 0 && (f.html || f.trials) {
-				return coded(exitUsage, "--gate does not go with --html and --trials; run it as a separate command")
-			}
-			if f.file != "" && !f.html {
-				return coded(exitUsage, "-o FILE needs --html; write other formats to a file with > FILE")
-			}
-			if _, ok := a.stdout.Terminal(); ok && f.html && f.file == "" {
-				return coded(exitUsage, "HTML is not for a terminal; name a file with -o FILE")
-			}
-			if f.trials {
-				return a.export(cmd.Context(), args[0], formats()[0], "")
-			}
-			r, err := openResults(args[0])
-			if err != nil {
+			if err := f.check(a); err != nil {
 				return err
 			}
-			defer func() { _ = r.Close() }()
-			switch {
-			case f.html && f.file == "":
-				return r.page(cmd.Context(), a.stdout)
-			case f.html:
-				return writeStoppable(cmd.Context(), f.file, r.page)
-			}
-			x, err := r.read(cmd.Context(), figures)
-			if err != nil {
-				return err
-			}
-			gates, err := newGates(f.gates, x.study)
-			if err != nil {
-				return err
-			}
-			opt := a.textOptions(a.given(args[0]))
-			switch {
-			case f.json:
-				err = export.JSON(a.stdout, x.result, x.hosts())
-			case f.tables:
-				err = export.TablesCSV(a.stdout, x.result)
-			case f.cpu:
-				err = export.CPUCSV(a.stdout, x.result)
-			case f.causes:
-				err = export.CausesCSV(a.stdout, x.result)
-			case f.csv:
-				err = export.CSV(a.stdout, x.result)
-			case f.full:
-				err = x.text(a.stdout, opt)
-			case f.markdown:
-				err = text.WriteMarkdown(a.stdout, x.result, x.hosts(), opt)
-			default:
-				err = text.WriteShort(a.stdout, x.result, x.hosts(), opt)
-			}
-			if err != nil || len(gates) == 0 {
-				return err
-			}
-			res := compare.Beside(x.result, a.given(args[0]))
-			said, err := gated(res, f.gates, gates, f.power)
-			if err != nil {
-				return err
-			}
-			return gateError(res, &said, true, "measure again")
+			return a.report(cmd.Context(), args[0], &f)
 		},
 	}
 	fl := cmd.Flags()
@@ -133,6 +74,83 @@ print. The file appears only when it is complete.`,
 	fl.StringVar(&f.power, "power", "80%", "how likely a gate must be to fail at a true cost a third above its limit; if it is less likely, the gate cannot judge (exit 7)")
 	fl.StringVarP(&f.file, "output", "o", "", "with --html: write to this file instead of standard output")
 	return cmd
+}
+
+// check refuses flags that do not go together.
+func (f *reportFlags) check(a *app) error {
+	if n := btoi(f.json) + btoi(f.csv) + btoi(f.html) + btoi(f.full) + btoi(f.markdown); n > 1 {
+		return coded(exitUsage, "write one of --full, --markdown, --json, --csv and --html")
+	}
+	if n := btoi(f.trials) + btoi(f.tables) + btoi(f.cpu) + btoi(f.causes); n > 1 || n > 0 && !f.csv {
+		return coded(exitUsage, "write one of --trials, --tables, --cpu and --causes, with --csv")
+	}
+	if len(f.gates) > 0 && (f.html || f.trials) {
+		return coded(exitUsage, "--gate does not go with --html and --trials; run it as a separate command")
+	}
+	if f.file != "" && !f.html {
+		return coded(exitUsage, "-o FILE needs --html; write other formats to a file with > FILE")
+	}
+	if _, ok := a.stdout.Terminal(); ok && f.html && f.file == "" {
+		return coded(exitUsage, "HTML is not for a terminal; name a file with -o FILE")
+	}
+	return nil
+}
+
+func (a *app) report(ctx context.Context, dir string, f *reportFlags) error {
+	if f.trials {
+		return a.export(ctx, dir, formats()[0], "")
+	}
+	r, err := openResults(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	switch {
+	case f.html && f.file == "":
+		return r.page(ctx, a.stdout)
+	case f.html:
+		return writeStoppable(ctx, f.file, r.page)
+	}
+	x, err := r.read(ctx, figures)
+	if err != nil {
+		return err
+	}
+	gates, err := newGates(f.gates, x.study)
+	if err != nil {
+		return err
+	}
+	if err := a.write(x, a.given(dir), f); err != nil || len(gates) == 0 {
+		return err
+	}
+	res := compare.Beside(x.result, a.given(dir))
+	said, err := gated(res, f.gates, gates, f.power)
+	if err != nil {
+		return err
+	}
+	return gateError(res, &said, true, "measure again")
+}
+
+// write prints the results in the form that the flags ask for.
+func (a *app) write(x *analysed, dir string, f *reportFlags) error {
+	opt := a.textOptions(dir)
+	switch {
+	case f.json:
+		return export.JSON(a.stdout, x.result, x.hosts())
+	case f.tables:
+		return export.TablesCSV(a.stdout, x.result)
+	case f.cpu:
+		return export.CPUCSV(a.stdout, x.result)
+	case f.causes:
+		return export.CausesCSV(a.stdout, x.result)
+	case f.csv:
+		return export.CSV(a.stdout, x.result)
+	case f.full:
+		return x.text(a.stdout, opt)
+	case f.markdown:
+		return text.WriteMarkdown(a.stdout, x.result, x.hosts(), opt)
+	default:
+		return text.WriteShort(a.stdout, x.result, x.hosts(), opt)
+	}
 }
 
 // folderName is the last part of a folder's path, also of ".".

@@ -55,6 +55,37 @@ type timing struct {
 func (w *weighing) study(p timing) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	w.compared(line)
+	line("workloads:")
+	if w.draft != nil && len(w.draft.shipped) > 0 {
+		for _, x := range w.draft.shipped {
+			shipped(line, x)
+		}
+		line("budget: {time: %s} # at most; it ends before, once the intervals are narrow", written(p.budget))
+		return b.String()
+	}
+	w.workload(line, p)
+	if p.turns > 0 {
+		line("turns: %d # sandboxes start together and are weighed in turn", p.turns)
+	}
+	if w.draft != nil {
+		line("stop: {width: 2%%, margin: 3%%} # ends when intervals are this narrow; a cost within the margin counts as free")
+		line("budget: {time: %s} # at most", written(p.budget))
+		return b.String()
+	}
+	line("retries: 0")
+	line("sentinel: off")
+	if p.fixed > 0 {
+		line("stop: {fixed: %d}", p.fixed)
+		return b.String()
+	}
+	line("stop: {looks: [3, 4, 6, 8, 12, 16, 24, 32], width: 2%%, margin: 3%%}")
+	line("budget: {time: %s}", written(p.budget))
+	return b.String()
+}
+
+// compared has what the file is for, and what is compared in it.
+func (w *weighing) compared(line func(string, ...any)) {
 	name := "weigh"
 	if w.draft == nil {
 		line("# Made by `tare weigh`. `tare run` with this file weighs the same again.")
@@ -75,14 +106,10 @@ func (w *weighing) study(p timing) string {
 		line("  # cpu-limit: [none, 1] # cores")
 		line("  # memory-limit: [none, 512MiB]")
 	}
-	line("workloads:")
-	if w.draft != nil && len(w.draft.shipped) > 0 {
-		for _, x := range w.draft.shipped {
-			shipped(line, x)
-		}
-		line("budget: {time: %s} # at most; it ends before, once the intervals are narrow", written(p.budget))
-		return b.String()
-	}
+}
+
+// workload has the command or the service, and how long it runs.
+func (w *weighing) workload(line func(string, ...any), p timing) {
 	line("  %s:", quoted(w.label))
 	if w.server != "" {
 		line("    kind: service")
@@ -116,23 +143,6 @@ func (w *weighing) study(p timing) string {
 		line("    expect: %s # of one run, as the first one took natively", p.expect)
 	}
 	line("    timeout: %s", written(p.limit))
-	if p.turns > 0 {
-		line("turns: %d # sandboxes start together and are weighed in turn", p.turns)
-	}
-	if w.draft != nil {
-		line("stop: {width: 2%%, margin: 3%%} # ends when intervals are this narrow; a cost within the margin counts as free")
-		line("budget: {time: %s} # at most", written(p.budget))
-		return b.String()
-	}
-	line("retries: 0")
-	line("sentinel: off")
-	if p.fixed > 0 {
-		line("stop: {fixed: %d}", p.fixed)
-		return b.String()
-	}
-	line("stop: {looks: [3, 4, 6, 8, 12, 16, 24, 32], width: 2%%, margin: 3%%}")
-	line("budget: {time: %s}", written(p.budget))
-	return b.String()
 }
 
 // draftTiming has the parameters that say how long a workload runs.

@@ -154,7 +154,6 @@ func (p *pulled) fetch(ctx context.Context) (_ *found, done func(), err error) {
 	// The layers' requests were made with the context of look, which is that of the caller.
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	var files []string
 	turns := make(chan struct{}, atOnce)
 	var held []func()
 	done = func() {
@@ -165,25 +164,15 @@ func (p *pulled) fetch(ctx context.Context) (_ *found, done func(), err error) {
 		}
 	}
 	var size int64
-	for _, l := range layers {
-		h, err := l.Digest()
+	files := make([]string, len(layers))
+	for i, l := range layers {
+		file, n, release, err := c.claim(l)
 		if err != nil {
 			done()
 			return nil, nil, err
 		}
-		n, err := l.Size()
-		if err != nil {
-			done()
-			return nil, nil, err
-		}
-		release, err := c.share(layerLock(h.Hex))
-		if err != nil {
-			done()
-			return nil, nil, err
-		}
-		held = append(held, release)
-		file, there, failed := c.layer(h.Hex), make(chan struct{}), error(nil)
-		files = append(files, file)
+		files[i], held = file, append(held, release)
+		there, failed := make(chan struct{}), error(nil)
 		if st, err := os.Stat(file); err == nil && st.Size() == n {
 			c.touch(file)
 			close(there)
@@ -213,6 +202,19 @@ func (p *pulled) fetch(ctx context.Context) (_ *found, done func(), err error) {
 	}
 	f.damaged = func(i int) error { return os.Remove(files[i]) }
 	return f, done, nil
+}
+
+// claim keeps a layer's file, if it is there, in the cache until release is called.
+func (c *cache) claim(l v1.Layer) (file string, size int64, release func(), err error) {
+	h, err := l.Digest()
+	if err != nil {
+		return "", 0, nil, err
+	}
+	if size, err = l.Size(); err != nil {
+		return "", 0, nil, err
+	}
+	release, err = c.share(layerLock(h.Hex))
+	return c.layer(h.Hex), size, release, err
 }
 
 // get fetches a layer into the cache. The library compares its digest.

@@ -60,48 +60,9 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 			can--
 		}
 	}
-	title := fmt.Sprintf("%s: %s, %s compared by %s against %s", st.Name, words.Count(cells, "cell"), words.Count(len(st.Workloads), "workload"), st.Compare, st.Baseline)
-	b.WriteString(wrap(title, opt.width(), "  ") + "\n")
-	if st.About != "" {
-		b.WriteString(wrap(st.About, opt.width(), "") + "\n")
-	}
-	b.WriteString("\n")
-	for _, f := range st.Factors {
-		b.WriteString(wrap(f.Name+": "+strings.Join(f.Levels, ", "), opt.width(), "    ") + "\n")
-	}
-	fmt.Fprintf(&b, "\ntrials a pass: %d\n", can)
-	r := p.Progress
-	if r.Done > 0 {
-		fmt.Fprintf(&b, "trials done: %d\n", r.Done)
-	}
-	if r.AtLeast == r.AtMost {
-		fmt.Fprintf(&b, "trials to run: %d", r.AtMost)
-	} else {
-		fmt.Fprintf(&b, "trials to run: %d to %d, depending on the results", r.AtLeast, r.AtMost)
-	}
-	if r.Sentinels > 0 {
-		fmt.Fprintf(&b, ", up to %d of them for the sentinel", r.Sentinels)
-	}
-	b.WriteString("\n")
-	b.WriteString(wrap(expected(r), opt.width(), "    ") + "\n")
-	if x := p.Rehearsal; x != nil {
-		b.WriteString(wrap("rehearsal: "+fromTo(words.Duration(x.Least), words.Duration(x.Most))+" on this machine, about; its figures are modelled", opt.width(), "    ") + "\n")
-	}
-	for _, w := range []string{st.Stop.Wide(), st.Bare(stat.MinN)} {
-		if w != "" {
-			b.WriteString(wrap("warning: "+w, opt.width(), "    ") + "\n")
-		}
-	}
-	fmt.Fprintf(&b, "seed: %d\n", st.Seed)
 	watched := slices.ContainsFunc(p.Order, func(n plan.Next) bool { return n.Sentinel })
-	if watched {
-		b.WriteString(wrap("sentinel: "+st.Sentinel.String(), opt.width(), "    ") + "\n")
-	} else if st.Sentinel != nil && p.Rehearsal == nil {
-		b.WriteString("sentinel: none, because this host cannot run it\n")
-	}
-	if n := r.Counting; n > 0 {
-		b.WriteString(wrap("calls: "+words.Count(n, "trial")+" more "+map[bool]string{true: "counts", false: "count"}[n == 1]+" system calls, each before the first block of a workload variant", opt.width(), "    ") + "\n")
-	}
+	writeAsked(&b, st, cells, opt)
+	writeAmount(&b, p, can, watched, opt)
 	order := slices.DeleteFunc(slices.Clone(p.Order), func(n plan.Next) bool { return n.Sentinel || n.Counting })
 	if len(order) > 0 {
 		first := "\nthe first pass:\n"
@@ -128,6 +89,57 @@ func WritePlan(w io.Writer, p Plan, opt Options) error {
 	write(&b, section.Skips(cellsOnly, p.Rehearsal != nil), opt)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeAsked prints what the study compares.
+func writeAsked(b *strings.Builder, st *study.Study, cells int, opt Options) {
+	title := fmt.Sprintf("%s: %s, %s compared by %s against %s", st.Name, words.Count(cells, "cell"), words.Count(len(st.Workloads), "workload"), st.Compare, st.Baseline)
+	b.WriteString(wrap(title, opt.width(), "  ") + "\n")
+	if st.About != "" {
+		b.WriteString(wrap(st.About, opt.width(), "") + "\n")
+	}
+	b.WriteString("\n")
+	for _, f := range st.Factors {
+		b.WriteString(wrap(f.Name+": "+strings.Join(f.Levels, ", "), opt.width(), "    ") + "\n")
+	}
+}
+
+// writeAmount prints how many trials there are to run, how long they take and what is run beside them.
+func writeAmount(b *strings.Builder, p Plan, can int, watched bool, opt Options) {
+	st := p.Study
+	para := func(s string) { b.WriteString(wrap(s, opt.width(), "    ") + "\n") }
+	fmt.Fprintf(b, "\ntrials a pass: %d\n", can)
+	r := p.Progress
+	if r.Done > 0 {
+		fmt.Fprintf(b, "trials done: %d\n", r.Done)
+	}
+	if r.AtLeast == r.AtMost {
+		fmt.Fprintf(b, "trials to run: %d", r.AtMost)
+	} else {
+		fmt.Fprintf(b, "trials to run: %d to %d, depending on the results", r.AtLeast, r.AtMost)
+	}
+	if r.Sentinels > 0 {
+		fmt.Fprintf(b, ", up to %d of them for the sentinel", r.Sentinels)
+	}
+	b.WriteString("\n")
+	para(expected(r))
+	if x := p.Rehearsal; x != nil {
+		para("rehearsal: " + fromTo(words.Duration(x.Least), words.Duration(x.Most)) + " on this machine, about; its figures are modelled")
+	}
+	for _, w := range []string{st.Stop.Wide(), st.Bare(stat.MinN)} {
+		if w != "" {
+			para("warning: " + w)
+		}
+	}
+	fmt.Fprintf(b, "seed: %d\n", st.Seed)
+	if watched {
+		para("sentinel: " + st.Sentinel.String())
+	} else if st.Sentinel != nil && p.Rehearsal == nil {
+		b.WriteString("sentinel: none, because this host cannot run it\n")
+	}
+	if n := r.Counting; n > 0 {
+		para("calls: " + words.Count(n, "trial") + " more " + map[bool]string{true: "counts", false: "count"}[n == 1] + " system calls, each before the first block of a workload variant")
+	}
 }
 
 // writeNeed prints how many blocks each comparison takes.
