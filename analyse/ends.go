@@ -70,7 +70,7 @@ func endsIn(t *record.Trial, box string) []End {
 	}
 	for _, s := range t.Samples {
 		if s.Name == "sandbox_start" {
-			add(s.Labels.Get("end"), s.Labels.Get("sandbox") == box)
+			add(s.Labels.Get(record.LabelEnd), s.Labels.Get(record.LabelSandbox) == box)
 		}
 	}
 	for _, fact := range slices.Sorted(maps.Keys(t.Facts)) {

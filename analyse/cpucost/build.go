@@ -16,9 +16,6 @@ const (
 	byGroup = record.CgroupCPU + record.RateSuffix
 )
 
-// harness is the role of tare's own threads and agent.
-const harness = "harness"
-
 // SampleNames lists the labelled samples that Build and Quotas read. A loader may leave out
 // others.
 func SampleNames() []string {

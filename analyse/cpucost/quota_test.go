@@ -20,7 +20,7 @@ func limited(block int, throttled float64, more ...record.Sample) *record.Trial 
 	add(periodsRate, 0, "end", "client") // no limit
 	add(byRole, 0.9, "end", "server", "role", "vcpu")
 	add(byRole, 0.3, "end", "server", "role", "vhost")
-	add(byRole, 0.1, "end", "server", "role", harness)
+	add(byRole, 0.1, "end", "server", "role", string(record.RoleHarness))
 	add(byRole, 0.7, "end", "client", "role", "workload")
 	add(byGroup, 1.3, "end", "server")
 	t.Samples = append(t.Samples, more...)

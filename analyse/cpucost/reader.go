@@ -55,7 +55,7 @@ func (r *Reader) Read(t *record.Trial) {
 		if !ours(s) || math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
 			continue
 		}
-		if k, ok := r.kind(s); ok && r.kinds[k].role != harness {
+		if k, ok := r.kind(s); ok && r.kinds[k].role != string(record.RoleHarness) {
 			r.figures = append(r.figures, figure{s.Value, k})
 			r.any = r.any || r.kinds[k].cpu()
 			r.roles = r.roles || s.Name == byRole

@@ -144,9 +144,9 @@ func (p *probe) sumOf(k sumKey) *sum {
 }
 
 func labels(k sumKey, more ...string) record.Labels {
-	pairs := append([]string{"role", string(k.role)}, more...)
+	pairs := append([]string{record.LabelRole, string(k.role)}, more...)
 	if k.end != "" {
-		pairs = append(pairs, "end", k.end)
+		pairs = append(pairs, record.LabelEnd, k.end)
 	}
 	return record.MakeLabels(pairs...)
 }
