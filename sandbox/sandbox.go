@@ -180,14 +180,6 @@ type Mount struct {
 	Source string // on this host: an existing directory
 }
 
-// MountsAtData is one volume, at /data; none if dir is "".
-func MountsAtData(dir string) []Mount {
-	if dir == "" {
-		return nil
-	}
-	return []Mount{{volume.Volume{Name: volume.Data}, dir}}
-}
-
 // Want is what a trial asks of a sandbox. It means the same at every site; Spec says
 // where this host puts it. Zero values mean: none, or no limit.
 type Want struct {

@@ -54,10 +54,6 @@ type Collector struct {
 // New makes the collector for this host.
 func New() *Collector { return &Collector{} }
 
-// NewWith makes a collector that finds cgroups through paths and holds at most
-// held descriptors (0: what RLIMIT_NOFILE suggests).
-func NewWith(paths Paths, held int) *Collector { return &Collector{paths: paths, held: held} }
-
 var _ collect.Collector = (*Collector)(nil)
 
 // Name is the word in a study file.
@@ -138,7 +134,7 @@ func ends(scopes []sandbox.LocalScope) []end {
 	for _, s := range scopes {
 		l := record.Labels("")
 		if s.End != "" {
-			l = record.MakeLabels("end", s.End)
+			l = record.MakeLabels(record.LabelEnd, s.End)
 		}
 		i := slices.IndexFunc(out, func(e end) bool { return e.labels == l })
 		if i < 0 {

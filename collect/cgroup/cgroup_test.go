@@ -78,15 +78,15 @@ func server(*testing.T, int) []sandbox.LocalScope {
 }
 
 func TestContractV2(t *testing.T) {
-	collecttest.Run(t, collecttest.Subject{Collector: NewWith(v2(t), 0), Scopes: server})
+	collecttest.Run(t, collecttest.Subject{Collector: &Collector{paths: v2(t)}, Scopes: server})
 }
 
 func TestContractV1(t *testing.T) {
-	collecttest.Run(t, collecttest.Subject{Collector: NewWith(v1(t), 0), Scopes: server, Partial: "version 1 has no pressure"})
+	collecttest.Run(t, collecttest.Subject{Collector: &Collector{paths: v1(t)}, Scopes: server, Partial: "version 1 has no pressure"})
 }
 
 func TestContractNotHeld(t *testing.T) {
-	collecttest.Run(t, collecttest.Subject{Collector: NewWith(v2(t), 1), Scopes: server})
+	collecttest.Run(t, collecttest.Subject{Collector: &Collector{paths: v2(t), held: 1}, Scopes: server})
 }
 
 // TestContractHere reads the host's root cgroup, the only one that a test finds
@@ -113,7 +113,7 @@ func TestFiguresV2(t *testing.T) {
 		"cgroup_cpu_pressure{end=server}": 13.989872, "cgroup_memory_pressure{end=server}": 0.688999, "cgroup_io_pressure{end=server}": 0.11394,
 		"cgroup_io_read{end=server}": 1048576 + 4374528, "cgroup_io_written{end=server}": 4194304,
 	}
-	got := collecttest.Figures(t, NewWith(v2(t), 0), server(t, 0)...)()
+	got := collecttest.Figures(t, &Collector{paths: v2(t)}, server(t, 0)...)()
 	if d := cmp.Diff(want, got, approx); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
@@ -128,7 +128,7 @@ func TestFiguresV1(t *testing.T) {
 		"cgroup_io_read{end=server}": 1459200, "cgroup_io_written{end=server}": 314773504,
 	}
 	w := v1(t)
-	got := collecttest.Figures(t, NewWith(w, 0), server(t, 0)...)()
+	got := collecttest.Figures(t, &Collector{paths: w}, server(t, 0)...)()
 	if d := cmp.Diff(want, got, approx); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
@@ -136,7 +136,7 @@ func TestFiguresV1(t *testing.T) {
 	w.fill("unified", "tare/a", "v2", "cpu.stat", "cpu.pressure")
 	w.file("unified", "tare/a", "cpu.stat", "usage_usec 0\n")
 	want["cgroup_cpu_pressure{end=server}"] = 1.731792
-	got = collecttest.Figures(t, NewWith(w, 0), server(t, 0)...)()
+	got = collecttest.Figures(t, &Collector{paths: w}, server(t, 0)...)()
 	if d := cmp.Diff(want, got, approx); d != "" {
 		t.Errorf("hybrid: -want +got\n%s", d)
 	}
@@ -154,7 +154,7 @@ func TestEndsAddUp(t *testing.T) {
 		{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"/tare/b/"}},
 		{Scope: sandbox.Scope{End: "client"}, Cgroups: []string{"tare/c"}},
 	}
-	read := collecttest.Figures(t, NewWith(w, 0), scopes...)
+	read := collecttest.Figures(t, &Collector{paths: w}, scopes...)
 	want := map[string]float64{
 		"cgroup_cpu{end=server}": 1.02, "cgroup_cpu{end=client}": 0.003,
 		"cgroup_memory{end=server}": 1020000, "cgroup_memory{end=client}": 3000,
@@ -201,7 +201,7 @@ func TestQuota(t *testing.T) {
 				c.set(w, g, "max", "100000")
 				w.file("unified", g, "pids.current", "1\n")
 			}
-			figures := collecttest.Figures(t, NewWith(w, 0),
+			figures := collecttest.Figures(t, &Collector{paths: w},
 				sandbox.LocalScope{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"tare/a"}, Limited: "tare/a"}, sandbox.LocalScope{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"tare/b"}, Limited: "tare/b"})
 			read := func() (float64, bool) {
 				v, ok := figures()[quota]
@@ -236,7 +236,7 @@ func TestDiskNotCounted(t *testing.T) {
 		w := &tree{t: t, dir: t.TempDir(), v1: v.controller != "unified"}
 		w.file("unified", "tare/a", "pids.current", "1\n")
 		w.file(v.controller, "tare/a", v.file, v.none)
-		read := collecttest.Figures(t, NewWith(w, 0), server(t, 0)...)
+		read := collecttest.Figures(t, &Collector{paths: w}, server(t, 0)...)
 		for i, want := range []map[string]float64{
 			{"cgroup_tasks{end=server}": 1},
 			{"cgroup_tasks{end=server}": 1, "cgroup_io_read{end=server}": 5, "cgroup_io_written{end=server}": 7},
@@ -253,14 +253,14 @@ func TestDiskNotCounted(t *testing.T) {
 
 func TestOpenNothingThere(t *testing.T) {
 	w := &tree{t: t, dir: t.TempDir()}
-	_, err := NewWith(w, 0).Open(context.Background(), server(t, 0))
+	_, err := (&Collector{paths: w}).Open(context.Background(), server(t, 0))
 	if err == nil || !strings.Contains(err.Error(), "tare/a") || errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Open = %v", err)
 	}
 }
 
 func TestReadAllocatesNothing(t *testing.T) {
-	p, err := NewWith(v2(t), 0).Open(context.Background(), server(t, 0))
+	p, err := (&Collector{paths: v2(t)}).Open(context.Background(), server(t, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

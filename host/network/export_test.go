@@ -1,6 +1,7 @@
 package network
 
 import (
+	"errors"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
@@ -117,4 +118,12 @@ func KataTap(n sandbox.Network) (*TapLink, error) {
 		return nil
 	})
 	return t, err
+}
+
+// CheckTap tries in a temporary, unnamed namespace whether this host can make taps.
+func CheckTap() error {
+	return tried(func(h *netlink.Handle) error {
+		t := &TapLink{Name: Prefix + "1"}
+		return errors.Join(t.open(h, 2), t.Close())
+	})
 }

@@ -199,11 +199,3 @@ func (t *TapLink) Close() error {
 	})
 	return t.err
 }
-
-// CheckTap tries in a temporary, unnamed namespace whether this host can make taps.
-func CheckTap() error {
-	return tried(func(h *netlink.Handle) error {
-		t := &TapLink{Name: Prefix + "1"}
-		return errors.Join(t.open(h, 2), t.Close())
-	})
-}

@@ -231,7 +231,7 @@ func TestRoles(t *testing.T) {
 func TestConfig(t *testing.T) {
 	c := config(sandbox.Spec{
 		Want:    sandbox.Want{Name: "s", CPULimit: 1.5, MemoryLimit: 64 << 20, CPUs: "0-1"},
-		Mounts:  sandbox.MountsAtData("/d"),
+		Mounts:  sandboxtest.MountsAtData("/d"),
 		Network: sandbox.Network{Path: "/run/netns/tare-s"},
 	}, "/tree", "/tare.scope/tare/s/c", sandbox.Command{Args: []string{"/tare-hello"}, Env: []string{"A=b"}})
 	if r := c.Linux.Resources; *r.CPU.Quota != 150_000 || *r.CPU.Period != 100_000 || r.CPU.Cpus != "0-1" || *r.Memory.Limit != 64<<20 {

@@ -17,6 +17,8 @@ import (
 	"tare/agent"
 	"tare/host/rootfs"
 	"tare/host/state/statetest"
+	"tare/sandbox"
+	"tare/volume"
 )
 
 // Main is for a package's TestMain. In a sandbox the test binary plays the part
@@ -73,6 +75,14 @@ func Root(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return tree.Path
+}
+
+// MountsAtData is one volume, at /data; none if dir is "".
+func MountsAtData(dir string) []sandbox.Mount {
+	if dir == "" {
+		return nil
+	}
+	return []sandbox.Mount{{Volume: volume.Volume{Name: volume.Data}, Source: dir}}
 }
 
 // leftOf lists what of the sandbox is on the host: everything that has its name.

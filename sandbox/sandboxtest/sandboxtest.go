@@ -151,7 +151,7 @@ func (s *suite) spec(t *testing.T) sandbox.Spec {
 			t.Errorf("left in the sandbox's directory: %v", left)
 		}
 	})
-	return sandbox.Spec{Want: sandbox.Want{Name: name, Options: s.opts.Params}, Dir: own, Root: s.root, Mounts: sandbox.MountsAtData(data)}
+	return sandbox.Spec{Want: sandbox.Want{Name: name, Options: s.opts.Params}, Dir: own, Root: s.root, Mounts: MountsAtData(data)}
 }
 
 // share starts the sandbox of the tests that only look, where a start is slow.

@@ -51,7 +51,7 @@ func spec(t *testing.T) sandbox.Spec {
 	s := sandbox.Spec{
 		Want:   sandbox.Want{Name: name, Options: map[string]string{paramMemory: "256"}},
 		Dir:    filepath.Join(dir, "own"),
-		Mounts: sandbox.MountsAtData(filepath.Join(dir, "data")),
+		Mounts: sandboxtest.MountsAtData(filepath.Join(dir, "data")),
 		Root:   sandboxtest.Root(t),
 	}
 	for _, d := range []string{s.Dir, s.Mounts[0].Source} {

@@ -238,7 +238,7 @@ func unxz(r io.Reader) ([]byte, error) {
 func readInfo(code []byte) (info, error) {
 	f, err := elf.NewFile(bytes.NewReader(code))
 	if err != nil {
-		return info{}, fmt.Errorf("it is no module: %w", err)
+		return info{}, fmt.Errorf("it is not a kernel module: %w", err)
 	}
 	s := f.Section(".modinfo")
 	if s == nil || s.Size > maxModule {

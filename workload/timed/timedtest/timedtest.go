@@ -11,19 +11,17 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
-	"tare/agent"
 	"tare/host/image/imagetest"
 	"tare/host/state/statetest"
 	"tare/param"
 	"tare/record"
 	"tare/sandbox"
 	sandboxes "tare/sandbox/all"
+	"tare/sandbox/sandboxtest"
 	"tare/workload"
 	"tare/workload/timed"
 )
@@ -35,23 +33,10 @@ const limit = 3 * time.Minute
 //
 //	func TestMain(m *testing.M) { os.Exit(timedtest.Main(m.Run)) }
 func Main(run func() int) int {
-	if len(os.Args) < 3 || os.Args[1] != "internal" {
-		return run()
-	}
-	switch os.Args[2] {
-	case "agent":
-		signal.Ignore(syscall.SIGINT)
-		if err := agent.Serve(context.Background(), os.Stdin, os.Stdout, nil, agent.OwnProcess); err != nil {
-			_, _ = fmt.Fprintln(os.Stderr, "agent:", err)
-			return 1
-		}
-		return 0
-	case "gate":
-		return agent.Gate(os.Args[3:], os.Stderr)
-	case "timed":
+	if len(os.Args) > 2 && os.Args[1] == "internal" && os.Args[2] == "timed" {
 		return timed.Main(os.Args[3:], os.Stdout, os.Stderr)
 	}
-	return 2
+	return sandboxtest.Main(run)
 }
 
 // Run runs the workload's single role with the values in the baseline and in gVisor, and passes
@@ -98,7 +83,7 @@ func one(t *testing.T, k sandbox.Kind, root string, role workload.Role) []byte {
 	folders := []string{spec.Dir}
 	if len(role.Volumes) > 0 {
 		data := filepath.Join(t.TempDir(), "data")
-		spec.Mounts, folders = sandbox.MountsAtData(data), append(folders, data)
+		spec.Mounts, folders = sandboxtest.MountsAtData(data), append(folders, data)
 	}
 	if role.Writable {
 		spec.Upper = filepath.Join(t.TempDir(), "upper")
