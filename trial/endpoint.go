@@ -76,8 +76,9 @@ func (t *trial) apart() map[string]string {
 func (t *trial) prepareRole(ctx context.Context, role workload.Role, cpus string) error {
 	ep := &endpoint{role: role, want: sandbox.Want{Trial: t.name, Node: t.node, Role: role.Name, Name: t.name + "-" + role.Name, Image: role.Image, Volumes: role.Volumes}}
 	kind, isolated := t.kindOf(role)
-	if ep.kind = t.maker.Kinds[kind]; ep.kind == nil {
-		return fmt.Errorf("there is no sandbox %q", kind)
+	var err error
+	if ep.kind, err = t.maker.kind(kind); err != nil {
+		return err
 	}
 	ep.cost = record.MakeLabels(record.LabelEnd, role.Name, record.LabelSandbox, kind)
 	traits := ep.kind.Traits(nil).Traits
@@ -107,7 +108,6 @@ func (t *trial) prepareRole(ctx context.Context, role workload.Role, cpus string
 	if role.Mode == workload.Exec { // otherwise each of its sandboxes has its own
 		ep.want.Writable, ep.want.Networked = role.Writable, networked(t.roles, role)
 	}
-	var err error
 	ep.spec, err = t.prepareSandbox(ctx, ep.want)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tare/record"
+	"tare/sandbox"
 	"tare/study"
 	"tare/workload"
 )
@@ -79,6 +80,13 @@ func (m *Maker) cells() [][]record.Cell {
 	return out
 }
 
+func (m *Maker) kind(name string) (sandbox.Kind, error) {
+	if k := m.Kinds[name]; k != nil {
+		return k, nil
+	}
+	return nil, fmt.Errorf("this site has no sandbox %q; `tare list` shows those of this host", name)
+}
+
 func (m *Maker) rolesOf(cell record.Cell) (study.Resolved, []workload.Role, error) {
 	res, err := m.Study.Resolve(m.Catalogue, cell)
 	if err != nil {
@@ -86,7 +94,7 @@ func (m *Maker) rolesOf(cell record.Cell) (study.Resolved, []workload.Role, erro
 	}
 	w := m.Workloads[res.Workload.Kind]
 	if w == nil {
-		return res, nil, fmt.Errorf("there is no workload %q", res.Workload.Kind)
+		return res, nil, fmt.Errorf("this tare has no workload %q; see `tare list`", res.Workload.Kind)
 	}
 	res.Params = paramsOf(w, cell, res.Params)
 	roles, err := w.Roles(res.Params)

@@ -2,7 +2,6 @@ package trial
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -119,13 +118,13 @@ func (c *checker) check(ctx context.Context, kind string) error {
 	if err, ok := c.kinds[kind]; ok {
 		return err
 	}
-	if k := c.maker.Kinds[kind]; k == nil {
-		c.kinds[kind] = fmt.Errorf("there is no sandbox %q", kind)
-	} else {
+	k, err := c.maker.kind(kind)
+	if err == nil {
 		defer c.maker.trying(kind, k.Traits(nil).CheckWithin)()
-		c.kinds[kind] = k.Check(ctx)
+		err = k.Check(ctx)
 	}
-	return c.kinds[kind]
+	c.kinds[kind] = err
+	return err
 }
 
 // checkSaver asks a kind that can save sandboxes whether that works here.

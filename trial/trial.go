@@ -114,15 +114,8 @@ func (t *trial) elapsed() time.Duration { return time.Since(t.rec.Start) }
 
 func (t *trial) resolve() error {
 	var err error
-	if t.res, err = t.maker.Study.Resolve(t.maker.Catalogue, t.rec.Cell); err != nil {
-		return err
-	}
+	t.res, t.roles, err = t.maker.rolesOf(t.rec.Cell)
 	t.load = t.maker.Workloads[t.res.Workload.Kind]
-	if t.load == nil {
-		return fmt.Errorf("there is no workload %q", t.res.Workload.Kind)
-	}
-	t.res.Params = paramsOf(t.load, t.rec.Cell, t.res.Params)
-	t.roles, err = t.load.Roles(t.res.Params)
 	return err
 }
 
