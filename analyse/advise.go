@@ -68,8 +68,8 @@ func (a *analysis) measured(c record.Cell, response string) bool {
 	return false
 }
 
-// gained is mean, of cells that may be of different strata: their trials are of the same
-// block when they are of the same pass. It is undefined where a value is below noise.
+// gained is mean for cells of different strata, whose trials pair up when they were made in
+// the same pass. It is undefined where a value is below noise.
 func (a *analysis) gained(base record.Cell, others []record.Cell, response string) stat.Summary {
 	sum := a.mean(base, others, response)
 	for _, c := range append([]record.Cell{base}, others...) {

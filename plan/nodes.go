@@ -16,8 +16,8 @@ import (
 // not there any more, or a trial says that it was lost, the round begins again, whole,
 // on another node, and what was made of it does not count. What is finished stays.
 //
-// A trial without a node is of a study that an older tare began, on one node: with one
-// node in the list, it is of that.
+// An older tare stored no node with a trial, because a study had one node. If the list has
+// one node, such a trial counts as made there.
 
 // setNodes takes over the list of nodes.
 func (p *Plan) setNodes(nodes []string) {

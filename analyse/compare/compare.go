@@ -103,7 +103,7 @@ type About struct {
 	Results []About   `json:"results,omitempty"` // each result, where the side has several; then the fields above are totals
 }
 
-// Counts are of the rows by what came of them. Every row is in one of them.
+// Counts says how many rows came out how. Each row is counted once, beside Rows.
 type Counts struct {
 	Rows       int `json:"rows"`
 	Changed    int `json:"changed"`

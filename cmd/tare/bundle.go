@@ -55,7 +55,7 @@ into a folder, which "tare run" can resume.`,
 				return a.bundle(cmd.Context(), args[0], f)
 			}
 			if !bundle.Is(args[0]) {
-				return coded(exitUsage, "%s is no bundle; `tare bundle DIR` makes one", args[0])
+				return coded(exitUsage, "%s is not a bundle; `tare bundle DIR` makes one", args[0])
 			}
 			return a.unbundle(cmd.Context(), args[0], f, limits)
 		},

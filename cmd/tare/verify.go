@@ -71,7 +71,7 @@ func (a *app) verify(ctx context.Context, dir string, r *analysed, items []advic
 		return err
 	}
 	if f.budget <= 0 {
-		return coded(exitUsage, "--budget %s is no time to measure in; write one such as --budget 10m", f.budget)
+		return coded(exitUsage, "--budget %s leaves no time to measure; write a time such as --budget 10m", f.budget)
 	}
 	if f.blocks < stat.MinN {
 		return coded(exitUsage, "--blocks %d: an interval needs %d blocks; write %d or more", f.blocks, stat.MinN, stat.MinN)
@@ -330,7 +330,7 @@ func difference(a, b map[int]float64) map[int]float64 {
 	return out
 }
 
-// estimated is the ratio of which these are the logarithms; its reciprocal with sign -1.
+// estimated is the ratio whose logarithms by block these are; its reciprocal with sign -1.
 func estimated(logs map[int]float64, sign float64, r *analysed) stat.Estimate {
 	one, other := map[int]float64{}, map[int]float64{}
 	for block, x := range logs {

@@ -129,7 +129,7 @@ func (s *Server) series(w http.ResponseWriter, r *http.Request, f folder) {
 	}
 	at, ok := e.trials[[2]int{t.Seq, t.Attempt}]
 	if !ok {
-		http.Error(w, "there is no such trial", http.StatusNotFound)
+		http.Error(w, "these results have no such trial; choose one on the page of the results", http.StatusNotFound)
 		return
 	}
 	out, err := s.lines(r.Context(), f, &t)

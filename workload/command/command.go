@@ -41,13 +41,13 @@ func (command) Params() []param.Param {
 	return append([]param.Param{
 		{Name: "command", Type: param.String, Default: "true", Help: "program and arguments, split into words as a shell does it: quotes work, nothing is expanded"},
 		{Name: "prepare", Type: param.String, Help: "command before each run; it is not timed"},
-		{Name: "input", Type: param.String, Help: "file of the host for standard input, an absolute path; empty: there is none"},
+		{Name: "input", Type: param.String, Help: "file of the host for standard input, an absolute path; empty: nothing"},
 		{Name: "warmup", Type: param.Int, Default: "0", Min: 0, Max: timed.MaxRuns, Help: "runs before the first timed one"},
 		{Name: "repeats", Type: param.Int, Default: "1", Min: 1, Max: timed.MaxRuns, Help: "timed runs in a trial, at least; the trial's figures are their medians"},
 		{Name: "fill", Type: param.Duration, Default: "0s", Min: 0, Max: 3600, Help: "more runs are made until they have taken this long together"},
 		{Name: "expect", Type: param.Duration, Default: "1s", Min: 0, Max: 86400, Help: "about how long one run takes, for the plan"},
 		{Name: "timeout", Type: param.Duration, Default: "1m", Min: 0.01, Max: 86400, Help: "a run that takes longer fails the trial"},
-		{Name: "exit", Type: param.String, Default: "0", Help: "exit codes that are no failure, joined by commas, or any"},
+		{Name: "exit", Type: param.String, Default: "0", Help: "exit codes that count as success, joined by commas, or any"},
 	}, append(surroundings(), figures.Params()...)...)
 }
 

@@ -61,7 +61,7 @@ func split(name, text string) ([]string, error) {
 	return out, nil
 }
 
-// exits reads the exit codes that are no failure; none for any.
+// exits reads the exit codes that count as success; none for any.
 func exits(text string) (out []int, err error) {
 	if strings.TrimSpace(text) == "any" {
 		return nil, nil

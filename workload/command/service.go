@@ -61,7 +61,7 @@ func (service) Params() []param.Param {
 		{Name: "repeats", Type: param.Int, Default: "1", Min: 1, Max: timed.MaxRuns, Help: "measured runs of load; the trial's figures are their medians"},
 		{Name: "expect", Type: param.Duration, Default: "2s", Min: 0, Max: 86400, Help: "about how long one run of load takes, for the plan"},
 		{Name: "timeout", Type: param.Duration, Default: "1m", Min: 0.01, Max: 86400, Help: "a run of load, or an answer, that takes longer fails the trial"},
-		{Name: "exit", Type: param.String, Default: "0", Help: "exit codes of load that are no failure, joined by commas, or any"},
+		{Name: "exit", Type: param.String, Default: "0", Help: "exit codes of load that count as success, joined by commas, or any"},
 		{Name: "load-image", Type: param.String, Default: volume.HostRoot, Help: "root file system of load: host, or an image's name"},
 	}
 	for _, p := range surroundings() {

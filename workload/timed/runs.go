@@ -34,7 +34,7 @@ type Runs struct {
 	Fill    time.Duration `json:"fill_ns,omitempty"`   // and more until they have taken so long together
 	Warmup  time.Duration `json:"warmup_ns,omitempty"` // runs that begin before it is over are not printed
 	Limit   time.Duration `json:"limit_ns"`            // of one run
-	Exit    []int         `json:"exit,omitempty"`      // exit codes that are no failure; none: all are
+	Exit    []int         `json:"exit,omitempty"`      // exit codes that count as success; none: all do
 	Keep    int           `json:"keep,omitempty"`      // bytes at the end of each standard output that are in its Run; 0: it goes to /dev/null
 	Quiet   bool          `json:"quiet,omitempty"`     // no Run is printed
 
