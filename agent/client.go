@@ -35,14 +35,11 @@ const (
 // Client talks to one agent. It is safe for concurrent use. No method waits for the agent
 // after its context is done: callers put frames in a queue, and a goroutine writes them.
 type Client struct {
-	place   string // of the agent, in messages
-	clock   *clock
-	guest   *guest
-	queue   chan []byte
-	guard   guard
-	secret  []byte
-	nonces  [2][]byte     // the agent's and ours, if there is a secret
-	trusted chan struct{} // closed once the agent may send more than hello
+	place string // of the agent, in messages
+	clock *clock
+	guest *guest
+	queue chan []byte
+	guard guard
 
 	mu   sync.Mutex
 	next uint32
@@ -61,15 +58,11 @@ const placeSandbox = "sandbox"
 // Place is what messages call the place of the agent: "collector process".
 func Place(name string) Option { return func(c *Client) { c.place = name } }
 
-// WithSecret makes both ends prove that they know the secret; nil requires nothing.
-func WithSecret(secret []byte) Option { return func(c *Client) { c.secret = secret } }
-
 // Connect waits for the agent's hello on r and answers on w. It returns when
-// the versions agree and the agent has proved what it is asked to, the stream
-// breaks, or ctx ends; r and w stay owned by goroutines that end with the stream.
+// the versions agree, the stream breaks, or ctx ends; r and w stay owned by goroutines that end with the stream.
 func Connect(ctx context.Context, r io.Reader, w io.Writer, options ...Option) (*Client, error) {
 	c := &Client{
-		place: placeSandbox, clock: newClock(), queue: make(chan []byte, queued), trusted: make(chan struct{}),
+		place: placeSandbox, clock: newClock(), queue: make(chan []byte, queued),
 		cmds: map[uint32]*pending{}, asks: map[uint32]answer{}, gone: make(chan struct{}),
 	}
 	c.guest = &guest{c: c}
@@ -98,17 +91,7 @@ func Connect(ctx context.Context, r io.Reader, w io.Writer, options ...Option) (
 	case <-ctx.Done():
 		return nil, fmt.Errorf("the agent in the %s said nothing: %w", c.place, ctx.Err())
 	}
-	if c.secret == nil {
-		return c, nil
-	}
-	select {
-	case <-c.trusted:
-		return c, nil
-	case <-c.gone:
-		return nil, c.Err()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("the agent in the %s said hello, but has not proved that it knows the secret: %w", c.place, ctx.Err())
-	}
+	return c, nil
 }
 
 // write sends what is queued until the stream ends.
@@ -179,10 +162,7 @@ func (c *Client) read(r io.Reader) error {
 // take handles a frame. It never waits for the listener of a command's output.
 func (c *Client) take(f frame) error {
 	if f.typ == frameHello {
-		return c.accepted(f)
-	}
-	if c.secret != nil && !c.isTrusted() {
-		return fmt.Errorf("%w: type %d before the agent's proof", errFrame, f.typ)
+		return c.refused(f)
 	}
 	if f.typ == frameReturn {
 		return c.returned(f)

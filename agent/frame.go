@@ -63,13 +63,10 @@ type frame struct {
 	payload []byte
 }
 
-// helloBody is the first frame of both sides. It has Nonce and Proof if there is a secret,
-// see hello.go. An agent that refuses a client sends a second hello with the Error.
+// helloBody is the first frame of both sides. An agent that refuses a client sends a second hello with the Error.
 type helloBody struct {
 	Version int    `json:"version"`
 	Pid     int    `json:"pid,omitempty"` // the agent's
-	Nonce   []byte `json:"nonce,omitempty"`
-	Proof   []byte `json:"proof,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
 

@@ -3,8 +3,7 @@
 // sandbox's first process, or a serial port), so the same agent serves every kind of
 // sandbox.
 //
-// The data path: 1. Connect and Serve exchange hellos and check the version, and
-// each other's proof where there is a secret (hello.go); 2. the client starts
+// The data path: 1. Connect and Serve exchange hellos and check the version (hello.go); 2. the client starts
 // commands by id, those with a gate at one moment; 3. the agent sends back their
 // output as it comes, as far as the client has room for it (window.go), and how they
 // ended; 4. meanwhile it answers calls: the sandbox's clock, the figures of its
@@ -54,9 +53,6 @@ func OwnProcess(s *server) { s.alone = true }
 
 // NoCommands says that the agent only answers calls: it starts nothing.
 func NoCommands(s *server) { s.answers = true }
-
-// Secret is what the client and the agent must prove to know. nil requires nothing.
-func Secret(secret []byte) Trait { return func(s *server) { s.secret = secret } }
 
 // In starts every command in a control group (version 2). group returns the group's open
 // directory, or nil while it does not exist. The agent itself is outside of the group, so
@@ -154,8 +150,6 @@ type server struct {
 	own     bool // the sandbox has its own kernel
 	answers bool // calls alone: no commands
 	alone   bool // the process is only the agent
-	secret  []byte
-	nonce   []byte // said in the hello; nil without a secret
 	group   func() *os.File
 	samples *batch
 	mu      sync.Mutex

@@ -42,13 +42,11 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		// Both outlive a Ctrl-C at the terminal: their client decides. SIGTERM and SIGHUP end
 		// the agent and its commands (agent.OwnProcess).
 		signal.Ignore(syscall.SIGINT)
-		secret, err := agent.SecretFromEnv()
-		switch {
-		case err != nil:
-		case name == "agent":
-			err = agent.Serve(ctx, os.Stdin, stdout, nil, agent.OwnProcess, agent.Secret(secret))
-		default:
-			err = remote.Serve(ctx, os.Stdin, stdout, append(collectall.Collectors(), collectall.Counting()), nil, agent.Secret(secret))
+		var err error
+		if name == "agent" {
+			err = agent.Serve(ctx, os.Stdin, stdout, nil, agent.OwnProcess)
+		} else {
+			err = remote.Serve(ctx, os.Stdin, stdout, append(collectall.Collectors(), collectall.Counting()), nil)
 		}
 		if err != nil {
 			fmt.Fprintf(stderr, "tare internal %s: %v\n", name, err)
