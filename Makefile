@@ -30,7 +30,7 @@ all: build
 
 # What a virtual machine starts with is a small program of its own, which tare carries.
 build: setup-go
-	$(GO) build -trimpath -ldflags '-s -w' -o sandbox/vm/boot/guest-init ./internal/guest/init
+	$(GO) build -trimpath -ldflags '-s -w' -o sandbox/vm/boot/guest-init ./agent/guest/init
 	$(GO) build -trimpath -tags guestinit -ldflags '-s -w -X main.version=$(VERSION)' -o bin/tare ./cmd/tare
 
 run: setup build

@@ -9,9 +9,9 @@ import (
 	"syscall"
 
 	"tare/agent"
+	"tare/agent/guest"
 	collectall "tare/collect/all"
 	"tare/collect/remote"
-	"tare/internal/guest"
 	"tare/workload/checkpoint"
 	"tare/workload/fault"
 	httpload "tare/workload/http"

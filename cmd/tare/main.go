@@ -11,7 +11,7 @@ import (
 	"log"
 	"os"
 
-	"tare/internal/guest"
+	"tare/agent/guest"
 	"tare/internal/rootless"
 	"tare/report/terminal"
 )

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/guest"
+	"tare/agent/guest"
 )
 
 // arrival is the stream to a guest that has yet to connect. Reading and writing wait

@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/agent/guest"
 	"tare/host/ext4"
-	"tare/internal/guest"
 )
 
 // Room in a file system for what is written to it. The files are sparse: the host's

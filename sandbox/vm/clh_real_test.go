@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"tare/agent/guest"
 	"tare/host/cgroup"
 	"tare/host/network"
 	"tare/host/spawn"
 	"tare/host/state/statetest"
-	"tare/internal/guest"
 	"tare/record"
 	"tare/sandbox"
 	"tare/sandbox/sandboxtest"

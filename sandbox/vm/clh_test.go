@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/agent/guest"
 	"tare/host/network"
-	"tare/internal/guest"
 	"tare/record"
 	"tare/sandbox"
 	"tare/sandbox/vm/boot"

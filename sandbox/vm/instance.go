@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"tare/agent/guest"
 	"tare/host/cgroup"
 	"tare/host/network"
 	"tare/host/spawn"
-	"tare/internal/guest"
 	"tare/param"
 	"tare/record"
 	"tare/sandbox"

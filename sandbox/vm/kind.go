@@ -8,7 +8,7 @@
 // files (virtiofs) or the disks (block), and QEMU with a tap of the study's bridge;
 // 3. it waits for QEMU's control socket (sandbox/vm/qmp) and for the agent's hello on a
 // virtio port; 4. it plugs in the vCPUs and the memory that the limits ask for, and
-// tells the guest who it is (internal/guest); 5. commands go to the agent; 6. Stop
+// tells the guest who it is (agent/guest); 5. commands go to the agent; 6. Stop
 // kills what is in the group and removes it.
 //
 // All sockets and the tap are handed down as open files, and have no name by then. So what

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"tare/agent/guest"
 	"tare/host/network"
-	"tare/internal/guest"
 	"tare/sandbox/vm/boot"
 )
 

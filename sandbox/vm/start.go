@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"tare/agent/guest"
 	"tare/host/cgroup"
 	"tare/host/network"
 	"tare/host/spawn"
-	"tare/internal/guest"
 	"tare/sandbox"
 )
 

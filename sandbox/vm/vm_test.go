@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tare/agent/guest"
 	"tare/host/image"
 	"tare/host/image/imagetest"
-	"tare/internal/guest"
 	"tare/sandbox/sandboxtest"
 	"tare/sandbox/vm/boot"
 	"tare/sizing"

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"tare/agent/guest"
 	"tare/host/ext4"
 	"tare/host/spawn"
-	"tare/internal/guest"
 	"tare/sandbox"
 	"tare/volume"
 )

@@ -6,7 +6,7 @@
 // that a guest needs by what each depends on; 3. it writes an uncompressed initramfs
 // of the program, the modules and their order, once for each combination.
 //
-// The program is that of internal/guest/init, which this one carries if it was built by
+// The program is that of agent/guest/init, which this one carries if it was built by
 // `make build` (tag guestinit); otherwise it is this one itself.
 package boot
 

@@ -4,7 +4,7 @@ package boot
 
 import _ "embed" // the guest's first program
 
-// The program of internal/guest/init, which `make build` puts here first.
+// The program of agent/guest/init, which `make build` puts here first.
 //
 //go:embed guest-init
 var guestInit []byte

@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"tare/agent/guest"
 	"tare/host/state/statetest"
-	"tare/internal/guest"
 	"tare/sandbox"
 )
 
-// built is internal/guest/init as `make build` builds it.
+// built is agent/guest/init as `make build` builds it.
 func built(t *testing.T) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "init")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file, "tare/internal/guest/init")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file, "tare/agent/guest/init")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/u-root/u-root/pkg/cpio"
 
-	"tare/internal/guest"
+	"tare/agent/guest"
 )
 
 // writeInitramfs writes a cpio archive, format newc, as

@@ -12,7 +12,7 @@ import (
 	"github.com/u-root/u-root/pkg/cpio"
 	"golang.org/x/sys/unix"
 
-	"tare/internal/guest"
+	"tare/agent/guest"
 )
 
 // TestInitramfs: what is written is read again, by another program too.

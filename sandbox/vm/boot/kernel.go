@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"tare/agent/guest"
 	"tare/host/image"
-	"tare/internal/guest"
 )
 
 // kernel is one with its modules.

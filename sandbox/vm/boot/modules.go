@@ -18,7 +18,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"tare/internal/guest"
+	"tare/agent/guest"
 )
 
 // wanted are the modules of a guest, whatever they need before them. A kernel has

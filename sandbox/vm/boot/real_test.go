@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"tare/agent"
+	"tare/agent/guest"
 	"tare/host/image"
 	"tare/host/state/statetest"
-	"tare/internal/guest"
 	"tare/sandbox"
 	"tare/sandbox/vm/boot"
 )

@@ -11,7 +11,7 @@ import (
 	"os"
 
 	"tare/agent"
-	"tare/internal/guest"
+	"tare/agent/guest"
 )
 
 func main() {
