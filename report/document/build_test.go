@@ -289,7 +289,7 @@ func TestThinKeepsExtremes(t *testing.T) {
 		for i := range x {
 			x[i], y[i] = float64(i), r.NormFloat64()
 		}
-		gx, gy := thin(x, y, maxPoints)
+		gx, gy := downsample(x, y, maxPoints)
 		if len(gx) != len(gy) || len(gx) > maxPoints || n <= maxPoints && len(gx) != n {
 			t.Fatalf("%d points of %d", len(gx), n)
 		}

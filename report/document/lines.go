@@ -94,7 +94,7 @@ func line(s *record.Series) Line {
 	if n := len(l.V); s.Name == record.CPUQuota && n > 2 && flat(l.V) {
 		l.T, l.V = []float64{l.T[0], l.T[n-1]}, []float64{l.V[0], l.V[n-1]}
 	} else if n > maxPoints {
-		l.T, l.V = thin(l.T, l.V, maxPoints)
+		l.T, l.V = downsample(l.T, l.V, maxPoints)
 		l.Of, l.By = n, ByExtremes
 	}
 	return l
@@ -157,10 +157,10 @@ func rates(t []time.Duration, v []float64) (at, rate []float64) {
 
 func flat(v []float64) bool { return slices.Min(v) == slices.Max(v) }
 
-// thin keeps at most n points: of each stretch of readings the least and the
+// downsample keeps at most n points: of each stretch of readings the least and the
 // greatest, in order, and the two ends. A mean would take the peaks away, which
 // are what one looks for.
-func thin(t, v []float64, n int) ([]float64, []float64) {
+func downsample(t, v []float64, n int) ([]float64, []float64) {
 	if len(v) <= n {
 		return t, v
 	}

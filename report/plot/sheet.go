@@ -34,16 +34,16 @@ const (
 
 // sheet is a figure on its canvas. Lengths are points from the lower left.
 type sheet struct {
-	c     draw.Canvas
-	fonts text.Handler
-	style Style
-	th    *Theme
-	f     *Figure
-	y     scale
-	area  vg.Rectangle // of the data
-	rows  [][2]int     // colour and hatching that occur together, in order: bars of a group, lines
-	row   map[[2]int]int
-	thin  bool // no bold type: the PDF canvas of gonum/plot v0.17 does not find the typeface
+	c      draw.Canvas
+	fonts  text.Handler
+	style  Style
+	th     *Theme
+	f      *Figure
+	y      scale
+	area   vg.Rectangle // of the data
+	rows   [][2]int     // colour and hatching that occur together, in order: bars of a group, lines
+	row    map[[2]int]int
+	noBold bool // the PDF canvas of gonum/plot v0.17 does not find the typeface
 }
 
 // newFonts reads the typefaces, which are built in. It is safe for concurrent use.
@@ -200,7 +200,7 @@ func (s *sheet) frame(c color.NRGBA, width vg.Length, r vg.Rectangle) {
 
 func (s *sheet) font(size float64, bold bool) text.Style {
 	f := font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Length(size)}
-	if bold && !s.thin {
+	if bold && !s.noBold {
 		f.Weight = xfont.WeightBold
 	}
 	return text.Style{Font: f, Handler: s.fonts}

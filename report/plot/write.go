@@ -172,7 +172,7 @@ func replace(path string, data []byte) (err error) {
 // The same figure gives the same bytes.
 func render(w io.Writer, f *Figure, out Output, fonts text.Handler) error {
 	s := newSheet(f, out.Style, fonts)
-	s.thin = out.Format == "pdf"
+	s.noBold = out.Format == "pdf"
 	width, height := s.size()
 	switch out.Format {
 	case "svg":
