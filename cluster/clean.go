@@ -34,7 +34,10 @@ func (s *Site) Clean(ctx context.Context, dry bool) ([]state.Leftover, error) {
 	var out []state.Leftover
 	for i := range all.Items {
 		n := &all.Items[i]
-		err := s.unused(ctx, n.Labels[pod.LabelStudy], namespace(n.Labels[pod.LabelStudy]), n.CreationTimestamp.Time)
+		var err error
+		if n.DeletionTimestamp == nil { // else it is going
+			err = s.unused(ctx, n.Labels[pod.LabelStudy], namespace(n.Labels[pod.LabelStudy]), n.CreationTimestamp.Time)
+		}
 		if err == nil && !dry {
 			err = s.delete(ctx, n)
 		}
