@@ -27,20 +27,25 @@ func Of(workloads []workload.Workload, kinds []sandbox.Kind, collectors []collec
 		}
 	}
 	for _, d := range sandboxall.Bases(kinds) {
-		word, about := d.Base()
-		cat.Bases = append(cat.Bases, study.Base{Name: word, About: about, Keys: d.Keys(),
-			Define: func(name string, keys param.Values) (study.SandboxInfo, error) {
-				k, err := d.Define(name, keys)
-				if err != nil {
-					return study.SandboxInfo{}, err //nolint:wrapcheck // study says of which sandbox it is
-				}
-				return Sandbox(k), nil
-			}})
+		cat.Bases = append(cat.Bases, Base(d))
 	}
 	for _, c := range collectors {
 		cat.Collectors = append(cat.Collectors, c.Name())
 	}
 	return cat
+}
+
+// Base describes what a study may define sandboxes like.
+func Base(d sandbox.Definable) study.Base {
+	word, about := d.Base()
+	return study.Base{Name: word, About: about, Keys: d.Keys(),
+		Define: func(name string, keys param.Values) (study.SandboxInfo, error) {
+			k, err := d.Define(name, keys)
+			if err != nil {
+				return study.SandboxInfo{}, err //nolint:wrapcheck // study says of which sandbox it is
+			}
+			return Sandbox(k), nil
+		}}
 }
 
 // Sandbox describes one kind.

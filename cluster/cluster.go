@@ -30,6 +30,7 @@ import (
 	"tare/sandbox"
 	"tare/site"
 	"tare/site/remote"
+	"tare/study"
 )
 
 // Site is a cluster. Its fields are set before it is used.
@@ -43,7 +44,7 @@ type Site struct {
 
 	api     *kube.Client
 	classes []pod.Class
-	nodes   []record.Node
+	ready   []*corev1.Node // that take pods, if these tolerate their taints
 }
 
 // About is of site.Site.
@@ -78,7 +79,11 @@ func (s *Site) Discover(ctx context.Context) error {
 		return &site.UnableError{Err: fmt.Errorf("cannot list the RuntimeClasses of %s: %w", s.api.Server(), err)}
 	}
 	for _, k := range classes.Items {
-		s.classes = append(s.classes, pod.Class{Name: k.Name, Class: k.Name, Handler: k.Handler})
+		c := pod.Class{Name: k.Name, Class: k.Name, Handler: k.Handler}
+		if k.Scheduling != nil {
+			c.Nodes = k.Scheduling.NodeSelector
+		}
+		s.classes = append(s.classes, c)
 	}
 	var nodes corev1.NodeList
 	if err := s.api.List(ctx, "", "", &nodes); err != nil {
@@ -86,26 +91,20 @@ func (s *Site) Discover(ctx context.Context) error {
 	}
 	for i := range nodes.Items {
 		if n := &nodes.Items[i]; usable(n) {
-			s.nodes = append(s.nodes, describe(n))
+			s.ready = append(s.ready, n)
 		}
 	}
-	slices.SortFunc(s.nodes, func(a, b record.Node) int { return cmp.Compare(a.Name, b.Name) })
-	if len(s.nodes) == 0 {
+	if len(s.ready) == 0 {
 		return &site.UnableError{Err: fmt.Errorf("none of the %d nodes of %s is ready and takes pods; `kubectl get nodes` says more", len(nodes.Items), s.api.Server())}
 	}
 	return nil
 }
 
-// usable reports whether a node is ready and takes pods that tolerate nothing. Nodes of a
-// simulation (https://kwok.sigs.k8s.io) run nothing.
+// usable reports whether a node is ready and takes pods. Nodes of a simulation
+// (https://kwok.sigs.k8s.io) run nothing.
 func usable(n *corev1.Node) bool {
 	if n.Spec.Unschedulable || n.Annotations["kwok.x-k8s.io/node"] != "" {
 		return false
-	}
-	for _, t := range n.Spec.Taints {
-		if t.Effect != corev1.TaintEffectPreferNoSchedule {
-			return false
-		}
 	}
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
@@ -125,15 +124,15 @@ func describe(n *corev1.Node) record.Node {
 // Kinds are the sandboxes that a study can name here: they describe, and start nothing.
 func (s *Site) Kinds() []sandbox.Kind {
 	var out []sandbox.Kind
-	for _, c := range s.classes {
-		out = append(out, pod.New(c, nil, nil, nil))
+	for _, k := range pod.Kinds(s.classes, nil, nil, nil) {
+		out = append(out, k)
 	}
 	return out
 }
 
 // Preview is of site.Site.
 func (s *Site) Preview(ctx context.Context, r site.Request) (site.Preview, error) {
-	c, err := s.connect(ctx)
+	c, err := s.connect(ctx, r.Study)
 	if err != nil {
 		return site.Preview{}, err
 	}
@@ -145,7 +144,7 @@ func (s *Site) Preview(ctx context.Context, r site.Request) (site.Preview, error
 func (s *Site) Open(ctx context.Context, r site.Request) (site.Session, error) {
 	c, err := s.reconnect(ctx, r.Ticket)
 	if err == nil && c == nil {
-		c, err = s.connect(ctx)
+		c, err = s.connect(ctx, r.Study)
 	}
 	if err != nil {
 		return nil, err
@@ -184,8 +183,12 @@ func (c *connection) close() {
 // upWithin is how long the coordinator may take to run: its image may have to be pulled.
 const upWithin = 3 * time.Minute
 
-// connect starts a coordinator and connects to it.
-func (s *Site) connect(ctx context.Context) (_ *connection, err error) {
+// connect starts a coordinator for a study and connects to it.
+func (s *Site) connect(ctx context.Context, st *study.Study) (_ *connection, err error) {
+	on, err := s.choose(st)
+	if err != nil {
+		return nil, &site.UnableError{Err: err}
+	}
 	id := "t" + strings.ToLower(rand.Text()[:8])
 	c := &connection{say: s.Say, made: deployment{api: s.api, id: id, namespace: cmp.Or(s.Namespace, namespace(id)), shared: s.Namespace != ""}}
 	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", upWithin))
@@ -201,7 +204,8 @@ func (s *Site) connect(ctx context.Context) (_ *connection, err error) {
 			err = &site.UnableError{Err: err}
 		}
 	}()
-	b := Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: s.nodes, Agents: agentSecret(id)}
+	c.made.hosts = on.hosts
+	b := Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Tolerations: on.tolerations, Agents: agentSecret(id)}
 	if s.Observe {
 		b.Observers = rand.Text()
 	}

@@ -33,6 +33,7 @@ type Brief struct {
 	Image         string
 	Classes       []pod.Class
 	Nodes         []record.Node
+	Tolerations   []corev1.Toleration
 	Agents        string // name of the Secret with their identity
 	Observers     string // the token of the nodes' observers; "": there are none
 }
@@ -230,13 +231,17 @@ func (s *insideSite) session(r site.Request) *insideSession {
 	st := &pod.Study{
 		ID: s.brief.ID, Namespace: s.brief.Namespace, Image: s.brief.Image, Secret: s.brief.Agents,
 		Coordinator: net.JoinHostPort(s.owner.Status.PodIP, fmt.Sprint(port)),
-		Owner:       &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: s.owner.Name, UID: s.owner.UID, BlockOwnerDeletion: &yes},
+		Tolerations: s.brief.Tolerations, Machines: s.brief.Nodes,
+		Owner: &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: s.owner.Name, UID: s.owner.UID, BlockOwnerDeletion: &yes},
 	}
+	classes := pod.Kinds(s.brief.Classes, s.api, s.hub, st)
 	kinds := map[string]sandbox.Kind{}
-	for _, c := range s.brief.Classes {
-		k := pod.New(c, s.api, s.hub, st)
+	for _, k := range classes {
 		k.Nodes, k.Steps = s.nodes, &s.steps
-		kinds[c.Name] = k
+		kinds[k.Name()] = k
+	}
+	for _, k := range defined(r.Study, classes[0]) {
+		kinds[k.Name()] = k
 	}
 	var collectors []collect.Collector
 	if s.nodes != nil {

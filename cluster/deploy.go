@@ -18,7 +18,6 @@ import (
 	"tare/cluster/control"
 	"tare/cluster/kube"
 	"tare/cluster/pod"
-	"tare/record"
 )
 
 // deployment is what a connection makes on a cluster: in a namespace of its own or, with shared, in one
@@ -27,6 +26,7 @@ type deployment struct {
 	api           *kube.Client
 	id, namespace string
 	shared        bool
+	hosts         []string // networks (CIDR) that pods on the nodes' own network are seen from; nil: the study has none
 	made          []string // namespaces
 }
 
@@ -83,7 +83,7 @@ func (d *deployment) create(ctx context.Context, b Brief) (control.Identity, err
 		&rbacv1.RoleBinding{ObjectMeta: d.meta(name),
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: d.namespace}},
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}},
-		elsewhere(pod.Coordinator(d.meta(name), b.Image, name, port), b.Nodes),
+		elsewhere(pod.Coordinator(d.meta(name), b.Image, name, port), b),
 	)
 	if err != nil {
 		return user, err
@@ -96,9 +96,10 @@ func (d *deployment) create(ctx context.Context, b Brief) (control.Identity, err
 }
 
 // elsewhere has a pod run on a node that the study does not measure, if there is one.
-func elsewhere(p *corev1.Pod, measured []record.Node) *corev1.Pod {
+func elsewhere(p *corev1.Pod, b Brief) *corev1.Pod {
 	var names []string
-	for _, n := range measured {
+	p.Spec.Tolerations = b.Tolerations // if all nodes of the cluster have a taint
+	for _, n := range b.Nodes {
 		names = append(names, n.Name)
 	}
 	p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
@@ -114,14 +115,18 @@ const podsANode = 150
 
 // policy lets only pods of the study reach its pods, where the network honours policies.
 func (d *deployment) policy() *networkingv1.NetworkPolicy {
+	var hosts []networkingv1.NetworkPolicyPeer
+	for _, h := range d.hosts {
+		hosts = append(hosts, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: h}})
+	}
 	ours := metav1.LabelSelector{MatchLabels: map[string]string{pod.LabelManaged: pod.Managed, pod.LabelStudy: d.id}}
 	return &networkingv1.NetworkPolicy{ObjectMeta: d.meta("tare-" + d.id), Spec: networkingv1.NetworkPolicySpec{
 		PodSelector: ours, PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-		Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{
+		Ingress: []networkingv1.NetworkPolicyIngressRule{{From: append(hosts, networkingv1.NetworkPolicyPeer{
 			PodSelector: &ours, NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
 				Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: []string{d.namespace, d.nodesNamespace()},
 			}}},
-		}}}},
+		})}},
 	}}
 }
 

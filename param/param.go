@@ -28,9 +28,10 @@ const (
 	Rate     Type = "rate" // of a link: bit, kbit, Mbit, Gbit a second, 1000-based
 	Enum     Type = "word"
 	String   Type = "text"
-	List     Type = "list" // of texts; in Values one a line
-	CPUs     Type = "cpus" // a cpuset list such as 0-1,3
-	File     Type = "file" // in a study, a path beside the study file; in Values, the file's text
+	List     Type = "list"    // of texts; in Values one a line
+	Map      Type = "mapping" // of names to texts; in Values one NAME=TEXT a line
+	CPUs     Type = "cpus"    // a cpuset list such as 0-1,3
+	File     Type = "file"    // in a study, a path beside the study file; in Values, the file's text
 )
 
 // Param describes one parameter. Min and Max bound numbers in base units
@@ -43,6 +44,9 @@ type Param struct {
 	Max     float64  `json:"max,omitempty"`
 	Words   []string `json:"words,omitempty"` // of an Enum; also accepted in place of a number ("none")
 	Help    string   `json:"help"`
+	// Valid says what is wrong with a text that suits the type: the whole value or, of a List or
+	// Map, one element. Nil: nothing.
+	Valid func(text string) error `json:"-"`
 }
 
 // Values holds checked texts by parameter name. Defaults are filled in by
@@ -52,8 +56,16 @@ type Values map[string]string
 // Check reads text as p's type and returns it as written, without the spaces
 // around it. The error says what is wrong and what to write.
 func (p Param) Check(text string) (string, error) {
-	if p.Type == File || p.Type == List {
-		return text, nil // a File may be the file itself, whose lines are counted
+	switch p.Type {
+	case File:
+		return text, nil // it may be the file itself, whose lines are counted
+	case List, Map:
+		for e := range strings.Lines(text) {
+			if err := p.Element(strings.TrimSuffix(e, "\n")); err != nil {
+				return "", err
+			}
+		}
+		return text, nil
 	}
 	text = strings.TrimSpace(text)
 	if slices.Contains(p.Words, text) {
@@ -65,7 +77,7 @@ func (p Param) Check(text string) (string, error) {
 	case Enum:
 		return "", fmt.Errorf("%q is not a %s; write one of %s", text, p.Name, strings.Join(p.Words, ", "))
 	case String:
-		return text, nil
+		return text, p.Element(text)
 	case CPUs:
 		if _, err := ParseCPUs(text); err != nil {
 			return "", err
@@ -113,6 +125,15 @@ func (p Param) Check(text string) (string, error) {
 		return "", fmt.Errorf("%s = %s is out of range; write a value from %s to %s", p.Name, text, p.format(p.Min), p.format(p.Max))
 	}
 	return text, nil
+}
+
+// Element checks one element of a List or Map, NAME=TEXT of a Map. The empty text is the absence of
+// one.
+func (p Param) Element(text string) error {
+	if p.Valid == nil || text == "" {
+		return nil
+	}
+	return p.Valid(text)
 }
 
 // bounds describes the numbers and words that p accepts.
@@ -191,6 +212,16 @@ func (v Values) List(name string) []string {
 		return nil
 	}
 	return strings.Split(v[name], "\n")
+}
+
+// Map returns the texts of a Map by name.
+func (v Values) Map(name string) map[string]string {
+	out := map[string]string{}
+	for _, l := range v.List(name) {
+		key, text, _ := strings.Cut(l, "=")
+		out[key] = text
+	}
+	return out
 }
 
 // Int returns a whole number.

@@ -16,6 +16,12 @@ type Catalogue struct {
 	Bases      []Base                 // what a study may define sandboxes like; the first where it does not say
 	Native     string                 // the kind that isolates nothing: the baseline unless said
 	Collectors []string
+	// Others are the parameters of a sandbox that is none of Sandboxes: its name may be all that is
+	// known. Nil: there are no others, but where Stored says so.
+	Others func(level string) []param.Param
+	// Elsewhere are parameters of sandboxes that another place has. They are factors here too, and
+	// apply to nothing.
+	Elsewhere []param.Param
 	// Stored accepts what a study of results may have: combinations of options that are
 	// refused since, and sandboxes and collectors that only another tare knows.
 	Stored bool
@@ -125,6 +131,9 @@ func (c Catalogue) factorNames() []string {
 		for _, p := range k.Params {
 			set[p.Name] = true
 		}
+	}
+	for _, p := range c.Elsewhere {
+		set[p.Name] = true
 	}
 	return sortedKeys(set)
 }

@@ -266,6 +266,9 @@ func (d *draft) classOf(name string) (class, bool) {
 	if len(d.owners(name, d.kinds())) > 0 {
 		return ofSandbox, true
 	}
+	if _, ok := param.Find(d.cat.Elsewhere, name); ok {
+		return ofSandbox, true
+	}
 	return 0, false
 }
 
@@ -279,7 +282,7 @@ func (d *draft) paramsOf(f *factor, loads []*load) []param.Param {
 		out = append(out, p)
 	case isSandbox:
 		p := param.Param{Name: FactorSandbox, Type: param.Enum, Words: d.kinds()}
-		if d.cat.Stored {
+		if d.cat.Stored || d.cat.Others != nil {
 			p.Type = param.String
 		}
 		out = append(out, p)

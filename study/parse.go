@@ -372,7 +372,14 @@ func (d *draft) define(name string, p pair) {
 		s.info, err = base.Define(name, s.Values)
 	}
 	if err != nil {
-		d.refuse(p.key, fmt.Sprintf("sandbox %q: ", name), err, "change it")
+		at := p.key
+		if key, _, _ := strings.Cut(err.Error(), " "); keys[key].val != nil { // the one that it begins with
+			at = keys[key].val
+		}
+		d.refuse(at, fmt.Sprintf("sandbox %q: ", name), err, "change it")
+		return
+	}
+	if !d.free(name, p, s.info.Params) {
 		return
 	}
 	d.study.Sandboxes = append(d.study.Sandboxes, s)
@@ -380,16 +387,50 @@ func (d *draft) define(name string, p pair) {
 
 // definition reads the value of a definition's key.
 func (d *draft) definition(n *yaml.Node, k param.Param) string {
-	if k.Type != param.List {
+	var lines []string
+	element := func(at *yaml.Node, name, where string) {
+		t, ok := d.text(at, where) // of one line
+		if ok {
+			if err := k.Element(name + t); err != nil {
+				d.refuse(at, k.Name+": ", err, "change it")
+			}
+		}
+		lines = append(lines, name+t)
+	}
+	switch k.Type {
+	case param.List:
+		for _, e := range d.list(n, k.Name) {
+			element(e, "", "an element of "+k.Name)
+		}
+	case param.Map:
+		for _, p := range d.entries(d.mapping(n, k.Name), k.Name) {
+			if strings.Contains(p.key.Value, "=") {
+				d.bad(p.key, "write NAME: TEXT", "a name in %s has a = in it", k.Name)
+				continue
+			}
+			element(p.val, p.key.Value+"=", p.key.Value+" of "+k.Name)
+		}
+	default:
 		t, _ := d.level(n, k.Name, []param.Param{k})
 		return t
 	}
-	var lines []string
-	for _, e := range d.list(n, k.Name) {
-		t, _ := d.text(e, "an element of "+k.Name) // of one line
-		lines = append(lines, t)
-	}
 	return strings.Join(lines, "\n")
+}
+
+// free tells whether the parameters of a defined sandbox have names that no other factor has.
+func (d *draft) free(name string, p pair, ps []param.Param) bool {
+	for _, own := range ps {
+		_, of := param.Find(Factors(), own.Name)
+		for _, w := range d.cat.Workloads {
+			_, has := param.Find(w.Params, own.Name)
+			of = of || has
+		}
+		if of || own.Name == FactorSandbox || own.Name == FactorWorkload {
+			d.bad(p.key, "choose another name", "sandbox %q: tare or a workload has a factor %q", name, own.Name)
+			return false
+		}
+	}
+	return true
 }
 
 // entries bounds a list of entries.
@@ -409,7 +450,10 @@ func (s *Study) sandbox(cat Catalogue, level string) SandboxInfo {
 			return s.Sandboxes[i].info
 		}
 	}
-	return cat.Sandboxes[level]
+	if info, ok := cat.Sandboxes[level]; ok || cat.Others == nil {
+		return info
+	}
+	return SandboxInfo{Params: cat.Others(level)}
 }
 
 func (d *draft) traits(level string) record.Traits { return d.study.sandbox(d.cat, level).traits(nil) }

@@ -164,6 +164,8 @@ func value(p param.Param) *jsonschema.Schema {
 	case param.List:
 		s.AnyOf = oneOrMore(scalar("")).AnyOf
 		s.AnyOf[1].MinItems = nil
+	case param.Map:
+		s.AnyOf = []*jsonschema.Schema{{Type: "object", AdditionalProperties: scalar("")}}
 	default:
 		s.AnyOf = []*jsonschema.Schema{scalar("")}
 	}

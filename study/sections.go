@@ -106,8 +106,13 @@ func (d *draft) factorLevels(f *factor, q pair) {
 		}
 	case ofSandbox:
 		if owners := d.owners(f.name, d.sandboxLevels()); len(owners) == 0 {
+			d.study.Dropped = append(d.study.Dropped, f.name)
 			if !d.relaxed || d.given[f.name] {
-				d.bad(q.key, "remove it, or add one of "+strings.Join(d.owners(f.name, d.kinds()), ", "), "no sandbox of this study has the parameter %q", f.name)
+				instead := "remove it"
+				if others := d.owners(f.name, d.kinds()); len(others) > 0 {
+					instead += ", or add one of " + strings.Join(others, ", ")
+				}
+				d.bad(q.key, instead, "no sandbox of this study has the parameter %q", f.name)
 			}
 			return
 		}

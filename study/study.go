@@ -46,6 +46,7 @@ type Study struct {
 	// texts behind it: all that is needed to read it again.
 	Source    []byte
 	Overrides []string // the --set arguments that were applied
+	Dropped   []string // factors of the file that no sandbox has which Overrides left
 	// Unpriced says why no calls are counted where the study file has them counted and
 	// Overrides left out the workload that says what one costs; else "".
 	Unpriced string

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"maps"
 	"math"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"tare/cluster/observer"
+	"tare/record"
 	"tare/sandbox"
 	"tare/volume"
 )
@@ -49,6 +51,8 @@ type Study struct {
 	Coordinator   string // host:port
 	Secret        string // with the agents' identity
 	Owner         *metav1.OwnerReference
+	Tolerations   []corev1.Toleration // of all pods: those of a block share a node
+	Machines      []record.Node
 }
 
 // basic is a pod of tare's image, as the restricted Pod Security Standard wants it
@@ -83,7 +87,8 @@ func (k *Kind) manifest(want *sandbox.Want, token string) *corev1.Pod {
 	s := k.study
 	p := basic(metav1.ObjectMeta{
 		Name: want.Name, Namespace: s.Namespace,
-		Labels: map[string]string{LabelManaged: Managed, LabelStudy: s.ID, LabelTrial: want.Trial, LabelRole: want.Role},
+		Labels:      map[string]string{LabelManaged: Managed, LabelStudy: s.ID, LabelTrial: want.Trial, LabelRole: want.Role},
+		Annotations: k.annotated(want.Options, s.processors(want.Node)),
 	}, s.Image, s.Secret)
 	if s.Owner != nil {
 		p.OwnerReferences = []metav1.OwnerReference{*s.Owner}
@@ -91,13 +96,19 @@ func (k *Kind) manifest(want *sandbox.Want, token string) *corev1.Pod {
 	if k.class != "" {
 		p.Spec.RuntimeClassName = &k.class
 	}
+	p.Spec.NodeSelector = maps.Clone(k.set.nodeSelector)
 	if want.Node != "" {
-		p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: want.Node}
+		if p.Spec.NodeSelector == nil {
+			p.Spec.NodeSelector = map[string]string{}
+		}
+		p.Spec.NodeSelector[corev1.LabelHostname] = want.Node
 	}
+	p.Spec.Tolerations, p.Spec.PriorityClassName = s.Tolerations, k.set.priority
+	p.Spec.HostNetwork, p.Spec.HostPID, p.Spec.HostIPC = k.set.hostNetwork, k.set.hostNamespace, k.set.hostNamespace
 	c := &p.Spec.Containers[0]
 	c.Command = []string{"/tare", "internal", "pod"}
 	c.Env = []corev1.EnvVar{{Name: EnvCoordinator, Value: s.Coordinator}, {Name: EnvName, Value: want.Name}, {Name: EnvToken, Value: token}, own()}
-	c.Resources = resources(want)
+	c.Resources = k.resources(want)
 	for _, v := range want.Volumes {
 		dir := &corev1.EmptyDirVolumeSource{}
 		if v.Medium == volume.Memory {
@@ -153,9 +164,10 @@ func own() corev1.EnvVar {
 	return corev1.EnvVar{Name: EnvAddress, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}
 }
 
-// resources are the limits, requested as well: what runs is to have them. Without limits there
-// are none: other pods' requests do not bound what a node's idle processors do.
-func resources(spec *sandbox.Want) corev1.ResourceRequirements {
+// resources are the limits, requested as well unless a definition says otherwise: what runs is to have
+// them. Without limits there are none: other pods' requests do not bound what a node's idle
+// processors do.
+func (k *Kind) resources(spec *sandbox.Want) corev1.ResourceRequirements {
 	l := corev1.ResourceList{}
 	if spec.CPULimit > 0 {
 		l[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(math.Round(spec.CPULimit*1000)), resource.DecimalSI)
@@ -163,5 +175,17 @@ func resources(spec *sandbox.Want) corev1.ResourceRequirements {
 	if spec.MemoryLimit > 0 {
 		l[corev1.ResourceMemory] = *resource.NewQuantity(spec.MemoryLimit, resource.BinarySI)
 	}
-	return corev1.ResourceRequirements{Limits: l, Requests: l}
+	asked := maps.Clone(l)
+	maps.Copy(asked, k.set.request)
+	return corev1.ResourceRequirements{Limits: l, Requests: asked}
+}
+
+// processors is how many a node has, 0 if that is not known.
+func (s *Study) processors(node string) int {
+	for _, n := range s.Machines {
+		if n.Name == node {
+			return n.Host.Threads
+		}
+	}
+	return 0
 }

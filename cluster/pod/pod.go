@@ -21,7 +21,6 @@ import (
 	"tare/cluster/control"
 	"tare/cluster/kube"
 	"tare/cluster/observer"
-	"tare/param"
 	"tare/record"
 	"tare/sandbox"
 	"tare/sandbox/oci"
@@ -33,11 +32,15 @@ type Class struct {
 	Name    string `json:"name"`    // of the level in a study
 	Class   string `json:"class"`   // RuntimeClass; "" for the cluster's default
 	Handler string `json:"handler"` // what the node's container runtime calls it
+	// Nodes are the labels of the nodes that have it.
+	Nodes map[string]string `json:"nodes,omitempty"`
 }
 
-// Kind makes pods of one RuntimeClass.
+// Kind makes pods of one RuntimeClass, or as a study defines them.
 type Kind struct {
 	name, class, handler string
+	set                  settings
+	classes              []Class // of the cluster; nil: they are not known
 
 	api   *kube.Client
 	hub   *control.Hub
@@ -54,6 +57,16 @@ func New(c Class, api *kube.Client, hub *control.Hub, study *Study) *Kind {
 	return &Kind{name: c.Name, class: c.Class, handler: c.Handler, api: api, hub: hub, study: study}
 }
 
+// Kinds returns the kinds of a cluster's classes.
+func Kinds(classes []Class, api *kube.Client, hub *control.Hub, study *Study) []*Kind {
+	out := make([]*Kind, len(classes))
+	for i, c := range classes {
+		out[i] = New(c, api, hub, study)
+		out[i].classes = classes
+	}
+	return out
+}
+
 // Name implements sandbox.Kind.
 func (k *Kind) Name() string { return k.name }
 
@@ -64,9 +77,6 @@ func (k *Kind) About() string {
 	}
 	return fmt.Sprintf("a pod of RuntimeClass %s (handler %s)", k.class, k.handler)
 }
-
-// Params implements sandbox.Kind; there are none yet.
-func (*Kind) Params() []param.Param { return nil }
 
 // About how long a pod takes to start and to go: two polls of its kubelet.
 const takes = 3 * time.Second
@@ -85,10 +95,13 @@ func (k *Kind) Traits(map[string]string) sandbox.Traits {
 
 // Check starts a pod and runs the smallest program in it.
 func (k *Kind) Check(ctx context.Context) error {
+	if k.study == nil {
+		return fmt.Errorf("%s: a pod needs a cluster; write --on k8s, or leave it out of the study", k.name)
+	}
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
-	name := k.study.ID + "-check-" + k.name
-	i, err := k.Start(ctx, sandbox.Spec{Want: sandbox.Want{Name: name, Trial: name}})
+	trial := k.study.ID + "-check"
+	i, err := k.Start(ctx, sandbox.Spec{Want: sandbox.Want{Name: trial + "-" + strings.ToLower(strings.ReplaceAll(k.name, "_", "-")), Trial: trial}})
 	if err != nil {
 		return err
 	}
@@ -113,7 +126,7 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 	defer forget()
 	i := &instance{kind: k, spec: spec, pod: k.manifest(&spec.Want, token), begun: time.Now()}
 	if err := k.api.Create(ctx, i.pod); err != nil {
-		return nil, fmt.Errorf("cannot create the pod: %w", err)
+		return nil, fmt.Errorf("cannot create the pod: %w", k.hint(err))
 	}
 	admitted := time.Now()
 	defer func() {
@@ -135,7 +148,7 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 			return true, errors.New("the pod was deleted")
 		}
 		i.pod = p // which knows its node now
-		if a, err := netip.ParseAddr(p.Status.PodIP); err == nil && !i.conn.Addr.IsValid() {
+		if a := addressOf(p); a.IsValid() {
 			i.conn.Addr = a
 		}
 		return i.conn.Addr.IsValid(), nil

@@ -71,14 +71,17 @@ func TestWhyNot(t *testing.T) {
 
 // TestTraits: analysis reads the family of a class, which its handler tells.
 func TestTraits(t *testing.T) {
-	for c, want := range map[Class]record.Family{
-		{Name: sandbox.Native}:                                   record.FamilyNative,
-		{Name: "runc", Class: "runc", Handler: "runc"}:           record.FamilyContainer,
-		{Name: "gvisor", Class: "gvisor", Handler: "runsc"}:      record.FamilyGVisor,
-		{Name: "kata", Class: "kata-qemu", Handler: "kata-qemu"}: record.FamilyVM,
+	for _, c := range []struct {
+		class Class
+		want  record.Family
+	}{
+		{Class{Name: sandbox.Native}, record.FamilyNative},
+		{Class{Name: "runc", Class: "runc", Handler: "runc"}, record.FamilyContainer},
+		{Class{Name: "gvisor", Class: "gvisor", Handler: "runsc"}, record.FamilyGVisor},
+		{Class{Name: "kata", Class: "kata-qemu", Handler: "kata-qemu"}, record.FamilyVM},
 	} {
-		if got := kind(c).Traits(nil).Family; got != want {
-			t.Errorf("%s is %s, want %s", c.Name, got, want)
+		if got := kind(c.class).Traits(nil).Family; got != c.want {
+			t.Errorf("%s is %s, want %s", c.class.Name, got, c.want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	collectall "tare/collect/all"
 	"tare/host/state"
 	"tare/sandbox"
+	sandboxall "tare/sandbox/all"
 	"tare/site"
 	"tare/site/remote"
 	"tare/study"
@@ -79,9 +81,27 @@ func (f *clusterFlags) clean(ctx context.Context, dry bool) ([]state.Leftover, e
 	return s.Clean(ctx, dry)
 }
 
-// offeredIn is what a study can be made of where these are the sandboxes.
+// offeredIn is what a study can be made of on a cluster where these are the sandboxes. A host's study
+// may have factors and definitions of sandboxes that a cluster lacks: these are left out.
 func offeredIn(kinds []sandbox.Kind) study.Catalogue {
-	return catalogue.Of(workloadall.Workloads(), kinds, collectall.Collectors())
+	cat := catalogue.Of(workloadall.Workloads(), kinds, collectall.Collectors())
+	others := sandboxall.Kinds(sandboxall.Env{})
+	for _, k := range others {
+		cat.Elsewhere = append(cat.Elsewhere, k.Params()...)
+	}
+	var bases []study.Base
+	for _, b := range sandboxall.Bases(others) {
+		bases = append(bases, catalogue.Base(b))
+	}
+	cat.Bases = append(bases, cat.Bases...) // as a host has them: a definition means the same in results
+	return cat
+}
+
+// sayDropped names the factors that --set has left without a sandbox.
+func (a *app) sayDropped(st *study.Study) {
+	if len(st.Dropped) > 0 {
+		a.say("left out, because no sandbox of the study has them on the cluster: %s", strings.Join(st.Dropped, ", "))
+	}
 }
 
 // coordinate makes a study's trials in a pod of the cluster, until the user leaves.
@@ -90,8 +110,8 @@ func coordinate(ctx context.Context) error {
 	defer stop()
 	c := &cluster.Coordinator{Workloads: workloads(), Collectors: collectors, Answer: func(ctx context.Context, conn net.Conn, b cluster.Brief, of func(func(string, ...any)) site.Site) error {
 		kinds := []sandbox.Kind{}
-		for _, k := range b.Classes {
-			kinds = append(kinds, pod.New(k, nil, nil, nil))
+		for _, k := range pod.Kinds(b.Classes, nil, nil, nil) {
+			kinds = append(kinds, k)
 		}
 		return remote.Serve(ctx, conn, conn, remote.Served{
 			Facts: remote.Facts{Root: true, Home: "/"},

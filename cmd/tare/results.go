@@ -12,6 +12,7 @@ import (
 	"tare/analyse"
 	"tare/analyse/cause"
 	"tare/analyse/cpucost"
+	"tare/cluster/pod"
 	"tare/imports"
 	"tare/record"
 	"tare/report/document"
@@ -71,7 +72,7 @@ func (r results) kept() (k kept, err error) {
 	if im, ok := imports.Of(k.meta.StudySource); ok {
 		k.cat = im.Study()
 	}
-	k.cat.Stored = true
+	k.cat.Stored, k.cat.Others = true, pod.KataParams
 	k.study, err = study.Parse(k.meta.StudyFile, k.meta.StudySource, k.cat, k.meta.Overrides)
 	return k, err
 }

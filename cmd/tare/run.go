@@ -84,6 +84,9 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.on == onCluster {
+		a.sayDropped(st)
+	}
 	t := a.newTries(ctx, f.json)
 	card, err := readTicket(dir)
 	if err != nil {

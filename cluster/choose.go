@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"tare/cluster/pod"
+	"tare/record"
+	"tare/study"
+)
+
+// chosen is where a study runs.
+type chosen struct {
+	nodes       []record.Node
+	tolerations []corev1.Toleration
+	hosts       []string // see deployment.hosts
+}
+
+// choose returns the nodes that can run every sandbox of a study: those of a block share a node.
+func (s *Site) choose(st *study.Study) (chosen, error) {
+	var out chosen
+	selector, onHost := map[string]string{}, false
+	for _, k := range used(st, pod.Kinds(s.classes, nil, nil, nil)) {
+		labels, tolerations := k.Wants()
+		for _, name := range slices.Sorted(maps.Keys(labels)) {
+			if has, is := selector[name]; is && has != labels[name] {
+				return out, fmt.Errorf("no node suits all sandboxes of the study: they want %s=%s and %s=%s; compare them in studies of their own", name, has, name, labels[name])
+			}
+		}
+		maps.Copy(selector, labels)
+		for _, t := range tolerations {
+			if !slices.Contains(out.tolerations, t) {
+				out.tolerations = append(out.tolerations, t)
+			}
+		}
+		network, _ := k.Host()
+		onHost = onHost || network
+	}
+	for _, n := range s.ready {
+		if !suits(n, selector, out.tolerations) {
+			continue
+		}
+		out.nodes = append(out.nodes, describe(n))
+		if onHost {
+			out.hosts = append(out.hosts, seenFrom(n)...)
+		}
+	}
+	slices.SortFunc(out.nodes, func(a, b record.Node) int { return cmp.Compare(a.Name, b.Name) })
+	if len(out.nodes) == 0 {
+		var labels []string
+		for _, name := range slices.Sorted(maps.Keys(selector)) {
+			labels = append(labels, name+"="+selector[name])
+		}
+		return out, fmt.Errorf("none of the %d ready nodes of %s has the labels %q and only taints that the study tolerates; `kubectl describe nodes` shows both, and a definition of a pod tolerates taints",
+			len(s.ready), s.api.Server(), strings.Join(labels, ","))
+	}
+	return out, nil
+}
+
+// used are the kinds of a study's levels, with the native one, in which other ends run.
+func used(st *study.Study, classes []*pod.Kind) []*pod.Kind {
+	var levels []string
+	for _, f := range st.Factors {
+		if f.Name == study.FactorSandbox {
+			levels = f.Levels
+		}
+	}
+	return slices.DeleteFunc(slices.Concat(classes, defined(st, classes[0])), func(k *pod.Kind) bool { return k != classes[0] && !slices.Contains(levels, k.Name()) })
+}
+
+// defined are the kinds that a study defines, made like base.
+func defined(st *study.Study, base *pod.Kind) []*pod.Kind {
+	var out []*pod.Kind
+	for _, d := range st.Sandboxes {
+		if d.Kind != pod.Word {
+			continue
+		}
+		if k, err := base.Define(d.Name, d.Values); err == nil { // study.Parse has refused others
+			out = append(out, k.(*pod.Kind))
+		}
+	}
+	return out
+}
+
+// suits reports whether a node has the labels, and only taints that are tolerated.
+func suits(n *corev1.Node, labels map[string]string, tolerated []corev1.Toleration) bool {
+	for name, value := range labels {
+		if n.Labels[name] != value {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(tolerated, func(o corev1.Toleration) bool { return tolerates(o, t) })
+	})
+}
+
+// tolerates is what Kubernetes' scheduler means by it, for what a definition can say.
+func tolerates(o corev1.Toleration, t corev1.Taint) bool {
+	return o.Key == t.Key && (o.Effect == "" || o.Effect == t.Effect) && (o.Operator == corev1.TolerationOpExists || o.Value == t.Value)
+}
+
+// seenFrom are the addresses from which others see what runs on a node's own network: its own, and
+// the first two of its pods' networks, which bridges (.1) and tunnels (.0) of network plugins have.
+func seenFrom(n *corev1.Node) []string {
+	var out []string
+	for _, a := range n.Status.Addresses {
+		if ip, err := netip.ParseAddr(a.Address); err == nil {
+			out = append(out, netip.PrefixFrom(ip, ip.BitLen()).String())
+		}
+	}
+	for _, cidr := range n.Spec.PodCIDRs {
+		if p, err := netip.ParsePrefix(cidr); err == nil {
+			out = append(out, netip.PrefixFrom(p.Addr(), p.Addr().BitLen()-1).Masked().String())
+		}
+	}
+	return out
+}

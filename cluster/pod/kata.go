@@ -1,0 +1,56 @@
+package pod
+
+import (
+	"strings"
+
+	"tare/param"
+)
+
+// Factors of classes of Kata Containers, by the names that the sandbox vm has for the same.
+const (
+	factorVCPUs    = "default_vcpus"
+	factorMemory   = "default_memory"
+	factorMaxVCPUs = "max_vcpus"
+)
+
+// Words of these factors.
+const (
+	configured = "configured"
+	everyone   = "all"
+)
+
+const (
+	mostVCPUs   = 240     // Kata's bound (govmmQemu, defaultMaxVCPUs)
+	leastMemory = 256     // MiB; Kata refuses less (MinHypervisorMemory)
+	mostMemory  = 1 << 24 // MiB
+)
+
+// isKata tells Kata's classes by their name: kata, kata-qemu, kata-clh, ...
+func isKata(class string) bool { return strings.HasPrefix(class, "kata") }
+
+// KataParams are the parameters of a class that is named after Kata, and none of others.
+func KataParams(class string) []param.Param {
+	if !isKata(class) {
+		return nil
+	}
+	return (&Kind{class: class}).Params()
+}
+
+// ofKata are the annotations by which a pod has its virtual machine sized
+// (https://github.com/kata-containers/kata-containers/blob/main/docs/how-to/how-to-set-sandbox-config-kata.md).
+func ofKata() []annotation {
+	const hypervisor = "io.katacontainers.config.hypervisor."
+	help := func(name, what string) string {
+		return what + ", by annotation " + hypervisor + name + "; configured leaves it to the node"
+	}
+	number := func(factor, name, what string, lo, hi float64, words ...string) annotation {
+		return annotation{name: hypervisor + name, numbers: true, param: param.Param{
+			Name: factor, Type: param.Int, Default: configured, Min: lo, Max: hi, Words: append([]string{configured}, words...), Help: help(name, what),
+		}}
+	}
+	return []annotation{
+		number(factorVCPUs, "default_vcpus", "vCPUs at boot; all, or -1, stands for as many as the node has processors", -1, mostVCPUs, everyone),
+		number(factorMemory, "default_memory", "MiB of memory at boot", leastMemory, mostMemory),
+		number(factorMaxVCPUs, "default_maxvcpus", "most vCPUs; 0 is the number of the node's processors", 0, mostVCPUs),
+	}
+}
