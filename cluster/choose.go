@@ -24,23 +24,9 @@ type chosen struct {
 
 // choose returns the nodes that can run every sandbox of a study: those of a block share a node.
 func (s *Site) choose(st *study.Study) (chosen, error) {
-	var out chosen
-	selector, onHost := map[string]string{}, false
-	for _, k := range used(st, pod.Kinds(s.classes, nil, nil, nil)) {
-		labels, tolerations := k.Wants()
-		for _, name := range slices.Sorted(maps.Keys(labels)) {
-			if has, is := selector[name]; is && has != labels[name] {
-				return out, fmt.Errorf("no node suits all sandboxes of the study: they want %s=%s and %s=%s; compare them in studies of their own", name, has, name, labels[name])
-			}
-		}
-		maps.Copy(selector, labels)
-		for _, t := range tolerations {
-			if !slices.Contains(out.tolerations, t) {
-				out.tolerations = append(out.tolerations, t)
-			}
-		}
-		network, _ := k.Host()
-		onHost = onHost || network
+	out, selector, onHost, err := s.wanted(st)
+	if err != nil {
+		return out, err
 	}
 	for _, n := range s.ready {
 		if !suits(n, selector, out.tolerations) {
@@ -61,6 +47,29 @@ func (s *Site) choose(st *study.Study) (chosen, error) {
 			len(s.ready), s.api.Server(), strings.Join(labels, ","))
 	}
 	return out, nil
+}
+
+// wanted is what all sandboxes of a study together ask of its nodes, and whether some use the nodes'
+// network.
+func (s *Site) wanted(st *study.Study) (out chosen, selector map[string]string, onHost bool, err error) {
+	selector = map[string]string{}
+	for _, k := range used(st, pod.Kinds(s.classes, nil, nil, nil)) {
+		labels, tolerations := k.Wants()
+		for _, name := range slices.Sorted(maps.Keys(labels)) {
+			if has, is := selector[name]; is && has != labels[name] {
+				return out, nil, false, fmt.Errorf("no node suits all sandboxes of the study: they want %s=%s and %s=%s; compare them in studies of their own", name, has, name, labels[name])
+			}
+		}
+		maps.Copy(selector, labels)
+		for _, t := range tolerations {
+			if !slices.Contains(out.tolerations, t) {
+				out.tolerations = append(out.tolerations, t)
+			}
+		}
+		network, _ := k.Host()
+		onHost = onHost || network
+	}
+	return out, selector, onHost, nil
 }
 
 // used are the kinds of a study's levels, with the native one, in which other ends run.

@@ -62,37 +62,46 @@ func (d *deployment) create(ctx context.Context, b Brief) (control.Identity, err
 		if err := d.makeNamespace(ctx, d.namespace, "restricted"); err != nil {
 			return user, err
 		}
-		quota := &corev1.ResourceQuota{ObjectMeta: d.meta("tare"), Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
-			corev1.ResourcePods: *resource.NewQuantity(int64(podsANode*len(b.Nodes)+1), resource.DecimalSI),
-		}}}
-		if err := d.createAll(ctx, quota); err != nil {
+		if err := d.createAll(ctx, d.quota(b)); err != nil {
 			return user, err
 		}
 	}
+	if err := d.createAll(ctx, d.objects(b, given, agent.Files())...); err != nil {
+		return user, err
+	}
+	at, err := d.ready(ctx, d.namespace, coordinatorName(d.id), "the coordinator")
+	if err != nil || b.Observers == "" {
+		return user, err
+	}
+	return user, d.observe(ctx, b, at, agent)
+}
+
+// quota bounds the pods of the study's own namespace.
+func (d *deployment) quota(b Brief) kube.Object {
+	return &corev1.ResourceQuota{ObjectMeta: d.meta("tare"), Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+		corev1.ResourcePods: *resource.NewQuantity(int64(podsANode*len(b.Nodes)+1), resource.DecimalSI),
+	}}}
+}
+
+// objects are what the study has in its namespace, the coordinator last: its Secret has given, that of the
+// agents has their identity.
+func (d *deployment) objects(b Brief, given, agent map[string][]byte) []kube.Object {
 	name := coordinatorName(d.id)
 	var rules []rbacv1.PolicyRule
 	for _, r := range CoordinatorRules() {
 		rules = append(rules, r.PolicyRule)
 	}
-	err = d.createAll(ctx,
+	return []kube.Object{
 		d.policy(),
 		&corev1.Secret{ObjectMeta: d.meta(name), Data: given},
-		&corev1.Secret{ObjectMeta: d.meta(agentSecret(d.id)), Data: agent.Files()},
+		&corev1.Secret{ObjectMeta: d.meta(agentSecret(d.id)), Data: agent},
 		&corev1.ServiceAccount{ObjectMeta: d.meta(name)},
 		&rbacv1.Role{ObjectMeta: d.meta(name), Rules: rules},
 		&rbacv1.RoleBinding{ObjectMeta: d.meta(name),
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: d.namespace}},
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}},
 		elsewhere(pod.Coordinator(d.meta(name), b.Image, name, port), b),
-	)
-	if err != nil {
-		return user, err
 	}
-	at, err := d.ready(ctx, d.namespace, name, "the coordinator")
-	if err != nil || b.Observers == "" {
-		return user, err
-	}
-	return user, d.observe(ctx, b, at, agent)
 }
 
 // elsewhere has a pod run on a node that the study does not measure, if there is one.
@@ -134,25 +143,12 @@ func (d *deployment) policy() *networkingv1.NetworkPolicy {
 // run on nodes that the study leaves out.
 func (d *deployment) observe(ctx context.Context, b Brief, coordinator string, id control.Identity) error {
 	ns := d.nodesNamespace()
-	objects := []kube.Object{}
 	if !d.shared {
 		if err := d.makeNamespace(ctx, ns, "privileged"); err != nil {
 			return err
 		}
-		m := d.meta(agentSecret(d.id))
-		m.Namespace = ns
-		objects = append(objects, &corev1.Secret{ObjectMeta: m, Data: id.Files()})
 	}
-	in := func(name string) metav1.ObjectMeta {
-		m := d.meta(name)
-		m.Namespace = ns
-		return m
-	}
-	s := pod.Study{Image: b.Image, Secret: agentSecret(d.id), Coordinator: net.JoinHostPort(coordinator, fmt.Sprint(port))}
-	for i, n := range b.Nodes {
-		objects = append(objects, pod.Observer(in(observerPod(d.id, i)), n.Name, s, b.Observers))
-	}
-	if err := d.createAll(ctx, objects...); err != nil {
+	if err := d.createAll(ctx, d.observers(b, coordinator, id.Files())...); err != nil {
 		return err
 	}
 	for i, n := range b.Nodes {
@@ -161,6 +157,24 @@ func (d *deployment) observe(ctx context.Context, b Brief, coordinator string, i
 		}
 	}
 	return nil
+}
+
+// observers are the pods on the nodes, and the Secret with their identity.
+func (d *deployment) observers(b Brief, coordinator string, agent map[string][]byte) []kube.Object {
+	in := func(name string) metav1.ObjectMeta {
+		m := d.meta(name)
+		m.Namespace = d.nodesNamespace()
+		return m
+	}
+	objects := []kube.Object{}
+	if !d.shared {
+		objects = append(objects, &corev1.Secret{ObjectMeta: in(agentSecret(d.id)), Data: agent})
+	}
+	s := pod.Study{Image: b.Image, Secret: agentSecret(d.id), Coordinator: net.JoinHostPort(coordinator, fmt.Sprint(port))}
+	for i, n := range b.Nodes {
+		objects = append(objects, pod.Observer(in(observerPod(d.id, i)), n.Name, s, b.Observers))
+	}
+	return objects
 }
 
 func (d *deployment) createAll(ctx context.Context, objects ...kube.Object) error {
@@ -172,12 +186,17 @@ func (d *deployment) createAll(ctx context.Context, objects ...kube.Object) erro
 	return nil
 }
 
-// makeNamespace makes a namespace whose pods meet a level of the Pod Security Standards.
-func (d *deployment) makeNamespace(ctx context.Context, name, level string) error {
+// labelled is a namespace at a level of the Pod Security Standards.
+func (d *deployment) labelled(name, level string) *corev1.Namespace {
 	ns := &corev1.Namespace{ObjectMeta: d.meta(name)}
 	ns.Namespace = ""
 	ns.Labels["pod-security.kubernetes.io/enforce"] = level
-	if err := d.api.Create(ctx, ns); err != nil {
+	return ns
+}
+
+// makeNamespace makes a namespace whose pods meet a level of the Pod Security Standards.
+func (d *deployment) makeNamespace(ctx context.Context, name, level string) error {
+	if err := d.api.Create(ctx, d.labelled(name, level)); err != nil {
 		return fmt.Errorf("cannot create the namespace %s: %w", name, err)
 	}
 	d.made = append(d.made, name)

@@ -238,6 +238,10 @@ type Raw struct {
 	Data []byte
 }
 
+// RawManifests is the name of the Raw with the manifests that a trial's sandboxes were made from, where
+// they have some.
+const RawManifests = "manifests.yaml"
+
 // Evidence is the large data of a trial, stored in files next to the database.
 type Evidence struct {
 	Series []Series

@@ -129,6 +129,13 @@ type Preparer interface {
 	Prepare(context.Context, Spec) error
 }
 
+// Manifester is a Kind whose sandboxes are written down before they are made.
+type Manifester interface {
+	Kind
+	// Manifest is what a sandbox is made from: YAML, with no secret in it.
+	Manifest(Want) ([]byte, error)
+}
+
 // Chooser is a Kind that cannot start with every choice of its Params. Both are asked
 // before a study runs; the options are those of Spec, each within its Param.
 type Chooser interface {

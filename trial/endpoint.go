@@ -74,8 +74,8 @@ func (t *trial) apart() map[string]string {
 // prepareRole prepares a role's sandbox. The list cpus is what it is pinned to; "" for what the
 // cell says.
 func (t *trial) prepareRole(ctx context.Context, role workload.Role, cpus string) error {
-	ep := &endpoint{role: role, want: sandbox.Want{Trial: t.name, Node: t.node, Role: role.Name, Name: t.name + "-" + role.Name, Image: role.Image, Volumes: role.Volumes}}
-	kind, isolated := t.kindOf(role)
+	kind, want := t.wantOf(role)
+	ep := &endpoint{role: role, want: want}
 	var err error
 	if ep.kind, err = t.maker.kind(kind); err != nil {
 		return err
@@ -94,10 +94,6 @@ func (t *trial) prepareRole(ctx context.Context, role workload.Role, cpus string
 			t.rec.Facts[role.Name+"."+record.FactImageDigest] = ep.image.Digest
 		}
 	}
-	if isolated {
-		ep.want.CPULimit, ep.want.MemoryLimit, ep.want.CPUs = t.res.CPULimit, t.res.MemoryLimit, t.res.CPUs
-		ep.want.Options = t.res.Options
-	}
 	if cpus != "" {
 		ep.want.CPUs = cpus
 	}
@@ -105,11 +101,29 @@ func (t *trial) prepareRole(ctx context.Context, role workload.Role, cpus string
 		t.rec.Facts[role.Name+record.FactCPUs] = ep.want.CPUs
 	}
 	t.endpoints = append(t.endpoints, ep)
-	if role.Mode == workload.Exec { // otherwise each of its sandboxes has its own
-		ep.want.Writable, ep.want.Networked = role.Writable, networked(t.roles, role)
+	if m, ok := ep.kind.(sandbox.Manifester); ok {
+		text, err := m.Manifest(ep.want)
+		if err != nil {
+			return err
+		}
+		t.manifests = append(t.manifests, text)
 	}
 	ep.spec, err = t.prepareSandbox(ctx, ep.want)
 	return err
+}
+
+// wantOf is what a role's sandbox is to be, and its kind.
+func (t *trial) wantOf(role workload.Role) (kind string, w sandbox.Want) {
+	w = sandbox.Want{Trial: t.name, Node: t.node, Role: role.Name, Name: t.name + "-" + role.Name, Image: role.Image, Volumes: role.Volumes}
+	kind, isolated := t.kindOf(role)
+	if isolated {
+		w.CPULimit, w.MemoryLimit, w.CPUs = t.res.CPULimit, t.res.MemoryLimit, t.res.CPUs
+		w.Options = t.res.Options
+	}
+	if role.Mode == workload.Exec { // otherwise each of its sandboxes has its own
+		w.Writable, w.Networked = role.Writable, networked(t.roles, role)
+	}
+	return kind, w
 }
 
 // prepareSandbox asks the place for what a sandbox needs.

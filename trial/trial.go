@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,8 @@ type trial struct {
 	gate     *sandbox.Gate // of foreground roles that start together; nil: none
 	readings []reading     // of the turns so far, where there are several
 
+	manifests [][]byte // of its sandboxes, one for each role
+
 	mu sync.Mutex // roles warn at the same time
 }
 
@@ -105,6 +108,9 @@ func (t *trial) finish(ctx context.Context, next plan.Next) (*record.Trial, reco
 	}
 	t.rec.Duration = t.elapsed()
 	t.keepOutputs("")
+	if len(t.manifests) > 0 {
+		t.evidence.Raw = append(t.evidence.Raw, record.Raw{Name: record.RawManifests, Data: bytes.Join(t.manifests, []byte("---\n"))})
+	}
 	return t.rec, t.evidence
 }
 

@@ -85,19 +85,15 @@ const (
 )
 
 func newClient(cfg *rest.Config, namespace string) (*Client, error) {
-	scheme := runtime.NewScheme()
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
 	c := &Client{Namespace: namespace, config: cfg, scheme: scheme, groups: map[schema.GroupVersion]*rest.RESTClient{}}
 	c.params = runtime.NewParameterCodec(scheme)
 	codecs := serializer.NewCodecFactory(scheme)
 	if cfg.UserAgent = "tare"; cfg.QPS == 0 {
 		cfg.QPS, cfg.Burst = requestRate, requestBurst
-	}
-	for _, add := range []func(*runtime.Scheme) error{
-		authorizationv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, nodev1.AddToScheme, rbacv1.AddToScheme, storagev1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
 	}
 	for _, gv := range scheme.PrioritizedVersionsAllGroups() {
 		metav1.AddToGroupVersion(scheme, gv)
@@ -106,12 +102,24 @@ func newClient(cfg *rest.Config, namespace string) (*Client, error) {
 		if of.APIPath = "/apis"; gv.Group == "" {
 			of.APIPath = "/api"
 		}
-		var err error
 		if c.groups[gv], err = rest.RESTClientFor(of); err != nil {
 			return nil, fmt.Errorf("cannot use the kubeconfig: %w", err)
 		}
 	}
 	return c, nil
+}
+
+// newScheme knows the types that tare uses.
+func newScheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		authorizationv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, nodev1.AddToScheme, rbacv1.AddToScheme, storagev1.AddToScheme,
+	} {
+		if err := add(s); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
 // Server is the address of the API server.

@@ -138,6 +138,9 @@ func (k *Kind) Define(name string, keys param.Values) (sandbox.Kind, error) {
 	return &d, nil
 }
 
+// ClassOf is the RuntimeClass that a definition names; "" for none.
+func ClassOf(keys param.Values) string { return keys.Str(keyClass) }
+
 // made reads an annotation's value: $NAME is a factor, $$ begins a text with $.
 func made(name, value string) annotation {
 	a := annotation{name: name, value: value}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"tare/cluster/kube"
 	"tare/cluster/observer"
 	"tare/record"
 	"tare/sandbox"
@@ -123,6 +124,15 @@ func (k *Kind) manifest(want *sandbox.Want, token string) *corev1.Pod {
 	}
 	return p
 }
+
+// redacted stands for what is secret.
+const redacted = "redacted"
+
+// Manifest implements sandbox.Manifester. The token is left out.
+func (k *Kind) Manifest(want sandbox.Want) ([]byte, error) { return kube.YAML(k.Pod(want)) }
+
+// Pod is the pod of a sandbox, without its token.
+func (k *Kind) Pod(want sandbox.Want) *corev1.Pod { return k.manifest(&want, redacted) }
 
 // Coordinator is the pod of the program that makes a study's trials. Its Secret has its identity and
 // its brief.

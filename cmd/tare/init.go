@@ -190,7 +190,7 @@ func (a *app) working(ctx context.Context, sandboxes []string, cat study.Catalog
 	if err != nil {
 		return nil, err
 	}
-	known, err := a.preview(ctx, "", "", site.Request{Study: st, Catalogue: cat}, false)
+	known, err := a.preview(ctx, "", "", clusterFlags{}, site.Request{Study: st, Catalogue: cat}, false)
 	var c *codedError
 	switch {
 	case errors.As(err, &c) && c.code == exitInterrupted:

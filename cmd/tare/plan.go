@@ -14,17 +14,23 @@ import (
 	"tare/study"
 )
 
+type planFlags struct {
+	sets []string
+	json bool
+	dry  bool
+	wait bool
+	on   string
+	host string
+	from string
+	want string
+
+	cluster   clusterFlags
+	manifests bool
+	dryRun    string
+}
+
 func (a *app) planVerb() *cobra.Command {
-	var f struct {
-		sets []string
-		json bool
-		dry  bool
-		wait bool
-		on   string
-		host string
-		from string
-		want string
-	}
+	var f planFlags
 	cmd := &cobra.Command{
 		Use:   "plan STUDY",
 		Short: "Show what a study would do, without running it",
@@ -38,14 +44,27 @@ from an earlier result, of this study or another. To get one, run a few blocks w
 "tare run STUDY --set stop.fixed=3 --results pilot".
 
 With --on model it shows what the model does not cover, the time that measuring
-would take, and the time of the rehearsal on this machine. No sandbox is started.`,
+would take, and the time of the rehearsal on this machine. No sandbox is started.
+
+With --on k8s --manifests it prints the Kubernetes objects that the study makes, one
+pod for all sandboxes that differ in their names alone, without secrets. It needs no
+cluster: names of sandboxes are taken for names of RuntimeClasses. --dry-run=server
+has the API server judge each object, by dry runs. Without -n, it makes the study's
+namespaces for that moment, empty, and deletes them.`,
 		Example: `  tare plan studies/first.yaml
   tare plan studies/first.yaml --set sandbox=process,runc --json
   tare plan studies/first.yaml --no-check     on a machine that will not run it
   tare plan studies/kata-network.yaml --on model
+  tare plan studies/kata-network.yaml --on k8s --set sandbox=process,kata --manifests
   tare plan studies/first.yaml --from results/first --width 5%`,
 		Args: exactly(1, "one study file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.on == onCluster || f.manifests || f.dryRun != "" {
+				if err := f.checkCluster(); err != nil {
+					return err
+				}
+				return a.planOnCluster(cmd.Context(), args[0], f)
+			}
 			st, cat, err := readStudy(args[0], f.sets)
 			if err != nil {
 				return err
@@ -58,7 +77,7 @@ would take, and the time of the rehearsal on this machine. No sandbox is started
 			}
 			var known site.Preview
 			if !f.dry {
-				if known, err = a.preview(cmd.Context(), f.on, f.host, site.Request{Study: st, Catalogue: cat, Wait: f.wait}, f.json); err != nil {
+				if known, err = a.preview(cmd.Context(), f.on, f.host, clusterFlags{}, site.Request{Study: st, Catalogue: cat, Wait: f.wait}, f.json); err != nil {
 					return err
 				}
 			}
@@ -84,6 +103,9 @@ would take, and the time of the rehearsal on this machine. No sandbox is started
 	fl.BoolVar(&f.wait, "wait", false, waitHelp)
 	fl.StringVar(&f.on, "on", "", onHelp)
 	hostFlag(cmd, &f.host)
+	f.cluster.add(fl)
+	fl.BoolVar(&f.manifests, "manifests", false, "with --on k8s: print the objects that the study makes, as YAML")
+	fl.StringVar(&f.dryRun, "dry-run", "", "with --on k8s: server has the API server judge those objects")
 	fl.StringVar(&f.from, "from", "", "say how many blocks are needed, from the scatter in this results `folder`")
 	fl.StringVar(&f.want, "width", "", "with --from: the wanted half-width of intervals, such as 5% (default: the study's)")
 	return cmd
@@ -127,10 +149,10 @@ func (a *app) need(ctx context.Context, st *study.Study, cat study.Catalogue, fr
 }
 
 // preview asks the site what it cannot run, and tells what takes long.
-func (a *app) preview(ctx context.Context, on, host string, r site.Request, asJSON bool) (site.Preview, error) {
+func (a *app) preview(ctx context.Context, on, host string, k clusterFlags, r site.Request, asJSON bool) (site.Preview, error) {
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
-	at, leave, err := a.siteOn(ctx, on, host, "", clusterFlags{})
+	at, leave, err := a.siteOn(ctx, on, host, "", k)
 	if err != nil {
 		return site.Preview{}, err
 	}

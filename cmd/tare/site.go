@@ -54,7 +54,7 @@ func (a *app) siteHere(on, data string) (site.Site, error) {
 		s.Dirs.Data, err = filepath.Abs(data)
 		return s, err
 	case onCluster:
-		return nil, coded(exitUsage, "--on k8s is for `tare run`, without --host and --data")
+		return nil, coded(exitUsage, "--on k8s is for `tare run` and `tare plan`, without --host and --data")
 	case onModel:
 		if data != "" {
 			return nil, coded(exitUsage, "--data names a disk to measure, and --on model measures no disk; leave one of them out")

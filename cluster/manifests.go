@@ -1,0 +1,224 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"tare/cluster/control"
+	"tare/cluster/kube"
+	"tare/cluster/pod"
+	"tare/record"
+	"tare/sandbox"
+	"tare/site"
+	"tare/study"
+	"tare/trial"
+	"tare/workload"
+)
+
+// What stands in manifests for what is known only when a study runs.
+const (
+	notSecret     = "redacted"
+	someID        = "t00000000"
+	someNode      = "NODE"
+	someAddress   = "COORDINATOR"
+	someImage     = "IMAGE"
+	someHostsCIDR = "192.0.2.1/32" // RFC 5737: of no host
+)
+
+// Manifest is an object that a study makes, and what it is for.
+type Manifest struct {
+	Object kube.Object
+	About  string
+}
+
+// Without has the site know no cluster: its classes are those that the study names. Manifests needs it, or
+// Discover.
+func (s *Site) Without(st *study.Study) {
+	s.classes = []pod.Class{{Name: sandbox.Native}}
+	known := map[string]bool{"": true, sandbox.Native: true}
+	add := func(class string) {
+		if !known[class] {
+			s.classes = append(s.classes, pod.Class{Name: class, Class: class, Handler: class})
+		}
+		known[class] = true
+	}
+	for _, d := range st.Sandboxes {
+		add(pod.ClassOf(d.Values))
+	}
+	for _, f := range st.Factors {
+		for _, l := range f.Levels {
+			if f.Name == study.FactorSandbox && !slices.ContainsFunc(st.Sandboxes, func(d study.Sandbox) bool { return d.Name == l }) {
+				add(l)
+			}
+		}
+	}
+}
+
+// Manifests are the objects of a study, in the order in which they are made: one pod for all sandboxes that
+// differ in their names alone. Nothing in them is secret.
+func (s *Site) Manifests(r site.Request, loads map[string]workload.Workload) ([]Manifest, []record.Skip, error) {
+	id, on := someID, chosen{}
+	var err error
+	if s.api == nil {
+		var onHost bool
+		if on, _, onHost, err = s.wanted(r.Study); err == nil && onHost {
+			on.hosts = []string{someHostsCIDR}
+		}
+		on.nodes = []record.Node{{Name: someNode}}
+	} else {
+		id = "t" + strings.ToLower(rand.Text()[:8])
+		on, err = s.choose(r.Study)
+	}
+	if err != nil {
+		return nil, nil, &site.UnableError{Err: err}
+	}
+	d := deployment{api: s.api, id: id, namespace: cmp.Or(s.Namespace, namespace(id)), shared: s.Namespace != "", hosts: on.hosts}
+	b := Brief{ID: id, Namespace: d.namespace, Image: cmp.Or(s.Image, someImage), Nodes: on.nodes, Tolerations: on.tolerations, Observers: notSecret}
+	var out []Manifest
+	add := func(about string, objects ...kube.Object) {
+		for _, o := range objects {
+			if secret, is := o.(*corev1.Secret); is {
+				secret.StringData = map[string]string{}
+				for name := range secret.Data {
+					secret.StringData[name] = notSecret
+				}
+				secret.Data = nil
+			}
+			out = append(out, Manifest{o, about})
+		}
+	}
+	if !d.shared {
+		add("the study's namespace", d.labelled(d.namespace, "restricted"))
+		add("a bound for a study that runs wild", d.quota(b))
+	}
+	files, given := control.Identity{}.Files(), control.Identity{}.Files()
+	given[briefFile] = nil
+	objects := d.objects(b, given, files)
+	add("what the coordinator needs", objects[:len(objects)-1]...)
+	add("the coordinator, which starts the pods below", objects[len(objects)-1])
+	pods, skips, err := s.pods(r, loads, &pod.Study{
+		ID: id, Namespace: d.namespace, Image: b.Image, Coordinator: net.JoinHostPort(someAddress, fmt.Sprint(port)), Secret: agentSecret(id),
+		Tolerations: on.tolerations, Machines: on.nodes,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	out = append(out, pods...)
+	if s.Observe {
+		if !d.shared {
+			add("the observers' namespace", d.labelled(d.nodesNamespace(), "privileged"))
+		}
+		add("an observer on each node", d.observers(b, someAddress, files)...)
+	}
+	return out, skips, nil
+}
+
+// pods are those of a study's sandboxes, of equal ones the first.
+func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.Study) (out []Manifest, skips []record.Skip, err error) {
+	classes := pod.Kinds(s.classes, nil, nil, st)
+	kinds := map[string]sandbox.Kind{}
+	for _, k := range slices.Concat(classes, defined(r.Study, classes[0])) {
+		kinds[k.Name()] = k
+	}
+	m := trial.Maker{ID: st.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: loads, Kinds: kinds, Place: place{}}
+	planned, skips, err := m.Sandboxes(st.Machines[0].Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	at, cells := map[string]int{}, map[string]int{}
+	var keys []string
+	for _, p := range planned {
+		k, is := kinds[p.Kind].(*pod.Kind)
+		if !is {
+			continue // Sandboxes has skipped it
+		}
+		made := k.Pod(p.Want)
+		p.Want.Name, p.Want.Trial = "", ""
+		key, err := k.Manifest(p.Want)
+		if err != nil {
+			return nil, nil, err
+		}
+		cells[string(key)]++
+		if _, known := at[string(key)]; !known {
+			at[string(key)] = len(out)
+			keys = append(keys, string(key))
+			out = append(out, Manifest{made, fmt.Sprintf("sandbox %s, role %s; first of cell %s", p.Kind, p.Want.Role, p.Cell)})
+		}
+	}
+	for _, key := range keys {
+		if n := cells[key]; n > 1 {
+			out[at[key]].About += fmt.Sprintf(", and the same for %d more", n-1)
+		}
+	}
+	return out, skips, nil
+}
+
+// Text is a manifest as YAML, with what it is for.
+func (m Manifest) Text() (string, error) {
+	text, err := kube.YAML(m.Object)
+	return "# " + m.About + "\n" + string(text), err
+}
+
+// Judgement is what the API server says of a manifest.
+type Judgement struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Refused   string `json:"refused,omitempty"` // why; "": it is accepted
+}
+
+// Judge has the API server judge the manifests of a study, by dry runs. Their namespaces must exist for that:
+// if they are the study's own, they are made, and deleted at the end. The coordinator's pod is judged with the
+// namespace's default service account, because its own is not made.
+func (s *Site) Judge(ctx context.Context, all []Manifest) (out []Judgement, err error) {
+	d := deployment{api: s.api}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
+		defer cancel()
+		err = errors.Join(err, d.remove(ctx))
+	}()
+	for _, m := range all {
+		kind, err := kube.KindOf(m.Object)
+		if err != nil {
+			return out, err
+		}
+		obj := m.Object.DeepCopyObject().(kube.Object)
+		if p, is := obj.(*corev1.Pod); is {
+			p.Spec.ServiceAccountName = ""
+		}
+		j := Judgement{Kind: kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		err = s.api.Try(ctx, obj)
+		if err != nil {
+			j.Refused = bounded(err.Error())
+		}
+		out = append(out, j)
+		if ns, is := obj.(*corev1.Namespace); is && err == nil {
+			if err := s.api.Create(ctx, ns); err != nil {
+				return out, fmt.Errorf("cannot create the namespace %s, in which the others are judged: %w; give an existing one with -n", ns.Name, err)
+			}
+			d.made = append(d.made, ns.Name)
+		}
+		if ctx.Err() != nil {
+			return out, site.ErrInterrupted
+		}
+	}
+	return out, nil
+}
+
+// mostReason bounds what the API server says, in bytes.
+const mostReason = 500
+
+func bounded(s string) string {
+	if len(s) > mostReason {
+		return strings.ToValidUTF8(s[:mostReason], "") + " [cut]"
+	}
+	return s
+}
