@@ -137,7 +137,7 @@ func (l *load) Parse(role string, _ param.Values, out io.Reader) (record.Reading
 	l.j.note("parse %s", role)
 	b, _ := io.ReadAll(out)
 	if l.bad {
-		return record.Reading{}, fmt.Errorf("no number in %q", b)
+		return record.Reading{}, &workload.Unfit{Err: fmt.Errorf("no number in %q", b), Printed: "words"}
 	}
 	if role == "client" {
 		return record.Reading{Samples: []record.Sample{{Name: "answer", Unit: record.Count, Value: 42}}}, nil

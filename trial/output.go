@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tare/record"
+	"tare/workload"
 )
 
 // maxOutput bounds what is kept of one role's stream, maxTail what a failure
@@ -78,8 +79,9 @@ func (o *output) bytes() []byte {
 }
 
 // tail is the end of the stream, from the start of a line where that is near.
-func (o *output) tail() string {
-	b := o.bytes()
+func (o *output) tail() string { return tail(o.bytes()) }
+
+func tail(b []byte) string {
 	if len(b) > maxTail {
 		b = b[len(b)-maxTail:]
 		if i := bytes.IndexByte(b, '\n'); i >= 0 && i < 200 {
@@ -135,8 +137,12 @@ func (t *trial) parse(whole bool) error {
 		}
 		r, err := t.load.Parse(o.role, t.res.Params, o.reader())
 		if err != nil {
-			errs = append(errs, &failure{kind: "garbage", role: o.role, tail: o.tail(),
-				err: fmt.Errorf("the output of %s cannot be read: %w", o.role, err)})
+			f := &failure{kind: "garbage", role: o.role, tail: o.tail(),
+				err: fmt.Errorf("the output of %s cannot be read: %w", o.role, err)}
+			if u := (*workload.Unfit)(nil); errors.As(err, &u) {
+				f.tail = tail([]byte(u.Printed))
+			}
+			errs = append(errs, f)
 			continue
 		}
 		t.rec.Samples = append(t.rec.Samples, r.Samples...)

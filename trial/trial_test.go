@@ -59,6 +59,9 @@ func TestOrderOfATrial(t *testing.T) {
 			case tt.kind != "" && (trial.Status != record.Failed || f.Kind != tt.kind || f.Phase != tt.phase || !strings.Contains(f.Reason, tt.text)):
 				t.Errorf("status %s, failure %+v; want kind %s in phase %s with %q", trial.Status, f, tt.kind, tt.phase, tt.text)
 			}
+			if tt.bad == "garbage" && f.Tail != "words" {
+				t.Errorf("the tail is %q, and not what the program printed", f.Tail)
+			}
 			if tt.bad == "stop server" && (len(trial.Warnings) != 1 || trial.Warnings[0].Code != "left-behind") {
 				t.Errorf("warnings %v", trial.Warnings)
 			}

@@ -44,6 +44,16 @@ type Workload interface {
 	Parse(role string, v param.Values, out io.Reader) (record.Reading, error)
 }
 
+// Unfit is an error of Parse about what a program of the user's own printed. Printed is its end: the
+// role's output has it in Tare's own form, which is nothing to show.
+type Unfit struct {
+	Err     error
+	Printed string
+}
+
+func (u *Unfit) Error() string { return u.Err.Error() }
+func (u *Unfit) Unwrap() error { return u.Err }
+
 // Counter is a workload whose counting trial (docs/structural-cost.md) needs other parameters,
 // for example because the program makes other calls for a while before its load begins.
 type Counter interface {

@@ -225,6 +225,13 @@ func failedNatively(t *record.Trial, what string, f weighFlags) string {
 		command = what
 	}
 	how, said := weigh.Failure(t.Failure)
+	if t.Failure.Kind == "garbage" {
+		s := flagOf(how, f)
+		if several {
+			s = command + ": " + s
+		}
+		return s + "; the last run printed" + printed(said)
+	}
 	s := fmt.Sprintf("%s: fails natively: %s", command, how)
 	switch {
 	case strings.Contains(said, "Read-only file system"):
@@ -238,6 +245,33 @@ func failedNatively(t *record.Trial, what string, f weighFlags) string {
 		s += "\n" + said
 	}
 	return s
+}
+
+// flagOf names the flag in what is wrong with an output.
+func flagOf(how string, f weighFlags) string {
+	switch rest, is := strings.CutPrefix(how, "figure "); {
+	case !is && f.format != "":
+		return "--format " + f.format + ": " + how
+	case is && slices.ContainsFunc(f.jsonFigures, func(text string) bool {
+		name, _ := figure(text, "json:")
+		return strings.HasPrefix(rest, name+":")
+	}):
+		return "--figure-json " + rest
+	case is:
+		return "--figure " + rest
+	}
+	return how
+}
+
+// printed is what a program printed, behind a word about it.
+func printed(said string) string {
+	switch {
+	case said == "":
+		return " nothing"
+	case strings.Contains(said, "\n"):
+		return ":\n" + said
+	}
+	return ": " + said
 }
 
 // tellMissing says in a line what does not work here: why, of what the user named.

@@ -116,6 +116,29 @@ func TestWeighUsage(t *testing.T) {
 	}
 }
 
+// TestUnfitOutput: what is wrong with a figure names the flag, and shows the output of the program.
+func TestUnfitOutput(t *testing.T) {
+	f := weighFlags{figures: []string{"y=([0-9]+)"}, jsonFigures: []string{"x=a.b"}}
+	cell := record.Cell{{Factor: "command", Value: "echo hi"}}
+	for _, c := range []struct {
+		cell             record.Cell
+		what, tail, want string
+	}{
+		{nil, "figure x: the output is not JSON", "hi\n", "--figure-json x: the output is not JSON; the last run printed: hi"},
+		{nil, `figure y: nothing in the output matches "([0-9]+)"`, "a\nb\n", "--figure y: nothing in the output matches \"([0-9]+)\"; the last run printed:\na\nb"},
+		{cell, "figure y: it is bad", "", "echo hi: --figure y: it is bad; the last run printed nothing"},
+	} {
+		tr := &record.Trial{Cell: c.cell, Failure: &record.Failure{Kind: "garbage", Reason: "the output of main cannot be read: run 1: " + c.what, Tail: c.tail}}
+		if got := failedNatively(tr, "echo hi", f); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+	tr := &record.Trial{Failure: &record.Failure{Kind: "garbage", Reason: "the output of main cannot be read: run 1: the output is not jmh: there is no JSON in it", Tail: "hi"}}
+	if got := failedNatively(tr, "a", weighFlags{format: "jmh"}); !strings.HasPrefix(got, "--format jmh: the output is not jmh") {
+		t.Error(got)
+	}
+}
+
 // TestWeighService: a server with a load of its own, and with the built-in client.
 func TestWeighService(t *testing.T) {
 	cat, err := offered()

@@ -10,6 +10,11 @@ import (
 // The program that ran it (package timed) says the first on the line above the second.
 func Failure(f *record.Failure) (how, said string) {
 	how, said = f.Reason, strings.TrimSpace(f.Tail)
+	if _, figure, ok := strings.Cut(how, " cannot be read: run "); ok {
+		if _, figure, ok = strings.Cut(figure, ": "); ok {
+			return figure, said
+		}
+	}
 	first, rest, _ := strings.Cut(said, "\n")
 	if text, ok := strings.CutPrefix(first, "timed: "); ok {
 		how, said = text, strings.TrimSpace(rest)

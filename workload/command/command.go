@@ -169,7 +169,7 @@ func find(rd *record.Reading, v param.Values, runs []timed.Run, ends []time.Dura
 			err = fmt.Errorf("%w; only the last %d KiB of the output are looked at", err, kept>>10)
 		}
 		if err != nil {
-			return fmt.Errorf("command: run %d: %w", i+1, err)
+			return &workload.Unfit{Err: fmt.Errorf("run %d: %w", i+1, err), Printed: r.Stdout}
 		}
 		found = append(found, one)
 	}

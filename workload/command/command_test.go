@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +33,16 @@ func cases() []workloadtest.Case {
 func TestContract(t *testing.T) { workloadtest.Run(t, New(), cases()...) }
 
 func FuzzParse(f *testing.F) { workloadtest.Fuzz(f, New(), cases()...) }
+
+// TestUnfit: an error about a figure has what the program printed, and none of the reports of runs.
+func TestUnfit(t *testing.T) {
+	v := workloadtest.Fill(t, New(), param.Values{"figures": "x=json:a"})
+	_, err := New().Parse("main", v, strings.NewReader(`{"timed_ns":1,"end_ns":1,"stdout":"{\"a\":1}"}`+"\n"+`{"timed_ns":1,"end_ns":2,"stdout":"hi\n"}`+"\n"))
+	var unfit *workload.Unfit
+	if !errors.As(err, &unfit) || unfit.Printed != "hi\n" || err.Error() != "run 2: figure x: the output is not JSON" {
+		t.Errorf("%#v: %v", unfit, err)
+	}
+}
 
 func role(t *testing.T, v param.Values) workload.Role {
 	t.Helper()

@@ -246,7 +246,7 @@ func (f *Figure) find(text string, entries []Entry) (float64, error) {
 	case f.path != "":
 		doc, ok := document(text)
 		if !ok {
-			return 0, errors.New("there is no JSON in the output")
+			return 0, errors.New("the output is not JSON")
 		}
 		r := gjson.Get(doc, f.path)
 		if !r.Exists() {

@@ -130,7 +130,7 @@ func TestReadRefuses(t *testing.T) {
 		{"", "a=(x)", "y", `figure a: nothing in the output matches "(x)"`},
 		{"", "a=(x)", "x", "is not a number"},
 		{"", "a=([a-zA-Z]+)", "NaN", "not a number to compare"},
-		{"", "a=json:b.c", "text", "no JSON"},
+		{"", "a=json:b.c", "text", "the output is not JSON"},
 		{"", "a=json:b.c", `{"b":1}`, `nothing at "b.c"`},
 		{"gobench", "", "PASS\n", "no benchmark"},
 		{"gobench", "a=Other", "file:go.txt", `the output has "Make/arch=amd64"`},
