@@ -115,13 +115,19 @@ func (i *instance) Stop(context.Context) error {
 
 // load is a workload of two ends.
 type load struct {
-	j   *journal
-	bad bool
+	j      *journal
+	bad    bool
+	warmup param.Type // "": none
 }
 
-func (*load) Name() string          { return "load" }
-func (*load) About() string         { return "test" }
-func (*load) Params() []param.Param { return nil }
+func (*load) Name() string  { return "load" }
+func (*load) About() string { return "test" }
+func (l *load) Params() []param.Param {
+	if l.warmup == "" {
+		return nil
+	}
+	return []param.Param{{Name: "warmup", Type: l.warmup}}
+}
 func (*load) Responses(param.Values) []record.Response {
 	return []record.Response{{Name: "answer", Unit: record.Count, Better: record.Higher}}
 }

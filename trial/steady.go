@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tare/internal/steady"
+	"tare/param"
 	"tare/record"
 )
 
@@ -34,7 +35,7 @@ func (t *trial) steady(o *output, series []record.Series) {
 		verdict := steady.Look(at, v, t.maker.Study.Stop.Margin)
 		t.rec.Samples = append(t.rec.Samples, steadySamples(name, verdict)...)
 		place := slices.Index(t.res.Workload.Responses, name)
-		if w := t.doubt(name, verdict); w != nil && place >= 0 && place < rank {
+		if w := t.doubt(name, verdict, at); w != nil && place >= 0 && place < rank {
 			worst, rank = w, place
 		}
 	}
@@ -79,8 +80,8 @@ func steadySamples(response string, v steady.Verdict) []record.Sample {
 	return out
 }
 
-// doubt is the warning that a verdict deserves, or nil.
-func (t *trial) doubt(response string, v steady.Verdict) *record.Warning {
+// doubt is the warning that a verdict on points at those times deserves, or nil.
+func (t *trial) doubt(response string, v steady.Verdict, at []time.Duration) *record.Warning {
 	if v.TooShort {
 		return nil
 	}
@@ -99,13 +100,28 @@ func (t *trial) doubt(response string, v steady.Verdict) *record.Warning {
 	if change < 0 {
 		side = "lower"
 	}
-	text := fmt.Sprintf("%s is steady only from %.1f s of the measured time on, %.1f %% %s there than over all of it; ",
-		response, v.From.Seconds(), 100*math.Abs(change), side)
-	if _, ok := t.res.Params["warmup"]; ok {
+	from, cure := fmt.Sprintf("%.1f s of the measured time", v.From.Seconds()), "measure for longer"
+	switch t.warmupType() {
+	case param.Duration:
 		warmup := (t.res.Params.Duration("warmup") + v.From + time.Second - 1).Truncate(time.Second)
-		text += fmt.Sprintf("set warmup: %ds", int(warmup.Seconds()))
-	} else {
-		text += "measure for longer"
+		cure = fmt.Sprintf("set warmup: %ds", int(warmup.Seconds()))
+	case param.Int: // runs of a program
+		before := len(at)
+		if i := slices.IndexFunc(at, func(d time.Duration) bool { return d > v.From }); i >= 0 {
+			before = i
+		}
+		from, cure = fmt.Sprintf("run %d", before+1), fmt.Sprintf("set warmup: %d", t.res.Params.Int("warmup")+before)
 	}
+	text := fmt.Sprintf("%s is steady only from %s on, %.1f %% %s there than over all of it; %s", response, from, 100*math.Abs(change), side, cure)
 	return &record.Warning{Code: record.WarmUpMeasured, Text: text}
+}
+
+// warmupType is how the workload counts its warm-up; "" if it has none.
+func (t *trial) warmupType() param.Type {
+	for _, p := range t.load.Params() {
+		if p.Name == "warmup" {
+			return p.Type
+		}
+	}
+	return ""
 }

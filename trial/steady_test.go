@@ -39,6 +39,7 @@ func TestSteadySamplesAndWarnings(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		params  param.Values
+		warmup  param.Type
 		series  []record.Series
 		want    map[string]float64 // of the response rate; -1: any value
 		code    string
@@ -50,9 +51,12 @@ func TestSteadySamplesAndWarnings(t *testing.T) {
 		{name: "the warm-up is no part of it", series: []record.Series{followed("rate", 5, after(0, 0.2))},
 			want: map[string]float64{record.SteadyFrom: 0, record.SteadyChange: 1, record.EffectiveSamples: -1, record.SteadyPoints: 50}},
 		{name: "too short", series: []record.Series{followed("rate", 1, level)}, want: map[string]float64{record.SteadyPoints: 10}},
-		{name: "warm-up measured", params: param.Values{"warmup": "1s"}, series: []record.Series{followed("rate", 5, after(1, 0.5))},
+		{name: "warm-up measured", params: param.Values{"warmup": "1s"}, warmup: param.Duration, series: []record.Series{followed("rate", 5, after(1, 0.5))},
 			want: map[string]float64{record.SteadyFrom: 1, record.SteadyChange: 1 / 0.9, record.EffectiveSamples: -1, record.SteadyPoints: 50},
 			code: record.WarmUpMeasured, warning: "rate is steady only from 1.0 s of the measured time on, 11.1 % higher there than over all of it; set warmup: 2s"},
+		{name: "warm-up measured in runs", params: param.Values{"warmup": "1"}, warmup: param.Int, series: []record.Series{followed("rate", 5, after(1, 0.5))},
+			want: map[string]float64{record.SteadyFrom: 1, record.SteadyChange: 1 / 0.9, record.EffectiveSamples: -1, record.SteadyPoints: 50},
+			code: record.WarmUpMeasured, warning: "rate is steady only from run 11 on, 11.1 % higher there than over all of it; set warmup: 11"},
 		{name: "warm-up measured, none can be set", series: []record.Series{followed("rate", 5, after(1, 0.5))},
 			want: map[string]float64{record.SteadyFrom: 1, record.SteadyChange: 1 / 0.9, record.EffectiveSamples: -1, record.SteadyPoints: 50},
 			code: record.WarmUpMeasured, warning: "measure for longer"},
@@ -65,6 +69,7 @@ func TestSteadySamplesAndWarnings(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			tr := &trial{rec: &record.Trial{}, set: set{
 				roles: []workload.Role{{Name: "client", Warmup: time.Second}},
+				load:  &load{warmup: c.warmup},
 				maker: &Maker{Study: &study.Study{Stop: study.Stop{Margin: 0.03}}},
 				res:   study.Resolved{Params: c.params, Workload: study.Workload{Responses: []string{"rate", "second"}}},
 			}}
