@@ -26,7 +26,7 @@ func (s *Site) Hold(ctx context.Context, what string, wait bool) (*state.Lock, e
 		}
 		if told != held.Holder.Pid {
 			told = held.Holder.Pid
-			s.Say("%v; waiting", held)
+			s.Say("%s", held.Waiting())
 		}
 		select {
 		case <-ctx.Done():

@@ -52,6 +52,19 @@ func (e *HeldError) Error() string {
 		e.Holder.What, e.Holder.Pid, e.Holder.Since.Format(time.DateTime))
 }
 
+// Waiting says the same where it is waited for.
+func (e *HeldError) Waiting() string {
+	s := "waiting for another tare to finish"
+	if e.Holder.Pid == 0 {
+		return s
+	}
+	layout := time.TimeOnly
+	if e.Holder.Since.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
+		layout = time.DateTime
+	}
+	return fmt.Sprintf("%s: %s, process %d, since %s", s, e.Holder.What, e.Holder.Pid, e.Holder.Since.Format(layout))
+}
+
 // Lock is the held lock of the host. It ends with Release or with the process.
 type Lock struct {
 	f    *os.File

@@ -154,3 +154,19 @@ func helper(t *testing.T, args ...string) *exec.Cmd {
 	}
 	return cmd
 }
+
+// TestWaiting: whoever waits is told for what, in one line.
+func TestWaiting(t *testing.T) {
+	h := state.Holder{Pid: 7, What: "study first", Since: time.Now()}
+	old := h
+	old.Since = time.Date(2001, 2, 3, 15, 4, 9, 0, time.Local)
+	for want, h := range map[string]state.Holder{
+		"waiting for another tare to finish": {},
+		"waiting for another tare to finish: study first, process 7, since " + h.Since.Format("15:04:05"): h,
+		"waiting for another tare to finish: study first, process 7, since 2001-02-03 15:04:09":           old,
+	} {
+		if got := (&state.HeldError{Holder: h}).Waiting(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
