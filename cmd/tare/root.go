@@ -3,11 +3,14 @@ package main
 import (
 	"fmt"
 	"io"
+	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"tare/param"
 	"tare/report/terminal"
+	"tare/report/words"
 	"tare/study"
 )
 
@@ -64,8 +67,9 @@ func newRoot(a *app) *cobra.Command {
 			}
 			return coded(exitUsage, "there is no verb %q; %s", args[0], param.Suggest(args[0], verbs))
 		},
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return exclusive(cmd) },
+		SilenceErrors:     true,
+		SilenceUsage:      true,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return coded(exitUsage, "%w; see `%s --help`", err, cmd.CommandPath())
@@ -76,6 +80,19 @@ func newRoot(a *app) *cobra.Command {
 	)
 	// The name `completion` is cobra's own verb: bash, zsh, fish, powershell.
 	return root
+}
+
+// exclusive refuses flags that exclude each other, before cobra does in longer words.
+func exclusive(cmd *cobra.Command) error {
+	err := cmd.ValidateFlagGroups()
+	if err == nil {
+		return nil
+	}
+	said := err.Error()
+	if m := regexp.MustCompile(`\[([^\]]*)\] were all set$`).FindStringSubmatch(said); m != nil {
+		said = words.List(strings.Fields("--"+strings.ReplaceAll(m[1], " ", " --"))) + " exclude each other"
+	}
+	return coded(exitUsage, "%s; see `%s --help`", said, cmd.CommandPath())
 }
 
 // exactly is cobra.ExactArgs with an exit code and the next step.
