@@ -68,6 +68,9 @@ it, with pipes and variables.`,
   tare weigh --host ssh://root@db1 --for 20s -- gzip -kc /usr/bin/perl
   tare weigh --save study.yaml -- true       a study to change and to run again`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := valued(cmd.Flags()); err != nil {
+				return err
+			}
 			return a.weigh(cmd.Context(), args, f)
 		},
 	}
@@ -370,11 +373,7 @@ func parsed(text string, cat study.Catalogue) (*study.Study, error) {
 	}
 	var said []string
 	for _, e := range bad {
-		s := e.What
-		if e.Instead != "" {
-			s += "; " + e.Instead
-		}
-		said = append(said, strings.ReplaceAll(s, "write shell: true", "give --shell"))
+		said = append(said, byFlag(e.What, e.Instead))
 	}
 	return nil, coded(exitUsage, "%s", terminal.Lines(said))
 }

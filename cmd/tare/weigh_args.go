@@ -66,7 +66,10 @@ func isolates(info study.SandboxInfo) bool {
 // weighing makes the parts of a study of the flags and the command line.
 func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue, at surroundings) (*weighing, error) {
 	w := &weighing{at: at.name, sandboxes: []string{cat.Native}, warmup: f.warmup}
-	var err error
+	err := f.check(cat)
+	if err != nil {
+		return nil, err
+	}
 	if f.timeout != "" {
 		if w.timeout, err = duration("timeout", f.timeout); err != nil {
 			return nil, err

@@ -304,7 +304,10 @@ func mount(text string, abs func(string) (string, error)) (string, error) {
 // duration is a flag's time.
 func duration(flag, text string) (time.Duration, error) {
 	d, err := param.ParseDuration(text)
-	if err != nil {
+	switch {
+	case d <= 0 && (err == nil || strings.HasPrefix(text, "-")):
+		return 0, coded(exitUsage, "--%s must be more than 0", flag)
+	case err != nil:
 		return 0, coded(exitUsage, "--%s %w", flag, err)
 	}
 	return d, nil

@@ -101,10 +101,34 @@ func TestWeighUsage(t *testing.T) {
 		{f: weighFlags{in: []string{"process"}}, args: []string{"a"}, want: "leaves no sandbox"},
 		{f: weighFlags{in: []string{"runcc"}}, args: []string{"a"}, want: "runc"},
 		{f: weighFlags{input: "/no/such/file"}, args: []string{"a"}, want: "/no/such/file"},
-		{f: weighFlags{cpus: "many"}, args: []string{"a"}, want: "cpu-limit"},
+		{f: weighFlags{cpus: "many"}, args: []string{"a"}, want: "--cpus many is not a number"},
+		{f: weighFlags{memory: "5"}, args: []string{"a"}, want: "--memory 5 is out of range"},
+		{f: weighFlags{in: []string{"foo"}}, args: []string{"a"}, want: "--in foo: no such sandbox; write crun, runc"},
+		{f: weighFlags{in: []string{"fake"}}, args: []string{"a"}, want: "--in fake: no such sandbox"},
+		{f: weighFlags{http: "80/"}, args: []string{"a"}, want: "--http is for a server"},
+		{f: weighFlags{ready: "tcp:80"}, args: []string{"a"}, want: "--ready is for a server"},
+		{f: weighFlags{rate: "5"}, args: []string{"a"}, want: "--rate is for a server"},
+		{f: weighFlags{rate: "5", server: "a", load: "b", ready: "tcp:80"}, want: "are for --http"},
+		{f: weighFlags{insecure: true}, args: []string{"a"}, want: "--cacert and --insecure are for --server"},
+		{f: weighFlags{warmup: -3}, args: []string{"a"}, want: "--warmup -3: write 0 or more"},
+		{f: weighFlags{env: []string{"--"}}, args: []string{"a"}, want: `--env --: "--" is not a name`},
+		{f: weighFlags{env: []string{"=x"}}, args: []string{"a"}, want: `"" is not a name`},
+		{f: weighFlags{figures: []string{"Bad Name=(x)"}}, args: []string{"a"}, want: `--figure 'Bad Name=(x)': "Bad Name" is not a name`},
+		{f: weighFlags{figures: []string{"a[parsec]=(x)"}}, args: []string{"a"}, want: `--figure 'a[parsec]=(x)': "parsec" is not a unit; write s,`},
+		{f: weighFlags{figures: []string{"wall=(x)"}}, args: []string{"a"}, want: `the name "wall" is taken`},
+		{f: weighFlags{figures: []string{"a=(x)"}, jsonFigures: []string{"a=b"}}, args: []string{"a"}, want: `--figure-json a=b: `},
+		{f: weighFlags{format: "nope"}, args: []string{"a"}, want: "--format nope: write gobench, jmh"},
+		{f: weighFlags{format: "none"}, args: []string{"a"}, want: "--format none: "},
+		{f: weighFlags{timeout: "0s"}, args: []string{"a"}, want: "--timeout must be more than 0"},
+		{f: weighFlags{timeout: "-5s"}, args: []string{"a"}, want: "--timeout must be more than 0"},
+		{f: weighFlags{server: "a", load: "b", ready: "nope"}, want: `--ready nope is not tcp:PORT`},
+		{f: weighFlags{mounts: []string{"/x:y"}}, args: []string{"a"}, want: `--mount /x:y is not HOST:GUEST`},
 		{args: []string{"a | b"}, want: "--shell"},
 		{args: []string{"a\xff"}, want: "UTF-8"},
 	} {
+		if c.f.server != "" {
+			c.f.warmup = -1
+		}
 		w, err := weighingOf(t, c.f, c.args...)
 		if err == nil {
 			_, err = parsed(w.study(w.pilot()), cat)
@@ -136,6 +160,21 @@ func TestUnfitOutput(t *testing.T) {
 	tr := &record.Trial{Failure: &record.Failure{Kind: "garbage", Reason: "the output of main cannot be read: run 1: the output is not jmh: there is no JSON in it", Tail: "hi"}}
 	if got := failedNatively(tr, "a", weighFlags{format: "jmh"}); !strings.HasPrefix(got, "--format jmh: the output is not jmh") {
 		t.Error(got)
+	}
+}
+
+// TestValued: a flag that has taken the -- has no value.
+func TestValued(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--env -- true", "--env has no value"}, {"--save -- true", "--save has no value"}, {"--in runc -- true", ""}, {"--env A=-- -- true", ""},
+	} {
+		cmd := (&app{}).weighVerb()
+		if err := cmd.ParseFlags(strings.Fields(c.args)); err != nil {
+			t.Fatal(err)
+		}
+		if err := valued(cmd.Flags()); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.args, err, c.want)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ const (
 func Params() []param.Param {
 	return []param.Param{
 		{Name: ParamFigures, Type: param.String, Help: "figures in the standard output: words NAME[UNIT,BETTER]=PATTERN, quoted as in a shell; PATTERN is a regular expression, json:PATH, or with a format what selects a benchmark"},
-		{Name: ParamFormat, Type: param.Enum, Default: noFormat, Words: append([]string{noFormat}, formatNames()...), Help: "of the standard output, as a benchmark tool writes it"},
+		{Name: ParamFormat, Type: param.Enum, Default: noFormat, Words: append([]string{noFormat}, Formats()...), Help: "of the standard output, as a benchmark tool writes it"},
 	}
 }
 

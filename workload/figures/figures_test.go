@@ -177,7 +177,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("none", `rate[1/s,higher]='GET: ([0-9.]+) requests' x=json:a.b`)
 	f.Add("gobench", `a='X B/op'`)
 	f.Fuzz(func(t *testing.T, format, figures string) {
-		if format != noFormat && !slices.Contains(formatNames(), format) {
+		if format != noFormat && !slices.Contains(Formats(), format) {
 			return
 		}
 		s, err := Parse(values(format, figures))
@@ -198,7 +198,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add("none", "a=([0-9.]+) b=json:a.1.b", "{\"a\":[1,{\"b\":2}]}")
 	f.Fuzz(func(t *testing.T, format, figures, text string) {
-		if format != noFormat && !slices.Contains(formatNames(), format) {
+		if format != noFormat && !slices.Contains(Formats(), format) {
 			return
 		}
 		s, err := Parse(values(format, figures))

@@ -29,7 +29,8 @@ const (
 	fioJSON         = "fio-json"         // --output-format=json
 )
 
-func formatNames() []string {
+// Formats are the levels of the parameter format, beside none.
+func Formats() []string {
 	return []string{goBench, jmh, pytestBenchmark, googleBenchmark, fioJSON}
 }
 
