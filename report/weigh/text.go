@@ -19,7 +19,7 @@ const mostLines = 13
 
 // Text lays the rows out for a person: a table of figures, then a sentence for each sandbox; where
 // these are too many lines, the sentences stand in the table. Of several commands each has a line a
-// sandbox; beside says how they compare natively.
+// sandbox; beside says how they compare natively, and what else there is to know.
 func Text(rows []Row, beside []string, ink terminal.Ink) []string {
 	var out []string
 	commands := byCommand(rows)
@@ -29,7 +29,7 @@ func Text(rows []Row, beside []string, ink terminal.Ink) []string {
 			continue
 		}
 		lines := append(table(of), sentences(of, ink)...)
-		if len(lines) > mostLines {
+		if len(lines)+len(beside) > mostLines {
 			lines = together(of, ink)
 		}
 		out = append(out, lines...)

@@ -2,6 +2,7 @@ package weigh
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,20 @@ func TestManySandboxes(t *testing.T) {
 				t.Errorf("of %d sandboxes the cost or the start of number %d is missing:\n%s", n, i, all)
 			}
 		}
+	}
+}
+
+// TestNotes: a busy host and an emulated processor are told, a line each; nothing else is.
+func TestNotes(t *testing.T) {
+	busy := record.Host{Warnings: []record.Warning{{Code: "turbo", Text: "turbo"}, {Code: "load", Text: "the load average is 10.25 on 2 processors before anything was started; stop the other work"}}}
+	r := &analyse.Result{Accelerators: []analyse.Accelerator{
+		{Sandbox: "vm", Trials: map[string]int{record.AcceleratorTCG: 2}}, {Sandbox: "other", Trials: map[string]int{record.AcceleratorKVM: 2}}}}
+	want := []string{"busy host: the load average is 10.25 on 2 processors at the start", "without KVM: the processor of vm is emulated, which is most of the cost"}
+	if got := Notes(r, []record.Host{busy, busy}); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := Notes(&analyse.Result{}, []record.Host{{}}); got != nil {
+		t.Errorf("of a quiet host: %q", got)
 	}
 }
 

@@ -1,0 +1,37 @@
+package weigh
+
+import (
+	"slices"
+	"strings"
+
+	"tare/analyse"
+	"tare/record"
+	"tare/report/words"
+)
+
+// Notes are what the costs are worth less for, a line each: other work on the host, and a processor
+// that is emulated in software.
+func Notes(r *analyse.Result, hosts []record.Host) []string {
+	var out []string
+	for i := range hosts {
+		for _, w := range hosts[i].Warnings {
+			if w.Code != "load" {
+				continue
+			}
+			text, _, _ := strings.Cut(w.Text, ";")
+			if s := cut("busy host: " + strings.Replace(text, "before anything was started", "at the start", 1)); !slices.Contains(out, s) {
+				out = append(out, s)
+			}
+		}
+	}
+	var emulated []string
+	for i := range r.Accelerators {
+		if a := &r.Accelerators[i]; a.Emulated() {
+			emulated = append(emulated, a.Sandbox)
+		}
+	}
+	if len(emulated) > 0 {
+		out = append(out, cut("without KVM: the processor of "+words.List(emulated)+" is emulated, which is most of the cost"))
+	}
+	return out
+}
