@@ -127,6 +127,9 @@ func (a *app) weigh(ctx context.Context, args []string, f weighFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := f.places(); err != nil {
+		return err
+	}
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
 	where, w, leave, err := a.weighAt(ctx, args, &f, cat)
@@ -308,9 +311,6 @@ func (f *weighFlags) store(w *weighing, st *study.Study, at site.About, s site.S
 		if dir, err = newWeighFolder(w.label, now); err != nil {
 			return nil, err
 		}
-	}
-	if store.Exists(dir) {
-		return nil, coded(exitUsage, "%s holds results already; name a new folder with -o", dir)
 	}
 	return openStore(dir, "weigh.yaml", st, at, s.Nodes())
 }

@@ -3,15 +3,19 @@ package main
 import (
 	"cmp"
 	"errors"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"tare/param"
 	"tare/record"
 	"tare/report/words"
+	"tare/store"
 	"tare/study"
 	"tare/workload/command"
 	found "tare/workload/figures"
@@ -27,6 +31,23 @@ func valued(fl *pflag.FlagSet) error {
 		}
 	})
 	return err
+}
+
+// places checks where the study and the results are to go, before anything is measured.
+func (f *weighFlags) places() error {
+	if f.results != "" && store.Exists(f.results) {
+		return coded(exitUsage, "%s holds results already; name a new folder with -o", f.results)
+	}
+	if f.save == "" {
+		return nil
+	}
+	if st, err := os.Stat(f.save); err == nil && st.IsDir() {
+		return coded(exitUsage, "--save %s: it is a directory; write the name of a file", words.Path(f.save))
+	}
+	if err := unix.Access(filepath.Dir(f.save), unix.W_OK); err != nil {
+		return coded(exitUsage, "--save %s: its directory cannot be written to: %w", words.Path(f.save), err)
+	}
+	return nil
 }
 
 // check refuses what would be left out of account, or what a study would refuse in words that are
