@@ -21,7 +21,7 @@ func Failure(f *record.Failure) (how, said string) {
 		if run, is := strings.CutPrefix(text, "run "); is {
 			_, how, _ = strings.Cut(run, " ")
 		}
-		how = strings.Replace(how, "raise timeout if it needs more", "give it more with --timeout", 1)
+		how = strings.NewReplacer("give more with timeout", "give more with --timeout", "set PATH in env", "--env PATH=...").Replace(how)
 	}
 	return how, said
 }

@@ -105,7 +105,7 @@ func TestFailures(t *testing.T) {
 		"exit":    {param.Values{"shell": "true", "command": "echo the reason >&2; exit 3"}, "exit code 3: the reason"},
 		"signal":  {param.Values{"shell": "true", "command": "kill -SEGV $$"}, "SIGSEGV"},
 		"missing": {param.Values{"command": "no-such-program"}, "no-such-program"},
-		"hang":    {param.Values{"command": "sleep 1000", "timeout": "300ms"}, "did not end within 300ms"},
+		"hang":    {param.Values{"command": "sleep 1000", "timeout": "300ms"}, "did not end within 0.3 s"},
 		"write":   {param.Values{"command": "touch /usr/tare-was-here"}, "Read-only file system"},
 	} {
 		t.Run(name, func(t *testing.T) {

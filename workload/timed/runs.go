@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -134,7 +135,7 @@ func (r *Runs) become() error {
 func missing(err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return fmt.Errorf("it is not in PATH, which is %s; install it, write its path, or give another PATH in env, an image or a mount that has it", os.Getenv("PATH"))
+		return fmt.Errorf("it is not in PATH, which is %s; write its path, or set PATH in env", os.Getenv("PATH"))
 	case errors.Is(err, unix.ENOENT):
 		return fmt.Errorf("%w: it, its interpreter or its loader is not in the sandbox; give an image or a mount that has it", err)
 	case errors.Is(err, unix.ENOEXEC):
@@ -253,12 +254,16 @@ func mainRuns(args []string, stdout, stderr io.Writer) int {
 type failed struct {
 	code int
 	how  string
+	cure string
 	said string
 }
 
 // tell prints what failed, and then what the program said about it: a reader of the end finds
 // the program's own last line.
 func (f *failed) tell(stderr io.Writer, what string) int {
+	if f.cure != "" {
+		f.how += "; " + f.cure
+	}
 	_, _ = fmt.Fprintf(stderr, "timed: %s %s\n%s", what, f.how, f.said)
 	return f.code
 }
@@ -266,8 +271,36 @@ func (f *failed) tell(stderr io.Writer, what string) int {
 // tailKept is how much of what a program printed is shown if it fails, in bytes.
 const tailKept = 3 << 10
 
-// once runs a command to its end, and ends the processes that it left in its group.
+// needsTerminal is what programs say that have found none.
+var needsTerminal = regexp.MustCompile(`(?i)inappropriate ioctl for device|\bENOTTY\b|\bnot a (tty|terminal)\b|\btty\b|\bTERM environment variable\b|\bno terminal\b`)
+
+// once runs a command to its end, and ends the processes that it left in its group. One that fails
+// without a word on standard error is run again, because the first standard output went to
+// /dev/null: a pipe would have cost time.
 func (r *Runs) once(ctx context.Context, args []string, keep int) (Run, *failed) {
+	run, f := r.run(ctx, args, keep)
+	if f == nil {
+		return run, nil
+	}
+	if keep == 0 && f.said == "" && f.code < 124 && ctx.Err() == nil {
+		if _, again := r.run(ctx, args, tailKept); again != nil && again.code == f.code {
+			f.said = again.said
+		}
+	}
+	switch {
+	case f.code == 127 && f.said == "": // it did not start
+	case f.said == "" && f.code == 124:
+		f.how += " and printed nothing"
+	case f.said == "":
+		f.how += ", and printed nothing"
+	case needsTerminal.MatchString(f.said):
+		f.cure = "there is no terminal"
+	}
+	return run, f
+}
+
+// run is once without what a failure needs.
+func (r *Runs) run(ctx context.Context, args []string, keep int) (Run, *failed) {
 	limited, cancel := context.WithTimeout(ctx, r.Limit)
 	defer cancel()
 	var taken taken
@@ -288,7 +321,7 @@ func (r *Runs) once(ctx context.Context, args []string, keep int) (Run, *failed)
 			f.said = last(taken.out.String(), tailKept)
 		}
 		if strings.TrimSpace(f.said) == "" {
-			f.how += ", and printed nothing on standard error"
+			f.said = ""
 		}
 		return run, f
 	}
@@ -355,7 +388,7 @@ func (r *Runs) judge(limited, told context.Context, st syscall.WaitStatus) *fail
 	case told.Err() != nil:
 		return &failed{code: code, how: "was told to end"}
 	case limited.Err() != nil:
-		return &failed{code: 124, how: fmt.Sprintf("did not end within %s; raise timeout if it needs more", r.Limit)} // as timeout(1)
+		return &failed{code: 124, how: fmt.Sprintf("did not end within %.4g s", r.Limit.Seconds()), cure: "give more with timeout"} // as timeout(1)
 	case len(r.Exit) == 0 && how == "", slices.Contains(r.Exit, code):
 		return nil
 	case how == "":

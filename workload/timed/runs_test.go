@@ -102,7 +102,11 @@ func TestRunsFail(t *testing.T) {
 	}{
 		{"exit", Runs{Command: shell("echo why >&2; exit 3"), Exit: ok}, 3, "run 1 ended with exit code 3\nwhy\n"},
 		{"its standard output is shown where it said nothing else", Runs{Command: shell("echo why; exit 3"), Exit: ok, Keep: 100}, 3, "exit code 3\nwhy\n"},
-		{"silent", Runs{Command: shell("exit 3"), Exit: ok}, 3, "exit code 3, and printed nothing on standard error\n"},
+		{"silent", Runs{Command: shell("exit 3"), Exit: ok}, 3, "exit code 3, and printed nothing\n"},
+		{"its standard output is had by another run", Runs{Command: shell("echo why; exit 3"), Exit: ok}, 3, "run 1 ended with exit code 3\nwhy\n"},
+		{"another run does not fail", Runs{Command: shell("test -e again && exit 0; echo > again; exit 3"), Dir: t.TempDir(), Exit: ok}, 3, "exit code 3, and printed nothing\n"},
+		{"no terminal", Runs{Command: []string{"tty"}, Exit: ok}, 1, "run 1 ended with exit code 1; there is no terminal\nnot a tty\n"},
+		{"no terminal on standard error", Runs{Command: shell("echo 'stty: standard input: Inappropriate ioctl for device' >&2; exit 1"), Exit: ok}, 1, "exit code 1; there is no terminal\nstty"},
 		{"expected", Runs{Command: shell("exit 3"), Exit: []int{2, 3}}, 0, ""},
 		{"any", Runs{Command: shell("exit 77")}, 0, ""},
 		{"success where a failure is expected", Runs{Command: shell("exit 0"), Exit: []int{1}}, 1, "exit code 0, which is not one of the expected ones"},
@@ -114,8 +118,8 @@ func TestRunsFail(t *testing.T) {
 		{"no directory", Runs{Command: []string{"true"}, Dir: "/no/such"}, 127, "cannot start true: its working directory: stat /no/such: no such file or directory\n"},
 		{"no input", Runs{Command: []string{"true"}, Input: "/no/such"}, 127, "its input: open /no/such"},
 		{"preparing", Runs{Command: []string{"true"}, Prepare: shell("exit 4")}, 4, "the command that prepares run 1 ended with exit code 4"},
-		{"hangs", Runs{Command: []string{"sleep", "1000"}, Limit: 50 * time.Millisecond}, 124, "did not end within 50ms"},
-		{"hangs and does not listen", Runs{Command: shell("trap '' TERM; sleep 1000 & wait; sleep 1000"), Limit: 50 * time.Millisecond}, 124, "did not end within 50ms"},
+		{"hangs", Runs{Command: []string{"sleep", "1000"}, Limit: 50 * time.Millisecond}, 124, "did not end within 0.05 s and printed nothing; give more with timeout\n"},
+		{"hangs and does not listen", Runs{Command: shell("trap '' TERM; sleep 1000 & wait; sleep 1000"), Limit: 50 * time.Millisecond}, 124, "did not end within 0.05 s and printed nothing; give more with timeout\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.runs.Repeats = 1
