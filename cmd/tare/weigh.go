@@ -22,6 +22,7 @@ import (
 	"tare/site"
 	"tare/store"
 	"tare/study"
+	"tare/trial"
 )
 
 type weighFlags struct {
@@ -138,11 +139,11 @@ func (a *app) weigh(ctx context.Context, args []string, f weighFlags) error {
 	}
 	defer leave()
 	t := a.newTries(ctx, f.json)
-	run, err := a.firstLook(ctx, where, w, cat, f, t)
+	first, err := a.firstLook(ctx, where, w, cat, f, t)
 	if err := t.interrupted(err); err != nil {
 		return err
 	}
-	text := w.study(w.paced(run, within))
+	text := w.study(w.paced(first, within))
 	st, err := parsed(text, cat)
 	if err != nil {
 		return err
@@ -181,38 +182,44 @@ func (a *app) weigh(ctx context.Context, args []string, f weighFlags) error {
 
 // firstLook runs each command natively and says how long the longest takes. A command that fails is
 // told as a shell tells it, before anything is measured.
-func (a *app) firstLook(ctx context.Context, where site.Site, w *weighing, cat study.Catalogue, f weighFlags, t *tries) (time.Duration, error) {
+func (a *app) firstLook(ctx context.Context, where site.Site, w *weighing, cat study.Catalogue, f weighFlags, t *tries) (seen looked, err error) {
 	native := *w
 	native.sandboxes = w.sandboxes[:1]
 	if _, err := parsed(w.study(w.pilot()), cat); err != nil { // with all sandboxes, for its mistakes
-		return 0, err
+		return seen, err
 	}
 	st, err := parsed(native.study(w.pilot()), cat)
 	if err != nil {
-		return 0, err
+		return seen, err
 	}
 	st.Collect.Names = nil // the command's own figures will do; what is missing is told with the study
 	s, err := where.Open(ctx, site.Request{Study: st, Catalogue: cat, Wait: f.wait, Trying: t.begin})
 	if err != nil {
-		return 0, err
+		return seen, err
 	}
 	defer s.Close()
 	if skips := s.Preview().Skips; len(skips) > 0 {
-		return 0, coded(exitHost, "%s", skips[0].Reason)
+		return seen, coded(exitHost, "%s", skips[0].Reason)
 	}
 	var kept firstTrials
 	if err := (&run.Engine{Session: s, Store: &kept}).Run(ctx, plan.New(st, nil, run.Nodes(s))); err != nil {
-		return 0, err
+		return seen, err
 	}
-	longest := time.Duration(0)
 	for _, tr := range kept {
 		if tr.Failure != nil {
-			return 0, coded(exitTrials, "%s", failedNatively(tr, cmp.Or(w.server, strings.Join(w.commands, "; ")), f))
+			return seen, coded(exitTrials, "%s", failedNatively(tr, cmp.Or(w.server, strings.Join(w.commands, "; ")), f))
 		}
 		wall, _ := tr.Sample("wall")
-		longest = max(longest, time.Duration(wall*float64(time.Second)))
+		seen.run = max(seen.run, time.Duration(wall*float64(time.Second)))
+		beside := time.Duration(0)
+		for _, p := range tr.Phases {
+			if p.Name != trial.PhaseWarmup && p.Name != trial.PhaseRun {
+				beside += p.Duration
+			}
+		}
+		seen.beside = max(seen.beside, beside)
 	}
-	return longest, nil
+	return seen, nil
 }
 
 // firstTrials keeps the trials of a first look.

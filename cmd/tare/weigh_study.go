@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"tare/analyse/stat"
 	"tare/param"
 	"tare/record"
 	"tare/report/words"
@@ -197,18 +198,26 @@ func mapped[T, U any](in []T, f func(T) U) []U {
 const (
 	turnTime    = 200 * time.Millisecond
 	mostTurns   = 4
+	leastFill   = turnTime / 8           // of the only turn of a block where time is short
 	longestRun  = time.Minute            // unless the user says otherwise
 	wantBlocks  = 6                      // with less than 3 there is no interval, and 6 make it a third as wide
-	sandboxTime = 700 * time.Millisecond // that a sandbox takes in a block beside its turns, about
+	sandboxTime = 500 * time.Millisecond // that a sandbox takes in a block more than none does, about: gVisor settles
 )
+
+// looked is what the first look has shown of the command that takes longest natively.
+type looked struct {
+	run    time.Duration // of one run
+	beside time.Duration // that a trial took beside its runs: to start, to stop
+}
 
 // pilot is the timing of the first look, natively: one run, or several short ones.
 func (w *weighing) pilot() timing {
 	return timing{fixed: 1, fill: turnTime / 4, expect: time.Second, limit: cmp.Or(w.timeout, longestRun), warmup: max(0, w.warmup)}
 }
 
-// paced uses what the pilot has shown: how long a run takes natively.
-func (w *weighing) paced(run, budget time.Duration) timing {
+// paced uses what the pilot has shown.
+func (w *weighing) paced(first looked, budget time.Duration) timing {
+	run := first.run
 	p := timing{turns: 1, fill: turnTime, expect: max(10*time.Microsecond, run.Round(10*time.Microsecond)), warmup: w.warmup, budget: max(time.Second, budget.Round(time.Second))}
 	switch { // an even number: a block goes through its sandboxes in both directions
 	case run <= turnTime:
@@ -217,16 +226,25 @@ func (w *weighing) paced(run, budget time.Duration) timing {
 		p.turns = 2
 	}
 	// Many sandboxes, or little time: blocks are worth more than turns.
-	each := budget/time.Duration(wantBlocks*len(w.sandboxes)*max(1, len(w.commands))) - sandboxTime
-	if p.turns == mostTurns && each < mostTurns*turnTime {
+	each := func(blocks int) time.Duration {
+		return budget/time.Duration(blocks*len(w.sandboxes)*max(1, len(w.commands))) - first.beside - sandboxTime
+	}
+	if p.turns == mostTurns && each(wantBlocks) < mostTurns*turnTime {
 		p.turns = 2
 	}
-	if each < 2*turnTime {
+	if each(wantBlocks) < 2*turnTime {
 		p.fill = turnTime / 2
+	}
+	short := each(stat.MinN) < 2*turnTime // three blocks of this would not fit, or hardly
+	if short {
+		p.turns, p.fill = 1, leastFill
+		if w.server != "" {
+			p.fill = turnTime / 2 // the built-in client runs for twice as long, and connects first
+		}
 	}
 	if w.warmup < 0 {
 		p.warmup = 0
-		if run <= turnTime {
+		if run <= turnTime && !(short && run > leastFill) {
 			p.warmup = 1
 		}
 	}

@@ -55,9 +55,9 @@ func TestWeighStudy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			st, err := parsed(w.study(w.paced(3*time.Millisecond, time.Minute)), cat)
+			st, err := parsed(w.study(w.paced(looked{run: 3 * time.Millisecond}, time.Minute)), cat)
 			if err != nil {
-				t.Fatalf("%v in\n%s", err, w.study(w.paced(3*time.Millisecond, time.Minute)))
+				t.Fatalf("%v in\n%s", err, w.study(w.paced(looked{run: 3 * time.Millisecond}, time.Minute)))
 			}
 			var got []string
 			for i := range st.Strata {
@@ -216,7 +216,7 @@ func TestWeighService(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := w.study(w.paced(time.Second, time.Minute))
+			text := w.study(w.paced(looked{run: time.Second}, time.Minute))
 			st, err := parsed(text, cat)
 			if err != nil {
 				t.Fatalf("%v in\n%s", err, text)
@@ -243,16 +243,28 @@ func TestWeighTiming(t *testing.T) {
 		500 * time.Millisecond: {turns: 2, fill: turnTime, limit: 25 * time.Second, expect: 500 * time.Millisecond, budget: time.Minute},
 		30 * time.Second:       {turns: 1, fill: turnTime, limit: time.Minute, expect: 30 * time.Second, budget: time.Minute},
 	} {
-		if got := w.paced(run, time.Minute); got != want {
+		if got := w.paced(looked{run: run}, time.Minute); got != want {
 			t.Errorf("%s: %+v, want %+v", run, got, want)
 		}
 	}
 	w.sandboxes = []string{"process", "a", "b", "c", "d"}
-	if got := w.paced(time.Millisecond, 20*time.Second); got.turns != 2 || got.fill != turnTime/2 {
+	if got := w.paced(looked{run: time.Millisecond, beside: 200 * time.Millisecond}, 20*time.Second); got.turns != 2 || got.fill != turnTime/2 {
 		t.Errorf("five sandboxes in 20 s: %+v", got)
 	}
+	// What three blocks of three sandboxes leave of 5 s: a turn each, as short as it can be.
+	w.sandboxes = []string{"process", "runc", "runsc-systrap"}
+	if got := w.paced(looked{run: time.Millisecond, beside: 300 * time.Millisecond}, 5*time.Second); got.turns != 1 || got.fill != leastFill || got.warmup != 1 {
+		t.Errorf("three sandboxes in 5 s: %+v", got)
+	}
+	if got := w.paced(looked{run: time.Millisecond, beside: 100 * time.Millisecond}, time.Minute); got.turns != mostTurns || got.fill != turnTime {
+		t.Errorf("three sandboxes in a minute: %+v", got)
+	}
+	// On a host on which a sandbox takes seconds to start, so do they in a minute.
+	if got := w.paced(looked{run: time.Millisecond, beside: 6 * time.Second}, time.Minute); got.turns != 1 {
+		t.Errorf("slow starts: %+v", got)
+	}
 	w.timeout = 3 * time.Minute // what the user gave holds
-	if got := w.paced(time.Millisecond, time.Minute).limit; got != w.timeout || w.pilot().limit != w.timeout {
+	if got := w.paced(looked{run: time.Millisecond}, time.Minute).limit; got != w.timeout || w.pilot().limit != w.timeout {
 		t.Errorf("the limit is %s and %s, not %s", got, w.pilot().limit, w.timeout)
 	}
 }
