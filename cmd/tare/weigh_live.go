@@ -68,7 +68,11 @@ func (l *live) observe(ev run.Event) {
 	left := ev.Plan.Remaining(l.expected)
 	switch {
 	case l.terminal:
-		rows := weigh.Live(l.known())
+		known := l.known()
+		rows := weigh.Live(known)
+		if why := weigh.GoesOn(known, l.study.Stop.Width); why != "" {
+			rows = append(rows, why)
+		}
 		l.mu.Lock()
 		l.rows, l.until = rows, time.Now().Add(left.MostTime)
 		l.mu.Unlock()

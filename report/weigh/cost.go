@@ -44,6 +44,26 @@ func (f *Figure) Cost() string {
 	return fmt.Sprintf("too noisy to say: between %s and %s", words.Ratio(lo), words.Times(hi))
 }
 
+// GoesOn says what is waited for where a cost looks like none already: the rule does not stop by
+// the cost itself, but by the width of its interval. "" where nothing of that kind is waited for.
+func GoesOn(rows []Row, width float64) string {
+	var widest *Row
+	for i := range rows {
+		w := &rows[i]
+		f := w.first()
+		if w.Baseline || w.Failure != "" || f.Called || !f.Estimate.HasInterval() || f.Estimate.HalfWidth() <= width {
+			continue
+		}
+		if widest == nil || f.Estimate.HalfWidth() > widest.first().Estimate.HalfWidth() {
+			widest = w
+		}
+	}
+	if widest == nil {
+		return ""
+	}
+	return fmt.Sprintf("goes on until costs are known to ±%.3g %%; %s: ±%.1f %%", 100*width, widest.Sandbox, 100*widest.first().Estimate.HalfWidth())
+}
+
 func span(lo, hi float64) string { return words.Ratio(lo) + " to " + words.Ratio(hi) }
 
 // Wide reports whether more time would say more of a row: it has no interval, or one that says too

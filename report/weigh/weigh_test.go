@@ -117,6 +117,19 @@ func TestManySandboxes(t *testing.T) {
 	}
 }
 
+// TestGoesOn: that more is measured where a cost looks like none is told, of the widest interval.
+func TestGoesOn(t *testing.T) {
+	row := func(sandbox string, f Figure) Row { return Row{Sandbox: sandbox, Figures: []Figure{f}} }
+	free := row("runc", Figure{Estimate: estimate(1.001, 0.976, 1.027), Verdict: stat.Equivalent})
+	dear := row("vm", Figure{Estimate: estimate(2, 1.5, 2.7), Verdict: stat.Slower, Called: true})
+	if got := GoesOn([]Row{dear, free}, 0.02); got != "goes on until costs are known to ±2 %; runc: ±2.6 %" {
+		t.Errorf("%q", got)
+	}
+	if got := GoesOn([]Row{dear, {Sandbox: "process", Baseline: true}, free}, 0.03); got != "" {
+		t.Errorf("narrow enough: %q", got)
+	}
+}
+
 // TestNotes: a busy host and an emulated processor are told, a line each; nothing else is.
 func TestNotes(t *testing.T) {
 	busy := record.Host{Warnings: []record.Warning{{Code: "turbo", Text: "turbo"}, {Code: "load", Text: "the load average is 10.25 on 2 processors before anything was started; stop the other work"}}}
