@@ -344,9 +344,9 @@ func (a *app) weighed(ctx context.Context, st *study.Study, cat study.Catalogue,
 	case f.markdown:
 		a.lines(weigh.Markdown(rows))
 	default:
-		a.lines(weigh.Text(rows, append(weigh.Beside(plan.Rule(st), rows, x.trials), weigh.Notes(x.result, x.hosts())...), a.textOptions("").Ink))
+		a.lines(weigh.Text(rows, weigh.Starts(rows, x.trials), append(weigh.Beside(plan.Rule(st), rows, x.trials), weigh.Notes(x.result, x.hosts())...), a.textOptions("").Ink))
 		if runErr == nil && slices.ContainsFunc(rows, func(r weigh.Row) bool { return r.Wide() }) {
-			a.line("More time, or a machine that does nothing else, says more: --for %s", moreTime(st.Budget.Time, x.trials))
+			a.line("Too short to be sure. Try --for %s, or an idle machine", moreTime(st.Budget.Time, x.trials))
 		}
 		a.line("results: %s (`tare report` shows all of them)", db.Dir())
 	}

@@ -18,6 +18,8 @@ func (w *Row) Cost() string {
 	return w.first().Cost()
 }
 
+const tooShort = "not enough time for an interval"
+
 // Cost says what isolation costs a figure.
 func (f *Figure) Cost() string {
 	if !(f.Estimate.Ratio > 0) {
@@ -28,8 +30,10 @@ func (f *Figure) Cost() string {
 		return fmt.Sprintf("%s natively (%s)", words.Times(cost), span(lo, hi))
 	}
 	switch {
+	case !f.Estimate.HasInterval() && cost < 1:
+		return fmt.Sprintf("about %s faster; %s", words.Times(1/cost), tooShort)
 	case !f.Estimate.HasInterval():
-		return fmt.Sprintf("about %s the cost; an interval takes %d blocks", words.Times(cost), stat.MinN)
+		return fmt.Sprintf("about %s the cost; %s", words.Times(cost), tooShort)
 	case f.Called && cost >= 1:
 		return fmt.Sprintf("%s the cost (%s)", words.Times(cost), span(lo, hi))
 	case f.Called:

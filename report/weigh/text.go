@@ -19,8 +19,8 @@ const mostLines = 13
 
 // Text lays the rows out for a person: a table of figures, then a sentence for each sandbox; where
 // these are too many lines, the sentences stand in the table. Of several commands each has a line a
-// sandbox; beside says how they compare natively, and what else there is to know.
-func Text(rows []Row, beside []string, ink terminal.Ink) []string {
+// sandbox; starts are said of one command where there is room; beside says how they compare natively, and what else there is to know.
+func Text(rows []Row, starts, beside []string, ink terminal.Ink) []string {
 	var out []string
 	commands := byCommand(rows)
 	for _, of := range commands {
@@ -31,6 +31,9 @@ func Text(rows []Row, beside []string, ink terminal.Ink) []string {
 		lines := append(table(of), sentences(of, ink)...)
 		if len(lines)+len(beside) > mostLines {
 			lines = together(of, ink)
+		}
+		if len(lines)+len(starts)+len(beside) <= mostLines {
+			lines = append(lines, starts...)
 		}
 		out = append(out, lines...)
 	}

@@ -22,18 +22,19 @@ func estimate(ratio, lo, hi float64) stat.Estimate {
 // TestCost: more is always worse, and no sentence says more than the verdict.
 func TestCost(t *testing.T) {
 	for want, f := range map[string]Figure{
-		"2.90 × the cost (2.80 to 3.00)":                    {Estimate: estimate(2.9, 2.8, 3), Verdict: stat.Slower, Called: true},
-		"3.00 × the cost (2.50 to 4.00)":                    {Estimate: estimate(1/3., 0.25, 0.4), Verdict: stat.Slower, Called: true, Response: record.Response{Better: record.Higher}},
-		"1.25 × faster (1.11 to 1.43)":                      {Estimate: estimate(0.8, 0.7, 0.9), Verdict: stat.Faster, Called: true},
-		"1.50 × faster (1.40 to 1.60)":                      {Estimate: estimate(1.5, 1.4, 1.6), Verdict: stat.Faster, Called: true, Response: record.Response{Better: record.Higher}},
-		"1.50 × natively (1.40 to 1.60)":                    {Estimate: estimate(1.5, 1.4, 1.6), Verdict: stat.Higher, Called: true, Response: record.Response{Better: record.Neither}},
-		"free: no cost above 3 %":                           {Estimate: estimate(1.001, 0.98, 1.021), Verdict: stat.Equivalent},
-		"no cost above 8 %":                                 {Estimate: stat.Estimate{Ratio: 1.01, Lo: 0.9, Hi: 1.08, Bound: 0.08, N: 4}, Verdict: stat.Undecided},
-		"free: no cost above 0.4 %":                         {Estimate: estimate(1.001, 0.998, 1.0031), Verdict: stat.Equivalent},
-		"free":                                              {Estimate: estimate(0.99, 0.98, 0.999), Verdict: stat.Equivalent},
-		"too noisy to say: between 0.70 and 1.53 ×":         {Estimate: estimate(1.03, 0.7, 1.53), Verdict: stat.Undecided},
-		"about 1.40 × the cost; an interval takes 3 blocks": {Estimate: stat.Estimate{Ratio: 1.4, N: 2}, Verdict: stat.Undecided},
-		"not measured":                                      {},
+		"2.90 × the cost (2.80 to 3.00)":                         {Estimate: estimate(2.9, 2.8, 3), Verdict: stat.Slower, Called: true},
+		"3.00 × the cost (2.50 to 4.00)":                         {Estimate: estimate(1/3., 0.25, 0.4), Verdict: stat.Slower, Called: true, Response: record.Response{Better: record.Higher}},
+		"1.25 × faster (1.11 to 1.43)":                           {Estimate: estimate(0.8, 0.7, 0.9), Verdict: stat.Faster, Called: true},
+		"1.50 × faster (1.40 to 1.60)":                           {Estimate: estimate(1.5, 1.4, 1.6), Verdict: stat.Faster, Called: true, Response: record.Response{Better: record.Higher}},
+		"1.50 × natively (1.40 to 1.60)":                         {Estimate: estimate(1.5, 1.4, 1.6), Verdict: stat.Higher, Called: true, Response: record.Response{Better: record.Neither}},
+		"free: no cost above 3 %":                                {Estimate: estimate(1.001, 0.98, 1.021), Verdict: stat.Equivalent},
+		"no cost above 8 %":                                      {Estimate: stat.Estimate{Ratio: 1.01, Lo: 0.9, Hi: 1.08, Bound: 0.08, N: 4}, Verdict: stat.Undecided},
+		"free: no cost above 0.4 %":                              {Estimate: estimate(1.001, 0.998, 1.0031), Verdict: stat.Equivalent},
+		"free":                                                   {Estimate: estimate(0.99, 0.98, 0.999), Verdict: stat.Equivalent},
+		"too noisy to say: between 0.70 and 1.53 ×":              {Estimate: estimate(1.03, 0.7, 1.53), Verdict: stat.Undecided},
+		"about 1.40 × the cost; not enough time for an interval": {Estimate: stat.Estimate{Ratio: 1.4, N: 2}, Verdict: stat.Undecided},
+		"about 1.41 × faster; not enough time for an interval":   {Estimate: stat.Estimate{Ratio: 0.71, N: 2}, Verdict: stat.Undecided},
+		"not measured":                                           {},
 	} {
 		if f.Response.Better == "" {
 			f.Response.Better = record.Lower
@@ -73,7 +74,7 @@ func TestLines(t *testing.T) {
 		Tail: "timed: run 1 ended with exit code 3\nfirst\n\x1b[2Jlast " + strings.Repeat("words ", 30)}}}
 	r.Causes = []cause.Finding{{Cell: r.Compared[12].Cell, Costs: true, Cause: cause.Interception}}
 	rows := Of(r)
-	lines := Text(rows, nil, terminal.Ink{})
+	lines := Text(rows, nil, nil, terminal.Ink{})
 	all := strings.Join(lines, "\n")
 	if len(lines) > 14 {
 		t.Errorf("%d lines", len(lines))
@@ -104,7 +105,7 @@ func TestManySandboxes(t *testing.T) {
 			r.Compared = append(r.Compared, comparisons("a", kind, estimate(float64(i)+1, float64(i)+0.9, float64(i)+1.1), stat.Slower)...)
 			r.Overheads = append(r.Overheads, analyse.Overhead{Sandbox: kind, Start: time.Duration(i) * time.Second})
 		}
-		lines := Text(Of(r), nil, terminal.Ink{})
+		lines := Text(Of(r), nil, nil, terminal.Ink{})
 		all := strings.Join(lines, "\n")
 		if len(lines) > mostLines {
 			t.Errorf("%d sandboxes have %d lines:\n%s", n, len(lines), all)
@@ -127,6 +128,26 @@ func TestGoesOn(t *testing.T) {
 	}
 	if got := GoesOn([]Row{dear, {Sandbox: "process", Baseline: true}, free}, 0.03); got != "" {
 		t.Errorf("narrow enough: %q", got)
+	}
+}
+
+// TestStarts: the start of a sandbox has its interval, and its ratio to the native one of the same
+// block; with two blocks nothing can be said.
+func TestStarts(t *testing.T) {
+	rows := []Row{{Sandbox: "process", Baseline: true}, {Sandbox: "runc"}, {Command: "b", Sandbox: "process", Baseline: true}, {Command: "b", Sandbox: "runc"}}
+	var trials []record.Trial
+	for block := 1; block <= 4; block++ {
+		for sandbox, start := range map[string]float64{"process": 0.01, "runc": 0.04} {
+			trials = append(trials, record.Trial{Block: block, Status: record.OK, Cell: record.Cell{{Factor: "sandbox", Value: sandbox}},
+				Samples: []record.Sample{{Name: "sandbox_start", Labels: record.MakeLabels("sandbox", sandbox), Unit: record.Second, Value: start * (1 + 0.01*float64(block))}}})
+		}
+	}
+	got := Starts(rows, trials)
+	if len(got) != 1 || !strings.HasPrefix(got[0], "runc starts in 41.0 ms ±2 %") || !strings.HasSuffix(got[0], ": 4.00 × natively (4.00 to 4.00)") {
+		t.Errorf("%q", got)
+	}
+	if got := Starts(rows, trials[:4]); got != nil {
+		t.Errorf("of two blocks: %q", got)
 	}
 }
 

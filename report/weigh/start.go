@@ -1,0 +1,57 @@
+package weigh
+
+import (
+	"fmt"
+
+	"tare/analyse/stat"
+	"tare/record"
+	"tare/report/terminal"
+	"tare/report/words"
+	"tare/study"
+)
+
+// Starts says how long each sandbox takes to start, and how many times as long as natively, block
+// by block, with intervals. Nobody stops by them, so plain intervals will do.
+func Starts(rows []Row, trials []record.Trial) []string {
+	by := map[string]map[int]float64{} // by sandbox and block
+	for i := range trials {
+		t := &trials[i]
+		sandbox, _ := t.Cell.Get(study.FactorSandbox)
+		for _, s := range t.Samples {
+			if t.Status != record.OK || s.Name != "sandbox_start" || s.Labels.Get("sandbox") != sandbox || !(s.Value > 0) {
+				continue
+			}
+			if by[sandbox] == nil {
+				by[sandbox] = map[int]float64{}
+			}
+			by[sandbox][t.Block] = s.Value
+		}
+	}
+	var out []string
+	var base map[int]float64
+	told := map[string]bool{}
+	for i := range rows {
+		w := &rows[i]
+		if own := by[w.Sandbox]; w.Baseline {
+			base = own
+		} else if s := started(base, own); s != "" && !told[w.Sandbox] {
+			told[w.Sandbox] = true
+			out = append(out, cut(terminal.Line(w.Sandbox)+" "+s))
+		}
+	}
+	return out
+}
+
+// started is that sentence without its subject; "" with too few blocks for an interval.
+func started(base, own map[int]float64) string {
+	const confidence = 0.95
+	var alone []stat.Pair
+	for _, v := range own {
+		alone = append(alone, stat.Pair{Base: 1, Other: v})
+	}
+	took, ratio := stat.Compare(alone, confidence), stat.Compare(stat.Pairs(base, own), confidence)
+	if !took.HasInterval() || !ratio.HasInterval() {
+		return ""
+	}
+	return fmt.Sprintf("starts in %s ±%.2g %%: %s natively (%s)", words.Value(took.Ratio, record.Second), 100*took.HalfWidth(), words.Times(ratio.Ratio), span(ratio.Lo, ratio.Hi))
+}
