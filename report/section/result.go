@@ -180,7 +180,7 @@ func ratioCell(e *stat.Estimate, v stat.Verdict) Cell {
 
 func interval(e *stat.Estimate) string {
 	if !e.HasInterval() {
-		return fmt.Sprintf("need n≥%d", stat.MinN)
+		return words.TooFew
 	}
 	return words.Ratio(e.Lo) + "–" + words.Ratio(e.Hi)
 }

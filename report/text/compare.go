@@ -161,7 +161,7 @@ func changeCell(c *compare.Change, better record.Better, seen map[string]bool) s
 	sign, mark := section.SignOf(c.Verdict), changeMark(c)
 	seen[mark] = true
 	cost, lo, hi := c.Cost(better)
-	out := section.Cell{First: words.Times(cost) + " " + mark, Second: fmt.Sprintf("need n≥%d", stat.MinN)}
+	out := section.Cell{First: words.Times(cost) + " " + mark, Second: words.TooFew}
 	if c.Changed || mark == sign.Mark {
 		out.Tone = sign.Tone
 	}

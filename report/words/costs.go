@@ -120,6 +120,10 @@ func ceil(share float64) string {
 	return strconv.FormatFloat(math.Ceil(100*share/step-1e-9)*step, 'g', 3, 64) + " %"
 }
 
+// TooFew stands in place of an interval that takes more blocks: no wider than one, so that a table
+// stays as wide.
+const TooFew = "few runs"
+
 // noise is the range that the intervals of what is undecided span.
 func noise(list []*analyse.Comparison) string {
 	lo, hi := math.Inf(1), 0.0
@@ -129,7 +133,7 @@ func noise(list []*analyse.Comparison) string {
 		}
 	}
 	if hi == 0 {
-		return fmt.Sprintf("need n≥%d", stat.MinN)
+		return TooFew
 	}
 	return Ratio(lo) + "–" + Ratio(hi)
 }

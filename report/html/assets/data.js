@@ -118,7 +118,7 @@
     const cost = Tare.costOf(e, c.response.better);
     return [
       kind === "bounded" ? `≤ ${Tare.bound(e.no_cost_above)}` : `${Tare.times(cost.x)} ${Tare.kinds[kind].mark}${Tare.doubtful(c) ? Tare.doubt : ""}`,
-      e.lo > 0 ? `${Tare.ratio(cost.lo)}–${Tare.ratio(cost.hi)}` : "need n≥3",
+      e.lo > 0 ? `${Tare.ratio(cost.lo)}–${Tare.ratio(cost.hi)}` : "few runs",
     ];
   };
 
