@@ -124,7 +124,7 @@ func entry(r *analyse.Result, x *advice.Item) *Entry {
 	add("why", strings.TrimPrefix(strings.TrimPrefix(x.Text, x.Change), ". "))
 	about := words.Count(len(x.Cells), "case")
 	if x.Cause != "" {
-		about = "cause " + x.Cause + ", " + about
+		about = cmp.Or(words.CauseNameOf(cause.Name(x.Cause)).About, x.Cause) + "; " + about
 	}
 	add("for", adviceCells(r, x)+" ("+about+")")
 	add("rule", x.Rule+", from: "+x.Source)
