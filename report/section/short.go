@@ -101,7 +101,7 @@ func Costs(r *analyse.Result) *Section {
 	var order []string
 	for i := range r.Compared {
 		if c := &r.Compared[i]; c.Baseline && c.Level.N > 0 {
-			k := c.Workload + " " + c.Response.Name
+			k := words.Subject(c) + " " + c.Response.Name
 			if v := words.Value(c.Level.Typical, c.Response.Shown()); base[k] == "" {
 				base[k] = v
 			} else {
@@ -118,7 +118,7 @@ func Costs(r *analyse.Result) *Section {
 			}
 		}
 		for _, g := range words.Groups(list) {
-			k := g.All[0].Workload + " " + g.All[0].Response.Name
+			k := words.Subject(g.All[0]) + " " + g.All[0].Response.Name
 			if rows[k] == nil {
 				rows[k] = make(map[record.Level]*words.Group)
 				order = append(order, k)

@@ -24,6 +24,29 @@ type Group struct {
 	by   [kinds][]*analyse.Comparison
 }
 
+// firsts are the workloads that have responses by which the study stops: in sentences only these
+// count.
+func firsts(r *analyse.Result) map[string]bool {
+	out := make(map[string]bool)
+	for i := range r.Compared {
+		out[r.Compared[i].Workload] = out[r.Compared[i].Workload] || r.Compared[i].First
+	}
+	return out
+}
+
+// Subject is what a comparison weighs: the workload, or the command where one is compared with
+// others, which have little in common.
+func Subject(c *analyse.Comparison) string {
+	command, ok := c.Shared.Get("command")
+	if !ok {
+		return c.Workload
+	}
+	if r := []rune(command); len(r) > 24 {
+		return string(r[:21]) + "..."
+	}
+	return command
+}
+
 // Groups puts the comparisons of the same workload and response together, in order. Of a
 // workload that has first responses, those by which the study stops, only these count.
 func Groups(all []*analyse.Comparison) []*Group {
@@ -31,26 +54,28 @@ func Groups(all []*analyse.Comparison) []*Group {
 	for _, c := range all {
 		first[c.Workload] = first[c.Workload] || c.First
 	}
-	at := make(map[[2]string]*Group)
+	at := make(map[[3]string]*Group)
 	several := make(map[string]int)
 	var out []*Group
 	for _, c := range all {
 		if first[c.Workload] && !c.First {
 			continue
 		}
-		k := [2]string{c.Workload, c.Response.Name}
+		command, _ := c.Shared.Get("command")
+		k := [3]string{c.Workload, command, c.Response.Name}
 		g := at[k]
 		if g == nil {
-			g = &Group{Name: c.Workload}
+			g = &Group{Name: Subject(c)}
 			at[k] = g
-			several[c.Workload]++
+			several[c.Workload+command]++
 			out = append(out, g)
 		}
 		g.All = append(g.All, c)
 		g.by[kindOf(c)] = append(g.by[kindOf(c)], c)
 	}
 	for _, g := range out {
-		if c := g.All[0]; several[c.Workload] > 1 {
+		c := g.All[0]
+		if command, _ := c.Shared.Get("command"); several[c.Workload+command] > 1 {
 			g.Name += " " + c.Response.Name
 		}
 	}

@@ -69,6 +69,22 @@ func TestWorstIsByCost(t *testing.T) {
 	}
 }
 
+// TestCommands: each command of a weighing is said by itself, and the headline's largest cost is of
+// the figure by which the study stops, as in the sentences.
+func TestCommands(t *testing.T) {
+	wall := of("commands", latency, 1.7, stat.Slower, "command=gzip f")
+	free := of("commands", latency, 1, stat.Equivalent, "command=/usr/bin/zstd -c --ultra f")
+	peak := of("commands", memory, 3.07, stat.Slower, "command=gzip f")
+	peak.First = false
+	r := result(wall, peak, free)
+	if s, want := about(t, r).Text, "runc: 1.70 × the cost in gzip f; free: /usr/bin/zstd -c --ul...."; s != want {
+		t.Errorf("got  %s\nwant %s", s, want)
+	}
+	if h := Headline(r).Text; !strings.Contains(h, "1.70 ×") || strings.Contains(h, "3.07") {
+		t.Errorf("the headline: %s", h)
+	}
+}
+
 // TestCeil: a bound is never written smaller than it is, nor much larger.
 func TestCeil(t *testing.T) {
 	for share, want := range map[float64]string{0.035: "4 %", 0.04: "4 %", 0.0401: "5 %", 0.0151: "2 %", 0.01: "1 %", 0.0031: "0.4 %", 0.003: "0.3 %", 0.0995: "10 %"} {

@@ -154,6 +154,7 @@ func Headline(r *analyse.Result) Sentence {
 	var n [kinds]int
 	total := 0
 	var worst *analyse.Comparison
+	first := firsts(r)
 	for i := range r.Compared {
 		c := &r.Compared[i]
 		if c.Baseline {
@@ -162,7 +163,7 @@ func Headline(r *analyse.Result) Sentence {
 		k := kindOf(c)
 		n[k]++
 		total++
-		if k == worse && (worst == nil || cost(c) > cost(worst)) {
+		if k == worse && (c.First || !first[c.Workload]) && (worst == nil || cost(c) > cost(worst)) {
 			worst = c
 		}
 	}
