@@ -29,9 +29,6 @@ func Short(r *analyse.Result, hosts []record.Host, dir string) []*Section {
 	for _, w := range warnings[:min(len(warnings), shortWarnings)] {
 		head.Item(w.Lead, w.Text)
 	}
-	if more := len(warnings) - shortWarnings; more > 0 {
-		head.Item("", fmt.Sprintf("and %s; --full has all", words.Count(more, "more warning")))
-	}
 	return []*Section{head, Answer(r), Costs(r), Settings(r), ended(r, dir)}
 }
 

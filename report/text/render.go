@@ -3,6 +3,7 @@ package text
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -52,20 +53,33 @@ func paragraph(b *strings.Builder, s string, opt Options) {
 	b.WriteString(opt.cut(wrap(s, opt.width(), "  ")) + "\n")
 }
 
-// cut leaves the lines that a paragraph may take, and says that there are more.
+// cut leaves the lines that a paragraph may take: whole clauses where one ends in them, else whole
+// words, and no part of a figure. Where the rest is, the last lines say.
 func (o Options) cut(s string) string {
 	lines := strings.Split(s, "\n")
 	if o.lines == 0 || len(lines) <= o.lines {
 		return s
+	}
+	kept := strings.Join(lines[:o.lines], "\n")
+	if ends := clauseEnd.FindAllStringIndex(kept, -1); len(ends) > 0 {
+		if i := ends[len(ends)-1][0]; i > len(kept)/3 {
+			return kept[:i] + "."
+		}
 	}
 	last := []rune(lines[o.lines-1])
 	last = last[:min(len(last), o.width()-6)] // an entry of a list is indented
 	if i := strings.LastIndex(string(last), " "); i > len(string(last))/2 {
 		last = []rune(string(last)[:i])
 	}
-	lines[o.lines-1] = strings.TrimRight(string(last), " ,;.") + " ..."
+	lines[o.lines-1] = dangling.ReplaceAllString(string(last), "") + " ..."
 	return strings.Join(lines[:o.lines], "\n")
 }
+
+var (
+	clauseEnd = regexp.MustCompile(`[.;]\s`)
+	// dangling are the words before a figure, and its parts, at the end of a line.
+	dangling = regexp.MustCompile(`([\s,;.:(]+((up to|than|is|and|to|by|of|in|the|×|%)|[(±≤]*[0-9][0-9.,–]*[)]?))*[\s,;.:(]*$`)
+)
 
 func block(b *strings.Builder, x *section.Block, opt Options) {
 	switch {
