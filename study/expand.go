@@ -294,7 +294,7 @@ func (d *draft) expand(keys map[string]pair) {
 		return
 	}
 	if len(d.excludes) > 0 && !d.relaxed && !d.cat.Stored && !compares(b.strata) {
-		d.bad(keys["exclude"].key, "exclude less, or compare another level with the baseline", "nothing is left to compare: no cell of the baseline %q has another cell to compare with", d.study.Baseline)
+		d.bad(keys["exclude"].key, "exclude less, or compare another level with the baseline", "exclude leaves nothing beside %s", d.study.Baseline)
 		return
 	}
 	for _, p := range d.excludes {
