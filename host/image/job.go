@@ -203,10 +203,10 @@ func (j *job) addPackages(ctx context.Context, u *unpacker) error {
 		if debs, err = matching(debs, j.recipe.Only); err != nil {
 			return err
 		}
-		j.builder.say("%s: fetching %d packages", j.recipe.Name, len(debs))
+		j.builder.say("%s: fetching %s", j.recipe.Name, packages(len(debs)))
 		err = j.apt.download(ctx, debs)
 	} else {
-		j.builder.say("%s: fetching %d packages", j.recipe.Name, len(debs))
+		j.builder.say("%s: fetching %s", j.recipe.Name, packages(len(debs)))
 		err = j.apt.fetch(ctx, names)
 	}
 	if err != nil {
@@ -313,4 +313,12 @@ func hashOf(r io.Reader) (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// packages counts them in words.
+func packages(n int) string {
+	if n == 1 {
+		return "1 package"
+	}
+	return fmt.Sprintf("%d packages", n)
 }
