@@ -187,9 +187,22 @@ func (t *trial) keepIdle() {
 		t.rec.Samples = append(t.rec.Samples, record.Sample{Name: record.IdleCPU, Labels: record.MakeLabels(record.LabelEnd, end), Unit: record.Cores, Kind: record.Value, Value: cores})
 		if cores > idleMost {
 			t.rec.Warnings = append(t.rec.Warnings, record.Warning{Code: "idle", Text: fmt.Sprintf(
-				"the sandbox of %s used %.2g cores between its turns, while others were weighed; compare without turns", end, cores)})
+				"%s used %.2g %% of a core while idle, which slows the others; leave turns out", t.boxOf(end), 100*cores)})
 		}
 	}
+}
+
+// boxOf names the sandbox of an end, and the end where there are two.
+func (t *trial) boxOf(end string) string {
+	for _, ep := range t.endpoints {
+		if ep.role.Name == end {
+			if len(t.endpoints) > 1 {
+				return ep.kind.Name() + " of " + end
+			}
+			return ep.kind.Name()
+		}
+	}
+	return "the sandbox of " + end
 }
 
 func mean(of []record.Sample) float64 {
