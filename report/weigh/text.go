@@ -134,8 +134,14 @@ func (w *Row) cells(show []string) []string {
 	var out []string
 	for _, name := range show {
 		s := "-"
-		if f := w.figure(name); f != nil && f.Value > 0 {
+		switch f := w.figure(name); {
+		case f == nil:
+		case f.Value > 0:
 			s = words.Value(f.Value, f.Response.Unit)
+		case f.BelowTicks && w.first().Value < 0.02: // there were ten runs or more
+			s = "<10 ms"
+		case f.BelowTicks:
+			s = "<100 ms"
 		}
 		out = append(out, s)
 	}

@@ -37,6 +37,8 @@ type Figure struct {
 	Estimate stat.Estimate
 	Verdict  stat.Verdict
 	Called   bool // the verdict is a difference
+
+	BelowTicks bool // it was less than ten ticks of the clock that counts it
 }
 
 // Wall is the name of the figure that every command has: the time of a run.
@@ -93,6 +95,7 @@ func (w *Row) take(r *analyse.Result, c *analyse.Comparison) {
 	if c.Level.N > 0 {
 		f.Value = c.Level.Typical
 	}
+	f.BelowTicks = c.Level.BelowNoise > 0 && (c.Response.Name == "user" || c.Response.Name == "system")
 	w.Figures = append(w.Figures, f)
 	if !c.First {
 		return

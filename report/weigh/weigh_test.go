@@ -151,6 +151,18 @@ func TestStarts(t *testing.T) {
 	}
 }
 
+// TestTicks: what a clock of 10 ms cannot tell is said to be less, not to be missing.
+func TestTicks(t *testing.T) {
+	for wall, want := range map[float64]string{0.005: "<10 ms", 0.5: "<100 ms"} {
+		list := comparisons("a", "runsc", estimate(2, 1.9, 2.1), stat.Slower)
+		list[0].Level.Typical = wall
+		list[1].Level = analyse.Level{Missing: 4, BelowNoise: 4}
+		if got := Text(Of(&analyse.Result{Compared: list}), nil, nil, terminal.Ink{})[1]; !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // TestNotes: a busy host and an emulated processor are told, a line each; nothing else is.
 func TestNotes(t *testing.T) {
 	busy := record.Host{Warnings: []record.Warning{{Code: "turbo", Text: "turbo"}, {Code: "load", Text: "the load average is 10.25 on 2 processors before anything was started; stop the other work"}}}

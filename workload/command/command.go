@@ -188,7 +188,7 @@ func processor(rd *record.Reading, name string, times []time.Duration) {
 	}
 	rd.Value(name, record.Second, sum.Seconds()/float64(len(times)))
 	if sum == 0 || ticks && sum < 10*tick {
-		rd.Warn(record.BelowNoise+name, "the %s time of %d runs is %s in all, and the sandbox counts it in steps of %s", name, len(times), sum, tick)
+		rd.Warn(record.BelowNoise+name, "%s time is too short to measure here (clock ticks of %d ms)", name, tick.Milliseconds())
 	}
 }
 
