@@ -53,5 +53,9 @@ func started(base, own map[int]float64) string {
 	if !took.HasInterval() || !ratio.HasInterval() {
 		return ""
 	}
-	return fmt.Sprintf("starts in %s ±%.2g %%: %s natively (%s)", words.Value(took.Ratio, record.Second), 100*took.HalfWidth(), words.Times(ratio.Ratio), span(ratio.Lo, ratio.Hi))
+	sure := fmt.Sprintf(" ±%.2g %%", 100*took.HalfWidth())
+	if took.HalfWidth() > 0.5 {
+		sure = fmt.Sprintf(" (%s to %s)", words.Value(took.Lo, record.Second), words.Value(took.Hi, record.Second))
+	}
+	return fmt.Sprintf("starts in %s%s: %s natively (%s)", words.Value(took.Ratio, record.Second), sure, words.Times(ratio.Ratio), span(ratio.Lo, ratio.Hi))
 }

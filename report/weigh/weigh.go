@@ -7,6 +7,7 @@
 package weigh
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -122,7 +123,8 @@ func failure(r *analyse.Result, c *analyse.Comparison) (how, last string) {
 	return "", ""
 }
 
-// because says a cause in half a sentence; "" where none is known.
+// because says a cause in half a sentence. Where no resource is full, natively or in the sandbox, what
+// is left is what the sandbox does itself: only a study with `calls` tells system calls apart.
 func because(f *cause.Finding) string {
 	switch f.Cause {
 	case cause.Helper:
@@ -134,10 +136,16 @@ func because(f *cause.Finding) string {
 				among = append(among, s)
 			}
 		}
-		return strings.Join(among, ", or ")
+		return cmp.Or(strings.Join(among, ", or "), itself)
+	case cause.None, cause.Other:
+		return itself
+	case cause.Unknown:
+		return "cause unknown, no readings"
 	}
 	return short(f.Cause)
 }
+
+const itself = "the sandbox's own work"
 
 func short(k cause.Name) string {
 	return map[cause.Name]string{

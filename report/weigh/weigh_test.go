@@ -146,8 +146,32 @@ func TestStarts(t *testing.T) {
 	if len(got) != 1 || !strings.HasPrefix(got[0], "runc starts in 41.0 ms ±2 %") || !strings.HasSuffix(got[0], ": 4.00 × natively (4.00 to 4.00)") {
 		t.Errorf("%q", got)
 	}
+	for i := range trials {
+		trials[i].Samples[0].Value *= 1 + float64(i%4)
+	}
+	if got := Starts(rows, trials); len(got) != 1 || strings.Contains(got[0], "±") || !strings.Contains(got[0], " ms (") {
+		t.Errorf("noisy: %q", got)
+	}
 	if got := Starts(rows, trials[:4]); got != nil {
 		t.Errorf("of two blocks: %q", got)
+	}
+}
+
+// TestBecause: every cause of a cost is said in so few words that it fits behind the cost.
+func TestBecause(t *testing.T) {
+	for want, f := range map[string]cause.Finding{
+		"system calls cost more":                       {Cause: cause.Interception},
+		"a thread of the sandbox is full: gofer":       {Cause: cause.Helper, Role: "gofer"},
+		"its processors are full, or the host is busy": {Cause: cause.Untold, Among: []cause.Name{cause.Guest, cause.None, cause.Host}},
+		"the sandbox's own work":                       {Cause: cause.Untold, Among: []cause.Name{cause.None, cause.Other}},
+		"cause unknown, no readings":                   {Cause: cause.Unknown},
+	} {
+		if got := because(&f); got != want {
+			t.Errorf("%+v: %q, want %q", f, got, want)
+		}
+	}
+	if because(&cause.Finding{Cause: cause.None}) != itself || because(&cause.Finding{Cause: cause.Other}) != itself {
+		t.Error("no resource is full, and nothing is said")
 	}
 }
 
