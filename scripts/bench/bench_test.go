@@ -268,3 +268,19 @@ func TestSharpness(t *testing.T) {
 		t.Error("half a report is taken for one")
 	}
 }
+
+// TestMiddle: figures of several rounds are medians, not sums.
+func TestMiddle(t *testing.T) {
+	m := middle([]sharpness{{rows: 44, decided: 40, wide: 1, widths: []float64{0.1, 0.2, 0.3}}, {rows: 44, decided: 30, wide: 3, widths: []float64{0.4}}, {rows: 44, decided: 42, widths: []float64{0.1}}})
+	if m.rows != 44 || m.decided != 40 || m.wide != 1 || m.width != 0.2 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestLived: the life of a sandbox is its start, the run and its end.
+func TestLived(t *testing.T) {
+	tr := &record.Trial{Samples: []record.Sample{{Name: "wall", Value: 0.5}, {Name: "wall", Labels: record.MakeLabels("stat", "max"), Value: 9}, {Name: "sandbox_start", Labels: record.MakeLabels("sandbox", "runc"), Value: 1}, {Name: "sandbox_stop", Labels: record.MakeLabels("sandbox", "runc"), Value: 2}}}
+	if got := lived(tr); got != 3.5 {
+		t.Errorf("%g s", got)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,38 +19,42 @@ const wide = 0.25
 // and how wide their intervals are. With -before PATH an older tare runs the study in turn; the
 // tare under test reports on both, by the same rules.
 func (b *bench) firstStudy(ctx context.Context) ([]row, error) {
-	binaries := []string{b.tare}
+	binaries, files := []string{b.tare}, []string{b.study}
 	if b.before != "" {
-		binaries = append(binaries, b.before)
+		binaries, files = append(binaries, b.before), append(files, cmp.Or(b.beforeStudy, b.study))
 	}
-	told := make([]sharpness, len(binaries))
+	rounds := make([][]sharpness, len(binaries))
 	for i := range b.wants(1) {
-		for j, binary := range binaries {
+		for n := range binaries {
+			j := (i + n) % len(binaries) // each goes first in turn
+			binary := binaries[j]
 			dir := filepath.Join(b.work, "first"+strconv.Itoa(i)+"-"+strconv.Itoa(j))
 			old := *b
 			old.tare = binary
-			if _, err := old.used(ctx, nil, "run", b.study, "--wait", "--results", dir); err != nil {
+			if _, err := old.used(ctx, nil, "run", files[j], "--wait", "--results", dir); err != nil {
 				return nil, err
 			}
 			out, err := exec.CommandContext(ctx, b.tare, "report", dir, "--json").Output() //nolint:gosec // the binary under test
 			if err != nil {
 				return nil, fmt.Errorf("tare report --json: %w", err)
 			}
-			if err := told[j].add(out); err != nil {
+			var s sharpness
+			if err := s.add(out); err != nil {
 				return nil, err
 			}
+			rounds[j] = append(rounds[j], s)
 		}
 	}
-	now := told[0]
+	now := middle(rounds[0])
 	rows := []row{
 		{Figure: fmt.Sprintf("rows of %s that are decided, of %d", filepath.Base(b.study), now.rows), Tare: float64(now.decided), Rounds: b.wants(1)},
-		row{Figure: "the same: median half-width of an interval", Unit: "%", Tare: 100 * median(now.widths), Rounds: b.wants(1)}.below(5),
+		row{Figure: "the same: median half-width of an interval", Unit: "%", Tare: 100 * now.width, Rounds: b.wants(1)}.below(5),
 	}
 	rows[1].Note = fmt.Sprintf("%d rows are wider than 25 %% either way", now.wide)
 	if b.before != "" {
-		was := told[1]
+		was := middle(rounds[1])
 		rows[1].Note += fmt.Sprintf("; before %d", was.wide)
-		for i, v := range []float64{float64(was.decided), 100 * median(was.widths)} {
+		for i, v := range []float64{float64(was.decided), 100 * was.width} {
 			rows[i].Peer, rows[i].PeerValue = "tare before", v
 		}
 	}
@@ -60,6 +65,23 @@ func (b *bench) firstStudy(ctx context.Context) ([]row, error) {
 type sharpness struct {
 	rows, decided, wide int
 	widths              []float64 // half-widths, relative to the ratio
+	width               float64   // their median
+}
+
+// middle has the median of each figure over rounds: counts of rounds are not added up.
+func middle(rounds []sharpness) (m sharpness) {
+	of := func(get func(s *sharpness) float64) float64 {
+		var v []float64
+		for i := range rounds {
+			v = append(v, get(&rounds[i]))
+		}
+		return median(v)
+	}
+	m.rows = int(of(func(s *sharpness) float64 { return float64(s.rows) }))
+	m.decided = int(of(func(s *sharpness) float64 { return float64(s.decided) }))
+	m.wide = int(of(func(s *sharpness) float64 { return float64(s.wide) }))
+	m.width = of(func(s *sharpness) float64 { return median(s.widths) })
+	return m
 }
 
 // add takes in what `report --json` printed.

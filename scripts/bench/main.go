@@ -28,14 +28,16 @@ func main() { os.Exit(run(os.Stdout, os.Stderr, os.Args[1:])) }
 
 // bench is one run of this program.
 type bench struct {
-	tare    string // path of the binary under test
-	before  string // path of an older one; "" if there is none to compare with
-	root    string // path of the source
-	work    string // directory of this run, on the disk to be measured
-	study   string
-	results string // of the study, once it has run
-	rounds  int    // 0: as many as each figure wants
-	stderr  io.Writer
+	tare   string // path of the binary under test
+	before string // path of an older one; "" if there is none to compare with
+
+	beforeStudy string // what that one runs in place of study
+	root        string // path of the source
+	work        string // directory of this run, on the disk to be measured
+	study       string
+	results     string // of the study, once it has run
+	rounds      int    // 0: as many as each figure wants
+	stderr      io.Writer
 }
 
 // figure is one group of rows that belong together.
@@ -77,6 +79,7 @@ func run(stdout, stderr io.Writer, args []string) int {
 	b := &bench{stderr: stderr}
 	fs.StringVar(&b.tare, "tare", "bin/tare", "the binary under test")
 	fs.StringVar(&b.before, "before", "", "an older binary, to run the first study beside")
+	fs.StringVar(&b.beforeStudy, "before-study", "", "the study that the older binary runs; the same unless said")
 	fs.StringVar(&b.study, "study", "studies/first.yaml", "the study whose rows are counted, and whose memory is measured in one block")
 	fs.IntVar(&b.rounds, "rounds", 0, "rounds of each comparison; 0: what each figure wants")
 	dir := fs.String("dir", os.TempDir(), "directory on the disk to be measured")
@@ -171,7 +174,7 @@ func choose(only string) ([]figure, error) {
 
 // prepare makes paths absolute and the directory of this run.
 func (b *bench) prepare(dir string) (err error) {
-	for _, p := range []*string{&b.tare, &b.before, &b.study, &dir} {
+	for _, p := range []*string{&b.tare, &b.before, &b.study, &b.beforeStudy, &dir} {
 		if *p == "" {
 			continue
 		}
