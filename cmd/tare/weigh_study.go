@@ -244,7 +244,7 @@ func (w *weighing) paced(first looked, budget time.Duration) timing {
 	}
 	if w.warmup < 0 {
 		p.warmup = 0
-		if run <= turnTime && !(short && run > leastFill) {
+		if run <= turnTime && (!short || run <= leastFill) {
 			p.warmup = 1
 		}
 	}
