@@ -108,7 +108,9 @@ func TestGoesOn(t *testing.T) {
 				if err := (&run.Engine{Session: s, Store: db}).Run(t.Context(), fresh(st, db.trials)); err != nil {
 					t.Fatal(err)
 				}
-				if !slices.EqualFunc(db.trials, whole.trials, func(a, b record.Trial) bool { return a.Seq == b.Seq && a.Cell.Key() == b.Cell.Key() && a.Node == b.Node }) {
+				if !slices.EqualFunc(db.trials, whole.trials, func(a, b record.Trial) bool {
+					return a.Seq == b.Seq && a.Cell.Key() == b.Cell.Key() && a.Node == b.Node
+				}) {
 					t.Errorf("%d trials after %d, %d wanted", len(db.trials), before, len(whole.trials))
 				}
 				if len(in.made) != len(whole.trials) {
