@@ -149,7 +149,7 @@ func (c *Coordinator) serve(ctx context.Context, s *insideSite, users <-chan net
 			select {
 			case conn = <-users:
 				_ = now.Close()
-				_ = <-ended // its user is gone
+				err = <-ended
 			case err = <-ended:
 				conn = nil
 			}
