@@ -9,7 +9,8 @@ import (
 // Rule is a right that tare needs, and why.
 type Rule struct {
 	rbacv1.PolicyRule
-	Whole bool // of the whole cluster, not of the study's namespace
+	Whole bool   // of the whole cluster, not of the study's namespace
+	Only  string // the only distribution that needs it; "": every cluster
 	Why   string
 }
 
@@ -31,11 +32,17 @@ func CoordinatorRules() []Rule {
 }
 
 // UserRules are the rights of whoever runs studies. own: each study gets a namespace of its own; else
-// the rights are those in an existing namespace.
-func UserRules(own bool) []Rule {
+// the rights are those in an existing namespace. observe: also what observers on the nodes need.
+func UserRules(own, observe bool) []Rule {
 	out := []Rule{
 		whole(rule("find the nodes that take pods", "", []string{"nodes"}, "list")),
 		whole(rule("find the classes to compare", "node.k8s.io", []string{"runtimeclasses"}, "list")),
+	}
+	if observe {
+		privileged := whole(rule("start the observers, which see their node's processes (hostPID) and control groups (hostPath); Pod Security allows it by the namespace's label",
+			"security.openshift.io", []string{"securitycontextconstraints"}, "use"))
+		privileged.ResourceNames, privileged.Only = []string{"privileged"}, "OpenShift"
+		out = append(out, privileged)
 	}
 	if own {
 		out = append(out,
@@ -45,14 +52,14 @@ func UserRules(own bool) []Rule {
 	removes, finds := []string{"create"}, []string{"create"}
 	if !own {
 		removes = append(removes, "deletecollection")
-		finds = append(removes, "list") // `tare clean` finds studies by them
+		finds = append(slices.Clone(removes), "list") // `tare clean` finds studies by them
 	}
 	return append(out,
 		rule("give the coordinator and the agents their certificates", "", []string{"secrets"}, removes...),
 		rule("give the coordinator an identity", "", []string{"serviceaccounts"}, finds...),
-		rule("give the coordinator the rights below, which nobody can give who does not have them", rbacv1.GroupName, []string{"roles", "rolebindings"}, removes...),
+		rule("give the coordinator its rights on pods and events, which nobody can give who does not have them", rbacv1.GroupName, []string{"roles", "rolebindings"}, removes...),
 		rule("let only the study's pods reach each other", "networking.k8s.io", []string{"networkpolicies"}, removes...),
-		rule("start, watch and remove the coordinator and its pods", "", []string{"pods"}, append(slices.Clone(removes), "get", "list", "watch", "delete")...),
+		rule("start, watch and remove the study's pods", "", []string{"pods"}, append(slices.Clone(finds), "get", "watch", "delete")...),
 		rule("speak to the coordinator", "", []string{"pods/portforward"}, "create"),
 		rule("the coordinator's: time the steps of a pod's start", "", []string{"events"}, "watch"))
 }

@@ -206,6 +206,7 @@ func calls(t *testing.T) []call {
 	say("import", "csv", list, "--map", "sandbox=s,value=v", "--const", "response=elapsed,unit=s", "--study", turned, "--results", "i")
 	say("import", "csv", write("plain.csv", "r,v,u\nx,1,s\n"), "--map", "response=r,value=v,unit=u", "--const", "sandbox=runc,workload=w", "--results", "ok"+evil)
 	say("import", evil)
+	say("rbac", "-n", evil)
 	say("size", "--cpu-limit", evil)
 	ok = append(ok, call{[]string{"size", "-"}, true, "kind: Pod\nmetadata: {name: \"\\e[2JEVIL\"}\nspec: {containers: [{name: \"\\e[2J\", resources: {limits: {cpu: \"\\e[2JEVIL\\nFORGED\"}}}]}\n"},
 		call{[]string{"size", "-"}, true, "kind: List\nitems:\n" + strings.Repeat("- {kind: \"\\e[2JEVIL\\nFORGED\", metadata: {name: \"\\e[2JEVIL\\nFORGED\"}, spec: {containers: [{name: x}]}}\n", 2)},

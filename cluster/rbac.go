@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Roles are the rights of whoever runs studies as YAML for `kubectl apply`, each rule with its reason: a ClusterRole, or
+// with a namespace what is needed to work in that one. observe: with observers on the nodes.
+func Roles(namespace string, observe bool) (string, error) {
+	if wrong := validation.IsDNS1123Label(namespace); namespace != "" && len(wrong) > 0 {
+		return "", fmt.Errorf("%q is no name of a namespace: %s", namespace, strings.Join(wrong, "; "))
+	}
+	return roles(namespace, namespace == "", observe), nil
+}
+
+// Names of the roles that Roles prints.
+const (
+	roleStudies = "tare"
+	roleNodes   = "tare-nodes" // what is of the whole cluster, for who works in one namespace
+)
+
+// roles prints them. own: each study gets a namespace of its own. Without own and without a namespace,
+// whoever applies it adds one.
+func roles(namespace string, own, observe bool) string {
+	name, tier := roleStudies, "Runs studies"
+	if observe {
+		name, tier = name+"-observe", "Runs studies with observers on the nodes (--observe)"
+	}
+	all := UserRules(own, observe)
+	var b strings.Builder
+	if own {
+		fmt.Fprintf(&b, "# %s, each in a namespace that it makes. The names of those are not known\n# before, so the rights are of all namespaces. To narrow them, print the roles of one: tare rbac -n NAMESPACE\n", tier)
+		fmt.Fprintf(&b, "# Give it: kubectl create clusterrolebinding %s --clusterrole=%s --user=USER\n", name, name)
+		write(&b, "ClusterRole", name, "", all)
+		return b.String()
+	}
+	var inside, whole []Rule
+	for _, r := range all {
+		if r.Whole {
+			whole = append(whole, r)
+		} else {
+			inside = append(inside, r)
+		}
+	}
+	in := namespace
+	if in == "" {
+		in = "NAMESPACE"
+	}
+	level := "may be restricted"
+	if observe {
+		level = "must be privileged"
+	}
+	nodes := strings.Replace(name, roleStudies, roleNodes, 1)
+	fmt.Fprintf(&b, "# %s in one namespace, which exists. Its Pod Security level\n# (label pod-security.kubernetes.io/enforce) %s.\n", tier, level)
+	fmt.Fprintf(&b, "# Give it: kubectl create rolebinding %s -n %s --role=%s --user=USER\n", name, in, name)
+	write(&b, "Role", name, namespace, inside)
+	fmt.Fprintf(&b, "---\n# What that needs of the whole cluster.\n# Give it: kubectl create clusterrolebinding %s --clusterrole=%s --user=USER\n", nodes, nodes)
+	write(&b, "ClusterRole", nodes, "", whole)
+	return b.String()
+}
+
+func write(b *strings.Builder, kind, name, namespace string, rules []Rule) {
+	fmt.Fprintf(b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n", kind, name)
+	if namespace != "" {
+		fmt.Fprintf(b, "  namespace: %q\n", namespace) // digits alone are a name too
+	}
+	b.WriteString("  labels:\n    app.kubernetes.io/name: tare\nrules:\n")
+	for _, r := range rules {
+		only := ""
+		if r.Only != "" {
+			only = r.Only + " only: "
+		}
+		fmt.Fprintf(b, "  # %s%s\n  - apiGroups: [%s]\n    resources: [%s]\n    verbs: [%s]\n", only, r.Why, quoted(r.APIGroups), strings.Join(r.Resources, ", "), strings.Join(r.Verbs, ", "))
+		if len(r.ResourceNames) > 0 {
+			fmt.Fprintf(b, "    resourceNames: [%s]\n", strings.Join(r.ResourceNames, ", "))
+		}
+	}
+}
+
+func quoted(list []string) string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = fmt.Sprintf("%q", s)
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,301 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"tare/cluster/control"
+	"tare/cluster/kube"
+	"tare/cluster/pod"
+	"tare/sandbox"
+)
+
+// asked is a request as the rights of RBAC see it
+// (https://kubernetes.io/docs/reference/access-authn-authz/authorization/#determine-the-request-verb).
+type asked struct {
+	verb, group, resource string
+	whole                 bool // without a namespace
+}
+
+func (a asked) String() string {
+	return strings.TrimSpace(a.verb + " " + strings.Trim(a.group+"/"+a.resource, "/"))
+}
+
+// server is an API server that does what it is asked, as far as tare needs it: a pod that was
+// created is ready at once, or fails. It notes what it was asked.
+type server struct {
+	fails bool // pods fail
+
+	mu    sync.Mutex
+	asked map[asked]bool
+	pods  map[string]*corev1.Pod // by path
+}
+
+func newServer(t *testing.T) (*server, kube.Where) {
+	t.Helper()
+	s := &server{asked: map[asked]bool{}, pods: map[string]*corev1.Pod{}}
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n", h.URL)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return s, kube.Where{Kubeconfig: file, QPS: 1000}
+}
+
+// ServeHTTP answers one request.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// /api/v1/... or /apis/GROUP/VERSION/..., then [namespaces/NAME/]RESOURCE[/NAME[/SUBRESOURCE]].
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	a := asked{whole: true}
+	if parts[0] == "apis" {
+		a.group, parts = parts[1], parts[3:]
+	} else {
+		parts = parts[2:]
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		a.whole, parts = false, parts[2:]
+	}
+	a.resource = parts[0]
+	if len(parts) > 2 {
+		a.resource += "/" + parts[2]
+	}
+	watch := r.URL.Query().Get("watch") != ""
+	switch named := len(parts) > 1; {
+	case r.Method == http.MethodPost:
+		a.verb = "create"
+	case r.Method == http.MethodDelete && named:
+		a.verb = "delete"
+	case r.Method == http.MethodDelete:
+		a.verb = "deletecollection"
+	case watch:
+		a.verb = "watch"
+	case named:
+		a.verb = "get"
+	default:
+		a.verb = "list"
+	}
+	s.mu.Lock()
+	s.asked[a] = true
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	s.answer(w, r, a)
+}
+
+func (s *server) answer(w http.ResponseWriter, r *http.Request, a asked) {
+	kinds := map[string]string{"pods": "PodList", "nodes": "NodeList", "namespaces": "NamespaceList", "runtimeclasses": "RuntimeClassList", "serviceaccounts": "ServiceAccountList", "storageclasses": "StorageClassList"}
+	version := "v1"
+	if a.group != "" {
+		version = a.group + "/v1"
+	}
+	gone := func() {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case a.resource == "pods/portforward":
+		gone()
+	case a.verb == "create" && a.resource == "pods":
+		p := &corev1.Pod{}
+		_ = json.NewDecoder(r.Body).Decode(p)
+		p.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "192.0.2.1", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+		if p.Spec.Containers[0].Command[2] == "noop" {
+			p.Status.Phase = corev1.PodSucceeded
+		}
+		s.pods[r.URL.Path+"/"+p.Name] = p
+		_ = json.NewEncoder(w).Encode(p)
+	case a.verb == "create":
+		body, _ := io.ReadAll(r.Body)
+		_, _ = w.Write(body)
+	case a.verb == "watch" && a.resource == "pods" && s.fails:
+		for _, p := range s.pods {
+			p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}
+		}
+	case a.verb == "watch": // it ends at once
+	case a.verb == "list" && a.resource == "nodes":
+		_ = json.NewEncoder(w).Encode(corev1.NodeList{Items: []corev1.Node{node("node1"), node("node2")}})
+	case a.verb == "list":
+		fmt.Fprintf(w, `{"kind":%q,"apiVersion":%q,"items":[]}`, kinds[a.resource], version)
+	case a.resource == "pods" && a.verb == "get" && s.pods[r.URL.Path] != nil:
+		_ = json.NewEncoder(w).Encode(s.pods[r.URL.Path])
+	case a.verb == "get":
+		gone()
+	default: // a deletion
+		delete(s.pods, r.URL.Path)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
+	}
+}
+
+func node(name string) corev1.Node {
+	n := corev1.Node{}
+	n.Name = name
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	return n
+}
+
+// granted are the requests that rules allow.
+func granted(rules []Rule) map[asked]bool {
+	out := map[asked]bool{}
+	for _, r := range rules {
+		if r.Only != "" {
+			continue
+		}
+		for _, g := range r.APIGroups {
+			for _, resource := range r.Resources {
+				for _, verb := range r.Verbs {
+					out[asked{verb, g, resource, r.Whole}] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// agree compares what was asked with what is granted: nothing may be missing, and nothing superfluous.
+func agree(t *testing.T, what string, s *server, granted map[asked]bool) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for a := range s.asked {
+		if !granted[a] {
+			t.Errorf("%s: tare asks for %q, and no rule allows it", what, a)
+		}
+	}
+	for a := range granted {
+		if !s.asked[a] {
+			t.Errorf("%s: a rule allows %q, and tare never asks for it", what, a)
+		}
+	}
+}
+
+// TestUserRules: what a study, `tare clean` and `tare doctor` ask of the API server is what UserRules allow, no more and
+// no less.
+func TestUserRules(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		for _, observe := range []bool{true, false} {
+			what := fmt.Sprintf("own %t, observe %t", own, observe)
+			fake, where := newServer(t)
+			s := &Site{Image: "registry/tare", Observe: observe, Say: t.Logf}
+			if !own {
+				s.Namespace = "bench"
+			}
+			if err := s.Reach(where); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Discover(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.connect(t.Context()); err == nil || !strings.Contains(err.Error(), "forward") {
+				t.Errorf("%s: the connection ends at the forwarded port, with %v", what, err)
+			}
+			if _, err := s.Clean(t.Context(), false); err != nil {
+				t.Error(err)
+			}
+			if own {
+				n := &corev1.Namespace{}
+				n.Name = "tare-t1"
+				if err := errors.Join(s.unused(t.Context(), "t1", n.Name, time.Time{}), s.delete(t.Context(), n)); err != nil {
+					t.Error(err)
+				}
+			}
+			rules := granted(UserRules(own, observe))
+			for a := range granted(CoordinatorRules()) {
+				if !rules[a] {
+					t.Errorf("%s: the user does not have %q, and so cannot give it to the coordinator", what, a)
+				}
+				fake.asked[a] = true // the coordinator does
+			}
+			agree(t, what, fake, rules)
+		}
+	}
+}
+
+// TestCoordinatorRules: what the coordinator asks of the API server is what its role allows.
+func TestCoordinatorRules(t *testing.T) {
+	fake, where := newServer(t)
+	fake.fails = true
+	api, err := kube.FromKubeconfig(where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _, _, err := control.NewStudy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub, err := control.NewHub(id, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := pod.New(pod.Class{Name: "gvisor", Class: "gvisor"}, api, hub, &pod.Study{ID: "t1", Namespace: "tare-t1", Image: "registry/tare"})
+	if _, err := k.Start(t.Context(), sandbox.Spec{Want: sandbox.Want{Name: "t1-1"}}); err == nil || !strings.Contains(err.Error(), "Evicted") {
+		t.Errorf("a pod that fails: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	var steps pod.Steps
+	_ = steps.Watch(ctx, api, "tare-t1")
+	agree(t, "the coordinator", fake, granted(CoordinatorRules()))
+}
+
+// TestRoles: what is printed grants what the rules say, with a reason each.
+func TestRoles(t *testing.T) {
+	for _, namespace := range []string{"", "bench"} {
+		for _, observe := range []bool{true, false} {
+			text, err := Roles(namespace, observe)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, want := map[string]bool{}, map[string]bool{}
+			note := func(into map[string]bool, whole bool, r rbacv1.PolicyRule) {
+				into[fmt.Sprint(whole, r.APIGroups, r.Resources, r.ResourceNames, r.Verbs)] = true
+			}
+			documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
+			for i := range 2 {
+				var role rbacv1.ClusterRole // which has all fields of a Role
+				if err := documents.Decode(&role); errors.Is(err, io.EOF) && i > 0 {
+					break
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				if wholeRole := namespace == "" || i == 1; (role.Kind == "ClusterRole") != wholeRole || !wholeRole && role.Namespace != namespace {
+					t.Errorf("role %d of %q is a %s in %q", i, namespace, role.Kind, role.Namespace)
+				}
+				for _, r := range role.Rules {
+					note(got, role.Kind == "ClusterRole", r)
+				}
+			}
+			for _, r := range UserRules(namespace == "", observe) {
+				note(want, namespace == "" || r.Whole, r.PolicyRule)
+				if !strings.Contains(text, "# "+r.Why) && !strings.Contains(text, ": "+r.Why) {
+					t.Errorf("%q is not in:\n%s", r.Why, text)
+				}
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("%q, %t: printed %v, want %v", namespace, observe, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+			}
+		}
+	}
+	if _, err := Roles("a\nb: c", false); err == nil {
+		t.Error("a name with a newline passes")
+	}
+}
