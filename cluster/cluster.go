@@ -70,13 +70,31 @@ func (s *Site) Reach(w kube.Where) (err error) {
 	return nil
 }
 
+// Server is the address of the cluster.
+func (s *Site) Server() string { return s.api.Server() }
+
 // Discover reads the cluster's RuntimeClasses, and its nodes that are ready and take pods. Preview and
 // Open need it.
 func (s *Site) Discover(ctx context.Context) error {
+	if err := s.readClasses(ctx); err != nil {
+		return &site.UnableError{Err: fmt.Errorf("cannot list the RuntimeClasses of %s: %w", s.api.Server(), err)}
+	}
+	all, err := s.readNodes(ctx)
+	if err != nil {
+		return &site.UnableError{Err: fmt.Errorf("cannot list the nodes of %s: %w", s.api.Server(), err)}
+	}
+	if len(s.ready) == 0 {
+		return &site.UnableError{Err: fmt.Errorf("none of the %d nodes of %s is ready and takes pods; `kubectl get nodes` says more", len(all), s.api.Server())}
+	}
+	return nil
+}
+
+// readClasses reads the RuntimeClasses. The default class is the first.
+func (s *Site) readClasses(ctx context.Context) error {
 	s.classes = []pod.Class{{Name: sandbox.Native}}
 	var classes nodev1.RuntimeClassList
 	if err := s.api.List(ctx, "", "", &classes); err != nil {
-		return &site.UnableError{Err: fmt.Errorf("cannot list the RuntimeClasses of %s: %w", s.api.Server(), err)}
+		return err
 	}
 	for _, k := range classes.Items {
 		c := pod.Class{Name: k.Name, Class: k.Name, Handler: k.Handler}
@@ -85,30 +103,37 @@ func (s *Site) Discover(ctx context.Context) error {
 		}
 		s.classes = append(s.classes, c)
 	}
-	var nodes corev1.NodeList
-	if err := s.api.List(ctx, "", "", &nodes); err != nil {
-		return &site.UnableError{Err: fmt.Errorf("cannot list the nodes of %s: %w", s.api.Server(), err)}
-	}
-	for i := range nodes.Items {
-		if n := &nodes.Items[i]; usable(n) {
-			s.ready = append(s.ready, n)
-		}
-	}
-	if len(s.ready) == 0 {
-		return &site.UnableError{Err: fmt.Errorf("none of the %d nodes of %s is ready and takes pods; `kubectl get nodes` says more", len(nodes.Items), s.api.Server())}
-	}
 	return nil
 }
 
-// usable reports whether a node is ready and takes pods. Nodes of a simulation
-// (https://kwok.sigs.k8s.io) run nothing.
-func usable(n *corev1.Node) bool {
-	if n.Spec.Unschedulable || n.Annotations["kwok.x-k8s.io/node"] != "" {
-		return false
+// readNodes reads the nodes, and returns all that there are.
+func (s *Site) readNodes(ctx context.Context) ([]corev1.Node, error) {
+	var nodes corev1.NodeList
+	if err := s.api.List(ctx, "", "", &nodes); err != nil {
+		return nil, err
 	}
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+	for i := range nodes.Items {
+		if n := &nodes.Items[i]; unready(n) == "" {
+			s.ready = append(s.ready, n)
+		}
+	}
+	return nodes.Items, nil
+}
+
+// unready says why a node takes no pods. "": it does. Nodes of a simulation (https://kwok.sigs.k8s.io) run
+// nothing.
+func unready(n *corev1.Node) string {
+	switch {
+	case n.Annotations["kwok.x-k8s.io/node"] != "":
+		return "simulated"
+	case n.Spec.Unschedulable:
+		return "cordoned"
+	case !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+	}):
+		return "not ready"
+	}
+	return ""
 }
 
 // describe is a node as results keep it. Its name is the label by which pods choose it.

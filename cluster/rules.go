@@ -37,6 +37,7 @@ func UserRules(own, observe bool) []Rule {
 	out := []Rule{
 		whole(rule("find the nodes that take pods", "", []string{"nodes"}, "list")),
 		whole(rule("find the classes to compare", "node.k8s.io", []string{"runtimeclasses"}, "list")),
+		whole(rule("find the storage classes; only `tare doctor` does", "storage.k8s.io", []string{"storageclasses"}, "list")),
 	}
 	if observe {
 		privileged := whole(rule("start the observers, which see their node's processes (hostPID) and control groups (hostPath); Pod Security allows it by the namespace's label",
@@ -61,5 +62,5 @@ func UserRules(own, observe bool) []Rule {
 		rule("let only the study's pods reach each other", "networking.k8s.io", []string{"networkpolicies"}, removes...),
 		rule("start, watch and remove the study's pods", "", []string{"pods"}, append(slices.Clone(finds), "get", "watch", "delete")...),
 		rule("speak to the coordinator", "", []string{"pods/portforward"}, "create"),
-		rule("the coordinator's: time the steps of a pod's start", "", []string{"events"}, "watch"))
+		rule("time the steps of a pod's start; only the coordinator does", "", []string{"events"}, "watch"))
 }

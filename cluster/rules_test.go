@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -25,6 +26,7 @@ import (
 	"tare/cluster/kube"
 	"tare/cluster/pod"
 	"tare/sandbox"
+	"tare/study"
 )
 
 // asked is a request as the rights of RBAC see it
@@ -38,19 +40,20 @@ func (a asked) String() string {
 	return strings.TrimSpace(a.verb + " " + strings.Trim(a.group+"/"+a.resource, "/"))
 }
 
-// server is an API server that does what it is asked, as far as tare needs it: a pod that was
+// fakeAPI is an API server that does what it is asked, as far as tare needs it: a pod that was
 // created is ready at once, or fails. It notes what it was asked.
-type server struct {
-	fails bool // pods fail
+type fakeAPI struct {
+	fails  bool   // pods fail
+	denies string // a resource that the user has no rights on
 
 	mu    sync.Mutex
 	asked map[asked]bool
 	pods  map[string]*corev1.Pod // by path
 }
 
-func newServer(t *testing.T) (*server, kube.Where) {
+func newFake(t *testing.T) (*fakeAPI, kube.Where) {
 	t.Helper()
-	s := &server{asked: map[asked]bool{}, pods: map[string]*corev1.Pod{}}
+	s := &fakeAPI{asked: map[asked]bool{}, pods: map[string]*corev1.Pod{}}
 	h := httptest.NewServer(s)
 	t.Cleanup(h.Close)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -62,7 +65,7 @@ func newServer(t *testing.T) (*server, kube.Where) {
 }
 
 // ServeHTTP answers one request.
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// /api/v1/... or /apis/GROUP/VERSION/..., then [namespaces/NAME/]RESOURCE[/NAME[/SUBRESOURCE]].
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	a := asked{whole: true}
@@ -93,15 +96,22 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		a.verb = "list"
 	}
+	w.Header().Set("Content-Type", "application/json")
+	if a.resource == "selfsubjectaccessreviews" { // which everybody may create
+		var review authorizationv1.SelfSubjectAccessReview
+		_ = json.NewDecoder(r.Body).Decode(&review)
+		review.Status.Allowed = review.Spec.ResourceAttributes.Resource != s.denies
+		_ = json.NewEncoder(w).Encode(review)
+		return
+	}
 	s.mu.Lock()
 	s.asked[a] = true
 	s.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json")
 	s.answer(w, r, a)
 }
 
-func (s *server) answer(w http.ResponseWriter, r *http.Request, a asked) {
-	kinds := map[string]string{"pods": "PodList", "nodes": "NodeList", "namespaces": "NamespaceList", "runtimeclasses": "RuntimeClassList", "serviceaccounts": "ServiceAccountList", "storageclasses": "StorageClassList"}
+func (s *fakeAPI) answer(w http.ResponseWriter, r *http.Request, a asked) {
+	kinds := map[string]string{"pods": "PodList", "nodes": "NodeList", "namespaces": "NamespaceList", "serviceaccounts": "ServiceAccountList", "storageclasses": "StorageClassList"}
 	version := "v1"
 	if a.group != "" {
 		version = a.group + "/v1"
@@ -119,10 +129,14 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, a asked) {
 		p := &corev1.Pod{}
 		_ = json.NewDecoder(r.Body).Decode(p)
 		p.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "192.0.2.1", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
-		if p.Spec.Containers[0].Command[2] == "noop" {
+		if s.fails {
+			p.Status.Conditions = nil
+		} else if p.Spec.Containers[0].Command[2] == "noop" {
 			p.Status.Phase = corev1.PodSucceeded
 		}
-		s.pods[r.URL.Path+"/"+p.Name] = p
+		if r.URL.Query().Get("dryRun") == "" {
+			s.pods[r.URL.Path+"/"+p.Name] = p
+		}
 		_ = json.NewEncoder(w).Encode(p)
 	case a.verb == "create":
 		body, _ := io.ReadAll(r.Body)
@@ -134,6 +148,8 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, a asked) {
 	case a.verb == "watch": // it ends at once
 	case a.verb == "list" && a.resource == "nodes":
 		_ = json.NewEncoder(w).Encode(corev1.NodeList{Items: []corev1.Node{node("node1"), node("node2")}})
+	case a.resource == "runtimeclasses":
+		_, _ = io.WriteString(w, `{"kind":"RuntimeClassList","apiVersion":"node.k8s.io/v1","items":[{"metadata":{"name":"gvisor"},"handler":"runsc"}]}`)
 	case a.verb == "list":
 		fmt.Fprintf(w, `{"kind":%q,"apiVersion":%q,"items":[]}`, kinds[a.resource], version)
 	case a.resource == "pods" && a.verb == "get" && s.pods[r.URL.Path] != nil:
@@ -141,7 +157,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, a asked) {
 	case a.verb == "get":
 		gone()
 	default: // a deletion
-		delete(s.pods, r.URL.Path)
+		maps.DeleteFunc(s.pods, func(path string, _ *corev1.Pod) bool { return strings.HasPrefix(path, r.URL.Path) })
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
 	}
 }
@@ -172,7 +188,7 @@ func granted(rules []Rule) map[asked]bool {
 }
 
 // agree compares what was asked with what is granted: nothing may be missing, and nothing superfluous.
-func agree(t *testing.T, what string, s *server, granted map[asked]bool) {
+func agree(t *testing.T, what string, s *fakeAPI, granted map[asked]bool) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +210,7 @@ func TestUserRules(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		for _, observe := range []bool{true, false} {
 			what := fmt.Sprintf("own %t, observe %t", own, observe)
-			fake, where := newServer(t)
+			fake, where := newFake(t)
 			s := &Site{Image: "registry/tare", Observe: observe, Say: t.Logf}
 			if !own {
 				s.Namespace = "bench"
@@ -205,7 +221,10 @@ func TestUserRules(t *testing.T) {
 			if err := s.Discover(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.connect(t.Context()); err == nil || !strings.Contains(err.Error(), "forward") {
+			if _, err := s.Examine(t.Context(), untold); err != nil {
+				t.Error(err)
+			}
+			if _, err := s.connect(t.Context(), &study.Study{}); err == nil || !strings.Contains(err.Error(), "forward") {
 				t.Errorf("%s: the connection ends at the forwarded port, with %v", what, err)
 			}
 			if _, err := s.Clean(t.Context(), false); err != nil {
@@ -232,7 +251,7 @@ func TestUserRules(t *testing.T) {
 
 // TestCoordinatorRules: what the coordinator asks of the API server is what its role allows.
 func TestCoordinatorRules(t *testing.T) {
-	fake, where := newServer(t)
+	fake, where := newFake(t)
 	fake.fails = true
 	api, err := kube.FromKubeconfig(where)
 	if err != nil {

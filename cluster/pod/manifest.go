@@ -143,8 +143,38 @@ func Coordinator(meta metav1.ObjectMeta, image, secret string, port int32) *core
 	p.Spec.AutomountServiceAccountToken = nil
 	c := &p.Spec.Containers[0]
 	c.Command = []string{"/tare", "internal", "coordinator"}
-	c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}}
+	c.ReadinessProbe = listens(port)
 	return p
+}
+
+// Probe is a pod of `tare doctor` on a node, which answers whoever knows the token.
+func Probe(meta metav1.ObjectMeta, image, node, token string, port int32) *corev1.Pod {
+	p := plain(meta, image, "probe")
+	p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+	c := &p.Spec.Containers[0]
+	c.Env = []corev1.EnvVar{{Name: EnvToken, Value: token}}
+	c.ReadinessProbe = listens(port)
+	return p
+}
+
+// Smallest is a pod of a RuntimeClass that ends at once, wherever there is room.
+func Smallest(meta metav1.ObjectMeta, image, class string) *corev1.Pod {
+	p := plain(meta, image, "noop")
+	p.Spec.RuntimeClassName = &class
+	return p
+}
+
+// plain is a pod without an identity, which runs one of tare's internal programs.
+func plain(meta metav1.ObjectMeta, image, program string) *corev1.Pod {
+	p := basic(meta, image, "")
+	c := &p.Spec.Containers[0]
+	p.Spec.Volumes, c.VolumeMounts = p.Spec.Volumes[1:], c.VolumeMounts[1:] // the identity is the first
+	c.Command = []string{"/tare", "internal", program}
+	return p
+}
+
+func listens(port int32) *corev1.Probe {
+	return &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}}
 }
 
 // Observer is the privileged pod that reads the figures of one node's pods (package observer). It

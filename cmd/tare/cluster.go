@@ -20,6 +20,7 @@ import (
 	"tare/cluster/kube"
 	"tare/cluster/observer"
 	"tare/cluster/pod"
+	"tare/cluster/probe"
 	collectall "tare/collect/all"
 	"tare/host/state"
 	"tare/sandbox"
@@ -43,7 +44,7 @@ type clusterFlags struct {
 // add adds the flags of a verb that measures.
 func (f *clusterFlags) add(fl *pflag.FlagSet) {
 	f.choose(fl)
-	fl.StringVar(&f.image, "image", "", "with --on k8s: tare's image, as `tare image push tare REFERENCE` prints it")
+	fl.StringVar(&f.image, "image", "", "with --on k8s: the `REFERENCE` of tare's image, as \"tare image push tare\" prints it")
 	fl.BoolVar(&f.observe, "observe", false, "with --on k8s: read processors, memory and threads of the pods on their nodes, by privileged pods, so that the report has causes")
 }
 
@@ -156,6 +157,13 @@ func observe(ctx context.Context) error {
 		defer cancel()
 		return dial(ctx)
 	}, collectall.Collectors())
+}
+
+// answerDoctor answers `tare doctor` in a pod.
+func answerDoctor(ctx context.Context) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
+	defer stop()
+	return probe.Serve(ctx, os.Getenv(pod.EnvToken))
 }
 
 // podDial reads what a pod's manifest says of the coordinator, and takes it out of the environment.

@@ -28,7 +28,7 @@ import (
 
 // finding is one line of the doctor's report. Problem is "" when all is well.
 type finding struct {
-	Area    string        `json:"area"` // host, sandbox, machine, image, workload, collector
+	Area    string        `json:"area"` // host, sandbox, machine, image, workload, collector; on a cluster those of package cluster
 	Name    string        `json:"name"`
 	Family  record.Family `json:"family,omitempty"` // of a sandbox
 	Detail  string        `json:"detail,omitempty"`
@@ -47,17 +47,32 @@ func (f *findings) add(area, name, detail string, err error) {
 
 func (a *app) doctorVerb() *cobra.Command {
 	var asJSON, wait bool
+	var on string
+	var k clusterFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this host can and cannot do, and what to install",
+		Short: "Say what this host or a cluster can and cannot do",
 		Long: `Try every sandbox with a real container, and look for every tool that a workload
 needs and every source that a collector reads. For each thing that is missing, doctor
 prints how to install it. A study skips what is missing, and its report says so.
 
-The exit code is 0 when the baseline and at least one other sandbox work, else 3.`,
-		Example: "  tare doctor\n  tare doctor --json",
+With --on k8s it looks at a Kubernetes cluster: your rights, nodes, RuntimeClasses and
+storage classes. With --image it also starts small pods, which it removes again: they
+check that the image is pulled, the nodes' clocks, the network between pods, and that
+each RuntimeClass starts.
+
+The exit code is 0 when the baseline and at least one other sandbox work, else 3. On a
+cluster your rights must be complete too.`,
+		Example: "  tare doctor\n  tare doctor --json\n  tare doctor --on k8s --image registry.example.org/tare:latest",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch on {
+			case "":
+			case onCluster:
+				return a.examineCluster(cmd.Context(), k, asJSON)
+			default:
+				return coded(exitUsage, "--on %s: write --on k8s to look at a cluster, or leave it out to look at this host", on)
+			}
 			found, h, err := a.examine(cmd.Context(), wait, asJSON)
 			if err != nil {
 				return err
@@ -75,6 +90,8 @@ The exit code is 0 when the baseline and at least one other sandbox work, else 3
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&wait, "wait", false, waitHelp)
+	cmd.Flags().StringVar(&on, "on", "", "k8s: look at a Kubernetes cluster (default: this host)")
+	k.add(cmd.Flags())
 	return cmd
 }
 
@@ -223,6 +240,18 @@ func (a *app) printFindings(found []finding, h record.Host) {
 	for _, tool := range slices.Sorted(maps.Keys(h.Tools)) {
 		a.line("  %-10s %s", tool, h.Tools[tool])
 	}
+	a.printAreas(found)
+	if len(h.Warnings) > 0 {
+		fmt.Fprintln(a.stdout)
+		a.line("warnings")
+		for _, w := range h.Warnings {
+			a.line("  %s", w.Text)
+		}
+	}
+}
+
+// printAreas prints findings, with a heading for each area.
+func (a *app) printAreas(found []finding) {
 	area := ""
 	for _, f := range found {
 		if f.Area != area {
@@ -234,13 +263,6 @@ func (a *app) printFindings(found []finding, h record.Host) {
 			a.line("  ok  %-14s %s", f.Name, f.Detail)
 		} else {
 			a.line("  --  %-14s %s", f.Name, f.Problem)
-		}
-	}
-	if len(h.Warnings) > 0 {
-		fmt.Fprintln(a.stdout)
-		a.line("warnings")
-		for _, w := range h.Warnings {
-			a.line("  %s", w.Text)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"tare/cluster"
 	"tare/record"
 )
 
@@ -28,6 +29,30 @@ func TestEnough(t *testing.T) {
 		{append(is(record.FamilyNative), finding{Area: "workload", Name: "noop"}), false},
 	} {
 		if got := enough(c.found); got != c.want {
+			t.Errorf("%+v: %v, want %v", c.found, got, c.want)
+		}
+	}
+}
+
+// TestEnoughCluster: a study needs all rights, and two classes to compare.
+func TestEnoughCluster(t *testing.T) {
+	native := finding{Area: cluster.AreaClass, Name: "process", Family: record.FamilyNative}
+	other := finding{Area: cluster.AreaClass, Name: "gvisor", Family: record.FamilyGVisor}
+	broken := other
+	broken.Problem = "the pod cannot run"
+	right := finding{Area: cluster.AreaPermission, Name: "pods"}
+	denied := right
+	denied.Problem = "you may not"
+	for _, c := range []struct {
+		found []finding
+		want  bool
+	}{
+		{[]finding{right, native, other}, true},
+		{[]finding{right, native}, false},
+		{[]finding{right, native, broken}, false},
+		{[]finding{denied, native, other}, false},
+	} {
+		if got := enoughCluster(c.found); got != c.want {
 			t.Errorf("%+v: %v, want %v", c.found, got, c.want)
 		}
 	}

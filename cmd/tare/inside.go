@@ -55,8 +55,8 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		return exitOK
 	case "site":
 		return served(ctx, stdout, stderr)
-	case "pod", "coordinator", "observer":
-		run := map[string]func(context.Context) error{"pod": podAgent, "coordinator": coordinate, "observer": observe}
+	case "pod", "coordinator", "observer", "probe":
+		run := map[string]func(context.Context) error{"pod": podAgent, "coordinator": coordinate, "observer": observe, "probe": answerDoctor}
 		if err := run[name](ctx); err != nil {
 			fmt.Fprintf(stderr, "tare internal %s: %v\n", name, err)
 			return exitFailed

@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func untold(string, time.Duration) func() { return func() {} }
+
+// examined is what doctor finds on the cluster of a false API server.
+func examined(t *testing.T, fake *fakeAPI, s *Site) map[string]error {
+	t.Helper()
+	found, err := s.Examine(t.Context(), untold)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]error{}
+	for _, f := range found {
+		out[f.Area+" "+f.Name] = f.Err
+	}
+	if len(fake.pods) > 0 {
+		t.Errorf("%d pods are left on the cluster", len(fake.pods))
+	}
+	return out
+}
+
+// TestExamine: what is well is well, and each thing that is missing has its own reason.
+func TestExamine(t *testing.T) {
+	fake, where := newFake(t)
+	s := &Site{Image: "registry/tare", Observe: true, Namespace: "bench", Say: t.Logf}
+	if err := s.Reach(where); err != nil {
+		t.Fatal(err)
+	}
+	found := examined(t, fake, s)
+	for _, name := range []string{"permission secrets", "node node1", "class process", "class gvisor", "image node2", "observer admission"} {
+		if err, ok := found[name]; !ok || err != nil {
+			t.Errorf("%s: %v, found %t", name, err, ok)
+		}
+	}
+	if err := found["clock node1"]; err == nil || !strings.Contains(err.Error(), "cannot speak to a pod there") {
+		t.Errorf("a port that cannot be forwarded: %v", err)
+	}
+	fake.denies = "secrets"
+	if err := examined(t, fake, s)["permission secrets"]; err == nil || !strings.Contains(err.Error(), "you may not create, deletecollection secrets in namespace bench") {
+		t.Errorf("a right that is missing: %v", err)
+	}
+	fake.fails = true
+	if err := examined(t, fake, s)["image node1"]; err == nil || !strings.Contains(err.Error(), "Evicted") {
+		t.Errorf("pods that fail: %v", err)
+	}
+	s.Image = ""
+	found = examined(t, fake, s)
+	if err := found["pods pods"]; err == nil || !strings.Contains(err.Error(), "--image") || slices.Contains([]error{nil}, found["permission secrets"]) {
+		t.Errorf("without an image: %v", found)
+	}
+}
+
+// TestLeftOut: a node that takes no part has a reason.
+func TestLeftOut(t *testing.T) {
+	for want, change := range map[string]func(*corev1.Node){
+		"":          func(*corev1.Node) {},
+		"cordoned":  func(n *corev1.Node) { n.Spec.Unschedulable = true },
+		"not ready": func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse },
+		"simulated": func(n *corev1.Node) { n.Annotations = map[string]string{"kwok.x-k8s.io/node": "fake"} },
+		"taint a":   func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}} },
+	} {
+		n := node("n")
+		if change(&n); leftOut(&n) != want {
+			t.Errorf("%q: %q", want, leftOut(&n))
+		}
+	}
+}
+
+// TestSkew: a difference has a direction, and a bound.
+func TestSkew(t *testing.T) {
+	if got := skew(-1500*time.Millisecond, 2*time.Millisecond); got != "1.5s behind this machine's clock, ± 2ms" {
+		t.Error(got)
+	}
+}
