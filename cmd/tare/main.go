@@ -39,6 +39,7 @@ func program(ctx context.Context, stdout, stderr io.Writer, args []string, enter
 	a := newApp(stdout, stderr)
 	a.enter = enter
 	root := newRoot(a)
+	asPlugin(root, os.Args[0])
 	root.SetArgs(args)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)

@@ -1,0 +1,25 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestKustomize: the bases in deploy/kustomize have the roles of today's rules.
+func TestKustomize(t *testing.T) {
+	for dir, form := range map[string]struct{ own, observe bool }{
+		"cluster": {true, false}, "cluster-observe": {true, true}, "namespace": {false, false}, "namespace-observe": {false, true},
+	} {
+		file := filepath.Join("../deploy/kustomize", dir, "roles.yaml")
+		want := roles("", form.own, form.observe)
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Errorf("%s is not what the rules say (%v); `go test ./cluster -run Kustomize -update` writes it anew", file, err)
+		}
+	}
+}
