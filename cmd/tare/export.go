@@ -25,7 +25,8 @@ type format struct {
 	write  func(ctx context.Context, r results, w io.Writer) error
 }
 
-func formats() []format {
+// formats are all of them. index is the name of OpenSearch's index.
+func formats(index *string) []format {
 	return []format{
 		{"csv", false, func(ctx context.Context, r results, w io.Writer) error {
 			return export.TrialsCSV(w, r.All(ctx))
@@ -50,12 +51,29 @@ func formats() []format {
 			}
 			return export.OpenMetrics(w, x.result)
 		}},
+		{"opensearch", false, func(ctx context.Context, r results, w io.Writer) error {
+			if err := export.CheckIndex(*index); err != nil {
+				return coded(exitUsage, "%w", err)
+			}
+			k, err := r.kept()
+			if err != nil {
+				return err
+			}
+			return export.OpenSearch(w, *index, k.origin(), r.All(ctx))
+		}},
+		{"vep411", false, func(ctx context.Context, r results, w io.Writer) error {
+			x, err := r.read(ctx, figures)
+			if err != nil {
+				return err
+			}
+			return export.VEP411(w, x.provenance(), x.result, r.All(ctx))
+		}},
 	}
 }
 
 func (a *app) exportVerb() *cobra.Command {
-	var name, file string
-	all := formats()
+	var name, file, index string
+	all := formats(&index)
 	var names []string
 	for _, f := range all {
 		names = append(names, f.name)
@@ -70,6 +88,8 @@ func (a *app) exportVerb() *cobra.Command {
   parquet      a row for each trial and figure, with types: DuckDB, pandas, polars
   gobench      the Go benchmark format, a line for each good trial: benchstat
   openmetrics  values, ratios and intervals of all comparisons: Prometheus
+  opensearch   a document for each trial and figure, for the bulk interface
+  vep411       the results schema that KubeVirt's proposal 411 has, a draft
 
 It works on any machine and while the study still runs. The file is replaced only
 when the new one is complete.`,
@@ -91,6 +111,7 @@ when the new one is complete.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&name, "format", "", strings.Join(names, ", "))
+	fl.StringVar(&index, "index", "tare", "with --format opensearch: the index")
 	fl.StringVarP(&file, "output", "o", "", "write to this file instead of standard output")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
 	return cmd
@@ -205,6 +226,27 @@ func replaceFile(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	return os.Rename(out.Name(), target)
+}
+
+// origin says which results these are.
+func (k *kept) origin() export.Origin {
+	return export.Origin{Study: k.study.Name, Source: k.meta.StudySource, Changes: k.meta.Overrides, Started: k.meta.Started, Modelled: k.meta.Modelled}
+}
+
+// provenance is the origin, and what it was measured with.
+func (x *analysed) provenance() export.Provenance {
+	p := export.Provenance{Origin: x.origin(), Version: x.meta.TareVersion, Seed: x.meta.Seed, Factors: map[string][]string{}}
+	for _, f := range x.study.Factors {
+		p.Factors[f.Name] = f.Levels
+	}
+	for _, s := range x.sessions {
+		for _, n := range s.Nodes {
+			if !slices.ContainsFunc(p.Nodes, func(o record.Node) bool { return o.Name == n.Name }) {
+				p.Nodes = append(p.Nodes, n)
+			}
+		}
+	}
+	return p
 }
 
 // bench is what the Go benchmark format has beside the trials.

@@ -155,11 +155,12 @@ func calls(t *testing.T) []call {
 		for _, more := range []string{"", "--trials", "--tables", "--cpu", "--causes"} {
 			say(slices.DeleteFunc([]string{"report", dir, "--csv", more}, func(s string) bool { return s == "" })...)
 		}
-		for _, f := range formats() {
+		for _, f := range formats(nil) {
 			if !f.binary {
 				say("export", dir, "--format", f.name)
 			}
 		}
+		say("export", dir, "--format", "opensearch", "--index", evil)
 		data("report", dir, "--html")
 		say("advise", dir)
 		say("advise", dir, "--json")
@@ -207,6 +208,7 @@ func calls(t *testing.T) []call {
 	say("import", "csv", write("plain.csv", "r,v,u\nx,1,s\n"), "--map", "response=r,value=v,unit=u", "--const", "sandbox=runc,workload=w", "--results", "ok"+evil)
 	say("import", evil)
 	say("rbac", "-n", evil)
+	say("doctor", "--on", "k8s", "--kubeconfig", "nowhere"+evil)
 	say("size", "--cpu-limit", evil)
 	ok = append(ok, call{[]string{"size", "-"}, true, "kind: Pod\nmetadata: {name: \"\\e[2JEVIL\"}\nspec: {containers: [{name: \"\\e[2J\", resources: {limits: {cpu: \"\\e[2JEVIL\\nFORGED\"}}}]}\n"},
 		call{[]string{"size", "-"}, true, "kind: List\nitems:\n" + strings.Repeat("- {kind: \"\\e[2JEVIL\\nFORGED\", metadata: {name: \"\\e[2JEVIL\\nFORGED\"}, spec: {containers: [{name: x}]}}\n", 2)},

@@ -98,7 +98,7 @@ func (f *reportFlags) check(a *app) error {
 
 func (a *app) report(ctx context.Context, dir string, f *reportFlags) error {
 	if f.trials {
-		return a.export(ctx, dir, formats()[0], "")
+		return a.export(ctx, dir, formats(nil)[0], "")
 	}
 	r, err := openResults(dir)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package export writes results for programs: JSON, CSV, JSON lines, Parquet,
-// the Go benchmark format and OpenMetrics.
+// the Go benchmark format, OpenMetrics, OpenSearch's bulk format and KubeVirt's VEP 411.
 //
-// The data path: an analyse.Result (JSON, CSV, OpenMetrics), or the trials one by
-// one (the others), go through one encoder to the writer. Values are in base
+// The data path: an analyse.Result (JSON, CSV, OpenMetrics), the trials one by one, or
+// both (VEP 411), go through one encoder to the writer. Values are in base
 // units, whose names stand beside them; nothing is rounded. Columns and fields
 // are only ever added; a change of meaning raises Schema.
 //
