@@ -21,7 +21,9 @@ func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 		case <-done:
 			return
 		}
-		fmt.Fprintln(a.stderr) // below the line of progress
+		if a.logs == nil {
+			fmt.Fprintln(a.stderr) // below the line of progress
+		}
 		a.say("stopping what runs and cleaning up; interrupt again to stop at once")
 		cancel()
 		select {

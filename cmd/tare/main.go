@@ -43,7 +43,15 @@ func program(ctx context.Context, stdout, stderr io.Writer, args []string, enter
 	root.SetArgs(args)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	code := exitCode(root.ExecuteContext(ctx), a.stderr)
+	err := root.ExecuteContext(ctx)
+	var told io.Writer = a.stderr
+	if a.logs != nil {
+		told = io.Discard
+	}
+	code := exitCode(err, told)
+	if a.logs != nil {
+		a.logs.end(err, code)
+	}
 	_, _ = a.stdout.Flush(), a.stderr.Flush() // after a broken pipe nobody reads an error
 	return code
 }

@@ -16,6 +16,7 @@ import (
 type progress struct {
 	out      *terminal.Writer
 	json     bool
+	logs     *logs // JSON lines go there; nil: json says what is printed
 	terminal bool
 	done     int
 	failed   int
@@ -37,7 +38,7 @@ func (p *progress) observe(ev run.Event) {
 		}
 		p.pace.count()
 	}
-	if p.json {
+	if p.json || p.logs != nil {
 		p.line(ev)
 		return
 	}
@@ -74,7 +75,7 @@ func (p *progress) say(format string, args ...any) {
 
 // finish ends the line that was being rewritten.
 func (p *progress) finish() {
-	if p.terminal {
+	if p.terminal && p.logs == nil {
 		p.out.Rewrite("")
 	}
 }
@@ -100,6 +101,10 @@ func (p *progress) line(ev run.Event) {
 		if ev.Trial.Failure != nil {
 			v["failure"] = ev.Trial.Failure
 		}
+	}
+	if p.logs != nil {
+		p.logs.line("info", v)
+		return
 	}
 	_ = terminal.JSON(p.out).Encode(v)
 }

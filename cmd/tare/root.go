@@ -19,6 +19,7 @@ type app struct {
 	stdout, stderr *terminal.Writer                // the only way to a person; nothing else may print
 	private        private                         // unpacked bundles
 	enter          func(string)                    // goes on in a user namespace, with this directory for runs; nil in tests
+	logs           *logs                           // messages as JSON; nil: as text
 	offers         func() (study.Catalogue, error) // what a study can be made of at a cluster; nil: what this host offers
 }
 
@@ -32,7 +33,12 @@ func (a *app) say(format string, args ...any) { a.note("tare: "+format, args...)
 
 // note is say without the program's name.
 func (a *app) note(format string, args ...any) {
-	fmt.Fprintln(a.stderr, terminal.Message(fmt.Sprintf(format, args...)))
+	text := fmt.Sprintf(format, args...)
+	if a.logs != nil {
+		a.logs.message(text)
+		return
+	}
+	fmt.Fprintln(a.stderr, terminal.Message(text))
 }
 
 // line prints a line of the verb's own output. Further lines of its data belong to it and

@@ -25,6 +25,7 @@ type runFlags struct {
 	detach  bool
 	on      string
 	host    string
+	log     string
 	cluster clusterFlags
 }
 
@@ -55,6 +56,9 @@ modelled everywhere, and kept apart: in results/NAME-modelled.`,
   tare run studies/kata-network.yaml --on model`,
 		Args: exactly(1, "one study file or results folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.logFormat(f.log); err != nil {
+				return err
+			}
 			return a.runStudy(cmd.Context(), args[0], f)
 		},
 	}
@@ -69,6 +73,7 @@ modelled everywhere, and kept apart: in results/NAME-modelled.`,
 	fl.BoolVar(&f.wait, "wait", false, waitHelp)
 	fl.BoolVar(&f.detach, "detach", false, "with --on k8s: leave the study to the cluster; the same command returns to it and fetches what is measured")
 	fl.BoolVar(&f.json, "json", false, "print progress as JSON lines; the last line is the report")
+	fl.StringVar(&f.log, "log-format", "text", "messages and progress on standard error: text, or json for an object a line with a summary at the end")
 	return cmd
 }
 
@@ -148,12 +153,19 @@ func (a *app) measure(ctx context.Context, st *study.Study, at site.About, s sit
 	prog := newProgress(a.stderr, f.json, len(done), once(s.Expected))
 	if f.json {
 		prog.out = a.stdout
+	} else {
+		prog.logs = a.logs
 	}
 	if each > 0 {
 		prog.rehearses(each)
 	}
 	runErr := (&run.Engine{Session: s, Store: db, Observe: prog.observe}).Run(ctx, p)
 	prog.finish()
+	if a.logs != nil {
+		if err := a.logs.count(st.Name, db); err != nil {
+			return err
+		}
+	}
 	if runErr != nil && !errors.Is(runErr, site.ErrInterrupted) {
 		return runErr
 	}
