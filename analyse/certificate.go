@@ -38,6 +38,15 @@ func terms() []term {
 		{record.FactCPULimit, "CPU limit in force", study.FactorCPULimit, unlessNone(func(n float64) string { return strconv.FormatFloat(n, 'g', 4, 64) + " cores" })},
 		{record.FactMemoryLimit, "memory limit in force", study.FactorMemoryLimit, unlessNone(func(n float64) string { return param.FormatSize(int64(n)) })},
 		{record.FactImageDigest, "image", "", plain},
+		{record.FactKernel, "node's kernel", "", plain},
+		{record.FactOS, "node's OS", "", plain},
+		{record.FactRuntime, "container runtime", "", plain},
+		{record.FactHandler, "runtime handler", study.FactorSandbox, plain},
+		{record.FactRoot, "root file system", "", plain},
+		{record.FactNetwork, "network", "", plain},
+		{record.FactDevice, "network device", "", plain},
+		{record.FactQOS, "QoS class", "", plain},
+		{record.FactPriority, "priority", "", plain},
 	}
 }
 

@@ -21,9 +21,13 @@ func TestCertificates(t *testing.T) {
 		"runc":    {"server.node": "n1", "server.cpu_limit_in_force": "0.5", "server.memory_limit_in_force": "none", "client.node": "n2"},
 		"gvisor":  {"server.node": "n2", "server.cpu_limit_in_force": "none", "server.memory_limit_in_force": "268435456"},
 		"silent":  nil,
+		// A handler is part of the sandbox; a snapshotter is not. What one side does not tell is not compared.
+		"kata": {"server.runtime_handler": "kata", "server.root_file_system": "erofs", "server.network": "eth0", "server.qos_class": "Guaranteed"},
 	}
+	facts["process"]["server.runtime_handler"], facts["process"]["server.root_file_system"] = "runc", "overlay, snapshotter overlayfs"
+	facts["process"]["server.qos_class"] = "Guaranteed"
 	var trials []record.Trial
-	for _, box := range []string{"process", "runc", "gvisor", "silent"} {
+	for _, box := range []string{"process", "runc", "gvisor", "silent", "kata"} {
 		cell := append(shared[:1:1], record.Level{Factor: "sandbox", Value: box})
 		s.Cells = append(s.Cells, cell)
 		for block := range 2 {
@@ -39,6 +43,9 @@ func TestCertificates(t *testing.T) {
 			"server: CPU limit in force none, in the baseline 0.5 cores",
 			"server: memory limit in force 256MiB, in the baseline none",
 		}},
+		{Stratum: "workload=rr", Treatment: "sandbox=kata", Blocks: 2, Same: []string{"QoS class"}, Differ: []string{
+			"server: root file system erofs, in the baseline overlay, snapshotter overlayfs",
+		}},
 		{Stratum: "workload=rr", Treatment: "sandbox=runc", Blocks: 2, Same: []string{"node", "CPU limit in force", "memory limit in force"}},
 	}
 	if d := cmp.Diff(want, r.Certificates); d != "" {
@@ -46,7 +53,7 @@ func TestCertificates(t *testing.T) {
 	}
 	for i := range r.Compared {
 		c := &r.Compared[i]
-		if box, _ := c.Cell.Get("sandbox"); r.Unequal(c) != (box == "gvisor") {
+		if box, _ := c.Cell.Get("sandbox"); r.Unequal(c) != (box == "gvisor" || box == "kata") {
 			t.Errorf("%s: %v", box, r.Certificate(c))
 		}
 	}

@@ -89,6 +89,20 @@ const (
 	FactNode        = "node"
 	FactCPULimit    = "cpu_limit_in_force"
 	FactMemoryLimit = "memory_limit_in_force"
+	// Further facts of what a role's sandbox stood on. FactHandler is what the container runtime
+	// calls the kind of sandbox, FactRoot the file system of its root, FactNetwork its interfaces,
+	// and FactDevice the kind of the first.
+	FactKernel   = "node_kernel"
+	FactOS       = "node_os"
+	FactRuntime  = "container_runtime"
+	FactHandler  = "runtime_handler"
+	FactRoot     = "root_file_system"
+	FactNetwork  = "network"
+	FactDevice   = "network_device"
+	FactQOS      = "qos_class"
+	FactPriority = "priority"
+	// LimitNotInForce is the code of the warning that a limit that was asked for did not hold.
+	LimitNotInForce = "limit-not-in-force"
 	// FactImageDigest ends the name of the fact with the digest of the image that a role's sandbox ran.
 	FactImageDigest = "image_digest"
 	// Values of that fact: the host's processors, QEMU's emulation of some, and the model.

@@ -174,7 +174,7 @@ const (
 // Failure says why a trial failed.
 type Failure struct {
 	Phase  string `json:"phase"`          // the phase it failed in
-	Kind   string `json:"kind"`           // died, hung, garbage, memory, disk, unsupported, start, stop, interrupted, node-lost, other
+	Kind   string `json:"kind"`           // died, hung, garbage, memory, disk, unsupported, limit, start, stop, interrupted, node-lost, other
 	Reason string `json:"reason"`         // a sentence a user can act on
 	Tail   string `json:"tail,omitempty"` // the end of its output, at most 4 KiB
 	Role   string `json:"role,omitempty"` // the workload's role that failed

@@ -26,7 +26,7 @@ const maxEntries = 1000 // of include, exclude, workloads, sandboxes, zip, apply
 // The keys of the file and of its sections, in the order of the documentation.
 func rootKeys() []string {
 	return []string{"study", "about", "seed", "compare", "baseline", "sandboxes", "factors", "workloads", "zip",
-		"include", "exclude", "apply", "stop", "budget", "collect", "sentinel", "calls", "published", "tables", "turns", "retries", "timeout", "files"}
+		"include", "exclude", "apply", "stop", "budget", "collect", "sentinel", "calls", "published", "tables", "turns", "retries", "timeout", "limits", "files"}
 }
 
 // workloadKeys are the keys of a workload that are not parameters.
@@ -199,7 +199,16 @@ func (d *draft) scalars(root *yaml.Node, keys map[string]pair) {
 	d.count(keys["retries"].val, "retries", 0, 100, &s.Retries)
 	d.count(keys["turns"].val, "turns", 1, maxTurns, &d.turns)
 	d.duration(keys["timeout"].val, "timeout", time.Second, &s.Timeout)
+	if t, ok := d.text(keys["limits"].val, "limits"); ok {
+		if !slices.Contains(limitsWords(), t) {
+			d.bad(keys["limits"].val, "write mark or void", "limits %q is not possible", t)
+		}
+		s.VoidLimits = t == limitsWords()[1]
+	}
 }
+
+// limitsWords say what a trial is worth whose limits are not in force: it is marked, or it is void.
+func limitsWords() []string { return []string{"mark", "void"} }
 
 // count reads a whole number into dst, if there is one.
 func (d *draft) count(n *yaml.Node, what string, lo, hi int, dst *int) {

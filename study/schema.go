@@ -50,6 +50,7 @@ func Schema(cat Catalogue) ([]byte, error) {
 		{"tables", tablesSchema()},
 		{"turns", whole("Turns in which the cells of a block are measured, in sandboxes that start together. Default: one cell after another.", 1)},
 		{"retries", whole("Retries of a failed trial. Default: 1.", 0)},
+		{"limits", limitsSchema()},
 		{"timeout", value(param.Param{Type: param.Duration, Help: "Longest time of a trial; four times what it is expected to take and a minute unless said."})},
 	})
 	root.Schema = "https://json-schema.org/draft/2020-12/schema"
@@ -117,6 +118,12 @@ func fraction(help string) *jsonschema.Schema {
 		{Type: "number", ExclusiveMinimum: &zero, ExclusiveMaximum: &one},
 		{Type: "string", Pattern: `^\s*[0-9.eE+-]+\s*%$`},
 	}}
+}
+
+func limitsSchema() *jsonschema.Schema {
+	s := words(limitsWords())
+	s.Description = "Whether a trial counts that ran under another limit than was asked for: mark (it counts, with a warning; default), void (it has failed)."
+	return s
 }
 
 func words(ws []string) *jsonschema.Schema {

@@ -11,7 +11,7 @@ import (
 
 // settable are the keys outside factors and workloads that --set reaches.
 func settable() []string {
-	return []string{"seed", "compare", "baseline", "retries", "turns", "timeout", "sentinel", "calls", "published",
+	return []string{"seed", "compare", "baseline", "retries", "turns", "timeout", "limits", "sentinel", "calls", "published",
 		"stop.fixed", "stop.looks", "stop.confidence", "stop.width", "stop.margin",
 		"budget.blocks", "budget.time", "collect.use", "collect.rate"}
 }

@@ -31,14 +31,16 @@ type Study struct {
 	Stop      Stop
 	Budget    Budget
 	Collect   Collect
-	Sentinel  *Sentinel                // watches the machine; nil: none
-	Calls     bool                     // system calls are counted; see Stratum.Counting
-	Published string                   // the published figures that the results are set beside, one of PublishedSets; "" none
-	Tables    []Table                  // summary tables of the report
-	Retries   int                      // of a failed trial
-	Timeout   time.Duration            // of one trial; 0: four times what it is expected to take, and a minute
-	Sandboxes []Sandbox                // defined by the study itself
-	Traits    map[string]record.Traits // of the catalogue's sandboxes and the study's own, by name
+	Sentinel  *Sentinel     // watches the machine; nil: none
+	Calls     bool          // system calls are counted; see Stratum.Counting
+	Published string        // the published figures that the results are set beside, one of PublishedSets; "" none
+	Tables    []Table       // summary tables of the report
+	Retries   int           // of a failed trial
+	Timeout   time.Duration // of one trial; 0: four times what it is expected to take, and a minute
+	// VoidLimits: a trial fails if a limit that was asked for is not in force.
+	VoidLimits bool
+	Sandboxes  []Sandbox                // defined by the study itself
+	Traits     map[string]record.Traits // of the catalogue's sandboxes and the study's own, by name
 	// Files are the texts of files, by the parameter of type param.File and the path as
 	// written; nil: the study names none.
 	Files map[string]map[string]string

@@ -208,13 +208,12 @@ func (t *trial) start(ctx context.Context) error {
 		}
 		ep.inst, ep.started = inst, time.Now()
 		t.sample("sandbox_start", ep.cost, took(inst, ep.started.Sub(began)))
-		for k, v := range inst.Facts() {
-			t.rec.Facts[ep.role.Name+"."+k] = v
-			if k == record.FactAccelerator {
-				t.whereAccelerated(ep, v)
-			}
+		facts := inst.Facts()
+		t.note(ep, facts)
+		t.whereAccelerated(ep, facts[record.FactAccelerator])
+		if err := t.boot(ep); err != nil {
+			return err
 		}
-		t.boot(ep)
 		t.clock(ctx, ep, clockStart)
 	}
 	return t.shape()

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,20 +11,35 @@ import (
 	"tare/sandbox"
 )
 
+// note adds facts of an end.
+func (t *trial) note(ep *endpoint, facts map[string]string) {
+	for k, v := range facts {
+		t.rec.Facts[ep.role.Name+"."+k] = v
+	}
+}
+
 // boot tells in which steps a sandbox came up, where it knows, and in what it is less
-// than was asked for.
-func (t *trial) boot(ep *endpoint) {
+// than was asked for. A study may have a trial fail whose limits are not in force.
+func (t *trial) boot(ep *endpoint) error {
+	var void error
 	if d, ok := ep.inst.(sandbox.Doubter); ok {
-		t.rec.Warnings = append(t.rec.Warnings, d.Doubts()...)
+		doubts := d.Doubts()
+		t.rec.Warnings = append(t.rec.Warnings, doubts...)
+		for _, w := range doubts {
+			if w.Code == record.LimitNotInForce && t.maker.Study.VoidLimits {
+				void = &failure{kind: "limit", role: ep.role.Name, err: errors.New(w.Text + "; the study has `limits: void`")}
+			}
+		}
 	}
 	b, ok := ep.inst.(sandbox.Booter)
 	if !ok {
-		return
+		return void
 	}
 	for _, p := range b.Boot() {
 		t.sample(record.SandboxBoot, record.MakeLabels(
 			record.LabelEnd, ep.role.Name, record.LabelSandbox, ep.kind.Name(), record.LabelPhase, p.Name), p.Took)
 	}
+	return void
 }
 
 // whereAccelerated adds how a machine's processors were had to where an end ran.

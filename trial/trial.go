@@ -238,6 +238,7 @@ func (t *trial) end(ctx context.Context) {
 				warn(fmt.Errorf("sandbox %s: %w", ep.want.Name, err))
 			}
 			took := time.Since(began)
+			t.note(ep, ep.inst.Facts()) // some are known at the end only
 			t.sample("sandbox_stop", ep.cost, took)
 			if took > slowStop {
 				t.rec.Warnings = append(t.rec.Warnings, record.Warning{

@@ -42,6 +42,7 @@ type Found struct {
 	Limited string  `json:"limited,omitempty"` // see sandbox.LocalScope.Limited
 	CPU     float64 `json:"cpu,omitempty"`     // cores that the CPU quota in force allows; 0: there is none
 	Memory  int64   `json:"memory,omitempty"`  // bytes that the limit in force allows; 0: there is none
+	Around
 }
 
 // Operations of an observer, beside those of its collectors.
@@ -90,7 +91,7 @@ func find(body json.RawMessage) (any, error) {
 	if limited == "" {
 		limited = busiest.Rel()
 	}
-	return Found{Cgroup: pod.Rel(), Limited: limited, CPU: l.CPU, Memory: l.Memory}, nil
+	return Found{Cgroup: pod.Rel(), Limited: limited, CPU: l.CPU, Memory: l.Memory, Around: around(busiest)}, nil
 }
 
 // Dial connects to the coordinator, or returns an error after some time.

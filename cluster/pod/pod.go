@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strconv"
 	"strings"
 	"time"
 
@@ -352,44 +351,6 @@ func (k *Kind) roles() sandbox.ThreadRoles {
 	}, oci.ThreadRoles("runsc")...)
 }
 
-// Facts implements sandbox.Instance. Limits that are in force are read on the node.
-func (i *instance) Facts() map[string]string {
-	c := i.pod.Spec.Containers[0]
-	f := map[string]string{"sandbox": i.kind.name, record.FactNode: i.pod.Spec.NodeName, "pod": string(i.pod.UID), "runtime_class": i.kind.class, "image": c.Image}
-	if _, digest, pinned := strings.Cut(c.Image, "@"); pinned {
-		f[record.FactImageDigest] = digest
-	}
-	if i.found.Cgroup != "" {
-		f[record.FactCPULimit], f[record.FactMemoryLimit] = noneOr(i.found.CPU), noneOr(float64(i.found.Memory))
-	}
-	return f
-}
-
-// Doubts implements sandbox.Doubter: the limits that were asked for are not those in force.
-func (i *instance) Doubts() []record.Warning {
-	if i.found.Cgroup == "" {
-		return nil
-	}
-	var out []record.Warning
-	for _, l := range []struct{ what, asked, found string }{
-		{"a CPU limit of %s cores", noneOr(i.spec.CPULimit), noneOr(i.found.CPU)},
-		{"a memory limit of %s bytes", noneOr(float64(i.spec.MemoryLimit)), noneOr(float64(i.found.Memory))},
-	} {
-		if l.asked != l.found && l.asked != "none" {
-			out = append(out, record.Warning{Code: "limit-not-in-force", Text: fmt.Sprintf(l.what+" was asked for; on the node, %s is in force for this pod", l.asked, l.found)})
-		}
-	}
-	return out
-}
-
-// noneOr is a limit as facts have it.
-func noneOr(n float64) string {
-	if n == 0 {
-		return "none"
-	}
-	return strconv.FormatFloat(n, 'f', -1, 64)
-}
-
 // grace is how long the agent has to end with its commands. stopWithin bounds Stop.
 const (
 	grace      = time.Second
@@ -408,7 +369,11 @@ func (i *instance) Stop(ctx context.Context) error {
 		return fmt.Errorf("cannot delete the pod: %w", err)
 	}
 	err := i.kind.api.WatchPod(ctx, i.pod.Namespace, i.pod.Name, func(p *corev1.Pod) (bool, error) {
-		return p == nil || p.UID != i.pod.UID, nil
+		if p == nil || p.UID != i.pod.UID {
+			return true, nil
+		}
+		i.pod = p // which knows the image that ran
+		return false, nil
 	})
 	if err != nil {
 		return fmt.Errorf("the pod is not gone: %w", err)

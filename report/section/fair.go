@@ -10,7 +10,7 @@ import (
 // Fair says whether the sides of each comparison were alike in all but the compared factor, by what
 // was in force: first what differed, then what all shared.
 func Fair(r *analyse.Result) *Section {
-	s := &Section{ID: "fair", Title: "Is the comparison fair?", About: "limits, node and image as they were in force"}
+	s := &Section{ID: "fair", Title: "Is the comparison fair?", About: "by what was in force"}
 	var differ, same groups
 	fixed := fixedLevels(r)
 	for i := range r.Compared {
