@@ -121,6 +121,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	r.Accelerators = a.accelerators(r)
 	r.Overheads = a.overheads()
 	a.epochs(r)
+	a.betweenNodes(r)
 	a.modelled(r)
 	r.Reason = a.plan.Reason()
 	r.Finished = r.Reason != ""

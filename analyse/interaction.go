@@ -16,96 +16,113 @@ import (
 // itself is another in each epoch, and the pooled one is a mean of machines. This
 // file looks for that.
 
-// differing is a comparison whose ratio seems to differ between epochs.
+// differing is a comparison whose ratio seems to differ between groups of blocks.
 type differing struct {
 	cell, response string
-	ratios         []float64 // by epoch with a pair, in order
+	ratios         []float64 // of the groups with a pair, in order
+	of             []int     // beside ratios: the group
 	p              float64
 }
 
-// epochRate is the false discovery rate at which a ratio is said to differ.
-const epochRate = 0.05
+// differRate is the false discovery rate at which a ratio is said to differ.
+const differRate = 0.05
 
-// interaction warns of comparisons whose ratio differs between the epochs of one node:
-// one-way analysis of variance of the log-ratios by epoch, Benjamini and Hochberg over
-// the comparisons.
+// interaction warns of comparisons whose ratio differs between the epochs of one node.
 func (a *analysis) interaction(r *Result, epochs []Epoch) {
 	if len(epochs) < 2 {
 		return
 	}
+	what := "epochs"
+	if a.several {
+		what += " of node " + epochs[0].Node
+	}
+	at := func(b, t *record.Trial) int {
+		if at := epochOf(epochs, b.Seq); a.node(b.Node) == epochs[0].Node && at == epochOf(epochs, t.Seq) {
+			return at
+		}
+		return -1
+	}
+	a.warnDiffering(r, Warning{Code: "epoch-ratio", Text: what}, "different states of the machine", len(epochs), at, func(d *differing) string {
+		ratios := make([]string, len(d.ratios))
+		for i, x := range d.ratios {
+			ratios[i] = fmt.Sprintf("%.3g", x)
+		}
+		return strings.Join(ratios, ", then ")
+	})
+}
+
+// warnDiffering warns of comparisons whose ratio differs between n groups of blocks, which at gives:
+// one-way analysis of variance of the log-ratios, Benjamini and Hochberg over the comparisons. The
+// text of the warning says what the groups are.
+func (a *analysis) warnDiffering(r *Result, w Warning, mean string, n int, at func(base, own *record.Trial) int, say func(*differing) string) {
 	var all []differing
 	var p []float64
 	for i := range r.Compared {
-		if d, ok := a.byEpoch(epochs, &r.Compared[i]); ok {
+		c := &r.Compared[i]
+		if c.Baseline || !c.Estimate.HasInterval() {
+			continue
+		}
+		d := differs(c, a.grouped(c, n, at))
+		if !math.IsNaN(d.p) {
 			all, p = append(all, d), append(p, d.p)
 		}
 	}
-	var found []differing
 	q := stat.BenjaminiHochberg(p)
-	most := -1
-	for i, d := range all {
-		if q[i] > epochRate {
+	most, found := -1, 0
+	for i := range all {
+		if q[i] > differRate {
 			continue
 		}
-		if most < 0 || d.p < all[most].p {
+		found++
+		if most < 0 || all[i].p < all[most].p {
 			most = i
 		}
-		found = append(found, d)
+		if !slices.Contains(w.Cells, all[i].cell) {
+			w.Cells = append(w.Cells, all[i].cell)
+		}
 	}
 	if most < 0 {
 		return
 	}
-	ratios := make([]string, len(all[most].ratios))
-	for i, x := range all[most].ratios {
-		ratios[i] = fmt.Sprintf("%.3g", x)
-	}
-	of := "epochs"
-	if a.several {
-		of += " of node " + epochs[0].Node
-	}
-	w := Warning{Code: "epoch-ratio", Text: fmt.Sprintf("the ratio differs between %s in %d of %d comparisons, most in %s of %s: %s (false discovery rate %.2g); "+
-		"what is printed is a mean over different states of the machine", of, len(found), len(all), all[most].response, all[most].cell,
-		strings.Join(ratios, ", then "), q[most])}
-	for _, d := range found {
-		if !slices.Contains(w.Cells, d.cell) {
-			w.Cells = append(w.Cells, d.cell)
-		}
-	}
+	w.Text = fmt.Sprintf("the ratio differs between %s in %d of %d comparisons, most in %s of %s: %s (false discovery rate %.2g); "+
+		"what is printed is a mean over %s", w.Text, found, len(all), all[most].response, all[most].cell, say(&all[most]), q[most], mean)
 	r.Warnings = append(r.Warnings, w)
 }
 
-// byEpoch tests one comparison; false when there are too few blocks for it.
-func (a *analysis) byEpoch(epochs []Epoch, c *Comparison) (differing, bool) {
-	if c.Baseline || !c.Estimate.HasInterval() {
-		return differing{}, false
-	}
+// grouped returns the log-ratios of a comparison's blocks by the group that at gives, from 0 to
+// below n; -1 leaves a block out.
+func (a *analysis) grouped(c *Comparison, n int, at func(base, own *record.Trial) int) [][]float64 {
 	base := a.counting[a.baselineOf(c)]
-	groups := make([][]float64, len(epochs))
+	groups := make([][]float64, n)
 	for block, t := range a.counting[c.Cell.Key()] {
 		b := base[block]
-		if b == nil || a.node(b.Node) != epochs[0].Node {
+		if b == nil {
 			continue
 		}
 		x, y := value(b, c.Response.Name), value(t, c.Response.Name)
-		at := epochOf(epochs, b.Seq)
-		if at < 0 || at != epochOf(epochs, t.Seq) || !(x > 0) || !(y > 0) {
-			continue
+		if i := at(b, t); i >= 0 && x > 0 && y > 0 {
+			groups[i] = append(groups[i], math.Log(y)-math.Log(x))
 		}
-		groups[at] = append(groups[at], math.Log(y)-math.Log(x))
 	}
-	d := differing{cell: c.Cell.Key(), response: c.Response.Name}
 	for _, g := range groups {
+		slices.Sort(g) // to the last bit the same, whatever order the map has
+	}
+	return groups
+}
+
+// differs tests whether the groups have one ratio.
+func differs(c *Comparison, groups [][]float64) differing {
+	d := differing{cell: c.Cell.Key(), response: c.Response.Name, p: stat.OneWay(groups)}
+	for i, g := range groups {
 		if len(g) > 0 {
-			slices.Sort(g) // to the last bit the same, whatever order the map has
 			mean := 0.0
 			for _, x := range g {
 				mean += x / float64(len(g))
 			}
-			d.ratios = append(d.ratios, math.Exp(mean))
+			d.ratios, d.of = append(d.ratios, math.Exp(mean)), append(d.of, i)
 		}
 	}
-	d.p = stat.OneWay(groups)
-	return d, !math.IsNaN(d.p)
+	return d
 }
 
 // baselineOf returns the key of the cell that c is compared with.

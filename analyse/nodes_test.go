@@ -2,12 +2,14 @@ package analyse
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"tare/analyse/stat"
 	"tare/plan"
 	"tare/record"
 )
@@ -87,5 +89,59 @@ func TestOneNodeSaysNothing(t *testing.T) {
 	}
 	if len(want.Epochs) < 2 {
 		t.Error("want epochs to look at, have none")
+	}
+}
+
+// TestBetweenNodes: what a node adds to its treatments' cost is told from the scatter within nodes,
+// and a warning says where it is certain.
+func TestBetweenNodes(t *testing.T) {
+	for _, c := range []struct {
+		nodes  []string
+		spread float64 // of the nodes' ratios: standard deviation of the logarithm
+	}{
+		{[]string{"a", "b", "c", "d"}, 0},
+		{[]string{"a", "b", "c", "d"}, 0.3},
+		{[]string{"a", "b"}, 0.3},
+	} {
+		st := watchedStudy()
+		st.Sentinel = nil
+		r := rand.New(rand.NewPCG(5, 6))
+		trials := play(st, nil, func(n plan.Next) record.Trial {
+			x := outcome(n)
+			at := float64(slices.Index(c.nodes, n.Node)) - float64(len(c.nodes)-1)/2
+			box, _ := n.Cell.Get("sandbox")
+			for i := range x.Samples {
+				x.Samples[i].Value *= math.Exp(0.05 * r.NormFloat64())
+				if box != "process" {
+					x.Samples[i].Value *= math.Exp(c.spread * at)
+				}
+			}
+			return x
+		}, c.nodes...)
+		res := Analyse(st, trials, nil, Describe(describe))
+		if len(res.BetweenNodes) == 0 {
+			t.Fatal("nothing is said of the nodes")
+		}
+		for _, n := range res.BetweenNodes {
+			blocks := 0
+			for _, x := range n.Ratios {
+				blocks += x.Blocks
+			}
+			switch s := n.Share; {
+			case len(n.Ratios) != len(c.nodes) || blocks != 24:
+				t.Errorf("%v: %+v", c, n)
+			case (s == nil) != (len(c.nodes) < stat.MinGroups):
+				t.Errorf("%v: share %v", c, s)
+			case s != nil && c.spread > 0 && (s.Share < 0.8 || s.Lo < 0.5), s != nil && c.spread == 0 && s.Lo > 0.3:
+				t.Errorf("%v: %+v", c, *s)
+			}
+		}
+		warned := slices.IndexFunc(res.Warnings, func(w Warning) bool { return w.Code == "node-ratio" })
+		if (warned >= 0) != (c.spread > 0) {
+			t.Errorf("%v: %+v", c, res.Warnings)
+		}
+		if warned >= 0 && !strings.Contains(res.Warnings[warned].Text, "differs between nodes in") {
+			t.Error(res.Warnings[warned].Text)
+		}
 	}
 }

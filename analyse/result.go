@@ -37,7 +37,10 @@ type Result struct {
 	Finished   bool          `json:"finished"`
 	Left       plan.Progress `json:"left"` // what is left when it is not
 
-	Nodes    []Node    `json:"nodes,omitempty"`    // that trials ran on, sorted by name; nil when there is one
+	Nodes []Node `json:"nodes,omitempty"` // that trials ran on, sorted by name; nil when there is one
+	// BetweenNodes says how much the nodes differ in each comparison's first response; nil when there is one node.
+	BetweenNodes []NodeShare `json:"between_nodes,omitempty"`
+
 	Sentinel *Sentinel `json:"sentinel,omitempty"` // nil when the study has none
 	Epochs   []Epoch   `json:"epochs,omitempty"`   // node by node; two or more of each that changed, nil while none did
 
