@@ -150,7 +150,7 @@ func TestIdleCPU(t *testing.T) {
 	if d := cmp.Diff(want, tr.rec.Samples); d != "" {
 		t.Error(d)
 	}
-	if len(tr.rec.Warnings) != 1 || !strings.Contains(tr.rec.Warnings[0].Text, "used 0.05 cores") {
+	if len(tr.rec.Warnings) != 1 || !strings.Contains(tr.rec.Warnings[0].Text, "used 5 % of a core") {
 		t.Errorf("warnings %v", tr.rec.Warnings)
 	}
 }

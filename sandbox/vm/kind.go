@@ -3,7 +3,7 @@
 // process, and every process of it in one control group.
 //
 // The data path: 1. read turns a Spec and its options into a size, by the same code as
-// `tare size` (internal/sizing); 2. Start makes the control group tare/NAME with the
+// `tare size` (sizing); 2. Start makes the control group tare/NAME with the
 // CPU limit and a quarter of a core as its quota, and in it the daemons that serve the
 // files (virtiofs) or the disks (block), and QEMU with a tap of the study's bridge;
 // 3. it waits for QEMU's control socket (sandbox/vm/qmp) and for the agent's hello on a

@@ -27,10 +27,10 @@ func cat(t *testing.T, inst sandbox.Instance, path string) string {
 }
 
 // TestSizes boots machines and counts their processors and memory from inside: rows of
-// the table that internal/sizing is held to, with a memory limit beside.
+// the table that sizing is held to, with a memory limit beside.
 func TestSizes(t *testing.T) {
 	k := host(t)
-	f, err := os.Open(filepath.FromSlash("../../internal/sizing/testdata/sandbox_sizing.csv"))
+	f, err := os.Open(filepath.FromSlash("../../sizing/testdata/sandbox_sizing.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
