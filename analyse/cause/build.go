@@ -60,6 +60,7 @@ type cellRead struct {
 	trials int
 	blocks []int
 	times  []float64 // of an operation, beside blocks
+	values []float64 // of the response, beside blocks
 	ends   []endRead
 }
 
@@ -82,6 +83,7 @@ func (b *builder) readAll(s *Stratum) []cellRead {
 			for i := range each {
 				if e == 0 {
 					cr.times = append(cr.times, timeOf(&each[i], s.load()))
+					cr.values = append(cr.values, each[i][fValue])
 				}
 			}
 		}
@@ -236,6 +238,7 @@ func (b *builder) find(i, j int, fam []family) Finding {
 		out.Text = sentence(&out, nil, nil)
 		return out
 	}
+	v = v.doubt(b.rules, &f)
 	each, _ := b.each(s, &s.Cells[j], cr.blocks, out.End)
 	out.Confidence = b.confident(&f, &v, each)
 	out.Cause, out.Among, out.Missing = v.cause, v.among, v.missing
@@ -281,6 +284,7 @@ func (b *builder) facts(i, j, e int, fam family) facts {
 	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: costs, undecided: c.Undecided, worse: found.looksWorse(1.03), helper: er.helper, load: s.load(), pinned: c.Pinned, calls: c.Calls, past: s.Past}
 	if k := slices.IndexFunc(s.Cells, func(c Cell) bool { return c.Baseline }); k >= 0 && k != j && b.read[i][k].trials > 0 {
 		f.base = b.read[i][k].ends[e].mid
+		f.from = b.difference(i, j, k)
 	}
 	if base, ok := f.baseStays(); ok {
 		f.natively = &base

@@ -74,6 +74,9 @@ func (v *verdict) atBest(f *facts) (sure float64, because string) {
 			return 0.45, fmt.Sprintf("the same work takes %.3g times the processor time", f.took())
 		}
 	case Helper:
+		if f.costs && f.took() > max(1.03, math.Exp(f.from.open)) && f.moreWork() {
+			return 0.45, fmt.Sprintf("the same work takes %.3g times the processor time", f.took())
+		}
 		if math.IsNaN(f.own[fHelperBusy]) || f.own[fHelperBusy] >= 0.7 && !f.works() {
 			return 0.8, "" // nothing tells it from a thread that polls
 		}

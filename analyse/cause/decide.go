@@ -16,6 +16,7 @@ type verdict struct {
 	part    float64          // the weight that decided: of a resource that is not full, its part of an operation's time
 	cycle   bool             // that it is
 	why     why              // of Other
+	split   float64          // of Path and Saturation: by what part of an operation's time one is greater
 	margin  float64          // by how much it is clear of its limit and of the next cause
 }
 
@@ -197,7 +198,7 @@ func (f *facts) dearer(k Name, use float64) bool {
 	case GuestOne:
 		return f.took() > 1.15 && f.moreWork()
 	case Device:
-		return deviceUse(b) > 0.9*use
+		return deviceUse(b) > 0.9*use || diskPart(f) < 0.9*diskPart(b)
 	}
 	return false
 }

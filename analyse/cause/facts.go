@@ -18,6 +18,7 @@ type facts struct {
 	calls     *Calls
 	polling   bool   // the helper's thread is busy whatever there is to do
 	natively  *stays // the baseline's time taken apart, which all trials of a cell share; nil: not yet
+	from      difference
 	low       *point // the cell of the family with the lowest load; nil: this one, or none
 }
 

@@ -22,6 +22,7 @@ func (v verdict) greatest(all []rule, limit map[Name]float64, f *facts) verdict 
 	}
 	v.cycle = true
 	v.part = parts[best]
+	v.split = math.Abs(parts[Path] - parts[Saturation])
 	share := parts[best] / total
 	if total < 1 && (best == Path || best == Saturation) {
 		if w := v.other(f); w.cause == Other {

@@ -17,7 +17,7 @@ const images = "../../docs/img"
 // committed beside them, and whole.
 func TestFiguresAreDrawn(t *testing.T) {
 	var page []byte
-	for _, name := range []string{"method.md", "method/machines.md"} {
+	for _, name := range []string{"method.md", "method/machines.md", "cause.md"} {
 		text, err := os.ReadFile("../../docs/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -37,7 +37,7 @@ func TestFiguresAreDrawn(t *testing.T) {
 			t.Errorf("%s.svg is not what its data gives; run `go run ./scripts/figures`", f.name)
 		}
 		if !bytes.Contains(page, []byte("img/"+f.name+".svg)")) {
-			t.Errorf("neither docs/method.md nor docs/method/machines.md shows %s.svg", f.name)
+			t.Errorf("none of docs/method.md, docs/method/machines.md and docs/cause.md shows %s.svg", f.name)
 		}
 		text := words(t, got)
 		for _, s := range f.series {

@@ -51,6 +51,11 @@ func specs() []spec {
 		}
 		return p
 	}
+	calibrated := func(key string) panel {
+		return panel{key: key, title: key, yMin: 40, yMax: 100, yTicks: []float64{40, 50, 60, 70, 80, 90, 100}}
+	}
+	low := calibrated("low scatter")
+	low.yLabel = "findings that are right (%)"
 	return []spec{
 		{
 			name: "method-drift", xLabel: "trials, in the order of execution", xTicks: []float64{1, 4, 8, 12, 16},
@@ -82,6 +87,11 @@ func specs() []spec {
 				{key: "5 % slower, default rule", kind: marks, color: 2, mark: 3},
 				{key: "2 % slower, default rule", kind: marks, color: 1, mark: 3},
 			},
+		},
+		{
+			name: "method-causes", xLabel: "confidence of a finding", xTicks: []float64{0.5, 0.6, 0.7, 0.8, 0.9},
+			panels: []panel{low, calibrated("real scatter")},
+			series: []style{{key: "as promised", kind: ground}, {key: "the findings", color: 0, mark: 0}},
 		},
 	}
 }

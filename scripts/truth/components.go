@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+
+	"tare/scripts/truth/causes"
 )
 
 // componentsFile is what -extract printed for the results of components.yaml.
@@ -154,14 +156,36 @@ func newPopulation(all []component) (*population, error) {
 // of a busy machine and are taken down to it; what they say of how unlike cells are holds for both.
 const quiet = 0.096
 
-// sd is the scatter of one component without the chance in it, as on a quiet machine or as it
-// was.
-func (p *population) sd(c component, busy bool) float64 {
-	level := p.center
-	if !busy {
-		level = min(level, math.Log(quiet))
-	}
-	return math.Exp(level + p.keep*(math.Log(c.scatter)-p.center))
+// tuned is the same of a host that is set up for measuring, where the middle 80 % of the cells
+// scatter by 0.6 to 5.6 %. It is an assumption: no components are of such a host.
+const tuned = 0.018
+
+// sd is the scatter of one component without the chance in it, where the typical one is most
+// at most.
+func (p *population) sd(c component, most float64) float64 {
+	return math.Exp(min(p.center, math.Log(most)) + p.keep*(math.Log(c.scatter)-p.center))
+}
+
+// tied is the correlation of two cells of a block.
+func (s *source) tied() float64 { return min(max(s.baseline.together, 0), 0.95) }
+
+// Names of the bands of causes.
+const (
+	lowScatter  = "low scatter"
+	realScatter = "real scatter"
+)
+
+// bands are what causes are planted in: a host that is set up for measuring, and usual ones.
+func (p *population) bands() []causes.Band {
+	return []causes.Band{p.band(lowScatter, tuned), p.band(realScatter, quiet)}
+}
+
+// band draws the scatter of a cell and its baseline, where the typical one is most at most.
+func (p *population) band(name string, most float64) causes.Band {
+	return causes.Band{Name: name, Draw: func(r *rand.Rand) causes.Noise {
+		from := &p.sources[r.IntN(len(p.sources))]
+		return causes.Noise{Base: p.sd(from.baseline, most), Own: p.sd(from.others[r.IntN(len(from.others))], most), Together: from.tied()}
+	}}
 }
 
 // moments are the mean and the sample variance, by way of pairs of values, which no other
@@ -197,11 +221,15 @@ func quantile(v []float64, q float64) float64 {
 // draw gives the scatter of each cell of a study: by stratum, then by cell with the
 // baseline first; and the correlation of the cells of a block, by stratum.
 func (p *population) draw(r *rand.Rand, s shape, busy bool) (sd [][]float64, together []float64) {
+	most := quiet
+	if busy {
+		most = math.Inf(1)
+	}
 	for range s.workloads {
 		from := &p.sources[r.IntN(len(p.sources))]
-		of := []float64{p.sd(from.baseline, busy)}
+		of := []float64{p.sd(from.baseline, most)}
 		for range s.treatments() {
-			of = append(of, p.sd(from.others[r.IntN(len(from.others))], busy))
+			of = append(of, p.sd(from.others[r.IntN(len(from.others))], most))
 		}
 		for range s.points {
 			f := 1.0
@@ -212,7 +240,7 @@ func (p *population) draw(r *rand.Rand, s shape, busy bool) (sd [][]float64, tog
 			for k := range of {
 				row[k] = f * of[k]
 			}
-			sd, together = append(sd, row), append(together, min(max(from.baseline.together, 0), 0.95))
+			sd, together = append(sd, row), append(together, from.tied())
 		}
 	}
 	return sd, together

@@ -39,6 +39,7 @@ type options struct {
 	markdown bool
 	root     string  // of the module, for the shipped studies
 	scale    float64 // studies of each case, as a multiple of the usual number
+	curve    string  // file for the reliability curve of causes; "": none
 }
 
 func main() {
@@ -59,6 +60,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0), "how many studies to simulate at a time; the results do not depend on it")
 	f.BoolVar(&o.markdown, "markdown", false, "print the tables as Markdown")
 	f.Float64Var(&o.scale, "scale", 1, "simulate this many `times` the usual number of studies")
+	f.StringVar(&o.curve, "curve", "", "write the reliability curve of the causes to this `file`, for scripts/figures")
 	extract := f.Bool("extract", false, "print the variance components of the results folders in the arguments, and simulate nothing")
 	if err := f.Parse(args); err != nil {
 		return 2

@@ -3,7 +3,7 @@
 // about them.
 //
 // The data path: 1. draw makes a world (load, demands, servers) with one cause, planted
-// so that it leaves a given part of the rate; 2. solve says how fast that is, by mean
+// so that it leaves a given part of the rate, and how much its trials scatter; 2. solve says how fast that is, by mean
 // value analysis of a closed queueing network; 3. trial writes the samples that a
 // workload and the collectors would have of it, with noise that a block shares, noise of
 // the trial and noise of each reading; 4. cause.Build judges a small study of it; 5. the
@@ -29,8 +29,19 @@ import (
 	"tare/record"
 )
 
+// Noise is how the trials of a baseline and of a cell scatter: standard deviations of
+// logarithms, and the part of the variances that a block's trials share.
+type Noise struct{ Base, Own, Together float64 }
+
+// Band is a range of scatter to draw from.
+type Band struct {
+	Name string
+	Draw func(*rand.Rand) Noise
+}
+
 // Report counts the verdicts on planted causes.
 type Report struct {
+	Band    string
 	Known   Group // causes with a name, 75 to 95 % of the rate left
 	Full    Group // of these, in studies with all that tells causes apart
 	Crowded Group // causes beside a host that neighbours fill, in the baseline as well
@@ -46,10 +57,10 @@ type Group struct{ N, Right, Wrong int }
 
 func (g *Group) count(c *Case) {
 	g.N++
-	switch k := c.Finding.Cause; {
+	switch {
 	case c.right():
 		g.Right++
-	case told(k) && k != cause.Other:
+	case c.Wrong():
 		g.Wrong++
 	}
 }
@@ -80,6 +91,7 @@ type Case struct {
 	Foreign bool
 	Crowded bool // neighbours fill the host, in the baseline as well
 	Left    float64
+	Noise   Noise
 	// Full: the study had the cell with fewer operations under way, the operation in the
 	// middle, prices of calls, and three blocks or more.
 	Full    bool
@@ -94,20 +106,26 @@ func (c *Case) right() bool {
 	return string(c.Finding.Cause) == c.Cause
 }
 
+// Wrong reports whether a finding names a resource that is not what was planted.
+func (c *Case) Wrong() bool {
+	k := c.Finding.Cause
+	return !c.right() && told(k) && k != cause.Other
+}
+
 // told reports whether a finding names anything.
 func told(k cause.Name) bool { return k != cause.Untold && k != cause.Unknown }
 
 // Run plants n causes with a name and n without, by seed, and writes nominal beside
 // achieved. An error is one of writing.
-func Run(w io.Writer, seed uint64, n int) (Report, error) {
-	rep := Report{Cases: Cases(seed, n)}
+func Run(w io.Writer, seed uint64, n int, band Band) (Report, error) {
+	rep := Report{Band: band.Name, Cases: Cases(seed, n, band)}
 	rep.count()
 	return rep, rep.write(w, seed)
 }
 
 // Cases plants n causes with a name, n without, and n/2 beside a host that neighbours fill,
 // and has them judged.
-func Cases(seed uint64, n int) []Case {
+func Cases(seed uint64, n int, band Band) []Case {
 	out := make([]Case, 2*n+n/2)
 	var wg sync.WaitGroup
 	next := make(chan int)
@@ -116,11 +134,11 @@ func Cases(seed uint64, n int) []Case {
 			for i := range next {
 				switch {
 				case i < n:
-					out[i] = judged(draw(seed<<20+uint64(i), named(), 0.75, 0.95)) //nolint:gosec // i is not negative
+					out[i] = judged(draw(seed<<20+uint64(i), named(), 0.75, 0.95, band)) //nolint:gosec // i is not negative
 				case i < 2*n:
-					out[i] = judged(draw(seed<<20+uint64(i), foreigners(), 0.6, 0.9)) //nolint:gosec // i is not negative
+					out[i] = judged(draw(seed<<20+uint64(i), foreigners(), 0.6, 0.9, band)) //nolint:gosec // i is not negative
 				default:
-					out[i] = judged(draw(seed<<20+uint64(i), crowds(), 0.75, 0.95)) //nolint:gosec // i is not negative
+					out[i] = judged(draw(seed<<20+uint64(i), crowds(), 0.75, 0.95, band)) //nolint:gosec // i is not negative
 				}
 			}
 		})
@@ -152,7 +170,7 @@ func judged(d drawn) Case {
 	for _, n := range loads {
 		strata = append(strata, stratum(r, &d, n, &seq, reader, priced))
 	}
-	out := Case{Seed: d.seed, Planted: d.plant.name, Cause: cmp.Or(d.plant.cause, d.plant.name), Foreign: d.plant.foreign, Crowded: d.world.crowded, Left: d.left, Full: d.family && d.median && d.blocks > 2 && (priced || d.world.place != sentry)}
+	out := Case{Seed: d.seed, Planted: d.plant.name, Cause: cmp.Or(d.plant.cause, d.plant.name), Foreign: d.plant.foreign, Crowded: d.world.crowded, Left: d.left, Noise: d.noise, Full: d.family && d.median && d.blocks > 2 && (priced || d.world.place != sentry)}
 	for _, f := range cause.Build(0.95, reader, strata) {
 		if !f.Baseline && f.Stratum == strata[0].Stratum {
 			out.Finding = f
@@ -173,14 +191,15 @@ func stratum(r *rand.Rand, d *drawn, n int, seq *int, reader *cause.Reader, pric
 	base := d.world.native()
 	days := make([]float64, d.blocks)
 	for b := range days {
-		days[b] = math.Exp(d.loose * r.NormFloat64())
+		days[b] = math.Sqrt(d.noise.Together) * r.NormFloat64()
 	}
+	scatter, alone := []float64{d.noise.Base, d.noise.Own}, math.Sqrt(1-d.noise.Together)
 	for k, w := range []world{base, d.world} {
 		cell := append(record.Cell{{Factor: "sandbox", Value: []string{"process", d.world.place}[k]}}, shared...)
 		c := cause.Cell{Finding: cause.Finding{Treatment: w.place, Cell: cell, Baseline: k == 0}, Trials: map[int]*record.Trial{}}
 		for b := range d.blocks {
 			*seq++
-			t := w.trial(r, n, days[b], d.loose, cell, b+1, *seq)
+			t := w.trial(r, n, math.Exp(scatter[k]*days[b]), scatter[k]*alone, cell, b+1, *seq)
 			if !d.median {
 				t.Samples = slices.DeleteFunc(t.Samples, func(s record.Sample) bool { return s.Name == "latency_p50" })
 			}

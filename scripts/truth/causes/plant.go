@@ -155,7 +155,7 @@ type drawn struct {
 	plant plant
 	world world
 	left  float64 // part of the rate that the cause leaves
-	loose float64 // standard deviation of the trials' logarithms
+	noise Noise
 	// The study that looks at it.
 	blocks int
 	family bool // it has the cell with fewer operations under way too
@@ -165,7 +165,7 @@ type drawn struct {
 
 // draw makes a world with one cause that leaves lo to hi of the rate. What the sandbox
 // costs besides is at most a quarter of that, by logarithms.
-func draw(seed uint64, all []plant, lo, hi float64) drawn {
+func draw(seed uint64, all []plant, lo, hi float64, band Band) drawn {
 	for try := uint64(0); ; try++ {
 		r := rand.New(rand.NewPCG(seed, 0x63617573<<8|try)) //nolint:gosec // seeded: a trial must be repeatable
 		p := all[r.IntN(len(all))]
@@ -173,7 +173,7 @@ func draw(seed uint64, all []plant, lo, hi float64) drawn {
 		if p.deep {
 			lo, hi = 0.01, 0.5
 		}
-		d := drawn{plant: p, world: p.draw(r), left: lo + (hi-lo)*r.Float64(), seed: seed, loose: spread(r, 0.018, 3), blocks: 2 + r.IntN(7), family: r.IntN(5) > 0, median: r.IntN(5) > 0}
+		d := drawn{plant: p, world: p.draw(r), left: lo + (hi-lo)*r.Float64(), seed: seed, noise: band.Draw(r), blocks: 2 + r.IntN(7), family: r.IntN(5) > 0, median: r.IntN(5) > 0}
 		if p.hi == 0 { // nothing is planted: the other end is slow
 			d.left = 1
 			d.world.peer = max(d.world.peer, 40*d.world.work*float64(d.world.n))

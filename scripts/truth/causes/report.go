@@ -60,7 +60,7 @@ func (rep *Report) count() {
 func (rep *Report) write(w io.Writer, seed uint64) error {
 	var b strings.Builder
 	pct := func(n, of int) float64 { return 100 * float64(n) / float64(max(1, of)) }
-	fmt.Fprintf(&b, "causes, seed %d\n\n| planted | n | named correctly | left open | named wrongly |\n|---|---|---|---|---|\n", seed)
+	fmt.Fprintf(&b, "causes, %s, seed %d\n\n| planted | n | named correctly | left open | named wrongly |\n|---|---|---|---|---|\n", rep.Band, seed)
 	for _, g := range []struct {
 		name string
 		Group
