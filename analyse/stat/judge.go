@@ -81,6 +81,12 @@ const (
 	// late is the same for all other intervals of a study that chooses when to stop. It
 	// compensates for those that are narrow by chance and still go on.
 	late = 0.9
+	// small corrects the variance of a comparison that stopped before the last look: a study
+	// stops where it comes out small. In a mean, these errors add up. With small over the degrees of
+	// freedom more, means of nine comparisons whose trials scatter by 2 % hold the truth in 94.3 and
+	// 95.9 % (effects of 5 and 10 %) instead of 93.2 %. Where neighbours decide about
+	// stopping as well, through the prior, it counts for less.
+	small = 4.0
 )
 
 // NewRule returns a rule. It sorts the looks and drops repeated ones and those below 1.
@@ -115,16 +121,21 @@ func (r Rule) Estimate(s Summary, prior Prior) Estimate {
 }
 
 // Part is the estimate that goes into a mean over several comparisons. It leaves out the
-// first block where that may have decided how many blocks there are. Its variance is not
-// moderated: moderation shrinks the noisiest comparisons, which make up most of the error
-// of a mean. Together, the variances have as many degrees of freedom as a mean needs. Its
+// first block where that may have decided how many blocks there are. Its variance is
+// corrected for early stopping (see small), and not moderated: moderation shrinks the noisiest
+// comparisons, which make up most of the error of a mean. Together, the variances have as many degrees of freedom as a mean needs. Its
 // level is that of the comparison's own interval.
 func (r Rule) Part(s Summary, prior Prior) Estimate {
-	level := r.Estimate(s, prior).Confidence
+	e := r.Estimate(s, prior)
+	short := r.adaptive() && e.HasInterval() && e.Confidence == r.Level() && s.N < r.Looks[len(r.Looks)-1]
+	own := prior.own(float64(s.N - 1))
 	if r.adaptive() && s.N >= firstFrom {
 		s = s.withoutFirst()
 	}
-	return s.Estimate(Prior{}, level)
+	if short {
+		s.Var *= 1 + small*own/float64(s.N-1)
+	}
+	return s.Estimate(Prior{}, e.Confidence)
 }
 
 // Enough reports whether a comparison needs no more blocks: its interval is no wider

@@ -229,6 +229,14 @@ func (p Prior) Posterior(s2, df float64) (v, d float64) {
 // each: none of them is known to be noisier than the rest.
 func (p Prior) Whole(s2, df float64) (v, d float64) { return p.weighted(p.DF, s2, df) }
 
+// own is the part of the posterior variance that is the comparison's own.
+func (p Prior) own(df float64) float64 {
+	if weight := share * (p.DF - ignored); weight > 0 {
+		return df / (df + weight)
+	}
+	return 1
+}
+
 func (p Prior) weighted(weight, s2, df float64) (v, d float64) {
 	switch {
 	case !(weight > 0):
