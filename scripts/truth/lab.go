@@ -62,6 +62,13 @@ func (u *unit) seed(seed uint64, i int) uint64 {
 func (l *lab) one(u *unit, p *player, i int) (*score, error) {
 	seed := u.seed(l.seed, i)
 	w := newWorld(l.pop, u.machine, u.shape, seed, effects{aa: i%2 == 1, only: u.only})
+	if u.section == comparisons {
+		s, err := p.compare(w, seed, i)
+		if err != nil {
+			return nil, fmt.Errorf("%s, pair %d, seed %d: %w", u.name(), i, l.seed, err)
+		}
+		return s, nil
+	}
 	out, err := p.play(w, seed)
 	if err != nil {
 		return nil, fmt.Errorf("%s, study %d, seed %d: %w", u.name(), i, l.seed, err)

@@ -90,9 +90,19 @@ func newWorld(p *population, m machine, s shape, seed uint64, effects effects) *
 	n := len(w.sd)
 	w.noisy = make([]bool, n)
 	w.disturb(r, s)
-	w.level, w.inBlock, w.block = make([]float64, n), make([]float64, n), make([]int, n)
+	w.level = make([]float64, n)
 	for i := range n {
 		w.level[i] = 2 * r.NormFloat64()
+	}
+	w.begin(seed, s)
+	return w
+}
+
+// begin starts a session: all noise is new.
+func (w *world) begin(seed uint64, s shape) {
+	n := len(w.sd)
+	w.inBlock, w.block, w.cells, w.blocks = make([]float64, n), make([]int, n), nil, nil
+	for i := range n {
 		var of []*rand.Rand
 		for k := range s.treatments() + 1 {
 			of = append(of, fork(seed, 3, uint64(i), uint64(k)))
@@ -103,7 +113,6 @@ func newWorld(p *population, m machine, s shape, seed uint64, effects effects) *
 	// The one step comes in the first eight passes, where most studies are.
 	w.stepAt = w.r.IntN(8 * s.strata() * (s.treatments() + 1))
 	w.ar, w.process.level = w.r.NormFloat64(), w.r.NormFloat64()
-	return w
 }
 
 // disturb applies what the machine says about the cells' own scatter.

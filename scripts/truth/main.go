@@ -135,13 +135,13 @@ type section struct {
 	run  func(context.Context, *lab, io.Writer) ([]figure, error)
 }
 
-// sections is what truth simulates, in the order in which it prints. Comparisons of results
-// are simulated by the tests of analyse/compare.
+// sections is what truth simulates, in the order in which it prints.
 func sections() []section {
 	return []section{
 		{"rows", rowsSection},
 		{"looks", looksSection},
 		{"known", knownSection},
+		{"comparisons", comparisonsSection},
 		{"causes", causesSection},
 	}
 }

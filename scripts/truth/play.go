@@ -84,8 +84,8 @@ type playedTable struct {
 	called        bool
 }
 
-// play runs a study in a world to its end, as the program does, and analyses it.
-func (p *player) play(w *world, seed uint64) (*played, error) {
+// run runs a study in a world to its end, as the program does.
+func (p *player) run(w *world, seed uint64) (*study.Study, []record.Trial, error) {
 	st := *p.study
 	st.Seed = seed
 	pl := plan.New(&st, nil, nil)
@@ -97,7 +97,7 @@ func (p *player) play(w *world, seed uint64) (*played, error) {
 		}
 		c, known := p.at[n.Cell.Key()]
 		if !known {
-			return nil, fmt.Errorf("the plan asks for the cell %s, which the study does not have", n.Cell)
+			return nil, nil, fmt.Errorf("the plan asks for the cell %s, which the study does not have", n.Cell)
 		}
 		t := record.Trial{Seq: n.Seq, Block: n.Block, Attempt: n.Attempt, Cell: n.Cell, Status: record.OK, Duration: time.Second,
 			Samples: make([]record.Sample, 0, 2)}
@@ -108,7 +108,16 @@ func (p *player) play(w *world, seed uint64) (*played, error) {
 		pl.Done(&t)
 		trials = append(trials, t)
 	}
-	res := analyse.Analyse(&st, trials, nil, analyse.Describe(func(study.Workload) []record.Response { return responses()[:len(p.shape.names())] }))
+	return &st, trials, nil
+}
+
+// play runs a study in a world, and analyses it.
+func (p *player) play(w *world, seed uint64) (*played, error) {
+	st, trials, err := p.run(w, seed)
+	if err != nil {
+		return nil, err
+	}
+	res := analyse.Analyse(st, trials, nil, analyse.Describe(func(study.Workload) []record.Response { return responses()[:len(p.shape.names())] }))
 	if !res.Finished {
 		return nil, fmt.Errorf("the plan is at its end, and the analysis says that the study is not finished")
 	}

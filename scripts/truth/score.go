@@ -41,6 +41,9 @@ const (
 	corrected5                        //
 	blocks                            // of a row
 	noInterval                        // rows without an interval
+	gateBroken                        // A/A pairs of results that break the gate
+	gateJudges                        // rows of pairs that the gate can judge
+	gateMissed                        // those of them that are 10 % worse and do not break it
 	quantities
 )
 
