@@ -238,9 +238,13 @@ func (b *builder) find(i, j int, fam []family) Finding {
 		out.Text = sentence(&out, nil, nil)
 		return out
 	}
-	v = v.doubt(b.rules, &f)
 	each, _ := b.each(s, &s.Cells[j], cr.blocks, out.End)
-	out.Confidence = b.confident(&f, &v, each)
+	if w := v.doubt(b.rules, &f); w.cause != v.cause {
+		v = w
+		out.Confidence, _ = v.atBest(&f)
+	} else {
+		out.Confidence = b.confident(&f, &v, each)
+	}
 	out.Cause, out.Among, out.Missing = v.cause, v.among, v.missing
 	if out.Cause == Helper {
 		out.Role = f.helper
