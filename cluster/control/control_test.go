@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -193,7 +194,12 @@ func FuzzGreeting(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		r := bytes.NewReader(in)
-		name, token, addr, err := readGreeting(r)
+		said, err := readLine(r)
+		var name, token string
+		var addr netip.Addr
+		if err == nil {
+			name, token, addr, err = parseGreeting(said)
+		}
 		if line, _, _ := bytes.Cut(in, []byte("\n")); err == nil && (!bytes.HasPrefix(line, []byte(name+" "+token+" ")) || !addr.IsValid() || r.Len() != len(in)-len(line)-1) {
 			t.Errorf("%q: %q %q %s, %d bytes left", in, name, token, addr, r.Len())
 		}

@@ -27,6 +27,10 @@ type Hub struct {
 	config *tls.Config
 	user   func(net.Conn)
 
+	// Tree writes tare's image as a tar file: an expected agent that does not run in it may fetch it
+	// (fetch.go). nil: there is none.
+	Tree func(io.Writer) error
+
 	mu       sync.Mutex
 	expected map[string]*guest // by the sandbox's name
 }
@@ -36,6 +40,11 @@ type guest struct {
 	token string
 	conn  chan Arrival // has room for as many as may wait
 	stays bool         // it may come again
+}
+
+// says reports whether the guest is expected, with this token.
+func (g *guest) says(token string) bool {
+	return g != nil && subtle.ConstantTimeCompare([]byte(g.token), []byte(token)) == 1
 }
 
 // Arrival is an agent that has come. Addr is its pod's address; not valid if only the API server
@@ -97,7 +106,14 @@ func (h *Hub) greet(t *tls.Conn) (func(), error) {
 	case User:
 		return func() { h.user(t) }, t.SetDeadline(time.Time{})
 	case Agent:
-		name, token, addr, err := readGreeting(t)
+		line, err := readLine(t)
+		if err != nil {
+			return nil, err
+		}
+		if name, token, ok := wanted(line); ok {
+			return func() { h.give(t, name, token) }, nil
+		}
+		name, token, addr, err := parseGreeting(line)
 		if err != nil {
 			return nil, err
 		}
@@ -106,25 +122,28 @@ func (h *Hub) greet(t *tls.Conn) (func(), error) {
 	return nil, fmt.Errorf("the certificate is for %.100q", who)
 }
 
-// readGreeting reads a line with the sandbox's name, its token and the pod's address, and no byte
-// more.
-func readGreeting(r io.Reader) (name, token string, addr netip.Addr, err error) {
+// readLine reads a line, and no byte more.
+func readLine(r io.Reader) (string, error) {
 	var line []byte
 	for b := make([]byte, 1); len(line) < maxGreeting; line = append(line, b[0]) {
 		if _, err := io.ReadFull(r, b); err != nil {
-			return "", "", addr, err
+			return "", err
 		}
-		if b[0] != '\n' {
-			continue
+		if b[0] == '\n' {
+			return string(line), nil
 		}
-		words := strings.Split(string(line), " ")
-		if len(words) != 3 {
-			return "", "", addr, errors.New("the greeting is not a name, a token and an address")
-		}
-		addr, err = netip.ParseAddr(words[2])
-		return words[0], words[1], addr, err
 	}
-	return "", "", addr, errors.New("the greeting is too long")
+	return "", errors.New("the greeting is too long")
+}
+
+// parseGreeting reads the sandbox's name, its token and the pod's address.
+func parseGreeting(line string) (name, token string, addr netip.Addr, err error) {
+	words := strings.Split(line, " ")
+	if len(words) != 3 {
+		return "", "", addr, errors.New("the greeting is not a name, a token and an address")
+	}
+	addr, err = netip.ParseAddr(words[2])
+	return words[0], words[1], addr, err
 }
 
 // seen is the address that an agent says it has, if its connection comes from there: an agent's word
@@ -140,7 +159,7 @@ func seen(c net.Conn, said netip.Addr) netip.Addr {
 func (h *Hub) arrive(name, token string, conn Arrival) {
 	h.mu.Lock()
 	g := h.expected[name]
-	known := g != nil && subtle.ConstantTimeCompare([]byte(g.token), []byte(token)) == 1
+	known := g.says(token)
 	if known && !g.stays {
 		delete(h.expected, name)
 	}
