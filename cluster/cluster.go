@@ -25,6 +25,7 @@ import (
 
 	"tare/cluster/control"
 	"tare/cluster/kube"
+	"tare/cluster/kubevirt"
 	"tare/cluster/pod"
 	"tare/record"
 	"tare/sandbox"
@@ -44,7 +45,8 @@ type Site struct {
 
 	api     *kube.Client
 	classes []pod.Class
-	ready   []*corev1.Node // that take pods, if these tolerate their taints
+	ready   []*corev1.Node    // that take pods, if these tolerate their taints
+	vms     *kubevirt.Cluster // nil: there is no KubeVirt
 }
 
 // About is of site.Site.
@@ -85,6 +87,9 @@ func (s *Site) Discover(ctx context.Context) error {
 	}
 	if len(s.ready) == 0 {
 		return &site.UnableError{Err: fmt.Errorf("none of the %d nodes of %s is ready and takes pods; `kubectl get nodes` says more", len(all), s.api.Server())}
+	}
+	if s.vms, err = kubevirt.Find(ctx, s.api); err != nil {
+		return &site.UnableError{Err: err}
 	}
 	return nil
 }
@@ -148,11 +153,7 @@ func describe(n *corev1.Node) record.Node {
 
 // Kinds are the sandboxes that a study can name here: they describe, and start nothing.
 func (s *Site) Kinds() []sandbox.Kind {
-	var out []sandbox.Kind
-	for _, k := range pod.Kinds(s.classes, nil, nil, nil) {
-		out = append(out, k)
-	}
-	return out
+	return (&Brief{Classes: s.classes, KubeVirt: s.vms}).Kinds()
 }
 
 // Preview is of site.Site.
@@ -230,7 +231,7 @@ func (s *Site) connect(ctx context.Context, st *study.Study) (_ *connection, err
 		}
 	}()
 	c.made.hosts = on.hosts
-	b := Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Tolerations: on.tolerations, Agents: agentSecret(id)}
+	b := Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: needsVMs(st)}
 	if s.Observe {
 		b.Observers = rand.Text()
 	}

@@ -16,6 +16,7 @@ import (
 
 	"tare/cluster/control"
 	"tare/cluster/kube"
+	"tare/cluster/kubevirt"
 	"tare/cluster/observer"
 	"tare/cluster/pod"
 	"tare/collect"
@@ -32,6 +33,8 @@ type Brief struct {
 	ID, Namespace string
 	Image         string
 	Classes       []pod.Class
+	KubeVirt      *kubevirt.Cluster // nil: there is none
+	VMs           bool              // the study defines some
 	Nodes         []record.Node
 	Tolerations   []corev1.Toleration
 	Agents        string // name of the Secret with their identity
@@ -101,6 +104,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.hub.Tree = kubevirt.Tree
 	if b.Observers != "" {
 		s.nodes = observer.Nodes{}
 		for _, n := range b.Nodes {
@@ -241,6 +245,11 @@ func (s *insideSite) session(r site.Request) *insideSession {
 		kinds[k.Name()] = k
 	}
 	for _, k := range defined(r.Study, classes[0]) {
+		kinds[k.Name()] = k
+	}
+	base := kubevirt.New(s.brief.KubeVirt, s.api, s.hub, st)
+	base.Nodes = s.nodes
+	for _, k := range vms(r.Study, base) {
 		kinds[k.Name()] = k
 	}
 	var collectors []collect.Collector

@@ -59,7 +59,7 @@ func (d *deployment) create(ctx context.Context, b Brief) (control.Identity, err
 	given := coordinator.Files()
 	given[briefFile] = brief
 	if !d.shared {
-		if err := d.makeNamespace(ctx, d.namespace, "restricted"); err != nil {
+		if err := d.makeNamespace(ctx, d.namespace, b.admits()); err != nil {
 			return user, err
 		}
 		if err := d.createAll(ctx, d.quota(b)); err != nil {
@@ -88,7 +88,7 @@ func (d *deployment) quota(b Brief) kube.Object {
 func (d *deployment) objects(b Brief, given, agent map[string][]byte) []kube.Object {
 	name := coordinatorName(d.id)
 	var rules []rbacv1.PolicyRule
-	for _, r := range CoordinatorRules() {
+	for _, r := range b.rules() {
 		rules = append(rules, r.PolicyRule)
 	}
 	return []kube.Object{

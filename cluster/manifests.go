@@ -14,6 +14,7 @@ import (
 
 	"tare/cluster/control"
 	"tare/cluster/kube"
+	"tare/cluster/kubevirt"
 	"tare/cluster/pod"
 	"tare/record"
 	"tare/sandbox"
@@ -81,7 +82,7 @@ func (s *Site) Manifests(r site.Request, loads map[string]workload.Workload) ([]
 		return nil, nil, &site.UnableError{Err: err}
 	}
 	d := deployment{api: s.api, id: id, namespace: cmp.Or(s.Namespace, namespace(id)), shared: s.Namespace != "", hosts: on.hosts}
-	b := Brief{ID: id, Namespace: d.namespace, Image: cmp.Or(s.Image, someImage), Nodes: on.nodes, Tolerations: on.tolerations, Observers: notSecret}
+	b := Brief{ID: id, Namespace: d.namespace, Image: cmp.Or(s.Image, someImage), Nodes: on.nodes, Tolerations: on.tolerations, Observers: notSecret, VMs: needsVMs(r.Study)}
 	var out []Manifest
 	add := func(about string, objects ...kube.Object) {
 		for _, o := range objects {
@@ -96,7 +97,7 @@ func (s *Site) Manifests(r site.Request, loads map[string]workload.Workload) ([]
 		}
 	}
 	if !d.shared {
-		add("the study's namespace", d.labelled(d.namespace, "restricted"))
+		add("the study's namespace", d.labelled(d.namespace, b.admits()))
 		add("a bound for a study that runs wild", d.quota(b))
 	}
 	files, given := control.Identity{}.Files(), control.Identity{}.Files()
@@ -128,6 +129,9 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 	for _, k := range slices.Concat(classes, defined(r.Study, classes[0])) {
 		kinds[k.Name()] = k
 	}
+	for _, k := range vms(r.Study, kubevirt.New(s.vms, nil, nil, st)) {
+		kinds[k.Name()] = k
+	}
 	m := trial.Maker{ID: st.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: loads, Kinds: kinds, Place: place{}}
 	planned, skips, err := m.Sandboxes(st.Machines[0].Name)
 	if err != nil {
@@ -136,11 +140,14 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 	at, cells := map[string]int{}, map[string]int{}
 	var keys []string
 	for _, p := range planned {
-		k, is := kinds[p.Kind].(*pod.Kind)
+		k, is := kinds[p.Kind].(sandbox.Manifester)
 		if !is {
 			continue // Sandboxes has skipped it
 		}
-		made := k.Pod(p.Want)
+		made, err := objectsOf(k, p.Want)
+		if err != nil {
+			return nil, nil, err
+		}
 		p.Want.Name, p.Want.Trial = "", ""
 		key, err := k.Manifest(p.Want)
 		if err != nil {
@@ -150,7 +157,9 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 		if _, known := at[string(key)]; !known {
 			at[string(key)] = len(out)
 			keys = append(keys, string(key))
-			out = append(out, Manifest{made, fmt.Sprintf("sandbox %s, role %s; first of cell %s", p.Kind, p.Want.Role, p.Cell)})
+			for _, o := range made {
+				out = append(out, Manifest{o, fmt.Sprintf("sandbox %s, role %s; first of cell %s", p.Kind, p.Want.Role, p.Cell)})
+			}
 		}
 	}
 	for _, key := range keys {
@@ -159,6 +168,17 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 		}
 	}
 	return out, skips, nil
+}
+
+// objectsOf are what a kind makes for a sandbox.
+func objectsOf(k sandbox.Manifester, want sandbox.Want) ([]kube.Object, error) {
+	switch k := k.(type) {
+	case *pod.Kind:
+		return []kube.Object{k.Pod(want)}, nil
+	case *kubevirt.Kind:
+		return k.Manifests(want)
+	}
+	return nil, nil
 }
 
 // Text is a manifest as YAML, with what it is for.

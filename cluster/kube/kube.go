@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
 // Client is a connection to an API server. It is safe for concurrent use.
@@ -114,6 +115,7 @@ func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		authorizationv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, nodev1.AddToScheme, rbacv1.AddToScheme, storagev1.AddToScheme,
+		kubevirtv1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			return nil, err
@@ -202,36 +204,9 @@ func (c *Client) DeleteAll(ctx context.Context, namespace, labels string, list r
 		Body(&metav1.DeleteOptions{GracePeriodSeconds: &none, PropagationPolicy: &background}).Do(ctx).Error()
 }
 
-// WatchPod reports each state of a pod to see, from the present one on, until see returns true or
-// an error, or ctx ends. see gets nil once the pod is gone. A watch that the server ends begins
-// again.
+// WatchPod is Watch of a pod; see gets nil once it is gone.
 func (c *Client) WatchPod(ctx context.Context, namespace, name string, see func(*corev1.Pod) (bool, error)) error {
-	pods, _ := c.of(&corev1.Pod{})
-	for {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		switch err := c.Get(ctx, pod); {
-		case IsGone(err):
-			pod = nil
-		case err != nil:
-			return err
-		}
-		if done, err := see(pod); done || err != nil || pod == nil {
-			return err
-		}
-		w, err := pods.Get().Namespace(namespace).Resource("pods").VersionedParams(&metav1.ListOptions{
-			Watch: true, FieldSelector: "metadata.name=" + name, ResourceVersion: pod.ResourceVersion,
-		}, c.params).Watch(ctx)
-		if passing(err) {
-			continue // Get waits for the server
-		}
-		if err != nil {
-			return err
-		}
-		done, err := follow(ctx, w, see)
-		if done || err != nil {
-			return err
-		}
-	}
+	return Watch(ctx, c, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, see)
 }
 
 // WatchEvents reports the events of a namespace to see, until ctx ends. A watch that the server ends
@@ -255,32 +230,6 @@ func (c *Client) WatchEvents(ctx context.Context, namespace string, see func(*co
 		w.Stop()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
-		}
-	}
-}
-
-// follow hands on what a watch says until it ends.
-func follow(ctx context.Context, w watch.Interface, see func(*corev1.Pod) (bool, error)) (bool, error) {
-	defer w.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return true, context.Cause(ctx)
-		case e, ok := <-w.ResultChan():
-			if !ok || e.Type == watch.Error {
-				return false, nil // its time is over, or what it knew is too old
-			}
-			pod, is := e.Object.(*corev1.Pod)
-			if !is {
-				continue
-			}
-			if e.Type == watch.Deleted {
-				_, err := see(nil)
-				return true, err
-			}
-			if done, err := see(pod); done || err != nil {
-				return true, err
-			}
 		}
 	}
 }

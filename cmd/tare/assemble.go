@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/catalogue"
+	"tare/cluster/kubevirt"
 	"tare/cluster/pod"
 	"tare/collect"
 	collectall "tare/collect/all"
@@ -50,7 +51,7 @@ func kinds(checks string, defs []study.Sandbox) (map[string]sandbox.Kind, []stri
 // kindsFrom is kinds with machines that start from those files.
 func kindsFrom(checks string, defs []study.Sandbox, machines boot.Source) (map[string]sandbox.Kind, []string, error) {
 	list := sandboxall.Kinds(sandboxall.Env{StateDir: checks, CacheDir: host.DefaultDirs().Cache, Boot: machines})
-	bases := append(sandboxall.Bases(list), podBase())
+	bases := append(sandboxall.Bases(list), clusterBases()...)
 	for _, d := range defs {
 		for _, b := range bases {
 			if word, _ := b.Base(); word == d.Kind {
@@ -103,12 +104,17 @@ func offered() (study.Catalogue, error) {
 	}
 	list := sandboxall.Kinds(sandboxall.Env{CacheDir: host.DefaultDirs().Cache, Boot: machines})
 	cat := catalogue.Of(workloadall.Workloads(), list, collectall.Collectors())
-	cat.Bases = append(cat.Bases, catalogue.Base(podBase()))
+	for _, b := range clusterBases() {
+		cat.Bases = append(cat.Bases, catalogue.Base(b))
+	}
 	return cat, nil
 }
 
-// podBase is what a study defines pods like where there is no cluster: they are known, and start nowhere.
-func podBase() sandbox.Definable { return pod.New(pod.Class{Name: sandbox.Native}, nil, nil, nil) }
+// clusterBases are what a study defines a cluster's sandboxes like where there is no cluster: they are
+// known, and start nowhere.
+func clusterBases() []sandbox.Definable {
+	return []sandbox.Definable{pod.New(pod.Class{Name: sandbox.Native}, nil, nil, nil), kubevirt.New(nil, nil, nil, nil)}
+}
 
 // readStudy reads and checks a study file.
 func readStudy(file string, sets []string) (*study.Study, study.Catalogue, error) {

@@ -110,10 +110,7 @@ func coordinate(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
 	c := &cluster.Coordinator{Workloads: workloads(), Collectors: collectors, Answer: func(ctx context.Context, conn net.Conn, b cluster.Brief, of func(func(string, ...any)) site.Site) error {
-		kinds := []sandbox.Kind{}
-		for _, k := range pod.Kinds(b.Classes, nil, nil, nil) {
-			kinds = append(kinds, k)
-		}
+		kinds := b.Kinds()
 		return remote.Serve(ctx, conn, conn, remote.Served{
 			Facts: remote.Facts{Root: true, Home: "/"},
 			Site: func(say io.Writer) site.Site {

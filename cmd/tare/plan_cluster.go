@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"tare/cluster"
+	"tare/cluster/kubevirt"
 	"tare/cluster/pod"
 	"tare/record"
 	"tare/report/terminal"
@@ -154,7 +155,7 @@ func (a *app) printManifests(all []cluster.Manifest, said []cluster.Judgement) e
 // offeredWithout is what a study can be made of on a cluster that is not known: each level may be a
 // RuntimeClass.
 func offeredWithout() (study.Catalogue, error) {
-	cat := offeredIn([]sandbox.Kind{pod.New(pod.Class{Name: sandbox.Native}, nil, nil, nil)})
+	cat := offeredIn([]sandbox.Kind{pod.New(pod.Class{Name: sandbox.Native}, nil, nil, nil), kubevirt.New(nil, nil, nil, nil)})
 	cat.Others = pod.KataParams
 	cat.Elsewhere = append(cat.Elsewhere, pod.KataParams("kata")...)
 	return cat, nil
