@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,14 +32,16 @@ import (
 	"tare/sandbox"
 	"tare/site"
 	"tare/site/remote"
-	"tare/study"
+	"tare/workload"
 )
 
 // Site is a cluster. Its fields are set before it is used.
 type Site struct {
 	Image     string // of tare
-	Observe   bool   // read the pods' figures on their nodes
-	Namespace string // an existing one for everything; "": each study makes one of its own
+	Workloads map[string]workload.Workload
+	Apps      map[string]string // references of images by their names in studies
+	Observe   bool              // read the pods' figures on their nodes
+	Namespace string            // an existing one for everything; "": each study makes one of its own
 	Takes     remote.Takes
 	Say       func(format string, args ...any) // tells the user
 	Heard     func(string)                     // tells the user what the coordinator said: any characters
@@ -51,7 +54,10 @@ type Site struct {
 
 // About is of site.Site.
 func (s *Site) About() site.About {
-	flag := "--on k8s --image " + s.Image
+	flag := "--on k8s --tare-image " + s.Image
+	for _, name := range slices.Sorted(maps.Keys(s.Apps)) {
+		flag += " --app " + name + "=" + s.Apps[name]
+	}
 	if s.Namespace != "" {
 		flag += " -n " + s.Namespace
 	}
@@ -158,7 +164,7 @@ func (s *Site) Kinds() []sandbox.Kind {
 
 // Preview is of site.Site.
 func (s *Site) Preview(ctx context.Context, r site.Request) (site.Preview, error) {
-	c, err := s.connect(ctx, r.Study)
+	c, err := s.connect(ctx, r)
 	if err != nil {
 		return site.Preview{}, err
 	}
@@ -170,7 +176,7 @@ func (s *Site) Preview(ctx context.Context, r site.Request) (site.Preview, error
 func (s *Site) Open(ctx context.Context, r site.Request) (site.Session, error) {
 	c, err := s.reconnect(ctx, r.Ticket)
 	if err == nil && c == nil {
-		c, err = s.connect(ctx, r.Study)
+		c, err = s.connect(ctx, r)
 	}
 	if err != nil {
 		return nil, err
@@ -210,8 +216,8 @@ func (c *connection) close() {
 const upWithin = 3 * time.Minute
 
 // connect starts a coordinator for a study and connects to it.
-func (s *Site) connect(ctx context.Context, st *study.Study) (_ *connection, err error) {
-	on, err := s.choose(st)
+func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err error) {
+	on, err := s.choose(r.Study)
 	if err != nil {
 		return nil, &site.UnableError{Err: err}
 	}
@@ -231,7 +237,10 @@ func (s *Site) connect(ctx context.Context, st *study.Study) (_ *connection, err
 		}
 	}()
 	c.made.hosts = on.hosts
-	b := Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: needsVMs(st)}
+	b := Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: needsVMs(r.Study)}
+	if b.Images, err = s.images(limited, r, on.nodes[0].Host.Arch); err != nil {
+		return nil, err
+	}
 	if s.Observe {
 		b.Observers = rand.Text()
 	}

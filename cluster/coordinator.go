@@ -37,8 +37,9 @@ type Brief struct {
 	VMs           bool              // the study defines some
 	Nodes         []record.Node
 	Tolerations   []corev1.Toleration
-	Agents        string // name of the Secret with their identity
-	Observers     string // the token of the nodes' observers; "": there are none
+	Images        map[string]Image // by name
+	Agents        string           // name of the Secret with their identity
+	Observers     string           // the token of the nodes' observers; "": there are none
 }
 
 // Coordinator makes a study's trials, in a pod of the cluster.
@@ -230,14 +231,20 @@ type insideSite struct {
 // About is of site.Site. The user's tare says what the site is.
 func (*insideSite) About() site.About { return site.About{} }
 
-func (s *insideSite) session(r site.Request) *insideSession {
+// study is what the study's pods have in common.
+func (s *insideSite) study() *pod.Study {
 	yes := true
-	st := &pod.Study{
-		ID: s.brief.ID, Namespace: s.brief.Namespace, Image: s.brief.Image, Secret: s.brief.Agents,
+	return &pod.Study{
+		ID: s.brief.ID, Namespace: s.brief.Namespace, Image: s.brief.Image, Secret: s.brief.Agents, Images: ofPods(s.brief.Images),
 		Coordinator: net.JoinHostPort(s.owner.Status.PodIP, fmt.Sprint(port)),
 		Tolerations: s.brief.Tolerations, Machines: s.brief.Nodes,
 		Owner: &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: s.owner.Name, UID: s.owner.UID, BlockOwnerDeletion: &yes},
 	}
+}
+
+func (s *insideSite) session(ctx context.Context, r site.Request) *insideSession {
+	s.users(ctx)
+	st := s.study()
 	classes := pod.Kinds(s.brief.Classes, s.api, s.hub, st)
 	kinds := map[string]sandbox.Kind{}
 	for _, k := range classes {
@@ -261,13 +268,13 @@ func (s *insideSite) session(r site.Request) *insideSession {
 		}
 	}
 	return &insideSession{nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
-		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: place{s.nodes}, Trying: r.Trying,
+		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: place{s.nodes, s.brief.Images}, Trying: r.Trying,
 	}}
 }
 
 // Preview is of site.Site.
 func (s *insideSite) Preview(ctx context.Context, r site.Request) (out site.Preview, err error) {
-	out.Skips, err = s.session(r).Skips(ctx)
+	out.Skips, err = s.session(ctx, r).Skips(ctx)
 	return out, err
 }
 
@@ -281,7 +288,7 @@ func (s *insideSite) Open(ctx context.Context, r site.Request) (site.Session, er
 	default:
 		return openSession{s.open, s}, nil
 	}
-	h := s.session(r)
+	h := s.session(ctx, r)
 	var err error
 	if h.skips, err = h.Skips(ctx); err != nil {
 		return nil, err

@@ -132,7 +132,12 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 	for _, k := range vms(r.Study, kubevirt.New(s.vms, nil, nil, st)) {
 		kinds[k.Name()] = k
 	}
-	m := trial.Maker{ID: st.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: loads, Kinds: kinds, Place: place{}}
+	images, err := references(r, loads, s.Apps)
+	if err != nil {
+		return nil, nil, err
+	}
+	st.Images = ofPods(images)
+	m := trial.Maker{ID: st.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: loads, Kinds: kinds, Place: place{images: images}}
 	planned, skips, err := m.Sandboxes(st.Machines[0].Name)
 	if err != nil {
 		return nil, nil, err

@@ -18,13 +18,19 @@ import (
 )
 
 // place is a cluster as a trial.Place: a pod brings its directories and its network.
-type place struct{ nodes observer.Nodes }
+type place struct {
+	nodes  observer.Nodes
+	images map[string]Image // by name
+}
 
 // Check is of trial.Place.
-func (place) Check(d trial.Demand) error {
+func (p place) Check(d trial.Demand) error {
+	img, err := p.Image(d.Image)
 	switch {
-	case d.Image != "":
-		return fmt.Errorf("image %s: on a cluster, tare runs the programs of its own image only", d.Image)
+	case d.Image != "" && err != nil:
+		return err
+	case d.Own && img.Problem != "":
+		return fmt.Errorf("image %s: %s", d.Image, img.Problem)
 	case d.CPUs != "":
 		return fmt.Errorf("cpus %s: on a cluster, the kubelet's CPU manager chooses processors", d.CPUs)
 	case d.Link != sandbox.Link{}:
@@ -39,8 +45,15 @@ func (place) Check(d trial.Demand) error {
 }
 
 // Image is of trial.Place.
-func (place) Image(name string) (trial.Image, error) {
-	return trial.Image{}, fmt.Errorf("image %s: on a cluster, tare runs the programs of its own image only", name)
+func (p place) Image(name string) (trial.Image, error) {
+	img, known := p.images[name]
+	switch {
+	case !known:
+		return img.Image, fmt.Errorf("image %s was not looked up; report this as an error of tare", name)
+	case img.Missing != "":
+		return img.Image, fmt.Errorf("image %s: %s", name, img.Missing)
+	}
+	return img.Image, nil
 }
 
 // Prepare is of trial.Place.

@@ -26,6 +26,7 @@ import (
 	"tare/cluster/kube"
 	"tare/cluster/pod"
 	"tare/sandbox"
+	"tare/site"
 	"tare/study"
 )
 
@@ -228,7 +229,7 @@ func TestUserRules(t *testing.T) {
 			if _, err := s.Examine(t.Context(), untold); err != nil {
 				t.Error(err)
 			}
-			if _, err := s.connect(t.Context(), &study.Study{}); err == nil || !strings.Contains(err.Error(), "forward") {
+			if _, err := s.connect(t.Context(), site.Request{Study: &study.Study{}}); err == nil || !strings.Contains(err.Error(), "forward") {
 				t.Errorf("%s: the connection ends at the forwarded port, with %v", what, err)
 			}
 			if _, err := s.Clean(t.Context(), false); err != nil {

@@ -51,6 +51,7 @@ type Study struct {
 	Image         string // of tare, with its tools
 	Coordinator   string // host:port
 	Secret        string // with the agents' identity
+	Images        map[string]Image
 	Owner         *metav1.OwnerReference
 	Tolerations   []corev1.Toleration // of all pods: those of a block share a node
 	Machines      []record.Node
@@ -110,6 +111,9 @@ func (k *Kind) manifest(want *sandbox.Want, token string) *corev1.Pod {
 	c.Command = []string{"/tare", "internal", "pod"}
 	c.Env = []corev1.EnvVar{{Name: EnvCoordinator, Value: s.Coordinator}, {Name: EnvName, Value: want.Name}, {Name: EnvToken, Value: token}, own()}
 	c.Resources = k.resources(want)
+	if want.Image != "" {
+		s.Images[want.Image].into(p, s.Image)
+	}
 	for _, v := range want.Volumes {
 		dir := &corev1.EmptyDirVolumeSource{}
 		if v.Medium == volume.Memory {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -256,14 +257,14 @@ func WhyNot(p *corev1.Pod) error {
 			return say(c.Reason, c.Message)
 		}
 	}
-	for _, s := range p.Status.ContainerStatuses {
+	for n, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if w := s.State.Waiting; w != nil {
 			switch w.Reason {
 			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
 				return say(w.Reason, w.Message)
 			}
 		}
-		if t := s.State.Terminated; t != nil {
+		if t := s.State.Terminated; t != nil && (n >= len(p.Status.InitContainerStatuses) || t.ExitCode != 0) {
 			return say(t.Reason, fmt.Sprintf("tare's agent ended with code %d: %s", t.ExitCode, t.Message))
 		}
 	}
@@ -292,7 +293,7 @@ func (i *instance) Boot() []sandbox.BootPhase { return i.phases }
 
 // Exec implements sandbox.Instance.
 func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, error) {
-	c.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp"}, c.Env...)
+	c.Env = append(i.kind.environment(i.spec.Image), c.Env...)
 	exit, err := i.client.Run(ctx, c)
 	if err != nil {
 		return exit, fmt.Errorf("%s %s: %w", i.kind.name, i.spec.Name, i.explain(ctx, err))

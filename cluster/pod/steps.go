@@ -2,6 +2,7 @@ package pod
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,12 +24,18 @@ type Steps struct {
 
 // Watch hears events until ctx ends.
 func (s *Steps) Watch(ctx context.Context, api *kube.Client, namespace string) error {
-	return api.WatchEvents(ctx, namespace, func(e *corev1.Event) { s.note(e.InvolvedObject.UID, e.Reason, time.Now()) })
+	return api.WatchEvents(ctx, namespace, func(e *corev1.Event) {
+		reason := e.Reason
+		if strings.HasPrefix(e.InvolvedObject.FieldPath, "spec.initContainers") {
+			reason = eventCopy + reason
+		}
+		s.note(e.InvolvedObject.UID, reason, time.Now())
+	})
 }
 
 func (s *Steps) note(uid types.UID, reason string, at time.Time) {
 	switch reason {
-	case eventScheduled, eventPulling, eventPulled, eventCreated, eventStarted:
+	case eventScheduled, eventCopy + eventPulling, eventCopy + eventPulled, eventPulling, eventPulled, eventCreated, eventStarted:
 	default:
 		return // such as Killing, which comes after take
 	}
@@ -88,6 +95,8 @@ const (
 	eventPulled    = "Pulled"
 	eventCreated   = "Created"
 	eventStarted   = "Started"
+	// eventCopy begins the reasons of the container that copies tare.
+	eventCopy = "copy "
 )
 
 // phases are the steps of a start, from begun to when the agent arrived. A step whose event was not
@@ -95,11 +104,16 @@ const (
 func phases(begun, admitted, arrived time.Time, seen map[string]time.Time) []sandbox.BootPhase {
 	var out []sandbox.BootPhase
 	last := begun
+	first, pulls := earlier(seen[eventCopy+eventPulling], seen[eventCopy+eventPulled]), earlier(seen[eventPulling], seen[eventPulled])
+	copied := pulls
+	if first.IsZero() { // nothing is copied
+		copied = first
+	}
 	for _, p := range []struct {
 		name string
 		at   time.Time
 	}{
-		{"admit", admitted}, {"schedule", seen[eventScheduled]}, {"sandbox", earlier(seen[eventPulling], seen[eventPulled])}, {"pull", seen[eventPulled]},
+		{"admit", admitted}, {"schedule", seen[eventScheduled]}, {"sandbox", earlier(first, pulls)}, {"copy", copied}, {"pull", seen[eventPulled]},
 		{"create", seen[eventCreated]}, {"start", seen[eventStarted]}, {"agent", arrived},
 	} {
 		if p.at.IsZero() {

@@ -18,6 +18,7 @@ func TestPhases(t *testing.T) {
 	}{
 		"cold":    {map[string]time.Time{eventScheduled: at(20), eventPulling: at(500), eventPulled: at(900), eventCreated: at(920), eventStarted: at(1000)}, map[string]int{"admit": 10, "schedule": 10, "sandbox": 480, "pull": 400, "create": 20, "start": 80, "agent": 100}},
 		"warm":    {map[string]time.Time{eventScheduled: at(20), eventPulled: at(500), eventCreated: at(520), eventStarted: at(600)}, map[string]int{"admit": 10, "schedule": 10, "sandbox": 480, "create": 20, "start": 80, "agent": 500}},
+		"copied":  {map[string]time.Time{eventScheduled: at(20), eventCopy + eventPulled: at(400), eventPulled: at(500), eventCreated: at(520), eventStarted: at(600)}, map[string]int{"admit": 10, "schedule": 10, "sandbox": 380, "copy": 100, "create": 20, "start": 80, "agent": 500}},
 		"late":    {map[string]time.Time{eventScheduled: at(5), eventPulled: at(1050), eventCreated: at(1200)}, map[string]int{"admit": 10, "sandbox": 1040, "create": 50}},
 		"unheard": {nil, map[string]int{"admit": 10, "agent": 1090}},
 	} {

@@ -37,15 +37,23 @@ const onCluster = "k8s"
 // clusterFlags choose a cluster, by the names of kubectl's flags.
 type clusterFlags struct {
 	kube.Where
-	image   string
+	image   string // of tare
+	apps    map[string]string
 	observe bool
 }
 
 // add adds the flags of a verb that measures.
 func (f *clusterFlags) add(fl *pflag.FlagSet) {
 	f.choose(fl)
-	fl.StringVar(&f.image, "image", "", "with --on k8s: the `REFERENCE` of tare's image, as \"tare image push tare\" prints it")
+	fl.StringVar(&f.image, "tare-image", "", "with --on k8s: the `REFERENCE` of tare's image, as \"tare image push tare\" prints it")
+	fl.StringToStringVar(&f.apps, "app", nil, "with --on k8s: what pods pull for an image that the study names, such as redis=registry.example.org/redis:7 (repeatable)")
 	fl.BoolVar(&f.observe, "observe", false, "with --on k8s: read processors, memory and threads of the pods on their nodes, by privileged pods, so that the report has causes")
+}
+
+// addImage adds them to a verb that has no --image of its own: it is tare's.
+func (f *clusterFlags) addImage(fl *pflag.FlagSet) {
+	f.add(fl)
+	fl.StringVar(&f.image, "image", "", "the same as --tare-image")
 }
 
 // choose adds the flags that choose a cluster.
@@ -60,9 +68,9 @@ func (f *clusterFlags) choose(fl *pflag.FlagSet) {
 // cluster is a cluster as a site. From then on studies are read with its sandboxes.
 func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, error) {
 	if f.image == "" {
-		return nil, coded(exitUsage, "--on k8s needs --image; `tare image push tare REGISTRY/NAME:TAG` sends tare's image to a registry that the cluster pulls from, and prints what to give")
+		return nil, coded(exitUsage, "--on k8s needs --tare-image; `tare image push tare REGISTRY/NAME:TAG` sends tare's image to a registry that the cluster pulls from, and prints what to give")
 	}
-	s := &cluster.Site{Image: f.image, Observe: f.observe, Namespace: f.Namespace, Takes: expected, Say: a.say, Heard: func(text string) { a.note("%s", text) }}
+	s := &cluster.Site{Image: f.image, Workloads: workloads(), Apps: f.apps, Observe: f.observe, Namespace: f.Namespace, Takes: expected, Say: a.say, Heard: func(text string) { a.note("%s", text) }}
 	if err := s.Reach(f.Where); err != nil {
 		return nil, err
 	}

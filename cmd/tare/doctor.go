@@ -63,7 +63,7 @@ each RuntimeClass starts.
 
 The exit code is 0 when the baseline and at least one other sandbox work, else 3. On a
 cluster your rights must be complete too.`,
-		Example: "  tare doctor\n  tare doctor --json\n  tare doctor --on k8s --image registry.example.org/tare:latest",
+		Example: "  tare doctor\n  tare doctor --json\n  tare doctor --on k8s --tare-image registry.example.org/tare:latest",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch on {
@@ -91,7 +91,7 @@ cluster your rights must be complete too.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&wait, "wait", false, waitHelp)
 	cmd.Flags().StringVar(&on, "on", "", "k8s: look at a Kubernetes cluster (default: this host)")
-	k.add(cmd.Flags())
+	k.addImage(cmd.Flags())
 	return cmd
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"tare/agent"
 	"tare/agent/guest"
+	"tare/cluster/pod"
 	collectall "tare/collect/all"
 	"tare/collect/remote"
 	"tare/workload/checkpoint"
@@ -58,6 +59,12 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	case "pod", "coordinator", "observer", "probe":
 		run := map[string]func(context.Context) error{"pod": podAgent, "coordinator": coordinate, "observer": observe, "probe": answerDoctor}
 		if err := run[name](ctx); err != nil {
+			fmt.Fprintf(stderr, "tare internal %s: %v\n", name, err)
+			return exitFailed
+		}
+		return exitOK
+	case "copy", "user":
+		if err := map[string]func([]string, io.Writer) error{"copy": pod.Copy, "user": pod.Number}[name](rest, stdout); err != nil {
 			fmt.Fprintf(stderr, "tare internal %s: %v\n", name, err)
 			return exitFailed
 		}

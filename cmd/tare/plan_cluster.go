@@ -35,7 +35,7 @@ func (f planFlags) checkCluster() error {
 
 // planOnCluster plans a study for a cluster, which is asked only if its answer is wanted.
 func (a *app) planOnCluster(ctx context.Context, file string, f planFlags) error {
-	s := &cluster.Site{Image: f.cluster.image, Observe: f.cluster.observe, Namespace: f.cluster.Namespace}
+	s := &cluster.Site{Image: f.cluster.image, Apps: f.cluster.apps, Observe: f.cluster.observe, Namespace: f.cluster.Namespace}
 	offers := offeredWithout
 	switch {
 	case f.dryRun != "":

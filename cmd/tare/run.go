@@ -66,7 +66,7 @@ modelled everywhere, and kept apart: in results/NAME-modelled.`,
 	fl.StringVarP(&f.results, "results", "o", "", "results folder (default results/NAME of the study, with --on model results/NAME-modelled)")
 	fl.StringVar(&f.on, "on", "", onHelp)
 	hostFlag(cmd, &f.host)
-	f.cluster.add(fl)
+	f.cluster.addImage(fl)
 	fl.StringArrayVar(&f.sets, "set", nil, "override the study: factor=level,... (repeatable)")
 	fl.StringVar(&f.data, "data", "", "directory on the disk to measure (default "+host.DefaultDirs().Data+")")
 	fl.BoolVar(&f.fresh, "fresh", false, "start again in a new folder instead of resuming")

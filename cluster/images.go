@@ -1,0 +1,178 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/cluster/pod"
+	"tare/host/image"
+	"tare/sandbox"
+	"tare/site"
+	"tare/trial"
+	"tare/volume"
+	"tare/workload"
+)
+
+// Image is an image that a study names, as the cluster has it.
+type Image struct {
+	trial.Image
+	Reference string // that pods pull
+	User      string // whose number only the image tells: a name, or a user with a named group
+	UID, GID  *int64 // of its user; nil: not known, or root
+	Missing   string // why the cluster cannot have it, in words a user can act on; "": it may
+}
+
+// askWithin bounds what a registry may take to say what an image is.
+const askWithin = 15 * time.Second
+
+// references finds what the names of a study's images stand for, without asking anyone.
+func references(r site.Request, loads map[string]workload.Workload, apps map[string]string) (map[string]Image, error) {
+	names, err := (&trial.Maker{Study: r.Study, Catalogue: r.Catalogue, Workloads: loads}).NeedsImages()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]Image{}
+	for _, name := range names {
+		img := Image{}
+		if img.Reference, err = reference(name, apps); err != nil {
+			img.Missing = err.Error()
+		}
+		out[name] = img
+	}
+	return out, nil
+}
+
+// images finds out what a study's images are, for nodes of a processor. The registries are asked from here,
+// with the user's credentials. Where one does not answer, the nodes may have the image all the same.
+func (s *Site) images(ctx context.Context, r site.Request, arch string) (map[string]Image, error) {
+	out, err := references(r, s.Workloads, s.Apps)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(out)) {
+		img := out[name]
+		if img.Missing != "" {
+			continue
+		}
+		asked, cancel := context.WithTimeout(ctx, askWithin)
+		a, err := image.Ask(asked, img.Reference, arch)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, image.ErrPlatform) || errors.Is(err, image.ErrReference):
+			img.Missing = err.Error()
+		case err != nil:
+			s.Say("image %s: nothing is known of its own command, user and digest, because from here %v", img.Reference, err)
+			img.Problem = "its own command is not known; give a command"
+		default:
+			img = s.asked(img.Reference, a)
+		}
+		out[name] = img
+	}
+	return out, nil
+}
+
+// ofPods are images as pods have them.
+func ofPods(images map[string]Image) map[string]pod.Image {
+	out := map[string]pod.Image{}
+	for name, img := range images {
+		out[name] = pod.Image{Reference: img.Reference, UID: img.UID, GID: img.GID}
+	}
+	return out
+}
+
+// asked is an image that a registry describes.
+func (s *Site) asked(ref string, a image.Asked) Image {
+	out := Image{Reference: a.Pinned, Image: trial.Image{Entrypoint: a.Entrypoint, Command: a.Command, Env: a.Env, Dir: a.Dir}}
+	_, out.Digest, _ = strings.Cut(a.Pinned, "@")
+	if len(a.Entrypoint)+len(a.Command) == 0 {
+		out.Problem = "it names no command of its own; give one"
+	}
+	var root bool
+	if out.UID, out.GID, root = numbers(a.User); out.UID == nil && !root {
+		out.User = a.User
+	}
+	if root {
+		s.Say("image %s: its user is root; in pods its programs run as user %d (docs/cluster.md)", ref, pod.User)
+	}
+	return out
+}
+
+// numbers reads UID or UID:GID. Names have none.
+func numbers(user string) (uid, gid *int64, root bool) {
+	u, g, grouped := strings.Cut(user, ":")
+	if u == "" || u == "0" || u == "root" {
+		return nil, nil, true
+	}
+	n, err := strconv.ParseUint(u, 10, 31)
+	if err != nil || n == 0 {
+		return nil, nil, err == nil
+	}
+	id := int64(n)
+	if !grouped {
+		return &id, nil, false // the runtime looks its group up
+	}
+	if n, err = strconv.ParseUint(g, 10, 31); err != nil {
+		return nil, nil, false
+	}
+	group := int64(n)
+	return &id, &group, false
+}
+
+// reference is what pods pull for the name of an image in a study.
+func reference(name string, apps map[string]string) (string, error) {
+	switch ref, given := apps[name]; {
+	case given:
+		return ref, nil
+	case name == volume.HostRoot:
+		return "", errors.New("a pod has no files of your machine; name an image with the program")
+	case strings.HasPrefix(name, "/") || strings.HasPrefix(name, "."):
+		return "", fmt.Errorf("the cluster has no files of your machine; push it to a registry, and give --app %s=REFERENCE", name)
+	case !strings.ContainsAny(name, "/:@"):
+		return "", fmt.Errorf("the cluster has to pull it from somewhere: `tare image push %s REGISTRY/%s:TAG` sends it to a registry; then give --app %s=REFERENCE", name, name, name)
+	}
+	return name, nil
+}
+
+// users asks the images themselves for the numbers of users that they name, in a pod of each.
+func (s *insideSite) users(ctx context.Context) {
+	for i, name := range slices.Sorted(maps.Keys(s.brief.Images)) {
+		img := s.brief.Images[name]
+		if img.User == "" {
+			continue
+		}
+		if err := s.user(ctx, &img, fmt.Sprintf("%s-user-%d", s.brief.ID, i), name); err != nil {
+			img.Missing = fmt.Sprintf("cannot find out the number of its user %q: %v", img.User, err)
+		}
+		img.User = ""
+		s.brief.Images[name] = img
+	}
+}
+
+func (s *insideSite) user(ctx context.Context, img *Image, pods, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, upWithin)
+	defer cancel()
+	k := pod.New(pod.Class{Name: sandbox.Native}, s.api, s.hub, s.study())
+	in, err := k.Start(ctx, sandbox.Spec{Want: sandbox.Want{Name: pods, Trial: pods, Image: name}})
+	if err != nil {
+		return err
+	}
+	var said, wrong bytes.Buffer
+	exit, err := in.Exec(ctx, sandbox.Command{Args: []string{"/tare", "internal", "user", img.User}, Stdout: &said, Stderr: &wrong})
+	if err == nil && exit.Code != 0 {
+		err = fmt.Errorf("%.200s", strings.TrimSpace(wrong.String()))
+	}
+	var root bool
+	if img.UID, img.GID, root = numbers(strings.TrimSpace(said.String())); err == nil && img.UID == nil && !root {
+		err = fmt.Errorf("the image says %.50q", said.String())
+	}
+	return errors.Join(err, in.Stop(context.WithoutCancel(ctx)))
+}

@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"tare/host/image"
+	"tare/trial"
+)
+
+// TestReference: a registry's reference is used as it is; what only this machine has needs one.
+func TestReference(t *testing.T) {
+	apps := map[string]string{"redis": "registry/redis@sha256:1", "./app.tar": "registry/app:1"}
+	for name, want := range map[string]string{
+		"redis": "registry/redis@sha256:1", "./app.tar": "registry/app:1",
+		"redis:7": "redis:7", "ghcr.io/me/app@sha256:2": "ghcr.io/me/app@sha256:2",
+	} {
+		if got, err := reference(name, apps); err != nil || got != want {
+			t.Errorf("%s is %s, %v", name, got, err)
+		}
+	}
+	for name, want := range map[string]string{
+		"nginx": "--app nginx=REFERENCE", "./rootfs": "--app ./rootfs=REFERENCE", "/srv/x": "push it to a registry", "host": "name an image",
+	} {
+		if got, err := reference(name, apps); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is %s, %v, want %s", name, got, err, want)
+		}
+	}
+}
+
+// TestUserOfImage: a number is used, a name is asked for in the image, and root is told.
+func TestUserOfImage(t *testing.T) {
+	for user, want := range map[string]string{
+		"": "root", "0:0": "root", "root": "root", "0": "root", "1001": "1001", "1001:0": "1001:0", "nobody": "ask nobody", "app:web": "ask app:web", "1001:web": "ask 1001:web",
+	} {
+		var said string
+		s := &Site{Say: func(format string, args ...any) { said = fmt.Sprintf(format, args...) }}
+		img := s.asked("r/app:1", image.Asked{Pinned: "r/app@sha256:1", User: user, Command: []string{"x"}})
+		got := "root"
+		switch {
+		case img.User != "":
+			got = "ask " + img.User
+		case img.UID != nil && img.GID != nil:
+			got = fmt.Sprintf("%d:%d", *img.UID, *img.GID)
+		case img.UID != nil:
+			got = fmt.Sprint(*img.UID)
+		}
+		if got != want || (said != "") != (want == "root") || img.Digest != "sha256:1" || img.Reference != "r/app@sha256:1" {
+			t.Errorf("user %q: %s, want %s; said %q of %+v", user, got, want, said, img)
+		}
+	}
+}
+
+// TestCheckImage: what is known of an image decides whether its own command can run.
+func TestCheckImage(t *testing.T) {
+	p := place{images: map[string]Image{
+		"gone": {Missing: "push it"}, "mute": {Image: trial.Image{Problem: "it names no command"}}, "good": {Image: trial.Image{Command: []string{"x"}}},
+	}}
+	for _, c := range []struct {
+		demand trial.Demand
+		want   string // "": it can run
+	}{
+		{trial.Demand{}, ""}, {trial.Demand{Image: "good", Own: true}, ""}, {trial.Demand{Image: "mute"}, ""},
+		{trial.Demand{Image: "mute", Own: true}, "names no command"}, {trial.Demand{Image: "gone"}, "image gone: push it"},
+	} {
+		if err := p.Check(c.demand); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.demand, err, c.want)
+		}
+	}
+}

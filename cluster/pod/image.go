@@ -1,0 +1,88 @@
+package pod
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+
+	"github.com/moby/sys/user"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Image is a root file system that pods of a study run from, in place of tare's own.
+type Image struct {
+	Reference string
+	UID, GID  *int64 // of its user; nil: User
+}
+
+// Where the container that copies tare puts it, and where the program is in every image.
+const (
+	copies  = "/copy"
+	program = "/tare"
+)
+
+// into has a pod run from the image. Its first process is this program all the same, which a container
+// of tare's own image copies to the pod before: so the image needs nothing, not even a shell.
+func (i Image) into(p *corev1.Pod, tare string) {
+	main := &p.Spec.Containers[0]
+	first := corev1.Container{
+		Name: "copy", Image: tare, ImagePullPolicy: main.ImagePullPolicy, SecurityContext: main.SecurityContext.DeepCopy(), Resources: main.Resources,
+		Command:      []string{program, "internal", "copy", path.Join(copies, path.Base(program))},
+		VolumeMounts: []corev1.VolumeMount{{Name: "program", MountPath: copies}},
+	}
+	p.Spec.InitContainers = append(p.Spec.InitContainers, first)
+	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "program", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	main.Image = i.Reference
+	main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: "program", MountPath: program, SubPath: path.Base(program), ReadOnly: true})
+	if i.UID == nil {
+		return
+	}
+	// Without a group the runtime takes the user's from the image, unless the pod has one.
+	first.SecurityContext.RunAsUser, first.SecurityContext.RunAsGroup = p.Spec.SecurityContext.RunAsUser, p.Spec.SecurityContext.RunAsGroup
+	p.Spec.SecurityContext.RunAsUser, p.Spec.SecurityContext.RunAsGroup = nil, nil
+	main.SecurityContext.RunAsUser, main.SecurityContext.RunAsGroup = i.UID, i.GID
+}
+
+// environment is that of commands, where the image and the runtime say nothing.
+func (k *Kind) environment(image string) []string {
+	switch {
+	case image == "":
+		return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp"}
+	case k.study.Images[image].UID == nil:
+		return []string{"HOME=/tmp"} // User has no home in the image
+	}
+	return nil
+}
+
+// Copy is `tare internal copy TO`: this program, for another image.
+func Copy(args []string, _ io.Writer) error {
+	if len(args) != 1 {
+		return errors.New("give the path of the copy")
+	}
+	from, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer from.Close()                                                         //nolint:errcheck // read only
+	to, err := os.OpenFile(args[0], os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755) //nolint:gosec // programs of the pod run it
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	return errors.Join(err, to.Close())
+}
+
+// Number is `tare internal user NAME`: the numbers UID:GID of a user in this image, as engines find
+// them (https://github.com/opencontainers/image-spec/blob/main/config.md).
+func Number(args []string, stdout io.Writer) error {
+	if len(args) != 1 {
+		return errors.New("give a user")
+	}
+	u, err := user.GetExecUserPath(args[0], nil, "/etc/passwd", "/etc/group")
+	if err == nil {
+		_, err = fmt.Fprintf(stdout, "%d:%d\n", u.Uid, u.Gid)
+	}
+	return err
+}
