@@ -47,6 +47,7 @@ func (f *clusterFlags) add(fl *pflag.FlagSet) {
 	f.choose(fl)
 	fl.StringVar(&f.image, "tare-image", "", "with --on k8s: the `REFERENCE` of tare's image, as \"tare image push tare\" prints it")
 	fl.StringToStringVar(&f.apps, "app", nil, "with --on k8s: what pods pull for an image that the study names, such as redis=registry.example.org/redis:7 (repeatable)")
+	fl.Lookup("app").DefValue = "" // not []
 	fl.BoolVar(&f.observe, "observe", false, "with --on k8s: read processors, memory and threads of the pods on their nodes, by privileged pods, so that the report has causes")
 }
 

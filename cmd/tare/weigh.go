@@ -37,7 +37,8 @@ type weighFlags struct {
 	server, ready, load, http, cacert string
 	rate, connections                 string
 	network, ignore, insecure         bool
-	host                              string
+	host, on, loadImage               string
+	cluster                           clusterFlags
 	json, markdown, wait              bool
 }
 
@@ -54,6 +55,9 @@ intervals narrow. It ends when all are narrow, or after --for.
 The sandboxes see this host's files read-only, at the same paths. The command can
 write to /tmp, which is empty and in memory, and to what --mount names.
 
+With --on k8s the sandboxes are pods of a cluster, one for each of its RuntimeClasses,
+which run the image of --image.
+
 With --host another machine does it, over ssh: no tare has to be there. Files, images
 and sandboxes are those of that machine; the answer and the results are here.
 
@@ -67,6 +71,7 @@ it, with pipes and variables.`,
   tare weigh --mount . --prepare 'rm -f prog' -- gcc -O2 -o prog main.c
   tare weigh --server 'python3 -m http.server 8080' --http 8080/
   tare weigh --host ssh://root@db1 --for 20s -- gzip -kc /usr/bin/perl
+  tare weigh --on k8s --tare-image REFERENCE --image python:3.12 -- python3 -c 'import json'
   tare weigh --save study.yaml -- true       a study to change and to run again`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := valued(cmd.Flags()); err != nil {
@@ -79,6 +84,8 @@ it, with pipes and variables.`,
 	fl.SetInterspersed(false) // what follows the first word is the command's own
 	fl.StringSliceVar(&f.in, "in", nil, "sandboxes, such as runc,runsc-systrap,vm (default all that work here)")
 	hostFlag(cmd, &f.host)
+	fl.StringVar(&f.on, "on", "", "k8s: weigh in pods of a Kubernetes cluster (default: this host)")
+	f.cluster.add(fl)
 	fl.StringVar(&f.within, "for", "60s", "time to measure for, at most")
 	fl.StringVar(&f.prepare, "prepare", "", "command before each run; it is not timed")
 	fl.IntVar(&f.warmup, "warmup", -1, "runs before the timed ones of each turn (default 1 of a short command, else 0)")
@@ -93,7 +100,7 @@ it, with pipes and variables.`,
 	fl.BoolVar(&f.network, "network", false, "give the sandbox a network interface; it reaches nothing outside this host")
 	fl.StringVar(&f.shell, "shell", "", "have /bin/sh run the command, or --shell=bash that shell")
 	fl.Lookup("shell").NoOptDefVal = "true"
-	fl.StringVar(&f.image, "image", "", "root file system, in virtual machines too: an image's name, archive or folder (default this host's files, read-only)")
+	fl.StringVar(&f.image, "image", "", "root file system, in virtual machines too: an image's name, archive or folder (default this host's files, read-only); with --on k8s an image that the nodes pull")
 	fl.StringArrayVar(&f.figures, "figure", nil, "number in the output: NAME[UNIT,BETTER]=REGEX, such as 'rate[1/s]=GET: ([0-9.]+)' (repeatable)")
 	fl.StringArrayVar(&f.jsonFigures, "figure-json", nil, "number in output that is JSON: NAME[UNIT,BETTER]=PATH (repeatable)")
 	fl.StringVar(&f.format, "format", "", "what the command prints: gobench, jmh, pytest-benchmark, google-benchmark or fio-json")
@@ -120,10 +127,6 @@ it, with pipes and variables.`,
 // weigh runs the whole verb: 1. a first look natively says how long a run takes; 2. the study is
 // made by that, and run as any other; 3. what it says is printed.
 func (a *app) weigh(ctx context.Context, args []string, f weighFlags) error {
-	cat, err := offered()
-	if err != nil {
-		return err
-	}
 	within, err := duration("for", f.within)
 	if err != nil {
 		return err
@@ -133,7 +136,7 @@ func (a *app) weigh(ctx context.Context, args []string, f weighFlags) error {
 	}
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
-	where, w, leave, err := a.weighAt(ctx, args, &f, cat)
+	where, w, cat, leave, err := a.weighAt(ctx, args, &f)
 	if err != nil {
 		return err
 	}
@@ -167,7 +170,7 @@ func (a *app) weigh(ctx context.Context, args []string, f weighFlags) error {
 		a.tellMissing(w, skips, len(f.in) > 0)
 	}
 	if onlyBaselines(st, skips) {
-		return coded(exitHost, "no sandbox works %s, so nothing can be weighed; `tare doctor` there says what is missing", w.at)
+		return coded(exitHost, "no sandbox works %s, so nothing can be weighed%s", w.at, w.doctor("; `tare doctor` there says what is missing"))
 	}
 	db, err := f.store(w, st, where.About(), s, time.Now())
 	if err != nil {
@@ -289,7 +292,7 @@ func printed(said string) string {
 
 // tellMissing says in a line what does not work here: why, of what the user named.
 func (a *app) tellMissing(w *weighing, skips []record.Skip, named bool) {
-	if named {
+	if named || w.cluster {
 		a.printSkips(skips)
 		return
 	}

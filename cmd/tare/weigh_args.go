@@ -65,7 +65,7 @@ func isolates(info study.SandboxInfo) bool {
 
 // weighing makes the parts of a study of the flags and the command line.
 func (f *weighFlags) weighing(args []string, kinds []string, cat study.Catalogue, at surroundings) (*weighing, error) {
-	w := &weighing{at: at.name, sandboxes: []string{cat.Native}, warmup: f.warmup}
+	w := &weighing{at: at.name, cluster: f.on != "", sandboxes: []string{cat.Native}, warmup: f.warmup}
 	err := f.check(cat)
 	if err != nil {
 		return nil, err
@@ -119,6 +119,7 @@ func (f *weighFlags) program(w *weighing, args []string, at surroundings) (err e
 	}
 	add("cwd", f.cwd)
 	add("image", f.image)
+	add("load-image", f.loadImage)
 	mounts := make([]string, len(f.mounts))
 	for i, m := range f.mounts {
 		if mounts[i], err = mount(m, at.abs); err != nil {
@@ -221,16 +222,24 @@ func there(m *remote.Machine) surroundings {
 
 // weighAt is where to weigh, and what. A mistake in the command line is found before another
 // machine is asked anything.
-func (a *app) weighAt(ctx context.Context, args []string, f *weighFlags, cat study.Catalogue) (where site.Site, w *weighing, leave func(), err error) {
+func (a *app) weighAt(ctx context.Context, args []string, f *weighFlags) (where site.Site, w *weighing, cat study.Catalogue, leave func(), err error) {
+	leave = func() {}
+	if f.on != "" {
+		where, w, cat, err = a.weighOnCluster(ctx, args, f)
+		return where, w, cat, leave, err
+	}
+	if cat, err = offered(); err != nil {
+		return nil, nil, cat, nil, err
+	}
 	_, kinds, err := kindsFrom("", nil, nil)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, cat, nil, err
 	}
 	if f.host == "" {
 		if w, err = f.weighing(args, kinds, cat, here()); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, cat, nil, err
 		}
-		return a.sandboxes(), w, func() {}, nil
+		return a.sandboxes(), w, cat, leave, nil
 	}
 	m := &remote.Machine{Facts: remote.Facts{Home: "/"}}
 	tried := *f
@@ -238,13 +247,13 @@ func (a *app) weighAt(ctx context.Context, args []string, f *weighFlags, cat stu
 		_, err = parsed(w.study(w.pilot()), cat)
 	}
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, cat, nil, err
 	}
 	if m, err = a.machine(ctx, f.host); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, cat, nil, err
 	}
 	w, err = f.weighing(args, kinds, cat, there(m))
-	return m, w, func() { _ = m.Close() }, err
+	return m, w, cat, func() { _ = m.Close() }, err
 }
 
 // figureWords are those of the parameter figures. The weighing gets their names.

@@ -21,6 +21,7 @@ import (
 // weighing is what `tare weigh` is asked for, as the parts of a study.
 type weighing struct {
 	at        string // in messages: here, or on which machine
+	cluster   bool   // which has no `tare doctor`
 	draft     *draft // nil: it is run as it is
 	label     string
 	server    string        // command line of a server; "" where commands are weighed
@@ -50,6 +51,14 @@ type timing struct {
 	limit  time.Duration // of a run
 	warmup int           // runs before each turn
 	budget time.Duration // of all trials
+}
+
+// doctor is advice to ask `tare doctor`; "" where there is none.
+func (w *weighing) doctor(advice string) string {
+	if w.cluster {
+		return ""
+	}
+	return advice
 }
 
 // study is the text of the study. All words of the user are in quotes, as YAML and JSON have them.

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"tare/cluster/pod"
 	"tare/record"
+	"tare/sandbox"
 )
 
 // weighingOf parses a command line as the verb does.
@@ -283,5 +285,50 @@ func TestWeighMoreTime(t *testing.T) {
 		if d, err := duration("for", got); got != c.want || err != nil || d < 4*c.within {
 			t.Errorf("%s after %s, want %s", got, c.within, c.want)
 		}
+	}
+}
+
+// TestWeighOnCluster: what a cluster cannot do is refused before anything is asked there, and what it can
+// becomes the study that a host would have.
+func TestWeighOnCluster(t *testing.T) {
+	for name, c := range map[string]struct {
+		f    weighFlags
+		want string
+	}{
+		"place":     {weighFlags{on: "model"}, "--on k8s"},
+		"host":      {weighFlags{host: "ssh://a"}, "--host names a machine"},
+		"image":     {weighFlags{}, "needs --image"},
+		"cpus":      {weighFlags{image: "app:1", cpuset: "0-1"}, "CPU manager"},
+		"authority": {weighFlags{image: "app:1", cacert: "ca.pem"}, "give --insecure"},
+		"own image": {weighFlags{image: "app:1"}, "needs --tare-image"},
+	} {
+		c.f.on = cmp.Or(c.f.on, onCluster)
+		if _, _, _, err := (&app{}).weighOnCluster(t.Context(), []string{"true"}, &c.f); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	cat := offeredIn([]sandbox.Kind{pod.New(pod.Class{Name: "process"}, nil, nil, nil), pod.New(pod.Class{Name: "gvisor", Class: "gvisor", Handler: "runsc"}, nil, nil, nil)})
+	f := weighFlags{on: onCluster, warmup: -1, image: "redis:7", server: "redis-server", ready: "tcp:6379", load: "redis-benchmark -h {server}", mounts: []string{"data:/data"}}
+	if err := f.fitsCluster(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.weighing(nil, []string{"gvisor", "process"}, cat, onNodes()); err == nil || !strings.Contains(err.Error(), "absolute path") {
+		t.Errorf("a directory of this machine: %v", err)
+	}
+	f.mounts = nil
+	w, err := f.weighing(nil, []string{"gvisor", "process"}, cat, onNodes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := parsed(w.study(w.pilot()), cat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := st.Resolve(cat, st.Strata[0].Cells[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := res.Params; p["image"] != "redis:7" || p["load-image"] != "redis:7" || p["cwd"] != "" || res.Apart || !slices.Equal(w.sandboxes, []string{"process", "gvisor"}) {
+		t.Errorf("%+v of %v", res, w.sandboxes)
 	}
 }
