@@ -241,6 +241,9 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	if b.Images, err = s.images(limited, r, on.nodes[0].Host.Arch); err != nil {
 		return nil, err
 	}
+	if b.Storage, err = s.storage(limited); err != nil {
+		return nil, err
+	}
 	if s.Observe {
 		b.Observers = rand.Text()
 	}

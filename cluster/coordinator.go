@@ -37,9 +37,10 @@ type Brief struct {
 	VMs           bool              // the study defines some
 	Nodes         []record.Node
 	Tolerations   []corev1.Toleration
-	Images        map[string]Image // by name
-	Agents        string           // name of the Secret with their identity
-	Observers     string           // the token of the nodes' observers; "": there are none
+	Images        map[string]Image   // by name
+	Storage       []pod.StorageClass // nil: not known
+	Agents        string             // name of the Secret with their identity
+	Observers     string             // the token of the nodes' observers; "": there are none
 }
 
 // Coordinator makes a study's trials, in a pod of the cluster.
@@ -235,7 +236,7 @@ func (*insideSite) About() site.About { return site.About{} }
 func (s *insideSite) study() *pod.Study {
 	yes := true
 	return &pod.Study{
-		ID: s.brief.ID, Namespace: s.brief.Namespace, Image: s.brief.Image, Secret: s.brief.Agents, Images: ofPods(s.brief.Images),
+		ID: s.brief.ID, Namespace: s.brief.Namespace, Image: s.brief.Image, Secret: s.brief.Agents, Images: ofPods(s.brief.Images), Storage: s.brief.Storage,
 		Coordinator: net.JoinHostPort(s.owner.Status.PodIP, fmt.Sprint(port)),
 		Tolerations: s.brief.Tolerations, Machines: s.brief.Nodes,
 		Owner: &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: s.owner.Name, UID: s.owner.UID, BlockOwnerDeletion: &yes},
@@ -268,7 +269,7 @@ func (s *insideSite) session(ctx context.Context, r site.Request) *insideSession
 		}
 	}
 	return &insideSession{nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
-		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: place{s.nodes, s.brief.Images}, Trying: r.Trying,
+		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}}, Trying: r.Trying,
 	}}
 }
 

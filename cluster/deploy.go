@@ -227,7 +227,7 @@ func (d *deployment) meta(name string) metav1.ObjectMeta {
 // kinds are the types of what a study makes in a namespace, the pods first.
 func kinds() []runtime.Object {
 	return []runtime.Object{
-		&corev1.PodList{}, &corev1.SecretList{}, &rbacv1.RoleBindingList{}, &rbacv1.RoleList{}, &corev1.ServiceAccountList{}, &networkingv1.NetworkPolicyList{},
+		&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.SecretList{}, &rbacv1.RoleBindingList{}, &rbacv1.RoleList{}, &corev1.ServiceAccountList{}, &networkingv1.NetworkPolicyList{},
 	}
 }
 

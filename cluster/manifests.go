@@ -149,6 +149,7 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 		if !is {
 			continue // Sandboxes has skipped it
 		}
+		claims := st.Claims(&p.Want)
 		made, err := objectsOf(k, p.Want)
 		if err != nil {
 			return nil, nil, err
@@ -160,6 +161,9 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 		}
 		cells[string(key)]++
 		if _, known := at[string(key)]; !known {
+			for _, c := range claims {
+				out = append(out, Manifest{c, "a claim of the sandbox below; each trial has its own"})
+			}
 			at[string(key)] = len(out)
 			keys = append(keys, string(key))
 			for _, o := range made {

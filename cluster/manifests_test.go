@@ -59,8 +59,8 @@ func made(t *testing.T, s *Site, cat study.Catalogue) []Manifest {
 // without is what studies can be made of where no cluster is known.
 func without() study.Catalogue {
 	cat := catalogue.Of(workloadall.Workloads(), []sandbox.Kind{pod.New(pod.Class{Name: sandbox.Native}, nil, nil, nil)}, nil)
-	cat.Others = pod.KataParams
-	cat.Elsewhere = pod.KataParams("kata")
+	cat.Others = pod.ParamsOf
+	cat.Elsewhere = pod.ParamsOf("kata")
 	return cat
 }
 

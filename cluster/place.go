@@ -21,6 +21,7 @@ import (
 type place struct {
 	nodes  observer.Nodes
 	images map[string]Image // by name
+	claims *claims
 }
 
 // Check is of trial.Place.
@@ -37,8 +38,8 @@ func (p place) Check(d trial.Demand) error {
 		return errors.New("the link between pods cannot be shaped")
 	}
 	for _, v := range d.Volumes {
-		if v.Mode == volume.Block || v.Medium != volume.Disk && v.Medium != volume.Memory {
-			return fmt.Errorf("volume %s: on a cluster, a volume is a directory of the node's disk or memory (emptyDir)", v.Name)
+		if v.Medium == volume.Image || v.Medium == volume.Device || v.Mode == volume.Block && v.Medium != volume.Disk {
+			return fmt.Errorf("volume %s: a pod has neither devices nor images of a disk that the study names; a claim of a StorageClass has a file system or is a device (docs/cluster.md)", v.Name)
 		}
 	}
 	return nil
@@ -57,8 +58,8 @@ func (p place) Image(name string) (trial.Image, error) {
 }
 
 // Prepare is of trial.Place.
-func (place) Prepare(_ context.Context, want sandbox.Want) (sandbox.Spec, error) {
-	return sandbox.Spec{Want: want}, nil
+func (p place) Prepare(ctx context.Context, want sandbox.Want) (sandbox.Spec, error) {
+	return sandbox.Spec{Want: want}, p.claims.provide(ctx, &want)
 }
 
 // Apart is of trial.Place.
@@ -69,8 +70,8 @@ func (place) Apart(int) ([]string, error) {
 // Retire is of trial.Place.
 func (place) Retire(string) error { return nil }
 
-// Release is of trial.Place. A pod takes with it what it brought.
-func (place) Release(context.Context, string) []error { return nil }
+// Release is of trial.Place. A pod takes with it what it brought, but for claims.
+func (p place) Release(ctx context.Context, trial string) []error { return p.claims.remove(ctx, trial) }
 
 // Shape is of trial.Place.
 func (place) Shape(l sandbox.Link, _ []sandbox.Network) error {

@@ -28,6 +28,7 @@ func CoordinatorRules() []Rule {
 	return []Rule{
 		rule("start a pod for each sandbox, wait for it, remove it", "", []string{"pods"}, "create", "get", "watch", "delete"),
 		rule("time the steps of a pod's start", "", []string{"events"}, "watch"),
+		rule("give trials volumes of the StorageClass that the study names, and remove them after each", "", []string{"persistentvolumeclaims"}, "create", "list", "deletecollection"),
 	}
 }
 
@@ -37,7 +38,7 @@ func UserRules(own, observe bool) []Rule {
 	out := []Rule{
 		whole(rule("find the nodes that take pods", "", []string{"nodes"}, "list")),
 		whole(rule("find the classes to compare", "node.k8s.io", []string{"runtimeclasses"}, "list")),
-		whole(rule("find the storage classes; only `tare doctor` does", "storage.k8s.io", []string{"storageclasses"}, "list")),
+		whole(rule("find the storage classes; a study works without", "storage.k8s.io", []string{"storageclasses"}, "list")),
 	}
 	if observe {
 		privileged := whole(rule("start the observers, which see their node's processes (hostPID) and control groups (hostPath); Pod Security allows it by the namespace's label",
@@ -58,9 +59,10 @@ func UserRules(own, observe bool) []Rule {
 	return append(out,
 		rule("give the coordinator and the agents their certificates", "", []string{"secrets"}, removes...),
 		rule("give the coordinator an identity", "", []string{"serviceaccounts"}, finds...),
-		rule("give the coordinator its rights on pods and events, which nobody can give who does not have them", rbacv1.GroupName, []string{"roles", "rolebindings"}, removes...),
+		rule("give the coordinator its rights on pods, events and claims of volumes, which nobody can give who does not have them", rbacv1.GroupName, []string{"roles", "rolebindings"}, removes...),
 		rule("let only the study's pods reach each other", "networking.k8s.io", []string{"networkpolicies"}, removes...),
 		rule("start, watch and remove the study's pods", "", []string{"pods"}, append(slices.Clone(finds), "get", "watch", "delete")...),
 		rule("speak to the coordinator", "", []string{"pods/portforward"}, "create"),
-		rule("time the steps of a pod's start; only the coordinator does", "", []string{"events"}, "watch"))
+		rule("time the steps of a pod's start; only the coordinator does", "", []string{"events"}, "watch"),
+		rule("make volumes for trials, and remove them; only the coordinator and `tare clean` do", "", []string{"persistentvolumeclaims"}, "create", "list", "deletecollection"))
 }

@@ -28,6 +28,7 @@ import (
 	"tare/sandbox"
 	"tare/site"
 	"tare/study"
+	"tare/volume"
 )
 
 // asked is a request as the rights of RBAC see it
@@ -116,7 +117,7 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *fakeAPI) answer(w http.ResponseWriter, r *http.Request, a asked) {
-	kinds := map[string]string{"pods": "PodList", "nodes": "NodeList", "namespaces": "NamespaceList", "serviceaccounts": "ServiceAccountList", "storageclasses": "StorageClassList"}
+	kinds := map[string]string{"pods": "PodList", "nodes": "NodeList", "namespaces": "NamespaceList", "serviceaccounts": "ServiceAccountList", "storageclasses": "StorageClassList", "persistentvolumeclaims": "PersistentVolumeClaimList"}
 	version := "v1"
 	if a.group != "" {
 		version = a.group + "/v1"
@@ -278,6 +279,14 @@ func TestCoordinatorRules(t *testing.T) {
 	defer cancel()
 	var steps pod.Steps
 	_ = steps.Watch(ctx, api, "tare-t1")
+	volumes := &claims{api: api, study: &pod.Study{ID: "t1", Namespace: "tare-t1"}, trials: map[string]bool{}}
+	on := sandbox.Want{Trial: "t1-1", Role: "main", Options: map[string]string{"storage-class": "default", "claim-size": "1GiB"}, Volumes: []volume.Volume{{Name: "data"}}}
+	if err := errors.Join(append(volumes.remove(t.Context(), "t1-2"), volumes.provide(t.Context(), &on))...); err != nil {
+		t.Error(err)
+	}
+	if errs := volumes.remove(t.Context(), "t1-1"); len(errs) > 0 {
+		t.Error(errs)
+	}
 	agree(t, "the coordinator", fake, granted(CoordinatorRules()))
 }
 

@@ -87,6 +87,9 @@ func (k *Kind) machine(want *sandbox.Want, token string) (*machine, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // param says which one
 	}
+	if want.Image != "" {
+		return nil, fmt.Errorf("image %s: a virtual machine boots from its own disk, and runs the programs of that; exclude the combination", want.Image)
+	}
 	s, no := k.study, int64(0)
 	memory := resource.NewQuantity(int64(v.Int(paramMemory))<<20, resource.BinarySI)
 	vmi := &kv.VirtualMachineInstance{

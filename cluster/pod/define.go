@@ -172,7 +172,7 @@ func (k *Kind) Wants() (selector map[string]string, tolerations []corev1.Tolerat
 	return selector, k.set.tolerations
 }
 
-// Params implements sandbox.Kind: those of Kata, if the class is named after it, and the factors of
+// Params implements sandbox.Kind: those of volumes, those of Kata, if the class is named after it, and the factors of
 // the definition. The name alone decides, so that results mean the same without the cluster.
 func (k *Kind) Params() []param.Param {
 	var out []param.Param
@@ -181,7 +181,7 @@ func (k *Kind) Params() []param.Param {
 			out = append(out, a.param)
 		}
 	}
-	return out
+	return append(out, storageParams()...)
 }
 
 // annotations are those of the definition, and of Kata where the definition does not say.
@@ -224,14 +224,20 @@ func (k *Kind) CheckOptions(options map[string]string) error {
 			return fmt.Errorf("%s: it is the value of an annotation, and the study has no such factor; write factors: {%s: [...]}", p.Name, p.Name)
 		}
 	}
+	if err := checkClass(options); err != nil {
+		return err
+	}
 	if isKata(k.class) && options[factorVCPUs] == "0" {
 		return fmt.Errorf("%s = 0: a virtual machine boots with at least one vCPU; write 1 or more, or %s", factorVCPUs, configured)
 	}
 	return nil
 }
 
-// CheckHere implements sandbox.Chooser: whether a node of the study has room for one such pod.
-func (k *Kind) CheckHere(_ context.Context, spec sandbox.Spec) error {
+// CheckHere implements sandbox.Chooser: whether it can have its volumes, and whether a node of the study has room for one such pod.
+func (k *Kind) CheckHere(ctx context.Context, spec sandbox.Spec) error {
+	if err := k.checkVolumes(ctx, spec); err != nil {
+		return err
+	}
 	if len(k.study.Machines) == 0 {
 		return nil
 	}

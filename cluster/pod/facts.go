@@ -29,6 +29,9 @@ func (i *instance) Facts() map[string]string {
 		h := &i.kind.study.Machines[n].Host
 		f[record.FactKernel], f[record.FactOS], f[record.FactRuntime] = h.Kernel, h.OS, h.Tools["container runtime"]
 	}
+	if len(claimsOf(p)) > 0 {
+		f["storage_class"] = i.spec.Options[storageClass]
+	}
 	if found := &i.found; found.Cgroup != "" {
 		f[record.FactCPULimit], f[record.FactMemoryLimit] = noneOr(found.CPU), noneOr(float64(found.Memory))
 		f[record.FactKernel], f[record.FactRoot] = found.Kernel, found.Root

@@ -28,13 +28,8 @@ const (
 // isKata tells Kata's classes by their name: kata, kata-qemu, kata-clh, ...
 func isKata(class string) bool { return strings.HasPrefix(class, "kata") }
 
-// KataParams are the parameters of a class that is named after Kata, and none of others.
-func KataParams(class string) []param.Param {
-	if !isKata(class) {
-		return nil
-	}
-	return (&Kind{class: class}).Params()
-}
+// ParamsOf are the parameters of a class of which only the name is known.
+func ParamsOf(class string) []param.Param { return (&Kind{class: class}).Params() }
 
 // ofKata are the annotations by which a pod has its virtual machine sized
 // (https://github.com/kata-containers/kata-containers/blob/main/docs/how-to/how-to-set-sandbox-config-kata.md).

@@ -3,7 +3,6 @@ package pod
 import (
 	"maps"
 	"math"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +14,6 @@ import (
 	"tare/cluster/observer"
 	"tare/record"
 	"tare/sandbox"
-	"tare/volume"
 )
 
 // Labels of all that tare makes on a cluster.
@@ -52,6 +50,7 @@ type Study struct {
 	Coordinator   string // host:port
 	Secret        string // with the agents' identity
 	Images        map[string]Image
+	Storage       []StorageClass // nil: not known
 	Owner         *metav1.OwnerReference
 	Tolerations   []corev1.Toleration // of all pods: those of a block share a node
 	Machines      []record.Node
@@ -87,14 +86,8 @@ func basic(meta metav1.ObjectMeta, image, secret string) *corev1.Pod {
 // manifest is the pod of a sandbox.
 func (k *Kind) manifest(want *sandbox.Want, token string) *corev1.Pod {
 	s := k.study
-	p := basic(metav1.ObjectMeta{
-		Name: want.Name, Namespace: s.Namespace,
-		Labels:      map[string]string{LabelManaged: Managed, LabelStudy: s.ID, LabelTrial: want.Trial, LabelRole: want.Role},
-		Annotations: k.annotated(want.Options, s.processors(want.Node)),
-	}, s.Image, s.Secret)
-	if s.Owner != nil {
-		p.OwnerReferences = []metav1.OwnerReference{*s.Owner}
-	}
+	p := basic(s.meta(want.Name, want), s.Image, s.Secret)
+	p.Annotations = k.annotated(want.Options, s.processors(want.Node))
 	if k.class != "" {
 		p.Spec.RuntimeClassName = &k.class
 	}
@@ -114,18 +107,7 @@ func (k *Kind) manifest(want *sandbox.Want, token string) *corev1.Pod {
 	if want.Image != "" {
 		s.Images[want.Image].into(p, s.Image)
 	}
-	for _, v := range want.Volumes {
-		dir := &corev1.EmptyDirVolumeSource{}
-		if v.Medium == volume.Memory {
-			dir.Medium = corev1.StorageMediumMemory
-		}
-		if v.Size > 0 {
-			dir.SizeLimit = resource.NewQuantity(v.Size, resource.BinarySI)
-		}
-		name := "volume-" + strings.ToLower(v.Name)
-		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: dir}})
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: v.Path()})
-	}
+	addVolumes(p, want)
 	return p
 }
 

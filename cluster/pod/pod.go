@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -165,7 +166,7 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 		i.heard = k.Steps.take(i.pod.UID)
 	}
 	i.phases = phases(i.begun, admitted, arrival, i.heard)
-	return i, nil
+	return i, i.openDevices(ctx)
 }
 
 // Launch implements sandbox.Launcher: the start of a pod, a command of its agent, and its end. The
@@ -218,26 +219,42 @@ func (k *Kind) agentOf(ctx context.Context, pod *corev1.Pod, arrived <-chan cont
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	hopeless := make(chan error, 1)
+	var waits atomic.Pointer[error] // why the pod is not scheduled for the sake of its claims
+	var late <-chan time.Time
+	if len(claimsOf(pod)) > 0 {
+		late = time.After(bindWithin)
+	}
 	go func() {
 		hopeless <- k.api.WatchPod(ctx, pod.Namespace, pod.Name, func(p *corev1.Pod) (bool, error) {
 			if p == nil {
 				return true, errors.New("the pod was deleted")
 			}
-			return false, WhyNot(p)
+			why := WhyNot(p)
+			if waits.Store(nil); why != nil && late != nil && unbound(p) {
+				waits.Store(&why)
+				why = nil
+			}
+			return false, why
 		})
 	}()
-	select {
-	case c := <-arrived:
-		return c, nil
-	case err := <-hopeless:
+	for {
 		select {
 		case c := <-arrived:
 			return c, nil
-		default:
-			return control.Arrival{}, err
+		case err := <-hopeless:
+			select {
+			case c := <-arrived:
+				return c, nil
+			default:
+				return control.Arrival{}, err
+			}
+		case <-late:
+			if why := waits.Load(); why != nil {
+				return control.Arrival{}, fmt.Errorf("its claims were not bound within %s: %w%s", bindWithin, *why, k.Steps.trouble(claimsOf(pod)))
+			}
+		case <-ctx.Done():
+			return control.Arrival{}, fmt.Errorf("the agent in the pod did not answer: %w", context.Cause(ctx))
 		}
-	case <-ctx.Done():
-		return control.Arrival{}, fmt.Errorf("the agent in the pod did not answer: %w", context.Cause(ctx))
 	}
 }
 

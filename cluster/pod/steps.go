@@ -2,6 +2,7 @@ package pod
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -19,12 +20,17 @@ import (
 type Steps struct {
 	mu   sync.Mutex
 	seen map[types.UID]map[string]time.Time // by pod and the event's reason: the first one
+	bad  map[string]string                  // by claim: the last warning
 	news chan struct{}                      // closed at the next event
 }
 
 // Watch hears events until ctx ends.
 func (s *Steps) Watch(ctx context.Context, api *kube.Client, namespace string) error {
 	return api.WatchEvents(ctx, namespace, func(e *corev1.Event) {
+		if e.InvolvedObject.Kind == "PersistentVolumeClaim" && e.Type == corev1.EventTypeWarning {
+			s.warn(e.InvolvedObject.Name, e.Message)
+			return
+		}
 		reason := e.Reason
 		if strings.HasPrefix(e.InvolvedObject.FieldPath, "spec.initContainers") {
 			reason = eventCopy + reason
@@ -54,6 +60,31 @@ func (s *Steps) note(uid types.UID, reason string, at time.Time) {
 		close(s.news)
 		s.news = nil
 	}
+}
+
+// warn keeps what is said of a claim. It is forgotten with the study.
+func (s *Steps) warn(claim, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bad == nil {
+		s.bad = map[string]string{}
+	}
+	s.bad[claim] = text
+}
+
+// trouble is what was said of claims, to be put after a reason.
+func (s *Steps) trouble(claims []string) (out string) {
+	if s == nil {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range claims {
+		if t := s.bad[c]; t != "" {
+			out += fmt.Sprintf("; claim %s: %.*s", c, maxReason, t)
+		}
+	}
+	return out
 }
 
 // heardWithin bounds how long the last event of a start is awaited. The agent's connection may

@@ -156,7 +156,7 @@ func (a *app) printManifests(all []cluster.Manifest, said []cluster.Judgement) e
 // RuntimeClass.
 func offeredWithout() (study.Catalogue, error) {
 	cat := offeredIn([]sandbox.Kind{pod.New(pod.Class{Name: sandbox.Native}, nil, nil, nil), kubevirt.New(nil, nil, nil, nil)})
-	cat.Others = pod.KataParams
-	cat.Elsewhere = append(cat.Elsewhere, pod.KataParams("kata")...)
+	cat.Others = pod.ParamsOf
+	cat.Elsewhere = append(cat.Elsewhere, pod.ParamsOf("kata")...)
 	return cat, nil
 }

@@ -72,7 +72,7 @@ func (r results) kept() (k kept, err error) {
 	if im, ok := imports.Of(k.meta.StudySource); ok {
 		k.cat = im.Study()
 	}
-	k.cat.Stored, k.cat.Others = true, pod.KataParams
+	k.cat.Stored, k.cat.Others = true, pod.ParamsOf
 	k.study, err = study.Parse(k.meta.StudyFile, k.meta.StudySource, k.cat, k.meta.Overrides)
 	return k, err
 }

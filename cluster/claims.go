@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"tare/cluster/kube"
+	"tare/cluster/pod"
+	"tare/sandbox"
+)
+
+// storage reads the cluster's StorageClasses; nil where the user may not.
+func (s *Site) storage(ctx context.Context) ([]pod.StorageClass, error) {
+	var all storagev1.StorageClassList
+	switch err := s.api.List(ctx, "", "", &all); {
+	case apierrors.IsForbidden(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("cannot list the StorageClasses of %s: %w", s.api.Server(), err)
+	}
+	out := []pod.StorageClass{}
+	for i := range all.Items {
+		c := &all.Items[i]
+		out = append(out, pod.StorageClass{
+			Name: c.Name, Default: c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true",
+			Keeps: c.ReclaimPolicy != nil && *c.ReclaimPolicy == corev1.PersistentVolumeReclaimRetain,
+		})
+	}
+	return out, nil
+}
+
+// claims makes the claims of trials, and removes them. Not every trial has some.
+type claims struct {
+	api   *kube.Client
+	study *pod.Study
+
+	mu     sync.Mutex
+	trials map[string]bool
+}
+
+// provide makes the claims of a sandbox, unless another one of its role has made them.
+func (c *claims) provide(ctx context.Context, want *sandbox.Want) error {
+	for _, claim := range c.study.Claims(want) {
+		c.mu.Lock()
+		c.trials[want.Trial] = true
+		c.mu.Unlock()
+		if err := c.api.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("cannot create the claim %s: %w", claim.Name, err)
+		}
+	}
+	return nil
+}
+
+// remove deletes a trial's claims and waits until they are gone, so that the next trial does not find
+// the storage busy with them.
+func (c *claims) remove(ctx context.Context, trial string) []error {
+	c.mu.Lock()
+	has := c.trials[trial]
+	delete(c.trials, trial)
+	c.mu.Unlock()
+	if !has {
+		return nil
+	}
+	labels := pod.LabelStudy + "=" + c.study.ID + "," + pod.LabelTrial + "=" + trial
+	var left corev1.PersistentVolumeClaimList
+	err := c.api.DeleteAll(ctx, c.study.Namespace, labels, &left)
+	for err == nil {
+		if err = c.api.List(ctx, c.study.Namespace, labels, &left); err == nil && len(left.Items) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return []error{fmt.Errorf("the claims of trial %s: %w", trial, err)}
+}

@@ -1,0 +1,243 @@
+package pod
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tare/param"
+	"tare/record"
+	"tare/sandbox"
+	"tare/volume"
+)
+
+// StorageClass is one of the cluster's.
+type StorageClass struct {
+	Name    string `json:"name"`
+	Default bool   `json:"default"`
+	Keeps   bool   `json:"keeps"` // volumes whose claims are deleted: its reclaimPolicy is Retain
+}
+
+// Settings of a pod's volumes. Both can be factors.
+const (
+	storageClass = "storage-class"
+	claimSize    = "claim-size"
+	noClass      = "none"    // no claim: an emptyDir
+	defaultClass = "default" // the cluster's choice
+)
+
+// storageParams are those of every pod.
+func storageParams() []param.Param {
+	return []param.Param{
+		{Name: storageClass, Type: param.String, Default: noClass, Help: "where volumes on disk are: none, a directory of the node (emptyDir); default, a claim of the cluster's default StorageClass; or a StorageClass"},
+		{Name: claimSize, Type: param.Size, Default: "10GiB", Min: 1 << 20, Max: 1 << 50, Help: "size of each claim, at least what the workload needs; with some StorageClasses larger is faster"},
+	}
+}
+
+// diskGroup is the group of block devices on nodes: disk, whose number is 6 in Debian, Red Hat, Alpine and
+// what is made of them. Device nodes in a container have the node's owner and mode, and the pod's fsGroup is
+// for file systems alone (https://kubernetes.io/blog/2021/11/09/non-root-containers-and-devices/).
+const diskGroup = 6
+
+// claimed says that a volume is a claim of a StorageClass.
+func claimed(v *volume.Volume, options map[string]string) bool {
+	c := options[storageClass]
+	return v.Medium == volume.Disk && c != "" && c != noClass
+}
+
+// Claims are those of a sandbox's volumes. All sandboxes of a role have the same.
+func (s *Study) Claims(want *sandbox.Want) (out []*corev1.PersistentVolumeClaim) {
+	for i := range want.Volumes {
+		v := &want.Volumes[i]
+		if !claimed(v, want.Options) {
+			continue
+		}
+		mode := corev1.PersistentVolumeFilesystem
+		if v.Mode == volume.Block {
+			mode = corev1.PersistentVolumeBlock
+		}
+		size := max(v.Size, param.Values(want.Options).Size(claimSize))
+		c := &corev1.PersistentVolumeClaim{ObjectMeta: s.meta(claimName(want, v), want), Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: &mode,
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(size, resource.BinarySI)}},
+		}}
+		if name := want.Options[storageClass]; name != defaultClass {
+			c.Spec.StorageClassName = &name
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func claimName(want *sandbox.Want, v *volume.Volume) string {
+	return strings.ToLower(want.Trial + "-" + want.Role + "-" + v.Name)
+}
+
+// meta is that of what a study makes for a sandbox.
+func (s *Study) meta(name string, want *sandbox.Want) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{
+		Name: name, Namespace: s.Namespace,
+		Labels: map[string]string{LabelManaged: Managed, LabelStudy: s.ID, LabelTrial: want.Trial, LabelRole: want.Role},
+	}
+	if s.Owner != nil {
+		m.OwnerReferences = []metav1.OwnerReference{*s.Owner}
+	}
+	return m
+}
+
+// addVolumes gives a pod the volumes of its sandbox.
+func addVolumes(p *corev1.Pod, want *sandbox.Want) {
+	c := &p.Spec.Containers[0]
+	for i := range want.Volumes {
+		v := &want.Volumes[i]
+		name := "volume-" + strings.ToLower(v.Name)
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: source(v, want)})
+		if v.Mode != volume.Block {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: v.Path(), ReadOnly: v.ReadOnly})
+			continue
+		}
+		c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{Name: name, DevicePath: v.Path()})
+		p.Spec.SecurityContext.SupplementalGroups = []int64{diskGroup}
+	}
+}
+
+func source(v *volume.Volume, want *sandbox.Want) corev1.VolumeSource {
+	switch {
+	case claimed(v, want.Options):
+		return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(want, v)}}
+	case v.Medium == volume.Bind:
+		is := corev1.HostPathDirectory
+		return corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: v.Host, Type: &is}}
+	}
+	dir := &corev1.EmptyDirVolumeSource{}
+	if v.Medium == volume.Memory {
+		dir.Medium = corev1.StorageMediumMemory
+	}
+	if v.Size > 0 {
+		dir.SizeLimit = resource.NewQuantity(v.Size, resource.BinarySI)
+	}
+	return corev1.VolumeSource{EmptyDir: dir}
+}
+
+// className is what the API server takes as the name of an object.
+var className = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+
+// checkClass refuses what is no name of a StorageClass.
+func checkClass(options map[string]string) error {
+	if c := options[storageClass]; c != "" && !className.MatchString(c) {
+		return fmt.Errorf("%s %q is not the name of a StorageClass; write none, default, or a name that `kubectl get storageclass` lists", storageClass, c)
+	}
+	return nil
+}
+
+// checkVolumes says why a pod cannot have its volumes.
+func (k *Kind) checkVolumes(ctx context.Context, spec sandbox.Spec) error {
+	if err := k.study.hasClass(spec.Options[storageClass]); err != nil {
+		return err
+	}
+	hosts := false
+	for i := range spec.Volumes {
+		v := &spec.Volumes[i]
+		switch {
+		case v.Mode == volume.Block && k.Traits(nil).Family == record.FamilyGVisor:
+			return errors.New("gVisor cannot open block devices of the host; use a volume with a file system")
+		case v.Mode == volume.Block && !claimed(v, spec.Options):
+			return fmt.Errorf("volume %s: in a cluster, a block device is a claim; write %s: default, or a StorageClass", v.Name, storageClass)
+		}
+		hosts = hosts || v.Medium == volume.Bind
+	}
+	if !hosts {
+		return nil
+	}
+	want := spec.Want
+	want.Name, want.Image = k.study.ID+"-try", ""
+	if err := k.api.Try(ctx, k.manifest(&want, "")); err != nil {
+		return fmt.Errorf("%w; -n names a namespace that allows directories of the nodes", err)
+	}
+	return nil
+}
+
+// hasClass says what is wrong with a level of storageClass, as far as the classes are known.
+func (s *Study) hasClass(name string) error {
+	if name == "" || name == noClass || s.Storage == nil {
+		return nil
+	}
+	i := slices.IndexFunc(s.Storage, func(c StorageClass) bool { return c.Name == name || name == defaultClass && c.Default })
+	if i < 0 && name == defaultClass {
+		return fmt.Errorf("%s default: the cluster has no default StorageClass; name one", storageClass)
+	}
+	if i < 0 {
+		return fmt.Errorf("%s %s: the cluster has no such StorageClass; `kubectl get storageclass` lists them", storageClass, name)
+	}
+	if c := s.Storage[i]; c.Keeps {
+		return fmt.Errorf("%s %s keeps volumes whose claims are deleted (reclaimPolicy Retain), so each trial would leave one behind; use a class with Delete", storageClass, c.Name)
+	}
+	return nil
+}
+
+// bindWithin is how long the claims of a pod may take to be bound.
+const bindWithin = time.Minute
+
+// unbound says that a pod cannot be scheduled for the sake of its claims, which may pass. The scheduler's
+// messages name them: claims that are unbound, or not known to it yet, or volumes that are not there yet.
+func unbound(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
+			strings.Contains(strings.ReplaceAll(strings.ToLower(c.Message), " ", ""), "persistentvolume")
+	})
+}
+
+// claimsOf are the names of a pod's claims.
+func claimsOf(p *corev1.Pod) (out []string) {
+	for i := range p.Spec.Volumes {
+		if c := p.Spec.Volumes[i].PersistentVolumeClaim; c != nil {
+			out = append(out, c.ClaimName)
+		}
+	}
+	return out
+}
+
+// openDevices says why the pod's user may not open its block devices.
+func (i *instance) openDevices(ctx context.Context) error {
+	for _, d := range i.pod.Spec.Containers[0].VolumeDevices {
+		var wrong bytes.Buffer
+		exit, err := i.client.Run(ctx, sandbox.Command{Args: []string{program, "internal", "device", d.DevicePath}, Stderr: &wrong})
+		if err == nil && exit.Code != 0 {
+			err = fmt.Errorf("%.300s", strings.TrimSpace(wrong.String()))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Device is `tare internal device PATH`: it opens a device as the programs of a workload will.
+func Device(args []string, _ io.Writer) error {
+	if len(args) != 1 {
+		return errors.New("give the path of a device")
+	}
+	f, err := os.OpenFile(args[0], os.O_RDWR, 0)
+	if err == nil {
+		return f.Close()
+	}
+	var st unix.Stat_t
+	if unix.Stat(args[0], &st) != nil || !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	groups, _ := os.Getgroups() // for the message alone
+	return fmt.Errorf("user %d of the groups %v may not open it: on the node it belongs to %d:%d with mode %#o; set device_ownership_from_security_context in the node's container runtime (docs/cluster.md)", os.Getuid(), groups, st.Uid, st.Gid, st.Mode&0o777)
+}
