@@ -89,8 +89,12 @@ func (t *trial) answered(ctx context.Context, ep *endpoint, spec sandbox.Spec, e
 	asking, stop := context.WithCancel(ctx)
 	defer stop()
 	results := make(chan result, 1)
+	addr := spec.Network.Addr.Addr()
+	if !addr.IsValid() && ep.inst != nil { // a pod has its address once it has started
+		addr = ep.inst.Addr()
+	}
 	go func() {
-		at, err := t.maker.Place.Probe(asking, spec.Network.Addr.Addr(), *ep.role.Probe)
+		at, err := t.maker.Place.Probe(asking, addr, *ep.role.Probe)
 		results <- result{at, err}
 	}()
 	select {
