@@ -16,8 +16,8 @@ type Catalogue struct {
 	Bases      []Base                 // what a study may define sandboxes like; the first where it does not say
 	Native     string                 // the kind that isolates nothing: the baseline unless said
 	Collectors []string
-	// Others are the parameters of a sandbox that is none of Sandboxes: its name may be all that is
-	// known. Nil: there are no others, but where Stored says so.
+	// Others are the parameters of a sandbox that is none of Sandboxes, or in results of another site: its
+	// name may be all that is known. Nil: there are no others, but where Stored says so.
 	Others func(level string) []param.Param
 	// Elsewhere are parameters of sandboxes that another place has. They are factors here too, and
 	// apply to nothing.

@@ -459,10 +459,16 @@ func (s *Study) sandbox(cat Catalogue, level string) SandboxInfo {
 			return s.Sandboxes[i].info
 		}
 	}
-	if info, ok := cat.Sandboxes[level]; ok || cat.Others == nil {
+	info, known := cat.Sandboxes[level]
+	if cat.Others == nil || known && !cat.Stored {
 		return info
 	}
-	return SandboxInfo{Params: cat.Others(level)}
+	for _, p := range cat.Others(level) { // results may be of another site, whose sandbox of this name has them
+		if _, has := param.Find(info.Params, p.Name); !has {
+			info.Params = append(slices.Clip(info.Params), p)
+		}
+	}
+	return info
 }
 
 func (d *draft) traits(level string) record.Traits { return d.study.sandbox(d.cat, level).traits(nil) }
