@@ -110,7 +110,25 @@ func block(file string, size int64) (string, error) {
 	if err := f.Truncate(size); err != nil {
 		return "", err
 	}
-	return losetup("--find", "--show", file)
+	device, err := losetup("--find", "--show", file)
+	if err != nil {
+		return "", err
+	}
+	return device, owned(device, disk, 0o660)
+}
+
+// disk is the number of the group of block devices, in Debian and Red Hat.
+const disk = 6
+
+// owned gives a block device the group and mode that udev gives it on a node. Where udev runs, it does.
+func owned(device string, group int, mode os.FileMode) error {
+	if _, err := os.Stat("/run/udev/control"); err == nil {
+		return nil
+	}
+	if err := os.Chown(device, 0, group); err != nil {
+		return err
+	}
+	return os.Chmod(device, mode)
 }
 
 // loops are the loop devices of a file.
@@ -140,6 +158,9 @@ func (l *local) Delete(_ context.Context, volume *v1.PersistentVolume) error {
 		}
 		for _, d := range devices {
 			if _, err := losetup("--detach", d); err != nil {
+				return err
+			}
+			if err := owned(d, 0, 0o600); err != nil {
 				return err
 			}
 		}
