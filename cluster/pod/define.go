@@ -300,7 +300,7 @@ func validNetwork(text string) error {
 	space, name, has := cutLast(name, "/")
 	switch {
 	case in != "" && !regexp.MustCompile(`^[a-z0-9.-]{1,15}$`).MatchString(in):
-		return fmt.Errorf("%q is no name of an interface; write [NAMESPACE/]NAME[@INTERFACE]", in)
+		return fmt.Errorf("%q cannot name an interface; write [NAMESPACE/]NAME[@INTERFACE]", in)
 	case has && len(validation.IsDNS1123Label(space)) > 0:
 		return fmt.Errorf("%q is no namespace; write [NAMESPACE/]NAME[@INTERFACE]", space)
 	}
@@ -310,7 +310,7 @@ func validNetwork(text string) error {
 func validRequest(text string) error {
 	name, value, _ := strings.Cut(text, "=")
 	if name != string(corev1.ResourceCPU) && name != string(corev1.ResourceMemory) {
-		return fmt.Errorf("there is no request %q; write cpu or memory", name)
+		return fmt.Errorf("%q cannot be requested; write cpu or memory", name)
 	}
 	if q, err := resource.ParseQuantity(value); err != nil || q.Sign() < 0 {
 		return fmt.Errorf("%q is not a quantity; write one such as 500m or 1Gi", value)
@@ -331,7 +331,7 @@ func toleration(text string) (corev1.Toleration, error) {
 	}
 	effects := []corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
 	if !slices.Contains(effects, t.Effect) {
-		return t, fmt.Errorf("%q is no effect of a taint; write NoSchedule, NoExecute, or none for all", effect)
+		return t, fmt.Errorf("%q is not a taint effect; write NoSchedule or NoExecute, or leave it out for all", effect)
 	}
 	return t, errors.Join(wrong(key, validation.IsQualifiedName(key)), wrong(value, validation.IsValidLabelValue(value)))
 }
