@@ -149,7 +149,7 @@ func (s *sampled) keep(c model.Config) {
 }
 
 // TestCausesOfImported: what Pbench kept of the published experiment's bottlenecks, as
-// the model has them, is enough to name them.
+// the model has them, is enough to name one, and to say what the other may be.
 func TestCausesOfImported(t *testing.T) {
 	top := t.TempDir()
 	mapping := "trees:\n"
@@ -207,12 +207,13 @@ func TestCausesOfImported(t *testing.T) {
 		limit, _ := f.Shared.Get("cpu-limit")
 		boot, _ := f.Cell.Get("default_vcpus")
 		if !f.Baseline {
-			found[limit+" "+boot] = string(f.Cause) + " " + f.Role
+			found[limit+" "+boot] = string(f.Cause) + " " + f.Role + ": " + f.Text
 			t.Logf("limit %s, default_vcpus %s: %s", limit, boot, f.Text)
 		}
 	}
-	for cell, want := range map[string]string{"1 4": "quota ", "8 1": "helper vhost"} {
-		if found[cell] != want {
+	// runc is throttled as much at a limit of 1, so two scattered samples leave open what else there is.
+	for cell, want := range map[string]string{"1 4": "untold : Cannot tell quota from other", "8 1": "helper vhost"} {
+		if !strings.HasPrefix(found[cell], want) {
 			t.Errorf("limit and default_vcpus %s: %q, want %q", cell, found[cell], want)
 		}
 	}
