@@ -81,6 +81,7 @@ func (v verdict) doubt(all []rule, f *facts) verdict {
 		}
 	case v.cause == Host && f.baseFacts().waits() >= waitsToo*f.waits():
 		return v.or(Other, "the host is nearly as full beside the baseline, and the trials scatter")
+	case v.cause == Quota: // the study sets it for both sides: a baseline that is as full is no sign of chance
 	case d.worse+d.open > math.Log(hidden):
 		for i := range all {
 			if all[i].kind == v.cause && all[i].weight(f.baseFacts()) >= asFull*v.weights[v.cause] {

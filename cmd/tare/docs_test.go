@@ -221,7 +221,11 @@ func TestDocsStudies(t *testing.T) {
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if out, err := exec.Command(bin, "plan", "--no-check", file).CombinedOutput(); err != nil {
+			args := []string{"plan", "--no-check", file}
+			if b.has("k8s") { // of a cluster; its manifests need none
+				args = []string{"plan", "--on", "k8s", "--manifests", file}
+			}
+			if out, err := exec.Command(bin, args...).CombinedOutput(); err != nil {
 				t.Errorf("%s:%d: tare plan: %v\n%s", p.name, b.line, err, out)
 			}
 		}
