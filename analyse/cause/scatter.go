@@ -17,7 +17,7 @@ const (
 	// hidden is the cost that may hide in the scatter of the trials beside a full resource, and
 	// hiddenNone beside nothing, without changing the verdict.
 	hidden, hiddenNone = 1.13, 1.1
-	// asFull is the part of a resource's use from which the baseline's is no less.
+	// asFull is the share of the cell's use from which the baseline counts as equally full.
 	asFull = 0.8
 	// waitsToo is the same of the host, which others fill: how long threads wait there scatters more.
 	waitsToo = 0.5
@@ -81,7 +81,7 @@ func (v verdict) doubt(all []rule, f *facts) verdict {
 		}
 	case v.cause == Host && f.baseFacts().waits() >= waitsToo*f.waits():
 		return v.or(Other, "the host is nearly as full beside the baseline, and the trials scatter")
-	case v.cause == Quota: // the study sets it for both sides: a baseline that is as full is no sign of chance
+	case v.cause == Quota: // the study sets it for both sides, so an equally full baseline says nothing about chance
 	case d.worse+d.open > math.Log(hidden):
 		for i := range all {
 			if all[i].kind == v.cause && all[i].weight(f.baseFacts()) >= asFull*v.weights[v.cause] {
