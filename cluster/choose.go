@@ -53,7 +53,7 @@ func (s *Site) choose(st *study.Study) (chosen, error) {
 // network.
 func (s *Site) wanted(st *study.Study) (out chosen, selector map[string]string, onHost bool, err error) {
 	selector = map[string]string{}
-	for _, k := range used(st, pod.Kinds(s.classes, nil, nil, nil)) {
+	for _, k := range used(st, pod.RuntimeClasses(s.classes, nil, nil, nil)) {
 		labels, tolerations := k.Wants()
 		for _, name := range slices.Sorted(maps.Keys(labels)) {
 			if has, is := selector[name]; is && has != labels[name] {
@@ -73,25 +73,25 @@ func (s *Site) wanted(st *study.Study) (out chosen, selector map[string]string, 
 }
 
 // used are the kinds of a study's levels, with the native one, in which other ends run.
-func used(st *study.Study, classes []*pod.Kind) []*pod.Kind {
+func used(st *study.Study, classes []*pod.RuntimeClass) []*pod.RuntimeClass {
 	var levels []string
 	for _, f := range st.Factors {
 		if f.Name == study.FactorSandbox {
 			levels = f.Levels
 		}
 	}
-	return slices.DeleteFunc(slices.Concat(classes, defined(st, classes[0])), func(k *pod.Kind) bool { return k != classes[0] && !slices.Contains(levels, k.Name()) })
+	return slices.DeleteFunc(slices.Concat(classes, defined(st, classes[0])), func(k *pod.RuntimeClass) bool { return k != classes[0] && !slices.Contains(levels, k.Name()) })
 }
 
 // defined are the kinds that a study defines, made like base.
-func defined(st *study.Study, base *pod.Kind) []*pod.Kind {
-	var out []*pod.Kind
+func defined(st *study.Study, base *pod.RuntimeClass) []*pod.RuntimeClass {
+	var out []*pod.RuntimeClass
 	for _, d := range st.Sandboxes {
 		if d.Kind != pod.Word {
 			continue
 		}
 		if k, err := base.Define(d.Name, d.Values); err == nil { // study.Parse has refused others
-			out = append(out, k.(*pod.Kind))
+			out = append(out, k.(*pod.RuntimeClass))
 		}
 	}
 	return out

@@ -246,7 +246,7 @@ func (s *insideSite) study() *pod.Study {
 func (s *insideSite) session(ctx context.Context, r site.Request) *insideSession {
 	s.users(ctx)
 	st := s.study()
-	classes := pod.Kinds(s.brief.Classes, s.api, s.hub, st)
+	classes := pod.RuntimeClasses(s.brief.Classes, s.api, s.hub, st)
 	kinds := map[string]sandbox.Kind{}
 	for _, k := range classes {
 		k.Nodes, k.Steps = s.nodes, &s.steps

@@ -124,7 +124,7 @@ func (s *Site) Manifests(r site.Request, loads map[string]workload.Workload) ([]
 
 // pods are those of a study's sandboxes, of equal ones the first.
 func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.Study) (out []Manifest, skips []record.Skip, err error) {
-	classes := pod.Kinds(s.classes, nil, nil, st)
+	classes := pod.RuntimeClasses(s.classes, nil, nil, st)
 	kinds := map[string]sandbox.Kind{}
 	for _, k := range slices.Concat(classes, defined(r.Study, classes[0])) {
 		kinds[k.Name()] = k
@@ -182,9 +182,9 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 // objectsOf are what a kind makes for a sandbox.
 func objectsOf(k sandbox.Manifester, want sandbox.Want) ([]kube.Object, error) {
 	switch k := k.(type) {
-	case *pod.Kind:
+	case *pod.RuntimeClass:
 		return []kube.Object{k.Pod(want)}, nil
-	case *kubevirt.Kind:
+	case *kubevirt.Machines:
 		return k.Manifests(want)
 	}
 	return nil, nil

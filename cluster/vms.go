@@ -13,7 +13,7 @@ import (
 // nothing.
 func (b *Brief) Kinds() []sandbox.Kind {
 	var out []sandbox.Kind
-	for _, k := range pod.Kinds(b.Classes, nil, nil, nil) {
+	for _, k := range pod.RuntimeClasses(b.Classes, nil, nil, nil) {
 		out = append(out, k)
 	}
 	return append(out, kubevirt.New(b.KubeVirt, nil, nil, nil))
@@ -25,7 +25,7 @@ func needsVMs(st *study.Study) bool {
 }
 
 // vms are base and the virtual machines that a study defines, made like it.
-func vms(st *study.Study, base *kubevirt.Kind) []sandbox.Kind {
+func vms(st *study.Study, base *kubevirt.Machines) []sandbox.Kind {
 	out := []sandbox.Kind{base}
 	for _, d := range st.Sandboxes {
 		if d.Kind != kubevirt.Word {

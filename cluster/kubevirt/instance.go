@@ -23,7 +23,7 @@ import (
 )
 
 // Start implements sandbox.Kind.
-func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
+func (k *Machines) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
 	i, err := k.start(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", k.name, spec.Name, err)
@@ -31,7 +31,7 @@ func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, 
 	return i, nil
 }
 
-func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err error) {
+func (k *Machines) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err error) {
 	token, arrived, forget := k.hub.Expect(spec.Name)
 	defer forget()
 	m, err := k.machine(&spec.Want, token)
@@ -84,7 +84,7 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 
 // instance is one machine.
 type instance struct {
-	kind     *Kind
+	kind     *Machines
 	spec     sandbox.Spec
 	machine  *machine
 	created  []kube.Object

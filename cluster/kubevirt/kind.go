@@ -62,8 +62,8 @@ const (
 	keyStorageClass = "storage-class"
 )
 
-// Kind makes virtual machines from one disk.
-type Kind struct {
+// Machines is a kind of sandbox: virtual machines of KubeVirt from one disk.
+type Machines struct {
 	name    string
 	disk    param.Values // of the definition's keys; nil: there is no definition
 	cluster *Cluster     // nil: the cluster has no KubeVirt
@@ -78,15 +78,15 @@ type Kind struct {
 
 // New returns the kind that studies define others like. Without a study it describes, and starts
 // nothing.
-func New(c *Cluster, api *kube.Client, hub *control.Hub, study *pod.Study) *Kind {
-	return &Kind{name: Word, cluster: c, api: api, hub: hub, study: study}
+func New(c *Cluster, api *kube.Client, hub *control.Hub, study *pod.Study) *Machines {
+	return &Machines{name: Word, cluster: c, api: api, hub: hub, study: study}
 }
 
 // Name implements sandbox.Kind.
-func (k *Kind) Name() string { return k.name }
+func (k *Machines) Name() string { return k.name }
 
 // About implements sandbox.Kind.
-func (k *Kind) About() string {
+func (k *Machines) About() string {
 	switch {
 	case k.disk.Str(keyImage) != "":
 		return "a KubeVirt virtual machine from the container disk " + k.disk.Str(keyImage)
@@ -97,12 +97,12 @@ func (k *Kind) About() string {
 }
 
 // Base implements sandbox.Definable.
-func (*Kind) Base() (word, about string) {
+func (*Machines) Base() (word, about string) {
 	return Word, "a KubeVirt virtual machine from a disk of yours"
 }
 
 // Keys implements sandbox.Definable.
-func (*Kind) Keys() []param.Param {
+func (*Machines) Keys() []param.Param {
 	return []param.Param{
 		{Name: keyImage, Type: param.String, Help: "container disk: reference of an image with the disk of a Linux that has cloud-init and curl"},
 		{Name: keyPVC, Type: param.String, Help: "PersistentVolumeClaim with such a disk, in the namespace that -n names; machines write to a copy"},
@@ -111,7 +111,7 @@ func (*Kind) Keys() []param.Param {
 }
 
 // Define implements sandbox.Definable.
-func (k *Kind) Define(name string, keys param.Values) (sandbox.Kind, error) {
+func (k *Machines) Define(name string, keys param.Values) (sandbox.Kind, error) {
 	if (keys.Str(keyImage) == "") == (keys.Str(keyPVC) == "") {
 		return nil, errors.New("a virtual machine needs a disk; write either image: REFERENCE or pvc: NAME")
 	}
@@ -127,7 +127,7 @@ const (
 )
 
 // Traits implements sandbox.Kind.
-func (k *Kind) Traits(map[string]string) sandbox.Traits {
+func (k *Machines) Traits(map[string]string) sandbox.Traits {
 	t := sandbox.Traits{Takes: takes, CheckWithin: checkWithin, Traits: record.Traits{
 		Family: record.FamilyVM, Runtime: Word, OwnKernel: record.Yes, Native: sandbox.Native,
 	}}
@@ -138,7 +138,7 @@ func (k *Kind) Traits(map[string]string) sandbox.Traits {
 }
 
 // Check starts a machine and runs the smallest program in it.
-func (k *Kind) Check(ctx context.Context) error {
+func (k *Machines) Check(ctx context.Context) error {
 	if k.study == nil {
 		return fmt.Errorf("%s: a virtual machine of KubeVirt needs a cluster; write --on k8s, or leave it out of the study", k.name)
 	}
@@ -163,8 +163,8 @@ func (k *Kind) Check(ctx context.Context) error {
 }
 
 var (
-	_ sandbox.Definable  = (*Kind)(nil)
-	_ sandbox.Chooser    = (*Kind)(nil)
-	_ sandbox.Manifester = (*Kind)(nil)
+	_ sandbox.Definable  = (*Machines)(nil)
+	_ sandbox.Chooser    = (*Machines)(nil)
+	_ sandbox.Manifester = (*Machines)(nil)
 	_ sandbox.Booter     = (*instance)(nil)
 )

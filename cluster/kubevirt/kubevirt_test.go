@@ -34,7 +34,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func defined(t *testing.T, keys param.Values) *Kind {
+func defined(t *testing.T, keys param.Values) *Machines {
 	t.Helper()
 	base := New(&Cluster{Version: "v1.6.0", Emulated: record.No}, nil, nil, &pod.Study{
 		ID: "tabc", Namespace: "tare-tabc", Coordinator: "10.0.0.5:7777", Secret: "tare-tabc-agent",
@@ -48,7 +48,7 @@ func defined(t *testing.T, keys param.Values) *Kind {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return k.(*Kind)
+	return k.(*Machines)
 }
 
 // cases are machines whose manifests are kept.

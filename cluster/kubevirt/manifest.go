@@ -53,7 +53,7 @@ func (m *machine) objects() []kube.Object {
 }
 
 // Manifests are the objects of a sandbox, in the order of creation, without its secret.
-func (k *Kind) Manifests(want sandbox.Want) ([]kube.Object, error) {
+func (k *Machines) Manifests(want sandbox.Want) ([]kube.Object, error) {
 	m, err := k.machine(&want, "redacted")
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (k *Kind) Manifests(want sandbox.Want) ([]kube.Object, error) {
 }
 
 // Manifest implements sandbox.Manifester. The token is left out.
-func (k *Kind) Manifest(want sandbox.Want) ([]byte, error) {
+func (k *Machines) Manifest(want sandbox.Want) ([]byte, error) {
 	made, err := k.Manifests(want)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (k *Kind) Manifest(want sandbox.Want) ([]byte, error) {
 func serial(i int) string { return fmt.Sprintf("tare-%d", i) }
 
 // machine makes the manifests of a sandbox.
-func (k *Kind) machine(want *sandbox.Want, token string) (*machine, error) {
+func (k *Machines) machine(want *sandbox.Want, token string) (*machine, error) {
 	v, err := param.Fill(k.Params(), want.Options)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // param says which one
@@ -139,7 +139,7 @@ func (k *Kind) machine(want *sandbox.Want, token string) (*machine, error) {
 	return m, nil
 }
 
-func (k *Kind) meta(want *sandbox.Want, name string) metav1.ObjectMeta {
+func (k *Machines) meta(want *sandbox.Want, name string) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{
 		Name: name, Namespace: k.study.Namespace, // KubeVirt gives the labels to the launcher pod too
 		Labels: map[string]string{pod.LabelManaged: pod.Managed, pod.LabelStudy: k.study.ID, pod.LabelTrial: want.Trial, pod.LabelRole: want.Role},
@@ -151,7 +151,7 @@ func (k *Kind) meta(want *sandbox.Want, name string) metav1.ObjectMeta {
 }
 
 // root is the disk that the machine boots from. What it writes is lost with it.
-func (k *Kind) root() kv.VolumeSource {
+func (k *Machines) root() kv.VolumeSource {
 	if claim := k.disk.Str(keyPVC); claim != "" {
 		return kv.VolumeSource{Ephemeral: &kv.EphemeralVolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim, ReadOnly: true}}}
 	}
@@ -159,7 +159,7 @@ func (k *Kind) root() kv.VolumeSource {
 }
 
 // volume is what the disk of a volume is on.
-func (k *Kind) volume(m *machine, want *sandbox.Want, v volume.Volume, serial string) kv.VolumeSource {
+func (k *Machines) volume(m *machine, want *sandbox.Want, v volume.Volume, serial string) kv.VolumeSource {
 	size := *resource.NewQuantity(diskSize, resource.BinarySI)
 	if v.Size > 0 {
 		size = *resource.NewQuantity(v.Size, resource.BinarySI)

@@ -42,7 +42,7 @@ const (
 )
 
 // Params implements sandbox.Kind.
-func (*Kind) Params() []param.Param {
+func (*Machines) Params() []param.Param {
 	return []param.Param{
 		{Name: paramCores, Type: param.Int, Default: "1", Min: 1, Max: mostCores, Help: "vCPUs: cores of one socket, one thread each"},
 		{Name: paramMemory, Type: param.Int, Default: "2048", Min: leastMemory, Max: mostMemory, Help: "MiB of memory that the guest has"},
@@ -62,7 +62,7 @@ var errNoDisk = errors.New("a virtual machine needs a disk; define one in the se
 // CheckOptions implements sandbox.Chooser. Beside what KubeVirt refuses, it refuses settings without
 // effect: a row of results must not bear the name of what was not in force
 // (pkg/virt-launcher/virtwrap/converter of KubeVirt 1.6).
-func (k *Kind) CheckOptions(options map[string]string) error {
+func (k *Machines) CheckOptions(options map[string]string) error {
 	v, err := param.Fill(k.Params(), options)
 	if err != nil {
 		return err //nolint:wrapcheck // param says which one
@@ -92,7 +92,7 @@ func noEffect(setting, why string) error {
 }
 
 // CheckHere implements sandbox.Chooser.
-func (k *Kind) CheckHere(_ context.Context, spec sandbox.Spec) error {
+func (k *Machines) CheckHere(_ context.Context, spec sandbox.Spec) error {
 	v, err := param.Fill(k.Params(), spec.Options)
 	if err != nil {
 		return err //nolint:wrapcheck // param says which one

@@ -67,12 +67,12 @@ const (
 )
 
 // Base implements sandbox.Definable.
-func (*Kind) Base() (word, about string) {
+func (*RuntimeClass) Base() (word, about string) {
 	return Word, "a pod on a Kubernetes cluster (--on k8s)"
 }
 
 // Keys implements sandbox.Definable.
-func (*Kind) Keys() []param.Param {
+func (*RuntimeClass) Keys() []param.Param {
 	return []param.Param{
 		{Name: keyClass, Type: param.String, Valid: validClass, Help: "RuntimeClass; the cluster's default runtime unless said"},
 		{Name: keyAnnotations, Type: param.Map, Valid: validAnnotation, Help: "annotations of the pod; the value $NAME is the level of the factor NAME, which this sandbox then has"},
@@ -87,7 +87,7 @@ func (*Kind) Keys() []param.Param {
 }
 
 // Define implements sandbox.Definable.
-func (k *Kind) Define(name string, keys param.Values) (sandbox.Kind, error) {
+func (k *RuntimeClass) Define(name string, keys param.Values) (sandbox.Kind, error) {
 	d := *k
 	d.name, d.class, d.handler = name, keys.Str(keyClass), keys.Str(keyClass)
 	if k.classes != nil && d.class != "" {
@@ -154,12 +154,12 @@ func made(name, value string) annotation {
 }
 
 // Host tells whether the kind's pods share the node's network, or other namespaces of it.
-func (k *Kind) Host() (network, any bool) {
+func (k *RuntimeClass) Host() (network, any bool) {
 	return k.set.hostNetwork, k.set.hostNetwork || k.set.hostNamespace
 }
 
 // Wants is what the kind's pods ask of their nodes.
-func (k *Kind) Wants() (selector map[string]string, tolerations []corev1.Toleration) {
+func (k *RuntimeClass) Wants() (selector map[string]string, tolerations []corev1.Toleration) {
 	selector = maps.Clone(k.set.nodeSelector)
 	for _, c := range k.classes {
 		if c.Class == k.class && k.class != "" {
@@ -174,7 +174,7 @@ func (k *Kind) Wants() (selector map[string]string, tolerations []corev1.Tolerat
 
 // Params implements sandbox.Kind: those of volumes, those of Kata, if the class is named after it, and the factors of
 // the definition. The name alone decides, so that results mean the same without the cluster.
-func (k *Kind) Params() []param.Param {
+func (k *RuntimeClass) Params() []param.Param {
 	var out []param.Param
 	for _, a := range k.annotations() {
 		if _, twice := param.Find(out, a.param.Name); a.param.Name != "" && !twice {
@@ -185,7 +185,7 @@ func (k *Kind) Params() []param.Param {
 }
 
 // annotations are those of the definition, and of Kata where the definition does not say.
-func (k *Kind) annotations() []annotation {
+func (k *RuntimeClass) annotations() []annotation {
 	out := slices.Clone(k.set.annotations)
 	if isKata(k.class) {
 		for _, a := range ofKata() {
@@ -199,7 +199,7 @@ func (k *Kind) annotations() []annotation {
 
 // annotated are the annotations of a pod with these options, on a node with so many processors: 0 if
 // that is not known. An annotation whose factor is not set is left out.
-func (k *Kind) annotated(options map[string]string, processors int) map[string]string {
+func (k *RuntimeClass) annotated(options map[string]string, processors int) map[string]string {
 	out := map[string]string{}
 	for _, a := range k.annotations() {
 		v := a.value
@@ -218,7 +218,7 @@ func (k *Kind) annotated(options map[string]string, processors int) map[string]s
 }
 
 // CheckOptions implements sandbox.Chooser.
-func (k *Kind) CheckOptions(options map[string]string) error {
+func (k *RuntimeClass) CheckOptions(options map[string]string) error {
 	for _, p := range k.Params() {
 		if p.Default == "" && options[p.Name] == "" {
 			return fmt.Errorf("%s: it is the value of an annotation, and the study has no such factor; write factors: {%s: [...]}", p.Name, p.Name)
@@ -234,7 +234,7 @@ func (k *Kind) CheckOptions(options map[string]string) error {
 }
 
 // CheckHere implements sandbox.Chooser: whether it can have its volumes, and whether a node of the study has room for one such pod.
-func (k *Kind) CheckHere(ctx context.Context, spec sandbox.Spec) error {
+func (k *RuntimeClass) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 	if err := k.checkVolumes(ctx, spec); err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func (k *Kind) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 }
 
 // hint adds to the API server's refusal of a pod what would allow it.
-func (k *Kind) hint(err error) error {
+func (k *RuntimeClass) hint(err error) error {
 	if _, host := k.Host(); host && strings.Contains(err.Error(), "PodSecurity") {
 		return fmt.Errorf("%w; the node's network and namespaces need a namespace that allows privileged pods: "+
 			"kubectl create namespace NAME && kubectl label namespace NAME pod-security.kubernetes.io/enforce=privileged, then give -n NAME", err)
@@ -364,7 +364,7 @@ func classNames(classes []Class) []string {
 }
 
 var (
-	_ sandbox.Launcher  = (*Kind)(nil)
-	_ sandbox.Definable = (*Kind)(nil)
-	_ sandbox.Chooser   = (*Kind)(nil)
+	_ sandbox.Launcher  = (*RuntimeClass)(nil)
+	_ sandbox.Definable = (*RuntimeClass)(nil)
+	_ sandbox.Chooser   = (*RuntimeClass)(nil)
 )

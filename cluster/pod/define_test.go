@@ -15,7 +15,7 @@ import (
 )
 
 // define makes the kind of a definition, as a study would.
-func define(t *testing.T, keys param.Values) *Kind {
+func define(t *testing.T, keys param.Values) *RuntimeClass {
 	t.Helper()
 	base := kind(Class{Name: sandbox.Native})
 	v, err := param.Fill(base.Keys(), keys)
@@ -26,7 +26,7 @@ func define(t *testing.T, keys param.Values) *Kind {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return k.(*Kind)
+	return k.(*RuntimeClass)
 }
 
 // TestDefined: what a definition says is in the pod.
@@ -108,7 +108,7 @@ func TestKata(t *testing.T) {
 
 // TestNotDefined: definitions that no cluster can have say what to write.
 func TestNotDefined(t *testing.T) {
-	base := Kinds([]Class{{Name: sandbox.Native}, {Name: "gvisor", Class: "gvisor", Handler: "runsc"}}, nil, nil, nil)[0]
+	base := RuntimeClasses([]Class{{Name: sandbox.Native}, {Name: "gvisor", Class: "gvisor", Handler: "runsc"}}, nil, nil, nil)[0]
 	for _, c := range []struct {
 		keys param.Values
 		says string

@@ -46,7 +46,7 @@ func (i Image) into(p *corev1.Pod, tare string) {
 }
 
 // environment is that of commands, where the image and the runtime say nothing.
-func (k *Kind) environment(image string) []string {
+func (k *RuntimeClass) environment(image string) []string {
 	switch {
 	case image == "":
 		return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp"}

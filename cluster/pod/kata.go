@@ -29,7 +29,7 @@ const (
 func isKata(class string) bool { return strings.HasPrefix(class, "kata") }
 
 // ParamsOf are the parameters of a class of which only the name is known.
-func ParamsOf(class string) []param.Param { return (&Kind{class: class}).Params() }
+func ParamsOf(class string) []param.Param { return (&RuntimeClass{class: class}).Params() }
 
 // ofKata are the annotations by which a pod has its virtual machine sized
 // (https://github.com/kata-containers/kata-containers/blob/main/docs/how-to/how-to-set-sandbox-config-kata.md).

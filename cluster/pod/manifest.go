@@ -84,7 +84,7 @@ func basic(meta metav1.ObjectMeta, image, secret string) *corev1.Pod {
 }
 
 // manifest is the pod of a sandbox.
-func (k *Kind) manifest(want *sandbox.Want, token string) *corev1.Pod {
+func (k *RuntimeClass) manifest(want *sandbox.Want, token string) *corev1.Pod {
 	s := k.study
 	p := basic(s.meta(want.Name, want), s.Image, s.Secret)
 	p.Annotations = k.annotated(want.Options, s.processors(want.Node))
@@ -115,10 +115,10 @@ func (k *Kind) manifest(want *sandbox.Want, token string) *corev1.Pod {
 const redacted = "redacted"
 
 // Manifest implements sandbox.Manifester. The token is left out.
-func (k *Kind) Manifest(want sandbox.Want) ([]byte, error) { return kube.YAML(k.Pod(want)) }
+func (k *RuntimeClass) Manifest(want sandbox.Want) ([]byte, error) { return kube.YAML(k.Pod(want)) }
 
 // Pod is the pod of a sandbox, without its token.
-func (k *Kind) Pod(want sandbox.Want) *corev1.Pod { return k.manifest(&want, redacted) }
+func (k *RuntimeClass) Pod(want sandbox.Want) *corev1.Pod { return k.manifest(&want, redacted) }
 
 // Coordinator is the pod of the program that makes a study's trials. Its Secret has its identity and
 // its brief.
@@ -193,7 +193,7 @@ func own() corev1.EnvVar {
 // resources are the limits, requested as well unless a definition says otherwise: what runs is to have
 // them. Without limits there are none: other pods' requests do not bound what a node's idle
 // processors do.
-func (k *Kind) resources(spec *sandbox.Want) corev1.ResourceRequirements {
+func (k *RuntimeClass) resources(spec *sandbox.Want) corev1.ResourceRequirements {
 	l := corev1.ResourceList{}
 	if spec.CPULimit > 0 {
 		l[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(math.Round(spec.CPULimit*1000)), resource.DecimalSI)

@@ -37,8 +37,8 @@ type Class struct {
 	Nodes map[string]string `json:"nodes,omitempty"`
 }
 
-// Kind makes pods of one RuntimeClass, or as a study defines them.
-type Kind struct {
+// RuntimeClass is a kind of sandbox: pods of one Kubernetes RuntimeClass, or as a study defines them.
+type RuntimeClass struct {
 	name, class, handler string
 	set                  settings
 	classes              []Class // of the cluster; nil: they are not known
@@ -54,13 +54,13 @@ type Kind struct {
 }
 
 // New returns the kind of a class. Without a study it describes, and starts nothing.
-func New(c Class, api *kube.Client, hub *control.Hub, study *Study) *Kind {
-	return &Kind{name: c.Name, class: c.Class, handler: c.Handler, api: api, hub: hub, study: study}
+func New(c Class, api *kube.Client, hub *control.Hub, study *Study) *RuntimeClass {
+	return &RuntimeClass{name: c.Name, class: c.Class, handler: c.Handler, api: api, hub: hub, study: study}
 }
 
-// Kinds returns the kinds of a cluster's classes.
-func Kinds(classes []Class, api *kube.Client, hub *control.Hub, study *Study) []*Kind {
-	out := make([]*Kind, len(classes))
+// RuntimeClasses returns the kinds of a cluster's classes.
+func RuntimeClasses(classes []Class, api *kube.Client, hub *control.Hub, study *Study) []*RuntimeClass {
+	out := make([]*RuntimeClass, len(classes))
 	for i, c := range classes {
 		out[i] = New(c, api, hub, study)
 		out[i].classes = classes
@@ -69,10 +69,10 @@ func Kinds(classes []Class, api *kube.Client, hub *control.Hub, study *Study) []
 }
 
 // Name implements sandbox.Kind.
-func (k *Kind) Name() string { return k.name }
+func (k *RuntimeClass) Name() string { return k.name }
 
 // About implements sandbox.Kind.
-func (k *Kind) About() string {
+func (k *RuntimeClass) About() string {
 	if k.class == "" {
 		return "a pod of the cluster's default runtime: the baseline"
 	}
@@ -86,7 +86,7 @@ const takes = 3 * time.Second
 const checkWithin = 2 * time.Minute
 
 // Traits implements sandbox.Kind.
-func (k *Kind) Traits(map[string]string) sandbox.Traits {
+func (k *RuntimeClass) Traits(map[string]string) sandbox.Traits {
 	t := sandbox.Traits{Takes: takes, CheckWithin: checkWithin, Traits: oci.TraitsOf(k.handler)}
 	if k.class == "" {
 		t.Family, t.OwnKernel, t.Emulated = record.FamilyNative, record.No, record.No
@@ -95,7 +95,7 @@ func (k *Kind) Traits(map[string]string) sandbox.Traits {
 }
 
 // Check starts a pod and runs the smallest program in it.
-func (k *Kind) Check(ctx context.Context) error {
+func (k *RuntimeClass) Check(ctx context.Context) error {
 	if k.study == nil {
 		return fmt.Errorf("%s: a pod needs a cluster; write --on k8s, or leave it out of the study", k.name)
 	}
@@ -114,7 +114,7 @@ func (k *Kind) Check(ctx context.Context) error {
 }
 
 // Start implements sandbox.Kind.
-func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
+func (k *RuntimeClass) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
 	i, err := k.start(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", k.name, spec.Name, err)
@@ -122,7 +122,7 @@ func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, 
 	return i, nil
 }
 
-func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err error) {
+func (k *RuntimeClass) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err error) {
 	token, arrived, forget := k.hub.Expect(spec.Name)
 	defer forget()
 	i := &instance{kind: k, spec: spec, pod: k.manifest(&spec.Want, token), begun: time.Now()}
@@ -171,7 +171,7 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 
 // Launch implements sandbox.Launcher: the start of a pod, a command of its agent, and its end. The
 // steps Created and Started are those of the pod's container, by the kubelet's events.
-func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
+func (k *RuntimeClass) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%s %s: %w", k.name, spec.Name, err)
@@ -215,7 +215,7 @@ func since(from, to time.Time) time.Duration {
 }
 
 // agentOf waits for the pod's agent, and watches meanwhile whether it can still come.
-func (k *Kind) agentOf(ctx context.Context, pod *corev1.Pod, arrived <-chan control.Arrival) (control.Arrival, error) {
+func (k *RuntimeClass) agentOf(ctx context.Context, pod *corev1.Pod, arrived <-chan control.Arrival) (control.Arrival, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	hopeless := make(chan error, 1)
@@ -293,7 +293,7 @@ func WhyNot(p *corev1.Pod) error {
 
 // instance is one pod.
 type instance struct {
-	kind   *Kind
+	kind   *RuntimeClass
 	spec   sandbox.Spec
 	pod    *corev1.Pod
 	conn   control.Arrival
@@ -359,7 +359,7 @@ func (i *instance) Scope() sandbox.LocalScope {
 }
 
 // roles are those of the threads in a pod's control groups. A pod's first container only waits.
-func (k *Kind) roles() sandbox.ThreadRoles {
+func (k *RuntimeClass) roles() sandbox.ThreadRoles {
 	if k.Traits(nil).Family == record.FamilyVM {
 		return vm.ThreadRoles()
 	}

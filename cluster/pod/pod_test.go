@@ -11,7 +11,7 @@ import (
 	"tare/volume"
 )
 
-func kind(c Class) *Kind {
+func kind(c Class) *RuntimeClass {
 	return New(c, nil, nil, &Study{ID: "t1", Namespace: "tare-t1", Image: "registry/tare@sha256:1", Coordinator: "10.0.0.1:7777", Secret: "agent"})
 }
 

@@ -144,7 +144,7 @@ func checkClass(options map[string]string) error {
 }
 
 // checkVolumes says why a pod cannot have its volumes.
-func (k *Kind) checkVolumes(ctx context.Context, spec sandbox.Spec) error {
+func (k *RuntimeClass) checkVolumes(ctx context.Context, spec sandbox.Spec) error {
 	if err := k.study.hasClass(spec.Options[storageClass]); err != nil {
 		return err
 	}

@@ -21,25 +21,25 @@ import (
 	"tare/sandbox"
 )
 
-// Kind makes fake sandboxes.
-type Kind struct {
+// Fake makes fake sandboxes.
+type Fake struct {
 	mu   sync.Mutex
 	live map[string]*instance
 }
 
 // New returns the kind `fake`.
-func New() *Kind { return &Kind{live: map[string]*instance{}} }
+func New() *Fake { return &Fake{live: map[string]*instance{}} }
 
 // Name implements sandbox.Kind.
-func (*Kind) Name() string { return "fake" }
+func (*Fake) Name() string { return "fake" }
 
 // About implements sandbox.Kind.
-func (*Kind) About() string {
+func (*Fake) About() string {
 	return "runs nothing: invented answers for the workloads noop, startup and density, to rehearse a study"
 }
 
 // Params implements sandbox.Kind.
-func (*Kind) Params() []param.Param {
+func (*Fake) Params() []param.Param {
 	return []param.Param{{
 		Name: "slowdown", Type: param.Float, Default: "1", Min: 0.01, Max: 1000,
 		Help: "every invented figure is multiplied, and every command takes longer, by this ratio",
@@ -47,15 +47,15 @@ func (*Kind) Params() []param.Param {
 }
 
 // Traits implements sandbox.Kind.
-func (*Kind) Traits(map[string]string) sandbox.Traits {
+func (*Fake) Traits(map[string]string) sandbox.Traits {
 	return sandbox.Traits{Traits: record.Traits{Family: record.FamilyFake, Emulated: record.No, Native: sandbox.Native}}
 }
 
 // Check implements sandbox.Kind.
-func (*Kind) Check(context.Context) error { return nil }
+func (*Fake) Check(context.Context) error { return nil }
 
 // Start implements sandbox.Kind.
-func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
+func (k *Fake) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
 	i := &instance{kind: k, spec: spec, slowdown: 1, gone: make(chan struct{})}
 	if v, err := strconv.ParseFloat(spec.Options["slowdown"], 64); err == nil && v > 0 {
 		i.slowdown = v
@@ -76,7 +76,7 @@ func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, 
 	return i, nil
 }
 
-func (k *Kind) forget(i *instance) {
+func (k *Fake) forget(i *instance) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.live[i.spec.Name] == i {
@@ -85,7 +85,7 @@ func (k *Kind) forget(i *instance) {
 }
 
 // Launch implements sandbox.Launcher: a start, a command and a stop in a row.
-func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
+func (k *Fake) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
 	begun := time.Now()
 	l.Begun = begun
 	inst, err := k.Start(ctx, spec)
@@ -124,4 +124,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-var _ sandbox.Launcher = (*Kind)(nil)
+var _ sandbox.Launcher = (*Fake)(nil)

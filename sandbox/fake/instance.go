@@ -13,7 +13,7 @@ import (
 
 // instance is one fake sandbox.
 type instance struct {
-	kind     *Kind
+	kind     *Fake
 	spec     sandbox.Spec
 	slowdown float64
 

@@ -23,7 +23,7 @@ import (
 
 // CheckCheckpoint implements sandbox.Checkpointer: it saves and restores a real
 // container with the smallest program.
-func (k *Kind) CheckCheckpoint(ctx context.Context) error {
+func (k *Runtime) CheckCheckpoint(ctx context.Context) error {
 	binary, err := k.binary()
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (k *Kind) CheckCheckpoint(ctx context.Context) error {
 }
 
 // tryCheckpoint saves and restores /tare-pause.
-func (k *Kind) tryCheckpoint(ctx context.Context, spec sandbox.Spec) error {
+func (k *Runtime) tryCheckpoint(ctx context.Context, spec sandbox.Spec) error {
 	up, lives := make(chan struct{}, 1), 0
 	saved, err := k.saveAndRestore(ctx, spec, sandbox.Command{Args: []string{"/tare-pause"}, Stdout: firstWrite(up)}, func(ctx context.Context) error {
 		if lives++; lives == 2 {
@@ -82,14 +82,14 @@ func (f firstWrite) Write(p []byte) (int, error) {
 // Checkpoint implements sandbox.Checkpointer by `RUNTIME run`, checkpoint, and
 // restore. What is saved lies in the sandbox's own directory, on the file system
 // of tare's state: the disk to be measured has no part in it.
-func (k *Kind) Checkpoint(ctx context.Context, spec sandbox.Spec, cmd sandbox.Command, ready func(context.Context) error) (s sandbox.Saved, err error) {
+func (k *Runtime) Checkpoint(ctx context.Context, spec sandbox.Spec, cmd sandbox.Command, ready func(context.Context) error) (s sandbox.Saved, err error) {
 	if s, err = k.saveAndRestore(ctx, spec, cmd, ready); err != nil {
 		err = fmt.Errorf("%s %s: %w", k.cfg.Name, spec.Name, err)
 	}
 	return s, err
 }
 
-func (k *Kind) saveAndRestore(ctx context.Context, spec sandbox.Spec, cmd sandbox.Command, ready func(context.Context) error) (s sandbox.Saved, err error) {
+func (k *Runtime) saveAndRestore(ctx context.Context, spec sandbox.Spec, cmd sandbox.Command, ready func(context.Context) error) (s sandbox.Saved, err error) {
 	ctr, err := k.prepareFor(ctx, spec, cmd)
 	if err != nil {
 		return s, err
@@ -342,4 +342,4 @@ func readdress(n sandbox.Network) error {
 	})
 }
 
-var _ sandbox.Checkpointer = (*Kind)(nil)
+var _ sandbox.Checkpointer = (*Runtime)(nil)

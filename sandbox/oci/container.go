@@ -25,7 +25,7 @@ import (
 
 // container is one container of a runtime, from prepare to remove.
 type container struct {
-	kind      *Kind
+	kind      *Runtime
 	spec      sandbox.Spec
 	binary    string
 	hidden    bool

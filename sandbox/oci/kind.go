@@ -47,8 +47,8 @@ type Config struct {
 	StateDir string   // Check makes a tree below it, so it must not be mounted noexec
 }
 
-// Kind is one configured runtime.
-type Kind struct {
+// Runtime is a kind of sandbox: the containers of one configured OCI runtime.
+type Runtime struct {
 	cfg     Config
 	version func() string
 	within  time.Duration // bounds one start of Check
@@ -66,21 +66,21 @@ type Kind struct {
 const paramSettle = "settle"
 
 // New returns the kind of a configuration. Nothing is looked up yet.
-func New(cfg Config) *Kind {
-	k := &Kind{cfg: cfg, within: spawn.ProbeTime}
+func New(cfg Config) *Runtime {
+	k := &Runtime{cfg: cfg, within: spawn.ProbeTime}
 	k.version = sync.OnceValue(func() string { return readVersion(cfg.Runtime) })
 	return k
 }
 
 // Name implements sandbox.Kind.
-func (k *Kind) Name() string { return k.cfg.Name }
+func (k *Runtime) Name() string { return k.cfg.Name }
 
 // About implements sandbox.Kind.
-func (k *Kind) About() string { return k.cfg.About }
+func (k *Runtime) About() string { return k.cfg.About }
 
 // Params implements sandbox.Kind. gVisor alone has one: a runtime with other
 // arguments is another kind, defined in the study.
-func (k *Kind) Params() []param.Param {
+func (k *Runtime) Params() []param.Param {
 	if !isRunsc(k.cfg.Runtime) {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (k *Kind) Params() []param.Param {
 }
 
 // Check runs the smallest program in a real container.
-func (k *Kind) Check(ctx context.Context) error {
+func (k *Runtime) Check(ctx context.Context) error {
 	if _, err := k.binary(); err != nil {
 		return err
 	}
@@ -104,11 +104,11 @@ func (k *Kind) Check(ctx context.Context) error {
 }
 
 // CheckOptions implements sandbox.Chooser; each option is checked by its Param.
-func (*Kind) CheckOptions(map[string]string) error { return nil }
+func (*Runtime) CheckOptions(map[string]string) error { return nil }
 
 // CheckHere implements sandbox.Chooser: a host may be unable to set a limit, and gVisor knows
 // no block device of the host (its gofer opens files, folders, sockets and pipes).
-func (k *Kind) CheckHere(_ context.Context, spec sandbox.Spec) error {
+func (k *Runtime) CheckHere(_ context.Context, spec sandbox.Spec) error {
 	if k.gvisor() && slices.ContainsFunc(spec.Volumes, func(v volume.Volume) bool { return v.Mode == volume.Block }) {
 		return errors.New("gVisor cannot open block devices of the host; use a volume with a file system")
 	}
@@ -116,9 +116,9 @@ func (k *Kind) CheckHere(_ context.Context, spec sandbox.Spec) error {
 }
 
 // gvisor reports whether the runtime is runsc, under whatever name.
-func (k *Kind) gvisor() bool { return isRunsc(k.cfg.Runtime) }
+func (k *Runtime) gvisor() bool { return isRunsc(k.cfg.Runtime) }
 
-func (k *Kind) binary() (string, error) {
+func (k *Runtime) binary() (string, error) {
 	path, ok := rootfs.Lookup(k.cfg.Runtime)
 	if !ok {
 		hint := k.cfg.Install
@@ -132,7 +132,7 @@ func (k *Kind) binary() (string, error) {
 
 // global are the arguments of every call. In a user namespace no control group is the
 // runtime's: runc finds that out, others are told.
-func (k *Kind) global() []string {
+func (k *Runtime) global() []string {
 	args := slices.Clone(k.cfg.Args)
 	switch {
 	case !rootless.Is():
@@ -155,7 +155,7 @@ func (k *Kind) global() []string {
 // Its network takes the interfaces of the namespace that are up. In a new namespace lo is
 // down, so that a sandbox without a network would not even reach itself. Its network "none"
 // has a loopback of its own.
-func (k *Kind) args(c *container) []string {
+func (k *Runtime) args(c *container) []string {
 	args := k.global()
 	own := slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(strings.TrimLeft(a, "-"), "overlay") })
 	if c.spec.Upper != "" && isRunsc(c.binary) && !own {
@@ -173,7 +173,7 @@ func (k *Kind) args(c *container) []string {
 // that fails with a word about cgroups gets that second try. Without must the
 // attempt is left out on hosts that are not hybrid. In a user namespace it does not see
 // any tree.
-func (k *Kind) variant(ctx context.Context, must bool) (hidden bool, err error) {
+func (k *Runtime) variant(ctx context.Context, must bool) (hidden bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.known {
@@ -201,9 +201,9 @@ func (k *Kind) variant(ctx context.Context, must bool) (hidden bool, err error) 
 	return false, nil
 }
 
-// probe is a Kind that uses a fixed variant.
+// probe is a Runtime that uses a fixed variant.
 type probe struct {
-	*Kind
+	*Runtime
 	hidden bool
 }
 
@@ -218,7 +218,7 @@ func (p probe) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 }
 
 // Start implements sandbox.Kind.
-func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
+func (k *Runtime) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
 	i, err := k.start(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", k.cfg.Name, spec.Name, err)
@@ -226,7 +226,7 @@ func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, 
 	return i, nil
 }
 
-func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err error) {
+func (k *Runtime) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err error) {
 	hidden, err := k.variant(ctx, false)
 	if err != nil {
 		return nil, err
@@ -255,7 +255,7 @@ func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err e
 // Launch implements sandbox.Launcher. Whole is `RUNTIME run`, from before its
 // start until it has ended; Phased is create, start, the end of the container's
 // first process, delete. The exit code is known only of Whole.
-func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
+func (k *Runtime) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%s %s: %w", k.cfg.Name, spec.Name, err)
@@ -269,7 +269,7 @@ func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command,
 }
 
 // prepareFor is prepare of a container whose first process is a command of the caller.
-func (k *Kind) prepareFor(ctx context.Context, spec sandbox.Spec, c sandbox.Command) (*container, error) {
+func (k *Runtime) prepareFor(ctx context.Context, spec sandbox.Spec, c sandbox.Command) (*container, error) {
 	if len(c.Args) == 0 {
 		return nil, errors.New("no command given")
 	}
@@ -282,7 +282,7 @@ func (k *Kind) prepareFor(ctx context.Context, spec sandbox.Spec, c sandbox.Comm
 
 // prepare makes everything that a container needs before its runtime is called:
 // its groups, its bundle, the runtime's state directory.
-func (k *Kind) prepare(ctx context.Context, spec sandbox.Spec, c sandbox.Command, hidden bool) (_ *container, err error) {
+func (k *Runtime) prepare(ctx context.Context, spec sandbox.Spec, c sandbox.Command, hidden bool) (_ *container, err error) {
 	binary, err := k.binary()
 	if err != nil {
 		return nil, err
@@ -323,7 +323,7 @@ func (k *Kind) prepare(ctx context.Context, spec sandbox.Spec, c sandbox.Command
 const stopWithin = 30 * time.Second
 
 var (
-	_ sandbox.Launcher  = (*Kind)(nil)
-	_ sandbox.Chooser   = (*Kind)(nil)
-	_ sandbox.Definable = (*Kind)(nil)
+	_ sandbox.Launcher  = (*Runtime)(nil)
+	_ sandbox.Chooser   = (*Runtime)(nil)
+	_ sandbox.Definable = (*Runtime)(nil)
 )

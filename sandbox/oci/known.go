@@ -66,7 +66,7 @@ func TraitsOf(program string) record.Traits {
 // (pkg/sentry/time, ApproxUpdateInterval). Until then programs read it by a system call each
 // instead of through the vDSO: 170 times as slow as natively, then 1.3 times. A trial of a
 // second would weigh little else.
-func (k *Kind) Traits(options map[string]string) sandbox.Traits {
+func (k *Runtime) Traits(options map[string]string) sandbox.Traits {
 	t := sandbox.Traits{Traits: TraitsOf(filepath.Base(k.cfg.Runtime))}
 	t.Flags = sandbox.Flags(k.cfg.Args)
 	if t.Family == record.FamilyGVisor {
@@ -86,15 +86,15 @@ func (k *Kind) Traits(options map[string]string) sandbox.Traits {
 }
 
 // Base implements sandbox.Definable.
-func (*Kind) Base() (word, about string) { return "oci", "a container by an OCI runtime" }
+func (*Runtime) Base() (word, about string) { return "oci", "a container by an OCI runtime" }
 
 // Keys implements sandbox.Definable.
-func (*Kind) Keys() []param.Param {
+func (*Runtime) Keys() []param.Param {
 	return sandbox.RuntimeKeys("name or path of the runtime's program", "arguments before the runtime's command")
 }
 
 // Define implements sandbox.Definable.
-func (k *Kind) Define(name string, keys param.Values) (sandbox.Kind, error) {
+func (k *Runtime) Define(name string, keys param.Values) (sandbox.Kind, error) {
 	c := Config{Name: name, Runtime: keys.Str(sandbox.KeyRuntime), Args: keys.List(sandbox.KeyArgs), StateDir: k.cfg.StateDir}
 	if c.Runtime == "" {
 		return nil, errors.New("runtime is missing; write runtime: NAME with the name or path of an OCI runtime, such as youki")

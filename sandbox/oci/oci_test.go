@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m.Run)) }
 
-func kind(name, runtime string, args ...string) *Kind {
+func kind(name, runtime string, args ...string) *Runtime {
 	return New(Config{
 		Name: name, About: "a runtime under test", Runtime: runtime, Args: args,
 		Install: "apt-get install " + runtime, StateDir: stateDir(),
@@ -41,7 +41,7 @@ func TestOrdinaryUser(t *testing.T) { sandboxtest.AsOrdinary(t, "TestContract") 
 // TestContract: crun is driven as runc, and gVisor alike on both platforms. The second of each has
 // the brief suite, or with TARE_CONTRACT=all, as `make lab-vm` has it, the whole one.
 func TestContract(t *testing.T) {
-	for _, k := range []*Kind{
+	for _, k := range []*Runtime{
 		kind("runc", "runc"),
 		kind("crun", "crun"),
 		kind("runsc-systrap", "runsc", "--platform=systrap", "--network=sandbox"),

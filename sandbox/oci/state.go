@@ -24,7 +24,7 @@ const (
 )
 
 // openState makes the kind's state directory ready for one more container.
-func (k *Kind) openState(c *container) error {
+func (k *Runtime) openState(c *container) error {
 	k.stateMu.Lock()
 	defer k.stateMu.Unlock()
 	if k.users == 0 {
@@ -39,7 +39,7 @@ func (k *Kind) openState(c *container) error {
 // empty network namespace that runsc keeps mounted in it. Entries that were there before
 // belong to a killed run that clean has not seen yet. They stay, together with
 // runtime.json, which tells clean how to delete them. Anything else that stays is an error.
-func (k *Kind) closeState(c *container) error {
+func (k *Runtime) closeState(c *container) error {
 	k.stateMu.Lock()
 	defer k.stateMu.Unlock()
 	if !c.open {

@@ -10,7 +10,7 @@ import (
 )
 
 // New returns a kind whose sandboxes are processes in a chroot(2).
-func New(stateDir string) *process.Kind {
+func New(stateDir string) *process.Native {
 	return process.Like(process.Config{
 		Name: "chroot", About: "processes in a chroot", Family: record.FamilyContainer,
 		Enter: func(root string) error {

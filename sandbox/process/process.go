@@ -34,8 +34,8 @@ import (
 	"tare/sandbox"
 )
 
-// Kind is the kind `process`, or one like it.
-type Kind struct {
+// Native is the kind `process`, or one like it.
+type Native struct {
 	cfg      Config
 	stateDir string
 }
@@ -53,7 +53,7 @@ type Config struct {
 
 // New returns the kind `process`. Check makes a tree below stateDir, so stateDir must not be
 // mounted noexec.
-func New(stateDir string) *Kind {
+func New(stateDir string) *Native {
 	return Like(Config{
 		Name: sandbox.Native, About: "plain processes with a control group and a network namespace: the baseline",
 		Family: record.FamilyNative, Enter: spawn.PivotRoot,
@@ -61,24 +61,24 @@ func New(stateDir string) *Kind {
 }
 
 // Like returns a kind of the caller's own.
-func Like(cfg Config, stateDir string) *Kind { return &Kind{cfg, stateDir} }
+func Like(cfg Config, stateDir string) *Native { return &Native{cfg, stateDir} }
 
 // Name implements sandbox.Kind.
-func (k *Kind) Name() string { return k.cfg.Name }
+func (k *Native) Name() string { return k.cfg.Name }
 
 // About implements sandbox.Kind.
-func (k *Kind) About() string { return k.cfg.About }
+func (k *Native) About() string { return k.cfg.About }
 
 // Params implements sandbox.Kind; there are none.
-func (*Kind) Params() []param.Param { return nil }
+func (*Native) Params() []param.Param { return nil }
 
 // Traits implements sandbox.Kind.
-func (k *Kind) Traits(map[string]string) sandbox.Traits {
+func (k *Native) Traits(map[string]string) sandbox.Traits {
 	return sandbox.Traits{Traits: record.Traits{Family: k.cfg.Family, OwnKernel: record.No, Emulated: record.No, Native: sandbox.Native}}
 }
 
 // Check runs a ten-instruction program as Launch does.
-func (k *Kind) Check(ctx context.Context) error {
+func (k *Native) Check(ctx context.Context) error {
 	if err := rootless.Check(); err != nil {
 		return fmt.Errorf("%s: %w", k.cfg.Name, err)
 	}
@@ -86,13 +86,13 @@ func (k *Kind) Check(ctx context.Context) error {
 }
 
 // CheckOptions implements sandbox.Chooser: this kind has no options to check.
-func (*Kind) CheckOptions(map[string]string) error { return nil }
+func (*Native) CheckOptions(map[string]string) error { return nil }
 
 // CheckHere implements sandbox.Chooser: a host may be unable to set a limit.
-func (*Kind) CheckHere(_ context.Context, spec sandbox.Spec) error { return spawn.CheckLimits(spec) }
+func (*Native) CheckHere(_ context.Context, spec sandbox.Spec) error { return spawn.CheckLimits(spec) }
 
 // Start implements sandbox.Kind.
-func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
+func (k *Native) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
 	i, err := k.start(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", k.cfg.Name, spec.Name, err)
@@ -100,7 +100,7 @@ func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, 
 	return i, nil
 }
 
-func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err error) {
+func (k *Native) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err error) {
 	group, h, err := spawn.Group(spec.Name, spawn.Limits(spec))
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (i *instance) options(h *cgroup.Hierarchy) spawn.Options {
 // Launch implements sandbox.Launcher. The life begins before the namespaces are
 // made: Created is when they and the mounts are there, Started when the program
 // was forked and executed. Both modes do the same; Whole reports no steps.
-func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
+func (k *Native) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%s %s: %w", k.cfg.Name, spec.Name, err)
@@ -255,6 +255,6 @@ func (i *instance) destroy(ctx context.Context) error {
 const stopWithin = 20 * time.Second
 
 var (
-	_ sandbox.Launcher = (*Kind)(nil)
-	_ sandbox.Chooser  = (*Kind)(nil)
+	_ sandbox.Launcher = (*Native)(nil)
+	_ sandbox.Chooser  = (*Native)(nil)
 )

@@ -51,7 +51,7 @@ var errNoAnswer = errors.New("the trial boot did not end")
 // machine, as inside of many clouds' machines, so that only a boot tells. The answer is
 // kept in the cache folder and not among the run-time state: it is no leftover. What is
 // no answer is not kept; an error is one of this host's or of tare's own.
-func (k *Kind) accelerator(ctx context.Context, wish string, q qemu, f boot.Files) (string, error) {
+func (k *Hypervisor) accelerator(ctx context.Context, wish string, q qemu, f boot.Files) (string, error) {
 	if wish != auto {
 		return wish, nil
 	}
@@ -63,7 +63,7 @@ func (k *Kind) accelerator(ctx context.Context, wish string, q qemu, f boot.File
 }
 
 // found is accelerator for auto.
-func (k *Kind) found(ctx context.Context, q qemu, f boot.Files) (string, error) {
+func (k *Hypervisor) found(ctx context.Context, q qemu, f boot.Files) (string, error) {
 	select {
 	case k.trying <- struct{}{}:
 		defer func() { <-k.trying }()
@@ -190,7 +190,7 @@ func (v verdict) write(path string) error {
 
 // trial boots the smallest machine with KVM and waits for its agent. The error is
 // errNoKVM, errNoAnswer, or what hindered the trial.
-func (k *Kind) trial(ctx context.Context, q qemu, f boot.Files) (err error) {
+func (k *Hypervisor) trial(ctx context.Context, q qemu, f boot.Files) (err error) {
 	name := fmt.Sprintf("check-%s-%d-kvm", k.Name(), os.Getpid())
 	group, hierarchy, err := spawn.Group(name, cgroup.Limits{})
 	if err != nil {

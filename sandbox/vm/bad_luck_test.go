@@ -22,7 +22,7 @@ import (
 )
 
 // host takes the host for a test with real machines.
-func host(t *testing.T) *Kind {
+func host(t *testing.T) *Hypervisor {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("boots machines")
@@ -62,7 +62,7 @@ func spec(t *testing.T) sandbox.Spec {
 	return s
 }
 
-func startVM(t *testing.T, k *Kind, s sandbox.Spec) *instance {
+func startVM(t *testing.T, k *Hypervisor, s sandbox.Spec) *instance {
 	t.Helper()
 	i, err := k.start(t.Context(), s)
 	if err != nil {

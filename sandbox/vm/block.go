@@ -63,7 +63,7 @@ func (i *instance) serveRootDisk(ctx context.Context, h *hardware) error {
 }
 
 // image returns an ext4 image of a tree, which is made once.
-func (k *Kind) image(ctx context.Context, root string) (string, error) {
+func (k *Hypervisor) image(ctx context.Context, root string) (string, error) {
 	t, err := known(root)
 	if err != nil {
 		return "", fmt.Errorf("the tree %s: %w", root, err)

@@ -11,13 +11,13 @@ import (
 )
 
 // CheckOptions implements sandbox.Chooser.
-func (k *Kind) CheckOptions(given map[string]string) error {
+func (k *Hypervisor) CheckOptions(given map[string]string) error {
 	_, err := k.read(sandbox.Spec{Want: sandbox.Want{Options: given}}, mostVCPUs)
 	return err
 }
 
 // CheckHere implements sandbox.Chooser.
-func (k *Kind) CheckHere(ctx context.Context, spec sandbox.Spec) error {
+func (k *Hypervisor) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 	o, q, err := k.chosen(ctx, spec)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (k *Kind) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 }
 
 // chosen reads what a sandbox asks for, and finds the program that runs such a machine.
-func (k *Kind) chosen(ctx context.Context, spec sandbox.Spec) (o options, q qemu, err error) {
+func (k *Hypervisor) chosen(ctx context.Context, spec sandbox.Spec) (o options, q qemu, err error) {
 	if o, err = k.read(spec, hostCPUs()); err != nil {
 		return o, q, err
 	}
@@ -52,7 +52,7 @@ func (k *Kind) chosen(ctx context.Context, spec sandbox.Spec) (o options, q qemu
 
 // kvmHere refuses KVM where it is not there, or where a trial boot has shown that it does
 // not work: a trial without an end shows nothing, and the cell is measured.
-func (k *Kind) kvmHere(ctx context.Context, q qemu) error {
+func (k *Hypervisor) kvmHere(ctx context.Context, q qemu) error {
 	instead := "write " + paramAccel + ": " + auto + ", or " + accelTCG
 	if q.vmm == cloudHypervisor {
 		instead = "cloud-hypervisor emulates no processor: leave it out on this host"
@@ -78,4 +78,4 @@ func (k *Kind) kvmHere(ctx context.Context, q qemu) error {
 	return fmt.Errorf("%s = %s: %s; %s", paramAccel, accelKVM, cmp.Or(v.Why, errNoKVM.Error()), instead)
 }
 
-var _ sandbox.Chooser = (*Kind)(nil)
+var _ sandbox.Chooser = (*Hypervisor)(nil)

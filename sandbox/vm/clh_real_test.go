@@ -22,7 +22,7 @@ import (
 )
 
 // clhKind is a kind over this host's cloud-hypervisor.
-func clhKind(t *testing.T) *Kind {
+func clhKind(t *testing.T) *Hypervisor {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("starts machines")
@@ -81,7 +81,7 @@ func TestDevicesCLH(t *testing.T) {
 	}
 }
 
-func devicesCLH(t *testing.T, k *Kind, s sandbox.Spec) {
+func devicesCLH(t *testing.T, k *Hypervisor, s sandbox.Spec) {
 	s.Options[paramAccel] = accelKVM
 	i := &instance{kind: k, spec: s}
 	var err error

@@ -25,7 +25,7 @@ const secret = "secret,id=key0,data=tare" //nolint:gosec // it guards nothing: a
 // rounds for the pass phrase takes seconds of CPU. Volume and file system are as good as
 // sparse: what mke2fs leaves alone, or writes as zeros, the kernel does not read before it
 // has written it.
-func (k *Kind) encrypted(ctx context.Context) (string, error) {
+func (k *Hypervisor) encrypted(ctx context.Context) (string, error) {
 	tool, ok := rootfs.Lookup("qemu-img")
 	if !ok {
 		return "", fmt.Errorf("%s = %s needs qemu-img, which this host lacks; apt-get install qemu-utils", paramDisk, diskLUKS)

@@ -24,7 +24,7 @@ import (
 
 // instance is one sandbox: a machine and what belongs to it on the host.
 type instance struct {
-	kind      *Kind
+	kind      *Hypervisor
 	spec      sandbox.Spec
 	o         options
 	qemu      qemu

@@ -46,8 +46,8 @@ type Config struct {
 	CacheDir string      // of disk images, of snapshots, and of what was found out about this host
 }
 
-// Kind is the kind `vm`, or one that a study defines over another QEMU.
-type Kind struct {
+// Hypervisor makes virtual machines: it is the kind `vm`, or one that a study defines over another QEMU.
+type Hypervisor struct {
 	cfg    Config
 	within time.Duration // bounds a start
 
@@ -61,15 +61,15 @@ type Kind struct {
 }
 
 // New returns the kind. Nothing is looked up yet.
-func New(cfg Config) *Kind {
-	return &Kind{cfg: cfg, within: bootWithin, trying: make(chan struct{}, 1)}
+func New(cfg Config) *Hypervisor {
+	return &Hypervisor{cfg: cfg, within: bootWithin, trying: make(chan struct{}, 1)}
 }
 
 // Name implements sandbox.Kind.
-func (k *Kind) Name() string { return cmp.Or(k.cfg.Name, "vm") }
+func (k *Hypervisor) Name() string { return cmp.Or(k.cfg.Name, "vm") }
 
 // About implements sandbox.Kind.
-func (k *Kind) About() string {
+func (k *Hypervisor) About() string {
 	if k.cfg.Runtime == "" && len(k.cfg.Args) == 0 {
 		return "a virtual machine by QEMU, sized and bounded as Kata Containers does it"
 	}
@@ -81,7 +81,7 @@ const checkWithin = 90 * time.Second
 
 // Check boots a machine and runs the smallest program in it. Its files come the way that
 // this host has: a cell with the other is refused by itself.
-func (k *Kind) Check(ctx context.Context) error {
+func (k *Hypervisor) Check(ctx context.Context) error {
 	switch {
 	case runtime.GOARCH != "amd64":
 		return fmt.Errorf("%s: machines are made for x86-64 only, this host is %s; leave it out of the study", k.Name(), runtime.GOARCH)
@@ -110,7 +110,7 @@ func (k *Kind) Check(ctx context.Context) error {
 }
 
 // forgetAccelerator has the next start look at /dev/kvm and the verdict again.
-func (k *Kind) forgetAccelerator(ctx context.Context) error {
+func (k *Hypervisor) forgetAccelerator(ctx context.Context) error {
 	select {
 	case k.trying <- struct{}{}:
 		k.accel = ""
@@ -126,7 +126,7 @@ func (k *Kind) forgetAccelerator(ctx context.Context) error {
 const bootWithin = 2 * time.Minute
 
 // Start implements sandbox.Kind.
-func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
+func (k *Hypervisor) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
 	i, err := k.start(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", k.Name(), spec.Name, err)
@@ -136,7 +136,7 @@ func (k *Kind) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, 
 
 // findQEMU asks QEMU for its version once: that takes 20 ms, which no start is to be
 // weighed with.
-func (k *Kind) findQEMU(ctx context.Context) (q qemu, err error) {
+func (k *Hypervisor) findQEMU(ctx context.Context) (q qemu, err error) {
 	k.toolMu.Lock()
 	defer k.toolMu.Unlock()
 	if k.qemu.path == "" {
@@ -146,12 +146,12 @@ func (k *Kind) findQEMU(ctx context.Context) (q qemu, err error) {
 }
 
 // boxes says whether tare confines a QEMU: not if the study's arguments do.
-func (k *Kind) boxes(q qemu) bool {
+func (k *Hypervisor) boxes(q qemu) bool {
 	return q.confines && !slices.Contains(k.cfg.Args, "-sandbox") && !slices.Contains(k.cfg.Args, "--seccomp")
 }
 
 // findVirtiofsd does the same for virtiofsd.
-func (k *Kind) findVirtiofsd(ctx context.Context) (v virtiofsd, err error) {
+func (k *Hypervisor) findVirtiofsd(ctx context.Context) (v virtiofsd, err error) {
 	k.toolMu.Lock()
 	defer k.toolMu.Unlock()
 	if k.daemon.path == "" {
@@ -171,7 +171,7 @@ const (
 // Traits implements sandbox.Kind. Whether a machine is emulated is known when its options
 // say so, and how long it takes also when one was tried on this host before; otherwise the
 // longer time is given.
-func (k *Kind) Traits(options map[string]string) sandbox.Traits {
+func (k *Hypervisor) Traits(options map[string]string) sandbox.Traits {
 	t := sandbox.Traits{CheckWithin: checkWithin, Takes: takesEmulated, Traits: record.Traits{
 		Family: record.FamilyVM, Runtime: filepath.Base(cmp.Or(k.cfg.Runtime, "qemu-system-x86_64")), Flags: sandbox.Flags(k.cfg.Args),
 		OwnKernel: record.Yes, Native: sandbox.Native,
@@ -200,17 +200,17 @@ func (k *Kind) Traits(options map[string]string) sandbox.Traits {
 }
 
 // Base implements sandbox.Definable.
-func (*Kind) Base() (word, about string) {
+func (*Hypervisor) Base() (word, about string) {
 	return "vm", "a virtual machine by another QEMU, or by cloud-hypervisor"
 }
 
 // Keys implements sandbox.Definable.
-func (*Kind) Keys() []param.Param {
+func (*Hypervisor) Keys() []param.Param {
 	return sandbox.RuntimeKeys("name or path of a QEMU or a cloud-hypervisor; the distribution's QEMU unless said", "arguments of it, behind tare's own")
 }
 
 // Define implements sandbox.Definable.
-func (k *Kind) Define(name string, keys param.Values) (sandbox.Kind, error) {
+func (k *Hypervisor) Define(name string, keys param.Values) (sandbox.Kind, error) {
 	own := k.cfg
 	own.Name, own.Runtime, own.Args = name, keys.Str(sandbox.KeyRuntime), keys.List(sandbox.KeyArgs)
 	own.CacheDir = filepath.Join(own.CacheDir, "own", name)
@@ -218,7 +218,7 @@ func (k *Kind) Define(name string, keys param.Values) (sandbox.Kind, error) {
 }
 
 // files are what the machines boot from.
-func (k *Kind) files(ctx context.Context) (boot.Files, error) {
+func (k *Hypervisor) files(ctx context.Context) (boot.Files, error) {
 	if k.cfg.Boot == nil {
 		return boot.Files{}, errors.New("no source of a guest kernel is set")
 	}
@@ -233,7 +233,7 @@ func (k *Kind) files(ctx context.Context) (boot.Files, error) {
 }
 
 var (
-	_ sandbox.Launcher  = (*Kind)(nil)
-	_ sandbox.Definable = (*Kind)(nil)
+	_ sandbox.Launcher  = (*Hypervisor)(nil)
+	_ sandbox.Definable = (*Hypervisor)(nil)
 	_ sandbox.Booter    = (*instance)(nil)
 )

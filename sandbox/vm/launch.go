@@ -15,7 +15,7 @@ const offWithin = 10 * time.Second
 // Launch implements sandbox.Launcher: boot, run, switch off. Created is when the machine
 // is ready for commands, Started when the agent was told the command. Both modes do the
 // same; Whole reports no steps.
-func (k *Kind) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
+func (k *Hypervisor) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%s %s: %w", k.Name(), spec.Name, err)

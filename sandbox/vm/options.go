@@ -59,7 +59,7 @@ const (
 const mostVCPUs = 240
 
 // Params implements sandbox.Kind.
-func (k *Kind) Params() []param.Param {
+func (k *Hypervisor) Params() []param.Param {
 	return []param.Param{
 		{Name: paramVCPUs, Type: param.Int, Default: "1", Min: -1, Max: mostVCPUs, Words: []string{all},
 			Help: "vCPUs at boot; all, or -1, stands for as many as the host has processors. A CPU limit adds its cores, rounded up"},
@@ -123,7 +123,7 @@ const mostThreads = 16
 const blockSize = 128 << 20
 
 // read reads the options of a Spec on a host of that many processors.
-func (k *Kind) read(spec sandbox.Spec, hostCPUs int) (options, error) {
+func (k *Hypervisor) read(spec sandbox.Spec, hostCPUs int) (options, error) {
 	v, err := param.Fill(k.Params(), param.Values(spec.Options))
 	if err != nil {
 		return options{}, err

@@ -15,14 +15,14 @@ import (
 // Prepare implements sandbox.Preparer: it looks for the programs and the kernel, tries
 // KVM and makes the image of a tree. What is left for the first start of a size is its
 // snapshot, which needs a sandbox's place, and is not counted by Boot.
-func (k *Kind) Prepare(ctx context.Context, spec sandbox.Spec) error {
+func (k *Hypervisor) Prepare(ctx context.Context, spec sandbox.Spec) error {
 	if err := k.prepare(ctx, spec); err != nil {
 		return fmt.Errorf("%s: %w", k.Name(), err)
 	}
 	return nil
 }
 
-func (k *Kind) prepare(ctx context.Context, spec sandbox.Spec) error {
+func (k *Hypervisor) prepare(ctx context.Context, spec sandbox.Spec) error {
 	o, q, err := k.chosen(ctx, spec)
 	if err != nil {
 		return err
@@ -68,4 +68,4 @@ func sweep(path string) error {
 	return nil
 }
 
-var _ sandbox.Preparer = (*Kind)(nil)
+var _ sandbox.Preparer = (*Hypervisor)(nil)

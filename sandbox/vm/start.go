@@ -17,7 +17,7 @@ import (
 )
 
 // start makes a machine that is ready for commands. On an error nothing is left.
-func (k *Kind) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err error) {
+func (k *Hypervisor) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err error) {
 	i := &instance{kind: k, spec: spec, began: time.Now()}
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 }
 
 // kind is one whose guests run this test binary.
-func kind(t testing.TB) *Kind {
+func kind(t testing.TB) *Hypervisor {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
