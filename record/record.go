@@ -190,7 +190,7 @@ const (
 // not been made.
 func (f *Failure) Passing() bool { return f != nil && (f.Kind == Interrupted || f.Kind == NodeLost) }
 
-// Phase is one stretch of a trial's life. Offset is from the trial's start.
+// Phase is one stretch of a trial. Offset is from the trial's start.
 type Phase struct {
 	Name     string        `json:"name"`
 	Offset   time.Duration `json:"offset"`

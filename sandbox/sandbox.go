@@ -147,17 +147,17 @@ type Chooser interface {
 	CheckHere(context.Context, Spec) error
 }
 
-// LaunchMode chooses how Launch goes through a sandbox's life.
+// LaunchMode chooses how Launch goes through a sandbox's lifecycle.
 type LaunchMode string
 
-// Whole is one call, as a user's `runc run`; Phased takes the life's steps
+// Whole is one call, as a user's `runc run`; Phased takes its steps
 // apart (create, start, delete) where the runtime has them.
 const (
 	Whole  LaunchMode = "whole"
 	Phased LaunchMode = "phased"
 )
 
-// Launch tells when each step of a launched sandbox's life ended, as offsets
+// Launch tells when each step of a launched sandbox's lifecycle ended, as offsets
 // from the moment before the first process was started. Steps that the mode or
 // the kind does not have are zero.
 type Launch struct {

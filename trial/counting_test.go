@@ -143,7 +143,7 @@ func TestCheckIsNotCounted(t *testing.T) {
 	e.Study.Strata[0].Counting = study.CountingCell(e.Study.Strata[0].Cells[0])
 	e.Study.Timeout = 20 * time.Second
 	role := workload.Role{Name: "main", Mode: workload.Exec, Args: []string{"timed"}, Until: "it took "}
-	e.Workloads["load"] = &lifeLoad{load: load{j: j}, roles: []workload.Role{role}}
+	e.Workloads["load"] = &launchLoad{load: load{j: j}, roles: []workload.Role{role}}
 	e.Kinds["process"] = &serving{kind: kind{j: j, name: "process"}, does: script{"timed": func(ctx context.Context, c sandbox.Command) (sandbox.Exit, error) {
 		for range 5 {
 			count.add(own / 5)

@@ -143,7 +143,7 @@ func (t *trial) prepareNth(ctx context.Context, ep *endpoint, i int, what string
 	return t.prepareSandbox(ctx, want)
 }
 
-// launcher is the role's kind as one that can make a command a sandbox's life.
+// launcher is the role's kind as one that can make a command a sandbox's lifecycle.
 func (ep *endpoint) launcher() (sandbox.Launcher, error) {
 	l, ok := ep.kind.(sandbox.Launcher)
 	if !ok {
@@ -153,7 +153,7 @@ func (ep *endpoint) launcher() (sandbox.Launcher, error) {
 }
 
 func notLaunchable(kind string) string {
-	return fmt.Sprintf("sandbox %s cannot be launched with a command as its whole life", kind)
+	return fmt.Sprintf("sandbox %s cannot be launched with a command as its whole lifecycle", kind)
 }
 
 // command is a command in the role's sandbox: in its image's environment and directory, as its

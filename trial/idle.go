@@ -13,7 +13,7 @@ import (
 )
 
 // idle launches Count sandboxes one after another, with the role's command as
-// the whole life of each, and notes the host's available memory at each step and
+// the whole lifecycle of each, and notes the host's available memory at each step and
 // after all are gone. They have no agent in them and, being Phased, no runtime
 // that waits beside them: as a cluster's containers.
 func (t *trial) idle(ctx context.Context, ep *endpoint, stdout, stderr *output) (err error) {

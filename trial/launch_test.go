@@ -18,14 +18,14 @@ import (
 	"tare/workload"
 )
 
-// living is a kind whose sandboxes are a command's whole life; it counts those
+// launching is a kind whose sandboxes are a command's whole lifecycle; it counts those
 // that live.
-type living struct {
+type launching struct {
 	kind
 	alive atomic.Int64
 }
 
-func (l *living) Launch(ctx context.Context, _ sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (sandbox.Launch, error) {
+func (l *launching) Launch(ctx context.Context, _ sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (sandbox.Launch, error) {
 	l.alive.Add(1)
 	defer l.alive.Add(-1)
 	_, _ = io.WriteString(c.Stdout, "x\n")
@@ -36,24 +36,24 @@ func (l *living) Launch(ctx context.Context, _ sandbox.Spec, c sandbox.Command, 
 	return sandbox.Launch{Instruction: 2, Exited: 3, Deleted: 4}, nil
 }
 
-// lifeLoad is a workload of the given roles that keeps what it is to parse.
-type lifeLoad struct {
+// launchLoad is a workload of the given roles that keeps what it is to parse.
+type launchLoad struct {
 	load
 	roles []workload.Role
 	out   []byte
 }
 
-func (l *lifeLoad) Roles(param.Values) ([]workload.Role, error) { return l.roles, nil }
-func (l *lifeLoad) Parse(_ string, _ param.Values, out io.Reader) (record.Reading, error) {
+func (l *launchLoad) Roles(param.Values) ([]workload.Role, error) { return l.roles, nil }
+func (l *launchLoad) Parse(_ string, _ param.Values, out io.Reader) (record.Reading, error) {
 	l.out, _ = io.ReadAll(out)
 	return record.Reading{Samples: []record.Sample{{Name: "answer", Value: 1}}}, nil
 }
 
-func lifeTrial(t *testing.T, role workload.Role) (*lifeLoad, *record.Trial) {
+func launchTrial(t *testing.T, role workload.Role) (*launchLoad, *record.Trial) {
 	t.Helper()
 	e, j := engine(t, "")
-	k := &living{kind: kind{j: j, name: "process"}}
-	l := &lifeLoad{load: load{j: j}, roles: []workload.Role{role}}
+	k := &launching{kind: kind{j: j, name: "process"}}
+	l := &launchLoad{load: load{j: j}, roles: []workload.Role{role}}
 	e.Kinds["process"], e.Workloads["load"] = k, l
 	e.Study.Timeout = 0
 	// Every sandbox takes 1000 bytes.
@@ -67,7 +67,7 @@ func lifeTrial(t *testing.T, role workload.Role) (*lifeLoad, *record.Trial) {
 
 func TestIdleReadsMemoryAtEachStepAndAfterAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, trial := lifeTrial(t, workload.Role{Name: "main", Mode: workload.Idle, Args: []string{"/pause"}, Count: 3})
+		l, trial := launchTrial(t, workload.Role{Name: "main", Mode: workload.Idle, Args: []string{"/pause"}, Count: 3})
 		if trial.Status != record.OK {
 			t.Fatalf("failed: %+v", trial.Failure)
 		}
@@ -89,7 +89,7 @@ func TestIdleReadsMemoryAtEachStepAndAfterAll(t *testing.T) {
 
 func TestIdleSandboxThatEndsFailsTheTrial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, trial := lifeTrial(t, workload.Role{Name: "main", Mode: workload.Idle, Args: []string{"/ends"}, Count: 3})
+		_, trial := launchTrial(t, workload.Role{Name: "main", Mode: workload.Idle, Args: []string{"/ends"}, Count: 3})
 		if trial.Failure == nil || trial.Failure.Kind != "died" {
 			t.Errorf("status %s, failure %+v", trial.Status, trial.Failure)
 		}
@@ -97,7 +97,7 @@ func TestIdleSandboxThatEndsFailsTheTrial(t *testing.T) {
 }
 
 func TestLaunchGoesThroughBothModes(t *testing.T) {
-	l, trial := lifeTrial(t, workload.Role{Name: "main", Mode: workload.Launch, Args: []string{"/hello"}, Count: 2})
+	l, trial := launchTrial(t, workload.Role{Name: "main", Mode: workload.Launch, Args: []string{"/hello"}, Count: 2})
 	if trial.Status != record.OK {
 		t.Fatalf("failed: %+v", trial.Failure)
 	}

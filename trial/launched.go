@@ -12,7 +12,7 @@ import (
 	"tare/workload"
 )
 
-// launched is a sandbox under way whose whole life is a command.
+// launched is a sandbox under way whose whole lifecycle is a command.
 type launched struct {
 	ep     *endpoint
 	spec   sandbox.Spec
@@ -126,8 +126,8 @@ func (ep *endpoint) noAnswer(ctx context.Context, err error, stdout, stderr *out
 	return f
 }
 
-// launch makes the role's command a sandbox's whole life, Count times, Whole
-// and Phased in turn. With a Probe the life is cut when that was answered.
+// launch makes the role's command a sandbox's whole lifecycle, Count times, Whole
+// and Phased in turn. With a Probe the launch is cut when that was answered.
 func (t *trial) launch(ctx context.Context, ep *endpoint, stdout, stderr *output) error {
 	l, err := ep.launcher()
 	if err != nil {
@@ -160,7 +160,7 @@ func (t *trial) launch(ctx context.Context, ep *endpoint, stdout, stderr *output
 	return nil
 }
 
-// launchOnce is one life, from its begin to its end.
+// launchOnce is one launch, from its begin to its end.
 func launchOnce(ctx context.Context, l sandbox.Launcher, ep *endpoint, spec sandbox.Spec, mode sandbox.LaunchMode, stderr *output) (line workload.LaunchLine, err error) {
 	v := startLaunch(ctx, l, ep, spec, mode, "", stderr)
 	defer v.cancel()
@@ -173,7 +173,7 @@ func launchOnce(ctx context.Context, l sandbox.Launcher, ep *endpoint, spec sand
 	return line, nil
 }
 
-// launchServer is one life from its begin to its first good answer, and on to
+// launchServer is one launch, from its begin to its first good answer, and on to
 // where nothing is left of it.
 func (t *trial) launchServer(ctx context.Context, l sandbox.Launcher, ep *endpoint, spec sandbox.Spec, mode sandbox.LaunchMode, stderr *output) (line workload.LaunchLine, err error) {
 	v := startLaunch(ctx, l, ep, spec, mode, "", stderr)

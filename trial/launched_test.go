@@ -117,7 +117,7 @@ func TestCheckpointWaitsForTheProbeTwice(t *testing.T) {
 func TestCheckpointIsSkippedWhereThereIsNone(t *testing.T) {
 	reason := func(k sandbox.Kind) string {
 		e, j := engine(t, "")
-		e.Kinds["process"], e.Workloads["load"] = k, &lifeLoad{load: load{j: j}, roles: []workload.Role{probed(80, workload.Checkpoint, 1)}}
+		e.Kinds["process"], e.Workloads["load"] = k, &launchLoad{load: load{j: j}, roles: []workload.Role{probed(80, workload.Checkpoint, 1)}}
 		skips, err := e.Skips(t.Context())
 		if err != nil || len(skips) > 1 {
 			t.Fatalf("%v, %v", skips, err)
@@ -127,7 +127,7 @@ func TestCheckpointIsSkippedWhereThereIsNone(t *testing.T) {
 		}
 		return skips[0].Reason
 	}
-	if got, want := reason(&living{kind: kind{name: "process"}}), "sandbox process cannot be saved and restored"; got != want {
+	if got, want := reason(&launching{kind: kind{name: "process"}}), "sandbox process cannot be saved and restored"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := reason(&serving{kind: kind{name: "process"}}); got != "" {

@@ -46,7 +46,7 @@ func (t *trial) dropCaches() {
 }
 
 // before runs a role's Before to its end: in its sandbox, or, of a role that
-// makes sandboxes of its own, as the life of one more.
+// makes sandboxes of its own, as the lifecycle of one more.
 func (t *trial) before(ctx context.Context, ep *endpoint) error {
 	out := newOutput(ep.role.Name, "before", "") // no stdout: it is not the role's, and not parsed
 	out.began = t.elapsed()

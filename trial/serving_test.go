@@ -125,11 +125,11 @@ func freePort(t *testing.T) int {
 type script map[string]func(context.Context, sandbox.Command) (sandbox.Exit, error)
 
 // serve runs one trial of the roles on a kind that follows the script.
-func serve(t *testing.T, does script, change func(*Maker, *serving), roles ...workload.Role) (*record.Trial, *journal, *serving, *lifeLoad) {
+func serve(t *testing.T, does script, change func(*Maker, *serving), roles ...workload.Role) (*record.Trial, *journal, *serving, *launchLoad) {
 	t.Helper()
 	e, j := engine(t, "")
 	s := &serving{kind: kind{j: j, name: "process"}, does: does}
-	l := &lifeLoad{load: load{j: j}, roles: roles}
+	l := &launchLoad{load: load{j: j}, roles: roles}
 	e.Kinds["process"], e.Workloads["load"] = s, l
 	e.Study.Timeout = 3 * time.Second
 	if change != nil {

@@ -27,7 +27,7 @@ const (
 // Bounds, so that every answer fits in a frame of 1 MiB: a value takes up to 30 bytes as JSON, a
 // series about 170.
 const (
-	maxSeries  = 2048    // of a collector, in its whole life
+	maxSeries  = 2048    // of a collector, in its whole session
 	maxValues  = 1 << 14 // that are kept until they are asked for; the oldest are dropped
 	leastEvery = time.Millisecond
 )

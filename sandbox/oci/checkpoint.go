@@ -39,12 +39,12 @@ func (k *Runtime) CheckCheckpoint(ctx context.Context) error {
 
 // tryCheckpoint saves and restores /tare-pause.
 func (k *Runtime) tryCheckpoint(ctx context.Context, spec sandbox.Spec) error {
-	up, lives := make(chan struct{}, 1), 0
+	up, starts := make(chan struct{}, 1), 0
 	saved, err := k.saveAndRestore(ctx, spec, sandbox.Command{Args: []string{"/tare-pause"}, Stdout: firstWrite(up)}, func(ctx context.Context) error {
-		if lives++; lives == 2 {
-			// It has nothing more to say: that it lives on must do.
+		if starts++; starts == 2 {
+			// It has nothing more to say: that it keeps running must do.
 			select {
-			case <-time.After(livesOn):
+			case <-time.After(keepsRunning):
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
@@ -63,9 +63,9 @@ func (k *Runtime) tryCheckpoint(ctx context.Context, spec sandbox.Spec) error {
 	return err
 }
 
-// livesOn is how long a restored program must live to have been restored. A runtime
+// keepsRunning is how long a restored program must live to have been restored. A runtime
 // that fails ends much sooner.
-const livesOn = 300 * time.Millisecond
+const keepsRunning = 300 * time.Millisecond
 
 // firstWrite tells of a write, and forgets what is told too often.
 type firstWrite chan struct{}
@@ -101,9 +101,9 @@ func (k *Runtime) saveAndRestore(ctx context.Context, spec sandbox.Spec, cmd san
 		}
 		late := context.WithoutCancel(ctx)
 		c.registered()
-		wait := c.lifeOver // at first the runtime may tidy; then it has had its time
+		wait := c.awaitForeground // at first the runtime may tidy; then it has had its time
 		err = errors.Join(err, c.end(late, func(ctx context.Context) error {
-			defer func() { wait = c.stopLife }()
+			defer func() { wait = c.stopForeground }()
 			return wait(ctx)
 		}), os.RemoveAll(c.images), os.RemoveAll(c.work))
 	}()
@@ -112,7 +112,7 @@ func (k *Runtime) saveAndRestore(ctx context.Context, spec sandbox.Spec, cmd san
 			return s, err
 		}
 	}
-	watch := c.watchLife()
+	watch := c.watchLaunch()
 	s, err = c.through(ctx, ready)
 	if watch.killed(err != nil && ctx.Err() == nil) {
 		err = c.outOfMemory(err)
@@ -123,14 +123,14 @@ func (k *Runtime) saveAndRestore(ctx context.Context, spec sandbox.Spec, cmd san
 // checkpoint is a container that is saved and restored.
 type checkpoint struct {
 	*container
-	cmd    sandbox.Command
-	images string // what is saved
-	work   string // criu's logs
-	life   *life  // the runtime's foreground process, of the first or the second life
+	cmd     sandbox.Command
+	images  string      // what is saved
+	work    string      // criu's logs
+	running *foreground // nil: the container does not run
 }
 
-// life is one life of the container, with the runtime in the foreground.
-type life struct {
+// foreground is a run of the container by the runtime in the foreground, from `run` or `restore` to its end.
+type foreground struct {
 	proc           *spawn.Process
 	cmd            *exec.Cmd
 	stdout, stderr *spawn.Sink
@@ -139,7 +139,7 @@ type life struct {
 
 // through is what a saved container goes through.
 func (c *checkpoint) through(ctx context.Context, ready func(context.Context) error) (s sandbox.Saved, err error) {
-	if s.Cold, err = c.live(ctx, ready, "run", "--bundle", c.bundle, c.spec.Name); err != nil {
+	if s.Cold, err = c.startForeground(ctx, ready, "run", "--bundle", c.bundle, c.spec.Name); err != nil {
 		return s, err
 	}
 	save := c.command(append(append([]string{"checkpoint"}, c.where()...), c.spec.Name)...)
@@ -156,7 +156,7 @@ func (c *checkpoint) through(ctx context.Context, ready func(context.Context) er
 		return s, err
 	}
 	// A saved container has ended, and its runtime goes, mostly after deleting it.
-	if err := c.lifeOver(ctx); err != nil {
+	if err := c.awaitForeground(ctx); err != nil {
 		return s, fmt.Errorf("after the checkpoint: %w", err)
 	}
 	if c.exists() {
@@ -167,7 +167,7 @@ func (c *checkpoint) through(ctx context.Context, ready func(context.Context) er
 	if err := readdress(c.spec.Network); err != nil {
 		return s, err
 	}
-	if s.Restore, err = c.live(ctx, ready, "restore", append(append([]string{"--bundle", c.bundle}, c.where()...), c.spec.Name)...); err != nil {
+	if s.Restore, err = c.startForeground(ctx, ready, "restore", append(append([]string{"--bundle", c.bundle}, c.where()...), c.spec.Name)...); err != nil {
 		return s, err
 	}
 	return s, nil
@@ -178,9 +178,9 @@ func (c *checkpoint) where() []string {
 	return []string{"--image-path", c.images, "--work-path", c.work}
 }
 
-// live starts a life and returns how long it took until ready.
-func (c *checkpoint) live(ctx context.Context, ready func(context.Context) error, verb string, args ...string) (time.Duration, error) {
-	l := &life{cmd: c.command(append([]string{verb}, args...)...)}
+// startForeground starts the runtime and returns how long it took until ready.
+func (c *checkpoint) startForeground(ctx context.Context, ready func(context.Context) error, verb string, args ...string) (time.Duration, error) {
+	l := &foreground{cmd: c.command(append([]string{verb}, args...)...)}
 	var err error
 	if l.stdout, err = spawn.NewSink(c.cmd.Stdout, nil); err != nil {
 		return 0, err
@@ -198,7 +198,7 @@ func (c *checkpoint) live(ctx context.Context, ready func(context.Context) error
 		l.stderr.Close()
 		return 0, err
 	}
-	c.life = l
+	c.running = l
 	own, cancel := context.WithCancel(ctx)
 	defer cancel()
 	heard := make(chan error, 1)
@@ -225,27 +225,27 @@ func how(err error) string {
 	return " (" + exitOnly(err).Error() + ")"
 }
 
-// lifeOver waits until the runtime's foreground process has ended by itself.
-func (c *checkpoint) lifeOver(ctx context.Context) error {
-	if c.life == nil {
+// awaitForeground waits until the runtime's foreground process has ended by itself.
+func (c *checkpoint) awaitForeground(ctx context.Context) error {
+	if c.running == nil {
 		return nil
 	}
 	select {
-	case <-c.life.proc.Done():
-		c.closeLife()
+	case <-c.running.proc.Done():
+		c.closeForeground()
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("`%s` does not end: %w", strings.Join(c.life.cmd.Args, " "), ctx.Err())
+		return fmt.Errorf("`%s` does not end: %w", strings.Join(c.running.cmd.Args, " "), ctx.Err())
 	}
 }
 
-// registered waits until the runtime knows of a life that has just begun, so that
+// registered waits until the runtime knows of a container that has just started, so that
 // it can delete the container: gVisor notes a restored one only when all of its
 // memory is there.
 func (c *checkpoint) registered() {
-	for begun := time.Now(); c.life != nil && !c.exists() && time.Since(begun) < registerIn; {
+	for begun := time.Now(); c.running != nil && !c.exists() && time.Since(begun) < registerIn; {
 		select {
-		case <-c.life.proc.Done():
+		case <-c.running.proc.Done():
 			return
 		case <-time.After(2 * time.Millisecond):
 		}
@@ -255,21 +255,21 @@ func (c *checkpoint) registered() {
 // registerIn bounds registered; what it misses is ended by the control group.
 const registerIn = 2 * time.Second
 
-// stopLife ends what is left of it.
-func (c *checkpoint) stopLife(ctx context.Context) error {
-	if c.life == nil {
+// stopForeground ends what is left of it.
+func (c *checkpoint) stopForeground(ctx context.Context) error {
+	if c.running == nil {
 		return nil
 	}
-	_ = c.life.cmd.Process.Kill()
+	_ = c.running.cmd.Process.Kill()
 	ctx, cancel := context.WithTimeout(ctx, deleteInTime)
 	defer cancel()
-	return c.lifeOver(ctx)
+	return c.awaitForeground(ctx)
 }
 
-func (c *checkpoint) closeLife() {
-	c.life.stdout.Drain(100 * time.Millisecond)
-	c.life.stderr.Drain(100 * time.Millisecond)
-	c.life = nil
+func (c *checkpoint) closeForeground() {
+	c.running.stdout.Drain(100 * time.Millisecond)
+	c.running.stderr.Drain(100 * time.Millisecond)
+	c.running = nil
 }
 
 // says is what is to be told of a failure: the errors in criu's log, if it left

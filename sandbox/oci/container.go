@@ -177,13 +177,13 @@ func (c *container) delete(ctx context.Context) error {
 	defer cancel()
 	var said spawn.Tail
 	del := c.command("delete", "--force", c.spec.Name)
-	life, err := spawn.Run(ctx, c.options(""), del, &said, &said)
+	ran, err := spawn.Run(ctx, c.options(""), del, &said, &said)
 	switch {
 	case err != nil:
 		c.stuck = ctx.Err() != nil
-		err = hung(ctx, del, life.Begun, err)
-	case life.Exit.Code != 0:
-		err = fmt.Errorf("%s delete: exit code %d%s", c.kind.cfg.Runtime, life.Exit.Code, spawn.Says(&said))
+		err = hung(ctx, del, ran.Begun, err)
+	case ran.Exit.Code != 0:
+		err = fmt.Errorf("%s delete: exit code %d%s", c.kind.cfg.Runtime, ran.Exit.Code, spawn.Says(&said))
 	}
 	return err
 }

@@ -16,10 +16,10 @@ import (
 	"tare/sandbox"
 )
 
-// launch goes through a prepared container's whole life, and removes it. The
+// launch runs a prepared container through its whole lifecycle, and removes it. The
 // runtime stays in this process's control group, as it does for any user: in a
 // new one `runc run` takes about 2 ms of 22 longer. Only the container is in
-// tare/NAME, and nobody samples a life this short.
+// tare/NAME, and nobody samples a container this short-lived.
 func (c *container) launch(ctx context.Context, cmd sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
 	defer func() {
 		nothing := func(context.Context) error { return nil }
@@ -28,7 +28,7 @@ func (c *container) launch(ctx context.Context, cmd sandbox.Command, mode sandbo
 		}
 		err = errors.Join(err, c.end(context.WithoutCancel(ctx), nothing))
 	}()
-	watch := c.watchLife()
+	watch := c.watchLaunch()
 	defer func() {
 		bad := err != nil || l.Exit.Code != 0 || l.Exit.Signal != ""
 		if watch.killed(bad && ctx.Err() == nil) {
@@ -39,24 +39,24 @@ func (c *container) launch(ctx context.Context, cmd sandbox.Command, mode sandbo
 		return c.phased(ctx, cmd, watch)
 	}
 	run := c.command("run", "--bundle", c.bundle, c.spec.Name)
-	life, err := spawn.Run(ctx, c.rooted(c.starts), run, cmd.Stdout, cmd.Stderr)
-	l.Begun = life.Begun
+	ran, err := spawn.Run(ctx, c.rooted(c.starts), run, cmd.Stdout, cmd.Stderr)
+	l.Begun = ran.Begun
 	if err != nil {
-		return l, hung(ctx, run, life.Begun, err)
+		return l, hung(ctx, run, ran.Begun, err)
 	}
 	// `run` returns when the container is deleted; its end in between does not
 	// show from outside.
-	l = sandbox.Launch{Begun: life.Begun, Exit: life.Exit, Exited: life.Ended.Sub(life.Begun), Deleted: life.Ended.Sub(life.Begun)}
-	if !life.First.IsZero() {
-		l.Instruction = life.First.Sub(life.Begun)
+	l = sandbox.Launch{Begun: ran.Begun, Exit: ran.Exit, Exited: ran.Ended.Sub(ran.Begun), Deleted: ran.Ended.Sub(ran.Begun)}
+	if !ran.First.IsZero() {
+		l.Instruction = ran.First.Sub(ran.Begun)
 	}
 	return l, nil
 }
 
-// phased takes the life apart. The container's output goes through the pipes
+// phased runs the steps of the lifecycle apart. The container's output goes through the pipes
 // that `create` was given. How its command ended nobody tells, so its group is asked
 // for kills before it goes.
-func (c *container) phased(ctx context.Context, cmd sandbox.Command, watch *lifeWatch) (l sandbox.Launch, err error) {
+func (c *container) phased(ctx context.Context, cmd sandbox.Command, watch *launchWatch) (l sandbox.Launch, err error) {
 	var first time.Time
 	stdout, err := spawn.NewSink(cmd.Stdout, func(at time.Time) { first = at })
 	if err != nil {

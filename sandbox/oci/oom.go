@@ -124,10 +124,10 @@ func (w *oomWatch) close() {
 	}
 }
 
-// lifeWatch watches over a container that a command is the whole life of. The
-// runtime makes the container's group at some time of that life; inotify(7) tells when,
-// so that nothing runs beside a life whose time is taken.
-type lifeWatch struct {
+// launchWatch watches for an out-of-memory kill in a container that runs one command. The
+// runtime makes the container's group at some time of the launch; inotify(7) tells when,
+// so that nothing runs beside a launch that is timed.
+type launchWatch struct {
 	c      *container
 	dir    string        // the container's group
 	made   *os.File      // tells of groups that are made beside it
@@ -136,12 +136,12 @@ type lifeWatch struct {
 	before uint64
 }
 
-// watchLife is to be called before the runtime is; the zero limit needs no watch.
-func (c *container) watchLife() *lifeWatch {
+// watchLaunch is to be called before the runtime is; the zero limit needs no watch.
+func (c *container) watchLaunch() *launchWatch {
 	if c.spec.MemoryLimit == 0 {
 		return nil
 	}
-	l := &lifeWatch{c: c, done: make(chan struct{})}
+	l := &launchWatch{c: c, done: make(chan struct{})}
 	l.before, _ = c.group.OOMKills()
 	var ok bool
 	if l.dir, ok = c.hierarchy.Path("memory", c.cgroup()); ok {
@@ -169,7 +169,7 @@ func watchMade(dir string) *os.File {
 	return os.NewFile(uintptr(fd), "inotify")
 }
 
-func (l *lifeWatch) find() {
+func (l *launchWatch) find() {
 	defer close(l.done)
 	events := make([]byte, 4<<10)
 	for _, err := os.Stat(l.dir); err != nil; _, err = os.Stat(l.dir) {
@@ -182,7 +182,7 @@ func (l *lifeWatch) find() {
 
 // soFar tells whether the kernel has killed for memory in the container, while its
 // group is still there.
-func (l *lifeWatch) soFar() bool {
+func (l *launchWatch) soFar() bool {
 	if l == nil {
 		return false
 	}
@@ -193,7 +193,7 @@ func (l *lifeWatch) soFar() bool {
 // killed ends the watch and tells whether the kernel has killed for memory. It
 // is asked before the group tare/NAME is removed; unless late signals may be
 // waited for, only what is known already counts.
-func (l *lifeWatch) killed(wait bool) bool {
+func (l *launchWatch) killed(wait bool) bool {
 	if l == nil {
 		return false
 	}

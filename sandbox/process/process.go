@@ -129,7 +129,7 @@ func (i *instance) options(h *cgroup.Hierarchy) spawn.Options {
 	}
 }
 
-// Launch implements sandbox.Launcher. The life begins before the namespaces are
+// Launch implements sandbox.Launcher. The lifecycle begins before the namespaces are
 // made: Created is when they and the mounts are there, Started when the program
 // was forked and executed. Both modes do the same; Whole reports no steps.
 func (k *Native) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
@@ -161,7 +161,7 @@ func (k *Native) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Comman
 	}
 	times, err := spawn.Run(ctx, o, cmd, c.Stdout, c.Stderr)
 	l.Begun = times.Begun
-	// Of a life that was cut, the steps before that count as well.
+	// Of a lifecycle that was cut, the steps before that count as well.
 	if mode == sandbox.Phased && !times.Started.IsZero() {
 		l.Created, l.Started = times.Ready.Sub(times.Begun), times.Started.Sub(times.Begun)
 	}

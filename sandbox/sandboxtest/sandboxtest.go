@@ -50,7 +50,7 @@ type suite struct {
 	kind   sandbox.Kind
 	opts   Options
 	traits sandbox.Traits // with the options of opts
-	fake   bool           // nothing runs and nothing is on the host: only life and names are tested
+	fake   bool           // nothing runs and nothing is on the host: only the lifecycle and names are tested
 	root   string
 	serial int
 
@@ -339,7 +339,7 @@ func (s *suite) startContext(t *testing.T) {
 func (s *suite) launch(t *testing.T) {
 	l, ok := s.kind.(sandbox.Launcher)
 	if !ok {
-		t.Skip("this kind cannot make one command a sandbox's whole life")
+		t.Skip("this kind cannot make one command a sandbox's whole lifecycle")
 	}
 	for _, mode := range []sandbox.LaunchMode{sandbox.Whole, sandbox.Phased} {
 		t.Run(string(mode), func(t *testing.T) {

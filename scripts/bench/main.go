@@ -55,7 +55,7 @@ func figures() []figure {
 		{"suite", "peak memory of tare in the gVisor guide's suite", (*bench).suite, true},
 		{"harness", "CPU of tare during a trial that does nothing", (*bench).harness, true},
 		{"append", "storing one trial", (*bench).append, true},
-		{"startup", "a container's life, beside hyperfine", (*bench).startup, false},
+		{"startup", "a container's lifecycle, beside hyperfine", (*bench).startup, false},
 		{"weigh", "the start-up that tare weigh tells, beside hyperfine", (*bench).weigh, true},
 		{"net", "network driver, beside iperf3 and qperf", (*bench).net, false},
 		{"collect", "CPU that sampling takes, beside pidstat and top", (*bench).collect, false},

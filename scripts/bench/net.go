@@ -194,9 +194,9 @@ func (w wire) listen(ctx context.Context, x session) (end func(), err error) {
 
 func (w wire) runClient(ctx context.Context, args []string) ([]byte, error) {
 	var out, said bytes.Buffer
-	life, err := spawn.Run(ctx, inside(w.client, w.last), exec.Command(args[0], args[1:]...), &out, &said) //nolint:gosec // one of a few fixed programs
-	if err == nil && life.Exit.Code != 0 {
-		err = fmt.Errorf("exit code %d: %s%s", life.Exit.Code, tail(said.Bytes()), tail(out.Bytes()))
+	ran, err := spawn.Run(ctx, inside(w.client, w.last), exec.Command(args[0], args[1:]...), &out, &said) //nolint:gosec // one of a few fixed programs
+	if err == nil && ran.Exit.Code != 0 {
+		err = fmt.Errorf("exit code %d: %s%s", ran.Exit.Code, tail(said.Bytes()), tail(out.Bytes()))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", strings.Join(args, " "), err)

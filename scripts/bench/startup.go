@@ -19,19 +19,19 @@ import (
 	"tare/sandbox/all"
 )
 
-// lives in each round on each side.
-const lives = 5
+// launches in each round on each side.
+const launches = 5
 
-// startup is the life of /bin/true in a container of runc, as the workload
+// startup is the lifecycle of /bin/true in a container of runc, as the workload
 // startup times it, beside hyperfine on `runc run` of an equal bundle. A second
 // hyperfine in each round shows what difference the machine makes by itself.
 func (b *bench) startup(ctx context.Context) (_ []row, err error) {
-	l := life{bench: b, name: "bench" + strconv.FormatInt(int64(os.Getpid()), 36)}
+	l := lifecycle{bench: b, name: "bench" + strconv.FormatInt(int64(os.Getpid()), 36)}
 	defer func() { err = errors.Join(err, l.close()) }()
 	if err := l.open(ctx); err != nil {
 		return nil, err
 	}
-	const figure = "startup of `true` under runc, whole life"
+	const figure = "startup of `true` under runc, whole lifecycle"
 	hyperfine, ok := rootfs.Lookup("hyperfine")
 	n := b.wants(24)
 	if !ok {
@@ -63,14 +63,14 @@ func (b *bench) startup(ctx context.Context) (_ []row, err error) {
 		null = append(null, pair{got[2], got[1]})
 	}
 	r := row{Figure: figure, Unit: "s"}.beside("difference", "hyperfine", pairs).below(1e-3)
-	r.Note = fmt.Sprintf("a round is the medians of %d lives on each side", lives)
+	r.Note = fmt.Sprintf("a round is the medians of %d launches on each side", launches)
 	c := row{Figure: "the same, hyperfine in place of tare", Unit: "s"}.beside("difference", "hyperfine", null)
 	c.Note = "what the machine alone makes of equal things"
 	return []row{r, c}, nil
 }
 
-// life is what both sides need.
-type life struct {
+// lifecycle is what both sides need to take a container from start to removal.
+type lifecycle struct {
 	*bench
 	name   string // of everything on the host
 	dir    string // files of both sides
@@ -83,10 +83,10 @@ type life struct {
 	count  int
 }
 
-func (l *life) command() sandbox.Command { return sandbox.Command{Args: []string{"/bin/true"}} }
+func (l *lifecycle) command() sandbox.Command { return sandbox.Command{Args: []string{"/bin/true"}} }
 
 // open finds runc and makes the bundle for hyperfine.
-func (l *life) open(ctx context.Context) (err error) {
+func (l *lifecycle) open(ctx context.Context) (err error) {
 	if l.dir, err = (state.Dirs{Base: state.RunDir}).Make(l.name); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (l *life) open(ctx context.Context) (err error) {
 // equalBundle takes the config.json that tare wrote for a sandbox, changed in
 // the command and the name of the group. That group's parent is made
 // beforehand, as tare does it, so that runc finds the same.
-func (l *life) equalBundle(ctx context.Context) error {
+func (l *lifecycle) equalBundle(ctx context.Context) error {
 	spec, err := l.spec("seen")
 	if err != nil {
 		return err
@@ -170,18 +170,18 @@ func changeConfig(text []byte, args []string, group string) ([]byte, error) {
 	return json.MarshalIndent(c, "", "\t")
 }
 
-func (l *life) spec(suffix string) (sandbox.Spec, error) {
+func (l *lifecycle) spec(suffix string) (sandbox.Spec, error) {
 	name := l.name + "-" + suffix
 	dir := filepath.Join(l.dir, suffix)
 	// All: a Check takes its directory away again when nothing else is in it.
 	return sandbox.Spec{Want: sandbox.Want{Name: name}, Dir: dir, Root: l.tree}, os.MkdirAll(dir, 0o700)
 }
 
-// ours is the median of the lives that tare launches, after one that is not
+// ours is the median of the launches that tare launches, after one that is not
 // counted, as at hyperfine.
-func (l *life) ours(ctx context.Context) (float64, error) {
+func (l *lifecycle) ours(ctx context.Context) (float64, error) {
 	var v []float64
-	for i := range lives + 1 {
+	for i := range launches + 1 {
 		l.count++
 		spec, err := l.spec(strconv.Itoa(l.count))
 		if err != nil {
@@ -202,9 +202,9 @@ func (l *life) ours(ctx context.Context) (float64, error) {
 }
 
 // theirs is the median that hyperfine finds, without a shell between.
-func (l *life) theirs(ctx context.Context, hyperfine string) (float64, error) {
+func (l *lifecycle) theirs(ctx context.Context, hyperfine string) (float64, error) {
 	file := filepath.Join(l.dir, "hyperfine.json")
-	cmd := exec.CommandContext(ctx, hyperfine, "-N", "--style", "none", "--warmup", "1", "--runs", strconv.Itoa(lives), "--export-json", file, //nolint:gosec // the peer
+	cmd := exec.CommandContext(ctx, hyperfine, "-N", "--style", "none", "--warmup", "1", "--runs", strconv.Itoa(launches), "--export-json", file, //nolint:gosec // the peer
 		fmt.Sprintf("%s --root %s run --bundle %s %s", l.runc, l.state, l.bundle, l.name))
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -235,7 +235,7 @@ func parseHyperfine(text []byte) (float64, error) {
 }
 
 // close takes everything away again.
-func (l *life) close() error {
+func (l *lifecycle) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	var err error

@@ -12,7 +12,7 @@ import (
 	"tare/record"
 )
 
-// weigh is the whole life of a sandbox of runc in `tare weigh -- true`, its start, a run of true and
+// weigh is the whole lifecycle of a sandbox of runc in `tare weigh -- true`, its start, a run of true and
 // its end, beside hyperfine on `runc run` of a container whose command is true.
 func (b *bench) weigh(ctx context.Context) ([]row, error) {
 	hyperfine, ok := rootfs.Lookup("hyperfine")
@@ -25,30 +25,30 @@ func (b *bench) weigh(ctx context.Context) ([]row, error) {
 		if _, err := b.used(ctx, nil, "weigh", "--wait", "--in", "runc", "--for", "5s", "-o", dir, "--", "true"); err != nil {
 			return nil, err
 		}
-		ours, err := lifetime(dir)
+		ours, err := medianWall(dir)
 		if err != nil {
 			return nil, err
 		}
-		theirs, err := b.lifeAlone(ctx, hyperfine)
+		theirs, err := b.hyperfineAlone(ctx, hyperfine)
 		if err != nil {
 			return nil, err
 		}
 		pairs = append(pairs, pair{ours, theirs})
 	}
-	r := row{Figure: "whole life of a sandbox of runc in `tare weigh -- true`", Unit: "s"}.beside("difference", "hyperfine", pairs).below(5e-4)
-	r.Note = fmt.Sprintf("a round is the median of a weighing of 5 s, beside that of %d lives", lives)
+	r := row{Figure: "whole lifecycle of a sandbox of runc in `tare weigh -- true`", Unit: "s"}.beside("difference", "hyperfine", pairs).below(5e-4)
+	r.Note = fmt.Sprintf("a round is the median of a weighing of 5 s, beside that of %d launches", launches)
 	return []row{r}, nil
 }
 
-// lifeAlone is hyperfine's figure, with all that it needs made and taken away: a study in between
+// hyperfineAlone is hyperfine's figure, with all that it needs made and taken away: a study in between
 // would remove it as what an earlier run left.
-func (b *bench) lifeAlone(ctx context.Context, hyperfine string) (x float64, err error) {
+func (b *bench) hyperfineAlone(ctx context.Context, hyperfine string) (x float64, err error) {
 	release, err := b.hold(ctx, "weigh")
 	if err != nil {
 		return 0, err
 	}
 	defer release()
-	l := life{bench: b, name: "bench" + strconv.FormatInt(int64(os.Getpid()), 36)}
+	l := lifecycle{bench: b, name: "bench" + strconv.FormatInt(int64(os.Getpid()), 36)}
 	defer func() { err = errors.Join(err, l.close()) }()
 	if err := l.open(ctx); err != nil {
 		return 0, err
@@ -56,8 +56,8 @@ func (b *bench) lifeAlone(ctx context.Context, hyperfine string) (x float64, err
 	return l.theirs(ctx, hyperfine)
 }
 
-// lifetime is the median life of runc's sandboxes in results.
-func lifetime(dir string) (float64, error) {
+// medianWall is the median lifecycle of runc's sandboxes in results.
+func medianWall(dir string) (float64, error) {
 	trials, err := trialsOf(dir)
 	if err != nil {
 		return 0, err
@@ -76,11 +76,11 @@ func lifetime(dir string) (float64, error) {
 
 // lived is how long the sandbox of a trial took to start and to end, and its command to run.
 func lived(t *record.Trial) float64 {
-	life, _ := t.Sample("wall")
+	wall, _ := t.Sample("wall")
 	for _, s := range t.Samples {
 		if s.Name == "sandbox_start" || s.Name == "sandbox_stop" {
-			life += s.Value
+			wall += s.Value
 		}
 	}
-	return life
+	return wall
 }
