@@ -21,7 +21,7 @@ type Accelerator struct {
 // software.
 func (a *Accelerator) Emulated() bool { return a.Trials[record.AcceleratorTCG] > 0 }
 
-// AcceleratorFact ends the name of a trial's fact that says what ran an end's
+// AcceleratorFact ends the name of a trial's fact that says what ran an endpoint's
 // virtual machine: ROLE.accelerator.
 const AcceleratorFact = "." + record.FactAccelerator
 
@@ -45,7 +45,7 @@ func (a *analysis) accelerators(r *Result) []Accelerator {
 		if t.Status != record.OK || len(t.Facts) == 0 || a.isSentinel(t.Cell) {
 			continue
 		}
-		kinds := make(map[string]bool) // the ends of one trial may differ
+		kinds := make(map[string]bool) // the endpoints of one trial may differ
 		for name, v := range t.Facts {
 			if strings.HasSuffix(name, AcceleratorFact) && v != "" {
 				kinds[v] = true

@@ -103,7 +103,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	r.Common = common(r.Treatments)
 	r.Compared = a.compare()
 	r.Discoveries = discoveries(a.rule, r.Compared)
-	r.Ends = a.ends()
+	r.Placements = a.placements()
 	r.Certificates = a.certificates()
 	r.Published = published.Compare(st, a.rule, a.summary, a.kinds)
 	r.Structural = a.shares(r)

@@ -19,7 +19,7 @@ type Boot struct {
 }
 
 // boots sums up the samples record.SandboxBoot, in the order of the treatments. The
-// other end of a workload, in a sandbox of another kind, is left out.
+// other endpoint of a workload, in a sandbox of another kind, is left out.
 func (a *analysis) boots(r *Result) []Boot {
 	of := make(map[string]string) // Cell.Key to Treatment.Key
 	for i := range a.study.Strata {

@@ -172,7 +172,7 @@ func (b *spent) add(t *record.Trial) {
 		if s.Name == agentCPU && s.Value >= 0 && !math.IsInf(s.Value, 0) {
 			b.agent = append(b.agent, s.Value)
 		}
-		// The other end of a network workload sits in a sandbox of another
+		// The other endpoint of a network workload sits in a sandbox of another
 		// kind, whose times are not this one's.
 		switch kind := s.Labels.Get("sandbox"); {
 		case kind == "" || kind != box:

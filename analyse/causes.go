@@ -49,20 +49,20 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 		s := &r.Structural[i]
 		shares[at{s.Stratum, s.Treatment}] = s
 	}
-	ends := r.sandboxedEnds()
+	endpoints := r.sandboxedEndpoints()
 	strata := make([]cause.Stratum, 0, len(a.study.Strata))
 	past := a.imported()
 	for i := range a.study.Strata {
 		s := &a.study.Strata[i]
 		w := a.study.WorkloadOf(i)
-		x := cause.Stratum{Finding: cause.Finding{Workload: w.Label, Stratum: s.Key, Shared: s.Shared}, Ends: ends[s.Key], Load: a.load(w), Past: past}
-		if len(x.Ends) == 0 {
-			x.Ends = a.isolated(s)
+		x := cause.Stratum{Finding: cause.Finding{Workload: w.Label, Stratum: s.Key, Shared: s.Shared}, Endpoints: endpoints[s.Key], Load: a.load(w), Past: past}
+		if len(x.Endpoints) == 0 {
+			x.Endpoints = a.isolated(s)
 		}
 		x.Responses = a.rates(w, s)
 		for j, c := range s.Cells {
 			k := at{s.Key, a.study.Treatment(i, c).Key()}
-			cell := cause.Cell{Trials: a.counting[c.Key()], Pinned: pinned(c, a.counting[c.Key()], x.Ends)}
+			cell := cause.Cell{Trials: a.counting[c.Key()], Pinned: pinned(c, a.counting[c.Key()], x.Endpoints)}
 			cell.Finding = cause.Finding{Treatment: k.treatment, Cell: c, Baseline: j == s.Baseline}
 			m := first[k]
 			cell.Undecided = j != s.Baseline && (m == nil || !m.Verdict.Decided())
@@ -95,11 +95,11 @@ func (a *analysis) load(w study.Workload) float64 {
 
 // pinned is the number of processors that the sandboxes of a cell may use; 0: any. The trials
 // say it; of a model, which records no such fact, the cell does.
-func pinned(c record.Cell, trials map[int]*record.Trial, ends []string) float64 {
+func pinned(c record.Cell, trials map[int]*record.Trial, endpoints []string) float64 {
 	said, _ := c.Get(study.FactorCPUs)
 	for _, t := range trials {
-		for _, end := range ends {
-			said = cmp.Or(t.Facts[end+record.FactCPUs], said)
+		for _, endpoint := range endpoints {
+			said = cmp.Or(t.Facts[endpoint+record.FactCPUs], said)
 		}
 	}
 	cpus, err := param.ParseCPUs(said)

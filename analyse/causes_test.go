@@ -47,8 +47,8 @@ func TestCauses(t *testing.T) {
 	for _, f := range r.Causes {
 		box, _ := f.Cell.Get("sandbox")
 		switch {
-		case box == "vm" && (f.Cause != cause.Helper || f.Role != "vhost" || f.End != "server" || f.Ratio == nil || f.Price == nil):
-			t.Errorf("%s: %s of %q at %q, ratio %v, price %v: %s", f.Cell, f.Cause, f.Role, f.End, f.Ratio, f.Price, f.Text)
+		case box == "vm" && (f.Cause != cause.Helper || f.Role != "vhost" || f.Endpoint != "server" || f.Ratio == nil || f.Price == nil):
+			t.Errorf("%s: %s of %q at %q, ratio %v, price %v: %s", f.Cell, f.Cause, f.Role, f.Endpoint, f.Ratio, f.Price, f.Text)
 		case box == "vm":
 			helpers++
 		case f.Baseline && (f.Cause != cause.None || f.Ratio != nil || f.Price != nil):

@@ -15,7 +15,7 @@ func CPU(r *cpucost.Reader) Option { return func(a *analysis) { a.cpu = r } }
 // cpuCosts says what CPU a unit of work costs, in the strata that have a rate of
 // work.
 func (a *analysis) cpuCosts(r *Result) []cpucost.Cost {
-	ends := r.sandboxedEnds()
+	endpoints := r.sandboxedEndpoints()
 	var strata []cpucost.Stratum
 	for i := range a.study.Strata {
 		s := &a.study.Strata[i]
@@ -24,17 +24,17 @@ func (a *analysis) cpuCosts(r *Result) []cpucost.Cost {
 		if !ok {
 			continue
 		}
-		if len(ends[s.Key]) == 0 {
-			ends[s.Key] = a.isolated(s)
+		if len(endpoints[s.Key]) == 0 {
+			endpoints[s.Key] = a.isolated(s)
 		}
-		x := cpucost.Stratum{Cost: cpucost.Cost{Workload: w.Label, Stratum: s.Key, Shared: s.Shared, Response: rate, Ends: ends[s.Key]}}
+		x := cpucost.Stratum{Cost: cpucost.Cost{Workload: w.Label, Stratum: s.Key, Shared: s.Shared, Response: rate, Endpoints: endpoints[s.Key]}}
 		x.Cells = a.cpuCells(i)
 		strata = append(strata, x)
 	}
 	return cpucost.Build(a.rule, a.cpuReader(), strata)
 }
 
-// quotas says what the ends used of their CPU quotas, in all strata.
+// quotas says what the endpoints used of their CPU quotas, in all strata.
 func (a *analysis) quotas() []cpucost.Quota {
 	var strata []cpucost.Stratum
 	for i := range a.study.Strata {
@@ -90,11 +90,11 @@ func (a *analysis) rates(w study.Workload, s *study.Stratum) []record.Response {
 	return out
 }
 
-// isolated are the ends in question of a stratum all of whose sandboxes are native,
+// isolated are the endpoints in question of a stratum all of whose sandboxes are native,
 // such as one that compares processors: those that would be isolated.
 func (a *analysis) isolated(s *study.Stratum) []string {
 	for _, c := range s.Cells {
-		all := a.endsOf(c)
+		all := a.placed(c)
 		var out []string
 		for _, e := range all {
 			if study.Isolated(study.IsolateOf(c), e.Role, len(all)) {
@@ -108,15 +108,15 @@ func (a *analysis) isolated(s *study.Stratum) []string {
 	return nil
 }
 
-// sandboxedEnds are the roles that are in a sandbox, by stratum.
-func (r *Result) sandboxedEnds() map[string][]string {
-	ends := make(map[string][]string)
-	for _, e := range r.Ends {
-		for _, end := range e.Ends {
-			if end.Sandboxed {
-				ends[e.Stratum] = append(ends[e.Stratum], end.Role)
+// sandboxedEndpoints are the roles that are in a sandbox, by stratum.
+func (r *Result) sandboxedEndpoints() map[string][]string {
+	endpoints := make(map[string][]string)
+	for _, e := range r.Placements {
+		for _, endpoint := range e.Roles {
+			if endpoint.Sandboxed {
+				endpoints[e.Stratum] = append(endpoints[e.Stratum], endpoint.Role)
 			}
 		}
 	}
-	return ends
+	return endpoints
 }

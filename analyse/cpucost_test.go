@@ -69,7 +69,7 @@ func TestCPUCosts(t *testing.T) {
 		if math.Abs(c.Estimate.Ratio-want) > 1e-9 || c.Baseline != (want == 0) || c.Trials != 4 || c.Unit != "GB" || c.Source != cpucost.FromRoles {
 			t.Errorf("%s: %+v", c.Cell, c)
 		}
-		if d := cmp.Diff([]string{"server"}, c.Ends); d != "" {
+		if d := cmp.Diff([]string{"server"}, c.Endpoints); d != "" {
 			t.Errorf("%s: ends:\n%s", c.Cell, d)
 		}
 		cores, value := 0.0, 0.0

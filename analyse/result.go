@@ -50,7 +50,7 @@ type Result struct {
 
 	Discoveries *Discoveries `json:"discoveries,omitempty"` // nil when no row has a p-value
 
-	Ends []Ends `json:"ends,omitempty"` // where each end of the workloads ran, by stratum
+	Placements []Placement `json:"ends,omitempty"` // where each endpoint of the workloads ran, by stratum
 
 	// Certificates say what both sides of each comparison shared, where their trials tell; sorted.
 	Certificates []Certificate `json:"certificates,omitempty"`

@@ -65,7 +65,7 @@ func describe(w workload.Workload) study.WorkloadInfo {
 	}
 	if v, err := param.Fill(w.Params(), nil); err == nil {
 		if roles, err := w.Roles(v); err == nil {
-			info.Ends = len(roles)
+			info.Endpoints = len(roles)
 			for _, r := range roles {
 				info.Launches = info.Launches || r.Mode != workload.Exec
 			}

@@ -321,7 +321,7 @@ func (h *session) openCollectors() {
 	}
 }
 
-// openNetwork makes the bridge if a workload has two ends or is asked from outside.
+// openNetwork makes the bridge if a workload has two endpoints or is asked from outside.
 func (h *session) openNetwork(ctx context.Context) error {
 	wanted, err := h.NeedsNetwork()
 	if err != nil || !wanted || !real() {

@@ -285,7 +285,7 @@ func (s *Set) order(st *study.Study, trials []laid, said, timed bool) string {
 	return ""
 }
 
-// facts are a trial's, with where it came from, and the ends that it has readings of:
+// facts are a trial's, with where it came from, and the endpoints that it has readings of:
 // they were in the sandbox, unless the trial says otherwise.
 func facts(o Origin, t *Trial) map[string]string {
 	out := map[string]string{"imported.tool": o.Tool, "imported.path": o.Path}
@@ -293,11 +293,11 @@ func facts(o Origin, t *Trial) map[string]string {
 		out["imported.version"] = o.Version
 	}
 	for i := range t.Samples {
-		if end := t.Samples[i].Labels.Get(record.LabelEnd); end != "" {
-			if t.Facts[end+record.FactWhere] == "" {
+		if endpoint := t.Samples[i].Labels.Get(record.LabelEndpoint); endpoint != "" {
+			if t.Facts[endpoint+record.FactWhere] == "" {
 				level := t.Levels[study.FactorSandbox]
-				out[end+record.FactWhere] = level
-				maps.Copy(out, traits(level).Facts(end))
+				out[endpoint+record.FactWhere] = level
+				maps.Copy(out, traits(level).Facts(endpoint))
 			}
 		}
 	}

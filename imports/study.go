@@ -293,7 +293,7 @@ func Of(text []byte) (Catalogue, bool) {
 func (c Catalogue) Study() study.Catalogue {
 	out := study.Catalogue{Workloads: map[string]study.WorkloadInfo{}, Sandboxes: map[string]study.SandboxInfo{}}
 	for name, w := range c.Workloads {
-		info := study.WorkloadInfo{Responses: func(param.Values) []record.Response { return w.Responses }, Ends: 2}
+		info := study.WorkloadInfo{Responses: func(param.Values) []record.Response { return w.Responses }, Endpoints: 2}
 		for _, p := range w.Params {
 			info.Params = append(info.Params, param.Param{Name: p, Type: param.String, Help: "of the imported results"})
 		}

@@ -47,10 +47,10 @@ func (s *sim) result() *Result {
 		}
 	}
 	for _, e := range []string{client, isolated} {
-		rd.Value("window", record.Second, length*1e-9, record.LabelEnd, e)
-		rd.Value("bytes", record.Byte, s.doneBytes, record.LabelEnd, e)
-		rd.Value("operations", record.Count, s.done, record.LabelEnd, e)
-		rd.Value("throughput", record.BytesPerSecond, s.doneBytes/(length*1e-9), record.LabelEnd, e)
+		rd.Value("window", record.Second, length*1e-9, record.LabelEndpoint, e)
+		rd.Value("bytes", record.Byte, s.doneBytes, record.LabelEndpoint, e)
+		rd.Value("operations", record.Count, s.done, record.LabelEndpoint, e)
+		rd.Value("throughput", record.BytesPerSecond, s.doneBytes/(length*1e-9), record.LabelEndpoint, e)
 	}
 	rd.Series = s.rec.series()
 	return res

@@ -42,7 +42,7 @@ func (r *recorder) add(name string, u record.Unit, k record.SampleType, read fun
 
 // seconds adds a counter of the sandbox's time, which read gives in nanoseconds.
 func (r *recorder) seconds(name string, read func() float64, labels ...string) *track {
-	return r.add(name, record.Second, record.Counter, func() float64 { return read() * 1e-9 }, append(labels, record.LabelEnd, isolated)...)
+	return r.add(name, record.Second, record.Counter, func() float64 { return read() * 1e-9 }, append(labels, record.LabelEndpoint, isolated)...)
 }
 
 // role adds what is read of all threads of a role. Without entities its threads are not
@@ -53,7 +53,7 @@ func (r *recorder) role(name record.ThreadRole, entities []*entity, cpu func() f
 		return
 	}
 	r.seconds("run_wait", func() float64 { return waited(entities) }, record.LabelRole, string(name))
-	r.add("threads", record.Count, record.Gauge, func() float64 { return float64(len(entities)) }, record.LabelRole, string(name), record.LabelEnd, isolated)
+	r.add("threads", record.Count, record.Gauge, func() float64 { return float64(len(entities)) }, record.LabelRole, string(name), record.LabelEndpoint, isolated)
 }
 
 // single adds what is read of one thread.
@@ -72,7 +72,7 @@ func (r *recorder) init(s *sim) {
 	r.cgroup(s)
 	r.link(s)
 	for _, call := range []string{"read", "write"} {
-		r.add(record.SystemCalls, record.Count, record.Counter, func() float64 { return s.calls / 2 }, record.LabelEnd, isolated, record.LabelCall, call)
+		r.add(record.SystemCalls, record.Count, record.Counter, func() float64 { return s.calls / 2 }, record.LabelEndpoint, isolated, record.LabelCall, call)
 	}
 	system := func(mode string, read func() float64) {
 		top := 0.0
@@ -88,7 +88,7 @@ func (r *recorder) init(s *sim) {
 	if s.Load.Mode == Stream {
 		r.response.Name, r.response.Unit = "throughput", record.BytesPerSecond
 	}
-	r.response.Labels = record.MakeLabels(record.LabelEnd, client, "response", r.response.Name)
+	r.response.Labels = record.MakeLabels(record.LabelEndpoint, client, "response", r.response.Name)
 }
 
 // threads adds what the collector proc reads, and guest of a virtual machine.
@@ -145,9 +145,9 @@ func (r *recorder) cgroup(s *sim) {
 		return
 	}
 	count := func(name string, read func() float64) {
-		r.add(name, record.Count, record.Counter, read, record.LabelEnd, isolated)
+		r.add(name, record.Count, record.Counter, read, record.LabelEndpoint, isolated)
 	}
-	r.add(record.CPUQuota, record.Cores, record.Gauge, func() float64 { return s.Quota.Cores }, record.LabelEnd, isolated)
+	r.add(record.CPUQuota, record.Cores, record.Gauge, func() float64 { return s.Quota.Cores }, record.LabelEndpoint, isolated)
 	count(record.CgroupPeriods, func() float64 { return s.quota.periods })
 	count(record.CgroupThrottledPeriods, func() float64 { return s.quota.hits })
 	r.seconds(record.CgroupThrottledTime, func() float64 { return s.quota.time })
@@ -165,7 +165,7 @@ func (r *recorder) link(s *sim) {
 			return top
 		}
 	}
-	end := []string{record.LabelEnd, isolated}
+	end := []string{record.LabelEndpoint, isolated}
 	r.add(record.LinkReceived, record.Byte, record.Counter, rising(func() float64 { return s.toBytes - in() }), end...)
 	r.add(record.LinkSent, record.Byte, record.Counter, rising(func() float64 { return s.fromBytes - out() }), end...)
 	r.add(record.LinkRate, record.BytesPerSecond, record.Gauge, func() float64 { return s.Path.LinkRate }, end...)
@@ -198,9 +198,9 @@ func (r *recorder) guest(s *sim) {
 			r.add(record.GuestCPU, record.Second, record.Counter, func() float64 {
 				top = max(top, m.read()) // a slice counts when it ends
 				return top * 1e-9
-			}, record.LabelEnd, isolated, record.LabelCPU, strconv.Itoa(i), record.LabelMode, m.mode)
+			}, record.LabelEndpoint, isolated, record.LabelCPU, strconv.Itoa(i), record.LabelMode, m.mode)
 		}
-		r.add(record.GuestSoftIRQs, record.Count, record.Counter, func() float64 { return c.received }, record.LabelEnd, isolated,
+		r.add(record.GuestSoftIRQs, record.Count, record.Counter, func() float64 { return c.received }, record.LabelEndpoint, isolated,
 			record.LabelCPU, strconv.Itoa(i), record.LabelMode, "net_rx")
 	}
 	r.add(record.GuestRunnable, record.Count, record.Gauge, func() float64 {
@@ -211,7 +211,7 @@ func (r *recorder) guest(s *sim) {
 			}
 		}
 		return float64(n)
-	}, record.LabelEnd, isolated)
+	}, record.LabelEndpoint, isolated)
 }
 
 func spent(of []*entity) float64 {

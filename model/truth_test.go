@@ -128,7 +128,7 @@ func studyOf(t *testing.T, c model.Config, r *cause.Reader) []cause.Stratum {
 			trials = 2
 		}
 		shared := record.Cell{{Factor: "workload", Value: "net"}, {Factor: "size", Value: strconv.Itoa(shape[0])}, {Factor: "connections", Value: strconv.Itoa(shape[1])}}
-		s := cause.Stratum{Finding: cause.Finding{Workload: "net", Stratum: shared.Key(), Shared: shared}, Ends: []string{"server"}, Load: float64(shape[1])}
+		s := cause.Stratum{Finding: cause.Finding{Workload: "net", Stratum: shared.Key(), Shared: shared}, Endpoints: []string{"server"}, Load: float64(shape[1])}
 		s.Responses = []record.Response{{Name: "rate", Unit: record.PerSecond, Better: record.Higher, Operation: "request"}, {Name: "latency_mean", Unit: record.Second, Better: record.Lower, Operation: "request"}}
 		if c.Load.Mode == model.Stream {
 			s.Responses = []record.Response{{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte"}}
@@ -178,7 +178,7 @@ func callsPerUnit(s *cause.Stratum) float64 {
 	t := s.Cells[0].Trials[1]
 	calls := 0.0
 	for _, x := range t.Samples {
-		if x.Name == record.SystemCalls+record.RateSuffix && x.Labels.Get(record.LabelEnd) == "server" {
+		if x.Name == record.SystemCalls+record.RateSuffix && x.Labels.Get(record.LabelEndpoint) == "server" {
 			calls += x.Value
 		}
 	}

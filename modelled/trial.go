@@ -54,8 +54,8 @@ func calls(c model.Config, res study.Resolved) *model.Result {
 		Measured: window.Span{To: time.Second},
 		Reading: record.Reading{Samples: []record.Sample{
 			value("time_per_call", record.Second, took*busy/cores), value("rate", record.PerSecond, rate),
-			value(record.SystemCalls+record.RateSuffix, record.PerSecond, rate, record.LabelEnd, roleMain, record.LabelCall, study.PriceLevel),
-			value(record.CPUTime+record.RateSuffix, record.Cores, cores, record.LabelEnd, roleMain, record.LabelRole, roleWorkload),
+			value(record.SystemCalls+record.RateSuffix, record.PerSecond, rate, record.LabelEndpoint, roleMain, record.LabelCall, study.PriceLevel),
+			value(record.CPUTime+record.RateSuffix, record.Cores, cores, record.LabelEndpoint, roleMain, record.LabelRole, roleWorkload),
 		}},
 		Facts: map[string]string{roleMain + "." + record.FactAccelerator: model.Accelerator},
 	}
@@ -65,11 +65,11 @@ func calls(c model.Config, res study.Resolved) *model.Result {
 		if busy > quota {
 			throttled = periods
 		}
-		end := []string{record.LabelEnd, roleMain}
+		endpoint := []string{record.LabelEndpoint, roleMain}
 		out.Reading.Samples = append(out.Reading.Samples,
-			value(record.CgroupCPU+record.RateSuffix, record.Cores, cores, end...), value(record.CPUQuota+"_mean", record.Cores, quota, end...),
-			value(record.CgroupPeriods+record.RateSuffix, record.PerSecond, periods, end...), value(record.CgroupThrottledPeriods+record.RateSuffix, record.PerSecond, throttled, end...),
-			value(record.CgroupThrottledTime+record.RateSuffix, record.Cores, busy-cores, end...))
+			value(record.CgroupCPU+record.RateSuffix, record.Cores, cores, endpoint...), value(record.CPUQuota+"_mean", record.Cores, quota, endpoint...),
+			value(record.CgroupPeriods+record.RateSuffix, record.PerSecond, periods, endpoint...), value(record.CgroupThrottledPeriods+record.RateSuffix, record.PerSecond, throttled, endpoint...),
+			value(record.CgroupThrottledTime+record.RateSuffix, record.Cores, busy-cores, endpoint...))
 	}
 	return out
 }
@@ -79,25 +79,25 @@ func (r part) trial(next plan.Next) (*record.Trial, record.Evidence) {
 	t, evidence := r.result.Trial(next.Cell, next.Block, next.Seq)
 	t.Attempt = next.Attempt
 	maps.Copy(t.Facts, r.facts)
-	end := roleMain
+	endpoint := roleMain
 	if r.res.Workload.Kind == kindNet {
-		end = roleServer
+		endpoint = roleServer
 		t.Facts[roleClient+record.FactWhere] = record.WhereNative
 		if r.res.Isolate == study.Both && r.res.Traits.Family != record.FamilyNative {
 			t.Warnings = append(slices.Clip(t.Warnings), record.Warning{Code: "modelled-end",
 				Text: "both ends were to be isolated, and the model has the server's sandbox alone: what the client's would add is not in the figures"})
 		}
 	}
-	t.Facts[end+record.FactWhere] = record.Where(r.res.Sandbox, r.res.Traits)
-	maps.Copy(t.Facts, r.res.Traits.Facts(end))
+	t.Facts[endpoint+record.FactWhere] = record.Where(r.res.Sandbox, r.res.Traits)
+	maps.Copy(t.Facts, r.res.Traits.Facts(endpoint))
 	if next.Counting {
-		r.counted(t, end)
+		r.counted(t, endpoint)
 	}
 	return t, evidence
 }
 
 // counted adds what package run adds to a trial that counts system calls.
-func (r part) counted(t *record.Trial, end string) {
+func (r part) counted(t *record.Trial, endpoint string) {
 	cores := 0.0
 	for _, s := range t.Samples {
 		if s.Name == record.CPUTime+record.RateSuffix && s.Labels.Get(record.LabelRole) == roleWorkload {
@@ -109,7 +109,7 @@ func (r part) counted(t *record.Trial, end string) {
 		record.NewValue(plan.CoresSample, record.Cores, cores),
 		record.NewValue(plan.ActiveSample, record.Fraction, 1),
 		record.NewValue(plan.WindowSample, record.Second, (w.To-w.From).Seconds()),
-		record.NewValue(plan.IsolatedSample, record.Count, 1, record.LabelEnd, end, record.LabelSandbox, r.res.Sandbox))
+		record.NewValue(plan.IsolatedSample, record.Count, 1, record.LabelEndpoint, endpoint, record.LabelSandbox, r.res.Sandbox))
 }
 
 // skips names the cells that the model does not know, the sentinel's last, and why.

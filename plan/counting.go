@@ -17,7 +17,7 @@ import (
 // older tare or on a host that could not count, continues without it.
 
 // CoresSample is the name of a sample that package run adds to counting trials: the
-// processors that the isolated end's own program used, in cores.
+// processors that the isolated endpoint's own program used, in cores.
 const CoresSample = "counted_cores"
 
 // ActiveSample is another: the rate of calls while the program was working, divided by the

@@ -3,10 +3,10 @@ package record
 // Names of samples and labels that package run or an analysis reads. Their writers use the
 // same constants, so that a name cannot change on one side only.
 const (
-	LabelEnd  = "end"  // the workload's role whose sandbox it is: server, client
-	LabelCall = "call" // a system call's name
-	LabelRole = "role" // whose thread it is: a ThreadRole
-	// LabelSandbox is the kind of sandbox that an end is in.
+	LabelEndpoint = "end"  // the workload's role whose sandbox it is: server, client
+	LabelCall     = "call" // a system call's name
+	LabelRole     = "role" // whose thread it is: a ThreadRole
+	// LabelSandbox is the kind of sandbox that an endpoint is in.
 	LabelSandbox = "sandbox"
 
 	SystemCalls     = "system_calls"         // counter of the collector calls; labels LabelCall and LabelEnd

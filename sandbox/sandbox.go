@@ -211,7 +211,7 @@ type Network struct {
 	Addr netip.Prefix `json:"addr,omitzero"`  // of the interface in it
 }
 
-// Link is what the network between the ends of a workload is to be like. Zero values mean:
+// Link is what the network between the endpoints of a workload is to be like. Zero values mean:
 // as fast as the bridge.
 type Link struct {
 	Delay time.Duration // that every packet takes longer, each way
@@ -287,10 +287,10 @@ type Instance interface {
 
 // Scope names a sandbox whose figures are read. It means the same at every site.
 type Scope struct {
-	Node    string `json:"node,omitempty"`    // of the site; "" where there is one
-	Sandbox string `json:"sandbox,omitempty"` // its name, unique at the site: Want.Name
-	Kind    string `json:"kind,omitempty"`    // the kind's name
-	End     string `json:"end,omitempty"`     // the workload's role that runs in it: server, client
+	Node     string `json:"node,omitempty"`    // of the site; "" where there is one
+	Sandbox  string `json:"sandbox,omitempty"` // its name, unique at the site: Want.Name
+	Kind     string `json:"kind,omitempty"`    // the kind's name
+	Endpoint string `json:"end,omitempty"`     // the workload's role that runs in it: server, client
 }
 
 // LocalScope is a Scope with what belongs to the sandbox on its node. It means something on

@@ -28,10 +28,10 @@ func countCatalogue() Catalogue {
 		"tail": {{Name: "latency_p99", Unit: record.Second, Better: record.Lower}},
 		"open": {{Name: "latency_p99", Unit: record.Second, Better: record.Lower}, {Name: "rate", Unit: record.PerSecond, Better: record.Neither}},
 	} {
-		cat.Workloads[name] = WorkloadInfo{Ends: 1, Responses: func(param.Values) []record.Response { return rs }}
+		cat.Workloads[name] = WorkloadInfo{Endpoints: 1, Responses: func(param.Values) []record.Response { return rs }}
 	}
-	cat.Workloads["startup"] = WorkloadInfo{Ends: 1, Launches: true, Responses: counts("run")}
-	cat.Workloads["syscall"] = WorkloadInfo{Ends: 1, Responses: counts("call"),
+	cat.Workloads["startup"] = WorkloadInfo{Endpoints: 1, Launches: true, Responses: counts("run")}
+	cat.Workloads["syscall"] = WorkloadInfo{Endpoints: 1, Responses: counts("call"),
 		Params: []param.Param{
 			{Name: "call", Type: param.Enum, Default: "getpid", Words: []string{"getpid", "stat", "open_close"}},
 			{Name: "warmup", Type: param.Duration, Default: "200ms", Max: 60},

@@ -82,7 +82,7 @@ type WorkloadInfo struct {
 	Params    []param.Param
 	Responses func(param.Values) []record.Response
 	Check     func(param.Values) error // of values that have passed param.Fill
-	Ends      int                      // roles that can be isolated apart; isolate applies from 2 on
+	Endpoints int                      // roles that can be isolated apart; isolate applies from 2 on
 	Launches  bool                     // its roles make sandboxes of their own
 }
 

@@ -35,8 +35,8 @@ func (d *draft) suits(w *load, i int) bool {
 	case f.class == ofWorkload:
 		return w.has(f.name)
 	case f.name == FactorIsolate, f.name == FactorLinkDelay, f.name == FactorLinkRate:
-		return w.info.Ends > 1
-	case f.name == FactorCPUs && w.info.Ends < 2:
+		return w.info.Endpoints > 1
+	case f.name == FactorCPUs && w.info.Endpoints < 2:
 		// One end cannot be apart: those levels are all the same to it.
 		return slices.ContainsFunc(f.base, func(l string) bool { return l != AnyCPU && l != ApartCPUs })
 	}

@@ -36,7 +36,7 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 	// With one end there is nothing to choose: whatever the role is called, it
 	// is in the sandbox.
 	out.Isolate = Both
-	if info.Ends > 1 {
+	if info.Endpoints > 1 {
 		out.Isolate = isolateDefault
 	}
 	values := make(param.Values, len(info.Params))
@@ -56,7 +56,7 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 			switch l.Value {
 			case AnyCPU:
 			case ApartCPUs:
-				out.Apart = info.Ends > 1
+				out.Apart = info.Endpoints > 1
 			default:
 				out.CPUs = l.Value
 			}

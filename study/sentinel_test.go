@@ -15,7 +15,7 @@ import (
 func watchCatalogue() Catalogue {
 	cat := testCatalogue()
 	cat.Sandboxes["fake"] = is(record.Traits{Family: record.FamilyFake})
-	cat.Workloads["syscall"] = WorkloadInfo{Ends: 1,
+	cat.Workloads["syscall"] = WorkloadInfo{Endpoints: 1,
 		Params: []param.Param{
 			{Name: "call", Type: param.Enum, Default: "getpid", Words: []string{"getpid", "open_close"}},
 			{Name: "warmup", Type: param.Duration, Default: "200ms", Max: 60},

@@ -133,8 +133,8 @@ type Resolved struct {
 	CPULimit    float64       // cores; 0 none
 	MemoryLimit int64         // bytes; 0 none
 	CPUs        string        // of the sandbox, as a cpuset list; "" any
-	Apart       bool          // each end of a workload with several has processors of its own
-	LinkDelay   time.Duration // that packets between two ends take longer, each way
+	Apart       bool          // each endpoint of a workload with several has processors of its own
+	LinkDelay   time.Duration // that packets between two endpoints take longer, each way
 	LinkRate    int64         // bytes a second each way; 0 none
 	Options     param.Values  // of the kind
 }
@@ -237,7 +237,7 @@ func Isolated(isolate, role string, roles int) bool {
 	return roles == 1 || isolate == Both || isolate == "" || isolate == role
 }
 
-// IsolateOf is a cell's level of FactorIsolate, or that of workloads with two ends
+// IsolateOf is a cell's level of FactorIsolate, or that of workloads with two endpoints
 // without one.
 func IsolateOf(c record.Cell) string {
 	if v, ok := c.Get(FactorIsolate); ok {
@@ -262,5 +262,5 @@ const (
 // Levels of the factor cpus that are no list.
 const (
 	AnyCPU    = "any"   // where the scheduler likes
-	ApartCPUs = "apart" // each end of a workload that has several on cores of its own
+	ApartCPUs = "apart" // each endpoint of a workload that has several on cores of its own
 )

@@ -50,7 +50,7 @@ func testCatalogue() Catalogue {
 					}
 					return nil
 				},
-				Ends: 2,
+				Endpoints: 2,
 			},
 			"cpu": {
 				Params: []param.Param{
@@ -60,9 +60,9 @@ func testCatalogue() Catalogue {
 				Responses: func(param.Values) []record.Response {
 					return []record.Response{{Name: "events", Unit: record.PerSecond, Better: record.Higher}}
 				},
-				Ends: 1,
+				Endpoints: 1,
 			},
-			"noop": {Ends: 1, Responses: func(param.Values) []record.Response {
+			"noop": {Endpoints: 1, Responses: func(param.Values) []record.Response {
 				return []record.Response{{Name: "elapsed", Unit: record.Second, Better: record.Lower}}
 			}},
 		},

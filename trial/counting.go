@@ -73,7 +73,7 @@ func (t *trial) keepCounts() {
 			counted = true
 		case s.Name == record.SystemCallsLost+record.RateSuffix && s.Value > 0:
 			t.rec.Warnings = append(t.rec.Warnings, record.Warning{
-				Code: "calls-lost", Text: fmt.Sprintf("%.3g system calls a second of %s have no known number, or came from more processes than there is room for; they are not counted", s.Value, s.Labels.Get(record.LabelEnd)),
+				Code: "calls-lost", Text: fmt.Sprintf("%.3g system calls a second of %s have no known number, or came from more processes than there is room for; they are not counted", s.Value, s.Labels.Get(record.LabelEndpoint)),
 			})
 		}
 	}
@@ -94,13 +94,13 @@ func (t *trial) keepCounts() {
 	t.rec.Failure = &record.Failure{Phase: PhaseRun, Kind: "other", Reason: "system calls were not counted: " + why}
 }
 
-// keepCores sums up how many processors the isolated end's own program used: so
+// keepCores sums up how many processors the isolated endpoint's own program used: so
 // many of its calls are under way at once. The sample has no labels, so that
 // whoever loads trials for an analysis has it.
 func (t *trial) keepCores() {
 	sum := 0.0
 	for _, s := range t.rec.Samples {
-		end, role := s.Labels.Get(record.LabelEnd), s.Labels.Get(record.LabelRole)
+		end, role := s.Labels.Get(record.LabelEndpoint), s.Labels.Get(record.LabelRole)
 		if s.Name == record.CPUTime+record.RateSuffix && t.isolates(end) && (role == string(record.RoleWorkload) || role == string(record.RoleUnattributed)) {
 			sum += s.Value
 		}
@@ -124,7 +124,7 @@ func (t *trial) keepActive() {
 	sums := map[time.Duration]float64{}
 	for i := range t.evidence.Series {
 		s := &t.evidence.Series[i]
-		if s.Name != record.SystemCalls || !t.isolates(s.Labels.Get(record.LabelEnd)) {
+		if s.Name != record.SystemCalls || !t.isolates(s.Labels.Get(record.LabelEndpoint)) {
 			continue
 		}
 		for k, at := range s.T {
@@ -201,7 +201,7 @@ func atWork(at []time.Duration, rates []float64) float64 {
 	return 0
 }
 
-// isolates reports whether a role of this trial is an isolated end.
+// isolates reports whether a role of this trial is an isolated endpoint.
 func (t *trial) isolates(end string) bool {
 	return study.Isolated(t.res.Isolate, end, len(t.roles))
 }
@@ -212,7 +212,7 @@ func (t *trial) keepIsolated() {
 	for i := range t.roles {
 		if name := t.roles[i].Name; t.isolates(name) {
 			t.rec.Samples = append(t.rec.Samples, record.Sample{Name: plan.IsolatedSample, Unit: record.Count, Kind: record.Value, Value: 1,
-				Labels: record.MakeLabels(record.LabelEnd, name, record.LabelSandbox, t.res.Sandbox)})
+				Labels: record.MakeLabels(record.LabelEndpoint, name, record.LabelSandbox, t.res.Sandbox)})
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (p *tallyProbe) Read(dst []record.Sample) ([]record.Sample, error) {
 func (*tallyProbe) Close() error { return nil }
 
 // TestCountingTrials: the collector is open in the counting trial alone, whose
-// samples say what the isolated end called and used; where it does not work the
+// samples say what the isolated endpoint called and used; where it does not work the
 // trial is made twice, and the others are as good.
 func TestCountingTrials(t *testing.T) {
 	for _, c := range []struct {

@@ -80,7 +80,7 @@ func (t *trial) prepareRole(ctx context.Context, role workload.Role, cpus string
 	if ep.kind, err = t.maker.kind(kind); err != nil {
 		return err
 	}
-	ep.cost = record.MakeLabels(record.LabelEnd, role.Name, record.LabelSandbox, kind)
+	ep.cost = record.MakeLabels(record.LabelEndpoint, role.Name, record.LabelSandbox, kind)
 	traits := ep.kind.Traits(nil).Traits
 	maps.Copy(t.rec.Facts, traits.Facts(role.Name))
 	t.rec.Facts[role.Name+record.FactWhere] = record.Where(kind, traits)
@@ -176,7 +176,7 @@ func (ep *endpoint) command(args []string, stdout, stderr *output) sandbox.Comma
 	}
 }
 
-// kindOf says where a role runs and whether that is the isolated end; the other
+// kindOf says where a role runs and whether that is the isolated endpoint; the other
 // end runs natively.
 func (t *trial) kindOf(role workload.Role) (kind string, isolated bool) {
 	if t.isolates(role.Name) {

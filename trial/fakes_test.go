@@ -113,7 +113,7 @@ func (i *instance) Stop(context.Context) error {
 	return nil
 }
 
-// load is a workload of two ends.
+// load is a workload of two endpoints.
 type load struct {
 	j      *journal
 	bad    bool
@@ -161,7 +161,7 @@ func (*meter) Check() error              { return nil }
 func (m *meter) Open(_ context.Context, s []sandbox.LocalScope) (collect.Probe, error) {
 	ends := make([]string, len(s))
 	for i := range s {
-		ends[i] = s[i].End
+		ends[i] = s[i].Endpoint
 	}
 	m.j.note("open collectors on %s", strings.Join(ends, "+"))
 	return &meterProbe{m: m}, nil
@@ -299,7 +299,7 @@ func engine(t *testing.T, bad string) (*Maker, *journal) {
 	}
 	l := &load{j: j, bad: bad == "garbage"}
 	cat := study.Catalogue{
-		Workloads: map[string]study.WorkloadInfo{"load": {Ends: 2, Responses: l.Responses}},
+		Workloads: map[string]study.WorkloadInfo{"load": {Endpoints: 2, Responses: l.Responses}},
 		Sandboxes: map[string]study.SandboxInfo{"process": {}}, Native: "process",
 	}
 	return &Maker{

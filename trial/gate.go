@@ -34,7 +34,7 @@ func (t *trial) keepSkew() {
 			continue
 		}
 		n++
-		t.sample(record.StartUncertainty, record.MakeLabels(record.LabelEnd, ep.role.Name), ep.within)
+		t.sample(record.StartUncertainty, record.MakeLabels(record.LabelEndpoint, ep.role.Name), ep.within)
 		if first.IsZero() || at.Before(first) {
 			first = at
 		}

@@ -11,7 +11,7 @@ import (
 	"tare/sandbox"
 )
 
-// note adds facts of an end.
+// note adds facts of an endpoint.
 func (t *trial) note(ep *endpoint, facts map[string]string) {
 	for k, v := range facts {
 		t.rec.Facts[ep.role.Name+"."+k] = v
@@ -37,12 +37,12 @@ func (t *trial) boot(ep *endpoint) error {
 	}
 	for _, p := range b.Boot() {
 		t.sample(record.SandboxBoot, record.MakeLabels(
-			record.LabelEnd, ep.role.Name, record.LabelSandbox, ep.kind.Name(), record.LabelPhase, p.Name), p.Took)
+			record.LabelEndpoint, ep.role.Name, record.LabelSandbox, ep.kind.Name(), record.LabelPhase, p.Name), p.Took)
 	}
 	return void
 }
 
-// whereAccelerated adds how a machine's processors were had to where an end ran.
+// whereAccelerated adds how a machine's processors were had to where an endpoint ran.
 func (t *trial) whereAccelerated(ep *endpoint, accelerator string) {
 	if accelerator != "" {
 		t.rec.Facts[ep.role.Name+record.FactWhere] += " (" + strings.ToUpper(accelerator) + ")"
@@ -80,7 +80,7 @@ func (t *trial) clock(ctx context.Context, ep *endpoint, when string) {
 		t.rec.Warnings = append(t.rec.Warnings, record.Warning{Code: "clock", Text: fmt.Sprintf("%s at its %s: %v", ep.role.Name, when, err)})
 		return
 	}
-	labels := record.MakeLabels(record.LabelEnd, ep.role.Name, record.LabelPhase, when)
+	labels := record.MakeLabels(record.LabelEndpoint, ep.role.Name, record.LabelPhase, when)
 	t.sample(record.ClockOffset, labels, c.Offset)
 	t.sample(record.ClockUncertainty, labels, c.Uncertainty)
 	now := time.Now()

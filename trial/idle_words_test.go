@@ -11,7 +11,7 @@ import (
 
 // TestIdleWords: what a sandbox used between its turns is said of the sandbox, not of the role.
 func TestIdleWords(t *testing.T) {
-	labels := record.MakeLabels(record.LabelEnd, "main")
+	labels := record.MakeLabels(record.LabelEndpoint, "main")
 	tr := &trial{rec: &record.Trial{}, set: set{endpoints: []*endpoint{{role: workload.Role{Name: "main"}, kind: &kind{name: "runsc"}}}}}
 	for turn := range 2 {
 		at := time.Duration(turn) * 2 * time.Second

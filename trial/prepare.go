@@ -34,7 +34,7 @@ func (m *Maker) NeedsImages() ([]string, error) {
 	})
 }
 
-// NeedsNetwork tells whether a workload of the study has two ends, or one that is
+// NeedsNetwork tells whether a workload of the study has two endpoints, or one that is
 // asked from outside.
 func (m *Maker) NeedsNetwork() (bool, error) {
 	for _, cell := range slices.Concat(m.cells()...) {

@@ -163,7 +163,7 @@ func (t *trial) combine() {
 // idleMost is how much of a processor a sandbox may use between its turns without a word about it.
 const idleMost = 0.02
 
-// keepIdle says what the sandboxes of each end used between their turns, where they were to be
+// keepIdle says what the sandboxes of each endpoint used between their turns, where they were to be
 // idle. Others were weighed meanwhile.
 func (t *trial) keepIdle() {
 	last := map[record.Labels]record.Series{}
@@ -173,7 +173,7 @@ func (t *trial) keepIdle() {
 			continue
 		}
 		if was, ok := last[s.Labels]; ok {
-			end, n := s.Labels.Get(record.LabelEnd), len(was.T)-1
+			end, n := s.Labels.Get(record.LabelEndpoint), len(was.T)-1
 			used[end] += s.V[0] - was.V[n]
 			passed[end] += s.T[0] - was.T[n]
 		}
@@ -184,7 +184,7 @@ func (t *trial) keepIdle() {
 			continue
 		}
 		cores := used[end] / passed[end].Seconds()
-		t.rec.Samples = append(t.rec.Samples, record.Sample{Name: record.IdleCPU, Labels: record.MakeLabels(record.LabelEnd, end), Unit: record.Cores, Kind: record.Value, Value: cores})
+		t.rec.Samples = append(t.rec.Samples, record.Sample{Name: record.IdleCPU, Labels: record.MakeLabels(record.LabelEndpoint, end), Unit: record.Cores, Kind: record.Value, Value: cores})
 		if cores > idleMost {
 			t.rec.Warnings = append(t.rec.Warnings, record.Warning{Code: "idle", Text: fmt.Sprintf(
 				"%s used %.2g %% of a core while idle, which slows the others; leave turns out", t.boxOf(end), 100*cores)})
@@ -192,7 +192,7 @@ func (t *trial) keepIdle() {
 	}
 }
 
-// boxOf names the sandbox of an end, and the end where there are two.
+// boxOf names the sandbox of an endpoint, and the endpoint where there are two.
 func (t *trial) boxOf(end string) string {
 	for _, ep := range t.endpoints {
 		if ep.role.Name == end {

@@ -140,7 +140,7 @@ func TestTurnsThatFail(t *testing.T) {
 
 // TestIdleCPU: two turns of a second each, and between them half a second of CPU in ten.
 func TestIdleCPU(t *testing.T) {
-	at := record.MakeLabels(record.LabelEnd, "server")
+	at := record.MakeLabels(record.LabelEndpoint, "server")
 	turn := func(from time.Duration, v float64) record.Series {
 		return record.Series{Name: record.CgroupCPU, Labels: at, Unit: record.Second, Kind: record.Counter, T: []time.Duration{from, from + time.Second}, V: []float64{v, v + 1}}
 	}

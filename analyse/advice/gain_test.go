@@ -149,7 +149,7 @@ func TestRoomByQuota(t *testing.T) {
 		l := newLab("net", map[string]string{"connections": "16"})
 		c := at("vm", "default_vcpus", "1", "cpu-limit", "8")
 		l.finds(cause.Helper, "vhost", c)
-		l.in.Quotas = []cpucost.Quota{{Cell: c, End: "client", Cores: 0.1 * cores}, {Cell: c, End: "server", Cores: cores}}
+		l.in.Quotas = []cpucost.Quota{{Cell: c, Endpoint: "client", Cores: 0.1 * cores}, {Cell: c, Endpoint: "server", Cores: cores}}
 		l.advice(t, rule)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Stratum is what Build needs to know of one.
 type Stratum struct {
 	Finding                     // Workload, Stratum, Shared and Response are the same for all its cells
-	Ends      []string          // roles of the workload whose sandbox is in question
+	Endpoints []string          // roles of the workload whose sandbox is in question
 	Responses []record.Response // that its trials may have
 	Load      float64           // operations under way, as the workload was told; 0: not known
 	Past      bool              // another tool measured it: nothing can be read again
@@ -55,18 +55,18 @@ type builder struct {
 	lines      map[fitKey]*Fit
 }
 
-// cellRead is what was read of one cell: of each end, its trials and their middle.
+// cellRead is what was read of one cell: of each endpoint, its trials and their middle.
 type cellRead struct {
-	trials int
-	blocks []int
-	times  []float64 // of an operation, beside blocks
-	values []float64 // of the response, beside blocks
-	ends   []endRead
+	trials    int
+	blocks    []int
+	times     []float64 // of an operation, beside blocks
+	values    []float64 // of the response, beside blocks
+	endpoints []endpointRead
 }
 
-// endRead has no sheets of single trials: they are made again where they are wanted, one
+// endpointRead has no sheets of single trials: they are made again where they are wanted, one
 // cell at a time, since all of them are large.
-type endRead struct {
+type endpointRead struct {
 	name   string
 	helper string
 	mid    sheet
@@ -77,9 +77,9 @@ func (b *builder) readAll(s *Stratum) []cellRead {
 	for j := range s.Cells {
 		c := &s.Cells[j]
 		cr := cellRead{trials: len(c.Trials), blocks: slices.Sorted(maps.Keys(c.Trials))}
-		for e, end := range s.Ends {
-			each, helper := b.each(s, c, cr.blocks, end)
-			cr.ends = append(cr.ends, endRead{name: end, helper: helper, mid: middle(each)})
+		for e, endpoint := range s.Endpoints {
+			each, helper := b.each(s, c, cr.blocks, endpoint)
+			cr.endpoints = append(cr.endpoints, endpointRead{name: endpoint, helper: helper, mid: middle(each)})
 			for i := range each {
 				if e == 0 {
 					cr.times = append(cr.times, timeOf(&each[i], s.load()))
@@ -100,15 +100,15 @@ func (s *Stratum) load() float64 {
 	return math.NaN()
 }
 
-// each makes the sheets of a cell's trials at one end, in the order of blocks, and
+// each makes the sheets of a cell's trials at one endpoint, in the order of blocks, and
 // says which role's thread is the busiest helper in most of them.
-func (b *builder) each(s *Stratum, c *Cell, blocks []int, end string) ([]sheet, string) {
+func (b *builder) each(s *Stratum, c *Cell, blocks []int, endpoint string) ([]sheet, string) {
 	ops := operationOf(s.Responses)
 	out := make([]sheet, len(blocks))
 	seen := map[string]int{}
 	for i, block := range blocks {
 		var helper string
-		out[i], helper = b.reader.sheet(c.Trials[block], end, s.Ends)
+		out[i], helper = b.reader.sheet(c.Trials[block], endpoint, s.Endpoints)
 		responses(&out[i], c.Trials[block], &ops, s.Response.Name)
 		seen[helper]++
 	}
@@ -195,17 +195,17 @@ func responses(x *sheet, t *record.Trial, ops *operation, first string) {
 	}
 }
 
-// sheet is that of a trial's end, with the busiest thread of the ends that are not
+// sheet is that of a trial's end, with the busiest thread of the endpoints that are not
 // sandboxed.
-func (r *Reader) sheet(t *record.Trial, end string, ends []string) (sheet, string) {
+func (r *Reader) sheet(t *record.Trial, endpoint string, endpoints []string) (sheet, string) {
 	out, helper := blank(), ""
 	other := math.NaN()
 	for _, e := range r.trials[t.Identity()] {
-		name := r.list[e.end]
+		name := r.list[e.endpoint]
 		switch {
-		case name == end:
+		case name == endpoint:
 			out, helper = e.unpack(), r.list[e.helper]
-		case !slices.Contains(ends, name) && !(float64(e.figures[fWorkBusy]) <= other):
+		case !slices.Contains(endpoints, name) && !(float64(e.figures[fWorkBusy]) <= other):
 			other = float64(e.figures[fWorkBusy])
 		}
 	}
@@ -222,23 +222,23 @@ func (b *builder) find(i, j int, fam []family) Finding {
 	out.Trials = cr.trials
 	var f facts
 	var v verdict
-	for e := range cr.ends { // the end that is worst off decides
+	for e := range cr.endpoints { // the end that is worst off decides
 		g := b.facts(i, j, e, fam[i])
 		w := decide(b.rules, &g)
 		if e == 0 || stronger(w, v) {
 			f, v = g, w
-			out.End = cr.ends[e].name
+			out.Endpoint = cr.endpoints[e].name
 		}
 	}
 	if v.cause == Unknown && f.own.unread() && b.collected(&s.Cells[j]) {
 		v.missing = elsewhere
 	}
-	if len(cr.ends) == 0 {
+	if len(cr.endpoints) == 0 {
 		out.Cause, out.Missing = Unknown, "nothing says where the workload's ends ran"
 		out.Text = sentence(&out, nil, nil)
 		return out
 	}
-	each, _ := b.each(s, &s.Cells[j], cr.blocks, out.End)
+	each, _ := b.each(s, &s.Cells[j], cr.blocks, out.Endpoint)
 	if w := v.doubt(b.rules, &f); w.cause != v.cause {
 		v = w
 		out.Confidence, _ = v.atBest(&f)
@@ -277,17 +277,17 @@ func stronger(a, b verdict) bool {
 	return a.margin > b.margin
 }
 
-// facts puts together what one end of a cell is decided by.
+// facts puts together what one endpoint of a cell is decided by.
 func (b *builder) facts(i, j, e int, fam family) facts {
 	s := &b.strata[i]
 	c := &s.Cells[j]
-	er := &b.read[i][j].ends[e]
+	er := &b.read[i][j].endpoints[e]
 	found := c.Finding
 	found.Response = s.Response
 	costs := c.Costs || found.Suspect()
 	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: costs, undecided: c.Undecided, worse: found.looksWorse(1.03), helper: er.helper, load: s.load(), pinned: c.Pinned, calls: c.Calls, past: s.Past}
 	if k := slices.IndexFunc(s.Cells, func(c Cell) bool { return c.Baseline }); k >= 0 && k != j && b.read[i][k].trials > 0 {
-		f.base = b.read[i][k].ends[e].mid
+		f.base = b.read[i][k].endpoints[e].mid
 		f.from = b.difference(i, j, k)
 	}
 	if base, ok := f.baseStays(); ok {
@@ -308,12 +308,12 @@ func (b *builder) lowest(i, j, e int, fam family, polling bool) *point {
 			continue
 		}
 		at := slices.IndexFunc(b.strata[k].Cells, func(c Cell) bool { return c.Treatment == b.strata[i].Cells[j].Treatment })
-		if at < 0 || b.read[k][at].trials == 0 || e >= len(b.read[k][at].ends) {
+		if at < 0 || b.read[k][at].trials == 0 || e >= len(b.read[k][at].endpoints) {
 			continue
 		}
-		g := facts{own: b.read[k][at].ends[e].mid, base: blank(), load: b.strata[k].load(), pinned: b.strata[k].Cells[at].Pinned, calls: b.strata[k].Cells[at].Calls, polling: polling}
+		g := facts{own: b.read[k][at].endpoints[e].mid, base: blank(), load: b.strata[k].load(), pinned: b.strata[k].Cells[at].Pinned, calls: b.strata[k].Cells[at].Calls, polling: polling}
 		if z := slices.IndexFunc(b.strata[k].Cells, func(c Cell) bool { return c.Baseline }); z >= 0 && b.read[k][z].trials > 0 {
-			g.base = b.read[k][z].ends[e].mid
+			g.base = b.read[k][z].endpoints[e].mid
 		}
 		p := point{load: g.inFlight(), added: g.added(), value: g.own.unit(), helper: g.own[fHelperCPU], busy: g.own[fHelperBusy]}
 		if out == nil || p.load < out.load {

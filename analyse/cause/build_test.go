@@ -59,7 +59,7 @@ func grid(r *Reader, n, trials, cpus int, added float64) []Stratum {
 	for i := range n {
 		size := 16 << (2 * (i % 5))
 		shared := record.Cell{{Factor: "workload", Value: "net"}, {Factor: "cpu-limit", Value: strconv.Itoa(i / 5)}, {Factor: "connections", Value: "4"}, {Factor: "size", Value: strconv.Itoa(size)}}
-		s := Stratum{Finding: Finding{Workload: "net", Stratum: shared.Key(), Shared: shared}, Ends: []string{"server"}, Load: 4,
+		s := Stratum{Finding: Finding{Workload: "net", Stratum: shared.Key(), Shared: shared}, Endpoints: []string{"server"}, Load: 4,
 			Responses: []record.Response{{Name: "latency_mean", Unit: record.Second, Operation: "request"}, {Name: "rate", Unit: record.PerSecond, Operation: "request"}}}
 		s.Response = s.Responses[0]
 		for k, box := range []string{"process", "vm"} {
@@ -90,7 +90,7 @@ func TestBuild(t *testing.T) {
 		t.Fatalf("%d findings of 8 cells", len(found))
 	}
 	for _, f := range found {
-		if f.Trials != 4 || f.End != "server" || f.Text == "" || len(f.Readings) == 0 || f.Confidence <= 0 || f.Confidence > 1 {
+		if f.Trials != 4 || f.Endpoint != "server" || f.Text == "" || len(f.Readings) == 0 || f.Confidence <= 0 || f.Confidence > 1 {
 			t.Errorf("%s %s: %+v", f.Stratum, f.Treatment, f)
 		}
 		for _, x := range f.Readings {

@@ -58,7 +58,7 @@ type Finding struct {
 	// holds 1. Neither Costs nor Undecided: as good as the baseline, or better.
 	Undecided bool `json:"undecided,omitempty"`
 
-	End        string  `json:"end,omitempty"` // role of the workload whose readings decide: server, client
+	Endpoint   string  `json:"end,omitempty"` // role of the workload whose readings decide: server, client
 	Cause      Name    `json:"cause"`
 	Role       string  `json:"role,omitempty"`       // of the thread that is full: vhost, vmm, sentry; of Helper
 	Among      []Name  `json:"among,omitempty"`      // of Untold: the likelier first

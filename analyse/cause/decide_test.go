@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// with is a sheet on which an end of a virtual machine has room everywhere, and some
+// with is a sheet on which an endpoint of a virtual machine has room everywhere, and some
 // figures are other: in pairs, figure and value.
 func with(pairs ...any) sheet {
 	s := blank()

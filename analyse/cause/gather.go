@@ -10,14 +10,14 @@ import (
 
 // gathered are the samples of one trial on their way into sheets.
 type gathered struct {
-	ends    map[string]*endGathered
-	system  map[string]float64 // by mode
-	devices map[string]*device
-	harness float64 // CPU of the harness itself
-	soft    float64 // of the host's processor that had most; negative where it was not read
+	endpoints map[string]*endpointGathered
+	system    map[string]float64 // by mode
+	devices   map[string]*device
+	harness   float64 // CPU of the harness itself
+	soft      float64 // of the host's processor that had most; negative where it was not read
 }
 
-type endGathered struct {
+type endpointGathered struct {
 	sheet
 	helper             string // role whose thread is fHelperBusy
 	most               string // role of helpers that used most
@@ -32,14 +32,14 @@ type processor struct{ all, idle, task, soft, steal, count float64 }
 
 type device struct{ busy, queue, bytes float64 }
 
-func (g *gathered) end(name string) *endGathered {
-	e := g.ends[name]
+func (g *gathered) endpoint(name string) *endpointGathered {
+	e := g.endpoints[name]
 	if e == nil {
-		e = &endGathered{sheet: blank(), busiest: map[string]float64{}, wait: map[string]float64{}, cpus: map[string]*processor{}}
-		if g.ends == nil {
-			g.ends = map[string]*endGathered{}
+		e = &endpointGathered{sheet: blank(), busiest: map[string]float64{}, wait: map[string]float64{}, cpus: map[string]*processor{}}
+		if g.endpoints == nil {
+			g.endpoints = map[string]*endpointGathered{}
 		}
-		g.ends[name] = e
+		g.endpoints[name] = e
 	}
 	return e
 }
@@ -59,13 +59,13 @@ func (g *gathered) take(k kind, v float64) {
 		g.device(k, v)
 		return
 	}
-	if k.end == "" { // the harness's own
+	if k.endpoint == "" { // the harness's own
 		if k.what == cpuTime {
 			g.harness += v
 		}
 		return
 	}
-	e := g.end(k.end)
+	e := g.endpoint(k.endpoint)
 	if plain, ok := plainFigure(k.what); ok {
 		e.add(plain, v)
 		return
@@ -123,7 +123,7 @@ func plainFigure(name string) (figure, bool) {
 	return 0, false
 }
 
-func (e *endGathered) cpuTime(role string, v float64) {
+func (e *endpointGathered) cpuTime(role string, v float64) {
 	switch {
 	case role == roleWorkload:
 		e.add(fWork, v)
@@ -137,7 +137,7 @@ func (e *endGathered) cpuTime(role string, v float64) {
 	}
 }
 
-func (e *endGathered) cpu(name string) *processor {
+func (e *endpointGathered) cpu(name string) *processor {
 	p := e.cpus[name]
 	if p == nil {
 		p = &processor{}
@@ -180,11 +180,11 @@ func (g *gathered) device(k kind, v float64) {
 }
 
 // sheets are those of the trial's ends, by name.
-func (g *gathered) sheets(r *Reader) []endSheet {
-	var out []endSheet
+func (g *gathered) sheets(r *Reader) []endpointSheet {
+	var out []endpointSheet
 	ours := g.ours()
-	for _, name := range slices.Sorted(maps.Keys(g.ends)) {
-		e := g.ends[name]
+	for _, name := range slices.Sorted(maps.Keys(g.endpoints)) {
+		e := g.endpoints[name]
 		e.threads()
 		e.guest()
 		if e.periods > 0 {
@@ -194,7 +194,7 @@ func (g *gathered) sheets(r *Reader) []endSheet {
 		if e.helper == "" { // results of an older tare have no single threads
 			e.helper = e.most
 		}
-		x := endSheet{end: r.name(name), helper: r.name(e.helper)}
+		x := endpointSheet{endpoint: r.name(name), helper: r.name(e.helper)}
 		for i, v := range e.sheet {
 			x.figures[i] = float32(v)
 		}
@@ -204,7 +204,7 @@ func (g *gathered) sheets(r *Reader) []endSheet {
 }
 
 // threads finds the single thread of each kind that used most.
-func (e *endGathered) threads() {
+func (e *endpointGathered) threads() {
 	for _, role := range slices.Sorted(maps.Keys(e.busiest)) {
 		var busy, wait figure
 		switch {
@@ -231,7 +231,7 @@ func (e *endGathered) threads() {
 
 // guest sums up its processors. Their own time counts, which need not pass as fast
 // as the host's.
-func (e *endGathered) guest() {
+func (e *endpointGathered) guest() {
 	var sum processor
 	var busiest, top, soft, part float64
 	n := 0.0
@@ -270,8 +270,8 @@ func (e *endGathered) guest() {
 // ours is the CPU of all ends of the trial and of the harness.
 func (g *gathered) ours() float64 {
 	out := g.harness
-	for _, name := range slices.Sorted(maps.Keys(g.ends)) {
-		s := &g.ends[name].sheet
+	for _, name := range slices.Sorted(maps.Keys(g.endpoints)) {
+		s := &g.endpoints[name].sheet
 		out += s.or(fCgroup, s.or(fWork, 0)+s.or(fVCPU, 0)+s.or(fHelperCPU, 0))
 	}
 	return out

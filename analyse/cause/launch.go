@@ -8,7 +8,7 @@ import (
 // elsewhere is what is missing where collectors were there, and read nothing of the end.
 const elsewhere = "readings of sandboxes that the workload makes itself: no collector looks into them"
 
-// unread says that nothing was read of an end: what is there is the workload's own word.
+// unread says that nothing was read of an endpoint: what is there is the workload's own word.
 func (s *sheet) unread() bool {
 	for f, v := range s {
 		switch figure(f) {

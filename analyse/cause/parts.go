@@ -96,7 +96,7 @@ func (v *verdict) parts(f *facts) (out map[Name]float64, total float64) {
 		out[Other] = waits / t
 		all, constant = max(0, all-(waits-more)/t), min(constant, max(0, all-(waits-more)/t)) // of NaN NaN
 	}
-	// A thread of the other end that an operation takes longer of, which is not sandboxed.
+	// A thread of the other endpoint that an operation takes longer of, which is not sandboxed.
 	if more := own.peer - base.peer; more > out[Other]*t && f.own[fOther] > f.base[fOther]+0.05 {
 		v.why = whyPeer
 		out[Other] = more / t
@@ -195,7 +195,7 @@ const (
 	whyNothing   why = iota
 	whyWork          // the same work takes more processor time
 	whyStalls        // few operations took very long
-	whyPeer          // a thread of the other end
+	whyPeer          // a thread of the other endpoint
 	whyNeighbour     // the disk serves others
 	whyParts         // no part is half of it
 )

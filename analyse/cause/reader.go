@@ -6,23 +6,23 @@ import (
 	"tare/record"
 )
 
-// Reader keeps of each trial what causes are told by: one sheet for each end, of
+// Reader keeps of each trial what causes are told by: one sheet for each endpoint, of
 // 180 bytes, in place of up to a thousand labelled samples of a large guest. Results
 // of 30,000 trials are to be analysed within 300 MB. The zero Reader is empty and
 // ready.
 type Reader struct {
-	trials map[record.Identity][]endSheet
-	names  map[string]uint16 // of ends and roles
+	trials map[record.Identity][]endpointSheet
+	names  map[string]uint16 // of endpoints and roles
 	list   []string
 	parsed map[kindKey]kind // labels are parsed once, not for each trial
 }
 
-type endSheet struct {
-	end, helper uint16           // names: of the end, and of the role whose thread is fHelperBusy
-	figures     [figures]float32 // seven digits are more than any of them has
+type endpointSheet struct {
+	endpoint, helper uint16           // names: of the end, and of the role whose thread is fHelperBusy
+	figures          [figures]float32 // seven digits are more than any of them has
 }
 
-func (e *endSheet) unpack() sheet {
+func (e *endpointSheet) unpack() sheet {
 	var s sheet
 	for i, v := range e.figures {
 		s[i] = float64(v)
@@ -37,8 +37,8 @@ type kindKey struct {
 
 // kind is what a sample is of.
 type kind struct {
-	what                         string // its name; "" of one that is not read here
-	end, role, cpu, mode, device string
+	what                              string // its name; "" of one that is not read here
+	endpoint, role, cpu, mode, device string
 }
 
 // maxKinds and maxNames bound what a damaged folder may make of labels.
@@ -53,7 +53,7 @@ func (r *Reader) kind(s *record.Sample) kind {
 	if ok {
 		return k
 	}
-	k = kind{what: s.Name, end: s.Labels.Get(record.LabelEnd), role: s.Labels.Get(record.LabelRole), cpu: s.Labels.Get(record.LabelCPU),
+	k = kind{what: s.Name, endpoint: s.Labels.Get(record.LabelEndpoint), role: s.Labels.Get(record.LabelRole), cpu: s.Labels.Get(record.LabelCPU),
 		mode: s.Labels.Get(record.LabelMode), device: s.Labels.Get(record.LabelDevice)}
 	if len(r.parsed) < maxKinds {
 		r.parsed[at] = k
@@ -77,7 +77,7 @@ func (r *Reader) name(text string) uint16 {
 // Read keeps what is read of a trial. Its Cell must stay the same slice until Build.
 func (r *Reader) Read(t *record.Trial) {
 	if r.trials == nil {
-		r.trials, r.names, r.parsed = map[record.Identity][]endSheet{}, map[string]uint16{}, map[kindKey]kind{}
+		r.trials, r.names, r.parsed = map[record.Identity][]endpointSheet{}, map[string]uint16{}, map[kindKey]kind{}
 		r.name("")
 	}
 	g := gathered{soft: -1}

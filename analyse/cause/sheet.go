@@ -10,9 +10,9 @@ import (
 // figure is a place in a sheet.
 type figure uint8
 
-// The figures of one end in one trial, over the measured window. CPU is in cores.
+// The figures of one endpoint in one trial, over the measured window. CPU is in cores.
 const (
-	fCgroup        figure = iota // CPU charged to the end's cgroups
+	fCgroup        figure = iota // CPU charged to the endpoint's cgroups
 	fQuota                       // cores that they may use
 	fThrottled                   // part of the quota's periods in which it was used up
 	fThrottledTime               // s/s, summed over processors
@@ -51,7 +51,7 @@ const (
 	fDeviceBytes                 // B/s, whoever's they are
 	fDisk                        // B/s that the end itself read from disks and wrote to them
 	fCalls                       // system calls a second
-	fOther                       // the busiest workload thread of the ends that are not sandboxed
+	fOther                       // the busiest workload thread of the endpoints that are not sandboxed
 	fRate                        // operations a second
 	fTime                        // s an operation
 	fMedian                      // s of the operation in the middle

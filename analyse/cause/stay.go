@@ -29,7 +29,7 @@ type stays struct {
 	at   map[Name]float64
 	work float64
 	left float64
-	peer float64 // at the busiest thread of an end that is not sandboxed; part of what is left
+	peer float64 // at the busiest thread of an endpoint that is not sandboxed; part of what is left
 }
 
 // stays splits an operation's time into its parts; ok is false where it has none.

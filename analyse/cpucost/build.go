@@ -113,7 +113,7 @@ func (r *Reader) cost(s *Stratum, cell *Cell) (Cost, map[int]float64) {
 		if !ok || !(rate > 0) || math.IsInf(rate, 0) || t.BelowNoise(c.Response.Name) {
 			continue
 		}
-		used, ok := r.cores(t, s.Ends, roles)
+		used, ok := r.cores(t, s.Endpoints, roles)
 		if !ok {
 			continue
 		}

@@ -2,14 +2,14 @@
 // gigabyte, request or operation, including the sandbox's helper threads on the host, and
 // the same for the baseline.
 //
-// The data path: 1. of each good trial the CPU rates of the ends that are
+// The data path: 1. of each good trial the CPU rates of the endpoints that are
 // sandboxed in the stratum are added up, by role (Reader, while trials are
 // loaded); 2. divided by the trial's rate of work they are CPU seconds a unit; 3. the values
 // of treatment and baseline in the same block become pairs, from which package stat
 // computes ratios.
 //
 // The same ends count in the baseline as in the sandboxes: those that are sandboxed there.
-// Work of the host that it charges to nobody (softirqs, the other end's half of a local
+// Work of the host that it charges to nobody (softirqs, the other endpoint's half of a local
 // network) does not count on either side, and neither do tare's agent and threads (role
 // harness).
 package cpucost
@@ -29,7 +29,7 @@ type Cost struct {
 	Baseline  bool            `json:"baseline,omitempty"`
 	Response  record.Response `json:"response"`         // the rate that counts work
 	Unit      string          `json:"unit"`             // of work: GB, request, event
-	Ends      []string        `json:"ends"`             // roles of the workload whose CPU is counted, here and in the baseline
+	Endpoints []string        `json:"ends"`             // roles of the workload whose CPU is counted, here and in the baseline
 	Source    string          `json:"source,omitempty"` // of the CPU figures: FromRoles or FromCgroup
 
 	Trials int     `json:"trials"`          // good trials that have both
@@ -43,11 +43,11 @@ type Cost struct {
 	Missing  string        `json:"missing,omitempty"` // why there is no value, or no ratio
 }
 
-// Sources of a study's figures; the first that it has is used. The roles of an end add up to
+// Sources of a study's figures; the first that it has is used. The roles of an endpoint add up to
 // its cgroups without tare's agent.
 const (
-	FromRoles  = "roles"  // collector proc: cpu_time by end and role
-	FromCgroup = "cgroup" // collector cgroup: cgroup_cpu by end
+	FromRoles  = "roles"  // collector proc: cpu_time by endpoint and role
+	FromCgroup = "cgroup" // collector cgroup: cgroup_cpu by endpoint
 )
 
 // Role is the part of one thread role (record.ThreadRole).

@@ -16,7 +16,7 @@ const (
 	throttledTime    = record.CgroupThrottledTime + record.RateSuffix    // seconds a second, summed over processors
 )
 
-// Quota is how much of its CPU quota one end used in one treatment of a stratum: means over
+// Quota is how much of its CPU quota one endpoint used in one treatment of a stratum: means over
 // the good trials that count, so that the roles add up.
 type Quota struct {
 	Workload  string      `json:"workload"`
@@ -25,10 +25,10 @@ type Quota struct {
 	Treatment string      `json:"treatment"`
 	Cell      record.Cell `json:"cell"`
 	Baseline  bool        `json:"baseline,omitempty"`
-	End       string      `json:"end"` // role of the workload
+	Endpoint  string      `json:"end"` // role of the workload
 
 	Trials    int     `json:"trials"` // good trials that have a quota
-	Quota     float64 `json:"quota"`  // cores that the end's cgroup may use
+	Quota     float64 `json:"quota"`  // cores that the endpoint's cgroup may use
 	Cores     float64 `json:"cores"`  // used, without tare's agent
 	Source    string  `json:"source,omitempty"`
 	Roles     []Role  `json:"roles,omitempty"`             // by thread role, the largest first; without Value
@@ -45,7 +45,7 @@ func (q *Quota) Used() float64 {
 	return q.Cores / q.Quota
 }
 
-// Quotas returns the quotas of all strata, in their order, and by the ends' names. It leaves
+// Quotas returns the quotas of all strata, in their order, and by the endpoints' names. It leaves
 // out ends without a quota.
 func Quotas(r *Reader, strata []Stratum) []Quota {
 	var out []Quota
@@ -58,31 +58,31 @@ func Quotas(r *Reader, strata []Stratum) []Quota {
 	return out
 }
 
-// endSum sums one end's figures over trials.
-type endSum struct {
+// endpointSum sums one endpoint's figures over trials.
+type endpointSum struct {
 	trials                          int
 	quota, cores, periods, hits, at float64
 	roles                           map[string]float64
 }
 
 func (r *Reader) quotas(s *Stratum, cell *Cell) []Quota {
-	ends := make(map[string]*endSum)
+	endpoints := make(map[string]*endpointSum)
 	for _, block := range slices.Sorted(maps.Keys(cell.Trials)) {
 		at := r.trials[cell.Trials[block].Identity()]
 		of := r.figures[at.from:at.to]
-		limited := make(map[string]*endSum)
+		limited := make(map[string]*endpointSum)
 		for _, f := range of {
 			if k := &r.kinds[f.kind]; k.name == quotaMean && f.cores > 0 {
-				if ends[k.end] == nil {
-					ends[k.end] = &endSum{roles: map[string]float64{}}
+				if endpoints[k.endpoint] == nil {
+					endpoints[k.endpoint] = &endpointSum{roles: map[string]float64{}}
 				}
-				limited[k.end] = ends[k.end]
-				limited[k.end].trials++
+				limited[k.endpoint] = endpoints[k.endpoint]
+				limited[k.endpoint].trials++
 			}
 		}
 		for _, f := range of {
 			k := &r.kinds[f.kind]
-			e := limited[k.end]
+			e := limited[k.endpoint]
 			if e == nil {
 				continue
 			}
@@ -104,11 +104,11 @@ func (r *Reader) quotas(s *Stratum, cell *Cell) []Quota {
 		}
 	}
 	var out []Quota
-	for _, end := range slices.Sorted(maps.Keys(ends)) {
-		e := ends[end]
+	for _, endpoint := range slices.Sorted(maps.Keys(endpoints)) {
+		e := endpoints[endpoint]
 		n := float64(e.trials)
 		q := Quota{Workload: s.Workload, Stratum: s.Stratum, Shared: s.Shared, Treatment: cell.Treatment, Cell: cell.Cell, Baseline: cell.Baseline,
-			End: end, Trials: e.trials, Quota: e.quota / n, Cores: e.cores / n, Source: r.source(), Time: e.at / n}
+			Endpoint: endpoint, Trials: e.trials, Quota: e.quota / n, Cores: e.cores / n, Source: r.source(), Time: e.at / n}
 		q.Unread = e.periods == 0 && e.at == 0
 		if e.periods > 0 {
 			q.Throttled = min(1, e.hits/e.periods)

@@ -43,7 +43,7 @@ func TestQuotas(t *testing.T) {
 		t.Fatalf("%d quotas, want that of the server alone: %+v", len(got), got)
 	}
 	q := got[0]
-	if q.End != "server" || q.Treatment != "vm" || q.Trials != 2 || q.Quota != 1.5 || math.Abs(q.Cores-1.2) > 1e-12 || math.Abs(q.Used()-0.8) > 1e-12 {
+	if q.Endpoint != "server" || q.Treatment != "vm" || q.Trials != 2 || q.Quota != 1.5 || math.Abs(q.Cores-1.2) > 1e-12 || math.Abs(q.Used()-0.8) > 1e-12 {
 		t.Errorf("%+v", q)
 	}
 	if q.Throttled != 0.5 || q.Time != 0.25 {

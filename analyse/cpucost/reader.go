@@ -25,9 +25,9 @@ type key struct {
 
 // kind identifies a figure.
 type kind struct {
-	name      string // of the sample
-	end, role string
-	group     bool // charged to the end's control groups
+	name           string // of the sample
+	endpoint, role string
+	group          bool // charged to the endpoint's control groups
 }
 
 // cpu reports whether the figure is CPU that was used, not its limit.
@@ -40,7 +40,7 @@ type figure struct {
 
 type span struct{ from, to int }
 
-// maxKinds bounds the ends and roles of a study: a damaged one may have any.
+// maxKinds bounds the endpoints and roles of a study: a damaged one may have any.
 const maxKinds = 1 << 12
 
 // Read keeps the figures of a trial. Its Cell must stay the same slice until Build.
@@ -92,7 +92,7 @@ func (r *Reader) kind(s *record.Sample) (uint16, bool) {
 		}
 		k = uint16(len(r.kinds)) //nolint:gosec // bounded by maxKinds
 		r.index[at] = k
-		r.kinds = append(r.kinds, kind{s.Name, s.Labels.Get(record.LabelEnd), s.Labels.Get(record.LabelRole), s.Name == byGroup})
+		r.kinds = append(r.kinds, kind{s.Name, s.Labels.Get(record.LabelEndpoint), s.Labels.Get(record.LabelRole), s.Name == byGroup})
 	}
 	return k, true
 }
@@ -109,20 +109,23 @@ func (r *Reader) source() string {
 	return ""
 }
 
-// cores sums what the ends used in a trial, and adds it to the roles. It returns false if an
+// cores sums what the endpoints used in a trial, and adds it to the roles. It returns false if an
 // end has no figure: without it the sum would be too small.
-func (r *Reader) cores(t *record.Trial, ends []string, roles map[string]float64) (sum float64, ok bool) {
+func (r *Reader) cores(t *record.Trial, endpoints []string, roles map[string]float64) (sum float64, ok bool) {
 	at := r.trials[t.Identity()]
 	of := r.figures[at.from:at.to]
-	for _, end := range ends {
-		has := slices.ContainsFunc(of, func(f figure) bool { k := &r.kinds[f.kind]; return k.cpu() && k.end == end && k.group != r.roles })
+	for _, endpoint := range endpoints {
+		has := slices.ContainsFunc(of, func(f figure) bool {
+			k := &r.kinds[f.kind]
+			return k.cpu() && k.endpoint == endpoint && k.group != r.roles
+		})
 		if !has {
 			return 0, false
 		}
 	}
 	for _, f := range of {
 		k := &r.kinds[f.kind]
-		if !k.cpu() || k.group == r.roles || !slices.Contains(ends, k.end) {
+		if !k.cpu() || k.group == r.roles || !slices.Contains(endpoints, k.endpoint) {
 			continue
 		}
 		sum += f.cores
@@ -130,5 +133,5 @@ func (r *Reader) cores(t *record.Trial, ends []string, roles map[string]float64)
 			roles[k.role] += f.cores
 		}
 	}
-	return sum, len(ends) > 0
+	return sum, len(endpoints) > 0
 }

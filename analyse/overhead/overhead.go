@@ -71,7 +71,7 @@ func Observe(t *record.Trial, e record.Evidence) (Observation, bool) {
 	}
 	found := map[string]bool{}
 	for _, s := range e.Series {
-		if s.Labels.Get(record.LabelEnd) == "" {
+		if s.Labels.Get(record.LabelEndpoint) == "" {
 			continue
 		}
 		v, ok := late(s)

@@ -16,7 +16,7 @@ import (
 // published experiment.
 type mapping struct {
 	kind     string            // of the workload
-	isolate  string            // the isolated end; "": server, or the only end
+	isolate  string            // the isolated endpoint; "": server, or the only end
 	params   map[string]string // values that the workload must have: alternatives separated by "|", an empty one for "not given"
 	theirs   map[string]string // values of the guide, in the same form, which the workload need not have
 	response string

@@ -3,7 +3,7 @@
 //
 // The data path: 1. the figures are read from the embedded file, comments included
 // (figures.go); 2. a mapping, written as data, gives each figure's workload kind,
-// parameters, isolated end and response, and the differences from the published experiment
+// parameters, isolated endpoint and response, and the differences from the published experiment
 // (guide.go); 3. the study's strata are searched for each figure (match.go); 4. the ratio to
 // the published base is computed from the blocks that have both, as all other ratios, with
 // variances moderated over all rows of the table; 5. judge.go judges it.

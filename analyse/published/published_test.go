@@ -272,7 +272,7 @@ func TestCompareMissing(t *testing.T) {
 	}
 }
 
-// A workload with other parameters, another isolated end, or without the
+// A workload with other parameters, another isolated endpoint, or without the
 // response measures something else.
 func TestFind(t *testing.T) {
 	st := guideStudy("runc", "runsc-ptrace")

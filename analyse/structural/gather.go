@@ -24,7 +24,7 @@ type stratum struct {
 type counted struct {
 	seq    int
 	values map[string]float64 // of responses
-	calls  map[string]float64 // a second, by name, of the isolated end
+	calls  map[string]float64 // a second, by name, of the isolated endpoint
 }
 
 // gather goes through the trials, in any order.
@@ -56,7 +56,7 @@ func (s *stratum) add(t *record.Trial) {
 		return
 	}
 	c := &counted{seq: t.Seq, values: map[string]float64{}, calls: map[string]float64{}}
-	ends := endsOf(t)
+	endpoints := endpointsOf(t)
 	for _, x := range t.Samples {
 		if math.IsNaN(x.Value) || math.IsInf(x.Value, 0) {
 			continue
@@ -64,32 +64,32 @@ func (s *stratum) add(t *record.Trial) {
 		switch {
 		case x.Labels == "":
 			c.values[x.Name] = x.Value
-		case x.Name == callRate && ends(x.Labels.Get(record.LabelEnd)):
+		case x.Name == callRate && endpoints(x.Labels.Get(record.LabelEndpoint)):
 			c.calls[x.Labels.Get(record.LabelCall)] += x.Value
 		}
 	}
 	s.counted = c
 }
 
-// endsOf tells whether a role of a trial is isolated: the trial says it. One of an
-// older tare does not, and is judged by its cell and the ends that called.
-func endsOf(t *record.Trial) func(end string) bool {
-	var told, ends []string
+// endpointsOf tells whether a role of a trial is isolated: the trial says it. One of an
+// older tare does not, and is judged by its cell and the endpoints that called.
+func endpointsOf(t *record.Trial) func(endpoint string) bool {
+	var told, endpoints []string
 	for _, x := range t.Samples {
-		end := x.Labels.Get(record.LabelEnd)
+		endpoint := x.Labels.Get(record.LabelEndpoint)
 		switch {
-		case end == "":
+		case endpoint == "":
 		case x.Name == plan.IsolatedSample:
-			told = append(told, end)
-		case x.Name == callRate && !slices.Contains(ends, end):
-			ends = append(ends, end)
+			told = append(told, endpoint)
+		case x.Name == callRate && !slices.Contains(endpoints, endpoint):
+			endpoints = append(endpoints, endpoint)
 		}
 	}
 	if len(told) > 0 {
-		return func(end string) bool { return slices.Contains(told, end) }
+		return func(endpoint string) bool { return slices.Contains(told, endpoint) }
 	}
 	isolate := study.IsolateOf(t.Cell)
-	return func(end string) bool { return study.Isolated(isolate, end, len(ends)) }
+	return func(endpoint string) bool { return study.Isolated(isolate, endpoint, len(endpoints)) }
 }
 
 // parallelism is how many calls are under way at once.

@@ -4,7 +4,7 @@
 // a price whatever the call then does. Implementation is everything else.
 //
 // The data path: 1. package analyse gives its comparisons as rows, and the trials;
-// 2. of each counting trial the system calls that the isolated end made are kept,
+// 2. of each counting trial the system calls that the isolated endpoint made are kept,
 // and of each trial of the cell that it repeats how many processors that end used;
 // 3. the rows of the study's own workload "syscall" say what a call costs in each
 // sandbox; 4. calls x cost is what is explained of the extra time an operation, and
@@ -43,7 +43,7 @@ type Share struct {
 	Other float64 `json:"other"`         // calls an operation that Top leaves out
 
 	Cost        Figure  `json:"cost"`        // seconds that the sandbox adds to a call that does nothing (getpid)
-	Parallelism float64 `json:"parallelism"` // calls under way at once: processors that the isolated end used natively, at least 1
+	Parallelism float64 `json:"parallelism"` // calls under way at once: processors that the isolated endpoint used natively, at least 1
 
 	Explained Figure  `json:"explained"` // Calls x Cost / Parallelism: interception
 	Rest      float64 `json:"rest"`      // Extra - Explained; negative when calls overlap with other work, or the sandbox spares some

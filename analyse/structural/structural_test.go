@@ -88,7 +88,7 @@ func TestKnownTruth(t *testing.T) {
 	slow := native + calls*cost + elsewhere
 	m.row(app, "redis", rate, 1/native, native/slow)
 	// Counting slowed it by a third, which must not matter; the client's calls are
-	// not the isolated end's.
+	// not the isolated endpoint's.
 	const counted = 0.75 / native
 	m.count("app", counted, 0.4, map[[2]string]float64{{"server", "read"}: 3 * counted, {"server", "write"}: 2 * counted, {"client", "read"}: 90 * counted})
 	got := m.shares()

@@ -87,7 +87,7 @@ func TestObserver(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	p, err := nodes.Collector(cgroups.New(), 10*time.Millisecond).Open(ctx, []sandbox.LocalScope{
-		{Scope: sandbox.Scope{Node: "n1", End: "server"}, Cgroups: []string{g.Rel()}, Limited: g.Rel()},
+		{Scope: sandbox.Scope{Node: "n1", Endpoint: "server"}, Cgroups: []string{g.Rel()}, Limited: g.Rel()},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -225,7 +225,7 @@ func elsewhere(tr *record.Trial) float64 {
 		case record.CgroupCPU + record.RateSuffix:
 			ours += s.Value
 		case record.CPUTime + record.RateSuffix:
-			if s.Labels.Get(record.LabelEnd) == "" {
+			if s.Labels.Get(record.LabelEndpoint) == "" {
 				ours += s.Value
 			}
 		}

@@ -175,7 +175,7 @@ tools speak of which end, so that causes can be told.`,
 			if len(trees) == 0 {
 				return atLeastOne("one result tree or more")(cmd, nil)
 			}
-			set, err := pbench.Read(trees, m.Ends)
+			set, err := pbench.Read(trees, m.Endpoints)
 			if err == nil {
 				set.Baseline = baseline
 			}

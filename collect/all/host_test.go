@@ -63,7 +63,7 @@ func TestContractInARealCgroup(t *testing.T) {
 					if err := g.Add(pid); err != nil {
 						t.Fatal(err)
 					}
-					return []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{g.Rel()}, Limited: g.Rel()}}
+					return []sandbox.LocalScope{{Scope: sandbox.Scope{Endpoint: "server"}, Cgroups: []string{g.Rel()}, Limited: g.Rel()}}
 				},
 				Partial: "which files are there depends on the kernel",
 			})
@@ -103,7 +103,7 @@ func TestCollectorsAgree(t *testing.T) {
 			t.Fatalf("the shell said %q, %v", line, err)
 		}
 	}
-	scopes := []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{g.Rel()}, Limited: g.Rel()}}
+	scopes := []sandbox.LocalScope{{Scope: sandbox.Scope{Endpoint: "server"}, Cgroups: []string{g.Rel()}, Limited: g.Rel()}}
 	var probes []collect.Probe
 	for _, c := range Collectors() {
 		p, err := c.Open(context.Background(), scopes)

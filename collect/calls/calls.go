@@ -8,7 +8,7 @@
 // into it the processes of the scopes: those of the role harness, which is tare's
 // agent, are followed but not counted; 2. the kernel adds all processes that they fork
 // before these run, so that no search is needed afterwards; 3.
-// Read gives one counter for each end and name.
+// Read gives one counter for each endpoint and name.
 //
 // It follows forks, not cgroups: the BPF helper that returns a task's cgroup knows only
 // version 2. A process belongs to a sandbox if a process of that sandbox made it. This works
@@ -78,8 +78,8 @@ func (c *Collector) Check() error {
 // Open follows the scopes' processes. A cgroup that cannot be read is gone, with its
 // processes.
 func (c *Collector) Open(_ context.Context, scopes []sandbox.LocalScope) (_ collect.Probe, err error) {
-	if len(scopes) > callcount.MaxEnds {
-		return nil, fmt.Errorf("calls collector: the trial has %d sandboxes; the collector can count in %d", len(scopes), callcount.MaxEnds)
+	if len(scopes) > callcount.MaxEndpoints {
+		return nil, fmt.Errorf("calls collector: the trial has %d sandboxes; the collector can count in %d", len(scopes), callcount.MaxEndpoints)
 	}
 	n, err := c.loader.Load()
 	if err != nil {
@@ -88,11 +88,11 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.LocalScope) (_ coll
 	p := &probe{counter: n}
 	p.Reader = metered.New(Word, p.take)
 	for i := range scopes {
-		e := end{scope: &scopes[i], name: scopes[i].End, lost: record.MakeLabels(record.LabelEnd, scopes[i].End)}
+		e := endpoint{scope: &scopes[i], name: scopes[i].Endpoint, lost: record.MakeLabels(record.LabelEndpoint, scopes[i].Endpoint)}
 		if e.name == "" {
 			e.lost = ""
 		}
-		p.ends = append(p.ends, e)
+		p.endpoints = append(p.endpoints, e)
 	}
 	if err := p.follow(); err != nil {
 		return nil, errors.Join(fmt.Errorf("calls collector: %w", err), p.Close())
@@ -100,8 +100,8 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.LocalScope) (_ coll
 	return p, nil
 }
 
-// end is one scope.
-type end struct {
+// endpoint is one scope.
+type endpoint struct {
 	scope  *sandbox.LocalScope
 	name   string
 	lost   record.Labels
@@ -110,8 +110,8 @@ type end struct {
 
 type probe struct {
 	metered.Reader
-	counter *callcount.Counter
-	ends    []end
+	counter   *callcount.Counter
+	endpoints []endpoint
 }
 
 // follow adds the existing processes, and repeats the search until it finds no more: a
@@ -121,8 +121,8 @@ func (p *probe) follow() error {
 	var h *cgroup.Hierarchy
 	for range rounds {
 		found := false
-		for i := range p.ends {
-			s := p.ends[i].scope
+		for i := range p.endpoints {
+			s := p.endpoints[i].scope
 			pids := descendants(s.Pids)
 			for _, cg := range s.Cgroups {
 				if h == nil {
@@ -193,8 +193,8 @@ func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	if err != nil {
 		return dst, fmt.Errorf("calls collector: %w", err)
 	}
-	for i := range p.ends {
-		e := &p.ends[i]
+	for i := range p.endpoints {
+		e := &p.endpoints[i]
 		for nr, n := range got[i].Calls {
 			if n == 0 {
 				continue
@@ -209,11 +209,11 @@ func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	return dst, nil
 }
 
-func (e *end) label(nr int) record.Labels {
+func (e *endpoint) label(nr int) record.Labels {
 	if e.name == "" {
 		return record.MakeLabels(record.LabelCall, sysnames.Name(nr))
 	}
-	return record.MakeLabels(record.LabelCall, sysnames.Name(nr), record.LabelEnd, e.name)
+	return record.MakeLabels(record.LabelCall, sysnames.Name(nr), record.LabelEndpoint, e.name)
 }
 
 // Close implements collect.Probe.

@@ -87,8 +87,8 @@ func TestShortLived(t *testing.T) {
 	}
 	say("ready")
 	p, err := c.Open(context.Background(), []sandbox.LocalScope{
-		{Scope: sandbox.Scope{End: "client"}},
-		{Scope: sandbox.Scope{End: "server"}, Pids: []int{cmd.Process.Pid}, Roles: sandbox.ThreadRoles{{Role: record.RoleHarness, Args: []string{"agent"}}}},
+		{Scope: sandbox.Scope{Endpoint: "client"}},
+		{Scope: sandbox.Scope{Endpoint: "server"}, Pids: []int{cmd.Process.Pid}, Roles: sandbox.ThreadRoles{{Role: record.RoleHarness, Args: []string{"agent"}}}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,10 +1,10 @@
 // Package cgroup is the collector of what the kernel accounts to a sandbox's
 // control groups: CPU, throttling, memory, tasks, pressure, disk traffic.
 //
-// The data path: 1. Open groups the scopes by end and leaves out cgroups inside
+// The data path: 1. Open groups the scopes by endpoint and leaves out cgroups inside
 // another; 2. for every figure it opens the first file that exists, of version 1 or 2;
 // 3. each Read takes every file once, by one pread, and parses its numbers without
-// allocating; 4. figures of several cgroups of one end are added up, and the counts of a
+// allocating; 4. figures of several cgroups of one endpoint are added up, and the counts of a
 // removed cgroup stay in the sum.
 //
 // Version 2: Documentation/admin-guide/cgroup-v2.rst ("CPU Interface Files" and
@@ -106,7 +106,7 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.LocalScope) (collec
 	}
 	p := &probe{buf: make([]byte, 4096)}
 	p.Reader = metered.New("cgroup", p.take)
-	for _, e := range ends(scopes) {
+	for _, e := range endpoints(scopes) {
 		if len(e.outer) == 0 {
 			continue
 		}
@@ -122,24 +122,24 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.LocalScope) (collec
 	return p, nil
 }
 
-// end is all cgroups of the sandboxes at one end.
-type end struct {
+// endpoint is all cgroups of the sandboxes of one role.
+type endpoint struct {
 	labels  record.Labels
 	outer   []string // the outermost
 	limited []string // those that carry limits
 }
 
-func ends(scopes []sandbox.LocalScope) []end {
-	var out []end
+func endpoints(scopes []sandbox.LocalScope) []endpoint {
+	var out []endpoint
 	for _, s := range scopes {
 		l := record.Labels("")
-		if s.End != "" {
-			l = record.MakeLabels(record.LabelEnd, s.End)
+		if s.Endpoint != "" {
+			l = record.MakeLabels(record.LabelEndpoint, s.Endpoint)
 		}
-		i := slices.IndexFunc(out, func(e end) bool { return e.labels == l })
+		i := slices.IndexFunc(out, func(e endpoint) bool { return e.labels == l })
 		if i < 0 {
 			i = len(out)
-			out = append(out, end{labels: l})
+			out = append(out, endpoint{labels: l})
 		}
 		out[i].outer = append(out[i].outer, s.Cgroups...)
 		if s.Limited != "" {

@@ -74,7 +74,7 @@ func v1(t *testing.T) *tree {
 }
 
 func server(*testing.T, int) []sandbox.LocalScope {
-	return []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"tare/a"}, Limited: "tare/a"}}
+	return []sandbox.LocalScope{{Scope: sandbox.Scope{Endpoint: "server"}, Cgroups: []string{"tare/a"}, Limited: "tare/a"}}
 }
 
 func TestContractV2(t *testing.T) {
@@ -95,7 +95,7 @@ func TestContractHere(t *testing.T) {
 	collecttest.Run(t, collecttest.Subject{
 		Collector: New(),
 		Scopes: func(*testing.T, int) []sandbox.LocalScope {
-			return []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"/"}, Limited: "/"}}
+			return []sandbox.LocalScope{{Scope: sandbox.Scope{Endpoint: "server"}, Cgroups: []string{"/"}, Limited: "/"}}
 		},
 		Partial: "the root cgroup does not have every file",
 	})
@@ -150,9 +150,9 @@ func TestEndsAddUp(t *testing.T) {
 		w.file("unified", rel, "memory.events", "oom_kill 1\n")
 	}
 	scopes := []sandbox.LocalScope{
-		{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"tare/a", "tare/a/in"}, Limited: "tare/a/in"},
-		{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"/tare/b/"}},
-		{Scope: sandbox.Scope{End: "client"}, Cgroups: []string{"tare/c"}},
+		{Scope: sandbox.Scope{Endpoint: "server"}, Cgroups: []string{"tare/a", "tare/a/in"}, Limited: "tare/a/in"},
+		{Scope: sandbox.Scope{Endpoint: "server"}, Cgroups: []string{"/tare/b/"}},
+		{Scope: sandbox.Scope{Endpoint: "client"}, Cgroups: []string{"tare/c"}},
 	}
 	read := collecttest.Figures(t, &Collector{paths: w}, scopes...)
 	want := map[string]float64{
@@ -182,7 +182,7 @@ func TestEndsAddUp(t *testing.T) {
 }
 
 // TestQuota: absent without a limit, there when one is set later, the sum over the
-// limited groups of an end, and nothing where one of them has no limit.
+// limited groups of an endpoint, and nothing where one of them has no limit.
 func TestQuota(t *testing.T) {
 	const quota = "cpu_quota{end=server}"
 	for name, c := range map[string]struct {
@@ -202,7 +202,7 @@ func TestQuota(t *testing.T) {
 				w.file("unified", g, "pids.current", "1\n")
 			}
 			figures := collecttest.Figures(t, &Collector{paths: w},
-				sandbox.LocalScope{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"tare/a"}, Limited: "tare/a"}, sandbox.LocalScope{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"tare/b"}, Limited: "tare/b"})
+				sandbox.LocalScope{Scope: sandbox.Scope{Endpoint: "server"}, Cgroups: []string{"tare/a"}, Limited: "tare/a"}, sandbox.LocalScope{Scope: sandbox.Scope{Endpoint: "server"}, Cgroups: []string{"tare/b"}, Limited: "tare/b"})
 			read := func() (float64, bool) {
 				v, ok := figures()[quota]
 				return v, ok

@@ -8,7 +8,7 @@ import (
 	"tare/record"
 )
 
-// which of an end's cgroups a file is read from.
+// which of an endpoint's cgroups a file is read from.
 type which int
 
 const (

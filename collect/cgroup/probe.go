@@ -27,7 +27,7 @@ type reading struct {
 	seen  bool    // it has had a value
 }
 
-// series is one figure of one end.
+// series is one figure of one endpoint.
 type series struct {
 	sample   record.Sample
 	readings []reading
@@ -41,8 +41,8 @@ type probe struct {
 	buf    []byte
 }
 
-// add opens one end's files.
-func (p *probe) add(paths Paths, b *held.Budget, e end) error {
+// add opens one endpoint's files.
+func (p *probe) add(paths Paths, b *held.Budget, e endpoint) error {
 	for _, f := range figures() {
 		s := series{sample: record.Sample{Name: f.name, Labels: e.labels, Unit: f.unit, Kind: f.kind}, whole: f.whole}
 		for _, g := range e.groups() {
@@ -67,7 +67,7 @@ type group struct {
 	outer, limited bool
 }
 
-func (e *end) groups() []group {
+func (e *endpoint) groups() []group {
 	var out []group
 	for _, g := range e.outer {
 		out = append(out, group{g, true, slices.Contains(e.limited, g)})

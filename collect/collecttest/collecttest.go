@@ -143,7 +143,7 @@ func Run(t *testing.T, s Subject) {
 	}
 	if s.Scopes == nil {
 		s.Scopes = func(_ *testing.T, pid int) []sandbox.LocalScope {
-			return []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Pids: []int{pid}}}
+			return []sandbox.LocalScope{{Scope: sandbox.Scope{Endpoint: "server"}, Pids: []int{pid}}}
 		}
 	}
 	t.Run("series", func(t *testing.T) { series(t, s) })
@@ -379,7 +379,7 @@ func closing(t *testing.T, s Subject) {
 // nothing checks that a probe can be opened and read in a trial without sandboxes, and with
 // a sandbox that has just died.
 func nothing(t *testing.T, c collect.Collector) {
-	server := sandbox.Scope{End: "server"}
+	server := sandbox.Scope{Endpoint: "server"}
 	for _, scopes := range [][]sandbox.LocalScope{nil, {{Scope: server}}, {{Scope: server, Pids: []int{1 << 22}}}} {
 		p, err := c.Open(context.Background(), scopes)
 		if err != nil {

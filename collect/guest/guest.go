@@ -70,18 +70,18 @@ func (*Collector) Open(_ context.Context, scopes []sandbox.LocalScope) (collect.
 		if s.Guest == nil {
 			continue
 		}
-		if slices.ContainsFunc(p.ends, func(e *end) bool { return e.name == s.End }) {
-			return nil, fmt.Errorf("guest collector: the end %s has two guests; the collector can read one for each end", s.End)
+		if slices.ContainsFunc(p.endpoints, func(e *endpoint) bool { return e.name == s.Endpoint }) {
+			return nil, fmt.Errorf("guest collector: the end %s has two guests; the collector can read one for each end", s.Endpoint)
 		}
-		p.ends = append(p.ends, &end{name: s.End, guest: s.Guest, own: labels(s.End), cpus: map[int]*processor{}})
+		p.endpoints = append(p.endpoints, &endpoint{name: s.Endpoint, guest: s.Guest, own: labels(s.Endpoint), cpus: map[int]*processor{}})
 	}
 	return p, nil
 }
 
-// labels returns the labels of an end, and pairs.
-func labels(end string, pairs ...string) record.Labels {
-	if end != "" {
-		pairs = append(pairs, record.LabelEnd, end)
+// labels returns the labels of an endpoint, and pairs.
+func labels(endpoint string, pairs ...string) record.Labels {
+	if endpoint != "" {
+		pairs = append(pairs, record.LabelEndpoint, endpoint)
 	}
 	if len(pairs) == 0 {
 		return ""
@@ -89,8 +89,8 @@ func labels(end string, pairs ...string) record.Labels {
 	return record.MakeLabels(pairs...)
 }
 
-// end is one guest.
-type end struct {
+// endpoint is one guest.
+type endpoint struct {
 	name  string
 	guest sandbox.Guest
 	own   record.Labels
@@ -128,7 +128,7 @@ const (
 // maxProcessors bounds the processors of a guest that have series.
 const maxProcessors = 1024
 
-func (e *end) cpu(number int) *processor {
+func (e *endpoint) cpu(number int) *processor {
 	c := e.cpus[number]
 	if c != nil || len(e.cpus) == maxProcessors {
 		return c
@@ -147,8 +147,8 @@ func (e *end) cpu(number int) *processor {
 
 type probe struct {
 	metered.Reader
-	ends  []*end
-	times []time.Time
+	endpoints []*endpoint
+	times     []time.Time
 }
 
 var _ collect.Stamped = (*probe)(nil)
@@ -159,7 +159,7 @@ func (p *probe) Times() []time.Time { return p.times }
 // take returns the readings that have arrived and asks for the next.
 func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 	p.times = p.times[:0]
-	for _, e := range p.ends {
+	for _, e := range p.endpoints {
 		readings, err := e.guest.Take()
 		if err != nil {
 			e.failures, e.last = e.failures+1, err
@@ -182,7 +182,7 @@ func (p *probe) stamp(at time.Time, n int) {
 }
 
 // append adds the samples of one reading.
-func (e *end) append(dst []record.Sample, r *sandbox.GuestReading) []record.Sample {
+func (e *endpoint) append(dst []record.Sample, r *sandbox.GuestReading) []record.Sample {
 	for i := range r.CPUs {
 		c := &r.CPUs[i]
 		of := e.cpu(c.Number)
@@ -211,7 +211,7 @@ func (p *probe) Close() (err error) {
 	if !p.Reader.Close() {
 		return nil
 	}
-	for _, e := range p.ends {
+	for _, e := range p.endpoints {
 		if e.failures > 0 {
 			err = errors.Join(err, fmt.Errorf("%s: %d readings failed, the last one: %w", cmp.Or(e.name, "the guest"), e.failures, e.last))
 		}

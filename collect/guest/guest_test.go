@@ -53,7 +53,7 @@ func served(t testing.TB) sandbox.Guest {
 
 func TestContract(t *testing.T) {
 	collecttest.Run(t, collecttest.Subject{Collector: New(), Scopes: func(t *testing.T, _ int) []sandbox.LocalScope {
-		return []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Guest: served(t)}, {Scope: sandbox.Scope{End: "client"}}}
+		return []sandbox.LocalScope{{Scope: sandbox.Scope{Endpoint: "server"}, Guest: served(t)}, {Scope: sandbox.Scope{Endpoint: "client"}}}
 	}})
 }
 
@@ -88,7 +88,7 @@ func TestReadingsKeepTheirTimes(t *testing.T) {
 		// A processor is plugged in, and idle falls, as the kernel lets it.
 		{At: now.Add(-time.Second), CPUs: []sandbox.GuestCPU{{Number: 0, User: 1.5, Idle: 9}, {Number: 2, Steal: 4, NetRx: 7}}, Runnable: 1, Free: 90, Spent: 2 * time.Second},
 	}}
-	p, err := New().Open(t.Context(), []sandbox.LocalScope{{Scope: sandbox.Scope{End: "client"}, Guest: g}})
+	p, err := New().Open(t.Context(), []sandbox.LocalScope{{Scope: sandbox.Scope{Endpoint: "client"}, Guest: g}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestReadingsKeepTheirTimes(t *testing.T) {
 }
 
 func TestTwoGuestsOfOneEnd(t *testing.T) {
-	if _, err := New().Open(t.Context(), []sandbox.LocalScope{{Scope: sandbox.Scope{End: "a"}, Guest: &scripted{}}, {Scope: sandbox.Scope{End: "a"}, Guest: &scripted{}}}); err == nil {
+	if _, err := New().Open(t.Context(), []sandbox.LocalScope{{Scope: sandbox.Scope{Endpoint: "a"}, Guest: &scripted{}}, {Scope: sandbox.Scope{Endpoint: "a"}, Guest: &scripted{}}}); err == nil {
 		t.Error("opened")
 	}
 }
@@ -140,7 +140,7 @@ func TestTwoGuestsOfOneEnd(t *testing.T) {
 // BenchmarkRead is what the whole path costs a reading: asking, the agent's work,
 // its answer, the samples. At 10 Hz, 1 ms is one per cent of a core.
 func BenchmarkRead(b *testing.B) {
-	p, err := New().Open(b.Context(), []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Guest: served(b)}})
+	p, err := New().Open(b.Context(), []sandbox.LocalScope{{Scope: sandbox.Scope{Endpoint: "server"}, Guest: served(b)}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func BenchmarkRead(b *testing.B) {
 // TestFailedReadingIsTold: at the end, and the ones around it are kept.
 func TestFailedReadingIsTold(t *testing.T) {
 	g := &scripted{failed: errors.New("no /proc")}
-	p, err := New().Open(t.Context(), []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Guest: g}})
+	p, err := New().Open(t.Context(), []sandbox.LocalScope{{Scope: sandbox.Scope{Endpoint: "server"}, Guest: g}})
 	if err != nil {
 		t.Fatal(err)
 	}

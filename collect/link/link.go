@@ -73,7 +73,7 @@ func (*Collector) Open(_ context.Context, scopes []sandbox.LocalScope) (collect.
 	where := ""
 	for i := range scopes {
 		if at, ok := network.PortOf(scopes[i].Network); ok {
-			p.ports = append(p.ports, port{name: at.Link, labels: record.MakeLabels(record.LabelEnd, scopes[i].End)})
+			p.ports = append(p.ports, port{name: at.Link, labels: record.MakeLabels(record.LabelEndpoint, scopes[i].Endpoint)})
 			where = at.Namespace
 		}
 	}

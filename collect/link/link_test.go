@@ -52,7 +52,7 @@ func TestContract(t *testing.T) {
 	for name, c := range map[string]collect.Collector{"here": link.New(), "elsewhere": collecttest.Elsewhere(link.New(), 50*time.Millisecond)} {
 		t.Run(name, func(t *testing.T) {
 			collecttest.Run(t, collecttest.Subject{Collector: c, Scopes: func(*testing.T, int) []sandbox.LocalScope {
-				return []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Network: server}}
+				return []sandbox.LocalScope{{Scope: sandbox.Scope{Endpoint: "server"}, Network: server}}
 			}})
 		})
 	}
@@ -94,7 +94,7 @@ func burst(server sandbox.Network, n int) error {
 // and what it holds up waits or is dropped.
 func TestFigures(t *testing.T) {
 	b, server, client := bridge(t)
-	read := collecttest.Figures(t, link.New(), sandbox.LocalScope{Scope: sandbox.Scope{End: "server"}, Network: server}, sandbox.LocalScope{Scope: sandbox.Scope{End: "client"}, Network: client})
+	read := collecttest.Figures(t, link.New(), sandbox.LocalScope{Scope: sandbox.Scope{Endpoint: "server"}, Network: server}, sandbox.LocalScope{Scope: sandbox.Scope{Endpoint: "client"}, Network: client})
 	// The first finds out where the server is, which takes a moment.
 	for begin := time.Now(); read()["link_received{end=server}"] < 1000; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > time.Minute {

@@ -33,7 +33,7 @@ func (u *usage) read(buf *[]byte) bool {
 	return ok
 }
 
-// cover compares one end's cgroups with the threads found in them.
+// cover compares one endpoint's cgroups with the threads found in them.
 type cover struct {
 	labels  record.Labels
 	usages  []*usage
@@ -48,21 +48,21 @@ type cover struct {
 // version 2. A scope without either has no cover, and its end no remainder.
 func (p *probe) openCovers(paths func(controller, rel string) (string, bool)) {
 	p.covers = make([]*cover, len(p.scopes))
-	byEnd := map[string]*cover{}
+	byEndpoint := map[string]*cover{}
 	rels := map[string][]string{}
 	for i, s := range p.scopes {
 		if len(s.Cgroups) == 0 {
 			continue
 		}
-		if byEnd[s.End] == nil {
-			byEnd[s.End] = &cover{labels: labels(sumKey{record.RoleUnattributed, s.End})}
-			p.coverOrder = append(p.coverOrder, byEnd[s.End])
+		if byEndpoint[s.Endpoint] == nil {
+			byEndpoint[s.Endpoint] = &cover{labels: labels(sumKey{record.RoleUnattributed, s.Endpoint})}
+			p.coverOrder = append(p.coverOrder, byEndpoint[s.Endpoint])
 		}
-		p.covers[i] = byEnd[s.End]
-		rels[s.End] = append(rels[s.End], s.Cgroups...)
+		p.covers[i] = byEndpoint[s.Endpoint]
+		rels[s.Endpoint] = append(rels[s.Endpoint], s.Cgroups...)
 	}
-	for end, c := range byEnd {
-		for _, rel := range groups.Outermost(rels[end]) {
+	for endpoint, c := range byEndpoint {
+		for _, rel := range groups.Outermost(rels[endpoint]) {
 			if u := p.openUsage(paths, rel); u != nil {
 				c.usages = append(c.usages, u)
 				c.base += u.last
@@ -106,7 +106,7 @@ func (p *probe) charge() {
 	}
 }
 
-// appendRemainders appends one sample for each end that has cgroups. A
+// appendRemainders appends one sample for each endpoint that has cgroups. A
 // remainder never falls.
 func (p *probe) appendRemainders(dst []record.Sample) []record.Sample {
 	for _, c := range p.coverOrder {

@@ -210,16 +210,16 @@ func (p *probe) classify(t *thread, comm string, args []string) {
 	if comm == "" && t.sum != nil {
 		return // ended meanwhile
 	}
-	role, end := record.RoleHarness, ""
+	role, endpoint := record.RoleHarness, ""
 	if t.scope != self {
 		s := &p.scopes[t.scope]
-		role, end = s.Roles.Of(sandbox.Thread{Pid: t.id.pid, Tid: t.id.tid, Comm: comm, Args: args}), s.End
+		role, endpoint = s.Roles.Of(sandbox.Thread{Pid: t.id.pid, Tid: t.id.tid, Comm: comm, Args: args}), s.Endpoint
 	}
 	if t.sum != nil && t.comm == comm && t.role == role {
 		return
 	}
 	p.unlist(t)
-	switch from, to := t.sum, p.sumOf(sumKey{role, end}); {
+	switch from, to := t.sum, p.sumOf(sumKey{role, endpoint}); {
 	case from == nil:
 		t.sum = to
 		t.count(t.run, t.wait)
@@ -233,7 +233,7 @@ func (p *probe) classify(t *thread, comm string, args []string) {
 		from.live, to.live = from.live-1, to.live+1
 		t.sum = to
 	}
-	t.comm, t.role, t.end = comm, role, end
+	t.comm, t.role, t.endpoint = comm, role, endpoint
 }
 
 // sweep retires threads that the last search did not see.

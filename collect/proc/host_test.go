@@ -64,7 +64,7 @@ func addUp(t *testing.T, way proc.Way, script string, seen float64) {
 	} else {
 		start = shell(t, g, script)
 	}
-	p, err := collector.Open(context.Background(), []sandbox.LocalScope{{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{g.Rel()}}})
+	p, err := collector.Open(context.Background(), []sandbox.LocalScope{{Scope: sandbox.Scope{Endpoint: "server"}, Cgroups: []string{g.Rel()}}})
 	if err != nil && way == proc.BPF {
 		t.Skip(err)
 	}

@@ -53,7 +53,7 @@ type process struct {
 type thread struct {
 	id                threadID
 	scope             int // index into scopes, or self
-	comm, end         string
+	comm, endpoint    string
 	role              record.ThreadRole
 	file              *held.File
 	run, wait         uint64 // ns, total since the thread began
@@ -78,11 +78,11 @@ type thread struct {
 }
 
 type sumKey struct {
-	role record.ThreadRole
-	end  string
+	role     record.ThreadRole
+	endpoint string
 }
 
-// sum is one role at one end.
+// sum is one role at one endpoint.
 type sum struct {
 	labels            record.Labels
 	run, wait         uint64 // ns, including ended threads
@@ -145,8 +145,8 @@ func (p *probe) sumOf(k sumKey) *sum {
 
 func labels(k sumKey, more ...string) record.Labels {
 	pairs := append([]string{record.LabelRole, string(k.role)}, more...)
-	if k.end != "" {
-		pairs = append(pairs, record.LabelEnd, k.end)
+	if k.endpoint != "" {
+		pairs = append(pairs, record.LabelEndpoint, k.endpoint)
 	}
 	return record.MakeLabels(pairs...)
 }
@@ -294,7 +294,7 @@ func (p *probe) enlist(t *thread) bool {
 	case record.RoleWorkload:
 		class, limit = 0, listWorkload
 	}
-	l := labels(sumKey{t.role, t.end}, "thread", t.comm, "tid", strconv.Itoa(t.id.tid))
+	l := labels(sumKey{t.role, t.endpoint}, "thread", t.comm, "tid", strconv.Itoa(t.id.tid))
 	e := p.listed[l]
 	switch {
 	case e == nil && p.nListed[class] >= limit, e != nil && e.taken:

@@ -8,7 +8,7 @@
 // find lists new threads and opens their schedstat, and every Read takes one pread a thread;
 // 3. a new thread gets a role from the scope; 4. threads are summed by role and end; what a
 // thread had used when it ended stays in its sum, so that sums never fall; 5. CPU time that
-// the cgroups of an end were charged, but no seen thread used, gets the role unattributed,
+// the cgroups of an endpoint were charged, but no seen thread used, gets the role unattributed,
 // so that the roles add up to the cgroup.
 //
 // The files are /proc/PID/task/TID/schedstat, "<time on the cpu, ns> <time

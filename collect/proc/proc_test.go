@@ -176,8 +176,8 @@ func TestRolesAndEnds(t *testing.T) {
 		return map[string][]int{"tare/a": {10, 20}, "tare/b": {30}}[cg], nil
 	}
 	p := w.open(Options{Self: 99, Members: members},
-		sandbox.LocalScope{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"tare/a"}, Pids: []int{10}, Roles: byComm()},
-		sandbox.LocalScope{Scope: sandbox.Scope{End: "client"}, Cgroups: []string{"tare/b"}})
+		sandbox.LocalScope{Scope: sandbox.Scope{Endpoint: "server"}, Cgroups: []string{"tare/a"}, Pids: []int{10}, Roles: byComm()},
+		sandbox.LocalScope{Scope: sandbox.Scope{Endpoint: "client"}, Cgroups: []string{"tare/b"}})
 	got := read(t, p)
 	want(t, got, "cpu_time{end=server,role=sentry}", 130)
 	want(t, got, "run_wait{end=server,role=sentry}", 10)
@@ -259,7 +259,7 @@ func TestRemainder(t *testing.T) {
 			Paths: func(controller, rel string) (string, bool) {
 				return filepath.Join(w.root, "cg"), controller == v.controller && rel == "tare/a"
 			},
-		}, sandbox.LocalScope{Scope: sandbox.Scope{End: "server"}, Cgroups: []string{"tare/a"}, Pids: []int{30}})
+		}, sandbox.LocalScope{Scope: sandbox.Scope{Endpoint: "server"}, Cgroups: []string{"tare/a"}, Pids: []int{30}})
 		step := func(ms, seen, rest int) {
 			t.Helper()
 			charged(ms)

@@ -50,7 +50,7 @@ func (c *turns) Read(dst []record.Sample) ([]record.Sample, error) {
 	dst = append(dst, record.Sample{Name: "turns", Unit: record.Count, Kind: record.Counter, Value: float64(n)})
 	for i := range c.gauges {
 		dst = append(dst, record.Sample{
-			Name: "gauge", Labels: record.MakeLabels(record.LabelDevice, fmt.Sprintf("device-with-quite-a-long-name-%d", i), record.LabelEnd, "server"),
+			Name: "gauge", Labels: record.MakeLabels(record.LabelDevice, fmt.Sprintf("device-with-quite-a-long-name-%d", i), record.LabelEndpoint, "server"),
 			Unit: record.Second, Kind: record.Gauge, Value: 0.1234567890123456,
 		})
 	}
@@ -112,7 +112,7 @@ func open(t *testing.T, c *Collector, scopes ...sandbox.LocalScope) collect.Stam
 func TestItsOwnRate(t *testing.T) {
 	c := &turns{}
 	before := time.Now()
-	scope := sandbox.LocalScope{Scope: sandbox.Scope{Sandbox: "x", End: "server"}, Roles: sandbox.ThreadRoles{sandbox.AgentRule()}}
+	scope := sandbox.LocalScope{Scope: sandbox.Scope{Sandbox: "x", Endpoint: "server"}, Roles: sandbox.ThreadRoles{sandbox.AgentRule()}}
 	p := open(t, New(c, 2*time.Millisecond, serving(t, c)), scope)
 	if len(c.scopes) != 1 || c.scopes[0].Sandbox != "x" || c.scopes[0].Roles.Of(sandbox.Thread{Args: []string{"/tare", "internal", "agent"}}) != record.RoleHarness {
 		t.Errorf("the scopes that arrived: %+v", c.scopes)

@@ -194,7 +194,7 @@ func TestCausesOfImported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := Read(m.Trees, m.Ends)
+	set, err := Read(m.Trees, m.Endpoints)
 	if err != nil {
 		t.Fatal(err)
 	}

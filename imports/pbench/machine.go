@@ -10,9 +10,9 @@ import (
 	"tare/record"
 )
 
-// host reads the tools of the machine of an end's sandbox: CPU by role from pidstat, the
+// host reads the tools of the machine of an endpoint's sandbox: CPU by role from pidstat, the
 // sandbox's cgroups from cpuacct, and the whole machine from mpstat or sar and iostat.
-func (x *gathering) host(dir, name, end string, e End) error {
+func (x *gathering) host(dir, name, endpoint string, e Endpoint) error {
 	procs, err := x.tables(dir, "pidstat", isPidstat)
 	if err != nil {
 		return err
@@ -22,9 +22,9 @@ func (x *gathering) host(dir, name, end string, e End) error {
 		return err
 	}
 	for _, p := range procs { // there is one file
-		x.processes(p, name, end, e)
+		x.processes(p, name, endpoint, e)
 	}
-	x.cgroup(groups, end)
+	x.cgroup(groups, endpoint)
 	whole, err := x.processors(dir, func(mode, _ string) record.Series {
 		return record.Series{Name: "system_cpu", Unit: record.Second, Labels: record.MakeLabels(record.LabelMode, mode)}
 	})
@@ -36,14 +36,14 @@ func (x *gathering) host(dir, name, end string, e End) error {
 		return err
 	}
 	if whole = append(whole, devices...); len(whole) > 0 {
-		x.whole[end] = whole
+		x.whole[endpoint] = whole
 	}
 	return nil
 }
 
-// processes sums the CPU of an end's processes by role. If only the whole process of a VMM was
+// processes sums the CPU of an endpoint's processes by role. If only the whole process of a VMM was
 // read, it counts as vcpu, because its threads cannot be distinguished.
-func (x *gathering) processes(p *table, name, end string, e End) {
+func (x *gathering) processes(p *table, name, endpoint string, e Endpoint) {
 	procs := make([]process, len(p.names))
 	mine := map[string]bool{} // processes of VMMs that count
 	threads := map[string]bool{}
@@ -57,10 +57,10 @@ func (x *gathering) processes(p *table, name, end string, e End) {
 		}
 	}
 	if len(mine) > 1 && e.Process == "" {
-		x.warn("%d virtual machines ran on %s, and all of them count as the %s's; name one with process: in the --map file", len(mine), name, end)
+		x.warn("%d virtual machines ran on %s, and all of them count as the %s's; name one with process: in the --map file", len(mine), name, endpoint)
 	}
 	if len(mine) > 0 {
-		x.vmm[end] = true
+		x.vmm[endpoint] = true
 	}
 	columns := map[record.ThreadRole][]int{} // by role
 	for i, one := range procs {
@@ -72,12 +72,12 @@ func (x *gathering) processes(p *table, name, end string, e End) {
 			role = record.RoleVMM
 		case role == "", owner != "" && !mine[owner], one.vmm() && !mine[one.pid]:
 			continue
-		case role == record.RoleWorkload && len(mine) > 0: // the other end's, or the harness's
+		case role == record.RoleWorkload && len(mine) > 0: // the other endpoint's, or the harness's
 			continue
 		}
 		columns[role] = append(columns[role], i)
 		if one.single(role) && (threads[one.pid] || role == record.RoleVhost) {
-			s := p.counter(record.Series{Name: "thread_cpu_time", Unit: record.Second, Labels: record.MakeLabels(record.LabelEnd, end,
+			s := p.counter(record.Series{Name: "thread_cpu_time", Unit: record.Second, Labels: record.MakeLabels(record.LabelEndpoint, endpoint,
 				record.LabelRole, string(role), "thread", imports.Clean(one.command), "tid", cmp.Or(one.tid, one.pid))}, []int{i}, 0.01, x.t.Start)
 			x.said = append(x.said, s)
 		}
@@ -85,25 +85,25 @@ func (x *gathering) processes(p *table, name, end string, e End) {
 	var all []int // that the sandbox's cgroup is charged for
 	for _, role := range slices.Sorted(maps.Keys(columns)) {
 		x.said = append(x.said, p.counter(record.Series{Name: record.CPUTime, Unit: record.Second,
-			Labels: record.MakeLabels(record.LabelEnd, end, record.LabelRole, string(role))}, columns[role], 0.01, x.t.Start))
+			Labels: record.MakeLabels(record.LabelEndpoint, endpoint, record.LabelRole, string(role))}, columns[role], 0.01, x.t.Start))
 		if role != record.RoleShim {
 			all = append(all, columns[role]...)
 		}
 	}
 	if len(all) > 0 {
-		x.said = append(x.said, p.counter(record.Series{Name: record.CgroupCPU, Unit: record.Second, Labels: record.MakeLabels(record.LabelEnd, end)}, all, 0.01, x.t.Start))
+		x.said = append(x.said, p.counter(record.Series{Name: record.CgroupCPU, Unit: record.Second, Labels: record.MakeLabels(record.LabelEndpoint, endpoint)}, all, 0.01, x.t.Start))
 	}
 }
 
 // cgroup takes the CPU of a sandbox's cgroup, the one with the shortest matching name, in
 // place of the processes' sum, and the CPU of each vCPU's thread from libvirt's cgroups.
-func (x *gathering) cgroup(groups map[string]*table, end string) {
+func (x *gathering) cgroup(groups map[string]*table, endpoint string) {
 	names := slices.Sorted(maps.Keys(groups))
 	if len(names) == 0 {
 		return
 	}
 	top := slices.MinFunc(names, func(a, b string) int { return cmp.Compare(len(a), len(b)) })
-	labels := record.MakeLabels(record.LabelEnd, end)
+	labels := record.MakeLabels(record.LabelEndpoint, endpoint)
 	take := func(s record.Series, file string) record.Series {
 		columns := make([]int, len(groups[file].names)) // a column a NUMA node, cores
 		for i := range columns {
@@ -116,16 +116,16 @@ func (x *gathering) cgroup(groups map[string]*table, end string) {
 	x.said = append(x.said, take(record.Series{Name: record.CgroupCPU, Labels: labels}, top))
 	for _, f := range names {
 		if id, ok := strings.CutPrefix(f, strings.TrimSuffix(top, ".csv")+"_vcpu"); ok {
-			x.said = append(x.said, take(record.Series{Name: "thread_cpu_time", Labels: record.MakeLabels(record.LabelEnd, end, record.LabelRole, string(record.RoleVCPU),
+			x.said = append(x.said, take(record.Series{Name: "thread_cpu_time", Labels: record.MakeLabels(record.LabelEndpoint, endpoint, record.LabelRole, string(record.RoleVCPU),
 				"thread", strings.TrimSuffix("vcpu"+id, ".csv"), "tid", strings.TrimSuffix(id, ".csv"))}, f))
 		}
 	}
 }
 
-// guest reads tools that ran inside an end's virtual machine.
-func (x *gathering) guest(dir, end string) error {
+// guest reads tools that ran inside an endpoint's virtual machine.
+func (x *gathering) guest(dir, endpoint string) error {
 	out, err := x.processors(dir, func(mode, cpu string) record.Series {
-		return record.Series{Name: record.GuestCPU, Unit: record.Second, Labels: record.MakeLabels(record.LabelEnd, end, record.LabelCPU, cpu, record.LabelMode, mode)}
+		return record.Series{Name: record.GuestCPU, Unit: record.Second, Labels: record.MakeLabels(record.LabelEndpoint, endpoint, record.LabelCPU, cpu, record.LabelMode, mode)}
 	})
 	if err != nil {
 		return err
@@ -143,11 +143,11 @@ func (x *gathering) guest(dir, end string) error {
 				}
 			}
 			if len(columns) > 0 {
-				out = append(out, t.counter(record.Series{Name: name, Unit: record.Byte, Labels: record.MakeLabels(record.LabelEnd, end)}, columns, 1e6/8, x.t.Start))
+				out = append(out, t.counter(record.Series{Name: name, Unit: record.Byte, Labels: record.MakeLabels(record.LabelEndpoint, endpoint)}, columns, 1e6/8, x.t.Start))
 			}
 		}
 	}
-	x.guests[end] = out
+	x.guests[endpoint] = out
 	return nil
 }
 

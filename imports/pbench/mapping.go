@@ -17,18 +17,18 @@ import (
 // Mapping adds what Pbench does not record: the levels of each tree, and the end of each
 // machine.
 type Mapping struct {
-	Trees []Tree         `yaml:"trees"`
-	Ends  map[string]End `yaml:"ends"` // by role of the workload: server, client
+	Trees     []Tree              `yaml:"trees"`
+	Endpoints map[string]Endpoint `yaml:"ends"` // by role of the workload: server, client
 }
 
-// End is where an end of the workload was. Machines have the names that Pbench uses below
+// Endpoint is where an endpoint of the workload was. Machines have the names that Pbench uses below
 // tools-GROUP.
-type End struct {
+type Endpoint struct {
 	Host    string `yaml:"host"`    // the machine that the sandbox was on
 	Guest   string `yaml:"guest"`   // the name of tools that ran inside the virtual machine
 	Process string `yaml:"process"` // part of the VMM's command line, if the host has several
 	Cgroup  string `yaml:"cgroup"`  // part of the name of the sandbox's cgroup
-	Native  bool   `yaml:"native"`  // this end was not in the sandbox
+	Native  bool   `yaml:"native"`  // this endpoint was not in the sandbox
 	Link    string `yaml:"link"`    // what the link can carry each way: 25Gbit/s
 	link    float64
 }
@@ -71,9 +71,9 @@ func ParseMapping(file string, text []byte) (Mapping, error) {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.Ends)) {
-		e := m.Ends[name]
-		if !endName.MatchString(name) {
+	for _, name := range slices.Sorted(maps.Keys(m.Endpoints)) {
+		e := m.Endpoints[name]
+		if !endpointName.MatchString(name) {
 			return m, fmt.Errorf("%s: unknown end %q; write server or client, the workload's roles", file, name)
 		}
 		if e.Host == "" && e.Guest == "" {
@@ -85,15 +85,15 @@ func ParseMapping(file string, text []byte) (Mapping, error) {
 				return m, fmt.Errorf("%s: the link of %s: %w", file, name, err)
 			}
 			e.link = v
-			m.Ends[name] = e
+			m.Endpoints[name] = e
 		}
 	}
 	return m, nil
 }
 
 var (
-	endName  = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`)
-	rateText = regexp.MustCompile(`^([0-9.]+) *([A-Za-z/]+)$`)
+	endpointName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`)
+	rateText     = regexp.MustCompile(`^([0-9.]+) *([A-Za-z/]+)$`)
 )
 
 // rate is a text such as 25Gbit/s in bytes a second.

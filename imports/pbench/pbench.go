@@ -12,7 +12,7 @@
 // it; 2. each sample of an iteration is a trial, and its parameters are levels; 3. figures are
 // computed from the benchmark's output, else from the streams' time series; 4. the tool's own
 // figures, of the sample and of the iteration, are checked against them, and a disagreement is
-// a warning with both; 5. with the Mapping, the output of the tools on an end's machines
+// a warning with both; 5. with the Mapping, the output of the tools on an endpoint's machines
 // becomes the series and figures of the collectors; 6. the trials are an imports.Set.
 package pbench
 
@@ -52,24 +52,24 @@ var (
 
 // reader is a tree that is being read.
 type reader struct {
-	f      *imports.Folder
-	set    *imports.Set
-	tree   Tree
-	ends   map[string]End
-	meta   metadata
-	points int  // of the tools' series that are kept
-	full   bool // there is no room for more
-	first  *imports.First
-	figure []byte // the hashes of the files that the sample's figures are computed from
+	f         *imports.Folder
+	set       *imports.Set
+	tree      Tree
+	endpoints map[string]Endpoint
+	meta      metadata
+	points    int  // of the tools' series that are kept
+	full      bool // there is no room for more
+	first     *imports.First
+	figure    []byte // the hashes of the files that the sample's figures are computed from
 }
 
 // Read makes a Set of trees. ends maps the machines of the tools to ends; nil: use their names.
-func Read(trees []Tree, ends map[string]End) (*imports.Set, error) {
+func Read(trees []Tree, endpoints map[string]Endpoint) (*imports.Set, error) {
 	s := &imports.Set{Name: "pbench", Responses: map[string][]record.Response{}, Origin: imports.Origin{Tool: "pbench"}}
 	var names []string
 	first := new(imports.First)
 	for _, t := range trees {
-		if err := tree(s, t, ends, first); err != nil {
+		if err := tree(s, t, endpoints, first); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Dir, err)
 		}
 		names = append(names, filepath.Base(filepath.Clean(t.Dir)))
@@ -81,14 +81,14 @@ func Read(trees []Tree, ends map[string]End) (*imports.Set, error) {
 }
 
 // tree reads one run, or every run in a folder.
-func tree(s *imports.Set, t Tree, ends map[string]End, first *imports.First) error {
+func tree(s *imports.Set, t Tree, endpoints map[string]Endpoint, first *imports.First) error {
 	f, err := imports.OpenFolder(t.Dir, MaxTree)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
 	before := len(s.Trials)
-	r := &reader{f: f, set: s, tree: t, ends: ends, first: first}
+	r := &reader{f: f, set: s, tree: t, endpoints: endpoints, first: first}
 	if err := r.run("."); err != nil {
 		return err
 	}

@@ -267,7 +267,7 @@ func FuzzMapping(f *testing.F) {
 				t.Errorf("the tree %+v was accepted", tree)
 			}
 		}
-		for name, e := range m.Ends {
+		for name, e := range m.Endpoints {
 			if e.Host+e.Guest == "" || e.Link != "" && !(e.link > 0) || math.IsInf(e.link, 0) {
 				t.Errorf("the end %s was accepted: %+v", name, e)
 			}

@@ -30,7 +30,7 @@ func (r *reader) tools(t *imports.Trial, dir string, res *result, benchmark stri
 	if err != nil {
 		return err
 	}
-	x := &gathering{reader: r, t: t, benchmark: benchmark, ends: r.endsOf(res),
+	x := &gathering{reader: r, t: t, benchmark: benchmark, endpoints: r.endpointsOf(res),
 		vmm: map[string]bool{}, guests: map[string][]record.Series{}, whole: map[string][]record.Series{}}
 	for _, g := range groups {
 		if !strings.HasPrefix(g, "tools-") {
@@ -50,11 +50,11 @@ func (r *reader) tools(t *imports.Trial, dir string, res *result, benchmark stri
 	return nil
 }
 
-// endsOf returns where the ends were, from the mapping. Without a mapping, a machine with the
+// endpointsOf returns where the endpoints were, from the mapping. Without a mapping, a machine with the
 // name of the benchmark's server or client belongs to that end.
-func (r *reader) endsOf(res *result) map[string]End {
-	if len(r.ends) > 0 {
-		return r.ends
+func (r *reader) endpointsOf(res *result) map[string]Endpoint {
+	if len(r.endpoints) > 0 {
+		return r.endpoints
 	}
 	names := map[string]map[string]bool{"server": {}, "client": {}}
 	for _, m := range res.metrics() {
@@ -62,11 +62,11 @@ func (r *reader) endsOf(res *result) map[string]End {
 			names["server"][s.Server], names["client"][s.Client] = true, true
 		}
 	}
-	out := map[string]End{}
-	for end, of := range names {
+	out := map[string]Endpoint{}
+	for endpoint, of := range names {
 		delete(of, "")
 		if one := slices.Collect(maps.Keys(of)); len(one) == 1 {
-			out[end] = End{Host: one[0]}
+			out[endpoint] = Endpoint{Host: one[0]}
 		}
 	}
 	if out["server"].Host == out["client"].Host {
@@ -80,11 +80,11 @@ type gathering struct {
 	*reader
 	t         *imports.Trial
 	benchmark string
-	ends      map[string]End
+	endpoints map[string]Endpoint
 	said      []record.Series            // under the collectors' names
 	vmm       map[string]bool            // ends whose host showed a virtual machine
-	guests    map[string][]record.Series // by end, from inside it
-	whole     map[string][]record.Series // by end, of its host
+	guests    map[string][]record.Series // by endpoint, from inside it
+	whole     map[string][]record.Series // by endpoint, of its host
 }
 
 // read returns a tool's CSV; nil and a warning if it cannot be read.
@@ -132,17 +132,17 @@ func (x *gathering) machine(dir, name string) error {
 	_, host, labelled := strings.Cut(name, ":") // a label of the tool group may precede it
 	is := func(a string) bool { return a != "" && (a == name || labelled && a == host) }
 	known := false
-	for _, end := range slices.Sorted(maps.Keys(x.ends)) {
-		e := x.ends[end]
+	for _, endpoint := range slices.Sorted(maps.Keys(x.endpoints)) {
+		e := x.endpoints[endpoint]
 		switch {
 		case is(e.Host):
 			known = true
-			if err := x.host(dir, name, end, e); err != nil {
+			if err := x.host(dir, name, endpoint, e); err != nil {
 				return err
 			}
 		case is(e.Guest):
 			known = true
-			if err := x.guest(dir, end); err != nil {
+			if err := x.guest(dir, endpoint); err != nil {
 				return err
 			}
 		}
@@ -205,34 +205,34 @@ func (x *gathering) keep(s record.Series) {
 
 // finish turns the gathered output into the trial's series and figures.
 func (x *gathering) finish(quota float64) {
-	ends := slices.Sorted(maps.Keys(x.ends))
-	slices.Reverse(ends) // a host's series have no end: if both were read, keep the server's
-	for _, end := range ends {
-		if x.whole[end] != nil {
-			x.said = append(x.said, x.whole[end]...)
+	endpoints := slices.Sorted(maps.Keys(x.endpoints))
+	slices.Reverse(endpoints) // a host's series have no end: if both were read, keep the server's
+	for _, endpoint := range endpoints {
+		if x.whole[endpoint] != nil {
+			x.said = append(x.said, x.whole[endpoint]...)
 			break
 		}
 	}
-	slices.Reverse(ends)
-	for _, end := range ends {
-		e := x.ends[end]
-		if x.vmm[end] || e.Host == "" { // otherwise the tools inside read the host's processors
-			x.said = append(x.said, x.guests[end]...)
+	slices.Reverse(endpoints)
+	for _, endpoint := range endpoints {
+		e := x.endpoints[endpoint]
+		if x.vmm[endpoint] || e.Host == "" { // otherwise the tools inside read the host's processors
+			x.said = append(x.said, x.guests[endpoint]...)
 		}
 		if e.Native {
-			x.t.Facts[end+record.FactWhere] = record.WhereNative
-			x.t.Facts[end+record.FactFamily] = string(record.FamilyNative)
+			x.t.Facts[endpoint+record.FactWhere] = record.WhereNative
+			x.t.Facts[endpoint+record.FactFamily] = string(record.FamilyNative)
 		}
 		level := func(name string, u record.Unit, v float64) {
 			if v > 0 {
-				x.said = append(x.said, record.Series{Name: name, Unit: u, Kind: record.Gauge, Labels: record.MakeLabels(record.LabelEnd, end),
+				x.said = append(x.said, record.Series{Name: name, Unit: u, Kind: record.Gauge, Labels: record.MakeLabels(record.LabelEndpoint, endpoint),
 					T: []time.Duration{0, x.t.Duration}, V: []float64{v, v}})
 			}
 		}
 		if quota > 0 && !e.Native && len(x.said) > 0 {
 			level(record.CPUQuota, record.Cores, quota)
 		}
-		if e.link > 0 && len(x.guests[end]) > 0 {
+		if e.link > 0 && len(x.guests[endpoint]) > 0 {
 			level(record.LinkRate, record.BytesPerSecond, e.link)
 		}
 	}

@@ -118,7 +118,7 @@ func host(t *testing.T) (dir string, trial *imports.Trial) {
 	return dir, trial
 }
 
-// TestEnds: what tools say of an end's machines has the collectors' names, and the
+// TestEnds: what tools say of an endpoint's machines has the collectors' names, and the
 // figures are those of the files.
 func TestEnds(t *testing.T) {
 	dir, plain := host(t)
@@ -129,7 +129,7 @@ ends: {server: {host: worker0, guest: inside, process: f20-1, cgroup: qemu-vm1, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := Read(m.Trees, m.Ends)
+	set, err := Read(m.Trees, m.Endpoints)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func warnings(x *imports.Trial) string {
 // is said.
 func TestSeveralMachines(t *testing.T) {
 	dir, plain := host(t)
-	set, err := Read([]Tree{{Dir: dir, Sandbox: "vm"}}, map[string]End{"server": {Host: "worker0"}})
+	set, err := Read([]Tree{{Dir: dir, Sandbox: "vm"}}, map[string]Endpoint{"server": {Host: "worker0"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,36 +11,36 @@ import (
 // guest reduces the rates of single processors of guests to the samples record.GuestCores
 // and record.GuestBusiest.
 func guest(rates []record.Sample) []record.Sample {
-	type key struct{ end, of string }
+	type key struct{ endpoint, of string }
 	modes, all, idle := map[key]float64{}, map[key]float64{}, map[key]float64{}
 	for i := range rates {
 		s := &rates[i]
 		if s.Name != record.GuestCPU+record.RateSuffix {
 			continue
 		}
-		end, cpu, mode := s.Labels.Get(record.LabelEnd), s.Labels.Get(record.LabelCPU), s.Labels.Get(record.LabelMode)
-		modes[key{end, mode}] += s.Value
-		all[key{end, cpu}] += s.Value
+		endpoint, cpu, mode := s.Labels.Get(record.LabelEndpoint), s.Labels.Get(record.LabelCPU), s.Labels.Get(record.LabelMode)
+		modes[key{endpoint, mode}] += s.Value
+		all[key{endpoint, cpu}] += s.Value
 		if mode == "idle" || mode == "iowait" {
-			idle[key{end, cpu}] += s.Value
+			idle[key{endpoint, cpu}] += s.Value
 		}
 	}
 	// The guest's own time counts, which may pass at another speed than the host's.
 	busiest := map[string]float64{}
 	for k, whole := range all {
 		if whole > 0 {
-			busiest[k.end] = max(busiest[k.end], 1-idle[k]/whole)
+			busiest[k.endpoint] = max(busiest[k.endpoint], 1-idle[k]/whole)
 		}
 	}
 	var out []record.Sample
 	add := func(name string, u record.Unit, v float64, labels ...string) {
 		out = append(out, record.Sample{Name: name, Labels: record.MakeLabels(labels...), Unit: u, Kind: record.Value, Value: v})
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(modes), func(a, b key) int { return strings.Compare(a.end+"\x00"+a.of, b.end+"\x00"+b.of) }) {
-		add(record.GuestCores, record.Cores, modes[k], record.LabelEnd, k.end, record.LabelMode, k.of)
+	for _, k := range slices.SortedFunc(maps.Keys(modes), func(a, b key) int { return strings.Compare(a.endpoint+"\x00"+a.of, b.endpoint+"\x00"+b.of) }) {
+		add(record.GuestCores, record.Cores, modes[k], record.LabelEndpoint, k.endpoint, record.LabelMode, k.of)
 	}
-	for _, end := range slices.Sorted(maps.Keys(busiest)) {
-		add(record.GuestBusiest, record.Fraction, busiest[end], record.LabelEnd, end)
+	for _, endpoint := range slices.Sorted(maps.Keys(busiest)) {
+		add(record.GuestBusiest, record.Fraction, busiest[endpoint], record.LabelEndpoint, endpoint)
 	}
 	return out
 }

@@ -23,7 +23,7 @@ type busiest struct {
 	cpu, wait map[threadKey]float64
 }
 
-type threadKey struct{ end, role, tid string }
+type threadKey struct{ endpoint, role, tid string }
 
 func (b *busiest) take(s *Series, w Span) {
 	to := &b.cpu
@@ -39,21 +39,21 @@ func (b *busiest) take(s *Series, w Span) {
 	if *to == nil {
 		*to = map[threadKey]float64{}
 	}
-	(*to)[threadKey{s.Labels.Get(record.LabelEnd), s.Labels.Get(record.LabelRole), s.Labels.Get(labelThread)}] = got[0].Value
+	(*to)[threadKey{s.Labels.Get(record.LabelEndpoint), s.Labels.Get(record.LabelRole), s.Labels.Get(labelThread)}] = got[0].Value
 }
 
-// samples returns record.ThreadBusiest and record.ThreadBusiestWait, by end and role.
+// samples returns record.ThreadBusiest and record.ThreadBusiestWait, by endpoint and role.
 func (b *busiest) samples() []record.Sample {
-	top := map[threadKey]threadKey{} // by end and role
+	top := map[threadKey]threadKey{} // by endpoint and role
 	for _, k := range slices.SortedFunc(maps.Keys(b.cpu), compareThreads) {
-		of := threadKey{end: k.end, role: k.role}
+		of := threadKey{endpoint: k.endpoint, role: k.role}
 		if best, ok := top[of]; !ok || b.cpu[k] > b.cpu[best] {
 			top[of] = k
 		}
 	}
 	var out []record.Sample
 	for _, of := range slices.SortedFunc(maps.Keys(top), compareThreads) {
-		labels := record.MakeLabels(record.LabelEnd, of.end, record.LabelRole, of.role)
+		labels := record.MakeLabels(record.LabelEndpoint, of.endpoint, record.LabelRole, of.role)
 		add := func(name string, v float64) {
 			out = append(out, record.Sample{Name: name, Labels: labels, Unit: record.Cores, Kind: record.Value, Value: v})
 		}
@@ -66,5 +66,5 @@ func (b *busiest) samples() []record.Sample {
 }
 
 func compareThreads(a, b threadKey) int {
-	return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.role, b.role), cmp.Compare(a.tid, b.tid))
+	return cmp.Or(cmp.Compare(a.endpoint, b.endpoint), cmp.Compare(a.role, b.role), cmp.Compare(a.tid, b.tid))
 }

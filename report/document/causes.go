@@ -40,7 +40,7 @@ type Finding struct {
 	Costs      bool         `json:"costs,omitempty"`
 	Undecided  bool         `json:"undecided,omitempty"`
 	Suspect    bool         `json:"suspect,omitempty"` // undecided, and looks worse
-	End        string       `json:"end,omitempty"`
+	Endpoint   string       `json:"end,omitempty"`
 	Cause      cause.Name   `json:"cause"`
 	Role       string       `json:"role,omitempty"`
 	Among      []cause.Name `json:"among,omitempty"`
@@ -83,7 +83,7 @@ func (b *Builder) causes(r *analyse.Result) *Causes {
 		for _, k := range f.Among {
 			seen[k] = true
 		}
-		x := Finding{Cell: b.index[f.Cell.Key()], Word: shown.First, Below: shown.Second, Response: f.Response.Name, Costs: f.Costs, Undecided: f.Undecided, Suspect: f.Suspect(), End: f.End, Cause: f.Cause, Role: f.Role, Among: f.Among, Missing: f.Missing,
+		x := Finding{Cell: b.index[f.Cell.Key()], Word: shown.First, Below: shown.Second, Response: f.Response.Name, Costs: f.Costs, Undecided: f.Undecided, Suspect: f.Suspect(), Endpoint: f.Endpoint, Cause: f.Cause, Role: f.Role, Among: f.Among, Missing: f.Missing,
 			Confidence: round(f.Confidence, 2), Trials: f.Trials, Text: f.Text, Added: shorterFit(f.Added), Factor: shorterFit(f.Factor), Price: words.CausePrice(f.Price)}
 		if f.Ratio != nil {
 			ratio := round(*f.Ratio, 4)

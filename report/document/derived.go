@@ -12,9 +12,9 @@ import (
 
 // Names of lines that are made of several series.
 const (
-	// Throttled is the share of the CPU limit's periods in which it was reached, by end.
+	// Throttled is the share of the CPU limit's periods in which it was reached, by endpoint.
 	Throttled = "cpu_throttled"
-	// GuestCore is the share of its time that a guest's processor was at work, by end,
+	// GuestCore is the share of its time that a guest's processor was at work, by endpoint,
 	// processor and mode: busy (user and system), softirq, and steal, in which the host
 	// did not run it.
 	GuestCore = "guest_core"
@@ -57,10 +57,10 @@ func throttled(all []record.Series) []Line {
 	return out
 }
 
-// core is one processor of one end's guest.
+// core is one processor of one endpoint's guest.
 type core struct {
-	end string
-	cpu int
+	endpoint string
+	cpu      int
 }
 
 // cores makes shares of each processor's time.
@@ -72,10 +72,10 @@ func cores(all []record.Series) []Line {
 		if s.Name != record.GuestCPU || err != nil || len(s.T) < 2 || len(s.T) != len(s.V) {
 			continue
 		}
-		c := core{s.Labels.Get(record.LabelEnd), cpu}
+		c := core{s.Labels.Get(record.LabelEndpoint), cpu}
 		modes[c] = append(modes[c], s)
 	}
-	list := slices.SortedFunc(maps.Keys(modes), func(x, y core) int { return cmp.Or(cmp.Compare(x.end, y.end), x.cpu-y.cpu) })
+	list := slices.SortedFunc(maps.Keys(modes), func(x, y core) int { return cmp.Or(cmp.Compare(x.endpoint, y.endpoint), x.cpu-y.cpu) })
 	list = list[:min(len(list), maxCores)]
 	points := 0
 	if len(list) > 0 {
@@ -96,8 +96,8 @@ func (c core) shares(modes []*record.Series, points int) []Line {
 	lines := map[string]*Line{}
 	for _, mode := range []string{"busy", "softirq", "steal"} {
 		labels := []string{record.LabelCPU, strconv.Itoa(c.cpu), record.LabelMode, mode}
-		if c.end != "" {
-			labels = append(labels, record.LabelEnd, c.end)
+		if c.endpoint != "" {
+			labels = append(labels, record.LabelEndpoint, c.endpoint)
 		}
 		lines[mode] = &Line{Name: GuestCore, Labels: string(record.MakeLabels(labels...)), Unit: record.Fraction}
 	}

@@ -35,7 +35,7 @@ func CausesCSV(w io.Writer, res *analyse.Result) error {
 		if f.Cause != cause.Unknown && f.Cause != cause.Untold {
 			confidence = number(f.Confidence)
 		}
-		line = append(line, f.Response.Name, optional(f.Ratio), strconv.FormatBool(f.Costs), strconv.FormatBool(f.Undecided), f.End, string(f.Cause), f.Role, strings.Join(among, " "),
+		line = append(line, f.Response.Name, optional(f.Ratio), strconv.FormatBool(f.Costs), strconv.FormatBool(f.Undecided), f.Endpoint, string(f.Cause), f.Role, strings.Join(among, " "),
 			confidence, strconv.Itoa(f.Trials), f.Text, f.Missing, kindsThat(f, cause.Supports), kindsThat(f, cause.Excludes))
 		line = append(line, fit(f.Added, true)...)
 		line = append(line, fit(f.Factor, false)...)

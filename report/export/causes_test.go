@@ -22,7 +22,7 @@ func TestCausesCSV(t *testing.T) {
 	res := &analyse.Result{Modelled: true, Causes: []cause.Finding{
 		{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=process", Cell: cell("process"), Baseline: true, Response: rate, Cause: cause.None, Confidence: 0.9, Trials: 3, Text: "idle"},
 		{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=vm,vcpus=2", Cell: cell("vm", record.Level{Factor: "vcpus", Value: "2"}), Response: rate, Ratio: &half, Costs: true,
-			End: "server", Cause: cause.Helper, Role: "vhost", Confidence: 0.97, Trials: 3, Text: `full, by "much"`,
+			Endpoint: "server", Cause: cause.Helper, Role: "vhost", Confidence: 0.97, Trials: 3, Text: `full, by "much"`,
 			Readings: []cause.Reading{{About: cause.Helper, Says: cause.Supports}, {About: cause.Quota, Says: cause.Excludes}, {About: cause.Quota, Says: cause.Excludes}, {About: cause.Guest, Says: cause.Excludes}, {About: cause.Link, Says: cause.Silent}},
 			Added:    &cause.Fit{Unit: "s", Constant: 3e-5, Lo: 2e-5, Hi: 4e-5}, Factor: &cause.Fit{Unit: "ratio", Constant: 2, Lo: 1, Hi: 3}, Price: &cause.Price{Unit: "GB", Cores: 4.5, Base: 1.8, Ratio: 2.5}},
 		{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=runc", Cell: cell("runc"), Response: rate, Undecided: true, Cause: cause.Untold, Among: []cause.Name{cause.Quota, cause.Guest}, Trials: 2, Text: "both"},

@@ -90,15 +90,15 @@ func CPUCSV(w io.Writer, res *analyse.Result) error {
 	for _, r := range roles {
 		head = append(head, "role:"+r)
 	}
-	ends := limitedEnds(res.Quotas)
-	for _, e := range ends {
+	endpoints := limitedEndpoints(res.Quotas)
+	for _, e := range endpoints {
 		head = append(head, "quota:"+e, "used:"+e, "throttled:"+e, "held_back:"+e)
 	}
 	rows := [][]string{head}
 	for i := range res.CPUCosts {
 		c := &res.CPUCosts[i]
 		line := []string{c.Workload, c.Stratum, c.Treatment, strconv.FormatBool(c.Baseline), c.Response.Name, string(c.Response.Unit), c.Unit,
-			strings.Join(c.Ends, " "), c.Source, strconv.Itoa(c.Trials), number(c.Cores), number(c.Rate), number(c.Value)}
+			strings.Join(c.Endpoints, " "), c.Source, strconv.Itoa(c.Trials), number(c.Cores), number(c.Rate), number(c.Value)}
 		line = append(line, ratio(&c.Estimate, !c.Baseline)...)
 		line = append(line, strconv.Itoa(c.Estimate.N), string(c.Verdict), c.Missing, res.Accelerated(c.Cell), strconv.FormatBool(res.Modelled))
 		for _, name := range roles {
@@ -108,29 +108,29 @@ func CPUCSV(w io.Writer, res *analyse.Result) error {
 			}
 			line = append(line, part)
 		}
-		rows = append(rows, append(line, quotas(res.Quotas, c, ends)...))
+		rows = append(rows, append(line, quotas(res.Quotas, c, endpoints)...))
 	}
 	return writeAll(w, rows)
 }
 
-// limitedEnds names the ends that have a quota anywhere, in order.
-func limitedEnds(all []cpucost.Quota) []string {
+// limitedEndpoints names the endpoints that have a quota anywhere, in order.
+func limitedEndpoints(all []cpucost.Quota) []string {
 	var out []string
 	for i := range all {
-		if !slices.Contains(out, all[i].End) {
-			out = append(out, all[i].End)
+		if !slices.Contains(out, all[i].Endpoint) {
+			out = append(out, all[i].Endpoint)
 		}
 	}
 	slices.Sort(out)
 	return out
 }
 
-// quotas are the columns of each end in the row of a cost; empty for one without a quota.
-func quotas(all []cpucost.Quota, c *cpucost.Cost, ends []string) []string {
-	out := make([]string, 0, 4*len(ends))
-	for _, end := range ends {
+// quotas are the columns of each endpoint in the row of a cost; empty for one without a quota.
+func quotas(all []cpucost.Quota, c *cpucost.Cost, endpoints []string) []string {
+	out := make([]string, 0, 4*len(endpoints))
+	for _, endpoint := range endpoints {
 		k := slices.IndexFunc(all, func(q cpucost.Quota) bool {
-			return q.End == end && q.Workload == c.Workload && q.Stratum == c.Stratum && q.Treatment == c.Treatment
+			return q.Endpoint == endpoint && q.Workload == c.Workload && q.Stratum == c.Stratum && q.Treatment == c.Treatment
 		})
 		if k < 0 {
 			out = append(out, "", "", "", "")

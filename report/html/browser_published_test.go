@@ -46,7 +46,7 @@ func withPublished(t testing.TB) *document.Document {
 	d.Result.Published = p
 	for i, c := range d.Result.Compared {
 		if i == 0 || c.Stratum != d.Result.Compared[i-1].Stratum {
-			d.Result.Ends = append(d.Result.Ends, analyse.Ends{Stratum: c.Stratum, Ends: []analyse.End{{Role: "server", Sandboxed: true}, {Role: "client"}}, Text: "server in the sandbox, client native"})
+			d.Result.Placements = append(d.Result.Placements, analyse.Placement{Stratum: c.Stratum, Roles: []analyse.PlacedRole{{Role: "server", Sandboxed: true}, {Role: "client"}}, Text: "server in the sandbox, client native"})
 		}
 	}
 	rebuild(d)

@@ -27,7 +27,7 @@ func findings(name func(string) string, tables bool) func(*analyse.Result) {
 				continue
 			}
 			f := cause.Finding{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Cell: c.Cell, Baseline: c.Baseline, Response: c.Response,
-				End: "server", Trials: c.Level.N, Cause: cause.None, Confidence: 0.9, Text: name("nothing of it is full: the busiest thread is busy 22 % of its time")}
+				Endpoint: "server", Trials: c.Level.N, Cause: cause.None, Confidence: 0.9, Text: name("nothing of it is full: the busiest thread is busy 22 % of its time")}
 			if !c.Baseline {
 				ratio := c.Estimate.Ratio
 				f.Ratio, f.Costs = &ratio, c.Verdict == stat.Slower

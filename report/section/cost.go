@@ -39,7 +39,7 @@ func CPUCosts(r *analyse.Result) *Section {
 		}
 	}
 	s.Table(t)
-	s.Note(r.Baseline + ": CPU time per unit; others: ratio to it in the same block and its interval. Included are " + words.CountedEnds(r) +
+	s.Note(r.Baseline + ": CPU time per unit; others: ratio to it in the same block and its interval. Included are " + words.CountedEndpoints(r) +
 		", each with everything that the sandbox runs for it on the host, but not tare's agent or the other side.")
 	for _, c := range words.CPUCosts(r) {
 		s.Item("", c)
@@ -87,7 +87,7 @@ func costCell(c *cpucost.Cost) Cell {
 	return ratioCell(&c.Estimate, c.Verdict)
 }
 
-// Quotas says what the ends with a CPU quota used of it, by role, and how often it held
+// Quotas says what the endpoints with a CPU quota used of it, by role, and how often it held
 // them back.
 func Quotas(r *analyse.Result) *Section {
 	s := &Section{ID: "quota", Title: "CPU against the quota, in cores"}
@@ -115,7 +115,7 @@ func Quotas(r *analyse.Result) *Section {
 		if !q.Unread {
 			throttled, held = words.Value(q.Throttled, record.Fraction), words.Value(q.Time, record.Second)+"/s"
 		}
-		cells := []string{quotaEnd(q, words.Stratum(r, q.Workload, q.Shared, fixed)), words.TreatmentOf(r, q.Treatment), bare(q.Quota), bare(q.Cores), throttled, held, strconv.Itoa(q.Trials)}
+		cells := []string{quotaEndpoint(q, words.Stratum(r, q.Workload, q.Shared, fixed)), words.TreatmentOf(r, q.Treatment), bare(q.Quota), bare(q.Cores), throttled, held, strconv.Itoa(q.Trials)}
 		for _, role := range roles {
 			cells = append(cells, written(q.Roles, func(x cpucost.Role) bool { return x.Role == role }, func(x cpucost.Role) string { return bare(x.Cores) }))
 		}
@@ -126,12 +126,12 @@ func Quotas(r *analyse.Result) *Section {
 	return s
 }
 
-// quotaEnd names an end of a stratum; one called main has no name of its own.
-func quotaEnd(q *cpucost.Quota, stratum string) string {
-	if q.End == "" || q.End == "main" {
+// quotaEndpoint names an endpoint of a stratum; one called main has no name of its own.
+func quotaEndpoint(q *cpucost.Quota, stratum string) string {
+	if q.Endpoint == "" || q.Endpoint == "main" {
 		return stratum
 	}
-	return stratum + " " + q.End
+	return stratum + " " + q.Endpoint
 }
 
 // bare is a number of cores without its unit.

@@ -65,11 +65,11 @@ func Stops(r *analyse.Result) *Section {
 	return s
 }
 
-// Ends says where each end of the workloads ran, strata alike together. Where no
-// workload has two ends there is nothing to say.
-func Ends(r *analyse.Result) *Section {
+// Placements says where each endpoint of the workloads ran, strata alike together. Where no
+// workload has two endpoints there is nothing to say.
+func Placements(r *analyse.Result) *Section {
 	s := &Section{ID: "ends", In: "asked", Title: "Where each end ran", About: "of process, all natively"}
-	if !slices.ContainsFunc(r.Ends, func(e analyse.Ends) bool { return len(e.Ends) > 1 }) {
+	if !slices.ContainsFunc(r.Placements, func(e analyse.Placement) bool { return len(e.Roles) > 1 }) {
 		return s
 	}
 	names := make(map[string]string)
@@ -79,11 +79,11 @@ func Ends(r *analyse.Result) *Section {
 		names[c.Stratum] = words.Stratum(r, c.Workload, c.Shared, fixed)
 	}
 	var texts groups
-	for _, e := range r.Ends {
+	for _, e := range r.Placements {
 		texts.add(e.Text, names[e.Stratum])
 	}
 	for _, text := range texts.names {
-		s.Item(text, someOf(texts.members[text], len(r.Ends)))
+		s.Item(text, someOf(texts.members[text], len(r.Placements)))
 	}
 	return s
 }

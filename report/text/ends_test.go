@@ -10,16 +10,16 @@ import (
 
 func TestEnds(t *testing.T) {
 	res := testResult()
-	one := analyse.Ends{Stratum: "workload=density", Ends: []analyse.End{{Role: "main", Sandboxed: true}}, Text: "in the sandbox"}
-	res.Ends = []analyse.Ends{one}
+	one := analyse.Placement{Stratum: "workload=density", Roles: []analyse.PlacedRole{{Role: "main", Sandboxed: true}}, Text: "in the sandbox"}
+	res.Placements = []analyse.Placement{one}
 	var b strings.Builder
-	if write(&b, section.Ends(res), Options{Width: 60}); b.Len() > 0 {
+	if write(&b, section.Placements(res), Options{Width: 60}); b.Len() > 0 {
 		t.Errorf("with one end there is no choice to tell of: %q", b.String())
 	}
-	res.Ends = []analyse.Ends{
-		{Stratum: "workload=net,size=64", Ends: []analyse.End{{Role: "server", Sandboxed: true}, {Role: "client"}}, Text: "server in the sandbox, client native"},
-		{Stratum: "workload=net,size=64K", Ends: []analyse.End{{Role: "server", Sandboxed: true}, {Role: "client"}}, Text: "server in the sandbox, client native"}, one}
-	write(&b, section.Ends(res), Options{Width: 60})
+	res.Placements = []analyse.Placement{
+		{Stratum: "workload=net,size=64", Roles: []analyse.PlacedRole{{Role: "server", Sandboxed: true}, {Role: "client"}}, Text: "server in the sandbox, client native"},
+		{Stratum: "workload=net,size=64K", Roles: []analyse.PlacedRole{{Role: "server", Sandboxed: true}, {Role: "client"}}, Text: "server in the sandbox, client native"}, one}
+	write(&b, section.Placements(res), Options{Width: 60})
 	want := "\nwhere each end ran (of process, all natively):\n  server in the sandbox, client native: net size=64, net\n    size=64K\n  in the sandbox: density\n"
 	if b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)

@@ -15,11 +15,11 @@ import (
 const QuotasAbout = "Means over the good trials, in the measured time. CPU: everything that the sandbox runs on the host for this side, without tare's agent, and its part of the quota. " +
 	"Throttled: the share of the quota's periods in which it was used up. Held back: the time lost to this, summed over processors."
 
-// CountedEnds names the roles of the workloads whose CPU is counted.
-func CountedEnds(r *analyse.Result) string {
+// CountedEndpoints names the roles of the workloads whose CPU is counted.
+func CountedEndpoints(r *analyse.Result) string {
 	var all []string
 	for i := range r.CPUCosts {
-		if s := strings.Join(r.CPUCosts[i].Ends, " and "); !slices.Contains(all, s) {
+		if s := strings.Join(r.CPUCosts[i].Endpoints, " and "); !slices.Contains(all, s) {
 			all = append(all, s)
 		}
 	}

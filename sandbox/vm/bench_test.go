@@ -88,7 +88,7 @@ func BenchmarkGate(b *testing.B) {
 func BenchmarkGuestReading(b *testing.B) {
 	inst := several(b, kind(b), 1, map[string]string{paramMemory: "256"})[0]
 	scope := inst.Scope()
-	scope.End = "main"
+	scope.Endpoint = "main"
 	p, err := guest.New().Open(b.Context(), []sandbox.LocalScope{scope})
 	if err != nil {
 		b.Fatal(err)

@@ -209,7 +209,7 @@ func long(r *rand.Rand, short []record.Series) []record.Series {
 	}
 	for tid := 5000; len(out) < causeSeries; tid++ {
 		x := record.Series{Name: "thread_cpu_time", Unit: record.Second, Kind: record.Counter, T: at, V: make([]float64, causePoints),
-			Labels: record.MakeLabels(record.LabelEnd, "server", record.LabelRole, "workload", "thread", "idle", "tid", strconv.Itoa(tid))}
+			Labels: record.MakeLabels(record.LabelEndpoint, "server", record.LabelRole, "workload", "thread", "idle", "tid", strconv.Itoa(tid))}
 		for j := 1; j < causePoints; j++ {
 			x.V[j] = x.V[j-1] + float64(r.IntN(2_000_000))*1e-9
 		}

@@ -165,7 +165,7 @@ func skipped(out string, except []string) []string {
 	return names
 }
 
-// smallStudy reads a disk; a full one has a workload with two ends as well.
+// smallStudy reads a disk; a full one has a workload with two endpoints as well.
 //
 //go:embed guest/small.yaml
 var smallStudy string

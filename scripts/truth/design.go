@@ -106,7 +106,7 @@ func catalogue(s shape) study.Catalogue {
 		Workloads: map[string]study.WorkloadInfo{"simulated": {
 			Params:    []param.Param{{Name: "point", Type: param.Int, Default: "1", Help: "tells the strata of a workload apart"}},
 			Responses: func(param.Values) []record.Response { return responses()[:len(s.names())] },
-			Ends:      1,
+			Endpoints: 1,
 		}},
 		Sandboxes: map[string]study.SandboxInfo{"process": {}, "sized": {Params: []param.Param{{Name: "parts", Type: param.Int, Default: "1", Help: "a parameter of one sandbox"}}}},
 		Native:    "process",

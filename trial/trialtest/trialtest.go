@@ -211,7 +211,7 @@ func (b *Bench) trial(t *testing.T, v param.Values, kind, isolate string, counti
 	}
 	cat := catalogue.Of([]workload.Workload{b.w}, slices.Collect(maps.Values(b.kinds)), nil)
 	info := cat.Workloads[b.w.Name()]
-	info.Ends = len(roles) // under these parameters
+	info.Endpoints = len(roles) // under these parameters
 	cat.Workloads[b.w.Name()] = info
 	text := fmt.Sprintf("study: one\nbaseline: %q\nfactors:\n  sandbox: [%q]\n", kind, kind)
 	if isolate != "" {

@@ -127,7 +127,7 @@ func connectUDPs(w *wire, cfg *config) (socks []*socket, err error) {
 // drive runs warm-up, window and end of a session whose connections stand.
 func (b *bench) drive(ctx context.Context, w *wire) (*report, error) {
 	cfg := b.cfg
-	r := &report{Format: 1, End: "client", Config: *cfg, Session: 1, Series: &series{}}
+	r := &report{Format: 1, Endpoint: "client", Config: *cfg, Session: 1, Series: &series{}}
 	r.Config.Ports = nil
 	start := b.clock.now() + int64(time.Millisecond) // all threads run by then
 	begin := start + int64(seconds(cfg.Warmup))

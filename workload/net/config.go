@@ -41,7 +41,7 @@ type config struct {
 	Listen  []listening `json:"listen,omitempty"` // the client's strands' ports
 }
 
-// protocolVersion changes when the two ends would misunderstand each other.
+// protocolVersion changes when the two endpoints would misunderstand each other.
 const protocolVersion = 1
 
 func (c *config) replySize() int {

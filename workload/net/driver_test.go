@@ -36,7 +36,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// asMain makes the test binary the driver: two ends in one process would stop
+// asMain makes the test binary the driver: two endpoints in one process would stop
 // each other's world for a garbage collection.
 const asMain = "TARE_NET_TEST_MAIN"
 
@@ -133,7 +133,7 @@ func TestBothEnds(t *testing.T) {
 				t.Errorf("%s: %s", name, w.Text)
 			}
 		}
-		if r.Operations == 0 || r.Bytes == 0 || r.Window <= 0 || r.Peer == nil || r.Peer.End != "server" || r.Peer.Session != i+1 {
+		if r.Operations == 0 || r.Bytes == 0 || r.Window <= 0 || r.Peer == nil || r.Peer.Endpoint != "server" || r.Peer.Session != i+1 {
 			t.Errorf("%s: report %+v", name, r)
 		}
 		if want := r.Config.Count; want > 0 && r.Config.Mode == "rr" && r.Operations != want && r.Config.Rate == 0 {

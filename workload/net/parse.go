@@ -25,8 +25,8 @@ func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Readin
 	if err != nil {
 		return rd, fmt.Errorf("the report of the net %s: %w", role, err)
 	}
-	if r.End != role {
-		return rd, fmt.Errorf("the report of the net %s says that it is the %q", role, r.End)
+	if r.Endpoint != role {
+		return rd, fmt.Errorf("the report of the net %s says that it is the %q", role, r.Endpoint)
 	}
 	if err := r.sane(); err != nil {
 		return rd, fmt.Errorf("the report of the net %s: %w", role, err)
@@ -113,20 +113,20 @@ func (r *report) sane() error {
 
 // counts adds the samples that both ends have.
 func (r *report) counts(rd *record.Reading) {
-	add := func(name string, u record.Unit, v float64) { rd.Value(name, u, v, "end", r.End) }
+	add := func(name string, u record.Unit, v float64) { rd.Value(name, u, v, "end", r.Endpoint) }
 	add("window", record.Second, r.Window)
 	add("bytes", record.Byte, float64(r.Bytes))
 	add("operations", record.Count, float64(r.Operations))
 	add("throughput", record.BytesPerSecond, float64(r.Bytes)/r.Window)
 	add("cpu_user", record.Cores, r.User/r.Window)
 	add("cpu_system", record.Cores, r.System/r.Window)
-	if r.End == "client" && r.Config.Mode != "stream" || r.Config.Mode == modeProfile {
+	if r.Endpoint == "client" && r.Config.Mode != "stream" || r.Config.Mode == modeProfile {
 		add("lost", record.Count, float64(r.Lost))
 	}
-	if r.End == "client" && r.Config.Mode != "stream" {
+	if r.Endpoint == "client" && r.Config.Mode != "stream" {
 		add("unsent", record.Count, float64(r.Unsent))
 	}
-	if r.End == "client" && r.Config.Mode == "rr" {
+	if r.Endpoint == "client" && r.Config.Mode == "rr" {
 		add("wake_delay_mean", record.Second, r.WakeDelay)
 		add("wake_delay_p99", record.Second, r.WakeDelayP99)
 	}
@@ -142,7 +142,7 @@ func (r *report) series() (record.Series, bool) {
 	if r.Config.Mode == "stream" {
 		s.Name, s.Unit = "throughput", record.BytesPerSecond
 	}
-	s.Labels = record.MakeLabels("end", r.End, record.LabelResponse, s.Name)
+	s.Labels = record.MakeLabels("end", r.Endpoint, record.LabelResponse, s.Name)
 	const late = 0.005 // seconds that a tick may be late
 	end := math.Inf(1)
 	if r.Config.Count == 0 && r.Config.Mode != modeProfile {

@@ -16,7 +16,7 @@ import (
 // beside lists the parameters that have an effect with a profile.
 func beside() []string { return []string{"profile", "vars", "spin", "port", "timeout"} }
 
-// profileRoles are the two ends of a profile. The text goes with the client's
+// profileRoles are the two endpoints of a profile. The text goes with the client's
 // command line, so that a sandbox needs no file.
 func profileRoles(v param.Values) ([]workload.Role, error) {
 	prog, err := newProgram(v.Str("profile"), v.Str("vars"))
@@ -125,7 +125,7 @@ func (r *report) profileReading(v param.Values, rd *record.Reading) error {
 	if prog.sends || prog.receives {
 		through := float64(r.Bytes) / r.Window
 		if prog.unheard() {
-			rd.Value("sent", record.BytesPerSecond, through, "end", r.End)
+			rd.Value("sent", record.BytesPerSecond, through, "end", r.Endpoint)
 			if got := r.Peer.Profile; got != nil && got.Received != nil { // a server of an older tare does not report it
 				if *got.Received < 0 {
 					return fmt.Errorf("the report of the net server: received is negative: %d", *got.Received)

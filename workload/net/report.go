@@ -9,13 +9,13 @@ import (
 	"tare/workload/inside"
 )
 
-// report is each end's report of a session, one line of JSON. Window means the measured time,
+// report is each endpoint's report of a session, one line of JSON. Window means the measured time,
 // after the warm-up; totals include the warm-up.
 type report struct {
-	Format  int    `json:"tare_net"` // 1
-	End     string `json:"end"`      // server, client
-	Config  config `json:"config"`
-	Session int    `json:"session"` // number of the server's session, from 1
+	Format   int    `json:"tare_net"` // 1
+	Endpoint string `json:"end"`      // server, client
+	Config   config `json:"config"`
+	Session  int    `json:"session"` // number of the server's session, from 1
 
 	Window     float64 `json:"window_s"`
 	Bytes      int64   `json:"bytes"`      // in the window: received at the receiving end, sent at the other; both in rr
@@ -81,7 +81,7 @@ func (r *report) warn(code, format string, args ...any) {
 	r.Warnings = append(r.Warnings, record.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
 }
 
-// compare compares the two ends' totals. TCP loses nothing, so every byte that one end sent must
+// compare compares the two endpoints' totals. TCP loses nothing, so every byte that one end sent must
 // have arrived at the other.
 func (r *report) compare(server *report) {
 	differ := func(what string, here, there int64) {

@@ -127,7 +127,7 @@ func (sc *score) arrived(n int) {
 func (sc *score) report(peer *report) (*report, error) {
 	r := sc.r
 	out := &sc.out
-	out.Format, out.End, out.Session, out.Config, out.Profile = 1, "server", 1, *r.cfg, &sc.total
+	out.Format, out.Endpoint, out.Session, out.Config, out.Profile = 1, "server", 1, *r.cfg, &sc.total
 	out.Config.Listen, out.Config.Profile = nil, r.prog.Name
 	out.Window = time.Duration(sc.window).Seconds()
 	out.TotalSent = r.sum(func(s *strand) int64 { return s.out.Load() })
@@ -142,7 +142,7 @@ func (sc *score) report(peer *report) (*report, error) {
 	if peer == nil {
 		return out, nil
 	}
-	out.End, out.Peer, out.Series = "client", peer, r.series
+	out.Endpoint, out.Peer, out.Series = "client", peer, r.series
 	for _, n := range r.prog.notes {
 		out.warn("net-profile-note", "%s", n)
 	}

@@ -299,7 +299,7 @@ func (s *server) session(ctx context.Context, w *wire, ses *session, socks []*so
 			if err := b.join(ctx, handshake); err != nil {
 				return nil, err
 			}
-			r := &report{Format: 1, End: "server", Config: *cfg}
+			r := &report{Format: 1, Endpoint: "server", Config: *cfg}
 			r.Config.Ports = nil
 			r.between(begin, end, b.mark())
 			return r, nil
@@ -320,7 +320,7 @@ func share(count int64, n, i int) int64 {
 	return part
 }
 
-// addrs are the two ends of the control connection.
+// addrs are the two endpoints of the control connection.
 func (w *wire) addrs() (local, remote netip.AddrPort, err error) {
 	if local, err = addrOf(w.conn.LocalAddr()); err != nil {
 		return local, remote, err

@@ -4,12 +4,12 @@
 // The data path: 1. Roles writes the command lines of a server and a client;
 // 2. the client tells the server the configuration over a control connection,
 // and both open the data connections (control.go); 3. one locked thread a
-// connection runs a hot loop at each end (hot.go) while a coordinator takes
-// 50 ms intervals (bench.go); 4. each end prints a report of one line of JSON
+// connection runs a hot loop at each endpoint (hot.go) while a coordinator takes
+// 50 ms intervals (bench.go); 4. each endpoint prints a report of one line of JSON
 // (report.go), the client's with the server's inside, after comparing the two
 // ends' counts; 5. Parse reads the reports (parse.go).
 //
-// With a profile of uperf, steps 2 and 3 differ: each end makes a program of the text
+// With a profile of uperf, steps 2 and 3 differ: each endpoint makes a program of the text
 // (program.go), the client leads its transactions one by one (profile.go, profileserver.go),
 // strands run the flowops (strand.go, transfer.go, connection.go), and score.go sums them.
 package netload

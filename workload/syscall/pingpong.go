@@ -18,7 +18,7 @@ func openPipe() (operation, func(), error) {
 		_ = unix.Close(there[1])
 		return nil, nil, fmt.Errorf("making a pipe: %w", err)
 	}
-	return pingPong(end{back[0], there[1]}, end{there[0], back[1]})
+	return pingPong(side{back[0], there[1]}, side{there[0], back[1]})
 }
 
 func openSocketpair() (operation, func(), error) {
@@ -26,13 +26,13 @@ func openSocketpair() (operation, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a pair of sockets: %w", err)
 	}
-	return pingPong(end{fds[0], fds[0]}, end{fds[1], fds[1]})
+	return pingPong(side{fds[0], fds[0]}, side{fds[1], fds[1]})
 }
 
-// end is one thread's side of a ping-pong.
-type end struct{ in, out int }
+// side is one thread's side of a ping-pong.
+type side struct{ in, out int }
 
-func (e end) close() {
+func (e side) close() {
 	_ = unix.Close(e.out)
 	if e.in != e.out {
 		_ = unix.Close(e.in)
@@ -41,7 +41,7 @@ func (e end) close() {
 
 // pingPong starts the thread that answers. It ends when its input does, after
 // closing has closed the asking side.
-func pingPong(ask, answer end) (op operation, closing func(), err error) {
+func pingPong(ask, answer side) (op operation, closing func(), err error) {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)

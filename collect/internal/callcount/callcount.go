@@ -51,7 +51,7 @@ func (l *Loader) prepare() {
 type Counter struct {
 	parts *ebpf.Collection
 	links []link.Link
-	buf   [][MaxEnds * slots]uint64 // by processor
+	buf   [][MaxEndpoints * slots]uint64 // by processor
 }
 
 // Load loads and attaches the programs, tries them on this process, and follows no process
@@ -85,23 +85,23 @@ func (l *Loader) Load() (_ *Counter, err error) {
 
 // try counts a known number of calls of this process.
 func (c *Counter) try() error {
-	const made, end = 100, MaxEnds - 1
+	const made, endpoint = 100, MaxEndpoints - 1
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := c.Add(os.Getpid(), end, true); err != nil {
+	if err := c.Add(os.Getpid(), endpoint, true); err != nil {
 		return err
 	}
 	for range made {
 		_, _, _ = unix.RawSyscall(unix.SYS_GETPPID, 0, 0, 0)
 	}
-	if err := c.parts.Maps[endsName].Delete(uint32(os.Getpid())); err != nil { //nolint:gosec // a process number
+	if err := c.parts.Maps[endpointsName].Delete(uint32(os.Getpid())); err != nil { //nolint:gosec // a process number
 		return errors.New("BPF sees different process IDs: this process is in its own PID namespace, such as a container's")
 	}
 	got, err := c.Read()
 	if err != nil {
 		return err
 	}
-	if n := got[end].Calls[unix.SYS_GETPPID]; n == 0 {
+	if n := got[endpoint].Calls[unix.SYS_GETPPID]; n == 0 {
 		return errors.New("BPF sees different process IDs: this process is in its own PID namespace, such as a container's")
 	} else if n < made {
 		return fmt.Errorf("BPF counted %d of %d calls of getppid", n, made)
@@ -113,11 +113,11 @@ func (c *Counter) try() error {
 func (c *Counter) clear() error {
 	var pid, v uint32
 	var pids []uint32
-	for it := c.parts.Maps[endsName].Iterate(); it.Next(&pid, &v); {
+	for it := c.parts.Maps[endpointsName].Iterate(); it.Next(&pid, &v); {
 		pids = append(pids, pid)
 	}
 	for _, pid := range pids {
-		_ = c.parts.Maps[endsName].Delete(pid) // it may have ended
+		_ = c.parts.Maps[endpointsName].Delete(pid) // it may have ended
 	}
 	clear(c.buf)
 	if err := c.parts.Maps[countsName].Update(uint32(0), c.buf, ebpf.UpdateAny); err != nil {
@@ -137,17 +137,17 @@ func explain(err error) error {
 	return err
 }
 
-// Add follows a process of an end, which is below MaxEnds. Its own calls count only if
+// Add follows a process of an endpoint, which is below MaxEndpoints. Its own calls count only if
 // counts is set. The calls of children that it makes from now on always count.
-func (c *Counter) Add(pid, end int, counts bool) error {
-	if end < 0 || end >= MaxEnds {
-		return fmt.Errorf("end %d is out of range: there is room for %d ends", end, MaxEnds)
+func (c *Counter) Add(pid, endpoint int, counts bool) error {
+	if endpoint < 0 || endpoint >= MaxEndpoints {
+		return fmt.Errorf("end %d is out of range: there is room for %d ends", endpoint, MaxEndpoints)
 	}
-	v := uint32(2 * end)
+	v := uint32(2 * endpoint)
 	if counts {
 		v |= 1
 	}
-	if err := c.parts.Maps[endsName].Update(uint32(pid), v, ebpf.UpdateAny); err != nil { //nolint:gosec // a process number
+	if err := c.parts.Maps[endpointsName].Update(uint32(pid), v, ebpf.UpdateAny); err != nil { //nolint:gosec // a process number
 		return fmt.Errorf("follow process %d: %w", pid, err)
 	}
 	return nil
@@ -156,31 +156,31 @@ func (c *Counter) Add(pid, end int, counts bool) error {
 // Follows reports whether a process is followed already.
 func (c *Counter) Follows(pid int) bool {
 	var v uint32
-	return c.parts.Maps[endsName].Lookup(uint32(pid), &v) == nil //nolint:gosec // a process number
+	return c.parts.Maps[endpointsName].Lookup(uint32(pid), &v) == nil //nolint:gosec // a process number
 }
 
-// Counts are the calls of one end since Load.
+// Counts are the calls of one endpoint since Load.
 type Counts struct {
 	Calls [slots - 2]uint64 // by number
 	Lost  uint64            // calls whose number is beyond the table, and processes for which the map had no room
 }
 
 // Read returns the counts of all ends.
-func (c *Counter) Read() (*[MaxEnds]Counts, error) {
+func (c *Counter) Read() (*[MaxEndpoints]Counts, error) {
 	if c == nil || c.parts == nil {
 		return nil, os.ErrClosed
 	}
 	if err := c.parts.Maps[countsName].Lookup(uint32(0), &c.buf); err != nil {
 		return nil, fmt.Errorf("read the counts: %w", err)
 	}
-	out := new([MaxEnds]Counts)
+	out := new([MaxEndpoints]Counts)
 	for i := range c.buf {
-		for end := range out {
-			words := c.buf[i][end*slots : (end+1)*slots]
-			for nr := range out[end].Calls {
-				out[end].Calls[nr] += words[nr]
+		for endpoint := range out {
+			words := c.buf[i][endpoint*slots : (endpoint+1)*slots]
+			for nr := range out[endpoint].Calls {
+				out[endpoint].Calls[nr] += words[nr]
 			}
-			out[end].Lost += words[lostFork] + words[lostCall]
+			out[endpoint].Lost += words[lostFork] + words[lostCall]
 		}
 	}
 	return out, nil

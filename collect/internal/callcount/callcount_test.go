@@ -58,23 +58,23 @@ func load(t testing.TB) *Counter {
 	return c
 }
 
-func getppids(t *testing.T, c *Counter, end int) uint64 {
+func getppids(t *testing.T, c *Counter, endpoint int) uint64 {
 	t.Helper()
 	got, err := c.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got[end].Lost != 0 {
-		t.Errorf("%d lost", got[end].Lost)
+	if got[endpoint].Lost != 0 {
+		t.Errorf("%d lost", got[endpoint].Lost)
 	}
-	return got[end].Calls[unix.SYS_GETPPID]
+	return got[endpoint].Calls[unix.SYS_GETPPID]
 }
 
 // TestExact: every call of a followed process is counted, on whatever thread and
 // processor, and none of others.
 func TestExact(t *testing.T) {
 	c := load(t)
-	if n := getppids(t, c, MaxEnds-1); n != 0 {
+	if n := getppids(t, c, MaxEndpoints-1); n != 0 {
 		t.Errorf("%d calls before any: what Load tried is left", n)
 	}
 	if err := c.Add(os.Getpid(), 2, true); err != nil {
@@ -94,9 +94,9 @@ func TestExact(t *testing.T) {
 	if n := getppids(t, c, 2); n != 80_000 {
 		t.Errorf("%d calls, want 80000", n)
 	}
-	for _, end := range []int{0, 1, 3} {
-		if n := getppids(t, c, end); n != 0 {
-			t.Errorf("end %d has %d calls", end, n)
+	for _, endpoint := range []int{0, 1, 3} {
+		if n := getppids(t, c, endpoint); n != 0 {
+			t.Errorf("end %d has %d calls", endpoint, n)
 		}
 	}
 }
@@ -119,8 +119,8 @@ func TestDescendants(t *testing.T) {
 	if n := getppids(t, c, 1); n != 123+20*7 {
 		t.Errorf("%d calls, want %d", n, 123+20*7)
 	}
-	var pid, end uint32
-	for it := c.parts.Maps[endsName].Iterate(); it.Next(&pid, &end); {
+	var pid, endpoint uint32
+	for it := c.parts.Maps[endpointsName].Iterate(); it.Next(&pid, &endpoint); {
 		if int(pid) != os.Getpid() {
 			t.Errorf("process %d is followed after its end", pid)
 		}
@@ -134,9 +134,9 @@ func TestDescendants(t *testing.T) {
 func TestApart(t *testing.T) {
 	c := load(t)
 	var cmds []*exec.Cmd
-	for end := range 2 {
+	for endpoint := range 2 {
 		cmd := exec.Command("sh", "-c", `read go; exec "$0"`, "/proc/self/exe")
-		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=call %d", childMode, 1000*(end+1)))
+		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=call %d", childMode, 1000*(endpoint+1)))
 		exe, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
@@ -149,7 +149,7 @@ func TestApart(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Skipf("no shell: %v", err)
 		}
-		if err := c.Add(cmd.Process.Pid, end, true); err != nil {
+		if err := c.Add(cmd.Process.Pid, endpoint, true); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := in.Write([]byte("go\n")); err != nil {
@@ -157,17 +157,17 @@ func TestApart(t *testing.T) {
 		}
 		cmds = append(cmds, cmd)
 	}
-	for end, cmd := range cmds {
+	for endpoint, cmd := range cmds {
 		if err := cmd.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		n := getppids(t, c, end)
+		n := getppids(t, c, endpoint)
 		// The shell asks for its parent's number once, too, when it begins.
-		if want := uint64(1000 * (end + 1)); n < want || n > want+2 {
-			t.Errorf("end %d has %d calls, want %d", end, n, want)
+		if want := uint64(1000 * (endpoint + 1)); n < want || n > want+2 {
+			t.Errorf("end %d has %d calls, want %d", endpoint, n, want)
 		}
 	}
-	if err := c.Add(1, MaxEnds, true); err == nil {
+	if err := c.Add(1, MaxEndpoints, true); err == nil {
 		t.Error("an end too many passes")
 	}
 }

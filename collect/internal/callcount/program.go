@@ -12,16 +12,16 @@ import (
 
 // The maps and their layout.
 const (
-	endsName   = "ends"   // process: 2 x end, and 1 if it counts
-	countsName = "counts" // one value a processor: MaxEnds x slots words
-	maxTasks   = 8192     // processes alive at once
+	endpointsName = "ends"   // process: 2 x end, and 1 if it counts
+	countsName    = "counts" // one value a processor: MaxEndpoints x slots words
+	maxTasks      = 8192     // processes alive at once
 
-	slots    = 512       // words of an end
+	slots    = 512       // words of an endpoint
 	lostFork = slots - 2 // forks that found the map full
 	lostCall = slots - 1 // calls whose number is beyond the table: of another architecture, or invalid
-	// MaxEnds is the largest number of sandboxes that are counted separately.
-	MaxEnds = 4
-	size    = MaxEnds * slots * 8
+	// MaxEndpoints is the largest number of sandboxes that are counted separately.
+	MaxEndpoints = 4
+	size         = MaxEndpoints * slots * 8
 )
 
 // layout is where the kernel keeps what the programs read.
@@ -63,14 +63,14 @@ func lookup(name string, at int32) asm.Instructions {
 	}
 }
 
-// add adds one to the word of an end (in R7) and a number below slots (in R8). Each
+// add adds one to the word of an endpoint (in R7) and a number below slots (in R8). Each
 // processor has its own words, and a program does not interrupt itself.
 func add() asm.Instructions {
 	return append(append(asm.Instructions{
 		asm.StoreImm(asm.RFP, atZero, 0, asm.Word),
 	}, lookup(countsName, atZero)...),
 		asm.JEq.Imm(asm.R0, 0, "out"),
-		asm.And.Imm(asm.R7, MaxEnds-1),
+		asm.And.Imm(asm.R7, MaxEndpoints-1),
 		asm.LSh.Imm(asm.R7, 9), // x slots
 		asm.And.Imm(asm.R8, slots-1),
 		asm.Add.Reg(asm.R7, asm.R8),
@@ -125,7 +125,7 @@ func forker(l layout) asm.Instructions {
 		asm.Mov.Reg(asm.R9, asm.R0),
 		asm.StoreMem(asm.RFP, atKey, asm.R0, asm.Word),
 	}
-	ins = append(ins, lookup(endsName, atKey)...)
+	ins = append(ins, lookup(endpointsName, atKey)...)
 	ins = append(ins,
 		asm.JEq.Imm(asm.R0, 0, "out"),
 		asm.LoadMem(asm.R7, asm.R0, 0, asm.Word),
@@ -141,7 +141,7 @@ func forker(l layout) asm.Instructions {
 		asm.Mov.Reg(asm.R1, asm.R7),
 		asm.Or.Imm(asm.R1, 1),
 		asm.StoreMem(asm.RFP, atValue, asm.R1, asm.Word),
-		asm.LoadMapPtr(asm.R1, 0).WithReference(endsName),
+		asm.LoadMapPtr(asm.R1, 0).WithReference(endpointsName),
 		asm.Mov.Reg(asm.R2, asm.RFP),
 		asm.Add.Imm(asm.R2, atKey),
 		asm.Mov.Reg(asm.R3, asm.RFP),
@@ -154,14 +154,14 @@ func forker(l layout) asm.Instructions {
 	return append(append(ins, add()...), out()...)
 }
 
-// current looks the process that runs up in the ends, as lookup does, and keeps the context in R6.
+// current looks the process that runs up in the endpoints, as lookup does, and keeps the context in R6.
 func current() asm.Instructions {
 	return append(asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.FnGetCurrentPidTgid.Call(),
 		asm.RSh.Imm(asm.R0, 32),
 		asm.StoreMem(asm.RFP, atKey, asm.R0, asm.Word),
-	}, lookup(endsName, atKey)...)
+	}, lookup(endpointsName, atKey)...)
 }
 
 // leaver runs when a thread ends (raw tracepoint sched_process_exit: the task), and removes
@@ -190,7 +190,7 @@ func leaver(l layout) asm.Instructions {
 	ins = append(ins,
 		asm.LoadMem(asm.R1, asm.RFP, atValue, asm.Word),
 		asm.JNE.Imm(asm.R1, 0, "out"),
-		asm.LoadMapPtr(asm.R1, 0).WithReference(endsName),
+		asm.LoadMapPtr(asm.R1, 0).WithReference(endpointsName),
 		asm.Mov.Reg(asm.R2, asm.RFP),
 		asm.Add.Imm(asm.R2, atKey),
 		asm.FnMapDeleteElem.Call())
@@ -205,8 +205,8 @@ func spec(l layout) *ebpf.CollectionSpec {
 	}
 	return &ebpf.CollectionSpec{
 		Maps: map[string]*ebpf.MapSpec{
-			endsName:   {Name: "tare_ends", Type: ebpf.Hash, KeySize: 4, ValueSize: 4, MaxEntries: maxTasks},
-			countsName: {Name: "tare_counts", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: size, MaxEntries: 1},
+			endpointsName: {Name: "tare_ends", Type: ebpf.Hash, KeySize: 4, ValueSize: 4, MaxEntries: maxTasks},
+			countsName:    {Name: "tare_counts", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: size, MaxEntries: 1},
 		},
 		Programs: map[string]*ebpf.ProgramSpec{
 			"sys_enter":          program("sys_enter", counter()),

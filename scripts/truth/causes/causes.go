@@ -185,7 +185,7 @@ func stratum(r *rand.Rand, d *drawn, n int, seq *int, reader *cause.Reader, pric
 		factor, workload = "iodepth", "fio"
 	}
 	shared := record.Cell{{Factor: "workload", Value: workload}, {Factor: factor, Value: strconv.Itoa(n)}}
-	s := cause.Stratum{Finding: cause.Finding{Workload: workload, Stratum: shared.Key(), Shared: shared}, Ends: []string{"server"}, Load: float64(n)}
+	s := cause.Stratum{Finding: cause.Finding{Workload: workload, Stratum: shared.Key(), Shared: shared}, Endpoints: []string{"server"}, Load: float64(n)}
 	s.Responses = responses(&d.world)
 	s.Response = s.Responses[0]
 	base := d.world.native()

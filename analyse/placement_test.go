@@ -49,13 +49,13 @@ func TestEnds(t *testing.T) {
 		}
 	}
 	add("older", nil) // launched, by a version that had no such facts
-	got := Analyse(st, trials, nil).Ends
-	want := []Ends{
-		{"workload=http", []End{{"server", true}, {"client", false}}, "server in the sandbox, client native"},
-		{"workload=upload", []End{{"server", false}, {"client", true}}, "server native, client in the sandbox"},
-		{"workload=cpu", []End{{"main", true}}, "in the sandbox"},
-		{"workload=failing", []End{{"server", true}, {"client", true}}, "server in the sandbox, client in the sandbox"},
-		{"workload=launched", []End{{"main", true}}, "in the sandbox"},
+	got := Analyse(st, trials, nil).Placements
+	want := []Placement{
+		{"workload=http", []PlacedRole{{"server", true}, {"client", false}}, "server in the sandbox, client native"},
+		{"workload=upload", []PlacedRole{{"server", false}, {"client", true}}, "server native, client in the sandbox"},
+		{"workload=cpu", []PlacedRole{{"main", true}}, "in the sandbox"},
+		{"workload=failing", []PlacedRole{{"server", true}, {"client", true}}, "server in the sandbox, client in the sandbox"},
+		{"workload=launched", []PlacedRole{{"main", true}}, "in the sandbox"},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
