@@ -14,7 +14,7 @@ import (
 
 	"tare/cluster/kube"
 	"tare/cluster/pod"
-	"tare/host/state"
+	"tare/site/claim"
 )
 
 // goneWithin is how long a namespace may take to go: its pods end first.
@@ -23,7 +23,7 @@ const goneWithin = time.Minute
 // Clean deletes the namespaces of studies that have ended, and waits until they are gone; with dry
 // it only lists them. Only namespaces with tare's label count. One whose coordinator still runs is
 // in use: a coordinator without a user ends by itself. In Site.Namespace it deletes what studies made there.
-func (s *Site) Clean(ctx context.Context, dry bool) ([]state.Leftover, error) {
+func (s *Site) Clean(ctx context.Context, dry bool) ([]claim.Leftover, error) {
 	if s.Namespace != "" {
 		return s.cleanShared(ctx, dry)
 	}
@@ -31,7 +31,7 @@ func (s *Site) Clean(ctx context.Context, dry bool) ([]state.Leftover, error) {
 	if err := s.api.List(ctx, "", pod.LabelManaged+"="+pod.Managed, &all); err != nil {
 		return nil, fmt.Errorf("cannot list the namespaces of %s: %w", s.api.Server(), err)
 	}
-	var out []state.Leftover
+	var out []claim.Leftover
 	for i := range all.Items {
 		n := &all.Items[i]
 		var err error
@@ -41,14 +41,14 @@ func (s *Site) Clean(ctx context.Context, dry bool) ([]state.Leftover, error) {
 		if err == nil && !dry {
 			err = s.delete(ctx, n)
 		}
-		out = append(out, state.Leftover{Kind: KindNamespace, Name: n.Name, Err: err})
+		out = append(out, claim.Leftover{Kind: KindNamespace, Name: n.Name, Err: err})
 	}
 	return out, nil
 }
 
 // cleanShared cleans a namespace that is not tare's own. A study is known by its service
 // account, which it makes before its pods, or by its pods.
-func (s *Site) cleanShared(ctx context.Context, dry bool) ([]state.Leftover, error) {
+func (s *Site) cleanShared(ctx context.Context, dry bool) ([]claim.Leftover, error) {
 	studies := map[string]time.Time{}
 	var accounts corev1.ServiceAccountList
 	var pods corev1.PodList
@@ -63,14 +63,14 @@ func (s *Site) cleanShared(ctx context.Context, dry bool) ([]state.Leftover, err
 	for i := range pods.Items {
 		studies[pods.Items[i].Labels[pod.LabelStudy]] = pods.Items[i].CreationTimestamp.Time
 	}
-	var out []state.Leftover
+	var out []claim.Leftover
 	for _, id := range slices.Sorted(maps.Keys(studies)) {
 		err := s.unused(ctx, id, s.Namespace, studies[id])
 		if err == nil && !dry {
 			d := deployment{api: s.api, id: id, namespace: s.Namespace, shared: true}
 			err = d.remove(ctx)
 		}
-		out = append(out, state.Leftover{Kind: "study", Name: id, Err: err})
+		out = append(out, claim.Leftover{Kind: "study", Name: id, Err: err})
 	}
 	return out, nil
 }

@@ -3,16 +3,16 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"tare/host/cgroup"
 	"tare/host/state"
 	"tare/site"
+	"tare/site/claim"
 )
 
 // Hold takes the host for what. If another tare has it, Hold waits, or returns a
-// *state.HeldError.
+// *claim.HeldError.
 func (s *Site) Hold(ctx context.Context, what string, wait bool) (*state.Lock, error) {
 	if err := s.Dirs.Own(); err != nil {
 		return nil, err
@@ -20,7 +20,7 @@ func (s *Site) Hold(ctx context.Context, what string, wait bool) (*state.Lock, e
 	told := 0 // the process that the user was told about
 	for {
 		lock, err := state.Hold(s.Dirs.Run, what)
-		var held *state.HeldError
+		var held *claim.HeldError
 		if !wait || !errors.As(err, &held) {
 			return lock, err
 		}
@@ -43,7 +43,7 @@ func (s *Site) sweep(ctx context.Context, whose string) {
 	gone := 0
 	for _, l := range found {
 		if l.Err != nil {
-			s.Say("%s", Why(l, false))
+			s.Say("%s", l.Why(false))
 			continue
 		}
 		gone++
@@ -68,7 +68,7 @@ func (s *Site) SweepIfEnded(ctx context.Context) {
 
 // Clean removes what killed runs left, or lists it if dry: all of it as root, else this
 // user's processes, containers and directories. The caller holds the host.
-func (s *Site) Clean(ctx context.Context, dry bool) ([]state.Leftover, error) {
+func (s *Site) Clean(ctx context.Context, dry bool) ([]claim.Leftover, error) {
 	if root() {
 		return state.Clean(ctx, dry)
 	}
@@ -90,15 +90,4 @@ func (s *Site) Groups(ctx context.Context) (where string, release func() error, 
 		}
 		return err
 	}, nil
-}
-
-// Why says why a leftover is not removed.
-func Why(l state.Leftover, dry bool) string {
-	switch {
-	case l.Kept && dry:
-		return fmt.Sprintf("would leave %s: %v", l.Name, l.Err)
-	case l.Kept:
-		return fmt.Sprintf("left %s: %v", l.Name, l.Err)
-	}
-	return fmt.Sprintf("cannot remove %s %s: %v", l.Kind, l.Name, l.Err)
 }

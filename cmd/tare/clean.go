@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tare/host"
 	"tare/host/image"
 	"tare/host/state"
+	"tare/site/claim"
 )
 
 func (a *app) cleanVerb() *cobra.Command {
@@ -49,7 +49,7 @@ with tare's label whose coordinator has ended.`,
 			}
 			for _, l := range found {
 				if l.Err != nil {
-					a.line("%s", host.Why(l, dry))
+					a.line("%s", l.Why(dry))
 					continue
 				}
 				a.line("%s %s %s", verb, l.Kind, l.Name)
@@ -68,7 +68,7 @@ with tare's label whose coordinator has ended.`,
 }
 
 // cleanHere cleans this host.
-func (a *app) cleanHere(ctx context.Context, dry bool) ([]state.Leftover, error) {
+func (a *app) cleanHere(ctx context.Context, dry bool) ([]claim.Leftover, error) {
 	here := a.host()
 	lock, err := here.Hold(ctx, "clean", false)
 	if err != nil {
@@ -81,11 +81,11 @@ func (a *app) cleanHere(ctx context.Context, dry bool) ([]state.Leftover, error)
 }
 
 // cleanImages removes what killed builds of images left in the cache.
-func cleanImages(cache string, dry bool) ([]state.Leftover, error) {
+func cleanImages(cache string, dry bool) ([]claim.Leftover, error) {
 	left, err := image.Leftovers(filepath.Join(cache, "images"), dry)
-	var out []state.Leftover
+	var out []claim.Leftover
 	for _, p := range left {
-		out = append(out, state.Leftover{Kind: state.KindDirectory, Name: p})
+		out = append(out, claim.Leftover{Kind: state.KindDirectory, Name: p})
 	}
 	return out, err
 }
@@ -98,7 +98,7 @@ type removal struct {
 	Error   string `json:"error,omitempty"`
 }
 
-func asRemovals(found []state.Leftover, dry bool) []removal {
+func asRemovals(found []claim.Leftover, dry bool) []removal {
 	out := make([]removal, 0, len(found)) // nothing left is [], not null
 	for _, l := range found {
 		r := removal{Kind: l.Kind, Name: l.Name, Removed: !dry && l.Err == nil}

@@ -22,10 +22,10 @@ import (
 	"tare/cluster/pod"
 	"tare/cluster/probe"
 	collectall "tare/collect/all"
-	"tare/host/state"
 	"tare/sandbox"
 	sandboxall "tare/sandbox/all"
 	"tare/site"
+	"tare/site/claim"
 	"tare/site/remote"
 	"tare/study"
 	workloadall "tare/workload/all"
@@ -83,7 +83,7 @@ func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, error) {
 }
 
 // clean cleans a cluster.
-func (f *clusterFlags) clean(ctx context.Context, dry bool) ([]state.Leftover, error) {
+func (f *clusterFlags) clean(ctx context.Context, dry bool) ([]claim.Leftover, error) {
 	s := cluster.Site{Namespace: f.Namespace}
 	if err := s.Reach(f.Where); err != nil {
 		return nil, err

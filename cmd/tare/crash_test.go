@@ -21,9 +21,9 @@ import (
 
 	"tare/host"
 	"tare/host/rootfs"
-	"tare/host/state"
 	"tare/host/state/statetest"
 	"tare/record"
+	"tare/site/claim"
 	"tare/store"
 )
 
@@ -322,7 +322,7 @@ func oursOf(thing string, pids ...int) bool {
 
 // holds tells whether the process has the host.
 func holds(pid int) bool {
-	var holder state.Holder
+	var holder claim.Holder
 	raw, err := os.ReadFile(filepath.Join(host.DefaultDirs().Run, "lock"))
 	return err == nil && json.Unmarshal(raw, &holder) == nil && holder.Pid == pid
 }

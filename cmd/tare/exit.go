@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 
-	"tare/host/state"
 	"tare/report/terminal"
 	"tare/site"
+	"tare/site/claim"
 	"tare/study"
 )
 
@@ -46,7 +46,7 @@ func exitCode(err error, stderr io.Writer) int {
 	var (
 		c      *codedError
 		bad    study.Errors
-		held   *state.HeldError
+		held   *claim.HeldError
 		unable *site.UnableError
 		prefix = "tare: "
 	)

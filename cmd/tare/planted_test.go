@@ -21,6 +21,7 @@ import (
 	"tare/host/cgroup"
 	"tare/host/state"
 	"tare/record"
+	"tare/site/claim"
 	"tare/store"
 )
 
@@ -256,7 +257,7 @@ func favour(pid int, done <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		var holder state.Holder
+		var holder claim.Holder
 		raw, err := os.ReadFile(filepath.Join(state.RunDir, "lock"))
 		if err != nil || json.Unmarshal(raw, &holder) != nil || holder.Pid != pid {
 			continue

@@ -14,9 +14,10 @@ import (
 
 	"tare/host/cgroup"
 	"tare/host/network"
+	"tare/site/claim"
 )
 
-// Kinds of Leftover, in the order of removal.
+// Kinds of a claim.Leftover, in the order of removal.
 const (
 	KindProcess   = "process"
 	KindContainer = "container"
@@ -27,15 +28,6 @@ const (
 	KindSetting   = "setting" // changes above our control groups
 	KindDirectory = "directory"
 )
-
-// Leftover is one thing that a dead run left on the host. Err says why Clean could not
-// remove it; nil means that it was removed, or that this was a dry run. Kept: Clean does not
-// remove it, because it may belong to somebody else.
-type Leftover struct {
-	Kind, Name string
-	Err        error
-	Kept       bool
-}
 
 // itemTime bounds the removal of one item, so that one that hangs does not keep
 // the rest.
@@ -48,12 +40,12 @@ const itemTime = 15 * time.Second
 //
 // If Clean cannot remove an item, it sets the item's Err and continues. The error names what
 // it could not inspect, such as other users' processes without root.
-func Clean(ctx context.Context, dryRun bool) ([]Leftover, error) {
+func Clean(ctx context.Context, dryRun bool) ([]claim.Leftover, error) {
 	c := &cleaner{run: RunDir, lib: LibDir, dry: dryRun}
 	return c.clean(ctx)
 }
 
-func (c *cleaner) clean(ctx context.Context) ([]Leftover, error) {
+func (c *cleaner) clean(ctx context.Context) ([]claim.Leftover, error) {
 	steps := []func(context.Context){
 		c.processes, c.containers, c.mounts, c.namespaces, c.links, c.cgroups, c.directories,
 	}
@@ -68,7 +60,7 @@ type cleaner struct {
 	dry      bool
 	own      bool                         // of what an ordinary user's runs left
 	spare    func(kind, name string) bool // in tests: what is not the test's
-	found    []Leftover
+	found    []claim.Leftover
 	unseen   []error
 }
 
@@ -77,7 +69,7 @@ func (c *cleaner) item(ctx context.Context, kind, name string, remove func(conte
 	if c.spare != nil && c.spare(kind, name) {
 		return
 	}
-	l := Leftover{Kind: kind, Name: name}
+	l := claim.Leftover{Kind: kind, Name: name}
 	if !c.dry {
 		if l.Err = ctx.Err(); l.Err == nil {
 			ctx, cancel := context.WithTimeout(ctx, itemTime)
@@ -200,7 +192,7 @@ func destroy(ctx context.Context, g *cgroup.Group) error {
 // CleanOwn is Clean for a user without root, whose mounts and network namespaces ended with the
 // run. run and lib belong to this user. In the user namespace of another run, the processes of
 // the dead one cannot be told.
-func CleanOwn(ctx context.Context, run, lib string, dryRun bool) ([]Leftover, error) {
+func CleanOwn(ctx context.Context, run, lib string, dryRun bool) ([]claim.Leftover, error) {
 	c := &cleaner{run: run, lib: lib, dry: dryRun, own: true}
 	for _, step := range []func(context.Context){c.processes, c.containers, c.directories} {
 		step(ctx)
@@ -261,7 +253,7 @@ func (c *cleaner) below(ctx context.Context, b *base, path string) {
 			c.item(ctx, KindDirectory, full, func(context.Context) error { return b.remove(name, isRecord, nil) })
 		case errors.Is(err, errInUse), errors.Is(err, fs.ErrNotExist):
 		case c.spare == nil || !c.spare(KindDirectory, full):
-			c.found = append(c.found, Leftover{Kind: KindDirectory, Name: full, Err: err, Kept: errors.Is(err, errForeign)})
+			c.found = append(c.found, claim.Leftover{Kind: KindDirectory, Name: full, Err: err, Kept: errors.Is(err, errForeign)})
 		}
 	}
 }

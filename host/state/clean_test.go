@@ -21,6 +21,7 @@ import (
 	"tare/host/network"
 	"tare/host/state"
 	"tare/host/state/statetest"
+	"tare/site/claim"
 )
 
 func TestMain(m *testing.M) {
@@ -217,7 +218,7 @@ func others(kind, name string) bool {
 	return !strings.Contains(name, "test")
 }
 
-func count(ls []state.Leftover) map[string]int {
+func count(ls []claim.Leftover) map[string]int {
 	out := map[string]int{}
 	for _, l := range ls {
 		out[l.Kind]++
@@ -225,7 +226,7 @@ func count(ls []state.Leftover) map[string]int {
 	return out
 }
 
-func names(ls []state.Leftover) []string {
+func names(ls []claim.Leftover) []string {
 	var out []string
 	for _, l := range ls {
 		out = append(out, l.Kind+" "+l.Name)

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/site/claim"
 )
 
 const (
@@ -32,39 +34,6 @@ const (
 	maxLock  = 16384 // bytes of the lock file that are read
 )
 
-// Holder says who has the host.
-type Holder struct {
-	Pid   int       `json:"pid"`
-	What  string    `json:"what"`
-	Since time.Time `json:"since"`
-}
-
-// HeldError says that another process has the host; find it with errors.As. Holder is zero
-// if it is unknown.
-type HeldError struct{ Holder Holder }
-
-// Error names the holder and what to do.
-func (e *HeldError) Error() string {
-	if e.Holder.Pid == 0 {
-		return "another tare has this host; wait until it ends"
-	}
-	return fmt.Sprintf("this host is held by %q, process %d, since %s; wait until it ends, or stop it",
-		e.Holder.What, e.Holder.Pid, e.Holder.Since.Format(time.DateTime))
-}
-
-// Waiting says the same where it is waited for.
-func (e *HeldError) Waiting() string {
-	s := "waiting for another tare to finish"
-	if e.Holder.Pid == 0 {
-		return s
-	}
-	layout := time.TimeOnly
-	if e.Holder.Since.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
-		layout = time.DateTime
-	}
-	return fmt.Sprintf("%s: %s, process %d, since %s", s, e.Holder.What, e.Holder.Pid, e.Holder.Since.Format(layout))
-}
-
 // Lock is the held lock of the host. It ends with Release or with the process.
 type Lock struct {
 	f    *os.File
@@ -73,7 +42,7 @@ type Lock struct {
 
 // Hold takes the lock file in dir (RunDir, except in tests), and makes dir if needed. what
 // is a short text for other users, such as the command line. Hold never blocks: if another
-// process has the lock, the error is a *HeldError. The lock is an flock(2), which the kernel
+// process has the lock, the error is a *claim.HeldError. The lock is an flock(2), which the kernel
 // releases whenever the holder dies.
 func Hold(dir, what string) (*Lock, error) {
 	path := filepath.Join(dir, lockName)
@@ -105,19 +74,19 @@ func tryHold(dir, path, what string) (*Lock, error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		defer func() { _ = f.Close() }()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, &HeldError{Holder: readHolder(f)}
+			return nil, &claim.HeldError{Holder: readHolder(f)}
 		}
 		return nil, fmt.Errorf("taking the host's lock %s: %w", path, err)
 	}
-	if err := claim(f, path, what); err != nil {
+	if err := sign(f, path, what); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
 	return &Lock{f: f, path: path}, nil
 }
 
-// claim writes the holder into the locked file.
-func claim(f *os.File, path, what string) error {
+// sign writes the holder into the locked file.
+func sign(f *os.File, path, what string) error {
 	named, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return errStale
@@ -136,7 +105,7 @@ func claim(f *os.File, path, what string) error {
 	if len(what) > maxWhat {
 		what = what[:maxWhat]
 	}
-	text, err := json.Marshal(Holder{Pid: os.Getpid(), What: what, Since: time.Now().Truncate(time.Second)})
+	text, err := json.Marshal(claim.Holder{Pid: os.Getpid(), What: what, Since: time.Now().Truncate(time.Second)})
 	if err != nil {
 		return fmt.Errorf("taking the host's lock: %w", err)
 	}
@@ -151,7 +120,7 @@ func claim(f *os.File, path, what string) error {
 
 // readHolder reads who has the lock. It tries for a few milliseconds, because the holder may
 // not have written its name yet.
-func readHolder(f *os.File) Holder {
+func readHolder(f *os.File) claim.Holder {
 	for range 5 {
 		h, err := parseHolder(io.NewSectionReader(f, 0, maxLock))
 		if err == nil {
@@ -159,16 +128,16 @@ func readHolder(f *os.File) Holder {
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	return Holder{}
+	return claim.Holder{}
 }
 
-func parseHolder(r io.Reader) (Holder, error) {
-	var h Holder
+func parseHolder(r io.Reader) (claim.Holder, error) {
+	var h claim.Holder
 	if err := json.NewDecoder(io.LimitReader(r, maxLock)).Decode(&h); err != nil {
-		return Holder{}, fmt.Errorf("lock file: %w", err)
+		return claim.Holder{}, fmt.Errorf("lock file: %w", err)
 	}
 	if h.Pid <= 0 {
-		return Holder{}, fmt.Errorf("lock file: %d is not a process", h.Pid)
+		return claim.Holder{}, fmt.Errorf("lock file: %d is not a process", h.Pid)
 	}
 	return h, nil
 }

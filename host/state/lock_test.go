@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tare/host/state"
+	"tare/site/claim"
 )
 
 func TestHold(t *testing.T) {
@@ -22,7 +23,7 @@ func TestHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = state.Hold(dir, "tare run b.yaml")
-	var held *state.HeldError
+	var held *claim.HeldError
 	if !errors.As(err, &held) {
 		t.Fatalf("second Hold: %v", err)
 	}
@@ -66,7 +67,7 @@ func TestHoldGarbage(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = state.Hold(dir, "y")
-	var held *state.HeldError
+	var held *claim.HeldError
 	if !errors.As(err, &held) || held.Holder.Pid != 0 {
 		t.Errorf("without a name: %v", err)
 	}
@@ -85,7 +86,7 @@ func TestHoldOne(t *testing.T) {
 		wg.Go(func() {
 			for range 200 {
 				l, err := state.Hold(dir, "x")
-				var held *state.HeldError
+				var held *claim.HeldError
 				if errors.As(err, &held) {
 					continue
 				}
@@ -157,15 +158,15 @@ func helper(t *testing.T, args ...string) *exec.Cmd {
 
 // TestWaiting: whoever waits is told for what, in one line.
 func TestWaiting(t *testing.T) {
-	h := state.Holder{Pid: 7, What: "study first", Since: time.Now()}
+	h := claim.Holder{Pid: 7, What: "study first", Since: time.Now()}
 	old := h
 	old.Since = time.Date(2001, 2, 3, 15, 4, 9, 0, time.Local)
-	for want, h := range map[string]state.Holder{
+	for want, h := range map[string]claim.Holder{
 		"waiting for another tare to finish": {},
 		"waiting for another tare to finish: study first, process 7, since " + h.Since.Format("15:04:05"): h,
 		"waiting for another tare to finish: study first, process 7, since 2001-02-03 15:04:09":           old,
 	} {
-		if got := (&state.HeldError{Holder: h}).Waiting(); got != want {
+		if got := (&claim.HeldError{Holder: h}).Waiting(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

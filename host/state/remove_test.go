@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"tare/site/claim"
 )
 
 // victim is somebody else's folder, with a file that must survive.
@@ -30,9 +32,9 @@ func victim(t *testing.T) (dir string, survives func()) {
 
 // cleanIn cleans two directories as CleanOwn does. It leaves the processes alone, since those
 // of tests that run beside it have the marker, too.
-func cleanIn(t *testing.T, run, lib string) []Leftover {
+func cleanIn(t *testing.T, run, lib string) []claim.Leftover {
 	t.Helper()
-	clean := func(dry bool) []Leftover {
+	clean := func(dry bool) []claim.Leftover {
 		c := &cleaner{run: run, lib: lib, dry: dry, own: true}
 		c.containers(t.Context())
 		c.directories(t.Context())

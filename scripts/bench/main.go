@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"tare/host/state"
+	"tare/site/claim"
 )
 
 func main() { os.Exit(run(os.Stdout, os.Stderr, os.Args[1:])) }
@@ -211,7 +212,7 @@ func (b *bench) hold(ctx context.Context, what string) (release func(), err erro
 	said := false
 	for {
 		l, err := state.Hold(state.RunDir, "bench "+what)
-		var held *state.HeldError
+		var held *claim.HeldError
 		switch {
 		case err == nil:
 			return func() { _ = l.Release() }, nil

@@ -17,10 +17,10 @@ import (
 	"slices"
 	"time"
 
-	"tare/host/state"
 	"tare/plan"
 	"tare/record"
 	"tare/site"
+	"tare/site/claim"
 )
 
 // Machine is another machine, or a cluster, as a site. Its methods may be called by one goroutine
@@ -244,7 +244,7 @@ func (m *Machine) said(d *doneBody) error {
 	case kindHeld:
 		h := d.Holder
 		h.What = text(h.What)
-		return fmt.Errorf("%s: %w", m, &state.HeldError{Holder: h})
+		return fmt.Errorf("%s: %w", m, &claim.HeldError{Holder: h})
 	case kindInterrupted:
 		return site.ErrInterrupted
 	case kindUnable:

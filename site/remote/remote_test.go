@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tare/host/state"
 	"tare/plan"
 	"tare/record"
 	"tare/site"
+	"tare/site/claim"
 	"tare/study"
 )
 
@@ -149,14 +149,14 @@ func TestMachine(t *testing.T) {
 // TestMachineErrors: an error there has the same exit code here, and says where.
 func TestMachineErrors(t *testing.T) {
 	var unable *site.UnableError
-	var held *state.HeldError
+	var held *claim.HeldError
 	for name, c := range map[string]struct {
 		err  error
 		is   func(error) bool
 		want string
 	}{
 		"unable":      {&site.UnableError{Err: errors.New("no runc")}, func(err error) bool { return errors.As(err, &unable) }, "root@db1: no runc"},
-		"held":        {&state.HeldError{Holder: state.Holder{Pid: 7, What: "study a"}}, func(err error) bool { return errors.As(err, &held) && held.Holder.Pid == 7 }, "root@db1: this host is held"},
+		"held":        {&claim.HeldError{Holder: claim.Holder{Pid: 7, What: "study a"}}, func(err error) bool { return errors.As(err, &held) && held.Holder.Pid == 7 }, "root@db1: this host is held"},
 		"interrupted": {site.ErrInterrupted, func(err error) bool { return errors.Is(err, site.ErrInterrupted) }, "interrupted"},
 		"other":       {errors.New("disk full"), func(err error) bool { return !errors.As(err, &unable) }, "root@db1: disk full"},
 	} {

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"tare/host/state"
 	"tare/record"
 	"tare/site"
+	"tare/site/claim"
 	"tare/study"
 )
 
@@ -216,7 +216,7 @@ func (v *server) beats(ctx context.Context) {
 // done makes an answer of an error.
 func done(err error) *doneBody {
 	var unable *site.UnableError
-	var held *state.HeldError
+	var held *claim.HeldError
 	switch {
 	case err == nil:
 		return &doneBody{}

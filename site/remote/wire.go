@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"tare/host/state"
 	"tare/plan"
 	"tare/record"
+	"tare/site/claim"
 )
 
 // Questions.
@@ -82,7 +82,7 @@ const (
 type doneBody struct {
 	Kind   string       `json:"kind,omitempty"` // "": no error
 	Error  string       `json:"error,omitempty"`
-	Holder state.Holder `json:"holder,omitzero"`
+	Holder claim.Holder `json:"holder,omitzero"`
 }
 
 // Bounds of a line, in bytes: a study with its files; a trial with its evidence.

@@ -19,6 +19,7 @@ import (
 	"tare/host/network"
 	"tare/host/state"
 	"tare/internal/rootless"
+	"tare/site/claim"
 )
 
 // wait bounds how long a test waits for the host, and tidyWait how long it waits until
@@ -62,7 +63,7 @@ func HostLock(t testing.TB) {
 			})
 			return
 		}
-		var held *state.HeldError
+		var held *claim.HeldError
 		if !errors.As(err, &held) {
 			t.Fatal(err)
 		}
