@@ -166,7 +166,7 @@ func (i *instance) agent(ctx context.Context, arrived <-chan control.Arrival) (c
 			if p == nil {
 				return true, errLauncherGone
 			}
-			return false, whyNoLauncher(p)
+			return false, kube.WhyNot("launcher pod", p)
 		})
 	}()
 	select {
@@ -184,16 +184,6 @@ func (i *instance) agent(ctx context.Context, arrived <-chan control.Arrival) (c
 	}
 }
 
-// maxReason bounds a text of the API server, in bytes.
-const maxReason = 500
-
-func say(what, reason, message string) error {
-	if len(message) > maxReason {
-		message = strings.ToValidUTF8(message[:maxReason], "") + " [cut]"
-	}
-	return fmt.Errorf("%s: %.100s: %s", what, reason, message)
-}
-
 // Advice for reasons of a machine that cannot run (pkg/controller of KubeVirt).
 var advice = map[string]string{ //nolint:gochecknoglobals // constant
 	"FailedPvcNotFound": "; a claim must be in the namespace of the study: give it with -n",
@@ -202,37 +192,15 @@ var advice = map[string]string{ //nolint:gochecknoglobals // constant
 
 // whyNot says why a machine will not run, in the words of its conditions; nil while it may.
 func whyNot(m *kv.VirtualMachineInstance) error {
-	const what = "the virtual machine cannot run"
+	const what = "virtual machine"
 	for _, c := range m.Status.Conditions {
 		if c.Status == corev1.ConditionFalse && (c.Type == kv.VirtualMachineInstanceSynchronized ||
 			string(c.Type) == string(corev1.PodScheduled) && c.Reason == corev1.PodReasonUnschedulable) {
-			return fmt.Errorf("%w%s", say(what, c.Reason, c.Message), advice[c.Reason])
+			return fmt.Errorf("%w%s", kube.CannotRun(what, c.Reason, c.Message), advice[c.Reason])
 		}
 	}
 	if m.Status.Phase == kv.Failed || m.Status.Phase == kv.Succeeded {
-		return say(what, string(m.Status.Phase), "the guest has ended: "+m.Status.Reason)
-	}
-	return nil
-}
-
-// whyNoLauncher says why a launcher pod will not run, in the words of its status; nil while it may.
-func whyNoLauncher(p *corev1.Pod) error {
-	const what = "the launcher pod cannot run"
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return say(what, c.Reason, c.Message)
-		}
-	}
-	for _, s := range append(append([]corev1.ContainerStatus{}, p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...) {
-		if w := s.State.Waiting; w != nil {
-			switch w.Reason {
-			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-				return say(what, w.Reason, w.Message)
-			}
-		}
-	}
-	if p.Status.Phase == corev1.PodFailed {
-		return say(what, p.Status.Reason, p.Status.Message)
+		return kube.CannotRun(what, string(m.Status.Phase), "the guest has ended: "+m.Status.Reason)
 	}
 	return nil
 }
@@ -268,12 +236,7 @@ func (i *instance) explain(ctx context.Context, err error) error {
 func (i *instance) Addr() netip.Addr { return i.conn.Addr }
 
 // Scope implements sandbox.Instance: the launcher pod, which has the VMM.
-func (i *instance) Scope() sandbox.LocalScope {
-	if i.found.Cgroup == "" {
-		return sandbox.LocalScope{}
-	}
-	return sandbox.LocalScope{Cgroups: []string{i.found.Cgroup}, Limited: i.found.Limited, Roles: roles()}
-}
+func (i *instance) Scope() sandbox.LocalScope { return i.found.Scope(roles()) }
 
 // roles are those of the threads in a launcher pod: KubeVirt's and libvirt's programs, and the VMM.
 func roles() sandbox.ThreadRoles {
@@ -320,17 +283,9 @@ func (i *instance) Facts() map[string]string {
 		f["guest_memory"] = m.GuestCurrent.String()
 	}
 	if i.found.Cgroup != "" {
-		f[record.FactCPULimit], f[record.FactMemoryLimit] = noneOr(i.found.CPU), noneOr(float64(i.found.Memory))
+		f[record.FactCPULimit], f[record.FactMemoryLimit] = observer.Limit(i.found.CPU), observer.Limit(float64(i.found.Memory))
 	}
 	return f
-}
-
-// noneOr is a limit as facts have it.
-func noneOr(n float64) string {
-	if n == 0 {
-		return none
-	}
-	return strconv.FormatFloat(n, 'f', -1, 64)
 }
 
 // Bounds of Stop, and of what an error asks.

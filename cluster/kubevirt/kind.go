@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	kv "kubevirt.io/api/core/v1"
@@ -150,16 +149,7 @@ func (k *Machines) Check(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, checkWithin, fmt.Errorf("it took longer than %s; %s", checkWithin, console))
 	defer cancel()
-	trial := k.study.ID + "-check"
-	i, err := k.Start(ctx, sandbox.Spec{Want: sandbox.Want{Name: trial + "-" + strings.ToLower(strings.ReplaceAll(k.name, "_", "-")), Trial: trial}})
-	if err != nil {
-		return err
-	}
-	exit, err := i.Exec(ctx, sandbox.Command{Args: []string{"/tare", "internal", "noop"}})
-	if err == nil && exit.Code != 0 {
-		err = fmt.Errorf("the smallest program ends with code %d", exit.Code)
-	}
-	return errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
+	return k.study.Try(ctx, k)
 }
 
 var (

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"tare/cluster/control"
+	"tare/cluster/kube"
 	"tare/cluster/pod"
 	"tare/param"
 	"tare/record"
@@ -268,15 +269,15 @@ func TestWhyNot(t *testing.T) {
 			t.Errorf("%q, want %q", got, c.says)
 		}
 	}
-	if err := whyNot(condition("Synchronized", "X", strings.Repeat("ä", maxReason))); len(err.Error()) > 2*maxReason {
+	if err := whyNot(condition("Synchronized", "X", strings.Repeat("ä", kube.MaxReason))); len(err.Error()) > 2*kube.MaxReason {
 		t.Errorf("%d bytes", len(err.Error()))
 	}
 	p := &corev1.Pod{}
-	if err := whyNoLauncher(p); err != nil {
+	if err := kube.WhyNot("launcher pod", p); err != nil {
 		t.Error(err)
 	}
 	p.Status.InitContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no such disk"}}}}
-	if err := whyNoLauncher(p); fmt.Sprint(err) != "the launcher pod cannot run: ErrImagePull: no such disk" {
+	if err := kube.WhyNot("launcher pod", p); fmt.Sprint(err) != "the launcher pod cannot run: ErrImagePull: no such disk" {
 		t.Error(err)
 	}
 }

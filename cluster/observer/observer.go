@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,6 +44,23 @@ type Found struct {
 	CPU     float64 `json:"cpu,omitempty"`     // cores that the CPU quota in force allows; 0: there is none
 	Memory  int64   `json:"memory,omitempty"`  // bytes that the limit in force allows; 0: there is none
 	Around
+}
+
+// Scope is what collectors read of the pod, whose threads have these roles; nothing if its group was
+// not found.
+func (f *Found) Scope(roles sandbox.ThreadRoles) sandbox.LocalScope {
+	if f.Cgroup == "" {
+		return sandbox.LocalScope{}
+	}
+	return sandbox.LocalScope{Cgroups: []string{f.Cgroup}, Limited: f.Limited, Roles: roles}
+}
+
+// Limit is a limit as facts have it.
+func Limit(n float64) string {
+	if n == 0 {
+		return "none"
+	}
+	return strconv.FormatFloat(n, 'f', -1, 64)
 }
 
 // Operations of an observer, beside those of its collectors.

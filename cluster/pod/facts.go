@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"tare/cluster/observer"
 	"tare/record"
 )
 
@@ -33,7 +34,7 @@ func (i *instance) Facts() map[string]string {
 		f["storage_class"] = i.spec.Options[storageClass]
 	}
 	if found := &i.found; found.Cgroup != "" {
-		f[record.FactCPULimit], f[record.FactMemoryLimit] = noneOr(found.CPU), noneOr(float64(found.Memory))
+		f[record.FactCPULimit], f[record.FactMemoryLimit] = observer.Limit(found.CPU), observer.Limit(float64(found.Memory))
 		f[record.FactKernel], f[record.FactRoot] = found.Kernel, found.Root
 		f[record.FactNetwork], f[record.FactDevice] = found.Network, found.Device
 	}
@@ -77,16 +78,8 @@ func (i *instance) Doubts() []record.Warning {
 	} {
 		const rounding = 1e-3 // a limit is set in thousandths of a core, and in pages
 		if l.asked != 0 && (l.found < l.asked*(1-rounding) || l.found > (l.asked+l.allowed)*(1+rounding)) {
-			out = append(out, record.Warning{Code: record.LimitNotInForce, Text: fmt.Sprintf(l.what+" was asked for; on the node, %s is in force for this pod", noneOr(l.asked), noneOr(l.found))})
+			out = append(out, record.Warning{Code: record.LimitNotInForce, Text: fmt.Sprintf(l.what+" was asked for; on the node, %s is in force for this pod", observer.Limit(l.asked), observer.Limit(l.found))})
 		}
 	}
 	return out
-}
-
-// noneOr is a limit as facts have it.
-func noneOr(n float64) string {
-	if n == 0 {
-		return "none"
-	}
-	return strconv.FormatFloat(n, 'f', -1, 64)
 }

@@ -101,8 +101,13 @@ func (k *RuntimeClass) Check(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
-	trial := k.study.ID + "-check"
-	i, err := k.Start(ctx, sandbox.Spec{Want: sandbox.Want{Name: trial + "-" + strings.ToLower(strings.ReplaceAll(k.name, "_", "-")), Trial: trial}})
+	return k.study.Try(ctx, k)
+}
+
+// Try starts a sandbox of a kind, runs the smallest program in it and stops it.
+func (s *Study) Try(ctx context.Context, k sandbox.Kind) error {
+	trial := s.ID + "-check"
+	i, err := k.Start(ctx, sandbox.Spec{Want: sandbox.Want{Name: trial + "-" + strings.ToLower(strings.ReplaceAll(k.Name(), "_", "-")), Trial: trial}})
 	if err != nil {
 		return err
 	}
@@ -258,37 +263,14 @@ func (k *RuntimeClass) agentOf(ctx context.Context, pod *corev1.Pod, arrived <-c
 	}
 }
 
-// maxReason bounds a text of the API server, in bytes.
-const maxReason = 500
-
 // WhyNot says why a pod will not run, in the words of its status; nil while it may.
 func WhyNot(p *corev1.Pod) error {
-	say := func(reason, message string) error {
-		if len(message) > maxReason {
-			message = strings.ToValidUTF8(message[:maxReason], "") + " [cut]"
-		}
-		return fmt.Errorf("the pod cannot run: %s: %s", reason, message)
-	}
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return say(c.Reason, c.Message)
-		}
-	}
 	for n, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-		if w := s.State.Waiting; w != nil {
-			switch w.Reason {
-			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-				return say(w.Reason, w.Message)
-			}
-		}
 		if t := s.State.Terminated; t != nil && (n >= len(p.Status.InitContainerStatuses) || t.ExitCode != 0) {
-			return say(t.Reason, fmt.Sprintf("tare's agent ended with code %d: %s", t.ExitCode, t.Message))
+			return kube.CannotRun("pod", t.Reason, fmt.Sprintf("tare's agent ended with code %d: %s", t.ExitCode, t.Message))
 		}
 	}
-	if p.Status.Phase == corev1.PodFailed {
-		return say(p.Status.Reason, p.Status.Message)
-	}
-	return nil
+	return kube.WhyNot("pod", p)
 }
 
 // instance is one pod.
@@ -351,12 +333,7 @@ func (i *instance) explain(ctx context.Context, err error) error {
 func (i *instance) Addr() netip.Addr { return i.conn.Addr }
 
 // Scope implements sandbox.Instance.
-func (i *instance) Scope() sandbox.LocalScope {
-	if i.found.Cgroup == "" {
-		return sandbox.LocalScope{}
-	}
-	return sandbox.LocalScope{Cgroups: []string{i.found.Cgroup}, Limited: i.found.Limited, Roles: i.kind.roles()}
-}
+func (i *instance) Scope() sandbox.LocalScope { return i.found.Scope(i.kind.roles()) }
 
 // roles are those of the threads in a pod's control groups. A pod's first container only waits.
 func (k *RuntimeClass) roles() sandbox.ThreadRoles {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"tare/cluster/kube"
 	"tare/record"
 	"tare/sandbox"
 	"tare/volume"
@@ -63,7 +64,7 @@ func TestWhyNot(t *testing.T) {
 		{status(corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}}}), "OOMKilled: tare's agent ended with code 137"},
 	} {
 		err := WhyNot(c.pod)
-		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || len(err.Error()) > 2*maxReason) {
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || len(err.Error()) > 2*kube.MaxReason) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}

@@ -81,7 +81,7 @@ func (s *Steps) trouble(claims []string) (out string) {
 	defer s.mu.Unlock()
 	for _, c := range claims {
 		if t := s.bad[c]; t != "" {
-			out += fmt.Sprintf("; claim %s: %.*s", c, maxReason, t)
+			out += fmt.Sprintf("; claim %s: %.*s", c, kube.MaxReason, t)
 		}
 	}
 	return out
