@@ -36,7 +36,7 @@ func FactNames() []string {
 }
 
 // accelerators asks the good trials of each level of the factor sandbox, in the
-// study's order. Levels without such a fact are no virtual machines.
+// study's order. Levels without such a fact are not virtual machines.
 func (a *analysis) accelerators(r *Result) []Accelerator {
 	trials := make(map[string]map[string]int)
 	cells := make(map[string][]string)
@@ -116,7 +116,7 @@ func (r *Result) LevelName(l record.Level) string {
 }
 
 // Accelerated returns the accelerators of a cell's sandbox, joined by "+"; "" when
-// it is no virtual machine, or nobody knows.
+// it is not a virtual machine, or nobody knows.
 func (r *Result) Accelerated(c record.Cell) string {
 	level, _ := c.Get(study.FactorSandbox)
 	for i := range r.Accelerators {

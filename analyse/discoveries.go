@@ -34,7 +34,7 @@ func (c *Comparison) Called() bool {
 // key tells the comparisons of a study apart.
 func (c *Comparison) key() string { return c.Cell.Key() + "\x00" + c.Response.Name }
 
-// Doubtful reports whether a row is called different, but is no discovery among
+// Doubtful reports whether a row is called different, but is not a discovery among
 // all rows of the study.
 func (c *Comparison) Doubtful() bool { return c.Called() && c.Q != nil && *c.Q > DiscoveryRate }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Steadiness is what the good trials of a cell say of the time within them:
-// whether the response had come to rest. It qualifies the trials and is no part of
+// whether the response had come to rest. It qualifies the trials and is not part of
 // any interval: the effective samples within a trial are never n.
 type Steadiness struct {
 	Trials    int     `json:"trials"` // that were looked at

@@ -263,7 +263,7 @@ func (s *insideSite) session(ctx context.Context, r site.Request) *insideSession
 	var collectors []collect.Collector
 	if s.nodes != nil {
 		for _, c := range s.collectors(r.Study.Collect.Names) {
-			if !slices.Contains([]string{"guest", "link"}, c.Name()) { // a guest's stream and a bridge are no node's
+			if !slices.Contains([]string{"guest", "link"}, c.Name()) { // a guest's stream and a bridge do not belong to a node
 				collectors = append(collectors, s.nodes.Collector(c, r.Study.Collect.Interval))
 			}
 		}

@@ -11,7 +11,7 @@ import (
 // with a namespace what is needed to work in that one. observe: with observers on the nodes.
 func Roles(namespace string, observe bool) (string, error) {
 	if wrong := validation.IsDNS1123Label(namespace); namespace != "" && len(wrong) > 0 {
-		return "", fmt.Errorf("%q is no name of a namespace: %s", namespace, strings.Join(wrong, "; "))
+		return "", fmt.Errorf("%q cannot be the name of a namespace: %s", namespace, strings.Join(wrong, "; "))
 	}
 	return roles(namespace, namespace == "", observe), nil
 }

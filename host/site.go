@@ -247,7 +247,7 @@ func (h *session) findImages(ctx context.Context) error {
 }
 
 // openImages builds the images that the study's workloads run from and puts this program
-// into them. One that cannot be had is no error: the cells that need it are skipped with the
+// into them. One that cannot be had is not an error: the cells that need it are skipped with the
 // reason.
 func (h *session) openImages(ctx context.Context) error {
 	self, err := os.Executable()

@@ -132,7 +132,7 @@ func netLoad(v param.Values) (model.Load, error) {
 	case l.Mode == model.Stream && v.Str("direction") != "upload":
 		return l, notModelled("streams in the direction %s", v.Str("direction"))
 	case l.Mode == model.RR && reply != 0 && reply != l.Size:
-		return l, notModelled("replies of another size than the request")
+		return l, notModelled("replies whose size differs from the request's")
 	case !v.Bool("nodelay"):
 		return l, notModelled("Nagle's algorithm (nodelay false)")
 	}

@@ -36,7 +36,7 @@ type Traits struct {
 	Runtime   string   `json:"runtime,omitempty"`    // name of the program that makes the sandbox: runc; "" for none
 	Platform  string   `json:"platform,omitempty"`   // how gVisor catches system calls: systrap, ptrace, kvm
 	Flags     []string `json:"flags,omitempty"`      // of the runtime, without the leading dashes: platform=kvm
-	OwnKernel Answer   `json:"own_kernel,omitempty"` // whether another kernel than the host's answers system calls
+	OwnKernel Answer   `json:"own_kernel,omitempty"` // whether a kernel other than the host's answers system calls
 	Emulated  Answer   `json:"emulated,omitempty"`   // whether software emulates its processors; Unknown: a start finds out
 	Native    string   `json:"native,omitempty"`     // the kind that runs what is not to be isolated, beside such a sandbox
 }

@@ -82,7 +82,7 @@ const MaxReading = 2
 var reading = make(chan struct{}, MaxReading) //nolint:gochecknoglobals // the memory is the process's
 
 // Series returns a trial's time series in the order in which they were stored. A trial without
-// series is no error.
+// series is not an error.
 func (s *Store) Series(t *record.Trial) (out []record.Series, err error) {
 	err = s.SeriesOf(context.Background(), t, nil, func(all []record.Series) { out = all })
 	return out, err

@@ -38,7 +38,7 @@ func sentinelParams() param.Values {
 	return param.Values{"call": "open_close", "warmup": "50ms", "duration": "150ms"}
 }
 
-// sentinelKeys are the keys of the section that are no parameters.
+// sentinelKeys are the keys of the section that are not parameters.
 func sentinelKeys() []string { return []string{"kind", "every", "share"} }
 
 // sentinel reads the section. Without it, a study whose sandboxes all are fake

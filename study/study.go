@@ -259,7 +259,7 @@ const (
 	FactorLinkRate    = "link-rate"
 )
 
-// Levels of the factor cpus that are no list.
+// Levels of the factor cpus that are not lists.
 const (
 	AnyCPU    = "any"   // where the scheduler likes
 	ApartCPUs = "apart" // each endpoint of a workload that has several on cores of its own

@@ -155,7 +155,7 @@ func (t *trial) foreground(ctx context.Context, g *group) error {
 		case <-opened:
 			opened = nil
 			if at := t.gate.Moment(); !at.IsZero() {
-				from = at.Sub(t.rec.Start) // what was waited for before is no warm-up
+				from = at.Sub(t.rec.Start) // what was waited for before is not a warm-up
 				warmed.Reset(time.Until(at) + warm)
 			}
 		case <-warmed.C:
@@ -210,7 +210,7 @@ func (t *trial) do(ctx context.Context, ep *endpoint, stdout, stderr *output) er
 }
 
 // exec runs a role's command in its started sandbox and judges its exit. A
-// background role is told to end, and how it then does is no failure of it.
+// background role is told to end, and how it then does is not a failure of it.
 func (t *trial) exec(ctx context.Context, ep *endpoint, stdout, stderr *output, background bool) error {
 	cmd := ep.command(t.addressed(ep.role.Args), stdout, stderr)
 	if !background {

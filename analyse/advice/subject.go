@@ -200,7 +200,7 @@ func (s *subject) processors() int {
 }
 
 // moreWorkers reports whether further processors would have something to do: a worker
-// each, or what is no worker, such as the guest's interrupts, where it was measured.
+// each, or what is not a worker, such as the guest's interrupts, where it was measured.
 func (s *subject) moreWorkers() bool {
 	if s.gains {
 		return true

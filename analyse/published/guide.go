@@ -23,7 +23,7 @@ const (
 	otherUpload   = "the guide compared runc on the host's network with runsc on a sandbox's; here all have a network namespace of their own"
 	other404      = "the guide's answers were probably 404 pages: its transfer rates are far too small for a file of 100 KB; here every answer's status and length are checked"
 	otherDisk     = "the guide's disk, a network disk of the cloud, was the bottleneck; here it is this host's, and caches may answer"
-	otherGofer    = "gVisor opens files of the host itself since (directfs), and its file system is another (VFS2)"
+	otherGofer    = "gVisor opens files of the host itself since (directfs), and it has a new file system (VFS2)"
 	otherTmpfs    = "gVisor's file system in memory was written anew since (VFS2)"
 	otherPlatform = "the guide's native call takes 1.9 us, which is long and makes its ratio small; processors and mitigations decide that. What the platform adds to a call compares better: 36 us with ptrace"
 	otherRedis    = "another version of redis (the guide's was of about 2019), and a client on the same host: on few processors the sentry's threads, the server's and the client's wait for each other"

@@ -181,7 +181,7 @@ func (c *Client) List(ctx context.Context, namespace, labels string, into runtim
 		VersionedParams(&metav1.ListOptions{LabelSelector: labels}, c.params).Do(ctx).Into(into)
 }
 
-// Delete removes the object with obj's name, after grace. It is no error if it is gone.
+// Delete removes the object with obj's name, after grace. It is not an error if it is gone.
 func (c *Client) Delete(ctx context.Context, obj Object, grace time.Duration) error {
 	group, name := c.of(obj)
 	seconds := int64(grace.Seconds())

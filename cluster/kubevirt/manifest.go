@@ -186,7 +186,7 @@ func (m *machine) disk(d kv.Disk, bus string, from kv.VolumeSource) {
 	m.attach(d, from)
 }
 
-// cdrom attaches what is read once. It is no virtio disk, so that it has no I/O thread.
+// cdrom attaches what is read once. It is not a virtio disk, so that it has no I/O thread.
 func (m *machine) cdrom(name string, from kv.VolumeSource) {
 	m.attach(kv.Disk{Name: name, DiskDevice: kv.DiskDevice{CDRom: &kv.CDRomTarget{Bus: kv.DiskBusSATA}}}, from)
 }

@@ -302,7 +302,7 @@ func validNetwork(text string) error {
 	case in != "" && !regexp.MustCompile(`^[a-z0-9.-]{1,15}$`).MatchString(in):
 		return fmt.Errorf("%q cannot name an interface; write [NAMESPACE/]NAME[@INTERFACE]", in)
 	case has && len(validation.IsDNS1123Label(space)) > 0:
-		return fmt.Errorf("%q is no namespace; write [NAMESPACE/]NAME[@INTERFACE]", space)
+		return fmt.Errorf("%q cannot be a namespace; write [NAMESPACE/]NAME[@INTERFACE]", space)
 	}
 	return wrong(name, validation.IsDNS1123Subdomain(name))
 }

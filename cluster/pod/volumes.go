@@ -135,7 +135,7 @@ func source(v *volume.Volume, want *sandbox.Want) corev1.VolumeSource {
 // className is what the API server takes as the name of an object.
 var className = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
-// checkClass refuses what is no name of a StorageClass.
+// checkClass refuses what is not a name of a StorageClass.
 func checkClass(options map[string]string) error {
 	if c := options[storageClass]; c != "" && !className.MatchString(c) {
 		return fmt.Errorf("%s %q is not the name of a StorageClass; write none, default, or a name that `kubectl get storageclass` lists", storageClass, c)

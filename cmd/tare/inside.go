@@ -24,7 +24,7 @@ import (
 	"tare/workload/timed"
 )
 
-// inside runs the programs that tare itself starts in a sandbox. They are no verbs: their arguments may change at any time.
+// inside runs the programs that tare itself starts in a sandbox. They are not verbs: their arguments may change at any time.
 func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	if len(args) == 0 {
 		fmt.Fprintln(stderr, "tare internal: tare uses this inside sandboxes")

@@ -88,7 +88,7 @@ func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
 		switch {
 		case err == nil:
 			pods = got
-		case manifest || !errors.Is(err, sizing.ErrEmpty): // an empty file or pipe is no pod, unless it was asked for
+		case manifest || !errors.Is(err, sizing.ErrEmpty): // an empty file or pipe is not a pod, unless it was asked for
 			return coded(exitUsage, "stdin:%w", err)
 		case isPipe(cmd.InOrStdin()): // what was to write the manifest may have failed
 			a.note("standard input was empty, so the size follows the flags; write - to make that an error")

@@ -42,7 +42,7 @@ func (f *measureFlags) add(cmd *cobra.Command) {
 }
 
 // study is the text of the study of one sandbox in each size. Its program sleeps, and wakes up
-// so rarely that this is no load.
+// so rarely that this is not a load.
 func (f *measureFlags) study(cat study.Catalogue) string {
 	sizes := ""
 	if slices.ContainsFunc(f.in, func(name string) bool {

@@ -18,7 +18,7 @@ import (
 // Destroy kills every process in the group and below, and removes the groups,
 // the deepest first, in every tree; then the parents that are empty, "tare"
 // included. It tries until ctx ends; then the error names the processes that are left. It
-// is idempotent: a group that does not exist is no error. It refuses if this process is in
+// is idempotent: a group that does not exist is not an error. It refuses if this process is in
 // the group.
 func (g *Group) Destroy(ctx context.Context) error {
 	if g.rel != Top {

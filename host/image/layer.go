@@ -24,7 +24,7 @@ import (
 	"tare/volume"
 )
 
-// dressed are the names that Dress puts into a tree, which are no part of it.
+// dressed are the names that Dress puts into a tree, which are not part of it.
 func dressed() []string {
 	return []string{"tare", "tare-hello", "tare-pause", strings.TrimPrefix(volume.Root, "/")}
 }

@@ -380,7 +380,7 @@ func (f file) blobs(ctx context.Context) (_ blobs, err error) {
 		return nil, err
 	}
 	var head [4]byte
-	_, _ = raw.ReadAt(head[:], 0) // a short file is no archive
+	_, _ = raw.ReadAt(head[:], 0) // a short file is not an archive
 	if bytes.HasPrefix(head[:], []byte{0x1f, 0x8b}) || bytes.Equal(head[:], []byte{0x28, 0xb5, 0x2f, 0xfd}) || head[0] == 'B' || head[0] == 0xfd {
 		if raw, err = f.plain(ctx, raw); err != nil {
 			return nil, err

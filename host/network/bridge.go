@@ -231,7 +231,7 @@ func introduce(h *netlink.Handle, addr netip.Addr, mac net.HardwareAddr) error {
 	return nil
 }
 
-// forget removes the entry. A missing entry is no error.
+// forget removes the entry. A missing entry is not an error.
 func forget(h *netlink.Handle, addr netip.Addr) error {
 	link, err := h.LinkByName(bridgeLink)
 	if err != nil {

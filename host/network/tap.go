@@ -79,7 +79,7 @@ func known(h *netlink.Handle, addr netip.Addr) (net.HardwareAddr, error) {
 	return nil, fmt.Errorf("network: %s is not attached to the bridge", addr)
 }
 
-// removePair removes both ends of the veth pair. It is no error if an earlier tap has
+// removePair removes both ends of the veth pair. It is not an error if an earlier tap has
 // removed it, unless that tap still exists.
 func removePair(h *netlink.Handle, name string) error {
 	link, err := h.LinkByName(name)

@@ -74,7 +74,7 @@ func executable(path string) bool {
 // Build returns the tree with binary as /tare, the programs of tinyelf as /tare-hello and
 // /tare-pause, and the tools under their host paths. It builds the tree if the cache lacks
 // it. A binary that is not static, as with cgo, gets its libraries too; a library that the
-// host lacks is an error. A tool that the host lacks is no error: it is in Missing. Several
+// host lacks is an error. A tool that the host lacks is not an error: it is in Missing. Several
 // processes may call Build at once.
 func Build(ctx context.Context, cacheDir, binary string, tools []string) (Tree, error) {
 	t, err := build(ctx, cacheDir, binary, tools)

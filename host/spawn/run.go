@@ -29,7 +29,7 @@ type Times struct {
 const drain = time.Second
 
 // Run runs a process to its end and records its times. It kills the process when ctx ends.
-// A process that ran and failed is no error.
+// A process that ran and failed is not an error.
 func Run(ctx context.Context, o Options, cmd *exec.Cmd, stdout, stderr io.Writer) (Times, error) {
 	var first time.Time
 	outPipe, err := NewSink(stdout, func(at time.Time) { first = at })

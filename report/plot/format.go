@@ -31,7 +31,7 @@ func renderSVG(w io.Writer, s *sheet, width, height vg.Length) error {
 		return fmt.Errorf("cannot draw SVG: %w", err)
 	}
 	out := bytes.ReplaceAll(buf.Bytes(), []byte("font-family:Liberation Sans;"), []byte(family))
-	out = bytes.ReplaceAll(out, []byte("font-variant:none;"), nil) // which is no value of it
+	out = bytes.ReplaceAll(out, []byte("font-variant:none;"), nil) // which is not a value of it
 	out = s.measured(out)
 	head, rest, ok := bytes.Cut(out, []byte("<svg "))
 	tag, body, ok2 := bytes.Cut(rest, []byte(">"))

@@ -49,7 +49,7 @@ var errNoAnswer = errors.New("the trial boot did not end")
 
 // accelerator returns kvm or tcg for a wish. /dev/kvm may be there and start no
 // machine, as inside of many clouds' machines, so that only a boot tells. The answer is
-// kept in the cache folder and not among the run-time state: it is no leftover. What is
+// kept in the cache folder and not among the run-time state: it is not a leftover. What is
 // no answer is not kept; an error is one of this host's or of tare's own.
 func (k *Hypervisor) accelerator(ctx context.Context, wish string, q qemu, f boot.Files) (string, error) {
 	if wish != auto {

@@ -169,7 +169,7 @@ func connected(own string) (listener, client *os.File, err error) {
 }
 
 // explain adds what the daemon said if it has failed. It ends by itself with the
-// machine, which is no failure.
+// machine, which is not a failure.
 func (s *share) explain(err error) error {
 	select {
 	case <-s.proc.Done():

@@ -90,7 +90,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Refusal is an answer that is no success; find it with errors.As.
+// Refusal is an answer that is not a success; find it with errors.As.
 type Refusal struct {
 	Action string // vm.resize
 	Status string // 500 Internal Server Error
@@ -173,7 +173,7 @@ type Event struct {
 // the program then boots it once more.
 func (e Event) Resets() bool { return e.Source == "vm" && e.Event == "rebooting" }
 
-// Watch calls heard for each event until r ends or what it has is no event any more. What
+// Watch calls heard for each event until r ends or what it has is not an event any more. What
 // follows is read and left.
 func Watch(r io.Reader, heard func(Event)) {
 	d := json.NewDecoder(io.LimitReader(r, maxEvents))
