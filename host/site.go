@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -187,8 +188,8 @@ func (h *session) later(f func() error) { h.closes = append(h.closes, f) }
 // Close is of site.Session. It takes away what was made last first; the sweep, one of the
 // last steps, names what stays.
 func (h *session) Close() {
-	for i := len(h.closes) - 1; i >= 0; i-- {
-		_ = h.closes[i]()
+	for _, closing := range slices.Backward(h.closes) {
+		_ = closing()
 	}
 	h.closes = nil
 }

@@ -181,7 +181,7 @@ func TestSkips(t *testing.T) {
 		"not modelled: fio":                           "a: {kind: fio, responses: [throughput]}",
 		"not modelled: net over udp":                  "a: {kind: net, protocol: udp}",
 		"not modelled: streams in the direction down": "a: {kind: net, mode: stream, direction: download}",
-		"not modelled: replies whose size differs":       "a: {kind: net, reply: 9}",
+		"not modelled: replies whose size differs":    "a: {kind: net, reply: 9}",
 		"not modelled: Nagle":                         "a: {kind: net, nodelay: false}",
 		"not modelled: syscall with call stat":        "a: {kind: syscall, call: stat}",
 	} {

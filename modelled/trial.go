@@ -117,8 +117,7 @@ func (p *Player) skips() ([]record.Skip, error) {
 	var out []record.Skip
 	try := func(cell record.Cell) error {
 		_, _, err := p.config(cell)
-		var u *unknown
-		if errors.As(err, &u) {
+		if u, ok := errors.AsType[*unknown](err); ok {
 			out = append(out, record.Skip{Cell: cell, Reason: u.Error()})
 			return nil
 		}

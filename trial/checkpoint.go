@@ -48,8 +48,7 @@ func (t *trial) checkpoint(ctx context.Context, ep *endpoint, stdout, stderr *ou
 // saveFailed keeps what a probe said of the server, and otherwise says that the
 // sandbox failed.
 func (ep *endpoint) saveFailed(ctx context.Context, err error, stdout, stderr *output) error {
-	var f *failure
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*failure](err); ok {
 		told := *f
 		told.err = err
 		return &told

@@ -85,8 +85,8 @@ func stillUp(ctx context.Context, idlers []*launched) error {
 // killAll ends the sandboxes, the last one first. It is idempotent.
 func killAll(idlers []*launched) error {
 	var errs []error
-	for i := len(idlers) - 1; i >= 0; i-- {
-		errs = append(errs, idlers[i].kill())
+	for _, idler := range slices.Backward(idlers) {
+		errs = append(errs, idler.kill())
 	}
 	return errors.Join(errs...)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"tare/param"
@@ -134,9 +135,9 @@ func causes() []cause {
 // matching returns the last line of the text that the pattern is found in.
 func matching(text string, p *regexp.Regexp) string {
 	lines := strings.Split(text, "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		if p.MatchString(lines[i]) {
-			return strings.TrimSpace(lines[i])
+	for _, line := range slices.Backward(lines) {
+		if p.MatchString(line) {
+			return strings.TrimSpace(line)
 		}
 	}
 	return ""

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,8 +30,8 @@ type group struct {
 func (g *group) end() error {
 	g.once.Do(func() {
 		var errs []error
-		for i := len(g.cancels) - 1; i >= 0; i-- {
-			g.cancels[i]()
+		for i, cancel := range slices.Backward(g.cancels) {
+			cancel()
 			errs = append(errs, <-g.results[i])
 		}
 		g.err = errors.Join(errs...)

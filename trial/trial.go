@@ -198,8 +198,7 @@ func (t *trial) fail(err error) {
 	}
 	f := t.rec.Failure
 	f.Kind, f.Reason = "other", firstLine(err)
-	var known *failure
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*failure](err); ok {
 		f.Kind, f.Role, f.Tail = known.kind, known.role, known.tail
 		f.Reason = firstLine(known.err)
 	}

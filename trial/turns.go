@@ -85,7 +85,7 @@ func (t *trial) take(ctx context.Context, turn int) {
 	started, measured, warned := len(t.rec.Samples), len(t.rec.Histograms), len(t.rec.Warnings)
 	t.turn = turn
 	t.attempt(ctx, func(ctx context.Context) error {
-		if err := t.refresh(ctx); err != nil {
+		if err := t.refresh(); err != nil {
 			return err
 		}
 		return t.weigh(ctx)
@@ -105,7 +105,7 @@ func (t *trial) take(ctx context.Context, turn int) {
 }
 
 // refresh drops the caches again for a workload that is measured without them.
-func (t *trial) refresh(ctx context.Context) error {
+func (t *trial) refresh() error {
 	if t.turn == 1 || !t.dropsCaches() {
 		return nil
 	}

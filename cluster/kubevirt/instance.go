@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -302,8 +303,7 @@ func (i *instance) Stop(ctx context.Context) error {
 		_ = i.client.Close()
 		_ = i.conn.Close()
 	}
-	for n := len(i.created) - 1; n >= 0; n-- { // the machine first
-		obj := i.created[n]
+	for _, obj := range slices.Backward(i.created) { // the machine first
 		if err := i.kind.api.Delete(ctx, obj, 0); err != nil {
 			return fmt.Errorf("cannot delete %s: %w", obj.GetName(), err)
 		}

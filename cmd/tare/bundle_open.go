@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -46,12 +47,7 @@ func (a *app) takesBundles(cmd *cobra.Command) *cobra.Command {
 }
 
 func anyBundle(args []string) bool {
-	for _, arg := range args {
-		if bundle.Is(arg) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(args, bundle.Is)
 }
 
 // unpacked unpacks a bundle to a private place. remove is never nil. The folder

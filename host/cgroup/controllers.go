@@ -39,7 +39,7 @@ func (h *Hierarchy) enable(dir string, place bool, l Limits) error {
 		return fmt.Errorf("cgroup: %w", err)
 	}
 	for c, wanted := range needed {
-		if _, v1 := h.v1Path(c); wanted && !v1 && !slices.Contains(offered, c) {
+		if wanted && !h.hasV1(c) && !slices.Contains(offered, c) {
 			return fmt.Errorf("cgroup: the %s controller is not available in %s (it has: %s), so that limit cannot be set; on a systemd host give the unit Delegate=yes, or check the kernel's cgroup_disable=",
 				c, dir, strings.Join(offered, " "))
 		}

@@ -197,13 +197,8 @@ func (h *Hierarchy) inheritCpuset(parent, dir string) error {
 	return nil
 }
 
-func (h *Hierarchy) v1Path(controller string) (string, bool) {
-	for _, t := range h.trees {
-		if slices.Contains(t.controllers, controller) {
-			return h.dir(t, ""), true
-		}
-	}
-	return "", false
+func (h *Hierarchy) hasV1(controller string) bool {
+	return slices.ContainsFunc(h.trees, func(t tree) bool { return slices.Contains(t.controllers, controller) })
 }
 
 // setting is one control file and the value for it.
@@ -221,8 +216,7 @@ func (h *Hierarchy) limit(t tree, rel string, l Limits) error {
 		if !t.v2 {
 			return slices.Contains(t.controllers, c)
 		}
-		_, v1 := h.v1Path(c)
-		return !v1
+		return !h.hasV1(c)
 	}
 	if l.CPU != 0 && here("cpu") {
 		if t.v2 {

@@ -367,8 +367,7 @@ func (b *Bridge) Detach(name string) error {
 
 func removeLink(h *netlink.Handle, name string) error {
 	link, err := h.LinkByName(name)
-	var gone netlink.LinkNotFoundError
-	if errors.As(err, &gone) {
+	if _, ok := errors.AsType[netlink.LinkNotFoundError](err); ok {
 		return nil
 	}
 	if err != nil {

@@ -160,8 +160,7 @@ func hung(ctx context.Context, cmd *exec.Cmd, begun time.Time, err error) error 
 }
 
 func exitOnly(err error) error {
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		return errors.New(failed.String())
 	}
 	return err

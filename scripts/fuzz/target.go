@@ -56,8 +56,7 @@ func (f *fuzzer) list(ctx context.Context, patterns []string) ([]pack, error) {
 	cmd.Dir = f.dir
 	out, err := cmd.Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			return nil, fmt.Errorf("cannot list the packages: %w\n%s", err, exit.Stderr)
 		}
 		return nil, fmt.Errorf("cannot list the packages: %w", err)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -168,9 +169,9 @@ func unmountBelow(dir string) error {
 	if err != nil {
 		return err
 	}
-	for i := len(mounts) - 1; i >= 0; i-- {
-		if err := unix.Unmount(mounts[i].Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
-			return fmt.Errorf("cannot unmount %s: %w", mounts[i].Mountpoint, err)
+	for _, mount := range slices.Backward(mounts) {
+		if err := unix.Unmount(mount.Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			return fmt.Errorf("cannot unmount %s: %w", mount.Mountpoint, err)
 		}
 	}
 	return nil

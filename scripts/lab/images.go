@@ -117,8 +117,7 @@ func (l *lab) importImages(ctx context.Context, n node, content []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = l.inside(ctx, inside, content, l.ctr(), "-a", criSock, "-n", "k8s.io", "images", "import", "--local", "-")
-	if err != nil {
+	if err := l.inside(ctx, inside, content, l.ctr(), "-a", criSock, "-n", "k8s.io", "images", "import", "--local", "-"); err != nil {
 		return fmt.Errorf("cannot import images into %s: %w", n.name, err)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -196,7 +197,7 @@ func (l *lab) buildModule(ctx context.Context, m module) error {
 	}
 	for name, pkg := range missing {
 		out := filepath.Join(tmp, name)
-		if _, err := goTool(ctx, dir, append(args[:len(args):len(args)], "-o", out, pkg)...); err != nil {
+		if _, err := goTool(ctx, dir, append(slices.Clip(args), "-o", out, pkg)...); err != nil {
 			return err
 		}
 		if err := os.Rename(out, l.program(name)); err != nil {

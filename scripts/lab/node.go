@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -101,8 +102,8 @@ func (t layout) letGo() error {
 	if err != nil {
 		return err
 	}
-	for i := len(mounts) - 1; i >= 0; i-- {
-		at := mounts[i].Mountpoint
+	for _, mount := range slices.Backward(mounts) {
+		at := mount.Mountpoint
 		if !unused(at) || below(t.Dir, at) || below(t.Bin, at) {
 			continue
 		}

@@ -73,16 +73,17 @@ func (l *lab) start(d daemon, e entry, files ...*os.File) (*started, error) {
 	return s, nil
 }
 
-// inside runs a command in the namespaces of e and returns its standard output.
-func (l *lab) inside(ctx context.Context, e entry, stdin []byte, command ...string) (string, error) {
+// inside runs a command in the namespaces of e.
+func (l *lab) inside(ctx context.Context, e entry, stdin []byte, command ...string) error {
 	e.Command = command
 	head, err := json.Marshal(e)
 	if err != nil {
-		return "", err
+		return err
 	}
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", "enter")
 	cmd.Stdin = bytes.NewReader(append(head, stdin...))
-	return output(cmd)
+	_, err = output(cmd)
+	return err
 }
 
 // output runs a command and returns its standard output; an error has what it said. The command

@@ -226,7 +226,7 @@ func (l *lab) startNode(ctx context.Context, g *groups, n node, images []byte) (
 	var inside entry
 	err = until(ctx, nodeWithin, c, func(ctx context.Context) (err error) {
 		if inside, err = l.insideNode(n); err == nil {
-			_, err = l.inside(ctx, inside, nil, l.ctr(), "-a", criSock, "version")
+			err = l.inside(ctx, inside, nil, l.ctr(), "-a", criSock, "version")
 		}
 		return err
 	})

@@ -228,8 +228,7 @@ func (m *Machine) ask(ctx context.Context, q question, take func(answer) error) 
 
 // lost says that nothing more will come.
 func (m *Machine) lost(err error) error {
-	var bad *impossibleError
-	if errors.As(err, &bad) {
+	if _, ok := errors.AsType[*impossibleError](err); ok {
 		return fmt.Errorf("%s sent an invalid answer (%w); tare has closed the connection", m, err)
 	}
 	return fmt.Errorf("the connection to %s is lost (%w); what runs there ends within a minute", m, m.way.Why(err))

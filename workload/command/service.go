@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"strconv"
 	"strings"
@@ -228,9 +229,7 @@ func loadRole(v param.Values, r *workload.Role) error {
 		return err
 	}
 	there := param.Values{}
-	for name, value := range v {
-		there[name] = value
-	}
+	maps.Copy(there, v)
 	there["image"], there["writable"] = v.Str("load-image"), "false"
 	if err := surround(there, r, &p); err != nil {
 		return err

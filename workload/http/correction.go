@@ -3,6 +3,7 @@ package httpload
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // uncorrect removes the values that wrk adds to its latencies. For each latency L of more than
@@ -27,8 +28,8 @@ func uncorrect(pairs [][2]int64, interval int64) ([][2]int64, error) {
 		out[i], at[p[0]] = p, i
 	}
 	steps := 0
-	for i := len(out) - 1; i >= 0; i-- {
-		n, count := out[i][0], out[i][1]
+	for _, o := range slices.Backward(out) {
+		n, count := o[0], o[1]
 		if count == 0 || n < 2*interval {
 			continue
 		}

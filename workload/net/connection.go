@@ -46,7 +46,7 @@ func (s *strand) listen(local rawAddr) (l listening, o outcome) {
 				e = rawListen(*fd, 4096)
 			}
 			if e == 0 {
-				e = rawPatience(*fd, unix.SO_RCVTIMEO, int64(tick))
+				e = rawPatience(*fd, unix.SO_RCVTIMEO)
 			}
 			if e == 0 {
 				e = rawName(*fd, &a)
@@ -78,9 +78,9 @@ func (s *strand) tune(fd int, st *step) {
 
 // add takes a connected socket over.
 func (s *strand) add(fd int, st *step) outcome {
-	e := rawPatience(fd, unix.SO_RCVTIMEO, int64(tick))
+	e := rawPatience(fd, unix.SO_RCVTIMEO)
 	if e == 0 {
-		e = rawPatience(fd, unix.SO_SNDTIMEO, int64(tick))
+		e = rawPatience(fd, unix.SO_SNDTIMEO)
 	}
 	if e != 0 {
 		rawClose(fd)
@@ -113,7 +113,7 @@ func (s *strand) connect(st *step) outcome {
 	}
 	s.tune(fd, st)
 	// connect(2) waits at most SO_SNDTIMEO: a tick, so that the strand sees the end of the run.
-	_ = rawPatience(fd, unix.SO_SNDTIMEO, int64(tick))
+	_ = rawPatience(fd, unix.SO_SNDTIMEO)
 	limit := s.clock.now() + int64(s.run.cfg.timeout())
 	for {
 		switch e = rawConnect(fd, &a); {
@@ -178,7 +178,7 @@ func (s *strand) greet(st *step) outcome {
 		return s.fail("connect", e)
 	}
 	s.tune(fd, st)
-	_ = rawPatience(fd, unix.SO_RCVTIMEO, int64(tick))
+	_ = rawPatience(fd, unix.SO_RCVTIMEO)
 	s.greets++
 	p := s.buf[:greetingSize]
 	limit := s.clock.now() + int64(s.run.cfg.timeout())

@@ -16,7 +16,7 @@ func (s *strand) once(t *task) outcome {
 		if s.measured && s.byOp != nil {
 			h = s.byOp[st.Op]
 		}
-		for k := int64(0); k < st.count; k++ {
+		for k := range st.count {
 			if k > 0 && s.ended() {
 				return over
 			}

@@ -117,9 +117,9 @@ func rawOption(fd, level, name, value int) unix.Errno {
 	}
 }
 
-// rawPatience sets how long a receive or a send may wait: SO_RCVTIMEO, SO_SNDTIMEO of socket(7).
-func rawPatience(fd, name int, ns int64) unix.Errno {
-	tv := unix.NsecToTimeval(ns)
+// rawPatience lets a receive or a send wait for a tick: SO_RCVTIMEO, SO_SNDTIMEO of socket(7).
+func rawPatience(fd, name int) unix.Errno {
+	tv := unix.NsecToTimeval(int64(tick))
 	for {
 		_, _, e := unix.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, uintptr(name), uintptr(unsafe.Pointer(&tv)), unsafe.Sizeof(tv), 0) //nolint:gosec // the system call's own interface
 		if e != unix.EINTR {

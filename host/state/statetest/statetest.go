@@ -63,8 +63,7 @@ func HostLock(t testing.TB) {
 			})
 			return
 		}
-		var held *claim.HeldError
-		if !errors.As(err, &held) {
+		if _, ok := errors.AsType[*claim.HeldError](err); !ok {
 			t.Fatal(err)
 		}
 		if time.Since(begin) > wait {
