@@ -40,7 +40,7 @@ func TestAdviseMeasures(t *testing.T) {
 		}
 	}
 	half := 0.5
-	r := &Result{Causes: []cause.Finding{{Workload: "w", Stratum: st.Strata[1].Key, Treatment: "sandbox=runc", Cell: cell("runc", "1"), Ratio: &half, Costs: true,
+	r := &Result{Causes: []cause.Finding{{CellKey: record.CellKey{Workload: "w", Stratum: st.Strata[1].Key, Treatment: "sandbox=runc", Cell: cell("runc", "1")}, Ratio: &half, Costs: true,
 		Cause: cause.Quota, Response: record.Response{Name: "throughput", Better: record.Higher}}}}
 	items := a.advise(r)
 	if len(items) != 1 || items[0].Gain == nil {

@@ -55,7 +55,7 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 	for i := range a.study.Strata {
 		s := &a.study.Strata[i]
 		w := a.study.WorkloadOf(i)
-		x := cause.Stratum{Finding: cause.Finding{Workload: w.Label, Stratum: s.Key, Shared: s.Shared}, Endpoints: endpoints[s.Key], Load: a.load(w), Past: past}
+		x := cause.Stratum{Finding: cause.Finding{CellKey: record.CellKey{Workload: w.Label, Stratum: s.Key, Shared: s.Shared}}, Endpoints: endpoints[s.Key], Load: a.load(w), Past: past}
 		if len(x.Endpoints) == 0 {
 			x.Endpoints = a.isolated(s)
 		}
@@ -63,7 +63,7 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 		for j, c := range s.Cells {
 			k := at{s.Key, a.study.Treatment(i, c).Key()}
 			cell := cause.Cell{Trials: a.counting[c.Key()], Pinned: pinned(c, a.counting[c.Key()], x.Endpoints)}
-			cell.Finding = cause.Finding{Treatment: k.treatment, Cell: c, Baseline: j == s.Baseline}
+			cell.Finding = cause.Finding{CellKey: record.CellKey{Treatment: k.treatment, Cell: c, Baseline: j == s.Baseline}}
 			m := first[k]
 			cell.Undecided = j != s.Baseline && (m == nil || !m.Verdict.Decided())
 			if m != nil {

@@ -27,7 +27,7 @@ func (a *analysis) cpuCosts(r *Result) []cpucost.Cost {
 		if len(endpoints[s.Key]) == 0 {
 			endpoints[s.Key] = a.isolated(s)
 		}
-		x := cpucost.Stratum{Cost: cpucost.Cost{Workload: w.Label, Stratum: s.Key, Shared: s.Shared, Response: rate, Endpoints: endpoints[s.Key]}}
+		x := cpucost.Stratum{Cost: cpucost.Cost{CellKey: record.CellKey{Workload: w.Label, Stratum: s.Key, Shared: s.Shared}, Response: rate, Endpoints: endpoints[s.Key]}}
 		x.Cells = a.cpuCells(i)
 		strata = append(strata, x)
 	}
@@ -39,7 +39,7 @@ func (a *analysis) quotas() []cpucost.Quota {
 	var strata []cpucost.Stratum
 	for i := range a.study.Strata {
 		s := &a.study.Strata[i]
-		strata = append(strata, cpucost.Stratum{Cost: cpucost.Cost{Workload: a.study.WorkloadOf(i).Label, Stratum: s.Key, Shared: s.Shared}, Cells: a.cpuCells(i)})
+		strata = append(strata, cpucost.Stratum{Cost: cpucost.Cost{CellKey: record.CellKey{Workload: a.study.WorkloadOf(i).Label, Stratum: s.Key, Shared: s.Shared}}, Cells: a.cpuCells(i)})
 	}
 	return cpucost.Quotas(a.cpuReader(), strata)
 }

@@ -68,7 +68,7 @@ func at(sandbox string, levels ...string) record.Cell {
 func (l *lab) finds(k cause.Name, role string, c record.Cell) *cause.Finding {
 	ratio := 0.5
 	level, _ := c.Get("sandbox")
-	l.in.Findings = append(l.in.Findings, cause.Finding{Workload: "w", Stratum: "workload=w", Treatment: "sandbox=" + level, Cell: c,
+	l.in.Findings = append(l.in.Findings, cause.Finding{CellKey: record.CellKey{Workload: "w", Stratum: "workload=w", Treatment: "sandbox=" + level, Cell: c},
 		Response: throughput, Ratio: &ratio, Costs: true, Cause: k, Role: role, Trials: 6})
 	return &l.in.Findings[len(l.in.Findings)-1]
 }

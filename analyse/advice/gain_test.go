@@ -19,7 +19,7 @@ func TestGain(t *testing.T) {
 	l.measures(two, 1.95e9)
 	l.measures(four, 2e9) // best, but two reaches 90 % of it
 	l.measures(eight, 1.2e9)
-	l.in.Costs = []cpucost.Cost{{Cell: one, Unit: "GB", Value: 0.9, Cores: 1.8}, {Cell: two, Unit: "GB", Value: 1.35, Cores: 4.5, Estimate: stat.Estimate{Ratio: 2.5}}}
+	l.in.Costs = []cpucost.Cost{{CellKey: record.CellKey{Cell: one}, Unit: "GB", Value: 0.9, Cores: 1.8}, {CellKey: record.CellKey{Cell: two}, Unit: "GB", Value: 1.35, Cores: 4.5, Estimate: stat.Estimate{Ratio: 2.5}}}
 	x := l.advice(t, "vhost-queues")
 	g := x.Gain
 	if g == nil || g.To.Key() != two.Key() || g.From.Key() != one.Key() || g.Pairs != 6 || g.Cells != 1 || g.Lo > 1.95 || g.Hi < 1.95 || g.Lo < 1.8 {
@@ -149,7 +149,7 @@ func TestRoomByQuota(t *testing.T) {
 		l := newLab("net", map[string]string{"connections": "16"})
 		c := at("vm", "default_vcpus", "1", "cpu-limit", "8")
 		l.finds(cause.Helper, "vhost", c)
-		l.in.Quotas = []cpucost.Quota{{Cell: c, Endpoint: "client", Cores: 0.1 * cores}, {Cell: c, Endpoint: "server", Cores: cores}}
+		l.in.Quotas = []cpucost.Quota{{CellKey: record.CellKey{Cell: c}, Endpoint: "client", Cores: 0.1 * cores}, {CellKey: record.CellKey{Cell: c}, Endpoint: "server", Cores: cores}}
 		l.advice(t, rule)
 	}
 }

@@ -45,15 +45,10 @@ func Names() []Name {
 
 // Finding is what bounds one cell. Nothing in it is NaN or infinite.
 type Finding struct {
-	Workload  string          `json:"workload"`
-	Stratum   string          `json:"stratum"`
-	Shared    record.Cell     `json:"shared"`
-	Treatment string          `json:"treatment"`
-	Cell      record.Cell     `json:"cell"`
-	Baseline  bool            `json:"baseline,omitempty"`
-	Response  record.Response `json:"response"`        // the one that stopping looks at
-	Ratio     *float64        `json:"ratio,omitempty"` // of it to the baseline's; nil without one
-	Costs     bool            `json:"costs,omitempty"` // the verdict on it is worse than the baseline: Cause is that of a cost
+	record.CellKey
+	Response record.Response `json:"response"`        // the one that stopping looks at
+	Ratio    *float64        `json:"ratio,omitempty"` // of it to the baseline's; nil without one
+	Costs    bool            `json:"costs,omitempty"` // the verdict on it is worse than the baseline: Cause is that of a cost
 	// Undecided: the verdict is not decided, for want of blocks or because its interval
 	// holds 1. Neither Costs nor Undecided: as good as the baseline, or better.
 	Undecided bool `json:"undecided,omitempty"`

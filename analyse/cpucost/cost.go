@@ -21,12 +21,7 @@ import (
 
 // Cost is the CPU cost of a unit of work in one treatment of a stratum.
 type Cost struct {
-	Workload  string          `json:"workload"`
-	Stratum   string          `json:"stratum"`
-	Shared    record.Cell     `json:"shared"`
-	Treatment string          `json:"treatment"`
-	Cell      record.Cell     `json:"cell"`
-	Baseline  bool            `json:"baseline,omitempty"`
+	record.CellKey
 	Response  record.Response `json:"response"`         // the rate that counts work
 	Unit      string          `json:"unit"`             // of work: GB, request, event
 	Endpoints []string        `json:"ends"`             // roles of the workload whose CPU is counted, here and in the baseline

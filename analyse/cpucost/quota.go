@@ -19,13 +19,8 @@ const (
 // Quota is how much of its CPU quota one endpoint used in one treatment of a stratum: means over
 // the good trials that count, so that the roles add up.
 type Quota struct {
-	Workload  string      `json:"workload"`
-	Stratum   string      `json:"stratum"`
-	Shared    record.Cell `json:"shared"`
-	Treatment string      `json:"treatment"`
-	Cell      record.Cell `json:"cell"`
-	Baseline  bool        `json:"baseline,omitempty"`
-	Endpoint  string      `json:"end"` // role of the workload
+	record.CellKey
+	Endpoint string `json:"end"` // role of the workload
 
 	Trials    int     `json:"trials"` // good trials that have a quota
 	Quota     float64 `json:"quota"`  // cores that the endpoint's cgroup may use
@@ -107,7 +102,7 @@ func (r *Reader) quotas(s *Stratum, cell *Cell) []Quota {
 	for _, endpoint := range slices.Sorted(maps.Keys(endpoints)) {
 		e := endpoints[endpoint]
 		n := float64(e.trials)
-		q := Quota{Workload: s.Workload, Stratum: s.Stratum, Shared: s.Shared, Treatment: cell.Treatment, Cell: cell.Cell, Baseline: cell.Baseline,
+		q := Quota{CellKey: record.CellKey{Workload: s.Workload, Stratum: s.Stratum, Shared: s.Shared, Treatment: cell.Treatment, Cell: cell.Cell, Baseline: cell.Baseline},
 			Endpoint: endpoint, Trials: e.trials, Quota: e.quota / n, Cores: e.cores / n, Source: r.source(), Time: e.at / n}
 		q.Unread = e.periods == 0 && e.at == 0
 		if e.periods > 0 {

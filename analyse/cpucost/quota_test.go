@@ -36,7 +36,7 @@ func TestQuotas(t *testing.T) {
 			t.Errorf("%d samples are kept twice", len(x.Samples))
 		}
 	}
-	got := Quotas(r, []Stratum{{Cost: Cost{Workload: "net", Stratum: "s"}, Cells: []Cell{
+	got := Quotas(r, []Stratum{{Cost: Cost{CellKey: record.CellKey{Workload: "net", Stratum: "s"}}, Cells: []Cell{
 		{Treatment: "vm", Trials: trials}, {Treatment: "runc", Trials: map[int]*record.Trial{1: {Seq: 9}}},
 	}}})
 	if len(got) != 1 {

@@ -53,7 +53,7 @@ func Shares(st *study.Study, rows []Row, trials []*record.Trial, skips []record.
 		if !ok || !c.First {
 			continue
 		}
-		s := Share{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Cell: c.Cell, Response: c.Response}
+		s := Share{CellKey: record.CellKey{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Cell: c.Cell}, Response: c.Response}
 		if s.Missing = st.Strata[i].Uncounted; s.Missing == "" {
 			s.Missing = s.fill(c, &strata[i], prices, skips)
 		}
@@ -125,7 +125,7 @@ func (s *Share) fill(c *Row, from *stratum, prices []price, skips []record.Skip)
 	s.Finding = s.find()
 	for _, v := range []float64{s.Native, s.Extra.Value, s.Extra.Lo, s.Extra.Hi, s.Calls, s.Explained.Value, s.Explained.Lo, s.Explained.Hi, s.Rest, s.OfCalls} {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			*s = Share{Workload: s.Workload, Stratum: s.Stratum, Shared: s.Shared, Treatment: s.Treatment, Cell: s.Cell, Response: s.Response, Operation: s.Operation}
+			*s = Share{CellKey: s.CellKey, Response: s.Response, Operation: s.Operation}
 			return "the figures are too large or too small to be worked with"
 		}
 	}

@@ -23,12 +23,8 @@ import (
 // of that its system calls explain. Times are in seconds an operation. Nothing in
 // it is NaN or infinite.
 type Share struct {
-	Workload  string          `json:"workload"` // its label in the study
-	Stratum   string          `json:"stratum"`  // study.Stratum.Key
-	Shared    record.Cell     `json:"shared"`
-	Treatment string          `json:"treatment"` // as analyse.Treatment.Key
-	Cell      record.Cell     `json:"cell"`
-	Response  record.Response `json:"response"` // the first of the workload: operations come from it
+	record.CellKey
+	Response record.Response `json:"response"` // the first of the workload: operations come from it
 
 	// Missing says why there are no figures, in words; "" when there are. Then all
 	// below but Operation and Calls is zero, and these are if nothing was counted.

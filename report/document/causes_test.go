@@ -24,7 +24,7 @@ func manyFindings(n int) (*Builder, *analyse.Result) {
 		cell := append(shared[:2:2], record.Level{Factor: "sandbox", Value: "vm"})
 		b.addCell(Cell{Key: cell.Key(), Levels: cell, Stratum: shared.Key(), Treatment: "sandbox=vm"})
 		ratio := 0.3 + rnd.Float64()
-		f := cause.Finding{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=vm", Cell: cell, Ratio: &ratio, Costs: i%3 > 0, Trials: 5,
+		f := cause.Finding{CellKey: record.CellKey{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=vm", Cell: cell}, Ratio: &ratio, Costs: i%3 > 0, Trials: 5,
 			Cause: cause.Names()[i%12], Confidence: rnd.Float64(), Text: fmt.Sprintf("The helper: it is busy for %.1f %% of the time.", 100*rnd.Float64())}
 		for k := range 14 {
 			v := rnd.Float64()

@@ -20,13 +20,13 @@ func TestCausesCSV(t *testing.T) {
 	rate := record.Response{Name: "rate", Unit: record.PerSecond, Better: record.Higher}
 	half := 0.5
 	res := &analyse.Result{Modelled: true, Causes: []cause.Finding{
-		{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=process", Cell: cell("process"), Baseline: true, Response: rate, Cause: cause.None, Confidence: 0.9, Trials: 3, Text: "idle"},
-		{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=vm,vcpus=2", Cell: cell("vm", record.Level{Factor: "vcpus", Value: "2"}), Response: rate, Ratio: &half, Costs: true,
+		{CellKey: record.CellKey{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=process", Cell: cell("process"), Baseline: true}, Response: rate, Cause: cause.None, Confidence: 0.9, Trials: 3, Text: "idle"},
+		{CellKey: record.CellKey{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=vm,vcpus=2", Cell: cell("vm", record.Level{Factor: "vcpus", Value: "2"})}, Response: rate, Ratio: &half, Costs: true,
 			Endpoint: "server", Cause: cause.Helper, Role: "vhost", Confidence: 0.97, Trials: 3, Text: `full, by "much"`,
 			Readings: []cause.Reading{{About: cause.Helper, Says: cause.Supports}, {About: cause.Quota, Says: cause.Excludes}, {About: cause.Quota, Says: cause.Excludes}, {About: cause.Guest, Says: cause.Excludes}, {About: cause.Link, Says: cause.Silent}},
 			Added:    &cause.Fit{Unit: "s", Constant: 3e-5, Lo: 2e-5, Hi: 4e-5}, Factor: &cause.Fit{Unit: "ratio", Constant: 2, Lo: 1, Hi: 3}, Price: &cause.Price{Unit: "GB", Cores: 4.5, Base: 1.8, Ratio: 2.5}},
-		{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=runc", Cell: cell("runc"), Response: rate, Undecided: true, Cause: cause.Untold, Among: []cause.Name{cause.Quota, cause.Guest}, Trials: 2, Text: "both"},
-		{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=runsc", Cell: cell("runsc"), Response: rate, Undecided: true, Cause: cause.Unknown, Missing: "write collectors: [proc]", Text: "not read"},
+		{CellKey: record.CellKey{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=runc", Cell: cell("runc")}, Response: rate, Undecided: true, Cause: cause.Untold, Among: []cause.Name{cause.Quota, cause.Guest}, Trials: 2, Text: "both"},
+		{CellKey: record.CellKey{Workload: "w", Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=runsc", Cell: cell("runsc")}, Response: rate, Undecided: true, Cause: cause.Unknown, Missing: "write collectors: [proc]", Text: "not read"},
 	}}
 	var b bytes.Buffer
 	if err := CausesCSV(&b, res); err != nil {

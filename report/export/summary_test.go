@@ -23,10 +23,10 @@ func TestSummaryCSV(t *testing.T) {
 				{Cell: vm, Cells: []summary.Cell{{Combinations: 1, Fewer: true, Estimate: stat.Estimate{Value: 50, Base: 100, Ratio: 0.5, Lo: 0.4, Hi: 0.6, N: 3}, Verdict: stat.Slower, Why: "below"}}},
 				{Cell: vm[:1], Mean: true, Of: 2, Cells: []summary.Cell{{Why: "it failed"}}}}}},
 		CPUCosts: []cpucost.Cost{
-			{Workload: "w", Stratum: "workload=w", Treatment: "sandbox=process", Cell: record.Cell{{Factor: "sandbox", Value: "process"}}, Baseline: true,
+			{CellKey: record.CellKey{Workload: "w", Stratum: "workload=w", Treatment: "sandbox=process", Cell: record.Cell{{Factor: "sandbox", Value: "process"}}, Baseline: true},
 				Response: record.Response{Name: "rate", Unit: record.PerSecond}, Unit: "request", Endpoints: []string{"server"}, Source: cpucost.FromRoles,
 				Trials: 3, Cores: 1, Rate: 1000, Value: 0.001, Roles: []cpucost.Role{{Role: "workload", Part: 1}}},
-			{Workload: "w", Stratum: "workload=w", Treatment: "sandbox=vm,vcpus=2", Cell: vm,
+			{CellKey: record.CellKey{Workload: "w", Stratum: "workload=w", Treatment: "sandbox=vm,vcpus=2", Cell: vm},
 				Response: record.Response{Name: "rate", Unit: record.PerSecond}, Unit: "request", Endpoints: []string{"server"}, Source: cpucost.FromRoles,
 				Trials: 3, Cores: 2, Rate: 500, Value: 0.004, Roles: []cpucost.Role{{Role: "vcpu", Part: 0.75}, {Role: "vhost", Part: 0.25}},
 				Estimate: stat.Estimate{Ratio: 4, Base: 0.001, N: 2}, Verdict: stat.Undecided}}}
@@ -76,10 +76,10 @@ func TestCSVForgesNoLine(t *testing.T) {
 // and workload; an end without one has them empty.
 func TestCPUCSVOfQuotas(t *testing.T) {
 	cost := func(workload, treatment string) cpucost.Cost {
-		return cpucost.Cost{Workload: workload, Stratum: "workload=" + workload, Treatment: treatment}
+		return cpucost.Cost{CellKey: record.CellKey{Workload: workload, Stratum: "workload=" + workload, Treatment: treatment}}
 	}
 	quota := func(workload, treatment, end string, throttled float64) cpucost.Quota {
-		return cpucost.Quota{Workload: workload, Stratum: "workload=" + workload, Treatment: treatment, Endpoint: end, Quota: 1.25, Cores: 1.2, Throttled: throttled, Time: 0.5}
+		return cpucost.Quota{CellKey: record.CellKey{Workload: workload, Stratum: "workload=" + workload, Treatment: treatment}, Endpoint: end, Quota: 1.25, Cores: 1.2, Throttled: throttled, Time: 0.5}
 	}
 	res := &analyse.Result{
 		CPUCosts: []cpucost.Cost{cost("v", "vm"), cost("w", "process"), cost("w", "vm")},

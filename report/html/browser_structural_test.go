@@ -26,7 +26,7 @@ func withShares(t testing.TB) *document.Document {
 			continue
 		}
 		seen[c.Stratum+c.Treatment] = true
-		s := structural.Share{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Cell: c.Cell, Response: c.Response, Operation: "request"}
+		s := structural.Share{CellKey: record.CellKey{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Cell: c.Cell}, Response: c.Response, Operation: "request"}
 		if n := len(d.Result.Structural); n < len(costs) {
 			x := costs[n]
 			s.Native, s.Calls, s.Parallelism = 20e-6, 5, 1

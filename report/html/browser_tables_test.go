@@ -56,17 +56,17 @@ func withTables(t testing.TB) *document.Document {
 		if c.Response.Name != "throughput" || c.Level.N == 0 {
 			continue
 		}
-		x := cpucost.Cost{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Cell: c.Cell, Baseline: c.Baseline, Response: c.Response, Unit: "GB", Endpoints: []string{"server"},
+		x := cpucost.Cost{CellKey: record.CellKey{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Cell: c.Cell, Baseline: c.Baseline}, Response: c.Response, Unit: "GB", Endpoints: []string{"server"},
 			Trials: 4, Cores: 1.2, Rate: c.Level.Typical, Value: 0.4, Roles: []cpucost.Role{{Role: "workload", Part: 1, Cores: 1.2, Value: 0.4}}}
 		if strings.Contains(c.Treatment, "runsc") {
 			x.Value, x.Estimate, x.Verdict = 1, stat.Estimate{N: 4, Ratio: 2.5, Lo: 2.3, Hi: 2.7}, stat.Slower
 			x.Roles = []cpucost.Role{{Role: "vcpu", Part: 0.7, Cores: 0.84, Value: 0.7}, {Role: "vhost", Part: 0.3, Cores: 0.36, Value: 0.3}}
 		}
 		if strings.Contains(c.Treatment, "crun") {
-			x = cpucost.Cost{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Cell: c.Cell, Response: c.Response, Unit: "GB", Missing: "no collector counted its CPU"}
+			x = cpucost.Cost{CellKey: record.CellKey{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Cell: c.Cell}, Response: c.Response, Unit: "GB", Missing: "no collector counted its CPU"}
 		}
 		r.CPUCosts = append(r.CPUCosts, x)
-		r.Quotas = append(r.Quotas, cpucost.Quota{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Endpoint: "server", Trials: 4, Quota: 1.25, Cores: 1,
+		r.Quotas = append(r.Quotas, cpucost.Quota{CellKey: record.CellKey{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment}, Endpoint: "server", Trials: 4, Quota: 1.25, Cores: 1,
 			Roles: []cpucost.Role{{Role: "vcpu", Part: 0.75, Cores: 0.75}, {Role: "<b>vmm", Part: 0.25, Cores: 0.25}}, Throttled: 0.4, Time: 0.125})
 	}
 	agent := 0.034

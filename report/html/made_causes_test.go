@@ -26,7 +26,7 @@ func findings(name func(string) string, tables bool) func(*analyse.Result) {
 			if !c.First || c.Level.N == 0 {
 				continue
 			}
-			f := cause.Finding{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Cell: c.Cell, Baseline: c.Baseline, Response: c.Response,
+			f := cause.Finding{CellKey: record.CellKey{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Cell: c.Cell, Baseline: c.Baseline}, Response: c.Response,
 				Endpoint: "server", Trials: c.Level.N, Cause: cause.None, Confidence: 0.9, Text: name("nothing of it is full: the busiest thread is busy 22 % of its time")}
 			if !c.Baseline {
 				ratio := c.Estimate.Ratio

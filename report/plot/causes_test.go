@@ -24,7 +24,7 @@ func withFindings(src Source) Source {
 		if c.Response.Name != src.Result.Compared[0].Response.Name {
 			continue
 		}
-		f := cause.Finding{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Cell: c.Cell, Baseline: c.Baseline, Response: c.Response, Cause: cause.None, Confidence: 0.9}
+		f := cause.Finding{CellKey: record.CellKey{Workload: c.Workload, Stratum: c.Stratum, Shared: c.Shared, Treatment: c.Treatment, Cell: c.Cell, Baseline: c.Baseline}, Response: c.Response, Cause: cause.None, Confidence: 0.9}
 		if !c.Baseline {
 			half := 0.5
 			f.Ratio, f.Costs, f.Cause, f.Confidence = &half, n%3 != 2, cause.Names()[n%len(cause.Names())], 0.97

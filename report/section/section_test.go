@@ -35,7 +35,7 @@ func TestCauseCell(t *testing.T) {
 	cost := cause.Finding{Costs: true, Cause: cause.Quota, Confidence: 0.9}
 	open := cause.Finding{Undecided: true, Ratio: &ratio, Cause: cause.Quota, Confidence: 0.5}
 	free := cause.Finding{Cause: cause.None, Confidence: 0.9}
-	base := cause.Finding{Baseline: true, Cause: cause.None, Confidence: 0.7}
+	base := cause.Finding{CellKey: record.CellKey{Baseline: true}, Cause: cause.None, Confidence: 0.7}
 	for _, c := range []struct {
 		list         []cause.Finding
 		first, below string

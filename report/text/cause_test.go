@@ -23,8 +23,7 @@ func causeResult() *analyse.Result {
 			shared := record.Cell{{Factor: "workload", Value: "stream"}, {Factor: "size", Value: "4KiB"}, {Factor: "cpu-limit", Value: limit}, {Factor: "connections", Value: connections}}
 			for j, box := range r.Tables[0].Rows[:4] {
 				ratio := 1 / float64(1+j)
-				f := cause.Finding{Workload: "stream", Stratum: shared.Key(), Shared: shared, Treatment: box.Cell.Key(), Cell: append(shared[:4:4], box.Cell...),
-					Baseline: j == 0, Response: throughput, Ratio: &ratio, Costs: j >= 2, Undecided: j == 1 && limit == "1", Cause: cause.None, Confidence: 0.9, Trials: 3, Endpoint: "server", Text: "The client waits 3.1 ms of 4.0 ms."}
+				f := cause.Finding{CellKey: record.CellKey{Workload: "stream", Stratum: shared.Key(), Shared: shared, Treatment: box.Cell.Key(), Cell: append(shared[:4:4], box.Cell...), Baseline: j == 0}, Response: throughput, Ratio: &ratio, Costs: j >= 2, Undecided: j == 1 && limit == "1", Cause: cause.None, Confidence: 0.9, Trials: 3, Endpoint: "server", Text: "The client waits 3.1 ms of 4.0 ms."}
 				switch {
 				case j == 0:
 					f.Ratio = nil

@@ -17,7 +17,7 @@ func TestStructural(t *testing.T) {
 	cell := func(box string) record.Cell { return record.Cell{{Factor: "sandbox", Value: box}} }
 	res := &analyse.Result{Treatments: []analyse.Treatment{{Key: "a", Cell: cell("runsc-systrap")}, {Key: "b", Cell: cell("runsc-ptrace")}}}
 	add := func(workload, treatment string, extra, explained float64, f structural.Finding) {
-		res.Structural = append(res.Structural, structural.Share{Workload: workload, Stratum: workload, Treatment: treatment, Operation: "request",
+		res.Structural = append(res.Structural, structural.Share{CellKey: record.CellKey{Workload: workload, Stratum: workload, Treatment: treatment}, Operation: "request",
 			Native: 20e-6, Extra: structural.Figure{Value: extra}, Calls: 5, Cost: structural.Figure{Value: explained / 5},
 			Explained: structural.Figure{Value: explained}, Rest: extra - explained, Parallelism: 1, Finding: f})
 	}
@@ -25,7 +25,7 @@ func TestStructural(t *testing.T) {
 	add("redis", "b", 40e-6, 100e-6, structural.Overlapped)
 	add("http.node", "a", 40e-6, 2e-6, structural.NoExtra)
 	for _, w := range []string{"x", "y", "y"} {
-		res.Structural = append(res.Structural, structural.Share{Workload: w, Missing: "not counted: no BPF"})
+		res.Structural = append(res.Structural, structural.Share{CellKey: record.CellKey{Workload: w}, Missing: "not counted: no BPF"})
 	}
 	for _, width := range []int{80, 120, 40} {
 		var b strings.Builder

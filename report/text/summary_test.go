@@ -55,7 +55,7 @@ func kataResult() *analyse.Result {
 	shared := record.Cell{{Factor: "workload", Value: "stream"}, {Factor: "size", Value: "64KiB"}}
 	for i, cell := range []record.Cell{box("process"), box("vm", "2")} {
 		r.Treatments = append(r.Treatments, analyse.Treatment{Key: cell.Key(), Cell: cell, Baseline: i == 0})
-		c := cpucost.Cost{Workload: "stream", Stratum: shared.Key(), Shared: shared, Treatment: cell.Key(), Cell: cell, Baseline: i == 0, Response: throughput,
+		c := cpucost.Cost{CellKey: record.CellKey{Workload: "stream", Stratum: shared.Key(), Shared: shared, Treatment: cell.Key(), Cell: cell, Baseline: i == 0}, Response: throughput,
 			Unit: "GB", Endpoints: []string{"server"}, Source: cpucost.FromRoles, Trials: 4, Cores: 1.8, Rate: 2.5e9, Value: 0.72}
 		if i == 1 {
 			c.Cores, c.Value = 4.5, 1.8
@@ -64,7 +64,7 @@ func kataResult() *analyse.Result {
 			c.Roles = []cpucost.Role{{Role: "vcpu", Part: 0.66}, {Role: "vhost", Part: 0.26}, {Role: "vmm", Part: 0.079}, {Role: "gofer", Part: 0.001}}
 		}
 		r.CPUCosts = append(r.CPUCosts, c)
-		q := cpucost.Quota{Workload: "stream", Stratum: shared.Key(), Shared: shared, Treatment: cell.Key(), Cell: cell, Baseline: i == 0, Endpoint: "server", Trials: 4,
+		q := cpucost.Quota{CellKey: record.CellKey{Workload: "stream", Stratum: shared.Key(), Shared: shared, Treatment: cell.Key(), Cell: cell, Baseline: i == 0}, Endpoint: "server", Trials: 4,
 			Quota: 2, Cores: 1.2, Source: cpucost.FromRoles, Roles: []cpucost.Role{{Role: "workload", Part: 1, Cores: 1.2}}}
 		if i == 1 {
 			q.Quota, q.Cores, q.Throttled, q.Time = 2.25, 2.21, 0.83, 0.31

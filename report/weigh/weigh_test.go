@@ -72,7 +72,7 @@ func TestLines(t *testing.T) {
 	failing.Failures = []analyse.Reason{{Text: "main ended"}}
 	r.Failures = []analyse.FailedTrial{{Cell: failing.Cell, Failure: record.Failure{Reason: "main ended",
 		Tail: "timed: run 1 ended with exit code 3\nfirst\n\x1b[2Jlast " + strings.Repeat("words ", 30)}}}
-	r.Causes = []cause.Finding{{Cell: r.Compared[12].Cell, Costs: true, Cause: cause.Interception}}
+	r.Causes = []cause.Finding{{CellKey: record.CellKey{Cell: r.Compared[12].Cell}, Costs: true, Cause: cause.Interception}}
 	rows := Of(r)
 	lines := Text(rows, nil, nil, terminal.Ink{})
 	all := strings.Join(lines, "\n")
