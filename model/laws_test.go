@@ -143,17 +143,25 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// TestMonotone: more of a resource, or less of a cost, does not hurt. Scheduling
-// has anomalies (a core more can mean a wake-up more), hence the tolerance.
+// TestMonotone: more of a resource, or less of a cost, does not hurt. Scheduling has
+// anomalies. In 1500 random configurations (150 for each cause), two got worse by more than 3 %,
+// and one by 9.4 %, as much in 3 s as in 0.3 s (seed 520: two streams on a full host, the helper
+// relieved. Probably a helper that is done sooner sleeps more often, and waits for a processor
+// at each wake-up). So the configurations are always the same: a failure is a change of the model.
 func TestMonotone(t *testing.T) {
-	for _, relieved := range model.Causes()[1:] {
-		c := random(t)
-		if relieved == model.GuestFull { // more vCPUs under a quota do hurt: that is a finding
-			c.Quota.Cores = 0
-		}
-		x, y := response(t, c), response(t, model.Relieve(c, relieved))
-		if y < 0.9*x {
-			t.Errorf("relieving %s made it worse: %g, %g", relieved, x, y)
+	for i, relieved := range model.Causes()[1:] {
+		for seed := range uint64(3) {
+			c, what, err := model.Draw(100*uint64(i) + seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if relieved == model.GuestFull { // more vCPUs under a quota do hurt: that is a finding
+				c.Quota.Cores = 0
+			}
+			x, y := response(t, c), response(t, model.Relieve(c, relieved))
+			if y < 0.95*x {
+				t.Errorf("seed %d, %s planted: relieving %s made it worse: %g, %g", c.Seed, what, relieved, x, y)
+			}
 		}
 	}
 	for _, size := range []int{64, 65536} {
