@@ -52,13 +52,24 @@ func (e Estimate) P() float64 {
 	return 2 * Student(e.DF).Survival(d/e.SE)
 }
 
-// P is the two-sided p-value of an estimate made by r. It allows for stopping: it is
-// below 1 - Confidence exactly where the interval excludes 1. NaN without an interval.
-// BenjaminiHochberg takes these.
+// P is the two-sided p-value of an estimate made by r. It is below 1 - Confidence exactly
+// where the interval excludes 1. NaN without an interval. BenjaminiHochberg takes these.
+//
+// In a study that chooses when to stop, smaller p-values are up to doubled: there, a row may
+// look different because its scatter came out small at an early look, or by chance at the
+// last one. At 1 - Confidence, few rows do both, and the levels of the intervals are enough.
+// Farther out, the two add up. Simulated with Student's t (one to sixteen equal rows, scatter of
+// 2 to 10 %), 1.5 times as many rows as should be had p < 1 %, 1.9 times as many p < 0.1 %,
+// and 6 to 8 % of the studies a discovery. See TestSimulatedDiscoveries.
 func (r Rule) P(e Estimate) float64 {
 	p := e.P()
-	if e.HasInterval() {
-		p = math.Min(1, p*(1-r.Confidence)/(1-e.Confidence))
+	if !e.HasInterval() {
+		return p
+	}
+	alpha := 1 - r.Confidence
+	p = math.Min(1, p*alpha/(1-e.Confidence))
+	if r.adaptive() && p < alpha {
+		p *= 2 - p/alpha
 	}
 	return p
 }
