@@ -29,27 +29,53 @@ func TestRelieved(t *testing.T) {
 		cause cause.Name
 		least float64 // times as good as before
 		study string
+		part  bool             // the setting relieves only a part: of the cost, more than half may stay
+		needs func(*testing.T) // skips the test on hosts that cannot run it
 	}{
-		{cause.Quota, 1.5, `compare: cpu-limit
+		{cause: cause.Quota, least: 1.5, study: `compare: cpu-limit
 baseline: none
 factors: {sandbox: [runc], cpu-limit: [none, "0.15"]}
 workloads:
   loop: {kind: cpu, threads: 1, duration: 1s, warmup: 0s}`},
-		{cause.Link, 2, `compare: link-rate
+		{cause: cause.Link, least: 2, study: `compare: link-rate
 baseline: none
 factors: {sandbox: [runc], link-rate: [none, 10Mbit]} # a busy host has more than twice that too
 workloads:
   stream: {kind: net, mode: stream, size: 64KiB, connections: 4, duration: 1s, warmup: 200ms}`},
-		{cause.Path, 2, `compare: link-delay
+		{cause: cause.Path, least: 2, study: `compare: link-delay
 baseline: none
 factors: {sandbox: [runc], link-delay: [none, 2ms]}
 workloads:
   rr: {kind: net, mode: rr, duration: 1s, warmup: 200ms}`},
+		{cause: cause.Guest, least: 1.3, study: `compare: cpus
+baseline: any
+factors: {sandbox: [runc], cpus: [any, "0"]}
+workloads:
+  loop: {kind: cpu, threads: 2, duration: 1s, warmup: 0s}`},
+		// Not beside process: emulation is most of that cost, and more vCPUs do not change it.
+		{cause: cause.Guest, least: 1.3, needs: machines, study: `compare: default_vcpus
+baseline: 2
+factors: {sandbox: [vm], default_vcpus: [2, 1], default_memory: [256]}
+workloads:
+  many: {kind: cpu, threads: 8, max-prime: 2000, duration: 1s, warmup: 1s}`},
+		{cause: cause.Helper, least: 1.2, needs: machines, study: `compare: disk
+baseline: raw
+factors: {sandbox: [vm], disk: [raw, luks], io_threads: [1], rootfs: [block], default_memory: [256]}
+workloads:
+  read: {kind: fio, rw: randread, bs: 1MiB, size: 64MiB, engine: libaio, iodepth: 16, cache: direct, duration: 4s, warmup: 500ms}`},
+		{cause: cause.Interception, least: 1.2, part: true, study: `baseline: process
+factors: {sandbox: [process, runsc-ptrace]} # relieved by systrap, which intercepts too
+workloads:
+  calls: {kind: syscall, call: getpid, duration: 1s, warmup: 200ms}
+calls: on`},
 	} {
 		t.Run(string(c.cause), func(t *testing.T) {
+			if c.needs != nil {
+				c.needs(t)
+			}
 			const tries = 3
 			for try := 1; ; try++ {
-				wrong, others := relieve(t, c.study, c.cause, c.least)
+				wrong, others := relieve(t, c.study, c.cause, c.least, c.part)
 				switch {
 				case wrong == "":
 					return
@@ -69,8 +95,9 @@ workloads:
 // relieve runs a study and has its causes relieved. wrong says what is not as it should be. others
 // is the CPU that others used in half of the trials at least, in cores, if no cause was named that a
 // setting relieves: those who have the host are the cause then, or hide it. A wrong outcome of a
-// cause is wrong on a busy host too.
-func relieve(t *testing.T, study string, made cause.Name, least float64) (wrong string, others float64) {
+// cause is wrong on a busy host too. Where the setting relieves a part, the whole interval of the
+// gain must be above 1.
+func relieve(t *testing.T, study string, made cause.Name, least float64, part bool) (wrong string, others float64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 	defer cancel()
@@ -111,7 +138,8 @@ func relieve(t *testing.T, study string, made cause.Name, least float64) (wrong 
 		}
 		t.Log(line)
 		seen += line + "\n"
-		if v.Cause == string(made) && v.Outcome == outcomeConfirmed && v.Gain.Ratio >= least {
+		if v.Cause == string(made) && v.Gain != nil && v.Gain.Ratio >= least &&
+			(v.Outcome == outcomeConfirmed || part && v.Gain.HasInterval() && v.Gain.Lo > 1) {
 			return "", 0
 		}
 	}

@@ -40,7 +40,8 @@ type verification struct {
 	Gain *stat.Estimate `json:"gain,omitempty"`
 	Cost *relievedCost  `json:"cost,omitempty"` // of a cell that costs more than its baseline
 
-	costs bool // the cause is named for a cost, not for a level
+	costs     bool // the cause is named for a cost, not for a level
+	elsewhere bool // the relief is another treatment, and leaves the baseline as it is
 }
 
 // relievedCost is what the relief does to a cost: to the response divided by the baseline's,
@@ -168,7 +169,7 @@ func (v *verification) lift() {
 	for _, l := range []struct {
 		cause         cause.Name
 		factor, level string
-	}{{cause.Link, "link-rate", "none"}, {cause.Path, "link-delay", "none"}, {cause.Quota, study.FactorCPULimit, "none"}, {cause.Guest, study.FactorCPUs, "any"}, {cause.Host, study.FactorCPUs, "any"}} {
+	}{{cause.Link, "link-rate", "none"}, {cause.Path, "link-delay", "none"}, {cause.Quota, study.FactorCPULimit, "none"}, {cause.Guest, study.FactorCPUs, "any"}, {cause.Host, study.FactorCPUs, "any"}, {cause.Helper, "disk", "raw"}} {
 		if now, ok := v.Cell.Get(l.factor); ok && string(l.cause) == v.Cause && now != l.level {
 			v.From = record.Cell{{Factor: l.factor, Value: now}}
 			v.Relief = record.Cell{{Factor: l.factor, Value: l.level}}
@@ -273,7 +274,7 @@ func judge(ctx context.Context, v *verification) error {
 	}
 	logs := append(v.logs(r, includes, before, after), v.logs(r, native, before, after)...)
 	if _, ok := v.Relief.Get(r.study.Compare); ok { // the relieved cell is another treatment
-		logs[3] = logs[2]
+		logs[3], v.elsewhere = logs[2], true
 	}
 	sign := -1.0
 	if v.higher(r) {
@@ -376,6 +377,8 @@ func (v *verification) decide(confidence float64) {
 		v.Outcome, v.Why = outcomeUndecided, fmt.Sprintf("%s have all cells and their baselines, too few for an interval of the cost; give a larger --budget", words.Count(c.N, "block"))
 	case c.Hi < 1:
 		v.Outcome, v.Why = outcomeNot, "the cell gets faster, but its baseline more so: the resource limits both, so it is not why the cell costs"
+	case c.Hi < half && v.elsewhere:
+		v.Outcome, v.Why = outcomeNot, "the cell gets faster, but keeps more than half of its cost: the setting relieves only a part of the cause, or there is another"
 	case c.Hi < half:
 		v.Outcome, v.Why = outcomeNot, "the cell gets faster, but so does its baseline: the resource limits both, and explains less than half of the cost"
 	case c.Lo > 1:

@@ -37,13 +37,14 @@ func TestConfirmed(t *testing.T) {
 		{"the baseline too", near(3, 1.2, 3), &relievedCost{0.27, 0.30, near(1.1, 1.2, 3)}, outcomeNot, "less than half of the cost"},
 		{"the baseline more so", near(3, 1.2, 3), &relievedCost{0.68, 0.48, near(0.7, 1.1, 3)}, outcomeNot, "its baseline more so"},
 		{"a little of the cost", near(1.64, 1.1, 3), &relievedCost{0.27, 0.30, near(1.12, 1.05, 3)}, outcomeNot, "less than half of the cost"},
+		{"another treatment", near(1.57, 1.1, 3), &relievedCost{107, 68, near(1.57, 1.1, 3)}, outcomeNot, "keeps more than half"},
 		{"the cost not clear", near(3, 1.2, 3), &relievedCost{0.3, 0.9, near(3, 4, 3)}, outcomeUndecided, "--blocks 6"},
 		{"not clear", near(3.12, 3.6, 3), nil, outcomeUndecided, "interval includes 1); run more blocks: --blocks 6"},
 		{"worse", near(0.5, 1.2, 3), nil, outcomeNot, "gets worse"},
 		{"too few", near(2, 1.2, 2), nil, outcomeUndecided, "larger --budget"},
 		{"no cost known", near(2, 1.2, 3), &relievedCost{0.3, 0.9, near(2, 1.2, 2)}, outcomeUndecided, "larger --budget"},
 	} {
-		v := verification{Gain: c.gain, Cost: c.cost, costs: c.cost != nil}
+		v := verification{Gain: c.gain, Cost: c.cost, costs: c.cost != nil, elsewhere: c.name == "another treatment"}
 		v.decide(0.95)
 		if v.Outcome != c.outcome || !strings.Contains(v.Why, c.why) || (c.why == "") != (v.Why == "") {
 			t.Errorf("%s: %s, %q", c.name, v.Outcome, v.Why)
