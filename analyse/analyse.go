@@ -196,6 +196,9 @@ func (a *analysis) compare() []Comparison {
 				var sum stat.Summary
 				if !c.Baseline {
 					sum = stat.Summarise(stat.Pairs(base, own))
+					if s.Baseline >= 0 && w.Turns > 1 {
+						c.Scatter = a.scatter(s.Cells[s.Baseline], cell, response.Name)
+					}
 					if c.Base.BelowNoise+c.Level.BelowNoise > 0 {
 						sum.Undefined = belowNoise(&c)
 					}

@@ -10,7 +10,7 @@ import (
 // without any label, and those that have one of these. Whoever loads trials for
 // an analysis alone may leave the others out.
 func LabelNames() []string {
-	return []string{"collector", record.LabelSandbox, record.LabelResponse, record.LabelCall}
+	return []string{"collector", record.LabelSandbox, record.LabelResponse, record.LabelCall, record.LabelTurn}
 }
 
 // SampleNames are the names of the samples that Analyse reads with any labels.

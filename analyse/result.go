@@ -110,7 +110,8 @@ type Comparison struct {
 	GaveUp    string          `json:"gave_up,omitempty"` // why the cell was given up
 	Failed    int             `json:"failed,omitempty"`  // trials that failed, interrupted ones left out
 	Failures  []Reason        `json:"failures,omitempty"`
-	Steady    *Steadiness     `json:"steady,omitempty"` // within the trials; nil when no series follows the response
+	Steady    *Steadiness     `json:"steady,omitempty"`  // within the trials; nil when no series follows the response
+	Scatter   *Scatter        `json:"scatter,omitempty"` // from start to start and from turn to turn; nil without turns
 }
 
 // Level sums up the good trials of a cell, the last good attempt of each block.

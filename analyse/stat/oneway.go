@@ -90,3 +90,30 @@ func Between(groups [][]float64, confidence float64) (Share, bool) {
 	d := distuv.F{D1: v.df1, D2: v.df2}
 	return Share{Share: share(f), Lo: share(f / d.Quantile(0.5+confidence/2)), Hi: share(f / d.Quantile(0.5-confidence/2))}, true
 }
+
+// Levels are the two components of the variance of nested values: of groups, and of single values
+// within a group. Part is the share of the variance of a group's mean that single values make up,
+// with its interval: what more values in a group can take away at most.
+type Levels struct {
+	Between float64 // variance of the groups' true means
+	Within  float64 // variance of single values about them
+	Part    Share
+}
+
+// TwoLevels estimates them by the method of moments: mean squares are set equal to their
+// expectations, and a negative component counts as none (S. R. Searle, G. Casella, C. E. McCulloch,
+// "Variance Components", 1992, sections 3.5 and 3.6). The interval is exact for groups of one size.
+// false: there are too few groups or values.
+func TwoLevels(groups [][]float64, confidence float64) (Levels, bool) {
+	v := oneWay(groups)
+	if v.groups < MinGroups || v.df2 < 2 || v.between*v.df1 <= v.tiny && v.within*v.df2 <= v.tiny {
+		return Levels{}, false
+	}
+	l := Levels{Between: max(v.between-v.within, 0) / v.size, Within: v.within, Part: Share{1, 1, 1}}
+	if v.between*v.df1 > v.tiny {
+		// The variance of a mean is the expectation of between over the size of a group.
+		part, d := v.within/v.between, distuv.F{D1: v.df1, D2: v.df2}
+		l.Part = Share{min(part, 1), min(part*d.Quantile(0.5-confidence/2), 1), min(part*d.Quantile(0.5+confidence/2), 1)}
+	}
+	return l, true
+}

@@ -60,3 +60,44 @@ func TestBetweenBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoLevels: both components come out right on average, and the interval of what turns make up
+// holds the truth as often as it says.
+func TestTwoLevels(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	const groups, size, draws = 6, 3, 4000
+	between, within := 0.5, 1.0
+	truth := within / (size*between + within)
+	var sumB, sumW float64
+	hits := 0
+	for range draws {
+		g := make([][]float64, groups)
+		for i := range g {
+			m := math.Sqrt(between) * r.NormFloat64()
+			for range size {
+				g[i] = append(g[i], m+math.Sqrt(within)*r.NormFloat64())
+			}
+		}
+		l, ok := TwoLevels(g, 0.8)
+		if !ok {
+			t.Fatal("nothing is said")
+		}
+		sumB, sumW = sumB+l.Between/draws, sumW+l.Within/draws
+		if l.Part.Lo <= truth && truth <= l.Part.Hi {
+			hits++
+		}
+	}
+	// A negative component counts as none, so the mean of between is a little high.
+	if math.Abs(sumW-within) > 0.03 || sumB < between-0.03 || sumB > between+0.1 {
+		t.Errorf("components %.3f and %.3f, want %g and %g", sumB, sumW, between, within)
+	}
+	if f := float64(hits) / draws; math.Abs(f-0.8) > 0.02 {
+		t.Errorf("the interval holds the truth in %.3f", f)
+	}
+	if _, ok := TwoLevels([][]float64{{1, 2}, {3, 4}}, 0.8); ok {
+		t.Error("two groups are enough")
+	}
+	if l, ok := TwoLevels([][]float64{{1, 1}, {2, 2}, {3, 3}}, 0.8); !ok || l.Within != 0 || l.Between != 1 || l.Part.Hi != 0 {
+		t.Errorf("groups without scatter: %+v, %v", l, ok)
+	}
+}

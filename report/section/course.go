@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tare/analyse"
+	"tare/analyse/stat"
 	"tare/plan"
 	"tare/record"
 	"tare/report/words"
@@ -62,7 +63,40 @@ func Stops(r *analyse.Result) *Section {
 	for _, reason := range reasons.names {
 		s.Item(someOf(reasons.members[reason], len(seen)), reason)
 	}
+	limits(s, r, fixed)
 	return s
+}
+
+// limits says what keeps intervals wide that are wider than the margin, starts or turns, and how many
+// turns would suit each workload.
+func limits(s *Section, r *analyse.Result, fixed record.Cell) {
+	var by groups
+	best := make(map[string][]float64) // by workload
+	var order []string
+	rows := 0
+	for i := range r.Compared {
+		c := &r.Compared[i]
+		if !c.First || c.Scatter == nil || c.Scatter.Limits == "" || c.Estimate.HalfWidth() <= r.Margin {
+			continue
+		}
+		rows++
+		by.add(c.Scatter.Says, words.Stratum(r, c.Workload, c.Shared, fixed)+" "+words.TreatmentOf(r, c.Treatment))
+		if n := c.Scatter.Best; n > 0 {
+			if best[c.Workload] == nil {
+				order = append(order, c.Workload)
+			}
+			best[c.Workload] = append(best[c.Workload], float64(n))
+		}
+	}
+	for _, says := range by.names {
+		s.Item(someOf(by.members[says], rows), says)
+	}
+	for i, w := range order {
+		order[i] = fmt.Sprintf("%s %.0f", w, stat.Median(best[w]))
+	}
+	if len(order) > 0 {
+		s.Item("turns that would narrow these rows most in the same time, about", strings.Join(order, ", "))
+	}
 }
 
 // Placements says where each endpoint of the workloads ran, strata alike together. Where no
