@@ -167,7 +167,8 @@ func (a *analysis) compare() []Comparison {
 	var out []Comparison
 	var sums []stat.Summary // beside out
 	variances := map[bool][]stat.Variance{}
-	var at []int // beside out: of variances
+	var bases []record.Cell // beside out
+	var at []int            // beside out: of variances
 	for i := range a.study.Strata {
 		s := &a.study.Strata[i]
 		w := a.study.WorkloadOf(i)
@@ -175,9 +176,10 @@ func (a *analysis) compare() []Comparison {
 		if e, ok := a.plan.Ending(i); ok {
 			ending = &e
 		}
-		baseline := ""
+		baseline, of := "", record.Cell(nil)
 		if s.Baseline >= 0 && s.Baseline < len(s.Cells) {
-			baseline = s.Cells[s.Baseline].Key()
+			of = s.Cells[s.Baseline]
+			baseline = of.Key()
 		}
 		for k, response := range a.responses(w) {
 			base := a.readings(baseline, response.Name)
@@ -196,8 +198,8 @@ func (a *analysis) compare() []Comparison {
 				var sum stat.Summary
 				if !c.Baseline {
 					sum = stat.Summarise(stat.Pairs(base, own))
-					if s.Baseline >= 0 && w.Turns > 1 {
-						c.Scatter = a.scatter(s.Cells[s.Baseline], cell, response.Name)
+					if of != nil && w.Turns > 1 {
+						c.Scatter = a.scatter(of, cell, response.Name)
 					}
 					if c.Base.BelowNoise+c.Level.BelowNoise > 0 {
 						sum.Undefined = belowNoise(&c)
@@ -207,7 +209,7 @@ func (a *analysis) compare() []Comparison {
 				if !c.Baseline {
 					variances[c.First] = append(variances[c.First], stat.Of(sum, w.Label+" "+response.Name))
 				}
-				out, sums = append(out, c), append(sums, sum)
+				out, sums, bases = append(out, c), append(sums, sum), append(bases, of)
 			}
 		}
 	}
@@ -221,6 +223,7 @@ func (a *analysis) compare() []Comparison {
 			c.Estimate.Bound = a.rule.Bound(c.Estimate, c.Response.Better, c.Verdict)
 			a.priors[c.key()], a.parts[c.key()] = prior, a.rule.Part(sums[i], prior)
 			a.explain(c)
+			c.Needs = a.shortage(c, bases[i], sums[i], prior)
 		}
 	}
 	return out

@@ -103,6 +103,7 @@ type Comparison struct {
 	Estimate  stat.Estimate   `json:"estimate"`        // over the blocks that have both
 	Verdict   stat.Verdict    `json:"verdict,omitempty"`
 	Why       string          `json:"why,omitempty"`     // the verdict
+	Needs     *Shortage       `json:"needs,omitempty"`   // nil unless the row ended undecided
 	P         *float64        `json:"p,omitempty"`       // p-value against a ratio of 1, all looks allowed for (stat.Rule.P); nil without an interval
 	Q         *float64        `json:"q,omitempty"`       // false discovery rate at which the row just counts among all rows with a P
 	Ending    *plan.Ending    `json:"ending,omitempty"`  // why measuring stopped; nil while it goes on

@@ -34,6 +34,7 @@
 // Time goes where it narrows an interval. A treatment whose interval is narrow enough has no
 // part in later blocks, and a stratum ends when that is true of all its treatments. After the
 // first look the widest strata come first in a pass, so the last time of a budget goes to them.
+// A treatment that the rest of the time cannot decide gives it to those that it can (yield.go).
 package plan
 
 import (
@@ -74,6 +75,7 @@ type Ending struct {
 const (
 	EndFixed        = "fixed"         // all requested blocks are made
 	EndDecided      = "decided"       // every comparison has an interval that is narrow enough
+	EndYielded      = "yielded"       // what is not narrow enough gave its time to others (yield.go)
 	EndLooks        = "looks"         // the last look
 	EndBudgetBlocks = "budget-blocks" // Budget.Blocks
 	EndBudgetTime   = "budget-time"   // Budget.Time
@@ -92,10 +94,13 @@ type cellState struct {
 	failing int    // blocks in a row without a value
 	gaveUp  string // why
 	enough  int    // pass after which its comparison needed no more blocks; 0: none yet
+	yields  bool   // enough is where it gave its time to others
+	time    time.Duration
+	trials  int // that took the time
 }
 
 // over reports whether the cell has no part in a pass, because its comparison was narrow enough
-// before.
+// before, or gave its time to others.
 func (c *cellState) over(pass int) bool { return c.enough > 0 && pass > c.enough }
 
 type stratumState struct {

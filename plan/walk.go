@@ -46,7 +46,7 @@ func (p *Plan) rewind() {
 	p.walk = walk{watches: make(map[string]*watch), waiting: waiting{cell: nobody}}
 	for i := range p.cells {
 		c := &p.cells[i]
-		c.failing, c.gaveUp, c.enough = 0, "", 0
+		c.failing, c.gaveUp, c.enough, c.yields, c.time, c.trials = 0, "", 0, false, 0, 0
 		for j := range c.blocks {
 			b := &c.blocks[j]
 			b.from, b.left, b.again, b.good = 0, 0, 0, 0
@@ -143,6 +143,7 @@ func (p *Plan) follow() (cell int, missing bool) {
 			// later decisions.
 			if !t.interrupted {
 				w.cost += t.duration
+				c.time, c.trials = c.time+t.duration, c.trials+1
 				reason = t.reason
 			}
 		}
@@ -214,14 +215,18 @@ func (p *Plan) closeBlock() {
 func (p *Plan) closePass() {
 	pass := p.walk.pass
 	look := p.study.Stop.Fixed <= 0 && slices.Contains(p.rule.Looks, pass)
-	var priors map[int]stat.Prior
-	var sums map[int]stat.Summary
 	if look {
-		sums, priors = p.summarise(pass)
+		sums, priors := p.summarise(pass)
+		for i := range p.strata {
+			if s := &p.strata[i]; s.ending == nil {
+				p.narrow(s, pass, sums, priors)
+			}
+		}
+		p.yield(pass, sums, priors)
 	}
 	for i := range p.strata {
 		if s := &p.strata[i]; s.ending == nil {
-			if code, text := p.judge(s, pass, look, sums, priors); code != "" {
+			if code, text := p.judge(s, pass, look); code != "" {
 				s.ending = &Ending{Code: code, Text: text, Blocks: s.closed}
 			}
 		}
@@ -231,13 +236,36 @@ func (p *Plan) closePass() {
 	}
 }
 
+// narrow notes at a look which comparisons of a stratum are narrow enough, and how wide the others are.
+func (p *Plan) narrow(s *stratumState, pass int, sums map[int]stat.Summary, priors map[int]stat.Prior) {
+	s.width = 0
+	for _, id := range p.open(s) {
+		if c := &p.cells[id]; p.rule.Enough(sums[id], priors[id]) {
+			c.enough = pass
+		} else {
+			s.width = max(s.width, p.rule.Estimate(sums[id], priors[id]).HalfWidth())
+		}
+	}
+}
+
+// open are the treatments of a stratum whose comparisons need more blocks.
+func (p *Plan) open(s *stratumState) []int {
+	var out []int
+	for _, id := range s.cells {
+		if c := &p.cells[id]; s.baseline >= 0 && id != s.baseline && !c.skipped && c.gaveUp == "" && c.enough == 0 {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
 // judge returns why a stratum ends after a pass; code "" if it goes on.
-func (p *Plan) judge(s *stratumState, pass int, look bool, sums map[int]stat.Summary, priors map[int]stat.Prior) (code, text string) {
+func (p *Plan) judge(s *stratumState, pass int, look bool) (code, text string) {
 	if s.baseline >= 0 && p.cells[s.baseline].gaveUp != "" {
 		return EndGaveUp, "the baseline " + p.cells[s.baseline].gaveUp
 	}
 	treatments, alive := 0, 0
-	stop, width := true, 0.0
+	yields := false
 	for _, id := range s.cells {
 		c := &p.cells[id]
 		if id == s.baseline || c.skipped {
@@ -248,17 +276,7 @@ func (p *Plan) judge(s *stratumState, pass int, look bool, sums map[int]stat.Sum
 			continue
 		}
 		alive++
-		if look && s.baseline >= 0 && c.enough == 0 {
-			if p.rule.Enough(sums[id], priors[id]) {
-				c.enough = pass
-			} else {
-				width = max(width, p.rule.Estimate(sums[id], priors[id]).HalfWidth())
-			}
-		}
-		stop = stop && c.enough > 0
-	}
-	if look {
-		s.width = width
+		yields = yields || c.yields
 	}
 	comparable := s.baseline >= 0 && treatments > 0 && s.response != ""
 	switch {
@@ -269,7 +287,9 @@ func (p *Plan) judge(s *stratumState, pass int, look bool, sums map[int]stat.Sum
 			return EndFixed, "the 1 block that was asked for"
 		}
 		return EndFixed, fmt.Sprintf("all %d blocks that were asked for", pass)
-	case look && comparable && stop:
+	case look && comparable && len(p.open(s)) == 0 && yields:
+		return EndYielded, "what is not narrow enough would take far more time than was left, which other rows got"
+	case look && comparable && len(p.open(s)) == 0:
 		return EndDecided, "every interval is narrow enough"
 	case p.study.Stop.Fixed <= 0 && !comparable && pass >= stat.MinN:
 		return EndNoComparison, "there is nothing to compare, only levels to show"

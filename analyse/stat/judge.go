@@ -162,7 +162,12 @@ func (r Rule) enough(s Summary, e Estimate) bool {
 	case e.N >= firstFrom:
 		part = relativeFirst
 	}
-	return e.HalfWidth() <= math.Max(r.Width, math.Min(widest, math.Expm1(part*math.Abs(s.first()))))
+	return e.HalfWidth() <= r.wanted(s, part)
+}
+
+// wanted is the half-width that is narrow enough, where a part of the effect is.
+func (r Rule) wanted(s Summary, part float64) float64 {
+	return math.Max(r.Width, math.Min(widest, math.Expm1(part*math.Abs(s.first()))))
 }
 
 // Judge gives the verdict on an estimate made by r and the reason in words. A

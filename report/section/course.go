@@ -1,6 +1,7 @@
 package section
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -63,8 +64,39 @@ func Stops(r *analyse.Result) *Section {
 	for _, reason := range reasons.names {
 		s.Item(someOf(reasons.members[reason], len(seen)), reason)
 	}
+	needs(s, r, fixed)
 	limits(s, r, fixed)
 	return s
+}
+
+// needs says what the rows that ended undecided would need, those first that need least time.
+func needs(s *Section, r *analyse.Result, fixed record.Cell) {
+	var of []*analyse.Comparison
+	early := 0
+	for i := range r.Compared {
+		if c := &r.Compared[i]; c.Needs != nil {
+			of = append(of, c)
+			if c.Needs.Yielded {
+				early++
+			}
+		}
+	}
+	if len(of) == 0 {
+		return
+	}
+	slices.SortStableFunc(of, func(a, b *analyse.Comparison) int { return cmp.Compare(a.Needs.Time, b.Needs.Time) })
+	var rows []string
+	for _, c := range of[:min(len(of), 2*maxCells)] {
+		rows = append(rows, fmt.Sprintf("%s %s %s", words.Stratum(r, c.Workload, c.Shared, fixed), words.TreatmentOf(r, c.Treatment), c.Needs))
+	}
+	if more := len(of) - len(rows); more > 0 {
+		rows = append(rows, fmt.Sprintf("%d more need longer (in --json)", more))
+	}
+	lead := words.Count(len(of), "undecided row") + " would need"
+	if early > 0 {
+		lead += fmt.Sprintf(" (%d of them stopped early, for rows that could be decided)", early)
+	}
+	s.Item(lead, strings.Join(rows, "; "))
 }
 
 // limits says what keeps intervals wide that are wider than the margin, starts or turns, and how many

@@ -1,0 +1,60 @@
+package analyse
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"tare/analyse/stat"
+	"tare/record"
+)
+
+// Shortage is what an undecided comparison would need until its interval is narrow enough, if its
+// scatter stays as it is.
+type Shortage struct {
+	Blocks  int           `json:"blocks"`            // more
+	Time    time.Duration `json:"time"`              // of its trials and the baseline's in them
+	Yielded bool          `json:"yielded,omitempty"` // it stopped early, so that other rows could be decided
+}
+
+// String says it: "about 14 more blocks, 6 min".
+func (s *Shortage) String() string {
+	t := fmt.Sprintf("%.0f s", math.Ceil(s.Time.Seconds()))
+	if s.Time > 90*time.Second {
+		t = fmt.Sprintf("%.0f min", math.Ceil(s.Time.Minutes()))
+	}
+	if s.Time > 90*time.Minute {
+		t = fmt.Sprintf("%.0f h", math.Ceil(s.Time.Hours()))
+	}
+	if s.Blocks == 1 {
+		return "about 1 more block, " + t
+	}
+	return fmt.Sprintf("about %d more blocks, %s", s.Blocks, t)
+}
+
+// shortage says what an undecided comparison of a first response would need once its stratum has ended;
+// nil where there is nothing to say.
+func (a *analysis) shortage(c *Comparison, base record.Cell, sum stat.Summary, prior stat.Prior) *Shortage {
+	if c.Verdict != stat.Undecided || !c.First || c.Ending == nil {
+		return nil
+	}
+	blocks := a.rule.More(sum, prior)
+	if blocks == 0 {
+		return nil
+	}
+	each := time.Duration(0)
+	for _, cell := range []record.Cell{c.Cell, base} {
+		var d time.Duration
+		trials := a.counting[cell.Key()]
+		for _, t := range trials {
+			d += t.Duration
+		}
+		each += d / time.Duration(max(len(trials), 1))
+	}
+	s := &Shortage{Blocks: blocks, Time: time.Duration(math.Min(float64(each)*float64(blocks), math.MaxInt64/2)), Yielded: a.plan.Yielded(c.Cell.Key())}
+	c.Why += "; would need " + s.String()
+	if s.Yielded {
+		c.Why += "; stopped early, for rows that could be decided"
+	}
+	return s
+}
