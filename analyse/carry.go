@@ -116,7 +116,7 @@ type spent struct {
 	trial, noop, start, stop []time.Duration
 	phases                   phaseTimes
 	collectors               map[string][]float64
-	agent                    []float64
+	agent, idle              []float64
 }
 
 // overheads sums up what measuring costs, for each level of the compared factor
@@ -162,9 +162,14 @@ func (b *spent) add(t *record.Trial) {
 		b.phases.add(p.Name, p.Duration)
 	}
 	box, _ := t.Cell.Get(study.FactorSandbox)
+	idle := map[string]float64{} // by endpoint
+	own := map[string]bool{}     // endpoints in this sandbox
 	for _, s := range t.Samples {
 		if s.Labels == "" {
 			continue
+		}
+		if s.Name == record.IdleCPU && s.Value >= 0 && !math.IsInf(s.Value, 0) {
+			idle[s.Labels.Get(record.LabelEndpoint)] += s.Value
 		}
 		if c := s.Labels.Get("collector"); c != "" && s.Unit == record.Cores && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
 			b.collectors[c] = append(b.collectors[c], s.Value)
@@ -177,10 +182,19 @@ func (b *spent) add(t *record.Trial) {
 		switch kind := s.Labels.Get("sandbox"); {
 		case kind == "" || kind != box:
 		case s.Name == "sandbox_start":
+			own[s.Labels.Get(record.LabelEndpoint)] = true
 			b.start = append(b.start, seconds(s.Value))
 		case s.Name == "sandbox_stop":
 			b.stop = append(b.stop, seconds(s.Value))
 		}
+	}
+	maps.DeleteFunc(idle, func(end string, _ float64) bool { return !own[end] })
+	if len(idle) > 0 {
+		sum := 0.0
+		for _, x := range idle {
+			sum += x
+		}
+		b.idle = append(b.idle, sum)
 	}
 }
 
@@ -189,6 +203,10 @@ func (b *spent) overhead(level string) Overhead {
 		Starts: len(b.start), Start: medianTime(b.start), Stop: medianTime(b.stop), Phases: b.phases.medians()}
 	for _, n := range slices.Sorted(maps.Keys(b.collectors)) {
 		o.Collectors = append(o.Collectors, CollectorCost{Name: n, Cores: stat.Median(b.collectors[n])})
+	}
+	if len(b.idle) > 0 {
+		cores := stat.Median(b.idle)
+		o.Idle = &cores
 	}
 	if len(b.agent) > 0 {
 		cores := stat.Median(b.agent)

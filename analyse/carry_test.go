@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tare/plan"
 	"tare/record"
 )
 
@@ -31,5 +32,22 @@ func TestReasonsApartFromNames(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" || n != 5 {
 		t.Errorf("%d failed (-want +got)\n%s", n, d)
+	}
+}
+
+// TestIdle: what a sandbox used between its turns is that of its own endpoints.
+func TestIdle(t *testing.T) {
+	st := makeStudy()
+	r := Analyse(st, play(st, nil, func(n plan.Next) record.Trial {
+		x := outcome(n)
+		for end, v := range map[string]float64{"server": 0.04, "client": 0.5} { // the client is in another sandbox
+			x.Samples = append(x.Samples, record.Sample{Name: record.IdleCPU, Labels: record.MakeLabels(record.LabelEndpoint, end), Unit: record.Cores, Value: v})
+		}
+		return x
+	}), nil, Describe(describe))
+	for _, o := range r.Overheads {
+		if o.Idle == nil || *o.Idle != 0.04 || !o.Idles() {
+			t.Errorf("%s: idle %v, want 0.04 cores", o.Sandbox, o.Idle)
+		}
 	}
 }

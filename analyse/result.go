@@ -165,8 +165,12 @@ type Overhead struct {
 	Noop       time.Duration   `json:"noop,omitempty"` // a whole trial of the noop workload: the harness's own cost
 	NoopTrials int             `json:"noop_trials,omitempty"`
 	Collectors []CollectorCost `json:"collectors,omitempty"`     // on the host
+	Idle       *float64        `json:"idle,omitempty"`           // cores that it used between its turns, while others were measured; nil without turns
 	Agent      *float64        `json:"agent_in_guest,omitempty"` // CPU of tare's agent in a guest, as the guest counts it: cores; nil without guests
 }
+
+// Idles reports whether a sandbox used so much between its turns that it matters.
+func (o *Overhead) Idles() bool { return o.Idle != nil && *o.Idle > record.IdleMost }
 
 // PhaseTime is the median duration of a phase, such as start or stop.
 type PhaseTime struct {

@@ -117,3 +117,6 @@ const (
 	// a response's Operation is "run". Without it, the number is one.
 	Runs = "runs"
 )
+
+// IdleMost is how much of a processor a sandbox may use between its turns without a word about it.
+const IdleMost = 0.02

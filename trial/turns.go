@@ -160,9 +160,6 @@ func (t *trial) combine() {
 	t.mergeSeries()
 }
 
-// idleMost is how much of a processor a sandbox may use between its turns without a word about it.
-const idleMost = 0.02
-
 // keepIdle says what the sandboxes of each endpoint used between their turns, where they were to be
 // idle. Others were weighed meanwhile.
 func (t *trial) keepIdle() {
@@ -185,7 +182,7 @@ func (t *trial) keepIdle() {
 		}
 		cores := used[end] / passed[end].Seconds()
 		t.rec.Samples = append(t.rec.Samples, record.Sample{Name: record.IdleCPU, Labels: record.MakeLabels(record.LabelEndpoint, end), Unit: record.Cores, Kind: record.Value, Value: cores})
-		if cores > idleMost {
+		if cores > record.IdleMost {
 			t.rec.Warnings = append(t.rec.Warnings, record.Warning{Code: "idle", Text: fmt.Sprintf(
 				"%s used %.2g %% of a core while idle, which slows the others; leave turns out", t.boxOf(end), 100*cores)})
 		}

@@ -246,6 +246,11 @@ func Overheads(r *analyse.Result) *Section {
 	for _, c := range collectors {
 		t.Add(c + " CPU")
 	}
+	turns := slices.ContainsFunc(r.Overheads, func(o analyse.Overhead) bool { return o.Idle != nil })
+	if turns {
+		t.Add("idle CPU")
+		s.About += "; idle CPU: what a sandbox uses between its turns, while others are measured"
+	}
 	guests := slices.ContainsFunc(r.Overheads, func(o analyse.Overhead) bool { return o.Agent != nil })
 	if guests {
 		t.Add("agent in guest")
@@ -255,6 +260,12 @@ func Overheads(r *analyse.Result) *Section {
 		row := append([]string{r.LevelName(record.Level{Factor: r.Compare, Value: o.Sandbox}), strconv.Itoa(o.Trials), span(o.Trial, true), span(o.Noop, o.NoopTrials > 0)}, times(phases, o.Phases)...)
 		for _, name := range collectors {
 			row = append(row, written(o.Collectors, func(c analyse.CollectorCost) bool { return c.Name == name }, func(c analyse.CollectorCost) string { return words.Value(c.Cores, record.Fraction) }))
+		}
+		switch {
+		case o.Idle != nil:
+			row = append(row, words.Value(*o.Idle, record.Fraction))
+		case turns:
+			row = append(row, "-")
 		}
 		switch {
 		case o.Agent != nil:

@@ -24,6 +24,11 @@ func Notes(r *analyse.Result, hosts []record.Host) []string {
 			}
 		}
 	}
+	for i := range r.Overheads {
+		if o := &r.Overheads[i]; o.Idles() {
+			out = append(out, cut("idle, "+o.Sandbox+" uses "+words.Value(*o.Idle, record.Fraction)+" of a core, which slows the others"))
+		}
+	}
 	var emulated []string
 	for i := range r.Accelerators {
 		if a := &r.Accelerators[i]; a.Emulated() {

@@ -82,6 +82,7 @@ func Answer(r *analyse.Result, opt Options) []Sentence {
 			continue
 		}
 		tone, text := costs(by[l], opt.items())
+		text += idles(r, l)
 		out = append(out, Sentence{t.Key, tone, cmp.Or(r.LevelName(l), t.Key) + ": " + text})
 		delete(by, l)
 	}
@@ -92,6 +93,16 @@ func Answer(r *analyse.Result, opt Options) []Sentence {
 		out = append(out, Sentence{Tone: Note, Text: s})
 	}
 	return out
+}
+
+// idles says what a sandbox uses while it does nothing, where that matters; "" where it does not.
+func idles(r *analyse.Result, l record.Level) string {
+	for i := range r.Overheads {
+		if o := &r.Overheads[i]; l.Factor == r.Compare && o.Sandbox == l.Value && o.Idles() {
+			return " Idle, it uses " + Value(*o.Idle, record.Fraction) + " of a core."
+		}
+	}
+	return ""
 }
 
 // kind is what may be said of a comparison.
