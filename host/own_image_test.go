@@ -21,16 +21,24 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
+	"tare/agent/guest"
 	"tare/host/image"
+	"tare/host/image/imagetest"
 	"tare/host/state/statetest"
 	"tare/internal/tinyelf"
 	"tare/record"
 	"tare/sandbox"
 	sandboxall "tare/sandbox/all"
 	"tare/sandbox/sandboxtest"
+	"tare/sandbox/vm/boot"
 )
 
-func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m.Run)) }
+func TestMain(m *testing.M) {
+	if guest.IsInit(os.Args) { // in a virtual machine, whose guest runs this binary
+		guest.Main()
+	}
+	os.Exit(sandboxtest.Main(m.Run))
+}
 
 // saved is an archive as `docker save` makes them, of one layer that gives /srv and all files to
 // user 33.
@@ -69,7 +77,7 @@ func saved(t *testing.T, conf v1.Config, files map[string][]byte) string {
 }
 
 // TestOwnImageRuns: the command of a user's own image, as its user, in its directory and with its
-// environment, in every sandbox that starts fast; and an image that has nothing but a program. The
+// environment, in every sandbox that starts fast, and in a virtual machine; and an image that has nothing but a program. The
 // test binary, which is the agent there, must be static: CGO_ENABLED=0, as for make test.
 func TestOwnImageRuns(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -101,6 +109,19 @@ func TestOwnImageRuns(t *testing.T) {
 	}
 	statetest.HostLock(t)
 	b := &image.Builder{Cache: t.TempDir()}
+	boots := filepath.Join(os.TempDir(), "tare-test-vm") // as the tests of package vm
+	var kinds []sandbox.Kind
+	for _, k := range sandboxall.Kinds(sandboxall.Env{StateDir: t.TempDir(), CacheDir: boots, Boot: &boot.Cache{
+		Images: &image.Builder{Cache: imagetest.Cache}, Dir: filepath.Join(boots, "boot"), Self: self, Kernel: os.Getenv(boot.KernelVariable)}}) {
+		if k.Traits(nil).Family == record.FamilyFake || k.Traits(nil).Takes >= time.Second && k.Name() != "vm" {
+			continue
+		}
+		if err := k.Check(t.Context()); err != nil {
+			t.Log(err)
+			continue
+		}
+		kinds = append(kinds, k)
+	}
 	for file, want := range images {
 		tree, err := b.Build(t.Context(), file)
 		if err == nil {
@@ -110,10 +131,7 @@ func TestOwnImageRuns(t *testing.T) {
 		if err != nil || img.Problem != "" {
 			t.Fatal(err, img.Problem)
 		}
-		for _, k := range sandboxall.Kinds(sandboxall.Env{StateDir: t.TempDir()}) {
-			if k.Traits(nil).Family == record.FamilyFake || k.Traits(nil).Takes >= time.Second || k.Check(t.Context()) != nil {
-				continue
-			}
+		for _, k := range kinds {
 			t.Run(k.Name(), func(t *testing.T) {
 				spec := sandbox.Spec{Want: sandbox.Want{Name: fmt.Sprintf("own-%s-%d-%d", k.Name(), len(img.Command), os.Getpid())}, Dir: t.TempDir(), Root: img.Root, Upper: t.TempDir()}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -341,13 +341,14 @@ func (a *app) weighed(ctx context.Context, st *study.Study, cat study.Catalogue,
 		return err
 	}
 	rows := weigh.Of(x.result)
+	beside := append(weigh.Beside(plan.Rule(st), rows, x.trials), weigh.Notes(x.result, x.hosts())...)
 	switch {
 	case f.json:
 		err = export.JSON(a.stdout, x.result, x.hosts())
 	case f.markdown:
-		a.lines(weigh.Markdown(rows))
+		a.lines(append(weigh.Markdown(rows), weigh.MarkdownNotes(beside)...))
 	default:
-		a.lines(weigh.Text(rows, weigh.Starts(rows, x.trials), append(weigh.Beside(plan.Rule(st), rows, x.trials), weigh.Notes(x.result, x.hosts())...), a.textOptions("").Ink))
+		a.lines(weigh.Text(rows, weigh.Starts(rows, x.trials), beside, a.textOptions("").Ink))
 		if runErr == nil && slices.ContainsFunc(rows, func(r weigh.Row) bool { return r.Wide() }) {
 			a.line("Too short to be sure. Try --for %s, or an idle machine", moreTime(st.Budget.Time, x.trials))
 		}

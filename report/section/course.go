@@ -69,23 +69,31 @@ func Stops(r *analyse.Result) *Section {
 	return s
 }
 
-// needs says what the rows that ended undecided would need, those first that need least time.
-func needs(s *Section, r *analyse.Result, fixed record.Cell) {
+// needing are the rows that ended undecided, those first that need least time.
+func needing(r *analyse.Result) []*analyse.Comparison {
 	var of []*analyse.Comparison
-	early := 0
 	for i := range r.Compared {
 		if c := &r.Compared[i]; c.Needs != nil {
 			of = append(of, c)
-			if c.Needs.Yielded {
-				early++
-			}
 		}
 	}
+	slices.SortStableFunc(of, func(a, b *analyse.Comparison) int { return cmp.Compare(a.Needs.Time, b.Needs.Time) })
+	return of
+}
+
+// needs says what the rows that ended undecided would need, those first that need least time.
+func needs(s *Section, r *analyse.Result, fixed record.Cell) {
+	of := needing(r)
 	if len(of) == 0 {
 		return
 	}
-	slices.SortStableFunc(of, func(a, b *analyse.Comparison) int { return cmp.Compare(a.Needs.Time, b.Needs.Time) })
 	var rows []string
+	early := 0
+	for _, c := range of {
+		if c.Needs.Yielded {
+			early++
+		}
+	}
 	for _, c := range of[:min(len(of), 2*maxCells)] {
 		rows = append(rows, fmt.Sprintf("%s %s %s", words.Stratum(r, c.Workload, c.Shared, fixed), words.TreatmentOf(r, c.Treatment), c.Needs))
 	}

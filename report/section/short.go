@@ -197,6 +197,11 @@ func ended(r *analyse.Result, dir string) *Section {
 	if !r.Finished {
 		next += " Go on: tare run " + folder(dir) + "."
 	}
+	if of := needing(r); r.Finished && len(of) > 0 {
+		c := of[0]
+		next += fmt.Sprintf(" Of %s, %s %s is the nearest: it would need %s.", words.Count(len(of), "undecided row"),
+			words.Stratum(r, c.Workload, c.Shared, fixedLevels(r)), words.TreatmentOf(r, c.Treatment), c.Needs)
+	}
 	s.Text(next)
 	s.Text("All tables and reasons: tare report " + folder(dir) + " --full")
 	if n := len(r.Advice); n > 0 {

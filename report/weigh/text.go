@@ -281,6 +281,18 @@ func Markdown(rows []Row) []string {
 	return out
 }
 
+// MarkdownNotes is a list of what else there is to know, to follow the table.
+func MarkdownNotes(beside []string) []string {
+	if len(beside) == 0 {
+		return nil
+	}
+	out := []string{""}
+	for _, s := range beside {
+		out = append(out, "- "+code(strings.TrimSpace(s)))
+	}
+	return out
+}
+
 func bar(cells []string) string { return "| " + strings.Join(cells, " | ") + " |" }
 
 // code is a command as Markdown shows it, word for word.
