@@ -91,7 +91,7 @@ func (f *weighFlags) checkIn(cat study.Catalogue) error {
 	slices.Sort(names)
 	for _, k := range f.in {
 		if k = strings.TrimSpace(k); k != cat.Native && !slices.Contains(names, k) {
-			return coded(exitUsage, "--in %s: no such sandbox; %s", words.Shell(k), strings.Replace(param.Suggest(k, names), "write one of ", "write ", 1))
+			return coded(exitUsage, "--in %s: no such sandbox; %s", words.Shell(k), strings.Replace(param.Suggest(meant(k), names), "write one of ", "write ", 1))
 		}
 	}
 	return nil
@@ -166,4 +166,17 @@ func unquoted(s string) string {
 		}
 	}
 	return s
+}
+
+// meant is the sandbox that people mean by the name of its project.
+func meant(name string) string {
+	switch strings.ToLower(name) {
+	case "gvisor":
+		return "runsc"
+	case "docker", "containerd", "podman":
+		return "runc"
+	case "qemu", "kvm":
+		return "vm"
+	}
+	return name
 }

@@ -58,6 +58,7 @@ func figures() []figure {
 		{"append", "storing one trial", (*bench).append, true},
 		{"startup", "a container's lifecycle, beside hyperfine", (*bench).startup, false},
 		{"weigh", "the start-up that tare weigh tells, beside hyperfine", (*bench).weigh, true},
+		{"decide", "time to decide a slowdown of 10 %, beside hyperfine and runs by hand", (*bench).decide, true},
 		{"net", "network driver, beside iperf3 and qperf", (*bench).net, false},
 		{"collect", "CPU that sampling takes, beside pidstat and top", (*bench).collect, false},
 		{"onoff", "responses with collectors on and off", (*bench).onOff, true},

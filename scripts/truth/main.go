@@ -141,6 +141,7 @@ func sections() []section {
 		{"rows", rowsSection},
 		{"looks", looksSection},
 		{"known", knownSection},
+		{"spared", sparedSection},
 		{"comparisons", comparisonsSection},
 		{"causes", causesSection},
 	}

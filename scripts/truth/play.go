@@ -65,6 +65,7 @@ type playedRow struct {
 	verdict            stat.Verdict
 	q                  float64 // NaN where there is none
 	noisy              bool    // of the loud workload
+	margin             float64
 }
 
 func (r *playedRow) called() bool {
@@ -73,6 +74,20 @@ func (r *playedRow) called() bool {
 		return true
 	}
 	return false
+}
+
+// said reports whether the row has a verdict that is true, or one that is not; neither if it is
+// undecided. Equivalent is true within the margin.
+func (r *playedRow) said() (right, wrong bool) {
+	switch {
+	case r.called():
+		right = r.truth != 0 && (r.ratio > 0) == (r.truth > 0)
+		return right, !right
+	case r.verdict == stat.Equivalent:
+		right = math.Abs(r.truth) <= math.Log1p(r.margin)
+		return right, !right
+	}
+	return false, false
 }
 
 // playedTable is one cell of a table of geometric means.
@@ -140,7 +155,7 @@ func (p *player) row(c *analyse.Comparison, w *world) playedRow {
 	e := &c.Estimate
 	r := playedRow{stratum: at.stratum, treatment: at.cell - 1, truth: w.truth[at.stratum][at.cell-1],
 		pair: w.pair(at.stratum, at.cell-1),
-		n:    e.N, verdict: c.Verdict, noisy: w.noisy[at.stratum], q: math.NaN(),
+		n:    e.N, verdict: c.Verdict, noisy: w.noisy[at.stratum], q: math.NaN(), margin: p.study.Stop.Margin,
 		ratio: logOf(e.Ratio), lo: math.NaN(), hi: math.NaN(), shrunk: logOf(e.Shrunk)}
 	if e.HasInterval() {
 		r.lo, r.hi = math.Log(e.Lo), math.Log(e.Hi)

@@ -44,6 +44,9 @@ const (
 	gateBroken                        // A/A pairs of results that break the gate
 	gateJudges                        // rows of pairs that the gate can judge
 	gateMissed                        // those of them that are 10 % worse and do not break it
+	madeTrials                        // trials made, in those of 16 fixed blocks of everything
+	rightSaid                         // rows with a verdict that is true
+	wrongSaid                         // rows with one that is not
 	quantities
 )
 
@@ -87,6 +90,7 @@ const quarters = 4
 // judge compares a study with the truth.
 func judge(p *played) *score {
 	s := &score{trials: p.trials}
+	s.add(madeTrials, float64(p.trials), float64(16*p.cells))
 	order := make([]int, len(p.rows))
 	loud := false
 	for i := range order {
@@ -140,6 +144,9 @@ func judge(p *played) *score {
 
 // verdict counts the verdict on a row.
 func (s *score) verdict(r *playedRow, aa bool) {
+	right, wrong := r.said()
+	s.count(rightSaid, right)
+	s.count(wrongSaid, wrong)
 	if r.truth == 0 {
 		if aa {
 			s.count(equalCalled, r.called())

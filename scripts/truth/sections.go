@@ -204,6 +204,39 @@ func knownSection(ctx context.Context, l *lab, w io.Writer) ([]figure, error) {
 	})
 }
 
+// sparedSection is what a rule saves of the trials of 16 fixed blocks, and what it says less or wrongly for that.
+func sparedSection(ctx context.Context, l *lab, w io.Writer) ([]figure, error) {
+	rules := []rule{fixed("16"), ownRule()}
+	for _, r := range l.shipped {
+		if r.name == "first" {
+			rules = append(rules, r, rule{"first, 4 min", r.stop + "\nbudget: {time: 4m}"})
+		}
+	}
+	var units []unit
+	for _, s := range []shape{{workloads: 1, points: 1, treats: 1}, {workloads: 11, points: 1, treats: 4}} {
+		for _, r := range rules {
+			for _, m := range machines() {
+				if m.name == "busy" || m.name == "iid" || m.name == "even 2 %" {
+					if r.name == "first, 4 min" && s.workloads == 1 {
+						continue
+					}
+					units = append(units, unit{section: "spared", shape: s, rule: r, machine: m, studies: l.enough(s)})
+				}
+			}
+		}
+	}
+	units, totals, err := l.all(ctx, units)
+	if err != nil || len(units) == 0 {
+		return nil, err
+	}
+	return l.print(w, "Trials made, in per cent of those of 16 fixed blocks, and rows whose verdict is true or not", units, totals, []column{
+		{"trials", madeTrials, none(), percent, false},
+		{"right", rightSaid, none(), percent, false},
+		{"wrong", wrongSaid, none(), percent, false},
+		{"blocks", blocks, none(), plain, false},
+	})
+}
+
 func knownName(scatter, effect float64) string {
 	return fmt.Sprintf("scatter %g %%, effect %g %%", 100*scatter, 100*effect)
 }
