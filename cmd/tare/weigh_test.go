@@ -107,7 +107,7 @@ func TestWeighUsage(t *testing.T) {
 		{f: weighFlags{memory: "5"}, args: []string{"a"}, want: "--memory 5 is out of range"},
 		{f: weighFlags{in: []string{"foo"}}, args: []string{"a"}, want: "--in foo: no such sandbox; write crun, runc"},
 		{f: weighFlags{in: []string{"fake"}}, args: []string{"a"}, want: "--in fake: no such sandbox"},
-		{f: weighFlags{in: []string{"gVisor"}}, args: []string{"a"}, want: "--in gVisor: no such sandbox; write runsc-"},
+		{f: weighFlags{in: []string{"gVisor"}}, args: []string{"a"}, want: "--in gVisor: no such sandbox; did you mean one of runsc-"},
 		{f: weighFlags{http: "80/"}, args: []string{"a"}, want: "--http is for a server"},
 		{f: weighFlags{ready: "tcp:80"}, args: []string{"a"}, want: "--ready is for a server"},
 		{f: weighFlags{rate: "5"}, args: []string{"a"}, want: "--rate is for a server"},
