@@ -108,6 +108,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	r.Published = published.Compare(st, a.rule, a.summary, a.kinds)
 	r.Structural = a.shares(r)
 	r.Tables = a.tables(r)
+	r.Figures = a.figures()
 	r.CPUCosts = a.cpuCosts(r)
 	r.Quotas = a.quotas()
 	r.Causes = a.causes(r)

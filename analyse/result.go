@@ -6,6 +6,7 @@ import (
 	"tare/analyse/advice"
 	"tare/analyse/cause"
 	"tare/analyse/cpucost"
+	"tare/analyse/merit"
 	"tare/analyse/published"
 	"tare/analyse/stat"
 	"tare/analyse/structural"
@@ -60,6 +61,8 @@ type Result struct {
 	Accelerators []Accelerator `json:"accelerators,omitempty"` // of the levels of the factor sandbox that are virtual machines
 
 	Tables []summary.Table `json:"tables,omitempty"` // summary tables, as the study asks for them
+	// Figures are tables of figures of merit, likewise.
+	Figures []merit.Table `json:"figures,omitempty"`
 
 	CPUCosts []cpucost.Cost `json:"cpu_costs,omitempty"` // CPU time a unit of work costs, by stratum and treatment
 

@@ -78,6 +78,7 @@ type Set struct {
 	Responses         map[string][]record.Response // by workload
 	Trials            []Trial                      // in the source's order
 	Host              record.Host                  // what the source says of the machine
+	Tables            Tables                       // of the report
 }
 
 // Written is the result of Write.

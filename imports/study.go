@@ -146,6 +146,9 @@ func (s *Set) text() ([]byte, error) {
 		word("sentinel"), word("off"), word("calls"), word("off"),
 		word("files"), {Kind: yaml.MappingNode, Content: []*yaml.Node{word(carried), word(string(carry))}},
 	}}
+	if s.Tables.Node != nil {
+		root.Content = append(root.Content, word("tables"), s.Tables.Node)
+	}
 	return yaml.Marshal(root)
 }
 
@@ -242,6 +245,9 @@ func (s *Set) parse(text []byte) (*study.Study, error) {
 	}
 	st, err := study.Parse("study.yaml", text, cat.Study(), nil)
 	if err != nil {
+		if err = s.Tables.blame(err, text); strings.HasPrefix(err.Error(), s.Tables.File+":") && s.Tables.Node != nil {
+			return nil, err
+		}
 		return nil, fmt.Errorf("cannot make a study of the imported results: %w", err)
 	}
 	cells := cellsOf(st)

@@ -75,9 +75,11 @@ type draft struct {
 	shared   int     // the first so many groups are the same within a stratum
 	compare  int
 	sandbox  int
-	asked    []asked           // tables
-	texts    map[string]string // of files, by path
-	carries  bool              // the study has a section files, and they are from there
+	asked    []asked // tables
+
+	askedFigures []askedFigure     // likewise
+	texts        map[string]string // of files, by path
+	carries      bool              // the study has a section files, and they are from there
 }
 
 // Parse reads a study file. file is its name, for messages only. sets are
@@ -147,6 +149,7 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 	d.carry()
 	d.stratumResponses()
 	d.tablesOf()
+	d.figuresOf()
 	if err := d.err(); err != nil {
 		return nil, err
 	}

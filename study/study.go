@@ -35,6 +35,7 @@ type Study struct {
 	Calls     bool          // system calls are counted; see Stratum.Counting
 	Published string        // the published figures that the results are set beside, one of PublishedSets; "" none
 	Tables    []Table       // summary tables of the report
+	Figures   []Figure      // tables of figures of merit
 	Retries   int           // of a failed trial
 	Timeout   time.Duration // of one trial; 0: four times what it is expected to take, and a minute
 	// VoidLimits: a trial fails if a limit that was asked for is not in force.

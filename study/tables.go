@@ -23,8 +23,10 @@ type Table struct {
 }
 
 // Holds reports whether the table is about a cell, by its Where.
-func (t *Table) Holds(cell record.Cell) bool {
-	for _, f := range t.Where {
+func (t *Table) Holds(cell record.Cell) bool { return holds(t.Where, cell) }
+
+func holds(where []Factor, cell record.Cell) bool {
+	for _, f := range where {
 		if level, ok := cell.Get(f.Name); ok && !slices.Contains(f.Levels, level) {
 			return false
 		}
@@ -40,7 +42,10 @@ type asked struct {
 	rows                  []*yaml.Node // beside Table.Rows
 }
 
-func tableKeys() []string { return []string{"response", "workload", "rows", "columns", "where"} }
+// tableKeys has figure for suggestions: an entry that has it is not a summary table.
+func tableKeys() []string {
+	return []string{"response", "workload", "rows", "columns", "where", "figure"}
+}
 
 // tables reads the section: names, and levels where there are any.
 func (d *draft) tables(n *yaml.Node) {
@@ -49,13 +54,13 @@ func (d *draft) tables(n *yaml.Node) {
 		if !namePattern.MatchString(t.Name) {
 			d.bad(p.key, "write letters, digits, - and _, at most 63", "%q is not a name for a table", t.Name)
 		}
+		if hasKey(p.val, "figure") {
+			d.figure(p)
+			continue
+		}
 		before := len(d.errs) + d.extra
 		keys := d.keys(p.val, "table "+t.Name, tableKeys()...)
-		if q, ok := keys["response"]; !ok {
-			d.bad(p.key, "write response: and the name of a response of this study", "table %q has no response", t.Name)
-		} else if t.Response, ok = d.text(q.val, "response"); ok {
-			t.response = q.val
-		}
+		t.Response, t.response = d.tableResponse(p, keys)
 		rows, nodes, whole := d.factorNames(keys["rows"].val, "rows")
 		t.Rows, t.rows = rows, nodes
 		if t.Columns, t.columns = "", keys["columns"].val; t.columns != nil {
@@ -68,23 +73,53 @@ func (d *draft) tables(n *yaml.Node) {
 				t.Columns = names[0]
 			}
 		}
-		where := d.mapping(keys["where"].val, "where")
-		if q, ok := keys["workload"]; ok {
-			where = append(where, pair{&yaml.Node{Kind: yaml.ScalarNode, Value: FactorWorkload, Line: q.key.Line, Column: q.key.Column}, q.val})
-		}
-		for _, q := range where {
-			c, ok := d.pickOne(q, d.loads, false)
-			if slices.ContainsFunc(t.Where, func(f Factor) bool { return f.Name == q.key.Value }) {
-				d.bad(q.key, "remove one", "the levels of %s are given twice", q.key.Value)
-			}
-			if whole = whole && ok; ok {
-				t.Where = append(t.Where, Factor{Name: d.factors[c.factor].name, Levels: c.levels})
-			}
-		}
+		var ok bool
+		t.Where, ok = d.tableWhere(keys)
+		whole = whole && ok
 		if len(d.errs)+d.extra == before && whole {
 			d.asked = append(d.asked, t)
 		}
 	}
+}
+
+func hasKey(n *yaml.Node, key string) bool {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return false
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *draft) tableResponse(p pair, keys map[string]pair) (name string, at *yaml.Node) {
+	q, ok := keys["response"]
+	if !ok {
+		d.bad(p.key, "write response: and the name of a response of this study", "table %q has no response", p.key.Value)
+	} else if name, ok = d.text(q.val, "response"); ok {
+		at = q.val
+	}
+	return name, at
+}
+
+// tableWhere reads workload and where. It is false if a level is not there, or not any more.
+func (d *draft) tableWhere(keys map[string]pair) (out []Factor, whole bool) {
+	where, whole := d.mapping(keys["where"].val, "where"), true
+	if q, ok := keys["workload"]; ok {
+		where = append(where, pair{&yaml.Node{Kind: yaml.ScalarNode, Value: FactorWorkload, Line: q.key.Line, Column: q.key.Column}, q.val})
+	}
+	for _, q := range where {
+		c, ok := d.pickOne(q, d.loads, false)
+		if slices.ContainsFunc(out, func(f Factor) bool { return f.Name == q.key.Value }) {
+			d.bad(q.key, "remove one", "the levels of %s are given twice", q.key.Value)
+		}
+		if whole = whole && ok; ok {
+			out = append(out, Factor{Name: d.factors[c.factor].name, Levels: c.levels})
+		}
+	}
+	return out, whole
 }
 
 // factorNames reads names of factors of this study. Not all of them are there any
@@ -120,7 +155,8 @@ func (d *draft) tablesOf() {
 				}
 			}
 		}
-		if before := len(d.errs); d.tableFactors(t) && d.tableCells(t) && len(d.errs) == before {
+		if before := len(d.errs); d.tableFactors(t) &&
+			d.tableCells(t.Name, t.Response, t.at, t.response, func(s *Stratum) bool { return t.Holds(s.Shared) }) && len(d.errs) == before {
 			d.study.Tables = append(d.study.Tables, t.Table)
 		}
 	}
@@ -151,43 +187,45 @@ func (d *draft) tableFactors(t *asked) bool {
 }
 
 // tableCells is false for a table that is about no stratum.
-func (d *draft) tableCells(t *asked) bool {
+func (d *draft) tableCells(name, response string, at, responseAt *yaml.Node, of func(*Stratum) bool) bool {
 	var others []string
 	some := false
 	for i := range d.study.Strata {
 		s := &d.study.Strata[i]
-		if !t.Holds(s.Shared) {
+		if !of(s) {
 			continue
 		}
 		some = true
-		if slices.Contains(s.Responses, t.Response) {
+		if slices.Contains(s.Responses, response) {
 			return true
 		}
-		for _, name := range s.Responses {
-			if !slices.Contains(others, name) {
-				others = append(others, name)
+		for _, r := range s.Responses {
+			if !slices.Contains(others, r) {
+				others = append(others, r)
 			}
 		}
 	}
 	switch {
 	case d.relaxed:
 	case !some:
-		d.bad(t.at, "correct its workload and where", "table %q matches no cell of this study", t.Name)
+		d.bad(at, "correct its workload and where", "table %q matches no cell of this study", name)
 	default:
-		d.bad(t.response, param.Suggest(t.Response, others), "no workload of table %q compares a response %q", t.Name, t.Response)
+		d.bad(responseAt, param.Suggest(response, others), "no workload of table %q compares a response %q", name, response)
 	}
 	return false
 }
 
 func tablesSchema() *jsonschema.Schema {
 	level := oneOrMore(scalar("A level, or several."))
-	t := object("A summary table.", props{
+	t := object("A summary table, or with the key figure a table of a figure of merit.", props{
+		{"figure", pattern("A figure of merit: value, best of FACTOR, gain of FACTOR, fewest 90% of FACTOR, or LEVEL over LEVEL.", `^\s*(value|(best|gain|fewest)(\s+[0-9.]+\s*%?)?\s+of\s+\S+|\S+\s+over\s+\S+)\s*$`)},
 		{"response", text("A response that the workloads compare.")},
 		{"workload", oneOrMore(text("Workloads. Default: all that have the response."))},
-		{"rows", oneOrMore(text("Factors whose levels are rows: the compared one, and others. Default: the compared one and those nested under it."))},
-		{"columns", text("The factor whose levels are columns. Default: one column.")},
+		{"rows", oneOrMore(text("Factors whose levels are rows: the compared one, and others. Default: the compared one and those nested under it. With figure, any factors. Default: all that vary and have no other place."))},
+		{"columns", oneOrMore(text("The factor whose levels are columns; with figure, several. Default: one column."))},
+		{"total", text("With figure: the last factor of the rows. The table gets rows of the arithmetic means over its levels.")},
 		{"where", mapOf("Only cells with these levels: factor and levels.", level)},
 	})
 	t.Required = []string{"response"}
-	return mapOf("Summary tables of the report, by name: geometric means over all factors that are not named.", t)
+	return mapOf("Tables of the report, by name: geometric means over all factors that are not named, or figures of merit.", t)
 }

@@ -352,6 +352,9 @@ func (r *reader) set() *imports.Set {
 		s.Trials = append(s.Trials, g.trial)
 	}
 	s.Host.Warnings = r.warnings()
+	if !r.m.Tables.IsZero() {
+		s.Tables = imports.Tables{File: r.m.file, Node: &r.m.Tables}
+	}
 	return s
 }
 

@@ -41,13 +41,15 @@ type Mapping struct {
 	Constants map[string]string        `yaml:"constants"`
 	Better    map[string]record.Better `yaml:"better"`    // of a response
 	Operation map[string]string        `yaml:"operation"` // of a response: what it counts or times
+	Tables    yaml.Node                `yaml:"tables"`    // of the report, as in a study file
+	file      string                   // that has the tables
 	order     []string                 // factors, as they were written
 }
 
 // ParseMapping reads a mapping file. Errors name file and line.
 func ParseMapping(file string, text []byte) (Mapping, error) {
 	var m Mapping
-	if err := imports.DecodeMapping(file, text, &m, "study, compare, baseline, columns, constants, better and operation"); err != nil {
+	if err := imports.DecodeMapping(file, text, &m, "study, compare, baseline, columns, constants, better, operation and tables"); err != nil {
 		return m, err
 	}
 	var doc struct {
@@ -58,6 +60,7 @@ func ParseMapping(file string, text []byte) (Mapping, error) {
 			m.note(doc.Columns.Content[i].Value)
 		}
 	}
+	m.file = file
 	return m, nil
 }
 

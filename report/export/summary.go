@@ -10,14 +10,18 @@ import (
 
 	"tare/analyse"
 	"tare/analyse/cpucost"
+	"tare/analyse/merit"
 	"tare/analyse/stat"
 	"tare/record"
 	"tare/report/terminal"
+	"tare/study"
 )
 
 // TablesCSV writes one line for each cell of each summary table. The factors of
 // the rows of all tables are columns, each named "factor:NAME"; of the row of a
-// geometric mean (mean: true) those that it is over are empty.
+// geometric mean (mean: true) those that it is over are empty. A cell of a figure of merit
+// has the levels of its column there too; its columns figure, blocks, level, lowest, highest and
+// decided are empty in summary tables.
 func TablesCSV(w io.Writer, res *analyse.Result) error {
 	var factors factorColumns
 	for i := range res.Tables {
@@ -25,7 +29,13 @@ func TablesCSV(w io.Writer, res *analyse.Result) error {
 			factors.add(f)
 		}
 	}
-	rows := [][]string{append(factors.head("table", "response", "unit", "better"), "baseline", "mean", "column_factor", "column", "combinations", "fewer", "value", "base", "ratio", "lo", "hi", "n", "verdict", "why", "accelerator", "modelled")}
+	for i := range res.Figures {
+		for _, f := range append(slices.Clone(res.Figures[i].Factors), res.Figures[i].Across...) {
+			factors.add(f)
+		}
+	}
+	rows := [][]string{append(factors.head("table", "response", "unit", "better"), "baseline", "mean", "column_factor", "column", "combinations", "fewer", "value", "base", "ratio", "lo", "hi", "n", "verdict", "why", "accelerator", "modelled",
+		"figure", "blocks", "level", "lowest", "highest", "decided", "missing")}
 	for i := range res.Tables {
 		t := &res.Tables[i]
 		for _, r := range t.Rows {
@@ -39,11 +49,41 @@ func TablesCSV(w io.Writer, res *analyse.Result) error {
 					value = number(c.Estimate.Value)
 				}
 				line = append(append(line, value), ratio(&c.Estimate, c.Combinations > 0 && !r.Baseline)...)
-				rows = append(rows, append(line, strconv.Itoa(c.Estimate.N), string(c.Verdict), c.Why, res.Accelerated(r.Cell), strconv.FormatBool(res.Modelled)))
+				rows = append(rows, append(line, strconv.Itoa(c.Estimate.N), string(c.Verdict), c.Why, res.Accelerated(r.Cell), strconv.FormatBool(res.Modelled),
+					"", "", "", "", "", "", ""))
 			}
 		}
 	}
+	for i := range res.Figures {
+		rows = append(rows, figureLines(res, &res.Figures[i], factors)...)
+	}
 	return writeAll(w, rows)
+}
+
+// figureLines are those of a figure of merit. A total has mean: true.
+func figureLines(res *analyse.Result, t *merit.Table, factors factorColumns) [][]string {
+	var out [][]string
+	for i := range t.Rows {
+		r := &t.Rows[i]
+		for j := range r.Cells {
+			c, cell := &r.Cells[j], append(slices.Clone(r.Cell), t.Columns[j]...)
+			line := factors.line(cell, t.Name, t.Response.Name, string(t.Response.Unit), string(t.Response.Better))
+			value, lo, hi, decided := "", "", "", ""
+			if c.Value != nil {
+				value = number(*c.Value)
+			}
+			if c.Interval != nil {
+				lo, hi = number(c.Interval[0]), number(c.Interval[1])
+				if t.Kind == study.FigureFewest && !r.Total {
+					decided = strconv.FormatBool(c.Decided)
+				}
+			}
+			out = append(out, append(line, "false", strconv.FormatBool(r.Total), "", "", "", strconv.FormatBool(len(c.Missing) > 0), value, "", "", lo, hi,
+				"", "", c.Why, res.Accelerated(append(slices.Clone(cell), t.Fixed...)), strconv.FormatBool(res.Modelled),
+				t.Figure, strconv.Itoa(c.Blocks), c.Level, c.Lowest, c.Highest, decided, strings.Join(c.Missing, " ")))
+		}
+	}
+	return out
 }
 
 // factorColumns are the columns "factor:NAME" of a table, in the order in which they are met.

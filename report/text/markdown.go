@@ -10,10 +10,11 @@ import (
 	"tare/report/terminal"
 )
 
-// WriteMarkdown prints the answer that fits a screen as Markdown of GitHub's flavour.
+// WriteMarkdown prints the answer that fits a screen, and the tables of figures of merit, as
+// Markdown of GitHub's flavour.
 func WriteMarkdown(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) error {
 	var b strings.Builder
-	for i, s := range section.Short(res, hosts, opt.Dir) {
+	for i, s := range append(section.Short(res, hosts, opt.Dir), section.Figures(res)...) {
 		if len(s.Blocks) == 0 {
 			continue
 		}

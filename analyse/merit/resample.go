@@ -1,0 +1,267 @@
+package merit
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"tare/analyse/stat"
+)
+
+// Resamples is how many there are of each estimate: with 999, the ends of a 95 % interval
+// are the 25th values from either side.
+const Resamples = 999
+
+// Level is what one level of a factor has.
+type Level struct {
+	Stratum string          // levels with the same stratum were measured in the same blocks
+	Values  map[int]float64 // by block; NaN where a block has none
+}
+
+// Estimate is a figure of merit with its interval.
+type Estimate struct {
+	Value  float64 // NaN: there is none
+	Lo, Hi float64 // NaN: there is no interval
+	Blocks int     // the least that a level has
+	Why    string  // there is no value, or no interval
+	draws  []float64
+	figure Figure
+}
+
+// HasInterval reports whether there is one.
+func (e Estimate) HasInterval() bool { return !math.IsNaN(e.Lo) }
+
+func none(why string) Estimate {
+	return Estimate{Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Why: why}
+}
+
+// Compute estimates several figures of the same levels. The interval comes from resamples of
+// whole blocks, since what a block's values have in common (the state of the machine) would
+// otherwise count as many times as the block has values. Blocks of different strata were
+// measured at different times, and are resampled independently.
+func Compute(levels []Level, confidence float64, figures ...Figure) []Estimate {
+	out := make([]Estimate, len(figures))
+	logs, blocks, why := logarithms(levels)
+	for i, f := range figures {
+		if out[i] = none(why); why == "" {
+			out[i].Value, out[i].Blocks = f.Of(exponentials(logs.mean)), blocks
+		}
+	}
+	if why != "" {
+		return out
+	}
+	if blocks < stat.MinN {
+		for i := range out {
+			out[i].Why = fmt.Sprintf("an interval needs %d blocks, and a level has %d", stat.MinN, blocks)
+		}
+		return out
+	}
+	draws := logs.resample(stretch(blocks, confidence))
+	for i, f := range figures {
+		out[i].figure = f
+		for _, values := range draws {
+			out[i].draws = append(out[i].draws, f.Of(values))
+		}
+		out[i].interval(confidence)
+	}
+	return out
+}
+
+// interval finds the two ends. That of a level is the middle part of the draws. That of
+// another figure is as far from the value, on a logarithmic scale, as the draws are, on the
+// other side (the basic interval: Davison and Hinkley, section 5.2): the best of several values
+// with errors comes out too high, and the best of draws is too high once more.
+func (e *Estimate) interval(confidence float64) {
+	if math.IsNaN(e.Value) || slices.ContainsFunc(e.draws, math.IsNaN) {
+		return
+	}
+	sorted := slices.Sorted(slices.Values(e.draws))
+	k := int(math.Round(float64(len(sorted)+1) * (1 - confidence) / 2))
+	k = max(1, min(k, len(sorted)/2))
+	lo, hi := sorted[k-1], sorted[len(sorted)-k]
+	if !e.figure.Level {
+		lo, hi = e.Value*(e.Value/hi), e.Value*(e.Value/lo)
+	}
+	e.Lo, e.Hi = max(min(e.Value, lo), e.figure.Least), max(e.Value, hi)
+}
+
+// Mean is the arithmetic mean of several estimates of one figure, which are of different
+// strata. It has an interval if all of them have one.
+func Mean(of []Estimate, confidence float64) Estimate {
+	out := none("")
+	sum, draws := 0.0, make([]float64, Resamples)
+	for i, e := range of {
+		if i == 0 {
+			out.Blocks, out.figure = e.Blocks, e.figure
+		}
+		out.Blocks = min(out.Blocks, e.Blocks)
+		if math.IsNaN(e.Value) || out.Why == "" {
+			out.Why = e.Why
+		}
+		sum += e.Value
+		if len(e.draws) != len(draws) {
+			draws = nil
+		}
+		for k := range draws {
+			draws[k] += e.draws[k] / float64(len(of))
+		}
+	}
+	if len(of) == 0 {
+		return out
+	}
+	if out.Value = sum / float64(len(of)); draws != nil && !math.IsNaN(sum) {
+		out.draws = draws
+		out.interval(confidence)
+	}
+	return out
+}
+
+// sample is the logarithms of all levels, by stratum.
+type sample struct {
+	mean   []float64 // of each level; NaN for one without values
+	strata []*stratum
+}
+
+// stratum has the levels that share blocks.
+type stratum struct {
+	name   string
+	blocks []int
+	levels []int       // indices into sample.mean
+	logs   [][]float64 // beside levels, by block; NaN where there is none
+}
+
+// logarithms sorts the values by stratum. blocks is the least number that a level with values
+// has; why says why there is no figure.
+func logarithms(levels []Level) (out sample, blocks int, why string) {
+	at := make(map[string]*stratum)
+	why = "there are no values"
+	for i, l := range levels {
+		s := at[l.Stratum]
+		if s == nil {
+			s = &stratum{name: l.Stratum}
+			at[l.Stratum], out.strata = s, append(out.strata, s)
+		}
+		s.levels = append(s.levels, i)
+		for _, b := range slices.Sorted(maps.Keys(l.Values)) {
+			if k, found := slices.BinarySearch(s.blocks, b); !found {
+				s.blocks = slices.Insert(s.blocks, k, b)
+			}
+		}
+	}
+	out.mean = make([]float64, len(levels))
+	for _, s := range out.strata {
+		for _, i := range s.levels {
+			row, n, sum := make([]float64, len(s.blocks)), 0, 0.0
+			for k, b := range s.blocks {
+				v, ok := levels[i].Values[b]
+				if !ok || math.IsNaN(v) {
+					row[k] = math.NaN()
+					continue
+				}
+				if !(v > 0) {
+					return out, 0, "a value is not positive"
+				}
+				row[k] = math.Log(v)
+				n, sum = n+1, sum+row[k]
+			}
+			s.logs = append(s.logs, row)
+			out.mean[i] = sum / float64(n) // NaN without values
+			if n > 0 && (why != "" || n < blocks) {
+				blocks, why = n, ""
+			}
+		}
+	}
+	return out, blocks, why
+}
+
+// stretch is how many times as far a resample's means are put from the measured ones. Means
+// of resamples scatter less than means of new blocks do: by sqrt((n-1)/n), and with few
+// blocks the normal quantile is too small. With it, the interval of a single level is
+// Student's. (T. C. Hesterberg, The American Statistician 69 (2015) 371, widens the quantiles
+// instead; the means of few blocks cannot be resampled far enough for that.)
+func stretch(n int, confidence float64) float64 {
+	p := 0.5 + confidence/2
+	return math.Sqrt(float64(n)/float64(n-1)) * stat.Student(float64(n-1)).Quantile(p) / distuv.UnitNormal.Quantile(p)
+}
+
+// resample draws blocks with replacement, and returns the levels' values for each draw. A
+// stratum's draws are always the same ones, so that reports can be compared.
+func (s sample) resample(stretch float64) [][]float64 {
+	out := make([][]float64, Resamples)
+	for k := range out {
+		out[k] = slices.Clone(s.mean)
+	}
+	for _, st := range s.strata {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(st.name))
+		r := rand.New(rand.NewPCG(h.Sum64(), 17)) //nolint:gosec // not a secret
+		times := make([]float64, len(st.blocks))
+		for k := range out {
+			st.draw(r, times)
+			for j, i := range st.levels {
+				if m := s.mean[i]; !math.IsNaN(m) {
+					out[k][i] = m + stretch*(weighted(st.logs[j], times)-m)
+				}
+			}
+		}
+	}
+	for k := range out {
+		out[k] = exponentials(out[k])
+	}
+	return out
+}
+
+// draw says how often each block is in a resample. One in which a level has no value is drawn
+// again.
+func (s *stratum) draw(r *rand.Rand, times []float64) {
+	for range 1000 {
+		clear(times)
+		for range times {
+			times[r.IntN(len(times))]++
+		}
+		if !slices.ContainsFunc(s.logs, func(row []float64) bool { return lost(row, times) }) {
+			return
+		}
+	}
+	for i := range times { // a level has a value in one block of very many
+		times[i] = 1
+	}
+}
+
+// lost reports whether a level with values has none in a resample.
+func lost(row, times []float64) bool {
+	some := false
+	for i, v := range row {
+		if !math.IsNaN(v) {
+			if some = true; times[i] > 0 {
+				return false
+			}
+		}
+	}
+	return some
+}
+
+func weighted(row, times []float64) float64 {
+	sum, n := 0.0, 0.0
+	for i, v := range row {
+		if !math.IsNaN(v) {
+			sum, n = sum+times[i]*v, n+times[i]
+		}
+	}
+	return sum / n
+}
+
+func exponentials(logs []float64) []float64 {
+	out := make([]float64, len(logs))
+	for i, v := range logs {
+		if out[i] = math.NaN(); !math.IsNaN(v) {
+			out[i] = stat.Exp(v)
+		}
+	}
+	return out
+}

@@ -1,0 +1,112 @@
+package section
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/analyse"
+	"tare/analyse/merit"
+	"tare/record"
+	"tare/report/words"
+	"tare/study"
+)
+
+// Figures are the tables of figures of merit that the study asks for, a section each.
+func Figures(r *analyse.Result) []*Section {
+	var out []*Section
+	for i := range r.Figures {
+		t := &r.Figures[i]
+		s := &Section{ID: "figure-" + t.Name, Title: words.FigureTitle(r, t)}
+		s.Table(figureTable(r, t))
+		s.Note(figureNote(r, t))
+		for _, why := range figureReasons(t) {
+			s.Item("-", why)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// figureTable has a column for each row factor, so that the first is written once for all of
+// its rows.
+func figureTable(r *analyse.Result, t *merit.Table) *Table {
+	out := NewTable(max(1, len(t.Factors)), t.Factors...)
+	if len(t.Factors) == 0 {
+		out.Add("figure")
+	}
+	out.Grouped = len(t.Factors) > 1
+	for _, c := range t.Columns {
+		out.Add(words.FigureColumn(r, t, c))
+	}
+	for i := range t.Rows {
+		row := &t.Rows[i]
+		cells := out.Row()
+		for k, f := range t.Factors {
+			if l, ok := row.Cell.Get(f); ok {
+				cells[k].First = r.LevelName(record.Level{Factor: f, Value: l})
+			}
+		}
+		if len(t.Factors) == 0 {
+			cells[0].First = t.Figure
+		}
+		if row.Total {
+			cells[out.Keys-1].First = "Total"
+			cells[0].Mean = true
+		}
+		for j := range row.Cells {
+			c := &row.Cells[j]
+			x := &cells[out.Keys+j]
+			x.First, x.Second = words.FigureValue(t, row, c)
+			if len(c.Missing) > 0 {
+				x.First += fewer
+			}
+			if t.Kind == study.FigureFewest && c.Interval != nil && !c.Decided && !row.Total {
+				x.Tone = words.Undecided
+			}
+		}
+	}
+	return out
+}
+
+func figureNote(r *analyse.Result, t *merit.Table) string {
+	var parts []string
+	if across := words.FigureAcross(t); across != "" {
+		parts = append(parts, across)
+	}
+	if slices.ContainsFunc(t.Rows, func(row merit.Row) bool { return row.Total }) {
+		parts = append(parts, "Total: the arithmetic mean over "+t.Total+".")
+	}
+	interval, open, missing := false, false, false
+	for i := range t.Rows {
+		for j := range t.Rows[i].Cells {
+			c := &t.Rows[i].Cells[j]
+			interval = interval || c.Interval != nil
+			open = open || t.Kind == study.FigureFewest && !t.Rows[i].Total && c.Interval != nil && !c.Decided
+			missing = missing || len(c.Missing) > 0
+		}
+	}
+	if interval {
+		parts = append(parts, fmt.Sprintf("Beside it the %s %% interval, by resampling whole blocks.", perCent(r.Level)))
+	}
+	if open {
+		parts = append(parts, "?: not decided, the interval holds several levels.")
+	}
+	if missing {
+		parts = append(parts, fewer+": without the levels of "+t.Of+" that have no value.")
+	}
+	return strings.Join(parts, " ")
+}
+
+// figureReasons say why there is no value or interval, each once.
+func figureReasons(t *merit.Table) []string {
+	var why groups
+	for i := range t.Rows {
+		for j := range t.Rows[i].Cells {
+			if c := &t.Rows[i].Cells[j]; c.Why != "" {
+				why.add(c.Why, "")
+			}
+		}
+	}
+	return why.names
+}

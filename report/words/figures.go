@@ -1,0 +1,98 @@
+package words
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"tare/analyse"
+	"tare/analyse/merit"
+	"tare/record"
+	"tare/study"
+)
+
+// FigureTitle says what a table of a figure of merit shows.
+func FigureTitle(r *analyse.Result, t *merit.Table) string {
+	name := t.Response.Name
+	var s string
+	switch t.Kind {
+	case study.FigureValue:
+		s = name
+	case study.FigureBest:
+		s = fmt.Sprintf("best %s over %s", name, t.Of)
+	case study.FigureGain:
+		s = fmt.Sprintf("how much better the best %s over %s is than with %s", name, t.Of, t.Base)
+	case study.FigureFewest:
+		s = fmt.Sprintf("fewest %s that reach %s of the best %s", t.Of, Share(t.Share), name)
+	default:
+		one, other, _ := strings.Cut(t.Figure, " over ")
+		s = fmt.Sprintf("best %s of %s as a multiple of that of %s", name, one, other)
+	}
+	if len(t.Fixed) > 0 {
+		s += ", " + Levels(r, t.Fixed, " ")
+	}
+	return t.Name + ": " + s
+}
+
+// Share writes a share of the best: 90 %.
+func Share(x float64) string { return strings.TrimSuffix(fmt.Sprintf("%.4g", 100*x), ".0") + " %" }
+
+// FigureValue writes a figure and its interval. second is "" where there is no interval, or
+// where it says no more than the figure.
+func FigureValue(t *merit.Table, row *merit.Row, c *merit.Cell) (first, second string) {
+	if c.Value == nil {
+		return "-", ""
+	}
+	write := func(v float64) string {
+		switch t.Kind {
+		case study.FigureGain:
+			return fmt.Sprintf("%.0f %%", round(100*v))
+		case study.FigureFewest:
+			return fmt.Sprintf("%.0f", round(v))
+		case study.FigureOver:
+			return Ratio(v)
+		}
+		return Value(v, t.Response.Shown())
+	}
+	if t.Kind == study.FigureFewest && !row.Total {
+		first = c.Level
+		if c.Interval != nil && !c.Decided {
+			second = c.Lowest + "–" + c.Highest + " ?"
+		}
+		return first, second
+	}
+	if first = write(*c.Value); c.Interval != nil {
+		second = strings.TrimSuffix(write(c.Interval[0]), " %") + "–" + write(c.Interval[1])
+	}
+	return first, second
+}
+
+// round is to the nearest whole number, a half away from 0, as the published tables have it.
+func round(v float64) float64 { return math.Round(v) }
+
+// FigureColumn names a column by its levels: 4 × 16 is of two factors, which FigureAcross
+// names.
+func FigureColumn(r *analyse.Result, t *merit.Table, column record.Cell) string {
+	switch min(len(column), len(t.Across)) {
+	case 0:
+		return t.Response.Name
+	case 1:
+		return Levels(r, column, " ")
+	}
+	names := make([]string, len(t.Across))
+	for i, f := range t.Across {
+		l, ok := column.Get(f)
+		if names[i] = r.LevelName(record.Level{Factor: f, Value: l}); !ok {
+			names[i] = "-"
+		}
+	}
+	return strings.Join(names, "×")
+}
+
+// FigureAcross says what such names are of; "" where the columns name their factor.
+func FigureAcross(t *merit.Table) string {
+	if len(t.Across) < 2 {
+		return ""
+	}
+	return "Columns: " + strings.Join(t.Across, " × ") + "."
+}
