@@ -58,6 +58,10 @@ func notes(r *analyse.Result) []Note {
 		out = append(out, Note{"tables", "Summary tables", "A cell is the geometric mean over all levels that are not in the table. Its ratio combines the ratios of its variants, each made within blocks, over the variants in which both have values; " +
 			"it has an interval and a verdict like any ratio. The colour is the ratio to the baseline's cell of the same column. The bars below are single comparisons.", ""})
 	}
+	if r != nil && len(r.Figures) > 0 {
+		out = append(out, Note{"merit", "Figures of merit", "The value of a level is the geometric mean over its blocks. The best is that of the best level. The fewest level is the first one, in rising order, that reaches the share of the best; the first of all is the baseline. " +
+			"A gain is the best over that baseline. A total is the arithmetic mean of the rows above it. Intervals come from resamples of whole blocks; a figure whose interval holds several levels is not decided, and marked with ?. Fewer than 3 blocks give no interval.", ""})
+	}
 	if r != nil && len(r.Causes) > 0 {
 		out = append(out, Note{"causes", "What bounds a cell", "The readings of each cell's good trials over the measured time are compared with limits: some support a cause, some exclude it. The report names the cause that most trials show and that nothing excludes, " +
 			"with the confidence that it is this and no other; not told apart is said, and so is what was not read. A cell costs where the verdict on its first response is worse than the baseline, is without cost where that is equivalent or better, and is undecided where there are too few blocks or the interval holds 1. " +

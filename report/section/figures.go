@@ -20,10 +20,29 @@ func Figures(r *analyse.Result) []*Section {
 		s := &Section{ID: "figure-" + t.Name, Title: words.FigureTitle(r, t)}
 		s.Table(figureTable(r, t))
 		s.Note(figureNote(r, t))
-		for _, why := range figureReasons(t) {
+		for _, why := range figureReasons(t, false) {
 			s.Item("-", why)
 		}
+		for _, why := range figureReasons(t, true) {
+			s.Item("no interval", why)
+		}
 		out = append(out, s)
+	}
+	return out
+}
+
+// meritPart is the part of the page that shows all figures of merit.
+const meritPart = "merit"
+
+// figuresPart is Figures for the page: they share one part of it.
+func figuresPart(r *analyse.Result) []*Section {
+	out := []*Section{{ID: meritPart, Title: "Figures of merit"}}
+	for _, s := range Figures(r) {
+		s.In = meritPart
+		out = append(out, s)
+	}
+	if len(out) > 1 {
+		out[0].Note("What the study asks for beyond ratios to the baseline.")
 	}
 	return out
 }
@@ -51,8 +70,7 @@ func figureTable(r *analyse.Result, t *merit.Table) *Table {
 			cells[0].First = t.Figure
 		}
 		if row.Total {
-			cells[out.Keys-1].First = "Total"
-			cells[0].Mean = true
+			cells[out.Keys-1] = Cell{First: "Total", Mean: true}
 		}
 		for j := range row.Cells {
 			c := &row.Cells[j]
@@ -98,12 +116,12 @@ func figureNote(r *analyse.Result, t *merit.Table) string {
 	return strings.Join(parts, " ")
 }
 
-// figureReasons say why there is no value or interval, each once.
-func figureReasons(t *merit.Table) []string {
+// figureReasons say why there is no value, or for values no interval, each once.
+func figureReasons(t *merit.Table, values bool) []string {
 	var why groups
 	for i := range t.Rows {
 		for j := range t.Rows[i].Cells {
-			if c := &t.Rows[i].Cells[j]; c.Why != "" {
+			if c := &t.Rows[i].Cells[j]; c.Why != "" && (c.Value != nil) == values {
 				why.add(c.Why, "")
 			}
 		}

@@ -33,7 +33,7 @@ func Report(r *analyse.Result, hosts []record.Host, dir string) []*Section {
 // Page lists the sections of the HTML page in their order, those without blocks too: a
 // live page may fill them later.
 func Page(r *analyse.Result, hosts []record.Host) []*Section {
-	return append(Figures(r), CPUCosts(r), Quotas(r), Structural(r), Published(r), Fair(r), Nodes(r), Placements(r), Stops(r), Steady(r), Warnings(r, hosts), FailedTrials(r), Skips(r.Skips, r.Modelled), Overheads(r), Boots(r))
+	return append(figuresPart(r), CPUCosts(r), Quotas(r), Structural(r), Published(r), Fair(r), Nodes(r), Placements(r), Stops(r), Steady(r), Warnings(r, hosts), FailedTrials(r), Skips(r.Skips, r.Modelled), Overheads(r), Boots(r))
 }
 
 // Plain lists the sections of the page without scripts, whose head and answer the page

@@ -21,7 +21,7 @@ func FigureTitle(r *analyse.Result, t *merit.Table) string {
 	case study.FigureBest:
 		s = fmt.Sprintf("best %s over %s", name, t.Of)
 	case study.FigureGain:
-		s = fmt.Sprintf("how much better the best %s over %s is than with %s", name, t.Of, t.Base)
+		s = fmt.Sprintf("how much better the best %s over %s is than that with %s %s", name, t.Of, t.Of, t.Base)
 	case study.FigureFewest:
 		s = fmt.Sprintf("fewest %s that reach %s of the best %s", t.Of, Share(t.Share), name)
 	default:
@@ -62,7 +62,11 @@ func FigureValue(t *merit.Table, row *merit.Row, c *merit.Cell) (first, second s
 		return first, second
 	}
 	if first = write(*c.Value); c.Interval != nil {
-		second = strings.TrimSuffix(write(c.Interval[0]), " %") + "–" + write(c.Interval[1])
+		lo, hi := write(c.Interval[0]), write(c.Interval[1])
+		if v, unit, ok := strings.Cut(lo, " "); ok && strings.HasSuffix(hi, " "+unit) {
+			lo = v
+		}
+		second = lo + "–" + hi
 	}
 	return first, second
 }

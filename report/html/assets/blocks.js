@@ -8,7 +8,7 @@
 
   const table = (t, title, id) => {
     const columns = t.columns.map((c, i) => ({ head: c.head, num: !t.words && i >= t.keys }));
-    const cell = (c) => Tare.el("span", { class: c.tone ? "said" : null }, c.a, c.b ? Tare.el("span", { class: "quiet" }, `${c.a ? " " : ""}${c.b}`) : null);
+    const cell = (c) => Tare.el(c.mean ? "b" : "span", { class: c.tone ? "said" : null }, c.a, c.b ? Tare.el("span", { class: "quiet" }, `${c.a ? " " : ""}${c.b}`) : null);
     const make = () => Tare.table(t.wide || title, columns, (t.rows || []).map((row) => row.map(cell)));
     const n = (t.rows || []).length;
     return t.wide || n > bound ? Tare.folded(id, `${t.wide || "All figures"} (${n})`, make) : make();

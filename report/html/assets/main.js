@@ -8,6 +8,7 @@
   const order = () => [
     Tare.heatSection,
     Tare.tablesSection,
+    "merit",
     Tare.adviceSection,
     Tare.dotsSection,
     Tare.causesSection,
