@@ -42,9 +42,9 @@ other factors, the workload, the response) gets its own graph. The response can 
 named like a factor.
 
 Without --by there is a heat map of each summary table that the study asks for,
-beside it a map of what bounds its cells, an overview of all costs, and for each
-workload a graph over its first factor with more than two numbers, coloured by
-what is compared.
+beside it a map of what bounds its cells, a grid of small graphs for the figures of
+merit over a factor, an overview of all costs, and for each workload a graph over
+its first factor with more than two numbers, coloured by what is compared.
 
 What is drawn is what ` + "`tare report`" + ` prints: costs, of which more is worse, with
 whiskers that are its intervals. A hollow bar or mark is undecided, = is free, and
@@ -67,7 +67,7 @@ times) are logarithmic.`,
 	}
 	fl := cmd.Flags()
 	fl.StringSliceVar(&f.by, "by", nil, "factors of x axis, colour and hatching: --by size sandbox connections")
-	fl.StringVar(&f.kind, "kind", "", "bar, line, heat or dot (default: line where x has three numbers or more, else bar)")
+	fl.StringVar(&f.kind, "kind", "", "bar, line, heat, dot or grid (default: line where x has three numbers or more, else bar)")
 	fl.StringVar(&f.value, "value", "", "level or cost (default: level, cost where units differ)")
 	fl.StringArrayVar(&f.only, "only", nil, "draw only these levels: "+onlyHelp)
 	fl.StringSliceVar(&f.responses, "responses", nil, "draw only these responses")
@@ -170,7 +170,7 @@ func (f *plotFlags) options() (plot.Options, plot.Output, error) {
 		flag, value string
 		words       []string
 	}{
-		{"kind", f.kind, []string{"bar", "line", "heat", "dot"}}, {"value", f.value, []string{"level", "cost"}},
+		{"kind", f.kind, []string{"bar", "line", "heat", "dot", "grid"}}, {"value", f.value, []string{"level", "cost"}},
 		{"format", f.format, []string{"svg", "png", "pdf"}}, {"theme", f.theme, plot.Themes()},
 	} {
 		if !slices.Contains(c.words, c.value) && (c.value != "" || c.flag == "format" || c.flag == "theme") {

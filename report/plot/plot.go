@@ -3,7 +3,8 @@
 //
 // The data path: 1. Build sorts the comparisons of an analysis into figures: one
 // for each combination of what is not on an axis (select.go), one for each
-// summary table (summary.go), and one of what bounds its cells (causes.go); 2. each comparison
+// summary table (summary.go), one of what bounds its cells (causes.go), and a grid of
+// small graphs of what a figure of merit is computed from (grid.go); 2. each comparison
 // becomes a Mark: a value with its interval, single blocks, or the reason why
 // there is none (mark.go); 3. a sheet lays a figure out on a canvas: title,
 // legend, axes, caption (sheet.go, axis.go), and draws its marks (bars.go,
@@ -42,6 +43,7 @@ const (
 	Dot  Graph = "dot"
 
 	CauseMap Graph = "causes" // what bounds each cell
+	Grid     Graph = "grid"   // small line graphs, one for each cell of a table
 )
 
 // Value says which figure of a cell is drawn.
@@ -114,7 +116,10 @@ type Figure struct {
 	X        Axis
 	Colour   Axis
 	Hatch    Axis
-	Marks    []Mark // by x, colour, hatching
+	Marks    []Mark // by x, colour, hatching; of a grid: those of its panels, one after the other
+	Panels   []Panel
+	Down     string   // of a grid: the factor of its rows; "": none
+	Across   []string // likewise, the factors of its columns
 	Compare  string // the compared factor
 	Baseline string // its level
 	Margin   float64

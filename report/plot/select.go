@@ -67,13 +67,20 @@ func Build(src Source, opt Options) ([]Figure, []string, error) {
 		return nil, []string{b.nothing()}, nil
 	}
 	figs := besideTables(b.tables(), b.causes())
-	if len(opt.By) > 0 {
+	switch {
+	case opt.Kind == Grid && len(opt.By) > 0:
+		return nil, nil, &UsageError{"the factors of a grid are those of the study's figures of merit; leave out --by"}
+	case opt.Kind == Grid:
+		if figs = b.grids(items); len(figs) == 0 {
+			b.notes = append(b.notes, "no grid: the study asks for no figure of merit over a factor")
+		}
+	case len(opt.By) > 0:
 		var err error
 		if figs, err = b.figures(items, opt.By); err != nil {
 			return nil, nil, err
 		}
-	} else {
-		figs = append(figs, b.chosen(items)...)
+	default:
+		figs = append(append(figs, b.grids(items)...), b.chosen(items)...)
 	}
 	figs = slices.DeleteFunc(figs, func(f Figure) bool { return len(f.Marks) == 0 })
 	switch {

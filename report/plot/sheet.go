@@ -64,7 +64,7 @@ func newSheet(f *Figure, st Style, fonts text.Handler) *sheet {
 			}
 		}
 	}
-	if f.Kind != Heat && f.Kind != CauseMap {
+	if f.Kind != Heat && f.Kind != CauseMap && f.Kind != Grid {
 		s.y = newScale(f, st.Points)
 	}
 	return s
@@ -84,6 +84,9 @@ func (s *sheet) size() (w, h vg.Length) {
 	case CauseMap:
 		w = max(w, 200+nx*46)
 		h = max(h, 170+n*18)
+	case Grid:
+		rows, columns := s.f.shape()
+		w, h = max(w, 2*margin+vg.Length(columns)*panelWidth), max(h, 90+vg.Length(rows)*panelHeight)
 	case Line:
 	}
 	w, h = min(w, longestSide), min(h, longestSide)
@@ -141,6 +144,8 @@ func (s *sheet) draw(c draw.Canvas) {
 	switch s.f.Kind {
 	case Heat, CauseMap:
 		s.heat()
+	case Grid:
+		s.grid()
 	case Line:
 		s.axes(true)
 		s.lines()

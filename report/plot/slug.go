@@ -26,6 +26,8 @@ func name(figs []Figure, varies func(factor string) bool) {
 		switch {
 		case f.Summary != "":
 			parts[0] = "table-" + f.Summary
+		case f.Kind == Grid:
+			parts[0] = "grid"
 		case f.Workload == "" || f.overview():
 			parts[0] = "all"
 		}

@@ -22,6 +22,10 @@ func (b *builder) describe(f *Figure) {
 		b.describeTable(f)
 		return
 	}
+	if f.Kind == Grid {
+		b.describeGrid(f)
+		return
+	}
 	var by []string
 	for _, a := range []*Axis{&f.X, &f.Colour, &f.Hatch} {
 		if a.used() && a.Factor != factorWhat {
@@ -136,7 +140,7 @@ func (b *builder) caption(f *Figure) string {
 		}
 		parts = append(parts, fmt.Sprintf("%s%s %% interval of %s", sign, strconv.FormatFloat(100*res.Confidence, 'g', 4, 64), of))
 	}
-	if f.Kind != Heat {
+	if f.Kind != Heat && f.Kind != Grid {
 		if s := newScale(f, false); s.cut {
 			cut = true
 		}
@@ -225,7 +229,7 @@ func hosts(hs []record.Host) []string {
 const mostSpoken = 40
 
 func alt(f *Figure) string {
-	kind := map[Graph]string{Bar: "Bar graph", Line: "Line graph", Heat: "Heat map", Dot: "Dot graph", CauseMap: "Cause map"}[f.Kind]
+	kind := map[Graph]string{Bar: "Bar graph", Line: "Line graph", Heat: "Heat map", Dot: "Dot graph", CauseMap: "Cause map", Grid: "Grid of line graphs"}[f.Kind]
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s. %s.", kind, f.Title)
 	if f.Subtitle != "" {

@@ -1,0 +1,92 @@
+package plot
+
+import (
+	"strings"
+	"testing"
+
+	"tare/analyse"
+	"tare/analyse/merit"
+	"tare/analyse/stat"
+	"tare/record"
+	"tare/study"
+)
+
+// ioThreads is a study of a pod and machines with 0, 1 and 4 threads.
+func ioThreads() Source {
+	src := Source{Result: &analyse.Result{Compare: "sandbox", Baseline: "pod", Finished: true, Level: 0.95}, Study: &study.Study{Compare: "sandbox",
+		Factors: []study.Factor{{Name: "bs", Levels: []string{"2KiB", "1MiB"}}, {Name: "rw", Levels: []string{"read", "write"}}, {Name: "jobs", Levels: []string{"1", "16"}},
+			{Name: "sandbox", Levels: []string{"pod", "vm"}}, {Name: "io_threads", Levels: []string{"0", "1", "4"}}}}}
+	response := record.Response{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher}
+	t := merit.Table{Name: "best", Kind: study.FigureBest, Of: "io_threads", Response: response, Factors: []string{"bs", "rw"}, Across: []string{"jobs"},
+		Fixed: record.Cell{{Factor: "workload", Value: "fio"}, {Factor: "sandbox", Value: "vm"}}}
+	for _, bs := range []string{"2KiB", "1MiB"} {
+		for _, rw := range []string{"read", "write"} {
+			t.Rows = append(t.Rows, merit.Row{Cell: record.Cell{{Factor: "bs", Value: bs}, {Factor: "rw", Value: rw}}})
+			for _, jobs := range []string{"1", "16"} {
+				shared := record.Cell{{Factor: "workload", Value: "fio"}, {Factor: "bs", Value: bs}, {Factor: "rw", Value: rw}, {Factor: "jobs", Value: jobs}}
+				for i, threads := range []string{"", "0", "1", "4"} {
+					own := record.Cell{{Factor: "sandbox", Value: "vm"}, {Factor: "io_threads", Value: threads}}
+					if threads == "" {
+						own = record.Cell{{Factor: "sandbox", Value: "pod"}}
+					}
+					src.Result.Compared = append(src.Result.Compared, analyse.Comparison{Workload: "fio", Stratum: shared.Key(), Shared: shared, Treatment: own.Key(),
+						Cell: append(append(record.Cell{}, shared...), own...), Baseline: threads == "", Response: response,
+						Level: analyse.Level{N: 4, Typical: 1e8 * float64(i+1)}, Estimate: stat.Estimate{N: 4, Value: 1, Base: 1, Ratio: 1, Lo: 0.9, Hi: 1.1}})
+				}
+			}
+		}
+		t.Rows = append(t.Rows, merit.Row{Cell: record.Cell{{Factor: "bs", Value: bs}}, Total: true})
+	}
+	t.Columns = []record.Cell{{{Factor: "jobs", Value: "1"}}, {{Factor: "jobs", Value: "16"}}}
+	few := t
+	few.Name, few.Kind = "fewest", study.FigureFewest // of the same values: no graph of its own
+	src.Result.Figures = []merit.Table{t, few, {Name: "over", Kind: study.FigureOver, Response: response}}
+	return src
+}
+
+func TestGrid(t *testing.T) {
+	figs, notes, err := Build(ioThreads(), Options{Kind: Grid})
+	if err != nil || len(figs) != 2 {
+		t.Fatalf("%d figures, notes %v, error %v", len(figs), notes, err)
+	}
+	for i, bs := range []string{"2KiB", "1MiB"} {
+		f := &figs[i]
+		if level, _ := f.Fixed.Get("bs"); level != bs || f.Name != "grid-throughput-bs-"+bs || len(f.Panels) != 4 || len(f.Marks) != 16 {
+			t.Errorf("%s: fixed %s, %d panels, %d marks", f.Name, f.Fixed, len(f.Panels), len(f.Marks))
+		}
+		p := &f.Panels[3]
+		if p.Row != 1 || p.Column != 1 || !strings.HasPrefix(p.Title, "write") || strings.Join(p.X.Levels, " ") != "pod 0 1 4" {
+			t.Errorf("the last panel: row %d, column %d, %q, levels %v", p.Row, p.Column, p.Title, p.X.Levels)
+		}
+		for k, want := range []float64{1e8, 2e8, 3e8, 4e8} {
+			if m := p.Marks[k]; m.Value != want || m.X != k {
+				t.Errorf("mark %d: %g at %d", k, m.Value, m.X)
+			}
+		}
+		for _, format := range []string{"svg", "png", "pdf"} {
+			if err := render(new(strings.Builder), f, Output{Format: format, DPI: 50, Style: style(t)}, newFonts()); err != nil {
+				t.Errorf("%s: %v", format, err)
+			}
+		}
+	}
+	if figs, _, _ := Build(ioThreads(), Options{}); figs[0].Kind != Grid {
+		t.Errorf("without options the first figure is %q", figs[0].Kind)
+	}
+	if _, _, err := Build(ioThreads(), Options{Kind: Grid, By: []string{"jobs"}}); err == nil || !strings.Contains(err.Error(), "leave out --by") {
+		t.Errorf("with --by: %v", err)
+	}
+	src := ioThreads()
+	src.Result.Figures = nil
+	if figs, notes, err := Build(src, Options{Kind: Grid}); err != nil || len(figs) != 0 || !strings.Contains(notes[0], "no figure of merit") {
+		t.Errorf("without figures of merit: %d, %v, %v", len(figs), notes, err)
+	}
+}
+
+func style(t *testing.T) Style {
+	t.Helper()
+	theme, ok := NewTheme("light")
+	if !ok {
+		t.Fatal("no theme")
+	}
+	return Style{Theme: theme, Width: 576, Height: 360}
+}
