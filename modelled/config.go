@@ -81,6 +81,9 @@ func (p *Player) config(cell record.Cell) (model.Config, study.Resolved, error) 
 		if call := res.Params.Str(study.PriceParam); call != study.PriceLevel {
 			err = notModelled("%s with %s %s", res.Workload.Kind, study.PriceParam, call)
 		}
+	case kindFio:
+		_, err = disk(res)
+		return c, res, err
 	default:
 		err = notModelled("%s", res.Workload.Kind)
 	}
@@ -202,6 +205,9 @@ func sized(c model.Config, res study.Resolved) (model.Config, error) {
 // facts say what the model made of a cell: of a trial cut short, by how much.
 func facts(c model.Config, res study.Resolved) map[string]string {
 	seconds := func(s float64) string { return time.Duration(s * float64(time.Second)).String() }
+	if res.Workload.Kind == kindFio {
+		return map[string]string{"model.isolation": string(res.Traits.Family)}
+	}
 	out := map[string]string{"model.isolation": string(c.Isolation), "model.host_cores": fmt.Sprint(c.Host.Cores)}
 	if res.Workload.Kind == kindNet {
 		out["model.measured"] = seconds(c.Load.Duration) + " of " + cmp.Or(res.Params.Str("duration"), seconds(c.Load.Duration))

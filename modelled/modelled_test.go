@@ -178,7 +178,11 @@ func skips(st *study.Study, cat study.Catalogue) ([]record.Skip, error) {
 // TestSkips: what the model does not know is named, each thing with its own words.
 func TestSkips(t *testing.T) {
 	for want, text := range map[string]string{
-		"not modelled: fio":                           "a: {kind: fio, responses: [throughput]}",
+		"not modelled: memory":                        "a: {kind: memory}",
+		"not modelled: the page cache (cache warm)":   "a: {kind: fio, responses: [throughput]}",
+		"not modelled: reads and writes together":     "a: {kind: fio, rw: randrw, cache: direct, responses: [throughput]}",
+		"not modelled: fio on target tmpfs":           "a: {kind: fio, target: tmpfs, cache: direct, responses: [throughput]}",
+		"not modelled: fsync":                         "a: {kind: fio, rw: write, fsync: 1, cache: direct, responses: [throughput]}",
 		"not modelled: net over udp":                  "a: {kind: net, protocol: udp}",
 		"not modelled: streams in the direction down": "a: {kind: net, mode: stream, direction: download}",
 		"not modelled: replies whose size differs":    "a: {kind: net, reply: 9}",
@@ -275,4 +279,42 @@ func TestPace(t *testing.T) {
 
 func request(st *study.Study, cat study.Catalogue) site.Request {
 	return site.Request{Study: st, Catalogue: cat}
+}
+
+// TestDisk: a study of disks is rehearsed, natively and in machines with I/O threads.
+func TestDisk(t *testing.T) {
+	st, cat := parse(t, `study: disk
+factors: {sandbox: [process, runc, runsc-systrap, vm], io_threads: [0, 4], rootfs: [block], disk_cache: [none, host], default_vcpus: [4], max_vcpus: [4]}
+workloads: {a: {kind: fio, bs: 2KiB, jobs: 4, iodepth: 16, engine: libaio, cache: direct, target: image, responses: [throughput, latency_p99]}}
+sentinel: off
+`)
+	p, err := modelled.New(st, cat, func(record.Cell) time.Duration { return time.Second })
+	if err != nil {
+		t.Fatal(err)
+	}
+	skipped := map[string]string{}
+	for _, s := range p.Preview().Skips {
+		skipped[s.Cell.Key()] = s.Reason
+	}
+	values := map[string]float64{}
+	for i, c := range st.Strata[0].Cells {
+		box, _ := c.Get("sandbox")
+		threads, _ := c.Get("io_threads")
+		cache, _ := c.Get("disk_cache")
+		if reason, ok := skipped[c.Key()]; ok {
+			if want := map[string]string{"runsc-systrap": "fio in sandbox", "vm": "the host's page cache"}[box]; want == "" || !strings.Contains(reason, want) {
+				t.Errorf("%s is skipped: %s", c, reason)
+			}
+			continue
+		}
+		made := p.Trials(t.Context(), []plan.Next{{Cell: c, Block: 1, Seq: i + 1, Attempt: 1}})[0]
+		v, ok := made.Trial.Sample("throughput")
+		if made.Trial.Status != record.OK || !ok || cache == "host" || made.Trial.Facts["main."+"accelerator"] != "model" {
+			t.Errorf("%s: %s, %v, facts %v", c, made.Trial.Status, ok, made.Trial.Facts)
+		}
+		values[box+threads] = v
+	}
+	if len(values) != 4 || values["vm4"] < 2*values["vm0"] || values["process"] < values["vm4"] || values["runc"] < 0.8*values["process"] {
+		t.Errorf("throughputs %v", values)
+	}
 }

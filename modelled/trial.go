@@ -29,12 +29,19 @@ func (p *Player) play(cell record.Cell, block int) (part, error) {
 	}
 	c.Seed = p.seed(cell, block)
 	out := part{facts: facts(c, res), res: res}
-	if res.Workload.Kind == kindSyscall {
+	switch res.Workload.Kind {
+	case kindSyscall:
 		out.result = calls(c, res)
-	} else if out.result, err = model.Run(c); err != nil {
-		return out, err //nolint:wrapcheck // it names the model and the figure
+	case kindFio:
+		var d model.Disk
+		if d, err = disk(res); err == nil {
+			d.Seed = c.Seed
+			out.result, err = model.RunDisk(d)
+		}
+	default:
+		out.result, err = model.Run(c)
 	}
-	return out, nil
+	return out, err //nolint:wrapcheck // it names the model and the figure
 }
 
 // calls is what the workload syscall says: the time of a call on one thread, and the
