@@ -23,7 +23,7 @@ type Table struct {
 	Factors  []string         `json:"row_factors,omitempty"`
 	Across   []string         `json:"column_factors,omitempty"`
 	Total    string           `json:"total,omitempty"` // the factor that totals are over
-	Fixed    record.Cell      `json:"fixed,omitempty"` // levels that all cells have
+	Fixed    record.Cell      `json:"fixed,omitempty"` // levels that all cells have, of factors that vary elsewhere
 }
 
 // Row is one combination of the row factors' levels, or the total of those above.
@@ -101,8 +101,9 @@ func Build(st *study.Study, ask *study.Figure, response record.Response, confide
 	if all := Order(b.levels(ask.Of)); len(all) > 0 {
 		b.out.Base = all[0]
 	}
-	for _, f := range st.Factors {
-		if l := levels[f.Name]; len(l) == 1 && !slices.Contains(ask.Rows, f.Name) && !slices.Contains(ask.Columns, f.Name) {
+	for _, f := range st.Factors { // what all of the study has goes without saying
+		varied := len(f.Levels) > 1 || f.Name == study.FactorWorkload
+		if l := levels[f.Name]; varied && len(l) == 1 && !slices.Contains(ask.Rows, f.Name) && !slices.Contains(ask.Columns, f.Name) {
 			b.out.Fixed = append(b.out.Fixed, record.Level{Factor: f.Name, Value: l[0]})
 		}
 	}

@@ -66,7 +66,7 @@ print. The file appears only when it is complete.`,
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	fl.BoolVar(&f.csv, "csv", false, "print CSV, a line for each comparison")
 	fl.BoolVar(&f.trials, "trials", false, "with --csv: a line for each trial and response")
-	fl.BoolVar(&f.tables, "tables", false, "with --csv: the summary tables, a line for each cell")
+	fl.BoolVar(&f.tables, "tables", false, "with --csv: the summary tables and figures of merit, a line for each cell")
 	fl.BoolVar(&f.cpu, "cpu", false, "with --csv: CPU time per unit of work, a line for each workload variant and sandbox")
 	fl.BoolVar(&f.causes, "causes", false, "with --csv: the cause of each cell, a line for each")
 	fl.BoolVar(&f.html, "html", false, "write one self-contained HTML file")

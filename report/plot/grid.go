@@ -171,6 +171,12 @@ func (s *sheet) grid() {
 	}
 }
 
+// bare is a level without what is said of it: vm (TCG) is vm.
+func bare(level string) string {
+	level, _, _ = strings.Cut(level, " (")
+	return level
+}
+
 // smallAxes are axes with the fewest letters: the ends of the y axis, and the levels of x.
 func (s *sheet) smallAxes() {
 	var ticks []tick
@@ -195,7 +201,7 @@ func (s *sheet) smallAxes() {
 	words := vg.Length(0) // levels that are words stand upright
 	for i, l := range s.f.X.Levels {
 		if s.f.X.Numbers == nil || math.IsNaN(s.f.X.Numbers[i]) {
-			words = max(words, min(36, s.width(l, sizePanel-1, false)))
+			words = max(words, min(30, s.width(bare(l), sizePanel-1, false)))
 		}
 	}
 	s.area.Min.Y += max(words, sizePanel) + 3
@@ -210,7 +216,7 @@ func (s *sheet) smallAxes() {
 	for i, x := range s.centres(true) {
 		l := s.f.X.Levels[i]
 		if s.f.X.Numbers == nil || math.IsNaN(s.f.X.Numbers[i]) {
-			s.text(vg.Point{X: x + sizePanel*0.3, Y: s.area.Min.Y - 3}, s.fit(l, sizePanel-1, words), sizePanel-1, false, s.th.Ink, draw.XRight, math.Pi/2)
+			s.text(vg.Point{X: x + sizePanel*0.3, Y: s.area.Min.Y - 3}, s.fit(bare(l), sizePanel-1, words), sizePanel-1, false, s.th.Ink, draw.XRight, math.Pi/2)
 			continue
 		}
 		if half := s.width(l, sizePanel-1, false) / 2; x-half > last {

@@ -120,8 +120,8 @@ type Figure struct {
 	Panels   []Panel
 	Down     string   // of a grid: the factor of its rows; "": none
 	Across   []string // likewise, the factors of its columns
-	Compare  string // the compared factor
-	Baseline string // its level
+	Compare  string   // the compared factor
+	Baseline string   // its level
 	Margin   float64
 	Title    string
 	Subtitle string

@@ -77,18 +77,15 @@ func round(v float64) float64 { return math.Round(v) }
 // FigureColumn names a column by its levels: 4 × 16 is of two factors, which FigureAcross
 // names.
 func FigureColumn(r *analyse.Result, t *merit.Table, column record.Cell) string {
-	switch min(len(column), len(t.Across)) {
+	switch len(t.Across) {
 	case 0:
 		return t.Response.Name
 	case 1:
 		return Levels(r, column, " ")
 	}
-	names := make([]string, len(t.Across))
-	for i, f := range t.Across {
-		l, ok := column.Get(f)
-		if names[i] = r.LevelName(record.Level{Factor: f, Value: l}); !ok {
-			names[i] = "-"
-		}
+	names := make([]string, len(column)) // pod beside vm×4: it has no such factor
+	for i, l := range column {
+		names[i] = r.LevelName(l)
 	}
 	return strings.Join(names, "×")
 }
