@@ -101,7 +101,7 @@ func RunDisk(d Disk) (*Result, error) {
 	busy := make([]int64, len(helper))
 	var q events
 	for i := range began {
-		q.push(0, atJob, int32(i), 0) //nolint:gosec // bounded by Check
+		q.push(0, atJob, int32(i), 0)
 	}
 	submit, serve, wake, rate, took := d.costs()
 	skip, from, base := diskRequests/4+2*len(began), int64(0), make([]int64, len(helper))

@@ -308,9 +308,9 @@ sentinel: off
 			continue
 		}
 		made := p.Trials(t.Context(), []plan.Next{{Cell: c, Block: 1, Seq: i + 1, Attempt: 1}})[0]
-		v, ok := made.Trial.Sample("throughput")
-		if made.Trial.Status != record.OK || !ok || cache == "host" || made.Trial.Facts["main."+"accelerator"] != "model" {
-			t.Errorf("%s: %s, %v, facts %v", c, made.Trial.Status, ok, made.Trial.Facts)
+		v, ok := made.Sample("throughput")
+		if made.Status != record.OK || !ok || cache == "host" || made.Facts["main."+"accelerator"] != "model" {
+			t.Errorf("%s: %s, %v, facts %v", c, made.Status, ok, made.Facts)
 		}
 		values[box+threads] = v
 	}

@@ -32,7 +32,7 @@ func TestCoverage(t *testing.T) {
 	} {
 		f, want := figures(truth)
 		for _, n := range []int{4, 10} {
-			r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a simulation
+			r := rand.New(rand.NewPCG(1, 2))
 			held, wrong := make([]int, len(f)), 0
 			for run := range runs {
 				for i, e := range Compute(simulated(r, fmt.Sprint(run), truth, n), 0.95, f...) {

@@ -20,8 +20,8 @@ import (
 // TablesCSV writes one line for each cell of each summary table. The factors of
 // the rows of all tables are columns, each named "factor:NAME"; of the row of a
 // geometric mean (mean: true) those that it is over are empty. A cell of a figure of merit
-// has the levels of its column there too; its columns figure, blocks, level, lowest, highest and
-// decided are empty in summary tables.
+// has the levels of its column there too, and columns of its own, which only a study with
+// such figures has.
 func TablesCSV(w io.Writer, res *analyse.Result) error {
 	var factors factorColumns
 	for i := range res.Tables {
@@ -34,8 +34,12 @@ func TablesCSV(w io.Writer, res *analyse.Result) error {
 			factors.add(f)
 		}
 	}
-	rows := [][]string{append(factors.head("table", "response", "unit", "better"), "baseline", "mean", "column_factor", "column", "combinations", "fewer", "value", "base", "ratio", "lo", "hi", "n", "verdict", "why", "accelerator", "modelled",
-		"figure", "blocks", "level", "lowest", "highest", "decided", "missing")}
+	rows := [][]string{append(factors.head("table", "response", "unit", "better"), "baseline", "mean", "column_factor", "column", "combinations", "fewer", "value", "base", "ratio", "lo", "hi", "n", "verdict", "why", "accelerator", "modelled")}
+	own := []string{"figure", "blocks", "level", "lowest", "highest", "decided", "missing"}
+	if len(res.Figures) == 0 {
+		own = nil
+	}
+	rows[0] = append(rows[0], own...)
 	for i := range res.Tables {
 		t := &res.Tables[i]
 		for _, r := range t.Rows {
@@ -49,8 +53,8 @@ func TablesCSV(w io.Writer, res *analyse.Result) error {
 					value = number(c.Estimate.Value)
 				}
 				line = append(append(line, value), ratio(&c.Estimate, c.Combinations > 0 && !r.Baseline)...)
-				rows = append(rows, append(line, strconv.Itoa(c.Estimate.N), string(c.Verdict), c.Why, res.Accelerated(r.Cell), strconv.FormatBool(res.Modelled),
-					"", "", "", "", "", "", ""))
+				rows = append(rows, append(line, strconv.Itoa(c.Estimate.N), string(c.Verdict), c.Why, res.Accelerated(r.Cell), strconv.FormatBool(res.Modelled)))
+				rows[len(rows)-1] = append(rows[len(rows)-1], make([]string, len(own))...)
 			}
 		}
 	}
