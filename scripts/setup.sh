@@ -11,6 +11,7 @@ go_dir=/usr/local/lib/tare/go # where a Go that is fetched here goes; the Makefi
 runsc_version=v0.0.0-20260905035102-160fafc42237
 runsc_dir=/usr/local/lib/tare/bin
 vsock_version=0.3.0
+qemu_dir=/usr/local/lib/tare/qemu # where a newer QEMU than the distribution's goes
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -118,7 +119,8 @@ setup_go() {
 # package of its own.
 setup_vm() {
 	[ "$(uname -m)" = x86_64 ] || return 0 # tare makes no others
-	packages qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils mke2fs:e2fsprogs xz:xz-utils
+	packages qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils mke2fs:e2fsprogs mkfs.xfs:xfsprogs xz:xz-utils
+	setup_qemu
 	for f in /usr/libexec/virtiofsd /usr/lib/qemu/virtiofsd /usr/lib/virtiofsd; do
 		[ -x "$f" ] && return 0
 	done
@@ -127,6 +129,43 @@ setup_vm() {
 	elif ! command -v virtiofsd >/dev/null 2>&1; then
 		say "this distribution has no virtiofsd; virtual machines have their files on virtio-blk"
 	fi
+}
+
+# Several I/O threads for a disk need QEMU 9.0. Debian 12 has 7.2, and a newer one among its
+# backports. That one goes beside the host's, which stays: the libraries that both need are there,
+# and the host's sources of packages are not changed.
+setup_qemu() {
+	[ "$(id -u)" = 0 ] && command -v dpkg-deb >/dev/null 2>&1 || return 0
+	[ ! -x "$qemu_dir/usr/bin/qemu-system-x86_64" ] || return 0
+	have=$(qemu-system-x86_64 --version 2>/dev/null | sed -n 's/^QEMU emulator version \([0-9]*\).*/\1/p')
+	[ "${have:-9}" -lt 9 ] || return 0
+	name=$(. /etc/os-release && echo "${VERSION_CODENAME:-none}")
+	suite=$name-backports
+	got=$(mktemp -d)
+	trap 'rm -rf "$got"' EXIT
+	mkdir -p "$got/lists/partial" "$got/cache/archives/partial" "$got/root"
+	# The host's own archive and key, but the other suite.
+	sources=$(grep -ls "^Suites:.*[ :]$name\( \|\$\)" /etc/apt/sources.list.d/*.sources | head -n 1)
+	if [ -n "$sources" ]; then
+		awk -v suite="$suite" 'BEGIN { RS = ""; ORS = "\n\n" } !/security/ { sub(/Suites:[^\n]*/, "Suites: " suite); print; exit }' "$sources" >"$got/apt.sources"
+		list=$got/apt.sources
+	else
+		list=$got/apt.list
+		sed -n "s/^\(deb .*\) $name .*/\1 $suite main/p" /etc/apt/sources.list 2>/dev/null | head -n 1 >"$list"
+	fi
+	apt="-o Dir::Etc::sourcelist=$list -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists=$got/lists -o Dir::Cache=$got/cache"
+	# shellcheck disable=SC2086 # lists of words
+	if (cd "$got" && apt-get $apt update -qq && apt-get $apt download -qq qemu-system-x86 qemu-system-common qemu-system-data seabios) >/dev/null 2>&1 &&
+		for deb in "$got"/*.deb; do dpkg-deb -x "$deb" "$got/root" || break; done &&
+		"$got/root/usr/bin/qemu-system-x86_64" --version >/dev/null 2>&1; then
+		mkdir -p "${qemu_dir%/*}"
+		mv "$got/root" "$qemu_dir"
+		chmod 755 "$qemu_dir"
+	else
+		say "$suite has no newer QEMU for this host; levels with two or more I/O threads for a disk are skipped"
+	fi
+	rm -rf "$got"
+	trap - EXIT
 }
 
 setup_runsc() {

@@ -45,8 +45,9 @@ type Setup struct {
 // Mount is a file system from the host.
 type Mount struct {
 	Kind     string `json:"kind"`   // MountVirtiofs or MountBlock
-	Source   string `json:"source"` // the virtiofs tag, or the serial of the virtio block device
+	Source   string `json:"source"` // the virtiofs tag, or the serial of the disk
 	Writable bool   `json:"writable"`
+	FS       string `json:"fs,omitempty"` // of a MountBlock: FSExt4, also if empty, or FSXFS
 }
 
 // Volume is storage from the host, and where the commands have it: a folder, or a device if
@@ -60,7 +61,13 @@ type Volume struct {
 // Kinds of Mount.
 const (
 	MountVirtiofs = "virtiofs"
-	MountBlock    = "block" // ext4
+	MountBlock    = "block"
+)
+
+// File systems of a MountBlock.
+const (
+	FSExt4 = "ext4"
+	FSXFS  = "xfs"
 )
 
 // Plug is the total that must be online, hot-plugged parts included. The operation waits

@@ -46,6 +46,10 @@ func TestFindBlock(t *testing.T) {
 	if dev, err := findBlock(sysfs(), "data"); err != nil || dev != "vdb" {
 		t.Errorf("%q %v", dev, err)
 	}
+	scsi := fstest.MapFS{"block/sda/device/vpd_pg80": {Data: []byte("\x00\x80\x00\x04data")}, "block/sr0/device/vpd_pg80": {Data: []byte{0}}}
+	if dev, err := findBlock(scsi, "data"); err != nil || dev != "sda" {
+		t.Errorf("on the SCSI bus: %q %v", dev, err)
+	}
 	if _, err := findBlock(sysfs(), "none"); err == nil || !strings.Contains(err.Error(), `"root"`) {
 		t.Errorf("%v", err)
 	}
@@ -57,7 +61,7 @@ func TestLoader(t *testing.T) {
 	steps := []Step{
 		{Always, []string{"ring", "pci"}}, {Always, []string{"ring", "console"}},
 		{"virtio:d00000001v*", []string{"ring", "net"}}, {"virtio:d00000002v*", []string{"ring", "broken", "blk"}},
-		{Late, []string{"overlay"}},
+		{"fs-xfs", []string{"crc32c", "xfs"}}, {Late, []string{"overlay"}},
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, OrderFile), []byte(FormatOrder(steps)), 0o644); err != nil {
@@ -89,6 +93,13 @@ func TestLoader(t *testing.T) {
 	_ = l.run(sysfs(), true)
 	if want := []string{"blk", "overlay"}; !slices.Equal(loaded, want) {
 		t.Errorf("later %v, want %v", loaded, want)
+	}
+	loaded = nil
+	if err := errors.Join(l.fileSystem("xfs"), l.fileSystem("ext4")); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"crc32c", "xfs"}; !slices.Equal(loaded, want) {
+		t.Errorf("for its file systems %v, want %v", loaded, want)
 	}
 	if none, err := openLoader(t.TempDir()); err != nil || none.run(sysfs(), true) != nil {
 		t.Errorf("a kernel with all built in: %v", err)

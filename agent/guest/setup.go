@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -136,7 +137,10 @@ func (m *machine) mount(mt Mount, target string) error {
 		if err != nil {
 			return err
 		}
-		source, fstype = path.Join("/dev", name), "ext4"
+		source, fstype = path.Join("/dev", name), cmp.Or(mt.FS, FSExt4)
+		if err := m.modules.fileSystem(fstype); err != nil {
+			return err
+		}
 	default:
 		return fmt.Errorf("unknown kind of mount %q; use %s or %s", mt.Kind, MountVirtiofs, MountBlock)
 	}
@@ -161,22 +165,26 @@ func waitBlock(sys fs.FS, serial string, within time.Duration) (string, error) {
 	}
 }
 
-// findBlock returns the block device with that serial, such as vda:
-// Documentation/ABI/testing/sysfs-block, "serial" of virtio_blk.
+// findBlock returns the block device with that serial, such as vda or sda. virtio_blk has it in
+// "serial" (Documentation/ABI/testing/sysfs-block). A SCSI disk has it in the page of vital product
+// data 0x80, behind four bytes (SPC-4, 7.8.17).
 func findBlock(sys fs.FS, serial string) (string, error) {
-	files, err := fs.Glob(sys, "block/*/serial")
+	devices, err := fs.Glob(sys, "block/*")
 	if err != nil {
 		return "", err
 	}
 	var seen []string
-	for _, f := range files {
-		b, err := fs.ReadFile(sys, f)
+	for _, d := range devices {
+		b, err := fs.ReadFile(sys, path.Join(d, "serial"))
 		if err != nil {
-			continue
+			if b, err = fs.ReadFile(sys, path.Join(d, "device/vpd_pg80")); err != nil || len(b) < 4 {
+				continue
+			}
+			b = b[4:]
 		}
 		s := strings.TrimSpace(string(b))
 		if s == serial {
-			return path.Base(path.Dir(f)), nil
+			return path.Base(d), nil
 		}
 		seen = append(seen, fmt.Sprintf("%q", s))
 	}

@@ -45,14 +45,14 @@ func (i *instance) serveRootDisk(ctx context.Context, h *hardware) error {
 	if err != nil {
 		return err
 	}
-	root := disk{serial: tagRoot, path: image, frozen: true, thread: -1}
+	root := disk{serial: tagRoot, path: image, frozen: true}
 	i.root = guest.Mount{Kind: guest.MountBlock, Source: tagRoot, Writable: i.spec.Upper != ""}
 	if i.spec.Upper != "" {
 		st, err := os.Stat(image)
 		if err != nil {
 			return err
 		}
-		root = disk{serial: tagRoot, path: filepath.Join(i.spec.Upper, upperDisk), over: image, thread: -1}
+		root = disk{serial: tagRoot, path: filepath.Join(i.spec.Upper, upperDisk), over: image}
 		i.ownFiles = append(i.ownFiles, root.path) // before it is written: half a file goes as well
 		if err := os.WriteFile(root.path, emptyQcow2(st.Size(), i.backing(image)), 0o600); err != nil {
 			return err

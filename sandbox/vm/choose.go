@@ -22,7 +22,7 @@ func (k *Hypervisor) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 	if err != nil {
 		return err
 	}
-	if err := o.checkVolumes(spec.Volumes); err != nil {
+	if err := o.checkVolumes(spec.Volumes, q); err != nil {
 		return err
 	}
 	if spec.Image == volume.HostRoot && o.rootfs == rootBlock {

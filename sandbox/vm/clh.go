@@ -52,8 +52,8 @@ func (q qemu) takes(o options) error {
 		return nil
 	case o.accel == accelTCG:
 		return fmt.Errorf("%s = %s: cloud-hypervisor cannot emulate a processor; write %s: %s, or leave it out", paramAccel, accelTCG, paramAccel, accelKVM)
-	case o.luks || o.threads > 0 || o.cache != "" || o.aio != "" || o.diskQueues > 0:
-		return fmt.Errorf("%s, %s, %s, %s and %s are QEMU's: cloud-hypervisor has a thread for each disk, and encrypts none", paramThreads, paramDisk, paramCache, paramAIO, paramDiskQ)
+	case o.luks || o.threads > 0 || o.cache != "" || o.aio != "" || o.diskQueues > 0 || o.bus == busSCSI:
+		return fmt.Errorf("%s, %s, %s, %s, %s and %s are QEMU's: cloud-hypervisor has a thread for each disk, and encrypts none", paramThreads, paramDisk, paramCache, paramAIO, paramDiskQ, paramBus)
 	case o.snapshot:
 		return fmt.Errorf("%s = %s: only QEMU can save virtual machines; write %s: %s", paramStart, startSnapshot, paramStart, startBoot)
 	}

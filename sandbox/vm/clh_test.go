@@ -27,7 +27,7 @@ func TestLineCLH(t *testing.T) {
 		name: "s", vmm: cloudHypervisor, dir: dir, accel: accelKVM, files: boot.Files{Kernel: "/k", Initramfs: "/i"},
 		vcpus: 2, maxVCPUs: 4, memory: 512 << 20, maxMemory: 640 << 20, shared: true, api: file(), events: file(), console: file(),
 		shares: []*share{{tag: tagRoot, socket: "root.sock"}},
-		disks:  []disk{{serial: "data", path: `/d, "x"`, thread: -1}, {serial: "root", path: "/u", over: "/image", thread: -1}},
+		disks:  []disk{{serial: "data", path: `/d, "x"`}, {serial: "root", path: "/u", over: "/image"}},
 		tap:    &network.TapLink{Files: []*os.File{file(), file()}, MAC: []byte{2, 0, 0, 0, 0, 1}}, args: []string{"--seccomp", "log"},
 	}
 	l, err := h.lineCLH()

@@ -39,10 +39,10 @@ func TestDiskOptions(t *testing.T) {
 // TestDiskLine: the thread and the key are there before the disk that names them.
 func TestDiskLine(t *testing.T) {
 	l := &line{}
-	l.disk(disk{serial: "data", path: "/d", luks: true, thread: 0})
+	l.disk(disk{serial: "data", path: "/d", luks: true, threads: []int{0}})
 	text := strings.Join(l.args, " ")
 	at := -1
-	for _, s := range []string{"-object " + secret, "-object iothread,id=io0", `"driver":"luks"`, ",iothread=io0"} {
+	for _, s := range []string{"-object " + secret, `"driver":"luks"`, "-object iothread,id=io0", `"iothread":"io0"`} {
 		next := strings.Index(text, s)
 		if next <= at {
 			t.Fatalf("%q is missing, or too early, in %s", s, text)
@@ -53,7 +53,7 @@ func TestDiskLine(t *testing.T) {
 		t.Errorf("no key in %s", text)
 	}
 	l = &line{}
-	l.disk(disk{serial: "data", path: "/d", thread: -1})
+	l.disk(disk{serial: "data", path: "/d"})
 	if text := strings.Join(l.args, " "); strings.Contains(text, "io0") || strings.Contains(text, "key0") || !strings.Contains(text, `"driver":"raw"`) {
 		t.Errorf("a raw disk: %s", text)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/netip"
 	"os"
@@ -40,6 +41,7 @@ type instance struct {
 	incoming  *os.File // the saved machine that it resumes; nil boots
 	root      guest.Mount
 	volumes   []guest.Volume
+	threads   [][]int  // the I/O threads of each of the volumes' disks
 	ownFiles  []string // disks that end with it
 	machine   *machine
 	up        guest.Up
@@ -123,6 +125,7 @@ func (i *instance) Facts() map[string]string {
 	if s.CPUQuotaCores > 0 {
 		f["cpu_quota"] = strconv.FormatFloat(s.CPUQuotaCores, 'g', -1, 64)
 	}
+	maps.Copy(f, i.diskFacts())
 	if i.tap != nil {
 		f["network_helper"], f["network_queues"] = strings.ToLower(i.machine.vmm), strconv.Itoa(i.o.queues)
 		if len(i.vhost) > 0 {

@@ -43,10 +43,13 @@ type disk struct {
 	over   string // of a qcow2 file: the raw image that it is laid over; "": path is raw itself
 	frozen bool   // read-only
 	luks   bool   // encrypted, with secret
-	thread int    // of QEMU's own that serves it; -1: the main loop does
+	bus    string // busBlk or busSCSI; "" is busBlk
 	queues int    // 0: one for each vCPU
-	cache  string // one of cacheModes; "" is QEMU's own choice
-	aio    string // one of aioModes; "" is QEMU's own choice
+	// threads are the numbers of the I/O threads that serve it. With several, each serves some of the
+	// disk's queues. None: QEMU's main loop serves the disk.
+	threads []int
+	cache   string // one of cacheModes; "" is QEMU's own choice
+	aio     string // one of aioModes; "" is QEMU's own choice
 }
 
 // line is a command line in the making, and the files that it names by number.
@@ -168,22 +171,58 @@ func (l *line) disk(d disk) {
 		l.add("-object", secret)
 		blockdev["driver"], blockdev["key-secret"] = diskLUKS, "key0"
 	}
-	device := fmt.Sprintf("virtio-blk-pci,drive=%s,serial=%s,werror=report,rerror=report", d.serial, d.serial)
-	if d.queues > 0 {
-		device += fmt.Sprintf(",num-queues=%d", d.queues)
-	}
-	if d.thread >= 0 {
-		id := "iothread,id=io" + strconv.Itoa(d.thread)
-		if !slices.Contains(l.args, id) {
-			l.add("-object", id)
-		}
-		device += ",iothread=io" + strconv.Itoa(d.thread)
-	}
 	node, err := json.Marshal(blockdev)
 	if err != nil {
 		panic(err) // strings and truth values can be written
 	}
-	l.add("-blockdev", string(node), "-device", device)
+	l.add("-blockdev", string(node))
+	l.front(d)
+}
+
+// front adds what the guest sees of a disk. A disk of SCSI has a controller of its own, since the
+// queues and the threads are the controller's.
+func (l *line) front(d disk) {
+	queued := map[string]any{"driver": "virtio-blk-pci"}
+	shown := queued
+	queues := "num-queues"
+	if d.bus == busSCSI {
+		queues = "num_queues"
+		controller := "scsi-" + d.serial
+		queued = map[string]any{"driver": "virtio-scsi-pci", "id": controller}
+		shown = map[string]any{"driver": "scsi-hd", "bus": controller + ".0"}
+	}
+	if d.queues > 0 {
+		queued[queues] = d.queues
+	}
+	var mapping []map[string]string
+	for _, n := range d.threads {
+		name := "io" + strconv.Itoa(n)
+		if object := "iothread,id=" + name; !slices.Contains(l.args, object) {
+			l.add("-object", object)
+		}
+		mapping = append(mapping, map[string]string{"iothread": name})
+	}
+	switch len(mapping) {
+	case 0:
+	case 1: // older versions have this too
+		queued["iothread"] = mapping[0]["iothread"]
+	default:
+		queued[mappingOption] = mapping
+	}
+	shown["drive"], shown["serial"], shown["werror"], shown["rerror"] = d.serial, d.serial, "report", "report"
+	l.device(queued)
+	if d.bus == busSCSI {
+		l.device(shown)
+	}
+}
+
+// device adds a device in JSON, the only form that lists of I/O threads have.
+func (l *line) device(options map[string]any) {
+	text, err := json.Marshal(options)
+	if err != nil {
+		panic(err) // strings and numbers can be written
+	}
+	l.add("-device", string(text))
 }
 
 // network adds the card: a pair of queues for each file of the tap, and a vector for

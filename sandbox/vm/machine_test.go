@@ -103,9 +103,9 @@ func TestGaveUp(t *testing.T) {
 
 // TestLineOfDisks: a full disk of the host is told to the guest, and QEMU is confined where it can be.
 func TestLineOfDisks(t *testing.T) {
-	h := &hardware{accel: accelTCG, vcpus: 1, maxVCPUs: 1, box: true, disks: []disk{{serial: "data", path: "/d", thread: -1}}}
+	h := &hardware{accel: accelTCG, vcpus: 1, maxVCPUs: 1, box: true, disks: []disk{{serial: "data", path: "/d"}}}
 	got := strings.Join(h.line().args, " ")
-	for _, want := range []string{"serial=data,werror=report,rerror=report", "-sandbox on,obsolete=deny"} {
+	for _, want := range []string{`"serial":"data","werror":"report"`, "-sandbox on,obsolete=deny"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
 		}

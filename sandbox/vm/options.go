@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strconv"
 
+	"tare/agent/guest"
 	"tare/param"
 	"tare/sandbox"
 	"tare/sizing"
@@ -20,10 +21,13 @@ const (
 	paramStart    = "start"
 	paramQueues   = "network_queues"
 	paramThreads  = "io_threads"
+	paramPinned   = "io_threads_pinned"
 	paramDisk     = "disk"
 	paramCache    = "disk_cache"
 	paramAIO      = "disk_aio"
 	paramDiskQ    = "disk_queues"
+	paramBus      = "disk_bus"
+	paramDiskFS   = "disk_fs"
 	paramSizing   = "sizing"
 	paramOverCPU  = "overhead_vcpus"
 	paramOverMem  = "overhead_memory"
@@ -48,6 +52,9 @@ const (
 
 	cacheHost = "host"
 	cacheNone = "none"
+
+	busBlk  = "virtio-blk"
+	busSCSI = "virtio-scsi"
 
 	aioThreads = "threads"
 	aioNative  = "native"
@@ -76,7 +83,9 @@ func (k *Hypervisor) Params() []param.Param {
 		{Name: paramQueues, Type: param.Int, Default: auto, Min: 1, Max: mostVCPUs, Words: []string{auto},
 			Help: "pairs of queues of the network card; auto is the number of vCPUs at boot"},
 		{Name: paramThreads, Type: param.Int, Default: "0", Min: 0, Max: mostThreads,
-			Help: "threads of QEMU's own that serve the disks of the volumes in turn; 0 leaves them to the main loop. More needs rootfs block"},
+			Help: "QEMU's I/O threads for the disks of the volumes; each serves a share of each disk's queues. 0 leaves the disks to the main loop. More needs rootfs block, and two or more need QEMU 9.0 and as many queues"},
+		{Name: paramPinned, Type: param.Bool, Default: "false",
+			Help: "bind each I/O thread to one processor, in turn"},
 		{Name: paramDisk, Type: param.Enum, Default: diskRaw, Words: []string{diskRaw, diskLUKS},
 			Help: "what the disk of /data is on the host: raw; luks, encrypted by QEMU (AES), which needs rootfs block"},
 		{Name: paramCache, Type: param.Enum, Default: cacheHost, Words: []string{cacheHost, cacheNone},
@@ -85,6 +94,10 @@ func (k *Hypervisor) Params() []param.Param {
 			Help: "how QEMU reads and writes the volumes' disks: threads, a pool of them; native, io_submit, which needs disk_cache none; io_uring"},
 		{Name: paramDiskQ, Type: param.Int, Default: auto, Min: 1, Max: mostVCPUs, Words: []string{auto},
 			Help: "queues of each of the volumes' disks; auto is one for each vCPU at boot"},
+		{Name: paramBus, Type: param.Enum, Default: busBlk, Words: []string{busBlk, busSCSI},
+			Help: "what the guest has the volumes' disks on: virtio-blk; virtio-scsi, with a controller for each disk"},
+		{Name: paramDiskFS, Type: param.Enum, Default: guest.FSExt4, Words: []string{guest.FSExt4, guest.FSXFS},
+			Help: "the file system of a disk that tare makes for the machine; xfs needs mkfs.xfs (package xfsprogs)"},
 		{Name: paramSizing, Type: param.Enum, Default: string(sizing.Go), Words: []string{string(sizing.Go), string(sizing.RS)},
 			Help: "whose rule makes the size: go, Kata's runtime in Go, which plugs the limits in; rs, runtime-rs, the default since Kata 4, which boots limits and overhead, and takes default_vcpus and default_memory only without limits"},
 		{Name: paramOverCPU, Type: param.Float, Default: strconv.FormatFloat(sizing.DefaultOverheadVCPUs, 'g', -1, 64), Min: 0, Max: mostVCPUs,
@@ -108,7 +121,9 @@ type options struct {
 	snapshot bool
 	queues   int
 	threads  int  // of QEMU's own for the volumes' disks
+	pinned   bool // each of them to a processor
 	luks     bool // those disks are encrypted
+	bus, fs  string
 
 	diskQueues int    // 0: one for each vCPU
 	cache, aio string // of the volumes' disks; "" is the default
@@ -132,7 +147,8 @@ func (k *Hypervisor) read(spec sandbox.Spec, hostCPUs int) (options, error) {
 	if o.snapshot && o.rootfs != rootBlock {
 		return o, fmt.Errorf("a virtual machine with virtiofs cannot be saved, so start = %s needs rootfs = %s", startSnapshot, rootBlock)
 	}
-	o.threads, o.luks = v.Int(paramThreads), v.Str(paramDisk) == diskLUKS
+	o.threads, o.pinned, o.luks = v.Int(paramThreads), v.Bool(paramPinned), v.Str(paramDisk) == diskLUKS
+	o.bus, o.fs = v.Str(paramBus), v.Str(paramDiskFS)
 	if o.cache = v.Str(paramCache); o.cache == cacheHost {
 		o.cache = ""
 	}
@@ -201,10 +217,17 @@ func (o *options) bootable(p sizing.Pod, overheadMiB int) error {
 
 // checkDisk says what the parameters of the disk of /data need.
 func (o *options) checkDisk() error {
+	if o.pinned && o.threads == 0 {
+		return fmt.Errorf("%s: there are no I/O threads to bind; write %s: 1 or more", paramPinned, paramThreads)
+	}
 	named := fmt.Sprintf("%s = %d", paramThreads, o.threads)
 	switch {
+	case o.luks && o.fs != guest.FSExt4:
+		return fmt.Errorf("%s = %s is made with ext4 alone; write %s: %s", paramDisk, diskLUKS, paramDiskFS, guest.FSExt4)
 	case o.luks:
 		named = fmt.Sprintf("%s = %s", paramDisk, diskLUKS)
+	case o.fs != guest.FSExt4:
+		named = fmt.Sprintf("%s = %s", paramDiskFS, o.fs)
 	case o.threads == 0:
 		return nil
 	}

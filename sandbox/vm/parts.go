@@ -23,6 +23,9 @@ type Part struct {
 func Parts(ctx context.Context, source boot.Source, cache string) []Part {
 	q, err := findQEMU(ctx, "")
 	out := []Part{{"QEMU", strings.TrimSpace(q.path + " " + q.version), err}, kvmPart(cache)}
+	if err == nil && !q.maps[busBlk] {
+		out = append(out, Part{Name: "I/O threads", Err: fmt.Errorf("QEMU %s cannot divide a disk among several I/O threads, and levels of %s that need it are skipped; install QEMU %s or later", q.version, paramThreads, mappingSince(busBlk))})
+	}
 	vhost := Part{Name: "vhost-net", Detail: "the kernel moves a machine's packets"}
 	if f, err := os.OpenFile("/dev/vhost-net", os.O_RDWR, 0); err == nil {
 		_ = f.Close()

@@ -26,8 +26,31 @@ type qemu struct {
 	path         string
 	vmm          string // theQEMU or cloudHypervisor
 	major, minor int
-	version      string // "7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)"
-	confines     bool   // it has -sandbox, here; cloud-hypervisor confines itself
+	version      string          // "7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)"
+	confines     bool            // it has -sandbox, here; cloud-hypervisor confines itself
+	maps         map[string]bool // buses whose queues it maps to several I/O threads
+}
+
+// mappingOption maps a disk's queues to several I/O threads, in turn: qapi/virtio.json,
+// IOThreadVirtQueueMapping.
+const mappingOption = "iothread-vq-mapping"
+
+// mappingSince is the first version of QEMU that has mappingOption for a bus.
+func mappingSince(bus string) string {
+	if bus == busSCSI {
+		return "10.0"
+	}
+	return "9.0"
+}
+
+// mapped asks a QEMU for which buses it has mappingOption: distributions add it to older versions.
+func mapped(ctx context.Context, path string) map[string]bool {
+	out := map[string]bool{}
+	for bus, device := range map[string]string{busBlk: "virtio-blk-pci", busSCSI: "virtio-scsi-pci"} {
+		text, err := says(ctx, path, "-device", device+",help")
+		out[bus] = err == nil && strings.Contains(text, mappingOption)
+	}
+	return out
 }
 
 // confined keeps QEMU, which runs as root, from calls that it has no need of once it runs
@@ -49,10 +72,12 @@ const (
 
 const installQEMU = "apt-get install --no-install-recommends qemu-system-x86"
 
-// findQEMU finds the program and asks it for its version; own names one of the
-// study's, "" stands for the distribution's.
-func findQEMU(ctx context.Context, own string) (qemu, error) {
-	names, instead := []string{"qemu-system-x86_64", "/usr/libexec/qemu-kvm"}, installQEMU
+// setupQEMU is where `make setup` puts a newer QEMU than the distribution's.
+const setupQEMU = rootfs.ToolDir + "/../qemu/usr/bin/qemu-system-x86_64"
+
+// findQEMU finds the newest QEMU of this host. own names one of the study's in its place; "" names none.
+func findQEMU(ctx context.Context, own string) (found qemu, err error) {
+	names, instead := []string{"qemu-system-x86_64", "/usr/libexec/qemu-kvm", setupQEMU}, installQEMU
 	if own != "" {
 		names, instead = []string{own}, "write runtime: and the path of a QEMU or a cloud-hypervisor"
 	}
@@ -70,15 +95,23 @@ func findQEMU(ctx context.Context, own string) (qemu, error) {
 			return qemu{}, fmt.Errorf("%s: %w; %s", path, err, instead)
 		}
 		q.path = path
-		if q.vmm == theQEMU {
-			q.confines = confines(ctx, path)
+		if found.path == "" || q.newer(found) {
+			found = q
 		}
-		return q, nil
 	}
-	if own != "" {
-		return qemu{}, fmt.Errorf("this host has no %s; install it, or correct runtime in the study", own)
+	switch {
+	case found.path == "" && own != "":
+		return found, fmt.Errorf("this host has no %s; install it, or correct runtime in the study", own)
+	case found.path == "":
+		return found, fmt.Errorf("this host has no qemu-system-x86_64; %s", installQEMU)
+	case found.vmm == theQEMU:
+		found.confines, found.maps = confines(ctx, found.path), mapped(ctx, found.path)
 	}
-	return qemu{}, fmt.Errorf("this host has no qemu-system-x86_64; %s", installQEMU)
+	return found, nil
+}
+
+func (q qemu) newer(than qemu) bool {
+	return q.major > than.major || q.major == than.major && q.minor > than.minor
 }
 
 // sayWithin bounds how long a program may take to say what it is.

@@ -169,6 +169,9 @@ func (i *instance) boot(ctx context.Context, h *hardware) error {
 	if err := i.turnOn(ctx, h); err != nil {
 		return err
 	}
+	if err := i.pinThreads(ctx); err != nil {
+		return err
+	}
 	if h.incoming != nil {
 		if err := i.machine.resume(ctx); err != nil {
 			return err

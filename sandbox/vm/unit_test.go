@@ -97,7 +97,7 @@ func TestLine(t *testing.T) {
 	h := &hardware{
 		name: "s", accel: accelTCG, files: boot.Files{Kernel: "/k", Initramfs: "/i"}, vcpus: 2, maxVCPUs: 4, memory: 512 << 20, maxMemory: 640 << 20,
 		shared: true, qmp: file(), agent: file(), console: file(), shares: []*share{{tag: tagRoot, qemu: file()}},
-		disks: []disk{{serial: "data", path: `/d, "x"`, thread: -1}, {serial: "root", path: "/u", over: "/image", thread: -1}},
+		disks: []disk{{serial: "data", path: `/d, "x"`}, {serial: "root", path: "/u", over: "/image"}},
 		tap:   &network.TapLink{Files: []*os.File{file(), file()}, MAC: []byte{2, 0, 0, 0, 0, 1}}, vhost: []*os.File{file(), file()},
 		incoming: file(), args: []string{"-cpu", "host,-pmu"},
 	}

@@ -1,12 +1,16 @@
 package vm
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 
 	"tare/agent/guest"
 	"tare/host/ext4"
+	"tare/host/rootfs"
 	"tare/host/spawn"
 	"tare/sandbox"
 	"tare/volume"
@@ -21,8 +25,8 @@ func (o *options) isDisk(v volume.Volume) bool {
 	return o.rootfs == rootBlock || v.Mode == volume.Block || v.Medium == volume.Image
 }
 
-// checkVolumes says what the volumes need that the options do not give.
-func (o *options) checkVolumes(volumes []volume.Volume) error {
+// checkVolumes says what the volumes need that the options or QEMU do not give.
+func (o *options) checkVolumes(volumes []volume.Volume, q qemu) error {
 	disks := 0
 	for _, v := range volumes {
 		if v.Medium == volume.Bind && o.rootfs == rootBlock {
@@ -32,10 +36,8 @@ func (o *options) checkVolumes(volumes []volume.Volume) error {
 			disks++
 		}
 	}
-	if disks > 0 && o.threads > disks {
-		return fmt.Errorf("%s = %d: a disk is served by one thread, and the virtual machine has %d; write %d", paramThreads, o.threads, disks, disks)
-	}
-	return nil
+	_, err := o.threadsOf(disks, q)
+	return err
 }
 
 // noDirectories refuses a directory of the host, which disks cannot show.
@@ -47,15 +49,28 @@ func (o *options) noDirectories(dir string) error {
 func (i *instance) serveVolumes(ctx context.Context, h *hardware) error {
 	disks := 0
 	for _, m := range i.spec.Mounts {
+		if i.o.isDisk(m.Volume) {
+			disks++
+		}
+	}
+	threads, err := i.o.threadsOf(disks, i.qemu)
+	if err != nil {
+		return err
+	}
+	i.threads = threads
+	for _, m := range i.spec.Mounts {
 		if m.Medium == volume.Bind && i.o.rootfs == rootBlock {
 			return i.o.noDirectories(m.Source) // a disk would be a file in it
 		}
 		v := guest.Volume{Mount: guest.Mount{Kind: guest.MountVirtiofs, Source: m.Name, Writable: !m.ReadOnly}, Target: m.Path(), Device: m.Mode == volume.Block}
 		var err error
 		if i.o.isDisk(m.Volume) {
-			v.Kind = guest.MountBlock
-			err = i.serveDisk(ctx, h, m, disks)
-			disks++
+			v.Kind, v.FS = guest.MountBlock, guest.FSExt4
+			if ownDisk(m) {
+				v.FS = i.o.fs
+			}
+			err = i.serveDisk(ctx, h, m, threads[0])
+			threads = threads[1:]
 		} else {
 			var view func() error
 			if m.ReadOnly {
@@ -71,21 +86,24 @@ func (i *instance) serveVolumes(ctx context.Context, h *hardware) error {
 	return nil
 }
 
-// serveDisk adds the nth disk. One that is a directory on the host is a file in it, with a
-// file system of its own.
-func (i *instance) serveDisk(ctx context.Context, h *hardware, m sandbox.Mount, n int) error {
-	d := disk{serial: m.Name, path: m.Source, cache: i.o.cache, aio: i.o.aio, queues: i.o.diskQueues, thread: -1}
-	if i.o.threads > 0 {
-		d.thread = n % i.o.threads
-	}
-	if m.Mode == volume.Block || m.Medium == volume.Image {
+// ownDisk reports whether a volume that is a disk in a machine is a directory on the host: its disk
+// is a file there, with a file system of its own.
+func ownDisk(m sandbox.Mount) bool { return m.Mode != volume.Block && m.Medium != volume.Image }
+
+// serveDisk adds a disk and the numbers of its I/O threads.
+func (i *instance) serveDisk(ctx context.Context, h *hardware, m sandbox.Mount, threads []int) error {
+	d := disk{serial: m.Name, path: m.Source, cache: i.o.cache, aio: i.o.aio, bus: i.o.bus, queues: i.o.diskQueues, threads: threads}
+	if !ownDisk(m) {
 		h.disks = append(h.disks, d)
 		return nil
 	}
 	d.path, d.luks = filepath.Join(m.Source, dataDisk), i.o.luks
 	i.ownFiles = append(i.ownFiles, d.path)
 	h.disks = append(h.disks, d)
-	if !d.luks {
+	switch {
+	case i.o.fs == guest.FSXFS:
+		return makeXFS(ctx, d.path, dataRoom)
+	case !d.luks:
 		return ext4.Make(ctx, d.path, "", dataRoom)
 	}
 	encrypted, err := i.kind.encrypted(ctx)
@@ -93,4 +111,17 @@ func (i *instance) serveDisk(ctx context.Context, h *hardware, m sandbox.Mount, 
 		return err
 	}
 	return copySparse(encrypted, d.path)
+}
+
+// makeXFS makes a sparse file of that many bytes with an empty XFS: mkfs.xfs(8).
+func makeXFS(ctx context.Context, path string, size int64) error {
+	tool, ok := rootfs.Lookup("mkfs.xfs")
+	if !ok {
+		return errors.New("this host has no mkfs.xfs, which " + paramDiskFS + " = " + guest.FSXFS + " needs; apt-get install xfsprogs")
+	}
+	out, err := exec.CommandContext(ctx, tool, "-q", "-f", "-d", fmt.Sprintf("name=%s,file,size=%d", path, size)).CombinedOutput() //nolint:gosec // the host's own program
+	if err != nil {
+		return fmt.Errorf("mkfs.xfs: %w: %s", err, bytes.TrimSpace(out))
+	}
+	return nil
 }

@@ -27,9 +27,13 @@ func wanted() []string {
 	return []string{
 		"virtio_pci", "virtio_console", "vmw_vsock_virtio_transport", // the ways to the host
 		"virtio_net", "virtio_blk", "virtiofs", "virtio_rng",
-		"ext4", "overlay",
+		"virtio_scsi", scsiDisk, "ext4", "xfs", "overlay",
 	}
 }
+
+// scsiDisk drives the disks of virtio_scsi, and is loaded with it: of itself it only has the alias of
+// a disk on the SCSI bus.
+const scsiDisk = "sd_mod"
 
 // needed are those without which there is no way to the host.
 func needed() []string { return []string{"virtio_pci", "virtio_console"} }
@@ -154,7 +158,14 @@ func (l *library) steps(names []string) ([]guest.Step, error) {
 		if slices.Contains(needed(), n) {
 			s.When = guest.Always
 		}
-		for _, a := range l.read[n].aliases {
+		of := n
+		switch n {
+		case scsiDisk:
+			of = "virtio_scsi"
+		case guest.FSExt4, guest.FSXFS:
+			s.When = guest.FSPrefix + n
+		}
+		for _, a := range l.read[of].aliases {
 			if s.When == guest.Late && strings.HasPrefix(a, guest.DevicePrefix) && !strings.ContainsAny(a, " \n") {
 				s.When = a
 			}
