@@ -58,7 +58,7 @@ func (p *Plan) blockOrder(pass, stratum, again int) []int {
 	order := shuffled(len(s.cells), p.study.Seed, pass, text)
 	out := order[:0]
 	for _, i := range order {
-		if id := s.cells[i]; !p.cells[id].skipped && !p.cells[id].over(pass) {
+		if id := s.cells[i]; !p.cells[id].skipped && !p.cells[id].over(pass) && s.asks(pass, id) {
 			out = append(out, id)
 		}
 	}

@@ -43,6 +43,7 @@ import (
 	"time"
 
 	"tare/analyse/stat"
+	"tare/analyse/tune"
 	"tare/record"
 	"tare/study"
 )
@@ -82,6 +83,7 @@ const (
 	EndNoComparison = "no-comparison" // there is no baseline, or no treatment
 	EndGaveUp       = "gave-up"       // the baseline, or every treatment, was given up
 	EndSkipped      = "skipped"       // none of its cells can run here
+	EndFound        = "found"         // the level that the study looks for
 )
 
 type cellState struct {
@@ -110,6 +112,8 @@ type stratumState struct {
 
 	// of the walk:
 	ending    *Ending
+	asked     [][]int // of a study that looks for a level: the cells of each pass
+	found     tune.Step
 	counted   bool    // its counting trial is done, or it has no counting trial
 	uncounted string  // why its counting trials failed
 	closed    int     // blocks that are complete
@@ -219,6 +223,9 @@ func declared(st *study.Study) []int {
 
 func lastPass(st *study.Study) int {
 	last := st.Stop.Fixed
+	if st.Stop.Tune > 0 {
+		last = tuneMost
+	}
 	if last <= 0 {
 		last = slices.Max(declared(st))
 	}

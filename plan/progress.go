@@ -64,7 +64,7 @@ func (p *Plan) Remaining(estimate func(record.Cell) time.Duration) Progress {
 		mean, known := p.meanTime(s)
 		for _, id := range s.cells {
 			c := &p.cells[id]
-			if c.skipped || c.gaveUp != "" || c.over(s.closed+1) {
+			if c.skipped || c.gaveUp != "" || c.over(s.closed+1) || !s.asks(w.pass, id) {
 				continue
 			}
 			from := s.closed

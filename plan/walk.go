@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tare/analyse/stat"
+	"tare/analyse/tune"
 )
 
 // walk is how far the study has been followed over the recorded results. Every decision
@@ -55,6 +56,7 @@ func (p *Plan) rewind() {
 	for i := range p.strata {
 		s := &p.strata[i]
 		s.ending, s.counted, s.uncounted, s.closed, s.time, s.width = nil, false, "", 0, 0, 0
+		s.asked, s.found = nil, tune.Step{}
 		if !slices.ContainsFunc(s.cells, func(id int) bool { return !p.cells[id].skipped }) {
 			s.ending = &Ending{Code: EndSkipped, Text: "none of its cells can run here"}
 		}
@@ -88,6 +90,7 @@ func (p *Plan) advance() (at waiting, ok bool) {
 				continue
 			}
 			w.pass++
+			p.ask()
 			w.order, w.pos = p.passOrder(w.pass), 0
 			for _, x := range w.watches {
 				x.at = 0
@@ -214,7 +217,7 @@ func (p *Plan) closeBlock() {
 // closePass takes the decisions at the end of a pass.
 func (p *Plan) closePass() {
 	pass := p.walk.pass
-	look := p.study.Stop.Fixed <= 0 && slices.Contains(p.rule.Looks, pass)
+	look := p.study.Stop.Fixed <= 0 && p.study.Stop.Tune == 0 && slices.Contains(p.rule.Looks, pass)
 	if look {
 		sums, priors := p.summarise(pass)
 		for i := range p.strata {
@@ -277,6 +280,9 @@ func (p *Plan) judge(s *stratumState, pass int, look bool) (code, text string) {
 		}
 		alive++
 		yields = yields || c.yields
+	}
+	if p.study.Stop.Tune > 0 {
+		return p.judgeTuned(s, pass)
 	}
 	comparable := s.baseline >= 0 && treatments > 0 && s.response != ""
 	switch {

@@ -265,7 +265,7 @@ func (d *draft) fraction(n *yaml.Node, what string, lo, hi float64, dst *float64
 
 func (d *draft) stop(n *yaml.Node) {
 	s := &d.study.Stop
-	keys := d.keys(n, "stop", "fixed", "looks", "confidence", "width", "margin")
+	keys := d.keys(n, "stop", "fixed", "looks", "confidence", "width", "margin", "tune")
 	d.count(keys["fixed"].val, "fixed", 1, 100_000, &s.Fixed)
 	if p, ok := keys["fixed"]; ok {
 		for _, k := range []string{"looks", "width"} {
@@ -293,13 +293,32 @@ func (d *draft) stop(n *yaml.Node) {
 			d.bad(p.key, "write looks: [3, 4, 6, 8]", "looks has no numbers of blocks")
 		}
 	}
+	if p, ok := keys["tune"]; ok {
+		d.tune(p, keys)
+	}
 	d.fraction(keys["confidence"].val, "confidence", 0.5, 1, &s.Confidence)
 	d.fraction(keys["margin"].val, "margin", 0, 1, &s.Margin)
-	if _, ok := keys["width"]; !ok && s.Fixed == 0 {
+	if _, ok := keys["width"]; !ok && s.Fixed == 0 && s.Tune == 0 {
 		// Wider, and equal things would seldom be called equivalent.
 		s.Width = s.Margin / 2
 	}
 	d.fraction(keys["width"].val, "width", 0, 1, &s.Width)
+}
+
+// tune reads which level the study looks for: "best", or the fewest that reaches a share of it.
+func (d *draft) tune(p pair, keys map[string]pair) {
+	s := &d.study.Stop
+	for _, k := range []string{"fixed", "looks", "width"} {
+		if q, both := keys[k]; both {
+			d.bad(q.key, "remove "+k+" or tune", "%s has no effect together with tune (line %d)", k, p.key.Line)
+		}
+	}
+	s.Fixed, s.Looks, s.Width = 0, nil, 0
+	if p.val.Value == TuneBest {
+		s.Tune = 1
+		return
+	}
+	d.fraction(p.val, "tune", 0.5, 1, &s.Tune)
 }
 
 func (d *draft) budget(p pair) {

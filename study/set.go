@@ -12,7 +12,7 @@ import (
 // settable are the keys outside factors and workloads that --set reaches.
 func settable() []string {
 	return []string{"seed", "compare", "baseline", "retries", "turns", "timeout", "limits", "sentinel", "calls", "published",
-		"stop.fixed", "stop.looks", "stop.confidence", "stop.width", "stop.margin",
+		"stop.fixed", "stop.looks", "stop.confidence", "stop.width", "stop.margin", "stop.tune",
 		"budget.blocks", "budget.time", "collect.use", "collect.rate"}
 }
 
@@ -50,9 +50,11 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (changed s
 		// The two stopping rules exclude each other, and the argument wins.
 		switch key {
 		case "stop.fixed":
-			remove(target, "looks", "width")
+			remove(target, "looks", "width", "tune")
+		case "stop.tune":
+			remove(target, "fixed", "looks", "width")
 		case "stop.looks", "stop.width":
-			remove(target, "fixed")
+			remove(target, "fixed", "tune")
 		}
 		return ""
 	case key == FactorWorkload:

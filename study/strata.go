@@ -230,8 +230,22 @@ func (d *draft) stratumResponses() {
 			}
 			known[w][id] = names
 		}
-		s.Responses = names
+		s.Responses, s.Better = names, d.better(w, s)
 	}
+}
+
+// better is the direction of a stratum's first response.
+func (d *draft) better(w *load, s *Stratum) record.Better {
+	v, err := w.values(d.study, s.Shared)
+	if err != nil || w.info.Responses == nil || len(s.Responses) == 0 {
+		return ""
+	}
+	for _, r := range w.info.Responses(v) {
+		if r.Name == s.Responses[0] {
+			return r.Better
+		}
+	}
+	return ""
 }
 
 // having returns those of the names that are a response's, in their order.

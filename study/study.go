@@ -81,9 +81,10 @@ type Stratum struct {
 	Workload int           // index into Study.Workloads
 	Cells    []record.Cell // every treatment, in the study's order
 
-	Responses []string    // those of the workload's that this stratum has; the first decides when to stop
-	Baseline  int         // index into Cells; -1 when it is excluded
-	Counting  record.Cell // of the trial that counts its system calls, CountingCell of one of Cells; nil: none does
+	Responses []string      // those of the workload's that this stratum has; the first decides when to stop
+	Better    record.Better // of the first
+	Baseline  int           // index into Cells; -1 when it is excluded
+	Counting  record.Cell   // of the trial that counts its system calls, CountingCell of one of Cells; nil: none does
 	// Uncounted says why none does, where the study counts calls; else "".
 	Uncounted string
 }
@@ -140,6 +141,9 @@ type Resolved struct {
 	Options     param.Values  // of the kind
 }
 
+// TuneBest is the word for the best level itself in stop.tune.
+const TuneBest = "best"
+
 // Stop is the stopping rule.
 type Stop struct {
 	Fixed      int     // blocks, whatever they show; 0: adaptive
@@ -147,6 +151,10 @@ type Stop struct {
 	Confidence float64 // of the intervals, 0.95
 	Width      float64 // relative half-width of the interval that is narrow enough; half of Margin unless said
 	Margin     float64 // ratios within 1 +- Margin are equivalent, 0.03
+	// Tune is the share of the best that the fewest level of the compared factor is to reach; 1: the
+	// best itself. The blocks then measure only levels that may be the answer (analyse/tune). 0: no level
+	// is looked for.
+	Tune float64
 }
 
 // widest is the largest share of the margin that a width may be without a warning. An interval
@@ -158,7 +166,7 @@ const widest = 2. / 3
 // Wide says that a study mostly stops before it can tell that two things are equal, and what
 // to write; "" if it does not.
 func (s Stop) Wide() string {
-	if s.Fixed > 0 {
+	if s.Fixed > 0 || s.Tune > 0 {
 		return ""
 	}
 	return s.WideAt(s.Width)

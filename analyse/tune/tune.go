@@ -151,7 +151,8 @@ func look(values [][]float64, open []int, g Goal) Step {
 // between them.
 const nearBest = 0.25
 
-// probes are levels that nobody has measured and that may change the answer: the middle of the gap
+// probes are levels that nobody has measured and that may change the answer: those of the screen, the
+// middle of the gap
 // below the answer, the middles of the gaps beside the best if both ends of a gap are near it, and
 // once, far from both, the middle of the widest gap, where a second peak may be.
 func (e *estimate) probes(open []int, answer, best int) []int {
@@ -160,6 +161,11 @@ func (e *estimate) probes(open []int, answer, best int) []int {
 		at[k] = slices.Index(open, i)
 	}
 	var out []int
+	for _, i := range screen(open) { // of which no trial was good
+		if !slices.Contains(e.levels, i) {
+			out = append(out, i)
+		}
+	}
 	middle := func(k int) { // of the gap that ends at the kth measured level
 		if k > 0 && k < len(at) && at[k]-at[k-1] > 1 {
 			out = append(out, open[(at[k]+at[k-1])/2])
