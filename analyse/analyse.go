@@ -109,6 +109,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	r.Structural = a.shares(r)
 	r.Tables = a.tables(r)
 	r.Figures = a.figures()
+	r.Tuned = a.tuned()
 	r.CPUCosts = a.cpuCosts(r)
 	r.Quotas = a.quotas()
 	r.Causes = a.causes(r)

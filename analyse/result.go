@@ -64,6 +64,8 @@ type Result struct {
 	// Figures are tables of figures of merit, likewise.
 	Figures []merit.Table `json:"figures,omitempty"`
 
+	Tuned []Tuned `json:"tuned,omitempty"` // the level to set, by stratum, where the study looks for one
+
 	CPUCosts []cpucost.Cost `json:"cpu_costs,omitempty"` // CPU time a unit of work costs, by stratum and treatment
 
 	Quotas []cpucost.Quota `json:"quotas,omitempty"` // CPU by role against the quota, by stratum, treatment and end, where there is one

@@ -35,6 +35,12 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (changed s
 		section, name, dotted = key[:i], key[i+1:], true
 	}
 	switch {
+	case key == "tables":
+		if strings.TrimSpace(value) != "none" {
+			r.bad(arg, "write tables=none, or change the study file", "tables cannot be written as an argument")
+		}
+		remove(root, "tables")
+		return ""
 	case slices.Contains(settable(), key):
 		target := root
 		if dotted {

@@ -59,10 +59,17 @@ type Load struct {
 	Unless  int    `yaml:"unless"`  // its default
 }
 
+// Factor says how a level of a factor is set outside of a study.
+type Factor struct {
+	Name    string          `yaml:"name"`
+	Patches []PatchTemplate `yaml:"patches"` // of which .Level is the level
+}
+
 // table is rules.yaml.
 type table struct {
-	Workloads []Load `yaml:"workloads"`
-	Rules     []Rule `yaml:"rules"`
+	Workloads []Load   `yaml:"workloads"`
+	Factors   []Factor `yaml:"factors"`
+	Rules     []Rule   `yaml:"rules"`
 }
 
 // Rules returns the rules in their order.
@@ -99,6 +106,11 @@ func readRules(b []byte) (table, error) {
 		names = append(names, t.Rules[i].Name)
 	}
 	var errs []error
+	for _, f := range t.Factors {
+		if _, err := f.fill("1", ""); err != nil {
+			errs = append(errs, fmt.Errorf("factor %q: %w", f.Name, err))
+		}
+	}
 	for i := range t.Rules {
 		if err := t.Rules[i].check(names); err != nil {
 			errs = append(errs, fmt.Errorf("rule %q: %w", t.Rules[i].Name, err))

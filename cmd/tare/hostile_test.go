@@ -233,6 +233,8 @@ func calls(t *testing.T) []call {
 	say(evil)
 	say("--" + evil)
 	say("run", "--on", evil, good)
+	say("tune", good, "--factor", evil, "--on", "model")
+	say("tune", evil, "--factor", "a="+evil)
 	return ok
 }
 

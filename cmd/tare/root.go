@@ -82,7 +82,7 @@ func newRoot(a *app) *cobra.Command {
 	})
 	root.AddCommand(
 		a.runVerb(), a.weighVerb(), a.initVerb(), a.planVerb(), a.takesBundles(a.reportVerb()), a.takesBundles(a.serveVerb()), a.compareVerb(),
-		a.takesBundles(a.exportVerb()), a.takesBundles(a.plotVerb()), a.takesBundles(a.adviseVerb()), a.bundleVerb(), a.importVerb(), a.doctorVerb(), a.listVerb(), a.sizeVerb(), a.imageVerb(), a.rbacVerb(), a.cleanVerb(), a.schemaVerb(), a.versionVerb(),
+		a.takesBundles(a.exportVerb()), a.takesBundles(a.plotVerb()), a.takesBundles(a.adviseVerb()), a.tuneVerb(), a.bundleVerb(), a.importVerb(), a.doctorVerb(), a.listVerb(), a.sizeVerb(), a.imageVerb(), a.rbacVerb(), a.cleanVerb(), a.schemaVerb(), a.versionVerb(),
 	)
 	// The name `completion` is cobra's own verb: bash, zsh, fish, powershell.
 	return root

@@ -101,6 +101,25 @@ func WriteAdvice(w io.Writer, res *analyse.Result, items []advice.Item, opt Opti
 	return err
 }
 
+// WriteSection prints one section of a result at length, settings with their patches.
+func WriteSection(w io.Writer, s *section.Section, res *analyse.Result, opt Options) error {
+	var b strings.Builder
+	if res.Modelled {
+		b.WriteString(wrap(words.ModelledAbout, opt.width(), "") + "\n\n")
+	}
+	entries := 0
+	for i := range s.Blocks {
+		if x := s.Blocks[i].Entry; x != nil {
+			entries++
+			writeEntry(&b, entries, x, opt)
+			continue
+		}
+		block(&b, &s.Blocks[i], opt)
+	}
+	_, err := io.WriteString(w, strings.TrimPrefix(b.String(), "\n"))
+	return err
+}
+
 // WriteDocuments prints patches ready to be saved: nothing but them and comments, the
 // same sign in all that they are written in.
 func WriteDocuments(w io.Writer, docs []advice.Document, modelled bool) error {

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/param"
+	"tare/report/section"
+	"tare/report/terminal"
+	"tare/report/text"
+	"tare/study"
+)
+
+type tuneFlags struct {
+	run    runFlags
+	factor string
+	reach  string
+	budget time.Duration
+}
+
+func (a *app) tuneVerb() *cobra.Command {
+	var f tuneFlags
+	cmd := &cobra.Command{
+		Use:   "tune STUDY --factor FACTOR",
+		Short: "Find the level of a factor to set, with few trials",
+		Long: `Find the fewest level of a factor that reaches a share of the best level's value,
+for each workload of a study, and print how to set it. --reach best finds the best
+level; of levels that are equal within the margin it is the fewest.
+
+The factor's levels must be in order, as they are in the study or after FACTOR=.
+The first block measures a screen of them. Later blocks measure only levels that may
+still be the answer. Two fresh blocks confirm it.
+
+The same command goes on after an interruption. ` + "`tare report`" + ` shows the results folder
+as it shows any other, and a study file asks for the same with ` + "`stop: {tune: 90%}`" + `.`,
+		Example: `  tare tune studies/kata-network.yaml --factor default_vcpus --reach best --on model --set sandbox=vm --set cpu-limit=none
+  tare tune disks.yaml --factor io_threads --budget 20m
+  tare tune disks.yaml --factor io_threads=0,1,2,4,8,16 --reach 95% --set disk.iodepth=16
+  tare tune disks.yaml --factor io_threads --json | jq '.tuned[] | [.workload, .answer, .sure]'`,
+		Args: exactly(1, "one study file"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.tune(cmd.Context(), args[0], f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.factor, "factor", "", "the factor to tune, or FACTOR=level,... with its levels in order")
+	fl.StringVar(&f.reach, "reach", "90%", "share of the best level's value that the level must reach, from 50% on, or best")
+	fl.DurationVar(&f.budget, "budget", 0, "the most time to measure; 0 is the study's budget")
+	fl.StringVarP(&f.run.results, "results", "o", "", "results folder (default results/NAME-tune-FACTOR)")
+	fl.StringVar(&f.run.on, "on", "", onHelp)
+	hostFlag(cmd, &f.run.host)
+	f.run.cluster.addImage(fl)
+	fl.StringArrayVar(&f.run.sets, "set", nil, "override the study: factor=level,... (repeatable)")
+	fl.StringVar(&f.run.data, "data", "", "directory on the disk to measure")
+	fl.BoolVar(&f.run.fresh, "fresh", false, "start again in a new folder instead of resuming")
+	fl.BoolVar(&f.run.wait, "wait", false, waitHelp)
+	fl.BoolVar(&f.run.json, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
+	name, levels, given := strings.Cut(f.factor, "=")
+	if name == "" {
+		return coded(exitUsage, "tune needs the factor: write --factor io_threads, or another factor of the study")
+	}
+	sets := slices.Clone(f.run.sets)
+	if given {
+		sets = append(sets, name+"="+levels)
+	}
+	where, leave, err := a.siteOn(ctx, f.run.on, f.run.host, f.run.data, f.run.cluster)
+	if err != nil {
+		return err
+	}
+	leave()                                                  // the run takes it again
+	st, _, _, err := a.open(file, where.About(), runFlags{}) // as it is: its baseline may be among what the sets leave out
+	if err != nil {
+		return err
+	}
+	first, err := firstLevel(st, name, sets)
+	if err != nil {
+		return err
+	}
+	f.run.sets = append(sets, "compare="+name, "baseline="+first, "stop.tune="+f.reach, "tables=none")
+	if f.budget > 0 {
+		f.run.sets = append(f.run.sets, "budget.time="+f.budget.String())
+	}
+	if f.run.results == "" {
+		f.run.results = "results/" + st.Name + "-tune-" + plainName(name) + where.About().Suffix
+	}
+	if f.run.fresh {
+		f.run.results, f.run.fresh = freeName(f.run.results), false
+	}
+	asJSON := f.run.json
+	f.run.json = false
+	quiet := &app{stdout: terminal.New(io.Discard), stderr: a.stderr, enter: a.enter, offers: a.offers}
+	if err := quiet.runStudy(ctx, file, f.run); err != nil {
+		var c *codedError
+		if !errors.As(err, &c) || c.code != exitTrials { // levels that fail are not the answer
+			return err
+		}
+		a.say("%v", err)
+	}
+	r, err := analyseResults(ctx, f.run.results, figures)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(struct {
+			Study    string `json:"study"`
+			Modelled bool   `json:"modelled,omitempty"`
+			Results  string `json:"results"`
+			Tuned    any    `json:"tuned"`
+		}{r.result.Study, r.result.Modelled, f.run.results, r.result.Tuned})
+	}
+	if err := text.WriteSection(a.stdout, section.Tuned(r.result), r.result, a.textOptions(f.run.results)); err != nil {
+		return err
+	}
+	a.line("results: %s", f.run.results)
+	return nil
+}
+
+// firstLevel is the first level of a factor of the study, which is the baseline of the others. The last
+// of the sets that gives the factor levels wins.
+func firstLevel(st *study.Study, factor string, sets []string) (string, error) {
+	var names, levels []string
+	for _, x := range st.Factors {
+		names = append(names, x.Name)
+		if x.Name == factor {
+			levels = x.Levels
+		}
+	}
+	for _, s := range sets {
+		if own, ok := strings.CutPrefix(s, factor+"="); ok {
+			levels = strings.Split(own, ",")
+		}
+	}
+	switch len(levels) {
+	case 0:
+		return "", coded(exitUsage, "the study has no factor %q; %s", factor, param.Suggest(factor, names))
+	case 1:
+		return "", coded(exitUsage, "the factor %s has one level, and nothing can be chosen; write --factor %s=level,level,...", factor, factor)
+	}
+	return strings.TrimSpace(levels[0]), nil
+}
