@@ -27,7 +27,7 @@ func redis() param.Values {
 // TestServices: servers in each sandbox, with load from outside.
 func TestServices(t *testing.T) {
 	http := func(more ...string) param.Values {
-		v := param.Values{"server": "/usr/bin/python3 -m http.server 8080 --directory /etc/apt", "duration": "300ms", "warmup": "100ms", "connections": "2"}
+		v := param.Values{"server": "/usr/bin/python3 -m http.server 8080 --directory /etc/apt", "duration": "1s", "warmup": "100ms", "connections": "2"}
 		for i := 0; i < len(more); i += 2 {
 			v[more[i]] = more[i+1]
 		}
@@ -85,7 +85,7 @@ func secureServer(t *testing.T) param.Values {
 		}
 	}
 	return param.Values{"server": "/usr/bin/python3 /srv/server.py", "cwd": "/srv", "mounts": dir + ":/srv:ro", "ready": "http:8443/", "http": "8443/server.py",
-		"tls": "resume", "keep-alive": "false", "trust": filepath.Join(dir, "cert.pem"), "server-name": "example.com", "duration": "300ms", "warmup": "100ms", "connections": "2"}
+		"tls": "resume", "keep-alive": "false", "trust": filepath.Join(dir, "cert.pem"), "server-name": "example.com", "duration": "1s", "warmup": "100ms", "connections": "2"}
 }
 
 // TestServiceFailures: a server that ends, or is never ready, and load that fails.

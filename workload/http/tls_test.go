@@ -34,7 +34,7 @@ func TestTLS(t *testing.T) {
 	for name, c := range map[string]struct {
 		server             func(*tls.Config)
 		flags              []string
-		connections, fresh bool // a handshake a connection, or one a request
+		connections, fresh bool // a handshake a connection, of which a busy host may lose some, or one a request
 		resumed            bool
 		warning            string
 	}{
@@ -55,7 +55,7 @@ func TestTLS(t *testing.T) {
 			if s == nil || s.sane() != nil || s.P50 <= 0 {
 				t.Fatalf("%+v", s)
 			}
-			if c.connections && s.Handshakes > 3 || c.fresh && s.Handshakes < r.Requests {
+			if c.connections && s.Handshakes > r.Requests/10 || c.fresh && s.Handshakes < r.Requests {
 				t.Errorf("%d handshakes for %d requests", s.Handshakes, r.Requests)
 			}
 			if c.resumed && s.Resumed < s.Handshakes-3 || !c.resumed && s.Resumed > 0 {
