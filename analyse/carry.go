@@ -83,6 +83,9 @@ func (a *analysis) warnings(r *Result) {
 	if w := a.study.Stop.Wide(); w != "" {
 		r.Warnings = append(r.Warnings, Warning{Code: "wide", Text: w})
 	}
+	for _, n := range a.study.Notes {
+		r.Warnings = append(r.Warnings, Warning{Code: "file", Text: n})
+	}
 	a.uncounted(r)
 	if n := a.plan.Strays(); n > 0 {
 		r.Warnings = append(r.Warnings, Warning{Code: "strays",

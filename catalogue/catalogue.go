@@ -63,6 +63,9 @@ func describe(w workload.Workload) study.WorkloadInfo {
 		Responses: func(v param.Values) []record.Response { return w.Responses(v) },
 		Check:     func(v param.Values) error { _, err := w.Roles(v); return err },
 	}
+	if n, ok := w.(workload.Noter); ok {
+		info.Notes = n.Notes
+	}
 	if v, err := param.Fill(w.Params(), nil); err == nil {
 		if roles, err := w.Roles(v); err == nil {
 			info.Endpoints = len(roles)

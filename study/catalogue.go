@@ -82,8 +82,10 @@ type WorkloadInfo struct {
 	Params    []param.Param
 	Responses func(param.Values) []record.Response
 	Check     func(param.Values) error // of values that have passed param.Fill
-	Endpoints int                      // roles that can be isolated apart; isolate applies from 2 on
-	Launches  bool                     // its roles make sandboxes of their own
+	// Notes are doubts about parameters that Check passes, each at a place in a file; nil: none.
+	Notes     func(param.Values) []param.FileError
+	Endpoints int  // roles that can be isolated apart; isolate applies from 2 on
+	Launches  bool // its roles make sandboxes of their own
 }
 
 // Factors describes the factors that tare itself knows, for `tare list` and the

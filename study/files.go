@@ -115,12 +115,17 @@ func (d *draft) inFile(w *load, cell record.Cell, err error) bool {
 	if !errors.As(err, &fe) {
 		return false
 	}
+	d.add1(d.placed(w, cell, fe))
+	return true
+}
+
+// placed is a mistake in a file with the file's name.
+func (d *draft) placed(w *load, cell record.Cell, fe *param.FileError) *Error {
 	path := w.fixed[fe.Param]
 	if l, ok := cell.Get(fe.Param); ok {
 		path = l
 	}
-	d.add1(&Error{File: d.beside(path), Line: fe.Line, Column: fe.Column, What: fe.What, Instead: fe.Instead})
-	return true
+	return &Error{File: d.beside(path), Line: fe.Line, Column: fe.Column, What: fe.What, Instead: fe.Instead}
 }
 
 // carry writes the files that were read behind the study's text, so that the

@@ -295,6 +295,13 @@ func (d *draft) checkParams(w *load, cell record.Cell) bool {
 	if err != nil {
 		return false
 	}
+	if w.info.Notes != nil {
+		for _, n := range w.info.Notes(v) {
+			if text := d.placed(w, cell, &n).Error(); !slices.Contains(d.study.Notes, text) {
+				d.study.Notes = append(d.study.Notes, text)
+			}
+		}
+	}
 	if w.info.Responses == nil {
 		if len(w.asked) > 0 {
 			d.bad(w.asked[0], "remove responses", "workload kind %s has no responses", w.kind)

@@ -45,6 +45,8 @@ type Study struct {
 	// Files are the texts of files, by the parameter of type param.File and the path as
 	// written; nil: the study names none.
 	Files map[string]map[string]string
+	// Notes are doubts about the files: FILE:LINE:COLUMN: what may not be meant; what to write.
+	Notes []string
 	// Source is the text as given and, where it names files, a section with their
 	// texts behind it: all that is needed to read it again.
 	Source    []byte

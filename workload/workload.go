@@ -62,6 +62,12 @@ type Counter interface {
 	Counting(param.Values) param.Values
 }
 
+// Noter is a workload with files of parameters that are valid, and may not mean what their author thinks.
+type Noter interface {
+	// Notes returns what the plan warns of, and its place in a file.
+	Notes(param.Values) []param.FileError
+}
+
 // Mode says how a role uses its sandbox.
 type Mode string
 

@@ -35,7 +35,7 @@ func (a *app) announce(st *study.Study, at site.About, s site.Session, p *plan.P
 	if st.Sentinel != nil && !p.Watches() {
 		a.say("no sentinel watches the machine: %s", withoutSentinel(st, at, skips))
 	}
-	for _, w := range []string{st.Stop.Wide(), st.Bare(stat.MinN)} {
+	for _, w := range append([]string{st.Stop.Wide(), st.Bare(stat.MinN)}, st.Notes...) {
 		if w != "" {
 			a.say("%s", w)
 		}

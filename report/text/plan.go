@@ -126,7 +126,7 @@ func writeAmount(b *strings.Builder, p Plan, can int, watched bool, opt Options)
 	if x := p.Rehearsal; x != nil {
 		para("rehearsal: " + fromTo(words.Duration(x.Least), words.Duration(x.Most)) + " on this machine, about; its figures are modelled")
 	}
-	for _, w := range []string{st.Stop.Wide(), st.Bare(stat.MinN)} {
+	for _, w := range append([]string{st.Stop.Wide(), st.Bare(stat.MinN)}, st.Notes...) {
 		if w != "" {
 			para("warning: " + w)
 		}

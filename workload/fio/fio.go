@@ -15,20 +15,15 @@
 package fio
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"strconv"
 	"strings"
 	"time"
 
 	"tare/param"
-	"tare/record"
-	"tare/volume"
 	"tare/workload"
-	"tare/workload/output"
 )
 
 // New returns the workload.
@@ -56,74 +51,35 @@ func (fio) Params() []param.Param {
 		{Name: "warmup", Type: param.Duration, Default: "500ms", Min: 0, Max: 3600, Help: "time before the measuring begins (fio's ramp_time)"},
 		{Name: "target", Type: param.Enum, Default: "data", Words: []string{"data", "tmpfs", "root", "bind", "image", "block", "device"}, Help: "where the files are: data, a directory of the host's disk; tmpfs, the sandbox's own /tmp; root, its root file system; bind, a directory of the host's memory file system; image, a file system in a file on the disk; block, no files but a block device on the disk; device, the block device that the parameter device names"},
 		{Name: "device", Type: param.String, Default: "", Help: "with target device: the host's block device, such as /dev/sdb; what it holds is lost"},
+		{Name: "jobfile", Type: param.File, Help: "a job file of fio, run in the place of rw, bs, jobs and the like, which it can have as ${RW}, ${BS}, ${JOBS}"},
+		{Name: "vars", Type: param.String, Help: "values of the job file's other ${VARIABLES}: mix=70 think=2ms"},
 	}
-}
-
-// directions returns the directions of a value of rw, in the order of the
-// report.
-func directions(rw string) []string {
-	switch rw {
-	case "write", "randwrite":
-		return []string{"write"}
-	case "rw", "randrw":
-		return []string{"read", "write"}
-	}
-	return []string{"read"}
-}
-
-func (fio) Responses(v param.Values) []record.Response {
-	rw := v.Str("rw")
-	throughput := record.Response{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte", Help: "bytes a second, all jobs together"}
-	iops := record.Response{Name: "iops", Unit: record.PerSecond, Better: record.Higher, Operation: "request", Help: "requests a second, all jobs together"}
-	out := []record.Response{throughput, iops}
-	if strings.HasPrefix(rw, "rand") {
-		out = []record.Response{iops, throughput}
-	}
-	ds := directions(rw)
-	for _, d := range ds {
-		for _, p := range percentiles() {
-			out = append(out, record.Response{Name: latencyName(ds, d, p.name), Unit: record.Second, Better: record.Lower, Help: p.name + " of the time of one " + d + ", from all jobs' histograms merged"})
-		}
-	}
-	return out
-}
-
-type percentile struct {
-	name     string
-	quantile float64
-}
-
-func percentiles() []percentile { return []percentile{{"p50", 50}, {"p99", 99}} }
-
-// latencyName gives the directions of a mixed load separate names: a percentile over reads and
-// writes together describes neither.
-func latencyName(ds []string, direction, p string) string {
-	if len(ds) > 1 {
-		return direction + "_latency_" + p
-	}
-	return "latency_" + p
 }
 
 func (fio) Roles(v param.Values) ([]workload.Role, error) {
+	if v.Str("jobfile") != "" {
+		return jobRoles(v)
+	}
 	bs, size, engine := v.Size("bs"), v.Size("size"), v.Str("engine")
 	duration, warmup := v.Duration("duration"), v.Duration("warmup")
+	if err := checkTarget(v); err != nil {
+		return nil, err
+	}
 	switch {
+	case v.Str("vars") != "":
+		return nil, &param.ValueError{Param: "vars", Err: errors.New("vars are of a job file; add jobfile: FILE, or remove vars")}
 	case v.Int("iodepth") > 1 && (engine == "sync" || engine == "psync"):
 		return nil, fmt.Errorf("iodepth = %s has no effect with engine = %s, which has one request in flight; write engine: libaio or io_uring", v.Str("iodepth"), engine)
 	case size < bs:
 		return nil, fmt.Errorf("size = %s is smaller than bs = %s", v.Str("size"), v.Str("bs"))
 	case v.Str("cache") == "direct" && bs%512 != 0:
 		return nil, fmt.Errorf("bs = %s is not a multiple of 512 bytes, which cache = direct needs", v.Str("bs"))
-	case v.Str("cache") == "dropped" && writesOnly(v):
+	case v.Str("cache") == "dropped" && writesOnly(v.Str("rw")):
 		return nil, fmt.Errorf("cache = dropped has no effect with rw = %s, which reads nothing; write cache: warm, or direct", v.Str("rw"))
 	case v.Int("fsync") > 0 && directions(v.Str("rw"))[0] == "read" && len(directions(v.Str("rw"))) == 1:
 		return nil, fmt.Errorf("fsync = %s has no effect with rw = %s, which writes nothing", v.Str("fsync"), v.Str("rw"))
 	case duration%time.Millisecond != 0:
 		return nil, fmt.Errorf("duration = %s is not a whole number of milliseconds", v.Str("duration"))
-	case (v.Str("target") == onDevice) != (v.Str("device") != ""):
-		return nil, errors.New("target = device and device = /dev/NAME need each other; write both, or neither")
-	case v.Str("device") != "" && !strings.HasPrefix(v.Str("device"), "/dev/"):
-		return nil, fmt.Errorf("device = %s is not below /dev; write the path of a block device, such as /dev/sdb", v.Str("device"))
 	case warmup%time.Millisecond != 0:
 		return nil, fmt.Errorf("warmup = %s is not a whole number of milliseconds", v.Str("warmup"))
 	}
@@ -134,7 +90,7 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 		Until: "{", // the start of its JSON: what follows is not load
 	}
 	switch {
-	case writesOnly(v): // what is written alone is made by the load itself
+	case writesOnly(v.Str("rw")): // what is written alone is made by the load itself
 	case isDevice(v):
 		role.Before = append([]string{"fio"}, fillDevice(v)...)
 	case v.Str("cache") == "warm":
@@ -154,19 +110,39 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 		"--invalidate="+flag(v.Str("cache") == "dropped"),
 		"--fsync="+v.Str("fsync"),
 		"--runtime="+millis(duration), "--ramp_time="+millis(warmup),
-		"--group_reporting=0", // each job reports; parse adds them up
-		// It would search /sys for the disk's counters, before the load and every 250 ms. These
-		// calls do not belong to the load, and many sandboxes do not have that disk.
-		"--disk_util=0",
-		"--lat_percentiles=1", "--clat_percentiles=0", "--slat_percentiles=0",
-		"--write_iops_log="+logPrefix, "--log_avg_msec="+interval(duration), "--iopsavgtime="+interval(duration),
 		"--eta=never", "--output-format=json+")
+	for _, o := range reported(duration) {
+		role.Args = append(role.Args, "--"+o)
+	}
 	if !cold(v) {
 		// A second pass over the files would find them in the page cache if the sandbox ignores
 		// the advice to drop them, so a cold load has one pass.
 		role.Args = append(role.Args, "--time_based")
 	}
 	return []workload.Role{role}, nil
+}
+
+// reported are the options that make fio report what Parse reads.
+func reported(duration time.Duration) []string {
+	return []string{
+		"group_reporting=0", // each job reports; parse adds them up
+		// It would search /sys for the disk's counters, before the load and every 250 ms. These
+		// calls do not belong to the load, and many sandboxes do not have that disk.
+		"disk_util=0",
+		"lat_percentiles=1", "clat_percentiles=1", "slat_percentiles=1",
+		"write_iops_log=" + logPrefix, "log_avg_msec=" + interval(duration), "iopsavgtime=" + interval(duration),
+	}
+}
+
+// checkTarget refuses what no load can have.
+func checkTarget(v param.Values) error {
+	switch {
+	case (v.Str("target") == onDevice) != (v.Str("device") != ""):
+		return errors.New("target = device and device = /dev/NAME need each other; write both, or neither")
+	case v.Str("device") != "" && !strings.HasPrefix(v.Str("device"), "/dev/"):
+		return fmt.Errorf("device = %s is not below /dev; write the path of a block device, such as /dev/sdb", v.Str("device"))
+	}
+	return nil
 }
 
 // Counting implements workload.Counter. fio takes some 0.2 s to start, more on a busy machine,
@@ -198,128 +174,4 @@ func layout(v param.Values) []string {
 	return append([]string{"--create_only=1", "--output=/dev/null"}, files(v)...)
 }
 
-// directory is where the files are in the sandbox.
-func directory(v param.Values) string {
-	return cmp.Or(map[string]string{"tmpfs": "/tmp", "root": "/"}[v.Str("target")], "/data")
-}
-
-// files returns the arguments that describe the files and their layout.
-func files(v param.Values) []string {
-	size := strconv.FormatInt(v.Size("size"), 10)
-	if isDevice(v) { // each job has a part of its own
-		return []string{"--name=tare", "--filename=" + volumes(v)[0].Path(), "--rw=" + v.Str("rw"),
-			"--size=" + size, "--numjobs=" + v.Str("jobs"), "--offset_increment=" + size}
-	}
-	return []string{
-		"--name=tare", "--directory=" + directory(v), "--rw=" + v.Str("rw"),
-		"--size=" + size, "--numjobs=" + v.Str("jobs"),
-		// Preallocated blocks that were never written read as zeroes without
-		// touching the disk: the files are written for real.
-		"--fallocate=none",
-	}
-}
-
-// fillDevice are the arguments that write all that the load reads: blocks that were never
-// written read as zeroes without touching the disk.
-func fillDevice(v param.Values) []string {
-	return []string{"--name=fill", "--filename=" + volumes(v)[0].Path(), "--rw=write", "--bs=1M", "--direct=1", "--end_fsync=1",
-		"--size=" + strconv.FormatInt(deviceSize(v), 10), "--output=/dev/null"}
-}
-
-// deviceSize is what all jobs use of a device, in bytes: at least a whole request of fillDevice.
-func deviceSize(v param.Values) int64 { return max(v.Size("size")*int64(v.Int("jobs")), 1<<20) }
-
-// Values of target that are volumes of one file or device.
-const (
-	onImage  = "image"
-	onBlock  = "block"
-	onDevice = "device"
-)
-
-// isDevice says that there are no files.
-func isDevice(v param.Values) bool { return v.Str("target") == onBlock || v.Str("target") == onDevice }
-
-// imageRoom is what a file system needs beside the files, in bytes: its journal, above all.
-const imageRoom = 64 << 20
-
-// volumes are those that hold the files.
-func volumes(v param.Values) []volume.Volume {
-	switch v.Str("target") {
-	case "data":
-		return volume.AtData(volume.Disk)
-	case "bind":
-		return volume.AtData(volume.Memory)
-	case onImage:
-		return []volume.Volume{{Name: volume.Data, Medium: volume.Image, Size: v.Size("size")*int64(v.Int("jobs"))*5/4 + imageRoom}}
-	case onBlock:
-		return []volume.Volume{{Name: volume.Data, Mode: volume.Block, Size: deviceSize(v)}}
-	case onDevice:
-		return []volume.Volume{{Name: volume.Data, Mode: volume.Block, Medium: volume.Device, Device: v.Str("device")}}
-	default:
-		return nil
-	}
-}
-
-// inMemory reports whether the files are never on a disk.
-func inMemory(v param.Values) bool { return v.Str("target") == "tmpfs" || v.Str("target") == "bind" }
-
-// cold reports whether the host's page cache is dropped between layout and load, so that the
-// load starts cold also in a sandbox that ignores posix_fadvise(2).
-func cold(v param.Values) bool { return v.Str("cache") == "dropped" && !inMemory(v) }
-
-func writesOnly(v param.Values) bool {
-	ds := directions(v.Str("rw"))
-	return len(ds) == 1 && ds[0] == "write"
-}
-
-func flag(on bool) string {
-	if on {
-		return "1"
-	}
-	return "0"
-}
-
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) + "ms" }
-
-func (fio) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {
-	var rd record.Reading
-	o, err := parse(out)
-	if err != nil {
-		return rd, err
-	}
-	if want := v.Int("jobs"); len(o.jobs) != want {
-		return rd, fmt.Errorf("fio: the output has %d jobs, but %d were requested", len(o.jobs), want)
-	}
-	ds := directions(v.Str("rw"))
-	var throughput, iops float64
-	var latencies []record.Sample
-	for _, d := range ds {
-		s, err := sum(o.jobs, d)
-		if err != nil {
-			return rd, err
-		}
-		throughput += s.throughput()
-		iops += s.iops()
-		rd.Samples = append(rd.Samples,
-			record.Sample{Name: "throughput", Labels: record.MakeLabels("direction", d), Unit: record.BytesPerSecond, Kind: record.Value, Value: s.throughput(), Original: s.text(s.bytes, "bytes")},
-			record.Sample{Name: "iops", Labels: record.MakeLabels("direction", d), Unit: record.PerSecond, Kind: record.Value, Value: s.iops(), Original: s.text(s.ios, "requests")})
-		for _, p := range percentiles() {
-			latencies = append(latencies, record.NewValue(latencyName(ds, d, p.name), record.Second, float64(s.latency.ValueAtQuantile(p.quantile))*1e-9))
-		}
-		if err := output.Histogram(&rd, "latency", s.latency, "direction", d); err != nil {
-			return rd, fmt.Errorf("fio: %w", err)
-		}
-		s.warn(&rd, d, cold(v))
-		s.memory(&rd, d, v)
-	}
-	rd.Value("throughput", record.BytesPerSecond, throughput)
-	rd.Value("iops", record.PerSecond, iops)
-	rd.Samples = append(rd.Samples, latencies...)
-	if inMemory(v) && v.Str("cache") == "dropped" {
-		rd.Warn("page-cache", "cache = dropped has no effect with target = %s: those files are only in memory", v.Str("target"))
-	}
-	if s, ok := series(o.logs, v); ok {
-		rd.Series = append(rd.Series, s)
-	}
-	return rd, nil
-}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"tare/param"
 	"tare/record"
 )
 
@@ -30,38 +29,58 @@ func interval(duration time.Duration) string {
 	return strconv.FormatInt(step.Milliseconds(), 10)
 }
 
-// series sums the jobs' logs into the first response. Each job has a file with lines of "time
-// in ms, requests a second, direction, ...", which begins at the end of the job's warm-up: "Log
-// File Formats" of fio(1). The jobs begin together, so lines of the same number belong
-// together. If a log is missing (an old fio, or one that was cut off), there is no series.
-func series(logs []byte, v param.Values) (record.Series, bool) {
-	ds := directions(v.Str("rw"))
-	var files []logFile
+// readLogs reads the jobs' logs in the order of the jobs. Each job has a file with lines of
+// "time in ms, requests a second, direction, ...", which begins at the end of the job's warm-up:
+// "Log File Formats" of fio(1). If a log is missing (an old fio, or one that was cut off), there
+// are none.
+func readLogs(logs []byte, jobs int) []logFile {
+	out := make([]logFile, jobs)
+	var at *logFile
+	seen := 0
 	for line := range bytes.Lines(logs) {
 		text := strings.TrimSpace(string(line[:min(len(line), maxLine)]))
+		name, is := strings.CutPrefix(text, "log ")
 		switch {
-		case strings.HasPrefix(text, "log "):
-			files = append(files, logFile{})
-		case text != "" && len(files) > 0:
-			if !files[len(files)-1].add(text, len(ds) > 1) {
-				return record.Series{}, false
+		case is:
+			if at = jobOf(out, name); at == nil {
+				return nil
+			}
+			seen++
+		case text != "" && at != nil:
+			if !at.add(text) {
+				return nil
 			}
 		}
 	}
-	if len(files) != v.Int("jobs") {
-		return record.Series{}, false
+	if seen != jobs {
+		return nil
 	}
+	return out
+}
+
+// jobOf is the log of a name such as /tmp/tare_iops.2.log.
+func jobOf(logs []logFile, name string) *logFile {
+	name = strings.TrimSuffix(name, ".log")
+	n, err := strconv.Atoi(name[strings.LastIndexByte(name, '.')+1:])
+	if err != nil || n < 1 || n > len(logs) || logs[n-1].points != nil {
+		return nil
+	}
+	return &logs[n-1]
+}
+
+// series sums the logs of a section's jobs into its first response. The jobs begin together, so
+// lines of the same number belong together. bytes is the mean size of a request.
+func (s section) series(files []logFile, bytes float64) (record.Series, bool) {
 	n := len(files[0].points)
 	for _, f := range files {
 		n = min(n, len(f.points))
 	}
-	out := record.Series{Name: "iops", Unit: record.PerSecond, Kind: record.Gauge}
+	out := record.Series{Name: "iops" + s.suffix(), Unit: record.PerSecond, Kind: record.Gauge}
 	each := 1.0
-	if !strings.HasPrefix(v.Str("rw"), "rand") { // the response is the throughput
-		out.Name, out.Unit, each = "throughput", record.BytesPerSecond, float64(v.Size("bs"))
+	if !s.random() { // the response is the throughput
+		out.Name, out.Unit, each = "throughput"+s.suffix(), record.BytesPerSecond, bytes
 	}
 	out.Labels = record.MakeLabels(record.LabelResponse, out.Name)
-	warm, end := v.Duration("warmup"), v.Duration("duration")
 	for i := range n {
 		at, sum := time.Duration(0), 0.0
 		for _, f := range files {
@@ -69,8 +88,8 @@ func series(logs []byte, v param.Values) (record.Series, bool) {
 			sum += f.points[i].rate
 		}
 		// The last interval may contain the end, and the next one only late requests.
-		if at <= end+5*time.Millisecond {
-			out.T, out.V = append(out.T, warm+at), append(out.V, sum*each)
+		if at <= s.duration+5*time.Millisecond {
+			out.T, out.V = append(out.T, s.warmup+at), append(out.V, sum*each)
 		}
 	}
 	return out, len(out.T) > 0
@@ -86,7 +105,7 @@ type logPoint struct {
 
 // add takes one line. In a mixed load an interval has a line for each direction,
 // which become one point. It reports whether the line is valid.
-func (f *logFile) add(text string, mixed bool) bool {
+func (f *logFile) add(text string) bool {
 	fields := strings.Split(text, ",")
 	if len(fields) < 3 {
 		return false
@@ -103,7 +122,7 @@ func (f *logFile) add(text string, mixed bool) bool {
 		if p.at < last.at {
 			return false
 		}
-		if mixed && last.way != way && p.at == last.at {
+		if last.way != way && p.at == last.at {
 			last.rate += p.rate
 			return true
 		}

@@ -60,19 +60,27 @@ func TestSeriesOfHandWrittenLogs(t *testing.T) {
 		{name: "one job", logs: head, want: []float64{100, 120}},
 		{name: "without a log", logs: "\n"},
 		{name: "two jobs, one log", v: param.Values{"jobs": "2"}, logs: head},
-		{name: "two jobs", v: param.Values{"jobs": "2"}, logs: head + "log b\n51, 1, 0, 0, 0\n99, 2, 0, 0, 0\n150, 3, 0, 0, 0\n", want: []float64{101, 122}},
-		{name: "both directions", v: param.Values{"rw": "randrw"}, logs: "log a\n50, 1, 0, 0\n50, 2, 1, 0\n100, 4, 1, 0\n", want: []float64{3, 4}},
+		{name: "two jobs", v: param.Values{"jobs": "2"}, logs: head + "log /tmp/tare_iops.2.log\n51, 1, 0, 0, 0\n99, 2, 0, 0, 0\n150, 3, 0, 0, 0\n", want: []float64{101, 122}},
+		{name: "both directions", v: param.Values{"rw": "randrw"}, logs: "log a.1.log\n50, 1, 0, 0\n50, 2, 1, 0\n100, 4, 1, 0\n", want: []float64{3, 4}},
 		{name: "sequential", v: param.Values{"rw": "read", "bs": "1KiB"}, logs: head, want: []float64{102400, 122880}},
 		{name: "past the end", v: param.Values{"duration": "100ms"}, logs: head + "160, 7, 0, 0\n", want: []float64{100, 120}},
 		{name: "back in time", logs: head + "50, 1, 0, 0\n"},
-		{name: "negative", logs: "log a\n50, -1, 0, 0\n"},
-		{name: "words", logs: "log a\nfio: cannot open\n"},
+		{name: "negative", logs: "log a.1.log\n50, -1, 0, 0\n"},
+		{name: "a log twice", logs: head + head},
+		{name: "a job too many", logs: head + "log a.2.log\n"},
+		{name: "words", logs: "log a.1.log\nfio: cannot open\n"},
 	} {
 		v, err := param.Fill(New().Params(), c.v)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, ok := series([]byte(c.logs), v)
+		load := sections(v)[0]
+		var s record.Series
+		logs := readLogs([]byte(c.logs), load.jobs)
+		ok := logs != nil
+		if ok {
+			s, ok = load.series(logs, float64(v.Size("bs")))
+		}
 		if ok != (c.want != nil) || ok && len(s.V) != len(c.want) {
 			t.Errorf("%s: %+v, %t; want %v", c.name, s, ok, c.want)
 			continue

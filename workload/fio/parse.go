@@ -2,6 +2,7 @@ package fio
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,6 +61,7 @@ type direction struct {
 	IOs     int64   `json:"total_ios"`
 	Runtime int64   `json:"runtime"`
 	Lat     latency `json:"lat_ns"`
+	Slat    latency `json:"slat_ns"`
 	Clat    latency `json:"clat_ns"`
 }
 
@@ -162,25 +164,19 @@ func sum(jobs []job, name string) (total, error) {
 		t.ios += d.IOs
 		runtime := time.Duration(d.Runtime) * time.Millisecond
 		t.runtime, t.fastest = max(t.runtime, runtime), min(t.fastest, runtime)
-		bins := d.Lat.Bins
-		if len(bins) == 0 {
-			bins, t.clat = d.Clat.Bins, true
+		bins := d.Lat
+		if len(bins.Bins) == 0 {
+			bins, t.clat = d.Clat, true
 		}
-		if len(bins) == 0 {
+		if len(bins.Bins) == 0 {
 			return bad("there are no latency bins; --output-format=json+ and fio 3.0 or later are needed")
 		}
-		for text, n := range bins {
-			ns, err := strconv.ParseInt(text, 10, 64)
-			if err != nil || ns < 0 || ns > maxLatency || n < 0 || n > maxCount || count+n > maxCount {
-				return bad("the latency bin %q with %d requests is out of range", text, n)
-			}
-			count += n
-			if n == 0 {
-				continue
-			}
-			if err := t.latency.RecordValues(max(ns, 1), n); err != nil {
-				return bad("the latency bin %q: %v", text, err)
-			}
+		n, err := bins.add(t.latency)
+		if count += n; err == nil && count > maxCount {
+			err = errors.New("there are too many requests")
+		}
+		if err != nil {
+			return bad("%v", err)
 		}
 	}
 	if count == 0 {
@@ -188,6 +184,41 @@ func sum(jobs []job, name string) (total, error) {
 	}
 	return t, nil
 }
+
+// add puts the bins into a histogram, and returns how many requests they have.
+func (l latency) add(h *hdrhistogram.Histogram) (count int64, err error) {
+	for text, n := range l.Bins {
+		ns, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || ns < 0 || ns > maxLatency || n < 0 || n > maxCount || count+n > maxCount {
+			return count, fmt.Errorf("the latency bin %q with %d requests is out of range", text, n)
+		}
+		count += n
+		if n == 0 {
+			continue
+		}
+		if err := h.RecordValues(max(ns, 1), n); err != nil {
+			return count, fmt.Errorf("the latency bin %q: %w", text, err)
+		}
+	}
+	return count, nil
+}
+
+// merge adds up the jobs' histograms of a part of the latency.
+func merge(jobs []job, name string, of func(*direction) latency) (*hdrhistogram.Histogram, error) {
+	h := hdrhistogram.New(1, maxLatency, 3)
+	for i, j := range jobs {
+		d := j.Read
+		if name == "write" {
+			d = j.Write
+		}
+		if n, err := of(d).add(h); err != nil || n == 0 {
+			return h, fmt.Errorf("fio: job %d (%s), %s: the histogram of a part of the latency is missing or broken; fio 3.16 or later is needed (%w)", i+1, j.Name, name, cmp.Or(err, errNoBins))
+		}
+	}
+	return h, nil
+}
+
+var errNoBins = errors.New("it has no bins")
 
 // warn adds the doubts. once means that the load ends with its files.
 func (t total) warn(rd *record.Reading, name string, once bool) {
@@ -214,7 +245,7 @@ func (t total) memory(rd *record.Reading, name string, v param.Values) {
 	cache, p10 := v.Str("cache"), time.Duration(t.latency.ValueAtQuantile(10))
 	why := "O_DIRECT had no effect"
 	switch {
-	case p10 >= noDisk || inMemory(v) || cache == "warm":
+	case p10 >= noDisk || inMemory(v) || cache == "warm" || cache == "dropped" && v.Str("jobfile") != "":
 		return
 	case cache == "dropped" && (name == "write" || !strings.HasPrefix(v.Str("rw"), "rand") || v.Size("bs") < 4096):
 		return
