@@ -22,6 +22,7 @@ import (
 	"tare/host/network"
 	"tare/host/probe"
 	"tare/host/rootfs"
+	"tare/host/storage"
 	"tare/internal/rootless"
 	"tare/param"
 	"tare/sandbox"
@@ -193,6 +194,23 @@ func (p *Place) provide(ctx context.Context, v volume.Volume, at string) (source
 		return "", err
 	}
 	return file, errors.Join(f.Truncate(v.Size), f.Close())
+}
+
+// Storage is of trial.Describer.
+func (*Place) Storage(m sandbox.Mount) string {
+	below := storage.New().Describe(m.Source)
+	if below == "" {
+		return ""
+	}
+	switch {
+	case m.Medium == volume.Device:
+		return "block, the device " + below
+	case m.Mode == volume.Block:
+		return "block, a file on " + below
+	case m.Medium == volume.Image:
+		return "filesystem, in a file on " + below
+	}
+	return "filesystem, a directory on " + below
 }
 
 // directory says what is wrong with a directory that the user gave.

@@ -92,13 +92,15 @@ const (
 	// Further facts of what a role's sandbox stood on. FactHandler is what the container runtime
 	// calls the kind of sandbox, FactRoot the file system of its root, FactNetwork its interfaces,
 	// and FactDevice the kind of the first.
-	FactKernel   = "node_kernel"
-	FactOS       = "node_os"
-	FactRuntime  = "container_runtime"
-	FactHandler  = "runtime_handler"
-	FactRoot     = "root_file_system"
-	FactNetwork  = "network"
-	FactDevice   = "network_device"
+	FactKernel  = "node_kernel"
+	FactOS      = "node_os"
+	FactRuntime = "container_runtime"
+	FactHandler = "runtime_handler"
+	FactRoot    = "root_file_system"
+	FactNetwork = "network"
+	FactDevice  = "network_device"
+	// FactStorage begins the end of the names ROLE.storage.VOLUME: what a volume is stored on.
+	FactStorage  = "storage."
 	FactQOS      = "qos_class"
 	FactPriority = "priority"
 	// LimitNotInForce is the code of the warning that a limit that was asked for did not hold.

@@ -12,6 +12,7 @@ import (
 
 	"tare/record"
 	"tare/sandbox"
+	"tare/volume"
 	"tare/workload"
 )
 
@@ -109,7 +110,22 @@ func (t *trial) prepareRole(ctx context.Context, role workload.Role, cpus string
 		t.manifests = append(t.manifests, text)
 	}
 	ep.spec, err = t.prepareSandbox(ctx, ep.want)
+	if d, ok := t.maker.Place.(Describer); ok && err == nil {
+		for _, m := range stored(ep.spec) {
+			if text := d.Storage(m); text != "" {
+				t.rec.Facts[role.Name+"."+record.FactStorage+m.Name] = text
+			}
+		}
+	}
 	return err
+}
+
+// stored are a sandbox's volumes, and what it writes to its root.
+func stored(s sandbox.Spec) []sandbox.Mount {
+	if s.Upper == "" {
+		return s.Mounts
+	}
+	return append(slices.Clone(s.Mounts), sandbox.Mount{Volume: volume.Volume{Name: "root"}, Source: s.Upper})
 }
 
 // wantOf is what a role's sandbox is to be, and its kind.

@@ -42,6 +42,12 @@ type Place interface {
 	DropCaches() error
 }
 
+// Describer is a Place that knows what it stores data on.
+type Describer interface {
+	// Storage describes a volume down to the hardware, in one line; "" if nothing is known.
+	Storage(sandbox.Mount) string
+}
+
 // Image is a root file system as a place has it, and how its programs are to run.
 type Image struct {
 	Digest     string   // of the image's content; "" if it is not known
