@@ -136,7 +136,7 @@ func (t *trial) timeout() time.Duration {
 	}
 	for i := range t.roles {
 		if len(t.roles[i].Before) > 0 {
-			d += layOutTime
+			d += layOutTime + t.roles[i].BeforeWithin
 		}
 	}
 	return d

@@ -129,6 +129,8 @@ type Role struct {
 	// Before is a command that runs to its end in the role's sandbox before any role is measured,
 	// for example to lay files out. That of a Background role runs before the role starts.
 	Before []string
+	// BeforeWithin is how long Before may take beyond two minutes.
+	BeforeWithin time.Duration
 	// DropCaches asks run to write the host's page cache back and drop it after
 	// Before (proc(5), drop_caches). Where the host forbids it the trial has the
 	// warning caches-kept.

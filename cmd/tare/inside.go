@@ -15,6 +15,7 @@ import (
 	"tare/collect/remote"
 	"tare/workload/checkpoint"
 	"tare/workload/fault"
+	"tare/workload/fio"
 	httpload "tare/workload/http"
 	"tare/workload/iperf"
 	netload "tare/workload/net"
@@ -32,7 +33,7 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	}
 	name, rest := args[0], args[1:]
 	programs := map[string]func(args []string, stdout, stderr io.Writer) int{
-		"net": netload.Main, "http": httpload.Main, "syscall": syscalls.Main, "noop": noop.Main, "iperf": iperf.Main,
+		"net": netload.Main, "http": httpload.Main, "syscall": syscalls.Main, "noop": noop.Main, "iperf": iperf.Main, "fio": fio.Main,
 		"redis": redis.Main, "timed": timed.Main, "checkpoint": checkpoint.Main, "fault": fault.Main,
 	}
 	if program := programs[name]; program != nil {

@@ -29,10 +29,26 @@ func files(v param.Values) []string {
 	}
 }
 
+// layoutCommand writes all that the load reads.
+func layoutCommand(v param.Values) []string {
+	switch {
+	case isDevice(v):
+		return append([]string{"fio"}, fillDevice(v, "write")...)
+	case v.Str("cache") == "warm":
+		return append([]string{"sh", "-c", warmLayout, "sh", directory(v)}, layout(v)...)
+	}
+	return append([]string{"fio"}, layout(v)...)
+}
+
+// layout returns the arguments that make fio only lay the files out. fio lays out what is read.
+func layout(v param.Values) []string {
+	return append([]string{"--create_only=1", "--output=/dev/null"}, append(files(v), "--rw=read")...)
+}
+
 // fillDevice are the arguments that write all that the load reads: blocks that were never
 // written read as zeroes without touching the disk.
-func fillDevice(v param.Values) []string {
-	return []string{"--name=fill", "--filename=" + volumes(v)[0].Path(), "--rw=write", "--bs=1M", "--direct=1", "--end_fsync=1",
+func fillDevice(v param.Values, rw string) []string {
+	return []string{"--name=fill", "--filename=" + volumes(v)[0].Path(), "--rw=" + rw, "--bs=1M", "--direct=1", "--end_fsync=1",
 		"--size=" + strconv.FormatInt(deviceSize(v), 10), "--output=/dev/null"}
 }
 

@@ -51,6 +51,8 @@ func (fio) Params() []param.Param {
 		{Name: "warmup", Type: param.Duration, Default: "500ms", Min: 0, Max: 3600, Help: "time before the measuring begins (fio's ramp_time)"},
 		{Name: "target", Type: param.Enum, Default: "data", Words: []string{"data", "tmpfs", "root", "bind", "image", "block", "device"}, Help: "where the files are: data, a directory of the host's disk; tmpfs, the sandbox's own /tmp; root, its root file system; bind, a directory of the host's memory file system; image, a file system in a file on the disk; block, no files but a block device on the disk; device, the block device that the parameter device names"},
 		{Name: "device", Type: param.String, Default: "", Help: "with target device: the host's block device, such as /dev/sdb; what it holds is lost"},
+		{Name: "free", Type: param.Int, Default: "0", Min: 0, Max: 90, Help: "percent of the target's free space that all jobs' files have together, in the place of size; 0: as size says"},
+		{Name: "prepare", Type: param.String, Valid: checkPrepare, Help: "steps before the load: trim (a device), fill (write all of it), precondition (overwrite at random until the rate is steady)"},
 		{Name: "jobfile", Type: param.File, Help: "a job file of fio, run in the place of rw, bs, jobs and the like, which it can have as ${RW}, ${BS}, ${JOBS}"},
 		{Name: "vars", Type: param.String, Help: "values of the job file's other ${VARIABLES}: mix=70 think=2ms"},
 	}
@@ -89,14 +91,8 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 		DropCaches: cold(v), Warmup: warmup, Expect: duration,
 		Until: "{", // the start of its JSON: what follows is not load
 	}
-	switch {
-	case writesOnly(v.Str("rw")): // what is written alone is made by the load itself
-	case isDevice(v):
-		role.Before = append([]string{"fio"}, fillDevice(v)...)
-	case v.Str("cache") == "warm":
-		role.Before = append([]string{"sh", "-c", warmLayout, "sh", directory(v)}, layout(v)...)
-	default:
-		role.Before = append([]string{"fio"}, layout(v)...)
+	if !writesOnly(v.Str("rw")) { // what is written alone is made by the load itself
+		role.Before = layoutCommand(v)
 	}
 	role.Args = append([]string{"sh", "-c", script, "sh"}, files(v)...)
 	role.Args = append(role.Args,
@@ -118,6 +114,9 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 		// A second pass over the files would find them in the page cache if the sandbox ignores
 		// the advice to drop them, so a cold load has one pass.
 		role.Args = append(role.Args, "--time_based")
+	}
+	if err := prepare(&role, v); err != nil {
+		return nil, err
 	}
 	return []workload.Role{role}, nil
 }
@@ -168,10 +167,5 @@ const (
 // POSIX_FADV_DONTNEED, even with --invalidate=0, so the page cache may be empty after it. The
 // files are read in the sandbox, so that its own cache, if it has one, is warm too.
 const warmLayout = `dir=$1 && shift && fio "$@" && cat "$dir"/tare.*.* >/dev/null`
-
-// layout returns the arguments that make fio only lay the files out.
-func layout(v param.Values) []string {
-	return append([]string{"--create_only=1", "--output=/dev/null"}, files(v)...)
-}
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) + "ms" }

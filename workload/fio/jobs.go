@@ -182,11 +182,14 @@ func jobRoles(v param.Values) ([]workload.Role, error) {
 	}
 	switch {
 	case isDevice(v):
-		role.Before = append([]string{"fio"}, fillDevice(v)...)
+		role.Before = append([]string{"fio"}, fillDevice(v, "write")...)
 	case v.Str("cache") == "warm":
 		role.Before = []string{"sh", "-c", layoutJobs + warmJobs, "sh", create, directory(v)}
 	default:
 		role.Before = []string{"sh", "-c", layoutJobs, "sh", create}
+	}
+	if err := prepare(&role, v); err != nil {
+		return nil, err
 	}
 	return []workload.Role{role}, nil
 }

@@ -15,8 +15,9 @@ import (
 // load.
 const (
 	logPrefix = "/tmp/tare"
-	// script prints the logs after fio's output. Without a log the trial lacks only the series.
+	// script prints what the steps before the load noted, and the logs, after fio's output. Without a log the trial lacks only the series.
 	script = `fio "$@" || exit
+[ -f ` + preparedLog + ` ] && cat ` + preparedLog + `
 for f in ` + logPrefix + `_iops.*.log; do [ -f "$f" ] && echo "log $f" && cat "$f"; done; :`
 	// logPoints is how many points a log has at most, logStep the shortest interval.
 	logPoints = 200
