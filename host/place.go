@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/netip"
 	"os"
@@ -246,7 +247,14 @@ func given(v volume.Volume) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Close(), empty(v.Device))
+	size, err := f.Seek(0, io.SeekEnd)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if size < v.Size {
+		return fmt.Errorf("%s has %s, and the workload needs %s; set a smaller size, or name another device", v.Device, param.FormatSize(size), param.FormatSize(v.Size))
+	}
+	return empty(v.Device)
 }
 
 // empty refuses a device with a file system, a partition table or the like, as blkid(8) finds

@@ -140,4 +140,6 @@ func TestGivenDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(disk, "")
+	disk.Size = 17 << 20
+	refused(disk, "has 16MiB, and the workload needs 17MiB; set a smaller size")
 }

@@ -200,6 +200,16 @@ func TestLayOutComesFirst(t *testing.T) {
 		t.Errorf("after a lay-out that failed: %v", j.lines)
 	}
 
+	for says, want := range map[string]string{
+		"fio: pid=0, err=30/file:filesetup.c:174, func=open, error=Read-only file system\n":               "the file system is read-only",
+		"fio: io_u error on file /dev/data: Input/output error: read offset=4096, buflen=4096\n":          "the disk failed, or is gone",
+		"fio: pid=0, err=6/file:filesetup.c:757, func=open(/dev/data), error=No such device or address\n": "the disk failed, or is gone",
+	} {
+		does["lay"] = ends(1, says)
+		trial, _, _, _ = serve(t, does, nil, roles...)
+		failed(t, trial, PhaseLayOut, "disk", want)
+	}
+
 	does["lay"] = ends(0, "")
 	trial, _, _, _ = serve(t, does, func(e *Maker, _ *serving) {
 		e.Place.(*place).caches = errors.New("read-only file system")

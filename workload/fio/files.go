@@ -3,6 +3,7 @@ package fio
 import (
 	"cmp"
 	"strconv"
+	"strings"
 
 	"tare/param"
 	"tare/volume"
@@ -17,7 +18,7 @@ func directory(v param.Values) string {
 func files(v param.Values) []string {
 	size := strconv.FormatInt(v.Size("size"), 10)
 	if isDevice(v) { // each job has a part of its own
-		return []string{"--name=tare", "--filename=" + volumes(v)[0].Path(), "--rw=" + v.Str("rw"),
+		return []string{"--name=tare", "--filename=" + devices(v), "--rw=" + v.Str("rw"),
 			"--size=" + size, "--numjobs=" + v.Str("jobs"), "--offset_increment=" + size}
 	}
 	return []string{
@@ -48,8 +49,8 @@ func layout(v param.Values) []string {
 // fillDevice are the arguments that write all that the load reads: blocks that were never
 // written read as zeroes without touching the disk.
 func fillDevice(v param.Values, rw string) []string {
-	return []string{"--name=fill", "--filename=" + volumes(v)[0].Path(), "--rw=" + rw, "--bs=1M", "--direct=1", "--end_fsync=1",
-		"--size=" + strconv.FormatInt(deviceSize(v), 10), "--output=/dev/null"}
+	return []string{"--name=fill", "--filename=" + devices(v), "--rw=" + rw, "--bs=1M", "--direct=1", "--end_fsync=1",
+		"--size=" + strconv.FormatInt(deviceSize(v)*int64(len(volumes(v))), 10), "--output=/dev/null"}
 }
 
 // deviceSize is what all jobs use of a device, in bytes: at least a whole request of fillDevice.
@@ -64,6 +65,16 @@ const (
 
 // isDevice says that there are no files.
 func isDevice(v param.Values) bool { return v.Str("target") == onBlock || v.Str("target") == onDevice }
+
+// devices are their paths in the sandbox, as fio has them in filename. A job's size is of all of
+// them together.
+func devices(v param.Values) string {
+	var out []string
+	for _, x := range volumes(v) {
+		out = append(out, x.Path())
+	}
+	return strings.Join(out, ":")
+}
 
 // imageRoom is what a file system needs beside the files, in bytes: its journal, above all.
 const imageRoom = 64 << 20
@@ -80,7 +91,15 @@ func volumes(v param.Values) []volume.Volume {
 	case onBlock:
 		return []volume.Volume{{Name: volume.Data, Mode: volume.Block, Size: deviceSize(v)}}
 	case onDevice:
-		return []volume.Volume{{Name: volume.Data, Mode: volume.Block, Medium: volume.Device, Device: v.Str("device")}}
+		var out []volume.Volume
+		for i, path := range strings.Split(v.Str("device"), ":") {
+			name := volume.Data
+			if i > 0 {
+				name += strconv.Itoa(i + 1)
+			}
+			out = append(out, volume.Volume{Name: name, Mode: volume.Block, Medium: volume.Device, Device: path, Size: deviceSize(v)})
+		}
+		return out
 	default:
 		return nil
 	}

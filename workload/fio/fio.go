@@ -50,7 +50,7 @@ func (fio) Params() []param.Param {
 		{Name: "duration", Type: param.Duration, Default: "2s", Min: 0.1, Max: 3600, Help: "measured time"},
 		{Name: "warmup", Type: param.Duration, Default: "500ms", Min: 0, Max: 3600, Help: "time before the measuring begins (fio's ramp_time)"},
 		{Name: "target", Type: param.Enum, Default: "data", Words: []string{"data", "tmpfs", "root", "bind", "image", "block", "device"}, Help: "where the files are: data, a directory of the host's disk; tmpfs, the sandbox's own /tmp; root, its root file system; bind, a directory of the host's memory file system; image, a file system in a file on the disk; block, no files but a block device on the disk; device, the block device that the parameter device names"},
-		{Name: "device", Type: param.String, Default: "", Help: "with target device: the host's block device, such as /dev/sdb; what it holds is lost"},
+		{Name: "device", Type: param.String, Default: "", Help: "with target device: the host's block device, such as /dev/sdb, or several with : between them; what they hold is lost"},
 		{Name: "free", Type: param.Int, Default: "0", Min: 0, Max: 90, Help: "percent of the target's free space that all jobs' files have together, in the place of size; 0: as size says"},
 		{Name: "prepare", Type: param.String, Valid: checkPrepare, Help: "steps before the load: trim (a device), fill (write all of it), precondition (overwrite at random until the rate is steady)"},
 		{Name: "jobfile", Type: param.File, Help: "a job file of fio, run in the place of rw, bs, jobs and the like, which it can have as ${RW}, ${BS}, ${JOBS}"},
@@ -138,8 +138,18 @@ func checkTarget(v param.Values) error {
 	switch {
 	case (v.Str("target") == onDevice) != (v.Str("device") != ""):
 		return errors.New("target = device and device = /dev/NAME need each other; write both, or neither")
-	case v.Str("device") != "" && !strings.HasPrefix(v.Str("device"), "/dev/"):
-		return fmt.Errorf("device = %s is not below /dev; write the path of a block device, such as /dev/sdb", v.Str("device"))
+	case v.Str("device") == "":
+		return nil
+	}
+	seen := map[string]bool{}
+	for path := range strings.SplitSeq(v.Str("device"), ":") {
+		switch {
+		case !strings.HasPrefix(path, "/dev/"):
+			return fmt.Errorf("device = %s is not below /dev; write the path of a block device, such as /dev/sdb", path)
+		case seen[path]:
+			return fmt.Errorf("device = %s names %s twice; remove one", v.Str("device"), path)
+		}
+		seen[path] = true
 	}
 	return nil
 }

@@ -92,8 +92,19 @@ func TestDevice(t *testing.T) {
 	if !slices.Contains(r.Before, "--size=50331648") || !slices.Contains(r.Before, "--rw=write") {
 		t.Errorf("laid out by %q", r.Before)
 	}
+	v, err = param.Fill(New().Params(), param.Values{"target": "device", "device": "/dev/sdb:/dev/sdc", "size": "16MiB"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if roles, err = New().Roles(v); err != nil {
+		t.Fatal(err)
+	}
+	r = roles[0]
+	if len(r.Volumes) != 2 || r.Volumes[1].Device != "/dev/sdc" || r.Volumes[1].Size != 16<<20 || !slices.Contains(r.Args, "--filename=/dev/data:/dev/data2") || !slices.Contains(r.Before, "--size=33554432") {
+		t.Errorf("two devices: %+v", r)
+	}
 	for why, given := range map[string]param.Values{
-		"need each other": {"target": "device"}, "write both": {"device": "/dev/sdb"}, "is not below /dev": {"target": "device", "device": "disk"},
+		"need each other": {"target": "device"}, "write both": {"device": "/dev/sdb"}, "is not below /dev": {"target": "device", "device": "disk"}, "twice": {"target": "device", "device": "/dev/sdb:/dev/sdb"},
 	} {
 		v, err := param.Fill(New().Params(), given)
 		if err == nil {

@@ -39,7 +39,7 @@ func replaced(v param.Values) map[string]string {
 // target is where the jobs may write.
 func target(v param.Values) jobfile.Target {
 	if isDevice(v) {
-		return jobfile.Target{Path: volumes(v)[0].Path(), Device: true}
+		return jobfile.Target{Path: devices(v), Device: true}
 	}
 	return jobfile.Target{Path: directory(v)}
 }

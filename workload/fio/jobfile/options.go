@@ -109,7 +109,7 @@ func engines() []string {
 
 // Target is where the file may write.
 type Target struct {
-	Path   string // in the sandbox: a directory, or a device
+	Path   string // in the sandbox: a directory, or devices with : between them
 	Device bool
 }
 
@@ -202,7 +202,7 @@ func (t Target) dir() string { return strings.TrimSuffix(t.Path, "/") + "/" }
 func (t Target) file(name string) string {
 	rest, below := strings.CutPrefix(name, t.dir())
 	switch {
-	case t.Device && name != t.Path:
+	case t.Device && !slices.Contains(strings.Split(t.Path, ":"), name):
 		return fmt.Sprintf("filename %q is not the target, which is %s in the sandbox", name, t.Path)
 	case t.Device:
 		return ""
