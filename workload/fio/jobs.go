@@ -77,8 +77,8 @@ func readJobs(v param.Values) (*jobs, error) {
 		}
 	}
 	for _, p := range New().Params() {
-		room := p.Name == "size" || p.Name == "jobs" // of an image or a block volume
-		if _, is := replaced(v)[p.Name]; is && v.Str(p.Name) != p.Default && !used[strings.ToUpper(p.Name)] && !(room && sized(v)) {
+		room := sized(v) && (p.Name == "size" || p.Name == "jobs")
+		if _, is := replaced(v)[p.Name]; is && v.Str(p.Name) != p.Default && !used[strings.ToUpper(p.Name)] && !room {
 			return nil, &param.ValueError{Param: p.Name, Err: fmt.Errorf("%s = %s has no effect, because the job file has no ${%s}; write that into it, or remove %s", p.Name, v.Str(p.Name), strings.ToUpper(p.Name), p.Name)}
 		}
 	}
