@@ -1,17 +1,17 @@
 package fio
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 
 	"tare/param"
 	"tare/volume"
+	"tare/workload/target"
 )
 
 // directory is where the files are in the sandbox.
 func directory(v param.Values) string {
-	return cmp.Or(map[string]string{"tmpfs": "/tmp", "root": "/"}[v.Str("target")], "/data")
+	return target.Directory(v.Str("target"))
 }
 
 // files returns the arguments that describe the files and their layout.
@@ -56,15 +56,10 @@ func fillDevice(v param.Values, rw string) []string {
 // deviceSize is what all jobs use of a device, in bytes: at least a whole request of fillDevice.
 func deviceSize(v param.Values) int64 { return max(v.Size("size")*int64(v.Int("jobs")), 1<<20) }
 
-// Values of target that are volumes of one file or device.
-const (
-	onImage  = "image"
-	onBlock  = "block"
-	onDevice = "device"
-)
-
 // isDevice says that there are no files.
-func isDevice(v param.Values) bool { return v.Str("target") == onBlock || v.Str("target") == onDevice }
+func isDevice(v param.Values) bool {
+	return v.Str("target") == target.Block || v.Str("target") == target.Device
+}
 
 // devices are their paths in the sandbox, as fio has them in filename. A job's size is of all of
 // them together.
@@ -76,41 +71,32 @@ func devices(v param.Values) string {
 	return strings.Join(out, ":")
 }
 
-// imageRoom is what a file system needs beside the files, in bytes: its journal, above all.
-const imageRoom = 64 << 20
-
 // volumes are those that hold the files.
 func volumes(v param.Values) []volume.Volume {
+	size := v.Size("size") * int64(v.Int("jobs"))
 	switch v.Str("target") {
-	case "data":
-		return volume.AtData(volume.Disk)
-	case "bind":
-		return volume.AtData(volume.Memory)
-	case onImage:
-		return []volume.Volume{{Name: volume.Data, Medium: volume.Image, Size: v.Size("size")*int64(v.Int("jobs"))*5/4 + imageRoom}}
-	case onBlock:
-		return []volume.Volume{{Name: volume.Data, Mode: volume.Block, Size: deviceSize(v)}}
-	case onDevice:
+	case target.Device:
 		var out []volume.Volume
 		for i, path := range strings.Split(v.Str("device"), ":") {
-			name := volume.Data
+			x := target.Volumes(target.Device, deviceSize(v), path)[0]
 			if i > 0 {
-				name += strconv.Itoa(i + 1)
+				x.Name += strconv.Itoa(i + 1)
 			}
-			out = append(out, volume.Volume{Name: name, Mode: volume.Block, Medium: volume.Device, Device: path, Size: deviceSize(v)})
+			out = append(out, x)
 		}
 		return out
-	default:
-		return nil
+	case target.Block:
+		size = deviceSize(v)
 	}
+	return target.Volumes(v.Str("target"), size, "")
 }
 
 // inMemory reports whether the files are never on a disk.
-func inMemory(v param.Values) bool { return v.Str("target") == "tmpfs" || v.Str("target") == "bind" }
+func inMemory(v param.Values) bool { return target.InMemory(v.Str("target")) }
 
 // cold reports whether the host's page cache is dropped between layout and load, so that the
 // load starts cold also in a sandbox that ignores posix_fadvise(2).
-func cold(v param.Values) bool { return v.Str("cache") == "dropped" && !inMemory(v) }
+func cold(v param.Values) bool { return target.Cold(v.Str("target"), v.Str("cache")) }
 
 func writesOnly(rw string) bool {
 	ds := directions(rw)

@@ -24,6 +24,7 @@ import (
 
 	"tare/param"
 	"tare/workload"
+	"tare/workload/target"
 )
 
 // New returns the workload.
@@ -49,7 +50,7 @@ func (fio) Params() []param.Param {
 		{Name: "fsync", Type: param.Int, Default: "0", Min: 0, Max: 1 << 20, Help: "fsync after this many writes; 0 for never"},
 		{Name: "duration", Type: param.Duration, Default: "2s", Min: 0.1, Max: 3600, Help: "measured time"},
 		{Name: "warmup", Type: param.Duration, Default: "500ms", Min: 0, Max: 3600, Help: "time before the measuring begins (fio's ramp_time)"},
-		{Name: "target", Type: param.Enum, Default: "data", Words: []string{"data", "tmpfs", "root", "bind", "image", "block", "device"}, Help: "where the files are: data, a directory of the host's disk; tmpfs, the sandbox's own /tmp; root, its root file system; bind, a directory of the host's memory file system; image, a file system in a file on the disk; block, no files but a block device on the disk; device, the block device that the parameter device names"},
+		target.Param("the files are", "; block, no files but a block device on the disk; device, the block device that the parameter device names", append(target.Files(), target.Block, target.Device)...),
 		{Name: "device", Type: param.String, Default: "", Help: "with target device: the host's block device, such as /dev/sdb, or several with : between them; what they hold is lost"},
 		{Name: "free", Type: param.Int, Default: "0", Min: 0, Max: 90, Help: "percent of the target's free space that all jobs' files have together, in the place of size; 0: as size says"},
 		{Name: "prepare", Type: param.String, Valid: checkPrepare, Help: "steps before the load: trim (a device), fill (write all of it), precondition (overwrite at random until the rate is steady)"},
@@ -136,7 +137,7 @@ func reported(duration time.Duration) []string {
 // checkTarget refuses what no load can have.
 func checkTarget(v param.Values) error {
 	switch {
-	case (v.Str("target") == onDevice) != (v.Str("device") != ""):
+	case (v.Str("target") == target.Device) != (v.Str("device") != ""):
 		return errors.New("target = device and device = /dev/NAME need each other; write both, or neither")
 	case v.Str("device") == "":
 		return nil

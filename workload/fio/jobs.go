@@ -36,8 +36,8 @@ func replaced(v param.Values) map[string]string {
 	}
 }
 
-// target is where the jobs may write.
-func target(v param.Values) jobfile.Target {
+// allowed is where the jobs may write.
+func allowed(v param.Values) jobfile.Target {
 	if isDevice(v) {
 		return jobfile.Target{Path: devices(v), Device: true}
 	}
@@ -50,7 +50,7 @@ func readJobs(v param.Values) (*jobs, error) {
 	if err != nil {
 		return nil, &param.ValueError{Param: "vars", Err: err}
 	}
-	values, used := map[string]string{"TARGET": target(v).Path}, map[string]bool{}
+	values, used := map[string]string{"TARGET": allowed(v).Path}, map[string]bool{}
 	for name, text := range replaced(v) {
 		values[strings.ToUpper(name)] = text
 	}
@@ -66,7 +66,7 @@ func readJobs(v param.Values) (*jobs, error) {
 		return text, ok
 	})
 	if err == nil {
-		err = f.Check(target(v))
+		err = f.Check(allowed(v))
 	}
 	if err != nil {
 		return nil, inFile(err)
@@ -165,7 +165,7 @@ func jobRoles(v param.Values) ([]workload.Role, error) {
 	duration := j.expect
 	base := []string{"directory=" + directory(v), "fallocate=none", "direct=" + flag(v.Str("cache") == "direct"), "invalidate=" + flag(v.Str("cache") == "dropped")}
 	if isDevice(v) {
-		base[0], base[1] = "filename="+target(v).Path, "size="+strconv.FormatInt(v.Size("size"), 10)
+		base[0], base[1] = "filename="+allowed(v).Path, "size="+strconv.FormatInt(v.Size("size"), 10)
 	}
 	text, create := j.file.Text(append(slices.Clone(base), reported(duration)...)...), j.file.Text(append(base, "create_only=1")...)
 	if len(text) > 2*jobfile.MaxText {

@@ -22,6 +22,7 @@ import (
 	"tare/record"
 	"tare/workload"
 	"tare/workload/child"
+	"tare/workload/target"
 )
 
 // Steps before the load, in their order.
@@ -107,7 +108,7 @@ func prepare(role *workload.Role, v param.Values) error {
 		return bad("prepare", "prepare = trim needs a device, and target = %s is files; write target: block, or device", v.Str("target"))
 	case slices.Contains(words, stepPrecondition) && v.Str("jobfile") != "" && !isDevice(v):
 		return bad("prepare", "prepare = precondition does not know the job file's files; write target: block, or device, or remove it")
-	case free > 0 && (isDevice(v) || v.Str("target") == onImage):
+	case free > 0 && (isDevice(v) || v.Str("target") == target.Image):
 		return bad("free", "free = %d has no meaning with target = %s, which is made as large as size says; remove it", free, v.Str("target"))
 	case free > 0 && v.Str("jobfile") != "":
 		return bad("free", "free = %d has no effect on a job file; write a size there", free)
