@@ -15,6 +15,7 @@ import (
 	"tare/collect/remote"
 	"tare/workload/checkpoint"
 	"tare/workload/fault"
+	"tare/workload/files"
 	"tare/workload/fio"
 	httpload "tare/workload/http"
 	"tare/workload/iperf"
@@ -34,7 +35,7 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	name, rest := args[0], args[1:]
 	programs := map[string]func(args []string, stdout, stderr io.Writer) int{
 		"net": netload.Main, "http": httpload.Main, "syscall": syscalls.Main, "noop": noop.Main, "iperf": iperf.Main, "fio": fio.Main,
-		"redis": redis.Main, "timed": timed.Main, "checkpoint": checkpoint.Main, "fault": fault.Main,
+		"redis": redis.Main, "timed": timed.Main, "checkpoint": checkpoint.Main, "fault": fault.Main, "files": files.Main,
 	}
 	if program := programs[name]; program != nil {
 		return program(rest, stdout, stderr)

@@ -12,6 +12,7 @@ import (
 	"tare/workload/density"
 	"tare/workload/fault"
 	"tare/workload/ffmpeg"
+	"tare/workload/files"
 	"tare/workload/fio"
 	"tare/workload/hackbench"
 	httpload "tare/workload/http"
@@ -33,6 +34,7 @@ func Workloads() []workload.Workload {
 		sysbench.NewCPU(),
 		sysbench.NewMemory(),
 		fio.New(),
+		files.New(),
 		hackbench.New(),
 		redis.New(),
 		iperf.New(),
