@@ -96,7 +96,7 @@ func fit(values [][]float64) (e *estimate, ok bool) {
 	rest := max(sum2-mat.Dot(&x, c), 0)
 	e.df = free + priorDF
 	e.s2 = (rest + priorDF*priorSD*priorSD) / e.df
-	e.seed = uint64(n) //nolint:gosec // a count
+	e.seed = uint64(n)
 	return e, true
 }
 

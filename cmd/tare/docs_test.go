@@ -205,6 +205,11 @@ func TestDocsStudies(t *testing.T) {
 	n := 0
 	for _, p := range pages(t) {
 		for _, b := range p.blocks {
+			if b.is("ini") && len(b.info) == 2 { // a job file, which a study after it names
+				if err := os.WriteFile(filepath.Join(dir, b.info[1]), []byte(b.text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if !b.is("yaml") || b.has("mapping") {
 				continue
 			}

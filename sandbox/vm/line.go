@@ -149,7 +149,7 @@ func (l *line) socket(id string, f *os.File) {
 func (l *line) disk(d disk) {
 	file := func(path string) map[string]any {
 		node := map[string]any{"driver": "file", "filename": path}
-		if strings.HasPrefix(path, "/dev/") {
+		if strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/dev/shm/") { // there lie files in memory
 			node["driver"] = "host_device"
 		}
 		return node
