@@ -75,6 +75,8 @@ func (p *Plan) tuned(stratum int) tune.Step {
 func (p *Plan) judgeTuned(s *stratumState, pass int) (code, text string) {
 	s.found = p.tuned(p.cells[s.cells[0]].stratum)
 	switch {
+	case !slices.ContainsFunc(s.cells, func(id int) bool { return !p.cells[id].skipped && p.cells[id].gaveUp == "" }):
+		return EndGaveUp, "every level failed again and again"
 	case s.found.Stage == tune.Found:
 		return EndFound, fmt.Sprintf("the level is found, with a confidence of %.0f %%", 100*math.Min(s.found.Sure, 0.99))
 	case pass < p.last:

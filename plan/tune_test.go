@@ -85,4 +85,13 @@ func TestTuneSkipped(t *testing.T) {
 	if p.GaveUp(cells[5]) == "" {
 		t.Error("the level that fails is not given up")
 	}
+	// The first level is the baseline, and may fail like any other; all may.
+	for failing, want := range map[string]string{"t0": EndFound, "": EndGaveUp} {
+		w.always = func(n Next) bool { level, _ := n.Cell.Get("sandbox"); return failing == "" || level == failing }
+		p = New(st, nil, nil)
+		play(t, p, w)
+		if e, _ := p.Ending(0); e.Code != want {
+			t.Errorf("%q fails: %+v, want %s", failing, e, want)
+		}
+	}
 }

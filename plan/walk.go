@@ -264,6 +264,9 @@ func (p *Plan) open(s *stratumState) []int {
 
 // judge returns why a stratum ends after a pass; code "" if it goes on.
 func (p *Plan) judge(s *stratumState, pass int, look bool) (code, text string) {
+	if p.study.Stop.Tune > 0 {
+		return p.judgeTuned(s, pass)
+	}
 	if s.baseline >= 0 && p.cells[s.baseline].gaveUp != "" {
 		return EndGaveUp, "the baseline " + p.cells[s.baseline].gaveUp
 	}
@@ -280,9 +283,6 @@ func (p *Plan) judge(s *stratumState, pass int, look bool) (code, text string) {
 		}
 		alive++
 		yields = yields || c.yields
-	}
-	if p.study.Stop.Tune > 0 {
-		return p.judgeTuned(s, pass)
 	}
 	comparable := s.baseline >= 0 && treatments > 0 && s.response != ""
 	switch {
