@@ -29,6 +29,9 @@ func Short(r *analyse.Result, hosts []record.Host, dir string) []*Section {
 	for _, w := range warnings[:min(len(warnings), shortWarnings)] {
 		head.Item(w.Lead, w.Text)
 	}
+	if len(r.Tuned) > 0 { // the level is the answer, and costs beside the first level are not
+		return []*Section{head, tunedAnswers(r), ended(r, dir)}
+	}
 	return []*Section{head, Answer(r), Costs(r), Settings(r), ended(r, dir)}
 }
 

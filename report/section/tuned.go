@@ -39,6 +39,17 @@ func Tuned(r *analyse.Result) *Section {
 	return s
 }
 
+// tunedAnswers are the answers alone.
+func tunedAnswers(r *analyse.Result) *Section {
+	s := &Section{ID: "tuned"}
+	fixed := fixedLevels(r)
+	for i := range r.Tuned {
+		t := &r.Tuned[i]
+		s.Item(words.Stratum(r, t.Workload, t.Shared, fixed), tunedAnswer(t, r.Margin))
+	}
+	return s
+}
+
 // tunedAnswer is the answer in words, or how far the search is.
 func tunedAnswer(t *analyse.Tuned, margin float64) string {
 	goal := fmt.Sprintf("the fewest within %g %% of the best", 100*margin)
