@@ -37,7 +37,7 @@ func TestLogFormat(t *testing.T) {
 	if err := os.WriteFile(file, []byte("study: logs\ncompare: slowdown\nbaseline: \"1\"\nfactors: {sandbox: [fake], slowdown: [1, 1.5]}\nworkloads: {idle: {kind: noop, sleeps: 5}}\nstop: {fixed: 2}\nsentinel: off\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lines, report := logged(t, exitOK, "run", file, "-o", filepath.Join(dir, "r"), "--log-format", "json")
+	lines, report := logged(t, exitOK, "run", file, "-o", filepath.Join(dir, "r"), "--wait", "--log-format", "json")
 	if !strings.HasPrefix(report, "logs: what each slowdown costs") {
 		t.Errorf("the report is %q", report)
 	}
