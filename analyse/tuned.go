@@ -25,7 +25,7 @@ type Tuned struct {
 	Whole  int          `json:"whole"`  // trials of as many blocks with every level
 	Levels []TunedLevel `json:"levels"` // in the study's order, each with what is nested under it
 
-	Patches []advice.Patch `json:"patches,omitempty"` // that set Answer
+	Patches []advice.Patch `json:"patches,omitempty"` // that set Answer, once it is found
 }
 
 // TunedLevel is what is known of a level.
@@ -72,7 +72,7 @@ func (a *analysis) tuned() []Tuned {
 			}
 		}
 		t.Whole = blocks * levels
-		if step.Answer >= 0 {
+		if step.Stage == tune.Found {
 			cell := s.Cells[step.Answer]
 			sandbox, _ := cell.Get("sandbox")
 			level, _ := cell.Get(t.Factor)
