@@ -28,7 +28,7 @@ type Scatter struct {
 // Limit is what keeps an interval wide.
 type Limit string
 
-// Limits. Where both levels matter, or too little is known to tell, there is none.
+// Limits. There is none if both levels matter, or if too little is known to tell.
 const (
 	LimitStarts Limit = "starts"
 	LimitTurns  Limit = "turns"
@@ -99,7 +99,7 @@ func (a *analysis) scatter(base, own record.Cell, response string) *Scatter {
 	return s
 }
 
-// turnsOf returns the values of a trial's turns, by their numbers.
+// turnsOf returns the values of a trial's turns, by turn number.
 func turnsOf(t *record.Trial, response string) map[int]float64 {
 	out := map[int]float64{}
 	for i := range t.Samples {

@@ -32,8 +32,8 @@ func (s *Shortage) String() string {
 	return fmt.Sprintf("about %d more blocks, %s", s.Blocks, t)
 }
 
-// shortage says what an undecided comparison of a first response would need once its stratum has ended;
-// nil where there is nothing to say.
+// shortage says, once a stratum has ended, what an undecided comparison of its first response would
+// need. It is nil if there is nothing to say.
 func (a *analysis) shortage(c *Comparison, base record.Cell, sum stat.Summary, prior stat.Prior) *Shortage {
 	if c.Verdict != stat.Undecided || !c.First || c.Ending == nil {
 		return nil

@@ -197,7 +197,7 @@ func (p *Place) provide(ctx context.Context, v volume.Volume, at string) (source
 	return file, errors.Join(f.Truncate(v.Size), f.Close())
 }
 
-// Storage is of trial.Describer.
+// Storage implements trial.Describer.
 func (*Place) Storage(m sandbox.Mount) string {
 	below := storage.New().Describe(m.Source)
 	if below == "" {

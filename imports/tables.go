@@ -8,15 +8,15 @@ import (
 	"tare/study"
 )
 
-// Tables are the tables that a report of the imported results has: the section tables of a
-// study file, from a mapping file.
+// Tables are the tables of a report on imported results. A mapping file has them in the form of a
+// study file's section tables.
 type Tables struct {
 	File string
 	Node *yaml.Node // nil: none
 }
 
-// blame gives the mistakes in the tables of a study's text the places that they have in the
-// mapping file. Other mistakes are not the user's, and stay as they are.
+// blame gives mistakes in the tables of a study's text their places in the mapping file. Other
+// mistakes are not the user's, and stay as they are.
 func (t Tables) blame(err error, text []byte) error {
 	var all study.Errors
 	var doc yaml.Node

@@ -11,8 +11,8 @@ import (
 	"tare/record"
 )
 
-// Disk is a load of fio on a disk, past the page cache: jobs, each a thread with requests in
-// flight, closed loop. Times in seconds, sizes in bytes.
+// Disk is a fio load on a disk, past the page cache. It is a closed loop: each job is a thread with
+// requests in flight. Times are in seconds, sizes in bytes.
 type Disk struct {
 	Seed        uint64
 	Jobs, Depth int
@@ -86,7 +86,8 @@ const (
 	atEnd
 )
 
-// RunDisk models the load until enough requests are done after as many that are not counted.
+// RunDisk models the load until enough requests are done. Requests of a warm-up
+// do not count.
 func RunDisk(d Disk) (*Result, error) {
 	if err := d.Check(); err != nil {
 		return nil, err

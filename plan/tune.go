@@ -9,10 +9,10 @@ import (
 	"tare/record"
 )
 
-// A study can look for a level of the compared factor (Stop.Tune). Then a pass has only those cells of
-// a stratum that may still be the answer. The levels are the stratum's cells in the study's order.
+// A study can look for a level of the compared factor (Stop.Tune). A pass then measures only those cells
+// of a stratum that may still be the answer. The levels are the stratum's cells in the study's order.
 
-// tuneMost bounds the blocks of a stratum whose answer does not become clear.
+// tuneMost is the most blocks of a stratum whose answer does not become clear.
 const tuneMost = 16
 
 // goal is what a stratum looks for.
@@ -20,7 +20,7 @@ func (p *Plan) goal() tune.Goal {
 	return tune.Goal{Reach: p.study.Stop.Tune, Margin: p.study.Stop.Margin, Confidence: p.rule.Confidence}
 }
 
-// ask decides at the start of a pass which cells it has of each stratum.
+// ask decides, at the start of a pass, which cells of each stratum it measures.
 func (p *Plan) ask() {
 	if p.study.Stop.Tune == 0 {
 		return
@@ -44,12 +44,12 @@ func (p *Plan) ask() {
 	}
 }
 
-// asks reports whether a pass has a cell of the stratum.
+// asks reports whether a pass measures a cell of the stratum.
 func (s *stratumState) asks(pass, id int) bool {
 	return len(s.asked) == 0 || pass <= len(s.asked) && slices.Contains(s.asked[pass-1], id)
 }
 
-// tuned is what the closed blocks of a stratum say of its levels.
+// tuned is what the closed blocks of a stratum say about its levels.
 func (p *Plan) tuned(stratum int) tune.Step {
 	s := &p.strata[stratum]
 	closed := make([]bool, len(s.cells))
@@ -71,7 +71,7 @@ func (p *Plan) tuned(stratum int) tune.Step {
 	return tune.Next(values, closed, p.goal())
 }
 
-// judgeTuned returns why a stratum ends after a pass; code "" if it goes on.
+// judgeTuned returns why a stratum ends after a pass. The code is "" if it goes on.
 func (p *Plan) judgeTuned(s *stratumState, pass int) (code, text string) {
 	s.found = p.tuned(p.cells[s.cells[0]].stratum)
 	switch {
@@ -82,10 +82,10 @@ func (p *Plan) judgeTuned(s *stratumState, pass int) (code, text string) {
 	case pass < p.last:
 		return "", ""
 	}
-	return EndLooks, fmt.Sprintf("%d blocks are the most, and the level is not clear", pass)
+	return EndLooks, fmt.Sprintf("the level is not clear after %d blocks, the most that a search makes", pass)
 }
 
-// Tuned is what is known of a stratum's level; ok is false if the study looks for none.
+// Tuned is what is known about a stratum's level. ok is false if the study looks for none.
 func (p *Plan) Tuned(stratum int) (step tune.Step, ok bool) {
 	if p.study.Stop.Tune == 0 {
 		return tune.Step{}, false

@@ -6,21 +6,21 @@ import (
 	"tare/analyse/stat"
 )
 
-// far is how many times the rest of the time, or of the blocks, a comparison must need to count as one
-// that cannot be decided. The scatter of three blocks comes out so large by chance (three times the
-// variance) in 5 % of cases.
+// far is a multiple of the time, or of the blocks, that are left. A comparison that needs more counts as
+// one that cannot be decided. In 5 % of cases, the variance of three blocks comes out three times too
+// large by chance.
 const far = 3
 
-// yield ends comparisons that cannot be decided in the time that is left, so that others can be. It
-// does so only if the time is too short for all, and something else can be decided. It looks at the
-// scatter and the first block, never at the mean, for the reason that Rule.Enough has.
+// yield ends comparisons that cannot be decided in the time that is left, so that others can be decided.
+// It does so only if the time is too short for all, and something else can be decided. It looks at the
+// scatter and the first block, but never at the mean. Rule.Enough gives the reason.
 func (p *Plan) yield(pass int, sums map[int]stat.Summary, priors map[int]stat.Prior) {
 	left := p.study.Budget.Time - p.walk.spent
 	if p.study.Budget.Time <= 0 || left <= 0 || pass >= p.last {
 		return
 	}
 	var hopeless []int
-	var wanted time.Duration // by all that is open
+	var wanted time.Duration // by all open comparisons
 	hope := false
 	for i := range p.strata {
 		s := &p.strata[i]

@@ -120,5 +120,5 @@ const (
 	Runs = "runs"
 )
 
-// IdleMost is how much of a processor a sandbox may use between its turns without a word about it.
+// IdleMost is how much of a processor a sandbox may use between its turns before the report mentions it.
 const IdleMost = 0.02

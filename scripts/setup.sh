@@ -131,9 +131,9 @@ setup_vm() {
 	fi
 }
 
-# Several I/O threads for a disk need QEMU 9.0. Debian 12 has 7.2, and a newer one among its
-# backports. That one goes beside the host's, which stays: the libraries that both need are there,
-# and the host's sources of packages are not changed.
+# Several I/O threads for a disk need QEMU 9.0. Debian 12 has 7.2, and a newer QEMU in its
+# backports. The newer one goes beside the host's QEMU, which stays. Both use the installed
+# libraries, and the host's package sources do not change.
 setup_qemu() {
 	[ "$(id -u)" = 0 ] && command -v dpkg-deb >/dev/null 2>&1 || return 0
 	[ ! -x "$qemu_dir/usr/bin/qemu-system-x86_64" ] || return 0

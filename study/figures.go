@@ -23,11 +23,11 @@ const (
 	FigureOver   FigureKind = "over"   // the best of one level of the compared factor over the best of another
 )
 
-// defaultShare is of the best, for FigureFewest.
+// defaultShare is the share of the best for FigureFewest.
 const defaultShare = 0.9
 
-// Figure asks for a table of a figure of merit. Rows, Columns and Of together tell all cells
-// apart that the table is about.
+// Figure asks for a table of a figure of merit. Rows, Columns and Of together tell all cells of
+// the table apart.
 type Figure struct {
 	Name     string
 	Kind     FigureKind
@@ -56,8 +56,8 @@ func (f *Figure) Holds(cell record.Cell, compare string) bool {
 	return has || f.Of == ""
 }
 
-// askedFigure is a figure while it is read, with the places of what is judged when the cells
-// are there.
+// askedFigure is a figure while it is read. It keeps the places of what figuresOf judges once the
+// cells exist.
 type askedFigure struct {
 	Figure
 	at, response, figure, total *yaml.Node
@@ -146,8 +146,8 @@ func placed(n *yaml.Node, word string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: word, Line: n.Line, Column: column}
 }
 
-// figuresOf judges the figures when the cells are there. Those that --set left without a cell
-// fall away.
+// figuresOf judges the figures once the cells exist. It drops figures that --set left without a
+// cell.
 func (d *draft) figuresOf() {
 	for i := range d.askedFigures {
 		f := &d.askedFigures[i]

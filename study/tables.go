@@ -104,7 +104,7 @@ func (d *draft) tableResponse(p pair, keys map[string]pair) (name string, at *ya
 	return name, at
 }
 
-// tableWhere reads workload and where. It is false if a level is not there, or not any more.
+// tableWhere reads workload and where. It is false if a level does not exist, or no longer exists.
 func (d *draft) tableWhere(keys map[string]pair) (out []Factor, whole bool) {
 	where, whole := d.mapping(keys["where"].val, "where"), true
 	if q, ok := keys["workload"]; ok {

@@ -9,7 +9,7 @@ import (
 	"tare/record"
 )
 
-// PatchesOf returns what sets a level of a factor in a sandbox of that family; nil if no rule says.
+// PatchesOf returns what sets a level of a factor in a sandbox of that family, or nil without a rule.
 func PatchesOf(factor, level string, family record.Family) []Patch {
 	for _, f := range loaded().Factors {
 		if f.Name == factor {

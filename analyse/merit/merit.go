@@ -1,11 +1,11 @@
-// Package merit computes figures of merit: what a study is read for, beyond the ratio of
-// each sandbox to the baseline. They are the best over the levels of a factor, the fewest
+// Package merit computes figures of merit: what a reader wants from a study beyond the ratio of
+// each sandbox to the baseline. They are the best over the levels of a factor, the lowest
 // level that reaches a share of the best, the gain of the best over the factor's baseline,
 // and the best of one sandbox over the best of another.
 //
 // The data path: 1. Levels are the values of one response, by level of the factor and by
-// block; 2. Estimate takes the typical value of each level, the geometric mean over blocks,
-// and applies a Figure to them; 3. it does the same to resamples of whole blocks, which give
+// block; 2. Estimate computes each level's geometric mean over the blocks, and applies a Figure
+// to these means; 3. it does the same with resamples of whole blocks, which give
 // the interval (resample.go); 4. Mean makes the row Total of several estimates; 5. Table
 // (table.go) arranges them in rows and columns.
 //
@@ -22,16 +22,16 @@ import (
 	"tare/record"
 )
 
-// Figure is a number that Of computes from the typical values of all levels; NaN: it has
-// none. A value is NaN where a level has none. The figure is positive, or it is a level of the
+// Figure is a number that Of computes from the typical values of all levels. NaN means that there
+// is none. The value of a level without values is NaN. The figure is positive, or it is a level of the
 // factor.
 type Figure struct {
 	Of    func(values []float64) float64
 	Level bool
-	Least float64 // which it cannot be below
+	Least float64 // lower bound of the figure
 }
 
-// Best returns the best of the values, and its position; NaN and -1 without any.
+// Best returns the best of the values and its position. Without values it returns NaN and -1.
 func Best(values []float64, better record.Better) (best float64, at int) {
 	best, at = math.NaN(), -1
 	for i, v := range values {
@@ -42,8 +42,8 @@ func Best(values []float64, better record.Better) (best float64, at int) {
 	return best, at
 }
 
-// Fewest returns the position of the first value that reaches the share of the best one; -1
-// without values. The levels are in rising order, the baseline first.
+// Fewest returns the position of the first value that reaches the share of the best one.
+// Without values it returns -1. The levels are in rising order, the baseline first.
 func Fewest(values []float64, share float64, better record.Better) int {
 	best, _ := Best(values, better)
 	return slices.IndexFunc(values, func(v float64) bool { return ratio(v, best, better) >= share })
@@ -67,7 +67,7 @@ func Over(values []float64, n int, better record.Better) float64 {
 	return ratio(one, other, better)
 }
 
-// ratio says how many times as good a is as b.
+// ratio returns a's value as a multiple of b's: above 1, a is better.
 func ratio(a, b float64, better record.Better) float64 {
 	if better == record.Lower {
 		return b / a
@@ -94,8 +94,7 @@ func Number(level string) float64 {
 	return math.NaN()
 }
 
-// Order puts levels in rising order if all are numbers. Else their order is the one that the
-// study gives.
+// Order puts levels in rising order if all are numbers. Otherwise they keep the study's order.
 func Order(levels []string) []string {
 	out := slices.Clone(levels)
 	if slices.ContainsFunc(levels, func(l string) bool { return math.IsNaN(Number(l)) }) {

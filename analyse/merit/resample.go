@@ -13,11 +13,11 @@ import (
 	"tare/analyse/stat"
 )
 
-// Resamples is how many there are of each estimate: with 999, the ends of a 95 % interval
+// Resamples is the number of resamples for each estimate. With 999, the ends of a 95 % interval
 // are the 25th values from either side.
 const Resamples = 999
 
-// Level is what one level of a factor has.
+// Level has the values of one level of a factor.
 type Level struct {
 	Stratum string          // levels with the same stratum were measured in the same blocks
 	Values  map[int]float64 // by block; NaN where a block has none
@@ -33,7 +33,7 @@ type Estimate struct {
 	figure Figure
 }
 
-// HasInterval reports whether there is one.
+// HasInterval reports whether the estimate has an interval.
 func (e Estimate) HasInterval() bool { return !math.IsNaN(e.Lo) }
 
 func none(why string) Estimate {
@@ -41,8 +41,8 @@ func none(why string) Estimate {
 }
 
 // Compute estimates several figures of the same levels. The interval comes from resamples of
-// whole blocks, since what a block's values have in common (the state of the machine) would
-// otherwise count as many times as the block has values. Blocks of different strata were
+// whole blocks. Otherwise an effect that all values of a block share (the state of the machine)
+// would count once for each value. Blocks of different strata were
 // measured at different times, and are resampled independently.
 func Compute(levels []Level, confidence float64, figures ...Figure) []Estimate {
 	out := make([]Estimate, len(figures))
@@ -72,10 +72,10 @@ func Compute(levels []Level, confidence float64, figures ...Figure) []Estimate {
 	return out
 }
 
-// interval finds the two ends. That of a level is the middle part of the draws. That of
-// another figure is as far from the value, on a logarithmic scale, as the draws are, on the
-// other side (the basic interval: Davison and Hinkley, section 5.2): the best of several values
-// with errors comes out too high, and the best of draws is too high once more.
+// interval finds the two ends. If the figure is a level, they enclose the middle part of the
+// draws. For other figures the draws are mirrored at the value, on a logarithmic scale (the basic
+// interval: Davison and Hinkley, section 5.2). The reason: the best of several noisy values comes
+// out too high, and the best of the draws comes out too high again.
 func (e *Estimate) interval(confidence float64) {
 	if math.IsNaN(e.Value) || slices.ContainsFunc(e.draws, math.IsNaN) {
 		return
@@ -90,8 +90,8 @@ func (e *Estimate) interval(confidence float64) {
 	e.Lo, e.Hi = max(min(e.Value, lo), e.figure.Least), max(e.Value, hi)
 }
 
-// Mean is the arithmetic mean of several estimates of one figure, which are of different
-// strata. It has an interval if all of them have one.
+// Mean is the arithmetic mean of estimates of one figure in different strata. It has an
+// interval if all of them have one.
 func Mean(of []Estimate, confidence float64) Estimate {
 	out := none("")
 	sum, draws := 0.0, make([]float64, Resamples)
@@ -121,7 +121,7 @@ func Mean(of []Estimate, confidence float64) Estimate {
 	return out
 }
 
-// sample is the logarithms of all levels, by stratum.
+// sample has the logarithms of all levels' values, by stratum.
 type sample struct {
 	mean   []float64 // of each level; NaN for one without values
 	strata []*stratum
@@ -135,8 +135,8 @@ type stratum struct {
 	logs   [][]float64 // beside levels, by block; NaN where there is none
 }
 
-// logarithms sorts the values by stratum. blocks is the least number that a level with values
-// has; why says why there is no figure.
+// logarithms sorts the values by stratum. blocks is the smallest number of blocks of a level with
+// values. why gives the reason if there is no figure.
 func logarithms(levels []Level) (out sample, blocks int, why string) {
 	at := make(map[string]*stratum)
 	why = "there are no values"
@@ -179,9 +179,9 @@ func logarithms(levels []Level) (out sample, blocks int, why string) {
 	return out, blocks, why
 }
 
-// stretch is how many times as far a resample's means are put from the measured ones. Means
-// of resamples scatter less than means of new blocks do: by sqrt((n-1)/n), and with few
-// blocks the normal quantile is too small. With it, the interval of a single level is
+// stretch is the factor by which a resample's means are moved away from the measured ones. Means
+// of resamples scatter less than means of new blocks, by sqrt((n-1)/n). With few blocks, the
+// normal quantile is also too small. The stretch makes the interval of a single level equal
 // Student's. (T. C. Hesterberg, The American Statistician 69 (2015) 371, widens the quantiles
 // instead; the means of few blocks cannot be resampled far enough for that.)
 func stretch(n int, confidence float64) float64 {
@@ -216,8 +216,8 @@ func (s sample) resample(stretch float64) [][]float64 {
 	return out
 }
 
-// draw says how often each block is in a resample. One in which a level has no value is drawn
-// again.
+// draw returns how often each block is in a resample. If a level has no value in the resample, it
+// draws again.
 func (s *stratum) draw(r *rand.Rand, times []float64) {
 	for range 1000 {
 		clear(times)
@@ -233,7 +233,7 @@ func (s *stratum) draw(r *rand.Rand, times []float64) {
 	}
 }
 
-// lost reports whether a level with values has none in a resample.
+// lost reports whether a resample leaves out all values of a level.
 func lost(row, times []float64) bool {
 	some := false
 	for i, v := range row {

@@ -26,7 +26,7 @@ type Table struct {
 	Fixed    record.Cell      `json:"fixed,omitempty"` // levels that all cells have, of factors that vary elsewhere
 }
 
-// Row is one combination of the row factors' levels, or the total of those above.
+// Row is one combination of the row factors' levels, or the total of the rows above.
 type Row struct {
 	Cell  record.Cell `json:"cell"` // of a total: without the factor that it is over
 	Total bool        `json:"total,omitempty"`
@@ -34,8 +34,8 @@ type Row struct {
 }
 
 // Cell is the figure of one row in one column. A gain is a share of the baseline: 0.5 is half
-// as good again. Level, Lowest and Highest are of figures that are a level of a factor, whose
-// Value is this level's number.
+// as good again. If the figure is a level of a factor, Level, Lowest and Highest name levels, and
+// Value is the number of Level.
 type Cell struct {
 	Value    *float64    `json:"value,omitempty"`
 	Interval *[2]float64 `json:"interval,omitempty"`
@@ -48,7 +48,7 @@ type Cell struct {
 	Why      string      `json:"why,omitempty"`     // there is no value, or no interval
 }
 
-// Reading is what one cell of the study has of the response.
+// Reading has one cell's values of the response.
 type Reading struct {
 	Stratum string
 	Cell    record.Cell
@@ -180,7 +180,7 @@ func (b *builder) fill(rows []record.Cell) {
 	}
 }
 
-// cell computes one cell from all that falls into it.
+// cell computes one cell of the table from the readings that belong to it.
 func (b *builder) cell(in []Reading) (Estimate, Cell) {
 	if len(in) == 0 {
 		e := none("the study has no such cell")
@@ -262,7 +262,7 @@ func (b *builder) over(in []Reading) (Estimate, Cell) {
 	return e, b.cellOf(e)
 }
 
-// numbers are those of the levels; their positions if they are words.
+// numbers are the levels' numbers, or their positions if they are words.
 func numbers(levels []string) []float64 {
 	out := make([]float64, len(levels))
 	for i, l := range levels {
@@ -276,7 +276,7 @@ func numbers(levels []string) []float64 {
 	return out
 }
 
-// name says which levels a cell's numbers are.
+// name turns a cell's numbers into names of levels.
 func (b *builder) name(c *Cell, levels []string) {
 	number := numbers(levels)
 	of := func(v float64) string {

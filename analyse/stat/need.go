@@ -38,9 +38,9 @@ func (r Rule) HalfWidth(sd float64, n int) float64 {
 	return math.Expm1(Student(float64(n-1)).Quantile(0.5+r.Level()/2) * sd / math.Sqrt(float64(n)))
 }
 
-// More returns how many blocks more a comparison takes until its interval is narrow enough for the
-// study to stop, if its scatter stays as it is; 0: it is narrow enough, or nothing is known, or even a
-// million blocks are too few.
+// More returns how many more blocks a comparison needs until its interval is narrow enough for the study
+// to stop, if its scatter stays as it is. 0 means that it is narrow enough, that nothing is known, or
+// that even a million blocks are too few.
 func (r Rule) More(s Summary, prior Prior) int {
 	if n := r.more(s, prior, 0); n < maxBlocks {
 		return n
@@ -48,14 +48,16 @@ func (r Rule) More(s Summary, prior Prior) int {
 	return 0
 }
 
-// Tells returns about the same for the first verdict that may come: an interval that is narrow enough,
-// or that is half as wide as the effect that the first block shows. Like Enough it does not look at the
-// mean, by which chance would select. It is a million or more where no verdict can come.
+// Tells returns how many more blocks the first possible verdict needs. A verdict needs an interval that is narrow
+// enough, or half as wide as the effect that the first block shows. Like Enough, it does not look at the
+// mean, because selecting by the mean would select by chance. It is a million or more if no verdict can
+// come.
 func (r Rule) Tells(s Summary, prior Prior) int {
 	return r.more(s, prior, math.Expm1(math.Abs(s.first())/2))
 }
 
-// more returns how many blocks more a half-width takes, or one that is narrow enough if that is wider.
+// more returns how many more blocks this half-width needs, or the one that is narrow enough if that is
+// wider.
 func (r Rule) more(s Summary, prior Prior, width float64) int {
 	e := s.Estimate(prior, r.Level())
 	if !e.HasInterval() || r.enough(s, e) {

@@ -100,8 +100,8 @@ type Levels struct {
 	Part    Share
 }
 
-// TwoLevels estimates them by the method of moments: mean squares are set equal to their
-// expectations, and a negative component counts as none (S. R. Searle, G. Casella, C. E. McCulloch,
+// TwoLevels estimates them by the method of moments. It sets mean squares equal to their
+// expectations, and a negative component to 0 (S. R. Searle, G. Casella, C. E. McCulloch,
 // "Variance Components", 1992, sections 3.5 and 3.6). The interval is exact for groups of one size.
 // false: there are too few groups or values.
 func TwoLevels(groups [][]float64, confidence float64) (Levels, bool) {

@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// estimate is what the blocks say of the measured levels: y = level + block + noise in logarithms, by
-// least squares. A block's own effect is fitted, so only differences within blocks count (the
+// estimate is what the blocks say about the measured levels: y = level + block + noise in logarithms,
+// fitted by least squares. A block's own effect is fitted, so only differences within blocks count (the
 // intra-block analysis of incomplete blocks: Cochran and Cox, Experimental Designs, 2nd ed., 9.3).
 type estimate struct {
 	levels []int     // measured, rising
@@ -22,14 +22,14 @@ type estimate struct {
 	seed   uint64  // of the draws: the number of values
 }
 
-// The scatter before there is any to see: 5 %, weighing as much as one degree of freedom. Published
-// trials scatter by 3 to 31 %. It matters in the first two or three blocks alone.
+// The prior of the scatter is 5 %, with the weight of one degree of freedom. Published trials scatter
+// by 3 to 31 %. The prior matters only in the first two or three blocks.
 const (
 	priorSD = 0.05
 	priorDF = 1
 )
 
-// fit estimates the levels; ok is false without any value.
+// fit estimates the levels. ok is false without values.
 func fit(values [][]float64) (e *estimate, ok bool) {
 	e = &estimate{}
 	row := map[int]int{} // of a level's effect
@@ -78,7 +78,7 @@ func fit(values [][]float64) (e *estimate, ok bool) {
 			}
 		}
 	}
-	// Blocks that share no level leave a difference open: a little of a prior of mean zero closes it.
+	// Blocks that share no level leave a difference undetermined. A weak prior of mean zero fixes it.
 	for i := range size {
 		a.SetSym(i, i, a.At(i, i)+1e-9)
 	}
@@ -105,7 +105,7 @@ func add(a *mat.SymDense, c *mat.VecDense, i, j int, v, y float64) {
 	c.SetVec(i, c.AtVec(i)+y)
 }
 
-// draws is what draws from the estimate say of each measured level.
+// draws is what draws from the estimate say about each measured level.
 type draws struct {
 	answer []float64 // probability that it is the answer
 	right  []float64 // probability that it is, within the margin
@@ -150,7 +150,7 @@ func (e *estimate) draw(g Goal) draws {
 			if fewest < 0 && rel >= share {
 				fewest = k
 			}
-			// Right: it reaches the share, or nearly, and no level below does so clearly.
+			// Right: the level reaches the share, or nearly, and no lower level clearly does.
 			if missed && rel >= share-margin {
 				d.right[k] += 1. / drawn
 			}

@@ -1,11 +1,11 @@
-// Package tune finds the level of an ordered factor to set: the best, or the fewest that reaches a
-// share of the best. It says after each block which levels the next one must measure, so levels that
+// Package tune finds the level of an ordered factor to set: the best, or the lowest that reaches a
+// share of the best. After each block it says which levels the next block must measure. So levels that
 // cannot change the answer cost no more time.
 //
 // The data path: 1. the first block measures a screen, the levels at doubling positions; 2. fit
 // estimates all levels from all blocks, which need not hold the same levels; 3. draws from the
 // estimate show how probable each level is as the answer; 4. the next block has the levels that may be
-// the answer, the best one, and levels between them that nobody has measured; 5. once the answer is
+// the answer, the best one, and levels between them that were not measured yet; 5. once the answer is
 // clear, fresh blocks confirm it.
 package tune
 
@@ -21,7 +21,7 @@ type Goal struct {
 	Confidence float64 // such as 0.95
 }
 
-// Level is what is known of a level.
+// Level is what is known about a level.
 type Level struct {
 	Blocks int     // that have measured it; 0: the other fields mean nothing
 	Share  float64 // of the best level's value, in the estimate
@@ -36,7 +36,7 @@ type Stage string
 const (
 	Screening  Stage = "screening"  // the first block
 	Narrowing  Stage = "narrowing"  // several levels may be the answer
-	Confirming Stage = "confirming" // one is, and fresh blocks must agree
+	Confirming Stage = "confirming" // one level is the answer, and fresh blocks must agree
 	Found      Stage = "found"
 )
 
@@ -51,16 +51,16 @@ type Step struct {
 }
 
 const (
-	// streak is after how many blocks in a row the answer must be clear and the same: the first makes
-	// it, and the other two are fresh. Without them the answer is the level that chance favours.
+	// streak is how many blocks in a row must give the same clear answer. The first block makes the
+	// answer clear, perhaps by chance. The other two are fresh and confirm it.
 	streak = 3
-	// chance is the probability as the answer below which a level is not measured again.
+	// chance is the least probability of being the answer at which a level is measured again.
 	chance = 0.05
 )
 
-// Next returns what is known after the blocks, and what the next block measures. values holds, for each
-// block, a value for each level, where more is better; NaN stands for a level that the block has not
-// measured. closed[i] says that level i cannot be measured. It draws no random numbers of its own: the
+// Next returns what is known after the blocks, and what the next block measures. values holds a value
+// for each block and level. More is better, and NaN stands for a level that the block has not measured.
+// closed[i] says that level i cannot be measured. The random numbers depend only on the values, so the
 // same values give the same step.
 func Next(values [][]float64, closed []bool, g Goal) Step {
 	open := make([]int, 0, len(closed))
@@ -92,7 +92,8 @@ func Next(values [][]float64, closed []bool, g Goal) Step {
 	return step
 }
 
-// screen is the first, second, third, fifth, ninth ... and last of the levels; all, if they are few.
+// screen returns the first, second, third, fifth, ninth ... and last of the levels, or all if they are
+// few.
 func screen(open []int) []int {
 	const few = 6
 	if len(open) <= few {
@@ -127,7 +128,7 @@ func look(values [][]float64, open []int, g Goal) Step {
 		step.Levels[i] = Level{Blocks: e.blocks[k], Share: math.Exp(e.mean[k] - e.mean[best]), Lo: d.lo[k], Hi: d.hi[k], Answer: d.answer[k]}
 	}
 	probes := e.probes(open, answer, best)
-	// What confirms the answer: the level below must miss the share, and the best sets it.
+	// Two other levels confirm the answer: the best sets the share, and the level below must miss it.
 	need := []int{e.levels[answer], e.levels[best]}
 	if answer > 0 {
 		need = append(need, e.levels[answer-1])
@@ -147,21 +148,20 @@ func look(values [][]float64, open []int, g Goal) Step {
 	return step
 }
 
-// nearBest is how far below the best, in logarithms, the level beside it may be if a higher one may lie
-// between them.
+// nearBest is a distance in logarithms. If a neighbour of the best is no farther below it, a better
+// level may lie between the two.
 const nearBest = 0.25
 
-// probes are levels that nobody has measured and that may change the answer: those of the screen, the
-// middle of the gap
-// below the answer, the middles of the gaps beside the best if both ends of a gap are near it, and
-// once, far from both, the middle of the widest gap, where a second peak may be.
+// probes returns levels that were not measured and that may change the answer: levels of the screen,
+// the middle of the gap below the answer, the middles of the gaps beside the best if both ends of a gap
+// are near it, and, once, the middle of the widest gap, where a second peak may be.
 func (e *estimate) probes(open []int, answer, best int) []int {
 	at := make([]int, len(e.levels)) // places of the measured levels among the open ones
 	for k, i := range e.levels {
 		at[k] = slices.Index(open, i)
 	}
 	var out []int
-	for _, i := range screen(open) { // of which no trial was good
+	for _, i := range screen(open) { // again, if no trial was good
 		if !slices.Contains(e.levels, i) {
 			out = append(out, i)
 		}
@@ -181,15 +181,15 @@ func (e *estimate) probes(open []int, answer, best int) []int {
 	if near(best + 1) {
 		middle(best + 1)
 	}
-	// The screen leaves its widest gap at the end. A probe halves it, so a wider half than the first
-	// one's shows that none was made.
+	// The screen leaves its widest gap at the end. Probe the middle of the widest gap, unless a level
+	// inside the screen's widest gap was measured already.
 	if widest := e.widest(at); widest > 0 && !e.probed(open) {
 		middle(widest)
 	}
 	return out
 }
 
-// widest is the measured level at which the widest gap ends; 0 if there is none.
+// widest returns the measured level at which the widest gap ends, or 0 if there is none.
 func (e *estimate) widest(at []int) int {
 	k := 0
 	for j := 1; j < len(at); j++ {
@@ -200,7 +200,7 @@ func (e *estimate) widest(at []int) int {
 	return k
 }
 
-// probed says that a level outside of the screen was measured in its widest gap.
+// probed reports whether a level within the screen's widest gap was measured.
 func (e *estimate) probed(open []int) bool {
 	s := screen(open)
 	from, to, gap := 0, 0, 1
@@ -213,8 +213,8 @@ func (e *estimate) probed(open []int) bool {
 	return gap == 1 || slices.ContainsFunc(e.levels, func(i int) bool { return i > from && i < to })
 }
 
-// share is the share of the best that counts as reached. For the best itself that is the best within
-// the margin: of levels that are equal the fewest is the answer.
+// share is the share of the best that a level must reach. If the goal is the best itself, any level
+// within the margin counts: of equal levels, the lowest is the answer.
 func (g Goal) share() float64 {
 	if g.Reach < 1 {
 		return g.Reach

@@ -1,10 +1,10 @@
 // Package storage says what a directory, file or device of this host is stored on, down to the
-// hardware: two figures of a disk can be compared only if that is the same.
+// hardware. Two figures of a disk are comparable only if their storage is the same.
 //
-// The data path: 1. the mount that has the path is found in /proc/self/mountinfo
-// (proc_pid_mountinfo(5)); 2. its device is found in /sys/dev/block, and what that is made of: a
+// The data path: 1. mount finds the mount of the path in /proc/self/mountinfo
+// (proc_pid_mountinfo(5)); 2. device finds its device in /sys/dev/block, and what lies below: a
 // partition's disk, a loop device's file, the devices below device mapper and RAID
-// (Documentation/ABI/stable/sysfs-block, slaves/ and queue/); 3. all of it becomes one line.
+// (Documentation/ABI/stable/sysfs-block, slaves/ and queue/); 3. Describe joins everything into one line.
 package storage
 
 import (
@@ -21,7 +21,7 @@ import (
 	"tare/param"
 )
 
-// deepest bounds the stack of devices.
+// deepest limits the depth of a stack of devices.
 const deepest = 8
 
 // Finder reads this host, or a test's tree.
@@ -35,7 +35,7 @@ func New() Finder {
 	return Finder{Sys: "/sys", Mounts: func() ([]*mountinfo.Info, error) { return mountinfo.GetMounts(nil) }}
 }
 
-// Describe returns one line on a path, "" if nothing is known:
+// Describe returns one line about a path, or "" if nothing is known:
 //
 //	ext4 (rw,relatime) on dm-0 (LVM vg-data) on md0 (raid0) on nvme0n1 (894GiB, SAMSUNG MZ7, scheduler none, not rotational) and nvme1n1 (...)
 func (f Finder) Describe(path string) string { return f.path(path, deepest) }
@@ -70,7 +70,7 @@ func real(path string) string {
 	return path
 }
 
-// options are those of the mount and of the file system, each once.
+// options returns the options of the mount and of the file system, each once.
 func options(m *mountinfo.Info) string {
 	all := strings.Split(m.Options, ",")
 	for o := range strings.SplitSeq(m.VFSOptions, ",") {
@@ -81,7 +81,8 @@ func options(m *mountinfo.Info) string {
 	return strings.Join(all, ",")
 }
 
-// mount is the one that has the path: of those at the longest directory above it, the last.
+// mount finds the mount of the path: the one at the longest directory above it. Of several there, the
+// last counts.
 func (f Finder) mount(path string) *mountinfo.Info {
 	all, err := f.Mounts()
 	if err != nil {
@@ -166,7 +167,7 @@ func kind(read func(string) string) string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// size is rounded: a disk is known by its size.
+// size returns a rounded size, as people name disks by it.
 func size(n int64) string {
 	for _, unit := range []int64{1 << 30, 1 << 20} {
 		if n >= 4*unit {
@@ -177,7 +178,7 @@ func size(n int64) string {
 	return param.FormatSize(n)
 }
 
-// line returns the first line of a small file, "" if it cannot be read.
+// line returns the first line of a small file, or "" if it cannot be read.
 func line(path string) string {
 	b, err := os.ReadFile(path) //nolint:gosec // below /sys
 	if err != nil {

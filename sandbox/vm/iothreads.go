@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadsOf returns the numbers of the I/O threads of each of that many disks. Several threads share
-// a disk by its queues, as those of KubeVirt's supplemental pool do, if QEMU can do that and the disk
-// has a queue for each. Otherwise each disk has one of the threads, in turn.
+// threadsOf returns, for each disk, the numbers of its I/O threads. Several threads share a disk by its
+// queues, as in KubeVirt's supplemental pool, if QEMU can do that and the disk has a queue for each
+// thread. Otherwise each disk has one of the threads, in turn.
 func (o *options) threadsOf(disks int, q qemu) ([][]int, error) {
 	out := make([][]int, disks)
 	queues := o.diskQueues
@@ -80,7 +80,7 @@ func (i *instance) pinThreads(ctx context.Context) error {
 	return nil
 }
 
-// nthCPU is the set of the nth processor of a set, counted round.
+// nthCPU returns a set with the nth processor of a set. After the last it begins again.
 func nthCPU(of *unix.CPUSet, n int) (one unix.CPUSet) {
 	n %= max(of.Count(), 1)
 	for cpu := range 64 * len(of) {

@@ -149,7 +149,7 @@ func (l *line) socket(id string, f *os.File) {
 func (l *line) disk(d disk) {
 	file := func(path string) map[string]any {
 		node := map[string]any{"driver": "file", "filename": path}
-		if strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/dev/shm/") { // there lie files in memory
+		if strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/dev/shm/") { // files there are in memory
 			node["driver"] = "host_device"
 		}
 		return node
@@ -179,8 +179,8 @@ func (l *line) disk(d disk) {
 	l.front(d)
 }
 
-// front adds what the guest sees of a disk. A disk of SCSI has a controller of its own, since the
-// queues and the threads are the controller's.
+// front adds what the guest sees of a disk. A SCSI disk has its own controller, because the
+// queues and the threads belong to the controller.
 func (l *line) front(d disk) {
 	queued := map[string]any{"driver": "virtio-blk-pci"}
 	shown := queued

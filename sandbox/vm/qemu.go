@@ -43,7 +43,7 @@ func mappingSince(bus string) string {
 	return "9.0"
 }
 
-// mapped asks a QEMU for which buses it has mappingOption: distributions add it to older versions.
+// mapped asks a QEMU which buses have mappingOption. Distributions add the option to older versions.
 func mapped(ctx context.Context, path string) map[string]bool {
 	out := map[string]bool{}
 	for bus, device := range map[string]string{busBlk: "virtio-blk-pci", busSCSI: "virtio-scsi-pci"} {
@@ -75,7 +75,7 @@ const installQEMU = "apt-get install --no-install-recommends qemu-system-x86"
 // setupQEMU is where `make setup` puts a newer QEMU than the distribution's.
 const setupQEMU = rootfs.ToolDir + "/../qemu/usr/bin/qemu-system-x86_64"
 
-// findQEMU finds the newest QEMU of this host. own names one of the study's in its place; "" names none.
+// findQEMU finds the newest QEMU of this host. own names a QEMU of the study to use instead, or is "".
 func findQEMU(ctx context.Context, own string) (found qemu, err error) {
 	names, instead := []string{"qemu-system-x86_64", "/usr/libexec/qemu-kvm", setupQEMU}, installQEMU
 	if own != "" {

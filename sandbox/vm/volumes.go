@@ -25,7 +25,7 @@ func (o *options) isDisk(v volume.Volume) bool {
 	return o.rootfs == rootBlock || v.Mode == volume.Block || v.Medium == volume.Image
 }
 
-// checkVolumes says what the volumes need that the options or QEMU do not give.
+// checkVolumes returns an error if the options or QEMU do not provide what the volumes need.
 func (o *options) checkVolumes(volumes []volume.Volume, q qemu) error {
 	disks := 0
 	for _, v := range volumes {
@@ -113,7 +113,7 @@ func (i *instance) serveDisk(ctx context.Context, h *hardware, m sandbox.Mount, 
 	return copySparse(encrypted, d.path)
 }
 
-// makeXFS makes a sparse file of that many bytes with an empty XFS: mkfs.xfs(8).
+// makeXFS makes a sparse file of this size in bytes with an empty XFS: mkfs.xfs(8).
 func makeXFS(ctx context.Context, path string, size int64) error {
 	tool, ok := rootfs.Lookup("mkfs.xfs")
 	if !ok {

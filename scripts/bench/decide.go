@@ -17,17 +17,17 @@ import (
 	"tare/host/rootfs"
 )
 
-// byHand is how many runs of each a person makes before asking benchstat.
+// byHand is the number of runs of each that a person makes before asking benchstat.
 const byHand = 10
 
-// loop is a program that takes some milliseconds, and longer by so many per cent.
+// loop returns a program that takes some milliseconds, longer by the given per cent.
 func loop(more int) string {
 	return fmt.Sprintf("busybox awk 'BEGIN{for(i=0;i<%d;i++)x+=i}'", 1000*(100+more))
 }
 
-// decide is how long it takes to call a program slower that is slower by 10 %: a study of both that
-// ends by its own rule, beside hyperfine as it comes, which stops after three seconds or ten runs of
-// each, and beside ten runs of each that benchstat is asked about. Who calls what is in the note.
+// decide measures how long it takes to detect that a program is 10 % slower. It compares a study that
+// ends by its own rule with two other ways: hyperfine's defaults, which stop after three seconds or ten
+// runs of each, and benchstat on ten runs of each. The note says which of them detect it.
 func (b *bench) decide(ctx context.Context) ([]row, error) {
 	hyperfine, ok := rootfs.Lookup("hyperfine")
 	if !ok {
@@ -71,7 +71,7 @@ func (b *bench) decide(ctx context.Context) ([]row, error) {
 	return []row{r, row{Figure: figure, Unit: "s"}.beside("ratio", "10 + 10 runs by hand", hand)}, nil
 }
 
-// decided is how long a run of the study takes, and whether it calls the second command slower.
+// decided returns how long a run of the study takes, and whether it calls the second command slower.
 func (b *bench) decided(ctx context.Context, study, dir string) (seconds float64, slower bool, err error) {
 	u, err := b.used(ctx, nil, "run", study, "--wait", "--results", dir)
 	if err != nil {
@@ -93,7 +93,8 @@ func (b *bench) decided(ctx context.Context, study, dir string) (seconds float64
 	return u.seconds, slower, nil
 }
 
-// timed is how long hyperfine takes over both commands, and whether benchstat calls its runs different.
+// timed returns how long hyperfine takes for both commands, and whether benchstat calls its runs
+// different.
 func (b *bench) timed(ctx context.Context, hyperfine string, options ...string) (seconds float64, slower bool, err error) {
 	file := filepath.Join(b.work, "hyperfine.json")
 	begun := time.Now()

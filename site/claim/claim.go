@@ -1,5 +1,5 @@
-// Package claim has the words in which sites say who holds a place where trials are made, and what
-// killed runs left there.
+// Package claim has the words for two things that sites report: who holds a place where trials run,
+// and what killed runs left there.
 package claim
 
 import (
@@ -27,7 +27,7 @@ func (e *HeldError) Error() string {
 		e.Holder.What, e.Holder.Pid, e.Holder.Since.Format(time.DateTime))
 }
 
-// Waiting says the same where it is waited for.
+// Waiting is the message while tare waits for the holder.
 func (e *HeldError) Waiting() string {
 	s := "waiting for another tare to finish"
 	if e.Holder.Pid == 0 {
@@ -41,8 +41,8 @@ func (e *HeldError) Waiting() string {
 }
 
 // Leftover is one thing that a killed run left. Err says why it could
-// not be removed; nil means that it was removed, or that this was a dry run. Kept: it is left
-// where it is, because it may belong to somebody else.
+// not be removed; nil means that it was removed, or that this was a dry run. Kept means that it
+// stays where it is, because it may belong to somebody else.
 type Leftover struct {
 	Kind, Name string
 	Err        error

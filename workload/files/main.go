@@ -43,7 +43,7 @@ func (c config) load() (load, error) {
 	return newProgram(c)
 }
 
-// report is the output: one line of JSON.
+// report is the output, one line of JSON.
 type report struct {
 	Format int     `json:"tare_files"` // 1
 	Load   string  `json:"load"`
@@ -51,16 +51,16 @@ type report struct {
 	Phases []phase `json:"phases"`
 }
 
-// phase is all that was measured of one operation.
+// phase is everything that was measured about one operation.
 type phase struct {
 	Name       string  `json:"name"`
 	Operations int64   `json:"operations"`
-	Time       float64 `json:"time_s"`    // that its rounds took together
+	Time       float64 `json:"time_s"`    // of all its rounds together
 	Histogram  string  `json:"histogram"` // of the operations' times: HdrHistogram V2, nanoseconds
 	Series     series  `json:"series"`
 }
 
-// series is a rate, or the times of runs, warm-up included. T is when each was over.
+// series has a rate, or the times of runs, including the warm-up. T is when each ended.
 type series struct {
 	T []float64 `json:"t_s"`
 	V []float64 `json:"v"`
@@ -72,7 +72,7 @@ const (
 	mostSteps    = 500
 )
 
-// recorder takes what rounds say. Warming up, it keeps only the series.
+// recorder collects what the rounds report. During the warm-up it keeps only the series.
 type recorder struct {
 	base     time.Time
 	measured bool
@@ -91,7 +91,7 @@ type recorded struct {
 	last time.Duration
 }
 
-// histograms are one for each thread.
+// histograms has one histogram for each thread.
 type histograms []*hdrhistogram.Histogram
 
 func (r *recorder) of(name string) *recorded {
@@ -103,7 +103,7 @@ func (r *recorder) of(name string) *recorded {
 	return p
 }
 
-// histogram is where a thread records the times of its operations, in nanoseconds.
+// histogram has the times of one thread's operations, in nanoseconds.
 func (r *recorder) histogram(name string, thread int) *hdrhistogram.Histogram {
 	all := &r.warmup
 	if r.measured {
@@ -115,7 +115,7 @@ func (r *recorder) histogram(name string, thread int) *hdrhistogram.Histogram {
 	return (*all)[thread]
 }
 
-// add takes how many operations there were, and the time that they took together.
+// add takes the number of operations and the time that they took together.
 func (r *recorder) add(name string, ops int64, took time.Duration) {
 	p := r.of(name)
 	if r.measured {
@@ -143,7 +143,7 @@ func (r *recorder) run(name string, took time.Duration) {
 	}
 }
 
-// finished are the phases in order, with their histograms.
+// finished returns the phases in order, with their histograms.
 func (r *recorder) finished() ([]phase, error) {
 	var out []phase
 	for _, name := range r.order {
@@ -200,10 +200,10 @@ func lay(c config, l load) error {
 	if err := l.layout(); err != nil {
 		return err
 	}
-	unix.Sync() // what is written back later would disturb the load
+	unix.Sync() // a later write-back would disturb the load
 	if c.Cold {
-		// The host drops its own caches; a guest's kernel has caches too. Where this is
-		// forbidden, it is the host's kernel, or there is nothing to drop.
+		// The host drops its own caches. A guest's kernel has caches too, which this write drops.
+		// If it is forbidden, the kernel is the host's, or there is nothing to drop.
 		_ = os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0)
 	}
 	return nil

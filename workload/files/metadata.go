@@ -16,14 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// operation is one that metadata makes with every file, or with every directory.
+// operation is one that metadata applies to every file, or to every directory.
 type operation struct {
 	name, about string
 	do          func(w *worker, i int) error
 	dirs        bool // i is a directory
 }
 
-// operations are in the order in which they are made.
+// operations returns all operations in the order in which a round makes them.
 func operations() []operation {
 	return []operation{
 		{name: "create", about: "files created, written and closed", do: (*worker).create},
@@ -38,7 +38,7 @@ func operations() []operation {
 	}
 }
 
-// chosen returns the operations of a list of names, in their own order.
+// chosen returns the operations that a list names, in the order of operations.
 func chosen(list string) ([]operation, error) {
 	all := operations()
 	if list == "all" {
@@ -66,8 +66,8 @@ func nameAll(ops []operation) []string {
 	return out
 }
 
-// metadata is the load of operations on a tree. Warm, all have one tree; cold, each has a tree
-// of its own, which nothing has read before it.
+// metadata is the load of operations on a tree. A warm load has one tree for all operations. A cold load
+// has a tree for each operation, which nothing has read before.
 type metadata struct {
 	config
 	ops   []operation
@@ -127,7 +127,7 @@ func (m *metadata) layout() error {
 	return nil
 }
 
-// round makes every operation with the whole tree.
+// round applies every operation to the whole tree.
 func (m *metadata) round(rec *recorder) error {
 	for k, op := range m.ops {
 		t := m.on(k)
@@ -171,7 +171,7 @@ type worker struct {
 	err error
 }
 
-// phase makes one operation with the whole tree, the files divided among the threads.
+// phase applies one operation to the whole tree. The threads divide the files among themselves.
 func (m *metadata) phase(op operation, t *populated, rec *recorder) error {
 	n := len(t.paths[0])
 	if op.dirs {
@@ -215,7 +215,7 @@ func (m *metadata) phase(op operation, t *populated, rec *recorder) error {
 	return nil
 }
 
-// check compares what the operations have left with what was made.
+// check compares what the operations left with what was made.
 func (m *metadata) check() error {
 	for _, t := range m.trees {
 		if !t.present {

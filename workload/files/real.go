@@ -23,8 +23,7 @@ import (
 // long ago is when prepared files were changed last: git and npm look at that.
 func longAgo() time.Time { return time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// program is a load that is the run of a real program on prepared files. All paths are below
-// config.Dir.
+// program is a load that runs a real program on prepared files. All paths are below config.Dir.
 type program struct {
 	config
 	t       *tree
@@ -82,7 +81,7 @@ func (p *program) call(dir string, args ...string) (string, error) {
 	out.Most = 16 << 20
 	cmd := child.Command(context.Background(), args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.at(dir), &out, &errs
-	// What they keep beside their results is on the measured file system too.
+	// Temporary files and caches of the programs are on the measured file system too.
 	cmd.Env = append(os.Environ(), "HOME="+p.Dir, "TMPDIR="+p.at("tmp"), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1",
 		"npm_config_cache="+p.at("npm"), "npm_config_update_notifier=false")
 	if err := child.Run(cmd, nil); err != nil {
@@ -143,7 +142,7 @@ func (p *program) untarred() error {
 	return expect(p.at("out"), "", p.Files, int64(p.Files)*p.Size)
 }
 
-// units is how many C files there are beside the main one. Each includes its share of the tree,
+// units is the number of C files besides the main one. Each includes its share of the tree,
 // whose files are headers with a function and a comment.
 const units = 8
 
@@ -213,7 +212,7 @@ func (p *program) compiled() error {
 	return err
 }
 
-// changedOf is the share of files that are changed after the commit, and of untracked ones.
+// changedOf sets the share of files that change after the commit, and of untracked files.
 const (
 	changedOf = 50
 	edit      = "changed"
@@ -230,7 +229,7 @@ func (p *program) repository() error {
 	if err := p.t.make(); err != nil {
 		return err
 	}
-	// Files that are as new as git's index would be read again by every status.
+	// Every git status would read files again that are as new as git's index.
 	for i := range p.Files {
 		if err := os.Chtimes(p.t.path("f", i), longAgo(), longAgo()); err != nil {
 			return err
@@ -250,7 +249,7 @@ func (p *program) repository() error {
 	return nil
 }
 
-// status checks what git found: it is nothing to measure if it is wrong.
+// status checks what git found. A wrong answer must not be measured.
 func (p *program) status() error {
 	out, err := p.git("status", "--porcelain", "--untracked-files=all")
 	if err != nil {

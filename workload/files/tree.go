@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// tree is a tree of small files, the same in every trial: width directories in each directory,
-// depth levels of them, and the files in those of the last level, in turn.
+// tree is a tree of small files, the same in every trial. It has depth levels of directories, with
+// width of them in each directory. The files are spread over the directories of the last level.
 type tree struct {
 	top    string
 	dirs   []string // all, parents before children; the last are leaves
@@ -21,7 +21,7 @@ type tree struct {
 	pool   []byte // what the files' contents are cut from
 }
 
-// shift is how many different contents there are, and shiftBy spreads files over them.
+// shift is the number of different contents. shiftBy spreads the files over them.
 const (
 	shift   = 1 << 16
 	shiftBy = 4099
@@ -44,7 +44,7 @@ func newTree(top string, c config) *tree {
 	return t
 }
 
-// path is a file's; the letter is f, or r after it was renamed.
+// path returns a file's path. The letter is f, or r after a rename.
 func (t *tree) path(letter string, i int) string {
 	return fmt.Sprintf("%s/%s%06d", t.leaves[i%len(t.leaves)], letter, i)
 }
@@ -54,7 +54,7 @@ func (t *tree) content(i int) []byte {
 	return t.pool[at : at+t.size]
 }
 
-// entries is how many a directory has.
+// entries returns the number of entries of a directory.
 func (t *tree) entries(dir, width int) int {
 	leaf := dir - (len(t.dirs) - len(t.leaves))
 	if leaf < 0 {
@@ -88,8 +88,8 @@ func (t *tree) make() error {
 	return t.makeFiles()
 }
 
-// count walks through a directory and returns how many files it has, and their bytes; without
-// those of one name.
+// count walks through a directory and returns the number of its files and of their bytes. It skips
+// files of one name.
 func count(top, without string) (files int, size int64, err error) {
 	err = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -108,7 +108,7 @@ func count(top, without string) (files int, size int64, err error) {
 	return files, size, err
 }
 
-// expect says in words if a directory does not have so many files and bytes.
+// expect returns an error if a directory does not have this many files and bytes.
 func expect(top, without string, files int, size int64) error {
 	n, b, err := count(top, without)
 	if err != nil {

@@ -1,9 +1,9 @@
 // Package files is the workload files: metadata and small files, and real programs that use many
 // of them: tar, a C compiler, git, npm.
 //
-// The data path: 1. Roles makes two commands of `tare internal files`: one that prepares a
-// tree (tree.go), always the same, before the load, and the load itself; 2. Main (main.go) makes
-// rounds: each operation with every file (metadata.go), or one run of a real program (real.go);
+// The data path: 1. Roles makes two commands of `tare internal files`: the first prepares a tree
+// (tree.go), which is always the same, and the second is the load; 2. Main (main.go) runs rounds:
+// each operation on every file (metadata.go), or one run of a real program (real.go);
 // 3. it prints the report, one line of JSON with a histogram of each operation's times, and then
 // compares the files with what was made: a difference fails the trial; 4. Parse reads the report.
 package files
@@ -63,8 +63,8 @@ func (files) Params() []param.Param {
 	}
 }
 
-// Responses returns the figures of each operation under its name. A single one has names that
-// are the same for all, so that operations can be a factor.
+// Responses returns the figures of each operation under its name. A single operation has figures whose
+// names do not depend on it, so that operations can be a factor.
 func (files) Responses(v param.Values) []record.Response {
 	if loads := v.Str("load"); loads != metadataLoad {
 		r := record.Response{Name: "time", Unit: record.Second, Better: record.Lower, Help: "a run of the program, from before its start to after its end"}
@@ -81,7 +81,7 @@ func (files) Responses(v param.Values) []record.Response {
 	for _, o := range ops {
 		rate, latency := responseNames(o.name, len(ops))
 		r := record.Response{Name: rate, Unit: record.PerSecond, Better: record.Higher, Help: o.about + ", a second, all threads together"}
-		// Only if nothing else happens can the trial's figures be divided by its operations.
+		// The trial's figures can be divided by its operations only if nothing else happens.
 		if len(ops) == 1 && o.name != "create" && o.name != "unlink" {
 			r.Operation = "operation"
 		}
@@ -100,7 +100,7 @@ type percentile struct {
 
 func percentiles() []percentile { return []percentile{{"p50", 50}, {"p99", 99}} }
 
-// responseNames are the name of an operation's rate, and how those of its latencies begin.
+// responseNames returns the name of an operation's rate, and the prefix of its latencies.
 func responseNames(op string, of int) (rate, latency string) {
 	if of == 1 {
 		return "rate", "latency_"
@@ -108,7 +108,7 @@ func responseNames(op string, of int) (rate, latency string) {
 	return op, op + "_latency_"
 }
 
-// leaves is how many directories have files.
+// leaves returns the number of directories that have files.
 func leaves(v param.Values) int {
 	n := 1
 	for range v.Int("depth") {
@@ -119,7 +119,7 @@ func leaves(v param.Values) int {
 	return n
 }
 
-// sizeLeast is of a header of compile, in bytes: it has a function.
+// sizeLeast is the least size of a header for compile, in bytes. A header holds a function.
 const sizeLeast = 128
 
 func (files) Roles(v param.Values) ([]workload.Role, error) {
@@ -168,9 +168,9 @@ func (files) Roles(v param.Values) ([]workload.Role, error) {
 	return []workload.Role{r}, nil
 }
 
-// Counting implements workload.Counter. The calls of the start and of the first round, which finds
-// nothing in a sandbox's caches, are not an operation's; and a warm one makes the same calls as a
-// cold one, more often.
+// Counting implements workload.Counter. It leaves out the calls of the start and of the first round,
+// which finds nothing in a sandbox's caches. A warm load makes the same calls as a cold one, but more
+// often.
 func (files) Counting(v param.Values) param.Values {
 	out := maps.Clone(v)
 	out["warmup"] = max(v.Duration("warmup"), 300*time.Millisecond).String()
@@ -184,7 +184,7 @@ const (
 	within  = 5 * time.Minute        // a round may be a hundred times as slow in a sandbox
 )
 
-// room is what the files need of a disk, in bytes: blocks and inodes of some trees.
+// room returns the disk space that the files need, in bytes: blocks and inodes of several trees.
 func room(c config, ops int) int64 {
 	trees := int64(4) // of a real program: what is prepared, what it makes, its cache
 	if c.Load == metadataLoad {
@@ -236,7 +236,7 @@ func (files) Parse(role string, v param.Values, out io.Reader) (record.Reading, 
 	return rd, nil
 }
 
-// decode returns the histogram of a sound phase.
+// decode checks a phase and returns its histogram.
 func (p *phase) decode() (*hdrhistogram.Histogram, error) {
 	if p.Operations < 1 || p.Time < 1e-9 || p.Time > 1e7 {
 		return nil, fmt.Errorf("%d operations in %g s are out of range", p.Operations, p.Time)
@@ -258,10 +258,10 @@ func (p *phase) decode() (*hdrhistogram.Histogram, error) {
 	return h, nil
 }
 
-// fewOperations leave fewer than five for the 99th percentile.
+// fewOperations is a limit. Below it, the 99th percentile rests on fewer than five operations.
 const fewOperations = 500
 
-// add makes samples of a phase.
+// add turns a phase into samples.
 func (p *phase) add(rd *record.Reading, v param.Values, of int, h *hdrhistogram.Histogram) error {
 	if p.Name == v.Str("load") {
 		return p.addRuns(rd)

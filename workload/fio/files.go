@@ -30,7 +30,7 @@ func files(v param.Values) []string {
 	}
 }
 
-// layoutCommand writes all that the load reads.
+// layoutCommand writes everything that the load reads.
 func layoutCommand(v param.Values) []string {
 	switch {
 	case isDevice(v):
@@ -41,28 +41,29 @@ func layoutCommand(v param.Values) []string {
 	return append([]string{"fio"}, layout(v)...)
 }
 
-// layout returns the arguments that make fio only lay the files out. fio lays out what is read.
+// layout returns the arguments that make fio only lay out the files. fio lays out the files that it
+// reads.
 func layout(v param.Values) []string {
 	return append([]string{"--create_only=1", "--output=/dev/null"}, append(files(v), "--rw=read")...)
 }
 
-// fillDevice are the arguments that write all that the load reads: blocks that were never
-// written read as zeroes without touching the disk.
+// fillDevice returns the arguments that write everything that the load reads. Reads of blocks that were
+// never written give zeroes without touching the disk.
 func fillDevice(v param.Values, rw string) []string {
 	return []string{"--name=fill", "--filename=" + devices(v), "--rw=" + rw, "--bs=1M", "--direct=1", "--end_fsync=1",
 		"--size=" + strconv.FormatInt(deviceSize(v)*int64(len(volumes(v))), 10), "--output=/dev/null"}
 }
 
-// deviceSize is what all jobs use of a device, in bytes: at least a whole request of fillDevice.
+// deviceSize is how much of a device all jobs use, in bytes: at least a whole request of fillDevice.
 func deviceSize(v param.Values) int64 { return max(v.Size("size")*int64(v.Int("jobs")), 1<<20) }
 
-// isDevice says that there are no files.
+// isDevice reports whether the load uses a device, without files.
 func isDevice(v param.Values) bool {
 	return v.Str("target") == target.Block || v.Str("target") == target.Device
 }
 
-// devices are their paths in the sandbox, as fio has them in filename. A job's size is of all of
-// them together.
+// devices are their paths in the sandbox, as fio has them in filename. A job's size counts all of them
+// together.
 func devices(v param.Values) string {
 	var out []string
 	for _, x := range volumes(v) {

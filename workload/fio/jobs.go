@@ -24,7 +24,7 @@ type jobs struct {
 	timed    bool // all sections have a runtime
 }
 
-// untimed is how long a job file may take that does not say how long.
+// untimed is how long a job file without a time may take.
 const untimed = 30 * time.Minute
 
 // replaced are the parameters that a job file can have as ${NAME}.
@@ -117,7 +117,7 @@ func plan(f *jobfile.File) *jobs {
 	return j
 }
 
-// inFile puts a mistake where the study's reader finds its place.
+// inFile gives a mistake its place in the file, for the study's reader.
 func inFile(err error) error {
 	var e *jobfile.Error
 	if !errors.As(err, &e) {
@@ -135,7 +135,7 @@ func parseVars(text string) (map[string]string, error) {
 		case !ok || name == "" || value == "" || strings.ContainsAny(name, "${}"):
 			return nil, fmt.Errorf("vars: %q is not name=value; write vars: \"mix=70 think=2ms\"", word)
 		case strings.ContainsAny(value, "$;#[]"):
-			return nil, fmt.Errorf("vars: %q has a letter that begins something else in a job file: one of $ ; # [ ]", word)
+			return nil, fmt.Errorf("vars: %q has a character with a meaning of its own in a job file: one of $ ; # [ ]", word)
 		case twice:
 			return nil, fmt.Errorf("vars: %s is given twice; remove one", name)
 		}
@@ -194,8 +194,8 @@ func jobRoles(v param.Values) ([]workload.Role, error) {
 	return []workload.Role{role}, nil
 }
 
-// Notes implements workload.Noter: fio starts sections at the same time unless they say
-// otherwise, and adds nothing to the report that shows it.
+// Notes implements workload.Noter. fio starts sections at the same time unless they say
+// otherwise, and its report does not show it.
 func (fio) Notes(v param.Values) []param.FileError {
 	if v.Str("jobfile") == "" {
 		return nil
@@ -221,7 +221,7 @@ func (fio) Notes(v param.Values) []param.FileError {
 	return out
 }
 
-// sized says that the target is made as large as size and jobs say.
+// sized reports whether size and jobs decide how large the target is.
 func sized(v param.Values) bool {
 	vs := volumes(v)
 	return len(vs) > 0 && vs[0].Medium != volume.Device && vs[0].Size > 0

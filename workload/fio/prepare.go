@@ -30,7 +30,7 @@ const (
 	stepTrim         = "trim"
 	stepFill         = "fill"
 	stepPrecondition = "precondition"
-	stepWarm         = "warm" // is not of the user's choice
+	stepWarm         = "warm" // users cannot choose it
 )
 
 // Bounds of the preconditioning. The rule and the window are those of SNIA's Solid State Storage
@@ -53,7 +53,7 @@ const (
 	sizeFile    = "/tmp/tare.size"
 )
 
-// preparation is what Main is to do.
+// preparation is what Main must do.
 type preparation struct {
 	Steps []step `json:"steps"`
 	Free  int    `json:"free,omitempty"` // percent of the free space of Dir that all jobs' files have
@@ -62,7 +62,7 @@ type preparation struct {
 	BS    int64  `json:"bs,omitempty"`
 }
 
-// step is a command; one with rounds runs until its rate is steady.
+// step is a command. A step with rounds repeats it until its rate is steady.
 type step struct {
 	Name   string   `json:"name"`
 	Args   []string `json:"args"`
@@ -97,7 +97,7 @@ func checkPrepare(text string) error {
 	return nil
 }
 
-// prepare puts the steps into the role, in the place of the layout.
+// prepare puts the steps into the role, instead of the layout.
 func prepare(role *workload.Role, v param.Values) error {
 	words, free := asked(v), v.Int("free")
 	bad := func(name, format string, args ...any) error {
@@ -155,7 +155,7 @@ func prepare(role *workload.Role, v param.Values) error {
 // withSize gives fio the size that the preparation found.
 const withSize = `set -- "$@" "--size=$(cat ` + sizeFile + `)"` + "\n"
 
-// Main is `tare internal fio`: it makes the steps before the load, and notes what they did.
+// Main is `tare internal fio`. It runs the steps before the load, and notes what they did.
 func Main(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -209,7 +209,7 @@ func (p preparation) run(ctx context.Context, log, stderr io.Writer) error {
 	return nil
 }
 
-// size is that of each job's file.
+// size returns the size of each job's file.
 func (p preparation) size() (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(p.Dir, &st); err != nil {
@@ -253,7 +253,7 @@ func (s step) run(ctx context.Context, stderr io.Writer) (rounds []float64, err 
 	return rounds, nil
 }
 
-// steady says that the last rounds are alike.
+// steady reports whether the last rounds are alike.
 func steady(rounds []float64) bool {
 	if len(rounds) < window {
 		return false

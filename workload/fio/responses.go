@@ -11,7 +11,7 @@ import (
 	"tare/workload/output"
 )
 
-// section is a load of one kind: all of it without a job file, else a section of that.
+// section is a load of one kind: the whole load without a job file, or one section of the job file.
 type section struct {
 	name             string // "" without a job file, and for its only section
 	rw, engine       string
@@ -35,7 +35,7 @@ func (s section) of() string {
 
 func (s section) random() bool { return strings.HasPrefix(s.rw, "rand") }
 
-// sections are those of the values; nil if the job file is refused.
+// sections returns the sections of the values, or nil if the job file is refused.
 func sections(v param.Values) []section {
 	if v.Str("jobfile") == "" {
 		return []section{{rw: v.Str("rw"), engine: v.Str("engine"), jobs: v.Int("jobs"), warmup: v.Duration("warmup"), duration: v.Duration("duration")}}
@@ -103,8 +103,8 @@ type part struct {
 
 const latencyTotal = "latency_"
 
-// parts are the whole time of a request, and with an engine that hands requests over without
-// waiting, the time to hand it over and the time from then on.
+// parts are the whole time of a request and, with an engine that submits requests without waiting, the
+// time to submit it and the time from then on.
 func (s section) parts() []part {
 	out := []part{{latencyTotal, "", func(d *direction) latency { return d.Lat }}}
 	if asynchronous(s.engine) {

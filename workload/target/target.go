@@ -1,4 +1,4 @@
-// Package target is where the workloads that measure storage have their files: the parameter
+// Package target says where the workloads that measure storage have their files. It is the parameter
 // target of fio and files.
 //
 // The data path: 1. the workload declares Param with the words that it can use; 2. its Roles
@@ -23,7 +23,7 @@ const (
 	Device = "device" // the block device that a parameter names
 )
 
-// Param is the parameter target with these words. of says what is there.
+// Param returns the parameter target with these words. of says what the target holds.
 func Param(of, more string, words ...string) param.Param {
 	return param.Param{Name: "target", Type: param.Enum, Default: Data, Words: words,
 		Help: "where " + of + ": data, a directory of the host's disk; tmpfs, the sandbox's own /tmp; root, its root file system; bind, a directory of the host's memory file system; image, a file system in a file on the disk" + more}
@@ -37,11 +37,11 @@ func Directory(t string) string {
 	return cmp.Or(map[string]string{Tmpfs: "/tmp", Root: "/"}[t], "/"+volume.Data)
 }
 
-// imageRoom is what a file system needs beside the files, in bytes: its journal, above all.
+// imageRoom is what a file system needs besides the files, in bytes: mainly its journal.
 const imageRoom = 64 << 20
 
-// Volumes are those that hold the files of a target, or the device. size is what they need in
-// bytes.
+// Volumes returns the volumes that hold the files of a target, or the device. size is what they need,
+// in bytes.
 func Volumes(t string, size int64, device string) []volume.Volume {
 	switch t {
 	case Data:

@@ -31,8 +31,8 @@ func wanted() []string {
 	}
 }
 
-// scsiDisk drives the disks of virtio_scsi, and is loaded with it: of itself it only has the alias of
-// a disk on the SCSI bus.
+// scsiDisk drives the disks of virtio_scsi, and is loaded with it. Its own alias only names a disk on
+// the SCSI bus.
 const scsiDisk = "sd_mod"
 
 // needed are those without which there is no way to the host.

@@ -1,10 +1,9 @@
-// Package jobfile reads job files of fio, and refuses what a load has no need for.
+// Package jobfile reads job files of fio, and refuses what a load does not need.
 //
-// The data path: 1. Parse takes the text apart into sections, without comments, and puts the
-// values of ${VARIABLES} in; 2. Check holds each option against a list of options that only
-// describe a load (options.go), and each file name against the target; 3. File.Text writes the
-// checked options as a new job file. fio reads that text and no other, so it cannot understand
-// something that this package has not seen.
+// The data path: 1. Parse splits the text into sections, drops comments, and puts in the values of
+// ${VARIABLES}; 2. Check compares each option with a list of options that only describe a load
+// (options.go), and each file name with the target; 3. File.Text writes the checked options as a new
+// job file. fio reads only that text, so it sees nothing that this package has not checked.
 //
 // Reference: fio(1), "Job file format"; fio's init.c, parse.c (substitute_vars,
 // strip_blank_end).
@@ -16,7 +15,7 @@ import (
 	"strings"
 )
 
-// Bounds of a job file. A job is a process, and each has its histograms in fio's output.
+// Bounds of a job file. Each job is a process with its own histograms in fio's output.
 const (
 	MaxText     = 64 << 10 // bytes: it travels in a command line
 	MaxSections = 64
@@ -36,7 +35,7 @@ func (e *Error) Error() string {
 
 // File is a job file.
 type File struct {
-	Sections []Section // without [global]; the options of that are in each section that follows it
+	Sections []Section // without [global]; each section after it has its options
 }
 
 // Section is a job of the file, which NumJobs processes run.
@@ -121,7 +120,7 @@ func Parse(text string, lookup func(name string) (string, bool)) (*File, error) 
 
 const globalName = "global"
 
-// trim takes the comment and the blanks from a line; column is where the rest begins. fio ends a
+// trim removes the comment and the blanks from a line. column is where the rest begins. fio ends a
 // line at its first ; or #.
 func trim(line string) (body string, column int) {
 	if i := strings.IndexAny(line, ";#"); i >= 0 {
@@ -131,7 +130,7 @@ func trim(line string) (body string, column int) {
 	return strings.TrimRight(body, " \t\r"), len(line) - len(body) + 1
 }
 
-// nameOf says what is wrong with a section's name. It names files, and figures.
+// nameOf says what is wrong with a section's name. Files and figures are named after the section.
 func nameOf(name string) string {
 	for _, r := range name {
 		if !word(r) && r != '-' && r != '.' && r != ' ' {
@@ -153,7 +152,7 @@ func word(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_'
 }
 
-// Word is a section's name as a part of a figure's name.
+// Word is a section's name, as a figure's name contains it.
 func Word(name string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || !word(r) }), "_")
 }
@@ -181,9 +180,8 @@ func option(body string, line, column int, lookup func(string) (string, bool)) (
 	return o, err
 }
 
-// fill puts the values of ${VARIABLES} in, as fio does with those of its environment. What else
-// fio reads in a value after a $ ($ncpus, $pagesize, $mb_memory) it gives to a shell that runs
-// bc.
+// fill puts in the values of ${VARIABLES}, as fio does with its environment. fio gives other words
+// after a $ ($ncpus, $pagesize, $mb_memory) to a shell that runs bc.
 func fill(value string, line, column int, lookup func(string) (string, bool)) (string, error) {
 	var b strings.Builder
 	for rest := value; rest != ""; {
@@ -212,7 +210,7 @@ func fill(value string, line, column int, lookup func(string) (string, bool)) (s
 	return b.String(), nil
 }
 
-// keyword says that a text begins with one of fio's own words for filename_format.
+// keyword reports whether a text begins with one of fio's own words for filename_format.
 func keyword(text string) bool {
 	return slices.ContainsFunc([]string{"jobname", "jobnum", "filenum"}, func(k string) bool { return strings.HasPrefix(text, k) })
 }
@@ -226,7 +224,7 @@ func printable(s string) string {
 	}, s[:min(len(s), 40)])
 }
 
-// Get returns the option of a name that counts.
+// Get returns the option with this name. Of several, the last counts.
 func (s *Section) Get(names ...string) (Option, bool) {
 	for i := len(s.Options) - 1; i >= 0; i-- {
 		if slices.Contains(names, s.Options[i].Name) {
@@ -236,16 +234,16 @@ func (s *Section) Get(names ...string) (Option, bool) {
 	return Option{}, false
 }
 
-// on says that a truth value is set.
+// on reports whether a truth value is set.
 func (s *Section) on(names ...string) bool {
 	o, ok := s.Get(names...)
 	return ok && (o.Bare || o.Value != "0")
 }
 
-// Waits says that a section begins when those before it have ended.
+// Waits reports whether a section begins only after the sections before it have ended.
 func (s *Section) Waits() bool { return s.on("stonewall", "wait_for_previous") }
 
-// Groups are the indexes of the sections that run at the same time.
+// Groups returns the indexes of the sections that run at the same time.
 func (f *File) Groups() [][]int {
 	var out [][]int
 	for i := range f.Sections {
@@ -257,9 +255,9 @@ func (f *File) Groups() [][]int {
 	return out
 }
 
-// Text is the job file that fio reads: base, as options of [global], and the sections. What only
-// shapes fio's report is left out, because tare needs its own. In a mixed file each section has
-// all its options, so it has no other [global].
+// Text returns the job file that fio reads: base, as options of [global], and the sections. It leaves
+// out options that only shape fio's report, because tare sets its own. Each section has all its options,
+// so the text needs no other [global].
 func (f *File) Text(base ...string) string {
 	var b strings.Builder
 	b.WriteString("[global]\n" + strings.Join(base, "\n") + "\n")

@@ -21,8 +21,8 @@ const (
 	report      // it shapes fio's report or log; tare has its own
 )
 
-// options are those that a job file may have: an option that is not here may write elsewhere, run
-// a program, or change the host. fio 3.33, `fio --cmdhelp=all`, with its aliases.
+// options are those that a job file may have. An option that is not here may write elsewhere, run
+// a program, or change the host. Source: fio 3.33, `fio --cmdhelp=all`, with its aliases.
 //
 //nolint:gochecknoglobals // a table that nothing changes
 var options = sync.OnceValue(func() map[string]use {
@@ -62,7 +62,7 @@ var options = sync.OnceValue(func() map[string]use {
 	return out
 })
 
-// refused are the options that a user may well have in a file, and what to do without.
+// refused are options that a user may well have in a file, with what to do instead.
 //
 //nolint:gochecknoglobals // a table that nothing changes
 var refused = map[string][2]string{
@@ -102,7 +102,7 @@ var refused = map[string][2]string{
 	"disable_slat":        {"it switches off the latencies", "remove it"},
 }
 
-// engines are those that work on files and devices, and nothing else.
+// engines are the engines that work only on files and devices.
 func engines() []string {
 	return []string{"sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "posixaio", "io_uring", "mmap"}
 }
@@ -113,7 +113,7 @@ type Target struct {
 	Device bool
 }
 
-// Check refuses options that do anything beside a load on the target.
+// Check refuses options that do anything except describe a load on the target.
 func (f *File) Check(t Target) error {
 	jobs := 0
 	for i := range f.Sections {
@@ -215,7 +215,7 @@ func (t Target) file(name string) string {
 	return ""
 }
 
-// instead says what may have been meant by a name that is no option.
+// instead says what an unknown option may have meant.
 func instead(name string) string {
 	if near := param.Suggest(name, slices.Sorted(maps.Keys(options()))); strings.HasPrefix(near, "did") {
 		return near
@@ -223,7 +223,7 @@ func instead(name string) string {
 	return "remove it"
 }
 
-// Jobs is how many processes a section has.
+// Jobs returns the number of a section's processes.
 func (s *Section) Jobs() int {
 	o, _ := s.Get("numjobs")
 	n, err := strconv.Atoi(o.Value)
@@ -259,7 +259,7 @@ func directions(rw string) []string {
 	return nil
 }
 
-// Times are a section's ramp and its time; timed is false if only its size ends it.
+// Times returns a section's ramp and its time. timed is false if only its size ends it.
 func (s *Section) Times() (ramp, run time.Duration, timed bool) {
 	o, _ := s.Get("ramp_time")
 	ramp, _ = seconds(o.Value)
@@ -270,7 +270,7 @@ func (s *Section) Times() (ramp, run time.Duration, timed bool) {
 	return ramp + wait, run, timed && run > 0
 }
 
-// seconds reads a time of fio: a number without a unit is in seconds.
+// seconds reads one of fio's times. A number without a unit is in seconds.
 func seconds(text string) (time.Duration, bool) {
 	if text == "" {
 		return 0, true
