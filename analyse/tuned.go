@@ -16,7 +16,7 @@ type Tuned struct {
 	Factor   string      `json:"factor"`
 	Reach    float64     `json:"reach"` // share of the best that the level must reach; 1: the best itself
 	Stage    tune.Stage  `json:"stage"`
-	// Answer is the fewest level that reaches the share, Best the level with the highest estimate: ""
+	// Answer is the lowest level that reaches the share, Best the level with the highest estimate: ""
 	// before the first block.
 	Answer string       `json:"answer,omitempty"`
 	Best   string       `json:"best,omitempty"`

@@ -23,7 +23,7 @@ func saturates(seed uint64) world {
 	}}
 }
 
-// TestTune: a study finds the fewest level that reaches 90 % of the best in a quarter of the trials. It
+// TestTune: a study finds the lowest level that reaches 90 % of the best in a quarter of the trials. It
 // measures whole blocks first, and later only what may be the answer. Killed anywhere and resumed with
 // its results in any order, it goes on as it would have.
 func TestTune(t *testing.T) {

@@ -35,7 +35,7 @@ func Schema(cat Catalogue) ([]byte, error) {
 			{"confidence", fraction("Confidence of the intervals. Default: 95%.")},
 			{"width", fraction("Relative half-width at which an interval is narrow enough. Default: half the margin.")},
 			{"margin", fraction("Ratios this near to 1 are equivalent. Default: 3%.")},
-			{"tune", pattern("Look for the fewest level of the compared factor that reaches this share of the best, or for the best. Blocks measure only the levels that may be the answer.", `^\s*([0-9.]+\s*%|0?\.[0-9]+|best)\s*$`)},
+			{"tune", pattern("Look for the lowest level of the compared factor that reaches this share of the best, or for the best. Blocks measure only the levels that may be the answer.", `^\s*([0-9.]+\s*%|0?\.[0-9]+|best)\s*$`)},
 		})},
 		{"budget", section("Bounds of the whole study.", props{
 			{"blocks", whole("Most blocks of each stratum.", 1)},

@@ -143,12 +143,12 @@ func (e *estimate) draw(g Goal) draws {
 			at[k] = e.mean[k] + scale*x.AtVec(k)
 			top = max(top, at[k])
 		}
-		fewest, missed := -1, true
+		lowest, missed := -1, true
 		for k := range m {
 			rel := at[k] - top
 			shares[k] = append(shares[k], rel)
-			if fewest < 0 && rel >= share {
-				fewest = k
+			if lowest < 0 && rel >= share {
+				lowest = k
 			}
 			// Right: the level reaches the share, or nearly, and no lower level clearly does.
 			if missed && rel >= share-margin {
@@ -156,7 +156,7 @@ func (e *estimate) draw(g Goal) draws {
 			}
 			missed = missed && rel < share+min(margin, -share/2)
 		}
-		d.answer[fewest] += 1. / drawn
+		d.answer[lowest] += 1. / drawn
 	}
 	tail := (1 - g.Confidence) / 2
 	for k, s := range shares {

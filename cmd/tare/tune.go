@@ -29,9 +29,9 @@ func (a *app) tuneVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tune STUDY --factor FACTOR",
 		Short: "Find the level of a factor to set, with few trials",
-		Long: `Find the fewest level of a factor that reaches a share of the best level's value,
+		Long: `Find the lowest level of a factor that reaches a share of the best level's value,
 for each workload of a study, and print how to set it. --reach best finds the best
-level; of levels that are equal within the margin it is the fewest.
+level; of levels that are equal within the margin it is the lowest.
 
 The factor's levels must be in order, as they are in the study or after FACTOR=.
 The first block measures a screen of them. Later blocks measure only levels that may

@@ -35,7 +35,7 @@ func Tuned(r *analyse.Result) *Section {
 			s.Blocks = append(s.Blocks, Block{Entry: &e})
 		}
 	}
-	s.Note("chance: the probability that the level is the fewest that suffices. A level without blocks could not change the answer.")
+	s.Note("chance: the probability that the level is the lowest that suffices. A level without blocks could not change the answer.")
 	return s
 }
 
@@ -52,9 +52,9 @@ func tunedAnswers(r *analyse.Result) *Section {
 
 // tunedAnswer is the answer in words, or how far the search is.
 func tunedAnswer(t *analyse.Tuned, margin float64) string {
-	goal := fmt.Sprintf("the fewest within %g %% of the best", 100*margin)
+	goal := fmt.Sprintf("the lowest within %g %% of the best", 100*margin)
 	if t.Reach < 1 {
-		goal = fmt.Sprintf("the fewest that reaches %g %% of the best", 100*t.Reach)
+		goal = fmt.Sprintf("the lowest that reaches %g %% of the best", 100*t.Reach)
 	}
 	switch {
 	case t.Answer == "":

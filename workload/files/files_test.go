@@ -131,7 +131,7 @@ func TestWrong(t *testing.T) {
 		{"shorter", "stat", func(m *metadata) error { return os.Truncate(m.trees[0].path("f", 7), 3) }, "has 3 bytes"},
 		{"other", "mmap", func(m *metadata) error {
 			return os.WriteFile(m.trees[0].path("f", 7), make([]byte, m.Size), 0o600)
-		}, "another content"},
+		}, "is not what was written"},
 		{"more", "readdir", func(m *metadata) error { return os.WriteFile(m.trees[0].path("x", 7), nil, 0o600) }, "has 6 entries, but 5 were made"},
 		{"exists", "missing", func(m *metadata) error { return os.WriteFile(m.trees[0].path("r", 7), nil, 0o600) }, "was not made"},
 	} {

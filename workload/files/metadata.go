@@ -338,7 +338,7 @@ func (w *worker) mmap(i int) error {
 			return err
 		}
 		if !bytes.Equal(b, w.content(i)) {
-			err = errors.New("it has another content than was written")
+			err = errors.New("its content is not what was written")
 		}
 		return errors.Join(err, unix.Munmap(b))
 	})

@@ -131,7 +131,7 @@ func (t *tree) verify(letter string) error {
 			return fmt.Errorf("reading a file that was made: %w", err)
 		}
 		if !bytes.Equal(b, t.content(i)) {
-			return fmt.Errorf("%s has another content than was written", t.path(letter, i))
+			return fmt.Errorf("the content of %s is not what was written", t.path(letter, i))
 		}
 	}
 	return nil

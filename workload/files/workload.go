@@ -49,7 +49,7 @@ func (files) About() string {
 
 func (files) Params() []param.Param {
 	return []param.Param{
-		{Name: "load", Type: param.Enum, Default: metadataLoad, Words: []string{metadataLoad, untar, compile, status, install}, Help: "metadata: single operations on files; or a real program on a prepared tree: tar unpacks it, gcc compiles a program of which it is the headers, git status looks through it, npm installs it from packages"},
+		{Name: "load", Type: param.Enum, Default: metadataLoad, Words: []string{metadataLoad, untar, compile, status, install}, Help: "metadata: single operations on files; or a real program on a prepared tree: tar unpacks it, gcc compiles a program that includes its headers, git status looks through it, npm installs it from packages"},
 		{Name: "operations", Type: param.String, Default: "all", Help: "with load metadata: all, or some of " + strings.Join(nameAll(operations()), ",") + ", joined by commas; with exactly one, as levels of a factor, its response is called rate"},
 		{Name: "files", Type: param.Int, Default: "1000", Min: 1, Max: 100_000, Help: "files in the tree"},
 		{Name: "depth", Type: param.Int, Default: "2", Min: 0, Max: 16, Help: "levels of directories; the files are in those of the last level"},
