@@ -148,7 +148,8 @@ sentinel: off
 	}
 }
 
-// TestHostWithoutQEMU has an empty file where the program is, which only the run sees.
+// TestHostWithoutQEMU has an empty file where the program is, and where setup puts a newer one, which
+// only the run sees.
 func TestHostWithoutQEMU(t *testing.T) {
 	machines(t)
 	qemu, err := exec.LookPath("qemu-system-x86_64")
@@ -160,7 +161,7 @@ func TestHostWithoutQEMU(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(machineStudy, "fixed: 2", "fixed: 1", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("unshare", "-m", "sh", "-c", `mount --bind /dev/null "$1" && shift && exec "$@"`, "-",
+	out, err := exec.Command("unshare", "-m", "sh", "-c", `for f in "$1" /usr/local/lib/tare/qemu/usr/bin/qemu-system-x86_64; do [ ! -e "$f" ] || mount --bind /dev/null "$f"; done; shift; exec "$@"`, "-",
 		qemu, bin, "run", file, "--results", filepath.Join(dir, "r"), "--wait").CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
