@@ -47,17 +47,6 @@ baseline: none
 factors: {sandbox: [runc], link-delay: [none, 2ms]}
 workloads:
   rr: {kind: net, mode: rr, duration: 1s, warmup: 200ms}`},
-		{cause: cause.Guest, least: 1.3, study: `compare: cpus
-baseline: any
-factors: {sandbox: [runc], cpus: [any, "0"]}
-workloads:
-  loop: {kind: cpu, threads: 2, duration: 1s, warmup: 0s}`},
-		// Not beside process: emulation is most of that cost, and more vCPUs do not change it.
-		{cause: cause.Guest, least: 1.3, needs: machines, study: `compare: default_vcpus
-baseline: 2
-factors: {sandbox: [vm], default_vcpus: [2, 1], default_memory: [256]}
-workloads:
-  many: {kind: cpu, threads: 8, max-prime: 2000, duration: 1s, warmup: 1s}`},
 		{cause: cause.Helper, least: 1.2, needs: machines, study: `compare: disk
 baseline: raw
 factors: {sandbox: [vm], disk: [raw, luks], io_threads: [1], rootfs: [block], default_memory: [256]}
