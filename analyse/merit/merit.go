@@ -22,9 +22,9 @@ import (
 	"tare/record"
 )
 
-// Figure is a number that Of computes from the typical values of all levels. NaN means that there
-// is none. The value of a level without values is NaN. The figure is positive, or it is a level of the
-// factor.
+// Figure is a number that Of computes from the typical values of all levels. A level that was not
+// measured has NaN, and Of returns NaN if it cannot compute the figure. The figure is positive, or it
+// is a level of the factor.
 type Figure struct {
 	Of    func(values []float64) float64
 	Level bool

@@ -25,10 +25,10 @@ type Level struct {
 
 // Estimate is a figure of merit with its interval.
 type Estimate struct {
-	Value  float64 // NaN: there is none
-	Lo, Hi float64 // NaN: there is no interval
+	Value  float64 // NaN if it cannot be computed
+	Lo, Hi float64 // NaN without an interval
 	Blocks int     // the least that a level has
-	Why    string  // there is no value, or no interval
+	Why    string  // the value or the interval is missing
 	draws  []float64
 	figure Figure
 }
@@ -132,7 +132,7 @@ type stratum struct {
 	name   string
 	blocks []int
 	levels []int       // indices into sample.mean
-	logs   [][]float64 // beside levels, by block; NaN where there is none
+	logs   [][]float64 // beside levels, by block; NaN where a block has no value
 }
 
 // logarithms sorts the values by stratum. blocks is the smallest number of blocks of a level with

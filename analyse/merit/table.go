@@ -19,7 +19,7 @@ type Table struct {
 	Share    float64          `json:"share,omitempty"` // of the best
 	Response record.Response  `json:"response"`
 	Rows     []Row            `json:"rows"`
-	Columns  []record.Cell    `json:"columns"` // levels of the column factors; one without any if there are none
+	Columns  []record.Cell    `json:"columns"` // levels of the column factors; a single empty cell if the table has no such factors
 	Factors  []string         `json:"row_factors,omitempty"`
 	Across   []string         `json:"column_factors,omitempty"`
 	Total    string           `json:"total,omitempty"` // the factor that totals are over
@@ -45,7 +45,7 @@ type Cell struct {
 	Decided  bool        `json:"decided,omitempty"` // the interval holds one level only
 	Blocks   int         `json:"blocks"`
 	Missing  []string    `json:"missing,omitempty"` // levels without values, which the figure leaves out
-	Why      string      `json:"why,omitempty"`     // there is no value, or no interval
+	Why      string      `json:"why,omitempty"`     // the value or the interval is missing
 }
 
 // Reading has one cell's values of the response.

@@ -3,6 +3,7 @@ package vm
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -149,7 +150,7 @@ func (l *line) socket(id string, f *os.File) {
 func (l *line) disk(d disk) {
 	file := func(path string) map[string]any {
 		node := map[string]any{"driver": "file", "filename": path}
-		if strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/dev/shm/") { // files there are in memory
+		if isBlockDevice(path) {
 			node["driver"] = "host_device"
 		}
 		return node
@@ -177,6 +178,12 @@ func (l *line) disk(d disk) {
 	}
 	l.add("-blockdev", string(node))
 	l.front(d)
+}
+
+// isBlockDevice asks the file itself: below /dev, there are files in memory too (/dev/shm).
+func isBlockDevice(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode()&(fs.ModeDevice|fs.ModeCharDevice) == fs.ModeDevice
 }
 
 // front adds what the guest sees of a disk. A SCSI disk has its own controller, because the

@@ -3,6 +3,7 @@ package vm
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -116,5 +117,29 @@ func TestLineOfDisks(t *testing.T) {
 	}
 	if k := New(Config{Args: []string{"-sandbox", "off"}}); k.boxes(qemu{confines: true}) {
 		t.Error("confined against the study's word")
+	}
+}
+
+// TestIsBlockDevice: a file in memory lies below /dev and is no device.
+func TestIsBlockDevice(t *testing.T) {
+	file := filepath.Join("/dev/shm", fmt.Sprintf("tare-test-%d", os.Getpid()))
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Skip("/dev/shm cannot be written: ", err)
+	}
+	t.Cleanup(func() { _ = os.Remove(file) })
+	for _, path := range []string{file, "/dev/null", "/dev/none"} {
+		if isBlockDevice(path) {
+			t.Errorf("%s is taken for a block device", path)
+		}
+	}
+	devices, err := filepath.Glob("/dev/[vsl][do]*[a-z0-9]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range devices {
+		var st unix.Stat_t
+		if unix.Stat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFBLK && !isBlockDevice(path) {
+			t.Errorf("%s is a block device", path)
+		}
 	}
 }

@@ -167,7 +167,7 @@ func TestPrograms(t *testing.T) {
 				t.Skip(err)
 			}
 			if testing.Short() && name == install {
-				t.Skip("npm takes seconds")
+				t.Skip("npm takes seconds; run without -short")
 			}
 			c := small(t, name)
 			rd := reading(t, c, param.Values{"load": name})
