@@ -15,9 +15,10 @@ qemu_dir=/usr/local/lib/tare/qemu # where a newer QEMU than the distribution's g
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
-# install installs packages, and removes no others.
+# install installs packages, and removes no others. It waits while another apt works, such as
+# the updates of a machine that has just booted.
 install() {
-	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-remove --no-install-recommends "$@" >/dev/null
+	DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -qq -y --no-remove --no-install-recommends "$@" >/dev/null
 }
 
 # here says whether the distribution has a package.
