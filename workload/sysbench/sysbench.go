@@ -41,13 +41,18 @@ func common() []param.Param {
 	}
 }
 
+// amount is the parameter that ends a test early, for turns shorter than sysbench's whole seconds.
+func amount(name, help string, typ param.Type) param.Param {
+	return param.Param{Name: name, Type: typ, Default: "0", Min: 0, Max: 1 << 50, Help: help + " end the test before its duration does; 0: the duration alone ends it"}
+}
+
 // all is the number of threads that nproc prints inside the sandbox: the processors of its
 // cpuset, as it sees them. A CPU limit does not change that.
 const all = "all"
 
 // role makes the command of one test. sysbench takes only whole seconds. role refuses a fraction
 // and does not round it, so that the study says what was run.
-func role(v param.Values, test string, args ...string) ([]workload.Role, error) {
+func role(v param.Values, test, amount string, args ...string) ([]workload.Role, error) {
 	duration, warmup := v.Duration("duration"), v.Duration("warmup")
 	for _, name := range []string{"duration", "warmup"} {
 		if d := v.Duration(name); d%time.Second != 0 {
@@ -57,8 +62,10 @@ func role(v param.Values, test string, args ...string) ([]workload.Role, error) 
 	if duration <= 0 {
 		return nil, errors.New("duration must be at least 1s")
 	}
+	if v.Str(amount) != "0" && warmup > 0 {
+		return nil, fmt.Errorf("%s = %s could be done before the warm-up ends; write warmup: 0s", amount, v.Str(amount))
+	}
 	opts := []string{
-		"--events=0", // no limit: only the time ends the test
 		"--time=" + seconds(warmup+duration),
 		"--percentile=99",
 		"--report-interval=1",
@@ -114,6 +121,7 @@ func (cpu) About() string {
 }
 func (cpu) Params() []param.Param {
 	return append(common(),
+		amount("events", "so many events", param.Int),
 		param.Param{Name: "max-prime", Type: param.Int, Default: "10000", Min: 3, Max: 100_000_000, Help: "one event tests every number up to this for being a prime"})
 }
 func (cpu) Responses(param.Values) []record.Response {
@@ -124,7 +132,7 @@ func (cpu) Responses(param.Values) []record.Response {
 	}
 }
 func (cpu) Roles(v param.Values) ([]workload.Role, error) {
-	return role(v, "cpu", "--cpu-max-prime="+v.Str("max-prime"), "--histogram=on")
+	return role(v, "cpu", "events", "--events="+v.Str("events"), "--cpu-max-prime="+v.Str("max-prime"), "--histogram=on")
 }
 
 func (cpu) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {
@@ -170,6 +178,7 @@ func (memory) About() string {
 }
 func (memory) Params() []param.Param {
 	return append(common(),
+		amount("total", "so many bytes, read or written,", param.Size),
 		param.Param{Name: "block-size", Type: param.Size, Default: "1MiB", Min: 1024, Max: 1 << 30, Help: "size of the block, a power of two; a small one stays in the processor's cache"},
 		param.Param{Name: "operation", Type: param.Enum, Default: "write", Words: []string{"read", "write"}, Help: "what is done with the block"},
 		param.Param{Name: "access", Type: param.Enum, Default: "seq", Words: []string{"seq", "rnd"}, Help: "in order, or at random offsets"},
@@ -184,10 +193,14 @@ func (memory) Roles(v param.Values) ([]workload.Role, error) {
 	if size <= 0 || size&(size-1) != 0 { // sysbench: "Invalid value for memory-block-size"
 		return nil, fmt.Errorf("block-size = %s is not a power of two, which sysbench needs", v.Str("block-size"))
 	}
-	return role(v, "memory",
+	total := "1024T" // takes hours on any machine, so the time ends the test
+	if n := v.Size("total"); n > 0 {
+		total = strconv.FormatInt(n, 10)
+	}
+	return role(v, "memory", "total",
+		"--events=0",
 		"--memory-block-size="+strconv.FormatInt(size, 10),
-		// One PiB takes hours on any machine, so the time always ends the test.
-		"--memory-total-size=1024T",
+		"--memory-total-size="+total,
 		"--memory-oper="+v.Str("operation"),
 		"--memory-access-mode="+v.Str("access"),
 		"--memory-scope="+v.Str("scope"))

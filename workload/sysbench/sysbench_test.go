@@ -23,6 +23,8 @@ func cpuCases() []workloadtest.Case {
 		{Name: "no warm-up", Params: param.Values{"threads": "2", "warmup": "0s"}, Outputs: map[string]string{"main": "testdata/cpu-2threads.txt"}},
 		{Name: "gVisor", Params: param.Values{"threads": "2", "duration": "1s"}, Outputs: map[string]string{"main": "testdata/cpu-runsc.txt"}},
 		{Name: "gVisor, all processors", Params: param.Values{"threads": "all", "duration": "1s"}, Outputs: map[string]string{"main": "testdata/cpu-all-runsc.txt"}},
+		{Name: "events end it", Params: param.Values{"events": "200", "duration": "1s", "warmup": "0s"}, Outputs: map[string]string{"main": "testdata/cpu-events.txt"}},
+		{Name: "events and a warm-up", Params: param.Values{"events": "200"}, Refused: true},
 		{Name: "fraction of a second", Params: param.Values{"duration": "1500ms"}, Refused: true},
 		{Name: "fraction of a warm-up", Params: param.Values{"warmup": "100ms"}, Refused: true},
 	}
@@ -34,6 +36,7 @@ func memoryCases() []workloadtest.Case {
 		{Name: "plain", Params: param.Values{"operation": "read", "block-size": "1KiB", "warmup": "0s"}, Outputs: map[string]string{"main": "testdata/memory-plain.txt"}},
 		{Name: "gVisor", Params: param.Values{"threads": "2", "block-size": "4KiB"}, Outputs: map[string]string{"main": "testdata/memory-runsc.txt"}},
 		{Name: "gVisor, all processors of one", Params: param.Values{"threads": "all", "duration": "1s"}, Outputs: map[string]string{"main": "testdata/memory-all-1cpu.txt"}},
+		{Name: "bytes end it", Params: param.Values{"total": "256MiB", "warmup": "0s"}, Outputs: map[string]string{"main": "testdata/memory-total.txt"}},
 		{Name: "odd block", Params: param.Values{"block-size": "3000"}, Refused: true},
 	}
 }
@@ -182,11 +185,16 @@ func TestReal(t *testing.T) {
 		t.Skip("two seconds of load are too long for -short")
 	}
 	for _, c := range []struct {
-		w       workload.Workload
-		threads string
-	}{{NewCPU(), "1"}, {NewMemory(), "all"}} {
+		w workload.Workload
+		v param.Values
+	}{
+		{NewCPU(), param.Values{"duration": "1s", "threads": "1"}},
+		{NewCPU(), param.Values{"duration": "60s", "warmup": "0s", "events": "100"}},
+		{NewMemory(), param.Values{"duration": "1s", "threads": "all"}},
+		{NewMemory(), param.Values{"duration": "60s", "warmup": "0s", "total": "64MiB"}},
+	} {
 		w := c.w
-		v, err := param.Fill(w.Params(), param.Values{"duration": "1s", "threads": c.threads})
+		v, err := param.Fill(w.Params(), c.v)
 		if err != nil {
 			t.Fatal(err)
 		}
