@@ -39,31 +39,8 @@ func (a *app) adviseVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "advise DIR",
 		Short: "Say which settings to change, with patches",
-		Long: `Say which settings make the isolation cost less. Each item goes from the cause of
-a cost to a setting, with the gain if the study measured it, the price in CPU, and
-a patch: a pod's annotation or limit, a KubeVirt field, a flag of the runtime, a
-shell command, or a ` + "`tare run`" + ` that measures the setting first.
-
-Measurements take precedence over rules: a setting that the study tried without a
-gain is not advised. The costliest item comes first.
-
---patch prints the patches of one kind, ready for a file. It never prints patches
-that must not be applied together, and names those that it leaves out on standard
-error.
-
---verify removes each named cause on this host and says whether the cell improves.
-It runs the cell, its baseline and the cell with the setting for a few blocks. If
-it was interrupted, it resumes.`,
-		Example: `  tare advise results/first
-  tare advise results/first --only sandbox=vm
-  tare advise results/first --patch pod --only sandbox=vm > patch.yaml && kubectl patch deployment web --patch-file patch.yaml
-  tare advise results/first --from default_vcpus=1,cpu-limit=1 --container web --patch pod
-  tare advise results/first --patch study
-  tare advise results/first --verify --dry-run
-  tare advise results/first --verify --only sandbox=vm --budget 5m
-  tare advise results/first --json | jq '.advice[] | select(.gain) | [.rule, .gain.ratio]'`,
-		Args: exactly(1, "one results folder"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.advise(cmd.Context(), args[0], f) },
+		Args:  exactly(1, "one results folder"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.advise(cmd.Context(), args[0], f) },
 	}
 	fl := cmd.Flags()
 	fl.BoolVar(&f.json, "json", false, "print JSON")

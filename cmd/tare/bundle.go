@@ -29,23 +29,7 @@ func (a *app) bundleVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle DIR | --check FILE | --unpack FILE",
 		Short: "Pack a results folder into one file, to send or to keep",
-		Long: `Pack a results folder into one file: its database, the time series, the output of
-the programs and the study, with a SHA-256 of each. A study may still be writing to
-the folder, or a run may have been killed: the contents are consistent. The same
-folder gives the same bytes.
-
-report, compare, plot, serve and export accept such a file instead of a folder,
-on any machine and without root. They unpack it to a private directory (in TMPDIR)
-and remove that when they end. They refuse a file that is damaged or malicious.
-
---check reads the whole file and says whether it is intact. --unpack turns it back
-into a folder, which "tare run" can resume.`,
-		Example: `  tare bundle results/first                    first.tar.zst
-  tare bundle results/first -o kata-2026.tar.zst
-  tare bundle --check first.tar.zst
-  tare report first.tar.zst
-  tare bundle --unpack first.tar.zst -o results/theirs`,
-		Args: exactly(1, "one results folder, or one bundle with --check or --unpack"),
+		Args:  exactly(1, "one results folder, or one bundle with --check or --unpack"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			limits, err := f.limits()
 			if err != nil {

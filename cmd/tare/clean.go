@@ -19,17 +19,7 @@ func (a *app) cleanVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove what a killed run left on this host",
-		Long: `Remove what a run that was killed left behind: processes, containers, mounts,
-network namespaces, links, cgroups and directories. Each is found by its name,
-and a directory is removed only if it has tare's record, so nothing of another
-program is touched. Clean without root removes what this user's runs left,
-and root's clean leaves that alone. While a study runs, clean refuses: what is
-there is in use. Results are never removed.
-
-With --on k8s it removes what studies left on a Kubernetes cluster: the namespaces
-with tare's label whose coordinator has ended.`,
-		Example: "  tare clean --dry-run    list what would be removed\n  tare clean\n  tare clean --on k8s --context lab",
-		Args:    exactly(0, "no arguments"),
+		Args:  exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			clean := a.cleanHere
 			switch on {

@@ -36,41 +36,7 @@ func (a *app) compareVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare A B | --a DIR... --b DIR...",
 		Short: "Compare results of the same study: before and after",
-		Long: `Compare results of the same study: before (A) and after (B) an upgrade, or of
-two hosts. Cells that both sides have are matched. Each tells what B costs as a
-multiple of A, with an interval, a false discovery rate over all cells, and a
-verdict. More is worse; --json and --csv have the raw ratios.
-
-With one result on each side, an upgrade looks the same as a different day. Measure
-each side on two or three days and give all results, with --a and --b. Then the
-interval includes the differences between results of one side.
-
---question chooses what to compare:
-
-  cost    the ratio to the baseline in B, divided by that in A. The state of the
-          machine cancels, since each side has its own baseline.
-  level   the value itself in B, divided by that in A. A different time or host
-          is part of it.
-  auto    treatments by cost; the baseline's cells, which have none, by level
-
-A gate states what must not be true of any row. The exit code is 6 if it is true of
-a row. It is 7 if a gate cannot judge a row. That is so if the row's interval reaches
-the limit, and a true change a third above the limit (twice the limit for "surely
-worse") would fail the gate with a probability below --power. The output says how
-many blocks would be enough, and for a gate that passed, which change would have
-failed it. The exit code is also 7 if two results are the same or share trials. The
-limit must not lie within the margin. A gate is "worse than 5%", "surely worse than
-5%", or an expression of:
-
-` + gateHelp(),
-		Example: `  tare compare results/before results/after
-  tare compare before after --all --sort study --only workload=rr,sandbox=runc
-  tare compare --a monday --a tuesday --b thursday --b friday
-  tare compare before after --question cost --gate 'worse than 5%' --junit tare.xml
-  tare compare before after --gate 'worse than 5%' --power 90%
-  tare compare before after --gate 'response == "latency_p99" and changed and worse > 1.1' --gate missing
-  tare compare before after --json | jq '.rows[] | select(.cost.changed)'`,
-		Args: f.checkArgs,
+		Args:  f.checkArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n := max(1, len(f.a))
 			return a.compare(cmd.Context(), args[:n], args[n:], &f)
@@ -105,17 +71,13 @@ limit must not lie within the margin. A gate is "worse than 5%", "surely worse t
 	return cmd
 }
 
-// gateHelp lists what gates can be made of.
-func gateHelp() string {
+// gateVariables lists what gates can be made of.
+func gateVariables() string {
 	var b strings.Builder
 	for _, v := range compare.Variables() {
 		fmt.Fprintf(&b, "  %-10s %s\n", v.Name, v.Help)
 	}
-	return b.String() + `
-Factors are text by their own names, with _ for hyphens. Words: and, or, not, in,
-==, !=, <, <=, >, >=, matches (https://expr-lang.org/docs/language-definition).
-What a row does not have is not a number, and every comparison with it is false.
-The gate for rows without a ratio is ` + "`missing`" + `.`
+	return b.String()
 }
 
 // checkArgs takes a folder for each side, or the flags for several.

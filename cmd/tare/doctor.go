@@ -52,19 +52,7 @@ func (a *app) doctorVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what this host or a cluster can and cannot do",
-		Long: `Try every sandbox with a real container, and look for every tool that a workload
-needs and every source that a collector reads. For each thing that is missing, doctor
-prints how to install it. A study skips what is missing, and its report says so.
-
-With --on k8s it looks at a Kubernetes cluster: your rights, nodes, RuntimeClasses and
-storage classes. With --image it also starts small pods, which it removes again: they
-check that the image is pulled, the nodes' clocks, the network between pods, and that
-each RuntimeClass starts.
-
-The exit code is 0 when the baseline and at least one other sandbox work, else 3. On a
-cluster your rights must be complete too.`,
-		Example: "  tare doctor\n  tare doctor --json\n  tare doctor --on k8s --tare-image registry.example.org/tare:latest",
-		Args:    exactly(0, "no arguments"),
+		Args:  exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch on {
 			case "":

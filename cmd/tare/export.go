@@ -81,22 +81,7 @@ func (a *app) exportVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export DIR --format FORMAT",
 		Short: "Write results for other programs",
-		Long: `Write a results folder in a format that other programs read:
-
-  csv          a row for each trial and figure: spreadsheets, R, pandas
-  jsonl        a JSON line for each trial: jq, DuckDB
-  parquet      a row for each trial and figure, with types: DuckDB, pandas, polars
-  gobench      the Go benchmark format, a line for each good trial: benchstat
-  openmetrics  values, ratios and intervals of all comparisons: Prometheus
-  opensearch   a document for each trial and figure, for the bulk interface
-  vep411       the results schema that KubeVirt's proposal 411 has, a draft
-
-It works on any machine and while the study still runs. The file is replaced only
-when the new one is complete.`,
-		Example: `  tare export results/first --format parquet -o first.parquet
-  tare export results/first --format jsonl | jq 'select(.status == "failed") | .failure.reason'
-  tare export results/first --format gobench -o first.bench && benchstat -col /sandbox first.bench`,
-		Args: exactly(1, "one results folder"),
+		Args:  exactly(1, "one results folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, f := range all {
 				if f.name == name {

@@ -33,20 +33,6 @@ func (a *app) imageVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
 		Short: "Build, keep and export the root file systems of applications",
-		Long: `Build the root file systems that workloads run in. Recipes need no registry: they use
-the distribution's packages, Python wheels, this host's programs and files. Your own
-images come from a registry, an archive of docker save, an OCI layout or a folder. A
-study builds what it needs; these commands list, build, export and remove images.
-
-The same inputs give the same tree, named by its digest. Trees and downloads are kept
-in a cache of at most 8 GiB. When it is full, the least recently used entries are
-removed, but never those in use. --limit or ` + limitVariable + ` sets another size.`,
-		Example: `  tare image list
-  tare image build redis
-  tare image build docker.io/library/redis:7 ./app.tar
-  tare image export redis /tmp/layout
-  tare image push redis localhost:5000/tare/redis:latest
-  tare image prune`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -108,12 +94,6 @@ func (a *app) imageBuildVerb(f *imageFlags) *cobra.Command {
 		Use:               "build NAME...",
 		ValidArgsFunction: imageNames,
 		Short:             "Build or pull images that the cache lacks",
-		Long: `Build images and print the path of each tree and its digest. An image is built
-again only if its inputs changed: the recipe, files, host programs, or the package
-lists (apt-get update brings newer ones). Your own image is a reference with a tag or
-digest, or a path (starting with / or ./) of an archive, an OCI layout or a root file
-system.`,
-		Example: "  tare image build redis\n  tare image build ghcr.io/me/app:1 ./app.tar.gz\n  tare image build --all\n  tare image build redis --json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if all == (len(args) > 0) {
 				return coded(exitUsage, "tare image build takes names of images, or --all; see `tare image list`")
@@ -167,10 +147,9 @@ type imageLine struct {
 
 func (a *app) imageListVerb(f *imageFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:     "list",
-		Short:   "List the images, and which are built",
-		Example: "  tare image list\n  tare image list --json",
-		Args:    exactly(0, "no arguments"),
+		Use:   "list",
+		Short: "List the images, and which are built",
+		Args:  exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			b, err := a.builder(*f)
 			if err != nil {
@@ -241,16 +220,7 @@ func (a *app) imagePruneVerb(f *imageFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Remove images that newer ones replaced, and shrink the cache",
-		Long: `Remove trees that a newer build of the same image replaced and what killed
-builds left, then what was not used for longest until the cache is within its
-limit. What a study or another build uses at the moment stays.
-
-The disks and snapshots that virtual machines start from are pruned likewise, to 12
-GiB or the same --limit by themselves, those of machines that studies define
-included; what was used in the last ten minutes stays. With --cache only that
-folder of images is pruned.`,
-		Example: "  tare image prune --dry-run\n  tare image prune --limit 2GiB\n  tare image prune --all",
-		Args:    exactly(0, "no arguments"),
+		Args:  exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b, err := a.builder(*f)
 			if err != nil {
@@ -303,13 +273,7 @@ func (a *app) imageExportVerb(f *imageFlags) *cobra.Command {
 		Use:               "export NAME DIR",
 		ValidArgsFunction: imageNames,
 		Short:             "Write an image as an OCI image layout",
-		Long: `Write an image, built if need be, into the folder DIR as an OCI image layout,
-which podman, skopeo and containerd load. Several images may go into one layout.`,
-		Example: `  tare image export redis /tmp/layout
-  tar -C /tmp/layout -c . | podman load
-  tar -C /tmp/layout -c . | ctr images import -
-  skopeo copy oci:/tmp/layout:redis docker://registry.example.org/redis`,
-		Args: exactly(2, "the name of an image and a folder"),
+		Args:              exactly(2, "the name of an image and a folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.send(cmd, *f, args[0], "manifest", func(b *image.Builder, t image.Tree) (string, error) {
 				return b.Export(cmd.Context(), t, args[1])
@@ -323,11 +287,7 @@ func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
 		Use:               "push NAME REFERENCE",
 		ValidArgsFunction: imageNames,
 		Short:             "Send an image to a registry",
-		Long: `Send an image, built if need be, to a registry, and print its reference by
-digest. The credentials are those of docker login or podman login. The image tare is this
-program with the tools of its workloads: studies on a cluster run from it.`,
-		Example: "  tare image push redis registry.example.org/tare/redis:latest\n  tare image push tare registry.example.org/tare/tare:latest",
-		Args:    exactly(2, "the name of an image and a reference"),
+		Args:              exactly(2, "the name of an image and a reference"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.send(cmd, *f, args[0], "reference", func(b *image.Builder, t image.Tree) (string, error) {
 				return b.Push(cmd.Context(), t, args[1])

@@ -25,16 +25,7 @@ func (a *app) importVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FORMAT SOURCE... --results DIR",
 		Short: "Import the results of another tool",
-		Long: `Read results of another tool and store them as a results folder. report, compare,
-plot, export and serve handle it like measured results.
-
-Figures are computed from the raw data, in base units. If the tool's own summary
-differs, a warning shows both. The results are marked as imported, and never mixed
-with measured ones.`,
-		Example: `  tare import csv old.csv --map sandbox=runtime,response=metric,value=value,unit=unit --results results/old
-  tare import pbench runc=uperf_runc_2023 kata=uperf_kata_2023 --results results/old
-  tare import clusterbuster runc/clusterbuster-report.json kata/clusterbuster-report.json --results results/old`,
-		Args: cobra.ArbitraryArgs,
+		Args:  cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return coded(exitUsage, "which format? `tare import csv`, `tare import pbench` or `tare import clusterbuster`")
@@ -79,15 +70,7 @@ func (a *app) importCSV() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "csv FILE --map ROLE=COLUMN,... --results DIR",
 		Short: "Import a CSV file in long form, a row for each figure",
-		Long: `Import a CSV file in long form: a row for each figure, with its factors.
-
---map assigns the columns, as ROLE=COLUMN. Roles are value, response, unit,
-workload, trial, block, time, time-unit, labels and kind. Every other name is a factor.
-The factor sandbox is compared, unless --compare names another. --map FILE.yaml reads
-the mapping from a file.`,
-		Example: `  tare import csv old.csv --map sandbox=runtime,threads=threads,response=metric,value=value,unit=unit,trial=run --results results/old
-  tare import csv old.csv --map old.yaml --results results/old`,
-		Args: exactly(1, "one CSV file"),
+		Args:  exactly(1, "one CSV file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m := csv.Mapping{}
 			for _, pair := range f.maps {
@@ -147,15 +130,7 @@ func (a *app) importPbench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pbench [SANDBOX=]DIR... --results DIR",
 		Short: "Import unpacked Pbench result trees",
-		Long: `Import unpacked result trees of Pbench, or folders of them. Each sample of an
-iteration is a trial. SANDBOX= says what the tree was measured in, which Pbench does
-not know; without it, it is the configuration's name. The first is the baseline.
-
---map FILE.yaml names trees with their levels and CPU quota, and says which machines'
-tools speak of which end, so that causes can be told.`,
-		Example: `  tare import pbench runc=uperf_runc_2023 kata=uperf_kata_2023 --results results/old
-  tare import pbench --map old.yaml --results results/old`,
-		Args: cobra.ArbitraryArgs,
+		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var m pbench.Mapping
 			if mapping != "" {
@@ -193,11 +168,7 @@ func (a *app) importClusterbuster() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clusterbuster [SANDBOX=]FILE... --results DIR",
 		Short: "Import ClusterBuster's reports of fio and uperf",
-		Long: `Import reports of ClusterBuster, clusterbuster-report.json or .json.gz, of its
-workloads fio and uperf. Each job of a report is a trial. The sandbox is the runtime
-class, unless SANDBOX= says otherwise. The first is the baseline.`,
-		Example: `  tare import clusterbuster runc/clusterbuster-report.json kata/clusterbuster-report.json --results results/old`,
-		Args:    atLeastOne("one report or more"),
+		Args:  atLeastOne("one report or more"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, paths := sources(args)
 			var files []clusterbuster.File

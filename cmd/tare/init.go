@@ -34,17 +34,7 @@ func (a *app) initVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Write a study file, from a few questions",
-		Long: `Write a study file with comments, for you to change and run. On a terminal it asks what
-to weigh, in which of the sandboxes that work here, and for how long. A flag answers
-its question. Without a terminal, give one of --command, --server and --workload;
-the other flags have defaults.
-
-The file is one that "tare plan" accepts. tare init does not overwrite an existing file.`,
-		Example: `  tare init
-  tare init --command 'gzip -kc /usr/bin/perl' --in runc,runsc-systrap -o gzip.yaml
-  tare init --server 'python3 -m http.server 8080' --http 8080/ --cpus 1 --memory 512MiB
-  tare init --workload net,fio --for 10m -o io.yaml`,
-		Args: exactly(0, "no arguments; the command to weigh is --command"),
+		Args:  exactly(0, "no arguments; the command to weigh is --command"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.given, f.timeout, f.warmup = cmd.Flags().Changed, "1m", -1
 			var in io.Reader

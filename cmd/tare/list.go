@@ -28,7 +28,6 @@ func (a *app) listVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "list [workloads|sandboxes|collectors]",
 		Short:     "List workloads, sandboxes and collectors with their parameters",
-		Example:   "  tare list\n  tare list workloads\n  tare list --json",
 		ValidArgs: []string{"workloads", "sandboxes", "collectors"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			all, err := everything()

@@ -34,30 +34,7 @@ func (a *app) planVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan STUDY",
 		Short: "Show what a study would do, without running it",
-		Long: `Check a study file and show what running it would do: its cells, the least and the
-most trials, the order of the first pass, the expected time, and what this host
-cannot run. Each sandbox is started for a moment; no workload runs.
-
-With --from it shows how many blocks each comparison needs until its interval is as
-narrow as the study (or --width) asks, and how long that takes. It takes the scatter
-from an earlier result, of this study or another. To get one, run a few blocks with
-"tare run STUDY --set stop.fixed=3 --results pilot".
-
-With --on model it shows what the model does not cover, the time that measuring
-would take, and the time of the rehearsal on this machine. No sandbox is started.
-
-With --on k8s --manifests it prints the Kubernetes objects that the study makes, one
-pod for all sandboxes that differ in their names alone, without secrets. It needs no
-cluster: names of sandboxes are taken for names of RuntimeClasses. --dry-run=server
-has the API server judge each object, by dry runs. Without -n, it makes the study's
-namespaces for that moment, empty, and deletes them.`,
-		Example: `  tare plan studies/first.yaml
-  tare plan studies/first.yaml --set sandbox=process,runc --json
-  tare plan studies/first.yaml --no-check     on a machine that will not run it
-  tare plan studies/kata-network.yaml --on model
-  tare plan studies/kata-network.yaml --on k8s --set sandbox=process,kata --manifests
-  tare plan studies/first.yaml --from results/first --width 5%`,
-		Args: exactly(1, "one study file"),
+		Args:  exactly(1, "one study file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.on == onCluster || f.manifests || f.dryRun != "" {
 				if err := f.checkCluster(); err != nil {

@@ -35,27 +35,7 @@ func (a *app) plotVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plot DIR [--by FACTOR...]",
 		Short: "Draw every graph of a study at once",
-		Long: `Draw every graph of a results folder into DIR/plots, with a page index.html that
-shows them all. --by names up to three factors: for the x axis, the colour and
-the hatching (in line graphs: the dashes). Each combination of everything else (the
-other factors, the workload, the response) gets its own graph. The response can be
-named like a factor.
-
-Without --by there is a heat map of each summary table that the study asks for,
-beside it a map of what bounds its cells, a grid of small graphs for the figures of
-merit over a factor, an overview of all costs, and for each workload a graph over
-its first factor with more than two numbers, coloured by what is compared.
-
-What is drawn is what ` + "`tare report`" + ` prints: costs, of which more is worse, with
-whiskers that are its intervals. A hollow bar or mark is undecided, = is free, and
-a cell without a value is a gap that says why. Axes over values far apart (20
-times) are logarithmic.`,
-		Example: `  tare plot results/sizes --by size sandbox connections
-  tare plot results/sizes --by size sandbox --value cost --kind line
-  tare plot results/kata --by size,default_vcpus,cpu-limit --kind bar
-  tare plot results/first --by workload sandbox --only response=latency_p99
-  tare plot results/first --kind heat --format png --dpi 200 -o pictures`,
-		Args: cobra.ArbitraryArgs,
+		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir, by, err := plotArgs(args, f.by)
 			if err != nil {

@@ -32,27 +32,7 @@ func (a *app) reportVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Summarize a results folder",
-		Long: `Summarize a results folder in at most 40 lines: the warnings that matter, a
-sentence for each sandbox, a table of costs in which more is always worse, and
-the settings that gain most. It works on any machine, and while the study runs.
-
---full prints the rest: each ratio to the baseline with its interval and verdict,
-causes, CPU time, why measuring stopped, and what measuring itself cost.
-
-With --html it writes one file with charts that needs no network: to read, send or
-print. The file appears only when it is complete.`,
-		Example: `  tare report results/first
-  tare report results/first --full
-  tare report results/first --markdown > comment.md
-  tare report results/first --html -o first.html
-  tare report results/first --gate 'surely worse than 20%'
-  tare report results/first --json | jq '.comparisons[] | select(.verdict == "slower")'
-  tare report results/first --csv             a line for each comparison
-  tare report results/first --csv --trials    a line for each trial and response
-  tare report results/first --csv --tables    the summary tables, a line for each cell
-  tare report results/first --csv --cpu       CPU time per unit of work
-  tare report results/first --csv --causes    the cause of each cell, a line for each`,
-		Args: exactly(1, "one results folder"),
+		Args:  exactly(1, "one results folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(a); err != nil {
 				return err

@@ -47,22 +47,11 @@ func (a *app) line(format string, args ...any) {
 	fmt.Fprintln(a.stdout, terminal.Message(fmt.Sprintf(format, args...)))
 }
 
-const about = `tare weighs what isolation costs.
-
-A study file names factors and their levels. tare runs the same workload
-natively and in every isolation, interleaved and with just enough repetitions,
-and reports the cost as a ratio with an interval and a verdict.`
-
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tare",
 		Short: "tare weighs what isolation costs",
-		Long:  about,
-		Example: `  tare doctor                      what this host can and cannot do
-  tare plan studies/first.yaml     what a study would do, without doing it
-  tare run studies/first.yaml      run it, or go on where it stopped
-  tare report results/first        the table again`,
-		Args: cobra.ArbitraryArgs, // so that RunE can name the nearest verb
+		Args:  cobra.ArbitraryArgs, // so that RunE can name the nearest verb
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()
@@ -84,7 +73,7 @@ func newRoot(a *app) *cobra.Command {
 		a.runVerb(), a.weighVerb(), a.initVerb(), a.planVerb(), a.takesBundles(a.reportVerb()), a.takesBundles(a.serveVerb()), a.compareVerb(),
 		a.takesBundles(a.exportVerb()), a.takesBundles(a.plotVerb()), a.takesBundles(a.adviseVerb()), a.tuneVerb(), a.bundleVerb(), a.importVerb(), a.doctorVerb(), a.listVerb(), a.sizeVerb(), a.imageVerb(), a.rbacVerb(), a.cleanVerb(), a.schemaVerb(), a.versionVerb(),
 	)
-	// The name `completion` is cobra's own verb: bash, zsh, fish, powershell.
+	explain(root, "") // the name `completion` is cobra's own verb: bash, zsh, fish, powershell
 	return root
 }
 

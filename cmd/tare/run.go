@@ -34,27 +34,7 @@ func (a *app) runVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run STUDY",
 		Short: "Run a study, or resume an interrupted one",
-		Long: `Run the trials of a study, interleaved, until its stopping rule or budget is
-met. Then print the report. STUDY is a study file, or a results folder whose
-study is to be resumed.
-
-Every finished trial is stored at once. Ctrl-C stops the running trial, cleans up
-and keeps the rest; the same command resumes from there. A second Ctrl-C stops
-tare at once; then ` + "`tare clean`" + ` removes what is left.
-
-With --host another machine makes the trials, over ssh, and needs no tare. They are
-kept here as they come: after a lost connection the same command goes on.
-
-With --on model it is a rehearsal: a model plays host, sandboxes and workload, so
-that the plan, the progress and the report can be seen before machines are taken
-for hours. It needs no root, no network and no sandbox. What it says is marked as
-modelled everywhere, and kept apart: in results/NAME-modelled.`,
-		Example: `  tare run studies/first.yaml
-  tare run studies/first.yaml --set sandbox=process,runc --set budget.time=1m
-  tare run results/first           go on where it stopped
-  tare run studies/first.yaml --host ssh://root@db1:2222
-  tare run studies/kata-network.yaml --on model`,
-		Args: exactly(1, "one study file or results folder"),
+		Args:  exactly(1, "one study file or results folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.logFormat(f.log); err != nil {
 				return err

@@ -10,11 +10,7 @@ func (a *app) schemaVerb() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of the study file",
-		Long: `Print the JSON Schema (draft 2020-12) of the study file, with every workload,
-sandbox, parameter and unit of this version. Editors use it to complete and check a
-study: put "# yaml-language-server: $schema=tare.schema.json" into its first line.`,
-		Example: "  tare schema > tare.schema.json",
-		Args:    exactly(0, "no arguments"),
+		Args:  exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			cat, err := offered()
 			if err != nil {

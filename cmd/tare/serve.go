@@ -28,16 +28,7 @@ func (a *app) serveVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve DIR",
 		Short: "Show reports in a browser, live during a run",
-		Long: `Serve the reports of all results folders in DIR, or of DIR itself, to a browser
-on this machine. While a study runs, its report is updated live. Ctrl-C stops the
-server.
-
-The address that it prints contains a token: only those who have the address can
-read. The server starts nothing and changes nothing.`,
-		Example: `  tare serve results
-  tare serve results/first --listen 127.0.0.1:8080
-  ssh -L 8080:127.0.0.1:8080 host      then open the same address here`,
-		Args: exactly(1, "one directory"),
+		Args:  exactly(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if st, err := os.Stat(args[0]); err != nil || !st.IsDir() {
 				return coded(exitUsage, "%s is not a directory; name a results folder, or a directory that contains results folders", args[0])

@@ -32,18 +32,6 @@ func (a *app) sizeVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "size [-]",
 		Short: "Show how large the virtual machine around a pod becomes",
-		Long: `Show how many vCPUs, how much memory, which CPU quota and how many network threads
-a pod gets in a virtual machine of Kata Containers, and by which rule. Describe the
-pod with flags, or as a Kubernetes manifest (a Pod, or anything with a pod template)
-on standard input. The manifest's annotations default_vcpus and default_memory
-count. Standard input is read if the argument is "-". It is also read if it is a
-file or a pipe and no flag describes the pod.`,
-		Example: `  tare size --cpu-limit 2500m --memory-limit 8Gi
-  tare size --runtime rs --cpu-limit 2500m --memory-limit 8Gi
-  tare size --cpu-limit none --default-vcpus 2 --json
-  tare size < pod.yaml
-  kubectl get deployment web -o yaml | tare size -
-  tare size --measure --sizes 512,2048 --repeat 4      overheads of this host's sandboxes, as patches`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && args[0] != "-" {
 				return coded(exitUsage, "tare size takes flags, or - for a manifest on standard input")

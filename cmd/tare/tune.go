@@ -29,22 +29,8 @@ func (a *app) tuneVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tune STUDY --factor FACTOR",
 		Short: "Find the level of a factor to set, with few trials",
-		Long: `Find the lowest level of a factor that reaches a share of the best level's value,
-for each workload of a study, and print how to set it. --reach best finds the best
-level; of levels that are equal within the margin it is the lowest.
-
-The factor's levels must be in order, as they are in the study or after FACTOR=.
-The first block measures a screen of them. Later blocks measure only levels that may
-still be the answer. Two fresh blocks confirm it.
-
-The same command goes on after an interruption. ` + "`tare report`" + ` shows the results folder
-as it shows any other, and a study file asks for the same with ` + "`stop: {tune: 90%}`" + `.`,
-		Example: `  tare tune studies/kata-network.yaml --factor default_vcpus --reach best --on model --set sandbox=vm --set cpu-limit=none
-  tare tune disks.yaml --factor io_threads --budget 20m
-  tare tune disks.yaml --factor io_threads=0,1,2,4,8,16 --reach 95% --set disk.iodepth=16
-  tare tune disks.yaml --factor io_threads --json | jq '.tuned[] | [.workload, .answer, .sure]'`,
-		Args: exactly(1, "one study file"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.tune(cmd.Context(), args[0], f) },
+		Args:  exactly(1, "one study file"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.tune(cmd.Context(), args[0], f) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.factor, "factor", "", "the factor to tune, or FACTOR=level,... with its levels in order")

@@ -26,10 +26,9 @@ func versionText() string {
 func (a *app) versionVerb() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version",
-		Example: "  tare version\n  tare version --json",
-		Args:    exactly(0, "no arguments"),
+		Use:   "version",
+		Short: "Print the version",
+		Args:  exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return a.printJSON(map[string]string{

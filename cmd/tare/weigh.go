@@ -47,32 +47,6 @@ func (a *app) weighVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "weigh [flags] -- COMMAND [ARGUMENT]...",
 		Short: "Say what sandboxes cost your own program",
-		Long: `Run a command natively and in every sandbox that works here, in turn, and say what
-each sandbox costs it: time, memory, and the start of the sandbox apart from the
-work. It needs no study file. On a terminal a table shows the costs while their
-intervals narrow. It ends when all are narrow, or after --for.
-
-The sandboxes see this host's files read-only, at the same paths. The command can
-write to /tmp, which is empty and in memory, and to what --mount names.
-
-With --on k8s the sandboxes are pods of a cluster, one for each of its RuntimeClasses,
-which run the image of --image.
-
-With --host another machine does it, over ssh: no tare has to be there. Files, images
-and sandboxes are those of that machine; the answer and the results are here.
-
-Several commands are weighed side by side: put -- between them. A command that is
-one word with spaces in it is split as a shell splits it; --shell has a shell run
-it, with pipes and variables.`,
-		Example: `  tare weigh -- python3 -c 'import json'
-  tare weigh --in runc,runsc-systrap --for 20s -- gzip -kc /usr/bin/perl
-  tare weigh -- 'gzip -c /usr/bin/perl' -- 'xz -0 -c /usr/bin/perl'
-  tare weigh --shell -- 'find /usr/include | wc -l'
-  tare weigh --mount . --prepare 'rm -f prog' -- gcc -O2 -o prog main.c
-  tare weigh --server 'python3 -m http.server 8080' --http 8080/
-  tare weigh --host ssh://root@db1 --for 20s -- gzip -kc /usr/bin/perl
-  tare weigh --on k8s --tare-image REFERENCE --image python:3.12 -- python3 -c 'import json'
-  tare weigh --save study.yaml -- true       a study to change and to run again`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := valued(cmd.Flags()); err != nil {
 				return err
