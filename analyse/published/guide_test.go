@@ -17,6 +17,15 @@ import (
 	"tare/workload/all"
 )
 
+// guideOf reads the guide's table, which is built in.
+func guideOf() *guide {
+	g, err := readGuide()
+	if err != nil {
+		panic(err)
+	}
+	return &g
+}
+
 // Each mapping names a kind of workload that there is, parameters that it takes,
 // and a response that it has under them.
 func TestMappingsNameWhatThereIs(t *testing.T) {
@@ -24,18 +33,18 @@ func TestMappingsNameWhatThereIs(t *testing.T) {
 	for _, w := range all.Workloads() {
 		kinds[w.Name()] = w
 	}
-	for name, m := range guideMappings() {
-		w, ok := kinds[m.kind]
+	for name, m := range guideOf().Figures {
+		w, ok := kinds[m.Kind]
 		if !ok {
-			t.Errorf("%s: there is no workload %s", name, m.kind)
+			t.Errorf("%s: there is no workload %s", name, m.Kind)
 			continue
 		}
 		given, theirs := param.Values{}, param.Values{}
-		for k, alternatives := range m.params {
+		for k, alternatives := range m.Params {
 			given[k] = lastOf(t, w, name, k, alternatives)
 		}
-		for k, alternatives := range m.theirs {
-			if _, ok := m.params[k]; ok {
+		for k, alternatives := range m.Theirs {
+			if _, ok := m.Params[k]; ok {
 				t.Errorf("%s: %s is both wanted and the guide's", name, k)
 			}
 			theirs[k] = lastOf(t, w, name, k, alternatives)
@@ -49,8 +58,8 @@ func TestMappingsNameWhatThereIs(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if !slices.ContainsFunc(w.Responses(v), func(r record.Response) bool { return r.Name == m.response }) {
-			t.Errorf("%s: %s has no response %s under %v", name, m.kind, m.response, given)
+		if !slices.ContainsFunc(w.Responses(v), func(r record.Response) bool { return r.Name == m.Response }) {
+			t.Errorf("%s: %s has no response %s under %v", name, m.Kind, m.Response, given)
 		}
 	}
 }
@@ -73,7 +82,7 @@ func lastOf(t *testing.T, w workload.Workload, mapping, name, alternatives strin
 
 // What a study gives otherwise than the guide is told with the row.
 func TestWhatIsOtherIsTold(t *testing.T) {
-	m := guideMappings()["media.ffmpeg/transcode"]
+	m := guideOf().Figures["media.ffmpeg/transcode"]
 	for _, c := range []struct {
 		params param.Values
 		want   []string
@@ -82,7 +91,7 @@ func TestWhatIsOtherIsTold(t *testing.T) {
 		{param.Values{"frames": "75", "preset": "veryslow"}, []string{"caches is not given here, and cold in the guide", "frames is 75 here, and all in the guide"}},
 	} {
 		got := m.expected(&study.Stratum{}, &study.Workload{Params: c.params})
-		if !slices.Equal(got, append(c.want, m.other...)) {
+		if !slices.Equal(got, append(c.want, m.Other...)) {
 			t.Errorf("%v: %q", c.params, got)
 		}
 	}

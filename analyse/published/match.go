@@ -15,12 +15,12 @@ import (
 // mapping says which workload of a study measures a figure, and how it differs from the
 // published experiment.
 type mapping struct {
-	kind     string            // of the workload
-	isolate  string            // the isolated endpoint; "": server, or the only end
-	params   map[string]string // values that the workload must have: alternatives separated by "|", an empty one for "not given"
-	theirs   map[string]string // values of the guide, in the same form, which the workload need not have
-	response string
-	other    []string // differences from the published experiment
+	Kind     string            // of the workload
+	Isolate  string            // the isolated endpoint; "": server, or the only end
+	Params   map[string]string // values that the workload must have: alternatives separated by "|", an empty one for "not given"
+	Theirs   map[string]string // values of the guide, in the same form, which the workload need not have
+	Response string
+	Other    []string // differences from the published experiment
 }
 
 // find returns the strata that match the mapping, in the study's order. A workload that does
@@ -32,7 +32,7 @@ func find(st *study.Study, m mapping) []int {
 		if s.Workload < 0 || s.Workload >= len(st.Workloads) {
 			continue
 		}
-		if w := &st.Workloads[s.Workload]; w.Kind == m.kind && slices.Contains(w.Responses, m.response) && m.suits(s, w) {
+		if w := &st.Workloads[s.Workload]; w.Kind == m.Kind && slices.Contains(w.Responses, m.Response) && m.suits(s, w) {
 			out = append(out, i)
 		}
 	}
@@ -43,13 +43,13 @@ func find(st *study.Study, m mapping) []int {
 // cells, or fixed by the workload, or has its default, which only the workload's package
 // knows: the mapping lists it as not given.
 func (m *mapping) suits(s *study.Stratum, w *study.Workload) bool {
-	for name, want := range m.params {
+	for name, want := range m.Params {
 		if !oneOf(value(s, w, name), want) {
 			return false
 		}
 	}
 	isolate, _ := s.Shared.Get(study.FactorIsolate)
-	return cmp.Or(isolate, "server") == cmp.Or(m.isolate, "server")
+	return cmp.Or(isolate, "server") == cmp.Or(m.Isolate, "server")
 }
 
 // value returns a parameter as the study gives it; "" if it does not.
@@ -73,15 +73,15 @@ func oneOf(got, alternatives string) bool {
 // first.
 func (m *mapping) expected(s *study.Stratum, w *study.Workload) []string {
 	var out []string
-	for _, name := range slices.Sorted(maps.Keys(m.theirs)) {
-		got, want := value(s, w, name), m.theirs[name]
+	for _, name := range slices.Sorted(maps.Keys(m.Theirs)) {
+		got, want := value(s, w, name), m.Theirs[name]
 		if oneOf(got, want) {
 			continue
 		}
 		want = strings.ReplaceAll(strings.TrimPrefix(want, "|"), "|", " or ")
 		out = append(out, fmt.Sprintf("%s is %s here, and %s in the guide", name, cmp.Or(got, "not given"), want))
 	}
-	return append(out, m.other...)
+	return append(out, m.Other...)
 }
 
 // same reports whether two values of a parameter are equal, in any spelling.

@@ -4,7 +4,7 @@
 // The data path: 1. the figures are read from the embedded file, comments included
 // (figures.go); 2. a mapping, written as data, gives each figure's workload kind,
 // parameters, isolated endpoint and response, and the differences from the published experiment
-// (guide.go); 3. the study's strata are searched for each figure (match.go); 4. the ratio to
+// (gvisor-guide.yaml, guide.go); 3. the study's strata are searched for each figure (match.go); 4. the ratio to
 // the published base is computed from the blocks that have both, as all other ratios, with
 // variances moderated over all rows of the table; 5. judge.go judges it.
 //
@@ -77,28 +77,29 @@ func Compare(st *study.Study, rule stat.Rule, values Values, kinds map[string]re
 		return nil
 	}
 	figures, err := guideFigures()
-	if err != nil { // impossible: a test parses the embedded file
+	g, bad := readGuide()
+	if err != nil || bad != nil { // impossible: a test parses the embedded files
 		return nil
 	}
-	t := guideTable()
+	t := g.table()
 	t.Factor, t.Widest, t.Margin = Factor, Widest, rule.Margin
 	var sums []stat.Summary       // of all Measured, in order
 	var variances []stat.Variance // likewise
 	for _, f := range figures {
-		m := guideMapping(f)
+		m := g.mapping(f)
 		strata := find(st, m)
 		if len(strata) == 0 {
-			t.Rows = append(t.Rows, Row{Figure: f, Agreement: NotMeasured, Why: "the study does not measure it", Expected: m.other})
+			t.Rows = append(t.Rows, Row{Figure: f, Agreement: NotMeasured, Why: "the study does not measure it", Expected: m.Other})
 		}
 		for _, i := range strata {
 			s := &st.Strata[i]
 			w := &st.Workloads[s.Workload]
-			row := Row{Figure: f, Stratum: s.Key, Workload: w.Label, Response: m.response, Expected: m.expected(s, w)}
+			row := Row{Figure: f, Stratum: s.Key, Workload: w.Label, Response: m.Response, Expected: m.expected(s, w)}
 			base, others := sides(s, kinds)
 			for _, cell := range others {
 				level, _ := cell.Get(study.FactorSandbox)
 				row.Measured = append(row.Measured, Measured{Level: level, Name: name(level, cell, s.Shared), Cell: cell, Compared: kinds[level].Platform == f.Platform})
-				sum := values(base, cell, m.response)
+				sum := values(base, cell, m.Response)
 				sums, variances = append(sums, sum), append(variances, stat.Of(sum, w.Label))
 			}
 			t.Rows = append(t.Rows, row)

@@ -41,18 +41,18 @@ func TestGuideIsMapped(t *testing.T) {
 		if f.Benchmark != r[0] || f.Case != r[1] || math.Abs(f.Ratio*base-other) > 1e-9*other {
 			t.Errorf("row %v is read as %+v", r, f)
 		}
-		m := guideMapping(f)
-		if m.kind == "" || m.response == "" {
+		m := guideOf().mapping(f)
+		if m.Kind == "" || m.Response == "" {
 			t.Errorf("%s %s is mapped to nothing", f.Benchmark, f.Case)
 		}
 		used[f.Benchmark+"/"+f.Case] = true
 	}
-	for name := range guideMappings() {
+	for name := range guideOf().Figures {
 		if !used[name] {
 			t.Errorf("%s is mapped, and nobody published it", name)
 		}
 	}
-	if !strings.HasPrefix(guideCSV, "# Source: ") || !strings.Contains(guideCSV, guideTable().Source) || !strings.Contains(guideCSV, guideTable().Date) {
+	if !strings.HasPrefix(guideCSV, "# Source: ") || !strings.Contains(guideCSV, guideOf().Source) || !strings.Contains(guideCSV, guideOf().Date) {
 		t.Error("the file does not say where it comes from, and from when")
 	}
 }
@@ -149,19 +149,19 @@ func guideStudy(sandboxes ...string) *study.Study {
 	st := &study.Study{Published: guideName, Compare: study.FactorSandbox}
 	figures, _ := guideFigures()
 	for i, f := range figures {
-		m := guideMapping(f)
+		m := guideOf().mapping(f)
 		if f.Platform == "kvm" {
-			m.kind = "noop" // the stratum of the other platform measures this figure, too
+			m.Kind = "noop" // the stratum of the other platform measures this figure, too
 		}
 		p := param.Values{}
-		for k, v := range m.params {
+		for k, v := range m.Params {
 			p[k] = v[strings.LastIndex(v, "|")+1:]
 		}
 		label := f.Benchmark + "-" + strconv.Itoa(i)
-		st.Workloads = append(st.Workloads, study.Workload{Label: label, Kind: m.kind, Params: p, Responses: []string{m.response}})
+		st.Workloads = append(st.Workloads, study.Workload{Label: label, Kind: m.Kind, Params: p, Responses: []string{m.Response}})
 		shared := record.Cell{{Factor: study.FactorWorkload, Value: label}}
-		if m.isolate != "" {
-			shared = append(shared, record.Level{Factor: study.FactorIsolate, Value: m.isolate})
+		if m.Isolate != "" {
+			shared = append(shared, record.Level{Factor: study.FactorIsolate, Value: m.Isolate})
 		}
 		s := study.Stratum{Key: shared.Key(), Shared: shared, Workload: i}
 		for _, box := range sandboxes {
@@ -276,7 +276,7 @@ func TestCompareMissing(t *testing.T) {
 // response measures something else.
 func TestFind(t *testing.T) {
 	st := guideStudy("runc", "runsc-ptrace")
-	up := guideMappings()["iperf/upload"]
+	up := guideOf().Figures["iperf/upload"]
 	at := find(st, up)
 	if len(at) != 1 {
 		t.Fatalf("upload is found in %v", at)
@@ -286,7 +286,7 @@ func TestFind(t *testing.T) {
 	if got := find(st, up); len(got) != 0 {
 		t.Errorf("both ends isolated are found as upload: %v", got)
 	}
-	randread := guideMappings()["fio.disk/randread"]
+	randread := guideOf().Figures["fio.disk/randread"]
 	at = find(st, randread)
 	if len(at) != 1 {
 		t.Fatalf("randread is found in %v", at)
