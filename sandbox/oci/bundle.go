@@ -2,6 +2,7 @@ package oci
 
 import (
 	"cmp"
+	_ "embed" // the template
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,8 +28,11 @@ func (c *container) writeBundle(cmd sandbox.Command) error {
 	if err := os.Mkdir(c.bundle, 0o700); err != nil {
 		return fmt.Errorf("cannot make the bundle: %w", err)
 	}
-	conf := config(c.spec, root, c.hierarchy.Absolute(c.cgroup()), cmd)
-	if err := c.addVolumes(conf); err != nil {
+	conf, err := config(c.spec, root, c.hierarchy.Absolute(c.cgroup()), cmd)
+	if err == nil {
+		err = c.addVolumes(conf)
+	}
+	if err != nil {
 		return err
 	}
 	b, err := json.MarshalIndent(conf, "", "\t")
@@ -38,65 +42,32 @@ func (c *container) writeBundle(cmd sandbox.Command) error {
 	return os.WriteFile(filepath.Join(c.bundle, "config.json"), b, 0o600)
 }
 
-// config is what `runc spec` proposes, with the capabilities that container
-// engines give by default, and without raised limits and OOM scores: a host may
-// refuse these (CAP_SYS_RESOURCE). There is no seccomp filter, as in `runc
-// spec`; engines add theirs.
-func config(s sandbox.Spec, root, group string, cmd sandbox.Command) *specs.Spec {
-	return &specs.Spec{
-		Version:  "1.0.2", // what the oldest runtimes in distributions know
-		Hostname: "tare",
-		Root:     &specs.Root{Path: root, Readonly: s.Upper == ""},
-		Process: &specs.Process{
-			Args: cmd.Args, Cwd: cmp.Or(cmd.Dir, "/"), NoNewPrivileges: true,
-			User:         specs.User{UID: cmd.User.UID, GID: cmd.User.GID, AdditionalGids: cmd.User.Groups},
-			Env:          spawn.Environment(s, cmd.Env...),
-			Capabilities: capabilitiesOf(cmd.User),
-		},
-		Mounts: mounts(),
-		Linux: &specs.Linux{
-			CgroupsPath: group,
-			Resources:   resources(s),
-			Namespaces: []specs.LinuxNamespace{
-				{Type: specs.PIDNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace},
-				{Type: specs.MountNamespace}, {Type: specs.NetworkNamespace, Path: s.Network.Path},
-			},
-			MaskedPaths: []string{
-				"/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
-				"/proc/timer_stats", "/proc/sched_debug", "/sys/firmware", "/proc/scsi",
-			},
-			ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
-		},
-	}
-}
+// template is what `runc spec` proposes, with the capabilities that Docker and containerd leave
+// to a container's root, and without raised limits and OOM scores: a host may refuse these
+// (CAP_SYS_RESOURCE). There is no seccomp filter, as in `runc spec`; engines add theirs. The
+// version is what the oldest runtimes in distributions know.
+//
+//go:embed config.json
+var template []byte
 
-// capabilities are those that Docker and containerd leave to a container's root.
-func capabilities() []string {
-	return []string{
-		"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETGID",
-		"CAP_SETUID", "CAP_SETFCAP", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT", "CAP_KILL", "CAP_AUDIT_WRITE",
+// config is the template for one container.
+func config(s sandbox.Spec, root, group string, cmd sandbox.Command) (*specs.Spec, error) {
+	c := new(specs.Spec)
+	if err := json.Unmarshal(template, c); err != nil {
+		return nil, fmt.Errorf("config.json of tare itself: %w", err)
 	}
-}
-
-// capabilitiesOf leaves other users none but the bound, as execve(2) does in a sandbox whose
-// agent changes the user, and as Docker does.
-func capabilitiesOf(u sandbox.User) *specs.LinuxCapabilities {
-	caps := capabilities()
-	if u.UID != 0 {
-		return &specs.LinuxCapabilities{Bounding: caps}
+	c.Root = &specs.Root{Path: root, Readonly: s.Upper == ""}
+	p := c.Process
+	p.Args, p.Cwd, p.Env = cmd.Args, cmp.Or(cmd.Dir, "/"), spawn.Environment(s, cmd.Env...)
+	p.User = specs.User{UID: cmd.User.UID, GID: cmd.User.GID, AdditionalGids: cmd.User.Groups}
+	if cmd.User.UID == 0 {
+		// Other users have none but the bound, as execve(2) does in a sandbox whose agent changes
+		// the user, and as Docker does.
+		p.Capabilities.Effective, p.Capabilities.Permitted = p.Capabilities.Bounding, p.Capabilities.Bounding
 	}
-	return &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps}
-}
-
-func mounts() []specs.Mount {
-	return []specs.Mount{
-		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
-		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "strictatime", "mode=755", "size=65536k"}},
-		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}},
-		{Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: []string{"nosuid", "noexec", "nodev", "mode=1777", "size=65536k"}},
-		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
-		{Destination: "/tmp", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "mode=1777"}},
-	}
+	c.Linux.CgroupsPath, c.Linux.Resources = group, resources(s)
+	c.Linux.Namespaces = append(c.Linux.Namespaces, specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: s.Network.Path})
+	return c, nil
 }
 
 // period is the CPU quota's, in microseconds: the kernel's default.

@@ -229,19 +229,22 @@ func TestRoles(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	c := config(sandbox.Spec{
+	c, err := config(sandbox.Spec{
 		Want:    sandbox.Want{Name: "s", CPULimit: 1.5, MemoryLimit: 64 << 20, CPUs: "0-1"},
 		Mounts:  sandboxtest.MountsAtData("/d"),
 		Network: sandbox.Network{Path: "/run/netns/tare-s"},
 	}, "/tree", "/tare.scope/tare/s/c", sandbox.Command{Args: []string{"/tare-hello"}, Env: []string{"A=b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if r := c.Linux.Resources; *r.CPU.Quota != 150_000 || *r.CPU.Period != 100_000 || r.CPU.Cpus != "0-1" || *r.Memory.Limit != 64<<20 {
 		t.Errorf("resources %+v %+v", r.CPU, r.Memory)
 	}
 	if !c.Root.Readonly || c.Linux.CgroupsPath != "/tare.scope/tare/s/c" || c.Process.OOMScoreAdj != nil || len(c.Process.Rlimits) > 0 {
 		t.Errorf("%+v", c)
 	}
-	if c := config(sandbox.Spec{}, "/tree", "/tare/s/c", sandbox.Command{}); c.Linux.Resources.CPU != nil || c.Linux.Resources.Memory != nil {
-		t.Errorf("limits from nowhere: %+v", c.Linux.Resources)
+	if c, err := config(sandbox.Spec{}, "/tree", "/tare/s/c", sandbox.Command{}); err != nil || c.Linux.Resources.CPU != nil || c.Linux.Resources.Memory != nil {
+		t.Errorf("limits from nowhere: %+v, %v", c.Linux.Resources, err)
 	}
 }
 
