@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/files"
 )
 
 // OpenReadOnly opens a folder for reading: also during a run, for a user who may not write
@@ -43,7 +44,7 @@ func openReadOnly(dir string) (*Store, error) {
 	// (https://www.sqlite.org/wal.html#readonly). If it cannot be made: without a log,
 	// nobody writes, and the file can be opened as it is; with a log, file and log are
 	// copied to a place where they can be opened.
-	if unix.Access(dir, unix.W_OK) == nil || exists(path+"-shm") {
+	if unix.Access(dir, unix.W_OK) == nil || files.Exists(path+"-shm") {
 		s, err := tryReadOnly(dir, dsn(path, "ro"))
 		if err == nil || !errors.Is(err, errUnopened) {
 			return s, err
@@ -57,7 +58,7 @@ func openReadOnly(dir string) (*Store, error) {
 		return nil, fmt.Errorf("the folder is not writable, and the copy that reading it needs cannot be made: %w", err)
 	}
 	for _, n := range []string{dbName, dbName + "-wal"} {
-		if err := copyFile(filepath.Join(tmp, n), filepath.Join(dir, n)); err != nil {
+		if err := files.Copy(filepath.Join(tmp, n), filepath.Join(dir, n), 0o600); err != nil {
 			return nil, errors.Join(err, os.RemoveAll(tmp))
 		}
 	}
@@ -101,25 +102,6 @@ func present(dir string) error {
 		return ErrNoResults
 	}
 	return err
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path) //nolint:gosec // below the folder that the user named
-	return err == nil
-}
-
-func copyFile(to, from string) (err error) {
-	in, err := os.Open(from) //nolint:gosec // a file of the results folder that the user named
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // in our own new temporary directory
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }
 
 // Stamp is the state of the files of a results folder. If two stamps are equal and the first

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/files"
 )
 
 func TestReadWhileWriting(t *testing.T) {
@@ -57,7 +59,7 @@ func TestReadOnlyMedia(t *testing.T) {
 			if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if scratch != "" && exists(scratch) {
+			if scratch != "" && files.Exists(scratch) {
 				t.Errorf("%s is left", scratch)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"tare/internal/files"
 	"tare/record"
 )
 
@@ -313,7 +314,7 @@ func TestOrphansAreRemoved(t *testing.T) {
 	if _, err := OpenReadOnly(s.Dir()); err != nil {
 		t.Fatal(err)
 	}
-	if !exists(filepath.Join(s.Dir(), orphans[0])) {
+	if !files.Exists(filepath.Join(s.Dir(), orphans[0])) {
 		t.Error("a reader removed an orphan: it may belong to a trial that is being stored")
 	}
 	s, err := Open(s.Dir())
@@ -322,7 +323,7 @@ func TestOrphansAreRemoved(t *testing.T) {
 	}
 	defer func() { _ = s.Close() }()
 	for _, o := range orphans {
-		if exists(filepath.Join(s.Dir(), o)) {
+		if files.Exists(filepath.Join(s.Dir(), o)) {
 			t.Errorf("%s is left", o)
 		}
 	}
@@ -331,10 +332,10 @@ func TestOrphansAreRemoved(t *testing.T) {
 			t.Errorf("%s was not set aside: %q, %v", o, b, err)
 		}
 	}
-	if exists(filepath.Join(s.Dir(), "lost/1/raw/.tmp-000004-1")) || exists(filepath.Join(s.Dir(), "lost/2")) {
+	if files.Exists(filepath.Join(s.Dir(), "lost/1/raw/.tmp-000004-1")) || files.Exists(filepath.Join(s.Dir(), "lost/2")) {
 		t.Error("more was set aside")
 	}
-	if !exists(filepath.Join(s.Dir(), "series/notes.txt")) {
+	if !files.Exists(filepath.Join(s.Dir(), "series/notes.txt")) {
 		t.Error("a user's file was removed")
 	}
 	checkTrials(t, s, 2)

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 
 	"github.com/moby/sys/user"
 	corev1 "k8s.io/api/core/v1"
+
+	"tare/internal/files"
 )
 
 // Image is a root file system that pods of a study run from, in place of tare's own.
@@ -61,17 +62,7 @@ func Copy(args []string, _ io.Writer) error {
 	if len(args) != 1 {
 		return errors.New("give the path of the copy")
 	}
-	from, err := os.Open("/proc/self/exe")
-	if err != nil {
-		return err
-	}
-	defer from.Close()                                                         //nolint:errcheck // read only
-	to, err := os.OpenFile(args[0], os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755) //nolint:gosec // programs of the pod run it
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(to, from)
-	return errors.Join(err, to.Close())
+	return files.Copy(args[0], "/proc/self/exe", 0o755)
 }
 
 // Number is `tare internal user NAME`: the numbers UID:GID of a user in this image, as engines find

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/internal/files"
 	"tare/record"
 	"tare/report/export"
 )
@@ -198,19 +199,7 @@ func replaceFile(path string, write func(io.Writer) error) (err error) {
 			return err
 		}
 	}
-	out, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(out.Name()) }() // gone already when all went well
-	err = write(out)
-	if err == nil {
-		err = out.Chmod(0o644)
-	}
-	if err = errors.Join(err, out.Close()); err != nil {
-		return err
-	}
-	return os.Rename(out.Name(), target)
+	return files.Replace(target, "."+filepath.Base(target)+"-*", 0o644, write)
 }
 
 // origin says which results these are.

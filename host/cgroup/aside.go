@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/files"
 )
 
 // Aside is the group where the processes of a container wait while sandboxes run
@@ -21,7 +23,7 @@ const Aside = "tare.aside"
 // The real root of a tree may hold processes; the root of a container's cgroup
 // namespace may not.
 func (h *Hierarchy) vacate(dir string) error {
-	if !exists(filepath.Join(dir, groupType)) {
+	if !files.Exists(filepath.Join(dir, groupType)) {
 		return nil
 	}
 	missing, err := notPassedOn(dir)

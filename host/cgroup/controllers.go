@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/files"
 )
 
 // Control files of version 2 that are used in several places.
@@ -106,7 +108,7 @@ func (h *Hierarchy) passOn(dir string, controllers []string) error {
 // occupied reports whether a directory that must be empty to pass controllers on holds
 // processes. The real root of the tree, which has no cgroup.type, need not be empty.
 func occupied(dir string) (bool, error) {
-	if !exists(filepath.Join(dir, groupType)) {
+	if !files.Exists(filepath.Join(dir, groupType)) {
 		return false, nil
 	}
 	b, err := os.ReadFile(filepath.Join(dir, groupProcs)) //nolint:gosec // a control file
@@ -130,11 +132,6 @@ func refusal(err error) string {
 		return "run as root"
 	}
 	return "look for a process with real-time priority or a group of another program: either can be the cause"
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 func isDir(path string) bool {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"tare/internal/files"
 )
 
 // recipes makes recipes of name and text, each with the file a.txt.
@@ -394,8 +396,8 @@ func TestDress(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want, _ := hashPath(self)
-	if got, err := hashPath(filepath.Join(clone, "tare")); err != nil || got != want {
+	want, _ := files.Hash(self)
+	if got, err := files.Hash(filepath.Join(clone, "tare")); err != nil || got != want {
 		t.Errorf("/tare is not this binary: %v", err)
 	}
 	before, _ := os.Stat(filepath.Join(clone, "tare"))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"tare/internal/files"
 	"tare/internal/tinyelf"
 	"tare/volume"
 )
@@ -47,21 +48,15 @@ func put(path string, src io.ReadSeeker) error {
 	if same, err := sameContent(path, src); err != nil || same {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), buildingPrefix)
-	if err != nil {
+	err := files.Replace(path, buildingPrefix, 0o755, func(w io.Writer) error {
+		if _, err := src.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		_, err := io.Copy(w, src)
 		return err
-	}
-	if _, err = src.Seek(0, io.SeekStart); err == nil {
-		_, err = io.Copy(tmp, src)
-	}
-	if err == nil {
-		err = tmp.Chmod(0o755)
-	}
-	if err = errors.Join(err, tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
+	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("cannot put %s into the tree: %w", filepath.Base(path), err), os.Remove(tmp.Name()))
+		return fmt.Errorf("cannot put %s into the tree: %w", filepath.Base(path), err)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"tare/host/rootfs"
+	"tare/internal/files"
 	"tare/internal/rootless"
 )
 
@@ -106,21 +107,21 @@ func (j *job) findPrograms(add func(string)) error {
 	if len(j.recipe.Programs) == 0 {
 		return nil
 	}
-	files, missing, err := rootfs.Closure(j.recipe.Programs)
+	found, missing, err := rootfs.Closure(j.recipe.Programs)
 	if err != nil {
 		return fmt.Errorf("programs: %w", err)
 	}
 	if len(missing) > 0 {
 		return fmt.Errorf("programs: this host has no %s; apt-get install %s", missing[0], missing[0])
 	}
-	j.programs = files
-	for _, f := range files {
+	j.programs = found
+	for _, f := range found {
 		add(f.Path)
 		add(f.Link)
 		if f.Source == "" {
 			continue
 		}
-		sum, err := hashPath(f.Source)
+		sum, err := files.Hash(f.Source)
 		if err != nil {
 			return err
 		}
@@ -300,11 +301,6 @@ func removeAll(dir string) error {
 
 func names[V any](m map[string]V) string {
 	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
-}
-
-func hashPath(file string) (string, error) {
-	sum, err := rootfs.HashFile(file)
-	return hex.EncodeToString(sum), err
 }
 
 func hashOf(r io.Reader) (string, error) {

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"hash"
 	"io"
 	"io/fs"
@@ -21,6 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"tare/internal/files"
 	"tare/volume"
 )
 
@@ -126,17 +126,5 @@ func writeEntry(t *tar.Writer, p, rel string, d fs.DirEntry) error {
 	if err := t.WriteHeader(h); err != nil {
 		return err
 	}
-	return copyInto(t, p, rel)
-}
-
-func copyInto(t *tar.Writer, p, rel string) error {
-	f, err := os.Open(p) //nolint:gosec // inside the tree
-	if err != nil {
-		return err
-	}
-	defer f.Close() //nolint:errcheck // read only
-	if _, err := io.Copy(t, f); err != nil {
-		return fmt.Errorf("%s: %w", rel, err)
-	}
-	return nil
+	return files.Read(t, p)
 }

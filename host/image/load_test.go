@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tare/internal/files"
 )
 
 // exported is a layout with the image app, its manifest's digest and a tar of it.
@@ -49,7 +51,7 @@ func TestSkopeoCopies(t *testing.T) {
 	dir, digest, _ := exported(t)
 	to := filepath.Join(t.TempDir(), "to")
 	must(t, "skopeo", "--insecure-policy", "copy", "-q", "oci:"+dir+":app", "dir:"+to)
-	if got, err := hashPath(filepath.Join(to, "manifest.json")); err != nil || "sha256:"+got != digest {
+	if got, err := files.Hash(filepath.Join(to, "manifest.json")); err != nil || "sha256:"+got != digest {
 		t.Errorf("skopeo has the manifest %s, %v; exported was %s", got, err, digest)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"tare/internal/files"
 )
 
 // hostLists is where apt keeps the package lists of the distribution's archives.
@@ -233,7 +235,7 @@ func (a apt) download(ctx context.Context, debs []deb) error {
 	args := append(a.options(), "-qq", "download", "--")
 	n := len(args)
 	for _, d := range debs {
-		if sum, err := hashPath(filepath.Join(dir, d.File)); err != nil || sum != d.SHA256 {
+		if sum, err := files.Hash(filepath.Join(dir, d.File)); err != nil || sum != d.SHA256 {
 			args = append(args, d.name()+"="+d.version())
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"tare/internal/files"
 )
 
 // mustFetch builds, and skips where the host cannot fetch packages at all.
@@ -95,7 +97,7 @@ func TestDamagedPackage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum, err := hashPath(debs[0])
+	sum, err := files.Hash(debs[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"tare/internal/files"
 )
 
 // rootFolder is the folder of a root file system, such as debootstrap makes. It is copied, as
@@ -94,5 +96,5 @@ func writeOwned(t *tar.Writer, p, rel string, info fs.FileInfo, first map[[2]uin
 	if err := t.WriteHeader(h); err != nil || h.Typeflag != tar.TypeReg {
 		return err
 	}
-	return copyInto(t, p, rel)
+	return files.Read(t, p)
 }

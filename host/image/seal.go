@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/host/rootfs"
+	"tare/internal/files"
 )
 
 // sealTime is the time of every entry, in seconds since 1970: 1 January 2020.
@@ -50,7 +50,7 @@ func seal(ctx context.Context, dir string) (Tree, error) {
 				return err
 			}
 		case info.Mode().IsRegular():
-			sum, err := rootfs.HashFile(p)
+			sum, err := files.Sum(p)
 			if err != nil {
 				return err
 			}

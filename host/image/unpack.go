@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tare/internal/files"
 )
 
 const (
@@ -334,7 +336,7 @@ func (u *unpacker) member(h *tar.Header, name string, r io.Reader) error {
 // unpack checks a package against its signed hash and unpacks it.
 func (a apt) unpack(ctx context.Context, d deb, u *unpacker) error {
 	file := filepath.Join(a.dir, "debs", d.File)
-	sum, err := hashPath(file)
+	sum, err := files.Hash(file)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tare/internal/files"
 )
 
 const (
@@ -56,7 +58,7 @@ func (j *job) unpackWheels(ctx context.Context, u *unpacker, version, site strin
 		if err != nil {
 			return fmt.Errorf("wheel %s: %w", w, err)
 		}
-		sum, err := hashPath(file)
+		sum, err := files.Hash(file)
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/internal/files"
 	"tare/internal/tinyelf"
 )
 
@@ -110,31 +111,16 @@ func (l *list) digest(ctx context.Context) (string, error) {
 		e := l.entries[name]
 		content := e.data
 		if e.source != "" {
-			sum, err := HashFile(e.source)
-			if err != nil {
+			var err error
+			if content, err = files.Sum(e.source); err != nil {
 				return "", err
 			}
-			content = sum
 		}
 		for _, field := range []string{name, e.mode.String(), e.link, string(content)} {
 			_, _ = fmt.Fprintf(h, "%d:%s", len(field), field) // a hash never fails
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// HashFile returns the SHA-256 of a file.
-func HashFile(path string) ([]byte, error) {
-	f, err := os.Open(path) //nolint:gosec // a host tool, opened for reading
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // read only
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return nil, err
-	}
-	return h.Sum(nil), nil
 }
 
 // whole reports whether the tree at dir has every entry with its size. A rename may reach

@@ -18,7 +18,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +26,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/files"
 )
 
 // Tree is a root file system on the host.
@@ -184,7 +185,7 @@ func prune(cacheDir, keep string, limit int64) error {
 			return err
 		}
 		t := tree{path: filepath.Join(cacheDir, e.Name()), used: info.ModTime()}
-		if t.size, err = size(t.path); err != nil {
+		if t.size, err = files.Size(t.path); err != nil {
 			return err
 		}
 		total += t.size
@@ -203,21 +204,6 @@ func prune(cacheDir, keep string, limit int64) error {
 		total -= t.size
 	}
 	return nil
-}
-
-func size(dir string) (int64, error) {
-	var n int64
-	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil && info.Mode().IsRegular() {
-			n += info.Size()
-		}
-		return err
-	})
-	return n, err
 }
 
 // lock takes an exclusive flock(2), which the kernel releases when the process

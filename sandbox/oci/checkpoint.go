@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -18,6 +17,7 @@ import (
 	"tare/host/network"
 	"tare/host/rootfs"
 	"tare/host/spawn"
+	"tare/internal/files"
 	"tare/sandbox"
 )
 
@@ -152,7 +152,7 @@ func (c *checkpoint) through(ctx context.Context, ready func(context.Context) er
 	if l.Exit.Code != 0 {
 		return s, fmt.Errorf("%s checkpoint: exit code %d%s", c.kind.cfg.Runtime, l.Exit.Code, c.says(&said, "dump.log"))
 	}
-	if s.Bytes, err = sizeOf(c.images); err != nil {
+	if s.Bytes, err = files.Size(c.images); err != nil {
 		return s, err
 	}
 	// A saved container has ended, and its runtime goes, mostly after deleting it.
@@ -291,21 +291,6 @@ func (c *checkpoint) says(said *spawn.Tail, log string) string {
 		return spawn.Says(said)
 	}
 	return "; criu says: " + strings.Join(told[:min(len(told), 3)], "; ") + " (see also: criu check)"
-}
-
-// sizeOf sums up the files below a directory, in bytes.
-func sizeOf(dir string) (n int64, err error) {
-	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			n += info.Size()
-		}
-		return err
-	})
-	return n, err
 }
 
 // readdress gives the interface in a prepared network namespace its address

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tare/host/image"
+	"tare/internal/files"
 )
 
 // hostImages is the cache of `tare image` for root.
@@ -113,16 +114,8 @@ func linkAll(from, to string) error {
 			return nil
 		}
 		if err != nil { // another file system
-			return copyFile(p, at)
+			return files.Copy(at, p, 0o644)
 		}
 		return nil
 	})
-}
-
-func copyFile(from, to string) error {
-	b, err := os.ReadFile(from) //nolint:gosec // a package of the cache
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, b, 0o644) //nolint:gosec // no secret
 }

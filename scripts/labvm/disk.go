@@ -15,6 +15,7 @@ import (
 
 	"tare/host/image"
 	"tare/host/rootfs"
+	"tare/internal/files"
 )
 
 //go:embed recipe
@@ -97,7 +98,7 @@ func (d disk) write(ctx context.Context, home, tree string) error {
 	if err := os.MkdirAll(part, 0o755); err != nil { //nolint:gosec // no secret
 		return err
 	}
-	if err := copyFile(kernels[len(kernels)-1], filepath.Join(part, filepath.Base(d.kernel)), 0o644); err != nil {
+	if err := files.Copy(filepath.Join(part, filepath.Base(d.kernel)), kernels[len(kernels)-1], 0o644); err != nil {
 		return err
 	}
 	if err := format4(ctx, filepath.Join(part, filepath.Base(d.root)), tree, rootSize); err != nil {
@@ -129,12 +130,4 @@ func format4(ctx context.Context, file, tree, size string) error {
 		return fmt.Errorf("mke2fs: %w: %s", err, out)
 	}
 	return nil
-}
-
-func copyFile(from, to string, mode fs.FileMode) error {
-	b, err := os.ReadFile(from) //nolint:gosec // in our own cache
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, b, mode) //nolint:gosec // no secret, and an ordinary user in the machine runs it
 }

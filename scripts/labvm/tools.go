@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"tare/host/rootfs"
+	"tare/internal/files"
 )
 
 // Packages whose tests run in the machine, relative to the module.
@@ -42,14 +43,14 @@ func makeTools(ctx context.Context, module, work, file string, packages []string
 	if _, err := os.Stat(tare); err != nil {
 		return fmt.Errorf("%w; run make build", err)
 	}
-	if err := copyFile(tare, filepath.Join(tree, "tare"), 0o755); err != nil {
+	if err := files.Copy(filepath.Join(tree, "tare"), tare, 0o755); err != nil {
 		return err
 	}
 	runsc, ok := rootfs.Lookup("runsc")
 	if !ok {
 		return errors.New("cannot find runsc; run scripts/setup.sh run")
 	}
-	if err := copyFile(runsc, filepath.Join(tree, "runsc"), 0o755); err != nil {
+	if err := files.Copy(filepath.Join(tree, "runsc"), runsc, 0o755); err != nil {
 		return err
 	}
 	if err := os.CopyFS(filepath.Join(tree, "studies"), os.DirFS(filepath.Join(module, "studies"))); err != nil {
@@ -93,5 +94,5 @@ func copyRead(module, to string, packages []string) error {
 			return err
 		}
 	}
-	return copyFile(filepath.Join(module, "go.mod"), filepath.Join(to, "go.mod"), 0o644)
+	return files.Copy(filepath.Join(to, "go.mod"), filepath.Join(module, "go.mod"), 0o644)
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"tare/host/image"
+	"tare/internal/files"
 )
 
 // Image is the recipe of the kernel's package.
@@ -138,7 +138,7 @@ func (c *Cache) hashInit() (string, error) {
 	if b := c.program(); b != nil {
 		return fmt.Sprintf("%x", sha256.Sum256(b)), nil
 	}
-	return hash(c.Self)
+	return files.Hash(c.Self)
 }
 
 // make writes the files beside and renames.
@@ -158,7 +158,7 @@ func (c *Cache) make(dir string, k kernel) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := copyFile(filepath.Join(tmp, kernelFile), k.image); err != nil {
+	if err := files.Copy(filepath.Join(tmp, kernelFile), k.image, 0o644); err != nil {
 		return err
 	}
 	if b := c.program(); b != nil {
@@ -217,31 +217,4 @@ func (c *Cache) prune(used string) error {
 		}
 	}
 	return nil
-}
-
-func copyFile(to, from string) (err error) {
-	in, err := os.Open(from) //nolint:gosec // the kernel
-	if err != nil {
-		return err
-	}
-	defer in.Close()                                                      //nolint:errcheck // read only
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // no secret
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
-}
-
-func hash(file string) (string, error) {
-	f, err := os.Open(file) //nolint:gosec // this program, a kernel
-	if err != nil {
-		return "", err
-	}
-	defer f.Close() //nolint:errcheck // read only
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"tare/agent/guest"
 	"tare/host/image"
+	"tare/internal/files"
 )
 
 // kernel is one with its modules.
@@ -118,7 +119,7 @@ func (k kernel) look() (string, error) {
 
 // hash digests the kernel and the modules that are taken of it.
 func (k kernel) hash() (string, error) {
-	sum, err := hash(k.image)
+	sum, err := files.Hash(k.image)
 	if err != nil {
 		return "", err
 	}
