@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 
 	"tare/agent/guest"
 	"tare/host/ext4"
+	"tare/internal/files"
 )
 
 // Room in a file system for what is written to it. The files are sparse: the host's
@@ -68,7 +68,7 @@ func (k *Hypervisor) image(ctx context.Context, root string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the tree %s: %w", root, err)
 	}
-	c := files{dir: filepath.Join(k.cfg.CacheDir, "disks"), most: mostImages}
+	c := folder{dir: filepath.Join(k.cfg.CacheDir, "disks"), most: mostImages}
 	return c.get(ctx, t.key+".ext4", func(path string) error {
 		return ext4.Make(ctx, path, root, t.size+t.size/4+rootRoom)
 	})
@@ -132,7 +132,7 @@ func identity(root string) (key string, size int64, err error) {
 		fmt.Fprintf(h, "%q %v %d %d %d %d\n", rel, info.Mode(), info.Size(), own.Uid, own.Gid, own.Rdev)
 		switch {
 		case info.Mode().IsRegular():
-			return digest(h, path)
+			return files.Read(h, path)
 		case info.Mode()&fs.ModeSymlink != 0:
 			to, err := os.Readlink(path)
 			fmt.Fprintf(h, "%q\n", to)
@@ -141,16 +141,6 @@ func identity(root string) (key string, size int64, err error) {
 		return nil
 	})
 	return hex.EncodeToString(h.Sum(nil))[:32], size, err
-}
-
-func digest(to io.Writer, path string) error {
-	f, err := os.Open(path) //nolint:gosec // in a tree of ours
-	if err != nil {
-		return err
-	}
-	defer f.Close() //nolint:errcheck // read only
-	_, err = io.Copy(to, f)
-	return err
 }
 
 // backing is the name of an image in the file that is laid over it: QEMU is told it apart.

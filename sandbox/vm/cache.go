@@ -9,16 +9,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// files is a folder of files that are costly to make, at most so many bytes of them on
+// folder is one of files that are costly to make, at most so many bytes of them on
 // the disk. A file is whole or not there. Several processes may use one.
-type files struct {
+type folder struct {
 	dir  string
 	most int64 // bytes
 }
@@ -36,7 +34,7 @@ const lockFile = "lock"
 // missing, and removes what was not used for longest where there is too much. One that is
 // there is not waited for, whatever else is being made; two callers who lack the same
 // one make it once.
-func (c files) get(ctx context.Context, name string, make func(path string) error) (string, error) {
+func (c folder) get(ctx context.Context, name string, make func(path string) error) (string, error) {
 	path := filepath.Join(c.dir, name)
 	if used(path) == nil {
 		return path, nil
@@ -59,7 +57,7 @@ func (c files) get(ctx context.Context, name string, make func(path string) erro
 	if err == nil {
 		err = publish(part, path)
 	}
-	pruned := c.prune(name)
+	pruned := c.prune()
 	if err != nil {
 		// A cache that cannot be tidied may be why there is no room.
 		return "", errors.Join(err, os.RemoveAll(part), pruned)
@@ -94,69 +92,15 @@ func syncFile(path string) error {
 }
 
 // prune removes what killed processes left, and what was not used for longest until
-// the rest is within the bound. One that cannot be removed does not keep the others. The
-// caller holds the lock of the one to keep.
-func (c files) prune(keep string) (err error) {
-	entries, err := os.ReadDir(c.dir)
+// the rest is within the bound. One that cannot be removed does not keep the others. What the
+// caller holds the lock of stays, as what others make does.
+func (c folder) prune() error {
+	all, err := cachedIn(c.dir)
 	if err != nil {
 		return err
 	}
-	type file struct {
-		path  string
-		bytes int64
-		used  time.Time
-	}
-	var all []file
-	var sum int64
-	for _, e := range entries {
-		path := filepath.Join(c.dir, e.Name())
-		if name, ok := strings.CutPrefix(e.Name(), partly); ok {
-			if name != keep {
-				err = errors.Join(err, c.abandoned(name, path))
-			}
-			continue
-		}
-		var st unix.Stat_t
-		if err := unix.Lstat(path, &st); err != nil || e.Name() == lockFile {
-			continue
-		}
-		bytes := st.Blocks * 512
-		sum += bytes
-		if e.Name() != keep {
-			all = append(all, file{path, bytes, time.Unix(st.Mtim.Sec, st.Mtim.Nsec)})
-		}
-	}
-	slices.SortFunc(all, func(a, b file) int { return a.used.Compare(b.used) })
-	for _, f := range all {
-		if sum <= c.most || time.Since(f.used) < fresh {
-			break
-		}
-		st, failed := os.Stat(f.path)
-		if failed != nil || st.ModTime().After(f.used) {
-			continue // gone, or wanted meanwhile
-		}
-		if failed := os.RemoveAll(f.path); failed != nil {
-			err = errors.Join(err, failed)
-			continue
-		}
-		sum -= f.bytes
-	}
+	_, err = shrink(context.Background(), all, PruneOptions{Limit: c.most})
 	return err
-}
-
-// abandoned removes an unfinished file unless somebody is at it.
-func (c files) abandoned(name, path string) error {
-	at, stop := context.WithCancel(context.Background())
-	stop() // one try
-	unlock, err := lock(at, filepath.Join(c.dir, lockFile), name)
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return os.RemoveAll(path)
 }
 
 // lock waits for a name's lock, which ends with the process: the byte of the file that

@@ -13,7 +13,7 @@ import (
 // TestCacheHitDoesNotWait: neither for another name that is being made, nor for one
 // that cannot be removed.
 func TestCacheHitDoesNotWait(t *testing.T) {
-	c := files{dir: t.TempDir(), most: 1 << 20}
+	c := folder{dir: t.TempDir(), most: 1 << 20}
 	write := func(path string) error { return os.WriteFile(path, []byte("x"), 0o600) }
 	if _, err := c.get(t.Context(), "a", write); err != nil {
 		t.Fatal(err)
@@ -35,8 +35,12 @@ func TestCacheHitDoesNotWait(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if err := c.abandoned("b", filepath.Join(c.dir, "nothing")); err != nil {
-		t.Error(err)
+	left := Cached{Kind: CachedLeftover, Path: filepath.Join(c.dir, partly+"b"), file: "b"}
+	if err := os.WriteFile(left.Path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := left.drop(false); err != nil || !gone {
+		t.Errorf("what a killed process left of it: %v, %v", gone, err)
 	}
 }
 

@@ -30,7 +30,7 @@ func (k *Hypervisor) encrypted(ctx context.Context) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%s = %s needs qemu-img, which this host lacks; apt-get install qemu-utils", paramDisk, diskLUKS)
 	}
-	c := files{dir: filepath.Join(k.cfg.CacheDir, "disks"), most: mostImages}
+	c := folder{dir: filepath.Join(k.cfg.CacheDir, "disks"), most: mostImages}
 	return c.get(ctx, "data-1.luks", func(path string) error {
 		plain := path + ".plain"
 		defer func() { _ = os.Remove(plain) }()

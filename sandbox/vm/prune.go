@@ -55,6 +55,24 @@ func Prune(ctx context.Context, cache string, o PruneOptions) (gone []Cached, er
 	if err != nil {
 		return nil, err
 	}
+	gone, err = shrink(ctx, all, o)
+	if o.All && !o.Dry && ctx.Err() == nil {
+		err = errors.Join(err, forgetKinds(cache))
+	}
+	return gone, err
+}
+
+// shrink removes leftovers, and what was not used for longest until at most the limit is left.
+func shrink(ctx context.Context, all []Cached, o PruneOptions) (gone []Cached, err error) {
+	slices.SortStableFunc(all, func(a, b Cached) int {
+		if (a.Kind == CachedLeftover) != (b.Kind == CachedLeftover) {
+			if a.Kind == CachedLeftover {
+				return -1
+			}
+			return 1
+		}
+		return a.Used.Compare(b.Used)
+	})
 	var total int64
 	for _, c := range all {
 		total += c.Bytes
@@ -75,13 +93,10 @@ func Prune(ctx context.Context, cache string, o PruneOptions) (gone []Cached, er
 			gone = append(gone, c)
 		}
 	}
-	if o.All && !o.Dry {
-		err = errors.Join(err, forgetKinds(cache))
-	}
 	return gone, err
 }
 
-// cached lists the files of all kinds, leftovers first, then what was not used for longest.
+// cached lists the files of all kinds.
 func cached(cache string) ([]Cached, error) {
 	var out []Cached
 	for _, pattern := range []string{"disks", "snapshots", ownKinds + "/*/disks", ownKinds + "/*/snapshots"} {
@@ -97,15 +112,6 @@ func cached(cache string) ([]Cached, error) {
 			out = append(out, found...)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Cached) int {
-		if (a.Kind == CachedLeftover) != (b.Kind == CachedLeftover) {
-			if a.Kind == CachedLeftover {
-				return -1
-			}
-			return 1
-		}
-		return a.Used.Compare(b.Used)
-	})
 	return out, nil
 }
 

@@ -35,7 +35,7 @@ func (i *instance) snapshot(ctx context.Context, h *hardware) (string, error) {
 	// are no part of this sandbox's start.
 	looked := time.Now()
 	defer func() { i.began = i.began.Add(time.Since(looked)) }()
-	c := files{dir: filepath.Join(i.kind.cfg.CacheDir, "snapshots"), most: mostSnapshots}
+	c := folder{dir: filepath.Join(i.kind.cfg.CacheDir, "snapshots"), most: mostSnapshots}
 	return c.get(ctx, key+".state", func(path string) error {
 		if err := i.save(ctx, *h, path); err != nil {
 			return fmt.Errorf("making the snapshot: %w", err)

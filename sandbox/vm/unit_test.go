@@ -202,7 +202,7 @@ func TestPick(t *testing.T) {
 // TestCacheIsBounded: what was used last stays, what a killed process left goes.
 func TestCacheIsBounded(t *testing.T) {
 	dir := t.TempDir()
-	c := files{dir: dir, most: 64 << 10}
+	c := folder{dir: dir, most: 64 << 10}
 	write := func(bytes int) func(string) error {
 		return func(path string) error { return os.WriteFile(path, make([]byte, bytes), 0o600) }
 	}
