@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"text/template"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Addresses. All are in network namespaces of the lab, except the forwarder's.
@@ -63,6 +65,10 @@ type facts struct {
 	Snapshotter                  string
 	Pause, Probe                 string // images
 	Arch                         string // of the processor, as Go names it
+	Run, PKI, Stages             string // paths: of the cluster, its certificates, what simulated pods go through
+	Control, FirstService        string // addresses
+	Services, SimulatedPods      string // networks
+	APIPort                      string
 }
 
 // render fills in one of the templates.
@@ -93,56 +99,22 @@ func (l *lab) makeConfig(n node, f facts) error {
 	return nil
 }
 
-// controlPlane are the commands of the control plane, in the order that they start in.
-func (p places) controlPlane() []daemon {
-	config := func(name string) string { return "--kubeconfig=" + p.pki(name+".conf") }
-	return []daemon{
-		{name: "etcd", args: []string{
-			"--data-dir=" + filepath.Join(p.run, "etcd"), "--name=lab", "--unsafe-no-fsync",
-			"--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
-			"--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
-			"--initial-cluster=lab=http://127.0.0.1:2380",
-		}},
-		{name: "kube-apiserver", args: []string{
-			"--etcd-servers=http://127.0.0.1:2379",
-			"--bind-address=" + firstService, "--advertise-address=" + controlAddress, "--endpoint-reconciler-type=none", "--secure-port=" + apiPort,
-			"--tls-cert-file=" + p.pki("apiserver.crt"), "--tls-private-key-file=" + p.pki("apiserver.key"),
-			"--client-ca-file=" + p.pki("ca.crt"),
-			"--service-account-issuer=https://kubernetes.default.svc",
-			"--service-account-key-file=" + p.pki("accounts.crt"), "--service-account-signing-key-file=" + p.pki("accounts.key"),
-			"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
-			"--kubelet-certificate-authority=" + p.pki("ca.crt"),
-			"--kubelet-client-certificate=" + p.pki("kubelet-client.crt"), "--kubelet-client-key=" + p.pki("kubelet-client.key"),
-			"--kubelet-preferred-address-types=InternalIP",
-			"--service-cluster-ip-range=" + services, "--allow-privileged=true", "--profiling=false",
-			"--max-requests-inflight=1000", "--max-mutating-requests-inflight=500",
-		}},
-		{name: "kube-controller-manager", args: []string{
-			config("controller-manager"), "--bind-address=127.0.0.1", "--leader-elect=false",
-			"--use-service-account-credentials=true",
-			"--service-account-private-key-file=" + p.pki("accounts.key"), "--root-ca-file=" + p.pki("ca.crt"),
-			"--cluster-signing-cert-file=" + p.pki("ca.crt"), "--cluster-signing-key-file=" + p.pki("ca.key"),
-			"--service-cluster-ip-range=" + services,
-			"--kube-api-qps=300", "--kube-api-burst=600", "--profiling=false",
-		}},
-		{name: "kube-scheduler", args: []string{
-			config("scheduler"), "--bind-address=127.0.0.1", "--leader-elect=false",
-			"--kube-api-qps=300", "--kube-api-burst=600", "--profiling=false",
-		}},
-		{name: "provisioner", args: []string{"-kubeconfig", p.pki("tools.conf"), "-run", p.run}},
+// commands are those that serve the whole cluster: config/daemons.yaml.
+type commands struct {
+	Control []daemon // the control plane, in the order that it starts in
+	Kwok    daemon   // plays the simulated nodes
+}
+
+func (p places) commands() (c commands, err error) {
+	text, err := render("daemons.yaml", facts{
+		Run: p.run, PKI: p.pki(""), Stages: p.program(stagesFile), Control: controlAddress,
+		FirstService: firstService, Services: services, APIPort: apiPort, SimulatedPods: simulatedPods,
+	})
+	if err == nil {
+		err = yaml.Unmarshal(text, &c)
 	}
+	return c, err
 }
-
-// kwok is the command that plays the simulated nodes. It knows them by an annotation.
-func (p places) kwok() daemon {
-	return daemon{name: "kwok", args: []string{
-		"--kubeconfig=" + p.pki("tools.conf"), "--config=" + p.program(stagesFile),
-		"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=" + simulatedMark,
-		"--cidr=" + simulatedPods, "--node-ip=" + controlAddress, "--server-address=127.0.0.1:10247",
-	}}
-}
-
-const simulatedMark = "kwok.x-k8s.io/node=fake"
 
 // simulatedNodes are the objects of n simulated nodes, as one list. Their taint keeps away
 // pods that do not ask for them.

@@ -16,7 +16,7 @@ import (
 func named(all []daemon, below string) []string {
 	var out []string
 	for _, d := range all {
-		for _, a := range d.args {
+		for _, a := range d.Args {
 			_, value, _ := strings.Cut(a, "=")
 			if strings.HasPrefix(value, below) && filepath.Ext(value) != "" {
 				out = append(out, value)
@@ -29,9 +29,13 @@ func named(all []daemon, below string) []string {
 // Everything but the forwarder listens in the lab's own namespaces, and none on every address.
 func TestAddresses(t *testing.T) {
 	p := places{run: "/r", bin: "/b"}
-	for _, d := range append(p.controlPlane(), p.kwok()) {
-		if all := strings.Join(d.args, " "); strings.Contains(all, "0.0.0.0") || strings.Contains(all, "[::]") {
-			t.Errorf("%s listens on every address: %s", d.name, all)
+	c, err := p.commands()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range append(c.Control, c.Kwok) {
+		if all := strings.Join(d.Args, " "); strings.Contains(all, "0.0.0.0") || strings.Contains(all, "[::]") {
+			t.Errorf("%s listens on every address: %s", d.Name, all)
 		}
 	}
 	var all []netip.Prefix
@@ -109,9 +113,18 @@ func TestSimulatedNodes(t *testing.T) {
 	if len(list.Items) != 3 {
 		t.Fatalf("%d nodes", len(list.Items))
 	}
-	key, value, _ := strings.Cut(simulatedMark, "=")
+	c, err := places{run: "/r", bin: "/b"}.commands()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, value := "", ""
+	for _, a := range c.Kwok.Args {
+		if mark, ok := strings.CutPrefix(a, "--manage-nodes-with-annotation-selector="); ok {
+			key, value, _ = strings.Cut(mark, "=")
+		}
+	}
 	last := list.Items[2].Metadata
-	if last.Name != "simulated-0002" || last.Labels["kubernetes.io/arch"] != "arm64" || last.Annotations[key] != value {
+	if last.Name != "simulated-0002" || last.Labels["kubernetes.io/arch"] != "arm64" || value == "" || last.Annotations[key] != value {
 		t.Errorf("%+v", last)
 	}
 }

@@ -68,7 +68,15 @@ func TestMakePKI(t *testing.T) {
 	if err := l.makePKI(time.Now(), "https://127.0.0.1:1"); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range named(l.controlPlane(), l.run) {
+	c, err := l.commands()
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := named(c.Control, l.run)
+	if len(paths) < 10 {
+		t.Errorf("the commands name %v", paths)
+	}
+	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Error(err)

@@ -17,9 +17,9 @@ import (
 
 // daemon is a program of the lab that runs in the background.
 type daemon struct {
-	name string // of its program too, if path is ""
+	Name string // of its program too, if path is ""
 	path string
-	args []string
+	Args []string
 }
 
 // entry is what a process enters before it becomes a program. It is given to this program
@@ -45,15 +45,15 @@ type started struct {
 // or does so before it lets go of the lab's lock, which it inherits.
 func (l *lab) start(d daemon, e entry, files ...*os.File) (*started, error) {
 	if d.path == "" {
-		d.path = l.program(d.name)
+		d.path = l.program(d.Name)
 	}
-	e.Record = filepath.Join(l.records(), d.name+".json")
-	e.Command = append([]string{d.path}, d.args...)
+	e.Record = filepath.Join(l.records(), d.Name+".json")
+	e.Command = append([]string{d.path}, d.Args...)
 	input, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
 	}
-	s := &started{name: d.name, log: l.log(d.name), ended: make(chan struct{})}
+	s := &started{name: d.Name, log: l.log(d.Name), ended: make(chan struct{})}
 	out, err := os.OpenFile(s.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err

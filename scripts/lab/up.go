@@ -166,7 +166,7 @@ func (l *lab) startForwarder(g *groups, listener *net.TCPListener) error {
 	if err := os.WriteFile(path, content, 0o700); err != nil { //nolint:gosec // a program
 		return err
 	}
-	_, err = l.start(daemon{name: "forwarder", path: path, args: []string{"forward", namespace(control), firstService + ":" + apiPort}},
+	_, err = l.start(daemon{Name: "forwarder", path: path, Args: []string{"forward", namespace(control), firstService + ":" + apiPort}},
 		entry{Groups: g.procs(daemons(control)), Env: os.Environ()}, f)
 	return err
 }
@@ -174,12 +174,16 @@ func (l *lab) startForwarder(g *groups, listener *net.TCPListener) error {
 // startControl starts the control plane, waits for it and makes the cluster's objects.
 func (l *lab) startControl(ctx context.Context, g *groups) error {
 	in := entry{Groups: g.procs(daemons(control)), Net: namespace(control), Env: l.environ()}
-	for _, d := range l.controlPlane() {
+	all, err := l.commands()
+	if err != nil {
+		return err
+	}
+	for _, d := range all.Control {
 		s, err := l.start(d, in)
 		if err != nil {
 			return err
 		}
-		if d.name != "kube-apiserver" {
+		if d.Name != "kube-apiserver" {
 			continue // the others try until they are served
 		}
 		err = until(ctx, serverWithin, s, func(ctx context.Context) error {
@@ -218,7 +222,7 @@ func (l *lab) startNode(ctx context.Context, g *groups, n node, images []byte) (
 	if g.unified {
 		in.Groups = g.procs(n.name) // ownGroups goes on from there
 	}
-	c, err := l.start(daemon{name: n.name + "-containerd", path: filepath.Join(nodeBin, "containerd"), args: []string{"-c", nodeEtc + "/containerd.toml"}}, in)
+	c, err := l.start(daemon{Name: n.name + "-containerd", path: filepath.Join(nodeBin, "containerd"), Args: []string{"-c", nodeEtc + "/containerd.toml"}}, in)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +241,7 @@ func (l *lab) startNode(ctx context.Context, g *groups, n node, images []byte) (
 		return nil, err
 	}
 	inside.Groups = g.procs(daemons(n.name))
-	return l.start(daemon{name: n.name + "-kubelet", path: filepath.Join(nodeBin, "kubelet"), args: []string{
+	return l.start(daemon{Name: n.name + "-kubelet", path: filepath.Join(nodeBin, "kubelet"), Args: []string{
 		"--config", nodeEtc + "/kubelet.yaml", "--kubeconfig", nodeEtc + "/kubeconfig",
 		"--hostname-override", n.name, "--node-ip", n.address, "--node-labels", "type=real",
 		"--root-dir", "/var/lib/kubelet", "--cert-dir", "/var/lib/kubelet/pki", "--v=2",
@@ -290,7 +294,11 @@ func (l *lab) simulate(ctx context.Context, n int) error {
 	}
 	var kwok *started // nil: it has run before
 	if !slices.ContainsFunc(all, func(r record) bool { return r.Name == "kwok" && r.alive() }) {
-		if kwok, err = l.start(l.kwok(), entry{Groups: g.procs(daemons(control)), Net: namespace(control), Env: l.environ()}); err != nil {
+		c, err := l.commands()
+		if err != nil {
+			return err
+		}
+		if kwok, err = l.start(c.Kwok, entry{Groups: g.procs(daemons(control)), Net: namespace(control), Env: l.environ()}); err != nil {
 			return err
 		}
 	}
