@@ -30,20 +30,20 @@ func palette(i int) color.Color {
 func grey(v uint8) color.Color { return color.RGBA{v, v, v, 255} }
 
 func mark(s style) draw.GlyphStyle {
-	g := draw.GlyphStyle{Color: palette(s.color), Radius: 3.2}
-	g.Shape = [...]draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, diamond{}}[s.mark]
-	if s.mark == 3 {
+	g := draw.GlyphStyle{Color: palette(s.Color), Radius: 3.2}
+	g.Shape = [...]draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, diamond{}}[s.Mark]
+	if s.Mark == 3 {
 		g.Radius = 5
 	}
 	return g
 }
 
 func stroke(s style) draw.LineStyle {
-	l := draw.LineStyle{Color: palette(s.color), Width: 1.6}
-	if s.kind == ground {
+	l := draw.LineStyle{Color: palette(s.Color), Width: 1.6}
+	if s.Kind == ground {
 		l.Color, l.Width = grey(170), 2.5
 	}
-	if s.dash {
+	if s.Dash {
 		l.Dashes = []vg.Length{5, 3}
 	}
 	return l
@@ -77,7 +77,7 @@ func sans(size vg.Length, bold bool) font.Font {
 func handler() text.Handler { return text.Plain{Fonts: font.DefaultCache} }
 
 func (f *spec) draw(points []point) ([]byte, error) {
-	n := len(f.panels)
+	n := len(f.Panels)
 	w := wide
 	if n > 1 {
 		w = 4.1 * vg.Inch * vg.Length(n)
@@ -86,8 +86,8 @@ func (f *spec) draw(points []point) ([]byte, error) {
 		w = 3.3 * vg.Inch * vg.Length(n)
 	}
 	row := make([]*plot.Plot, n)
-	for i := range f.panels {
-		p, err := f.panel(&f.panels[i], points)
+	for i := range f.Panels {
+		p, err := f.panel(&f.Panels[i], points)
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +98,7 @@ func (f *spec) draw(points []point) ([]byte, error) {
 	all.SetColor(color.White) // GitHub shows it on black too
 	all.Fill(all.Path())
 	rows := 1
-	if len(f.series) > 4 {
+	if len(f.Series) > 4 {
 		rows = 2
 	}
 	strip := vg.Length(rows)*16 + pad
@@ -121,28 +121,25 @@ func (f *spec) panel(pn *panel, points []point) (*plot.Plot, error) {
 		s.Font, s.Handler, s.Color = sans(letter, false), handler(), grey(40)
 	}
 	p.Title.TextStyle.Font = sans(letter+1, true)
-	p.X.Label.Text, p.Y.Label.Text = f.xLabel, pn.yLabel
-	p.X.Tick.Marker, p.X.Color, p.Y.Color = ticks(f.xTicks), grey(120), grey(120)
-	if f.logX {
-		p.X.Scale = plot.LogScale{}
-	}
+	p.X.Label.Text, p.Y.Label.Text = f.XLabel, pn.YLabel
+	p.X.Tick.Marker, p.X.Color, p.Y.Color = ticks(f.XTicks), grey(120), grey(120)
 	grid := plotter.NewGrid()
 	grid.Vertical.Width, grid.Horizontal.Color = 0, grey(230)
 	p.Add(grid)
-	if pn.want > 0 {
-		p.Add(level{pn.want, pn.said})
+	if pn.Want > 0 {
+		p.Add(level{pn.Want, pn.Said})
 	}
-	for _, s := range f.series {
+	for _, s := range f.Series {
 		var xy plotter.XYs
 		for _, pt := range points {
-			if pt.panel == pn.key && pt.series == s.key {
+			if pt.panel == pn.Key && pt.series == s.Key {
 				xy = append(xy, plotter.XY{X: pt.x, Y: pt.y})
 			}
 		}
 		if len(xy) == 0 {
-			return nil, fmt.Errorf("the data has nothing for %q, %q", pn.key, s.key)
+			return nil, fmt.Errorf("the data has nothing for %q, %q", pn.Key, s.Key)
 		}
-		if s.kind != marks {
+		if s.Kind != marks {
 			l, err := plotter.NewLine(xy)
 			if err != nil {
 				return nil, err
@@ -150,7 +147,7 @@ func (f *spec) panel(pn *panel, points []point) (*plot.Plot, error) {
 			l.LineStyle = stroke(s)
 			p.Add(l)
 		}
-		if s.kind != ground {
+		if s.Kind != ground {
 			m, err := plotter.NewScatter(xy)
 			if err != nil {
 				return nil, err
@@ -159,25 +156,25 @@ func (f *spec) panel(pn *panel, points []point) (*plot.Plot, error) {
 			p.Add(m)
 		}
 	}
-	if pn.yMax > pn.yMin {
-		p.Y.Min, p.Y.Max = pn.yMin, pn.yMax
-		p.Y.Tick.Marker = ticks(pn.yTicks)
+	if pn.YMax > pn.YMin {
+		p.Y.Min, p.Y.Max = pn.YMin, pn.YMax
+		p.Y.Tick.Marker = ticks(pn.YTicks)
 	}
 	return p, nil
 }
 
 // title is the panel's, or its key and the ratio that the data gives.
 func title(pn *panel, points []point) string {
-	if pn.title != "" || pn.key == "" {
-		return pn.title
+	if pn.Title != "" || pn.Key == "" {
+		return pn.Title
 	}
 	v := map[string]float64{}
 	for _, p := range points {
-		if p.panel == pn.key {
+		if p.panel == pn.Key {
 			v[p.series] = p.y
 		}
 	}
-	return fmt.Sprintf("%s: B/A = %.3f (%.3f–%.3f)", pn.key, v["ratio"], v["lo"], v["hi"])
+	return fmt.Sprintf("%s: B/A = %.3f (%.3f–%.3f)", pn.Key, v["ratio"], v["lo"], v["hi"])
 }
 
 type ticks []float64
@@ -210,17 +207,17 @@ func (f *spec) legend(c draw.Canvas, rows int) {
 	sty := text.Style{Color: grey(40), Font: sans(letter, false), Handler: handler(), YAlign: draw.YCenter}
 	left := c.Min.X + 5*pad
 	x, y := left, c.Min.Y+vg.Length(rows)*16-6
-	for i, s := range f.series {
-		if rows > 1 && s.kind == marks && f.series[i-1].kind != marks {
+	for i, s := range f.Series {
+		if rows > 1 && s.Kind == marks && f.Series[i-1].Kind != marks {
 			x, y = left, y-16
 		}
-		if s.kind != marks {
+		if s.Kind != marks {
 			c.StrokeLine2(stroke(s), x, y, x+24, y)
 		}
-		if s.kind != ground {
+		if s.Kind != ground {
 			c.DrawGlyph(mark(s), vg.Point{X: x + 12, Y: y})
 		}
-		c.FillText(sty, vg.Point{X: x + 30, Y: y}, s.key)
-		x += 30 + sty.Width(s.key) + 28
+		c.FillText(sty, vg.Point{X: x + 30, Y: y}, s.Key)
+		x += 30 + sty.Width(s.Key) + 28
 	}
 }

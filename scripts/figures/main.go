@@ -21,16 +21,24 @@ import (
 func main() {
 	dir := flag.String("dir", "docs/img", "where the data is, and the figures go")
 	flag.Parse()
-	for _, f := range specs() {
-		svg, err := f.render(*dir)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(*dir, f.name+".svg"), svg, 0o644) //nolint:gosec // a picture for everyone
+	if err := run(*dir); err != nil {
+		fmt.Fprintln(os.Stderr, "figures:", err)
+		os.Exit(1)
+	}
+}
+
+func run(dir string) error {
+	all, err := specs()
+	for i := range all {
+		var svg []byte
+		if svg, err = all[i].render(dir); err == nil {
+			err = os.WriteFile(filepath.Join(dir, all[i].Name+".svg"), svg, 0o644) //nolint:gosec // a picture for everyone
 		}
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "figures:", err)
-			os.Exit(1)
+			break
 		}
 	}
+	return err
 }
 
 // point is a row of the data: y in per cent, unless the figure says otherwise.
@@ -40,7 +48,7 @@ type point struct {
 }
 
 func (f *spec) render(dir string) ([]byte, error) {
-	file, err := os.Open(filepath.Join(dir, f.name+".csv")) //nolint:gosec // the user's own path
+	file, err := os.Open(filepath.Join(dir, f.Name+".csv")) //nolint:gosec // the user's own path
 	if err != nil {
 		return nil, fmt.Errorf("%w; `go test ./plan -run Figures -update` writes it", err)
 	}
@@ -51,7 +59,7 @@ func (f *spec) render(dir string) ([]byte, error) {
 	}
 	svg, err := f.draw(points)
 	if err != nil {
-		return nil, fmt.Errorf("draw %s: %w", f.name, err)
+		return nil, fmt.Errorf("draw %s: %w", f.Name, err)
 	}
 	// Whoever has not the font that the letters were measured with gets one
 	// alike, not the browser's serif.

@@ -24,31 +24,35 @@ func TestFiguresAreDrawn(t *testing.T) {
 		}
 		page = append(page, text...)
 	}
-	for _, f := range specs() {
+	all, err := specs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
 		got, err := f.render(images)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := os.ReadFile(filepath.Join(images, f.name+".svg"))
+		want, err := os.ReadFile(filepath.Join(images, f.Name+".svg"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s.svg is not what its data gives; run `go run ./scripts/figures`", f.name)
+			t.Errorf("%s.svg is not what its data gives; run `go run ./scripts/figures`", f.Name)
 		}
-		if !bytes.Contains(page, []byte("img/"+f.name+".svg)")) {
-			t.Errorf("none of docs/method.md, docs/method/machines.md and docs/cause.md shows %s.svg", f.name)
+		if !bytes.Contains(page, []byte("img/"+f.Name+".svg)")) {
+			t.Errorf("none of docs/method.md, docs/method/machines.md and docs/cause.md shows %s.svg", f.Name)
 		}
 		text := words(t, got)
-		for _, s := range f.series {
-			if !strings.Contains(text, s.key) {
-				t.Errorf("%s.svg does not say %q", f.name, s.key)
+		for _, s := range f.Series {
+			if !strings.Contains(text, s.Key) {
+				t.Errorf("%s.svg does not say %q", f.Name, s.Key)
 			}
 		}
 	}
 	files, err := filepath.Glob(images + "/method-*")
-	if err != nil || len(files) != 2*len(specs()) {
-		t.Errorf("%d files in docs/img for %d figures (%v)", len(files), len(specs()), err)
+	if err != nil || len(files) != 2*len(all) {
+		t.Errorf("%d files in docs/img for %d figures (%v)", len(files), len(all), err)
 	}
 }
 
@@ -74,8 +78,12 @@ func words(t *testing.T, svg []byte) string {
 // TestFiguresShowTheData: another value gives another picture; what is missing or
 // no number is an error.
 func TestFiguresShowTheData(t *testing.T) {
-	f := specs()[2]
-	raw, err := os.ReadFile(filepath.Join(images, f.name+".csv"))
+	all, err := specs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := all[2]
+	raw, err := os.ReadFile(filepath.Join(images, f.Name+".csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
