@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/procstat"
 )
 
 // Processes that a command leaves behind, in any session or group, become children of the
@@ -112,13 +114,13 @@ func (s *server) orphans(all bool) []int {
 	}
 	var oldest uint64
 	for i, pid := range commands {
-		if p, ok := processOf(pid); ok && (i == 0 || p.began < oldest) {
-			oldest = p.began
+		if p, err := procstat.Read("/proc", pid); err == nil && (i == 0 || p.Start < oldest) {
+			oldest = p.Start
 		}
 	}
 	return slices.DeleteFunc(found, func(pid int) bool {
-		p, ok := processOf(pid)
-		return !ok || p.began >= oldest
+		p, err := procstat.Read("/proc", pid)
+		return err != nil || p.Start >= oldest
 	})
 }
 
@@ -148,40 +150,10 @@ func children() (pids []int) {
 	self := os.Getpid()
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			if p, ok := processOf(pid); ok && p.parent == self {
+			if p, err := procstat.Read("/proc", pid); err == nil && p.Parent == self {
 				pids = append(pids, pid)
 			}
 		}
 	}
 	return pids
-}
-
-// process holds the fields of proc_pid_stat(5) that are needed.
-type process struct {
-	parent int
-	began  uint64 // ticks
-}
-
-func processOf(pid int) (process, bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return process{}, false
-	}
-	return parseProcess(string(b))
-}
-
-// parseProcess reads /proc/PID/stat, as in
-//
-//	812 (sleep (1)) S 1 812 0 0 -1 4228364 131 0 0 0 0 0 0 0 20 0 1 0 3014 ...
-func parseProcess(s string) (process, bool) {
-	f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
-	if len(f) < 20 {
-		return process{}, false
-	}
-	parent, err := strconv.Atoi(f[1])
-	began, err2 := strconv.ParseUint(f[19], 10, 64)
-	if err != nil || err2 != nil {
-		return process{}, false
-	}
-	return process{parent: parent, began: began}, true
 }

@@ -181,22 +181,3 @@ func TestOrphansAreReaped(t *testing.T) {
 	}
 	until(t, "gone: an orphan that has ended", func() bool { return !alive([]int{pid}) })
 }
-
-func FuzzProcess(f *testing.F) {
-	if b, err := os.ReadFile("/proc/self/stat"); err == nil {
-		f.Add(string(b))
-	}
-	f.Add("1 () ) Z 1 1 1")
-	f.Fuzz(func(t *testing.T, s string) {
-		if p, ok := parseProcess(s); !ok && p != (process{}) {
-			t.Errorf("%+v", p)
-		}
-	})
-}
-
-func TestProcessOf(t *testing.T) {
-	p, ok := processOf(os.Getpid())
-	if !ok || p.parent != os.Getppid() || p.began == 0 {
-		t.Errorf("%+v, %t", p, ok)
-	}
-}

@@ -9,18 +9,8 @@ import (
 	"testing"
 
 	"tare/host/cgroup"
+	"tare/internal/procstat"
 )
-
-// statSamples are real lines: cp's own, and one of a program with parentheses
-// and a space in its name.
-func statSamples(t testing.TB) []string {
-	t.Helper()
-	b, err := os.ReadFile("testdata/stat.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Split(strings.TrimSpace(string(b)), "\n")
-}
 
 // TestFindOthers: what another user runs may be in use.
 func TestFindOthers(t *testing.T) {
@@ -36,35 +26,8 @@ func TestFindOthers(t *testing.T) {
 	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
 	ours, _ := find("/proc", false)
 	for _, p := range ours {
-		if p.pid == cmd.Process.Pid {
+		if p.PID == cmd.Process.Pid {
 			t.Error("the process of another user is ours")
-		}
-	}
-}
-
-func TestParseStat(t *testing.T) {
-	var comms []string
-	for _, line := range statSamples(t) {
-		p, err := parseStat(line)
-		if err != nil {
-			t.Fatal(err)
-		}
-		// Column 22 of a line without a space in its name.
-		if f := strings.Fields(line); p.comm == "cp" && f[21] != "" && (p.start == 0 || f[0] == "" || p.parent == 0) {
-			t.Errorf("%+v of %s", p, line)
-		}
-		comms = append(comms, p.comm)
-	}
-	if want := []string{"cp", "w-a) (b"}; !slices.Equal(comms, want) {
-		t.Errorf("names %q, want %q", comms, want)
-	}
-	p, err := readProcess("/proc", os.Getpid())
-	if err != nil || p.pid != os.Getpid() || p.parent != os.Getppid() {
-		t.Errorf("this process: %+v, %v", p, err)
-	}
-	for _, bad := range []string{"", "1", "1 (x", "1 (x) S 1", "x (y) " + strings.Repeat("1 ", 30)} {
-		if p, err := parseStat(bad); err == nil {
-			t.Errorf("parseStat(%q) = %+v", bad, p)
 		}
 	}
 }
@@ -76,25 +39,17 @@ func TestZombie(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p, err := readProcess("/proc", cmd.Process.Pid)
-	if err != nil || p.ended {
+	p, err := procstat.Read("/proc", cmd.Process.Pid)
+	if err != nil || p.Ended {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if err := p.kill(t.Context()); err != nil {
+	if err := kill(t.Context(), p); err != nil {
 		t.Error(err)
 	}
-	if p, err := readProcess("/proc", cmd.Process.Pid); err != nil || !p.ended {
+	if p, err := procstat.Read("/proc", cmd.Process.Pid); err != nil || !p.Ended {
 		t.Errorf("before it is waited for: %+v, %v", p, err)
 	}
 	_ = cmd.Wait() // killed
-	for line, want := range map[string]bool{"1 (x) Z": true, "1 (x) S": false, "1 (x) X": true} {
-		if p, err := parseStat(line + strings.Repeat(" 1", 20)); err != nil || p.ended != want {
-			t.Errorf("%s: %+v, %v", line, p, err)
-		}
-	}
-	if p, err := parseStat("1 (x) Z" + strings.Repeat(" 2", 20)); err != nil || p.ended {
-		t.Errorf("other threads go on: %+v, %v", p, err)
-	}
 }
 
 func TestMarked(t *testing.T) {
@@ -109,12 +64,12 @@ func TestMarked(t *testing.T) {
 }
 
 func TestKillSparesALaterProcess(t *testing.T) {
-	p, err := readProcess("/proc", os.Getpid())
+	p, err := procstat.Read("/proc", os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.start-- // as if this were another's number, handed on
-	if err := p.kill(t.Context()); err != nil {
+	p.Start-- // as if this were another's number, handed on
+	if err := kill(t.Context(), p); err != nil {
 		t.Error(err)
 	}
 	// Still here.
@@ -179,17 +134,6 @@ func TestReadRuntimeRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	for _, line := range statSamples(f) {
-		f.Add(line)
-	}
-	f.Fuzz(func(t *testing.T, in string) {
-		if p, err := parseStat(in); err == nil && !strings.Contains(in, "("+p.comm+")") {
-			t.Errorf("name %q of %q", p.comm, in)
-		}
-	})
 }
 
 func FuzzParseHolder(f *testing.F) {

@@ -9,25 +9,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"tare/host/cgroup"
+	"tare/internal/procstat"
 )
 
 // Marker begins the environment variable of every process that was started for a sandbox.
 const Marker = cgroup.Marker + "="
-
-// process is a process that may be tare's. start distinguishes it from a later process with
-// the same number.
-type process struct {
-	pid    int
-	parent int
-	start  uint64 // clock ticks after boot
-	comm   string
-	ended  bool // a zombie: its parent has not waited for it, so there is nothing to remove
-}
 
 // processes ends the processes that are in tare's control groups or have the marker. It
 // searches again after killing, because one may have forked meanwhile.
@@ -36,7 +26,7 @@ func (c *cleaner) processes(ctx context.Context) {
 	if h, err := cgroup.Detect(); err == nil && !c.dry && !c.own {
 		h.Open(cgroup.Top).Thaw()
 	}
-	reported := map[process]bool{}
+	reported := map[procstat.Process]bool{}
 	for range rounds {
 		ours, unread := find("/proc", c.own)
 		fresh := 0
@@ -46,7 +36,7 @@ func (c *cleaner) processes(ctx context.Context) {
 			}
 			reported[p] = true
 			fresh++
-			c.item(ctx, KindProcess, fmt.Sprintf("%d (%s)", p.pid, p.comm), func(ctx context.Context) error { return p.kill(ctx) })
+			c.item(ctx, KindProcess, fmt.Sprintf("%d (%s)", p.PID, p.Name), func(ctx context.Context) error { return kill(ctx, p) })
 		}
 		if c.dry || fresh == 0 {
 			if unread > 0 && !c.own && os.Geteuid() != 0 {
@@ -61,7 +51,7 @@ func (c *cleaner) processes(ctx context.Context) {
 // that started it. unread counts the processes whose environment it may not read. Those of
 // an ordinary user are found by the marker alone, since the control groups are root's; and by
 // that user alone, since root does not see whether their run is alive.
-func find(proc string, own bool) (ours []process, unread int) {
+func find(proc string, own bool) (ours []procstat.Process, unread int) {
 	member := map[int]bool{}
 	if h, err := cgroup.Detect(); err == nil && !own {
 		for _, h := range h.Everywhere() {
@@ -78,8 +68,8 @@ func find(proc string, own bool) (ours []process, unread int) {
 		if err != nil || slices.Contains(self, pid) {
 			continue
 		}
-		p, err := readProcess(proc, pid)
-		if err != nil || p.ended {
+		p, err := procstat.Read(proc, pid)
+		if err != nil || p.Ended {
 			continue
 		}
 		env, err := os.ReadFile(filepath.Join(proc, e.Name(), "environ")) //nolint:gosec // /proc
@@ -91,7 +81,7 @@ func find(proc string, own bool) (ours []process, unread int) {
 			ours = append(ours, p)
 		}
 	}
-	slices.SortFunc(ours, func(a, b process) int { return a.pid - b.pid })
+	slices.SortFunc(ours, func(a, b procstat.Process) int { return a.PID - b.PID })
 	return ours, unread
 }
 
@@ -100,63 +90,25 @@ func lineage() []int {
 	var out []int
 	for pid := os.Getpid(); pid > 0 && !slices.Contains(out, pid); {
 		out = append(out, pid)
-		p, err := readProcess("/proc", pid)
+		p, err := procstat.Read("/proc", pid)
 		if err != nil {
 			break
 		}
-		pid = p.parent
+		pid = p.Parent
 	}
 	return out
 }
 
-func readProcess(proc string, pid int) (process, error) {
-	b, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat")) //nolint:gosec // /proc
-	if err != nil {
-		return process{}, err
-	}
-	return parseStat(string(b))
-}
-
-// parseStat reads /proc/PID/stat (proc_pid_stat(5)). The name is in parentheses and may
-// contain any character, including parentheses.
-func parseStat(s string) (process, error) {
-	open, shut := strings.IndexByte(s, '('), strings.LastIndexByte(s, ')')
-	if open < 1 || shut < open {
-		return process{}, errors.New("stat: no name in parentheses")
-	}
-	f := strings.Fields(s[shut+1:])
-	const status, parent, threads, start = 0, 4 - 3, 20 - 3, 22 - 3 // fields are counted from 1; the state is the third
-	if len(f) <= start {
-		return process{}, fmt.Errorf("stat: %d fields after the name, want more than %d", len(f), start)
-	}
-	p := process{comm: s[open+1 : shut]}
-	// A first thread that has ended is a zombie while others of its process go on.
-	p.ended = f[status] == "X" || f[status] == "Z" && (f[threads] == "1" || f[threads] == "0")
-	var errs [3]error
-	p.pid, errs[0] = strconv.Atoi(strings.TrimSpace(s[:open]))
-	p.parent, errs[1] = strconv.Atoi(f[parent])
-	p.start, errs[2] = strconv.ParseUint(f[start], 10, 64)
-	if err := errors.Join(errs[:]...); err != nil {
-		return process{}, fmt.Errorf("stat: %w", err)
-	}
-	return p, nil
-}
-
-// kill ends the process and waits for its end. It opens the descriptor first and compares
-// the start time then, so that a signal never reaches another process with the same number.
-func (p process) kill(ctx context.Context) error {
-	fd, err := unix.PidfdOpen(p.pid, 0)
-	if errors.Is(err, unix.ESRCH) {
+// kill ends the process and waits for its end.
+func kill(ctx context.Context, p procstat.Process) error {
+	fd, err := p.Open()
+	if errors.Is(err, os.ErrProcessDone) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("killing: %w%s", err, rootHint(err))
 	}
 	defer func() { _ = unix.Close(fd) }()
-	now, err := readProcess("/proc", p.pid)
-	if err != nil || now.start != p.start {
-		return nil // ended meanwhile
-	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("killing: %w%s", err, rootHint(err))
 	}

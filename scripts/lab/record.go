@@ -1,16 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/procstat"
 )
 
 // record is one process. The number alone does not name it, for numbers are used again; the
@@ -24,12 +23,12 @@ type record struct {
 
 // newRecord is the record of this process.
 func newRecord(name string) (record, error) {
-	start, err := startTime(os.Getpid())
+	p, err := procstat.Read("/proc", os.Getpid())
 	if err != nil {
 		return record{}, err
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return record{name, os.Getpid(), start, strings.TrimSpace(string(boot))}, err
+	return record{name, p.PID, p.Start, strings.TrimSpace(string(boot))}, err
 }
 
 // save writes the record: whole or not at all.
@@ -42,29 +41,6 @@ func (r record) save(path string) error {
 		return err
 	}
 	return os.Rename(path+".new", path)
-}
-
-// startTime reads when a process started.
-func startTime(pid int) (uint64, error) {
-	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return 0, err
-	}
-	return parseStart(b)
-}
-
-// parseStart reads a stat file. The program's name, in parentheses, may have any character.
-func parseStart(stat []byte) (uint64, error) {
-	i := bytes.LastIndexByte(stat, ')')
-	if i < 0 {
-		return 0, fmt.Errorf("a stat file without a name: %q", stat)
-	}
-	const after = 22 - 3 // the first field after the name is the third
-	fields := bytes.Fields(stat[i+1:])
-	if len(fields) <= after {
-		return 0, fmt.Errorf("a stat file of %d fields", len(fields)+2)
-	}
-	return strconv.ParseUint(string(fields[after]), 10, 64)
 }
 
 // alive says whether that very process still runs. A zombie does not run.
@@ -88,21 +64,13 @@ func (r record) open() (int, error) {
 	if strings.TrimSpace(string(boot)) != r.Boot {
 		return -1, os.ErrProcessDone
 	}
-	fd, err := unix.PidfdOpen(r.PID, 0)
-	if err != nil {
-		return -1, err
-	}
-	if start, err := startTime(r.PID); err != nil || start != r.Start {
-		_ = unix.Close(fd)
-		return -1, os.ErrProcessDone
-	}
-	return fd, nil
+	return procstat.Process{PID: r.PID, Start: r.Start}.Open()
 }
 
 // kill kills the process, if it still runs.
 func (r record) kill() error {
 	fd, err := r.open()
-	if errors.Is(err, os.ErrProcessDone) || errors.Is(err, unix.ESRCH) {
+	if errors.Is(err, os.ErrProcessDone) {
 		return nil
 	}
 	if err != nil {

@@ -6,24 +6,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-)
 
-func TestStartTime(t *testing.T) {
-	for _, c := range []struct {
-		stat string
-		want uint64
-		ok   bool
-	}{
-		{"12 (etcd) S 1 12 12 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 9 0 4711 100 200", 4711, true},
-		{"12 (a) b (c) S 1 12 12 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 9 0 4712 100 200", 4712, true},
-		{"12 (etcd) S 1 12", 0, false},
-		{"", 0, false},
-	} {
-		if got, err := parseStart([]byte(c.stat)); got != c.want || (err == nil) != c.ok {
-			t.Errorf("%q: %d, %v", c.stat, got, err)
-		}
-	}
-}
+	"tare/internal/procstat"
+)
 
 // A record is of one process, not of whoever has its number.
 func TestRecord(t *testing.T) {
@@ -40,9 +25,11 @@ func TestRecord(t *testing.T) {
 		t.Error("this process is not alive")
 	}
 	r.PID = cmd.Process.Pid
-	if r.Start, err = startTime(r.PID); err != nil {
+	p, err := procstat.Read("/proc", r.PID)
+	if err != nil {
 		t.Fatal(err)
 	}
+	r.Start = p.Start
 	for _, other := range []record{
 		{r.Name, r.PID, r.Start + 1, r.Boot},
 		{r.Name, r.PID, r.Start, "another boot"},

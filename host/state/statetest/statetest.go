@@ -41,6 +41,7 @@ func HostLock(t testing.TB) {
 		t.Skip("needs root: control groups and namespaces")
 	}
 	var untidy time.Time // when only remains began to hinder
+	told := false
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		l, err := state.Hold(rootless.RunDir(), "test "+t.Name())
 		if err == nil && remains(t) {
@@ -65,6 +66,10 @@ func HostLock(t testing.TB) {
 		}
 		if _, ok := errors.AsType[*claim.HeldError](err); !ok {
 			t.Fatal(err)
+		}
+		if !told {
+			told = true
+			t.Log("waiting:", err)
 		}
 		if time.Since(begin) > wait {
 			t.Fatalf("waited %v: %v", wait, err)
