@@ -55,14 +55,8 @@ func (p *Player) time(cell record.Cell) time.Duration {
 	c.Load.Warmup, c.Load.Duration = min(paceWarmup, c.Load.Warmup), min(paceDuration, c.Load.Duration)
 	part := c.Load.Warmup + c.Load.Duration
 	began := time.Now()
-	if !simulate(c) {
+	if _, err := model.Run(c); err != nil {
 		return 0
 	}
 	return time.Duration(float64(time.Since(began)) * whole / part)
-}
-
-// simulate runs the model for its time alone.
-func simulate(c model.Config) bool {
-	_, err := model.Run(c)
-	return err == nil
 }

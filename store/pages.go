@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/encoding/delta"
@@ -73,7 +74,7 @@ func (c *chunk) next() (data []byte, values int, enc format.Encoding, err error)
 		if h.CompressedPageSize < 0 || h.CompressedPageSize > maxPage || h.UncompressedPageSize < 0 || h.UncompressedPageSize > maxPage {
 			return nil, 0, 0, badPage("a page says it has %d bytes, %d in the file; tare reads up to %d", h.UncompressedPageSize, h.CompressedPageSize, maxPage)
 		}
-		c.raw = grown(c.raw, int(h.CompressedPageSize))
+		c.raw = slices.Grow(c.raw[:0], int(h.CompressedPageSize))[:h.CompressedPageSize]
 		if _, err := io.ReadFull(c.in, c.raw); err != nil {
 			return nil, 0, 0, badPage("a page ends early: %w", err)
 		}
@@ -121,13 +122,6 @@ func (c *chunk) next() (data []byte, values int, enc format.Encoding, err error)
 		c.left -= int64(n)
 		return data, int(n), enc, nil
 	}
-}
-
-func grown(b []byte, n int) []byte {
-	if cap(b) < n {
-		return make([]byte, n)
-	}
-	return b[:n]
 }
 
 // text takes one text from a page and returns its number. The length precedes the text.

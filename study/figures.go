@@ -65,15 +65,11 @@ type askedFigure struct {
 
 const figureHint = "write value, best of FACTOR, gain of FACTOR, fewest 90% of FACTOR, or LEVEL over LEVEL"
 
-func figureKeys() []string {
-	return []string{"figure", "response", "workload", "rows", "columns", "total", "where"}
-}
-
 // figure reads an entry of tables that has the key figure.
 func (d *draft) figure(p pair) {
 	f := askedFigure{Figure: Figure{Name: p.key.Value}, at: p.key}
 	before := len(d.errs) + d.extra
-	keys := d.keys(p.val, "table "+f.Name, figureKeys()...)
+	keys := d.keys(p.val, "table "+f.Name, "figure", "response", "workload", "rows", "columns", "total", "where")
 	f.figure, f.total = keys["figure"].val, keys["total"].val
 	f.Response, f.response = d.tableResponse(p, keys)
 	whole := d.figureText(&f)

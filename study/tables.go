@@ -42,11 +42,6 @@ type asked struct {
 	rows                  []*yaml.Node // beside Table.Rows
 }
 
-// tableKeys has figure for suggestions: an entry that has it is not a summary table.
-func tableKeys() []string {
-	return []string{"response", "workload", "rows", "columns", "where", "figure"}
-}
-
 // tables reads the section: names, and levels where there are any.
 func (d *draft) tables(n *yaml.Node) {
 	for _, p := range d.entries(d.mapping(n, "tables"), "tables") {
@@ -59,7 +54,8 @@ func (d *draft) tables(n *yaml.Node) {
 			continue
 		}
 		before := len(d.errs) + d.extra
-		keys := d.keys(p.val, "table "+t.Name, tableKeys()...)
+		// figure is for suggestions: an entry that has it is not a summary table.
+		keys := d.keys(p.val, "table "+t.Name, "response", "workload", "rows", "columns", "where", "figure")
 		t.Response, t.response = d.tableResponse(p, keys)
 		rows, nodes, whole := d.factorNames(keys["rows"].val, "rows")
 		t.Rows, t.rows = rows, nodes

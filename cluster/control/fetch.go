@@ -26,11 +26,7 @@ func wanted(line string) (name, token string, ok bool) {
 	if len(words) != 3 || words[0] != "GET" || words[2] != "HTTP/1.1" {
 		return "", "", false
 	}
-	return cutPath(words[1])
-}
-
-func cutPath(path string) (name, token string, ok bool) {
-	name, token, ok = strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	name, token, ok = strings.Cut(strings.TrimPrefix(words[1], "/"), "/")
 	return name, token, ok && name != "" && token != ""
 }
 

@@ -116,12 +116,7 @@ func clusterBases() []sandbox.Definable {
 	return []sandbox.Definable{pod.New(pod.Class{Name: sandbox.Native}, nil, nil, nil), kubevirt.New(nil, nil, nil, nil)}
 }
 
-// readStudy reads and checks a study file.
-func readStudy(file string, sets []string) (*study.Study, study.Catalogue, error) {
-	return readStudyOf(offered, file, sets)
-}
-
-// readStudyOf is readStudy where a study can be made of other things.
+// readStudyOf reads a study file and checks it against what a study can be made of.
 func readStudyOf(offers func() (study.Catalogue, error), file string, sets []string) (*study.Study, study.Catalogue, error) {
 	cat, err := offers()
 	if err != nil {

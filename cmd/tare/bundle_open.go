@@ -22,7 +22,7 @@ import (
 func (a *app) takesBundles(cmd *cobra.Command) *cobra.Command {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !anyBundle(args) {
+		if !slices.ContainsFunc(args, bundle.Is) {
 			return run(cmd, args)
 		}
 		return a.stoppable(cmd.Context(), func(ctx context.Context) error {
@@ -44,10 +44,6 @@ func (a *app) takesBundles(cmd *cobra.Command) *cobra.Command {
 		})
 	}
 	return cmd
-}
-
-func anyBundle(args []string) bool {
-	return slices.ContainsFunc(args, bundle.Is)
 }
 
 // unpacked unpacks a bundle to a private place. remove is never nil. The folder

@@ -42,7 +42,7 @@ func (a *app) planVerb() *cobra.Command {
 				}
 				return a.planOnCluster(cmd.Context(), args[0], f)
 			}
-			st, cat, err := readStudy(args[0], f.sets)
+			st, cat, err := readStudyOf(offered, args[0], f.sets)
 			if err != nil {
 				return err
 			}

@@ -385,17 +385,12 @@ func environment(text string) string {
 	return text + "=" + os.Getenv(text)
 }
 
-// weighFolder holds the results that the user gave no folder.
-func weighFolder() string {
-	return filepath.Join(host.DefaultDirs().Cache, "weigh")
-}
-
 // weighKept is how many results without a folder of their own are kept.
 const weighKept = 20
 
 // newWeighFolder names the folder of new results and removes the oldest of those that nobody named.
 func newWeighFolder(label string, now time.Time) (string, error) {
-	base := weighFolder()
+	base := filepath.Join(host.DefaultDirs().Cache, "weigh")
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return "", fmt.Errorf("cannot make the folder for results: %w; name another with -o", err)
 	}

@@ -17,10 +17,6 @@ type readings struct {
 	trials map[string]map[int]*record.Trial // by Cell.Key and block
 }
 
-func newReadings(src Source) readings {
-	return readings{level: src.Result.Level, trials: src.Result.Counting(src.Trials)}
-}
-
 // of returns a response's value by block.
 func (r readings) of(cell record.Cell, response string) map[int]float64 {
 	out := make(map[int]float64)

@@ -56,7 +56,7 @@ type builder struct {
 // out, and why. Errors are *UnknownError and *UsageError; a result of no figures
 // comes with notes alone.
 func Build(src Source, opt Options) ([]Figure, []string, error) {
-	b := &builder{src: src, opt: opt, readings: newReadings(src), base: make(map[string]record.Cell),
+	b := &builder{src: src, opt: opt, readings: readings{level: src.Result.Level, trials: src.Result.Counting(src.Trials)}, base: make(map[string]record.Cell),
 		levels: make(map[string][]string), varied: make(map[string]map[string]int), named: make(map[record.Level]string)}
 	b.learn()
 	if err := b.check(); err != nil {
