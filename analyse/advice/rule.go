@@ -81,8 +81,8 @@ func Loads() []Load { return loaded().Workloads }
 // PatchesFor lists what patches are for, in the order in which they are shown.
 func PatchesFor() []string { return []string{"pod", "kubevirt", "runtime", "study", "shell"} }
 
-// loaded reads the embedded rules once. That they are well is a test's to say; here
-// bad ones are none.
+// loaded reads the embedded rules once. A test checks that they can be read; here
+// those that cannot are left out.
 func loaded() table {
 	t, err := embedded()
 	if err != nil {

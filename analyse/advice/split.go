@@ -65,7 +65,7 @@ func (b *builder) part(g *group, list []*subject, prior stat.Prior) *group {
 }
 
 // losers are a group's subjects whose own cell was measured with the chosen setting, and
-// is surely worse with it. Of a group that nobody is advised to change there are none.
+// is surely worse with it. A group that nobody is advised to change has no losers.
 func (b *builder) losers(g *group, prior stat.Prior) []*subject {
 	if g.chosen == nil || g.chosen.against() {
 		return nil

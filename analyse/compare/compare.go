@@ -37,7 +37,7 @@ import (
 type Question string
 
 // Auto asks treatments for their cost and baselines, which have none, for their
-// level. The cost of a study without treatments is no question: it is asked for
+// level. A study without treatments has no cost, so it is asked for
 // levels.
 const (
 	Auto  Question = "auto"

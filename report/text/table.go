@@ -28,8 +28,8 @@ type grid struct {
 const gap = 2
 
 // render lays a grid out in width columns: cells on one line; else on two; else
-// in several tables, each with as many columns as fit; else, when not one column
-// fits beside the keys, as a list.
+// in several tables, each with as many columns as fit. If no column fits beside the
+// keys, it is a list.
 func (g grid) render(o Options) string {
 	if g.sparing && sum(g.widths(false)) > o.width() {
 		bare := g.bare(o)
@@ -64,7 +64,7 @@ func (g grid) render(o Options) string {
 	return strings.Join(parts, "\n")
 }
 
-// bare leaves out what there is no room for: the last columns too.
+// bare leaves out what does not fit into the width, at last the last columns.
 func (g grid) bare(o Options) grid {
 	rows := make([][]section.Cell, len(g.rows))
 	for i, r := range g.rows {

@@ -238,7 +238,7 @@ type effects struct {
 	only float64 // each treatment is slower by this; 0: mixed
 }
 
-// draw gives ln of the true ratio by stratum and treatment. Of mixed effects half are none, a
+// draw gives ln of the true ratio by stratum and treatment. Of mixed effects half are 0, a
 // tenth each 5 and 10 %, the rest from 0 to 30 %. Most of one treatment go the same way, as
 // those of a sandbox do.
 func (e effects) draw(r *rand.Rand, s shape) [][]float64 {
