@@ -110,7 +110,7 @@ func (b *Bridge) make() error {
 	if err := Remove(Prefix + "-" + bridgeName); err != nil {
 		return err
 	}
-	if err := create(nsPath(bridgeName)); err != nil {
+	if err := Create(nsPath(bridgeName)); err != nil {
 		return err
 	}
 	err := within(nsPath(bridgeName), func(h *netlink.Handle) error {
@@ -174,7 +174,7 @@ func (b *Bridge) Attach(name string) (sandbox.Network, error) {
 		return sandbox.Network{}, err
 	}
 	path := nsPath(name)
-	if err := create(path); err != nil {
+	if err := Create(path); err != nil {
 		b.free(name)
 		return sandbox.Network{}, err
 	}

@@ -72,9 +72,9 @@ func onThread(f func() error) error {
 	return <-done
 }
 
-// create makes a network namespace and binds it to a new file, as
+// Create makes a network namespace and binds it to a new file, as
 // `ip netns add` does.
-func create(path string) error {
+func Create(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // the mode that ip netns gives it
 		return fmt.Errorf("network: %w; run as root", err)
 	}

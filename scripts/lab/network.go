@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -30,8 +29,8 @@ func makeNetwork() error {
 		names = append(names, n.name)
 	}
 	for _, name := range names {
-		if err := makeNamespace(namespace(name)); err != nil {
-			return fmt.Errorf("cannot make the network namespace %s: %w", namespace(name), err)
+		if err := network.Create(namespace(name)); err != nil {
+			return err
 		}
 		err := network.Enter(namespace(name), func() error {
 			lo, err := netlink.LinkByName("lo")
@@ -53,26 +52,6 @@ func makeNetwork() error {
 		}
 	}
 	return nil
-}
-
-// makeNamespace makes a network namespace and binds it to a file.
-func makeNamespace(file string) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // the mode that ip netns gives it
-		return err
-	}
-	if err := os.WriteFile(file, nil, 0o400); err != nil {
-		return err
-	}
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // for good: the thread ends with this goroutine
-		err := unix.Unshare(unix.CLONE_NEWNET)
-		if err == nil {
-			err = unix.Mount("/proc/thread-self/ns/net", file, "", unix.MS_BIND, "")
-		}
-		done <- err
-	}()
-	return <-done
 }
 
 const bridgeName = "nodes"
