@@ -339,7 +339,7 @@ func (t *trial) advise(d *Doubt, a asked) {
 	d.Why = fmt.Sprintf("the interval reaches the limit, %.6g, and a true change of %.4g would break the gate in %.0f %% only", cost(d.Limit), cost(a.wanted()), 100*d.Power)
 	if b := t.breaking(a, c); b > 0 && !math.IsInf(b, 0) {
 		d.Breaks = b
-		d.Why += fmt.Sprintf(", one of %.3g in %.0f %%", b, 100*t.power)
+		d.Why += fmt.Sprintf(", one of %.3g in %.0f %%", cost(b), 100*t.power)
 	}
 	if k := t.row.A.Results + t.row.B.Results; k > 0 {
 		each := float64(k) / 2

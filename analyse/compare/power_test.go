@@ -1,12 +1,14 @@
 package compare
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"tare/record"
+	"tare/study"
 )
 
 // equal measures a study twice on machines that scatter like this, with so many blocks; all
@@ -90,6 +92,32 @@ func TestNoisyGate(t *testing.T) {
 	a, b = equal(2, 0.08, int(1.3*need), 1)
 	if got := doubts(t, mustCompare(t, a, b, Options{Question: Cost}), a, b, "worse than 5%", 0.8); len(got) > 1 {
 		t.Errorf("with %d blocks %d rows cannot be judged: %+v", int(1.3*need), len(got), got)
+	}
+}
+
+// TestDoubtOfRate: both changes that a doubt tells are in the unit of the limit, as costs, also
+// where a higher value is better and the ratio falls.
+func TestDoubtOfRate(t *testing.T) {
+	a, b := equal(1, 0.08, 4, 1)
+	res := mustCompare(t, a, b, Options{Question: Cost, Describe: func(study.Workload) []record.Response {
+		return []record.Response{{Name: "time", Unit: record.Second, Better: record.Higher}}
+	}})
+	got := doubts(t, res, a, b, "worse than 5%", 0.8)
+	if len(got) == 0 {
+		t.Fatal("no row is in doubt")
+	}
+	for _, d := range got {
+		var limit, weak, breaks float64
+		if _, err := fmt.Sscanf(d.Why, "the interval reaches the limit, %g, and a true change of %g", &limit, &weak); err != nil {
+			t.Fatalf("%s: %v", d.Why, err)
+		}
+		_, last, _ := strings.Cut(d.Why, ", one of ")
+		if _, err := fmt.Sscanf(last, "%g in 80", &breaks); err != nil {
+			t.Fatalf("%s: %v", d.Why, err)
+		}
+		if limit != 1.05 || weak <= limit || breaks <= weak || d.Breaks >= 1 {
+			t.Errorf("%s; breaks %g", d.Why, d.Breaks)
+		}
 	}
 }
 
