@@ -45,7 +45,9 @@ func daysOf(of []About) int {
 // sameDay warns of results of one side that were measured on one day.
 func sameDay(x *About, side string, say func(string, ...any)) {
 	switch {
-	case x.Days == 0 || x.Days == len(x.Results):
+	case len(x.Results) == 0 || x.Days == len(x.Results):
+	case x.Days == 0:
+		say("it is not known when each of the %d results of %s began: if they are of one day, they tell nothing of how days differ, and the interval may be too narrow", len(x.Results), side)
 	case x.Days > 1:
 		say("the %d results of %s are of %d days only: results that begin less than 12 hours apart count as one day, so the interval may be too narrow; measure each on a day of its own", len(x.Results), side, x.Days)
 	default:

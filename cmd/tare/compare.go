@@ -34,7 +34,7 @@ type compareFlags struct {
 func (a *app) compareVerb() *cobra.Command {
 	var f compareFlags
 	cmd := &cobra.Command{
-		Use:   "compare A B | --a DIR... --b DIR...",
+		Use:   "compare A B | --a DIR [--a DIR]... --b DIR [--b DIR]...",
 		Short: "Compare results of the same study: before and after",
 		Args:  f.checkArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -87,7 +87,7 @@ func (f *compareFlags) checkArgs(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case len(args) > 0:
-		return coded(exitUsage, "give either two results folders, or --a and --b; %q is neither", args[0])
+		return coded(exitUsage, "%q has no flag; with several results a side, write --a or --b before each folder: --a DIR --a DIR --b DIR --b DIR", args[0])
 	case len(f.a) == 0 || len(f.b) == 0:
 		return coded(exitUsage, "both sides need a results folder: --a DIR --b DIR")
 	}
