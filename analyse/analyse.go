@@ -125,11 +125,17 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	a.epochs(r)
 	a.betweenNodes(r)
 	a.modelled(r)
-	r.Reason = a.plan.Reason()
+	r.Reason, r.Left = a.plan.Reason(), a.plan.Remaining(nil)
+	if r.Reason == "" && a.imported() {
+		r.Reason, r.Left = unequal, plan.Progress{Done: r.Left.Done}
+	}
 	r.Finished = r.Reason != ""
-	r.Left = a.plan.Remaining(nil)
 	return r
 }
+
+// unequal is the reason of an imported result whose cells have different numbers of blocks. Nothing
+// can be added to it, and nobody knows why the other tool made fewer of some.
+const unequal = "all that was imported; cells have different numbers of blocks, so if some ended because they looked precise, their intervals are too narrow"
 
 // treatments lists the columns in the study's order.
 func (a *analysis) treatments() []Treatment {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -376,4 +377,24 @@ func TestBelowNoise(t *testing.T) {
 // them.
 func native() map[string]record.Traits {
 	return map[string]record.Traits{"process": {Family: record.FamilyNative}}
+}
+
+// TestImportedUnequal: imported cells with different numbers of blocks are all that there is. Tare
+// measures no more of them, so nothing is left to do.
+func TestImportedUnequal(t *testing.T) {
+	st := makeStudy()
+	trials := play(st, nil, outcome)
+	trials = slices.DeleteFunc(trials, func(t record.Trial) bool {
+		w, _ := t.Cell.Get("workload")
+		return t.Block > 2 && w == "rr"
+	})
+	if r := Analyse(st, trials, nil, Describe(describe)); r.Finished || r.Left.AtMost == 0 {
+		t.Fatalf("a study that lacks blocks is finished: %q, %+v", r.Reason, r.Left)
+	}
+	for i := range trials {
+		trials[i].Facts = map[string]string{toolFact: "csv"}
+	}
+	if r := Analyse(st, trials, nil, Describe(describe)); !r.Finished || r.Reason != unequal || r.Left.AtMost != 0 || r.Left.Done != len(trials) {
+		t.Errorf("imported: %q, %+v", r.Reason, r.Left)
+	}
 }

@@ -140,7 +140,9 @@ func (n *needs) read(st *study.Study, earlier *Result, trials []record.Trial) {
 			continue
 		}
 		key := t.Cell.Key()
-		n.took[key] = append(n.took[key], t.Duration.Seconds())
+		if t.Duration > 0 { // an imported trial has none
+			n.took[key] = append(n.took[key], t.Duration.Seconds())
+		}
 		if s := st.Sentinel; s != nil && key == s.Cell.Key() && len(s.Workload.Responses) > 0 {
 			if v, ok := t.Sample(s.Workload.Responses[0]); ok {
 				watched = append(watched, stat.Pair{Base: 1, Other: v})

@@ -59,6 +59,14 @@ func TestNeeds(t *testing.T) {
 	if sum, never := NeedTime(got); sum < 3*(11+10)*time.Second || never != 0 {
 		t.Errorf("%s in all, %d never", sum, never)
 	}
+	for i := range trials {
+		trials[i].Duration = 0 // imported
+	}
+	for _, n := range Needs(more, 0.01, r, trials, func(record.Cell) time.Duration { return 5 * time.Second }) {
+		if want := map[bool]time.Duration{true: 20 * time.Second, false: 15 * time.Second}[n.Workload == "rr"]; n.Workload != "extra" && n.Block != want {
+			t.Errorf("%s: a block takes %s, want %s", n.Cell, n.Block, want)
+		}
+	}
 	if none := Needs(more, 0.01, &Result{}, nil, func(record.Cell) time.Duration { return time.Second }); none[0].Blocks != 0 || none[0].From != "" || math.IsNaN(none[0].Scatter) {
 		t.Errorf("nothing is known: %+v", none[0])
 	}

@@ -13,23 +13,25 @@ import (
 // scatter stays as it is.
 type Shortage struct {
 	Blocks  int           `json:"blocks"`            // more
-	Time    time.Duration `json:"time"`              // of its trials and the baseline's in them
+	Time    time.Duration `json:"time"`              // of its trials and the baseline's in them; 0: not known, as for imported trials
 	Yielded bool          `json:"yielded,omitempty"` // it stopped early, so that other rows could be decided
 }
 
-// String says it: "about 14 more blocks, 6 min".
+// String says it: "about 14 more blocks, 6 min". It leaves out a time that is not known.
 func (s *Shortage) String() string {
-	t := fmt.Sprintf("%.0f s", math.Ceil(s.Time.Seconds()))
-	if s.Time > 90*time.Second {
-		t = fmt.Sprintf("%.0f min", math.Ceil(s.Time.Minutes()))
-	}
-	if s.Time > 90*time.Minute {
-		t = fmt.Sprintf("%.0f h", math.Ceil(s.Time.Hours()))
-	}
+	blocks := fmt.Sprintf("about %d more blocks", s.Blocks)
 	if s.Blocks == 1 {
-		return "about 1 more block, " + t
+		blocks = "about 1 more block"
 	}
-	return fmt.Sprintf("about %d more blocks, %s", s.Blocks, t)
+	switch {
+	case s.Time == 0:
+		return blocks
+	case s.Time > 90*time.Minute:
+		return fmt.Sprintf("%s, %.0f h", blocks, math.Ceil(s.Time.Hours()))
+	case s.Time > 90*time.Second:
+		return fmt.Sprintf("%s, %.0f min", blocks, math.Ceil(s.Time.Minutes()))
+	}
+	return fmt.Sprintf("%s, %.0f s", blocks, math.Ceil(s.Time.Seconds()))
 }
 
 // shortage says, once a stratum has ended, what an undecided comparison of its first response would
