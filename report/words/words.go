@@ -234,7 +234,7 @@ func survivors(d *analyse.Discoveries) string {
 
 // Exaggerated names the differences whose ratio is likely too far from 1, because of all
 // differences those are called that came out large: the corrected effect is less than nine
-// tenths of the measured one. "" where there is none.
+// tenths of the measured one. The ratios are costs, as in the tables. "" where there is none.
 func Exaggerated(r *analyse.Result) string {
 	const most = 4
 	var named []string
@@ -245,7 +245,9 @@ func Exaggerated(r *analyse.Result) string {
 			continue
 		}
 		if n++; n <= most {
-			named = append(named, fmt.Sprintf("%s %s %.3g instead of %.3g", Stratum(r, c.Workload, c.Shared, nil), TreatmentOf(r, c.Treatment), c.Estimate.Shrunk, c.Estimate.Ratio))
+			measured, _, _ := c.Estimate.Cost(c.Response.Better)
+			corrected, _, _ := stat.Estimate{Ratio: c.Estimate.Shrunk}.Cost(c.Response.Better)
+			named = append(named, fmt.Sprintf("%s %s %.3g instead of %.3g", Stratum(r, c.Workload, c.Shared, nil), TreatmentOf(r, c.Treatment), corrected, measured))
 		}
 	}
 	if n == 0 {

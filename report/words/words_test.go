@@ -168,6 +168,11 @@ func TestExaggerated(t *testing.T) {
 	if got := Exaggerated(result(near, far)); !strings.HasPrefix(got, "One ratio is probably exaggerated") || !strings.Contains(got, "1.6 instead of 2") {
 		t.Error(got)
 	}
+	rate := of("a", throughput, 0.5, stat.Slower)
+	rate.Estimate.Shrunk = 1 / 1.6
+	if got := Exaggerated(result(rate)); !strings.Contains(got, "1.6 instead of 2") { // a cost, as in the tables
+		t.Error(got)
+	}
 	if got := Exaggerated(result(far, far, far, far, far, far)); !strings.HasPrefix(got, "6 ratios are ") || !strings.HasSuffix(got, "; 2 more (in --json).") {
 		t.Error(got)
 	}
