@@ -149,7 +149,7 @@ func most(st *study.Study) int {
 }
 
 // shippedRules are the sections stop of the study files in root/studies, without those that
-// another file or usualRules have already.
+// usualRules have already. A rule that several files have is one, with the names of all.
 func shippedRules(root string) ([]rule, error) {
 	files, err := filepath.Glob(filepath.Join(root, "studies", "*.yaml"))
 	if err != nil {
@@ -158,8 +158,7 @@ func shippedRules(root string) ([]rule, error) {
 	if len(files) == 0 {
 		return nil, fmt.Errorf("cannot find studies/*.yaml; run in the folder of the module")
 	}
-	var out []rule
-	known := append([]rule{}, usualRules()...)
+	known := usualRules()
 	for _, file := range files {
 		src, err := os.ReadFile(file) //nolint:gosec // the module's own studies
 		if err != nil {
@@ -179,19 +178,24 @@ func shippedRules(root string) ([]rule, error) {
 		if err != nil {
 			return nil, err
 		}
-		same := false
-		for _, k := range known {
+		same := -1
+		for i, k := range known {
 			other, err := k.parsed()
 			if err != nil {
 				return nil, err
 			}
-			same = same || reflect.DeepEqual(own, other)
+			if reflect.DeepEqual(own, other) {
+				same = i
+			}
 		}
-		if !same {
-			out, known = append(out, r), append(known, r)
+		switch usual := len(usualRules()); {
+		case same < 0:
+			known = append(known, r)
+		case same >= usual:
+			known[same].name += " and " + r.name
 		}
 	}
-	return out, nil
+	return known[len(usualRules()):], nil
 }
 
 // parsed is the rule as package study reads it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 )
 
 func ownRule() rule { return rule{"default", ""} }
@@ -67,7 +68,7 @@ func (l *lab) brief(u *unit) bool {
 	case u.shape.second:
 		return u.rule.name == "default" && (u.machine.name == "iid" || u.machine.loud > 0)
 	case u.shape.nested > 3:
-		return u.machine.name == "iid" && (u.rule.name == "kata-network" || u.rule.name == "fixed 5")
+		return u.machine.name == "iid" && (strings.Contains(u.rule.name, "kata-network") || u.rule.name == "fixed 5")
 	case u.machine.name == "iid":
 		return u.rule.name == "default" || u.rule.name == "fixed 5" || !large && u.shape.strata() >= 9
 	case u.machine.even > 0:

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -152,6 +153,17 @@ func TestShapes(t *testing.T) {
 				t.Errorf("%s has %d strata", s, n)
 			}
 		}
+	}
+}
+
+// TestShippedDesign: the short form has the largest shipped study, under its own rule. Other studies
+// may have that rule too.
+func TestShippedDesign(t *testing.T) {
+	l := testLab(t, 1)
+	if !slices.ContainsFunc(l.cases(), func(u unit) bool {
+		return u.shape.nested > 3 && strings.Contains(u.rule.name, "kata-network")
+	}) {
+		t.Error("no case is the study kata-network")
 	}
 }
 
