@@ -164,3 +164,69 @@ func TestLockThatIsALink(t *testing.T) {
 		t.Errorf("%q, %v", b, err)
 	}
 }
+
+// TestTrialOfManyRows: the rows of a trial are bounded, whatever its database says. The rest
+// of the folder is read.
+func TestTrialOfManyRows(t *testing.T) {
+	dir := altered(t, "WITH RECURSIVE e(n) AS (SELECT 1000 UNION ALL SELECT n + 1 FROM e WHERE n < 1070) "+
+		"INSERT INTO samples SELECT 1, n, 'x', '', 's', 'gauge', 1.0, printf('%.*c', 1000000, 'x') FROM e")
+	s, err := OpenReadOnly(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	trials, err := s.Trials()
+	if err != nil || len(trials) != 1 || trials[0].Seq != 2 {
+		t.Errorf("%d trials, %v", len(trials), err)
+	}
+	damage, err := s.Damage(t.Context())
+	if err != nil || len(damage) != 1 || damage[0].Name != "000001-1" || !strings.Contains(damage[0].Why, "more than 64 MiB of rows") {
+		t.Errorf("damage %v, %v", damage, err)
+	}
+}
+
+// TestBatchOfManyRows: trials that are too many for memory together are read in parts, in order.
+func TestBatchOfManyRows(t *testing.T) {
+	const n = batchSize + 21
+	s := newStore(t)
+	appendN(t, s, 1, n)
+	s.mostLoaded = 16 << 10
+	checkTrials(t, s, n)
+	if damage, err := s.Damage(t.Context()); err != nil || len(damage) > 0 {
+		t.Errorf("damage %v, %v", damage, err)
+	}
+}
+
+// TestManySamplesToAnalyse: what a reader keeps of all trials is bounded.
+func TestManySamplesToAnalyse(t *testing.T) {
+	s := newStore(t)
+	appendN(t, s, 1, 30)
+	s.mostPicked = 29 * (perTrial + 1)
+	n := 0
+	var last error
+	for _, err := range s.Some(t.Context(), Pick{}) {
+		n, last = n+1, err
+	}
+	if n > 30 || last == nil || !strings.Contains(last.Error(), "to analyse, which no study has") {
+		t.Errorf("%d trials, %v", n, last)
+	}
+	if all, err := s.Trials(); err != nil || len(all) != 30 {
+		t.Errorf("%d trials, %v", len(all), err)
+	}
+}
+
+// TestManySkips: the list of skipped cells is bounded.
+func TestManySkips(t *testing.T) {
+	s := newStore(t)
+	skips := make([]record.Skip, 100)
+	for i := range skips {
+		skips[i] = record.Skip{Cell: record.Cell{{Factor: "sandbox", Value: fmt.Sprint(i)}}, Reason: "no KVM"}
+	}
+	if err := s.SetSkips(t.Context(), skips); err != nil {
+		t.Fatal(err)
+	}
+	s.mostLoaded = 100 * minSkip
+	if _, err := s.Skips(); !errors.Is(err, errMuch) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -19,6 +19,17 @@ import (
 // batchSize is how many trials All holds at a time.
 const batchSize = 256
 
+// Bounds on memory: a database may come from someone else, and a bundle of one megabyte
+// unpacks to 200. A trial of tare has about 10 KiB of rows.
+const (
+	maxLoaded = 64 << 20  // bytes of rows that a loader holds
+	maxPicked = 8_000_000 // samples that Some picks in all; the reader usually keeps them
+	perTrial  = 8         // a trial takes as much memory as so many samples
+)
+
+// errMuch: trials have more rows than a loader may hold.
+var errMuch = fmt.Errorf("more than %d MiB of rows, which no study has", maxLoaded>>20)
+
 // Trials returns every stored trial in the order of execution. Use All for results that may
 // not fit in memory.
 func (s *Store) Trials() ([]record.Trial, error) {
@@ -73,34 +84,78 @@ func (s *Store) Some(ctx context.Context, pick Pick) iter.Seq2[record.Trial, err
 			loaded[w] = make(chan batch)
 			loading.Go(func() {
 				l := s.newLoader(pick)
-				for i := w; i+1 < len(bounds); i += len(loaded) {
-					trials, err := s.loadBatch(ctx, bounds[i], bounds[i+1], l)
+				give := func(b batch) bool {
 					select {
-					case loaded[w] <- batch{trials, err}:
+					case loaded[w] <- b:
+						return true
 					case <-stop:
+						return false
+					}
+				}
+				for i := w; i+1 < len(bounds); i += len(loaded) {
+					err := s.loadParts(ctx, bounds[i], bounds[i+1], l, give)
+					if !give(batch{err: err, last: true}) {
 						return
 					}
 				}
 			})
 		}
-		for i := range len(bounds) - 1 {
+		picked := 0
+		for i := 0; i+1 < len(bounds); {
 			b := <-loaded[i%len(loaded)]
+			if b.last {
+				i++
+			}
+			for k := range b.trials {
+				if picked += perTrial + len(b.trials[k].Samples); picked > s.mostPicked && !pick.All {
+					b.err = fmt.Errorf("they have more than %d trials or samples to analyse, which no study has; do not use these results", s.mostPicked)
+					break
+				}
+				if !yield(b.trials[k], nil) {
+					return
+				}
+			}
 			if b.err != nil {
 				yield(record.Trial{}, fmt.Errorf("read the trials in %s: %w", s.dir, b.err))
 				return
-			}
-			for i := range b.trials {
-				if !yield(b.trials[i], nil) {
-					return
-				}
 			}
 		}
 	}
 }
 
+// batch is some trials between two bounds, and whether they are the last there.
 type batch struct {
 	trials []record.Trial
 	err    error
+	last   bool
+}
+
+// loadParts gives the trials after the id first and up to last, in parts that fit into memory.
+// It leaves out a single trial that does not. give returns false if nobody wants more.
+func (s *Store) loadParts(ctx context.Context, first, last int64, l *loader, give func(batch) bool) error {
+	trials, err := s.loadBatch(ctx, first, last, l)
+	if !errors.Is(err, errMuch) {
+		if err == nil {
+			give(batch{trials: trials})
+		}
+		return err
+	}
+	var n, middle int64
+	var name string
+	if err := s.one(ctx, "SELECT count(*), max(name) FROM trials NOT INDEXED WHERE id > ? AND id <= ?", []any{first, last}, &n, &name); err != nil {
+		return err
+	}
+	if n < 2 {
+		s.note(Damage{DamagedTrial, name, "it has " + errMuch.Error()})
+		return nil
+	}
+	if err := s.one(ctx, "SELECT id FROM trials NOT INDEXED WHERE id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ?", []any{first, last, n/2 - 1}, &middle); err != nil {
+		return err
+	}
+	if err := s.loadParts(ctx, first, middle, l, give); err != nil {
+		return err
+	}
+	return s.loadParts(ctx, middle, last, l, give)
 }
 
 // bounds returns ids of trials that separate batches: a batch has the trials after one id and
@@ -145,6 +200,7 @@ type loaded struct {
 func (s *Store) loadRows(ctx context.Context, c *sql.Conn, first, last int64, l *loader) (out loaded, err error) {
 	index := make(map[int64]int)
 	var buf []byte
+	held := 0
 	for table, p := range l.parts {
 		at, i := int64(0), -1 // of the previous row: a trial's rows are consecutive
 		err := s.scan(ctx, c, p.query, []any{first, last}, func(row []driver.Value) error {
@@ -165,6 +221,9 @@ func (s *Store) loadRows(ctx context.Context, c *sql.Conn, first, last int64, l 
 			}
 			m := &out.list[i]
 			m.crc, buf = rowSum(m.crc, buf, byte(table), row) //nolint:gosec // there are eight tables
+			if held += len(buf); held > s.mostLoaded {
+				return errMuch
+			}
 			p.scan(fields{row, &m.bad}, &out.trials[i])
 			return nil
 		})

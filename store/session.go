@@ -293,6 +293,9 @@ func (s *Store) SetSkips(ctx context.Context, skips []record.Skip) error {
 	return nil
 }
 
+// minSkip is the memory of a skip beside its texts, in bytes.
+const minSkip = 64
+
 // Skips returns the cells that the host could not run.
 func (s *Store) Skips() ([]record.Skip, error) {
 	var out []record.Skip
@@ -304,11 +307,15 @@ func (s *Store) Skips() ([]record.Skip, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the skipped cells in %s: %w", s.dir, err)
 	}
+	held := 0
 	err = s.each(context.Background(), "SELECT cell, reason FROM skips ORDER BY ord", nil, func(r *sql.Rows) error {
 		var k record.Skip
 		var cell string
 		if err := r.Scan(&cell, &k.Reason); err != nil {
 			return err
+		}
+		if held += minSkip + len(cell) + len(k.Reason); held > s.mostLoaded {
+			return errMuch
 		}
 		// A cell's key has the escapes of Labels.
 		for _, p := range record.Labels(cell).Pairs() {

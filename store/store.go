@@ -106,17 +106,19 @@ var ErrReadOnly = errors.New("the results folder is open for reading only")
 
 // Store is one open results folder. It is safe for concurrent use.
 type Store struct {
-	dir      string
-	db       *sql.DB
-	root     *os.Root // reads of evidence cannot leave the folder
-	version  int
-	readers  int           // batches of trials that are loaded concurrently, each on a connection
-	patience time.Duration // for one query
-	writable bool
-	lock     *os.File
-	scratch  string // a private copy of the database, removed by Close
-	found    findings
-	aside    Aside
+	dir        string
+	db         *sql.DB
+	root       *os.Root // reads of evidence cannot leave the folder
+	version    int
+	readers    int           // batches of trials that are loaded concurrently, each on a connection
+	patience   time.Duration // for one query
+	mostLoaded int           // maxLoaded, except in tests
+	mostPicked int           // maxPicked, except in tests
+	writable   bool
+	lock       *os.File
+	scratch    string // a private copy of the database, removed by Close
+	found      findings
+	aside      Aside
 
 	mu       sync.Mutex // one Append at a time; guards the fields below
 	session  int64
@@ -433,7 +435,7 @@ func openDB(dir, address string) (*Store, error) {
 		_ = db.Close()
 		return nil, err
 	}
-	return &Store{dir: dir, db: db, root: root, readers: 1, patience: queryTime, codec: parquetzstd.Codec{Level: zstd.SpeedFastest}}, nil
+	return &Store{dir: dir, db: db, root: root, readers: 1, patience: queryTime, mostLoaded: maxLoaded, mostPicked: maxPicked, codec: parquetzstd.Codec{Level: zstd.SpeedFastest}}, nil
 }
 
 // Dir returns the folder.
