@@ -231,7 +231,8 @@ func TestSeriesOfEachStratumFirst(t *testing.T) {
 		t.Errorf("%d of %d are shown, and it says %q", shown, all, big.Omitted)
 	}
 	damaged := build(t, st, trials, func(*record.Trial, func([]record.Series)) error { return errors.New("damaged") })
-	if !strings.Contains(damaged.Omitted, "cannot be read") {
+	if said := damaged.Omitted; !strings.Contains(said, "cannot be read") || !strings.Contains(said, fmt.Sprintf(" %d-%d, ", trials[order[0]].Seq, trials[order[0]].Attempt)) ||
+		!strings.HasSuffix(said, fmt.Sprintf(" and %d more", len(order)-maxNamed)) {
 		t.Errorf("of damaged series it says %q", damaged.Omitted)
 	}
 }

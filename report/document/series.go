@@ -55,7 +55,8 @@ func (b *Builder) addSeries(d *Document, read ReadSeries) {
 		room -= perCost * min(len(d.Result.CPUCosts)+len(d.Result.Quotas), leastSeries/2/perCost)
 	}
 	order, next := b.order, b.ahead
-	var lost, late, shown int
+	var lost []string // names of trials
+	var late, shown int
 	for at, i := range order {
 		if len(next) == 0 { // those read ahead had nothing to show
 			next = b.readSeries(order[at:min(at+2*readers(), len(order))], read)
@@ -67,7 +68,7 @@ func (b *Builder) addSeries(d *Document, read ReadSeries) {
 			continue
 		}
 		if err != nil {
-			lost++
+			lost = append(lost, fmt.Sprintf("%d-%d", b.trials[i].seq, b.trials[i].attempt))
 			continue
 		}
 		if len(s.Lines) == 0 {
@@ -83,7 +84,7 @@ func (b *Builder) addSeries(d *Document, read ReadSeries) {
 		shown++
 		d.Series = append(d.Series, s)
 	}
-	if d.Omitted == "" && lost+late > 0 {
+	if d.Omitted == "" && len(lost)+late > 0 {
 		d.Omitted = omitted(shown, 0, late, lost)
 	}
 	slices.SortFunc(d.Series, func(x, y TrialSeries) int { return x.Trial - y.Trial })
@@ -134,7 +135,12 @@ func (b *Builder) readSeries(trials []int, read ReadSeries) []reading {
 	return out
 }
 
-func omitted(shown, left, late, lost int) string {
+// maxNamed bounds the names that a sentence lists.
+const maxNamed = 8
+
+// omitted says which series are not shown: left and late are numbers of trials, lost are names
+// of those whose file is missing or does not verify.
+func omitted(shown, left, late int, lost []string) string {
 	var parts []string
 	if left > 0 {
 		parts = append(parts, fmt.Sprintf("This page has the time series of %s, and no room for %d more; `tare serve DIR` shows them all", words.Count(shown, "trial"), left))
@@ -142,13 +148,17 @@ func omitted(shown, left, late, lost int) string {
 	if late > 0 {
 		parts = append(parts, fmt.Sprintf("The time series of %s are left out, because reading took too long; `tare serve DIR` shows those of one trial at a time", words.Count(late, "trial")))
 	}
+	n, names := len(lost), ": "+strings.Join(lost[:min(len(lost), maxNamed)], ", ")
+	if n > maxNamed {
+		names += fmt.Sprintf(" and %d more", n-maxNamed)
+	}
 	switch {
-	case lost > 0 && shown == 0 && left == 0:
-		parts = append(parts, fmt.Sprintf("The time series of %s are stored but cannot be read, so none is shown", words.Count(lost, "trial")))
-	case lost > 0 && left == 0:
-		parts = append(parts, fmt.Sprintf("The time series of %s cannot be read", words.Count(lost, "more trial")))
-	case lost > 0:
-		parts = append(parts, fmt.Sprintf("those of %s cannot be read", words.Count(lost, "trial")))
+	case n > 0 && shown == 0 && left == 0:
+		parts = append(parts, fmt.Sprintf("The time series of %s are stored but cannot be read, so none is shown", words.Count(n, "trial"))+names)
+	case n > 0 && left == 0:
+		parts = append(parts, fmt.Sprintf("The time series of %s cannot be read", words.Count(n, "more trial"))+names)
+	case n > 0:
+		parts = append(parts, fmt.Sprintf("those of %s cannot be read", words.Count(n, "trial"))+names)
 	}
 	return strings.Join(parts, "; ")
 }
