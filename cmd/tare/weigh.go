@@ -186,7 +186,10 @@ func (a *app) firstLook(ctx context.Context, where site.Site, w *weighing, cat s
 		if tr.Failure != nil {
 			return seen, coded(exitTrials, "%s", failedNatively(tr, cmp.Or(w.server, strings.Join(w.commands, "; ")), f))
 		}
-		wall, _ := tr.Sample("wall")
+		wall, ok := tr.Sample("wall")
+		if !ok { // of the built-in client
+			wall, _ = tr.Sample("latency_p99")
+		}
 		seen.run = max(seen.run, time.Duration(wall*float64(time.Second)))
 		beside := time.Duration(0)
 		for _, p := range tr.Phases {

@@ -215,7 +215,7 @@ const (
 
 // looked is what the first look has shown of the command that takes longest natively.
 type looked struct {
-	run    time.Duration // of one run
+	run    time.Duration // of one run, or of the slowest of a hundred answers to the built-in client
 	beside time.Duration // that a trial took beside its runs: to start, to stop
 }
 
@@ -250,6 +250,9 @@ func (w *weighing) paced(first looked, budget time.Duration) timing {
 		if w.server != "" {
 			p.fill = turnTime / 2 // the built-in client runs for twice as long, and connects first
 		}
+	}
+	if w.builtIn { // a turn has several answers, in a sandbox that is far slower, too
+		p.fill = max(p.fill, min(5*run, budget/time.Duration(9*stat.MinN*len(w.sandboxes))).Round(10*time.Millisecond))
 	}
 	if w.warmup < 0 {
 		p.warmup = 0

@@ -266,6 +266,15 @@ func TestWeighTiming(t *testing.T) {
 	if got := w.paced(looked{run: time.Millisecond, beside: 6 * time.Second}, time.Minute); got.turns != 1 {
 		t.Errorf("slow starts: %+v", got)
 	}
+	// A turn of the built-in client has time for answers that take ten times as long as natively.
+	w.builtIn, w.server = true, "a"
+	if got := w.paced(looked{run: 100 * time.Millisecond}, time.Minute).fill; got != 500*time.Millisecond {
+		t.Errorf("answers of 100 ms: the fill is %s", got)
+	}
+	if got := w.paced(looked{run: time.Minute}, time.Minute).fill; got > 800*time.Millisecond {
+		t.Errorf("answers of a minute: three blocks do not fit in a minute with %s", got)
+	}
+	w.builtIn, w.server = false, ""
 	w.timeout = 3 * time.Minute // what the user gave holds
 	if got := w.paced(looked{run: time.Millisecond}, time.Minute).limit; got != w.timeout || w.pilot().limit != w.timeout {
 		t.Errorf("the limit is %s and %s, not %s", got, w.pilot().limit, w.timeout)

@@ -2,6 +2,8 @@ package weigh
 
 import (
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"tare/analyse/stat"
 	"tare/record"
@@ -30,7 +32,11 @@ func Beside(rule stat.Rule, rows []Row, trials []record.Trial) []string {
 			if len(name) > 24 {
 				name = append(name[:21], '.', '.', '.')
 			}
-			out = append(out, cut(fmt.Sprintf("%s natively, beside the first: %s", string(name), f.Cost())))
+			line := fmt.Sprintf("%s natively, beside the first: %s", string(name), f.Cost())
+			if utf8.RuneCountInString(line) > Width { // a closing line says what to do for an interval
+				line = strings.TrimSuffix(line, "; "+tooShort)
+			}
+			out = append(out, cut(line))
 		}
 	}
 	return out

@@ -34,16 +34,17 @@ func Starts(rows []Row, trials []record.Trial) []string {
 		w := &rows[i]
 		if own := by[w.Sandbox]; w.Baseline {
 			base = own
-		} else if s := started(base, own); s != "" && !told[w.Sandbox] {
+		} else if s, beside := started(base, own); s != "" && !told[w.Sandbox] {
 			told[w.Sandbox] = true
-			out = append(out, cut(terminal.Line(w.Sandbox)+" "+s))
+			out = append(out, cut(fitting(terminal.Line(w.Sandbox)+" "+s, beside)))
 		}
 	}
 	return out
 }
 
-// started is that sentence without its subject; "" with too few blocks for an interval.
-func started(base, own map[int]float64) string {
+// started is that sentence without its subject, and what it says beside the native start; "" with too
+// few blocks for an interval.
+func started(base, own map[int]float64) (s, beside string) {
 	const confidence = 0.95
 	var alone []stat.Pair
 	for _, v := range own {
@@ -51,11 +52,12 @@ func started(base, own map[int]float64) string {
 	}
 	took, ratio := stat.Compare(alone, confidence), stat.Compare(stat.Pairs(base, own), confidence)
 	if !took.HasInterval() || !ratio.HasInterval() {
-		return ""
+		return "", ""
 	}
 	sure := fmt.Sprintf(" ±%.2g %%", 100*took.HalfWidth())
 	if took.HalfWidth() > 0.5 {
 		sure = fmt.Sprintf(" (%s to %s)", words.Value(took.Lo, record.Second), words.Value(took.Hi, record.Second))
 	}
-	return fmt.Sprintf("starts in %s%s: %s natively (%s)", words.Value(took.Ratio, record.Second), sure, words.Times(ratio.Ratio), span(ratio.Lo, ratio.Hi))
+	return fmt.Sprintf("starts in %s%s", words.Value(took.Ratio, record.Second), sure),
+		fmt.Sprintf(": %s natively (%s)", words.Times(ratio.Ratio), span(ratio.Lo, ratio.Hi))
 }

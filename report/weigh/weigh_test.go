@@ -152,6 +152,16 @@ func TestStarts(t *testing.T) {
 	if got := Starts(rows, trials); len(got) != 1 || strings.Contains(got[0], "±") || !strings.Contains(got[0], " ms (") {
 		t.Errorf("noisy: %q", got)
 	}
+	rows[1].Sandbox = strings.Repeat("r", 30) // no room for both intervals: neither is cut
+	for i := range trials {
+		if sandbox, _ := trials[i].Cell.Get("sandbox"); sandbox == "runc" {
+			trials[i].Cell = record.Cell{{Factor: "sandbox", Value: rows[1].Sandbox}}
+			trials[i].Samples[0].Labels = record.MakeLabels("sandbox", rows[1].Sandbox)
+		}
+	}
+	if got := Starts(rows, trials); len(got) != 1 || !strings.HasSuffix(got[0], " ms)") || strings.Contains(got[0], "natively") {
+		t.Errorf("long: %q", got)
+	}
 	if got := Starts(rows, trials[:4]); got != nil {
 		t.Errorf("of two blocks: %q", got)
 	}
@@ -220,6 +230,16 @@ func TestBeside(t *testing.T) {
 	if len(got) != 1 || !strings.HasPrefix(got[0], "b natively, beside the first: 2.00 × faster (") {
 		t.Errorf("%q", got)
 	}
+	for i := range rows {
+		rows[i].Command = strings.Repeat(rows[i].Command, 30)
+	}
+	for i := range trials {
+		c := &trials[i].Cell[0]
+		c.Value = strings.Repeat(c.Value, 30)
+	}
+	if got := Beside(stat.NewRule(0.95, 0.02, 0.03, []int{3, 6}, 0), rows, trials[:4]); len(got) != 1 || !strings.HasSuffix(got[0], ": about 2.00 × faster") {
+		t.Errorf("of two blocks: %q", got)
+	}
 	if got := Beside(stat.Rule{}, rows[:1], trials); got != nil {
 		t.Errorf("of one command: %q", got)
 	}
@@ -227,14 +247,15 @@ func TestBeside(t *testing.T) {
 
 func TestFailure(t *testing.T) {
 	for in, want := range map[record.Failure]string{
-		{Reason: "main did not end", Tail: ""}:                                                                                   "main did not end//",
-		{Reason: "x", Tail: "timed: run 2 was killed by SIGSEGV\n"}:                                                              "was killed by SIGSEGV//",
-		{Reason: "x", Tail: "timed: run 12 ended with exit code 2\na\nb\n"}:                                                      "ended with exit code 2//a\nb",
-		{Reason: "x", Tail: "timed: the command that prepares run 1 ended with exit 1\nq"}:                                       "the command that prepares run 1 ended with exit 1//q",
-		{Reason: "x", Tail: "timed: run 1 did not end within 3 s and printed nothing; give more with timeout"}:                   "did not end within 3 s and printed nothing; give more with --timeout//",
-		{Reason: "x", Tail: "timed: run 1 cannot start a: it is not in PATH, which is /bin; write its path, or set PATH in env"}: "cannot start a: it is not in PATH, which is /bin; write its path, or --env PATH=...//",
-		{Reason: "the output of main cannot be read: run 3: figure x: the output is not JSON", Tail: "hi\n"}:                     "figure x: the output is not JSON//hi",
-		{Reason: "x", Tail: "sh: timed: out"}:                                                                                    "x//sh: timed: out",
+		{Reason: "main did not end", Tail: ""}:                                                                                                                 "main did not end//",
+		{Reason: "x", Tail: "timed: run 2 was killed by SIGSEGV\n"}:                                                                                            "was killed by SIGSEGV//",
+		{Reason: "x", Tail: "timed: run 12 ended with exit code 2\na\nb\n"}:                                                                                    "ended with exit code 2//a\nb",
+		{Reason: "x", Tail: "timed: the command that prepares run 1 ended with exit 1\nq"}:                                                                     "the command that prepares run 1 ended with exit 1//q",
+		{Reason: "x", Tail: "timed: run 1 did not end within 3 s and printed nothing; give more with timeout"}:                                                 "did not end within 3 s and printed nothing; give more with --timeout//",
+		{Reason: "x", Tail: "timed: run 1 cannot start a: it is not in PATH, which is /bin; write its path, or set PATH in env"}:                               "cannot start a: it is not in PATH, which is /bin; write its path, or --env PATH=...//",
+		{Reason: "the output of main cannot be read: run 3: figure x: the output is not JSON", Tail: "hi\n"}:                                                   "figure x: the output is not JSON//hi",
+		{Reason: "client ended with exit code 1: tare http: no answer to GET / ended within the duration 200ms; raise duration", Tail: "tare http: no answer"}: "no answer to GET / within 200ms//",
+		{Reason: "x", Tail: "sh: timed: out"}:                                                                                                                  "x//sh: timed: out",
 	} {
 		how, said := Failure(&in)
 		if got := fmt.Sprintf("%s//%s", how, said); got != want {
