@@ -21,9 +21,9 @@ type HeldError struct{ Holder Holder }
 // Error names the holder and what to do.
 func (e *HeldError) Error() string {
 	if e.Holder.Pid == 0 {
-		return "another tare has this host; wait until it ends"
+		return "another tare has this host; wait until it ends, as --wait does"
 	}
-	return fmt.Sprintf("this host is held by %q, process %d, since %s; wait until it ends, or stop it",
+	return fmt.Sprintf("this host is held by %q, process %d, since %s; wait until it ends, as --wait does, or stop it",
 		e.Holder.What, e.Holder.Pid, e.Holder.Since.Format(time.DateTime))
 }
 
