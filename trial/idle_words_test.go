@@ -18,7 +18,7 @@ func TestIdleWords(t *testing.T) {
 		tr.evidence.Series = append(tr.evidence.Series, record.Series{Name: record.CgroupCPU, Labels: labels, T: []time.Duration{at, at + time.Second}, V: []float64{float64(turn) * 1.03, 1}})
 	}
 	tr.keepIdle()
-	if len(tr.rec.Warnings) != 1 || !strings.HasPrefix(tr.rec.Warnings[0].Text, "runsc used 3 % of a core while idle, which slows the others") {
+	if len(tr.rec.Warnings) != 1 || !strings.HasPrefix(tr.rec.Warnings[0].Text, "runsc used 3 % of a core while idle; leave turns out") {
 		t.Errorf("%+v", tr.rec.Warnings)
 	}
 }

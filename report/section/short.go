@@ -176,14 +176,19 @@ func costsCell(g *words.Group) (Cell, stat.Verdict) {
 // Settings are the few settings most worth making.
 func Settings(r *analyse.Result) *Section {
 	s := &Section{ID: "advice", Title: "Most worth setting"}
-	n := 0
+	told := map[string]bool{} // two rules may lead to one setting
 	items, _ := advice.Together(r.Advice, r.Compare)
 	for i := range items {
-		if x := &items[i]; worthSetting(x) {
-			if n++; n <= shortAdvice {
-				s.Item(words.AdviceFor(r, x), words.AdviceShort(r, x))
-			}
+		x := &items[i]
+		setting := words.AdviceFor(r, x) + " " + x.Sets.Key()
+		if !worthSetting(x) || len(x.Sets) > 0 && told[setting] || len(told) == shortAdvice {
+			continue
 		}
+		if len(x.Sets) == 0 {
+			setting = x.Rule
+		}
+		told[setting] = true
+		s.Item(words.AdviceFor(r, x), words.AdviceShort(r, x))
 	}
 	return s
 }

@@ -57,12 +57,14 @@ func WriteShort(w io.Writer, res *analyse.Result, hosts []record.Host, opt Optio
 	opt.Width = min(opt.width(), 80)
 	sections := section.Short(res, hosts, opt.Dir)
 	var text string
-	for _, tight := range []struct{ answer, head, advice, rows int }{{3, 3, 3, 12}, {2, 2, 2, 12}, {2, 1, 2, 12}, {2, 1, 2, 8}, {1, 1, 2, 8}, {1, 1, 2, 4}} {
+	for _, tight := range []struct{ answer, head, advice, rows int }{{3, 3, 3, 12}, {2, 2, 2, 12}, {2, 1, 2, 12}, {2, 1, 2, 8}, {2, 1, 1, 8}, {1, 1, 2, 8}, {1, 1, 2, 4}} {
 		var b strings.Builder
 		opt.rows = tight.rows
 		for _, s := range sections {
-			lines := tight.advice
+			lines := max(tight.advice, 2)
 			switch s.ID {
+			case "advice":
+				lines = tight.advice
 			case "answer":
 				lines = tight.answer
 			case "head":

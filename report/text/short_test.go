@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tare/analyse"
+	"tare/analyse/advice"
 	"tare/analyse/stat"
 	"tare/record"
 )
@@ -113,5 +114,29 @@ func TestShortSaysOneDirection(t *testing.T) {
 	}
 	if colour := func(s string) string { i := strings.Index(b.String(), s); return b.String()[i-5 : i] }; colour("≤ 4 %") == colour("0.50–2.00 ?") {
 		t.Error("both have the same colour")
+	}
+}
+
+// TestShortSaysASettingOnce: where two rules lead a sandbox to one setting, the short answer has it once.
+func TestShortSaysASettingOnce(t *testing.T) {
+	r := testResult()
+	sets := func(value string) record.Cell { return record.Cell{{Factor: "sandbox", Value: value}} }
+	r.Advice = nil
+	for _, x := range []struct {
+		rule, set string
+		of        int
+	}{{"a", "runsc-systrap", 1}, {"b", "runsc-systrap", 1}, {"c", "runsc-systrap", 2}} {
+		of := r.Treatments[x.of].Key
+		r.Advice = append(r.Advice, advice.Item{Rule: x.rule, Change: "Set " + x.rule, Text: "Set " + x.rule + ".", Treatment: of, Treatments: []string{of},
+			Cells: []record.Cell{r.Treatments[x.of].Cell}, Sets: sets(x.set)})
+	}
+	var b bytes.Buffer
+	if err := WriteShort(&b, r, testHosts(), Options{Dir: "results/first"}); err != nil {
+		t.Fatal(err)
+	}
+	for set, want := range map[string]bool{"Set a": true, "Set b": false, "Set c": true} {
+		if strings.Contains(b.String(), set) != want {
+			t.Errorf("%q is there: %v, want %v:\n%s", set, !want, want, b.String())
+		}
 	}
 }
