@@ -4,10 +4,9 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
-	"time"
 
 	"tare/analyse/stat"
+	"tare/plan"
 	"tare/record"
 )
 
@@ -68,14 +67,14 @@ func (a *analysis) scatter(base, own record.Cell, response string) *Scatter {
 		if b == nil {
 			continue
 		}
-		g := logRatios(turnsOf(b, response), turnsOf(o, response))
+		g := plan.LogRatios(plan.Turns(b, response), plan.Turns(o, response))
 		if len(g) < 2 {
 			continue
 		}
 		n = max(n, len(g))
 		groups = append(groups, g)
 		for _, t := range []*record.Trial{b, o} {
-			s, each := costs(t, len(g))
+			s, each := plan.Costs(t, len(g))
 			start, turn = start+s, turn+each
 		}
 	}
@@ -97,50 +96,4 @@ func (a *analysis) scatter(base, own record.Cell, response string) *Scatter {
 		s.Best = max(1, int(math.Round(best)))
 	}
 	return s
-}
-
-// turnsOf returns the values of a trial's turns, by turn number.
-func turnsOf(t *record.Trial, response string) map[int]float64 {
-	out := map[int]float64{}
-	for i := range t.Samples {
-		if s := &t.Samples[i]; s.Name == response {
-			if n, err := strconv.Atoi(s.Labels.Get(record.LabelTurn)); err == nil {
-				out[n] = s.Value
-			}
-		}
-	}
-	return out
-}
-
-// logRatios are those of the turns that both have; none where one has no logarithm.
-func logRatios(base, own map[int]float64) []float64 {
-	var out []float64
-	for _, n := range slices.Sorted(maps.Keys(own)) {
-		b, ok := base[n]
-		if !ok {
-			continue
-		}
-		x := math.Log(own[n]) - math.Log(b)
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil
-		}
-		out = append(out, x)
-	}
-	return out
-}
-
-// costs are the seconds that a trial takes once, and for each of its turns: the phases of a turn
-// are those that come once a turn.
-func costs(t *record.Trial, turns int) (start, turn float64) {
-	count, sum := map[string]int{}, map[string]time.Duration{}
-	for _, p := range t.Phases {
-		count[p.Name]++
-		sum[p.Name] += p.Duration
-	}
-	for name, n := range count {
-		if n == turns {
-			turn += sum[name].Seconds()
-		}
-	}
-	return max(t.Duration.Seconds()-turn, 0), turn / float64(turns)
 }

@@ -35,6 +35,7 @@
 // part in later blocks, and a stratum ends when that is true of all its treatments. After the
 // first look the widest strata come first in a pass, so the last time of a budget goes to them.
 // A treatment that the rest of the time cannot decide gives it to those that it can (yield.go).
+// Where the study says `turns: auto`, each look chooses the turns of the next blocks (turns.go).
 package plan
 
 import (
@@ -59,6 +60,7 @@ type Next struct {
 	Seq     int         `json:"seq"`     // place in the order of execution, from 1
 	Stratum int         `json:"stratum"` // index into Study.Strata; -1 for the sentinel
 	Node    string      `json:"node,omitempty"`
+	Turns   int         `json:"turns,omitempty"` // in which the block's cells are weighed; 0: one cell after another
 
 	Sentinel bool `json:"sentinel,omitempty"` // a trial of the sentinel; nothing is compared with it
 	Counting bool `json:"counting,omitempty"` // it counts system calls; nothing is compared with it
@@ -114,6 +116,7 @@ type stratumState struct {
 	ending    *Ending
 	asked     [][]int // of a study that looks for a level: the cells of each pass
 	found     tune.Step
+	turns     int     // of its next blocks; 0: it has none
 	counted   bool    // its counting trial is done, or it has no counting trial
 	uncounted string  // why its counting trials failed
 	closed    int     // blocks that are complete
@@ -302,7 +305,7 @@ func (p *Plan) Next() (Next, bool) {
 		return p.nextCounting(countingCell - at.cell), true
 	}
 	c := &p.cells[at.cell]
-	n.Cell, n.Stratum, n.Again = c.cell, c.stratum, p.walk.again
+	n.Cell, n.Stratum, n.Again, n.Turns = c.cell, c.stratum, p.walk.again, p.strata[c.stratum].turns
 	n.Attempt = c.at(at.block).next()
 	return n, true
 }
@@ -315,7 +318,7 @@ func (p *Plan) Together() []Next {
 		return nil
 	}
 	out := []Next{first}
-	if first.Sentinel || first.Counting || p.study.WorkloadOf(first.Stratum).Turns < 1 {
+	if first.Turns < 1 {
 		return out
 	}
 	w := &p.walk

@@ -228,7 +228,7 @@ func (p *Plan) Preview(n int) []Next {
 			if full() {
 				return out
 			}
-			out = append(out, Next{Cell: p.cells[id].cell, Block: 1, Attempt: 1, Seq: len(out) + 1, Stratum: stratum, Node: node})
+			out = append(out, Next{Cell: p.cells[id].cell, Block: 1, Attempt: 1, Seq: len(out) + 1, Stratum: stratum, Node: node, Turns: p.study.WorkloadOf(stratum).Turns})
 		}
 	}
 	return out

@@ -18,6 +18,8 @@ type try struct {
 	has         bool
 	value       float64 // of the stopping response
 	duration    time.Duration
+	turns       map[int]float64 // of the stopping response, by turn number; nil without turns
+	start, turn float64         // seconds that it took once, and for each turn
 	reason      string
 }
 
@@ -37,6 +39,10 @@ func (p *Plan) tryOf(t *record.Trial, response string) try {
 	n := try{node: p.named(t.Node), attempt: t.Attempt, seq: t.Seq, ok: t.Status == record.OK, duration: t.Duration}
 	n.value, n.has = t.Sample(response)
 	n.has = n.has && !t.BelowNoise(response)
+	if turns := Turns(t, response); len(turns) > 0 {
+		n.turns = turns
+		n.start, n.turn = Costs(t, len(turns))
+	}
 	if t.Failure != nil {
 		n.interrupted, n.lost = t.Failure.Passing(), t.Failure.Kind == record.NodeLost
 		n.reason = t.Failure.Reason

@@ -56,7 +56,7 @@ func (p *Plan) rewind() {
 	for i := range p.strata {
 		s := &p.strata[i]
 		s.ending, s.counted, s.uncounted, s.closed, s.time, s.width = nil, false, "", 0, 0, 0
-		s.asked, s.found = nil, tune.Step{}
+		s.asked, s.found, s.turns = nil, tune.Step{}, p.study.WorkloadOf(i).Turns
 		if !slices.ContainsFunc(s.cells, func(id int) bool { return !p.cells[id].skipped }) {
 			s.ending = &Ending{Code: EndSkipped, Text: "none of its cells can run here"}
 		}
@@ -236,6 +236,13 @@ func (p *Plan) closePass() {
 	}
 	if pass == 1 {
 		p.cut()
+	}
+	if look || pass == 1 && p.study.Stop.Fixed <= 0 && p.study.Stop.Tune == 0 {
+		for i := range p.strata {
+			if p.strata[i].ending == nil {
+				p.choose(i, pass)
+			}
+		}
 	}
 }
 

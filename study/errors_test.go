@@ -39,6 +39,7 @@ func TestErrors(t *testing.T) {
 		{name: "no workloads", src: "study: x\nfactors: {sandbox: [process]}\n", want: "t.yaml:1:1: the study has no workloads; write workloads: {NAME: {kind: KIND}} with one of cpu, net, noop"},
 		{name: "no sandboxes", src: "study: x\nworkloads: {cpu: {}}\n", want: "t.yaml:1:1: there are no sandboxes to compare; write factors: {sandbox: [process, runc]}"},
 		{name: "seed", src: head + "seed: -1\n", want: `t.yaml:4:7: seed "-1" is not a number; write a whole number from 0`},
+		{name: "turns", src: head + "turns: 0\n", want: `t.yaml:4:8: turns "0" is not possible; write auto, or a whole number from 1 to 100`},
 		{name: "retries", src: head + "retries: many\n", want: `t.yaml:4:10: retries "many" is not possible; write a whole number from 0 to 100`},
 		{name: "limits", src: head + "limits: ignore\n", want: `t.yaml:4:9: limits "ignore" is not possible; write mark or void`},
 		{name: "timeout unit", src: head + "timeout: 60\n", want: `t.yaml:4:10: timeout "60" is not a time; write a number and a unit, such as 2s, 500ms or 4m`},

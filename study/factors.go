@@ -52,7 +52,7 @@ type load struct {
 	fixed     param.Values
 	own       map[int][]string // levels that this workload gives a factor itself
 	responses []string
-	turns     int          // 0: the study's
+	pace      pace
 	asked     []*yaml.Node // the nodes of responses; nil when the study leaves them to the workload
 	checked   map[string]bool
 }
@@ -112,7 +112,7 @@ func (d *draft) workloadKey(w *load, q pair) {
 	case "kind":
 		return
 	case "turns":
-		d.count(q.val, "turns", 1, maxTurns, &w.turns)
+		d.paceOf(q.val, &w.pace)
 		return
 	case "responses":
 		w.responses, w.asked = d.words(q.val, "responses")

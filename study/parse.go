@@ -51,8 +51,16 @@ const (
 	defaultInterval = 100 * time.Millisecond
 	defaultRetries  = 1
 	maxTurns        = 100
+	autoTurns       = "auto"
+	firstTurns      = 2 // of autoTurns: with fewer, nothing tells the scatter of turns from that of starts
 	defaultSeed     = 1
 )
+
+// pace is in how many turns the blocks of a workload are weighed; zero: the study's, or one cell after another.
+type pace struct {
+	turns int
+	auto  bool // turns are those of the first blocks
+}
 
 // draft is a study while it is read.
 type draft struct {
@@ -63,7 +71,7 @@ type draft struct {
 	options map[string]bool // combinations of sandboxes' parameters: whether they are possible
 	relaxed bool            // --set changed levels: entries of the file that match nothing now are not mistakes
 	given   map[string]bool // factors whose levels --set gave; include brings no others
-	turns   int             // of workloads that do not say theirs
+	pace    pace            // of workloads that do not say theirs
 
 	loads    []*load
 	factors  []*factor // the order of levels in a cell; 0 is the workload
@@ -161,8 +169,9 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 // finish copies what the expansion knows into the study.
 func (d *draft) finish() {
 	for _, w := range d.loads {
+		pace := cmp.Or(w.pace, d.pace)
 		d.study.Workloads = append(d.study.Workloads, Workload{
-			Label: w.label, Kind: w.kind, Params: w.fixed, Responses: w.responses, Turns: cmp.Or(w.turns, d.turns), Line: w.at.Line,
+			Label: w.label, Kind: w.kind, Params: w.fixed, Responses: w.responses, Turns: pace.turns, AutoTurns: pace.auto, Line: w.at.Line,
 		})
 	}
 	for _, f := range d.factors {
@@ -200,7 +209,7 @@ func (d *draft) scalars(root *yaml.Node, keys map[string]pair) {
 		s.Seed = v
 	}
 	d.count(keys["retries"].val, "retries", 0, 100, &s.Retries)
-	d.count(keys["turns"].val, "turns", 1, maxTurns, &d.turns)
+	d.paceOf(keys["turns"].val, &d.pace)
 	d.duration(keys["timeout"].val, "timeout", time.Second, &s.Timeout)
 	if t, ok := d.text(keys["limits"].val, "limits"); ok {
 		if !slices.Contains(limitsWords(), t) {
@@ -212,6 +221,23 @@ func (d *draft) scalars(root *yaml.Node, keys map[string]pair) {
 
 // limitsWords say what a trial is worth whose limits are not in force: it is marked, or it is void.
 func limitsWords() []string { return []string{"mark", "void"} }
+
+// paceOf reads in how many turns blocks are weighed.
+func (d *draft) paceOf(n *yaml.Node, dst *pace) {
+	t, ok := d.text(n, "turns")
+	if !ok {
+		return
+	}
+	v, err := strconv.Atoi(t)
+	switch {
+	case t == autoTurns:
+		*dst = pace{firstTurns, true}
+	case err != nil || v < 1 || v > maxTurns:
+		d.bad(n, fmt.Sprintf("write %s, or a whole number from 1 to %d", autoTurns, maxTurns), "turns %q is not possible", t)
+	default:
+		*dst = pace{v, false}
+	}
+}
 
 // count reads a whole number into dst, if there is one.
 func (d *draft) count(n *yaml.Node, what string, lo, hi int, dst *int) {

@@ -49,7 +49,7 @@ func Schema(cat Catalogue) ([]byte, error) {
 		{"calls", callsSchema()},
 		{"published", published()},
 		{"tables", tablesSchema()},
-		{"turns", whole("Turns in which the cells of a block are measured, in sandboxes that start together. Default: one cell after another.", 1)},
+		{"turns", turnsSchema("Turns in which the cells of a block are measured, in sandboxes that start together; auto: as many as narrow the intervals soonest. Default: one cell after another.")},
 		{"retries", whole("Retries of a failed trial. Default: 1.", 0)},
 		{"limits", limitsSchema()},
 		{"timeout", value(param.Param{Type: param.Duration, Help: "Longest time of a trial; four times what it is expected to take and a minute unless said."})},
@@ -111,6 +111,10 @@ func pattern(help, re string) *jsonschema.Schema {
 
 func whole(help string, least float64) *jsonschema.Schema {
 	return &jsonschema.Schema{Description: help, Type: "integer", Minimum: &least}
+}
+
+func turnsSchema(help string) *jsonschema.Schema {
+	return &jsonschema.Schema{Description: help, AnyOf: []*jsonschema.Schema{whole("", 1), words([]string{autoTurns})}}
 }
 
 func fraction(help string) *jsonschema.Schema {
@@ -295,7 +299,7 @@ func workloadsSchema(cat Catalogue) *jsonschema.Schema {
 
 func workloadSchema(kind string, info WorkloadInfo) *jsonschema.Schema {
 	ps := props{{"kind", words([]string{kind})}, {"responses", oneOrMore(text("The compared responses; the first decides when to stop. Default: all that have a better direction."))},
-		{"turns", whole("Turns in which the cells of a block of this workload are measured. Default: the study's.", 1)}}
+		{"turns", turnsSchema("Turns in which the cells of a block of this workload are measured. Default: the study's.")}}
 	for _, p := range info.Params {
 		ps = append(ps, prop{p.Name, oneOrMore(value(p))})
 	}

@@ -71,6 +71,7 @@ func TestSchemaAccepts(t *testing.T) {
 		"study: s\nfactors: {sandbox: [process, runc]}\nworkloads: {noop: , x: {kind: net, mode: rr, message: 512, rate: '10', duration: 1m30s}}\n",
 		"study: s\nfactors: {sandbox: [process, vm], vcpus: 2, cpus: [0, '0-1', any], duration: [1s, 2s], memory-limit: [none, 64M], cpu-limit: 1.5}\nworkloads: {cpu: {threads: [1, 2]}}\ncollect: {use: []}\nstop: {width: 0.1}\n",
 		"study: s\nfactors: {sandbox: [process, runsc-systrap], directfs: [true, false]}\nworkloads: {net: {kind: cpu, threads: 4}}\nexclude: [{directfs: true}]\ninclude:\nbudget: {time: 4 m}\nstop:\ncollect:\n",
+		"study: s\nturns: auto\nfactors: {sandbox: [process, runc]}\nworkloads: {cpu: {turns: 3}, x: {kind: cpu, turns: auto}}\n",
 	} {
 		if _, err := Parse("s.yaml", []byte(src), testCatalogue(), nil); err != nil {
 			t.Errorf("Parse: %v", err)
@@ -86,6 +87,8 @@ func TestSchemaRefuses(t *testing.T) {
 	for name, src := range map[string]string{
 		"no workloads":         "study: s\n",
 		"unknown key":          head + "sed: 1\n",
+		"turns":                head + "turns: 0\n",
+		"turns in words":       head + "turns: some\n",
 		"seed":                 head + "seed: x\n",
 		"kind":                 "study: s\nworkloads: {a: {kind: nte}}\n",
 		"no kind":              "study: s\nworkloads: {a: {}}\n",

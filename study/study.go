@@ -71,6 +71,7 @@ type Workload struct {
 	Params    param.Values
 	Responses []string // compared, the first decides when to stop
 	Turns     int      // in which the cells of a block are weighed, in sandboxes that start together; 0: one cell after another
+	AutoTurns bool     // Turns are those of the first blocks; what they show decides about the others
 	Line      int      // in the study file
 }
 

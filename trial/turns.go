@@ -18,15 +18,12 @@ import (
 )
 
 // Trials makes one trial of each cell: a single one as Trial does, those of a block in turns.
-// Their sandboxes start together. Then each cell is weighed for a short time, as often as the study
+// Their sandboxes start together. Then each cell is weighed for a short time, as often as the plan
 // says, in the given order and in the reverse order alternately, so that a drift of the host falls
 // on all alike. A trial's figures are those of its turns together. A trial that fails ends, and the
 // others go on.
 func (m *Maker) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
-	turns := 0
-	if n := nexts[0]; !n.Sentinel && !n.Counting {
-		turns = m.Study.WorkloadOf(n.Stratum).Turns
-	}
+	turns := nexts[0].Turns
 	if turns < 1 {
 		t, evidence := m.Trial(ctx, nexts[0])
 		return []record.Made{{Trial: t, Evidence: evidence}}
@@ -184,7 +181,7 @@ func (t *trial) keepIdle() {
 		t.rec.Samples = append(t.rec.Samples, record.Sample{Name: record.IdleCPU, Labels: record.MakeLabels(record.LabelEndpoint, end), Unit: record.Cores, Kind: record.Value, Value: cores})
 		if cores > record.IdleMost {
 			t.rec.Warnings = append(t.rec.Warnings, record.Warning{Code: "idle", Text: fmt.Sprintf(
-				"%s used %.2g %% of a core while idle, which slows the others; leave turns out", t.boxOf(end), 100*cores)})
+				"%s used %.2g %% of a core while idle; leave turns out", t.boxOf(end), 100*cores)})
 		}
 	}
 }
