@@ -16,6 +16,7 @@ func turned(n Next, starts, turns, start, turn float64) *record.Trial {
 	t := &record.Trial{Seq: n.Seq, Block: n.Block, Attempt: n.Attempt, Cell: n.Cell, Status: record.OK}
 	own, sum := starts*r.NormFloat64(), 0.0
 	t.Duration = time.Duration((start + float64(n.Turns)*turn) * float64(time.Second))
+	t.Phases = append(t.Phases, record.Phase{Name: "start", Duration: time.Duration(start * float64(time.Second))})
 	for i := range n.Turns {
 		y := own + turns*r.NormFloat64()
 		sum += y / float64(n.Turns)

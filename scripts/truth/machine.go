@@ -15,6 +15,13 @@ type machine struct {
 	loud  float64 // the scatter of one workload, as a multiple of the median of the others
 	busy  bool    // cells scatter as much as in the shipped components, else as on a quiet machine
 	even  float64 // the scatter of every cell, instead of one that is drawn; 0: drawn
+	turns *turns  // of studies with turns; nil: a trial has one value
+}
+
+// turns says how the trials of a study with turns scatter within a start, and what they take.
+type turns struct {
+	starts [5]float64 // seconds to start and settle, by cell; the first is the baseline
+	turn   float64    // seconds
 }
 
 const (
@@ -51,6 +58,7 @@ type world struct {
 	aa      bool
 	apart   float64 // machine.between
 	level   []float64
+	inner   []float64      // by stratum: part of the variance of a trial of two turns that is of turns
 	cells   [][]*rand.Rand // own noise, by stratum and cell
 	blocks  []*rand.Rand   // what a block's cells share, by stratum
 	inBlock []float64      // of the block under way, by stratum
@@ -93,6 +101,10 @@ func newWorld(p *population, m machine, s shape, seed uint64, effects effects) *
 	w.level = make([]float64, n)
 	for i := range n {
 		w.level[i] = 2 * r.NormFloat64()
+	}
+	for range n {
+		// As measured: ln of the variance of starts in that of a turn is -0.9 on average, and scatters by 1.
+		w.inner = append(w.inner, 1/(1+2*math.Exp(-0.9+r.NormFloat64())))
 	}
 	w.begin(seed, s)
 	return w
@@ -154,13 +166,34 @@ func (w *world) value(stratum, cell, block, place int) float64 {
 		w.block[stratum] = block
 		w.inBlock[stratum] = w.blocks[stratum].NormFloat64()
 	}
+	return math.Exp(w.mean(stratum, cell, place) + w.sd[stratum][cell]*w.noise(stratum, cell))
+}
+
+// noise is that of a trial, of variance one.
+func (w *world) noise(stratum, cell int) float64 {
 	tied := w.tied[stratum]
-	noise := math.Sqrt(tied)*w.inBlock[stratum] + math.Sqrt(1-tied)*w.own(w.cells[stratum][cell])
-	y := w.level[stratum] + w.common[place-1] + w.sd[stratum][cell]*noise
+	return math.Sqrt(tied)*w.inBlock[stratum] + math.Sqrt(1-tied)*w.own(w.cells[stratum][cell])
+}
+
+// mean is ln of what a cell gives at a place, without the noise of its own.
+func (w *world) mean(stratum, cell, place int) float64 {
+	y := w.level[stratum] + w.common[place-1]
 	if cell > 0 {
 		y += w.truth[stratum][cell-1]
 	}
-	return math.Exp(y)
+	return y
+}
+
+// values are those of the turns of a trial. With two turns, their mean scatters as value does.
+func (w *world) values(stratum, cell, block, place, n int) []float64 {
+	_ = w.value(stratum, cell, block, place) // goes on to this place and block
+	inner, sd := w.inner[stratum], w.sd[stratum][cell]
+	y := w.mean(stratum, cell, place) + sd*math.Sqrt(1-inner)*w.noise(stratum, cell)
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = math.Exp(y + sd*math.Sqrt(2*inner)*w.own(w.cells[stratum][cell]))
+	}
+	return out
 }
 
 // next is what all trials feel at a place, counted from 0.

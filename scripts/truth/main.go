@@ -142,6 +142,7 @@ func sections() []section {
 		{"looks", looksSection},
 		{"known", knownSection},
 		{"spared", sparedSection},
+		{"turns", turnsSection},
 		{"comparisons", comparisonsSection},
 		{"causes", causesSection},
 	}

@@ -53,6 +53,8 @@ type played struct {
 	tables []playedTable
 	trials int
 	cells  int
+	// In a study with turns, the seconds that it took, and those of 16 fixed blocks of everything in two turns.
+	took, whole float64
 }
 
 // playedRow is one comparison.
@@ -116,6 +118,12 @@ func (p *player) run(w *world, seed uint64) (*study.Study, []record.Trial, error
 		}
 		t := record.Trial{Seq: n.Seq, Block: n.Block, Attempt: n.Attempt, Cell: n.Cell, Status: record.OK, Duration: time.Second,
 			Samples: make([]record.Sample, 0, 2)}
+		if w.m.turns != nil {
+			turned(&t, w, c, n.Turns, len(trials)+1)
+			pl.Done(&t)
+			trials = append(trials, t)
+			continue
+		}
 		for k, name := range p.shape.names() {
 			t.Samples = append(t.Samples, record.Sample{Name: name, Unit: record.Second,
 				Value: w.value(c.stratum+k*p.shape.strata(), c.cell, n.Block, len(trials)+1)})
@@ -124,6 +132,20 @@ func (p *player) run(w *world, seed uint64) (*study.Study, []record.Trial, error
 		trials = append(trials, t)
 	}
 	return &st, trials, nil
+}
+
+// turned fills a trial of so many turns in.
+func turned(t *record.Trial, w *world, c place, turns, at int) {
+	x := w.m.turns
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	t.Duration = seconds(x.starts[c.cell] + float64(turns)*x.turn)
+	ln := 0.0
+	for i, v := range w.values(c.stratum, c.cell, t.Block, at, turns) {
+		t.Phases = append(t.Phases, record.Phase{Name: "run", Duration: seconds(x.turn)})
+		t.Samples = append(t.Samples, record.Sample{Name: response, Unit: record.Second, Value: v, Labels: record.MakeLabels(record.LabelTurn, fmt.Sprint(i+1))})
+		ln += math.Log(v) / float64(turns)
+	}
+	t.Samples = append(t.Samples, record.Sample{Name: response, Unit: record.Second, Value: math.Exp(ln)})
 }
 
 // play runs a study in a world, and analyses it.
@@ -137,6 +159,14 @@ func (p *player) play(w *world, seed uint64) (*played, error) {
 		return nil, fmt.Errorf("the plan is at its end, and the analysis says that the study is not finished")
 	}
 	out := &played{aa: w.aa, trials: len(trials), cells: len(p.at)}
+	if x := w.m.turns; x != nil {
+		for i := range trials {
+			out.took += trials[i].Duration.Seconds()
+		}
+		for _, at := range p.at {
+			out.whole += 16 * (x.starts[at.cell] + 2*x.turn)
+		}
+	}
 	out.rows = make([]playedRow, 0, p.shape.strata()*p.shape.treatments())
 	for i := range res.Compared {
 		if c := &res.Compared[i]; !c.Baseline {

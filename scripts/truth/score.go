@@ -44,6 +44,7 @@ const (
 	gateBroken                        // A/A pairs of results that break the gate
 	gateJudges                        // rows of pairs that the gate can judge
 	gateMissed                        // those of them that are 10 % worse and do not break it
+	tookTime                          // seconds taken, in those of 16 fixed blocks of everything in two turns
 	madeTrials                        // trials made, in those of 16 fixed blocks of everything
 	rightSaid                         // rows with a verdict that is true
 	wrongSaid                         // rows with one that is not
@@ -91,6 +92,7 @@ const quarters = 4
 func judge(p *played) *score {
 	s := &score{trials: p.trials}
 	s.add(madeTrials, float64(p.trials), float64(16*p.cells))
+	s.add(tookTime, p.took, p.whole)
 	order := make([]int, len(p.rows))
 	loud := false
 	for i := range order {

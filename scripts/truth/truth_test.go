@@ -237,3 +237,32 @@ func TestExtract(t *testing.T) {
 	}
 	near("scatter read again", again[1].scatter, got[1].scatter, 1e-4)
 }
+
+// TestTurnedWorld: the mean of two turns scatters as a trial without turns does, and that of many by less,
+// but never by less than starts do.
+func TestTurnedWorld(t *testing.T) {
+	l := testLab(t, 1)
+	s := shape{workloads: 2, points: 1, treats: 2}
+	w := newWorld(l.pop, machine{even: 0.1}, s, 3, effects{})
+	place := 0
+	scatter := func(turns int) float64 {
+		var of []float64
+		for block := 1; block <= 20_000; block++ {
+			var y [2]float64
+			for cell := range y {
+				place++
+				for _, v := range w.values(0, cell, block, place, turns) {
+					y[cell] += math.Log(v) / float64(turns)
+				}
+			}
+			of = append(of, y[1]-y[0])
+		}
+		_, v := moments(of)
+		return math.Sqrt(v) / w.pair(0, 0)
+	}
+	for turns, want := range map[int]float64{2: 1, 1: math.Sqrt(1 + w.inner[0]), 50: math.Sqrt(1 - w.inner[0]*48/50)} {
+		if got := scatter(turns); math.Abs(got/want-1) > 0.05 {
+			t.Errorf("%d turns scatter by %.3f of two, want %.3f", turns, got, want)
+		}
+	}
+}
