@@ -203,7 +203,11 @@ func ended(r *analyse.Result, dir string) *Section {
 	s := &Section{ID: "ending"}
 	next := words.State(r) + "."
 	if !r.Finished {
-		next += " Go on: tare run " + folder(dir) + "."
+		next += " Go on: tare run " + folder(dir)
+		if r.Modelled {
+			next += " --on model"
+		}
+		next += "."
 	}
 	if of := needing(r); r.Finished && len(of) > 0 {
 		c := of[0]

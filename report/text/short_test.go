@@ -73,7 +73,7 @@ func TestShortFitsAScreen(t *testing.T) {
 				t.Errorf("%v: %d lines:\n%s", n, lines, b.String())
 			}
 			fits(t, b.String(), 80)
-			for _, want := range []string{"MODELLED", "--full"} {
+			for _, want := range []string{"MODELLED", "--full", "--on model."} {
 				if !strings.Contains(b.String(), want) {
 					t.Errorf("%v: it lacks %q:\n%s", n, want, b.String())
 				}
