@@ -59,13 +59,16 @@ func Where(kind string, t Traits) string {
 
 // FactFamily ends the name of the fact ROLE.family. The facts of the other traits of a role's
 // sandbox are named alike.
-const FactFamily = ".family"
+const (
+	FactFamily         = ".family"
+	FactSandboxRuntime = ".runtime"
+)
 
 // facts are the traits that a trial records, by the ends of the facts' names, as texts.
 // Emulated is not among them: the fact FactAccelerator tells what was found.
 func (t *Traits) facts(flags *string) map[string]*string {
 	return map[string]*string{
-		FactFamily: (*string)(&t.Family), ".runtime": &t.Runtime, ".platform": &t.Platform,
+		FactFamily: (*string)(&t.Family), FactSandboxRuntime: &t.Runtime, ".platform": &t.Platform,
 		".own_kernel": (*string)(&t.OwnKernel), ".flags": flags,
 	}
 }

@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,11 +68,22 @@ func Differences(a, b []Folder) []Difference {
 		if strings.HasPrefix(f, warning) && da.values[f] != nil && db.values[f] != nil {
 			continue // the same doubt in other numbers
 		}
+		if da.lacks(f) || db.lacks(f) {
+			continue
+		}
 		if x, y := text(da.values[f]), text(db.values[f]); x != y {
 			out = append(out, Difference{Field: f, A: x, B: y})
 		}
 	}
 	return out
+}
+
+// lacks reports whether a field is a trait of a sandbox that a tare of before traits did not record.
+func (d *described) lacks(field string) bool {
+	return d.values[field] == nil && slices.ContainsFunc(record.TraitFacts(), func(end string) bool {
+		role, ok := strings.CutSuffix(field, end)
+		return ok && d.values[role+record.FactFamily] == nil
+	})
 }
 
 func describeSide(side []Folder) *described {
@@ -159,10 +171,13 @@ func (d *described) facts(s Folder, machines int) {
 
 // fact is the part of a fact that is compared. A collector tells its way of
 // reading, and after a colon why no better one: the causes of one way may be
-// worded in many.
+// worded in many. A started sandbox tells its runtime's path, a launched one its name.
 func fact(name, value string) string {
-	if strings.HasPrefix(name, "collector.") {
+	switch {
+	case strings.HasPrefix(name, "collector."):
 		value, _, _ = strings.Cut(value, ": ")
+	case strings.HasSuffix(name, record.FactSandboxRuntime):
+		value = path.Base(value)
 	}
 	return value
 }

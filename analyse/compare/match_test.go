@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -214,10 +215,11 @@ func TestDifferences(t *testing.T) {
 	b.Sessions = []store.Session{{TareVersion: "1", Host: host}, {TareVersion: "2", Host: other}, {TareVersion: "2", Host: other}}
 	b.Study.Stop.Fixed = 9
 	for i := range a.Trials {
-		a.Trials[i].Facts = map[string]string{"version": "1.1.5", "pid": fmt.Sprint(i), "collector.proc": "files of /proc: load: map pids: not permitted", "collector.host": "files"}
+		a.Trials[i].Facts = map[string]string{"version": "1.1.5", "pid": fmt.Sprint(i), "collector.proc": "files of /proc: load: map pids: not permitted", "collector.host": "files", "main.runtime": "/usr/sbin/runc"}
 	}
 	for i := range b.Trials {
-		b.Trials[i].Facts = map[string]string{"version": "1.2.0", "pid": fmt.Sprint(100 + i), "collector.proc": "files of /proc: load: map seen: not permitted", "collector.host": "registers"}
+		b.Trials[i].Facts = map[string]string{"version": "1.2.0", "pid": fmt.Sprint(100 + i), "collector.proc": "files of /proc: load: map seen: not permitted", "collector.host": "registers",
+			"main.runtime": []string{"/usr/sbin/runc", "runc"}[i%2], "main.family": "container", "main.flags": "--x"}
 	}
 	want := []Difference{
 		{"tare", "1", "1, then 2"}, {"kernel", "6.1.0", "6.1.0, then 6.2.0"}, {"governor", "performance", "performance, then -"},
@@ -228,6 +230,15 @@ func TestDifferences(t *testing.T) {
 	}
 	if d := cmp.Diff(want, Differences([]Folder{a}, []Folder{b}), cmpopts.SortSlices(func(x, y Difference) bool { return x.Field < y.Field })); d != "" {
 		t.Error(d)
+	}
+	plain := b
+	plain.Trials = slices.Clone(b.Trials)
+	for i := range plain.Trials {
+		plain.Trials[i].Facts = maps.Clone(plain.Trials[i].Facts)
+		delete(plain.Trials[i].Facts, "main.flags")
+	}
+	if d := Differences([]Folder{plain}, []Folder{b}); len(d) != 2 || d[0].Field != "sandbox=box1: main.flags" || d[0].A != "-" || d[0].B != "--x" {
+		t.Errorf("flags are given on one side: %v", d)
 	}
 	if d := Differences([]Folder{b}, []Folder{b}); len(d) > 0 {
 		t.Errorf("differs from itself: %v", d)
