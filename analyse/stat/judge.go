@@ -55,6 +55,7 @@ type Rule struct {
 	Margin     float64 // ratios from 1/(1+Margin) to 1+Margin are equivalent
 	Looks      []int   // numbers of blocks after which the study decides whether to go on, rising
 	Fixed      int     // number of blocks, without looks in between; 0: the looks decide
+	Clear      bool    // a comparison stops where its verdict is clear, or hopeless (clear.go)
 }
 
 // Constants of the rule. docs/method/stopping.md says what they cost and what they gain.
@@ -105,6 +106,9 @@ func (r Rule) adaptive() bool { return r.Fixed == 0 && len(r.Looks) > 1 }
 // it. All other intervals use little more than Confidence, because only time, or the last
 // look, ended them.
 func (r Rule) Level() float64 {
+	if r.Clear {
+		return r.clearLevel(r.Looks[len(r.Looks)-1])
+	}
 	if r.adaptive() {
 		return 1 - early*(1-r.Confidence)
 	}
@@ -113,6 +117,9 @@ func (r Rule) Level() float64 {
 
 // Estimate is Summary.Estimate at the rule's level.
 func (r Rule) Estimate(s Summary, prior Prior) Estimate {
+	if r.Clear {
+		return s.Estimate(prior, r.clearLevel(s.N))
+	}
 	e := s.Estimate(prior, r.Level())
 	if r.adaptive() && !r.enough(s, e) {
 		e = s.Estimate(prior, 1-late*(1-r.Confidence))
@@ -125,7 +132,13 @@ func (r Rule) Estimate(s Summary, prior Prior) Estimate {
 // corrected for early stopping (see small), and not moderated: moderation shrinks the noisiest
 // comparisons, which make up most of the error of a mean. Together, the variances have as many degrees of freedom as a mean needs. Its
 // level is that of the comparison's own interval.
+//
+// With Clear, the mean decided how many blocks there are. Only those before the first look are unbiased,
+// so a mean over comparisons has no others.
 func (r Rule) Part(s Summary, prior Prior) Estimate {
+	if r.Clear && s.N > MinN && s.Undefined == "" {
+		return Summarise(s.Opening[:]).Estimate(Prior{}, r.Confidence)
+	}
 	e := r.Estimate(s, prior)
 	short := r.adaptive() && e.HasInterval() && e.Confidence == r.Level() && s.N < r.Looks[len(r.Looks)-1]
 	own := prior.own(float64(s.N - 1))
@@ -140,8 +153,11 @@ func (r Rule) Part(s Summary, prior Prior) Estimate {
 
 // Enough reports whether a comparison needs no more blocks: its interval is no wider
 // than Width, or than a part of the effect that the first block showed: a tenth from four
-// blocks on, a quarter from six.
+// blocks on, a quarter from six. With Clear, it has a verdict.
 func (r Rule) Enough(s Summary, prior Prior) bool {
+	if r.Clear {
+		return r.enough(s, r.Estimate(s, prior))
+	}
 	return r.enough(s, s.Estimate(prior, r.Level()))
 }
 
@@ -154,6 +170,8 @@ func (r Rule) enough(s Summary, e Estimate) bool {
 		return true
 	case !e.HasInterval():
 		return false
+	case r.Clear:
+		return r.clearly(e)
 	}
 	part := 0.0
 	switch {
@@ -167,7 +185,11 @@ func (r Rule) enough(s Summary, e Estimate) bool {
 
 // wanted is the half-width that is narrow enough, where a part of the effect is.
 func (r Rule) wanted(s Summary, part float64) float64 {
-	return math.Max(r.Width, math.Min(widest, math.Expm1(part*math.Abs(s.first()))))
+	width := r.Width
+	if r.Clear {
+		width = r.Margin / 2
+	}
+	return math.Max(width, math.Min(widest, math.Expm1(part*math.Abs(s.first()))))
 }
 
 // Judge gives the verdict on an estimate made by r and the reason in words. A
@@ -184,7 +206,7 @@ func (r Rule) Judge(e Estimate, better record.Better) (v Verdict, why string) {
 		return Undecided, "no ratio: " + e.Undefined
 	case !e.HasInterval():
 		return Undecided, fmt.Sprintf("need n >= %d, have %d", MinN, e.N)
-	case e.Lo >= 1/(1+r.Margin) && e.Hi <= 1+r.Margin:
+	case r.within(e):
 		return Equivalent, fmt.Sprintf("the whole interval is within %s of 1", percent(r.Margin))
 	case (e.Lo > 1 || e.Hi < 1) && r.tooFew(e):
 		return Undecided, fmt.Sprintf("too few blocks (%d) for so much scatter; no verdict before %d blocks", e.N, callFrom)

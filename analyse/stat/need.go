@@ -60,6 +60,9 @@ func (r Rule) Tells(s Summary, prior Prior) int {
 // wider.
 func (r Rule) more(s Summary, prior Prior, width float64) int {
 	e := s.Estimate(prior, r.Level())
+	if r.Clear {
+		e = r.Estimate(s, prior)
+	}
 	if !e.HasInterval() || r.enough(s, e) {
 		return 0
 	}

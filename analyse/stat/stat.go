@@ -46,13 +46,14 @@ func Pairs(base, own map[int]float64) []Pair {
 // Summary summarises one comparison's pairs. If there is no ratio, Undefined says why, and
 // Mean and Var are zero.
 type Summary struct {
-	N         int     // complete pairs
-	Missing   int     // pairs with a value that is NaN or infinite
-	Mean      float64 // of ln(Other/Base)
-	Var       float64 // sample variance of it, 0 for N < 2
-	Base      float64 // the baseline's level: geometric mean, the median if Undefined
-	Value     float64 // the treatment's level, likewise
-	First     Pair    // the first complete pair
+	N         int        // complete pairs
+	Missing   int        // pairs with a value that is NaN or infinite
+	Mean      float64    // of ln(Other/Base)
+	Var       float64    // sample variance of it, 0 for N < 2
+	Base      float64    // the baseline's level: geometric mean, the median if Undefined
+	Value     float64    // the treatment's level, likewise
+	First     Pair       // the first complete pair
+	Opening   [MinN]Pair // the first complete pairs, if N is at least as many
 	Undefined string
 }
 
@@ -92,6 +93,9 @@ func Summarise(pairs []Pair) Summary {
 		return s
 	}
 	s.First = Pair{Base: base[0], Other: other[0]}
+	for i := 0; s.N >= MinN && i < MinN; i++ {
+		s.Opening[i] = Pair{Base: base[i], Other: other[i]}
+	}
 	if why := nonPositive(base, other); why != "" {
 		s.Undefined = why
 		s.Base, s.Value = Median(base), Median(other)
