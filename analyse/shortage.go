@@ -14,7 +14,7 @@ import (
 type Shortage struct {
 	Blocks  int           `json:"blocks"`            // more
 	Time    time.Duration `json:"time"`              // of its trials and the baseline's in them; 0: not known, as for imported trials
-	Yielded bool          `json:"yielded,omitempty"` // it stopped early, so that other rows could be decided
+	Yielded bool          `json:"yielded,omitempty"` // it stopped early, so that other rows could be decided, or because it hardly could be
 }
 
 // String says it: "about 14 more blocks, 6 min". It leaves out a time that is not known.
@@ -55,7 +55,9 @@ func (a *analysis) shortage(c *Comparison, base record.Cell, sum stat.Summary, p
 	}
 	s := &Shortage{Blocks: blocks, Time: time.Duration(math.Min(float64(each)*float64(blocks), math.MaxInt64/2)), Yielded: a.plan.Yielded(c.Cell.Key())}
 	c.Why += "; would need " + s.String()
-	if s.Yielded {
+	if s.Yielded && a.study.Stop.Adaptive {
+		c.Why += "; stopped early, because the last look would hardly decide it"
+	} else if s.Yielded {
 		c.Why += "; stopped early, for rows that could be decided"
 	}
 	return s

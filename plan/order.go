@@ -38,10 +38,14 @@ func shuffled(n int, seed uint64, pass int, text string) []int {
 }
 
 // passOrder returns the strata of a pass in order: at random, and after the first look of a
-// study whose time is limited those with the widest intervals first.
+// study whose time is limited those with the widest intervals first, of an adaptive study those
+// that bring most for their time.
 func (p *Plan) passOrder(pass int) []int {
 	order := shuffled(len(p.strata), p.study.Seed, pass, "")
-	if p.study.Budget.Time > 0 {
+	switch {
+	case p.study.Stop.Adaptive:
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p.strata[b].gain, p.strata[a].gain) })
+	case p.study.Budget.Time > 0:
 		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p.strata[b].width, p.strata[a].width) })
 	}
 	return order

@@ -34,8 +34,9 @@
 // Time goes where it narrows an interval. A treatment whose interval is narrow enough has no
 // part in later blocks, and a stratum ends when that is true of all its treatments. After the
 // first look the widest strata come first in a pass, so the last time of a budget goes to them.
-// A treatment that the rest of the time cannot decide gives it to those that it can (yield.go).
-// Where the study says `turns: auto`, each look chooses the turns of the next blocks (turns.go).
+// A treatment that the rest of the time cannot decide gives it to those that it can (yield.go). An
+// adaptive study measures only comparisons whose verdict is open (adaptive.go). Where the study
+// says `turns: auto`, each look chooses the turns of the next blocks (turns.go).
 package plan
 
 import (
@@ -78,7 +79,7 @@ type Ending struct {
 const (
 	EndFixed        = "fixed"         // all requested blocks are made
 	EndDecided      = "decided"       // every comparison has an interval that is narrow enough
-	EndYielded      = "yielded"       // what is not narrow enough gave its time to others (yield.go)
+	EndYielded      = "yielded"       // what is not narrow enough gave its time to others (yield.go, adaptive.go)
 	EndLooks        = "looks"         // the last look
 	EndBudgetBlocks = "budget-blocks" // Budget.Blocks
 	EndBudgetTime   = "budget-time"   // Budget.Time
@@ -121,6 +122,7 @@ type stratumState struct {
 	uncounted string  // why its counting trials failed
 	closed    int     // blocks that are complete
 	width     float64 // half-width of its widest comparison at the last look
+	gain      float64 // verdicts that a second of its next blocks may bring (adaptive.go)
 	time      time.Duration
 }
 
@@ -214,7 +216,9 @@ func Rule(st *study.Study) stat.Rule {
 			looks = append(looks, l)
 		}
 	}
-	return stat.NewRule(s.Confidence, s.Width, s.Margin, append(looks, last), 0)
+	r := stat.NewRule(s.Confidence, s.Width, s.Margin, append(looks, last), 0)
+	r.Clear = s.Adaptive
+	return r
 }
 
 func declared(st *study.Study) []int {

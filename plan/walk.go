@@ -55,7 +55,7 @@ func (p *Plan) rewind() {
 	}
 	for i := range p.strata {
 		s := &p.strata[i]
-		s.ending, s.counted, s.uncounted, s.closed, s.time, s.width = nil, false, "", 0, 0, 0
+		s.ending, s.counted, s.uncounted, s.closed, s.time, s.width, s.gain = nil, false, "", 0, 0, 0, 0
 		s.asked, s.found, s.turns = nil, tune.Step{}, p.study.WorkloadOf(i).Turns
 		if !slices.ContainsFunc(s.cells, func(id int) bool { return !p.cells[id].skipped }) {
 			s.ending = &Ending{Code: EndSkipped, Text: "none of its cells can run here"}
@@ -225,7 +225,11 @@ func (p *Plan) closePass() {
 				p.narrow(s, pass, sums, priors)
 			}
 		}
-		p.yield(pass, sums, priors)
+		if p.study.Stop.Adaptive {
+			p.adapt(pass, sums, priors)
+		} else {
+			p.yield(pass, sums, priors)
+		}
 	}
 	for i := range p.strata {
 		if s := &p.strata[i]; s.ending == nil {
@@ -300,6 +304,10 @@ func (p *Plan) judge(s *stratumState, pass int, look bool) (code, text string) {
 			return EndFixed, "the 1 block that was asked for"
 		}
 		return EndFixed, fmt.Sprintf("all %d blocks that were asked for", pass)
+	case look && comparable && len(p.open(s)) == 0 && p.study.Stop.Adaptive && yields:
+		return EndYielded, "what has no verdict would hardly get one by the last look"
+	case look && comparable && len(p.open(s)) == 0 && p.study.Stop.Adaptive:
+		return EndDecided, "every comparison has a verdict"
 	case look && comparable && len(p.open(s)) == 0 && yields:
 		return EndYielded, "what is not narrow enough would take far more time than was left, which other rows got"
 	case look && comparable && len(p.open(s)) == 0:

@@ -39,13 +39,16 @@ const maxLabel = 63
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
 
-// defaultStop is the adaptive rule: the declared looks and targets of the
+// defaultStop is the usual rule: the declared looks and targets of the
 // statistics design.
 func defaultStop() Stop {
 	s := Stop{Looks: []int{3, 4, 6, 8, 12, 16}, Confidence: 0.95, Margin: 0.03}
 	s.Width = s.Margin / 2
 	return s
 }
+
+// adaptiveLooks are those of the adaptive rule. More of them cost little, because its levels are steep.
+func adaptiveLooks() []int { return []int{3, 4, 5, 6, 8, 10, 12, 14, 16} }
 
 const (
 	defaultInterval = 100 * time.Millisecond
@@ -117,6 +120,7 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 	if root == nil {
 		return nil, d.err()
 	}
+	nameRule(root)
 	for _, s := range sets {
 		if changed := d.override(root, cat, s); changed != "" {
 			d.relaxed, d.given[changed] = true, true
@@ -291,7 +295,10 @@ func (d *draft) fraction(n *yaml.Node, what string, lo, hi float64, dst *float64
 
 func (d *draft) stop(n *yaml.Node) {
 	s := &d.study.Stop
-	keys := d.keys(n, "stop", "fixed", "looks", "confidence", "width", "margin", "tune")
+	keys := d.keys(n, "stop", "rule", "fixed", "looks", "confidence", "width", "margin", "tune")
+	if p, ok := keys["rule"]; ok {
+		d.adaptive(p, keys)
+	}
 	d.count(keys["fixed"].val, "fixed", 1, 100_000, &s.Fixed)
 	if p, ok := keys["fixed"]; ok {
 		for _, k := range []string{"looks", "width"} {
@@ -324,11 +331,39 @@ func (d *draft) stop(n *yaml.Node) {
 	}
 	d.fraction(keys["confidence"].val, "confidence", 0.5, 1, &s.Confidence)
 	d.fraction(keys["margin"].val, "margin", 0, 1, &s.Margin)
-	if _, ok := keys["width"]; !ok && s.Fixed == 0 && s.Tune == 0 {
+	if _, ok := keys["width"]; !ok && s.Fixed == 0 && s.Tune == 0 && !s.Adaptive {
 		// Wider, and equal things would seldom be called equivalent.
 		s.Width = s.Margin / 2
 	}
 	d.fraction(keys["width"].val, "width", 0, 1, &s.Width)
+}
+
+// nameRule writes "stop: adaptive" in its long form, which --set can change.
+func nameRule(root *yaml.Node) {
+	n := find(root, "stop")
+	if n == nil || n.Kind != yaml.ScalarNode || empty(n) {
+		return
+	}
+	name := *n
+	key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "rule", Line: n.Line, Column: n.Column}
+	*n = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line, Column: n.Column, Content: []*yaml.Node{key, &name}}
+}
+
+// adaptive reads the name of a rule.
+func (d *draft) adaptive(p pair, keys map[string]pair) {
+	if t, ok := d.text(p.val, "rule"); !ok {
+		return
+	} else if t != StopAdaptive {
+		d.bad(p.val, "write adaptive, or leave rule out", "there is no stopping rule %q", t)
+		return
+	}
+	for _, k := range []string{"fixed", "width", "tune"} {
+		if q, both := keys[k]; both {
+			d.bad(q.key, "remove "+k+" or rule", "%s has no effect together with rule: adaptive (line %d)", k, p.key.Line)
+		}
+	}
+	s := &d.study.Stop
+	s.Adaptive, s.Looks, s.Width = true, adaptiveLooks(), 0
 }
 
 // tune reads which level the study looks for: "best", or the fewest that reaches a share of it.

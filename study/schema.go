@@ -29,14 +29,15 @@ func Schema(cat Catalogue) ([]byte, error) {
 		{"include", picksSchema("Cells in addition to the cross product. Factors that an entry does not name have their defaults.")},
 		{"exclude", picksSchema("Cells of the cross product to leave out: those with all the levels of an entry.")},
 		{"apply", mapOf("Factors that apply only under some levels of others.", mapOf("Another factor and its levels.", oneOrMore(scalar(""))))},
-		{"stop", section("When a stratum (a workload with one choice of all factors but the compared one) has enough blocks: fixed, or at the first look at which its intervals are narrow.", props{
+		{"stop", ruleOr(section("When a stratum (a workload with one choice of all factors but the compared one) has enough blocks: fixed, or at the first look at which its intervals are narrow.", props{
+			{"rule", words([]string{StopAdaptive})},
 			{"fixed", whole("Blocks, whatever they show.", 1)},
 			{"looks", &jsonschema.Schema{Description: "Increasing numbers of blocks after which to look. Default: [3, 4, 6, 8, 12, 16].", Type: "array", MinItems: new(1), Items: whole("", 2)}},
 			{"confidence", fraction("Confidence of the intervals. Default: 95%.")},
 			{"width", fraction("Relative half-width at which an interval is narrow enough. Default: half the margin.")},
 			{"margin", fraction("Ratios this near to 1 are equivalent. Default: 3%.")},
 			{"tune", pattern("Look for the lowest level of the compared factor that reaches this share of the best, or for the best. Blocks measure only the levels that may be the answer.", `^\s*([0-9.]+\s*%|0?\.[0-9]+|best)\s*$`)},
-		})},
+		}))},
 		{"budget", section("Bounds of the whole study.", props{
 			{"blocks", whole("Most blocks of each stratum.", 1)},
 			{"time", value(param.Param{Type: param.Duration, Help: "At most so long."})},
@@ -89,6 +90,11 @@ func object(help string, ps props) *jsonschema.Schema {
 
 // section is an object that may be left empty.
 func section(help string, ps props) *jsonschema.Schema { return orNull(object(help, ps)) }
+
+// ruleOr is a section of which the name of a rule is a short form.
+func ruleOr(long *jsonschema.Schema) *jsonschema.Schema {
+	return &jsonschema.Schema{Description: long.Description, AnyOf: []*jsonschema.Schema{words([]string{StopAdaptive}), long}}
+}
 
 func never() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
 

@@ -12,7 +12,7 @@ import (
 // settable are the keys outside factors and workloads that --set reaches.
 func settable() []string {
 	return []string{"seed", "compare", "baseline", "retries", "turns", "timeout", "limits", "sentinel", "calls", "published",
-		"stop.fixed", "stop.looks", "stop.confidence", "stop.width", "stop.margin", "stop.tune",
+		"stop.fixed", "stop.looks", "stop.confidence", "stop.width", "stop.margin", "stop.tune", "stop.rule",
 		"budget.blocks", "budget.time", "collect.use", "collect.rate"}
 }
 
@@ -56,11 +56,15 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (changed s
 		// The two stopping rules exclude each other, and the argument wins.
 		switch key {
 		case "stop.fixed":
-			remove(target, "looks", "width", "tune")
+			remove(target, "looks", "width", "tune", "rule")
 		case "stop.tune":
-			remove(target, "fixed", "looks", "width")
-		case "stop.looks", "stop.width":
+			remove(target, "fixed", "looks", "width", "rule")
+		case "stop.rule":
+			remove(target, "fixed", "looks", "width", "tune")
+		case "stop.looks":
 			remove(target, "fixed", "tune")
+		case "stop.width":
+			remove(target, "fixed", "tune", "rule")
 		}
 		return ""
 	case key == FactorWorkload:

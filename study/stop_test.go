@@ -46,3 +46,38 @@ func TestBare(t *testing.T) {
 		}
 	}
 }
+
+// TestAdaptive: "stop: adaptive" is a rule with looks of its own and without a width, in both forms and as an
+// argument; other rules exclude it.
+func TestAdaptive(t *testing.T) {
+	const head = "study: s\nfactors: {sandbox: [process, runc]}\nworkloads: {w: {kind: noop}}\n"
+	for _, c := range []struct {
+		stop  string
+		set   []string
+		fixed int
+	}{
+		{"stop: adaptive\n", nil, 0},
+		{"stop: {rule: adaptive, margin: 5%}\n", nil, 0},
+		{"stop: {fixed: 3}\n", []string{"stop.rule=adaptive"}, 0},
+		{"stop: adaptive\n", []string{"stop.fixed=4"}, 4},
+	} {
+		s, err := Parse("t.yaml", []byte(head+c.stop), testCatalogue(), c.set)
+		if err != nil {
+			t.Errorf("%q %v: %v", c.stop, c.set, err)
+			continue
+		}
+		if got := s.Stop; got.Fixed != c.fixed || got.Adaptive != (c.fixed == 0) || got.Width != 0 || got.Adaptive && len(got.Looks) == 0 {
+			t.Errorf("%q %v: %+v", c.stop, c.set, got)
+		}
+	}
+	for stop, want := range map[string]string{
+		"stop: adaptve\n":                      `t.yaml:4:7: there is no stopping rule "adaptve"; write adaptive, or leave rule out`,
+		"stop: {rule: adaptive, width: 1%}\n":  `t.yaml:4:24: width has no effect together with rule: adaptive (line 4); remove width or rule`,
+		"stop: {rule: adaptive, fixed: 5}\n":   `t.yaml:4:24: fixed has no effect together with rule: adaptive (line 4); remove fixed or rule`,
+		"stop: {rule: adaptive, tune: best}\n": `t.yaml:4:24: tune has no effect together with rule: adaptive (line 4); remove tune or rule`,
+	} {
+		if _, err := Parse("t.yaml", []byte(head+stop), testCatalogue(), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", stop, err, want)
+		}
+	}
+}

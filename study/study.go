@@ -144,16 +144,22 @@ type Resolved struct {
 	Options     param.Values  // of the kind
 }
 
+// StopAdaptive is the word for Stop.Adaptive.
+const StopAdaptive = "adaptive"
+
 // TuneBest is the word for the best level itself in stop.tune.
 const TuneBest = "best"
 
 // Stop is the stopping rule.
 type Stop struct {
-	Fixed      int     // blocks, whatever they show; 0: adaptive
-	Looks      []int   // blocks after which the adaptive rule looks
+	Fixed      int     // blocks, whatever they show; 0: the looks decide
+	Looks      []int   // blocks after which to look
 	Confidence float64 // of the intervals, 0.95
 	Width      float64 // relative half-width of the interval that is narrow enough; half of Margin unless said
 	Margin     float64 // ratios within 1 +- Margin are equivalent, 0.03
+	// Adaptive ends a comparison where its verdict is clear, or hardly possible, instead of where its
+	// interval is narrow.
+	Adaptive bool
 	// Tune is the share of the best that the fewest level of the compared factor is to reach; 1: the
 	// best itself. The blocks then measure only levels that may be the answer (analyse/tune). 0: no level
 	// is looked for.
@@ -169,7 +175,7 @@ const widest = 2. / 3
 // Wide says that a study mostly stops before it can tell that two things are equal, and what
 // to write; "" if it does not.
 func (s Stop) Wide() string {
-	if s.Fixed > 0 || s.Tune > 0 {
+	if s.Fixed > 0 || s.Tune > 0 || s.Adaptive {
 		return ""
 	}
 	return s.WideAt(s.Width)

@@ -107,6 +107,8 @@ func (d *described) folder(s Folder) {
 	st := s.Study
 	if st.Stop.Fixed > 0 {
 		d.add("study: stop", "fixed: "+strconv.Itoa(st.Stop.Fixed))
+	} else if st.Stop.Adaptive {
+		d.add("study: stop", fmt.Sprintf("adaptive: %v, margin: %g", st.Stop.Looks, st.Stop.Margin))
 	} else {
 		d.add("study: stop", fmt.Sprintf("looks: %v, width: %g, margin: %g", st.Stop.Looks, st.Stop.Width, st.Stop.Margin))
 	}

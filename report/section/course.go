@@ -102,7 +102,7 @@ func needs(s *Section, r *analyse.Result, fixed record.Cell) {
 	}
 	lead := words.Count(len(of), "undecided row") + " would need"
 	if early > 0 {
-		lead += fmt.Sprintf(" (%d of them stopped early, for rows that could be decided)", early)
+		lead += fmt.Sprintf(" (%d of them stopped early, to save their time)", early)
 	}
 	s.Item(lead, strings.Join(rows, "; "))
 }

@@ -17,6 +17,10 @@ func Stop(s study.Stop) string {
 	for i, k := range s.Looks {
 		looks[i] = strconv.Itoa(k)
 	}
+	if s.Adaptive {
+		return fmt.Sprintf("Look after %s blocks; a comparison ends when it has a verdict, or when the last look would hardly give one. "+
+			"Costs within %s are called free. Intervals of %s, whenever the study stopped.", List(looks), percent(s.Margin), percent(s.Confidence))
+	}
 	return fmt.Sprintf("Look after %s blocks; a workload variant ends when the interval of each first figure is within %s either way, or within a part of a large effect. "+
 		"Costs within %s are called free. Intervals of %s, whenever the study stopped.", List(looks), percent(s.Width), percent(s.Margin), percent(s.Confidence))
 }
