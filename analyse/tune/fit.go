@@ -129,7 +129,7 @@ func (e *estimate) draw(g Goal) draws {
 	e.factor.UTo(&upper)
 	z, x := mat.NewVecDense(size, nil), mat.NewVecDense(size, nil)
 	at := make([]float64, m)
-	share, margin := math.Log(g.share()), math.Log1p(g.Margin)
+	share, margin := math.Log(g.share()), g.slack()
 	for range drawn {
 		for i := range size {
 			z.SetVec(i, r.NormFloat64())

@@ -133,7 +133,8 @@ func look(values [][]float64, open []int, g Goal) Step {
 	if answer > 0 {
 		need = append(need, e.levels[answer-1])
 	}
-	if len(probes) == 0 && len(values) > 1 && e.blocks[answer] > 1 && step.Sure >= g.Confidence {
+	once := e.once(best)
+	if len(probes) == 0 && len(once) == 0 && len(values) > 1 && e.blocks[answer] > 1 && step.Sure >= g.Confidence {
 		step.Stage = Confirming
 	} else {
 		for k, i := range e.levels {
@@ -141,7 +142,7 @@ func look(values [][]float64, open []int, g Goal) Step {
 				need = append(need, i)
 			}
 		}
-		need = append(need, probes...)
+		need = append(append(need, probes...), once...)
 	}
 	slices.Sort(need)
 	step.Measure = slices.Compact(need)
@@ -151,6 +152,18 @@ func look(values [][]float64, open []int, g Goal) Step {
 // nearBest is a distance in logarithms. If a neighbour of the best is no farther below it, a better
 // level may lie between the two.
 const nearBest = 0.25
+
+// once returns the levels near the best that only one block has measured. One reading may be far off, and must not
+// rule a level out.
+func (e *estimate) once(best int) []int {
+	var out []int
+	for k, i := range e.levels {
+		if e.blocks[k] < 2 && e.mean[k] >= e.mean[best]-nearBest {
+			out = append(out, i)
+		}
+	}
+	return out
+}
 
 // probes returns levels that were not measured and that may change the answer: levels of the screen,
 // the middle of the gap below the answer, the middles of the gaps beside the best if both ends of a gap
@@ -213,11 +226,20 @@ func (e *estimate) probed(open []int) bool {
 	return gap == 1 || slices.ContainsFunc(e.levels, func(i int) bool { return i > from && i < to })
 }
 
-// share is the share of the best that a level must reach. If the goal is the best itself, any level
-// within the margin counts: of equal levels, the lowest is the answer.
+// share is the share of the best that a level must reach. If the goal is the best itself, a level within
+// half of the margin counts: of equal levels, the lowest is the answer.
 func (g Goal) share() float64 {
 	if g.Reach < 1 {
 		return g.Reach
 	}
-	return 1 - g.Margin
+	return 1 - g.Margin/2
+}
+
+// slack is how far, in logarithms, an answer may be below the share. The answer to "best" is then at most the margin
+// below the best.
+func (g Goal) slack() float64 {
+	if g.Reach < 1 {
+		return math.Log1p(g.Margin)
+	}
+	return math.Log1p(g.Margin / 2)
 }
