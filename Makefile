@@ -4,6 +4,7 @@
 # make fuzz   let every fuzz target look for new inputs, FUZZ_TIME each
 # make kills  kill runs at 1,000 moments on fake and at 50 on real sandboxes
 # make truth  simulate studies whose truth is known, and print what is achieved beside what is promised
+# make economy  replay stopping rules on exhaustive data, and print what they save and miss (docs/economy.md)
 # make lab-vm test it all in a virtual machine with systemd and only cgroup v2
 # make lab    start a real Kubernetes cluster on this machine, for tests; make lab-down removes it
 # make bench  print the figures of docs/performance.md
@@ -24,7 +25,7 @@ export CGO_ENABLED = 0
 # A Go of the distribution may be too old: scripts/setup.sh then puts one there.
 export PATH := /usr/local/lib/tare/go/bin:/usr/local/go/bin:$(PATH)
 
-.PHONY: all run build test lint unit fuzz race truth lab-vm lab lab-down bench kills setup setup-test clean
+.PHONY: all run build test lint unit fuzz race truth economy lab-vm lab lab-down bench kills setup setup-test clean
 
 all: build
 
@@ -51,6 +52,10 @@ race: setup-go
 # TRUTH="-long" simulates every case, for hours; TRUTH="-only 'rows 16 x 1'" picks some; docs/method/simulated.md.
 truth: setup-go
 	$(GO) run ./scripts/truth $(TRUTH)
+
+# ECONOMY="-data results/economy" replays readings of your own.
+economy: setup-go
+	$(GO) run ./scripts/truth -economy $(ECONOMY)
 
 # LABVM="-steps doctor,study -v" runs some steps and shows them; -list prints their names.
 lab-vm: setup build

@@ -202,13 +202,13 @@ func (l level) Plot(c draw.Canvas, p *plot.Plot) {
 }
 
 // legend writes the series from the left, those that are marks alone in a row of
-// their own.
+// their own, and what finds no room in the next.
 func (f *spec) legend(c draw.Canvas, rows int) {
 	sty := text.Style{Color: grey(40), Font: sans(letter, false), Handler: handler(), YAlign: draw.YCenter}
 	left := c.Min.X + 5*pad
 	x, y := left, c.Min.Y+vg.Length(rows)*16-6
 	for i, s := range f.Series {
-		if rows > 1 && s.Kind == marks && f.Series[i-1].Kind != marks {
+		if i > 0 && rows > 1 && (s.Kind == marks && f.Series[i-1].Kind != marks || x+30+sty.Width(s.Key) > c.Max.X) {
 			x, y = left, y-16
 		}
 		if s.Kind != marks {

@@ -1,8 +1,9 @@
-// Command figures draws the figures of docs/method.md.
+// Command figures draws the figures of docs/method.md and docs/economy.md.
 //
 // The data path: 1. `go test ./plan -run Figures -update` simulates and writes
 // docs/img/method-NAME.csv, and `go run ./scripts/truth -only causes -curve
-// docs/img/method-causes.csv -seed 20261123 -scale 3` that of the causes; 2. read takes such a file; 3. draw makes its panels
+// docs/img/method-causes.csv -seed 20261123 -scale 3` that of the causes, and `make economy
+// ECONOMY="-plot docs/img/method-economy.csv"` that of docs/economy.md; 2. read takes such a file; 3. draw makes its panels
 // with gonum's plot; 4. method-NAME.svg is written beside it. The same data
 // gives the same bytes, and a test holds the committed files to that.
 package main

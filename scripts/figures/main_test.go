@@ -17,7 +17,7 @@ const images = "../../docs/img"
 // committed beside them, and whole.
 func TestFiguresAreDrawn(t *testing.T) {
 	var page []byte
-	for _, name := range []string{"method.md", "method/machines.md", "cause.md"} {
+	for _, name := range []string{"method.md", "method/machines.md", "cause.md", "economy.md"} {
 		text, err := os.ReadFile("../../docs/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -41,7 +41,7 @@ func TestFiguresAreDrawn(t *testing.T) {
 			t.Errorf("%s.svg is not what its data gives; run `go run ./scripts/figures`", f.Name)
 		}
 		if !bytes.Contains(page, []byte("img/"+f.Name+".svg)")) {
-			t.Errorf("none of docs/method.md, docs/method/machines.md and docs/cause.md shows %s.svg", f.Name)
+			t.Errorf("none of docs/method.md, docs/method/machines.md, docs/cause.md and docs/economy.md shows %s.svg", f.Name)
 		}
 		text := words(t, got)
 		for _, s := range f.Series {

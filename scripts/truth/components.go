@@ -219,12 +219,9 @@ func quantile(v []float64, q float64) float64 {
 }
 
 // draw gives the scatter of each cell of a study: by stratum, then by cell with the
-// baseline first; and the correlation of the cells of a block, by stratum.
-func (p *population) draw(r *rand.Rand, s shape, busy bool) (sd [][]float64, together []float64) {
-	most := quiet
-	if busy {
-		most = math.Inf(1)
-	}
+// baseline first; and the correlation of the cells of a block, by stratum. The typical scatter is most
+// at most.
+func (p *population) draw(r *rand.Rand, s shape, most float64) (sd [][]float64, together []float64) {
 	for range s.workloads {
 		from := &p.sources[r.IntN(len(p.sources))]
 		of := []float64{p.sd(from.baseline, most)}

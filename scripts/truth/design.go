@@ -127,9 +127,14 @@ func (s shape) study(r rule) (*study.Study, error) {
 	return study.Parse(s.String()+", "+r.name, s.text(r), catalogue(s), nil)
 }
 
-// usualRules are tare's own, two that users choose, and tare's own ended by a budget, as
-// that of studies/first.yaml ends most strata.
-func usualRules() []rule { return []rule{ownRule(), fixed("5"), fixed("3"), budgeted("4")} }
+// usualRules are tare's own, two that users choose, tare's own ended by a budget, as
+// that of studies/first.yaml ends most strata, and the adaptive one.
+func usualRules() []rule {
+	return []rule{ownRule(), fixed("5"), fixed("3"), budgeted("4"), adaptive()}
+}
+
+// adaptive is the rule that ends rows where their verdict is clear.
+func adaptive() rule { return rule{study.StopAdaptive, study.StopAdaptive} }
 
 // budgeted is tare's own rule in a study whose budget ends after so many blocks.
 func budgeted(blocks string) rule {

@@ -68,6 +68,8 @@ type measured struct {
 	slow                        float64         // 1 where more is slower, -1 where it is faster
 	at                          map[int]float64 // ln value by block
 	seq                         map[int]int     // place in the order of execution, by block
+	seconds                     map[int]float64 // time of the trial, by block
+	first                       bool            // the first response of its workload
 }
 
 // plainStudy is as much of a study file as is needed here.
@@ -131,7 +133,7 @@ func readResults(ctx context.Context, dir string) ([]*measured, error) {
 				box += " " + l.Factor + "=" + l.Value
 			}
 		}
-		for _, name := range ps.Workloads[label].Responses {
+		for r, name := range ps.Workloads[label].Responses {
 			v, ok := t.Sample(name)
 			if !ok || !(v > 0) || math.IsInf(v, 0) || t.BelowNoise(name) {
 				continue
@@ -140,11 +142,11 @@ func readResults(ctx context.Context, dir string) ([]*measured, error) {
 			m := byName[key]
 			if m == nil {
 				m = &measured{workload: workload, response: name, sandbox: box, baseline: level == ps.Baseline, slow: slower(t, name),
-					at: map[int]float64{}, seq: map[int]int{}}
+					at: map[int]float64{}, seq: map[int]int{}, seconds: map[int]float64{}, first: r == 0}
 				byName[key] = m
 			}
 			if t.Seq > m.seq[t.Block] { // the last attempt
-				m.at[t.Block], m.seq[t.Block] = math.Log(v), t.Seq
+				m.at[t.Block], m.seq[t.Block], m.seconds[t.Block] = math.Log(v), t.Seq, t.Duration.Seconds()
 			}
 		}
 	}

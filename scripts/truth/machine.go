@@ -14,6 +14,7 @@ type machine struct {
 	heavy bool    // a cell's own noise is Student's t with three degrees of freedom, else normal
 	loud  float64 // the scatter of one workload, as a multiple of the median of the others
 	busy  bool    // cells scatter as much as in the shipped components, else as on a quiet machine
+	tuned bool    // they scatter as on a host that is set up for measuring
 	even  float64 // the scatter of every cell, instead of one that is drawn; 0: drawn
 	turns *turns  // of studies with turns; nil: a trial has one value
 }
@@ -22,6 +23,17 @@ type machine struct {
 type turns struct {
 	starts [5]float64 // seconds to start and settle, by cell; the first is the baseline
 	turn   float64    // seconds
+}
+
+// typical is the most that the typical scatter of a trial may be.
+func (m machine) typical() float64 {
+	switch {
+	case m.busy:
+		return math.Inf(1)
+	case m.tuned:
+		return tuned
+	}
+	return quiet
 }
 
 const (
@@ -91,7 +103,7 @@ func newWorld(p *population, m machine, s shape, seed uint64, effects effects) *
 	r := fork(seed, 1)
 	w := &world{m: m, aa: effects.aa, apart: m.between(s.treatments() + 1)}
 	for range s.names() {
-		sd, tied := p.draw(r, s, m.busy)
+		sd, tied := p.draw(r, s, m.typical())
 		w.sd, w.tied = append(w.sd, sd...), append(w.tied, tied...)
 		w.truth = append(w.truth, effects.draw(fork(seed, 2, uint64(len(w.truth))), s)...)
 	}
@@ -268,6 +280,7 @@ func (w *world) meanVariance(stratum int, treatments []int) float64 {
 // effects says how the truth of a study is drawn.
 type effects struct {
 	aa   bool    // all things are equal
+	form *form   // treatments are levels of a factor; nil: mixed
 	only float64 // each treatment is slower by this; 0: mixed
 }
 
@@ -282,6 +295,10 @@ func (e effects) draw(r *rand.Rand, s shape) [][]float64 {
 	out := make([][]float64, s.strata())
 	for i := range out {
 		out[i] = make([]float64, s.treatments())
+		if e.form != nil {
+			e.form.ratios(r, out[i])
+			continue
+		}
 		for k := range out[i] {
 			if e.aa {
 				continue

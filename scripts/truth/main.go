@@ -3,6 +3,8 @@
 //
 //	go run ./scripts/truth [-long] [-only REGEXP] [-seed N] [-markdown]
 //	go run ./scripts/truth -extract FOLDER...
+//	go run ./scripts/truth -economy [-data FOLDER] [-plot FILE]
+//	go run ./scripts/truth -reduce FILE -data FOLDER
 //
 // The data path: 1. a design is written as a study file and read by package study; 2. the
 // scatter of its cells is drawn from components.csv, which -extract made from real results; 3. a
@@ -56,12 +58,16 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.BoolVar(&o.long, "long", false, "simulate every design on every machine, for hours (default: a short form of minutes)")
 	short := f.Bool("short", false, "simulate the short form; this is the default")
 	f.Uint64Var(&o.seed, "seed", defaultSeed, "the `number` that the simulated studies follow from")
-	only := f.String("only", "", "run the cases whose \"SECTION DESIGN, RULE, MACHINE\" this `regexp` matches")
+	only := f.String("only", "", "run the cases whose \"SECTION DESIGN, RULE, MACHINE\" this `regexp` matches; with -economy, its parts studies and tunes")
 	f.IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0), "how many studies to simulate at a time; the results do not depend on it")
 	f.BoolVar(&o.markdown, "markdown", false, "print the tables as Markdown")
 	f.Float64Var(&o.scale, "scale", 1, "simulate this many `times` the usual number of studies")
 	f.StringVar(&o.curve, "curve", "", "write the reliability curve of the causes to this `file`, for scripts/figures")
 	extract := f.Bool("extract", false, "print the variance components of the results folders in the arguments, and simulate nothing")
+	saving := f.Bool("economy", false, "print what stopping rules and searches save, and what they miss, instead")
+	data := f.String("data", "", "with -economy: replay the readings of this results `folder`, or of a file that -reduce wrote")
+	plot := f.String("plot", "", "with -economy: write the points of its figure to this `file`, for scripts/figures")
+	reduced := f.String("reduce", "", "write the first responses of the folder in -data to this `file` (CSV, zstd), and simulate nothing")
 	if err := f.Parse(args); err != nil {
 		return 2
 	}
@@ -71,10 +77,17 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = extractAll(ctx, stdout, f.Args())
 	case *short && o.long:
 		err = fmt.Errorf("-short and -long exclude each other; give one of them")
+	case *reduced != "":
+		err = reduceTo(ctx, *data, *reduced)
 	case f.NArg() > 0:
 		err = fmt.Errorf("cannot use the argument %q: only -extract takes folders", f.Arg(0))
 	case o.workers < 1 || !(o.scale > 0):
 		err = fmt.Errorf("-workers and -scale must be positive")
+	case *saving:
+		if o.only, err = regexp.Compile(*only); err != nil {
+			break
+		}
+		err = economy(ctx, o, *data, *plot, stdout, stderr)
 	default:
 		if o.only, err = regexp.Compile(*only); err == nil {
 			var outside int

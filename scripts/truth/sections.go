@@ -65,6 +65,9 @@ func (l *lab) cases() []unit {
 func (l *lab) brief(u *unit) bool {
 	large := u.shape.strata() > 16
 	switch {
+	case u.rule.name == adaptive().name:
+		// All machines, in one design; and the designs that have means of most rows.
+		return u.shape.strata() == 16 && u.shape.treatments() == 1 || u.machine.name == "even 2 %" && u.shape.strata() >= 9 && u.shape.points < 30 && u.shape.nested == 0
 	case u.shape.second:
 		return u.rule.name == "default" && (u.machine.name == "iid" || u.machine.loud > 0)
 	case u.shape.nested > 3:

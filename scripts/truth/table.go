@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"text/tabwriter"
 )
@@ -36,6 +37,9 @@ func (l *lab) print(w io.Writer, title string, units []unit, totals []*total, co
 		for i := range units {
 			v, e := totals[i].value(c.q)
 			f := figure{of: units[i].name(), name: c.head, value: v, err: e, number: totals[i].number(c.q), studies: len(totals[i].scores), band: c.band, promised: units[i].promised}
+			if u := &units[i]; u.rule.name == adaptive().name && !math.IsInf(f.band.lo, -1) {
+				f.band.hi = math.Inf(1) // its intervals hold in every block, so more often in the last
+			}
 			if c.long && units[i].most < enoughBlocks {
 				f.band = none()
 			}
