@@ -38,7 +38,6 @@ func policies() ([]policy, error) {
 type outcome struct {
 	verdicts [][]said // by row and treatment
 	seconds  float64
-	whole    bool // it used all readings of everything
 }
 
 // said is a verdict, with the ratio that it is about.
