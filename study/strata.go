@@ -230,7 +230,8 @@ func (d *draft) stratumResponses() {
 			}
 			known[w][id] = names
 		}
-		s.Responses, s.Better = names, d.better(w, s)
+		s.Responses = names
+		s.Better = d.better(w, s)
 	}
 }
 
