@@ -20,6 +20,7 @@ const (
 	FigureBest   FigureKind = "best"   // over the levels of a factor
 	FigureFewest FigureKind = "fewest" // the first level that reaches a share of the best
 	FigureGain   FigureKind = "gain"   // of the best over the factor's first level
+	FigureRatio  FigureKind = "ratio"  // of each level of a factor to its first
 	FigureOver   FigureKind = "over"   // the best of one level of the compared factor over the best of another
 )
 
@@ -34,7 +35,7 @@ type Figure struct {
 	Text     string  // as written: fewest 90% of io_threads
 	Response string  // a response that the workloads compare
 	Share    float64 // of FigureFewest
-	Of       string  // the factor of FigureBest, FigureFewest and FigureGain
+	Of       string  // the factor of FigureBest, FigureFewest, FigureGain and FigureRatio
 	One      string  // of FigureOver: a level of the compared factor
 	Other    string  // likewise, which One is divided by
 	Rows     []string
@@ -63,7 +64,7 @@ type askedFigure struct {
 	at, response, figure, total *yaml.Node
 }
 
-const figureHint = "write value, best of FACTOR, gain of FACTOR, fewest 90% of FACTOR, or LEVEL over LEVEL"
+const figureHint = "write value, best of FACTOR, gain of FACTOR, ratio of FACTOR, fewest 90% of FACTOR, or LEVEL over LEVEL"
 
 // figure reads an entry of tables that has the key figure.
 func (d *draft) figure(p pair) {
@@ -84,6 +85,9 @@ func (d *draft) figure(p pair) {
 			}
 		}
 		*x.dst, whole = names, whole && (ok || x.key == "rows")
+	}
+	if f.Kind == FigureRatio && f.Of != "" {
+		f.Columns = append(f.Columns, f.Of) // each level has a ratio of its own
 	}
 	if t, ok := d.text(f.total, "total"); ok {
 		f.Total = t
@@ -114,6 +118,8 @@ func (d *draft) figureText(f *askedFigure) bool {
 	case len(words) == 3 && words[1] == string(FigureOver):
 		f.Kind, f.One, f.Other = FigureOver, words[0], words[2]
 		return true
+	case of && len(words) == 3 && words[0] == string(FigureRatio):
+		f.Kind = FigureRatio
 	case of && len(words) == 3 && (words[0] == string(FigureBest) || words[0] == string(FigureGain) || words[0] == string(FigureFewest)):
 		f.Kind, f.Share = FigureKind(words[0]), defaultShare
 	case of && len(words) == 4 && words[0] == string(FigureFewest):

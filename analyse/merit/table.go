@@ -156,7 +156,11 @@ func (b *builder) fill(rows []record.Cell) {
 		line := Row{Cell: row}
 		var estimates []Estimate
 		for _, column := range b.out.Columns {
-			e, c := b.cell(b.groups[row.Key()+"\n"+column.Key()])
+			in := b.groups[row.Key()+"\n"+column.Key()]
+			e, c := b.cell(in)
+			if b.ask.Kind == study.FigureRatio {
+				e, c = b.ratio(in, b.groups[row.Key()+"\n"+b.first(column).Key()])
+			}
 			estimates, line.Cells = append(estimates, e), append(line.Cells, c)
 		}
 		b.out.Rows = append(b.out.Rows, line)
@@ -178,6 +182,37 @@ func (b *builder) fill(rows []record.Cell) {
 		}
 		b.out.Rows, group = append(b.out.Rows, total), nil
 	}
+}
+
+// first is a column with the first level of the figure's factor.
+func (b *builder) first(column record.Cell) record.Cell {
+	out := slices.Clone(column)
+	for i := range out {
+		if out[i].Factor == b.ask.Of {
+			out[i].Value = b.out.Base
+		}
+	}
+	return out
+}
+
+// ratio computes a level over the first.
+func (b *builder) ratio(in, base []Reading) (Estimate, Cell) {
+	var levels []Level
+	for _, r := range slices.Concat(in, base) {
+		levels = append(levels, Level{Stratum: r.Stratum, Values: r.Values})
+	}
+	e := none("the study has no such cell")
+	if len(in) == 1 && len(base) == 1 {
+		e = Compute(levels, b.confidence, Figure{Of: func(v []float64) float64 { return v[0] / v[1] }})[0]
+		if e.Why == "" && math.IsNaN(e.Value) {
+			e.Why = "one of the two has no values"
+		}
+	}
+	c := b.cellOf(e)
+	if len(in) == 1 && len(base) == 1 && in[0].Cell.Key() == base[0].Cell.Key() {
+		c.Interval = nil // it is the first itself
+	}
+	return e, c
 }
 
 // cell computes one cell of the table from the readings that belong to it.

@@ -3,8 +3,9 @@
 //
 // The data path: 1. Build sorts the comparisons of an analysis into figures: one
 // for each combination of what is not on an axis (select.go), one for each
-// summary table (summary.go), one of what bounds its cells (causes.go), and a grid of
-// small graphs of what a figure of merit is computed from (grid.go); 2. each comparison
+// summary table (summary.go), one of what bounds its cells (causes.go), a grid of
+// small graphs of what a figure of merit is computed from (grid.go), and a curve for each table of
+// ratios to a first level (curve.go); 2. each comparison
 // becomes a Mark: a value with its interval, single blocks, or the reason why
 // there is none (mark.go); 3. a sheet lays a figure out on a canvas: title,
 // legend, axes, caption (sheet.go, axis.go), and draws its marks (bars.go,
@@ -17,6 +18,7 @@ package plot
 
 import (
 	"tare/analyse"
+	"tare/analyse/merit"
 	"tare/analyse/stat"
 	"tare/record"
 	"tare/report/section"
@@ -106,8 +108,9 @@ func (m *Mark) single() bool { return m.Gap == "" && m.N < stat.MinN }
 
 // Figure is one graph, not yet drawn.
 type Figure struct {
-	Name     string // of its file, without extension
-	Summary  string // name of the summary table that it shows; "": none
+	Name     string       // of its file, without extension
+	Summary  string       // name of the summary table that it shows; "": none
+	Curve    *merit.Table // of ratios that it shows; nil: none
 	Kind     Graph
 	Value    Value
 	Workload string          // "" where several are in it

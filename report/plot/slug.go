@@ -26,6 +26,11 @@ func name(figs []Figure, varies func(factor string) bool) {
 		switch {
 		case f.Summary != "":
 			parts[0] = "table-" + f.Summary
+		case f.Curve != nil:
+			parts = append([]string{"curve-" + f.Curve.Name}, parts...)
+			if f.Workload == "" {
+				parts[1] = "all"
+			}
 		case f.Kind == Grid:
 			parts[0] = "grid"
 		case f.Workload == "" || f.overview():

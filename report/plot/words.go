@@ -22,6 +22,10 @@ func (b *builder) describe(f *Figure) {
 		b.describeTable(f)
 		return
 	}
+	if f.Curve != nil {
+		b.describeCurve(f)
+		return
+	}
 	if f.Kind == Grid {
 		b.describeGrid(f)
 		return

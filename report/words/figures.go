@@ -22,6 +22,8 @@ func FigureTitle(r *analyse.Result, t *merit.Table) string {
 		s = fmt.Sprintf("best %s over %s", name, t.Of)
 	case study.FigureGain:
 		s = fmt.Sprintf("how much better the best %s over %s is than that with %s %s", name, t.Of, t.Of, t.Base)
+	case study.FigureRatio:
+		s = fmt.Sprintf("%s as a part of that with %s %s", name, t.Of, t.Base)
 	case study.FigureFewest:
 		s = fmt.Sprintf("fewest %s that reach %s of the best %s", t.Of, Share(t.Share), name)
 	default:
@@ -49,7 +51,7 @@ func FigureValue(t *merit.Table, row *merit.Row, c *merit.Cell) (first, second s
 			return fmt.Sprintf("%.0f %%", round(100*v))
 		case study.FigureFewest:
 			return fmt.Sprintf("%.0f", round(v))
-		case study.FigureOver:
+		case study.FigureOver, study.FigureRatio:
 			return Ratio(v)
 		}
 		return Value(v, t.Response.Shown())
